@@ -1,0 +1,61 @@
+package limit
+
+import "math"
+
+const (
+	// Never is the RetryAfter of a call that no amount of waiting admits: its cost is above the limit.
+	Never = -1
+
+	// MaxCount is the largest limit, capacity, refill or cost: 2^53 - 1, the largest integer that
+	// every client can hold exactly, also one whose only number is a double.
+	MaxCount = 1<<53 - 1
+)
+
+// Decision is the answer to one call. All durations are in milliseconds from the call's now, rounded
+// up, and saturate at math.MaxInt64.
+type Decision struct {
+	Allowed bool
+
+	// Limit is the limit that the answer speaks of.
+	Limit int64
+
+	// Remaining is how many hits could still be admitted now, after this call: 0 to Limit.
+	Remaining int64
+
+	// RetryAfter is 0 when Allowed, Never when the cost is above the limit, and otherwise the shortest
+	// wait after which the same call is admitted if nothing else happens.
+	RetryAfter int64
+
+	// ResetAfter is how long until the limiter is as if it had never been used; 0 when it is so now.
+	ResetAfter int64
+
+	// Rule is the index of the rule that the answer speaks of where a call is held against several
+	// (DecideAll); 0 otherwise.
+	Rule int
+}
+
+// forever is the time that saturated arithmetic stops at.
+const forever = math.MaxInt64
+
+// later returns the time d >= 0 ms after t.
+func later(t, d int64) int64 {
+	if t > forever-d {
+		return forever
+	}
+	return t + d
+}
+
+// until returns how long it is from now until t: 0 when t has come.
+func until(t, now int64) int64 {
+	switch {
+	case t <= now:
+		return 0
+	case t == forever || t-now < 0: // the difference of two int64 may need 65 bits
+		return forever
+	}
+	return t - now
+}
+
+// hits returns the number of hits that must fit for a call of cost to be admitted: a peek, which costs
+// nothing, answers for a hit of 1.
+func hits(cost int64) int64 { return max(cost, 1) }

@@ -1,0 +1,2 @@
+// Package limit is the arithmetic of rate limiting.
+package limit

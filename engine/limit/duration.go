@@ -1,0 +1,99 @@
+package limit
+
+// MaxDuration is the longest window or period: ten years of 365 days, in ms.
+const MaxDuration = 10 * 365 * dayMs
+
+// ParseDuration reads a duration and returns it in milliseconds, 1 to MaxDuration:
+//
+//	duration = digits [ "." digits ] [ "ms" | "s" | "m" | "h" | "d" | "w" ]
+//
+// A bare number is seconds. A fraction of a millisecond is rounded up: a window is never shorter than
+// was asked for. The arithmetic is decimal and exact, however many digits there are.
+func ParseDuration(b []byte) (ms int64, ok bool) {
+	whole, b := digits(b)
+	if len(whole) == 0 {
+		return 0, false
+	}
+	var fraction []byte
+	if len(b) > 0 && b[0] == '.' {
+		if fraction, b = digits(b[1:]); len(fraction) == 0 {
+			return 0, false
+		}
+	}
+	unit := unitMs(b)
+	if unit == 0 {
+		return 0, false
+	}
+	for _, c := range whole {
+		if ms = ms*10 + int64(c-'0'); ms > MaxDuration/unit {
+			return 0, false
+		}
+	}
+	ms = ms*unit + scaleUp(fraction, unit)
+	return ms, ms >= 1 && ms <= MaxDuration
+}
+
+// digits splits b after its leading decimal digits.
+func digits(b []byte) (number, rest []byte) {
+	n := 0
+	for n < len(b) && b[n] >= '0' && b[n] <= '9' {
+		n++
+	}
+	return b[:n], b[n:]
+}
+
+func unitMs(name []byte) int64 {
+	switch string(name) {
+	case "ms":
+		return 1
+	case "", "s":
+		return 1000
+	case "m":
+		return minuteMs
+	case "h":
+		return hourMs
+	case "d":
+		return dayMs
+	case "w":
+		return 7 * dayMs
+	}
+	return 0
+}
+
+// scaleUp returns 0.fraction times unit, rounded up. It works from the last digit to the first, like
+// division by hand: the floor is carried on, and whether anything was ever cut off.
+func scaleUp(fraction []byte, unit int64) int64 {
+	var n, cut int64
+	for i := len(fraction) - 1; i >= 0; i-- {
+		n += int64(fraction[i]-'0') * unit
+		cut |= n % 10
+		n /= 10
+	}
+	if cut != 0 {
+		n++
+	}
+	return n
+}
+
+// ParseCalendar reads the name of a calendar unit, in any case.
+func ParseCalendar(b []byte) (Unit, bool) {
+	for unit := Minute; unit <= Year; unit++ {
+		if equalFold(b, unitNames[unit]) {
+			return unit, true
+		}
+	}
+	return 0, false
+}
+
+// equalFold reports whether b is name in any case; name is of the letters a to z.
+func equalFold(b []byte, name string) bool {
+	if len(b) != len(name) {
+		return false
+	}
+	for i, c := range b {
+		if c|0x20 != name[i] {
+			return false
+		}
+	}
+	return true
+}

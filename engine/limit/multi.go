@@ -1,0 +1,71 @@
+package limit
+
+// DecideAll answers a call of cost at Unix millisecond now that is held against several sliding
+// windows over one log; there must be at least one. It is admitted only if every rule admits it, and
+// then the caller is to add cost hits at now, once.
+//
+// Rule, Limit and Remaining speak of one rule: of a denied call, the one that must be waited for
+// longest; of an admitted one, the one with the least remaining; among equals, the first. RetryAfter
+// is when all rules admit, and ResetAfter is of the longest window.
+func DecideAll(rules []Rule, log Log, now, cost int64) Decision {
+	entered := log.After(float64(now))
+	answer := rules[0].decide(log, entered, now, cost)
+	for i, r := range rules[1:] {
+		if d := r.decide(log, entered, now, cost); d.tighter(answer) {
+			answer, answer.Rule = d, i+1
+		}
+	}
+	if answer.RetryAfter > 0 && entered < log.Len() {
+		answer.RetryAfter = until(allAdmit(rules, log, now, cost), now)
+	}
+	answer.ResetAfter = resetAfter(log, longest(rules), entered, now, answer.Allowed && cost > 0)
+	return answer
+}
+
+// RepeatedAll is Repeated for several rules: it speaks of the one with the least remaining.
+func RepeatedAll(rules []Rule, log Log, now int64) Decision {
+	answer := rules[0].Repeated(log, now)
+	for i, r := range rules[1:] {
+		d := r.Repeated(log, now)
+		reset := max(answer.ResetAfter, d.ResetAfter)
+		if d.tighter(answer) {
+			answer, answer.Rule = d, i+1
+		}
+		answer.ResetAfter = reset
+	}
+	return answer
+}
+
+// tighter reports whether an answer made of several is to speak of d's rule rather than of o's.
+func (d Decision) tighter(o Decision) bool {
+	switch {
+	case d.Allowed != o.Allowed:
+		return o.Allowed
+	case d.Allowed:
+		return d.Remaining < o.Remaining
+	}
+	return uint64(d.RetryAfter) > uint64(o.RetryAfter) // Never, being -1, becomes the longest
+}
+
+// allAdmit returns the earliest t, from the given one on, at which every rule admits a call of cost.
+func allAdmit(rules []Rule, log Log, t, cost int64) int64 {
+	for agreed := 0; agreed < len(rules); {
+		agreed = 0
+		for _, r := range rules {
+			next := r.admits(log, t, cost)
+			if next == t {
+				agreed++
+			}
+			t = next
+		}
+	}
+	return t
+}
+
+func longest(rules []Rule) int64 {
+	window := rules[0].Window
+	for _, r := range rules[1:] {
+		window = max(window, r.Window)
+	}
+	return window
+}

@@ -1,0 +1,91 @@
+package limit
+
+import "math/bits"
+
+// Bucket is the rule of a token bucket: it holds at most Capacity tokens, starts full, and Refill
+// tokens flow back evenly over each Period (ms). A hit takes a token.
+//
+// All three are at least 1; Capacity and Refill at most MaxCount, Period at most MaxDuration.
+//
+// This is the classic token bucket. Seen from the other side it is the generic cell rate algorithm
+// (ITU-T I.371, annex A) with an emission interval of Period/Refill ms and a burst tolerance of
+// Capacity-1 intervals, the interval being an exact fraction instead of a rounded one: GCRA keeps the
+// time at which the bucket will be full, we keep how far from full it is, which stays exact when the
+// interval is no whole number of milliseconds.
+type Bucket struct{ Capacity, Refill, Period int64 }
+
+// Tokens is the state of a token bucket: how far from full it was at the Unix millisecond Since.
+// Missing counts whole tokens; Earned is what has already flowed back toward the next one, in units of
+// which a token is worth Period and of which each millisecond earns Refill, so 0 <= Earned < Period.
+//
+// The zero value is a full bucket. A full bucket has nothing Earned.
+//
+// The rule may change from call to call. What is missing stays missing, so a bucket whose capacity
+// grows has the new room at once, and one whose capacity shrinks below what is missing admits nothing
+// until that has flowed back. What flows back is reckoned at the rule of the call that asks, from the
+// last admitted call on. Units earned toward a token never make one whole by a change of Period alone.
+type Tokens struct{ Missing, Earned, Since int64 }
+
+// Take asks for cost tokens at Unix millisecond now and returns the state after the call. It is s
+// itself, bit for bit, unless the call was admitted and cost something. A cost of 0 is a peek.
+//
+// Time does not run backward: a now before s.Since finds the bucket as it was at s.Since.
+func (b Bucket) Take(s Tokens, now, cost int64) (Tokens, Decision) {
+	held := b.settle(s, now)
+	free := b.Capacity - held.Missing // below 0 when the capacity has shrunk
+	d := Decision{Limit: b.Capacity, Allowed: hits(cost) <= free}
+	switch {
+	case hits(cost) > b.Capacity:
+		d.RetryAfter = Never
+	case !d.Allowed:
+		d.RetryAfter = b.wait(held, hits(cost)-free, now)
+	case cost > 0:
+		held.Missing += cost
+		free -= cost
+		s = held
+	}
+	d.Remaining = max(free, 0)
+	d.ResetAfter = b.wait(held, held.Missing, now)
+	return s, d
+}
+
+// settle returns s as it stands at now, with all that has flowed back since.
+func (b Bucket) settle(s Tokens, now int64) Tokens {
+	s.Earned = min(s.Earned, b.Period-1) // the period may have shrunk
+	if s.Missing > 0 && now <= s.Since {
+		return s
+	}
+	elapsed := uint64(now) - uint64(s.Since) // right even where the signed difference would overflow
+	hi, lo := bits.Mul64(elapsed, uint64(b.Refill))
+	lo, carry := bits.Add64(lo, uint64(s.Earned), 0)
+	hi += carry
+	if s.Missing <= 0 || hi >= uint64(b.Period) { // the quotient would pass 2^64, and Missing is below that
+		return Tokens{Since: now}
+	}
+	tokens, earned := bits.Div64(hi, lo, uint64(b.Period))
+	if tokens >= uint64(s.Missing) {
+		return Tokens{Since: now}
+	}
+	return Tokens{Missing: s.Missing - int64(tokens), Earned: int64(earned), Since: now}
+}
+
+// wait returns how many milliseconds after now n more tokens will have flowed back into s, which is
+// settled; 0 for none.
+func (b Bucket) wait(s Tokens, n, now int64) int64 {
+	if n <= 0 {
+		return 0
+	}
+	hi, lo := bits.Mul64(uint64(n), uint64(b.Period))
+	lo, borrow := bits.Sub64(lo, uint64(s.Earned), 0)
+	hi -= borrow
+	lo, carry := bits.Add64(lo, uint64(b.Refill-1), 0) // round up
+	hi += carry
+	if hi >= uint64(b.Refill) {
+		return forever
+	}
+	ms, _ := bits.Div64(hi, lo, uint64(b.Refill))
+	if ms >= forever {
+		return forever
+	}
+	return until(later(s.Since, int64(ms)), now)
+}
