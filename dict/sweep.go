@@ -1,0 +1,62 @@
+package dict
+
+// Mark notes that an entry of this hash falls due at the time at. It lowers
+// the mark of the hash's bucket, so that nothing in a bucket falls due before
+// its mark: Sweep passes buckets by whose time has not come. Marks are kept
+// to 48 signed bits (in milliseconds, 4,000 years either side of the epoch);
+// times beyond are taken for the last one, MaxInt64 for never.
+func (d *Dict[E]) Mark(hash uint64, at int64) {
+	if d.len == 0 {
+		return
+	}
+	if b := d.bucket(hash); markOf(at) < b.mark() {
+		b.setMark(markOf(at))
+	}
+}
+
+// Sweep looks at up to maxBuckets buckets from the cursor on, and visits the
+// entries of those whose mark is not after now. Visit tells when the entry
+// falls due next, MaxInt64 for never, or that it is to be dropped; from that
+// the bucket gets an exact mark. Sweep returns the cursor to go on from, 0
+// when it came to the end, and the number of entries visited. Cursors are
+// those of Scan; merged buckets may be visited again.
+//
+// Visit must not change the Dict.
+func (d *Dict[E]) Sweep(cursor uint64, now int64, maxBuckets int, visit func(E) (due int64, drop bool)) (next uint64, visited int) {
+	for ; maxBuckets > 0 && d.len > 0 && cursor < prefixes; maxBuckets-- {
+		b, begin, end := d.at(cursor)
+		if b.mark() <= now {
+			visited += d.sweep(b, visit)
+			d.shrink(begin << 32)
+		}
+		cursor = end
+	}
+	if d.len == 0 {
+		return 0, visited
+	}
+	return cursor % prefixes, visited
+}
+
+// sweep visits a chain from its second bucket on and the head last, each from
+// its last entry to its first: an entry that fills a hole was visited before.
+func (d *Dict[E]) sweep(head *bucket[E], visit func(E) (int64, bool)) (visited int) {
+	mark := int64(unset)
+	walk := func(b *bucket[E]) {
+		for i := int(b.n) - 1; i >= 0; i-- {
+			visited++
+			due, drop := visit(b.entries[i])
+			if drop {
+				head.cut(b, i)
+				d.len--
+				continue
+			}
+			mark = min(mark, markOf(due))
+		}
+	}
+	for b := head.next; b != nil; b = b.next {
+		walk(b)
+	}
+	walk(head)
+	head.setMark(mark)
+	return visited
+}
