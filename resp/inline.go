@@ -1,0 +1,150 @@
+package resp
+
+import (
+	"slices"
+	"strconv"
+)
+
+// appendInline appends to dst the array that an inline command stands for:
+// a line, without its line end, of words as a person types them into a
+// terminal. A line of nothing but space appends nothing. ok is false if its
+// quotes are unbalanced; what is then appended is of no use.
+//
+// The rules are Redis':
+//
+//	word        ends at a space, tab, CR or LF; a quote may open inside it
+//	"..."       knows \n \r \t \b \a \xHH; a backslash before anything else yields that
+//	'...'       knows \' and nothing else
+//	after a closing quote comes a space or the end of the line
+//
+// A form feed or vertical tab is space between words and after a quote, but
+// does not end a word.
+func appendInline(dst, line []byte) (frame []byte, ok bool) {
+	start := len(dst)
+	words := 0
+	for {
+		line = skipInlineSpace(line)
+		if len(line) == 0 {
+			break
+		}
+		at := len(dst)
+		if dst, line, ok = appendWord(dst, line); !ok {
+			return dst, false
+		}
+		dst = insertLength(dst, at, '$', len(dst)-at)
+		dst = append(dst, '\r', '\n')
+		words++
+	}
+	if words > 0 {
+		dst = insertLength(dst, start, '*', words)
+	}
+	return dst, true
+}
+
+// insertLength puts a RESP header in front of what has been appended since at.
+func insertLength(dst []byte, at int, kind byte, n int) []byte {
+	var space [24]byte
+	header := strconv.AppendInt(append(space[:0], kind), int64(n), 10)
+	return slices.Insert(dst, at, append(header, '\r', '\n')...)
+}
+
+// appendWord appends the word that line begins with, and returns the line
+// after it.
+func appendWord(dst, line []byte) (word, after []byte, ok bool) {
+	for i, c := range line {
+		switch c {
+		case ' ', '\t', '\r', '\n':
+			return dst, line[i:], true
+		case '"':
+			return appendDoubleQuoted(dst, line[i+1:])
+		case '\'':
+			return appendSingleQuoted(dst, line[i+1:])
+		}
+		dst = append(dst, c)
+	}
+	return dst, nil, true
+}
+
+// appendSingleQuoted appends what stands before the closing quote.
+func appendSingleQuoted(dst, line []byte) (word, after []byte, ok bool) {
+	for i := 0; i < len(line); i++ {
+		switch {
+		case line[i] == '\'':
+			after = line[i+1:]
+			return dst, after, endsWord(after)
+		case line[i] == '\\' && i+1 < len(line) && line[i+1] == '\'':
+			i++
+		}
+		dst = append(dst, line[i])
+	}
+	return dst, nil, false
+}
+
+// appendDoubleQuoted appends what stands before the closing quote, its
+// escapes resolved.
+func appendDoubleQuoted(dst, line []byte) (word, after []byte, ok bool) {
+	for i := 0; i < len(line); i++ {
+		c := line[i]
+		switch {
+		case c == '"':
+			after = line[i+1:]
+			return dst, after, endsWord(after)
+		case c == '\\' && i+1 < len(line):
+			var n int
+			c, n = inlineEscape(line[i+1:])
+			i += n
+		}
+		dst = append(dst, c)
+	}
+	return dst, nil, false
+}
+
+// inlineEscape returns the byte that is meant by what follows a backslash, and
+// how much of it there was.
+func inlineEscape(s []byte) (c byte, n int) {
+	switch s[0] {
+	case 'n':
+		return '\n', 1
+	case 'r':
+		return '\r', 1
+	case 't':
+		return '\t', 1
+	case 'b':
+		return '\b', 1
+	case 'a':
+		return '\a', 1
+	case 'x':
+		if len(s) > 2 {
+			high, ok1 := hexDigit(s[1])
+			low, ok2 := hexDigit(s[2])
+			if ok1 && ok2 {
+				return high<<4 | low, 3
+			}
+		}
+	}
+	return s[0], 1
+}
+
+func hexDigit(c byte) (byte, bool) {
+	switch {
+	case '0' <= c && c <= '9':
+		return c - '0', true
+	case 'a' <= c && c <= 'f':
+		return c - 'a' + 10, true
+	case 'A' <= c && c <= 'F':
+		return c - 'A' + 10, true
+	}
+	return 0, false
+}
+
+func endsWord(after []byte) bool { return len(after) == 0 || isInlineSpace(after[0]) }
+
+func skipInlineSpace(line []byte) []byte {
+	for len(line) > 0 && isInlineSpace(line[0]) {
+		line = line[1:]
+	}
+	return line
+}
+
+// isInlineSpace is C's isspace in the C locale.
+func isInlineSpace(c byte) bool { return c == ' ' || '\t' <= c && c <= '\r' }
