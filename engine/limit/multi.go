@@ -24,15 +24,14 @@ func DecideAll(rules []Rule, log Log, now, cost int64) Decision {
 
 // RepeatedAll is Repeated for several rules: it speaks of the one with the least remaining.
 func RepeatedAll(rules []Rule, log Log, now int64) Decision {
-	answer := rules[0].Repeated(log, now)
+	entered := log.After(float64(now))
+	answer := rules[0].repeated(log, entered, now)
 	for i, r := range rules[1:] {
-		d := r.Repeated(log, now)
-		reset := max(answer.ResetAfter, d.ResetAfter)
-		if d.tighter(answer) {
+		if d := r.repeated(log, entered, now); d.tighter(answer) {
 			answer, answer.Rule = d, i+1
 		}
-		answer.ResetAfter = reset
 	}
+	answer.ResetAfter = resetAfter(log, longest(rules), entered, now, false)
 	return answer
 }
 

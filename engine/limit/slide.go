@@ -27,8 +27,8 @@ type Rule struct{ Limit, Window int64 }
 // Allowed, the caller is to add cost hits at now. A cost of 0 is a peek.
 //
 // A hit in the future counts once now reaches it: RetryAfter steps over it, ResetAfter waits for it.
-// Without any, Decide costs two calls of After and at most two of At. With some, a denied call may
-// cost two of After for every one of them.
+// Without any, Decide asks the log for two ranks and, unless the call adds a hit, for one or two
+// times. With some, a denied call may ask for two ranks more for every one of them.
 func (r Rule) Decide(log Log, now, cost int64) Decision {
 	entered := log.After(float64(now))
 	d := r.decide(log, entered, now, cost)
@@ -40,43 +40,52 @@ func (r Rule) Decide(log Log, now, cost int64) Decision {
 // and paid for then. The caller is to add nothing.
 func (r Rule) Repeated(log Log, now int64) Decision {
 	entered := log.After(float64(now))
-	used := int64(entered - log.After(float64(now-r.Window)))
-	return Decision{
-		Allowed:    true,
-		Limit:      r.Limit,
-		Remaining:  max(r.Limit-used, 0),
-		ResetAfter: resetAfter(log, r.Window, entered, now, false),
-	}
+	d := r.repeated(log, entered, now)
+	d.ResetAfter = resetAfter(log, r.Window, entered, now, false)
+	return d
 }
 
 // decide is Decide but for ResetAfter. entered is the rank of the first hit that is later than now.
 func (r Rule) decide(log Log, entered int, now, cost int64) Decision {
-	used := int64(entered - log.After(float64(now-r.Window)))
-	d := Decision{Limit: r.Limit, Allowed: hits(cost) <= r.Limit-used}
+	lapsed := log.After(float64(now - r.Window))
+	free := r.Limit - int64(entered-lapsed) // below 0 when the limit has shrunk
+	d := Decision{Limit: r.Limit, Allowed: hits(cost) <= free}
 	switch {
 	case hits(cost) > r.Limit:
 		d.RetryAfter = Never
-	case !d.Allowed:
-		d.RetryAfter = until(r.admits(log, now, cost), now)
+	case d.Allowed:
+		free -= cost
 	default:
-		used += cost
+		over := hits(cost) - free
+		t := r.lapse(log.At(lapsed + int(over) - 1))
+		if entered < log.Len() {
+			t = r.admits(log, t, cost)
+		}
+		d.RetryAfter = until(t, now)
 	}
-	d.Remaining = max(r.Limit-used, 0)
+	d.Remaining = max(free, 0)
 	return d
 }
 
-// admits returns the earliest t, from the given one on, at which a call of cost <= Limit is admitted.
+// repeated is Repeated but for ResetAfter.
+func (r Rule) repeated(log Log, entered int, now int64) Decision {
+	used := int64(entered - log.After(float64(now-r.Window)))
+	return Decision{Allowed: true, Limit: r.Limit, Remaining: max(r.Limit-used, 0)}
+}
+
+// admits returns the earliest moment, from t on, at which a call of cost <= Limit is admitted.
 //
-// Room comes only from hits that lapse. When over hits too many are in the window, it takes at least
-// until the over-th oldest of them lapses; by then others may have entered, so look again from there.
+// Room comes only from hits that lapse. With over hits too many in the window it takes until the
+// over-th oldest of them lapses, at least; by then others may have entered, so look again from there.
 func (r Rule) admits(log Log, t, cost int64) int64 {
-	for t <= MaxCount { // doubles count milliseconds one by one up to here, in the year 287396
-		first := log.After(float64(t - r.Window))
-		over := int64(log.After(float64(t))-first) - (r.Limit - hits(cost))
+	for t <= MaxCount { // doubles count milliseconds one by one up to here, the year 287396
+		lapsed := log.After(float64(t - r.Window))
+		used := int64(log.After(float64(t)) - lapsed)
+		over := used + hits(cost) - r.Limit
 		if over <= 0 {
 			return t
 		}
-		t = r.lapse(log.At(first + int(over) - 1))
+		t = r.lapse(log.At(lapsed + int(over) - 1))
 	}
 	return forever
 }
@@ -84,14 +93,14 @@ func (r Rule) admits(log Log, t, cost int64) int64 {
 // lapse returns the first whole millisecond at which a hit at time at counts no longer.
 func (r Rule) lapse(at float64) int64 { return later(ceil(at), r.Window) }
 
-// resetAfter returns how long until the last hit has lapsed, where added tells that one is being added
-// at now.
+// resetAfter returns how long until the last hit leaves the window. added tells that one is being
+// added at now; entered is the rank of the first hit that is later than now.
 func resetAfter(log Log, window int64, entered int, now int64, added bool) int64 {
 	n := log.Len()
-	if n == 0 || added && entered == n {
-		if added {
-			return window
-		}
+	if added && entered == n {
+		return window // nothing outlasts the new hit
+	}
+	if n == 0 {
 		return 0
 	}
 	reset := until(Rule{Window: window}.lapse(log.At(n-1)), now)
