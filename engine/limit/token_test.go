@@ -1,0 +1,293 @@
+package limit
+
+import (
+	"math"
+	"math/big"
+	"math/rand/v2"
+	"testing"
+)
+
+func TestTokenSteps(t *testing.T) {
+	b := Bucket{Capacity: 3, Refill: 2, Period: 7} // a token every 3.5 ms
+	steps := []struct {
+		at, cost int64
+		state    Tokens
+		want     Decision
+	}{
+		{0, 0, Tokens{}, Decision{Allowed: true, Limit: 3, Remaining: 3}},
+		{0, 4, Tokens{}, Decision{Limit: 3, Remaining: 3, RetryAfter: Never}},
+		{0, 2, Tokens{2, 0, 0}, Decision{Allowed: true, Limit: 3, Remaining: 1, ResetAfter: 7}},
+		{0, 2, Tokens{2, 0, 0}, Decision{Limit: 3, Remaining: 1, RetryAfter: 4, ResetAfter: 7}},
+		{3, 2, Tokens{2, 0, 0}, Decision{Limit: 3, Remaining: 1, RetryAfter: 1, ResetAfter: 4}},
+		{3, 0, Tokens{2, 0, 0}, Decision{Allowed: true, Limit: 3, Remaining: 1, ResetAfter: 4}},
+		{4, 2, Tokens{3, 1, 4}, Decision{Allowed: true, Limit: 3, ResetAfter: 10}},
+		{4, 0, Tokens{3, 1, 4}, Decision{Limit: 3, RetryAfter: 3, ResetAfter: 10}},
+		{7, 1, Tokens{3, 0, 7}, Decision{Allowed: true, Limit: 3, ResetAfter: 11}},
+		{5, 1, Tokens{3, 0, 7}, Decision{Limit: 3, RetryAfter: 6, ResetAfter: 13}}, // the clock went back
+		{17, 0, Tokens{3, 0, 7}, Decision{Allowed: true, Limit: 3, Remaining: 2, ResetAfter: 1}},
+		{18, 0, Tokens{3, 0, 7}, Decision{Allowed: true, Limit: 3, Remaining: 3}},
+		{18, 1, Tokens{1, 0, 18}, Decision{Allowed: true, Limit: 3, Remaining: 2, ResetAfter: 4}},
+		{99, 1, Tokens{1, 0, 99}, Decision{Allowed: true, Limit: 3, Remaining: 2, ResetAfter: 4}},
+	}
+	var s Tokens
+	for i, step := range steps {
+		var d Decision
+		s, d = b.Take(s, step.at, step.cost)
+		if s != step.state || d != step.want {
+			t.Fatalf("step %d: got %+v %+v, want %+v %+v", i, s, d, step.state, step.want)
+		}
+	}
+}
+
+func TestTokenRuleChanges(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		rule  Bucket
+		state Tokens
+		now   int64
+		cost  int64
+		after Tokens
+		want  Decision
+	}{
+		{"more capacity is there at once", Bucket{10, 1, 10}, Tokens{3, 0, 100}, 100, 0,
+			Tokens{3, 0, 100}, Decision{Allowed: true, Limit: 10, Remaining: 7, ResetAfter: 30}},
+		{"less capacity than is missing", Bucket{2, 1, 10}, Tokens{5, 5, 100}, 100, 0,
+			Tokens{5, 5, 100}, Decision{Limit: 2, RetryAfter: 35, ResetAfter: 45}},
+		{"a shorter period completes no token", Bucket{5, 1, 10}, Tokens{5, 900, 100}, 100, 0,
+			Tokens{5, 900, 100}, Decision{Limit: 5, RetryAfter: 1, ResetAfter: 41}},
+		{"a longer period keeps the units", Bucket{5, 1, 1000}, Tokens{5, 9, 100}, 101, 0,
+			Tokens{5, 9, 100}, Decision{Limit: 5, RetryAfter: 990, ResetAfter: 4990}},
+		{"time since the last hit counts at the new rate", Bucket{5, 2, 10}, Tokens{5, 0, 100}, 110, 1,
+			Tokens{4, 0, 110}, Decision{Allowed: true, Limit: 5, Remaining: 1, ResetAfter: 20}},
+	} {
+		s, d := c.rule.Take(c.state, c.now, c.cost)
+		if s != c.after || d != c.want {
+			t.Errorf("%s: got %+v %+v, want %+v %+v", c.name, s, d, c.after, c.want)
+		}
+	}
+}
+
+// A bucket that has filled up again is like one that was never used.
+func TestTokenFullIsUnused(t *testing.T) {
+	traces(t, 2000, func(rnd *rand.Rand) {
+		b := Bucket{between(rnd, 1, 9), between(rnd, 1, 9), between(rnd, 1, 99)}
+		used, d := b.Take(Tokens{}, epoch, between(rnd, 1, b.Capacity))
+		cost := between(rnd, 1, b.Capacity)
+		now := epoch + d.ResetAfter + between(rnd, 0, 3)
+		s, d := b.Take(used, now, cost)
+		if fresh, want := b.Take(Tokens{}, now, cost); s != fresh || d != want {
+			t.Errorf("%+v after %+v: %+v %+v, a new one: %+v %+v", b, used, s, d, fresh, want)
+		}
+	})
+}
+
+// rational is a token bucket in fractions: missing tokens, exactly, as of since. Period remembers in
+// what units the last call counted.
+type rational struct {
+	missing *big.Rat
+	since   int64
+	period  int64
+}
+
+// at returns what is missing at now under rule b.
+func (o rational) at(b Bucket, now int64) *big.Rat {
+	missing := new(big.Rat).Set(o.missing)
+	if whole := ceilRat(missing); o.period != b.Period && whole.Sign() > 0 {
+		earned := new(big.Rat).Sub(new(big.Rat).SetInt(whole), missing) // of a token, in the old units
+		earned.Mul(earned, new(big.Rat).SetInt64(o.period))
+		if most := new(big.Rat).SetInt64(b.Period - 1); earned.Cmp(most) > 0 {
+			earned = most
+		}
+		earned.Quo(earned, new(big.Rat).SetInt64(b.Period))
+		missing.Sub(new(big.Rat).SetInt(whole), earned)
+	}
+	if now > o.since {
+		back := new(big.Rat).SetFrac(big.NewInt(b.Refill), big.NewInt(b.Period))
+		missing.Sub(missing, back.Mul(back, new(big.Rat).SetInt64(now-o.since)))
+	}
+	if missing.Sign() < 0 {
+		missing.SetInt64(0)
+	}
+	return missing
+}
+
+// take is Bucket.Take in fractions.
+func (o *rational) take(b Bucket, now, cost int64) Decision {
+	missing := o.at(b, now)
+	need := new(big.Rat).SetInt64(max(cost, 1))
+	free := new(big.Rat).Sub(new(big.Rat).SetInt64(b.Capacity), missing)
+	d := Decision{Limit: b.Capacity, Allowed: free.Cmp(need) >= 0}
+	switch {
+	case max(cost, 1) > b.Capacity:
+		d.RetryAfter = Never
+	case !d.Allowed:
+		d.RetryAfter = o.wait(b, new(big.Rat).Sub(need, free), now)
+	case cost > 0:
+		missing.Add(missing, need)
+		free.Sub(free, need)
+		*o = rational{missing, max(now, o.since), b.Period}
+	}
+	if free.Sign() > 0 {
+		d.Remaining = new(big.Int).Quo(free.Num(), free.Denom()).Int64()
+	}
+	if missing.Sign() > 0 {
+		d.ResetAfter = o.wait(b, missing, now)
+	}
+	return d
+}
+
+func (o *rational) wait(b Bucket, tokens *big.Rat, now int64) int64 {
+	perToken := new(big.Rat).SetFrac(big.NewInt(b.Period), big.NewInt(b.Refill))
+	wait := ceilRat(perToken.Mul(perToken, tokens))
+	wait.Add(wait, big.NewInt(max(o.since-now, 0)))
+	if !wait.IsInt64() {
+		return math.MaxInt64
+	}
+	return wait.Int64()
+}
+
+func ceilRat(r *big.Rat) *big.Int {
+	up := new(big.Int).Add(r.Num(), new(big.Int).Sub(r.Denom(), big.NewInt(1)))
+	return up.Div(up, r.Denom()) // Euclidean, so this is the floor also below 0
+}
+
+func TestTokenAgainstRationals(t *testing.T) {
+	traces(t, 400, func(rnd *rand.Rand) {
+		rule := func() Bucket { return Bucket{between(rnd, 1, 8), between(rnd, 1, 8), between(rnd, 1, 60)} }
+		b, now := rule(), epoch
+		s, o := Tokens{}, rational{new(big.Rat), 0, b.Period}
+		for i := range 100 {
+			now += clockStep(rnd, 60)
+			if rnd.IntN(10) == 0 {
+				b = rule()
+			}
+			cost, before := randomCost(rnd), s
+			var got Decision
+			s, got = b.Take(s, now, cost)
+			if want := o.take(b, now, cost); got != want {
+				t.Errorf("call %d: %+v of %+v at %d, cost %d: got %+v, want %+v", i, b, before, now, cost, got, want)
+				return
+			}
+		}
+	})
+}
+
+// extreme draws a number up to most that is often at an edge.
+func extreme(rnd *rand.Rand, most int64) int64 {
+	switch rnd.IntN(5) {
+	case 0:
+		return 1
+	case 1:
+		return most
+	case 2:
+		return most - between(rnd, 0, min(most-1, 3))
+	}
+	return max(1, between(rnd, 1, most)>>rnd.IntN(50))
+}
+
+const year9999 = 253402300799999
+
+func TestTokenAtTheExtremes(t *testing.T) {
+	traces(t, 3000, func(rnd *rand.Rand) {
+		b := Bucket{extreme(rnd, MaxCount), extreme(rnd, MaxCount), extreme(rnd, MaxDuration)}
+		s, o := Tokens{}, rational{new(big.Rat), 0, b.Period}
+		for range 8 {
+			now, cost, before := extreme(rnd, year9999), extreme(rnd, MaxCount), s
+			if rnd.IntN(3) == 0 {
+				cost = min(cost, b.Capacity)
+			}
+			var got Decision
+			s, got = b.Take(s, now, cost)
+			if want := o.take(b, now, cost); got != want {
+				t.Errorf("%+v of %+v at %d, cost %d: got %+v, want %+v", b, before, now, cost, got, want)
+			}
+			if s.Missing < 0 || s.Missing > b.Capacity || s.Earned < 0 || s.Earned >= b.Period {
+				t.Errorf("%+v of %+v at %d, cost %d: left %+v", b, before, now, cost, s)
+			}
+		}
+	})
+}
+
+// The generic cell rate algorithm as ITU-T I.371 gives it (virtual scheduling), in fractions: it keeps
+// the theoretical arrival time of the next cell.
+func TestTokenIsTheGenericCellRateAlgorithm(t *testing.T) {
+	traces(t, 300, func(rnd *rand.Rand) {
+		b := Bucket{between(rnd, 1, 8), between(rnd, 1, 8), between(rnd, 1, 60)}
+		increment := big.NewRat(b.Period, b.Refill)
+		depth := new(big.Rat).Mul(increment, new(big.Rat).SetInt64(b.Capacity))
+		arrival, s, now := new(big.Rat), Tokens{}, epoch
+		for range 100 {
+			now += max(clockStep(rnd, 60), 0)
+			cost := between(rnd, 1, 3)
+			at := new(big.Rat).SetInt64(now)
+			next := new(big.Rat).Set(arrival)
+			if next.Cmp(at) < 0 {
+				next.Set(at)
+			}
+			next.Add(next, new(big.Rat).Mul(increment, new(big.Rat).SetInt64(cost)))
+			conforms := new(big.Rat).Sub(next, at).Cmp(depth) <= 0
+			if conforms {
+				arrival = next
+			}
+			var d Decision
+			if s, d = b.Take(s, now, cost); d.Allowed != conforms {
+				t.Errorf("%+v at %d, cost %d: %+v, conforms: %v", b, now, cost, d, conforms)
+				return
+			}
+		}
+	})
+}
+
+// A caller who always comes back at the very moment it is told to gets, in a year, exactly what the
+// rule promises; and so it stands at every call on the way. (The capacity is above 1: a bucket of one
+// token, full a fraction of a millisecond before it is asked, loses that fraction by definition.)
+func TestTokenDoesNotDriftInAYear(t *testing.T) {
+	for _, b := range []Bucket{
+		{Capacity: 10, Refill: 7, Period: 600_000},         // every 85714 2/7 ms
+		{Capacity: 2, Refill: 100_003, Period: 30 * dayMs}, // every 25919.2... ms
+		{Capacity: 3, Refill: 3, Period: 7 * hourMs},
+	} {
+		s, now, admitted := Tokens{}, epoch, int64(0)
+		for now < epoch+365*dayMs {
+			var d Decision
+			if s, d = b.Take(s, now, 1); !d.Allowed {
+				now += d.RetryAfter
+				continue
+			}
+			admitted++
+			if due := b.Capacity + (now-epoch)*b.Refill/b.Period; admitted > due || admitted < due-d.Remaining {
+				t.Fatalf("%+v: %d admitted after %d ms, due: %d, remaining: %d", b, admitted, now-epoch, due, d.Remaining)
+			}
+		}
+		_, d := b.Take(s, now, 0)
+		if due := b.Capacity + (now-epoch)*b.Refill/b.Period; admitted+d.Remaining != due {
+			t.Errorf("%+v: %d admitted in a year and %d left, due: %d", b, admitted, d.Remaining, due)
+		}
+	}
+}
+
+func FuzzToken(f *testing.F) {
+	f.Add(int64(3), int64(2), int64(7), int64(2), int64(1), int64(0), int64(4), int64(1))
+	f.Add(int64(MaxCount), int64(MaxCount), int64(MaxDuration), int64(MaxCount), int64(0), int64(0), int64(year9999), int64(MaxCount))
+	f.Fuzz(func(t *testing.T, capacity, refill, period, missing, earned, since, now, cost int64) {
+		within := func(n, lo, hi int64) int64 { return lo + int64(uint64(n)%uint64(hi-lo+1)) }
+		b := Bucket{within(capacity, 1, MaxCount), within(refill, 1, MaxCount), within(period, 1, MaxDuration)}
+		s := Tokens{within(missing, 0, MaxCount), 0, within(since, 0, year9999)}
+		if s.Missing > 0 {
+			s.Earned = within(earned, 0, b.Period-1)
+		}
+		now, cost = within(now, 0, year9999), within(cost, 0, MaxCount)
+		owed := new(big.Rat).SetFrac(big.NewInt(s.Earned), big.NewInt(b.Period))
+		if s.Missing == 0 {
+			s.Since = 0 // a full bucket has no past
+		}
+		o := rational{owed.Sub(new(big.Rat).SetInt64(s.Missing), owed), s.Since, b.Period}
+		after, got := b.Take(s, now, cost)
+		if want := o.take(b, now, cost); got != want {
+			t.Errorf("%+v of %+v at %d, cost %d: got %+v, want %+v", b, s, now, cost, got, want)
+		}
+		if (!got.Allowed || cost == 0) && after != s {
+			t.Errorf("%+v of %+v at %d, cost %d: left %+v", b, s, now, cost, after)
+		}
+	})
+}
