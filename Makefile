@@ -1,0 +1,48 @@
+# `make run` starts the server, `make test` tests it; `make help` lists the rest.
+GO ?= go
+BIN := bin/rlserver
+
+.PHONY: run
+run: build ## build the server and start it with defaults; FLAGS="--port 6380" passes flags on
+	$(BIN) $(FLAGS)
+
+.PHONY: build
+build: ## build bin/rlserver
+	$(GO) build -o $(BIN) ./cmd/rlserver
+
+.PHONY: test
+test: ## every test, with the race detector and in shuffled order; needs Go alone
+	$(GO) test -race -shuffle=on ./...
+
+.PHONY: lint
+lint: ## gofmt, go vet, staticcheck, and that the generated documentation is current
+	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "not gofmt'ed:" $$unformatted; exit 1; fi
+	$(GO) vet ./...
+	$(GO) tool staticcheck ./...
+	$(GO) run ./cmd/rlserver docs | diff -u docs/COMMANDS.md - || { echo "docs/COMMANDS.md is not what the command table says: run 'make docs'"; exit 1; }
+
+.PHONY: check
+check: lint test ## all that must hold before a change lands
+
+.PHONY: docs
+docs: ## write docs/COMMANDS.md from the command table
+	$(GO) run ./cmd/rlserver docs > docs/COMMANDS.md
+
+.PHONY: conformance
+conformance: build ## run Redis' own test suite against the server (fetches Debian's source package of redis)
+	integration/conformance/run
+
+.PHONY: bench
+bench: build ## speed and memory, side by side with a local redis-server if there is one; asserts nothing
+	bench/run
+
+.PHONY: fuzz
+fuzz: ## fuzz each parser for FUZZTIME (default 20s)
+	@for target in $$(grep -rhoE '^func (Fuzz[A-Za-z]+)' --include='*_test.go' . | awk '{print $$2}' | sort -u); do \
+		pkg=$$(dirname $$(grep -rlE "^func $$target\(" --include='*_test.go' . | head -n 1)); \
+		echo "$$pkg $$target"; $(GO) test -run '^$$' -fuzz "^$$target$$" -fuzztime $${FUZZTIME:-20s} $$pkg || exit 1; \
+	done
+
+.PHONY: help
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

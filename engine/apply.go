@@ -1,0 +1,205 @@
+package engine
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+	"unsafe"
+
+	"rlserver/zset"
+)
+
+// Apply makes changes that happened elsewhere or earlier: it is how a log is replayed. It hashes the keys anew; only their names count.
+func (e *Engine) Apply(effects []Effect) {
+	for i := range effects {
+		f := effects[i]
+		f.Key, f.To = e.Key(f.Key.Name), e.Key(f.To.Name)
+		e.lockAll()
+		var o object
+		if f.Kind.changesKey() {
+			o = e.shardOf(f.Key).find(f.DB, f.Key)
+		}
+		e.apply(o, &f)
+		e.unlockAll()
+	}
+}
+
+func (e *Engine) lockAll() {
+	for i := range e.shards {
+		e.shards[i].mu.Lock()
+	}
+}
+
+func (e *Engine) unlockAll() {
+	for i := range e.shards {
+		e.shards[i].mu.Unlock()
+	}
+}
+
+// apply is the one function that changes state: live calls, replay and whoever follows the effects all come through it.
+// o is what stands under f.Key, nil for nothing; what stands there afterwards is returned.
+// An effect that does not fit the state comes from a damaged log: it panics.
+func (e *Engine) apply(o object, f *Effect) object {
+	switch f.Kind {
+	case EffectDelete:
+		return e.drop(o, f)
+	case EffectExpire:
+		e.shardOf(f.Key).setDeadline(f.DB, f.Key.hash, o, f.ExpireAt)
+		return o
+	case EffectString:
+		return e.applyString(o, f)
+	case EffectSplice:
+		return e.applySplice(o, f)
+	case EffectHashSet:
+		h := holding(e, o, f, e.newHash)
+		h.fields.set(f.Field, f.Value)
+		return h
+	case EffectHashDelete:
+		h := o.(*hashObject)
+		h.fields.remove(f.Field)
+		return e.keepUnlessEmpty(h, h.fields.len(), f)
+	case EffectAdd:
+		z := holding(e, o, f, e.newZSet)
+		z.set.Add(f.Field, f.Score)
+		return z
+	case EffectRemove:
+		z := o.(*zsetObject)
+		z.set.Remove(f.Field)
+		return e.keepUnlessEmpty(z, z.set.Len(), f)
+	case EffectRemoveSpan:
+		z := o.(*zsetObject)
+		z.set.RemoveSpan(f.Lo, f.Hi)
+		return e.keepUnlessEmpty(z, z.set.Len(), f)
+	case EffectHits:
+		return e.applyHits(o, f)
+	case EffectTokens:
+		t := holding(e, o, f, newToken)
+		t.set(f.Tokens)
+		e.shardOf(f.Key).setDeadline(f.DB, f.Key.hash, t, f.ExpireAt)
+		return t
+	case EffectCount:
+		c := holding(e, o, f, newFixed)
+		c.count = f.Count
+		e.shardOf(f.Key).setDeadline(f.DB, f.Key.hash, c, f.ExpireAt)
+		return c
+	case EffectRename:
+		return e.applyRename(o, f)
+	case EffectCopy:
+		e.put(f.ToDB, f.To, o.clone(string(f.To.Name)))
+		return o
+	case EffectMove:
+		e.drop(o, f)
+		e.put(f.ToDB, f.Key, o)
+		return nil
+	case EffectFlush:
+		for i := range e.shards {
+			e.shards[i].dbs[f.DB] = space{}
+		}
+	case EffectSwap:
+		for i := range e.shards {
+			dbs := e.shards[i].dbs
+			dbs[f.DB], dbs[f.ToDB] = dbs[f.ToDB], dbs[f.DB]
+		}
+	default:
+		panic(fmt.Sprintf("engine: effect of unknown kind %d", f.Kind))
+	}
+	return nil
+}
+
+// holding gives the object of the wanted type under the effect's key, a new one if there is none.
+func holding[T object](e *Engine, o object, f *Effect, create func(header) T) T {
+	if o != nil {
+		return o.(T)
+	}
+	t := create(header{name: string(f.Key.Name)})
+	e.shardOf(f.Key).insert(f.DB, f.Key.hash, t)
+	return t
+}
+
+func (e *Engine) newHash(h header) *hashObject {
+	return &hashObject{header: h, fields: newHash(&e.hasher)}
+}
+func (e *Engine) newZSet(h header) *zsetObject {
+	return &zsetObject{header: h, set: zset.New(&e.hasher)}
+}
+func newString(h header) *stringObject { return &stringObject{header: h} }
+func newToken(h header) *tokenObject   { return &tokenObject{header: h} }
+func newFixed(h header) *fixedObject   { return &fixedObject{header: h} }
+
+// drop removes what stands under the effect's key.
+func (e *Engine) drop(o object, f *Effect) object {
+	e.shardOf(f.Key).remove(f.DB, f.Key.hash, o)
+	return nil
+}
+
+// keepUnlessEmpty drops a collection that lost its last element: an empty one is no key.
+func (e *Engine) keepUnlessEmpty(o object, size int, f *Effect) object {
+	if size == 0 {
+		return e.drop(o, f)
+	}
+	return o
+}
+
+// put lets an object stand under a key, in place of what stood there.
+func (e *Engine) put(db int, k Key, o object) {
+	sh := e.shardOf(k)
+	if old := sh.find(db, k); old != nil {
+		sh.remove(db, k.hash, old)
+	}
+	sh.insert(db, k.hash, o)
+}
+
+func (e *Engine) applyString(o object, f *Effect) object {
+	s, ok := o.(*stringObject)
+	if !ok {
+		if o != nil {
+			e.drop(o, f)
+		}
+		s = holding(e, nil, f, newString)
+	}
+	s.value = bytes.Clone(f.Value) // never written over: a caller may still hold the old value
+	if s.expireAt != f.ExpireAt {
+		e.shardOf(f.Key).setDeadline(f.DB, f.Key.hash, s, f.ExpireAt)
+	}
+	return s
+}
+
+func (e *Engine) applySplice(o object, f *Effect) object {
+	s := holding(e, o, f, newString)
+	if end := f.Lo + len(f.Value); end > len(s.value) {
+		s.value = append(s.value, make([]byte, end-len(s.value))...)
+	}
+	copy(s.value[f.Lo:], f.Value)
+	return s
+}
+
+func (e *Engine) applyRename(o object, f *Effect) object {
+	e.drop(o, f)
+	o.head().name = string(f.To.Name)
+	e.put(f.DB, f.To, o)
+	return nil
+}
+
+// applyHits trims a log and records hits in it. The members are written into a buffer on the stack: the set copies them.
+func (e *Engine) applyHits(o object, f *Effect) object {
+	z := holding(e, o, f, e.newZSet)
+	if f.Lo > 0 {
+		z.set.RemoveSpan(0, f.Lo)
+	}
+	var buf [40]byte
+	for i := range uint64(f.Hits.N) {
+		z.set.Add(f.Hits.member(buf[:0], i), float64(f.Hits.At))
+	}
+	e.shardOf(f.Key).setDeadline(f.DB, f.Key.hash, z, f.ExpireAt)
+	return z
+}
+
+// member appends the name of the i-th hit.
+func (h Hits) member(dst []byte, i uint64) []byte {
+	dst = strconv.AppendInt(dst, h.At, 10)
+	dst = append(dst, '-')
+	return strconv.AppendUint(dst, h.Seq+i, 10)
+}
+
+// bytesOf looks at a string's bytes, which must not be written to.
+func bytesOf(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }

@@ -1,0 +1,64 @@
+package engine
+
+import "rlserver/engine/limit"
+
+// EffectKind says which change an effect is.
+type EffectKind uint8
+
+// The changes. Each names the fields of Effect it uses beside DB and Key.
+const (
+	EffectDelete     EffectKind = iota + 1 // the key is gone
+	EffectExpire                           // ExpireAt: the key's deadline from now on, 0 none
+	EffectString                           // Value, ExpireAt: the key holds this string
+	EffectSplice                           // Value, Lo: the string's bytes from offset Lo on are Value; a gap before is zeros; missing key: an empty string
+	EffectHashSet                          // Field, Value: the hash has this field
+	EffectHashDelete                       // Field: the hash lacks it; an emptied hash is gone
+	EffectAdd                              // Field, Score: the sorted set has this member at this score
+	EffectRemove                           // Field: the sorted set lacks it; an emptied set is gone
+	EffectRemoveSpan                       // Lo, Hi: the members of rank Lo up to but not Hi are gone; an emptied set is gone
+	EffectHits                             // Lo, Hits, ExpireAt: the log's first Lo members are gone, the hits were recorded, the deadline is set
+	EffectTokens                           // Tokens, ExpireAt: the state of a token bucket
+	EffectCount                            // Count, ExpireAt: the state of a fixed window
+	EffectRename                           // To: the object stands under To instead, with its deadline; what stood there is gone
+	EffectCopy                             // To, ToDB: a copy stands there too; what stood there is gone
+	EffectMove                             // ToDB: the object stands in that database instead; nothing stood there
+	EffectFlush                            // the database is empty
+	EffectSwap                             // ToDB: the two databases have changed places
+	effectKinds                            // how many there are, plus one
+)
+
+// changesKey tells whether the effect is about what its Key holds, rather than about whole databases.
+func (k EffectKind) changesKey() bool { return k != EffectFlush && k != EffectSwap }
+
+// EffectKinds are all kinds there are, for those who must have something for each.
+func EffectKinds() []EffectKind {
+	all := make([]EffectKind, 0, effectKinds-1)
+	for k := EffectKind(1); k < effectKinds; k++ {
+		all = append(all, k)
+	}
+	return all
+}
+
+// Effect is one change of state, as a result: absolute times, final values. Applying it asks no clock, no
+// configuration and no algorithm, so the effects of a run, applied in order to an empty engine, rebuild its state.
+// It is one flat struct so that recording one allocates nothing.
+type Effect struct {
+	Kind     EffectKind
+	DB, ToDB int
+	Key, To  Key
+	Field    []byte
+	Value    []byte
+	Score    float64
+	Lo, Hi   int
+	ExpireAt int64 // Unix ms; 0: never
+	Hits     Hits
+	Tokens   limit.Tokens
+	Count    limit.Count
+}
+
+// Hits are N members of a limiter's log, named `<At>-<Seq>`, `<At>-<Seq+1>`, …, each with the score At, which is Unix ms.
+type Hits struct {
+	At  int64
+	Seq uint64
+	N   int64
+}

@@ -1,0 +1,122 @@
+package engine
+
+import (
+	"math/bits"
+
+	"rlserver/dict"
+)
+
+// Options say what an engine is made of. The zero value of a field means its default.
+type Options struct {
+	Databases int       // how many keyspaces SELECT chooses among; default 16
+	Shards    int       // rounded up to a power of two, at most 4096; default 64
+	Seed      [2]uint64 // keys the hash of names: secret on a server that strangers can reach, fixed where replies must repeat
+	Journal   Journal   // where effects go; nil: nowhere
+}
+
+// Journal takes the effects of every call, in the order in which they were applied to each key.
+type Journal interface {
+	// Append is called under the locks of the shards that changed, with all effects of one call: they are kept together or
+	// not at all. The slice and what it points to belong to the caller again when Append returns.
+	Append(effects []Effect) Position
+	// Wait returns when everything up to the position is as durable as the journal's policy promises.
+	Wait(Position) error
+}
+
+// Position is a place in a journal; 0 is its beginning, where there is nothing to wait for.
+type Position uint64
+
+// Engine is the keyspace: a deterministic state machine that is handed the time with every call.
+// Its methods may be called from any goroutine.
+type Engine struct {
+	hasher    dict.Hasher
+	shards    []shard
+	shardBits int
+	databases int
+	journal   Journal
+}
+
+// New returns an empty engine.
+func New(o Options) *Engine {
+	if o.Databases <= 0 {
+		o.Databases = 16
+	}
+	if o.Shards <= 0 {
+		o.Shards = 64
+	}
+	o.Shards = min(o.Shards, maxShards)
+	shardBits := bits.Len(uint(o.Shards - 1))
+	e := &Engine{
+		hasher:    dict.NewHasher(o.Seed[0], o.Seed[1]),
+		shards:    make([]shard, 1<<shardBits),
+		shardBits: shardBits,
+		databases: o.Databases,
+		journal:   o.Journal,
+	}
+	for i := range e.shards {
+		e.shards[i].init(e, i)
+	}
+	return e
+}
+
+// Databases is how many keyspaces there are; they are numbered from 0.
+func (e *Engine) Databases() int { return e.databases }
+
+// Key is a key's name with its hash, which is computed once per call and serves to choose the shard and to find the key in it.
+// The name belongs to the caller.
+type Key struct {
+	Name []byte
+	hash uint64
+}
+
+// Key hashes a name.
+func (e *Engine) Key(name []byte) Key {
+	return Key{Name: name, hash: e.hasher.Sum(name)}
+}
+
+// shardOf gives the shard that holds a key: the top bits of its hash. Each shard's dict works on the bits below.
+func (e *Engine) shardOf(k Key) *shard {
+	return &e.shards[e.shardIndex(k.hash)]
+}
+
+func (e *Engine) shardIndex(hash uint64) int {
+	return int(hash >> (64 - e.shardBits)) // a shift by 64 gives 0: one shard has no bits to choose by
+}
+
+// Stats are counters since the start, or since ResetStats.
+type Stats struct {
+	Hits    int64 // lookups by readers that found a key
+	Misses  int64 // and those that did not
+	Expired int64 // keys deleted because their time had come
+}
+
+// Stats adds up the shards' counters.
+func (e *Engine) Stats() (sum Stats) {
+	for i := range e.shards {
+		sh := &e.shards[i]
+		sh.mu.Lock()
+		sum.Hits += sh.stats.Hits
+		sum.Misses += sh.stats.Misses
+		sum.Expired += sh.stats.Expired
+		sh.mu.Unlock()
+	}
+	return sum
+}
+
+// ResetStats sets all counters to 0.
+func (e *Engine) ResetStats() {
+	for i := range e.shards {
+		sh := &e.shards[i]
+		sh.mu.Lock()
+		sh.stats = Stats{}
+		sh.mu.Unlock()
+	}
+}
+
+func (s *Stats) count(found bool) {
+	if found {
+		s.Hits++
+	} else {
+		s.Misses++
+	}
+}

@@ -1,0 +1,24 @@
+package engine
+
+// Error is a failure that is told to the client as it stands: the first word is its code, the rest says what is wrong.
+// Everything else that fails is a fault of ours and reaches the client as an internal error.
+type Error string
+
+func (e Error) Error() string { return string(e) }
+
+// The errors an operation on the keyspace can give, in Redis' words where Redis has them.
+const (
+	ErrWrongType      = Error("WRONGTYPE Operation against a key holding the wrong kind of value")
+	ErrSyntax         = Error("ERR syntax error")
+	ErrNotInteger     = Error("ERR value is not an integer or out of range")
+	ErrNotFloat       = Error("ERR value is not a valid float")
+	ErrHashNotInteger = Error("ERR hash value is not an integer")
+	ErrHashNotFloat   = Error("ERR hash value is not a float")
+	ErrOverflow       = Error("ERR increment or decrement would overflow")
+	ErrNaNOrInfinity  = Error("ERR increment would produce NaN or Infinity")
+	ErrScoreNaN       = Error("ERR resulting score is not a number (NaN)")
+	ErrNoSuchKey      = Error("ERR no such key")
+	ErrSameObject     = Error("ERR source and destination objects are the same")
+	ErrStringTooLong  = Error("ERR string exceeds maximum allowed size (proto-max-bulk-len)")
+	ErrTooManyHits    = Error("ERR COST must be at most 1000000 for a sliding window, which keeps a member per hit: use RL.TOKEN or RL.FIXED for larger costs")
+)

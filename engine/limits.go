@@ -1,0 +1,205 @@
+package engine
+
+import (
+	"bytes"
+	"iter"
+	"math"
+	"strconv"
+
+	"rlserver/engine/limit"
+	"rlserver/zset"
+)
+
+// MaxHits is the largest cost of one call on a sliding window, whose log keeps a member per hit.
+const MaxHits = 1_000_000
+
+// as gives an object as the type an operation works on: nil for a missing key, ErrWrongType for any other type.
+func as[T object](o object) (t T, err error) {
+	if o == nil {
+		return t, nil
+	}
+	t, ok := o.(T)
+	if !ok {
+		return t, ErrWrongType
+	}
+	return t, nil
+}
+
+// Slide decides a call of cost hits against sliding windows over the one log that the key holds, a sorted set with a member per hit.
+// All windows admit it and it is recorded once, or nothing changes. A missing key is an empty log. Hits that no window
+// reaches any more are dropped on the way of an admitted call.
+//
+// The members of an admitted call are `<ms>-<seq>`; with an id (not nil) they are the id, then id:2, id:3, …, leaving out names that are
+// taken. A call whose id is in the longest window already is answered as admitted, and nothing is recorded.
+// A cost above MaxHits that some time could be admitted is ErrTooManyHits.
+func (tx *Tx) Slide(k Key, rules []limit.Rule, cost int64, id []byte) (limit.Decision, error) {
+	o := tx.lookup(k)
+	z, err := as[*zsetObject](o)
+	if err != nil {
+		return limit.Decision{}, err
+	}
+	tx.log.set = nil
+	if z != nil {
+		tx.log.set = z.set
+	}
+	window := longest(rules)
+	lapsed := float64(tx.now - window)
+	if id != nil && z != nil {
+		if at, ok := z.set.Score(id); ok && at > lapsed {
+			return limit.RepeatedAll(rules, &tx.log, tx.now), nil
+		}
+	}
+	d := limit.DecideAll(rules, &tx.log, tx.now, cost)
+	if cost > MaxHits && d.RetryAfter != limit.Never {
+		return limit.Decision{}, ErrTooManyHits
+	}
+	if !d.Allowed || cost == 0 {
+		return d, nil
+	}
+	trim := tx.log.After(lapsed)
+	if id == nil {
+		tx.recordHits(k, o, trim, cost, tx.now+window)
+	} else {
+		tx.recordHitsAs(k, o, id, trim, cost, tx.now+window)
+	}
+	return d, nil
+}
+
+func longest(rules []limit.Rule) (window int64) {
+	for _, r := range rules {
+		window = max(window, r.Window)
+	}
+	return window
+}
+
+// recordHits is one effect: the lapsed hits go, the new ones come, the deadline moves.
+func (tx *Tx) recordHits(k Key, o object, trim int, n, expireAt int64) {
+	seq := tx.e.shardOf(k).seq.next(tx.log.set, tx.now, uint64(n))
+	tx.apply(o, &Effect{Kind: EffectHits, Key: k, Lo: trim, Hits: Hits{At: tx.now, Seq: seq, N: n}, ExpireAt: expireAt})
+}
+
+func (tx *Tx) recordHitsAs(k Key, o object, id []byte, trim int, n, expireAt int64) {
+	if trim > 0 {
+		o = tx.apply(o, &Effect{Kind: EffectRemoveSpan, Key: k, Hi: trim})
+	}
+	for name := range hitNames(id) {
+		if n == 0 {
+			break
+		}
+		if z, ok := o.(*zsetObject); ok {
+			if _, taken := z.set.Score(name); taken {
+				continue
+			}
+		}
+		o = tx.apply(o, &Effect{Kind: EffectAdd, Key: k, Field: name, Score: float64(tx.now)})
+		n--
+	}
+	tx.apply(o, &Effect{Kind: EffectExpire, Key: k, ExpireAt: expireAt})
+}
+
+// hitSequence numbers the hits of a shard within a millisecond. Time never runs backward in a shard, so `<ms>-<seq>` never comes twice.
+type hitSequence struct {
+	at   int64
+	free uint64
+}
+
+// next takes n numbers in a row. Numbers whose names are in the set already are passed over: a key can come from another shard by
+// RENAME, and people can write what they like into a sorted set.
+func (q *hitSequence) next(set *zset.Set, now int64, n uint64) (first uint64) {
+	if now > q.at {
+		q.at, q.free = now, 0
+	}
+	first = q.free
+	if set != nil {
+		var buf [40]byte
+		for i := uint64(0); i < n; i++ {
+			if _, taken := set.Score(Hits{At: now, Seq: first}.member(buf[:0], i)); taken {
+				first += i + 1
+				i = math.MaxUint64 // start over at 0
+			}
+		}
+	}
+	q.free = first + n
+	return first
+}
+
+// hitLog shows a sorted set, or a missing one, to the sliding windows.
+type hitLog struct{ set *zset.Set }
+
+func (l *hitLog) Len() int {
+	if l.set == nil {
+		return 0
+	}
+	return l.set.Len()
+}
+
+func (l *hitLog) At(i int) float64 {
+	_, score := l.set.At(i)
+	return score
+}
+
+func (l *hitLog) After(t float64) int {
+	if l.set == nil {
+		return 0
+	}
+	return l.set.FirstAfter(t)
+}
+
+// Token decides a call against a token bucket. A missing key is a full bucket; a full bucket is no key.
+func (tx *Tx) Token(k Key, rule limit.Bucket, cost int64) (limit.Decision, error) {
+	o := tx.lookup(k)
+	t, err := as[*tokenObject](o)
+	if err != nil {
+		return limit.Decision{}, err
+	}
+	var state limit.Tokens
+	if t != nil {
+		state = t.tokens()
+	}
+	state, d := rule.Take(state, tx.now, cost)
+	if d.Allowed && cost > 0 {
+		tx.apply(o, &Effect{Kind: EffectTokens, Key: k, Tokens: state, ExpireAt: after(tx.now, d.ResetAfter)})
+	}
+	return d, nil
+}
+
+// Fixed decides a call against a fixed window. A missing key is an unused one.
+func (tx *Tx) Fixed(k Key, rule limit.Fixed, cost int64) (limit.Decision, error) {
+	o := tx.lookup(k)
+	c, err := as[*fixedObject](o)
+	if err != nil {
+		return limit.Decision{}, err
+	}
+	var state limit.Count
+	if c != nil {
+		state = c.count
+	}
+	state, d := rule.Take(state, tx.now, cost)
+	if d.Allowed && cost > 0 {
+		tx.apply(o, &Effect{Kind: EffectCount, Key: k, Count: state, ExpireAt: after(tx.now, d.ResetAfter)})
+	}
+	return d, nil
+}
+
+// after is now + ms, at most the last moment that Redis' commands can speak of.
+func after(now, ms int64) int64 {
+	if ms > math.MaxInt64-now {
+		return math.MaxInt64
+	}
+	return now + ms
+}
+
+// hitNames yields the member names that a caller's id gives: id, id:2, id:3, …
+func hitNames(id []byte) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		if !yield(id) {
+			return
+		}
+		name := append(bytes.Clone(id), ':')
+		for n := int64(2); ; n++ {
+			if !yield(strconv.AppendInt(name[:len(id)+1:len(id)+1], n, 10)) {
+				return
+			}
+		}
+	}
+}

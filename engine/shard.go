@@ -1,0 +1,82 @@
+package engine
+
+import (
+	"sync"
+
+	"rlserver/dict"
+)
+
+// maxShards keeps a SCAN cursor, shard and position in it, below 2^53, the largest integer a JavaScript client can hold.
+const maxShards = 4096
+
+// shard is a part of the keyspace behind one lock. All databases live in every shard: a key's hash does not depend on its database.
+type shard struct {
+	mu    sync.Mutex
+	e     *Engine
+	index int
+	now   int64 // the latest time any call brought: time never runs backward for what is kept here
+	dbs   []space
+	seq   hitSequence
+
+	stats Stats
+
+	_ [64]byte // a shard's lock shares no cache line with its neighbour's
+}
+
+// space is one database's keys in one shard.
+type space struct {
+	keys    *dict.Dict[object] // nil while it never held a key
+	expires int                // how many of them have a deadline
+}
+
+func (sh *shard) init(e *Engine, index int) {
+	sh.e = e
+	sh.index = index
+	sh.dbs = make([]space, e.databases)
+}
+
+// place is a key's hash as the shard's dict knows it: without the bits that chose the shard, which all its keys share.
+func (e *Engine) place(hash uint64) uint64 { return hash << e.shardBits }
+
+func (sh *shard) find(db int, k Key) object {
+	keys := sh.dbs[db].keys
+	if keys == nil {
+		return nil
+	}
+	o, _ := keys.Find(sh.e.place(k.hash), func(o object) bool { return o.head().name == string(k.Name) })
+	return o
+}
+
+// insert adds an object whose name the database lacks.
+func (sh *shard) insert(db int, hash uint64, o object) {
+	s := &sh.dbs[db]
+	if s.keys == nil {
+		s.keys = dict.New(func(o object) uint64 { return sh.e.place(sh.e.hasher.Sum(bytesOf(o.head().name))) })
+	}
+	s.keys.Insert(sh.e.place(hash), o)
+	if at := o.head().expireAt; at != 0 {
+		s.expires++
+		s.keys.Mark(sh.e.place(hash), at)
+	}
+}
+
+func (sh *shard) remove(db int, hash uint64, o object) {
+	s := &sh.dbs[db]
+	s.keys.Remove(sh.e.place(hash), func(x object) bool { return x == o })
+	if o.head().expireAt != 0 {
+		s.expires--
+	}
+}
+
+// setDeadline changes when an object that is in the database expires.
+func (sh *shard) setDeadline(db int, hash uint64, o object, at int64) {
+	s, h := &sh.dbs[db], o.head()
+	if h.expireAt != 0 {
+		s.expires--
+	}
+	h.expireAt = at
+	if at != 0 {
+		s.expires++
+		s.keys.Mark(sh.e.place(hash), at)
+	}
+}

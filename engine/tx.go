@@ -1,0 +1,127 @@
+package engine
+
+import "slices"
+
+// Tx is one call's exclusive hold on the shards of its keys, at one moment. A connection makes one and uses it for every call:
+//
+//	tx.Begin(now, db, keys, writing)   locks
+//	tx.Set(…)                          looks and changes, any number of times
+//	pos := tx.End()                    hands the effects to the journal, unlocks
+//
+// Its methods may only be given keys that Begin was given. What they return may point into the keyspace and holds until the
+// next change or End, whichever is first. An operation that errs has changed nothing.
+type Tx struct {
+	e       *Engine
+	db      int
+	now     int64
+	writing bool
+	locked  []*shard // in the order of their index
+	effects []Effect // what changed so far, when there is a journal
+	log     hitLog   // scratch of the sliding windows
+}
+
+// NewTx returns a Tx, for use by one goroutine.
+func (e *Engine) NewTx() *Tx { return &Tx{e: e} }
+
+// Begin locks the shards of the keys, for a call at now (Unix ms) on a database that exists.
+// A call that is not writing may change nothing.
+func (tx *Tx) Begin(now int64, db int, keys []Key, writing bool) {
+	for i := range keys {
+		if sh := tx.e.shardOf(keys[i]); !slices.Contains(tx.locked, sh) {
+			tx.locked = append(tx.locked, sh)
+		}
+	}
+	if len(tx.locked) > 1 {
+		slices.SortFunc(tx.locked, func(a, b *shard) int { return a.index - b.index })
+	}
+	tx.begin(now, db, writing)
+}
+
+// BeginAll is Begin for a call on the whole keyspace.
+func (tx *Tx) BeginAll(now int64, db int, writing bool) {
+	for i := range tx.e.shards {
+		tx.locked = append(tx.locked, &tx.e.shards[i])
+	}
+	tx.begin(now, db, writing)
+}
+
+// begin takes the locks in shard order, so that no two calls wait for each other in a circle, and settles on a time not
+// before the latest any of the shards has seen: callers read the clock before they hold the locks.
+func (tx *Tx) begin(now int64, db int, writing bool) {
+	tx.db, tx.writing = db, writing
+	for _, sh := range tx.locked {
+		sh.mu.Lock()
+		now = max(now, sh.now)
+	}
+	for _, sh := range tx.locked {
+		sh.now = now
+	}
+	tx.now = now
+}
+
+// End hands what changed to the journal and lets go of the shards. It returns the place in the journal to wait for
+// before the call is acknowledged; 0 if nothing changed.
+func (tx *Tx) End() (pos Position) {
+	if len(tx.effects) > 0 {
+		pos = tx.e.journal.Append(tx.effects)
+		clear(tx.effects)
+		tx.effects = tx.effects[:0]
+	}
+	for _, sh := range tx.locked {
+		sh.mu.Unlock()
+	}
+	clear(tx.locked)
+	tx.locked = tx.locked[:0]
+	return pos
+}
+
+// Now is the time of the call, Unix ms: what Begin was given, or later if one of its shards has already seen later.
+func (tx *Tx) Now() int64 { return tx.now }
+
+// lookup finds what a key holds: nil if there is no such key or its time has come.
+func (tx *Tx) lookup(k Key) object {
+	sh := tx.e.shardOf(k)
+	o := sh.find(tx.db, k)
+	if o != nil && o.head().expired(tx.now) {
+		o = nil
+	}
+	if o != nil {
+		o.touch(uint32(tx.now / 1000))
+	}
+	if !tx.writing {
+		sh.stats.count(o != nil)
+	}
+	return o
+}
+
+// apply makes a change and records it. o is what lookup found under the effect's key; what the key holds afterwards is returned.
+//
+// A key that lookup found empty may still hold an object whose time has come; that goes first, as a change of its own,
+// so that the effects tell all that happened without asking a clock.
+func (tx *Tx) apply(o object, f *Effect) object {
+	if !tx.writing {
+		panic("engine: a call that was begun as not writing tries to change something")
+	}
+	f.DB = tx.db
+	if o == nil && f.Kind.changesKey() {
+		sh := tx.e.shardOf(f.Key)
+		if late := sh.find(tx.db, f.Key); late != nil {
+			sh.stats.Expired++
+			tx.perform(late, &Effect{Kind: EffectDelete, DB: tx.db, Key: f.Key})
+		}
+	}
+	return tx.perform(o, f)
+}
+
+func (tx *Tx) perform(o object, f *Effect) object {
+	o = tx.e.apply(o, f)
+	if tx.e.journal != nil {
+		tx.effects = append(tx.effects, *f)
+	}
+	return o
+}
+
+// delete removes what a key holds.
+func (tx *Tx) delete(k Key, o object) {
+	tx.apply(o, &Effect{Kind: EffectDelete, Key: k})
+}

@@ -1,0 +1,30 @@
+package resp
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// Clock gives the time in Unix ms and never runs backward: when the system's clock is set back, it stands still until
+// that has caught up. Any goroutine may ask.
+type Clock struct {
+	latest atomic.Int64
+	system func() time.Time
+}
+
+// NewClock returns a clock over the system's.
+func NewClock(system func() time.Time) *Clock { return &Clock{system: system} }
+
+// Now is the latest time the system's clock has shown to this one.
+func (c *Clock) Now() int64 {
+	now := c.system().UnixMilli()
+	for {
+		latest := c.latest.Load()
+		if now <= latest {
+			return latest
+		}
+		if c.latest.CompareAndSwap(latest, now) {
+			return now
+		}
+	}
+}

@@ -1,0 +1,268 @@
+package resp
+
+import (
+	"fmt"
+	"maps"
+	"sync/atomic"
+	"time"
+	_ "time/tzdata" // the calendar windows of RL.FIXED, on machines without zone files too
+
+	"rlserver/engine"
+	"rlserver/engine/limit"
+)
+
+func init() {
+	register(
+		&command{name: "rl.slide", arity: -4, flags: write | denyOOM | fast, keys: []keySpec{key("RW access update", 1)},
+			syntax: "key limit window [COST cost] [ID id]", group: "ratelimit", since: "1.0.0",
+			complexity: "O(log(N)+C) with N the hits in the window and C the cost",
+			summary:    "Admits a call if an exact sliding window has room for it, and records it.",
+			run:        slide},
+		&command{name: "rl.multi", arity: -4, flags: write | denyOOM | fast, keys: []keySpec{key("RW access update", 1)},
+			syntax: "key limit window [limit window ...] [COST cost] [ID id]", group: "ratelimit", since: "1.0.0",
+			complexity: "O(W*log(N)+C) with W the windows, N the hits in the longest and C the cost",
+			summary:    "Admits a call if all of several sliding windows over one log have room for it, and records it once.",
+			run:        multi},
+		&command{name: "rl.token", arity: -5, flags: write | denyOOM | fast, keys: []keySpec{key("RW access update", 1)},
+			syntax: "key capacity refill period [COST cost]", group: "ratelimit", since: "1.0.0",
+			complexity: "O(1)",
+			summary:    "Admits a call if a token bucket holds enough tokens, and takes them.",
+			run:        token},
+		&command{name: "rl.fixed", arity: -4, flags: write | denyOOM | fast, keys: []keySpec{key("RW access update", 1)},
+			syntax: "key limit window [COST cost] [TZ zone]", group: "ratelimit", since: "1.0.0",
+			complexity: "O(1)",
+			summary:    "Admits a call if the current fixed or calendar window has room for it, and counts it.",
+			run:        fixed},
+	)
+}
+
+// slide handles RL.SLIDE key limit window [COST cost] [ID id].
+func slide(c *call) error {
+	k := c.args.key()
+	rule := [1]limit.Rule{c.args.slidingRule()}
+	cost, id := c.args.costAndID()
+	if err := c.args.end(); err != nil {
+		return err
+	}
+
+	d, err := c.tx.Slide(k, rule[:], cost, id)
+	if err != nil {
+		return err
+	}
+
+	c.reply.decision(d)
+	return nil
+}
+
+// maxWindows is how many windows one RL.MULTI may name.
+const maxWindows = 128
+
+// multi handles RL.MULTI key limit window [limit window ...] [COST cost] [ID id].
+func multi(c *call) error {
+	k := c.args.key()
+	rules := append(c.rules[:0], c.args.slidingRule())
+	for c.args.more() && !isOption(c.args.list[0]) {
+		rules = append(rules, c.args.slidingRule())
+	}
+	c.rules = rules
+	cost, id := c.args.costAndID()
+	if len(rules) > maxWindows {
+		c.args.fail(errTooManyWindows)
+	}
+	if err := c.args.end(); err != nil {
+		return err
+	}
+
+	d, err := c.tx.Slide(k, rules, cost, id)
+	if err != nil {
+		return err
+	}
+
+	c.reply.ruledDecision(d)
+	return nil
+}
+
+// token handles RL.TOKEN key capacity refill period [COST cost].
+func token(c *call) error {
+	k := c.args.key()
+	rule := limit.Bucket{Capacity: c.args.amount("capacity", 1), Refill: c.args.amount("refill", 1), Period: c.args.duration()}
+	cost := int64(1)
+	if c.args.word("COST") {
+		cost = c.args.amount("COST", 0)
+	}
+	if err := c.args.end(); err != nil {
+		return err
+	}
+
+	d, err := c.tx.Token(k, rule, cost)
+	if err != nil {
+		return err
+	}
+
+	c.reply.decision(d)
+	return nil
+}
+
+// fixed handles RL.FIXED key limit window [COST cost] [TZ zone].
+func fixed(c *call) error {
+	k := c.args.key()
+	rule := limit.Fixed{Limit: c.args.amount("limit", 1)}
+	window := c.args.next()
+	cost, zone := c.args.costAndZone()
+	rule.Window = c.args.fixedWindow(window, zone)
+	if err := c.args.end(); err != nil {
+		return err
+	}
+
+	d, err := c.tx.Fixed(k, rule, cost)
+	if err != nil {
+		return err
+	}
+
+	c.reply.decision(d)
+	return nil
+}
+
+// decision answers with the five integers of every limiter.
+func (r *reply) decision(d limit.Decision) {
+	r.array(5)
+	r.fields(d)
+}
+
+// ruledDecision answers with the five and the index of the rule that they speak of.
+func (r *reply) ruledDecision(d limit.Decision) {
+	r.array(6)
+	r.fields(d)
+	r.count(d.Rule)
+}
+
+func (r *reply) fields(d limit.Decision) {
+	r.flag(d.Allowed)
+	r.integer(d.Limit)
+	r.integer(d.Remaining)
+	r.integer(d.RetryAfter)
+	r.integer(d.ResetAfter)
+}
+
+// amount takes a count from least (0 or 1) to limit.MaxCount.
+func (a *args) amount(name string, least int64) int64 {
+	b := a.next()
+	if a.err != nil {
+		return 0
+	}
+	n, ok := parseInt(b)
+	if !ok {
+		a.fail(engine.Error(fmt.Sprintf("ERR value is not an integer or out of range: %s must be from %d to %d", name, least, limit.MaxCount)))
+	} else if n < least || n > limit.MaxCount {
+		a.fail(engine.Error(fmt.Sprintf("ERR %s must be from %d to %d", name, least, limit.MaxCount)))
+	}
+	return n
+}
+
+// duration takes a length of time, in ms.
+func (a *args) duration() int64 {
+	b := a.next()
+	if a.err != nil {
+		return 0
+	}
+	ms, ok := limit.ParseDuration(b)
+	if !ok {
+		a.fail(invalidDuration(b, ""))
+	}
+	return ms
+}
+
+func invalidDuration(b []byte, orElse string) engine.Error {
+	return engine.Error(fmt.Sprintf("ERR invalid duration '%.128s': use seconds, or a number with ms, s, m, h, d or w%s", b, orElse))
+}
+
+func (a *args) slidingRule() limit.Rule {
+	return limit.Rule{Limit: a.amount("limit", 1), Window: a.duration()}
+}
+
+// isOption tells an option from the limit of one more window.
+func isOption(b []byte) bool { return equalFold(b, "COST") || equalFold(b, "ID") }
+
+// costAndID takes the options of the sliding windows. Without COST a call costs 1; without ID the id is nil.
+func (a *args) costAndID() (cost int64, id []byte) {
+	cost = -1
+	for a.more() {
+		switch {
+		case cost < 0 && a.word("COST"):
+			cost = a.amount("COST", 0)
+		case id == nil && a.word("ID"):
+			if id = a.next(); a.err == nil && len(id) == 0 {
+				a.fail(errEmptyID)
+			}
+		default:
+			a.fail(engine.ErrSyntax)
+		}
+	}
+	if cost < 0 {
+		cost = 1
+	}
+	return cost, id
+}
+
+// costAndZone takes the options of the fixed window. Without TZ the zone is nil.
+func (a *args) costAndZone() (cost int64, zone []byte) {
+	cost = -1
+	for a.more() {
+		switch {
+		case cost < 0 && a.word("COST"):
+			cost = a.amount("COST", 0)
+		case zone == nil && a.word("TZ"):
+			zone = a.next()
+		default:
+			a.fail(engine.ErrSyntax)
+		}
+	}
+	if cost < 0 {
+		cost = 1
+	}
+	return cost, zone
+}
+
+// fixedWindow makes out a window: a length of time, or a unit of the calendar in a zone.
+func (a *args) fixedWindow(name, zone []byte) limit.Window {
+	if a.err != nil {
+		return limit.Window{}
+	}
+	if unit, ok := limit.ParseCalendar(name); ok {
+		return limit.Calendar(unit, a.zone(zone))
+	}
+	ms, ok := limit.ParseDuration(name)
+	if !ok {
+		a.fail(invalidDuration(name, "; or minute, hour, day, week, month or year for a window of the calendar"))
+	} else if zone != nil {
+		a.fail(errZoneOfDuration)
+	}
+	return limit.Every(ms)
+}
+
+// zones remembers the time zones that were asked for, in a map that is copied for each new one: there are no more of them than
+// IANA names, reading one takes long, and finding one must not.
+var zones atomic.Pointer[map[string]*time.Location]
+
+func (a *args) zone(name []byte) *time.Location {
+	if name == nil {
+		return time.UTC
+	}
+	known := zones.Load()
+	if known != nil {
+		if z := (*known)[string(name)]; z != nil {
+			return z
+		}
+	}
+	z, err := time.LoadLocation(string(name))
+	if err != nil || len(name) == 0 || string(name) == "Local" {
+		a.fail(engine.Error(fmt.Sprintf("ERR unknown time zone '%.128s': TZ takes an IANA name such as UTC or Europe/Berlin", name)))
+		return time.UTC
+	}
+	more := map[string]*time.Location{string(name): z}
+	if known != nil {
+		maps.Copy(more, *known)
+	}
+	zones.CompareAndSwap(known, &more) // if somebody was faster, the next call remembers it
+	return z
+}

@@ -1,0 +1,156 @@
+package resp
+
+import (
+	"slices"
+	"strings"
+)
+
+// command is the one declaration of a command. Everything in it is used on every call or told to clients: the arity rejects, the keys choose
+// the locks, the write flag decides whether anything may change; and COMMAND, COMMAND DOCS, COMMAND GETKEYS, the hints of redis-cli and
+// docs/COMMANDS.md are read off it.
+type command struct {
+	name       string // in lower case; of a subcommand its own word alone
+	syntax     string // the arguments in the notation of Redis' manual, see syntax.go
+	arity      int    // how many words a call has, the name included; -n: n or more
+	flags      flags
+	keys       []keySpec
+	group      string // of the manual: generic, string, hash, sorted-set, connection, server, ratelimit
+	since      string // the version of Redis, or of this server for its own commands, that brought it
+	complexity string
+	summary    string
+	example    string // a call and its reply, for docs/COMMANDS.md
+	run        func(*call) error
+	subs       []*command
+
+	parent *command // of a subcommand
+}
+
+// flags are what COMMAND tells of a command, and what dispatch goes by.
+type flags uint32
+
+const (
+	write       flags = 1 << iota // may change the keyspace
+	readonly                      // looks at it
+	denyOOM                       // may make it larger
+	admin                         // for operators
+	fast                          // takes constant or logarithmic time
+	loading                       // answers while data is being loaded
+	stale                         // answers on a replica that lost its primary
+	noScript                      // not from scripts
+	noAuth                        // before authentication
+	noMulti                       // not within MULTI
+	skipMonitor                   // not shown to MONITOR
+	noAsyncLoading
+	movableKeys   // keys cannot be found by first, last and step alone
+	wholeKeyspace // not told to clients: locks every shard
+	noLock        // not told to clients: has keys in its arguments, but takes no lock for them
+)
+
+var flagNames = []struct {
+	flag flags
+	name string
+}{
+	{write, "write"}, {readonly, "readonly"}, {denyOOM, "denyoom"}, {admin, "admin"}, {noScript, "noscript"},
+	{loading, "loading"}, {stale, "stale"}, {skipMonitor, "skip_monitor"}, {fast, "fast"}, {noAuth, "no_auth"},
+	{noAsyncLoading, "no_async_loading"}, {noMulti, "no_multi"}, {movableKeys, "movablekeys"},
+}
+
+// keySpec says where keys stand among the words of a call.
+type keySpec struct {
+	access  string // in Redis' words, e.g. "RW access update"
+	begin   int    // index of the first key, or of the number of keys
+	last    int    // index of the last key relative to begin; negative: from the end of the call
+	step    int    // from one key to the next
+	counted bool   // begin is the number of keys, which follow it
+}
+
+// key is the specification of one key at an index.
+func key(access string, at int) keySpec { return keySpec{access: access, begin: at, step: 1} }
+
+// keysToEnd is that of keys from an index to the end, each step words after the one before.
+func keysToEnd(access string, from, step int) keySpec {
+	return keySpec{access: access, begin: from, last: -1, step: step}
+}
+
+// keysCounted is that of a number of keys at an index, followed by as many keys.
+func keysCounted(access string, at int) keySpec {
+	return keySpec{access: access, begin: at, step: 1, counted: true}
+}
+
+// positions yields the indexes of the keys in a call. Of a call that is cut short or whose number of keys makes no sense it yields
+// those that can be made out; the handler finds what is wrong.
+func (k keySpec) positions(words [][]byte, yield func(int)) {
+	first, last := k.begin, k.begin+k.last
+	if k.last < 0 {
+		last = len(words) + k.last
+	}
+	if k.counted {
+		if k.begin >= len(words) {
+			return
+		}
+		n, ok := parseInt(words[k.begin])
+		if !ok || n <= 0 {
+			return
+		}
+		first = k.begin + 1
+		last = first + int(min(n, int64(len(words)))) - 1
+	}
+	for i := first; i <= last && i < len(words); i += k.step {
+		yield(i)
+	}
+}
+
+// fullName is the name as COMMAND tells it: client|list.
+func (c *command) fullName() string {
+	if c.parent != nil {
+		return c.parent.name + "|" + c.name
+	}
+	return c.name
+}
+
+func (c *command) rejects(words int) bool {
+	return c.arity >= 0 && words != c.arity || words < -c.arity
+}
+
+// table holds all commands by name.
+type table map[string]*command
+
+var commands = make(table)
+
+// The families declare themselves: each cmd_*.go file registers its entries.
+func register(family ...*command) {
+	for _, c := range family {
+		if _, twice := commands[c.name]; twice {
+			panic("resp: command declared twice: " + c.name)
+		}
+		commands[c.name] = c
+		for _, sub := range c.subs {
+			sub.parent = c
+		}
+	}
+}
+
+// find looks a name up, in any case, without allocating.
+func (t table) find(name []byte) *command {
+	var buf [32]byte
+	if len(name) > len(buf) {
+		return nil
+	}
+	lower := buf[:len(name)]
+	for i, c := range name {
+		if 'A' <= c && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		lower[i] = c
+	}
+	return t[string(lower)]
+}
+
+// sub finds a subcommand by its word.
+func (c *command) sub(word []byte) *command {
+	i := slices.IndexFunc(c.subs, func(s *command) bool { return strings.EqualFold(s.name, string(word)) })
+	if i < 0 {
+		return nil
+	}
+	return c.subs[i]
+}

@@ -1,0 +1,102 @@
+package resp
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"rlserver/engine"
+)
+
+// execute takes one call through the only way there is: table, arity, authentication, locks, handler, effects. It leaves exactly one answer.
+func (s *session) execute(words [][]byte) {
+	mark := len(s.reply.b)
+	c, name, err := s.server.resolve(words)
+	if err == nil && !s.authenticated && c.flags&noAuth == 0 {
+		err = errNoAuth
+	}
+	if err != nil {
+		s.reply.error(err.Error())
+		return
+	}
+	s.call.command, s.call.words = c, words
+	now := s.server.clock()
+	s.profile.active.Store(now)
+	s.profile.command.Store(c)
+
+	defer s.recovered(mark)
+	s.begin(c, words, now)
+	s.call.args = args{list: words[name:], keys: s.keys}
+	err = c.run(&s.call)
+	s.position = max(s.position, s.tx.End())
+
+	if err != nil {
+		s.reply.b = s.reply.b[:mark] // half an answer never leaves
+		s.refuse(err)
+	}
+}
+
+// begin hashes the keys of a call and locks their shards.
+func (s *session) begin(c *command, words [][]byte, now int64) {
+	s.keys = s.keys[:0]
+	switch {
+	case c.flags&wholeKeyspace != 0:
+		s.tx.BeginAll(now, s.db(), c.flags&write != 0)
+	case len(c.keys) > 0:
+		for i := range c.keys {
+			s.hash(&c.keys[i], words)
+		}
+		s.tx.Begin(now, s.db(), s.keys, c.flags&write != 0)
+	}
+}
+
+func (s *session) hash(spec *keySpec, words [][]byte) {
+	if spec.last == 0 && !spec.counted { // one key: nearly all commands
+		s.keys = append(s.keys, s.server.engine.Key(words[spec.begin]))
+		return
+	}
+	spec.positions(words, func(i int) { s.keys = append(s.keys, s.server.engine.Key(words[i])) })
+}
+
+// resolve finds the command that a call names and how many words its name has, and checks how many follow.
+func (s *Server) resolve(words [][]byte) (c *command, name int, err error) {
+	c, name = commands.find(words[0]), 1
+	if c == nil {
+		return nil, 0, unknownCommand(words)
+	}
+	if len(c.subs) > 0 && len(words) > 1 {
+		parent := c
+		if c, name = parent.sub(words[1]), 2; c == nil {
+			return nil, 0, engine.Error(fmt.Sprintf("ERR unknown subcommand '%.128s'. Try %s HELP.", words[1], strings.ToUpper(parent.name)))
+		}
+	}
+	if c.rejects(len(words)) {
+		return nil, 0, engine.Error("ERR wrong number of arguments for '" + c.fullName() + "' command")
+	}
+	return c, name, nil
+}
+
+// unknownCommand quotes what was sent, within the bounds that Redis sets.
+func unknownCommand(words [][]byte) error {
+	text := fmt.Sprintf("ERR unknown command '%.128s', with args beginning with: ", words[0])
+	quoted := 0
+	for _, w := range words[1:] {
+		if quoted >= 128 {
+			break
+		}
+		arg := fmt.Sprintf("'%.*s' ", 128-quoted, w)
+		quoted += len(arg)
+		text += arg
+	}
+	return engine.Error(text)
+}
+
+// refuse answers with what went wrong. Errors that are not meant for clients go to the log instead.
+func (s *session) refuse(err error) {
+	var told engine.Error
+	if !errors.As(err, &told) {
+		s.server.log.Error("a command failed", "command", s.call.command.fullName(), "client", s.id, "error", err)
+		told = "ERR internal error"
+	}
+	s.reply.error(string(told))
+}

@@ -1,0 +1,120 @@
+package resp
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"rlserver/engine"
+)
+
+// testServer is a server in this process, on a loopback port, whose clock the test holds.
+type testServer struct {
+	*Server
+	t    *testing.T
+	addr string
+	now  *atomic.Int64 // Unix ms
+}
+
+// testStart is where a test's clock begins: 2026-01-01 00:00:00 UTC.
+const testStart = 1767225600000
+
+func startServer(t *testing.T, d Defaults) *testServer {
+	t.Helper()
+	if d.Databases == 0 {
+		d.Databases = 16
+	}
+	if d.MaxClients == 0 {
+		d.MaxClients = 1000
+	}
+	ts := &testServer{t: t, now: new(atomic.Int64)}
+	ts.now.Store(testStart)
+	ts.Server = NewServer(Options{
+		Engine: engine.New(engine.Options{Databases: d.Databases, Seed: [2]uint64{1, 2}}),
+		Clock:  ts.now.Load, Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Settings: NewSettings(d), Version: "test",
+	})
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	ts.addr = ln.Addr().String()
+	go ts.Serve(ln)
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		ts.Shutdown(ctx)
+	})
+	return ts
+}
+
+// advance moves the clock on.
+func (ts *testServer) advance(ms int64) { ts.now.Add(ms) }
+
+// testClient is a connection that sends commands and gives raw replies.
+type testClient struct {
+	net.Conn
+	t *testing.T
+	r *bufio.Reader
+}
+
+func (ts *testServer) dial() *testClient {
+	ts.t.Helper()
+	conn, err := net.Dial("tcp", ts.addr)
+	require.NoError(ts.t, err)
+	ts.t.Cleanup(func() { conn.Close() })
+	return &testClient{Conn: conn, t: ts.t, r: bufio.NewReader(conn)}
+}
+
+// do sends one command, its words separated by spaces, and returns the raw reply with each \r\n as a space: "*2 :1 :2".
+func (c *testClient) do(line string) string {
+	c.t.Helper()
+	return c.send(strings.Fields(line)...)
+}
+
+// send is do for words that hold spaces or nothing.
+func (c *testClient) send(words ...string) string {
+	c.t.Helper()
+	var b strings.Builder
+	fmt.Fprintf(&b, "*%d\r\n", len(words))
+	for _, w := range words {
+		fmt.Fprintf(&b, "$%d\r\n%s\r\n", len(w), w)
+	}
+	_, err := c.Write([]byte(b.String()))
+	require.NoError(c.t, err)
+	return strings.TrimSuffix(c.read(), " ")
+}
+
+// read reads one reply whole.
+func (c *testClient) read() string {
+	c.t.Helper()
+	line, err := c.r.ReadString('\n')
+	require.NoError(c.t, err)
+	line = strings.TrimSuffix(line, "\r\n")
+	n, _ := strconv.Atoi(line[1:])
+	text := line + " "
+	switch line[0] {
+	case '$', '=':
+		if n >= 0 {
+			body := make([]byte, n+2)
+			_, err := io.ReadFull(c.r, body)
+			require.NoError(c.t, err)
+			text += string(body[:n]) + " "
+		}
+	case '*', '~', '>', '%':
+		if line[0] == '%' {
+			n *= 2
+		}
+		for range max(n, 0) {
+			text += c.read()
+		}
+	}
+	return text
+}

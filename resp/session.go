@@ -1,0 +1,129 @@
+package resp
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"runtime/debug"
+	"sync/atomic"
+	"time"
+
+	"github.com/tidwall/redcon"
+
+	"rlserver/engine"
+	"rlserver/engine/limit"
+)
+
+// session is one client's connection: who it is, which database it has selected, and the answers it waits for.
+// Only the connection's own goroutine touches it, but for what says otherwise.
+type session struct {
+	server  *Server
+	guard   *guard
+	id      int64
+	created time.Time
+	tx      *engine.Tx
+	random  *rand.Rand
+
+	authenticated bool
+	silence       silence
+	closing       bool // after the reply the connection is closed
+	reply         reply
+	position      engine.Position // of the last change in the batch: its replies wait for that much of the journal
+	keys          []engine.Key    // scratch of dispatch
+	call          call
+
+	profile profile // what others may look at
+}
+
+// profile is the part of a session that CLIENT LIST shows to others.
+type profile struct {
+	database atomic.Int32
+	resp     atomic.Int32
+	active   atomic.Int64 // Unix ms of the last call
+	command  atomic.Pointer[command]
+	name     atomic.Pointer[string]
+	library  atomic.Pointer[string]
+	version  atomic.Pointer[string]
+}
+
+// silence is what CLIENT REPLY asks for.
+type silence uint8
+
+const (
+	speak    silence = iota
+	mute             // CLIENT REPLY OFF
+	skipNext         // CLIENT REPLY SKIP, itself without an answer: the next call's answer is left out
+	skipThis         // the call whose answer is left out
+)
+
+// call is one command on its way through dispatch: what its handler works on.
+type call struct {
+	*session
+	command *command
+	words   [][]byte     // the call as sent, the command's name first
+	args    args         // a cursor over what follows the name
+	rules   []limit.Rule // scratch of RL.MULTI
+}
+
+func (s *session) db() int { return int(s.profile.database.Load()) }
+
+// serve answers one command of a batch, and hands redcon the batch's replies when it was the last.
+func (s *session) serve(conn redcon.Conn, words [][]byte) {
+	if s.closing {
+		return
+	}
+	mark := len(s.reply.b)
+	s.execute(words)
+	s.hush(mark)
+	if len(conn.PeekPipeline()) == 0 || s.closing {
+		s.flush(conn)
+	}
+	if s.closing {
+		conn.Close()
+	}
+}
+
+// hush takes the answer that begins at mark back where CLIENT REPLY wants none.
+func (s *session) hush(mark int) {
+	switch s.silence {
+	case mute:
+		s.reply.b = s.reply.b[:mark]
+	case skipNext:
+		s.reply.b = s.reply.b[:mark]
+		s.silence = skipThis
+	case skipThis:
+		s.reply.b = s.reply.b[:mark]
+		s.silence = speak
+	}
+}
+
+// keptReply is the largest reply buffer a session holds on to between batches.
+const keptReply = 64 << 10
+
+// flush hands the replies to redcon once the journal has what they acknowledge.
+func (s *session) flush(conn redcon.Conn) {
+	if s.position != 0 {
+		if err := s.server.journal.Wait(s.position); err != nil {
+			s.reply.b = s.reply.b[:0]
+			s.closing = true // what was promised cannot be kept: no reply is better than a wrong one
+		}
+		s.position = 0
+	}
+	conn.WriteRaw(s.reply.b)
+	if cap(s.reply.b) > keptReply {
+		s.reply.b = nil
+	}
+	s.reply.b = s.reply.b[:0]
+}
+
+// recovered answers a panic of a handler: the client gets an error, the log the stack, and the process goes on.
+func (s *session) recovered(mark int) {
+	fault := recover()
+	if fault == nil {
+		return
+	}
+	s.server.log.Error("a command panicked", "command", s.call.command.fullName(), "client", s.id,
+		"fault", fmt.Sprint(fault), "stack", string(debug.Stack()))
+	s.position = max(s.position, s.tx.End())
+	s.reply.b = s.reply.b[:mark]
+	s.reply.error("ERR internal error")
+}
