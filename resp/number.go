@@ -188,39 +188,39 @@ const (
 // parseLongDouble reads a number as INCRBYFLOAT does, by the same grammar as
 // parseFloat. ok is false for what is no number, and for what would overflow
 // or become zero.
-func parseLongDouble(b []byte) (sum *big.Float, ok bool) {
+func parseLongDouble(b []byte) (f *big.Float, ok bool) {
 	if len(b) >= longDoubleMaxText {
 		return nil, false
 	}
-	f, ok := scanFloat(b)
+	text, ok := scanFloat(b)
 	if !ok {
 		return nil, false
 	}
-	z := new(big.Float).SetPrec(longDoublePrecision)
-	if f.infinite {
-		return z.SetInf(f.negative), true
+	f = new(big.Float).SetPrec(longDoublePrecision)
+	if text.infinite {
+		return f.SetInf(text.negative), true
 	}
-	if !f.isZero() && !f.setBig(z) {
+	if !text.isZero() && !text.setBig(f) {
 		return nil, false
 	}
-	if f.negative {
-		z.Neg(z)
+	if text.negative {
+		f.Neg(f)
 	}
-	return z, true
+	return f, true
 }
 
 // setBig sets z to the number without its sign, rounded once, to nearest even,
 // and reports whether that is within the range of a long double.
 func (f *float) setBig(z *big.Float) bool {
-	base, perDigit := 10, 1
+	base, perDigit, reach := 10, 1, 5000 // 10^5000 is out of range, as is 10^-5000
 	if f.hex {
-		base, perDigit = 16, 4
+		base, perDigit, reach = 16, 4, 17000 // as is 2^17000
 	}
 	digits := append(append([]byte(nil), f.whole...), f.fraction...)
 	exponent := f.exponent - perDigit*len(f.fraction)
 	significant := bytes.TrimLeft(digits, "0")
-	if magnitude := exponent + perDigit*len(significant); magnitude > 2*longDoubleMaxExp || magnitude < 2*longDoubleMinExp {
-		return false // spares us numbers of absurd size
+	if magnitude := exponent + perDigit*len(significant); magnitude > reach || magnitude < -reach {
+		return false
 	}
 	mantissa, _ := new(big.Int).SetString(string(significant), base)
 	if f.hex {
