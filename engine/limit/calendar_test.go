@@ -64,7 +64,7 @@ func TestBoundsAreAPartition(t *testing.T) {
 	for _, name := range oddZones {
 		loc := zone(t, name)
 		moments := changes(loc)
-		traces(t, 100, func(rnd *rand.Rand) {
+		traces(t, 40, func(rnd *rand.Rand) {
 			now := between(rnd, -62135596800000, year9999) // the years 1 to 9999
 			switch rnd.IntN(4) {
 			case 0:

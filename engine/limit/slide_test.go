@@ -1,0 +1,139 @@
+package limit
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+)
+
+func TestSlideSteps(t *testing.T) {
+	r := Rule{Limit: 3, Window: 10}
+	steps := []struct {
+		at, cost int64
+		want     Decision
+	}{
+		{100, 0, Decision{Allowed: true, Limit: 3, Remaining: 3}},
+		{100, 4, Decision{Limit: 3, Remaining: 3, RetryAfter: Never}},
+		{100, 1, Decision{Allowed: true, Limit: 3, Remaining: 2, ResetAfter: 10}},
+		{104, 2, Decision{Allowed: true, Limit: 3, Remaining: 0, ResetAfter: 10}},
+		{104, 0, Decision{Limit: 3, RetryAfter: 6, ResetAfter: 10}},
+		{109, 1, Decision{Limit: 3, RetryAfter: 1, ResetAfter: 5}},
+		{109, 2, Decision{Limit: 3, RetryAfter: 5, ResetAfter: 5}},
+		{109, 3, Decision{Limit: 3, RetryAfter: 5, ResetAfter: 5}},
+		{109, 4, Decision{Limit: 3, RetryAfter: Never, ResetAfter: 5}},
+		{110, 0, Decision{Allowed: true, Limit: 3, Remaining: 1, ResetAfter: 4}},
+		{110, 1, Decision{Allowed: true, Limit: 3, Remaining: 0, ResetAfter: 10}},
+		{114, 3, Decision{Limit: 3, Remaining: 2, RetryAfter: 6, ResetAfter: 6}},
+		{120, 0, Decision{Allowed: true, Limit: 3, Remaining: 3}},
+	}
+	log := logOf()
+	for i, step := range steps {
+		d := r.Decide(log, step.at, step.cost)
+		if d != step.want {
+			t.Fatalf("step %d: got %+v, want %+v", i, d, step.want)
+		}
+		if d.Allowed {
+			log.add(float64(step.at), step.cost)
+		}
+	}
+}
+
+func TestSlideOverALogWrittenByHand(t *testing.T) {
+	inf := math.Inf(1)
+	r := Rule{Limit: 2, Window: 10}
+	for _, c := range []struct {
+		why       string
+		log       *sliceLog
+		now, cost int64
+		want      Decision
+	}{
+		{"a fraction counts from the next ms", logOf(100.5, 100.5), 100, 1, Decision{Allowed: true, Limit: 2, Remaining: 1, ResetAfter: 11}},
+		{"and for as long as any", logOf(100.5, 100.5), 110, 1, Decision{Limit: 2, RetryAfter: 1, ResetAfter: 1}},
+		{"and no longer", logOf(100.5, 100.5), 111, 0, Decision{Allowed: true, Limit: 2, Remaining: 2}},
+		{"a hit to come takes no room yet", logOf(105, 106), 100, 2, Decision{Allowed: true, Limit: 2, ResetAfter: 16}},
+		{"it enters before there is room", logOf(99, 100, 105), 100, 2, Decision{Limit: 2, RetryAfter: 15, ResetAfter: 15}},
+		{"there is room before it enters", logOf(99, 100, 120), 100, 2, Decision{Limit: 2, RetryAfter: 10, ResetAfter: 30}},
+		{"it enters as another lapses", logOf(99, 99, 109, 109), 100, 1, Decision{Limit: 2, RetryAfter: 19, ResetAfter: 19}},
+		{"more than the limit, in and to come", logOf(98, 98, 99, 99, 100, 104, 108), 100, 1, Decision{Limit: 2, RetryAfter: 14, ResetAfter: 18}},
+		{"it never enters", logOf(99, 100, inf), 100, 2, Decision{Limit: 2, RetryAfter: 10, ResetAfter: math.MaxInt64}},
+		{"a hit of before all time", logOf(math.Inf(-1)), 100, 1, Decision{Allowed: true, Limit: 2, Remaining: 1, ResetAfter: 10}},
+		{"times in nanoseconds", logOf(1.7e18, 1.7e18), 1700000000000, 1, Decision{Allowed: true, Limit: 2, Remaining: 1, ResetAfter: 1700000000000000000 + 10 - 1700000000000}},
+		{"far beyond an int64", logOf(1e300), 100, 0, Decision{Allowed: true, Limit: 2, Remaining: 2, ResetAfter: math.MaxInt64}},
+		{"over the limit already", logOf(100, 100, 100), 100, 1, Decision{Limit: 2, RetryAfter: 10, ResetAfter: 10}},
+	} {
+		if d := r.Decide(c.log, c.now, c.cost); d != c.want {
+			t.Errorf("%s: got %+v, want %+v", c.why, d, c.want)
+		}
+	}
+}
+
+// Where doubles no longer count in milliseconds, waits saturate, and the search for one ends.
+func TestSlideBeyondTheYears(t *testing.T) {
+	r := Rule{Limit: 1, Window: MaxDuration}
+	log := logOf()
+	for at := float64(MaxCount) - 3*MaxDuration; at < 1<<54; at += MaxDuration / 2 {
+		log.add(at, 1)
+	}
+	now := int64(log.times[0])
+	if d := r.Decide(log, now, 1); d.Allowed || d.RetryAfter != math.MaxInt64 {
+		t.Errorf("got %+v", d)
+	}
+}
+
+func TestSlideAtTheExtremes(t *testing.T) {
+	traces(t, 3000, func(rnd *rand.Rand) {
+		r, log := Rule{extreme(rnd, MaxCount), extreme(rnd, MaxDuration)}, logOf()
+		for range 8 {
+			now, cost := extreme(rnd, year9999), extreme(rnd, MaxCount)
+			d := r.Decide(log, now, cost)
+			if (d.RetryAfter == 0) != d.Allowed || (d.RetryAfter == Never) != (cost > r.Limit) || d.Remaining < 0 || d.Remaining > r.Limit || d.ResetAfter < 0 {
+				t.Errorf("%+v at %d, cost %d: %+v", r, now, cost, d)
+			}
+			log.add(float64(now)+rnd.Float64(), between(rnd, 0, 3))
+		}
+	})
+}
+
+// What Decide promises to ask of the log: finding a rank or a time is all it costs.
+func TestSlideAsksLittle(t *testing.T) {
+	r := Rule{Limit: 3, Window: 10}
+	for _, c := range []struct {
+		why           string
+		cost          int64
+		asked, looked int
+	}{
+		{"admitted", 1, 2, 0}, {"peek", 0, 2, 1}, {"denied", 2, 2, 2}, {"never", 9, 2, 1},
+	} {
+		log := logOf(80, 101, 102)
+		log.asked = 0
+		r.Decide(log, 105, c.cost)
+		if log.asked != c.asked || log.looked != c.looked {
+			t.Errorf("%s: %d ranks and %d times, want %d and %d", c.why, log.asked, log.looked, c.asked, c.looked)
+		}
+	}
+}
+
+func TestRepeated(t *testing.T) {
+	for _, c := range []struct {
+		why  string
+		log  *sliceLog
+		want Decision
+	}{
+		{"as it stands", logOf(93, 95), Decision{Allowed: true, Limit: 3, Remaining: 1, ResetAfter: 5}},
+		{"at the limit", logOf(93, 95, 100), Decision{Allowed: true, Limit: 3, ResetAfter: 10}},
+		{"over the limit", logOf(93, 95, 96, 99), Decision{Allowed: true, Limit: 3, ResetAfter: 9}},
+		{"with others lapsed and to come", logOf(90, 95, 107.5), Decision{Allowed: true, Limit: 3, Remaining: 2, ResetAfter: 18}},
+	} {
+		if d := (Rule{3, 10}).Repeated(c.log, 100); d != c.want {
+			t.Errorf("%s: got %+v, want %+v", c.why, d, c.want)
+		}
+		c.want.Rule = 1
+		if d := RepeatedAll([]Rule{{9, 10}, {3, 10}, {3, 10}}, c.log, 100); d != c.want {
+			t.Errorf("%s, of several: got %+v, want %+v", c.why, d, c.want)
+		}
+	}
+	// The answer may speak of a short window, but all is reset only when the longest one is.
+	if d := RepeatedAll([]Rule{{100, 50}, {3, 10}}, logOf(99), 100); d != (Decision{Allowed: true, Limit: 3, Remaining: 2, ResetAfter: 49, Rule: 1}) {
+		t.Errorf("got %+v", d)
+	}
+}
