@@ -20,9 +20,10 @@ const maxStars = 1000
 //     and SCAN do not come here with a lone star.)
 //   - A class without its ] ends with the pattern. [] matches nothing and [^]
 //     anything.
-//   - A range may be written backward. Its ends are compared as signed bytes,
-//     so that [a-\xff] holds NUL, but not b. With nocase the ends are put in
-//     order first and into lower case second.
+//   - A range may be written backward. Bytes are ordered as signed, so that
+//     [a-\xff] holds NUL, but not b. With nocase the ends are put in that
+//     order first and into lower case second, by a function of C's that makes
+//     all bytes unsigned except \xff: [a-\xfe] then holds nothing.
 //   - In [a-], the ] is the end of the range, and the class has no ].
 //   - An escaped byte in a class keeps its case, even with nocase.
 //   - A backslash that ends the pattern, or a class without ], is itself.
@@ -110,10 +111,18 @@ func matchClass(pattern []byte, p int, c byte, nocase bool) (next int, ok bool) 
 
 func inRange(from, to, c byte, nocase bool) bool {
 	low, high := min(int8(from), int8(to)), max(int8(from), int8(to))
-	if nocase {
-		low, high, c = int8(lowerByte(byte(low))), int8(lowerByte(byte(high))), lowerByte(c)
+	if !nocase {
+		return low <= int8(c) && int8(c) <= high
 	}
-	return low <= int8(c) && int8(c) <= high
+	return lowerInt(byte(low)) <= lowerInt(c) && lowerInt(c) <= lowerInt(byte(high))
+}
+
+// lowerInt is what C's tolower makes of a char: \xff is EOF to it, which is -1.
+func lowerInt(c byte) int {
+	if c == 0xff {
+		return -1
+	}
+	return int(lowerByte(c))
 }
 
 func sameByte(a, b byte, nocase bool) bool {

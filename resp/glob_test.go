@@ -211,6 +211,12 @@ var recordedNocaseGlobs = []globCase{
 	{"[G-`]et", "get", false},
 	{"ge[^]", "get", true},
 	{"GET\\", "get", false},
+	{"[g-\x80]et", "get", false},
+	{"[g-\xff]et", "get", true},
+	{"[g-\xfe]et", "get", false},
+	{"[\x80-g]et", "get", false},
+	{"[a-\xff]et", "get", false},
+	{"[z-\xff]et", "get", true},
 }
 
 func TestMatchGlob(t *testing.T) {
@@ -285,21 +291,24 @@ func naiveRange(members *[256]bool, from, to int, nocase bool) {
 	if from > to {
 		from, to = to, from
 	}
-	if nocase {
-		from, to = naiveLower(from), naiveLower(to)
-	}
-	for c := from; c <= to; c++ {
-		for raw := -128; raw < 128; raw++ {
-			if !nocase && raw == c || nocase && naiveLower(raw) == c {
-				members[byte(raw)] = true
-			}
+	for c := -128; c < 128; c++ {
+		low, mid, high := from, c, to
+		if nocase {
+			low, mid, high = naiveLower(from), naiveLower(c), naiveLower(to)
+		}
+		if low <= mid && mid <= high {
+			members[byte(c)] = true
 		}
 	}
 }
 
+// naiveLower is the tolower of glibc.
 func naiveLower(c int) int {
-	if c >= 'A' && c <= 'Z' {
+	switch {
+	case c >= 'A' && c <= 'Z':
 		return c + 32
+	case c < -1:
+		return c + 256
 	}
 	return c
 }
