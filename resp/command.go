@@ -19,6 +19,10 @@ type command struct {
 	complexity string
 	summary    string
 	example    string // a call and its reply, for docs/COMMANDS.md
+	categories string // of access lists, beyond those that group and flags imply, separated by spaces
+	tips       string // for clients and proxies, separated by spaces
+	deprecated string // since which version, and in replacedBy what to use instead
+	replacedBy string
 	run        func(*call) error
 	subs       []*command
 
@@ -41,9 +45,11 @@ const (
 	noMulti                       // not within MULTI
 	skipMonitor                   // not shown to MONITOR
 	noAsyncLoading
-	movableKeys   // keys cannot be found by first, last and step alone
-	wholeKeyspace // not told to clients: locks every shard
-	noLock        // not told to clients: has keys in its arguments, but takes no lock for them
+	allowBusy       // answers while a script runs for too long
+	noMandatoryKeys // may be called without keys
+	movableKeys     // keys cannot be found by first, last and step alone
+	wholeKeyspace   // not told to clients: locks every shard
+	noLock          // not told to clients: has keys in its arguments, but takes no lock for them
 )
 
 var flagNames = []struct {
@@ -52,7 +58,8 @@ var flagNames = []struct {
 }{
 	{write, "write"}, {readonly, "readonly"}, {denyOOM, "denyoom"}, {admin, "admin"}, {noScript, "noscript"},
 	{loading, "loading"}, {stale, "stale"}, {skipMonitor, "skip_monitor"}, {fast, "fast"}, {noAuth, "no_auth"},
-	{noAsyncLoading, "no_async_loading"}, {noMulti, "no_multi"}, {movableKeys, "movablekeys"},
+	{noMandatoryKeys, "no_mandatory_keys"}, {noAsyncLoading, "no_async_loading"}, {noMulti, "no_multi"},
+	{movableKeys, "movablekeys"}, {allowBusy, "allow_busy"},
 }
 
 // keySpec says where keys stand among the words of a call.
