@@ -35,12 +35,14 @@ func changes(loc *time.Location) (moments []int64) {
 		return o
 	}
 	const pace = 36 * 3600
-	for sec := int64(-4102444800); sec < 2208988800; sec += pace {
-		lo, hi := sec, sec+pace
-		before := offset(lo)
-		if before == offset(hi) {
+	from := int64(-4102444800)
+	before := offset(from)
+	for ; from < 2208988800; from += pace {
+		after := offset(from + pace)
+		if before == after {
 			continue
 		}
+		lo, hi := from, from+pace
 		for hi-lo > 1 {
 			if mid := (lo + hi) / 2; offset(mid) == before {
 				lo = mid
@@ -49,6 +51,7 @@ func changes(loc *time.Location) (moments []int64) {
 			}
 		}
 		moments = append(moments, hi*1000)
+		before = after
 	}
 	changesOf[loc.String()] = moments
 	return moments

@@ -1,2 +1,63 @@
-// Package limit is the arithmetic of rate limiting.
+// Package limit is the arithmetic of rate limiting: given what a limiter remembers, the time, and what a
+// call costs, is the call admitted, and if not, when would it be?
+//
+// # One step
+//
+// Every algorithm is a pure step. It knows no clock, key, lock or disk; the rule comes with the call and
+// the time is a parameter, so the same calls give the same answers on any machine:
+//
+//	rule, state, now, cost  ->  state', Decision
+//
+//	token.go     Bucket.Take          a bucket that refills evenly: three integers
+//	fixed.go     Fixed.Take           a count per window: two integers
+//	calendar.go  Window.Bounds        which window: a duration, or a calendar unit in a time zone
+//	slide.go     Rule.Decide          an exact sliding window over a log of hits
+//	multi.go     DecideAll            several of those over one log, all or nothing
+//	duration.go  ParseDuration        how a rule spells time
+//
+// The sliding windows keep no state of their own. Their log is a sorted set that its owner may also read
+// and write by hand, so they only look at it, through the small interface Log, and whoever called adds
+// the hits that were admitted.
+//
+// # The laws
+//
+//  1. A denied call changes nothing, nor does a peek (a call of cost 0, which answers for a hit of 1):
+//     the state that comes back is the one that went in, bit for bit.
+//  2. Never over: no more is admitted than the algorithm's definition allows.
+//  3. Never under: a call is denied only if admitting it would break law 2.
+//  4. RetryAfter is exact: the same call is denied 1 ms earlier and admitted then.
+//  5. The hits of a call are admitted together or not at all, and so are its rules.
+//
+// laws_test.go holds each algorithm to each law, against oracles that keep every hit for ever and count
+// by definition. All algorithms but the fixed window keep their promise over any stretch of time; around
+// the edge of two fixed windows twice the limit can pass.
+//
+// # Time and numbers
+//
+// Times are Unix milliseconds, durations milliseconds, all integers. A product of a time and a count
+// takes up to 94 bits and is worked out in 128 (math/bits); nothing is ever rounded that is carried on
+// to the next call, so nothing drifts. What is rounded is only what is answered: waits up, so that who
+// sleeps for one is admitted; counts down. A wait too long for an int64 is math.MaxInt64.
+//
+// Floating point occurs in one place: the log's times are doubles because a sorted set's scores are. They
+// are compared, never calculated with, until rounded up to a whole millisecond.
+//
+//	hit at 104.5, window 10     |   105 . . . . . . . . 114   |  115
+//	                            |   counts: [105, 115)        |  lapsed
+//
+// Time is held not to run backward. Where a state comes from a clock that was ahead (a key brought from
+// another machine), the call finds the limiter as it was then, and is told to wait for that much longer.
+//
+// # Rules that change
+//
+// The rule is an argument, so it may be another one at every call. Nothing a caller has used is forgiven
+// by that if the state can tell: Tokens says what becomes of a bucket, Count of a window. A log holds the
+// hits themselves, and every rule is exact over it from its first call on, as far back as hits were kept.
+//
+// # Left out on purpose
+//
+// Checks of the arguments: rules are within the bounds their types name, and costs are from 0 to
+// MaxCount, because the commands that carry them say so in words of their own. The lapse of keys: a
+// limiter is as if never used after ResetAfter, which makes that the key's TTL. Giving hits back, leases
+// and queues, which are not arithmetic of rates.
 package limit

@@ -51,20 +51,24 @@ func (b Bucket) Take(s Tokens, now, cost int64) (Tokens, Decision) {
 
 // settle returns s as it stands at now, with all that has flowed back since.
 func (b Bucket) settle(s Tokens, now int64) Tokens {
+	full := Tokens{Since: now} // and so without a past: like one that was never used
+	if s.Missing <= 0 {
+		return full
+	}
 	s.Earned = min(s.Earned, b.Period-1) // the period may have shrunk
-	if s.Missing > 0 && now <= s.Since {
+	if now <= s.Since {
 		return s
 	}
 	elapsed := uint64(now) - uint64(s.Since) // right even where the signed difference would overflow
 	hi, lo := bits.Mul64(elapsed, uint64(b.Refill))
 	lo, carry := bits.Add64(lo, uint64(s.Earned), 0)
 	hi += carry
-	if s.Missing <= 0 || hi >= uint64(b.Period) { // the quotient would pass 2^64, and Missing is below that
-		return Tokens{Since: now}
+	if hi >= uint64(b.Period) { // 2^64 tokens or more
+		return full
 	}
 	tokens, earned := bits.Div64(hi, lo, uint64(b.Period))
 	if tokens >= uint64(s.Missing) {
-		return Tokens{Since: now}
+		return full
 	}
 	return Tokens{Missing: s.Missing - int64(tokens), Earned: int64(earned), Since: now}
 }

@@ -39,7 +39,7 @@ func TestTokenSteps(t *testing.T) {
 	}
 }
 
-func TestTokenRuleChanges(t *testing.T) {
+func TestTokenStates(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		rule  Bucket
@@ -57,6 +57,8 @@ func TestTokenRuleChanges(t *testing.T) {
 			Tokens{5, 900, 100}, Decision{Limit: 5, RetryAfter: 1, ResetAfter: 41}},
 		{"a longer period keeps the units", Bucket{5, 1, 1000}, Tokens{5, 9, 100}, 101, 0,
 			Tokens{5, 9, 100}, Decision{Limit: 5, RetryAfter: 990, ResetAfter: 4990}},
+		{"a full bucket has no past, nor a future", Bucket{5, 1, 10}, Tokens{0, 0, 900}, 100, 1,
+			Tokens{1, 0, 100}, Decision{Allowed: true, Limit: 5, Remaining: 4, ResetAfter: 10}},
 		{"time since the last hit counts at the new rate", Bucket{5, 2, 10}, Tokens{5, 0, 100}, 110, 1,
 			Tokens{4, 0, 110}, Decision{Allowed: true, Limit: 5, Remaining: 1, ResetAfter: 20}},
 	} {
