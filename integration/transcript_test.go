@@ -1,0 +1,245 @@
+package integration
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// recordedFrom is the Redis the transcripts were recorded from; another one words its errors differently.
+const recordedFrom = "7.0.15"
+
+// TestTranscripts sends the commands of every transcript and compares the replies with those of a real Redis.
+//
+// With TRANSCRIPT_LIVE=1 a real redis-server is held against the same transcripts, so that a recording cannot be wrong;
+// there it fails where redis-server is missing. With TRANSCRIPT_RECORD=1 the replies are recorded anew.
+func TestTranscripts(t *testing.T) {
+	paths, err := filepath.Glob("testdata/transcripts/*.txt")
+	require.NoError(t, err)
+	require.NotEmpty(t, paths)
+	if os.Getenv("TRANSCRIPT_RECORD") != "" {
+		replayAll(t, paths, launchRedis, record)
+		replayAll(t, paths, launchRedis, verify) // what differs from run to run needs an annotation
+		return
+	}
+	if os.Getenv("TRANSCRIPT_LIVE") != "" {
+		t.Run("redis", func(t *testing.T) { replayAll(t, paths, launchRedis, verify) })
+	}
+	binary := filepath.Join(t.TempDir(), "rlserver")
+	out, err := exec.Command("go", "build", "-o", binary, "rlserver/cmd/rlserver").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	replayAll(t, paths, func(t *testing.T, flags ...string) string { return launch(t, binary, flags...) }, verify)
+}
+
+// A launcher starts a server for the length of a test and returns its address.
+type launcher func(t *testing.T, flags ...string) string
+
+// replayAll gives each transcript its turn at one server, or at one of its own.
+func replayAll(t *testing.T, paths []string, start launcher, use func(*testing.T, *transcript, string)) {
+	shared := start(t)
+	for _, path := range paths {
+		t.Run(strings.TrimSuffix(filepath.Base(path), ".txt"), func(t *testing.T) {
+			script, err := readTranscript(path)
+			require.NoError(t, err)
+			addr := shared
+			if script.flags != nil {
+				addr = start(t, script.flags...)
+			}
+			use(t, script, addr)
+		})
+	}
+}
+
+func verify(t *testing.T, script *transcript, addr string) {
+	player := newPlayer(t, script, addr)
+	for _, step := range script.steps {
+		where := fmt.Sprintf("%s:%d: %s", script.path, step.line, strings.Join(step.args, " "))
+		require.NotEmpty(t, step.want, "%s: no reply is recorded", where)
+		difference, err := player.check(step)
+		require.NoError(t, err, where)
+		if difference != "" {
+			t.Errorf("%s\n     %s", where, difference)
+		}
+	}
+}
+
+func record(t *testing.T, script *transcript, addr string) {
+	player := newPlayer(t, script, addr)
+	for i, step := range script.steps {
+		var err error
+		if step.raw {
+			script.steps[i].want, err = playRaw(addr, step.args[0])
+		} else {
+			script.steps[i].want, err = player.record(step)
+		}
+		require.NoError(t, err, "%s:%d: %q", script.path, step.line, step.args)
+	}
+	require.NoError(t, script.write())
+}
+
+// A player talks to one server over one connection at a time.
+type player struct {
+	addr string
+	conn net.Conn
+	in   *bufio.Reader
+}
+
+// newPlayer connects and, unless the transcript has its server to itself, empties it.
+func newPlayer(t *testing.T, script *transcript, addr string) *player {
+	p := &player{addr: addr}
+	require.NoError(t, p.connect())
+	t.Cleanup(func() { p.conn.Close() })
+	if script.flags == nil {
+		r, err := p.play(step{args: []string{"FLUSHALL"}})
+		require.NoError(t, err)
+		require.Equal(t, "+OK", r.String())
+	}
+	return p
+}
+
+func (p *player) connect() (err error) {
+	if p.conn != nil {
+		p.conn.Close()
+	}
+	p.conn, err = dial(p.addr)
+	p.in = bufio.NewReader(p.conn)
+	return err
+}
+
+func dial(addr string) (net.Conn, error) {
+	conn, err := net.DialTimeout("tcp", addr, 5*time.Second)
+	if err == nil {
+		err = conn.SetDeadline(time.Now().Add(time.Minute))
+	}
+	return conn, err
+}
+
+func (p *player) play(s step) (reply, error) {
+	if s.reconnect {
+		if err := p.connect(); err != nil {
+			return reply{}, err
+		}
+	}
+	if _, err := io.WriteString(p.conn, frame(s.args...)); err != nil {
+		return reply{}, err
+	}
+	return readReply(p.in)
+}
+
+// check plays a step and says how the reply differs from the recorded one.
+func (p *player) check(s step) (difference string, err error) {
+	if s.raw {
+		got, err := playRaw(p.addr, s.args[0])
+		if err == nil && !slices.Equal(s.want, got) {
+			difference = "want " + strings.Join(s.want, "\n") + "\n     got  " + strings.Join(got, "\n")
+		}
+		return difference, err
+	}
+	r, err := p.play(s)
+	if err != nil {
+		return "", err
+	}
+	return differ(s.note, s.want, r)
+}
+
+// record plays a step and returns what is worth keeping of the reply.
+func (p *player) record(s step) ([]string, error) {
+	r, err := p.play(s)
+	if err != nil {
+		return nil, err
+	}
+	return essence(s.note, r)
+}
+
+// playRaw sends bytes and then a PING, and no more. A connection still in order answers the PING.
+func playRaw(addr, request string) ([]string, error) {
+	const sentinel = "still there"
+	conn, err := dial(addr)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	if _, err := io.WriteString(conn, request+frame("PING", sentinel)); err != nil {
+		return nil, err
+	}
+	if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
+		return nil, err
+	}
+	in, lines := bufio.NewReader(conn), []string(nil)
+	for {
+		switch r, err := readReply(in); {
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			return nil, err
+		case err != nil: // the end, or a reset by a server that closed with our PING unread
+			return append(lines, "closed"), nil
+		case r.text == sentinel:
+			return append(lines, "open"), nil
+		default:
+			lines = append(lines, r.lines("")...)
+		}
+	}
+}
+
+// frame writes a command as clients send it.
+func frame(args ...string) string {
+	var out strings.Builder
+	fmt.Fprintf(&out, "*%d\r\n", len(args))
+	for _, arg := range args {
+		fmt.Fprintf(&out, "$%d\r\n%s\r\n", len(arg), arg)
+	}
+	return out.String()
+}
+
+// launchRedis starts the real thing, of the version the transcripts speak for.
+func launchRedis(t *testing.T, flags ...string) string {
+	binary, err := exec.LookPath("redis-server")
+	require.NoError(t, err, "install redis-server %s", recordedFrom)
+	version, err := exec.Command(binary, "--version").Output()
+	require.NoError(t, err)
+	require.Contains(t, string(version), " v="+recordedFrom+" ", "the transcripts were recorded from another Redis")
+	return launch(t, binary, append([]string{"--save", "", "--appendonly", "no"}, flags...)...)
+}
+
+// launch starts a server on a free port in a directory of its own and waits until it answers.
+func launch(t *testing.T, binary string, flags ...string) string {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	port := listener.Addr().(*net.TCPAddr).Port
+	require.NoError(t, listener.Close())
+
+	server := exec.Command(binary, append([]string{"--bind", "127.0.0.1", "--port", strconv.Itoa(port)}, flags...)...)
+	server.Dir = t.TempDir()
+	log, err := os.Create(filepath.Join(server.Dir, "server.log"))
+	require.NoError(t, err)
+	server.Stdout, server.Stderr = log, log
+	require.NoError(t, server.Start())
+	t.Cleanup(func() {
+		_ = server.Process.Signal(os.Interrupt)
+		_ = server.Wait()
+		_ = log.Close()
+	})
+
+	addr := "127.0.0.1:" + strconv.Itoa(port)
+	for range 200 {
+		if conn, err := net.Dial("tcp", addr); err == nil {
+			conn.Close()
+			return addr
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	output, _ := os.ReadFile(log.Name())
+	require.FailNow(t, "the server did not start", "%s\n%s", server.Args, output)
+	return ""
+}
