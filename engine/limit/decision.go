@@ -37,7 +37,7 @@ type Decision struct {
 // forever is the time that saturated arithmetic stops at.
 const forever = math.MaxInt64
 
-// later returns the time d >= 0 ms after t.
+// later returns t + d, for d >= 0.
 func later(t, d int64) int64 {
 	if t > forever-d {
 		return forever

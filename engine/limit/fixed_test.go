@@ -34,7 +34,7 @@ func TestFixedSteps(t *testing.T) {
 	}
 }
 
-func TestFixedRuleChanges(t *testing.T) {
+func TestFixedStates(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		rule  Fixed
@@ -49,6 +49,8 @@ func TestFixedRuleChanges(t *testing.T) {
 			Count{120, 5}, Decision{Allowed: true, Limit: 9, Remaining: 4, ResetAfter: 2}},
 		{"shortened, and past", Fixed{9, Every(5)}, Count{120, 4}, 125,
 			Count{125, 1}, Decision{Allowed: true, Limit: 9, Remaining: 8, ResetAfter: 5}},
+		{"nothing used, whatever the start", Fixed{9, Every(10)}, Count{900, 0}, 125,
+			Count{120, 1}, Decision{Allowed: true, Limit: 9, Remaining: 8, ResetAfter: 5}},
 		{"limit below what is used", Fixed{2, Every(10)}, Count{120, 4}, 125,
 			Count{120, 4}, Decision{Limit: 2, RetryAfter: 5, ResetAfter: 5}},
 		{"to a calendar day", Fixed{9, Calendar(Day, nil)}, Count{120, 4}, 125,

@@ -7,11 +7,11 @@ import "math/bits"
 //
 // All three are at least 1; Capacity and Refill at most MaxCount, Period at most MaxDuration.
 //
-// This is the classic token bucket. Seen from the other side it is the generic cell rate algorithm
-// (ITU-T I.371, annex A) with an emission interval of Period/Refill ms and a burst tolerance of
-// Capacity-1 intervals, the interval being an exact fraction instead of a rounded one: GCRA keeps the
-// time at which the bucket will be full, we keep how far from full it is, which stays exact when the
-// interval is no whole number of milliseconds.
+// This is the classic token bucket, as in RFC 2215, section 3.6: over any T ms at most
+// Capacity + T*Refill/Period hits are admitted. Seen from the other side it is the generic cell rate
+// algorithm (GCRA, ITU-T I.371) with an increment of Period/Refill ms and a tolerance of Capacity-1
+// increments. GCRA keeps the time at which the bucket will be full, and must round it where the increment
+// is no whole number of milliseconds; how far from full the bucket is can be kept exactly.
 type Bucket struct{ Capacity, Refill, Period int64 }
 
 // Tokens is the state of a token bucket: how far from full it was at the Unix millisecond Since.
@@ -88,8 +88,8 @@ func (b Bucket) wait(s Tokens, n, now int64) int64 {
 		return forever
 	}
 	ms, _ := bits.Div64(hi, lo, uint64(b.Refill))
-	if ms >= forever {
+	if ms > forever {
 		return forever
 	}
-	return until(later(s.Since, int64(ms)), now)
+	return later(int64(ms), until(s.Since, now))
 }
