@@ -26,10 +26,11 @@ type Server struct {
 	version  string
 	started  time.Time
 
-	nextID   atomic.Int64
-	shutdown chan struct{} // closed when a client has sent SHUTDOWN
-	drained  chan struct{} // closed when no session is left and none will come
-	serving  sync.WaitGroup
+	nextID       atomic.Int64
+	shutdown     chan struct{} // closed when a client has sent SHUTDOWN
+	shutdownOnce sync.Once
+	drained      chan struct{} // closed when no session is left and none will come
+	serving      sync.WaitGroup
 
 	mu        sync.Mutex
 	sessions  map[int64]*session
@@ -51,7 +52,7 @@ type Options struct {
 func NewServer(o Options) *Server {
 	return &Server{
 		engine: o.Engine, journal: o.Journal, clock: o.Clock, log: o.Log, settings: o.Settings,
-		version: o.Version, limits: newGuardLimits(), started: time.Now(),
+		version: o.Version, limits: o.Settings.limits, started: time.Now(),
 		sessions: make(map[int64]*session), shutdown: make(chan struct{}), drained: make(chan struct{}),
 	}
 }
@@ -140,7 +141,7 @@ func (g *gate) Accept() (net.Conn, error) {
 
 // refusal is what a connection is told that may not stay; empty: it may.
 func (s *Server) refusal(g *guard) string {
-	if s.settings.protectedMode.Load() && s.settings.Password() == "" && !local(g.RemoteAddr()) {
+	if s.settings.protectedMode.Load() != 0 && s.settings.Password() == "" && !local(g.RemoteAddr()) {
 		return protectedModeRefusal
 	}
 	if int64(s.clients()) >= s.settings.maxClients.Load() {

@@ -24,6 +24,7 @@ type session struct {
 	random  *rand.Rand
 
 	authenticated bool
+	tracking      bool // CLIENT TRACKING ON, of no keys
 	silence       silence
 	closing       bool // after the reply the connection is closed
 	reply         reply

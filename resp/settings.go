@@ -2,55 +2,108 @@ package resp
 
 import (
 	"log/slog"
+	"net"
 	"sync/atomic"
 	"time"
 )
 
 // Defaults are what a server starts with.
 type Defaults struct {
-	Port          int
-	Bind          []string
-	UnixSocket    string
-	Databases     int
-	Password      string // empty: none is asked for
-	ProtectedMode bool
-	MaxClients    int
-	Timeout       time.Duration // 0: clients may be idle for ever
-	LogLevel      string        // debug, verbose, notice or warning
+	Port           int
+	Bind           []string
+	UnixSocket     string
+	UnixSocketPerm string // octal; empty: as the umask has it
+	Databases      int
+	Password       string // empty: none is asked for
+	ProtectedMode  bool
+	MaxClients     int
+	Timeout        time.Duration // whole seconds; 0: clients may be idle for ever
+	Keepalive      time.Duration // whole seconds between TCP keepalives; 0: none
+	LogLevel       string        // debug, verbose, notice or warning; empty: notice
+	DebugCommand   string        // who may use DEBUG: no, local or yes; empty: no
 }
 
 // Settings are a server's configuration: what it started with, and what can be changed while it runs. Any goroutine may use them.
+// CONFIG reads and writes them through the table in parameter.go.
 type Settings struct {
 	start Defaults
 
 	password      atomic.Pointer[string]
-	timeout       atomic.Int64 // ns
+	timeout       atomic.Int64 // seconds
+	keepalive     atomic.Int64 // seconds
 	maxClients    atomic.Int64
-	protectedMode atomic.Bool
+	protectedMode atomic.Int64 // 0 or 1
 	logLevel      slog.LevelVar
+	limits        *guardLimits
+
+	// How large a collection OBJECT ENCODING calls a listpack. They name what Redis would do, and change nothing here.
+	hashEntries, hashValue atomic.Int64
+	zsetEntries, zsetValue atomic.Int64
+
+	paused atomic.Bool // whether DEBUG SET-ACTIVE-EXPIRE 0 has stopped the sweeper
 }
 
 // NewSettings returns the settings of a server that starts with d.
 func NewSettings(d Defaults) *Settings {
-	s := &Settings{start: d}
+	s := &Settings{start: d, limits: newGuardLimits()}
 	s.password.Store(&d.Password)
-	s.timeout.Store(int64(d.Timeout))
+	s.timeout.Store(int64(d.Timeout / time.Second))
+	s.keepalive.Store(int64(d.Keepalive / time.Second))
 	s.maxClients.Store(int64(d.MaxClients))
-	s.protectedMode.Store(d.ProtectedMode)
-	s.logLevel.Set(logLevels[d.LogLevel])
+	if d.ProtectedMode {
+		s.protectedMode.Store(1)
+	}
+	s.logLevel.Set(logLevels.value(d.LogLevel))
+	s.hashEntries.Store(512)
+	s.hashValue.Store(64)
+	s.zsetEntries.Store(128)
+	s.zsetValue.Store(64)
 	return s
-}
-
-// logLevels are Redis' names for how much is logged. Its verbose is what slog calls info without a name of its own.
-var logLevels = map[string]slog.Level{
-	"debug": slog.LevelDebug, "verbose": slog.LevelDebug + 2, "notice": slog.LevelInfo, "warning": slog.LevelWarn,
 }
 
 // Password is what AUTH asks for; empty: nothing.
 func (s *Settings) Password() string { return *s.password.Load() }
 
 // Timeout is how long a client may be idle; 0: for ever.
-func (s *Settings) Timeout() time.Duration { return time.Duration(s.timeout.Load()) }
+func (s *Settings) Timeout() time.Duration { return time.Duration(s.timeout.Load()) * time.Second }
 
 // LogLevel is for the logger, which follows it when it changes.
 func (s *Settings) LogLevel() slog.Leveler { return &s.logLevel }
+
+// ActiveExpiry tells whether keys are to be deleted when their time has come although nobody asks for them.
+func (s *Settings) ActiveExpiry() bool { return !s.paused.Load() }
+
+// keepAlive says how the system probes a connection that is silent, in the proportions that Redis uses.
+func (s *Settings) keepAlive() net.KeepAliveConfig {
+	every := time.Duration(s.keepalive.Load()) * time.Second
+	return net.KeepAliveConfig{Enable: every > 0, Idle: every, Interval: max(every/3, time.Second), Count: 3}
+}
+
+// levels are Redis' names for how much is logged, with slog's for the same.
+type levels []struct {
+	name  string
+	level slog.Level
+}
+
+// logLevels begins with what logs most. Redis' verbose is what slog calls debug and a bit.
+var logLevels = levels{
+	{"debug", slog.LevelDebug}, {"verbose", slog.LevelDebug + 2}, {"notice", slog.LevelInfo}, {"warning", slog.LevelWarn},
+}
+
+func (l levels) value(name string) slog.Level {
+	for _, known := range l {
+		if known.name == name {
+			return known.level
+		}
+	}
+	return slog.LevelInfo
+}
+
+func (l levels) name(level slog.Level) string {
+	for _, known := range l {
+		if known.level == level {
+			return known.name
+		}
+	}
+	return level.String()
+}

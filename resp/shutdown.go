@@ -8,6 +8,8 @@ import (
 // ShutdownRequested is closed when a client has sent SHUTDOWN.
 func (s *Server) ShutdownRequested() <-chan struct{} { return s.shutdown }
 
+func (s *Server) requestShutdown() { s.shutdownOnce.Do(func() { close(s.shutdown) }) }
+
 // Shutdown lets go of the listeners and of the clients: each gets the answers to what it has sent so far, then its connection is closed.
 // When the context ends first, the connections that are left are cut off; it returns how many.
 func (s *Server) Shutdown(ctx context.Context) (left int) {

@@ -1,0 +1,131 @@
+package resp
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"rlserver/engine"
+)
+
+func init() {
+	const operator = admin | noScript | loading | stale
+	register(
+		&command{name: "config", arity: -2, group: "server", since: "2.0.0", complexity: "Depends on subcommand.",
+			summary: "A container for server configuration commands",
+			subs: []*command{
+				{name: "get", arity: -3, flags: operator, group: "server", since: "2.0.0",
+					syntax:     "parameter [parameter ...]",
+					complexity: "O(N) when N is the number of configuration parameters provided",
+					summary:    "Get the values of configuration parameters", run: configGet},
+				{name: "help", arity: 2, flags: loading | stale, group: "server", since: "5.0.0", complexity: "O(1)",
+					summary: "Show helpful text about the different subcommands", run: help},
+				{name: "resetstat", arity: 2, flags: operator, group: "server", since: "2.0.0", complexity: "O(1)",
+					summary: "Reset the stats returned by INFO", run: configResetStat},
+				{name: "rewrite", arity: 2, flags: operator, group: "server", since: "2.8.0", complexity: "O(1)",
+					summary: "Rewrite the configuration file with the in memory configuration", run: configRewrite},
+				{name: "set", arity: -4, flags: operator, group: "server", since: "2.0.0",
+					tips:       "request_policy:all_nodes response_policy:all_succeeded",
+					syntax:     "parameter value [parameter value ...]",
+					complexity: "O(N) when N is the number of configuration parameters provided",
+					summary:    "Set configuration parameters to the given values", run: configSet},
+			}},
+	)
+}
+
+const errNoConfigFile = engine.Error("ERR The server is running without a config file")
+
+// configGet handles CONFIG GET parameter [parameter ...]: names, or patterns over names. A parameter that is asked for by its
+// alias answers by it.
+func configGet(c *call) error {
+	var names, values []string
+	for c.args.more() {
+		for _, name := range matchParameters(strings.ToLower(string(c.args.next()))) {
+			if !slices.Contains(names, name) {
+				names = append(names, name)
+				values = append(values, findParameter(name).get(c.server.settings))
+			}
+		}
+	}
+
+	c.reply.mapping(len(names))
+	for i := range names {
+		c.reply.bulkString(names[i])
+		c.reply.bulkString(values[i])
+	}
+	return nil
+}
+
+// matchParameters gives the names, aliases too, that are meant by a name or a pattern.
+func matchParameters(asked string) (names []string) {
+	if !strings.ContainsAny(asked, "[*?") {
+		if findParameter(asked) != nil {
+			names = append(names, asked)
+		}
+		return names
+	}
+	for _, p := range parameters {
+		for _, name := range []string{p.name, p.alias} {
+			if name != "" && matchGlob([]byte(asked), []byte(name), true) {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
+}
+
+// configSet handles CONFIG SET parameter value [parameter value ...]: all are changed or none.
+func configSet(c *call) error {
+	if c.args.left()%2 != 0 {
+		return engine.ErrSyntax
+	}
+	var changed []*parameter
+	var apply []func()
+	for c.args.more() {
+		name, value := string(c.args.next()), string(c.args.next())
+		p := findParameter(name)
+		if p == nil {
+			return engine.Error(fmt.Sprintf("ERR Unknown option or number of arguments for CONFIG SET - '%.128s'", name))
+		}
+		put, err := p.change(c.server.settings, value)
+		if err == nil && slices.Contains(changed, p) {
+			err = refused("duplicate parameter")
+		}
+		if err != nil {
+			return engine.Error(fmt.Sprintf("ERR CONFIG SET failed (possibly related to argument '%.128s') - %v", name, err))
+		}
+		changed, apply = append(changed, p), append(apply, put)
+	}
+
+	for _, put := range apply {
+		put()
+	}
+
+	c.reply.ok()
+	return nil
+}
+
+func configResetStat(c *call) error {
+	c.server.engine.ResetStats()
+	c.reply.ok()
+	return nil
+}
+
+// configRewrite has no file to rewrite: flags and the environment are all the configuration there is.
+func configRewrite(c *call) error { return errNoConfigFile }
+
+// help handles HELP of every command that has subcommands: it tells what their declarations say.
+func help(c *call) error {
+	parent := c.command.parent
+	c.reply.array(3 + 2*(len(parent.subs)-1))
+	c.reply.status(strings.ToUpper(parent.name) + " <subcommand> [<arg> [value] [opt] ...]. Subcommands are:")
+	for _, sub := range parent.subs {
+		if sub != c.command {
+			c.reply.status(strings.TrimSpace(strings.ToUpper(sub.name) + " " + sub.syntax))
+			c.reply.status("    " + strings.TrimSuffix(sub.summary, ".") + ".")
+		}
+	}
+	c.reply.status("HELP")
+	c.reply.status("    Prints this help.")
+	return nil
+}

@@ -1,0 +1,197 @@
+package resp
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+)
+
+// parameter is one of those that CONFIG knows. It is either live: set makes sense of a value, and returns what puts it into force,
+// so that several are changed all or none; or it is fixed at the start, or for ever: then set is nil.
+type parameter struct {
+	name  string
+	alias string // another name for the same
+	get   func(*Settings) string
+	set   func(s *Settings, value string) (apply func(), err error)
+}
+
+// refused is what CONFIG SET says about a value, in Redis' words where it has them.
+type refused string
+
+func (r refused) Error() string { return string(r) }
+
+const (
+	refusedBoolean = refused("argument must be 'yes' or 'no'")
+	refusedInteger = refused("argument couldn't be parsed into an integer")
+	refusedMemory  = refused("argument must be a memory value")
+	refusedFixed   = refused("can't set immutable config")
+)
+
+// parameters are all there are, in the order in which CONFIG GET * gives them.
+var parameters = []parameter{
+	{name: "bind", get: func(s *Settings) string { return strings.Join(s.start.Bind, " ") }},
+	{name: "port", get: func(s *Settings) string { return strconv.Itoa(s.start.Port) }},
+	{name: "unixsocket", get: func(s *Settings) string { return s.start.UnixSocket }},
+	{name: "unixsocketperm", get: func(s *Settings) string { return or(s.start.UnixSocketPerm, "0") }},
+	{name: "databases", get: func(s *Settings) string { return strconv.Itoa(s.start.Databases) }},
+	{name: "enable-debug-command", get: func(s *Settings) string { return or(s.start.DebugCommand, "no") }},
+	password("requirepass"),
+	boolean("protected-mode", func(s *Settings) *atomic.Int64 { return &s.protectedMode }),
+	integer("maxclients", "", 1, math.MaxUint32, func(s *Settings) *atomic.Int64 { return &s.maxClients }),
+	integer("timeout", "", 0, math.MaxInt32, func(s *Settings) *atomic.Int64 { return &s.timeout }),
+	integer("tcp-keepalive", "", 0, math.MaxInt32, func(s *Settings) *atomic.Int64 { return &s.keepalive }),
+	logLevel("loglevel"),
+	memory("proto-max-bulk-len", "", 1<<20, math.MaxInt64, func(s *Settings) *atomic.Int64 { return &s.limits.maxBulk }),
+	memory("client-query-buffer-limit", "", 1<<20, math.MaxInt64, func(s *Settings) *atomic.Int64 { return &s.limits.maxQuery }),
+	integer("hash-max-listpack-entries", "hash-max-ziplist-entries", 0, math.MaxInt64, func(s *Settings) *atomic.Int64 { return &s.hashEntries }),
+	memory("hash-max-listpack-value", "hash-max-ziplist-value", 0, math.MaxInt64, func(s *Settings) *atomic.Int64 { return &s.hashValue }),
+	integer("zset-max-listpack-entries", "zset-max-ziplist-entries", 0, math.MaxInt64, func(s *Settings) *atomic.Int64 { return &s.zsetEntries }),
+	memory("zset-max-listpack-value", "zset-max-ziplist-value", 0, math.MaxInt64, func(s *Settings) *atomic.Int64 { return &s.zsetValue }),
+
+	absent("appendonly", "no", "there is no append only file"),
+	absent("save", "", "there are no snapshots"),
+	absent("maxmemory", "0", "memory is not limited: keys of limiters expire by themselves"),
+	absent("maxmemory-policy", "noeviction", "no key is ever evicted"),
+	absent("maxmemory-clients", "0", "no client is ever evicted"),
+	absent("notify-keyspace-events", "", "there are no notifications"),
+	absent("slowlog-log-slower-than", "-1", "there is no slow log"),
+	absent("latency-monitor-threshold", "0", "latencies are not monitored"),
+	absent("activedefrag", "no", "memory is not defragmented"),
+	absent("cluster-enabled", "no", "there is no cluster"),
+	absent("replica-read-only", "yes", "there are no replicas"),
+	absent("tls-port", "0", "there is no TLS"),
+}
+
+func or(text, otherwise string) string {
+	if text == "" {
+		return otherwise
+	}
+	return text
+}
+
+// findParameter looks a name or an alias up, in any case.
+func findParameter(name string) *parameter {
+	i := slices.IndexFunc(parameters, func(p parameter) bool {
+		return strings.EqualFold(p.name, name) || p.alias != "" && strings.EqualFold(p.alias, name)
+	})
+	if i < 0 {
+		return nil
+	}
+	return &parameters[i]
+}
+
+// change makes sense of a new value; apply puts it into force.
+func (p *parameter) change(s *Settings, value string) (apply func(), err error) {
+	if p.set == nil {
+		return nil, refusedFixed
+	}
+	return p.set(s, value)
+}
+
+// absent is a parameter of Redis' that clients ask for, of something the server does not do. Setting it to what it is changes nothing.
+func absent(name, value, without string) parameter {
+	return parameter{
+		name: name,
+		get:  func(*Settings) string { return value },
+		set: func(_ *Settings, given string) (func(), error) {
+			if !strings.EqualFold(given, value) {
+				return nil, refused("this server has it at '" + value + "' always: " + without)
+			}
+			return func() {}, nil
+		},
+	}
+}
+
+func password(name string) parameter {
+	return parameter{
+		name: name,
+		get:  (*Settings).Password,
+		set: func(s *Settings, value string) (func(), error) {
+			return func() { s.password.Store(&value) }, nil
+		},
+	}
+}
+
+func logLevel(name string) parameter {
+	return parameter{
+		name: name,
+		get:  func(s *Settings) string { return logLevels.name(s.logLevel.Level()) },
+		set: func(s *Settings, value string) (func(), error) {
+			for _, known := range logLevels {
+				if strings.EqualFold(known.name, value) {
+					return func() { s.logLevel.Set(known.level) }, nil
+				}
+			}
+			return nil, refused("argument(s) must be one of the following: debug, verbose, notice, warning")
+		},
+	}
+}
+
+func boolean(name string, at func(*Settings) *atomic.Int64) parameter {
+	return parameter{
+		name: name,
+		get: func(s *Settings) string {
+			if at(s).Load() != 0 {
+				return "yes"
+			}
+			return "no"
+		},
+		set: func(s *Settings, value string) (func(), error) {
+			switch {
+			case strings.EqualFold(value, "yes"):
+				return func() { at(s).Store(1) }, nil
+			case strings.EqualFold(value, "no"):
+				return func() { at(s).Store(0) }, nil
+			}
+			return nil, refusedBoolean
+		},
+	}
+}
+
+func integer(name, alias string, least, most int64, at func(*Settings) *atomic.Int64) parameter {
+	return number(name, alias, least, most, at, func(value string) (int64, error) {
+		n, ok := parseInt([]byte(value))
+		if !ok {
+			return 0, refusedInteger
+		}
+		return n, nil
+	})
+}
+
+// memory is a number of bytes, which may be given with a unit.
+func memory(name, alias string, least, most int64, at func(*Settings) *atomic.Int64) parameter {
+	return number(name, alias, least, most, at, parseMemory)
+}
+
+func number(name, alias string, least, most int64, at func(*Settings) *atomic.Int64, parse func(string) (int64, error)) parameter {
+	return parameter{
+		name: name, alias: alias,
+		get: func(s *Settings) string { return strconv.FormatInt(at(s).Load(), 10) },
+		set: func(s *Settings, value string) (func(), error) {
+			n, err := parse(value)
+			if err == nil && (n < least || n > most) {
+				err = refused(fmt.Sprintf("argument must be between %d and %d inclusive", least, most))
+			}
+			return func() { at(s).Store(n) }, err
+		},
+	}
+}
+
+// units are those of parseMemory: k is a thousand and kb is 1024, as in redis.conf.
+var units = map[string]int64{
+	"": 1, "b": 1, "k": 1e3, "kb": 1 << 10, "m": 1e6, "mb": 1 << 20, "g": 1e9, "gb": 1 << 30,
+}
+
+// parseMemory reads a number of bytes.
+func parseMemory(value string) (int64, error) {
+	digits := strings.TrimRight(strings.ToLower(value), "bkmg")
+	unit, known := units[strings.ToLower(value[len(digits):])]
+	n, err := strconv.ParseInt(digits, 10, 64)
+	if !known || err != nil || n < 0 || n > math.MaxInt64/unit {
+		return 0, refusedMemory
+	}
+	return n * unit, nil
+}
