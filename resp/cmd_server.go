@@ -31,6 +31,15 @@ func init() {
 				{name: "help", arity: 2, flags: loading | stale, group: "scripting", since: "7.0.0", complexity: "O(1)",
 					summary: "Show helpful text about the different subcommands", run: help},
 			}},
+		&command{name: "memory", arity: -2, group: "server", since: "4.0.0", complexity: "Depends on subcommand.",
+			summary: "A container for memory diagnostics commands",
+			subs: []*command{
+				{name: "help", arity: 2, flags: loading | stale, group: "server", since: "4.0.0", complexity: "O(1)",
+					summary: "Show helpful text about the different subcommands", run: help},
+				{name: "usage", arity: -3, flags: readonly, keys: []keySpec{key("RO", 2)}, group: "server", since: "4.0.0",
+					syntax: "key [SAMPLES count]", complexity: "O(N) where N is the number of samples.",
+					summary: "Estimate the memory usage of a key", run: memoryUsage},
+			}},
 		&command{name: "shutdown", arity: -1, flags: operator | noMulti | allowBusy, group: "server", since: "1.0.0",
 			syntax:     "[NOSAVE | SAVE] [NOW] [FORCE] [ABORT]",
 			complexity: "O(N) when saving, where N is the total number of keys in all databases when saving data, otherwise O(1)",
@@ -94,6 +103,35 @@ func functionFlush(c *call) error {
 		return err
 	}
 	c.reply.ok()
+	return nil
+}
+
+// defaultSamples is how many elements of a collection MEMORY USAGE weighs unless it is told.
+const defaultSamples = 5
+
+// memoryUsage handles MEMORY USAGE key [SAMPLES count].
+func memoryUsage(c *call) error {
+	k := c.args.key()
+	samples := int64(defaultSamples)
+	for c.args.more() {
+		if !c.args.word("SAMPLES") {
+			return engine.ErrSyntax
+		}
+		if samples = c.args.integer(); samples < 0 {
+			c.args.fail(engine.ErrSyntax)
+		}
+	}
+	if err := c.args.end(); err != nil {
+		return err
+	}
+
+	bytes, ok := c.tx.MemoryUsage(k, int(samples))
+
+	if !ok {
+		c.reply.null()
+		return nil
+	}
+	c.reply.integer(bytes)
 	return nil
 }
 
