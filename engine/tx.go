@@ -78,42 +78,57 @@ func (tx *Tx) End() (pos Position) {
 // Now is the time of the call, Unix ms: what Begin was given, or later if one of its shards has already seen later.
 func (tx *Tx) Now() int64 { return tx.now }
 
-// lookup finds what a key holds: nil if there is no such key or its time has come.
+// lookup finds what a key holds, to be used: the access clock notes it. nil if there is no such key or its time has come.
 func (tx *Tx) lookup(k Key) object {
-	sh := tx.e.shardOf(k)
-	o := sh.find(tx.db, k)
-	if o != nil && o.head().expired(tx.now) {
-		o = nil
-	}
+	o := tx.peek(k)
 	if o != nil {
 		o.touch(uint32(tx.now / 1000))
 	}
+	return o
+}
+
+// peek is lookup for those who ask about a key without using it.
+func (tx *Tx) peek(k Key) object {
+	o := tx.find(tx.db, k)
 	if !tx.writing {
-		sh.stats.count(o != nil)
+		tx.e.shardOf(k).stats.count(o != nil)
+	}
+	return o
+}
+
+// find is what a key of any database holds: nil if there is no such key or its time has come.
+func (tx *Tx) find(db int, k Key) object {
+	o := tx.e.shardOf(k).find(db, k)
+	if o != nil && o.head().expired(tx.now) {
+		return nil
 	}
 	return o
 }
 
 // apply makes a change and records it. o is what lookup found under the effect's key; what the key holds afterwards is returned.
-//
-// A key that lookup found empty may still hold an object whose time has come; that goes first, as a change of its own,
-// so that the effects tell all that happened without asking a clock.
 func (tx *Tx) apply(o object, f *Effect) object {
-	if !tx.writing {
-		panic("engine: a call that was begun as not writing tries to change something")
-	}
 	f.DB = tx.db
 	if o == nil && f.Kind.changesKey() {
-		sh := tx.e.shardOf(f.Key)
-		if late := sh.find(tx.db, f.Key); late != nil {
-			sh.stats.Expired++
-			tx.perform(late, &Effect{Kind: EffectDelete, DB: tx.db, Key: f.Key})
-		}
+		tx.bury(f.DB, f.Key)
 	}
 	return tx.perform(o, f)
 }
 
+// bury deletes what stands under a key that was found empty: an object whose time has come. It is a change of its own,
+// so that the effects tell all that happened without asking a clock.
+func (tx *Tx) bury(db int, k Key) {
+	sh := tx.e.shardOf(k)
+	if late := sh.find(db, k); late != nil {
+		sh.stats.Expired++
+		tx.perform(late, &Effect{Kind: EffectDelete, DB: db, Key: k})
+	}
+}
+
+// perform is apply for an effect that names its database itself.
 func (tx *Tx) perform(o object, f *Effect) object {
+	if !tx.writing {
+		panic("engine: a call that was begun as not writing tries to change something")
+	}
 	o = tx.e.apply(o, f)
 	if tx.e.journal != nil {
 		tx.effects = append(tx.effects, *f)
