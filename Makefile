@@ -32,6 +32,10 @@ docs: ## write docs/COMMANDS.md from the command table
 conformance: build ## run Redis' own test suite against the server (fetches Debian's source package of redis)
 	integration/conformance/run
 
+.PHONY: live
+live: ## hold the recorded replies against a real redis-server once more; fails if there is none
+	TRANSCRIPT_LIVE=1 $(GO) test -count=1 -run 'Transcript' ./integration
+
 .PHONY: bench
 bench: build ## speed and memory, side by side with a local redis-server if there is one; asserts nothing
 	bench/run

@@ -1,0 +1,57 @@
+// Package engine is the keyspace and everything that can happen to it: a deterministic state machine in memory.
+//
+// # The model
+//
+// A key holds an object: a string, a hash, a sorted set, a token bucket or a fixed window, with or without a deadline. Keys are spread
+// over shards by the top bits of their hash; each shard has one lock, and in it a dict per database. A call goes
+//
+//	k := e.Key(name)                     the only hash of the name: it chooses the shard and the place in it
+//	tx.Begin(now, db, keys, writing)     locks the shards of the keys, in shard order
+//	d, err := tx.Token(k, rule, cost)    look up · validate · decide · apply
+//	pos := tx.End()                      effects to the journal, unlock
+//
+// and a connection uses one Tx for all its calls, so that a decision allocates nothing.
+//
+// # One way to change state
+//
+// Every change is an Effect and is made by one function, Engine.apply. A live call, the replay of a log, the load of a snapshot and a
+// follower all come through it, so a log can miss nothing. Effects are results, not requests: absolute times, final scores, final limiter
+// state. Replaying them asks no clock, no configuration and no algorithm:
+//
+//	RL.SLIDE k 10 1s   ->  EffectHits{k, Lo: 2 lapsed hits go, Hits: {At: now, Seq: 0, N: 1}, ExpireAt: now+1000}
+//	INCR n             ->  EffectString{n, "8", ExpireAt: as it was}
+//	EXPIRE k -1        ->  EffectDelete{k}
+//
+// A Tx validates first and changes afterwards: nothing fails after its first effect, so there is nothing to roll back. All effects of
+// one call go to the journal in one piece, under the locks: the order in a log is the order of the changes, per key.
+//
+// # Time
+//
+// The engine owns no clock. It is handed now with each call, and a shard remembers the latest it has seen: a call that read the clock
+// earlier but got the lock later happens at that later time. So time never runs backward for a key, whatever the callers' order, and the
+// names of hits, `<ms>-<seq>`, are unique for ever. The same calls with the same times give the same answers and the same state on any
+// machine; SCAN order too, given the same Seed.
+//
+// An expired key is hidden from every reader at once. What deletes it is the next change under its name, or the Sweeper, which
+// finds it without an index of deadlines: each bucket of a dict knows a time before which nothing in it falls due, and is looked
+// at only after that. Redis' rule holds: a key is there up to and including the millisecond of its deadline.
+//
+// # Where things are
+//
+//	engine.go   Engine, keys and shards        tx.go      one call: locks, lookup, apply
+//	effect.go   what can change                apply.go   the one function that changes it
+//	object.go   what a key can hold            shard.go   a lock and what is behind it
+//	limits.go   the rate limiters, over the pure arithmetic of engine/limit
+//	strings.go, hashes.go, zsets*.go, keys.go, expire.go, scan.go: the operations by family
+//
+// # A dict of our own
+//
+// Go's map would hash each name a second time, cannot be walked by a cursor, and says nothing about deadlines. The dict package takes the hash
+// as it is, walks in hash order, so that SCAN neither misses a key that stays nor shows one twice, splits bucket by bucket, so that
+// growth never pauses a shard, and keeps the marks for the Sweeper.
+//
+// # Left out on purpose
+//
+// No rollback, no watchers, no replication state, no statistics beyond three counters per shard. No reply is formatted here and
+// no request parsed: those are package resp's. Nothing calls back up.
+package engine

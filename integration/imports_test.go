@@ -1,0 +1,58 @@
+package integration
+
+import (
+	"encoding/json"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// mayImport is the shape of the house: for each package what it may import of ours and, where it is named, of others beyond the standard
+// library. Imports run in one direction; what is not listed is forbidden.
+var mayImport = map[string]struct{ ours, others []string }{
+	"rlserver/cmd/rlserver": {
+		ours:   []string{"rlserver/resp", "rlserver/engine", "rlserver/persistence"},
+		others: []string{"github.com/alecthomas/kong"},
+	},
+	"rlserver/resp": {
+		ours:   []string{"rlserver/engine", "rlserver/engine/limit", "rlserver/zset"},
+		others: []string{"github.com/tidwall/redcon"},
+	},
+	"rlserver/persistence":  {ours: []string{"rlserver/engine"}},
+	"rlserver/engine":       {ours: []string{"rlserver/engine/limit", "rlserver/zset", "rlserver/dict"}},
+	"rlserver/engine/limit": {},
+	"rlserver/zset":         {ours: []string{"rlserver/dict"}, others: []string{"github.com/google/btree"}},
+	"rlserver/dict":         {others: []string{"github.com/dchest/siphash"}},
+	"rlserver/integration":  {},
+}
+
+func TestImportsRunInOneDirection(t *testing.T) {
+	out, err := exec.Command("go", "list", "-json=ImportPath,Imports", "rlserver/...").Output()
+	require.NoError(t, err)
+	seen := 0
+	for decoder := json.NewDecoder(strings.NewReader(string(out))); decoder.More(); seen++ {
+		var pkg struct {
+			ImportPath string
+			Imports    []string
+		}
+		require.NoError(t, decoder.Decode(&pkg))
+		may, listed := mayImport[pkg.ImportPath]
+		if !assert.True(t, listed, "package %s has no place in the house: give it one in mayImport", pkg.ImportPath) {
+			continue
+		}
+		for _, imported := range pkg.Imports {
+			first, _, _ := strings.Cut(imported, "/")
+			switch {
+			case first == "rlserver":
+				assert.Contains(t, may.ours, imported, "%s may not import %s", pkg.ImportPath, imported)
+			case strings.Contains(first, "."):
+				assert.True(t, slices.Contains(may.others, imported), "%s may not import %s", pkg.ImportPath, imported)
+			}
+		}
+	}
+	assert.Equal(t, len(mayImport), seen, "every package of the house was looked at")
+}

@@ -1,0 +1,261 @@
+package persistence
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"math"
+
+	"rlserver/engine"
+)
+
+const headerSize = 8
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// ErrShort says that the bytes end before the record does: more may come, or the tail is torn.
+var ErrShort = errors.New("record is cut short")
+
+// fields says which fields an effect has besides kind, database and key.
+type fields uint16
+
+const (
+	hasToDB fields = 1 << iota
+	hasTo
+	hasField
+	hasValue
+	hasScore
+	hasLo
+	hasHi
+	hasExpireAt
+	hasHits
+	hasTokens
+	hasCount
+)
+
+var kindFields = map[engine.EffectKind]fields{
+	engine.EffectDelete:     0,
+	engine.EffectExpire:     hasExpireAt,
+	engine.EffectString:     hasValue | hasExpireAt,
+	engine.EffectSplice:     hasValue | hasLo,
+	engine.EffectHashSet:    hasField | hasValue,
+	engine.EffectHashDelete: hasField,
+	engine.EffectAdd:        hasField | hasScore,
+	engine.EffectRemove:     hasField,
+	engine.EffectRemoveSpan: hasLo | hasHi,
+	engine.EffectHits:       hasLo | hasHits | hasExpireAt,
+	engine.EffectTokens:     hasTokens | hasExpireAt,
+	engine.EffectCount:      hasCount | hasExpireAt,
+	engine.EffectRename:     hasTo,
+	engine.EffectCopy:       hasTo | hasToDB,
+	engine.EffectMove:       hasToDB,
+	engine.EffectFlush:      0,
+	engine.EffectSwap:       hasToDB,
+}
+
+// AppendRecord appends one call's effects as a record.
+func AppendRecord(dst []byte, effects []engine.Effect) []byte {
+	start := len(dst)
+	dst = append(dst, make([]byte, headerSize)...)
+	for i := range effects {
+		dst = appendEffect(dst, &effects[i])
+	}
+	payload := dst[start+headerSize:]
+	binary.LittleEndian.PutUint32(dst[start:], uint32(len(payload)))
+	binary.LittleEndian.PutUint32(dst[start+4:], crc32.Checksum(payload, castagnoli))
+	return dst
+}
+
+func appendEffect(dst []byte, f *engine.Effect) []byte {
+	has := kindFields[f.Kind]
+	dst = append(dst, byte(f.Kind))
+	dst = binary.AppendUvarint(dst, uint64(f.DB))
+	dst = appendBytes(dst, f.Key.Name)
+	if has&hasToDB != 0 {
+		dst = binary.AppendUvarint(dst, uint64(f.ToDB))
+	}
+	if has&hasTo != 0 {
+		dst = appendBytes(dst, f.To.Name)
+	}
+	if has&hasField != 0 {
+		dst = appendBytes(dst, f.Field)
+	}
+	if has&hasValue != 0 {
+		dst = appendBytes(dst, f.Value)
+	}
+	if has&hasScore != 0 {
+		dst = binary.LittleEndian.AppendUint64(dst, math.Float64bits(f.Score))
+	}
+	if has&hasLo != 0 {
+		dst = binary.AppendVarint(dst, int64(f.Lo))
+	}
+	if has&hasHi != 0 {
+		dst = binary.AppendVarint(dst, int64(f.Hi))
+	}
+	if has&hasExpireAt != 0 {
+		dst = binary.AppendVarint(dst, f.ExpireAt)
+	}
+	if has&hasHits != 0 {
+		dst = appendNumbers(dst, f.Hits.At, int64(f.Hits.Seq), f.Hits.N)
+	}
+	if has&hasTokens != 0 {
+		dst = appendNumbers(dst, f.Tokens.Missing, f.Tokens.Earned, f.Tokens.Since)
+	}
+	if has&hasCount != 0 {
+		dst = appendNumbers(dst, f.Count.Start, f.Count.Used)
+	}
+	return dst
+}
+
+func appendNumbers(dst []byte, list ...int64) []byte {
+	for _, n := range list {
+		dst = binary.AppendVarint(dst, n)
+	}
+	return dst
+}
+
+func appendBytes(dst, b []byte) []byte {
+	dst = binary.AppendUvarint(dst, uint64(len(b)))
+	return append(dst, b...)
+}
+
+// ReadRecord reads the record at the beginning of b, appends its effects to dst and says how many bytes it took.
+// The effects alias b; their keys are not hashed, which engine.Apply does.
+// The error is ErrShort when b ends too early, and says what is wrong and at which byte otherwise.
+func ReadRecord(dst []engine.Effect, b []byte) (effects []engine.Effect, size int, err error) {
+	if len(b) < headerSize {
+		return dst, 0, ErrShort
+	}
+	length := uint64(binary.LittleEndian.Uint32(b))
+	if uint64(len(b)-headerSize) < length {
+		return dst, 0, ErrShort
+	}
+	size = headerSize + int(length)
+	payload := b[headerSize:size]
+	if want, got := binary.LittleEndian.Uint32(b[4:]), crc32.Checksum(payload, castagnoli); got != want {
+		return dst, 0, fmt.Errorf("record: crc %08x, want %08x", got, want)
+	}
+	r := reader{rest: payload}
+	for len(r.rest) > 0 {
+		f := r.effect()
+		if r.err != nil {
+			return dst, 0, fmt.Errorf("record: effect at byte %d: %w", size-len(r.rest), r.err)
+		}
+		dst = append(dst, f)
+	}
+	return dst, size, nil
+}
+
+// reader is a cursor over a payload; the first error sticks.
+type reader struct {
+	rest []byte
+	err  error
+}
+
+func (r *reader) effect() (f engine.Effect) {
+	f.Kind = engine.EffectKind(r.take(1)[0])
+	has, known := kindFields[f.Kind]
+	if !known {
+		r.fail(fmt.Errorf("unknown kind %d", f.Kind))
+		return f
+	}
+	f.DB = r.database()
+	f.Key.Name = r.bytes()
+	if has&hasToDB != 0 {
+		f.ToDB = r.database()
+	}
+	if has&hasTo != 0 {
+		f.To.Name = r.bytes()
+	}
+	if has&hasField != 0 {
+		f.Field = r.bytes()
+	}
+	if has&hasValue != 0 {
+		f.Value = r.bytes()
+	}
+	if has&hasScore != 0 {
+		f.Score = math.Float64frombits(binary.LittleEndian.Uint64(r.take(8)))
+	}
+	if has&hasLo != 0 {
+		f.Lo = int(r.varint())
+	}
+	if has&hasHi != 0 {
+		f.Hi = int(r.varint())
+	}
+	if has&hasExpireAt != 0 {
+		f.ExpireAt = r.varint()
+	}
+	if has&hasHits != 0 {
+		f.Hits = engine.Hits{At: r.varint(), Seq: uint64(r.varint()), N: r.varint()}
+	}
+	if has&hasTokens != 0 {
+		f.Tokens.Missing, f.Tokens.Earned, f.Tokens.Since = r.varint(), r.varint(), r.varint()
+	}
+	if has&hasCount != 0 {
+		f.Count.Start, f.Count.Used = r.varint(), r.varint()
+	}
+	return f
+}
+
+func (r *reader) fail(err error) {
+	if r.err == nil {
+		r.err = err
+	}
+}
+
+var errEnds = errors.New("ends within a field")
+
+var zeros [8]byte
+
+// take gives the next n bytes, n at most 8; zeros after an error.
+func (r *reader) take(n int) []byte {
+	if r.err != nil || len(r.rest) < n {
+		r.fail(errEnds)
+		return zeros[:n]
+	}
+	b := r.rest[:n]
+	r.rest = r.rest[n:]
+	return b
+}
+
+func (r *reader) bytes() []byte {
+	n := r.uvarint()
+	if n > uint64(len(r.rest)) {
+		r.fail(errEnds)
+		return nil
+	}
+	b := r.rest[:n:n]
+	r.rest = r.rest[n:]
+	return b
+}
+
+// database reads the number of a database; whether the engine has it is for the caller to check.
+func (r *reader) database() int {
+	n := r.uvarint()
+	if n > math.MaxInt32 {
+		r.fail(fmt.Errorf("database %d", n))
+		return 0
+	}
+	return int(n)
+}
+
+func (r *reader) uvarint() uint64 {
+	n, size := binary.Uvarint(r.rest)
+	r.skip(size)
+	return n
+}
+
+func (r *reader) varint() int64 {
+	n, size := binary.Varint(r.rest)
+	r.skip(size)
+	return n
+}
+
+func (r *reader) skip(size int) {
+	if r.err != nil || size <= 0 {
+		r.fail(errEnds)
+		return
+	}
+	r.rest = r.rest[size:]
+}

@@ -1,0 +1,140 @@
+package persistence
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"rlserver/engine"
+	"rlserver/engine/limit"
+)
+
+// sample is an effect of a kind with a value in each field that the kind has.
+func sample(kind engine.EffectKind) engine.Effect {
+	full := engine.Effect{
+		DB: 3, ToDB: 15, Key: engine.Key{Name: []byte("key\r\n")}, To: engine.Key{Name: []byte("to")},
+		Field: []byte{0, 255}, Value: []byte("value"), Score: -1.5, Lo: 7, Hi: 1 << 40, ExpireAt: -1,
+		Hits:   engine.Hits{At: 1767225600000, Seq: 12, N: 3},
+		Tokens: limit.Tokens{Missing: limit.MaxCount, Earned: 99, Since: 1767225600000},
+		Count:  limit.Count{Start: -60000, Used: 4},
+	}
+	has := kindFields[kind]
+	f := engine.Effect{Kind: kind, DB: full.DB, Key: full.Key}
+	for bit, keep := range map[fields]func(){
+		hasToDB: func() { f.ToDB = full.ToDB }, hasTo: func() { f.To = full.To },
+		hasField: func() { f.Field = full.Field }, hasValue: func() { f.Value = full.Value },
+		hasScore: func() { f.Score = full.Score }, hasLo: func() { f.Lo = full.Lo }, hasHi: func() { f.Hi = full.Hi },
+		hasExpireAt: func() { f.ExpireAt = full.ExpireAt }, hasHits: func() { f.Hits = full.Hits },
+		hasTokens: func() { f.Tokens = full.Tokens }, hasCount: func() { f.Count = full.Count },
+	} {
+		if has&bit != 0 {
+			keep()
+		}
+	}
+	return f
+}
+
+func TestEveryKindHasACodec(t *testing.T) {
+	var all []engine.Effect
+	for _, kind := range engine.EffectKinds() {
+		require.Contains(t, kindFields, kind)
+		all = append(all, sample(kind))
+	}
+	record := AppendRecord([]byte("before"), all)[len("before"):]
+	got, size, err := ReadRecord(nil, append(record, "after"...))
+	require.NoError(t, err)
+	assert.Equal(t, len(record), size)
+	assert.Equal(t, all, got)
+}
+
+func TestDamageIsAnError(t *testing.T) {
+	var all []engine.Effect
+	for _, kind := range engine.EffectKinds() {
+		all = append(all, sample(kind))
+	}
+	record := AppendRecord(nil, all)
+	for cut := range len(record) {
+		_, _, err := ReadRecord(nil, record[:cut])
+		require.ErrorIs(t, err, ErrShort, "cut at %d", cut)
+	}
+	for at := 4; at < len(record); at++ {
+		damaged := append([]byte(nil), record...)
+		damaged[at] ^= 0x40
+		_, _, err := ReadRecord(nil, damaged)
+		require.Error(t, err, "byte %d", at)
+	}
+}
+
+// reseal gives damaged bytes a header that fits them, so that the checks behind the checksum are reached.
+func reseal(payload []byte) []byte {
+	b := make([]byte, headerSize, headerSize+len(payload))
+	binary.LittleEndian.PutUint32(b, uint32(len(payload)))
+	binary.LittleEndian.PutUint32(b[4:], crc32.Checksum(payload, castagnoli))
+	return append(b, payload...)
+}
+
+func TestUnknownKindIsNamed(t *testing.T) {
+	_, _, err := ReadRecord(nil, reseal([]byte{200, 0, 0}))
+	assert.ErrorContains(t, err, "unknown kind 200")
+}
+
+func FuzzReadRecord(f *testing.F) {
+	for _, kind := range engine.EffectKinds() {
+		f.Add(AppendRecord(nil, []engine.Effect{sample(kind)})[headerSize:])
+	}
+	f.Fuzz(func(t *testing.T, payload []byte) {
+		effects, size, err := ReadRecord(nil, reseal(payload))
+		if err != nil {
+			return
+		}
+		require.Equal(t, headerSize+len(payload), size)
+		again, _, err := ReadRecord(nil, AppendRecord(nil, effects))
+		require.NoError(t, err)
+		require.Equal(t, fmt.Sprint(effects), fmt.Sprint(again)) // as text: NaN is not equal to itself
+	})
+}
+
+// What a run did, kept in memory as bytes, rebuilds its state in an engine with another seed and other shards.
+func TestReplayFromRecords(t *testing.T) {
+	seed := rand.Uint64()
+	t.Log("seed", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	journal := new(Memory)
+	live := engine.New(engine.Options{Journal: journal})
+	tx := live.NewTx()
+	now := int64(1767225600000)
+	call := func(e *engine.Engine, tx *engine.Tx, key string, cost int64) (answers []limit.Decision) {
+		k := e.Key([]byte(key))
+		tx.Begin(now, 0, []engine.Key{k}, true)
+		defer tx.End()
+		var d limit.Decision
+		var err error
+		switch key[0] {
+		case 's':
+			d, err = tx.Slide(k, []limit.Rule{{Limit: 5, Window: 1000}}, cost, nil)
+		case 't':
+			d, err = tx.Token(k, limit.Bucket{Capacity: 5, Refill: 2, Period: 777}, cost)
+		default:
+			d, err = tx.Fixed(k, limit.Fixed{Limit: 5, Window: limit.Every(1000)}, cost)
+		}
+		require.NoError(t, err)
+		return append(answers, d)
+	}
+	keys := []string{"s1", "s2", "t1", "t2", "f1", "f2"}
+	for range 2000 {
+		now += r.Int64N(200)
+		call(live, tx, keys[r.IntN(len(keys))], r.Int64N(4))
+	}
+
+	replayed := engine.New(engine.Options{Seed: [2]uint64{9, 9}, Shards: 2})
+	require.NoError(t, journal.Replay(replayed))
+	replayedTx := replayed.NewTx()
+	for _, key := range keys {
+		assert.Equal(t, call(live, tx, key, 0), call(replayed, replayedTx, key, 0), key)
+	}
+}
