@@ -1,0 +1,337 @@
+package engine
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"rlserver/engine/limit"
+)
+
+// epoch is where the tests' clock begins: 2026-01-01 00:00:00 UTC, Unix ms.
+const epoch = 1767225600000
+
+// caller makes calls of one key each on an engine, at a time that the test holds.
+type caller struct {
+	t   testing.TB
+	e   *Engine
+	tx  *Tx
+	now int64
+}
+
+func newCaller(t testing.TB, o Options) *caller {
+	e := New(o)
+	return &caller{t: t, e: e, tx: e.NewTx(), now: epoch}
+}
+
+func (c *caller) with(name string, do func(k Key)) {
+	k := c.e.Key([]byte(name))
+	c.tx.Begin(c.now, 0, []Key{k}, true)
+	defer c.tx.End()
+	do(k)
+}
+
+func (c *caller) slide(name string, rules []limit.Rule, cost int64, id string) (d limit.Decision) {
+	c.with(name, func(k Key) {
+		var idBytes []byte
+		if id != "" {
+			idBytes = []byte(id)
+		}
+		var err error
+		d, err = c.tx.Slide(k, rules, cost, idBytes)
+		require.NoError(c.t, err)
+	})
+	return d
+}
+
+func (c *caller) token(name string, b limit.Bucket, cost int64) (d limit.Decision) {
+	c.with(name, func(k Key) {
+		var err error
+		d, err = c.tx.Token(k, b, cost)
+		require.NoError(c.t, err)
+	})
+	return d
+}
+
+func (c *caller) fixed(name string, f limit.Fixed, cost int64) (d limit.Decision) {
+	c.with(name, func(k Key) {
+		var err error
+		d, err = c.tx.Fixed(k, f, cost)
+		require.NoError(c.t, err)
+	})
+	return d
+}
+
+// content tells all that a key holds, for before and after.
+func (c *caller) content(name string) (text string) {
+	c.with(name, func(k Key) {
+		switch o := c.tx.lookup(k).(type) {
+		case nil:
+			text = "nothing"
+		case *zsetObject:
+			text = fmt.Sprint("log until ", o.expireAt, ":")
+			for member, score := range o.set.Ascend(0, o.set.Len()) {
+				text += fmt.Sprintf(" %s@%d", member, int64(score))
+			}
+		case *tokenObject:
+			text = fmt.Sprint(o.expireAt, o.tokens())
+		case *fixedObject:
+			text = fmt.Sprint(o.expireAt, o.count)
+		}
+	})
+	return text
+}
+
+// hit is an admitted unit in the oracle's plain list.
+type hit struct {
+	at int64
+	id string
+}
+
+// bruteSlide is the definition of RL.SLIDE and RL.MULTI, by counting.
+type bruteSlide struct{ hits []hit }
+
+func (b *bruteSlide) used(window, now int64) (n int64) {
+	for _, h := range b.hits {
+		if h.at > now-window && h.at <= now {
+			n++
+		}
+	}
+	return n
+}
+
+func (b *bruteSlide) admits(rules []limit.Rule, cost, now int64) bool {
+	for _, r := range rules {
+		if b.used(r.Window, now)+max(cost, 1) > r.Limit {
+			return false
+		}
+	}
+	return true
+}
+
+func (b *bruteSlide) repeated(id string, window, now int64) bool {
+	return id != "" && slices.ContainsFunc(b.hits, func(h hit) bool { return h.id == id && h.at > now-window })
+}
+
+// Laws 1 to 5 for the sliding windows as they work on keys: ids, deadlines, lapsed hits and keys that expire included.
+func TestSlideAgainstBruteForce(t *testing.T) {
+	seed := rand.Uint64()
+	t.Log("seed", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	for range 300 {
+		rules := make([]limit.Rule, 1+r.IntN(3))
+		for i := range rules {
+			rules[i] = limit.Rule{Limit: 1 + r.Int64N(6), Window: 1 + r.Int64N(60)}
+		}
+		window := longest(rules)
+		c, brute := newCaller(t, Options{}), &bruteSlide{}
+		for range 120 {
+			c.now += r.Int64N(12) * r.Int64N(3)
+			cost, id := r.Int64N(5), ""
+			if r.IntN(3) == 0 {
+				id = fmt.Sprint("id", r.IntN(8))
+			}
+			before := c.content("k")
+			d := c.slide("k", rules, cost, id)
+			call := fmt.Sprintf("rules %v cost %d id %q at +%d", rules, cost, id, c.now-epoch)
+
+			if brute.repeated(id, window, c.now) {
+				require.True(t, d.Allowed, "a retry is admitted: %s", call)
+				require.Equal(t, before, c.content("k"), "and counts nothing: %s", call)
+				continue
+			}
+			require.Equal(t, brute.admits(rules, cost, c.now), d.Allowed, "laws 2 and 3: %s", call)
+			if !d.Allowed {
+				require.Equal(t, before, c.content("k"), "law 1: %s", call)
+				requireExactRetry(t, brute, rules, cost, c.now, d.RetryAfter, call)
+				continue
+			}
+			if cost == 0 {
+				require.Equal(t, before, c.content("k"), "a peek changes nothing: %s", call)
+				continue
+			}
+			for n := range cost {
+				name := ""
+				if id != "" && n == 0 {
+					name = id
+				}
+				brute.hits = append(brute.hits, hit{c.now, name})
+			}
+			require.True(t, strings.HasPrefix(c.content("k"), fmt.Sprint("log until ", c.now+window, ":")), "the deadline is the window: %s", call)
+			require.EqualValues(t, brute.used(window, c.now), strings.Count(c.content("k"), "@"), "law 5, and nothing lapsed stays: %s", call)
+		}
+	}
+}
+
+// requireExactRetry is law 4: the same call is denied 1 ms earlier and admitted at that moment.
+func requireExactRetry(t *testing.T, brute *bruteSlide, rules []limit.Rule, cost, now, retry int64, call string) {
+	t.Helper()
+	if slices.ContainsFunc(rules, func(r limit.Rule) bool { return cost > r.Limit }) {
+		require.EqualValues(t, limit.Never, retry, call)
+		return
+	}
+	require.Positive(t, retry, call)
+	require.False(t, brute.admits(rules, cost, now+retry-1), "law 4, too late: %s", call)
+	require.True(t, brute.admits(rules, cost, now+retry), "law 4, too early: %s", call)
+}
+
+// The sequence of hits stays unique when a log comes from another shard, and when people add names of that form by hand.
+func TestHitsNeverCollide(t *testing.T) {
+	c := newCaller(t, Options{})
+	rules := []limit.Rule{{Limit: 100, Window: 1000}}
+	c.with("k", func(k Key) {
+		for _, name := range []string{"1767225600000-0", "1767225600000-2"} {
+			o := c.tx.lookup(k)
+			c.tx.apply(o, &Effect{Kind: EffectAdd, Key: k, Field: []byte(name), Score: epoch})
+		}
+	})
+	d := c.slide("k", rules, 3, "")
+	assert.EqualValues(t, 95, d.Remaining)
+	assert.Equal(t, 5, strings.Count(c.content("k"), "@"))
+
+	// A member named like a hit but with a score of another time is one more name that is taken.
+	c.with("odd", func(k Key) {
+		c.tx.apply(nil, &Effect{Kind: EffectAdd, Key: k, Field: []byte("1767225600000-5"), Score: epoch - 500})
+	})
+	c.slide("odd", rules, 3, "")
+	c.slide("odd", rules, 3, "")
+	assert.Equal(t, 7, strings.Count(c.content("odd"), "@"))
+}
+
+// Names that an id gives are passed over when they are taken: every hit counts.
+func TestIDsThatLookLikeOthers(t *testing.T) {
+	c := newCaller(t, Options{})
+	rules := []limit.Rule{{Limit: 100, Window: 1000}}
+	c.slide("k", rules, 1, "a:2")
+	c.slide("k", rules, 2, "a")
+	assert.Equal(t, "log until 1767225601000: a@1767225600000 a:2@1767225600000 a:3@1767225600000", c.content("k"))
+	assert.EqualValues(t, 97, c.slide("k", rules, 0, "").Remaining)
+}
+
+func TestCostOfWindowsIsBounded(t *testing.T) {
+	c := newCaller(t, Options{})
+	c.with("k", func(k Key) {
+		rules := []limit.Rule{{Limit: limit.MaxCount, Window: 1000}}
+		_, err := c.tx.Slide(k, rules, limit.MaxCount, nil)
+		assert.Equal(t, ErrTooManyHits, err)
+		d, err := c.tx.Slide(k, []limit.Rule{{Limit: 5, Window: 1000}}, limit.MaxCount, nil)
+		assert.NoError(t, err)
+		assert.EqualValues(t, limit.Never, d.RetryAfter, "a cost above the limit is denied, however large")
+	})
+	assert.Equal(t, "nothing", c.content("k"))
+}
+
+func TestLimitersRefuseOtherTypes(t *testing.T) {
+	c := newCaller(t, Options{})
+	c.token("t", limit.Bucket{Capacity: 1, Refill: 1, Period: 1000}, 1)
+	c.slide("s", []limit.Rule{{Limit: 1, Window: 1000}}, 1, "")
+	c.with("t", func(k Key) {
+		_, err := c.tx.Slide(k, []limit.Rule{{Limit: 1, Window: 1}}, 1, nil)
+		assert.Equal(t, ErrWrongType, err)
+		_, err = c.tx.Fixed(k, limit.Fixed{Limit: 1, Window: limit.Every(1)}, 1)
+		assert.Equal(t, ErrWrongType, err)
+	})
+	c.with("s", func(k Key) {
+		_, err := c.tx.Token(k, limit.Bucket{Capacity: 1, Refill: 1, Period: 1}, 1)
+		assert.Equal(t, ErrWrongType, err)
+	})
+}
+
+// A limiter's deadline is when it is as if never used: the key goes then, and no earlier.
+func TestLimiterDeadlines(t *testing.T) {
+	c := newCaller(t, Options{})
+	assert.EqualValues(t, 2000, c.token("t", limit.Bucket{Capacity: 5, Refill: 1, Period: 1000}, 2).ResetAfter)
+	assert.EqualValues(t, 1000, c.fixed("f", limit.Fixed{Limit: 5, Window: limit.Every(1000)}, 2).ResetAfter)
+	c.now += 1001
+	assert.Equal(t, "nothing", c.content("f"))
+	assert.NotEqual(t, "nothing", c.content("t"))
+	c.now += 1000
+	assert.Equal(t, "nothing", c.content("t"))
+}
+
+// The largest figures that the contract allows neither overflow nor panic, and the deadline stays a deadline.
+func TestLargestLimiters(t *testing.T) {
+	c := newCaller(t, Options{})
+	const tenYears = 10 * 365 * 24 * 3600 * 1000
+	d := c.token("t", limit.Bucket{Capacity: limit.MaxCount, Refill: 1, Period: tenYears}, limit.MaxCount)
+	assert.True(t, d.Allowed)
+	assert.EqualValues(t, math.MaxInt64, d.ResetAfter)
+	c.now += tenYears
+	assert.EqualValues(t, 1, c.token("t", limit.Bucket{Capacity: limit.MaxCount, Refill: 1, Period: tenYears}, 0).Remaining)
+	d = c.slide("s", []limit.Rule{{Limit: limit.MaxCount, Window: tenYears}}, 1, "")
+	assert.EqualValues(t, limit.MaxCount-1, d.Remaining)
+	assert.EqualValues(t, tenYears, d.ResetAfter)
+}
+
+// Two callers that read the clock in one order and get the lock in the other: the later moment holds for both.
+func TestTimeNeverRunsBackwardForAKey(t *testing.T) {
+	c := newCaller(t, Options{Shards: 1})
+	rules := []limit.Rule{{Limit: 2, Window: 1000}}
+	c.slide("k", rules, 1, "")
+	c.now -= 600
+	c.slide("k", rules, 1, "")
+	assert.False(t, c.slide("k", rules, 1, "").Allowed, "an earlier reading does not hide the hits")
+	assert.Equal(t, "log until 1767225601000: 1767225600000-0@1767225600000 1767225600000-1@1767225600000", c.content("k"))
+}
+
+func BenchmarkDecisions(b *testing.B) {
+	token := limit.Bucket{Capacity: 1 << 50, Refill: 1, Period: 1000}
+	b.Run("token admitted", func(b *testing.B) {
+		c := newCaller(b, Options{})
+		k := c.e.Key([]byte("key:123456"))
+		keys := []Key{k}
+		b.ReportAllocs()
+		for b.Loop() {
+			c.tx.Begin(c.now, 0, keys, true)
+			c.tx.Token(k, token, 1)
+			c.tx.End()
+		}
+	})
+	b.Run("token denied", func(b *testing.B) {
+		c := newCaller(b, Options{})
+		k := c.e.Key([]byte("key:123456"))
+		keys := []Key{k}
+		c.token("key:123456", limit.Bucket{Capacity: 1, Refill: 1, Period: 1000}, 1)
+		b.ReportAllocs()
+		for b.Loop() {
+			c.tx.Begin(c.now, 0, keys, true)
+			c.tx.Token(k, limit.Bucket{Capacity: 1, Refill: 1, Period: 1000}, 1)
+			c.tx.End()
+		}
+	})
+	for _, size := range []int64{10, 1000, 100000} {
+		rules := []limit.Rule{{Limit: size, Window: size}}
+		b.Run(fmt.Sprint("slide admitted, window of ", size), func(b *testing.B) {
+			c := newCaller(b, Options{})
+			k := c.e.Key([]byte("key:123456"))
+			keys := []Key{k}
+			b.ReportAllocs()
+			for b.Loop() {
+				c.now++
+				c.tx.Begin(c.now, 0, keys, true)
+				c.tx.Slide(k, rules, 1, nil)
+				c.tx.End()
+			}
+		})
+		b.Run(fmt.Sprint("slide denied, window of ", size), func(b *testing.B) {
+			c := newCaller(b, Options{})
+			k := c.e.Key([]byte("key:123456"))
+			keys := []Key{k}
+			for range size {
+				c.slide("key:123456", rules, 1, "")
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				c.tx.Begin(c.now, 0, keys, true)
+				c.tx.Slide(k, rules, 1, nil)
+				c.tx.End()
+			}
+		})
+	}
+}
