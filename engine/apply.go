@@ -9,31 +9,43 @@ import (
 	"rlserver/zset"
 )
 
-// Apply makes changes that happened elsewhere or earlier: it is how a log is replayed. It hashes the keys anew; only their names count.
+// Apply makes changes that happened elsewhere or earlier: it is how a log is replayed. All of them happen at once, in the eyes of
+// others: it takes the locks that they need, as few as that is. Their keys are hashed anew; only the names count.
 func (e *Engine) Apply(effects []Effect) {
+	tx := Tx{e: e}
+	tx.lockFor(effects)
+	defer tx.End()
 	for i := range effects {
 		f := effects[i]
 		f.Key, f.To = e.Key(f.Key.Name), e.Key(f.To.Name)
-		e.lockAll()
 		var o object
 		if f.Kind.changesKey() {
 			o = e.shardOf(f.Key).find(f.DB, f.Key)
 		}
 		e.apply(o, &f)
-		e.unlockAll()
 	}
 }
 
-func (e *Engine) lockAll() {
-	for i := range e.shards {
-		e.shards[i].mu.Lock()
+// lockFor locks what effects change. The time of the shards stands: effects bring none.
+func (tx *Tx) lockFor(effects []Effect) {
+	if len(effects) > len(tx.e.shards) { // they are bound to need nearly all
+		tx.BeginAll(0, 0, false)
+		return
 	}
-}
-
-func (e *Engine) unlockAll() {
-	for i := range e.shards {
-		e.shards[i].mu.Unlock()
+	var few [4]Key
+	keys := few[:0]
+	for i := range effects {
+		f := &effects[i]
+		if !f.Kind.changesKey() {
+			tx.BeginAll(0, 0, false)
+			return
+		}
+		keys = append(keys, tx.e.Key(f.Key.Name))
+		if f.Kind.hasTo() {
+			keys = append(keys, tx.e.Key(f.To.Name))
+		}
 	}
+	tx.Begin(0, 0, keys, false)
 }
 
 // apply is the one function that changes state: live calls, replay and whoever follows the effects all come through it.

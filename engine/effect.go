@@ -30,6 +30,9 @@ const (
 // changesKey tells whether the effect is about what its Key holds, rather than about whole databases.
 func (k EffectKind) changesKey() bool { return k != EffectFlush && k != EffectSwap }
 
+// hasTo tells whether the effect is about what another key, To, holds as well.
+func (k EffectKind) hasTo() bool { return k == EffectRename || k == EffectCopy }
+
 // EffectKinds are all kinds there are, for those who must have something for each.
 func EffectKinds() []EffectKind {
 	all := make([]EffectKind, 0, effectKinds-1)

@@ -1,75 +1,90 @@
 package engine
 
-import "math/rand/v2"
+import (
+	"iter"
+	"math/rand/v2"
+)
 
 // A SCAN cursor is a shard and a position in it: shard<<cursorShift | position. Both orders are those of the keys' hashes,
 // so a key that is there throughout is visited whatever comes and goes around it, and never twice.
 const cursorShift = 32
 
-// Scan visits keys of the database from the cursor on until it has visited about count of them, and returns the cursor to go on
-// from, 0 after the last. 0 begins. It locks one shard after the other, so it is not given to Begin: call it on an idle Tx.
-// name holds until visit returns.
-func (tx *Tx) Scan(now int64, db int, cursor uint64, count int, visit func(name string, t Type)) (next uint64) {
+// Scan visits keys of the database from the cursor on until it has seen about count of them, and returns the cursor to go on
+// from, 0 after the last. 0 begins; a cursor that no scan returned may visit nothing. A name holds until visit returns.
+//
+// It is called on an idle Tx, not one that was given to Begin, and locks one shard after the other, so that nobody waits for long. Within
+// BeginAll it goes by the locks, and the time, that are held.
+func (tx *Tx) Scan(now int64, db int, cursor uint64, count int, visit func(name []byte, t Type)) (next uint64) {
+	seen := 0
+	look := func(o object) {
+		seen++
+		if !o.head().expired(tx.now) {
+			visit(bytesOf(o.head().name), o.kind())
+		}
+	}
 	index, position := cursor>>cursorShift, cursor&(1<<cursorShift-1)
-	for visited := 0; index < uint64(len(tx.e.shards)); index, position = index+1, 0 {
-		if visited >= count {
+	for ; index < uint64(len(tx.e.shards)); index, position = index+1, 0 {
+		if seen >= count {
 			return index << cursorShift
 		}
-		position = tx.scanShard(&tx.e.shards[index], now, db, position, count-visited, func(o object) {
-			visited++
-			if !o.head().expired(tx.now) {
-				visit(o.head().name, o.kind())
-			}
-		})
-		if position != 0 {
+		if position = tx.scanShard(&tx.e.shards[index], now, db, position, count-seen, look); position != 0 {
 			return index<<cursorShift | position
 		}
 	}
 	return 0
 }
 
-func (tx *Tx) scanShard(sh *shard, now int64, db int, position uint64, count int, visit func(object)) (next uint64) {
-	tx.locked = append(tx.locked, sh)
-	tx.begin(now, db, false)
-	defer tx.End()
+func (tx *Tx) scanShard(sh *shard, now int64, db int, position uint64, count int, look func(object)) (next uint64) {
+	if len(tx.locked) == 0 {
+		tx.locked = append(tx.locked, sh)
+		tx.begin(now, db, false)
+		defer tx.End()
+	}
 	if keys := sh.dbs[db].keys; keys != nil {
-		return keys.Scan(position, count, visit)
+		return keys.Scan(position, count, look)
 	}
 	return 0
 }
 
-// Each visits every key of the database; the whole keyspace is locked by BeginAll.
-func (tx *Tx) Each(visit func(name string, t Type)) {
-	for _, sh := range tx.locked {
-		if sh.dbs[tx.db].keys == nil {
-			continue
-		}
-		for o := range sh.dbs[tx.db].keys.All() {
-			if !o.head().expired(tx.now) {
-				visit(o.head().name, o.kind())
+// Keys yields every key of the database, in no order that means anything. It is for a call on the whole keyspace. A name
+// holds until the next change or End, and must not be written to.
+func (tx *Tx) Keys() iter.Seq2[[]byte, Type] {
+	return func(yield func([]byte, Type) bool) {
+		for _, sh := range tx.locked {
+			keys := sh.dbs[tx.db].keys
+			if keys == nil {
+				continue
+			}
+			for o := range keys.All() {
+				if !o.head().expired(tx.now) && !yield(bytesOf(o.head().name), o.kind()) {
+					return
+				}
 			}
 		}
 	}
 }
 
-// RandomKey picks a key of the database, each with the same chance; the whole keyspace is locked by BeginAll. ok is false if there is none.
-// Keys whose time has come are passed over; if chance finds nothing else it takes the first live one.
-func (tx *Tx) RandomKey(r *rand.Rand) (name string, ok bool) {
-	total := 0
-	for _, sh := range tx.locked {
-		total += sh.dbs[tx.db].size()
+// randomTries is how often RandomKey tries its luck before it takes what comes first.
+const randomTries = 100
+
+// RandomKey picks a key of the database; ok is false if there is none. It is for a call on the whole keyspace. The name holds
+// as long as those of Keys.
+//
+// Each key has the same chance as long as not nearly all of them have expired: then it is the first live one.
+func (tx *Tx) RandomKey(r *rand.Rand) (name []byte, ok bool) {
+	total := tx.Size()
+	if total == 0 {
+		return nil, false
 	}
-	for tries := 0; total > 0 && tries < 100; tries++ {
+	for range randomTries {
 		if h := tx.nth(r.IntN(total), r).head(); !h.expired(tx.now) {
-			return h.name, true
+			return bytesOf(h.name), true
 		}
 	}
-	tx.Each(func(live string, _ Type) {
-		if !ok {
-			name, ok = live, true
-		}
-	})
-	return name, ok
+	for name := range tx.Keys() {
+		return name, true
+	}
+	return nil, false
 }
 
 // nth picks a key of the shard that holds the n-th.
@@ -92,7 +107,8 @@ func (s *space) size() int {
 	return s.keys.Len()
 }
 
-// Size is how many keys a database has and how many of them have a deadline. Keys whose time has come count until they are deleted, as in Redis.
+// Size is how many keys a database has and how many of them have a deadline. Keys whose time has come count until they are deleted,
+// as in Redis. The shards are counted one after the other; Tx.Size is exact.
 func (e *Engine) Size(db int) (keys, expires int) {
 	for i := range e.shards {
 		sh := &e.shards[i]

@@ -1,0 +1,217 @@
+package engine
+
+import (
+	"bytes"
+	"math"
+	"strconv"
+)
+
+// Delete removes a key, and tells whether there was one.
+func (tx *Tx) Delete(k Key) bool {
+	o := tx.find(tx.db, k)
+	if o == nil {
+		tx.bury(tx.db, k)
+		return false
+	}
+	tx.delete(k, o)
+	return true
+}
+
+// Exists tells whether there is such a key. It is no use of it, in the eyes of the access clock.
+func (tx *Tx) Exists(k Key) bool { return tx.peek(k) != nil }
+
+// Touch is Exists and a use of the key.
+func (tx *Tx) Touch(k Key) bool { return tx.lookup(k) != nil }
+
+// Type is what a key holds; TypeNone for a missing key.
+func (tx *Tx) Type(k Key) Type {
+	o := tx.peek(k)
+	if o == nil {
+		return TypeNone
+	}
+	return o.kind()
+}
+
+// Rename lets what stands under a key, with its deadline, stand under another one instead, in place of what stood there.
+// A missing key is ErrNoSuchKey; from a key to itself nothing happens.
+func (tx *Tx) Rename(from, to Key) error {
+	o := tx.lookup(from)
+	if o == nil {
+		return ErrNoSuchKey
+	}
+	if !same(from, to) {
+		tx.apply(o, &Effect{Kind: EffectRename, Key: from, To: to})
+	}
+	return nil
+}
+
+// RenameNX is Rename unless the other key holds something, and tells whether it was done. A key holds itself.
+func (tx *Tx) RenameNX(from, to Key) (bool, error) {
+	o := tx.lookup(from)
+	if o == nil {
+		return false, ErrNoSuchKey
+	}
+	if tx.lookup(to) != nil {
+		return false, nil
+	}
+	tx.apply(o, &Effect{Kind: EffectRename, Key: from, To: to})
+	return true, nil
+}
+
+// Copy lets a copy of what a key holds, with its deadline, stand under another key, in a database that exists, and tells whether
+// it was done: not if the key is missing, nor if the other one holds something, unless that is to be replaced.
+// The copy of a sorted set is lazy. From a key to itself is ErrSameObject.
+func (tx *Tx) Copy(from, to Key, db int, replace bool) (bool, error) {
+	if db == tx.db && same(from, to) {
+		return false, ErrSameObject
+	}
+	o := tx.lookup(from)
+	if o == nil || !replace && tx.find(db, to) != nil {
+		return false, nil
+	}
+	tx.apply(o, &Effect{Kind: EffectCopy, Key: from, To: to, ToDB: db})
+	return true, nil
+}
+
+// Move lets what a key holds, with its deadline, stand in another database that exists, and tells whether it was done: not if
+// the key is missing here, or there already. To the same database is ErrSameObject.
+func (tx *Tx) Move(k Key, db int) (bool, error) {
+	if db == tx.db {
+		return false, ErrSameObject
+	}
+	o := tx.lookup(k)
+	if o == nil || tx.find(db, k) != nil {
+		return false, nil
+	}
+	tx.bury(db, k)
+	tx.apply(o, &Effect{Kind: EffectMove, Key: k, ToDB: db})
+	return true, nil
+}
+
+func same(a, b Key) bool { return bytes.Equal(a.Name, b.Name) }
+
+// Size is how many keys the database has, with those whose time has come but that nobody has deleted yet, as in Redis.
+// It is for a call on the whole keyspace.
+func (tx *Tx) Size() int { return tx.size(tx.db) }
+
+func (tx *Tx) size(db int) (keys int) {
+	for _, sh := range tx.locked {
+		keys += sh.dbs[db].size()
+	}
+	return keys
+}
+
+// Flush deletes all keys of the database, at once however many they are. It is for a call on the whole keyspace.
+func (tx *Tx) Flush() { tx.flush(tx.db) }
+
+// FlushAll is Flush for every database.
+func (tx *Tx) FlushAll() {
+	for db := range tx.e.databases {
+		tx.flush(db)
+	}
+}
+
+func (tx *Tx) flush(db int) {
+	if tx.size(db) > 0 {
+		tx.perform(nil, &Effect{Kind: EffectFlush, DB: db})
+	}
+}
+
+// Swap lets two databases that exist change places. It is for a call on the whole keyspace.
+func (tx *Tx) Swap(a, b int) {
+	if a != b && tx.size(a)+tx.size(b) > 0 {
+		tx.perform(nil, &Effect{Kind: EffectSwap, DB: a, ToDB: b})
+	}
+}
+
+// Idle is for how many seconds nobody has used a key, up to 194 days; ok is false for a missing key. To ask is not to use.
+func (tx *Tx) Idle(k Key) (seconds int64, ok bool) {
+	o := tx.peek(k)
+	if o == nil {
+		return 0, false
+	}
+	return int64((uint32(tx.now/1000) - o.accessed()) & clockMask), true
+}
+
+// The limits up to which Redis packs what it holds.
+const (
+	embstrSize    = 44
+	listpackHash  = 512
+	listpackZSet  = 128
+	listpackValue = 64
+	sharedNumbers = 10000
+)
+
+// Encoding is the word of OBJECT ENCODING for how Redis, by its defaults, would keep what a key holds: it is made out from the
+// content alone, not from how it came about. For what Redis lacks it is "packed". A missing key gives "". To ask is not to use.
+func (tx *Tx) Encoding(k Key) string {
+	switch o := tx.peek(k).(type) {
+	case nil:
+		return ""
+	case *stringObject:
+		return o.encoding()
+	case *hashObject:
+		return o.encoding()
+	case *zsetObject:
+		return o.encoding()
+	default:
+		return "packed"
+	}
+}
+
+func (o *stringObject) encoding() string {
+	if _, ok := o.number(); ok {
+		return "int"
+	}
+	if len(o.value) <= embstrSize {
+		return "embstr"
+	}
+	return "raw"
+}
+
+// number is the 64-bit integer that a string spells, in the one way in which integers are written.
+func (o *stringObject) number() (n int64, ok bool) {
+	var buf [20]byte
+	if len(o.value) > len(buf) {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(string(o.value), 10, 64)
+	return n, err == nil && string(strconv.AppendInt(buf[:0], n, 10)) == string(o.value)
+}
+
+func (o *hashObject) encoding() string {
+	if o.fields.len() > listpackHash {
+		return "hashtable"
+	}
+	for field, value := range o.fields.all() {
+		if len(field) > listpackValue || len(value) > listpackValue {
+			return "hashtable"
+		}
+	}
+	return "listpack"
+}
+
+func (o *zsetObject) encoding() string {
+	if o.set.Len() > listpackZSet {
+		return "skiplist"
+	}
+	for member := range o.set.Ascend(0, o.set.Len()) {
+		if len(member) > listpackValue {
+			return "skiplist"
+		}
+	}
+	return "listpack"
+}
+
+// References is the answer of OBJECT REFCOUNT: 1, but for the numbers that Redis holds once for all keys; 0 for a missing key.
+func (tx *Tx) References(k Key) int64 {
+	switch o := tx.peek(k).(type) {
+	case nil:
+		return 0
+	case *stringObject:
+		if n, ok := o.number(); ok && 0 <= n && n < sharedNumbers {
+			return math.MaxInt32
+		}
+	}
+	return 1
+}
