@@ -1,0 +1,142 @@
+package resp
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"rlserver/engine"
+)
+
+func init() {
+	register(
+		&command{name: "keys", arity: 2, flags: readonly | wholeKeyspace, categories: "dangerous",
+			tips:   "request_policy:all_shards nondeterministic_output_order",
+			syntax: "pattern", group: "generic", since: "1.0.0",
+			complexity: "O(N) with N being the number of keys in the database, under the assumption that the key names in the database and the given pattern have limited length.",
+			summary:    "Find all keys matching the given pattern",
+			run:        keys},
+		&command{name: "scan", arity: -2, flags: readonly, tips: "nondeterministic_output request_policy:special",
+			syntax: "cursor [MATCH pattern] [COUNT count] [TYPE type]", group: "generic", since: "2.8.0",
+			complexity: "O(1) for every call. O(N) for a complete iteration, including enough command calls for the cursor to return back to 0. N is the number of elements inside the collection.",
+			summary:    "Incrementally iterate the keys space",
+			run:        scan},
+	)
+}
+
+const errInvalidCursor = engine.Error("ERR invalid cursor")
+
+// keys handles KEYS pattern.
+func keys(c *call) error {
+	filter := scanOptions{pattern: c.args.next()}
+	if err := c.args.end(); err != nil {
+		return err
+	}
+
+	mark, n := c.reply.later(), 0
+	for name := range c.tx.Keys() {
+		if filter.match(name) {
+			c.reply.bulk(name)
+			n++
+		}
+	}
+	c.reply.close(mark, n)
+	return nil
+}
+
+// scan handles SCAN cursor [MATCH pattern] [COUNT count] [TYPE type]. It holds no lock: the Tx takes one shard after the other.
+func scan(c *call) error {
+	cursor := c.args.cursor()
+	options := c.args.scanOptions("TYPE")
+	if err := c.args.end(); err != nil {
+		return err
+	}
+
+	mark, n := c.reply.later(), 0
+	next := c.tx.Scan(c.server.clock(), c.db(), cursor, options.count, func(name []byte, t engine.Type) {
+		if options.match(name) && options.is(t) {
+			c.reply.bulk(name)
+			n++
+		}
+	})
+	c.reply.closeScan(mark, next, n)
+	return nil
+}
+
+// scanOptions are those of SCAN, HSCAN and ZSCAN.
+type scanOptions struct {
+	pattern  []byte
+	count    int
+	typeName []byte // nil: any
+}
+
+// defaultScanCount is how many elements are looked at without COUNT, more or less.
+const defaultScanCount = 10
+
+// scanOptions takes [MATCH pattern] [COUNT count], and an option for the name of a type if there is a word for it.
+func (a *args) scanOptions(typeWord string) scanOptions {
+	o := scanOptions{pattern: []byte("*"), count: defaultScanCount}
+	for a.more() {
+		switch {
+		case a.word("MATCH"):
+			o.pattern = a.next()
+		case a.word("COUNT"):
+			n := a.integer()
+			if n < 1 {
+				a.fail(engine.ErrSyntax)
+			}
+			o.count = int(n)
+		case typeWord != "" && a.word(typeWord):
+			o.typeName = a.next()
+		default:
+			a.fail(engine.ErrSyntax)
+		}
+	}
+	return o
+}
+
+// match tells whether a name is asked for. A star alone is no pattern: it takes the empty name in too.
+func (o *scanOptions) match(name []byte) bool {
+	return string(o.pattern) == "*" || matchGlob(o.pattern, name, false)
+}
+
+// is tells whether a type is asked for. A name that no type has finds nothing.
+func (o *scanOptions) is(t engine.Type) bool {
+	return o.typeName == nil || strings.EqualFold(string(o.typeName), t.String())
+}
+
+// cursor takes a cursor as C's strtoul reads it, which Redis has do it: nothing at all is 0, and a sign is allowed.
+func (a *args) cursor() uint64 {
+	b := a.next()
+	if a.err != nil || len(b) == 0 {
+		return 0
+	}
+	negative := b[0] == '-'
+	if negative || b[0] == '+' {
+		b = b[1:]
+	}
+	n, err := strconv.ParseUint(string(b), 10, 64)
+	if err != nil {
+		a.fail(errInvalidCursor)
+	}
+	if negative {
+		n = -n
+	}
+	return n
+}
+
+// closeScan puts in front of the n elements that were written since later gave its mark what SCAN and its like answer:
+// where to go on from, and that there are n.
+func (r *reply) closeScan(mark int, next uint64, n int) {
+	var digits [20]byte
+	cursor := strconv.AppendUint(digits[:0], next, 10)
+	var buf [64]byte
+	head := append(buf[:0], "*2\r\n$"...)
+	head = strconv.AppendInt(head, int64(len(cursor)), 10)
+	head = append(head, '\r', '\n')
+	head = append(head, cursor...)
+	head = append(head, "\r\n*"...)
+	head = strconv.AppendInt(head, int64(n), 10)
+	head = append(head, '\r', '\n')
+	r.b = slices.Insert(r.b, mark, head...)
+}
