@@ -1,0 +1,212 @@
+package engine
+
+import (
+	"iter"
+	"math"
+
+	"rlserver/zset"
+)
+
+// ZSet is the sorted set that a key holds, to look at: what changes one is a method of Tx. The zero ZSet is what a
+// missing key holds, an empty one. It is good until the key's next change or the Tx's end, and so are the members it gives.
+type ZSet struct{ set *zset.Set }
+
+// ZSet finds a key's sorted set.
+func (tx *Tx) ZSet(k Key) (ZSet, error) {
+	_, z, err := tx.zset(k)
+	return z, err
+}
+
+// zset is ZSet for who goes on to apply effects to the object.
+func (tx *Tx) zset(k Key) (object, ZSet, error) {
+	o := tx.lookup(k)
+	z, err := as[*zsetObject](o)
+	if z == nil {
+		return o, ZSet{}, err
+	}
+	return o, ZSet{z.set}, nil
+}
+
+// zsetIn is the sorted set of an object, or of none.
+func zsetIn(o object) ZSet {
+	if z, ok := o.(*zsetObject); ok {
+		return ZSet{z.set}
+	}
+	return ZSet{}
+}
+
+// Len is how many members there are.
+func (z ZSet) Len() int {
+	if z.set == nil {
+		return 0
+	}
+	return z.set.Len()
+}
+
+// Score is that of a member; ok is false if there is no such member.
+func (z ZSet) Score(member []byte) (score float64, ok bool) {
+	if z.set == nil {
+		return 0, false
+	}
+	return z.set.Score(member)
+}
+
+// Rank is how many members stand before this one, from the least score on or from the greatest.
+func (z ZSet) Rank(member []byte, fromGreatest bool) (rank int, score float64, ok bool) {
+	if z.set == nil {
+		return 0, 0, false
+	}
+	rank, score, ok = z.set.Rank(member)
+	if fromGreatest {
+		rank = z.set.Len() - 1 - rank
+	}
+	return rank, score, ok
+}
+
+// Scan visits about count members from the cursor on, and returns the cursor to go on from, 0 after the last. 0 begins.
+// A member that is there throughout is visited at least once.
+func (z ZSet) Scan(cursor uint64, count int, visit func(member []byte, score float64)) (next uint64) {
+	if z.set == nil {
+		return 0
+	}
+	return z.set.Scan(cursor, count, visit)
+}
+
+// ZMember is a member and its score. The bytes belong to the caller.
+type ZMember struct {
+	Member []byte
+	Score  float64
+}
+
+// ZWhen says which members ZADD may add or change. The zero value: all.
+type ZWhen struct {
+	NX bool // only add
+	XX bool // only change
+	GT bool // change only to a greater score
+	LT bool // change only to a lesser score
+}
+
+// refuses tells whether a member, which stands at old if it exists, must not get a score.
+func (w ZWhen) refuses(exists bool, old, score float64) bool {
+	if !exists {
+		return w.XX
+	}
+	return w.NX || w.GT && score <= old || w.LT && score >= old
+}
+
+// ZAdd gives members their scores, none of which is NaN, and tells how many were added and how many of those that existed
+// changed their score. A missing key is an empty sorted set.
+func (tx *Tx) ZAdd(k Key, when ZWhen, members []ZMember) (added, changed int, err error) {
+	o, z, err := tx.zset(k)
+	if err != nil {
+		return 0, 0, err
+	}
+	for _, m := range members {
+		old, exists := z.Score(m.Member)
+		if exists && old == m.Score || when.refuses(exists, old, m.Score) {
+			continue
+		}
+		o = tx.apply(o, &Effect{Kind: EffectAdd, Key: k, Field: m.Member, Score: m.Score})
+		z = zsetIn(o)
+		if exists {
+			changed++
+		} else {
+			added++
+		}
+	}
+	return added, changed, nil
+}
+
+// ZIncrBy adds to a member's score, which is 0 if there is no such member, and returns the new score; ok is false if when
+// forbade it. A sum of opposite infinities is ErrScoreNaN.
+func (tx *Tx) ZIncrBy(k Key, when ZWhen, member []byte, by float64) (score float64, ok bool, err error) {
+	o, z, err := tx.zset(k)
+	if err != nil {
+		return 0, false, err
+	}
+	old, exists := z.Score(member)
+	score = by
+	if exists {
+		score += old
+	}
+	if when.refuses(exists, old, score) {
+		return 0, false, nil
+	}
+	if math.IsNaN(score) {
+		return 0, false, ErrScoreNaN
+	}
+	if !exists || score != old {
+		tx.apply(o, &Effect{Kind: EffectAdd, Key: k, Field: member, Score: score})
+	}
+	return score, true, nil
+}
+
+// ZRem removes members and tells how many there were. A sorted set without members is no key.
+func (tx *Tx) ZRem(k Key, members [][]byte) (removed int, err error) {
+	o, z, err := tx.zset(k)
+	if err != nil {
+		return 0, err
+	}
+	for _, m := range members {
+		if _, exists := z.Score(m); exists {
+			o = tx.apply(o, &Effect{Kind: EffectRemove, Key: k, Field: m})
+			z = zsetIn(o)
+			removed++
+		}
+	}
+	return removed, nil
+}
+
+// ZPop removes up to n members from one end of the first of the keys that holds any, and shows them before they go; found is
+// false if none of the keys holds any. Keys after that one are not looked at. A sorted set without members is no key.
+func (tx *Tx) ZPop(keys []Key, n int64, fromGreatest bool, see func(from Key, popped ZMembers)) (found bool, err error) {
+	for _, k := range keys {
+		o, z, err := tx.zset(k)
+		if err != nil {
+			return false, err
+		}
+		if z.Len() == 0 {
+			continue
+		}
+		lo, hi := 0, int(min(n, int64(z.Len())))
+		if fromGreatest {
+			lo, hi = z.Len()-hi, z.Len()
+		}
+		see(k, z.between(lo, hi, fromGreatest))
+		if lo < hi {
+			tx.apply(o, &Effect{Kind: EffectRemoveSpan, Key: k, Lo: lo, Hi: hi})
+		}
+		return true, nil
+	}
+	return false, nil
+}
+
+// ZStore lets a key hold these members, in place of what it held, and tells how many there are. A sorted set without members is no key.
+// The members may be those of the sorted set that the key holds.
+func (tx *Tx) ZStore(dst Key, members ZMembers) (stored int) {
+	tx.Delete(dst)
+	var o object
+	var names []byte // copied, as effects are read at the end: by then another change may have moved what members are in
+	for member, score := range members.All() {
+		names = append(names, member...)
+		o = tx.apply(o, &Effect{Kind: EffectAdd, Key: dst, Field: names[len(names)-len(member):], Score: score})
+	}
+	return members.Len()
+}
+
+// ZMembers are members with their scores, in some order, to be walked once. The zero value is none.
+type ZMembers struct {
+	n   int
+	all iter.Seq2[[]byte, float64]
+}
+
+// Len is how many there are.
+func (m ZMembers) Len() int { return m.n }
+
+// All yields them.
+func (m ZMembers) All() iter.Seq2[[]byte, float64] {
+	if m.all == nil {
+		return func(func([]byte, float64) bool) {}
+	}
+	return m.all
+}

@@ -1,0 +1,184 @@
+package resp
+
+import (
+	"rlserver/engine"
+	"rlserver/zset"
+)
+
+func init() {
+	const (
+		union   = "O(N)+O(M*log(M)) with N being the sum of the sizes of the input sorted sets, and M being the number of elements in the resulting sorted set."
+		inter   = "O(N*K)+O(M*log(M)) worst case with N being the smallest input sorted set, K being the number of input sorted sets and M being the number of elements in the resulting sorted set."
+		diff    = "O(L + (N-K)log(N)) worst case where L is the total number of elements in all the sets, N is the size of the first set, and K is the size of the result set."
+		sources = "numkeys key [key ...]"
+		scoring = " [WEIGHTS weight [weight ...]] [AGGREGATE <SUM | MIN | MAX>]"
+	)
+	inputs := []keySpec{keysCounted("RO access", 1)}
+	outputAndInputs := []keySpec{key("OW update", 1), keysCounted("RO access", 2)}
+	register(
+		&command{name: "zunion", arity: -3, flags: readonly | movableKeys, keys: inputs,
+			syntax: sources + scoring + " [WITHSCORES]", group: "sorted-set", since: "6.2.0",
+			complexity: union,
+			summary:    "Add multiple sorted sets",
+			run:        func(c *call) error { return zcombine(c, zunion, algebraWords{scoring: true, withScores: true}) }},
+		&command{name: "zinter", arity: -3, flags: readonly | movableKeys, keys: inputs,
+			syntax: sources + scoring + " [WITHSCORES]", group: "sorted-set", since: "6.2.0",
+			complexity: inter,
+			summary:    "Intersect multiple sorted sets",
+			run:        func(c *call) error { return zcombine(c, zinter, algebraWords{scoring: true, withScores: true}) }},
+		&command{name: "zdiff", arity: -3, flags: readonly | movableKeys, keys: inputs,
+			syntax: sources + " [WITHSCORES]", group: "sorted-set", since: "6.2.0",
+			complexity: diff,
+			summary:    "Subtract multiple sorted sets",
+			run:        func(c *call) error { return zcombine(c, zdiff, algebraWords{withScores: true}) }},
+		&command{name: "zunionstore", arity: -4, flags: write | denyOOM | movableKeys, keys: outputAndInputs,
+			syntax: "destination " + sources + scoring, group: "sorted-set", since: "2.0.0",
+			complexity: "O(N)+O(M log(M)) with N being the sum of the sizes of the input sorted sets, and M being the number of elements in the resulting sorted set.",
+			summary:    "Add multiple sorted sets and store the resulting sorted set in a new key",
+			run:        func(c *call) error { return zcombinestore(c, zunion, algebraWords{scoring: true}) }},
+		&command{name: "zinterstore", arity: -4, flags: write | denyOOM | movableKeys, keys: outputAndInputs,
+			syntax: "destination " + sources + scoring, group: "sorted-set", since: "2.0.0",
+			complexity: inter,
+			summary:    "Intersect multiple sorted sets and store the resulting sorted set in a new key",
+			run:        func(c *call) error { return zcombinestore(c, zinter, algebraWords{scoring: true}) }},
+		&command{name: "zdiffstore", arity: -4, flags: write | denyOOM | movableKeys, keys: outputAndInputs,
+			syntax: "destination " + sources, group: "sorted-set", since: "6.2.0",
+			complexity: diff,
+			summary:    "Subtract multiple sorted sets and store the resulting sorted set in a new key",
+			run:        func(c *call) error { return zcombinestore(c, zdiff, algebraWords{}) }},
+		&command{name: "zintercard", arity: -3, flags: readonly | movableKeys, keys: inputs,
+			syntax: sources + " [LIMIT limit]", group: "sorted-set", since: "7.0.0",
+			complexity: "O(N*K) worst case with N being the smallest input sorted set, K being the number of input sorted sets.",
+			summary:    "Intersect multiple sorted sets and return the cardinality of the result",
+			run:        zintercard},
+	)
+}
+
+const (
+	errWeight        = engine.Error("ERR weight value is not a float")
+	errNegativeLimit = engine.Error("ERR LIMIT can't be negative")
+)
+
+// algebra is what the commands that combine sorted sets are asked to do.
+type algebra struct {
+	sets       []engine.ZSet
+	weights    []float64 // nil: all are 1
+	aggregate  zset.Aggregate
+	withScores bool
+	limit      int64
+}
+
+func zunion(tx *engine.Tx, a algebra) engine.ZMembers {
+	return tx.ZUnion(a.sets, a.weights, a.aggregate)
+}
+func zinter(tx *engine.Tx, a algebra) engine.ZMembers {
+	return tx.ZInter(a.sets, a.weights, a.aggregate)
+}
+func zdiff(tx *engine.Tx, a algebra) engine.ZMembers { return tx.ZDiff(a.sets) }
+
+// zcombine handles ZUNION and ZINTER numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE SUM | MIN | MAX] [WITHSCORES],
+// and ZDIFF numkeys key [key ...] [WITHSCORES].
+func zcombine(c *call, combine func(*engine.Tx, algebra) engine.ZMembers, known algebraWords) error {
+	a := c.algebra(known)
+	if err := c.args.end(); err != nil {
+		return err
+	}
+
+	members := combine(c.tx, a)
+
+	c.reply.members(members, a.withScores)
+	return nil
+}
+
+// zcombinestore handles ZUNIONSTORE and ZINTERSTORE destination numkeys key [key ...] [WEIGHTS weight [weight ...]]
+// [AGGREGATE SUM | MIN | MAX], and ZDIFFSTORE destination numkeys key [key ...].
+func zcombinestore(c *call, combine func(*engine.Tx, algebra) engine.ZMembers, known algebraWords) error {
+	dst := c.args.key()
+	a := c.algebra(known)
+	if err := c.args.end(); err != nil {
+		return err
+	}
+
+	stored := c.tx.ZStore(dst, combine(c.tx, a))
+
+	c.reply.count(stored)
+	return nil
+}
+
+// zintercard handles ZINTERCARD numkeys key [key ...] [LIMIT limit].
+func zintercard(c *call) error {
+	a := c.algebra(algebraWords{limit: true})
+	if err := c.args.end(); err != nil {
+		return err
+	}
+
+	n := c.tx.ZInterCard(a.sets, a.limit)
+
+	c.reply.count(n)
+	return nil
+}
+
+// algebraWords says which words a command knows after its keys.
+type algebraWords struct {
+	scoring    bool // WEIGHTS and AGGREGATE
+	withScores bool // WITHSCORES
+	limit      bool // LIMIT
+}
+
+// algebra takes a number of keys, the keys, and options. Redis looks at what the keys hold before it reads on, so the lookup is part of
+// the parsing here.
+func (c *call) algebra(known algebraWords) (a algebra) {
+	a.sets = c.operands()
+	for c.args.more() {
+		switch {
+		case known.scoring && c.args.left() > len(a.sets) && c.args.word("WEIGHTS"):
+			a.weights = c.args.weights(len(a.sets))
+		case known.scoring && c.args.left() > 1 && c.args.word("AGGREGATE"):
+			a.aggregate = c.args.aggregate()
+		case known.withScores && c.args.word("WITHSCORES"):
+			a.withScores = true
+		case known.limit && c.args.left() > 1 && c.args.word("LIMIT"):
+			a.limit = c.args.integerFrom(0, errNegativeLimit)
+		default:
+			c.args.fail(engine.ErrSyntax)
+		}
+	}
+	return a
+}
+
+func (c *call) operands() []engine.ZSet {
+	n := c.args.integer()
+	if n < 1 {
+		c.args.fail(engine.Error("ERR at least 1 input key is needed for '" + c.command.fullName() + "' command"))
+	}
+	keys := c.args.countedKeys(n, 0)
+	if c.args.err != nil {
+		return nil
+	}
+	sets, err := c.tx.ZSets(keys)
+	if err != nil {
+		c.args.fail(err)
+	}
+	return sets
+}
+
+func (a *args) weights(n int) []float64 {
+	weights := make([]float64, n)
+	for i := range weights {
+		weights[i] = a.floatOr(errWeight)
+	}
+	return weights
+}
+
+func (a *args) aggregate() zset.Aggregate {
+	switch {
+	case a.word("SUM"):
+		return zset.Sum
+	case a.word("MIN"):
+		return zset.Min
+	case a.word("MAX"):
+		return zset.Max
+	}
+	a.fail(engine.ErrSyntax)
+	return zset.Sum
+}

@@ -1,0 +1,180 @@
+package resp
+
+import (
+	"math"
+
+	"rlserver/engine"
+)
+
+func init() {
+	register(
+		&command{name: "zpopmin", arity: -2, flags: write | fast, keys: []keySpec{key("RW access delete", 1)},
+			syntax: "key [count]", group: "sorted-set", since: "5.0.0",
+			complexity: "O(log(N)*M) with N being the number of elements in the sorted set, and M being the number of elements popped.",
+			summary:    "Remove and return members with the lowest scores in a sorted set",
+			run:        func(c *call) error { return zpop(c, false) }},
+		&command{name: "zpopmax", arity: -2, flags: write | fast, keys: []keySpec{key("RW access delete", 1)},
+			syntax: "key [count]", group: "sorted-set", since: "5.0.0",
+			complexity: "O(log(N)*M) with N being the number of elements in the sorted set, and M being the number of elements popped.",
+			summary:    "Remove and return members with the highest scores in a sorted set",
+			run:        func(c *call) error { return zpop(c, true) }},
+		&command{name: "zmpop", arity: -4, flags: write | movableKeys, keys: []keySpec{keysCounted("RW access delete", 1)},
+			syntax: "numkeys key [key ...] <MIN | MAX> [COUNT count]", group: "sorted-set", since: "7.0.0",
+			complexity: "O(K) + O(M*log(N)) where K is the number of provided keys, N being the number of elements in the sorted set, and M being the number of elements popped.",
+			summary:    "Remove and return members with scores in a sorted set",
+			run:        zmpop},
+		&command{name: "zrandmember", arity: -2, flags: readonly, keys: []keySpec{key("RO access", 1)},
+			syntax: "key [count [WITHSCORES]]", group: "sorted-set", since: "6.2.0",
+			complexity: "O(N) where N is the number of elements returned",
+			summary:    "Get one or multiple random elements from a sorted set",
+			tips:       "nondeterministic_output",
+			run:        zrandmember},
+	)
+}
+
+const (
+	errNotPositive  = engine.Error("ERR value is out of range, must be positive")
+	errNumKeys      = engine.Error("ERR numkeys should be greater than 0")
+	errPopCount     = engine.Error("ERR count should be greater than 0")
+	errOutOfRange   = engine.Error("ERR value is out of range")
+	errBelowLongMin = engine.Error("ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807")
+)
+
+// zpop handles ZPOPMIN and ZPOPMAX key [count].
+func zpop(c *call, greatest bool) error {
+	keys := [1]engine.Key{c.args.key()}
+	counted, n := c.args.more(), int64(1)
+	if c.args.left() > 1 {
+		return engine.ErrSyntax
+	}
+	if counted {
+		n = c.args.integerFrom(0, errNotPositive)
+	}
+	if err := c.args.end(); err != nil {
+		return err
+	}
+
+	found, err := c.tx.ZPop(keys[:], n, greatest, func(_ engine.Key, popped engine.ZMembers) {
+		if counted {
+			c.reply.members(popped, true)
+		} else {
+			c.reply.memberScores(popped)
+		}
+	})
+	if err != nil {
+		return err
+	}
+
+	if !found {
+		c.reply.array(0)
+	}
+	return nil
+}
+
+// zmpop handles ZMPOP numkeys key [key ...] MIN | MAX [COUNT count].
+func zmpop(c *call) error {
+	keys := c.args.countedKeys(c.args.integerFrom(1, errNumKeys), 1)
+	greatest := c.args.word("MAX")
+	if !greatest && !c.args.word("MIN") {
+		c.args.fail(engine.ErrSyntax)
+	}
+	n := int64(1)
+	if c.args.left() > 1 && c.args.word("COUNT") {
+		n = c.args.integerFrom(1, errPopCount)
+	}
+	if err := c.args.end(); err != nil {
+		return err
+	}
+
+	found, err := c.tx.ZPop(keys, n, greatest, func(from engine.Key, popped engine.ZMembers) {
+		c.reply.array(2)
+		c.reply.bulk(from.Name)
+		c.reply.memberPairs(popped)
+	})
+	if err != nil {
+		return err
+	}
+
+	if !found {
+		c.reply.nullArray()
+	}
+	return nil
+}
+
+// maxPicks bounds the answer to a ZRANDMEMBER that may repeat itself: Redis goes on until it has no memory left.
+const maxPicks = 10_000_000
+
+// zrandmember handles ZRANDMEMBER key [count [WITHSCORES]].
+func zrandmember(c *call) error {
+	k := c.args.key()
+	if !c.args.more() {
+		return zrandmemberOne(c, k)
+	}
+	n := c.args.integer()
+	if n == math.MinInt64 {
+		c.args.fail(errBelowLongMin)
+	}
+	withScores := c.args.left() == 1 && c.args.word("WITHSCORES")
+	if c.args.left() > 0 {
+		c.args.fail(engine.ErrSyntax)
+	}
+	if n < -maxPicks || withScores && n > math.MaxInt64/2 {
+		c.args.fail(errOutOfRange)
+	}
+	if err := c.args.end(); err != nil {
+		return err
+	}
+
+	z, err := c.tx.ZSet(k)
+	if err != nil {
+		return err
+	}
+	var picked engine.ZMembers
+	if n >= 0 {
+		picked = z.Sample(c.random, n)
+	} else {
+		picked = z.Pick(c.random, int(-n))
+	}
+
+	c.reply.members(picked, withScores)
+	return nil
+}
+
+func zrandmemberOne(c *call, k engine.Key) error {
+	z, err := c.tx.ZSet(k)
+	if err != nil {
+		return err
+	}
+	member, ok := z.Random(c.random)
+
+	if ok {
+		c.reply.bulk(member)
+	} else {
+		c.reply.null()
+	}
+	return nil
+}
+
+// integerFrom takes an integer that is least or more; what else stands there is answered with an error of the command's own.
+func (a *args) integerFrom(least int64, err engine.Error) int64 {
+	n := a.integerOr(err)
+	if n < least {
+		a.fail(err)
+	}
+	return n
+}
+
+// countedKeys takes n keys, which must leave at least a few arguments for what comes after them.
+func (a *args) countedKeys(n int64, leave int) []engine.Key {
+	if n > int64(a.left()-leave) {
+		a.fail(engine.ErrSyntax)
+	}
+	if a.err != nil {
+		return nil
+	}
+	keys := a.keys[:n]
+	for range keys {
+		a.key()
+	}
+	return keys
+}
