@@ -143,19 +143,19 @@ const (
 )
 
 // Encoding is the word of OBJECT ENCODING for how Redis, by its defaults, would keep what a key holds: it is made out from the
-// content alone, not from how it came about. For what Redis lacks it is "packed". A missing key gives "". To ask is not to use.
-func (tx *Tx) Encoding(k Key) string {
+// content alone, not from how it came about. For what Redis lacks it is "packed". ok is false for a missing key. To ask is not to use.
+func (tx *Tx) Encoding(k Key) (word string, ok bool) {
 	switch o := tx.peek(k).(type) {
 	case nil:
-		return ""
+		return "", false
 	case *stringObject:
-		return o.encoding()
+		return o.encoding(), true
 	case *hashObject:
-		return o.encoding()
+		return o.encoding(), true
 	case *zsetObject:
-		return o.encoding()
+		return o.encoding(), true
 	default:
-		return "packed"
+		return "packed", true
 	}
 }
 
@@ -203,15 +203,16 @@ func (o *zsetObject) encoding() string {
 	return "listpack"
 }
 
-// References is the answer of OBJECT REFCOUNT: 1, but for the numbers that Redis holds once for all keys; 0 for a missing key.
-func (tx *Tx) References(k Key) int64 {
+// References is the answer of OBJECT REFCOUNT: 1, but for the numbers that Redis keeps once for all keys. ok is false for a missing
+// key. To ask is not to use.
+func (tx *Tx) References(k Key) (n int64, ok bool) {
 	switch o := tx.peek(k).(type) {
 	case nil:
-		return 0
+		return 0, false
 	case *stringObject:
 		if n, ok := o.number(); ok && 0 <= n && n < sharedNumbers {
-			return math.MaxInt32
+			return math.MaxInt32, true
 		}
 	}
-	return 1
+	return 1, true
 }
