@@ -34,11 +34,11 @@ func essence(note []string, r reply) ([]string, error) {
 	case "only":
 		var lines []string
 		for _, path := range words {
-			node, ok := r.at(path)
-			if !ok {
-				return nil, fmt.Errorf("there is nothing at %s in\n%s", path, r)
+			if node, ok := r.at(path); ok {
+				lines = append(lines, path+" "+node.String())
+			} else {
+				lines = append(lines, path+" is missing in "+r.String())
 			}
-			lines = append(lines, path+" "+node.String())
 		}
 		return lines, nil
 	case "except":
@@ -64,12 +64,18 @@ func differ(note, want []string, r reply) (string, error) {
 		return outside(note[1:], want, r)
 	}
 	if !slices.Equal(want, got) {
-		return "want " + strings.Join(want, "\n") + "\n     got  " + strings.Join(got, "\n"), nil
+		return sideBySide(want, got), nil
 	}
 	if len(note) > 0 && note[0] == "pick" {
 		return mispicked(note[1:], r), nil
 	}
 	return "", nil
+}
+
+// sideBySide shows two renderings one above the other.
+func sideBySide(want, got []string) string {
+	const margin = "\n          "
+	return "want " + strings.Join(want, margin) + "\n     got  " + strings.Join(got, margin)
 }
 
 func outside(words, want []string, r reply) (string, error) {
@@ -159,6 +165,7 @@ func TestTranscriptComparison(t *testing.T) {
 		{"pick pairs a 1 b 2", "*2\n$1\na\n$1\n1\n", "*2\n$1\nb\n$1\n1\n", false},
 		{"only 0.1", "*1\n*2\n+x\n:1\n", "*1\n*3\n+y\n:1\n:2\n", true},
 		{"only 0.1", "*1\n*2\n+x\n:1\n", "*1\n*2\n+x\n:2\n", false},
+		{"only 0.1", "*1\n*2\n+x\n:1\n", "-ERR\n", false},
 		{"except 0", "*2\n+x\n:1\n", "*2\n+y\n:1\n", true},
 		{"except 0", "*2\n+x\n:1\n", "*2\n+x\n:2\n", false},
 		{"except 0", "*2\n+x\n:1\n", "*3\n+x\n:1\n:1\n", false},
@@ -173,7 +180,7 @@ func TestTranscriptComparison(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, c.same, difference == "", "%s: %q and %q: %s", c.note, c.recorded, c.got, difference)
 	}
-	for _, wrong := range [][]string{{"nonsense"}, {"only", "0.7"}, {"within", "x"}} {
+	for _, wrong := range [][]string{{"nonsense"}, {"within", "x"}, {"within"}} {
 		_, err := differ(wrong, []string{":1"}, onWire(t, ":1\n"))
 		assert.Error(t, err, wrong)
 	}

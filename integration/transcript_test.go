@@ -65,7 +65,7 @@ func replayAll(t *testing.T, paths []string, start launcher, use func(*testing.T
 func verify(t *testing.T, script *transcript, addr string) {
 	player := newPlayer(t, script, addr)
 	for _, step := range script.steps {
-		where := fmt.Sprintf("%s:%d: %s", script.path, step.line, strings.Join(step.args, " "))
+		where := fmt.Sprintf("%s:%d: %s", script.path, step.line, script.lines[step.after])
 		require.NotEmpty(t, step.want, "%s: no reply is recorded", where)
 		difference, err := player.check(step)
 		require.NoError(t, err, where)
@@ -85,6 +85,7 @@ func record(t *testing.T, script *transcript, addr string) {
 			script.steps[i].want, err = player.record(step)
 		}
 		require.NoError(t, err, "%s:%d: %q", script.path, step.line, step.args)
+		require.NotContains(t, strings.Join(script.steps[i].want, " "), " is missing in ", "%s:%d", script.path, step.line)
 	}
 	require.NoError(t, script.write())
 }
@@ -143,7 +144,7 @@ func (p *player) check(s step) (difference string, err error) {
 	if s.raw {
 		got, err := playRaw(p.addr, s.args[0])
 		if err == nil && !slices.Equal(s.want, got) {
-			difference = "want " + strings.Join(s.want, "\n") + "\n     got  " + strings.Join(got, "\n")
+			difference = sideBySide(s.want, got)
 		}
 		return difference, err
 	}
