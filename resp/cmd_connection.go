@@ -120,7 +120,7 @@ func reset(c *call) error {
 	c.speak(2)
 	c.authenticate(c.server.settings.Password() == "")
 	c.profile.name.Store(nil)
-	c.tracking = false
+	c.profile.tracking.Store(false)
 	c.silence = speak
 
 	c.reply.status("RESET")

@@ -16,13 +16,13 @@ func (s *session) execute(words [][]byte) {
 		err = errNoAuth
 	}
 	if err != nil {
+		s.errors++
 		s.reply.error(err.Error())
 		return
 	}
 	s.call.command, s.call.words = c, words
 	now := s.server.clock()
-	s.profile.active.Store(now)
-	s.profile.command.Store(c)
+	s.show(c, now)
 
 	defer s.recovered(mark)
 	s.begin(c, words, now)
@@ -98,5 +98,6 @@ func (s *session) refuse(err error) {
 		s.server.log.Error("a command failed", "command", s.call.command.fullName(), "client", s.id, "error", err)
 		told = "ERR internal error"
 	}
+	s.errors++
 	s.reply.error(string(told))
 }

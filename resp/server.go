@@ -79,7 +79,7 @@ func (s *Server) accept(conn redcon.Conn) bool {
 		return false
 	}
 	ss := &session{
-		server: s, guard: g, id: s.nextID.Add(1), created: time.Now(),
+		server: s, guard: g, id: s.nextID.Add(1), created: s.clock(),
 		tx: s.engine.NewTx(), random: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())),
 	}
 	ss.call.session = ss

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime/debug"
-	"sync/atomic"
-	"time"
 
 	"github.com/tidwall/redcon"
 
@@ -19,12 +17,11 @@ type session struct {
 	server  *Server
 	guard   *guard
 	id      int64
-	created time.Time
+	created int64 // Unix ms
 	tx      *engine.Tx
 	random  *rand.Rand
 
 	authenticated bool
-	tracking      bool // CLIENT TRACKING ON, of no keys
 	silence       silence
 	closing       bool // after the reply the connection is closed
 	reply         reply
@@ -32,18 +29,8 @@ type session struct {
 	keys          []engine.Key    // scratch of dispatch
 	call          call
 
-	profile profile // what others may look at
-}
-
-// profile is the part of a session that CLIENT LIST shows to others.
-type profile struct {
-	database atomic.Int32
-	resp     atomic.Int32
-	active   atomic.Int64 // Unix ms of the last call
-	command  atomic.Pointer[command]
-	name     atomic.Pointer[string]
-	library  atomic.Pointer[string]
-	version  atomic.Pointer[string]
+	calls, errors int64   // counted here, shown in the profile after each batch
+	profile       profile // what others may look at
 }
 
 // silence is what CLIENT REPLY asks for.
@@ -109,6 +96,8 @@ func (s *session) flush(conn redcon.Conn) {
 		}
 		s.position = 0
 	}
+	s.profile.calls.Store(s.calls)
+	s.profile.errors.Store(s.errors)
 	conn.WriteRaw(s.reply.b)
 	if cap(s.reply.b) > keptReply {
 		s.reply.b = nil

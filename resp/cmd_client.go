@@ -1,0 +1,384 @@
+package resp
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"rlserver/engine"
+)
+
+func init() {
+	const own = noScript | loading | stale
+	register(
+		&command{name: "client", arity: -2, group: "connection", since: "2.4.0", complexity: "Depends on subcommand.",
+			summary: "A container for client connection commands",
+			subs: []*command{
+				{name: "caching", arity: 3, flags: own, group: "connection", since: "6.0.0", complexity: "O(1)",
+					syntax: "<YES | NO>", summary: "Instruct the server about tracking or not keys in the next request", run: clientCaching},
+				{name: "getname", arity: 2, flags: own, group: "connection", since: "2.6.9", complexity: "O(1)",
+					summary: "Get the current connection name", run: clientGetName},
+				{name: "getredir", arity: 2, flags: own, group: "connection", since: "6.0.0", complexity: "O(1)",
+					summary: "Get tracking notifications redirection client ID if any", run: clientGetRedir},
+				{name: "help", arity: 2, flags: loading | stale, group: "connection", since: "5.0.0", complexity: "O(1)",
+					summary: "Show helpful text about the different subcommands", run: help},
+				{name: "id", arity: 2, flags: own, group: "connection", since: "5.0.0", complexity: "O(1)",
+					summary: "Returns the client ID for the current connection", run: clientID},
+				{name: "info", arity: 2, flags: own, group: "connection", since: "6.2.0", complexity: "O(1)",
+					tips:    "nondeterministic_output",
+					summary: "Returns information about the current client connection.", run: clientInfo},
+				{name: "kill", arity: -3, flags: admin | own, group: "connection", since: "2.4.0",
+					syntax: "<ip:port | [ID client-id] [TYPE <NORMAL | MASTER | SLAVE | REPLICA | PUBSUB>] [USER username] " +
+						"[ADDR ip:port] [LADDR ip:port] [SKIPME yes/no]>",
+					complexity: "O(N) where N is the number of client connections",
+					summary:    "Kill the connection of a client", run: clientKill},
+				{name: "list", arity: -2, flags: admin | own, group: "connection", since: "2.4.0",
+					tips:       "nondeterministic_output",
+					syntax:     "[TYPE <NORMAL | MASTER | REPLICA | PUBSUB>] [ID client-id [client-id ...]]",
+					complexity: "O(N) where N is the number of client connections",
+					summary:    "Get the list of client connections", run: clientList},
+				{name: "no-evict", arity: 3, flags: admin | own, group: "connection", since: "7.0.0", complexity: "O(1)",
+					syntax: "<ON | OFF>", summary: "Set client eviction mode for the current connection", run: clientNoEvict},
+				{name: "no-touch", arity: 3, flags: own, group: "connection", since: "7.2.0", complexity: "O(1)",
+					syntax: "<ON | OFF>", summary: "Controls whether commands sent by the client affect the LRU/LFU of accessed keys.", run: clientNoTouch},
+				{name: "reply", arity: 3, flags: own, group: "connection", since: "3.2.0", complexity: "O(1)",
+					syntax: "<ON | OFF | SKIP>", summary: "Instruct the server whether to reply to commands", run: clientReply},
+				{name: "setinfo", arity: 4, flags: own, group: "connection", since: "7.2.0", complexity: "O(1)",
+					syntax: "<LIB-NAME libname | LIB-VER libver>", summary: "Sets information specific to the client or connection.", run: clientSetInfo},
+				{name: "setname", arity: 3, flags: own, group: "connection", since: "2.6.9", complexity: "O(1)",
+					syntax: "connection-name", summary: "Set the current connection name", run: clientSetName},
+				{name: "tracking", arity: -3, flags: own, group: "connection", since: "6.0.0",
+					syntax: "<ON | OFF> [OPTIN] [NOLOOP]", complexity: "O(1). Some options may introduce additional complexity.",
+					summary: "Enable or disable server assisted client side caching support", run: clientTracking},
+				{name: "trackinginfo", arity: 2, flags: own, group: "connection", since: "6.2.0", complexity: "O(1)",
+					summary: "Return information about server assisted client side caching for the current connection", run: clientTrackingInfo},
+			}},
+	)
+}
+
+const (
+	errNoSuchClient  = engine.Error("ERR No such client")
+	errClientIDList  = engine.Error("ERR Invalid client ID")
+	errClientIDRange = engine.Error("ERR client-id should be greater than 0")
+	errNotTracking   = engine.Error("ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or OPTOUT mode enabled")
+	errNotOptOut     = engine.Error("ERR CLIENT CACHING NO is only valid when tracking is enabled in OPTOUT mode.")
+	errNoCaching     = engine.Error("ERR this server does not track keys: replies must not be cached by the client")
+	errOnlyOptIn     = engine.Error("ERR this server does not track keys: CLIENT TRACKING ON is taken with OPTIN alone, and CLIENT CACHING YES refused")
+)
+
+func clientID(c *call) error {
+	c.reply.integer(c.id)
+	return nil
+}
+
+func clientGetName(c *call) error {
+	if name := c.profile.name.Load(); name != nil {
+		c.reply.bulkString(*name)
+	} else {
+		c.reply.null()
+	}
+	return nil
+}
+
+func clientSetName(c *call) error {
+	if err := c.setName(c.args.next()); err != nil {
+		return err
+	}
+	c.reply.ok()
+	return nil
+}
+
+// clientSetInfo handles CLIENT SETINFO LIB-NAME libname and CLIENT SETINFO LIB-VER libver.
+func clientSetInfo(c *call) error {
+	option, value := c.args.next(), c.args.next()
+	place := &c.profile.library
+	switch {
+	case equalFold(option, "LIB-NAME"):
+	case equalFold(option, "LIB-VER"):
+		place = &c.profile.version
+	default:
+		return engine.Error(fmt.Sprintf("ERR Unrecognized option '%.128s'", option))
+	}
+	if !printable(value) {
+		return engine.Error(fmt.Sprintf("ERR %s cannot contain spaces, newlines or special characters.", option))
+	}
+	place.Store(nonEmpty(value))
+	c.reply.ok()
+	return nil
+}
+
+// clientNoEvict is granted to all: no client is ever evicted.
+func clientNoEvict(c *call) error {
+	on := c.args.onOff()
+	if err := c.args.end(); err != nil {
+		return err
+	}
+	c.profile.noEvict.Store(on)
+	c.reply.ok()
+	return nil
+}
+
+func clientNoTouch(c *call) error {
+	on := c.args.onOff()
+	if err := c.args.end(); err != nil {
+		return err
+	}
+	c.profile.noTouch.Store(on)
+	c.reply.ok()
+	return nil
+}
+
+func (a *args) onOff() (on bool) {
+	if a.word("ON") {
+		return true
+	}
+	if !a.word("OFF") {
+		a.fail(engine.ErrSyntax)
+	}
+	return false
+}
+
+// clientReply handles CLIENT REPLY <ON | OFF | SKIP>. Of these only ON has a reply itself.
+func clientReply(c *call) error {
+	switch {
+	case c.args.word("ON"):
+		c.silence = speak
+		c.reply.ok()
+	case c.args.word("OFF"):
+		c.silence = mute
+	case c.args.word("SKIP"):
+		if c.silence != mute {
+			c.silence = skipNext
+		}
+	default:
+		return engine.ErrSyntax
+	}
+	return nil
+}
+
+// clientTracking handles CLIENT TRACKING <ON | OFF> [OPTIN] [NOLOOP]. Some clients ask for OPTIN on every connection they make. Then
+// only keys that are read after CLIENT CACHING YES are tracked, which is refused: so none is, and no promise is broken.
+func clientTracking(c *call) error {
+	on := c.args.onOff()
+	optin := false
+	for c.args.more() {
+		switch {
+		case c.args.word("OPTIN"):
+			optin = true
+		case c.args.word("NOLOOP"):
+		case c.args.word("OPTOUT"), c.args.word("BCAST"):
+			c.args.fail(errOnlyOptIn)
+		default:
+			c.args.fail(engine.ErrSyntax)
+		}
+	}
+	if on && !optin {
+		c.args.fail(errOnlyOptIn)
+	}
+	if err := c.args.end(); err != nil {
+		return err
+	}
+	c.profile.tracking.Store(on)
+	c.reply.ok()
+	return nil
+}
+
+func clientCaching(c *call) error {
+	switch {
+	case !c.profile.tracking.Load():
+		return errNotTracking
+	case c.args.word("YES"):
+		return errNoCaching
+	case c.args.word("NO"):
+		return errNotOptOut
+	}
+	return engine.ErrSyntax
+}
+
+// redirection is what CLIENT GETREDIR tells: -1 without tracking, 0 without redirection.
+func (s *session) redirection() int64 {
+	if s.profile.tracking.Load() {
+		return 0
+	}
+	return -1
+}
+
+func clientGetRedir(c *call) error {
+	c.reply.integer(c.redirection())
+	return nil
+}
+
+func clientTrackingInfo(c *call) error {
+	c.reply.mapping(3)
+	c.reply.bulkString("flags")
+	if c.profile.tracking.Load() {
+		c.reply.set(2)
+		c.reply.bulkString("on")
+		c.reply.bulkString("optin")
+	} else {
+		c.reply.set(1)
+		c.reply.bulkString("off")
+	}
+	c.reply.bulkString("redirect")
+	c.reply.integer(c.redirection())
+	c.reply.bulkString("prefixes")
+	c.reply.array(0)
+	return nil
+}
+
+func clientInfo(c *call) error {
+	c.reply.verbatim(c.describe() + "\n")
+	return nil
+}
+
+// clientList handles CLIENT LIST [TYPE type] [ID client-id [client-id ...]]: one of the two, as in Redis 7.0.
+func clientList(c *call) error {
+	var wanted clientFilter
+	switch {
+	case !c.args.more():
+	case c.args.left() == 2 && c.args.word("TYPE"):
+		wanted.kind = c.args.clientType()
+	case c.args.left() > 1 && c.args.word("ID"):
+		for c.args.more() {
+			wanted.ids = append(wanted.ids, c.args.integerOr(errClientIDList))
+		}
+	default:
+		c.args.fail(engine.ErrSyntax)
+	}
+	if err := c.args.end(); err != nil {
+		return err
+	}
+
+	var text strings.Builder
+	for _, s := range c.server.matching(wanted) {
+		text.WriteString(s.describe())
+		text.WriteByte('\n')
+	}
+
+	c.reply.verbatim(text.String())
+	return nil
+}
+
+// clientKill handles CLIENT KILL ip:port, and CLIENT KILL with options, all of which must be true of a client that is killed.
+func clientKill(c *call) error {
+	if c.args.left() == 1 {
+		wanted := clientFilter{addr: string(c.args.next())}
+		if c.kill(wanted) == 0 {
+			return errNoSuchClient
+		}
+		c.reply.ok()
+		return nil
+	}
+	wanted := c.args.clientFilter(c.id)
+	if err := c.args.end(); err != nil {
+		return err
+	}
+
+	killed := c.kill(wanted)
+
+	c.reply.count(killed)
+	return nil
+}
+
+// kill ends the connections of the clients that are wanted and tells how many they were. The caller's own ends after its reply.
+func (c *call) kill(wanted clientFilter) (killed int) {
+	for _, s := range c.server.matching(wanted) {
+		killed++
+		s.profile.killed.Store(true)
+		if s == c.session {
+			c.closing = true
+		} else {
+			s.guard.Close() // wakes its Read and fails its Write, wherever it is
+		}
+	}
+	return killed
+}
+
+// clientFilter says which clients are meant; an empty field means any.
+type clientFilter struct {
+	ids  []int64
+	kind string // as clientType gives it
+	addr string
+	here string // the address on this side
+	skip int64  // id of the one client that is not meant; 0: none is excepted
+}
+
+// clientFilter takes the options of CLIENT KILL. own is the caller's id.
+func (a *args) clientFilter(own int64) (f clientFilter) {
+	f.skip = own
+	for a.more() {
+		switch {
+		case a.left() < 2:
+			a.fail(engine.ErrSyntax)
+		case a.word("ID"):
+			f.ids = []int64{a.positive(errClientIDRange)}
+		case a.word("TYPE"):
+			f.kind = a.clientType()
+		case a.word("USER"):
+			if user := a.next(); string(user) != defaultUser {
+				a.fail(engine.Error(fmt.Sprintf("ERR No such user '%.128s'", user)))
+			}
+		case a.word("ADDR"):
+			f.addr = string(a.next())
+		case a.word("LADDR"):
+			f.here = string(a.next())
+		case a.word("SKIPME"):
+			if f.skip = own; !a.word("YES") {
+				f.skip = 0
+				if !a.word("NO") {
+					a.fail(engine.ErrSyntax)
+				}
+			}
+		default:
+			a.fail(engine.ErrSyntax)
+		}
+	}
+	return f
+}
+
+// positive takes an integer above 0.
+func (a *args) positive(err engine.Error) int64 {
+	n := a.integerOr(err)
+	if a.err == nil && n <= 0 {
+		a.fail(err)
+	}
+	return n
+}
+
+// clientType takes a kind of client. All that there are here are normal.
+func (a *args) clientType() string {
+	b := a.next()
+	for _, kind := range []string{"normal", "master", "replica", "slave", "pubsub"} {
+		if strings.EqualFold(kind, string(b)) {
+			return kind
+		}
+	}
+	a.fail(engine.Error(fmt.Sprintf("ERR Unknown client type '%.128s'", b)))
+	return ""
+}
+
+// matching gives the sessions that a filter means, oldest first.
+func (s *Server) matching(f clientFilter) (found []*session) {
+	s.mu.Lock()
+	for _, ss := range s.sessions {
+		if f.means(ss) {
+			found = append(found, ss)
+		}
+	}
+	s.mu.Unlock()
+	slices.SortFunc(found, func(a, b *session) int { return int(a.id - b.id) })
+	return found
+}
+
+func (f *clientFilter) means(s *session) bool {
+	switch {
+	case s.id == f.skip || s.profile.killed.Load():
+	case f.ids != nil && !slices.Contains(f.ids, s.id):
+	case f.kind != "" && f.kind != "normal":
+	case f.addr != "" && f.addr != s.peer():
+	case f.here != "" && f.here != s.here():
+	default:
+		return true
+	}
+	return false
+}

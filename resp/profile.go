@@ -1,0 +1,94 @@
+package resp
+
+import (
+	"fmt"
+	"net"
+	"sync/atomic"
+	"syscall"
+)
+
+// profile is the part of a session that CLIENT LIST shows to others. Only its own session writes to it.
+type profile struct {
+	database atomic.Int32
+	resp     atomic.Int32
+	active   atomic.Int64 // Unix ms of the last call
+	calls    atomic.Int64 // commands executed, as of the last reply
+	errors   atomic.Int64 // error replies, likewise
+	command  atomic.Pointer[command]
+	name     atomic.Pointer[string]
+	library  atomic.Pointer[string]
+	version  atomic.Pointer[string]
+	noEvict  atomic.Bool
+	noTouch  atomic.Bool
+	tracking atomic.Bool
+	killed   atomic.Bool // its end has begun: others see it no more
+}
+
+// show lets others see what the session does. Loading is free, storing is not: in a batch little changes.
+func (s *session) show(c *command, now int64) {
+	if s.profile.active.Load() != now {
+		s.profile.active.Store(now)
+	}
+	if s.profile.command.Load() != c {
+		s.profile.command.Store(c)
+	}
+	s.calls++
+}
+
+// describe is the session's line of CLIENT LIST, in the fields of Redis that mean something here. Any goroutine may ask.
+func (s *session) describe() string {
+	p, now := &s.profile, s.server.clock()
+	last := "NULL"
+	if c := p.command.Load(); c != nil {
+		last = c.fullName()
+	}
+	return fmt.Sprintf("id=%d addr=%s laddr=%s fd=%d name=%s age=%d idle=%d flags=%s db=%d sub=0 psub=0 ssub=0 multi=-1 "+
+		"qbuf=%d events=r cmd=%s user=%s redir=%d resp=%d lib-name=%s lib-ver=%s",
+		s.id, s.peer(), s.here(), s.descriptor(), textOf(&p.name), (now-s.created)/1000, (now-p.active.Load())/1000, s.flagLetters(), p.database.Load(),
+		s.guard.queued.Load(), last, defaultUser, s.redirection(), p.resp.Load(), textOf(&p.library), textOf(&p.version))
+}
+
+// flagLetters are those of Redis: t tracking, U on a Unix socket, e not to be evicted, N nothing of all this.
+func (s *session) flagLetters() (letters string) {
+	if s.profile.tracking.Load() {
+		letters += "t"
+	}
+	if _, unix := s.guard.LocalAddr().(*net.UnixAddr); unix {
+		letters += "U"
+	}
+	if s.profile.noEvict.Load() {
+		letters += "e"
+	}
+	return or(letters, "N")
+}
+
+func textOf(p *atomic.Pointer[string]) string {
+	if text := p.Load(); text != nil {
+		return *text
+	}
+	return ""
+}
+
+// peer is the client's address as Redis writes it. Behind a Unix socket it is the socket's path and a port 0, on both sides.
+func (s *session) peer() string { return addressText(s.guard.RemoteAddr(), s.guard.LocalAddr()) }
+
+// here is the address that the client has connected to.
+func (s *session) here() string { return addressText(s.guard.LocalAddr(), s.guard.LocalAddr()) }
+
+func addressText(of, local net.Addr) string {
+	if unix, ok := local.(*net.UnixAddr); ok {
+		return unix.Name + ":0"
+	}
+	return of.String()
+}
+
+// descriptor is the number of the connection's socket; -1 if it is closed, or none.
+func (s *session) descriptor() (fd int) {
+	fd = -1
+	if socket, ok := s.guard.Conn.(syscall.Conn); ok {
+		if raw, err := socket.SyscallConn(); err == nil {
+			raw.Control(func(n uintptr) { fd = int(n) })
+		}
+	}
+	return fd
+}
