@@ -106,7 +106,7 @@ func (tx *Tx) ZAdd(k Key, when ZWhen, members []ZMember) (added, changed int, er
 		if exists && old == m.Score || when.refuses(exists, old, m.Score) {
 			continue
 		}
-		o = tx.apply(o, &Effect{Kind: EffectAdd, Key: k, Field: m.Member, Score: m.Score})
+		o = tx.apply(o, &Effect{Kind: EffectAdd, Key: k, Field: m.Member, Score: kept(m.Score)})
 		z = zsetIn(o)
 		if exists {
 			changed++
@@ -115,6 +115,14 @@ func (tx *Tx) ZAdd(k Key, when ZWhen, members []ZMember) (added, changed int, er
 		}
 	}
 	return added, changed, nil
+}
+
+// kept is a score as sorted sets keep it: with one zero, as Redis' small ones do.
+func kept(score float64) float64 {
+	if score == 0 {
+		return 0 // and not -0, which is equal but reads otherwise
+	}
+	return score
 }
 
 // ZIncrBy adds to a member's score, which is 0 if there is no such member, and returns the new score; ok is false if when
@@ -136,7 +144,7 @@ func (tx *Tx) ZIncrBy(k Key, when ZWhen, member []byte, by float64) (score float
 		return 0, false, ErrScoreNaN
 	}
 	if !exists || score != old {
-		tx.apply(o, &Effect{Kind: EffectAdd, Key: k, Field: member, Score: score})
+		tx.apply(o, &Effect{Kind: EffectAdd, Key: k, Field: member, Score: kept(score)})
 	}
 	return score, true, nil
 }
@@ -189,7 +197,7 @@ func (tx *Tx) ZStore(dst Key, members ZMembers) (stored int) {
 	var names []byte // copied, as effects are read at the end: by then another change may have moved what members are in
 	for member, score := range members.All() {
 		names = append(names, member...)
-		o = tx.apply(o, &Effect{Kind: EffectAdd, Key: dst, Field: names[len(names)-len(member):], Score: score})
+		o = tx.apply(o, &Effect{Kind: EffectAdd, Key: dst, Field: names[len(names)-len(member):], Score: kept(score)})
 	}
 	return members.Len()
 }
