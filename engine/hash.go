@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"iter"
 	"math/rand/v2"
 	"slices"
@@ -8,19 +9,20 @@ import (
 	"rlserver/dict"
 )
 
-// hash holds the fields of a hash. Up to smallHash of them stand in a slice in the order in which they came, as
-// Redis' small hashes do and as clients print them; more stand in a dict, and stay there.
+// hash holds the fields of a hash. Up to smallHash of them stand side by side in the order in which they came, as in Redis'
+// small hashes, and are found by their tags; when there are more, all move to a dict and stay there.
+//
+//	tags  [ 3f      | a0       | 3f        ]    a byte of each field's hash: bytes.IndexByte looks at 32 of them in a step
+//	few   [ name ada| age 36   | mail a@b.c]
 type hash struct {
 	hasher *dict.Hasher
+	tags   []byte
 	few    []pair
-	many   *dict.Dict[*pair]
+	many   *dict.Dict[*pair] // nil while they are few
 }
 
-// smallHash and smallValue are where Redis' listpack hashes end too.
-const (
-	smallHash  = 128
-	smallValue = 64
-)
+// smallHash is how many fields Redis' small hashes have at most.
+const smallHash = 512
 
 type pair struct{ field, value string }
 
@@ -33,46 +35,71 @@ func (h *hash) len() int {
 	return len(h.few)
 }
 
-func (h *hash) find(field []byte) *pair {
+// find gives the pair of a field, nil if there is none. It holds until the next change.
+func (h *hash) find(field []byte) *pair { return h.findHashed(h.hasher.Sum(field), field) }
+
+func (h *hash) findHashed(sum uint64, field []byte) *pair {
 	if h.many != nil {
-		p, _ := h.many.Find(h.hasher.Sum(field), func(p *pair) bool { return p.field == string(field) })
+		p, _ := h.many.Find(sum, func(p *pair) bool { return p.field == string(field) })
 		return p
 	}
-	for i := range h.few {
-		if h.few[i].field == string(field) {
-			return &h.few[i]
-		}
+	if i := h.index(sum, field); i >= 0 {
+		return &h.few[i]
 	}
 	return nil
 }
 
-func (h *hash) set(field, value []byte) {
-	if p := h.find(field); p != nil {
-		p.value = string(value)
-	} else if h.many != nil {
-		h.many.Insert(h.hasher.Sum(field), &pair{string(field), string(value)})
-	} else {
-		h.few = append(h.few, pair{string(field), string(value)})
+// index is where a field stands in few, -1 if it does not.
+func (h *hash) index(sum uint64, field []byte) int {
+	for i := 0; ; i++ {
+		next := bytes.IndexByte(h.tags[i:], byte(sum))
+		if next < 0 {
+			return -1
+		}
+		if i += next; h.few[i].field == string(field) {
+			return i
+		}
 	}
-	if h.many == nil && (len(h.few) > smallHash || len(field) > smallValue || len(value) > smallValue) {
+}
+
+func (h *hash) set(field, value []byte) {
+	sum := h.hasher.Sum(field)
+	if p := h.findHashed(sum, field); p != nil {
+		p.value = string(value)
+		return
+	}
+	if len(h.few) == smallHash {
 		h.grow()
+	}
+	if h.many != nil {
+		h.many.Insert(sum, &pair{string(field), string(value)})
+	} else {
+		h.tags = append(h.tags, byte(sum))
+		h.few = append(h.few, pair{string(field), string(value)})
 	}
 }
 
 func (h *hash) grow() {
-	h.many = dict.New(func(p *pair) uint64 { return h.hasher.Sum(bytesOf(p.field)) })
+	h.many = h.newTable()
 	for _, p := range h.few {
 		h.many.Insert(h.hasher.Sum(bytesOf(p.field)), &pair{p.field, p.value})
 	}
-	h.few = nil
+	h.tags, h.few = nil, nil
+}
+
+func (h *hash) newTable() *dict.Dict[*pair] {
+	hasher := h.hasher
+	return dict.New(func(p *pair) uint64 { return hasher.Sum(bytesOf(p.field)) })
 }
 
 func (h *hash) remove(field []byte) {
+	sum := h.hasher.Sum(field)
 	if h.many != nil {
-		h.many.Remove(h.hasher.Sum(field), func(p *pair) bool { return p.field == string(field) })
-		return
+		h.many.Remove(sum, func(p *pair) bool { return p.field == string(field) })
+	} else if i := h.index(sum, field); i >= 0 {
+		h.tags = slices.Delete(h.tags, i, i+1)
+		h.few = slices.Delete(h.few, i, i+1)
 	}
-	h.few = slices.DeleteFunc(h.few, func(p pair) bool { return p.field == string(field) })
 }
 
 // all yields the fields and their values.
@@ -105,19 +132,59 @@ func (h *hash) scan(cursor uint64, count int, visit func(field, value string)) (
 }
 
 // random picks one field; the hash is not empty.
-func (h *hash) random(r *rand.Rand) (field, value string) {
+func (h *hash) random(r *rand.Rand) *pair {
 	if h.many != nil {
 		p, _ := h.many.Random(r)
-		return p.field, p.value
+		return p
 	}
-	p := h.few[r.IntN(len(h.few))]
-	return p.field, p.value
+	return &h.few[r.IntN(len(h.few))]
+}
+
+// sample yields n different fields, fewer than there are. Each choice of n has the same chance; their order means nothing.
+func (h *hash) sample(r *rand.Rand, n int) iter.Seq2[string, string] {
+	if h.many != nil && n < h.len()/4 {
+		return h.draw(r, n)
+	}
+	return h.pass(r, n)
+}
+
+// pass goes through all fields and takes each with the chance that as many are taken from the rest as are still wanted:
+// algorithm S of Knuth, The Art of Computer Programming, volume 2, 3.4.2.
+func (h *hash) pass(r *rand.Rand, wanted int) iter.Seq2[string, string] {
+	return func(yield func(string, string) bool) {
+		left, wanted := h.len(), wanted
+		for field, value := range h.all() {
+			if r.IntN(left) < wanted {
+				if wanted--; !yield(field, value) || wanted == 0 {
+					return
+				}
+			}
+			left--
+		}
+	}
+}
+
+// draw picks fields again and again until it has n different ones, which few of a large hash soon are.
+func (h *hash) draw(r *rand.Rand, n int) iter.Seq2[string, string] {
+	return func(yield func(string, string) bool) {
+		drawn := make(map[*pair]struct{}, n)
+		for len(drawn) < n {
+			p := h.random(r)
+			if _, again := drawn[p]; again {
+				continue
+			}
+			drawn[p] = struct{}{}
+			if !yield(p.field, p.value) {
+				return
+			}
+		}
+	}
 }
 
 func (h *hash) clone() hash {
-	c := hash{hasher: h.hasher, few: slices.Clone(h.few)}
+	c := hash{hasher: h.hasher, tags: slices.Clone(h.tags), few: slices.Clone(h.few)}
 	if h.many != nil {
-		c.many = dict.New(func(p *pair) uint64 { return c.hasher.Sum(bytesOf(p.field)) })
+		c.many = c.newTable()
 		for p := range h.many.All() {
 			c.many.Insert(c.hasher.Sum(bytesOf(p.field)), &pair{p.field, p.value})
 		}

@@ -1,0 +1,89 @@
+package engine
+
+import "bytes"
+
+// MaxString is how many bytes a string may have that is built up by APPEND and SETRANGE: what a client can send at once, too.
+const MaxString = 512 << 20
+
+// Get is the value of a string; ok is false for a missing key. The bytes are the keyspace's: they hold until the key's next change.
+func (tx *Tx) Get(k Key) (value []byte, ok bool, err error) {
+	s, err := as[*stringObject](tx.lookup(k))
+	if s == nil {
+		return nil, false, err
+	}
+	return s.value, true, nil
+}
+
+// SetMode is how Set sets. The zero value: always, and the key loses its deadline.
+type SetMode struct {
+	NX       bool  // only a missing key
+	XX       bool  // only a key that holds something
+	KeepTTL  bool  // a deadline that the key has stays; ExpireAt is for a key without one
+	ExpireAt int64 // the new deadline, Unix ms; 0: none; one that has passed leaves a key that nobody sees
+}
+
+// Set lets a key hold a string, whatever it held, and tells whether it was done: not if the mode forbade it.
+func (tx *Tx) Set(k Key, value []byte, m SetMode) bool {
+	o := tx.lookup(k)
+	if m.NX && o != nil || m.XX && o == nil {
+		return false
+	}
+	if m.KeepTTL && o != nil && o.head().expireAt != 0 {
+		m.ExpireAt = o.head().expireAt
+	}
+	tx.set(k, o, value, m.ExpireAt)
+	return true
+}
+
+// set applies the effect that takes least: nothing if nothing changes, and a value of the old one's length is written where that
+// stands. Counters mostly keep their length, and so do the values that a client writes over and over.
+func (tx *Tx) set(k Key, o object, value []byte, expireAt int64) {
+	s, _ := o.(*stringObject)
+	switch {
+	case s == nil || s.expireAt != expireAt || len(s.value) != len(value):
+		tx.apply(o, &Effect{Kind: EffectString, Key: k, Value: value, ExpireAt: expireAt})
+	case !bytes.Equal(s.value, value):
+		tx.apply(o, &Effect{Kind: EffectSplice, Key: k, Value: value})
+	}
+}
+
+// Append adds bytes to the end of a string and returns how many it has then. A missing key is an empty string, which comes to be
+// even if nothing is added. The time it takes, over many calls, is that of copying what is added.
+func (tx *Tx) Append(k Key, added []byte) (length int, err error) {
+	o := tx.lookup(k)
+	s, err := as[*stringObject](o)
+	if err != nil {
+		return 0, err
+	}
+	if s != nil {
+		length = len(s.value)
+	}
+	if length+len(added) > MaxString {
+		return 0, ErrStringTooLong
+	}
+	if s == nil || len(added) > 0 {
+		tx.apply(o, &Effect{Kind: EffectSplice, Key: k, Lo: length, Value: added})
+	}
+	return length + len(added), nil
+}
+
+// SetRange writes bytes over a string from an offset on, which is not negative, and returns how many it has then. Between its end and
+// the offset come zeros. A missing key is an empty string; to write nothing changes nothing, wherever.
+func (tx *Tx) SetRange(k Key, offset int64, value []byte) (length int, err error) {
+	o := tx.lookup(k)
+	s, err := as[*stringObject](o)
+	if err != nil {
+		return 0, err
+	}
+	if s != nil {
+		length = len(s.value)
+	}
+	if len(value) == 0 {
+		return length, nil
+	}
+	if offset > MaxString-int64(len(value)) {
+		return 0, ErrStringTooLong
+	}
+	tx.apply(o, &Effect{Kind: EffectSplice, Key: k, Lo: int(offset), Value: value})
+	return max(length, int(offset)+len(value)), nil
+}
