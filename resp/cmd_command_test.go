@@ -1,0 +1,228 @@
+package resp
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// golden holds what Redis 7.0.15 tells of its commands, one to a line. Recorded by
+// go test ./resp -run TestCommandsAreThoseOfRedis -record 127.0.0.1:6379
+const golden = "testdata/commands-7.0.15.jsonl"
+
+var record = flag.String("record", "", "address of a redis-server 7.0.15 to record "+golden+" from")
+
+// told is what COMMAND INFO and COMMAND DOCS tell of one command, as far as servers can be held to it.
+type told struct {
+	Name       string            `json:"name"`
+	Arity      int64             `json:"arity"`
+	Flags      []string          `json:"flags"`
+	Range      [3]int64          `json:"range"`
+	Categories []string          `json:"categories"`
+	Tips       []string          `json:"tips"`
+	Keys       []string          `json:"keys"`
+	Syntax     string            `json:"syntax"`
+	Kinds      []string          `json:"kinds"`
+	Docs       map[string]string `json:"docs"`
+}
+
+// ask gets what the server at an address tells, in RESP3.
+func ask(t *testing.T, addr string) map[string]told {
+	conn, err := net.Dial("tcp", addr)
+	require.NoError(t, err)
+	defer conn.Close()
+	r := bufio.NewReader(conn)
+	send := func(line string) any {
+		_, err := conn.Write([]byte(line + "\r\n"))
+		require.NoError(t, err)
+		return readValue(t, r)
+	}
+	send("HELLO 3")
+	all := make(map[string]told)
+	docs := send("COMMAND DOCS").(map[string]any)
+	for _, info := range send("COMMAND INFO").([]any) {
+		tellOf(all, info.([]any), docs)
+	}
+	return all
+}
+
+func tellOf(all map[string]told, info []any, docs map[string]any) {
+	c := told{Name: info[0].(string), Arity: info[1].(int64), Flags: texts(info[2]), Categories: texts(info[6]), Tips: texts(info[7])}
+	for i := range c.Range {
+		c.Range[i] = info[3+i].(int64)
+	}
+	for _, spec := range info[8].([]any) {
+		m := spec.(map[string]any)
+		delete(m, "notes") // are for people who read Redis' source
+		text, _ := json.Marshal(m)
+		c.Keys = append(c.Keys, string(text))
+	}
+	c.describe(docs[c.Name].(map[string]any))
+	all[c.Name] = c
+	subs, _ := docs[c.Name].(map[string]any)["subcommands"].(map[string]any)
+	for _, sub := range info[9].([]any) {
+		tellOf(all, sub.([]any), subs)
+	}
+}
+
+func (c *told) describe(docs map[string]any) {
+	c.Docs = make(map[string]string)
+	for name, value := range docs {
+		if text, ok := value.(string); ok {
+			c.Docs[name] = text
+		}
+	}
+	if list, ok := docs["arguments"].([]any); ok {
+		c.Syntax = join(c.tree(list), " ")
+	}
+}
+
+func (c *told) tree(list []any) (args []argument) {
+	for _, each := range list {
+		m := each.(map[string]any)
+		a := argument{name: m["name"].(string), kind: m["type"].(string)}
+		a.token, _ = m["token"].(string)
+		if flags, ok := m["flags"]; ok {
+			for _, word := range texts(flags) {
+				a.optional = a.optional || word == "optional"
+				a.multiple = a.multiple || word == "multiple"
+				a.again = a.again || word == "multiple_token"
+			}
+		}
+		if parts, ok := m["arguments"].([]any); ok {
+			a.parts = c.tree(parts)
+		} else if a.kind != pureToken {
+			kind := a.name + " " + a.kind
+			if index, ok := m["key_spec_index"]; ok {
+				kind += fmt.Sprint(" ", index)
+			}
+			c.Kinds = append(c.Kinds, kind)
+		}
+		args = append(args, a)
+	}
+	return args
+}
+
+func texts(value any) (list []string) {
+	for _, v := range value.([]any) {
+		list = append(list, v.(string))
+	}
+	slices.Sort(list)
+	return list
+}
+
+// readValue reads one reply: integers as int64, all texts as string, arrays and sets as []any, maps as map[string]any.
+func readValue(t *testing.T, r *bufio.Reader) any {
+	line, err := r.ReadString('\n')
+	require.NoError(t, err)
+	kind, line := line[0], strings.TrimSuffix(line[1:], "\r\n")
+	n, _ := strconv.ParseInt(line, 10, 64)
+	switch kind {
+	case '+', '-':
+		return line
+	case ':':
+		return n
+	case '_':
+		return nil
+	case '$', '=':
+		body := make([]byte, n+2)
+		_, err := io.ReadFull(r, body)
+		require.NoError(t, err)
+		return string(body[:n])
+	case '*', '~':
+		list := make([]any, n)
+		for i := range list {
+			list[i] = readValue(t, r)
+		}
+		return list
+	case '%':
+		m := make(map[string]any, n)
+		for range n {
+			name := readValue(t, r).(string)
+			m[name] = readValue(t, r)
+		}
+		return m
+	}
+	require.FailNow(t, "reply of unknown kind", "%c%s", kind, line)
+	return nil
+}
+
+func TestCommandsAreThoseOfRedis(t *testing.T) {
+	if *record != "" {
+		recordGolden(t)
+	}
+	file, err := os.ReadFile(golden)
+	require.NoError(t, err)
+	redis := make(map[string]told)
+	for line := range bytes.Lines(file) {
+		var c told
+		require.NoError(t, json.Unmarshal(line, &c))
+		redis[c.Name] = c
+	}
+	ours := ask(t, startServer(t, Defaults{}).addr)
+	for _, name := range slices.Sorted(maps.Keys(ours)) {
+		want, known := redis[name]
+		if !known {
+			continue // ours, or of a later version
+		}
+		t.Run(name, func(t *testing.T) { compare(t, want, ours[name]) })
+	}
+}
+
+func recordGolden(t *testing.T) {
+	var file bytes.Buffer
+	all := ask(t, *record)
+	encoder := json.NewEncoder(&file)
+	encoder.SetEscapeHTML(false)
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		require.NoError(t, encoder.Encode(all[name]))
+	}
+	require.NoError(t, os.WriteFile(golden, file.Bytes(), 0o644))
+}
+
+// otherwise is what is told otherwise than by Redis 7.0.15, and why.
+var otherwise = map[string]string{
+	"append docs":                    "the complexity speaks of how memory grows here",
+	"client|kill syntax":             "as it is meant, not as Redis' generator writes it: any options, or the old form",
+	"client|tracking syntax":         "only what cannot have keys tracked is taken",
+	"client|tracking kinds":          "only what cannot have keys tracked is taken",
+	"command|getkeys syntax":         "Redis documents it from 7.2 on",
+	"command|getkeys kinds":          "Redis documents it from 7.2 on",
+	"command|getkeysandflags syntax": "Redis documents it from 7.2 on",
+	"command|getkeysandflags kinds":  "Redis documents it from 7.2 on",
+	"zrank arity":                    "WITHSCORE is of Redis 7.2",
+	"zrank syntax":                   "WITHSCORE is of Redis 7.2",
+	"zrevrank arity":                 "WITHSCORE is of Redis 7.2",
+	"zrevrank syntax":                "WITHSCORE is of Redis 7.2",
+}
+
+func compare(t *testing.T, redis, ours told) {
+	for _, field := range []struct {
+		name       string
+		want, have any
+	}{
+		{"arity", redis.Arity, ours.Arity}, {"flags", redis.Flags, ours.Flags}, {"range", redis.Range, ours.Range},
+		{"categories", redis.Categories, ours.Categories}, {"tips", redis.Tips, ours.Tips}, {"keys", redis.Keys, ours.Keys},
+		{"syntax", redis.Syntax, ours.Syntax}, {"kinds", redis.Kinds, ours.Kinds}, {"docs", redis.Docs, ours.Docs},
+	} {
+		reason := otherwise[redis.Name+" "+field.name]
+		if reason == "" {
+			assert.Equal(t, field.want, field.have, field.name)
+		} else {
+			require.NotEqual(t, field.want, field.have, "%s is not told otherwise: %s", field.name, reason)
+		}
+	}
+}
