@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -30,32 +29,29 @@ func TestTranscripts(t *testing.T) {
 	require.NoError(t, err)
 	require.NotEmpty(t, paths)
 	if os.Getenv("TRANSCRIPT_RECORD") != "" {
-		replayAll(t, paths, launchRedis, record)
-		replayAll(t, paths, launchRedis, verify) // what differs from run to run needs an annotation
+		replayAll(t, paths, startRedis, record)
+		replayAll(t, paths, startRedis, verify) // what differs from run to run needs an annotation
 		return
 	}
 	if os.Getenv("TRANSCRIPT_LIVE") != "" {
-		t.Run("redis", func(t *testing.T) { replayAll(t, paths, launchRedis, verify) })
+		t.Run("redis", func(t *testing.T) { replayAll(t, paths, startRedis, verify) })
 	}
-	binary := filepath.Join(t.TempDir(), "rlserver")
-	out, err := exec.Command("go", "build", "-o", binary, "rlserver/cmd/rlserver").CombinedOutput()
-	require.NoError(t, err, "%s", out)
-	replayAll(t, paths, func(t *testing.T, flags ...string) string { return launch(t, binary, flags...) }, verify)
+	replayAll(t, paths, startServer, verify)
 }
 
-// A launcher starts a server for the length of a test and returns its address.
-type launcher func(t *testing.T, flags ...string) string
+// A launcher starts a server for the length of a test.
+type launcher func(t *testing.T, flags ...string) *server
 
 // replayAll gives each transcript its turn at one server, or at one of its own.
 func replayAll(t *testing.T, paths []string, start launcher, use func(*testing.T, *transcript, string)) {
-	shared := start(t)
+	shared := start(t).addr
 	for _, path := range paths {
 		t.Run(strings.TrimSuffix(filepath.Base(path), ".txt"), func(t *testing.T) {
 			script, err := readTranscript(path)
 			require.NoError(t, err)
 			addr := shared
 			if script.flags != nil {
-				addr = start(t, script.flags...)
+				addr = start(t, script.flags...).addr
 			}
 			use(t, script, addr)
 		})
@@ -208,44 +204,14 @@ func frame(args ...string) string {
 	return out.String()
 }
 
-// launchRedis starts the real thing, of the version the transcripts speak for.
-func launchRedis(t *testing.T, flags ...string) string {
+// startRedis starts the real thing, of the version the transcripts speak for.
+func startRedis(t *testing.T, flags ...string) *server {
 	binary, err := exec.LookPath("redis-server")
 	require.NoError(t, err, "install redis-server %s", recordedFrom)
 	version, err := exec.Command(binary, "--version").Output()
 	require.NoError(t, err)
 	require.Contains(t, string(version), " v="+recordedFrom+" ", "the transcripts were recorded from another Redis")
-	return launch(t, binary, append([]string{"--save", "", "--appendonly", "no"}, flags...)...)
-}
-
-// launch starts a server on a free port in a directory of its own and waits until it answers.
-func launch(t *testing.T, binary string, flags ...string) string {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	port := listener.Addr().(*net.TCPAddr).Port
-	require.NoError(t, listener.Close())
-
-	server := exec.Command(binary, append([]string{"--bind", "127.0.0.1", "--port", strconv.Itoa(port)}, flags...)...)
-	server.Dir = t.TempDir()
-	log, err := os.Create(filepath.Join(server.Dir, "server.log"))
-	require.NoError(t, err)
-	server.Stdout, server.Stderr = log, log
-	require.NoError(t, server.Start())
-	t.Cleanup(func() {
-		_ = server.Process.Signal(os.Interrupt)
-		_ = server.Wait()
-		_ = log.Close()
+	return startOnFreePort(t, func(port string) *exec.Cmd {
+		return exec.Command(binary, append([]string{"--bind", "127.0.0.1", "--port", port, "--save", "", "--appendonly", "no"}, flags...)...)
 	})
-
-	addr := "127.0.0.1:" + strconv.Itoa(port)
-	for range 200 {
-		if conn, err := net.Dial("tcp", addr); err == nil {
-			conn.Close()
-			return addr
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
-	output, _ := os.ReadFile(log.Name())
-	require.FailNow(t, "the server did not start", "%s\n%s", server.Args, output)
-	return ""
 }

@@ -1,0 +1,189 @@
+package integration
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// patience is how long anything may take that should happen at once, before a test gives up. It decides no test on a machine that works.
+const patience = time.Minute
+
+// buildDir is where the binary is built, for all tests of a run.
+var buildDir string
+
+func TestMain(m *testing.M) {
+	for _, variable := range os.Environ() {
+		if name, _, _ := strings.Cut(variable, "="); strings.HasPrefix(name, "RLSERVER_") {
+			os.Unsetenv(name) // the servers under test take their flags from the tests alone
+		}
+	}
+	var err error
+	if buildDir, err = os.MkdirTemp("", "rlserver-"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	code := m.Run()
+	os.RemoveAll(buildDir)
+	os.Exit(code)
+}
+
+// built gives the path of the binary, which the first to ask builds: with the race detector if these tests have it.
+var built = sync.OnceValues(func() (string, error) {
+	path := filepath.Join(buildDir, "rlserver")
+	args := []string{"build", "-o", path}
+	if info, ok := debug.ReadBuildInfo(); ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
+		args = append(args, "-race")
+	}
+	if out, err := exec.Command("go", append(args, "rlserver/cmd/rlserver")...).CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%w\n%s", err, out)
+	}
+	return path, nil
+})
+
+// rlserver is a command that would run the binary with these arguments.
+func rlserver(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	path, err := built()
+	require.NoError(t, err)
+	return exec.Command(path, args...)
+}
+
+// startServer runs the binary with these flags on a free port, for as long as the test takes.
+func startServer(t *testing.T, flags ...string) *server {
+	t.Helper()
+	return startOnFreePort(t, func(port string) *exec.Cmd {
+		return rlserver(t, append([]string{"--bind", "127.0.0.1", "--port", port}, flags...)...)
+	})
+}
+
+// A server is a process that listens on a TCP port of the loopback interface.
+type server struct {
+	*process
+	addr string // host:port
+}
+
+// startOnFreePort starts a server that says when it is ready, and stops it at the end of the test. A port that was free a moment
+// ago may be taken by the time the server asks for it: then another is tried.
+func startOnFreePort(t *testing.T, command func(port string) *exec.Cmd) *server {
+	t.Helper()
+	var p *process
+	for range 20 {
+		port := freePort(t)
+		p = start(t, command(port))
+		if p.becomesReady() {
+			t.Cleanup(func() { p.stop(t) })
+			return &server{p, net.JoinHostPort("127.0.0.1", port)}
+		}
+		if !strings.Contains(strings.ToLower(p.output()), "address already in use") {
+			break
+		}
+	}
+	require.FailNow(t, "the server did not start", "%s\n%s", p.cmd, p.output())
+	return nil
+}
+
+func freePort(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer listener.Close()
+	_, port, err := net.SplitHostPort(listener.Addr().String())
+	require.NoError(t, err)
+	return port
+}
+
+// A process is a command that was started, what it wrote so far, and how it ended.
+type process struct {
+	cmd            *exec.Cmd
+	pid            int
+	stdout, stderr text
+	ended          chan struct{} // closed when it has ended
+}
+
+// start runs a command in an empty directory of its own. What still runs at the end of the test is killed.
+func start(t *testing.T, cmd *exec.Cmd) *process {
+	t.Helper()
+	p := &process{cmd: cmd, ended: make(chan struct{})}
+	cmd.Dir, cmd.Stdout, cmd.Stderr = t.TempDir(), &p.stdout, &p.stderr
+	require.NoError(t, cmd.Start())
+	p.pid = cmd.Process.Pid
+	go func() {
+		_ = cmd.Wait() // the exit code is in cmd.ProcessState
+		close(p.ended)
+	}()
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		<-p.ended
+	})
+	return p
+}
+
+// becomesReady waits until the process says that it is ready, which is false if it ends instead.
+func (p *process) becomesReady() bool {
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
+		if strings.Contains(strings.ToLower(p.output()), "ready") {
+			return true
+		}
+		select {
+		case <-p.ended:
+			return false
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+	return false
+}
+
+// stop ends the process in order, if it has not ended yet, and fails the test if anything went wrong inside it.
+func (p *process) stop(t *testing.T) {
+	t.Helper()
+	_ = p.cmd.Process.Signal(syscall.SIGTERM)
+	assert.Equal(t, 0, p.exitCode(t), "exit code of %s\n%s", p.cmd, p.output())
+	for _, fault := range []string{"DATA RACE", "panic"} {
+		assert.NotContains(t, p.output(), fault)
+	}
+}
+
+// exitCode waits for the end of the process.
+func (p *process) exitCode(t *testing.T) int {
+	t.Helper()
+	select {
+	case <-p.ended:
+	case <-time.After(patience):
+		require.FailNow(t, "the process does not end", "%s\n%s", p.cmd, p.output())
+	}
+	return p.cmd.ProcessState.ExitCode()
+}
+
+func (p *process) output() string { return p.stdout.String() + p.stderr.String() }
+
+// text is what a process writes, to be looked at meanwhile.
+type text struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (w *text) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.b.Write(p)
+}
+
+func (w *text) String() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.b.String()
+}
