@@ -68,7 +68,7 @@ type Sweeper struct {
 	due    []object
 }
 
-const sweepBuckets = 32
+const sweepBuckets = 16
 
 // NewSweeper returns a sweeper at the beginning of the keyspace.
 func (e *Engine) NewSweeper() *Sweeper {

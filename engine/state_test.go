@@ -1,0 +1,142 @@
+package engine
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// recorder is a journal that keeps copies of what it is given, call by call.
+type recorder struct {
+	mu    sync.Mutex
+	calls [][]Effect
+}
+
+func (r *recorder) Append(effects []Effect) Position {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	kept := slices.Clone(effects)
+	for i := range kept {
+		f := &kept[i]
+		f.Key.Name, f.To.Name = bytes.Clone(f.Key.Name), bytes.Clone(f.To.Name)
+		f.Field, f.Value = bytes.Clone(f.Field), bytes.Clone(f.Value)
+	}
+	r.calls = append(r.calls, kept)
+	return Position(len(r.calls))
+}
+
+func (r *recorder) Wait(Position) error { return nil }
+
+// effects are all that were recorded, in one row.
+func (r *recorder) effects() []Effect {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Concat(r.calls...)
+}
+
+// replayed is a new engine that all recorded calls were applied to, one by one.
+func (r *recorder) replayed(o Options) *Engine {
+	e := New(o)
+	for _, call := range r.calls {
+		e.Apply(call)
+	}
+	return e
+}
+
+// dump tells all that an engine holds, expired keys that nobody has deleted yet included: for every database a line for each key,
+// in order, with its type, deadline and content.
+func dump(e *Engine) (lines []string) {
+	for db := range e.databases {
+		keys := make(map[string]string)
+		for o := range objects(e, db) {
+			keys[o.head().name] = fmt.Sprintf("%d %q: %v, deadline %d: %s", db, o.head().name, o.kind(), o.head().expireAt, contentOf(o))
+		}
+		lines = slices.AppendSeq(lines, func(yield func(string) bool) {
+			for _, name := range slices.Sorted(maps.Keys(keys)) {
+				if !yield(keys[name]) {
+					return
+				}
+			}
+		})
+	}
+	return lines
+}
+
+// objects yields what a database holds.
+func objects(e *Engine, db int) func(func(object) bool) {
+	return func(yield func(object) bool) {
+		for i := range e.shards {
+			if keys := e.shards[i].dbs[db].keys; keys != nil {
+				for o := range keys.All() {
+					if !yield(o) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
+func contentOf(o object) string {
+	var b strings.Builder
+	switch o := o.(type) {
+	case *stringObject:
+		fmt.Fprintf(&b, "%q", o.value)
+	case *hashObject:
+		fields := maps.Collect(o.fields.all())
+		for _, field := range slices.Sorted(maps.Keys(fields)) {
+			fmt.Fprintf(&b, "%q=%q ", field, fields[field])
+		}
+	case *zsetObject:
+		for member, score := range o.set.Ascend(0, o.set.Len()) {
+			fmt.Fprintf(&b, "%q=%v ", member, score)
+		}
+	case *tokenObject:
+		fmt.Fprintf(&b, "%+v", o.tokens())
+	case *fixedObject:
+		fmt.Fprintf(&b, "%+v", o.count)
+	default:
+		panic(fmt.Sprintf("dump: no words for a %T", o))
+	}
+	return b.String()
+}
+
+// requireSound checks what holds between calls: every key is found under its name, in its shard, and only there; keys with
+// deadlines are counted; collections are not empty, and sorted sets in order.
+func requireSound(t testing.TB, e *Engine) {
+	t.Helper()
+	for i := range e.shards {
+		sh := &e.shards[i]
+		for db := range sh.dbs {
+			if sh.dbs[db].keys == nil {
+				require.Zero(t, sh.dbs[db].expires)
+				continue
+			}
+			n, expires := 0, 0
+			for o := range sh.dbs[db].keys.All() {
+				n++
+				if o.head().expireAt != 0 {
+					expires++
+				}
+				k := e.Key([]byte(o.head().name))
+				require.Equal(t, i, e.shardIndex(k.hash), "%q is in the wrong shard", o.head().name)
+				require.True(t, sh.find(db, k) == o, "%q stands in its shard twice", o.head().name)
+				switch o := o.(type) {
+				case *hashObject:
+					require.NotZero(t, o.fields.len(), "%q is empty", o.name)
+				case *zsetObject:
+					require.NotZero(t, o.set.Len(), "%q is empty", o.name)
+					require.NoError(t, o.set.Check())
+				}
+			}
+			require.Equal(t, n, sh.dbs[db].size())
+			require.Equal(t, expires, sh.dbs[db].expires)
+		}
+	}
+}
