@@ -5,9 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
+	"math/rand/v2"
 	"net"
+	"os"
+	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -26,11 +31,11 @@ type scriptedConn struct {
 }
 
 func (c *scriptedConn) Read(p []byte) (int, error) {
-	if c.onRead != nil {
-		c.onRead()
-	}
 	for len(c.chunks) > 0 && len(c.chunks[0]) == 0 {
 		c.chunks = c.chunks[1:]
+	}
+	if c.onRead != nil {
+		c.onRead()
 	}
 	if len(c.chunks) == 0 {
 		return 0, io.EOF
@@ -69,7 +74,7 @@ func answerGuarded(reply []byte, g *guard, args [][]byte) []byte {
 		return redcon.AppendString(reply, "OK")
 	case name == "AUTH":
 		return redcon.AppendError(reply, "WRONGPASS invalid username-password pair or user is disabled.")
-	case !g.authenticated:
+	case !g.in.authenticated:
 		return redcon.AppendError(reply, "NOAUTH Authentication required.")
 	case name == "ECHO":
 		return redcon.AppendBulk(reply, args[1])
@@ -88,7 +93,7 @@ func serveGuarded(g *guard) error {
 		}
 		var reply []byte
 		for _, cmd := range cmds {
-			reply = answerGuarded(reply, g, cmd.Args)
+			reply = answerGuarded(reply, g, g.words(cmd.Args))
 		}
 		if _, err := g.Write(reply); err != nil {
 			return err
@@ -123,13 +128,15 @@ const (
 	badBulk  = "-ERR Protocol error: invalid bulk length\r\n"
 )
 
-// framings are streams and what Redis 7.0.15 answered to them, recorded, on a
-// connection that need not authenticate.
-var framings = []struct {
+type framingCase struct {
 	in     string
 	reply  string
-	closed bool
-}{
+	closed bool // by the server
+}
+
+// framings are streams and what Redis 7.0.15 answered to them, recorded, on a
+// connection that need not authenticate.
+var framings = []framingCase{
 	{"*1\r\n$4\r\nPING\r\n", "+PONG\r\n", false},
 	{"*2\r\n$4\r\nECHO\r\n$0\r\n\r\n", "$0\r\n\r\n", false},
 	{"*3\r\n$4\r\nPING\r\n", "", false},
@@ -227,20 +234,514 @@ var framings = []struct {
 	{"PING\r\n*2\r\n$4\r\nECHO\r\n$1\r\nx\r\nECHO \"x\r\nPING\r\n", "+PONG\r\n$1\r\nx\r\n" + unquoted, true},
 }
 
+// framingsBeforeAuth are the same on a connection that has yet to
+// authenticate.
+var framingsBeforeAuth = []framingCase{
+	{"*1\r\n$4\r\nPING\r\n", noauth, false},
+	{"PING\r\n", noauth, false},
+	{"*10\r\n", "", false},
+	{"*11\r\n", "-ERR Protocol error: unauthenticated multibulk length\r\n", true},
+	{"*-11\r\n", "", false},
+	{"*2147483647\r\n", "-ERR Protocol error: unauthenticated multibulk length\r\n", true},
+	{"*2147483648\r\n", badArgs, true},
+	{"*1\r\n$16384\r\n", "", false},
+	{"*1\r\n$16385\r\n", "-ERR Protocol error: unauthenticated bulk length\r\n", true},
+	{"*1\r\n$536870912\r\n", "-ERR Protocol error: unauthenticated bulk length\r\n", true},
+	{"*1\r\n$536870913\r\n", badBulk, true},
+	{"ECHO x x x x x x x x x x x x \r\n", "-ERR wrong number of arguments for 'echo' command\r\n", false},
+	{"*1\r\n$4\r\nPING\r\n*1\r\n$-5\r\n*1\r\n$4\r\nPING\r\n", noauth + badBulk, true},
+	{"*2\r\n$4\r\nAUTH\r\n$2\r\npw\r\n*12\r\n$4\r\nECHO\r\n" + strings.Repeat("$1\r\nx\r\n", 11),
+		"+OK\r\n-ERR wrong number of arguments for 'echo' command\r\n", false},
+	{"*2\r\n$4\r\nAUTH\r\n$2\r\nno\r\n*12\r\n$4\r\nECHO\r\n" + strings.Repeat("$1\r\nx\r\n", 11),
+		"-WRONGPASS invalid username-password pair or user is disabled.\r\n" +
+			"-ERR Protocol error: unauthenticated multibulk length\r\n", true},
+}
+
+// longFramings are those at the limit of 64 KB for a line.
+var longFramings = []framingCase{
+	{"*" + strings.Repeat("1", 70000), "-ERR Protocol error: too big mbulk count string\r\n", true},
+	{"*1\x00\r\n" + strings.Repeat("a", 70000), "-ERR Protocol error: too big mbulk count string\r\n", true},
+	{"*1\r\n$" + strings.Repeat("1", 70000), "-ERR Protocol error: too big bulk count string\r\n", true},
+	{"*1\r\n" + strings.Repeat("1", 70000), "-ERR Protocol error: too big bulk count string\r\n", true},
+	{strings.Repeat("a", 70000), "-ERR Protocol error: too big inline request\r\n", true},
+	{strings.Repeat("a", 65537), "-ERR Protocol error: too big inline request\r\n", true},
+	{strings.Repeat("a", 65536), "", false},
+	{strings.Repeat("a", 65536) + "\n", longUnknown, false},
+	{strings.Repeat("a", 65535) + "\r\n", longUnknown, false},
+	{"\x00" + strings.Repeat("PING\r\n", 12000), "-ERR Protocol error: too big inline request\r\n", true},
+}
+
+// longUnknown is the answer to a command of many a's.
+var longUnknown = "-ERR unknown command '" + strings.Repeat("a", 128) + "', with args beginning with: \r\n"
+
+// requireFraming sends a stream in chunks.
+func requireFraming(t *testing.T, f framingCase, authenticated bool, chunks ...[]byte) {
+	t.Helper()
+	got, err := askGuarded(authenticated, chunks...)
+	require.NoError(t, err, "%.99q", f.in)
+	require.Equal(t, guardedStream{f.reply, f.closed}, got, "%.99q in %d chunks, the first of %d bytes", f.in, len(chunks), len(chunks[0]))
+}
+
+func oneByOne(s string) (chunks [][]byte) {
+	for i := range len(s) {
+		chunks = append(chunks, []byte{s[i]})
+	}
+	return chunks
+}
+
 func TestGuardFramings(t *testing.T) {
 	for _, f := range framings {
-		got, err := askGuarded(true, []byte(f.in))
-		require.NoError(t, err, "%q", f.in)
-		require.Equal(t, guardedStream{f.reply, f.closed}, got, "%q", f.in)
+		requireFraming(t, f, true, []byte(f.in))
+		requireFraming(t, f, true, oneByOne(f.in)...)
+		for at := range len(f.in) {
+			requireFraming(t, f, true, []byte(f.in[:at]), []byte(f.in[at:]))
+		}
 	}
 }
 
-func TestGuardFramingsSplitAnywhere(t *testing.T) {
-	for _, f := range framings {
+func TestGuardFramingsBeforeAuth(t *testing.T) {
+	for _, f := range framingsBeforeAuth {
+		requireFraming(t, f, false, []byte(f.in))
+		requireFraming(t, f, false, oneByOne(f.in)...)
 		for at := range len(f.in) {
-			got, err := askGuarded(true, []byte(f.in[:at]), []byte(f.in[at:]))
-			require.NoError(t, err, "%q", f.in)
-			require.Equal(t, guardedStream{f.reply, f.closed}, got, "%q split at %d", f.in, at)
+			requireFraming(t, f, false, []byte(f.in[:at]), []byte(f.in[at:]))
 		}
+	}
+}
+
+func TestGuardLongFramings(t *testing.T) {
+	for _, f := range longFramings {
+		requireFraming(t, f, true, []byte(f.in))
+		requireFraming(t, f, true, oneByOne(f.in)...)
+		for range 5 {
+			at := rand.IntN(len(f.in))
+			requireFraming(t, f, true, []byte(f.in[:at]), []byte(f.in[at:]))
+		}
+	}
+}
+
+// A bad stream ends its own connection and nothing else.
+func TestGuardUnderRedcon(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	served := make(chan error, 1)
+	go func() {
+		served <- redcon.Serve(guardingListener{ln}, func(conn redcon.Conn, cmd redcon.Command) {
+			conn.WriteRaw(answerGuarded(nil, conn.NetConn().(*guard), cmd.Args))
+		}, nil, nil)
+	}()
+	for _, f := range append(framings, longFramings...) {
+		conn, err := net.Dial("tcp", ln.Addr().String())
+		require.NoError(t, err)
+		if _, err = conn.Write([]byte(f.in)); !f.closed { // one that is refused need not be read to its end
+			require.NoError(t, err)
+			require.NoError(t, conn.(*net.TCPConn).CloseWrite())
+		}
+		reply, err := io.ReadAll(conn)
+		if !f.closed {
+			require.NoError(t, err)
+		}
+		require.Equal(t, f.reply, string(reply), "%.99q", f.in)
+		conn.Close()
+	}
+	require.NoError(t, ln.Close())
+	require.NoError(t, <-served)
+}
+
+type guardingListener struct{ net.Listener }
+
+func (l guardingListener) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	g := newGuard(conn, newGuardLimits(), nil)
+	g.setAuthenticated(true)
+	return g, nil
+}
+
+// The buffer is as large as what has arrived asks for, whatever was promised.
+func TestGuardBufferFollowsInput(t *testing.T) {
+	echo := "*2\r\n$4\r\nECHO\r\n$300000\r\n" + strings.Repeat("x", 300000) + "\r\n"
+	for _, c := range []struct {
+		name   string
+		chunks []string
+		want   []int // the most to hold when waiting for a chunk, or for the end
+	}{
+		{"idle", []string{"*1\r\n$4\r\nPING\r\n", "PING\r\n"}, []int{0, 0, 0}},
+		{"promises", []string{"*2\r\n$4\r\nECHO\r\n", "$500000000\r\n", "abc"}, []int{0, restBuffer, restBuffer, restBuffer}},
+		{"after a large command", []string{echo, "PING\r\n"}, []int{0, 0, 0}},
+		{"behind a large command", []string{echo + "*1\r\n", "$4\r\n", "PING\r\n"}, []int{0, restBuffer, restBuffer, 0}},
+		{"inside a large command", []string{echo[:200000], echo[200000:]}, []int{0, 400000, 0}},
+	} {
+		conn := &scriptedConn{}
+		for _, chunk := range c.chunks {
+			conn.chunks = append(conn.chunks, []byte(chunk))
+		}
+		g := newGuard(conn, newGuardLimits(), nil)
+		g.setAuthenticated(true)
+		conn.onRead = func() {
+			i := len(c.chunks) - len(conn.chunks)
+			if i == len(c.chunks) || len(conn.chunks[0]) == len(c.chunks[i]) { // else it is there and being read
+				require.LessOrEqual(t, cap(g.in.buf), c.want[i], "%s, chunk %d", c.name, i)
+			}
+		}
+		require.ErrorIs(t, serveGuarded(g), io.EOF)
+	}
+}
+
+// What stands behind a large command is not lost, wherever it was cut.
+func TestGuardLargeCommands(t *testing.T) {
+	var in, want bytes.Buffer
+	for i, size := range []int{5, 4096, 10, 16384, 16385, 0, 20000, 20001, 300000, 3, 100000} {
+		x := bytes.Repeat([]byte{byte('a' + i)}, size)
+		in.Write(redcon.AppendArray(nil, 2))
+		in.Write(redcon.AppendBulk(nil, []byte("ECHO")))
+		in.Write(redcon.AppendBulk(nil, x))
+		want.Write(redcon.AppendBulk(nil, x))
+		if size%2 == 1 {
+			in.WriteString("ECHO " + string(x[:min(size, 60000)]) + "\r\n")
+			want.Write(redcon.AppendBulk(nil, x[:min(size, 60000)]))
+		}
+	}
+	for _, parks := range []bool{false, true} {
+		for _, chunk := range []int{333, 4096, 16384, 1 << 20} {
+			for _, authenticated := range []bool{false, true} {
+				conn := &scriptedConn{chunks: slices.Collect(slices.Chunk(bytes.Clone(in.Bytes()), chunk))}
+				g := newGuard(conn, newGuardLimits(), nil)
+				g.setAuthenticated(authenticated)
+				g.parks = parks
+				if !authenticated {
+					conn.chunks = append([][]byte{[]byte("AUTH pw\r\n")}, conn.chunks...)
+					conn.sent.Truncate(0)
+				}
+				require.ErrorIs(t, serveGuarded(g), io.EOF)
+				require.Equal(t, want.String(), strings.TrimPrefix(conn.sent.String(), "+OK\r\n"),
+					"parks %v, chunks of %d, authenticated %v", parks, chunk, authenticated)
+			}
+		}
+	}
+}
+
+// A parked command never goes through the reader behind the guard.
+func TestGuardParksLargeCommands(t *testing.T) {
+	large := "*2\r\n$4\r\nECHO\r\n$20000\r\n" + strings.Repeat("x", 20000) + "\r\n"
+	conn := &scriptedConn{chunks: [][]byte{[]byte("PING\r\n" + large + "PING\r\n" + large)}}
+	g := newGuard(conn, newGuardLimits(), nil)
+	g.setAuthenticated(true)
+	g.parks = true
+	const ping = "*1\r\n$4\r\nPING\r\n"
+	p := make([]byte, 1<<20)
+	for _, want := range []string{ping, standIn + ping, standIn} {
+		n, err := g.Read(p)
+		require.NoError(t, err)
+		require.Equal(t, want, string(p[:n]))
+		if strings.HasPrefix(want, standIn) {
+			words := g.words(nil)
+			require.Len(t, words, 2)
+			require.Len(t, words[1], 20000)
+		}
+		sent := [][]byte{[]byte("PING")}
+		require.Equal(t, sent, g.words(sent))
+	}
+}
+
+// One write answers a deep pipeline, and nothing is held while the guard waits.
+func TestGuardHoldsReplies(t *testing.T) {
+	const depth = 2000
+	conn := &scriptedConn{chunks: [][]byte{
+		[]byte(strings.Repeat("*1\r\n$4\r\nPING\r\n", depth) + "*1\r\n$4\r\nPI"), []byte("NG\r\n"),
+	}}
+	g := newGuard(conn, newGuardLimits(), nil)
+	g.setAuthenticated(true)
+	answered := 0
+	conn.onRead = func() {
+		require.Nil(t, g.held, "replies are held while the guard waits")
+		require.Zero(t, conn.sent.Len()%len("+PONG\r\n"))
+		answered = conn.sent.Len() / len("+PONG\r\n")
+	}
+	require.ErrorIs(t, serveGuarded(g), io.EOF)
+	require.Equal(t, depth+1, answered)
+	require.Less(t, conn.writes, conn.reads+2, "a write for each time the guard waited, at most")
+	require.Equal(t, int64(conn.sent.Len()), g.bytesOut.Load())
+	require.Equal(t, int64(14*(depth+1)), g.bytesIn.Load())
+}
+
+// Held replies keep their order, however large they are.
+func TestGuardWriteOrder(t *testing.T) {
+	seed := rand.Uint64()
+	rnd := rand.New(rand.NewPCG(seed, 0))
+	conn := &scriptedConn{}
+	g := newGuard(conn, newGuardLimits(), nil)
+	var want bytes.Buffer
+	for i := range 500 {
+		p := bytes.Repeat([]byte{byte(i)}, rnd.IntN(1<<rnd.IntN(18)))
+		g.more.Store(rnd.IntN(4) > 0)
+		n, err := g.Write(p)
+		require.NoError(t, err)
+		require.Equal(t, len(p), n)
+		want.Write(p)
+		if !g.more.Load() && len(p) > 0 {
+			require.Equal(t, want.Len(), conn.sent.Len(), "something is held, seed %d", seed)
+		}
+	}
+	require.NoError(t, g.flushReplies())
+	require.True(t, bytes.Equal(want.Bytes(), conn.sent.Bytes()), "seed %d", seed)
+}
+
+var errUnplugged = errors.New("unplugged")
+
+// unpluggedConn fails to write.
+type unpluggedConn struct{ scriptedConn }
+
+func (c *unpluggedConn) Write([]byte) (int, error) { return 0, errUnplugged }
+
+func TestGuardWriteFails(t *testing.T) {
+	conn := &unpluggedConn{scriptedConn{chunks: [][]byte{[]byte("PING\r\nPING\r\n"), []byte("PING\r\n")}}}
+	g := newGuard(conn, newGuardLimits(), nil)
+	p := make([]byte, 100) // before authentication: one command for each Read
+	_, err := g.Read(p)
+	require.NoError(t, err)
+	_, err = g.Write([]byte("held"))
+	require.NoError(t, err)
+	_, err = g.Read(p)
+	require.NoError(t, err, "the second command is there already")
+	_, err = g.Read(p)
+	require.ErrorIs(t, err, errUnplugged)
+	_, err = g.Read(p)
+	require.ErrorIs(t, err, errUnplugged)
+	_, err = g.Write([]byte("more"))
+	require.ErrorIs(t, err, errUnplugged)
+}
+
+func TestGuardCloseSendsWhatIsHeld(t *testing.T) {
+	conn := &scriptedConn{}
+	g := newGuard(conn, newGuardLimits(), nil)
+	g.more.Store(true)
+	_, err := g.Write([]byte("bye"))
+	require.NoError(t, err)
+	require.Zero(t, conn.sent.Len())
+	require.NoError(t, g.Close())
+	require.Equal(t, "bye", conn.sent.String())
+	_, err = g.Write([]byte("more"))
+	require.ErrorIs(t, err, net.ErrClosed)
+}
+
+// A client that does not read cannot keep a connection open.
+func TestGuardCloseOfStuckConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, client := net.Pipe()
+		defer client.Close()
+		g := newGuard(server, newGuardLimits(), nil)
+		g.more.Store(true)
+		g.Write([]byte("held"))
+		start := time.Now()
+		require.NoError(t, g.Close())
+		require.Equal(t, closeGrace, time.Since(start))
+	})
+	synctest.Test(t, func(t *testing.T) {
+		server, client := net.Pipe()
+		defer client.Close()
+		g := newGuard(server, newGuardLimits(), nil)
+		stuck := make(chan error)
+		go func() {
+			_, err := g.Write([]byte("stuck"))
+			stuck <- err
+		}()
+		synctest.Wait()
+		start := time.Now()
+		require.NoError(t, g.Close())
+		require.Zero(t, time.Since(start))
+		require.Error(t, <-stuck)
+	})
+}
+
+func TestGuardIdle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, client := net.Pipe()
+		defer client.Close()
+		limit := time.Minute
+		g := newGuard(server, newGuardLimits(), func() time.Duration { return limit })
+		p := make([]byte, 100)
+		start := time.Now()
+		go func() {
+			time.Sleep(59 * time.Second)
+			client.Write([]byte("PING\r\n"))
+			time.Sleep(time.Hour)
+			client.Write([]byte("PING\r\n"))
+		}()
+		_, err := g.Read(p)
+		require.NoError(t, err)
+		limit = 0
+		_, err = g.Read(p)
+		require.NoError(t, err, "the deadline is gone with the limit")
+		limit = time.Minute
+		start = time.Now()
+		_, err = g.Read(p)
+		require.ErrorIs(t, err, os.ErrDeadlineExceeded)
+		require.Equal(t, limit, time.Since(start))
+	})
+}
+
+// A drained guard hands out what it has and ends, whether it waits or not.
+func TestGuardDrain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, client := net.Pipe()
+		defer client.Close()
+		g := newGuard(server, newGuardLimits(), func() time.Duration { return time.Minute })
+		go client.Write([]byte("PING\r\nPING\r\nPI"))
+		p := make([]byte, 100)
+		_, err := g.Read(p) // before authentication: one command for each Read
+		require.NoError(t, err)
+		g.drain()
+		_, err = g.Read(p)
+		require.NoError(t, err)
+		_, err = g.Read(p)
+		require.ErrorIs(t, err, io.EOF)
+	})
+	synctest.Test(t, func(t *testing.T) {
+		server, client := net.Pipe()
+		defer client.Close()
+		g := newGuard(server, newGuardLimits(), nil)
+		ended := make(chan error)
+		go func() {
+			_, err := g.Read(make([]byte, 100))
+			ended <- err
+		}()
+		synctest.Wait()
+		g.drain()
+		require.ErrorIs(t, <-ended, io.EOF)
+	})
+}
+
+// A reply pushed from elsewhere while the guard waits is not held, not even
+// behind half a command.
+func TestGuardPushWhileWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, client := net.Pipe()
+		g := newGuard(server, newGuardLimits(), nil)
+		go func() {
+			p := make([]byte, 100)
+			for {
+				if _, err := g.Read(p); err != nil {
+					return
+				}
+			}
+		}()
+		client.Write([]byte("PING\r\nPI"))
+		synctest.Wait()
+		go g.Write([]byte("push"))
+		p := make([]byte, 4)
+		_, err := io.ReadFull(client, p)
+		require.NoError(t, err)
+		require.Equal(t, "push", string(p))
+		client.Close()
+		synctest.Wait()
+	})
+}
+
+func TestGuardLimitsCanChange(t *testing.T) {
+	limits := newGuardLimits()
+	ask := func(in string) (string, error) {
+		conn := &scriptedConn{chunks: [][]byte{[]byte(in)}}
+		g := newGuard(conn, limits, nil)
+		g.setAuthenticated(true)
+		err := serveGuarded(g)
+		return conn.sent.String(), err
+	}
+	const ping, echo = "*1\r\n$4\r\nPING\r\n", "*2\r\n$4\r\nECHO\r\n$5\r\nhello\r\n"
+	limits.maxBulk.Store(4)
+	reply, err := ask(ping + echo + ping)
+	require.Equal(t, protocolError("invalid bulk length"), err)
+	require.Equal(t, "+PONG\r\n"+badBulk, reply)
+
+	limits.maxBulk.Store(math.MaxInt64)
+	limits.maxQuery.Store(int64(len(echo)))
+	reply, err = ask(ping + echo + ping)
+	require.ErrorIs(t, err, io.EOF)
+	require.Equal(t, "+PONG\r\n$5\r\nhello\r\n+PONG\r\n", reply)
+
+	limits.maxQuery.Store(int64(len(echo)) - 1)
+	reply, err = ask(ping + echo + ping)
+	require.ErrorIs(t, err, errBigQuery)
+	require.Equal(t, "+PONG\r\n", reply)
+
+	limits.maxQuery.Store(1 << 20)
+	reply, err = ask(ping + "*1\r\n$9223372036854775807\r\n")
+	require.ErrorIs(t, err, errBigQuery)
+	require.Equal(t, "+PONG\r\n", reply)
+}
+
+func TestGuardDoesNotAllocate(t *testing.T) {
+	for _, depth := range []int{1, 1000} {
+		conn := &repeatingConn{bytes: []byte(strings.Repeat("*2\r\n$4\r\nECHO\r\n$5\r\nhello\r\nPING x\r\n", depth))}
+		g := newGuard(conn, newGuardLimits(), nil)
+		g.setAuthenticated(true)
+		p, reply := make([]byte, 4096), []byte("+OK\r\n")
+		allocs := testing.AllocsPerRun(1000, func() {
+			g.Read(p)
+			g.Write(reply)
+		})
+		require.Less(t, allocs, 0.1) // a pool may be emptied at any time
+	}
+}
+
+// repeatingConn is a peer that sends the same bytes again and again.
+type repeatingConn struct {
+	net.Conn
+	bytes []byte
+	at    int
+}
+
+func (c *repeatingConn) Read(p []byte) (int, error) {
+	n := copy(p, c.bytes[c.at:])
+	c.at = (c.at + n) % len(c.bytes)
+	return n, nil
+}
+
+func (c *repeatingConn) Write(p []byte) (int, error) { return len(p), nil }
+
+// BenchmarkGuard hands out commands and takes their replies. The figure is for
+// one command.
+func BenchmarkGuard(b *testing.B) {
+	const slide = "*4\r\n$8\r\nRL.SLIDE\r\n$10\r\nuser:12345\r\n$3\r\n100\r\n$3\r\n60s\r\n"
+	large := "*2\r\n$4\r\nECHO\r\n$65536\r\n" + strings.Repeat("x", 65536) + "\r\n"
+	reply := []byte("*5\r\n:1\r\n:100\r\n:99\r\n:0\r\n:60000\r\n")
+	for _, c := range []struct {
+		name    string
+		command string
+		handed  int // its size as an array
+		depth   int
+		parks   bool
+	}{
+		{"slide", slide, len(slide), 1, false},
+		{"slide", slide, len(slide), 16, false},
+		{"slide", slide, len(slide), 1000, false},
+		{"inline", "PING\r\n", 14, 1, false},
+		{"inline", "PING\r\n", 14, 100, false},
+		{"large", large, len(large), 1, false},
+		{"parked", large, len(standIn), 1, true},
+	} {
+		b.Run(fmt.Sprintf("%s/%d", c.name, c.depth), func(b *testing.B) {
+			conn := &repeatingConn{bytes: []byte(strings.Repeat(c.command, c.depth))}
+			g := newGuard(conn, newGuardLimits(), nil)
+			g.setAuthenticated(true)
+			g.parks = c.parks
+			p := make([]byte, 4096)
+			b.ReportAllocs()
+			b.SetBytes(int64(len(c.command)))
+			handed := 0
+			for b.Loop() {
+				for handed < c.handed {
+					n, err := g.Read(p)
+					if err != nil {
+						b.Fatal(err)
+					}
+					handed += n
+					g.Write(reply)
+				}
+				handed -= c.handed
+			}
+		})
 	}
 }

@@ -1,0 +1,439 @@
+package resp
+
+import (
+	"bytes"
+	"errors"
+	"math"
+	"sync"
+	"sync/atomic"
+)
+
+// Redis' limits on what a client may send.
+const (
+	maxLine           = 64 << 10      // bytes in an inline command or the header of a length, without the line end
+	maxArgs           = math.MaxInt32 // bulk strings in one command
+	maxArgsBeforeAuth = 10            // the same, before authentication
+	maxBulkBeforeAuth = 16384         // bytes in one bulk string, before authentication
+	defaultMaxBulk    = 512 << 20     // bytes in one bulk string
+	defaultMaxQuery   = 1 << 30       // bytes in one command
+)
+
+// guardLimits are the limits an operator may change while the server runs.
+// One value is shared by all connections.
+type guardLimits struct {
+	maxBulk  atomic.Int64 // bytes in one bulk string: proto-max-bulk-len
+	maxQuery atomic.Int64 // bytes in one command as sent: client-query-buffer-limit
+}
+
+func newGuardLimits() *guardLimits {
+	l := new(guardLimits)
+	l.maxBulk.Store(defaultMaxBulk)
+	l.maxQuery.Store(defaultMaxQuery)
+	return l
+}
+
+// protocolError is a breach of RESP, in the words Redis answers it with.
+type protocolError string
+
+func (e protocolError) Error() string { return "Protocol error: " + string(e) }
+
+const (
+	errBigInline      protocolError = "too big inline request"
+	errQuotes         protocolError = "unbalanced quotes in request"
+	errBigArgsLine    protocolError = "too big mbulk count string"
+	errArgsCount      protocolError = "invalid multibulk length"
+	errArgsBeforeAuth protocolError = "unauthenticated multibulk length"
+	errBigBulkLine    protocolError = "too big bulk count string"
+	errBulkLength     protocolError = "invalid bulk length"
+	errBulkBeforeAuth protocolError = "unauthenticated bulk length"
+)
+
+// errBigQuery ends the stream at a command that would be beyond maxQuery. As in
+// Redis, the client gets no answer.
+var errBigQuery = errors.New("command beyond client-query-buffer-limit")
+
+// framing finds the commands in a stream of bytes, by Redis' rules, and makes
+// of each a valid RESP array of at least one bulk string.
+//
+//	buf  [ taken | checked | searched | unseen | room to read into ]
+//	             ^ head    ^ pos      ^ scan   ^ len(buf)
+//
+//	head   where the next command begins
+//	pos    how far it has been checked
+//	scan   how far the line at pos has been searched for its end
+//
+// None of them ever moves back over a byte, so the work is linear in what
+// arrives, even if that is one byte at a time.
+//
+// What Redis ignores is put right where it stands: Redis reads a line up to
+// its CR and skips one byte more, and skips two bytes after a bulk string,
+// whatever they are.
+//
+// Two limits of Redis depend on how the bytes were cut up in transit. Here they
+// do not: a line is too big with its 65537th byte, even if its end arrived
+// together with that; and a command is, as soon as its headers say so.
+type framing struct {
+	limits        *guardLimits
+	authenticated bool
+
+	buf  []byte
+	head int
+	pos  int
+	scan int
+	args int // bulk strings the command at head still lacks; 0 before its header is read
+	bulk int // length of the bulk string at pos, or -1 before its header is read
+
+	inline  []byte // the last inline command, as an array
+	refusal error  // what ends the stream: a protocolError, or errBigQuery
+}
+
+// next returns the next whole command, or nil if there is none: it has not
+// arrived, or the stream is refused. The command is good until the call after.
+func (f *framing) next() []byte {
+	for f.refusal == nil && f.head < len(f.buf) {
+		if n := f.common(); n > 0 {
+			return f.take(f.head + n)
+		}
+		switch {
+		case f.args > 0:
+			if !f.readBulks() {
+				return nil
+			}
+			return f.take(f.pos)
+		case f.buf[f.head] == '*':
+			if !f.readArgs() {
+				return nil
+			}
+		default:
+			if !f.readInline() {
+				return nil
+			}
+			if len(f.inline) > 0 {
+				return f.inline
+			}
+		}
+	}
+	return nil
+}
+
+// take returns the command that ends here.
+func (f *framing) take(end int) []byte {
+	frame := f.buf[f.head:end]
+	f.head = end
+	f.advance(end)
+	return frame
+}
+
+func (f *framing) advance(to int) { f.pos, f.scan = to, to }
+
+func (f *framing) refuse(err error) bool {
+	f.refusal = err
+	return false
+}
+
+// common is the short way for a command such as nearly all clients send. It
+// returns its size, or 0 if it has to be looked at more closely, or has been:
+// one try for each command keeps the work linear.
+func (f *framing) common() int {
+	if f.scan > f.head || f.limits.maxBulk.Load() < shortNumbers {
+		return 0
+	}
+	most := maxArgs
+	if !f.authenticated {
+		most = maxArgsBeforeAuth
+	}
+	n := commonFrame(f.buf[f.head:], most)
+	if int64(n) > f.limits.maxQuery.Load() {
+		return 0
+	}
+	return n
+}
+
+// commonFrame returns the size of the command that b begins with: an array of
+// one to maxArgs bulk strings, all lengths short, each line ended by CR and
+// LF. It returns 0 if that is not what b begins with.
+func commonFrame(b []byte, maxArgs int) int {
+	if b[0] != '*' {
+		return 0
+	}
+	args, i := shortNumber(b, 1)
+	if args == 0 || args > maxArgs {
+		return 0
+	}
+	for n := args; n > 0; n-- {
+		if i >= len(b) || b[i] != '$' {
+			return 0
+		}
+		size, next := shortNumber(b, i+1)
+		i = next + size + 2
+		if next == 0 || i > len(b) || b[i-2] != '\r' || b[i-1] != '\n' {
+			return 0
+		}
+	}
+	return i
+}
+
+// shortNumbers are below this: four digits, within the limit on bulk strings
+// even before authentication.
+const shortNumbers = 10_000
+
+// shortNumber reads one to four digits, the first not a zero unless alone, and
+// the line end after them. next is where the following line begins, or 0 if
+// anything else is there.
+func shortNumber(b []byte, i int) (n, next int) {
+	for start := i; i+1 < len(b) && i <= start+4; i++ {
+		digit := b[i] - '0'
+		switch {
+		case digit <= 9:
+			n = n*10 + int(digit)
+		case b[i] == '\r' && b[i+1] == '\n' && i > start && (b[start] != '0' || i == start+1):
+			return n, i + 2
+		default:
+			return 0, 0
+		}
+	}
+	return 0, 0
+}
+
+// readInline turns the line at head into an array in f.inline, which an empty
+// line leaves empty. It reports whether there was a line.
+func (f *framing) readInline() bool {
+	end, ok := f.lineEnd('\n', errBigInline)
+	if !ok {
+		return false
+	}
+	line := bytes.TrimSuffix(f.buf[f.head:end], []byte{'\r'})
+	if f.inline, ok = appendInline(f.inline[:0], line); !ok {
+		return f.refuse(errQuotes)
+	}
+	f.take(end + 1)
+	return true
+}
+
+// readArgs reads the header of an array. One of no bulk strings, or fewer, is
+// passed over.
+func (f *framing) readArgs() bool {
+	n, next, ok := f.header(errBigArgsLine)
+	switch {
+	case next == 0:
+		return false
+	case !ok || n > maxArgs:
+		return f.refuse(errArgsCount)
+	case n > maxArgsBeforeAuth && !f.authenticated:
+		return f.refuse(errArgsBeforeAuth)
+	case n <= 0:
+		f.take(next)
+	default:
+		f.advance(next)
+		f.args = int(n)
+	}
+	return true
+}
+
+// readBulks reads the bulk strings the command at head still lacks and
+// reports whether that made it whole.
+func (f *framing) readBulks() bool {
+	for ; f.args > 0; f.args-- {
+		if f.bulk < 0 && !f.readBulkLength() {
+			return false
+		}
+		if len(f.buf)-f.pos-2 < f.bulk {
+			return false
+		}
+		end := f.pos + f.bulk
+		f.buf[end], f.buf[end+1] = '\r', '\n'
+		f.advance(end + 2)
+		f.bulk = -1
+	}
+	return true
+}
+
+// readBulkLength reads the header of a bulk string.
+func (f *framing) readBulkLength() bool {
+	n, next, ok := f.header(errBigBulkLine)
+	if next == 0 {
+		return false
+	}
+	switch first := f.buf[f.pos]; {
+	case first != '$':
+		return f.refuse(notABulk(first))
+	case !ok || n < 0 || n > f.limits.maxBulk.Load():
+		return f.refuse(errBulkLength)
+	case n > maxBulkBeforeAuth && !f.authenticated:
+		return f.refuse(errBulkBeforeAuth)
+	case n > f.limits.maxQuery.Load()-int64(next-f.head)-2:
+		return f.refuse(errBigQuery)
+	}
+	f.advance(next)
+	f.bulk = int(n)
+	return true
+}
+
+// notABulk names the byte that stands where a bulk string should begin. Redis
+// lets no line end into an error.
+func notABulk(b byte) protocolError {
+	if b == '\r' || b == '\n' {
+		b = ' '
+	}
+	return "expected '$', got '" + protocolError([]byte{b}) + "'"
+}
+
+// header reads the line at pos as a type byte and a number. next is where the
+// following line begins, or 0 if this one is not there yet; ok says whether it
+// held a number as Redis writes one.
+func (f *framing) header(tooBig protocolError) (n int64, next int, ok bool) {
+	end, ok := f.lineEnd('\r', tooBig)
+	if !ok || end+1 == len(f.buf) {
+		return 0, 0, false
+	}
+	f.buf[end+1] = '\n'
+	if end > f.pos {
+		n, ok = parseInt(f.buf[f.pos+1 : end])
+	} else {
+		ok = false
+	}
+	return n, end + 2, ok
+}
+
+// lineEnd finds the byte that ends the line at pos. A NUL hides what comes
+// after it, as it does from the strchr that Redis searches with: such a line
+// has no end and at last is too big.
+func (f *framing) lineEnd(end byte, tooBig protocolError) (int, bool) {
+	stop := min(len(f.buf), f.pos+maxLine+1)
+	for i, c := range f.buf[f.scan:stop] {
+		if c == end {
+			return f.scan + i, true
+		}
+		if c == 0 {
+			stop = f.scan + i
+			break
+		}
+	}
+	f.scan = stop
+	if len(f.buf)-f.pos > maxLine {
+		f.refuse(tooBig)
+	}
+	return 0, false
+}
+
+// The buffer grows with what has arrived, never by what a length promises.
+const (
+	restBuffer = 4 << 10  // enough for a client that waits for its replies
+	deepBuffer = 16 << 10 // how much is read at a time from one that does not
+)
+
+var (
+	restBuffers = sync.Pool{New: func() any { return new([restBuffer]byte) }}
+	deepBuffers = sync.Pool{New: func() any { return new([deepBuffer]byte) }}
+)
+
+// waiting is how many bytes are there and have not been taken.
+func (f *framing) waiting() int { return len(f.buf) - f.head }
+
+// add takes in bytes that were read elsewhere.
+func (f *framing) add(p []byte) {
+	f.grow(len(f.buf) + len(p))
+	f.buf = append(f.buf, p...)
+}
+
+// room returns space to read into, more of it if the last read filled its
+// space. What is read there is then to be added by extend.
+func (f *framing) room(deep bool) []byte {
+	f.moveToFront()
+	switch size := cap(f.buf); {
+	case deep && size < deepBuffer:
+		f.grow(deepBuffer)
+	case len(f.buf) == size:
+		f.grow(max(2*size, restBuffer))
+	}
+	return f.buf[len(f.buf):cap(f.buf)]
+}
+
+func (f *framing) extend(n int) { f.buf = f.buf[:len(f.buf)+n] }
+
+// moveToFront makes use of the space of the commands that were taken, or gives
+// it up if it is larger than need be. A command is moved by it at most once:
+// after that it is in front.
+func (f *framing) moveToFront() {
+	if f.head == 0 {
+		return
+	}
+	if f.waiting() < restBuffer && cap(f.buf) > deepBuffer {
+		f.detach()
+		return
+	}
+	f.buf = f.buf[:copy(f.buf, f.buf[f.head:])]
+	f.shift()
+}
+
+// shift says that what was at head is now in front.
+func (f *framing) shift() {
+	f.pos -= f.head
+	f.scan -= f.head
+	f.head = 0
+}
+
+// grow makes the buffer hold at least size bytes.
+func (f *framing) grow(size int) {
+	old := f.buf
+	switch {
+	case size <= cap(old):
+		return
+	case size <= restBuffer:
+		f.buf = restBuffers.Get().(*[restBuffer]byte)[:0]
+	case size <= deepBuffer:
+		f.buf = deepBuffers.Get().(*[deepBuffer]byte)[:0]
+	default:
+		f.buf = make([]byte, 0, size)
+	}
+	f.buf = append(f.buf, old...)
+	giveBack(old)
+}
+
+// detach gives the buffer away to whoever has the last command, and goes on
+// with what was behind it.
+func (f *framing) detach() {
+	behind := f.buf[f.head:]
+	f.buf, f.inline = nil, nil
+	f.add(behind)
+	f.shift()
+}
+
+// release gives up the buffer and all that is in it.
+func (f *framing) release() {
+	giveBack(f.buf)
+	f.buf = nil
+	f.head = 0
+	f.advance(0)
+	if cap(f.inline) > restBuffer {
+		f.inline = nil
+	}
+}
+
+func giveBack(buf []byte) {
+	switch cap(buf) {
+	case restBuffer:
+		restBuffers.Put((*[restBuffer]byte)(buf[:restBuffer]))
+	case deepBuffer:
+		deepBuffers.Put((*[deepBuffer]byte)(buf[:deepBuffer]))
+	}
+}
+
+// splitArray returns the bulk strings of a valid array.
+func splitArray(frame []byte) [][]byte {
+	n, frame := splitHeader(frame)
+	words := make([][]byte, n)
+	for i := range words {
+		n, frame = splitHeader(frame)
+		words[i], frame = frame[:n:n], frame[n+2:]
+	}
+	return words
+}
+
+// splitHeader returns the number in the line that frame begins with, and what
+// follows it.
+func splitHeader(frame []byte) (n int, rest []byte) {
+	line, rest, _ := bytes.Cut(frame, []byte("\r\n"))
+	number, _ := parseInt(line[1:])
+	return int(number), rest
+}
