@@ -47,8 +47,9 @@ func (sh *shard) find(db int, k Key) object {
 	return o
 }
 
-// insert adds an object whose name the database lacks.
+// insert adds an object whose name the database lacks. To come to be, or to come here, is a use.
 func (sh *shard) insert(db int, hash uint64, o object) {
+	o.touch(uint32(sh.now / 1000))
 	s := &sh.dbs[db]
 	if s.keys == nil {
 		s.keys = dict.New(func(o object) uint64 { return sh.e.place(sh.e.hasher.Sum(bytesOf(o.head().name))) })
