@@ -1,0 +1,110 @@
+package zset
+
+import (
+	"bytes"
+	"fmt"
+)
+
+// Check returns the first invariant of the set that does not hold, or nil.
+func (s *Set) Check() error {
+	if err := s.seq.check(); err != nil {
+		return err
+	}
+	if s.index != nil && (s.bare || s.index.Len() == 0) {
+		return fmt.Errorf("index of %d, bare %t", s.index.Len(), s.bare)
+	}
+	if s.bare {
+		return nil
+	}
+	inIndex := 0
+	for member, score := range s.Ascend(0, s.Len()) {
+		switch {
+		case s.isIndexed(member, score):
+			inIndex++
+		case !selfScored(member, score):
+			return fmt.Errorf("member %q of score %v is not in the index", member, score)
+		}
+	}
+	if s.index != nil && s.index.Len() != inIndex {
+		return fmt.Errorf("index of %d for %d members", s.index.Len(), inIndex)
+	}
+	return nil
+}
+
+func (q *sequence) check() error {
+	if q.tree == nil {
+		return q.one.check(nil)
+	}
+	if q.one.runs != nil || q.tree.chapters.Len() < 2 {
+		return fmt.Errorf("tree of %d chapters beside one of %d runs", q.tree.chapters.Len(), len(q.one.runs))
+	}
+	var err error
+	var previous *run
+	n := 0
+	q.tree.chapters.Ascend(func(e entry) bool {
+		if e.ch.n == 0 {
+			err = fmt.Errorf("empty chapter in the tree")
+			return false
+		}
+		err = e.ch.check(previous)
+		previous = &e.ch.runs[len(e.ch.runs)-1]
+		n += e.ch.n
+		return err == nil
+	})
+	if err == nil && n != q.tree.n {
+		err = fmt.Errorf("%d elements in the chapters, tree.n %d", n, q.tree.n)
+	}
+	return err
+}
+
+// check is given the run before the chapter, if there is one.
+func (ch *chapter) check(previous *run) error {
+	if len(ch.runs) > maxRuns {
+		return fmt.Errorf("chapter of %d runs", len(ch.runs))
+	}
+	n := 0
+	for i := range ch.runs {
+		r := &ch.runs[i]
+		if err := r.check(); err != nil {
+			return fmt.Errorf("run %d: %w", i, err)
+		}
+		if previous != nil && !ordered(previous, previous.len()-1, r, 0) {
+			return fmt.Errorf("run %d begins with %q, after %q", i, r.member(0), previous.member(previous.len()-1))
+		}
+		previous = r
+		n += r.len()
+	}
+	if n != ch.n {
+		return fmt.Errorf("%d elements in the runs, n %d", n, ch.n)
+	}
+	return nil
+}
+
+func (r *run) check() error {
+	if r.len() <= 0 || r.len() > maxMembers || r.len() > 1 && r.size() > maxBytes {
+		return fmt.Errorf("%d members of %d bytes", r.len(), r.size())
+	}
+	if r.scores != nil && len(r.scores) != len(r.starts) {
+		return fmt.Errorf("%d scores for %d members", len(r.scores), len(r.starts))
+	}
+	for j := range len(r.starts) {
+		if r.offset(j) > r.offset(j+1) {
+			return fmt.Errorf("member %d begins at %d, the next at %d", j, r.offset(j), r.offset(j+1))
+		}
+	}
+	for i := range r.len() {
+		if r.scores == nil && !selfScored(r.member(i), r.score(i)) {
+			return fmt.Errorf("%q does not name its score", r.member(i))
+		}
+		if i > 0 && !ordered(r, i-1, r, i) {
+			return fmt.Errorf("%q stands after %q", r.member(i), r.member(i-1))
+		}
+	}
+	return nil
+}
+
+// ordered reports whether element i of a run comes before element j of another.
+func ordered(a *run, i int, b *run, j int) bool {
+	x, y := a.score(i), b.score(j)
+	return x < y || x == y && bytes.Compare(a.member(i), b.member(j)) < 0
+}

@@ -1,0 +1,2 @@
+// Package zset is the sorted set.
+package zset

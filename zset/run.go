@@ -1,0 +1,214 @@
+package zset
+
+import "slices"
+
+const (
+	// A run holds at most maxMembers, and more than one only while they have
+	// no more than maxBytes together: inserting and removing move half a run
+	// on average, and a limiter's log has a part of a run empty at either end.
+	maxMembers = 256
+	maxBytes   = 16 << 10
+	// Neighbours merge when together they fit half a run.
+	sparseMembers = maxMembers / 2
+	sparseBytes   = maxBytes / 2
+)
+
+// owner tells whose a run or chapter is. Clones share them until one of the
+// two changes them; who is not the owner copies first.
+type owner struct{ _ byte }
+
+// run is a stretch of the set in order, packed:
+//
+//	starts   .  .  0  15  30            the offset in bytes where each begins
+//	scores   .  .  ·  ·   ·             nil while all members name their scores
+//	bytes    ········1700000000000-01700000000000-11700000000007-0
+//	               head
+//
+// What lies before head was removed from the front and still takes room:
+// dropping the oldest is a matter of moving head, appending one of writing
+// behind the last, and only now and then the rest slides down. Offsets need
+// no more than 16 bits as no second member begins past maxBytes.
+type run struct {
+	starts []uint16
+	scores []float64
+	bytes  []byte
+	head   int
+	owner  *owner
+}
+
+func (r *run) len() int { return len(r.starts) - r.head }
+
+// size is the number of bytes that the members have together.
+func (r *run) size() int { return len(r.bytes) - r.offset(r.head) }
+
+// offset is where the j-th of starts begins, or would.
+func (r *run) offset(j int) int {
+	if j == len(r.starts) {
+		return len(r.bytes)
+	}
+	return int(r.starts[j])
+}
+
+// member returns the i-th member. It is capped so that whoever appends to it
+// does not write into the next.
+func (r *run) member(i int) []byte {
+	lo, hi := r.offset(r.head+i), r.offset(r.head+i+1)
+	return r.bytes[lo:hi:hi]
+}
+
+func (r *run) score(i int) float64 {
+	if r.scores == nil {
+		n, _ := named(r.member(i))
+		return float64(n)
+	}
+	return r.scores[r.head+i]
+}
+
+// fits reports whether a member of so many bytes may join the run.
+func (r *run) fits(bytes int) bool {
+	return r.len() == 0 || r.len() < maxMembers && r.size()+bytes <= maxBytes
+}
+
+// insert puts a member that fits at i.
+func (r *run) insert(i int, member []byte, score float64) {
+	if r.scores == nil && !selfScored(member, score) {
+		r.spellOut()
+	}
+	r.reserve(1, len(member))
+	j := r.head + i
+	at := r.offset(j)
+	r.starts = slices.Insert(r.starts, j, uint16(at))
+	for k := j + 1; k < len(r.starts); k++ {
+		r.starts[k] += uint16(len(member))
+	}
+	r.bytes = slices.Insert(r.bytes, at, member...)
+	if r.scores != nil {
+		r.scores = slices.Insert(r.scores, j, score)
+	}
+}
+
+// cut removes the members from lo up to hi.
+func (r *run) cut(lo, hi int) {
+	if lo == 0 {
+		r.head += hi
+	} else {
+		j, k := r.head+lo, r.head+hi
+		from, to := r.offset(j), r.offset(k)
+		r.starts = slices.Delete(r.starts, j, k)
+		for i := j; i < len(r.starts); i++ {
+			r.starts[i] -= uint16(to - from)
+		}
+		r.bytes = slices.Delete(r.bytes, from, to)
+		if r.scores != nil {
+			r.scores = slices.Delete(r.scores, j, k)
+		}
+	}
+	const few, little = 16, 512 // not worth a smaller array
+	if cap(r.starts) > few && r.len() < cap(r.starts)/4 || cap(r.bytes) > little && r.size() < cap(r.bytes)/4 {
+		r.move(r.len(), r.size())
+	}
+}
+
+// spellOut gives the run an array of scores, for a member that does not name
+// its own is about to join.
+func (r *run) spellOut() {
+	r.scores = make([]float64, len(r.starts), cap(r.starts))
+	for j := r.head; j < len(r.starts); j++ {
+		n, _ := named(r.member(j - r.head))
+		r.scores[j] = float64(n)
+	}
+}
+
+// reserve makes room for so many more members and bytes: it slides what is
+// there down if that wins enough to be worth it, or else moves it to larger
+// arrays.
+func (r *run) reserve(members, bytes int) {
+	if len(r.starts)+members <= cap(r.starts) && len(r.bytes)+bytes <= cap(r.bytes) {
+		return
+	}
+	members, bytes = members+r.len(), bytes+r.size()
+	if r.head > len(r.starts)/8 && members <= cap(r.starts) && bytes <= cap(r.bytes) {
+		r.slide(r.starts, r.scores, r.bytes)
+		return
+	}
+	r.move(members, bytes)
+}
+
+// move copies the run into arrays for so many members and bytes, and up to a
+// quarter more.
+func (r *run) move(members, bytes int) {
+	starts := roomy[uint16](members, maxMembers)
+	var scores []float64
+	if r.scores != nil {
+		scores = make([]float64, 0, cap(starts))
+	}
+	r.slide(starts, scores, roomy[byte](bytes, maxBytes))
+}
+
+// roomy returns an empty slice with room for n, a quarter more but no more
+// than a quarter of most, and what the allocator would give anyway.
+func roomy[T any](n, most int) []T { return slices.Grow([]T(nil), n+min(n, most)/4) }
+
+// slide moves the run to the beginning of the arrays given, which may be its
+// own.
+func (r *run) slide(starts []uint16, scores []float64, bytes []byte) {
+	dead := r.offset(r.head)
+	r.bytes = append(bytes[:0], r.bytes[dead:]...)
+	if r.scores != nil {
+		r.scores = append(scores[:0], r.scores[r.head:]...)
+	}
+	r.starts = append(starts[:0], r.starts[r.head:]...)
+	for j := range r.starts {
+		r.starts[j] -= uint16(dead)
+	}
+	r.head = 0
+}
+
+// split cuts the run before k and returns the second part.
+func (r *run) split(k int) run {
+	right := run{owner: r.owner, starts: r.starts, scores: r.scores, bytes: r.bytes, head: r.head + k}
+	right.move(right.len(), right.size())
+	r.cut(k, r.len())
+	return right
+}
+
+// middle is where to split: the last place with at most half of the bytes on
+// its left, but inside the run.
+func (r *run) middle() int {
+	half := r.offset(r.head) + r.size()/2
+	k, _ := slices.BinarySearchFunc(r.starts[r.head:], half, func(start uint16, half int) int { return int(start) - half })
+	return max(1, min(k, r.len()-1))
+}
+
+// absorb appends the members of the run that follows.
+func (r *run) absorb(next *run) {
+	if r.scores == nil && next.scores != nil {
+		r.spellOut()
+	}
+	r.reserve(next.len(), next.size())
+	base, dead := len(r.bytes), next.offset(next.head)
+	for i := range next.len() {
+		if r.scores != nil {
+			r.scores = append(r.scores, next.score(i))
+		}
+		r.starts = append(r.starts, uint16(base+next.offset(next.head+i)-dead))
+	}
+	r.bytes = append(r.bytes, next.bytes[dead:]...)
+}
+
+// joins reports whether the two are sparse enough to merge.
+func (r *run) joins(next *run) bool {
+	return r.len()+next.len() <= sparseMembers && r.size()+next.size() <= sparseBytes
+}
+
+// disown makes the run's arrays its own.
+func (r *run) disown(o *owner) {
+	r.move(r.len(), r.size())
+	r.owner = o
+}
+
+// reserveLike makes room for as many members and bytes as another run has.
+func (r *run) reserveLike(full *run) {
+	r.starts = make([]uint16, 0, full.len())
+	r.bytes = slices.Grow([]byte(nil), full.size())
+}

@@ -1,0 +1,164 @@
+package zset
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func scanAll(t *testing.T, s *Set, count int, between func()) map[string]int {
+	seen := map[string]int{}
+	for cursor, first := uint64(0), true; first || cursor != 0; first = false {
+		cursor = s.Scan(cursor, count, func(member []byte, score float64) {
+			if found, ok := s.Score(member); !ok || found != score {
+				t.Errorf("%s: visited with %v, has %v", member, score, found)
+			}
+			seen[string(member)]++
+		})
+		require.Less(t, cursor, uint64(1)<<53)
+		between()
+	}
+	return seen
+}
+
+// Members that are there throughout are visited, though they are moved about
+// and others come and go in great numbers.
+func TestScanUnderChange(t *testing.T) {
+	const stay, pass = 200, 4000
+	forms := []string{"%d", "%d-1", "x%d", "0%d", "%d0:x"}
+	member := func(i uint64) []byte { return fmt.Appendf(nil, forms[i%5], i) }
+	r := seeded(t)
+	score := func(member []byte) float64 {
+		switch n, ok := named(member); r.IntN(3) {
+		case 0:
+			return float64(r.IntN(20))
+		case 1:
+			return r.Float64()*5000 - 100
+		default:
+			if ok {
+				return float64(n)
+			}
+			return 0
+		}
+	}
+	for range 60 {
+		s := New(&hasher)
+		for i := range uint64(stay) {
+			s.Add(member(i), score(member(i)))
+		}
+		change := func() {
+			for range r.IntN(300) {
+				if m := member(stay + r.Uint64N(pass)); r.IntN(2) == 0 {
+					s.Add(m, score(m))
+				} else {
+					s.Remove(m)
+				}
+			}
+			for range r.IntN(100) {
+				m := member(r.Uint64N(stay))
+				s.Add(m, score(m))
+			}
+			if r.IntN(4) == 0 {
+				removeFrom(s, r, stay, pass, member)
+			}
+		}
+		change()
+		seen := scanAll(t, s, r.IntN(40), change)
+		require.NoError(t, s.Check())
+		for i := range uint64(stay) {
+			require.NotZero(t, seen[string(member(i))], "%s", member(i))
+		}
+	}
+}
+
+func removeFrom(s *Set, r *rand.Rand, stay, pass uint64, member func(uint64) []byte) {
+	for i := stay + r.Uint64N(pass); i < stay+pass; i++ {
+		s.Remove(member(i))
+	}
+}
+
+// Where nothing changes, each is visited once; so it is in a clone.
+func TestScanOnce(t *testing.T) {
+	for name, s := range map[string]*Set{
+		"empty":   New(&hasher),
+		"one":     of("a", 1),
+		"names":   filled(3000, func(i int) (string, float64) { return fmt.Sprintf("%d-%d", i/3, i%3), float64(i / 3) }),
+		"tie":     filled(3000, func(i int) (string, float64) { return fmt.Sprintf("m%d", i), 3 }),
+		"ties":    filled(3000, func(i int) (string, float64) { return fmt.Sprintf("m%d", i), float64(i % 10) }),
+		"others":  filled(3000, func(i int) (string, float64) { return fmt.Sprintf("m%d", i), float64(i) + 0.5 }),
+		"mixture": filled(3000, func(i int) (string, float64) { return fmt.Sprintf("%d-", i), float64(i + i%2) }),
+		"digits":  filled(3000, func(i int) (string, float64) { return fmt.Sprintf("%d", i), float64(i % 10) }),
+		"minus":   filled(3000, func(i int) (string, float64) { return fmt.Sprintf("-%d", i), float64(-i) }),
+		"great":   filled(3000, func(i int) (string, float64) { return fmt.Sprintf("%d", 1<<52-i), float64(1<<52 - i) }),
+	} {
+		for _, s := range []*Set{s, s.Clone()} {
+			seen := scanAll(t, s, 7, func() {})
+			assert.Len(t, seen, s.Len(), name)
+			for member, n := range seen {
+				require.Equal(t, 1, n, "%s %s", name, member)
+			}
+		}
+	}
+}
+
+func filled(n int, element func(int) (string, float64)) *Set {
+	s := New(&hasher)
+	for i := range n {
+		member, score := element(i)
+		s.Add([]byte(member), score)
+	}
+	return s
+}
+
+func TestScanSmallSetsInOrder(t *testing.T) {
+	s := filled(scanWhole, func(i int) (string, float64) { return fmt.Sprintf("m%03d", i), float64(-i) })
+	n := 0
+	next := s.Scan(99, 1, func(_ []byte, score float64) {
+		assert.EqualValues(t, n-scanWhole+1, score)
+		n++
+	})
+	assert.Zero(t, next)
+	assert.Equal(t, scanWhole, n)
+}
+
+// A call visits about as many as it was asked for, and a scan takes no more
+// calls than that warrants.
+func TestScanPace(t *testing.T) {
+	log := filled(10_000, func(i int) (string, float64) { return fmt.Sprint(i), float64(i) })
+	others := filled(10_000, func(i int) (string, float64) { return fmt.Sprintf("m%d", i), float64(i) })
+	tie := filled(10_000, func(i int) (string, float64) { return fmt.Sprintf("m%d", i), 1 })
+	for _, tt := range []struct {
+		name       string
+		set        *Set
+		count      int
+		calls, gap int // at most
+	}{
+		{"log", log, 10, 1001, 10},
+		{"others", others, 10, 1001, 10 + 32},
+		{"tie", tie, 10, scanPasses, 10_000/scanPasses + 32},
+		{"tie", tie, 1000, 11, 1000 + 32},
+	} {
+		calls, cursor := 0, uint64(0)
+		for first := true; first || cursor != 0; first = false {
+			n := 0
+			cursor = tt.set.Scan(cursor, tt.count, func([]byte, float64) { n++ })
+			assert.LessOrEqual(t, n, tt.gap, tt.name)
+			calls++
+		}
+		assert.LessOrEqual(t, calls, tt.calls, tt.name)
+	}
+}
+
+func TestScanBeyondTheLastCursor(t *testing.T) {
+	none := func([]byte, float64) { t.Error("visited an element") }
+	for _, s := range []*Set{
+		filled(1000, func(i int) (string, float64) { return fmt.Sprint(i), float64(i) }),
+		filled(1000, func(i int) (string, float64) { return fmt.Sprint(i), 3 }),
+	} {
+		assert.Zero(t, s.Scan(1<<53, 10, none))
+		assert.Zero(t, s.Scan(^uint64(0), 10, none))
+	}
+}

@@ -1,0 +1,202 @@
+package zset
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func of(elements ...any) *Set {
+	s := New(&hasher)
+	for i := 0; i < len(elements); i += 2 {
+		s.Add([]byte(elements[i].(string)), asFloat(elements[i+1]))
+	}
+	return s
+}
+
+func asFloat(x any) float64 {
+	if n, ok := x.(int); ok {
+		return float64(n)
+	}
+	return x.(float64)
+}
+
+func show(s *Set) string {
+	var b strings.Builder
+	for member, score := range s.Ascend(0, s.Len()) {
+		fmt.Fprintf(&b, "%s=%v ", member, score)
+	}
+	return strings.TrimSpace(b.String())
+}
+
+func TestNamed(t *testing.T) {
+	for _, tt := range []struct {
+		member string
+		n      uint64
+		ok     bool
+	}{
+		{"0", 0, true}, {"7", 7, true}, {"17-2", 17, true}, {"17 ", 17, true}, {"0:x", 0, true}, {"1.5", 1, true},
+		{"1700000000000-12", 1700000000000, true},
+		{"4503599627370496", 1 << 52, true}, {"4503599627370497", 0, false}, {"9999999999999999", 0, false},
+		{"10000000000000000", 0, false}, {"99999999999999999999999", 0, false},
+		{"", 0, false}, {"x", 0, false}, {"-1", 0, false}, {"+1", 0, false}, {"01", 0, false}, {"00", 0, false}, {"/", 0, false}, {":", 0, false},
+	} {
+		n, ok := named([]byte(tt.member))
+		assert.Equal(t, tt.ok, ok, tt.member)
+		if ok {
+			assert.Equal(t, tt.n, n, tt.member)
+		}
+	}
+}
+
+func TestZeroes(t *testing.T) {
+	minus := math.Copysign(0, -1)
+	s := of("0", minus)
+	score, ok := s.Score([]byte("0"))
+	assert.True(t, ok && math.Signbit(score), "-0 is kept")
+	old, existed := s.Add([]byte("0"), 0)
+	assert.True(t, existed && math.Signbit(old), "and equals 0, so nothing changes")
+	score, _ = s.Score([]byte("0"))
+	assert.True(t, math.Signbit(score))
+	require.NoError(t, s.Check())
+	s.Remove([]byte("0"))
+	assert.Nil(t, s.index)
+}
+
+func TestNaNPanics(t *testing.T) {
+	assert.Panics(t, func() { of("a", math.NaN()) })
+}
+
+func TestRankOutOfRangePanics(t *testing.T) {
+	assert.Panics(t, func() { of("a", 1).At(1) })
+	assert.Panics(t, func() { of("a", 1).At(-1) })
+}
+
+// A limiter's log has no index and no scores: its members say it all.
+func TestLogsNeedNoIndex(t *testing.T) {
+	s := New(&hasher)
+	for i := range 5000 {
+		s.Add(fmt.Appendf(nil, "%d-%d", 1700000000000+i/3, i%3), float64(1700000000000+i/3))
+		s.RemoveSpan(0, s.Len()-1000)
+	}
+	require.NoError(t, s.Check())
+	assert.Nil(t, s.index)
+	for i := range s.seq.one.runs {
+		assert.Nil(t, s.seq.one.runs[i].scores)
+	}
+	s.Add([]byte("1700000000000-0"), 5)
+	assert.Equal(t, 1, s.index.Len(), "one that moved away does")
+	s.Add([]byte("1700000000000-0"), 1700000000000)
+	assert.Equal(t, 1, s.index.Len(), "and stays there")
+	require.NoError(t, s.Check())
+	s.Remove([]byte("1700000000000-0"))
+	assert.Nil(t, s.index)
+}
+
+func TestFilledInOrderIsPacked(t *testing.T) {
+	s := New(&hasher)
+	const n = maxMembers*maxRuns*3 + 1
+	for i := range n {
+		s.Add(fmt.Appendf(nil, "%d", i), float64(i))
+	}
+	assert.Equal(t, 4, s.seq.tree.chapters.Len())
+	require.NoError(t, s.Check())
+}
+
+func TestSlicesAreCapped(t *testing.T) {
+	s := of("a", 1, "b", 2)
+	member, _ := s.At(0)
+	_ = append(member, 'x')
+	assert.Equal(t, "a=1 b=2", show(s))
+}
+
+func TestMembersAreCopied(t *testing.T) {
+	s, member := New(&hasher), []byte("a")
+	s.Add(member, 1)
+	member[0] = 'x'
+	assert.Equal(t, "a=1", show(s))
+}
+
+func TestRangesStopWhenAsked(t *testing.T) {
+	s := of("a", 1, "b", 2, "c", 3)
+	got := ""
+	for member := range s.Ascend(-5, 100) {
+		if got += string(member); len(got) == 2 {
+			break
+		}
+	}
+	for member := range s.Descend(1, 3) {
+		got += string(member)
+	}
+	for member := range s.Descend(0, 3) {
+		got += string(member)
+		break
+	}
+	assert.Equal(t, "abcbc", got)
+	for range s.Ascend(2, 1) {
+		t.Error("an empty span")
+	}
+	for range s.Descend(3, 9) {
+		t.Error("an empty span")
+	}
+}
+
+// Lexicographic ranges over scores that differ: what Redis 7.0 answers.
+func TestLexSpanOfDifferentScores(t *testing.T) {
+	s := of("a", 1, "b", 2, "c", 3)
+	lo, hi := s.LexSpan(LexRange{LexBound{Member: []byte("b")}, LexBound{Infinite: 1}})
+	assert.Equal(t, [2]int{1, 3}, [2]int{lo, hi})
+	lo, hi = s.LexSpan(LexRange{LexBound{Infinite: 1}, LexBound{Infinite: -1}})
+	assert.Equal(t, lo, hi)
+}
+
+// Clones are changed and read in goroutines of their own while the original
+// changes: the race detector watches, and each ends up as if it were alone.
+func TestClonesGoTheirOwnWays(t *testing.T) {
+	for _, n := range []int{0, 1, 100, 5000, 50_000} {
+		s := New(&hasher)
+		for i := range n {
+			s.Add(fmt.Appendf(nil, "%d-%d", i, i%2), float64(i+i%2))
+		}
+		before := show(s)
+		snapshot, changed := s.Clone(), s.Clone()
+		again := changed.Clone()
+		var wait sync.WaitGroup
+		change := func(s *Set, by int) {
+			for i := 0; i < n; i += 7 {
+				s.Remove(fmt.Appendf(nil, "%d-%d", i, i%2))
+				s.Add(fmt.Appendf(nil, "%d-x", i+by), float64(i))
+			}
+			s.RemoveSpan(n/4, n/2)
+			s.Add([]byte("end"), float64(by))
+		}
+		wait.Go(func() { change(changed, 1) })
+		wait.Go(func() { assert.Equal(t, before, show(snapshot)) })
+		wait.Go(func() {
+			for i := range n {
+				score, ok := again.Score(fmt.Appendf(nil, "%d-%d", i, i%2))
+				if !ok || score != float64(i+i%2) {
+					t.Errorf("%d-%d: %v %v", i, i%2, score, ok)
+				}
+			}
+		})
+		change(s, 2)
+		wait.Wait()
+
+		assert.Equal(t, before, show(snapshot))
+		assert.Equal(t, before, show(again))
+		for _, s := range []*Set{s, snapshot, changed, again} {
+			require.NoError(t, s.Check())
+		}
+		score, _ := changed.Score([]byte("end"))
+		assert.Equal(t, 1.0, score)
+		score, _ = s.Score([]byte("end"))
+		assert.Equal(t, 2.0, score)
+		assert.Equal(t, s.Len(), changed.Len())
+	}
+}

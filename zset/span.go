@@ -1,0 +1,128 @@
+package zset
+
+import "iter"
+
+// ScoreRange is the scores from Min to Max, without the ends that are open.
+type ScoreRange struct {
+	Min, Max         float64
+	MinOpen, MaxOpen bool
+}
+
+// LexRange is the members from Min to Max in the order of their bytes. It
+// has a meaning only in sets whose scores are all equal; in others it holds
+// what a search for its ends comes upon, as in Redis.
+type LexRange struct{ Min, Max LexBound }
+
+// LexBound is one end of a LexRange: [x, (x, - or +.
+type LexBound struct {
+	Member   []byte
+	Open     bool // (x: without the member itself
+	Infinite int8 // below 0 for -, above for +; then the rest means nothing
+}
+
+// FirstAfter returns the rank of the first element with a score greater than
+// this, Len() if there is none. It is fast when the answer is near either
+// end, where a limiter's window begins and ends.
+func (s *Set) FirstAfter(score float64) int {
+	if s.Len() == 0 {
+		return 0
+	}
+	c := cut{side: throughScore, score: score}
+	first := &s.seq.first().runs[0]
+	if !c.follows(first, first.len()-1) {
+		return c.gallop(first)
+	}
+	end := s.seq.last()
+	last := &end.runs[len(end.runs)-1]
+	if c.follows(last, 0) {
+		return s.Len() - last.len() + c.in(last)
+	}
+	return s.seq.rank(s.seq.find(&c))
+}
+
+// ScoreSpan returns the ranks [lo,hi) of the elements with a score in the
+// range; lo == hi if there are none.
+func (s *Set) ScoreSpan(r ScoreRange) (lo, hi int) {
+	from, to := cut{side: belowScore, score: r.Min}, cut{side: throughScore, score: r.Max}
+	if r.MinOpen {
+		from.side = throughScore
+	}
+	if r.MaxOpen {
+		to.side = belowScore
+	}
+	lo = s.rank(&from)
+	return lo, max(lo, s.rank(&to))
+}
+
+// LexSpan returns the ranks [lo,hi) of the elements with a member in the
+// range; lo == hi if there are none.
+func (s *Set) LexSpan(r LexRange) (lo, hi int) {
+	lo = s.lexRank(r.Min, belowMember, throughMember)
+	return lo, max(lo, s.lexRank(r.Max, throughMember, belowMember))
+}
+
+func (s *Set) lexRank(b LexBound, closed, open side) int {
+	switch {
+	case b.Infinite < 0:
+		return 0
+	case b.Infinite > 0:
+		return s.Len()
+	case b.Open:
+		closed = open
+	}
+	return s.rank(&cut{side: closed, member: b.Member})
+}
+
+func (s *Set) rank(c *cut) int { return s.seq.rank(s.seq.find(c)) }
+
+// Ascend returns the elements of the ranks [lo,hi), those that there are, in
+// order. The set must not be changed while they are ranged over.
+func (s *Set) Ascend(lo, hi int) iter.Seq2[[]byte, float64] {
+	return func(yield func([]byte, float64) bool) {
+		lo, hi := s.clip(lo, hi)
+		if lo == hi {
+			return
+		}
+		left := hi - lo
+		s.seq.ascend(s.seq.at(lo), func(member []byte, score float64) bool {
+			left--
+			return yield(member, score) && left > 0
+		})
+	}
+}
+
+// Descend returns the elements of the ranks [lo,hi), those that there are,
+// from the last to the first. The set must not be changed while they are
+// ranged over.
+func (s *Set) Descend(lo, hi int) iter.Seq2[[]byte, float64] {
+	return func(yield func([]byte, float64) bool) {
+		lo, hi := s.clip(lo, hi)
+		if lo == hi {
+			return
+		}
+		left := hi - lo
+		s.seq.descend(s.seq.at(hi-1), func(member []byte, score float64) bool {
+			left--
+			return yield(member, score) && left > 0
+		})
+	}
+}
+
+// RemoveSpan removes the elements of the ranks [lo,hi) and returns how many
+// there were.
+func (s *Set) RemoveSpan(lo, hi int) int {
+	lo, hi = s.clip(lo, hi)
+	if s.index != nil {
+		for member, score := range s.Ascend(lo, hi) {
+			s.leave(member, score)
+		}
+	}
+	s.seq.removeSpan(lo, hi)
+	return hi - lo
+}
+
+// clip returns the part of [lo,hi) that is ranks of the set.
+func (s *Set) clip(lo, hi int) (int, int) {
+	hi = max(0, min(hi, s.Len()))
+	return max(0, min(lo, hi)), hi
+}
