@@ -563,7 +563,6 @@ func TestGuardIdle(t *testing.T) {
 		limit := time.Minute
 		g := newGuard(server, newGuardLimits(), func() time.Duration { return limit })
 		p := make([]byte, 100)
-		start := time.Now()
 		go func() {
 			time.Sleep(59 * time.Second)
 			client.Write([]byte("PING\r\n"))
@@ -576,7 +575,7 @@ func TestGuardIdle(t *testing.T) {
 		_, err = g.Read(p)
 		require.NoError(t, err, "the deadline is gone with the limit")
 		limit = time.Minute
-		start = time.Now()
+		start := time.Now()
 		_, err = g.Read(p)
 		require.ErrorIs(t, err, os.ErrDeadlineExceeded)
 		require.Equal(t, limit, time.Since(start))

@@ -297,6 +297,11 @@ func TestIncrByFloatGolden(t *testing.T) {
 	})
 }
 
+// No score is ever NaN, but if one were, Go's word for it is not C's.
+func TestAppendFloatOfNaN(t *testing.T) {
+	assert.Equal(t, "score nan", string(appendFloat([]byte("score "), math.NaN())))
+}
+
 // incrByFloat is INCRBYFLOAT.
 func incrByFloat(value, increment string) string {
 	a, ok1 := parseLongDouble([]byte(value))
