@@ -42,7 +42,7 @@ func TestAppendInline(t *testing.T) {
 		{`"\n\r\t\b\a\\\"\'\q"`, []string{"\n\r\t\b\a\\\"'q"}},
 		{`"\x41\xfF\x00"`, []string{"A\xff\x00"}},
 		{`"\x4" "\x" "\xg1" "\x4g"`, []string{"x4", "x", "xg1", "x4g"}},
-		{`'\'\n\\'`, []string{`'\n\\`}},
+		{`'\'\n\\ '`, []string{`'\n\\ `}},
 		{`\n \"a"`, []string{`\n`, `\a`}},
 		{`caf` + "\xc3\xa9", []string{"café"}},
 	} {
@@ -50,7 +50,7 @@ func TestAppendInline(t *testing.T) {
 		require.True(t, ok, "%q", c.line)
 		require.Equal(t, "before"+encodeWords(c.words), string(frame), "%q", c.line)
 	}
-	for _, line := range []string{`"`, `'`, `"a`, `'a`, `a"`, `"a"b`, `'a'b`, `"a""b"`, `"a"'b'`, `'a''b'`, `"a\"`, `"a\`, `'a\'`, `'a\`, `ok "a`} {
+	for _, line := range []string{`"`, `'`, `"a`, `'a`, `a"`, `"a"b`, `'a'b`, `"a""b"`, `"a"'b'`, `'a''b'`, `"a\"`, `"a\`, `'a\'`, `'a\\'`, `'a\`, `ok "a`} {
 		_, ok := appendInline(nil, []byte(line))
 		require.False(t, ok, "%q", line)
 	}
