@@ -78,32 +78,34 @@ type ZMember struct {
 	Score  float64
 }
 
-// ZWhen says which members ZADD may add or change. The zero value: all.
-type ZWhen struct {
-	NX bool // only add
-	XX bool // only change
-	GT bool // change only to a greater score
-	LT bool // change only to a lesser score
-}
+// ZAddIf are conditions for ZAdd and ZIncrBy, of which all must hold.
+type ZAddIf uint8
 
-// refuses tells whether a member, which stands at old if it exists, must not get a score.
-func (w ZWhen) refuses(exists bool, old, score float64) bool {
+const (
+	ZAddNX ZAddIf = 1 << iota // there is no such member
+	ZAddXX                    // there is one
+	ZAddGT                    // if there is one, its score is less than the new one
+	ZAddLT                    // if there is one, its score is greater than the new one
+)
+
+// hold tells whether a member, which has the old score if it exists, may get a score.
+func (c ZAddIf) hold(exists bool, old, score float64) bool {
 	if !exists {
-		return w.XX
+		return c&ZAddXX == 0
 	}
-	return w.NX || w.GT && score <= old || w.LT && score >= old
+	return !(c&ZAddNX != 0 || c&ZAddGT != 0 && score <= old || c&ZAddLT != 0 && score >= old)
 }
 
-// ZAdd gives members their scores, none of which is NaN, and tells how many were added and how many of those that existed
-// changed their score. A missing key is an empty sorted set.
-func (tx *Tx) ZAdd(k Key, when ZWhen, members []ZMember) (added, changed int, err error) {
+// ZAdd gives those members their scores for which the conditions hold, and tells how many were added and how many others got another
+// score. No score is NaN. A missing key is an empty sorted set.
+func (tx *Tx) ZAdd(k Key, conditions ZAddIf, members []ZMember) (added, changed int, err error) {
 	o, z, err := tx.zset(k)
 	if err != nil {
 		return 0, 0, err
 	}
 	for _, m := range members {
 		old, exists := z.Score(m.Member)
-		if exists && old == m.Score || when.refuses(exists, old, m.Score) {
+		if exists && old == m.Score || !conditions.hold(exists, old, m.Score) {
 			continue
 		}
 		o = tx.apply(o, &Effect{Kind: EffectAdd, Key: k, Field: m.Member, Score: kept(m.Score)})
@@ -125,9 +127,9 @@ func kept(score float64) float64 {
 	return score
 }
 
-// ZIncrBy adds to a member's score, which is 0 if there is no such member, and returns the new score; ok is false if when
-// forbade it. A sum of opposite infinities is ErrScoreNaN.
-func (tx *Tx) ZIncrBy(k Key, when ZWhen, member []byte, by float64) (score float64, ok bool, err error) {
+// ZIncrBy adds to a member's score, which is 0 if there is no such member, and returns the new score; ok is false if the conditions
+// do not hold. A sum of opposite infinities is ErrScoreNaN.
+func (tx *Tx) ZIncrBy(k Key, conditions ZAddIf, member []byte, by float64) (score float64, ok bool, err error) {
 	o, z, err := tx.zset(k)
 	if err != nil {
 		return 0, false, err
@@ -137,7 +139,7 @@ func (tx *Tx) ZIncrBy(k Key, when ZWhen, member []byte, by float64) (score float
 	if exists {
 		score += old
 	}
-	if when.refuses(exists, old, score) {
+	if !conditions.hold(exists, old, score) {
 		return 0, false, nil
 	}
 	if math.IsNaN(score) {

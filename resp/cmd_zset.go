@@ -63,7 +63,7 @@ const (
 
 // zaddOptions are what stands before the scores.
 type zaddOptions struct {
-	when         engine.ZWhen
+	conditions   engine.ZAddIf
 	countChanged bool
 	increment    bool
 }
@@ -72,13 +72,13 @@ func (a *args) zaddOptions(o zaddOptions) zaddOptions {
 	for {
 		switch {
 		case a.word("NX"):
-			o.when.NX = true
+			o.conditions |= engine.ZAddNX
 		case a.word("XX"):
-			o.when.XX = true
+			o.conditions |= engine.ZAddXX
 		case a.word("GT"):
-			o.when.GT = true
+			o.conditions |= engine.ZAddGT
 		case a.word("LT"):
-			o.when.LT = true
+			o.conditions |= engine.ZAddLT
 		case a.word("CH"):
 			o.countChanged = true
 		case a.word("INCR"):
@@ -91,12 +91,13 @@ func (a *args) zaddOptions(o zaddOptions) zaddOptions {
 
 // conflict tells what is wrong with the options together, in the order in which Redis looks.
 func (o zaddOptions) conflict(words int) error {
-	switch w := o.when; {
+	has := func(c engine.ZAddIf) bool { return o.conditions&c == c }
+	switch {
 	case words == 0 || words%2 != 0:
 		return engine.ErrSyntax
-	case w.NX && w.XX:
+	case has(engine.ZAddNX | engine.ZAddXX):
 		return errNXAndXX
-	case w.NX && (w.GT || w.LT) || w.GT && w.LT:
+	case has(engine.ZAddNX|engine.ZAddGT) || has(engine.ZAddNX|engine.ZAddLT) || has(engine.ZAddGT|engine.ZAddLT):
 		return errGTLTAndNX
 	case o.increment && words > 2:
 		return errOneMemberBy
@@ -123,9 +124,9 @@ func zadd(c *call, o zaddOptions) error {
 	}
 
 	if o.increment {
-		return zincrby(c, k, o.when, members[0])
+		return zincrby(c, k, o.conditions, members[0])
 	}
-	added, changed, err := c.tx.ZAdd(k, o.when, members)
+	added, changed, err := c.tx.ZAdd(k, o.conditions, members)
 	if err != nil {
 		return err
 	}
@@ -137,8 +138,8 @@ func zadd(c *call, o zaddOptions) error {
 	return nil
 }
 
-func zincrby(c *call, k engine.Key, when engine.ZWhen, by engine.ZMember) error {
-	score, ok, err := c.tx.ZIncrBy(k, when, by.Member, by.Score)
+func zincrby(c *call, k engine.Key, conditions engine.ZAddIf, by engine.ZMember) error {
+	score, ok, err := c.tx.ZIncrBy(k, conditions, by.Member, by.Score)
 	if err != nil {
 		return err
 	}
