@@ -97,8 +97,12 @@ func configSet(c *call) error {
 		changed, apply = append(changed, p), append(apply, put)
 	}
 
+	timeout := c.server.settings.Timeout()
 	for _, put := range apply {
 		put()
+	}
+	if c.server.settings.Timeout() != timeout {
+		c.server.retime()
 	}
 
 	c.reply.ok()
@@ -107,6 +111,7 @@ func configSet(c *call) error {
 
 func configResetStat(c *call) error {
 	c.server.engine.ResetStats()
+	c.server.resetTotals()
 	c.reply.ok()
 	return nil
 }

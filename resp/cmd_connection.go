@@ -49,23 +49,23 @@ const defaultUser = "default"
 const (
 	errNoPassword = engine.Error("ERR AUTH <password> called without any password configured for the default user. " +
 		"Are you sure your configuration is correct?")
-	errWrongPass    = engine.Error("WRONGPASS invalid username-password pair or user is disabled.")
-	errNoProto      = engine.Error("NOPROTO unsupported protocol version")
-	errProtoNumber  = engine.Error("ERR Protocol version is not an integer or out of range")
-	errClientName   = engine.Error("ERR Client names cannot contain spaces, newlines or special characters.")
-	errNoSuchDB     = engine.Error("ERR DB index is out of range")
-	errHelloNoAuth  = engine.Error("NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time")
-	errPingTooLong  = engine.Error("ERR wrong number of arguments for 'ping' command")
-	maxShownOption  = 128 // bytes of a client's own text that an error quotes
-	helloFieldCount = 7
+	errWrongPass   = engine.Error("WRONGPASS invalid username-password pair or user is disabled.")
+	errNoProto     = engine.Error("NOPROTO unsupported protocol version")
+	errProtoNumber = engine.Error("ERR Protocol version is not an integer or out of range")
+	errClientName  = engine.Error("ERR Client names cannot contain spaces, newlines or special characters.")
+	errNoSuchDB    = engine.Error("ERR DB index is out of range")
+	errHelloNoAuth = engine.Error("NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO AUTH <user> <pass> " +
+		"option can be used to authenticate the client and select the RESP protocol version at the same time")
+	errPingTooLong = engine.Error("ERR wrong number of arguments for 'ping' command")
 )
 
 // auth handles AUTH [username] password.
 func auth(c *call) error {
 	user := []byte(defaultUser)
-	if c.args.left() == 2 {
+	switch given := c.args.left(); {
+	case given == 2:
 		user = c.args.next()
-	} else if c.server.settings.Password() == "" {
+	case given == 1 && c.server.settings.Password() == "":
 		c.args.fail(errNoPassword)
 	}
 	password := c.args.next()
@@ -121,6 +121,8 @@ func reset(c *call) error {
 	c.authenticate(c.server.settings.Password() == "")
 	c.profile.name.Store(nil)
 	c.profile.tracking.Store(false)
+	c.profile.noEvict.Store(false)
+	c.profile.noTouch.Store(false)
 	c.silence = speak
 
 	c.reply.status("RESET")
@@ -129,7 +131,7 @@ func reset(c *call) error {
 
 // selectDatabase handles SELECT index.
 func selectDatabase(c *call) error {
-	index := c.args.integer()
+	index := c.args.int32Or(engine.ErrNotInteger, errNotInt32)
 	if err := c.args.end(); err != nil {
 		return err
 	}
@@ -157,7 +159,7 @@ func hello(c *call) error {
 		case c.args.left() > 1 && c.args.word("SETNAME"):
 			err = c.setName(c.args.next())
 		default:
-			err = engine.Error(fmt.Sprintf("ERR Syntax error in HELLO option '%.*s'", maxShownOption, c.args.next()))
+			err = engine.Error(fmt.Sprintf("ERR Syntax error in HELLO option '%.128s'", c.args.next()))
 		}
 		if err != nil {
 			return err
@@ -194,7 +196,7 @@ func (s *session) speak(version int32) {
 }
 
 func (r *reply) greeting(s *session) {
-	r.mapping(helloFieldCount)
+	r.mapping(7)
 	r.bulkString("server")
 	r.bulkString("redis")
 	r.bulkString("version")

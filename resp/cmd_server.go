@@ -27,8 +27,8 @@ func init() {
 			subs: []*command{
 				{name: "flush", arity: -2, flags: noScript | write, group: "scripting", since: "7.0.0",
 					complexity: "O(N) where N is the number of functions deleted",
-					tips:   "request_policy:all_shards response_policy:all_succeeded",
-					syntax: "[ASYNC | SYNC]", summary: "Deleting all functions", run: functionFlush},
+					tips:       "request_policy:all_shards response_policy:all_succeeded",
+					syntax:     "[ASYNC | SYNC]", summary: "Deleting all functions", run: functionFlush},
 				{name: "help", arity: 2, flags: loading | stale, group: "scripting", since: "7.0.0", complexity: "O(1)",
 					summary: "Show helpful text about the different subcommands", run: help},
 			}},

@@ -48,7 +48,7 @@ type guard struct {
 	parked [][]byte
 
 	// idle says how long a read may wait, 0 for ever. It is asked before each
-	// wait, so a change reaches an idle connection after its next command.
+	// wait; retime tells a connection that waits already.
 	idle     func() time.Duration
 	timed    bool // a read deadline is set
 	draining atomic.Bool
@@ -199,19 +199,43 @@ func (g *guard) receive(p []byte) (n int, err error) {
 
 // limitWait sets the deadline of the read that follows.
 func (g *guard) limitWait() error {
-	var limit time.Duration
-	if g.idle != nil {
-		limit = g.idle()
+	for {
+		limit := g.idleLimit()
+		if limit == 0 && !g.timed {
+			return nil
+		}
+		g.timed = limit > 0
+		if err := g.SetReadDeadline(deadline(limit)); err != nil {
+			return err
+		}
+		if g.idleLimit() == limit { // else retime was called, and may have set its deadline before this one
+			return nil
+		}
 	}
-	switch {
-	case limit > 0:
-		g.timed = true
-		return g.SetReadDeadline(time.Now().Add(limit))
-	case g.timed:
-		g.timed = false
-		return g.SetReadDeadline(time.Time{})
+}
+
+func (g *guard) idleLimit() time.Duration {
+	if g.idle == nil {
+		return 0
 	}
-	return nil
+	return g.idle()
+}
+
+// deadline is when a wait that begins now is over; a limit of 0 gives never.
+func deadline(limit time.Duration) time.Time {
+	if limit == 0 {
+		return time.Time{}
+	}
+	return time.Now().Add(limit)
+}
+
+// retime makes a Read that waits go by what idle says now. It is to be called
+// when that has changed.
+func (g *guard) retime() {
+	g.SetReadDeadline(deadline(g.idleLimit()))
+	if g.draining.Load() {
+		g.drain() // its deadline has just been lost
+	}
 }
 
 // drain makes Read return io.EOF once it has handed out all that has been

@@ -2,9 +2,13 @@ package resp
 
 import (
 	"fmt"
+	"math"
+	"math/bits"
 	"os"
 	"runtime"
+	"runtime/metrics"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -14,16 +18,22 @@ func init() {
 		syntax: "[section [section ...]]", summary: "Get information and statistics about the server", run: info})
 }
 
-// section is a part of INFO.
+// section is a part of INFO. Its fields have Redis' names where Redis has the same figure, and none is told that is not known.
 type section struct {
 	name string
-	tell func(*Server, *strings.Builder)
+	tell func(*Server, *report)
 }
 
 var sections = []section{
-	{"server", (*Server).tellServer},
-	{"clients", (*Server).tellClients},
-	{"keyspace", (*Server).tellKeyspace},
+	{"Server", (*Server).tellServer},
+	{"Clients", (*Server).tellClients},
+	{"Memory", (*Server).tellMemory},
+	{"Persistence", (*Server).tellPersistence},
+	{"Stats", (*Server).tellStats},
+	{"Replication", (*Server).tellReplication},
+	{"CPU", (*Server).tellCPU},
+	{"Cluster", (*Server).tellCluster},
+	{"Keyspace", (*Server).tellKeyspace},
 }
 
 // info handles INFO [section [section ...]].
@@ -35,43 +45,172 @@ func info(c *call) error {
 		wanted[name] = true
 		all = all || name == "default" || name == "all" || name == "everything"
 	}
-	var text strings.Builder
+
+	var r report
 	for _, s := range sections {
-		if all || wanted[s.name] {
-			if text.Len() > 0 {
-				text.WriteString("\r\n")
-			}
-			fmt.Fprintf(&text, "# %s%s\r\n", strings.ToUpper(s.name[:1]), s.name[1:])
-			s.tell(c.server, &text)
+		if all || wanted[strings.ToLower(s.name)] {
+			r.section(s.name)
+			s.tell(c.server, &r)
 		}
 	}
-	c.reply.verbatim(text.String())
+
+	c.reply.verbatim(r.String())
 	return nil
 }
 
-func field(text *strings.Builder, name string, value any) {
-	fmt.Fprintf(text, "%s:%v\r\n", name, value)
+// report is the text of INFO as it grows.
+type report struct{ strings.Builder }
+
+func (r *report) section(name string) {
+	if r.Len() > 0 {
+		r.WriteString("\r\n")
+	}
+	r.WriteString("# " + name + "\r\n")
 }
 
-func (s *Server) tellServer(text *strings.Builder) {
-	field(text, "redis_version", redisVersion)
-	field(text, "server_name", "rlserver")
-	field(text, "rlserver_version", s.version)
-	field(text, "redis_mode", "standalone")
-	field(text, "os", runtime.GOOS+" "+runtime.GOARCH)
-	field(text, "process_id", os.Getpid())
-	field(text, "uptime_in_seconds", int64(time.Since(s.started).Seconds()))
+func (r *report) field(name string, value any) { fmt.Fprintf(r, "%s:%v\r\n", name, value) }
+
+// bytes tells an amount of memory twice, for programs and for people.
+func (r *report) bytes(name string, n int64) {
+	r.field(name, n)
+	r.field(name+"_human", humanBytes(n))
 }
 
-func (s *Server) tellClients(text *strings.Builder) {
-	field(text, "connected_clients", s.clients())
-	field(text, "maxclients", s.settings.maxClients.Load())
+// humanBytes writes 1536 as 1.50K.
+func humanBytes(n int64) string {
+	if n < 1<<10 {
+		return fmt.Sprintf("%dB", n)
+	}
+	power := min(int(math.Log2(float64(n))/10), 5)
+	return fmt.Sprintf("%.2f%c", float64(n)/math.Pow(1024, float64(power)), "BKMGTP"[power])
 }
 
-func (s *Server) tellKeyspace(text *strings.Builder) {
+func (s *Server) tellServer(r *report) {
+	now, up := s.clock(), time.Since(s.started)
+	r.field("redis_version", redisVersion) // of which the commands are spoken here
+	r.field("server_name", "rlserver")
+	r.field("rlserver_version", s.version)
+	r.field("redis_mode", "standalone")
+	r.field("os", runtime.GOOS+" "+runtime.GOARCH)
+	r.field("arch_bits", bits.UintSize)
+	r.field("go_version", runtime.Version())
+	r.field("process_id", os.Getpid())
+	r.field("run_id", s.runID)
+	r.field("tcp_port", s.settings.start.Port)
+	r.field("server_time_usec", now*1000)
+	r.field("uptime_in_seconds", int64(up/time.Second))
+	r.field("uptime_in_days", int64(up/(24*time.Hour)))
+}
+
+func (s *Server) tellClients(r *report) {
+	r.field("connected_clients", s.clients())
+	r.field("maxclients", s.settings.maxClients.Load())
+	r.field("blocked_clients", 0)
+}
+
+func (s *Server) tellMemory(r *report) {
+	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/total:bytes"}}
+	metrics.Read(sample)
+	r.bytes("used_memory", int64(sample[0].Value.Uint64()))
+	if rss, ok := residentMemory(); ok {
+		r.bytes("used_memory_rss", rss)
+	}
+	r.field("mem_reserved", sample[1].Value.Uint64()) // from the system, by the runtime
+	r.field("maxmemory", 0)
+	r.field("maxmemory_human", "0B")
+	r.field("maxmemory_policy", "noeviction")
+	r.field("mem_allocator", runtime.Version())
+}
+
+// residentMemory is how much of the process stands in memory, as Linux tells it.
+func residentMemory() (bytes int64, ok bool) {
+	text, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		return 0, false
+	}
+	var size, resident int64
+	_, err = fmt.Sscan(string(text), &size, &resident)
+	return resident * int64(os.Getpagesize()), err == nil
+}
+
+func (s *Server) tellPersistence(r *report) {
+	r.field("loading", 0) // nobody is answered before
+}
+
+func (s *Server) tellStats(r *report) {
+	totals, keys := s.totals(), s.engine.Stats()
+	r.field("total_connections_received", totals.connections)
+	r.field("total_commands_processed", totals.calls)
+	r.field("total_net_input_bytes", totals.in)
+	r.field("total_net_output_bytes", totals.out)
+	r.field("rejected_connections", totals.rejected)
+	r.field("expired_keys", keys.Expired)
+	r.field("evicted_keys", 0)
+	r.field("keyspace_hits", keys.Hits)
+	r.field("keyspace_misses", keys.Misses)
+	r.field("total_error_replies", totals.errors)
+}
+
+func (s *Server) tellReplication(r *report) {
+	r.field("role", "master")
+	r.field("connected_slaves", 0)
+}
+
+func (s *Server) tellCPU(r *report) {
+	var u syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) == nil {
+		r.field("used_cpu_sys", fmt.Sprintf("%.6f", time.Duration(u.Stime.Nano()).Seconds()))
+		r.field("used_cpu_user", fmt.Sprintf("%.6f", time.Duration(u.Utime.Nano()).Seconds()))
+	}
+}
+
+func (s *Server) tellCluster(r *report) { r.field("cluster_enabled", 0) }
+
+func (s *Server) tellKeyspace(r *report) {
 	for db := range s.engine.Databases() {
 		if keys, expires := s.engine.Size(db); keys > 0 {
-			fmt.Fprintf(text, "db%d:keys=%d,expires=%d\r\n", db, keys, expires)
+			r.field(fmt.Sprint("db", db), fmt.Sprintf("keys=%d,expires=%d", keys, expires))
 		}
 	}
+}
+
+// totals are what a server counts from its start, or from the last CONFIG RESETSTAT.
+type totals struct {
+	connections, rejected int64
+	calls, errors         int64
+	in, out               int64 // bytes
+}
+
+// add counts what a session has done.
+func (t *totals) add(s *session) {
+	t.calls += s.profile.calls.Load()
+	t.errors += s.profile.errors.Load()
+	t.in += s.guard.bytesIn.Load()
+	t.out += s.guard.bytesOut.Load()
+}
+
+func (t totals) minus(u totals) totals {
+	return totals{t.connections - u.connections, t.rejected - u.rejected, t.calls - u.calls, t.errors - u.errors, t.in - u.in, t.out - u.out}
+}
+
+func (s *Server) totals() totals {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.sinceStart().minus(s.reset)
+}
+
+// resetTotals begins to count anew.
+func (s *Server) resetTotals() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.reset = s.sinceStart()
+}
+
+// sinceStart adds what the sessions of now have done to what those did that are gone; s.mu is held.
+func (s *Server) sinceStart() totals {
+	sum := s.gone
+	for _, ss := range s.sessions {
+		sum.add(ss)
+	}
+	return sum
 }

@@ -1,13 +1,14 @@
 package resp
 
 import (
+	"crypto/sha256"
 	"crypto/subtle"
 	"errors"
+	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"net"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/tidwall/redcon"
@@ -25,8 +26,8 @@ type Server struct {
 	limits   *guardLimits
 	version  string
 	started  time.Time
+	runID    string // 40 hex digits, new with every start
 
-	nextID       atomic.Int64
 	shutdown     chan struct{} // closed when a client has sent SHUTDOWN
 	shutdownOnce sync.Once
 	drained      chan struct{} // closed when no session is left and none will come
@@ -36,6 +37,8 @@ type Server struct {
 	sessions  map[int64]*session
 	listeners []net.Listener
 	draining  bool
+	gone      totals // of the sessions that are no more, and all connections: the last one's id
+	reset     totals // what had been counted when the counting began anew
 }
 
 // Options are what a server is made of.
@@ -52,7 +55,7 @@ type Options struct {
 func NewServer(o Options) *Server {
 	return &Server{
 		engine: o.Engine, journal: o.Journal, clock: o.Clock, log: o.Log, settings: o.Settings,
-		version: o.Version, limits: o.Settings.limits, started: time.Now(),
+		version: o.Version, limits: o.Settings.limits, started: time.Now(), runID: fmt.Sprintf("%016x%016x%08x", rand.Uint64(), rand.Uint64(), rand.Uint32()),
 		sessions: make(map[int64]*session), shutdown: make(chan struct{}), drained: make(chan struct{}),
 	}
 }
@@ -60,6 +63,10 @@ func NewServer(o Options) *Server {
 // Serve answers the clients of a listener until Shutdown. The listener is the server's from then on.
 func (s *Server) Serve(ln net.Listener) error {
 	s.mu.Lock()
+	if s.draining {
+		s.mu.Unlock()
+		return ln.Close()
+	}
 	s.listeners = append(s.listeners, ln)
 	s.serving.Add(1)
 	s.mu.Unlock()
@@ -74,27 +81,57 @@ func (s *Server) handle(conn redcon.Conn, cmd redcon.Command) {
 // accept takes a new connection in, or tells it why not.
 func (s *Server) accept(conn redcon.Conn) bool {
 	g := conn.NetConn().(*guard)
-	if refusal := s.refusal(g); refusal != "" {
+	refusal := protectedModeRefusal
+	if s.mayConnect(g.RemoteAddr()) {
+		ss := s.newSession(g)
+		conn.SetContext(ss)
+		refusal = s.admit(ss)
+	}
+	if refusal != "" {
 		conn.WriteRaw([]byte("-" + refusal + "\r\n"))
 		return false
 	}
+	return true
+}
+
+// mayConnect tells whether a server without a password may be reached from an address.
+func (s *Server) mayConnect(from net.Addr) bool {
+	return s.settings.protectedMode.Load() == 0 || s.settings.Password() != "" || local(from)
+}
+
+// local tells whether an address is of this machine alone: loopback or a Unix socket.
+func local(a net.Addr) bool {
+	tcp, ok := a.(*net.TCPAddr)
+	return !ok || tcp.IP.IsLoopback()
+}
+
+func (s *Server) newSession(g *guard) *session {
 	ss := &session{
-		server: s, guard: g, id: s.nextID.Add(1), created: s.clock(),
+		server: s, guard: g, created: s.clock(),
 		tx: s.engine.NewTx(), random: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())),
 	}
 	ss.call.session = ss
 	ss.profile.resp.Store(2)
-	ss.profile.active.Store(s.clock())
+	ss.profile.active.Store(ss.created)
 	ss.authenticate(s.settings.Password() == "")
-	conn.SetContext(ss)
+	return ss
+}
 
+// admit adds a session to those that are served and gives it its id, or says why not.
+func (s *Server) admit(ss *session) (refusal string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.draining {
-		return false
+		return "ERR server is shutting down"
 	}
+	if int64(len(s.sessions)) >= s.settings.maxClients.Load() {
+		s.gone.rejected++
+		return "ERR max number of clients reached"
+	}
+	s.gone.connections++
+	ss.id = s.gone.connections
 	s.sessions[ss.id] = ss
-	return true
+	return ""
 }
 
 // closed forgets a connection.
@@ -106,6 +143,16 @@ func (s *Server) closed(conn redcon.Conn, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.sessions, ss.id)
+	s.gone.add(ss)
+}
+
+// retime makes connections that are idle go by the timeout of now.
+func (s *Server) retime() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, ss := range s.sessions {
+		ss.guard.retime()
+	}
 }
 
 func (s *session) authenticate(yes bool) {
@@ -113,9 +160,10 @@ func (s *session) authenticate(yes bool) {
 	s.guard.setAuthenticated(yes)
 }
 
-// passwordIs compares in a time that does not tell how much was right.
+// passwordIs compares in a time that tells neither how much was right nor how long it should be.
 func (s *Server) passwordIs(given []byte) bool {
-	return subtle.ConstantTimeCompare(given, []byte(s.settings.Password())) == 1
+	want, have := sha256.Sum256([]byte(s.settings.Password())), sha256.Sum256(given)
+	return subtle.ConstantTimeCompare(want[:], have[:]) == 1
 }
 
 // gate is a listener that wraps connections in guards.
@@ -128,7 +176,12 @@ func (g *gate) Accept() (net.Conn, error) {
 	for {
 		conn, err := g.Listener.Accept()
 		if err == nil {
-			return newGuard(conn, g.server.limits, g.server.settings.Timeout), nil
+			if tcp, ok := conn.(*net.TCPConn); ok {
+				tcp.SetKeepAliveConfig(g.server.settings.keepAlive())
+			}
+			guarded := newGuard(conn, g.server.limits, g.server.settings.Timeout)
+			guarded.parks = true // serve asks for the words
+			return guarded, nil
 		}
 		if errors.Is(err, net.ErrClosed) {
 			<-g.server.drained // redcon closes all connections when Accept fails: not before they are through
@@ -137,23 +190,6 @@ func (g *gate) Accept() (net.Conn, error) {
 		g.server.log.Warn("a connection could not be accepted", "error", err)
 		time.Sleep(50 * time.Millisecond) // out of file descriptors: trying again at once would only burn the processor
 	}
-}
-
-// refusal is what a connection is told that may not stay; empty: it may.
-func (s *Server) refusal(g *guard) string {
-	if s.settings.protectedMode.Load() != 0 && s.settings.Password() == "" && !local(g.RemoteAddr()) {
-		return protectedModeRefusal
-	}
-	if int64(s.clients()) >= s.settings.maxClients.Load() {
-		return "ERR max number of clients reached"
-	}
-	return ""
-}
-
-// local tells whether an address is of this machine alone: loopback or a Unix socket.
-func local(a net.Addr) bool {
-	tcp, ok := a.(*net.TCPAddr)
-	return !ok || tcp.IP.IsLoopback()
 }
 
 // protectedModeRefusal is Redis' text to the letter: people search for it.

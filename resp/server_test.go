@@ -70,6 +70,11 @@ func (ts *testServer) dial() *testClient {
 	conn, err := net.Dial("tcp", ts.addr)
 	require.NoError(ts.t, err)
 	ts.t.Cleanup(func() { conn.Close() })
+	return ts.over(conn)
+}
+
+// over makes a client of a connection.
+func (ts *testServer) over(conn net.Conn) *testClient {
 	return &testClient{Conn: conn, t: ts.t, r: bufio.NewReader(conn)}
 }
 

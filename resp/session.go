@@ -60,7 +60,7 @@ func (s *session) serve(conn redcon.Conn, words [][]byte) {
 		return
 	}
 	mark := len(s.reply.b)
-	s.execute(words)
+	s.execute(s.guard.words(words))
 	s.hush(mark)
 	if len(conn.PeekPipeline()) == 0 || s.closing {
 		s.flush(conn)

@@ -1,0 +1,159 @@
+package resp
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestClientCommands(t *testing.T) {
+	startServer(t, Defaults{}).dial().check([]answer{
+		{"CLIENT GETNAME", "$-1"},
+		{"CLIENT SETNAME me", "+OK"},
+		{"CLIENT GETNAME", "$2 me"},
+		{"CLIENT SETNAME a\x01b", "-ERR Client names cannot contain spaces, newlines or special characters."},
+		{"CLIENT GETNAME", "$2 me"},
+		{"CLIENT NO-EVICT ON", "+OK"},
+		{"CLIENT NO-EVICT off", "+OK"},
+		{"CLIENT NO-EVICT perhaps", "-ERR syntax error"},
+		{"CLIENT GETREDIR", ":-1"},
+		{"CLIENT TRACKINGINFO", "*6 $5 flags *1 $3 off $8 redirect :-1 $8 prefixes *0"},
+		{"CLIENT CACHING YES", "-ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or OPTOUT mode enabled"},
+		{"CLIENT TRACKING maybe", "-ERR syntax error"},
+		{"HELLO 3", "%7…"},
+		{"CLIENT TRACKING ON OPTIN", "+OK"},
+		{"CLIENT TRACKINGINFO", "%3 $5 flags ~2 $2 on $5 optin $8 redirect :0 $8 prefixes *0"},
+		{"CLIENT CACHING NO", "-ERR CLIENT CACHING NO is only valid when tracking is enabled in OPTOUT mode."},
+		{"CLIENT CACHING MAYBE", "-ERR syntax error"},
+		{"CLIENT INFO", "=… flags=t …"},
+		{"CLIENT TRACKING OFF", "+OK"},
+		{"CLIENT TRACKINGINFO", "%3 $5 flags ~1 $3 off $8 redirect :-1 $8 prefixes *0"},
+		{"CLIENT LIST TYPE foo", "-ERR Unknown client type 'foo'"},
+		{"CLIENT LIST TYPE master", "=4 txt:"},
+		{"CLIENT LIST ID", "-ERR syntax error"},
+		{"CLIENT LIST ID x", "-ERR Invalid client ID"},
+		{"CLIENT LIST ID 987654321", "=4 txt:"},
+		{"CLIENT LIST FOO", "-ERR syntax error"},
+		{"CLIENT KILL 1.2.3.4:5", "-ERR No such client"},
+		{"CLIENT KILL ID 0", "-ERR client-id should be greater than 0"},
+		{"CLIENT KILL ID x", "-ERR client-id should be greater than 0"},
+		{"CLIENT KILL ID 987654321", ":0"},
+		{"CLIENT KILL USER x", "-ERR No such user 'x'"},
+		{"CLIENT KILL TYPE x", "-ERR Unknown client type 'x'"},
+		{"CLIENT KILL TYPE pubsub", ":0"},
+		{"CLIENT KILL ADDR", "-ERR No such client"},
+		{"CLIENT KILL ADDR x LADDR", "-ERR syntax error"},
+		{"CLIENT KILL SKIPME maybe", "-ERR syntax error"},
+		{"CLIENT KILL LADDR 1.2.3.4:5 SKIPME no USER default", ":0"},
+		{"CLIENT KILL", "-ERR wrong number of arguments for 'client|kill' command"},
+	})
+}
+
+// What Redis 7.0.15 does not know.
+func TestClientCommandsOfOurs(t *testing.T) {
+	startServer(t, Defaults{}).dial().check([]answer{
+		{"CLIENT SETINFO LIB-NAME lib(x)", "+OK"},
+		{"CLIENT SETINFO lib-ver 1.2.3", "+OK"},
+		{"CLIENT SETINFO LIB-OTHER x", "-ERR Unrecognized option 'LIB-OTHER'"},
+		{"CLIENT SETINFO LIB-NAME a\x01", "-ERR LIB-NAME cannot contain spaces, newlines or special characters."},
+		{"CLIENT INFO", "$… lib-name=lib(x) lib-ver=1.2.3\n"},
+		{"CLIENT NO-TOUCH ON", "+OK"},
+		{"CLIENT TRACKING ON", "-ERR this server does not track keys: CLIENT TRACKING ON is taken with OPTIN alone, and CLIENT CACHING YES refused"},
+		{"CLIENT TRACKING ON BCAST", "-ERR this server does not track keys: CLIENT TRACKING ON is taken with OPTIN alone, and CLIENT CACHING YES refused"},
+		{"CLIENT TRACKING ON OPTIN NOLOOP", "+OK"},
+		{"CLIENT CACHING YES", "-ERR this server does not track keys: replies must not be cached by the client"},
+		{"RESET", "+RESET"},
+		{"CLIENT GETREDIR", ":-1"},
+		{"CLIENT INFO", "$… lib-name=lib(x) lib-ver=1.2.3\n"},
+	})
+}
+
+func TestClientList(t *testing.T) {
+	ts := startServer(t, Defaults{})
+	first, second := ts.dial(), ts.dial()
+	require.Equal(t, ":1", first.do("CLIENT ID"))
+	require.Equal(t, ":2", second.do("CLIENT ID"))
+	second.check([]answer{{"SELECT 7", "+OK"}, {"CLIENT SETNAME two", "+OK"}, {"CLIENT NO-EVICT ON", "+OK"}})
+	ts.advance(5000)
+
+	lines := strings.Split(first.do("CLIENT LIST"), "\n")
+	require.Len(t, lines, 3)
+	require.Regexp(t, `^\$\d+ id=1 addr=127.0.0.1:\d+ laddr=`+ts.addr+` fd=\d+ name= age=5 idle=0 flags=N db=0 sub=0 psub=0 ssub=0 multi=-1 `+
+		`qbuf=0 events=r cmd=client\|list user=default redir=-1 resp=2 lib-name= lib-ver=$`, lines[0])
+	require.Regexp(t, `^id=2 .* name=two age=5 idle=5 flags=e db=7 .* cmd=client\|no-evict `, lines[1])
+
+	require.Contains(t, first.do("CLIENT LIST ID 2 9"), " id=2 ")
+	require.NotContains(t, first.do("CLIENT LIST ID 2 9"), " id=1 ")
+	require.Contains(t, first.do("CLIENT LIST TYPE normal"), " id=1 ")
+	require.Contains(t, second.do("CLIENT INFO"), " id=2 ")
+}
+
+func TestClientsOfAUnixSocket(t *testing.T) {
+	ts := startServer(t, Defaults{})
+	path := filepath.Join(t.TempDir(), "s")
+	ln, err := net.Listen("unix", path)
+	require.NoError(t, err)
+	go ts.Serve(ln)
+	conn, err := net.Dial("unix", path)
+	require.NoError(t, err)
+	defer conn.Close()
+	c := ts.over(conn)
+	require.Contains(t, c.do("CLIENT INFO"), "addr="+path+":0 laddr="+path+":0 ")
+	require.Contains(t, c.do("CLIENT INFO"), " flags=U ")
+	require.Equal(t, "+OK", c.do("CLIENT KILL "+path+":0"))
+	c.ends()
+}
+
+// ends waits for the server to close the connection.
+func (c *testClient) ends() {
+	c.t.Helper()
+	c.SetReadDeadline(time.Now().Add(10 * time.Second))
+	_, err := c.r.ReadByte()
+	require.Error(c.t, err)
+	require.NotErrorIs(c.t, err, os.ErrDeadlineExceeded)
+}
+
+var addrField = regexp.MustCompile(` addr=(\S+) `)
+
+func TestClientKill(t *testing.T) {
+	for name, kill := range map[string]string{
+		"by address": "CLIENT KILL %addr", "by id": "CLIENT KILL ID 2", "by option": "CLIENT KILL ADDR %addr TYPE normal USER default",
+		"all others": "CLIENT KILL SKIPME yes", "by the address here": "CLIENT KILL LADDR %laddr",
+	} {
+		t.Run(name, func(t *testing.T) {
+			ts := startServer(t, Defaults{})
+			killer, victim := ts.dial(), ts.dial()
+			require.Equal(t, ":1", killer.do("CLIENT ID"))
+			addr := addrField.FindStringSubmatch(victim.do("CLIENT INFO"))[1]
+
+			got := killer.do(strings.NewReplacer("%addr", addr, "%laddr", ts.addr).Replace(kill))
+			assert.Contains(t, []string{"+OK", ":1"}, got)
+			victim.ends() // although the server was reading from it
+			assert.NotContains(t, killer.do("CLIENT LIST"), addr)
+			assert.Equal(t, "+PONG", killer.do("PING"))
+		})
+	}
+}
+
+func TestClientKillsItselfAfterTheReply(t *testing.T) {
+	for _, kill := range []string{"CLIENT KILL ID 1 SKIPME no", "CLIENT KILL TYPE normal SKIPME no"} {
+		c := startServer(t, Defaults{}).dial()
+		require.Equal(t, ":1", c.do(kill))
+		c.ends()
+	}
+}
+
+func TestIdleClientsAreClosedOnceThereIsATimeout(t *testing.T) {
+	ts := startServer(t, Defaults{})
+	idle, other := ts.dial(), ts.dial()
+	require.Equal(t, "+PONG", idle.do("PING"))
+	require.Equal(t, "+OK", other.do("CONFIG SET timeout 1"))
+	idle.ends()
+}

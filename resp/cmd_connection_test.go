@@ -1,0 +1,186 @@
+package resp
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// answer is a call and the reply that Redis 7.0.15 was seen to give, each \r\n as a space.
+type answer struct{ call, want string }
+
+// check sends calls over one connection. A … in what is wanted stands for anything.
+func (c *testClient) check(steps []answer) {
+	c.t.Helper()
+	for _, step := range steps {
+		pattern := "(?s)^" + strings.ReplaceAll(regexp.QuoteMeta(step.want), "…", ".*") + "$"
+		assert.Regexp(c.t, pattern, c.do(step.call), step.call)
+	}
+}
+
+func TestConnectionCommands(t *testing.T) {
+	startServer(t, Defaults{}).dial().check([]answer{
+		{"PING", "+PONG"},
+		{"ping hello", "$5 hello"},
+		{"PING a b", "-ERR wrong number of arguments for 'ping' command"},
+		{"ECHO hi", "$2 hi"},
+		{"ECHO", "-ERR wrong number of arguments for 'echo' command"},
+		{"SELECT 15", "+OK"},
+		{"SELECT 16", "-ERR DB index is out of range"},
+		{"SELECT -1", "-ERR DB index is out of range"},
+		{"SELECT a", "-ERR value is not an integer or out of range"},
+		{"SELECT 99999999999", "-ERR value is out of range, value must between -2147483648 and 2147483647"},
+		{"AUTH x", "-ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?"},
+		{"AUTH default x", "+OK"},
+		{"AUTH other x", "-WRONGPASS invalid username-password pair or user is disabled."},
+		{"AUTH a b c", "-ERR syntax error"},
+		{"AUTH", "-ERR wrong number of arguments for 'auth' command"},
+		{"NOPE", "-ERR unknown command 'NOPE', with args beginning with: "},
+		{"NOPE a b", "-ERR unknown command 'NOPE', with args beginning with: 'a' 'b' "},
+		{"CLIENT NOPE", "-ERR unknown subcommand 'NOPE'. Try CLIENT HELP."},
+		{"CLIENT", "-ERR wrong number of arguments for 'client' command"},
+		{"CLIENT GETNAME x", "-ERR wrong number of arguments for 'client|getname' command"},
+		{"RESET", "+RESET"},
+		{"QUIT", "+OK"},
+	})
+}
+
+func TestHello(t *testing.T) {
+	startServer(t, Defaults{}).dial().check([]answer{
+		{"HELLO", "*14 $6 server $5 redis $7 version $6 7.0.15 $5 proto :2 $2 id :…$4 mode $10 standalone $4 role $6 master $7 modules *0"},
+		{"HELLO 3", "%7 $6 server …*0"},
+		{"CLIENT GETNAME", "_"},
+		{"HELLO 3 SETNAME me", "%7…*0"},
+		{"CLIENT GETNAME", "$2 me"},
+		{"HELLO", "…*0"},
+		{"HELLO 1", "-NOPROTO unsupported protocol version"},
+		{"HELLO 4", "-NOPROTO unsupported protocol version"},
+		{"HELLO x", "-ERR Protocol version is not an integer or out of range"},
+		{"HELLO 2 FOO", "-ERR Syntax error in HELLO option 'FOO'"},
+		{"HELLO 2 AUTH a", "-ERR Syntax error in HELLO option 'AUTH'"},
+		{"HELLO 2 SETNAME", "-ERR Syntax error in HELLO option 'SETNAME'"},
+		{"HELLO 2 AUTH bad x", "-WRONGPASS invalid username-password pair or user is disabled."},
+		{"CLIENT GETNAME", "$2 me"},
+		{"RESET", "+RESET"},
+		{"CLIENT GETNAME", "$-1"},
+		{"HELLO 2 AUTH default any SETNAME you", "*14…*0"},
+		{"CLIENT GETNAME", "$3 you"},
+	})
+}
+
+func TestPassword(t *testing.T) {
+	ts := startServer(t, Defaults{Password: "sesame"})
+	ts.dial().check([]answer{
+		{"GET k", "-NOAUTH Authentication required."},
+		{"PING", "-NOAUTH Authentication required."},
+		{"NOPE", "-ERR unknown command 'NOPE', with args beginning with: "},
+		{"HELLO 3", "-NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO AUTH <user> <pass> option can be used to " +
+			"authenticate the client and select the RESP protocol version at the same time"},
+		{"AUTH wrong", "-WRONGPASS invalid username-password pair or user is disabled."},
+		{"AUTH default wrong", "-WRONGPASS invalid username-password pair or user is disabled."},
+		{"AUTH other sesame", "-WRONGPASS invalid username-password pair or user is disabled."},
+		{"RESET", "+RESET"},
+		{"AUTH sesame", "+OK"},
+		{"PING", "+PONG"},
+		{"AUTH wrong", "-WRONGPASS invalid username-password pair or user is disabled."},
+		{"PING", "+PONG"},
+		{"RESET", "+RESET"},
+		{"PING", "-NOAUTH Authentication required."},
+		{"HELLO 3 AUTH default sesame", "…*0"},
+		{"CONFIG SET requirepass other", "+OK"},
+		{"PING", "+PONG"},
+		{"QUIT", "+OK"},
+	})
+	ts.dial().check([]answer{
+		{"AUTH sesame", "-WRONGPASS invalid username-password pair or user is disabled."},
+		{"AUTH other", "+OK"},
+	})
+}
+
+func TestQuitEndsTheConnectionAfterItsReply(t *testing.T) {
+	c := startServer(t, Defaults{}).dial()
+	_, err := c.Write([]byte("PING\r\nQUIT\r\nPING\r\n"))
+	require.NoError(t, err)
+	text, _ := io.ReadAll(c.r)
+	require.Equal(t, "+PONG\r\n+OK\r\n", string(text))
+}
+
+func TestClientReply(t *testing.T) {
+	c := startServer(t, Defaults{}).dial()
+	for _, step := range []struct{ send, want string }{
+		{"CLIENT REPLY ON\r\nPING\r\n", "+OK\r\n+PONG\r\n"},
+		{"CLIENT REPLY SKIP\r\nPING one\r\nPING two\r\n", "$3\r\ntwo\r\n"},
+		{"CLIENT REPLY OFF\r\nPING one\r\nNOPE\r\nCLIENT REPLY SKIP\r\nPING\r\nCLIENT REPLY ON\r\n", "+OK\r\n"},
+		{"CLIENT REPLY OFF\r\nPING\r\nRESET\r\nPING\r\n", "+RESET\r\n+PONG\r\n"},
+		{"CLIENT REPLY MAYBE\r\n", "-ERR syntax error\r\n"},
+	} {
+		_, err := c.Write([]byte(step.send))
+		require.NoError(t, err)
+		got := make([]byte, len(step.want))
+		_, err = io.ReadFull(c.r, got)
+		require.NoError(t, err)
+		require.Equal(t, step.want, string(got), step.send)
+	}
+}
+
+// visitor is a connection that claims to come from elsewhere.
+type visitor struct {
+	net.Conn
+	from net.Addr
+}
+
+func (v visitor) RemoteAddr() net.Addr { return v.from }
+
+type visited struct {
+	net.Listener
+	from net.Addr
+}
+
+func (v visited) Accept() (net.Conn, error) {
+	conn, err := v.Listener.Accept()
+	return visitor{conn, v.from}, err
+}
+
+func TestProtectedMode(t *testing.T) {
+	for _, test := range []struct {
+		from     string
+		defaults Defaults
+		want     string
+	}{
+		{"192.0.2.1", Defaults{ProtectedMode: true}, "-DENIED Redis is running in protected mode because"},
+		{"192.0.2.1", Defaults{ProtectedMode: false}, "+PONG"},
+		{"192.0.2.1", Defaults{ProtectedMode: true, Password: "x"}, "-NOAUTH"},
+		{"127.9.9.9", Defaults{ProtectedMode: true}, "+PONG"},
+		{"::1", Defaults{ProtectedMode: true}, "+PONG"},
+		{"2001:db8::1", Defaults{ProtectedMode: true}, "-DENIED"},
+	} {
+		ts := startServer(t, test.defaults)
+		ln, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		go ts.Serve(visited{ln, &net.TCPAddr{IP: net.ParseIP(test.from), Port: 1}})
+		conn, err := net.Dial("tcp", ln.Addr().String())
+		require.NoError(t, err)
+		fmt.Fprint(conn, "PING\r\nQUIT\r\n")
+		text, _ := io.ReadAll(conn)
+		require.Contains(t, string(text), test.want, "%+v", test)
+		conn.Close()
+	}
+}
+
+func TestMaxClients(t *testing.T) {
+	ts := startServer(t, Defaults{MaxClients: 2})
+	first, second := ts.dial(), ts.dial()
+	require.Equal(t, "+PONG", first.do("PING"))
+	require.Equal(t, "+PONG", second.do("PING"))
+	third := ts.dial()
+	require.Equal(t, "-ERR max number of clients reached ", third.read())
+	require.Equal(t, "+OK", first.do("CONFIG SET maxclients 3"))
+	require.Equal(t, "+PONG", ts.dial().do("PING"))
+	require.Contains(t, first.do("INFO stats"), "rejected_connections:1")
+}
