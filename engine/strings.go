@@ -58,7 +58,7 @@ func (tx *Tx) Append(k Key, added []byte) (length int, err error) {
 	if s != nil {
 		length = len(s.value)
 	}
-	if length+len(added) > MaxString {
+	if tooLong(int64(length), added) {
 		return 0, ErrStringTooLong
 	}
 	if s == nil || len(added) > 0 {
@@ -81,9 +81,12 @@ func (tx *Tx) SetRange(k Key, offset int64, value []byte) (length int, err error
 	if len(value) == 0 {
 		return length, nil
 	}
-	if offset > MaxString-int64(len(value)) {
+	if tooLong(offset, value) {
 		return 0, ErrStringTooLong
 	}
 	tx.apply(o, &Effect{Kind: EffectSplice, Key: k, Lo: int(offset), Value: value})
 	return max(length, int(offset)+len(value)), nil
 }
+
+// tooLong tells whether a string would outgrow MaxString by what is to stand from an offset on.
+func tooLong(offset int64, value []byte) bool { return offset > MaxString-int64(len(value)) }
