@@ -204,19 +204,37 @@ func (tx *Tx) ZStore(dst Key, members ZMembers) (stored int) {
 	return members.Len()
 }
 
-// ZMembers are members with their scores, in some order, to be walked once. The zero value is none.
+// ZMembers are members with their scores, in some order. The zero value is none.
 type ZMembers struct {
-	n   int
-	all iter.Seq2[[]byte, float64]
+	set     *zset.Set
+	lo, hi  int // the ranks from lo up to but not hi
+	reverse bool
+	ranks   []int // if not nil: these
 }
 
 // Len is how many there are.
-func (m ZMembers) Len() int { return m.n }
+func (m ZMembers) Len() int {
+	if m.ranks != nil {
+		return len(m.ranks)
+	}
+	return m.hi - m.lo
+}
 
 // All yields them.
 func (m ZMembers) All() iter.Seq2[[]byte, float64] {
-	if m.all == nil {
-		return func(func([]byte, float64) bool) {}
+	return func(yield func([]byte, float64) bool) {
+		switch {
+		case m.ranks != nil:
+			for _, rank := range m.ranks {
+				if !yield(m.set.At(rank)) {
+					return
+				}
+			}
+		case m.lo == m.hi:
+		case m.reverse:
+			m.set.Descend(m.lo, m.hi)(yield)
+		default:
+			m.set.Ascend(m.lo, m.hi)(yield)
+		}
 	}
-	return m.all
 }

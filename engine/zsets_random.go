@@ -21,14 +21,7 @@ func (z ZSet) Sample(r *rand.Rand, n int64) ZMembers {
 	if n >= int64(z.Len()) {
 		return z.between(0, z.Len(), false)
 	}
-	ranks := differentRanks(r, int(n), z.Len())
-	return ZMembers{len(ranks), func(yield func([]byte, float64) bool) {
-		for _, rank := range ranks {
-			if !yield(z.set.At(rank)) {
-				return
-			}
-		}
-	}}
+	return ZMembers{set: z.set, ranks: differentRanks(r, int(n), z.Len())}
 }
 
 // differentRanks picks k of the numbers below n by Robert Floyd's algorithm (CACM 30:9, 1987), in time and memory that do not depend on n.
@@ -51,11 +44,9 @@ func (z ZSet) Pick(r *rand.Rand, n int) ZMembers {
 	if z.Len() == 0 {
 		return ZMembers{}
 	}
-	return ZMembers{n, func(yield func([]byte, float64) bool) {
-		for range n {
-			if !yield(z.set.At(r.IntN(z.Len()))) {
-				return
-			}
-		}
-	}}
+	ranks := make([]int, n)
+	for i := range ranks {
+		ranks[i] = r.IntN(z.Len())
+	}
+	return ZMembers{set: z.set, ranks: ranks}
 }

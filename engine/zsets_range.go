@@ -97,10 +97,7 @@ func (z ZSet) Range(r *ZRange) ZMembers {
 
 // between gives the members of the ranks from lo up to but not hi.
 func (z ZSet) between(lo, hi int, reverse bool) ZMembers {
-	if reverse {
-		return ZMembers{hi - lo, z.set.Descend(lo, hi)}
-	}
-	return ZMembers{hi - lo, z.set.Ascend(lo, hi)}
+	return ZMembers{set: z.set, lo: lo, hi: hi, reverse: reverse}
 }
 
 // ZRemRange removes the members of a range and tells how many there were. A sorted set without members is no key.

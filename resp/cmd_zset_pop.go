@@ -101,8 +101,8 @@ func zmpop(c *call) error {
 	return nil
 }
 
-// maxPicks bounds the answer to a ZRANDMEMBER that may repeat itself: Redis goes on until it has no memory left.
-const maxPicks = 10_000_000
+// maxPicks bounds the answer to a ZRANDMEMBER or HRANDFIELD that may repeat itself: Redis goes on until it has no memory left.
+const maxPicks = 1_000_000
 
 // zrandmember handles ZRANDMEMBER key [count [WITHSCORES]].
 func zrandmember(c *call) error {
