@@ -31,6 +31,8 @@ func TestMain(m *testing.M) {
 			os.Unsetenv(name) // the servers under test take their flags from the tests alone
 		}
 	}
+	// A server built with the race detector would sleep for a second before it exits.
+	os.Setenv("GORACE", strings.TrimSpace(os.Getenv("GORACE")+" atexit_sleep_ms=10"))
 	var err error
 	if buildDir, err = os.MkdirTemp("", "rlserver-"); err != nil {
 		fmt.Fprintln(os.Stderr, err)
