@@ -14,9 +14,11 @@ func init() {
 				"[EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | PERSIST] [ENX]",
 			group: "string", since: "8.8.0",
 			complexity: "O(1)",
-			summary: "Increments the number of a key within bounds and sets its expiration. " +
-				"With UBOUND, EX and ENX it is a fixed-window limiter in one call: denied when the increment applied is 0",
-			example: "> INCREX calls:ada UBOUND 10 EX 60 ENX\n1) (integer) 1\n2) (integer) 1",
+			summary: "Increments the number of a key within bounds and sets its expiration. A sum outside the bounds, or beyond 64 bits, " +
+				"changes nothing and reports an increment of 0: with UBOUND, EX and ENX that is a fixed-window limiter in one call",
+			example: "> INCREX calls:ada UBOUND 2 EX 60 ENX\n1) (integer) 1\n2) (integer) 1\n" +
+				"> INCREX calls:ada UBOUND 2 EX 60 ENX\n1) (integer) 2\n2) (integer) 1\n" +
+				"> INCREX calls:ada UBOUND 2 EX 60 ENX\n1) (integer) 2\n2) (integer) 0",
 			run:     increx},
 	)
 }
