@@ -19,7 +19,7 @@ func init() {
 			example: "> INCREX calls:ada UBOUND 2 EX 60 ENX\n1) (integer) 1\n2) (integer) 1\n" +
 				"> INCREX calls:ada UBOUND 2 EX 60 ENX\n1) (integer) 2\n2) (integer) 1\n" +
 				"> INCREX calls:ada UBOUND 2 EX 60 ENX\n1) (integer) 2\n2) (integer) 0",
-			run:     increx},
+			run: increx},
 	)
 }
 
