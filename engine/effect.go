@@ -21,7 +21,7 @@ const (
 	EffectCount                            // Count, ExpireAt: the state of a fixed window
 	EffectRename                           // To: the object stands under To instead, with its deadline; what stood there is gone
 	EffectCopy                             // To, ToDB: a copy stands there too; what stood there is gone
-	EffectMove                             // ToDB: the object stands in that database instead; nothing stood there
+	EffectMove                             // ToDB: the object stands in that database instead, with its deadline; what stood there is gone
 	EffectFlush                            // the database is empty
 	EffectSwap                             // ToDB: the two databases have changed places
 	effectKinds                            // how many there are, plus one

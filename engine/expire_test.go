@@ -298,13 +298,13 @@ func TestSweepPassesByWhatWasFlushed(t *testing.T) {
 	tx.BeginAll(epoch, 0, true)
 	tx.Flush()
 	tx.End()
-	for range 1000 {
+	for steps := 0; w.Rounds() < 1; steps++ {
+		require.Less(t, steps, 10_000, "the sweeper stands still")
 		w.step(epoch + 2000)
 	}
-	assert.Greater(t, w.Rounds(), 1.0)
 	for db := range 4 {
 		_, expires := e.Size(db)
-		assert.Zero(t, expires)
+		assert.Zero(t, expires, "in the databases after it the sweeper begins at their beginning")
 	}
 }
 

@@ -83,7 +83,6 @@ func (tx *Tx) Move(k Key, db int) (bool, error) {
 	if o == nil || tx.find(db, k) != nil {
 		return false, nil
 	}
-	tx.bury(db, k)
 	tx.apply(o, &Effect{Kind: EffectMove, Key: k, ToDB: db})
 	return true, nil
 }

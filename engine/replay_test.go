@@ -1,0 +1,480 @@
+package engine
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"rlserver/engine/limit"
+	"rlserver/zset"
+)
+
+// walk makes random calls on an engine, of every kind there is, while its clock goes on. All that happens follows from its seed.
+type walk struct {
+	*rand.Rand
+	e       *Engine
+	tx      *Tx
+	sweeper *Sweeper
+	log     *recorder
+	now     int64
+	db      int
+	named   bool     // hits have names of their own, not those that a shard counts up
+	calls   []string // what was done, and the answers
+}
+
+const walkDatabases = 3
+
+func newWalk(seed uint64, o Options) *walk {
+	w := &walk{Rand: rand.New(rand.NewPCG(seed, 1)), log: new(recorder), now: epoch}
+	o.Databases, o.Journal = walkDatabases, w.log
+	w.e = New(o)
+	w.tx, w.sweeper = w.e.NewTx(), w.e.NewSweeper()
+	return w
+}
+
+// steps makes n calls.
+func (w *walk) steps(n int) *walk {
+	names := slices.Sorted(maps.Keys(walkCalls))
+	for range n {
+		w.now += []int64{0, 0, 0, 0, 1, 1, 7, 150, 900}[w.IntN(9)]
+		w.db = w.IntN(walkDatabases)
+		if w.IntN(5) == 0 {
+			w.sweeper.Step(w.now)
+		}
+		name := names[w.IntN(len(names))]
+		if rareCalls[name] && w.IntN(15) > 0 {
+			continue
+		}
+		w.calls = append(w.calls, fmt.Sprintf("%d %s: %s", w.now, name, walkCalls[name](w)))
+	}
+	return w
+}
+
+// some picks that many keys, mostly of those that hold a family's type, so that not all calls meet the wrong one.
+func (w *walk) some(family string, n int) (keys []Key) {
+	for range n {
+		from := family
+		if w.IntN(6) == 0 {
+			from = "shtfz"[w.IntN(5):][:1]
+		}
+		keys = append(keys, w.e.Key(fmt.Appendf(nil, "%s%d", from, w.IntN(4))))
+	}
+	return keys
+}
+
+// any picks that many keys of any family.
+func (w *walk) any(n int) (keys []Key) {
+	for range n {
+		keys = append(keys, w.some("shtfz"[w.IntN(5):][:1], 1)...)
+	}
+	return keys
+}
+
+// write makes a call that may change keys, read one that may not, and all one on the whole keyspace. Each tells the answer.
+func (w *walk) write(keys []Key, call func(k []Key) []any) string {
+	return w.call(func() { w.tx.Begin(w.now, w.db, keys, true) }, keys, call)
+}
+
+func (w *walk) read(keys []Key, call func(k []Key) []any) string {
+	return w.call(func() { w.tx.Begin(w.now, w.db, keys, false) }, keys, call)
+}
+
+func (w *walk) all(call func() []any) string {
+	return w.call(func() { w.tx.BeginAll(w.now, w.db, true) }, nil, func([]Key) []any { return call() })
+}
+
+func (w *walk) call(begin func(), keys []Key, call func(k []Key) []any) (told string) {
+	begin()
+	defer w.tx.End()
+	for _, k := range keys {
+		told += fmt.Sprintf("%q ", k.Name)
+	}
+	return told + fmt.Sprintln(call(keys)...)
+}
+
+// answer makes a list of what a method returned.
+func answer(values ...any) []any { return values }
+
+func (w *walk) value() []byte {
+	return fmt.Appendf(nil, "%0*d", w.IntN(5), w.IntN(10_000))
+}
+
+// field is one of enough to make a hash large, in time.
+func (w *walk) field() []byte { return fmt.Appendf(nil, "f%d", w.IntN(12)) }
+
+func (w *walk) fields() (list [][]byte) {
+	for range 1 + w.IntN(4) {
+		list = append(list, w.field())
+	}
+	return list
+}
+
+func (w *walk) deadline() int64 { return w.now - 200 + w.Int64N(3000) }
+
+func (w *walk) scores() zset.ScoreRange {
+	lo := w.IntN(20)
+	return zset.ScoreRange{Min: float64(lo), Max: float64(lo + w.IntN(10)), MinOpen: w.IntN(2) == 0, MaxOpen: w.IntN(2) == 0}
+}
+
+func (w *walk) zrange() *ZRange {
+	switch w.IntN(3) {
+	case 0:
+		start := w.Int64N(6) - 3
+		return &ZRange{Start: start, Stop: start + w.Int64N(3), Reverse: w.IntN(2) == 0}
+	case 1:
+		return &ZRange{By: ZByScore, Scores: w.scores(), Limited: w.IntN(2) == 0, Offset: w.Int64N(3), Count: w.Int64N(4) - 1}
+	}
+	return &ZRange{By: ZByLex, Lex: zset.LexRange{Min: zset.LexBound{Member: w.field()}, Max: zset.LexBound{Infinite: 1}}}
+}
+
+func (w *walk) sets(keys []Key) []ZSet {
+	sets, err := w.tx.ZSets(keys)
+	if err != nil {
+		return nil
+	}
+	return sets
+}
+
+// spelled shows members, in their order.
+func spelled(m ZMembers) string {
+	text := fmt.Sprint(m.Len(), ":")
+	for member, score := range m.All() {
+		text += fmt.Sprintf(" %s=%v", member, score)
+	}
+	return text
+}
+
+// hits are what a call of a sliding window records.
+func (w *walk) hits() (cost int64, id []byte) {
+	if w.named || w.IntN(4) == 0 {
+		id = fmt.Appendf(nil, "id%d", w.IntN(50))
+	}
+	return w.Int64N(4), id
+}
+
+// rareCalls empty so much that the others would have nothing to work on.
+var rareCalls = map[string]bool{"Flush": true, "FlushAll": true, "Swap": true}
+
+// walkCalls has a call for every method of Tx.
+var walkCalls = map[string]func(w *walk) string{
+	"Append": func(w *walk) string {
+		return w.write(w.some("s", 1), func(k []Key) []any { return answer(w.tx.Append(k[0], w.value())) })
+	},
+	"Copy": func(w *walk) string {
+		return w.write(w.any(2), func(k []Key) []any {
+			return answer(w.tx.Copy(k[0], k[1], w.IntN(walkDatabases), w.IntN(2) == 0))
+		})
+	},
+	"Deadline": func(w *walk) string {
+		return w.read(w.any(1), func(k []Key) []any { return answer(w.tx.Deadline(k[0])) })
+	},
+	"Delete": func(w *walk) string {
+		return w.write(w.any(1), func(k []Key) []any { return answer(w.tx.Delete(k[0])) })
+	},
+	"Encoding": func(w *walk) string {
+		return w.read(w.any(1), func(k []Key) []any { return answer(w.tx.Encoding(k[0])) })
+	},
+	"Exists": func(w *walk) string {
+		return w.read(w.any(1), func(k []Key) []any { return answer(w.tx.Exists(k[0])) })
+	},
+	"Expire": func(w *walk) string {
+		return w.write(w.any(1), func(k []Key) []any { return answer(w.tx.Expire(k[0], w.deadline(), ExpireIf(w.IntN(16)))) })
+	},
+	"Fixed": func(w *walk) string {
+		return w.write(w.some("f", 1), func(k []Key) []any {
+			return answer(w.tx.Fixed(k[0], limit.Fixed{Limit: 5, Window: limit.Every(1000)}, w.Int64N(3)))
+		})
+	},
+	"Flush": func(w *walk) string {
+		return w.all(func() []any { w.tx.Flush(); return nil })
+	},
+	"FlushAll": func(w *walk) string {
+		return w.all(func() []any { w.tx.FlushAll(); return nil })
+	},
+	"Get": func(w *walk) string {
+		return w.read(w.some("s", 1), func(k []Key) []any { return answer(w.tx.Get(k[0])) })
+	},
+	"HDel": func(w *walk) string {
+		return w.write(w.some("h", 1), func(k []Key) []any { return answer(w.tx.HDel(k[0], w.fields())) })
+	},
+	"HSet": func(w *walk) string {
+		return w.write(w.some("h", 1), func(k []Key) []any {
+			return answer(w.tx.HSet(k[0], [][]byte{w.field(), w.value(), w.field(), w.value()}))
+		})
+	},
+	"Hash": func(w *walk) string {
+		return w.read(w.some("h", 1), func(k []Key) []any {
+			h, err := w.tx.Hash(k[0])
+			list := answer(err, h.Len())
+			for field, value := range h.All() {
+				list = append(list, field, value)
+			}
+			return list
+		})
+	},
+	"Idle": func(w *walk) string {
+		return w.read(w.any(1), func(k []Key) []any { return answer(w.tx.Idle(k[0])) })
+	},
+	"Keys": func(w *walk) string {
+		return w.all(func() (list []any) {
+			for name, kind := range w.tx.Keys() {
+				list = append(list, string(name), kind)
+			}
+			return list
+		})
+	},
+	"MemoryUsage": func(w *walk) string {
+		return w.read(w.any(1), func(k []Key) []any {
+			_, ok := w.tx.MemoryUsage(k[0], 0) // how much is up to the allocator
+			return answer(ok)
+		})
+	},
+	"Move": func(w *walk) string {
+		return w.write(w.any(1), func(k []Key) []any { return answer(w.tx.Move(k[0], w.IntN(walkDatabases))) })
+	},
+	"Persist": func(w *walk) string {
+		return w.write(w.any(1), func(k []Key) []any { return answer(w.tx.Persist(k[0])) })
+	},
+	"RandomKey": func(w *walk) string {
+		r := rand.New(rand.NewPCG(w.Uint64(), 0)) // how much of it is used depends on the shards
+		return w.all(func() []any { return answer(w.tx.RandomKey(r)) })
+	},
+	"References": func(w *walk) string {
+		return w.read(w.any(1), func(k []Key) []any { return answer(w.tx.References(k[0])) })
+	},
+	"Rename": func(w *walk) string {
+		return w.write(w.any(2), func(k []Key) []any { return answer(w.tx.Rename(k[0], k[1])) })
+	},
+	"RenameNX": func(w *walk) string {
+		return w.write(w.any(2), func(k []Key) []any { return answer(w.tx.RenameNX(k[0], k[1])) })
+	},
+	"Scan": func(w *walk) string {
+		var list []any
+		next := w.tx.Scan(w.now, w.db, 0, 1+w.IntN(20), func(name []byte, kind Type) { list = append(list, string(name), kind) })
+		return fmt.Sprint(append(list, next)...)
+	},
+	"Set": func(w *walk) string {
+		mode := SetMode{NX: w.IntN(4) == 0, XX: w.IntN(4) == 0, KeepTTL: w.IntN(3) == 0}
+		if w.IntN(3) == 0 {
+			mode.ExpireAt = w.deadline()
+		}
+		return w.write(w.some("s", 1), func(k []Key) []any { return answer(w.tx.Set(k[0], w.value(), mode)) })
+	},
+	"SetRange": func(w *walk) string {
+		return w.write(w.some("s", 1), func(k []Key) []any { return answer(w.tx.SetRange(k[0], w.Int64N(10), w.value())) })
+	},
+	"Size": func(w *walk) string {
+		return w.all(func() []any { return answer(w.tx.Size()) })
+	},
+	"Slide": func(w *walk) string {
+		rules := []limit.Rule{{Limit: 6, Window: 500}, {Limit: 12, Window: 2500}}[:1+w.IntN(2)]
+		cost, id := w.hits()
+		return w.write(w.some("z", 1), func(k []Key) []any { return answer(w.tx.Slide(k[0], rules, cost, id)) })
+	},
+	"Swap": func(w *walk) string {
+		return w.all(func() []any { w.tx.Swap(w.IntN(walkDatabases), w.IntN(walkDatabases)); return nil })
+	},
+	"Token": func(w *walk) string {
+		return w.write(w.some("t", 1), func(k []Key) []any {
+			return answer(w.tx.Token(k[0], limit.Bucket{Capacity: 7, Refill: 3, Period: 1000}, w.Int64N(4)))
+		})
+	},
+	"Touch": func(w *walk) string {
+		return w.read(w.any(1), func(k []Key) []any { return answer(w.tx.Touch(k[0])) })
+	},
+	"Type": func(w *walk) string {
+		return w.read(w.any(1), func(k []Key) []any { return answer(w.tx.Type(k[0])) })
+	},
+	"ZAdd": func(w *walk) string {
+		members := []ZMember{{Member: w.field(), Score: float64(w.IntN(20))}, {Member: w.field(), Score: float64(w.now)}}
+		return w.write(w.some("z", 1), func(k []Key) []any { return answer(w.tx.ZAdd(k[0], ZAddIf(w.IntN(16)), members)) })
+	},
+	"ZDiff": func(w *walk) string {
+		return w.read(w.some("z", 3), func(k []Key) []any { return answer(spelled(w.tx.ZDiff(w.sets(k)))) })
+	},
+	"ZIncrBy": func(w *walk) string {
+		return w.write(w.some("z", 1), func(k []Key) []any {
+			return answer(w.tx.ZIncrBy(k[0], ZAddIf(w.IntN(16)), w.field(), float64(w.IntN(5)-2)))
+		})
+	},
+	"ZInter": func(w *walk) string {
+		return w.read(w.some("z", 2), func(k []Key) []any { return answer(spelled(w.tx.ZInter(w.sets(k), nil, zset.Sum))) })
+	},
+	"ZInterCard": func(w *walk) string {
+		return w.read(w.some("z", 2), func(k []Key) []any { return answer(w.tx.ZInterCard(w.sets(k), w.Int64N(4))) })
+	},
+	"ZPop": func(w *walk) string {
+		return w.write(w.some("z", 2), func(k []Key) []any {
+			var popped string
+			found, err := w.tx.ZPop(k, 1+w.Int64N(3), w.IntN(2) == 0, func(from Key, m ZMembers) { popped = string(from.Name) + spelled(m) })
+			return answer(found, err, popped)
+		})
+	},
+	"ZRem": func(w *walk) string {
+		return w.write(w.some("z", 1), func(k []Key) []any { return answer(w.tx.ZRem(k[0], w.fields())) })
+	},
+	"ZRemRange": func(w *walk) string {
+		return w.write(w.some("z", 1), func(k []Key) []any { return answer(w.tx.ZRemRange(k[0], w.zrange())) })
+	},
+	"ZSet": func(w *walk) string {
+		return w.read(w.some("z", 1), func(k []Key) []any {
+			z, err := w.tx.ZSet(k[0])
+			return answer(err, spelled(z.Range(&ZRange{Stop: -1})))
+		})
+	},
+	"ZSets": func(w *walk) string {
+		return w.read(w.some("z", 2), func(k []Key) []any { return answer(len(w.sets(k))) })
+	},
+	"ZStore": func(w *walk) string {
+		return w.write(w.some("z", 2), func(k []Key) []any {
+			z, err := w.tx.ZSet(k[0])
+			if err != nil {
+				return answer(err)
+			}
+			return answer(w.tx.ZStore(k[1], z.Range(w.zrange())))
+		})
+	},
+	"ZUnion": func(w *walk) string {
+		return w.write(w.some("z", 3), func(k []Key) []any {
+			sets := w.sets(k)
+			if sets == nil {
+				return nil
+			}
+			weights := []float64{1, 2, float64(w.IntN(3))}
+			return answer(w.tx.ZStore(k[0], w.tx.ZUnion(sets, weights, zset.Aggregate(w.IntN(3)))))
+		})
+	},
+}
+
+// What these tests promise, they promise of every method.
+func TestWalkCallsEveryMethod(t *testing.T) {
+	plumbing := []string{"Begin", "BeginAll", "End", "Now"}
+	for method := range reflect.TypeFor[*Tx]().Methods() {
+		_, called := walkCalls[method.Name]
+		assert.True(t, called || slices.Contains(plumbing, method.Name), "walkCalls lacks %s", method.Name)
+	}
+}
+
+const (
+	walks     = 20
+	walkSteps = 2000
+)
+
+// The recorded effects of a run, applied to an empty engine, give the state of the run: with other shards and another hash of names,
+// call by call or all in one.
+func TestReplayGivesTheSameState(t *testing.T) {
+	seen := make(map[EffectKind]int)
+	for range walks {
+		seed := rand.Uint64()
+		t.Log("seed", seed)
+		w := newWalk(seed, Options{Shards: 8}).steps(walkSteps)
+		requireSound(t, w.e)
+
+		want := dump(w.e)
+		require.NotEmpty(t, want)
+		replica := w.log.replayed(Options{Databases: walkDatabases, Shards: 4, Seed: [2]uint64{seed, 9}})
+		require.Equal(t, want, dump(replica))
+		requireSound(t, replica)
+		atOnce := New(Options{Databases: walkDatabases})
+		atOnce.Apply(w.log.effects())
+		require.Equal(t, want, dump(atOnce))
+
+		for _, f := range w.log.effects() {
+			seen[f.Kind]++
+		}
+	}
+	for _, kind := range EffectKinds() {
+		assert.NotZero(t, seen[kind], "effects of kind %d do not occur", kind)
+	}
+}
+
+// The same calls at the same times give the same answers, effects and state.
+func TestRunsRepeat(t *testing.T) {
+	for range walks / 4 {
+		seed := rand.Uint64()
+		t.Log("seed", seed)
+		o := Options{Shards: 8, Seed: [2]uint64{seed, 2}}
+		w, again := newWalk(seed, o).steps(walkSteps), newWalk(seed, o).steps(walkSteps)
+		require.Equal(t, w.calls, again.calls)
+		require.Equal(t, w.log.effects(), again.log.effects())
+		require.Equal(t, dump(w.e), dump(again.e))
+	}
+}
+
+// What the keys come to hold does not depend on how many shards there are, nor on the hash of names. (But for the names of hits, which a
+// shard numbers within a millisecond; and when an expired key is deleted is up to where the sweeper is.)
+func TestStateDoesNotDependOnShards(t *testing.T) {
+	for range walks / 4 {
+		seed := rand.Uint64()
+		t.Log("seed", seed)
+		var first []string
+		for _, o := range []Options{{Shards: 1}, {Shards: 2, Seed: [2]uint64{seed, 3}}, {Shards: 64}} {
+			w := newWalk(seed, o)
+			w.named = true
+			w.steps(walkSteps)
+			for end := w.sweeper.Rounds() + 1; w.sweeper.Rounds() < end; {
+				w.sweeper.Step(w.now)
+			}
+			if first == nil {
+				first = dump(w.e)
+			}
+			require.Equal(t, first, dump(w.e), "%d shards", o.Shards)
+		}
+	}
+}
+
+// What is applied is not to be seen in halves: by those who look at some of its keys, and not the first.
+func TestApplyIsAtomic(t *testing.T) {
+	e := New(Options{Shards: 64})
+	keys := []Key{e.Key([]byte("a")), e.Key([]byte("b")), e.Key([]byte("c"))}
+	require.NotEqual(t, e.shardOf(keys[0]), e.shardOf(keys[1]))
+	require.NotEqual(t, e.shardOf(keys[0]), e.shardOf(keys[2]))
+	require.NotEqual(t, e.shardOf(keys[1]), e.shardOf(keys[2]))
+	const times = 2000
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for i := range times {
+			var effects []Effect
+			for _, k := range keys {
+				effects = append(effects, Effect{Kind: EffectString, Key: Key{Name: k.Name}, Value: fmt.Append(nil, i)})
+			}
+			e.Apply(effects)
+		}
+	}()
+	tx := e.NewTx()
+	for applying := true; applying; {
+		select {
+		case <-done:
+			applying = false
+		default:
+		}
+		tx.Begin(0, 0, keys[1:], false)
+		b, _, _ := tx.Get(keys[1])
+		c, _, _ := tx.Get(keys[2])
+		require.Equal(t, string(b), string(c))
+		tx.End()
+	}
+	last := fmt.Sprintf("deadline 0: \"%d\"", times-1)
+	assert.Equal(t, []string{`0 "a": string, ` + last, `0 "b": string, ` + last, `0 "c": string, ` + last}, dump(e))
+}
+
+func BenchmarkApply(b *testing.B) {
+	log := new(recorder)
+	e := New(Options{Journal: log})
+	tokens(e, 100_000)
+	b.ReportAllocs()
+	for b.Loop() {
+		replica := New(Options{})
+		for _, call := range log.calls {
+			replica.Apply(call)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(log.calls)), "ns/effect")
+}
