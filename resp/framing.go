@@ -344,7 +344,7 @@ func (f *framing) room(deep bool) []byte {
 	case deep && size < deepBuffer:
 		f.grow(deepBuffer)
 	case len(f.buf) == size:
-		f.grow(max(2*size, restBuffer))
+		f.grow(2 * size)
 	}
 	return f.buf[len(f.buf):cap(f.buf)]
 }

@@ -130,6 +130,8 @@ var framingsBeforeAuth = []framingCase{
 	{"*10\r\n", "", false},
 	{"*11\r\n", "-ERR Protocol error: unauthenticated multibulk length\r\n", true},
 	{"*-11\r\n", "", false},
+	{"*10\r\n$4\r\nECHO\r\n" + strings.Repeat("$1\r\nx\r\n", 9), "-ERR wrong number of arguments for 'echo' command\r\n", false},
+	{"*11\r\n$4\r\nECHO\r\n" + strings.Repeat("$1\r\nx\r\n", 10), "-ERR Protocol error: unauthenticated multibulk length\r\n", true},
 	{"*2147483647\r\n", "-ERR Protocol error: unauthenticated multibulk length\r\n", true},
 	{"*2147483648\r\n", badArgs, true},
 	{"*1\r\n$16384\r\n", "", false},
