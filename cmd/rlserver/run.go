@@ -40,8 +40,8 @@ func serve(ctx context.Context, c config) error {
 	}
 	log.Info("ready", "version", version, "pid", os.Getpid())
 
-	stopSweeping := sweep(e, clock.Now)
-	defer stopSweeping()
+	defer sweep(e, clock.Now)()
+	defer keepHeapRoom()()
 	select {
 	case <-ctx.Done():
 		log.Info("stopping", "reason", "signal")
