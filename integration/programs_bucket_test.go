@@ -1,0 +1,163 @@
+package integration
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// A bucketByHand hands out permits by weight from a hash that the client reads, reckons with and writes back.
+type bucketByHand struct {
+	rdb      *redis.Client
+	capacity float64
+	perMs    float64 // permits that flow back
+}
+
+// permits are what the hash holds.
+type permits struct {
+	left float64
+	at   int64 // Unix ms
+}
+
+// look reads the hash and adds what has flowed back since it was written.
+func (b bucketByHand) look(t *testing.T, key string, now int64) permits {
+	t.Helper()
+	fields, err := b.rdb.HMGet(t.Context(), key, "left", "at").Result()
+	require.NoError(t, err)
+	if fields[0] == nil {
+		return permits{b.capacity, now}
+	}
+	left, err := strconv.ParseFloat(fields[0].(string), 64)
+	require.NoError(t, err)
+	at, err := strconv.ParseInt(fields[1].(string), 10, 64)
+	require.NoError(t, err)
+	return permits{min(b.capacity, left+float64(now-at)*b.perMs), now}
+}
+
+// take takes permits of those that were seen and writes back what is left. A denial says how many ms to wait.
+func (b bucketByHand) take(t *testing.T, key string, seen permits, weight float64) (ok bool, wait int64) {
+	t.Helper()
+	ok = seen.left >= weight
+	if ok {
+		seen.left -= weight
+	} else {
+		wait = int64((weight - seen.left) / b.perMs)
+	}
+	require.NoError(t, b.rdb.HSet(t.Context(), key, "left", seen.left, "at", seen.at).Err())
+	require.NoError(t, b.rdb.Expire(t.Context(), key, time.Hour).Err())
+	return ok, wait
+}
+
+// The flaw: two clients that looked at the same permits both take them, and the one that writes last wins.
+func TestBucketByHandHandsOutPermitsTwice(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	first := bucketByHand{s.connect(t), 10, 0.01}
+	second := bucketByHand{s.connect(t), 10, 0.01}
+
+	seenByFirst, seenBySecond := first.look(t, "api", someTime), second.look(t, "api", someTime)
+	ok, _ := first.take(t, "api", seenByFirst, 7)
+	require.True(t, ok)
+	ok, _ = second.take(t, "api", seenBySecond, 7)
+	require.True(t, ok)
+
+	assert.Equal(t, 3.0, first.look(t, "api", someTime).left, "fourteen of ten permits are gone, and three are left")
+}
+
+// The flaw: tenths have no end in binary. Ten times a tenth of a permit is a little less than one: whoever asks often waits longer
+// than who asks once, and is told to wait for 0 ms.
+func TestBucketByHandLosesWhatItRounds(t *testing.T) {
+	t.Parallel()
+	b := bucketByHand{startServer(t).connect(t), 1, 0.01}
+	for _, key := range []string{"patient", "curious"} {
+		ok, _ := b.take(t, key, b.look(t, key, someTime), 1)
+		require.True(t, ok)
+	}
+
+	ok, _ := b.take(t, "patient", b.look(t, "patient", someTime+100), 1)
+	assert.True(t, ok, "a permit flows back in 100 ms")
+	for ms := range int64(9) {
+		ok, _ = b.take(t, "curious", b.look(t, "curious", someTime+10*(ms+1)), 1)
+		require.False(t, ok)
+	}
+	ok, wait := b.take(t, "curious", b.look(t, "curious", someTime+100), 1)
+	assert.False(t, ok)
+	assert.Equal(t, int64(0), wait)
+}
+
+// Two clients that both know of ten permits: one gets seven, the other is told how long to wait.
+func TestTokenHandsOutPermitsOnce(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	first, second := s.connect(t), s.connect(t)
+	require.Equal(t, int64(10), decide(t, first, "RL.TOKEN api 10 10 3650d COST 0").Remaining)
+	require.Equal(t, int64(10), decide(t, second, "RL.TOKEN api 10 10 3650d COST 0").Remaining)
+
+	require.True(t, allows(t, first, "RL.TOKEN api 10 10 3650d COST 7"))
+	d := decide(t, second, "RL.TOKEN api 10 10 3650d COST 7")
+	assert.Equal(t, int64(0), d.Allowed)
+	assert.Equal(t, int64(3), d.Remaining)
+	year := (365 * 24 * time.Hour).Milliseconds()
+	assert.InDelta(t, 4*year, d.RetryAfter, float64(patience.Milliseconds()), "four more permits, one a year")
+
+	assert.Equal(t, int64(-1), decide(t, first, "RL.TOKEN api 10 10 3650d COST 11").RetryAfter, "more than the bucket ever holds")
+	assert.True(t, allows(t, first, "RL.TOKEN api 10 10 3650d COST 3"), "the denials took nothing")
+}
+
+// However often somebody asks, the call is admitted at the moment that the first denial told.
+func TestLimitersKeepTheirWord(t *testing.T) {
+	t.Parallel()
+	rdb := startServer(t).connect(t)
+	for i, call := range []string{
+		"RL.TOKEN %s 1 10 1s",
+		"RL.TOKEN %s 10 10 1s COST 7",
+		"RL.TOKEN %s 1 3 1s",
+		"RL.SLIDE %s 2 700ms",
+		"RL.SLIDE %s 5 700ms COST 3",
+		"RL.MULTI %s 1 300ms 3 1s",
+		"RL.FIXED %s 2 500ms",
+	} {
+		t.Run(fmt.Sprintf(call, "key"), func(t *testing.T) {
+			t.Parallel()
+			for range 3 {
+				knock(t, rdb, words(fmt.Sprintf(call, fmt.Sprint("key", i))))
+			}
+		})
+	}
+}
+
+// knock calls until it is denied and then until it is admitted again. It holds the limiter to what the denials tell: they speak of one
+// moment, and the call is denied before it and admitted from then on. Nobody else may use the key.
+func knock(t *testing.T, rdb *redis.Client, call []any) {
+	t.Helper()
+	denied := false
+	earliest, latest := int64(0), int64(math.MaxInt64) // that moment, in Unix ms, as far as it can be known from outside
+	for {
+		pipe := rdb.Pipeline()
+		before, reply, after := pipe.Time(t.Context()), pipe.Do(t.Context(), call...), pipe.Time(t.Context())
+		_, err := pipe.Exec(t.Context())
+		require.NoError(t, err)
+		d, err := decisionIn(reply)
+		require.NoError(t, err)
+		if d.Allowed == 1 {
+			require.GreaterOrEqual(t, after.Val().UnixMilli(), earliest, "it is admitted before its time")
+			if denied {
+				return
+			}
+			continue
+		}
+		denied = true
+		require.Less(t, before.Val().UnixMilli(), latest, "it is denied although the time has come")
+		require.Positive(t, d.RetryAfter)
+		earliest = max(earliest, before.Val().UnixMilli()+d.RetryAfter)
+		latest = min(latest, after.Val().UnixMilli()+d.RetryAfter)
+		require.LessOrEqual(t, earliest, latest, "one denial contradicts another")
+		time.Sleep(time.Duration(d.RetryAfter) * time.Millisecond / 5)
+	}
+}
