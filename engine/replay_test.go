@@ -369,7 +369,7 @@ const (
 // The recorded effects of a run, applied to an empty engine, give the state of the run: with other shards and another hash of names,
 // call by call or all in one.
 func TestReplayGivesTheSameState(t *testing.T) {
-	seen := make(map[EffectKind]int)
+	seen, keys := make(map[EffectKind]int), 0
 	for range walks {
 		seed := rand.Uint64()
 		t.Log("seed", seed)
@@ -377,7 +377,7 @@ func TestReplayGivesTheSameState(t *testing.T) {
 		requireSound(t, w.e)
 
 		want := dump(w.e)
-		require.NotEmpty(t, want)
+		keys += len(want)
 		replica := w.log.replayed(Options{Databases: walkDatabases, Shards: 4, Seed: [2]uint64{seed, 9}})
 		require.Equal(t, want, dump(replica))
 		requireSound(t, replica)
@@ -389,6 +389,7 @@ func TestReplayGivesTheSameState(t *testing.T) {
 			seen[f.Kind]++
 		}
 	}
+	assert.Greater(t, keys, walks, "there is something to compare") // not in each: some runs end with FLUSHALL
 	for _, kind := range EffectKinds() {
 		assert.NotZero(t, seen[kind], "effects of kind %d do not occur", kind)
 	}
