@@ -10,12 +10,12 @@ import (
 
 // Redis' limits on what a client may send.
 const (
-	maxLine           = 64 << 10      // bytes in an inline command or the header of a length, without the line end
-	maxArgs           = math.MaxInt32 // bulk strings in one command
-	maxArgsBeforeAuth = 10            // the same, before authentication
-	maxBulkBeforeAuth = 16384         // bytes in one bulk string, before authentication
-	defaultMaxBulk    = 512 << 20     // bytes in one bulk string
-	defaultMaxQuery   = 1 << 30       // bytes in one command
+	maxLine           = 64 << 10  // bytes in an inline command or the header of a length, without the line end
+	maxArgs           = 1 << 20   // bulk strings in one command: that of Redis up to 6.2, as 7.0 with INT_MAX knows no bound that helps
+	maxArgsBeforeAuth = 10        // the same, before authentication
+	maxBulkBeforeAuth = 16384     // bytes in one bulk string, before authentication
+	defaultMaxBulk    = 512 << 20 // bytes in one bulk string
+	defaultMaxQuery   = 1 << 30   // bytes in one command
 )
 
 // guardLimits are the limits an operator may change while the server runs.
@@ -217,10 +217,12 @@ func (f *framing) readArgs() bool {
 	switch {
 	case next == 0:
 		return false
-	case !ok || n > maxArgs:
+	case !ok || n > math.MaxInt32:
 		return f.refuse(errArgsCount)
 	case n > maxArgsBeforeAuth && !f.authenticated:
 		return f.refuse(errArgsBeforeAuth)
+	case n > maxArgs:
+		return f.refuse(errArgsCount)
 	case n <= 0:
 		f.take(next)
 	default:
