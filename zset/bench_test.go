@@ -12,7 +12,9 @@ const million = 1_000_000
 
 var (
 	// members are those of the sets below: 0 of rank 0 and so on.
-	logMember   = func(buf []byte, i int) []byte { return append(strconv.AppendInt(buf, 1700000000000+int64(i), 10), "-0"...) }
+	logMember = func(buf []byte, i int) []byte {
+		return append(strconv.AppendInt(buf, 1700000000000+int64(i), 10), "-0"...)
+	}
 	otherMember = func(buf []byte, i int) []byte { return strconv.AppendInt(append(buf, "user:"...), int64(i), 10) }
 )
 

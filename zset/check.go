@@ -3,6 +3,7 @@ package zset
 import (
 	"bytes"
 	"fmt"
+	"math"
 )
 
 // Check returns the first invariant of the set that does not hold, or nil.
@@ -86,6 +87,9 @@ func (r *run) check() error {
 	}
 	if r.scores != nil && len(r.scores) != len(r.starts) {
 		return fmt.Errorf("%d scores for %d members", len(r.scores), len(r.starts))
+	}
+	if math.Float64bits(r.low) != math.Float64bits(r.readScore(0)) {
+		return fmt.Errorf("low is %v", r.low)
 	}
 	for j := range len(r.starts) {
 		if r.offset(j) > r.offset(j+1) {

@@ -61,5 +61,5 @@ func (c *cut) gallop(r *run) int {
 	for hi <= r.len() && c.follows(r, hi-1) {
 		hi *= 2
 	}
-	return c.between(r, hi/2, min(hi, r.len()))
+	return c.between(r, hi/2, min(hi-1, r.len()))
 }

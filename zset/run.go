@@ -33,6 +33,7 @@ type run struct {
 	scores []float64
 	bytes  []byte
 	head   int
+	low    float64 // the first score: all that most comparisons look at
 	owner  *owner
 }
 
@@ -57,6 +58,13 @@ func (r *run) member(i int) []byte {
 }
 
 func (r *run) score(i int) float64 {
+	if i == 0 {
+		return r.low
+	}
+	return r.readScore(i)
+}
+
+func (r *run) readScore(i int) float64 {
 	if r.scores == nil {
 		n, _ := named(r.member(i))
 		return float64(n)
@@ -85,12 +93,16 @@ func (r *run) insert(i int, member []byte, score float64) {
 	if r.scores != nil {
 		r.scores = slices.Insert(r.scores, j, score)
 	}
+	if i == 0 {
+		r.low = score
+	}
 }
 
-// cut removes the members from lo up to hi.
+// cut removes the members from lo up to hi, but not all of them.
 func (r *run) cut(lo, hi int) {
 	if lo == 0 {
 		r.head += hi
+		r.low = r.readScore(0)
 	} else {
 		j, k := r.head+lo, r.head+hi
 		from, to := r.offset(j), r.offset(k)
@@ -167,6 +179,7 @@ func (r *run) slide(starts []uint16, scores []float64, bytes []byte) {
 // split cuts the run before k and returns the second part.
 func (r *run) split(k int) run {
 	right := run{owner: r.owner, starts: r.starts, scores: r.scores, bytes: r.bytes, head: r.head + k}
+	right.low = right.readScore(0)
 	right.move(right.len(), right.size())
 	r.cut(k, r.len())
 	return right

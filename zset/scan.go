@@ -14,8 +14,8 @@ const (
 	// from scanIndex on are cursors of the index. All are below 2^53, so that
 	// a client may hold them in a float64.
 	scanIndex = maxName + 2
-	// scanPasses is how often a scan walks over a group of equal scores.
-	scanPasses = 256
+	// scanWalk is how many members phase 2 walks over for each that it visits.
+	scanWalk = 1024
 )
 
 // Scan visits count elements or so, beginning at the cursor, and returns the
@@ -37,8 +37,8 @@ const (
 // Sets of up to 128 members are visited as a whole, in order, whatever the
 // cursor. In phase 1, members with the same score go together. In phase 2, the
 // index knows a member's score but not the member, so a call walks over all
-// members of that score; it visits so many at once that a whole scan walks
-// over each at most 256 times.
+// members of that score. When those are very many it visits more than count,
+// one for every 1024 of them.
 func (s *Set) Scan(cursor uint64, count int, visit func(member []byte, score float64)) (next uint64) {
 	if s.Len() <= scanWhole {
 		for member, score := range s.Ascend(0, s.Len()) {
@@ -70,11 +70,7 @@ func (s *Set) scanNames(cursor uint64, count int, visit func([]byte, float64)) (
 		if count <= 0 {
 			return n + 1, 0
 		}
-		score := math.Inf(1)
-		s.seq.ascend(s.seq.find(&cut{side: belowScore, score: float64(n)}), func(_ []byte, s float64) bool {
-			score = s
-			return false
-		})
+		score := s.nextScore(float64(n))
 		if score > maxName {
 			break
 		}
@@ -86,6 +82,16 @@ func (s *Set) scanNames(cursor uint64, count int, visit func([]byte, float64)) (
 		count -= max(1, visited)
 	}
 	return scanIndex, count
+}
+
+// nextScore is the least score that is not below the one given, or infinity.
+func (s *Set) nextScore(from float64) float64 {
+	next := math.Inf(1)
+	s.seq.ascend(s.seq.find(&cut{side: belowScore, score: from}), func(_ []byte, score float64) bool {
+		next = score
+		return false
+	})
+	return next
 }
 
 // visitNames visits the members outside the index whose score is n. They are
@@ -110,52 +116,46 @@ func (s *Set) visitNames(n uint64, visit func([]byte, float64)) (visited int) {
 
 // scanIndexed is phase 2. Cursors are those of the index.
 func (s *Set) scanIndexed(cursor uint64, count int, visit func([]byte, float64)) (next uint64) {
-	batch, next := s.batch(cursor, count)
-	slices.SortFunc(batch, func(a, b indexed) int {
-		return cmp.Or(cmp.Compare(a.score, b.score), cmp.Compare(a.hash, b.hash))
-	})
-	for len(batch) > 0 {
-		group := batch
-		for i, e := range batch {
-			if e.score != batch[0].score {
-				group = batch[:i]
-				break
-			}
+	var batch []indexed
+	visited := 0
+	for next = cursor; count > 0; {
+		batch = batch[:0]
+		next = s.index.Scan(next, count, func(e indexed) { batch = append(batch, e) })
+		visited += len(batch)
+		count = s.visitIndexed(batch, visit)/scanWalk - visited
+		if next == 0 {
+			break
 		}
-		s.visitGroup(group, visit)
-		batch = batch[len(group):]
 	}
 	return next
 }
 
-// batch takes entries from the index: count of them, and more while there are
-// few for the number of members that have the same scores as they.
-func (s *Set) batch(cursor uint64, count int) (batch []indexed, next uint64) {
-	scores, members := map[float64]bool{}, 0
-	for next = cursor; ; {
-		next = s.index.Scan(next, count-len(batch), func(e indexed) {
-			batch = append(batch, e)
-			if !scores[e.score] {
-				scores[e.score] = true
-				lo, hi := s.ScoreSpan(ScoreRange{Min: e.score, Max: e.score})
-				members += hi - lo
-			}
-		})
-		count = max(count, members/scanPasses)
-		if next == 0 || len(batch) >= count {
-			return batch, next
+// visitIndexed visits the members that the entries stand for, and returns how
+// many it walked over to find them.
+func (s *Set) visitIndexed(batch []indexed, visit func([]byte, float64)) (walked int) {
+	slices.SortFunc(batch, func(a, b indexed) int {
+		return cmp.Or(cmp.Compare(a.score, b.score), cmp.Compare(a.hash, b.hash))
+	})
+	for len(batch) > 0 {
+		n := 1
+		for n < len(batch) && batch[n].score == batch[0].score {
+			n++
 		}
+		walked += s.visitGroup(batch[:n], visit)
+		batch = batch[n:]
 	}
+	return walked
 }
 
-// visitGroup visits the members that stand in the index as one of the group,
-// entries of one score in the order of their hashes.
-func (s *Set) visitGroup(group []indexed, visit func([]byte, float64)) {
+// visitGroup visits the members that entries of one score, in the order of
+// their hashes, stand for, and returns how many have that score.
+func (s *Set) visitGroup(group []indexed, visit func([]byte, float64)) (walked int) {
 	score := group[0].score
 	s.seq.ascend(s.seq.find(&cut{side: belowScore, score: score}), func(member []byte, found float64) bool {
 		if found != score {
 			return false
 		}
+		walked++
 		_, in := slices.BinarySearchFunc(group, s.hash.Sum(member), func(e indexed, hash uint64) int {
 			return cmp.Compare(e.hash, hash)
 		})
@@ -164,4 +164,5 @@ func (s *Set) visitGroup(group []indexed, visit func([]byte, float64)) {
 		}
 		return true
 	})
+	return walked
 }

@@ -44,7 +44,7 @@ func TestScanUnderChange(t *testing.T) {
 			return 0
 		}
 	}
-	for range 60 {
+	for range 20 {
 		s := New(&hasher)
 		for i := range uint64(stay) {
 			s.Add(member(i), score(member(i)))
@@ -66,7 +66,7 @@ func TestScanUnderChange(t *testing.T) {
 			}
 		}
 		change()
-		seen := scanAll(t, s, r.IntN(40), change)
+		seen := scanAll(t, s, 5+r.IntN(60), change)
 		require.NoError(t, s.Check())
 		for i := range uint64(stay) {
 			require.NotZero(t, seen[string(member(i))], "%s", member(i))
@@ -85,14 +85,14 @@ func TestScanOnce(t *testing.T) {
 	for name, s := range map[string]*Set{
 		"empty":   New(&hasher),
 		"one":     of("a", 1),
-		"names":   filled(3000, func(i int) (string, float64) { return fmt.Sprintf("%d-%d", i/3, i%3), float64(i / 3) }),
-		"tie":     filled(3000, func(i int) (string, float64) { return fmt.Sprintf("m%d", i), 3 }),
-		"ties":    filled(3000, func(i int) (string, float64) { return fmt.Sprintf("m%d", i), float64(i % 10) }),
-		"others":  filled(3000, func(i int) (string, float64) { return fmt.Sprintf("m%d", i), float64(i) + 0.5 }),
-		"mixture": filled(3000, func(i int) (string, float64) { return fmt.Sprintf("%d-", i), float64(i + i%2) }),
-		"digits":  filled(3000, func(i int) (string, float64) { return fmt.Sprintf("%d", i), float64(i % 10) }),
-		"minus":   filled(3000, func(i int) (string, float64) { return fmt.Sprintf("-%d", i), float64(-i) }),
-		"great":   filled(3000, func(i int) (string, float64) { return fmt.Sprintf("%d", 1<<52-i), float64(1<<52 - i) }),
+		"names":   filled(1000, func(i int) (string, float64) { return fmt.Sprintf("%d-%d", i/3, i%3), float64(i / 3) }),
+		"tie":     filled(1000, func(i int) (string, float64) { return fmt.Sprintf("m%d", i), 3 }),
+		"ties":    filled(1000, func(i int) (string, float64) { return fmt.Sprintf("m%d", i), float64(i % 10) }),
+		"others":  filled(1000, func(i int) (string, float64) { return fmt.Sprintf("m%d", i), float64(i) + 0.5 }),
+		"mixture": filled(1000, func(i int) (string, float64) { return fmt.Sprintf("%d-", i), float64(i + i%2) }),
+		"digits":  filled(1000, func(i int) (string, float64) { return fmt.Sprintf("%d", i), float64(i % 10) }),
+		"minus":   filled(1000, func(i int) (string, float64) { return fmt.Sprintf("-%d", i), float64(-i) }),
+		"great":   filled(1000, func(i int) (string, float64) { return fmt.Sprintf("%d", 1<<52-i), float64(1<<52 - i) }),
 	} {
 		for _, s := range []*Set{s, s.Clone()} {
 			seen := scanAll(t, s, 7, func() {})
@@ -124,28 +124,40 @@ func TestScanSmallSetsInOrder(t *testing.T) {
 	assert.Equal(t, scanWhole, n)
 }
 
+// Where a very great many have the same score, more are visited at once.
+func TestScanOfOneGreatTie(t *testing.T) {
+	const n = 20_000
+	s := filled(n, func(i int) (string, float64) { return fmt.Sprintf("m%d", i), 1 })
+	visited := 0
+	next := s.Scan(0, 1, func([]byte, float64) { visited++ })
+	assert.NotZero(t, next)
+	assert.InDelta(t, n/scanWalk, visited, 32)
+}
+
 // A call visits about as many as it was asked for, and a scan takes no more
 // calls than that warrants.
 func TestScanPace(t *testing.T) {
-	log := filled(10_000, func(i int) (string, float64) { return fmt.Sprint(i), float64(i) })
-	others := filled(10_000, func(i int) (string, float64) { return fmt.Sprintf("m%d", i), float64(i) })
-	tie := filled(10_000, func(i int) (string, float64) { return fmt.Sprintf("m%d", i), 1 })
+	log := filled(5000, func(i int) (string, float64) { return fmt.Sprint(i), float64(i) })
+	others := filled(5000, func(i int) (string, float64) { return fmt.Sprintf("m%d", i), float64(i) })
+	tie := filled(5000, func(i int) (string, float64) { return fmt.Sprintf("m%d", i), 1 })
 	for _, tt := range []struct {
 		name       string
 		set        *Set
 		count      int
 		calls, gap int // at most
 	}{
-		{"log", log, 10, 1001, 10},
-		{"others", others, 10, 1001, 10 + 32},
-		{"tie", tie, 10, scanPasses, 10_000/scanPasses + 32},
-		{"tie", tie, 1000, 11, 1000 + 32},
+		{"log", log, 10, 501, 10},
+		{"others", others, 10, 501, 10 + 32},
+		{"tie", tie, 10, 501, 10 + 32},
+		{"tie", tie, 1000, 6, 1000 + 32},
 	} {
 		calls, cursor := 0, uint64(0)
 		for first := true; first || cursor != 0; first = false {
 			n := 0
 			cursor = tt.set.Scan(cursor, tt.count, func([]byte, float64) { n++ })
-			assert.LessOrEqual(t, n, tt.gap, tt.name)
+			if n > tt.gap {
+				t.Errorf("%s: visited %d at once", tt.name, n)
+			}
 			calls++
 		}
 		assert.LessOrEqual(t, calls, tt.calls, tt.name)

@@ -29,8 +29,8 @@ func (s *Set) FirstAfter(score float64) int {
 	}
 	c := cut{side: throughScore, score: score}
 	first := &s.seq.first().runs[0]
-	if !c.follows(first, first.len()-1) {
-		return c.gallop(first)
+	if n := c.gallop(first); n < first.len() {
+		return n
 	}
 	end := s.seq.last()
 	last := &end.runs[len(end.runs)-1]
