@@ -1,0 +1,120 @@
+package integration
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// The counter that everybody writes first: INCR, and EXPIRE when it is new. Its window begins with a call, so whoever makes one and
+// saves the others for the end of the window gets all but one of twice the limit through in next to no time. RL.SLIDE is called
+// beside it, each time: in the same stretch it admits the limit and no more.
+func TestCounterByHandAdmitsTwiceTheLimitAtItsEdge(t *testing.T) {
+	t.Parallel()
+	const limit, window = 10, 5000
+	rdb := startServer(t).connect(t)
+	for attempt := 0; ; attempt++ {
+		calls := []string{fmt.Sprint("INCR counter", attempt), fmt.Sprintf("PEXPIRE counter%d %d NX", attempt, window),
+			fmt.Sprintf("RL.SLIDE slide%d %d %dms", attempt, limit, window)}
+		require.Equal(t, 1, sendAtOnce(t, rdb, 1, calls).counted(limit))
+		waitForTTL(t, rdb, fmt.Sprint("counter", attempt), 500*time.Millisecond)
+		before := sendAtOnce(t, rdb, limit-1, calls)
+		waitForTTL(t, rdb, fmt.Sprint("counter", attempt), 0)
+		after := sendAtOnce(t, rdb, limit, calls)
+
+		if stretch := after.to - before.from; stretch < window && before.counted(limit)+after.counted(limit) == 2*limit-1 {
+			assert.LessOrEqual(t, before.admitted(2)+after.admitted(2), limit, "RL.SLIDE, within %d ms", stretch)
+			return
+		}
+		t.Log("this machine was too slow to catch the edge; once more")
+	}
+}
+
+// waitForTTL waits until a key has so much time left, or less, or is gone.
+func waitForTTL(t *testing.T, rdb *redis.Client, key string, left time.Duration) {
+	t.Helper()
+	for {
+		ttl, err := rdb.PTTL(t.Context(), key).Result()
+		require.NoError(t, err)
+		if ttl <= left {
+			return
+		}
+		time.Sleep(ttl - left)
+	}
+}
+
+// Three messages an hour, and an impatient sender at 1:59 and 2:01; here the hours take two seconds. RL.FIXED counts by the clock on
+// the wall and lets six through, which its documentation owns up to. RL.SLIDE lets three through.
+func TestThreeMessagesBeforeTheHourAndThreeAfter(t *testing.T) {
+	t.Parallel()
+	const limit, hour, minute = 3, 2000, 2000 / 60
+	rdb := startServer(t).connect(t)
+	for attempt := 0; ; attempt++ {
+		calls := []string{fmt.Sprintf("RL.FIXED fixed%d %d %dms", attempt, limit, hour), fmt.Sprintf("RL.SLIDE slide%d %d %dms", attempt, limit, hour)}
+		two := serverTime(t, rdb)/hour*hour + hour
+		sleepUntil(t, rdb, two-3*minute)
+		before := sendAtOnce(t, rdb, limit, calls)
+		sleepUntil(t, rdb, two+minute)
+		after := sendAtOnce(t, rdb, limit, calls)
+
+		require.Equal(t, limit, before.admitted(1))
+		if stretch := after.to - before.from; before.to < two && stretch < hour {
+			assert.Equal(t, 2*limit, before.admitted(0)+after.admitted(0), "RL.FIXED, within %d ms", stretch)
+			assert.Equal(t, 0, after.admitted(1), "RL.SLIDE, within %d ms", stretch)
+			return
+		}
+		t.Log("this machine was too slow to catch the edge; once more")
+	}
+}
+
+// A burst is what was answered to calls that were sent at once, and the server's time before and after them, in Unix ms.
+type burst struct {
+	replies  [][]any // of each round, of each call
+	from, to int64
+}
+
+// sendAtOnce sends rounds of calls in one pipeline.
+func sendAtOnce(t *testing.T, rdb *redis.Client, rounds int, calls []string) burst {
+	t.Helper()
+	pipe := rdb.Pipeline()
+	begin := pipe.Time(t.Context())
+	sent := make([][]*redis.Cmd, rounds)
+	for round := range sent {
+		for _, call := range calls {
+			sent[round] = append(sent[round], pipe.Do(t.Context(), words(call)...))
+		}
+	}
+	end := pipe.Time(t.Context())
+	_, err := pipe.Exec(t.Context())
+	require.NoError(t, err)
+
+	b := burst{replies: make([][]any, rounds), from: begin.Val().UnixMilli(), to: end.Val().UnixMilli()}
+	for round, commands := range sent {
+		for _, command := range commands {
+			b.replies[round] = append(b.replies[round], command.Val())
+		}
+	}
+	return b
+}
+
+// admitted is how often the limiter that is the nth call of each round said yes.
+func (b burst) admitted(nth int) (times int) {
+	for _, round := range b.replies {
+		times += int(round[nth].([]any)[0].(int64))
+	}
+	return times
+}
+
+// counted is how often the first call of each round, INCR, gave a number within the limit.
+func (b burst) counted(limit int64) (times int) {
+	for _, round := range b.replies {
+		if round[0].(int64) <= limit {
+			times++
+		}
+	}
+	return times
+}
