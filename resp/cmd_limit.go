@@ -17,21 +17,28 @@ func init() {
 			syntax: "key limit window [COST cost] [ID id]", group: "ratelimit", since: "1.0.0",
 			complexity: "O(log(N)+C) with N the hits in the window and C the cost",
 			summary:    "Admits a call if an exact sliding window has room for it, and records it.",
-			run:        slide},
+			example: "> RL.SLIDE login:ann 3 1m\n1) (integer) 1\n2) (integer) 3\n3) (integer) 2\n4) (integer) 0\n5) (integer) 60000\n" +
+				"> RL.SLIDE login:ann 3 1m COST 3\n1) (integer) 0\n2) (integer) 3\n3) (integer) 2\n4) (integer) 60000\n5) (integer) 60000",
+			run: slide},
 		&command{name: "rl.multi", arity: -4, flags: write | denyOOM | fast, keys: []keySpec{key("RW access update", 1)},
 			syntax: "key limit window [limit window ...] [COST cost] [ID id]", group: "ratelimit", since: "1.0.0",
 			complexity: "O(W*log(N)+C) with W the windows, N the hits in the longest and C the cost",
 			summary:    "Admits a call if all of several sliding windows over one log have room for it, and records it once.",
-			run:        multi},
+			example: "> RL.MULTI mail:ann 1 1m 5 1h 10 1d\n1) (integer) 1\n2) (integer) 1\n3) (integer) 0\n4) (integer) 0\n5) (integer) 86400000\n6) (integer) 0\n" +
+				"> RL.MULTI mail:ann 1 1m 5 1h 10 1d\n1) (integer) 0\n2) (integer) 1\n3) (integer) 0\n4) (integer) 60000\n5) (integer) 86400000\n6) (integer) 0",
+			run: multi},
 		&command{name: "rl.token", arity: -5, flags: write | denyOOM | fast, keys: []keySpec{key("RW access update", 1)},
 			syntax: "key capacity refill period [COST cost]", group: "ratelimit", since: "1.0.0",
 			complexity: "O(1)",
 			summary:    "Admits a call if a token bucket holds enough tokens, and takes them.",
-			run:        token},
+			example: "> RL.TOKEN api:ann 10 5 1s COST 8\n1) (integer) 1\n2) (integer) 10\n3) (integer) 2\n4) (integer) 0\n5) (integer) 1600\n" +
+				"> RL.TOKEN api:ann 10 5 1s COST 8\n1) (integer) 0\n2) (integer) 10\n3) (integer) 2\n4) (integer) 1200\n5) (integer) 1600",
+			run: token},
 		&command{name: "rl.fixed", arity: -4, flags: write | denyOOM | fast, keys: []keySpec{key("RW access update", 1)},
 			syntax: "key limit window [COST cost] [TZ zone]", group: "ratelimit", since: "1.0.0",
 			complexity: "O(1)",
 			summary:    "Admits a call if the current fixed or calendar window has room for it, and counts it.",
+			example:    "> RL.FIXED export:ann 100 day TZ Europe/Berlin\n1) (integer) 1\n2) (integer) 100\n3) (integer) 99\n4) (integer) 0\n5) (integer) 82800000",
 			run:        fixed},
 	)
 }

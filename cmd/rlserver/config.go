@@ -2,54 +2,63 @@ package main
 
 import (
 	"fmt"
+	"io"
+	"net"
+	"net/netip"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/alecthomas/kong"
 )
 
-// version is what --version, HELLO and INFO tell.
+// version is what --version and INFO tell.
 const version = "1.0.0"
 
 // config is what can be said on the command line or in the environment. The names are Redis' own where Redis has the thing.
 type config struct {
-	Port            int              `default:"6379" help:"TCP port to listen on; 0: none."`
-	Bind            []string         `default:"127.0.0.1,::1" sep:"," placeholder:"ADDR,..." help:"Addresses to listen on. One that begins with - may be missing on this machine."`
-	Unixsocket      string           `placeholder:"PATH" help:"Unix socket to listen on as well."`
-	Unixsocketperm  string           `placeholder:"MODE" help:"Permissions of the Unix socket, in octal, e.g. 770."`
-	Requirepass     string           `placeholder:"PASSWORD" help:"Password that clients must give with AUTH. Others can see it in the list of processes: better use --requirepass-file or the environment."`
-	RequirepassFile string           `placeholder:"FILE" help:"File whose first line is the password."`
-	ProtectedMode   string           `enum:"yes,no" default:"yes" help:"Refuse clients from other machines while there is no password and no --bind of one's own: yes or no."`
-	Maxclients      int              `default:"10000" help:"How many clients may be connected at once."`
-	Timeout         int              `default:"0" help:"Close a connection after a client was idle for so many seconds; 0: never."`
-	TcpKeepalive    int              `default:"300" help:"Seconds between TCP keepalives; 0: none."`
-	Databases       int              `default:"16" help:"How many databases SELECT chooses among."`
-	Loglevel        string           `enum:"debug,verbose,notice,warning" default:"notice" help:"How much is logged: debug, verbose, notice or warning."`
-	Version         kong.VersionFlag `short:"v" help:"Print the version and exit."`
+	Port           int      `group:"Listen" default:"6379" placeholder:"PORT" help:"TCP port, 6379 unless given. 0: none."`
+	Bind           []string `group:"Listen" sep:"," default:"127.0.0.1,-::1" placeholder:"ADDR" help:"Addresses to listen on, separated by commas or, in quotes, by spaces. * is all of this machine, and one that begins with - may be missing. 127.0.0.1,-::1 unless given."`
+	Unixsocket     string   `group:"Listen" placeholder:"PATH" help:"Unix socket to listen on as well."`
+	Unixsocketperm string   `group:"Listen" placeholder:"MODE" help:"Permissions of the Unix socket, in octal: 770."`
+	TcpKeepalive   int      `group:"Listen" default:"300" placeholder:"SECONDS" help:"How long a connection is silent before the system asks whether its other end is there, 300 unless given. 0: never."`
+
+	Requirepass        string `group:"Access" placeholder:"PASSWORD" help:"Password that clients must give with AUTH. The list of processes shows it to others on this machine: --requirepass-file and the environment do not."`
+	RequirepassFile    string `group:"Access" placeholder:"FILE" help:"File whose first line is the password."`
+	ProtectedMode      string `group:"Access" enum:"yes,no" default:"yes" placeholder:"yes|no" help:"Whether to refuse clients from other machines as long as there is no password; yes unless given."`
+	EnableDebugCommand string `group:"Access" enum:"no,local,yes" default:"no" placeholder:"no|local|yes" help:"Who may use DEBUG: nobody, clients on this machine, or all; no unless given."`
+
+	Maxclients int    `group:"Service" default:"10000" placeholder:"N" help:"How many clients may be connected at once, 10000 unless given."`
+	Timeout    int    `group:"Service" default:"0" placeholder:"SECONDS" help:"How long a client may be idle before its connection is closed. 0, unless given: for ever."`
+	Databases  int    `group:"Service" default:"16" placeholder:"N" help:"How many databases SELECT chooses among, 16 unless given."`
+	Loglevel   string `group:"Service" enum:"debug,verbose,notice,warning" default:"notice" placeholder:"LEVEL" help:"How much is logged, on standard error: debug, verbose, notice or warning; notice unless given."`
+
+	Version kong.VersionFlag `short:"v" env:"-" help:"Print the version and exit."`
 }
 
-const description = `A rate-limit server that speaks the Redis protocol: connect with redis-cli or any Redis client and send RL.SLIDE, RL.TOKEN, RL.MULTI or RL.FIXED.
+const description = `A rate limiter for any client of Redis: send it RL.SLIDE, RL.TOKEN, RL.MULTI or RL.FIXED.
 
-Each flag can also be set in the environment, as RLSERVER_ and its name: RLSERVER_PORT=6380, RLSERVER_REQUIREPASS_FILE=/run/secrets/password.`
+	rlserver &
+	redis-cli RL.SLIDE user:42 100 1m
 
-// parse reads the command line and the environment. done is true when there is nothing left to do but to exit.
-func parse(argv []string) (c config, exit int, done bool) {
-	parser := kong.Must(&c, kong.Name("rlserver"), kong.Description(description),
-		kong.DefaultEnvars("RLSERVER"), kong.Vars{"version": "rlserver " + version},
-		kong.Exit(func(code int) { exit, done = code, true }))
-	_, err := parser.Parse(argv)
-	if done {
-		return c, exit, true
-	}
-	if err == nil {
-		err = c.validate()
-	}
+Each flag can be given in the environment too, as RLSERVER_ and its name: RLSERVER_PORT=6380, RLSERVER_REQUIREPASS_FILE=/run/secrets/password.
+What may change while the server runs, CONFIG SET changes. "rlserver docs" prints the documentation of all commands.`
+
+// parse reads the command line and the environment. done is true when that has told the user what there is to tell, on out.
+func parse(argv []string, out io.Writer) (c config, done bool, err error) {
+	parser, err := kong.New(&c, kong.Name("rlserver"), kong.Description(description), kong.Writers(out, out),
+		kong.DefaultEnvars("RLSERVER"), kong.Vars{"version": "rlserver " + version}, kong.Exit(func(int) { done = true }),
+		kong.ConfigureHelp(kong.HelpOptions{NoAppDescFormat: true}),
+		kong.ValueFormatter(func(v *kong.Value) string { return v.Help }))
 	if err != nil {
-		fmt.Fprintf(os.Stderr, "rlserver: %v\n", err)
-		return c, 1, true
+		return c, false, err
 	}
-	return c, 0, false
+	_, err = parser.Parse(argv)
+	if done || err != nil {
+		return c, done, err
+	}
+	return c, false, c.validate()
 }
 
 // validate refuses values that are of the right type but make no sense.
@@ -60,22 +69,31 @@ func (c *config) validate() error {
 		least, most int
 	}{
 		{"port", c.Port, 0, 65535},
-		{"maxclients", c.Maxclients, 1, 1 << 20},
-		{"timeout", c.Timeout, 0, 1 << 31},
-		{"tcp-keepalive", c.TcpKeepalive, 0, 1 << 31},
+		{"tcp-keepalive", c.TcpKeepalive, 0, 1<<31 - 1},
+		{"maxclients", c.Maxclients, 1, 1<<32 - 1},
+		{"timeout", c.Timeout, 0, 1<<31 - 1},
 		{"databases", c.Databases, 1, 1 << 16},
 	} {
 		if limit.value < limit.least || limit.value > limit.most {
 			return fmt.Errorf("--%s must be from %d to %d, not %d", limit.flag, limit.least, limit.most, limit.value)
 		}
 	}
-	if c.Port == 0 && c.Unixsocket == "" {
+	switch {
+	case c.Port != 0 && len(c.addresses()) == 0:
+		return fmt.Errorf("--bind names no address")
+	case c.Port == 0 && c.Unixsocket == "":
 		return fmt.Errorf("--port 0 leaves nothing to listen on: give --unixsocket")
-	}
-	if c.Requirepass != "" && c.RequirepassFile != "" {
+	case c.Unixsocketperm != "" && !octal(c.Unixsocketperm):
+		return fmt.Errorf("--unixsocketperm must be octal permissions such as 770, not %q", c.Unixsocketperm)
+	case c.Requirepass != "" && c.RequirepassFile != "":
 		return fmt.Errorf("--requirepass and --requirepass-file exclude each other")
 	}
 	return nil
+}
+
+func octal(mode string) bool {
+	_, err := strconv.ParseUint(mode, 8, 9)
+	return err == nil
 }
 
 // password gives what clients must know; empty: nothing.
@@ -94,4 +112,31 @@ func (c *config) password() (string, error) {
 	return line, nil
 }
 
-func (c *config) idle() time.Duration { return time.Duration(c.Timeout) * time.Second }
+// addresses are what --bind names.
+func (c *config) addresses() (list []string) {
+	for _, words := range c.Bind {
+		list = append(list, strings.Fields(words)...)
+	}
+	return list
+}
+
+// place turns an address of --bind into what package net listens on. optional is true of one that this machine may lack.
+func place(address string, port int) (network, hostPort string, optional bool) {
+	host, optional := strings.CutPrefix(address, "-")
+	network = "tcp"
+	switch host {
+	case "*":
+		host = ""
+	case "::*":
+		host = "::"
+	}
+	if ip, err := netip.ParseAddr(host); err == nil {
+		network = "tcp4"
+		if ip.Is6() {
+			network = "tcp6"
+		}
+	}
+	return network, net.JoinHostPort(host, strconv.Itoa(port)), optional
+}
+
+func seconds(n int) time.Duration { return time.Duration(n) * time.Second }

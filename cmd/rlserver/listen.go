@@ -8,9 +8,7 @@ import (
 	"net"
 	"os"
 	"strconv"
-	"strings"
 	"syscall"
-	"time"
 )
 
 // listen opens all that the configuration names, or nothing.
@@ -39,42 +37,22 @@ func listen(c config) (listeners []net.Listener, err error) {
 }
 
 func listenTCP(c config) (listeners []net.Listener, err error) {
+	lc := net.ListenConfig{KeepAlive: -1} // the server sets it, connection by connection
 	for _, address := range c.addresses() {
-		host, optional := strings.CutPrefix(address, "-")
-		network := "tcp"
-		switch {
-		case host == "*":
-			host = ""
-		case strings.Contains(host, ":"):
-			network = "tcp6"
-		}
-		keepalive := net.ListenConfig{KeepAlive: c.keepalive()}
-		ln, err := keepalive.Listen(context.Background(), network, net.JoinHostPort(host, strconv.Itoa(c.Port)))
+		network, hostPort, optional := place(address, c.Port)
+		ln, err := lc.Listen(context.Background(), network, hostPort)
 		if optional && absent(err) {
 			continue
 		}
 		if err != nil {
-			return listeners, fmt.Errorf("cannot listen on %s port %d: %w", host, c.Port, plain(err))
+			return listeners, fmt.Errorf("cannot listen on %s: %w", hostPort, plain(err))
 		}
 		listeners = append(listeners, ln)
 	}
+	if len(listeners) == 0 {
+		return nil, errors.New("cannot listen: this machine has none of the addresses of --bind")
+	}
 	return listeners, nil
-}
-
-// addresses are what --bind names, in Redis' way too: separated by spaces.
-func (c *config) addresses() (list []string) {
-	for _, word := range c.Bind {
-		list = append(list, strings.Fields(word)...)
-	}
-	return list
-}
-
-// keepalive turns seconds into what net.ListenConfig takes, where 0 is its default and less than 0 none.
-func (c *config) keepalive() time.Duration {
-	if c.TcpKeepalive == 0 {
-		return -1
-	}
-	return time.Duration(c.TcpKeepalive) * time.Second
 }
 
 // absent tells whether an address is one that this machine lacks.
@@ -95,17 +73,8 @@ func plain(err error) error {
 
 // listenUnix takes the place of a socket that no server answers on, but of nothing else.
 func listenUnix(path, mode string) (net.Listener, error) {
-	if info, err := os.Lstat(path); err == nil {
-		if info.Mode().Type() != fs.ModeSocket {
-			return nil, errors.New("there is something that is not a socket")
-		}
-		if conn, err := net.Dial("unix", path); err == nil {
-			conn.Close()
-			return nil, errors.New("a server is listening there")
-		}
-		if err := os.Remove(path); err != nil {
-			return nil, err
-		}
+	if err := clearAway(path); err != nil {
+		return nil, err
 	}
 	ln, err := net.Listen("unix", path)
 	if err != nil {
@@ -122,4 +91,23 @@ func listenUnix(path, mode string) (net.Listener, error) {
 		}
 	}
 	return ln, nil
+}
+
+// clearAway removes the socket that a server has left which did not end in order.
+func clearAway(path string) error {
+	info, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if info.Mode().Type() != fs.ModeSocket {
+		return errors.New("there is something that is not a socket")
+	}
+	if conn, err := net.Dial("unix", path); err == nil {
+		conn.Close()
+		return errors.New("a server is listening there")
+	}
+	return os.Remove(path)
 }

@@ -1,29 +1,36 @@
-// Command rlserver decides rate limits for clients that speak the Redis protocol.
 package main
 
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"syscall"
+
+	"rlserver/resp"
 )
 
 func main() {
-	os.Exit(run(os.Args[1:]))
+	if err := run(os.Args[1:], os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "rlserver:", err)
+		os.Exit(1)
+	}
 }
 
-// run gives the exit code: 0 after an orderly end, 1 when the server could not start or had to stop, 2 for flags that make no sense.
-func run(argv []string) int {
-	c, exit, done := parse(argv)
-	if done {
-		return exit
+// run is the program. It returns nil after an orderly end; an error when the server was told something that makes no sense, or could not
+// start, or had to stop.
+func run(argv []string, out io.Writer) error {
+	if len(argv) == 1 && argv[0] == "docs" {
+		_, err := io.WriteString(out, resp.Documentation())
+		return err
+	}
+	c, done, err := parse(argv, out)
+	if done || err != nil {
+		return err
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	if err := serve(ctx, c); err != nil {
-		fmt.Fprintln(os.Stderr, "rlserver:", err)
-		return 1
-	}
-	return 0
+	context.AfterFunc(ctx, stop) // who cannot wait for the orderly end sends a second signal
+	return serve(ctx, c)
 }

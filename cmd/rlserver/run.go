@@ -5,7 +5,9 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"log/slog"
+	"math"
 	"os"
+	"syscall"
 	"time"
 
 	"rlserver/engine"
@@ -22,10 +24,14 @@ func serve(ctx context.Context, c config) error {
 		return err
 	}
 	settings := resp.NewSettings(resp.Defaults{
-		Port: c.Port, Bind: c.Bind, UnixSocket: c.Unixsocket, Databases: c.Databases,
-		Password: password, ProtectedMode: c.ProtectedMode == "yes", MaxClients: c.Maxclients, Timeout: c.idle(), LogLevel: c.Loglevel,
+		Port: c.Port, Bind: c.addresses(), UnixSocket: c.Unixsocket, UnixSocketPerm: c.Unixsocketperm, Databases: c.Databases,
+		Password: password, ProtectedMode: c.ProtectedMode == "yes", DebugCommand: c.EnableDebugCommand,
+		MaxClients: min(c.Maxclients, mostClients()), Timeout: seconds(c.Timeout), Keepalive: seconds(c.TcpKeepalive), LogLevel: c.Loglevel,
 	})
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: settings.LogLevel()}))
+	if most := mostClients(); most < c.Maxclients {
+		log.Warn("fewer clients can be connected than maxclients asks for: the limit on open files is too low", "maxclients", c.Maxclients, "possible", most)
+	}
 	listeners, err := listen(c)
 	if err != nil {
 		return err
@@ -35,12 +41,12 @@ func serve(ctx context.Context, c config) error {
 	e := engine.New(engine.Options{Databases: c.Databases, Seed: seed()})
 	server := resp.NewServer(resp.Options{Engine: e, Clock: clock.Now, Log: log, Settings: settings, Version: version})
 	for _, ln := range listeners {
-		go server.Serve(ln)
+		go server.Serve(ln) // until Shutdown
 		log.Info("listening", "network", ln.Addr().Network(), "address", ln.Addr().String())
 	}
 	log.Info("ready", "version", version, "pid", os.Getpid())
 
-	defer sweep(e, clock.Now)()
+	defer sweep(e, clock.Now, settings.ActiveExpiry)()
 	defer keepHeapRoom()()
 	select {
 	case <-ctx.Done():
@@ -57,6 +63,18 @@ func serve(ctx context.Context, c config) error {
 	return nil
 }
 
+// ownFiles are open files that no client has: listeners, the log, and what the system needs.
+const ownFiles = 32
+
+// mostClients is how many connections the limit on open files leaves room for. The runtime has raised that as far as it may.
+func mostClients() int {
+	var files syscall.Rlimit
+	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files) != nil || files.Cur > math.MaxInt32 {
+		return math.MaxInt32
+	}
+	return max(1, int(files.Cur)-ownFiles)
+}
+
 // seed draws the key under which names are hashed, so that no stranger can choose names that collide.
 func seed() (key [2]uint64) {
 	var b [16]byte
@@ -71,8 +89,8 @@ const (
 	sweepMost  = 25 * time.Millisecond // of each tick, at most
 )
 
-// sweep deletes expired keys in the background until the function that it returns is called.
-func sweep(e *engine.Engine, now func() int64) (stop func()) {
+// sweep deletes expired keys in the background, as long as that is wanted, until the function that it returns is called.
+func sweep(e *engine.Engine, now func() int64, wanted func() bool) (stop func()) {
 	quit, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
@@ -84,7 +102,9 @@ func sweep(e *engine.Engine, now func() int64) (stop func()) {
 			case <-quit:
 				return
 			case <-ticker.C:
-				sweepFor(sweeper, now)
+				if wanted() {
+					sweepFor(sweeper, now)
+				}
 			}
 		}
 	}()

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestDefaultsAreThoseOfRedis(t *testing.T) {
+	c, done, err := parse(nil, new(bytes.Buffer))
+	require.NoError(t, err)
+	require.False(t, done)
+	require.Equal(t, config{
+		Port: 6379, Bind: []string{"127.0.0.1", "-::1"}, TcpKeepalive: 300, ProtectedMode: "yes", EnableDebugCommand: "no",
+		Maxclients: 10000, Databases: 16, Loglevel: "notice",
+	}, c)
+}
+
+func TestFlagsAndEnvironment(t *testing.T) {
+	t.Setenv("RLSERVER_PORT", "7000")
+	t.Setenv("RLSERVER_REQUIREPASS", "sesame")
+	t.Setenv("RLSERVER_MAXCLIENTS", "5")
+	t.Setenv("RLSERVER_VERSION", "7.1") // such variables are set by images, and ask for nothing
+	c, done, err := parse([]string{"--maxclients", "6", "--timeout=9", "--bind", "10.0.0.1 -::1,10.0.0.2"}, new(bytes.Buffer))
+	require.NoError(t, err)
+	require.False(t, done)
+	assert.Equal(t, 7000, c.Port)
+	assert.Equal(t, "sesame", c.Requirepass)
+	assert.Equal(t, 6, c.Maxclients, "a flag goes before the environment")
+	assert.Equal(t, 9, c.Timeout)
+	assert.Equal(t, []string{"10.0.0.1", "-::1", "10.0.0.2"}, c.addresses())
+}
+
+func TestWhatMakesNoSenseIsRefused(t *testing.T) {
+	for _, test := range []struct {
+		argv []string
+		want string
+	}{
+		{[]string{"--port", "x"}, `--port: expected a valid 64 bit int but got "x"`},
+		{[]string{"--port", "70000"}, "--port must be from 0 to 65535, not 70000"},
+		{[]string{"--port", "0"}, "--port 0 leaves nothing to listen on: give --unixsocket"},
+		{[]string{"--bind", ""}, "--bind names no address"},
+		{[]string{"--maxclients", "0"}, "--maxclients must be from 1 to 4294967295, not 0"},
+		{[]string{"--databases", "0"}, "--databases must be from 1 to 65536, not 0"},
+		{[]string{"--timeout=-1"}, "--timeout must be from 0 to 2147483647, not -1"},
+		{[]string{"--protected-mode", "maybe"}, `--protected-mode must be one of "yes","no" but got "maybe"`},
+		{[]string{"--unixsocketperm", "rwx"}, `--unixsocketperm must be octal permissions such as 770, not "rwx"`},
+		{[]string{"--requirepass", "a", "--requirepass-file", "b"}, "--requirepass and --requirepass-file exclude each other"},
+		{[]string{"--unknown"}, "unknown flag --unknown"},
+		{[]string{"stray"}, "unexpected argument stray"},
+	} {
+		_, _, err := parse(test.argv, new(bytes.Buffer))
+		assert.EqualError(t, err, test.want, "%v", test.argv)
+	}
+}
+
+func TestPasswordFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "password")
+	for _, test := range []struct{ content, password, fault string }{
+		{"sesame", "sesame", ""},
+		{"sesame\n", "sesame", ""},
+		{"open sesame \r\nremark\n", "open sesame ", ""},
+		{"", "", "--requirepass-file " + path + ": its first line is empty, a password is needed"},
+		{"\nsesame\n", "", "--requirepass-file " + path + ": its first line is empty, a password is needed"},
+	} {
+		require.NoError(t, os.WriteFile(path, []byte(test.content), 0o600))
+		password, err := (&config{RequirepassFile: path}).password()
+		assert.Equal(t, test.password, password)
+		if test.fault != "" {
+			assert.EqualError(t, err, test.fault)
+		} else {
+			assert.NoError(t, err)
+		}
+	}
+	_, err := (&config{RequirepassFile: path + "x"}).password()
+	assert.EqualError(t, err, "--requirepass-file cannot be read: open "+path+"x: no such file or directory")
+}
+
+func TestPlaces(t *testing.T) {
+	for _, test := range []struct {
+		address, network, place string
+		optional                bool
+	}{
+		{"127.0.0.1", "tcp4", "127.0.0.1:1", false},
+		{"0.0.0.0", "tcp4", "0.0.0.0:1", false},
+		{"::1", "tcp6", "[::1]:1", false},
+		{"-::1", "tcp6", "[::1]:1", true},
+		{"*", "tcp", ":1", false},
+		{"-::*", "tcp6", "[::]:1", true},
+		{"localhost", "tcp", "localhost:1", false},
+	} {
+		network, place, optional := place(test.address, 1)
+		assert.Equal(t, []any{test.network, test.place, test.optional}, []any{network, place, optional}, test.address)
+	}
+}
+
+func TestVersionHelpAndDocs(t *testing.T) {
+	for _, test := range []struct {
+		argv []string
+		want string
+	}{
+		{[]string{"--version"}, "rlserver " + version + "\n"},
+		{[]string{"--help"}, "--requirepass-file=FILE"},
+		{[]string{"docs"}, "### RL.SLIDE\n\n    RL.SLIDE key limit window [COST cost] [ID id]\n"},
+	} {
+		var out bytes.Buffer
+		assert.NoError(t, run(test.argv, &out))
+		assert.Contains(t, out.String(), test.want)
+	}
+}

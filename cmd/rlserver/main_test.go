@@ -1,0 +1,181 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// program is the server, built once for all tests.
+var program string
+
+func TestMain(m *testing.M) { os.Exit(buildAndRun(m)) }
+
+func buildAndRun(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "rlserver")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	program = filepath.Join(dir, "rlserver")
+	if out, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "%v\n%s", err, out)
+		return 1
+	}
+	return m.Run()
+}
+
+// process is a server that listens on a Unix socket: no test takes another's port.
+type process struct {
+	*exec.Cmd
+	t      *testing.T
+	socket string
+	stderr bytes.Buffer
+	ended  chan error
+}
+
+func start(t *testing.T, flags ...string) *process {
+	p := &process{t: t, socket: filepath.Join(t.TempDir(), "s"), ended: make(chan error, 1)}
+	p.Cmd = exec.Command(program, append([]string{"--port", "0", "--unixsocket", p.socket}, flags...)...)
+	p.Stderr = &p.stderr
+	require.NoError(t, p.Start())
+	go func() { p.ended <- p.Wait() }()
+	t.Cleanup(func() { p.Process.Kill() })
+	return p
+}
+
+// connect tries until the server listens.
+func (p *process) connect() net.Conn {
+	p.t.Helper()
+	for range 1000 {
+		if conn, err := net.Dial("unix", p.socket); err == nil {
+			p.t.Cleanup(func() { conn.Close() })
+			return conn
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	require.FailNow(p.t, "the server does not listen", "%s", p.stderr.String())
+	return nil
+}
+
+// ends waits for the end of the process.
+func (p *process) ends() error {
+	p.t.Helper()
+	select {
+	case err := <-p.ended:
+		return err
+	case <-time.After(20 * time.Second):
+		require.FailNow(p.t, "the server does not end", "%s", p.stderr.String())
+		return nil
+	}
+}
+
+func TestOrderlyEnds(t *testing.T) {
+	for name, end := range map[string]func(p *process, conn net.Conn){
+		"SIGTERM":         func(p *process, _ net.Conn) { p.Process.Signal(syscall.SIGTERM) },
+		"SIGINT":          func(p *process, _ net.Conn) { p.Process.Signal(os.Interrupt) },
+		"SHUTDOWN":        func(_ *process, conn net.Conn) { fmt.Fprint(conn, "SHUTDOWN\r\n") },
+		"SHUTDOWN NOSAVE": func(_ *process, conn net.Conn) { fmt.Fprint(conn, "SHUTDOWN NOSAVE NOW FORCE\r\n") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := start(t)
+			conn := p.connect()
+			r := bufio.NewReader(conn)
+			fmt.Fprint(conn, "PING\r\n")
+			line, err := r.ReadString('\n')
+			require.NoError(t, err)
+			require.Equal(t, "+PONG\r\n", line)
+
+			end(p, conn)
+			rest, _ := io.ReadAll(r)
+			assert.Empty(t, rest, "nothing is said before the connection closes")
+			assert.NoError(t, p.ends())
+			assert.NoFileExists(t, p.socket)
+		})
+	}
+}
+
+func TestShutdownThatIsRefused(t *testing.T) {
+	p := start(t)
+	conn := p.connect()
+	fmt.Fprint(conn, "SHUTDOWN ABORT\r\nSHUTDOWN SAVE NOSAVE\r\nSHUTDOWN ABORT NOW\r\nQUIT\r\n")
+	got, err := io.ReadAll(conn)
+	require.NoError(t, err)
+	assert.Equal(t, "-ERR No shutdown in progress.\r\n-ERR syntax error\r\n-ERR syntax error\r\n+OK\r\n", string(got))
+}
+
+// A server that cannot start says why, in one line, and exits with 1.
+func TestFailuresToStart(t *testing.T) {
+	dir := t.TempDir()
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer taken.Close()
+	_, port, _ := net.SplitHostPort(taken.Addr().String())
+	file := filepath.Join(dir, "file")
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	served := filepath.Join(dir, "served")
+	listening, err := net.Listen("unix", served)
+	require.NoError(t, err)
+	defer listening.Close()
+
+	for _, test := range []struct{ flags, want string }{
+		{"--port " + port, "cannot listen on 127.0.0.1:" + port + ": address already in use"},
+		{"--port " + port + " --bind=-192.0.2.1", "cannot listen: this machine has none of the addresses of --bind"},
+		{"--port " + port + " --bind 192.0.2.1", "cannot listen on 192.0.2.1:" + port + ": cannot assign requested address"},
+		{"--port 0 --unixsocket " + file, "cannot listen on " + file + ": there is something that is not a socket"},
+		{"--port 0 --unixsocket " + served, "cannot listen on " + served + ": a server is listening there"},
+		{"--port 0 --unixsocket " + dir + "/no/s", "cannot listen on " + dir + "/no/s: no such file or directory"},
+		{"--requirepass-file " + dir + "/no", "--requirepass-file cannot be read: open " + dir + "/no: no such file or directory"},
+		{"--maxclients none", `--maxclients: expected a valid 64 bit int but got "none"`},
+	} {
+		cmd := exec.Command(program, strings.Fields(test.flags)...)
+		var stderr bytes.Buffer
+		cmd.Stderr = &stderr
+		err := cmd.Run()
+		require.Error(t, err, test.flags)
+		assert.Equal(t, 1, cmd.ProcessState.ExitCode(), test.flags)
+		assert.Equal(t, "rlserver: "+test.want+"\n", stderr.String(), test.flags)
+	}
+}
+
+func TestStaleSocketIsReplaced(t *testing.T) {
+	p := start(t)
+	p.connect()
+	require.NoError(t, p.Process.Kill())
+	require.Error(t, p.ends())
+	require.FileExists(t, p.socket)
+
+	second := exec.Command(program, "--port", "0", "--unixsocket", p.socket, "--unixsocketperm", "700")
+	require.NoError(t, second.Start())
+	p.connect()
+	info, err := os.Stat(p.socket)
+	require.NoError(t, err)
+	assert.Equal(t, os.FileMode(0o700), info.Mode().Perm())
+	require.NoError(t, second.Process.Signal(syscall.SIGTERM))
+	assert.NoError(t, second.Wait())
+}
+
+func TestPasswordOfAFileIsAskedFor(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "password")
+	require.NoError(t, os.WriteFile(file, []byte("sesame\n"), 0o600))
+	p := start(t, "--requirepass-file", file)
+	conn := p.connect()
+	fmt.Fprint(conn, "PING\r\nAUTH sesame\r\nPING\r\nQUIT\r\n")
+	got, err := io.ReadAll(conn)
+	require.NoError(t, err)
+	assert.Equal(t, "-NOAUTH Authentication required.\r\n+OK\r\n+PONG\r\n+OK\r\n", string(got))
+}
