@@ -126,7 +126,7 @@ func TestLimitersKeepTheirWord(t *testing.T) {
 		t.Run(fmt.Sprintf(call, "key"), func(t *testing.T) {
 			t.Parallel()
 			for range 3 {
-				knock(t, rdb, words(fmt.Sprintf(call, fmt.Sprint("key", i))))
+				knock(t, rdb, fmt.Sprintf(call, fmt.Sprint("key", i)))
 			}
 		})
 	}
@@ -134,29 +134,26 @@ func TestLimitersKeepTheirWord(t *testing.T) {
 
 // knock calls until it is denied and then until it is admitted again. It holds the limiter to what the denials tell: they speak of one
 // moment, and the call is denied before it and admitted from then on. Nobody else may use the key.
-func knock(t *testing.T, rdb *redis.Client, call []any) {
+func knock(t *testing.T, rdb *redis.Client, call string) {
 	t.Helper()
 	denied := false
 	earliest, latest := int64(0), int64(math.MaxInt64) // that moment, in Unix ms, as far as it can be known from outside
 	for {
-		pipe := rdb.Pipeline()
-		before, reply, after := pipe.Time(t.Context()), pipe.Do(t.Context(), call...), pipe.Time(t.Context())
-		_, err := pipe.Exec(t.Context())
-		require.NoError(t, err)
-		d, err := decisionIn(reply)
+		b := sendAtOnce(t, rdb, 1, []string{call})
+		d, err := decisionIn(b.replies[0][0])
 		require.NoError(t, err)
 		if d.Allowed == 1 {
-			require.GreaterOrEqual(t, after.Val().UnixMilli(), earliest, "it is admitted before its time")
+			require.GreaterOrEqual(t, b.to, earliest, "it is admitted before its time")
 			if denied {
 				return
 			}
 			continue
 		}
 		denied = true
-		require.Less(t, before.Val().UnixMilli(), latest, "it is denied although the time has come")
+		require.Less(t, b.from, latest, "it is denied although the time has come")
 		require.Positive(t, d.RetryAfter)
-		earliest = max(earliest, before.Val().UnixMilli()+d.RetryAfter)
-		latest = min(latest, after.Val().UnixMilli()+d.RetryAfter)
+		earliest = max(earliest, b.from+d.RetryAfter)
+		latest = min(latest, b.to+d.RetryAfter)
 		require.LessOrEqual(t, earliest, latest, "one denial contradicts another")
 		time.Sleep(time.Duration(d.RetryAfter) * time.Millisecond / 5)
 	}

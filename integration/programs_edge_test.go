@@ -73,7 +73,7 @@ func TestThreeMessagesBeforeTheHourAndThreeAfter(t *testing.T) {
 
 // A burst is what was answered to calls that were sent at once, and the server's time before and after them, in Unix ms.
 type burst struct {
-	replies  [][]any // of each round, of each call
+	replies  [][]*redis.Cmd // of each round, to each call
 	from, to int64
 }
 
@@ -81,30 +81,26 @@ type burst struct {
 func sendAtOnce(t *testing.T, rdb *redis.Client, rounds int, calls []string) burst {
 	t.Helper()
 	pipe := rdb.Pipeline()
+	b := burst{replies: make([][]*redis.Cmd, rounds)}
 	begin := pipe.Time(t.Context())
-	sent := make([][]*redis.Cmd, rounds)
-	for round := range sent {
+	for round := range b.replies {
 		for _, call := range calls {
-			sent[round] = append(sent[round], pipe.Do(t.Context(), words(call)...))
+			b.replies[round] = append(b.replies[round], pipe.Do(t.Context(), words(call)...))
 		}
 	}
 	end := pipe.Time(t.Context())
 	_, err := pipe.Exec(t.Context())
 	require.NoError(t, err)
-
-	b := burst{replies: make([][]any, rounds), from: begin.Val().UnixMilli(), to: end.Val().UnixMilli()}
-	for round, commands := range sent {
-		for _, command := range commands {
-			b.replies[round] = append(b.replies[round], command.Val())
-		}
-	}
+	b.from, b.to = begin.Val().UnixMilli(), end.Val().UnixMilli()
 	return b
 }
 
 // admitted is how often the limiter that is the nth call of each round said yes.
 func (b burst) admitted(nth int) (times int) {
 	for _, round := range b.replies {
-		times += int(round[nth].([]any)[0].(int64))
+		if d, err := decisionIn(round[nth]); err == nil && d.Allowed == 1 {
+			times++
+		}
 	}
 	return times
 }
@@ -112,7 +108,7 @@ func (b burst) admitted(nth int) (times int) {
 // counted is how often the first call of each round, INCR, gave a number within the limit.
 func (b burst) counted(limit int64) (times int) {
 	for _, round := range b.replies {
-		if round[0].(int64) <= limit {
+		if round[0].Val().(int64) <= limit {
 			times++
 		}
 	}
