@@ -57,7 +57,7 @@ func (z ZSet) Rank(member []byte, fromGreatest bool) (rank int, score float64, o
 		return 0, 0, false
 	}
 	rank, score, ok = z.set.Rank(member)
-	if fromGreatest {
+	if ok && fromGreatest {
 		rank = z.set.Len() - 1 - rank
 	}
 	return rank, score, ok
