@@ -2,6 +2,7 @@ package resp
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -27,4 +28,82 @@ func TestLimiterReplies(t *testing.T) {
 		ts.advance(step.wait)
 		require.Equal(t, step.want, c.do(step.call), step.call)
 	}
+}
+
+// A limitStep is a call at a time of the test's first day, or later.
+type limitStep struct {
+	at   string // since its midnight, in UTC
+	call string
+	want string
+}
+
+// requireSteps takes the clock from one step to the next.
+func requireSteps(t *testing.T, steps []limitStep) {
+	t.Helper()
+	ts := startServer(t, Defaults{})
+	c := ts.dial()
+	for _, step := range steps {
+		at, err := time.ParseDuration(step.at)
+		require.NoError(t, err)
+		ts.advance(testStart + at.Milliseconds() - ts.now.Load())
+		require.Equal(t, step.want, c.do(step.call), "%s at %s", step.call, step.at)
+	}
+}
+
+// Three messages an hour, and a sender who knows when the hour ends: the fixed window lets six through in two minutes, the sliding
+// one three.
+func TestThreeMessagesAnHour(t *testing.T) {
+	const fixed, slide = "RL.FIXED fixed 3 hour", "RL.SLIDE slide 3 1h"
+	requireSteps(t, []limitStep{
+		{"1h59m", fixed, "*5 :1 :3 :2 :0 :60000"},
+		{"1h59m", fixed, "*5 :1 :3 :1 :0 :60000"},
+		{"1h59m", fixed, "*5 :1 :3 :0 :0 :60000"},
+		{"1h59m", fixed, "*5 :0 :3 :0 :60000 :60000"},
+		{"1h59m", slide, "*5 :1 :3 :2 :0 :3600000"},
+		{"1h59m", slide, "*5 :1 :3 :1 :0 :3600000"},
+		{"1h59m", slide, "*5 :1 :3 :0 :0 :3600000"},
+		{"1h59m", slide, "*5 :0 :3 :0 :3600000 :3600000"},
+
+		{"2h1m", fixed, "*5 :1 :3 :2 :0 :3540000"},
+		{"2h1m", fixed, "*5 :1 :3 :1 :0 :3540000"},
+		{"2h1m", fixed, "*5 :1 :3 :0 :0 :3540000"},
+		{"2h1m", slide, "*5 :0 :3 :0 :3480000 :3480000"},
+
+		{"2h58m59.999s", slide, "*5 :0 :3 :0 :1 :1"},
+		{"2h59m", slide, "*5 :1 :3 :2 :0 :3600000"},
+	})
+}
+
+// A day of mail to one person: at most once a minute, five times an hour, ten times a day. The last integer says which of the three
+// an answer speaks of.
+func TestMailOnceAMinuteFiveAnHourTenADay(t *testing.T) {
+	const mail = "RL.MULTI mail:ann 1 1m 5 1h 10 1d"
+	const sent = "*6 :1 :1 :0 :0 :86400000 :0"
+	requireSteps(t, []limitStep{
+		{"0s", mail, sent},
+		{"0s", mail, "*6 :0 :1 :0 :60000 :86400000 :0"},
+		{"59.999s", mail, "*6 :0 :1 :0 :1 :86340001 :0"},
+		{"1m", mail, sent},
+		{"2m", mail, sent},
+		{"3m", mail, sent},
+		{"4m", mail, sent},
+		{"4m30s", mail, "*6 :0 :5 :0 :3330000 :86370000 :1"}, // the minute would let it go in 30 s already
+		{"5m", mail, "*6 :0 :5 :0 :3300000 :86340000 :1"},
+		{"59m59.999s", mail, "*6 :0 :5 :0 :1 :83040001 :1"},
+
+		{"1h", mail, sent},
+		{"1h30s", mail, "*6 :0 :1 :0 :30000 :86370000 :0"},
+		{"1h1m", mail, sent},
+		{"1h2m", mail, sent},
+		{"1h3m", mail, sent},
+		{"1h4m", mail, sent},
+		{"1h5m", mail, "*6 :0 :10 :0 :82500000 :86340000 :2"},
+		{"12h", mail, "*6 :0 :10 :0 :43200000 :47040000 :2"},
+		{"23h59m59.999s", mail, "*6 :0 :10 :0 :1 :3840001 :2"},
+
+		{"24h", "ZCARD mail:ann", ":10"}, // what was denied was not counted
+		{"24h", mail, sent},
+		{"24h30s", mail, "*6 :0 :1 :0 :30000 :86370000 :0"}, // the day would refuse it as long; the first is named
+		{"24h1m", mail, sent},
+	})
 }
