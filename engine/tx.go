@@ -59,6 +59,9 @@ func (tx *Tx) begin(now int64, db int, writing bool) {
 	tx.now = now
 }
 
+// keptEffects is how many effects a Tx keeps room for between calls.
+const keptEffects = 1024
+
 // End hands what changed to the journal and lets go of the shards. It returns the place in the journal to wait for
 // before the call is acknowledged; 0 if nothing changed.
 func (tx *Tx) End() (pos Position) {
@@ -66,6 +69,9 @@ func (tx *Tx) End() (pos Position) {
 		pos = tx.e.journal.Append(tx.effects)
 		clear(tx.effects)
 		tx.effects = tx.effects[:0]
+		if cap(tx.effects) > keptEffects {
+			tx.effects = nil
+		}
 	}
 	for _, sh := range tx.locked {
 		sh.mu.Unlock()
