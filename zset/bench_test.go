@@ -155,7 +155,7 @@ func BenchmarkAppend(b *testing.B) {
 // Live bytes a hit of logs that have slid for a while, each at a time of its
 // own, and of a million others.
 func BenchmarkMemory(b *testing.B) {
-	for _, window := range []int{1, 5, 10, 100, 1000, 10_000} {
+	for _, window := range []int{1, 5, 10, 100, 200, 300, 500, 1000, 10_000} {
 		b.Run(fmt.Sprintf("log of %d", window), func(b *testing.B) {
 			sets := make([]*Set, 200_000/window)
 			for b.Loop() {

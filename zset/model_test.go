@@ -125,7 +125,7 @@ var traces = []trace{
 		},
 	}, {
 		name:   "log",
-		member: func(r *rand.Rand) string { return fmt.Sprintf("%d-%d", 1700000000000+r.IntN(150), r.IntN(12)) },
+		member: func(r *rand.Rand) string { return fmt.Sprintf("%d-%d", 1400000000000+r.IntN(150), r.IntN(12)) },
 		score:  func(_ *rand.Rand, member string) float64 { n, _ := named([]byte(member)); return float64(n) },
 	}, {
 		name: "names and others",
@@ -151,7 +151,7 @@ var traces = []trace{
 		name: "long",
 		member: func(r *rand.Rand) string {
 			n := r.IntN(800)
-			size := []int{10, 300, 3000, 8100, 8200, 8200, 8200, 17000, 70000}[n%9]
+			size := []int{10, 300, maxBytes / 5, sparseBytes - 10, sparseBytes, sparseBytes, sparseBytes, maxBytes, 40000}[n%9]
 			return fmt.Sprintf("%d:%s", n, strings.Repeat("~", size))
 		},
 		score: func(r *rand.Rand, member string) float64 {
@@ -264,7 +264,7 @@ func lexBound(r *rand.Rand, tr trace) LexBound {
 // Sets of many chapters, grown at the end, in the middle and everywhere,
 // shrunk from the front, the back and the middle.
 func TestManyChapters(t *testing.T) {
-	const n = 2*maxRuns*maxMembers + 1
+	const n = 3*maxRuns*maxMembers + 1
 	grow := map[string]func(r *rand.Rand, i int) (string, float64){
 		"log": func(_ *rand.Rand, i int) (string, float64) {
 			return fmt.Sprintf("%d-0", 1000000+i), float64(1000000 + i)
@@ -288,8 +288,8 @@ func TestManyChapters(t *testing.T) {
 			requireSame(t, m, s)
 			clone, whole := s.Clone(), slices.Clone(m)
 			for len(m) > 0 {
-				lo := [3]int{0, r.IntN(len(m)), max(0, len(m)-7000)}[r.IntN(3)]
-				hi := min(len(m), lo+r.IntN(7000))
+				lo := [3]int{0, r.IntN(len(m)), max(0, len(m)-4000)}[r.IntN(3)]
+				hi := min(len(m), lo+r.IntN(4000))
 				for _, e := range m[lo:min(hi, lo+100)] {
 					rank, score, ok := s.Rank(e.member)
 					removed, existed := s.Remove(e.member)

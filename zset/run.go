@@ -4,10 +4,11 @@ import "slices"
 
 const (
 	// A run holds at most maxMembers, and more than one only while they have
-	// no more than maxBytes together: inserting and removing move half a run
-	// on average, and a limiter's log has a part of a run empty at either end.
-	maxMembers = 256
-	maxBytes   = 16 << 10
+	// no more than maxBytes together. Larger runs would make searching a little
+	// faster; but inserting moves half a run on average, and a log has a part of
+	// a run empty at either end.
+	maxMembers = 128
+	maxBytes   = 8 << 10
 	// Neighbours merge when together they fit half a run.
 	sparseMembers = maxMembers / 2
 	sparseBytes   = maxBytes / 2
@@ -17,23 +18,17 @@ const (
 // two changes them; who is not the owner copies first.
 type owner struct{ _ byte }
 
-// run is a stretch of the set in order, packed:
-//
-//	starts   .  .  0  15  30            the offset in bytes where each begins
-//	scores   .  .  ·  ·   ·             nil while all members name their scores
-//	bytes    ········1700000000000-01700000000000-11700000000007-0
-//	               head
-//
-// What lies before head was removed from the front and still takes room:
-// dropping the oldest is a matter of moving head, appending one of writing
-// behind the last, and only now and then the rest slides down. Offsets need
-// no more than 16 bits as no second member begins past maxBytes.
+// run is a stretch of the set in order, packed. What lies before head was
+// removed from the front and still takes room: dropping the oldest moves head,
+// appending writes behind the last, and now and then the rest slides down.
+// Offsets need no more than 16 bits, as no second member begins past maxBytes
+// and what is dead.
 type run struct {
-	starts []uint16
-	scores []float64
-	bytes  []byte
-	head   int
-	low    float64 // the first score: all that most comparisons look at
+	starts []uint16  // where in bytes each member begins
+	scores []float64 // nil while all members name their scores
+	bytes  []byte    // the members, end to end
+	head   int       // the first that is still there, in starts and scores
+	low    float64   // the first score: all that most comparisons look at
 	owner  *owner
 }
 
@@ -146,6 +141,12 @@ func (r *run) reserve(members, bytes int) {
 	r.move(members, bytes)
 }
 
+// reserveLike makes room for as many members and bytes as another run has.
+func (r *run) reserveLike(full *run) {
+	r.starts = make([]uint16, 0, full.len())
+	r.bytes = slices.Grow([]byte(nil), full.size())
+}
+
 // move copies the run into arrays for so many members and bytes, and up to a
 // quarter more.
 func (r *run) move(members, bytes int) {
@@ -218,10 +219,4 @@ func (r *run) joins(next *run) bool {
 func (r *run) disown(o *owner) {
 	r.move(r.len(), r.size())
 	r.owner = o
-}
-
-// reserveLike makes room for as many members and bytes as another run has.
-func (r *run) reserveLike(full *run) {
-	r.starts = make([]uint16, 0, full.len())
-	r.bytes = slices.Grow([]byte(nil), full.size())
 }

@@ -35,7 +35,7 @@ func (q *sequence) last() *chapter {
 }
 
 // find returns the place of the cut, in the run that holds the element before
-// it if there is one. An empty sequence has no runs; its place is none of one.
+// it if there is one. In an empty sequence that run does not exist.
 func (q *sequence) find(c *cut) place {
 	if q.tree == nil {
 		return q.one.find(c)
@@ -162,11 +162,11 @@ func (q *sequence) insert(member []byte, score float64) {
 	c := cut{throughElement, score, member}
 	for {
 		p := q.find(&c)
-		if p.ch = q.own(p.ch); p.ch.n > 0 && !p.at().fits(len(member)) && q.split(p, len(member)) {
-			continue
+		p.ch = q.own(p.ch)
+		if p.ch.n == 0 || p.at().fits(len(member)) || !q.split(p, len(member)) {
+			q.put(p, member, score)
+			return
 		}
-		q.put(p, member, score)
-		return
 	}
 }
 
@@ -180,10 +180,10 @@ func (q *sequence) push(member []byte, score float64) {
 	q.put(p, member, score)
 }
 
-// split parts the full run at the place, if that is the way to fit so many
-// more bytes in there. It is not where a run of their own costs less: behind
-// the last run, so that logs stay packed, and around large members. Then the
-// place only has to be between two runs.
+// split parts the full run at the place so that a member of this size may fit,
+// and reports whether it did. It does not where a new run serves better: at
+// the end, so that logs stay packed, and for large members, which are to have
+// runs of their own and only need a place between two.
 func (q *sequence) split(p place, size int) bool {
 	r := p.at()
 	edge := p.i == 0 || p.i == r.len()

@@ -3,6 +3,7 @@ package zset
 import (
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -199,5 +200,67 @@ func TestClonesGoTheirOwnWays(t *testing.T) {
 		score, _ = s.Score([]byte("end"))
 		assert.Equal(t, 2.0, score)
 		assert.Equal(t, s.Len(), changed.Len())
+	}
+}
+
+// The ways of a limiter and of a reader allocate nothing, in a small set and
+// in one with a tree, nor do they make their arguments do so.
+func TestHotPathsDoNotAllocate(t *testing.T) {
+	for _, n := range []int{10, 1000, 3 * maxMembers * maxRuns} {
+		s := filled(n, func(i int) (string, float64) { return fmt.Sprintf("%d-0", i+i%2), float64(i) })
+		next, sum := n+n%2, 0.0
+		assert.Zero(t, testing.AllocsPerRun(1000, func() {
+			var buf [32]byte
+			member := append(strconv.AppendInt(buf[:0], int64(next), 10), "-0"...)
+			s.Add(member, float64(next))
+			s.RemoveSpan(0, s.FirstAfter(float64(next-n-1)))
+			next += 2
+
+			rank, score, _ := s.Rank(member)
+			again, _ := s.Score(member)
+			_, at := s.At(rank)
+			lo, hi := s.ScoreSpan(ScoreRange{Min: score - 5, Max: score})
+			sum += again + at + float64(hi-lo)
+			for _, score := range s.Ascend(lo, hi) {
+				sum += score
+			}
+			for _, score := range s.Descend(lo, hi) {
+				sum += score
+			}
+		}), "of %d", n)
+		require.NoError(t, s.Check())
+	}
+}
+
+// Check tells of whatever is wrong.
+func TestCheckFindsFaults(t *testing.T) {
+	for name, spoil := range map[string]func(s *Set){
+		"order in a run":     func(s *Set) { r := &s.seq.first().runs[0]; r.starts[3], r.starts[4] = r.starts[4], r.starts[3] },
+		"order of members":   func(s *Set) { copy(s.seq.first().runs[0].member(5), "9") },
+		"order of runs":      func(s *Set) { runs := s.seq.first().runs; runs[0], runs[1] = runs[1], runs[0] },
+		"first score":        func(s *Set) { s.seq.first().runs[0].low-- },
+		"lost score":         func(s *Set) { r := &s.seq.last().runs[0]; r.scores = r.scores[1:] },
+		"unnamed score":      func(s *Set) { s.seq.last().runs[1].scores = nil },
+		"empty run":          func(s *Set) { r := &s.seq.first().runs[0]; r.head = len(r.starts) },
+		"count of a chapter": func(s *Set) { s.seq.first().n++ },
+		"count of the tree":  func(s *Set) { s.seq.tree.n++ },
+		"empty chapter":      func(s *Set) { s.seq.first().n = 0 },
+		"crowded chapter":    func(s *Set) { ch := s.seq.first(); ch.runs = append(ch.runs, ch.runs[:maxRuns]...) },
+		"lone chapter":       func(s *Set) { s.seq.tree = newTree() },
+		"chapter beside":     func(s *Set) { s.seq.one.runs = make([]run, 1) },
+		"missing entry":      func(s *Set) { s.index.Remove(hasher.Sum([]byte("x")), func(indexed) bool { return true }) },
+		"spare entry":        func(s *Set) { s.enter([]byte("y"), 7) },
+		"index of a clone":   func(s *Set) { s.bare = true },
+	} {
+		s := filled(maxRuns*maxMembers+1, func(i int) (string, float64) { return fmt.Sprint(100000 + i), float64(100000 + i) })
+		s.Add([]byte("x"), 1e6)
+		s.Add([]byte("100001"), 1e6)
+		s.Add([]byte("100000"), 1e6)
+		for i := range 2 * maxMembers {
+			s.Add(fmt.Appendf(nil, "z%d", i), 1e7)
+		}
+		require.NoError(t, s.Check())
+		spoil(s)
+		assert.Error(t, s.Check(), name)
 	}
 }
