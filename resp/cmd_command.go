@@ -92,7 +92,7 @@ func commandInfo(c *call) error {
 		if each := commands.named(c.args.next()); each != nil {
 			c.reply.commandInfo(each)
 		} else {
-			c.reply.nullArray()
+			c.reply.null()
 		}
 	}
 	return nil

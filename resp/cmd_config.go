@@ -40,7 +40,7 @@ const errNoConfigFile = engine.Error("ERR The server is running without a config
 func configGet(c *call) error {
 	var names, values []string
 	for c.args.more() {
-		for _, name := range matchParameters(strings.ToLower(string(c.args.next()))) {
+		for _, name := range matchParameters(string(c.args.next())) {
 			if !slices.Contains(names, name) {
 				names = append(names, name)
 				values = append(values, findParameter(name).get(c.server.settings))
@@ -76,25 +76,17 @@ func matchParameters(asked string) (names []string) {
 
 // configSet handles CONFIG SET parameter value [parameter value ...]: all are changed or none.
 func configSet(c *call) error {
-	if c.args.left()%2 != 0 {
-		return engine.ErrSyntax
+	changes, err := c.args.configChanges()
+	if err != nil {
+		return err
 	}
-	var changed []*parameter
 	var apply []func()
-	for c.args.more() {
-		name, value := string(c.args.next()), string(c.args.next())
-		p := findParameter(name)
-		if p == nil {
-			return engine.Error(fmt.Sprintf("ERR Unknown option or number of arguments for CONFIG SET - '%.128s'", name))
-		}
-		put, err := p.change(c.server.settings, value)
-		if err == nil && slices.Contains(changed, p) {
-			err = refused("duplicate parameter")
-		}
+	for _, change := range changes {
+		put, err := change.set(c.server.settings, change.value)
 		if err != nil {
-			return engine.Error(fmt.Sprintf("ERR CONFIG SET failed (possibly related to argument '%.128s') - %v", name, err))
+			return change.refuse(err)
 		}
-		changed, apply = append(changed, p), append(apply, put)
+		apply = append(apply, put)
 	}
 
 	timeout := c.server.settings.Timeout()
@@ -107,6 +99,37 @@ func configSet(c *call) error {
 
 	c.reply.ok()
 	return nil
+}
+
+// configChange is a parameter, by the name it was called, and the value it is to have.
+type configChange struct {
+	*parameter
+	called, value string
+}
+
+func (c *configChange) refuse(why error) error {
+	return engine.Error(fmt.Sprintf("ERR CONFIG SET failed (possibly related to argument '%.128s') - %v", c.called, why))
+}
+
+// configChanges takes names and values, which are looked at when all names are known to be good.
+func (a *args) configChanges() (changes []configChange, err error) {
+	if a.left()%2 != 0 {
+		return nil, engine.ErrSyntax
+	}
+	for a.more() {
+		change := configChange{called: string(a.next()), value: string(a.next())}
+		change.parameter = findParameter(change.called)
+		switch {
+		case change.parameter == nil:
+			return nil, engine.Error(fmt.Sprintf("ERR Unknown option or number of arguments for CONFIG SET - '%.128s'", change.called))
+		case change.set == nil:
+			return nil, change.refuse(refusedFixed)
+		case slices.ContainsFunc(changes, func(earlier configChange) bool { return earlier.parameter == change.parameter }):
+			return nil, change.refuse(refusedTwice)
+		}
+		changes = append(changes, change)
+	}
+	return changes, nil
 }
 
 func configResetStat(c *call) error {

@@ -54,7 +54,8 @@ func init() {
 const (
 	errDebugNotAllowed = engine.Error("ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", you can run it from a local connection, " +
 		"otherwise you need to set this option in the configuration file, and then restart the server.")
-	errNoShutdown = engine.Error("ERR No shutdown in progress.")
+	errFunctionFlush = engine.Error("ERR FUNCTION FLUSH only supports SYNC|ASYNC option")
+	errNoShutdown    = engine.Error("ERR No shutdown in progress.")
 )
 
 // debugging refuses a subcommand of DEBUG to those who may not use it.
@@ -97,8 +98,8 @@ func debugSleep(c *call) error {
 
 // functionFlush is for clients that begin with an empty server: there are no functions.
 func functionFlush(c *call) error {
-	if !c.args.word("ASYNC") {
-		c.args.word("SYNC")
+	if c.args.more() && !c.args.word("ASYNC") && !c.args.word("SYNC") {
+		return errFunctionFlush
 	}
 	if err := c.args.end(); err != nil {
 		return err

@@ -28,6 +28,7 @@ const (
 	refusedInteger = refused("argument couldn't be parsed into an integer")
 	refusedMemory  = refused("argument must be a memory value")
 	refusedFixed   = refused("can't set immutable config")
+	refusedTwice   = refused("duplicate parameter")
 )
 
 // parameters are all there are, in the order in which CONFIG GET * gives them.
@@ -81,14 +82,6 @@ func findParameter(name string) *parameter {
 		return nil
 	}
 	return &parameters[i]
-}
-
-// change makes sense of a new value; apply puts it into force.
-func (p *parameter) change(s *Settings, value string) (apply func(), err error) {
-	if p.set == nil {
-		return nil, refusedFixed
-	}
-	return p.set(s, value)
 }
 
 // absent is a parameter of Redis' that clients ask for, of something the server does not do. Setting it to what it is changes nothing.

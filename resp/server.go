@@ -31,6 +31,7 @@ type Server struct {
 	shutdown     chan struct{} // closed when a client has sent SHUTDOWN
 	shutdownOnce sync.Once
 	drained      chan struct{} // closed when no session is left and none will come
+	drainedOnce  sync.Once
 	serving      sync.WaitGroup
 
 	mu        sync.Mutex

@@ -24,7 +24,7 @@ func (s *Server) Shutdown(ctx context.Context) (left int) {
 	s.mu.Unlock()
 
 	left = s.waitForSessions(ctx)
-	close(s.drained) // lets redcon's accept loops end, which close what is left
+	s.drainedOnce.Do(func() { close(s.drained) }) // lets redcon's accept loops end, which close what is left
 	s.serving.Wait()
 	return left
 }
