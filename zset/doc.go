@@ -61,8 +61,8 @@
 //   - No run and no chapter is empty, but in the empty set, which has none.
 //   - A run has at most 128 members, and only one if they exceed 8 KB.
 //   - A run without scores has only members that name them, to the bit.
-//   - A member is in the index unless it names its score; the index holds
-//     nothing else.
+//   - Members that do not name their scores are in the index, and the index
+//     holds only members of the set.
 //
 // # Left out on purpose
 //

@@ -21,8 +21,7 @@ type owner struct{ _ byte }
 // run is a stretch of the set in order, packed. What lies before head was
 // removed from the front and still takes room: dropping the oldest moves head,
 // appending writes behind the last, and now and then the rest slides down.
-// Offsets need no more than 16 bits, as no second member begins past maxBytes
-// and what is dead.
+// Offsets fit in 16 bits, as a large member is alone in its run.
 type run struct {
 	starts []uint16  // where in bytes each member begins
 	scores []float64 // nil while all members name their scores
