@@ -113,6 +113,7 @@ type process struct {
 	cmd            *exec.Cmd
 	pid            int
 	stdout, stderr text
+	terminate      func()        // tells it to end, once: a second signal would cut that short
 	ended          chan struct{} // closed when it has ended
 }
 
@@ -123,6 +124,7 @@ func start(t *testing.T, cmd *exec.Cmd) *process {
 	cmd.Dir, cmd.Stdout, cmd.Stderr = t.TempDir(), &p.stdout, &p.stderr
 	require.NoError(t, cmd.Start())
 	p.pid = cmd.Process.Pid
+	p.terminate = sync.OnceFunc(func() { _ = cmd.Process.Signal(syscall.SIGTERM) })
 	go func() {
 		_ = cmd.Wait() // the exit code is in cmd.ProcessState
 		close(p.ended)
@@ -152,7 +154,7 @@ func (p *process) becomesReady() bool {
 // stop ends the process in order, if it has not ended yet, and fails the test if anything went wrong inside it.
 func (p *process) stop(t *testing.T) {
 	t.Helper()
-	_ = p.cmd.Process.Signal(syscall.SIGTERM)
+	p.terminate()
 	assert.Equal(t, 0, p.exitCode(t), "exit code of %s\n%s", p.cmd, p.output())
 	for _, fault := range []string{"DATA RACE", "panic"} {
 		assert.NotContains(t, p.output(), fault)
