@@ -11,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"rlserver/engine"
 )
 
 func TestConfig(t *testing.T) {
@@ -269,6 +271,40 @@ func TestShutdownAnswersWhatWasSent(t *testing.T) {
 	idle.ends()
 	_, err = net.Dial("tcp", ts.addr)
 	require.Error(t, err)
+}
+
+// A client that never stops sending gets the replies to all that was done, and then the end of the stream.
+func TestShutdownUnderLoad(t *testing.T) {
+	ts := startServer(t, Defaults{})
+	c := ts.dial()
+	go func() {
+		batch := []byte(strings.Repeat("INCR n\r\n", 1000))
+		for {
+			if _, err := c.Write(batch); err != nil {
+				return
+			}
+		}
+	}()
+	_, err := c.r.ReadString('\n')
+	require.NoError(t, err)
+	go ts.Shutdown(t.Context())
+
+	last := ":1\r\n"
+	for err == nil {
+		var line string
+		if line, err = c.r.ReadString('\n'); line != "" {
+			last = line
+		}
+	}
+	require.ErrorIs(t, err, io.EOF)
+	require.Zero(t, ts.Shutdown(t.Context()))
+	tx := ts.engine.NewTx()
+	keys := []engine.Key{ts.engine.Key([]byte("n"))}
+	tx.Begin(ts.clock(), 0, keys, false)
+	value, _, err := tx.Get(keys[0])
+	require.NoError(t, err)
+	require.Equal(t, ":"+string(value)+"\r\n", last)
+	tx.End()
 }
 
 func TestFunctionFlush(t *testing.T) {

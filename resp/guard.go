@@ -11,8 +11,9 @@ import (
 )
 
 const (
-	heldReplies = 64 << 10    // bytes of replies held back while commands are waiting
-	closeGrace  = time.Second // how long Close tries to send what is held
+	heldReplies = 64 << 10               // bytes of replies held back while commands are waiting
+	closeGrace  = time.Second            // how long Close tries to send what is held
+	leaveGrace  = 100 * time.Millisecond // how long a client is waited for that is still sending
 )
 
 // guard is a net.Conn that stands between a socket and redcon, so that redcon
@@ -163,7 +164,7 @@ func (g *guard) fill(p []byte) error {
 		return err
 	}
 	if g.draining.Load() {
-		return io.EOF
+		return g.leave()
 	}
 	g.queued.Store(int64(g.in.waiting()))
 	n, err := g.receive(p)
@@ -172,7 +173,7 @@ func (g *guard) fill(p []byte) error {
 		return nil // if err is not nil, the next read tells it again
 	}
 	if g.draining.Load() && errors.Is(err, os.ErrDeadlineExceeded) {
-		return io.EOF
+		return g.leave()
 	}
 	return err
 }
@@ -245,6 +246,17 @@ func (g *guard) drain() {
 	// This wakes a Read that waits. One that is about to wait either sets its
 	// deadline before this one, or finds draining set.
 	g.SetReadDeadline(time.Unix(1, 0))
+}
+
+// leave ends a drained stream. If a socket is closed with input that nobody has
+// read, the client may lose replies that it has not read: so the client is told
+// first, and what it is still sending is thrown away.
+func (g *guard) leave() error {
+	if half, ok := g.Conn.(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil {
+		g.SetReadDeadline(time.Now().Add(leaveGrace))
+		io.Copy(io.Discard, g.Conn)
+	}
+	return io.EOF
 }
 
 var heldBuffers = sync.Pool{New: func() any { return new([heldReplies]byte) }}
