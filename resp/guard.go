@@ -158,13 +158,13 @@ func (g *guard) fill(p []byte) error {
 		return err
 	}
 	if g.in.refusal != nil {
-		return g.in.refusal
+		return g.leave(g.in.refusal)
 	}
 	if err := g.limitWait(); err != nil {
 		return err
 	}
 	if g.draining.Load() {
-		return g.leave()
+		return g.leave(io.EOF)
 	}
 	g.queued.Store(int64(g.in.waiting()))
 	n, err := g.receive(p)
@@ -173,7 +173,7 @@ func (g *guard) fill(p []byte) error {
 		return nil // if err is not nil, the next read tells it again
 	}
 	if g.draining.Load() && errors.Is(err, os.ErrDeadlineExceeded) {
-		return g.leave()
+		return g.leave(io.EOF)
 	}
 	return err
 }
@@ -248,15 +248,16 @@ func (g *guard) drain() {
 	g.SetReadDeadline(time.Unix(1, 0))
 }
 
-// leave ends a drained stream. If a socket is closed with input that nobody has
-// read, the client may lose replies that it has not read: so the client is told
-// first, and what it is still sending is thrown away.
-func (g *guard) leave() error {
+// leave ends a stream that the client may still be sending on, and returns why.
+// If a socket is closed with input that nobody has read, the client may lose
+// replies that it has not read: so it is told first, and what it is still
+// sending is thrown away.
+func (g *guard) leave(why error) error {
 	if half, ok := g.Conn.(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil {
 		g.SetReadDeadline(time.Now().Add(leaveGrace))
 		io.Copy(io.Discard, g.Conn)
 	}
-	return io.EOF
+	return why
 }
 
 var heldBuffers = sync.Pool{New: func() any { return new([heldReplies]byte) }}

@@ -603,33 +603,42 @@ func BenchmarkGuard(b *testing.B) {
 	}
 }
 
-// A client that is still sending when the guard has ended gets its replies and then the end, not a reset that loses them.
+// A client that is still sending when the guard ends gets its replies and then the end, not a reset that loses them.
 func TestGuardLeavesNobodyInTheDark(t *testing.T) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer ln.Close()
-	client, err := net.Dial("tcp", ln.Addr().String())
-	require.NoError(t, err)
-	defer client.Close()
-	server, err := ln.Accept()
-	require.NoError(t, err)
-	g := newGuard(server, newGuardLimits(), nil)
+	for name, test := range map[string]struct {
+		end  func(*guard)
+		more string
+		want string
+	}{
+		"drained":        {(*guard).drain, "PING\r\n", "+PONG\r\n"},
+		"protocol error": {func(*guard) {}, "*1\r\nPING\r\n", "+PONG\r\n-ERR Protocol error: expected '$', got 'P'\r\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ln, err := net.Listen("tcp", "127.0.0.1:0")
+			require.NoError(t, err)
+			defer ln.Close()
+			client, err := net.Dial("tcp", ln.Addr().String())
+			require.NoError(t, err)
+			defer client.Close()
+			server, err := ln.Accept()
+			require.NoError(t, err)
+			g := newGuard(server, newGuardLimits(), nil)
 
-	p := make([]byte, 100)
-	_, err = client.Write([]byte("PING\r\n"))
-	require.NoError(t, err)
-	_, err = g.Read(p)
-	require.NoError(t, err)
-	_, err = g.Write([]byte("+PONG\r\n"))
-	require.NoError(t, err)
-	_, err = client.Write([]byte("PING\r\n"))
-	require.NoError(t, err)
-	g.drain()
-	_, err = g.Read(p)
-	require.ErrorIs(t, err, io.EOF)
-	g.Close()
+			p := make([]byte, 100)
+			fmt.Fprint(client, "PING\r\n")
+			_, err = g.Read(p)
+			require.NoError(t, err)
+			fmt.Fprint(g, "+PONG\r\n")
+			fmt.Fprint(client, test.more)
+			fmt.Fprint(client, strings.Repeat("PING\r\n", 10_000)) // more than one read takes
+			test.end(g)
+			_, err = g.Read(p)
+			require.Error(t, err)
+			g.Close()
 
-	got, err := io.ReadAll(client)
-	require.NoError(t, err)
-	require.Equal(t, "+PONG\r\n", string(got))
+			got, err := io.ReadAll(client)
+			require.NoError(t, err)
+			require.Equal(t, test.want, string(got))
+		})
+	}
 }
