@@ -1,0 +1,106 @@
+package integration
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+const commandsDocument = "../docs/COMMANDS.md"
+
+func readmeText(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile("../README.md")
+	require.NoError(t, err)
+	return string(text)
+}
+
+// What the reference says is what the command table of the binary says.
+func TestCommandsDocumentIsCurrent(t *testing.T) {
+	t.Parallel()
+	written, err := os.ReadFile(commandsDocument)
+	require.NoError(t, err)
+	generated, err := rlserver(t, "docs").Output()
+	require.NoError(t, err)
+	assert.True(t, string(generated) == string(written), "%s is not what the binary prints: run 'make docs'", commandsDocument)
+}
+
+// The session with redis-cli works as shown.
+func TestReadmeSession(t *testing.T) {
+	t.Parallel()
+	rdb := startServer(t).connect(t)
+	command := regexp.MustCompile(`^    127\.0\.0\.1:6379> (.+)$`)
+	integer := regexp.MustCompile(`^    \d\) \(integer\) (\d+)`)
+	var commands, at int
+	var reply []int64 // to the last command
+	for line := range strings.Lines(readmeText(t)) {
+		line = strings.TrimRight(line, "\n")
+		if match := command.FindStringSubmatch(line); match != nil {
+			got, err := rdb.Do(t.Context(), words(match[1])...).Int64Slice()
+			require.NoError(t, err, match[1])
+			reply, at = got, 0
+			commands++
+		} else if match := integer.FindStringSubmatch(line); match != nil {
+			require.Less(t, at, len(reply), line)
+			assert.Equal(t, match[1], strconv.FormatInt(reply[at], 10), line)
+			at++
+		}
+	}
+	assert.GreaterOrEqual(t, commands, 4)
+}
+
+// The Go program works as it stands there, but for the address.
+func TestReadmeGo(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	match := regexp.MustCompile("(?s)```go\n(.+?)```").FindStringSubmatch(readmeText(t))
+	require.NotNil(t, match)
+	require.Contains(t, match[1], "localhost:6379")
+	snippet := strings.ReplaceAll(match[1], "localhost:6379", s.addr)
+	program := filepath.Join(t.TempDir(), "main.go")
+	require.NoError(t, os.WriteFile(program, []byte(`package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/redis/go-redis/v9"
+)
+
+func main() {
+	ctx := context.Background()
+	for range 6 {
+		`+snippet+`
+	}
+}
+`), 0o600))
+	out, err := exec.Command("go", "run", program).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	assert.Regexp(t, `^come back in \d+ ms\n$`, string(out), "five calls are admitted, the sixth is told when to come back")
+}
+
+// What README and reference point to exists: files, and flags of the binary.
+func TestDocumentsPointToWhatExists(t *testing.T) {
+	t.Parallel()
+	help, err := rlserver(t, "--help").Output()
+	require.NoError(t, err)
+	for _, flag := range regexp.MustCompile(`--[a-z][a-z-]+`).FindAllString(readmeText(t), -1) {
+		if flag != "--help" {
+			assert.Contains(t, string(help), flag+"=")
+		}
+	}
+	for _, document := range []string{"../README.md", commandsDocument} {
+		text, err := os.ReadFile(document)
+		require.NoError(t, err)
+		for _, match := range regexp.MustCompile(`\]\(([^)#:]+)\)`).FindAllStringSubmatch(string(text), -1) {
+			assert.FileExists(t, filepath.Join(filepath.Dir(document), match[1]), document)
+		}
+	}
+}
