@@ -21,7 +21,14 @@ func (tx *Tx) Delete(k Key) bool {
 func (tx *Tx) Exists(k Key) bool { return tx.peek(k) != nil }
 
 // Touch is Exists and a use of the key.
-func (tx *Tx) Touch(k Key) bool { return tx.lookup(k) != nil }
+func (tx *Tx) Touch(k Key) bool {
+	o := tx.peek(k)
+	if o == nil {
+		return false
+	}
+	o.touch(uint32(tx.now / 1000))
+	return true
+}
 
 // Type is what a key holds; TypeNone for a missing key.
 func (tx *Tx) Type(k Key) Type {

@@ -11,6 +11,9 @@ import "slices"
 // Its methods may only be given keys that Begin was given. What they return may point into the keyspace and holds until the
 // next change or End, whichever is first. An operation that errs has changed nothing.
 type Tx struct {
+	// Aloof makes lookups no use of the keys: access clocks stay as they are, but for Touch. For those who only want to know what is there.
+	Aloof bool
+
 	e       *Engine
 	db      int
 	now     int64
@@ -87,7 +90,7 @@ func (tx *Tx) Now() int64 { return tx.now }
 // lookup finds what a key holds, to be used: the access clock notes it. nil if there is no such key or its time has come.
 func (tx *Tx) lookup(k Key) object {
 	o := tx.peek(k)
-	if o != nil {
+	if o != nil && !tx.Aloof {
 		o.touch(uint32(tx.now / 1000))
 	}
 	return o

@@ -123,7 +123,7 @@ func clientNoTouch(c *call) error {
 	if err := c.args.end(); err != nil {
 		return err
 	}
-	c.profile.noTouch.Store(on)
+	c.tx.Aloof = on
 	c.reply.ok()
 	return nil
 }

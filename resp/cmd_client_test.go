@@ -111,6 +111,16 @@ func TestClientsOfAUnixSocket(t *testing.T) {
 	c.ends()
 }
 
+func TestClientNoTouch(t *testing.T) {
+	ts := startServer(t, Defaults{})
+	c := ts.dial()
+	c.check([]answer{{"SET k v", "+OK"}, {"CLIENT NO-TOUCH ON", "+OK"}})
+	ts.advance(10_000)
+	c.check([]answer{{"GET k", "$1 v"}, {"OBJECT IDLETIME k", ":10"}, {"TOUCH k", ":1"}, {"OBJECT IDLETIME k", ":0"}})
+	ts.advance(10_000)
+	c.check([]answer{{"RESET", "+RESET"}, {"OBJECT IDLETIME k", ":10"}, {"GET k", "$1 v"}, {"OBJECT IDLETIME k", ":0"}})
+}
+
 // ends waits for the server to close the connection.
 func (c *testClient) ends() {
 	c.t.Helper()

@@ -122,7 +122,7 @@ func reset(c *call) error {
 	c.profile.name.Store(nil)
 	c.profile.tracking.Store(false)
 	c.profile.noEvict.Store(false)
-	c.profile.noTouch.Store(false)
+	c.tx.Aloof = false
 	c.silence = speak
 
 	c.reply.status("RESET")

@@ -19,7 +19,6 @@ type profile struct {
 	library  atomic.Pointer[string]
 	version  atomic.Pointer[string]
 	noEvict  atomic.Bool
-	noTouch  atomic.Bool
 	tracking atomic.Bool
 	killed   atomic.Bool // its end has begun: others see it no more
 }

@@ -54,7 +54,7 @@ type call struct {
 
 func (s *session) db() int { return int(s.profile.database.Load()) }
 
-// serve answers one command of a batch, and hands redcon the batch's replies when it was the last.
+// serve answers one command of a batch, and sends the batch's replies when it was the last.
 func (s *session) serve(conn redcon.Conn, words [][]byte) {
 	if s.closing {
 		return
@@ -62,8 +62,8 @@ func (s *session) serve(conn redcon.Conn, words [][]byte) {
 	mark := len(s.reply.b)
 	s.execute(s.guard.words(words))
 	s.hush(mark)
-	if len(conn.PeekPipeline()) == 0 || s.closing {
-		s.flush(conn)
+	if len(conn.PeekPipeline()) == 0 || len(s.reply.b) >= fullReply || s.closing {
+		s.flush()
 	}
 	if s.closing {
 		conn.Close()
@@ -84,11 +84,12 @@ func (s *session) hush(mark int) {
 	}
 }
 
-// keptReply is the largest reply buffer a session holds on to between batches.
-const keptReply = 64 << 10
+// fullReply is how much is sent before the batch is through, and the largest buffer that a session holds on to between batches.
+const fullReply = 64 << 10
 
-// flush hands the replies to redcon once the journal has what they acknowledge.
-func (s *session) flush(conn redcon.Conn) {
+// flush sends the replies once the journal has what they acknowledge. They go to the guard without passing redcon's buffer. If they cannot
+// be sent, the next read says so and ends the session.
+func (s *session) flush() {
 	if s.position != 0 {
 		if err := s.server.journal.Wait(s.position); err != nil {
 			s.reply.b = s.reply.b[:0]
@@ -98,11 +99,24 @@ func (s *session) flush(conn redcon.Conn) {
 	}
 	s.profile.calls.Store(s.calls)
 	s.profile.errors.Store(s.errors)
-	conn.WriteRaw(s.reply.b)
-	if cap(s.reply.b) > keptReply {
+	s.guard.Write(s.reply.b)
+	s.release()
+}
+
+// manyKeys is how many keys a session keeps room for between batches.
+const manyKeys = 64
+
+// release lets go of what the batch has needed: a session may be idle for long after it.
+func (s *session) release() {
+	s.reply.b = s.reply.b[:0]
+	if cap(s.reply.b) > fullReply {
 		s.reply.b = nil
 	}
-	s.reply.b = s.reply.b[:0]
+	s.call.words, s.call.args = nil, args{}
+	if cap(s.keys) > manyKeys {
+		s.keys = nil
+	}
+	clear(s.keys[:cap(s.keys)])
 }
 
 // recovered answers a panic of a handler: the client gets an error, the log the stack, and the process goes on.
