@@ -1,0 +1,55 @@
+// Package resp is the server that clients talk to: Redis' protocol in, one decision of the engine, Redis' protocol out.
+//
+// # The way of a request
+//
+//	socket
+//	  -> gate            accepts, sets keepalive, wraps the socket in a guard
+//	  -> guard           framing.go, inline.go: whole, valid commands only; limits before and after AUTH; idle timeout; drain
+//	  -> redcon          splits what it is given into words and calls us, batch by batch
+//	  -> session.serve   collects the replies of a batch
+//	  -> execute         dispatch.go: table, arity, authentication, hash and lock the keys
+//	  -> handler         cmd_<family>.go: parse · operate · reply
+//	  -> engine.Tx       decides and changes, see package engine
+//	  -> session.flush   waits for the journal once for the whole batch, then hands the replies to the guard
+//	  -> guard           holds them back while more of the pipeline is at hand, so that a deep one costs few writes
+//	socket
+//
+// # One declaration per command
+//
+// A command is an entry in a table (command.go), and everything in the entry is used: the arity rejects, the key specifications choose what is
+// hashed and locked, the write flag decides whether the engine may change anything, the syntax is parsed (syntax.go) into the tree that
+// COMMAND DOCS tells and redis-cli makes its hints of, and all of it becomes docs/COMMANDS.md (docs.go). What a test holds against
+// Redis 7.0.15 (testdata/commands-7.0.15.jsonl) is therefore what runs. Adding a command is an entry and a handler in one file, and a
+// method of engine.Tx if it does something new.
+//
+// A handler is three paragraphs. It takes its arguments from a cursor (args.go) whose first error sticks, so that parsing has no error
+// handling of its own; calls one method of the Tx; and says what to reply (reply.go), not how: the differences between RESP2
+// and RESP3 are known there alone. It runs under the locks of its keys and nothing else, so a reply may be copied straight out of the keyspace.
+//
+// # What always holds
+//
+//   - Every command leaves one reply, unless CLIENT REPLY or SHUTDOWN says otherwise: a handler that errs or panics has what it wrote taken back.
+//   - No reply leaves before the journal has what it acknowledges. A failed journal closes the connection without one.
+//   - Only the connection's own goroutine touches a session, but for its profile and the guard's counters, which are atomic.
+//   - What a handler keeps, it copies: the words of a call lie in buffers that the next read overwrites.
+//   - The common calls allocate nothing between the words and the reply; a test counts.
+//   - Whatever a client sends, the process goes on.
+//
+// # Configuration
+//
+// Settings hold what can change while the server runs, as atomics that their users read at each turn; parameter.go is the table by which CONFIG
+// knows them. CONFIG SET makes sense of all values before it puts the first into force. Parameters of Redis' for things that are not here
+// have the value that says so, and refuse any other: an operator who asks for appendonly yes must not be told OK.
+//
+// # The end
+//
+// Shutdown drains: the listeners close, each guard hands out the commands it has in full and then ends its stream, and the client is told so
+// before the socket closes, so that no reply is lost to a reset. Who is not through when the time is up is cut off.
+//
+// # Left out on purpose
+//
+// RESP3 is spoken after HELLO 3, as by Redis, and only by our replies: redcon knows RESP2 and never sees them. There are no users but
+// the default one, no TLS, no transactions, no scripts, no keyspace notifications. Client side caching is declined in the one way that all clients
+// survive: CLIENT TRACKING ON OPTIN is taken, because some ask for it on each connection, and the CLIENT CACHING YES that would make us track a
+// key is refused. INFO tells no figure that is not measured. DEBUG SLEEP holds its own connection, as there is no single thread to hold.
+package resp

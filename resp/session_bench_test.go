@@ -1,0 +1,76 @@
+package resp
+
+import (
+	"io"
+	"log/slog"
+	"net"
+	"testing"
+
+	"rlserver/engine"
+)
+
+// deaf is a connection that takes replies and sends nothing.
+type deaf struct{ net.Conn }
+
+func (deaf) Write(p []byte) (int, error) { return len(p), nil }
+func (deaf) LocalAddr() net.Addr         { return &net.TCPAddr{} }
+func (deaf) RemoteAddr() net.Addr        { return &net.TCPAddr{} }
+
+// newBenchSession is a session of a server that nobody else uses.
+func newBenchSession(now func() int64) *session {
+	settings := NewSettings(Defaults{Databases: 16, MaxClients: 10})
+	s := NewServer(Options{Engine: engine.New(engine.Options{}), Clock: now, Settings: settings, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	return s.newSession(newGuard(deaf{}, settings.limits, settings.Timeout))
+}
+
+func words(call ...string) (list [][]byte) {
+	for _, w := range call {
+		list = append(list, []byte(w))
+	}
+	return list
+}
+
+// From the words of a call to its reply sent.
+func BenchmarkCall(b *testing.B) {
+	for _, call := range [][]string{
+		{"PING"},
+		{"GET", "user:42"},
+		{"RL.TOKEN", "user:42", "100", "100", "1s"},
+		{"RL.FIXED", "user:42", "100", "1m"},
+		{"RL.SLIDE", "user:42", "100", "1m"},
+		{"RL.MULTI", "user:42", "100", "1m", "1000", "1h"},
+	} {
+		b.Run(call[0], func(b *testing.B) {
+			now := int64(testStart)
+			s := newBenchSession(func() int64 { now++; return now })
+			list := words(call...)
+			b.ReportAllocs()
+			for b.Loop() {
+				s.execute(list)
+				s.flush()
+			}
+		})
+	}
+}
+
+// TestCallsDoNotAllocate holds the common calls to what they promise.
+func TestCallsDoNotAllocate(t *testing.T) {
+	now := int64(testStart)
+	s := newBenchSession(func() int64 { return now })
+	for _, call := range [][]string{
+		{"PING"}, {"RL.TOKEN", "t", "100", "100", "1s"}, {"RL.FIXED", "f", "100", "1m"}, {"RL.SLIDE", "s", "2", "1m"}, {"RL.FIXED", "d", "1", "day", "TZ", "Europe/Berlin"},
+	} {
+		list := words(call...)
+		for range 3 { // what the key and the buffers need at first
+			s.execute(list)
+			s.flush()
+		}
+		allocs := testing.AllocsPerRun(100, func() {
+			s.execute(list)
+			s.flush()
+		})
+		if allocs != 0 {
+			t.Errorf("%v allocates %v times", call, allocs)
+		}
+	}
+}
