@@ -13,7 +13,7 @@ const (
 // MemoryUsage estimates how many bytes a key takes, its name and its share of the keyspace's table included. Of a collection it weighs
 // the given number of elements and takes the rest to be alike; 0 weighs all. ok is false if there is no such key.
 func (tx *Tx) MemoryUsage(k Key, samples int) (bytes int64, ok bool) {
-	o := tx.lookup(k)
+	o := tx.peek(k)
 	if o == nil {
 		return 0, false
 	}

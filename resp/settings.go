@@ -36,7 +36,7 @@ type Settings struct {
 	logLevel      slog.LevelVar
 	limits        *guardLimits
 
-	// How large a collection OBJECT ENCODING calls a listpack. They name what Redis would do, and change nothing here.
+	// How Redis keeps small collections. Programs that prepare a server set these, so they are taken and told; nothing here depends on them.
 	hashEntries, hashValue atomic.Int64
 	zsetEntries, zsetValue atomic.Int64
 
