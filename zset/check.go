@@ -91,6 +91,9 @@ func (r *run) check() error {
 	if math.Float64bits(r.low) != math.Float64bits(r.readScore(0)) {
 		return fmt.Errorf("low is %v", r.low)
 	}
+	if math.Float64bits(r.high) != math.Float64bits(r.readScore(r.len()-1)) {
+		return fmt.Errorf("high is %v", r.high)
+	}
 	for j := range len(r.starts) {
 		if r.offset(j) > r.offset(j+1) {
 			return fmt.Errorf("member %d begins at %d, the next at %d", j, r.offset(j), r.offset(j+1))

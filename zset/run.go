@@ -27,7 +27,8 @@ type run struct {
 	scores []float64 // nil while all members name their scores
 	bytes  []byte    // the members, end to end
 	head   int       // the first that is still there, in starts and scores
-	low    float64   // the first score: all that most comparisons look at
+	low    float64   // the first score and
+	high   float64   // the last: all that most comparisons look at
 	owner  *owner
 }
 
@@ -52,8 +53,11 @@ func (r *run) member(i int) []byte {
 }
 
 func (r *run) score(i int) float64 {
-	if i == 0 {
+	switch i {
+	case 0:
 		return r.low
+	case r.len() - 1:
+		return r.high
 	}
 	return r.readScore(i)
 }
@@ -90,6 +94,9 @@ func (r *run) insert(i int, member []byte, score float64) {
 	if i == 0 {
 		r.low = score
 	}
+	if i == r.len()-1 {
+		r.high = score
+	}
 }
 
 // cut removes the members from lo up to hi, but not all of them.
@@ -108,6 +115,7 @@ func (r *run) cut(lo, hi int) {
 		if r.scores != nil {
 			r.scores = slices.Delete(r.scores, j, k)
 		}
+		r.high = r.readScore(r.len() - 1)
 	}
 	const few, little = 16, 512 // not worth a smaller array
 	if cap(r.starts) > few && r.len() < cap(r.starts)/4 || cap(r.bytes) > little && r.size() < cap(r.bytes)/4 {
@@ -178,7 +186,7 @@ func (r *run) slide(starts []uint16, scores []float64, bytes []byte) {
 
 // split cuts the run before k and returns the second part.
 func (r *run) split(k int) run {
-	right := run{owner: r.owner, starts: r.starts, scores: r.scores, bytes: r.bytes, head: r.head + k}
+	right := run{owner: r.owner, starts: r.starts, scores: r.scores, bytes: r.bytes, head: r.head + k, high: r.high}
 	right.low = right.readScore(0)
 	right.move(right.len(), right.size())
 	r.cut(k, r.len())
@@ -207,6 +215,7 @@ func (r *run) absorb(next *run) {
 		r.starts = append(r.starts, uint16(base+next.offset(next.head+i)-dead))
 	}
 	r.bytes = append(r.bytes, next.bytes[dead:]...)
+	r.high = next.high
 }
 
 // joins reports whether the two are sparse enough to merge.

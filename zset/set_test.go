@@ -239,6 +239,7 @@ func TestCheckFindsFaults(t *testing.T) {
 		"order of members":   func(s *Set) { copy(s.seq.first().runs[0].member(5), "9") },
 		"order of runs":      func(s *Set) { runs := s.seq.first().runs; runs[0], runs[1] = runs[1], runs[0] },
 		"first score":        func(s *Set) { s.seq.first().runs[0].low-- },
+		"last score":         func(s *Set) { s.seq.first().runs[0].high++ },
 		"lost score":         func(s *Set) { r := &s.seq.last().runs[0]; r.scores = r.scores[1:] },
 		"unnamed score":      func(s *Set) { s.seq.last().runs[1].scores = nil },
 		"empty run":          func(s *Set) { r := &s.seq.first().runs[0]; r.head = len(r.starts) },

@@ -27,13 +27,19 @@ func (s *Set) FirstAfter(score float64) int {
 	if s.Len() == 0 {
 		return 0
 	}
-	c := cut{side: throughScore, score: score}
+	end := s.seq.last()
+	last := &end.runs[len(end.runs)-1]
+	if last.high <= score {
+		return s.Len()
+	}
 	first := &s.seq.first().runs[0]
+	if first.low > score {
+		return 0
+	}
+	c := cut{side: throughScore, score: score}
 	if n := c.gallop(first); n < first.len() {
 		return n
 	}
-	end := s.seq.last()
-	last := &end.runs[len(end.runs)-1]
 	if c.follows(last, 0) {
 		return s.Len() - last.len() + c.in(last)
 	}
