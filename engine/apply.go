@@ -119,24 +119,64 @@ func (e *Engine) apply(o object, f *Effect) object {
 }
 
 // holding gives the object of the wanted type under the effect's key, a new one if there is none.
-func holding[T object](e *Engine, o object, f *Effect, create func(header) T) T {
+func holding[T object](e *Engine, o object, f *Effect, create func(name []byte) T) T {
 	if o != nil {
 		return o.(T)
 	}
-	t := create(header{name: string(f.Key.Name)})
+	t := create(f.Key.Name)
 	e.shardOf(f.Key).insert(f.DB, f.Key.hash, t)
 	return t
 }
 
-func (e *Engine) newHash(h header) *hashObject {
-	return &hashObject{header: h, fields: newHash(&e.hasher)}
+func (e *Engine) newHash(name []byte) *hashObject {
+	o, text := withName[hashObject](name)
+	o.name, o.fields = text, newHash(&e.hasher)
+	return o
 }
-func (e *Engine) newZSet(h header) *zsetObject {
-	return &zsetObject{header: h, set: zset.New(&e.hasher)}
+
+func (e *Engine) newZSet(name []byte) *zsetObject {
+	o, text := withName[zsetObject](name)
+	o.name, o.set = text, *zset.New(&e.hasher)
+	return o
 }
-func newString(h header) *stringObject { return &stringObject{header: h} }
-func newToken(h header) *tokenObject   { return &tokenObject{header: h} }
-func newFixed(h header) *fixedObject   { return &fixedObject{header: h} }
+
+func newString(name []byte) *stringObject {
+	o, text := withName[stringObject](name)
+	o.name = text
+	return o
+}
+
+func newToken(name []byte) *tokenObject {
+	o, text := withName[tokenObject](name)
+	o.name = text
+	return o
+}
+
+func newFixed(name []byte) *fixedObject {
+	o, text := withName[fixedObject](name)
+	o.name = text
+	return o
+}
+
+// withName allocates an object together with the text of its name, if that is as short as names are: one allocation, and no further
+// memory to be fetched to see that a key is the one that was asked for. A token bucket with a name of 16 bytes fills one cache line.
+func withName[T any](name []byte) (o *T, text string) {
+	switch {
+	case len(name) <= 16:
+		both := new(struct {
+			object T
+			text   [16]byte
+		})
+		return &both.object, unsafe.String(&both.text[0], copy(both.text[:], name))
+	case len(name) <= 32:
+		both := new(struct {
+			object T
+			text   [32]byte
+		})
+		return &both.object, unsafe.String(&both.text[0], copy(both.text[:], name))
+	}
+	return new(T), string(name)
+}
 
 // drop removes what stands under the effect's key.
 func (e *Engine) drop(o object, f *Effect) object {

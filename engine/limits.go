@@ -38,9 +38,9 @@ func (tx *Tx) Slide(k Key, rules []limit.Rule, cost int64, id []byte) (limit.Dec
 	if err != nil {
 		return limit.Decision{}, err
 	}
-	tx.log.set = nil
+	tx.log = hitLog{}
 	if z != nil {
-		tx.log.set = z.set
+		tx.log.set = &z.set
 	}
 	window := longest(rules)
 	lapsed := float64(tx.now - window)
@@ -123,8 +123,14 @@ func (q *hitSequence) next(set *zset.Set, now int64, n uint64) (first uint64) {
 	return first
 }
 
-// hitLog shows a sorted set, or a missing one, to the sliding windows.
-type hitLog struct{ set *zset.Set }
+// hitLog shows a sorted set, or a missing one, to the sliding windows. It remembers the last answer of After: what had lapsed when
+// the call was decided is what is dropped when it is recorded.
+type hitLog struct {
+	set   *zset.Set
+	asked float64
+	after int
+	known bool
+}
 
 func (l *hitLog) Len() int {
 	if l.set == nil {
@@ -142,7 +148,10 @@ func (l *hitLog) After(t float64) int {
 	if l.set == nil {
 		return 0
 	}
-	return l.set.FirstAfter(t)
+	if !l.known || l.asked != t {
+		l.asked, l.after, l.known = t, l.set.FirstAfter(t), true
+	}
+	return l.after
 }
 
 // Token decides a call against a token bucket. A missing key is a full bucket; a full bucket is no key.

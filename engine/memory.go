@@ -17,7 +17,7 @@ func (tx *Tx) MemoryUsage(k Key, samples int) (bytes int64, ok bool) {
 	if o == nil {
 		return 0, false
 	}
-	return entryWeight + allocated(len(o.head().name)) + weigh(o, samples), true
+	return entryWeight + allocated(len(o.head().name)) + weigh(o, samples), true // a short name is part of the object's allocation and weighs as much there
 }
 
 func weigh(o object, samples int) int64 {

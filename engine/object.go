@@ -75,12 +75,12 @@ func (o *hashObject) clone(name string) object {
 type zsetObject struct {
 	header
 	clock
-	set *zset.Set
+	set zset.Set // in place: one step less to the log of a limiter
 }
 
 func (*zsetObject) kind() Type { return TypeZSet }
 func (o *zsetObject) clone(name string) object {
-	return &zsetObject{header: header{name, o.expireAt}, clock: o.clock, set: o.set.Clone()}
+	return &zsetObject{header: header{name, o.expireAt}, clock: o.clock, set: *o.set.Clone()}
 }
 
 // tokenObject is a token bucket. Millions of them are what a server is full of, so it is packed to fill 48 bytes exactly:

@@ -24,13 +24,13 @@ func (tx *Tx) zset(k Key) (object, ZSet, error) {
 	if z == nil {
 		return o, ZSet{}, err
 	}
-	return o, ZSet{z.set}, nil
+	return o, ZSet{&z.set}, nil
 }
 
 // zsetIn is the sorted set of an object, or of none.
 func zsetIn(o object) ZSet {
 	if z, ok := o.(*zsetObject); ok {
-		return ZSet{z.set}
+		return ZSet{&z.set}
 	}
 	return ZSet{}
 }
