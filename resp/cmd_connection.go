@@ -166,7 +166,7 @@ func hello(c *call) error {
 		}
 	}
 
-	if !c.authenticated {
+	if !c.authenticated && !c.free() {
 		return errHelloNoAuth
 	}
 	if version != 0 {

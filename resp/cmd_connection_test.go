@@ -103,6 +103,15 @@ func TestPassword(t *testing.T) {
 	})
 }
 
+func TestPasswordTakenAway(t *testing.T) {
+	ts := startServer(t, Defaults{Password: "sesame"})
+	out, in := ts.dial(), ts.dial()
+	out.check([]answer{{"PING", "-NOAUTH Authentication required."}})
+	in.check([]answer{{"AUTH sesame", "+OK"}, {"CONFIG GET requirepass", "*2 $11 requirepass $6 sesame"}})
+	require.Equal(t, "+OK", in.send("CONFIG", "SET", "requirepass", ""))
+	out.check([]answer{{"PING", "+PONG"}, {"HELLO", "*14…"}})
+}
+
 func TestQuitEndsTheConnectionAfterItsReply(t *testing.T) {
 	c := startServer(t, Defaults{}).dial()
 	_, err := c.Write([]byte("PING\r\nQUIT\r\nPING\r\n"))

@@ -12,7 +12,7 @@ import (
 func (s *session) execute(words [][]byte) {
 	mark := len(s.reply.b)
 	c, name, err := s.server.resolve(words)
-	if err == nil && !s.authenticated && c.flags&noAuth == 0 {
+	if err == nil && !s.authenticated && c.flags&noAuth == 0 && !s.free() {
 		err = errNoAuth
 	}
 	if err != nil {

@@ -182,9 +182,9 @@ var units = map[string]int64{
 func parseMemory(value string) (int64, error) {
 	digits := strings.TrimRight(strings.ToLower(value), "bkmg")
 	unit, known := units[strings.ToLower(value[len(digits):])]
-	n, err := strconv.ParseInt(digits, 10, 64)
-	if !known || err != nil || n < 0 || n > math.MaxInt64/unit {
+	n, err := strconv.ParseUint(digits, 10, 63)
+	if !known || err != nil || int64(n) > math.MaxInt64/unit {
 		return 0, refusedMemory
 	}
-	return n * unit, nil
+	return int64(n) * unit, nil
 }

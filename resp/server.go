@@ -141,6 +141,9 @@ func (s *Server) closed(conn redcon.Conn, err error) {
 	if !ok {
 		return
 	}
+	if err != nil {
+		s.log.Debug("a connection broke off", "client", ss.id, "address", ss.peer(), "error", err)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.sessions, ss.id)
@@ -159,6 +162,14 @@ func (s *Server) retime() {
 func (s *session) authenticate(yes bool) {
 	s.authenticated = yes
 	s.guard.setAuthenticated(yes)
+}
+
+// free lets a session in that has not authenticated, if the password has been taken away since it was asked for one.
+func (s *session) free() bool {
+	if s.server.settings.Password() == "" {
+		s.authenticate(true)
+	}
+	return s.authenticated
 }
 
 // passwordIs compares in a time that tells neither how much was right nor how long it should be.
