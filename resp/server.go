@@ -135,19 +135,23 @@ func (s *Server) admit(ss *session) (refusal string) {
 	return ""
 }
 
-// closed forgets a connection.
+// closed is told of the end of every connection that was accepted.
 func (s *Server) closed(conn redcon.Conn, err error) {
-	ss, ok := conn.Context().(*session)
-	if !ok {
-		return
-	}
+	ss := conn.Context().(*session)
 	if err != nil {
 		s.log.Debug("a connection broke off", "client", ss.id, "address", ss.peer(), "error", err)
 	}
+	s.forget(ss)
+}
+
+// forget takes a session from those that are served, and keeps its counts.
+func (s *Server) forget(ss *session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.sessions, ss.id)
-	s.gone.add(ss)
+	if s.sessions[ss.id] == ss {
+		delete(s.sessions, ss.id)
+		s.gone.add(ss)
+	}
 }
 
 // retime makes connections that are idle go by the timeout of now.

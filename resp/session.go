@@ -66,6 +66,8 @@ func (s *session) serve(conn redcon.Conn, words [][]byte) {
 		s.flush()
 	}
 	if s.closing {
+		s.guard.flushReplies()
+		s.server.forget(s) // before the client can see the end and ask who is there
 		conn.Close()
 	}
 }
