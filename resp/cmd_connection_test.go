@@ -120,6 +120,18 @@ func TestQuitEndsTheConnectionAfterItsReply(t *testing.T) {
 	require.Equal(t, "+PONG\r\n+OK\r\n", string(text))
 }
 
+// Redis does the same.
+func TestRequestsOfBrowsersEndTheConnection(t *testing.T) {
+	ts := startServer(t, Defaults{})
+	for _, sent := range []string{"POST / HTTP/1.1\r\n", "Host: localhost:6379\r\nPING\r\n", "*1\r\n$4\r\npost\r\n"} {
+		c := ts.dial()
+		fmt.Fprint(c, sent)
+		got, err := io.ReadAll(c.r)
+		require.NoError(t, err)
+		require.Empty(t, got, sent)
+	}
+}
+
 func TestClientReply(t *testing.T) {
 	c := startServer(t, Defaults{}).dial()
 	for _, step := range []struct{ send, want string }{

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"rlserver/engine"
 )
@@ -14,6 +15,10 @@ func (s *session) execute(words [][]byte) {
 	c, name, err := s.server.resolve(words)
 	if err == nil && !s.authenticated && c.flags&noAuth == 0 && !s.free() {
 		err = errNoAuth
+	}
+	if c == nil && ofBrowser(words[0]) {
+		s.shun()
+		return
 	}
 	if err != nil {
 		s.errors++
@@ -74,6 +79,20 @@ func (s *Server) resolve(words [][]byte) (c *command, name int, err error) {
 		return nil, 0, engine.Error("ERR wrong number of arguments for '" + c.fullName() + "' command")
 	}
 	return c, name, nil
+}
+
+// ofBrowser tells whether what should be a command is from an HTTP request: a web page can make a browser send one here, and have
+// commands in its body.
+func ofBrowser(name []byte) bool { return equalFold(name, "POST") || equalFold(name, "HOST:") }
+
+// shun ends the session without a word. The log tells of it once a minute at most, lest whoever does it fills the disk.
+func (s *session) shun() {
+	s.closing = true
+	now, last := s.server.clock(), s.server.shunned.Load()
+	if now-last > time.Minute.Milliseconds() && s.server.shunned.CompareAndSwap(last, now) {
+		s.server.log.Warn("a client sent POST or Host: as a command: its connection was closed, as a web page may be trying to reach this server",
+			"client", s.id, "address", s.peer())
+	}
 }
 
 // unknownCommand quotes what was sent, within the bounds that Redis sets.

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tidwall/redcon"
@@ -27,6 +28,8 @@ type Server struct {
 	version  string
 	started  time.Time
 	runID    string // 40 hex digits, new with every start
+
+	shunned atomic.Int64 // Unix ms of the last time the log told of an HTTP request
 
 	shutdown     chan struct{} // closed when a client has sent SHUTDOWN
 	shutdownOnce sync.Once
