@@ -116,12 +116,12 @@ func TestLimitersKeepTheirWord(t *testing.T) {
 	rdb := startServer(t).connect(t)
 	for i, call := range []string{
 		"RL.TOKEN %s 1 10 1s",
-		"RL.TOKEN %s 10 10 1s COST 7",
+		"RL.TOKEN %s 10 20 1s COST 7",
 		"RL.TOKEN %s 1 3 1s",
-		"RL.SLIDE %s 2 700ms",
-		"RL.SLIDE %s 5 700ms COST 3",
-		"RL.MULTI %s 1 300ms 3 1s",
-		"RL.FIXED %s 2 500ms",
+		"RL.SLIDE %s 2 300ms",
+		"RL.SLIDE %s 5 300ms COST 3",
+		"RL.MULTI %s 1 200ms 2 500ms",
+		"RL.FIXED %s 2 300ms",
 	} {
 		t.Run(fmt.Sprintf(call, "key"), func(t *testing.T) {
 			t.Parallel()
