@@ -27,7 +27,7 @@ type config struct {
 	Requirepass        string `group:"Access" placeholder:"PASSWORD" help:"Password that clients must give with AUTH. The list of processes shows it to others on this machine: --requirepass-file and the environment do not."`
 	RequirepassFile    string `group:"Access" placeholder:"FILE" help:"File whose first line is the password."`
 	ProtectedMode      string `group:"Access" enum:"yes,no" default:"yes" placeholder:"yes|no" help:"Whether to refuse clients from other machines as long as there is no password; yes unless given."`
-	EnableDebugCommand string `group:"Access" enum:"no,local,yes" default:"no" placeholder:"no|local|yes" help:"Who may use DEBUG: nobody, clients on this machine, or all; no unless given."`
+	EnableDebugCommand string `group:"Access" enum:"no,local,yes" default:"local" placeholder:"no|local|yes" help:"Who may use DEBUG: nobody, clients on this machine, or all; local unless given, as DEBUG holds nobody else up here."`
 
 	Maxclients int    `group:"Service" default:"10000" placeholder:"N" help:"How many clients may be connected at once, 10000 unless given."`
 	Timeout    int    `group:"Service" default:"0" placeholder:"SECONDS" help:"How long a client may be idle before its connection is closed. 0, unless given: for ever."`
