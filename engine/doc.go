@@ -41,6 +41,7 @@
 //	engine.go   Engine, keys and shards        tx.go      one call: locks, lookup, apply
 //	effect.go   what can change                apply.go   the one function that changes it
 //	object.go   what a key can hold            shard.go   a lock and what is behind it
+//	watch.go    who wants to know of changes to a key
 //	limits.go   the rate limiters, over the pure arithmetic of engine/limit
 //	strings.go, hashes.go, zsets*.go, keys.go, expire.go, scan.go: the operations by family
 //
@@ -52,6 +53,6 @@
 //
 // # Left out on purpose
 //
-// No rollback, no watchers, no replication state, no statistics beyond three counters per shard. No reply is formatted here and
+// No rollback, no replication state, no statistics beyond three counters per shard. No reply is formatted here and
 // no request parsed: those are package resp's. Nothing calls back up.
 package engine

@@ -18,6 +18,8 @@ type shard struct {
 	dbs   []space
 	seq   hitSequence
 
+	watches map[watchedKey][]*Watch // who wants to know of changes to which keys; mostly nil
+
 	stats Stats
 
 	_ [64]byte // a shard's lock shares no cache line with its neighbour's

@@ -84,6 +84,9 @@ func (tx *Tx) End() (pos Position) {
 	return pos
 }
 
+// Use goes on in another database that exists, within the same call.
+func (tx *Tx) Use(db int) { tx.db = db }
+
 // Now is the time of the call, Unix ms: what Begin was given, or later if one of its shards has already seen later.
 func (tx *Tx) Now() int64 { return tx.now }
 
@@ -138,6 +141,7 @@ func (tx *Tx) perform(o object, f *Effect) object {
 	if !tx.writing {
 		panic("engine: a call that was begun as not writing tries to change something")
 	}
+	tx.alarm(o, f)
 	o = tx.e.apply(o, f)
 	if tx.e.journal != nil {
 		tx.effects = append(tx.effects, *f)

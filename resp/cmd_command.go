@@ -340,7 +340,7 @@ func (k *keySpec) end() int {
 }
 
 // categoryOfGroup names the access categories that Redis names otherwise than the group of its manual.
-var categoryOfGroup = map[string]string{"generic": "keyspace", "sorted-set": "sortedset", "server": ""}
+var categoryOfGroup = map[string]string{"generic": "keyspace", "sorted-set": "sortedset", "server": "", "transactions": "transaction"}
 
 // categoryOrder is the order in which Redis tells categories.
 var categoryOrder = []string{"keyspace", "read", "write", "set", "sortedset", "list", "hash", "string", "bitmap", "hyperloglog", "geo", "stream",

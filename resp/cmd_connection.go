@@ -124,6 +124,8 @@ func reset(c *call) error {
 	c.profile.noEvict.Store(false)
 	c.tx.Aloof = false
 	c.silence = speak
+	c.transaction = transaction{}
+	c.unwatch()
 
 	c.reply.status("RESET")
 	return nil

@@ -16,7 +16,7 @@ func init() {
 			complexity: "O(N) with N being the number of keys in the database, under the assumption that the key names in the database and the given pattern have limited length.",
 			summary:    "Find all keys matching the given pattern",
 			run:        keys},
-		&command{name: "scan", arity: -2, flags: readonly, tips: "nondeterministic_output request_policy:special",
+		&command{name: "scan", arity: -2, flags: readonly | stepwise, tips: "nondeterministic_output request_policy:special",
 			syntax: "cursor [MATCH pattern] [COUNT count] [TYPE type]", group: "generic", since: "2.8.0",
 			complexity: "O(1) for every call. O(N) for a complete iteration, including enough command calls for the cursor to return back to 0. N is the number of elements inside the collection.",
 			summary:    "Incrementally iterate the keys space",

@@ -19,7 +19,7 @@ func init() {
 				{name: "set-active-expire", arity: 3, flags: operator, group: "server", since: "1.0.0", complexity: "O(1)",
 					syntax: "<0 | 1>", summary: "Whether keys are deleted when their time has come although nobody asks for them",
 					run: debugging(debugSetActiveExpire)},
-				{name: "sleep", arity: 3, flags: operator, group: "server", since: "1.0.0", complexity: "O(1)",
+				{name: "sleep", arity: 3, flags: operator | ownLocks, group: "server", since: "1.0.0", complexity: "O(1)",
 					syntax: "seconds", summary: "Hold this connection for so many seconds, decimals allowed", run: debugging(debugSleep)},
 			}},
 		&command{name: "function", arity: -2, group: "scripting", since: "7.0.0", complexity: "Depends on subcommand.",

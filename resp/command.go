@@ -44,12 +44,14 @@ const (
 	noAuth                        // before authentication
 	noMulti                       // not within MULTI
 	skipMonitor                   // not shown to MONITOR
+	skipSlowlog                   // not in the slow log
 	noAsyncLoading
 	allowBusy       // answers while a script runs for too long
 	noMandatoryKeys // may be called without keys
 	movableKeys     // keys cannot be found by first, last and step alone
 	wholeKeyspace   // not told to clients: locks every shard
-	noLock          // not told to clients: has keys in its arguments, but takes no lock for them
+	stepwise        // not told to clients: locks one shard after the other, unless it is within a transaction, which then locks them all
+	ownLocks        // not told to clients: cannot run under the locks of a transaction, as it takes locks itself or takes its time
 )
 
 var flagNames = []struct {
@@ -57,7 +59,7 @@ var flagNames = []struct {
 	name string
 }{
 	{write, "write"}, {readonly, "readonly"}, {denyOOM, "denyoom"}, {admin, "admin"}, {noScript, "noscript"},
-	{loading, "loading"}, {stale, "stale"}, {skipMonitor, "skip_monitor"}, {fast, "fast"}, {noAuth, "no_auth"},
+	{loading, "loading"}, {stale, "stale"}, {skipMonitor, "skip_monitor"}, {skipSlowlog, "skip_slowlog"}, {fast, "fast"}, {noAuth, "no_auth"},
 	{noMandatoryKeys, "no_mandatory_keys"}, {noAsyncLoading, "no_async_loading"}, {noMulti, "no_multi"},
 	{movableKeys, "movablekeys"}, {allowBusy, "allow_busy"},
 }

@@ -21,21 +21,28 @@ func (s *session) execute(words [][]byte) {
 		return
 	}
 	if err != nil {
-		s.errors++
-		s.reply.error(err.Error())
+		s.reject(c, err)
 		return
 	}
-	s.call.command, s.call.words = c, words
+	s.call.command = c
 	now := s.server.clock()
 	s.show(c, now)
 
 	defer s.recovered(mark)
+	if s.transaction.joins(c) {
+		s.queue(c, words, name)
+		return
+	}
 	s.begin(c, words, now)
-	s.call.args = args{list: words[name:], keys: s.keys}
-	err = c.run(&s.call)
+	s.run(c, words, args{list: words[name:], keys: s.keys})
 	s.position = max(s.position, s.tx.End())
+}
 
-	if err != nil {
+// run lets the handler of a command answer a call whose locks are held.
+func (s *session) run(c *command, words [][]byte, a args) {
+	mark := len(s.reply.b)
+	s.call.command, s.call.words, s.call.args = c, words, a
+	if err := c.run(&s.call); err != nil {
 		s.reply.b = s.reply.b[:mark] // half an answer never leaves
 		s.refuse(err)
 	}
@@ -76,7 +83,7 @@ func (s *Server) resolve(words [][]byte) (c *command, name int, err error) {
 		}
 	}
 	if c.rejects(len(words)) {
-		return nil, 0, engine.Error("ERR wrong number of arguments for '" + c.fullName() + "' command")
+		return c, 0, engine.Error("ERR wrong number of arguments for '" + c.fullName() + "' command")
 	}
 	return c, name, nil
 }
@@ -108,6 +115,19 @@ func unknownCommand(words [][]byte) error {
 		text += arg
 	}
 	return engine.Error(text)
+}
+
+// reject answers a call that comes to no handler. Of a transaction that is being gathered nothing will run then; c is nil for no command.
+func (s *session) reject(c *command, err error) {
+	text := err.Error()
+	s.transaction.broken = s.transaction.open
+	if c != nil && c.fullName() == "exec" {
+		s.transaction = transaction{}
+		s.unwatch()
+		text = "EXECABORT Transaction discarded because of: " + strings.TrimPrefix(text, "ERR ")
+	}
+	s.errors++
+	s.reply.error(text)
 }
 
 // refuse answers with what went wrong. Errors that are not meant for clients go to the log instead.

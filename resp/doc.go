@@ -46,10 +46,13 @@
 // Shutdown drains: the listeners close, each guard hands out the commands it has in full and then ends its stream, and the client is told so
 // before the socket closes, so that no reply is lost to a reset. Who is not through when the time is up is cut off.
 //
+// A transaction is a list of calls that dispatch has resolved but not run. EXEC locks the shards of all their keys and of the watched ones, and
+// runs them one after the other: one time for all, one record in the journal. What takes locks of its own (INFO) cannot be queued.
+//
 // # Left out on purpose
 //
 // RESP3 is spoken after HELLO 3, as by Redis, and only by our replies: redcon knows RESP2 and never sees them. There are no users but
-// the default one, no TLS, no transactions, no scripts, no keyspace notifications. Client side caching is declined in the one way that all clients
+// the default one, no TLS, no scripts, no keyspace notifications. Client side caching is declined in the one way that all clients
 // survive: CLIENT TRACKING ON OPTIN is taken, because some ask for it on each connection, and the CLIENT CACHING YES that would make us track a
 // key is refused. INFO tells no figure that is not measured. DEBUG SLEEP holds its own connection, as there is no single thread to hold.
 package resp

@@ -22,6 +22,7 @@ var manual = []struct{ group, title, prose string }{
 	{"generic", "Keys of any type", ""},
 	{"connection", "Connections", ""},
 	{"server", "Server", ""},
+	{"transactions", "Transactions", "Commands between MULTI and EXEC run as one: nobody sees a part of it. EXEC runs nothing if a key given to WATCH has been changed since.\n"},
 	{"scripting", "Scripting", "Nothing can be scripted here. This is for clients that clear away scripts before they begin.\n"},
 }
 

@@ -13,7 +13,7 @@ import (
 )
 
 func init() {
-	register(&command{name: "info", arity: -1, flags: loading | stale, group: "server", since: "1.0.0", complexity: "O(1)",
+	register(&command{name: "info", arity: -1, flags: loading | stale | ownLocks, group: "server", since: "1.0.0", complexity: "O(1)",
 		categories: "dangerous", tips: "nondeterministic_output request_policy:all_shards response_policy:special",
 		syntax: "[section [section ...]]", summary: "Get information and statistics about the server", run: info})
 }

@@ -14,6 +14,7 @@ type profile struct {
 	active   atomic.Int64 // Unix ms of the last call
 	calls    atomic.Int64 // commands executed, as of the last reply
 	errors   atomic.Int64 // error replies, likewise
+	queued   atomic.Int32 // commands in a transaction, and one more; 0 outside of one; likewise
 	command  atomic.Pointer[command]
 	name     atomic.Pointer[string]
 	library  atomic.Pointer[string]
@@ -41,16 +42,19 @@ func (s *session) describe() string {
 	if c := p.command.Load(); c != nil {
 		last = c.fullName()
 	}
-	return fmt.Sprintf("id=%d addr=%s laddr=%s fd=%d name=%s age=%d idle=%d flags=%s db=%d sub=0 psub=0 ssub=0 multi=-1 "+
+	return fmt.Sprintf("id=%d addr=%s laddr=%s fd=%d name=%s age=%d idle=%d flags=%s db=%d sub=0 psub=0 ssub=0 multi=%d "+
 		"qbuf=%d events=r cmd=%s user=%s redir=%d resp=%d lib-name=%s lib-ver=%s",
-		s.id, s.peer(), s.here(), s.descriptor(), textOf(&p.name), (now-s.created)/1000, (now-p.active.Load())/1000, s.flagLetters(), p.database.Load(),
+		s.id, s.peer(), s.here(), s.descriptor(), textOf(&p.name), (now-s.created)/1000, (now-p.active.Load())/1000, s.flagLetters(), p.database.Load(), p.queued.Load()-1,
 		s.guard.queued.Load(), last, defaultUser, s.redirection(), p.resp.Load(), textOf(&p.library), textOf(&p.version))
 }
 
-// flagLetters are those of Redis: t tracking, U on a Unix socket, e not to be evicted, N nothing of all this.
+// flagLetters are those of Redis: t tracking, x within MULTI, U on a Unix socket, e not to be evicted, N nothing of all this.
 func (s *session) flagLetters() (letters string) {
 	if s.profile.tracking.Load() {
 		letters += "t"
+	}
+	if s.profile.queued.Load() > 0 {
+		letters += "x"
 	}
 	if _, unix := s.guard.LocalAddr().(*net.UnixAddr); unix {
 		letters += "U"

@@ -145,6 +145,7 @@ func (s *Server) closed(conn redcon.Conn, err error) {
 		s.log.Debug("a connection broke off", "client", ss.id, "address", ss.peer(), "error", err)
 	}
 	s.forget(ss)
+	ss.unwatch()
 }
 
 // forget takes a session from those that are served, and keeps its counts.

@@ -29,6 +29,9 @@ type session struct {
 	keys          []engine.Key    // scratch of dispatch
 	call          call
 
+	transaction transaction
+	watching    engine.Watch
+
 	calls, errors int64   // counted here, shown in the profile after each batch
 	profile       profile // what others may look at
 }
@@ -101,6 +104,9 @@ func (s *session) flush() {
 	}
 	s.profile.calls.Store(s.calls)
 	s.profile.errors.Store(s.errors)
+	if queued := s.transaction.shown(); s.profile.queued.Load() != queued {
+		s.profile.queued.Store(queued)
+	}
 	s.guard.Write(s.reply.b)
 	s.release()
 }

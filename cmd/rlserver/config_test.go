@@ -10,12 +10,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestDefaultsAreThoseOfRedis(t *testing.T) {
+func TestDefaultsAreThoseOfRedisButForDebug(t *testing.T) {
 	c, done, err := parse(nil, new(bytes.Buffer))
 	require.NoError(t, err)
 	require.False(t, done)
 	require.Equal(t, config{
-		Port: 6379, Bind: []string{"127.0.0.1", "-::1"}, TcpKeepalive: 300, ProtectedMode: "yes", EnableDebugCommand: "no",
+		Port: 6379, Bind: []string{"127.0.0.1", "-::1"}, TcpKeepalive: 300, ProtectedMode: "yes", EnableDebugCommand: "local",
 		Maxclients: 10000, Databases: 16, Loglevel: "notice",
 	}, c)
 }

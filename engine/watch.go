@@ -1,0 +1,128 @@
+package engine
+
+import (
+	"slices"
+	"sync/atomic"
+)
+
+// Watch notices changes to a few keys: those under which a client means to decide what it does next. The zero value watches
+// nothing. It belongs to one goroutine, but for Changed, and has to be unwatched in the end.
+type Watch struct {
+	keys    []underWatch
+	changed atomic.Bool
+}
+
+type underWatch struct {
+	db     int
+	key    Key
+	absent bool // there was nothing to be seen under it when the watching began
+}
+
+// watchedKey is a key with its database, for the map in which a shard finds who watches it.
+type watchedKey struct {
+	db   int
+	name string
+}
+
+// Changed tells whether any of the keys has been changed since it is watched, or deleted when its time came. A change that leaves things
+// as they were counts.
+func (w *Watch) Changed() bool { return w.changed.Load() }
+
+// Keys are what is watched, to be given to Begin.
+func (w *Watch) Keys(dst []Key) []Key {
+	for _, k := range w.keys {
+		dst = append(dst, k.key)
+	}
+	return dst
+}
+
+// Watch begins to watch a key in the call's database. To watch it twice is to watch it once. The name is copied.
+func (tx *Tx) Watch(w *Watch, k Key) {
+	if slices.ContainsFunc(w.keys, func(x underWatch) bool { return x.db == tx.db && same(x.key, k) }) {
+		return
+	}
+	k.Name = slices.Clone(k.Name)
+	w.keys = append(w.keys, underWatch{db: tx.db, key: k, absent: tx.find(tx.db, k) == nil})
+	sh := tx.e.shardOf(k)
+	if sh.watches == nil {
+		sh.watches = make(map[watchedKey][]*Watch)
+	}
+	at := watchedKey{tx.db, string(k.Name)}
+	sh.watches[at] = append(sh.watches[at], w)
+}
+
+// Intact tells, of keys that Begin was given, whether none has changed and none has expired since it is watched.
+func (tx *Tx) Intact(w *Watch) bool {
+	return !w.Changed() && !slices.ContainsFunc(w.keys, func(x underWatch) bool { return !x.absent && tx.find(x.db, x.key) == nil })
+}
+
+// Unwatch ends the watching of keys that Begin was given.
+func (tx *Tx) Unwatch(w *Watch) {
+	for _, x := range w.keys {
+		sh, at := tx.e.shardOf(x.key), watchedKey{x.db, string(x.key.Name)}
+		if rest := slices.DeleteFunc(sh.watches[at], func(other *Watch) bool { return other == w }); len(rest) > 0 {
+			sh.watches[at] = rest
+		} else {
+			delete(sh.watches, at)
+		}
+	}
+	w.keys = nil
+	w.changed.Store(false)
+}
+
+// alarm tells those who watch what an effect is about to change. o is what stands under its key.
+func (tx *Tx) alarm(o object, f *Effect) {
+	switch {
+	case f.Kind == EffectFlush || f.Kind == EffectSwap:
+		for _, sh := range tx.locked {
+			sh.alarmAll(f)
+		}
+		return
+	case f.Kind == EffectDelete && o.head().expired(tx.now):
+		tx.e.shardOf(f.Key).alarm(f.DB, f.Key, true)
+		return
+	case f.Kind.hasTo():
+		tx.e.shardOf(f.To).alarm(f.target(), f.To, false)
+	case f.Kind == EffectMove:
+		tx.e.shardOf(f.Key).alarm(f.ToDB, f.Key, false)
+	}
+	if f.Kind != EffectCopy {
+		tx.e.shardOf(f.Key).alarm(f.DB, f.Key, false)
+	}
+}
+
+// target is the database in which To stands.
+func (f *Effect) target() int {
+	if f.Kind == EffectCopy {
+		return f.ToDB
+	}
+	return f.DB
+}
+
+// alarm tells those who watch a key. That an object goes whose time has come is no news to who never saw it.
+func (sh *shard) alarm(db int, k Key, stale bool) {
+	if len(sh.watches) == 0 {
+		return
+	}
+	for _, w := range sh.watches[watchedKey{db, string(k.Name)}] {
+		if !stale || slices.ContainsFunc(w.keys, func(x underWatch) bool { return x.db == db && same(x.key, k) && !x.absent }) {
+			w.changed.Store(true)
+		}
+	}
+}
+
+// alarmAll tells those who watch keys of a database that is emptied or changes places with another, and that hold something.
+func (sh *shard) alarmAll(f *Effect) {
+	for at, watches := range sh.watches {
+		k := Key{Name: []byte(at.name), hash: sh.e.hasher.Sum([]byte(at.name))}
+		affected := at.db == f.DB && sh.find(f.DB, k) != nil
+		if f.Kind == EffectSwap && (at.db == f.DB || at.db == f.ToDB) {
+			affected = sh.find(f.DB, k) != nil || sh.find(f.ToDB, k) != nil
+		}
+		for _, w := range watches {
+			if affected {
+				w.changed.Store(true)
+			}
+		}
+	}
+}

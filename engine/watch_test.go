@@ -1,0 +1,92 @@
+package engine
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"rlserver/engine/limit"
+)
+
+// watching begins to watch keys of database 0 and returns what tells of changes.
+func watching(c *caller, names ...string) *Watch {
+	w := new(Watch)
+	for _, name := range names {
+		c.with(name, func(k Key) { c.tx.Watch(w, k) })
+	}
+	return w
+}
+
+// intact asks as EXEC does.
+func intact(c *caller, w *Watch) bool {
+	c.tx.Begin(c.now, 0, w.Keys(nil), false)
+	defer c.tx.End()
+	return c.tx.Intact(w)
+}
+
+func (c *caller) set(name string, expireAt int64) {
+	c.with(name, func(k Key) { c.tx.Set(k, []byte("v"), SetMode{ExpireAt: expireAt}) })
+}
+
+// The cases that need time to pass; those of one moment are in the transcripts recorded from Redis.
+func TestWatchedKeysThatExpire(t *testing.T) {
+	t.Run("a key that was there and expires has changed", func(t *testing.T) {
+		c := newCaller(t, Options{})
+		c.set("k", epoch+10)
+		w := watching(c, "k", "other")
+		c.now += 10
+		assert.True(t, intact(c, w))
+		c.now++
+		assert.False(t, intact(c, w))
+	})
+	t.Run("so has one that the sweeper has deleted", func(t *testing.T) {
+		c := newCaller(t, Options{Shards: 1, Databases: 1})
+		c.set("k", epoch+10)
+		w := watching(c, "k")
+		c.now += 11
+		assert.Equal(t, 1, c.e.NewSweeper().Step(c.now))
+		assert.True(t, w.Changed())
+	})
+	t.Run("one that had expired before has not, though it is deleted only now", func(t *testing.T) {
+		c := newCaller(t, Options{Shards: 1, Databases: 1})
+		c.set("k", epoch+10)
+		c.now += 11
+		w := watching(c, "k")
+		assert.Equal(t, 1, c.e.NewSweeper().Step(c.now))
+		assert.True(t, intact(c, w))
+		c.set("k", 0)
+		assert.False(t, intact(c, w))
+	})
+}
+
+func TestDeniedCallsAreNoChange(t *testing.T) {
+	c := newCaller(t, Options{})
+	c.token("k", tokenOfOne, 1)
+	w := watching(c, "k")
+	assert.False(t, c.token("k", tokenOfOne, 1).Allowed)
+	assert.True(t, intact(c, w))
+	c.now += tokenOfOne.Period
+	assert.True(t, c.token("k", tokenOfOne, 1).Allowed)
+	assert.False(t, intact(c, w))
+}
+
+// Who watches no more is forgotten, by all shards, and others are not.
+func TestUnwatch(t *testing.T) {
+	c := newCaller(t, Options{})
+	one, two := watching(c, "a", "b", "a"), watching(c, "a")
+	c.tx.Begin(c.now, 0, one.Keys(nil), false)
+	c.tx.Unwatch(one)
+	c.tx.End()
+	c.set("a", 0)
+	assert.False(t, one.Changed())
+	assert.True(t, two.Changed())
+	c.tx.Begin(c.now, 0, two.Keys(nil), false)
+	c.tx.Unwatch(two)
+	c.tx.End()
+	for i := range c.e.shards {
+		assert.Empty(t, c.e.shards[i].watches)
+	}
+}
+
+// tokenOfOne admits one call a second.
+var tokenOfOne = limit.Bucket{Capacity: 1, Refill: 1, Period: 1000}

@@ -1,0 +1,199 @@
+package resp
+
+import (
+	"slices"
+
+	"rlserver/engine"
+)
+
+func init() {
+	const alike = noScript | loading | stale | allowBusy
+	register(
+		&command{name: "multi", arity: 1, flags: alike | fast, group: "transactions", since: "1.2.0", complexity: "O(1)",
+			summary: "Mark the start of a transaction block", run: multiStart},
+		&command{name: "exec", arity: 1, flags: noScript | loading | stale | skipSlowlog, group: "transactions", since: "1.2.0",
+			complexity: "Depends on commands in the transaction",
+			summary:    "Execute all commands issued after MULTI", run: exec},
+		&command{name: "discard", arity: 1, flags: alike | fast, group: "transactions", since: "2.0.0",
+			complexity: "O(N), when N is the number of queued commands",
+			summary:    "Discard all commands issued after MULTI", run: discard},
+		&command{name: "watch", arity: -2, flags: alike | fast, group: "transactions", since: "2.2.0", complexity: "O(1) for every key.",
+			keys: []keySpec{keysToEnd("RO", 1, 1)}, syntax: "key [key ...]",
+			summary: "Watch the given keys to determine execution of the MULTI/EXEC block", run: watch},
+		&command{name: "unwatch", arity: 1, flags: alike | fast, group: "transactions", since: "2.2.0", complexity: "O(1)",
+			summary: "Forget about all watched keys", run: unwatch},
+	)
+}
+
+const (
+	errNestedMulti    = engine.Error("ERR MULTI calls can not be nested")
+	errExecAlone      = engine.Error("ERR EXEC without MULTI")
+	errDiscardAlone   = engine.Error("ERR DISCARD without MULTI")
+	errWatchInMulti   = engine.Error("ERR WATCH inside MULTI is not allowed")
+	errNotInMulti     = engine.Error("ERR Command not allowed inside a transaction")
+	errExecAborted    = engine.Error("EXECABORT Transaction discarded because of previous errors.")
+	errQueueTooLarge  = engine.Error("ERR the transaction is too large: its commands may take 1 GB together")
+	maxQueued         = defaultMaxQuery // bytes that the commands of a transaction may take
+	queuedCommandCost = 64              // bytes that one takes beside its words
+)
+
+// transaction is what a session gathers between MULTI and EXEC. The zero value is none.
+type transaction struct {
+	open   bool
+	broken bool // a command was refused: EXEC will run none
+	calls  []queued
+	size   int // bytes
+}
+
+// shown is how many commands are queued, and one more; 0 for no transaction.
+func (t *transaction) shown() int32 {
+	if !t.open {
+		return 0
+	}
+	return int32(len(t.calls)) + 1
+}
+
+// queued is a command that waits for EXEC.
+type queued struct {
+	command *command
+	words   [][]byte
+	name    int // how many words its name has
+	keys    int // how many keys, counted by EXEC
+}
+
+// joins tells whether a command is queued rather than run.
+func (t *transaction) joins(c *command) bool {
+	return t.open && (c.parent != nil || !slices.Contains([]string{"multi", "exec", "discard", "watch", "quit", "reset"}, c.name))
+}
+
+// queue keeps a command for EXEC. What was sent is copied: its memory belongs to the connection.
+func (s *session) queue(c *command, words [][]byte, name int) {
+	t := &s.transaction
+	size := queuedCommandCost
+	for _, w := range words {
+		size += len(w) + 24
+	}
+	var refusal engine.Error
+	switch {
+	case c.flags&(noMulti|ownLocks) != 0:
+		refusal = errNotInMulti
+	case t.size+size > maxQueued:
+		refusal = errQueueTooLarge
+	}
+	if refusal != "" {
+		t.broken = true
+		s.refuse(refusal)
+		return
+	}
+	kept := make([][]byte, len(words))
+	for i, w := range words {
+		kept[i] = slices.Clone(w)
+	}
+	t.calls, t.size = append(t.calls, queued{command: c, words: kept, name: name}), t.size+size
+	s.reply.status("QUEUED")
+}
+
+func multiStart(c *call) error {
+	if c.transaction.open {
+		return errNestedMulti
+	}
+	c.transaction.open = true
+
+	c.reply.ok()
+	return nil
+}
+
+// exec runs what was queued, under the locks of all its keys and of those that are watched: nobody sees a part of it, and all its
+// effects go to the journal as one.
+func exec(c *call) error {
+	t := c.transaction
+	if !t.open {
+		return errExecAlone
+	}
+	c.transaction = transaction{}
+	if t.broken {
+		c.unwatch()
+		return errExecAborted
+	}
+
+	s := c.session
+	s.beginAll(t.calls)
+	intact := s.tx.Intact(&s.watching)
+	s.tx.Unwatch(&s.watching)
+	if !intact {
+		s.reply.nullArray()
+		return nil
+	}
+	s.reply.array(len(t.calls))
+	keys := s.keys
+	for _, q := range t.calls {
+		s.tx.Use(s.db())
+		s.run(q.command, q.words, args{list: q.words[q.name:], keys: keys[:q.keys]})
+		keys = keys[q.keys:]
+	}
+	return nil
+}
+
+// beginAll locks what the queued commands and those who watch need.
+func (s *session) beginAll(calls []queued) {
+	var all flags
+	s.keys = s.keys[:0]
+	for i := range calls {
+		q := &calls[i]
+		before := len(s.keys)
+		for j := range q.command.keys {
+			s.hash(&q.command.keys[j], q.words)
+		}
+		q.keys = len(s.keys) - before
+		all |= q.command.flags
+	}
+	if all&(wholeKeyspace|stepwise) != 0 {
+		s.tx.BeginAll(s.server.clock(), s.db(), all&write != 0)
+		return
+	}
+	own := len(s.keys)
+	s.keys = s.watching.Keys(s.keys)
+	s.tx.Begin(s.server.clock(), s.db(), s.keys, all&write != 0)
+	s.keys = s.keys[:own]
+}
+
+func discard(c *call) error {
+	if !c.transaction.open {
+		return errDiscardAlone
+	}
+	c.transaction = transaction{}
+	c.unwatch()
+
+	c.reply.ok()
+	return nil
+}
+
+func watch(c *call) error {
+	if c.transaction.open {
+		return errWatchInMulti
+	}
+	for c.args.more() {
+		c.tx.Watch(&c.watching, c.args.key())
+	}
+
+	c.reply.ok()
+	return nil
+}
+
+func unwatch(c *call) error {
+	c.unwatch()
+
+	c.reply.ok()
+	return nil
+}
+
+// unwatch ends what WATCH began. No lock is held.
+func (s *session) unwatch() {
+	keys := s.watching.Keys(nil)
+	if len(keys) == 0 {
+		return
+	}
+	s.tx.Begin(s.server.clock(), s.db(), keys, false)
+	s.tx.Unwatch(&s.watching)
+	s.tx.End()
+}
