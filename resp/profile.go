@@ -14,6 +14,7 @@ type profile struct {
 	active   atomic.Int64 // Unix ms of the last call
 	calls    atomic.Int64 // commands executed, as of the last reply
 	errors   atomic.Int64 // error replies, likewise
+	batches  atomic.Int64 // in how many batches the commands came
 	queued   atomic.Int32 // commands in a transaction, and one more; 0 outside of one; likewise
 	command  atomic.Pointer[command]
 	name     atomic.Pointer[string]

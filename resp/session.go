@@ -104,6 +104,7 @@ func (s *session) flush() {
 	}
 	s.profile.calls.Store(s.calls)
 	s.profile.errors.Store(s.errors)
+	s.profile.batches.Add(1)
 	if queued := s.transaction.shown(); s.profile.queued.Load() != queued {
 		s.profile.queued.Store(queued)
 	}

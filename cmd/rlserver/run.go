@@ -48,6 +48,7 @@ func serve(ctx context.Context, c config) error {
 
 	defer sweep(e, clock.Now, settings.ActiveExpiry)()
 	defer keepHeapRoom()()
+	defer fitProcessors(server.Load)()
 	select {
 	case <-ctx.Done():
 		log.Info("stopping", "reason", "signal")
