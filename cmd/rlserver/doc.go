@@ -8,7 +8,7 @@
 //	config.go   flags and environment, and what makes no sense in them
 //	listen.go   addresses and sockets
 //	run.go      what is made of what, in which order, and how it ends
-//	heap.go     room for the garbage collector
+//	heap.go, processors.go: what the runtime is given to work with
 //	main.go     the exit code
 //
 // Flags have the names of Redis' parameters. Each can be given as an environment variable, RLSERVER_ and the name; a flag goes first. There is no
