@@ -70,9 +70,10 @@ func (r *run) readScore(i int) float64 {
 	return r.scores[r.head+i]
 }
 
-// fits reports whether a member of so many bytes may join the run.
+// fits reports whether a member of so many bytes may join the run. With what was removed from the front they mostly fit too, and that can be
+// told without a look at starts, which would have to be fetched from memory.
 func (r *run) fits(bytes int) bool {
-	return r.len() == 0 || r.len() < maxMembers && r.size()+bytes <= maxBytes
+	return r.len() == 0 || r.len() < maxMembers && (len(r.bytes)+bytes <= maxBytes || r.size()+bytes <= maxBytes)
 }
 
 // insert puts a member that fits at i.
