@@ -58,9 +58,9 @@ func (tx *Tx) Slide(k Key, rules []limit.Rule, cost int64, id []byte) (limit.Dec
 	}
 	trim := tx.log.After(lapsed)
 	if id == nil {
-		tx.recordHits(k, o, trim, cost, tx.now+window)
+		tx.recordHits(k, o, trim, cost, after(tx.now, d.ResetAfter))
 	} else {
-		tx.recordHitsAs(k, o, id, trim, cost, tx.now+window)
+		tx.recordHitsAs(k, o, id, trim, cost, after(tx.now, d.ResetAfter))
 	}
 	return d, nil
 }
@@ -112,10 +112,10 @@ func (q *hitSequence) next(set *zset.Set, now int64, n uint64) (first uint64) {
 	first = q.free
 	if set != nil {
 		var buf [40]byte
-		for i := uint64(0); i < n; i++ {
-			if _, taken := set.Score(Hits{At: now, Seq: first}.member(buf[:0], i)); taken {
-				first += i + 1
-				i = math.MaxUint64 // start over at 0
+		for i := n; i > 0; i-- { // from the last on, so as to pass over all that are taken at once
+			if _, taken := set.Score(Hits{At: now, Seq: first}.member(buf[:0], i-1)); taken {
+				first += i
+				i = n + 1
 			}
 		}
 	}

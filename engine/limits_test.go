@@ -335,3 +335,47 @@ func BenchmarkDecisions(b *testing.B) {
 		})
 	}
 }
+
+// Law 4 where somebody's clock is ahead: a hit of the future counts when its time has come, so the log must live until it lapses.
+func TestHitsOfTheFutureAreNotForgotten(t *testing.T) {
+	c := newCaller(t, Options{})
+	rules := []limit.Rule{{Limit: 2, Window: 1000}}
+	c.with("k", func(k Key) {
+		c.tx.apply(nil, &Effect{Kind: EffectAdd, Key: k, Field: []byte("ahead"), Score: epoch + 800})
+	})
+	assert.EqualValues(t, 1800, c.slide("k", rules, 1, "").ResetAfter)
+	d := c.slide("k", rules, 2, "")
+	assert.False(t, d.Allowed)
+	assert.EqualValues(t, 1800, d.RetryAfter)
+	c.now += d.RetryAfter - 1
+	assert.False(t, c.slide("k", rules, 2, "").Allowed)
+	c.now++
+	assert.True(t, c.slide("k", rules, 2, "").Allowed)
+}
+
+// Names that are taken are passed over in a few steps, however they lie.
+func TestHitSequencePassesOverTakenNames(t *testing.T) {
+	const n = 1000
+	for _, taken := range [][]uint64{{}, {0}, {n - 1}, {0, n}, {n - 1, 2*n - 1, 3*n - 1}, {5, 6, 7, n + 3}, {n, n + 1}} {
+		c := newCaller(t, Options{})
+		c.with("k", func(k Key) {
+			o := c.tx.apply(nil, &Effect{Kind: EffectAdd, Key: k, Field: []byte("other"), Score: epoch})
+			for _, seq := range taken {
+				o = c.tx.apply(o, &Effect{Kind: EffectAdd, Key: k, Field: Hits{At: epoch, Seq: seq}.member(nil, 0), Score: epoch})
+			}
+			first := new(hitSequence).next(&o.(*zsetObject).set, epoch, n)
+			for _, seq := range taken {
+				assert.False(t, first <= seq && seq < first+n, "%d of %v lies in %d…%d", seq, taken, first, first+n-1)
+			}
+			assert.LessOrEqual(t, first, uint64(3*n), "no further than needed")
+		})
+	}
+}
+
+// An idle Tx keeps nothing alive that has been deleted since.
+func TestIdleTxLetsGo(t *testing.T) {
+	c := newCaller(t, Options{})
+	c.slide("k", []limit.Rule{{Limit: 2, Window: 1000}}, 1, "")
+	c.slide("k", []limit.Rule{{Limit: 2, Window: 1000}}, 1, "")
+	assert.Zero(t, c.tx.log)
+}

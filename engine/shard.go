@@ -18,7 +18,7 @@ type shard struct {
 	dbs   []space
 	seq   hitSequence
 
-	watches map[watchedKey][]*Watch // who wants to know of changes to which keys; mostly nil
+	watches map[watchedKey][]watcher // who wants to know of changes to which keys; mostly nil
 
 	stats Stats
 

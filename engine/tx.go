@@ -63,25 +63,31 @@ func (tx *Tx) begin(now int64, db int, writing bool) {
 }
 
 // keptEffects is how many effects a Tx keeps room for between calls.
-const keptEffects = 1024
+const keptEffects = 64
 
 // End hands what changed to the journal and lets go of the shards. It returns the place in the journal to wait for
 // before the call is acknowledged; 0 if nothing changed.
 func (tx *Tx) End() (pos Position) {
+	defer tx.unlock()
 	if len(tx.effects) > 0 {
 		pos = tx.e.journal.Append(tx.effects)
-		clear(tx.effects)
-		tx.effects = tx.effects[:0]
-		if cap(tx.effects) > keptEffects {
-			tx.effects = nil
-		}
 	}
+	return pos
+}
+
+// unlock lets go of the shards, and of what the call has looked at: the Tx of an idle connection keeps nothing alive.
+func (tx *Tx) unlock() {
+	clear(tx.effects)
+	tx.effects = tx.effects[:0]
+	if cap(tx.effects) > keptEffects {
+		tx.effects = nil
+	}
+	tx.log = hitLog{}
 	for _, sh := range tx.locked {
 		sh.mu.Unlock()
 	}
 	clear(tx.locked)
 	tx.locked = tx.locked[:0]
-	return pos
 }
 
 // Use goes on in another database that exists, within the same call.

@@ -18,6 +18,12 @@ type underWatch struct {
 	absent bool // there was nothing to be seen under it when the watching began
 }
 
+// watcher is who watches a key, in the shard of that key.
+type watcher struct {
+	*Watch
+	absent bool
+}
+
 // watchedKey is a key with its database, for the map in which a shard finds who watches it.
 type watchedKey struct {
 	db   int
@@ -38,17 +44,17 @@ func (w *Watch) Keys(dst []Key) []Key {
 
 // Watch begins to watch a key in the call's database. To watch it twice is to watch it once. The name is copied.
 func (tx *Tx) Watch(w *Watch, k Key) {
-	if slices.ContainsFunc(w.keys, func(x underWatch) bool { return x.db == tx.db && same(x.key, k) }) {
+	sh, at := tx.e.shardOf(k), watchedKey{tx.db, string(k.Name)}
+	if slices.ContainsFunc(sh.watches[at], func(other watcher) bool { return other.Watch == w }) {
 		return
 	}
 	k.Name = slices.Clone(k.Name)
-	w.keys = append(w.keys, underWatch{db: tx.db, key: k, absent: tx.find(tx.db, k) == nil})
-	sh := tx.e.shardOf(k)
+	absent := tx.find(tx.db, k) == nil
+	w.keys = append(w.keys, underWatch{tx.db, k, absent})
 	if sh.watches == nil {
-		sh.watches = make(map[watchedKey][]*Watch)
+		sh.watches = make(map[watchedKey][]watcher)
 	}
-	at := watchedKey{tx.db, string(k.Name)}
-	sh.watches[at] = append(sh.watches[at], w)
+	sh.watches[at] = append(sh.watches[at], watcher{w, absent})
 }
 
 // Intact tells, of keys that Begin was given, whether none has changed and none has expired since it is watched.
@@ -60,7 +66,7 @@ func (tx *Tx) Intact(w *Watch) bool {
 func (tx *Tx) Unwatch(w *Watch) {
 	for _, x := range w.keys {
 		sh, at := tx.e.shardOf(x.key), watchedKey{x.db, string(x.key.Name)}
-		if rest := slices.DeleteFunc(sh.watches[at], func(other *Watch) bool { return other == w }); len(rest) > 0 {
+		if rest := slices.DeleteFunc(sh.watches[at], func(other watcher) bool { return other.Watch == w }); len(rest) > 0 {
 			sh.watches[at] = rest
 		} else {
 			delete(sh.watches, at)
@@ -105,7 +111,7 @@ func (sh *shard) alarm(db int, k Key, stale bool) {
 		return
 	}
 	for _, w := range sh.watches[watchedKey{db, string(k.Name)}] {
-		if !stale || slices.ContainsFunc(w.keys, func(x underWatch) bool { return x.db == db && same(x.key, k) && !x.absent }) {
+		if !stale || !w.absent {
 			w.changed.Store(true)
 		}
 	}

@@ -1,8 +1,10 @@
 package resp
 
 import (
+	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"sync/atomic"
 	"time"
 	_ "time/tzdata" // the calendar windows of RL.FIXED, on machines without zone files too
@@ -68,14 +70,14 @@ const maxWindows = 128
 func multi(c *call) error {
 	k := c.args.key()
 	rules := append(c.rules[:0], c.args.slidingRule())
-	for c.args.more() && !isOption(c.args.list[0]) {
+	for c.args.more() && beginsNumber(c.args.list[0]) {
+		if len(rules) == maxWindows {
+			return errTooManyWindows
+		}
 		rules = append(rules, c.args.slidingRule())
 	}
 	c.rules = rules
 	cost, id := c.args.costAndID()
-	if len(rules) > maxWindows {
-		c.args.fail(errTooManyWindows)
-	}
 	if err := c.args.end(); err != nil {
 		return err
 	}
@@ -187,8 +189,10 @@ func (a *args) slidingRule() limit.Rule {
 	return limit.Rule{Limit: a.amount("limit", 1), Window: a.duration()}
 }
 
-// isOption tells an option from the limit of one more window.
-func isOption(b []byte) bool { return equalFold(b, "COST") || equalFold(b, "ID") }
+// beginsNumber tells the limit of one more window from an option.
+func beginsNumber(b []byte) bool {
+	return len(b) > 0 && (b[0] >= '0' && b[0] <= '9' || b[0] == '-' || b[0] == '+')
+}
 
 // costAndID takes the options of the sliding windows. Without COST a call costs 1; without ID the id is nil.
 func (a *args) costAndID() (cost int64, id []byte) {
@@ -247,6 +251,10 @@ func (a *args) fixedWindow(name, zone []byte) limit.Window {
 	return limit.Every(ms)
 }
 
+// zoneName is what the names of the IANA database look like. Beside them its folders hold the same zones under other names, with leap
+// seconds, or as this machine happens to be set up.
+var zoneName = regexp.MustCompile(`^[A-Z][A-Za-z0-9_+-]*(/[A-Z][A-Za-z0-9_+-]*){0,2}$`)
+
 // zones remembers the time zones that were asked for, in a map that is copied for each new one: there are no more of them than
 // IANA names, reading one takes long, and finding one must not.
 var zones atomic.Pointer[map[string]*time.Location]
@@ -261,8 +269,12 @@ func (a *args) zone(name []byte) *time.Location {
 			return z
 		}
 	}
-	z, err := time.LoadLocation(string(name))
-	if err != nil || len(name) == 0 || string(name) == "Local" {
+	var z *time.Location
+	err := errors.ErrUnsupported
+	if zoneName.Match(name) && string(name) != "Local" {
+		z, err = time.LoadLocation(string(name))
+	}
+	if err != nil {
 		a.fail(engine.Error(fmt.Sprintf("ERR unknown time zone '%.128s': TZ takes an IANA name such as UTC or Europe/Berlin", name)))
 		return time.UTC
 	}

@@ -1,9 +1,11 @@
 package resp
 
 import (
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -106,4 +108,32 @@ func TestMailOnceAMinuteFiveAnHourTenADay(t *testing.T) {
 		{"24h30s", mail, "*6 :0 :1 :0 :30000 :86370000 :0"}, // the day would refuse it as long; the first is named
 		{"24h1m", mail, sent},
 	})
+}
+
+func TestWindowsAreBounded(t *testing.T) {
+	ts := startServer(t, Defaults{})
+	c := ts.dial()
+	most := "RL.MULTI k" + strings.Repeat(" 1 1s", maxWindows)
+	assert.Equal(t, "-ERR too many windows: RL.MULTI takes at most 128", c.do(most+" 1 1s"))
+	assert.Equal(t, "+none", c.do("TYPE k"))
+	assert.Equal(t, "*6 :1 :1 :0 :0 :1000 :0", c.do(most))
+	assert.Equal(t, "-ERR syntax error", c.do("RL.MULTI k 1 1s FOO 3"))
+	assert.Equal(t, "-ERR syntax error", c.do("RL.MULTI k 1 1s COST 1 COST 1"))
+	assert.Equal(t, "-ERR limit must be from 1 to 9007199254740991", c.do("RL.MULTI k 1 1s 0 1s"))
+}
+
+// Only the names of the IANA database are zones: not what its folders hold besides, nor what the machine calls its own.
+func TestZones(t *testing.T) {
+	ts := startServer(t, Defaults{})
+	c := ts.dial()
+	for _, zone := range []string{"UTC", "Europe/Berlin", "America/Argentina/Buenos_Aires", "Etc/GMT+5", "EST5EDT", "GMT", "W-SU"} {
+		assert.Regexp(t, `^\*5 :1 `, c.do("RL.FIXED "+zone+" 5 day TZ "+zone), zone)
+	}
+	for _, zone := range []string{"Local", "localtime", "posix/UTC", "right/Europe/Berlin", "Europe//Berlin", "./Europe/Berlin", "Europe/./Berlin",
+		"../../etc/passwd", "/etc/localtime", "Europe/Berlin/", "Mars/Olympus", "europe/berlin", "Europe", strings.Repeat("A", 100000)} {
+		assert.Regexp(t, `^-ERR unknown time zone '.*': TZ takes an IANA name such as UTC or Europe/Berlin$`, c.send("RL.FIXED", "k", "5", "day", "TZ", zone))
+	}
+	assert.Regexp(t, `^-ERR unknown time zone`, c.send("RL.FIXED", "k", "5", "day", "TZ", ""))
+	assert.Equal(t, "-ERR TZ goes with a window of the calendar: minute, hour, day, week, month or year", c.do("RL.FIXED k 5 1d TZ UTC"))
+	assert.Equal(t, ":0", c.do("EXISTS k"))
 }

@@ -53,7 +53,8 @@ type guard struct {
 	idle     func() time.Duration
 	timed    bool // a read deadline is set
 	draining atomic.Bool
-	readErr  error // what ended the stream
+	leaving  atomic.Bool // only to see the client go: its time is set
+	readErr  error       // what ended the stream
 
 	// more is set while there is input that has not been handed out. That may
 	// be a command not yet whole: the next Read finds out, and sends what is
@@ -62,6 +63,8 @@ type guard struct {
 	writing  sync.Mutex
 	held     []byte
 	writeErr error
+	sendBy   bool // a write deadline is set
+	closing  bool // by Close, which has set one of its own
 
 	bytesIn  atomic.Int64 // bytes read from the socket
 	bytesOut atomic.Int64 // bytes written to the socket
@@ -234,8 +237,11 @@ func deadline(limit time.Duration) time.Time {
 // when that has changed.
 func (g *guard) retime() {
 	g.SetReadDeadline(deadline(g.idleLimit()))
-	if g.draining.Load() {
-		g.drain() // its deadline has just been lost
+	switch { // whose deadline has just been lost
+	case g.leaving.Load():
+		g.SetReadDeadline(time.Now().Add(leaveGrace))
+	case g.draining.Load():
+		g.drain()
 	}
 }
 
@@ -254,6 +260,7 @@ func (g *guard) drain() {
 // sending is thrown away.
 func (g *guard) leave(why error) error {
 	if half, ok := g.Conn.(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil {
+		g.leaving.Store(true)
 		g.SetReadDeadline(time.Now().Add(leaveGrace))
 		io.Copy(io.Discard, g.Conn)
 	}
@@ -319,6 +326,10 @@ func (g *guard) send(p []byte) (int, error) {
 	if g.writeErr != nil {
 		return 0, g.writeErr
 	}
+	if limit := g.idleLimit(); !g.closing && (limit > 0 || g.sendBy) {
+		g.sendBy = limit > 0
+		g.SetWriteDeadline(deadline(limit)) // who does not read is idle too
+	}
 	n, err := g.Conn.Write(p)
 	g.bytesOut.Add(int64(n))
 	g.writeErr = err
@@ -330,6 +341,7 @@ func (g *guard) send(p []byte) (int, error) {
 func (g *guard) Close() error {
 	if g.writing.TryLock() {
 		if g.held != nil {
+			g.closing = true
 			g.SetWriteDeadline(time.Now().Add(closeGrace))
 			g.sendHeld()
 		}

@@ -89,8 +89,10 @@ func (s *session) hush(mark int) {
 	}
 }
 
-// fullReply is how much is sent before the batch is through, and the largest buffer that a session holds on to between batches.
-const fullReply = 64 << 10
+const (
+	fullReply = 64 << 10 // how much is sent before the batch is through
+	keptReply = 8 << 10  // the largest buffer that a session holds on to between batches
+)
 
 // flush sends the replies once the journal has what they acknowledge. They go to the guard without passing redcon's buffer. If they cannot
 // be sent, the next read says so and ends the session.
@@ -118,7 +120,7 @@ const manyKeys = 64
 // release lets go of what the batch has needed: a session may be idle for long after it.
 func (s *session) release() {
 	s.reply.b = s.reply.b[:0]
-	if cap(s.reply.b) > fullReply {
+	if cap(s.reply.b) > keptReply {
 		s.reply.b = nil
 	}
 	s.call.words, s.call.args = nil, args{}
