@@ -45,6 +45,9 @@ func TestReadmeSession(t *testing.T) {
 		if match := command.FindStringSubmatch(line); match != nil {
 			got, err := rdb.Do(t.Context(), words(match[1])...).Int64Slice()
 			require.NoError(t, err, match[1])
+			if at > 0 {
+				require.Len(t, reply, at, "the reply before %s is shown in part", match[1])
+			}
 			reply, at = got, 0
 			commands++
 		} else if match := integer.FindStringSubmatch(line); match != nil {
