@@ -16,7 +16,7 @@ func hotPaths(t testing.TB) []struct {
 	for i := range 100 {
 		log.add(float64(epoch+int64(i)), 1)
 	}
-	slide, full := Rule{1000, 60_000}, Rule{50, 60_000}
+	slide, full := []Rule{{1000, 60_000}}, []Rule{{50, 60_000}}
 	rules := []Rule{{1000, 60_000}, {2000, 3_600_000}, {3000, dayMs}}
 	fullRules := []Rule{{50, 60_000}, {60, 3_600_000}, {70, dayMs}}
 	seconds, calendar := []byte("60"), []byte("month")
@@ -39,9 +39,9 @@ func hotPaths(t testing.TB) []struct {
 		{"Fixed/hour", take(hour)},
 		{"Fixed/day", take(day)},
 		{"Fixed/month", take(month)},
-		{"Slide/admitted", func() { slide.Decide(log, epoch+100, 1) }},
-		{"Slide/denied", func() { full.Decide(log, epoch+100, 1) }},
-		{"Slide/repeated", func() { full.Repeated(log, epoch+100) }},
+		{"Slide/admitted", func() { DecideAll(slide, log, epoch+100, 1) }},
+		{"Slide/denied", func() { DecideAll(full, log, epoch+100, 1) }},
+		{"Slide/repeated", func() { RepeatedAll(full, log, epoch+100) }},
 		{"Multi/admitted", func() { DecideAll(rules, log, epoch+100, 1) }},
 		{"Multi/denied", func() { DecideAll(fullRules, log, epoch+100, 1) }},
 		{"Multi/repeated", func() { RepeatedAll(rules, log, epoch+100) }},

@@ -11,8 +11,8 @@
 //	token.go     Bucket.Take          a bucket that refills evenly: three integers
 //	fixed.go     Fixed.Take           a count per window: two integers
 //	calendar.go  Window.Bounds        which window: a duration, or a calendar unit in a time zone
-//	slide.go     Rule.Decide          an exact sliding window over a log of hits
-//	multi.go     DecideAll            several of those over one log, all or nothing
+//	slide.go     Rule, Log            an exact sliding window over a log of hits
+//	multi.go     DecideAll            one or several of those over one log, all or nothing
 //	duration.go  ParseDuration        how a rule spells time
 //
 // The sliding windows keep no state of their own. Their log is a sorted set that its owner may also read

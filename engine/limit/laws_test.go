@@ -211,9 +211,6 @@ func newMulti(rnd *rand.Rand) subject {
 func randomRule(rnd *rand.Rand) Rule { return Rule{between(rnd, 1, 6), between(rnd, 1, 50)} }
 
 func (s *slideSubject) ask(now, cost int64) Decision {
-	if len(s.rules) == 1 {
-		return s.rules[0].Decide(s.log, now, cost)
-	}
 	return DecideAll(s.rules, s.log, now, cost)
 }
 
@@ -447,8 +444,8 @@ func TestLaw5AllHitsOfACallTogetherOrNoneAtAll(t *testing.T) {
 // allOrNone holds the answer of several rules against the answers of each alone.
 func allOrNone(s *slideSubject, st step) string {
 	want := Decision{Allowed: true, Remaining: math.MaxInt64}
-	for i, r := range s.rules {
-		d := r.Decide(s.log, st.now, st.cost)
+	for i := range s.rules {
+		d := DecideAll(s.rules[i:i+1], s.log, st.now, st.cost)
 		switch {
 		case !d.Allowed && (want.Allowed || uint64(d.RetryAfter) > uint64(want.RetryAfter)):
 			want = Decision{Limit: d.Limit, Remaining: d.Remaining, RetryAfter: d.RetryAfter, Rule: i}

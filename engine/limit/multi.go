@@ -1,12 +1,17 @@
 package limit
 
-// DecideAll answers a call of cost at Unix millisecond now that is held against several sliding
-// windows over one log; there must be at least one. It is admitted only if every rule admits it, and
-// then the caller is to add cost hits at now, once.
+// DecideAll answers a call of cost at Unix millisecond now that is held against sliding windows, one or
+// more, over one log. It is admitted only if every rule admits it, and then the caller is to add cost
+// hits at now, once. DecideAll itself changes nothing. A cost of 0 is a peek.
 //
 // Rule, Limit and Remaining speak of one rule: of a denied call, the one that must be waited for
 // longest; of an admitted one, the one with the least remaining; among equals, the first. RetryAfter
 // is when all rules admit, and ResetAfter is of the longest window.
+//
+// A hit in the future counts once now reaches it: RetryAfter steps over it, ResetAfter waits for it.
+// Without any, the log is asked for one rank, for one more and at most one time by each rule, and for
+// the last time unless the call adds a hit. With some, a denied call may ask for two ranks more by each
+// rule for every one of them.
 func DecideAll(rules []Rule, log Log, now, cost int64) Decision {
 	entered := log.After(float64(now))
 	answer := rules[0].decide(log, entered, now, cost)
@@ -22,7 +27,8 @@ func DecideAll(rules []Rule, log Log, now, cost int64) Decision {
 	return answer
 }
 
-// RepeatedAll is Repeated for several rules: it speaks of the one with the least remaining.
+// RepeatedAll answers a call at Unix millisecond now whose id is in the longest window already: it was
+// admitted and paid for then. The caller is to add nothing. It speaks of the rule with the least remaining.
 func RepeatedAll(rules []Rule, log Log, now int64) Decision {
 	entered := log.After(float64(now))
 	answer := rules[0].repeated(log, entered, now)

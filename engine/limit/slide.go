@@ -5,7 +5,7 @@ import "math"
 // Log is the hits of a sliding window, in order of time: Unix ms, whole when a limiter recorded them,
 // fractional or in the future when someone added them by hand. Equal times are allowed.
 //
-// Decide calls it through this interface; a value of pointer shape (a pointer, or a struct of just one)
+// It is called through this interface; a value of pointer shape (a pointer, or a struct of just one)
 // becomes a Log without an allocation.
 type Log interface {
 	// Len returns the number of hits.
@@ -23,29 +23,7 @@ type Log interface {
 // whole one on, and for Window ms like any other.
 type Rule struct{ Limit, Window int64 }
 
-// Decide answers a call of cost at Unix millisecond now. It changes nothing: when the answer is
-// Allowed, the caller is to add cost hits at now. A cost of 0 is a peek.
-//
-// A hit in the future counts once now reaches it: RetryAfter steps over it, ResetAfter waits for it.
-// Without any, Decide asks the log for two ranks and, unless the call adds a hit, for one or two
-// times. With some, a denied call may ask for two ranks more for every one of them.
-func (r Rule) Decide(log Log, now, cost int64) Decision {
-	entered := log.After(float64(now))
-	d := r.decide(log, entered, now, cost)
-	d.ResetAfter = resetAfter(log, r.Window, entered, now, d.Allowed && cost > 0)
-	return d
-}
-
-// Repeated answers a call at Unix millisecond now whose id is in the window already: it was admitted
-// and paid for then. The caller is to add nothing.
-func (r Rule) Repeated(log Log, now int64) Decision {
-	entered := log.After(float64(now))
-	d := r.repeated(log, entered, now)
-	d.ResetAfter = resetAfter(log, r.Window, entered, now, false)
-	return d
-}
-
-// decide is Decide but for ResetAfter. entered is the rank of the first hit that is later than now.
+// decide answers a call of cost at now, but for ResetAfter. entered is the rank of the first hit that is later than now.
 func (r Rule) decide(log Log, entered int, now, cost int64) Decision {
 	lapsed := log.After(float64(now - r.Window))
 	free := r.Limit - int64(entered-lapsed) // below 0 when the limit has shrunk
@@ -67,7 +45,7 @@ func (r Rule) decide(log Log, entered int, now, cost int64) Decision {
 	return d
 }
 
-// repeated is Repeated but for ResetAfter.
+// repeated answers a call whose id is in the window already, but for ResetAfter.
 func (r Rule) repeated(log Log, entered int, now int64) Decision {
 	used := int64(entered - log.After(float64(now-r.Window)))
 	return Decision{Allowed: true, Limit: r.Limit, Remaining: max(r.Limit-used, 0)}

@@ -7,7 +7,7 @@ import (
 )
 
 func TestSlideSteps(t *testing.T) {
-	r := Rule{Limit: 3, Window: 10}
+	rule := []Rule{{Limit: 3, Window: 10}}
 	steps := []struct {
 		at, cost int64
 		want     Decision
@@ -28,7 +28,7 @@ func TestSlideSteps(t *testing.T) {
 	}
 	log := logOf()
 	for i, step := range steps {
-		d := r.Decide(log, step.at, step.cost)
+		d := DecideAll(rule, log, step.at, step.cost)
 		if d != step.want {
 			t.Fatalf("step %d: got %+v, want %+v", i, d, step.want)
 		}
@@ -40,7 +40,7 @@ func TestSlideSteps(t *testing.T) {
 
 func TestSlideOverALogWrittenByHand(t *testing.T) {
 	inf := math.Inf(1)
-	r := Rule{Limit: 2, Window: 10}
+	rule := []Rule{{Limit: 2, Window: 10}}
 	for _, c := range []struct {
 		why       string
 		log       *sliceLog
@@ -61,7 +61,7 @@ func TestSlideOverALogWrittenByHand(t *testing.T) {
 		{"far beyond an int64", logOf(1e300), 100, 0, Decision{Allowed: true, Limit: 2, Remaining: 2, ResetAfter: math.MaxInt64}},
 		{"over the limit already", logOf(100, 100, 100), 100, 1, Decision{Limit: 2, RetryAfter: 10, ResetAfter: 10}},
 	} {
-		if d := r.Decide(c.log, c.now, c.cost); d != c.want {
+		if d := DecideAll(rule, c.log, c.now, c.cost); d != c.want {
 			t.Errorf("%s: got %+v, want %+v", c.why, d, c.want)
 		}
 	}
@@ -69,34 +69,34 @@ func TestSlideOverALogWrittenByHand(t *testing.T) {
 
 // Where doubles no longer count in milliseconds, waits saturate, and the search for one ends.
 func TestSlideBeyondTheYears(t *testing.T) {
-	r := Rule{Limit: 1, Window: MaxDuration}
+	rule := []Rule{{Limit: 1, Window: MaxDuration}}
 	log := logOf()
 	for at := float64(MaxCount) - 3*MaxDuration; at < 1<<54; at += MaxDuration / 2 {
 		log.add(at, 1)
 	}
 	now := int64(log.times[0])
-	if d := r.Decide(log, now, 1); d.Allowed || d.RetryAfter != math.MaxInt64 {
+	if d := DecideAll(rule, log, now, 1); d.Allowed || d.RetryAfter != math.MaxInt64 {
 		t.Errorf("got %+v", d)
 	}
 }
 
 func TestSlideAtTheExtremes(t *testing.T) {
 	traces(t, 3000, func(rnd *rand.Rand) {
-		r, log := Rule{extreme(rnd, MaxCount), extreme(rnd, MaxDuration)}, logOf()
+		rule, log := []Rule{{extreme(rnd, MaxCount), extreme(rnd, MaxDuration)}}, logOf()
 		for range 8 {
 			now, cost := extreme(rnd, year9999), extreme(rnd, MaxCount)
-			d := r.Decide(log, now, cost)
-			if (d.RetryAfter == 0) != d.Allowed || (d.RetryAfter == Never) != (cost > r.Limit) || d.Remaining < 0 || d.Remaining > r.Limit || d.ResetAfter < 0 {
-				t.Errorf("%+v at %d, cost %d: %+v", r, now, cost, d)
+			d := DecideAll(rule, log, now, cost)
+			if (d.RetryAfter == 0) != d.Allowed || (d.RetryAfter == Never) != (cost > rule[0].Limit) || d.Remaining < 0 || d.Remaining > rule[0].Limit || d.ResetAfter < 0 {
+				t.Errorf("%+v at %d, cost %d: %+v", rule, now, cost, d)
 			}
 			log.add(float64(now)+rnd.Float64(), between(rnd, 0, 3))
 		}
 	})
 }
 
-// What Decide promises to ask of the log: finding a rank or a time is all it costs.
+// What DecideAll promises to ask of the log: finding a rank or a time is all it costs.
 func TestSlideAsksLittle(t *testing.T) {
-	r := Rule{Limit: 3, Window: 10}
+	rule := []Rule{{Limit: 3, Window: 10}}
 	for _, c := range []struct {
 		why           string
 		cost          int64
@@ -106,7 +106,7 @@ func TestSlideAsksLittle(t *testing.T) {
 	} {
 		log := logOf(80, 101, 102)
 		log.asked = 0
-		r.Decide(log, 105, c.cost)
+		DecideAll(rule, log, 105, c.cost)
 		if log.asked != c.asked || log.looked != c.looked {
 			t.Errorf("%s: %d ranks and %d times, want %d and %d", c.why, log.asked, log.looked, c.asked, c.looked)
 		}
@@ -124,7 +124,7 @@ func TestRepeated(t *testing.T) {
 		{"over the limit", logOf(93, 95, 96, 99), Decision{Allowed: true, Limit: 3, ResetAfter: 9}},
 		{"with others lapsed and to come", logOf(90, 95, 107.5), Decision{Allowed: true, Limit: 3, Remaining: 2, ResetAfter: 18}},
 	} {
-		if d := (Rule{3, 10}).Repeated(c.log, 100); d != c.want {
+		if d := RepeatedAll([]Rule{{3, 10}}, c.log, 100); d != c.want {
 			t.Errorf("%s: got %+v, want %+v", c.why, d, c.want)
 		}
 		c.want.Rule = 1
