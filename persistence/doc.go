@@ -16,7 +16,7 @@
 //
 //	+-----------+-----------+----------------------------------------------+
 //	| length    | CRC-32C   | payload                                      |
-//	| 4 bytes   | 4 bytes   | length bytes: effect, effect, …              |
+//	| 8 bytes   | 4 bytes   | length bytes: effect, effect, …              |
 //	+-----------+-----------+----------------------------------------------+
 //
 //	effect:  kind (1 byte) · database (uvarint) · key (bytes) · the fields of that kind, in the order of the field bits

@@ -10,7 +10,8 @@ import (
 	"rlserver/engine"
 )
 
-const headerSize = 8
+// headerSize is the length, 8 bytes, and the checksum, 4.
+const headerSize = 8 + 4
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
@@ -32,26 +33,36 @@ const (
 	hasHits
 	hasTokens
 	hasCount
+	known // in no record: the table has an entry
 )
 
-var kindFields = map[engine.EffectKind]fields{
-	engine.EffectDelete:     0,
-	engine.EffectExpire:     hasExpireAt,
-	engine.EffectString:     hasValue | hasExpireAt,
-	engine.EffectSplice:     hasValue | hasLo,
-	engine.EffectHashSet:    hasField | hasValue,
-	engine.EffectHashDelete: hasField,
-	engine.EffectAdd:        hasField | hasScore,
-	engine.EffectRemove:     hasField,
-	engine.EffectRemoveSpan: hasLo | hasHi,
-	engine.EffectHits:       hasLo | hasHits | hasExpireAt,
-	engine.EffectTokens:     hasTokens | hasExpireAt,
-	engine.EffectCount:      hasCount | hasExpireAt,
-	engine.EffectRename:     hasTo,
-	engine.EffectCopy:       hasTo | hasToDB,
-	engine.EffectMove:       hasToDB,
-	engine.EffectFlush:      0,
-	engine.EffectSwap:       hasToDB,
+// kindFields are the fields of each kind. One that has none beside database and key is listed too, with known alone.
+var kindFields = [...]fields{
+	engine.EffectDelete:     known,
+	engine.EffectExpire:     known | hasExpireAt,
+	engine.EffectString:     known | hasValue | hasExpireAt,
+	engine.EffectSplice:     known | hasValue | hasLo,
+	engine.EffectHashSet:    known | hasField | hasValue,
+	engine.EffectHashDelete: known | hasField,
+	engine.EffectAdd:        known | hasField | hasScore,
+	engine.EffectRemove:     known | hasField,
+	engine.EffectRemoveSpan: known | hasLo | hasHi,
+	engine.EffectHits:       known | hasLo | hasHits | hasExpireAt,
+	engine.EffectTokens:     known | hasTokens | hasExpireAt,
+	engine.EffectCount:      known | hasCount | hasExpireAt,
+	engine.EffectRename:     known | hasTo,
+	engine.EffectCopy:       known | hasTo | hasToDB,
+	engine.EffectMove:       known | hasToDB,
+	engine.EffectFlush:      known,
+	engine.EffectSwap:       known | hasToDB,
+}
+
+// fieldsOf gives the fields of a kind; ok is false if there is no such kind.
+func fieldsOf(kind engine.EffectKind) (has fields, ok bool) {
+	if int(kind) < len(kindFields) {
+		has = kindFields[kind]
+	}
+	return has, has&known != 0
 }
 
 // AppendRecord appends one call's effects as a record.
@@ -62,8 +73,8 @@ func AppendRecord(dst []byte, effects []engine.Effect) []byte {
 		dst = appendEffect(dst, &effects[i])
 	}
 	payload := dst[start+headerSize:]
-	binary.LittleEndian.PutUint32(dst[start:], uint32(len(payload)))
-	binary.LittleEndian.PutUint32(dst[start+4:], crc32.Checksum(payload, castagnoli))
+	binary.LittleEndian.PutUint64(dst[start:], uint64(len(payload)))
+	binary.LittleEndian.PutUint32(dst[start+8:], crc32.Checksum(payload, castagnoli))
 	return dst
 }
 
@@ -127,13 +138,13 @@ func ReadRecord(dst []engine.Effect, b []byte) (effects []engine.Effect, size in
 	if len(b) < headerSize {
 		return dst, 0, ErrShort
 	}
-	length := uint64(binary.LittleEndian.Uint32(b))
+	length := binary.LittleEndian.Uint64(b)
 	if uint64(len(b)-headerSize) < length {
 		return dst, 0, ErrShort
 	}
 	size = headerSize + int(length)
 	payload := b[headerSize:size]
-	if want, got := binary.LittleEndian.Uint32(b[4:]), crc32.Checksum(payload, castagnoli); got != want {
+	if want, got := binary.LittleEndian.Uint32(b[8:]), crc32.Checksum(payload, castagnoli); got != want {
 		return dst, 0, fmt.Errorf("record: crc %08x, want %08x", got, want)
 	}
 	r := reader{rest: payload}
@@ -155,8 +166,8 @@ type reader struct {
 
 func (r *reader) effect() (f engine.Effect) {
 	f.Kind = engine.EffectKind(r.take(1)[0])
-	has, known := kindFields[f.Kind]
-	if !known {
+	has, ok := fieldsOf(f.Kind)
+	if !ok {
 		r.fail(fmt.Errorf("unknown kind %d", f.Kind))
 		return f
 	}

@@ -42,7 +42,8 @@ func sample(kind engine.EffectKind) engine.Effect {
 func TestEveryKindHasACodec(t *testing.T) {
 	var all []engine.Effect
 	for _, kind := range engine.EffectKinds() {
-		require.Contains(t, kindFields, kind)
+		_, ok := fieldsOf(kind)
+		require.True(t, ok, "kind %d", kind)
 		all = append(all, sample(kind))
 	}
 	record := AppendRecord([]byte("before"), all)[len("before"):]
@@ -62,7 +63,7 @@ func TestDamageIsAnError(t *testing.T) {
 		_, _, err := ReadRecord(nil, record[:cut])
 		require.ErrorIs(t, err, ErrShort, "cut at %d", cut)
 	}
-	for at := 4; at < len(record); at++ {
+	for at := range record {
 		damaged := append([]byte(nil), record...)
 		damaged[at] ^= 0x40
 		_, _, err := ReadRecord(nil, damaged)
@@ -73,8 +74,8 @@ func TestDamageIsAnError(t *testing.T) {
 // reseal gives damaged bytes a header that fits them, so that the checks behind the checksum are reached.
 func reseal(payload []byte) []byte {
 	b := make([]byte, headerSize, headerSize+len(payload))
-	binary.LittleEndian.PutUint32(b, uint32(len(payload)))
-	binary.LittleEndian.PutUint32(b[4:], crc32.Checksum(payload, castagnoli))
+	binary.LittleEndian.PutUint64(b, uint64(len(payload)))
+	binary.LittleEndian.PutUint32(b[8:], crc32.Checksum(payload, castagnoli))
 	return append(b, payload...)
 }
 
