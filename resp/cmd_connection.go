@@ -56,7 +56,6 @@ const (
 	errNoSuchDB    = engine.Error("ERR DB index is out of range")
 	errHelloNoAuth = engine.Error("NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO AUTH <user> <pass> " +
 		"option can be used to authenticate the client and select the RESP protocol version at the same time")
-	errPingTooLong = engine.Error("ERR wrong number of arguments for 'ping' command")
 )
 
 // auth handles AUTH [username] password.
@@ -103,7 +102,7 @@ func ping(c *call) error {
 	case 1:
 		c.reply.bulk(c.args.next())
 	default:
-		return errPingTooLong
+		return c.wrongArity()
 	}
 	return nil
 }
@@ -133,14 +132,11 @@ func reset(c *call) error {
 
 // selectDatabase handles SELECT index.
 func selectDatabase(c *call) error {
-	index := c.args.int32Or(engine.ErrNotInteger, errNotInt32)
+	index := c.database()
 	if err := c.args.end(); err != nil {
 		return err
 	}
 
-	if index < 0 || index >= int64(c.server.engine.Databases()) {
-		return errNoSuchDB
-	}
 	c.profile.database.Store(int32(index))
 
 	c.reply.ok()

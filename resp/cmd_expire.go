@@ -46,7 +46,7 @@ const (
 func expire(c *call, unit int64, absolute bool) error {
 	k, amount := c.args.key(), c.args.next()
 	conditions := c.args.expireConditions()
-	at := c.deadline(amount, unit, absolute)
+	at := c.deadline(amount, math.MinInt64, unit, absolute)
 	if err := c.args.end(); err != nil {
 		return err
 	}
@@ -82,9 +82,9 @@ func (a *args) expireConditions() (all engine.ExpireIf) {
 	return all
 }
 
-// deadline makes out a point in time, Unix ms, from a number of units of so many ms. It may have passed, but must be one that
-// 64 bits can tell.
-func (c *call) deadline(amount []byte, unit int64, absolute bool) int64 {
+// deadline makes out a point in time, Unix ms, from a number, least or more, of units of so many ms. It may have passed, but must be
+// one that 64 bits can tell.
+func (c *call) deadline(amount []byte, least, unit int64, absolute bool) int64 {
 	n, ok := parseInt(amount)
 	if !ok {
 		c.args.fail(engine.ErrNotInteger)
@@ -94,7 +94,7 @@ func (c *call) deadline(amount []byte, unit int64, absolute bool) int64 {
 	if absolute {
 		now = 0
 	}
-	if n > math.MaxInt64/unit || n < math.MinInt64/unit || n*unit > math.MaxInt64-now {
+	if n < least || n > math.MaxInt64/unit || n < math.MinInt64/unit || n*unit > math.MaxInt64-now {
 		c.args.fail(c.invalidExpireTime())
 		return 0
 	}

@@ -2,7 +2,6 @@ package resp
 
 import (
 	"iter"
-	"math"
 
 	"rlserver/engine"
 )
@@ -419,17 +418,7 @@ func hrandfield(c *call) error {
 	if !c.args.more() {
 		return hrandfieldOne(c, k)
 	}
-	n := c.args.integer()
-	if n == math.MinInt64 {
-		c.args.fail(errBelowLongMin)
-	}
-	withValues := c.args.left() == 1 && c.args.word("WITHVALUES")
-	if c.args.left() > 0 {
-		c.args.fail(engine.ErrSyntax)
-	}
-	if n < -maxPicks || withValues && n > math.MaxInt64/2 {
-		c.args.fail(errOutOfRange)
-	}
+	n, withValues := c.args.picks("WITHVALUES")
 	if err := c.args.end(); err != nil {
 		return err
 	}

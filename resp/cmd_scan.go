@@ -131,12 +131,10 @@ func (r *reply) closeScan(mark int, next uint64, n int) {
 	var digits [20]byte
 	cursor := strconv.AppendUint(digits[:0], next, 10)
 	var buf [64]byte
-	head := append(buf[:0], "*2\r\n$"...)
-	head = strconv.AppendInt(head, int64(len(cursor)), 10)
-	head = append(head, '\r', '\n')
+	head := appendHeader(buf[:0], '*', 2)
+	head = appendHeader(head, '$', int64(len(cursor)))
 	head = append(head, cursor...)
-	head = append(head, "\r\n*"...)
-	head = strconv.AppendInt(head, int64(n), 10)
 	head = append(head, '\r', '\n')
+	head = appendHeader(head, '*', int64(n))
 	r.b = slices.Insert(r.b, mark, head...)
 }

@@ -222,14 +222,3 @@ func (a *args) longDoubleIn(b []byte, absent *big.Float, err engine.Error) *big.
 	}
 	return f
 }
-
-// doubleText answers with a floating point number whose text is known: in RESP2 as bytes.
-func (r *reply) doubleText(text []byte) {
-	if !r.resp3 {
-		r.bulk(text)
-		return
-	}
-	r.b = append(r.b, ',')
-	r.b = append(r.b, text...)
-	r.b = append(r.b, '\r', '\n')
-}

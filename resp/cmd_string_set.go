@@ -1,10 +1,6 @@
 package resp
 
-import (
-	"math"
-
-	"rlserver/engine"
-)
+import "rlserver/engine"
 
 func init() {
 	register(
@@ -209,24 +205,12 @@ func (a *args) ttlOption(t *ttlOption, other ttlWord) bool {
 
 // expireAt is the moment that the options say, Unix ms; 0 if they say none.
 func (c *call) expireAt(t ttlOption) int64 {
-	if t.word == ttlUnsaid || t.word > ttlPXAT || c.args.err != nil {
+	if t.word == ttlUnsaid || t.word > ttlPXAT {
 		return 0
 	}
-	n, ok := parseInt(t.amount)
-	if !ok {
-		c.args.fail(engine.ErrNotInteger)
-		return 0
-	}
-	unit, base := int64(1), int64(0)
+	unit := int64(1)
 	if t.word == ttlEX || t.word == ttlEXAT {
 		unit = 1000
 	}
-	if t.word == ttlEX || t.word == ttlPX {
-		base = c.tx.Now()
-	}
-	if n <= 0 || n > (math.MaxInt64-base)/unit {
-		c.args.fail(engine.Error("ERR invalid expire time in '" + c.command.fullName() + "' command"))
-		return 0
-	}
-	return n*unit + base
+	return c.deadline(t.amount, 1, unit, t.word == ttlEXAT || t.word == ttlPXAT)
 }

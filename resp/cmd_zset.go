@@ -203,7 +203,7 @@ func zrank(c *call, fromGreatest bool) error {
 	k, member := c.args.key(), c.args.next()
 	withScore := c.args.word("WITHSCORE")
 	if c.args.more() {
-		return engine.Error("ERR wrong number of arguments for '" + c.command.fullName() + "' command")
+		return c.wrongArity()
 	}
 
 	z, err := c.tx.ZSet(k)

@@ -110,17 +110,7 @@ func zrandmember(c *call) error {
 	if !c.args.more() {
 		return zrandmemberOne(c, k)
 	}
-	n := c.args.integer()
-	if n == math.MinInt64 {
-		c.args.fail(errBelowLongMin)
-	}
-	withScores := c.args.left() == 1 && c.args.word("WITHSCORES")
-	if c.args.left() > 0 {
-		c.args.fail(engine.ErrSyntax)
-	}
-	if n < -maxPicks || withScores && n > math.MaxInt64/2 {
-		c.args.fail(errOutOfRange)
-	}
+	n, withScores := c.args.picks("WITHSCORES")
 	if err := c.args.end(); err != nil {
 		return err
 	}
@@ -147,12 +137,24 @@ func zrandmemberOne(c *call, k engine.Key) error {
 	}
 	member, ok := z.Random(c.random)
 
-	if ok {
-		c.reply.bulk(member)
-	} else {
-		c.reply.null()
-	}
+	c.reply.bulkOrNull(member, ok)
 	return nil
+}
+
+// picks takes what ZRANDMEMBER and HRANDFIELD have after the key: how many, and a word for more than the name of each.
+func (a *args) picks(with string) (n int64, more bool) {
+	n = a.integer()
+	if n == math.MinInt64 {
+		a.fail(errBelowLongMin)
+	}
+	more = a.left() == 1 && a.word(with)
+	if a.left() > 0 {
+		a.fail(engine.ErrSyntax)
+	}
+	if n < -maxPicks || more && n > math.MaxInt64/2 {
+		a.fail(errOutOfRange)
+	}
+	return n, more
 }
 
 // integerFrom takes an integer that is least or more; what else stands there is answered with an error of the command's own.

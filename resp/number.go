@@ -62,7 +62,7 @@ func scanFloat(b []byte) (f float, ok bool) {
 		f.negative = b[0] == '-'
 		b = b[1:]
 	}
-	if equalsFold(b, "inf") || equalsFold(b, "infinity") {
+	if equalFold(b, "INF") || equalFold(b, "INFINITY") {
 		f.infinite = true
 		return f, true
 	}
@@ -122,19 +122,6 @@ func isDecimal(c byte) bool { return '0' <= c && c <= '9' }
 func isHex(c byte) bool {
 	_, ok := hexDigit(c)
 	return ok
-}
-
-// equalsFold compares b with a word in lower case letters.
-func equalsFold(b []byte, word string) bool {
-	if len(b) != len(word) {
-		return false
-	}
-	for i, c := range b {
-		if c|0x20 != word[i] {
-			return false
-		}
-	}
-	return true
 }
 
 // parseFloat reads a double as Redis reads scores and the like. What is too

@@ -12,10 +12,12 @@ type reply struct {
 	resp3 bool
 }
 
-func (r *reply) header(kind byte, n int64) {
-	r.b = append(r.b, kind)
-	r.b = strconv.AppendInt(r.b, n, 10)
-	r.b = append(r.b, '\r', '\n')
+func (r *reply) header(kind byte, n int64) { r.b = appendHeader(r.b, kind, n) }
+
+func appendHeader(b []byte, kind byte, n int64) []byte {
+	b = append(b, kind)
+	b = strconv.AppendInt(b, n, 10)
+	return append(b, '\r', '\n')
 }
 
 // integer answers with a whole number.
@@ -95,14 +97,18 @@ func (r *reply) nullArray() {
 // double answers with a floating point number: in RESP2 as bytes.
 func (r *reply) double(f float64) {
 	var buf [32]byte
-	text := appendFloat(buf[:0], f)
-	if r.resp3 {
-		r.b = append(r.b, ',')
-		r.b = append(r.b, text...)
-		r.b = append(r.b, '\r', '\n')
-	} else {
+	r.doubleText(appendFloat(buf[:0], f))
+}
+
+// doubleText is double for a number whose text is known.
+func (r *reply) doubleText(text []byte) {
+	if !r.resp3 {
 		r.bulk(text)
+		return
 	}
+	r.b = append(r.b, ',')
+	r.b = append(r.b, text...)
+	r.b = append(r.b, '\r', '\n')
 }
 
 // verbatim answers with text for people: in RESP2 as bytes.
@@ -143,8 +149,5 @@ func (r *reply) later() (mark int) { return len(r.b) }
 
 func (r *reply) close(mark, n int) {
 	var buf [24]byte
-	head := append(buf[:0], '*')
-	head = strconv.AppendInt(head, int64(n), 10)
-	head = append(head, '\r', '\n')
-	r.b = slices.Insert(r.b, mark, head...)
+	r.b = slices.Insert(r.b, mark, appendHeader(buf[:0], '*', int64(n))...)
 }
