@@ -191,6 +191,9 @@ func TestProtectedMode(t *testing.T) {
 		text, _ := io.ReadAll(conn)
 		require.Contains(t, string(text), test.want, "%+v", test)
 		conn.Close()
+		if strings.HasPrefix(test.want, "-DENIED") {
+			require.Contains(t, ts.dial().do("INFO stats"), "rejected_connections:1", "%+v", test)
+		}
 	}
 }
 
@@ -204,4 +207,12 @@ func TestMaxClients(t *testing.T) {
 	require.Equal(t, "+OK", first.do("CONFIG SET maxclients 3"))
 	require.Equal(t, "+PONG", ts.dial().do("PING"))
 	require.Contains(t, first.do("INFO stats"), "rejected_connections:1")
+}
+
+func TestMaxClientsWithinTheLimitOnOpenFiles(t *testing.T) {
+	c := startServer(t, Defaults{MaxClients: 5, MostClients: 10}).dial()
+	require.Equal(t, "+OK", c.do("CONFIG SET maxclients 10"))
+	require.Equal(t, "-ERR CONFIG SET failed (possibly related to argument 'maxclients') - "+
+		"The operating system is not able to handle the specified number of clients, try with 10", c.do("CONFIG SET timeout 9 maxclients 11"))
+	require.Equal(t, "*4 $10 maxclients $2 10 $7 timeout $1 0", c.do("CONFIG GET maxclients timeout"))
 }

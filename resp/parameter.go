@@ -41,7 +41,7 @@ var parameters = []parameter{
 	{name: "enable-debug-command", get: func(s *Settings) string { return or(s.start.DebugCommand, "no") }},
 	password("requirepass"),
 	boolean("protected-mode", func(s *Settings) *atomic.Int64 { return &s.protectedMode }),
-	integer("maxclients", "", 1, math.MaxUint32, func(s *Settings) *atomic.Int64 { return &s.maxClients }),
+	clients("maxclients"),
 	integer("timeout", "", 0, math.MaxInt32, func(s *Settings) *atomic.Int64 { return &s.timeout }),
 	integer("tcp-keepalive", "", 0, math.MaxInt32, func(s *Settings) *atomic.Int64 { return &s.keepalive }),
 	logLevel("loglevel"),
@@ -142,6 +142,21 @@ func boolean(name string, at func(*Settings) *atomic.Int64) parameter {
 			return nil, refusedBoolean
 		},
 	}
+}
+
+// clients is how many may be connected: no more than the system has room for.
+func clients(name string) parameter {
+	p := integer(name, "", 1, math.MaxUint32, func(s *Settings) *atomic.Int64 { return &s.maxClients })
+	set := p.set
+	p.set = func(s *Settings, value string) (func(), error) {
+		put, err := set(s, value)
+		n, _ := parseInt([]byte(value))
+		if most := s.start.MostClients; err == nil && most > 0 && n > int64(most) {
+			err = refused(fmt.Sprintf("The operating system is not able to handle the specified number of clients, try with %d", most))
+		}
+		return put, err
+	}
+	return p
 }
 
 func integer(name, alias string, least, most int64, at func(*Settings) *atomic.Int64) parameter {

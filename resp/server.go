@@ -92,6 +92,7 @@ func (s *Server) accept(conn redcon.Conn) bool {
 		refusal = s.admit(ss)
 	}
 	if refusal != "" {
+		s.countRefusal()
 		conn.WriteRaw([]byte("-" + refusal + "\r\n"))
 		return false
 	}
@@ -129,13 +130,18 @@ func (s *Server) admit(ss *session) (refusal string) {
 		return "ERR server is shutting down"
 	}
 	if int64(len(s.sessions)) >= s.settings.maxClients.Load() {
-		s.gone.rejected++
 		return "ERR max number of clients reached"
 	}
 	s.gone.connections++
 	ss.id = s.gone.connections
 	s.sessions[ss.id] = ss
 	return ""
+}
+
+func (s *Server) countRefusal() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.gone.rejected++
 }
 
 // closed is told of the end of every connection that was accepted.
@@ -190,6 +196,7 @@ func (s *Server) passwordIs(given []byte) bool {
 type gate struct {
 	net.Listener
 	server *Server
+	told   int64 // Unix ms of the last time the log told that no connection could be accepted
 }
 
 func (g *gate) Accept() (net.Conn, error) {
@@ -207,7 +214,10 @@ func (g *gate) Accept() (net.Conn, error) {
 			<-g.server.drained // redcon closes all connections when Accept fails: not before they are through
 			return nil, err
 		}
-		g.server.log.Warn("a connection could not be accepted", "error", err)
+		if now := g.server.clock(); now-g.told >= time.Second.Milliseconds() { // lest the log fill the disk
+			g.told = now
+			g.server.log.Warn("a connection could not be accepted", "error", err)
+		}
 		time.Sleep(50 * time.Millisecond) // out of file descriptors: trying again at once would only burn the processor
 	}
 }

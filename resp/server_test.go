@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -122,4 +123,33 @@ func (c *testClient) read() string {
 		}
 	}
 	return text
+}
+
+// exhausted is a listener that has no file descriptor left, so many times, and then is closed.
+type exhausted struct {
+	net.Listener
+	times int
+	wait  func()
+}
+
+func (e *exhausted) Accept() (net.Conn, error) {
+	if e.times--; e.times < 0 {
+		return nil, net.ErrClosed
+	}
+	e.wait()
+	return nil, syscall.EMFILE
+}
+
+func TestAcceptFailuresAreLoggedOnceASecond(t *testing.T) {
+	var log strings.Builder
+	now := int64(testStart)
+	drained := make(chan struct{})
+	close(drained)
+	g := &gate{
+		Listener: &exhausted{times: 5, wait: func() { now += 400 }},
+		server:   &Server{clock: func() int64 { return now }, log: slog.New(slog.NewTextHandler(&log, nil)), drained: drained},
+	}
+	_, err := g.Accept()
+	require.ErrorIs(t, err, net.ErrClosed)
+	require.Equal(t, 2, strings.Count(log.String(), "a connection could not be accepted"), log.String())
 }

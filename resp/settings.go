@@ -17,6 +17,7 @@ type Defaults struct {
 	Password       string // empty: none is asked for
 	ProtectedMode  bool
 	MaxClients     int
+	MostClients    int           // that the system has room for: more are refused to CONFIG SET maxclients; 0: any number
 	Timeout        time.Duration // whole seconds; 0: clients may be idle for ever
 	Keepalive      time.Duration // whole seconds between TCP keepalives; 0: none
 	LogLevel       string        // debug, verbose, notice or warning; empty: notice

@@ -23,13 +23,14 @@ func serve(ctx context.Context, c config) error {
 	if err != nil {
 		return err
 	}
+	most := mostClients()
 	settings := resp.NewSettings(resp.Defaults{
 		Port: c.Port, Bind: c.addresses(), UnixSocket: c.Unixsocket, UnixSocketPerm: c.Unixsocketperm, Databases: c.Databases,
 		Password: password, ProtectedMode: c.ProtectedMode == "yes", DebugCommand: c.EnableDebugCommand,
-		MaxClients: min(c.Maxclients, mostClients()), Timeout: seconds(c.Timeout), Keepalive: seconds(c.TcpKeepalive), LogLevel: c.Loglevel,
+		MaxClients: min(c.Maxclients, most), MostClients: most, Timeout: seconds(c.Timeout), Keepalive: seconds(c.TcpKeepalive), LogLevel: c.Loglevel,
 	})
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: settings.LogLevel()}))
-	if most := mostClients(); most < c.Maxclients {
+	if most < c.Maxclients {
 		log.Warn("fewer clients can be connected than maxclients asks for: the limit on open files is too low", "maxclients", c.Maxclients, "possible", most)
 	}
 	listeners, err := listen(c)
