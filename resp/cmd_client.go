@@ -288,7 +288,7 @@ func (c *call) kill(wanted clientFilter) (killed int) {
 		if s == c.session {
 			c.closing = true
 		} else {
-			s.guard.Close() // wakes its Read and fails its Write, wherever it is
+			s.guard.Conn.Close() // wakes its Read and fails its Write, wherever it is
 		}
 	}
 	return killed

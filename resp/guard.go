@@ -7,6 +7,7 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -59,12 +60,10 @@ type guard struct {
 	// more is set while there is input that has not been handed out. That may
 	// be a command not yet whole: the next Read finds out, and sends what is
 	// held before it waits.
-	more     atomic.Bool
-	writing  sync.Mutex
-	held     []byte
-	writeErr error
-	sendBy   bool // a write deadline is set
-	closing  bool // by Close, which has set one of its own
+	more    atomic.Bool
+	writing sync.Mutex
+	held    []byte
+	sender  sender
 
 	bytesIn  atomic.Int64 // bytes read from the socket
 	bytesOut atomic.Int64 // bytes written to the socket
@@ -73,7 +72,13 @@ type guard struct {
 
 // newGuard guards conn. idle may be nil, for never.
 func newGuard(conn net.Conn, limits *guardLimits, idle func() time.Duration) *guard {
-	return &guard{Conn: conn, in: framing{limits: limits, bulk: -1}, idle: idle}
+	g := &guard{Conn: conn, in: framing{limits: limits, bulk: -1}, idle: idle}
+	g.sender.taken.L = &g.writing
+	if socket, ok := conn.(syscall.Conn); ok {
+		g.sender.raw, _ = socket.SyscallConn()
+		g.sender.try = g.sender.trySend
+	}
+	return g
 }
 
 // setAuthenticated says whether the limits that hold before authentication
@@ -259,6 +264,9 @@ func (g *guard) drain() {
 // replies that it has not read: so it is told first, and what it is still
 // sending is thrown away.
 func (g *guard) leave(why error) error {
+	g.writing.Lock()
+	g.sender.finish(g, g.sendHeld)
+	g.writing.Unlock()
 	if half, ok := g.Conn.(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil {
 		g.leaving.Store(true)
 		g.SetReadDeadline(time.Now().Add(leaveGrace))
@@ -288,8 +296,8 @@ func (g *guard) Write(p []byte) (int, error) {
 	if !hold {
 		g.sendHeld()
 	}
-	if g.writeErr != nil {
-		return 0, g.writeErr
+	if g.sender.err != nil {
+		return 0, g.sender.err
 	}
 	return len(p), nil
 }
@@ -301,7 +309,7 @@ func (g *guard) flushReplies() error {
 	g.writing.Lock()
 	defer g.writing.Unlock()
 	g.sendHeld()
-	return g.writeErr
+	return g.sender.err
 }
 
 // hold keeps p, for which there is room. g.writing is locked here and below.
@@ -321,31 +329,12 @@ func (g *guard) sendHeld() {
 	g.held = nil
 }
 
-// send writes to the socket, unless that has failed before.
-func (g *guard) send(p []byte) (int, error) {
-	if g.writeErr != nil {
-		return 0, g.writeErr
-	}
-	if limit := g.idleLimit(); !g.closing && (limit > 0 || g.sendBy) {
-		g.sendBy = limit > 0
-		g.SetWriteDeadline(deadline(limit)) // who does not read is idle too
-	}
-	n, err := g.Conn.Write(p)
-	g.bytesOut.Add(int64(n))
-	g.writeErr = err
-	return n, err
-}
+func (g *guard) send(p []byte) (int, error) { return g.sender.send(g, p) }
 
-// Close sends what is held, if the client takes it within a second, and closes
-// the socket. It does not wait for a Write that is stuck: that one then fails.
+// Close sends what is held and what the client has yet to take, unless it takes nothing for a second, and closes the socket.
 func (g *guard) Close() error {
 	if g.writing.TryLock() {
-		if g.held != nil {
-			g.closing = true
-			g.SetWriteDeadline(time.Now().Add(closeGrace))
-			g.sendHeld()
-		}
-		g.writeErr = net.ErrClosed
+		g.sender.finish(g, g.sendHeld)
 		g.writing.Unlock()
 	}
 	return g.Conn.Close()

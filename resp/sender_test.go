@@ -1,0 +1,75 @@
+package resp
+
+import (
+	"bufio"
+	"bytes"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// A client may send a pipeline whole before it reads the first reply, however long both are.
+func TestPipelineIsReadWhileNobodyReadsReplies(t *testing.T) {
+	ts := startServer(t, Defaults{})
+	c := ts.dial()
+	value := strings.Repeat("v", 4000)
+	require.Equal(t, "+OK", c.send("SET", "k", value))
+	const calls = 20000 // 80 MB of replies: more than any socket holds
+	_, err := c.Write(bytes.Repeat([]byte("*2\r\n$3\r\nGET\r\n$1\r\nk\r\n"), calls))
+	require.NoError(t, err)
+	_, err = c.Write([]byte("*1\r\n$4\r\nPING\r\n"))
+	require.NoError(t, err)
+	want := "$4000\r\n" + value + "\r\n"
+	got := make([]byte, len(want))
+	for range calls {
+		_, err := io.ReadFull(c.r, got)
+		require.NoError(t, err)
+		require.Equal(t, want, string(got))
+	}
+	assert.Equal(t, "+PONG", strings.TrimSpace(c.read()))
+}
+
+// What a client has yet to take when it says QUIT still reaches it.
+func TestBacklogIsSentBeforeTheEnd(t *testing.T) {
+	ts := startServer(t, Defaults{})
+	c := ts.dial()
+	value := strings.Repeat("v", 1<<20)
+	require.Equal(t, "+OK", c.send("SET", "k", value))
+	_, err := c.Write(append(bytes.Repeat([]byte("GET k\r\n"), 20), "QUIT\r\n"...))
+	require.NoError(t, err)
+	all, err := io.ReadAll(c.r)
+	require.NoError(t, err)
+	assert.Len(t, all, 20*(len("$1048576\r\n\r\n")+1<<20)+len("+OK\r\n"))
+}
+
+// A client that does not read is idle, and --timeout ends it.
+func TestTimeoutEndsAClientThatDoesNotRead(t *testing.T) {
+	ts := startServer(t, Defaults{Timeout: time.Second})
+	c := ts.dial()
+	_, err := c.Write([]byte("SETRANGE k 50000000 x\r\n" + strings.Repeat("GET k\r\n", 4)))
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return ts.clients() == 0 }, time.Minute, time.Millisecond)
+}
+
+// A connection that is none of the system's is sent to as well.
+func TestSenderWithoutASocket(t *testing.T) {
+	here, there := net.Pipe()
+	g := newGuard(there, newGuardLimits(), nil)
+	done := make(chan error, 1)
+	go func() {
+		_, err := g.Write([]byte("+OK\r\n"))
+		done <- err
+	}()
+	line, err := bufio.NewReader(here).ReadString('\n')
+	require.NoError(t, err)
+	assert.Equal(t, "+OK\r\n", line)
+	require.NoError(t, <-done)
+	require.NoError(t, g.Close())
+	_, err = g.Write([]byte("x"))
+	assert.ErrorIs(t, err, net.ErrClosed)
+}
