@@ -27,8 +27,8 @@ func TestProcessors(t *testing.T) {
 }
 
 func TestGCPercent(t *testing.T) {
-	assert.Equal(t, 3200, gcPercent(0))
-	assert.Equal(t, 400, gcPercent(8<<20))
+	assert.Equal(t, 1600, gcPercent(0))
+	assert.Equal(t, 200, gcPercent(8<<20))
 	assert.Equal(t, 100, gcPercent(32<<20))
 	assert.Equal(t, 100, gcPercent(1<<34))
 }
