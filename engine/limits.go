@@ -46,7 +46,7 @@ func (tx *Tx) Slide(k Key, rules []limit.Rule, cost int64, id []byte) (limit.Dec
 	lapsed := float64(tx.now - window)
 	if id != nil && z != nil {
 		if at, ok := z.set.Score(id); ok && at > lapsed {
-			return limit.RepeatedAll(rules, &tx.log, tx.now), nil
+			return tx.untilGone(o, limit.RepeatedAll(rules, &tx.log, tx.now)), nil
 		}
 	}
 	d := limit.DecideAll(rules, &tx.log, tx.now, cost)
@@ -54,7 +54,7 @@ func (tx *Tx) Slide(k Key, rules []limit.Rule, cost int64, id []byte) (limit.Dec
 		return limit.Decision{}, ErrTooManyHits
 	}
 	if !d.Allowed || cost == 0 {
-		return d, nil
+		return tx.untilGone(o, d), nil
 	}
 	trim := tx.log.After(lapsed)
 	if id == nil {
@@ -166,9 +166,10 @@ func (tx *Tx) Token(k Key, rule limit.Bucket, cost int64) (limit.Decision, error
 		state = t.tokens()
 	}
 	state, d := rule.Take(state, tx.now, cost)
-	if d.Allowed && cost > 0 {
-		tx.apply(o, &Effect{Kind: EffectTokens, Key: k, Tokens: state, ExpireAt: after(tx.now, d.ResetAfter)})
+	if !d.Allowed || cost == 0 {
+		return tx.untilGone(o, d), nil
 	}
+	tx.apply(o, &Effect{Kind: EffectTokens, Key: k, Tokens: state, ExpireAt: after(tx.now, d.ResetAfter)})
 	return d, nil
 }
 
@@ -184,10 +185,25 @@ func (tx *Tx) Fixed(k Key, rule limit.Fixed, cost int64) (limit.Decision, error)
 		state = c.count
 	}
 	state, d := rule.Take(state, tx.now, cost)
-	if d.Allowed && cost > 0 {
-		tx.apply(o, &Effect{Kind: EffectCount, Key: k, Count: state, ExpireAt: after(tx.now, d.ResetAfter)})
+	if !d.Allowed || cost == 0 {
+		return tx.untilGone(o, d), nil
 	}
+	tx.apply(o, &Effect{Kind: EffectCount, Key: k, Count: state, ExpireAt: after(tx.now, d.ResetAfter)})
 	return d, nil
+}
+
+// untilGone makes an answer hold for a key that expires before its limiter says it is free: a call under a longer rule than the one that
+// set the deadline is told of the earlier time, and so is one whose key was given a deadline by hand.
+func (tx *Tx) untilGone(o object, d limit.Decision) limit.Decision {
+	if o == nil || o.head().expireAt == 0 || o.head().expireAt == math.MaxInt64 {
+		return d
+	}
+	gone := o.head().expireAt + 1 - tx.now
+	d.ResetAfter = min(d.ResetAfter, gone)
+	if d.RetryAfter > 0 {
+		d.RetryAfter = min(d.RetryAfter, gone)
+	}
+	return d
 }
 
 // after is now + ms, at most the last moment that Redis' commands can speak of.

@@ -379,3 +379,53 @@ func TestIdleTxLetsGo(t *testing.T) {
 	c.slide("k", []limit.Rule{{Limit: 2, Window: 1000}}, 1, "")
 	assert.Zero(t, c.tx.log)
 }
+
+// Law 4 when a rule is lengthened, or a deadline is set by hand: the key goes earlier than the rule says, and the answers know.
+func TestRetryKnowsWhenTheKeyGoes(t *testing.T) {
+	short, long := []limit.Rule{{Limit: 2, Window: 300}}, []limit.Rule{{Limit: 2, Window: 3600000}}
+	fewer, more := limit.Bucket{Capacity: 10, Refill: 10, Period: 300}, limit.Bucket{Capacity: 10, Refill: 1, Period: 3600000}
+	minute, day := limit.Fixed{Limit: 2, Window: limit.Every(60000)}, limit.Fixed{Limit: 2, Window: limit.Every(86400000)}
+	for name, call := range map[string]struct {
+		first, then func(c *caller) limit.Decision
+	}{
+		"slide": {func(c *caller) limit.Decision { return c.slide("k", short, 2, "") }, func(c *caller) limit.Decision { return c.slide("k", long, 1, "") }},
+		"token": {func(c *caller) limit.Decision { return c.token("k", fewer, 10) }, func(c *caller) limit.Decision { return c.token("k", more, 1) }},
+		"fixed": {func(c *caller) limit.Decision { return c.fixed("k", minute, 2) }, func(c *caller) limit.Decision { return c.fixed("k", day, 1) }},
+		"by hand": {func(c *caller) limit.Decision {
+			d := c.slide("k", long, 2, "")
+			c.with("k", func(k Key) { c.tx.Expire(k, c.now+50, 0) })
+			return d
+		}, func(c *caller) limit.Decision { return c.slide("k", long, 1, "") }},
+	} {
+		c := newCaller(t, Options{})
+		require.True(t, call.first(c).Allowed, name)
+		d := call.then(c)
+		require.False(t, d.Allowed, name)
+		assert.LessOrEqual(t, d.RetryAfter, d.ResetAfter, name)
+		c.now += d.RetryAfter - 1
+		assert.False(t, call.then(c).Allowed, "%s: a millisecond before", name)
+		c.now++
+		assert.True(t, call.then(c).Allowed, "%s: at that moment", name)
+	}
+}
+
+// However many hits of the future somebody writes into a log, a call looks at a bounded number of them.
+func TestFutureHitsHoldUpNobody(t *testing.T) {
+	c := newCaller(t, Options{})
+	rules := make([]limit.Rule, 128)
+	for i := range rules {
+		rules[i] = limit.Rule{Limit: 1, Window: 1000 + int64(i)}
+	}
+	const hits = 20000
+	c.with("k", func(k Key) {
+		o := object(nil)
+		for i := range hits {
+			o = c.tx.apply(o, &Effect{Kind: EffectAdd, Key: k, Field: fmt.Append(nil, "m", i), Score: epoch + 500 + float64(i)*1000})
+		}
+		c.tx.apply(o, &Effect{Kind: EffectAdd, Key: k, Field: []byte("now"), Score: epoch})
+	})
+	d := c.slide("k", rules, 1, "")
+	assert.False(t, d.Allowed)
+	c.now += d.RetryAfter
+	assert.True(t, c.slide("k", rules, 1, "").Allowed, "the answer is late, not wrong")
+}

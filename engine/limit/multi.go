@@ -1,5 +1,9 @@
 package limit
 
+// maxSteps is how many hits of the future one call steps over, one by one. Clocks that are a little ahead make a handful; only by hand
+// does a log come to hold more, and then no call may hold up others for long.
+const maxSteps = 4096
+
 // DecideAll answers a call of cost at Unix millisecond now that is held against sliding windows, one or
 // more, over one log. It is admitted only if every rule admits it, and then the caller is to add cost
 // hits at now, once. DecideAll itself changes nothing. A cost of 0 is a peek.
@@ -11,17 +15,18 @@ package limit
 // A hit in the future counts once now reaches it: RetryAfter steps over it, ResetAfter waits for it.
 // Without any, the log is asked for one rank, for one more and at most one time by each rule, and for
 // the last time unless the call adds a hit. With some, a denied call may ask for two ranks more by each
-// rule for every one of them.
+// rule for every one of them, up to maxSteps altogether: after that RetryAfter is when the last of the hits has lapsed, which
+// is not too early, but may be later than need be.
 func DecideAll(rules []Rule, log Log, now, cost int64) Decision {
-	entered := log.After(float64(now))
-	answer := rules[0].decide(log, entered, now, cost)
+	entered, budget := log.After(float64(now)), maxSteps
+	answer := rules[0].decide(log, entered, now, cost, &budget)
 	for i, r := range rules[1:] {
-		if d := r.decide(log, entered, now, cost); d.tighter(answer) {
+		if d := r.decide(log, entered, now, cost, &budget); d.tighter(answer) {
 			answer, answer.Rule = d, i+1
 		}
 	}
 	if answer.RetryAfter > 0 && entered < log.Len() {
-		answer.RetryAfter = until(allAdmit(rules, log, now, cost), now)
+		answer.RetryAfter = until(allAdmit(rules, log, now, cost, &budget), now)
 	}
 	answer.ResetAfter = resetAfter(log, longest(rules), entered, now, answer.Allowed && cost > 0)
 	return answer
@@ -53,11 +58,11 @@ func (d Decision) tighter(o Decision) bool {
 }
 
 // allAdmit returns the earliest t, from the given one on, at which every rule admits a call of cost.
-func allAdmit(rules []Rule, log Log, t, cost int64) int64 {
+func allAdmit(rules []Rule, log Log, t, cost int64, budget *int) int64 {
 	for agreed := 0; agreed < len(rules); {
 		agreed = 0
 		for _, r := range rules {
-			next := r.admits(log, t, cost)
+			next := r.admits(log, t, cost, budget)
 			if next == t {
 				agreed++
 			}

@@ -24,7 +24,7 @@ type Log interface {
 type Rule struct{ Limit, Window int64 }
 
 // decide answers a call of cost at now, but for ResetAfter. entered is the rank of the first hit that is later than now.
-func (r Rule) decide(log Log, entered int, now, cost int64) Decision {
+func (r Rule) decide(log Log, entered int, now, cost int64, budget *int) Decision {
 	lapsed := log.After(float64(now - r.Window))
 	free := r.Limit - int64(entered-lapsed) // below 0 when the limit has shrunk
 	d := Decision{Limit: r.Limit, Allowed: hits(cost) <= free}
@@ -37,7 +37,7 @@ func (r Rule) decide(log Log, entered int, now, cost int64) Decision {
 		over := hits(cost) - free
 		t := r.lapse(log.At(lapsed + int(over) - 1))
 		if entered < log.Len() {
-			t = r.admits(log, t, cost)
+			t = r.admits(log, t, cost, budget)
 		}
 		d.RetryAfter = until(t, now)
 	}
@@ -55,7 +55,7 @@ func (r Rule) repeated(log Log, entered int, now int64) Decision {
 //
 // Room comes only from hits that lapse. With over hits too many in the window it takes until the
 // over-th oldest of them lapses, at least; by then others may have entered, so look again from there.
-func (r Rule) admits(log Log, t, cost int64) int64 {
+func (r Rule) admits(log Log, t, cost int64, budget *int) int64 {
 	for t <= MaxCount { // doubles count milliseconds one by one up to here, the year 287396
 		lapsed := log.After(float64(t - r.Window))
 		used := int64(log.After(float64(t)) - lapsed)
@@ -63,7 +63,11 @@ func (r Rule) admits(log Log, t, cost int64) int64 {
 		if over <= 0 {
 			return t
 		}
-		t = r.lapse(log.At(lapsed + int(over) - 1))
+		next := lapsed + int(over) - 1
+		if *budget--; *budget < 0 {
+			next = log.Len() - 1
+		}
+		t = r.lapse(log.At(next))
 	}
 	return forever
 }
