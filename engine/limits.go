@@ -42,7 +42,7 @@ func (tx *Tx) Slide(k Key, rules []limit.Rule, cost int64, id []byte) (limit.Dec
 	if z != nil {
 		tx.log.set = &z.set
 	}
-	window := longest(rules)
+	window := limit.Longest(rules)
 	lapsed := float64(tx.now - window)
 	if id != nil && z != nil {
 		if at, ok := z.set.Score(id); ok && at > lapsed {
@@ -63,13 +63,6 @@ func (tx *Tx) Slide(k Key, rules []limit.Rule, cost int64, id []byte) (limit.Dec
 		tx.recordHitsAs(k, o, id, trim, cost, after(tx.now, d.ResetAfter))
 	}
 	return d, nil
-}
-
-func longest(rules []limit.Rule) (window int64) {
-	for _, r := range rules {
-		window = max(window, r.Window)
-	}
-	return window
 }
 
 // recordHits is one effect: the lapsed hits go, the new ones come, the deadline moves.

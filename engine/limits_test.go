@@ -129,7 +129,7 @@ func TestSlideAgainstBruteForce(t *testing.T) {
 		for i := range rules {
 			rules[i] = limit.Rule{Limit: 1 + r.Int64N(6), Window: 1 + r.Int64N(60)}
 		}
-		window := longest(rules)
+		window := limit.Longest(rules)
 		c, brute := newCaller(t, Options{}), &bruteSlide{}
 		for range 120 {
 			c.now += r.Int64N(12) * r.Int64N(3)

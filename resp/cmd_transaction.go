@@ -9,15 +9,15 @@ import (
 func init() {
 	const alike = noScript | loading | stale | allowBusy
 	register(
-		&command{name: "multi", arity: 1, flags: alike | fast, group: "transactions", since: "1.2.0", complexity: "O(1)",
+		&command{name: "multi", arity: 1, flags: alike | fast | immediate, group: "transactions", since: "1.2.0", complexity: "O(1)",
 			summary: "Mark the start of a transaction block", run: multiStart},
-		&command{name: "exec", arity: 1, flags: noScript | loading | stale | skipSlowlog, group: "transactions", since: "1.2.0",
+		&command{name: "exec", arity: 1, flags: noScript | loading | stale | skipSlowlog | immediate, group: "transactions", since: "1.2.0",
 			complexity: "Depends on commands in the transaction",
 			summary:    "Execute all commands issued after MULTI", run: exec},
-		&command{name: "discard", arity: 1, flags: alike | fast, group: "transactions", since: "2.0.0",
+		&command{name: "discard", arity: 1, flags: alike | fast | immediate, group: "transactions", since: "2.0.0",
 			complexity: "O(N), when N is the number of queued commands",
 			summary:    "Discard all commands issued after MULTI", run: discard},
-		&command{name: "watch", arity: -2, flags: alike | fast, group: "transactions", since: "2.2.0", complexity: "O(1) for every key.",
+		&command{name: "watch", arity: -2, flags: alike | fast | immediate, group: "transactions", since: "2.2.0", complexity: "O(1) for every key.",
 			keys: []keySpec{keysToEnd("RO", 1, 1)}, syntax: "key [key ...]",
 			summary: "Watch the given keys to determine execution of the MULTI/EXEC block", run: watch},
 		&command{name: "unwatch", arity: 1, flags: alike | fast, group: "transactions", since: "2.2.0", complexity: "O(1)",
@@ -63,7 +63,7 @@ type queued struct {
 
 // joins tells whether a command is queued rather than run.
 func (t *transaction) joins(c *command) bool {
-	return t.open && (c.parent != nil || !slices.Contains([]string{"multi", "exec", "discard", "watch", "quit", "reset"}, c.name))
+	return t.open && c.flags&immediate == 0
 }
 
 // queue keeps a command for EXEC. What was sent is copied: its memory belongs to the connection.

@@ -51,6 +51,7 @@ const (
 	movableKeys     // keys cannot be found by first, last and step alone
 	wholeKeyspace   // not told to clients: locks every shard
 	stepwise        // not told to clients: locks one shard after the other, unless it is within a transaction, which then locks them all
+	immediate       // not told to clients: runs within MULTI too, where others are queued
 	ownLocks        // not told to clients: cannot run under the locks of a transaction, as it takes locks itself or takes its time
 )
 

@@ -28,7 +28,7 @@ func DecideAll(rules []Rule, log Log, now, cost int64) Decision {
 	if answer.RetryAfter > 0 && entered < log.Len() {
 		answer.RetryAfter = until(allAdmit(rules, log, now, cost, &budget), now)
 	}
-	answer.ResetAfter = resetAfter(log, longest(rules), entered, now, answer.Allowed && cost > 0)
+	answer.ResetAfter = resetAfter(log, Longest(rules), entered, now, answer.Allowed && cost > 0)
 	return answer
 }
 
@@ -42,7 +42,7 @@ func RepeatedAll(rules []Rule, log Log, now int64) Decision {
 			answer, answer.Rule = d, i+1
 		}
 	}
-	answer.ResetAfter = resetAfter(log, longest(rules), entered, now, false)
+	answer.ResetAfter = resetAfter(log, Longest(rules), entered, now, false)
 	return answer
 }
 
@@ -72,7 +72,8 @@ func allAdmit(rules []Rule, log Log, t, cost int64, budget *int) int64 {
 	return t
 }
 
-func longest(rules []Rule) int64 {
+// Longest is the longest window of the rules, of which there is at least one: what decides which hits a log keeps.
+func Longest(rules []Rule) int64 {
 	window := rules[0].Window
 	for _, r := range rules[1:] {
 		window = max(window, r.Window)
