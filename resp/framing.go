@@ -52,8 +52,8 @@ const (
 // Redis, the client gets no answer.
 var errBigQuery = errors.New("command beyond client-query-buffer-limit")
 
-// framing finds the commands in a stream of bytes, by Redis' rules, and makes
-// of each a valid RESP array of at least one bulk string.
+// framing finds the commands in a stream of bytes, by Redis' rules, and takes
+// them apart into words.
 //
 //	buf  [ taken | checked | searched | unseen | room to read into ]
 //	             ^ head    ^ pos      ^ scan   ^ len(buf)
@@ -67,7 +67,7 @@ var errBigQuery = errors.New("command beyond client-query-buffer-limit")
 //
 // What Redis ignores is put right where it stands: Redis reads a line up to
 // its CR and skips one byte more, and skips two bytes after a bulk string,
-// whatever they are.
+// whatever they are. So what has been checked is an array as the book says.
 //
 // Two limits of Redis depend on how the bytes were cut up in transit. Here they
 // do not: a line is too big with its 65537th byte, even if its end arrived
@@ -83,23 +83,25 @@ type framing struct {
 	args int // bulk strings the command at head still lacks; 0 before its header is read
 	bulk int // length of the bulk string at pos, or -1 before its header is read
 
-	inline  []byte // the last inline command, as an array
-	refusal error  // what ends the stream: a protocolError, or errBigQuery
+	words   [][]byte // of the last command
+	refusal error    // what ends the stream: a protocolError, or errBigQuery
 }
 
-// next returns the next whole command, or nil if there is none: it has not
-// arrived, or the stream is refused. The command is good until the call after.
-func (f *framing) next() []byte {
+// next returns the words of the next whole command, at least one, or nil if
+// there is none: it has not arrived, or the stream is refused. They are good
+// until the call after.
+func (f *framing) next() [][]byte {
 	for f.refusal == nil && f.head < len(f.buf) {
-		if n := f.common(); n > 0 {
-			return f.take(f.head + n)
-		}
 		switch {
+		case f.common():
+			return f.words
 		case f.args > 0:
 			if !f.readBulks() {
 				return nil
 			}
-			return f.take(f.pos)
+			f.words = splitArray(f.words[:0], f.buf[f.head:f.pos])
+			f.take(f.pos)
+			return f.words
 		case f.buf[f.head] == '*':
 			if !f.readArgs() {
 				return nil
@@ -108,20 +110,18 @@ func (f *framing) next() []byte {
 			if !f.readInline() {
 				return nil
 			}
-			if len(f.inline) > 0 {
-				return f.inline
+			if len(f.words) > 0 {
+				return f.words
 			}
 		}
 	}
 	return nil
 }
 
-// take returns the command that ends here.
-func (f *framing) take(end int) []byte {
-	frame := f.buf[f.head:end]
+// take says that the command at head ends here.
+func (f *framing) take(end int) {
 	f.head = end
 	f.advance(end)
-	return frame
 }
 
 func (f *framing) advance(to int) { f.pos, f.scan = to, to }
@@ -132,45 +132,49 @@ func (f *framing) refuse(err error) bool {
 }
 
 // common is the short way for a command such as nearly all clients send. It
-// returns its size, or 0 if it has to be looked at more closely, or has been:
-// one try for each command keeps the work linear.
-func (f *framing) common() int {
+// reports whether there was one: if not, what is there has to be looked at
+// more closely, or has been. One try for each command keeps the work linear.
+func (f *framing) common() bool {
 	if f.scan > f.head || f.limits.maxBulk.Load() < shortNumbers {
-		return 0
+		return false
 	}
 	most := maxArgs
 	if !f.authenticated {
 		most = maxArgsBeforeAuth
 	}
-	n := commonFrame(f.buf[f.head:], most)
-	if int64(n) > f.limits.maxQuery.Load() {
-		return 0
+	words, n := splitCommon(f.words[:0], f.buf[f.head:], most)
+	f.words = words
+	if n == 0 || int64(n) > f.limits.maxQuery.Load() {
+		return false
 	}
-	return n
+	f.take(f.head + n)
+	return true
 }
 
-// commonFrame returns the size of the command that b begins with: an array of
+// splitCommon appends the words of the command that b begins with: an array of
 // one to maxArgs bulk strings, all lengths short, each line ended by CR and
-// LF. It returns 0 if that is not what b begins with.
-func commonFrame(b []byte, maxArgs int) int {
+// LF. It returns the size of the command, or 0 if that is not what b begins
+// with.
+func splitCommon(words [][]byte, b []byte, maxArgs int) (_ [][]byte, size int) {
 	if b[0] != '*' {
-		return 0
+		return words, 0
 	}
 	args, i := shortNumber(b, 1)
 	if args == 0 || args > maxArgs {
-		return 0
+		return words, 0
 	}
 	for n := args; n > 0; n-- {
 		if i >= len(b) || b[i] != '$' {
-			return 0
+			return words, 0
 		}
-		size, next := shortNumber(b, i+1)
-		i = next + size + 2
-		if next == 0 || i > len(b) || b[i-2] != '\r' || b[i-1] != '\n' {
-			return 0
+		size, begin := shortNumber(b, i+1)
+		end := begin + size
+		if i = end + 2; begin == 0 || i > len(b) || b[end] != '\r' || b[end+1] != '\n' {
+			return words, 0
 		}
+		words = append(words, b[begin:end:end])
 	}
-	return i
+	return words, i
 }
 
 // shortNumbers are below this: four digits, within the limit on bulk strings
@@ -195,15 +199,15 @@ func shortNumber(b []byte, i int) (n, next int) {
 	return 0, 0
 }
 
-// readInline turns the line at head into an array in f.inline, which an empty
-// line leaves empty. It reports whether there was a line.
+// readInline splits the line at head; one of nothing but space has no words. It
+// reports whether there was a line.
 func (f *framing) readInline() bool {
 	end, ok := f.lineEnd('\n', errBigInline)
 	if !ok {
 		return false
 	}
 	line := bytes.TrimSuffix(f.buf[f.head:end], []byte{'\r'})
-	if f.inline, ok = appendInline(f.inline[:0], line); !ok {
+	if f.words, ok = splitInline(f.words[:0], line); !ok {
 		return f.refuse(errQuotes)
 	}
 	f.take(end + 1)
@@ -360,11 +364,12 @@ func (f *framing) moveToFront() {
 	if f.head == 0 {
 		return
 	}
-	if f.waiting() < restBuffer && cap(f.buf) > deepBuffer {
-		f.detach()
-		return
+	behind := f.buf[f.head:]
+	if len(behind) < restBuffer && cap(f.buf) > deepBuffer {
+		f.buf = nil
+		f.grow(len(behind))
 	}
-	f.buf = f.buf[:copy(f.buf, f.buf[f.head:])]
+	f.buf = append(f.buf[:0], behind...)
 	f.shift()
 }
 
@@ -392,24 +397,13 @@ func (f *framing) grow(size int) {
 	giveBack(old)
 }
 
-// detach gives the buffer away to whoever has the last command, and goes on
-// with what was behind it.
-func (f *framing) detach() {
-	behind := f.buf[f.head:]
-	f.buf, f.inline = nil, nil
-	f.add(behind)
-	f.shift()
-}
-
 // release gives up the buffer and all that is in it.
 func (f *framing) release() {
 	giveBack(f.buf)
 	f.buf = nil
 	f.head = 0
 	f.advance(0)
-	if cap(f.inline) > restBuffer {
-		f.inline = nil
-	}
+	f.dropWords()
 }
 
 func giveBack(buf []byte) {
@@ -421,13 +415,24 @@ func giveBack(buf []byte) {
 	}
 }
 
-// splitArray returns the bulk strings of a valid array.
-func splitArray(frame []byte) [][]byte {
+// keptWords is how many words a connection keeps room for between commands.
+const keptWords = 64
+
+// dropWords lets go of the buffer that the last words lie in.
+func (f *framing) dropWords() {
+	if cap(f.words) > keptWords {
+		f.words = nil
+	}
+	clear(f.words[:cap(f.words)])
+}
+
+// splitArray appends the bulk strings of a valid array.
+func splitArray(words [][]byte, frame []byte) [][]byte {
 	n, frame := splitHeader(frame)
-	words := make([][]byte, n)
-	for i := range words {
-		n, frame = splitHeader(frame)
-		words[i], frame = frame[:n:n], frame[n+2:]
+	for range n {
+		var size int
+		size, frame = splitHeader(frame)
+		words, frame = append(words, frame[:size:size]), frame[size+2:]
 	}
 	return words
 }

@@ -12,42 +12,35 @@ import (
 )
 
 const (
-	heldReplies = 64 << 10               // bytes of replies held back while commands are waiting
-	closeGrace  = time.Second            // how long Close tries to send what is held
-	leaveGrace  = 100 * time.Millisecond // how long a client is waited for that is still sending
+	closeGrace = time.Second            // how long Close tries to send what the client has yet to take
+	leaveGrace = 100 * time.Millisecond // how long a client is waited for that is still sending
 )
 
-// guard is a net.Conn that stands between a socket and redcon, so that redcon
-// only ever sees whole, valid RESP arrays of at least one bulk string.
+// guard is a net.Conn that stands between a socket and redcon, and keeps what
+// clients send away from it: it takes the commands apart itself, and Read tells
+// redcon only that there are some. Who is then called takes them from next.
+//
+//	socket -> framing.buf -> words   -> next
+//	                      -> a batch -> Read -> redcon -> the handler
+//	socket <- sender      <- Write
 //
 // redcon alone panics on a bulk length near the end of int64, lets its buffer
 // double without bound while a command is incomplete, parses that command
-// anew at each read, and differs from Redis in what it takes for an inline
-// command. None of this can happen to a reader that is given commands whole.
-//
-//	socket -> framing.buf -> whole commands -> redcon
-//	socket <- held        <- replies        <- redcon
+// anew at each read, keeps the largest buffer until the end, allocates three
+// times for each command, and differs from Redis in what it takes for an
+// inline command. To check all that in front of it is to parse each command;
+// to have it done once more took a fifth of the server's time.
 //
 // A connection that waits for its next command holds no buffer here: the read
 // it waits in goes into redcon's.
 //
-// Replies are held back while more of a pipeline is waiting to be handed out,
-// and are always sent before the guard waits for the socket. So a deep
-// pipeline costs one write, and no reply waits for input.
-//
-// Read, setAuthenticated and words belong to the goroutine that serves the
+// Read, next and setAuthenticated belong to the goroutine that serves the
 // connection. All else may be called by any.
 type guard struct {
 	net.Conn
 	in   framing
-	rest []byte // what is still to be handed out of the command last taken from in
-	deep bool   // the last read filled its space: there is likely to be more
-
-	// parks keeps commands of more than 16 KB away from redcon, whose buffer
-	// would stay as large as the largest until the connection is closed. It is
-	// for a server that calls words for each command it handles.
-	parks  bool
-	parked [][]byte
+	head [][]byte // the command that Read has found and next has yet to return
+	deep bool     // the last read filled its space: there is likely to be more
 
 	// idle says how long a read may wait, 0 for ever. It is asked before each
 	// wait; retime tells a connection that waits already.
@@ -57,12 +50,7 @@ type guard struct {
 	leaving  atomic.Bool // only to see the client go: its time is set
 	readErr  error       // what ended the stream
 
-	// more is set while there is input that has not been handed out. That may
-	// be a command not yet whole: the next Read finds out, and sends what is
-	// held before it waits.
-	more    atomic.Bool
 	writing sync.Mutex
-	held    []byte
 	sender  sender
 
 	bytesIn  atomic.Int64 // bytes read from the socket
@@ -82,26 +70,25 @@ func newGuard(conn net.Conn, limits *guardLimits, idle func() time.Duration) *gu
 }
 
 // setAuthenticated says whether the limits that hold before authentication
-// are lifted. At first they are not. As long as they hold, commands are handed
-// out one at a time, so that the next is judged by what this one changed.
+// are lifted, from the next command on. At first they are not.
 func (g *guard) setAuthenticated(yes bool) { g.in.authenticated = yes }
 
-// Read puts whole commands into p, as many as are there and fit. A command
-// larger than p comes in pieces, the first when the last has arrived. Bytes of
-// p beyond those returned are used as scratch.
+// batch is what redcon is given to read when there are commands.
+const batch = "*1\r\n$5\r\nBATCH\r\n"
+
+// Read waits until there is a command for next to return, and puts a batch into
+// p. Before that p is scratch, the more the better.
 //
-// A protocol error is sent to the client, after the replies to all commands
-// before it, and returned as a protocolError. Nothing is read after it.
+// A protocol error is sent to the client and returned as a protocolError, once
+// next has returned all commands before it. Nothing is read after it.
 func (g *guard) Read(p []byte) (int, error) {
-	if len(p) == 0 {
-		return 0, nil
+	if len(p) < len(batch) {
+		return 0, io.ErrShortBuffer
 	}
 	for g.readErr == nil {
-		if n := g.handOut(p); n > 0 {
-			waiting := len(g.rest) + g.in.waiting()
-			g.queued.Store(int64(waiting))
-			g.more.Store(waiting > 0) // so also if the stream is refused
-			return n, nil
+		if g.head = g.in.next(); g.head != nil {
+			g.queued.Store(int64(g.in.waiting()))
+			return copy(p, batch), nil
 		}
 		g.readErr = g.fill(p)
 	}
@@ -109,60 +96,23 @@ func (g *guard) Read(p []byte) (int, error) {
 	return 0, g.readErr
 }
 
-// handOut copies whole commands to p and returns how many bytes they were.
-func (g *guard) handOut(p []byte) (n int) {
-	for {
-		if len(g.rest) == 0 {
-			if g.rest = g.in.next(); g.rest == nil {
-				return n
-			}
-		}
-		large := g.parks && len(g.rest) > deepBuffer
-		if n > 0 && (large || len(g.rest) > len(p)-n) {
-			return n // it comes first in the next Read
-		}
-		if large {
-			g.park()
-		}
-		copied := copy(p[n:], g.rest)
-		g.rest = g.rest[copied:]
-		n += copied
-		if len(g.rest) > 0 || !g.in.authenticated {
-			return n
-		}
+// next returns the words of the next command that has arrived in full, or nil
+// if there is none: then more has to be waited for, by Read. They are good until the call after.
+func (g *guard) next() [][]byte {
+	if words := g.head; words != nil {
+		g.head = nil
+		return words
 	}
+	return g.in.next()
 }
 
-// standIn is handed out in the place of a parked command.
-const standIn = "*1\r\n$6\r\nPARKED\r\n"
-
-// park takes the command in rest out of the stream, with the buffer it is in.
-// It is the first that this Read hands out: all before it have been handled,
-// so the next call of words is about it.
-func (g *guard) park() {
-	g.parked = splitArray(g.rest)
-	g.rest = []byte(standIn)
-	g.in.detach()
-}
-
-// words returns the words of the command that is being handled, given those
-// that redcon read. It is called once for each command.
-func (g *guard) words(read [][]byte) [][]byte {
-	if g.parked == nil {
-		return read
-	}
-	parked := g.parked
-	g.parked = nil
-	return parked
-}
-
-// fill sends what is held and waits for more input, unless the stream ends
-// here: then it returns why, having told the client. p is scratch.
+// fill waits for more input, unless the stream ends here: then it returns why,
+// having told the client. p is scratch.
 func (g *guard) fill(p []byte) error {
 	if refusal, ok := g.in.refusal.(protocolError); ok {
 		g.Write([]byte("-ERR " + refusal.Error() + "\r\n"))
 	}
-	if err := g.flushReplies(); err != nil {
+	if err := g.broken(); err != nil {
 		return err
 	}
 	if g.in.refusal != nil {
@@ -265,7 +215,7 @@ func (g *guard) drain() {
 // sending is thrown away.
 func (g *guard) leave(why error) error {
 	g.writing.Lock()
-	g.sender.finish(g, g.sendHeld)
+	g.sender.finish(g)
 	g.writing.Unlock()
 	if half, ok := g.Conn.(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil {
 		g.leaving.Store(true)
@@ -275,66 +225,27 @@ func (g *guard) leave(why error) error {
 	return why
 }
 
-var heldBuffers = sync.Pool{New: func() any { return new([heldReplies]byte) }}
-
-// Write sends p, or holds it back while more commands are waiting to be handed
-// out. A failure to send what was held is returned by the next Read or Write.
+// Write sends p, now or as soon as the client takes it. A failure to send is returned by the next Read or Write.
 func (g *guard) Write(p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
 	}
 	g.writing.Lock()
 	defer g.writing.Unlock()
-	hold := g.more.Load()
-	if len(g.held)+len(p) > heldReplies {
-		g.sendHeld()
-	}
-	if len(g.held) == 0 && !hold || len(p) > heldReplies {
-		return g.send(p)
-	}
-	g.hold(p)
-	if !hold {
-		g.sendHeld()
-	}
-	if g.sender.err != nil {
-		return 0, g.sender.err
-	}
-	return len(p), nil
+	return g.sender.send(g, p)
 }
 
-// flushReplies sends what Write has held back, and lets it hold back nothing
-// until the next Read. A handler calls it before it waits for something.
-func (g *guard) flushReplies() error {
-	g.more.Store(false)
+// broken is why nothing can be sent any more, nil while it can.
+func (g *guard) broken() error {
 	g.writing.Lock()
 	defer g.writing.Unlock()
-	g.sendHeld()
 	return g.sender.err
 }
 
-// hold keeps p, for which there is room. g.writing is locked here and below.
-func (g *guard) hold(p []byte) {
-	if g.held == nil {
-		g.held = heldBuffers.Get().(*[heldReplies]byte)[:0]
-	}
-	g.held = append(g.held, p...)
-}
-
-func (g *guard) sendHeld() {
-	if g.held == nil {
-		return
-	}
-	g.send(g.held)
-	heldBuffers.Put((*[heldReplies]byte)(g.held[:heldReplies]))
-	g.held = nil
-}
-
-func (g *guard) send(p []byte) (int, error) { return g.sender.send(g, p) }
-
-// Close sends what is held and what the client has yet to take, unless it takes nothing for a second, and closes the socket.
+// Close waits until the client has taken what was sent, unless it takes nothing for a second, and closes the socket.
 func (g *guard) Close() error {
 	if g.writing.TryLock() {
-		g.sender.finish(g, g.sendHeld)
+		g.sender.finish(g)
 		g.writing.Unlock()
 	}
 	return g.Conn.Close()

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"math/rand/v2"
 	"net"
 	"os"
 	"slices"
@@ -83,23 +82,26 @@ func answerGuarded(reply []byte, g *guard, args [][]byte) []byte {
 	return redcon.AppendString(reply, "PONG")
 }
 
-// serveGuarded plays a server to what the connection was scripted to send, by
-// redcon's own reader, and returns what ended the stream.
-func serveGuarded(g *guard) error {
+// readGuarded gives do each command that the connection was scripted to send, read by redcon's own reader as far as it
+// is told, and returns what ended the stream.
+func readGuarded(g *guard, do func(words [][]byte)) error {
 	rd := redcon.NewReader(g)
 	for {
 		cmds, err := rd.ReadCommands()
 		if err != nil {
 			return err
 		}
-		var reply []byte
-		for _, cmd := range cmds {
-			reply = answerGuarded(reply, g, g.words(cmd.Args))
-		}
-		if _, err := g.Write(reply); err != nil {
-			return err
+		for range cmds {
+			for words := g.next(); words != nil; words = g.next() {
+				do(words)
+			}
 		}
 	}
+}
+
+// serveGuarded plays a server.
+func serveGuarded(g *guard) error {
+	return readGuarded(g, func(words [][]byte) { g.Write(answerGuarded(nil, g, words)) })
 }
 
 // guardedStream is what came of a stream of bytes.
@@ -129,7 +131,10 @@ func TestGuardUnderRedcon(t *testing.T) {
 	served := make(chan error, 1)
 	go func() {
 		served <- redcon.Serve(guardingListener{ln}, func(conn redcon.Conn, cmd redcon.Command) {
-			conn.WriteRaw(answerGuarded(nil, conn.NetConn().(*guard), cmd.Args))
+			g := conn.NetConn().(*guard)
+			for words := g.next(); words != nil; words = g.next() {
+				conn.WriteRaw(answerGuarded(nil, g, words))
+			}
 		}, nil, nil)
 	}()
 	for _, f := range append(framings, longFramings...) {
@@ -206,90 +211,46 @@ func TestGuardLargeCommands(t *testing.T) {
 			want.Write(redcon.AppendBulk(nil, x[:min(size, 60000)]))
 		}
 	}
-	for _, parks := range []bool{false, true} {
-		for _, chunk := range []int{333, 4096, 16384, 1 << 20} {
-			for _, authenticated := range []bool{false, true} {
-				conn := &scriptedConn{chunks: slices.Collect(slices.Chunk(bytes.Clone(in.Bytes()), chunk))}
-				g := newGuard(conn, newGuardLimits(), nil)
-				g.setAuthenticated(authenticated)
-				g.parks = parks
-				if !authenticated {
-					conn.chunks = append([][]byte{[]byte("AUTH pw\r\n")}, conn.chunks...)
-					conn.sent.Truncate(0)
-				}
-				require.ErrorIs(t, serveGuarded(g), io.EOF)
-				require.Equal(t, want.String(), strings.TrimPrefix(conn.sent.String(), "+OK\r\n"),
-					"parks %v, chunks of %d, authenticated %v", parks, chunk, authenticated)
+	for _, chunk := range []int{333, 4096, 16384, 1 << 20} {
+		for _, authenticated := range []bool{false, true} {
+			conn := &scriptedConn{chunks: slices.Collect(slices.Chunk(bytes.Clone(in.Bytes()), chunk))}
+			g := newGuard(conn, newGuardLimits(), nil)
+			g.setAuthenticated(authenticated)
+			if !authenticated {
+				conn.chunks = append([][]byte{[]byte("AUTH pw\r\n")}, conn.chunks...)
+				conn.sent.Truncate(0)
 			}
+			require.ErrorIs(t, serveGuarded(g), io.EOF)
+			require.Equal(t, want.String(), strings.TrimPrefix(conn.sent.String(), "+OK\r\n"), "chunks of %d, authenticated %v", chunk, authenticated)
 		}
 	}
 }
 
-// A parked command never goes through the reader behind the guard.
-func TestGuardParksLargeCommands(t *testing.T) {
-	large := "*2\r\n$4\r\nECHO\r\n$20000\r\n" + strings.Repeat("x", 20000) + "\r\n"
-	conn := &scriptedConn{chunks: [][]byte{[]byte("PING\r\n" + large + "PING\r\n" + large)}}
+// redcon is told of a batch, whatever is in it, and a batch is all that has arrived in full.
+func TestGuardTellsOfBatches(t *testing.T) {
+	conn := &scriptedConn{chunks: [][]byte{[]byte("PING 1\r\nPING 2\r\n*1\r\n$4\r\nPI"), []byte("NG\r\n*0\r\n")}}
 	g := newGuard(conn, newGuardLimits(), nil)
 	g.setAuthenticated(true)
-	g.parks = true
-	const ping = "*1\r\n$4\r\nPING\r\n"
-	p := make([]byte, 1<<20)
-	for _, want := range []string{ping, standIn + ping, standIn} {
+	p := make([]byte, 100)
+	for _, want := range [][]string{{"PING 1", "PING 2"}, {"PING"}} {
 		n, err := g.Read(p)
 		require.NoError(t, err)
-		require.Equal(t, want, string(p[:n]))
-		if strings.HasPrefix(want, standIn) {
-			words := g.words(nil)
-			require.Len(t, words, 2)
-			require.Len(t, words[1], 20000)
+		require.Equal(t, batch, string(p[:n]))
+		for _, command := range want {
+			require.Equal(t, command, string(bytes.Join(g.next(), []byte(" "))))
 		}
-		sent := [][]byte{[]byte("PING")}
-		require.Equal(t, sent, g.words(sent))
+		require.Nil(t, g.next())
 	}
+	_, err := g.Read(p)
+	require.ErrorIs(t, err, io.EOF)
+	_, err = g.Read(p[:1])
+	require.ErrorIs(t, err, io.ErrShortBuffer)
 }
 
-// One write answers a deep pipeline, and nothing is held while the guard waits.
-func TestGuardHoldsReplies(t *testing.T) {
-	const depth = 2000
-	conn := &scriptedConn{chunks: [][]byte{
-		[]byte(strings.Repeat("*1\r\n$4\r\nPING\r\n", depth) + "*1\r\n$4\r\nPI"), []byte("NG\r\n"),
-	}}
-	g := newGuard(conn, newGuardLimits(), nil)
-	g.setAuthenticated(true)
-	answered := 0
-	conn.onRead = func() {
-		require.Nil(t, g.held, "replies are held while the guard waits")
-		require.Zero(t, conn.sent.Len()%len("+PONG\r\n"))
-		answered = conn.sent.Len() / len("+PONG\r\n")
-	}
-	require.ErrorIs(t, serveGuarded(g), io.EOF)
-	require.Equal(t, depth+1, answered)
-	require.LessOrEqual(t, conn.reads, 4, "4 KB, 16 KB, the rest of the pipeline, and what came late")
-	require.LessOrEqual(t, conn.writes, conn.reads, "a write for each time the guard waited, at most")
-	require.Equal(t, int64(conn.sent.Len()), g.bytesOut.Load())
-	require.Equal(t, int64(14*(depth+1)), g.bytesIn.Load())
-}
-
-// Held replies keep their order, however large they are.
-func TestGuardWriteOrder(t *testing.T) {
-	seed := rand.Uint64()
-	rnd := rand.New(rand.NewPCG(seed, 0))
-	conn := &scriptedConn{}
-	g := newGuard(conn, newGuardLimits(), nil)
-	var want bytes.Buffer
-	for i := range 500 {
-		p := bytes.Repeat([]byte{byte(i)}, rnd.IntN(1<<rnd.IntN(18)))
-		g.more.Store(rnd.IntN(4) > 0)
-		n, err := g.Write(p)
-		require.NoError(t, err)
-		require.Equal(t, len(p), n)
-		want.Write(p)
-		if !g.more.Load() && len(p) > 0 {
-			require.Equal(t, want.Len(), conn.sent.Len(), "something is held, seed %d", seed)
-		}
-	}
-	require.NoError(t, g.flushReplies())
-	require.True(t, bytes.Equal(want.Bytes(), conn.sent.Bytes()), "seed %d", seed)
+// Half a command does not make the next wait in vain, and no command is returned twice.
+func TestGuardNextWithoutRead(t *testing.T) {
+	g := newGuard(&scriptedConn{}, newGuardLimits(), nil)
+	require.Nil(t, g.next())
 }
 
 var errUnplugged = errors.New("unplugged")
@@ -300,16 +261,13 @@ type unpluggedConn struct{ scriptedConn }
 func (c *unpluggedConn) Write([]byte) (int, error) { return 0, errUnplugged }
 
 func TestGuardWriteFails(t *testing.T) {
-	conn := &unpluggedConn{scriptedConn{chunks: [][]byte{[]byte("PING\r\nPING\r\n"), []byte("PING\r\n")}}}
+	conn := &unpluggedConn{scriptedConn{chunks: [][]byte{[]byte("PING\r\n"), []byte("PING\r\n")}}}
 	g := newGuard(conn, newGuardLimits(), nil)
-	p := make([]byte, 100) // before authentication: one command for each Read
+	p := make([]byte, 100)
 	_, err := g.Read(p)
 	require.NoError(t, err)
-	_, err = g.Write([]byte("held"))
-	require.NoError(t, err)
-	_, err = g.Read(p)
-	require.NoError(t, err, "the second command is there already")
-	_, err = g.Read(p)
+	require.NotNil(t, g.next())
+	_, err = g.Write([]byte("lost"))
 	require.ErrorIs(t, err, errUnplugged)
 	_, err = g.Read(p)
 	require.ErrorIs(t, err, errUnplugged)
@@ -317,31 +275,15 @@ func TestGuardWriteFails(t *testing.T) {
 	require.ErrorIs(t, err, errUnplugged)
 }
 
-func TestGuardCloseSendsWhatIsHeld(t *testing.T) {
-	conn := &scriptedConn{}
-	g := newGuard(conn, newGuardLimits(), nil)
-	g.more.Store(true)
-	_, err := g.Write([]byte("bye"))
-	require.NoError(t, err)
-	require.Zero(t, conn.sent.Len())
+func TestGuardWriteAfterClose(t *testing.T) {
+	g := newGuard(&scriptedConn{}, newGuardLimits(), nil)
 	require.NoError(t, g.Close())
-	require.Equal(t, "bye", conn.sent.String())
-	_, err = g.Write([]byte("more"))
+	_, err := g.Write([]byte("more"))
 	require.ErrorIs(t, err, net.ErrClosed)
 }
 
 // A client that does not read cannot keep a connection open.
 func TestGuardCloseOfStuckConnection(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		server, client := net.Pipe()
-		defer client.Close()
-		g := newGuard(server, newGuardLimits(), nil)
-		g.more.Store(true)
-		g.Write([]byte("held"))
-		start := time.Now()
-		require.NoError(t, g.Close())
-		require.Equal(t, closeGrace, time.Since(start))
-	})
 	synctest.Test(t, func(t *testing.T) {
 		server, client := net.Pipe()
 		defer client.Close()
@@ -537,6 +479,8 @@ func TestGuardDoesNotAllocate(t *testing.T) {
 		p, reply := make([]byte, 4096), []byte("+OK\r\n")
 		allocs := testing.AllocsPerRun(1000, func() {
 			g.Read(p)
+			for g.next() != nil {
+			}
 			g.Write(reply)
 		})
 		require.Less(t, allocs, 0.1) // a pool may be emptied at any time
@@ -558,46 +502,33 @@ func (c *repeatingConn) Read(p []byte) (int, error) {
 
 func (c *repeatingConn) Write(p []byte) (int, error) { return len(p), nil }
 
-// BenchmarkGuard hands out commands and takes their replies. The figure is for
-// one command.
+// BenchmarkGuard hands out commands. The figure is for one command.
 func BenchmarkGuard(b *testing.B) {
 	const slide = "*4\r\n$8\r\nRL.SLIDE\r\n$10\r\nuser:12345\r\n$3\r\n100\r\n$3\r\n60s\r\n"
-	large := "*2\r\n$4\r\nECHO\r\n$65536\r\n" + strings.Repeat("x", 65536) + "\r\n"
-	reply := []byte("*5\r\n:1\r\n:100\r\n:99\r\n:0\r\n:60000\r\n")
 	for _, c := range []struct {
 		name    string
 		command string
-		handed  int // its size as an array
 		depth   int
-		parks   bool
 	}{
-		{"slide", slide, len(slide), 1, false},
-		{"slide", slide, len(slide), 16, false},
-		{"slide", slide, len(slide), 1000, false},
-		{"inline", "PING\r\n", 14, 1, false},
-		{"inline", "PING\r\n", 14, 100, false},
-		{"large", large, len(large), 1, false},
-		{"parked", large, len(standIn), 1, true},
+		{"slide", slide, 1},
+		{"slide", slide, 16},
+		{"slide", slide, 1000},
+		{"inline", "PING\r\n", 1},
+		{"inline", "PING\r\n", 100},
+		{"large", "*2\r\n$4\r\nECHO\r\n$65536\r\n" + strings.Repeat("x", 65536) + "\r\n", 1},
 	} {
 		b.Run(fmt.Sprintf("%s/%d", c.name, c.depth), func(b *testing.B) {
-			conn := &repeatingConn{bytes: []byte(strings.Repeat(c.command, c.depth))}
-			g := newGuard(conn, newGuardLimits(), nil)
+			g := newGuard(&repeatingConn{bytes: []byte(strings.Repeat(c.command, c.depth))}, newGuardLimits(), nil)
 			g.setAuthenticated(true)
-			g.parks = c.parks
 			p := make([]byte, 4096)
 			b.ReportAllocs()
 			b.SetBytes(int64(len(c.command)))
-			handed := 0
 			for b.Loop() {
-				for handed < c.handed {
-					n, err := g.Read(p)
-					if err != nil {
+				for g.next() == nil {
+					if _, err := g.Read(p); err != nil {
 						b.Fatal(err)
 					}
-					handed += n
-					g.Write(reply)
 				}
-				handed -= c.handed
 			}
 		})
 	}

@@ -1,14 +1,10 @@
 package resp
 
-import (
-	"slices"
-	"strconv"
-)
-
-// appendInline appends to dst the array that an inline command stands for:
-// a line, without its line end, of words as a person types them into a
-// terminal. A line of nothing but space appends nothing. ok is false if its
-// quotes are unbalanced; what is then appended is of no use.
+// splitInline appends the words of an inline command: a line, without its line
+// end, as a person types it into a terminal. A line of nothing but space has
+// none. ok is false if its quotes are unbalanced; what is then appended is of
+// no use. The words lie where the line was, which is written over: no word is
+// longer than what stands for it.
 //
 // The rules are Redis':
 //
@@ -19,33 +15,15 @@ import (
 //
 // A form feed or vertical tab is space between words and after a quote, but
 // does not end a word.
-func appendInline(dst, line []byte) (frame []byte, ok bool) {
-	start := len(dst)
-	words := 0
-	for {
-		line = skipInlineSpace(line)
-		if len(line) == 0 {
-			break
+func splitInline(words [][]byte, line []byte) (_ [][]byte, ok bool) {
+	for line = skipInlineSpace(line); len(line) > 0; line = skipInlineSpace(line) {
+		var word []byte
+		if word, line, ok = appendWord(line[:0], line); !ok {
+			return words, false
 		}
-		at := len(dst)
-		if dst, line, ok = appendWord(dst, line); !ok {
-			return dst, false
-		}
-		dst = insertLength(dst, at, '$', len(dst)-at)
-		dst = append(dst, '\r', '\n')
-		words++
+		words = append(words, word[:len(word):len(word)])
 	}
-	if words > 0 {
-		dst = insertLength(dst, start, '*', words)
-	}
-	return dst, true
-}
-
-// insertLength puts a RESP header in front of what has been appended since at.
-func insertLength(dst []byte, at int, kind byte, n int) []byte {
-	var space [24]byte
-	header := strconv.AppendInt(append(space[:0], kind), int64(n), 10)
-	return slices.Insert(dst, at, append(header, '\r', '\n')...)
+	return words, true
 }
 
 // appendWord appends the word that line begins with, and returns the line

@@ -126,12 +126,10 @@ func (s *sender) limitWait(g *guard) {
 	}
 }
 
-// finish does the last sending and waits until the client has taken all, unless it takes nothing for a second. Nothing can be sent
-// afterwards.
-func (s *sender) finish(g *guard, last func()) {
+// finish waits until the client has taken all, unless it takes nothing for a second. Nothing can be sent afterwards.
+func (s *sender) finish(g *guard) {
 	s.closing = true
 	g.SetWriteDeadline(deadline(closeGrace)) // also for a write that waits already
-	last()
 	for s.pumping {
 		s.taken.Wait()
 	}

@@ -78,8 +78,9 @@ func (s *Server) Serve(ln net.Listener) error {
 	return redcon.Serve(&gate{Listener: ln, server: s}, s.handle, s.accept, s.closed)
 }
 
-func (s *Server) handle(conn redcon.Conn, cmd redcon.Command) {
-	conn.Context().(*session).serve(conn, cmd.Args)
+// handle is called by redcon when a connection's guard has told it of a batch.
+func (s *Server) handle(conn redcon.Conn, _ redcon.Command) {
+	conn.Context().(*session).serve(conn)
 }
 
 // accept takes a new connection in, or tells it why not.
@@ -206,9 +207,7 @@ func (g *gate) Accept() (net.Conn, error) {
 			if tcp, ok := conn.(*net.TCPConn); ok {
 				tcp.SetKeepAliveConfig(g.server.settings.keepAlive())
 			}
-			guarded := newGuard(conn, g.server.limits, g.server.settings.Timeout)
-			guarded.parks = true // serve asks for the words
-			return guarded, nil
+			return newGuard(conn, g.server.limits, g.server.settings.Timeout), nil
 		}
 		if errors.Is(err, net.ErrClosed) {
 			<-g.server.drained // redcon closes all connections when Accept fails: not before they are through

@@ -57,19 +57,22 @@ type call struct {
 
 func (s *session) db() int { return int(s.profile.database.Load()) }
 
-// serve answers one command of a batch, and sends the batch's replies when it was the last.
-func (s *session) serve(conn redcon.Conn, words [][]byte) {
-	if s.closing {
-		return
+// serve answers the commands that have arrived.
+func (s *session) serve(conn redcon.Conn) {
+	for !s.closing {
+		words := s.guard.next()
+		if words == nil {
+			break
+		}
+		mark := len(s.reply.b)
+		s.execute(words)
+		s.hush(mark)
+		if len(s.reply.b) >= fullReply {
+			s.flush()
+		}
 	}
-	mark := len(s.reply.b)
-	s.execute(s.guard.words(words))
-	s.hush(mark)
-	if len(conn.PeekPipeline()) == 0 || len(s.reply.b) >= fullReply || s.closing {
-		s.flush()
-	}
+	s.flush()
 	if s.closing {
-		s.guard.flushReplies()
 		s.server.forget(s) // before the client can see the end and ask who is there
 		conn.Close()
 	}
@@ -94,8 +97,7 @@ const (
 	keptReply = 8 << 10  // the largest buffer that a session holds on to between batches
 )
 
-// flush sends the replies once the journal has what they acknowledge. They go to the guard without passing redcon's buffer. If they cannot
-// be sent, the next read says so and ends the session.
+// flush sends the replies once the journal has what they acknowledge. If they cannot be sent, the next read says so and ends the session.
 func (s *session) flush() {
 	if s.position != 0 {
 		if err := s.server.journal.Wait(s.position); err != nil {
