@@ -164,14 +164,14 @@ func withName[T any](name []byte) (o *T, text string) {
 	switch {
 	case len(name) <= 16:
 		both := new(struct {
-			object T
 			text   [16]byte
+			object T
 		})
 		return &both.object, unsafe.String(&both.text[0], copy(both.text[:], name))
 	case len(name) <= 32:
 		both := new(struct {
-			object T
 			text   [32]byte
+			object T
 		})
 		return &both.object, unsafe.String(&both.text[0], copy(both.text[:], name))
 	}

@@ -429,3 +429,39 @@ func TestFutureHitsHoldUpNobody(t *testing.T) {
 	c.now += d.RetryAfter
 	assert.True(t, c.slide("k", rules, 1, "").Allowed, "the answer is late, not wrong")
 }
+
+// BenchmarkManyKeys decides over 100,000 keys in turn at random: what a decision costs when its key is not in the processor's cache. Each key
+// has had its share of 3,000,000 calls before.
+func BenchmarkManyKeys(b *testing.B) {
+	const keys, before = 100_000, 3_000_000
+	for _, decide := range []struct {
+		name string
+		call func(tx *Tx, k Key)
+	}{
+		{"slide", func(tx *Tx, k Key) { tx.Slide(k, []limit.Rule{{Limit: 100, Window: 60_000}}, 1, nil) }},
+		{"token", func(tx *Tx, k Key) { tx.Token(k, limit.Bucket{Capacity: 100, Refill: 100, Period: 60_000}, 1) }},
+	} {
+		b.Run(decide.name, func(b *testing.B) {
+			e := New(Options{})
+			tx, r, calls := e.NewTx(), rand.New(rand.NewPCG(1, 1)), int64(0)
+			name, held := []byte("key:000000000000"), make([]Key, 1)
+			call := func() {
+				for n, i := r.IntN(keys), len(name)-1; n > 0; n, i = n/10, i-1 {
+					name[i] = byte('0' + n%10)
+				}
+				held[0] = e.Key(name)
+				calls++
+				tx.Begin(epoch+calls/500, 0, held, true)
+				decide.call(tx, held[0])
+				tx.End()
+			}
+			for range before {
+				call()
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				call()
+			}
+		})
+	}
+}

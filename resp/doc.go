@@ -4,14 +4,14 @@
 //
 //	socket
 //	  -> gate            accepts, sets keepalive, wraps the socket in a guard
-//	  -> guard           framing.go, inline.go: whole, valid commands only; limits before and after AUTH; idle timeout; drain
-//	  -> redcon          splits what it is given into words and calls us, batch by batch
-//	  -> session.serve   collects the replies of a batch
+//	  -> guard           framing.go, inline.go: finds the commands and their words; limits before and after AUTH; idle timeout; drain
+//	  -> redcon          accepts, serves each connection by a goroutine, is told of each batch of commands and calls us
+//	  -> session.serve   takes the commands from the guard and collects their replies
 //	  -> execute         dispatch.go: table, arity, authentication, hash and lock the keys
 //	  -> handler         cmd_<family>.go: parse · operate · reply
 //	  -> engine.Tx       decides and changes, see package engine
-//	  -> session.flush   waits for the journal once for the whole batch, then hands the replies to the guard
-//	  -> guard           holds them back while more of the pipeline is at hand, so that a deep one costs few writes
+//	  -> session.flush   waits for the journal once for the whole batch, then sends the replies with one write
+//	  -> guard, sender   keep what the client does not take at once
 //	socket
 //
 // # One declaration per command

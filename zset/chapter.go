@@ -10,8 +10,8 @@ const (
 // chapter is a stretch of neighbouring runs and the number of their elements.
 // No run in it is empty.
 type chapter struct {
-	runs  []run
 	n     int
+	runs  []run
 	owner *owner
 }
 

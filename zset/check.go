@@ -33,6 +33,11 @@ func (s *Set) Check() error {
 }
 
 func (q *sequence) check() error {
+	if inRoom := len(q.one.runs) == 1 && &q.one.runs[0] == &q.room[0]; !inRoom && q.room[0].starts != nil {
+		return fmt.Errorf("a run was left behind in the room for the first")
+	} else if inRoom && q.owner != nil {
+		return fmt.Errorf("the first run of a set that was cloned is in its room")
+	}
 	if q.tree == nil {
 		return q.one.check(nil)
 	}

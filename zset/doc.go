@@ -27,7 +27,8 @@
 // A full run splits in half, unless it is the last: what is added at the end
 // begins a new one, so that logs are packed. What is dropped at the front
 // stays behind head until a fair share of the run can be won back. Both ends
-// of a log cost constant time.
+// of a log cost constant time. The only run of a small set stands within the
+// set itself: most of what a decision costs is fetching memory.
 //
 // # Members that name their scores
 //
@@ -37,7 +38,7 @@
 // while all its members are of this kind. Nor do they need an index, as the
 // member tells where in the order to look. So a hit of 15 bytes in a log of a
 // hundred or more costs 20 to 30 bytes of memory in all, and a set of one hit
-// about 216.
+// about 232.
 //
 // All other members are in the index, a dict of (hash, score) without the
 // member: the score leads to the place in the order, and what stands there

@@ -23,13 +23,13 @@ type owner struct{ _ byte }
 // appending writes behind the last, and now and then the rest slides down.
 // Offsets fit in 16 bits, as a large member is alone in its run.
 type run struct {
-	starts []uint16  // where in bytes each member begins
-	scores []float64 // nil while all members name their scores
-	bytes  []byte    // the members, end to end
-	head   int       // the first that is still there, in starts and scores
-	low    float64   // the first score and
-	high   float64   // the last: all that most comparisons look at
+	low    float64  // the first score and
+	high   float64  // the last: all that most comparisons look at
+	head   int      // the first that is still there, in starts and scores
+	starts []uint16 // where in bytes each member begins
+	bytes  []byte   // the members, end to end
 	owner  *owner
+	scores []float64 // nil while all members name their scores
 }
 
 func (r *run) len() int { return len(r.starts) - r.head }
@@ -155,8 +155,8 @@ func (r *run) reserveLike(full *run) {
 	r.bytes = slices.Grow([]byte(nil), full.size())
 }
 
-// move copies the run into arrays for so many members and bytes, and up to a
-// quarter more.
+// move copies the run into arrays for so many members and bytes, and up to
+// half as many more.
 func (r *run) move(members, bytes int) {
 	starts := roomy[uint16](members, maxMembers)
 	var scores []float64
@@ -166,9 +166,9 @@ func (r *run) move(members, bytes int) {
 	r.slide(starts, scores, roomy[byte](bytes, maxBytes))
 }
 
-// roomy returns an empty slice with room for n, a quarter more but no more
-// than a quarter of most, and what the allocator would give anyway.
-func roomy[T any](n, most int) []T { return slices.Grow([]T(nil), n+min(n, most)/4) }
+// roomy returns an empty slice with room for n, half more but no more than half
+// of most, and what the allocator would give anyway.
+func roomy[T any](n, most int) []T { return slices.Grow([]T(nil), n+min(n, most)/2) }
 
 // slide moves the run to the beginning of the arrays given, which may be its
 // own.

@@ -8,9 +8,10 @@ import (
 // sequence is the elements in order. It knows ranks, but finds an element only
 // by score and member.
 type sequence struct {
-	owner *owner  // whose chapters and runs may be changed in place
 	tree  *tree   // nil while one chapter is enough
 	one   chapter // used while tree is nil
+	owner *owner  // whose chapters and runs may be changed in place
+	room  [1]run  // where one keeps its first run, while that is its only one and there never was a clone: memory that is at hand
 }
 
 func (q *sequence) len() int {
@@ -140,7 +141,7 @@ func (q *sequence) own(ch *chapter) *chapter {
 	if ch.owner == q.owner {
 		return ch
 	}
-	mine := chapter{slices.Clone(ch.runs), ch.n, q.owner}
+	mine := chapter{ch.n, slices.Clone(ch.runs), q.owner}
 	if q.tree == nil {
 		q.one = mine
 		return &q.one
@@ -219,6 +220,9 @@ func (q *sequence) put(p place, member []byte, score float64) {
 		p.run++
 	}
 	r.insert(0, member, score)
+	if p.ch.runs == nil && q.owner == nil {
+		p.ch.runs = q.room[:0]
+	}
 	if q.addRun(p.ch, p.run, r) {
 		p.ch.settle(p.run)
 	}
@@ -228,6 +232,9 @@ func (q *sequence) put(p place, member []byte, score float64) {
 // The chapter after the last is begun afresh, so that logs stay packed.
 func (q *sequence) addRun(ch *chapter, i int, r run) (whole bool) {
 	ch.runs = slices.Insert(ch.runs, i, r)
+	if len(ch.runs) == 2 {
+		q.room = [1]run{} // it has moved out
+	}
 	if len(ch.runs) <= maxRuns {
 		return true
 	}
@@ -284,7 +291,7 @@ func (q *sequence) removeSpan(lo, hi int) {
 // drop takes out a chapter.
 func (q *sequence) drop(ch *chapter) {
 	if q.tree == nil {
-		q.one = chapter{owner: q.owner}
+		q.one, q.room = chapter{owner: q.owner}, [1]run{}
 		return
 	}
 	q.tree.n -= ch.n
@@ -322,6 +329,9 @@ func (q *sequence) fold() {
 
 // clone returns a sequence of the same elements that shares all of them.
 func (q *sequence) clone() sequence {
+	if q.owner == nil {
+		q.one.runs, q.room = slices.Clone(q.one.runs), [1]run{}
+	}
 	other := *q
 	q.owner, other.owner = new(owner), new(owner)
 	if q.tree != nil {

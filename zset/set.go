@@ -10,11 +10,13 @@ import (
 // by the bytes of the member. A Set is not safe for concurrent use, not even
 // by readers, but see Clone. Slices that its methods hand out alias its memory
 // and are good until its next change; slices handed to them are not kept.
+//
+// A Set that holds something must not be copied, but for a fresh clone.
 type Set struct {
-	hash  *dict.Hasher
 	index *dict.Dict[indexed] // nil while there is nothing in it
-	bare  bool                // a clone that has not needed its index yet
 	seq   sequence
+	hash  *dict.Hasher
+	bare  bool // a clone that has not needed its index yet
 }
 
 // New returns an empty set, whose index hashes members with h.
