@@ -3,33 +3,49 @@ package engine
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"strconv"
 	"unsafe"
 
 	"rlserver/zset"
 )
 
-// Apply makes changes that happened elsewhere or earlier: it is how a log is replayed. All of them happen at once, in the eyes of
-// others: it takes the locks that they need, as few as that is. Their keys are hashed anew; only the names count.
-func (e *Engine) Apply(effects []Effect) {
+// Apply makes the changes of a call that happened elsewhere or earlier, at now (Unix ms): it is how a log is replayed. All of them
+// happen at once, in the eyes of others: it takes the locks that they need, as few as that is. Their keys are hashed anew; only the names
+// count. The error is of an effect that cannot have happened to this state, or to any: those before it have been applied.
+func (e *Engine) Apply(now int64, effects []Effect) error {
 	tx := Tx{e: e}
-	tx.lockFor(effects)
-	defer tx.End()
+	tx.lockFor(now, effects)
+	defer tx.unlock()
 	for i := range effects {
 		f := effects[i]
 		f.Key, f.To = e.Key(f.Key.Name), e.Key(f.To.Name)
+		if f.DB >= e.databases || f.ToDB >= e.databases {
+			return fmt.Errorf("database %d, and there are %d", max(f.DB, f.ToDB), e.databases)
+		}
 		var o object
 		if f.Kind.changesKey() {
 			o = e.shardOf(f.Key).find(f.DB, f.Key)
 		}
+		if !f.fits(o) {
+			return fmt.Errorf("effect of kind %d on %.64q does not fit what the key holds, %s", f.Kind, f.Key.Name, typeOf(o))
+		}
 		e.apply(o, &f)
 	}
+	return nil
 }
 
-// lockFor locks what effects change. The time of the shards stands: effects bring none.
-func (tx *Tx) lockFor(effects []Effect) {
+func typeOf(o object) Type {
+	if o == nil {
+		return TypeNone
+	}
+	return o.kind()
+}
+
+// lockFor locks what effects change.
+func (tx *Tx) lockFor(now int64, effects []Effect) {
 	if len(effects) > len(tx.e.shards) { // they are bound to need nearly all
-		tx.BeginAll(0, 0, false)
+		tx.BeginAll(now, 0, false)
 		return
 	}
 	var few [4]Key
@@ -37,7 +53,7 @@ func (tx *Tx) lockFor(effects []Effect) {
 	for i := range effects {
 		f := &effects[i]
 		if !f.Kind.changesKey() {
-			tx.BeginAll(0, 0, false)
+			tx.BeginAll(now, 0, false)
 			return
 		}
 		keys = append(keys, tx.e.Key(f.Key.Name))
@@ -45,12 +61,49 @@ func (tx *Tx) lockFor(effects []Effect) {
 			keys = append(keys, tx.e.Key(f.To.Name))
 		}
 	}
-	tx.Begin(0, 0, keys, false)
+	tx.Begin(now, 0, keys, false)
 }
+
+// fits tells whether the effect can have happened to an object, nil for a missing key.
+func (f *Effect) fits(o object) bool {
+	switch f.Kind {
+	case EffectString, EffectFlush, EffectSwap:
+		return true
+	case EffectDelete, EffectExpire, EffectRename, EffectCopy, EffectMove:
+		return o != nil
+	case EffectSplice:
+		return missingOr[*stringObject](o) && f.Lo >= 0 && f.Lo <= MaxString-len(f.Value)
+	case EffectHashSet:
+		return missingOr[*hashObject](o)
+	case EffectHashDelete:
+		return is[*hashObject](o)
+	case EffectAdd:
+		return missingOr[*zsetObject](o) && !math.IsNaN(f.Score)
+	case EffectRemove:
+		return is[*zsetObject](o)
+	case EffectRemoveSpan:
+		return is[*zsetObject](o) && 0 <= f.Lo && f.Lo < f.Hi && f.Hi <= o.(*zsetObject).set.Len()
+	case EffectHits:
+		z, _ := o.(*zsetObject)
+		return missingOr[*zsetObject](o) && f.Lo >= 0 && (f.Lo == 0 || z != nil && f.Lo <= z.set.Len()) && 0 < f.Hits.N && f.Hits.N <= MaxHits
+	case EffectTokens:
+		return missingOr[*tokenObject](o) && f.Tokens.Missing >= 0 && 0 <= f.Tokens.Earned && f.Tokens.Earned < 1<<40
+	case EffectCount:
+		return missingOr[*fixedObject](o)
+	}
+	return false
+}
+
+func is[T object](o object) bool {
+	_, ok := o.(T)
+	return ok
+}
+
+func missingOr[T object](o object) bool { return o == nil || is[T](o) }
 
 // apply is the one function that changes state: live calls, replay and whoever follows the effects all come through it.
 // o is what stands under f.Key, nil for nothing; what stands there afterwards is returned.
-// An effect that does not fit the state comes from a damaged log: it panics.
+// An effect that does not fit the state panics; Apply has looked before.
 func (e *Engine) apply(o object, f *Effect) object {
 	switch f.Kind {
 	case EffectDelete:

@@ -16,9 +16,9 @@ type Options struct {
 
 // Journal takes the effects of every call, in the order in which they were applied to each key.
 type Journal interface {
-	// Append is called under the locks of the shards that changed, with all effects of one call: they are kept together or
-	// not at all. The slice and what it points to belong to the caller again when Append returns.
-	Append(effects []Effect) Position
+	// Append is called under the locks of the shards that changed, with all effects of one call at now (Unix ms): they are kept
+	// together or not at all. The slice and what it points to belong to the caller again when Append returns.
+	Append(now int64, effects []Effect) Position
 	// Wait returns when everything up to the position is as durable as the journal's policy promises.
 	Wait(Position) error
 }

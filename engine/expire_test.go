@@ -368,5 +368,5 @@ func tokens(e *Engine, n int) {
 // forgetful is a journal that keeps nothing.
 type forgetful struct{}
 
-func (forgetful) Append([]Effect) Position { return 1 }
+func (forgetful) Append(int64, []Effect) Position { return 1 }
 func (forgetful) Wait(Position) error      { return nil }

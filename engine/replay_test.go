@@ -382,7 +382,7 @@ func TestReplayGivesTheSameState(t *testing.T) {
 		require.Equal(t, want, dump(replica))
 		requireSound(t, replica)
 		atOnce := New(Options{Databases: walkDatabases})
-		atOnce.Apply(w.log.effects())
+		require.NoError(t, atOnce.Apply(0, w.log.effects()))
 		require.Equal(t, want, dump(atOnce))
 
 		for _, f := range w.log.effects() {
@@ -446,7 +446,7 @@ func TestApplyIsAtomic(t *testing.T) {
 			for _, k := range keys {
 				effects = append(effects, Effect{Kind: EffectString, Key: Key{Name: k.Name}, Value: fmt.Append(nil, i)})
 			}
-			e.Apply(effects)
+			require.NoError(t, e.Apply(0, effects))
 		}
 	}()
 	tx := e.NewTx()
@@ -474,7 +474,7 @@ func BenchmarkApply(b *testing.B) {
 	for b.Loop() {
 		replica := New(Options{})
 		for _, call := range log.calls {
-			replica.Apply(call)
+			require.NoError(b, replica.Apply(0, call))
 		}
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(log.calls)), "ns/effect")

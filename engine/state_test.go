@@ -18,7 +18,7 @@ type recorder struct {
 	calls [][]Effect
 }
 
-func (r *recorder) Append(effects []Effect) Position {
+func (r *recorder) Append(_ int64, effects []Effect) Position {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	kept := slices.Clone(effects)
@@ -44,7 +44,9 @@ func (r *recorder) effects() []Effect {
 func (r *recorder) replayed(o Options) *Engine {
 	e := New(o)
 	for _, call := range r.calls {
-		e.Apply(call)
+		if err := e.Apply(0, call); err != nil {
+			panic(err)
+		}
 	}
 	return e
 }

@@ -70,7 +70,7 @@ const keptEffects = 64
 func (tx *Tx) End() (pos Position) {
 	defer tx.unlock()
 	if len(tx.effects) > 0 {
-		pos = tx.e.journal.Append(tx.effects)
+		pos = tx.e.journal.Append(tx.now, tx.effects)
 	}
 	return pos
 }

@@ -112,7 +112,7 @@ func TestSortedSetsAgainstAModel(t *testing.T) {
 		z.tx.End()
 		requireSound(t, e)
 
-		follower.Apply(tape.effects())
+		require.NoError(t, follower.Apply(0, tape.effects()))
 		tape.calls = nil
 		require.Equal(t, dump(e), dump(follower))
 	}

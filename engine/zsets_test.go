@@ -163,7 +163,7 @@ func TestStoredMembersAreNamedRightlyInTheJournal(t *testing.T) {
 	require.NoError(t, err)
 	z.End()
 	follower := New(Options{})
-	follower.Apply(z.tape.effects()[:3])
+	require.NoError(t, follower.Apply(0, z.tape.effects()[:3]))
 	assert.Equal(t, []string{`0 "b": zset, deadline 0: "one"=1 "two"=2 "three"=3 `}, dump(follower))
 	z.next()
 }

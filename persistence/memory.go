@@ -14,10 +14,10 @@ type Memory struct {
 }
 
 // Append keeps a call's effects as a record.
-func (m *Memory) Append(effects []engine.Effect) engine.Position {
+func (m *Memory) Append(now int64, effects []engine.Effect) engine.Position {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.records = AppendRecord(m.records, effects)
+	m.records = appendRecord(m.records, now, effects)
 	return engine.Position(len(m.records))
 }
 
@@ -30,12 +30,14 @@ func (m *Memory) Replay(e *engine.Engine) error {
 	defer m.mu.Unlock()
 	var effects []engine.Effect
 	for rest := m.records; len(rest) > 0; {
-		batch, size, err := ReadRecord(effects[:0], rest)
+		rec, size, err := readRecord(effects, rest)
+		if err == nil {
+			err = e.Apply(rec.at, rec.effects)
+		}
 		if err != nil {
 			return err
 		}
-		e.Apply(batch)
-		effects, rest = batch, rest[size:]
+		effects, rest = rec.effects, rest[size:]
 	}
 	return nil
 }

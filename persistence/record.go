@@ -65,13 +65,46 @@ func fieldsOf(kind engine.EffectKind) (has fields, ok bool) {
 	return has, has&known != 0
 }
 
-// AppendRecord appends one call's effects as a record.
-func AppendRecord(dst []byte, effects []engine.Effect) []byte {
-	start := len(dst)
-	dst = append(dst, make([]byte, headerSize)...)
+// recordKind begins the payload of every record.
+type recordKind byte
+
+const (
+	recordCall   recordKind = iota + 1 // a call's effects
+	recordSynced                       // number: when this was written, so many bytes of the segment were on the disk for good
+	recordEnd                          // number: the snapshot is whole, with so many records before this one
+)
+
+// record is what one record says.
+type record struct {
+	kind    recordKind
+	at      int64           // Unix ms: when it was written, or the call was
+	effects []engine.Effect // of a call
+	number  int64           // of the others
+}
+
+// appendRecord appends the effects of one call at now (Unix ms) as a record.
+func appendRecord(dst []byte, now int64, effects []engine.Effect) []byte {
+	dst, start := beginRecord(dst, recordCall, now)
 	for i := range effects {
 		dst = appendEffect(dst, &effects[i])
 	}
+	return endRecord(dst, start)
+}
+
+// appendMark appends a record that carries a number.
+func appendMark(dst []byte, kind recordKind, now, number int64) []byte {
+	dst, start := beginRecord(dst, kind, now)
+	return endRecord(binary.AppendVarint(dst, number), start)
+}
+
+func beginRecord(dst []byte, kind recordKind, now int64) (_ []byte, start int) {
+	start = len(dst)
+	var header [headerSize]byte
+	dst = append(append(dst, header[:]...), byte(kind))
+	return binary.AppendVarint(dst, now), start
+}
+
+func endRecord(dst []byte, start int) []byte {
 	payload := dst[start+headerSize:]
 	binary.LittleEndian.PutUint64(dst[start:], uint64(len(payload)))
 	binary.LittleEndian.PutUint32(dst[start+8:], crc32.Checksum(payload, castagnoli))
@@ -131,31 +164,41 @@ func appendBytes(dst, b []byte) []byte {
 	return append(dst, b...)
 }
 
-// ReadRecord reads the record at the beginning of b, appends its effects to dst and says how many bytes it took.
+// readRecord reads the record at the beginning of b, its effects into the space of dst, and says how many bytes it took.
 // The effects alias b; their keys are not hashed, which engine.Apply does.
 // The error is ErrShort when b ends too early, and says what is wrong and at which byte otherwise.
-func ReadRecord(dst []engine.Effect, b []byte) (effects []engine.Effect, size int, err error) {
+func readRecord(dst []engine.Effect, b []byte) (rec record, size int, err error) {
 	if len(b) < headerSize {
-		return dst, 0, ErrShort
+		return rec, 0, ErrShort
 	}
 	length := binary.LittleEndian.Uint64(b)
 	if uint64(len(b)-headerSize) < length {
-		return dst, 0, ErrShort
+		return rec, 0, ErrShort
 	}
 	size = headerSize + int(length)
 	payload := b[headerSize:size]
 	if want, got := binary.LittleEndian.Uint32(b[8:]), crc32.Checksum(payload, castagnoli); got != want {
-		return dst, 0, fmt.Errorf("record: crc %08x, want %08x", got, want)
+		return rec, 0, fmt.Errorf("record: crc %08x, want %08x", got, want)
 	}
 	r := reader{rest: payload}
-	for len(r.rest) > 0 {
-		f := r.effect()
-		if r.err != nil {
-			return dst, 0, fmt.Errorf("record: effect at byte %d: %w", size-len(r.rest), r.err)
+	rec = record{kind: recordKind(r.take(1)[0]), at: r.varint(), effects: dst[:0]}
+	switch rec.kind {
+	case recordCall:
+		for len(r.rest) > 0 && r.err == nil {
+			rec.effects = append(rec.effects, r.effect())
 		}
-		dst = append(dst, f)
+	case recordSynced, recordEnd:
+		rec.number = r.varint()
+		if len(r.rest) > 0 {
+			r.fail(errors.New("more than a number"))
+		}
+	default:
+		r.fail(fmt.Errorf("unknown kind of record %d", rec.kind))
 	}
-	return dst, size, nil
+	if r.err != nil {
+		return record{}, 0, fmt.Errorf("record: at byte %d: %w", size-len(r.rest), r.err)
+	}
+	return rec, size, nil
 }
 
 // reader is a cursor over a payload; the first error sticks.

@@ -46,11 +46,21 @@ func TestEveryKindHasACodec(t *testing.T) {
 		require.True(t, ok, "kind %d", kind)
 		all = append(all, sample(kind))
 	}
-	record := AppendRecord([]byte("before"), all)[len("before"):]
-	got, size, err := ReadRecord(nil, append(record, "after"...))
+	sealed := appendRecord([]byte("before"), 77, all)[len("before"):]
+	got, size, err := readRecord(nil, append(sealed, "after"...))
 	require.NoError(t, err)
-	assert.Equal(t, len(record), size)
-	assert.Equal(t, all, got)
+	assert.Equal(t, len(sealed), size)
+	assert.Equal(t, record{kind: recordCall, at: 77, effects: all}, got)
+}
+
+func TestMarks(t *testing.T) {
+	for _, kind := range []recordKind{recordSynced, recordEnd} {
+		mark, _, err := readRecord(nil, appendMark(nil, kind, -1, 1<<40))
+		require.NoError(t, err)
+		assert.Equal(t, record{kind: kind, at: -1, number: 1 << 40}, mark)
+		_, _, err = readRecord(nil, reseal([]byte{byte(kind), 0, 0, 0}))
+		assert.ErrorContains(t, err, "more than a number")
+	}
 }
 
 func TestDamageIsAnError(t *testing.T) {
@@ -58,15 +68,15 @@ func TestDamageIsAnError(t *testing.T) {
 	for _, kind := range engine.EffectKinds() {
 		all = append(all, sample(kind))
 	}
-	record := AppendRecord(nil, all)
-	for cut := range len(record) {
-		_, _, err := ReadRecord(nil, record[:cut])
+	sealed := appendRecord(nil, 77, all)
+	for cut := range len(sealed) {
+		_, _, err := readRecord(nil, sealed[:cut])
 		require.ErrorIs(t, err, ErrShort, "cut at %d", cut)
 	}
-	for at := range record {
-		damaged := append([]byte(nil), record...)
+	for at := range sealed {
+		damaged := append([]byte(nil), sealed...)
 		damaged[at] ^= 0x40
-		_, _, err := ReadRecord(nil, damaged)
+		_, _, err := readRecord(nil, damaged)
 		require.Error(t, err, "byte %d", at)
 	}
 }
@@ -80,23 +90,31 @@ func reseal(payload []byte) []byte {
 }
 
 func TestUnknownKindIsNamed(t *testing.T) {
-	_, _, err := ReadRecord(nil, reseal([]byte{200, 0, 0}))
+	_, _, err := readRecord(nil, reseal([]byte{byte(recordCall), 0, 200, 0, 0}))
 	assert.ErrorContains(t, err, "unknown kind 200")
+	_, _, err = readRecord(nil, reseal([]byte{200, 0}))
+	assert.ErrorContains(t, err, "unknown kind of record 200")
+	_, _, err = readRecord(nil, reseal(nil))
+	assert.Error(t, err, "an empty record")
 }
 
 func FuzzReadRecord(f *testing.F) {
 	for _, kind := range engine.EffectKinds() {
-		f.Add(AppendRecord(nil, []engine.Effect{sample(kind)})[headerSize:])
+		f.Add(appendRecord(nil, 1, []engine.Effect{sample(kind)})[headerSize:])
 	}
 	f.Fuzz(func(t *testing.T, payload []byte) {
-		effects, size, err := ReadRecord(nil, reseal(payload))
+		rec, size, err := readRecord(nil, reseal(payload))
 		if err != nil {
 			return
 		}
 		require.Equal(t, headerSize+len(payload), size)
-		again, _, err := ReadRecord(nil, AppendRecord(nil, effects))
+		sealed := appendMark(nil, rec.kind, rec.at, rec.number)
+		if rec.kind == recordCall {
+			sealed = appendRecord(nil, rec.at, rec.effects)
+		}
+		again, _, err := readRecord(nil, sealed)
 		require.NoError(t, err)
-		require.Equal(t, fmt.Sprint(effects), fmt.Sprint(again)) // as text: NaN is not equal to itself
+		require.Equal(t, fmt.Sprint(rec), fmt.Sprint(again)) // as text: NaN is not equal to itself
 	})
 }
 

@@ -256,7 +256,7 @@ func newSession() *session {
 
 type forgetfulJournal struct{}
 
-func (forgetfulJournal) Append([]engine.Effect) engine.Position { return 1 }
+func (forgetfulJournal) Append(int64, []engine.Effect) engine.Position { return 1 }
 func (forgetfulJournal) Wait(engine.Position) error             { return nil }
 
 // answer executes one call and gives its raw reply, which holds until the next.
