@@ -28,7 +28,7 @@ func (e *Engine) Apply(now int64, effects []Effect) error {
 			o = e.shardOf(f.Key).find(f.DB, f.Key)
 		}
 		if !f.fits(o) {
-			return fmt.Errorf("effect of kind %d on %.64q does not fit what the key holds, %s", f.Kind, f.Key.Name, typeOf(o))
+			return fmt.Errorf("effect %s on %.64q does not fit what the key holds, %s", f.Kind, f.Key.Name, typeOf(o))
 		}
 		e.apply(o, &f)
 	}

@@ -1,6 +1,10 @@
 package engine
 
-import "rlserver/engine/limit"
+import (
+	"fmt"
+
+	"rlserver/engine/limit"
+)
 
 // EffectKind says which change an effect is.
 type EffectKind uint8
@@ -26,6 +30,20 @@ const (
 	EffectSwap                             // ToDB: the two databases have changed places
 	effectKinds                            // how many there are, plus one
 )
+
+var effectNames = [...]string{
+	EffectDelete: "delete", EffectExpire: "expire", EffectString: "string", EffectSplice: "splice", EffectHashSet: "hash-set", EffectHashDelete: "hash-delete",
+	EffectAdd: "add", EffectRemove: "remove", EffectRemoveSpan: "remove-span", EffectHits: "hits", EffectTokens: "tokens", EffectCount: "count",
+	EffectRename: "rename", EffectCopy: "copy", EffectMove: "move", EffectFlush: "flush", EffectSwap: "swap",
+}
+
+// String is the kind's name, for people.
+func (k EffectKind) String() string {
+	if int(k) < len(effectNames) && effectNames[k] != "" {
+		return effectNames[k]
+	}
+	return fmt.Sprintf("kind %d", uint8(k))
+}
 
 // changesKey tells whether the effect is about what its Key holds, rather than about whole databases.
 func (k EffectKind) changesKey() bool { return k != EffectFlush && k != EffectSwap }

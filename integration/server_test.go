@@ -113,6 +113,7 @@ type process struct {
 	pid            int
 	stdout, stderr text
 	terminate      func()        // tells it to end, once: a second signal would cut that short
+	killed         bool          // as a power cut would end it: then stop expects no order
 	ended          chan struct{} // closed when it has ended
 }
 
@@ -153,6 +154,9 @@ func (p *process) becomesReady() bool {
 // stop ends the process in order, if it has not ended yet, and fails the test if anything went wrong inside it.
 func (p *process) stop(t *testing.T) {
 	t.Helper()
+	if p.killed {
+		return
+	}
 	p.terminate()
 	code, output := p.exitCode(t), p.output()
 	if code != 0 || strings.Contains(output, "DATA RACE") || strings.Contains(output, "panic") {

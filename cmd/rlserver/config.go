@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/alecthomas/kong"
+
+	"rlserver/resp"
 )
 
 // version is what --version and INFO tell.
@@ -34,7 +36,18 @@ type config struct {
 	Databases  int    `group:"Service" default:"16" placeholder:"N" help:"How many databases SELECT chooses among, 16 unless given."`
 	Loglevel   string `group:"Service" enum:"debug,verbose,notice,warning" default:"notice" placeholder:"LEVEL" help:"How much is logged, on standard error: debug, verbose, notice or warning; notice unless given."`
 
+	Appendonly               string `group:"Persistence" enum:"yes,no" default:"yes" placeholder:"yes|no" help:"Whether every change is written to a log, from which the state comes back after a restart or a crash; yes unless given."`
+	Appendfsync              string `group:"Persistence" enum:"always,everysec,no" default:"everysec" placeholder:"WHEN" help:"When the log is synced to the disk: always before a call is answered, everysec, or no, when the system sees fit; everysec unless given."`
+	Dir                      string `group:"Persistence" default:"./rlserver-data" placeholder:"DIR" help:"Directory of the log and the snapshots, made if there is none; ./rlserver-data unless given."`
+	OnDiskFailure            string `group:"Persistence" enum:"refuse,continue" default:"refuse" placeholder:"refuse|continue" help:"What happens when the log cannot be written: commands that change something are refused, or it goes on in memory alone; refuse unless given."`
+	AutoAofRewritePercentage int    `group:"Persistence" default:"100" placeholder:"PERCENT" help:"A snapshot takes the place of the log when that has grown by so much, 100 unless given. 0: never."`
+	AutoAofRewriteMinSize    string `group:"Persistence" default:"64mb" placeholder:"SIZE" help:"How large the log must be for that, 64mb unless given."`
+	Save                     string `group:"Persistence" default:"" placeholder:"'SECONDS CHANGES …'" help:"Take a snapshot also when there were so many changes in so many seconds; none unless given."`
+
 	Version kong.VersionFlag `short:"v" env:"-" help:"Print the version and exit."`
+
+	rewriteMinSize int64           // what AutoAofRewriteMinSize says
+	save           resp.SavePoints // what Save says
 }
 
 const description = `A rate limiter for any client of Redis: send it RL.SLIDE, RL.TOKEN, RL.MULTI or RL.FIXED.
@@ -43,7 +56,12 @@ const description = `A rate limiter for any client of Redis: send it RL.SLIDE, R
 	redis-cli RL.SLIDE user:42 100 1m
 
 Each flag can be given in the environment too, as RLSERVER_ and its name: RLSERVER_PORT=6380, RLSERVER_REQUIREPASS_FILE=/run/secrets/password.
-What may change while the server runs, CONFIG SET changes. "rlserver docs" prints the documentation of all commands.`
+What may change while the server runs, CONFIG SET changes.
+
+	rlserver docs               prints the documentation of all commands
+	rlserver check DIR          reads a data directory and says whether a server would start on it
+	rlserver repair DIR         cuts off what is damaged, and keeps a copy
+	rlserver dump [--json] DIR  prints what a data directory holds, a line for each change`
 
 // parse reads the command line and the environment. done is true when that has told the user what there is to tell, on out.
 func parse(argv []string, out io.Writer) (c config, done bool, err error) {
@@ -73,12 +91,22 @@ func (c *config) validate() error {
 		{"maxclients", c.Maxclients, 1, 1<<32 - 1},
 		{"timeout", c.Timeout, 0, 1<<31 - 1},
 		{"databases", c.Databases, 1, 1 << 16},
+		{"auto-aof-rewrite-percentage", c.AutoAofRewritePercentage, 0, 1<<31 - 1},
 	} {
 		if limit.value < limit.least || limit.value > limit.most {
 			return fmt.Errorf("--%s must be from %d to %d, not %d", limit.flag, limit.least, limit.most, limit.value)
 		}
 	}
+	var err error
+	if c.rewriteMinSize, err = resp.ParseMemory(c.AutoAofRewriteMinSize); err != nil {
+		return fmt.Errorf("--auto-aof-rewrite-min-size must be a number of bytes such as 64mb, not %q", c.AutoAofRewriteMinSize)
+	}
+	if c.save, err = resp.ParseSavePoints(c.Save); err != nil {
+		return fmt.Errorf("--save must be pairs of seconds and changes such as '3600 1 300 100', not %q", c.Save)
+	}
 	switch {
+	case c.Dir == "":
+		return fmt.Errorf("--dir names no directory")
 	case c.Port != 0 && len(c.addresses()) == 0:
 		return fmt.Errorf("--bind names no address")
 	case c.Port == 0 && c.Unixsocket == "":

@@ -7,8 +7,6 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
-
-	"rlserver/resp"
 )
 
 func main() {
@@ -21,9 +19,10 @@ func main() {
 // run is the program. It returns nil after an orderly end; an error when the server was told something that makes no sense, or could not
 // start, or had to stop.
 func run(argv []string, out io.Writer) error {
-	if len(argv) == 1 && argv[0] == "docs" {
-		_, err := io.WriteString(out, resp.Documentation())
-		return err
+	if len(argv) > 0 {
+		if tool := tools[argv[0]]; tool != nil {
+			return tool(argv[1:], out)
+		}
 	}
 	c, done, err := parse(argv, out)
 	if done || err != nil {

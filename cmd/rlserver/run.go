@@ -4,6 +4,8 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/binary"
+	"errors"
+	"fmt"
 	"log/slog"
 	"math"
 	"os"
@@ -11,6 +13,7 @@ import (
 	"time"
 
 	"rlserver/engine"
+	"rlserver/persistence"
 	"rlserver/resp"
 )
 
@@ -28,6 +31,8 @@ func serve(ctx context.Context, c config) error {
 		Port: c.Port, Bind: c.addresses(), UnixSocket: c.Unixsocket, UnixSocketPerm: c.Unixsocketperm, Databases: c.Databases,
 		Password: password, ProtectedMode: c.ProtectedMode == "yes", DebugCommand: c.EnableDebugCommand,
 		MaxClients: min(c.Maxclients, most), MostClients: most, Timeout: seconds(c.Timeout), Keepalive: seconds(c.TcpKeepalive), LogLevel: c.Loglevel,
+		AppendOnly: c.Appendonly == "yes", Dir: c.Dir, AppendFsync: c.Appendfsync, OnDiskFailure: c.OnDiskFailure,
+		RewritePercentage: c.AutoAofRewritePercentage, RewriteMinSize: c.rewriteMinSize, Save: c.save,
 	})
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: settings.LogLevel()}))
 	if most < c.Maxclients {
@@ -37,14 +42,30 @@ func serve(ctx context.Context, c config) error {
 	if err != nil {
 		return err
 	}
-
 	clock := resp.NewClock(time.Now)
-	e := engine.New(engine.Options{Databases: c.Databases, Seed: seed()})
-	server := resp.NewServer(resp.Options{Engine: e, Clock: clock.Now, Log: log, Settings: settings, Version: version})
+	data, err := persistence.Open(persistence.Options{
+		Dir: c.Dir, AppendOnly: c.Appendonly == "yes", Clock: clock.Now, Log: log, Settings: storeSettings(settings.Store()),
+	})
+	if err != nil {
+		return err
+	}
+	options := engine.Options{Databases: c.Databases, Seed: seed()}
+	if c.Appendonly == "yes" {
+		options.Journal = data
+	}
+	e := engine.New(options)
+	server := resp.NewServer(resp.Options{
+		Engine: e, Journal: options.Journal, Store: store{data}, Clock: clock.Now, Log: log, Settings: settings, Version: version,
+	})
+	server.SetLoading(true)
 	for _, ln := range listeners {
 		go server.Serve(ln) // until Shutdown
 		log.Info("listening", "network", ln.Addr().Network(), "address", ln.Addr().String())
 	}
+	if err := restore(ctx, data, e, clock, log); err != nil {
+		return err
+	}
+	server.SetLoading(false)
 	log.Info("ready", "version", version, "pid", os.Getpid())
 
 	defer sweep(e, clock.Now, settings.ActiveExpiry)()
@@ -61,7 +82,45 @@ func serve(ctx context.Context, c config) error {
 	if left := server.Shutdown(deadline); left > 0 {
 		log.Warn("connections were cut off", "count", left)
 	}
+	if err := data.Close(); err != nil {
+		return fmt.Errorf("the log could not be written to its end: %w", err)
+	}
 	log.Info("stopped")
+	return nil
+}
+
+// restore brings back the state of the data directory, and begins to keep it there.
+func restore(ctx context.Context, data *persistence.Store, e *engine.Engine, clock *resp.Clock, log *slog.Logger) error {
+	start := time.Now()
+	failed := make(chan error, 1)
+	var r persistence.Recovery
+	go func() {
+		var err error
+		if r, err = data.Load(e); err == nil {
+			err = data.Start()
+		}
+		failed <- err
+	}()
+	select {
+	case <-ctx.Done():
+		return errors.New("stopped before the data was loaded; nothing of it has changed")
+	case err := <-failed:
+		if err != nil {
+			return err
+		}
+	}
+	if r.Passed != nil {
+		log.Warn("the newest snapshot is damaged: an older one and the log took its place", "error", r.Passed)
+	}
+	if t := r.Torn; t != nil {
+		log.Warn("the end of the log was torn, and is cut off", "segment", t.Segment, "offset", t.Offset, "bytes", t.Bytes, "since", time.UnixMilli(t.Since).UTC())
+	}
+	if ahead := clock.NotBefore(r.Last); ahead > 0 {
+		log.Warn("the data was written later than it is now by this machine's clock: time stands still until then", "ahead", ahead)
+	}
+	if r.Records > 0 {
+		log.Info("loaded", "snapshot", r.Snapshot, "segments", r.Segments, "records", r.Records, "took", time.Since(start).Round(time.Millisecond))
+	}
 	return nil
 }
 

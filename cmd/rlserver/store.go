@@ -1,0 +1,67 @@
+package main
+
+import (
+	"errors"
+	"time"
+
+	"rlserver/persistence"
+	"rlserver/resp"
+)
+
+// store shows a data directory to the clients of a server, in their words.
+type store struct{ *persistence.Store }
+
+// Refusal is Refusal of resp.Store.
+func (s store) Refusal() string {
+	if err := s.Refuses(); err != nil {
+		return "Errors writing to the AOF file: " + err.Error()
+	}
+	return ""
+}
+
+// Save is Save of resp.Store.
+func (s store) Save() error { return saving(s.Snapshot()) }
+
+// SaveInBackground is SaveInBackground of resp.Store.
+func (s store) SaveInBackground() error { return saving(s.SnapshotInBackground()) }
+
+func saving(err error) error {
+	if errors.Is(err, persistence.ErrBusy) {
+		return resp.ErrSaving
+	}
+	return err
+}
+
+// Configure is Configure of resp.Store.
+func (s store) Configure(settings resp.StoreSettings) { s.Store.Configure(storeSettings(settings)) }
+
+var policies = map[string]persistence.Policy{"always": persistence.Always, "everysec": persistence.EverySecond, "no": persistence.Never}
+
+func storeSettings(s resp.StoreSettings) persistence.Settings {
+	settings := persistence.Settings{
+		Sync: policies[s.AppendFsync], Continue: s.OnDiskFailure == "continue",
+		GrowthPercent: s.RewritePercentage, GrowthLeast: s.RewriteMinSize,
+	}
+	for _, point := range s.Save {
+		settings.Save = append(settings.Save, persistence.Save{After: time.Duration(point.Seconds) * time.Second, Changes: point.Changes})
+	}
+	return settings
+}
+
+// Status is Status of resp.Store.
+func (s store) Status() resp.StoreStatus {
+	st := s.Store.Status()
+	told := resp.StoreStatus{
+		Saving: st.Saving, SaveStarted: st.SaveStart, SaveKeysDone: st.SavedKeys, SaveKeys: st.KeysToSave, Saves: st.Saves,
+		LastSave: st.LastSave, LastSaveFailed: st.LastFailed, LastSaveTook: st.LastTook.Milliseconds(), ChangesUnsaved: st.Changes,
+		LogSize: st.SnapshotBytes + st.LogBytes, LogSizeAtSave: st.SizeAtSave, LogBuffered: st.Backlog, LogSyncsDelayed: st.DelayedSyncs,
+		LoadTotal: st.ToLoad, LoadDone: st.Loaded, KeysLoaded: st.Keys, KeysExpired: st.Expired,
+	}
+	if st.LastTook == 0 {
+		told.LastSaveTook = -1
+	}
+	if st.Failure != nil {
+		told.Failure = st.Failure.Error()
+	}
+	return told
+}

@@ -1,0 +1,196 @@
+package integration
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+)
+
+// crashRounds is how often the server is killed: CRASH_ROUNDS, or a few times.
+func crashRounds(t *testing.T) int {
+	t.Helper()
+	text := os.Getenv("CRASH_ROUNDS")
+	if text == "" {
+		return 5
+	}
+	rounds, err := strconv.Atoi(text)
+	require.NoError(t, err)
+	return rounds
+}
+
+const (
+	crashClients  = 32
+	crashLimiters = 8
+	crashLimit    = 10_000 // of each limiter, within an hour
+)
+
+// crashing is a server that is killed again and again under clients, and what it has told them.
+type crashing struct {
+	dir      string
+	flags    []string
+	counted  [crashClients]atomic.Int64  // the highest count of each client's key that was acknowledged
+	sent     [crashClients]atomic.Int64  // and that was asked for
+	admitted [crashLimiters]atomic.Int64 // hits that were acknowledged
+	tokens   atomic.Int64                // taken from the one bucket
+}
+
+func (c *crashing) start(t *testing.T) *server {
+	t.Helper()
+	return startServer(t, append([]string{"--dir", c.dir, "--auto-aof-rewrite-min-size", "256kb"}, c.flags...)...)
+}
+
+// load makes calls from all clients until the server is gone, which is done when so many were acknowledged.
+func (c *crashing) load(t *testing.T, s *server, calls int64, kill func()) {
+	t.Helper()
+	client := redis.NewClient(&redis.Options{Addr: s.addr, PoolSize: crashClients, MaxRetries: -1})
+	defer client.Close()
+	var done atomic.Int64
+	var clients sync.WaitGroup
+	for i := range crashClients {
+		clients.Go(func() {
+			for n := c.counted[i].Load() + 1; ; n++ {
+				c.sent[i].Store(n)
+				if client.Set(t.Context(), fmt.Sprint("count:", i), n, 0).Err() != nil {
+					return
+				}
+				c.counted[i].Store(n)
+				limiter := (i + int(n)) % crashLimiters
+				decision, err := client.Do(t.Context(), "RL.SLIDE", fmt.Sprint("limiter:", limiter), crashLimit, "1h").Int64Slice()
+				if err != nil {
+					return
+				}
+				c.admitted[limiter].Add(decision[0])
+				if decision, err = client.Do(t.Context(), "RL.TOKEN", "bucket", crashLimit, 1, "10h").Int64Slice(); err != nil {
+					return
+				}
+				c.tokens.Add(decision[0])
+				if done.Add(1) == calls {
+					kill()
+				}
+			}
+		})
+	}
+	clients.Wait()
+}
+
+// kill -9 at any moment, with every call synced before it is answered: nothing acknowledged is lost, and no limit is exceeded across the restarts.
+func TestKilledServerKeepsWhatItAcknowledged(t *testing.T) {
+	t.Parallel()
+	seed := rand.Uint64()
+	t.Log("seed", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	c := &crashing{dir: t.TempDir(), flags: []string{"--appendfsync", "always"}}
+	for round := range crashRounds(t) {
+		s := c.start(t)
+		c.found(t, s, round)
+		c.load(t, s, 1+r.Int64N(1500), func() { s.kill(t) })
+	}
+	c.found(t, c.start(t), -1)
+}
+
+// found holds what a server finds against what was acknowledged.
+func (c *crashing) found(t *testing.T, s *server, round int) {
+	t.Helper()
+	client := s.connect(t)
+	for i := range crashClients {
+		n, err := client.Get(t.Context(), fmt.Sprint("count:", i)).Int64()
+		if err != redis.Nil {
+			require.NoError(t, err)
+		}
+		require.GreaterOrEqual(t, n, c.counted[i].Load(), "round %d, client %d", round, i)
+		require.LessOrEqual(t, n, c.sent[i].Load(), "round %d, client %d", round, i)
+		c.counted[i].Store(n) // it was not acknowledged, yet it is so
+	}
+	for i := range crashLimiters {
+		hits, err := client.ZCard(t.Context(), fmt.Sprint("limiter:", i)).Result()
+		require.NoError(t, err)
+		require.GreaterOrEqual(t, hits, c.admitted[i].Load(), "round %d, limiter %d", round, i)
+		require.LessOrEqual(t, hits, int64(crashLimit))
+		require.LessOrEqual(t, c.admitted[i].Load(), int64(crashLimit))
+	}
+	bucket, err := client.Do(t.Context(), "RL.TOKEN", "bucket", crashLimit, 1, "10h", "COST", 0).Int64Slice()
+	require.NoError(t, err)
+	require.LessOrEqual(t, bucket[2], max(0, crashLimit-c.tokens.Load()), "round %d: tokens that were taken are there", round)
+}
+
+// Synced once a second, a killed server has lost nothing that it had written, as it tells itself.
+func TestKilledServerKeepsWhatItHasWritten(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for round := range 3 {
+		s := startServer(t, "--dir", dir, "--appendfsync", "everysec")
+		client := s.connect(t)
+		n, err := client.Incr(t.Context(), "rounds").Result()
+		require.NoError(t, err)
+		require.EqualValues(t, round+1, n)
+		await(t, func() bool {
+			return strings.Contains(client.Info(t.Context(), "persistence").Val(), "aof_buffer_length:0\r\n")
+		})
+		s.kill(t)
+	}
+}
+
+// kill ends a server as a power cut would.
+func (s *server) kill(t *testing.T) {
+	t.Helper()
+	s.killed = true
+	require.NoError(t, s.cmd.Process.Kill())
+	<-s.ended
+}
+
+// After an orderly stop everything is as it was, limiter by limiter.
+func TestRestartChangesNothing(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := startServer(t, "--dir", dir)
+	client := s.connect(t)
+	ask := func(args ...any) []int64 {
+		t.Helper()
+		d, err := client.Do(t.Context(), args...).Int64Slice()
+		require.NoError(t, err)
+		return d
+	}
+	for range 7 {
+		ask("RL.SLIDE", "slide", 10, "1h")
+		ask("RL.TOKEN", "token", 10, 1, "1d")
+		ask("RL.FIXED", "fixed", 10, "year")
+		ask("RL.MULTI", "multi", 20, "1h", 30, "1d", "ID", "request")
+	}
+	require.NoError(t, client.Do(t.Context(), "SAVE").Err())
+	ask("RL.SLIDE", "slide", 10, "1h")
+	require.NoError(t, client.HSet(t.Context(), "hash", "field", "value").Err())
+	require.NoError(t, client.Set(t.Context(), "gone", "soon", 1).Err()) // a nanosecond, rounded up to a millisecond
+	s.stop(t)
+
+	s = startServer(t, "--dir", dir)
+	client = s.connect(t)
+	require.Equal(t, int64(2), ask("RL.SLIDE", "slide", 10, "1h", "COST", 0)[2])
+	require.Equal(t, int64(3), ask("RL.TOKEN", "token", 10, 1, "1d", "COST", 0)[2])
+	require.Equal(t, int64(3), ask("RL.FIXED", "fixed", 10, "year", "COST", 0)[2])
+	require.Equal(t, int64(19), ask("RL.MULTI", "multi", 20, "1h", 30, "1d", "ID", "request")[2])
+	require.Equal(t, "value", client.HGet(t.Context(), "hash", "field").Val())
+	require.Zero(t, client.Exists(t.Context(), "gone").Val())
+	admitted := int64(0)
+	for range 5 {
+		admitted += ask("RL.SLIDE", "slide", 10, "1h")[0]
+	}
+	require.Equal(t, int64(2), admitted)
+}
+
+// A directory that another server uses, a port that is free: the second says whose it is.
+func TestSecondServerOnOneDirectory(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := startServer(t, "--dir", dir)
+	second := start(t, rlserver(t, "--port", freePort(t), "--dir", dir))
+	require.Equal(t, 1, second.exitCode(t))
+	require.Contains(t, second.output(), fmt.Sprintf("the data directory %s is in use by process %d", dir, s.pid))
+}

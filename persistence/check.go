@@ -1,0 +1,97 @@
+package persistence
+
+import (
+	"fmt"
+	"io"
+	"iter"
+	"time"
+
+	"rlserver/engine"
+)
+
+// readOnly is a file system that is only looked at: recovery finds torn tails in it and cannot cut them.
+type readOnly struct{ fileSystem }
+
+func (readOnly) truncate(string, int64) error { return nil }
+func (readOnly) remove(string) error          { return nil }
+func (readOnly) syncDir() error               { return nil }
+
+func unheard(int) {}
+
+// Check reads all of a data directory and writes what it finds to out, a line for each file. The error says that the server would not start
+// on it; a torn tail, which a start cuts off, is none. Nothing is changed. A server may be using the directory: then the end of its log
+// may look torn.
+func Check(dir string, out io.Writer) error {
+	fs := readOnly{directory(dir)}
+	f, err := listFiles(fs)
+	if err != nil {
+		return err
+	}
+	for kind, list := range f.inOrder() {
+		for _, n := range list {
+			said, err := checkFile(fs, kind, n)
+			if err != nil {
+				said += "; then " + err.Error()
+			}
+			fmt.Fprintf(out, "%s: %s\n", fileName(kind, n), said)
+		}
+	}
+	for _, name := range f.unfinished {
+		fmt.Fprintf(out, "%s: never finished, a start removes it\n", name)
+	}
+	r, err := rehearse(fs, f)
+	if err != nil {
+		return fmt.Errorf("a start on this directory would fail: %w", err)
+	}
+	fmt.Fprintf(out, "a start on this directory reads %d records%s\n", r.Records, tornText(r.Torn))
+	return nil
+}
+
+// inOrder gives the files of each kind, in the order in which they are read.
+func (f *files) inOrder() iter.Seq2[fileKind, []uint64] {
+	return func(yield func(fileKind, []uint64) bool) {
+		_ = yield(snapshotFile, f.snapshots) && yield(logFile, f.segments)
+	}
+}
+
+func tornText(t *Torn) string {
+	if t == nil {
+		return ""
+	}
+	return fmt.Sprintf(", and cuts off the last %d bytes of %s, written after %s", t.Bytes, t.Segment, timeText(t.Since))
+}
+
+func timeText(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z") }
+
+// mostDatabases is how many a server can be told to have.
+const mostDatabases = 1 << 16
+
+// rehearse does what a start would.
+func rehearse(fs fileSystem, f files) (Recovery, error) {
+	r := recovery{fs: fs, e: engine.New(engine.Options{Databases: mostDatabases, Shards: 1}), read: unheard}
+	err := r.load(f)
+	return r.Recovery, err
+}
+
+// checkFile reads a file to its end or its first damage.
+func checkFile(fs fileSystem, kind fileKind, n uint64) (said string, err error) {
+	d, err := openData(fs, kind, n, unheard)
+	if err != nil {
+		return "no records", err
+	}
+	defer d.close()
+	records, last := 0, d.header.created
+	for {
+		rec, err := d.next()
+		if err != nil {
+			if err == io.EOF {
+				err = nil
+			}
+			return fmt.Sprintf("%d records until %s", records, timeText(last)), err
+		}
+		if rec.kind == recordCall {
+			records++
+		}
+		last = max(last, rec.at)
+	}
+}

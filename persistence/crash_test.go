@@ -1,0 +1,191 @@
+package persistence
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+
+	"rlserver/engine"
+	"rlserver/engine/limit"
+)
+
+const (
+	testEpoch = 1767225600000
+	hour      = 3600 * 1000 // nothing expires while a test looks
+)
+
+// world is a server without a network: an engine, the store that keeps it, and what was acknowledged.
+type world struct {
+	t      *testing.T
+	disk   *disk
+	now    int64
+	e      *engine.Engine
+	store  *Store
+	tx     *engine.Tx
+	states []string // after 0, 1, 2 … calls, as told by a store
+	acked  int      // calls that were acknowledged
+}
+
+// start opens the store on the disk and loads it. It reports whether that worked; a disk that fails is the only excuse.
+func (w *world) start(policy Policy) bool {
+	var err error
+	w.store, err = Open(Options{
+		AppendOnly: true, Clock: func() int64 { return w.now }, Log: slog.New(slog.DiscardHandler),
+		Settings: Settings{Sync: policy}, fs: w.disk, segment: 400,
+	})
+	require.NoError(w.t, err)
+	w.e = engine.New(engine.Options{Journal: w.store, Databases: 3, Seed: [2]uint64{uint64(w.now), 1}})
+	w.tx = w.e.NewTx()
+	if _, err = w.store.Load(w.e); err == nil {
+		err = w.store.Start()
+	}
+	if err != nil {
+		w.excuse(err)
+		w.store.Close()
+		return false
+	}
+	return true
+}
+
+func (w *world) excuse(err error) {
+	if !errors.Is(err, errDisk) && !errors.Is(err, errPower) {
+		w.t.Helper()
+		require.NoError(w.t, err)
+	}
+}
+
+// call changes something and waits until that is acknowledged, or is not.
+func (w *world) call(r *rand.Rand) bool {
+	name := func() []byte { return fmt.Appendf(nil, "k%d", r.IntN(8)) }
+	k := []engine.Key{w.e.Key(name()), w.e.Key(name())}
+	w.now += r.Int64N(300)
+	w.tx.Begin(w.now, r.IntN(3), k, true)
+	switch r.IntN(8) {
+	case 0:
+		w.tx.Set(k[0], []byte(strings.Repeat("v", r.IntN(100))), engine.SetOptions{})
+	case 1:
+		w.tx.Token(k[0], limit.Bucket{Capacity: 10, Refill: 3, Period: hour}, 1)
+	case 2:
+		w.tx.Fixed(k[0], limit.Fixed{Limit: 10, Window: limit.Every(hour)}, 1)
+	case 3:
+		w.tx.Del(k[:1])
+	case 4:
+		w.tx.HSet(k[0], [][]byte{name(), name()})
+	case 5:
+		w.tx.Rename(k[0], k[1])
+	default:
+		w.tx.Slide(k[0], []limit.Rule{{Limit: 20, Window: hour}}, 1+r.Int64N(3), nil)
+	}
+	position := w.tx.End()
+	if position == 0 {
+		return true
+	}
+	w.states = append(w.states, stateOf(w.e))
+	if err := w.store.Wait(position); err != nil {
+		w.excuse(err)
+		return false
+	}
+	w.acked = len(w.states) - 1
+	return true
+}
+
+// stateOf tells all that an engine holds, by way of a snapshot.
+func stateOf(e *engine.Engine) string {
+	var lines []string
+	s := e.Snapshot(func() {})
+	defer s.Close()
+	for s.Step(func(effects []engine.Effect) {
+		for i := range effects {
+			p := printer{}
+			p.effect("", 0, 0, &effects[i])
+			lines = append(lines, string(p.line))
+		}
+	}) {
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "\n")
+}
+
+// live is a run with everything in it: calls, segments, a snapshot, a stop, a start and more calls. It ends where the disk fails.
+func (w *world) live(r *rand.Rand, policy Policy) {
+	w.states = []string{""}
+	if !w.start(policy) {
+		return
+	}
+	for i := range 40 {
+		if !w.call(r) {
+			break
+		}
+		if i == 15 || i == 30 {
+			w.excuse(w.store.Snapshot())
+		}
+	}
+	synctest.Wait()
+	w.excuse(w.store.Close())
+	if w.store.Failure() == nil {
+		w.acked = len(w.states) - 1 // an orderly end is as good as a sync
+		if w.start(policy) {
+			require.Equal(w.t, w.states[len(w.states)-1], stateOf(w.e))
+			for range 10 {
+				if !w.call(r) {
+					break
+				}
+			}
+			w.excuse(w.store.Close())
+		}
+	}
+}
+
+// found holds what a start finds after a crash against what had happened: a prefix of it, and at least what was acknowledged. The
+// power may go out again while the start mends what the first crash has left.
+func (w *world) found(r *rand.Rand, why string) {
+	for failAt := range 6 {
+		again := &world{t: w.t, disk: w.disk.crash(r), now: w.now}
+		again.disk.failAt, again.disk.mode = failAt, powerCut
+		if !again.start(Always) {
+			again = &world{t: w.t, disk: again.disk.crash(r), now: w.now}
+			require.True(w.t, again.start(Always), why)
+		}
+		at, got := -1, stateOf(again.e)
+		for i, state := range w.states {
+			if state == got {
+				at = i
+			}
+		}
+		require.GreaterOrEqual(w.t, at, w.acked, "%s: %d calls were acknowledged, of %d; found:\n%s\nwanted at least:\n%s", why, w.acked, len(w.states)-1, got, w.states[w.acked])
+		again.excuse(again.store.Close())
+	}
+}
+
+// The disk fails at each operation in turn, in each way. What was acknowledged under always is there afterwards, and the state is one that there was.
+func TestNothingAcknowledgedIsLost(t *testing.T) {
+	seed := rand.Uint64()
+	t.Log("seed", seed)
+	ops := 0
+	run := func(policy Policy, failAt int, mode failure) {
+		synctest.Test(t, func(t *testing.T) {
+			r := rand.New(rand.NewPCG(seed, uint64(failAt)))
+			w := &world{t: t, disk: newDisk(), now: testEpoch}
+			w.disk.failAt, w.disk.mode = failAt, mode
+			w.live(rand.New(rand.NewPCG(seed, 1)), policy)
+			if failAt == 0 {
+				ops = w.disk.ops
+				require.Greater(t, ops, 50)
+			}
+			w.found(r, fmt.Sprintf("seed %d: operation %d %s", seed, failAt, failures[mode]))
+		})
+	}
+	run(Always, 0, failOnce)
+	for mode := range failures {
+		for k := 1; k <= ops; k++ {
+			run(Always, k, mode)
+		}
+	}
+}

@@ -1,0 +1,222 @@
+package persistence
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"sync"
+)
+
+var (
+	errDisk  = errors.New("the disk fails")
+	errPower = errors.New("the power is out")
+)
+
+// disk is a file system in memory that can fail at one operation, and that forgets what was not synced when the power goes out.
+type disk struct {
+	mu      sync.Mutex
+	names   map[string]*inode
+	durable map[string]*inode // the names as of the last syncDir
+	pending []dirChange       // since then
+	ops     int               // that change something
+	failAt  int               // the operation that fails; 0: none
+	mode    failure
+	dark    bool // the power is out
+}
+
+type inode struct {
+	data   []byte
+	synced int // bytes that outlive a crash
+}
+
+type dirChange struct {
+	name string
+	file *inode // nil: removed
+}
+
+// failure is how an operation fails.
+type failure int
+
+const (
+	failOnce failure = iota // it errs, and nothing of it happened
+	failTorn                // it errs, and half of it happened
+	powerCut                // the power goes out in the midst of it
+)
+
+var failures = map[failure]string{failOnce: "fails once", failTorn: "is torn", powerCut: "is the last before the power goes out"}
+
+func newDisk() *disk { return &disk{names: map[string]*inode{}, durable: map[string]*inode{}} }
+
+// operate counts an operation and tells how much of it happens: all, none or half.
+func (d *disk) operate() (share float64, err error) {
+	if d.dark {
+		return 0, errPower
+	}
+	if d.ops++; d.ops != d.failAt {
+		return 1, nil
+	}
+	switch d.mode {
+	case failTorn:
+		return 0.5, errDisk
+	case powerCut:
+		d.dark = true
+		return 0.5, errPower
+	}
+	return 0, errDisk
+}
+
+func (d *disk) list() (names []string, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for name := range d.names {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+func (d *disk) change(name string, file *inode) {
+	if file == nil {
+		delete(d.names, name)
+	} else {
+		d.names[name] = file
+	}
+	d.pending = append(d.pending, dirChange{name, file})
+}
+
+func (d *disk) create(name string) (outFile, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if _, err := d.operate(); err != nil {
+		return nil, err
+	}
+	if d.names[name] != nil {
+		return nil, os.ErrExist
+	}
+	file := &inode{}
+	d.change(name, file)
+	return &diskFile{d, file}, nil
+}
+
+func (d *disk) open(name string) (inFile, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	file := d.names[name]
+	if file == nil {
+		return nil, os.ErrNotExist
+	}
+	return memoryFile{bytes.NewReader(slices.Clone(file.data))}, nil
+}
+
+type memoryFile struct{ *bytes.Reader }
+
+func (f memoryFile) size() (int64, error) { return f.Reader.Size(), nil }
+func (f memoryFile) Close() error         { return nil }
+
+func (d *disk) rename(from, to string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if _, err := d.operate(); err != nil {
+		return err
+	}
+	file := d.names[from]
+	d.change(from, nil)
+	d.change(to, file)
+	d.pending = append(d.pending[:len(d.pending)-2], dirChange{to, file}, dirChange{from, nil}) // never neither
+	return nil
+}
+
+func (d *disk) remove(name string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if _, err := d.operate(); err != nil {
+		return err
+	}
+	if d.names[name] == nil {
+		return os.ErrNotExist
+	}
+	d.change(name, nil)
+	return nil
+}
+
+func (d *disk) truncate(name string, size int64) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if _, err := d.operate(); err != nil {
+		return err
+	}
+	file := d.names[name]
+	file.data = file.data[:size:size]
+	file.synced = len(file.data)
+	return nil
+}
+
+func (d *disk) syncDir() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if _, err := d.operate(); err != nil {
+		return err
+	}
+	d.settle(len(d.pending))
+	return nil
+}
+
+// settle makes changes of names durable.
+func (d *disk) settle(n int) {
+	for _, c := range d.pending[:n] {
+		if c.file == nil {
+			delete(d.durable, c.name)
+		} else {
+			d.durable[c.name] = c.file
+		}
+	}
+	d.pending = d.pending[n:]
+}
+
+type diskFile struct {
+	d    *disk
+	file *inode
+}
+
+func (f *diskFile) Write(p []byte) (int, error) {
+	f.d.mu.Lock()
+	defer f.d.mu.Unlock()
+	share, err := f.d.operate()
+	n := int(float64(len(p)) * share)
+	f.file.data = append(f.file.data, p[:n]...)
+	return n, err
+}
+
+func (f *diskFile) Sync() error {
+	f.d.mu.Lock()
+	defer f.d.mu.Unlock()
+	share, err := f.d.operate()
+	f.file.synced += int(float64(len(f.file.data)-f.file.synced) * share)
+	return err
+}
+
+func (f *diskFile) Close() error { return nil }
+
+// crash gives the disk as it is found after the power went out: of what was not synced, names and bytes, some is there and some is not;
+// what is there of the bytes may be torn and out of order.
+func (d *disk) crash(r *rand.Rand) *disk {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.settle(r.IntN(len(d.pending) + 1))
+	found := newDisk()
+	for name, file := range d.durable {
+		data := slices.Clone(file.data[:file.synced+r.IntN(len(file.data)-file.synced+1)])
+		if loose := data[file.synced:]; len(loose) > 0 && r.IntN(2) == 0 {
+			begin := r.IntN(len(loose))
+			clear(loose[begin : begin+r.IntN(len(loose)-begin)+1]) // a sector that did not get there
+		}
+		copied := &inode{data: data, synced: len(data)}
+		found.names[name], found.durable[name] = copied, copied
+	}
+	return found
+}
+
+var _ io.Writer = (*diskFile)(nil)

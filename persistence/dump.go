@@ -1,0 +1,201 @@
+package persistence
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"rlserver/engine"
+	"strconv"
+	"unicode/utf8"
+)
+
+// Dump writes the records of a data directory to out, a line for each effect, in the order in which a start reads them; asJSON, a JSON
+// object for each line. Text that is not UTF-8 is quoted as in Go, and in JSON given in base64 under another name. Nothing is changed. The error is of
+// the first damage, after all lines before it; a torn tail is told in the last line.
+func Dump(dir string, out io.Writer, asJSON bool) error {
+	fs := readOnly{directory(dir)}
+	f, err := listFiles(fs)
+	if err != nil {
+		return err
+	}
+	segments, err := f.from(f.newest())
+	if err != nil {
+		return err
+	}
+	f.segments = segments
+	f.snapshots = f.snapshots[max(0, len(f.snapshots)-1):]
+	buffered := bufio.NewWriterSize(out, 1<<16)
+	defer buffered.Flush()
+	p := printer{out: buffered, json: asJSON}
+	for kind, list := range f.inOrder() {
+		for i, n := range list {
+			last := kind == logFile && i == len(list)-1
+			if err := p.file(fs, kind, n); err != nil {
+				if last {
+					return fmt.Errorf("the end of the log: %w", err)
+				}
+				return err
+			}
+		}
+	}
+	return buffered.Flush()
+}
+
+// newest is the number of the newest snapshot, 0 if there is none.
+func (f *files) newest() uint64 {
+	if len(f.snapshots) == 0 {
+		return 0
+	}
+	return f.snapshots[len(f.snapshots)-1]
+}
+
+// printer writes effects as lines.
+type printer struct {
+	out  *bufio.Writer
+	json bool
+	line []byte
+	sep  bool // something stands in the line before
+}
+
+func (p *printer) file(fs fileSystem, kind fileKind, n uint64) error {
+	d, err := openData(fs, kind, n, unheard)
+	if err != nil {
+		return err
+	}
+	defer d.close()
+	for {
+		offset := d.offset
+		rec, err := d.next()
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		for i := range rec.effects {
+			p.effect(d.name, offset, rec.at, &rec.effects[i])
+			if _, err := p.out.Write(append(p.line, '\n')); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// effect makes the line of an effect: where it stands, when it happened, what it is, and its fields.
+func (p *printer) effect(file string, offset, at int64, f *engine.Effect) {
+	p.line, p.sep = p.line[:0], false
+	has := kindFields[f.Kind]
+	if p.json {
+		p.line = append(p.line, '{')
+	}
+	p.text("file", []byte(file))
+	p.number("offset", offset)
+	p.time("at", at)
+	p.text("effect", []byte(f.Kind.String()))
+	p.number("db", int64(f.DB))
+	if len(f.Key.Name) > 0 || f.Kind != engine.EffectFlush && f.Kind != engine.EffectSwap {
+		p.text("key", f.Key.Name)
+	}
+	if has&hasToDB != 0 {
+		p.number("to_db", int64(f.ToDB))
+	}
+	if has&hasTo != 0 {
+		p.text("to", f.To.Name)
+	}
+	if has&hasField != 0 {
+		p.text("field", f.Field)
+	}
+	if has&hasValue != 0 {
+		p.text("value", f.Value)
+	}
+	if has&hasScore != 0 {
+		p.text("score", strconv.AppendFloat(nil, f.Score, 'g', -1, 64))
+	}
+	if has&hasLo != 0 {
+		p.number("from", int64(f.Lo))
+	}
+	if has&hasHi != 0 {
+		p.number("until", int64(f.Hi))
+	}
+	if has&hasHits != 0 {
+		p.number("hit_at", f.Hits.At)
+		p.number("first", int64(f.Hits.Seq))
+		p.number("hits", f.Hits.N)
+	}
+	if has&hasTokens != 0 {
+		p.number("missing", f.Tokens.Missing)
+		p.number("earned", f.Tokens.Earned)
+		p.number("since", f.Tokens.Since)
+	}
+	if has&hasCount != 0 {
+		p.number("window", f.Count.Start)
+		p.number("used", f.Count.Used)
+	}
+	if has&hasExpireAt != 0 && f.ExpireAt != 0 {
+		p.time("expires", f.ExpireAt)
+	}
+	if p.json {
+		p.line = append(p.line, '}')
+	}
+}
+
+func (p *printer) name(name string) {
+	switch {
+	case p.json && p.sep:
+		p.line = append(p.line, ',')
+	case p.sep:
+		p.line = append(p.line, ' ')
+	}
+	p.sep = true
+	if p.json {
+		p.line = append(strconv.AppendQuote(p.line, name), ':')
+	} else {
+		p.line = append(append(p.line, name...), '=')
+	}
+}
+
+func (p *printer) number(name string, n int64) {
+	p.name(name)
+	p.line = strconv.AppendInt(p.line, n, 10)
+}
+
+// time is a number in JSON, Unix ms; for people it is spelled out.
+func (p *printer) time(name string, ms int64) {
+	if p.json {
+		p.number(name, ms)
+		return
+	}
+	p.name(name)
+	p.line = append(p.line, timeText(ms)...)
+}
+
+func (p *printer) text(name string, b []byte) {
+	switch {
+	case !p.json:
+		p.name(name)
+		if plain(b) {
+			p.line = append(p.line, b...)
+		} else {
+			p.line = strconv.AppendQuote(p.line, string(b))
+		}
+	case utf8.Valid(b):
+		p.name(name)
+		quoted, _ := json.Marshal(string(b)) // of a string: never fails
+		p.line = append(p.line, quoted...)
+	default:
+		p.name(name + "_base64")
+		quoted, _ := json.Marshal(b)
+		p.line = append(p.line, quoted...)
+	}
+}
+
+// plain tells whether text can stand in a line as it is.
+func plain(b []byte) bool {
+	for _, c := range b {
+		if c <= ' ' || c >= 0x7f || c == '"' || c == '=' {
+			return false
+		}
+	}
+	return len(b) > 0
+}

@@ -1,0 +1,131 @@
+package persistence
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// fileSystem is what a store asks of the file system, all within one directory: names are bare. Tests put one in its place that fails,
+// tears writes and forgets what was not synced.
+type fileSystem interface {
+	// list gives the names of all files.
+	list() ([]string, error)
+	// create makes a file that does not exist yet, for writing. Its name outlives a crash once syncDir has returned.
+	create(name string) (outFile, error)
+	open(name string) (inFile, error)
+	rename(from, to string) error
+	remove(name string) error
+	// truncate shortens a file, and returns when that will outlive a crash.
+	truncate(name string, size int64) error
+	// syncDir makes files that were created, renamed or removed so for good.
+	syncDir() error
+}
+
+type outFile interface {
+	io.Writer
+	// Sync returns when all that was written will outlive a crash.
+	Sync() error
+	io.Closer
+}
+
+type inFile interface {
+	io.Reader
+	size() (int64, error)
+	io.Closer
+}
+
+// directory is a directory of the operating system.
+type directory string
+
+func (d directory) path(name string) string { return filepath.Join(string(d), name) }
+
+func (d directory) list() (names []string, err error) {
+	entries, err := os.ReadDir(string(d))
+	for _, e := range entries {
+		if e.Type().IsRegular() {
+			names = append(names, e.Name())
+		}
+	}
+	return names, err
+}
+
+func (d directory) create(name string) (outFile, error) {
+	return os.OpenFile(d.path(name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o640)
+}
+
+type readFile struct{ *os.File }
+
+func (f readFile) size() (int64, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return 0, err
+	}
+	return info.Size(), nil
+}
+
+func (d directory) open(name string) (inFile, error) {
+	f, err := os.Open(d.path(name))
+	if err != nil {
+		return nil, err
+	}
+	return readFile{f}, nil
+}
+
+func (d directory) rename(from, to string) error { return os.Rename(d.path(from), d.path(to)) }
+
+func (d directory) remove(name string) error { return os.Remove(d.path(name)) }
+
+func (d directory) truncate(name string, size int64) error {
+	f, err := os.OpenFile(d.path(name), os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	err = f.Truncate(size)
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
+
+func (d directory) syncDir() error {
+	f, err := os.Open(string(d))
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
+
+// lockName is the file that the server of a directory holds locked, with its process id in it.
+const lockName = "lock"
+
+// lock makes the directory this process' own until the file is closed.
+func (d directory) lock() (*os.File, error) {
+	f, err := os.OpenFile(d.path(lockName), os.O_RDWR|os.O_CREATE, 0o640)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		defer f.Close()
+		if !errors.Is(err, syscall.EWOULDBLOCK) {
+			return nil, fmt.Errorf("%s cannot be locked: %w", f.Name(), err)
+		}
+		var pid [20]byte
+		n, _ := f.ReadAt(pid[:], 0)
+		return nil, fmt.Errorf("the data directory %s is in use by process %s", string(d), strings.TrimSpace(string(pid[:n])))
+	}
+	err = f.Truncate(0)
+	if err == nil {
+		_, err = f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}

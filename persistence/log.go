@@ -1,0 +1,379 @@
+package persistence
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"rlserver/engine"
+)
+
+// Policy says when what was appended to the log is synced to the disk: --appendfsync.
+type Policy int32
+
+const (
+	Always      Policy = iota // before a call is acknowledged; calls that wait at the same time share a sync
+	EverySecond               // once a second
+	Never                     // when the operating system sees fit
+)
+
+const (
+	writeTick    = 100 * time.Millisecond // how often what was appended is written, unless somebody waits for it
+	syncInterval = time.Second
+	wakeBacklog  = 256 << 10 // bytes appended from which on the writer does not wait for its tick
+	mostBacklog  = 32 << 20  // and from which on calls wait for the writer, so that a slow disk does not fill the memory
+	keptBuffer   = 4 << 20   // the largest buffer that is kept for the next batch
+)
+
+// segmentSize is how large a segment may be before the next is begun.
+const segmentSize = 64 << 20
+
+// log is the journal on disk: calls append records to memory, under the locks of their shards; one goroutine writes them to the
+// current segment and syncs it. A write or sync that fails is final: nobody knows what is on the disk then, so nothing is tried again.
+//
+//	Append -> pending -> the writer -> segment N -> sync -> Wait returns
+//	                  ^ cuts: from here on segment N+1
+type log struct {
+	fs     fileSystem
+	clock  func() int64
+	policy atomic.Int32
+	limit  int64 // bytes in a segment
+
+	mu       sync.Mutex
+	pending  []byte    // records not yet taken by the writer
+	spare    []byte    // an empty buffer for what comes after them
+	cuts     []int     // where in pending a new segment begins
+	last     uint64    // the number of the last segment there is, or of the last cut
+	appended uint64    // bytes since the start
+	synced   uint64    // how many of them are on the disk for good
+	segment  uint64    // the segment that is being written
+	progress sync.Cond // synced or segment has grown, or failed was set
+	failed   error
+
+	broken  atomic.Bool   // failed is set
+	written atomic.Uint64 // bytes handed to the operating system, of those appended
+	size    atomic.Int64  // bytes in all segments since the last snapshot
+	delayed atomic.Int64  // syncs that took longer than a second
+
+	wake chan struct{} // holds one: there is something to write at once
+	quit chan struct{}
+	done chan struct{}
+	told func(error) // is called once, when the log fails
+
+	// Of the writer alone.
+	file     outFile
+	offset   int64 // bytes in the segment
+	clean    int64 // how many of them are synced
+	marked   int64 // the last of these figures that stands in the segment
+	lastSync time.Time
+}
+
+// newLog begins a segment and the goroutine that writes it.
+func newLog(fs fileSystem, clock func() int64, sequence uint64, policy Policy, limit int64, told func(error)) (*log, error) {
+	l := &log{
+		fs: fs, clock: clock, limit: limit, last: sequence, told: told,
+		wake: make(chan struct{}, 1), quit: make(chan struct{}), done: make(chan struct{}),
+	}
+	l.progress.L = &l.mu
+	l.policy.Store(int32(policy))
+	if err := l.begin(sequence); err != nil {
+		return nil, err
+	}
+	go l.run()
+	return l, nil
+}
+
+var scratch = sync.Pool{New: func() any { return new([]byte) }}
+
+// Append is Append of engine.Journal. When the log has failed it returns a position that is never reached.
+func (l *log) Append(now int64, effects []engine.Effect) engine.Position {
+	buf := scratch.Get().(*[]byte)
+	*buf = appendRecord((*buf)[:0], now, effects) // outside the lock that all calls share
+	l.mu.Lock()
+	if l.failed != nil {
+		defer l.mu.Unlock()
+		return engine.Position(l.appended + 1)
+	}
+	l.pending = append(l.pending, *buf...)
+	l.appended += uint64(len(*buf))
+	position, backlog := l.appended, len(l.pending)
+	l.mu.Unlock()
+	if cap(*buf) <= keptBuffer {
+		scratch.Put(buf)
+	}
+	if backlog >= wakeBacklog || Policy(l.policy.Load()) == Always {
+		l.hurry()
+	}
+	return engine.Position(position)
+}
+
+func (l *log) hurry() {
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Wait is Wait of engine.Journal: by Always until the position is on the disk, else for no longer than it takes to keep the backlog
+// within bounds. The error is that of a log that failed before.
+func (l *log) Wait(p engine.Position) error {
+	position := uint64(p)
+	if Policy(l.policy.Load()) != Always && position-min(position, l.written.Load()) < mostBacklog && !l.broken.Load() {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for l.failed == nil && !l.durable(position) {
+		l.progress.Wait()
+	}
+	if l.synced >= position {
+		return nil
+	}
+	return l.failed
+}
+
+func (l *log) durable(position uint64) bool {
+	if Policy(l.policy.Load()) == Always {
+		return l.synced >= position
+	}
+	return position-min(position, l.written.Load()) < mostBacklog
+}
+
+// setPolicy changes when to sync, from now on.
+func (l *log) setPolicy(p Policy) {
+	l.policy.Store(int32(p))
+	l.hurry() // who waits by the old policy may be through by the new
+}
+
+// cut makes a new segment begin with what is appended next, and gives its number. It is called under the locks of all shards.
+func (l *log) cut() uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.cutHere()
+	l.hurry()
+	return l.last
+}
+
+func (l *log) cutHere() {
+	l.last++
+	l.cuts = append(l.cuts, len(l.pending))
+}
+
+// reached returns when all segments before this one are on the disk for good, and this one is there.
+func (l *log) reached(sequence uint64) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for l.failed == nil && l.segment < sequence {
+		l.progress.Wait()
+	}
+	return l.failed
+}
+
+// backlog is how many bytes wait to be written.
+func (l *log) backlog() int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return int64(l.appended - l.written.Load())
+}
+
+// err is what the log failed of, nil if it has not.
+func (l *log) err() error {
+	if !l.broken.Load() {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.failed
+}
+
+// close writes and syncs what was appended, and ends the writer. Nothing may be appended any more.
+func (l *log) close() error {
+	close(l.quit)
+	<-l.done
+	return l.err()
+}
+
+// run is the writer.
+func (l *log) run() {
+	defer close(l.done)
+	ticker := time.NewTicker(writeTick)
+	defer ticker.Stop()
+	for ending := false; !ending; {
+		select {
+		case <-l.quit:
+			ending = true
+		case <-l.wake:
+		case <-ticker.C:
+		}
+		if l.broken.Load() {
+			continue
+		}
+		err := l.writeOut(ending)
+		if err == nil && ending {
+			err = l.file.Close()
+		}
+		if err != nil {
+			l.fail(err)
+		}
+	}
+}
+
+// fail is the end of the log, though not of the process.
+func (l *log) fail(err error) {
+	l.mu.Lock()
+	l.failed = err
+	l.pending, l.cuts = nil, nil
+	l.broken.Store(true)
+	l.progress.Broadcast()
+	l.mu.Unlock()
+	l.file.Close()
+	l.told(err)
+}
+
+// writeOut writes what was appended, and syncs as the policy says.
+func (l *log) writeOut(ending bool) error {
+	batch, cuts := l.take()
+	for begin := 0; begin < len(batch) || len(cuts) > 0; {
+		end := len(batch)
+		if len(cuts) > 0 {
+			end = cuts[0]
+		}
+		if err := l.write(batch[begin:end]); err != nil {
+			return err
+		}
+		if len(cuts) > 0 {
+			if err := l.rotate(); err != nil {
+				return err
+			}
+			cuts = cuts[1:]
+		}
+		begin = end
+	}
+	l.giveBack(batch)
+	if ending || l.due() {
+		return l.sync()
+	}
+	l.mu.Lock()
+	l.progress.Broadcast() // written has grown
+	l.mu.Unlock()
+	return nil
+}
+
+// due tells whether it is time to sync.
+func (l *log) due() bool {
+	switch Policy(l.policy.Load()) {
+	case Always:
+		return true
+	case EverySecond:
+		return time.Since(l.lastSync) >= syncInterval
+	}
+	return false
+}
+
+// take takes what was appended, for the writer. A segment that is large enough ends with it.
+func (l *log) take() (batch []byte, cuts []int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.offset+int64(len(l.pending)) >= l.limit && len(l.cuts) == 0 {
+		l.cutHere()
+	}
+	batch, cuts = l.pending, l.cuts
+	l.pending, l.cuts = l.spare, nil
+	l.spare = nil
+	return batch, cuts
+}
+
+// giveBack lets calls append to the buffer of a batch that was written.
+func (l *log) giveBack(batch []byte) {
+	if cap(batch) > keptBuffer {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.spare = batch[:0]
+}
+
+// write adds records to the segment. If it is known by now that more of the segment is on the disk for good, that is noted before them.
+func (l *log) write(records []byte) error {
+	if len(records) == 0 {
+		return nil
+	}
+	if l.clean > l.marked {
+		l.marked = l.clean
+		mark := appendMark(nil, recordSynced, l.clock(), l.clean)
+		if err := l.put(mark); err != nil {
+			return err
+		}
+	}
+	if err := l.put(records); err != nil {
+		return err
+	}
+	l.written.Add(uint64(len(records)))
+	return nil
+}
+
+func (l *log) put(b []byte) error {
+	n, err := l.file.Write(b)
+	l.offset += int64(n)
+	l.size.Add(int64(n))
+	return err
+}
+
+// sync makes what was written last, and tells those who wait for it.
+func (l *log) sync() error {
+	if l.clean < l.offset {
+		start := time.Now()
+		if err := l.file.Sync(); err != nil {
+			return err
+		}
+		l.lastSync = time.Now()
+		if l.lastSync.Sub(start) > time.Second {
+			l.delayed.Add(1)
+		}
+		l.clean = l.offset
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.synced = l.written.Load()
+	l.progress.Broadcast()
+	return nil
+}
+
+// rotate ends the segment, whole and on the disk whatever the policy, so that only the last can have a torn tail; and begins the next.
+func (l *log) rotate() error {
+	if err := l.sync(); err != nil {
+		return err
+	}
+	if err := l.file.Close(); err != nil {
+		return err
+	}
+	return l.begin(l.segment + 1)
+}
+
+// begin makes a segment.
+func (l *log) begin(sequence uint64) error {
+	name := fileName(logFile, sequence)
+	file, err := l.fs.create(name)
+	if err != nil {
+		return fmt.Errorf("segment %s cannot be made: %w", name, err)
+	}
+	l.file, l.offset, l.clean, l.marked = file, 0, 0, 0
+	err = l.put(fileHeader{formatVersion, logFile, sequence, l.clock()}.encode())
+	if err == nil {
+		err = file.Sync()
+	}
+	if err == nil {
+		err = l.fs.syncDir()
+	}
+	if err != nil {
+		file.Close()
+		return fmt.Errorf("segment %s cannot be begun: %w", name, err)
+	}
+	l.clean, l.marked = l.offset, l.offset
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.segment = sequence
+	l.progress.Broadcast()
+	return nil
+}

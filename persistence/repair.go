@@ -1,0 +1,164 @@
+package persistence
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"rlserver/engine"
+	"time"
+)
+
+// Repair makes a data directory readable again: it cuts the log where it is damaged, or, where that is a snapshot, keeps the keys before the
+// damage. What comes after is lost, but for the copy of all files that is made first, in a folder of the directory that out is told. The directory must not be in use.
+func Repair(dir string, out io.Writer) error {
+	d := directory(dir)
+	lock, err := d.lock()
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	for copied := ""; ; {
+		f, err := listFiles(d)
+		if err != nil {
+			return err
+		}
+		_, err = rehearse(readOnly{d}, f)
+		if err == nil {
+			if copied == "" {
+				fmt.Fprintln(out, "nothing is damaged: nothing was changed")
+			}
+			return nil
+		}
+		if newer := (*newerError)(nil); errors.As(err, &newer) {
+			return err
+		}
+		fmt.Fprintf(out, "found: %v\n", err)
+		if copied == "" {
+			if copied, err = keepCopy(d); err != nil {
+				return fmt.Errorf("no copy could be made, so nothing was changed: %w", err)
+			}
+			fmt.Fprintf(out, "all files as they were are in %s\n", copied)
+		}
+		if err := mend(d, f, err, out); err != nil {
+			return err
+		}
+	}
+}
+
+// keepCopy copies all data files to a folder of their directory.
+func keepCopy(d directory) (folder string, err error) {
+	names, err := d.list()
+	if err != nil {
+		return "", err
+	}
+	folder = d.path("before-repair-" + time.Now().UTC().Format("20060102T150405.000Z"))
+	if err := os.Mkdir(folder, 0o750); err != nil {
+		return "", err
+	}
+	for _, name := range names {
+		if name == lockName {
+			continue
+		}
+		if err := copyFile(filepath.Join(folder, name), d.path(name)); err != nil {
+			return "", err
+		}
+	}
+	return folder, directory(folder).syncDir()
+}
+
+func copyFile(to, from string) error {
+	src, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer src.Close()
+	dst, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o640)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(dst, src)
+	if err == nil {
+		err = dst.Sync()
+	}
+	return errors.Join(err, dst.Close())
+}
+
+// mend does away with what a start has failed of. Each time there is less to read, so this comes to an end.
+func mend(d directory, f files, why error, out io.Writer) error {
+	var broken *damage
+	var gap *gapError
+	switch {
+	case errors.As(why, &gap):
+		return removeFrom(d, f, gap.missing, out)
+	case !errors.As(why, &broken):
+		return why
+	}
+	kind, n, _ := parseName(broken.name)
+	switch {
+	case kind == snapshotFile:
+		if err := removeFrom(d, f, n, out); err != nil {
+			return err
+		}
+		return salvage(d, n, out)
+	case broken.offset == 0: // not even its header can be read
+		return removeFrom(d, f, n, out)
+	}
+	if err := removeFrom(d, f, n+1, out); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "%s: cut at offset %d\n", broken.name, broken.offset)
+	return d.truncate(broken.name, broken.offset)
+}
+
+// removeFrom removes the segments from a number on.
+func removeFrom(d directory, f files, n uint64, out io.Writer) error {
+	for _, segment := range f.segments {
+		if segment < n {
+			continue
+		}
+		name := fileName(logFile, segment)
+		if err := d.remove(name); err != nil {
+			return err
+		}
+		fmt.Fprintf(out, "%s: removed\n", name)
+	}
+	return d.syncDir()
+}
+
+// salvage writes a snapshot anew with the records before its damage.
+func salvage(d directory, n uint64, out io.Writer) error {
+	name := fileName(snapshotFile, n)
+	if err := d.remove(name + temporary); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	w, err := newSnapshotWriter(d, n, time.Now().UnixMilli())
+	if err != nil {
+		return err
+	}
+	e := engine.New(engine.Options{Databases: mostDatabases, Shards: 1})
+	if src, err := openData(d, snapshotFile, n, unheard); err == nil {
+		defer src.close()
+		for {
+			rec, err := src.next()
+			if err != nil || rec.kind != recordCall || e.Apply(rec.at, rec.effects) != nil {
+				break
+			}
+			w.now = rec.at
+			w.add(rec.effects)
+			if len(w.buf) >= snapshotPiece {
+				if err := w.flush(); err != nil {
+					w.discard()
+					return err
+				}
+			}
+		}
+	}
+	if err := w.finish(); err != nil {
+		w.discard()
+		return err
+	}
+	fmt.Fprintf(out, "%s: written anew with the %d records before the damage\n", name, w.records)
+	return nil
+}

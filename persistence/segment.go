@@ -1,0 +1,180 @@
+package persistence
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"rlserver/engine"
+)
+
+// formatVersion is that of the files written here; older ones are read too. It changes when an older server could not read them.
+const formatVersion = 1
+
+// fileKind says what a file of the store holds.
+type fileKind uint32
+
+const (
+	logFile      fileKind = iota + 1 // a segment of the log: records, as they come
+	snapshotFile                     // a whole keyspace: records, compressed, the last a recordEnd
+)
+
+var extensions = map[fileKind]string{logFile: ".log", snapshotFile: ".snapshot"}
+
+// temporary ends the name of a file that is not whole yet.
+const temporary = ".tmp"
+
+// fileName names a file: the number of a segment, or of the segment that goes on from where the snapshot was taken.
+func fileName(kind fileKind, sequence uint64) string {
+	return fmt.Sprintf("%010d%s", sequence, extensions[kind])
+}
+
+// parseName is the inverse of fileName.
+func parseName(name string) (kind fileKind, sequence uint64, ok bool) {
+	for kind, extension := range extensions {
+		if digits, found := strings.CutSuffix(name, extension); found {
+			n, err := strconv.ParseUint(digits, 10, 63)
+			return kind, n, err == nil && n > 0 && fileName(kind, n) == name
+		}
+	}
+	return 0, 0, false
+}
+
+const magic = "RLSERVER"
+
+// fileHeader begins every file:
+//
+//	magic (8 bytes) · version (4) · kind (4) · sequence (8) · created, Unix ms (8) · CRC-32C of all that (4)
+type fileHeader struct {
+	version  uint32
+	kind     fileKind
+	sequence uint64
+	created  int64
+}
+
+const fileHeaderSize = 8 + 4 + 4 + 8 + 8 + 4
+
+func (h fileHeader) encode() []byte {
+	b := make([]byte, 0, fileHeaderSize)
+	b = append(b, magic...)
+	b = binary.LittleEndian.AppendUint32(b, h.version)
+	b = binary.LittleEndian.AppendUint32(b, uint32(h.kind))
+	b = binary.LittleEndian.AppendUint64(b, h.sequence)
+	b = binary.LittleEndian.AppendUint64(b, uint64(h.created))
+	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
+}
+
+// newerError is of a file that a later version of the server has written.
+type newerError struct {
+	name    string
+	version uint32
+}
+
+func (e *newerError) Error() string {
+	return fmt.Sprintf("%s is of format version %d, and this server reads versions up to %d: start a newer rlserver on this directory", e.name, e.version, formatVersion)
+}
+
+// decodeHeader reads the header of the file of a name. The version is looked at first: of a newer one nothing else is known.
+func decodeHeader(name string, b []byte) (h fileHeader, err error) {
+	if len(b) < fileHeaderSize {
+		return h, ErrShort
+	}
+	if string(b[:len(magic)]) != magic {
+		return h, errors.New("file header: this is no file of rlserver")
+	}
+	h = fileHeader{
+		version:  binary.LittleEndian.Uint32(b[8:]),
+		kind:     fileKind(binary.LittleEndian.Uint32(b[12:])),
+		sequence: binary.LittleEndian.Uint64(b[16:]),
+		created:  int64(binary.LittleEndian.Uint64(b[24:])),
+	}
+	want, got := binary.LittleEndian.Uint32(b[32:]), crc32.Checksum(b[:32], castagnoli)
+	switch {
+	case h.version > formatVersion && (got == want || h.version < 1<<16): // one that newer servers may sum up otherwise
+		return h, &newerError{name, h.version}
+	case got != want:
+		return h, fmt.Errorf("file header: crc %08x, want %08x", got, want)
+	}
+	if kind, sequence, _ := parseName(name); kind != h.kind || sequence != h.sequence {
+		return h, fmt.Errorf("file header: it says %s", fileName(h.kind, h.sequence))
+	}
+	return h, nil
+}
+
+// damage is what is wrong with a file, and where.
+type damage struct {
+	name   string
+	offset int64 // of the record, or 0 for the header; in a snapshot, of the uncompressed records
+	err    error
+}
+
+func (d *damage) Error() string { return fmt.Sprintf("%s, offset %d: %v", d.name, d.offset, d.err) }
+func (d *damage) Unwrap() error { return d.err }
+
+// scanner reads records from a stream, one after the other. It takes memory for what has arrived, never for what a length promises.
+type scanner struct {
+	name    string
+	src     *bufio.Reader
+	offset  int64 // of the next record
+	buf     []byte
+	effects []engine.Effect
+}
+
+func newScanner(name string, src io.Reader, offset int64) *scanner {
+	return &scanner{name: name, src: bufio.NewReaderSize(src, 1<<18), offset: offset}
+}
+
+// next gives the next record, good until the call after. The error is io.EOF at the end, and a *damage for anything that is no record.
+func (s *scanner) next() (rec record, err error) {
+	s.buf = s.buf[:0]
+	if err := s.read(headerSize); err != nil {
+		if err == io.EOF && len(s.buf) == 0 {
+			return rec, io.EOF
+		}
+		return rec, s.damaged(err)
+	}
+	if err := s.read(binary.LittleEndian.Uint64(s.buf)); err != nil {
+		return rec, s.damaged(err)
+	}
+	rec, size, err := readRecord(s.effects, s.buf)
+	if err != nil {
+		return rec, s.damaged(err)
+	}
+	if rec.effects != nil {
+		s.effects = rec.effects
+	}
+	s.offset += int64(size)
+	return rec, nil
+}
+
+func (s *scanner) damaged(err error) error {
+	if err == io.EOF || err == io.ErrUnexpectedEOF {
+		err = ErrShort
+	}
+	return &damage{s.name, s.offset, err}
+}
+
+// read appends n bytes to buf; the error is io.EOF if fewer were there, or what is wrong with the stream.
+func (s *scanner) read(n uint64) error {
+	const piece = 1 << 20
+	for n > 0 {
+		k := int(min(n, piece))
+		s.buf = slices.Grow(s.buf, k)
+		got, err := io.ReadFull(s.src, s.buf[len(s.buf):len(s.buf)+k])
+		s.buf = s.buf[:len(s.buf)+got]
+		if err == io.ErrUnexpectedEOF {
+			err = io.EOF
+		}
+		if err != nil {
+			return err
+		}
+		n -= uint64(k)
+	}
+	return nil
+}

@@ -1,0 +1,134 @@
+package persistence
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+
+	"rlserver/engine"
+)
+
+const (
+	snapshotPiece = 256 << 10 // bytes of records that are compressed at a time
+	snapshotSync  = 8 << 20   // bytes in the file between syncs: one sync of all at the end would hold up those of the log
+)
+
+// snapshotWriter writes records to a file that gets its name when it is whole.
+type snapshotWriter struct {
+	fs      fileSystem
+	name    string
+	now     int64
+	file    outFile
+	packed  *zstd.Encoder
+	buf     []byte // records to be compressed
+	records int64
+	size    int64 // bytes in the file
+	clean   int64 // how many of them are synced
+}
+
+func newSnapshotWriter(fs fileSystem, sequence uint64, now int64) (*snapshotWriter, error) {
+	w := &snapshotWriter{fs: fs, name: fileName(snapshotFile, sequence), now: now}
+	var err error
+	if w.file, err = fs.create(w.name + temporary); err != nil {
+		return nil, err
+	}
+	if _, err = w.Write(fileHeader{formatVersion, snapshotFile, sequence, now}.encode()); err == nil {
+		w.packed, err = zstd.NewWriter(w, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(mostWindow/8))
+	}
+	if err != nil {
+		w.discard()
+		return nil, err
+	}
+	return w, nil
+}
+
+// Write takes what is compressed to the file.
+func (w *snapshotWriter) Write(p []byte) (int, error) {
+	n, err := w.file.Write(p)
+	w.size += int64(n)
+	if err == nil && w.size-w.clean >= snapshotSync {
+		w.clean = w.size
+		err = w.file.Sync()
+	}
+	return n, err
+}
+
+// add takes a call's effects into the next piece.
+func (w *snapshotWriter) add(effects []engine.Effect) {
+	w.buf = appendRecord(w.buf, w.now, effects)
+	w.records++
+}
+
+// flush compresses what was added.
+func (w *snapshotWriter) flush() error {
+	_, err := w.packed.Write(w.buf)
+	w.buf = w.buf[:0]
+	if cap(w.buf) > 4*snapshotPiece {
+		w.buf = nil
+	}
+	return err
+}
+
+// finish makes the file whole and gives it its name, for good.
+func (w *snapshotWriter) finish() error {
+	w.buf = appendMark(w.buf, recordEnd, w.now, w.records)
+	err := w.flush()
+	if err == nil {
+		err = w.packed.Close()
+	}
+	if err == nil {
+		err = w.file.Sync()
+	}
+	if err = errors.Join(err, w.file.Close()); err == nil {
+		err = w.fs.rename(w.name+temporary, w.name)
+	}
+	if err == nil {
+		err = w.fs.syncDir()
+	}
+	return err
+}
+
+// discard removes a file that will not be whole.
+func (w *snapshotWriter) discard() {
+	w.file.Close()
+	w.fs.remove(w.name + temporary)
+}
+
+// writeSnapshot writes the state of an engine at one moment to a file. cut is called at that moment and gives the number of the
+// segment that goes on from there; ready returns when the log has come to that segment. It works half of the time and leaves the
+// other half to calls.
+func writeSnapshot(fs fileSystem, e *engine.Engine, now func() int64, cut func() uint64, ready func(sequence uint64) error, progress func(done, total int64) error) (sequence uint64, size int64, err error) {
+	s := e.Snapshot(func() { sequence = cut() })
+	defer s.Close()
+	w, err := newSnapshotWriter(fs, sequence, now())
+	if err != nil {
+		return 0, 0, fmt.Errorf("snapshot %s cannot be begun: %w", fileName(snapshotFile, sequence), err)
+	}
+	start := time.Now()
+	for more := true; more && err == nil; {
+		more = s.Step(w.add)
+		if len(w.buf) >= snapshotPiece || !more {
+			if err = w.flush(); err == nil {
+				err = progress(s.Keys())
+			}
+			time.Sleep(time.Since(start))
+			start = time.Now()
+		} else {
+			runtime.Gosched()
+		}
+	}
+	if err == nil {
+		err = ready(sequence)
+	}
+	if err == nil {
+		err = w.finish()
+	}
+	if err != nil {
+		w.discard()
+		return 0, 0, fmt.Errorf("snapshot %s was given up: %w", w.name, err)
+	}
+	return sequence, w.size, nil
+}

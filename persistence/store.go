@@ -1,0 +1,507 @@
+package persistence
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"rlserver/engine"
+)
+
+// Options say where a store is and how it works.
+type Options struct {
+	Dir        string
+	AppendOnly bool // whether there is a log: else the state is only kept by snapshots
+	Clock      func() int64
+	Log        *slog.Logger
+	Settings   Settings
+
+	fs      fileSystem // of tests
+	segment int64      // bytes, in tests
+}
+
+// Settings are what can change while the store is in use.
+type Settings struct {
+	Sync          Policy
+	Continue      bool   // go on from memory alone when the disk fails, instead of refusing changes
+	GrowthPercent int64  // take a snapshot when there is so much more than after the last; 0: never
+	GrowthLeast   int64  // but not below so many bytes
+	Save          []Save // and when any of these is reached
+}
+
+// Save is a reason to take a snapshot: so many changes within so long a time since the last.
+type Save struct {
+	After   time.Duration
+	Changes int64
+}
+
+// ErrBusy says that a snapshot is being taken already.
+var ErrBusy = errors.New("a snapshot is being taken already")
+
+// Store is a data directory in use: the log that an engine writes, and the snapshots that are taken of it. It is the engine's journal.
+// Its methods may be called from any goroutine.
+type Store struct {
+	options  Options
+	log      *slog.Logger
+	fs       fileSystem
+	lock     *os.File
+	engine   *engine.Engine
+	journal  atomic.Pointer[log] // nil until Start, and without AppendOnly
+	settings atomic.Pointer[Settings]
+
+	mu     sync.Mutex
+	status Status    // but for what is asked of others
+	busy   bool      // a snapshot is being taken
+	tried  time.Time // when the last was, or was given up
+	saving sync.WaitGroup
+	number uint64 // of the last file, where there is no log to ask
+
+	loaded, toLoad        atomic.Int64 // bytes
+	savedKeys, keysToSave atomic.Int64 // of the snapshot that is being taken
+
+	closing    atomic.Bool
+	quit, done chan struct{} // of maintain
+}
+
+// Status tells what a store does, as of now.
+type Status struct {
+	AppendOnly bool
+	Settings   Settings
+	Failure    error // of the log; nil: it works
+
+	Load      Recovery
+	LoadStart int64 // Unix ms
+	Loaded    int64 // bytes of those to load
+	ToLoad    int64
+	Keys      int64 // loaded
+	Expired   int64 // whose time had come meanwhile
+
+	Saving     bool
+	SaveStart  int64 // Unix ms: of the snapshot that is being taken
+	SavedKeys  int64 // of those in it
+	KeysToSave int64
+	LastSave   int64 // Unix ms: of the last that succeeded, or the start
+	LastFailed bool  // the last did not
+	LastTook   time.Duration
+	Saves      int64
+	Changes    int64 // since the last that succeeded
+
+	LogBytes      int64 // in the log, from the last snapshot on
+	SnapshotBytes int64
+	SizeAtSave    int64 // of both, after the last snapshot
+	Backlog       int64 // bytes not yet written
+	DelayedSyncs  int64 // that took longer than a second
+}
+
+// Open makes a directory this process' own, and makes it if there is none: without AppendOnly not before there is something to put there.
+// The error says which process has it.
+func Open(o Options) (*Store, error) {
+	s := &Store{options: o, log: o.Log, fs: o.fs}
+	s.settings.Store(&o.Settings)
+	if o.segment == 0 {
+		s.options.segment = segmentSize
+	}
+	if _, err := os.Stat(o.Dir); s.fs == nil && !o.AppendOnly && errors.Is(err, os.ErrNotExist) {
+		return s, nil
+	}
+	return s, s.open()
+}
+
+func (s *Store) open() error {
+	if s.fs != nil {
+		return nil
+	}
+	if err := os.MkdirAll(s.options.Dir, 0o750); err != nil {
+		return fmt.Errorf("the data directory cannot be made: %w", err)
+	}
+	d := directory(s.options.Dir)
+	lock, err := d.lock()
+	if err != nil {
+		return err
+	}
+	s.fs, s.lock = d, lock
+	return nil
+}
+
+// Load brings an empty engine to the state that the directory holds. It is called once, before Start.
+func (s *Store) Load(e *engine.Engine) (Recovery, error) {
+	s.engine = e
+	s.set(func(st *Status) {
+		st.LoadStart = s.options.Clock()
+		st.LastSave = st.LoadStart
+	})
+	if s.fs == nil {
+		return Recovery{}, nil
+	}
+	f, err := listFiles(s.fs)
+	if err != nil {
+		return Recovery{}, err
+	}
+	s.toLoad.Store(s.sizeOf(f))
+	r := recovery{fs: s.fs, e: e, read: s.tellLoaded()}
+	if err := r.load(f); err != nil {
+		return r.Recovery, s.advised(err)
+	}
+	expired := e.Stats().Expired
+	for sweeper := e.NewSweeper(); sweeper.Rounds() < 1; {
+		sweeper.Step(max(s.options.Clock(), r.Last))
+	}
+	s.set(func(st *Status) {
+		st.Load = r.Recovery
+		st.Expired = e.Stats().Expired - expired
+		for db := range e.Databases() {
+			keys, _ := e.Size(db)
+			st.Keys += int64(keys)
+		}
+		st.SnapshotBytes = s.sizeOf(files{snapshots: f.snapshots})
+		st.LogBytes = s.sizeOf(files{segments: f.segments})
+		st.SizeAtSave = st.SnapshotBytes // what the log has grown by since then is not known: as if that was nothing, so it may soon be due
+	})
+	s.number = f.last()
+	return r.Recovery, nil
+}
+
+// tellLoaded counts what is read, and tells the log of it now and then.
+func (s *Store) tellLoaded() func(n int) {
+	told := time.Now()
+	return func(n int) {
+		loaded := s.loaded.Add(int64(n))
+		if time.Since(told) > 2*time.Second {
+			told = time.Now()
+			s.log.Info("loading", "bytes", loaded, "of", s.toLoad.Load())
+		}
+	}
+}
+
+// sizeOf adds up files; one that cannot be asked counts nothing.
+func (s *Store) sizeOf(f files) (sum int64) {
+	add := func(kind fileKind, list []uint64) {
+		for _, n := range list {
+			if file, err := s.fs.open(fileName(kind, n)); err == nil {
+				size, _ := file.size()
+				sum += size
+				file.Close()
+			}
+		}
+	}
+	add(snapshotFile, f.snapshots)
+	add(logFile, f.segments)
+	return sum
+}
+
+// advised adds to an error what to do about it.
+func (s *Store) advised(err error) error {
+	if broken := (*damage)(nil); errors.As(err, &broken) {
+		return fmt.Errorf("%w: the data in %s is damaged before its end; \"rlserver check %[2]s\" tells what can be read, and \"rlserver repair %[2]s\" cuts it there and keeps a copy", err, s.options.Dir)
+	}
+	return err
+}
+
+// Start begins a segment of the log, if there is to be one, and takes snapshots when they are due. Load must have been called.
+func (s *Store) Start() error {
+	if s.fs != nil {
+		if err := s.begin(); err != nil {
+			return err
+		}
+	}
+	s.quit, s.done = make(chan struct{}), make(chan struct{})
+	go s.maintain()
+	return nil
+}
+
+// begin tidies the directory up and begins the log.
+func (s *Store) begin() error {
+	f, err := listFiles(s.fs)
+	if err != nil {
+		return err
+	}
+	for _, name := range f.unfinished {
+		if err := s.fs.remove(name); err != nil {
+			return err
+		}
+	}
+	if !s.options.AppendOnly {
+		return nil
+	}
+	l, err := newLog(s.fs, s.options.Clock, f.next(), s.settings.Load().Sync, s.options.segment, s.failed)
+	if err != nil {
+		return err
+	}
+	s.journal.Store(l)
+	return nil
+}
+
+func (s *Store) set(change func(*Status)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change(&s.status)
+}
+
+// Append is Append of engine.Journal.
+func (s *Store) Append(now int64, effects []engine.Effect) engine.Position {
+	if l := s.journal.Load(); l != nil {
+		return l.Append(now, effects)
+	}
+	return 0
+}
+
+// Wait is Wait of engine.Journal. It returns no error while the store is to go on without the disk.
+func (s *Store) Wait(p engine.Position) error {
+	l := s.journal.Load()
+	if l == nil {
+		return nil
+	}
+	err := l.Wait(p)
+	if err != nil && s.settings.Load().Continue {
+		return nil
+	}
+	return err
+}
+
+// Failure is what the log failed of, nil while it works. It is fast.
+func (s *Store) Failure() error {
+	if l := s.journal.Load(); l != nil {
+		return l.err()
+	}
+	return nil
+}
+
+// Refuses is why changes are to be refused, nil while they are not. It is fast.
+func (s *Store) Refuses() error {
+	err := s.Failure()
+	if err != nil && s.settings.Load().Continue {
+		return nil
+	}
+	return err
+}
+
+// failed is told of the end of the log.
+func (s *Store) failed(err error) {
+	if s.settings.Load().Continue {
+		s.log.Error("the log has failed and is given up: what changes from now on is in memory alone", "error", err)
+		return
+	}
+	s.log.Error("the log has failed and is given up: changes are refused from now on, until a restart", "error", err)
+}
+
+// Configure changes the settings.
+func (s *Store) Configure(settings Settings) {
+	s.settings.Store(&settings)
+	if l := s.journal.Load(); l != nil {
+		l.setPolicy(settings.Sync)
+	}
+}
+
+// Status tells what there is to tell.
+func (s *Store) Status() Status {
+	s.mu.Lock()
+	st := s.status
+	st.Saving = s.busy
+	s.mu.Unlock()
+	st.AppendOnly, st.Settings, st.Failure = s.options.AppendOnly, *s.settings.Load(), s.Failure()
+	st.Loaded, st.ToLoad = s.loaded.Load(), s.toLoad.Load()
+	st.SavedKeys, st.KeysToSave = s.savedKeys.Load(), s.keysToSave.Load()
+	st.Changes = s.changes() - st.Changes
+	if l := s.journal.Load(); l != nil {
+		st.LogBytes += l.size.Load()
+		st.Backlog, st.DelayedSyncs = l.backlog(), l.delayed.Load()
+	}
+	return st
+}
+
+func (s *Store) changes() int64 {
+	if s.engine == nil {
+		return 0
+	}
+	return s.engine.Stats().Changes
+}
+
+// Snapshot takes a snapshot, and returns when it is on the disk and what it replaces is gone. The error is ErrBusy if one is being taken.
+func (s *Store) Snapshot() error {
+	if err := s.claim(); err != nil {
+		return err
+	}
+	return s.take()
+}
+
+// SnapshotInBackground begins a snapshot; how it ends, Status and the log tell.
+func (s *Store) SnapshotInBackground() error {
+	if err := s.claim(); err != nil {
+		return err
+	}
+	go s.take()
+	return nil
+}
+
+func (s *Store) claim() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.busy {
+		return ErrBusy
+	}
+	if err := s.open(); err != nil {
+		return err
+	}
+	s.busy = true
+	s.saving.Add(1)
+	s.status.SaveStart = s.options.Clock()
+	return nil
+}
+
+// take takes the snapshot that was claimed.
+func (s *Store) take() error {
+	defer s.saving.Done()
+	start, changes := time.Now(), s.engine.Changes()
+	sequence, size, err := writeSnapshot(s.fs, s.engine, s.options.Clock, s.cut, s.ready, s.tellSaved())
+	if err == nil {
+		err = s.removeBefore(sequence)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.busy = false
+	s.status.LastTook = time.Since(start)
+	s.status.LastFailed = err != nil
+	s.tried = time.Now()
+	if err != nil {
+		s.log.Error("no snapshot", "error", err)
+		return err
+	}
+	s.status.LastSave, s.status.Changes, s.status.SnapshotBytes = s.status.SaveStart, changes, size
+	s.status.SizeAtSave = size + s.status.LogBytes
+	s.status.Saves++
+	s.log.Info("snapshot taken", "file", fileName(snapshotFile, sequence), "bytes", size, "keys", s.savedKeys.Load(), "took", time.Since(start).Round(time.Millisecond))
+	return nil
+}
+
+// cut begins the segment that goes on from a snapshot, and gives its number.
+func (s *Store) cut() uint64 {
+	if l := s.journal.Load(); l != nil {
+		return l.cut()
+	}
+	s.number++
+	return s.number
+}
+
+// ready returns when the log has come to a segment. One that has failed will not: what it has is replaced by the snapshot.
+func (s *Store) ready(sequence uint64) error {
+	if l := s.journal.Load(); l != nil && !l.broken.Load() {
+		return l.reached(sequence)
+	}
+	return nil
+}
+
+var errClosing = errors.New("the server stops")
+
+// tellSaved notes how far a snapshot is, and tells the log of it now and then.
+func (s *Store) tellSaved() func(done, total int64) error {
+	told := time.Now()
+	return func(done, total int64) error {
+		s.savedKeys.Store(done)
+		s.keysToSave.Store(total)
+		if time.Since(told) > 10*time.Second {
+			told = time.Now()
+			s.log.Info("taking a snapshot", "keys", done, "of", total)
+		}
+		if s.closing.Load() {
+			return errClosing
+		}
+		return nil
+	}
+}
+
+// removeBefore removes the files that a snapshot makes superfluous.
+func (s *Store) removeBefore(snapshot uint64) error {
+	f, err := listFiles(s.fs)
+	if err != nil {
+		return err
+	}
+	before := func(n uint64) bool { return n < snapshot }
+	for kind, list := range map[fileKind][]uint64{snapshotFile: f.snapshots, logFile: f.segments} {
+		for _, n := range list {
+			if before(n) {
+				err = errors.Join(err, s.fs.remove(fileName(kind, n)))
+			}
+		}
+	}
+	logBytes := s.sizeOf(files{segments: slices.DeleteFunc(f.segments, before)})
+	s.mu.Lock()
+	s.status.LogBytes = logBytes
+	if l := s.journal.Load(); l != nil {
+		l.size.Store(0)
+	}
+	s.mu.Unlock()
+	return errors.Join(err, s.fs.syncDir())
+}
+
+const (
+	maintainTick = time.Second
+	retryAfter   = time.Minute // how long after a snapshot that failed the next is tried
+	remindAfter  = time.Minute // how often it is told that the log has failed
+)
+
+// maintain takes snapshots when they are due, and keeps telling of a log that has failed.
+func (s *Store) maintain() {
+	defer close(s.done)
+	ticker := time.NewTicker(maintainTick)
+	defer ticker.Stop()
+	reminded := time.Now()
+	for {
+		select {
+		case <-s.quit:
+			return
+		case <-ticker.C:
+		}
+		if err := s.Failure(); err != nil && s.settings.Load().Continue && time.Since(reminded) >= remindAfter {
+			reminded = time.Now()
+			s.log.Error("what changes is in memory alone, as the log has failed", "error", err)
+		}
+		if why := s.due(); why != "" {
+			s.log.Info("beginning a snapshot", "because", why)
+			s.SnapshotInBackground()
+		}
+	}
+}
+
+// due tells why a snapshot should be taken now; empty: none should.
+func (s *Store) due() string {
+	st, settings := s.Status(), s.settings.Load()
+	s.mu.Lock()
+	tried, base := s.tried, st.SizeAtSave
+	s.mu.Unlock()
+	if st.Saving || st.LastFailed && time.Since(tried) < retryAfter {
+		return ""
+	}
+	size := st.LogBytes + st.SnapshotBytes
+	if settings.GrowthPercent > 0 && s.options.AppendOnly && st.Failure == nil && size >= settings.GrowthLeast && size-base >= base/100*settings.GrowthPercent {
+		return "the log has grown"
+	}
+	since := time.Duration(s.options.Clock()-st.LastSave) * time.Millisecond
+	for _, save := range settings.Save {
+		if since >= save.After && st.Changes >= save.Changes {
+			return fmt.Sprintf("%d changes in %v", st.Changes, since.Round(time.Second))
+		}
+	}
+	return ""
+}
+
+// Close gives up a snapshot that is being taken, writes what was appended, and lets go of the directory. Nothing may be appended any more.
+func (s *Store) Close() (err error) {
+	s.closing.Store(true)
+	if s.quit != nil {
+		close(s.quit)
+		<-s.done
+	}
+	s.saving.Wait()
+	if l := s.journal.Load(); l != nil {
+		err = l.close()
+	}
+	if s.lock != nil {
+		s.lock.Close()
+	}
+	return err
+}
