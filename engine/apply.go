@@ -12,7 +12,8 @@ import (
 
 // Apply makes the changes of a call that happened elsewhere or earlier, at now (Unix ms): it is how a log is replayed. All of them
 // happen at once, in the eyes of others: it takes the locks that they need, as few as that is. Their keys are hashed anew; only the names
-// count. The error is of an effect that cannot have happened to this state, or to any: those before it have been applied.
+// count. The error is of an effect that cannot have happened to this state, or to any: those before it have been applied. To delete
+// a missing key is no error.
 func (e *Engine) Apply(now int64, effects []Effect) error {
 	tx := Tx{e: e}
 	tx.lockFor(now, effects)
@@ -20,12 +21,15 @@ func (e *Engine) Apply(now int64, effects []Effect) error {
 	for i := range effects {
 		f := effects[i]
 		f.Key, f.To = e.Key(f.Key.Name), e.Key(f.To.Name)
-		if f.DB >= e.databases || f.ToDB >= e.databases {
-			return fmt.Errorf("database %d, and there are %d", max(f.DB, f.ToDB), e.databases)
+		if !e.has(f.DB) || !e.has(f.ToDB) {
+			return fmt.Errorf("effect of kind %d on %.64q is about databases %d and %d of %d", f.Kind, f.Key.Name, f.DB, f.ToDB, e.databases)
 		}
 		var o object
 		if f.Kind.changesKey() {
 			o = e.shardOf(f.Key).find(f.DB, f.Key)
+		}
+		if o == nil && f.Kind == EffectDelete {
+			continue // its time had come when the snapshot was taken that this state is from, and it was deleted later
 		}
 		if !f.fits(o) {
 			return fmt.Errorf("effect %s on %.64q does not fit what the key holds, %s", f.Kind, f.Key.Name, typeOf(o))
@@ -34,6 +38,8 @@ func (e *Engine) Apply(now int64, effects []Effect) error {
 	}
 	return nil
 }
+
+func (e *Engine) has(db int) bool { return 0 <= db && db < e.databases }
 
 func typeOf(o object) Type {
 	if o == nil {
@@ -105,6 +111,9 @@ func missingOr[T object](o object) bool { return o == nil || is[T](o) }
 // o is what stands under f.Key, nil for nothing; what stands there afterwards is returned.
 // An effect that does not fit the state panics; Apply has looked before.
 func (e *Engine) apply(o object, f *Effect) object {
+	if e.snapshot != nil {
+		e.snapshot.before(o, f)
+	}
 	switch f.Kind {
 	case EffectDelete:
 		return e.drop(o, f)
@@ -262,7 +271,7 @@ func (e *Engine) applyString(o object, f *Effect) object {
 		}
 		s = holding(e, nil, f, newString)
 	}
-	s.value = bytes.Clone(f.Value) // never written over: a caller may still hold the old value
+	s.value, s.shared = bytes.Clone(f.Value), false // the old one is not written over: a caller may still hold it
 	if s.expireAt != f.ExpireAt {
 		e.shardOf(f.Key).setDeadline(f.DB, f.Key.hash, s, f.ExpireAt)
 	}
@@ -271,6 +280,9 @@ func (e *Engine) applyString(o object, f *Effect) object {
 
 func (e *Engine) applySplice(o object, f *Effect) object {
 	s := holding(e, o, f, newString)
+	if s.shared && f.Lo < len(s.value) {
+		s.value, s.shared = bytes.Clone(s.value), false
+	}
 	if end := f.Lo + len(f.Value); end > len(s.value) {
 		s.value = append(s.value, make([]byte, end-len(s.value))...)
 	}

@@ -34,6 +34,7 @@ type Engine struct {
 	shardBits int
 	databases int
 	journal   Journal
+	snapshot  *Snapshot // the one being taken; set and cleared under all locks, so that any one suffices to read it
 }
 
 // New returns an empty engine.

@@ -369,4 +369,4 @@ func tokens(e *Engine, n int) {
 type forgetful struct{}
 
 func (forgetful) Append(int64, []Effect) Position { return 1 }
-func (forgetful) Wait(Position) error      { return nil }
+func (forgetful) Wait(Position) error             { return nil }

@@ -18,7 +18,13 @@ type hash struct {
 	hasher *dict.Hasher
 	tags   []byte
 	few    []pair
-	many   *dict.Dict[*pair] // nil while they are few
+	many   *table // nil while they are few
+}
+
+// table is the fields of a large hash.
+type table struct {
+	dict.Dict[*pair]
+	frozen *frozen // who goes through the fields of an earlier moment and hears of changes; mostly nil
 }
 
 // smallHash is how many fields Redis' small hashes have at most.
@@ -40,13 +46,17 @@ func (h *hash) find(field []byte) *pair { return h.findHashed(h.hasher.Sum(field
 
 func (h *hash) findHashed(sum uint64, field []byte) *pair {
 	if h.many != nil {
-		p, _ := h.many.Find(sum, func(p *pair) bool { return p.field == string(field) })
-		return p
+		return h.many.find(sum, field)
 	}
 	if i := h.index(sum, field); i >= 0 {
 		return &h.few[i]
 	}
 	return nil
+}
+
+func (t *table) find(sum uint64, field []byte) *pair {
+	p, _ := t.Find(sum, func(p *pair) bool { return p.field == string(field) })
+	return p
 }
 
 // index is where a field stands in few, -1 if it does not.
@@ -64,6 +74,9 @@ func (h *hash) index(sum uint64, field []byte) int {
 
 func (h *hash) set(field, value []byte) {
 	sum := h.hasher.Sum(field)
+	if h.many != nil && h.many.frozen != nil {
+		defer h.many.hold(sum, field)()
+	}
 	if p := h.findHashed(sum, field); p != nil {
 		p.value = string(value)
 		return
@@ -87,13 +100,16 @@ func (h *hash) grow() {
 	h.tags, h.few = nil, nil
 }
 
-func (h *hash) newTable() *dict.Dict[*pair] {
+func (h *hash) newTable() *table {
 	hasher := h.hasher
-	return dict.New(func(p *pair) uint64 { return hasher.Sum(bytesOf(p.field)) })
+	return &table{Dict: *dict.New(func(p *pair) uint64 { return hasher.Sum(bytesOf(p.field)) })}
 }
 
 func (h *hash) remove(field []byte) {
 	sum := h.hasher.Sum(field)
+	if h.many != nil && h.many.frozen != nil {
+		defer h.many.hold(sum, field)()
+	}
 	if h.many != nil {
 		h.many.Remove(sum, func(p *pair) bool { return p.field == string(field) })
 	} else if i := h.index(sum, field); i >= 0 {

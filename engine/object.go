@@ -54,6 +54,7 @@ type stringObject struct {
 	header
 	value []byte
 	clock
+	shared bool // a snapshot may be looking at value: its bytes are not written over, but copied first
 }
 
 func (*stringObject) kind() Type { return TypeString }

@@ -29,6 +29,7 @@ type shard struct {
 type space struct {
 	keys    *dict.Dict[object] // nil while it never held a key
 	expires int                // how many of them have a deadline
+	walk    *spaceWalk         // of the snapshot being taken; nil if there is none, or keys are younger than it
 }
 
 func (sh *shard) init(e *Engine, index int) {

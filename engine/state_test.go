@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -53,10 +54,16 @@ func (r *recorder) replayed(o Options) *Engine {
 
 // dump tells all that an engine holds, expired keys that nobody has deleted yet included: for every database a line for each key,
 // in order, with its type, deadline and content.
-func dump(e *Engine) (lines []string) {
+func dump(e *Engine) (lines []string) { return living(e, math.MinInt64) }
+
+// living is dump without what has expired.
+func living(e *Engine, now int64) (lines []string) {
 	for db := range e.databases {
 		keys := make(map[string]string)
 		for o := range objects(e, db) {
+			if o.head().expired(now) {
+				continue
+			}
 			keys[o.head().name] = fmt.Sprintf("%d %q: %v, deadline %d: %s", db, o.head().name, o.kind(), o.head().expireAt, contentOf(o))
 		}
 		lines = slices.AppendSeq(lines, func(yield func(string) bool) {

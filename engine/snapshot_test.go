@@ -1,0 +1,462 @@
+package engine
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"rlserver/engine/limit"
+)
+
+// restoring is a snapshot being taken, and the engine that what it visits is applied to.
+type restoring struct {
+	t    testing.TB
+	s    *Snapshot
+	copy *Engine
+	at   int64
+	want []string       // what lived at the snapshot's moment
+	log  int            // how many calls had been recorded then
+	seen map[string]int // how often what was visited
+}
+
+func restore(t testing.TB, e *Engine, log *recorder) *restoring {
+	r := &restoring{t: t, seen: make(map[string]int)}
+	r.copy = New(Options{Databases: e.databases, Shards: 4, Seed: [2]uint64{8, 15}})
+	r.s = e.Snapshot(func() {
+		r.at = e.shards[0].now
+		r.want = living(e, r.at)
+		if log != nil {
+			r.log = len(log.calls)
+		}
+	})
+	return r
+}
+
+func (r *restoring) visit(effects []Effect) {
+	require.NotEmpty(r.t, effects)
+	for i := range effects {
+		f := &effects[i]
+		require.Equal(r.t, effects[0].DB, f.DB, "a group is about one key")
+		require.Equal(r.t, effects[0].Key.Name, f.Key.Name, "a group is about one key")
+		r.seen[fmt.Sprintf("%d %q %d %q", f.DB, f.Key.Name, f.Kind, f.Field)]++
+	}
+	require.NoError(r.t, r.copy.Apply(r.at, effects))
+}
+
+func (r *restoring) step() (more bool) { return r.s.Step(r.visit) }
+
+// finish checks what came of it, all being visited.
+func (r *restoring) finish() {
+	r.t.Helper()
+	require.Equal(r.t, r.want, dump(r.copy))
+	requireSound(r.t, r.copy)
+	for what, times := range r.seen {
+		require.Equal(r.t, 1, times, "visits of %s", what)
+	}
+	done, total := r.s.Keys()
+	require.Equal(r.t, total, done)
+	require.False(r.t, r.step(), "there is no more")
+}
+
+// catchUp checks that the log from the snapshot on leads from there to what the engine came to hold.
+func (r *restoring) catchUp(e *Engine, log *recorder) {
+	r.t.Helper()
+	for _, call := range log.calls[r.log:] {
+		require.NoError(r.t, r.copy.Apply(0, call))
+	}
+	require.Equal(r.t, living(e, r.at), living(r.copy, r.at))
+	requireSound(r.t, r.copy)
+}
+
+// storms change many keys at once, or large ones, that the calls of a walk hardly ever make.
+var storms = []func(w *walk){
+	func(w *walk) { // a crowd comes, and buckets split
+		for range 50 + w.IntN(400) {
+			w.crowd(func(k Key) { w.tx.Set(k, w.value(), SetMode{ExpireAt: w.crowdDeadline()}) })
+		}
+	},
+	func(w *walk) {
+		for range 50 + w.IntN(400) {
+			w.crowd(func(k Key) { _, _ = w.tx.Token(k, limit.Bucket{Capacity: 7, Refill: 3, Period: 1000}, 1) })
+		}
+	},
+	func(w *walk) { // most of it goes, and they merge
+		for i := range crowdKeys {
+			if w.IntN(8) > 0 {
+				w.one(crowdName(i), func(k Key) { w.tx.Delete(k) })
+			}
+		}
+	},
+	func(w *walk) {
+		for range 100 {
+			w.crowd(func(k Key) {
+				switch w.IntN(4) {
+				case 0:
+					_, _ = w.tx.Append(k, w.value())
+				case 1:
+					_, _ = w.tx.Move(k, w.IntN(walkDatabases))
+				case 2:
+					w.tx.Expire(k, w.crowdDeadline(), 0)
+				case 3:
+					_, _ = w.tx.Fixed(k, limit.Fixed{Limit: 5, Window: limit.Every(1000)}, 1)
+				}
+			})
+		}
+	},
+	func(w *walk) { // names change all over the shards
+		for range 50 {
+			keys := []Key{w.e.Key(crowdName(w.IntN(crowdKeys))), w.e.Key(crowdName(w.IntN(crowdKeys)))}
+			w.write(keys, func(k []Key) []any { return answer(w.tx.Rename(k[0], k[1])) })
+			w.write(keys, func(k []Key) []any { return answer(w.tx.Copy(k[1], k[0], w.IntN(walkDatabases), true)) })
+		}
+	},
+	func(w *walk) { w.largeHash(func(i int) bool { return true }) },
+	func(w *walk) { w.largeHash(func(i int) bool { return i%3 == 0 }) },
+	func(w *walk) {
+		var fields [][]byte
+		for i := range 4 * smallHash {
+			if w.IntN(3) == 0 {
+				fields = append(fields, fmt.Appendf(nil, "f%d", i))
+			}
+		}
+		w.write(w.some("h", 1), func(k []Key) []any { return answer(w.tx.HDel(k[0], fields)) })
+	},
+	func(w *walk) { // one with members of several runs
+		var members []ZMember
+		for range w.IntN(3 * smallCount) {
+			members = append(members, ZMember{fmt.Appendf(nil, "m%d", w.IntN(1000)), float64(w.IntN(50))})
+		}
+		w.write(w.some("z", 1), func(k []Key) []any { return answer(w.tx.ZAdd(k[0], 0, members)) })
+	},
+	func(w *walk) { // and one with few, but long ones
+		members := []ZMember{{bytes.Repeat([]byte("x"), smallBytes), 1}, {bytes.Repeat([]byte("y"), smallBytes), 2}}
+		w.write(w.some("z", 1), func(k []Key) []any { return answer(w.tx.ZAdd(k[0], 0, members)) })
+	},
+	func(w *walk) {
+		w.write(w.some("s", 1), func(k []Key) []any { return answer(w.tx.Append(k[0], bytes.Repeat(w.value(), smallBytes/3))) })
+	},
+	func(w *walk) {
+		w.write(w.some("s", 1), func(k []Key) []any { return answer(w.tx.SetRange(k[0], w.Int64N(3*smallBytes), w.value())) })
+	},
+}
+
+const crowdKeys = 1000
+
+func crowdName(i int) []byte { return fmt.Appendf(nil, "crowd:%d", i) }
+
+// crowd makes a call on one of many keys.
+func (w *walk) crowd(call func(k Key)) { w.one(crowdName(w.IntN(crowdKeys)), call) }
+
+func (w *walk) one(name []byte, call func(k Key)) {
+	k := w.e.Key(name)
+	w.tx.Begin(w.now, w.db, []Key{k}, true)
+	defer w.tx.End()
+	call(k)
+}
+
+func (w *walk) crowdDeadline() int64 {
+	if w.IntN(2) == 0 {
+		return 0
+	}
+	return w.deadline()
+}
+
+func (w *walk) largeHash(has func(i int) bool) {
+	var pairs [][]byte
+	for i := range smallHash + w.IntN(3*smallHash) {
+		if has(i) {
+			pairs = append(pairs, fmt.Appendf(nil, "f%d", i), w.value())
+		}
+	}
+	w.write(w.some("h", 1), func(k []Key) []any { return answer(w.tx.HSet(k[0], pairs)) })
+}
+
+// stir lets some time go by, with a storm now and then.
+func (w *walk) stir() {
+	w.steps(w.IntN(25))
+	if w.IntN(2) == 0 {
+		storms[w.IntN(len(storms))](w)
+	}
+}
+
+// A snapshot, and the log from it on, give the state of the engine, whatever happens while it is taken.
+func TestSnapshotIsAMoment(t *testing.T) {
+	finished, longest := 0, 0
+	for range 6 {
+		seed := rand.Uint64()
+		t.Log("seed", seed)
+		w := newWalk(seed, Options{Shards: 2, Seed: [2]uint64{seed, 4}})
+		for range 6 {
+			for range 1 + w.IntN(12) {
+				w.stir()
+			}
+			r := restore(t, w.e, w.log)
+			giveUp, often := w.IntN(6) == 0, 1+w.IntN(8)
+			for steps := 0; r.step(); steps++ {
+				longest = max(longest, steps)
+				if giveUp && steps > 4 {
+					break
+				}
+				if w.IntN(often) == 0 {
+					w.stir()
+				}
+			}
+			if r.s.closed {
+				r.finish()
+				r.catchUp(w.e, w.log)
+				finished++
+			}
+			r.s.Close()
+			requireNoTrace(t, w.e)
+		}
+		requireSound(t, w.e)
+	}
+	assert.Greater(t, finished, 6)
+	assert.Greater(t, longest, 20, "much can happen between so many steps")
+}
+
+// requireNoTrace checks that an engine remembers no snapshot.
+func requireNoTrace(t testing.TB, e *Engine) {
+	require.Nil(t, e.snapshot)
+	for i := range e.shards {
+		for _, s := range e.shards[i].dbs {
+			require.Nil(t, s.walk)
+		}
+	}
+}
+
+// The engine that follows a log can be taken a snapshot of as well.
+func TestSnapshotOfAFollower(t *testing.T) {
+	seed := rand.Uint64()
+	t.Log("seed", seed)
+	w := newWalk(seed, Options{Shards: 4})
+	for range 60 {
+		w.stir()
+	}
+	follower := New(Options{Databases: walkDatabases, Shards: 2})
+	var r *restoring
+	for i, call := range w.log.calls {
+		require.NoError(t, follower.Apply(0, call))
+		switch {
+		case r == nil && w.IntN(100) == 0:
+			r = restore(t, follower, nil)
+		case r != nil && w.IntN(20) == 0 && !r.step():
+			r.finish()
+			r.log = i + 1
+			r = nil
+		}
+	}
+	require.Equal(t, dump(w.e), dump(follower))
+}
+
+// Callers and sweepers go on in goroutines of their own while snapshots are taken.
+func TestSnapshotAmongCallers(t *testing.T) {
+	seed := rand.Uint64()
+	t.Log("seed", seed)
+	w := newWalk(seed, Options{Shards: 8})
+	var stop atomic.Bool
+	var callers sync.WaitGroup
+	for i := range uint64(3) {
+		beside := &walk{Rand: rand.New(rand.NewPCG(seed, 2+i)), e: w.e, tx: w.e.NewTx(), sweeper: w.e.NewSweeper(), log: w.log, now: epoch}
+		callers.Go(func() {
+			for !stop.Load() {
+				beside.stir()
+			}
+		})
+	}
+	var taken []*restoring
+	for range 5 {
+		w.stir()
+		r := restore(t, w.e, w.log)
+		for r.step() {
+			w.steps(1)
+		}
+		r.finish()
+		taken = append(taken, r)
+	}
+	stop.Store(true)
+	callers.Wait()
+	requireSound(t, w.e)
+	for _, r := range taken {
+		r.catchUp(w.e, w.log)
+	}
+}
+
+// What each object is told as. Expired ones are not.
+func TestSnapshotEffects(t *testing.T) {
+	b := newBoard(t)
+	late := int64(epoch + 50)
+	b.set("gone", "v", epoch-1)
+	b.db = 2
+	b.set("s", "v", late)
+	b.do(func(k []Key) { _, _ = b.tx.HSet(k[0], [][]byte{[]byte("f"), []byte("1"), []byte("g"), []byte("2")}) }, "h")
+	b.do(func(k []Key) { b.tx.Expire(k[0], late, 0) }, "h")
+	b.do(func(k []Key) { _, _, _ = b.tx.ZAdd(k[0], 0, []ZMember{{[]byte("m"), 2}, {[]byte("l"), 1}}) }, "z")
+	b.do(func(k []Key) { _, _ = b.tx.Token(k[0], limit.Bucket{Capacity: 2, Refill: 1, Period: 1000}, 1) }, "t")
+	b.do(func(k []Key) { _, _ = b.tx.Fixed(k[0], limit.Fixed{Limit: 2, Window: limit.Every(1000)}, 1) }, "f")
+
+	var told []string
+	s := b.e.Snapshot(func() {})
+	for s.Step(func(effects []Effect) {
+		for _, f := range effects {
+			told = append(told, fmt.Sprintf("%d %s: %d %s=%s %v @%d %v %v", f.DB, f.Key.Name, f.Kind, f.Field, f.Value, f.Score, f.ExpireAt, f.Tokens, f.Count))
+		}
+	}) {
+	}
+	slices.SortStableFunc(told, func(a, b string) int { return strings.Compare(a[:3], b[:3]) })
+	none, noTokens, noCount := "@0", fmt.Sprint(limit.Tokens{}), fmt.Sprint(limit.Count{})
+	plain := " " + noTokens + " " + noCount
+	tokens, count := b.log.calls[len(b.log.calls)-2][0], b.log.calls[len(b.log.calls)-1][0]
+	assert.Equal(t, []string{
+		fmt.Sprintf("2 f: %d = 0 @%d %v %v", EffectCount, count.ExpireAt, noTokens, count.Count),
+		fmt.Sprintf("2 h: %d f=1 0 %s", EffectHashSet, none+plain),
+		fmt.Sprintf("2 h: %d g=2 0 %s", EffectHashSet, none+plain),
+		fmt.Sprintf("2 h: %d = 0 @%d", EffectExpire, late) + plain,
+		fmt.Sprintf("2 s: %d =v 0 @%d", EffectString, late) + plain,
+		fmt.Sprintf("2 t: %d = 0 @%d %v %v", EffectTokens, tokens.ExpireAt, tokens.Tokens, noCount),
+		fmt.Sprintf("2 z: %d l= 1 %s", EffectAdd, none+plain),
+		fmt.Sprintf("2 z: %d m= 2 %s", EffectAdd, none+plain),
+	}, told)
+}
+
+// A key that has expired at the snapshot's moment is deleted afterwards, which the log tells to a state that lacks it.
+func TestLogDeletesWhatASnapshotLeftOut(t *testing.T) {
+	b := newBoard(t)
+	b.set("a", "1", epoch+1)
+	b.set("b", "1", epoch+1)
+	b.now += 2
+	b.set("c", "1", 0)
+	r := restore(t, b.e, b.log)
+	b.set("a", "2", 0)                             // buried first
+	b.do(func(k []Key) { b.tx.Delete(k[0]) }, "b") // buried
+	for r.step() {
+	}
+	r.finish()
+	r.catchUp(b.e, b.log)
+	assert.Len(t, dump(r.copy), 2)
+}
+
+func TestSnapshotsAreTakenOneAtATime(t *testing.T) {
+	b := newBoard(t)
+	b.set("a", "1", 0)
+	s := b.e.Snapshot(func() {})
+	assert.Panics(t, func() { b.e.Snapshot(func() { t.Error("no moment, no cut") }) })
+	done, total := s.Keys()
+	assert.Equal(t, []int64{0, 1}, []int64{done, total})
+	b.set("a", "2", 0)
+	s.Close()
+	s.Close()
+	requireNoTrace(t, b.e)
+	assert.False(t, s.Step(func([]Effect) { t.Error("closed") }))
+
+	r := restore(t, b.e, b.log)
+	for r.step() {
+	}
+	r.finish()
+	requireNoTrace(t, b.e)
+	r = restore(t, New(Options{}), nil) // of nothing
+	require.False(t, r.step())
+	r.finish()
+}
+
+// A large object comes in parts, whole, while it changes and goes; its deadline comes last.
+func TestSnapshotOfLargeCollections(t *testing.T) {
+	const elements = 5000
+	b := newBoard(t)
+	b.do(func(k []Key) {
+		for i := range elements {
+			name := fmt.Append(nil, i)
+			_, err := b.tx.HSet(k[0], [][]byte{name, name})
+			require.NoError(t, err)
+			_, _, err = b.tx.ZAdd(k[1], 0, []ZMember{{name, float64(i)}})
+			require.NoError(t, err)
+		}
+		b.tx.Expire(k[0], epoch+1000, 0)
+		b.tx.Expire(k[1], epoch+1000, 0)
+	}, "h", "z")
+	r := restore(t, b.e, b.log)
+	last, parts := make(map[string]EffectKind), 0
+	for i := 0; r.s.Step(func(effects []Effect) {
+		parts++
+		assert.LessOrEqual(t, len(effects), stepBytes/effectWeight+1)
+		last[string(effects[0].Key.Name)] = effects[len(effects)-1].Kind
+		r.visit(effects)
+	}); i++ {
+		b.do(func(k []Key) {
+			for j := i; j < elements; j += 100 {
+				name := fmt.Append(nil, j)
+				_, _ = b.tx.HSet(k[0], [][]byte{name, []byte("new"), append(name, 'n'), name})
+				_, _ = b.tx.HDel(k[0], [][]byte{fmt.Append(nil, elements-j)})
+				_, _ = b.tx.ZRem(k[1], [][]byte{name})
+			}
+			if i == 8 {
+				require.NoError(t, b.tx.Rename(k[0], k[2]))
+				b.tx.Delete(k[1])
+			}
+		}, "h", "z", "other")
+	}
+	r.finish()
+	r.catchUp(b.e, b.log)
+	assert.Greater(t, parts, 10)
+	assert.Equal(t, map[string]EffectKind{"h": EffectExpire, "z": EffectExpire}, last)
+}
+
+// A long string is not copied for a snapshot, but its bytes are before they are written over.
+func TestSnapshotSharesLongStrings(t *testing.T) {
+	b := newBoard(t)
+	long := strings.Repeat("x", 3*smallBytes)
+	for _, change := range []func(k Key){
+		func(k Key) { _, _ = b.tx.SetRange(k, 1, []byte("yy")) },
+		func(k Key) { _, _ = b.tx.Append(k, []byte("yy")); _, _ = b.tx.SetRange(k, 0, []byte("z")) },
+		func(k Key) { b.tx.Set(k, []byte(strings.Repeat("y", len(long))), SetMode{}) },
+		func(k Key) { b.tx.Expire(k, epoch+9, 0); _, _ = b.tx.SetRange(k, 2, []byte("yy")) },
+		func(k Key) { b.tx.Delete(k) },
+	} {
+		b.set("k", long, 0)
+		for _, ahead := range []bool{true, false} {
+			b.do(func(k []Key) { b.tx.Set(k[0], []byte(long), SetMode{}) }, "k")
+			s := b.e.Snapshot(func() {})
+			step := func() {
+				s.Step(func(effects []Effect) {
+					if !ahead {
+						b.do(func(k []Key) { change(k[0]) }, "k")
+					}
+					require.Equal(t, long, string(effects[0].Value))
+				})
+			}
+			if ahead {
+				b.do(func(k []Key) { change(k[0]) }, "k")
+			}
+			step()
+			s.Close()
+		}
+	}
+}
+
+func BenchmarkSnapshot(b *testing.B) {
+	const keys = 1_000_000
+	e := New(Options{})
+	tokens(e, keys)
+	var longest time.Duration
+	visited := 0
+	b.ReportAllocs()
+	for b.Loop() {
+		s := e.Snapshot(func() {})
+		for more := true; more; {
+			begun := time.Now()
+			more = s.Step(func([]Effect) { visited++ })
+			longest = max(longest, time.Since(begun))
+		}
+	}
+	b.ReportMetric(float64(visited)/b.Elapsed().Seconds(), "keys/s")
+	b.ReportMetric(float64(longest.Microseconds()), "longest-µs")
+}
