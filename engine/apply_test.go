@@ -81,7 +81,7 @@ func TestApplyRefusesOtherTypes(t *testing.T) {
 		for _, holds := range all {
 			t.Run(fmt.Sprint(kind, " ", holds), func(t *testing.T) {
 				if !slices.Contains(fits[kind], holds) {
-					requireRefused(t, holds, f, `"held"`, fmt.Sprint("kind ", kind), holds.String())
+					requireRefused(t, holds, f, `"held"`, kind.String(), holds.String())
 					return
 				}
 				e := holder(t, holds)
@@ -120,8 +120,8 @@ func TestApplyRefusesWhatIsOutOfRange(t *testing.T) {
 		{TypeNone, Effect{Kind: math.MaxUint8}},
 	} {
 		c.f.Key.Name = []byte(held)
-		t.Run(fmt.Sprintf("%v %+v", c.holds, c.f), func(t *testing.T) {
-			requireRefused(t, c.holds, c.f, `"held"`, fmt.Sprint("kind ", c.f.Kind), c.holds.String())
+		t.Run(fmt.Sprint(c.f.Kind, " of ", c.holds), func(t *testing.T) {
+			requireRefused(t, c.holds, c.f, `"held"`, c.f.Kind.String(), c.holds.String())
 		})
 	}
 }

@@ -84,6 +84,14 @@ func (e *Engine) shardIndex(hash uint64) int {
 	return int(hash >> (64 - e.shardBits)) // a shift by 64 gives 0: one shard has no bits to choose by
 }
 
+// Changes is how many effects there were since the engine was made. It takes no lock.
+func (e *Engine) Changes() (sum int64) {
+	for i := range e.shards {
+		sum += e.shards[i].changes.Load()
+	}
+	return sum
+}
+
 // Stats are counters since the start, or since ResetStats.
 type Stats struct {
 	Hits    int64 // lookups by readers that found a key

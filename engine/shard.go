@@ -2,6 +2,7 @@ package engine
 
 import (
 	"sync"
+	"sync/atomic"
 
 	"rlserver/dict"
 )
@@ -20,7 +21,8 @@ type shard struct {
 
 	watches map[watchedKey][]watcher // who wants to know of changes to which keys; mostly nil
 
-	stats Stats
+	stats   Stats
+	changes atomic.Int64 // changed under the lock, but read without
 
 	_ [64]byte // a shard's lock shares no cache line with its neighbour's
 }

@@ -148,6 +148,7 @@ func (tx *Tx) perform(o object, f *Effect) object {
 		panic("engine: a call that was begun as not writing tries to change something")
 	}
 	tx.alarm(o, f)
+	tx.locked[0].changes.Add(1)
 	o = tx.e.apply(o, f)
 	if tx.e.journal != nil {
 		tx.effects = append(tx.effects, *f)

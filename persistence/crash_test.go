@@ -69,13 +69,13 @@ func (w *world) call(r *rand.Rand) bool {
 	w.tx.Begin(w.now, r.IntN(3), k, true)
 	switch r.IntN(8) {
 	case 0:
-		w.tx.Set(k[0], []byte(strings.Repeat("v", r.IntN(100))), engine.SetOptions{})
+		w.tx.Set(k[0], []byte(strings.Repeat("v", r.IntN(100))), engine.SetMode{})
 	case 1:
 		w.tx.Token(k[0], limit.Bucket{Capacity: 10, Refill: 3, Period: hour}, 1)
 	case 2:
 		w.tx.Fixed(k[0], limit.Fixed{Limit: 10, Window: limit.Every(hour)}, 1)
 	case 3:
-		w.tx.Del(k[:1])
+		w.tx.Delete(k[0])
 	case 4:
 		w.tx.HSet(k[0], [][]byte{name(), name()})
 	case 5:

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -33,8 +34,9 @@ type inode struct {
 }
 
 type dirChange struct {
-	name string
-	file *inode // nil: removed
+	name    string
+	file    *inode // nil: removed
+	removed string // at the same time
 }
 
 // failure is how an operation fails.
@@ -78,13 +80,18 @@ func (d *disk) list() (names []string, err error) {
 	return names, nil
 }
 
-func (d *disk) change(name string, file *inode) {
-	if file == nil {
-		delete(d.names, name)
+func (d *disk) change(c dirChange) {
+	c.apply(d.names)
+	d.pending = append(d.pending, c)
+}
+
+func (c dirChange) apply(names map[string]*inode) {
+	if c.file == nil {
+		delete(names, c.name)
 	} else {
-		d.names[name] = file
+		names[c.name] = c.file
 	}
-	d.pending = append(d.pending, dirChange{name, file})
+	delete(names, c.removed)
 }
 
 func (d *disk) create(name string) (outFile, error) {
@@ -97,7 +104,7 @@ func (d *disk) create(name string) (outFile, error) {
 		return nil, os.ErrExist
 	}
 	file := &inode{}
-	d.change(name, file)
+	d.change(dirChange{name: name, file: file})
 	return &diskFile{d, file}, nil
 }
 
@@ -122,10 +129,7 @@ func (d *disk) rename(from, to string) error {
 	if _, err := d.operate(); err != nil {
 		return err
 	}
-	file := d.names[from]
-	d.change(from, nil)
-	d.change(to, file)
-	d.pending = append(d.pending[:len(d.pending)-2], dirChange{to, file}, dirChange{from, nil}) // never neither
+	d.change(dirChange{to, d.names[from], from})
 	return nil
 }
 
@@ -138,7 +142,7 @@ func (d *disk) remove(name string) error {
 	if d.names[name] == nil {
 		return os.ErrNotExist
 	}
-	d.change(name, nil)
+	d.change(dirChange{name: name})
 	return nil
 }
 
@@ -160,20 +164,11 @@ func (d *disk) syncDir() error {
 	if _, err := d.operate(); err != nil {
 		return err
 	}
-	d.settle(len(d.pending))
-	return nil
-}
-
-// settle makes changes of names durable.
-func (d *disk) settle(n int) {
-	for _, c := range d.pending[:n] {
-		if c.file == nil {
-			delete(d.durable, c.name)
-		} else {
-			d.durable[c.name] = c.file
-		}
+	for _, c := range d.pending {
+		c.apply(d.durable)
 	}
-	d.pending = d.pending[n:]
+	d.pending = nil
+	return nil
 }
 
 type diskFile struct {
@@ -205,9 +200,14 @@ func (f *diskFile) Close() error { return nil }
 func (d *disk) crash(r *rand.Rand) *disk {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.settle(r.IntN(len(d.pending) + 1))
+	names := maps.Clone(d.durable)
+	for _, c := range d.pending {
+		if r.IntN(2) == 0 {
+			c.apply(names)
+		}
+	}
 	found := newDisk()
-	for name, file := range d.durable {
+	for name, file := range names {
 		data := slices.Clone(file.data[:file.synced+r.IntN(len(file.data)-file.synced+1)])
 		if loose := data[file.synced:]; len(loose) > 0 && r.IntN(2) == 0 {
 			begin := r.IntN(len(loose))

@@ -318,7 +318,7 @@ func (s *Store) changes() int64 {
 	if s.engine == nil {
 		return 0
 	}
-	return s.engine.Stats().Changes
+	return s.engine.Changes()
 }
 
 // Snapshot takes a snapshot, and returns when it is on the disk and what it replaces is gone. The error is ErrBusy if one is being taken.

@@ -28,3 +28,17 @@ func (c *Clock) Now() int64 {
 		}
 	}
 }
+
+// NotBefore makes the clock stand still until the system's has come to a time, and returns how long that will be: 0 if it has.
+func (c *Clock) NotBefore(ms int64) time.Duration {
+	now := c.Now()
+	for {
+		latest := c.latest.Load()
+		if ms <= latest {
+			return time.Duration(max(0, ms-now)) * time.Millisecond
+		}
+		if c.latest.CompareAndSwap(latest, ms) {
+			return time.Duration(ms-now) * time.Millisecond
+		}
+	}
+}
