@@ -257,7 +257,7 @@ func newSession() *session {
 type forgetfulJournal struct{}
 
 func (forgetfulJournal) Append(int64, []engine.Effect) engine.Position { return 1 }
-func (forgetfulJournal) Wait(engine.Position) error             { return nil }
+func (forgetfulJournal) Wait(engine.Position) error                    { return nil }
 
 // answer executes one call and gives its raw reply, which holds until the next.
 func (s *session) answer(words [][]byte) []byte {
