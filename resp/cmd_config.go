@@ -96,6 +96,7 @@ func configSet(c *call) error {
 	if c.server.settings.Timeout() != timeout {
 		c.server.retime()
 	}
+	c.afterwards = append(c.afterwards, c.server.configure)
 
 	c.reply.ok()
 	return nil

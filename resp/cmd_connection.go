@@ -21,7 +21,7 @@ func init() {
 			syntax: "[protover [AUTH username password] [SETNAME clientname]]", group: "connection", since: "6.0.0", complexity: "O(1)",
 			summary: "Handshake with Redis",
 			run:     hello},
-		&command{name: "ping", arity: -1, flags: fast, tips: "request_policy:all_shards response_policy:all_succeeded",
+		&command{name: "ping", arity: -1, flags: fast | health, tips: "request_policy:all_shards response_policy:all_succeeded",
 			syntax: "[message]", group: "connection", since: "1.0.0", complexity: "O(1)",
 			summary: "Ping the server",
 			run:     ping},

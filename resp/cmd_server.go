@@ -147,6 +147,7 @@ func tellTime(c *call) error {
 }
 
 // shutdown handles SHUTDOWN [NOSAVE | SAVE] [NOW] [FORCE] [ABORT]. It has no reply: the connection closes when the server is through.
+// Without SAVE no snapshot is taken, as the log has all there is.
 func shutdown(c *call) error {
 	var save, nosave, now, force, abort bool
 	for c.args.more() {
@@ -173,6 +174,14 @@ func shutdown(c *call) error {
 	}
 	if abort {
 		return errNoShutdown // it cannot be held up: by the time it could be asked to, it is through
+	}
+	if save && c.server.store != nil && c.server.loading.Load() == 0 { // half the data must not become a snapshot
+		if err := c.server.saveFinally(); err != nil {
+			c.server.log.Error("SHUTDOWN SAVE could not save", "client", c.id, "error", err, "stopping", force)
+			if !force {
+				return errCannotShutDown
+			}
+		}
 	}
 
 	c.closing = true

@@ -60,9 +60,9 @@ func TestConfig(t *testing.T) {
 func TestConfigOfWhatIsNotThere(t *testing.T) {
 	startServer(t, Defaults{}).dial().check([]answer{
 		{"CONFIG SET maxmemory 100mb", "-ERR CONFIG SET failed (possibly related to argument 'maxmemory') - this server has it at '0' always: memory is not limited…"},
-		{"CONFIG SET appendonly yes", "-ERR CONFIG SET failed (possibly related to argument 'appendonly') - this server has it at 'no' always: there is no append only file"},
+		{"CONFIG SET notify-keyspace-events K", "-ERR CONFIG SET failed (possibly related to argument 'notify-keyspace-events') - this server has it at '' always: there are no notifications"},
 		{"CONFIG SET hash-max-ziplist-value 1 hash-max-listpack-value 1", "-ERR CONFIG SET failed (possibly related to argument 'hash-max-listpack-value') - duplicate parameter"},
-		{"CONFIG SET timeout 5 appendonly yes", "-ERR CONFIG SET failed (possibly related to argument 'appendonly') …"},
+		{"CONFIG SET timeout 5 activedefrag yes", "-ERR CONFIG SET failed (possibly related to argument 'activedefrag') …"},
 		{"CONFIG GET timeout", "*2 $7 timeout $1 0"},
 	})
 }

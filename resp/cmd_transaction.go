@@ -42,7 +42,9 @@ type transaction struct {
 	open   bool
 	broken bool // a command was refused: EXEC will run none
 	calls  []queued
-	size   int // bytes
+	size   int   // bytes
+	has    flags // those that any of the calls has
+	lacks  flags // those that any of the calls lacks
 }
 
 // shown is how many commands are queued, and one more; 0 for no transaction.
@@ -73,16 +75,9 @@ func (s *session) queue(c *command, words [][]byte, name int) {
 	for _, w := range words {
 		size += len(w) + 24
 	}
-	var refusal engine.Error
-	switch {
-	case c.flags&(noMulti|ownLocks) != 0:
-		refusal = errNotInMulti
-	case t.size+size > maxQueued:
-		refusal = errQueueTooLarge
-	}
-	if refusal != "" {
+	if t.size+size > maxQueued {
 		t.broken = true
-		s.refuse(refusal)
+		s.refuse(errQueueTooLarge)
 		return
 	}
 	kept := make([][]byte, len(words))
@@ -90,6 +85,7 @@ func (s *session) queue(c *command, words [][]byte, name int) {
 		kept[i] = slices.Clone(w)
 	}
 	t.calls, t.size = append(t.calls, queued{command: c, words: kept, name: name}), t.size+size
+	t.has, t.lacks = t.has|c.flags, t.lacks|^c.flags
 	s.reply.status("QUEUED")
 }
 
@@ -117,13 +113,15 @@ func exec(c *call) error {
 	}
 
 	s := c.session
-	s.beginAll(t.calls)
+	s.beginAll(&t)
 	intact := s.tx.Intact(&s.watching)
 	s.tx.Unwatch(&s.watching)
 	if !intact {
 		s.reply.nullArray()
 		return nil
 	}
+	s.executing = true
+	defer func() { s.executing = false }()
 	s.reply.array(len(t.calls))
 	keys := s.keys
 	for _, q := range t.calls {
@@ -135,25 +133,23 @@ func exec(c *call) error {
 }
 
 // beginAll locks what the queued commands and those who watch need.
-func (s *session) beginAll(calls []queued) {
-	var all flags
+func (s *session) beginAll(t *transaction) {
 	s.keys = s.keys[:0]
-	for i := range calls {
-		q := &calls[i]
+	for i := range t.calls {
+		q := &t.calls[i]
 		before := len(s.keys)
 		for j := range q.command.keys {
 			s.hash(&q.command.keys[j], q.words)
 		}
 		q.keys = len(s.keys) - before
-		all |= q.command.flags
 	}
-	if all&(wholeKeyspace|stepwise) != 0 {
-		s.tx.BeginAll(s.server.clock(), s.db(), all&write != 0)
+	if t.has&(wholeKeyspace|stepwise) != 0 {
+		s.tx.BeginAll(s.server.clock(), s.db(), t.has&write != 0)
 		return
 	}
 	own := len(s.keys)
 	s.keys = s.watching.Keys(s.keys)
-	s.tx.Begin(s.server.clock(), s.db(), s.keys, all&write != 0)
+	s.tx.Begin(s.server.clock(), s.db(), s.keys, t.has&write != 0)
 	s.keys = s.keys[:own]
 }
 

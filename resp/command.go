@@ -52,6 +52,7 @@ const (
 	wholeKeyspace   // not told to clients: locks every shard
 	stepwise        // not told to clients: locks one shard after the other, unless it is within a transaction, which then locks them all
 	immediate       // not told to clients: runs within MULTI too, where others are queued
+	health          // not told to clients: says whether the server is well, so that it is refused as writes are when the disk fails
 	ownLocks        // not told to clients: cannot run under the locks of a transaction, as it takes locks itself or takes its time
 )
 

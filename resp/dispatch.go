@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"rlserver/engine"
@@ -15,6 +16,9 @@ func (s *session) execute(words [][]byte) {
 	c, name, err := s.server.resolve(words)
 	if err == nil && !s.authenticated && c.flags&noAuth == 0 && !s.free() {
 		err = errNoAuth
+	}
+	if err == nil {
+		err = s.denied(c)
 	}
 	if c == nil && ofBrowser(words[0]) {
 		s.shun()
@@ -36,6 +40,41 @@ func (s *session) execute(words [][]byte) {
 	s.begin(c, words, now)
 	s.run(c, words, args{list: words[name:], keys: s.keys})
 	s.position = max(s.position, s.tx.End())
+	if len(s.afterwards) > 0 {
+		s.finish()
+	}
+}
+
+// finish does what a handler has put off until no lock is held.
+func (s *session) finish() {
+	list := s.afterwards
+	s.afterwards = nil
+	for _, do := range list {
+		do()
+	}
+}
+
+// denied tells why a call that is right in itself is not taken now: it cannot stand in a transaction, or it would change something that
+// the disk does not take, or it needs data that is still being loaded. For EXEC counts what is queued.
+func (s *session) denied(c *command) error {
+	t, has, lacks := &s.transaction, c.flags, ^c.flags
+	if t.open {
+		switch {
+		case t.joins(c) && c.flags&(noMulti|ownLocks) != 0:
+			return errNotInMulti
+		case c.name == "exec":
+			has, lacks = has|t.has&write, lacks|t.lacks
+		}
+	}
+	if store := s.server.store; store != nil && has&(write|health) != 0 {
+		if why := store.Refusal(); why != "" {
+			return engine.Error("MISCONF " + why)
+		}
+	}
+	if lacks&loading != 0 && s.server.loading.Load() != 0 {
+		return errLoading
+	}
+	return nil
 }
 
 // run lets the handler of a command answer a call whose locks are held.
@@ -95,11 +134,16 @@ func ofBrowser(name []byte) bool { return equalFold(name, "POST") || equalFold(n
 // shun ends the session without a word. The log tells of it once a minute at most, lest whoever does it fills the disk.
 func (s *session) shun() {
 	s.closing = true
-	now, last := s.server.clock(), s.server.shunned.Load()
-	if now-last > time.Minute.Milliseconds() && s.server.shunned.CompareAndSwap(last, now) {
+	if s.server.seldom(&s.server.shunned, time.Minute) {
 		s.server.log.Warn("a client sent POST or Host: as a command: its connection was closed, as a web page may be trying to reach this server",
 			"client", s.id, "address", s.peer())
 	}
+}
+
+// seldom tells whether it is so long since it told that the last time, which is kept in last.
+func (s *Server) seldom(last *atomic.Int64, every time.Duration) bool {
+	now, then := s.clock(), last.Load()
+	return now-then >= every.Milliseconds() && last.CompareAndSwap(then, now)
 }
 
 // unknownCommand quotes what was sent, within the bounds that Redis sets.

@@ -39,7 +39,15 @@
 //
 // Settings hold what can change while the server runs, as atomics that their users read at each turn; parameter.go is the table by which CONFIG
 // knows them. CONFIG SET makes sense of all values before it puts the first into force. Parameters of Redis' for things that are not here
-// have the value that says so, and refuse any other: an operator who asks for appendonly yes must not be told OK.
+// have the value that says so, and refuse any other: an operator who asks for maxmemory must not be told OK.
+//
+// # What clients see of the disk
+//
+// Who keeps the state on disk is a Store (store.go), asked through its interface alone. Dispatch asks it, before each command that may change
+// something, whether changes are refused (MISCONF), and the server itself whether the data is still being loaded (LOADING): EXEC stands for what is
+// queued. Snapshots take the engine's locks, so nobody asks for one while holding any: within EXEC that, and telling the store of CONFIG SET, is put
+// off until the transaction has ended (session.finish). A snapshot is at once what Redis calls a background save and a rewrite of the append
+// only file: BGSAVE and BGREWRITEAOF begin the same, and INFO tells of it under both names.
 //
 // # The end
 //

@@ -13,6 +13,12 @@ var (
 	rateLimitProse string
 )
 
+// serverProse says what the summaries, which are Redis' own, leave open.
+const serverProse = "A snapshot is at once what Redis calls a background save and a rewrite of the append only file: BGSAVE and BGREWRITEAOF begin the same. " +
+	"Others are served while SAVE is under way. A server that has its data in memory alone answers all three with an error.\n\n" +
+	"While the disk fails, commands that write, and PING, are answered with `MISCONF`, unless on-disk-failure is `continue`; while the data is being loaded, " +
+	"those that need it are answered with `LOADING`.\n"
+
 // manual is how docs/COMMANDS.md is divided.
 var manual = []struct{ group, title, prose string }{
 	{"ratelimit", "Rate limits", rateLimitProse},
@@ -21,7 +27,7 @@ var manual = []struct{ group, title, prose string }{
 	{"sorted-set", "Sorted sets", ""},
 	{"generic", "Keys of any type", ""},
 	{"connection", "Connections", ""},
-	{"server", "Server", ""},
+	{"server", "Server", serverProse},
 	{"transactions", "Transactions", "Commands between MULTI and EXEC run as one: nobody sees a part of it. EXEC runs nothing if a key given to WATCH has been changed since.\n"},
 	{"scripting", "Scripting", "Nothing can be scripted here. This is for clients that clear away scripts before they begin.\n"},
 }

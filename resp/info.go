@@ -133,10 +133,6 @@ func residentMemory() (bytes int64, ok bool) {
 	return resident * int64(os.Getpagesize()), err == nil
 }
 
-func (s *Server) tellPersistence(r *report) {
-	r.field("loading", 0) // nobody is answered before
-}
-
 func (s *Server) tellStats(r *report) {
 	totals, keys := s.totals(), s.engine.Stats()
 	r.field("total_connections_received", totals.connections)

@@ -52,8 +52,14 @@ var parameters = []parameter{
 	integer("zset-max-listpack-entries", "zset-max-ziplist-entries", 0, math.MaxInt64, func(s *Settings) *atomic.Int64 { return &s.zsetEntries }),
 	memory("zset-max-listpack-value", "zset-max-ziplist-value", 0, math.MaxInt64, func(s *Settings) *atomic.Int64 { return &s.zsetValue }),
 
-	absent("appendonly", "no", "there is no append only file"),
-	absent("save", "", "there are no snapshots"),
+	{name: "dir", get: func(s *Settings) string { return s.start.Dir }},
+	appendOnly("appendonly"),
+	choice("appendfsync", fsyncPolicies, func(s *Settings) *atomic.Int64 { return &s.appendFsync }),
+	integer("auto-aof-rewrite-percentage", "", 0, math.MaxInt32, func(s *Settings) *atomic.Int64 { return &s.rewritePercentage }),
+	memory("auto-aof-rewrite-min-size", "", 0, math.MaxInt64, func(s *Settings) *atomic.Int64 { return &s.rewriteMinSize }),
+	savePoints("save"),
+	choice("on-disk-failure", failurePolicies, func(s *Settings) *atomic.Int64 { return &s.onDiskFailure }),
+
 	absent("maxmemory", "0", "memory is not limited: keys of limiters expire by themselves"),
 	absent("maxmemory-policy", "noeviction", "no key is ever evicted"),
 	absent("maxmemory-clients", "0", "no client is ever evicted"),
@@ -123,6 +129,63 @@ func logLevel(name string) parameter {
 	}
 }
 
+// choice is one word of a list. What is kept is its place there.
+func choice(name string, words []string, at func(*Settings) *atomic.Int64) parameter {
+	return parameter{
+		name: name,
+		get:  func(s *Settings) string { return words[at(s).Load()] },
+		set: func(s *Settings, value string) (func(), error) {
+			i := slices.IndexFunc(words, func(word string) bool { return strings.EqualFold(word, value) })
+			if i < 0 {
+				return nil, refused("argument(s) must be one of the following: " + strings.Join(words, ", "))
+			}
+			return func() { at(s).Store(int64(i)) }, nil
+		},
+	}
+}
+
+// appendOnly is decided at the start: a log that begins later would lack all that was before.
+func appendOnly(name string) parameter {
+	get := func(s *Settings) string {
+		if s.stored && s.start.AppendOnly {
+			return "yes"
+		}
+		return "no"
+	}
+	return parameter{
+		name: name, get: get,
+		set: func(s *Settings, value string) (func(), error) {
+			value = strings.ToLower(value)
+			switch {
+			case value != "yes" && value != "no":
+				return nil, refusedBoolean
+			case value != get(s):
+				return nil, refused("it cannot change while the server runs: restart it with --appendonly " + value)
+			}
+			return func() {}, nil
+		},
+	}
+}
+
+func savePoints(name string) parameter {
+	return parameter{
+		name: name,
+		get: func(s *Settings) string {
+			if !s.stored {
+				return ""
+			}
+			return s.save.Load().String()
+		},
+		set: func(s *Settings, value string) (func(), error) {
+			list, err := ParseSavePoints(value)
+			if err == nil && len(list) > 0 && !s.stored {
+				err = refused("there are no snapshots, as the data is in memory alone: restart the server with --appendonly yes")
+			}
+			return func() { s.save.Store(&list) }, err
+		},
+	}
+}
+
 func boolean(name string, at func(*Settings) *atomic.Int64) parameter {
 	return parameter{
 		name: name,
@@ -171,7 +234,7 @@ func integer(name, alias string, least, most int64, at func(*Settings) *atomic.I
 
 // memory is a number of bytes, which may be given with a unit.
 func memory(name, alias string, least, most int64, at func(*Settings) *atomic.Int64) parameter {
-	return number(name, alias, least, most, at, parseMemory)
+	return number(name, alias, least, most, at, ParseMemory)
 }
 
 func number(name, alias string, least, most int64, at func(*Settings) *atomic.Int64, parse func(string) (int64, error)) parameter {
@@ -188,13 +251,13 @@ func number(name, alias string, least, most int64, at func(*Settings) *atomic.In
 	}
 }
 
-// units are those of parseMemory: k is a thousand and kb is 1024, as in redis.conf.
+// units are those of ParseMemory: k is a thousand and kb is 1024, as in redis.conf.
 var units = map[string]int64{
 	"": 1, "b": 1, "k": 1e3, "kb": 1 << 10, "m": 1e6, "mb": 1 << 20, "g": 1e9, "gb": 1 << 30,
 }
 
-// parseMemory reads a number of bytes.
-func parseMemory(value string) (int64, error) {
+// ParseMemory reads a number of bytes as CONFIG SET takes it: 64mb.
+func ParseMemory(value string) (int64, error) {
 	digits := strings.TrimRight(strings.ToLower(value), "bkmg")
 	unit, known := units[strings.ToLower(value[len(digits):])]
 	n, err := strconv.ParseUint(digits, 10, 63)

@@ -21,6 +21,7 @@ import (
 type Server struct {
 	engine   *engine.Engine
 	journal  engine.Journal
+	store    Store // nil: none
 	clock    func() int64
 	log      *slog.Logger
 	settings *Settings
@@ -29,7 +30,11 @@ type Server struct {
 	started  time.Time
 	runID    string // 40 hex digits, new with every start
 
+	loading     atomic.Int64 // Unix ms since when the data is being loaded; 0: it is there
+	configuring sync.Mutex   // held while the store is configured
+
 	shunned atomic.Int64 // Unix ms of the last time the log told of an HTTP request
+	unkept  atomic.Int64 // Unix ms of the last time it told of replies that the journal did not stand for
 
 	shutdown     chan struct{} // closed when a client has sent SHUTDOWN
 	shutdownOnce sync.Once
@@ -49,6 +54,7 @@ type Server struct {
 type Options struct {
 	Engine   *engine.Engine
 	Journal  engine.Journal // the engine's; nil if it has none
+	Store    Store          // nil: the data is in memory alone
 	Clock    func() int64   // Unix ms, never running backward
 	Log      *slog.Logger
 	Settings *Settings
@@ -57,8 +63,9 @@ type Options struct {
 
 // NewServer returns a server that does not listen yet.
 func NewServer(o Options) *Server {
+	o.Settings.stored = o.Store != nil
 	return &Server{
-		engine: o.Engine, journal: o.Journal, clock: o.Clock, log: o.Log, settings: o.Settings,
+		engine: o.Engine, journal: o.Journal, store: o.Store, clock: o.Clock, log: o.Log, settings: o.Settings,
 		version: o.Version, limits: o.Settings.limits, started: time.Now(), runID: fmt.Sprintf("%016x%016x%08x", rand.Uint64(), rand.Uint64(), rand.Uint32()),
 		sessions: make(map[int64]*session), shutdown: make(chan struct{}), drained: make(chan struct{}),
 	}

@@ -30,7 +30,8 @@ type testServer struct {
 // testStart is where a test's clock begins: 2026-01-01 00:00:00 UTC.
 const testStart = 1767225600000
 
-func startServer(t *testing.T, d Defaults) *testServer {
+// startServer starts one that is in memory alone, unless with says otherwise.
+func startServer(t *testing.T, d Defaults, with ...func(*Options)) *testServer {
 	t.Helper()
 	if d.Databases == 0 {
 		d.Databases = 16
@@ -40,10 +41,14 @@ func startServer(t *testing.T, d Defaults) *testServer {
 	}
 	ts := &testServer{t: t, now: new(atomic.Int64)}
 	ts.now.Store(testStart)
-	ts.Server = NewServer(Options{
+	o := Options{
 		Engine: engine.New(engine.Options{Databases: d.Databases, Seed: [2]uint64{1, 2}}),
 		Clock:  ts.now.Load, Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Settings: NewSettings(d), Version: "test",
-	})
+	}
+	for _, change := range with {
+		change(&o)
+	}
+	ts.Server = NewServer(o)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	ts.addr = ln.Addr().String()

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime/debug"
+	"time"
 
 	"github.com/tidwall/redcon"
 
@@ -31,6 +32,8 @@ type session struct {
 
 	transaction transaction
 	watching    engine.Watch
+	executing   bool     // what was queued, under the locks of all of it
+	afterwards  []func() // to be done when no lock is held any more
 
 	calls, errors int64   // counted here, shown in the profile after each batch
 	profile       profile // what others may look at
@@ -103,6 +106,9 @@ func (s *session) flush() {
 		if err := s.server.journal.Wait(s.position); err != nil {
 			s.reply.b = s.reply.b[:0]
 			s.closing = true // what was promised cannot be kept: no reply is better than a wrong one
+			if s.server.seldom(&s.server.unkept, time.Second) {
+				s.server.log.Error("changes could not be kept: the connections that made them are closed without a reply", "client", s.id, "error", err)
+			}
 		}
 		s.position = 0
 	}

@@ -19,7 +19,9 @@ func (deaf) RemoteAddr() net.Addr        { return &net.TCPAddr{} }
 // newBenchSession is a session of a server that nobody else uses.
 func newBenchSession(now func() int64) *session {
 	settings := NewSettings(Defaults{Databases: 16, MaxClients: 10})
-	s := NewServer(Options{Engine: engine.New(engine.Options{}), Clock: now, Settings: settings, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	s := NewServer(Options{
+		Engine: engine.New(engine.Options{}), Store: new(fakeStore), Clock: now, Settings: settings, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+	})
 	return s.newSession(newGuard(deaf{}, settings.limits, settings.Timeout))
 }
 

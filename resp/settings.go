@@ -3,6 +3,7 @@ package resp
 import (
 	"log/slog"
 	"net"
+	"slices"
 	"sync/atomic"
 	"time"
 )
@@ -22,6 +23,15 @@ type Defaults struct {
 	Keepalive      time.Duration // whole seconds between TCP keepalives; 0: none
 	LogLevel       string        // debug, verbose, notice or warning; empty: notice
 	DebugCommand   string        // who may use DEBUG: no, local or yes; empty: no
+
+	// For a server with a Store.
+	AppendOnly        bool       // whether it logs every change
+	Dir               string     // where its files are
+	AppendFsync       string     // as in StoreSettings; empty: everysec
+	RewritePercentage int        // as in StoreSettings
+	RewriteMinSize    int64      // likewise
+	Save              SavePoints // likewise
+	OnDiskFailure     string     // likewise; empty: refuse
 }
 
 // Settings are a server's configuration: what it started with, and what can be changed while it runs. Any goroutine may use them.
@@ -41,6 +51,13 @@ type Settings struct {
 	hashEntries, hashValue atomic.Int64
 	zsetEntries, zsetValue atomic.Int64
 
+	stored            bool         // whether the server has a Store: what that does is told and taken only then
+	appendFsync       atomic.Int64 // of fsyncPolicies
+	rewritePercentage atomic.Int64
+	rewriteMinSize    atomic.Int64 // bytes
+	save              atomic.Pointer[SavePoints]
+	onDiskFailure     atomic.Int64 // of failurePolicies
+
 	paused atomic.Bool // whether DEBUG SET-ACTIVE-EXPIRE 0 has stopped the sweeper
 }
 
@@ -59,7 +76,29 @@ func NewSettings(d Defaults) *Settings {
 	s.hashValue.Store(64)
 	s.zsetEntries.Store(128)
 	s.zsetValue.Store(64)
+	s.appendFsync.Store(position(fsyncPolicies, d.AppendFsync))
+	s.rewritePercentage.Store(int64(d.RewritePercentage))
+	s.rewriteMinSize.Store(d.RewriteMinSize)
+	s.save.Store(&d.Save)
+	s.onDiskFailure.Store(position(failurePolicies, d.OnDiskFailure))
 	return s
+}
+
+// What appendfsync and on-disk-failure may be, the default first.
+var (
+	fsyncPolicies   = []string{"everysec", "always", "no"}
+	failurePolicies = []string{"refuse", "continue"}
+)
+
+// position is where a word stands in a list; that of the first if it does not.
+func position(list []string, word string) int64 { return int64(max(0, slices.Index(list, word))) }
+
+// Store is what a Store is to go by now.
+func (s *Settings) Store() StoreSettings {
+	return StoreSettings{
+		AppendFsync: fsyncPolicies[s.appendFsync.Load()], RewritePercentage: s.rewritePercentage.Load(), RewriteMinSize: s.rewriteMinSize.Load(),
+		Save: *s.save.Load(), OnDiskFailure: failurePolicies[s.onDiskFailure.Load()],
+	}
 }
 
 // Password is what AUTH asks for; empty: nothing.
