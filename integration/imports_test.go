@@ -22,7 +22,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 		ours:   []string{"rlserver/engine", "rlserver/engine/limit", "rlserver/zset"},
 		others: []string{"github.com/tidwall/redcon"},
 	},
-	"rlserver/persistence":  {ours: []string{"rlserver/engine"}},
+	"rlserver/persistence":  {ours: []string{"rlserver/engine"}, others: []string{"github.com/klauspost/compress/zstd"}},
 	"rlserver/engine":       {ours: []string{"rlserver/engine/limit", "rlserver/zset", "rlserver/dict"}},
 	"rlserver/engine/limit": {},
 	"rlserver/zset":         {ours: []string{"rlserver/dict"}, others: []string{"github.com/google/btree"}},

@@ -19,9 +19,9 @@ const (
 )
 
 const (
-	writeTick    = 100 * time.Millisecond // how often what was appended is written, unless somebody waits for it
+	writeDelay   = 20 * time.Millisecond // how long what was appended may wait to be written together with more, unless a call waits for it
 	syncInterval = time.Second
-	wakeBacklog  = 256 << 10 // bytes appended from which on the writer does not wait for its tick
+	wakeBacklog  = 256 << 10 // bytes appended from which on the writer does not wait for more
 	mostBacklog  = 32 << 20  // and from which on calls wait for the writer, so that a slow disk does not fill the memory
 	keptBuffer   = 4 << 20   // the largest buffer that is kept for the next batch
 )
@@ -56,7 +56,8 @@ type log struct {
 	size    atomic.Int64  // bytes in all segments since the last snapshot
 	delayed atomic.Int64  // syncs that took longer than a second
 
-	wake chan struct{} // holds one: there is something to write at once
+	some chan struct{} // holds one: there is something to write before long
+	wake chan struct{} // holds one: or at once
 	quit chan struct{}
 	done chan struct{}
 	told func(error) // is called once, when the log fails
@@ -73,7 +74,7 @@ type log struct {
 func newLog(fs fileSystem, clock func() int64, sequence uint64, policy Policy, limit int64, told func(error)) (*log, error) {
 	l := &log{
 		fs: fs, clock: clock, limit: limit, last: sequence, told: told,
-		wake: make(chan struct{}, 1), quit: make(chan struct{}), done: make(chan struct{}),
+		some: make(chan struct{}, 1), wake: make(chan struct{}, 1), quit: make(chan struct{}), done: make(chan struct{}),
 	}
 	l.progress.L = &l.mu
 	l.policy.Store(int32(policy))
@@ -99,18 +100,22 @@ func (l *log) Append(now int64, effects []engine.Effect) engine.Position {
 	l.appended += uint64(len(*buf))
 	position, backlog := l.appended, len(l.pending)
 	l.mu.Unlock()
+	switch {
+	case backlog >= wakeBacklog || Policy(l.policy.Load()) == Always:
+		tell(l.wake)
+	case backlog == len(*buf): // the first since the writer has been here
+		tell(l.some)
+	}
 	if cap(*buf) <= keptBuffer {
 		scratch.Put(buf)
-	}
-	if backlog >= wakeBacklog || Policy(l.policy.Load()) == Always {
-		l.hurry()
 	}
 	return engine.Position(position)
 }
 
-func (l *log) hurry() {
+// tell lets the writer know, unless it does.
+func tell(it chan struct{}) {
 	select {
-	case l.wake <- struct{}{}:
+	case it <- struct{}{}:
 	default:
 	}
 }
@@ -143,7 +148,7 @@ func (l *log) durable(position uint64) bool {
 // setPolicy changes when to sync, from now on.
 func (l *log) setPolicy(p Policy) {
 	l.policy.Store(int32(p))
-	l.hurry() // who waits by the old policy may be through by the new
+	tell(l.wake) // who waits by the old policy may be through by the new
 }
 
 // cut makes a new segment begin with what is appended next, and gives its number. It is called under the locks of all shards.
@@ -151,7 +156,7 @@ func (l *log) cut() uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.cutHere()
-	l.hurry()
+	tell(l.wake)
 	return l.last
 }
 
@@ -194,17 +199,20 @@ func (l *log) close() error {
 	return l.err()
 }
 
-// run is the writer.
+// run is the writer. It sleeps while there is nothing to write or to sync.
 func (l *log) run() {
 	defer close(l.done)
-	ticker := time.NewTicker(writeTick)
-	defer ticker.Stop()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
 	for ending := false; !ending; {
 		select {
 		case <-l.quit:
 			ending = true
+		case <-l.some:
+			timer.Reset(writeDelay)
+			continue
 		case <-l.wake:
-		case <-ticker.C:
+		case <-timer.C:
 		}
 		if l.broken.Load() {
 			continue
@@ -215,6 +223,8 @@ func (l *log) run() {
 		}
 		if err != nil {
 			l.fail(err)
+		} else if l.clean < l.offset && Policy(l.policy.Load()) == EverySecond {
+			timer.Reset(syncInterval - time.Since(l.lastSync))
 		}
 	}
 }

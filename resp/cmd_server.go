@@ -185,6 +185,7 @@ func shutdown(c *call) error {
 	}
 
 	c.closing = true
+	c.server.unsaved.Store(nosave)
 	c.server.requestShutdown()
 	return nil
 }

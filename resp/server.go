@@ -36,6 +36,7 @@ type Server struct {
 	shunned atomic.Int64 // Unix ms of the last time the log told of an HTTP request
 	unkept  atomic.Int64 // Unix ms of the last time it told of replies that the journal did not stand for
 
+	unsaved      atomic.Bool   // that was SHUTDOWN NOSAVE
 	shutdown     chan struct{} // closed when a client has sent SHUTDOWN
 	shutdownOnce sync.Once
 	drained      chan struct{} // closed when no session is left and none will come

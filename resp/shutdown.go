@@ -8,6 +8,9 @@ import (
 // ShutdownRequested is closed when a client has sent SHUTDOWN.
 func (s *Server) ShutdownRequested() <-chan struct{} { return s.shutdown }
 
+// EndsUnsaved tells whether a client has sent SHUTDOWN NOSAVE.
+func (s *Server) EndsUnsaved() bool { return s.unsaved.Load() }
+
 func (s *Server) requestShutdown() { s.shutdownOnce.Do(func() { close(s.shutdown) }) }
 
 // Shutdown lets go of the listeners and of the clients: each gets the answers to what it has sent so far, then its connection is closed.

@@ -17,6 +17,8 @@ func TestDefaultsAreThoseOfRedisButForDebug(t *testing.T) {
 	require.Equal(t, config{
 		Port: 6379, Bind: []string{"127.0.0.1", "-::1"}, TcpKeepalive: 300, ProtectedMode: "yes", EnableDebugCommand: "local",
 		Maxclients: 10000, Databases: 16, Loglevel: "notice",
+		Appendonly: "yes", Appendfsync: "everysec", Dir: "./rlserver-data", OnDiskFailure: "refuse", AutoAofRewritePercentage: 100, AutoAofRewriteMinSize: "64mb",
+		rewriteMinSize: 64 << 20,
 	}, c)
 }
 

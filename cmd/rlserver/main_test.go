@@ -50,24 +50,27 @@ type process struct {
 func start(t *testing.T, flags ...string) *process {
 	p := &process{t: t, socket: filepath.Join(t.TempDir(), "s"), ended: make(chan error, 1)}
 	p.Cmd = exec.Command(program, append([]string{"--port", "0", "--unixsocket", p.socket}, flags...)...)
-	p.Stderr = &p.stderr
+	p.Stderr, p.Dir = &p.stderr, t.TempDir()
 	require.NoError(t, p.Start())
 	go func() { p.ended <- p.Wait() }()
 	t.Cleanup(func() { p.Process.Kill() })
 	return p
 }
 
-// connect tries until the server listens.
+// connect tries until the server listens and has loaded its data.
 func (p *process) connect() net.Conn {
 	p.t.Helper()
 	for range 1000 {
 		if conn, err := net.Dial("unix", p.socket); err == nil {
 			p.t.Cleanup(func() { conn.Close() })
-			return conn
+			fmt.Fprint(conn, "PING\r\n")
+			if line, _ := bufio.NewReader(conn).ReadString('\n'); !strings.HasPrefix(line, "-LOADING") {
+				return conn
+			}
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	require.FailNow(p.t, "the server does not listen", "%s", p.stderr.String())
+	require.FailNow(p.t, "the server does not serve", "%s", p.stderr.String())
 	return nil
 }
 
@@ -140,11 +143,15 @@ func TestFailuresToStart(t *testing.T) {
 		{"--port 0 --unixsocket " + served, "cannot listen on " + served + ": a server is listening there"},
 		{"--port 0 --unixsocket " + dir + "/no/s", "cannot listen on " + dir + "/no/s: no such file or directory"},
 		{"--requirepass-file " + dir + "/no", "--requirepass-file cannot be read: open " + dir + "/no: no such file or directory"},
+		{"--port 0 --unixsocket " + dir + "/s --dir " + file, "the data directory cannot be made: mkdir " + file + ": not a directory"},
+		{"--appendfsync sometimes", `--appendfsync must be one of "always","everysec","no" but got "sometimes"`},
+		{"--auto-aof-rewrite-min-size much", `--auto-aof-rewrite-min-size must be a number of bytes such as 64mb, not "much"`},
+		{"--save 900", `--save must be pairs of seconds and changes such as '3600 1 300 100', not "900"`},
 		{"--maxclients none", `--maxclients: expected a valid 64 bit int but got "none"`},
 	} {
 		cmd := exec.Command(program, strings.Fields(test.flags)...)
 		var stderr bytes.Buffer
-		cmd.Stderr = &stderr
+		cmd.Stderr, cmd.Dir = &stderr, t.TempDir()
 		err := cmd.Run()
 		require.Error(t, err, test.flags)
 		assert.Equal(t, 1, cmd.ProcessState.ExitCode(), test.flags)
@@ -160,6 +167,7 @@ func TestStaleSocketIsReplaced(t *testing.T) {
 	require.FileExists(t, p.socket)
 
 	second := exec.Command(program, "--port", "0", "--unixsocket", p.socket, "--unixsocketperm", "700")
+	second.Dir = t.TempDir()
 	require.NoError(t, second.Start())
 	p.connect()
 	info, err := os.Stat(p.socket)

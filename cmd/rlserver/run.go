@@ -38,16 +38,16 @@ func serve(ctx context.Context, c config) error {
 	if most < c.Maxclients {
 		log.Warn("fewer clients can be connected than maxclients asks for: the limit on open files is too low", "maxclients", c.Maxclients, "possible", most)
 	}
-	listeners, err := listen(c)
-	if err != nil {
-		return err
-	}
 	clock := resp.NewClock(time.Now)
 	data, err := persistence.Open(persistence.Options{
 		Dir: c.Dir, AppendOnly: c.Appendonly == "yes", Clock: clock.Now, Log: log, Settings: storeSettings(settings.Store()),
 	})
 	if err != nil {
 		return err
+	}
+	listeners, err := listen(c)
+	if err != nil {
+		return errors.Join(err, data.Close())
 	}
 	options := engine.Options{Databases: c.Databases, Seed: seed()}
 	if c.Appendonly == "yes" {
@@ -63,6 +63,7 @@ func serve(ctx context.Context, c config) error {
 		log.Info("listening", "network", ln.Addr().Network(), "address", ln.Addr().String())
 	}
 	if err := restore(ctx, data, e, clock, log); err != nil {
+		server.Shutdown(ctx) // which takes the sockets away
 		return err
 	}
 	server.SetLoading(false)
@@ -81,6 +82,11 @@ func serve(ctx context.Context, c config) error {
 	defer cancel()
 	if left := server.Shutdown(deadline); left > 0 {
 		log.Warn("connections were cut off", "count", left)
+	}
+	if c.Appendonly == "no" && len(settings.Store().Save) > 0 && !server.EndsUnsaved() {
+		if err := data.Snapshot(); err != nil {
+			log.Error("the last snapshot could not be taken", "error", err)
+		}
 	}
 	if err := data.Close(); err != nil {
 		return fmt.Errorf("the log could not be written to its end: %w", err)

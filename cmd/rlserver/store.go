@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"math"
 	"time"
 
 	"rlserver/persistence"
@@ -43,7 +44,7 @@ func storeSettings(s resp.StoreSettings) persistence.Settings {
 		GrowthPercent: s.RewritePercentage, GrowthLeast: s.RewriteMinSize,
 	}
 	for _, point := range s.Save {
-		settings.Save = append(settings.Save, persistence.Save{After: time.Duration(point.Seconds) * time.Second, Changes: point.Changes})
+		settings.Save = append(settings.Save, persistence.Save{After: seconds64(point.Seconds), Changes: point.Changes})
 	}
 	return settings
 }
@@ -64,4 +65,9 @@ func (s store) Status() resp.StoreStatus {
 		told.Failure = st.Failure.Error()
 	}
 	return told
+}
+
+// seconds64 is a duration of that many seconds, or the longest there is.
+func seconds64(n int64) time.Duration {
+	return time.Duration(min(n, math.MaxInt64/int64(time.Second))) * time.Second
 }
