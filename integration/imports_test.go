@@ -22,12 +22,13 @@ var mayImport = map[string]struct{ ours, others []string }{
 		ours:   []string{"rlserver/engine", "rlserver/engine/limit", "rlserver/zset"},
 		others: []string{"github.com/tidwall/redcon"},
 	},
-	"rlserver/persistence":  {ours: []string{"rlserver/engine"}, others: []string{"github.com/klauspost/compress/zstd"}},
-	"rlserver/engine":       {ours: []string{"rlserver/engine/limit", "rlserver/zset", "rlserver/dict"}},
-	"rlserver/engine/limit": {},
-	"rlserver/zset":         {ours: []string{"rlserver/dict"}, others: []string{"github.com/google/btree"}},
-	"rlserver/dict":         {others: []string{"github.com/dchest/siphash"}},
-	"rlserver/integration":  {},
+	"rlserver/persistence":   {ours: []string{"rlserver/engine"}, others: []string{"github.com/klauspost/compress/zstd"}},
+	"rlserver/engine":        {ours: []string{"rlserver/engine/limit", "rlserver/zset", "rlserver/dict"}},
+	"rlserver/engine/limit":  {},
+	"rlserver/zset":          {ours: []string{"rlserver/dict"}, others: []string{"github.com/google/btree"}},
+	"rlserver/dict":          {others: []string{"github.com/dchest/siphash"}},
+	"rlserver/integration":   {},
+	"rlserver/bench/latency": {},
 }
 
 func TestImportsRunInOneDirection(t *testing.T) {
