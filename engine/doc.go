@@ -36,12 +36,28 @@
 // finds it without an index of deadlines: each bucket of a dict knows a time before which nothing in it falls due, and is looked
 // at only after that. Redis' rule holds: a key is there up to and including the millisecond of its deadline.
 //
+// # Snapshots
+//
+// A Snapshot is all keys as they were at one moment, handed out bit by bit while calls go on. It walks through each dict of that moment in
+// the order of hashes, and Engine.apply asks it before each change. If a key is changed that the walk has not come to, what it holds
+// is handed out first and its name noted, so that the walk leaves it out:
+//
+//	place   0                      cursor                        2^32
+//	        |  walked: may change  |  to be walked, but for what  |
+//	                                  changes have overtaken
+//
+// Splits and merges of buckets move no key across the cursor. FLUSHDB and SWAPDB change no object: the walk goes on over the dict that it
+// began with. Small objects become effects under their shard's lock, some 64 keys at a time; a large sorted set is cloned, a long string
+// shared until it is written over, and a large hash gets a walk through its fields of the same kind. The encoding and the disk are
+// no matter of locks. A snapshot and the log from its moment on give the state, but that keys are missing which had expired by then.
+//
 // # Where things are
 //
 //	engine.go   Engine, keys and shards        tx.go      one call: locks, lookup, apply
 //	effect.go   what can change                apply.go   the one function that changes it
 //	object.go   what a key can hold            shard.go   a lock and what is behind it
 //	watch.go    who wants to know of changes to a key
+//	snapshot*.go  all keys at one moment, while calls go on
 //	limits.go   the rate limiters, over the pure arithmetic of engine/limit
 //	strings.go, hashes.go, zsets*.go, keys.go, expire.go, scan.go: the operations by family
 //
