@@ -179,13 +179,11 @@ func (p *part) limitAt(limits []Limit, n int) int {
 }
 
 // leaving makes the answer one of a call that is not recorded: what some would have admitted does not put off when they are unused, and
-// hits of the future may put off when all admit.
+// some that admit now may not admit at the time when the others do.
 func (tx *Tx) leaving(limits []Limit, answer limit.Decision, cost int64) limit.Decision {
 	answer.ResetAfter = 0
-	future := false
 	for i := range tx.parts {
 		p := &tx.parts[i]
-		future = future || limits[p.first].Kind == LimitSlide && tx.hasFuture(p.object)
 		reset := p.answer.ResetAfter
 		if p.answer.Allowed && cost > 0 && !p.repeated {
 			asIs := part{object: p.object, first: p.first, several: p.several}
@@ -194,30 +192,19 @@ func (tx *Tx) leaving(limits []Limit, answer limit.Decision, cost int64) limit.D
 		}
 		answer.ResetAfter = max(answer.ResetAfter, reset)
 	}
-	if future && answer.RetryAfter > 0 {
+	if answer.RetryAfter > 0 && len(tx.parts) > 1 {
 		answer.RetryAfter = tx.allAdmit(limits, after(tx.now, answer.RetryAfter), cost) - tx.now
 	}
 	return answer
 }
 
-func (tx *Tx) hasFuture(o object) bool {
-	log := logIn(o)
-	return log.After(float64(tx.now)) < log.Len()
-}
-
-// allAdmit is the earliest moment from t on at which all admit, t being one at which all do that know no future. A log whose key is gone by
-// then admits.
+// allAdmit is the earliest moment at which all admit, from t on, by when each has done so at some time.
 func (tx *Tx) allAdmit(limits []Limit, t, cost int64) int64 {
 	budget := limit.MaxSteps
 	for agreed := 0; agreed < len(tx.parts); {
 		agreed = 0
 		for i := range tx.parts {
-			p := &tx.parts[i]
-			next := t
-			if limits[p.first].Kind == LimitSlide && !p.repeated && tx.hasFuture(p.object) {
-				tx.log = logIn(p.object)
-				next = min(limit.AdmitsFrom(tx.rulesOf(limits, p), &tx.log, t, cost, &budget), max(t, goneAt(p.object)))
-			}
+			next := tx.admitsFrom(limits, &tx.parts[i], t, cost, &budget)
 			if next == t {
 				agreed++
 			}
@@ -225,6 +212,20 @@ func (tx *Tx) allAdmit(limits []Limit, t, cost int64) int64 {
 		}
 	}
 	return t
+}
+
+// admitsFrom is the earliest moment, from t on, at which the limits of one key admit. Buckets, fixed windows and logs without a future
+// go on to admit; a key that is gone admits too.
+func (tx *Tx) admitsFrom(limits []Limit, p *part, t, cost int64, budget *int) int64 {
+	l, next := &limits[p.first], t
+	tx.log = logIn(p.object)
+	switch {
+	case l.Kind == LimitLease:
+		next = l.Lease.AdmitsFrom(&tx.log, tx.log.rank(l.ID), t)
+	case l.Kind == LimitSlide && !p.repeated && tx.log.After(float64(tx.now)) < tx.log.Len():
+		next = limit.AdmitsFrom(tx.rulesOf(limits, p), &tx.log, t, cost, budget)
+	}
+	return min(next, max(t, goneAt(p.object)))
 }
 
 func (tx *Tx) recordPart(limits []Limit, p *part, cost int64) {

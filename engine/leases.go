@@ -20,13 +20,19 @@ func (tx *Tx) Lease(k Key, rule limit.Lease, id []byte) (limit.Decision, error) 
 
 func (tx *Tx) decideLease(o object, rule limit.Lease, id []byte, cost int64) limit.Decision {
 	tx.log = logIn(o)
-	own := -1
-	if tx.log.set != nil {
-		if rank, _, held := tx.log.set.Rank(id); held {
-			own = rank
-		}
+	return rule.Decide(&tx.log, tx.log.rank(id), tx.now, cost)
+}
+
+// rank is that of a lease, -1 if there is none of that id.
+func (l *hitLog) rank(id []byte) int {
+	if l.set == nil {
+		return -1
 	}
-	return rule.Decide(&tx.log, own, tx.now, cost)
+	rank, _, ok := l.set.Rank(id)
+	if !ok {
+		return -1
+	}
+	return rank
 }
 
 func (tx *Tx) recordLease(k Key, o object, rule limit.Lease, id []byte, expireAt int64) {

@@ -4,7 +4,7 @@ package limit
 // rules, chosen as by DecideAll; their Rule tells which comes first. RetryAfter and ResetAfter are the later ones.
 //
 // That is when both admit, if each, once it admits a call, goes on to do so for as long as nothing else happens. All do but a log with
-// hits in the future, where AdmitsFrom looks further.
+// hits in the future and a lease that could be renewed: their AdmitsFrom looks further.
 func (d Decision) And(o Decision) Decision {
 	answer := d
 	if o.tighter(d) || !d.tighter(o) && o.Rule < d.Rule {

@@ -18,7 +18,7 @@ func (l Lease) Decide(leases Log, own int, now, cost int64) Decision {
 	d := Decision{Limit: l.Limit, Allowed: renews || free > 0}
 	switch {
 	case !d.Allowed:
-		d.RetryAfter = until(Lapse(leases.At(lapsed+int(-free))), now)
+		d.RetryAfter = until(l.AdmitsFrom(leases, own, now), now)
 	case cost > 0 && !renews:
 		free--
 	}
@@ -34,6 +34,17 @@ func (l Lease) Decide(leases Log, own int, now, cost int64) Decision {
 		d.ResetAfter = max(d.ResetAfter, until(Lapse(leases.At(last)), now))
 	}
 	return d
+}
+
+// AdmitsFrom returns the earliest moment, from Unix millisecond t on, at which a call for a lease is admitted. own is as in Decide: a lease that
+// could be renewed now may have lapsed by then, and the limit be full of others.
+func (l Lease) AdmitsFrom(leases Log, own int, t int64) int64 {
+	n, lapsed := leases.Len(), leases.After(float64(t))
+	free := l.Limit - int64(n-lapsed)
+	if own >= lapsed || free > 0 {
+		return t
+	}
+	return Lapse(leases.At(lapsed + int(-free)))
 }
 
 // Lapse is the first whole millisecond at which what lapses at a time of a log is held no longer.
