@@ -43,6 +43,8 @@
 //	object.go   what a key can hold            shard.go   a lock and what is behind it
 //	watch.go    who wants to know of changes to a key
 //	limits.go   the rate limiters, over the pure arithmetic of engine/limit
+//	leases.go   how many at once             refunds.go  what was used, given back
+//	all.go      several limits at once, all or nothing
 //	strings.go, hashes.go, zsets*.go, keys.go, expire.go, scan.go: the operations by family
 //
 // # A dict of our own
