@@ -59,6 +59,8 @@
 //	watch.go    who wants to know of changes to a key
 //	snapshot*.go  all keys at one moment, while calls go on
 //	limits.go   the rate limiters, over the pure arithmetic of engine/limit
+//	leases.go   how many at once             refunds.go  what was used, given back
+//	all.go      several limits at once, all or nothing
 //	strings.go, hashes.go, zsets*.go, keys.go, expire.go, scan.go: the operations by family
 //
 // # A dict of our own

@@ -94,7 +94,7 @@ func multi(c *call) error {
 // token handles RL.TOKEN key capacity refill period [COST cost].
 func token(c *call) error {
 	k := c.args.key()
-	rule := limit.Bucket{Capacity: c.args.amount("capacity", 1), Refill: c.args.amount("refill", 1), Period: c.args.duration()}
+	rule := c.args.bucket()
 	cost := int64(1)
 	if c.args.word("COST") {
 		cost = c.args.amount("COST", 0)
@@ -154,16 +154,19 @@ func (r *reply) fields(d limit.Decision) {
 }
 
 // amount takes a count from least (0 or 1) to limit.MaxCount.
-func (a *args) amount(name string, least int64) int64 {
+func (a *args) amount(name string, least int64) int64 { return a.between(name, least, limit.MaxCount) }
+
+// between takes a whole number from least to most.
+func (a *args) between(name string, least, most int64) int64 {
 	b := a.next()
 	if a.err != nil {
 		return 0
 	}
 	n, ok := parseInt(b)
 	if !ok {
-		a.fail(engine.Error(fmt.Sprintf("ERR value is not an integer or out of range: %s must be from %d to %d", name, least, limit.MaxCount)))
-	} else if n < least || n > limit.MaxCount {
-		a.fail(engine.Error(fmt.Sprintf("ERR %s must be from %d to %d", name, least, limit.MaxCount)))
+		a.fail(engine.Error(fmt.Sprintf("ERR value is not an integer or out of range: %s must be from %d to %d", name, least, most)))
+	} else if n < least || n > most {
+		a.fail(engine.Error(fmt.Sprintf("ERR %s must be from %d to %d", name, least, most)))
 	}
 	return n
 }
@@ -183,6 +186,10 @@ func (a *args) duration() int64 {
 
 func invalidDuration(b []byte, orElse string) engine.Error {
 	return engine.Error(fmt.Sprintf("ERR invalid duration '%.128s': use seconds, or a number with ms, s, m, h, d or w%s", b, orElse))
+}
+
+func (a *args) bucket() limit.Bucket {
+	return limit.Bucket{Capacity: a.amount("capacity", 1), Refill: a.amount("refill", 1), Period: a.duration()}
 }
 
 func (a *args) slidingRule() limit.Rule {

@@ -73,6 +73,7 @@ type keySpec struct {
 	last    int    // index of the last key relative to begin; negative: from the end of the call
 	step    int    // from one key to the next
 	counted bool   // begin is the number of keys, which follow it
+	rules   bool   // from begin on stand rules of RL.ALL, each with a key at its beginning
 }
 
 // key is the specification of one key at an index.
@@ -88,9 +89,20 @@ func keysCounted(access string, at int) keySpec {
 	return keySpec{access: access, begin: at, step: 1, counted: true}
 }
 
+// keysOfRules is that of the keys at the beginning of rules, from an index on.
+func keysOfRules(access string, from int) keySpec {
+	return keySpec{access: access, begin: from, step: 1, rules: true}
+}
+
 // positions yields the indexes of the keys in a call. Of a call that is cut short or whose number of keys makes no sense it yields
 // those that can be made out; the handler finds what is wrong.
 func (k keySpec) positions(words [][]byte, yield func(int)) {
+	if k.rules {
+		for i := k.begin; i < len(words) && beginsRule(words[i:]); i += ruleLength(words[i:]) {
+			yield(i)
+		}
+		return
+	}
 	first, last := k.begin, k.begin+k.last
 	if k.last < 0 {
 		last = len(words) + k.last

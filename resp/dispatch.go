@@ -102,7 +102,7 @@ func (s *session) begin(c *command, words [][]byte, now int64) {
 }
 
 func (s *session) hash(spec *keySpec, words [][]byte) {
-	if spec.last == 0 && !spec.counted { // one key: nearly all commands
+	if spec.last == 0 && !spec.counted && !spec.rules { // one key: nearly all commands
 		s.keys = append(s.keys, s.server.engine.Key(words[spec.begin]))
 		return
 	}
