@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
@@ -25,7 +26,7 @@ const (
 type world struct {
 	t      *testing.T
 	disk   *disk
-	now    int64
+	now    atomic.Int64 // the writer of the log reads it too
 	e      *engine.Engine
 	store  *Store
 	tx     *engine.Tx
@@ -33,15 +34,21 @@ type world struct {
 	acked  int      // calls that were acknowledged
 }
 
+func newWorld(t *testing.T, d *disk, now int64) *world {
+	w := &world{t: t, disk: d}
+	w.now.Store(now)
+	return w
+}
+
 // start opens the store on the disk and loads it. It reports whether that worked; a disk that fails is the only excuse.
 func (w *world) start(policy Policy) bool {
 	var err error
 	w.store, err = Open(Options{
-		AppendOnly: true, Clock: func() int64 { return w.now }, Log: slog.New(slog.DiscardHandler),
+		AppendOnly: true, Clock: w.now.Load, Log: slog.New(slog.DiscardHandler),
 		Settings: Settings{Sync: policy}, fs: w.disk, segment: 400,
 	})
 	require.NoError(w.t, err)
-	w.e = engine.New(engine.Options{Journal: w.store, Databases: 3, Seed: [2]uint64{uint64(w.now), 1}})
+	w.e = engine.New(engine.Options{Journal: w.store, Databases: 3, Seed: [2]uint64{uint64(w.now.Load()), 1}})
 	w.tx = w.e.NewTx()
 	if _, err = w.store.Load(w.e); err == nil {
 		err = w.store.Start()
@@ -65,8 +72,7 @@ func (w *world) excuse(err error) {
 func (w *world) call(r *rand.Rand) bool {
 	name := func() []byte { return fmt.Appendf(nil, "k%d", r.IntN(8)) }
 	k := []engine.Key{w.e.Key(name()), w.e.Key(name())}
-	w.now += r.Int64N(300)
-	w.tx.Begin(w.now, r.IntN(3), k, true)
+	w.tx.Begin(w.now.Add(r.Int64N(300)), r.IntN(3), k, true)
 	switch r.IntN(8) {
 	case 0:
 		w.tx.Set(k[0], []byte(strings.Repeat("v", r.IntN(100))), engine.SetMode{})
@@ -147,10 +153,10 @@ func (w *world) live(r *rand.Rand, policy Policy) {
 // power may go out again while the start mends what the first crash has left.
 func (w *world) found(r *rand.Rand, why string) {
 	for failAt := range 6 {
-		again := &world{t: w.t, disk: w.disk.crash(r), now: w.now}
+		again := newWorld(w.t, w.disk.crash(r), w.now.Load())
 		again.disk.failAt, again.disk.mode = failAt, powerCut
 		if !again.start(Always) {
-			again = &world{t: w.t, disk: again.disk.crash(r), now: w.now}
+			again = newWorld(w.t, again.disk.crash(r), w.now.Load())
 			require.True(w.t, again.start(Always), why)
 		}
 		at, got := -1, stateOf(again.e)
@@ -172,7 +178,7 @@ func TestNothingAcknowledgedIsLost(t *testing.T) {
 	run := func(policy Policy, failAt int, mode failure) {
 		synctest.Test(t, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, uint64(failAt)))
-			w := &world{t: t, disk: newDisk(), now: testEpoch}
+			w := newWorld(t, newDisk(), testEpoch)
 			w.disk.failAt, w.disk.mode = failAt, mode
 			w.live(rand.New(rand.NewPCG(seed, 1)), policy)
 			if failAt == 0 {

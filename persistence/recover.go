@@ -356,7 +356,7 @@ func (r *recovery) cutTail(d *dataFile, n uint64, offset, since int64, why error
 	if err != nil {
 		return err
 	}
-	if syncedBeyond(tail, offset) {
+	if syncedBeyond(tail, offset, d.header.salt) {
 		return why
 	}
 	if err := r.fs.truncate(name, offset); err != nil {
@@ -381,13 +381,13 @@ func readFrom(fs fileSystem, name string, offset int64) ([]byte, error) {
 
 // syncedBeyond looks in the tail of a segment for a mark saying that more of it than up to the offset had been synced. Whatever a crash
 // leaves, in whatever order the sectors of what was not synced came to the disk, there is none.
-func syncedBeyond(tail []byte, offset int64) bool {
+func syncedBeyond(tail []byte, offset, salt int64) bool {
 	const longest = 1 + 2*binary.MaxVarintLen64
 	for i := 0; i+headerSize < len(tail); i++ {
 		if length := binary.LittleEndian.Uint64(tail[i:]); length == 0 || length > longest {
 			continue
 		}
-		if rec, _, err := readRecord(nil, tail[i:]); err == nil && rec.kind == recordSynced && rec.number > offset {
+		if rec, _, err := readRecord(nil, tail[i:]); err == nil && rec.kind == recordSynced && offset < rec.number-salt && rec.number-salt <= offset+int64(i) {
 			return true
 		}
 	}

@@ -50,15 +50,16 @@ const magic = "RLSERVER"
 
 // fileHeader begins every file:
 //
-//	magic (8 bytes) · version (4) · kind (4) · sequence (8) · created, Unix ms (8) · CRC-32C of all that (4)
+//	magic (8 bytes) · version (4) · kind (4) · sequence (8) · created, Unix ms (8) · salt (8) · CRC-32C of all that (4)
 type fileHeader struct {
 	version  uint32
 	kind     fileKind
 	sequence uint64
 	created  int64
+	salt     int64 // of a segment: what its marks begin to count at, so that no client can write something that looks like one
 }
 
-const fileHeaderSize = 8 + 4 + 4 + 8 + 8 + 4
+const fileHeaderSize = 8 + 4 + 4 + 8 + 8 + 8 + 4
 
 func (h fileHeader) encode() []byte {
 	b := make([]byte, 0, fileHeaderSize)
@@ -67,6 +68,7 @@ func (h fileHeader) encode() []byte {
 	b = binary.LittleEndian.AppendUint32(b, uint32(h.kind))
 	b = binary.LittleEndian.AppendUint64(b, h.sequence)
 	b = binary.LittleEndian.AppendUint64(b, uint64(h.created))
+	b = binary.LittleEndian.AppendUint64(b, uint64(h.salt))
 	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
 }
 
@@ -93,8 +95,9 @@ func decodeHeader(name string, b []byte) (h fileHeader, err error) {
 		kind:     fileKind(binary.LittleEndian.Uint32(b[12:])),
 		sequence: binary.LittleEndian.Uint64(b[16:]),
 		created:  int64(binary.LittleEndian.Uint64(b[24:])),
+		salt:     int64(binary.LittleEndian.Uint64(b[32:])),
 	}
-	want, got := binary.LittleEndian.Uint32(b[32:]), crc32.Checksum(b[:32], castagnoli)
+	want, got := binary.LittleEndian.Uint32(b[40:]), crc32.Checksum(b[:40], castagnoli)
 	switch {
 	case h.version > formatVersion && (got == want || h.version < 1<<16): // one that newer servers may sum up otherwise
 		return h, &newerError{name, h.version}
