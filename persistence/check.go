@@ -43,7 +43,7 @@ func Check(dir string, out io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("a start on this directory would fail: %w", err)
 	}
-	fmt.Fprintf(out, "a start on this directory reads %d records%s\n", r.Records, tornText(r.Torn))
+	fmt.Fprintf(out, "a start on this directory reads %d records%s%s\n", r.Records, passedText(r), tornText(r.Torn))
 	return nil
 }
 
@@ -52,6 +52,13 @@ func (f *files) inOrder() iter.Seq2[fileKind, []uint64] {
 	return func(yield func(fileKind, []uint64) bool) {
 		_ = yield(snapshotFile, f.snapshots) && yield(logFile, f.segments)
 	}
+}
+
+func passedText(r Recovery) string {
+	if r.Passed == nil {
+		return ""
+	}
+	return ", passing over the newest snapshot, which is damaged: all of it is in older files too"
 }
 
 func tornText(t *Torn) string {

@@ -26,6 +26,7 @@ const (
 type world struct {
 	t      *testing.T
 	disk   *disk
+	o      Options // but for what start sets
 	now    atomic.Int64 // the writer of the log reads it too
 	e      *engine.Engine
 	store  *Store
@@ -37,16 +38,15 @@ type world struct {
 func newWorld(t *testing.T, d *disk, now int64) *world {
 	w := &world{t: t, disk: d}
 	w.now.Store(now)
+	w.o = Options{AppendOnly: true, Clock: w.now.Load, Log: slog.New(slog.DiscardHandler), fs: d, segment: 400}
 	return w
 }
 
 // start opens the store on the disk and loads it. It reports whether that worked; a disk that fails is the only excuse.
 func (w *world) start(policy Policy) bool {
 	var err error
-	w.store, err = Open(Options{
-		AppendOnly: true, Clock: w.now.Load, Log: slog.New(slog.DiscardHandler),
-		Settings: Settings{Sync: policy}, fs: w.disk, segment: 400,
-	})
+	w.o.Settings.Sync = policy
+	w.store, err = Open(w.o)
 	require.NoError(w.t, err)
 	w.e = engine.New(engine.Options{Journal: w.store, Databases: 3, Seed: [2]uint64{uint64(w.now.Load()), 1}})
 	w.tx = w.e.NewTx()

@@ -145,7 +145,10 @@ func (l *log) durable(position uint64) bool {
 // setPolicy changes when to sync, from now on.
 func (l *log) setPolicy(p Policy) {
 	l.policy.Store(int32(p))
-	l.hurry() // who waits by the old policy may be through by the new
+	l.hurry()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.progress.Broadcast() // who waits by the old policy may be through by the new
 }
 
 // cut makes a new segment begin with what is appended next, and gives its number. It is called under the locks of all shards.
