@@ -24,9 +24,9 @@ const (
 
 // world is a server without a network: an engine, the store that keeps it, and what was acknowledged.
 type world struct {
-	t      *testing.T
+	t      testing.TB
 	disk   *disk
-	o      Options // but for what start sets
+	o      Options      // but for what start sets
 	now    atomic.Int64 // the writer of the log reads it too
 	e      *engine.Engine
 	store  *Store
@@ -35,7 +35,7 @@ type world struct {
 	acked  int      // calls that were acknowledged
 }
 
-func newWorld(t *testing.T, d *disk, now int64) *world {
+func newWorld(t testing.TB, d *disk, now int64) *world {
 	w := &world{t: t, disk: d}
 	w.now.Store(now)
 	w.o = Options{AppendOnly: true, Clock: w.now.Load, Log: slog.New(slog.DiscardHandler), fs: d, segment: 400}
@@ -110,7 +110,7 @@ func stateOf(e *engine.Engine) string {
 	for s.Step(func(effects []engine.Effect) {
 		for i := range effects {
 			p := printer{}
-			p.effect("", 0, 0, &effects[i])
+			p.effect(&effects[i])
 			lines = append(lines, string(p.line))
 		}
 	}) {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"math"
 	"strconv"
 	"unicode/utf8"
 
@@ -78,7 +79,9 @@ func (p *printer) file(fs fileSystem, kind fileKind, n uint64, last bool) error 
 			return err
 		}
 		for i := range rec.effects {
-			p.effect(d.name, offset, rec.at, &rec.effects[i])
+			p.begin(d.name, offset)
+			p.time("at", rec.at)
+			p.effect(&rec.effects[i])
 			if err := p.end(); err != nil {
 				return err
 			}
@@ -116,11 +119,9 @@ func (p *printer) end() error {
 	return err
 }
 
-// effect begins the line of an effect: where it stands, when it happened, what it is, and its fields.
-func (p *printer) effect(file string, offset, at int64, f *engine.Effect) {
+// effect tells what an effect is, and its fields.
+func (p *printer) effect(f *engine.Effect) {
 	has := kindFields[f.Kind]
-	p.begin(file, offset)
-	p.time("at", at)
 	p.text("effect", []byte(f.Kind.String()))
 	p.number("db", int64(f.DB))
 	if len(f.Key.Name) > 0 || f.Kind != engine.EffectFlush && f.Kind != engine.EffectSwap {
@@ -139,7 +140,7 @@ func (p *printer) effect(file string, offset, at int64, f *engine.Effect) {
 		p.text("value", f.Value)
 	}
 	if has&hasScore != 0 {
-		p.text("score", strconv.AppendFloat(nil, f.Score, 'g', -1, 64))
+		p.text("score", appendScore(nil, f.Score))
 	}
 	if has&hasLo != 0 {
 		p.number("from", int64(f.Lo))
@@ -164,6 +165,14 @@ func (p *printer) effect(file string, offset, at int64, f *engine.Effect) {
 	if has&hasExpireAt != 0 && f.ExpireAt != 0 {
 		p.time("expires", f.ExpireAt)
 	}
+}
+
+// appendScore writes whole numbers, as times are, without an exponent. It is text in JSON, too, which has no infinity.
+func appendScore(dst []byte, score float64) []byte {
+	if score == math.Trunc(score) && math.Abs(score) < 1e17 {
+		return strconv.AppendFloat(dst, score, 'f', -1, 64)
+	}
+	return strconv.AppendFloat(dst, score, 'g', -1, 64)
 }
 
 func (p *printer) name(name string) {
