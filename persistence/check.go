@@ -1,6 +1,7 @@
 package persistence
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -73,11 +74,17 @@ func timeText(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01
 // mostDatabases is how many a server can be told to have.
 const mostDatabases = 1 << 16
 
-// rehearse does what a start would.
+// rehearse does what a start would, with as many databases as that takes.
 func rehearse(fs fileSystem, f files) (Recovery, error) {
-	r := recovery{fs: fs, e: engine.New(engine.Options{Databases: mostDatabases, Shards: 1}), read: unheard}
-	err := r.load(f)
-	return r.Recovery, err
+	for databases := 16; ; {
+		r := recovery{fs: fs, e: engine.New(engine.Options{Databases: databases, Shards: 1}), read: unheard}
+		err := r.load(f)
+		few := (*databaseError)(nil)
+		if !errors.As(err, &few) {
+			return r.Recovery, err
+		}
+		databases = min(max(2*databases, few.db+1), mostDatabases)
+	}
 }
 
 // checkFile reads a file to its end or its first damage.

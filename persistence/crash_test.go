@@ -152,7 +152,7 @@ func (w *world) live(r *rand.Rand, policy Policy) {
 // found holds what a start finds after a crash against what had happened: a prefix of it, and at least what was acknowledged. The
 // power may go out again while the start mends what the first crash has left.
 func (w *world) found(r *rand.Rand, why string) {
-	for failAt := range 6 {
+	for _, failAt := range []int{0, 1 + r.IntN(6)} {
 		again := newWorld(w.t, w.disk.crash(r), w.now.Load())
 		again.disk.failAt, again.disk.mode = failAt, powerCut
 		if !again.start(Always) {

@@ -31,7 +31,7 @@ func unpacked(t testing.TB, content []byte) []byte {
 func packed(t testing.TB, content, records []byte) []byte {
 	z, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(mostWindow/8))
 	require.NoError(t, err)
-	return z.EncodeAll(records, slices.Clone(content[:fileHeaderSize]))
+	return z.EncodeAll(records, slices.Clone(content[:min(len(content), fileHeaderSize)]))
 }
 
 // flip gives bytes of which one is not what it was.

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -22,13 +23,13 @@ var (
 type disk struct {
 	mu      sync.Mutex
 	names   map[string]*inode
-	durable map[string]*inode // the names as of the last syncDir
-	pending []dirChange       // since then
-	ops     int               // that change something
-	history []string          // what they were
-	slow    time.Duration     // that a write or a sync takes
-	why     error             // what an operation that fails does so of; nil: errDisk
-	failAt  int               // the operation that fails; 0: none
+	durable map[string]*inode        // the names as of the last syncDir
+	pending []dirChange              // since then
+	ops     int                      // that change something
+	history []string                 // what they were
+	slow    map[string]time.Duration // that a write or a sync takes, by the end of the file's name
+	why     error                    // what an operation that fails does so of; nil: errDisk
+	failAt  int                      // the operation that fails; 0: none
 	mode    failure
 	dark    bool // the power is out
 }
@@ -55,7 +56,9 @@ const (
 
 var failures = map[failure]string{failOnce: "fails once", failTorn: "is torn", powerCut: "is the last before the power goes out"}
 
-func newDisk() *disk { return &disk{names: map[string]*inode{}, durable: map[string]*inode{}} }
+func newDisk() *disk {
+	return &disk{names: map[string]*inode{}, durable: map[string]*inode{}, slow: map[string]time.Duration{}}
+}
 
 // operate counts an operation and tells how much of it happens: all, none or half.
 func (d *disk) operate(what string) (share float64, err error) {
@@ -83,17 +86,22 @@ func (d *disk) did() []string {
 	return slices.Clone(d.history)
 }
 
+const (
+	ofLog       = ".log"
+	ofSnapshots = temporary
+)
+
 // slowDown lets writes and syncs take so long from now on.
-func (d *disk) slowDown(to time.Duration) {
+func (d *disk) slowDown(of string, to time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.slow = to
+	d.slow[of] = to
 }
 
 // wait takes the time that a write or a sync takes.
-func (d *disk) wait() {
+func (d *disk) wait(name string) {
 	d.mu.Lock()
-	slow := d.slow
+	slow := d.slow[filepath.Ext(name)]
 	d.mu.Unlock()
 	time.Sleep(slow)
 }
@@ -213,7 +221,7 @@ type diskFile struct {
 }
 
 func (f *diskFile) Write(p []byte) (int, error) {
-	f.d.wait()
+	f.d.wait(f.name)
 	f.d.mu.Lock()
 	defer f.d.mu.Unlock()
 	share, err := f.d.operate("write " + f.name)
@@ -223,7 +231,7 @@ func (f *diskFile) Write(p []byte) (int, error) {
 }
 
 func (f *diskFile) Sync() error {
-	f.d.wait()
+	f.d.wait(f.name)
 	f.d.mu.Lock()
 	defer f.d.mu.Unlock()
 	share, err := f.d.operate("sync " + f.name)

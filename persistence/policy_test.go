@@ -118,7 +118,7 @@ func TestAlways(t *testing.T) {
 	virtual(t, func(w *world) {
 		require.True(t, w.start(Always))
 		begun := w.disk.syncs()
-		w.disk.slowDown(10 * time.Millisecond)
+		w.disk.slowDown(ofLog, 10*time.Millisecond)
 		var calls sync.WaitGroup
 		for i := range 500 {
 			calls.Go(func() {
@@ -143,7 +143,7 @@ func TestAlways(t *testing.T) {
 func TestPolicyChangesWhileCallsWait(t *testing.T) {
 	virtual(t, func(w *world) {
 		require.True(t, w.start(Always))
-		w.disk.slowDown(time.Hour)
+		w.disk.slowDown(ofLog, time.Hour)
 		start := time.Now()
 		var calls sync.WaitGroup
 		for i := range 20 {
@@ -154,7 +154,7 @@ func TestPolicyChangesWhileCallsWait(t *testing.T) {
 		calls.Wait()
 		require.Equal(t, time.Minute, time.Since(start))
 
-		w.disk.slowDown(0)
+		w.disk.slowDown(ofLog, 0)
 		time.Sleep(3 * time.Hour)
 		w.store.Configure(Settings{Sync: Never})
 		position := w.set("late", 0)
@@ -172,7 +172,7 @@ func TestPolicyChangesWhileCallsWait(t *testing.T) {
 func TestSlowDiskHoldsCallsUp(t *testing.T) {
 	virtual(t, func(w *world) {
 		require.True(t, w.start(EverySecond))
-		w.disk.slowDown(time.Hour)
+		w.disk.slowDown(ofLog, time.Hour)
 		start := time.Now()
 		size := 0
 		for size < mostBacklog-2<<20 {
@@ -307,7 +307,7 @@ func requireWait(t *testing.T, goOn bool, err error) {
 func TestFailureWakesThoseWhoWait(t *testing.T) {
 	virtual(t, func(w *world) {
 		require.True(t, w.start(Always))
-		w.disk.slowDown(time.Hour)
+		w.disk.slowDown(ofLog, time.Hour)
 		var calls sync.WaitGroup
 		for i := range 20 {
 			calls.Go(func() { require.ErrorIs(t, w.store.Wait(w.set(fmt.Sprint(i), 0)), errDisk) })
@@ -378,10 +378,10 @@ func TestDelayedSyncs(t *testing.T) {
 	virtual(t, func(w *world) {
 		require.True(t, w.start(Always))
 		for _, slow := range []time.Duration{time.Second, time.Second + 1} {
-			w.disk.slowDown(slow)
+			w.disk.slowDown(ofLog, slow)
 			require.NoError(t, w.store.Wait(w.set("k", 0)))
 		}
-		w.disk.slowDown(0)
+		w.disk.slowDown(ofLog, 0)
 		require.EqualValues(t, 1, w.store.Status().DelayedSyncs)
 		w.stop()
 		require.True(t, slices.Contains(w.disk.did(), "sync 0000000001.log"))
