@@ -70,7 +70,7 @@ type recordKind byte
 
 const (
 	recordCall   recordKind = iota + 1 // a call's effects
-	recordSynced                       // number: when this was written, so many bytes of the segment were on the disk for good
+	recordSynced                       // number: when this was written, so many bytes of the segment, plus its salt, were on the disk for good
 	recordEnd                          // number: the snapshot is whole, with so many records before this one
 )
 

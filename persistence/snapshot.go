@@ -35,7 +35,7 @@ func newSnapshotWriter(fs fileSystem, sequence uint64, now int64) (*snapshotWrit
 	if w.file, err = fs.create(w.name + temporary); err != nil {
 		return nil, err
 	}
-	if _, err = w.Write(fileHeader{formatVersion, snapshotFile, sequence, now}.encode()); err == nil {
+	if _, err = w.Write(fileHeader{version: formatVersion, kind: snapshotFile, sequence: sequence, created: now}.encode()); err == nil {
 		w.packed, err = zstd.NewWriter(w, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(mostWindow/8))
 	}
 	if err != nil {

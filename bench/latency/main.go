@@ -50,7 +50,9 @@ func main() {
 	}
 	clients.Wait()
 	slices.Sort(all)
-	at := func(share float64) string { return fmt.Sprintf("%.2f", all[int(share*float64(len(all)-1))].Seconds()*1000) }
+	at := func(share float64) string {
+		return fmt.Sprintf("%.2f", all[int(share*float64(len(all)-1))].Seconds()*1000)
+	}
 	fmt.Printf("calls %d p50 %s p99 %s p99.9 %s max %s ms\n", len(all), at(0.5), at(0.99), at(0.999), at(1))
 }
 
