@@ -135,7 +135,6 @@ func FuzzDirectory(f *testing.F) {
 	names := append(whole.ofKind(snapshotFile), whole.ofKind(logFile)...)
 	for kind := range vandalisms {
 		for file := range names {
-			f.Add([]byte{byte(kind), byte(file), 60, 0, 1, 1, 0, byte(file), 100, 0, 64, 0})
 			f.Add([]byte{byte(kind), byte(file), 20, 1, 255, 0})
 		}
 	}
