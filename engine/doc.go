@@ -41,7 +41,7 @@
 //	engine.go   Engine, keys and shards        tx.go      one call: locks, lookup, apply
 //	effect.go   what can change                apply.go   the one function that changes it
 //	object.go   what a key can hold            shard.go   a lock and what is behind it
-//	watch.go    who wants to know of changes to a key
+//	watch.go    who wants to know of changes to a key, for WATCH and for those who wait for one
 //	limits.go   the rate limiters, over the pure arithmetic of engine/limit
 //	strings.go, hashes.go, zsets*.go, keys.go, expire.go, scan.go: the operations by family
 //

@@ -14,6 +14,9 @@ type Tx struct {
 	// Aloof makes lookups no use of the keys: access clocks stay as they are, but for Touch. For those who only want to know what is there.
 	Aloof bool
 
+	// Rehearse makes the limiters decide and record nothing: what they answer is what a call would be told. It ends with the call.
+	Rehearse bool
+
 	e       *Engine
 	db      int
 	now     int64
@@ -21,6 +24,9 @@ type Tx struct {
 	locked  []*shard // in the order of their index
 	effects []Effect // what changed so far, when there is a journal
 	log     hitLog   // scratch of the sliding windows
+
+	told  []*Watch         // whose Then is to be called at the end
+	after []func(Position) // what Afterwards was given
 }
 
 // NewTx returns a Tx, for use by one goroutine.
@@ -69,11 +75,20 @@ const keptEffects = 64
 // before the call is acknowledged; 0 if nothing changed.
 func (tx *Tx) End() (pos Position) {
 	defer tx.unlock()
+	if len(tx.told) > 0 {
+		tx.follow()
+	}
 	if len(tx.effects) > 0 {
 		pos = tx.e.journal.Append(tx.now, tx.effects)
 	}
+	for _, do := range tx.after {
+		do(pos)
+	}
 	return pos
 }
+
+// Afterwards has something done at the end of the call, still under its locks, that needs to know the call's place in the journal.
+func (tx *Tx) Afterwards(do func(Position)) { tx.after = append(tx.after, do) }
 
 // unlock lets go of the shards, and of what the call has looked at: the Tx of an idle connection keeps nothing alive.
 func (tx *Tx) unlock() {
@@ -83,6 +98,7 @@ func (tx *Tx) unlock() {
 		tx.effects = nil
 	}
 	tx.log = hitLog{}
+	tx.told, tx.after, tx.Rehearse = nil, nil, false
 	for _, sh := range tx.locked {
 		sh.mu.Unlock()
 	}
@@ -125,6 +141,9 @@ func (tx *Tx) find(db int, k Key) object {
 
 // apply makes a change and records it. o is what lookup found under the effect's key; what the key holds afterwards is returned.
 func (tx *Tx) apply(o object, f *Effect) object {
+	if tx.Rehearse {
+		return o
+	}
 	f.DB = tx.db
 	if o == nil && f.Kind.changesKey() {
 		tx.bury(f.DB, f.Key)
