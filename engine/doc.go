@@ -56,7 +56,7 @@
 //	engine.go   Engine, keys and shards        tx.go      one call: locks, lookup, apply
 //	effect.go   what can change                apply.go   the one function that changes it
 //	object.go   what a key can hold            shard.go   a lock and what is behind it
-//	watch.go    who wants to know of changes to a key
+//	watch.go    who wants to know of changes to a key, for WATCH and for those who wait for one
 //	snapshot*.go  all keys at one moment, while calls go on
 //	limits.go   the rate limiters, over the pure arithmetic of engine/limit
 //	leases.go   how many at once             refunds.go  what was used, given back

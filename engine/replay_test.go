@@ -387,7 +387,7 @@ var walkCalls = map[string]func(w *walk) string{
 
 // What these tests promise, they promise of every method.
 func TestWalkCallsEveryMethod(t *testing.T) {
-	plumbing := []string{"Begin", "BeginAll", "Use", "End", "Now", "Watch", "Intact", "Unwatch"}
+	plumbing := []string{"Begin", "BeginAll", "Use", "End", "Now", "Watch", "Intact", "Unwatch", "Afterwards"}
 	for method := range reflect.TypeFor[*Tx]().Methods() {
 		_, called := walkCalls[method.Name]
 		assert.True(t, called || slices.Contains(plumbing, method.Name), "walkCalls lacks %s", method.Name)

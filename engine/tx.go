@@ -18,6 +18,9 @@ type Tx struct {
 	// Aloof makes lookups no use of the keys: access clocks stay as they are, but for Touch. For those who only want to know what is there.
 	Aloof bool
 
+	// Rehearse makes the limiters decide and record nothing: what they answer is what a call would be told. It ends with the call.
+	Rehearse bool
+
 	e       *Engine
 	db      int
 	now     int64
@@ -29,6 +32,9 @@ type Tx struct {
 	log   hitLog       // of the sliding windows
 	parts []part       // of All
 	rules []limit.Rule // of All
+
+	told  []*Watch         // whose Then is to be called at the end
+	after []func(Position) // what Afterwards was given
 }
 
 // NewTx returns a Tx, for use by one goroutine.
@@ -79,11 +85,20 @@ const (
 // before the call is acknowledged; 0 if nothing changed.
 func (tx *Tx) End() (pos Position) {
 	defer tx.unlock()
+	if len(tx.told) > 0 {
+		tx.follow()
+	}
 	if len(tx.effects) > 0 {
 		pos = tx.e.journal.Append(tx.now, tx.effects)
 	}
+	for _, do := range tx.after {
+		do(pos)
+	}
 	return pos
 }
+
+// Afterwards has something done at the end of the call, still under its locks, that needs to know the call's place in the journal.
+func (tx *Tx) Afterwards(do func(Position)) { tx.after = append(tx.after, do) }
 
 // unlock lets go of the shards, and of what the call has looked at: the Tx of an idle connection keeps nothing alive.
 func (tx *Tx) unlock() {
@@ -98,6 +113,7 @@ func (tx *Tx) unlock() {
 	if cap(tx.parts) > keptParts {
 		tx.parts, tx.rules = nil, nil
 	}
+	tx.told, tx.after, tx.Rehearse = nil, nil, false
 	for _, sh := range tx.locked {
 		sh.mu.Unlock()
 	}
@@ -140,6 +156,9 @@ func (tx *Tx) find(db int, k Key) object {
 
 // apply makes a change and records it. o is what lookup found under the effect's key; what the key holds afterwards is returned.
 func (tx *Tx) apply(o object, f *Effect) object {
+	if tx.Rehearse {
+		return o
+	}
 	f.DB = tx.db
 	if o == nil && f.Kind.changesKey() {
 		tx.bury(f.DB, f.Key)

@@ -8,8 +8,13 @@ import (
 // Watch notices changes to a few keys: those under which a client means to decide what it does next. The zero value watches
 // nothing. It belongs to one goroutine, but for Changed, and has to be unwatched in the end.
 type Watch struct {
+	// Then, if not nil, is called at the end of each call that changes the key, under its locks and in the key's database, whatever
+	// goroutine makes it. What Then changes is part of that call. A Watch with it watches one key.
+	Then func(tx *Tx)
+
 	keys    []underWatch
 	changed atomic.Bool
+	due     bool // the call that holds the key's lock will call Then
 }
 
 type underWatch struct {
@@ -81,19 +86,19 @@ func (tx *Tx) alarm(o object, f *Effect) {
 	switch {
 	case f.Kind == EffectFlush || f.Kind == EffectSwap:
 		for _, sh := range tx.locked {
-			sh.alarmAll(f)
+			tx.alarmAll(sh, f)
 		}
 		return
 	case f.Kind == EffectDelete && o.head().expired(tx.now):
-		tx.e.shardOf(f.Key).alarm(f.DB, f.Key, true)
+		tx.alarmKey(f.DB, f.Key, true)
 		return
 	case f.Kind.hasTo():
-		tx.e.shardOf(f.To).alarm(f.target(), f.To, false)
+		tx.alarmKey(f.target(), f.To, false)
 	case f.Kind == EffectMove:
-		tx.e.shardOf(f.Key).alarm(f.ToDB, f.Key, false)
+		tx.alarmKey(f.ToDB, f.Key, false)
 	}
 	if f.Kind != EffectCopy {
-		tx.e.shardOf(f.Key).alarm(f.DB, f.Key, false)
+		tx.alarmKey(f.DB, f.Key, false)
 	}
 }
 
@@ -105,20 +110,41 @@ func (f *Effect) target() int {
 	return f.DB
 }
 
-// alarm tells those who watch a key. That an object goes whose time has come is no news to who never saw it.
-func (sh *shard) alarm(db int, k Key, stale bool) {
+// alarmKey tells those who watch a key. That an object goes whose time has come is no news to who never saw it.
+func (tx *Tx) alarmKey(db int, k Key, stale bool) {
+	sh := tx.e.shardOf(k)
 	if len(sh.watches) == 0 {
 		return
 	}
 	for _, w := range sh.watches[watchedKey{db, string(k.Name)}] {
 		if !stale || !w.absent {
-			w.changed.Store(true)
+			tx.tell(w.Watch)
+		}
+	}
+}
+
+func (tx *Tx) tell(w *Watch) {
+	w.changed.Store(true)
+	if w.Then != nil && !w.due {
+		w.due = true
+		tx.told = append(tx.told, w)
+	}
+}
+
+// follow calls who wants to be called at the end of a call: in the order in which their keys were changed, and again if that changes one.
+func (tx *Tx) follow() {
+	for i := 0; i < len(tx.told); i++ {
+		w := tx.told[i]
+		w.due = false
+		if len(w.keys) > 0 { // else it was unwatched since
+			tx.db = w.keys[0].db
+			w.Then(tx)
 		}
 	}
 }
 
 // alarmAll tells those who watch keys of a database that is emptied or changes places with another, and that hold something.
-func (sh *shard) alarmAll(f *Effect) {
+func (tx *Tx) alarmAll(sh *shard, f *Effect) {
 	for at, watches := range sh.watches {
 		k := Key{Name: []byte(at.name), hash: sh.e.hasher.Sum([]byte(at.name))}
 		affected := at.db == f.DB && sh.find(f.DB, k) != nil
@@ -127,7 +153,7 @@ func (sh *shard) alarmAll(f *Effect) {
 		}
 		for _, w := range watches {
 			if affected {
-				w.changed.Store(true)
+				tx.tell(w.Watch)
 			}
 		}
 	}

@@ -9,6 +9,7 @@ import (
 type args struct {
 	list [][]byte // without the command's name
 	keys []engine.Key
+	wait int64 // ms, from the option WAIT; 0: there was none
 	err  error
 }
 

@@ -52,6 +52,9 @@ func init() {
 					summary: "Enable or disable server assisted client side caching support", run: clientTracking},
 				{name: "trackinginfo", arity: 2, flags: own, group: "connection", since: "6.2.0", complexity: "O(1)",
 					summary: "Return information about server assisted client side caching for the current connection", run: clientTrackingInfo},
+				{name: "unblock", arity: -3, flags: admin | own, group: "connection", since: "5.0.0",
+					syntax: "client-id [TIMEOUT | ERROR]", complexity: "O(log N) where N is the number of client connections",
+					summary: "Unblock a client blocked in a blocking command from a different connection", run: clientUnblock},
 			}},
 	)
 }
@@ -63,6 +66,7 @@ const (
 	errNotTracking   = engine.Error("ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or OPTOUT mode enabled")
 	errNotOptOut     = engine.Error("ERR CLIENT CACHING NO is only valid when tracking is enabled in OPTOUT mode.")
 	errNoCaching     = engine.Error("ERR this server does not track keys: replies must not be cached by the client")
+	errUnblockReason = engine.Error("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR")
 	errOnlyOptIn     = engine.Error("ERR this server does not track keys: CLIENT TRACKING ON is taken with OPTIN alone, and CLIENT CACHING YES refused")
 )
 
@@ -292,6 +296,32 @@ func (c *call) kill(wanted clientFilter) (killed int) {
 		}
 	}
 	return killed
+}
+
+// clientUnblock handles CLIENT UNBLOCK client-id [TIMEOUT | ERROR].
+func clientUnblock(c *call) error {
+	text, how := c.args.next(), givenUp
+	if c.args.more() && !c.args.word("TIMEOUT") {
+		if how = cancelled; c.args.left() > 1 || !c.args.word("ERROR") {
+			c.args.fail(errUnblockReason)
+		}
+	}
+	id, ok := parseInt(text)
+	if !ok {
+		c.args.fail(engine.ErrNotInteger)
+	}
+	if err := c.args.end(); err != nil {
+		return err
+	}
+
+	unblocked := false
+	for _, s := range c.server.matching(clientFilter{ids: []int64{id}}) {
+		w := s.waiter.Load()
+		unblocked = w != nil && w.unblock(how)
+	}
+
+	c.reply.flag(unblocked)
+	return nil
 }
 
 // clientFilter says which clients are meant; an empty field means any.

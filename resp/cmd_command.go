@@ -362,7 +362,7 @@ func (c *command) accessCategories() (names []string) {
 	for _, implied := range []struct {
 		flag flags
 		name string
-	}{{write, "write"}, {readonly, "read"}, {admin, "admin"}, {admin, "dangerous"}, {fast, "fast"}} {
+	}{{write, "write"}, {readonly, "read"}, {admin, "admin"}, {admin, "dangerous"}, {fast, "fast"}, {blocking, "blocking"}} {
 		if c.flags&implied.flag != 0 {
 			names = append(names, implied.name)
 		}

@@ -15,29 +15,29 @@ import (
 
 func init() {
 	register(
-		&command{name: "rl.slide", arity: -4, flags: write | denyOOM | fast, keys: []keySpec{key("RW access update", 1)},
-			syntax: "key limit window [COST cost] [ID id]", group: "ratelimit", since: "1.0.0",
+		&command{name: "rl.slide", arity: -4, flags: write | denyOOM | fast | blocking, keys: []keySpec{key("RW access update", 1)},
+			syntax: "key limit window [COST cost] [ID id] [WAIT timeout]", group: "ratelimit", since: "1.0.0",
 			complexity: "O(log(N)+C) with N the hits in the window and C the cost",
 			summary:    "Admits a call if an exact sliding window has room for it, and records it.",
 			example: "> RL.SLIDE login:ann 3 1m\n1) (integer) 1\n2) (integer) 3\n3) (integer) 2\n4) (integer) 0\n5) (integer) 60000\n" +
 				"> RL.SLIDE login:ann 3 1m COST 3\n1) (integer) 0\n2) (integer) 3\n3) (integer) 2\n4) (integer) 60000\n5) (integer) 60000",
 			run: slide},
-		&command{name: "rl.multi", arity: -4, flags: write | denyOOM | fast, keys: []keySpec{key("RW access update", 1)},
-			syntax: "key limit window [limit window ...] [COST cost] [ID id]", group: "ratelimit", since: "1.0.0",
+		&command{name: "rl.multi", arity: -4, flags: write | denyOOM | fast | blocking, keys: []keySpec{key("RW access update", 1)},
+			syntax: "key limit window [limit window ...] [COST cost] [ID id] [WAIT timeout]", group: "ratelimit", since: "1.0.0",
 			complexity: "O(W*log(N)+C) with W the windows, N the hits in the longest and C the cost",
 			summary:    "Admits a call if all of several sliding windows over one log have room for it, and records it once.",
 			example: "> RL.MULTI mail:ann 1 1m 5 1h 10 1d\n1) (integer) 1\n2) (integer) 1\n3) (integer) 0\n4) (integer) 0\n5) (integer) 86400000\n6) (integer) 0\n" +
 				"> RL.MULTI mail:ann 1 1m 5 1h 10 1d\n1) (integer) 0\n2) (integer) 1\n3) (integer) 0\n4) (integer) 60000\n5) (integer) 86400000\n6) (integer) 0",
 			run: multi},
-		&command{name: "rl.token", arity: -5, flags: write | denyOOM | fast, keys: []keySpec{key("RW access update", 1)},
-			syntax: "key capacity refill period [COST cost]", group: "ratelimit", since: "1.0.0",
+		&command{name: "rl.token", arity: -5, flags: write | denyOOM | fast | blocking, keys: []keySpec{key("RW access update", 1)},
+			syntax: "key capacity refill period [COST cost] [WAIT timeout]", group: "ratelimit", since: "1.0.0",
 			complexity: "O(1)",
 			summary:    "Admits a call if a token bucket holds enough tokens, and takes them.",
 			example: "> RL.TOKEN api:ann 10 5 1s COST 8\n1) (integer) 1\n2) (integer) 10\n3) (integer) 2\n4) (integer) 0\n5) (integer) 1600\n" +
 				"> RL.TOKEN api:ann 10 5 1s COST 8\n1) (integer) 0\n2) (integer) 10\n3) (integer) 2\n4) (integer) 1200\n5) (integer) 1600",
 			run: token},
-		&command{name: "rl.fixed", arity: -4, flags: write | denyOOM | fast, keys: []keySpec{key("RW access update", 1)},
-			syntax: "key limit window [COST cost] [TZ zone]", group: "ratelimit", since: "1.0.0",
+		&command{name: "rl.fixed", arity: -4, flags: write | denyOOM | fast | blocking, keys: []keySpec{key("RW access update", 1)},
+			syntax: "key limit window [COST cost] [TZ zone] [WAIT timeout]", group: "ratelimit", since: "1.0.0",
 			complexity: "O(1)",
 			summary:    "Admits a call if the current fixed or calendar window has room for it, and counts it.",
 			example:    "> RL.FIXED export:ann 100 day TZ Europe/Berlin\n1) (integer) 1\n2) (integer) 100\n3) (integer) 99\n4) (integer) 0\n5) (integer) 82800000",
@@ -45,7 +45,7 @@ func init() {
 	)
 }
 
-// slide handles RL.SLIDE key limit window [COST cost] [ID id].
+// slide handles RL.SLIDE key limit window [COST cost] [ID id] [WAIT timeout].
 func slide(c *call) error {
 	k := c.args.key()
 	rule := [1]limit.Rule{c.args.slidingRule()}
@@ -54,7 +54,7 @@ func slide(c *call) error {
 		return err
 	}
 
-	d, err := c.tx.Slide(k, rule[:], cost, id)
+	d, err := c.admit(func() (limit.Decision, error) { return c.tx.Slide(k, rule[:], cost, id) })
 	if err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func slide(c *call) error {
 // maxWindows is how many windows one RL.MULTI may name.
 const maxWindows = 128
 
-// multi handles RL.MULTI key limit window [limit window ...] [COST cost] [ID id].
+// multi handles RL.MULTI key limit window [limit window ...] [COST cost] [ID id] [WAIT timeout].
 func multi(c *call) error {
 	k := c.args.key()
 	rules := append(c.rules[:0], c.args.slidingRule())
@@ -82,7 +82,7 @@ func multi(c *call) error {
 		return err
 	}
 
-	d, err := c.tx.Slide(k, rules, cost, id)
+	d, err := c.admit(func() (limit.Decision, error) { return c.tx.Slide(k, rules, cost, id) })
 	if err != nil {
 		return err
 	}
@@ -91,19 +91,16 @@ func multi(c *call) error {
 	return nil
 }
 
-// token handles RL.TOKEN key capacity refill period [COST cost].
+// token handles RL.TOKEN key capacity refill period [COST cost] [WAIT timeout].
 func token(c *call) error {
 	k := c.args.key()
 	rule := c.args.bucket()
-	cost := int64(1)
-	if c.args.word("COST") {
-		cost = c.args.amount("COST", 0)
-	}
+	cost := c.args.costAlone()
 	if err := c.args.end(); err != nil {
 		return err
 	}
 
-	d, err := c.tx.Token(k, rule, cost)
+	d, err := c.admit(func() (limit.Decision, error) { return c.tx.Token(k, rule, cost) })
 	if err != nil {
 		return err
 	}
@@ -112,7 +109,7 @@ func token(c *call) error {
 	return nil
 }
 
-// fixed handles RL.FIXED key limit window [COST cost] [TZ zone].
+// fixed handles RL.FIXED key limit window [COST cost] [TZ zone] [WAIT timeout].
 func fixed(c *call) error {
 	k := c.args.key()
 	rule := limit.Fixed{Limit: c.args.amount("limit", 1)}
@@ -123,7 +120,7 @@ func fixed(c *call) error {
 		return err
 	}
 
-	d, err := c.tx.Fixed(k, rule, cost)
+	d, err := c.admit(func() (limit.Decision, error) { return c.tx.Fixed(k, rule, cost) })
 	if err != nil {
 		return err
 	}
@@ -201,6 +198,41 @@ func beginsNumber(b []byte) bool {
 	return len(b) > 0 && (b[0] >= '0' && b[0] <= '9' || b[0] == '-' || b[0] == '+')
 }
 
+// costAlone takes the options of the token bucket.
+func (a *args) costAlone() (cost int64) {
+	cost = -1
+	for a.more() {
+		switch {
+		case cost < 0 && a.word("COST"):
+			cost = a.amount("COST", 0)
+		case a.waits():
+		default:
+			a.fail(engine.ErrSyntax)
+		}
+	}
+	if cost < 0 {
+		cost = 1
+	}
+	return cost
+}
+
+// waits takes the option WAIT, if it stands here and has not been taken: for admit, which makes the call wait.
+func (a *args) waits() bool {
+	if a.wait != 0 || !a.word("WAIT") {
+		return false
+	}
+	b := a.next()
+	if a.err != nil {
+		return true
+	}
+	ms, ok := limit.ParseDuration(b)
+	if !ok {
+		a.fail(invalidDuration(b, "; WAIT takes from 1ms to 10 years, and a call without it does not wait"))
+	}
+	a.wait = ms
+	return true
+}
+
 // costAndID takes the options of the sliding windows. Without COST a call costs 1; without ID the id is nil.
 func (a *args) costAndID() (cost int64, id []byte) {
 	cost = -1
@@ -212,6 +244,7 @@ func (a *args) costAndID() (cost int64, id []byte) {
 			if id = a.next(); a.err == nil && len(id) == 0 {
 				a.fail(errEmptyID)
 			}
+		case a.waits():
 		default:
 			a.fail(engine.ErrSyntax)
 		}
@@ -231,6 +264,7 @@ func (a *args) costAndZone() (cost int64, zone []byte) {
 			cost = a.amount("COST", 0)
 		case zone == nil && a.word("TZ"):
 			zone = a.next()
+		case a.waits():
 		default:
 			a.fail(engine.ErrSyntax)
 		}

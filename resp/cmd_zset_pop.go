@@ -73,24 +73,12 @@ func zpop(c *call, greatest bool) error {
 
 // zmpop handles ZMPOP numkeys key [key ...] MIN | MAX [COUNT count].
 func zmpop(c *call) error {
-	keys := c.args.countedKeys(c.args.integerFrom(1, errNumKeys), 1)
-	greatest := c.args.word("MAX")
-	if !greatest && !c.args.word("MIN") {
-		c.args.fail(engine.ErrSyntax)
-	}
-	n := int64(1)
-	if c.args.left() > 1 && c.args.word("COUNT") {
-		n = c.args.integerFrom(1, errPopCount)
-	}
+	keys, p := c.args.pops()
 	if err := c.args.end(); err != nil {
 		return err
 	}
 
-	found, err := c.tx.ZPop(keys, n, greatest, func(from engine.Key, popped engine.ZMembers) {
-		c.reply.array(2)
-		c.reply.bulk(from.Name)
-		c.reply.memberPairs(popped)
-	})
+	found, err := p.pop(c.tx, keys, &c.reply)
 	if err != nil {
 		return err
 	}

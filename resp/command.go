@@ -48,6 +48,7 @@ const (
 	noAsyncLoading
 	allowBusy       // answers while a script runs for too long
 	noMandatoryKeys // may be called without keys
+	blocking        // may hold the connection until something happens
 	movableKeys     // keys cannot be found by first, last and step alone
 	wholeKeyspace   // not told to clients: locks every shard
 	stepwise        // not told to clients: locks one shard after the other, unless it is within a transaction, which then locks them all
@@ -63,7 +64,7 @@ var flagNames = []struct {
 	{write, "write"}, {readonly, "readonly"}, {denyOOM, "denyoom"}, {admin, "admin"}, {noScript, "noscript"},
 	{loading, "loading"}, {stale, "stale"}, {skipMonitor, "skip_monitor"}, {skipSlowlog, "skip_slowlog"}, {fast, "fast"}, {noAuth, "no_auth"},
 	{noMandatoryKeys, "no_mandatory_keys"}, {noAsyncLoading, "no_async_loading"}, {noMulti, "no_multi"},
-	{movableKeys, "movablekeys"}, {allowBusy, "allow_busy"},
+	{blocking, "blocking"}, {movableKeys, "movablekeys"}, {allowBusy, "allow_busy"},
 }
 
 // keySpec says where keys stand among the words of a call.

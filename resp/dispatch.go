@@ -10,9 +10,10 @@ import (
 	"rlserver/engine"
 )
 
-// execute takes one call through the only way there is: table, arity, authentication, locks, handler, effects. It leaves exactly one answer.
+// execute takes one call through the only way there is: table, arity, authentication, locks, handler, effects. It leaves exactly one answer,
+// and if that has to be waited for, it does.
 func (s *session) execute(words [][]byte) {
-	mark := len(s.reply.b)
+	s.begun = len(s.reply.b)
 	c, name, err := s.server.resolve(words)
 	if err == nil && !s.authenticated && c.flags&noAuth == 0 && !s.free() {
 		err = errNoAuth
@@ -32,14 +33,20 @@ func (s *session) execute(words [][]byte) {
 	now := s.server.clock()
 	s.show(c, now)
 
-	defer s.recovered(mark)
+	defer s.recovered()
 	if s.transaction.joins(c) {
 		s.queue(c, words, name)
 		return
 	}
 	s.begin(c, words, now)
-	s.run(c, words, args{list: words[name:], keys: s.keys})
+	var w *waiter
+	if s.run(c, words, args{list: words[name:], keys: s.keys}) {
+		w = s.hold(c, words, name)
+	}
 	s.position = max(s.position, s.tx.End())
+	if w != nil {
+		s.await(w)
+	}
 	if len(s.afterwards) > 0 {
 		s.finish()
 	}
@@ -77,14 +84,19 @@ func (s *session) denied(c *command) error {
 	return nil
 }
 
-// run lets the handler of a command answer a call whose locks are held.
-func (s *session) run(c *command, words [][]byte, a args) {
+// run lets the handler of a command answer a call whose locks are held, and tells whether it is to wait instead.
+func (s *session) run(c *command, words [][]byte, a args) (held bool) {
 	mark := len(s.reply.b)
 	s.call.command, s.call.words, s.call.args = c, words, a
-	if err := c.run(&s.call); err != nil {
+	switch err := c.run(&s.call); err {
+	case nil:
+	case errHeld:
+		return true
+	default:
 		s.reply.b = s.reply.b[:mark] // half an answer never leaves
 		s.refuse(err)
 	}
+	return false
 }
 
 // begin hashes the keys of a call and locks their shards.

@@ -24,6 +24,9 @@ const (
 //	                      -> a batch -> Read -> redcon -> the handler
 //	socket <- sender      <- Write
 //
+// While a command waits on the server, pause reads on: it sees the client go
+// at once, and keeps what the client sends for later.
+//
 // redcon alone panics on a bulk length near the end of int64, lets its buffer
 // double without bound while a command is incomplete, parses that command
 // anew at each read, keeps the largest buffer until the end, allocates three
@@ -34,7 +37,7 @@ const (
 // A connection that waits for its next command holds no buffer here: the read
 // it waits in goes into redcon's.
 //
-// Read, next and setAuthenticated belong to the goroutine that serves the
+// Read, next, pause and setAuthenticated belong to the goroutine that serves the
 // connection. All else may be called by any.
 type guard struct {
 	net.Conn
@@ -48,7 +51,9 @@ type guard struct {
 	timed    bool // a read deadline is set
 	draining atomic.Bool
 	leaving  atomic.Bool // only to see the client go: its time is set
+	woken    atomic.Bool // pause is to end
 	readErr  error       // what ended the stream
+	scratch  []byte      // what Read was given and has not filled, for pause: it is free until the next Read
 
 	writing sync.Mutex
 	sender  sender
@@ -88,6 +93,7 @@ func (g *guard) Read(p []byte) (int, error) {
 	for g.readErr == nil {
 		if g.head = g.in.next(); g.head != nil {
 			g.queued.Store(int64(g.in.waiting()))
+			g.scratch = p[len(batch):]
 			return copy(p, batch), nil
 		}
 		g.readErr = g.fill(p)
@@ -130,10 +136,50 @@ func (g *guard) fill(p []byte) error {
 		g.bytesIn.Add(int64(n))
 		return nil // if err is not nil, the next read tells it again
 	}
-	if g.draining.Load() && errors.Is(err, os.ErrDeadlineExceeded) {
+	switch timeout := errors.Is(err, os.ErrDeadlineExceeded); {
+	case timeout && g.draining.Load():
 		return g.leave(io.EOF)
+	case timeout && g.woken.Swap(false): // by somebody who came too late for the pause
+		g.timed = true
+		return nil
 	}
 	return err
+}
+
+// pause waits until wake is called, and keeps what the client sends meanwhile,
+// as far as a command may be long. It returns why it has not waited: the
+// client is gone, or the server ends. The words that next has returned are
+// good no longer. A client that waits is not idle.
+func (g *guard) pause() error {
+	if len(g.scratch) == 0 {
+		g.scratch = make([]byte, 512)
+	}
+	g.timed, g.deep = true, false
+	for {
+		if err := g.SetReadDeadline(time.Time{}); err != nil {
+			return err
+		}
+		switch { // whoever sets one of these sets the deadline after that: so either it is seen here, or it ends the read
+		case g.woken.Swap(false):
+			return nil
+		case g.draining.Load():
+			return io.EOF
+		case int64(g.in.waiting()) > g.in.limits.maxQuery.Load():
+			return errBigQuery
+		}
+		g.queued.Store(int64(g.in.waiting()))
+		n, err := g.receive(g.scratch)
+		g.bytesIn.Add(int64(n))
+		if n == 0 && err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+			return err
+		}
+	}
+}
+
+// wake ends a pause, this one or the next.
+func (g *guard) wake() {
+	g.woken.Store(true)
+	g.SetReadDeadline(past)
 }
 
 // receive reads from the socket: into p, if nothing is there to be continued
@@ -197,8 +243,13 @@ func (g *guard) retime() {
 		g.SetReadDeadline(time.Now().Add(leaveGrace))
 	case g.draining.Load():
 		g.drain()
+	case g.woken.Load():
+		g.wake()
 	}
 }
+
+// past is a deadline that ends a read at once.
+var past = time.Unix(1, 0)
 
 // drain makes Read return io.EOF once it has handed out all that has been
 // read so far.
@@ -206,7 +257,7 @@ func (g *guard) drain() {
 	g.draining.Store(true)
 	// This wakes a Read that waits. One that is about to wait either sets its
 	// deadline before this one, or finds draining set.
-	g.SetReadDeadline(time.Unix(1, 0))
+	g.SetReadDeadline(past)
 }
 
 // leave ends a stream that the client may still be sending on, and returns why.

@@ -105,7 +105,7 @@ func (s *Server) tellServer(r *report) {
 func (s *Server) tellClients(r *report) {
 	r.field("connected_clients", s.clients())
 	r.field("maxclients", s.settings.maxClients.Load())
-	r.field("blocked_clients", 0)
+	r.field("blocked_clients", s.room.waiting.Load())
 }
 
 func (s *Server) tellMemory(r *report) {

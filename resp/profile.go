@@ -49,13 +49,16 @@ func (s *session) describe() string {
 		s.guard.queued.Load(), last, defaultUser, s.redirection(), p.resp.Load(), textOf(&p.library), textOf(&p.version))
 }
 
-// flagLetters are those of Redis: t tracking, x within MULTI, U on a Unix socket, e not to be evicted, N nothing of all this.
+// flagLetters are those of Redis: x within MULTI, b blocked, t tracking, U on a Unix socket, e not to be evicted, N nothing of all this.
 func (s *session) flagLetters() (letters string) {
-	if s.profile.tracking.Load() {
-		letters += "t"
-	}
 	if s.profile.queued.Load() > 0 {
 		letters += "x"
+	}
+	if s.waiter.Load() != nil {
+		letters += "b"
+	}
+	if s.profile.tracking.Load() {
+		letters += "t"
 	}
 	if _, unix := s.guard.LocalAddr().(*net.UnixAddr); unix {
 		letters += "U"

@@ -30,6 +30,8 @@ type Server struct {
 	started  time.Time
 	runID    string // 40 hex digits, new with every start
 
+	room room // where calls wait
+
 	loading     atomic.Int64 // Unix ms since when the data is being loaded; 0: it is there
 	configuring sync.Mutex   // held while the store is configured
 
@@ -65,11 +67,13 @@ type Options struct {
 // NewServer returns a server that does not listen yet.
 func NewServer(o Options) *Server {
 	o.Settings.stored = o.Store != nil
-	return &Server{
+	s := &Server{
 		engine: o.Engine, journal: o.Journal, store: o.Store, clock: o.Clock, log: o.Log, settings: o.Settings,
 		version: o.Version, limits: o.Settings.limits, started: time.Now(), runID: fmt.Sprintf("%016x%016x%08x", rand.Uint64(), rand.Uint64(), rand.Uint32()),
 		sessions: make(map[int64]*session), shutdown: make(chan struct{}), drained: make(chan struct{}),
 	}
+	s.room.server, s.room.lines = s, make(map[lineKey]*line)
+	return s
 }
 
 // Serve answers the clients of a listener until Shutdown. The listener is the server's from then on.

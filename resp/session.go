@@ -1,9 +1,8 @@
 package resp
 
 import (
-	"fmt"
 	"math/rand/v2"
-	"runtime/debug"
+	"sync/atomic"
 	"time"
 
 	"github.com/tidwall/redcon"
@@ -34,6 +33,11 @@ type session struct {
 	watching    engine.Watch
 	executing   bool     // what was queued, under the locks of all of it
 	afterwards  []func() // to be done when no lock is held any more
+
+	begun   int                    // where the answer of the call begins that is being run
+	attempt attempt                // which one it is, of a call that may wait
+	request request                // by whose handler it is to wait
+	waiter  atomic.Pointer[waiter] // while it waits; others may look
 
 	calls, errors int64   // counted here, shown in the profile after each batch
 	profile       profile // what others may look at
@@ -67,9 +71,8 @@ func (s *session) serve(conn redcon.Conn) {
 		if words == nil {
 			break
 		}
-		mark := len(s.reply.b)
 		s.execute(words)
-		s.hush(mark)
+		s.hush()
 		if len(s.reply.b) >= fullReply {
 			s.flush()
 		}
@@ -81,16 +84,16 @@ func (s *session) serve(conn redcon.Conn) {
 	}
 }
 
-// hush takes the answer that begins at mark back where CLIENT REPLY wants none.
-func (s *session) hush(mark int) {
+// hush takes the call's answer back where CLIENT REPLY wants none.
+func (s *session) hush() {
 	switch s.silence {
 	case mute:
-		s.reply.b = s.reply.b[:mark]
+		s.reply.b = s.reply.b[:s.begun]
 	case skipNext:
-		s.reply.b = s.reply.b[:mark]
+		s.reply.b = s.reply.b[:s.begun]
 		s.silence = skipThis
 	case skipThis:
-		s.reply.b = s.reply.b[:mark]
+		s.reply.b = s.reply.b[:s.begun]
 		s.silence = speak
 	}
 }
@@ -139,14 +142,11 @@ func (s *session) release() {
 }
 
 // recovered answers a panic of a handler: the client gets an error, the log the stack, and the process goes on.
-func (s *session) recovered(mark int) {
+func (s *session) recovered() {
 	fault := recover()
 	if fault == nil {
 		return
 	}
-	s.server.log.Error("a command panicked", "command", s.call.command.fullName(), "client", s.id,
-		"fault", fmt.Sprint(fault), "stack", string(debug.Stack()))
 	s.position = max(s.position, s.tx.End())
-	s.reply.b = s.reply.b[:mark]
-	s.reply.error("ERR internal error")
+	s.fault(fault, s.begun)
 }

@@ -50,6 +50,7 @@ var otherKinds = map[string]string{
 	"incrbyfloat increment": "double", "hincrbyfloat increment": "double",
 	"zlexcount min": "string", "zlexcount max": "string", "zrangebylex min": "string", "zrangebylex max": "string",
 	"zremrangebylex min": "string", "zremrangebylex max": "string", "zrevrangebylex min": "string", "zrevrangebylex max": "string",
+	"bzpopmin timeout": "double", "bzpopmax timeout": "double", "bzmpop timeout": "double",
 	"zrangestore min": "string", "zrangestore max": "string", "zrange start": "string", "zrange stop": "string",
 }
 

@@ -1,0 +1,303 @@
+package resp
+
+import (
+	"bytes"
+	"container/heap"
+	"container/list"
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"rlserver/engine"
+)
+
+// room is where calls wait: a line for each key that any of them waits for.
+type room struct {
+	server  *Server
+	tickets atomic.Int64
+	waiting atomic.Int64 // calls
+
+	mu    sync.Mutex // of lines alone: what is in a line is under the lock of its key
+	lines map[lineKey]*line
+}
+
+type lineKey struct {
+	db   int
+	name string
+}
+
+// line is who waits for a key, in order of arrival. Limiters' calls and those that pop do not hold each other up: a pop is what
+// may make room for a limiter.
+//
+// Nobody in it looks for himself. Whoever changes the key, and the timer when a time has come, goes through the line and answers those
+// whose turn it is, under the lock of the key: so the order is the line's, however the system schedules goroutines, and a change
+// that admits nobody wakes nobody.
+type line struct {
+	room    *room
+	db      int
+	key     engine.Key
+	watch   engine.Watch
+	callers list.List // of limiters: *waiter
+	poppers list.List // likewise
+	due     deadlines // of those for whom this is the first of their lines
+
+	moment int64 // Unix ms before which the first caller cannot be admitted unless the key changes; 0: it has to be tried
+	timer  *time.Timer
+	set    int64 // what the timer is set to, Unix ms
+}
+
+// never is a moment that does not come.
+const never = math.MaxInt64
+
+// empty tells, under the locks of the keys, whether no limiter's call waits for any of them.
+func (r *room) empty(db int, keys []engine.Key) bool {
+	if r.waiting.Load() == 0 {
+		return true
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, k := range keys {
+		if l := r.lines[lineKey{db, string(k.Name)}]; l != nil && l.callers.Len() > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// of gives the line of a key, a new one if there is none.
+func (r *room) of(tx *engine.Tx, db int, k engine.Key) *line {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	l := r.lines[lineKey{db, string(k.Name)}]
+	if l == nil {
+		l = &line{room: r, db: db, key: k, set: never}
+		l.key.Name = bytes.Clone(k.Name)
+		l.watch.Then = l.changed
+		tx.Watch(&l.watch, l.key)
+		r.lines[lineKey{db, string(k.Name)}] = l
+	}
+	return l
+}
+
+// join puts a waiter at the end of the line of each of its keys. If nobody is before it, moment is when it can be admitted.
+func (r *room) join(tx *engine.Tx, w *waiter, moment int64) {
+	r.waiting.Add(1)
+	w.ticket = r.tickets.Add(1)
+	for _, k := range w.keys {
+		l := r.of(tx, w.db, k)
+		if w.standsIn(l) {
+			continue
+		}
+		queue := &l.callers
+		if w.pop != nil {
+			queue = &l.poppers
+		}
+		w.places = append(w.places, place{l, queue.PushBack(w)})
+		if queue.Len() == 1 && w.pop == nil {
+			l.moment, moment = moment, never // one timer is enough
+		}
+	}
+	first := w.places[0].line
+	if w.deadline != never {
+		heap.Push(&first.due, w)
+	}
+	first.arm()
+}
+
+// changed is called at the end of a call that has changed the key.
+func (l *line) changed(tx *engine.Tx) {
+	l.moment = 0
+	if l.serve(tx, nil) != nil {
+		l.arm()
+	}
+}
+
+// ring is the timer's.
+func (l *line) ring() {
+	tx := l.room.server.engine.NewTx()
+	var all *waiter
+	for {
+		keys := []engine.Key{l.key}
+		if all != nil {
+			keys = all.keys
+		}
+		tx.Begin(l.room.server.clock(), l.db, keys, true)
+		l.set = never
+		next := l.serve(tx, all)
+		tx.End()
+		if next == nil {
+			return
+		}
+		all = next
+	}
+}
+
+// serve answers whose turn it is: the first callers, as long as they are admitted, and those who have waited for as long as they wanted.
+// A call on several keys needs the locks of all: unless it is the one for which they are held, it is returned, for ring to take them.
+func (l *line) serve(tx *engine.Tx, held *waiter) (needs *waiter) {
+	l.servePoppers(tx)
+	for {
+		w, last := l.turn(tx.Now())
+		if w == nil {
+			l.arm()
+			return nil
+		}
+		switch {
+		case !w.stands() || w.pop != nil:
+			w.attempt(tx, last)
+			l.remove(tx, w)
+		case len(w.places) > 1 && w != held:
+			return w
+		case !last && !w.first():
+			l.moment = never // who makes it the first of its other lines looks after it there
+		case w.attempt(tx, last):
+			w.leave(tx, l)
+		default:
+			l.moment = w.desk.request.moment
+		}
+	}
+}
+
+// turn is who may be answered now, if anybody, and whether it is the last time that it is tried.
+func (l *line) turn(now int64) (w *waiter, last bool) {
+	switch first := l.callers.Front(); {
+	case first != nil && l.moment <= now:
+		return first.Value.(*waiter), false
+	case len(l.due) > 0 && l.due[0].deadline <= now:
+		return l.due[0], true
+	}
+	return nil, false
+}
+
+// servePoppers gives what the key holds to those who wait for it.
+func (l *line) servePoppers(tx *engine.Tx) {
+	for e := l.poppers.Front(); e != nil; {
+		w := e.Value.(*waiter)
+		e = e.Next()
+		if w.stands() && !w.take(tx, l.key) {
+			return
+		}
+		l.remove(tx, w)
+	}
+}
+
+// remove takes a waiter out of this line.
+func (l *line) remove(tx *engine.Tx, w *waiter) {
+	for i := range w.places {
+		p := &w.places[i]
+		if p.line != l || p.element == nil {
+			continue
+		}
+		if w.pop != nil {
+			l.poppers.Remove(p.element)
+		} else {
+			if l.callers.Front() == p.element {
+				l.moment = 0
+			}
+			l.callers.Remove(p.element)
+		}
+		p.element = nil
+		if i == 0 && w.index >= 0 {
+			heap.Remove(&l.due, w.index)
+		}
+		if l.callers.Len() == 0 && l.poppers.Len() == 0 {
+			l.close(tx)
+		}
+	}
+}
+
+// close ends a line that nobody stands in.
+func (l *line) close(tx *engine.Tx) {
+	tx.Unwatch(&l.watch)
+	l.arm()
+	l.room.mu.Lock()
+	defer l.room.mu.Unlock()
+	delete(l.room.lines, lineKey{l.db, string(l.key.Name)})
+}
+
+// next is when somebody's turn comes, Unix ms.
+func (l *line) next() int64 {
+	at := int64(never)
+	if l.callers.Len() > 0 {
+		at = l.moment
+	}
+	if len(l.due) > 0 {
+		at = min(at, l.due[0].deadline)
+	}
+	return at
+}
+
+// arm sets the timer.
+func (l *line) arm() {
+	at := l.next()
+	if at == l.set {
+		return
+	}
+	l.set = at
+	switch {
+	case at == never:
+		l.timer.Stop()
+	case l.timer == nil:
+		l.timer = time.AfterFunc(l.until(at), l.ring)
+	default:
+		l.timer.Reset(l.until(at))
+	}
+}
+
+// farthest is the longest that a timer is set for, ms: ring looks and sets it again.
+const farthest = 1 << 40
+
+// until is how long it is until a moment of the server's clock, which counts whole milliseconds of the system's.
+func (l *line) until(at int64) time.Duration {
+	left := min(at-l.room.server.clock(), farthest)
+	if left <= 0 {
+		return 0
+	}
+	begun := time.Duration(time.Now().Nanosecond()) % time.Millisecond
+	return time.Duration(left)*time.Millisecond - begun
+}
+
+// stir has the first caller of each line tried again, as what it is held against is not only in its keys: a policy has changed. The
+// caller holds no locks.
+func (r *room) stir() {
+	r.mu.Lock()
+	lines := make([]*line, 0, len(r.lines))
+	for _, l := range r.lines {
+		lines = append(lines, l)
+	}
+	r.mu.Unlock()
+	tx := r.server.engine.NewTx()
+	for _, l := range lines {
+		tx.Begin(r.server.clock(), l.db, []engine.Key{l.key}, true)
+		l.changed(tx)
+		tx.End()
+	}
+}
+
+// deadlines is a heap: those who have waited long enough, in the order in which they have, or came.
+type deadlines []*waiter
+
+func (d deadlines) Len() int { return len(d) }
+func (d deadlines) Less(i, j int) bool {
+	if d[i].deadline != d[j].deadline {
+		return d[i].deadline < d[j].deadline
+	}
+	return d[i].ticket < d[j].ticket
+}
+func (d deadlines) Swap(i, j int) {
+	d[i], d[j] = d[j], d[i]
+	d[i].index, d[j].index = i, j
+}
+func (d *deadlines) Push(w any) {
+	w.(*waiter).index = len(*d)
+	*d = append(*d, w.(*waiter))
+}
+func (d *deadlines) Pop() any {
+	last := len(*d) - 1
+	w := (*d)[last]
+	(*d)[last] = nil
+	*d = (*d)[:last]
+	w.index = -1
+	return w
+}
