@@ -9,7 +9,7 @@ func init() {
 	const rule = "key <SLIDE limit window | TOKEN capacity refill period | FIXED limit window [TZ zone] | LEASE limit ttl id>"
 	register(
 		&command{name: "rl.all", arity: -5, flags: write | denyOOM | fast, keys: []keySpec{keysOfRules("RW access update", 1)},
-			syntax: rule + " [" + rule + " ...] [COST cost]", group: "ratelimit", since: "1.0.0",
+			syntax: rule + " [" + rule + " ...] [COST cost] [WAIT timeout]", group: "ratelimit", since: "1.0.0",
 			complexity: "O(R*(R+log(N)+C)) with R the rules, at most 128, N the hits or leases of a key and C the cost of a sliding window",
 			summary:    "Admits a call if all of several limits, of any kinds and on any keys, have room for it, and records it in each; or changes nothing.",
 			example: "> RL.ALL user:ann SLIDE 100 1m site TOKEN 500 50 1s work LEASE 1 30s job-7\n" +
@@ -17,8 +17,8 @@ func init() {
 				"> RL.ALL user:ann SLIDE 100 1m site TOKEN 500 50 1s work LEASE 1 30s job-8\n" +
 				"1) (integer) 0\n2) (integer) 1\n3) (integer) 0\n4) (integer) 30000\n5) (integer) 60000\n6) (integer) 2",
 			run: all},
-		&command{name: "rl.lease", arity: 5, flags: write | denyOOM | fast, keys: []keySpec{key("RW access update", 1)},
-			syntax: "key limit ttl id", group: "ratelimit", since: "1.0.0",
+		&command{name: "rl.lease", arity: -5, flags: write | denyOOM | fast, keys: []keySpec{key("RW access update", 1)},
+			syntax: "key limit ttl id [WAIT timeout]", group: "ratelimit", since: "1.0.0",
 			complexity: "O(log(N)+M) with N the leases held and M those that have lapsed since",
 			summary:    "Takes one of as many leases as may be held at once, or renews the one that the id holds. It lapses by itself.",
 			example: "> RL.LEASE gpu 1 30s job-7\n1) (integer) 1\n2) (integer) 1\n3) (integer) 0\n4) (integer) 0\n5) (integer) 30000\n" +
@@ -54,7 +54,7 @@ const (
 	fewRules = 8   // and how many it takes to make do without the heap
 )
 
-// all handles RL.ALL rule [rule ...] [COST cost].
+// all handles RL.ALL rule [rule ...] [COST cost] [WAIT timeout].
 func all(c *call) error {
 	var few [fewRules]engine.Limit
 	limits := append(few[:0], c.args.rule())
@@ -64,18 +64,15 @@ func all(c *call) error {
 		}
 		limits = append(limits, c.args.rule())
 	}
-	cost := int64(1)
-	if c.args.word("COST") {
-		cost = c.args.amount("COST", 0)
-	}
-	if c.args.more() {
+	if c.args.more() && !c.args.isWord("COST") && !c.args.isWord("WAIT") {
 		return errRule
 	}
+	cost := c.args.costAlone()
 	if err := c.args.end(); err != nil {
 		return err
 	}
 
-	d, err := c.tx.All(limits, cost)
+	d, err := c.admit(func() (limit.Decision, error) { return c.tx.All(limits, cost) })
 	if err != nil {
 		return err
 	}
@@ -161,14 +158,15 @@ func (a *args) leaseID() []byte {
 	return id
 }
 
-// lease handles RL.LEASE key limit ttl id.
+// lease handles RL.LEASE key limit ttl id [WAIT timeout].
 func lease(c *call) error {
 	k, rule, id := c.args.key(), c.args.lease(), c.args.leaseID()
+	c.args.waits()
 	if err := c.args.end(); err != nil {
 		return err
 	}
 
-	d, err := c.tx.Lease(k, rule, id)
+	d, err := c.admit(func() (limit.Decision, error) { return c.tx.Lease(k, rule, id) })
 	if err != nil {
 		return err
 	}

@@ -129,7 +129,7 @@ func TestRateErrors(t *testing.T) {
 		{"RL.ALL k SLIDE 1 1s r ZSET 1 1", badRule},
 		{"RL.ALL k FIXED 1 day TZ", badRule},
 		{"RL.ALL k SLIDE 1 1s COST", "-ERR syntax error"},
-		{"RL.ALL k SLIDE 1 1s COST 1 COST 1", badRule},
+		{"RL.ALL k SLIDE 1 1s COST 1 COST 1", "-ERR syntax error"},
 		{"RL.ALL k SLIDE 1 1s COST 1 r SLIDE 1 1s", badRule},
 		{"RL.ALL k SLIDE 1 1s COST -1", "-ERR COST must be from 0 to 9007199254740991"},
 		{"RL.ALL k SLIDE 1 1s COST 9007199254740992", "-ERR COST must be from 0 to 9007199254740991"},
