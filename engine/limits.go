@@ -46,7 +46,7 @@ func (tx *Tx) Slide(k Key, rules []limit.Rule, cost int64, id []byte) (limit.Dec
 	lapsed := float64(tx.now - window)
 	if id != nil && z != nil {
 		if at, ok := z.set.Score(id); ok && at > lapsed {
-			return tx.untilGone(o, limit.RepeatedAll(rules, &tx.log, tx.now)), nil
+			return tx.noted(k, o, false, cost, tx.untilGone(o, limit.RepeatedAll(rules, &tx.log, tx.now))), nil
 		}
 	}
 	d := limit.DecideAll(rules, &tx.log, tx.now, cost)
@@ -54,24 +54,24 @@ func (tx *Tx) Slide(k Key, rules []limit.Rule, cost int64, id []byte) (limit.Dec
 		return limit.Decision{}, ErrTooManyHits
 	}
 	if !d.Allowed || cost == 0 {
-		return tx.untilGone(o, d), nil
+		return tx.noted(k, o, false, cost, tx.untilGone(o, d)), nil
 	}
-	trim := tx.log.After(lapsed)
+	fresh, trim := o == nil, tx.log.After(lapsed)
 	if id == nil {
-		tx.recordHits(k, o, trim, cost, after(tx.now, d.ResetAfter))
+		o = tx.recordHits(k, o, trim, cost, after(tx.now, d.ResetAfter))
 	} else {
-		tx.recordHitsAs(k, o, id, trim, cost, after(tx.now, d.ResetAfter))
+		o = tx.recordHitsAs(k, o, id, trim, cost, after(tx.now, d.ResetAfter))
 	}
-	return d, nil
+	return tx.noted(k, o, fresh, cost, d), nil
 }
 
 // recordHits is one effect: the lapsed hits go, the new ones come, the deadline moves.
-func (tx *Tx) recordHits(k Key, o object, trim int, n, expireAt int64) {
+func (tx *Tx) recordHits(k Key, o object, trim int, n, expireAt int64) object {
 	seq := tx.e.shardOf(k).seq.next(tx.log.set, tx.now, uint64(n))
-	tx.apply(o, &Effect{Kind: EffectHits, Key: k, Lo: trim, Hits: Hits{At: tx.now, Seq: seq, N: n}, ExpireAt: expireAt})
+	return tx.apply(o, &Effect{Kind: EffectHits, Key: k, Lo: trim, Hits: Hits{At: tx.now, Seq: seq, N: n}, ExpireAt: expireAt})
 }
 
-func (tx *Tx) recordHitsAs(k Key, o object, id []byte, trim int, n, expireAt int64) {
+func (tx *Tx) recordHitsAs(k Key, o object, id []byte, trim int, n, expireAt int64) object {
 	if trim > 0 {
 		o = tx.apply(o, &Effect{Kind: EffectRemoveSpan, Key: k, Hi: trim})
 	}
@@ -87,7 +87,7 @@ func (tx *Tx) recordHitsAs(k Key, o object, id []byte, trim int, n, expireAt int
 		o = tx.apply(o, &Effect{Kind: EffectAdd, Key: k, Field: name, Score: float64(tx.now)})
 		n--
 	}
-	tx.apply(o, &Effect{Kind: EffectExpire, Key: k, ExpireAt: expireAt})
+	return tx.apply(o, &Effect{Kind: EffectExpire, Key: k, ExpireAt: expireAt})
 }
 
 // hitSequence numbers the hits of a shard within a millisecond. Time never runs backward in a shard, so `<ms>-<seq>` never comes twice.
@@ -160,10 +160,11 @@ func (tx *Tx) Token(k Key, rule limit.Bucket, cost int64) (limit.Decision, error
 	}
 	state, d := rule.Take(state, tx.now, cost)
 	if !d.Allowed || cost == 0 {
-		return tx.untilGone(o, d), nil
+		return tx.noted(k, o, false, cost, tx.untilGone(o, d)), nil
 	}
-	tx.apply(o, &Effect{Kind: EffectTokens, Key: k, Tokens: state, ExpireAt: after(tx.now, d.ResetAfter)})
-	return d, nil
+	fresh := o == nil
+	o = tx.apply(o, &Effect{Kind: EffectTokens, Key: k, Tokens: state, ExpireAt: after(tx.now, d.ResetAfter)})
+	return tx.noted(k, o, fresh, cost, d), nil
 }
 
 // Fixed decides a call against a fixed window. A missing key is an unused one.
@@ -179,10 +180,11 @@ func (tx *Tx) Fixed(k Key, rule limit.Fixed, cost int64) (limit.Decision, error)
 	}
 	state, d := rule.Take(state, tx.now, cost)
 	if !d.Allowed || cost == 0 {
-		return tx.untilGone(o, d), nil
+		return tx.noted(k, o, false, cost, tx.untilGone(o, d)), nil
 	}
-	tx.apply(o, &Effect{Kind: EffectCount, Key: k, Count: state, ExpireAt: after(tx.now, d.ResetAfter)})
-	return d, nil
+	fresh := o == nil
+	o = tx.apply(o, &Effect{Kind: EffectCount, Key: k, Count: state, ExpireAt: after(tx.now, d.ResetAfter)})
+	return tx.noted(k, o, fresh, cost, d), nil
 }
 
 // untilGone makes an answer hold for a key that expires before its limiter says it is free: a call under a longer rule than the one that

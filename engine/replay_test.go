@@ -231,7 +231,7 @@ var walkCalls = map[string]func(w *walk) string{
 	},
 	"MemoryUsage": func(w *walk) string {
 		return w.read(w.any(1), func(k []Key) []any {
-			_, ok := w.tx.MemoryUsage(k[0], 0) // how much is up to the allocator
+			_, ok := w.tx.MemoryUsage(k[0]) // how much is up to the allocator
 			return answer(ok)
 		})
 	},
