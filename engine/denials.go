@@ -15,15 +15,20 @@ import (
 //   - a key that was denied more than N/maxCounters times has a counter;
 //   - count is too high by error at most, and error is N/maxCounters at most: count-error is never too high.
 //
-// The counters stand in order, the highest first. The key that is denied over and over is found at the first look, and to count a
-// denial is to move a counter past those that are equal.
+// The counters stand in order, the highest first: the key that is denied over and over is found at the first look. A counter that goes up
+// changes places with the first of those that it was equal to.
 type denials struct {
+	whose    []hashed // by counter, side by side, so that it takes a few cache lines to look through them
 	counters []counter
 }
 
+// hashed stands for a key: nobody can find two names with one hash, see dict.Hasher.
+type hashed struct {
+	hash uint64
+	db   int
+}
+
 type counter struct {
-	hash         uint64 // stands for the name: nobody can find two names with one hash, see dict.Hasher
-	db           int
 	count, error int64
 	name         []byte
 }
@@ -34,26 +39,26 @@ const (
 )
 
 func (d *denials) add(db int, k Key) {
-	i := slices.IndexFunc(d.counters, func(c counter) bool { return c.hash == k.hash && c.db == db })
+	i := slices.Index(d.whose, hashed{k.hash, db})
 	if i < 0 {
 		i = d.take(db, k)
 	}
-	c := d.counters[i]
-	c.count++
-	for ; i > 0 && d.counters[i-1].count < c.count; i-- {
-		d.counters[i] = d.counters[i-1]
-	}
-	d.counters[i] = c
+	first, _ := slices.BinarySearchFunc(d.counters[:i], d.counters[i].count, func(c counter, count int64) int {
+		return cmp.Compare(count, c.count)
+	})
+	d.whose[i], d.whose[first] = d.whose[first], d.whose[i]
+	d.counters[i], d.counters[first] = d.counters[first], d.counters[i]
+	d.counters[first].count++
 }
 
 // take gives a key a counter, the last.
 func (d *denials) take(db int, k Key) (at int) {
 	if len(d.counters) < maxCounters {
-		d.counters = append(d.counters, counter{})
+		d.whose, d.counters = append(d.whose, hashed{}), append(d.counters, counter{})
 	}
 	at = len(d.counters) - 1
 	c := &d.counters[at]
-	c.hash, c.db, c.error = k.hash, db, c.count
+	d.whose[at], c.error = hashed{k.hash, db}, c.count
 	c.name = append(c.name[:0], k.Name[:min(len(k.Name), maxTopName)]...)
 	return at
 }
@@ -74,8 +79,8 @@ func (e *Engine) Top(db, n int) (top []Denials) {
 	for i := range e.shards {
 		sh := &e.shards[i]
 		sh.mu.Lock()
-		for _, c := range sh.denied.counters {
-			if c.db == db {
+		for j, c := range sh.denied.counters {
+			if sh.denied.whose[j].db == db {
 				top = append(top, Denials{bytes.Clone(c.name), c.count - c.error})
 			}
 		}

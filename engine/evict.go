@@ -197,7 +197,7 @@ func (p Policy) worth(o object, now int64) (worth int64, may bool) {
 	case Ratelimit:
 		s := o.standing()
 		left := h.expireAt - now
-		if nearlyOver := left/1000 < (clockMask-fresh)/7; nearlyOver && s != denying {
+		if nearlyOver := left < (clockMask-fresh)*1000/7; nearlyOver && s != denying {
 			return fresh, true
 		}
 		return worthOf(s) + fresh<<32 + min(left/1000, math.MaxUint32), s != denying

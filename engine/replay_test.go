@@ -218,6 +218,12 @@ var walkCalls = map[string]func(w *walk) string{
 			return list
 		})
 	},
+	"Denied": func(w *walk) string {
+		return w.write(w.any(1), func(k []Key) []any { w.tx.Denied(k[0]); return nil })
+	},
+	"Frequency": func(w *walk) string {
+		return w.read(w.any(1), func(k []Key) []any { return answer(w.tx.Frequency(k[0])) })
+	},
 	"Idle": func(w *walk) string {
 		return w.read(w.any(1), func(k []Key) []any { return answer(w.tx.Idle(k[0])) })
 	},
@@ -354,7 +360,7 @@ var walkCalls = map[string]func(w *walk) string{
 
 // What these tests promise, they promise of every method.
 func TestWalkCallsEveryMethod(t *testing.T) {
-	plumbing := []string{"Begin", "BeginAll", "Use", "End", "Now", "Watch", "Intact", "Unwatch"}
+	plumbing := []string{"Begin", "BeginAll", "Use", "End", "Now", "Watch", "Intact", "Unwatch", "MakeRoom"}
 	for method := range reflect.TypeFor[*Tx]().Methods() {
 		_, called := walkCalls[method.Name]
 		assert.True(t, called || slices.Contains(plumbing, method.Name), "walkCalls lacks %s", method.Name)
