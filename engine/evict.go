@@ -130,8 +130,11 @@ func (v *eviction) evictFrom(sh *shard, now int64) Position {
 
 func (v *eviction) drop(o object) {
 	v.gone++
+	sh := v.tx.locked[0]
+	sh.evicting = true
 	v.tx.db = v.bestDB
 	v.tx.delete(v.tx.e.Key(bytesOf(o.head().name)), o)
+	sh.evicting = false
 }
 
 // look looks at the next bucket of a shard, and tells whether there is any.

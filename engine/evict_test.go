@@ -231,6 +231,58 @@ func TestVolatileKeysAreFound(t *testing.T) {
 	assert.NotContains(t, names(c.e), "the one")
 }
 
+// A snapshot that is taken during a flood, and what the journal gets after its moment, give the state there is in the end; and it does not
+// keep what is evicted.
+func TestSnapshotDuringAFlood(t *testing.T) {
+	for range 5 {
+		seed := rand.Uint64()
+		t.Log("seed", seed)
+		r := rand.New(rand.NewPCG(seed, 0))
+		log := new(recorder)
+		c := newCaller(t, Options{Shards: 4, Journal: log, Seed: [2]uint64{seed, 1}})
+		c.e.SetBudget(150_000)
+		some := func() string { return fmt.Sprint("key:", r.IntN(3000)) }
+		call := func() {
+			c.now += r.Int64N(20)
+			room, _ := c.tx.MakeRoom(c.now)
+			require.True(t, room)
+			c.slide(some(), []limit.Rule{{Limit: 1000, Window: 3_600_000}}, 1, "")
+			c.token("t"+some(), limit.Bucket{Capacity: 1000, Refill: 1, Period: 60_000}, 1)
+		}
+		for range 2000 {
+			call()
+		}
+		var restored []Effect
+		cut := 0
+		s := c.e.Snapshot(func() { cut = len(log.calls) })
+		most := 0
+		for more := true; more; {
+			for range r.IntN(100) {
+				call()
+			}
+			for _, b := range s.kept {
+				most = max(most, len(b.effects))
+			}
+			more = s.Step(func(effects []Effect) {
+				copies := &recorder{}
+				copies.Append(0, effects)
+				restored = append(restored, copies.effects()...)
+			})
+		}
+		done, total := s.Keys()
+		require.Equal(t, total, done)
+		require.Greater(t, c.e.Stats().Evicted, int64(1000))
+		require.Less(t, most, 1000, "kept for the snapshot")
+
+		replica := New(Options{})
+		require.NoError(t, replica.Apply(0, restored))
+		for _, call := range log.calls[cut:] {
+			require.NoError(t, replica.Apply(0, call))
+		}
+		require.Equal(t, dump(c.e), dump(replica))
+	}
+}
+
 func TestFrequency(t *testing.T) {
 	f, r := frequency(freshCount), rand.New(rand.NewPCG(1, 2))
 	counts := map[int]uint8{}

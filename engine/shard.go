@@ -23,6 +23,9 @@ type shard struct {
 	told   int64        // of them, what the engine's sum has in it
 	hand   hand         // where the next keys to be evicted are looked for
 	dice   uint64       // see roll
+
+	evicting bool // what goes now goes to make room
+
 	denied denials
 
 	watches map[watchedKey][]watcher // who wants to know of changes to which keys; mostly nil
