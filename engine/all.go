@@ -58,9 +58,14 @@ func (tx *Tx) All(limits []Limit, cost int64) (limit.Decision, error) {
 	if err != nil {
 		return limit.Decision{}, err
 	}
-	if answer.Allowed && cost > 0 {
-		for i := range tx.parts {
-			tx.recordPart(limits, &tx.parts[i], cost)
+	for i := range tx.parts {
+		p := &tx.parts[i]
+		o, k := p.object, limits[p.first].Key
+		switch {
+		case answer.Allowed && cost > 0:
+			tx.noted(k, tx.recordPart(limits, p, cost), o == nil, cost, p.answer)
+		case !p.answer.Allowed:
+			tx.noted(k, o, false, cost, p.answer)
 		}
 	}
 	return answer, nil
@@ -228,18 +233,19 @@ func (tx *Tx) admitsFrom(limits []Limit, p *part, t, cost int64, budget *int) in
 	return min(next, max(t, goneAt(p.object)))
 }
 
-func (tx *Tx) recordPart(limits []Limit, p *part, cost int64) {
+func (tx *Tx) recordPart(limits []Limit, p *part, cost int64) object {
 	l := &limits[p.first]
 	expireAt := after(tx.now, p.answer.ResetAfter)
 	switch {
 	case p.repeated:
 	case l.Kind == LimitSlide:
-		tx.recordSlide(l.Key, p.object, l.ID, p.trim, cost, expireAt)
+		return tx.recordSlide(l.Key, p.object, l.ID, p.trim, cost, expireAt)
 	case l.Kind == LimitToken:
-		tx.apply(p.object, &Effect{Kind: EffectTokens, Key: l.Key, Tokens: p.tokens, ExpireAt: expireAt})
+		return tx.apply(p.object, &Effect{Kind: EffectTokens, Key: l.Key, Tokens: p.tokens, ExpireAt: expireAt})
 	case l.Kind == LimitFixed:
-		tx.apply(p.object, &Effect{Kind: EffectCount, Key: l.Key, Count: p.count, ExpireAt: expireAt})
+		return tx.apply(p.object, &Effect{Kind: EffectCount, Key: l.Key, Count: p.count, ExpireAt: expireAt})
 	case l.Kind == LimitLease:
-		tx.recordLease(l.Key, p.object, l.Lease, l.ID, expireAt)
+		return tx.recordLease(l.Key, p.object, l.Lease, l.ID, expireAt)
 	}
+	return p.object
 }

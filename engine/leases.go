@@ -12,10 +12,11 @@ func (tx *Tx) Lease(k Key, rule limit.Lease, id []byte) (limit.Decision, error) 
 	}
 	d := tx.decideLease(o, rule, id, 1)
 	if !d.Allowed {
-		return tx.untilGone(o, d), nil
+		return tx.noted(k, o, false, 1, tx.untilGone(o, d)), nil
 	}
-	tx.recordLease(k, o, rule, id, after(tx.now, d.ResetAfter))
-	return d, nil
+	fresh := o == nil
+	o = tx.recordLease(k, o, rule, id, after(tx.now, d.ResetAfter))
+	return tx.noted(k, o, fresh, 1, d), nil
 }
 
 func (tx *Tx) decideLease(o object, rule limit.Lease, id []byte, cost int64) limit.Decision {
@@ -35,10 +36,10 @@ func (l *hitLog) rank(id []byte) int {
 	return rank
 }
 
-func (tx *Tx) recordLease(k Key, o object, rule limit.Lease, id []byte, expireAt int64) {
+func (tx *Tx) recordLease(k Key, o object, rule limit.Lease, id []byte, expireAt int64) object {
 	o = tx.dropLapsed(k, o)
 	o = tx.apply(o, &Effect{Kind: EffectAdd, Key: k, Field: id, Score: float64(tx.now + rule.TTL)})
-	tx.apply(o, &Effect{Kind: EffectExpire, Key: k, ExpireAt: expireAt})
+	return tx.apply(o, &Effect{Kind: EffectExpire, Key: k, ExpireAt: expireAt})
 }
 
 // dropLapsed deletes the leases that have lapsed, and the key with the last of them.

@@ -41,10 +41,11 @@ func (tx *Tx) Slide(k Key, rules []limit.Rule, cost int64, id []byte) (limit.Dec
 		return limit.Decision{}, ErrTooManyHits
 	}
 	if !d.Allowed || cost == 0 || repeated {
-		return tx.untilGone(o, d), nil
+		return tx.noted(k, o, false, cost, tx.untilGone(o, d)), nil
 	}
-	tx.recordSlide(k, o, id, tx.lapsed(rules), cost, after(tx.now, d.ResetAfter))
-	return d, nil
+	fresh := o == nil
+	o = tx.recordSlide(k, o, id, tx.lapsed(rules), cost, after(tx.now, d.ResetAfter))
+	return tx.noted(k, o, fresh, cost, d), nil
 }
 
 // decideSlide leaves the log that it has decided about in tx.log.
@@ -63,21 +64,20 @@ func (tx *Tx) lapsed(rules []limit.Rule) int {
 	return tx.log.After(float64(tx.now - limit.Longest(rules)))
 }
 
-func (tx *Tx) recordSlide(k Key, o object, id []byte, trim int, cost, expireAt int64) {
+func (tx *Tx) recordSlide(k Key, o object, id []byte, trim int, cost, expireAt int64) object {
 	if id == nil {
-		tx.recordHits(k, o, trim, cost, expireAt)
-	} else {
-		tx.recordHitsAs(k, o, id, trim, cost, expireAt)
+		return tx.recordHits(k, o, trim, cost, expireAt)
 	}
+	return tx.recordHitsAs(k, o, id, trim, cost, expireAt)
 }
 
 // recordHits is one effect: the lapsed hits go, the new ones come, the deadline moves.
-func (tx *Tx) recordHits(k Key, o object, trim int, n, expireAt int64) {
+func (tx *Tx) recordHits(k Key, o object, trim int, n, expireAt int64) object {
 	seq := tx.e.shardOf(k).seq.next(logIn(o).set, tx.now, uint64(n))
-	tx.apply(o, &Effect{Kind: EffectHits, Key: k, Lo: trim, Hits: Hits{At: tx.now, Seq: seq, N: n}, ExpireAt: expireAt})
+	return tx.apply(o, &Effect{Kind: EffectHits, Key: k, Lo: trim, Hits: Hits{At: tx.now, Seq: seq, N: n}, ExpireAt: expireAt})
 }
 
-func (tx *Tx) recordHitsAs(k Key, o object, id []byte, trim int, n, expireAt int64) {
+func (tx *Tx) recordHitsAs(k Key, o object, id []byte, trim int, n, expireAt int64) object {
 	if trim > 0 {
 		o = tx.apply(o, &Effect{Kind: EffectRemoveSpan, Key: k, Hi: trim})
 	}
@@ -93,7 +93,7 @@ func (tx *Tx) recordHitsAs(k Key, o object, id []byte, trim int, n, expireAt int
 		o = tx.apply(o, &Effect{Kind: EffectAdd, Key: k, Field: name, Score: float64(tx.now)})
 		n--
 	}
-	tx.apply(o, &Effect{Kind: EffectExpire, Key: k, ExpireAt: expireAt})
+	return tx.apply(o, &Effect{Kind: EffectExpire, Key: k, ExpireAt: expireAt})
 }
 
 // hitSequence numbers the hits of a shard within a millisecond. Time never runs backward in a shard, so `<ms>-<seq>` never comes twice.
@@ -169,10 +169,11 @@ func (tx *Tx) Token(k Key, rule limit.Bucket, cost int64) (limit.Decision, error
 	}
 	state, d := rule.Take(t.tokens(), tx.now, cost)
 	if !d.Allowed || cost == 0 {
-		return tx.untilGone(o, d), nil
+		return tx.noted(k, o, false, cost, tx.untilGone(o, d)), nil
 	}
-	tx.apply(o, &Effect{Kind: EffectTokens, Key: k, Tokens: state, ExpireAt: after(tx.now, d.ResetAfter)})
-	return d, nil
+	fresh := o == nil
+	o = tx.apply(o, &Effect{Kind: EffectTokens, Key: k, Tokens: state, ExpireAt: after(tx.now, d.ResetAfter)})
+	return tx.noted(k, o, fresh, cost, d), nil
 }
 
 // Leaky decides a call against a leaky bucket that paces, which is kept like a token bucket and shares its keys. delay is how many ms an
@@ -185,10 +186,11 @@ func (tx *Tx) Leaky(k Key, rule limit.Bucket, cost int64) (d limit.Decision, del
 	}
 	state, d, delay := rule.Pace(t.tokens(), tx.now, cost)
 	if !d.Allowed || cost == 0 {
-		return tx.untilGone(o, d), delay, nil
+		return tx.noted(k, o, false, cost, tx.untilGone(o, d)), delay, nil
 	}
-	tx.apply(o, &Effect{Kind: EffectTokens, Key: k, Tokens: state, ExpireAt: after(tx.now, d.ResetAfter)})
-	return d, delay, nil
+	fresh := o == nil
+	o = tx.apply(o, &Effect{Kind: EffectTokens, Key: k, Tokens: state, ExpireAt: after(tx.now, d.ResetAfter)})
+	return tx.noted(k, o, fresh, cost, d), delay, nil
 }
 
 // Fixed decides a call against a fixed window. A missing key is an unused one.
@@ -200,10 +202,11 @@ func (tx *Tx) Fixed(k Key, rule limit.Fixed, cost int64) (limit.Decision, error)
 	}
 	state, d := rule.Take(c.used(), tx.now, cost)
 	if !d.Allowed || cost == 0 {
-		return tx.untilGone(o, d), nil
+		return tx.noted(k, o, false, cost, tx.untilGone(o, d)), nil
 	}
-	tx.apply(o, &Effect{Kind: EffectCount, Key: k, Count: state, ExpireAt: after(tx.now, d.ResetAfter)})
-	return d, nil
+	fresh := o == nil
+	o = tx.apply(o, &Effect{Kind: EffectCount, Key: k, Count: state, ExpireAt: after(tx.now, d.ResetAfter)})
+	return tx.noted(k, o, fresh, cost, d), nil
 }
 
 // untilGone makes an answer hold for a key that expires before its limiter says it is free: a call under a longer rule than the one that

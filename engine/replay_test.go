@@ -231,6 +231,12 @@ var walkCalls = map[string]func(w *walk) string{
 			return list
 		})
 	},
+	"Denied": func(w *walk) string {
+		return w.write(w.any(1), func(k []Key) []any { w.tx.Denied(k[0]); return nil })
+	},
+	"Frequency": func(w *walk) string {
+		return w.read(w.any(1), func(k []Key) []any { return answer(w.tx.Frequency(k[0])) })
+	},
 	"Idle": func(w *walk) string {
 		return w.read(w.any(1), func(k []Key) []any { return answer(w.tx.Idle(k[0])) })
 	},
@@ -244,7 +250,7 @@ var walkCalls = map[string]func(w *walk) string{
 	},
 	"MemoryUsage": func(w *walk) string {
 		return w.read(w.any(1), func(k []Key) []any {
-			_, ok := w.tx.MemoryUsage(k[0], 0) // how much is up to the allocator
+			_, ok := w.tx.MemoryUsage(k[0]) // how much is up to the allocator
 			return answer(ok)
 		})
 	},
@@ -387,7 +393,7 @@ var walkCalls = map[string]func(w *walk) string{
 
 // What these tests promise, they promise of every method.
 func TestWalkCallsEveryMethod(t *testing.T) {
-	plumbing := []string{"Begin", "BeginAll", "Use", "End", "Now", "Watch", "Intact", "Unwatch", "Afterwards"}
+	plumbing := []string{"Begin", "BeginAll", "Use", "End", "Now", "Watch", "Intact", "Unwatch", "Afterwards", "MakeRoom"}
 	for method := range reflect.TypeFor[*Tx]().Methods() {
 		_, called := walkCalls[method.Name]
 		assert.True(t, called || slices.Contains(plumbing, method.Name), "walkCalls lacks %s", method.Name)

@@ -82,7 +82,7 @@ func (s *Snapshot) begin(sh *shard) {
 }
 
 // Step hands the next keys to visit, as effects that rebuild them in an empty engine, and tells whether it is to be called again.
-// Keys whose time had come at the snapshot's moment are left out. Each call of visit is about one object, or a part of a large one: then
+// Keys whose time had come at the snapshot's moment are left out, and those that are evicted before their turn comes. Each call of visit is about one object, or a part of a large one: then
 // the parts come in order, though not one after the other. The effects hold until visit returns, are not to be written to, and of their
 // keys only the names are set.
 //
@@ -157,8 +157,17 @@ func (s *Snapshot) before(o object, f *Effect) {
 }
 
 // keep hands out what stands under a key, nil for nothing, if this is the first change of the key and the walk has not come to it.
+//
+// What is evicted is not handed out, as that would take more memory than goes: it is left out, as if it had gone a moment earlier. What the
+// journal got after the snapshot says that it went, and nothing else of it.
 func (s *Snapshot) keep(db int, k Key, o object) {
 	w := s.e.shardOf(k).dbs[db].walk
+	if w != nil && s.e.shardOf(k).evicting {
+		if w.leaveOut(s.e.place(k.hash), k.Name) {
+			s.done.Add(1)
+		}
+		return
+	}
 	if w == nil || !w.overtake(s.e.place(k.hash), k.Name) || o == nil {
 		return
 	}
@@ -233,6 +242,14 @@ func (p *passage) overtake(hash uint64, name []byte) bool {
 	}
 	p.overtaken[string(name)] = struct{}{}
 	return true
+}
+
+// leaveOut is called before what stands under a name goes for good, and tells whether the walk was to come to it. If something stands there
+// later, that overtakes the walk as what is new does.
+func (p *passage) leaveOut(hash uint64, name []byte) bool {
+	ahead := hash>>32 >= p.cursor && !p.passesBy(string(name))
+	delete(p.overtaken, string(name))
+	return ahead
 }
 
 func (p *passage) passesBy(name string) bool {

@@ -121,15 +121,17 @@ func contentOf(o object) string {
 func requireSound(t testing.TB, e *Engine) {
 	t.Helper()
 	for i := range e.shards {
-		sh := &e.shards[i]
+		sh, weight := &e.shards[i], int64(0)
 		for db := range sh.dbs {
 			if sh.dbs[db].keys == nil {
 				require.Zero(t, sh.dbs[db].expires)
+				require.Zero(t, sh.dbs[db].weight)
 				continue
 			}
-			n, expires := 0, 0
+			n, expires, weighs := 0, 0, int64(0)
 			for o := range sh.dbs[db].keys.All() {
 				n++
+				weighs += weigh(o)
 				if o.head().expireAt != 0 {
 					expires++
 				}
@@ -146,6 +148,10 @@ func requireSound(t testing.TB, e *Engine) {
 			}
 			require.Equal(t, n, sh.dbs[db].size())
 			require.Equal(t, expires, sh.dbs[db].expires)
+			require.Equal(t, weighs, sh.dbs[db].weight, "what was counted, as keys came, went and grew")
+			weight += weighs
 		}
+		require.Equal(t, weight, sh.weight.Load())
+		require.Less(t, max(weight-sh.told, sh.told-weight), int64(toldGrain))
 	}
 }

@@ -131,7 +131,7 @@ func (tx *Tx) Now() int64 { return tx.now }
 func (tx *Tx) lookup(k Key) object {
 	o := tx.peek(k)
 	if o != nil && !tx.Aloof {
-		o.touch(uint32(tx.now / 1000))
+		o.touch(tx.e.memory.stamp(tx.e.shardOf(k), o, false))
 	}
 	return o
 }

@@ -94,9 +94,6 @@ func (a *args) word(w string) bool {
 	return true
 }
 
-// isWord tells whether an option stands here, in any case, and leaves it there.
-func (a *args) isWord(w string) bool { return a.more() && equalFold(a.list[0], w) }
-
 // end fails with a syntax error if anything is left, and tells what went wrong, if anything did.
 func (a *args) end() error {
 	if len(a.list) > 0 {

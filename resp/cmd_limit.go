@@ -59,6 +59,7 @@ func slide(c *call) error {
 		return err
 	}
 
+	c.decided(cost, d)
 	c.reply.decision(d)
 	return nil
 }
@@ -87,6 +88,7 @@ func multi(c *call) error {
 		return err
 	}
 
+	c.decided(cost, d)
 	c.reply.ruledDecision(d)
 	return nil
 }
@@ -105,6 +107,7 @@ func token(c *call) error {
 		return err
 	}
 
+	c.decided(cost, d)
 	c.reply.decision(d)
 	return nil
 }
@@ -125,6 +128,7 @@ func fixed(c *call) error {
 		return err
 	}
 
+	c.decided(cost, d)
 	c.reply.decision(d)
 	return nil
 }

@@ -64,11 +64,11 @@ func all(c *call) error {
 		}
 		limits = append(limits, c.args.rule())
 	}
-	if c.args.more() && !c.args.isWord("COST") && !c.args.isWord("WAIT") {
-		return errRule
-	}
 	cost := c.args.costAlone()
-	if err := c.args.end(); err != nil {
+	switch err := c.args.end(); {
+	case err == engine.ErrSyntax: // most likely a rule that is cut short
+		return errRule
+	case err != nil:
 		return err
 	}
 

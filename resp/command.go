@@ -27,6 +27,7 @@ type command struct {
 	subs       []*command
 
 	parent *command // of a subcommand
+	index  int      // a number of its own
 }
 
 // flags are what COMMAND tells of a command, and what dispatch goes by.
@@ -141,6 +142,9 @@ type table map[string]*command
 
 var commands = make(table)
 
+// declared is how many commands there are, with their subcommands: the next one's index.
+var declared int
+
 // The families declare themselves: each cmd_*.go file registers its entries.
 func register(family ...*command) {
 	for _, c := range family {
@@ -148,8 +152,11 @@ func register(family ...*command) {
 			panic("resp: command declared twice: " + c.name)
 		}
 		commands[c.name] = c
+		c.index = declared
+		declared++
 		for _, sub := range c.subs {
-			sub.parent = c
+			sub.parent, sub.index = c, declared
+			declared++
 		}
 	}
 }

@@ -62,7 +62,7 @@ func (s *session) finish() {
 }
 
 // denied tells why a call that is right in itself is not taken now: it cannot stand in a transaction, or it would change something that
-// the disk does not take, or it needs data that is still being loaded. For EXEC counts what is queued.
+// the disk does not take, or would take memory that there is not, or it needs data that is still being loaded. For EXEC counts what is queued.
 func (s *session) denied(c *command) error {
 	t, has, lacks := &s.transaction, c.flags, ^c.flags
 	if t.open {
@@ -70,8 +70,12 @@ func (s *session) denied(c *command) error {
 		case t.joins(c) && c.flags&(noMulti|ownLocks) != 0:
 			return errNotInMulti
 		case c.name == "exec":
-			has, lacks = has|t.has&write, lacks|t.lacks
+			has, lacks = has|t.has&(write|denyOOM), lacks|t.lacks
 		}
+	}
+	grows := has&denyOOM != 0 || t.joins(c) // what is queued takes memory, whatever it does
+	if grows && s.server.engine.Crowded() && s.server.loading.Load() == 0 && !s.makeRoom() {
+		return errOutOfMemory
 	}
 	if store := s.server.store; store != nil && has&(write|health) != 0 {
 		if why := store.Refusal(); why != "" {

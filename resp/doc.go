@@ -39,7 +39,7 @@
 //
 // Settings hold what can change while the server runs, as atomics that their users read at each turn; parameter.go is the table by which CONFIG
 // knows them. CONFIG SET makes sense of all values before it puts the first into force. Parameters of Redis' for things that are not here
-// have the value that says so, and refuse any other: an operator who asks for maxmemory must not be told OK.
+// have the value that says so, and refuse any other: an operator who asks for notifications must not be told OK.
 //
 // # What clients see of the disk
 //

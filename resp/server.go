@@ -35,6 +35,10 @@ type Server struct {
 	loading     atomic.Int64 // Unix ms since when the data is being loaded; 0: it is there
 	configuring sync.Mutex   // held while the store is configured
 
+	overhead   atomic.Int64 // bytes that the process takes beside what the keys weigh, as last measured
+	crowdedOut atomic.Int64 // calls that were refused as there was no room, since the start or CONFIG RESETSTAT
+	tallies    tallies
+
 	shunned atomic.Int64 // Unix ms of the last time the log told of an HTTP request
 	unkept  atomic.Int64 // Unix ms of the last time it told of replies that the journal did not stand for
 
@@ -71,8 +75,10 @@ func NewServer(o Options) *Server {
 		engine: o.Engine, journal: o.Journal, store: o.Store, clock: o.Clock, log: o.Log, settings: o.Settings,
 		version: o.Version, limits: o.Settings.limits, started: time.Now(), runID: fmt.Sprintf("%016x%016x%08x", rand.Uint64(), rand.Uint64(), rand.Uint32()),
 		sessions: make(map[int64]*session), shutdown: make(chan struct{}), drained: make(chan struct{}),
+		tallies: make(tallies, declared),
 	}
 	s.room.server, s.room.lines = s, make(map[lineKey]*line)
+	s.fitMemory()
 	return s
 }
 
