@@ -60,11 +60,21 @@ func start(t *testing.T, flags ...string) *process {
 // connect tries until the server listens and has loaded its data.
 func (p *process) connect() net.Conn {
 	p.t.Helper()
+	return p.connectAfter("")
+}
+
+// connectAfter is connect for a server that asks for what first says before it tells whether it is loading.
+func (p *process) connectAfter(first string) net.Conn {
+	p.t.Helper()
 	for range 1000 {
 		if conn, err := net.Dial("unix", p.socket); err == nil {
 			p.t.Cleanup(func() { conn.Close() })
-			fmt.Fprint(conn, "PING\r\n")
-			if line, _ := bufio.NewReader(conn).ReadString('\n'); !strings.HasPrefix(line, "-LOADING") {
+			fmt.Fprint(conn, first+"PING\r\n")
+			r := bufio.NewReader(conn)
+			for range strings.Count(first, "\n") {
+				r.ReadString('\n')
+			}
+			if line, _ := r.ReadString('\n'); line == "+PONG\r\n" {
 				return conn
 			}
 		}
@@ -181,7 +191,10 @@ func TestPasswordOfAFileIsAskedFor(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "password")
 	require.NoError(t, os.WriteFile(file, []byte("sesame\n"), 0o600))
 	p := start(t, "--requirepass-file", file)
-	conn := p.connect()
+	p.connectAfter("AUTH sesame\r\n")
+	conn, err := net.Dial("unix", p.socket)
+	require.NoError(t, err)
+	defer conn.Close()
 	fmt.Fprint(conn, "PING\r\nAUTH sesame\r\nPING\r\nQUIT\r\n")
 	got, err := io.ReadAll(conn)
 	require.NoError(t, err)
