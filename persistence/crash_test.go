@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -193,5 +194,34 @@ func TestNothingAcknowledgedIsLost(t *testing.T) {
 		for k := 1; k <= ops; k++ {
 			run(Always, k, mode)
 		}
+	}
+}
+
+// A process that is killed leaves behind what it wrote and did not sync. The next one goes on from that; when the power goes out then,
+// what it acknowledged is there, and so is all that it had found.
+func TestPowerCutAfterKill(t *testing.T) {
+	seed := rand.Uint64()
+	t.Log("seed", seed)
+	for round := range uint64(20) {
+		synctest.Test(t, func(t *testing.T) {
+			r := rand.New(rand.NewPCG(seed, round))
+			w := newWorld(t, newDisk(), testEpoch)
+			w.states = []string{""}
+			require.True(t, w.start(Never))
+			for range 10 {
+				require.True(t, w.call(r))
+			}
+			time.Sleep(2 * writeDelay)
+			next := newWorld(t, w.disk.killed(), w.now.Load())
+			require.NoError(t, w.store.Close()) // ends the goroutines, on a disk that is looked at no more
+			require.True(t, next.start(Always))
+			next.states, next.acked = []string{stateOf(next.e)}, 0
+			require.Equal(t, w.states[len(w.states)-1], next.states[0])
+			for range r.IntN(10) {
+				require.True(t, next.call(r))
+			}
+			next.found(r, fmt.Sprintf("seed %d, round %d", seed, round))
+			require.NoError(t, next.store.Close())
+		})
 	}
 }

@@ -265,4 +265,28 @@ func (d *disk) crash(r *rand.Rand) *disk {
 	return found
 }
 
+// killed gives the disk as the next process finds it when the one that writes is killed and the power stays on: all is there, synced or not.
+func (d *disk) killed() *disk {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	copies := map[*inode]*inode{nil: nil}
+	copyOf := func(file *inode) *inode {
+		if _, ok := copies[file]; !ok {
+			copies[file] = &inode{data: slices.Clone(file.data), synced: file.synced}
+		}
+		return copies[file]
+	}
+	found := newDisk()
+	for name, file := range d.names {
+		found.names[name] = copyOf(file)
+	}
+	for name, file := range d.durable {
+		found.durable[name] = copyOf(file)
+	}
+	for _, c := range d.pending {
+		found.pending = append(found.pending, dirChange{c.name, copyOf(c.file), c.removed})
+	}
+	return found
+}
+
 var _ io.Writer = (*diskFile)(nil)

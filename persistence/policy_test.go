@@ -354,7 +354,7 @@ func TestFullDiskAtStart(t *testing.T) {
 			require.True(t, w.start(Always))
 			require.NoError(t, w.store.Wait(w.set("k", 0)))
 			w.stop()
-			w.disk.why, w.disk.mode, w.disk.failAt = full, failTorn, w.disk.ops+1+operation
+			w.disk.why, w.disk.mode, w.disk.failAt = full, failTorn, w.disk.ops+2+operation // the first syncs what was read
 			s, err := Open(w.o)
 			require.NoError(t, err)
 			e := engine.New(engine.Options{Databases: 3, Journal: s})

@@ -297,7 +297,8 @@ func (r *recovery) apply(name string, offset int64, rec record) error {
 	return nil
 }
 
-// loadSegment replays a segment. The last may end within a record.
+// loadSegment replays a segment. The last may end within a record; and what is read there may be in the system's memory only, if the
+// process that wrote it was killed: it has to be on the disk before anything that goes on from there is.
 func (r *recovery) loadSegment(n uint64, last bool) error {
 	d, err := openData(r.fs, logFile, n, r.read)
 	broken := (*damage)(nil)
@@ -313,6 +314,8 @@ func (r *recovery) loadSegment(n uint64, last bool) error {
 		offset := d.offset
 		rec, err := d.next()
 		switch {
+		case err == io.EOF && last:
+			return r.fs.truncate(d.name, d.offset)
 		case err == io.EOF:
 			return nil
 		case errors.As(err, &broken) && last:

@@ -65,7 +65,7 @@ func keepCopy(d directory) (folder string, err error) {
 			continue
 		}
 		if err := copyFile(filepath.Join(folder, name), d.path(name)); err != nil {
-			return "", err
+			return "", errors.Join(err, os.RemoveAll(folder)) // half a copy is of no use, and takes room
 		}
 	}
 	return folder, errors.Join(directory(folder).syncDir(), d.syncDir())

@@ -34,6 +34,7 @@ func (s *Store) claim() error {
 		return ErrBusy
 	}
 	if err := s.openLate(); err != nil {
+		s.status.LastFailed, s.tried = true, time.Now()
 		return err
 	}
 	s.busy = true
@@ -79,7 +80,7 @@ func (s *Store) take() error {
 		s.log.Error("no snapshot", "error", err)
 		return err
 	}
-	s.status.LastSave, s.status.Changes, s.status.SnapshotBytes = s.status.SaveStart, changes, size
+	s.status.LastSave, s.status.Changes, s.status.SnapshotBytes = s.options.Clock(), changes, size // the end, as in Redis: clients wait for that to move
 	s.status.SizeAtSave = size + s.status.LogBytes
 	s.status.Saves++
 	s.log.Info("snapshot taken", "file", fileName(snapshotFile, sequence), "bytes", size, "keys", s.savedKeys.Load(), "took", time.Since(start).Round(time.Millisecond))
@@ -170,7 +171,9 @@ func (s *Store) maintain() {
 		}
 		if why := s.due(); why != "" {
 			s.log.Info("beginning a snapshot", "because", why)
-			s.SnapshotInBackground()
+			if err := s.SnapshotInBackground(); err != nil && !errors.Is(err, ErrBusy) {
+				s.log.Error("no snapshot", "error", err)
+			}
 		}
 	}
 }
@@ -185,7 +188,7 @@ func (s *Store) due() string {
 		return ""
 	}
 	size := st.LogBytes + st.SnapshotBytes
-	if settings.GrowthPercent > 0 && s.options.AppendOnly && st.Failure == nil && size >= settings.GrowthLeast && size-base >= base/100*settings.GrowthPercent {
+	if settings.GrowthPercent > 0 && s.options.AppendOnly && st.Failure == nil && size >= settings.GrowthLeast && float64(size-base) >= float64(base)/100*float64(settings.GrowthPercent) {
 		return "the log has grown"
 	}
 	since := time.Duration(s.options.Clock()-st.LastSave) * time.Millisecond

@@ -266,6 +266,21 @@ func TestSnapshotsWithoutALog(t *testing.T) {
 	w.stop()
 }
 
+// A directory that cannot be made is a failure like any other: it is told, and tried again in a minute.
+func TestDirectoryThatCannotBeMade(t *testing.T) {
+	above := filepath.Join(t.TempDir(), "file")
+	w := newDataWorld(t, filepath.Join(above, "data"))
+	w.o.AppendOnly = false
+	w.o.Settings.Save = []Save{{After: 0, Changes: 1}}
+	require.True(t, w.start(Always))
+	require.NoError(t, os.WriteFile(above, nil, 0o600))
+	require.Error(t, w.store.SnapshotInBackground())
+	w.set("k", 1)
+	require.True(t, w.store.Status().LastFailed)
+	require.Empty(t, w.store.due())
+	w.stop()
+}
+
 // What another server has put into a directory that was not there at the start is not replaced.
 func TestDirectoryThatSomebodyElseMade(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")

@@ -115,7 +115,7 @@ func (s *Store) open() error {
 	if s.fs != nil {
 		return nil
 	}
-	if err := os.MkdirAll(s.options.Dir, 0o750); err != nil {
+	if err := makeDirectory(s.options.Dir); err != nil {
 		return fmt.Errorf("the data directory cannot be made: %w", err)
 	}
 	d := directory(s.options.Dir)
@@ -229,6 +229,7 @@ func (s *Store) begin() error {
 		return err
 	}
 	s.journal.Store(l)
+	l.setPolicy(s.settings.Load().Sync) // Configure may have been called meanwhile
 	return nil
 }
 
