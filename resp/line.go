@@ -42,7 +42,7 @@ type line struct {
 	poppers list.List // likewise
 	due     deadlines // of those for whom this is the first of their lines
 
-	moment int64 // Unix ms before which the first caller cannot be admitted unless the key changes; 0: it has to be tried
+	moment int64 // Unix ms before which the first caller cannot be admitted unless a key of its changes; 0: it has to be tried
 	timer  *time.Timer
 	set    int64 // what the timer is set to, Unix ms
 }
@@ -80,8 +80,8 @@ func (r *room) of(tx *engine.Tx, db int, k engine.Key) *line {
 	return l
 }
 
-// join puts a waiter at the end of the line of each of its keys. If nobody is before it, moment is when it can be admitted.
-func (r *room) join(tx *engine.Tx, w *waiter, moment int64) {
+// join puts a waiter at the end of the line of each of its keys. If nobody is before it, its request says when it can be admitted.
+func (r *room) join(tx *engine.Tx, w *waiter) {
 	r.waiting.Add(1)
 	w.ticket = r.tickets.Add(1)
 	for _, k := range w.keys {
@@ -89,20 +89,21 @@ func (r *room) join(tx *engine.Tx, w *waiter, moment int64) {
 		if w.standsIn(l) {
 			continue
 		}
-		queue := &l.callers
 		if w.pop != nil {
-			queue = &l.poppers
+			w.places = append(w.places, place{l, l.poppers.PushBack(w)})
+			continue
 		}
-		w.places = append(w.places, place{l, queue.PushBack(w)})
-		if queue.Len() == 1 && w.pop == nil {
-			l.moment, moment = moment, never // one timer is enough
+		w.places = append(w.places, place{l, l.callers.PushBack(w)})
+		if l.callers.Len() == 1 {
+			l.moment = w.desk.request.moment
 		}
 	}
-	first := w.places[0].line
 	if w.deadline != never {
-		heap.Push(&first.due, w)
+		heap.Push(&w.places[0].line.due, w)
 	}
-	first.arm()
+	for _, p := range w.places {
+		p.line.arm()
+	}
 }
 
 // changed is called at the end of a call that has changed the key.
@@ -154,7 +155,7 @@ func (l *line) serve(tx *engine.Tx, held *waiter) (needs *waiter) {
 		case w.attempt(tx, last):
 			w.leave(tx, l)
 		default:
-			l.moment = w.desk.request.moment
+			w.expect(l)
 		}
 	}
 }

@@ -112,7 +112,7 @@ func (s *session) hold(c *command, words [][]byte, name int) *waiter {
 	d.reply.resp3 = s.reply.resp3
 	d.call.session = d
 	d.profile.database.Store(int32(w.db))
-	s.server.room.join(s.tx, w, s.request.moment)
+	s.server.room.join(s.tx, w)
 	s.waiter.Store(w)
 	return w
 }
@@ -262,6 +262,16 @@ func (w *waiter) try(tx *engine.Tx, how attempt) (done bool) {
 // first tells, under the locks of all its keys, whether nobody is before it.
 func (w *waiter) first() bool {
 	return !slices.ContainsFunc(w.places, func(p place) bool { return p.line.callers.Front() != p.element })
+}
+
+// expect notes in all its lines, of which it is the first, when it can be admitted: whoever goes through one then tries it before others.
+func (w *waiter) expect(through *line) {
+	for _, p := range w.places {
+		p.line.moment = w.desk.request.moment
+		if p.line != through {
+			p.line.arm()
+		}
+	}
 }
 
 func (w *waiter) standsIn(l *line) bool {

@@ -1,0 +1,329 @@
+package resp
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"rlserver/engine/limit"
+)
+
+// modelCall is a call on one sliding window, as the model knows it.
+type modelCall struct {
+	name     string
+	cost     int
+	deadline int64 // ms since the beginning
+	gone     bool
+}
+
+// modelLine is what a line should be: a log of hits and those who wait, looked at anew in every millisecond.
+type modelLine struct {
+	limit  int
+	window int64
+	hits   []int64
+	line   []*modelCall
+}
+
+func (m *modelLine) fits(now int64, cost int) bool {
+	m.hits = slices.DeleteFunc(m.hits, func(at int64) bool { return at <= now-m.window })
+	return len(m.hits)+cost <= m.limit
+}
+
+func (m *modelLine) admit(now int64, cost int) bool {
+	if !m.fits(now, cost) {
+		return false
+	}
+	for range cost {
+		m.hits = append(m.hits, now)
+	}
+	return true
+}
+
+// retry is how long until a call fits, if nobody else comes.
+func (m *modelLine) retry(now int64, cost int) (ms int64) {
+	for copied := *m; ; ms++ {
+		copied.hits = slices.Clone(m.hits)
+		if copied.fits(now+ms, cost) {
+			return ms
+		}
+	}
+}
+
+// step does what is due in a millisecond, and tells who is admitted and who is denied.
+func (m *modelLine) step(now int64, say func(call *modelCall, allowed bool)) {
+	m.line = slices.DeleteFunc(m.line, func(c *modelCall) bool { return c.gone })
+	for len(m.line) > 0 {
+		first := m.line[0]
+		allowed := m.admit(now, first.cost)
+		if !allowed && m.retry(now, first.cost) <= first.deadline-now && now < first.deadline {
+			break
+		}
+		m.line = m.line[1:]
+		say(first, allowed)
+	}
+	late := slices.DeleteFunc(slices.Clone(m.line), func(c *modelCall) bool { return c.deadline > now })
+	for _, c := range late { // by arrival: those of one moment have come in that order too, as deadlines differ otherwise
+		m.line = slices.DeleteFunc(m.line, func(x *modelCall) bool { return x == c })
+		say(c, m.admit(now, c.cost))
+	}
+	if len(late) > 0 {
+		m.step(now, say)
+	}
+}
+
+// Random traces of callers that wait, that do not, that go away, and of keys that are reset, against the model: who is admitted, who is
+// denied, in which order and in which millisecond.
+func TestLinesAgreeWithTheModel(t *testing.T) {
+	for range 30 {
+		seed := rand.Uint64()
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			inBubble(t, func(t *testing.T, b *bubble) { walkLines(t, b, rand.New(rand.NewPCG(seed, 0))) })
+		})
+	}
+}
+
+func walkLines(t *testing.T, b *bubble, r *rand.Rand) {
+	var model [2]modelLine
+	for i := range model {
+		model[i] = modelLine{limit: 1 + r.IntN(4), window: int64(20 + r.IntN(100))}
+	}
+	var want []string
+	say := func(now int64) func(c *modelCall, allowed bool) {
+		return func(c *modelCall, allowed bool) {
+			answer := 0
+			if allowed {
+				answer = 1
+			}
+			want = append(want, fmt.Sprintf("%d %s *5 :%d", now, c.name, answer))
+		}
+	}
+	open := make(map[string]*caller)
+	for now := range int64(600) {
+		b.pass(now) // timers go off on the millisecond, and what follows comes half of one later
+		for i := range model {
+			model[i].step(now, say(now))
+		}
+		if r.IntN(3) > 0 {
+			continue
+		}
+		time.Sleep(500 * time.Microsecond)
+		i := r.IntN(len(model))
+		m, key := &model[i], fmt.Sprint("k", i)
+		name := fmt.Sprintf("%03d", now)
+		switch call := (&modelCall{name: name, cost: 1 + r.IntN(m.limit+1)}); r.IntN(8) {
+		case 0:
+			b.calls(name, "DEL "+key)
+			m.hits = nil
+		case 1:
+			if len(m.line) > 0 {
+				call = m.line[r.IntN(len(m.line))]
+				call.gone = true
+				open[call.name].Close()
+				synctest.Wait()
+			}
+		case 2:
+			b.calls(name, fmt.Sprintf("RL.SLIDE %s %d %dms COST %d", key, m.limit, m.window, call.cost))
+			say(now)(call, m.admit(now, call.cost))
+		default:
+			wait := int64(1 + r.IntN(150))
+			call.deadline = now + wait
+			open[name] = b.calls(name, fmt.Sprintf("RL.SLIDE %s %d %dms COST %d WAIT %dms", key, m.limit, m.window, call.cost, wait))
+			switch {
+			case call.cost > m.limit || m.retry(now, call.cost) > wait:
+				say(now)(call, false)
+			case len(m.line) == 0 && m.admit(now, call.cost):
+				say(now)(call, true)
+			default:
+				m.line = append(m.line, call)
+			}
+		}
+		m.step(now, say(now))
+	}
+	var said []string
+	for _, line := range b.heard() {
+		if before, after, ok := strings.Cut(line, " *5 :"); ok {
+			said = append(said, before+" *5 :"+after[:1])
+		}
+	}
+	slices.Sort(want)
+	slices.Sort(said)
+	require.Equal(t, want, said)
+}
+
+// pair is a command for this test alone: one hit on each of two keys, both or neither, as RL.ALL does.
+func pair(c *call) error {
+	keys := [2]struct {
+		k    int
+		rule []limit.Rule
+	}{}
+	a, b := c.args.key(), c.args.key()
+	for i := range keys {
+		keys[i].rule = []limit.Rule{c.args.slidingRule()}
+	}
+	cost := c.args.costAlone()
+	if err := c.args.end(); err != nil {
+		return err
+	}
+	d, err := c.admit(func() (limit.Decision, error) {
+		rehearse := c.tx.Rehearse
+		c.tx.Rehearse = true
+		one, err := c.tx.Slide(a, keys[0].rule, cost, nil)
+		if err != nil {
+			return one, err
+		}
+		two, err := c.tx.Slide(b, keys[1].rule, cost, nil)
+		c.tx.Rehearse = rehearse
+		if err != nil || !one.Allowed || !two.Allowed {
+			one.Allowed, one.RetryAfter = false, max(one.RetryAfter, two.RetryAfter)
+			return one, err
+		}
+		if _, err := c.tx.Slide(a, keys[0].rule, cost, nil); err != nil {
+			return one, err
+		}
+		return c.tx.Slide(b, keys[1].rule, cost, nil)
+	})
+	if err != nil {
+		return err
+	}
+	c.reply.decision(d)
+	return nil
+}
+
+func withPair(t *testing.T) {
+	commands["test.pair"] = &command{name: "test.pair", arity: -7, flags: write | blocking, keys: []keySpec{key("RW", 1), key("RW", 2)}, run: pair}
+	t.Cleanup(func() { delete(commands, "test.pair") })
+}
+
+// A call on two keys stands in both lines: it is admitted as soon as both have room and nobody is before it in either, and nobody who came
+// after it to one of them is admitted before it.
+func TestACallInTwoLines(t *testing.T) {
+	withPair(t)
+	inBubble(t, func(t *testing.T, b *bubble) {
+		b.calls("x0", "RL.SLIDE x 1 1s")
+		b.pass(100)
+		b.calls("y0", "RL.SLIDE y 1 1s")
+		b.calls("y1", "RL.SLIDE y 1 1s WAIT 1m")
+		b.calls("pair", "TEST.PAIR x y 1 1s 1 1s WAIT 1m")
+		b.calls("x1", "RL.SLIDE x 1 1s WAIT 1m")
+		b.calls("y2", "RL.SLIDE y 1 1s WAIT 1m")
+		b.calls("again", "TEST.PAIR y x 1 1s 1 1s WAIT 1m")
+		b.calls("del", "DEL x")
+		b.pass(700)
+		b.calls("late", "TEST.PAIR y x 1 1s 1 1s WAIT 500ms")
+		b.heard()
+		b.pass(6000)
+		assert.Equal(t, []string{"1100 y1 " + got, "1200 late *5 :0 :1 :0 :900 :900", "2100 pair " + got, "3100 x1 " + got, "3100 y2 " + got, "4100 again " + got},
+			b.heard())
+	})
+}
+
+// When a call in two lines goes away, those behind it in either are looked after, and so they are when a change makes room.
+func TestTwoLinesMoveOn(t *testing.T) {
+	withPair(t)
+	for name, step := range map[string]struct {
+		change func(pair *caller, b *bubble)
+		want   []string
+	}{
+		"gone":  {func(pair *caller, b *bubble) { pair.Close() }, []string{"500 pair gone", "500 y " + got, "1000 x " + got}},
+		"reset": {func(pair *caller, b *bubble) { b.calls("del", "DEL x") }, []string{"500 del :1", "500 pair " + got, "1500 x " + got, "1500 y " + got}},
+		"time":  {func(pair *caller, b *bubble) {}, []string{"1000 pair " + got, "2000 x " + got, "2000 y " + got}},
+		"unblock": {func(pair *caller, b *bubble) { b.calls("a", "CLIENT UNBLOCK 2 ERROR") },
+			[]string{"500 a :1", "500 pair -UNBLOCKED client unblocked via CLIENT UNBLOCK", "500 y " + got, "1000 x " + got}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, b *bubble) {
+				b.calls("setup", "RL.SLIDE x 1 1s")
+				pair := b.calls("pair", "TEST.PAIR x y 1 1s 1 1s WAIT 1m")
+				b.calls("x", "RL.SLIDE x 1 1s WAIT 1m")
+				b.calls("y", "RL.SLIDE y 1 1s WAIT 1m")
+				b.heard()
+				b.pass(500)
+				step.change(pair, b)
+				b.pass(3000)
+				assert.Equal(t, step.want, b.heard())
+			})
+		})
+	}
+}
+
+// Random callers on one key or two. Nobody overtakes: of those who have a key in common and were admitted, who came first was
+// admitted first; nobody is left over; and no window ever holds more than it may.
+func TestNobodyOvertakes(t *testing.T) {
+	withPair(t)
+	for range 20 {
+		seed := rand.Uint64()
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			inBubble(t, func(t *testing.T, b *bubble) {
+				r := rand.New(rand.NewPCG(seed, 0))
+				keysOf := make(map[string][]string)
+				for n := range 60 {
+					b.pass(int64(n) * 7)
+					keys := []string{"a", "b", "c"}
+					r.Shuffle(len(keys), func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })
+					name := fmt.Sprintf("%03d", n)
+					if r.IntN(2) == 0 {
+						keys = keys[:1]
+						b.calls(name, "RL.SLIDE "+keys[0]+" 2 60ms WAIT 1h")
+					} else {
+						keys = keys[:2]
+						b.calls(name, "TEST.PAIR "+strings.Join(keys, " ")+" 2 60ms 2 60ms WAIT 1h")
+					}
+					keysOf[name] = keys
+				}
+				b.pass(100_000)
+				said := b.said
+				require.Len(t, said, 60)
+				for i, late := range said {
+					assert.Equal(t, "*5 :1", late.text[:5])
+					for _, key := range keysOf[late.name] {
+						within := 0
+						for _, early := range said[:i] {
+							if slices.Contains(keysOf[early.name], key) {
+								require.True(t, early.name < late.name || early.at == late.at, "%v before %v", early, late)
+								if early.at > late.at-60 {
+									within++
+								}
+							}
+						}
+						require.Less(t, within, 2, "%v", late)
+					}
+				}
+			})
+		})
+	}
+}
+
+// A rule that is not in the key has changed.
+func TestStir(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bubble) {
+		limits := int64(1)
+		commands["test.policy"] = &command{name: "test.policy", arity: -2, flags: write | blocking, keys: []keySpec{key("RW", 1)}, run: func(c *call) error {
+			k := c.args.key()
+			c.args.costAlone()
+			d, err := c.admit(func() (limit.Decision, error) {
+				return c.tx.Token(k, limit.Bucket{Capacity: limits, Refill: 1, Period: 3600000}, 1)
+			})
+			if err != nil {
+				return err
+			}
+			c.reply.decision(d)
+			return nil
+		}}
+		defer delete(commands, "test.policy")
+		for _, name := range []string{"setup", "a", "b", "c"} {
+			b.calls(name, "TEST.POLICY k WAIT 1d")
+		}
+		b.heard()
+		limits = 3
+		b.room.stir()
+		said := strings.Join(b.heard(), "\n")
+		assert.Regexp(t, `^0 a \*5 :1 :3 :1 .*\n0 b \*5 :1 :3 :0 .*$`, said)
+	})
+}

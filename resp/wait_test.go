@@ -1,0 +1,405 @@
+package resp
+
+import (
+	"bufio"
+	"cmp"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"rlserver/engine"
+)
+
+// pipes is a listener whose connections are in memory, so that synctest can see who waits.
+type pipes struct {
+	arriving chan net.Conn
+	closed   chan struct{}
+	once     sync.Once
+}
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case conn := <-p.arriving:
+		return conn, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Addr() net.Addr { return &net.UnixAddr{} }
+
+func (p *pipes) Close() error {
+	p.once.Do(func() { close(p.closed) })
+	return nil
+}
+
+// bubble is a server in a synctest bubble, whose clock is the bubble's.
+type bubble struct {
+	*testServer
+	listener *pipes
+	begun    time.Time
+	mu       sync.Mutex
+	said     []saying
+}
+
+// saying is what a client was told.
+type saying struct {
+	at         int64 // ms since the beginning
+	name, text string
+}
+
+func (s saying) String() string { return fmt.Sprintf("%d %s %s", s.at, s.name, s.text) }
+
+// inBubble runs a test in one. Time passes when all that can happen has happened.
+func inBubble(t *testing.T, test func(t *testing.T, b *bubble)) {
+	synctest.Test(t, func(t *testing.T) {
+		settings := NewSettings(Defaults{Databases: 16, MaxClients: 1000})
+		b := &bubble{listener: &pipes{arriving: make(chan net.Conn), closed: make(chan struct{})}, begun: time.Now()}
+		b.testServer = &testServer{t: t, Server: NewServer(Options{
+			Engine: engine.New(engine.Options{Seed: [2]uint64{1, 2}}), Clock: NewClock(time.Now).Now,
+			Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Settings: settings, Version: "test",
+		})}
+		go b.Serve(b.listener)
+		defer b.Shutdown(t.Context())
+		test(t, b)
+		b.Shutdown(t.Context())
+		assert.Empty(t, b.room.lines, "a line is left though nobody waits")
+		assert.Zero(t, b.room.waiting.Load())
+	})
+}
+
+func (b *bubble) dial() *testClient {
+	here, there := net.Pipe()
+	b.listener.arriving <- there
+	return &testClient{Conn: here, t: b.t, r: bufio.NewReader(here)}
+}
+
+func (b *bubble) ms() int64 { return time.Since(b.begun).Milliseconds() }
+
+// caller is a client whose replies are noted down as they come.
+type caller struct {
+	net.Conn
+	b    *bubble
+	name string
+}
+
+func (b *bubble) caller(name string) *caller {
+	c := b.dial()
+	go func() {
+		for {
+			if _, err := c.r.Peek(1); err != nil {
+				b.say(name, "gone")
+				return
+			}
+			b.say(name, strings.TrimSpace(c.read()))
+		}
+	}()
+	return &caller{c.Conn, b, name}
+}
+
+func (b *bubble) say(name, text string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.said = append(b.said, saying{b.ms(), name, text})
+}
+
+// call sends commands, one a line, and waits for what comes of them at once.
+func (c *caller) call(lines string) *caller {
+	go io.WriteString(c, strings.ReplaceAll(lines, "\n", "\r\n")+"\r\n")
+	synctest.Wait()
+	return c
+}
+
+// calls has a new client call.
+func (b *bubble) calls(name, lines string) *caller { return b.caller(name).call(lines) }
+
+// heard tells what was said since it was asked for the last time: of one moment by the clients' names, to each in the order in which it was.
+func (b *bubble) heard() (lines []string) {
+	synctest.Wait()
+	slices.SortStableFunc(b.said, func(x, y saying) int { return cmp.Or(cmp.Compare(x.at, y.at), cmp.Compare(x.name, y.name)) })
+	for _, s := range b.said {
+		lines = append(lines, s.String())
+	}
+	b.said = nil
+	return lines
+}
+
+// pass lets time pass up to a moment, ms since the beginning.
+func (b *bubble) pass(until int64) {
+	time.Sleep(time.Duration(until)*time.Millisecond - time.Since(b.begun))
+	synctest.Wait()
+}
+
+const (
+	one     = "RL.SLIDE k 1 1s WAIT "
+	got     = "*5 :1 :1 :0 :0 :1000"
+	blocked = "*5 :0 :1 :0 "
+)
+
+func TestWaitIsFirstComeFirstServed(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bubble) {
+		for _, name := range []string{"a", "b", "c", "d"} {
+			b.calls(name, one+"1m")
+			b.pass(b.ms() + 10)
+		}
+		b.pass(3500)
+		assert.Equal(t, []string{"0 a " + got, "1000 b " + got, "2000 c " + got, "3000 d " + got}, b.heard())
+	})
+}
+
+func TestWaitIsAnsweredAtOnceIfItIsInVain(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bubble) {
+		c := b.caller("c").call("RL.SLIDE k 1 1s\n" + one + "999ms\nRL.SLIDE k 1 1s COST 2 WAIT 1m")
+		b.calls("first", one+"1s")
+		c.call(one + "999ms\nRL.SLIDE k 1 1s COST 2 WAIT 1m") // also behind others
+		assert.Equal(t, []string{
+			"0 c " + got, "0 c " + blocked + ":1000 :1000", "0 c " + blocked + ":-1 :1000",
+			"0 c " + blocked + ":1000 :1000", "0 c " + blocked + ":-1 :1000",
+		}, b.heard())
+		b.pass(1000)
+		assert.Equal(t, []string{"1000 first " + got}, b.heard())
+	})
+}
+
+// Who stands behind others is denied when its time is over, and not before; and who was let in at that moment has come first.
+func TestWaitEndsInTime(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bubble) {
+		b.calls("a", one+"1s")
+		b.calls("b", one+"1s")
+		b.calls("c", one+"1s")
+		b.calls("d", one+"1500ms")
+		b.pass(2000)
+		assert.Equal(t, []string{
+			"0 a " + got, "1000 b " + got, "1000 c " + blocked + ":1000 :1000", "1000 d " + blocked + ":1000 :1000",
+		}, b.heard(), "d has become the first and hears that it cannot be in time")
+	})
+}
+
+// A call whose time is over is decided as one without WAIT: the room that is there is no use to who is before it.
+func TestWaitLeavesNoRoomUnused(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bubble) {
+		b.calls("setup", "RL.SLIDE k 3 1s COST 2")
+		b.calls("large", "RL.SLIDE k 3 1s COST 3 WAIT 5s")
+		b.calls("small", "RL.SLIDE k 3 1s WAIT 500ms")
+		b.pass(100)
+		b.heard()
+		b.pass(2000)
+		assert.Equal(t, []string{"500 small *5 :1 :3 :0 :0 :1000", "1500 large *5 :1 :3 :0 :0 :1000"}, b.heard())
+	})
+}
+
+func TestWhatWakesThoseWhoWait(t *testing.T) {
+	for _, step := range []struct{ before, limiter, change string }{
+		{"", "RL.SLIDE k 1 1h WAIT 2h", "DEL k"},
+		{"", "RL.MULTI k 1 1h 5 1d WAIT 2h", "UNLINK k"},
+		{"", "RL.TOKEN k 1 1 1h WAIT 2h", "FLUSHALL"},
+		{"", "RL.TOKEN k 1 1 1h WAIT 2h", "FLUSHDB"},
+		{"", "RL.FIXED k 1 1h WAIT 2h", "RENAME k other"},
+		{"", "RL.SLIDE k 1 1h WAIT 2h", "ZREMRANGEBYRANK k 0 0"},
+		{"", "RL.SLIDE k 1 1h WAIT 2h", "ZPOPMIN k"},
+		{"", "RL.SLIDE k 1 1h WAIT 2h", "BZPOPMIN k 0"},
+		{"", "RL.SLIDE k 1 1h WAIT 2h", "SWAPDB 0 1"},
+		{"", "RL.SLIDE k 1 1h WAIT 2h", "MOVE k 1"},
+		{"", "RL.SLIDE k 1 1h WAIT 2h", "PEXPIRE k -1"},
+		{"RL.SLIDE k 1 1h ID x", "RL.SLIDE k 1 1h WAIT 2h", "ZREM k x"},
+		{"ZADD empty 1 a", "RL.SLIDE k 1 1h WAIT 2h", "ZUNIONSTORE k 1 nothing"},
+		{"SELECT 2\nSET k x", "RL.TOKEN k 1 1 1h WAIT 2h", "SELECT 2\nMOVE k 3\nSELECT 0\nDEL k"},
+	} {
+		t.Run(step.change, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, b *bubble) {
+				b.calls("changer", step.before+"\nSELECT 0\n"+strings.TrimSuffix(step.limiter, " WAIT 2h"))
+				b.calls("waiter", step.limiter)
+				b.pass(100)
+				require.NotContains(t, strings.Join(b.heard(), "\n"), "waiter")
+				b.calls("changer", step.change)
+				assert.Regexp(t, `(?m)^100 waiter \*[56] :1 `, strings.Join(b.heard(), "\n"))
+			})
+		})
+	}
+}
+
+// A deadline that is set by hand is a change, and the line goes by it from then on.
+func TestWaitKnowsOfExpiry(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bubble) {
+		b.calls("setup", "RL.TOKEN k 1 1 1h")
+		b.calls("waiter", "RL.TOKEN k 1 1 1h WAIT 2h")
+		b.calls("expire", "PEXPIRE k 700")
+		b.heard()
+		b.pass(1000)
+		assert.Equal(t, []string{"701 waiter *5 :1 :1 :0 :0 :3600000"}, b.heard())
+	})
+}
+
+// A key that becomes something else is an error for the first of the line, and for all behind it.
+func TestWaitForAKeyOfAnotherType(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bubble) {
+		b.calls("setup", one+"1m")
+		b.calls("a", one+"1m")
+		b.calls("b", one+"1m")
+		b.calls("set", "SET k v")
+		const wrong = " -WRONGTYPE Operation against a key holding the wrong kind of value"
+		assert.ElementsMatch(t, []string{"0 setup " + got, "0 set +OK", "0 a" + wrong, "0 b" + wrong}, b.heard())
+	})
+}
+
+func TestWhoGoesAwayLeavesTheLine(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bubble) {
+		b.calls("setup", one+"1m")
+		first := b.calls("first", one+"1m")
+		gone := b.calls("gone", one+"1m")
+		b.calls("last", one+"1m")
+		b.heard()
+		b.pass(500)
+		gone.Close()
+		synctest.Wait()
+		assert.EqualValues(t, 2, b.room.waiting.Load())
+		first.Close()
+		synctest.Wait()
+		assert.EqualValues(t, 1, b.room.waiting.Load())
+		b.heard()
+		b.pass(1000)
+		assert.Equal(t, []string{"1000 last " + got}, b.heard())
+	})
+}
+
+// What stands before a call that waits is answered before it, what stands behind it afterwards, also if it arrives while it waits.
+func TestPipelineAroundACallThatWaits(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bubble) {
+		c := b.caller("c").call("SET a 1\n" + one + "1m\n" + one + "1m\nSET a 2\nGET a")
+		b.pass(500)
+		c.call(strings.Repeat("INCR n\n", 3000) + "ECHO " + strings.Repeat("x", 20000) + "\n" + one + "1m\nGET a")
+		b.calls("other", "GET a")
+		assert.Equal(t, []string{"0 c +OK", "0 c " + got, "500 other $1 1"}, b.heard())
+		b.pass(1999)
+		said := b.heard()
+		assert.Equal(t, []string{"1000 c " + got, "1000 c +OK", "1000 c $1 2", "1000 c :1"}, said[:4])
+		assert.Len(t, said, 4+2999+1)
+		b.pass(2000)
+		assert.Equal(t, []string{"2000 c " + got, "2000 c $1 2"}, b.heard())
+	})
+}
+
+func TestWaitWithinATransaction(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bubble) {
+		b.calls("c", "MULTI\n"+one+"1m\n"+one+"1m\nBZPOPMIN none 0\nBZMPOP 0 1 none MIN\nEXEC")
+		said := b.heard()
+		assert.Equal(t, "0 c *4 "+got+" "+blocked+":1000 :1000 *-1 *-1", said[len(said)-1])
+	})
+}
+
+// A call without WAIT does not look at who waits, and costs them nothing but time.
+func TestCallsWithoutWaitGoAhead(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bubble) {
+		b.calls("setup", "RL.SLIDE k 2 1s\nRL.SLIDE k 2 1s")
+		b.pass(500)
+		b.calls("patient", "RL.SLIDE k 2 1s COST 2 WAIT 1500ms")
+		b.calls("del", "ZPOPMIN k")
+		b.heard()
+		b.pass(600)
+		b.calls("quick", "RL.SLIDE k 2 1s")
+		b.heard()
+		b.pass(2000)
+		assert.Equal(t, []string{"1600 patient *5 :1 :2 :0 :0 :1000"}, b.heard())
+	})
+}
+
+func TestWaitTakesADuration(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bubble) {
+		c := b.caller("c")
+		for _, wait := range []string{"-1", "0", "x", "11000d"} {
+			for _, call := range []string{"RL.SLIDE k 1 1s", "RL.MULTI k 1 1s", "RL.TOKEN k 1 1 1s", "RL.FIXED k 1 1s"} {
+				c.call(call + " WAIT " + wait)
+				assert.Equal(t, []string{"0 c -ERR invalid duration '" + wait + "': use seconds, or a number with ms, s, m, h, d or w; " +
+					"WAIT takes from 1ms to 10 years, and a call without it does not wait"}, b.heard())
+			}
+		}
+		c.call("RL.TOKEN k 1 1 1s WAIT\nRL.TOKEN k 1 1 1s WAIT 1 WAIT 1\nRL.TOKEN k 1 1 1s COST 1 COST 1\nEXISTS k")
+		assert.Equal(t, []string{"0 c -ERR syntax error", "0 c -ERR syntax error", "0 c -ERR syntax error", "0 c :0"}, b.heard())
+	})
+}
+
+func TestClientUnblock(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bubble) {
+		admin := b.caller("admin").call("RL.SLIDE k 1 1s")
+		for _, name := range []string{"one", "two", "three", "four"} {
+			b.calls(name, map[string]string{"one": one + "1m", "two": one + "1m", "three": "BZPOPMIN none 0", "four": "BZPOPMIN none other 0"}[name])
+		}
+		admin.call("CLIENT LIST")
+		assert.Equal(t, 4, strings.Count(strings.Join(b.heard(), " "), "flags=b "))
+		admin.call("CLIENT UNBLOCK 1\nCLIENT UNBLOCK 99\nCLIENT UNBLOCK x\nCLIENT UNBLOCK 2 NOW")
+		assert.Equal(t, []string{"0 admin :0", "0 admin :0", "0 admin -ERR value is not an integer or out of range",
+			"0 admin -ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR"}, b.heard())
+		b.pass(400)
+		admin.call("MULTI\nCLIENT UNBLOCK 2 TIMEOUT\nCLIENT UNBLOCK 3 ERROR\nCLIENT UNBLOCK 4\nCLIENT UNBLOCK 5 ERROR\nCLIENT UNBLOCK 5\nEXEC")
+		said := b.heard()
+		assert.Subset(t, said, []string{
+			"400 admin *5 :1 :1 :1 :1 :0", "400 one " + blocked + ":600 :600", "400 two -UNBLOCKED client unblocked via CLIENT UNBLOCK",
+			"400 three *-1", "400 four -UNBLOCKED client unblocked via CLIENT UNBLOCK",
+		})
+		admin.call("INFO clients")
+		assert.Contains(t, strings.Join(b.heard(), " "), "blocked_clients:0")
+	})
+}
+
+func TestClientReplyAndWaiting(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bubble) {
+		b.calls("c", one+"1m\nCLIENT REPLY SKIP\n"+one+"1m\nECHO behind\nCLIENT REPLY OFF\n"+one+"1m\nCLIENT REPLY ON\nECHO end")
+		b.pass(3000)
+		assert.Equal(t, []string{"0 c " + got, "1000 c $6 behind", "2000 c +OK", "2000 c $3 end"}, b.heard())
+	})
+}
+
+// Who waits is told nothing when the server ends, as by Redis, and does not hold it up; nor does CLIENT KILL leave anybody behind.
+func TestTheEndOfThoseWhoWait(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bubble) {
+		b.calls("setup", one+"1m")
+		b.calls("a", one+"1m")
+		b.calls("b", "BZPOPMIN x y 0")
+		b.calls("c", one+"1m")
+		b.heard()
+		b.calls("killer", "CLIENT KILL ID 2")
+		assert.Subset(t, b.heard(), []string{"0 killer :1", "0 a gone"})
+		assert.EqualValues(t, 2, b.room.waiting.Load())
+		b.Shutdown(t.Context())
+		assert.Subset(t, b.heard(), []string{"0 b gone", "0 c gone"})
+	})
+}
+
+// A client that waits is not idle, and is again when it has its answer.
+func TestIdleTimeoutWhileWaiting(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bubble) {
+		b.calls("setup", "CONFIG SET timeout 10\nRL.TOKEN k 1 1 1m")
+		b.calls("waiter", "RL.TOKEN k 1 1 1m WAIT 2m")
+		b.pass(5000)
+		b.calls("retime", "CONFIG SET timeout 7")
+		b.pass(100000)
+		var said []string
+		for _, line := range b.heard() {
+			if strings.Contains(line, "waiter") {
+				said = append(said, line)
+			}
+		}
+		assert.Equal(t, []string{"60000 waiter *5 :1 :1 :0 :0 :60000", "67000 waiter gone"}, said)
+	})
+}
+
+// More than a command may have is not kept for who waits.
+func TestWhatIsSentWhileWaitingIsBounded(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bubble) {
+		b.calls("setup", "CONFIG SET client-query-buffer-limit 1mb")
+		c := b.calls("c", "BZPOPMIN none 0")
+		b.heard()
+		c.call(strings.Repeat("x", 1<<20+1))
+		assert.Equal(t, []string{"0 c gone"}, b.heard())
+	})
+}
