@@ -47,6 +47,10 @@ live: ## hold the recorded replies against a real redis-server once more; fails 
 bench: build ## speed and memory, side by side with a local redis-server if there is one; asserts nothing
 	bench/run
 
+.PHONY: flood
+flood: ## five million keys never seen before against 256 MB: what the process takes, and how long calls take
+	FLOOD_KEYS=5000000 FLOOD_MAXMEMORY=256 $(GO) test -count=1 -v -run '^TestFlood$$' -timeout 30m ./integration
+
 .PHONY: fuzz
 fuzz: ## fuzz each parser for FUZZTIME (default 20s)
 	@for target in $$(grep -rhoE '^func (Fuzz[A-Za-z]+)' --include='*_test.go' . | awk '{print $$2}' | sort -u); do \
