@@ -52,6 +52,10 @@ bench: build ## speed and memory, side by side with a local redis-server if ther
 crash: ## kill -9 the server under load, CRASH_ROUNDS times (default 50), and see that nothing acknowledged is lost
 	CRASH_ROUNDS=$${CRASH_ROUNDS:-50} $(GO) test -count=1 -timeout 30m -run 'Killed' -v ./integration
 
+.PHONY: flood
+flood: ## five million keys never seen before against 256 MB: what the process takes, and how long calls take
+	FLOOD_KEYS=5000000 FLOOD_MAXMEMORY=256 $(GO) test -count=1 -v -run '^TestFlood$$' -timeout 30m ./integration
+
 .PHONY: fuzz
 fuzz: ## fuzz each parser for FUZZTIME (default 20s)
 	@for target in $$(grep -rhoE '^func (Fuzz[A-Za-z]+)' --include='*_test.go' . | awk '{print $$2}' | sort -u); do \

@@ -58,10 +58,20 @@
 //	object.go   what a key can hold            shard.go   a lock and what is behind it
 //	watch.go    who wants to know of changes to a key, for WATCH and for those who wait for one
 //	snapshot*.go  all keys at one moment, while calls go on
+//	memory.go   what keys weigh                evict.go   which go when they weigh too much; standing.go, frequency.go: what is known of them
+//	denials.go  which keys are denied most
 //	limits.go   the rate limiters, over the pure arithmetic of engine/limit
 //	leases.go   how many at once             refunds.go  what was used, given back
 //	all.go      several limits at once, all or nothing
 //	strings.go, hashes.go, zsets*.go, keys.go, expire.go, scan.go: the operations by family
+//
+// # Memory
+//
+// What each shard's keys weigh is counted where objects come, go, grow and shrink, from what each object knows of itself without being walked
+// through; a test holds it against what the heap says. The engine is given a budget. It keeps to it when MakeRoom is called, which looks at a
+// few neighbours in hash order, under one shard's lock, and evicts the one that is worth least to the policy: an effect as any. What a
+// policy goes by, when a key was used and how near a limiter was to denying, is in spare bits of the objects, and in no effect: who
+// replays the effects is told what went, not why. A limiter that is denying does not go under the policy ratelimit, whatever comes.
 //
 // # A dict of our own
 //
@@ -71,6 +81,6 @@
 //
 // # Left out on purpose
 //
-// No rollback, no replication state, no statistics beyond three counters per shard. No reply is formatted here and
+// No rollback, no replication state, no statistics beyond a few counters per shard. No reply is formatted here and
 // no request parsed: those are package resp's. Nothing calls back up.
 package engine

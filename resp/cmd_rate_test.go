@@ -146,7 +146,7 @@ func TestRateErrors(t *testing.T) {
 		{"RL.ALL k SLIDE 9007199254740991 1s COST 1000001", "-ERR COST times the number of sliding windows' keys must be at most 1000000: each keeps a member per hit"},
 		{"RL.ALL" + strings.Repeat(" k SLIDE 1 1s", 129), "-ERR too many rules: RL.ALL takes at most 128"},
 		{"RL.LEASE k 1 1s", "-ERR wrong number of arguments for 'rl.lease' command"},
-		{"RL.LEASE k 1 1s a b", "-ERR wrong number of arguments for 'rl.lease' command"},
+		{"RL.LEASE k 1 1s a b", "-ERR syntax error"},
 		{"RL.LEASE k 0 1s a", "-ERR limit must be from 1 to 9007199254740991"},
 		{"RL.LEASE k 1 11y a", "-ERR invalid duration '11y': use seconds, or a number with ms, s, m, h, d or w"},
 		{"RL.LEASE hash 1 1s a", wrongType},

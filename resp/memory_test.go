@@ -185,6 +185,13 @@ func TestTop(t *testing.T) {
 	}
 	assert.Len(t, strings.Fields(c.do("RL.TOP 2")), 7)
 	c.check([]answer{
+		{"INCREX counter UBOUND 1", "*2 :1 :1"},
+		{"SELECT 2", "+OK"},
+		{"INCREX counter UBOUND 1", "*2 :1 :1"},
+		{"INCREX counter UBOUND 1", "*2 :1 :0"},
+		{"INCREX counter BYFLOAT 1 UBOUND 1", "*2 $1 1 $1 0"},
+		{"RL.TOP", "*2 $7 counter :2"},
+		{"SELECT 0", "+OK"},
 		{"RL.TOP 0", "-ERR n must be from 1 to 4096"},
 		{"RL.TOP 4097", "-ERR n must be from 1 to 4096"},
 		{"RL.TOP x", "-ERR n must be from 1 to 4096"},

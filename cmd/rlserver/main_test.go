@@ -153,7 +153,7 @@ func TestFailuresToStart(t *testing.T) {
 		{"--port 0 --unixsocket " + served, "cannot listen on " + served + ": a server is listening there"},
 		{"--port 0 --unixsocket " + dir + "/no/s", "cannot listen on " + dir + "/no/s: no such file or directory"},
 		{"--requirepass-file " + dir + "/no", "--requirepass-file cannot be read: open " + dir + "/no: no such file or directory"},
-		{"--port 0 --unixsocket " + dir + "/s --dir " + file, "the data directory cannot be made: mkdir " + file + ": not a directory"},
+		{"--port 0 --unixsocket " + dir + "/s --dir " + file, "the data directory cannot be made: mkdir " + file + ": file exists"},
 		{"--appendfsync sometimes", `--appendfsync must be one of "always","everysec","no" but got "sometimes"`},
 		{"--auto-aof-rewrite-min-size much", `--auto-aof-rewrite-min-size must be a number of bytes such as 64mb, not "much"`},
 		{"--save 900", `--save must be pairs of seconds and changes such as '3600 1 300 100', not "900"`},
