@@ -104,7 +104,12 @@ func (o *tokenObject) accessed() uint32 { return uint32(o.earnedAndClock & clock
 func (o *tokenObject) touch(second uint32) {
 	o.earnedAndClock = o.earnedAndClock&^clockMask | uint64(second&clockMask)
 }
+
+// tokens is the state of the bucket; nil is a full one.
 func (o *tokenObject) tokens() limit.Tokens {
+	if o == nil {
+		return limit.Tokens{}
+	}
 	return limit.Tokens{Missing: o.missing, Earned: int64(o.earnedAndClock >> 24), Since: o.since}
 }
 func (o *tokenObject) set(t limit.Tokens) {
@@ -123,4 +128,12 @@ func (o *fixedObject) clone(name string) object {
 	c := *o
 	c.name = name
 	return &c
+}
+
+// used is the state of the window; nil is an unused one.
+func (o *fixedObject) used() limit.Count {
+	if o == nil {
+		return limit.Count{}
+	}
+	return o.count
 }
