@@ -2,6 +2,8 @@ package engine
 
 import (
 	"math/bits"
+	"sync"
+	"sync/atomic"
 
 	"rlserver/dict"
 )
@@ -34,7 +36,9 @@ type Engine struct {
 	shardBits int
 	databases int
 	journal   Journal
-	snapshot  *Snapshot // the one being taken; set and cleared under all locks, so that any one suffices to read it
+	policies  atomic.Pointer[policies]
+	changing  sync.Mutex // held while a call changes policies, which takes longer than it holds all locks
+	snapshot  *Snapshot  // the one being taken; set and cleared under all locks, so that any one suffices to read it
 }
 
 // New returns an empty engine.
@@ -54,6 +58,7 @@ func New(o Options) *Engine {
 		databases: o.Databases,
 		journal:   o.Journal,
 	}
+	e.policies.Store(&policies{})
 	for i := range e.shards {
 		e.shards[i].init(e, i)
 	}
@@ -112,8 +117,11 @@ func (e *Engine) Stats() (sum Stats) {
 	return sum
 }
 
-// ResetStats sets all counters to 0.
+// ResetStats sets all counters to 0, those of the policies too.
 func (e *Engine) ResetStats() {
+	for _, p := range e.Policies() {
+		p.tally.reset()
+	}
 	for i := range e.shards {
 		sh := &e.shards[i]
 		sh.mu.Lock()

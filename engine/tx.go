@@ -29,6 +29,7 @@ type Tx struct {
 	log   hitLog       // of the sliding windows
 	parts []part       // of All
 	rules []limit.Rule // of All
+	check check        // of Check
 }
 
 // NewTx returns a Tx, for use by one goroutine.
@@ -98,6 +99,7 @@ func (tx *Tx) unlock() {
 	if cap(tx.parts) > keptParts {
 		tx.parts, tx.rules = nil, nil
 	}
+	tx.check.reset()
 	for _, sh := range tx.locked {
 		sh.mu.Unlock()
 	}

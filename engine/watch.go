@@ -84,6 +84,8 @@ func (tx *Tx) alarm(o object, f *Effect) {
 			sh.alarmAll(f)
 		}
 		return
+	case !f.Kind.changesKey():
+		return
 	case f.Kind == EffectDelete && o.head().expired(tx.now):
 		tx.e.shardOf(f.Key).alarm(f.DB, f.Key, true)
 		return

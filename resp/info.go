@@ -34,6 +34,7 @@ var sections = []section{
 	{"CPU", (*Server).tellCPU},
 	{"Cluster", (*Server).tellCluster},
 	{"Keyspace", (*Server).tellKeyspace},
+	{"Ratelimit", (*Server).tellPolicies},
 }
 
 // info handles INFO [section [section ...]].
