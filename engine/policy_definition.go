@@ -36,12 +36,12 @@ var algorithms = [...]struct {
 //	FIXED limit window [TZ zone]
 //	LEASE limit ttl              and each with [SHADOW]
 //
-// Nothing of what is given is kept. The error is for the client.
+// Nothing of what is given is kept. The error is an Error for the client, or a *DefinitionError that wraps one.
 func ParsePolicy(name []byte, words [][]byte) (*Policy, error) {
 	if err := checkPolicyName(name); err != nil {
 		return nil, err
 	}
-	d := definition{words: words}
+	d := definition{words: words, total: len(words)}
 	p := &Policy{name: string(name)}
 	d.read(p)
 	if d.err != nil {
@@ -50,6 +50,17 @@ func ParsePolicy(name []byte, words [][]byte) (*Policy, error) {
 	p.text = string(d.text)
 	return p, nil
 }
+
+// DefinitionError says which word of a definition is wrong.
+type DefinitionError struct {
+	Word int // its index; that after the last if something is missing
+	Err  Error
+}
+
+func (e *DefinitionError) Error() string { return e.Err.Error() }
+
+// Unwrap gives what the client is told.
+func (e *DefinitionError) Unwrap() error { return e.Err }
 
 const longestPolicyName = 64
 
@@ -71,7 +82,8 @@ func checkPolicyName(name []byte) error {
 
 // definition is a cursor over the words of one. The first thing that is wrong sticks. What is right is written down in text as it goes.
 type definition struct {
-	words [][]byte
+	words [][]byte // what is left of them
+	total int
 	form  string
 	text  []byte
 	err   error
@@ -105,19 +117,18 @@ func (d *definition) shadow() bool {
 		d.write("SHADOW")
 		return true
 	}
-	d.failForm(d.words[0])
+	d.failAt(0, "ERR '%.128s' has no place there: a policy is %s", d.words[0], d.form) // or is there twice
 	return false
 }
 
-func (d *definition) fail(format string, args ...any) {
-	if d.err == nil {
-		d.err = Error(fmt.Sprintf(format, args...))
-	}
-}
+// fail is for the word that was taken last.
+func (d *definition) fail(format string, args ...any) { d.failAt(-1, format, args...) }
 
-// failForm is for a word that has no place in the definition, or is there twice.
-func (d *definition) failForm(word []byte) {
-	d.fail("ERR '%.128s' has no place there: a policy is %s", word, d.form)
+// failAt is for that word of those that are left.
+func (d *definition) failAt(i int, format string, args ...any) {
+	if d.err == nil {
+		d.err = &DefinitionError{d.total - len(d.words) + i, Error(fmt.Sprintf(format, args...))}
+	}
 }
 
 func (d *definition) write(word string) {
@@ -130,7 +141,7 @@ func (d *definition) write(word string) {
 func (d *definition) next() []byte {
 	if len(d.words) == 0 {
 		if d.form != "" {
-			d.fail("ERR something is missing: a policy is %s", d.form)
+			d.failAt(0, "ERR something is missing: a policy is %s", d.form)
 		}
 		return nil
 	}
@@ -198,7 +209,7 @@ func (d *definition) zone() *time.Location {
 	name := d.words[at+1]
 	zone, ok := limit.ParseZone(name)
 	if !ok {
-		d.fail("ERR unknown time zone '%.128s': TZ takes an IANA name such as UTC or Europe/Berlin", name)
+		d.failAt(at+1, "ERR unknown time zone '%.128s': TZ takes an IANA name such as UTC or Europe/Berlin", name)
 		return nil
 	}
 	d.words = append(d.words[:at:at], d.words[at+2:]...)

@@ -52,7 +52,7 @@ func policySet(c *call) error {
 	c.position = max(c.position, changes.Position)
 
 	if len(changes.Switched) > 0 {
-		c.reply.status(fmt.Sprintf("OK, and %d keys of the former algorithm were dropped", changes.Dropped))
+		c.reply.status(fmt.Sprintf("OK, keys of the former algorithm dropped: %d", changes.Dropped))
 	} else {
 		c.reply.ok()
 	}
