@@ -427,7 +427,7 @@ func (b *brutePolicy) admits(id string, now, cost int64) bool {
 // The laws, through policies whose limits and algorithms change: never over, never under, all or nothing, retry_after exact, counts right.
 func TestLawsThroughPolicies(t *testing.T) {
 	names := []string{"a", "b", "c", "d"}
-	for range 60 {
+	for range 30 {
 		seed := rand.Uint64()
 		t.Log("seed", seed)
 		r := rand.New(rand.NewPCG(seed, 1))

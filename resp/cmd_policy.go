@@ -9,7 +9,7 @@ import (
 func init() {
 	const operator = write | admin | noScript | ownLocks
 	register(
-		&command{name: "rl.policy", arity: -2, group: "server", since: "1.0.0", complexity: "Depends on subcommand.",
+		&command{name: "rl.policy", arity: -2, group: "ratelimit", since: "1.0.0", complexity: "Depends on subcommand.",
 			summary: "A container for commands about named limits",
 			subs: []*command{
 				{name: "del", arity: 3, flags: operator, group: "ratelimit", since: "1.0.0", complexity: "O(P) with P the policies",
@@ -20,14 +20,14 @@ func init() {
 					syntax: "name", summary: "The definition of a policy",
 					example: "> RL.POLICY SET login slide 5 60 shadow\n\"OK\"\n> RL.POLICY GET login\n\"SLIDE 5 1m SHADOW\"",
 					run:     policyGet},
-				{name: "help", arity: 2, flags: loading | stale, group: "server", since: "1.0.0", complexity: "O(1)",
+				{name: "help", arity: 2, flags: loading | stale, group: "ratelimit", since: "1.0.0", complexity: "O(1)",
 					summary: "Show helpful text about the different subcommands", run: help},
 				{name: "list", arity: 2, flags: readonly, group: "ratelimit", since: "1.0.0", complexity: "O(P*log(P)) with P the policies",
 					summary: "All policies with their definitions, and how many calls each has admitted and denied",
 					example: "> RL.POLICY SET login SLIDE 5 1m\n\"OK\"\n> RL.CHECK ann login\n1) (integer) 1\n2) (integer) 5\n3) (integer) 4\n4) (integer) 0\n5) (integer) 60000\n6) (integer) 0\n" +
 						"> RL.POLICY LIST\n1) 1) \"name\"\n2) \"login\"\n3) \"definition\"\n4) \"SLIDE 5 1m\"\n5) \"admitted\"\n6) (integer) 1\n7) \"denied\"\n8) (integer) 0",
 					run: policyList},
-				{name: "reload", arity: 2, flags: operator, group: "server", since: "1.0.0", complexity: "O(P) with P the policies of the file, or as of RL.POLICY SET if algorithms have changed",
+				{name: "reload", arity: 2, flags: operator, group: "ratelimit", since: "1.0.0", complexity: "O(P) with P the policies of the file, or as of RL.POLICY SET if algorithms have changed",
 					summary: "Read the file of policies again", run: policyReload},
 				{name: "set", arity: -6, flags: operator, group: "ratelimit", since: "1.0.0",
 					complexity: "O(P) with P the policies; O(N) with N all keys if the policy had another algorithm before, in small steps",
