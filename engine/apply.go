@@ -32,7 +32,11 @@ func (e *Engine) Apply(now int64, effects []Effect) error {
 		if o == nil && f.Kind == EffectDelete {
 			continue // its time had come when the snapshot was taken that this state is from, and it was deleted later
 		}
-		if !f.fits(o) {
+		if f.Kind == EffectPolicy {
+			if _, err := f.policy(); err != nil {
+				return fmt.Errorf("effect %s on %.64q: %w", f.Kind, f.Key.Name, err)
+			}
+		} else if !f.fits(o) {
 			return fmt.Errorf("effect %s on %.64q does not fit what the key holds, %s", f.Kind, f.Key.Name, typeOf(o))
 		}
 		e.apply(o, &f)
@@ -74,7 +78,7 @@ func (tx *Tx) lockFor(now int64, effects []Effect) {
 // fits tells whether the effect can have happened to an object, nil for a missing key.
 func (f *Effect) fits(o object) bool {
 	switch f.Kind {
-	case EffectString, EffectFlush, EffectSwap:
+	case EffectString, EffectFlush, EffectSwap, EffectPolicyDelete:
 		return true
 	case EffectDelete, EffectExpire, EffectRename, EffectCopy, EffectMove:
 		return o != nil
@@ -185,6 +189,10 @@ func (e *Engine) apply(o object, f *Effect) object {
 			dbs := e.shards[i].dbs
 			dbs[f.DB], dbs[f.ToDB] = dbs[f.ToDB], dbs[f.DB]
 		}
+	case EffectPolicy:
+		e.applyPolicy(f)
+	case EffectPolicyDelete:
+		e.applyPolicyDelete(f)
 	default:
 		panic(fmt.Sprintf("engine: effect of unknown kind %d", f.Kind))
 	}

@@ -36,9 +36,19 @@
 // finds it without an index of deadlines: each bucket of a dict knows a time before which nothing in it falls due, and is looked
 // at only after that. Redis' rule holds: a key is there up to and including the millisecond of its deadline.
 //
+// # Policies
+//
+// A policy is a limit that has a name; Check holds a call against several. They are of no database, and stand in a map that is replaced under all locks,
+// so whoever holds one lock sees the same policies as long as it does, and the order of changes in the log is the order in which calls met them. The definition
+// is kept as text, in one canonical form: what is set, logged and told is the same, and is read in one place.
+//
+// A policy whose algorithm changes leaves keys behind that its successor could not use. They are deleted in steps while the former goes on to decide; a call that
+// records under it meanwhile leaves a mark, for the walk may have passed its key; the last marks are gone after under all locks, in the same moment in
+// which the successor comes. So a crash at any time leaves one or the other, with keys that fit.
+//
 // # Snapshots
 //
-// A Snapshot is all keys as they were at one moment, handed out bit by bit while calls go on. It walks through each dict of that moment in
+// A Snapshot is all policies and keys as they were at one moment, handed out bit by bit while calls go on. It walks through each dict of that moment in
 // the order of hashes, and Engine.apply asks it before each change. If a key is changed that the walk has not come to, what it holds
 // is handed out first and its name noted, so that the walk leaves it out:
 //
@@ -63,6 +73,7 @@
 //	limits.go   the rate limiters, over the pure arithmetic of engine/limit
 //	leases.go   how many at once             refunds.go  what was used, given back
 //	all.go      several limits at once, all or nothing
+//	policy*.go  named limits: what they say, how they change, and calls held against several
 //	strings.go, hashes.go, zsets*.go, keys.go, expire.go, scan.go: the operations by family
 //
 // # Memory
@@ -81,6 +92,6 @@
 //
 // # Left out on purpose
 //
-// No rollback, no replication state, no statistics beyond a few counters per shard. No reply is formatted here and
+// No rollback, no replication state, no statistics beyond a few counters per shard and two per policy. No reply is formatted here and
 // no request parsed: those are package resp's. Nothing calls back up.
 package engine

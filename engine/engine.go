@@ -3,6 +3,8 @@ package engine
 import (
 	"math"
 	"math/bits"
+	"sync"
+	"sync/atomic"
 
 	"rlserver/dict"
 )
@@ -35,6 +37,8 @@ type Engine struct {
 	shardBits int
 	databases int
 	journal   Journal
+	policies  atomic.Pointer[policies]
+	changing  sync.Mutex // held while a call changes policies, which takes longer than it holds all locks
 	memory    memory
 	snapshot  *Snapshot // the one being taken; set and cleared under all locks, so that any one suffices to read it
 }
@@ -58,6 +62,7 @@ func New(o Options) *Engine {
 	}
 	e.memory.budget.Store(math.MaxInt64)
 	e.memory.samples.Store(DefaultSamples)
+	e.policies.Store(&policies{})
 	for i := range e.shards {
 		e.shards[i].init(e, i)
 	}
@@ -118,8 +123,11 @@ func (e *Engine) Stats() (sum Stats) {
 	return sum
 }
 
-// ResetStats sets all counters to 0, and those of denials.
+// ResetStats sets all counters to 0, those of denials and of the policies too.
 func (e *Engine) ResetStats() {
+	for _, p := range e.Policies() {
+		p.tally.reset()
+	}
 	for i := range e.shards {
 		sh := &e.shards[i]
 		sh.mu.Lock()

@@ -6,8 +6,8 @@ import (
 	"rlserver/dict"
 )
 
-// Policy says which keys go to make room for others. The zero value is Ratelimit.
-type Policy uint8
+// EvictionPolicy says which keys go to make room for others. The zero value is Ratelimit.
+type EvictionPolicy uint8
 
 // The policies: Redis', and Ratelimit, which knows limiters. Each looks at a few keys at a time and lets the best of those go, as Redis does.
 const (
@@ -15,27 +15,27 @@ const (
 	// for longest: limiters whose time is nearly over, so that they are nearly as good as new; those that are used by less than half,
 	// as nearly all of a flood are, and keys that are no limiters; those that their first call used up; those used by half or more; those
 	// with nothing left. One that is denying stays.
-	Ratelimit      Policy = iota
-	NoEviction            // nothing goes
-	AllKeysLRU            // of all keys, the one that nobody has used for longest
-	AllKeysLFU            // the one used least often
-	AllKeysRandom         // any
-	VolatileLRU           // of those with a deadline, likewise
-	VolatileLFU           //
-	VolatileRandom        //
-	VolatileTTL           // the one with the nearest deadline
+	Ratelimit      EvictionPolicy = iota
+	NoEviction                    // nothing goes
+	AllKeysLRU                    // of all keys, the one that nobody has used for longest
+	AllKeysLFU                    // the one used least often
+	AllKeysRandom                 // any
+	VolatileLRU                   // of those with a deadline, likewise
+	VolatileLFU                   //
+	VolatileRandom                //
+	VolatileTTL                   // the one with the nearest deadline
 )
 
-// Policies are the names of the policies, in their order.
-var Policies = []string{"ratelimit", "noeviction", "allkeys-lru", "allkeys-lfu", "allkeys-random", "volatile-lru", "volatile-lfu", "volatile-random", "volatile-ttl"}
+// EvictionPolicies are the names of the policies, in their order.
+var EvictionPolicies = []string{"ratelimit", "noeviction", "allkeys-lru", "allkeys-lfu", "allkeys-random", "volatile-lru", "volatile-lfu", "volatile-random", "volatile-ttl"}
 
-func (p Policy) String() string { return Policies[p] }
+func (p EvictionPolicy) String() string { return EvictionPolicies[p] }
 
 // CountsAccesses tells whether the policy goes by how often keys are used, rather than by when.
-func (p Policy) CountsAccesses() bool { return p == AllKeysLFU || p == VolatileLFU }
+func (p EvictionPolicy) CountsAccesses() bool { return p == AllKeysLFU || p == VolatileLFU }
 
 // volatile tells whether the policy takes keys with a deadline alone.
-func (p Policy) volatile() bool { return p == Ratelimit || p >= VolatileLRU }
+func (p EvictionPolicy) volatile() bool { return p == Ratelimit || p >= VolatileLRU }
 
 // DefaultSamples is how many keys are looked at to evict one, unless SetEviction says otherwise.
 const DefaultSamples = 5
@@ -44,7 +44,7 @@ const DefaultSamples = 5
 func (e *Engine) SetBudget(bytes int64) { e.memory.budget.Store(bytes) }
 
 // SetEviction says how MakeRoom makes room, and how many keys it looks at, at least, to evict one.
-func (e *Engine) SetEviction(p Policy, samples int) {
+func (e *Engine) SetEviction(p EvictionPolicy, samples int) {
 	e.memory.policy.Store(uint32(p))
 	e.memory.samples.Store(int64(max(samples, 1)))
 	e.memory.frequency.Store(p.CountsAccesses())
@@ -60,7 +60,7 @@ func (e *Engine) Crowded() bool { return e.memory.used.Load() > e.memory.budget.
 // It is called on an idle Tx, not one that was given to Begin, and locks one shard after the other.
 func (tx *Tx) MakeRoom(now int64) (room bool, pos Position) {
 	e := tx.e
-	policy := Policy(e.memory.policy.Load())
+	policy := EvictionPolicy(e.memory.policy.Load())
 	if policy == NoEviction {
 		return !e.Crowded(), 0
 	}
@@ -81,7 +81,7 @@ const patience = 512
 // eviction looks for keys to evict.
 type eviction struct {
 	tx      *Tx
-	policy  Policy
+	policy  EvictionPolicy
 	samples int
 	seen    int // how many keys it has looked at
 	gone    int // and how many of these have gone
@@ -190,7 +190,7 @@ func (v *eviction) visit(sh *shard, o object) {
 }
 
 // worth is how much is lost with an object at now (Unix ms), in units of the policy's; may is false of one that has to stay.
-func (p Policy) worth(o object, now int64) (worth int64, may bool) {
+func (p EvictionPolicy) worth(o object, now int64) (worth int64, may bool) {
 	h := o.head()
 	if p.volatile() && h.expireAt == 0 {
 		return 0, false

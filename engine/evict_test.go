@@ -21,7 +21,7 @@ func names(e *Engine) (list []string) {
 }
 
 // evicted makes room for as long as there are more than so many keys, and gives those that are left.
-func evicted(c *caller, p Policy, left int) []string {
+func evicted(c *caller, p EvictionPolicy, left int) []string {
 	c.e.SetEviction(p, 100) // all there are
 	c.e.SetBudget(0)
 	defer c.e.SetBudget(math.MaxInt64)
@@ -43,7 +43,7 @@ func TestPolicies(t *testing.T) {
 			c.with(name, func(k Key) { c.tx.Get(k) })
 		}
 	}
-	prepare := func(p Policy) *caller {
+	prepare := func(p EvictionPolicy) *caller {
 		c := newCaller(t, Options{Shards: 1})
 		c.e.SetEviction(p, 100)
 		for i, name := range []string{"a", "b", "c"} {
@@ -62,7 +62,7 @@ func TestPolicies(t *testing.T) {
 		use(c, "c ttl", 1)
 		return c
 	}
-	for p, left := range map[Policy][][]string{ // what is left of so many
+	for p, left := range map[EvictionPolicy][][]string{ // what is left of so many
 		AllKeysLRU:  {{}, {"c", "c ttl"}, {"b", "b ttl", "c", "c ttl"}},
 		AllKeysLFU:  {{}, {"a", "a ttl"}, {"a", "a ttl", "b", "b ttl"}},
 		VolatileLRU: {{"a", "b", "c"}, {"a", "b", "c", "c ttl"}, {"a", "b", "c", "b ttl", "c ttl"}},
@@ -76,8 +76,8 @@ func TestPolicies(t *testing.T) {
 	}
 	assert.Empty(t, evicted(prepare(AllKeysRandom), AllKeysRandom, 0))
 	assert.ElementsMatch(t, []string{"a", "b", "c"}, evicted(prepare(VolatileRandom), VolatileRandom, 0))
-	for p, name := range Policies {
-		assert.Equal(t, name, Policy(p).String())
+	for p, name := range EvictionPolicies {
+		assert.Equal(t, name, EvictionPolicy(p).String())
 	}
 }
 
@@ -179,9 +179,9 @@ func TestMakeRoom(t *testing.T) {
 	assert.True(t, room(), "as long as there is no limit")
 	c.e.SetBudget(20_000)
 	require.True(t, c.e.Crowded())
-	for p := range Policies {
-		c.e.SetEviction(Policy(p), DefaultSamples)
-		if p := Policy(p); p == NoEviction || p.volatile() {
+	for p := range EvictionPolicies {
+		c.e.SetEviction(EvictionPolicy(p), DefaultSamples)
+		if p := EvictionPolicy(p); p == NoEviction || p.volatile() {
 			assert.False(t, room(), p)
 		}
 	}

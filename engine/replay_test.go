@@ -158,6 +158,17 @@ func (w *walk) hits() (cost int64, id []byte) {
 	return w.Int64N(4), id
 }
 
+// setPolicies sets some of the policies that Check is called with.
+func (w *walk) setPolicies() {
+	var list []*Policy
+	for _, name := range []string{"a", "b", "c", "d"} {
+		if w.IntN(2) == 0 {
+			list = append(list, randomPolicy(w.Rand, name))
+		}
+	}
+	w.e.SetPolicies(w.now, list)
+}
+
 // rareCalls empty so much that the others would have nothing to work on.
 var rareCalls = map[string]bool{"Flush": true, "FlushAll": true, "Swap": true}
 
@@ -178,6 +189,21 @@ var walkCalls = map[string]func(w *walk) string{
 	},
 	"Append": func(w *walk) string {
 		return w.write(w.some("s", 1), func(k []Key) []any { return answer(w.tx.Append(k[0], w.value())) })
+	},
+	"Check": func(w *walk) string {
+		names := [][]byte{[]byte("a"), []byte("b"), []byte("c"), []byte("d")}
+		w.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
+		names = names[:1+w.IntN(len(names))]
+		if w.IntN(6) == 0 {
+			w.setPolicies()
+		}
+		if w.IntN(30) == 0 {
+			w.e.DeletePolicy(w.now, string(names[0]))
+		}
+		cost, _ := w.hits()
+		return w.write(policyKeys(w.e, names, fmt.Append(nil, w.IntN(3))), func(k []Key) []any {
+			return answer(w.tx.Check(names, k, cost, fmt.Appendf(nil, "id%d", w.IntN(50))))
+		})
 	},
 	"Copy": func(w *walk) string {
 		return w.write(w.any(2), func(k []Key) []any {

@@ -52,12 +52,15 @@ func (r *recorder) replayed(o Options) *Engine {
 	return e
 }
 
-// dump tells all that an engine holds, expired keys that nobody has deleted yet included: for every database a line for each key,
-// in order, with its type, deadline and content.
+// dump tells all that an engine holds, expired keys that nobody has deleted yet included: a line for each policy, and for every database one
+// for each key, in order, with its type, deadline and content.
 func dump(e *Engine) (lines []string) { return living(e, math.MinInt64) }
 
 // living is dump without what has expired.
 func living(e *Engine, now int64) (lines []string) {
+	for _, p := range e.Policies() {
+		lines = append(lines, fmt.Sprintf("policy %q: %s", p.Name(), p.Definition()))
+	}
 	for db := range e.databases {
 		keys := make(map[string]string)
 		for o := range objects(e, db) {

@@ -32,6 +32,7 @@ type Tx struct {
 	log   hitLog       // of the sliding windows
 	parts []part       // of All
 	rules []limit.Rule // of All
+	check check        // of Check
 
 	told  []*Watch         // whose Then is to be called at the end
 	after []func(Position) // what Afterwards was given
@@ -114,6 +115,7 @@ func (tx *Tx) unlock() {
 		tx.parts, tx.rules = nil, nil
 	}
 	tx.told, tx.after, tx.Rehearse = nil, nil, false
+	tx.check.reset()
 	for _, sh := range tx.locked {
 		sh.mu.Unlock()
 	}

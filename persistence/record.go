@@ -55,6 +55,9 @@ var kindFields = [...]fields{
 	engine.EffectMove:       known | hasToDB,
 	engine.EffectFlush:      known,
 	engine.EffectSwap:       known | hasToDB,
+
+	engine.EffectPolicy:       known | hasValue,
+	engine.EffectPolicyDelete: known,
 }
 
 // fieldsOf gives the fields of a kind; ok is false if there is no such kind.

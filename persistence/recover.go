@@ -231,6 +231,9 @@ func (r *recovery) forget() {
 	for db := range flush {
 		flush[db] = engine.Effect{Kind: engine.EffectFlush, DB: db}
 	}
+	for _, p := range r.e.Policies() {
+		flush = append(flush, engine.Effect{Kind: engine.EffectPolicyDelete, Key: engine.Key{Name: []byte(p.Name())}})
+	}
 	if err := r.e.Apply(0, flush); err != nil {
 		panic(err) // an engine that cannot be emptied is none
 	}

@@ -1,13 +1,8 @@
 package resp
 
 import (
-	"errors"
 	"fmt"
-	"maps"
-	"regexp"
-	"sync/atomic"
 	"time"
-	_ "time/tzdata" // the calendar windows of RL.FIXED, on machines without zone files too
 
 	"rlserver/engine"
 	"rlserver/engine/limit"
@@ -296,37 +291,14 @@ func (a *args) fixedWindow(name, zone []byte) limit.Window {
 	return limit.Every(ms)
 }
 
-// zoneName is what the names of the IANA database look like. Beside them its folders hold the same zones under other names, with leap
-// seconds, or as this machine happens to be set up.
-var zoneName = regexp.MustCompile(`^[A-Z][A-Za-z0-9_+-]*(/[A-Z][A-Za-z0-9_+-]*){0,2}$`)
-
-// zones remembers the time zones that were asked for, in a map that is copied for each new one: there are no more of them than
-// IANA names, reading one takes long, and finding one must not.
-var zones atomic.Pointer[map[string]*time.Location]
-
 func (a *args) zone(name []byte) *time.Location {
 	if name == nil {
 		return time.UTC
 	}
-	known := zones.Load()
-	if known != nil {
-		if z := (*known)[string(name)]; z != nil {
-			return z
-		}
-	}
-	var z *time.Location
-	err := errors.ErrUnsupported
-	if zoneName.Match(name) && string(name) != "Local" {
-		z, err = time.LoadLocation(string(name))
-	}
-	if err != nil {
+	z, ok := limit.ParseZone(name)
+	if !ok {
 		a.fail(engine.Error(fmt.Sprintf("ERR unknown time zone '%.128s': TZ takes an IANA name such as UTC or Europe/Berlin", name)))
 		return time.UTC
 	}
-	more := map[string]*time.Location{string(name): z}
-	if known != nil {
-		maps.Copy(more, *known)
-	}
-	zones.CompareAndSwap(known, &more) // if somebody was faster, the next call remembers it
 	return z
 }

@@ -139,7 +139,7 @@ func TestCommandListsAgree(t *testing.T) {
 	assert.True(t, strings.HasPrefix(c.do("COMMAND LIST FILTERBY PATTERN hgetall"), "*1 "))
 	limiters := c.do("COMMAND LIST FILTERBY ACLCAT ratelimit")
 	for _, each := range commands.sorted() {
-		assert.Equal(t, each.group == "ratelimit", slices.Contains(strings.Fields(limiters), each.name), each.name)
+		assert.Equal(t, each.group == "ratelimit" && each.run != nil, slices.Contains(strings.Fields(limiters), each.name), each.name)
 	}
 }
 

@@ -14,8 +14,9 @@ type command struct {
 	arity      int    // how many words a call has, the name included; -n: n or more
 	flags      flags
 	keys       []keySpec
-	group      string // of the manual: generic, string, hash, sorted-set, connection, server, ratelimit
-	since      string // the version of Redis, or of this server for its own commands, that brought it
+	hashKeys   func(s *session, words [][]byte) // of a command that makes its keys' names of its words; keys tells clients how to route it
+	group      string                           // of the manual: generic, string, hash, sorted-set, connection, server, ratelimit
+	since      string                           // the version of Redis, or of this server for its own commands, that brought it
 	complexity string
 	summary    string
 	example    string // a call and its reply, for docs/COMMANDS.md

@@ -105,15 +105,24 @@ func (s *session) run(c *command, words [][]byte, a args) (held bool) {
 
 // begin hashes the keys of a call and locks their shards.
 func (s *session) begin(c *command, words [][]byte, now int64) {
-	s.keys = s.keys[:0]
+	s.keys, s.names = s.keys[:0], s.names[:0]
 	switch {
 	case c.flags&wholeKeyspace != 0:
 		s.tx.BeginAll(now, s.db(), c.flags&write != 0)
 	case len(c.keys) > 0:
-		for i := range c.keys {
-			s.hash(&c.keys[i], words)
-		}
+		s.hashAll(c, words)
 		s.tx.Begin(now, s.db(), s.keys, c.flags&write != 0)
+	}
+}
+
+// hashAll hashes the keys of a call.
+func (s *session) hashAll(c *command, words [][]byte) {
+	if c.hashKeys != nil {
+		c.hashKeys(s, words)
+		return
+	}
+	for i := range c.keys {
+		s.hash(&c.keys[i], words)
 	}
 }
 

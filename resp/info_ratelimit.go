@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// tellRatelimit tells what was decided: all in all, and by each command that has decided anything since the start, or since CONFIG RESETSTAT.
+// tellRatelimit tells what was decided: all in all, and by each command that has decided anything since the start, or since CONFIG RESETSTAT;
+// and by each policy.
 // A call that costs nothing decides nothing.
 func (s *Server) tellRatelimit(r *report) {
 	var admitted, denied int64
@@ -26,4 +27,5 @@ func (s *Server) tellRatelimit(r *report) {
 	for _, name := range slices.Sorted(maps.Keys(lines)) {
 		r.field(name, lines[name])
 	}
+	s.tellPolicies(r)
 }

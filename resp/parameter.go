@@ -55,7 +55,7 @@ var parameters = []parameter{
 	memory("zset-max-listpack-value", "zset-max-ziplist-value", 0, math.MaxInt64, func(s *Settings) *atomic.Int64 { return &s.zsetValue }),
 
 	memory("maxmemory", "", 0, math.MaxInt64, func(s *Settings) *atomic.Int64 { return &s.maxMemory }),
-	choice("maxmemory-policy", engine.Policies, func(s *Settings) *atomic.Int64 { return &s.memoryPolicy }),
+	choice("maxmemory-policy", engine.EvictionPolicies, func(s *Settings) *atomic.Int64 { return &s.memoryPolicy }),
 	integer("maxmemory-samples", "", 1, math.MaxInt32, func(s *Settings) *atomic.Int64 { return &s.memorySamples }),
 
 	{name: "dir", get: func(s *Settings) string { return s.start.Dir }},

@@ -24,7 +24,7 @@ type Defaults struct {
 	Timeout        time.Duration // whole seconds; 0: clients may be idle for ever
 	Keepalive      time.Duration // whole seconds between TCP keepalives; 0: none
 	MaxMemory      int64         // bytes that the process may take; 0: any number
-	MemoryPolicy   string        // of engine.Policies: which keys go to make room; empty: the first
+	MemoryPolicy   string        // of engine.EvictionPolicies: which keys go to make room; empty: the first
 	LogLevel       string        // debug, verbose, notice or warning; empty: notice
 	DebugCommand   string        // who may use DEBUG: no, local or yes; empty: no
 
@@ -56,7 +56,7 @@ type Settings struct {
 	zsetEntries, zsetValue atomic.Int64
 
 	maxMemory     atomic.Int64 // bytes
-	memoryPolicy  atomic.Int64 // an engine.Policy
+	memoryPolicy  atomic.Int64 // an engine.EvictionPolicy
 	memorySamples atomic.Int64
 
 	stored            bool         // whether the server has a Store: what that does is told and taken only then
@@ -81,7 +81,7 @@ func NewSettings(d Defaults) *Settings {
 	}
 	s.logLevel.Set(logLevels.value(d.LogLevel))
 	s.maxMemory.Store(d.MaxMemory)
-	s.memoryPolicy.Store(position(engine.Policies, d.MemoryPolicy))
+	s.memoryPolicy.Store(position(engine.EvictionPolicies, d.MemoryPolicy))
 	s.memorySamples.Store(engine.DefaultSamples)
 	s.hashEntries.Store(512)
 	s.hashValue.Store(64)
@@ -121,7 +121,9 @@ func (s *Settings) Timeout() time.Duration { return time.Duration(s.timeout.Load
 // MaxMemory is how many bytes the process may take; 0: any number.
 func (s *Settings) MaxMemory() int64 { return s.maxMemory.Load() }
 
-func (s *Settings) policy() engine.Policy { return engine.Policy(s.memoryPolicy.Load()) }
+func (s *Settings) policy() engine.EvictionPolicy {
+	return engine.EvictionPolicy(s.memoryPolicy.Load())
+}
 
 // LogLevel is for the logger, which follows it when it changes.
 func (s *Settings) LogLevel() slog.Leveler { return &s.logLevel }

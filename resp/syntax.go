@@ -51,7 +51,7 @@ var otherKinds = map[string]string{
 	"zlexcount min": "string", "zlexcount max": "string", "zrangebylex min": "string", "zrangebylex max": "string",
 	"zremrangebylex min": "string", "zremrangebylex max": "string", "zrevrangebylex min": "string", "zrevrangebylex max": "string",
 	"bzpopmin timeout": "double", "bzpopmax timeout": "double", "bzmpop timeout": "double",
-	"zrangestore min": "string", "zrangestore max": "string", "zrange start": "string", "zrange stop": "string",
+	"rl.check id": "key", "zrangestore min": "string", "zrangestore max": "string", "zrange start": "string", "zrange stop": "string",
 }
 
 // arguments reads the command's syntax. It is asked for seldom and by people, so nothing is kept of it.

@@ -38,6 +38,7 @@ type config struct {
 	MaxmemoryPolicy string `group:"Service" enum:"${policies}" default:"ratelimit" placeholder:"POLICY" help:"Which keys are evicted: ${any_policy}; ratelimit unless given. That lets limiters go that are nearly as good as new, and never one that is denying."`
 	Databases       int    `group:"Service" default:"16" placeholder:"N" help:"How many databases SELECT chooses among, 16 unless given."`
 	Loglevel        string `group:"Service" enum:"debug,verbose,notice,warning" default:"notice" placeholder:"LEVEL" help:"How much is logged, on standard error: debug, verbose, notice or warning; notice unless given."`
+	Policies        string `group:"Service" placeholder:"FILE" help:"File of named limits for RL.CHECK, in YAML. It is read at the start, and again after SIGHUP and RL.POLICY RELOAD."`
 
 	Appendonly               string `group:"Persistence" enum:"yes,no" default:"yes" placeholder:"yes|no" help:"Whether every change is written to a log, from which the state comes back after a restart or a crash; yes unless given."`
 	Appendfsync              string `group:"Persistence" enum:"always,everysec,no" default:"everysec" placeholder:"WHEN" help:"When the log is synced to the disk: always before a call is answered, everysec, or no, when the system sees fit; everysec unless given."`
@@ -70,7 +71,7 @@ What may change while the server runs, CONFIG SET changes.
 // parse reads the command line and the environment. done is true when that has told the user what there is to tell, on out.
 func parse(argv []string, out io.Writer) (c config, done bool, err error) {
 	parser, err := kong.New(&c, kong.Name("rlserver"), kong.Description(description), kong.Writers(out, out),
-		kong.DefaultEnvars("RLSERVER"), kong.Vars{"version": "rlserver " + version, "policies": strings.Join(engine.Policies, ","), "any_policy": strings.Join(engine.Policies, ", ")}, kong.Exit(func(int) { done = true }),
+		kong.DefaultEnvars("RLSERVER"), kong.Vars{"version": "rlserver " + version, "policies": strings.Join(engine.EvictionPolicies, ","), "any_policy": strings.Join(engine.EvictionPolicies, ", ")}, kong.Exit(func(int) { done = true }),
 		kong.ConfigureHelp(kong.HelpOptions{NoAppDescFormat: true}),
 		kong.ValueFormatter(func(v *kong.Value) string { return v.Help }))
 	if err != nil {

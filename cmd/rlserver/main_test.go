@@ -140,6 +140,8 @@ func TestFailuresToStart(t *testing.T) {
 	_, port, _ := net.SplitHostPort(taken.Addr().String())
 	file := filepath.Join(dir, "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	named := filepath.Join(dir, "policies.yaml")
+	require.NoError(t, os.WriteFile(named, []byte("policies:\n  login:\n    slide: {limit: 5}\n"), 0o600))
 	served := filepath.Join(dir, "served")
 	listening, err := net.Listen("unix", served)
 	require.NoError(t, err)
@@ -157,6 +159,8 @@ func TestFailuresToStart(t *testing.T) {
 		{"--appendfsync sometimes", `--appendfsync must be one of "always","everysec","no" but got "sometimes"`},
 		{"--auto-aof-rewrite-min-size much", `--auto-aof-rewrite-min-size must be a number of bytes such as 64mb, not "much"`},
 		{"--save 900", `--save must be pairs of seconds and changes such as '3600 1 300 100', not "900"`},
+		{"--policies " + named, "--policies cannot be read: " + named + ":3: slide lacks window"},
+		{"--policies " + dir + "/no", "--policies cannot be read: open " + dir + "/no: no such file or directory"},
 		{"--maxclients none", `--maxclients: expected a valid 64 bit int but got "none"`},
 	} {
 		cmd := exec.Command(program, strings.Fields(test.flags)...)

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"math"
 	"os"
+	"os/signal"
 	"syscall"
 	"time"
 
@@ -25,6 +26,14 @@ func serve(ctx context.Context, c config) error {
 	password, err := c.password()
 	if err != nil {
 		return err
+	}
+	var policies []*engine.Policy
+	hangups := make(chan os.Signal, 1)
+	if c.Policies != "" {
+		signal.Notify(hangups, syscall.SIGHUP) // which would end the process while the data is being loaded
+		if policies, err = readPolicies(c.Policies); err != nil {
+			return fmt.Errorf("--policies cannot be read: %w", err)
+		}
 	}
 	most := mostClients()
 	settings := resp.NewSettings(resp.Defaults{
@@ -55,9 +64,12 @@ func serve(ctx context.Context, c config) error {
 		options.Journal = data
 	}
 	e := engine.New(options)
+	file := &policyFile{path: c.Policies, e: e, now: clock.Now, log: log, refusal: store{data}.Refusal}
 	server := resp.NewServer(resp.Options{
 		Engine: e, Journal: options.Journal, Store: store{data}, Clock: clock.Now, Log: log, Settings: settings, Version: version,
+		ReloadPolicies: file.reloader(),
 	})
+	file.changed = server.PoliciesChanged
 	heap := keepHeap(server.MemoryTaken)
 	defer heap.stop()
 	heap.keepTo(settings.MaxMemory())
@@ -69,6 +81,10 @@ func serve(ctx context.Context, c config) error {
 	if err := restore(ctx, data, e, clock, log); err != nil {
 		server.Shutdown(ctx) // which takes the sockets away
 		return err
+	}
+	if c.Policies != "" {
+		file.set(policies)
+		defer file.reloadOn(hangups)()
 	}
 	server.SetLoading(false)
 	log.Info("ready", "version", version, "pid", os.Getpid())

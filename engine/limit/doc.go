@@ -18,6 +18,7 @@
 //	refund.go    Tokens, Count        what was used, given back
 //	all.go       Decision.And         one answer of several limiters'
 //	duration.go  ParseDuration        how a rule spells time
+//	zone.go      ParseZone            and where it is that time
 //
 // The sliding windows and the leases keep no state of their own. Their log is a sorted set that its owner may also read
 // and write by hand, so they only look at it, through the small interface Log, and whoever called adds
