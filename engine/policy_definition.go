@@ -127,7 +127,7 @@ func (d *definition) fail(format string, args ...any) { d.failAt(-1, format, arg
 // failAt is for that word of those that are left.
 func (d *definition) failAt(i int, format string, args ...any) {
 	if d.err == nil {
-		d.err = &DefinitionError{d.total - len(d.words) + i, Error(fmt.Sprintf(format, args...))}
+		d.err = &DefinitionError{max(0, d.total-len(d.words)+i), Error(fmt.Sprintf(format, args...))}
 	}
 }
 

@@ -75,7 +75,7 @@ func (f *policyFile) set(list []*engine.Policy) engine.Position {
 	changes := f.e.SetPolicies(f.now(), list)
 	f.changed()
 	f.log.Info("policies set", "file", f.path, "policies", len(list), "changed", strings.Join(changes.Names, " "),
-		"another algorithm", strings.Join(changes.Switched, " "), "keys dropped", changes.Dropped)
+		"switched", strings.Join(changes.Switched, " "), "dropped", changes.Dropped)
 	return changes.Position
 }
 
