@@ -49,6 +49,7 @@ func checkPolicies(c *call) error {
 		return err
 	}
 
+	c.decided(cost, d)
 	c.reply.ruledDecision(d)
 	return nil
 }

@@ -77,6 +77,7 @@ func all(c *call) error {
 		return err
 	}
 
+	c.decided(cost, d)
 	c.reply.ruledDecision(d)
 	return nil
 }
@@ -171,6 +172,7 @@ func lease(c *call) error {
 		return err
 	}
 
+	c.decided(1, d)
 	c.reply.decision(d)
 	return nil
 }
@@ -241,6 +243,7 @@ func leaky(c *call) error {
 		return err
 	}
 
+	c.decided(cost, d)
 	c.reply.array(6)
 	c.reply.fields(d)
 	c.reply.integer(delay)

@@ -110,7 +110,11 @@ func (c *call) endOrArity() error {
 // which more is missing than it holds. That is what a peek asks of a bucket with room for one more.
 func (c *call) throttle(k engine.Key, rule limit.Bucket, quantity int64) (limit.Decision, error) {
 	if quantity > 0 {
-		return c.tx.Token(k, rule, quantity)
+		d, err := c.tx.Token(k, rule, quantity)
+		if err == nil {
+			c.decided(quantity, d)
+		}
+		return d, err
 	}
 	rule.Capacity++
 	d, err := c.tx.Token(k, rule, 0)
@@ -162,6 +166,7 @@ func gcra(c *call) error {
 		return err
 	}
 
+	c.decided(tokens, d)
 	c.reply.limited(d)
 	return nil
 }
