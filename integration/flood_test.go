@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -142,11 +143,12 @@ func infoNumber(t *testing.T, s *server, field string) (n int64) {
 }
 
 // A flood of keys never seen before pushes nobody out who is blocked, and the process not out of its limit. By default it is small;
-// FLOOD_KEYS=5000000 FLOOD_MAXMEMORY=256 (MB) is a large one, of which the log tells figures.
+// FLOOD_KEYS=5000000 FLOOD_MAXMEMORY=256 (MB) is a large one, of which the log tells figures; FLOOD_FLAGS are more flags of the server.
 func TestFlood(t *testing.T) {
 	keys, megabytes := floodSize(t, "FLOOD_KEYS", 200_000), floodSize(t, "FLOOD_MAXMEMORY", 32)
 	limit := megabytes << 20
-	s := startServer(t, "--maxmemory", fmt.Sprint(megabytes, "mb"))
+	flags := strings.Fields(os.Getenv("FLOOD_FLAGS"))
+	s := startServer(t, append([]string{"--maxmemory", fmt.Sprint(megabytes, "mb")}, flags...)...)
 	client := s.connect(t)
 	decide := func(words ...any) int64 {
 		d, err := client.Do(t.Context(), words...).Int64Slice()
