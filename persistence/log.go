@@ -2,6 +2,7 @@ package persistence
 
 import (
 	"fmt"
+	"runtime"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -217,6 +218,7 @@ func (l *log) run() {
 			timer.Reset(writeDelay)
 			continue
 		case <-l.wake:
+			runtime.Gosched() // calls that are about to append share the sync
 		case <-timer.C:
 		}
 		if l.broken.Load() {
