@@ -101,7 +101,9 @@ func (c *call) admit(try func() (limit.Decision, error)) (limit.Decision, error)
 
 // hold lets a call wait whose handler has returned errHeld. Its locks are held.
 func (s *session) hold(c *command, words [][]byte, name int) *waiter {
-	w := &waiter{owner: s, command: c, words: cloneWords(words), name: name, db: s.db(), deadline: s.request.deadline, pop: s.request.pop, index: -1}
+	w := &waiter{
+		owner: s, command: c, words: cloneWords(words), name: name, db: s.db(), deadline: s.request.deadline, pop: s.request.pop, index: -1,
+	}
 	s.keys = s.keys[:0]
 	for i := range c.keys {
 		s.hash(&c.keys[i], w.words)
