@@ -133,7 +133,7 @@ func resident(pid int, line string) (n int64, ok bool) {
 }
 
 // infoNumber is a field of INFO.
-func infoNumber(t *testing.T, s *server, field string) (n int64) {
+func infoCount(t *testing.T, s *server, field string) (n int64) {
 	t.Helper()
 	match := regexp.MustCompile(`(?m)^` + field + `:(\d+)\r$`).FindStringSubmatch(s.connect(t).Info(context.Background()).Val())
 	require.NotNil(t, match, field)
@@ -180,11 +180,11 @@ func TestFlood(t *testing.T) {
 	for _, call := range blocked {
 		assert.EqualValues(t, 0, decide(call...), "%v is blocked as before", call)
 	}
-	evicted, used := infoNumber(t, s, "evicted_keys"), infoNumber(t, s, "used_memory")
+	evicted, used := infoCount(t, s, "evicted_keys"), infoCount(t, s, "used_memory")
 	t.Logf("%d of %d keys were evicted; used_memory %d MB", evicted, keys, used>>20)
 	assert.Greater(t, evicted, keys/4)
 	assert.Less(t, used, limit+limit/10)
-	assert.Zero(t, infoNumber(t, s, "maxmemory_refused_calls"))
+	assert.Zero(t, infoCount(t, s, "maxmemory_refused_calls"))
 	if peak, ok := resident(s.pid, "VmHWM"); ok && !withRaceDetector() {
 		t.Logf("the process took %d MB at most", peak>>20)
 		assert.Less(t, peak, limit+limit/2+programSize, "one and a half times maxmemory, and the program itself")

@@ -2,8 +2,8 @@ package persistence
 
 import (
 	"fmt"
-	"runtime"
 	"math/rand/v2"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"

@@ -28,12 +28,29 @@
 //
 // # What always holds
 //
-//   - Every command leaves one reply, unless CLIENT REPLY or SHUTDOWN says otherwise: a handler that errs or panics has what it wrote taken back.
+//   - Every command leaves one reply, unless CLIENT REPLY or SHUTDOWN says otherwise, or the end comes while it waits: a handler that errs or
+//     panics has what it wrote taken back.
 //   - No reply leaves before the journal has what it acknowledges. A failed journal closes the connection without one.
 //   - Only the connection's own goroutine touches a session, but for its profile and the guard's counters, which are atomic.
 //   - What a handler keeps, it copies: the words of a call lie in buffers that the next read overwrites.
 //   - The common calls allocate nothing between the words and the reply; a test counts.
 //   - Whatever a client sends, the process goes on.
+//
+// # Calls that wait
+//
+// A limiter's call with WAIT and a blocking pop stand in a line per key (line.go), in order of arrival:
+//
+//	handler -> admit, popOrWait   not now, but maybe in time: errHeld
+//	execute -> hold               under the locks that denied it: copies the call, joins the line of each key
+//	        -> await              End · replies before it are sent · sleeps in guard.pause, in a read of its socket
+//	change of the key -> Tx.End -> engine.Watch -> line.changed ┐ under the key's lock: line.serve answers those whose turn it is,
+//	the line's only timer       -> line.ring                    ┘ in order, each by its own handler at a desk of its own, and wakes them
+//	        -> await              the answer goes out with the batch that follows
+//
+// So it does not matter when the system lets whose goroutine run: the order of the line is the order of admission, a pop is served before the
+// call that filled the key lets go of it, as by Redis, and who cannot be served is not woken. Nothing runs while nothing changes. A call on
+// several keys is tried when it is first in all its lines, with the locks of all. What is under which lock: a line and the places in it
+// under that of its key, an answer under the waiter's own, which CLIENT UNBLOCK takes alone.
 //
 // # Configuration
 //

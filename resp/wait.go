@@ -104,7 +104,9 @@ func (c *call) admit(try func() (limit.Decision, error)) (limit.Decision, error)
 
 // hold lets a call wait whose handler has returned errHeld. Its locks are held.
 func (s *session) hold(c *command, words [][]byte, name int) *waiter {
-	w := &waiter{owner: s, command: c, words: cloneWords(words), name: name, db: s.db(), deadline: s.request.deadline, pop: s.request.pop, index: -1}
+	w := &waiter{
+		owner: s, command: c, words: cloneWords(words), name: name, db: s.db(), deadline: s.request.deadline, pop: s.request.pop, index: -1,
+	}
 	s.keys, s.names = s.keys[:0], s.names[:0]
 	s.hashAll(c, w.words)
 	w.keys, s.names = slices.Clone(s.keys), nil // the names of its keys are in its words, or now its own

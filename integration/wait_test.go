@@ -1,0 +1,137 @@
+package integration
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// comes opens a client that sends a call which may wait. What stands before it is answered before it waits: so when this returns the call
+// is in line, or answered.
+func comes(t *testing.T, s *server, call string) (conn net.Conn, in *bufio.Reader) {
+	t.Helper()
+	conn, err := dial(s.addr)
+	require.NoError(t, err)
+	t.Cleanup(func() { conn.Close() })
+	_, err = io.WriteString(conn, frame("PING")+frame(strings.Fields(call)...))
+	require.NoError(t, err)
+	in = bufio.NewReaderSize(conn, 256)
+	r, err := readReply(in)
+	require.NoError(t, err)
+	require.Equal(t, "PONG", r.text)
+	return conn, in
+}
+
+// waiting is how many clients wait, by what the server says.
+func waiting(t *testing.T, rdb *redis.Client) int { return int(infoNumber(t, rdb, "blocked_clients")) }
+
+// Sixty clients come one after the other to a limiter of ten a second, each ready to wait for three. The log, which a second and
+// wider window makes the server keep, tells in which order they were admitted and when: as they came, ten in each second, none early.
+// Who was not admitted came last.
+func TestClientsWaitInLine(t *testing.T) {
+	t.Parallel()
+	const crowd, limit, window = 60, 10, 1000
+	s := startServer(t)
+	rdb := s.connect(t)
+	admitted := make([]bool, crowd)
+	var replies sync.WaitGroup
+	for i := range crowd {
+		_, in := comes(t, s, fmt.Sprintf("RL.MULTI k %d %dms 1000000 1h ID c%03d WAIT 3s", limit, window, i))
+		replies.Go(func() {
+			r, err := readReply(in)
+			if assert.NoError(t, err) {
+				admitted[i] = r.items[0].text == "1"
+			}
+		})
+	}
+	replies.Wait()
+
+	log, err := rdb.ZRangeWithScores(t.Context(), "k", 0, -1).Result()
+	require.NoError(t, err)
+	for i, hit := range log {
+		assert.Equal(t, fmt.Sprintf("c%03d", i), hit.Member, "in order of arrival")
+		assert.True(t, admitted[i])
+		if i >= limit {
+			assert.GreaterOrEqual(t, hit.Score-log[i-limit].Score, float64(window), "none early")
+		}
+	}
+	assert.NotContains(t, admitted[len(log):], true)
+	assert.GreaterOrEqual(t, len(log), 3*limit, "the burst and ten in each of two seconds at least; forty if no deadline is missed by a slow machine")
+	assert.LessOrEqual(t, len(log), 4*limit)
+	t.Logf("%d of %d admitted", len(log), crowd)
+}
+
+// What clients that wait cost: memory, and processor time while nothing changes. WAITING_CLIENTS says how many there are.
+func TestWhatWaitingCosts(t *testing.T) {
+	t.Parallel()
+	clients := 1000
+	if text := os.Getenv("WAITING_CLIENTS"); text != "" {
+		n, err := strconv.Atoi(text)
+		require.NoError(t, err)
+		clients = n
+	}
+	s := startServer(t)
+	rdb := s.connect(t)
+	cpu := func() float64 { return infoNumber(t, rdb, "used_cpu_user") + infoNumber(t, rdb, "used_cpu_sys") }
+	idle, since := cpu(), time.Now()
+	time.Sleep(500 * time.Millisecond)
+	t.Logf("without clients, %.0f ms of processor time in %v", (cpu()-idle)*1000, time.Since(since).Round(time.Millisecond))
+
+	require.NoError(t, rdb.Do(t.Context(), words("RL.SLIDE k 1 1d")...).Err())
+	before := infoNumber(t, rdb, "used_memory_rss")
+	var conns []net.Conn
+	var ins []*bufio.Reader
+	for i := range clients { // half of them in one line
+		call := "RL.SLIDE k 1 1d WAIT 2d"
+		if i >= clients/2 {
+			call = fmt.Sprintf("BZPOPMIN queue:%d 0", i)
+		}
+		conn, in := comes(t, s, call)
+		conns, ins = append(conns, conn), append(ins, in)
+	}
+	t.Logf("%d clients that wait take %.1f KB each", clients, (infoNumber(t, rdb, "used_memory_rss")-before)/1024/float64(clients))
+	busy, since := cpu(), time.Now()
+	time.Sleep(500 * time.Millisecond)
+	t.Logf("and %.0f ms of processor time in %v", (cpu()-busy)*1000, time.Since(since).Round(time.Millisecond))
+
+	assert.Equal(t, clients, waiting(t, rdb))
+	for _, conn := range conns[:clients/4] {
+		conn.Close()
+	}
+	await(t, func() bool { return waiting(t, rdb) == clients-clients/4 })
+	require.NoError(t, rdb.Del(t.Context(), "k").Err())
+	r, err := readReply(ins[clients/4])
+	require.NoError(t, err)
+	assert.Equal(t, "1", r.items[0].text, "the first that is left")
+	require.NoError(t, rdb.ZAdd(t.Context(), fmt.Sprint("queue:", clients-1), redis.Z{Score: 1, Member: "m"}).Err())
+	r, err = readReply(ins[clients-1])
+	require.NoError(t, err)
+	assert.Equal(t, "m", r.items[1].text)
+	s.terminate()
+	assert.Equal(t, 0, s.exitCode(t), "those who wait do not hold the server up")
+}
+
+// infoNumber is a figure that INFO tells, 0 if it does not: not every system knows of the memory.
+func infoNumber(t *testing.T, rdb *redis.Client, name string) float64 {
+	t.Helper()
+	text, err := rdb.Info(t.Context()).Result()
+	require.NoError(t, err)
+	_, after, found := strings.Cut(text, "\n"+name+":")
+	if !found {
+		return 0
+	}
+	n, err := strconv.ParseFloat(strings.TrimSpace(strings.SplitN(after, "\r\n", 2)[0]), 64)
+	require.NoError(t, err)
+	return n
+}
