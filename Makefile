@@ -46,6 +46,15 @@ live: ## hold the recorded replies against a real redis-server once more; fails 
 .PHONY: bench
 bench: build ## speed and memory, side by side with a local redis-server if there is one; asserts nothing
 	bench/run
+	bench/disk
+
+.PHONY: crash
+crash: ## kill -9 the server under load, CRASH_ROUNDS times (default 50), and see that nothing acknowledged is lost
+	CRASH_ROUNDS=$${CRASH_ROUNDS:-50} $(GO) test -count=1 -timeout 30m -run 'Killed' -v ./integration
+
+.PHONY: flood
+flood: ## five million keys never seen before against 256 MB: what the process takes, and how long calls take
+	FLOOD_KEYS=5000000 FLOOD_MAXMEMORY=256 $(GO) test -count=1 -v -run '^TestFlood$$' -timeout 30m ./integration
 
 .PHONY: fuzz
 fuzz: ## fuzz each parser for FUZZTIME (default 20s)

@@ -14,6 +14,10 @@ func (d *Dict[E]) Mark(hash uint64, at int64) {
 	}
 }
 
+// AnyTime is a now for Sweep to which no mark is still to come, but for those
+// of buckets in which nothing ever falls due.
+const AnyTime = latest
+
 // Sweep looks at up to maxBuckets buckets from the cursor on, and visits the
 // entries of those whose mark is not after now. Visit tells when the entry
 // falls due next, MaxInt64 for never, or that it is to be dropped; from that

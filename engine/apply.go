@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"unsafe"
 
+	"rlserver/engine/limit"
 	"rlserver/zset"
 )
 
@@ -31,7 +32,11 @@ func (e *Engine) Apply(now int64, effects []Effect) error {
 		if o == nil && f.Kind == EffectDelete {
 			continue // its time had come when the snapshot was taken that this state is from, and it was deleted later
 		}
-		if !f.fits(o) {
+		if f.Kind == EffectPolicy {
+			if _, err := f.policy(); err != nil {
+				return fmt.Errorf("effect %s on %.64q: %w", f.Kind, f.Key.Name, err)
+			}
+		} else if !f.fits(o) {
 			return fmt.Errorf("effect %s on %.64q does not fit what the key holds, %s", f.Kind, f.Key.Name, typeOf(o))
 		}
 		e.apply(o, &f)
@@ -73,7 +78,7 @@ func (tx *Tx) lockFor(now int64, effects []Effect) {
 // fits tells whether the effect can have happened to an object, nil for a missing key.
 func (f *Effect) fits(o object) bool {
 	switch f.Kind {
-	case EffectString, EffectFlush, EffectSwap:
+	case EffectString, EffectFlush, EffectSwap, EffectPolicyDelete:
 		return true
 	case EffectDelete, EffectExpire, EffectRename, EffectCopy, EffectMove:
 		return o != nil
@@ -93,7 +98,7 @@ func (f *Effect) fits(o object) bool {
 		z, _ := o.(*zsetObject)
 		return missingOr[*zsetObject](o) && f.Lo >= 0 && (f.Lo == 0 || z != nil && f.Lo <= z.set.Len()) && 0 < f.Hits.N && f.Hits.N <= MaxHits
 	case EffectTokens:
-		return missingOr[*tokenObject](o) && f.Tokens.Missing >= 0 && 0 <= f.Tokens.Earned && f.Tokens.Earned < 1<<40
+		return missingOr[*tokenObject](o) && 0 <= f.Tokens.Missing && f.Tokens.Missing <= limit.MaxCount && 0 <= f.Tokens.Earned && f.Tokens.Earned < 1<<40
 	case EffectCount:
 		return missingOr[*fixedObject](o)
 	}
@@ -126,23 +131,33 @@ func (e *Engine) apply(o object, f *Effect) object {
 		return e.applySplice(o, f)
 	case EffectHashSet:
 		h := holding(e, o, f, e.newHash)
+		weight := h.weight()
 		h.fields.set(f.Field, f.Value)
+		e.grown(f, h.weight()-weight)
 		return h
 	case EffectHashDelete:
 		h := o.(*hashObject)
+		weight := h.weight()
 		h.fields.remove(f.Field)
+		e.grown(f, h.weight()-weight)
 		return e.keepUnlessEmpty(h, h.fields.len(), f)
 	case EffectAdd:
 		z := holding(e, o, f, e.newZSet)
+		weight := z.weight()
 		z.set.Add(f.Field, f.Score)
+		e.grown(f, z.weight()-weight)
 		return z
 	case EffectRemove:
 		z := o.(*zsetObject)
+		weight := z.weight()
 		z.set.Remove(f.Field)
+		e.grown(f, z.weight()-weight)
 		return e.keepUnlessEmpty(z, z.set.Len(), f)
 	case EffectRemoveSpan:
 		z := o.(*zsetObject)
+		weight := z.weight()
 		z.set.RemoveSpan(f.Lo, f.Hi)
+		e.grown(f, z.weight()-weight)
 		return e.keepUnlessEmpty(z, z.set.Len(), f)
 	case EffectHits:
 		return e.applyHits(o, f)
@@ -167,13 +182,17 @@ func (e *Engine) apply(o object, f *Effect) object {
 		return nil
 	case EffectFlush:
 		for i := range e.shards {
-			e.shards[i].dbs[f.DB] = space{}
+			e.shards[i].flush(f.DB)
 		}
 	case EffectSwap:
 		for i := range e.shards {
 			dbs := e.shards[i].dbs
 			dbs[f.DB], dbs[f.ToDB] = dbs[f.ToDB], dbs[f.DB]
 		}
+	case EffectPolicy:
+		e.applyPolicy(f)
+	case EffectPolicyDelete:
+		e.applyPolicyDelete(f)
 	default:
 		panic(fmt.Sprintf("engine: effect of unknown kind %d", f.Kind))
 	}
@@ -271,7 +290,9 @@ func (e *Engine) applyString(o object, f *Effect) object {
 		}
 		s = holding(e, nil, f, newString)
 	}
+	weight := s.weight()
 	s.value, s.shared = bytes.Clone(f.Value), false // the old one is not written over: a caller may still hold it
+	e.grown(f, s.weight()-weight)
 	if s.expireAt != f.ExpireAt {
 		e.shardOf(f.Key).setDeadline(f.DB, f.Key.hash, s, f.ExpireAt)
 	}
@@ -280,6 +301,7 @@ func (e *Engine) applyString(o object, f *Effect) object {
 
 func (e *Engine) applySplice(o object, f *Effect) object {
 	s := holding(e, o, f, newString)
+	weight := s.weight()
 	if s.shared && f.Lo < len(s.value) {
 		s.value, s.shared = bytes.Clone(s.value), false
 	}
@@ -287,6 +309,7 @@ func (e *Engine) applySplice(o object, f *Effect) object {
 		s.value = append(s.value, make([]byte, end-len(s.value))...)
 	}
 	copy(s.value[f.Lo:], f.Value)
+	e.grown(f, s.weight()-weight)
 	return s
 }
 
@@ -300,6 +323,7 @@ func (e *Engine) applyRename(o object, f *Effect) object {
 // applyHits trims a log and records hits in it. The members are written into a buffer on the stack: the set copies them.
 func (e *Engine) applyHits(o object, f *Effect) object {
 	z := holding(e, o, f, e.newZSet)
+	weight := z.weight()
 	if f.Lo > 0 {
 		z.set.RemoveSpan(0, f.Lo)
 	}
@@ -307,6 +331,7 @@ func (e *Engine) applyHits(o object, f *Effect) object {
 	for i := range uint64(f.Hits.N) {
 		z.set.Add(f.Hits.member(buf[:0], i), float64(f.Hits.At))
 	}
+	e.grown(f, z.weight()-weight)
 	e.shardOf(f.Key).setDeadline(f.DB, f.Key.hash, z, f.ExpireAt)
 	return z
 }

@@ -73,10 +73,13 @@ func TestApplyRefusesOtherTypes(t *testing.T) {
 		EffectMove:       anything,
 		EffectFlush:      all,
 		EffectSwap:       all,
+
+		EffectPolicy:       all,
+		EffectPolicyDelete: all,
 	}
 	for _, kind := range EffectKinds() {
 		require.NotEmpty(t, fits[kind], "kind %d", kind)
-		f := Effect{Kind: kind, ToDB: 1, Field: []byte("f"), Value: []byte("v"), Hi: 1, Hits: Hits{N: 1}}
+		f := Effect{Kind: kind, ToDB: 1, Field: []byte("f"), Value: []byte("FIXED 5 1m"), Hi: 1, Hits: Hits{N: 1}}
 		f.Key.Name, f.To.Name = []byte(held), []byte("other")
 		for _, holds := range all {
 			t.Run(fmt.Sprint(kind, " ", holds), func(t *testing.T) {

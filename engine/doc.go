@@ -36,14 +36,53 @@
 // finds it without an index of deadlines: each bucket of a dict knows a time before which nothing in it falls due, and is looked
 // at only after that. Redis' rule holds: a key is there up to and including the millisecond of its deadline.
 //
+// # Policies
+//
+// A policy is a limit that has a name; Check holds a call against several. They are of no database, and stand in a map that is replaced under all locks,
+// so whoever holds one lock sees the same policies as long as it does, and the order of changes in the log is the order in which calls met them. The definition
+// is kept as text, in one canonical form: what is set, logged and told is the same, and is read in one place.
+//
+// A policy whose algorithm changes leaves keys behind that its successor could not use. They are deleted in steps while the former goes on to decide; a call that
+// records under it meanwhile leaves a mark, for the walk may have passed its key; the last marks are gone after under all locks, in the same moment in
+// which the successor comes. So a crash at any time leaves one or the other, with keys that fit.
+//
+// # Snapshots
+//
+// A Snapshot is all policies and keys as they were at one moment, handed out bit by bit while calls go on. It walks through each dict of that moment in
+// the order of hashes, and Engine.apply asks it before each change. If a key is changed that the walk has not come to, what it holds
+// is handed out first and its name noted, so that the walk leaves it out:
+//
+//	place   0                      cursor                        2^32
+//	        |  walked: may change  |  to be walked, but for what  |
+//	                                  changes have overtaken
+//
+// Splits and merges of buckets move no key across the cursor. FLUSHDB and SWAPDB change no object: the walk goes on over the dict that it
+// began with. Small objects become effects under their shard's lock, some 64 keys at a time; a large sorted set is cloned, a long string
+// shared until it is written over, and a large hash gets a walk through its fields of the same kind. The encoding and the disk are
+// no matter of locks. A snapshot and the log from its moment on give the state, but that keys are missing which had expired by then.
+//
 // # Where things are
 //
 //	engine.go   Engine, keys and shards        tx.go      one call: locks, lookup, apply
 //	effect.go   what can change                apply.go   the one function that changes it
 //	object.go   what a key can hold            shard.go   a lock and what is behind it
 //	watch.go    who wants to know of changes to a key, for WATCH and for those who wait for one
+//	snapshot*.go  all keys at one moment, while calls go on
+//	memory.go   what keys weigh                evict.go   which go when they weigh too much; standing.go, frequency.go: what is known of them
+//	denials.go  which keys are denied most
 //	limits.go   the rate limiters, over the pure arithmetic of engine/limit
+//	leases.go   how many at once             refunds.go  what was used, given back
+//	all.go      several limits at once, all or nothing
+//	policy*.go  named limits: what they say, how they change, and calls held against several
 //	strings.go, hashes.go, zsets*.go, keys.go, expire.go, scan.go: the operations by family
+//
+// # Memory
+//
+// What each shard's keys weigh is counted where objects come, go, grow and shrink, from what each object knows of itself without being walked
+// through; a test holds it against what the heap says. The engine is given a budget. It keeps to it when MakeRoom is called, which looks at a
+// few neighbours in hash order, under one shard's lock, and evicts the one that is worth least to the policy: an effect as any. What a
+// policy goes by, when a key was used and how near a limiter was to denying, is in spare bits of the objects, and in no effect: who
+// replays the effects is told what went, not why. A limiter that is denying does not go under the policy ratelimit, whatever comes.
 //
 // # A dict of our own
 //
@@ -53,6 +92,6 @@
 //
 // # Left out on purpose
 //
-// No rollback, no replication state, no statistics beyond three counters per shard. No reply is formatted here and
+// No rollback, no replication state, no statistics beyond a few counters per shard and two per policy. No reply is formatted here and
 // no request parsed: those are package resp's. Nothing calls back up.
 package engine

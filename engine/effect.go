@@ -11,30 +11,33 @@ type EffectKind uint8
 
 // The changes. Each names the fields of Effect it uses beside DB and Key.
 const (
-	EffectDelete     EffectKind = iota + 1 // the key is gone
-	EffectExpire                           // ExpireAt: the key's deadline from now on, 0 none
-	EffectString                           // Value, ExpireAt: the key holds this string
-	EffectSplice                           // Value, Lo: the string's bytes from offset Lo on are Value; a gap before is zeros; missing key: an empty string
-	EffectHashSet                          // Field, Value: the hash has this field
-	EffectHashDelete                       // Field: the hash lacks it; an emptied hash is gone
-	EffectAdd                              // Field, Score: the sorted set has this member at this score
-	EffectRemove                           // Field: the sorted set lacks it; an emptied set is gone
-	EffectRemoveSpan                       // Lo, Hi: the members of rank Lo up to but not Hi are gone; an emptied set is gone
-	EffectHits                             // Lo, Hits, ExpireAt: the log's first Lo members are gone, the hits were recorded, the deadline is set
-	EffectTokens                           // Tokens, ExpireAt: the state of a token bucket
-	EffectCount                            // Count, ExpireAt: the state of a fixed window
-	EffectRename                           // To: the object stands under To instead, with its deadline; what stood there is gone
-	EffectCopy                             // To, ToDB: a copy stands there too; what stood there is gone
-	EffectMove                             // ToDB: the object stands in that database instead, with its deadline; what stood there is gone
-	EffectFlush                            // the database is empty
-	EffectSwap                             // ToDB: the two databases have changed places
-	effectKinds                            // how many there are, plus one
+	EffectDelete       EffectKind = iota + 1 // the key is gone
+	EffectExpire                             // ExpireAt: the key's deadline from now on, 0 none
+	EffectString                             // Value, ExpireAt: the key holds this string
+	EffectSplice                             // Value, Lo: the string's bytes from offset Lo on are Value; a gap before is zeros; missing key: an empty string
+	EffectHashSet                            // Field, Value: the hash has this field
+	EffectHashDelete                         // Field: the hash lacks it; an emptied hash is gone
+	EffectAdd                                // Field, Score: the sorted set has this member at this score
+	EffectRemove                             // Field: the sorted set lacks it; an emptied set is gone
+	EffectRemoveSpan                         // Lo, Hi: the members of rank Lo up to but not Hi are gone; an emptied set is gone
+	EffectHits                               // Lo, Hits, ExpireAt: the log's first Lo members are gone, the hits were recorded, the deadline is set
+	EffectTokens                             // Tokens, ExpireAt: the state of a token bucket
+	EffectCount                              // Count, ExpireAt: the state of a fixed window
+	EffectRename                             // To: the object stands under To instead, with its deadline; what stood there is gone
+	EffectCopy                               // To, ToDB: a copy stands there too; what stood there is gone
+	EffectMove                               // ToDB: the object stands in that database instead, with its deadline; what stood there is gone
+	EffectFlush                              // the database is empty
+	EffectSwap                               // ToDB: the two databases have changed places
+	EffectPolicy                             // Key, Value: there is a policy of this name and definition, in place of any before
+	EffectPolicyDelete                       // Key: there is no policy of this name
+	effectKinds                              // how many there are, plus one
 )
 
 var effectNames = [...]string{
 	EffectDelete: "delete", EffectExpire: "expire", EffectString: "string", EffectSplice: "splice", EffectHashSet: "hash-set", EffectHashDelete: "hash-delete",
 	EffectAdd: "add", EffectRemove: "remove", EffectRemoveSpan: "remove-span", EffectHits: "hits", EffectTokens: "tokens", EffectCount: "count",
 	EffectRename: "rename", EffectCopy: "copy", EffectMove: "move", EffectFlush: "flush", EffectSwap: "swap",
+	EffectPolicy: "policy", EffectPolicyDelete: "policy-delete",
 }
 
 // String is the kind's name, for people.
@@ -45,8 +48,10 @@ func (k EffectKind) String() string {
 	return fmt.Sprintf("kind %d", uint8(k))
 }
 
-// changesKey tells whether the effect is about what its Key holds, rather than about whole databases.
-func (k EffectKind) changesKey() bool { return k != EffectFlush && k != EffectSwap }
+// changesKey tells whether the effect is about what its Key holds, rather than about whole databases or policies.
+func (k EffectKind) changesKey() bool {
+	return k != EffectFlush && k != EffectSwap && k != EffectPolicy && k != EffectPolicyDelete
+}
 
 // hasTo tells whether the effect is about what another key, To, holds as well.
 func (k EffectKind) hasTo() bool { return k == EffectRename || k == EffectCopy }

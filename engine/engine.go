@@ -1,7 +1,10 @@
 package engine
 
 import (
+	"math"
 	"math/bits"
+	"sync"
+	"sync/atomic"
 
 	"rlserver/dict"
 )
@@ -34,6 +37,9 @@ type Engine struct {
 	shardBits int
 	databases int
 	journal   Journal
+	policies  atomic.Pointer[policies]
+	changing  sync.Mutex // held while a call changes policies, which takes longer than it holds all locks
+	memory    memory
 	snapshot  *Snapshot // the one being taken; set and cleared under all locks, so that any one suffices to read it
 }
 
@@ -54,6 +60,9 @@ func New(o Options) *Engine {
 		databases: o.Databases,
 		journal:   o.Journal,
 	}
+	e.memory.budget.Store(math.MaxInt64)
+	e.memory.samples.Store(DefaultSamples)
+	e.policies.Store(&policies{})
 	for i := range e.shards {
 		e.shards[i].init(e, i)
 	}
@@ -97,6 +106,7 @@ type Stats struct {
 	Hits    int64 // lookups by readers that found a key
 	Misses  int64 // and those that did not
 	Expired int64 // keys deleted because their time had come
+	Evicted int64 // keys deleted to make room
 }
 
 // Stats adds up the shards' counters.
@@ -107,17 +117,22 @@ func (e *Engine) Stats() (sum Stats) {
 		sum.Hits += sh.stats.Hits
 		sum.Misses += sh.stats.Misses
 		sum.Expired += sh.stats.Expired
+		sum.Evicted += sh.stats.Evicted
 		sh.mu.Unlock()
 	}
 	return sum
 }
 
-// ResetStats sets all counters to 0.
+// ResetStats sets all counters to 0, those of denials and of the policies too.
 func (e *Engine) ResetStats() {
+	for _, p := range e.Policies() {
+		p.tally.reset()
+	}
 	for i := range e.shards {
 		sh := &e.shards[i]
 		sh.mu.Lock()
 		sh.stats = Stats{}
+		sh.denied = denials{}
 		sh.mu.Unlock()
 	}
 }

@@ -19,6 +19,7 @@ type hash struct {
 	tags   []byte
 	few    []pair
 	many   *table // nil while they are few
+	text   int    // bytes set aside for the text of all fields and values
 }
 
 // table is the fields of a large hash.
@@ -78,9 +79,11 @@ func (h *hash) set(field, value []byte) {
 		defer h.many.hold(sum, field)()
 	}
 	if p := h.findHashed(sum, field); p != nil {
+		h.text += allocated(len(value)) - allocated(len(p.value))
 		p.value = string(value)
 		return
 	}
+	h.text += allocated(len(field)) + allocated(len(value))
 	if len(h.few) == smallHash {
 		h.grow()
 	}
@@ -109,6 +112,9 @@ func (h *hash) remove(field []byte) {
 	sum := h.hasher.Sum(field)
 	if h.many != nil && h.many.frozen != nil {
 		defer h.many.hold(sum, field)()
+	}
+	if p := h.findHashed(sum, field); p != nil {
+		h.text -= allocated(len(p.field)) + allocated(len(p.value))
 	}
 	if h.many != nil {
 		h.many.Remove(sum, func(p *pair) bool { return p.field == string(field) })
@@ -198,7 +204,7 @@ func (h *hash) draw(r *rand.Rand, n int) iter.Seq2[string, string] {
 }
 
 func (h *hash) clone() hash {
-	c := hash{hasher: h.hasher, tags: slices.Clone(h.tags), few: slices.Clone(h.few)}
+	c := hash{hasher: h.hasher, tags: slices.Clone(h.tags), few: slices.Clone(h.few), text: h.text}
 	if h.many != nil {
 		c.many = c.newTable()
 		for p := range h.many.All() {

@@ -26,7 +26,7 @@ func (tx *Tx) Touch(k Key) bool {
 	if o == nil {
 		return false
 	}
-	o.touch(uint32(tx.now / 1000))
+	o.touch(tx.e.memory.stamp(tx.e.shardOf(k), o, false))
 	return true
 }
 

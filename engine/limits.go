@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"bytes"
 	"iter"
 	"math"
 	"strconv"
@@ -34,44 +33,51 @@ func as[T object](o object) (t T, err error) {
 // A cost above MaxHits that some time could be admitted is ErrTooManyHits.
 func (tx *Tx) Slide(k Key, rules []limit.Rule, cost int64, id []byte) (limit.Decision, error) {
 	o := tx.lookup(k)
-	z, err := as[*zsetObject](o)
-	if err != nil {
+	if _, err := as[*zsetObject](o); err != nil {
 		return limit.Decision{}, err
 	}
-	tx.log = hitLog{}
-	if z != nil {
-		tx.log.set = &z.set
-	}
-	window := limit.Longest(rules)
-	lapsed := float64(tx.now - window)
-	if id != nil && z != nil {
-		if at, ok := z.set.Score(id); ok && at > lapsed {
-			return tx.untilGone(o, limit.RepeatedAll(rules, &tx.log, tx.now)), nil
-		}
-	}
-	d := limit.DecideAll(rules, &tx.log, tx.now, cost)
-	if cost > MaxHits && d.RetryAfter != limit.Never {
+	d, repeated := tx.decideSlide(o, rules, cost, id)
+	if cost > MaxHits && d.RetryAfter != limit.Never && !repeated {
 		return limit.Decision{}, ErrTooManyHits
 	}
-	if !d.Allowed || cost == 0 {
-		return tx.untilGone(o, d), nil
+	if !d.Allowed || cost == 0 || repeated {
+		return tx.noted(k, o, false, cost, tx.untilGone(o, d)), nil
 	}
-	trim := tx.log.After(lapsed)
+	fresh := o == nil
+	o = tx.recordSlide(k, o, id, tx.lapsed(rules), cost, after(tx.now, d.ResetAfter))
+	return tx.noted(k, o, fresh, cost, d), nil
+}
+
+// decideSlide leaves the log that it has decided about in tx.log.
+func (tx *Tx) decideSlide(o object, rules []limit.Rule, cost int64, id []byte) (d limit.Decision, repeated bool) {
+	tx.log = logIn(o)
+	if id != nil && tx.log.set != nil {
+		if at, ok := tx.log.set.Score(id); ok && at > float64(tx.now-limit.Longest(rules)) {
+			return limit.RepeatedAll(rules, &tx.log, tx.now), true
+		}
+	}
+	return limit.DecideAll(rules, &tx.log, tx.now, cost), false
+}
+
+// lapsed is how many hits of tx.log no window reaches any more.
+func (tx *Tx) lapsed(rules []limit.Rule) int {
+	return tx.log.After(float64(tx.now - limit.Longest(rules)))
+}
+
+func (tx *Tx) recordSlide(k Key, o object, id []byte, trim int, cost, expireAt int64) object {
 	if id == nil {
-		tx.recordHits(k, o, trim, cost, after(tx.now, d.ResetAfter))
-	} else {
-		tx.recordHitsAs(k, o, id, trim, cost, after(tx.now, d.ResetAfter))
+		return tx.recordHits(k, o, trim, cost, expireAt)
 	}
-	return d, nil
+	return tx.recordHitsAs(k, o, id, trim, cost, expireAt)
 }
 
 // recordHits is one effect: the lapsed hits go, the new ones come, the deadline moves.
-func (tx *Tx) recordHits(k Key, o object, trim int, n, expireAt int64) {
-	seq := tx.e.shardOf(k).seq.next(tx.log.set, tx.now, uint64(n))
-	tx.apply(o, &Effect{Kind: EffectHits, Key: k, Lo: trim, Hits: Hits{At: tx.now, Seq: seq, N: n}, ExpireAt: expireAt})
+func (tx *Tx) recordHits(k Key, o object, trim int, n, expireAt int64) object {
+	seq := tx.e.shardOf(k).seq.next(logIn(o).set, tx.now, uint64(n))
+	return tx.apply(o, &Effect{Kind: EffectHits, Key: k, Lo: trim, Hits: Hits{At: tx.now, Seq: seq, N: n}, ExpireAt: expireAt})
 }
 
-func (tx *Tx) recordHitsAs(k Key, o object, id []byte, trim int, n, expireAt int64) {
+func (tx *Tx) recordHitsAs(k Key, o object, id []byte, trim int, n, expireAt int64) object {
 	if trim > 0 {
 		o = tx.apply(o, &Effect{Kind: EffectRemoveSpan, Key: k, Hi: trim})
 	}
@@ -87,7 +93,7 @@ func (tx *Tx) recordHitsAs(k Key, o object, id []byte, trim int, n, expireAt int
 		o = tx.apply(o, &Effect{Kind: EffectAdd, Key: k, Field: name, Score: float64(tx.now)})
 		n--
 	}
-	tx.apply(o, &Effect{Kind: EffectExpire, Key: k, ExpireAt: expireAt})
+	return tx.apply(o, &Effect{Kind: EffectExpire, Key: k, ExpireAt: expireAt})
 }
 
 // hitSequence numbers the hits of a shard within a millisecond. Time never runs backward in a shard, so `<ms>-<seq>` never comes twice.
@@ -125,6 +131,13 @@ type hitLog struct {
 	known bool
 }
 
+func logIn(o object) hitLog {
+	if z, ok := o.(*zsetObject); ok {
+		return hitLog{set: &z.set}
+	}
+	return hitLog{}
+}
+
 func (l *hitLog) Len() int {
 	if l.set == nil {
 		return 0
@@ -154,16 +167,30 @@ func (tx *Tx) Token(k Key, rule limit.Bucket, cost int64) (limit.Decision, error
 	if err != nil {
 		return limit.Decision{}, err
 	}
-	var state limit.Tokens
-	if t != nil {
-		state = t.tokens()
-	}
-	state, d := rule.Take(state, tx.now, cost)
+	state, d := rule.Take(t.tokens(), tx.now, cost)
 	if !d.Allowed || cost == 0 {
-		return tx.untilGone(o, d), nil
+		return tx.noted(k, o, false, cost, tx.untilGone(o, d)), nil
 	}
-	tx.apply(o, &Effect{Kind: EffectTokens, Key: k, Tokens: state, ExpireAt: after(tx.now, d.ResetAfter)})
-	return d, nil
+	fresh := o == nil
+	o = tx.apply(o, &Effect{Kind: EffectTokens, Key: k, Tokens: state, ExpireAt: after(tx.now, d.ResetAfter)})
+	return tx.noted(k, o, fresh, cost, d), nil
+}
+
+// Leaky decides a call against a leaky bucket that paces, which is kept like a token bucket and shares its keys. delay is how many ms an
+// admitted caller is to wait before it goes ahead.
+func (tx *Tx) Leaky(k Key, rule limit.Bucket, cost int64) (d limit.Decision, delay int64, err error) {
+	o := tx.lookup(k)
+	t, err := as[*tokenObject](o)
+	if err != nil {
+		return limit.Decision{}, 0, err
+	}
+	state, d, delay := rule.Pace(t.tokens(), tx.now, cost)
+	if !d.Allowed || cost == 0 {
+		return tx.noted(k, o, false, cost, tx.untilGone(o, d)), delay, nil
+	}
+	fresh := o == nil
+	o = tx.apply(o, &Effect{Kind: EffectTokens, Key: k, Tokens: state, ExpireAt: after(tx.now, d.ResetAfter)})
+	return tx.noted(k, o, fresh, cost, d), delay, nil
 }
 
 // Fixed decides a call against a fixed window. A missing key is an unused one.
@@ -173,30 +200,35 @@ func (tx *Tx) Fixed(k Key, rule limit.Fixed, cost int64) (limit.Decision, error)
 	if err != nil {
 		return limit.Decision{}, err
 	}
-	var state limit.Count
-	if c != nil {
-		state = c.count
-	}
-	state, d := rule.Take(state, tx.now, cost)
+	state, d := rule.Take(c.used(), tx.now, cost)
 	if !d.Allowed || cost == 0 {
-		return tx.untilGone(o, d), nil
+		return tx.noted(k, o, false, cost, tx.untilGone(o, d)), nil
 	}
-	tx.apply(o, &Effect{Kind: EffectCount, Key: k, Count: state, ExpireAt: after(tx.now, d.ResetAfter)})
-	return d, nil
+	fresh := o == nil
+	o = tx.apply(o, &Effect{Kind: EffectCount, Key: k, Count: state, ExpireAt: after(tx.now, d.ResetAfter)})
+	return tx.noted(k, o, fresh, cost, d), nil
 }
 
 // untilGone makes an answer hold for a key that expires before its limiter says it is free: a call under a longer rule than the one that
 // set the deadline is told of the earlier time, and so is one whose key was given a deadline by hand.
 func (tx *Tx) untilGone(o object, d limit.Decision) limit.Decision {
-	if o == nil || o.head().expireAt == 0 || o.head().expireAt == math.MaxInt64 {
+	at := goneAt(o)
+	if at == math.MaxInt64 {
 		return d
 	}
-	gone := o.head().expireAt + 1 - tx.now
-	d.ResetAfter = min(d.ResetAfter, gone)
+	d.ResetAfter = min(d.ResetAfter, at-tx.now)
 	if d.RetryAfter > 0 {
-		d.RetryAfter = min(d.RetryAfter, gone)
+		d.RetryAfter = min(d.RetryAfter, at-tx.now)
 	}
 	return d
+}
+
+// goneAt is the first moment at which a key is there no more; math.MaxInt64 for one that stays, and for none.
+func goneAt(o object) int64 {
+	if o == nil || o.head().expireAt == 0 || o.head().expireAt == math.MaxInt64 {
+		return math.MaxInt64
+	}
+	return o.head().expireAt + 1
 }
 
 // after is now + ms, at most the last moment that Redis' commands can speak of.
@@ -207,17 +239,20 @@ func after(now, ms int64) int64 {
 	return now + ms
 }
 
-// hitNames yields the member names that a caller's id gives: id, id:2, id:3, …
+// hitNames yields the member names that a caller's id gives: id, id:2, id:3, … Each has bytes of its own, which an effect may keep.
 func hitNames(id []byte) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
-		if !yield(id) {
-			return
-		}
-		name := append(bytes.Clone(id), ':')
-		for n := int64(2); ; n++ {
-			if !yield(strconv.AppendInt(name[:len(id)+1:len(id)+1], n, 10)) {
-				return
-			}
+		for name, n := id, int64(2); yield(name); n++ {
+			name = appendHitName(nil, id, n)
 		}
 	}
+}
+
+// appendHitName appends the n-th name that an id gives, n from 1 on.
+func appendHitName(dst, id []byte, n int64) []byte {
+	dst = append(dst, id...)
+	if n == 1 {
+		return dst
+	}
+	return strconv.AppendInt(append(dst, ':'), n, 10)
 }

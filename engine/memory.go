@@ -1,83 +1,108 @@
 package engine
 
-import "unsafe"
+import (
+	"sync/atomic"
+	"unsafe"
+)
 
 // What things weigh, in bytes: what the allocator sets aside for them, as measured.
 const (
 	entryWeight  = 26 // of a key in its database, see package dict
 	fieldWeight  = 48 // of a field in a large hash, beside its text
 	memberWeight = 56 // of a member in a sorted set, beside its text
+	hitWeight    = 4  // of a member that names its score, as the hits of limiters do, beside its text and the room behind that
 	grain        = 16 // in which allocations grow, roughly
 )
 
-// MemoryUsage estimates how many bytes a key takes, its name and its share of the keyspace's table included. Of a collection it weighs
-// the given number of elements and takes the rest to be alike; 0 weighs all. ok is false if there is no such key.
-func (tx *Tx) MemoryUsage(k Key, samples int) (bytes int64, ok bool) {
+// memory is what the keys weigh, what they may weigh, and what goes when they weigh more.
+type memory struct {
+	used atomic.Int64 // the sum of what the shards have told; each holds back less than toldGrain
+	_    [56]byte     // what follows is read with every call, and hardly ever written
+
+	budget    atomic.Int64 // math.MaxInt64: any
+	policy    atomic.Uint32
+	samples   atomic.Int64
+	frequency atomic.Bool   // access clocks count accesses
+	turn      atomic.Uint64 // whose shard is the next to make room, modulo their number
+}
+
+// toldGrain is by how many bytes a shard changes before it tells the engine, lest all shards write to one place with every call.
+const toldGrain = 1 << 10
+
+// Weight is what all keys take, in bytes, by the estimate that MemoryUsage gives. It takes no lock.
+func (e *Engine) Weight() (bytes int64) {
+	for i := range e.shards {
+		bytes += e.shards[i].weight.Load()
+	}
+	return bytes
+}
+
+// grow notes that the keys of a database take n bytes more than they did.
+func (sh *shard) grow(db int, n int64) {
+	if n == 0 {
+		return
+	}
+	sh.dbs[db].weight += n
+	weight := sh.weight.Add(n)
+	if untold := weight - sh.told; untold >= toldGrain || untold <= -toldGrain {
+		sh.told = weight
+		sh.e.memory.used.Add(untold)
+	}
+}
+
+// grown notes by how much an effect has changed what stands under its key.
+func (e *Engine) grown(f *Effect, n int64) { e.shardOf(f.Key).grow(f.DB, n) }
+
+// MemoryUsage estimates how many bytes a key takes, its name and its share of the keyspace's table included. ok is false if there is no
+// such key. However large it is, that takes no time: nothing is walked through.
+func (tx *Tx) MemoryUsage(k Key) (bytes int64, ok bool) {
 	o := tx.peek(k)
 	if o == nil {
 		return 0, false
 	}
-	return entryWeight + allocated(len(o.head().name)) + weigh(o, samples), true // a short name is part of the object's allocation and weighs as much there
+	return weigh(o), true
 }
 
-func weigh(o object, samples int) int64 {
+// weigh is what an object takes with all that belongs to it. Only apply changes what it depends on.
+func weigh(o object) int64 {
+	weight := entryWeight + nameWeight(o.head().name)
 	switch o := o.(type) {
 	case *stringObject:
-		return int64(unsafe.Sizeof(*o)) + allocated(cap(o.value))
+		return weight + o.weight()
 	case *hashObject:
-		return int64(unsafe.Sizeof(*o)) + o.fields.weigh(samples)
+		return weight + o.weight()
 	case *zsetObject:
-		return int64(unsafe.Sizeof(*o)) + o.weigh(samples)
+		return weight + o.weight()
 	case *tokenObject:
-		return int64(unsafe.Sizeof(*o))
+		return weight + int64(unsafe.Sizeof(*o))
 	default:
-		return int64(unsafe.Sizeof(fixedObject{}))
+		return weight + int64(unsafe.Sizeof(fixedObject{}))
 	}
 }
+
+// nameWeight is what a name takes: a short one is part of the object's allocation, see withName.
+func nameWeight(name string) int64 { return int64(allocated(max(len(name), 1))) }
 
 // allocated is what n bytes take.
-func allocated(n int) int64 { return int64((n + grain - 1) / grain * grain) }
+func allocated(n int) int { return (n + grain - 1) / grain * grain }
 
-func (h *hash) weigh(samples int) int64 {
-	table := int64(cap(h.few)) * int64(unsafe.Sizeof(pair{}))
-	if h.many != nil {
-		table = int64(h.len()) * fieldWeight
-	}
-	var text sample
-	for field, value := range h.all() {
-		if !text.add(allocated(len(field))+allocated(len(value)), samples) {
-			break
-		}
-	}
-	return table + text.of(h.len())
+func (o *stringObject) weight() int64 {
+	return int64(unsafe.Sizeof(*o)) + int64(allocated(cap(o.value)))
 }
 
-func (o *zsetObject) weigh(samples int) int64 {
-	n := o.set.Len()
-	if samples <= 0 || samples > n {
-		samples = n
+func (o *hashObject) weight() int64 {
+	table := cap(o.fields.few) * int(unsafe.Sizeof(pair{}))
+	if o.fields.many != nil {
+		table = o.fields.len() * fieldWeight
 	}
-	var text sample
-	for member := range o.set.Ascend(0, samples) {
-		text.add(int64(len(member)), samples)
-	}
-	return int64(n)*memberWeight + text.of(n)
+	return int64(unsafe.Sizeof(*o)) + int64(table+o.fields.text)
 }
 
-// sample is the weight of some elements, from which that of all is told.
-type sample struct{ elements, weight int64 }
-
-// add takes one more in and reports whether another is wanted; a limit of 0 is none.
-func (s *sample) add(weight int64, limit int) (more bool) {
-	s.elements++
-	s.weight += weight
-	return limit <= 0 || s.elements < int64(limit)
-}
-
-// of is what n elements weigh.
-func (s sample) of(n int) int64 {
-	if s.elements == 0 {
-		return 0
+func (o *zsetObject) weight() int64 {
+	text, indexed := o.set.Size()
+	members := o.set.Len()*hitWeight + text + text/4
+	if indexed {
+		members = o.set.Len()*memberWeight + text
 	}
-	return int64(float64(s.weight) / float64(s.elements) * float64(n))
+	return int64(unsafe.Sizeof(*o)) + int64(members)
 }

@@ -28,7 +28,9 @@ type object interface {
 	head() *header
 	kind() Type
 	accessed() uint32
-	touch(second uint32)
+	touch(stamp uint32)
+	standing() standing
+	stand(standing)
 	clone(name string) object
 }
 
@@ -42,13 +44,19 @@ func (h *header) head() *header { return h }
 
 func (h *header) expired(now int64) bool { return h.expireAt != 0 && now > h.expireAt }
 
-// clock remembers the second of the last access, in 24 bits as Redis' LRU clock does: it wraps after 194 days.
-type clock struct{ second uint32 }
+// clock remembers the second of the last access, in 24 bits as Redis' LRU clock does: it wraps after 194 days. Under a policy that
+// counts accesses the bits are Redis' too, see frequency. Above them is the standing of a limiter.
+type clock struct{ bits uint32 }
 
-const clockMask = 1<<24 - 1
+const (
+	clockBits = 24
+	clockMask = 1<<clockBits - 1
+)
 
-func (c *clock) accessed() uint32    { return c.second }
-func (c *clock) touch(second uint32) { c.second = second & clockMask }
+func (c *clock) accessed() uint32   { return c.bits & clockMask }
+func (c *clock) touch(stamp uint32) { c.bits = c.bits&^clockMask | stamp&clockMask }
+func (c *clock) standing() standing { return standing(c.bits >> clockBits) }
+func (c *clock) stand(s standing)   { c.bits = c.bits&clockMask | uint32(s)<<clockBits }
 
 type stringObject struct {
 	header
@@ -86,12 +94,12 @@ func (o *zsetObject) clone(name string) object {
 
 // tokenObject is a token bucket. Millions of them are what a server is full of, so it is packed to fill 48 bytes exactly:
 // the units earned toward the next token are fewer than a period has milliseconds, which is below 1<<40, and leave 24 bits
-// of their word to the access clock.
+// of their word to the access clock; and what is missing, at most limit.MaxCount, is below 1<<53 and leaves room for the standing.
 type tokenObject struct {
 	header
-	missing        int64
-	since          int64
-	earnedAndClock uint64
+	missingAndStanding uint64
+	since              int64
+	earnedAndClock     uint64
 }
 
 func (*tokenObject) kind() Type { return TypeToken }
@@ -101,15 +109,26 @@ func (o *tokenObject) clone(name string) object {
 	return &c
 }
 func (o *tokenObject) accessed() uint32 { return uint32(o.earnedAndClock & clockMask) }
-func (o *tokenObject) touch(second uint32) {
-	o.earnedAndClock = o.earnedAndClock&^clockMask | uint64(second&clockMask)
+func (o *tokenObject) touch(stamp uint32) {
+	o.earnedAndClock = o.earnedAndClock&^clockMask | uint64(stamp&clockMask)
 }
+func (o *tokenObject) standing() standing { return standing(o.missingAndStanding & standingMask) }
+func (o *tokenObject) stand(s standing) {
+	o.missingAndStanding = o.missingAndStanding&^standingMask | uint64(s)
+}
+
+// tokens is the state of the bucket; nil is a full one.
 func (o *tokenObject) tokens() limit.Tokens {
-	return limit.Tokens{Missing: o.missing, Earned: int64(o.earnedAndClock >> 24), Since: o.since}
+	if o == nil {
+		return limit.Tokens{}
+	}
+	return limit.Tokens{
+		Missing: int64(o.missingAndStanding >> standingBits), Earned: int64(o.earnedAndClock >> clockBits), Since: o.since,
+	}
 }
 func (o *tokenObject) set(t limit.Tokens) {
-	o.missing, o.since = t.Missing, t.Since
-	o.earnedAndClock = uint64(t.Earned)<<24 | o.earnedAndClock&clockMask
+	o.missingAndStanding, o.since = uint64(t.Missing)<<standingBits|o.missingAndStanding&standingMask, t.Since
+	o.earnedAndClock = uint64(t.Earned)<<clockBits | o.earnedAndClock&clockMask
 }
 
 type fixedObject struct {
@@ -123,4 +142,12 @@ func (o *fixedObject) clone(name string) object {
 	c := *o
 	c.name = name
 	return &c
+}
+
+// used is the state of the window; nil is an unused one.
+func (o *fixedObject) used() limit.Count {
+	if o == nil {
+		return limit.Count{}
+	}
+	return o.count
 }

@@ -158,13 +158,52 @@ func (w *walk) hits() (cost int64, id []byte) {
 	return w.Int64N(4), id
 }
 
+// setPolicies sets some of the policies that Check is called with.
+func (w *walk) setPolicies() {
+	var list []*Policy
+	for _, name := range []string{"a", "b", "c", "d"} {
+		if w.IntN(2) == 0 {
+			list = append(list, randomPolicy(w.Rand, name))
+		}
+	}
+	w.e.SetPolicies(w.now, list)
+}
+
 // rareCalls empty so much that the others would have nothing to work on.
 var rareCalls = map[string]bool{"Flush": true, "FlushAll": true, "Swap": true}
 
 // walkCalls has a call for every method of Tx.
 var walkCalls = map[string]func(w *walk) string{
+	"All": func(w *walk) string {
+		keys := slices.Concat(w.some("z", 1), w.some("t", 1), w.some("f", 1), w.some("l", 1), w.some("z", 1))
+		cost, id := w.hits()
+		limits := []Limit{
+			{Kind: LimitSlide, Key: keys[0], Slide: limit.Rule{Limit: 8, Window: 700}, ID: id},
+			{Kind: LimitToken, Key: keys[1], Token: limit.Bucket{Capacity: 9, Refill: 5, Period: 1000}},
+			{Kind: LimitFixed, Key: keys[2], Fixed: limit.Fixed{Limit: 9, Window: limit.Every(1500)}},
+			{Kind: LimitLease, Key: keys[3], Lease: limit.Lease{Limit: 4, TTL: 800}, ID: w.field()},
+			{Kind: LimitSlide, Key: keys[4], Slide: limit.Rule{Limit: 12, Window: 2000}, ID: id},
+		}
+		w.Shuffle(len(limits), func(i, j int) { limits[i], limits[j] = limits[j], limits[i] })
+		return w.write(keys, func([]Key) []any { return answer(w.tx.All(limits[:1+w.IntN(len(limits))], cost)) })
+	},
 	"Append": func(w *walk) string {
 		return w.write(w.some("s", 1), func(k []Key) []any { return answer(w.tx.Append(k[0], w.value())) })
+	},
+	"Check": func(w *walk) string {
+		names := [][]byte{[]byte("a"), []byte("b"), []byte("c"), []byte("d")}
+		w.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
+		names = names[:1+w.IntN(len(names))]
+		if w.IntN(6) == 0 {
+			w.setPolicies()
+		}
+		if w.IntN(30) == 0 {
+			w.e.DeletePolicy(w.now, string(names[0]))
+		}
+		cost, _ := w.hits()
+		return w.write(policyKeys(w.e, names, fmt.Append(nil, w.IntN(3))), func(k []Key) []any {
+			return answer(w.tx.Check(names, k, cost, fmt.Appendf(nil, "id%d", w.IntN(50))))
+		})
 	},
 	"Copy": func(w *walk) string {
 		return w.write(w.any(2), func(k []Key) []any {
@@ -218,6 +257,12 @@ var walkCalls = map[string]func(w *walk) string{
 			return list
 		})
 	},
+	"Denied": func(w *walk) string {
+		return w.write(w.any(1), func(k []Key) []any { w.tx.Denied(k[0]); return nil })
+	},
+	"Frequency": func(w *walk) string {
+		return w.read(w.any(1), func(k []Key) []any { return answer(w.tx.Frequency(k[0])) })
+	},
 	"Idle": func(w *walk) string {
 		return w.read(w.any(1), func(k []Key) []any { return answer(w.tx.Idle(k[0])) })
 	},
@@ -231,8 +276,18 @@ var walkCalls = map[string]func(w *walk) string{
 	},
 	"MemoryUsage": func(w *walk) string {
 		return w.read(w.any(1), func(k []Key) []any {
-			_, ok := w.tx.MemoryUsage(k[0], 0) // how much is up to the allocator
+			_, ok := w.tx.MemoryUsage(k[0]) // how much is up to the allocator
 			return answer(ok)
+		})
+	},
+	"Leaky": func(w *walk) string {
+		return w.write(w.some("t", 1), func(k []Key) []any {
+			return answer(w.tx.Leaky(k[0], limit.Bucket{Capacity: 4, Refill: 2, Period: 1000}, w.Int64N(3)))
+		})
+	},
+	"Lease": func(w *walk) string {
+		return w.write(w.some("l", 1), func(k []Key) []any {
+			return answer(w.tx.Lease(k[0], limit.Lease{Limit: 4, TTL: 100 + w.Int64N(900)}, w.field()))
 		})
 	},
 	"Move": func(w *walk) string {
@@ -247,6 +302,16 @@ var walkCalls = map[string]func(w *walk) string{
 	},
 	"References": func(w *walk) string {
 		return w.read(w.any(1), func(k []Key) []any { return answer(w.tx.References(k[0])) })
+	},
+	"Refund": func(w *walk) string {
+		var id []byte
+		if w.IntN(2) == 0 {
+			_, id = w.hits()
+		}
+		return w.write(w.some("ztf"[w.IntN(3):][:1], 1), func(k []Key) []any { return answer(w.tx.Refund(k[0], 1+w.Int64N(4), id)) })
+	},
+	"Release": func(w *walk) string {
+		return w.write(w.some("l", 1), func(k []Key) []any { return answer(w.tx.Release(k[0], w.field())) })
 	},
 	"Rename": func(w *walk) string {
 		return w.write(w.any(2), func(k []Key) []any { return answer(w.tx.Rename(k[0], k[1])) })
@@ -354,7 +419,7 @@ var walkCalls = map[string]func(w *walk) string{
 
 // What these tests promise, they promise of every method.
 func TestWalkCallsEveryMethod(t *testing.T) {
-	plumbing := []string{"Begin", "BeginAll", "Use", "End", "Now", "Watch", "Intact", "Unwatch", "Afterwards"}
+	plumbing := []string{"Begin", "BeginAll", "Use", "End", "Now", "Watch", "Intact", "Unwatch", "Afterwards", "MakeRoom"}
 	for method := range reflect.TypeFor[*Tx]().Methods() {
 		_, called := walkCalls[method.Name]
 		assert.True(t, called || slices.Contains(plumbing, method.Name), "walkCalls lacks %s", method.Name)

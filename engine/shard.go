@@ -19,6 +19,15 @@ type shard struct {
 	dbs   []space
 	seq   hitSequence
 
+	weight atomic.Int64 // bytes that all keys take; changed under the lock, but read without
+	told   int64        // of them, what the engine's sum has in it
+	hand   hand         // where the next keys to be evicted are looked for
+	dice   uint64       // see roll
+
+	evicting bool // what goes now goes to make room
+
+	denied denials
+
 	watches map[watchedKey][]watcher // who wants to know of changes to which keys; mostly nil
 
 	stats   Stats
@@ -31,6 +40,7 @@ type shard struct {
 type space struct {
 	keys    *dict.Dict[object] // nil while it never held a key
 	expires int                // how many of them have a deadline
+	weight  int64              // bytes that they take
 	walk    *spaceWalk         // of the snapshot being taken; nil if there is none, or keys are younger than it
 }
 
@@ -38,6 +48,7 @@ func (sh *shard) init(e *Engine, index int) {
 	sh.e = e
 	sh.index = index
 	sh.dbs = make([]space, e.databases)
+	sh.dice = e.hasher.Sum([]byte{byte(index), byte(index >> 8)})
 }
 
 // place is a key's hash as the shard's dict knows it: without the bits that chose the shard, which all its keys share.
@@ -54,7 +65,7 @@ func (sh *shard) find(db int, k Key) object {
 
 // insert adds an object whose name the database lacks. To come to be, or to come here, is a use.
 func (sh *shard) insert(db int, hash uint64, o object) {
-	o.touch(uint32(sh.now / 1000))
+	o.touch(sh.e.memory.stamp(sh, o, true))
 	s := &sh.dbs[db]
 	if s.keys == nil {
 		s.keys = dict.New(func(o object) uint64 { return sh.e.place(sh.e.hasher.Sum(bytesOf(o.head().name))) })
@@ -64,6 +75,7 @@ func (sh *shard) insert(db int, hash uint64, o object) {
 		s.expires++
 		s.keys.Mark(sh.e.place(hash), at)
 	}
+	sh.grow(db, weigh(o))
 }
 
 func (sh *shard) remove(db int, hash uint64, o object) {
@@ -72,6 +84,13 @@ func (sh *shard) remove(db int, hash uint64, o object) {
 	if o.head().expireAt != 0 {
 		s.expires--
 	}
+	sh.grow(db, -weigh(o))
+}
+
+// flush empties a database.
+func (sh *shard) flush(db int) {
+	sh.grow(db, -sh.dbs[db].weight)
+	sh.dbs[db] = space{}
 }
 
 // setDeadline changes when an object that is in the database expires.

@@ -24,9 +24,10 @@ type Snapshot struct {
 	at     int64 // the moment, Unix ms
 	closed bool
 
-	walks []*spaceWalk // those that are not through yet
-	large []*large     // objects taken from walks and changes, to be visited in parts
-	own   *batch       // what this Step visits
+	policies []*Policy    // to be visited first
+	walks    []*spaceWalk // those that are not through yet
+	large    []*large     // objects taken from walks and changes, to be visited in parts
+	own      *batch       // what this Step visits
 
 	total int64
 	done  atomic.Int64
@@ -62,7 +63,7 @@ func (e *Engine) Snapshot(cut func()) *Snapshot {
 		panic("engine: a snapshot is begun while another one is being taken")
 	}
 	cut()
-	s := &Snapshot{e: e, at: tx.now, own: new(batch)}
+	s := &Snapshot{e: e, at: tx.now, own: new(batch), policies: e.Policies()}
 	for i := range e.shards {
 		s.begin(&e.shards[i])
 	}
@@ -81,8 +82,9 @@ func (s *Snapshot) begin(sh *shard) {
 	}
 }
 
-// Step hands the next keys to visit, as effects that rebuild them in an empty engine, and tells whether it is to be called again.
-// Keys whose time had come at the snapshot's moment are left out. Each call of visit is about one object, or a part of a large one: then
+// Step hands the next keys to visit, as effects that rebuild them in an empty engine, and tells whether it is to be called again. The policies
+// come first, each by itself.
+// Keys whose time had come at the snapshot's moment are left out, and those that are evicted before their turn comes. Each call of visit is about one object, or a part of a large one: then
 // the parts come in order, though not one after the other. The effects hold until visit returns, are not to be written to, and of their
 // keys only the names are set.
 //
@@ -92,6 +94,12 @@ func (s *Snapshot) Step(visit func(effects []Effect)) (more bool) {
 	switch {
 	case s.closed:
 		return false
+	case len(s.policies) > 0:
+		for _, p := range s.policies {
+			s.own.put(p.effect())
+			s.own.end()
+		}
+		s.policies = nil
 	case s.takeKept():
 	case len(s.large) > 0:
 		if !s.large[0].part(s.own) {
@@ -157,8 +165,17 @@ func (s *Snapshot) before(o object, f *Effect) {
 }
 
 // keep hands out what stands under a key, nil for nothing, if this is the first change of the key and the walk has not come to it.
+//
+// What is evicted is not handed out, as that would take more memory than goes: it is left out, as if it had gone a moment earlier. What the
+// journal got after the snapshot says that it went, and nothing else of it.
 func (s *Snapshot) keep(db int, k Key, o object) {
 	w := s.e.shardOf(k).dbs[db].walk
+	if w != nil && s.e.shardOf(k).evicting {
+		if w.leaveOut(s.e.place(k.hash), k.Name) {
+			s.done.Add(1)
+		}
+		return
+	}
 	if w == nil || !w.overtake(s.e.place(k.hash), k.Name) || o == nil {
 		return
 	}
@@ -233,6 +250,14 @@ func (p *passage) overtake(hash uint64, name []byte) bool {
 	}
 	p.overtaken[string(name)] = struct{}{}
 	return true
+}
+
+// leaveOut is called before what stands under a name goes for good, and tells whether the walk was to come to it. If something stands there
+// later, that overtakes the walk as what is new does.
+func (p *passage) leaveOut(hash uint64, name []byte) bool {
+	ahead := hash>>32 >= p.cursor && !p.passesBy(string(name))
+	delete(p.overtaken, string(name))
+	return ahead
 }
 
 func (p *passage) passesBy(name string) bool {

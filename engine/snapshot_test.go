@@ -3,6 +3,7 @@ package engine
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -291,6 +292,25 @@ func TestSnapshotAmongCallers(t *testing.T) {
 	}
 }
 
+// A walk that has come to a place needs no more of what lies before it, and of what lies behind only what was there at the first change.
+func TestPassage(t *testing.T) {
+	const unit = 1 << 32 // between two places
+	var p passage
+	assert.True(t, p.overtake(0, []byte("first")))
+	assert.False(t, p.overtake(0, []byte("first")), "again")
+	p.reach(5)
+	assert.False(t, p.overtake(5*unit-1, []byte("last of those walked")))
+	assert.True(t, p.overtake(5*unit, []byte("next")))
+	assert.True(t, p.overtake(5*unit, []byte("its neighbour")))
+	assert.True(t, p.passesBy("next"))
+	assert.False(t, p.passesBy("last of those walked"))
+	assert.False(t, p.over())
+	p.reach(0)
+	assert.True(t, p.over())
+	assert.False(t, p.overtake(math.MaxUint64, []byte("late")))
+	assert.Nil(t, p.overtaken)
+}
+
 // What each object is told as. Expired ones are not.
 func TestSnapshotEffects(t *testing.T) {
 	b := newBoard(t)
@@ -406,8 +426,52 @@ func TestSnapshotOfLargeCollections(t *testing.T) {
 	}
 	r.finish()
 	r.catchUp(b.e, b.log)
+	b.do(func(k []Key) {
+		_, _ = b.tx.HSet(k[0], [][]byte{[]byte("f"), []byte("after")})
+		assert.Nil(t, hashIn(b.tx.lookup(k[0])).fields.many.frozen, "the next change forgets the walk")
+	}, "other")
 	assert.Greater(t, parts, 10)
 	assert.Equal(t, map[string]EffectKind{"h": EffectExpire, "z": EffectExpire}, last)
+}
+
+// A hash of a few hundred fields, which stand side by side, changes after the walk has come to it and before it is visited.
+func TestSnapshotOfMiddlingHash(t *testing.T) {
+	b := newBoard(t)
+	fields := func(value string) (pairs [][]byte) {
+		for i := range smallCount + 100 {
+			pairs = append(pairs, fmt.Append(nil, i), []byte(value))
+		}
+		return pairs
+	}
+	b.do(func(k []Key) { _, _ = b.tx.HSet(k[0], fields("old")) }, "h")
+	r := restore(t, b.e, b.log)
+	require.True(t, r.step())
+	require.Empty(t, r.seen, "it is known, not visited")
+	b.do(func(k []Key) {
+		_, _ = b.tx.HSet(k[0], fields("new"))
+		_, _ = b.tx.HDel(k[0], [][]byte{[]byte("7")})
+	}, "h")
+	for r.step() {
+	}
+	r.finish()
+	r.catchUp(b.e, b.log)
+}
+
+// What changes hand out between two steps may fill many batches.
+func TestSnapshotOfKeysThatAllChange(t *testing.T) {
+	const keys = 4000
+	b := newBoard(t)
+	tokens(b.e, keys)
+	r := restore(t, b.e, b.log)
+	for i := range keys {
+		b.do(func(k []Key) { b.tx.Delete(k[0]) }, fmt.Sprintf("key:%d", i))
+	}
+	require.Greater(t, len(r.s.kept), 2)
+	for r.step() {
+	}
+	r.finish()
+	r.catchUp(b.e, b.log)
+	assert.Len(t, r.want, keys)
 }
 
 // A long string is not copied for a snapshot, but its bytes are before they are written over.

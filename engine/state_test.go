@@ -52,12 +52,15 @@ func (r *recorder) replayed(o Options) *Engine {
 	return e
 }
 
-// dump tells all that an engine holds, expired keys that nobody has deleted yet included: for every database a line for each key,
-// in order, with its type, deadline and content.
+// dump tells all that an engine holds, expired keys that nobody has deleted yet included: a line for each policy, and for every database one
+// for each key, in order, with its type, deadline and content.
 func dump(e *Engine) (lines []string) { return living(e, math.MinInt64) }
 
 // living is dump without what has expired.
 func living(e *Engine, now int64) (lines []string) {
+	for _, p := range e.Policies() {
+		lines = append(lines, fmt.Sprintf("policy %q: %s", p.Name(), p.Definition()))
+	}
 	for db := range e.databases {
 		keys := make(map[string]string)
 		for o := range objects(e, db) {
@@ -121,15 +124,17 @@ func contentOf(o object) string {
 func requireSound(t testing.TB, e *Engine) {
 	t.Helper()
 	for i := range e.shards {
-		sh := &e.shards[i]
+		sh, weight := &e.shards[i], int64(0)
 		for db := range sh.dbs {
 			if sh.dbs[db].keys == nil {
 				require.Zero(t, sh.dbs[db].expires)
+				require.Zero(t, sh.dbs[db].weight)
 				continue
 			}
-			n, expires := 0, 0
+			n, expires, weighs := 0, 0, int64(0)
 			for o := range sh.dbs[db].keys.All() {
 				n++
+				weighs += weigh(o)
 				if o.head().expireAt != 0 {
 					expires++
 				}
@@ -146,6 +151,10 @@ func requireSound(t testing.TB, e *Engine) {
 			}
 			require.Equal(t, n, sh.dbs[db].size())
 			require.Equal(t, expires, sh.dbs[db].expires)
+			require.Equal(t, weighs, sh.dbs[db].weight, "what was counted, as keys came, went and grew")
+			weight += weighs
 		}
+		require.Equal(t, weight, sh.weight.Load())
+		require.Less(t, max(weight-sh.told, sh.told-weight), int64(toldGrain))
 	}
 }

@@ -1,6 +1,10 @@
 package engine
 
-import "slices"
+import (
+	"slices"
+
+	"rlserver/engine/limit"
+)
 
 // Tx is one call's exclusive hold on the shards of its keys, at one moment. A connection makes one and uses it for every call:
 //
@@ -23,7 +27,12 @@ type Tx struct {
 	writing bool
 	locked  []*shard // in the order of their index
 	effects []Effect // what changed so far, when there is a journal
-	log     hitLog   // scratch of the sliding windows
+
+	// scratch
+	log   hitLog       // of the sliding windows
+	parts []part       // of All
+	rules []limit.Rule // of All
+	check check        // of Check
 
 	told  []*Watch         // whose Then is to be called at the end
 	after []func(Position) // what Afterwards was given
@@ -68,8 +77,10 @@ func (tx *Tx) begin(now int64, db int, writing bool) {
 	tx.now = now
 }
 
-// keptEffects is how many effects a Tx keeps room for between calls.
-const keptEffects = 64
+const (
+	keptEffects = 64 // how many effects a Tx keeps room for between calls
+	keptParts   = 8  // and how many keys of All
+)
 
 // End hands what changed to the journal and lets go of the shards. It returns the place in the journal to wait for
 // before the call is acknowledged; 0 if nothing changed.
@@ -98,7 +109,13 @@ func (tx *Tx) unlock() {
 		tx.effects = nil
 	}
 	tx.log = hitLog{}
+	clear(tx.parts)
+	tx.parts = tx.parts[:0]
+	if cap(tx.parts) > keptParts {
+		tx.parts, tx.rules = nil, nil
+	}
 	tx.told, tx.after, tx.Rehearse = nil, nil, false
+	tx.check.reset()
 	for _, sh := range tx.locked {
 		sh.mu.Unlock()
 	}
@@ -116,7 +133,7 @@ func (tx *Tx) Now() int64 { return tx.now }
 func (tx *Tx) lookup(k Key) object {
 	o := tx.peek(k)
 	if o != nil && !tx.Aloof {
-		o.touch(uint32(tx.now / 1000))
+		o.touch(tx.e.memory.stamp(tx.e.shardOf(k), o, false))
 	}
 	return o
 }

@@ -89,6 +89,8 @@ func (tx *Tx) alarm(o object, f *Effect) {
 			tx.alarmAll(sh, f)
 		}
 		return
+	case !f.Kind.changesKey():
+		return
 	case f.Kind == EffectDelete && o.head().expired(tx.now):
 		tx.alarmKey(f.DB, f.Key, true)
 		return

@@ -46,7 +46,7 @@ func TestMain(m *testing.M) {
 var built = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(buildDir, "rlserver")
 	args := []string{"build", "-o", path}
-	if info, ok := debug.ReadBuildInfo(); ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
+	if withRaceDetector() {
 		args = append(args, "-race")
 	}
 	if out, err := exec.Command("go", append(args, "rlserver/cmd/rlserver")...).CombinedOutput(); err != nil {
@@ -54,6 +54,12 @@ var built = sync.OnceValues(func() (string, error) {
 	}
 	return path, nil
 })
+
+// withRaceDetector tells whether these tests have it.
+func withRaceDetector() bool {
+	info, ok := debug.ReadBuildInfo()
+	return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
+}
 
 // rlserver is a command that would run the binary with these arguments.
 func rlserver(t *testing.T, args ...string) *exec.Cmd {

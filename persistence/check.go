@@ -1,6 +1,7 @@
 package persistence
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -43,7 +44,7 @@ func Check(dir string, out io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("a start on this directory would fail: %w", err)
 	}
-	fmt.Fprintf(out, "a start on this directory reads %d records%s\n", r.Records, tornText(r.Torn))
+	fmt.Fprintf(out, "a start on this directory reads %d records%s%s\n", r.Records, passedText(r), tornText(r.Torn))
 	return nil
 }
 
@@ -52,6 +53,13 @@ func (f *files) inOrder() iter.Seq2[fileKind, []uint64] {
 	return func(yield func(fileKind, []uint64) bool) {
 		_ = yield(snapshotFile, f.snapshots) && yield(logFile, f.segments)
 	}
+}
+
+func passedText(r Recovery) string {
+	if r.Passed == nil {
+		return ""
+	}
+	return ", passing over the newest snapshot, which is damaged: all of it is in older files too"
 }
 
 func tornText(t *Torn) string {
@@ -66,11 +74,17 @@ func timeText(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01
 // mostDatabases is how many a server can be told to have.
 const mostDatabases = 1 << 16
 
-// rehearse does what a start would.
+// rehearse does what a start would, with as many databases as that takes.
 func rehearse(fs fileSystem, f files) (Recovery, error) {
-	r := recovery{fs: fs, e: engine.New(engine.Options{Databases: mostDatabases, Shards: 1}), read: unheard}
-	err := r.load(f)
-	return r.Recovery, err
+	for databases := 16; ; {
+		r := recovery{fs: fs, e: engine.New(engine.Options{Databases: databases, Shards: 1}), read: unheard}
+		err := r.load(f)
+		few := (*databaseError)(nil)
+		if !errors.As(err, &few) {
+			return r.Recovery, err
+		}
+		databases = min(max(2*databases, few.db+1), mostDatabases)
+	}
 }
 
 // checkFile reads a file to its end or its first damage.

@@ -7,8 +7,10 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -23,9 +25,10 @@ const (
 
 // world is a server without a network: an engine, the store that keeps it, and what was acknowledged.
 type world struct {
-	t      *testing.T
+	t      testing.TB
 	disk   *disk
-	now    int64
+	o      Options      // but for what start sets
+	now    atomic.Int64 // the writer of the log reads it too
 	e      *engine.Engine
 	store  *Store
 	tx     *engine.Tx
@@ -33,15 +36,20 @@ type world struct {
 	acked  int      // calls that were acknowledged
 }
 
+func newWorld(t testing.TB, d *disk, now int64) *world {
+	w := &world{t: t, disk: d}
+	w.now.Store(now)
+	w.o = Options{AppendOnly: true, Clock: w.now.Load, Log: slog.New(slog.DiscardHandler), fs: d, segment: 400}
+	return w
+}
+
 // start opens the store on the disk and loads it. It reports whether that worked; a disk that fails is the only excuse.
 func (w *world) start(policy Policy) bool {
 	var err error
-	w.store, err = Open(Options{
-		AppendOnly: true, Clock: func() int64 { return w.now }, Log: slog.New(slog.DiscardHandler),
-		Settings: Settings{Sync: policy}, fs: w.disk, segment: 400,
-	})
+	w.o.Settings.Sync = policy
+	w.store, err = Open(w.o)
 	require.NoError(w.t, err)
-	w.e = engine.New(engine.Options{Journal: w.store, Databases: 3, Seed: [2]uint64{uint64(w.now), 1}})
+	w.e = engine.New(engine.Options{Journal: w.store, Databases: 3, Seed: [2]uint64{uint64(w.now.Load()), 1}})
 	w.tx = w.e.NewTx()
 	if _, err = w.store.Load(w.e); err == nil {
 		err = w.store.Start()
@@ -65,8 +73,7 @@ func (w *world) excuse(err error) {
 func (w *world) call(r *rand.Rand) bool {
 	name := func() []byte { return fmt.Appendf(nil, "k%d", r.IntN(8)) }
 	k := []engine.Key{w.e.Key(name()), w.e.Key(name())}
-	w.now += r.Int64N(300)
-	w.tx.Begin(w.now, r.IntN(3), k, true)
+	w.tx.Begin(w.now.Add(r.Int64N(300)), r.IntN(3), k, true)
 	switch r.IntN(8) {
 	case 0:
 		w.tx.Set(k[0], []byte(strings.Repeat("v", r.IntN(100))), engine.SetMode{})
@@ -104,7 +111,7 @@ func stateOf(e *engine.Engine) string {
 	for s.Step(func(effects []engine.Effect) {
 		for i := range effects {
 			p := printer{}
-			p.effect("", 0, 0, &effects[i])
+			p.effect(&effects[i])
 			lines = append(lines, string(p.line))
 		}
 	}) {
@@ -146,11 +153,11 @@ func (w *world) live(r *rand.Rand, policy Policy) {
 // found holds what a start finds after a crash against what had happened: a prefix of it, and at least what was acknowledged. The
 // power may go out again while the start mends what the first crash has left.
 func (w *world) found(r *rand.Rand, why string) {
-	for failAt := range 6 {
-		again := &world{t: w.t, disk: w.disk.crash(r), now: w.now}
+	for _, failAt := range []int{0, 1 + r.IntN(6)} {
+		again := newWorld(w.t, w.disk.crash(r), w.now.Load())
 		again.disk.failAt, again.disk.mode = failAt, powerCut
 		if !again.start(Always) {
-			again = &world{t: w.t, disk: again.disk.crash(r), now: w.now}
+			again = newWorld(w.t, again.disk.crash(r), w.now.Load())
 			require.True(w.t, again.start(Always), why)
 		}
 		at, got := -1, stateOf(again.e)
@@ -172,7 +179,7 @@ func TestNothingAcknowledgedIsLost(t *testing.T) {
 	run := func(policy Policy, failAt int, mode failure) {
 		synctest.Test(t, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, uint64(failAt)))
-			w := &world{t: t, disk: newDisk(), now: testEpoch}
+			w := newWorld(t, newDisk(), testEpoch)
 			w.disk.failAt, w.disk.mode = failAt, mode
 			w.live(rand.New(rand.NewPCG(seed, 1)), policy)
 			if failAt == 0 {
@@ -187,5 +194,34 @@ func TestNothingAcknowledgedIsLost(t *testing.T) {
 		for k := 1; k <= ops; k++ {
 			run(Always, k, mode)
 		}
+	}
+}
+
+// A process that is killed leaves behind what it wrote and did not sync. The next one goes on from that; when the power goes out then,
+// what it acknowledged is there, and so is all that it had found.
+func TestPowerCutAfterKill(t *testing.T) {
+	seed := rand.Uint64()
+	t.Log("seed", seed)
+	for round := range uint64(20) {
+		synctest.Test(t, func(t *testing.T) {
+			r := rand.New(rand.NewPCG(seed, round))
+			w := newWorld(t, newDisk(), testEpoch)
+			w.states = []string{""}
+			require.True(t, w.start(Never))
+			for range 10 {
+				require.True(t, w.call(r))
+			}
+			time.Sleep(2 * writeDelay)
+			next := newWorld(t, w.disk.killed(), w.now.Load())
+			require.NoError(t, w.store.Close()) // ends the goroutines, on a disk that is looked at no more
+			require.True(t, next.start(Always))
+			next.states, next.acked = []string{stateOf(next.e)}, 0
+			require.Equal(t, w.states[len(w.states)-1], next.states[0])
+			for range r.IntN(10) {
+				require.True(t, next.call(r))
+			}
+			next.found(r, fmt.Sprintf("seed %d, round %d", seed, round))
+			require.NoError(t, next.store.Close())
+		})
 	}
 }

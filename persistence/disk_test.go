@@ -2,13 +2,16 @@ package persistence
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"io"
 	"maps"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"slices"
 	"sync"
+	"time"
 )
 
 var (
@@ -20,10 +23,13 @@ var (
 type disk struct {
 	mu      sync.Mutex
 	names   map[string]*inode
-	durable map[string]*inode // the names as of the last syncDir
-	pending []dirChange       // since then
-	ops     int               // that change something
-	failAt  int               // the operation that fails; 0: none
+	durable map[string]*inode        // the names as of the last syncDir
+	pending []dirChange              // since then
+	ops     int                      // that change something
+	history []string                 // what they were
+	slow    map[string]time.Duration // that a write or a sync takes, by the end of the file's name
+	why     error                    // what an operation that fails does so of; nil: errDisk
+	failAt  int                      // the operation that fails; 0: none
 	mode    failure
 	dark    bool // the power is out
 }
@@ -50,24 +56,61 @@ const (
 
 var failures = map[failure]string{failOnce: "fails once", failTorn: "is torn", powerCut: "is the last before the power goes out"}
 
-func newDisk() *disk { return &disk{names: map[string]*inode{}, durable: map[string]*inode{}} }
+func newDisk() *disk {
+	return &disk{names: map[string]*inode{}, durable: map[string]*inode{}, slow: map[string]time.Duration{}}
+}
 
 // operate counts an operation and tells how much of it happens: all, none or half.
-func (d *disk) operate() (share float64, err error) {
+func (d *disk) operate(what string) (share float64, err error) {
 	if d.dark {
 		return 0, errPower
 	}
+	d.history = append(d.history, what)
 	if d.ops++; d.ops != d.failAt {
 		return 1, nil
 	}
 	switch d.mode {
 	case failTorn:
-		return 0.5, errDisk
+		return 0.5, cmp.Or(d.why, errDisk)
 	case powerCut:
 		d.dark = true
 		return 0.5, errPower
 	}
-	return 0, errDisk
+	return 0, cmp.Or(d.why, errDisk)
+}
+
+// did gives what was done so far.
+func (d *disk) did() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.history)
+}
+
+const (
+	ofLog       = ".log"
+	ofSnapshots = temporary
+)
+
+// slowDown lets writes and syncs take so long from now on.
+func (d *disk) slowDown(of string, to time.Duration) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.slow[of] = to
+}
+
+// wait takes the time that a write or a sync takes.
+func (d *disk) wait(name string) {
+	d.mu.Lock()
+	slow := d.slow[filepath.Ext(name)]
+	d.mu.Unlock()
+	time.Sleep(slow)
+}
+
+// fail lets the next operation fail.
+func (d *disk) fail() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.failAt = d.ops + 1
 }
 
 func (d *disk) list() (names []string, err error) {
@@ -97,7 +140,7 @@ func (c dirChange) apply(names map[string]*inode) {
 func (d *disk) create(name string) (outFile, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if _, err := d.operate(); err != nil {
+	if _, err := d.operate("create " + name); err != nil {
 		return nil, err
 	}
 	if d.names[name] != nil {
@@ -105,7 +148,7 @@ func (d *disk) create(name string) (outFile, error) {
 	}
 	file := &inode{}
 	d.change(dirChange{name: name, file: file})
-	return &diskFile{d, file}, nil
+	return &diskFile{d, name, file}, nil
 }
 
 func (d *disk) open(name string) (inFile, error) {
@@ -126,7 +169,7 @@ func (f memoryFile) Close() error         { return nil }
 func (d *disk) rename(from, to string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if _, err := d.operate(); err != nil {
+	if _, err := d.operate("rename " + from + " " + to); err != nil {
 		return err
 	}
 	d.change(dirChange{to, d.names[from], from})
@@ -136,7 +179,7 @@ func (d *disk) rename(from, to string) error {
 func (d *disk) remove(name string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if _, err := d.operate(); err != nil {
+	if _, err := d.operate("remove " + name); err != nil {
 		return err
 	}
 	if d.names[name] == nil {
@@ -149,7 +192,7 @@ func (d *disk) remove(name string) error {
 func (d *disk) truncate(name string, size int64) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if _, err := d.operate(); err != nil {
+	if _, err := d.operate("truncate " + name); err != nil {
 		return err
 	}
 	file := d.names[name]
@@ -161,7 +204,7 @@ func (d *disk) truncate(name string, size int64) error {
 func (d *disk) syncDir() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if _, err := d.operate(); err != nil {
+	if _, err := d.operate("sync directory"); err != nil {
 		return err
 	}
 	for _, c := range d.pending {
@@ -173,22 +216,25 @@ func (d *disk) syncDir() error {
 
 type diskFile struct {
 	d    *disk
+	name string
 	file *inode
 }
 
 func (f *diskFile) Write(p []byte) (int, error) {
+	f.d.wait(f.name)
 	f.d.mu.Lock()
 	defer f.d.mu.Unlock()
-	share, err := f.d.operate()
+	share, err := f.d.operate("write " + f.name)
 	n := int(float64(len(p)) * share)
 	f.file.data = append(f.file.data, p[:n]...)
 	return n, err
 }
 
 func (f *diskFile) Sync() error {
+	f.d.wait(f.name)
 	f.d.mu.Lock()
 	defer f.d.mu.Unlock()
-	share, err := f.d.operate()
+	share, err := f.d.operate("sync " + f.name)
 	f.file.synced += int(float64(len(f.file.data)-f.file.synced) * share)
 	return err
 }
@@ -215,6 +261,30 @@ func (d *disk) crash(r *rand.Rand) *disk {
 		}
 		copied := &inode{data: data, synced: len(data)}
 		found.names[name], found.durable[name] = copied, copied
+	}
+	return found
+}
+
+// killed gives the disk as the next process finds it when the one that writes is killed and the power stays on: all is there, synced or not.
+func (d *disk) killed() *disk {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	copies := map[*inode]*inode{nil: nil}
+	copyOf := func(file *inode) *inode {
+		if _, ok := copies[file]; !ok {
+			copies[file] = &inode{data: slices.Clone(file.data), synced: file.synced}
+		}
+		return copies[file]
+	}
+	found := newDisk()
+	for name, file := range d.names {
+		found.names[name] = copyOf(file)
+	}
+	for name, file := range d.durable {
+		found.durable[name] = copyOf(file)
+	}
+	for _, c := range d.pending {
+		found.pending = append(found.pending, dirChange{c.name, copyOf(c.file), c.removed})
 	}
 	return found
 }

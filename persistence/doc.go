@@ -1,38 +1,91 @@
-// Package persistence keeps the effects of calls in a form that outlives the call: as records, one per call, that can be
-// read back and applied to an empty engine.
+// Package persistence keeps the effects of calls in a directory, so that they outlive the process: as records in a log, one per call,
+// and as snapshots of the whole keyspace that take the place of the log before them.
 //
-// # What is here
+// # A data directory
 //
-//	record.go   the codec: a call's effects to bytes and back
-//	memory.go   a journal that keeps its records in memory
+//	0000000007.snapshot      all keys at the moment when segment 7 begins
+//	0000000007.log           what has happened since, call by call
+//	0000000008.log           …
+//	0000000009.log           the segment that is being written
+//	0000000010.snapshot.tmp  a snapshot on its way: not there, for whoever reads
+//	lock                     locked by the process whose directory it is, with its pid in it
+//	before-repair-<time>     what Repair found, file by file
 //
-// The server of today runs without a journal: its state is in memory and ends with the process, as the README says. The interface
-// between engine and journal, the effect stream and the format of a record are what a log on disk will be built on; the tests run all
-// three, so that they stay true until then.
+// Other names are passed over. A start always begins a segment of its own: nobody writes behind bytes that another process wrote.
 //
-// # A record
+// # A file
 //
-// All effects of one call are one record, so that a call is kept whole or not at all:
+//	+----------+---------+------+----------+-----------------+------+--------+---------------------+
+//	| RLSERVER | version | kind | sequence | created, Unix ms| salt | CRC-32C| record, record, …   |
+//	| 8 bytes  | 4       | 4    | 8        | 8               | 8    | 4      | zstd in a snapshot  |
+//	+----------+---------+------+----------+-----------------+------+--------+---------------------+
 //
-//	+-----------+-----------+----------------------------------------------+
-//	| length    | CRC-32C   | payload                                      |
-//	| 8 bytes   | 4 bytes   | length bytes: effect, effect, …              |
-//	+-----------+-----------+----------------------------------------------+
-//
-//	effect:  kind (1 byte) · database (uvarint) · key (bytes) · the fields of that kind, in the order of the field bits
+//	record:  length (8) · CRC-32C of the payload (4) · payload: kind (1) · time, Unix ms · what that kind says
+//	  call     effect, effect, …        all effects of one call, so that it is kept whole or not at all
+//	  synced   salt + bytes             a mark: so many bytes of this segment were on the disk for good when this was written
+//	  end      records                  a snapshot is whole, with so many records before this one
+//	effect:  kind (1) · database (uvarint) · key (bytes) · the fields of that kind, in the order of the field bits
 //	bytes:   length (uvarint) · that many bytes
 //
 // Fixed-size integers are little-endian; whole numbers that may be negative are zigzag varints; scores are the 8 bytes of the double.
-// The checksum covers the payload. Which fields a kind has stands in one table (kindFields), which encoder and decoder both walk; a
-// test over all kinds fails if one has no entry or loses something on the way.
+// Which fields a kind has stands in one table (kindFields), which encoder and decoder both walk. Kinds and field bits are added to,
+// never renumbered; the version grows when an older server could not read what is written. A newer one is refused by name, and touched
+// by nothing.
 //
-// # What is promised
+// Decoding never panics, and takes memory for bytes that have come, not for those that a length promises. Decoded effects alias the
+// record's bytes; engine.Apply copies what it keeps. Snapshots are compressed by github.com/klauspost/compress, as the standard
+// library has no zstd.
 //
-// Decoding never panics and never allocates by a length that has not been checked against the bytes that are there: a damaged record
-// is an error that says where and why. Decoded effects alias the record's bytes and are good for as long as those are; engine.Apply
-// copies what it keeps. Kinds and field bits are part of the format: they are added to, never renumbered.
+// # The writer
+//
+// Append encodes a call and copies it to memory, under the locks of its shards; that is all a call waits for. One goroutine (log.run)
+// takes what has come, every 100 ms or when somebody waits for it, writes it with one write, and syncs as the policy says. A cut is a
+// place in that stream where the next segment begins: where a snapshot is taken, or when a segment has 64 MB. A segment is synced and
+// closed before the next one is made, whatever the policy, so a crash can tear the last one alone. A mark goes before the next
+// records, and at the end of a log that is ended in order.
+//
+//	always     Wait returns when the call is on the disk; all that wait at the same time share a sync
+//	everysec   a sync begins within a second of each append: that much a crash of the machine can cost
+//	no         the operating system decides, but for whole segments and the end
+//
+// With all three, a crash of the process alone costs at most what was not yet written, 100 ms; and Wait holds calls up where 32 MB
+// wait to be written.
+//
+// # A snapshot
+//
+// It begins under all locks with a cut, and from there on has its own time (engine.Snapshot). It is written under a temporary name and
+// synced; it is renamed when the log has come to the segment of its number; and when that is for good, all files before it are
+// removed. Whatever the moment of a crash, there is a whole snapshot with the log from there on, or a whole log.
+//
+// # Recovery, case by case
+//
+//	newest snapshot whole                 it is loaded, then the segments from its number on
+//	newest snapshot damaged               an older one, or none, if the log goes on from there without a gap; otherwise the start stops
+//	the last segment ends in no record    torn: cut off there, and told with bytes and time, unless a mark behind it says it was synced
+//	the last segment has no header        torn: removed
+//	anything else that is no record       damage: the start stops and names file, offset and what to do
+//	a segment missing in the midst        the start stops and names it
+//	keys whose time has come              deleted by Start, as an effect in the log like any other
+//
+// A mark counts from the salt of its segment, a random number, so that nothing that a client stores can pass for one. Check tells all
+// this without changing anything. Repair copies all files, then cuts the log where it is damaged, writes a header anew if only that
+// is, or keeps the keys of a snapshot before its damage, without the log from there on. Dump tells the records as lines.
+//
+// # When the disk fails
+//
+// A write or sync that fails is the end of the log: what is on the disk then is unknown, and a second sync would not tell. Nothing is
+// written to it any more. Refuses tells why changes are to be refused, or, if the server is to go on from memory, the log says so each
+// minute. A snapshot may still succeed; then the next start goes on from that one.
+//
+// # Tests
+//
+// A disk in memory (disk_test.go) fails at each operation in turn, tears writes and forgets what was not synced. testdata/v<version>
+// has golden directories of each format version, which are never edited and always read: TestWriteGolden makes those of a new version,
+// if RLSERVER_WRITE_GOLDEN is set.
 //
 // # Left out on purpose
 //
-// No compression per record: records are small, and a log compresses better by the block. No clock: times in effects are absolute.
+// No compression of the log: records are small, and would wait for each other. No clock: times in effects are absolute. No rewriting
+// of a log: a snapshot is one. No index, as all is read in order. No checksum over a file, as each record has its own, and a snapshot
+// an end. No encryption.
 package persistence

@@ -2,27 +2,27 @@ package persistence
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
-	"fmt"
+	"errors"
 	"io"
-	"rlserver/engine"
+	"math"
 	"strconv"
 	"unicode/utf8"
+
+	"rlserver/engine"
 )
 
 // Dump writes the records of a data directory to out, a line for each effect, in the order in which a start reads them; asJSON, a JSON
 // object for each line. Text that is not UTF-8 is quoted as in Go, and in JSON given in base64 under another name. Nothing is changed. The error is of
-// the first damage, after all lines before it; a torn tail is told in the last line.
+// the first damage, after all lines before it; a torn tail is none, and told in the last line.
 func Dump(dir string, out io.Writer, asJSON bool) error {
 	fs := readOnly{directory(dir)}
 	f, err := listFiles(fs)
 	if err != nil {
 		return err
 	}
-	segments, err := f.from(f.newest())
-	if err != nil {
-		return err
-	}
+	segments, missing := f.from(f.newest())
 	f.segments = segments
 	f.snapshots = f.snapshots[max(0, len(f.snapshots)-1):]
 	buffered := bufio.NewWriterSize(out, 1<<16)
@@ -30,16 +30,13 @@ func Dump(dir string, out io.Writer, asJSON bool) error {
 	p := printer{out: buffered, json: asJSON}
 	for kind, list := range f.inOrder() {
 		for i, n := range list {
-			last := kind == logFile && i == len(list)-1
-			if err := p.file(fs, kind, n); err != nil {
-				if last {
-					return fmt.Errorf("the end of the log: %w", err)
-				}
+			last := kind == logFile && i == len(list)-1 && missing == nil
+			if err := p.file(fs, kind, n, last); err != nil {
 				return err
 			}
 		}
 	}
-	return buffered.Flush()
+	return cmp.Or(missing, buffered.Flush())
 }
 
 // newest is the number of the newest snapshot, 0 if there is none.
@@ -58,8 +55,13 @@ type printer struct {
 	sep  bool // something stands in the line before
 }
 
-func (p *printer) file(fs fileSystem, kind fileKind, n uint64) error {
+// file writes the lines of a file. The last of the log may end with a torn tail.
+func (p *printer) file(fs fileSystem, kind fileKind, n uint64, last bool) error {
 	d, err := openData(fs, kind, n, unheard)
+	broken := (*damage)(nil)
+	if errors.As(err, &broken) && last {
+		return p.torn(fs, broken, 0)
+	}
 	if err != nil {
 		return err
 	}
@@ -70,28 +72,56 @@ func (p *printer) file(fs fileSystem, kind fileKind, n uint64) error {
 		if err == io.EOF {
 			return nil
 		}
+		if errors.As(err, &broken) && last {
+			return p.torn(fs, broken, d.header.salt)
+		}
 		if err != nil {
 			return err
 		}
 		for i := range rec.effects {
-			p.effect(d.name, offset, rec.at, &rec.effects[i])
-			if _, err := p.out.Write(append(p.line, '\n')); err != nil {
+			p.begin(d.name, offset)
+			p.time("at", rec.at)
+			p.effect(&rec.effects[i])
+			if err := p.end(); err != nil {
 				return err
 			}
 		}
 	}
 }
 
-// effect makes the line of an effect: where it stands, when it happened, what it is, and its fields.
-func (p *printer) effect(file string, offset, at int64, f *engine.Effect) {
+// torn makes a last line of what a start would cut off.
+func (p *printer) torn(fs fileSystem, broken *damage, salt int64) error {
+	t, err := tornFrom(fs, broken, salt)
+	if err != nil {
+		return err
+	}
+	p.begin(t.Segment, t.Offset)
+	p.number("torn", t.Bytes)
+	return p.end()
+}
+
+// begin begins a line: where that stands which it tells.
+func (p *printer) begin(file string, offset int64) {
 	p.line, p.sep = p.line[:0], false
-	has := kindFields[f.Kind]
 	if p.json {
 		p.line = append(p.line, '{')
 	}
 	p.text("file", []byte(file))
 	p.number("offset", offset)
-	p.time("at", at)
+}
+
+// end writes the line.
+func (p *printer) end() error {
+	if p.json {
+		p.line = append(p.line, '}')
+	}
+	_, err := p.out.Write(append(p.line, '\n'))
+	return err
+}
+
+// effect tells what an effect is, and its fields.
+func (p *printer) effect(f *engine.Effect) {
+	has := kindFields[f.Kind]
 	p.text("effect", []byte(f.Kind.String()))
 	p.number("db", int64(f.DB))
 	if len(f.Key.Name) > 0 || f.Kind != engine.EffectFlush && f.Kind != engine.EffectSwap {
@@ -110,7 +140,7 @@ func (p *printer) effect(file string, offset, at int64, f *engine.Effect) {
 		p.text("value", f.Value)
 	}
 	if has&hasScore != 0 {
-		p.text("score", strconv.AppendFloat(nil, f.Score, 'g', -1, 64))
+		p.text("score", appendScore(nil, f.Score))
 	}
 	if has&hasLo != 0 {
 		p.number("from", int64(f.Lo))
@@ -135,9 +165,14 @@ func (p *printer) effect(file string, offset, at int64, f *engine.Effect) {
 	if has&hasExpireAt != 0 && f.ExpireAt != 0 {
 		p.time("expires", f.ExpireAt)
 	}
-	if p.json {
-		p.line = append(p.line, '}')
+}
+
+// appendScore writes whole numbers, as times are, without an exponent. It is text in JSON, too, which has no infinity.
+func appendScore(dst []byte, score float64) []byte {
+	if score == math.Trunc(score) && math.Abs(score) < 1e17 {
+		return strconv.AppendFloat(dst, score, 'f', -1, 64)
 	}
+	return strconv.AppendFloat(dst, score, 'g', -1, 64)
 }
 
 func (p *printer) name(name string) {

@@ -101,6 +101,28 @@ func (d directory) syncDir() error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
+// makeDirectory makes a directory, and those above it, for good, unless there is one.
+func makeDirectory(path string) error {
+	if isDirectory(path) {
+		return nil
+	}
+	above := filepath.Dir(path)
+	if above != path {
+		if err := makeDirectory(above); err != nil {
+			return err
+		}
+	}
+	if err := os.Mkdir(path, 0o750); err != nil && !isDirectory(path) {
+		return err
+	}
+	return directory(above).syncDir()
+}
+
+func isDirectory(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
 // lockName is the file that the server of a directory holds locked, with its process id in it.
 const lockName = "lock"
 

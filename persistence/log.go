@@ -2,6 +2,8 @@ package persistence
 
 import (
 	"fmt"
+	"runtime"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,11 +21,11 @@ const (
 )
 
 const (
-	writeDelay   = 20 * time.Millisecond // how long what was appended may wait to be written together with more, unless a call waits for it
-	syncInterval = time.Second
-	wakeBacklog  = 256 << 10 // bytes appended from which on the writer does not wait for more
-	mostBacklog  = 32 << 20  // and from which on calls wait for the writer, so that a slow disk does not fill the memory
-	keptBuffer   = 4 << 20   // the largest buffer that is kept for the next batch
+	writeDelay   = 20 * time.Millisecond    // how long what was appended may wait to be written together with more, unless a call waits for it
+	syncInterval = time.Second - writeDelay // between syncs, so that one begins within a second of each append
+	wakeBacklog  = 256 << 10                // bytes appended from which on the writer does not wait for more
+	mostBacklog  = 32 << 20                 // and from which on calls wait for the writer, so that a slow disk does not fill the memory
+	keptBuffer   = 4 << 20                  // the largest buffer that is kept for the next batch
 )
 
 // segmentSize is how large a segment may be before the next is begun.
@@ -64,10 +66,11 @@ type log struct {
 
 	// Of the writer alone.
 	file     outFile
-	offset   int64 // bytes in the segment
-	clean    int64 // how many of them are synced
-	marked   int64 // the last of these figures that stands in the segment
-	lastSync time.Time
+	offset   int64     // bytes in the segment
+	clean    int64     // how many of them are synced
+	marked   int64     // the last of these figures that stands in the segment
+	salt     int64     // of the segment
+	lastSync time.Time // when the last sync began
 }
 
 // newLog begins a segment and the goroutine that writes it.
@@ -148,7 +151,10 @@ func (l *log) durable(position uint64) bool {
 // setPolicy changes when to sync, from now on.
 func (l *log) setPolicy(p Policy) {
 	l.policy.Store(int32(p))
-	tell(l.wake) // who waits by the old policy may be through by the new
+	tell(l.wake)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.progress.Broadcast() // who waits by the old policy may be through by the new
 }
 
 // cut makes a new segment begin with what is appended next, and gives its number. It is called under the locks of all shards.
@@ -212,6 +218,7 @@ func (l *log) run() {
 			timer.Reset(writeDelay)
 			continue
 		case <-l.wake:
+			runtime.Gosched() // calls that are about to append share the sync
 		case <-timer.C:
 		}
 		if l.broken.Load() {
@@ -261,7 +268,10 @@ func (l *log) writeOut(ending bool) error {
 		begin = end
 	}
 	l.giveBack(batch)
-	if ending || l.due() {
+	switch {
+	case ending:
+		return l.end()
+	case l.due():
 		return l.sync()
 	}
 	l.mu.Lock()
@@ -309,18 +319,23 @@ func (l *log) write(records []byte) error {
 	if len(records) == 0 {
 		return nil
 	}
-	if l.clean > l.marked {
-		l.marked = l.clean
-		mark := appendMark(nil, recordSynced, l.clock(), l.clean)
-		if err := l.put(mark); err != nil {
-			return err
-		}
+	if err := l.mark(); err != nil {
+		return err
 	}
 	if err := l.put(records); err != nil {
 		return err
 	}
 	l.written.Add(uint64(len(records)))
 	return nil
+}
+
+// mark notes in the segment how much of it is on the disk for good, unless that stands there already.
+func (l *log) mark() error {
+	if l.clean == l.marked {
+		return nil
+	}
+	l.marked = l.clean
+	return l.put(appendMark(nil, recordSynced, l.clock(), l.salt+l.clean))
 }
 
 func (l *log) put(b []byte) error {
@@ -337,8 +352,8 @@ func (l *log) sync() error {
 		if err := l.file.Sync(); err != nil {
 			return err
 		}
-		l.lastSync = time.Now()
-		if l.lastSync.Sub(start) > time.Second {
+		l.lastSync = start
+		if time.Since(start) > time.Second {
 			l.delayed.Add(1)
 		}
 		l.clean = l.offset
@@ -348,6 +363,18 @@ func (l *log) sync() error {
 	l.synced = l.written.Load()
 	l.progress.Broadcast()
 	return nil
+}
+
+// end syncs what was written last, and marks that: damage to a log that was ended is never taken for a torn tail.
+func (l *log) end() error {
+	err := l.sync()
+	if err == nil {
+		err = l.mark()
+	}
+	if err == nil {
+		err = l.sync()
+	}
+	return err
 }
 
 // rotate ends the segment, whole and on the disk whatever the policy, so that only the last can have a torn tail; and begins the next.
@@ -361,6 +388,9 @@ func (l *log) rotate() error {
 	return l.begin(l.segment + 1)
 }
 
+// newSalt draws a number nobody can guess, in a range where all take 9 bytes in a mark: the sizes of files do not depend on chance.
+func newSalt() int64 { return 1<<61 + rand.Int64N(1<<61) }
+
 // begin makes a segment.
 func (l *log) begin(sequence uint64) error {
 	name := fileName(logFile, sequence)
@@ -368,8 +398,8 @@ func (l *log) begin(sequence uint64) error {
 	if err != nil {
 		return fmt.Errorf("segment %s cannot be made: %w", name, err)
 	}
-	l.file, l.offset, l.clean, l.marked = file, 0, 0, 0
-	err = l.put(fileHeader{formatVersion, logFile, sequence, l.clock()}.encode())
+	l.file, l.offset, l.clean, l.marked, l.salt = file, 0, 0, 0, newSalt()
+	err = l.put(fileHeader{formatVersion, logFile, sequence, l.clock(), l.salt}.encode())
 	if err == nil {
 		err = file.Sync()
 	}

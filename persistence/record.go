@@ -55,6 +55,9 @@ var kindFields = [...]fields{
 	engine.EffectMove:       known | hasToDB,
 	engine.EffectFlush:      known,
 	engine.EffectSwap:       known | hasToDB,
+
+	engine.EffectPolicy:       known | hasValue,
+	engine.EffectPolicyDelete: known,
 }
 
 // fieldsOf gives the fields of a kind; ok is false if there is no such kind.
@@ -70,7 +73,7 @@ type recordKind byte
 
 const (
 	recordCall   recordKind = iota + 1 // a call's effects
-	recordSynced                       // number: when this was written, so many bytes of the segment were on the disk for good
+	recordSynced                       // number: when this was written, so many bytes of the segment, plus its salt, were on the disk for good
 	recordEnd                          // number: the snapshot is whole, with so many records before this one
 )
 

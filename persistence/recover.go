@@ -63,7 +63,7 @@ func (f *files) next() (n uint64) {
 	return n
 }
 
-// from gives the segments that go on from a snapshot, or from nothing (0). The error names one that is missing.
+// from gives the segments that go on from a snapshot, or from nothing (0), as far as there are all. The error names one that is missing.
 func (f *files) from(snapshot uint64) (segments []uint64, err error) {
 	next := max(snapshot, 1)
 	for _, n := range f.segments {
@@ -71,7 +71,7 @@ func (f *files) from(snapshot uint64) (segments []uint64, err error) {
 		case n < next:
 			continue
 		case n > next:
-			return nil, &gapError{next, n}
+			return segments, &gapError{next, n}
 		}
 		segments = append(segments, n)
 		next++
@@ -129,9 +129,9 @@ func openData(fs fileSystem, kind fileKind, sequence uint64, read func(n int)) (
 		d.close()
 		return nil, err
 	}
-	d.scanner = newScanner(name, src, fileHeaderSize)
+	d.scanner = newScanner(name, src, fileHeaderSize, mostInRecord[kind])
 	if d.unpacked != nil {
-		d.scanner = newScanner(name, d.unpacked, 0)
+		d.scanner = newScanner(name, d.unpacked, 0, mostInRecord[kind])
 	}
 	return d, nil
 }
@@ -231,6 +231,9 @@ func (r *recovery) forget() {
 	for db := range flush {
 		flush[db] = engine.Effect{Kind: engine.EffectFlush, DB: db}
 	}
+	for _, p := range r.e.Policies() {
+		flush = append(flush, engine.Effect{Kind: engine.EffectPolicyDelete, Key: engine.Key{Name: []byte(p.Name())}})
+	}
 	if err := r.e.Apply(0, flush); err != nil {
 		panic(err) // an engine that cannot be emptied is none
 	}
@@ -297,11 +300,13 @@ func (r *recovery) apply(name string, offset int64, rec record) error {
 	return nil
 }
 
-// loadSegment replays a segment. The last may end within a record.
+// loadSegment replays a segment. The last may end within a record; and what is read there may be in the system's memory only, if the
+// process that wrote it was killed: it has to be on the disk before anything that goes on from there is.
 func (r *recovery) loadSegment(n uint64, last bool) error {
 	d, err := openData(r.fs, logFile, n, r.read)
-	if broken := (*damage)(nil); errors.As(err, &broken) && last {
-		return r.dropUnbegun(n, err)
+	broken := (*damage)(nil)
+	if errors.As(err, &broken) && last {
+		return r.dropUnbegun(broken)
 	}
 	if err != nil {
 		return err
@@ -312,10 +317,12 @@ func (r *recovery) loadSegment(n uint64, last bool) error {
 		offset := d.offset
 		rec, err := d.next()
 		switch {
+		case err == io.EOF && last:
+			return r.fs.truncate(d.name, d.offset)
 		case err == io.EOF:
 			return nil
-		case err != nil && last:
-			return r.cutTail(d, n, offset, max(since, r.Last), err)
+		case errors.As(err, &broken) && last:
+			return r.cutTail(broken, d.header.salt, max(since, r.Last))
 		case err != nil:
 			return err
 		case rec.kind == recordSynced:
@@ -328,42 +335,39 @@ func (r *recovery) loadSegment(n uint64, last bool) error {
 }
 
 // dropUnbegun removes a last segment that a crash has left without its header: nothing can have been promised that stands in it.
-func (r *recovery) dropUnbegun(n uint64, why error) error {
-	name := fileName(logFile, n)
-	file, err := r.fs.open(name)
-	if err != nil {
+func (r *recovery) dropUnbegun(broken *damage) (err error) {
+	if r.Torn, err = tornFrom(r.fs, broken, 0); err != nil {
 		return err
 	}
-	size, err := file.size()
-	file.Close()
-	switch {
-	case err != nil:
-		return err
-	case size > fileHeaderSize:
-		return why
-	}
-	if err := r.fs.remove(name); err != nil {
+	r.Torn.Since = r.Last
+	if err := r.fs.remove(broken.name); err != nil {
 		return err
 	}
-	r.Torn = &Torn{Segment: name, Bytes: size, Since: r.Last}
 	return r.fs.syncDir()
 }
 
 // cutTail cuts off the end of the log from a record on that is none, unless that had been synced: then it is damage.
-func (r *recovery) cutTail(d *dataFile, n uint64, offset, since int64, why error) error {
-	name := fileName(logFile, n)
-	tail, err := readFrom(r.fs, name, offset)
-	if err != nil {
+func (r *recovery) cutTail(broken *damage, salt, since int64) (err error) {
+	if r.Torn, err = tornFrom(r.fs, broken, salt); err != nil {
 		return err
 	}
-	if syncedBeyond(tail, offset) {
-		return why
+	r.Torn.Since = since
+	return r.fs.truncate(broken.name, broken.offset)
+}
+
+// tornFrom tells what a crash has left at the end of the last segment, from where that cannot be read any more. The error is the damage
+// given where no crash leaves such a thing: what was synced is not what is torn.
+func tornFrom(fs fileSystem, broken *damage, salt int64) (*Torn, error) {
+	tail, err := readFrom(fs, broken.name, broken.offset)
+	switch {
+	case err != nil:
+		return nil, err
+	case broken.offset == 0 && len(tail) > fileHeaderSize: // nothing is written before the header is synced
+		return nil, broken
+	case broken.offset > 0 && syncedBeyond(tail, broken.offset, salt):
+		return nil, broken
 	}
-	if err := r.fs.truncate(name, offset); err != nil {
-		return err
-	}
-	r.Torn = &Torn{Segment: name, Offset: offset, Bytes: int64(len(tail)), Since: since}
-	return nil
+	return &Torn{Segment: broken.name, Offset: broken.offset, Bytes: int64(len(tail))}, nil
 }
 
 // readFrom reads a file from an offset to its end.
@@ -381,13 +385,13 @@ func readFrom(fs fileSystem, name string, offset int64) ([]byte, error) {
 
 // syncedBeyond looks in the tail of a segment for a mark saying that more of it than up to the offset had been synced. Whatever a crash
 // leaves, in whatever order the sectors of what was not synced came to the disk, there is none.
-func syncedBeyond(tail []byte, offset int64) bool {
+func syncedBeyond(tail []byte, offset, salt int64) bool {
 	const longest = 1 + 2*binary.MaxVarintLen64
 	for i := 0; i+headerSize < len(tail); i++ {
 		if length := binary.LittleEndian.Uint64(tail[i:]); length == 0 || length > longest {
 			continue
 		}
-		if rec, _, err := readRecord(nil, tail[i:]); err == nil && rec.kind == recordSynced && rec.number > offset {
+		if rec, _, err := readRecord(nil, tail[i:]); err == nil && rec.kind == recordSynced && offset < rec.number-salt && rec.number-salt <= offset+int64(i) {
 			return true
 		}
 	}

@@ -6,12 +6,14 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"rlserver/engine"
 	"time"
+
+	"rlserver/engine"
 )
 
 // Repair makes a data directory readable again: it cuts the log where it is damaged, or, where that is a snapshot, keeps the keys before the
-// damage. What comes after is lost, but for the copy of all files that is made first, in a folder of the directory that out is told. The directory must not be in use.
+// damage. What comes after is lost, but for the copy of all files that is made first, in a folder of the directory that out is told.
+// The directory must not be in use. Files of a newer format version are an error, and nothing is changed.
 func Repair(dir string, out io.Writer) error {
 	d := directory(dir)
 	lock, err := d.lock()
@@ -24,10 +26,11 @@ func Repair(dir string, out io.Writer) error {
 		if err != nil {
 			return err
 		}
-		_, err = rehearse(readOnly{d}, f)
+		r, err := rehearse(readOnly{d}, f)
 		if err == nil {
+			fmt.Fprintf(out, "a start on this directory reads %d records%s%s\n", r.Records, passedText(r), tornText(r.Torn))
 			if copied == "" {
-				fmt.Fprintln(out, "nothing is damaged: nothing was changed")
+				fmt.Fprintln(out, "there is nothing to repair: nothing was changed")
 			}
 			return nil
 		}
@@ -62,10 +65,10 @@ func keepCopy(d directory) (folder string, err error) {
 			continue
 		}
 		if err := copyFile(filepath.Join(folder, name), d.path(name)); err != nil {
-			return "", err
+			return "", errors.Join(err, os.RemoveAll(folder)) // half a copy is of no use, and takes room
 		}
 	}
-	return folder, directory(folder).syncDir()
+	return folder, errors.Join(directory(folder).syncDir(), d.syncDir())
 }
 
 func copyFile(to, from string) error {
@@ -89,6 +92,7 @@ func copyFile(to, from string) error {
 func mend(d directory, f files, why error, out io.Writer) error {
 	var broken *damage
 	var gap *gapError
+	var head headerError
 	switch {
 	case errors.As(why, &gap):
 		return removeFrom(d, f, gap.missing, out)
@@ -97,12 +101,14 @@ func mend(d directory, f files, why error, out io.Writer) error {
 	}
 	kind, n, _ := parseName(broken.name)
 	switch {
+	case errors.As(why, &head):
+		return renewHeader(d, kind, n, out)
 	case kind == snapshotFile:
 		if err := removeFrom(d, f, n, out); err != nil {
 			return err
 		}
 		return salvage(d, n, out)
-	case broken.offset == 0: // not even its header can be read
+	case broken.offset == 0: // it has no header, or that of another file
 		return removeFrom(d, f, n, out)
 	}
 	if err := removeFrom(d, f, n+1, out); err != nil {
@@ -110,6 +116,29 @@ func mend(d directory, f files, why error, out io.Writer) error {
 	}
 	fmt.Fprintf(out, "%s: cut at offset %d\n", broken.name, broken.offset)
 	return d.truncate(broken.name, broken.offset)
+}
+
+// renewHeader writes the header of a file anew, as what follows it may be undamaged; if it is not, that is found next.
+func renewHeader(d directory, kind fileKind, n uint64, out io.Writer) error {
+	name := fileName(kind, n)
+	file, err := os.OpenFile(d.path(name), os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	b := make([]byte, fileHeaderSize)
+	_, err = io.ReadFull(file, b)
+	if err == nil {
+		h, _ := decodeHeader(name, b)
+		h.version, h.kind, h.sequence = formatVersion, kind, n
+		_, err = file.WriteAt(h.encode(), 0)
+	}
+	if err == nil {
+		err = file.Sync()
+	}
+	if err = errors.Join(err, file.Close()); err == nil {
+		fmt.Fprintf(out, "%s: header written anew\n", name)
+	}
+	return err
 }
 
 // removeFrom removes the segments from a number on.

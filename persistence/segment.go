@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"math"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,6 +28,10 @@ const (
 )
 
 var extensions = map[fileKind]string{logFile: ".log", snapshotFile: ".snapshot"}
+
+// The most bytes that a record may have in a file: a segment ends before memory does, but a few bytes of a snapshot can be made to
+// unpack to anything. There each record is about one key, in parts of which none has more than a name, a field and its value.
+var mostInRecord = map[fileKind]uint64{logFile: math.MaxUint64, snapshotFile: 3*engine.MaxString + 1<<20}
 
 // temporary ends the name of a file that is not whole yet.
 const temporary = ".tmp"
@@ -50,15 +56,16 @@ const magic = "RLSERVER"
 
 // fileHeader begins every file:
 //
-//	magic (8 bytes) · version (4) · kind (4) · sequence (8) · created, Unix ms (8) · CRC-32C of all that (4)
+//	magic (8 bytes) · version (4) · kind (4) · sequence (8) · created, Unix ms (8) · salt (8) · CRC-32C of all that (4)
 type fileHeader struct {
 	version  uint32
 	kind     fileKind
 	sequence uint64
 	created  int64
+	salt     int64 // of a segment: what its marks begin to count at, so that no client can write something that looks like one
 }
 
-const fileHeaderSize = 8 + 4 + 4 + 8 + 8 + 4
+const fileHeaderSize = 8 + 4 + 4 + 8 + 8 + 8 + 4
 
 func (h fileHeader) encode() []byte {
 	b := make([]byte, 0, fileHeaderSize)
@@ -67,6 +74,7 @@ func (h fileHeader) encode() []byte {
 	b = binary.LittleEndian.AppendUint32(b, uint32(h.kind))
 	b = binary.LittleEndian.AppendUint64(b, h.sequence)
 	b = binary.LittleEndian.AppendUint64(b, uint64(h.created))
+	b = binary.LittleEndian.AppendUint64(b, uint64(h.salt))
 	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
 }
 
@@ -85,27 +93,30 @@ func decodeHeader(name string, b []byte) (h fileHeader, err error) {
 	if len(b) < fileHeaderSize {
 		return h, ErrShort
 	}
-	if string(b[:len(magic)]) != magic {
-		return h, errors.New("file header: this is no file of rlserver")
-	}
 	h = fileHeader{
 		version:  binary.LittleEndian.Uint32(b[8:]),
 		kind:     fileKind(binary.LittleEndian.Uint32(b[12:])),
 		sequence: binary.LittleEndian.Uint64(b[16:]),
 		created:  int64(binary.LittleEndian.Uint64(b[24:])),
+		salt:     int64(binary.LittleEndian.Uint64(b[32:])),
 	}
-	want, got := binary.LittleEndian.Uint32(b[32:]), crc32.Checksum(b[:32], castagnoli)
+	want, got := binary.LittleEndian.Uint32(b[40:]), crc32.Checksum(b[:40], castagnoli)
 	switch {
+	case string(b[:len(magic)]) != magic:
+		return h, headerError{errors.New("file header: this is no file of rlserver")}
 	case h.version > formatVersion && (got == want || h.version < 1<<16): // one that newer servers may sum up otherwise
 		return h, &newerError{name, h.version}
 	case got != want:
-		return h, fmt.Errorf("file header: crc %08x, want %08x", got, want)
+		return h, headerError{fmt.Errorf("file header: crc %08x, want %08x", got, want)}
 	}
 	if kind, sequence, _ := parseName(name); kind != h.kind || sequence != h.sequence {
 		return h, fmt.Errorf("file header: it says %s", fileName(h.kind, h.sequence))
 	}
 	return h, nil
 }
+
+// headerError is of a header whose checksum does not fit: what follows it may be as it was.
+type headerError struct{ error }
 
 // damage is what is wrong with a file, and where.
 type damage struct {
@@ -121,16 +132,18 @@ func (d *damage) Unwrap() error { return d.err }
 type scanner struct {
 	name    string
 	src     *bufio.Reader
-	offset  int64 // of the next record
+	most    uint64 // bytes in a record
+	offset  int64  // of the next record
 	buf     []byte
 	effects []engine.Effect
 }
 
-func newScanner(name string, src io.Reader, offset int64) *scanner {
-	return &scanner{name: name, src: bufio.NewReaderSize(src, 1<<18), offset: offset}
+func newScanner(name string, src io.Reader, offset int64, most uint64) *scanner {
+	return &scanner{name: name, src: bufio.NewReaderSize(src, 1<<18), offset: offset, most: most}
 }
 
-// next gives the next record, good until the call after. The error is io.EOF at the end, and a *damage for anything that is no record.
+// next gives the next record, good until the call after. The error is io.EOF at the end, a *damage for anything that is no record, and
+// neither where the file cannot be read.
 func (s *scanner) next() (rec record, err error) {
 	s.buf = s.buf[:0]
 	if err := s.read(headerSize); err != nil {
@@ -139,7 +152,11 @@ func (s *scanner) next() (rec record, err error) {
 		}
 		return rec, s.damaged(err)
 	}
-	if err := s.read(binary.LittleEndian.Uint64(s.buf)); err != nil {
+	length := binary.LittleEndian.Uint64(s.buf)
+	if length > s.most {
+		return rec, s.damaged(fmt.Errorf("a record of %d bytes", length))
+	}
+	if err := s.read(length); err != nil {
 		return rec, s.damaged(err)
 	}
 	rec, size, err := readRecord(s.effects, s.buf)
@@ -154,6 +171,9 @@ func (s *scanner) next() (rec record, err error) {
 }
 
 func (s *scanner) damaged(err error) error {
+	if unreadable := (*os.PathError)(nil); errors.As(err, &unreadable) {
+		return err
+	}
 	if err == io.EOF || err == io.ErrUnexpectedEOF {
 		err = ErrShort
 	}

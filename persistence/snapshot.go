@@ -3,7 +3,6 @@ package persistence
 import (
 	"errors"
 	"fmt"
-	"runtime"
 	"time"
 
 	"github.com/klauspost/compress/zstd"
@@ -12,8 +11,10 @@ import (
 )
 
 const (
-	snapshotPiece = 256 << 10 // bytes of records that are compressed at a time
-	snapshotSync  = 8 << 20   // bytes in the file between syncs: one sync of all at the end would hold up those of the log
+	snapshotPiece = 64 << 10               // bytes of records that are compressed at a time
+	snapshotWork  = 200 * time.Microsecond // how long it works, about, before it leaves the processor to calls
+	snapshotRest  = 4                      // for so many times as long
+	snapshotSync  = 8 << 20                // bytes in the file between syncs: one sync of all at the end would hold up those of the log
 )
 
 // snapshotWriter writes records to a file that gets its name when it is whole.
@@ -35,7 +36,7 @@ func newSnapshotWriter(fs fileSystem, sequence uint64, now int64) (*snapshotWrit
 	if w.file, err = fs.create(w.name + temporary); err != nil {
 		return nil, err
 	}
-	if _, err = w.Write(fileHeader{formatVersion, snapshotFile, sequence, now}.encode()); err == nil {
+	if _, err = w.Write(fileHeader{version: formatVersion, kind: snapshotFile, sequence: sequence, created: now}.encode()); err == nil {
 		w.packed, err = zstd.NewWriter(w, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(mostWindow/8))
 	}
 	if err != nil {
@@ -98,8 +99,8 @@ func (w *snapshotWriter) discard() {
 }
 
 // writeSnapshot writes the state of an engine at one moment to a file. cut is called at that moment and gives the number of the
-// segment that goes on from there; ready returns when the log has come to that segment. It works half of the time and leaves the
-// other half to calls.
+// segment that goes on from there; ready returns when the log has come to that segment. It works a fifth of the time and leaves the
+// rest to calls.
 func writeSnapshot(fs fileSystem, e *engine.Engine, now func() int64, cut func() uint64, ready func(sequence uint64) error, progress func(done, total int64) error) (sequence uint64, size int64, err error) {
 	s := e.Snapshot(func() { sequence = cut() })
 	defer s.Close()
@@ -114,10 +115,10 @@ func writeSnapshot(fs fileSystem, e *engine.Engine, now func() int64, cut func()
 			if err = w.flush(); err == nil {
 				err = progress(s.Keys())
 			}
-			time.Sleep(time.Since(start))
+		}
+		if worked := time.Since(start); worked >= snapshotWork {
+			time.Sleep(snapshotRest * worked)
 			start = time.Now()
-		} else {
-			runtime.Gosched()
 		}
 	}
 	if err == nil {

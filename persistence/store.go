@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -78,7 +77,7 @@ type Status struct {
 	LoadStart int64 // Unix ms
 	Loaded    int64 // bytes of those to load
 	ToLoad    int64
-	Keys      int64 // loaded
+	Keys      int64 // loaded, and still there
 	Expired   int64 // whose time had come meanwhile
 
 	Saving     bool
@@ -116,7 +115,7 @@ func (s *Store) open() error {
 	if s.fs != nil {
 		return nil
 	}
-	if err := os.MkdirAll(s.options.Dir, 0o750); err != nil {
+	if err := makeDirectory(s.options.Dir); err != nil {
 		return fmt.Errorf("the data directory cannot be made: %w", err)
 	}
 	d := directory(s.options.Dir)
@@ -128,7 +127,7 @@ func (s *Store) open() error {
 	return nil
 }
 
-// Load brings an empty engine to the state that the directory holds. It is called once, before Start.
+// Load brings an empty engine to the state that the directory holds, but for keys whose time has come, which Start deletes. It is called once.
 func (s *Store) Load(e *engine.Engine) (Recovery, error) {
 	s.engine = e
 	s.set(func(st *Status) {
@@ -147,13 +146,8 @@ func (s *Store) Load(e *engine.Engine) (Recovery, error) {
 	if err := r.load(f); err != nil {
 		return r.Recovery, s.advised(err)
 	}
-	expired := e.Stats().Expired
-	for sweeper := e.NewSweeper(); sweeper.Rounds() < 1; {
-		sweeper.Step(max(s.options.Clock(), r.Last))
-	}
 	s.set(func(st *Status) {
 		st.Load = r.Recovery
-		st.Expired = e.Stats().Expired - expired
 		for db := range e.Databases() {
 			keys, _ := e.Size(db)
 			st.Keys += int64(keys)
@@ -202,13 +196,15 @@ func (s *Store) advised(err error) error {
 	return err
 }
 
-// Start begins a segment of the log, if there is to be one, and takes snapshots when they are due. Load must have been called.
+// Start begins a segment of the log, if there is to be one, deletes the keys whose time has come, and takes snapshots when they are
+// due. Load must have been called.
 func (s *Store) Start() error {
 	if s.fs != nil {
 		if err := s.begin(); err != nil {
 			return err
 		}
 	}
+	s.expire()
 	s.quit, s.done = make(chan struct{}), make(chan struct{})
 	go s.maintain()
 	return nil
@@ -233,7 +229,24 @@ func (s *Store) begin() error {
 		return err
 	}
 	s.journal.Store(l)
+	l.setPolicy(s.settings.Load().Sync) // Configure may have been called meanwhile
 	return nil
+}
+
+// expire deletes the keys whose time had come before the start. The log is told, as of any other key that goes: what is made under
+// such a name from now on is made in place of nothing.
+func (s *Store) expire() {
+	expired := s.engine.Stats().Expired
+	s.mu.Lock()
+	now := max(s.options.Clock(), s.status.Load.Last)
+	s.mu.Unlock()
+	for sweeper := s.engine.NewSweeper(); sweeper.Rounds() < 1; {
+		sweeper.Step(now)
+	}
+	s.set(func(st *Status) {
+		st.Expired = s.engine.Stats().Expired - expired
+		st.Keys -= st.Expired
+	})
 }
 
 func (s *Store) set(change func(*Status)) {
@@ -321,177 +334,9 @@ func (s *Store) changes() int64 {
 	return s.engine.Changes()
 }
 
-// Snapshot takes a snapshot, and returns when it is on the disk and what it replaces is gone. The error is ErrBusy if one is being taken.
-func (s *Store) Snapshot() error {
-	if err := s.claim(); err != nil {
-		return err
-	}
-	return s.take()
-}
-
-// SnapshotInBackground begins a snapshot; how it ends, Status and the log tell.
-func (s *Store) SnapshotInBackground() error {
-	if err := s.claim(); err != nil {
-		return err
-	}
-	go s.take()
-	return nil
-}
-
-func (s *Store) claim() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.busy {
-		return ErrBusy
-	}
-	if err := s.open(); err != nil {
-		return err
-	}
-	s.busy = true
-	s.saving.Add(1)
-	s.status.SaveStart = s.options.Clock()
-	return nil
-}
-
-// take takes the snapshot that was claimed.
-func (s *Store) take() error {
-	defer s.saving.Done()
-	start, changes := time.Now(), s.engine.Changes()
-	sequence, size, err := writeSnapshot(s.fs, s.engine, s.options.Clock, s.cut, s.ready, s.tellSaved())
-	if err == nil {
-		err = s.removeBefore(sequence)
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.busy = false
-	s.status.LastTook = time.Since(start)
-	s.status.LastFailed = err != nil
-	s.tried = time.Now()
-	if err != nil {
-		s.log.Error("no snapshot", "error", err)
-		return err
-	}
-	s.status.LastSave, s.status.Changes, s.status.SnapshotBytes = s.status.SaveStart, changes, size
-	s.status.SizeAtSave = size + s.status.LogBytes
-	s.status.Saves++
-	s.log.Info("snapshot taken", "file", fileName(snapshotFile, sequence), "bytes", size, "keys", s.savedKeys.Load(), "took", time.Since(start).Round(time.Millisecond))
-	return nil
-}
-
-// cut begins the segment that goes on from a snapshot, and gives its number.
-func (s *Store) cut() uint64 {
-	if l := s.journal.Load(); l != nil {
-		return l.cut()
-	}
-	s.number++
-	return s.number
-}
-
-// ready returns when the log has come to a segment. One that has failed will not: what it has is replaced by the snapshot.
-func (s *Store) ready(sequence uint64) error {
-	if l := s.journal.Load(); l != nil && !l.broken.Load() {
-		return l.reached(sequence)
-	}
-	return nil
-}
-
-var errClosing = errors.New("the server stops")
-
-// tellSaved notes how far a snapshot is, and tells the log of it now and then.
-func (s *Store) tellSaved() func(done, total int64) error {
-	told := time.Now()
-	return func(done, total int64) error {
-		s.savedKeys.Store(done)
-		s.keysToSave.Store(total)
-		if time.Since(told) > 10*time.Second {
-			told = time.Now()
-			s.log.Info("taking a snapshot", "keys", done, "of", total)
-		}
-		if s.closing.Load() {
-			return errClosing
-		}
-		return nil
-	}
-}
-
-// removeBefore removes the files that a snapshot makes superfluous.
-func (s *Store) removeBefore(snapshot uint64) error {
-	f, err := listFiles(s.fs)
-	if err != nil {
-		return err
-	}
-	before := func(n uint64) bool { return n < snapshot }
-	for kind, list := range map[fileKind][]uint64{snapshotFile: f.snapshots, logFile: f.segments} {
-		for _, n := range list {
-			if before(n) {
-				err = errors.Join(err, s.fs.remove(fileName(kind, n)))
-			}
-		}
-	}
-	logBytes := s.sizeOf(files{segments: slices.DeleteFunc(f.segments, before)})
-	s.mu.Lock()
-	s.status.LogBytes = logBytes
-	if l := s.journal.Load(); l != nil {
-		l.size.Store(0)
-	}
-	s.mu.Unlock()
-	return errors.Join(err, s.fs.syncDir())
-}
-
-const (
-	maintainTick = time.Second
-	retryAfter   = time.Minute // how long after a snapshot that failed the next is tried
-	remindAfter  = time.Minute // how often it is told that the log has failed
-)
-
-// maintain takes snapshots when they are due, and keeps telling of a log that has failed.
-func (s *Store) maintain() {
-	defer close(s.done)
-	ticker := time.NewTicker(maintainTick)
-	defer ticker.Stop()
-	reminded := time.Now()
-	for {
-		select {
-		case <-s.quit:
-			return
-		case <-ticker.C:
-		}
-		if err := s.Failure(); err != nil && s.settings.Load().Continue && time.Since(reminded) >= remindAfter {
-			reminded = time.Now()
-			s.log.Error("what changes is in memory alone, as the log has failed", "error", err)
-		}
-		if why := s.due(); why != "" {
-			s.log.Info("beginning a snapshot", "because", why)
-			s.SnapshotInBackground()
-		}
-	}
-}
-
-// due tells why a snapshot should be taken now; empty: none should.
-func (s *Store) due() string {
-	st, settings := s.Status(), s.settings.Load()
-	s.mu.Lock()
-	tried, base := s.tried, st.SizeAtSave
-	s.mu.Unlock()
-	if st.Saving || st.LastFailed && time.Since(tried) < retryAfter {
-		return ""
-	}
-	size := st.LogBytes + st.SnapshotBytes
-	if settings.GrowthPercent > 0 && s.options.AppendOnly && st.Failure == nil && size >= settings.GrowthLeast && size-base >= base/100*settings.GrowthPercent {
-		return "the log has grown"
-	}
-	since := time.Duration(s.options.Clock()-st.LastSave) * time.Millisecond
-	for _, save := range settings.Save {
-		if since >= save.After && st.Changes >= save.Changes {
-			return fmt.Sprintf("%d changes in %v", st.Changes, since.Round(time.Second))
-		}
-	}
-	return ""
-}
-
 // Close gives up a snapshot that is being taken, writes what was appended, and lets go of the directory. Nothing may be appended any more.
 func (s *Store) Close() (err error) {
-	s.closing.Store(true)
+	s.set(func(*Status) { s.closing.Store(true) }) // no snapshot is begun after this
 	if s.quit != nil {
 		close(s.quit)
 		<-s.done

@@ -277,9 +277,12 @@ func (r *reply) keySpec(k *keySpec) {
 	r.bulkString("begin_search")
 	r.typed("index", []string{"index"}, []int{k.begin})
 	r.bulkString("find_keys")
-	if k.counted {
+	switch {
+	case k.counted:
 		r.typed("keynum", []string{"keynumidx", "firstkey", "keystep"}, []int{0, 1, k.step})
-	} else {
+	case k.rules:
+		r.typed("unknown", nil, nil) // COMMAND GETKEYS knows
+	default:
 		r.typed("range", []string{"lastkey", "keystep", "limit"}, []int{k.last, k.step, 0})
 	}
 }
@@ -315,7 +318,7 @@ func (c *command) flagWords() (words []string) {
 func (c *command) keyRange() (first, last, step int, all bool) {
 	if len(c.keys) == 1 && !c.keys[0].counted {
 		k := c.keys[0]
-		return k.begin, k.end(), k.step, true
+		return k.begin, k.end(), k.step, !k.rules
 	}
 	all = true
 	for _, k := range c.keys {

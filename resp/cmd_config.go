@@ -96,6 +96,7 @@ func configSet(c *call) error {
 	if c.server.settings.Timeout() != timeout {
 		c.server.retime()
 	}
+	c.server.fitMemory()
 	c.afterwards = append(c.afterwards, c.server.configure)
 
 	c.reply.ok()
@@ -136,6 +137,8 @@ func (a *args) configChanges() (changes []configChange, err error) {
 func configResetStat(c *call) error {
 	c.server.engine.ResetStats()
 	c.server.resetTotals()
+	c.server.crowdedOut.Store(0)
+	c.server.tallies.reset()
 	c.reply.ok()
 	return nil
 }

@@ -1,13 +1,8 @@
 package resp
 
 import (
-	"errors"
 	"fmt"
-	"maps"
-	"regexp"
-	"sync/atomic"
 	"time"
-	_ "time/tzdata" // the calendar windows of RL.FIXED, on machines without zone files too
 
 	"rlserver/engine"
 	"rlserver/engine/limit"
@@ -59,6 +54,7 @@ func slide(c *call) error {
 		return err
 	}
 
+	c.decided(cost, d)
 	c.reply.decision(d)
 	return nil
 }
@@ -87,6 +83,7 @@ func multi(c *call) error {
 		return err
 	}
 
+	c.decided(cost, d)
 	c.reply.ruledDecision(d)
 	return nil
 }
@@ -94,7 +91,7 @@ func multi(c *call) error {
 // token handles RL.TOKEN key capacity refill period [COST cost] [WAIT timeout].
 func token(c *call) error {
 	k := c.args.key()
-	rule := limit.Bucket{Capacity: c.args.amount("capacity", 1), Refill: c.args.amount("refill", 1), Period: c.args.duration()}
+	rule := c.args.bucket()
 	cost := c.args.costAlone()
 	if err := c.args.end(); err != nil {
 		return err
@@ -105,6 +102,7 @@ func token(c *call) error {
 		return err
 	}
 
+	c.decided(cost, d)
 	c.reply.decision(d)
 	return nil
 }
@@ -125,6 +123,7 @@ func fixed(c *call) error {
 		return err
 	}
 
+	c.decided(cost, d)
 	c.reply.decision(d)
 	return nil
 }
@@ -151,16 +150,19 @@ func (r *reply) fields(d limit.Decision) {
 }
 
 // amount takes a count from least (0 or 1) to limit.MaxCount.
-func (a *args) amount(name string, least int64) int64 {
+func (a *args) amount(name string, least int64) int64 { return a.between(name, least, limit.MaxCount) }
+
+// between takes a whole number from least to most.
+func (a *args) between(name string, least, most int64) int64 {
 	b := a.next()
 	if a.err != nil {
 		return 0
 	}
 	n, ok := parseInt(b)
 	if !ok {
-		a.fail(engine.Error(fmt.Sprintf("ERR value is not an integer or out of range: %s must be from %d to %d", name, least, limit.MaxCount)))
-	} else if n < least || n > limit.MaxCount {
-		a.fail(engine.Error(fmt.Sprintf("ERR %s must be from %d to %d", name, least, limit.MaxCount)))
+		a.fail(engine.Error(fmt.Sprintf("ERR value is not an integer or out of range: %s must be from %d to %d", name, least, most)))
+	} else if n < least || n > most {
+		a.fail(engine.Error(fmt.Sprintf("ERR %s must be from %d to %d", name, least, most)))
 	}
 	return n
 }
@@ -180,6 +182,10 @@ func (a *args) duration() int64 {
 
 func invalidDuration(b []byte, orElse string) engine.Error {
 	return engine.Error(fmt.Sprintf("ERR invalid duration '%.128s': use seconds, or a number with ms, s, m, h, d or w%s", b, orElse))
+}
+
+func (a *args) bucket() limit.Bucket {
+	return limit.Bucket{Capacity: a.amount("capacity", 1), Refill: a.amount("refill", 1), Period: a.duration()}
 }
 
 func (a *args) slidingRule() limit.Rule {
@@ -285,37 +291,14 @@ func (a *args) fixedWindow(name, zone []byte) limit.Window {
 	return limit.Every(ms)
 }
 
-// zoneName is what the names of the IANA database look like. Beside them its folders hold the same zones under other names, with leap
-// seconds, or as this machine happens to be set up.
-var zoneName = regexp.MustCompile(`^[A-Z][A-Za-z0-9_+-]*(/[A-Z][A-Za-z0-9_+-]*){0,2}$`)
-
-// zones remembers the time zones that were asked for, in a map that is copied for each new one: there are no more of them than
-// IANA names, reading one takes long, and finding one must not.
-var zones atomic.Pointer[map[string]*time.Location]
-
 func (a *args) zone(name []byte) *time.Location {
 	if name == nil {
 		return time.UTC
 	}
-	known := zones.Load()
-	if known != nil {
-		if z := (*known)[string(name)]; z != nil {
-			return z
-		}
-	}
-	var z *time.Location
-	err := errors.ErrUnsupported
-	if zoneName.Match(name) && string(name) != "Local" {
-		z, err = time.LoadLocation(string(name))
-	}
-	if err != nil {
+	z, ok := limit.ParseZone(name)
+	if !ok {
 		a.fail(engine.Error(fmt.Sprintf("ERR unknown time zone '%.128s': TZ takes an IANA name such as UTC or Europe/Berlin", name)))
 		return time.UTC
 	}
-	more := map[string]*time.Location{string(name): z}
-	if known != nil {
-		maps.Copy(more, *known)
-	}
-	zones.CompareAndSwap(known, &more) // if somebody was faster, the next call remembers it
 	return z
 }

@@ -19,8 +19,12 @@ func init() {
 		}})
 }
 
-const errNoLFU = engine.Error("ERR An LFU maxmemory policy is not selected, access frequency not tracked. " +
-	"Please note that when switching between policies at runtime LRU and LFU data will take some time to adjust.")
+const (
+	errNoLFU = engine.Error("ERR An LFU maxmemory policy is not selected, access frequency not tracked. " + policySwitch)
+	errNoLRU = engine.Error("ERR An LFU maxmemory policy is selected, idle time not tracked. " + policySwitch)
+
+	policySwitch = "Please note that when switching between policies at runtime LRU and LFU data will take some time to adjust."
+)
 
 // objectEncoding handles OBJECT ENCODING key.
 func objectEncoding(c *call) error {
@@ -33,13 +37,18 @@ func objectEncoding(c *call) error {
 	return nil
 }
 
-// objectFreq handles OBJECT FREQ key: how often keys are used is never counted here.
+// objectFreq handles OBJECT FREQ key.
 func objectFreq(c *call) error {
-	if !c.tx.Exists(c.args.key()) {
+	count, ok := c.tx.Frequency(c.args.key())
+	if !ok {
 		c.reply.null()
 		return nil
 	}
-	return errNoLFU
+	if !c.server.settings.policy().CountsAccesses() {
+		return errNoLFU
+	}
+	c.reply.integer(count)
+	return nil
 }
 
 // objectIdleTime handles OBJECT IDLETIME key.
@@ -48,6 +57,9 @@ func objectIdleTime(c *call) error {
 	if !ok {
 		c.reply.null()
 		return nil
+	}
+	if c.server.settings.policy().CountsAccesses() {
+		return errNoLRU
 	}
 	c.reply.integer(seconds)
 	return nil

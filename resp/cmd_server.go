@@ -108,18 +108,14 @@ func functionFlush(c *call) error {
 	return nil
 }
 
-// defaultSamples is how many elements of a collection MEMORY USAGE weighs unless it is told.
-const defaultSamples = 5
-
-// memoryUsage handles MEMORY USAGE key [SAMPLES count].
+// memoryUsage handles MEMORY USAGE key [SAMPLES count]. What a collection weighs is known, so there is nothing to sample.
 func memoryUsage(c *call) error {
 	k := c.args.key()
-	samples := int64(defaultSamples)
 	for c.args.more() {
 		if !c.args.word("SAMPLES") {
 			return engine.ErrSyntax
 		}
-		if samples = c.args.integer(); samples < 0 {
+		if c.args.integer() < 0 {
 			c.args.fail(engine.ErrSyntax)
 		}
 	}
@@ -127,7 +123,7 @@ func memoryUsage(c *call) error {
 		return err
 	}
 
-	bytes, ok := c.tx.MemoryUsage(k, int(samples))
+	bytes, ok := c.tx.MemoryUsage(k)
 
 	if !ok {
 		c.reply.null()

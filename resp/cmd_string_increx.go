@@ -110,6 +110,7 @@ func increxInt(c *call, k engine.Key, o *incrEx) error {
 	}
 	sum, inside := boundedInt(old, by, lower, upper)
 	if !inside && !o.saturate {
+		c.tx.Denied(k)
 		c.reply.array(2)
 		c.reply.integer(old)
 		c.reply.integer(0)
@@ -176,6 +177,7 @@ func increxFloat(c *call, k engine.Key, o *incrEx) error {
 	}
 	sum, inside := boundedFloat(old, by, lower, upper)
 	if !inside && !o.saturate {
+		c.tx.Denied(k)
 		c.reply.array(2)
 		c.reply.doubleText(appendHumanFloat(nil, old))
 		c.reply.doubleText([]byte("0"))

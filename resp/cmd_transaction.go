@@ -134,13 +134,11 @@ func exec(c *call) error {
 
 // beginAll locks what the queued commands and those who watch need.
 func (s *session) beginAll(t *transaction) {
-	s.keys = s.keys[:0]
+	s.keys, s.names = s.keys[:0], s.names[:0]
 	for i := range t.calls {
 		q := &t.calls[i]
 		before := len(s.keys)
-		for j := range q.command.keys {
-			s.hash(&q.command.keys[j], q.words)
-		}
+		s.hashAll(q.command, q.words)
 		q.keys = len(s.keys) - before
 	}
 	if t.has&(wholeKeyspace|stepwise) != 0 {

@@ -14,8 +14,9 @@ type command struct {
 	arity      int    // how many words a call has, the name included; -n: n or more
 	flags      flags
 	keys       []keySpec
-	group      string // of the manual: generic, string, hash, sorted-set, connection, server, ratelimit
-	since      string // the version of Redis, or of this server for its own commands, that brought it
+	hashKeys   func(s *session, words [][]byte) // of a command that makes its keys' names of its words; keys tells clients how to route it
+	group      string                           // of the manual: generic, string, hash, sorted-set, connection, server, ratelimit
+	since      string                           // the version of Redis, or of this server for its own commands, that brought it
 	complexity string
 	summary    string
 	example    string // a call and its reply, for docs/COMMANDS.md
@@ -27,6 +28,7 @@ type command struct {
 	subs       []*command
 
 	parent *command // of a subcommand
+	index  int      // a number of its own
 }
 
 // flags are what COMMAND tells of a command, and what dispatch goes by.
@@ -74,6 +76,7 @@ type keySpec struct {
 	last    int    // index of the last key relative to begin; negative: from the end of the call
 	step    int    // from one key to the next
 	counted bool   // begin is the number of keys, which follow it
+	rules   bool   // from begin on stand rules of RL.ALL, each with a key at its beginning
 }
 
 // key is the specification of one key at an index.
@@ -89,9 +92,20 @@ func keysCounted(access string, at int) keySpec {
 	return keySpec{access: access, begin: at, step: 1, counted: true}
 }
 
+// keysOfRules is that of the keys at the beginning of rules, from an index on.
+func keysOfRules(access string, from int) keySpec {
+	return keySpec{access: access, begin: from, step: 1, rules: true}
+}
+
 // positions yields the indexes of the keys in a call. Of a call that is cut short or whose number of keys makes no sense it yields
 // those that can be made out; the handler finds what is wrong.
 func (k keySpec) positions(words [][]byte, yield func(int)) {
+	if k.rules {
+		for i := k.begin; i < len(words) && beginsRule(words[i:]); i += ruleLength(words[i:]) {
+			yield(i)
+		}
+		return
+	}
 	first, last := k.begin, k.begin+k.last
 	if k.last < 0 {
 		last = len(words) + k.last
@@ -129,6 +143,9 @@ type table map[string]*command
 
 var commands = make(table)
 
+// declared is how many commands there are, with their subcommands: the next one's index.
+var declared int
+
 // The families declare themselves: each cmd_*.go file registers its entries.
 func register(family ...*command) {
 	for _, c := range family {
@@ -136,8 +153,11 @@ func register(family ...*command) {
 			panic("resp: command declared twice: " + c.name)
 		}
 		commands[c.name] = c
+		c.index = declared
+		declared++
 		for _, sub := range c.subs {
-			sub.parent = c
+			sub.parent, sub.index = c, declared
+			declared++
 		}
 	}
 }

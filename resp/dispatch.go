@@ -62,7 +62,7 @@ func (s *session) finish() {
 }
 
 // denied tells why a call that is right in itself is not taken now: it cannot stand in a transaction, or it would change something that
-// the disk does not take, or it needs data that is still being loaded. For EXEC counts what is queued.
+// the disk does not take, or would take memory that there is not, or it needs data that is still being loaded. For EXEC counts what is queued.
 func (s *session) denied(c *command) error {
 	t, has, lacks := &s.transaction, c.flags, ^c.flags
 	if t.open {
@@ -70,8 +70,12 @@ func (s *session) denied(c *command) error {
 		case t.joins(c) && c.flags&(noMulti|ownLocks) != 0:
 			return errNotInMulti
 		case c.name == "exec":
-			has, lacks = has|t.has&write, lacks|t.lacks
+			has, lacks = has|t.has&(write|denyOOM), lacks|t.lacks
 		}
+	}
+	grows := has&denyOOM != 0 || t.joins(c) // what is queued takes memory, whatever it does
+	if grows && s.server.engine.Crowded() && s.server.loading.Load() == 0 && !s.makeRoom() {
+		return errOutOfMemory
 	}
 	if store := s.server.store; store != nil && has&(write|health) != 0 {
 		if why := store.Refusal(); why != "" {
@@ -101,20 +105,29 @@ func (s *session) run(c *command, words [][]byte, a args) (held bool) {
 
 // begin hashes the keys of a call and locks their shards.
 func (s *session) begin(c *command, words [][]byte, now int64) {
-	s.keys = s.keys[:0]
+	s.keys, s.names = s.keys[:0], s.names[:0]
 	switch {
 	case c.flags&wholeKeyspace != 0:
 		s.tx.BeginAll(now, s.db(), c.flags&write != 0)
 	case len(c.keys) > 0:
-		for i := range c.keys {
-			s.hash(&c.keys[i], words)
-		}
+		s.hashAll(c, words)
 		s.tx.Begin(now, s.db(), s.keys, c.flags&write != 0)
 	}
 }
 
+// hashAll hashes the keys of a call.
+func (s *session) hashAll(c *command, words [][]byte) {
+	if c.hashKeys != nil {
+		c.hashKeys(s, words)
+		return
+	}
+	for i := range c.keys {
+		s.hash(&c.keys[i], words)
+	}
+}
+
 func (s *session) hash(spec *keySpec, words [][]byte) {
-	if spec.last == 0 && !spec.counted { // one key: nearly all commands
+	if spec.last == 0 && !spec.counted && !spec.rules { // one key: nearly all commands
 		s.keys = append(s.keys, s.server.engine.Key(words[spec.begin]))
 		return
 	}

@@ -56,7 +56,13 @@
 //
 // Settings hold what can change while the server runs, as atomics that their users read at each turn; parameter.go is the table by which CONFIG
 // knows them. CONFIG SET makes sense of all values before it puts the first into force. Parameters of Redis' for things that are not here
-// have the value that says so, and refuse any other: an operator who asks for maxmemory must not be told OK.
+// have the value that says so, and refuse any other: an operator who asks for notifications must not be told OK.
+//
+// # Memory
+//
+// maxmemory limits what the process cannot do without (memory.go): what the keys weigh, and the rest as it is measured after each collection.
+// Dispatch asks, before each command that may take memory, whether there is too much, and then evicts, or refuses it in Redis' words. It holds no
+// lock then; a command that runs is not interrupted.
 //
 // # What clients see of the disk
 //

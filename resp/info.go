@@ -30,6 +30,7 @@ var sections = []section{
 	{"Memory", (*Server).tellMemory},
 	{"Persistence", (*Server).tellPersistence},
 	{"Stats", (*Server).tellStats},
+	{"Ratelimit", (*Server).tellRatelimit},
 	{"Replication", (*Server).tellReplication},
 	{"CPU", (*Server).tellCPU},
 	{"Cluster", (*Server).tellCluster},
@@ -109,16 +110,17 @@ func (s *Server) tellClients(r *report) {
 }
 
 func (s *Server) tellMemory(r *report) {
-	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/total:bytes"}}
+	sample := []metrics.Sample{{Name: "/memory/classes/total:bytes"}}
 	metrics.Read(sample)
-	r.bytes("used_memory", int64(sample[0].Value.Uint64()))
+	r.bytes("used_memory", s.usedMemory())
 	if rss, ok := residentMemory(); ok {
 		r.bytes("used_memory_rss", rss)
 	}
-	r.field("mem_reserved", sample[1].Value.Uint64()) // from the system, by the runtime
-	r.field("maxmemory", 0)
-	r.field("maxmemory_human", "0B")
-	r.field("maxmemory_policy", "noeviction")
+	r.field("used_memory_dataset", s.engine.Weight())
+	r.field("used_memory_overhead", max(0, s.overhead.Load()))
+	r.field("mem_reserved", sample[0].Value.Uint64()) // from the system, by the runtime
+	r.bytes("maxmemory", s.settings.MaxMemory())
+	r.field("maxmemory_policy", s.settings.policy())
 	r.field("mem_allocator", runtime.Version())
 }
 
@@ -141,7 +143,8 @@ func (s *Server) tellStats(r *report) {
 	r.field("total_net_output_bytes", totals.out)
 	r.field("rejected_connections", totals.rejected)
 	r.field("expired_keys", keys.Expired)
-	r.field("evicted_keys", 0)
+	r.field("evicted_keys", keys.Evicted)
+	r.field("maxmemory_refused_calls", s.crowdedOut.Load())
 	r.field("keyspace_hits", keys.Hits)
 	r.field("keyspace_misses", keys.Misses)
 	r.field("total_error_replies", totals.errors)

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
+
+	"rlserver/engine"
 )
 
 // parameter is one of those that CONFIG knows. It is either live: set makes sense of a value, and returns what puts it into force,
@@ -52,6 +54,10 @@ var parameters = []parameter{
 	integer("zset-max-listpack-entries", "zset-max-ziplist-entries", 0, math.MaxInt64, func(s *Settings) *atomic.Int64 { return &s.zsetEntries }),
 	memory("zset-max-listpack-value", "zset-max-ziplist-value", 0, math.MaxInt64, func(s *Settings) *atomic.Int64 { return &s.zsetValue }),
 
+	memory("maxmemory", "", 0, math.MaxInt64, func(s *Settings) *atomic.Int64 { return &s.maxMemory }),
+	choice("maxmemory-policy", engine.EvictionPolicies, func(s *Settings) *atomic.Int64 { return &s.memoryPolicy }),
+	integer("maxmemory-samples", "", 1, math.MaxInt32, func(s *Settings) *atomic.Int64 { return &s.memorySamples }),
+
 	{name: "dir", get: func(s *Settings) string { return s.start.Dir }},
 	appendOnly("appendonly"),
 	choice("appendfsync", fsyncPolicies, func(s *Settings) *atomic.Int64 { return &s.appendFsync }),
@@ -60,8 +66,6 @@ var parameters = []parameter{
 	savePoints("save"),
 	choice("on-disk-failure", failurePolicies, func(s *Settings) *atomic.Int64 { return &s.onDiskFailure }),
 
-	absent("maxmemory", "0", "memory is not limited: keys of limiters expire by themselves"),
-	absent("maxmemory-policy", "noeviction", "no key is ever evicted"),
 	absent("maxmemory-clients", "0", "no client is ever evicted"),
 	absent("notify-keyspace-events", "", "there are no notifications"),
 	absent("slowlog-log-slower-than", "-1", "there is no slow log"),

@@ -30,10 +30,15 @@ type Server struct {
 	started  time.Time
 	runID    string // 40 hex digits, new with every start
 
-	room room // where calls wait
+	room           room                            // where calls wait
+	reloadPolicies func() (engine.Position, error) // nil: there is no file of policies
 
 	loading     atomic.Int64 // Unix ms since when the data is being loaded; 0: it is there
 	configuring sync.Mutex   // held while the store is configured
+
+	overhead   atomic.Int64 // bytes that the process takes beside what the keys weigh, as last measured
+	crowdedOut atomic.Int64 // calls that were refused as there was no room, since the start or CONFIG RESETSTAT
+	tallies    tallies
 
 	shunned atomic.Int64 // Unix ms of the last time the log told of an HTTP request
 	unkept  atomic.Int64 // Unix ms of the last time it told of replies that the journal did not stand for
@@ -62,6 +67,10 @@ type Options struct {
 	Log      *slog.Logger
 	Settings *Settings
 	Version  string // of this server, as INFO and HELLO tell it
+
+	// ReloadPolicies reads the file of policies again and changes all of them or, with an error that clients may see, none; nil: there is no
+	// such file. It returns the place in the journal to wait for. Any goroutine may call it, if it holds no lock of the engine.
+	ReloadPolicies func() (engine.Position, error)
 }
 
 // NewServer returns a server that does not listen yet.
@@ -71,8 +80,11 @@ func NewServer(o Options) *Server {
 		engine: o.Engine, journal: o.Journal, store: o.Store, clock: o.Clock, log: o.Log, settings: o.Settings,
 		version: o.Version, limits: o.Settings.limits, started: time.Now(), runID: fmt.Sprintf("%016x%016x%08x", rand.Uint64(), rand.Uint64(), rand.Uint32()),
 		sessions: make(map[int64]*session), shutdown: make(chan struct{}), drained: make(chan struct{}),
+		tallies:        make(tallies, declared),
+		reloadPolicies: o.ReloadPolicies,
 	}
 	s.room.server, s.room.lines = s, make(map[lineKey]*line)
+	s.fitMemory()
 	return s
 }
 

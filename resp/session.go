@@ -27,6 +27,7 @@ type session struct {
 	reply         reply
 	position      engine.Position // of the last change in the batch: its replies wait for that much of the journal
 	keys          []engine.Key    // scratch of dispatch
+	names         []byte          // of those keys that are not words of the call
 	call          call
 
 	transaction transaction
@@ -125,8 +126,10 @@ func (s *session) flush() {
 	s.release()
 }
 
-// manyKeys is how many keys a session keeps room for between batches.
-const manyKeys = 64
+const (
+	manyKeys  = 64      // how many keys a session keeps room for between batches
+	manyNames = 4 << 10 // and for how many bytes of names that it has made
+)
 
 // release lets go of what the batch has needed: a session may be idle for long after it.
 func (s *session) release() {
@@ -139,6 +142,9 @@ func (s *session) release() {
 		s.keys = nil
 	}
 	clear(s.keys[:cap(s.keys)])
+	if cap(s.names) > manyNames {
+		s.names = nil
+	}
 }
 
 // recovered answers a panic of a handler: the client gets an error, the log the stack, and the process goes on.

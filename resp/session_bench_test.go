@@ -41,10 +41,12 @@ func BenchmarkCall(b *testing.B) {
 		{"RL.FIXED", "user:42", "100", "1m"},
 		{"RL.SLIDE", "user:42", "100", "1m"},
 		{"RL.MULTI", "user:42", "100", "1m", "1000", "1h"},
+		{"RL.CHECK", "42", "token"},
 	} {
 		b.Run(call[0], func(b *testing.B) {
 			now := int64(testStart)
 			s := newBenchSession(func() int64 { now++; return now })
+			s.execute(words("RL.POLICY", "SET", "token", "TOKEN", "100", "100", "1s"))
 			list := words(call...)
 			b.ReportAllocs()
 			for b.Loop() {

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync/atomic"
 	"time"
+
+	"rlserver/engine"
 )
 
 // Defaults are what a server starts with.
@@ -21,6 +23,8 @@ type Defaults struct {
 	MostClients    int           // that the system has room for: more are refused to CONFIG SET maxclients; 0: any number
 	Timeout        time.Duration // whole seconds; 0: clients may be idle for ever
 	Keepalive      time.Duration // whole seconds between TCP keepalives; 0: none
+	MaxMemory      int64         // bytes that the process may take; 0: any number
+	MemoryPolicy   string        // of engine.EvictionPolicies: which keys go to make room; empty: the first
 	LogLevel       string        // debug, verbose, notice or warning; empty: notice
 	DebugCommand   string        // who may use DEBUG: no, local or yes; empty: no
 
@@ -51,6 +55,10 @@ type Settings struct {
 	hashEntries, hashValue atomic.Int64
 	zsetEntries, zsetValue atomic.Int64
 
+	maxMemory     atomic.Int64 // bytes
+	memoryPolicy  atomic.Int64 // an engine.EvictionPolicy
+	memorySamples atomic.Int64
+
 	stored            bool         // whether the server has a Store: what that does is told and taken only then
 	appendFsync       atomic.Int64 // of fsyncPolicies
 	rewritePercentage atomic.Int64
@@ -72,6 +80,9 @@ func NewSettings(d Defaults) *Settings {
 		s.protectedMode.Store(1)
 	}
 	s.logLevel.Set(logLevels.value(d.LogLevel))
+	s.maxMemory.Store(d.MaxMemory)
+	s.memoryPolicy.Store(position(engine.EvictionPolicies, d.MemoryPolicy))
+	s.memorySamples.Store(engine.DefaultSamples)
 	s.hashEntries.Store(512)
 	s.hashValue.Store(64)
 	s.zsetEntries.Store(128)
@@ -106,6 +117,13 @@ func (s *Settings) Password() string { return *s.password.Load() }
 
 // Timeout is how long a client may be idle; 0: for ever.
 func (s *Settings) Timeout() time.Duration { return time.Duration(s.timeout.Load()) * time.Second }
+
+// MaxMemory is how many bytes the process may take; 0: any number.
+func (s *Settings) MaxMemory() int64 { return s.maxMemory.Load() }
+
+func (s *Settings) policy() engine.EvictionPolicy {
+	return engine.EvictionPolicy(s.memoryPolicy.Load())
+}
 
 // LogLevel is for the logger, which follows it when it changes.
 func (s *Settings) LogLevel() slog.Leveler { return &s.logLevel }

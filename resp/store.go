@@ -24,7 +24,7 @@ var ErrSaving = errors.New("a snapshot is being taken already")
 // StoreSettings are what a Store goes by, and can be changed while it runs.
 type StoreSettings struct {
 	AppendFsync       string     // when the log is synced to the disk: always, everysec or no
-	RewritePercentage int64      // by how much the log may grow beyond its size after the last snapshot until the next is taken; 0: by any amount
+	RewritePercentage int64      // by how much the log may grow beyond its size after the last snapshot until the next is taken; 0: none is for that
 	RewriteMinSize    int64      // bytes that the log has at least when RewritePercentage applies
 	Save              SavePoints // when else a snapshot is taken. Not to be written to
 	OnDiskFailure     string     // whether changes go on when the disk fails: refuse or continue

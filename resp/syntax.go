@@ -40,15 +40,18 @@ var kinds = map[string]string{
 	"end": "integer", "increment": "integer", "index": "integer", "index1": "integer", "index2": "integer", "limit": "integer",
 	"milliseconds": "integer", "numkeys": "integer", "offset": "integer", "protover": "integer", "seconds": "integer", "start": "integer",
 	"stop": "integer", "weight": "integer", "capacity": "integer", "refill": "integer", "cost": "integer",
+	"rate": "integer", "queue": "integer", "hits": "integer", "max_burst": "integer", "quantity": "integer",
+	"max-burst": "integer", "tokens-per-period": "integer",
 }
 
 // otherKinds are those of words that mean something else in some command.
 var otherKinds = map[string]string{
+	"gcra period": "double", "cl.throttle period": "integer", "throttle period": "integer",
 	"incrbyfloat increment": "double", "hincrbyfloat increment": "double",
 	"zlexcount min": "string", "zlexcount max": "string", "zrangebylex min": "string", "zrangebylex max": "string",
 	"zremrangebylex min": "string", "zremrangebylex max": "string", "zrevrangebylex min": "string", "zrevrangebylex max": "string",
 	"bzpopmin timeout": "double", "bzpopmax timeout": "double", "bzmpop timeout": "double",
-	"zrangestore min": "string", "zrangestore max": "string", "zrange start": "string", "zrange stop": "string",
+	"rl.check id": "key", "zrangestore min": "string", "zrangestore max": "string", "zrange start": "string", "zrange stop": "string",
 }
 
 // arguments reads the command's syntax. It is asked for seldom and by people, so nothing is kept of it.

@@ -86,11 +86,14 @@ func (c *call) admit(try func() (limit.Decision, error)) (limit.Decision, error)
 		deadline = now + c.args.wait
 		behind = !c.server.room.empty(c.db(), c.session.keys)
 	}
-	c.tx.Rehearse = behind
+	c.tx.Rehearse = true // a call that will wait is not denied yet: nothing counts it as that
 	d, err := try()
 	c.tx.Rehearse = false
-	if err != nil || d.Allowed && !behind || d.RetryAfter == limit.Never || d.RetryAfter > deadline-now {
+	switch {
+	case err != nil:
 		return d, err
+	case d.Allowed && !behind || d.RetryAfter == limit.Never || d.RetryAfter > deadline-now:
+		return try()
 	}
 	c.request = request{deadline: deadline, moment: now + d.RetryAfter}
 	if behind {
@@ -104,11 +107,9 @@ func (s *session) hold(c *command, words [][]byte, name int) *waiter {
 	w := &waiter{
 		owner: s, command: c, words: cloneWords(words), name: name, db: s.db(), deadline: s.request.deadline, pop: s.request.pop, index: -1,
 	}
-	s.keys = s.keys[:0]
-	for i := range c.keys {
-		s.hash(&c.keys[i], w.words)
-	}
-	w.keys = slices.Clone(s.keys)
+	s.keys, s.names = s.keys[:0], s.names[:0]
+	s.hashAll(c, w.words)
+	w.keys, s.names = slices.Clone(s.keys), nil // the names of its keys are in its words, or now its own
 	d := &w.desk
 	d.server, d.guard, d.id, d.request, d.attempt = s.server, s.guard, s.id, s.request, nextAttempt
 	d.reply.resp3 = s.reply.resp3

@@ -11,6 +11,13 @@ func (s *Set) Check() error {
 	if err := s.seq.check(); err != nil {
 		return err
 	}
+	text := 0
+	for member := range s.Ascend(0, s.Len()) {
+		text += len(member)
+	}
+	if counted, indexed := s.Size(); counted != text || s.index != nil && !indexed {
+		return fmt.Errorf("size %d, indexed %t, of members with %d bytes", counted, indexed, text)
+	}
 	if s.index != nil && (s.bare || s.index.Len() == 0) {
 		return fmt.Errorf("index of %d, bare %t", s.index.Len(), s.bare)
 	}

@@ -34,7 +34,7 @@ func (s *Set) lookup(member []byte) (p place, score float64, ok bool) {
 // enter notes the score of a member that was not indexed.
 func (s *Set) enter(member []byte, score float64) {
 	if s.index == nil {
-		s.index = dict.New(func(e indexed) uint64 { return e.hash })
+		s.index, s.spelt = dict.New(func(e indexed) uint64 { return e.hash }), true
 	}
 	hash := s.hash.Sum(member)
 	s.index.Insert(hash, indexed{hash, score})
@@ -58,7 +58,7 @@ func (s *Set) leave(member []byte, score float64) {
 	hash := s.hash.Sum(member)
 	s.index.Remove(hash, func(e indexed) bool { return e == indexed{hash, score} })
 	if s.index.Len() == 0 {
-		s.index = nil
+		s.index, s.spelt = nil, false
 	}
 }
 

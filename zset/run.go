@@ -37,6 +37,9 @@ func (r *run) len() int { return len(r.starts) - r.head }
 // size is the number of bytes that the members have together.
 func (r *run) size() int { return len(r.bytes) - r.offset(r.head) }
 
+// text is the number of bytes that the members from lo up to hi have together.
+func (r *run) text(lo, hi int) int { return r.offset(r.head+hi) - r.offset(r.head+lo) }
+
 // offset is where the j-th of starts begins, or would.
 func (r *run) offset(j int) int {
 	if j == len(r.starts) {

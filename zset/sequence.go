@@ -11,6 +11,7 @@ type sequence struct {
 	tree  *tree   // nil while one chapter is enough
 	one   chapter // used while tree is nil
 	owner *owner  // whose chapters and runs may be changed in place
+	text  int     // bytes of all members together
 	room  [1]run  // where one keeps its first run, while that is its only one and there never was a clone: memory that is at hand
 }
 
@@ -208,6 +209,7 @@ func (q *sequence) isEnd(p place) bool {
 // fits, in a new one beside it if not.
 func (q *sequence) put(p place, member []byte, score float64) {
 	q.count(p.ch, 1)
+	q.text += len(member)
 	if p.run < len(p.ch.runs) && p.at().fits(len(member)) {
 		p.ch.own(p.run).insert(p.i, member, score)
 		return
@@ -262,6 +264,7 @@ func (q *sequence) remove(p place, k int) {
 		return
 	}
 	ch := q.own(p.ch)
+	q.text -= p.at().text(p.i, p.i+k)
 	if k == ch.runs[p.run].len() {
 		ch.runs = slices.Delete(ch.runs, p.run, p.run+1)
 	} else {
@@ -290,6 +293,9 @@ func (q *sequence) removeSpan(lo, hi int) {
 
 // drop takes out a chapter.
 func (q *sequence) drop(ch *chapter) {
+	for i := range ch.runs {
+		q.text -= ch.runs[i].size()
+	}
 	if q.tree == nil {
 		q.one, q.room = chapter{owner: q.owner}, [1]run{}
 		return

@@ -17,6 +17,7 @@ type Set struct {
 	seq   sequence
 	hash  *dict.Hasher
 	bare  bool // a clone that has not needed its index yet
+	spelt bool // there is an index, or was one in the set that this is a clone of
 }
 
 // New returns an empty set, whose index hashes members with h.
@@ -24,6 +25,11 @@ func New(h *dict.Hasher) *Set { return &Set{hash: h} }
 
 // Len returns the number of members.
 func (s *Set) Len() int { return s.seq.len() }
+
+// Size returns what the memory that the set takes depends on beside its length:
+// the bytes of all members together, and whether there is an index, as not all
+// members name their scores. It takes no time.
+func (s *Set) Size() (text int, indexed bool) { return s.seq.text, s.spelt }
 
 // Score returns the score of a member, and whether it is in the set.
 func (s *Set) Score(member []byte) (float64, bool) {
@@ -95,5 +101,5 @@ func (s *Set) At(i int) (member []byte, score float64) {
 // changes is copied. They may be used from different goroutines at once,
 // though not while Clone runs.
 func (s *Set) Clone() *Set {
-	return &Set{hash: s.hash, bare: s.bare || s.index != nil, seq: s.seq.clone()}
+	return &Set{hash: s.hash, bare: s.bare || s.index != nil, spelt: s.spelt, seq: s.seq.clone()}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"rlserver/engine"
 	"rlserver/resp"
 )
 
@@ -31,10 +32,13 @@ type config struct {
 	ProtectedMode      string `group:"Access" enum:"yes,no" default:"yes" placeholder:"yes|no" help:"Whether to refuse clients from other machines as long as there is no password; yes unless given."`
 	EnableDebugCommand string `group:"Access" enum:"no,local,yes" default:"local" placeholder:"no|local|yes" help:"Who may use DEBUG: nobody, clients on this machine, or all; local unless given, as DEBUG holds nobody else up here."`
 
-	Maxclients int    `group:"Service" default:"10000" placeholder:"N" help:"How many clients may be connected at once, 10000 unless given."`
-	Timeout    int    `group:"Service" default:"0" placeholder:"SECONDS" help:"How long a client may be idle before its connection is closed. 0, unless given: for ever."`
-	Databases  int    `group:"Service" default:"16" placeholder:"N" help:"How many databases SELECT chooses among, 16 unless given."`
-	Loglevel   string `group:"Service" enum:"debug,verbose,notice,warning" default:"notice" placeholder:"LEVEL" help:"How much is logged, on standard error: debug, verbose, notice or warning; notice unless given."`
+	Maxclients      int    `group:"Service" default:"10000" placeholder:"N" help:"How many clients may be connected at once, 10000 unless given."`
+	Timeout         int    `group:"Service" default:"0" placeholder:"SECONDS" help:"How long a client may be idle before its connection is closed. 0, unless given: for ever."`
+	Maxmemory       string `group:"Service" default:"0" placeholder:"SIZE" help:"How much memory the server may take before keys are evicted, such as 256mb; the process stays below one and a half times that. 0, unless given: any amount."`
+	MaxmemoryPolicy string `group:"Service" enum:"${policies}" default:"ratelimit" placeholder:"POLICY" help:"Which keys are evicted: ${any_policy}; ratelimit unless given. That lets limiters go that are nearly as good as new, and never one that is denying."`
+	Databases       int    `group:"Service" default:"16" placeholder:"N" help:"How many databases SELECT chooses among, 16 unless given."`
+	Loglevel        string `group:"Service" enum:"debug,verbose,notice,warning" default:"notice" placeholder:"LEVEL" help:"How much is logged, on standard error: debug, verbose, notice or warning; notice unless given."`
+	Policies        string `group:"Service" placeholder:"FILE" help:"File of named limits for RL.CHECK, in YAML. It is read at the start, and again after SIGHUP and RL.POLICY RELOAD."`
 
 	Appendonly               string `group:"Persistence" enum:"yes,no" default:"yes" placeholder:"yes|no" help:"Whether every change is written to a log, from which the state comes back after a restart or a crash; yes unless given."`
 	Appendfsync              string `group:"Persistence" enum:"always,everysec,no" default:"everysec" placeholder:"WHEN" help:"When the log is synced to the disk: always before a call is answered, everysec, or no, when the system sees fit; everysec unless given."`
@@ -46,6 +50,7 @@ type config struct {
 
 	Version kong.VersionFlag `short:"v" env:"-" help:"Print the version and exit."`
 
+	maxmemory      int64           // what Maxmemory says
 	rewriteMinSize int64           // what AutoAofRewriteMinSize says
 	save           resp.SavePoints // what Save says
 }
@@ -66,7 +71,7 @@ What may change while the server runs, CONFIG SET changes.
 // parse reads the command line and the environment. done is true when that has told the user what there is to tell, on out.
 func parse(argv []string, out io.Writer) (c config, done bool, err error) {
 	parser, err := kong.New(&c, kong.Name("rlserver"), kong.Description(description), kong.Writers(out, out),
-		kong.DefaultEnvars("RLSERVER"), kong.Vars{"version": "rlserver " + version}, kong.Exit(func(int) { done = true }),
+		kong.DefaultEnvars("RLSERVER"), kong.Vars{"version": "rlserver " + version, "policies": strings.Join(engine.EvictionPolicies, ","), "any_policy": strings.Join(engine.EvictionPolicies, ", ")}, kong.Exit(func(int) { done = true }),
 		kong.ConfigureHelp(kong.HelpOptions{NoAppDescFormat: true}),
 		kong.ValueFormatter(func(v *kong.Value) string { return v.Help }))
 	if err != nil {
@@ -98,6 +103,9 @@ func (c *config) validate() error {
 		}
 	}
 	var err error
+	if c.maxmemory, err = resp.ParseMemory(c.Maxmemory); err != nil {
+		return fmt.Errorf("--maxmemory must be a number of bytes such as 256mb, not %q", c.Maxmemory)
+	}
 	if c.rewriteMinSize, err = resp.ParseMemory(c.AutoAofRewriteMinSize); err != nil {
 		return fmt.Errorf("--auto-aof-rewrite-min-size must be a number of bytes such as 64mb, not %q", c.AutoAofRewriteMinSize)
 	}

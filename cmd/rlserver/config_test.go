@@ -16,7 +16,7 @@ func TestDefaultsAreThoseOfRedisButForDebug(t *testing.T) {
 	require.False(t, done)
 	require.Equal(t, config{
 		Port: 6379, Bind: []string{"127.0.0.1", "-::1"}, TcpKeepalive: 300, ProtectedMode: "yes", EnableDebugCommand: "local",
-		Maxclients: 10000, Databases: 16, Loglevel: "notice",
+		Maxclients: 10000, Maxmemory: "0", MaxmemoryPolicy: "ratelimit", Databases: 16, Loglevel: "notice",
 		Appendonly: "yes", Appendfsync: "everysec", Dir: "./rlserver-data", OnDiskFailure: "refuse", AutoAofRewritePercentage: 100, AutoAofRewriteMinSize: "64mb",
 		rewriteMinSize: 64 << 20,
 	}, c)
@@ -27,11 +27,12 @@ func TestFlagsAndEnvironment(t *testing.T) {
 	t.Setenv("RLSERVER_REQUIREPASS", "sesame")
 	t.Setenv("RLSERVER_MAXCLIENTS", "5")
 	t.Setenv("RLSERVER_VERSION", "7.1") // such variables are set by images, and ask for nothing
-	c, done, err := parse([]string{"--maxclients", "6", "--timeout=9", "--bind", "10.0.0.1 -::1,10.0.0.2"}, new(bytes.Buffer))
+	c, done, err := parse([]string{"--maxclients", "6", "--timeout=9", "--maxmemory", "256mb", "--bind", "10.0.0.1 -::1,10.0.0.2"}, new(bytes.Buffer))
 	require.NoError(t, err)
 	require.False(t, done)
 	assert.Equal(t, 7000, c.Port)
 	assert.Equal(t, "sesame", c.Requirepass)
+	assert.EqualValues(t, 256<<20, c.maxmemory)
 	assert.Equal(t, 6, c.Maxclients, "a flag goes before the environment")
 	assert.Equal(t, 9, c.Timeout)
 	assert.Equal(t, []string{"10.0.0.1", "-::1", "10.0.0.2"}, c.addresses())
@@ -49,6 +50,7 @@ func TestWhatMakesNoSenseIsRefused(t *testing.T) {
 		{[]string{"--maxclients", "0"}, "--maxclients must be from 1 to 4294967295, not 0"},
 		{[]string{"--databases", "0"}, "--databases must be from 1 to 65536, not 0"},
 		{[]string{"--timeout=-1"}, "--timeout must be from 0 to 2147483647, not -1"},
+		{[]string{"--maxmemory", "much"}, `--maxmemory must be a number of bytes such as 256mb, not "much"`},
 		{[]string{"--protected-mode", "maybe"}, `--protected-mode must be one of "yes","no" but got "maybe"`},
 		{[]string{"--unixsocketperm", "rwx"}, `--unixsocketperm must be octal permissions such as 770, not "rwx"`},
 		{[]string{"--requirepass", "a", "--requirepass-file", "b"}, "--requirepass and --requirepass-file exclude each other"},
@@ -107,7 +109,7 @@ func TestVersionHelpAndDocs(t *testing.T) {
 	}{
 		{[]string{"--version"}, "rlserver " + version + "\n"},
 		{[]string{"--help"}, "--requirepass-file=FILE"},
-		{[]string{"docs"}, "### RL.SLIDE\n\n    RL.SLIDE key limit window [COST cost] [ID id]\n"},
+		{[]string{"docs"}, "### RL.SLIDE\n\n    RL.SLIDE key limit window [COST cost] [ID id]"},
 	} {
 		var out bytes.Buffer
 		assert.NoError(t, run(test.argv, &out))

@@ -60,11 +60,21 @@ func start(t *testing.T, flags ...string) *process {
 // connect tries until the server listens and has loaded its data.
 func (p *process) connect() net.Conn {
 	p.t.Helper()
+	return p.connectAfter("")
+}
+
+// connectAfter is connect for a server that asks for what first says before it tells whether it is loading.
+func (p *process) connectAfter(first string) net.Conn {
+	p.t.Helper()
 	for range 1000 {
 		if conn, err := net.Dial("unix", p.socket); err == nil {
 			p.t.Cleanup(func() { conn.Close() })
-			fmt.Fprint(conn, "PING\r\n")
-			if line, _ := bufio.NewReader(conn).ReadString('\n'); !strings.HasPrefix(line, "-LOADING") {
+			fmt.Fprint(conn, first+"PING\r\n")
+			r := bufio.NewReader(conn)
+			for range strings.Count(first, "\n") {
+				r.ReadString('\n')
+			}
+			if line, _ := r.ReadString('\n'); line == "+PONG\r\n" {
 				return conn
 			}
 		}
@@ -130,6 +140,8 @@ func TestFailuresToStart(t *testing.T) {
 	_, port, _ := net.SplitHostPort(taken.Addr().String())
 	file := filepath.Join(dir, "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	named := filepath.Join(dir, "policies.yaml")
+	require.NoError(t, os.WriteFile(named, []byte("policies:\n  login:\n    slide: {limit: 5}\n"), 0o600))
 	served := filepath.Join(dir, "served")
 	listening, err := net.Listen("unix", served)
 	require.NoError(t, err)
@@ -143,10 +155,12 @@ func TestFailuresToStart(t *testing.T) {
 		{"--port 0 --unixsocket " + served, "cannot listen on " + served + ": a server is listening there"},
 		{"--port 0 --unixsocket " + dir + "/no/s", "cannot listen on " + dir + "/no/s: no such file or directory"},
 		{"--requirepass-file " + dir + "/no", "--requirepass-file cannot be read: open " + dir + "/no: no such file or directory"},
-		{"--port 0 --unixsocket " + dir + "/s --dir " + file, "the data directory cannot be made: mkdir " + file + ": not a directory"},
+		{"--port 0 --unixsocket " + dir + "/s --dir " + file, "the data directory cannot be made: mkdir " + file + ": file exists"},
 		{"--appendfsync sometimes", `--appendfsync must be one of "always","everysec","no" but got "sometimes"`},
 		{"--auto-aof-rewrite-min-size much", `--auto-aof-rewrite-min-size must be a number of bytes such as 64mb, not "much"`},
 		{"--save 900", `--save must be pairs of seconds and changes such as '3600 1 300 100', not "900"`},
+		{"--policies " + named, "--policies cannot be read: " + named + ":3: slide lacks window"},
+		{"--policies " + dir + "/no", "--policies cannot be read: open " + dir + "/no: no such file or directory"},
 		{"--maxclients none", `--maxclients: expected a valid 64 bit int but got "none"`},
 	} {
 		cmd := exec.Command(program, strings.Fields(test.flags)...)
@@ -181,7 +195,10 @@ func TestPasswordOfAFileIsAskedFor(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "password")
 	require.NoError(t, os.WriteFile(file, []byte("sesame\n"), 0o600))
 	p := start(t, "--requirepass-file", file)
-	conn := p.connect()
+	p.connectAfter("AUTH sesame\r\n")
+	conn, err := net.Dial("unix", p.socket)
+	require.NoError(t, err)
+	defer conn.Close()
 	fmt.Fprint(conn, "PING\r\nAUTH sesame\r\nPING\r\nQUIT\r\n")
 	got, err := io.ReadAll(conn)
 	require.NoError(t, err)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -31,4 +32,10 @@ func TestGCPercent(t *testing.T) {
 	assert.Equal(t, 200, gcPercent(8<<20))
 	assert.Equal(t, 100, gcPercent(32<<20))
 	assert.Equal(t, 100, gcPercent(1<<34))
+}
+
+func TestMemoryLimit(t *testing.T) {
+	assert.EqualValues(t, math.MaxInt64, memoryLimit(0))
+	assert.EqualValues(t, 352<<20, memoryLimit(256<<20))
+	assert.EqualValues(t, math.MaxInt64, memoryLimit(math.MaxInt64))
 }

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"math"
 	"os"
+	"os/signal"
 	"syscall"
 	"time"
 
@@ -26,11 +27,20 @@ func serve(ctx context.Context, c config) error {
 	if err != nil {
 		return err
 	}
+	var policies []*engine.Policy
+	hangups := make(chan os.Signal, 1)
+	if c.Policies != "" {
+		signal.Notify(hangups, syscall.SIGHUP) // which would end the process while the data is being loaded
+		if policies, err = readPolicies(c.Policies); err != nil {
+			return fmt.Errorf("--policies cannot be read: %w", err)
+		}
+	}
 	most := mostClients()
 	settings := resp.NewSettings(resp.Defaults{
 		Port: c.Port, Bind: c.addresses(), UnixSocket: c.Unixsocket, UnixSocketPerm: c.Unixsocketperm, Databases: c.Databases,
 		Password: password, ProtectedMode: c.ProtectedMode == "yes", DebugCommand: c.EnableDebugCommand,
 		MaxClients: min(c.Maxclients, most), MostClients: most, Timeout: seconds(c.Timeout), Keepalive: seconds(c.TcpKeepalive), LogLevel: c.Loglevel,
+		MaxMemory: c.maxmemory, MemoryPolicy: c.MaxmemoryPolicy,
 		AppendOnly: c.Appendonly == "yes", Dir: c.Dir, AppendFsync: c.Appendfsync, OnDiskFailure: c.OnDiskFailure,
 		RewritePercentage: c.AutoAofRewritePercentage, RewriteMinSize: c.rewriteMinSize, Save: c.save,
 	})
@@ -54,9 +64,15 @@ func serve(ctx context.Context, c config) error {
 		options.Journal = data
 	}
 	e := engine.New(options)
+	file := &policyFile{path: c.Policies, e: e, now: clock.Now, log: log, refusal: store{data}.Refusal}
 	server := resp.NewServer(resp.Options{
 		Engine: e, Journal: options.Journal, Store: store{data}, Clock: clock.Now, Log: log, Settings: settings, Version: version,
+		ReloadPolicies: file.reloader(),
 	})
+	file.changed = server.PoliciesChanged
+	heap := keepHeap(server.MemoryTaken)
+	defer heap.stop()
+	heap.keepTo(settings.MaxMemory())
 	server.SetLoading(true)
 	for _, ln := range listeners {
 		go server.Serve(ln) // until Shutdown
@@ -66,11 +82,14 @@ func serve(ctx context.Context, c config) error {
 		server.Shutdown(ctx) // which takes the sockets away
 		return err
 	}
+	if c.Policies != "" {
+		file.set(policies)
+		defer file.reloadOn(hangups)()
+	}
 	server.SetLoading(false)
 	log.Info("ready", "version", version, "pid", os.Getpid())
 
-	defer sweep(e, clock.Now, settings.ActiveExpiry)()
-	defer keepHeapRoom()()
+	defer sweep(e, clock.Now, settings.ActiveExpiry, func() { heap.keepTo(settings.MaxMemory()) })()
 	defer fitProcessors(server.Load)()
 	select {
 	case <-ctx.Done():
@@ -156,12 +175,13 @@ const (
 	sweepMost  = 25 * time.Millisecond // of each tick, at most
 )
 
-// sweep deletes expired keys in the background, as long as that is wanted, until the function that it returns is called.
-func sweep(e *engine.Engine, now func() int64, wanted func() bool) (stop func()) {
+// sweep deletes expired keys in the background, as long as that is wanted, and evicts what no call has room for, until the function that
+// it returns is called. At each tick it calls tick.
+func sweep(e *engine.Engine, now func() int64, wanted func() bool, tick func()) (stop func()) {
 	quit, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
-		sweeper := e.NewSweeper()
+		sweeper, tx := e.NewSweeper(), e.NewTx()
 		ticker := time.NewTicker(sweepTick)
 		defer ticker.Stop()
 		for {
@@ -169,9 +189,11 @@ func sweep(e *engine.Engine, now func() int64, wanted func() bool) (stop func())
 			case <-quit:
 				return
 			case <-ticker.C:
+				tick()
 				if wanted() {
 					sweepFor(sweeper, now)
 				}
+				evictFor(e, tx, now)
 			}
 		}
 	}()
@@ -184,5 +206,13 @@ func sweepFor(s *engine.Sweeper, now func() int64) {
 	start := time.Now()
 	for goal := s.Rounds() + share; s.Rounds() < goal && time.Since(start) < sweepMost; {
 		s.Step(now())
+	}
+}
+
+// evictFor evicts keys for a while if there are too many: a call does so only before it takes more room, and for itself.
+func evictFor(e *engine.Engine, tx *engine.Tx, now func() int64) {
+	start := time.Now()
+	for room := true; room && e.Crowded() && time.Since(start) < sweepMost; {
+		room, _ = tx.MakeRoom(now())
 	}
 }

@@ -23,7 +23,7 @@ func TestStepsOverTheFutureAreBounded(t *testing.T) {
 	}
 	log := &counted{first: 1000, hits: 1 << 20}
 	d := DecideAll(rules, log, 1000, 1)
-	if most := 3*maxSteps + 20*len(rules); log.asked > most {
+	if most := 3*MaxSteps + 20*len(rules); log.asked > most {
 		t.Errorf("asked %d questions, at most %d were expected", log.asked, most)
 	}
 	if d.Allowed || !DecideAll(rules, log, 1000+d.RetryAfter, 1).Allowed {

@@ -13,9 +13,14 @@
 //	calendar.go  Window.Bounds        which window: a duration, or a calendar unit in a time zone
 //	slide.go     Rule, Log            an exact sliding window over a log of hits
 //	multi.go     DecideAll            one or several of those over one log, all or nothing
+//	lease.go     Lease.Decide         how many at once, over a log of when each lapses
+//	leaky.go     Bucket.Pace          the token bucket from the other side: how long until it is a call's turn
+//	refund.go    Tokens, Count        what was used, given back
+//	all.go       Decision.And         one answer of several limiters'
 //	duration.go  ParseDuration        how a rule spells time
+//	zone.go      ParseZone            and where it is that time
 //
-// The sliding windows keep no state of their own. Their log is a sorted set that its owner may also read
+// The sliding windows and the leases keep no state of their own. Their log is a sorted set that its owner may also read
 // and write by hand, so they only look at it, through the small interface Log, and whoever called adds
 // the hits that were admitted.
 //
@@ -58,6 +63,6 @@
 //
 // Checks of the arguments: rules are within the bounds their types name, and costs are from 0 to
 // MaxCount, because the commands that carry them say so in words of their own. The lapse of keys: a
-// limiter is as if never used after ResetAfter, which makes that the key's TTL. Giving hits back, leases
-// and queues, which are not arithmetic of rates.
+// limiter is as if never used after ResetAfter, which makes that the key's TTL. Queues of calls that wait:
+// the arithmetic says for how long, and to wait is somebody else's work.
 package limit

@@ -1,5 +1,7 @@
 package limit
 
+import "strconv"
+
 // MaxDuration is the longest window or period: ten years of 365 days, in ms.
 const MaxDuration = 10 * 365 * dayMs
 
@@ -96,4 +98,14 @@ func equalFold(b []byte, name string) bool {
 		}
 	}
 	return true
+}
+
+// DurationText writes a duration of ms milliseconds, at least 1, as ParseDuration reads it, in the largest unit up to days that makes it whole.
+func DurationText(ms int64) string {
+	for _, unit := range []string{"d", "h", "m", "s"} {
+		if length := unitMs([]byte(unit)); ms%length == 0 {
+			return strconv.FormatInt(ms/length, 10) + unit
+		}
+	}
+	return strconv.FormatInt(ms, 10) + "ms"
 }

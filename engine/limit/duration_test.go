@@ -2,6 +2,7 @@ package limit
 
 import (
 	"math/big"
+	"math/rand/v2"
 	"regexp"
 	"strings"
 	"testing"
@@ -72,4 +73,18 @@ func TestParseCalendar(t *testing.T) {
 			t.Errorf("%q: got %v", in, got)
 		}
 	}
+}
+
+func TestDurationText(t *testing.T) {
+	for ms, want := range map[int64]string{1: "1ms", 999: "999ms", 1000: "1s", 1500: "1500ms", 60_000: "1m", 90_000: "90s", 86_400_000: "1d", MaxDuration: "3650d"} {
+		if got := DurationText(ms); got != want {
+			t.Errorf("%d: got %s, want %s", ms, got, want)
+		}
+	}
+	traces(t, 1000, func(rnd *rand.Rand) {
+		ms := extreme(rnd, MaxDuration)
+		if got, ok := ParseDuration([]byte(DurationText(ms))); !ok || got != ms {
+			t.Errorf("%d is written %s, and read %d, %v", ms, DurationText(ms), got, ok)
+		}
+	})
 }

@@ -305,6 +305,7 @@ func eachStep(t *testing.T, check func(step) string) {
 		{"calendar", newCalendar, 2 * hourMs},
 		{"slide", newSlide, 50},
 		{"multi", newMulti, 50},
+		{"lease", newLease, 60},
 	}
 	for _, kind := range kinds {
 		t.Run(kind.name, func(t *testing.T) {

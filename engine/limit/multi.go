@@ -1,8 +1,8 @@
 package limit
 
-// maxSteps is how many hits of the future one call steps over, one by one. Clocks that are a little ahead make a handful; only by hand
+// MaxSteps is how many hits of the future one call steps over, one by one. Clocks that are a little ahead make a handful; only by hand
 // does a log come to hold more, and then no call may hold up others for long.
-const maxSteps = 4096
+const MaxSteps = 4096
 
 // DecideAll answers a call of cost at Unix millisecond now that is held against sliding windows, one or
 // more, over one log. It is admitted only if every rule admits it, and then the caller is to add cost
@@ -15,10 +15,10 @@ const maxSteps = 4096
 // A hit in the future counts once now reaches it: RetryAfter steps over it, ResetAfter waits for it.
 // Without any, the log is asked for one rank, for one more and at most one time by each rule, and for
 // the last time unless the call adds a hit. With some, a denied call may ask for two ranks more by each
-// rule for every one of them, up to maxSteps altogether: after that RetryAfter is when the last of the hits has lapsed, which
+// rule for every one of them, up to MaxSteps altogether: after that RetryAfter is when the last of the hits has lapsed, which
 // is not too early, but may be later than need be.
 func DecideAll(rules []Rule, log Log, now, cost int64) Decision {
-	entered, budget := log.After(float64(now)), maxSteps
+	entered, budget := log.After(float64(now)), MaxSteps
 	answer := rules[0].decide(log, entered, now, cost, &budget)
 	for i, r := range rules[1:] {
 		if d := r.decide(log, entered, now, cost, &budget); d.tighter(answer) {
@@ -26,7 +26,7 @@ func DecideAll(rules []Rule, log Log, now, cost int64) Decision {
 		}
 	}
 	if answer.RetryAfter > 0 && entered < log.Len() {
-		answer.RetryAfter = until(allAdmit(rules, log, now, cost, &budget), now)
+		answer.RetryAfter = until(AdmitsFrom(rules, log, now, cost, &budget), now)
 	}
 	answer.ResetAfter = resetAfter(log, Longest(rules), entered, now, answer.Allowed && cost > 0)
 	return answer
@@ -46,7 +46,7 @@ func RepeatedAll(rules []Rule, log Log, now int64) Decision {
 	return answer
 }
 
-// tighter reports whether an answer made of several is to speak of d's rule rather than of o's.
+// tighter reports whether an answer made of several is to speak of d's rule rather than of o's, whichever comes first.
 func (d Decision) tighter(o Decision) bool {
 	switch {
 	case d.Allowed != o.Allowed:
@@ -57,8 +57,9 @@ func (d Decision) tighter(o Decision) bool {
 	return uint64(d.RetryAfter) > uint64(o.RetryAfter) // Never, being -1, becomes the longest
 }
 
-// allAdmit returns the earliest t, from the given one on, at which every rule admits a call of cost.
-func allAdmit(rules []Rule, log Log, t, cost int64, budget *int) int64 {
+// AdmitsFrom returns the earliest moment, from Unix millisecond t on, at which every rule admits a call of cost, which is not above any limit.
+// It takes one off the budget for each hit that it steps over; when that is used up, the moment is when the last hit has lapsed.
+func AdmitsFrom(rules []Rule, log Log, t, cost int64, budget *int) int64 {
 	for agreed := 0; agreed < len(rules); {
 		agreed = 0
 		for _, r := range rules {

@@ -1,0 +1,503 @@
+package engine
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"rlserver/engine/limit"
+)
+
+// all makes a call on the keys that the limits name.
+func (c *caller) all(limits []Limit, cost int64) (limit.Decision, error) {
+	keys := make([]Key, len(limits))
+	for i := range limits {
+		limits[i].Key = c.e.Key(limits[i].Key.Name)
+		keys[i] = limits[i].Key
+	}
+	c.tx.Begin(c.now, 0, keys, true)
+	defer c.tx.End()
+	return c.tx.All(limits, cost)
+}
+
+func named(l Limit, name string) Limit {
+	l.Key = Key{Name: []byte(name)}
+	return l
+}
+
+func nameOf(l *Limit) string { return string(l.Key.Name) }
+
+// brute is what limits of all kinds on a few keys remember, in plain lists, and the definition of each by counting.
+type brute struct {
+	hits   map[string][]int64 // of sliding windows: when
+	counts map[string]map[int64]int64
+	levels map[string]level
+	leases map[string]map[string]int64 // when they lapse, by id
+}
+
+// level is how much is missing from a token bucket at a moment, in parts of a token of which it has as many as its period has ms.
+type level struct{ missing, at int64 }
+
+func (l level) then(b limit.Bucket, at int64) int64 { return max(0, l.missing-b.Refill*(at-l.at)) }
+
+func newBrute() *brute {
+	return &brute{make(map[string][]int64), make(map[string]map[int64]int64), make(map[string]level), make(map[string]map[string]int64)}
+}
+
+// free is how much more one limit admits at a moment; below 0 if it has shrunk.
+func (b *brute) free(l *Limit, at int64) int64 {
+	key := nameOf(l)
+	switch l.Kind {
+	case LimitSlide:
+		used := int64(0)
+		for _, hit := range b.hits[key] {
+			if hit > at-l.Slide.Window && hit <= at {
+				used++
+			}
+		}
+		return l.Slide.Limit - used
+	case LimitToken:
+		room := l.Token.Capacity*l.Token.Period - b.levels[key].then(l.Token, at)
+		return (room - ((room%l.Token.Period)+l.Token.Period)%l.Token.Period) / l.Token.Period // rounded down
+	case LimitFixed:
+		return l.Fixed.Limit - b.counts[key][at/l.Fixed.Window.Length]
+	}
+	held := int64(0)
+	for _, lapses := range b.leases[key] {
+		if at < lapses {
+			held++
+		}
+	}
+	return l.Lease.Limit - held
+}
+
+func (b *brute) admits(l *Limit, cost, at int64) bool {
+	if l.Kind != LimitLease {
+		return max(cost, 1) <= b.free(l, at)
+	}
+	return b.leases[string(l.Key.Name)][string(l.ID)] > at || b.free(l, at) >= 1
+}
+
+func (b *brute) admitsAll(limits []Limit, cost, at int64) bool {
+	return !slices.ContainsFunc(limits, func(l Limit) bool { return !b.admits(&l, cost, at) })
+}
+
+func (b *brute) unused(l *Limit, at int64) bool {
+	key := nameOf(l)
+	switch l.Kind {
+	case LimitSlide:
+		return !slices.ContainsFunc(b.hits[key], func(hit int64) bool { return hit > at-l.Slide.Window })
+	case LimitToken:
+		return b.levels[key].then(l.Token, at) == 0
+	case LimitFixed:
+		return b.counts[key][at/l.Fixed.Window.Length] == 0
+	}
+	return b.free(l, at) == l.Lease.Limit
+}
+
+// record puts down a call that was admitted, once for each key.
+func (b *brute) record(limits []Limit, cost, now int64) {
+	done := make(map[string]bool)
+	for _, l := range limits {
+		key := string(l.Key.Name)
+		if done[key] {
+			continue
+		}
+		done[key] = true
+		switch l.Kind {
+		case LimitSlide:
+			b.hits[key] = append(b.hits[key], slices.Repeat([]int64{now}, int(cost))...)
+		case LimitToken:
+			b.levels[key] = level{b.levels[key].then(l.Token, now) + cost*l.Token.Period, now}
+		case LimitFixed:
+			if b.counts[key] == nil {
+				b.counts[key] = make(map[int64]int64)
+			}
+			b.counts[key][now/l.Fixed.Window.Length] += cost
+		case LimitLease:
+			if b.leases[key] == nil {
+				b.leases[key] = make(map[string]int64)
+			}
+			b.leases[key][string(l.ID)] = now + l.Lease.TTL
+		}
+	}
+}
+
+// future tells whether a log has hits that are still to come.
+func (w *world) future(limits []Limit) bool {
+	return slices.ContainsFunc(limits, func(l Limit) bool {
+		return slices.ContainsFunc(w.hits[string(l.Key.Name)], func(hit int64) bool { return hit > w.now })
+	})
+}
+
+// never tells whether no wait is long enough.
+func never(l *Limit, cost int64) bool {
+	switch l.Kind {
+	case LimitSlide:
+		return cost > l.Slide.Limit
+	case LimitToken:
+		return cost > l.Token.Capacity
+	case LimitFixed:
+		return cost > l.Fixed.Limit
+	}
+	return false
+}
+
+// wait is how long until one limit admits the call: 0 for now, limit.Never for not at all.
+func (b *brute) wait(l *Limit, cost, now int64) (ms int64) {
+	if never(l, cost) {
+		return limit.Never
+	}
+	for !b.admits(l, cost, now+ms) {
+		ms++
+	}
+	return ms
+}
+
+// speaksOf is the limit that an answer has to be about.
+func (b *brute) speaksOf(limits []Limit, cost, now int64, allowed bool) (rule int) {
+	tightest := int64(-1)
+	for i := range limits {
+		tight := int64(1<<40) - max(b.free(&limits[i], now), 0) // when admitted, b has recorded the call
+		if !allowed {
+			if tight = b.wait(&limits[i], cost, now); tight == limit.Never {
+				tight = 1 << 40
+			}
+		}
+		if tight > tightest {
+			tightest, rule = tight, i
+		}
+	}
+	return rule
+}
+
+// world is the limits that a random trace goes on with.
+type world struct {
+	*rand.Rand
+	*caller
+	*brute
+	limits [][]Limit // by key
+}
+
+func newWorld(t *testing.T, r *rand.Rand) *world {
+	w := &world{Rand: r, caller: newCaller(t, Options{}), brute: newBrute()}
+	for i := range 2 + r.IntN(4) {
+		name := fmt.Sprint("key", i)
+		switch LimitKind(r.IntN(4)) {
+		case LimitSlide:
+			var windows []Limit
+			for range 1 + r.IntN(3) {
+				windows = append(windows, named(Limit{Slide: limit.Rule{Limit: 1 + r.Int64N(6), Window: 1 + r.Int64N(60)}}, name))
+			}
+			w.limits = append(w.limits, windows)
+		case LimitToken:
+			b := limit.Bucket{Capacity: 1 + r.Int64N(6), Refill: 1 + r.Int64N(5), Period: 1 + r.Int64N(40)}
+			w.limits = append(w.limits, []Limit{named(Limit{Kind: LimitToken, Token: b}, name)})
+		case LimitFixed:
+			f := limit.Fixed{Limit: 1 + r.Int64N(6), Window: limit.Every(1 + r.Int64N(60))}
+			w.limits = append(w.limits, []Limit{named(Limit{Kind: LimitFixed, Fixed: f}, name)})
+		case LimitLease:
+			w.limits = append(w.limits, []Limit{named(Limit{Kind: LimitLease, Lease: limit.Lease{Limit: 1 + r.Int64N(4), TTL: 1 + r.Int64N(80)}}, name)})
+		}
+	}
+	return w
+}
+
+// some picks limits for a call, in any order, and lets some of them grow or shrink.
+func (w *world) some() (limits []Limit) {
+	for _, key := range w.limits {
+		if len(limits) > 0 && w.IntN(3) == 0 {
+			continue
+		}
+		for _, l := range key {
+			l.ID = nil
+			switch by := w.Int64N(3) * w.Int64N(2); l.Kind {
+			case LimitSlide:
+				l.Slide.Limit += by
+			case LimitToken:
+				l.Token.Capacity += by
+			case LimitFixed:
+				l.Fixed.Limit += by
+			case LimitLease:
+				l.Lease.Limit += by
+				l.ID = fmt.Append(nil, "id", w.IntN(6))
+			}
+			limits = append(limits, l)
+		}
+	}
+	w.Shuffle(len(limits), func(i, j int) { limits[i], limits[j] = limits[j], limits[i] })
+	return limits
+}
+
+func (w *world) contents() (all []string) {
+	for _, key := range w.limits {
+		all = append(all, w.content(string(key[0].Key.Name)))
+	}
+	return all
+}
+
+// disturb gives hits or leases back, and adds hits by hand, some of them in the future.
+func (w *world) disturb() {
+	l := w.limits[w.IntN(len(w.limits))][0]
+	key, n := string(l.Key.Name), 1+w.Int64N(4)
+	w.with(key, func(k Key) {
+		if l.Kind == LimitLease {
+			id := fmt.Sprint("id", w.IntN(6))
+			released, err := w.tx.Release(k, []byte(id))
+			require.NoError(w.t, err)
+			require.Equal(w.t, w.leases[key][id] > w.now, released)
+			delete(w.leases[key], id)
+			return
+		}
+		if l.Kind == LimitSlide && w.IntN(2) == 0 {
+			at := w.now - 20 + w.Int64N(60)
+			_, _, err := w.tx.ZAdd(k, 0, []ZMember{{Member: fmt.Append(nil, "by hand ", w.Uint64()), Score: float64(at)}})
+			require.NoError(w.t, err)
+			w.tx.Persist(k)
+			w.hits[key] = append(w.hits[key], at)
+			return
+		}
+		before := w.tx.lookup(k) != nil
+		back, err := w.tx.Refund(k, n, nil)
+		require.NoError(w.t, err)
+		require.True(w.t, before || back == 0, "of a missing key there is nothing to give back")
+		w.refunded(&l, n, back)
+	})
+}
+
+// refunded holds what Refund gave back against what was used, and takes it back here too.
+func (w *world) refunded(l *Limit, n, back int64) {
+	key := string(l.Key.Name)
+	switch l.Kind {
+	case LimitSlide:
+		slices.Sort(w.hits[key])
+		hits := w.hits[key]
+		living := int64(0)
+		for _, hit := range hits {
+			if hit > w.now-l.Slide.Window {
+				living++
+			}
+		}
+		require.GreaterOrEqual(w.t, back, min(n, living))
+		require.LessOrEqual(w.t, back, min(n, int64(len(hits))))
+		w.hits[key] = hits[:len(hits)-int(back)]
+	case LimitToken:
+		missing := w.levels[key].then(l.Token, w.now)
+		require.GreaterOrEqual(w.t, back, min(n, (missing+l.Token.Period-1)/l.Token.Period))
+		require.LessOrEqual(w.t, back, n)
+		w.levels[key] = level{max(0, missing-back*l.Token.Period), w.now}
+	case LimitFixed:
+		window := w.now / l.Fixed.Window.Length
+		require.Equal(w.t, min(n, w.counts[key][window]), back)
+		if back > 0 {
+			w.counts[key][window] -= back
+		}
+	}
+}
+
+// Laws 1 to 5 for any mix of limits, as they work on keys.
+func TestAllAgainstBruteForce(t *testing.T) {
+	seed := rand.Uint64()
+	t.Log("seed", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	for range 120 {
+		w := newWorld(t, r)
+		for range 100 {
+			w.now += r.Int64N(12) * r.Int64N(3)
+			if r.IntN(6) == 0 {
+				w.disturb()
+			}
+			limits, cost := w.some(), r.Int64N(4)
+			call := fmt.Sprintf("%+v cost %d at +%d", limits, cost, w.now-epoch)
+			before := w.contents()
+			want := w.admitsAll(limits, cost, w.now)
+			d, err := w.all(limits, cost)
+			require.NoError(t, err, call)
+			require.Equal(t, want, d.Allowed, "laws 2 and 3: %s: %+v", call, d)
+			if d.Allowed && cost > 0 {
+				w.record(limits, cost, w.now)
+				require.Zero(t, d.RetryAfter, call)
+			} else {
+				require.Equal(t, before, w.contents(), "law 1: %s", call)
+			}
+			w.requireRetry(limits, cost, d, call)
+			w.requireRest(limits, cost, d, call)
+		}
+	}
+}
+
+// requireRetry is law 4, with every moment before.
+func (w *world) requireRetry(limits []Limit, cost int64, d limit.Decision, call string) {
+	if slices.ContainsFunc(limits, func(l Limit) bool { return never(&l, cost) }) {
+		require.EqualValues(w.t, limit.Never, d.RetryAfter, call)
+		return
+	}
+	for ms := range d.RetryAfter {
+		require.False(w.t, w.admitsAll(limits, cost, w.now+ms), "law 4, too late by %d: %s", d.RetryAfter-ms, call)
+	}
+	if !d.Allowed {
+		require.True(w.t, w.admitsAll(limits, cost, w.now+d.RetryAfter), "law 4, too early: %s: %+v", call, d)
+	}
+}
+
+func (w *world) requireRest(limits []Limit, cost int64, d limit.Decision, call string) {
+	l := limits[d.Rule]
+	if d.Allowed || !w.future(limits) {
+		require.Equal(w.t, w.speaksOf(limits, cost, w.now, d.Allowed), d.Rule, "%s: %+v", call, d)
+	} else {
+		require.False(w.t, w.admits(&l, cost, w.now), "%s: %+v", call, d) // windows over one log then have to be waited for together
+	}
+	require.Equal(w.t, max(w.free(&l, w.now), 0), d.Remaining, "%s: %+v", call, d)
+	require.Equal(w.t, l.Slide.Limit+l.Token.Capacity+l.Fixed.Limit+l.Lease.Limit, d.Limit, call)
+	unused := func(at int64) bool {
+		return !slices.ContainsFunc(limits, func(l Limit) bool { return !w.unused(&l, at) })
+	}
+	require.True(w.t, unused(w.now+d.ResetAfter), "in use at reset: %s: %+v", call, d)
+	require.True(w.t, d.ResetAfter == 0 || !unused(w.now+d.ResetAfter-1), "unused before reset: %s: %+v", call, d)
+}
+
+func TestAllRefusesWhatDoesNotFit(t *testing.T) {
+	c := newCaller(t, Options{})
+	c.token("t", limit.Bucket{Capacity: 9, Refill: 1, Period: 1000}, 1)
+	slide, token := Limit{Slide: limit.Rule{Limit: limit.MaxCount, Window: 1000}}, Limit{Kind: LimitToken, Token: limit.Bucket{Capacity: limit.MaxCount, Refill: 1, Period: 1}}
+	lease := Limit{Kind: LimitLease, Lease: limit.Lease{Limit: 1, TTL: 1000}, ID: []byte("id")}
+	for _, step := range []struct {
+		limits []Limit
+		cost   int64
+		want   error
+	}{
+		{[]Limit{named(token, "new"), named(slide, "t")}, 1, ErrWrongType},
+		{[]Limit{named(token, "new"), named(lease, "t")}, 1, ErrWrongType},
+		{[]Limit{named(slide, "s"), named(token, "x"), named(lease, "s")}, 1, Error("ERR key 's' is in more than one rule: only those of SLIDE may share a key")},
+		{[]Limit{named(token, "x"), named(slide, "s"), named(slide, "x")}, 1, Error("ERR key 'x' is in more than one rule: only those of SLIDE may share a key")},
+		{[]Limit{named(token, "x"), named(token, "x")}, 1, Error("ERR key 'x' is in more than one rule: only those of SLIDE may share a key")},
+		{[]Limit{named(token, "x"), named(slide, "s")}, MaxHits + 1, ErrManyHits},
+		{[]Limit{named(slide, "s"), named(slide, "r")}, MaxHits/2 + 1, ErrManyHits},
+	} {
+		_, err := c.all(step.limits, step.cost)
+		require.Equal(t, step.want, err)
+	}
+	for _, key := range []string{"new", "s", "r", "x"} {
+		assert.Equal(t, "nothing", c.content(key))
+	}
+	d, err := c.all([]Limit{named(slide, "s"), named(slide, "s"), named(token, "x")}, 1)
+	assert.NoError(t, err)
+	assert.True(t, d.Allowed, "windows over one log")
+	d, err = c.all([]Limit{named(slide, "s"), named(Limit{Kind: LimitToken, Token: limit.Bucket{Capacity: 1, Refill: 1, Period: 1}}, "y")}, limit.MaxCount)
+	assert.NoError(t, err)
+	assert.EqualValues(t, limit.Never, d.RetryAfter, "a cost above a limit is denied, however large")
+}
+
+// A call whose id a sliding window knows is not counted there again, but is in the others.
+func TestAllKnowsRepeatedIDs(t *testing.T) {
+	c := newCaller(t, Options{})
+	slide := Limit{Slide: limit.Rule{Limit: 1, Window: 1000}, ID: []byte("a")}
+	token := Limit{Kind: LimitToken, Token: limit.Bucket{Capacity: 2, Refill: 1, Period: 1000}}
+	for i, want := range []limit.Decision{
+		{Allowed: true, Limit: 1, ResetAfter: 1000},
+		{Allowed: true, Limit: 1, ResetAfter: 2000},
+		{Limit: 2, RetryAfter: 1000, ResetAfter: 2000, Rule: 1},
+	} {
+		d, err := c.all([]Limit{named(slide, "s"), named(token, "t")}, 1)
+		require.NoError(t, err)
+		require.Equal(t, want, d, "call %d", i)
+	}
+	assert.Equal(t, "log until 1767225601000: a@1767225600000", c.content("s"))
+}
+
+// Law 4 where deadlines were set by hand: who waits for a key to go, waits no longer.
+func TestAllKnowsWhenKeysGo(t *testing.T) {
+	c := newCaller(t, Options{})
+	limits := []Limit{
+		named(Limit{Slide: limit.Rule{Limit: 1, Window: 5000}}, "s"),
+		named(Limit{Kind: LimitLease, Lease: limit.Lease{Limit: 1, TTL: 9000}, ID: []byte("a")}, "l"),
+	}
+	_, err := c.all(limits, 1)
+	require.NoError(t, err)
+	c.with("s", func(k Key) {
+		c.tx.ZAdd(k, 0, []ZMember{{Member: []byte("ahead"), Score: epoch + 40}})
+		c.tx.Expire(k, c.now+50, 0)
+	})
+	c.with("l", func(k Key) { c.tx.Expire(k, c.now+30, 0) })
+	limits[1].ID = []byte("b")
+	d, err := c.all(limits, 1)
+	require.NoError(t, err)
+	require.Equal(t, limit.Decision{Limit: 1, RetryAfter: 51, ResetAfter: 51}, d)
+	c.now += 50
+	d, _ = c.all(limits, 1)
+	require.False(t, d.Allowed)
+	c.now++
+	d, _ = c.all(limits, 1)
+	require.True(t, d.Allowed)
+}
+
+// threeKeys are the limits of a mail: per sender and minute, per domain, and how many at once, of which another worker holds a lease.
+func threeKeys(c *caller) ([]Limit, []Key) {
+	e := c.e
+	c.lease("at-once:123456", limit.Lease{Limit: 5, TTL: limit.MaxDuration}, "worker-2")
+	limits := []Limit{
+		{Key: e.Key([]byte("sender:123456")), Slide: limit.Rule{Limit: 100, Window: 100}},
+		{Kind: LimitToken, Key: e.Key([]byte("domain:123456")), Token: limit.Bucket{Capacity: 1 << 50, Refill: 1, Period: 1000}},
+		{Kind: LimitLease, Key: e.Key([]byte("at-once:123456")), Lease: limit.Lease{Limit: 5, TTL: 1000}, ID: []byte("worker-1")},
+	}
+	return limits, []Key{limits[0].Key, limits[1].Key, limits[2].Key}
+}
+
+func TestAllDoesNotAllocate(t *testing.T) {
+	c := newCaller(t, Options{})
+	limits, keys := threeKeys(c)
+	call := func() {
+		c.now += 2
+		c.tx.Begin(c.now, 0, keys, true)
+		c.tx.All(limits, 1)
+		c.tx.End()
+	}
+	for range 5000 {
+		call()
+	}
+	assert.Zero(t, testing.AllocsPerRun(1000, call))
+}
+
+func BenchmarkAll(b *testing.B) {
+	run := func(name string, limits func(c *caller) ([]Limit, []Key)) {
+		b.Run(name, func(b *testing.B) {
+			c := newCaller(b, Options{})
+			list, keys := limits(c)
+			b.ReportAllocs()
+			for b.Loop() {
+				c.now += 2
+				c.tx.Begin(c.now, 0, keys, true)
+				c.tx.All(list, 1)
+				c.tx.End()
+			}
+		})
+	}
+	run("slide, token and lease", threeKeys)
+	run("three slides", func(c *caller) (limits []Limit, keys []Key) {
+		for i := range 3 {
+			l := Limit{Key: c.e.Key(fmt.Append(nil, "key:12345", i)), Slide: limit.Rule{Limit: 100, Window: 100}}
+			limits, keys = append(limits, l), append(keys, l.Key)
+		}
+		return limits, keys
+	})
+	run("one slide", func(c *caller) ([]Limit, []Key) {
+		limits, keys := threeKeys(c)
+		return limits[:1], keys[:1]
+	})
+	b.Run("RL.SLIDE", func(b *testing.B) {
+		c := newCaller(b, Options{})
+		limits, keys := threeKeys(c)
+		rules := []limit.Rule{limits[0].Slide}
+		b.ReportAllocs()
+		for b.Loop() {
+			c.now += 2
+			c.tx.Begin(c.now, 0, keys[:1], true)
+			c.tx.Slide(keys[0], rules, 1, nil)
+			c.tx.End()
+		}
+	})
+}

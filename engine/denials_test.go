@@ -1,0 +1,124 @@
+package engine
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"rlserver/engine/limit"
+)
+
+// Over skewed random denials the counts keep to the bounds of the algorithm, whatever the order.
+func TestTopKeepsToItsBounds(t *testing.T) {
+	for _, skew := range []float64{1.05, 1.3, 2, 4} {
+		seed := rand.Uint64()
+		t.Log("seed", seed)
+		r := rand.New(rand.NewPCG(seed, 0))
+		some := rand.NewZipf(r, skew, 1, 100_000)
+		c := newCaller(t, Options{Shards: 4, Seed: [2]uint64{seed, 1}})
+		exact, ofShard := map[string]int64{}, map[int]int64{}
+		for range 50_000 {
+			name := fmt.Sprint("key:", some.Uint64())
+			c.with(name, func(k Key) {
+				c.tx.Denied(k)
+				ofShard[c.e.shardIndex(k.hash)]++
+			})
+			exact[name]++
+		}
+		bound := func(name string) int64 { return ofShard[c.e.shardIndex(c.e.Key([]byte(name)).hash)] / maxCounters }
+
+		top, told := c.e.Top(0, 1<<20), map[string]bool{}
+		require.LessOrEqual(t, len(top), c.e.MostTop())
+		for i, d := range top {
+			name := string(d.Name)
+			told[name] = true
+			assert.LessOrEqual(t, d.Count, exact[name], name)
+			assert.GreaterOrEqual(t, d.Count, exact[name]-bound(name), name)
+			assert.True(t, i == 0 || d.Count <= top[i-1].Count)
+		}
+		for name, n := range exact {
+			assert.True(t, told[name] || n <= bound(name), "%s was denied %d times", name, n)
+		}
+		assert.Equal(t, top[:3], c.e.Top(0, 3))
+		require.NoError(t, c.e.checkDenials())
+	}
+}
+
+// checkDenials tells of the first shard whose counters do not add up to what it has counted, or stand out of order.
+func (e *Engine) checkDenials() error {
+	for i := range e.shards {
+		counters := e.shards[i].denied.counters
+		for j := 1; j < len(counters); j++ {
+			if counters[j].count > counters[j-1].count {
+				return fmt.Errorf("shard %d: counter %d is out of order", i, j)
+			}
+		}
+	}
+	return nil
+}
+
+func TestTopCountsDenials(t *testing.T) {
+	c := newCaller(t, Options{})
+	long := strings.Repeat("x", 1000)
+	bucket := limit.Bucket{Capacity: 1, Refill: 1, Period: 1000}
+	for name, n := range map[string]int64{"twice": 2, "once": 1, "also once": 1, long: 3, "never": 0} {
+		c.token(name, bucket, 1)
+		for range n {
+			require.False(t, c.token(name, bucket, 1).Allowed)
+		}
+		c.token(name, bucket, 0) // to ask is not to be denied
+	}
+	c.slide("slide", []limit.Rule{{Limit: 1, Window: 1000}}, 2, "") // nor is there a key
+	want := []Denials{{[]byte(long[:maxTopName]), 3}, {[]byte("twice"), 2}, {[]byte("also once"), 1}, {[]byte("once"), 1}, {[]byte("slide"), 1}}
+	assert.Equal(t, want, c.e.Top(0, 10))
+	assert.Equal(t, want[:2], c.e.Top(0, 2))
+	assert.Empty(t, c.e.Top(1, 10), "another database")
+	c.e.ResetStats()
+	assert.Empty(t, c.e.Top(0, 10))
+}
+
+// A denied decision allocates nothing, whether its key is counted already or takes a counter over.
+func TestDenialsAllocateNothing(t *testing.T) {
+	e := New(Options{Shards: 1})
+	tx := e.NewTx()
+	var keys [2 * maxCounters][1]Key
+	for i := range keys {
+		keys[i][0] = e.Key(fmt.Appendf(nil, "%32d", i))
+	}
+	i := 0
+	deny := func() {
+		k := &keys[i%len(keys)]
+		i++
+		tx.Begin(epoch, 0, k[:], true)
+		tx.Token(k[0], limit.Bucket{Capacity: 1, Refill: 1, Period: 1000}, 2)
+		tx.End()
+	}
+	for range keys {
+		deny()
+	}
+	assert.Zero(t, testing.AllocsPerRun(1000, deny))
+}
+
+func BenchmarkDenied(b *testing.B) {
+	for name, keys := range map[string]int{"one key": 1, "few keys": 1000, "any key": 1_000_000} {
+		b.Run(name, func(b *testing.B) {
+			e := New(Options{})
+			tx, r := e.NewTx(), rand.New(rand.NewPCG(1, 2))
+			list := make([][1]Key, keys)
+			for i := range list {
+				list[i][0] = e.Key(fmt.Append(nil, i))
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				k := &list[r.IntN(keys)]
+				tx.Begin(epoch, 0, k[:], true)
+				tx.Token(k[0], limit.Bucket{Capacity: 1, Refill: 1, Period: 1000}, 2)
+				tx.End()
+			}
+		})
+	}
+}

@@ -1,0 +1,218 @@
+package engine
+
+import (
+	"math"
+
+	"rlserver/dict"
+)
+
+// EvictionPolicy says which keys go to make room for others. The zero value is Ratelimit.
+type EvictionPolicy uint8
+
+// The policies: Redis', and Ratelimit, which knows limiters. Each looks at a few keys at a time and lets the best of those go, as Redis does.
+const (
+	// Ratelimit takes keys with a deadline, of which the first of these that there are, and among equals the one that nobody has used
+	// for longest: limiters whose time is nearly over, so that they are nearly as good as new; those that are used by less than half,
+	// as nearly all of a flood are, and keys that are no limiters; those that their first call used up; those used by half or more; those
+	// with nothing left. One that is denying stays.
+	Ratelimit      EvictionPolicy = iota
+	NoEviction                    // nothing goes
+	AllKeysLRU                    // of all keys, the one that nobody has used for longest
+	AllKeysLFU                    // the one used least often
+	AllKeysRandom                 // any
+	VolatileLRU                   // of those with a deadline, likewise
+	VolatileLFU                   //
+	VolatileRandom                //
+	VolatileTTL                   // the one with the nearest deadline
+)
+
+// EvictionPolicies are the names of the policies, in their order.
+var EvictionPolicies = []string{"ratelimit", "noeviction", "allkeys-lru", "allkeys-lfu", "allkeys-random", "volatile-lru", "volatile-lfu", "volatile-random", "volatile-ttl"}
+
+func (p EvictionPolicy) String() string { return EvictionPolicies[p] }
+
+// CountsAccesses tells whether the policy goes by how often keys are used, rather than by when.
+func (p EvictionPolicy) CountsAccesses() bool { return p == AllKeysLFU || p == VolatileLFU }
+
+// volatile tells whether the policy takes keys with a deadline alone.
+func (p EvictionPolicy) volatile() bool { return p == Ratelimit || p >= VolatileLRU }
+
+// DefaultSamples is how many keys are looked at to evict one, unless SetEviction says otherwise.
+const DefaultSamples = 5
+
+// SetBudget says how many bytes all keys may take; math.MaxInt64 is any number. More than that they take only until the next MakeRoom.
+func (e *Engine) SetBudget(bytes int64) { e.memory.budget.Store(bytes) }
+
+// SetEviction says how MakeRoom makes room, and how many keys it looks at, at least, to evict one.
+func (e *Engine) SetEviction(p EvictionPolicy, samples int) {
+	e.memory.policy.Store(uint32(p))
+	e.memory.samples.Store(int64(max(samples, 1)))
+	e.memory.frequency.Store(p.CountsAccesses())
+}
+
+// Crowded tells whether the keys take more than they may, give or take a KB for each shard. It is made to be asked before each call.
+func (e *Engine) Crowded() bool { return e.memory.used.Load() > e.memory.budget.Load() }
+
+// MakeRoom evicts keys, at now (Unix ms), until they take no more than they may, or it has tried for long enough: some dozens of
+// microseconds. It tells whether the next call may take more room: not if it was crowded and nothing was found to evict. Evictions are
+// effects as any, up to pos in the journal.
+//
+// It is called on an idle Tx, not one that was given to Begin, and locks one shard after the other.
+func (tx *Tx) MakeRoom(now int64) (room bool, pos Position) {
+	e := tx.e
+	policy := EvictionPolicy(e.memory.policy.Load())
+	if policy == NoEviction {
+		return !e.Crowded(), 0
+	}
+	v := eviction{tx: tx, policy: policy, samples: int(e.memory.samples.Load())}
+	for looks := 0; e.Crowded(); looks++ {
+		if v.seen > patience || looks >= 2*len(e.shards) && v.gone == 0 || looks >= 8*len(e.shards) {
+			return v.gone > 0, pos
+		}
+		sh := &e.shards[e.memory.turn.Add(1)%uint64(len(e.shards))]
+		pos = max(pos, v.evictFrom(sh, now))
+	}
+	return true, pos
+}
+
+// patience is how many keys one call to MakeRoom looks at. Where nearly all are denying, more would hold up calls that find nothing in the end.
+const patience = 512
+
+// eviction looks for keys to evict.
+type eviction struct {
+	tx      *Tx
+	policy  EvictionPolicy
+	samples int
+	seen    int // how many keys it has looked at
+	gone    int // and how many of these have gone
+
+	best    object // of those in the shard that it is looking at
+	worth   int64
+	bestDB  int
+	late    object // one whose time has come
+	enough  bool
+	visited int // in this shard
+}
+
+// hand is where in a shard to look next. It goes round and round, in the order of hashes, which nobody outside can foresee.
+type hand struct {
+	db     int
+	cursor uint64
+}
+
+const (
+	mostBuckets = 64 // that are looked at under one lock, most of which are passed by for they have no deadline
+	pickier     = 8  // how many times as many keys are looked at when none of them is worth little
+)
+
+// evictFrom evicts one key of a shard, if there is one that may go.
+func (v *eviction) evictFrom(sh *shard, now int64) Position {
+	tx := v.tx
+	tx.locked = append(tx.locked, sh)
+	tx.begin(now, 0, true)
+	v.best, v.late, v.enough, v.visited = nil, nil, false, 0
+	for buckets := 0; buckets < mostBuckets && !v.enough; buckets++ {
+		if !v.look(sh) {
+			break
+		}
+	}
+	v.seen += v.visited
+	switch {
+	case v.late != nil:
+		sh.stats.Expired++
+		v.drop(v.late)
+	case v.best != nil:
+		sh.stats.Evicted++
+		v.drop(v.best)
+	}
+	return tx.End()
+}
+
+func (v *eviction) drop(o object) {
+	v.gone++
+	sh := v.tx.locked[0]
+	sh.evicting = true
+	v.tx.db = v.bestDB
+	v.tx.delete(v.tx.e.Key(bytesOf(o.head().name)), o)
+	sh.evicting = false
+}
+
+// look looks at the next bucket of a shard, and tells whether there is any.
+func (v *eviction) look(sh *shard) bool {
+	s := sh.turnTo(v.policy.volatile())
+	if s == nil {
+		return false
+	}
+	if v.policy.volatile() {
+		sh.hand.cursor, _ = s.keys.Sweep(sh.hand.cursor, dict.AnyTime, 1, func(o object) (int64, bool) {
+			v.visit(sh, o)
+			if at := o.head().expireAt; at != 0 {
+				return at, false
+			}
+			return math.MaxInt64, false
+		})
+	} else {
+		sh.hand.cursor = s.keys.Scan(sh.hand.cursor, 1, func(o object) { v.visit(sh, o) })
+	}
+	if sh.hand.cursor == 0 {
+		sh.hand.db++
+	}
+	return true
+}
+
+// turnTo moves a shard's hand on to the next database that holds keys, with a deadline if that is wanted, unless it is within one.
+func (sh *shard) turnTo(volatile bool) *space {
+	for range len(sh.dbs) + 1 {
+		sh.hand.db %= len(sh.dbs)
+		if s := &sh.dbs[sh.hand.db]; s.size() > 0 && (!volatile || s.expires > 0) {
+			return s
+		}
+		sh.hand = hand{db: sh.hand.db + 1}
+	}
+	return nil
+}
+
+// visit holds one more key against the best so far.
+func (v *eviction) visit(sh *shard, o object) {
+	v.visited++
+	if v.late != nil {
+		return
+	}
+	if o.head().expired(sh.now) {
+		v.late, v.bestDB, v.enough = o, sh.hand.db, true
+		return
+	}
+	if worth, may := v.policy.worth(o, sh.now); may && (v.best == nil || worth < v.worth) {
+		v.best, v.worth, v.bestDB = o, worth, sh.hand.db
+	}
+	cheap := v.best != nil && (v.policy != Ratelimit || v.worth < worthOf(worn))
+	v.enough = v.enough || v.visited >= v.samples && cheap || v.visited >= v.samples*pickier
+}
+
+// worth is how much is lost with an object at now (Unix ms), in units of the policy's; may is false of one that has to stay.
+func (p EvictionPolicy) worth(o object, now int64) (worth int64, may bool) {
+	h := o.head()
+	if p.volatile() && h.expireAt == 0 {
+		return 0, false
+	}
+	fresh := int64(clockMask - (uint32(now/1000)-o.accessed())&clockMask) // the greater, the shorter ago it was used
+	switch p {
+	case Ratelimit:
+		s := o.standing()
+		left := h.expireAt - now
+		if nearlyOver := left < (clockMask-fresh)*1000/7; nearlyOver && s != denying {
+			return fresh, true
+		}
+		return worthOf(s) + fresh<<32 + min(left/1000, math.MaxUint32), s != denying
+	case AllKeysLRU, VolatileLRU:
+		return fresh, true
+	case AllKeysLFU, VolatileLFU:
+		return int64(frequency(o.accessed()).count(now)), true
+	case VolatileTTL:
+		return h.expireAt, true
+	}
+	return 0, true
+}
+
+// worthOf is the least worth of a limiter that stands so, under Ratelimit. What is no limiter is worth what one is that has room.
+func worthOf(s standing) int64 { return int64(max(s, roomy)) << 56 }

@@ -1,0 +1,326 @@
+package engine
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"rlserver/engine/limit"
+)
+
+// names are the keys that there are.
+func names(e *Engine) (list []string) {
+	for o := range objects(e, 0) {
+		list = append(list, o.head().name)
+	}
+	return list
+}
+
+// evicted makes room for as long as there are more than so many keys, and gives those that are left.
+func evicted(c *caller, p EvictionPolicy, left int) []string {
+	c.e.SetEviction(p, 100) // all there are
+	c.e.SetBudget(0)
+	defer c.e.SetBudget(math.MaxInt64)
+	for tries := 0; len(names(c.e)) > left && tries < 100; tries++ {
+		v := eviction{tx: c.tx, policy: p, samples: 100}
+		v.evictFrom(&c.e.shards[0], c.now)
+	}
+	requireSound(c.t, c.e)
+	return names(c.e)
+}
+
+// Each policy takes the keys in its order, and leaves those alone that are not its own.
+func TestPolicies(t *testing.T) {
+	always := func(c *caller, name string, deadline int64) {
+		c.with(name, func(k Key) { c.tx.Set(k, []byte("x"), SetMode{ExpireAt: deadline}) })
+	}
+	use := func(c *caller, name string, times int) {
+		for range times {
+			c.with(name, func(k Key) { c.tx.Get(k) })
+		}
+	}
+	prepare := func(p EvictionPolicy) *caller {
+		c := newCaller(t, Options{Shards: 1})
+		c.e.SetEviction(p, 100)
+		for i, name := range []string{"a", "b", "c"} {
+			always(c, name, 0)
+			always(c, name+" ttl", epoch+int64(10_000_000-1_000_000*i))
+			c.now += 10_000
+		}
+		c.now += 60_000
+		use(c, "a", 100)
+		use(c, "a ttl", 100)
+		c.now += 10_000
+		use(c, "b", 10)
+		use(c, "b ttl", 10)
+		c.now += 10_000
+		use(c, "c", 1)
+		use(c, "c ttl", 1)
+		return c
+	}
+	for p, left := range map[EvictionPolicy][][]string{ // what is left of so many
+		AllKeysLRU:  {{}, {"c", "c ttl"}, {"b", "b ttl", "c", "c ttl"}},
+		AllKeysLFU:  {{}, {"a", "a ttl"}, {"a", "a ttl", "b", "b ttl"}},
+		VolatileLRU: {{"a", "b", "c"}, {"a", "b", "c", "c ttl"}, {"a", "b", "c", "b ttl", "c ttl"}},
+		VolatileLFU: {{"a", "b", "c"}, {"a", "b", "c", "a ttl"}, {"a", "b", "c", "a ttl", "b ttl"}},
+		VolatileTTL: {{"a", "b", "c"}, {"a", "b", "c", "a ttl"}, {"a", "b", "c", "a ttl", "b ttl"}},
+		Ratelimit:   {{"a", "b", "c"}, {"a", "b", "c", "c ttl"}, {"a", "b", "c", "b ttl", "c ttl"}},
+	} {
+		for _, want := range left {
+			assert.ElementsMatch(t, want, evicted(prepare(p), p, len(want)), "%s, %d left", p, len(want))
+		}
+	}
+	assert.Empty(t, evicted(prepare(AllKeysRandom), AllKeysRandom, 0))
+	assert.ElementsMatch(t, []string{"a", "b", "c"}, evicted(prepare(VolatileRandom), VolatileRandom, 0))
+	for p, name := range EvictionPolicies {
+		assert.Equal(t, name, EvictionPolicy(p).String())
+	}
+}
+
+// Of limiters those go first that are nearly over, and then those that are least used; one that denies stays.
+func TestRatelimitOrder(t *testing.T) {
+	c := newCaller(t, Options{Shards: 1})
+	rule := func(n int64) []limit.Rule { return []limit.Rule{{Limit: n, Window: 3_600_000}} }
+	c.slide("denying", rule(2), 2, "")
+	c.slide("denied once, then exhausted", rule(2), 2, "")
+	require.False(t, c.slide("denied once, then exhausted", rule(2), 1, "").Allowed)
+	c.token("exhausted", limit.Bucket{Capacity: 2, Refill: 1, Period: 3_600_000}, 1)
+	c.token("exhausted", limit.Bucket{Capacity: 2, Refill: 1, Period: 3_600_000}, 1)
+	c.slide("worn", rule(10), 5, "")
+	c.slide("spent", rule(1), 1, "")
+	c.now += 1000
+	c.slide("roomy", rule(10), 1, "")
+	c.with("string", func(k Key) { c.tx.Set(k, nil, SetMode{ExpireAt: c.now + 3_600_000}) })
+	c.with("no deadline", func(k Key) { c.tx.Set(k, nil, SetMode{}) })
+	c.now += 1000
+	c.slide("roomy, used later", rule(10), 1, "")
+	c.slide("nearly over", []limit.Rule{{Limit: 5, Window: 10_000}}, 3, "")
+	c.now += 9_000
+	require.False(t, c.slide("denying", rule(2), 1, "").Allowed)
+	require.True(t, c.slide("denied once, then exhausted", rule(3), 1, "").Allowed, "it is still as good as denying")
+	require.False(t, c.slide("worn", rule(10), 11, "").Allowed, "which tells nothing")
+
+	order := []string{"nearly over", "string", "roomy", "roomy, used later", "spent", "worn", "exhausted"}
+	rest := []string{"denying", "denied once, then exhausted", "no deadline"}
+	for i := range order {
+		left := evicted(c, Ratelimit, len(order)-i-1+len(rest))
+		if order[i] == "string" || order[i] == "roomy" { // the two are alike
+			continue
+		}
+		assert.ElementsMatch(t, append(order[i+1:], rest...), left, "after %s", order[i])
+	}
+	assert.ElementsMatch(t, rest, evicted(c, Ratelimit, 0))
+	c.slide("denying", rule(5), 1, "")
+	assert.ElementsMatch(t, rest[1:], evicted(c, Ratelimit, 0), "it has found room again")
+}
+
+// However a flood is made, whoever was denied before it is denied after it, what keys take stays within bounds, and the journal
+// tells of all that has gone.
+func TestNoFloodFreesWhoIsDenied(t *testing.T) {
+	for range 5 {
+		seed := rand.Uint64()
+		t.Log("seed", seed)
+		r := rand.New(rand.NewPCG(seed, 0))
+		log := new(recorder)
+		c := newCaller(t, Options{Shards: 8, Journal: log, Seed: [2]uint64{seed, 1}})
+		const budget = 200_000
+		c.e.SetBudget(budget)
+		c.e.SetEviction(Ratelimit, 1+r.IntN(10))
+		bucket := limit.Bucket{Capacity: 3, Refill: 1, Period: 3_600_000}
+		var denied []string
+		for i := range 50 {
+			name := fmt.Sprint("denied:", i)
+			denied = append(denied, name)
+			c.token(name, bucket, 3)
+			require.False(t, c.token(name, bucket, 1).Allowed)
+		}
+		for i := range 5_000 {
+			c.now += r.Int64N(100)
+			room, _ := c.tx.MakeRoom(c.now)
+			require.True(t, room)
+			require.LessOrEqual(t, c.e.Weight(), int64(budget+8*toldGrain))
+			name := fmt.Sprint("flood:", i)
+			switch r.IntN(4) {
+			case 0:
+				c.token(name, limit.Bucket{Capacity: 1 + r.Int64N(5), Refill: 1, Period: 1 + r.Int64N(100_000_000)}, 1)
+			case 1:
+				c.slide(name, []limit.Rule{{Limit: 1 + r.Int64N(5), Window: 1 + r.Int64N(100_000_000)}}, 1, "")
+			case 2:
+				c.with(name, func(k Key) { c.tx.Fixed(k, limit.Fixed{Limit: 2, Window: limit.Every(86_400_000)}, 1) })
+			case 3:
+				c.with(name, func(k Key) {
+					c.tx.Set(k, make([]byte, r.IntN(500)), SetMode{ExpireAt: c.now + 1 + r.Int64N(1_000_000)})
+				})
+			}
+		}
+		for _, name := range denied {
+			require.False(t, c.token(name, bucket, 1).Allowed, name)
+		}
+		require.Greater(t, c.e.Stats().Evicted, int64(1000))
+		requireSound(t, c.e)
+		require.Equal(t, dump(c.e), dump(log.replayed(Options{})))
+	}
+}
+
+// Where nothing may go, calls are told that there is no room; where something may, that goes on until there is.
+func TestMakeRoom(t *testing.T) {
+	c := newCaller(t, Options{Shards: 4})
+	crowd := func(n int, deadline int64) {
+		for i := range n {
+			c.with(fmt.Sprint("key:", i), func(k Key) { c.tx.Set(k, make([]byte, 100), SetMode{ExpireAt: deadline}) })
+		}
+	}
+	room := func() bool { room, _ := c.tx.MakeRoom(c.now); return room }
+	crowd(1000, 0)
+	assert.True(t, room(), "as long as there is no limit")
+	c.e.SetBudget(20_000)
+	require.True(t, c.e.Crowded())
+	for p := range EvictionPolicies {
+		c.e.SetEviction(EvictionPolicy(p), DefaultSamples)
+		if p := EvictionPolicy(p); p == NoEviction || p.volatile() {
+			assert.False(t, room(), p)
+		}
+	}
+	assert.Len(t, names(c.e), 1000)
+
+	c.e.SetEviction(AllKeysLRU, DefaultSamples)
+	calls := 0
+	for ; c.e.Crowded(); calls++ {
+		require.True(t, room(), "it is on its way")
+		require.Less(t, calls, 1000)
+	}
+	assert.Greater(t, calls, 1, "it takes its time")
+	assert.Less(t, c.e.Weight(), int64(20_000+4*toldGrain))
+	assert.NotEmpty(t, names(c.e))
+
+	crowd(1000, c.now+1000)
+	c.e.SetEviction(Ratelimit, DefaultSamples)
+	c.now += 2000
+	was := c.e.Stats()
+	for c.e.Crowded() {
+		require.True(t, room())
+	}
+	assert.Equal(t, was.Evicted, c.e.Stats().Evicted, "what has expired goes first, and is not evicted")
+	assert.Greater(t, c.e.Stats().Expired, was.Expired)
+
+	tx := c.tx
+	tx.BeginAll(c.now, 0, true)
+	tx.FlushAll()
+	tx.End()
+	assert.Zero(t, c.e.Weight())
+	assert.True(t, room())
+}
+
+// The one key with a deadline is found among many without.
+func TestVolatileKeysAreFound(t *testing.T) {
+	c := newCaller(t, Options{Shards: 1})
+	for i := range 5000 {
+		c.with(fmt.Sprint(i), func(k Key) { c.tx.Set(k, nil, SetMode{}) })
+	}
+	c.with("the one", func(k Key) { c.tx.Set(k, nil, SetMode{ExpireAt: c.now + 1_000_000}) })
+	c.e.SetBudget(c.e.Weight() - 2*toldGrain)
+	c.e.SetEviction(VolatileLRU, DefaultSamples)
+	for range 100 {
+		c.tx.MakeRoom(c.now)
+	}
+	assert.EqualValues(t, 1, c.e.Stats().Evicted)
+	assert.NotContains(t, names(c.e), "the one")
+}
+
+// A snapshot that is taken during a flood, and what the journal gets after its moment, give the state there is in the end; and it does not
+// keep what is evicted.
+func TestSnapshotDuringAFlood(t *testing.T) {
+	for range 5 {
+		seed := rand.Uint64()
+		t.Log("seed", seed)
+		r := rand.New(rand.NewPCG(seed, 0))
+		log := new(recorder)
+		c := newCaller(t, Options{Shards: 4, Journal: log, Seed: [2]uint64{seed, 1}})
+		c.e.SetBudget(150_000)
+		some := func() string { return fmt.Sprint("key:", r.IntN(3000)) }
+		call := func() {
+			c.now += r.Int64N(20)
+			room, _ := c.tx.MakeRoom(c.now)
+			require.True(t, room)
+			c.slide(some(), []limit.Rule{{Limit: 1000, Window: 3_600_000}}, 1, "")
+			c.token("t"+some(), limit.Bucket{Capacity: 1000, Refill: 1, Period: 60_000}, 1)
+		}
+		for range 2000 {
+			call()
+		}
+		var restored []Effect
+		cut := 0
+		s := c.e.Snapshot(func() { cut = len(log.calls) })
+		most := 0
+		for more := true; more; {
+			for range r.IntN(100) {
+				call()
+			}
+			for _, b := range s.kept {
+				most = max(most, len(b.effects))
+			}
+			more = s.Step(func(effects []Effect) {
+				copies := &recorder{}
+				copies.Append(0, effects)
+				restored = append(restored, copies.effects()...)
+			})
+		}
+		done, total := s.Keys()
+		require.Equal(t, total, done)
+		require.Greater(t, c.e.Stats().Evicted, int64(1000))
+		require.Less(t, most, 1000, "kept for the snapshot")
+
+		replica := New(Options{})
+		require.NoError(t, replica.Apply(0, restored))
+		for _, call := range log.calls[cut:] {
+			require.NoError(t, replica.Apply(0, call))
+		}
+		require.Equal(t, dump(c.e), dump(replica))
+	}
+}
+
+func TestFrequency(t *testing.T) {
+	f, r := frequency(freshCount), rand.New(rand.NewPCG(1, 2))
+	counts := map[int]uint8{}
+	for i := 1; i <= 1_000_000; i++ {
+		f = f.use(0, r.Uint64())
+		counts[i] = f.count(0)
+	}
+	// The counts that Redis' documentation gives for its default factor of 10.
+	for hits, want := range map[int]float64{100: 10, 1000: 18, 100_000: 142, 1_000_000: 255} {
+		assert.InDelta(t, want, counts[hits], 15, "%d hits", hits)
+	}
+	assert.EqualValues(t, 255-3, f.count(3*60_000), "each minute takes one away")
+	assert.EqualValues(t, 0, f.count(300*60_000))
+	harder := uint64((252-freshCount)*logFactor + 1)
+	assert.EqualValues(t, 253, f.use(3*60_000, harder).count(3*60_000), "from what is left it goes up")
+	assert.EqualValues(t, 252, f.use(3*60_000, harder+1).count(3*60_000))
+}
+
+func BenchmarkMakeRoom(b *testing.B) {
+	e := New(Options{})
+	tx, r := e.NewTx(), limit.Bucket{Capacity: 10, Refill: 1, Period: 86_400_000}
+	flood := func(i int) {
+		k := [1]Key{e.Key(fmt.Appendf(nil, "user:%d", i))}
+		tx.Begin(epoch, 0, k[:], true)
+		tx.Token(k[0], r, 1)
+		tx.End()
+	}
+	i := 0
+	for ; i < 1_000_000; i++ {
+		flood(i)
+	}
+	e.SetBudget(e.Weight())
+	b.ReportAllocs()
+	for b.Loop() {
+		if e.Crowded() {
+			tx.MakeRoom(epoch)
+		}
+		flood(i)
+		i++
+	}
+}

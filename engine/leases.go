@@ -1,0 +1,77 @@
+package engine
+
+import "rlserver/engine/limit"
+
+// Lease decides a call for one of the leases that a key holds, a sorted set with a member per lease, named by its id, whose score is when it
+// lapses, Unix ms. The id, which is not empty, is renewed if it holds a lease; if not, it takes one. The key's deadline is when the
+// last lease lapses. A missing key holds none. Lapsed leases are dropped on the way of an admitted call.
+func (tx *Tx) Lease(k Key, rule limit.Lease, id []byte) (limit.Decision, error) {
+	o := tx.lookup(k)
+	if _, err := as[*zsetObject](o); err != nil {
+		return limit.Decision{}, err
+	}
+	d := tx.decideLease(o, rule, id, 1)
+	if !d.Allowed {
+		return tx.noted(k, o, false, 1, tx.untilGone(o, d)), nil
+	}
+	fresh := o == nil
+	o = tx.recordLease(k, o, rule, id, after(tx.now, d.ResetAfter))
+	return tx.noted(k, o, fresh, 1, d), nil
+}
+
+func (tx *Tx) decideLease(o object, rule limit.Lease, id []byte, cost int64) limit.Decision {
+	tx.log = logIn(o)
+	return rule.Decide(&tx.log, tx.log.rank(id), tx.now, cost)
+}
+
+// rank is that of a lease, -1 if there is none of that id.
+func (l *hitLog) rank(id []byte) int {
+	if l.set == nil {
+		return -1
+	}
+	rank, _, ok := l.set.Rank(id)
+	if !ok {
+		return -1
+	}
+	return rank
+}
+
+func (tx *Tx) recordLease(k Key, o object, rule limit.Lease, id []byte, expireAt int64) object {
+	o = tx.dropLapsed(k, o)
+	o = tx.apply(o, &Effect{Kind: EffectAdd, Key: k, Field: id, Score: float64(tx.now + rule.TTL)})
+	return tx.apply(o, &Effect{Kind: EffectExpire, Key: k, ExpireAt: expireAt})
+}
+
+// dropLapsed deletes the leases that have lapsed, and the key with the last of them.
+func (tx *Tx) dropLapsed(k Key, o object) object {
+	z, _ := o.(*zsetObject)
+	if z == nil {
+		return o
+	}
+	if lapsed := z.set.FirstAfter(float64(tx.now)); lapsed > 0 {
+		return tx.apply(o, &Effect{Kind: EffectRemoveSpan, Key: k, Hi: lapsed})
+	}
+	return o
+}
+
+// Release gives a lease back, and tells whether the id held one: a lease that has lapsed is not held. The key's deadline is when the last of
+// the others lapses; without others the key is gone.
+func (tx *Tx) Release(k Key, id []byte) (bool, error) {
+	o := tx.lookup(k)
+	z, err := as[*zsetObject](o)
+	if z == nil {
+		return false, err
+	}
+	if lapse, ok := z.set.Score(id); !ok || lapse <= float64(tx.now) {
+		return false, nil
+	}
+	tx.dropLapsed(k, o) // and not the key: one is held
+	if o = tx.apply(o, &Effect{Kind: EffectRemove, Key: k, Field: id}); o == nil {
+		return true, nil
+	}
+	_, last := z.set.At(z.set.Len() - 1)
+	if at := limit.Lapse(last); at != z.expireAt {
+		tx.apply(o, &Effect{Kind: EffectExpire, Key: k, ExpireAt: at})
+	}
+	return true, nil
+}

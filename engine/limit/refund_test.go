@@ -1,0 +1,66 @@
+package limit
+
+import (
+	"math/big"
+	"math/rand/v2"
+	"testing"
+)
+
+func TestRefundSteps(t *testing.T) {
+	for _, step := range []struct {
+		state Tokens
+		n     int64
+		after Tokens
+		back  int64
+	}{
+		{Tokens{}, 1, Tokens{}, 0},
+		{Tokens{5, 3, 100}, 1, Tokens{4, 3, 100}, 1},
+		{Tokens{5, 3, 100}, 5, Tokens{}, 5},
+		{Tokens{5, 3, 100}, MaxCount, Tokens{}, 5},
+	} {
+		if after, back := step.state.Refund(step.n); after != step.after || back != step.back {
+			t.Errorf("%d to %+v: %+v %d, want %+v %d", step.n, step.state, after, back, step.after, step.back)
+		}
+	}
+	for _, step := range []struct {
+		state Count
+		n     int64
+		after Count
+		back  int64
+	}{
+		{Count{}, 1, Count{}, 0},
+		{Count{100, 5}, 2, Count{100, 3}, 2},
+		{Count{100, 5}, 5, Count{}, 5},
+		{Count{100, 5}, MaxCount, Count{}, 5},
+	} {
+		if after, back := step.state.Refund(step.n); after != step.after || back != step.back {
+			t.Errorf("%d to %+v: %+v %d, want %+v %d", step.n, step.state, after, back, step.after, step.back)
+		}
+	}
+}
+
+// Tokens that are given back, whenever, make what is missing that much less, exactly.
+func TestRefundedTokensAgainstRationals(t *testing.T) {
+	traces(t, 300, func(rnd *rand.Rand) {
+		b := Bucket{between(rnd, 1, 8), between(rnd, 1, 8), between(rnd, 1, 60)}
+		s, o, now := Tokens{}, rational{new(big.Rat), 0, b.Period}, epoch
+		for i := range 100 {
+			now += clockStep(rnd, 60)
+			if rnd.IntN(3) == 0 {
+				var back int64
+				s, back = s.Refund(between(rnd, 1, 4))
+				o.missing.Sub(o.missing, new(big.Rat).SetInt64(back))
+				if o.missing.Sign() <= 0 {
+					o = rational{new(big.Rat), 0, b.Period}
+				}
+			}
+			cost := randomCost(rnd)
+			var got Decision
+			s, got = b.Take(s, now, cost)
+			if want := o.take(b, now, cost); got != want {
+				t.Errorf("call %d: %+v at %d, cost %d: got %+v, want %+v", i, b, now, cost, got, want)
+				return
+			}
+		}
+	})
+}

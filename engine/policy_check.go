@@ -1,0 +1,210 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+
+	"rlserver/engine/limit"
+)
+
+// check is what Check works on.
+type check struct {
+	policies []*Policy // as they were named
+	limits   []Limit   // of the policies that bind, and then of those in SHADOW
+	rules    []int     // the index of each limit's policy
+	binding  int       // how many bind
+}
+
+func (c *check) reset() {
+	clear(c.policies)
+	clear(c.limits)
+	c.policies, c.limits, c.rules, c.binding = c.policies[:0], c.limits[:0], c.rules[:0], 0
+	if cap(c.limits) > keptParts {
+		*c = check{}
+	}
+}
+
+// Check decides a call of cost hits against policies, of which each is held against the key that stands at its name's place in keys. The policies that
+// bind admit it and it is recorded for each, or nothing changes; the answer speaks of these, as that of All does, and Rule counts all names. If they admit it, those
+// in SHADOW follow, each by itself: one that admits it too records it, and one that does not, or whose key holds something else, only counts
+// that. If none binds, the call is admitted, and the answer speaks of the one with the least remaining.
+//
+// The id is that of the lease for policies that are leases, and has to be there for them; and of the hits for sliding windows. If all sliding windows
+// that bind know the id, the call is a retry of one that was admitted, and what the others hold for it has been paid: it is admitted and
+// nothing is recorded but leases, which are renewed, or taken anew if they have lapsed. Only for want of such a lease it is denied.
+//
+// The names have to differ. The error names a policy that does not exist, is there twice or needs an id.
+func (tx *Tx) Check(names [][]byte, keys []Key, cost int64, id []byte) (answer limit.Decision, err error) {
+	if err := tx.findPolicies(names, keys, id); err != nil {
+		return limit.Decision{}, err
+	}
+	c := &tx.check
+	bind, shadows := c.limits[:c.binding], c.limits[c.binding:]
+	repeated := id != nil && tx.repeats(bind, id)
+	switch {
+	case len(bind) == 0:
+		answer = tx.tryAll(shadows, cost)
+	case repeated:
+		answer, err = tx.repeat(bind, cost)
+	default:
+		answer, err = tx.All(bind, cost)
+		if err == nil && cost > 0 {
+			tx.tally(bind, answer.Allowed)
+		}
+	}
+	if err != nil {
+		return limit.Decision{}, err
+	}
+	answer.Rule = c.rules[answer.Rule]
+	if len(bind) > 0 && answer.Allowed && !repeated && cost > 0 {
+		tx.tryAll(shadows, cost)
+	}
+	tx.note(keys)
+	return answer, nil
+}
+
+// findPolicies looks the policies up and makes limits of them.
+func (tx *Tx) findPolicies(names [][]byte, keys []Key, id []byte) error {
+	c := &tx.check
+	c.reset()
+	known := *tx.e.policies.Load()
+	for _, name := range names {
+		p := known[string(name)]
+		switch {
+		case p == nil:
+			return Error(fmt.Sprintf("ERR no such policy '%.128s'", name))
+		case slices.Contains(c.policies, p):
+			return Error(fmt.Sprintf("ERR policy '%s' is named twice", name))
+		case p.limit.Kind == LimitLease && id == nil:
+			return Error(fmt.Sprintf("ERR policy '%s' is of leases: RL.CHECK needs ID and the lease's id", name))
+		}
+		c.policies = append(c.policies, p)
+	}
+	c.add(false, keys, id)
+	c.binding = len(c.limits)
+	c.add(true, keys, id)
+	return nil
+}
+
+func (c *check) add(shadow bool, keys []Key, id []byte) {
+	for i, p := range c.policies {
+		if p.shadow != shadow {
+			continue
+		}
+		c.limits = append(c.limits, p.limit)
+		l := &c.limits[len(c.limits)-1]
+		l.Key = keys[i]
+		if l.Kind == LimitSlide || l.Kind == LimitLease {
+			l.ID = id
+		}
+		c.rules = append(c.rules, i)
+	}
+}
+
+// repeats tells whether there are sliding windows, and all of them know the id.
+func (tx *Tx) repeats(limits []Limit, id []byte) bool {
+	found := false
+	for i := range limits {
+		l := &limits[i]
+		if l.Kind != LimitSlide {
+			continue
+		}
+		z, ok := tx.lookup(l.Key).(*zsetObject)
+		if !ok {
+			return false
+		}
+		if at, ok := z.set.Score(id); !ok || at <= float64(tx.now-l.Slide.Window) {
+			return false
+		}
+		found = true
+	}
+	return found
+}
+
+// repeat answers a call that was admitted before.
+func (tx *Tx) repeat(limits []Limit, cost int64) (answer limit.Decision, err error) {
+	held := cost // for the leases, unless one of them cannot be had
+	for i := range limits {
+		d, err := tx.All(limits[i:i+1], 0)
+		if err != nil {
+			return limit.Decision{}, err
+		}
+		if limits[i].Kind == LimitLease && !d.Allowed {
+			held = 0
+			tx.count(&limits[i], i, cost > 0, false)
+		}
+	}
+	for i := range limits {
+		var d limit.Decision
+		if limits[i].Kind == LimitLease {
+			d, _ = tx.All(limits[i:i+1], held) // which fits, as was just seen
+		} else {
+			d, _ = tx.All(limits[i:i+1], 0)
+			d.Allowed, d.RetryAfter = true, 0
+		}
+		answer = and(answer, d, i)
+	}
+	return answer, nil
+}
+
+// and adds the answer about the i-th limit to that about those before.
+func and(answer, d limit.Decision, i int) limit.Decision {
+	if d.Rule = i; i == 0 {
+		return d
+	}
+	return answer.And(d)
+}
+
+// tryAll holds a call against each of the policies in SHADOW by itself, and makes one answer of theirs, which admits it.
+func (tx *Tx) tryAll(limits []Limit, cost int64) (answer limit.Decision) {
+	for i := range limits {
+		d, err := tx.All(limits[i:i+1], cost)
+		if err != nil {
+			d = limit.Decision{Limit: limits[i].limit()}
+		}
+		if err != nil || !tx.parts[0].repeated {
+			tx.count(&limits[i], len(tx.check.limits)-len(limits)+i, cost > 0, d.Allowed)
+		}
+		d.Allowed, d.RetryAfter = true, 0
+		answer = and(answer, d, i)
+	}
+	return answer
+}
+
+// limit is how much the limiter allows.
+func (l *Limit) limit() int64 {
+	switch l.Kind {
+	case LimitToken:
+		return l.Token.Capacity
+	case LimitFixed:
+		return l.Fixed.Limit
+	case LimitLease:
+		return l.Lease.Limit
+	}
+	return l.Slide.Limit
+}
+
+// tally counts what All has just decided, as each policy has its key for itself: all have admitted the call, or some have denied it.
+func (tx *Tx) tally(limits []Limit, admitted bool) {
+	for i := range tx.parts {
+		p := &tx.parts[i]
+		tx.count(&limits[i], i, !p.repeated && (admitted || !p.answer.Allowed), admitted)
+	}
+}
+
+// count counts a decision about the i-th of all limits, if that is wanted.
+func (tx *Tx) count(l *Limit, i int, wanted, admitted bool) {
+	if wanted && !tx.Rehearse {
+		p := tx.check.policies[tx.check.rules[i]]
+		p.tally.count(tx.e.shardIndex(l.Key.hash), admitted)
+	}
+}
+
+// note tells of keys that hold something of policies that are about to be replaced.
+func (tx *Tx) note(keys []Key) {
+	for i, p := range tx.check.policies {
+		if f := p.former.Load(); f != nil {
+			f.note(tx.db, keys[i])
+		}
+	}
+}

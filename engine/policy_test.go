@@ -1,0 +1,556 @@
+package engine
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"rlserver/engine/limit"
+)
+
+func parsePolicy(name, definition string) (*Policy, error) {
+	return ParsePolicy([]byte(name), bytes.Fields([]byte(definition)))
+}
+
+func mustParse(name, definition string) *Policy {
+	p, err := parsePolicy(name, definition)
+	if err != nil {
+		panic(err)
+	}
+	return p
+}
+
+// randomPolicy is one of any algorithm, mostly in force.
+func randomPolicy(r *rand.Rand, name string) *Policy {
+	definition := []string{
+		fmt.Sprintf("SLIDE %d %dms", 1+r.IntN(6), 100+r.IntN(2000)),
+		fmt.Sprintf("TOKEN %d %d %dms", 1+r.IntN(6), 1+r.IntN(4), 100+r.IntN(2000)),
+		fmt.Sprintf("FIXED %d %dms", 1+r.IntN(6), 100+r.IntN(2000)),
+		fmt.Sprintf("LEASE %d %dms", 1+r.IntN(4), 100+r.IntN(2000)),
+	}[r.IntN(4)]
+	if r.IntN(4) == 0 {
+		definition += " SHADOW"
+	}
+	return mustParse(name, definition)
+}
+
+// policyKeys are the keys of an id.
+func policyKeys(e *Engine, names [][]byte, id []byte) (keys []Key) {
+	for _, name := range names {
+		keys = append(keys, e.Key(fmt.Appendf(nil, "%s:{%s}", name, id)))
+	}
+	return keys
+}
+
+func TestDefinitions(t *testing.T) {
+	for definition, want := range map[string]string{
+		"slide 5 60":                                "SLIDE 5 1m",
+		"SLIDE 5 1.5s Shadow":                       "SLIDE 5 1500ms SHADOW",
+		"token 100 10 0.5":                          "TOKEN 100 10 500ms",
+		"fixed 3 2w":                                "FIXED 3 14d",
+		"FIXED 3 MONTH":                             "FIXED 3 month",
+		"FIXED 3 day TZ Europe/Berlin":              "FIXED 3 day TZ Europe/Berlin",
+		"FIXED 3 day SHADOW tz UTC":                 "FIXED 3 day TZ UTC SHADOW",
+		"FIXED 3 day TZ UTC shadow":                 "FIXED 3 day TZ UTC SHADOW",
+		"lease 2 30s":                               "LEASE 2 30s",
+		"SLIDE 9007199254740991 315360000":          "SLIDE 9007199254740991 3650d",
+		"SLIDE 5 " + strings.Repeat("0", 999) + "1": "SLIDE 5 1s",
+	} {
+		p, err := parsePolicy("p", definition)
+		require.NoError(t, err, definition)
+		assert.Equal(t, want, p.Definition())
+		again, err := parsePolicy("p", want)
+		require.NoError(t, err, want)
+		assert.Equal(t, p.limit, again.limit)
+		assert.Equal(t, p.Definition(), again.Definition())
+		assert.Equal(t, strings.HasSuffix(want, "SHADOW"), p.Shadow())
+	}
+}
+
+func TestDefinitionsThatAreNone(t *testing.T) {
+	const duration = ": use seconds, or a number with ms, s, m, h, d or w"
+	for definition, want := range map[string]string{
+		"":                          "ERR unknown algorithm '': a policy is SLIDE, TOKEN, FIXED or LEASE",
+		"LEAKY 5 1s":                "ERR unknown algorithm 'LEAKY': a policy is SLIDE, TOKEN, FIXED or LEASE",
+		"SLIDE":                     "ERR something is missing: a policy is SLIDE limit window [SHADOW]",
+		"SLIDE 0 1s":                "ERR limit must be a whole number from 1 to 9007199254740991, not '0'",
+		"SLIDE 05 1s":               "ERR limit must be a whole number from 1 to 9007199254740991, not '05'",
+		"SLIDE +5 1s":               "ERR limit must be a whole number from 1 to 9007199254740991, not '+5'",
+		"SLIDE 9007199254740992 1":  "ERR limit must be a whole number from 1 to 9007199254740991, not '9007199254740992'",
+		"TOKEN 5 x 1s":              "ERR refill must be a whole number from 1 to 9007199254740991, not 'x'",
+		"TOKEN 5.5 1 1s":            "ERR capacity must be a whole number from 1 to 9007199254740991, not '5.5'",
+		"SLIDE 5 1x":                "ERR invalid duration '1x'" + duration,
+		"FIXED 5 fortnight":         "ERR invalid duration 'fortnight'" + duration,
+		"SLIDE 5 day":               "ERR invalid duration 'day'" + duration,
+		"LEASE 5":                   "ERR something is missing: a policy is LEASE limit ttl [SHADOW]",
+		"FIXED 5":                   "ERR something is missing: a policy is FIXED limit window [TZ zone] [SHADOW]",
+		"FIXED 5 day TZ":            "ERR something is missing: a policy is FIXED limit window [TZ zone] [SHADOW]",
+		"FIXED 5 day TZ Mars/Port":  "ERR unknown time zone 'Mars/Port': TZ takes an IANA name such as UTC or Europe/Berlin",
+		"FIXED 5 1d TZ UTC":         "ERR TZ goes with a window of the calendar: minute, hour, day, week, month or year",
+		"FIXED 5 day TZ UTC TZ UTC": "ERR 'TZ' has no place there: a policy is FIXED limit window [TZ zone] [SHADOW]",
+		"SLIDE 5 1s SHADOW SHADOW":  "ERR 'SHADOW' has no place there: a policy is SLIDE limit window [SHADOW]",
+		"SLIDE 5 1s COST 3":         "ERR 'COST' has no place there: a policy is SLIDE limit window [SHADOW]",
+		"SLIDE 5 1s 10 1m":          "ERR '10' has no place there: a policy is SLIDE limit window [SHADOW]",
+		"SLIDE 5 1s TZ UTC":         "ERR 'TZ' has no place there: a policy is SLIDE limit window [SHADOW]",
+	} {
+		_, err := parsePolicy("p", definition)
+		assert.EqualError(t, err, want, definition)
+	}
+}
+
+func TestNamesOfPolicies(t *testing.T) {
+	for _, name := range []string{"a", "login", "API.v2_read-only", strings.Repeat("x", longestPolicyName), "costs", "7"} {
+		_, err := parsePolicy(name, "SLIDE 5 1s")
+		assert.NoError(t, err, name)
+	}
+	for _, name := range []string{"", "a:b", "{a}", "a}", "a b", "a\n", "é", strings.Repeat("x", longestPolicyName+1)} {
+		_, err := parsePolicy(name, "SLIDE 5 1s")
+		assert.EqualError(t, err, fmt.Sprintf("ERR a policy's name is 1 to 64 letters, digits, dots, underscores and hyphens, not '%s'", name))
+	}
+	for _, name := range []string{"COST", "id", "Wait"} {
+		_, err := parsePolicy(name, "SLIDE 5 1s")
+		assert.EqualError(t, err, "ERR a policy cannot be called '"+name+"': that is an option of RL.CHECK")
+	}
+}
+
+// checker is an engine with policies, and a call on it at a time.
+type checker struct {
+	t   *testing.T
+	e   *Engine
+	tx  *Tx
+	log *recorder
+	now int64
+}
+
+func newChecker(t *testing.T, policies ...string) *checker {
+	c := &checker{t: t, log: new(recorder), now: epoch}
+	c.e = New(Options{Databases: 2, Shards: 8, Journal: c.log})
+	c.tx = c.e.NewTx()
+	for _, p := range policies {
+		c.set(p)
+	}
+	return c
+}
+
+// set sets a policy: its name, and its definition after it.
+func (c *checker) set(policy string) PolicyChanges {
+	name, definition, _ := strings.Cut(policy, " ")
+	return c.e.SetPolicies(c.now, []*Policy{mustParse(name, definition)})
+}
+
+func (c *checker) check(id, policies string, cost int64, request string) (limit.Decision, error) {
+	names := bytes.Fields([]byte(policies))
+	var req []byte
+	if request != "" {
+		req = []byte(request)
+	}
+	keys := policyKeys(c.e, names, []byte(id))
+	c.tx.Begin(c.now, 0, keys, true)
+	defer c.tx.End()
+	return c.tx.Check(names, keys, cost, req)
+}
+
+func (c *checker) must(id, policies string, cost int64, request string) limit.Decision {
+	c.t.Helper()
+	d, err := c.check(id, policies, cost, request)
+	require.NoError(c.t, err)
+	return d
+}
+
+func (c *checker) counts(name string) [2]int64 {
+	admitted, denied := c.e.Policy(name).Counts()
+	return [2]int64{admitted, denied}
+}
+
+func TestCheckErrors(t *testing.T) {
+	c := newChecker(t, "s SLIDE 5 1s", "l LEASE 1 1s", "t TOKEN 5 1 1s")
+	for _, test := range []struct{ policies, want string }{
+		{"s x t", "ERR no such policy 'x'"},
+		{"s t s", "ERR policy 's' is named twice"},
+		{"s l", "ERR policy 'l' is of leases: RL.CHECK needs ID and the lease's id"},
+	} {
+		_, err := c.check("ann", test.policies, 1, "")
+		assert.EqualError(t, err, test.want)
+	}
+	keys := policyKeys(c.e, [][]byte{[]byte("t")}, []byte("bob"))
+	c.tx.Begin(c.now, 0, keys, true)
+	c.tx.Set(keys[0], []byte("mine"), SetMode{})
+	c.tx.End()
+	before := dump(c.e)
+	_, err := c.check("bob", "s t", 1, "")
+	assert.Equal(t, ErrWrongType, err)
+	assert.Equal(t, before, dump(c.e), "nothing half done")
+	assert.Equal(t, [2]int64{}, c.counts("s"))
+}
+
+// Each policy in SHADOW decides by itself what the binding ones have admitted.
+func TestShadow(t *testing.T) {
+	c := newChecker(t, "bind FIXED 3 1h", "try SLIDE 1 1h SHADOW", "other TOKEN 9 1 1h SHADOW")
+	for i := range 5 {
+		d := c.must("ann", "try bind other", 1, "")
+		assert.Equal(t, i < 3, d.Allowed)
+		assert.Equal(t, 1, d.Rule)
+	}
+	assert.Equal(t, [2]int64{3, 2}, c.counts("bind"))
+	assert.Equal(t, [2]int64{1, 2}, c.counts("try"), "what others deny does not come to it")
+	assert.Equal(t, [2]int64{3, 0}, c.counts("other"))
+
+	d := c.must("ann", "other try", 1, "")
+	assert.Equal(t, limit.Decision{Allowed: true, Limit: 1, Rule: 1, ResetAfter: d.ResetAfter}, d, "all admit, and the tightest speaks")
+	d = c.must("bob", "try", 0, "")
+	assert.True(t, d.Allowed)
+	assert.Equal(t, [2]int64{1, 3}, c.counts("try"), "a peek does not count")
+
+	// What the key of one in SHADOW holds does not matter to the call.
+	keys := policyKeys(c.e, [][]byte{[]byte("try")}, []byte("eve"))
+	c.tx.Begin(c.now, 0, keys, true)
+	c.tx.Set(keys[0], nil, SetMode{})
+	c.tx.End()
+	assert.True(t, c.must("eve", "try bind", 1, "").Allowed)
+	assert.True(t, c.must("eve", "try", 1, "").Allowed)
+	assert.Equal(t, [2]int64{1, 5}, c.counts("try"))
+	c.e.ResetStats()
+	assert.Equal(t, [2]int64{0, 0}, c.counts("try"))
+}
+
+// A request that all sliding windows know has been paid for, with those that know no requests too.
+func TestCheckRetries(t *testing.T) {
+	c := newChecker(t, "minute SLIDE 1 1m", "hour SLIDE 2 1h", "bucket TOKEN 2 1 1h", "day FIXED 9 1d", "lease LEASE 1 10s")
+	const all = "minute hour bucket day lease"
+	require.True(t, c.must("ann", all, 1, "r1").Allowed)
+	before := dump(c.e)
+	for range 3 {
+		d := c.must("ann", all, 1, "r1")
+		assert.True(t, d.Allowed)
+		assert.Equal(t, int64(0), d.RetryAfter)
+		assert.Equal(t, before, dump(c.e))
+	}
+	assert.True(t, c.must("ann", all, 0, "r1").Allowed)
+	assert.False(t, c.must("ann", all, 1, "r2").Allowed)
+	assert.Equal(t, before, dump(c.e))
+	assert.Equal(t, [2]int64{1, 1}, c.counts("minute"))
+	assert.Equal(t, [2]int64{1, 0}, c.counts("bucket"), "it did not deny r2")
+
+	c.now += 15_000 // the lease has lapsed, and somebody else takes it
+	lease := c.e.Key([]byte("lease:{ann}"))
+	c.tx.Begin(c.now, 0, []Key{lease}, true)
+	d, err := c.tx.Lease(lease, limit.Lease{Limit: 1, TTL: 10_000}, []byte("other"))
+	require.NoError(t, err)
+	require.True(t, d.Allowed)
+	c.tx.End()
+	before = dump(c.e)
+	d = c.must("ann", all, 1, "r1")
+	assert.Equal(t, limit.Decision{Limit: 1, RetryAfter: 10_000, ResetAfter: d.ResetAfter, Rule: 4}, d)
+	assert.Equal(t, before, dump(c.e))
+	c.now += 10_000
+	assert.True(t, c.must("ann", all, 1, "r1").Allowed, "it takes one anew")
+
+	c.now += 60_000 // the minute has forgotten r1, the hour has not
+	assert.True(t, c.must("ann", "minute hour bucket", 1, "r1").Allowed)
+	assert.False(t, c.must("ann", "bucket", 1, "r1").Allowed, "so it was paid for again where nobody knew it")
+	assert.Equal(t, [2]int64{1, 0}, c.counts("hour"), "but not there")
+}
+
+// What was used stays used when the limit changes.
+func TestChangedLimits(t *testing.T) {
+	c := newChecker(t, "s SLIDE 2 1h", "t TOKEN 2 1 1h", "f FIXED 2 1h", "l LEASE 2 1h")
+	for _, name := range []string{"s", "t", "f", "l"} {
+		for i := range 3 {
+			assert.Equal(t, i < 2, c.must("ann", name, 1, fmt.Sprint(i)).Allowed)
+		}
+	}
+	for _, policy := range []string{"s SLIDE 3 2h", "t TOKEN 3 1 2h", "f FIXED 3 2h", "l LEASE 3 2h"} {
+		changes := c.set(policy)
+		assert.Equal(t, PolicyChanges{Names: []string{policy[:1]}, Position: changes.Position}, changes)
+		assert.True(t, c.must("ann", policy[:1], 1, "x").Allowed)
+		assert.False(t, c.must("ann", policy[:1], 1, "y").Allowed)
+		assert.Equal(t, [2]int64{3, 2}, c.counts(policy[:1]), "counts go on")
+		records := len(c.log.calls)
+		assert.Zero(t, c.set(policy), "it says so already")
+		assert.Len(t, c.log.calls, records)
+	}
+}
+
+func TestAnotherAlgorithm(t *testing.T) {
+	c := newChecker(t, "p SLIDE 2 1h", "pp SLIDE 2 1h")
+	const ids = 1000
+	for i := range ids {
+		require.True(t, c.must(fmt.Sprint(i), "p pp", 2, "").Allowed)
+	}
+	foreign := []string{"p:{text}", "p:{board}", "p:", "p:{", "p", "p:x"}
+	for _, name := range foreign { // not of a limiter, or not of that name
+		k := c.e.Key([]byte(name))
+		c.tx.Begin(c.now, 0, []Key{k}, true)
+		if name == "p:{text}" {
+			c.tx.Set(k, nil, SetMode{ExpireAt: c.now + 1000})
+		} else {
+			_, _, err := c.tx.ZAdd(k, 0, []ZMember{{Member: []byte("m"), Score: 1}})
+			require.NoError(t, err)
+		}
+		c.tx.End()
+	}
+	changes := c.set("p TOKEN 2 1 1h")
+	assert.Equal(t, ids, changes.Dropped)
+	assert.Equal(t, []string{"p"}, changes.Switched)
+	require.Len(t, dump(c.e), 2+ids+len(foreign))
+	require.True(t, c.must("7", "p", 2, "").Allowed)
+	require.False(t, c.must("7", "p pp", 1, "").Allowed)
+	assert.Equal(t, 1, c.set("p LEASE 1 1h").Dropped)
+	require.Equal(t, dump(c.e), dump(c.log.replayed(Options{Databases: 2})))
+
+	found, _ := c.e.DeletePolicy(c.now, "p")
+	assert.True(t, found)
+	found, _ = c.e.DeletePolicy(c.now, "p")
+	assert.False(t, found)
+	_, err := c.check("7", "p", 1, "x")
+	assert.EqualError(t, err, "ERR no such policy 'p'")
+}
+
+// While calls are made, a policy goes from one algorithm to another: no call meets what the other has left.
+func TestAnotherAlgorithmUnderLoad(t *testing.T) {
+	c := newChecker(t, "p SLIDE 5 1h", "stays FIXED 1000000 1h")
+	var callers sync.WaitGroup
+	stop := make(chan struct{})
+	for caller := range 4 {
+		callers.Go(func() {
+			tx := c.e.NewTx()
+			names := [][]byte{[]byte("stays"), []byte("p")}
+			for n := caller; ; n++ {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				keys := policyKeys(c.e, names, fmt.Append(nil, n%200))
+				tx.Begin(epoch, n%2, keys, true)
+				_, err := tx.Check(names, keys, 1, []byte("id"))
+				tx.End()
+				if !assert.NoError(t, err) {
+					return
+				}
+			}
+		})
+	}
+	for i := range 40 {
+		c.set([]string{"p TOKEN 5 1 1h", "p FIXED 5 1h", "p LEASE 5 1h", "p SLIDE 5 1h"}[i%4])
+	}
+	close(stop)
+	callers.Wait()
+	requireSound(t, c.e)
+	require.Equal(t, dump(c.e), dump(c.log.replayed(Options{Databases: 2})))
+}
+
+func TestFlushKeepsPolicies(t *testing.T) {
+	c := newChecker(t, "p SLIDE 5 1h")
+	c.must("ann", "p", 1, "")
+	c.tx.BeginAll(c.now, 0, true)
+	c.tx.FlushAll()
+	c.tx.End()
+	assert.Equal(t, []string{`policy "p": SLIDE 5 1h`}, dump(c.e))
+}
+
+// A policy's name is no key: who watches a key of that name hears nothing.
+func TestPoliciesAreNoKeys(t *testing.T) {
+	c := newChecker(t)
+	k := c.e.Key([]byte("p"))
+	var w Watch
+	c.tx.Begin(c.now, 0, []Key{k}, false)
+	c.tx.Watch(&w, k)
+	c.tx.End()
+	c.set("p SLIDE 5 1h")
+	c.e.DeletePolicy(c.now, "p")
+	assert.False(t, w.Changed())
+}
+
+func TestApplyRefusesPoliciesThatAreNone(t *testing.T) {
+	for _, f := range []Effect{
+		{Kind: EffectPolicy, Key: Key{Name: []byte("p")}, Value: []byte("SLIDE 0 1s")},
+		{Kind: EffectPolicy, Key: Key{Name: []byte("p")}, Value: []byte("SLIDE  1 1s")},
+		{Kind: EffectPolicy, Key: Key{Name: []byte("p")}},
+		{Kind: EffectPolicy, Key: Key{Name: []byte("a b")}, Value: []byte("SLIDE 1 1s")},
+	} {
+		e := New(Options{})
+		assert.ErrorContains(t, e.Apply(epoch, []Effect{f}), "effect policy on")
+		assert.Empty(t, e.Policies())
+	}
+}
+
+// brutePolicy is a policy with all that was ever recorded under it, for each id, and the algorithm by its definition.
+type brutePolicy struct {
+	limit  Limit
+	shadow bool
+	taken  map[string][]bruteHit
+	counts [2]int64
+}
+
+type bruteHit struct{ at, n int64 }
+
+func (b *brutePolicy) admits(id string, now, cost int64) bool {
+	cost = max(cost, 1)
+	used := int64(0)
+	switch hits := b.taken[id]; b.limit.Kind {
+	case LimitSlide:
+		for _, h := range hits {
+			if h.at > now-b.limit.Slide.Window {
+				used += h.n
+			}
+		}
+		return used+cost <= b.limit.Slide.Limit
+	case LimitFixed:
+		for _, h := range hits {
+			if h.at/b.limit.Fixed.Window.Length == now/b.limit.Fixed.Window.Length {
+				used += h.n
+			}
+		}
+		return used+cost <= b.limit.Fixed.Limit
+	default: // no more from any call on than the bucket and what flowed back
+		if cost > b.limit.Token.Capacity {
+			return false
+		}
+		for _, h := range slices.Backward(hits) {
+			cost += h.n
+			if (cost-b.limit.Token.Capacity)*b.limit.Token.Period > b.limit.Token.Refill*(now-h.at) {
+				return false
+			}
+		}
+		return true
+	}
+}
+
+// The laws, through policies whose limits and algorithms change: never over, never under, all or nothing, retry_after exact, counts right.
+func TestLawsThroughPolicies(t *testing.T) {
+	names := []string{"a", "b", "c", "d"}
+	for range 30 {
+		seed := rand.Uint64()
+		t.Log("seed", seed)
+		r := rand.New(rand.NewPCG(seed, 1))
+		c, brute := newChecker(t), make(map[string]*brutePolicy)
+		period := 1 + r.Int64N(60)
+		set := func(name string) {
+			p := mustParse(name, []string{
+				fmt.Sprintf("SLIDE %d 50ms", 1+r.IntN(6)), fmt.Sprintf("FIXED %d 70ms", 1+r.IntN(6)), fmt.Sprintf("TOKEN %d 2 %dms", 1+r.IntN(6), period),
+			}[r.IntN(3)]+[]string{"", "", " SHADOW"}[r.IntN(3)])
+			b := brute[name]
+			if b == nil {
+				b = &brutePolicy{}
+				brute[name] = b
+			}
+			if b.taken == nil || b.limit.Kind != p.limit.Kind {
+				b.taken = make(map[string][]bruteHit)
+			}
+			if b.limit.Kind == LimitToken && b.limit.Token.Capacity != p.limit.Token.Capacity && p.limit.Kind == LimitToken {
+				p = mustParse(name, b.text()) // what a bucket of another size has earned is told in package limit
+			}
+			b.limit, b.shadow = p.limit, p.shadow
+			c.e.SetPolicies(c.now, []*Policy{p})
+		}
+		for _, name := range names {
+			set(name)
+		}
+		for range 150 {
+			c.now += []int64{0, 0, 1, 3, 10, 40}[r.IntN(6)]
+			if r.IntN(10) == 0 {
+				set(names[r.IntN(len(names))])
+			}
+			r.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
+			called, id, cost := names[:1+r.IntN(len(names))], fmt.Sprint(r.IntN(2)), r.Int64N(4)
+			want, binds := true, false
+			for _, name := range called {
+				if b := brute[name]; !b.shadow {
+					binds, want = true, want && b.admits(id, c.now, cost)
+				}
+			}
+			before := dump(c.e)
+			d := c.must(id, strings.Join(called, " "), cost, "")
+			require.Equal(t, want, d.Allowed, "laws 2, 3 and 5 at %d: %v cost %d of %s\n%s", c.now, called, cost, id, strings.Join(before, "\n"))
+			require.Equal(t, brute[called[d.Rule]].limit.limit(), d.Limit)
+			require.True(t, !binds || !brute[called[d.Rule]].shadow, "the answer speaks of what binds")
+			if !want || cost == 0 {
+				require.Equal(t, before, dump(c.e), "law 1")
+			}
+			if !want && d.RetryAfter != limit.Never {
+				for wait, admitted := range map[int64]bool{d.RetryAfter - 1: false, d.RetryAfter: true} {
+					all := true
+					for _, name := range called {
+						b := brute[name]
+						all = all && (b.shadow || b.admits(id, c.now+wait, cost))
+					}
+					require.Equal(t, admitted, all, "law 4: retry_after %d", d.RetryAfter)
+				}
+			}
+			if cost == 0 {
+				continue
+			}
+			for _, name := range called {
+				b := brute[name]
+				admits := b.admits(id, c.now, cost)
+				switch {
+				case want && admits:
+					b.taken[id] = append(b.taken[id], bruteHit{c.now, cost})
+					b.counts[0]++
+				case !admits && (want || !b.shadow):
+					b.counts[1]++
+				}
+			}
+			for _, name := range called {
+				require.Equal(t, brute[name].counts, c.counts(name), "counts of %s", name)
+			}
+		}
+		requireSound(t, c.e)
+		require.Equal(t, dump(c.e), dump(c.log.replayed(Options{Databases: 2, Shards: 2, Seed: [2]uint64{seed, 1}})))
+	}
+}
+
+// text is the definition of a token bucket.
+func (b *brutePolicy) text() string {
+	text := fmt.Sprintf("TOKEN %d %d %dms", b.limit.Token.Capacity, b.limit.Token.Refill, b.limit.Token.Period)
+	if b.shadow {
+		text += " SHADOW"
+	}
+	return text
+}
+
+func TestChecksDoNotAllocate(t *testing.T) {
+	e := New(Options{})
+	names := [][]byte{[]byte("t"), []byte("s"), []byte("f")}
+	e.SetPolicies(epoch, []*Policy{mustParse("t", "TOKEN 1000000 1 1s"), mustParse("s", "SLIDE 2 1s"), mustParse("f", "FIXED 2 1s SHADOW")})
+	keys, tx := policyKeys(e, names, []byte("ann")), e.NewTx()
+	now := int64(epoch)
+	call := func() {
+		now += 300
+		tx.Begin(now, 0, keys, true)
+		_, _ = tx.Check(names, keys, 1, nil)
+		tx.End()
+	}
+	for range 20 {
+		call()
+	}
+	if allocs := testing.AllocsPerRun(100, call); allocs != 0 {
+		t.Errorf("a check allocates %v times", allocs)
+	}
+}
+
+func BenchmarkCheck(b *testing.B) {
+	for _, policies := range []string{"t", "s", "t s f"} {
+		b.Run(policies, func(b *testing.B) {
+			e := New(Options{})
+			e.SetPolicies(epoch, []*Policy{mustParse("t", "TOKEN 100 100 1s"), mustParse("s", "SLIDE 100 1m"), mustParse("f", "FIXED 100 1m SHADOW")})
+			names := bytes.Fields([]byte(policies))
+			keys, tx, now := policyKeys(e, names, []byte("ann")), e.NewTx(), int64(epoch)
+			b.ReportAllocs()
+			for b.Loop() {
+				now++
+				tx.Begin(now, 0, keys, true)
+				_, _ = tx.Check(names, keys, 1, nil)
+				tx.End()
+			}
+		})
+	}
+}

@@ -1,0 +1,213 @@
+package integration
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// flood is an attack by keys that were never seen before, from many connections at once.
+type flood struct {
+	s     *server
+	keys  atomic.Int64 // how many were sent so far
+	conns []net.Conn
+}
+
+const floodClients = 50
+
+// A few kinds of limiters, as an application might ask for one after the other for whoever comes.
+var floodCalls = []string{"RL.SLIDE flood:%d 10 1h", "RL.TOKEN flood:%d 5 1 1h", "RL.FIXED flood:%d 3 1d", "RL.MULTI flood:%d 1 1m 10 1d"}
+
+func newFlood(t *testing.T, s *server) *flood {
+	t.Helper()
+	f := &flood{s: s}
+	for range floodClients {
+		conn, err := dial(s.addr)
+		require.NoError(t, err)
+		require.NoError(t, conn.SetDeadline(time.Now().Add(10*patience)))
+		t.Cleanup(func() { conn.Close() })
+		f.conns = append(f.conns, conn)
+	}
+	return f
+}
+
+// send sends so many new keys, so many at a time on each connection, and no more than a number of calls in a second, which may be 0 for any.
+// It returns how long each batch took from the moment that it was due.
+func (f *flood) send(t *testing.T, n int64, pipeline int, perSecond float64) (took []time.Duration) {
+	var mu sync.Mutex
+	var clients sync.WaitGroup
+	last, start := f.keys.Load()+n, time.Now()
+	for i, conn := range f.conns {
+		clients.Go(func() {
+			var own []time.Duration
+			in, out := bufio.NewReaderSize(conn, 64<<10), new(bytes.Buffer)
+			every := time.Duration(0)
+			due := start
+			if perSecond > 0 {
+				every = time.Duration(float64(time.Second) * floodClients * float64(pipeline) / perSecond)
+				due = start.Add(every * time.Duration(i) / floodClients)
+			}
+			for {
+				out.Reset()
+				sent := 0
+				for ; sent < pipeline; sent++ {
+					key := f.keys.Add(1)
+					if key > last {
+						f.keys.Add(-1)
+						break
+					}
+					fmt.Fprintf(out, floodCalls[key%int64(len(floodCalls))]+"\r\n", key)
+				}
+				if sent == 0 {
+					break
+				}
+				time.Sleep(time.Until(due))
+				if every == 0 {
+					due = time.Now()
+				}
+				if _, err := conn.Write(out.Bytes()); !assert.NoError(t, err) {
+					return
+				}
+				for range sent {
+					if !assert.NoError(t, admitted(in)) {
+						return
+					}
+				}
+				own = append(own, time.Since(due))
+				due = due.Add(every)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			took = append(took, own...)
+		})
+	}
+	clients.Wait()
+	return took
+}
+
+// admitted reads a decision, which must be to admit.
+func admitted(in *bufio.Reader) error {
+	header, err := in.ReadSlice('\n')
+	if err != nil {
+		return err
+	}
+	if header[0] != '*' {
+		return fmt.Errorf("%q", header)
+	}
+	n := int(header[1] - '0')
+	for i := range n {
+		line, err := in.ReadSlice('\n')
+		if err != nil {
+			return err
+		}
+		if i == 0 && string(line) != ":1\r\n" {
+			return fmt.Errorf("not admitted")
+		}
+	}
+	return nil
+}
+
+// resident is a line of what Linux tells of a process' memory, in bytes; ok is false elsewhere.
+func resident(pid int, line string) (n int64, ok bool) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	match := regexp.MustCompile(line + `:\s+(\d+) kB`).FindSubmatch(text)
+	if err != nil || match == nil {
+		return 0, false
+	}
+	n, err = strconv.ParseInt(string(match[1]), 10, 64)
+	return n << 10, err == nil
+}
+
+// infoNumber is a field of INFO.
+func infoNumber(t *testing.T, s *server, field string) (n int64) {
+	t.Helper()
+	match := regexp.MustCompile(`(?m)^` + field + `:(\d+)\r$`).FindStringSubmatch(s.connect(t).Info(context.Background()).Val())
+	require.NotNil(t, match, field)
+	n, err := strconv.ParseInt(match[1], 10, 64)
+	require.NoError(t, err)
+	return n
+}
+
+// A flood of keys never seen before pushes nobody out who is blocked, and the process not out of its limit. By default it is small;
+// FLOOD_KEYS=5000000 FLOOD_MAXMEMORY=256 (MB) is a large one, of which the log tells figures; FLOOD_FLAGS are more flags of the server.
+func TestFlood(t *testing.T) {
+	keys, megabytes := floodSize(t, "FLOOD_KEYS", 200_000), floodSize(t, "FLOOD_MAXMEMORY", 32)
+	limit := megabytes << 20
+	flags := strings.Fields(os.Getenv("FLOOD_FLAGS"))
+	s := startServer(t, append([]string{"--maxmemory", fmt.Sprint(megabytes, "mb")}, flags...)...)
+	client := s.connect(t)
+	decide := func(words ...any) int64 {
+		d, err := client.Do(t.Context(), words...).Int64Slice()
+		require.NoError(t, err)
+		return d[0]
+	}
+	blocked := [][]any{
+		{"RL.SLIDE", "blocked:slide", 5, "1d"}, {"RL.TOKEN", "blocked:token", 5, 1, "1d"},
+		{"RL.FIXED", "blocked:fixed", 5, "7d"}, {"RL.MULTI", "blocked:multi", 5, "1h", 6, "1d"},
+	}
+	for _, call := range blocked {
+		for range 5 {
+			require.EqualValues(t, 1, decide(call...))
+		}
+		require.EqualValues(t, 0, decide(call...))
+	}
+
+	f := newFlood(t, s)
+	start := time.Now()
+	f.send(t, keys*8/10, 100, 0)
+	t.Logf("%d keys, 100 in a pipeline: %.0f in a second", keys*8/10, float64(keys*8/10)/time.Since(start).Seconds())
+	start = time.Now()
+	took := f.send(t, keys/10, 1, 0)
+	full := float64(keys/10) / time.Since(start).Seconds()
+	t.Logf("one at a time: %.0f in a second, p50 %v, p99 %v", full, percentile(took, 50), percentile(took, 99))
+	took = f.send(t, keys/10, 1, full/2)
+	t.Logf("at half of that: p50 %v, p99 %v, p99.9 %v, longest %v", percentile(took, 50), percentile(took, 99), percentile(took, 99.9), percentile(took, 100))
+
+	for _, call := range blocked {
+		assert.EqualValues(t, 0, decide(call...), "%v is blocked as before", call)
+	}
+	evicted, used := infoNumber(t, s, "evicted_keys"), infoNumber(t, s, "used_memory")
+	t.Logf("%d of %d keys were evicted; used_memory %d MB", evicted, keys, used>>20)
+	assert.Greater(t, evicted, keys/4)
+	assert.Less(t, used, limit+limit/10)
+	assert.Zero(t, infoNumber(t, s, "maxmemory_refused_calls"))
+	if peak, ok := resident(s.pid, "VmHWM"); ok && !withRaceDetector() {
+		t.Logf("the process took %d MB at most", peak>>20)
+		assert.Less(t, peak, limit+limit/2+programSize, "one and a half times maxmemory, and the program itself")
+	}
+}
+
+// programSize is what of the binary stands in memory: little beside the limits that matter.
+const programSize = 10 << 20
+
+func floodSize(t *testing.T, variable string, otherwise int64) int64 {
+	text := os.Getenv(variable)
+	if text == "" {
+		return otherwise
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	require.NoError(t, err)
+	return n
+}
+
+func percentile(took []time.Duration, p float64) time.Duration {
+	slices.Sort(took)
+	if len(took) == 0 {
+		return 0
+	}
+	return took[min(int(float64(len(took))*p/100), len(took)-1)].Round(10 * time.Microsecond)
+}

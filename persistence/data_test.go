@@ -1,0 +1,183 @@
+package persistence
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"rlserver/engine"
+	"rlserver/engine/limit"
+)
+
+// newDataWorld is a world whose data is in a real directory, for tools that know no other.
+func newDataWorld(t testing.TB, dir string) *world {
+	w := newWorld(t, nil, testEpoch)
+	w.o.Dir, w.o.fs = dir, nil
+	return w
+}
+
+// apply makes a call of effects, and waits until it is acknowledged.
+func (w *world) apply(effects ...engine.Effect) {
+	w.t.Helper()
+	at := w.now.Add(10)
+	require.NoError(w.t, w.e.Apply(at, effects))
+	w.states = append(w.states, stateOf(w.e))
+	require.NoError(w.t, w.store.Wait(w.store.Append(at, effects)))
+}
+
+// stop ends the store in order.
+func (w *world) stop() {
+	w.t.Helper()
+	require.NoError(w.t, w.store.Close())
+}
+
+func key(name string) engine.Key { return engine.Key{Name: []byte(name)} }
+
+// callsOfAllKinds has every kind of effect, leaves a key of every type in three databases, and fits an empty engine.
+func callsOfAllKinds() [][]engine.Effect {
+	binary := string([]byte{0, 255, '\r', '\n'}) + " key"
+	hit := func(name string, lo int, seq uint64, n int64) engine.Effect {
+		return engine.Effect{Kind: engine.EffectHits, Key: key(name), Lo: lo, Hits: engine.Hits{At: testEpoch + int64(seq), Seq: seq, N: n}, ExpireAt: testEpoch + hour}
+	}
+	member := func(name, field string, score float64) engine.Effect {
+		return engine.Effect{Kind: engine.EffectAdd, Key: key(name), Field: []byte(field), Score: score}
+	}
+	field := func(name, field, value string) engine.Effect {
+		return engine.Effect{Kind: engine.EffectHashSet, Key: key(name), Field: []byte(field), Value: []byte(value)}
+	}
+	text := func(db int, name, value string) engine.Effect {
+		return engine.Effect{Kind: engine.EffectString, DB: db, Key: key(name), Value: []byte(value)}
+	}
+	return [][]engine.Effect{
+		{text(0, "text", "Hello, world")},
+		{{Kind: engine.EffectSplice, Key: key("text"), Lo: 7, Value: []byte("limits")}, {Kind: engine.EffectSplice, Key: key("spliced"), Lo: 3, Value: []byte("x")}},
+		{{Kind: engine.EffectString, Key: key("session"), Value: []byte{}, ExpireAt: testEpoch + hour}},
+		{text(0, binary, "\x80\x81")},
+		{field("hash", "one", "1"), field("hash", "two", "2 \"quoted\""), field("hash", "three", "")},
+		{{Kind: engine.EffectHashDelete, Key: key("hash"), Field: []byte("one")}},
+		{{Kind: engine.EffectExpire, Key: key("hash"), ExpireAt: testEpoch + 2*hour}},
+		{member("set", "a", -1.5), member("set", "b", math.Inf(1)), member("set", "c", 1e300), member("set", "d", 0.1), member("set", "e=f", 7)},
+		{{Kind: engine.EffectRemove, Key: key("set"), Field: []byte("a")}, {Kind: engine.EffectRemoveSpan, Key: key("set"), Lo: 0, Hi: 1}},
+		{hit("slide", 0, 0, 5)}, {hit("slide", 0, 1, 1)}, {hit("slide", 2, 2, 3)},
+		{{Kind: engine.EffectTokens, Key: key("bucket"), Tokens: limit.Tokens{Missing: 4, Earned: 17, Since: testEpoch}, ExpireAt: testEpoch + hour}},
+		{{Kind: engine.EffectCount, Key: key("window"), Count: limit.Count{Start: testEpoch - 1000, Used: 3}, ExpireAt: testEpoch + hour}},
+		{text(0, "old", "name")}, {{Kind: engine.EffectRename, Key: key("old"), To: key("new")}},
+		{{Kind: engine.EffectCopy, Key: key("slide"), To: key("copied"), ToDB: 2}},
+		{{Kind: engine.EffectMove, Key: key("new"), ToDB: 1}},
+		{text(0, "gone", "soon")}, {{Kind: engine.EffectDelete, Key: key("gone")}},
+		{{Kind: engine.EffectSwap, DB: 1, ToDB: 2}},
+		{text(2, "here", "and away")}, {{Kind: engine.EffectFlush, DB: 2}}, {text(2, "last", "word")},
+	}
+}
+
+// dataset is a directory that was closed in order, and what is known of it.
+type dataset struct {
+	files   map[string][]byte
+	states  []string           // at the snapshot, and after each call from there on
+	offsets map[string][]int64 // of these calls, in each segment
+}
+
+// newDataset makes a directory with a snapshot and three segments.
+func newDataset(t testing.TB) *dataset {
+	d := &dataset{offsets: map[string][]int64{}}
+	dir := t.TempDir()
+	w := newDataWorld(t, dir)
+	require.True(t, w.start(Always))
+	for i, call := range callsOfAllKinds() {
+		w.apply(call...)
+		if i == 6 {
+			require.NoError(t, w.store.Snapshot())
+			d.states = w.states[len(w.states)-1:]
+			w.states = nil
+		}
+	}
+	w.stop()
+	d.states = append(d.states, w.states...)
+	d.files = readAll(t, dir)
+	for name, content := range d.files {
+		if kind, _, _ := parseName(name); kind == logFile {
+			d.offsets[name] = callsIn(t, content)
+		}
+	}
+	return d
+}
+
+// callsIn gives the offsets of the calls in a segment.
+func callsIn(t testing.TB, content []byte) (offsets []int64) {
+	for at := fileHeaderSize; at < len(content); {
+		rec, size, err := readRecord(nil, content[at:])
+		require.NoError(t, err)
+		if rec.kind == recordCall {
+			offsets = append(offsets, int64(at))
+		}
+		at += size
+	}
+	return offsets
+}
+
+// stateBefore is the state in which a start ends that reads the log as far as the i-th call of a segment.
+func (d *dataset) stateBefore(segment string, i int) string {
+	for name, offsets := range d.offsets {
+		if name < segment {
+			i += len(offsets)
+		}
+	}
+	return d.states[i]
+}
+
+func (d *dataset) last() string { return d.states[len(d.states)-1] }
+
+// put writes the files to a directory of their own.
+func (d *dataset) put(t testing.TB) (dir string) {
+	dir = t.TempDir()
+	writeAll(t, dir, d.files)
+	return dir
+}
+
+func writeAll(t testing.TB, dir string, files map[string][]byte) {
+	for name, content := range files {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), content, 0o640))
+	}
+}
+
+// readAll reads the files of a directory, but for the lock.
+func readAll(t testing.TB, dir string) map[string][]byte {
+	files := map[string][]byte{}
+	names, err := directory(dir).list()
+	require.NoError(t, err)
+	for _, name := range names {
+		if name == lockName {
+			continue
+		}
+		files[name], err = os.ReadFile(filepath.Join(dir, name))
+		require.NoError(t, err)
+	}
+	return files
+}
+
+// loaded is what a start on a directory makes of it.
+func loaded(t testing.TB, dir string, databases int) (e *engine.Engine, r Recovery, err error) {
+	s, err := Open(newDataWorld(t, dir).o)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, s.Close()) }()
+	e = engine.New(engine.Options{Databases: databases})
+	r, err = s.Load(e)
+	return e, r, err
+}
+
+func TestDatasetIsWhatItShouldBe(t *testing.T) {
+	d := newDataset(t)
+	require.Len(t, d.files, 4, fmt.Sprint(d.offsets))
+	e, r, err := loaded(t, d.put(t), 3)
+	require.NoError(t, err)
+	require.Equal(t, 3, r.Segments)
+	require.NotEmpty(t, r.Snapshot)
+	require.Equal(t, d.last(), stateOf(e))
+	for name, offsets := range d.offsets {
+		require.GreaterOrEqual(t, len(offsets), 3, name)
+	}
+}

@@ -1,0 +1,389 @@
+package persistence
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"rlserver/engine"
+	"rlserver/engine/limit"
+)
+
+// virtual runs a test in a bubble of virtual time, with a world on a disk in memory, whose clock that is and whose segments have no end.
+func virtual(t *testing.T, test func(w *world)) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, newDisk(), 0)
+		w.o.Clock = func() int64 { return time.Now().UnixMilli() }
+		w.o.segment = 0
+		test(w)
+	})
+}
+
+// set makes a call that sets a key to something new of about so many bytes, and gives the position to wait for.
+func (w *world) set(name string, size int) engine.Position {
+	value := strconv.AppendInt(make([]byte, size), w.now.Add(1), 10)
+	k := w.e.Key([]byte(name))
+	tx := w.e.NewTx()
+	tx.Begin(w.o.Clock(), 0, []engine.Key{k}, true)
+	tx.Set(k, value, engine.SetMode{})
+	return tx.End()
+}
+
+// syncs counts the syncs of the log.
+func (d *disk) syncs() (n int) {
+	for _, what := range d.did() {
+		if strings.HasPrefix(what, "sync 0") && strings.HasSuffix(what, ".log") {
+			n++
+		}
+	}
+	return n
+}
+
+// onDisk tells whether the disk holds a text for good.
+func (d *disk) onDisk(text string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, file := range d.durable {
+		if bytes.Contains(file.data[:file.synced], []byte(text)) {
+			return true
+		}
+	}
+	return false
+}
+
+// Whatever the pattern of calls, each is on the disk within a second.
+func TestEverySecond(t *testing.T) {
+	seed := rand.Uint64()
+	t.Log("seed", seed)
+	virtual(t, func(w *world) {
+		r := rand.New(rand.NewPCG(seed, 0))
+		require.True(t, w.start(EverySecond))
+		var checks sync.WaitGroup
+		start := time.Now()
+		for i := range 300 {
+			name := fmt.Sprintf("<key %d>", i)
+			require.NoError(t, w.store.Wait(w.set(name, r.IntN(10)/9*r.IntN(2*wakeBacklog))))
+			checks.Go(func() {
+				time.Sleep(time.Second + 1)
+				require.True(t, w.disk.onDisk(name), name)
+			})
+			switch r.IntN(4) {
+			case 0:
+				time.Sleep(time.Duration(r.Int64N(int64(3 * time.Second))))
+			case 1:
+				time.Sleep(time.Duration(r.Int64N(int64(writeDelay))))
+			}
+		}
+		checks.Wait()
+		took := time.Since(start)
+		require.LessOrEqual(t, w.disk.syncs(), int(took/syncInterval)+2, "in %v", took)
+		w.stop()
+	})
+}
+
+func TestNever(t *testing.T) {
+	virtual(t, func(w *world) {
+		w.o.segment = 10_000
+		require.True(t, w.start(Never))
+		begun := w.disk.syncs()
+		for range 9 {
+			require.NoError(t, w.store.Wait(w.set("k", 1000)))
+			time.Sleep(time.Minute)
+		}
+		require.Equal(t, begun, w.disk.syncs())
+		require.NoError(t, w.store.Wait(w.set("k", 1000)))
+		time.Sleep(time.Minute)
+		require.Equal(t, begun+2, w.disk.syncs(), "the segment that ends and the one that begins")
+		w.set("last", 0)
+		w.stop()
+		require.True(t, w.disk.onDisk("last"))
+	})
+}
+
+// No call is acknowledged before it is on the disk, and those that wait at the same time share a sync.
+func TestAlways(t *testing.T) {
+	virtual(t, func(w *world) {
+		require.True(t, w.start(Always))
+		begun := w.disk.syncs()
+		w.disk.slowDown(ofLog, 10*time.Millisecond)
+		var calls sync.WaitGroup
+		for i := range 500 {
+			calls.Go(func() {
+				name := fmt.Sprintf("<key %d>", i)
+				position := w.set(name, 0)
+				require.False(t, w.disk.onDisk(name))
+				require.NoError(t, w.store.Wait(position))
+				require.True(t, w.disk.onDisk(name), name)
+			})
+		}
+		calls.Wait()
+		require.LessOrEqual(t, w.disk.syncs()-begun, 3)
+		time.Sleep(time.Hour)
+		idle := w.disk.syncs()
+		require.LessOrEqual(t, idle-begun, 3, "nothing is synced that is on the disk already")
+		require.NoError(t, w.store.Wait(0))
+		w.stop()
+	})
+}
+
+// Who waits by one policy goes on by the next.
+func TestPolicyChangesWhileCallsWait(t *testing.T) {
+	virtual(t, func(w *world) {
+		require.True(t, w.start(Always))
+		w.disk.slowDown(ofLog, time.Hour)
+		start := time.Now()
+		var calls sync.WaitGroup
+		for i := range 20 {
+			calls.Go(func() { require.NoError(t, w.store.Wait(w.set(fmt.Sprint(i), 0))) })
+		}
+		time.Sleep(time.Minute)
+		w.store.Configure(Settings{Sync: EverySecond})
+		calls.Wait()
+		require.Equal(t, time.Minute, time.Since(start))
+
+		w.disk.slowDown(ofLog, 0)
+		time.Sleep(3 * time.Hour)
+		w.store.Configure(Settings{Sync: Never})
+		position := w.set("late", 0)
+		require.NoError(t, w.store.Wait(position))
+		time.Sleep(time.Minute)
+		require.False(t, w.disk.onDisk("late"))
+		w.store.Configure(Settings{Sync: Always})
+		require.NoError(t, w.store.Wait(position))
+		require.True(t, w.disk.onDisk("late"))
+		w.stop()
+	})
+}
+
+// Calls do not fill the memory faster than the disk takes it away.
+func TestSlowDiskHoldsCallsUp(t *testing.T) {
+	virtual(t, func(w *world) {
+		require.True(t, w.start(EverySecond))
+		w.disk.slowDown(ofLog, time.Hour)
+		start := time.Now()
+		size := 0
+		for size < mostBacklog-2<<20 {
+			size += 1 << 20
+			require.NoError(t, w.store.Wait(w.set("k", 1<<20)))
+		}
+		require.Zero(t, time.Since(start))
+		require.GreaterOrEqual(t, w.store.Status().Backlog, int64(size))
+		for range 2 {
+			require.NoError(t, w.store.Wait(w.set("k", 1<<20)))
+		}
+		require.GreaterOrEqual(t, time.Since(start), time.Hour)
+		w.stop()
+	})
+}
+
+// A denied call leaves no trace on the disk.
+func TestDeniedCallsWriteNothing(t *testing.T) {
+	virtual(t, func(w *world) {
+		require.True(t, w.start(Always))
+		k := w.e.Key([]byte("k"))
+		slide := func(cost int64) (limit.Decision, engine.Position) {
+			w.tx.Begin(w.o.Clock(), 0, []engine.Key{k}, true)
+			d, err := w.tx.Slide(k, []limit.Rule{{Limit: 5, Window: hour}}, cost, nil)
+			require.NoError(t, err)
+			return d, w.tx.End()
+		}
+		_, position := slide(5)
+		require.NoError(t, w.store.Wait(position))
+		time.Sleep(time.Second)
+		before, size := w.disk.did(), w.store.Status().LogBytes
+		for cost := range int64(6) {
+			d, position := slide(cost)
+			require.False(t, d.Allowed)
+			require.Zero(t, position)
+		}
+		time.Sleep(time.Minute)
+		require.Equal(t, before, w.disk.did())
+		require.Equal(t, size, w.store.Status().LogBytes)
+		w.stop()
+	})
+}
+
+// lines keeps what is logged.
+type lines struct {
+	slog.Handler
+	mu   sync.Mutex
+	text []string
+}
+
+func (l *lines) Enabled(context.Context, slog.Level) bool { return true }
+
+func (l *lines) Handle(_ context.Context, r slog.Record) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.text = append(l.text, r.Message)
+	return nil
+}
+
+// with counts the lines with a word in them.
+func (l *lines) with(word string) (n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, line := range l.text {
+		if strings.Contains(line, word) {
+			n++
+		}
+	}
+	return n
+}
+
+// A failure is final: nothing is written any more, whatever is asked of the log, and it is said what that means.
+func TestFailure(t *testing.T) {
+	for _, goOn := range []bool{false, true} {
+		for _, mode := range []failure{failOnce, failTorn} {
+			t.Run(fmt.Sprintf("continue %v, %s", goOn, failures[mode]), func(t *testing.T) {
+				virtual(t, func(w *world) {
+					said := new(lines)
+					w.o.Log, w.o.Settings.Continue = slog.New(said), goOn
+					require.True(t, w.start(Always))
+					require.NoError(t, w.store.Wait(w.set("before", 0)))
+					kept := w.set("kept", 0)
+					require.NoError(t, w.store.Wait(kept))
+					require.NoError(t, w.store.Refuses())
+					w.disk.mode = mode
+					w.disk.fail()
+					requireWait(t, goOn, w.store.Wait(w.set("lost", 0)))
+					require.ErrorIs(t, w.store.Failure(), errDisk)
+					require.ErrorIs(t, w.store.Status().Failure, errDisk)
+					requireWait(t, goOn, w.store.Refuses())
+					require.Equal(t, 1, said.with("the log has failed and is given up"))
+
+					before := w.disk.did()
+					for range 10 {
+						requireWait(t, goOn, w.store.Wait(w.set("k", wakeBacklog)))
+						time.Sleep(59 * time.Second)
+					}
+					require.NoError(t, w.store.Wait(kept), "what was on the disk before is there")
+					require.Equal(t, before, w.disk.did())
+					reminders := 0
+					if goOn {
+						reminders = 9
+					}
+					require.Equal(t, reminders, said.with("in memory alone, as the log has failed"))
+
+					w.store.Configure(Settings{Sync: EverySecond, Continue: !goOn})
+					requireWait(t, !goOn, w.store.Wait(w.set("k", 0)))
+					requireWait(t, !goOn, w.store.Refuses())
+					require.ErrorIs(t, w.store.Close(), errDisk)
+					require.Equal(t, before, w.disk.did())
+
+					w.disk.failAt = 0
+					require.True(t, w.start(Always))
+					require.True(t, strings.Contains(stateOf(w.e), "kept"))
+					w.stop()
+				})
+			})
+		}
+	}
+}
+
+func requireWait(t *testing.T, goOn bool, err error) {
+	t.Helper()
+	if goOn {
+		require.NoError(t, err)
+	} else {
+		require.ErrorIs(t, err, errDisk)
+	}
+}
+
+// Calls that wait when the log fails are told, one and all.
+func TestFailureWakesThoseWhoWait(t *testing.T) {
+	virtual(t, func(w *world) {
+		require.True(t, w.start(Always))
+		w.disk.slowDown(ofLog, time.Hour)
+		var calls sync.WaitGroup
+		for i := range 20 {
+			calls.Go(func() { require.ErrorIs(t, w.store.Wait(w.set(fmt.Sprint(i), 0)), errDisk) })
+		}
+		calls.Go(func() { require.ErrorIs(t, w.store.Snapshot(), errDisk) })
+		time.Sleep(time.Minute)
+		w.disk.fail()
+		calls.Wait()
+		require.ErrorIs(t, w.store.Close(), errDisk)
+	})
+}
+
+// After a failure a snapshot is as good a place as any for what is in memory, and a start goes on from there.
+func TestSnapshotAfterFailure(t *testing.T) {
+	virtual(t, func(w *world) {
+		w.o.Settings.Continue = true
+		require.True(t, w.start(Always))
+		require.NoError(t, w.store.Wait(w.set("one", 0)))
+		w.disk.fail()
+		require.NoError(t, w.store.Wait(w.set("two", 0)))
+		require.Error(t, w.store.Failure())
+		w.set("three", 0)
+		for range 3 {
+			require.NoError(t, w.store.Snapshot())
+		}
+		state := stateOf(w.e)
+		require.Error(t, w.store.Close())
+		require.True(t, w.start(Always))
+		require.Equal(t, state, stateOf(w.e))
+		require.NoError(t, w.store.Wait(w.set("four", 0)))
+		state = stateOf(w.e)
+		w.stop()
+		require.True(t, w.start(Always))
+		require.Equal(t, state, stateOf(w.e))
+		w.stop()
+	})
+}
+
+// A disk that is full when the server starts is told in one line, with the file in it; and when there is room, the next start works.
+func TestFullDiskAtStart(t *testing.T) {
+	full := &os.PathError{Op: "write", Path: "/data/0000000002.log", Err: syscall.ENOSPC}
+	for operation := range 4 { // create, header, sync, directory
+		virtual(t, func(w *world) {
+			require.True(t, w.start(Always))
+			require.NoError(t, w.store.Wait(w.set("k", 0)))
+			w.stop()
+			w.disk.why, w.disk.mode, w.disk.failAt = full, failTorn, w.disk.ops+2+operation // the first syncs what was read
+			s, err := Open(w.o)
+			require.NoError(t, err)
+			e := engine.New(engine.Options{Databases: 3, Journal: s})
+			_, err = s.Load(e)
+			require.NoError(t, err)
+			err = s.Start()
+			require.ErrorIs(t, err, syscall.ENOSPC)
+			require.ErrorContains(t, err, "segment 0000000002.log cannot be")
+			require.ErrorContains(t, err, "/data/0000000002.log: no space left on device")
+			require.NotContains(t, err.Error(), "\n")
+			require.NoError(t, s.Close())
+			require.True(t, w.start(Always))
+			require.Contains(t, stateOf(w.e), "key=k")
+			w.stop()
+		})
+	}
+}
+
+// What is slow is counted.
+func TestDelayedSyncs(t *testing.T) {
+	virtual(t, func(w *world) {
+		require.True(t, w.start(Always))
+		for _, slow := range []time.Duration{time.Second, time.Second + 1} {
+			w.disk.slowDown(ofLog, slow)
+			require.NoError(t, w.store.Wait(w.set("k", 0)))
+		}
+		w.disk.slowDown(ofLog, 0)
+		require.EqualValues(t, 1, w.store.Status().DelayedSyncs)
+		w.stop()
+		require.True(t, slices.Contains(w.disk.did(), "sync 0000000001.log"))
+	})
+}

@@ -1,0 +1,319 @@
+package persistence
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"rlserver/engine"
+)
+
+// settle lets what is due happen.
+func (w *world) settle() {
+	time.Sleep(2 * maintainTick)
+	synctest.Wait()
+}
+
+func TestGrowthTakesSnapshots(t *testing.T) {
+	virtual(t, func(w *world) {
+		w.o.Settings.GrowthPercent, w.o.Settings.GrowthLeast = 100, 10_000
+		require.True(t, w.start(EverySecond))
+		for range 9 {
+			w.set("k", 1000)
+		}
+		w.settle()
+		require.Zero(t, w.store.Status().Saves, "not below the least")
+		for i := range 5 {
+			w.set(fmt.Sprint(i), 1000)
+		}
+		w.settle()
+		st := w.store.Status()
+		require.EqualValues(t, 1, st.Saves)
+		require.Less(t, st.LogBytes+st.SnapshotBytes, int64(1000), "zeros are packed well")
+		w.settle()
+		for range 9 {
+			w.set("k", 1000)
+		}
+		w.settle()
+		require.EqualValues(t, 1, w.store.Status().Saves)
+		w.set("k", 1000)
+		w.settle()
+		require.EqualValues(t, 2, w.store.Status().Saves)
+		w.store.Configure(Settings{Sync: EverySecond})
+		w.set("k", 100_000)
+		w.settle()
+		require.EqualValues(t, 2, w.store.Status().Saves, "0 percent: never")
+		w.stop()
+	})
+}
+
+// By a percentage, the log grows as much as what there was at the last snapshot.
+func TestGrowthIsMeasuredAgainstTheLastSnapshot(t *testing.T) {
+	for _, c := range []struct {
+		percent, size, base int64
+		due                 bool
+	}{
+		{100, 1999, 1000, false}, {100, 2000, 1000, true}, {50, 1499, 1000, false}, {50, 1500, 1000, true},
+		{300, 3999, 1000, false}, {300, 4000, 1000, true}, {0, 1 << 40, 1000, false}, {100, 99, 0, false}, {100, 100, 0, true},
+	} {
+		s := &Store{options: Options{AppendOnly: true, Clock: func() int64 { return 0 }}}
+		s.settings.Store(&Settings{GrowthPercent: c.percent, GrowthLeast: 100})
+		s.status.LogBytes, s.status.SizeAtSave = c.size, c.base
+		require.Equal(t, c.due, s.due() != "", "%+v", c)
+	}
+}
+
+func TestSavePoints(t *testing.T) {
+	virtual(t, func(w *world) {
+		w.o.Settings.Save = []Save{{After: time.Hour, Changes: 1}, {After: time.Minute, Changes: 10}}
+		require.True(t, w.start(EverySecond))
+		time.Sleep(3*time.Hour + maintainTick/2) // not when the store looks
+		require.Zero(t, w.store.Status().Saves, "nothing has changed")
+		for range 10 {
+			w.set("k", 1)
+		}
+		require.EqualValues(t, 10, w.store.Status().Changes)
+		w.settle()
+		st := w.store.Status()
+		require.EqualValues(t, 1, st.Saves)
+		require.Zero(t, st.Changes)
+		require.InDelta(t, time.Now().UnixMilli(), st.LastSave, 2000)
+		for range 10 {
+			w.set("k", 1)
+		}
+		time.Sleep(55 * time.Second)
+		require.EqualValues(t, 1, w.store.Status().Saves)
+		time.Sleep(10 * time.Second)
+		require.EqualValues(t, 2, w.store.Status().Saves)
+		w.set("k", 1)
+		time.Sleep(59 * time.Minute)
+		require.EqualValues(t, 2, w.store.Status().Saves)
+		time.Sleep(2 * time.Minute)
+		require.EqualValues(t, 3, w.store.Status().Saves)
+		w.stop()
+	})
+}
+
+// One that fails is tried again, but not at once, and leaves nothing behind.
+func TestFailedSnapshotIsTriedAgain(t *testing.T) {
+	virtual(t, func(w *world) {
+		said := new(lines)
+		w.o.Log, w.o.Settings.Save = slog.New(said), []Save{{After: time.Minute, Changes: 1}}
+		require.True(t, w.start(EverySecond))
+		w.set("k", 1)
+		time.Sleep(59 * time.Second)
+		w.disk.slowDown(ofSnapshots, 5*time.Second)
+		time.Sleep(3 * time.Second)
+		w.disk.fail()
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		st := w.store.Status()
+		require.True(t, st.LastFailed)
+		require.NoError(t, st.Failure, "the log goes on")
+		require.Zero(t, st.Saves)
+		require.EqualValues(t, 1, st.Changes)
+		require.Equal(t, 1, said.with("no snapshot"))
+		names, _ := w.disk.list()
+		require.Equal(t, []string{"0000000001.log", "0000000002.log"}, names)
+		w.disk.slowDown(ofSnapshots, 0)
+		time.Sleep(retryAfter - 5*time.Second)
+		require.Equal(t, 1, said.with("beginning a snapshot"))
+		time.Sleep(8 * time.Second)
+		st = w.store.Status()
+		require.EqualValues(t, 1, st.Saves)
+		require.False(t, st.LastFailed)
+		w.stop()
+	})
+}
+
+func TestOneSnapshotAtATime(t *testing.T) {
+	virtual(t, func(w *world) {
+		require.True(t, w.start(Always))
+		w.set("k", 1)
+		w.disk.slowDown(ofSnapshots, time.Minute)
+		require.NoError(t, w.store.SnapshotInBackground())
+		time.Sleep(time.Second)
+		require.True(t, w.store.Status().Saving)
+		require.ErrorIs(t, w.store.Snapshot(), ErrBusy)
+		require.ErrorIs(t, w.store.SnapshotInBackground(), ErrBusy)
+		start := time.Now()
+		require.NoError(t, w.store.Wait(w.set("k", 1)), "calls go on meanwhile")
+		require.Zero(t, time.Since(start))
+		time.Sleep(time.Hour)
+		require.False(t, w.store.Status().Saving)
+		require.NoError(t, w.store.Snapshot())
+		require.EqualValues(t, 2, w.store.Status().Saves)
+		require.GreaterOrEqual(t, w.store.Status().LastTook, time.Minute)
+		w.stop()
+	})
+}
+
+// Close gives up a snapshot on its way, and what the next start finds is the log.
+func TestCloseGivesASnapshotUp(t *testing.T) {
+	virtual(t, func(w *world) {
+		require.True(t, w.start(Always))
+		for i := range 2000 {
+			w.set(fmt.Sprint(i), 500)
+		}
+		w.disk.slowDown(ofSnapshots, time.Minute)
+		require.NoError(t, w.store.SnapshotInBackground())
+		time.Sleep(time.Second)
+		state := stateOfRunning(w)
+		w.stop()
+		names, _ := w.disk.list()
+		require.Equal(t, []string{"0000000001.log", "0000000002.log"}, names)
+		require.ErrorIs(t, w.store.Snapshot(), errClosing)
+		require.True(t, w.start(Always))
+		require.Equal(t, state, stateOf(w.e))
+		w.stop()
+	})
+}
+
+// stateOfRunning is the state of an engine of which a snapshot is being taken: by a replay of what its log has.
+func stateOfRunning(w *world) string {
+	r := recovery{fs: readOnly{w.disk}, e: engine.New(engine.Options{Databases: 3}), read: unheard}
+	f, err := listFiles(w.disk)
+	require.NoError(w.t, err)
+	require.NoError(w.t, r.load(f))
+	return stateOf(r.e)
+}
+
+// A snapshot that a crash has left unfinished is no snapshot, and goes with the next start.
+func TestUnfinishedSnapshot(t *testing.T) {
+	virtual(t, func(w *world) {
+		require.True(t, w.start(Always))
+		require.NoError(t, w.store.Wait(w.set("k", 1)))
+		state := stateOf(w.e)
+		w.stop()
+		half, err := w.disk.create("0000000009.snapshot" + temporary)
+		require.NoError(t, err)
+		_, err = half.Write(fileHeader{version: formatVersion, kind: snapshotFile, sequence: 9}.encode())
+		require.NoError(t, err)
+		require.True(t, w.start(Always))
+		require.Equal(t, state, stateOf(w.e))
+		names, _ := w.disk.list()
+		require.Equal(t, []string{"0000000001.log", "0000000002.log"}, names)
+		w.stop()
+	})
+}
+
+// Older files go when the new ones are there for good, and not before.
+func TestOrderOfASnapshot(t *testing.T) {
+	virtual(t, func(w *world) {
+		require.True(t, w.start(Never))
+		for range 2 {
+			w.set("k", 1)
+			require.NoError(t, w.store.Snapshot())
+		}
+		did := w.disk.did()
+		did = did[slices.Index(did, "create 0000000003.snapshot.tmp"):]
+		order := []string{
+			"sync 0000000003.snapshot.tmp", "rename 0000000003.snapshot.tmp 0000000003.snapshot", "sync directory",
+			"remove 0000000002.snapshot", "remove 0000000002.log", "sync directory",
+		}
+		at := slices.Index(did, order[1])
+		require.Equal(t, order, did[at-1:at+5])
+		require.Contains(t, w.disk.did()[:len(w.disk.did())-len(did)+at], "create 0000000003.log", "the log goes on from a snapshot before that has its name")
+		require.Contains(t, w.disk.did()[:len(w.disk.did())-len(did)+at], "sync 0000000002.log")
+		w.stop()
+	})
+}
+
+// Without a log, the state is that of the last snapshot. There is no directory until there is something to put there.
+func TestSnapshotsWithoutALog(t *testing.T) {
+	w := newDataWorld(t, filepath.Join(t.TempDir(), "not", "there"))
+	w.o.AppendOnly = false
+	require.True(t, w.start(Always))
+	require.Zero(t, w.set("a", 1), "nothing to wait for")
+	require.NoDirExists(t, w.o.Dir)
+	require.False(t, w.store.Status().AppendOnly)
+	for range 2 {
+		require.NoError(t, w.store.Snapshot())
+	}
+	state := stateOf(w.e)
+	w.set("lost", 1)
+	w.stop()
+	require.Equal(t, []string{"0000000002.snapshot"}, slices.Collect(maps.Keys(readAll(t, w.o.Dir))))
+
+	require.True(t, w.start(Always))
+	require.Equal(t, state, stateOf(w.e))
+	w.set("b", 1)
+	require.NoError(t, w.store.Snapshot())
+	w.stop()
+
+	w.o.AppendOnly = true // and a log can go on from there
+	require.True(t, w.start(Always))
+	require.Contains(t, stateOf(w.e), "key=b")
+	w.set("c", 1)
+	w.stop()
+	w.o.AppendOnly = false
+	require.True(t, w.start(Always))
+	require.Contains(t, stateOf(w.e), "key=c")
+	require.NoError(t, w.store.Snapshot())
+	w.stop()
+	require.Len(t, readAll(t, w.o.Dir), 1)
+	require.True(t, w.start(Always))
+	require.Contains(t, stateOf(w.e), "key=c")
+	w.stop()
+}
+
+// A directory that cannot be made is a failure like any other: it is told, and tried again in a minute.
+func TestDirectoryThatCannotBeMade(t *testing.T) {
+	above := filepath.Join(t.TempDir(), "file")
+	w := newDataWorld(t, filepath.Join(above, "data"))
+	w.o.AppendOnly = false
+	w.o.Settings.Save = []Save{{After: 0, Changes: 1}}
+	require.True(t, w.start(Always))
+	require.NoError(t, os.WriteFile(above, nil, 0o600))
+	require.Error(t, w.store.SnapshotInBackground())
+	w.set("k", 1)
+	require.True(t, w.store.Status().LastFailed)
+	require.Empty(t, w.store.due())
+	w.stop()
+}
+
+// What another server has put into a directory that was not there at the start is not replaced.
+func TestDirectoryThatSomebodyElseMade(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	first, second := newDataWorld(t, dir), newDataWorld(t, dir)
+	for _, w := range []*world{first, second} {
+		w.o.AppendOnly = false
+		require.True(t, w.start(Always))
+	}
+	first.set("k", 1)
+	require.NoError(t, first.store.Snapshot())
+	files := readAll(t, dir)
+	require.ErrorContains(t, second.store.Snapshot(), fmt.Sprintf("in use by process %d", os.Getpid()))
+	first.stop()
+	for range 2 {
+		require.ErrorContains(t, second.store.Snapshot(), "has come to hold the data of another server")
+	}
+	require.Equal(t, files, readAll(t, dir))
+	second.stop()
+}
+
+// The lock is the directory's, whoever asks for it; a repair needs it too.
+func TestOneServerPerDirectory(t *testing.T) {
+	dir := t.TempDir()
+	w := newDataWorld(t, dir)
+	require.True(t, w.start(Always))
+	inUse := fmt.Sprintf("the data directory %s is in use by process %d", dir, os.Getpid())
+	_, err := Open(w.o)
+	require.EqualError(t, err, inUse)
+	require.EqualError(t, Repair(dir, new(bytes.Buffer)), inUse)
+	require.NoError(t, Check(dir, new(bytes.Buffer)), "to look is allowed")
+	require.NoError(t, Dump(dir, new(bytes.Buffer), false))
+	w.stop()
+	require.True(t, w.start(Always))
+	w.stop()
+	require.NoError(t, Repair(dir, new(bytes.Buffer)))
+}

@@ -1,0 +1,122 @@
+package resp
+
+import (
+	"fmt"
+
+	"rlserver/engine"
+)
+
+func init() {
+	const operator = write | admin | noScript | ownLocks
+	register(
+		&command{name: "rl.policy", arity: -2, group: "ratelimit", since: "1.0.0", complexity: "Depends on subcommand.",
+			summary: "A container for commands about named limits",
+			subs: []*command{
+				{name: "del", arity: 3, flags: operator, group: "ratelimit", since: "1.0.0", complexity: "O(P) with P the policies",
+					syntax: "name", summary: "Forgets a policy. Its keys go when their time comes.",
+					example: "> RL.POLICY SET login SLIDE 5 1m\n\"OK\"\n> RL.POLICY DEL login\n(integer) 1\n> RL.POLICY DEL login\n(integer) 0",
+					run:     policyDel},
+				{name: "get", arity: 3, flags: readonly | fast, group: "ratelimit", since: "1.0.0", complexity: "O(1)",
+					syntax: "name", summary: "The definition of a policy",
+					example: "> RL.POLICY SET login slide 5 60 shadow\n\"OK\"\n> RL.POLICY GET login\n\"SLIDE 5 1m SHADOW\"",
+					run:     policyGet},
+				{name: "help", arity: 2, flags: loading | stale, group: "ratelimit", since: "1.0.0", complexity: "O(1)",
+					summary: "Show helpful text about the different subcommands", run: help},
+				{name: "list", arity: 2, flags: readonly, group: "ratelimit", since: "1.0.0", complexity: "O(P*log(P)) with P the policies",
+					summary: "All policies with their definitions, and how many calls each has admitted and denied",
+					example: "> RL.POLICY SET login SLIDE 5 1m\n\"OK\"\n> RL.CHECK ann login\n1) (integer) 1\n2) (integer) 5\n3) (integer) 4\n4) (integer) 0\n5) (integer) 60000\n6) (integer) 0\n" +
+						"> RL.POLICY LIST\n1) 1) \"name\"\n2) \"login\"\n3) \"definition\"\n4) \"SLIDE 5 1m\"\n5) \"admitted\"\n6) (integer) 1\n7) \"denied\"\n8) (integer) 0",
+					run: policyList},
+				{name: "reload", arity: 2, flags: operator, group: "ratelimit", since: "1.0.0", complexity: "O(P) with P the policies of the file, or as of RL.POLICY SET if algorithms have changed",
+					summary: "Read the file of policies again", run: policyReload},
+				{name: "set", arity: -6, flags: operator, group: "ratelimit", since: "1.0.0",
+					complexity: "O(P) with P the policies; O(N) with N all keys if the policy had another algorithm before, in small steps",
+					syntax:     "name <SLIDE limit window | TOKEN capacity refill period | FIXED limit window [TZ zone] | LEASE limit ttl> [SHADOW]",
+					summary:    "Sets a named limit, or changes it from the next call on",
+					example:    "> RL.POLICY SET api TOKEN 100 10 1s\n\"OK\"\n> RL.POLICY SET quota FIXED 10000 month TZ Europe/Berlin\n\"OK\"",
+					run:        policySet},
+			}},
+	)
+}
+
+const errNoPolicyFile = engine.Error("ERR there is no file of policies: the server was started without --policies")
+
+// policySet handles RL.POLICY SET name algorithm argument [argument ...] [SHADOW].
+func policySet(c *call) error {
+	p, err := engine.ParsePolicy(c.args.list[0], c.args.list[1:])
+	if err != nil {
+		return err
+	}
+
+	changes := c.server.engine.SetPolicies(c.server.clock(), []*engine.Policy{p})
+	c.position = max(c.position, changes.Position)
+	c.server.PoliciesChanged()
+
+	if len(changes.Switched) > 0 {
+		c.reply.status(fmt.Sprintf("OK, keys of the former algorithm dropped: %d", changes.Dropped))
+	} else {
+		c.reply.ok()
+	}
+	return nil
+}
+
+func policyDel(c *call) error {
+	found, position := c.server.engine.DeletePolicy(c.server.clock(), string(c.args.next()))
+	c.position = max(c.position, position)
+	c.server.PoliciesChanged()
+
+	c.reply.flag(found)
+	return nil
+}
+
+func policyGet(c *call) error {
+	if p := c.server.engine.Policy(string(c.args.next())); p != nil {
+		c.reply.bulkString(p.Definition())
+	} else {
+		c.reply.null()
+	}
+	return nil
+}
+
+func policyList(c *call) error {
+	list := c.server.engine.Policies()
+	c.reply.array(len(list))
+	for _, p := range list {
+		admitted, denied := p.Counts()
+		c.reply.mapping(4)
+		c.reply.bulkString("name")
+		c.reply.bulkString(p.Name())
+		c.reply.bulkString("definition")
+		c.reply.bulkString(p.Definition())
+		c.reply.bulkString("admitted")
+		c.reply.integer(admitted)
+		c.reply.bulkString("denied")
+		c.reply.integer(denied)
+	}
+	return nil
+}
+
+func policyReload(c *call) error {
+	if c.server.reloadPolicies == nil {
+		return errNoPolicyFile
+	}
+	position, err := c.server.reloadPolicies()
+	if err != nil {
+		return engine.Error("ERR no policy was changed: " + err.Error())
+	}
+	c.position = max(c.position, position)
+
+	c.reply.ok()
+	return nil
+}
+
+// tellPolicies tells, for each policy, whether it is in SHADOW and how many calls it has admitted and denied.
+// PoliciesChanged has the calls that wait tried again, by the policies of now. Whoever changes policies calls it, but for the commands.
+func (s *Server) PoliciesChanged() { s.room.stir() }
+
+func (s *Server) tellPolicies(r *report) {
+	for _, p := range s.engine.Policies() {
+		admitted, denied := p.Counts()
+		r.field("policy_"+p.Name(), fmt.Sprintf("shadow=%d,admitted=%d,denied=%d", digit(p.Shadow()), admitted, denied))
+	}
+}

@@ -1,0 +1,251 @@
+package resp
+
+import (
+	"rlserver/engine"
+	"rlserver/engine/limit"
+)
+
+func init() {
+	const rule = "key <SLIDE limit window | TOKEN capacity refill period | FIXED limit window [TZ zone] | LEASE limit ttl id>"
+	register(
+		&command{name: "rl.all", arity: -5, flags: write | denyOOM | fast, keys: []keySpec{keysOfRules("RW access update", 1)},
+			syntax: rule + " [" + rule + " ...] [COST cost] [WAIT timeout]", group: "ratelimit", since: "1.0.0",
+			complexity: "O(R*(R+log(N)+C)) with R the rules, at most 128, N the hits or leases of a key and C the cost of a sliding window",
+			summary:    "Admits a call if all of several limits, of any kinds and on any keys, have room for it, and records it in each; or changes nothing.",
+			example: "> RL.ALL user:ann SLIDE 100 1m site TOKEN 500 50 1s work LEASE 1 30s job-7\n" +
+				"1) (integer) 1\n2) (integer) 1\n3) (integer) 0\n4) (integer) 0\n5) (integer) 60000\n6) (integer) 2\n" +
+				"> RL.ALL user:ann SLIDE 100 1m site TOKEN 500 50 1s work LEASE 1 30s job-8\n" +
+				"1) (integer) 0\n2) (integer) 1\n3) (integer) 0\n4) (integer) 30000\n5) (integer) 60000\n6) (integer) 2",
+			run: all},
+		&command{name: "rl.lease", arity: -5, flags: write | denyOOM | fast, keys: []keySpec{key("RW access update", 1)},
+			syntax: "key limit ttl id [WAIT timeout]", group: "ratelimit", since: "1.0.0",
+			complexity: "O(log(N)+M) with N the leases held and M those that have lapsed since",
+			summary:    "Takes one of as many leases as may be held at once, or renews the one that the id holds. It lapses by itself.",
+			example: "> RL.LEASE gpu 1 30s job-7\n1) (integer) 1\n2) (integer) 1\n3) (integer) 0\n4) (integer) 0\n5) (integer) 30000\n" +
+				"> RL.LEASE gpu 1 30s job-8\n1) (integer) 0\n2) (integer) 1\n3) (integer) 0\n4) (integer) 30000\n5) (integer) 30000",
+			run: lease},
+		&command{name: "rl.release", arity: 3, flags: write | fast, keys: []keySpec{key("RW access delete", 1)},
+			syntax: "key id", group: "ratelimit", since: "1.0.0",
+			complexity: "O(log(N)+M) with N the leases held and M those that have lapsed since",
+			summary:    "Gives a lease back. Replies 1, or 0 if the id holds none.",
+			example:    "> RL.LEASE gpu 1 30s job-7\n1) (integer) 1\n2) (integer) 1\n3) (integer) 0\n4) (integer) 0\n5) (integer) 30000\n> RL.RELEASE gpu job-7\n(integer) 1",
+			run:        release},
+		&command{name: "rl.refund", arity: -3, flags: write | fast, keys: []keySpec{key("RW access update", 1)},
+			syntax: "key hits [ID id]", group: "ratelimit", since: "1.0.0",
+			complexity: "O(1) for buckets and fixed windows, O(log(N)+M) for logs with N the hits in it and M those given back, or recorded under the id",
+			summary:    "Gives hits back to a limiter, at most what was used: the newest, or those of the id. Replies how many.",
+			example: "> RL.SLIDE mail:ann 10 1h COST 3\n1) (integer) 1\n2) (integer) 10\n3) (integer) 7\n4) (integer) 0\n5) (integer) 3600000\n" +
+				"> RL.REFUND mail:ann 2\n(integer) 2\n> RL.REFUND mail:ann 2\n(integer) 1",
+			run: refund},
+		&command{name: "rl.leaky", arity: -4, flags: write | denyOOM | fast, keys: []keySpec{key("RW access update", 1)},
+			syntax: "key rate period [QUEUE queue] [COST cost]", group: "ratelimit", since: "1.0.0",
+			complexity: "O(1)",
+			summary: "Paces calls with a leaky bucket: the sixth integer is how many ms an admitted caller is to wait before it goes ahead. " +
+				"Denied when more than QUEUE, or any without it, would be waiting.",
+			example: "> RL.LEAKY sms 2 1s QUEUE 1\n1) (integer) 1\n2) (integer) 2\n3) (integer) 1\n4) (integer) 0\n5) (integer) 500\n6) (integer) 0\n" +
+				"> RL.LEAKY sms 2 1s QUEUE 1\n1) (integer) 1\n2) (integer) 2\n3) (integer) 0\n4) (integer) 0\n5) (integer) 1000\n6) (integer) 500\n" +
+				"> RL.LEAKY sms 2 1s QUEUE 1\n1) (integer) 0\n2) (integer) 2\n3) (integer) 0\n4) (integer) 500\n5) (integer) 1000\n6) (integer) 0",
+			run: leaky},
+	)
+}
+
+const (
+	maxRules = 128 // how many rules one RL.ALL may have
+	fewRules = 8   // and how many it takes to make do without the heap
+)
+
+// all handles RL.ALL rule [rule ...] [COST cost] [WAIT timeout].
+func all(c *call) error {
+	var few [fewRules]engine.Limit
+	limits := append(few[:0], c.args.rule())
+	for c.args.more() && beginsRule(c.args.list) {
+		if len(limits) == maxRules {
+			return errTooManyRules
+		}
+		limits = append(limits, c.args.rule())
+	}
+	cost := c.args.costAlone()
+	switch err := c.args.end(); {
+	case err == engine.ErrSyntax: // most likely a rule that is cut short
+		return errRule
+	case err != nil:
+		return err
+	}
+
+	d, err := c.admit(func() (limit.Decision, error) { return c.tx.All(limits, cost) })
+	if err != nil {
+		return err
+	}
+
+	c.decided(cost, d)
+	c.reply.ruledDecision(d)
+	return nil
+}
+
+// ruleKinds are what follows the key of a rule, and how many words the rule has with it.
+var ruleKinds = [...]struct {
+	word   string
+	length int
+}{{"SLIDE", 4}, {"TOKEN", 5}, {"FIXED", 4}, {"LEASE", 5}}
+
+// beginsRule tells a rule from an option: its second word says what it is, so that its key may be called COST.
+func beginsRule(words [][]byte) bool { return ruleLength(words) > 0 }
+
+// ruleLength is how many words the rule has that they begin with, or ought to have; 0 if they begin with none.
+func ruleLength(words [][]byte) int {
+	if len(words) < 2 {
+		return 0
+	}
+	for _, kind := range ruleKinds {
+		if equalFold(words[1], kind.word) {
+			if kind.word == "FIXED" && len(words) > kind.length && zoneFollows(words[kind.length:]) {
+				return kind.length + 2
+			}
+			return kind.length
+		}
+	}
+	return 0
+}
+
+// zoneFollows tells TZ from a key of that name.
+func zoneFollows(words [][]byte) bool {
+	return len(words) > 0 && equalFold(words[0], "TZ") && (len(words) < 2 || !isRuleKind(words[1]))
+}
+
+func isRuleKind(word []byte) bool {
+	for _, kind := range ruleKinds {
+		if equalFold(word, kind.word) {
+			return true
+		}
+	}
+	return false
+}
+
+// rule takes a key and what limits it.
+func (a *args) rule() (l engine.Limit) {
+	if length := ruleLength(a.list); length == 0 || length > len(a.list) {
+		a.fail(errRule)
+		return l
+	}
+	l.Key = a.key()
+	switch {
+	case a.word("SLIDE"):
+		l.Kind, l.Slide = engine.LimitSlide, a.slidingRule()
+	case a.word("TOKEN"):
+		l.Kind, l.Token = engine.LimitToken, a.bucket()
+	case a.word("FIXED"):
+		l.Kind, l.Fixed.Limit = engine.LimitFixed, a.amount("limit", 1)
+		window, zone := a.next(), []byte(nil)
+		if zoneFollows(a.list) && a.word("TZ") {
+			zone = a.next()
+		}
+		l.Fixed.Window = a.fixedWindow(window, zone)
+	case a.word("LEASE"):
+		l.Kind = engine.LimitLease
+		l.Lease, l.ID = a.lease(), a.leaseID()
+	}
+	return l
+}
+
+func (a *args) lease() limit.Lease {
+	return limit.Lease{Limit: a.amount("limit", 1), TTL: a.duration()}
+}
+
+func (a *args) leaseID() []byte {
+	id := a.next()
+	if len(id) == 0 {
+		a.fail(errEmptyLease)
+	}
+	return id
+}
+
+// lease handles RL.LEASE key limit ttl id [WAIT timeout].
+func lease(c *call) error {
+	k, rule, id := c.args.key(), c.args.lease(), c.args.leaseID()
+	c.args.waits()
+	if err := c.args.end(); err != nil {
+		return err
+	}
+
+	d, err := c.admit(func() (limit.Decision, error) { return c.tx.Lease(k, rule, id) })
+	if err != nil {
+		return err
+	}
+
+	c.decided(1, d)
+	c.reply.decision(d)
+	return nil
+}
+
+// release handles RL.RELEASE key id.
+func release(c *call) error {
+	k, id := c.args.key(), c.args.leaseID()
+	if err := c.args.end(); err != nil {
+		return err
+	}
+
+	released, err := c.tx.Release(k, id)
+	if err != nil {
+		return err
+	}
+
+	c.reply.flag(released)
+	return nil
+}
+
+// refund handles RL.REFUND key hits [ID id].
+func refund(c *call) error {
+	k, n := c.args.key(), c.args.amount("hits", 1)
+	var id []byte
+	if c.args.word("ID") {
+		if id = c.args.next(); c.args.err == nil && len(id) == 0 {
+			return errEmptyID
+		}
+	}
+	if err := c.args.end(); err != nil {
+		return err
+	}
+
+	back, err := c.tx.Refund(k, n, id)
+	if err != nil {
+		return err
+	}
+
+	c.reply.integer(back)
+	return nil
+}
+
+// leaky handles RL.LEAKY key rate period [QUEUE queue] [COST cost].
+func leaky(c *call) error {
+	k := c.args.key()
+	rule := limit.Bucket{Refill: c.args.amount("rate", 1), Period: c.args.duration()}
+	queue, cost := int64(-1), int64(-1)
+	for c.args.more() {
+		switch {
+		case queue < 0 && c.args.word("QUEUE"):
+			queue = c.args.between("QUEUE", 0, limit.MaxCount-1)
+		case cost < 0 && c.args.word("COST"):
+			cost = c.args.amount("COST", 0)
+		default:
+			c.args.fail(engine.ErrSyntax)
+		}
+	}
+	if err := c.args.end(); err != nil {
+		return err
+	}
+	rule.Capacity = max(queue, 0) + 1
+	if cost < 0 {
+		cost = 1
+	}
+
+	d, delay, err := c.tx.Leaky(k, rule, cost)
+	if err != nil {
+		return err
+	}
+
+	c.decided(cost, d)
+	c.reply.array(6)
+	c.reply.fields(d)
+	c.reply.integer(delay)
+	return nil
+}

@@ -1,0 +1,31 @@
+package resp
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// tellRatelimit tells what was decided: all in all, and by each command that has decided anything since the start, or since CONFIG RESETSTAT;
+// and by each policy.
+// A call that costs nothing decides nothing.
+func (s *Server) tellRatelimit(r *report) {
+	var admitted, denied int64
+	lines := make(map[string]string)
+	for _, c := range commands {
+		t := s.tallies[c.index].Load()
+		if t == nil {
+			continue
+		}
+		a, d := t.sum()
+		admitted, denied = admitted+a, denied+d
+		lines[strings.ReplaceAll(c.name, ".", "_")] = fmt.Sprintf("admitted=%d,denied=%d", a, d)
+	}
+	r.field("decisions_admitted", admitted)
+	r.field("decisions_denied", denied)
+	for _, name := range slices.Sorted(maps.Keys(lines)) {
+		r.field(name, lines[name])
+	}
+	s.tellPolicies(r)
+}
