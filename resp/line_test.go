@@ -278,7 +278,7 @@ func TestNobodyOvertakes(t *testing.T) {
 					keysOf[name] = keys
 				}
 				b.pass(100_000)
-				said := b.said
+				said := b.sayings()
 				require.Len(t, said, 60)
 				for i, late := range said {
 					assert.Equal(t, "*5 :1", late.text[:5])

@@ -125,13 +125,21 @@ func (b *bubble) calls(name, lines string) *caller { return b.caller(name).call(
 
 // heard tells what was said since it was asked for the last time: of one moment by the clients' names, to each in the order in which it was.
 func (b *bubble) heard() (lines []string) {
-	synctest.Wait()
-	slices.SortStableFunc(b.said, func(x, y saying) int { return cmp.Or(cmp.Compare(x.at, y.at), cmp.Compare(x.name, y.name)) })
-	for _, s := range b.said {
+	said := b.sayings()
+	slices.SortStableFunc(said, func(x, y saying) int { return cmp.Or(cmp.Compare(x.at, y.at), cmp.Compare(x.name, y.name)) })
+	for _, s := range said {
 		lines = append(lines, s.String())
 	}
-	b.said = nil
 	return lines
+}
+
+// sayings is heard as it came.
+func (b *bubble) sayings() (said []saying) {
+	synctest.Wait()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	said, b.said = b.said, nil
+	return said
 }
 
 // pass lets time pass up to a moment, ms since the beginning.
