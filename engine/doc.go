@@ -14,8 +14,8 @@
 //
 // # One way to change state
 //
-// Every change is an Effect and is made by one function, Engine.apply. A live call, the replay of a log, the load of a snapshot and a
-// follower all come through it, so a log can miss nothing. Effects are results, not requests: absolute times, final scores, final limiter
+// Every change is an Effect and is made by one function, Engine.apply. A live call, the replay of a log and the load of a snapshot all
+// come through it, so a log can miss nothing. Effects are results, not requests: absolute times, final scores, final limiter
 // state. Replaying them asks no clock, no configuration and no algorithm:
 //
 //	RL.SLIDE k 10 1s   ->  EffectHits{k, Lo: 2 lapsed hits go, Hits: {At: now, Seq: 0, N: 1}, ExpireAt: now+1000}
@@ -42,9 +42,9 @@
 // so whoever holds one lock sees the same policies as long as it does, and the order of changes in the log is the order in which calls met them. The definition
 // is kept as text, in one canonical form: what is set, logged and told is the same, and is read in one place.
 //
-// A policy whose algorithm changes leaves keys behind that its successor could not use. They are deleted in steps while the former goes on to decide; a call that
-// records under it meanwhile leaves a mark, for the walk may have passed its key; the last marks are gone after under all locks, in the same moment in
-// which the successor comes. So a crash at any time leaves one or the other, with keys that fit.
+// A policy whose algorithm changes leaves keys behind that its successor could not use. They are deleted in steps while the former still decides. A call that
+// records under it meanwhile leaves a mark, as the walk may have passed its key already; the last of the marked keys are deleted under all locks, at the moment at
+// which the successor takes over. So a crash at any time leaves one or the other, with keys that fit.
 //
 // # Snapshots
 //
@@ -59,7 +59,7 @@
 // Splits and merges of buckets move no key across the cursor. FLUSHDB and SWAPDB change no object: the walk goes on over the dict that it
 // began with. Small objects become effects under their shard's lock, some 64 keys at a time; a large sorted set is cloned, a long string
 // shared until it is written over, and a large hash gets a walk through its fields of the same kind. The encoding and the disk are
-// no matter of locks. A snapshot and the log from its moment on give the state, but that keys are missing which had expired by then.
+// no matter of locks. A snapshot and the log from its moment on give the state, except that keys which had expired by then are missing.
 //
 // # Where things are
 //
@@ -74,6 +74,7 @@
 //	leases.go   how many at once             refunds.go  what was used, given back
 //	all.go      several limits at once, all or nothing
 //	policy*.go  named limits: what they say, how they change, and calls held against several
+//	hash.go     the fields of a hash
 //	strings.go, hashes.go, zsets*.go, keys.go, expire.go, scan.go: the operations by family
 //
 // # Memory

@@ -59,6 +59,17 @@ func TestReadmeSession(t *testing.T) {
 	assert.GreaterOrEqual(t, commands, 4)
 }
 
+// All commands that are shown can be sent one after the other, in the order of the page: no key is used for two things.
+func TestReadmeCommands(t *testing.T) {
+	t.Parallel()
+	rdb := startServer(t).connect(t)
+	commands := regexp.MustCompile(`(?m)^    (?:127\.0\.0\.1:6379> )?(RL\..+)$`).FindAllStringSubmatch(readmeText(t), -1)
+	for _, match := range commands {
+		require.NoError(t, rdb.Do(t.Context(), words(match[1])...).Err(), match[1])
+	}
+	assert.GreaterOrEqual(t, len(commands), 12)
+}
+
 // The Go program works as it stands there, but for the address.
 func TestReadmeGo(t *testing.T) {
 	t.Parallel()

@@ -82,6 +82,7 @@ func (x *tools) requireSays(words string) {
 	require.NoError(x.t, Repair(x.dir, &out))
 	x.said = out.String()
 	require.Contains(x.t, x.said, "found: "+words)
+	require.Equal(x.t, 1, strings.Count(x.said, "found: "+words), "told once")
 }
 
 // requireRepaired checks that the files are kept as they were, that a start and a check are content, and gives the state.

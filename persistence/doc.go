@@ -39,7 +39,7 @@
 // # The writer
 //
 // Append encodes a call and copies it to memory, under the locks of its shards; that is all a call waits for. One goroutine (log.run)
-// takes what has come, every 100 ms or when somebody waits for it, writes it with one write, and syncs as the policy says. A cut is a
+// takes what has come, after 20 ms, or at once when somebody waits for it or 256 KB have come, writes it with one write, and syncs as the policy says. A cut is a
 // place in that stream where the next segment begins: where a snapshot is taken, or when a segment has 64 MB. A segment is synced and
 // closed before the next one is made, whatever the policy, so a crash can tear the last one alone. A mark goes before the next
 // records, and at the end of a log that is ended in order.
@@ -48,23 +48,26 @@
 //	everysec   a sync begins within a second of each append: that much a crash of the machine can cost
 //	no         the operating system decides, but for whole segments and the end
 //
-// With all three, a crash of the process alone costs at most what was not yet written, 100 ms; and Wait holds calls up where 32 MB
-// wait to be written.
+// With the latter two, a crash of the process alone costs what was not yet written: 20 ms, or more while the disk is slow. Wait holds
+// calls up when 32 MB wait to be written.
 //
 // # A snapshot
 //
 // It begins under all locks with a cut, and from there on has its own time (engine.Snapshot). It is written under a temporary name and
 // synced; it is renamed when the log has come to the segment of its number; and when that is for good, all files before it are
-// removed. Whatever the moment of a crash, there is a whole snapshot with the log from there on, or a whole log.
+// removed. Whenever a crash comes, there is a whole snapshot with the log from there on, or a whole log. The writing takes a fifth of one
+// processor's time, so that calls are not held up.
 //
 // # Recovery, case by case
 //
 //	newest snapshot whole                 it is loaded, then the segments from its number on
 //	newest snapshot damaged               an older one, or none, if the log goes on from there without a gap; otherwise the start stops
 //	the last segment ends in no record    torn: cut off there, and told with bytes and time, unless a mark behind it says it was synced
-//	the last segment has no header        torn: removed
+//	the last segment ends in its header   torn: removed; so is one with a damaged header and nothing behind it
 //	anything else that is no record       damage: the start stops and names file, offset and what to do
 //	a segment missing in the midst        the start stops and names it
+//	keys in a database that there is not  the start stops and says what --databases must be
+//	a file of a newer format version      the start stops; Repair leaves it alone
 //	keys whose time has come              deleted by Start, as an effect in the log like any other
 //
 // A mark counts from the salt of its segment, a random number, so that nothing that a client stores can pass for one. Check tells all
@@ -74,8 +77,8 @@
 // # When the disk fails
 //
 // A write or sync that fails is the end of the log: what is on the disk then is unknown, and a second sync would not tell. Nothing is
-// written to it any more. Refuses tells why changes are to be refused, or, if the server is to go on from memory, the log says so each
-// minute. A snapshot may still succeed; then the next start goes on from that one.
+// written to it any more. Refuses tells why changes are to be refused; if the server is to go on from memory, its own log (slog) says so
+// each minute. A snapshot may still succeed; then the next start goes on from that one.
 //
 // # Tests
 //

@@ -39,8 +39,9 @@ func Repair(dir string, out io.Writer) error {
 		}
 		fmt.Fprintf(out, "found: %v\n", err)
 		if copied == "" {
-			if copied, err = keepCopy(d); err != nil {
-				return fmt.Errorf("no copy could be made, so nothing was changed: %w", err)
+			var failed error
+			if copied, failed = keepCopy(d); failed != nil {
+				return fmt.Errorf("no copy could be made, so nothing was changed: %w", failed)
 			}
 			fmt.Fprintf(out, "all files as they were are in %s\n", copied)
 		}

@@ -13,7 +13,7 @@ func init() {
 			summary: "A container for commands about named limits",
 			subs: []*command{
 				{name: "del", arity: 3, flags: operator, group: "ratelimit", since: "1.0.0", complexity: "O(P) with P the policies",
-					syntax: "name", summary: "Forgets a policy. Its keys go when their time comes.",
+					syntax: "name", summary: "Forgets a policy. Its keys stay until they expire.",
 					example: "> RL.POLICY SET login SLIDE 5 1m\n\"OK\"\n> RL.POLICY DEL login\n(integer) 1\n> RL.POLICY DEL login\n(integer) 0",
 					run:     policyDel},
 				{name: "get", arity: 3, flags: readonly | fast, group: "ratelimit", since: "1.0.0", complexity: "O(1)",
@@ -110,10 +110,10 @@ func policyReload(c *call) error {
 	return nil
 }
 
-// tellPolicies tells, for each policy, whether it is in SHADOW and how many calls it has admitted and denied.
 // PoliciesChanged has the calls that wait tried again, by the policies of now. Whoever changes policies calls it, but for the commands.
 func (s *Server) PoliciesChanged() { s.room.stir() }
 
+// tellPolicies tells, for each policy, whether it is in SHADOW and how many calls it has admitted and denied.
 func (s *Server) tellPolicies(r *report) {
 	for _, p := range s.engine.Policies() {
 		admitted, denied := p.Counts()

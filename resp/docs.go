@@ -11,13 +11,21 @@ var (
 	introProse string
 	//go:embed docs_ratelimit.md
 	rateLimitProse string
+	//go:embed docs_server.md
+	serverProse string // what the summaries, which are Redis' own, leave open
 )
 
-// serverProse says what the summaries, which are Redis' own, leave open.
-const serverProse = "A snapshot is at once what Redis calls a background save and a rewrite of the append only file: BGSAVE and BGREWRITEAOF begin the same. " +
-	"Others are served while SAVE is under way. A server that has its data in memory alone answers all three with an error.\n\n" +
-	"While the disk fails, commands that write, and PING, are answered with `MISCONF`, unless on-disk-failure is `continue`; while the data is being loaded, " +
-	"those that need it are answered with `LOADING`.\n"
+// configurable says which parameters can change while the server runs.
+func configurable() string {
+	var names []string
+	for _, p := range parameters {
+		if p.set != nil && !p.inert {
+			names = append(names, "`"+p.name+"`")
+		}
+	}
+	return "**CONFIG SET** changes " + strings.Join(names, ", ") + ", until the server stops: there is no file that CONFIG REWRITE could write to. " +
+		"All else is fixed by the flags of the start.\n"
+}
 
 // manual is how docs/COMMANDS.md is divided.
 var manual = []struct{ group, title, prose string }{
@@ -27,7 +35,7 @@ var manual = []struct{ group, title, prose string }{
 	{"sorted-set", "Sorted sets", ""},
 	{"generic", "Keys of any type", ""},
 	{"connection", "Connections", ""},
-	{"server", "Server", serverProse},
+	{"server", "Server", serverProse + configurable()},
 	{"transactions", "Transactions", "Commands between MULTI and EXEC run as one: nobody sees a part of it. EXEC runs nothing if a key given to WATCH has been changed since.\n"},
 	{"scripting", "Scripting", "Nothing can be scripted here. This is for clients that clear away scripts before they begin.\n"},
 }

@@ -18,6 +18,7 @@ type parameter struct {
 	alias string // another name for the same
 	get   func(*Settings) string
 	set   func(s *Settings, value string) (apply func(), err error)
+	inert bool // set takes only the value that there is
 }
 
 // refused is what CONFIG SET says about a value, in Redis' words where it has them.
@@ -97,8 +98,8 @@ func findParameter(name string) *parameter {
 // absent is a parameter of Redis' that clients ask for, of something the server does not do. Setting it to what it is changes nothing.
 func absent(name, value, without string) parameter {
 	return parameter{
-		name: name,
-		get:  func(*Settings) string { return value },
+		name: name, inert: true,
+		get: func(*Settings) string { return value },
 		set: func(_ *Settings, given string) (func(), error) {
 			if !strings.EqualFold(given, value) {
 				return nil, refused("this server has it at '" + value + "' always: " + without)
@@ -157,7 +158,7 @@ func appendOnly(name string) parameter {
 		return "no"
 	}
 	return parameter{
-		name: name, get: get,
+		name: name, get: get, inert: true,
 		set: func(s *Settings, value string) (func(), error) {
 			value = strings.ToLower(value)
 			switch {

@@ -22,31 +22,31 @@ const version = "1.0.0"
 // config is what can be said on the command line or in the environment. The names are Redis' own where Redis has the thing.
 type config struct {
 	Port           int      `group:"Listen" default:"6379" placeholder:"PORT" help:"TCP port, 6379 unless given. 0: none."`
-	Bind           []string `group:"Listen" sep:"," default:"127.0.0.1,-::1" placeholder:"ADDR" help:"Addresses to listen on, separated by commas or, in quotes, by spaces. * is all of this machine, and one that begins with - may be missing. 127.0.0.1,-::1 unless given."`
+	Bind           []string `group:"Listen" sep:"," default:"127.0.0.1,-::1" placeholder:"ADDR" help:"Addresses to listen on, separated by commas or, in quotes, by spaces. * is all of this machine, and one that begins with - is left out if this machine lacks it. 127.0.0.1,-::1 unless given."`
 	Unixsocket     string   `group:"Listen" placeholder:"PATH" help:"Unix socket to listen on as well."`
-	Unixsocketperm string   `group:"Listen" placeholder:"MODE" help:"Permissions of the Unix socket, in octal: 770."`
-	TcpKeepalive   int      `group:"Listen" default:"300" placeholder:"SECONDS" help:"How long a connection is silent before the system asks whether its other end is there, 300 unless given. 0: never."`
+	Unixsocketperm string   `group:"Listen" placeholder:"MODE" help:"Permissions of the Unix socket, in octal, such as 770; the umask decides unless given."`
+	TcpKeepalive   int      `group:"Listen" default:"300" placeholder:"SECONDS" help:"How long a connection is silent before the system probes whether its other end is still there, 300 unless given. 0: never."`
 
 	Requirepass        string `group:"Access" placeholder:"PASSWORD" help:"Password that clients must give with AUTH. The list of processes shows it to others on this machine: --requirepass-file and the environment do not."`
 	RequirepassFile    string `group:"Access" placeholder:"FILE" help:"File whose first line is the password."`
 	ProtectedMode      string `group:"Access" enum:"yes,no" default:"yes" placeholder:"yes|no" help:"Whether to refuse clients from other machines as long as there is no password; yes unless given."`
-	EnableDebugCommand string `group:"Access" enum:"no,local,yes" default:"local" placeholder:"no|local|yes" help:"Who may use DEBUG: nobody, clients on this machine, or all; local unless given, as DEBUG holds nobody else up here."`
+	EnableDebugCommand string `group:"Access" enum:"no,local,yes" default:"local" placeholder:"no|local|yes" help:"Who may use DEBUG: nobody, clients on this machine, or all; local unless given."`
 
 	Maxclients      int    `group:"Service" default:"10000" placeholder:"N" help:"How many clients may be connected at once, 10000 unless given."`
 	Timeout         int    `group:"Service" default:"0" placeholder:"SECONDS" help:"How long a client may be idle before its connection is closed. 0, unless given: for ever."`
-	Maxmemory       string `group:"Service" default:"0" placeholder:"SIZE" help:"How much memory the server may take before keys are evicted, such as 256mb; the process stays below one and a half times that. 0, unless given: any amount."`
+	Maxmemory       string `group:"Service" default:"0" placeholder:"SIZE" help:"How much memory the server may take before keys are evicted, such as 256mb, its own 4 MB or so included; the process stays below one and a half times that. 0, unless given: any amount."`
 	MaxmemoryPolicy string `group:"Service" enum:"${policies}" default:"ratelimit" placeholder:"POLICY" help:"Which keys are evicted: ${any_policy}; ratelimit unless given. That lets limiters go that are nearly as good as new, and never one that is denying."`
 	Databases       int    `group:"Service" default:"16" placeholder:"N" help:"How many databases SELECT chooses among, 16 unless given."`
 	Loglevel        string `group:"Service" enum:"debug,verbose,notice,warning" default:"notice" placeholder:"LEVEL" help:"How much is logged, on standard error: debug, verbose, notice or warning; notice unless given."`
 	Policies        string `group:"Service" placeholder:"FILE" help:"File of named limits for RL.CHECK, in YAML. It is read at the start, and again after SIGHUP and RL.POLICY RELOAD."`
 
 	Appendonly               string `group:"Persistence" enum:"yes,no" default:"yes" placeholder:"yes|no" help:"Whether every change is written to a log, from which the state comes back after a restart or a crash; yes unless given."`
-	Appendfsync              string `group:"Persistence" enum:"always,everysec,no" default:"everysec" placeholder:"WHEN" help:"When the log is synced to the disk: always before a call is answered, everysec, or no, when the system sees fit; everysec unless given."`
+	Appendfsync              string `group:"Persistence" enum:"always,everysec,no" default:"everysec" placeholder:"WHEN" help:"When the log is synced to the disk: always before a call is answered, everysec, or no, which leaves it to the system; everysec unless given."`
 	Dir                      string `group:"Persistence" default:"./rlserver-data" placeholder:"DIR" help:"Directory of the log and the snapshots, made if there is none; ./rlserver-data unless given."`
-	OnDiskFailure            string `group:"Persistence" enum:"refuse,continue" default:"refuse" placeholder:"refuse|continue" help:"What happens when the log cannot be written: commands that change something are refused, or it goes on in memory alone; refuse unless given."`
-	AutoAofRewritePercentage int    `group:"Persistence" default:"100" placeholder:"PERCENT" help:"A snapshot takes the place of the log when that has grown by so much, 100 unless given. 0: never."`
+	OnDiskFailure            string `group:"Persistence" enum:"refuse,continue" default:"refuse" placeholder:"refuse|continue" help:"What happens when the log cannot be written: commands that change something are refused, or the server goes on in memory alone; refuse unless given."`
+	AutoAofRewritePercentage int    `group:"Persistence" default:"100" placeholder:"PERCENT" help:"A snapshot replaces the log when the log has grown by this much, 100 unless given. 0: never."`
 	AutoAofRewriteMinSize    string `group:"Persistence" default:"64mb" placeholder:"SIZE" help:"How large the log must be for that, 64mb unless given."`
-	Save                     string `group:"Persistence" default:"" placeholder:"'SECONDS CHANGES …'" help:"Take a snapshot also when there were so many changes in so many seconds; none unless given."`
+	Save                     string `group:"Persistence" default:"" placeholder:"'SECONDS CHANGES …'" help:"Take a snapshot also when so many changes were made within so many seconds, such as '3600 1 300 100'; none unless given. With --appendonly no also at an orderly stop."`
 
 	Version kong.VersionFlag `short:"v" env:"-" help:"Print the version and exit."`
 
@@ -61,12 +61,14 @@ const description = `A rate limiter for any client of Redis: send it RL.SLIDE, R
 	redis-cli RL.SLIDE user:42 100 1m
 
 Each flag can be given in the environment too, as RLSERVER_ and its name: RLSERVER_PORT=6380, RLSERVER_REQUIREPASS_FILE=/run/secrets/password.
-What may change while the server runs, CONFIG SET changes.
+A flag takes precedence. CONFIG SET changes what can change while the server runs, until it stops.
 
 	rlserver docs               prints the documentation of all commands
 	rlserver check DIR          reads a data directory and says whether a server would start on it
 	rlserver repair DIR         cuts off what is damaged, and keeps a copy
-	rlserver dump [--json] DIR  prints what a data directory holds, a line for each change`
+	rlserver dump [--json] DIR  prints what a data directory holds, a line for each change
+
+Each of these explains itself with --help.`
 
 // parse reads the command line and the environment. done is true when that has told the user what there is to tell, on out.
 func parse(argv []string, out io.Writer) (c config, done bool, err error) {

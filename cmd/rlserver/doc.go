@@ -1,23 +1,28 @@
 // Command rlserver decides rate limits for clients that speak the Redis protocol.
 //
-//	rlserver [flags]      serves until SIGTERM, SIGINT or SHUTDOWN
-//	rlserver docs         prints docs/COMMANDS.md
+//	rlserver [flags]            serves until SIGTERM, SIGINT or SHUTDOWN
+//	rlserver check DIR          says what is readable in a data directory
+//	rlserver repair DIR         cuts off what is damaged, and keeps a copy
+//	rlserver dump [--json] DIR  prints each change in it
+//	rlserver docs               prints docs/COMMANDS.md
 //
 // It is the one place that knows all packages, and the edge at which time, randomness, files and sockets enter:
 //
 //	config.go   flags and environment, and what makes no sense in them
 //	listen.go   addresses and sockets
 //	run.go      what is made of what, in which order, and how it ends
+//	store.go    what package persistence looks like to package resp
 //	policies.go the file of named limits, at the start and after SIGHUP
+//	tools.go    what the program does beside serving
 //	heap.go, processors.go: what the runtime is given to work with
 //	main.go     the exit code
 //
-// Flags have the names of Redis' parameters. Each can be given as an environment variable, RLSERVER_ and the name; a flag goes first. There is no
-// configuration file but that of the policies: what may change later is changed by CONFIG SET, and forgotten at the end.
+// Flags have the names of Redis' parameters. Each can be given as an environment variable, RLSERVER_ and the name; a flag takes precedence. There is no
+// configuration file but that of the policies. CONFIG SET changes what can change later, until the end of the process.
 //
-// Everything that can go wrong at the start is checked before the first client is let in, and told in one line on standard error: the
-// exit code is then 1. From then on the log speaks (log/slog, as text, on standard error).
+// Flags, the policies' file, the data directory's lock and the addresses are checked before the first client is let in. While the data is loaded, clients are
+// told LOADING. What goes wrong until then is told in one line on standard error, and the exit code is 1. The log (log/slog, as text) goes there too.
 //
 // The order of the end is that of the start backward. The listeners close; the commands that have arrived in full are answered; the
-// connections close; the sweeper stops. A second signal does not wait for that.
+// connections close; the log is written to its end; the background work stops. A second signal ends the process at once.
 package main

@@ -20,8 +20,8 @@ func main() {
 // start, or had to stop.
 func run(argv []string, out io.Writer) error {
 	if len(argv) > 0 {
-		if tool := tools[argv[0]]; tool != nil {
-			return tool(argv[1:], out)
+		if t, ok := tools[argv[0]]; ok {
+			return t.use(argv[1:], out)
 		}
 	}
 	c, done, err := parse(argv, out)

@@ -173,6 +173,17 @@ func TestFailuresToStart(t *testing.T) {
 	}
 }
 
+func TestToolsTellTheirUse(t *testing.T) {
+	for name, tool := range tools {
+		for _, flag := range []string{"--help", "-h"} {
+			out, err := exec.Command(program, name, flag).Output()
+			require.NoError(t, err, name)
+			assert.Equal(t, tool.help, string(out))
+			assert.Contains(t, string(out), "Usage: rlserver "+name)
+		}
+	}
+}
+
 func TestStaleSocketIsReplaced(t *testing.T) {
 	p := start(t)
 	p.connect()

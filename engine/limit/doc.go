@@ -16,7 +16,8 @@
 //	lease.go     Lease.Decide         how many at once, over a log of when each lapses
 //	leaky.go     Bucket.Pace          the token bucket from the other side: how long until it is a call's turn
 //	refund.go    Tokens, Count        what was used, given back
-//	all.go       Decision.And         one answer of several limiters'
+//	decision.go  Decision             what every limiter answers
+//	all.go       Decision.And         the answers of several limiters made one
 //	duration.go  ParseDuration        how a rule spells time
 //	zone.go      ParseZone            and where it is that time
 //
