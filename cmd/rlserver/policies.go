@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
@@ -49,7 +50,7 @@ func (f *policyFile) reloadOn(hangups chan os.Signal) (stop func()) {
 		}
 	}()
 	return func() {
-		signal.Stop(hangups)
+		signal.Ignore(syscall.SIGHUP) // rather than let one end the process while it ends in order
 		close(hangups)
 		<-done
 	}

@@ -82,15 +82,17 @@ func serve(ctx context.Context, c config) error {
 		server.Shutdown(ctx) // which takes the sockets away
 		return err
 	}
+	stops := []func(){
+		sweep(e, clock.Now, settings.ActiveExpiry, func() { heap.keepTo(settings.MaxMemory()) }),
+		fitProcessors(server.Load),
+	}
 	if c.Policies != "" {
 		file.set(policies)
-		defer file.reloadOn(hangups)()
+		stops = append(stops, file.reloadOn(hangups))
 	}
 	server.SetLoading(false)
 	log.Info("ready", "version", version, "pid", os.Getpid())
 
-	defer sweep(e, clock.Now, settings.ActiveExpiry, func() { heap.keepTo(settings.MaxMemory()) })()
-	defer fitProcessors(server.Load)()
 	select {
 	case <-ctx.Done():
 		log.Info("stopping", "reason", "signal")
@@ -101,6 +103,9 @@ func serve(ctx context.Context, c config) error {
 	defer cancel()
 	if left := server.Shutdown(deadline); left > 0 {
 		log.Warn("connections were cut off", "count", left)
+	}
+	for _, stop := range stops { // before the log is closed: what they change goes there
+		stop()
 	}
 	if c.Appendonly == "no" && len(settings.Store().Save) > 0 && !server.EndsUnsaved() {
 		if err := data.Snapshot(); err != nil {
