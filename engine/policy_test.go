@@ -203,7 +203,7 @@ func TestShadow(t *testing.T) {
 	assert.Equal(t, [2]int64{3, 0}, c.counts("other"))
 
 	d := c.must("ann", "other try", 1, "")
-	assert.Equal(t, limit.Decision{Allowed: true, Limit: 1, Rule: 1, ResetAfter: d.ResetAfter}, d, "all admit, and the tightest speaks")
+	assert.Equal(t, limit.Decision{Allowed: true, Free: true, Limit: 1, Rule: 1, ResetAfter: d.ResetAfter}, d, "all admit, and the tightest speaks")
 	d = c.must("bob", "try", 0, "")
 	assert.True(t, d.Allowed)
 	assert.Equal(t, [2]int64{1, 3}, c.counts("try"), "a peek does not count")

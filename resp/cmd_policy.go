@@ -110,10 +110,10 @@ func policyReload(c *call) error {
 	return nil
 }
 
-// tellPolicies tells, for each policy, whether it is in SHADOW and how many calls it has admitted and denied.
 // PoliciesChanged has the calls that wait tried again, by the policies of now. Whoever changes policies calls it, but for the commands.
 func (s *Server) PoliciesChanged() { s.room.stir() }
 
+// tellPolicies tells, for each policy, whether it is in SHADOW and how many calls it has admitted and denied.
 func (s *Server) tellPolicies(r *report) {
 	for _, p := range s.engine.Policies() {
 		admitted, denied := p.Counts()

@@ -51,6 +51,7 @@ func TestGCRA(t *testing.T) {
 		{"7.002s", "GCRA thirds 2 2 0.0015 TOKENS 3", "*5 :1 :3 :2 :1 :1"},
 		{"7.002s", "GCRA thirds 2 2 0.0015 TOKENS 2", "*5 :0 :3 :0 :-1 :1"},
 		{"7.003s", "GCRA tiny 0 1 0.0000001", "*5 :0 :1 :0 :-1 :1"},
+		{"7.003s", "GCRA long 0 1 400000.0005", "*5 :0 :1 :0 :-1 :400001"}, // too long to count in microseconds
 		{"7.004s", "GCRA tiny 0 1 1e-7", "*5 :0 :1 :0 :-1 :1"},
 	})
 }
