@@ -157,6 +157,8 @@ func and(answer, d limit.Decision, i int) limit.Decision {
 
 // tryAll holds a call against each of the policies in SHADOW by itself, and makes one answer of theirs, which admits it.
 func (tx *Tx) tryAll(limits []Limit, cost int64) (answer limit.Decision) {
+	tx.shadow = true
+	defer func() { tx.shadow = false }()
 	for i := range limits {
 		d, err := tx.All(limits[i:i+1], cost)
 		if err != nil {
