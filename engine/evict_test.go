@@ -167,6 +167,19 @@ func TestNoFloodFreesWhoIsDenied(t *testing.T) {
 }
 
 // Where nothing may go, calls are told that there is no room; where something may, that goes on until there is.
+// A counter whose owner denies calls by it, as INCREX does, is kept until a call is admitted again.
+func TestACounterIsKeptWhileItDenies(t *testing.T) {
+	c := newCaller(t, Options{Shards: 1})
+	set := func(value string) {
+		c.with("k", func(k Key) { c.tx.Set(k, []byte(value), SetMode{ExpireAt: epoch + 1_000_000}) })
+	}
+	set("1")
+	c.with("k", func(k Key) { c.tx.Denied(k) })
+	assert.Equal(t, []string{"k"}, evicted(c, Ratelimit, 0))
+	set("2")
+	assert.Empty(t, evicted(c, Ratelimit, 0))
+}
+
 func TestMakeRoom(t *testing.T) {
 	c := newCaller(t, Options{Shards: 4})
 	crowd := func(n int, deadline int64) {

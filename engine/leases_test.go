@@ -38,7 +38,7 @@ func TestLeaseKeys(t *testing.T) {
 	c.lease("k", two, "b")
 	assert.Equal(t, "log until 1767225601400: a@1767225601000 b@1767225601400", c.content("k"))
 	assert.Equal(t, limit.Decision{Limit: 2, RetryAfter: 600, ResetAfter: 1000}, c.lease("k", two, "c"))
-	assert.Equal(t, limit.Decision{Allowed: true, Limit: 2, ResetAfter: 1000}, c.lease("k", two, "a"), "renewed when full")
+	assert.Equal(t, limit.Decision{Allowed: true, Free: true, Limit: 2, ResetAfter: 1000}, c.lease("k", two, "a"), "renewed when full")
 	assert.True(t, c.release("k", "a"))
 	assert.False(t, c.release("k", "a"), "once")
 	c.lease("k", limit.Lease{Limit: 2, TTL: 200}, "c")

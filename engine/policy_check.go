@@ -140,7 +140,7 @@ func (tx *Tx) repeat(limits []Limit, cost int64) (answer limit.Decision, err err
 			d, _ = tx.All(limits[i:i+1], held) // which fits, as was just seen
 		} else {
 			d, _ = tx.All(limits[i:i+1], 0)
-			d.Allowed, d.RetryAfter = true, 0
+			d.Allowed, d.RetryAfter, d.Free = true, 0, true
 		}
 		answer = and(answer, d, i)
 	}
@@ -157,6 +157,8 @@ func and(answer, d limit.Decision, i int) limit.Decision {
 
 // tryAll holds a call against each of the policies in SHADOW by itself, and makes one answer of theirs, which admits it.
 func (tx *Tx) tryAll(limits []Limit, cost int64) (answer limit.Decision) {
+	tx.shadow = true
+	defer func() { tx.shadow = false }()
 	for i := range limits {
 		d, err := tx.All(limits[i:i+1], cost)
 		if err != nil {
@@ -165,7 +167,7 @@ func (tx *Tx) tryAll(limits []Limit, cost int64) (answer limit.Decision) {
 		if err != nil || !tx.parts[0].repeated {
 			tx.count(&limits[i], len(tx.check.limits)-len(limits)+i, cost > 0, d.Allowed)
 		}
-		d.Allowed, d.RetryAfter = true, 0
+		d.Allowed, d.RetryAfter, d.Free = true, 0, true
 		answer = and(answer, d, i)
 	}
 	return answer

@@ -190,6 +190,22 @@ func TestCheckErrors(t *testing.T) {
 	assert.Equal(t, [2]int64{}, c.counts("s"))
 }
 
+// A policy in SHADOW denies nobody: RL.TOP does not know its keys, and they are evicted like those of any limiter with nothing left.
+func TestShadowIsNoDenial(t *testing.T) {
+	c := newChecker(t, "try SLIDE 1 1h SHADOW", "bind SLIDE 1 1h")
+	for range 3 {
+		c.must("ann", "try", 1, "")
+		c.must("ann", "bind", 1, "")
+	}
+	assert.Equal(t, []Denials{{[]byte("bind:{ann}"), 2}}, c.e.Top(0, 10))
+	assert.Equal(t, [2]int64{1, 2}, c.counts("try"))
+	standings := make(map[string]standing)
+	for o := range objects(c.e, 0) {
+		standings[o.head().name] = o.standing()
+	}
+	assert.Equal(t, map[string]standing{"try:{ann}": exhausted, "bind:{ann}": denying}, standings)
+}
+
 // Each policy in SHADOW decides by itself what the binding ones have admitted.
 func TestShadow(t *testing.T) {
 	c := newChecker(t, "bind FIXED 3 1h", "try SLIDE 1 1h SHADOW", "other TOKEN 9 1 1h SHADOW")
@@ -203,7 +219,7 @@ func TestShadow(t *testing.T) {
 	assert.Equal(t, [2]int64{3, 0}, c.counts("other"))
 
 	d := c.must("ann", "other try", 1, "")
-	assert.Equal(t, limit.Decision{Allowed: true, Limit: 1, Rule: 1, ResetAfter: d.ResetAfter}, d, "all admit, and the tightest speaks")
+	assert.Equal(t, limit.Decision{Allowed: true, Free: true, Limit: 1, Rule: 1, ResetAfter: d.ResetAfter}, d, "all admit, and the tightest speaks")
 	d = c.must("bob", "try", 0, "")
 	assert.True(t, d.Allowed)
 	assert.Equal(t, [2]int64{1, 3}, c.counts("try"), "a peek does not count")

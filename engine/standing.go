@@ -38,15 +38,20 @@ func (s standing) after(d limit.Decision, fresh bool) standing {
 }
 
 // noted notes what was decided of a key: how it stands now, and whether it was denied. o is what the key holds then, nil for nothing;
-// fresh tells that this is new. It returns the decision.
+// fresh tells that this is new. It returns the decision. A policy in SHADOW
+// denies nobody.
 func (tx *Tx) noted(k Key, o object, fresh bool, cost int64, d limit.Decision) limit.Decision {
 	if tx.Rehearse {
 		return d
 	}
 	if o != nil {
-		o.stand(o.standing().after(d, fresh))
+		s := o.standing().after(d, fresh)
+		if tx.shadow {
+			s = min(s, exhausted)
+		}
+		o.stand(s)
 	}
-	if !d.Allowed && cost > 0 {
+	if !d.Allowed && cost > 0 && !tx.shadow {
 		tx.e.shardOf(k).denied.add(tx.db, k)
 	}
 	return d

@@ -32,6 +32,9 @@ func (tx *Tx) Set(k Key, value []byte, m SetMode) bool {
 		m.ExpireAt = o.head().expireAt
 	}
 	tx.set(k, o, value, m.ExpireAt)
+	if o != nil {
+		o.stand(unasked) // who was denied has found room
+	}
 	return true
 }
 

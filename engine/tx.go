@@ -34,6 +34,8 @@ type Tx struct {
 	rules []limit.Rule // of All
 	check check        // of Check
 
+	shadow bool // what decides is a policy in SHADOW
+
 	told  []*Watch         // whose Then is to be called at the end
 	after []func(Position) // what Afterwards was given
 }

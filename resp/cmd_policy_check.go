@@ -9,7 +9,7 @@ import (
 
 func init() {
 	register(
-		&command{name: "rl.check", arity: -3, flags: write | denyOOM | fast, keys: []keySpec{key("RW access update", 1)}, hashKeys: checkKeys,
+		&command{name: "rl.check", arity: -3, flags: write | denyOOM | fast | blocking, keys: []keySpec{key("RW access update", 1)}, hashKeys: checkKeys,
 			syntax: "id policy [policy ...] [COST cost] [ID request] [WAIT timeout]", group: "ratelimit", since: "1.0.0",
 			complexity: "that of the policies' algorithms, together",
 			summary:    "Admits a call if all of the policies have room for it under an id, and records it for each.",

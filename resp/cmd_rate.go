@@ -8,7 +8,7 @@ import (
 func init() {
 	const rule = "key <SLIDE limit window | TOKEN capacity refill period | FIXED limit window [TZ zone] | LEASE limit ttl id>"
 	register(
-		&command{name: "rl.all", arity: -5, flags: write | denyOOM | fast, keys: []keySpec{keysOfRules("RW access update", 1)},
+		&command{name: "rl.all", arity: -5, flags: write | denyOOM | fast | blocking, keys: []keySpec{keysOfRules("RW access update", 1)},
 			syntax: rule + " [" + rule + " ...] [COST cost] [WAIT timeout]", group: "ratelimit", since: "1.0.0",
 			complexity: "O(R*(R+log(N)+C)) with R the rules, at most 128, N the hits or leases of a key and C the cost of a sliding window",
 			summary:    "Admits a call if all of several limits, of any kinds and on any keys, have room for it, and records it in each; or changes nothing.",
@@ -17,7 +17,7 @@ func init() {
 				"> RL.ALL user:ann SLIDE 100 1m site TOKEN 500 50 1s work LEASE 1 30s job-8\n" +
 				"1) (integer) 0\n2) (integer) 1\n3) (integer) 0\n4) (integer) 30000\n5) (integer) 60000\n6) (integer) 2",
 			run: all},
-		&command{name: "rl.lease", arity: -5, flags: write | denyOOM | fast, keys: []keySpec{key("RW access update", 1)},
+		&command{name: "rl.lease", arity: -5, flags: write | denyOOM | fast | blocking, keys: []keySpec{key("RW access update", 1)},
 			syntax: "key limit ttl id [WAIT timeout]", group: "ratelimit", since: "1.0.0",
 			complexity: "O(log(N)+M) with N the leases held and M those that have lapsed since",
 			summary:    "Takes one of as many leases as may be held at once, or renews the one that the id holds. It lapses by itself.",

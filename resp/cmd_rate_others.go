@@ -207,13 +207,14 @@ func (a *args) tokens() int64 {
 }
 
 // bucketOfSeconds is a bucket whose period is in seconds, to the microsecond as in Redis. A Bucket counts in ms: of a period that is no
-// whole number of them it takes a thousand, and as many times the tokens, where that can be.
+// whole number of them it takes a thousand, and as many times the tokens, where that can be; where not, the period is rounded up: no more is
+// admitted than was asked for.
 func bucketOfSeconds(capacity, refill int64, period float64) limit.Bucket {
 	us := int64(math.Round(period * 1e6))
 	if us%1000 != 0 && us <= limit.MaxDuration && refill <= limit.MaxCount/1000 {
 		return limit.Bucket{Capacity: capacity, Refill: refill * 1000, Period: us}
 	}
-	return limit.Bucket{Capacity: capacity, Refill: refill, Period: max(us/1000, 1)}
+	return limit.Bucket{Capacity: capacity, Refill: refill, Period: max((us+999)/1000, 1)}
 }
 
 // throttle handles THROTTLE key max_burst count period [quantity].

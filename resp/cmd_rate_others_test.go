@@ -1,6 +1,8 @@
 package resp
 
 import (
+	"fmt"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -51,6 +53,7 @@ func TestGCRA(t *testing.T) {
 		{"7.002s", "GCRA thirds 2 2 0.0015 TOKENS 3", "*5 :1 :3 :2 :1 :1"},
 		{"7.002s", "GCRA thirds 2 2 0.0015 TOKENS 2", "*5 :0 :3 :0 :-1 :1"},
 		{"7.003s", "GCRA tiny 0 1 0.0000001", "*5 :0 :1 :0 :-1 :1"},
+		{"7.003s", "GCRA long 0 1 400000.0005", "*5 :0 :1 :0 :-1 :400001"}, // too long to count in microseconds
 		{"7.004s", "GCRA tiny 0 1 1e-7", "*5 :0 :1 :0 :-1 :1"},
 	})
 }
@@ -65,6 +68,47 @@ func TestThrottle(t *testing.T) {
 		{"1.2s", "THROTTLE k 10 100 60 2", "*5 :1 :10 :0 :6 :0"},
 		{"1.2s", "THROTTLE k 5 100 60 0", "*5 :0 :5 :0 :6 :3"},
 	})
+}
+
+// cell is the generic cell rate algorithm (ITU-T I.371, virtual scheduling), as the others have it: all it keeps is when the bucket will be full,
+// in microseconds. It is as exact as we are where the time between two tokens is a whole number of them.
+type cell struct{ interval, capacity, full int64 }
+
+func (c *cell) take(now, n int64) string {
+	tolerance, cost := c.interval*c.capacity, c.interval*n
+	begin := max(c.full, now)
+	limited, retry := 0, int64(-1)
+	switch early := begin + cost - tolerance - now; {
+	case early <= 0:
+		begin += cost
+		c.full = begin
+	case cost <= tolerance:
+		limited, retry = 1, (early+999_999)/1_000_000
+	default:
+		limited = 1
+	}
+	return fmt.Sprintf("*5 :%d :%d :%d :%d :%d", limited, c.capacity, max(tolerance-(begin-now), 0)/c.interval, retry, (begin-now+999_999)/1_000_000)
+}
+
+func TestOthersAgreeWithTheAlgorithm(t *testing.T) {
+	seed := rand.Uint64()
+	r := rand.New(rand.NewPCG(seed, 0))
+	ts := startServer(t, Defaults{})
+	c := ts.dial()
+	for key := range 40 {
+		burst, count := r.Int64N(8), 1+r.Int64N(5)
+		period := []int64{1, 7, 60, 3600}[r.IntN(4)] * count // seconds: the interval is whole
+		model := cell{interval: period * 1_000_000 / count, capacity: burst + 1}
+		for range 40 {
+			ts.advance(r.Int64N(model.interval / 500))
+			n := 1 + r.Int64N(burst+2)
+			call := fmt.Sprintf("CL.THROTTLE k%d %d %d %d %d", key, burst, count, period, n)
+			if r.IntN(2) == 0 {
+				call = fmt.Sprintf("GCRA k%d %d %d %d TOKENS %d", key, burst, count, period, n)
+			}
+			require.Equal(t, model.take(ts.now.Load()*1000, n), c.do(call), "%s, seed %d", call, seed)
+		}
+	}
 }
 
 func TestOthersErrors(t *testing.T) {

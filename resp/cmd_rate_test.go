@@ -195,7 +195,7 @@ func TestKeysOfRules(t *testing.T) {
 		require.NotRegexp(t, "^-", strings.Replace(c.do("RL.ALL "+step.call), "-ERR key 'SLIDE' is in more", "", 1), step.call)
 	}
 	require.Equal(t, "*2 *2 $1 a *3 +RW +access +update *2 $1 b *3 +RW +access +update", c.do("COMMAND GETKEYSANDFLAGS RL.ALL a SLIDE 1 1s b SLIDE 1 1s"))
-	require.Contains(t, c.do("COMMAND INFO RL.ALL"), "*4 +write +denyoom +fast +movablekeys :1 :1 :1 ")
+	require.Contains(t, c.do("COMMAND INFO RL.ALL"), "*5 +write +denyoom +fast +blocking +movablekeys :1 :1 :1 ")
 }
 
 // Within a transaction the keys of all rules are locked with the others'.

@@ -25,6 +25,9 @@ func TestEveryCommandIsDeclaredWhole(t *testing.T) {
 		assert.Contains(t, groups, c.group)
 		assert.True(t, c.run != nil || len(c.subs) > 0, "nothing to run")
 		assert.Equal(t, c.deprecated == "", c.replacedBy == "")
+		if strings.Contains(c.syntax, "WAIT timeout") {
+			assert.NotZero(t, c.flags&blocking, "it may hold the connection")
+		}
 		if c.group == "ratelimit" && c.run != nil && !slices.Contains(withoutExample, c.fullName()) {
 			assert.NotEmpty(t, c.example)
 		}

@@ -74,7 +74,7 @@ var errHeld = errors.New("the call waits")
 
 // admit has a limiter decide a call, by try, and makes the call wait if it came with WAIT and cannot be admitted now but may be in time:
 // then the error is errHeld, to be returned by the handler, which will be run again. Who comes while others wait goes behind them, unless
-// it can be told at once that it cannot be admitted in time.
+// it can be told at once that it cannot be admitted in time, or it takes nothing: whoever renews a lease must not wait for its end.
 //
 // When its time is over a call is decided as one without WAIT: those do not look at who waits.
 func (c *call) admit(try func() (limit.Decision, error)) (limit.Decision, error) {
@@ -92,7 +92,7 @@ func (c *call) admit(try func() (limit.Decision, error)) (limit.Decision, error)
 	switch {
 	case err != nil:
 		return d, err
-	case d.Allowed && !behind || d.RetryAfter == limit.Never || d.RetryAfter > deadline-now:
+	case d.Allowed && (!behind || d.Free) || d.RetryAfter == limit.Never || d.RetryAfter > deadline-now:
 		return try()
 	}
 	c.request = request{deadline: deadline, moment: now + d.RetryAfter}

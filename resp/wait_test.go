@@ -321,6 +321,29 @@ func TestCallsWithoutWaitGoAhead(t *testing.T) {
 	})
 }
 
+// A call that takes nothing has nothing to wait for: the lease that it renews would lapse in the line, and the hits of its id are paid.
+func TestWhoTakesNothingDoesNotWait(t *testing.T) {
+	for _, step := range []struct{ setup, other, again, want string }{
+		{"RL.LEASE k 1 1s a WAIT 1m", "RL.LEASE k 1 1s b WAIT 1m", "", "*5 :1 :1 :0 :0 :1000"},
+		{"RL.ALL k LEASE 1 1s a l LEASE 1 1s a WAIT 1m", "RL.LEASE k 1 1s b WAIT 1m", "", "*6 :1 :1 :0 :0 :1000 :0"},
+		{"RL.ALL k LEASE 1 1s a t TOKEN 9 1 1s WAIT 1m", "RL.LEASE k 1 1s b WAIT 1m", "", ""}, // it takes a token
+		{"RL.SLIDE k 1 1s ID a WAIT 1m", "RL.SLIDE k 1 1s ID b WAIT 1m", "", "*5 :1 :1 :0 :0 :900"},
+		{"RL.MULTI k 1 1s 9 1h ID a WAIT 1m", "RL.SLIDE k 1 1s ID b WAIT 1m", "", "*6 :1 :1 :0 :0 :3599900 :0"},
+		{"RL.CHECK ann slide lease token ID a WAIT 1m", "RL.CHECK ann slide ID b WAIT 1m", "", "*6 :1 :1 :0 :0 :1000 :0"},
+		{"RL.CHECK ann slide ID a", "RL.CHECK ann slide shadow WAIT 1m", "RL.CHECK ann shadow WAIT 1m", "*6 :1 :1 :0 :0 :1000 :0"},
+	} {
+		inBubble(t, func(t *testing.T, b *bubble) {
+			b.calls("policies", "RL.POLICY SET slide SLIDE 1 1s\nRL.POLICY SET lease LEASE 2 1s\nRL.POLICY SET token TOKEN 9 1 1s\nRL.POLICY SET shadow SLIDE 1 1s SHADOW")
+			b.calls("setup", step.setup)
+			b.pass(100)
+			b.calls("other", step.other)
+			b.heard()
+			b.calls("again", cmp.Or(step.again, step.setup))
+			assert.Equal(t, strings.TrimSpace("100 again "+step.want), cmp.Or(strings.Join(b.heard(), "\n"), "100 again"), step.setup)
+		})
+	}
+}
+
 func TestWaitTakesADuration(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bubble) {
 		c := b.caller("c")

@@ -29,6 +29,9 @@ type Decision struct {
 	// ResetAfter is how long until the limiter is as if it had never been used; 0 when it is so now.
 	ResetAfter int64
 
+	// Free tells of a call that is Allowed that it takes nothing from others: the lease that it renews or the hits of its id are there.
+	Free bool
+
 	// Rule is the index of the rule that the answer speaks of where a call is held against several
 	// (DecideAll); 0 otherwise.
 	Rule int

@@ -15,7 +15,7 @@ func (l Lease) Decide(leases Log, own int, now, cost int64) Decision {
 	n, lapsed := leases.Len(), leases.After(float64(now))
 	free := l.Limit - int64(n-lapsed) // below 0 when the limit has shrunk
 	renews := own >= lapsed
-	d := Decision{Limit: l.Limit, Allowed: renews || free > 0}
+	d := Decision{Limit: l.Limit, Allowed: renews || free > 0, Free: renews}
 	switch {
 	case !d.Allowed:
 		d.RetryAfter = until(l.AdmitsFrom(leases, own, now), now)

@@ -48,7 +48,7 @@ func (r Rule) decide(log Log, entered int, now, cost int64, budget *int) Decisio
 // repeated answers a call whose id is in the window already, but for ResetAfter.
 func (r Rule) repeated(log Log, entered int, now int64) Decision {
 	used := int64(entered - log.After(float64(now-r.Window)))
-	return Decision{Allowed: true, Limit: r.Limit, Remaining: max(r.Limit-used, 0)}
+	return Decision{Allowed: true, Limit: r.Limit, Remaining: max(r.Limit-used, 0), Free: true}
 }
 
 // admits returns the earliest moment, from t on, at which a call of cost <= Limit is admitted.

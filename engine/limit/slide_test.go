@@ -119,10 +119,10 @@ func TestRepeated(t *testing.T) {
 		log  *sliceLog
 		want Decision
 	}{
-		{"as it stands", logOf(93, 95), Decision{Allowed: true, Limit: 3, Remaining: 1, ResetAfter: 5}},
-		{"at the limit", logOf(93, 95, 100), Decision{Allowed: true, Limit: 3, ResetAfter: 10}},
-		{"over the limit", logOf(93, 95, 96, 99), Decision{Allowed: true, Limit: 3, ResetAfter: 9}},
-		{"with others lapsed and to come", logOf(90, 95, 107.5), Decision{Allowed: true, Limit: 3, Remaining: 2, ResetAfter: 18}},
+		{"as it stands", logOf(93, 95), Decision{Allowed: true, Free: true, Limit: 3, Remaining: 1, ResetAfter: 5}},
+		{"at the limit", logOf(93, 95, 100), Decision{Allowed: true, Free: true, Limit: 3, ResetAfter: 10}},
+		{"over the limit", logOf(93, 95, 96, 99), Decision{Allowed: true, Free: true, Limit: 3, ResetAfter: 9}},
+		{"with others lapsed and to come", logOf(90, 95, 107.5), Decision{Allowed: true, Free: true, Limit: 3, Remaining: 2, ResetAfter: 18}},
 	} {
 		if d := RepeatedAll([]Rule{{3, 10}}, c.log, 100); d != c.want {
 			t.Errorf("%s: got %+v, want %+v", c.why, d, c.want)
@@ -133,7 +133,7 @@ func TestRepeated(t *testing.T) {
 		}
 	}
 	// The answer may speak of a short window, but all is reset only when the longest one is.
-	if d := RepeatedAll([]Rule{{100, 50}, {3, 10}}, logOf(99), 100); d != (Decision{Allowed: true, Limit: 3, Remaining: 2, ResetAfter: 49, Rule: 1}) {
+	if d := RepeatedAll([]Rule{{100, 50}, {3, 10}}, logOf(99), 100); d != (Decision{Allowed: true, Free: true, Limit: 3, Remaining: 2, ResetAfter: 49, Rule: 1}) {
 		t.Errorf("got %+v", d)
 	}
 }
