@@ -54,6 +54,16 @@ func (tx *Tx) dropLapsed(k Key, o object) object {
 	return o
 }
 
+// Holds tells whether the id holds a lease, which Lease then renews however many there may be. It holds none if the key holds something else.
+func (tx *Tx) Holds(k Key, id []byte) bool {
+	z, _ := tx.lookup(k).(*zsetObject)
+	if z == nil {
+		return false
+	}
+	lapse, ok := z.set.Score(id)
+	return ok && lapse > float64(tx.now)
+}
+
 // Release gives a lease back, and tells whether the id held one: a lease that has lapsed is not held. The key's deadline is when the last of
 // the others lapses; without others the key is gone.
 func (tx *Tx) Release(k Key, id []byte) (bool, error) {

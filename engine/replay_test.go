@@ -285,6 +285,9 @@ var walkCalls = map[string]func(w *walk) string{
 			return answer(w.tx.Leaky(k[0], limit.Bucket{Capacity: 4, Refill: 2, Period: 1000}, w.Int64N(3)))
 		})
 	},
+	"Holds": func(w *walk) string {
+		return w.read(w.some("l", 1), func(k []Key) []any { return answer(w.tx.Holds(k[0], w.field())) })
+	},
 	"Lease": func(w *walk) string {
 		return w.write(w.some("l", 1), func(k []Key) []any {
 			return answer(w.tx.Lease(k[0], limit.Lease{Limit: 4, TTL: 100 + w.Int64N(900)}, w.field()))

@@ -38,15 +38,15 @@ func (s standing) after(d limit.Decision, fresh bool) standing {
 }
 
 // noted notes what was decided of a key: how it stands now, and whether it was denied. o is what the key holds then, nil for nothing;
-// fresh tells that this is new. It returns the decision.
+// fresh tells that this is new. It returns the decision. A rehearsed denial is not counted, but who waits for a key needs it to stay.
 func (tx *Tx) noted(k Key, o object, fresh bool, cost int64, d limit.Decision) limit.Decision {
-	if tx.Rehearse {
+	if tx.Rehearse && d.Allowed {
 		return d
 	}
 	if o != nil {
 		o.stand(o.standing().after(d, fresh))
 	}
-	if !d.Allowed && cost > 0 {
+	if !tx.Rehearse && !d.Allowed && cost > 0 {
 		tx.e.shardOf(k).denied.add(tx.db, k)
 	}
 	return d

@@ -167,6 +167,9 @@ func lease(c *call) error {
 		return err
 	}
 
+	if c.args.wait > 0 && c.tx.Holds(k, id) {
+		c.args.wait = 0 // a lease that is renewed takes nothing from those who wait, and would lapse behind them
+	}
 	d, err := c.admit(func() (limit.Decision, error) { return c.tx.Lease(k, rule, id) })
 	if err != nil {
 		return err
