@@ -118,6 +118,22 @@ func TestRatelimitOrder(t *testing.T) {
 	assert.ElementsMatch(t, rest[1:], evicted(c, Ratelimit, 0), "it has found room again")
 }
 
+// A limiter that somebody waits for denies, though nothing counts that.
+func TestWhatIsWaitedForStays(t *testing.T) {
+	c := newCaller(t, Options{Shards: 1})
+	rules := []limit.Rule{{Limit: 1, Window: 3_600_000}}
+	c.slide("waited for", rules, 1, "")
+	c.slide("spent", rules, 1, "")
+	c.with("waited for", func(k Key) {
+		c.tx.Rehearse = true
+		d, err := c.tx.Slide(k, rules, 1, nil)
+		assert.NoError(t, err)
+		assert.False(t, d.Allowed)
+	})
+	assert.Empty(t, c.tx.e.Top(0, 1))
+	assert.Equal(t, []string{"waited for"}, evicted(c, Ratelimit, 0))
+}
+
 // However a flood is made, whoever was denied before it is denied after it, what keys take stays within bounds, and the journal
 // tells of all that has gone.
 func TestNoFloodFreesWhoIsDenied(t *testing.T) {

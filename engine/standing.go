@@ -38,10 +38,10 @@ func (s standing) after(d limit.Decision, fresh bool) standing {
 }
 
 // noted notes what was decided of a key: how it stands now, and whether it was denied. o is what the key holds then, nil for nothing;
-// fresh tells that this is new. It returns the decision. A policy in SHADOW
+// fresh tells that this is new. It returns the decision. A rehearsed denial is not counted, but who waits for a key needs it to stay; a policy in SHADOW
 // denies nobody.
 func (tx *Tx) noted(k Key, o object, fresh bool, cost int64, d limit.Decision) limit.Decision {
-	if tx.Rehearse {
+	if tx.Rehearse && d.Allowed {
 		return d
 	}
 	if o != nil {
@@ -51,7 +51,7 @@ func (tx *Tx) noted(k Key, o object, fresh bool, cost int64, d limit.Decision) l
 		}
 		o.stand(s)
 	}
-	if !d.Allowed && cost > 0 && !tx.shadow {
+	if !d.Allowed && cost > 0 && !tx.shadow && !tx.Rehearse {
 		tx.e.shardOf(k).denied.add(tx.db, k)
 	}
 	return d

@@ -63,6 +63,7 @@ func (s *session) finish() {
 
 // denied tells why a call that is right in itself is not taken now: it cannot stand in a transaction, or it would change something that
 // the disk does not take, or would take memory that there is not, or it needs data that is still being loaded. For EXEC counts what is queued.
+// A call that has waited found room when it came; the locks that it is tried again under leave no way to make any.
 func (s *session) denied(c *command) error {
 	t, has, lacks := &s.transaction, c.flags, ^c.flags
 	if t.open {
@@ -73,7 +74,7 @@ func (s *session) denied(c *command) error {
 			has, lacks = has|t.has&(write|denyOOM), lacks|t.lacks
 		}
 	}
-	grows := has&denyOOM != 0 || t.joins(c) // what is queued takes memory, whatever it does
+	grows := has&denyOOM != 0 && s.attempt == firstAttempt || t.joins(c) // what is queued takes memory, whatever it does
 	if grows && s.server.engine.Crowded() && s.server.loading.Load() == 0 && !s.makeRoom() {
 		return errOutOfMemory
 	}

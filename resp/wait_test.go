@@ -344,6 +344,21 @@ func TestWhoTakesNothingDoesNotWait(t *testing.T) {
 	}
 }
 
+// Who is admitted after waiting came when there was room. To make room then, under the locks of its keys, would wait for these for ever.
+func TestWaitWhenMemoryHasRunOut(t *testing.T) {
+	for _, policy := range []string{"ratelimit", "allkeys-lru", "noeviction"} {
+		inBubble(t, func(t *testing.T, b *bubble) {
+			b.calls("setup", "SETRANGE large 200000 x\nRL.SLIDE k 1 1s")
+			b.calls("behind", one+"3s")
+			b.calls("short", "RL.SLIDE l 1 1s\nRL.SLIDE l 1 1s WAIT 1s")
+			b.calls("setup", "CONFIG SET maxmemory-policy "+policy+" maxmemory 1")
+			b.heard()
+			b.pass(1500)
+			assert.Equal(t, []string{"1000 behind " + got, "1000 short " + got}, b.heard(), policy)
+		})
+	}
+}
+
 func TestWaitTakesADuration(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bubble) {
 		c := b.caller("c")
