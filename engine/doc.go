@@ -42,9 +42,9 @@
 // so whoever holds one lock sees the same policies as long as it does, and the order of changes in the log is the order in which calls met them. The definition
 // is kept as text, in one canonical form: what is set, logged and told is the same, and is read in one place.
 //
-// A policy whose algorithm changes leaves keys behind that its successor could not use. They are deleted in steps while the former still decides. A call that
-// records under it meanwhile leaves a mark, as the walk may have passed its key already; the last of the marked keys are deleted under all locks, at the moment at
-// which the successor takes over. So a crash at any time leaves one or the other, with keys that fit.
+// A policy whose algorithm changes leaves keys behind that its successor could not use. They are deleted under all locks, at the moment at which the
+// successor takes over. To do that in steps, while the former decides, was tried: it takes notes of who is admitted meanwhile, and who was waiting
+// finds his key empty and is admitted by a limit that is no more.
 //
 // # Snapshots
 //

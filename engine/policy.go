@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 )
 
@@ -18,7 +17,6 @@ type Policy struct {
 	limit  Limit // without key and id
 	shadow bool
 	tally  *tally // nil until the engine keeps the policy; its successors of the same name count on
-	former atomic.Pointer[former]
 }
 
 // Name is what Check calls it by.
@@ -115,37 +113,78 @@ type PolicyChanges struct {
 // SetPolicies puts policies, whose names differ, in the place of those of their names: all at one moment, at now (Unix ms). A changed limit holds from the
 // next call on, over what was used before. Counts go on.
 //
-// Where the algorithm is another one, the keys of the former are deleted first, in all databases: those named `name:{…}` that hold its type and
-// have a deadline. That takes steps which lock one shard each, during which the former goes on to decide. No lock may be held.
+// Where the algorithm is another one, what the former has left is deleted, in all databases: the keys named `name:{…}` that hold its type and
+// have a deadline. That looks at each key there is, while all calls wait: some 0.1 s for a million. No lock may be held.
 func (e *Engine) SetPolicies(now int64, list []*Policy) (c PolicyChanges) {
 	e.changing.Lock()
 	defer e.changing.Unlock()
-	d := departure{e: e, tx: e.NewTx(), now: now, leaving: make(policies)}
+	var changed []*Policy
+	leaving := make(policies)
 	for _, p := range list {
 		before := e.Policy(p.name)
 		if before != nil && before.text == p.text {
 			continue
 		}
+		changed = append(changed, p)
 		c.Names = append(c.Names, p.name)
 		if before != nil && before.limit.Kind != p.limit.Kind {
 			c.Switched = append(c.Switched, p.name)
-			d.leaving[p.name] = before
+			leaving[p.name] = before
 		}
 	}
-	if len(c.Names) == 0 {
+	if len(changed) == 0 {
 		return c
 	}
-	d.dropAll()
-	d.tx.BeginAll(now, 0, true)
-	d.dropRest()
-	for _, p := range list {
-		if slices.Contains(c.Names, p.name) {
-			f := p.effect()
-			d.tx.perform(nil, &f)
-		}
+	tx := e.NewTx()
+	tx.BeginAll(now, 0, true)
+	if len(leaving) > 0 {
+		c.Dropped = tx.dropKeysOf(leaving)
 	}
-	c.Dropped, c.Position = d.dropped, max(d.position, d.tx.End())
+	for _, p := range changed {
+		f := p.effect()
+		tx.perform(nil, &f)
+	}
+	c.Position = tx.End()
 	return c
+}
+
+// dropKeysOf deletes what policies have left behind that are about to be replaced. It hands its effects to the journal shard by shard: a crash in
+// the midst leaves the former policy with fewer keys.
+func (tx *Tx) dropKeysOf(leaving policies) (dropped int) {
+	var due []object
+	for _, sh := range tx.locked {
+		for db := range sh.dbs {
+			keys := sh.dbs[db].keys
+			if keys == nil {
+				continue
+			}
+			for o := range keys.All() {
+				if leaving.left(o) && !o.head().expired(tx.now) {
+					due = append(due, o)
+				}
+			}
+			tx.Use(db)
+			for _, o := range due {
+				tx.delete(tx.e.Key(bytesOf(o.head().name)), o)
+			}
+			dropped += len(due)
+			clear(due)
+			due = due[:0]
+		}
+		tx.commit()
+	}
+	tx.Use(0)
+	return dropped
+}
+
+// left tells whether one of the policies has made an object, and not just somebody who chose such a name.
+func (ps policies) left(o object) bool {
+	if o.head().expireAt == 0 {
+		return false
+	}
+	name, id, _ := strings.Cut(o.head().name, ":{")
+	p := ps[name]
+	return p != nil && strings.HasSuffix(id, "}") && o.kind() == p.limit.Kind.holds()
 }
 
 // DeletePolicy forgets a policy, and tells whether there was one. Its keys go when their time comes. No lock may be held.
@@ -159,115 +198,6 @@ func (e *Engine) DeletePolicy(now int64, name string) (found bool, pos Position)
 	tx.BeginAll(now, 0, true)
 	tx.perform(nil, &Effect{Kind: EffectPolicyDelete, Key: Key{Name: []byte(name)}})
 	return true, tx.End()
-}
-
-// former is a policy that is about to be replaced by one of another algorithm: calls that record something under it say so, as the walk that
-// deletes its keys may have passed by.
-type former struct {
-	mu    sync.Mutex
-	marks map[mark]struct{}
-}
-
-// mark is where something was recorded.
-type mark struct {
-	db   int
-	name string
-}
-
-func (r *former) note(db int, k Key) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.marks[mark{db, string(k.Name)}] = struct{}{}
-}
-
-func (r *former) take() (marks map[mark]struct{}) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	marks, r.marks = r.marks, make(map[mark]struct{})
-	return marks
-}
-
-// departure deletes what policies have left behind that are about to be replaced.
-type departure struct {
-	e        *Engine
-	tx       *Tx
-	now      int64
-	leaving  policies
-	due      []object
-	dropped  int
-	position Position
-}
-
-const (
-	departureKeys   = 64 // about how many keys are looked at under a shard's lock
-	departureRounds = 8  // how often it goes after calls that record under the former, before it locks all
-)
-
-// dropAll deletes all keys there are, step by step, and then most of those that have come since.
-func (d *departure) dropAll() {
-	if len(d.leaving) == 0 {
-		return
-	}
-	for _, p := range d.leaving {
-		p.former.Store(&former{marks: make(map[mark]struct{})})
-	}
-	for i := range d.e.shards {
-		for db := range d.e.databases {
-			for position, more := uint64(0), true; more; more = position != 0 {
-				position = d.step(&d.e.shards[i], db, position)
-			}
-		}
-	}
-	for range departureRounds {
-		for _, p := range d.leaving {
-			for m := range p.former.Load().take() {
-				k := d.e.Key([]byte(m.name))
-				d.tx.Begin(d.now, m.db, []Key{k}, true)
-				d.drop(d.tx.find(m.db, k))
-				d.position = max(d.position, d.tx.End())
-			}
-		}
-	}
-}
-
-// dropRest deletes, under all locks, what calls have recorded since. From here on none can.
-func (d *departure) dropRest() {
-	for _, p := range d.leaving {
-		for m := range p.former.Load().take() {
-			d.tx.Use(m.db)
-			d.drop(d.tx.find(m.db, d.e.Key([]byte(m.name))))
-		}
-	}
-	d.tx.Use(0)
-}
-
-func (d *departure) step(sh *shard, db int, position uint64) (next uint64) {
-	d.tx.locked = append(d.tx.locked, sh)
-	d.tx.begin(d.now, db, true)
-	if keys := sh.dbs[db].keys; keys != nil {
-		next = keys.Scan(position, departureKeys, func(o object) { d.due = append(d.due, o) })
-		for _, o := range d.due {
-			d.drop(o)
-		}
-		clear(d.due)
-		d.due = d.due[:0]
-	}
-	d.position = max(d.position, d.tx.End())
-	return next
-}
-
-// drop deletes an object if it is of a policy that leaves, and not something that only has such a name.
-func (d *departure) drop(o object) {
-	if o == nil || o.head().expireAt == 0 || o.head().expired(d.tx.now) {
-		return
-	}
-	name, id, _ := strings.Cut(o.head().name, ":{")
-	p := d.leaving[name]
-	if p == nil || !strings.HasSuffix(id, "}") || o.kind() != p.limit.Kind.holds() {
-		return
-	}
-	d.dropped++
-	d.tx.delete(d.e.Key(bytesOf(o.head().name)), o)
 }
 
 // holds is what the keys of a limiter hold.

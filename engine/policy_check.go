@@ -59,7 +59,6 @@ func (tx *Tx) Check(names [][]byte, keys []Key, cost int64, id []byte) (answer l
 	if len(bind) > 0 && answer.Allowed && !repeated && cost > 0 {
 		tx.tryAll(shadows, cost)
 	}
-	tx.note(keys)
 	return answer, nil
 }
 
@@ -199,14 +198,5 @@ func (tx *Tx) count(l *Limit, i int, wanted, admitted bool) {
 	if wanted && !tx.Rehearse {
 		p := tx.check.policies[tx.check.rules[i]]
 		p.tally.count(tx.e.shardIndex(l.Key.hash), admitted)
-	}
-}
-
-// note tells of keys that hold something of policies that are about to be replaced.
-func (tx *Tx) note(keys []Key) {
-	for i, p := range tx.check.policies {
-		if f := p.former.Load(); f != nil {
-			f.note(tx.db, keys[i])
-		}
 	}
 }

@@ -570,3 +570,14 @@ func BenchmarkCheck(b *testing.B) {
 		})
 	}
 }
+
+// What all calls wait for when a policy's algorithm changes.
+func BenchmarkSwitchPolicy(b *testing.B) {
+	const keys = 1_000_000
+	e := New(Options{})
+	tokens(e, keys)
+	text := []string{"TOKEN 1 1 1s", "SLIDE 1 1s"}
+	for i := 0; b.Loop(); i++ {
+		e.SetPolicies(epoch, []*Policy{mustParse("p", text[i%2])})
+	}
+}

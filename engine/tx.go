@@ -91,11 +91,19 @@ func (tx *Tx) End() (pos Position) {
 	if len(tx.told) > 0 {
 		tx.follow()
 	}
-	if len(tx.effects) > 0 {
-		pos = tx.e.journal.Append(tx.now, tx.effects)
-	}
+	pos = tx.commit()
 	for _, do := range tx.after {
 		do(pos)
+	}
+	return pos
+}
+
+// commit hands what has changed so far to the journal, as End does; 0 if nothing has. A call that changes much does it in between.
+func (tx *Tx) commit() (pos Position) {
+	if len(tx.effects) > 0 {
+		pos = tx.e.journal.Append(tx.now, tx.effects)
+		clear(tx.effects)
+		tx.effects = tx.effects[:0]
 	}
 	return pos
 }
@@ -105,8 +113,6 @@ func (tx *Tx) Afterwards(do func(Position)) { tx.after = append(tx.after, do) }
 
 // unlock lets go of the shards, and of what the call has looked at: the Tx of an idle connection keeps nothing alive.
 func (tx *Tx) unlock() {
-	clear(tx.effects)
-	tx.effects = tx.effects[:0]
 	if cap(tx.effects) > keptEffects {
 		tx.effects = nil
 	}

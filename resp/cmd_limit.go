@@ -44,17 +44,17 @@ func init() {
 func slide(c *call) error {
 	k := c.args.key()
 	rule := [1]limit.Rule{c.args.slidingRule()}
-	cost, id := c.args.costAndID()
+	o := c.args.options(optionCost | optionID | optionWait)
 	if err := c.args.end(); err != nil {
 		return err
 	}
 
-	d, err := c.admit(func() (limit.Decision, error) { return c.tx.Slide(k, rule[:], cost, id) })
+	d, err := c.admit(func() (limit.Decision, error) { return c.tx.Slide(k, rule[:], o.cost, o.id) })
 	if err != nil {
 		return err
 	}
 
-	c.decided(cost, d)
+	c.decided(o.cost, d)
 	c.reply.decision(d)
 	return nil
 }
@@ -73,17 +73,17 @@ func multi(c *call) error {
 		rules = append(rules, c.args.slidingRule())
 	}
 	c.rules = rules
-	cost, id := c.args.costAndID()
+	o := c.args.options(optionCost | optionID | optionWait)
 	if err := c.args.end(); err != nil {
 		return err
 	}
 
-	d, err := c.admit(func() (limit.Decision, error) { return c.tx.Slide(k, rules, cost, id) })
+	d, err := c.admit(func() (limit.Decision, error) { return c.tx.Slide(k, rules, o.cost, o.id) })
 	if err != nil {
 		return err
 	}
 
-	c.decided(cost, d)
+	c.decided(o.cost, d)
 	c.reply.ruledDecision(d)
 	return nil
 }
@@ -92,17 +92,17 @@ func multi(c *call) error {
 func token(c *call) error {
 	k := c.args.key()
 	rule := c.args.bucket()
-	cost := c.args.costAlone()
+	o := c.args.options(optionCost | optionWait)
 	if err := c.args.end(); err != nil {
 		return err
 	}
 
-	d, err := c.admit(func() (limit.Decision, error) { return c.tx.Token(k, rule, cost) })
+	d, err := c.admit(func() (limit.Decision, error) { return c.tx.Token(k, rule, o.cost) })
 	if err != nil {
 		return err
 	}
 
-	c.decided(cost, d)
+	c.decided(o.cost, d)
 	c.reply.decision(d)
 	return nil
 }
@@ -112,18 +112,18 @@ func fixed(c *call) error {
 	k := c.args.key()
 	rule := limit.Fixed{Limit: c.args.amount("limit", 1)}
 	window := c.args.next()
-	cost, zone := c.args.costAndZone()
-	rule.Window = c.args.fixedWindow(window, zone)
+	o := c.args.options(optionCost | optionZone | optionWait)
+	rule.Window = c.args.fixedWindow(window, o.zone)
 	if err := c.args.end(); err != nil {
 		return err
 	}
 
-	d, err := c.admit(func() (limit.Decision, error) { return c.tx.Fixed(k, rule, cost) })
+	d, err := c.admit(func() (limit.Decision, error) { return c.tx.Fixed(k, rule, o.cost) })
 	if err != nil {
 		return err
 	}
 
-	c.decided(cost, d)
+	c.decided(o.cost, d)
 	c.reply.decision(d)
 	return nil
 }
@@ -197,81 +197,66 @@ func beginsNumber(b []byte) bool {
 	return len(b) > 0 && (b[0] >= '0' && b[0] <= '9' || b[0] == '-' || b[0] == '+')
 }
 
-// costAlone takes the options of the token bucket.
-func (a *args) costAlone() (cost int64) {
-	cost = -1
+// options are what may follow the arguments of a limiter: a call without COST costs 1, and one without an id or a zone has nil.
+type options struct {
+	cost     int64
+	id, zone []byte
+	queue    int64
+}
+
+// optionSet says which options a command takes.
+type optionSet uint8
+
+const (
+	optionCost optionSet = 1 << iota
+	optionID
+	optionZone
+	optionQueue
+	optionWait // for admit, which makes the call wait
+)
+
+// options takes the options, in any order and each at most once.
+func (a *args) options(allowed optionSet) options {
+	o := options{cost: 1}
+	take := func(option optionSet, word string) bool {
+		if allowed&option == 0 || !a.word(word) {
+			return false
+		}
+		allowed &^= option
+		return true
+	}
 	for a.more() {
 		switch {
-		case cost < 0 && a.word("COST"):
-			cost = a.amount("COST", 0)
-		case a.waits():
+		case take(optionCost, "COST"):
+			o.cost = a.amount("COST", 0)
+		case take(optionID, "ID"):
+			if o.id = a.next(); a.err == nil && len(o.id) == 0 {
+				a.fail(errEmptyID)
+			}
+		case take(optionZone, "TZ"):
+			o.zone = a.next()
+		case take(optionQueue, "QUEUE"):
+			o.queue = a.between("QUEUE", 0, limit.MaxCount-1)
+		case take(optionWait, "WAIT"):
+			a.wait = a.patience()
 		default:
 			a.fail(engine.ErrSyntax)
 		}
 	}
-	if cost < 0 {
-		cost = 1
-	}
-	return cost
+	return o
 }
 
-// waits takes the option WAIT, if it stands here and has not been taken: for admit, which makes the call wait.
-func (a *args) waits() bool {
-	if a.wait != 0 || !a.word("WAIT") {
-		return false
-	}
+// patience takes the timeout of WAIT, in ms.
+func (a *args) patience() int64 {
 	b := a.next()
 	if a.err != nil {
-		return true
+		return 0
 	}
 	ms, ok := limit.ParseDuration(b)
 	if !ok {
 		a.fail(invalidDuration(b, "; WAIT takes from 1ms to 10 years, and a call without it does not wait"))
 	}
-	a.wait = ms
-	return true
-}
-
-// costAndID takes the options of the sliding windows. Without COST a call costs 1; without ID the id is nil.
-func (a *args) costAndID() (cost int64, id []byte) {
-	cost = -1
-	for a.more() {
-		switch {
-		case cost < 0 && a.word("COST"):
-			cost = a.amount("COST", 0)
-		case id == nil && a.word("ID"):
-			if id = a.next(); a.err == nil && len(id) == 0 {
-				a.fail(errEmptyID)
-			}
-		case a.waits():
-		default:
-			a.fail(engine.ErrSyntax)
-		}
-	}
-	if cost < 0 {
-		cost = 1
-	}
-	return cost, id
-}
-
-// costAndZone takes the options of the fixed window. Without TZ the zone is nil.
-func (a *args) costAndZone() (cost int64, zone []byte) {
-	cost = -1
-	for a.more() {
-		switch {
-		case cost < 0 && a.word("COST"):
-			cost = a.amount("COST", 0)
-		case zone == nil && a.word("TZ"):
-			zone = a.next()
-		case a.waits():
-		default:
-			a.fail(engine.ErrSyntax)
-		}
-	}
-	if cost < 0 {
-		cost = 1
-	}
-	return cost, zone
+	return ms
 }
 
 // fixedWindow makes out a window: a length of time, or a unit of the calendar in a zone.

@@ -38,18 +38,18 @@ func checkPolicies(c *call) error {
 		return errTooManyPolicies
 	}
 	c.args.list = c.args.list[len(names):]
-	cost, id := c.args.costAndID()
+	o := c.args.options(optionCost | optionID | optionWait)
 	if err := c.args.end(); err != nil {
 		return err
 	}
 
 	keys := c.args.keys
-	d, err := c.admit(func() (limit.Decision, error) { return c.tx.Check(names, keys, cost, id) })
+	d, err := c.admit(func() (limit.Decision, error) { return c.tx.Check(names, keys, o.cost, o.id) })
 	if err != nil {
 		return err
 	}
 
-	c.decided(cost, d)
+	c.decided(o.cost, d)
 	c.reply.ruledDecision(d)
 	return nil
 }

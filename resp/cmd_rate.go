@@ -64,7 +64,7 @@ func all(c *call) error {
 		}
 		limits = append(limits, c.args.rule())
 	}
-	cost := c.args.costAlone()
+	o := c.args.options(optionCost | optionWait)
 	switch err := c.args.end(); {
 	case err == engine.ErrSyntax: // most likely a rule that is cut short
 		return errRule
@@ -72,12 +72,12 @@ func all(c *call) error {
 		return err
 	}
 
-	d, err := c.admit(func() (limit.Decision, error) { return c.tx.All(limits, cost) })
+	d, err := c.admit(func() (limit.Decision, error) { return c.tx.All(limits, o.cost) })
 	if err != nil {
 		return err
 	}
 
-	c.decided(cost, d)
+	c.decided(o.cost, d)
 	c.reply.ruledDecision(d)
 	return nil
 }
@@ -162,7 +162,7 @@ func (a *args) leaseID() []byte {
 // lease handles RL.LEASE key limit ttl id [WAIT timeout].
 func lease(c *call) error {
 	k, rule, id := c.args.key(), c.args.lease(), c.args.leaseID()
-	c.args.waits()
+	c.args.options(optionWait)
 	if err := c.args.end(); err != nil {
 		return err
 	}
@@ -196,17 +196,12 @@ func release(c *call) error {
 // refund handles RL.REFUND key hits [ID id].
 func refund(c *call) error {
 	k, n := c.args.key(), c.args.amount("hits", 1)
-	var id []byte
-	if c.args.word("ID") {
-		if id = c.args.next(); c.args.err == nil && len(id) == 0 {
-			return errEmptyID
-		}
-	}
+	o := c.args.options(optionID)
 	if err := c.args.end(); err != nil {
 		return err
 	}
 
-	back, err := c.tx.Refund(k, n, id)
+	back, err := c.tx.Refund(k, n, o.id)
 	if err != nil {
 		return err
 	}
@@ -219,31 +214,18 @@ func refund(c *call) error {
 func leaky(c *call) error {
 	k := c.args.key()
 	rule := limit.Bucket{Refill: c.args.amount("rate", 1), Period: c.args.duration()}
-	queue, cost := int64(-1), int64(-1)
-	for c.args.more() {
-		switch {
-		case queue < 0 && c.args.word("QUEUE"):
-			queue = c.args.between("QUEUE", 0, limit.MaxCount-1)
-		case cost < 0 && c.args.word("COST"):
-			cost = c.args.amount("COST", 0)
-		default:
-			c.args.fail(engine.ErrSyntax)
-		}
-	}
+	o := c.args.options(optionQueue | optionCost)
 	if err := c.args.end(); err != nil {
 		return err
 	}
-	rule.Capacity = max(queue, 0) + 1
-	if cost < 0 {
-		cost = 1
-	}
+	rule.Capacity = o.queue + 1
 
-	d, delay, err := c.tx.Leaky(k, rule, cost)
+	d, delay, err := c.tx.Leaky(k, rule, o.cost)
 	if err != nil {
 		return err
 	}
 
-	c.decided(cost, d)
+	c.decided(o.cost, d)
 	c.reply.array(6)
 	c.reply.fields(d)
 	c.reply.integer(delay)

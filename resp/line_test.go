@@ -167,7 +167,7 @@ func pair(c *call) error {
 	for i := range keys {
 		keys[i].rule = []limit.Rule{c.args.slidingRule()}
 	}
-	cost := c.args.costAlone()
+	cost := c.args.options(optionCost | optionWait).cost
 	if err := c.args.end(); err != nil {
 		return err
 	}
@@ -306,7 +306,7 @@ func TestStir(t *testing.T) {
 		limits := int64(1)
 		commands["test.policy"] = &command{name: "test.policy", arity: -2, flags: write | blocking, keys: []keySpec{key("RW", 1)}, run: func(c *call) error {
 			k := c.args.key()
-			c.args.costAlone()
+			c.args.options(optionCost | optionWait)
 			d, err := c.admit(func() (limit.Decision, error) {
 				return c.tx.Token(k, limit.Bucket{Capacity: limits, Refill: 1, Period: 3600000}, 1)
 			})

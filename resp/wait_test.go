@@ -344,6 +344,22 @@ func TestWhoTakesNothingDoesNotWait(t *testing.T) {
 	}
 }
 
+// A policy with another algorithm begins anew, for who waits too: it is the new one that admits him, and knows of it.
+func TestWaitWhenThePolicyChanges(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bubble) {
+		b.calls("setup", "RL.POLICY SET p SLIDE 1 1h\nRL.CHECK ann p")
+		b.calls("first", "RL.CHECK ann p WAIT 2h")
+		b.calls("second", "RL.CHECK ann p WAIT 2h")
+		b.pass(100)
+		b.heard()
+		b.calls("setup", "RL.POLICY SET p TOKEN 1 1 1m\nRL.CHECK ann p COST 0")
+		assert.Equal(t, []string{"100 first *6 :1 :1 :0 :0 :60000 :0", "100 setup +OK, keys of the former algorithm dropped: 1", "100 setup *6 :0 :1 :0 :60000 :60000 :0"},
+			b.heard())
+		b.pass(60_100)
+		assert.Equal(t, []string{"60100 second *6 :1 :1 :0 :0 :60000 :0"}, b.heard())
+	})
+}
+
 // Who is admitted after waiting came when there was room. To make room then, under the locks of its keys, would wait for these for ever.
 func TestWaitWhenMemoryHasRunOut(t *testing.T) {
 	for _, policy := range []string{"ratelimit", "allkeys-lru", "noeviction"} {
