@@ -178,6 +178,7 @@ const (
 	sweepTick  = 100 * time.Millisecond
 	sweepRound = time.Second           // how long a walk round the whole keyspace takes, if the budget allows
 	sweepMost  = 25 * time.Millisecond // of each tick, at most
+	sweepTurn  = 200 * time.Microsecond
 )
 
 // sweep deletes expired keys in the background, as long as that is wanted, and evicts what no call has room for, until the function that
@@ -207,17 +208,33 @@ func sweep(e *engine.Engine, now func() int64, wanted func() bool, tick func()) 
 
 // sweepFor goes one tick's share of the way round.
 func sweepFor(s *engine.Sweeper, now func() int64) {
-	share := 1 / float64(sweepRound/sweepTick)
-	start := time.Now()
-	for goal := s.Rounds() + share; s.Rounds() < goal && time.Since(start) < sweepMost; {
+	goal := s.Rounds() + 1/float64(sweepRound/sweepTick)
+	byTurns(func() bool {
 		s.Step(now())
-	}
+		return s.Rounds() < goal
+	})
 }
 
 // evictFor evicts keys for a while if there are too many: a call does so only before it takes more room, and for itself.
 func evictFor(e *engine.Engine, tx *engine.Tx, now func() int64) {
-	start := time.Now()
-	for room := true; room && e.Crowded() && time.Since(start) < sweepMost; {
-		room, _ = tx.MakeRoom(now())
+	byTurns(func() bool {
+		if !e.Crowded() {
+			return false
+		}
+		room, _ := tx.MakeRoom(now())
+		return room
+	})
+}
+
+// byTurns takes small steps, as long as there are more and they have not taken all of a tick's time, and sleeps in between: the server may have but
+// one processor, and while anything at all can run there, the runtime asks only every 10 ms whether clients have sent something.
+func byTurns(step func() (more bool)) {
+	turn := time.Now()
+	for taken := time.Duration(0); taken < sweepMost && step(); {
+		if worked := time.Since(turn); worked > sweepTurn {
+			taken += worked
+			time.Sleep(sweepTurn)
+			turn = time.Now()
+		}
 	}
 }
