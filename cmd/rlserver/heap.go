@@ -18,6 +18,7 @@ import (
 const (
 	heapRoom       = 16 << 20 // bytes
 	defaultPercent = 100
+	programRoom    = 16 << 20
 )
 
 // heapKeeper looks after each collection at what is live, before a heap that has grown can overshoot: it tells of it, and sets the garbage
@@ -82,13 +83,13 @@ func (k *heapKeeper) keepTo(maxmemory int64) {
 	}
 }
 
-// memoryLimit is how many bytes the runtime may have from the system: three eighths more than is live at most. That is what there is to
-// collect in, and for the gaps between objects of different sizes.
+// memoryLimit is how many bytes the runtime may have from the system: half more than is live at most, but for what the system counts to the process
+// beside that, as its program. That is what there is to collect in, and for the gaps between objects of different sizes.
 func memoryLimit(maxmemory int64) int64 {
 	if maxmemory == 0 || maxmemory > math.MaxInt64/2 {
 		return math.MaxInt64
 	}
-	return maxmemory + maxmemory/8*3
+	return maxmemory + max(maxmemory/2-programRoom, maxmemory/8*3)
 }
 
 // gcPercent is by how much of its live bytes the heap may grow.

@@ -36,6 +36,7 @@ func TestGCPercent(t *testing.T) {
 
 func TestMemoryLimit(t *testing.T) {
 	assert.EqualValues(t, math.MaxInt64, memoryLimit(0))
-	assert.EqualValues(t, 352<<20, memoryLimit(256<<20))
+	assert.EqualValues(t, 368<<20, memoryLimit(256<<20))
+	assert.EqualValues(t, 44<<20, memoryLimit(32<<20))
 	assert.EqualValues(t, math.MaxInt64, memoryLimit(math.MaxInt64))
 }
