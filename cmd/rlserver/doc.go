@@ -24,5 +24,5 @@
 // told LOADING. What goes wrong until then is told in one line on standard error, and the exit code is 1. The log (log/slog, as text) goes there too.
 //
 // The order of the end is that of the start backward. The listeners close; the commands that have arrived in full are answered; the
-// connections close; the log is written to its end; the background work stops. A second signal ends the process at once.
+// connections close; the background work stops; the log is written to its end. A second signal ends the process at once.
 package main
