@@ -17,7 +17,7 @@ const slots = 16
 // entries are added and whence holes are filled, so both take constant time.
 // Depth and mark are those of the chain's head; the others do not use theirs.
 type bucket[E any] struct {
-	tags  [slots]uint8 // the low byte of each entry's hash
+	tags  [slots]uint8 // of each entry's hash
 	n     uint8
 	depth uint8 // how many top bits of the hash all entries share
 	// The mark is a signed 48-bit number so that all this takes one word.
@@ -72,6 +72,11 @@ func (b *bucket[E]) find(tag uint8, is func(E) bool) (*bucket[E], int) {
 	}
 	return nil, 0
 }
+
+// tag is the byte of a hash right below those that the directory goes by. Lower
+// ones will not do: of a hash that has chosen a shard by its top bits and was
+// shifted past them, they are zero.
+func tag(hash uint64) uint8 { return uint8(hash >> (64 - maxDepth - 8)) }
 
 // matches sets the top bit of every byte of tags that equals tag. A byte
 // right above a match may be set wrongly; the entry itself decides anyway.

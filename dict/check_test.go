@@ -70,7 +70,7 @@ func (d *Dict[E]) checkChain(head *bucket[E], slot uint64) (total int, err error
 			if d.bucket(h) != head {
 				return 0, fmt.Errorf("hash %x belongs to slot %d, is in %d", h, d.slot(h), slot)
 			}
-			if b.tags[i] != uint8(h) {
+			if b.tags[i] != tag(h) {
 				return 0, fmt.Errorf("hash %x has tag %x", h, b.tags[i])
 			}
 		}

@@ -24,11 +24,11 @@ func New[E any](hashOf func(E) uint64) *Dict[E] {
 func (d *Dict[E]) Len() int { return d.len }
 
 // Find returns the entry of this hash that is says yes to, and whether there
-// is one. It is called only with entries whose hash has the same low byte and
+// is one. It is called only with entries whose hash has the same tag and
 // top bits; it must not change the Dict.
 func (d *Dict[E]) Find(hash uint64, is func(E) bool) (E, bool) {
 	if d.len != 0 {
-		if b, i := d.bucket(hash).find(uint8(hash), is); b != nil {
+		if b, i := d.bucket(hash).find(tag(hash), is); b != nil {
 			return b.entries[i], true
 		}
 	}
@@ -53,7 +53,7 @@ func (d *Dict[E]) Replace(hash uint64, is func(E) bool, e E) bool {
 	if d.len == 0 {
 		return false
 	}
-	b, i := d.bucket(hash).find(uint8(hash), is)
+	b, i := d.bucket(hash).find(tag(hash), is)
 	if b == nil {
 		return false
 	}
@@ -69,7 +69,7 @@ func (d *Dict[E]) Remove(hash uint64, is func(E) bool) (E, bool) {
 		return e, false
 	}
 	head := d.bucket(hash)
-	b, i := head.find(uint8(hash), is)
+	b, i := head.find(tag(hash), is)
 	if b == nil {
 		return e, false
 	}
@@ -81,7 +81,7 @@ func (d *Dict[E]) Remove(hash uint64, is func(E) bool) (E, bool) {
 }
 
 func (d *Dict[E]) put(b *bucket[E], hash uint64, e E) {
-	if b.put(uint8(hash), e) {
+	if b.put(tag(hash), e) {
 		d.longest = max(d.longest, b.length())
 	}
 }

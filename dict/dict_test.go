@@ -19,7 +19,8 @@ var hashes = map[string]func(uint64) uint64{
 	"few":     func(k uint64) uint64 { return sip(k % 7) },
 	"low":     func(k uint64) uint64 { return k },
 	"high":    func(k uint64) uint64 { return k << 52 },
-	"tagless": func(k uint64) uint64 { return sip(k) &^ 0xff },
+	"tagless": func(k uint64) uint64 { return sip(k) &^ (0xff << 24) },
+	"shifted": func(k uint64) uint64 { return sip(k) << 12 },
 }
 
 func sip(k uint64) uint64 {
@@ -149,6 +150,27 @@ func TestSizes(t *testing.T) {
 	}
 	assert.Len(t, d.dir, 1)
 	assert.Equal(t, 1, d.dir[0].length())
+}
+
+// A shard hands in hashes that were shifted past the bits that have chosen it.
+func TestFindLooksAtHardlyAnyOther(t *testing.T) {
+	for _, name := range []string{"siphash", "shifted"} {
+		t.Run(name, func(t *testing.T) {
+			d := newTable(hashes[name])
+			const n = 10_000
+			for key := range uint64(n) {
+				d.insert(key)
+			}
+			looks := 0
+			for key := range uint64(n) {
+				d.Find(d.hash(key), func(i item) bool {
+					looks++
+					return i.key == key
+				})
+			}
+			assert.Less(t, looks, n+n/20)
+		})
+	}
 }
 
 func TestMarkBounds(t *testing.T) {

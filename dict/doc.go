@@ -30,11 +30,11 @@
 //	| tags   |  |     |48bit|     | 16 bytes |               |          |
 //	+--------+--+-----+-----+-----+----------+-----     -----+----------+
 //
-// A tag is the low byte of an entry's hash. Looking up compares 8 tags in one
-// step and then, but for one time in twenty, only the entry that is sought.
-// With 16-byte entries, an interface or a hash and a number, that makes 26
-// bytes an entry on average, directory and all. A Dict of 16 entries is one
-// bucket.
+// A tag is the byte of an entry's hash below the 32 bits that a directory may
+// go by. Looking up compares 8 tags in one step and then, but for one time in
+// twenty, only the entry that is sought. With 16-byte entries, an interface or
+// a hash and a number, that makes 26 bytes an entry on average, directory and
+// all. A Dict of 16 entries is one bucket.
 //
 // Hashes are not stored. A split asks the owner's function for them, which is
 // once or twice in the life of an entry.
