@@ -3,7 +3,6 @@ package dict
 import (
 	"encoding/binary"
 	"math"
-	"math/bits"
 )
 
 // slots is how many entries a bucket holds: as many as two words have tags.
@@ -63,7 +62,7 @@ func (b *bucket[E]) find(tag uint8, is func(E) bool) (*bucket[E], int) {
 		for half := 0; half < int(b.n); half += 8 {
 			m := matches(binary.LittleEndian.Uint64(b.tags[half:half+8]), tag)
 			for ; m != 0; m &= m - 1 {
-				i := half + bits.TrailingZeros64(m)/8
+				i := half + first(m)
 				if i < int(b.n) && is(b.entries[i]) {
 					return b, i
 				}

@@ -173,6 +173,32 @@ func TestFindLooksAtHardlyAnyOther(t *testing.T) {
 	}
 }
 
+// Guess finds nearly all that Find finds, whatever the hash is like; of what is not there it only has to return.
+func TestGuess(t *testing.T) {
+	for name, hash := range hashes {
+		t.Run(name, func(t *testing.T) {
+			d := newTable(hash)
+			assert.Zero(t, d.Guess(hash(1)))
+			assert.Zero(t, d.Prefetch(hash(1)))
+			const n = 5000
+			right := 0
+			for key := range uint64(n) {
+				d.insert(key)
+			}
+			for key := range uint64(n) {
+				d.Prefetch(hash(key))
+				if d.Guess(hash(key)).key == key {
+					right++
+				}
+				d.Guess(hash(key + n))
+			}
+			if name == "siphash" || name == "shifted" {
+				assert.Greater(t, right, n*9/10)
+			}
+		})
+	}
+}
+
 func TestMarkBounds(t *testing.T) {
 	for _, tt := range []struct{ at, mark int64 }{
 		{0, 0}, {-1, -1}, {1 << 40, 1 << 40}, {-1 << 40, -1 << 40},

@@ -36,6 +36,10 @@
 // a hash and a number, that makes 26 bytes an entry on average, directory and
 // all. A Dict of 16 entries is one bucket.
 //
+// To find an entry that no cache holds takes three waits for memory, one after
+// the other: tags, entry, and what the entry points to. Who is to find several
+// can have them waited for all at once, see Prefetch.
+//
 // Hashes are not stored. A split asks the owner's function for them, which is
 // once or twice in the life of an entry.
 //

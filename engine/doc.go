@@ -10,7 +10,9 @@
 //	d, err := tx.Token(k, rule, cost)    look up · validate · decide · apply
 //	pos := tx.End()                      effects to the journal, unlock
 //
-// and a connection uses one Tx for all its calls, so that a decision allocates nothing.
+// and a connection uses one Tx for all its calls, so that a decision allocates nothing. Calls that are known in advance can follow each other under one
+// hold: Join takes further locks as far as they are free, and Prefetch has what the calls will look at fetched from memory while none of them waits for it yet.
+// With keys that no cache holds, that fetching is most of what a decision takes.
 //
 // # One way to change state
 //
@@ -63,9 +65,10 @@
 //
 // # Where things are
 //
-//	engine.go   Engine, keys and shards        tx.go      one call: locks, lookup, apply
+//	engine.go   Engine, keys and shards        tx.go      one call, or several: locks, lookup, apply
 //	effect.go   what can change                apply.go   the one function that changes it
 //	object.go   what a key can hold            shard.go   a lock and what is behind it
+//	prefetch.go what several calls need, fetched side by side
 //	watch.go    who wants to know of changes to a key, for WATCH and for those who wait for one
 //	snapshot*.go  all keys at one moment, while calls go on
 //	memory.go   what keys weigh                evict.go   which go when they weigh too much; standing.go, frequency.go: what is known of them

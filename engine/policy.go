@@ -163,7 +163,7 @@ func (tx *Tx) dropKeysOf(leaving policies) (dropped int) {
 					due = append(due, o)
 				}
 			}
-			tx.Use(db)
+			tx.db = db
 			for _, o := range due {
 				tx.delete(tx.e.Key(bytesOf(o.head().name)), o)
 			}
@@ -173,7 +173,7 @@ func (tx *Tx) dropKeysOf(leaving policies) (dropped int) {
 		}
 		tx.commit()
 	}
-	tx.Use(0)
+	tx.db = 0
 	return dropped
 }
 

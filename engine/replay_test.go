@@ -78,11 +78,23 @@ func (w *walk) any(n int) (keys []Key) {
 
 // write makes a call that may change keys, read one that may not, and all one on the whole keyspace. Each tells the answer.
 func (w *walk) write(keys []Key, call func(k []Key) []any) string {
-	return w.call(func() { w.tx.Begin(w.now, w.db, keys, true) }, keys, call)
+	return w.call(func() { w.lock(keys, true) }, keys, call)
 }
 
 func (w *walk) read(keys []Key, call func(k []Key) []any) string {
-	return w.call(func() { w.tx.Begin(w.now, w.db, keys, false) }, keys, call)
+	return w.call(func() { w.lock(keys, false) }, keys, call)
+}
+
+// lock holds the keys in one of the ways in which they can be held.
+func (w *walk) lock(keys []Key, writing bool) {
+	waited := w.IntN(len(keys) + 1)
+	w.tx.Begin(w.now, w.db, keys[:waited], false)
+	if !w.tx.Join(keys[waited:]) { // others are here too
+		w.tx.End()
+		w.tx.Begin(w.now, w.db, keys, false)
+	}
+	w.tx.Prefetch(keys)
+	w.tx.Next(w.db, writing)
 }
 
 func (w *walk) all(call func() []any) string {
@@ -419,7 +431,7 @@ var walkCalls = map[string]func(w *walk) string{
 
 // What these tests promise, they promise of every method.
 func TestWalkCallsEveryMethod(t *testing.T) {
-	plumbing := []string{"Begin", "BeginAll", "Use", "End", "Now", "Watch", "Intact", "Unwatch", "Afterwards", "MakeRoom"}
+	plumbing := []string{"Begin", "Join", "BeginAll", "Prefetch", "Next", "Awaited", "End", "Now", "Watch", "Intact", "Unwatch", "Afterwards", "MakeRoom"}
 	for method := range reflect.TypeFor[*Tx]().Methods() {
 		_, called := walkCalls[method.Name]
 		assert.True(t, called || slices.Contains(plumbing, method.Name), "walkCalls lacks %s", method.Name)

@@ -12,7 +12,9 @@ import (
 //	tx.Set(…)                          looks and changes, any number of times
 //	pos := tx.End()                    hands the effects to the journal, unlocks
 //
-// Its methods may only be given keys that Begin was given. What they return may point into the keyspace and holds until the
+// Several calls may follow each other under one hold: Join adds the keys of a further one, before the first, and Next goes on to it.
+//
+// Its methods may only be given keys that Begin or Join was given. What they return may point into the keyspace and holds until the
 // next change or End, whichever is first. An operation that errs has changed nothing.
 type Tx struct {
 	// Aloof makes lookups no use of the keys: access clocks stay as they are, but for Touch. For those who only want to know what is there.
@@ -33,6 +35,8 @@ type Tx struct {
 	parts []part       // of All
 	rules []limit.Rule // of All
 	check check        // of Check
+
+	fetched int // what Prefetch has added up, to no end
 
 	shadow bool // what decides is a policy in SHADOW
 
@@ -56,6 +60,29 @@ func (tx *Tx) Begin(now int64, db int, keys []Key, writing bool) {
 	}
 	tx.begin(now, db, writing)
 }
+
+// Join locks the shards of more keys, for a further call, if none of them has to be waited for: who holds locks must not wait for one that is not
+// next in their order. It tells whether the call may follow. Of the hold it is a part of, nothing has been looked at yet.
+func (tx *Tx) Join(keys []Key) bool {
+	for i := range keys {
+		sh := tx.e.shardOf(keys[i])
+		if slices.Contains(tx.locked, sh) {
+			continue
+		}
+		if !sh.mu.TryLock() {
+			return false
+		}
+		tx.locked = append(tx.locked, sh)
+		tx.now = max(tx.now, sh.now)
+	}
+	return true
+}
+
+// Next goes on to the next of several calls under one hold, on a database that exists.
+func (tx *Tx) Next(db int, writing bool) { tx.db, tx.writing = db, writing }
+
+// Awaited tells whether what was done has others to be told at the end, see Watch.Then.
+func (tx *Tx) Awaited() bool { return len(tx.told) > 0 }
 
 // BeginAll is Begin for a call on the whole keyspace.
 func (tx *Tx) BeginAll(now int64, db int, writing bool) {
@@ -125,14 +152,12 @@ func (tx *Tx) unlock() {
 	tx.told, tx.after, tx.Rehearse = nil, nil, false
 	tx.check.reset()
 	for _, sh := range tx.locked {
+		sh.now = tx.now // which Join may have put off
 		sh.mu.Unlock()
 	}
 	clear(tx.locked)
 	tx.locked = tx.locked[:0]
 }
-
-// Use goes on in another database that exists, within the same call.
-func (tx *Tx) Use(db int) { tx.db = db }
 
 // Now is the time of the call, Unix ms: what Begin was given, or later if one of its shards has already seen later.
 func (tx *Tx) Now() int64 { return tx.now }

@@ -78,6 +78,6 @@ func checkKeys(s *session, words [][]byte) {
 	for _, name := range names {
 		start := len(s.names)
 		s.names = append(append(append(append(s.names, name...), ":{"...), id...), '}')
-		s.keys = append(s.keys, s.server.engine.Key(s.names[start:len(s.names):len(s.names)]))
+		s.hashed = append(s.hashed, s.server.engine.Key(s.names[start:len(s.names):len(s.names)]))
 	}
 }

@@ -246,7 +246,7 @@ func TestLifeOfAString(t *testing.T) {
 // newSession is a client without a connection, of a server whose changes go to a journal.
 func newSession() *session {
 	e := engine.New(engine.Options{Seed: [2]uint64{1, 2}, Journal: forgetfulJournal{}})
-	s := &session{authenticated: true, tx: e.NewTx(), server: NewServer(Options{
+	s := &session{authenticated: true, guard: newGuard(deaf{}, newGuardLimits(), nil), tx: e.NewTx(), server: NewServer(Options{
 		Engine: e, Journal: forgetfulJournal{}, Clock: func() int64 { return testStart },
 		Log: slog.New(slog.DiscardHandler), Settings: NewSettings(Defaults{}), Version: "test",
 	})}

@@ -41,7 +41,7 @@ const (
 type transaction struct {
 	open   bool
 	broken bool // a command was refused: EXEC will run none
-	calls  []queued
+	calls  []prepared
 	size   int   // bytes
 	has    flags // those that any of the calls has
 	lacks  flags // those that any of the calls lacks
@@ -53,14 +53,6 @@ func (t *transaction) shown() int32 {
 		return 0
 	}
 	return int32(len(t.calls)) + 1
-}
-
-// queued is a command that waits for EXEC.
-type queued struct {
-	command *command
-	words   [][]byte
-	name    int // how many words its name has
-	keys    int // how many keys, counted by EXEC
 }
 
 // joins tells whether a command is queued rather than run.
@@ -84,7 +76,7 @@ func (s *session) queue(c *command, words [][]byte, name int) {
 	for i, w := range words {
 		kept[i] = slices.Clone(w)
 	}
-	t.calls, t.size = append(t.calls, queued{command: c, words: kept, name: name}), t.size+size
+	t.calls, t.size = append(t.calls, prepared{command: c, words: kept, name: name}), t.size+size
 	t.has, t.lacks = t.has|c.flags, t.lacks|^c.flags
 	s.reply.status("QUEUED")
 }
@@ -123,9 +115,9 @@ func exec(c *call) error {
 	s.executing = true
 	defer func() { s.executing = false }()
 	s.reply.array(len(t.calls))
-	keys := s.keys
+	keys := s.hashed
 	for _, q := range t.calls {
-		s.tx.Use(s.db())
+		s.tx.Next(s.db(), q.command.flags&write != 0)
 		s.run(q.command, q.words, args{list: q.words[q.name:], keys: keys[:q.keys]})
 		keys = keys[q.keys:]
 	}
@@ -134,21 +126,22 @@ func exec(c *call) error {
 
 // beginAll locks what the queued commands and those who watch need.
 func (s *session) beginAll(t *transaction) {
-	s.keys, s.names = s.keys[:0], s.names[:0]
+	s.hashed, s.names = s.hashed[:0], s.names[:0]
 	for i := range t.calls {
 		q := &t.calls[i]
-		before := len(s.keys)
+		before := len(s.hashed)
 		s.hashAll(q.command, q.words)
-		q.keys = len(s.keys) - before
+		q.keys = len(s.hashed) - before
 	}
 	if t.has&(wholeKeyspace|stepwise) != 0 {
 		s.tx.BeginAll(s.server.clock(), s.db(), t.has&write != 0)
 		return
 	}
-	own := len(s.keys)
-	s.keys = s.watching.Keys(s.keys)
-	s.tx.Begin(s.server.clock(), s.db(), s.keys, t.has&write != 0)
-	s.keys = s.keys[:own]
+	own := len(s.hashed)
+	s.hashed = s.watching.Keys(s.hashed)
+	s.tx.Begin(s.server.clock(), s.db(), s.hashed, t.has&write != 0)
+	s.hashed = s.hashed[:own]
+	s.tx.Prefetch(s.hashed)
 }
 
 func discard(c *call) error {

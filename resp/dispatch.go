@@ -11,7 +11,7 @@ import (
 )
 
 // execute takes one call through the only way there is: table, arity, authentication, locks, handler, effects. It leaves exactly one answer,
-// and if that has to be waited for, it does.
+// and if that has to be waited for, it does. It may take calls that follow in the pipeline along, see together.go.
 func (s *session) execute(words [][]byte) {
 	s.begun = len(s.reply.b)
 	c, name, err := s.server.resolve(words)
@@ -38,11 +38,8 @@ func (s *session) execute(words [][]byte) {
 		s.queue(c, words, name)
 		return
 	}
-	s.begin(c, words, now)
-	var w *waiter
-	if s.run(c, words, args{list: words[name:], keys: s.keys}) {
-		w = s.hold(c, words, name)
-	}
+	s.begin(prepared{command: c, words: words, name: name}, now)
+	w := s.runTogether(now)
 	s.position = max(s.position, s.tx.End())
 	if w != nil {
 		s.await(w)
@@ -92,7 +89,7 @@ func (s *session) denied(c *command) error {
 // run lets the handler of a command answer a call whose locks are held, and tells whether it is to wait instead.
 func (s *session) run(c *command, words [][]byte, a args) (held bool) {
 	mark := len(s.reply.b)
-	s.call.command, s.call.words, s.call.args = c, words, a
+	s.call.command, s.call.words, s.call.args, s.keys = c, words, a, a.keys
 	switch err := c.run(&s.call); err {
 	case nil:
 	case errHeld:
@@ -102,18 +99,6 @@ func (s *session) run(c *command, words [][]byte, a args) (held bool) {
 		s.refuse(err)
 	}
 	return false
-}
-
-// begin hashes the keys of a call and locks their shards.
-func (s *session) begin(c *command, words [][]byte, now int64) {
-	s.keys, s.names = s.keys[:0], s.names[:0]
-	switch {
-	case c.flags&wholeKeyspace != 0:
-		s.tx.BeginAll(now, s.db(), c.flags&write != 0)
-	case len(c.keys) > 0:
-		s.hashAll(c, words)
-		s.tx.Begin(now, s.db(), s.keys, c.flags&write != 0)
-	}
 }
 
 // hashAll hashes the keys of a call.
@@ -129,10 +114,10 @@ func (s *session) hashAll(c *command, words [][]byte) {
 
 func (s *session) hash(spec *keySpec, words [][]byte) {
 	if spec.last == 0 && !spec.counted && !spec.rules { // one key: nearly all commands
-		s.keys = append(s.keys, s.server.engine.Key(words[spec.begin]))
+		s.hashed = append(s.hashed, s.server.engine.Key(words[spec.begin]))
 		return
 	}
-	spec.positions(words, func(i int) { s.keys = append(s.keys, s.server.engine.Key(words[i])) })
+	spec.positions(words, func(i int) { s.hashed = append(s.hashed, s.server.engine.Key(words[i])) })
 }
 
 // resolve finds the command that a call names and how many words its name has, and checks how many follow.

@@ -7,7 +7,7 @@
 //	  -> guard           framing.go, inline.go: finds the commands and their words; limits before and after AUTH; idle timeout; drain
 //	  -> redcon          accepts, serves each connection by a goroutine, is told of each batch of commands and calls us
 //	  -> session.serve   takes the commands from the guard and collects their replies
-//	  -> execute         dispatch.go: table, arity, authentication, hash and lock the keys
+//	  -> execute         dispatch.go: table, arity, authentication; together.go: hash and lock the keys, those of the next calls too
 //	  -> handler         cmd_<family>.go: parse · operate · reply
 //	  -> engine.Tx       decides and changes, see package engine
 //	  -> session.flush   waits for the journal once for the whole batch, then sends the replies with one write
@@ -35,6 +35,11 @@
 //   - What a handler keeps, it copies: the words of a call lie in buffers that the next read overwrites.
 //   - The common calls allocate nothing between the words and the reply; a test counts.
 //   - Whatever a client sends, the process goes on.
+//
+// # Calls that come together
+//
+// A pipeline's calls are run up to 16 at a time under one hold of all their shards, if they are fast and leave the session as it is. What for, and why nobody can tell, is in
+// together.go. Sixteen single keys in one hold and one call with sixteen keys are the same to the engine.
 //
 // # Calls that wait
 //
@@ -76,6 +81,8 @@
 //
 // Shutdown drains: the listeners close, each guard hands out the commands it has in full and then ends its stream, and the client is told so
 // before the socket closes, so that no reply is lost to a reset. Who is not through when the time is up is cut off.
+//
+// # Transactions
 //
 // A transaction is a list of calls that dispatch has resolved but not run. EXEC locks the shards of all their keys and of the watched ones, and
 // runs them one after the other: one time for all, one record in the journal. What takes locks of its own (INFO) cannot be queued.

@@ -83,7 +83,7 @@ type framing struct {
 	args int // bulk strings the command at head still lacks; 0 before its header is read
 	bulk int // length of the bulk string at pos, or -1 before its header is read
 
-	words   [][]byte // of the last command
+	words   [][]byte // of the last command, and of those after it that were looked at
 	refusal error    // what ends the stream: a protocolError, or errBigQuery
 }
 
@@ -149,6 +149,21 @@ func (f *framing) common() bool {
 	}
 	f.take(f.head + n)
 	return true
+}
+
+// ahead returns the words of a further command, which begins so many bytes behind the last that was taken, and its size. Nothing is taken by it, and all words
+// stay good until next. A command that is not there in full, or is not such as nearly all clients send, has no size.
+func (f *framing) ahead(offset int) (words [][]byte, size int) {
+	at, before := f.head+offset, len(f.words)
+	if !f.authenticated || f.scan > f.head || at == len(f.buf) || f.limits.maxBulk.Load() < shortNumbers {
+		return nil, 0
+	}
+	words, size = splitCommon(f.words, f.buf[at:], maxArgs)
+	if size == 0 || int64(size) > f.limits.maxQuery.Load() {
+		return nil, 0
+	}
+	f.words = words
+	return words[before:len(words):len(words)], size
 }
 
 // splitCommon appends the words of the command that b begins with: an array of
@@ -415,8 +430,8 @@ func giveBack(buf []byte) {
 	}
 }
 
-// keptWords is how many words a connection keeps room for between commands.
-const keptWords = 64
+// keptWords is how many words a connection keeps room for between commands: 4 KB, enough for mostTogether of them.
+const keptWords = 4 << 10 / 24
 
 // dropWords lets go of the buffer that the last words lie in.
 func (f *framing) dropWords() {

@@ -37,7 +37,7 @@ const (
 // A connection that waits for its next command holds no buffer here: the read
 // it waits in goes into redcon's.
 //
-// Read, next, pause and setAuthenticated belong to the goroutine that serves the
+// Read, next, ahead, take, pause and setAuthenticated belong to the goroutine that serves the
 // connection. All else may be called by any.
 type guard struct {
 	net.Conn
@@ -111,6 +111,13 @@ func (g *guard) next() [][]byte {
 	}
 	return g.in.next()
 }
+
+// ahead returns the words of a command behind the one that next has returned, so many bytes behind it, and its size, or a size of 0 if there is none that
+// can be told at once. The words that next has returned stay good.
+func (g *guard) ahead(offset int) (words [][]byte, size int) { return g.in.ahead(offset) }
+
+// take says that a command of this size, which ahead has returned, is next no more.
+func (g *guard) take(size int) { g.in.take(g.in.head + size) }
 
 // fill waits for more input, unless the stream ends here: then it returns why,
 // having told the client. p is scratch.

@@ -26,9 +26,12 @@ type session struct {
 	closing       bool // after the reply the connection is closed
 	reply         reply
 	position      engine.Position // of the last change in the batch: its replies wait for that much of the journal
-	keys          []engine.Key    // scratch of dispatch
-	names         []byte          // of those keys that are not words of the call
 	call          call
+
+	together []prepared   // the calls that are run under one hold
+	hashed   []engine.Key // the keys of all of them
+	names    []byte       // of those keys that are not words of a call
+	keys     []engine.Key // of the call that is being run
 
 	transaction transaction
 	watching    engine.Watch
@@ -138,10 +141,12 @@ func (s *session) release() {
 		s.reply.b = nil
 	}
 	s.call.words, s.call.args = nil, args{}
-	if cap(s.keys) > manyKeys {
-		s.keys = nil
+	s.keys = nil
+	if cap(s.hashed) > manyKeys {
+		s.hashed = nil
 	}
-	clear(s.keys[:cap(s.keys)])
+	clear(s.hashed[:cap(s.hashed)])
+	clear(s.together)
 	if cap(s.names) > manyNames {
 		s.names = nil
 	}

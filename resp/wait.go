@@ -107,9 +107,9 @@ func (s *session) hold(c *command, words [][]byte, name int) *waiter {
 	w := &waiter{
 		owner: s, command: c, words: cloneWords(words), name: name, db: s.db(), deadline: s.request.deadline, pop: s.request.pop, index: -1,
 	}
-	s.keys, s.names = s.keys[:0], s.names[:0]
+	s.hashed, s.names = s.hashed[:0], s.names[:0]
 	s.hashAll(c, w.words)
-	w.keys, s.names = slices.Clone(s.keys), nil // the names of its keys are in its words, or now its own
+	w.keys, s.names = slices.Clone(s.hashed), nil // the names of its keys are in its words, or now its own
 	d := &w.desk
 	d.server, d.guard, d.id, d.request, d.attempt = s.server, s.guard, s.id, s.request, nextAttempt
 	d.reply.resp3 = s.reply.resp3

@@ -115,7 +115,7 @@ func (b *bubble) say(name, text string) {
 
 // call sends commands, one a line, and waits for what comes of them at once.
 func (c *caller) call(lines string) *caller {
-	go io.WriteString(c, strings.ReplaceAll(lines, "\n", "\r\n")+"\r\n")
+	go io.WriteString(c, pipeline(strings.FieldsFunc(lines, func(r rune) bool { return r == '\n' })...))
 	synctest.Wait()
 	return c
 }

@@ -1,0 +1,108 @@
+package resp
+
+// Calls that arrive together in a pipeline are run together: each by its own handler, with its own answer and effects, in their order, but under
+// one hold of the shards of all their keys. So what they need can be fetched from memory side by side, as all keys are known before the first is
+// looked up; a cache is missed several times in each of a hundred thousand limiters, and that is what a decision on one of them costs. And the
+// effects of all go to the journal at once.
+//
+// Nobody can see it but by the clock. Only the first call waits for locks: one further on whose shard is held by somebody else begins the next
+// hold. And before anybody who waits for a key that a call has changed is passed by, the hold ends.
+
+// mostTogether is how many calls are run under one hold. More would gain little, and shut out others for longer.
+const mostTogether = 16
+
+// prepared is a call whose command has been found.
+type prepared struct {
+	command *command
+	words   [][]byte
+	name    int // how many of them are the command's name
+	keys    int // how many keys it has, of those that are hashed
+	size    int // bytes that it has in the pipeline, if it is not the first
+}
+
+// joinsOthers tells whether calls of a command may be run under one hold with others: they have keys, take little time and leave the session as
+// it is.
+func (c *command) joinsOthers() bool {
+	return c.flags&fast != 0 && len(c.keys) > 0 && c.flags&(wholeKeyspace|stepwise|immediate|ownLocks) == 0
+}
+
+// begin locks what a call needs and, if it may, what the calls behind it need.
+func (s *session) begin(p prepared, now int64) {
+	s.together, s.hashed, s.names = s.together[:0], s.hashed[:0], s.names[:0]
+	writing := p.command.flags&write != 0
+	switch {
+	case p.command.flags&wholeKeyspace != 0:
+		s.together = append(s.together, p)
+		s.tx.BeginAll(now, s.db(), writing)
+	case len(p.command.keys) > 0:
+		s.gather(p)
+		if p.command.joinsOthers() {
+			s.gatherMore()
+		}
+		s.lock(now)
+	default:
+		s.together = append(s.together, p)
+	}
+}
+
+// gather adds a call to those that are run together.
+func (s *session) gather(p prepared) {
+	before := len(s.hashed)
+	s.hashAll(p.command, p.words)
+	p.keys = len(s.hashed) - before
+	s.together = append(s.together, p)
+}
+
+// gatherMore adds what follows in the pipeline, as far as it is there and nothing speaks against it. What is to be refused is left to come first.
+func (s *session) gatherMore() {
+	for offset := 0; len(s.together) < mostTogether; {
+		words, size := s.guard.ahead(offset)
+		if size == 0 {
+			return
+		}
+		c, name, err := s.server.resolve(words)
+		if err != nil || !c.joinsOthers() || s.server.engine.Crowded() || s.denied(c) != nil {
+			return
+		}
+		s.gather(prepared{command: c, words: words, name: name, size: size})
+		offset += size
+	}
+}
+
+// lock takes the locks of the first call, and of as many of the others as need no waiting. Those that are left over are gathered again.
+func (s *session) lock(now int64) {
+	first := &s.together[0]
+	s.tx.Begin(now, s.db(), s.hashed[:first.keys], first.command.flags&write != 0)
+	calls, keys := 1, first.keys
+	for calls < len(s.together) && s.tx.Join(s.hashed[keys:keys+s.together[calls].keys]) {
+		keys += s.together[calls].keys
+		calls++
+	}
+	s.together = s.together[:calls]
+	if keys > 1 {
+		s.tx.Prefetch(s.hashed[:keys])
+	}
+}
+
+// runTogether runs the calls whose locks are held, until one is to wait, which is returned.
+func (s *session) runTogether(now int64) *waiter {
+	keys := s.hashed
+	for i := range s.together {
+		p := &s.together[i]
+		if i > 0 {
+			if s.tx.Awaited() || len(s.reply.b) >= fullReply {
+				return nil
+			}
+			s.hush()
+			s.guard.take(p.size)
+			s.begun = len(s.reply.b)
+			s.show(p.command, now)
+			s.tx.Next(s.db(), p.command.flags&write != 0)
+		}
+		if s.run(p.command, p.words, args{list: p.words[p.name:], keys: keys[:p.keys:p.keys]}) {
+			return s.hold(p.command, p.words, p.name)
+		}
+		keys = keys[p.keys:]
+	}
+	return nil
+}

@@ -1,0 +1,217 @@
+package resp
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// pipeline is commands, one a line, as clients send them.
+func pipeline(lines ...string) string {
+	var b strings.Builder
+	for _, line := range lines {
+		words := strings.Fields(line)
+		fmt.Fprintf(&b, "*%d\r\n", len(words))
+		for _, w := range words {
+			fmt.Fprintf(&b, "$%d\r\n%s\r\n", len(w), w)
+		}
+	}
+	return b.String()
+}
+
+// pipe sends commands at once and returns their replies.
+func (c *testClient) pipe(lines ...string) (replies []string) {
+	c.t.Helper()
+	go io.WriteString(c, pipeline(lines...))
+	for range lines {
+		replies = append(replies, strings.TrimSuffix(c.read(), " "))
+	}
+	return replies
+}
+
+// anyCalls are what pipelines are made of in TestPipelinesAnswerAsSingleCalls: K stands for a key, another each time.
+var anyCalls = []string{
+	"RL.SLIDE K 3 1s", "RL.SLIDE K 3 1s COST 2 ID x", "RL.SLIDE K 3 1s COST 0", "RL.TOKEN K 3 1 1s", "RL.TOKEN K 3 1 1s COST 2", "RL.FIXED K 2 1s",
+	"RL.MULTI K 2 1s 3 2s", "RL.LEASE K 2 1s a", "RL.LEASE K 2 1s b", "RL.RELEASE K a", "RL.REFUND K 1", "RL.LEAKY K 2 1s QUEUE 1",
+	"RL.ALL K SLIDE 3 1s K TOKEN 3 1 1s", "RL.ALL K SLIDE 3 1s K LEASE 2 1s c K FIXED 3 1s", "RL.CHECK ann p", "RL.CHECK ann p q", "RL.CHECK bob q ID 7",
+	"CL.THROTTLE K 2 3 1", "GCRA K 2 3 1", "INCREX K UBOUND 3 EX 1 ENX", "RL.SLIDE K 0 1s", "RL.SLIDE K", "RL.TOKEN K 1 1 x", "NOSUCH K",
+	"SET K v", "GET K", "INCR K", "DEL K", "EXPIRE K 1", "PTTL K", "TYPE K", "ZADD K 1 a 2 b", "ZCARD K", "ZREM K a", "HSET K f v", "HGET K f", "MGET K K K",
+	"PING", "SELECT 1", "SELECT 0", "MULTI", "EXEC", "DISCARD", "WATCH K", "DBSIZE", "SCAN 0", "ECHO x", "RENAME K K", "SORT K",
+}
+
+// However calls come in, their answers and what they leave behind are the same.
+func TestPipelinesAnswerAsSingleCalls(t *testing.T) {
+	seed := rand.Uint64()
+	t.Log("seed", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	for range 20 {
+		one, other := startServer(t, Defaults{}), startServer(t, Defaults{})
+		piped, single := one.dial(), other.dial()
+		for _, c := range []*testClient{piped, single} {
+			require.Equal(t, "+OK", c.do("RL.POLICY SET p SLIDE 2 1s"))
+			require.Equal(t, "+OK", c.do("RL.POLICY SET q TOKEN 3 1 1s"))
+		}
+		for range 20 {
+			lines := make([]string, 1+r.IntN(60))
+			for i := range lines {
+				line := anyCalls[r.IntN(len(anyCalls))]
+				for strings.Contains(line, "K") && strings.Contains(line, " K") {
+					line = strings.Replace(line, " K", fmt.Sprint(" k", r.IntN(6)), 1)
+				}
+				lines[i] = line
+			}
+			replies := piped.pipe(lines...)
+			for i, line := range lines {
+				require.Equal(t, single.do(line), replies[i], "%d of %q", i, lines)
+			}
+			step := r.Int64N(700)
+			one.advance(step)
+			other.advance(step)
+		}
+		for _, db := range []string{"SELECT 0", "SELECT 1"} {
+			for _, look := range []string{"DISCARD", db, "SCAN 0 COUNT 100"} {
+				require.Equal(t, single.do(look), piped.do(look))
+			}
+		}
+	}
+}
+
+// What others do at the same time does not let a call too many through.
+func TestPipelinesOfManyAdmitExactly(t *testing.T) {
+	ts := startServer(t, Defaults{})
+	const clients, calls, keys, most = 8, 40, 5, 50
+	var lines []string
+	for i := range calls {
+		for k := range keys {
+			lines = append(lines, fmt.Sprintf("RL.SLIDE k%d %d 1h", (i+k)%keys, most))
+			lines = append(lines, fmt.Sprintf("RL.TOKEN t%d %d 1 1000h", (i*k)%keys, most))
+		}
+	}
+	var mu sync.Mutex
+	admitted := make(map[string]int)
+	var all sync.WaitGroup
+	for range clients {
+		c := ts.dial()
+		all.Go(func() {
+			for i, reply := range c.pipe(lines...) {
+				if strings.HasPrefix(reply, "*5 :1 ") {
+					mu.Lock()
+					admitted[strings.Fields(lines[i])[1]]++
+					mu.Unlock()
+				}
+			}
+		})
+	}
+	all.Wait()
+	require.Len(t, admitted, 2*keys)
+	for k, n := range admitted {
+		assert.Equal(t, most, n, k)
+	}
+}
+
+// A call that panics among others ends what is held, and only itself.
+func TestPanicWithinAPipeline(t *testing.T) {
+	withCommand(t, "testpanic", func(c *call) error { panic("on purpose") })
+	commands["testpanic"].flags |= fast
+	ts := startServer(t, Defaults{})
+	ts.log = slog.New(slog.DiscardHandler)
+	c := ts.dial()
+	assert.Equal(t, []string{":1", ":1", "-ERR internal error", ":2", "+PONG"}, c.pipe("INCR n", "INCR m", "TESTPANIC k", "INCR n", "PING"))
+	assert.Equal(t, ":3", ts.dial().do("INCR n"))
+}
+
+func TestSilenceWithinAPipeline(t *testing.T) {
+	ts := startServer(t, Defaults{})
+	c := ts.dial()
+	go io.WriteString(c, pipeline("INCR n", "CLIENT REPLY SKIP", "INCR n", "INCR n", "CLIENT REPLY OFF", "INCR n", "INCR n", "CLIENT REPLY ON", "INCR n"))
+	var replies []string
+	for range 4 {
+		replies = append(replies, strings.TrimSuffix(c.read(), " "))
+	}
+	assert.Equal(t, []string{":1", ":3", "+OK", ":6"}, replies)
+}
+
+// Who waits for a key is served before the calls that follow, in the pipeline, the one that made room.
+func TestPipelineDoesNotPassWhoWaits(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bubble) {
+		holder := b.calls("holder", "RL.LEASE k 1 1h x")
+		b.calls("waiter", "RL.LEASE k 1 1h y WAIT 1h")
+		b.heard()
+		holder.call("INCR n\nRL.RELEASE k x\nRL.LEASE k 1 1h z\nINCR n")
+		assert.Equal(t, []string{
+			"0 holder :1", "0 holder :1", "0 holder " + blocked + ":3600000 :3600000", "0 holder :2", "0 waiter *5 :1 :1 :0 :0 :3600000",
+		}, b.heard())
+	})
+}
+
+// A call that waits keeps those behind it in the pipeline waiting, and they do not wait for what came before it.
+func TestCallThatWaitsAmongOthers(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bubble) {
+		c := b.calls("c", "INCR n\nRL.SLIDE k 1 1s\nRL.SLIDE k 1 1s WAIT 5s\nINCR n\nRL.SLIDE k 1 1s WAIT 5s\nINCR n")
+		c.call("INCR n")
+		b.pass(3000)
+		assert.Equal(t, []string{"0 c :1", "0 c " + got, "1000 c " + got, "1000 c :2", "2000 c " + got, "2000 c :3", "2000 c :4"}, b.heard())
+	})
+}
+
+// What is refused for want of memory is refused once.
+func TestPipelineWithoutMemory(t *testing.T) {
+	ts := startServer(t, Defaults{})
+	c := ts.dial()
+	require.Equal(t, "+OK", c.do("CONFIG SET maxmemory-policy noeviction"))
+	require.Equal(t, ":1", c.do("INCR k"))
+	require.Equal(t, "+OK", c.do("SET large "+strings.Repeat("x", 1<<12)))
+	ts.Server.engine.SetBudget(1)
+	for i, reply := range c.pipe("GET k", "INCR k", "INCR k", "GET k", "INCR j", "TTL k") {
+		assert.Equal(t, i == 1 || i == 2 || i == 4, strings.HasPrefix(reply, "-OOM "), reply)
+	}
+	assert.EqualValues(t, 3, ts.crowdedOut.Load())
+}
+
+// pipelined runs a pipeline in a session without a connection.
+func (s *session) pipelined(text []byte) {
+	s.guard.setAuthenticated(true)
+	s.guard.in.add(text)
+	s.serve(nil)
+	s.guard.in.release()
+}
+
+func TestPipelinesDoNotAllocate(t *testing.T) {
+	s := newSession()
+	var lines []string
+	for i := range 32 {
+		lines = append(lines, fmt.Sprintf("RL.TOKEN t%d 1000000 1 1h COST 1", i%20), fmt.Sprintf("RL.SLIDE s%d 1 1h COST 1 WAIT 1", i%20))
+	}
+	text := []byte(pipeline(lines...))
+	assert.Zero(t, testing.AllocsPerRun(100, func() { s.pipelined(text) }))
+}
+
+// BenchmarkPipeline is 16 calls to 100,000 keys at random, as they come from a socket.
+func BenchmarkPipeline(b *testing.B) {
+	for _, call := range []string{"RL.TOKEN key:%012d 100 100 1m", "RL.SLIDE key:%012d 100 1m", "GET key:%012d"} {
+		b.Run(strings.Fields(call)[0], func(b *testing.B) {
+			calls := int64(0)
+			s := newBenchSession(func() int64 { return testStart + calls/500 })
+			texts := make([][]byte, 10_000)
+			for i := range texts {
+				lines := make([]string, 16)
+				for j := range lines {
+					lines[j] = fmt.Sprintf(call, rand.IntN(100_000))
+				}
+				texts[i] = []byte(pipeline(lines...))
+			}
+			for i := 0; b.Loop(); i++ {
+				s.pipelined(texts[i%len(texts)])
+				calls += 16
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/16, "ns/call")
+		})
+	}
+}

@@ -1,0 +1,20 @@
+package zset
+
+// Prefetch has the set itself fetched from memory, for PrefetchLast soon after. What the two return means nothing; it is to be used in some
+// way, lest a compiler leave the fetching out.
+func (s *Set) Prefetch() int {
+	return s.seq.text + s.seq.one.n + s.seq.room[0].head + len(s.seq.room[0].bytes)
+}
+
+// PrefetchLast has the last member fetched from memory, of a set that is not large: to add to a log is to look at it and write behind it.
+func (s *Set) PrefetchLast() (n int) {
+	runs := s.seq.one.runs
+	if len(runs) == 0 {
+		return 0
+	}
+	last := &runs[len(runs)-1]
+	if size := len(last.bytes); size > 0 {
+		n = int(last.bytes[size-1])
+	}
+	return n + int(last.starts[len(last.starts)-1])
+}
