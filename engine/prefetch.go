@@ -1,13 +1,13 @@
 package engine
 
-// manyPrefetched is how many keys Prefetch looks after, the first of those it is given. To be of use, what it fetches has to stay in a cache until
+// MostPrefetched is how many keys Prefetch looks after, the first of those it is given. To be of use, what it fetches has to stay in a cache until
 // the calls have come to it.
-const manyPrefetched = 32
+const MostPrefetched = 32
 
 // Prefetch has what stands under keys that Begin or Join was given fetched from memory, all of it side by side, for calls that come to it one after
 // the other and would wait for each piece. It changes nothing, and is worth its while from two keys on. See dict.Dict.Prefetch.
 func (tx *Tx) Prefetch(keys []Key) {
-	var objects [manyPrefetched]object
+	var objects [MostPrefetched]object
 	keys = keys[:min(len(keys), len(objects))]
 	for i := range keys {
 		if d := tx.e.shardOf(keys[i]).dbs[tx.db].keys; d != nil {

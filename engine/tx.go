@@ -27,7 +27,7 @@ type Tx struct {
 	db      int
 	now     int64
 	writing bool
-	locked  []*shard // in the order of their index
+	locked  []*shard // first those that were waited for, in the order of their index
 	effects []Effect // what changed so far, when there is a journal
 
 	// scratch
@@ -73,7 +73,10 @@ func (tx *Tx) Join(keys []Key) bool {
 			return false
 		}
 		tx.locked = append(tx.locked, sh)
-		tx.now = max(tx.now, sh.now)
+		if sh.now > tx.now {
+			tx.settle(sh.now)
+		}
+		sh.now = tx.now
 	}
 	return true
 }
@@ -100,10 +103,15 @@ func (tx *Tx) begin(now int64, db int, writing bool) {
 		sh.mu.Lock()
 		now = max(now, sh.now)
 	}
-	for _, sh := range tx.locked {
-		sh.now = now
-	}
+	tx.settle(now)
+}
+
+// settle makes now the time of all that is locked.
+func (tx *Tx) settle(now int64) {
 	tx.now = now
+	for _, sh := range tx.locked {
+		sh.now = tx.now
+	}
 }
 
 const (
@@ -152,7 +160,6 @@ func (tx *Tx) unlock() {
 	tx.told, tx.after, tx.Rehearse = nil, nil, false
 	tx.check.reset()
 	for _, sh := range tx.locked {
-		sh.now = tx.now // which Join may have put off
 		sh.mu.Unlock()
 	}
 	clear(tx.locked)

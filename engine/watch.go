@@ -139,7 +139,7 @@ func (tx *Tx) follow() {
 		w := tx.told[i]
 		w.due = false
 		if len(w.keys) > 0 { // else it was unwatched since
-			tx.db = w.keys[0].db
+			tx.db, tx.writing = w.keys[0].db, true // whatever the call was, or the last of several
 			w.Then(tx)
 		}
 	}

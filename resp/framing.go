@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"math"
+	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -94,7 +95,7 @@ func (f *framing) next() [][]byte {
 	for f.refusal == nil && f.head < len(f.buf) {
 		switch {
 		case f.common():
-			return f.words
+			return slices.Clip(f.words) // ahead goes on behind them
 		case f.args > 0:
 			if !f.readBulks() {
 				return nil

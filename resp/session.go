@@ -146,7 +146,7 @@ func (s *session) release() {
 		s.hashed = nil
 	}
 	clear(s.hashed[:cap(s.hashed)])
-	clear(s.together)
+	clear(s.together[:cap(s.together)])
 	if cap(s.names) > manyNames {
 		s.names = nil
 	}

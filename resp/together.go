@@ -1,15 +1,20 @@
 package resp
 
+import "rlserver/engine"
+
 // Calls that arrive together in a pipeline are run together: each by its own handler, with its own answer and effects, in their order, but under
 // one hold of the shards of all their keys. So what they need can be fetched from memory side by side, as all keys are known before the first is
 // looked up; a cache is missed several times in each of a hundred thousand limiters, and that is what a decision on one of them costs. And the
-// effects of all go to the journal at once.
+// effects of all go to the journal as one record.
 //
 // Nobody can see it but by the clock. Only the first call waits for locks: one further on whose shard is held by somebody else begins the next
 // hold. And before anybody who waits for a key that a call has changed is passed by, the hold ends.
 
-// mostTogether is how many calls are run under one hold. More would gain little, and shut out others for longer.
-const mostTogether = 16
+// What is run under one hold is bounded, lest it shut others out for long: more would gain little.
+const (
+	mostTogether      = 16       // calls
+	mostBytesTogether = 16 << 10 // of those behind the first, but for the last
+)
 
 // prepared is a call whose command has been found.
 type prepared struct {
@@ -55,7 +60,7 @@ func (s *session) gather(p prepared) {
 
 // gatherMore adds what follows in the pipeline, as far as it is there and nothing speaks against it. What is to be refused is left to come first.
 func (s *session) gatherMore() {
-	for offset := 0; len(s.together) < mostTogether; {
+	for offset := 0; len(s.together) < mostTogether && len(s.hashed) < engine.MostPrefetched && offset < mostBytesTogether; {
 		words, size := s.guard.ahead(offset)
 		if size == 0 {
 			return

@@ -5,12 +5,15 @@ import (
 	"io"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"rlserver/engine"
 )
 
 // pipeline is commands, one a line, as clients send them.
@@ -36,6 +39,48 @@ func (c *testClient) pipe(lines ...string) (replies []string) {
 	return replies
 }
 
+// mirror is a journal that another engine follows as it is written.
+type mirror struct {
+	t testing.TB
+	e *engine.Engine
+}
+
+func newMirror(t testing.TB) mirror {
+	return mirror{t, engine.New(engine.Options{Databases: 16, Seed: [2]uint64{1, 2}})}
+}
+
+func (m mirror) Append(now int64, effects []engine.Effect) engine.Position {
+	assert.NoError(m.t, m.e.Apply(now, effects))
+	return 1
+}
+
+// watch makes it the journal of a server.
+func (m mirror) watch(o *Options) {
+	o.Journal, o.Engine = m, engine.New(engine.Options{Databases: 16, Seed: [2]uint64{1, 2}, Journal: m})
+}
+
+func (m mirror) Wait(engine.Position) error { return nil }
+
+// requireShows holds what it shows against the original.
+func (m mirror) requireShows(e *engine.Engine, now int64) {
+	require.Equal(m.t, contents(e, now), contents(m.e, now))
+}
+
+// contents tells all that an engine holds.
+func contents(e *engine.Engine, now int64) (lines []string) {
+	tx := e.NewTx()
+	tx.BeginAll(now, 0, false)
+	tx.End()
+	for s := e.Snapshot(func() {}); s.Step(func(effects []engine.Effect) {
+		for _, f := range effects {
+			lines = append(lines, fmt.Sprintf("%v %d %q %q %q %v %v %v %v %d", f.Kind, f.DB, f.Key.Name, f.Field, f.Value, f.Score, f.Hits, f.Tokens, f.Count, f.ExpireAt))
+		}
+	}); {
+	}
+	slices.Sort(lines)
+	return lines
+}
+
 // anyCalls are what pipelines are made of in TestPipelinesAnswerAsSingleCalls: K stands for a key, another each time.
 var anyCalls = []string{
 	"RL.SLIDE K 3 1s", "RL.SLIDE K 3 1s COST 2 ID x", "RL.SLIDE K 3 1s COST 0", "RL.TOKEN K 3 1 1s", "RL.TOKEN K 3 1 1s COST 2", "RL.FIXED K 2 1s",
@@ -43,7 +88,7 @@ var anyCalls = []string{
 	"RL.ALL K SLIDE 3 1s K TOKEN 3 1 1s", "RL.ALL K SLIDE 3 1s K LEASE 2 1s c K FIXED 3 1s", "RL.CHECK ann p", "RL.CHECK ann p q", "RL.CHECK bob q ID 7",
 	"CL.THROTTLE K 2 3 1", "GCRA K 2 3 1", "INCREX K UBOUND 3 EX 1 ENX", "RL.SLIDE K 0 1s", "RL.SLIDE K", "RL.TOKEN K 1 1 x", "NOSUCH K",
 	"SET K v", "GET K", "INCR K", "DEL K", "EXPIRE K 1", "PTTL K", "TYPE K", "ZADD K 1 a 2 b", "ZCARD K", "ZREM K a", "HSET K f v", "HGET K f", "MGET K K K",
-	"PING", "SELECT 1", "SELECT 0", "MULTI", "EXEC", "DISCARD", "WATCH K", "DBSIZE", "SCAN 0", "ECHO x", "RENAME K K", "SORT K",
+	"PING", "SELECT 1", "SELECT 0", "MULTI", "EXEC", "DISCARD", "WATCH K", "DBSIZE", "SCAN 0", "ECHO x", "RENAME K K", "SORT K", "OBJECT IDLETIME K", "OBJECT FREQ K",
 }
 
 // However calls come in, their answers and what they leave behind are the same.
@@ -52,7 +97,8 @@ func TestPipelinesAnswerAsSingleCalls(t *testing.T) {
 	t.Log("seed", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
 	for range 20 {
-		one, other := startServer(t, Defaults{}), startServer(t, Defaults{})
+		m := newMirror(t)
+		one, other := startServer(t, Defaults{}, m.watch), startServer(t, Defaults{})
 		piped, single := one.dial(), other.dial()
 		for _, c := range []*testClient{piped, single} {
 			require.Equal(t, "+OK", c.do("RL.POLICY SET p SLIDE 2 1s"))
@@ -75,11 +121,8 @@ func TestPipelinesAnswerAsSingleCalls(t *testing.T) {
 			one.advance(step)
 			other.advance(step)
 		}
-		for _, db := range []string{"SELECT 0", "SELECT 1"} {
-			for _, look := range []string{"DISCARD", db, "SCAN 0 COUNT 100"} {
-				require.Equal(t, single.do(look), piped.do(look))
-			}
-		}
+		require.Equal(t, contents(other.engine, other.now.Load()), contents(one.engine, one.now.Load()))
+		m.requireShows(one.engine, one.now.Load())
 	}
 }
 
@@ -151,6 +194,20 @@ func TestPipelineDoesNotPassWhoWaits(t *testing.T) {
 	})
 }
 
+// Who waits is served though the last call of a transaction only looks.
+func TestTransactionThatServesWhoWaits(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bubble) {
+		b.calls("popper", "BZPOPMIN z 0")
+		b.calls("holder", "RL.LEASE k 1 1h x")
+		b.calls("waiter", "RL.LEASE k 1 1h y WAIT 1h")
+		b.heard()
+		b.calls("c", "MULTI\nZADD z 1 a\nRL.RELEASE k x\nGET nothing\nEXEC")
+		assert.Equal(t, []string{
+			"0 c +OK", "0 c +QUEUED", "0 c +QUEUED", "0 c +QUEUED", "0 c *3 :1 :1 $-1", "0 popper *3 $1 z $1 a $1 1", "0 waiter *5 :1 :1 :0 :0 :3600000",
+		}, b.heard())
+	})
+}
+
 // A call that waits keeps those behind it in the pipeline waiting, and they do not wait for what came before it.
 func TestCallThatWaitsAmongOthers(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bubble) {
@@ -158,6 +215,17 @@ func TestCallThatWaitsAmongOthers(t *testing.T) {
 		c.call("INCR n")
 		b.pass(3000)
 		assert.Equal(t, []string{"0 c :1", "0 c " + got, "1000 c " + got, "1000 c :2", "2000 c " + got, "2000 c :3", "2000 c :4"}, b.heard())
+	})
+}
+
+// What a call has done is recorded as it was, though the next one waits.
+func TestCheckThatWaitsAmongOthers(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bubble) {
+		c := b.calls("c", "RL.POLICY SET p TOKEN 1 1 10s\nRL.POLICY SET q TOKEN 9 1 1h\nRL.CHECK bob p\nRL.CHECK zed q\nRL.CHECK zac q")
+		b.heard()
+		c.call("RL.CHECK ann q\nRL.CHECK bob p WAIT 60s")
+		b.pass(10_000)
+		assert.Equal(t, []string{"0 c *6 :1 :9 :8 :0 :3600000 :0", "10000 c *6 :1 :1 :0 :0 :10000 :0"}, b.heard())
 	})
 }
 
@@ -190,6 +258,10 @@ func TestPipelinesDoNotAllocate(t *testing.T) {
 		lines = append(lines, fmt.Sprintf("RL.TOKEN t%d 1000000 1 1h COST 1", i%20), fmt.Sprintf("RL.SLIDE s%d 1 1h COST 1 WAIT 1", i%20))
 	}
 	text := []byte(pipeline(lines...))
+	s.pipelined(text)
+	for _, p := range s.together[:cap(s.together)] {
+		assert.Nil(t, p.words, "a session that is idle keeps no buffers alive")
+	}
 	assert.Zero(t, testing.AllocsPerRun(100, func() { s.pipelined(text) }))
 }
 

@@ -107,7 +107,7 @@ func (s *session) hold(c *command, words [][]byte, name int) *waiter {
 	w := &waiter{
 		owner: s, command: c, words: cloneWords(words), name: name, db: s.db(), deadline: s.request.deadline, pop: s.request.pop, index: -1,
 	}
-	s.hashed, s.names = s.hashed[:0], s.names[:0]
+	s.hashed, s.names = s.hashed[:0], nil // what has been done may be recorded under names that are there
 	s.hashAll(c, w.words)
 	w.keys, s.names = slices.Clone(s.hashed), nil // the names of its keys are in its words, or now its own
 	d := &w.desk

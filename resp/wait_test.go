@@ -63,10 +63,10 @@ func (s saying) String() string { return fmt.Sprintf("%d %s %s", s.at, s.name, s
 // inBubble runs a test in one. Time passes when all that can happen has happened.
 func inBubble(t *testing.T, test func(t *testing.T, b *bubble)) {
 	synctest.Test(t, func(t *testing.T) {
-		settings := NewSettings(Defaults{Databases: 16, MaxClients: 1000})
+		settings, m := NewSettings(Defaults{Databases: 16, MaxClients: 1000}), newMirror(t)
 		b := &bubble{listener: &pipes{arriving: make(chan net.Conn), closed: make(chan struct{})}, begun: time.Now()}
 		b.testServer = &testServer{t: t, Server: NewServer(Options{
-			Engine: engine.New(engine.Options{Seed: [2]uint64{1, 2}}), Clock: NewClock(time.Now).Now,
+			Engine: engine.New(engine.Options{Seed: [2]uint64{1, 2}, Journal: m}), Journal: m, Clock: NewClock(time.Now).Now,
 			Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Settings: settings, Version: "test",
 		})}
 		go b.Serve(b.listener)
@@ -75,6 +75,7 @@ func inBubble(t *testing.T, test func(t *testing.T, b *bubble)) {
 		b.Shutdown(t.Context())
 		assert.Empty(t, b.room.lines, "a line is left though nobody waits")
 		assert.Zero(t, b.room.waiting.Load())
+		m.requireShows(b.engine, time.Now().UnixMilli())
 	})
 }
 
