@@ -277,6 +277,17 @@ func TestSnapshotDuringAFlood(t *testing.T) {
 			require.True(t, room)
 			c.slide(some(), []limit.Rule{{Limit: 1000, Window: 3_600_000}}, 1, "")
 			c.token("t"+some(), limit.Bucket{Capacity: 1000, Refill: 1, Period: 60_000}, 1)
+			from, to := c.e.Key([]byte(some())), c.e.Key([]byte(some()))
+			c.tx.Begin(c.now, 0, []Key{from, to}, true)
+			switch r.IntN(4) { // a missing key and one onto itself are errors, which change nothing
+			case 0:
+				_, _ = c.tx.Copy(from, to, 0, true)
+			case 1:
+				_, _ = c.tx.Copy(from, to, 1, true)
+			case 2:
+				_ = c.tx.Rename(from, to)
+			}
+			c.tx.End()
 		}
 		for range 2000 {
 			call()

@@ -147,15 +147,13 @@ func (s *Snapshot) Close() {
 	s.walks, s.large, s.own, s.kept, s.spare = nil, nil, nil, nil, nil
 }
 
-// before hands out what an effect is about to change. o is what stands under its key.
+// before hands out what an effect is about to change, or copies, as it may be evicted later. o is what stands under its key.
 // An effect on a whole database changes no object, only where dicts are, if anywhere; the walks go on over them.
 func (s *Snapshot) before(o object, f *Effect) {
 	if !f.Kind.changesKey() {
 		return
 	}
-	if f.Kind != EffectCopy {
-		s.keep(f.DB, f.Key, o)
-	}
+	s.keep(f.DB, f.Key, o)
 	switch {
 	case f.Kind.hasTo():
 		s.keep(f.target(), f.To, s.e.shardOf(f.To).find(f.target(), f.To))
@@ -167,7 +165,7 @@ func (s *Snapshot) before(o object, f *Effect) {
 // keep hands out what stands under a key, nil for nothing, if this is the first change of the key and the walk has not come to it.
 //
 // What is evicted is not handed out, as that would take more memory than goes: it is left out, as if it had gone a moment earlier. What the
-// journal got after the snapshot says that it went, and nothing else of it.
+// journal got after the snapshot says that it went, and nothing else of it: who changed it or copied it has had it handed out.
 func (s *Snapshot) keep(db int, k Key, o object) {
 	w := s.e.shardOf(k).dbs[db].walk
 	if w != nil && s.e.shardOf(k).evicting {

@@ -29,6 +29,7 @@ type Tx struct {
 	writing bool
 	locked  []*shard // first those that were waited for, in the order of their index
 	effects []Effect // what changed so far, when there is a journal
+	changed int64    // how much that is
 
 	// scratch
 	log   hitLog       // of the sliding windows
@@ -84,8 +85,9 @@ func (tx *Tx) Join(keys []Key) bool {
 // Next goes on to the next of several calls under one hold, on a database that exists.
 func (tx *Tx) Next(db int, writing bool) { tx.db, tx.writing = db, writing }
 
-// Awaited tells whether what was done has others to be told at the end, see Watch.Then.
-func (tx *Tx) Awaited() bool { return len(tx.told) > 0 }
+// Due tells that no further call should follow under the same hold: others are to be told at its end, see Watch.Then, or it has changed so much that it
+// keeps others out, or the keys take more than they may.
+func (tx *Tx) Due() bool { return len(tx.told) > 0 || tx.changed > manyChanges || tx.e.Crowded() }
 
 // BeginAll is Begin for a call on the whole keyspace.
 func (tx *Tx) BeginAll(now int64, db int, writing bool) {
@@ -98,7 +100,7 @@ func (tx *Tx) BeginAll(now int64, db int, writing bool) {
 // begin takes the locks in shard order, so that no two calls wait for each other in a circle, and settles on a time not
 // before the latest any of the shards has seen: callers read the clock before they hold the locks.
 func (tx *Tx) begin(now int64, db int, writing bool) {
-	tx.db, tx.writing = db, writing
+	tx.db, tx.writing, tx.changed = db, writing, 0
 	for _, sh := range tx.locked {
 		sh.mu.Lock()
 		now = max(now, sh.now)
@@ -113,6 +115,9 @@ func (tx *Tx) settle(now int64) {
 		sh.now = tx.now
 	}
 }
+
+// manyChanges is how much a hold changes before it is due: members, fields and keys.
+const manyChanges = 256
 
 const (
 	keptEffects = 64 // how many effects a Tx keeps room for between calls
@@ -225,6 +230,7 @@ func (tx *Tx) perform(o object, f *Effect) object {
 	}
 	tx.alarm(o, f)
 	tx.locked[0].changes.Add(1)
+	tx.changed += 1 + f.Hits.N
 	o = tx.e.apply(o, f)
 	if tx.e.journal != nil {
 		tx.effects = append(tx.effects, *f)

@@ -8,7 +8,7 @@ import "rlserver/engine"
 // effects of all go to the journal as one record.
 //
 // Nobody can see it but by the clock. Only the first call waits for locks: one further on whose shard is held by somebody else begins the next
-// hold. And before anybody who waits for a key that a call has changed is passed by, the hold ends.
+// hold. And before anybody who waits for a key that a call has changed is passed by, or memory runs short, the hold ends.
 
 // What is run under one hold is bounded, lest it shut others out for long: more would gain little.
 const (
@@ -41,7 +41,7 @@ func (s *session) begin(p prepared, now int64) {
 		s.tx.BeginAll(now, s.db(), writing)
 	case len(p.command.keys) > 0:
 		s.gather(p)
-		if p.command.joinsOthers() {
+		if p.command.joinsOthers() && s.silence == speak { // effects may have their values in the reply: it is taken back after the hold
 			s.gatherMore()
 		}
 		s.lock(now)
@@ -95,10 +95,9 @@ func (s *session) runTogether(now int64) *waiter {
 	for i := range s.together {
 		p := &s.together[i]
 		if i > 0 {
-			if s.tx.Awaited() || len(s.reply.b) >= fullReply {
+			if s.tx.Due() || len(s.reply.b) >= fullReply {
 				return nil
 			}
-			s.hush()
 			s.guard.take(p.size)
 			s.begun = len(s.reply.b)
 			s.show(p.command, now)

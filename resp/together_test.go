@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"log/slog"
@@ -170,8 +171,10 @@ func TestPanicWithinAPipeline(t *testing.T) {
 	assert.Equal(t, ":3", ts.dial().do("INCR n"))
 }
 
+// What is not answered is recorded all the same.
 func TestSilenceWithinAPipeline(t *testing.T) {
-	ts := startServer(t, Defaults{})
+	m := newMirror(t)
+	ts := startServer(t, Defaults{}, m.watch)
 	c := ts.dial()
 	go io.WriteString(c, pipeline("INCR n", "CLIENT REPLY SKIP", "INCR n", "INCR n", "CLIENT REPLY OFF", "INCR n", "INCR n", "CLIENT REPLY ON", "INCR n"))
 	var replies []string
@@ -179,6 +182,10 @@ func TestSilenceWithinAPipeline(t *testing.T) {
 		replies = append(replies, strings.TrimSuffix(c.read(), " "))
 	}
 	assert.Equal(t, []string{":1", ":3", "+OK", ":6"}, replies)
+	m.requireShows(ts.engine, testStart)
+	go io.WriteString(c, pipeline("CLIENT REPLY OFF", "INCRBY a 100", "TYPE n", "HINCRBY h f 12", "TYPE n", "INCRBYFLOAT b 1.5", "TYPE n", "CLIENT REPLY ON"))
+	assert.Equal(t, "+OK ", c.read())
+	m.requireShows(ts.engine, testStart)
 }
 
 // Who waits for a key is served before the calls that follow, in the pipeline, the one that made room.
@@ -241,6 +248,23 @@ func TestPipelineWithoutMemory(t *testing.T) {
 		assert.Equal(t, i == 1 || i == 2 || i == 4, strings.HasPrefix(reply, "-OOM "), reply)
 	}
 	assert.EqualValues(t, 3, ts.crowdedOut.Load())
+}
+
+// A hold ends when it has done much: after a call that changes many members, and when there is too much in memory.
+func TestLargeCallsAreNotTogether(t *testing.T) {
+	s := newSession()
+	large := []byte(pipeline("RL.SLIDE a 1000000 1h COST 1000", "RL.SLIDE b 1000000 1h COST 1000", "RL.SLIDE c 1000000 1h", "RL.SLIDE d 1000000 1h"))
+	s.guard.setAuthenticated(true)
+	s.guard.in.add(large)
+	for _, left := range []int{3, 2, 0} {
+		s.execute(s.guard.next())
+		assert.Equal(t, left, bytes.Count(s.guard.in.buf[s.guard.in.head:], []byte("*4"))+bytes.Count(s.guard.in.buf[s.guard.in.head:], []byte("*6")))
+	}
+	s.server.engine.SetBudget(10)
+	s.server.engine.SetEviction(engine.AllKeysRandom, 5)
+	s.guard.in.add(large)
+	s.execute(s.guard.next())
+	assert.Equal(t, len(large), len(s.guard.in.buf)-s.guard.in.head+len(pipeline("RL.SLIDE a 1000000 1h COST 1000")))
 }
 
 // pipelined runs a pipeline in a session without a connection.
