@@ -2,7 +2,7 @@ package engine
 
 // MostPrefetched is how many keys Prefetch looks after, the first of those it is given. To be of use, what it fetches has to stay in a cache until
 // the calls have come to it.
-const MostPrefetched = 32
+const MostPrefetched = 16
 
 // Prefetch has what stands under keys that Begin or Join was given fetched from memory, all of it side by side, for calls that come to it one after
 // the other and would wait for each piece. It changes nothing, and is worth its while from two keys on. See dict.Dict.Prefetch.
