@@ -85,9 +85,9 @@ func (tx *Tx) Join(keys []Key) bool {
 // Next goes on to the next of several calls under one hold, on a database that exists.
 func (tx *Tx) Next(db int, writing bool) { tx.db, tx.writing = db, writing }
 
-// Due tells that no further call should follow under the same hold: others are to be told at its end, see Watch.Then, or it has changed so much that it
-// keeps others out, or the keys take more than they may.
-func (tx *Tx) Due() bool { return len(tx.told) > 0 || tx.changed > manyChanges || tx.e.Crowded() }
+// Due tells that no further call should follow under the same hold: others are to be told at its end, see Watch.Then, or it has changed so much that
+// others are kept out for long, and that MakeRoom should be asked first.
+func (tx *Tx) Due() bool { return len(tx.told) > 0 || tx.changed > manyChanges }
 
 // BeginAll is Begin for a call on the whole keyspace.
 func (tx *Tx) BeginAll(now int64, db int, writing bool) {

@@ -8,7 +8,7 @@ import "rlserver/engine"
 // effects of all go to the journal as one record.
 //
 // Nobody can see it but by the clock. Only the first call waits for locks: one further on whose shard is held by somebody else begins the next
-// hold. And before anybody who waits for a key that a call has changed is passed by, or memory runs short, the hold ends.
+// hold. And before anybody who waits for a key that a call has changed is passed by, the hold ends.
 
 // What is run under one hold is bounded, lest it shut others out for long: more would gain little.
 const (
