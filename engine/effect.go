@@ -88,3 +88,14 @@ type Hits struct {
 	Seq uint64
 	N   int64
 }
+
+// size is how many members, fields or keys an effect changes, databases aside.
+func (f *Effect) size() int64 {
+	switch f.Kind {
+	case EffectHits:
+		return f.Hits.N + int64(f.Lo)
+	case EffectRemoveSpan:
+		return int64(f.Hi - f.Lo)
+	}
+	return 1
+}

@@ -230,7 +230,7 @@ func (tx *Tx) perform(o object, f *Effect) object {
 	}
 	tx.alarm(o, f)
 	tx.locked[0].changes.Add(1)
-	tx.changed += 1 + f.Hits.N
+	tx.changed += f.size()
 	o = tx.e.apply(o, f)
 	if tx.e.journal != nil {
 		tx.effects = append(tx.effects, *f)

@@ -12,8 +12,8 @@ import "rlserver/engine"
 
 // What is run under one hold is bounded, lest it shut others out for long: more would gain little.
 const (
-	mostTogether      = 16       // calls
-	mostBytesTogether = 16 << 10 // of those behind the first, but for the last
+	mostTogether      = 16      // calls
+	mostBytesTogether = 4 << 10 // of the first call, and of all others together
 )
 
 // prepared is a call whose command has been found.
@@ -31,6 +31,15 @@ func (c *command) joinsOthers() bool {
 	return c.flags&fast != 0 && len(c.keys) > 0 && c.flags&(wholeKeyspace|stepwise|immediate|ownLocks) == 0
 }
 
+// small tells whether a call is so short that it cannot ask for much, but by its numbers.
+func small(words [][]byte) bool {
+	size := 0
+	for _, w := range words {
+		size += len("$1\r\n\r\n") + len(w)
+	}
+	return size <= mostBytesTogether
+}
+
 // begin locks what a call needs and, if it may, what the calls behind it need.
 func (s *session) begin(p prepared, now int64) {
 	s.together, s.hashed, s.names = s.together[:0], s.hashed[:0], s.names[:0]
@@ -41,7 +50,7 @@ func (s *session) begin(p prepared, now int64) {
 		s.tx.BeginAll(now, s.db(), writing)
 	case len(p.command.keys) > 0:
 		s.gather(p)
-		if p.command.joinsOthers() && s.silence == speak { // effects may have their values in the reply: it is taken back after the hold
+		if p.command.joinsOthers() && small(p.words) && s.silence == speak { // effects may have their values in the reply: it is taken back after the hold
 			s.gatherMore()
 		}
 		s.lock(now)
@@ -60,9 +69,9 @@ func (s *session) gather(p prepared) {
 
 // gatherMore adds what follows in the pipeline, as far as it is there and nothing speaks against it. What is to be refused is left to come first.
 func (s *session) gatherMore() {
-	for offset := 0; len(s.together) < mostTogether && len(s.hashed) < engine.MostPrefetched && offset < mostBytesTogether; {
+	for offset := 0; len(s.together) < mostTogether && len(s.hashed) < engine.MostPrefetched; {
 		words, size := s.guard.ahead(offset)
-		if size == 0 {
+		if size == 0 || offset+size > mostBytesTogether {
 			return
 		}
 		c, name, err := s.server.resolve(words)

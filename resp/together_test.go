@@ -1,7 +1,6 @@
 package resp
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"log/slog"
@@ -250,15 +249,40 @@ func TestPipelineWithoutMemory(t *testing.T) {
 	assert.EqualValues(t, 3, ts.crowdedOut.Load())
 }
 
-// A hold ends when it has done much: what follows must not have to wait, and has to be asked whether there is memory for it.
+// A hold ends when it has done much, and what is long comes alone: what else is under the hold must not have to wait for it, and what follows has to be
+// asked whether there is memory for it.
 func TestLargeCallsAreNotTogether(t *testing.T) {
-	s := newSession()
-	large := []byte(pipeline("RL.SLIDE a 1000000 1h COST 1000", "RL.SLIDE b 1000000 1h COST 1000", "RL.SLIDE c 1000000 1h", "RL.SLIDE d 1000000 1h"))
-	s.guard.setAuthenticated(true)
-	s.guard.in.add(large)
-	for _, left := range []int{3, 2, 0} {
-		s.execute(s.guard.next())
-		assert.Equal(t, left, bytes.Count(s.guard.in.buf[s.guard.in.head:], []byte("*4"))+bytes.Count(s.guard.in.buf[s.guard.in.head:], []byte("*6")))
+	long := "HSET h" + strings.Repeat(" field value", 500)
+	for _, step := range []struct {
+		lines []string
+		holds []int // how many calls each has
+	}{
+		{[]string{"RL.SLIDE a 9 1h", "RL.SLIDE b 9 1h", "GET c"}, []int{3}},
+		{[]string{"RL.SLIDE a 10000 1h COST 1000", "RL.SLIDE b 10000 1h COST 1000", "RL.SLIDE c 9 1h", "RL.SLIDE d 9 1h"}, []int{1, 1, 2}},
+		{[]string{"RL.REFUND a 1000", "RL.REFUND b 1000", "INCR n", "INCR n"}, []int{1, 1, 2}},
+		{[]string{long, "INCR n", "INCR n", long, "INCR n"}, []int{1, 2, 1, 1}},
+		{[]string{"MGET a b c d e f g h i j k l m n o", "GET a", "GET b", "GET c"}, []int{2, 2}},
+	} {
+		s := newSession()
+		s.guard.setAuthenticated(true)
+		for _, made := range []string{"RL.SLIDE a 10000 1h COST 2000", "RL.SLIDE b 10000 1h COST 2000"} {
+			if strings.HasPrefix(step.lines[0], "RL.REFUND") {
+				s.answer(wordsOf(made))
+			}
+		}
+		text := pipeline(step.lines...)
+		s.guard.in.add([]byte(text))
+		var holds []int
+		for done := 0; done < len(step.lines); {
+			s.execute(s.guard.next())
+			left := s.guard.in.waiting()
+			n := 0
+			for len(pipeline(step.lines[done+n:]...)) > left {
+				n++
+			}
+			holds, done = append(holds, n), done+n
+		}
+		assert.Equal(t, step.holds, holds, "%.60q", step.lines)
 	}
 }
 

@@ -251,7 +251,7 @@ func (w *waiter) try(tx *engine.Tx, how attempt) (done bool) {
 	defer func() {
 		if fault := recover(); fault != nil { // here it would end a call of somebody else, or the process
 			d.fault(fault, 0)
-			done = true
+			tx.Rehearse, done = false, true
 		}
 		d.tx = nil
 	}()
