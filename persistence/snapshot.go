@@ -14,6 +14,7 @@ const (
 	snapshotPiece = 64 << 10               // bytes of records that are compressed at a time
 	snapshotWork  = 200 * time.Microsecond // how long it works, about, before it leaves the processor to calls
 	snapshotRest  = 4                      // for so many times as long
+	longestRest   = 100 * time.Millisecond // but no longer than that
 	snapshotSync  = 8 << 20                // bytes in the file between syncs: one sync of all at the end would hold up those of the log
 )
 
@@ -112,12 +113,13 @@ func writeSnapshot(fs fileSystem, e *engine.Engine, now func() int64, cut func()
 	for more := true; more && err == nil; {
 		more = s.Step(w.add)
 		if len(w.buf) >= snapshotPiece || !more {
-			if err = w.flush(); err == nil {
-				err = progress(s.Keys())
-			}
+			err = w.flush()
 		}
-		if worked := time.Since(start); worked >= snapshotWork {
-			time.Sleep(snapshotRest * worked)
+		if err == nil {
+			err = progress(s.Keys())
+		}
+		if worked := time.Since(start); worked >= snapshotWork && err == nil {
+			time.Sleep(min(snapshotRest*worked, longestRest)) // what took longer was not work, but waiting for the disk or a lock
 			start = time.Now()
 		}
 	}
