@@ -3,6 +3,7 @@ package dict
 import (
 	"encoding/binary"
 	"math"
+	"math/bits"
 )
 
 // slots is how many entries a bucket holds: as many as two words have tags.
@@ -84,6 +85,9 @@ func matches(tags uint64, tag uint8) uint64 {
 	x := tags ^ ones*uint64(tag)
 	return (x - ones) &^ x & tops
 }
+
+// first is the first of 8 bytes whose top bit is set, 8 if none is.
+func first(tops uint64) int { return bits.TrailingZeros64(tops) / 8 }
 
 // put adds an entry and reports whether the chain grew by a bucket for it.
 func (b *bucket[E]) put(tag uint8, e E) (grew bool) {

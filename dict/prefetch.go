@@ -1,9 +1,6 @@
 package dict
 
-import (
-	"encoding/binary"
-	"math/bits"
-)
+import "encoding/binary"
 
 // Prefetch has the tags of a hash's bucket fetched from memory, for a Guess or
 // Find soon after. What it returns means nothing; it is to be used in some way,
@@ -35,6 +32,3 @@ func (d *Dict[E]) Guess(hash uint64) (e E) {
 	}
 	return b.entries[i%slots]
 }
-
-// first is which of 8 bytes has its top bit set, 8 if none has.
-func first(tops uint64) int { return bits.TrailingZeros64(tops) / 8 }

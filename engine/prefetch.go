@@ -5,8 +5,11 @@ package engine
 const MostPrefetched = 16
 
 // Prefetch has what stands under keys that Begin or Join was given fetched from memory, all of it side by side, for calls that come to it one after
-// the other and would wait for each piece. It changes nothing, and is worth its while from two keys on. See dict.Dict.Prefetch.
+// the other and would wait for each piece: of one key, nothing is. It changes nothing. See dict.Dict.Prefetch.
 func (tx *Tx) Prefetch(keys []Key) {
+	if len(keys) < 2 {
+		return
+	}
 	var objects [MostPrefetched]object
 	keys = keys[:min(len(keys), len(objects))]
 	for i := range keys {
@@ -20,16 +23,17 @@ func (tx *Tx) Prefetch(keys []Key) {
 		}
 	}
 	for _, o := range objects[:len(keys)] {
+		if o == nil {
+			continue
+		}
+		tx.fetched += len(o.head().name)
 		switch o := o.(type) {
 		case *tokenObject:
-			tx.fetched += len(o.name) + int(o.earnedAndClock)
+			tx.fetched += int(o.earnedAndClock)
 		case *zsetObject:
-			tx.fetched += len(o.name) + o.set.Prefetch()
+			tx.fetched += o.set.Prefetch()
 		case *stringObject:
-			tx.fetched += len(o.name) + len(o.value)
-		case nil:
-		default:
-			tx.fetched += len(o.head().name)
+			tx.fetched += len(o.value)
 		}
 	}
 	for _, o := range objects[:len(keys)] {

@@ -168,14 +168,17 @@ func (a *args) between(name string, least, most int64) int64 {
 }
 
 // duration takes a length of time, in ms.
-func (a *args) duration() int64 {
+func (a *args) duration() int64 { return a.durationOr("") }
+
+// durationOr is duration for an argument of which an error is to tell more.
+func (a *args) durationOr(hint string) int64 {
 	b := a.next()
 	if a.err != nil {
 		return 0
 	}
 	ms, ok := limit.ParseDuration(b)
 	if !ok {
-		a.fail(invalidDuration(b, ""))
+		a.fail(invalidDuration(b, hint))
 	}
 	return ms
 }
@@ -238,25 +241,12 @@ func (a *args) options(allowed optionSet) options {
 		case take(optionQueue, "QUEUE"):
 			o.queue = a.between("QUEUE", 0, limit.MaxCount-1)
 		case take(optionWait, "WAIT"):
-			a.wait = a.patience()
+			a.wait = a.durationOr("; WAIT takes from 1ms to 10 years, and a call without it does not wait")
 		default:
 			a.fail(engine.ErrSyntax)
 		}
 	}
 	return o
-}
-
-// patience takes the timeout of WAIT, in ms.
-func (a *args) patience() int64 {
-	b := a.next()
-	if a.err != nil {
-		return 0
-	}
-	ms, ok := limit.ParseDuration(b)
-	if !ok {
-		a.fail(invalidDuration(b, "; WAIT takes from 1ms to 10 years, and a call without it does not wait"))
-	}
-	return ms
 }
 
 // fixedWindow makes out a window: a length of time, or a unit of the calendar in a zone.

@@ -1,8 +1,6 @@
 package resp
 
 import (
-	"slices"
-
 	"rlserver/engine"
 )
 
@@ -61,10 +59,10 @@ func (t *transaction) joins(c *command) bool {
 }
 
 // queue keeps a command for EXEC. What was sent is copied: its memory belongs to the connection.
-func (s *session) queue(c *command, words [][]byte, name int) {
+func (s *session) queue(p prepared) {
 	t := &s.transaction
 	size := queuedCommandCost
-	for _, w := range words {
+	for _, w := range p.words {
 		size += len(w) + 24
 	}
 	if t.size+size > maxQueued {
@@ -72,12 +70,9 @@ func (s *session) queue(c *command, words [][]byte, name int) {
 		s.refuse(errQueueTooLarge)
 		return
 	}
-	kept := make([][]byte, len(words))
-	for i, w := range words {
-		kept[i] = slices.Clone(w)
-	}
-	t.calls, t.size = append(t.calls, prepared{command: c, words: kept, name: name}), t.size+size
-	t.has, t.lacks = t.has|c.flags, t.lacks|^c.flags
+	p.words = cloneWords(p.words)
+	t.calls, t.size = append(t.calls, p), t.size+size
+	t.has, t.lacks = t.has|p.command.flags, t.lacks|^p.command.flags
 	s.reply.status("QUEUED")
 }
 
@@ -116,10 +111,11 @@ func exec(c *call) error {
 	defer func() { s.executing = false }()
 	s.reply.array(len(t.calls))
 	keys := s.hashed
-	for _, q := range t.calls {
-		s.tx.Next(s.db(), q.command.flags&write != 0)
-		s.run(q.command, q.words, args{list: q.words[q.name:], keys: keys[:q.keys]})
-		keys = keys[q.keys:]
+	for i := range t.calls {
+		p := &t.calls[i]
+		s.tx.Next(s.db(), p.command.flags&write != 0)
+		s.run(p, keys[:p.keys])
+		keys = keys[p.keys:]
 	}
 	return nil
 }
@@ -128,10 +124,7 @@ func exec(c *call) error {
 func (s *session) beginAll(t *transaction) {
 	s.hashed, s.names = s.hashed[:0], s.names[:0]
 	for i := range t.calls {
-		q := &t.calls[i]
-		before := len(s.hashed)
-		s.hashAll(q.command, q.words)
-		q.keys = len(s.hashed) - before
+		s.hashKeys(&t.calls[i])
 	}
 	if t.has&(wholeKeyspace|stepwise) != 0 {
 		s.tx.BeginAll(s.server.clock(), s.db(), t.has&write != 0)

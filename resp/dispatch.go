@@ -33,12 +33,13 @@ func (s *session) execute(words [][]byte) {
 	now := s.server.clock()
 	s.show(c, now)
 
+	p := prepared{command: c, words: words, name: name}
 	defer s.recovered()
 	if s.transaction.joins(c) {
-		s.queue(c, words, name)
+		s.queue(p)
 		return
 	}
-	s.begin(prepared{command: c, words: words, name: name}, now)
+	s.begin(p, now)
 	w := s.runTogether(now)
 	s.position = max(s.position, s.tx.End())
 	if w != nil {
@@ -87,10 +88,10 @@ func (s *session) denied(c *command) error {
 }
 
 // run lets the handler of a command answer a call whose locks are held, and tells whether it is to wait instead.
-func (s *session) run(c *command, words [][]byte, a args) (held bool) {
+func (s *session) run(p *prepared, keys []engine.Key) (held bool) {
 	mark := len(s.reply.b)
-	s.call.command, s.call.words, s.call.args, s.keys = c, words, a, a.keys
-	switch err := c.run(&s.call); err {
+	s.call.command, s.call.words, s.call.args, s.keys = p.command, p.words, args{list: p.words[p.name:], keys: keys}, keys
+	switch err := p.command.run(&s.call); err {
 	case nil:
 	case errHeld:
 		return true
@@ -101,15 +102,17 @@ func (s *session) run(c *command, words [][]byte, a args) (held bool) {
 	return false
 }
 
-// hashAll hashes the keys of a call.
-func (s *session) hashAll(c *command, words [][]byte) {
-	if c.hashKeys != nil {
-		c.hashKeys(s, words)
-		return
+// hashKeys hashes the keys of a call, behind those that are hashed already.
+func (s *session) hashKeys(p *prepared) {
+	before := len(s.hashed)
+	if own := p.command.hashKeys; own != nil {
+		own(s, p.words)
+	} else {
+		for i := range p.command.keys {
+			s.hash(&p.command.keys[i], p.words)
+		}
 	}
-	for i := range c.keys {
-		s.hash(&c.keys[i], words)
-	}
+	p.keys = len(s.hashed) - before
 }
 
 func (s *session) hash(spec *keySpec, words [][]byte) {

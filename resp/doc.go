@@ -46,7 +46,7 @@
 // A limiter's call with WAIT and a blocking pop stand in a line per key (line.go), in order of arrival:
 //
 //	handler -> admit, popOrWait   not now, but maybe in time: errHeld
-//	execute -> hold               under the locks that denied it: copies the call, joins the line of each key
+//	runTogether -> hold           under the locks that denied it: copies the call, joins the line of each key
 //	        -> await              End · replies before it are sent · sleeps in guard.pause, in a read of its socket
 //	change of the key -> Tx.End -> engine.Watch -> line.changed ┐ under the key's lock: line.serve answers those whose turn it is,
 //	the line's only timer       -> line.ring                    ┘ in order, each by its own handler at a desk of its own, and wakes them

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"math"
-	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -93,9 +92,10 @@ type framing struct {
 // until the call after.
 func (f *framing) next() [][]byte {
 	for f.refusal == nil && f.head < len(f.buf) {
+		if words := f.common(); words != nil {
+			return words
+		}
 		switch {
-		case f.common():
-			return slices.Clip(f.words) // ahead goes on behind them
 		case f.args > 0:
 			if !f.readBulks() {
 				return nil
@@ -133,33 +133,29 @@ func (f *framing) refuse(err error) bool {
 }
 
 // common is the short way for a command such as nearly all clients send. It
-// reports whether there was one: if not, what is there has to be looked at
+// returns nil if there is none: then what is there has to be looked at
 // more closely, or has been. One try for each command keeps the work linear.
-func (f *framing) common() bool {
-	if f.scan > f.head || f.limits.maxBulk.Load() < shortNumbers {
-		return false
+func (f *framing) common() [][]byte {
+	f.words = f.words[:0]
+	words, size := f.ahead(0)
+	if size > 0 {
+		f.take(f.head + size)
+	}
+	return words
+}
+
+// ahead returns the words of the command that begins so many bytes behind the last that was taken, and its size. Nothing is taken by it, and all
+// words stay good until next. A command that is not there in full, or is not such as nearly all clients send, has neither.
+func (f *framing) ahead(offset int) (words [][]byte, size int) {
+	at, before := f.head+offset, len(f.words)
+	if f.scan > f.head || at == len(f.buf) || f.limits.maxBulk.Load() < shortNumbers {
+		return nil, 0
 	}
 	most := maxArgs
 	if !f.authenticated {
 		most = maxArgsBeforeAuth
 	}
-	words, n := splitCommon(f.words[:0], f.buf[f.head:], most)
-	f.words = words
-	if n == 0 || int64(n) > f.limits.maxQuery.Load() {
-		return false
-	}
-	f.take(f.head + n)
-	return true
-}
-
-// ahead returns the words of a further command, which begins so many bytes behind the last that was taken, and its size. Nothing is taken by it, and all words
-// stay good until next. A command that is not there in full, or is not such as nearly all clients send, has no size.
-func (f *framing) ahead(offset int) (words [][]byte, size int) {
-	at, before := f.head+offset, len(f.words)
-	if !f.authenticated || f.scan > f.head || at == len(f.buf) || f.limits.maxBulk.Load() < shortNumbers {
-		return nil, 0
-	}
-	words, size = splitCommon(f.words, f.buf[at:], maxArgs)
+	words, size = splitCommon(f.words, f.buf[at:], most)
 	if size == 0 || int64(size) > f.limits.maxQuery.Load() {
 		return nil, 0
 	}
@@ -431,7 +427,7 @@ func giveBack(buf []byte) {
 	}
 }
 
-// keptWords is how many words a connection keeps room for between commands: 4 KB, enough for mostTogether of them.
+// keptWords is how many words a connection keeps room for between commands, 24 bytes each: 4 KB, enough for mostTogether of them.
 const keptWords = 4 << 10 / 24
 
 // dropWords lets go of the buffer that the last words lie in.

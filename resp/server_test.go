@@ -90,15 +90,20 @@ func (c *testClient) do(line string) string {
 	return c.send(strings.Fields(line)...)
 }
 
-// send is do for words that hold spaces or nothing.
-func (c *testClient) send(words ...string) string {
-	c.t.Helper()
+// frame is a command as clients send it.
+func frame(words ...string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "*%d\r\n", len(words))
 	for _, w := range words {
 		fmt.Fprintf(&b, "$%d\r\n%s\r\n", len(w), w)
 	}
-	_, err := c.Write([]byte(b.String()))
+	return b.String()
+}
+
+// send is do for words that hold spaces or nothing.
+func (c *testClient) send(words ...string) string {
+	c.t.Helper()
+	_, err := c.Write([]byte(frame(words...)))
 	require.NoError(c.t, err)
 	return strings.TrimSuffix(c.read(), " ")
 }

@@ -43,27 +43,21 @@ func small(words [][]byte) bool {
 // begin locks what a call needs and, if it may, what the calls behind it need.
 func (s *session) begin(p prepared, now int64) {
 	s.together, s.hashed, s.names = s.together[:0], s.hashed[:0], s.names[:0]
-	writing := p.command.flags&write != 0
+	s.gather(p)
 	switch {
 	case p.command.flags&wholeKeyspace != 0:
-		s.together = append(s.together, p)
-		s.tx.BeginAll(now, s.db(), writing)
+		s.tx.BeginAll(now, s.db(), p.command.flags&write != 0)
 	case len(p.command.keys) > 0:
-		s.gather(p)
 		if p.command.joinsOthers() && small(p.words) && s.silence == speak { // effects may have their values in the reply: it is taken back after the hold
 			s.gatherMore()
 		}
 		s.lock(now)
-	default:
-		s.together = append(s.together, p)
 	}
 }
 
 // gather adds a call to those that are run together.
 func (s *session) gather(p prepared) {
-	before := len(s.hashed)
-	s.hashAll(p.command, p.words)
-	p.keys = len(s.hashed) - before
+	s.hashKeys(&p)
 	s.together = append(s.together, p)
 }
 
@@ -93,9 +87,7 @@ func (s *session) lock(now int64) {
 		calls++
 	}
 	s.together = s.together[:calls]
-	if keys > 1 {
-		s.tx.Prefetch(s.hashed[:keys])
-	}
+	s.tx.Prefetch(s.hashed[:keys])
 }
 
 // runTogether runs the calls whose locks are held, until one is to wait, which is returned.
@@ -112,8 +104,8 @@ func (s *session) runTogether(now int64) *waiter {
 			s.show(p.command, now)
 			s.tx.Next(s.db(), p.command.flags&write != 0)
 		}
-		if s.run(p.command, p.words, args{list: p.words[p.name:], keys: keys[:p.keys:p.keys]}) {
-			return s.hold(p.command, p.words, p.name)
+		if s.run(p, keys[:p.keys:p.keys]) {
+			return s.hold(*p)
 		}
 		keys = keys[p.keys:]
 	}

@@ -16,9 +16,7 @@ import (
 // guard.pause until whoever went through the line has answered the call.
 type waiter struct {
 	owner    *session
-	command  *command
-	words    [][]byte // of the call, copied
-	name     int      // how many of them are the command's name
+	call     prepared // its words copied
 	db       int
 	keys     []engine.Key // all, in the order of the words
 	deadline int64        // Unix ms; never: it waits for ever
@@ -103,12 +101,11 @@ func (c *call) admit(try func() (limit.Decision, error)) (limit.Decision, error)
 }
 
 // hold lets a call wait whose handler has returned errHeld. Its locks are held.
-func (s *session) hold(c *command, words [][]byte, name int) *waiter {
-	w := &waiter{
-		owner: s, command: c, words: cloneWords(words), name: name, db: s.db(), deadline: s.request.deadline, pop: s.request.pop, index: -1,
-	}
+func (s *session) hold(p prepared) *waiter {
+	p.words = cloneWords(p.words)
+	w := &waiter{owner: s, call: p, db: s.db(), deadline: s.request.deadline, pop: s.request.pop, index: -1}
 	s.hashed, s.names = s.hashed[:0], nil // what has been done may be recorded under names that are there
-	s.hashAll(c, w.words)
+	s.hashKeys(&w.call)
 	w.keys, s.names = slices.Clone(s.hashed), nil // the names of its keys are in its words, or now its own
 	d := &w.desk
 	d.server, d.guard, d.id, d.request, d.attempt = s.server, s.guard, s.id, s.request, nextAttempt
@@ -247,7 +244,7 @@ func (w *waiter) try(tx *engine.Tx, how attempt) (done bool) {
 		d.reply.nullArray()
 		return true
 	}
-	d.tx, d.attempt, d.call.command = tx, how, w.command
+	d.tx, d.attempt, d.call.command = tx, how, w.call.command
 	defer func() {
 		if fault := recover(); fault != nil { // here it would end a call of somebody else, or the process
 			d.fault(fault, 0)
@@ -255,11 +252,11 @@ func (w *waiter) try(tx *engine.Tx, how attempt) (done bool) {
 		}
 		d.tx = nil
 	}()
-	if err := d.denied(w.command); err != nil {
+	if err := d.denied(w.call.command); err != nil {
 		d.refuse(err)
 		return true
 	}
-	return !d.run(w.command, w.words, args{list: w.words[w.name:], keys: w.keys})
+	return !d.run(&w.call, w.keys)
 }
 
 // first tells, under the locks of all its keys, whether nobody is before it.
