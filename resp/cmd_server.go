@@ -22,16 +22,6 @@ func init() {
 				{name: "sleep", arity: 3, flags: operator | ownLocks, group: "server", since: "1.0.0", complexity: "O(1)",
 					syntax: "seconds", summary: "Hold this connection for so many seconds, decimals allowed", run: debugging(debugSleep)},
 			}},
-		&command{name: "function", arity: -2, group: "scripting", since: "7.0.0", complexity: "Depends on subcommand.",
-			summary: "A container for function commands",
-			subs: []*command{
-				{name: "flush", arity: -2, flags: noScript | write, group: "scripting", since: "7.0.0",
-					complexity: "O(N) where N is the number of functions deleted",
-					tips:       "request_policy:all_shards response_policy:all_succeeded",
-					syntax:     "[ASYNC | SYNC]", summary: "Deleting all functions", run: functionFlush},
-				{name: "help", arity: 2, flags: loading | stale, group: "scripting", since: "7.0.0", complexity: "O(1)",
-					summary: "Show helpful text about the different subcommands", run: help},
-			}},
 		&command{name: "memory", arity: -2, group: "server", since: "4.0.0", complexity: "Depends on subcommand.",
 			summary: "A container for memory diagnostics commands",
 			subs: []*command{
@@ -54,8 +44,7 @@ func init() {
 const (
 	errDebugNotAllowed = engine.Error("ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", you can run it from a local connection, " +
 		"otherwise you need to set this option in the configuration file, and then restart the server.")
-	errFunctionFlush = engine.Error("ERR FUNCTION FLUSH only supports SYNC|ASYNC option")
-	errNoShutdown    = engine.Error("ERR No shutdown in progress.")
+	errNoShutdown = engine.Error("ERR No shutdown in progress.")
 )
 
 // debugging refuses a subcommand of DEBUG to those who may not use it.
@@ -92,18 +81,6 @@ func debugSleep(c *call) error {
 		return err
 	}
 	time.Sleep(time.Duration(seconds * float64(time.Second)))
-	c.reply.ok()
-	return nil
-}
-
-// functionFlush is for clients that begin with an empty server: there are no functions.
-func functionFlush(c *call) error {
-	if c.args.more() && !c.args.word("ASYNC") && !c.args.word("SYNC") {
-		return errFunctionFlush
-	}
-	if err := c.args.end(); err != nil {
-		return err
-	}
 	c.reply.ok()
 	return nil
 }

@@ -126,12 +126,18 @@ func (s *session) hash(spec *keySpec, words [][]byte) {
 // resolve finds the command that a call names and how many words its name has, and checks how many follow.
 func (s *Server) resolve(words [][]byte) (c *command, name int, err error) {
 	c, name = commands.find(words[0]), 1
+	if c == nil && needsScripting("", words[0]) {
+		return nil, 0, errNoScripts
+	}
 	if c == nil {
 		return nil, 0, unknownCommand(words)
 	}
 	if len(c.subs) > 0 && len(words) > 1 {
 		parent := c
 		if c, name = parent.sub(words[1]), 2; c == nil {
+			if needsScripting(parent.name, words[1]) {
+				return nil, 0, errNoScripts
+			}
 			return nil, 0, engine.Error(fmt.Sprintf("ERR unknown subcommand '%.128s'. Try %s HELP.", words[1], strings.ToUpper(parent.name)))
 		}
 	}

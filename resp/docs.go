@@ -15,6 +15,9 @@ var (
 	serverProse string // what the summaries, which are Redis' own, leave open
 )
 
+const scriptingProse = "Nothing can be scripted here: EVAL, EVALSHA, EVAL_RO, EVALSHA_RO, FCALL, FCALL_RO, SCRIPT LOAD and FUNCTION LOAD are answered with an error " +
+	"that says so and names the commands to use instead. What is below is for clients that look for scripts or clear them away before they begin.\n"
+
 // configurable says which parameters can change while the server runs.
 func configurable() string {
 	var names []string
@@ -37,7 +40,7 @@ var manual = []struct{ group, title, prose string }{
 	{"connection", "Connections", ""},
 	{"server", "Server", serverProse + configurable()},
 	{"transactions", "Transactions", "Commands between MULTI and EXEC run as one: nobody sees a part of it. EXEC runs nothing if a key given to WATCH has been changed since.\n"},
-	{"scripting", "Scripting", "Nothing can be scripted here. This is for clients that clear away scripts before they begin.\n"},
+	{"scripting", "Scripting", scriptingProse},
 }
 
 // Documentation writes docs/COMMANDS.md: all commands, as the table declares them.

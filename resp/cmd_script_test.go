@@ -1,0 +1,35 @@
+package resp
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
+
+// TestScriptsAreRefusedInWordsThatEndRetries: clients go on for ever after an unknown command, and send the script again when NOSCRIPT is anywhere
+// in the text.
+func TestScriptsAreRefusedInWordsThatEndRetries(t *testing.T) {
+	c := startServer(t, Defaults{}).dial()
+	for _, line := range []string{
+		"EVAL return 0", "EVAL x", "eval", "EVALSHA 0123456789012345678901234567890123456789 1 k", "EVAL_RO x 0", "evalsha_ro x 0", "FCALL f 0", "FCALL_RO f 0",
+		"SCRIPT LOAD x", "SCRIPT load", "SCRIPT DEBUG YES", "FUNCTION LOAD x", "FUNCTION LIST", "FUNCTION STATS",
+	} {
+		got := c.do(line)
+		assert.True(t, strings.HasPrefix(got, "-ERR this server runs no Lua scripts"), "%s: %s", line, got)
+		assert.Contains(t, got, "RL.SLIDE")
+		assert.NotContains(t, strings.ToUpper(got), "NOSCRIPT")
+		assert.NotContains(t, strings.ToLower(got), "unknown command")
+	}
+	c.check([]answer{
+		{"MULTI", "+OK"},
+		{"EVAL x 0", "-" + string(errNoScripts)},
+		{"EXEC", "-EXECABORT Transaction discarded because of previous errors."},
+		{"EVALX x 0", "-ERR unknown command 'EVALX', with args beginning with: 'x' '0' "},
+		{"SCRIPT NOPE", "-ERR unknown subcommand 'NOPE'. Try SCRIPT HELP."},
+		{"COMMAND INFO eval evalsha fcall script|load function|load", "*5 $-1 $-1 $-1 $-1 $-1"},
+		{"COMMAND LIST FILTERBY PATTERN *eval*", "*0"},
+		{"COMMAND LIST FILTERBY PATTERN fcall*", "*0"},
+		{"COMMAND LIST FILTERBY PATTERN script|*", "*4 $13 script|exists $12 script|flush $11 script|help $11 script|kill"},
+	})
+}
