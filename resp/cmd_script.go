@@ -53,8 +53,7 @@ const (
 // scripting are the commands of Redis that need Lua, by their full names. They are not in the table: nothing that works is told of them.
 var scripting = map[string]bool{
 	"eval": true, "eval_ro": true, "evalsha": true, "evalsha_ro": true, "fcall": true, "fcall_ro": true,
-	"script|load": true, "script|debug": true, "function|load": true, "function|delete": true, "function|dump": true, "function|restore": true,
-	"function|list": true, "function|stats": true, "function|kill": true,
+	"script|load": true, "script|debug": true, "function|load": true,
 }
 
 // needsScripting tells whether a word, of a container if it is a subcommand, is one of them. It is asked about commands that are unknown.
