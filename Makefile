@@ -56,6 +56,10 @@ crash: ## kill -9 the server under load, CRASH_ROUNDS times (default 50), and se
 flood: ## five million keys never seen before against 256 MB: what the process takes, and how long calls take
 	FLOOD_KEYS=5000000 FLOOD_MAXMEMORY=256 $(GO) test -count=1 -v -run '^TestFlood$$' -timeout 30m ./integration
 
+.PHONY: attack
+attack: build ## hostile clients, one attack after the other: memory, evictions, an innocent client's latencies; BEFORE=binary compares
+	$(GO) run ./bench/attack -server $(BIN) $(if $(BEFORE),-before $(BEFORE)) $(ATTACK)
+
 .PHONY: fuzz
 fuzz: ## fuzz each parser for FUZZTIME (default 20s)
 	@for target in $$(grep -rhoE '^func (Fuzz[A-Za-z]+)' --include='*_test.go' . | awk '{print $$2}' | sort -u); do \

@@ -1,0 +1,200 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+// attack is one way to harm a server.
+type attack struct {
+	name       string
+	flags      []string                                                      // of the server
+	limiters   int                                                           // how many there are before it begins
+	prepare    func(t *target) error                                         // what else is there; may be nil
+	run        func(ctx context.Context, t *target) (note string, err error) // until the context ends, or sooner
+	recovers   bool                                                          // whether it leaves nothing behind, so that used_memory is to be what it was
+	stopDuring bool                                                          // whether SIGTERM comes while the attack goes on
+}
+
+// rate is how many calls a second the innocent client sends.
+const rate = 500
+
+// measure runs an attack against a binary for as long.
+func (a *attack) measure(ctx context.Context, binary string, long time.Duration) (o outcome, err error) {
+	if a.recovers {
+		o.recovered = -1
+	}
+	o.stopped = -1
+	t, err := start(ctx, binary, a.flags)
+	if err != nil {
+		return o, err
+	}
+	defer t.remove()
+	defer t.kill()
+	c, err := t.login()
+	if err != nil {
+		return o, err
+	}
+	defer c.Close()
+	err = c.pipe(a.limiters, func(i int) []string { return []string{"RL.TOKEN", "limiter:" + strconv.Itoa(i), "10", "1", "1d"} })
+	if err == nil && a.prepare != nil {
+		err = a.prepare(t)
+	}
+	if err != nil {
+		return o, fmt.Errorf("what the attack needs could not be made: %w", err)
+	}
+
+	used := c.info("used_memory")
+	watched := watch(t)
+	innocent := newInnocent(t)
+	time.Sleep(500 * time.Millisecond) // some calls before the attack begins
+	attacking, end := context.WithTimeout(ctx, long)
+	defer end()
+	finished := make(chan error, 1)
+	go func() {
+		note, err := a.run(attacking, t)
+		o.note = note
+		finished <- err
+	}()
+	if a.stopDuring {
+		time.Sleep(long / 2)
+		innocent.quit.Store(true)
+		o.stopped = t.stop()
+		o.innocent, o.refused = innocent.stop()
+		end()
+	} else {
+		<-attacking.Done()
+	}
+	over := time.Now()
+	err = <-finished
+	if !a.stopDuring {
+		if a.recovers {
+			o.recovered = recovery(t, used, over)
+		}
+		o.innocent, o.refused = innocent.stop()
+		if c, loginErr := t.login(); loginErr == nil {
+			o.evicted = max(0, c.info("evicted_keys"))
+			c.Close()
+		}
+	}
+	o.peak = watched()
+	if !a.stopDuring {
+		o.stopped = t.stop()
+	}
+	return o, err
+}
+
+// mostMemory is where an attack has won: the server is killed before the machine suffers.
+const mostMemory = 4 << 30
+
+// watch samples the memory of the process until the function that it returns is called, which returns the most.
+func watch(t *target) (most func() int64) {
+	quit, result := make(chan struct{}), make(chan int64)
+	go func() {
+		var peak int64
+		ticker := time.NewTicker(10 * time.Millisecond)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-quit:
+				result <- peak
+				return
+			case <-ticker.C:
+				peak = max(peak, t.status("VmRSS"))
+				if peak > mostMemory {
+					t.process.Process.Kill()
+				}
+			}
+		}
+	}()
+	return func() int64 { close(quit); return <-result }
+}
+
+// recovery is how long after a moment a change is taken again and used_memory is at most a tenth, or 8 MB, above what it was.
+func recovery(t *target, used int64, from time.Time) time.Duration {
+	const patience = 20 * time.Second
+	for time.Since(from) < patience {
+		c, err := t.login()
+		if err == nil {
+			answer, err := c.call("SET", "probe", "x")
+			now := c.info("used_memory")
+			c.Close()
+			if err == nil && answer == "+OK" && now >= 0 && now <= used+max(used/10, 8<<20) {
+				return time.Since(from)
+			}
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	return -1
+}
+
+// innocent is a client that means no harm: it asks a few limiters, at a steady rate.
+type innocent struct {
+	quit    atomic.Bool
+	done    chan struct{}
+	took    latencies
+	refused int
+}
+
+func newInnocent(t *target) *innocent {
+	n := &innocent{done: make(chan struct{})}
+	go n.run(t)
+	return n
+}
+
+// run asks at fixed moments. A call's time counts from the moment at which it is due, so that calls that queue behind a slow one are
+// counted as what they are.
+func (n *innocent) run(t *target) {
+	defer close(n.done)
+	due := time.Now()
+	var c *client
+	for i := 0; !n.quit.Load(); i++ {
+		due = due.Add(time.Second / rate)
+		time.Sleep(time.Until(due))
+		var err error
+		if c == nil {
+			c, err = t.login()
+		}
+		answer := ""
+		if err == nil {
+			c.SetDeadline(time.Now().Add(startTime))
+			answer, err = c.call("RL.TOKEN", "innocent:"+strconv.Itoa(i%16), "1000000", "1000000", "1s")
+		}
+		n.took = append(n.took, time.Since(due))
+		if err != nil || strings.HasPrefix(answer, "-") {
+			n.refused++
+		}
+		if err != nil && c != nil {
+			c.Close()
+			c = nil
+		}
+	}
+	if c != nil {
+		c.Close()
+	}
+}
+
+func (n *innocent) stop() (latencies, int) {
+	n.quit.Store(true)
+	<-n.done
+	slices.Sort(n.took)
+	return n.took, n.refused
+}
+
+// latencies are sorted.
+type latencies []time.Duration
+
+func (l latencies) String() string {
+	if len(l) == 0 {
+		return "-"
+	}
+	at := func(share float64) string {
+		return fmt.Sprintf("%.1f", l[int(share*float64(len(l)-1))].Seconds()*1000)
+	}
+	return strings.Join([]string{at(0.5), at(0.99), at(0.999), at(1)}, " / ")
+}
