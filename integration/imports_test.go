@@ -31,6 +31,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 	"rlserver/zset":          {ours: []string{"rlserver/dict"}, others: []string{"github.com/google/btree"}},
 	"rlserver/dict":          {others: []string{"github.com/dchest/siphash"}},
 	"rlserver/integration":   {},
+	"rlserver/bench/attack":  {},
 	"rlserver/bench/latency": {},
 }
 
