@@ -19,6 +19,8 @@ func (e *Engine) Apply(now int64, effects []Effect) error {
 	tx := Tx{e: e}
 	tx.lockFor(now, effects)
 	defer tx.unlock()
+	e.naming.Lock()
+	defer e.naming.Unlock()
 	for i := range effects {
 		f := effects[i]
 		f.Key, f.To = e.Key(f.Key.Name), e.Key(f.To.Name)

@@ -40,7 +40,7 @@
 //
 // # Policies
 //
-// A policy is a limit that has a name; Check holds a call against several. They are of no database, and stand in a map that is replaced under all locks,
+// A policy is a limit that has a name; Check holds a call against several. They are of no database, and stand in a map that is changed under all locks,
 // so whoever holds one lock sees the same policies as long as it does, and the order of changes in the log is the order in which calls met them. The definition
 // is kept as text, in one canonical form: what is set, logged and told is the same, and is read in one place.
 //

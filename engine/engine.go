@@ -4,7 +4,6 @@ import (
 	"math"
 	"math/bits"
 	"sync"
-	"sync/atomic"
 
 	"rlserver/dict"
 )
@@ -37,8 +36,9 @@ type Engine struct {
 	shardBits int
 	databases int
 	journal   Journal
-	policies  atomic.Pointer[policies]
-	changing  sync.Mutex // held while a call changes policies, which takes longer than it holds all locks
+	policies  policies     // to read takes the lock of any shard, or naming; to write takes all of them and naming
+	naming    sync.RWMutex // nobody who holds it waits for a shard
+	changing  sync.Mutex   // held while a call changes policies, which takes longer than it holds all locks
 	memory    memory
 	snapshot  *Snapshot // the one being taken; set and cleared under all locks, so that any one suffices to read it
 }
@@ -62,7 +62,7 @@ func New(o Options) *Engine {
 	}
 	e.memory.budget.Store(math.MaxInt64)
 	e.memory.samples.Store(DefaultSamples)
-	e.policies.Store(&policies{})
+	e.policies = make(policies)
 	for i := range e.shards {
 		e.shards[i].init(e, i)
 	}

@@ -59,39 +59,41 @@ func (t *tally) reset() {
 	}
 }
 
-// policies are what the engine keeps, by name: a map that is never written to, but replaced under all locks. So who holds one lock sees the
-// same policies until it lets go, and who holds none may read too.
+// policies are those that the engine keeps, by name.
 type policies map[string]*Policy
 
-// Policy finds a policy; nil if there is none of that name. It takes no lock.
-func (e *Engine) Policy(name string) *Policy { return (*e.policies.Load())[name] }
-
-// Policies lists all policies, by name. It takes no lock.
-func (e *Engine) Policies() []*Policy {
-	known := *e.policies.Load()
-	return slices.SortedFunc(maps.Values(known), func(a, b *Policy) int { return strings.Compare(a.name, b.name) })
+// Policy finds a policy; nil if there is none of that name. It takes no shard's lock.
+func (e *Engine) Policy(name string) *Policy {
+	e.naming.RLock()
+	defer e.naming.RUnlock()
+	return e.policies[name]
 }
 
-// applyPolicy puts a policy in the place of that of its name.
+// Policies lists all policies, by name. It takes no shard's lock.
+func (e *Engine) Policies() []*Policy {
+	e.naming.RLock()
+	list := slices.Collect(maps.Values(e.policies))
+	e.naming.RUnlock()
+	slices.SortFunc(list, func(a, b *Policy) int { return strings.Compare(a.name, b.name) })
+	return list
+}
+
+// applyPolicy puts a policy in the place of that of its name. The lock naming is held.
 func (e *Engine) applyPolicy(f *Effect) {
 	p, err := f.policy()
 	if err != nil {
 		panic(fmt.Sprintf("engine: %s: %v", f.Kind, err))
 	}
-	known := maps.Clone(*e.policies.Load())
-	p.tally = new(tally)
-	if before := known[p.name]; before != nil {
+	if before := e.policies[p.name]; before != nil {
 		p.tally = before.tally
+	} else {
+		p.tally = new(tally)
 	}
-	known[p.name] = p
-	e.policies.Store(&known)
+	e.policies[p.name] = p
 }
 
-func (e *Engine) applyPolicyDelete(f *Effect) {
-	known := maps.Clone(*e.policies.Load())
-	delete(known, string(f.Key.Name))
-	e.policies.Store(&known)
-}
+// applyPolicyDelete forgets a policy. The lock naming is held.
+func (e *Engine) applyPolicyDelete(f *Effect) { delete(e.policies, string(f.Key.Name)) }
 
 // policy is what EffectPolicy speaks of.
 func (f *Effect) policy() (*Policy, error) {
@@ -140,10 +142,12 @@ func (e *Engine) SetPolicies(now int64, list []*Policy) (c PolicyChanges) {
 	if len(leaving) > 0 {
 		c.Dropped = tx.dropKeysOf(leaving)
 	}
+	e.naming.Lock()
 	for _, p := range changed {
 		f := p.effect()
 		tx.perform(nil, &f)
 	}
+	e.naming.Unlock()
 	c.Position = tx.End()
 	return c
 }
@@ -196,7 +200,9 @@ func (e *Engine) DeletePolicy(now int64, name string) (found bool, pos Position)
 	}
 	tx := e.NewTx()
 	tx.BeginAll(now, 0, true)
+	e.naming.Lock()
 	tx.perform(nil, &Effect{Kind: EffectPolicyDelete, Key: Key{Name: []byte(name)}})
+	e.naming.Unlock()
 	return true, tx.End()
 }
 

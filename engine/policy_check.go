@@ -66,9 +66,8 @@ func (tx *Tx) Check(names [][]byte, keys []Key, cost int64, id []byte) (answer l
 func (tx *Tx) findPolicies(names [][]byte, keys []Key, id []byte) error {
 	c := &tx.check
 	c.reset()
-	known := *tx.e.policies.Load()
 	for _, name := range names {
-		p := known[string(name)]
+		p := tx.e.policies[string(name)] // a shard's lock is held
 		switch {
 		case p == nil:
 			return Error(fmt.Sprintf("ERR no such policy '%.128s'", name))

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -580,4 +581,70 @@ func BenchmarkSwitchPolicy(b *testing.B) {
 	for i := 0; b.Loop(); i++ {
 		e.SetPolicies(epoch, []*Policy{mustParse("p", text[i%2])})
 	}
+}
+
+// TestManyPoliciesTakeLinearMemory: to set four times as many policies, or to replay them, allocates about four times as much.
+func TestManyPoliciesTakeLinearMemory(t *testing.T) {
+	set := func(n int) (setting, replaying uint64) {
+		journal := forgetful{}
+		e := New(Options{Journal: journal})
+		list := make([]*Policy, n)
+		for i := range list {
+			list[i] = mustParse(fmt.Sprint("p", i), "SLIDE 5 1m")
+		}
+		setting = bytesAllocated(func() { e.SetPolicies(1000, list) })
+		require.Len(t, e.Policies(), n)
+
+		copied := New(Options{})
+		replaying = bytesAllocated(func() {
+			for _, p := range list { // as a snapshot has them: each by itself
+				require.NoError(t, copied.Apply(1000, []Effect{p.effect()}))
+			}
+		})
+		require.Len(t, copied.Policies(), n)
+		return setting, replaying
+	}
+	fewSetting, fewReplaying := set(1000)
+	manySetting, manyReplaying := set(4000)
+	assert.Less(t, manySetting, 6*fewSetting)
+	assert.Less(t, manyReplaying, 6*fewReplaying)
+}
+
+func bytesAllocated(do func()) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	do()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
+}
+
+// TestPoliciesAreReadWhileTheyChange is for the race detector.
+func TestPoliciesAreReadWhileTheyChange(t *testing.T) {
+	e := New(Options{})
+	var readers sync.WaitGroup
+	done := make(chan struct{})
+	for range 2 {
+		readers.Go(func() {
+			tx := e.NewTx()
+			for {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				e.Policies()
+				e.Policy("p1")
+				k := e.Key([]byte("p1:{a}"))
+				tx.Begin(1000, 0, []Key{k}, true)
+				_, _ = tx.Check([][]byte{[]byte("p1")}, []Key{k}, 1, nil)
+				tx.End()
+			}
+		})
+	}
+	for i := range 200 {
+		e.SetPolicies(1000, []*Policy{mustParse("p1", fmt.Sprintf("SLIDE %d 1m", i+1)), mustParse("p2", "SLIDE 5 1m")})
+		e.DeletePolicy(1000, "p2")
+	}
+	close(done)
+	readers.Wait()
 }
