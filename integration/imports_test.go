@@ -18,7 +18,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 		ours: []string{"rlserver/resp", "rlserver/engine", "rlserver/persistence"},
 		others: []string{
 			"github.com/alecthomas/kong",
-			"github.com/goccy/go-yaml", "github.com/goccy/go-yaml/ast", "github.com/goccy/go-yaml/parser", "github.com/goccy/go-yaml/token",
+			"go.yaml.in/yaml/v3",
 		},
 	},
 	"rlserver/resp": {

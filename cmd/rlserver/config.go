@@ -5,7 +5,6 @@ import (
 	"io"
 	"net"
 	"net/netip"
-	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -28,7 +27,7 @@ type config struct {
 	TcpKeepalive   int      `group:"Listen" default:"300" placeholder:"SECONDS" help:"How long a connection is silent before the system probes whether its other end is still there, 300 unless given. 0: never."`
 
 	Requirepass        string `group:"Access" placeholder:"PASSWORD" help:"Password that clients must give with AUTH. The list of processes shows it to others on this machine: --requirepass-file and the environment do not."`
-	RequirepassFile    string `group:"Access" placeholder:"FILE" help:"File whose first line is the password."`
+	RequirepassFile    string `group:"Access" placeholder:"FILE" help:"Regular file of at most 64 KB whose first line is the password."`
 	ProtectedMode      string `group:"Access" enum:"yes,no" default:"yes" placeholder:"yes|no" help:"Whether to refuse clients from other machines as long as there is no password; yes unless given."`
 	EnableDebugCommand string `group:"Access" enum:"no,local,yes" default:"local" placeholder:"no|local|yes" help:"Who may use DEBUG: nobody, clients on this machine, or all; local unless given."`
 
@@ -38,7 +37,7 @@ type config struct {
 	MaxmemoryPolicy string `group:"Service" enum:"${policies}" default:"ratelimit" placeholder:"POLICY" help:"Which keys are evicted: ${any_policy}; ratelimit unless given. That lets limiters go that are nearly as good as new, and never one that is denying."`
 	Databases       int    `group:"Service" default:"16" placeholder:"N" help:"How many databases SELECT chooses among, 16 unless given."`
 	Loglevel        string `group:"Service" enum:"debug,verbose,notice,warning" default:"notice" placeholder:"LEVEL" help:"How much is logged, on standard error: debug, verbose, notice or warning; notice unless given."`
-	Policies        string `group:"Service" placeholder:"FILE" help:"File of named limits for RL.CHECK, in YAML. It is read at the start, and again after SIGHUP and RL.POLICY RELOAD."`
+	Policies        string `group:"Service" placeholder:"FILE" help:"File of named limits for RL.CHECK, in YAML: a regular file of at most 16 MB. It is read at the start, and again after SIGHUP and RL.POLICY RELOAD."`
 
 	Appendonly               string `group:"Persistence" enum:"yes,no" default:"yes" placeholder:"yes|no" help:"Whether every change is written to a log, from which the state comes back after a restart or a crash; yes unless given."`
 	Appendfsync              string `group:"Persistence" enum:"always,everysec,no" default:"everysec" placeholder:"WHEN" help:"When the log is synced to the disk: always before a call is answered, everysec, or no, which leaves it to the system; everysec unless given."`
@@ -134,12 +133,15 @@ func octal(mode string) bool {
 	return err == nil
 }
 
+// maxPasswordFile is how many bytes the file of --requirepass-file may have.
+const maxPasswordFile = 64 << 10
+
 // password gives what clients must know; empty: nothing.
 func (c *config) password() (string, error) {
 	if c.RequirepassFile == "" {
 		return c.Requirepass, nil
 	}
-	text, err := os.ReadFile(c.RequirepassFile)
+	text, err := readRegular(c.RequirepassFile, maxPasswordFile)
 	if err != nil {
 		return "", fmt.Errorf("--requirepass-file cannot be read: %w", err)
 	}

@@ -12,7 +12,8 @@
 //	listen.go   addresses and sockets
 //	run.go      what is made of what, in which order, and how it ends
 //	store.go    what package persistence looks like to package resp
-//	policies.go the file of named limits, at the start and after SIGHUP
+//	policies.go the file of named limits, at the start and after SIGHUP; policies_yaml.go: what it says
+//	file.go     how files are read that operators name
 //	tools.go    what the program does beside serving
 //	heap.go, processors.go: what the runtime is given to work with
 //	main.go     the exit code

@@ -1,9 +1,16 @@
 package main
 
 import (
+	"fmt"
+	"net"
 	"os"
 	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -64,18 +71,149 @@ func TestPolicyFilesThatAreRefused(t *testing.T) {
 		three + "fixed: {limit: 5, window: day, tz: Mars}":                                      "3: policy login: unknown time zone 'Mars': TZ takes an IANA name such as UTC or Europe/Berlin",
 		"policies:\n\n  a b: {slide: {limit: 5, window: 1s}}":                                   "3: policy a b: a policy's name is 1 to 64 letters, digits, dots, underscores and hyphens, not 'a b'",
 		"policies:\n  COST: {slide: {limit: 5, window: 1s}}":                                    "2: policy COST: a policy cannot be called 'COST': that is an option of RL.CHECK",
-		"policies:\n  a: {slide: {limit: 5, window: 1s}}\n  a: {slide: {limit: 5, window: 2s}}": `3: mapping key "a" already defined at [2:3]`,
+		"policies:\n  a: {slide: {limit: 5, window: 1s}}\n  a: {slide: {limit: 5, window: 2s}}": "3: policies has a twice: first in line 2",
 		"policies:\n  a: &x {slide: {limit: 5, window: 1s}}\n":                                  "2: policy a must have fields, but is of type anchor",
-		"policies:\n  a: {slide: {limit: 5, window: 1s}}\n  b: *a\n":                            "3: policy b must have fields, but is of type alias",
-		"policies:\n  a: {slide: {limit: 5, window: 1s}\n":                                      "2: could not find flow mapping end token '}'",
-		"policies:\n\ta: 1\n":                                                                   "2: found character '\t' that cannot start any token",
+		"policies:\n  a: {slide: {limit: 5, window: 1s}}\n  b: *a\n":                            "3: unknown anchor 'a' referenced",
+		"policies:\n  a: &x {slide: {limit: 5, window: 1s}}\n  b: *x\n":                         "2: policy a must have fields, but is of type anchor",
+		"policies: {&x a: {slide: {limit: 5, window: 1s}}}":                                     "1: policies must name its fields itself: there are no anchors, aliases and merging",
+		"policies:\n  a:\n    <<: {slide: {limit: 5, window: 1s}}":                              "3: policy a must name its fields itself: there are no anchors, aliases and merging",
+		"policies:\n  [a, b]: {}":                                                               "2: policies has a field whose name is of type sequence",
+		"policies:\n  a: {slide: {limit: !!int 5, window: 1s}}":                                 "2: limit must be a number or a word",
+		"policies:\n  a: {slide: {limit: 5, window: |\n 1s\n}}":                                 "2: found character that cannot start any token",
+		"policies:\n  a: {slide: {limit: 5, window: }}":                                         "2: window must be a number or a word",
+		"policies:\n  a: {slide: {limit: 5, window: 1s}}\n b: {}\n":                             "3: did not find expected key",
+		"policies:\n  a: \"x\n":                                                                 "2: found unexpected end of stream",
+		"\x00":                                                                                  "1: control characters are not allowed",
+		"policies:\n  a: {slide: {limit: 5, window: 1s}\n":                                      "2: did not find expected ',' or '}'",
+		"policies:\n\ta: 1\n":                                                                   "2: found character that cannot start any token",
 	} {
 		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 		_, err := readPolicies(path)
 		assert.EqualError(t, err, path+":"+want, "%s", text)
 	}
 	_, err := readPolicies(path + "x")
-	assert.EqualError(t, err, "open "+path+"x: no such file or directory")
+	assert.EqualError(t, err, path+"x: no such file or directory")
+}
+
+func TestPolicyFileWithByteOrderMark(t *testing.T) {
+	list, err := parsePolicies([]byte("\ufeffpolicies:\r\n  a: {slide: {limit: 5, window: 1s}}\r\n"))
+	require.NoError(t, err)
+	require.Len(t, list, 1)
+}
+
+// TestHostilePolicyFiles is about files that ask for more work or memory than they are long. Bytes that are allocated
+// stand for both.
+func TestHostilePolicyFiles(t *testing.T) {
+	const size = 200_000
+	laughs := "a0: &a0 lol\n"
+	for i := 1; i < 30; i++ {
+		laughs += fmt.Sprintf("a%d: &a%d [%s*a%d]\n", i, i, strings.Repeat(fmt.Sprintf("*a%d, ", i-1), 9), i-1)
+	}
+	for name, text := range map[string]string{
+		"sequences in sequences":  strings.Repeat("[", size),
+		"mappings in mappings":    strings.Repeat("{a: ", size/4),
+		"blocks in blocks":        strings.Repeat("- ", size/2),
+		"keys of keys":            strings.Repeat("? ", size/2),
+		"a billion laughs":        laughs,
+		"documents":               strings.Repeat("---\n", size/4) + "x",
+		"fields without a value":  "{" + strings.Repeat("a, ", size/3),
+		"anchors":                 "[" + strings.Repeat("&a b, ", size/6) + "]",
+		"one long word":           strings.Repeat("a", size),
+		"a name that is too long": "policies:\n  " + strings.Repeat("a", 1000) + ": {slide: {limit: 5, window: 1s}}",
+		"a long unknown field":    "policies:\n  a: {" + strings.Repeat("a", 1000) + ": 5}",
+	} {
+		var err error
+		taken := bytesAllocated(func() { _, err = parsePolicies([]byte(text)) })
+		assert.ErrorAs(t, err, new(*lineError), name)
+		assert.Less(t, len(err.Error()), 500, name)
+		assert.Less(t, taken, uint64(300*size), name)
+	}
+}
+
+func TestManyPoliciesAreReadInLinearMemory(t *testing.T) {
+	read := func(n int) uint64 {
+		text := []byte("policies:\n")
+		for i := range n {
+			text = fmt.Appendf(text, "  p%d:\n    token: {capacity: 5, refill: 1, period: 1m}\n", i)
+		}
+		return bytesAllocated(func() {
+			list, err := parsePolicies(text)
+			require.NoError(t, err)
+			require.Len(t, list, n)
+		})
+	}
+	few, many := read(1000), read(4000)
+	assert.Less(t, many, 6*few)
+}
+
+func bytesAllocated(do func()) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	do()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
+}
+
+func TestOnlyRegularFilesAreRead(t *testing.T) {
+	dir := t.TempDir()
+	pipe, socket, large, link := dir+"/pipe", dir+"/socket", dir+"/large", dir+"/link"
+	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
+	ln, err := net.Listen("unix", socket)
+	require.NoError(t, err)
+	defer ln.Close()
+	require.NoError(t, os.WriteFile(large, nil, 0o600))
+	require.NoError(t, os.Truncate(large, maxPolicyFile+1))
+	require.NoError(t, os.Symlink(pipe, link))
+	for path, what := range map[string]string{
+		pipe:        " must be a regular file, but is a named pipe",
+		link:        " must be a regular file, but is a named pipe",
+		dir:         " must be a regular file, but is a directory",
+		socket:      " must be a regular file, but is a socket",
+		"/dev/zero": " must be a regular file, but is a device",
+		large:       " is too large: at most 16777216 bytes are read",
+	} {
+		_, err := readPolicies(path)
+		assert.EqualError(t, err, path+what)
+	}
+
+	c := config{RequirepassFile: pipe}
+	_, err = c.password()
+	assert.EqualError(t, err, "--requirepass-file cannot be read: "+pipe+" must be a regular file, but is a named pipe")
+	c.RequirepassFile = large
+	_, err = c.password()
+	assert.EqualError(t, err, "--requirepass-file cannot be read: "+large+" is too large: at most 65536 bytes are read")
+}
+
+// TestSignalsInQuickSuccession: the first is followed at once, all others of a second together.
+func TestSignalsInQuickSuccession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		signals, quit := make(chan os.Signal, 1), make(chan struct{})
+		reloads := 0
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			paced(reloadEvery, signals, quit, func() { reloads++ })
+		}()
+		for range 3000 { // a signal that finds the channel full is dropped, as by package signal
+			select {
+			case signals <- syscall.SIGHUP:
+			default:
+			}
+			synctest.Wait()
+		}
+		require.Equal(t, 1, reloads)
+		time.Sleep(reloadEvery)
+		synctest.Wait()
+		require.Equal(t, 2, reloads)
+		time.Sleep(time.Hour)
+		require.Equal(t, 2, reloads)
+		signals <- syscall.SIGHUP
+		synctest.Wait()
+		require.Equal(t, 3, reloads)
+		signals <- syscall.SIGHUP
+		close(quit)
+		<-done // without waiting for the second to end
+	})
 }
 
 func FuzzPolicyFile(f *testing.F) {

@@ -1,0 +1,290 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"rlserver/engine"
+)
+
+// maxPolicyFile is how many bytes a file of policies may have: 300,000 policies or so.
+const maxPolicyFile = 16 << 20
+
+// readPolicies reads a file of policies. The error names the file, and the line if it is to blame.
+//
+//	policies:
+//	  login: {slide: {limit: 5, window: 1m}, shadow: true}
+//	  api:   {token: {capacity: 100, refill: 10, period: 1s}}
+//	  quota: {fixed: {limit: 10000, window: month, tz: Europe/Berlin}}
+//	  jobs:  {lease: {limit: 3, ttl: 30s}}
+//
+// No field may be missing but shadow and tz, and none be there that has no meaning.
+func readPolicies(path string) ([]*engine.Policy, error) {
+	text, err := readRegular(path, maxPolicyFile)
+	if err != nil {
+		return nil, err
+	}
+	list, err := parsePolicies(text)
+	if at := (*lineError)(nil); errors.As(err, &at) {
+		return nil, fmt.Errorf("%s:%d: %s", path, at.line, at.what)
+	}
+	return list, err
+}
+
+// lineError says what is wrong in a line of a file, from 1 on.
+type lineError struct {
+	line int
+	what string
+}
+
+func (e *lineError) Error() string { return fmt.Sprintf("line %d: %s", e.line, e.what) }
+
+func wrong(at *yaml.Node, format string, args ...any) error {
+	return &lineError{max(at.Line, 1), fmt.Sprintf(format, args...)}
+}
+
+// nowhere stands for the file as a whole.
+var nowhere = new(yaml.Node)
+
+// parsePolicies reads the text of a file of policies. The error is a *lineError.
+func parsePolicies(text []byte) (list []*engine.Policy, err error) {
+	defer func() {
+		if fault := recover(); fault != nil { // the library panics where it doubts itself
+			list, err = nil, wrong(nowhere, "this is no YAML: %.128s", fmt.Sprint(fault))
+		}
+	}()
+	document, err := onlyDocument(text)
+	if err != nil {
+		return nil, err
+	}
+	top, err := fieldsOf(document, "the file", "policies")
+	if err != nil {
+		return nil, err
+	}
+	if len(top) == 0 {
+		return nil, wrong(nowhere, "policies: is missing")
+	}
+	policies, err := fieldsOf(top[0].value, "policies")
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range policies {
+		p, err := parsePolicy(f)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, p)
+	}
+	return list, nil
+}
+
+// onlyDocument takes YAML apart that has one document, and any number of empty ones. Aliases are left as they
+// are, so the tree is as large as the text.
+func onlyDocument(text []byte) (document *yaml.Node, err error) {
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	for {
+		var next yaml.Node
+		err := decoder.Decode(&next)
+		switch {
+		case err == io.EOF && document == nil:
+			return nil, wrong(nowhere, "the file is empty: it begins with policies:")
+		case err == io.EOF:
+			return document, nil
+		case err != nil:
+			return nil, syntaxError(text, err)
+		}
+		body := next.Content[0]
+		switch {
+		case body.Kind == yaml.ScalarNode && body.Value == "" && body.Style == 0:
+		case document != nil:
+			return nil, wrong(body, "one document is enough")
+		default:
+			document = body
+		}
+	}
+}
+
+// yamlError is how the library words its errors.
+var yamlError = regexp.MustCompile(`^yaml: (?:line (\d+): )?((?s).*)`)
+
+// parserErrors begin the errors of which the library counts the lines from 0.
+var parserErrors = regexp.MustCompile(`^(did not find expected (node content|key|'-'|','|<)|found (duplicate|incompatible|undefined))`)
+
+// unknownAnchor is the one error that is never told with a line.
+var unknownAnchor = regexp.MustCompile(`^unknown anchor '(.*)' referenced$`)
+
+func syntaxError(text []byte, err error) error {
+	parts := yamlError.FindStringSubmatch(err.Error())
+	if parts == nil {
+		return wrong(nowhere, "%.256s", err.Error())
+	}
+	line, _ := strconv.Atoi(parts[1])
+	if parserErrors.MatchString(parts[2]) {
+		line++
+	}
+	if alias := unknownAnchor.FindStringSubmatch(parts[2]); alias != nil {
+		before, _, _ := bytes.Cut(text, []byte("*"+alias[1]))
+		line = 1 + bytes.Count(before, []byte("\n"))
+	}
+	return &lineError{max(line, 1), fmt.Sprintf("%.256s", parts[2])}
+}
+
+// algorithms are the fields of each algorithm, in the order in which a definition has their values.
+var algorithms = map[string][]string{
+	"slide": {"limit", "window"},
+	"token": {"capacity", "refill", "period"},
+	"fixed": {"limit", "window", "tz"},
+	"lease": {"limit", "ttl"},
+}
+
+// parsePolicy makes a policy of a field: its words are those of RL.POLICY SET.
+func parsePolicy(f field) (*engine.Policy, error) {
+	parts, err := fieldsOf(f.value, fmt.Sprintf("policy %.128s", f.name), "slide", "token", "fixed", "lease", "shadow")
+	if err != nil {
+		return nil, err
+	}
+	var words []word
+	shadow := false
+	for _, part := range parts {
+		switch {
+		case part.name == "shadow":
+			if shadow, err = truth(part); err != nil {
+				return nil, err
+			}
+		case words != nil:
+			return nil, wrong(part.at, "policy %.128s has two algorithms", f.name)
+		default:
+			if words, err = wordsOf(part); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if words == nil {
+		return nil, wrong(f.at, "policy %.128s has no algorithm: slide, token, fixed or lease", f.name)
+	}
+	var definition [][]byte
+	for _, w := range words {
+		definition = append(definition, []byte(w.text))
+	}
+	if shadow {
+		definition = append(definition, []byte("SHADOW"))
+	}
+	p, err := engine.ParsePolicy([]byte(f.name), definition)
+	if err != nil {
+		at := f.at
+		if bad := (*engine.DefinitionError)(nil); errors.As(err, &bad) && bad.Word < len(words) {
+			at = words[bad.Word].at
+		}
+		return nil, wrong(at, "policy %.128s: %s", f.name, strings.TrimPrefix(err.Error(), "ERR "))
+	}
+	return p, nil
+}
+
+// word is one of a definition, and where it comes from.
+type word struct {
+	text string
+	at   *yaml.Node
+}
+
+// wordsOf writes an algorithm and its fields as the words of a definition.
+func wordsOf(algorithm field) (words []word, err error) {
+	names := algorithms[algorithm.name]
+	given, err := fieldsOf(algorithm.value, algorithm.name, names...)
+	if err != nil {
+		return nil, err
+	}
+	words = []word{{algorithm.name, algorithm.at}}
+	for _, name := range names {
+		i := slices.IndexFunc(given, func(f field) bool { return f.name == name })
+		switch {
+		case i < 0 && name == "tz":
+			continue
+		case i < 0:
+			return nil, wrong(algorithm.at, "%s lacks %s", algorithm.name, name)
+		case name == "tz":
+			words = append(words, word{"TZ", given[i].at})
+		}
+		value, err := scalar(given[i])
+		if err != nil {
+			return nil, err
+		}
+		words = append(words, word{value, given[i].at})
+	}
+	return words, nil
+}
+
+// field is one of a mapping.
+type field struct {
+	name  string
+	at    *yaml.Node
+	value *yaml.Node
+}
+
+// fieldsOf gives the fields of a mapping; of says whose. Only those named may be there, if any are.
+func fieldsOf(node *yaml.Node, of string, names ...string) (list []field, err error) {
+	if kind := kindOf(node); kind != "mapping" {
+		return nil, wrong(node, "%s must have fields, but is of type %s", of, kind)
+	}
+	seen := make(map[string]*yaml.Node)
+	for i := 0; i < len(node.Content); i += 2 {
+		at, name := node.Content[i], node.Content[i].Value
+		switch {
+		case at.Kind == yaml.AliasNode || at.Anchor != "" || at.Tag == "!!merge":
+			return nil, wrong(at, "%s must name its fields itself: there are no anchors, aliases and merging", of)
+		case at.Kind != yaml.ScalarNode:
+			return nil, wrong(at, "%s has a field whose name is of type %s", of, kindOf(at))
+		case seen[name] != nil:
+			return nil, wrong(at, "%s has %.128s twice: first in line %d", of, name, seen[name].Line)
+		case len(names) > 0 && !slices.Contains(names, name):
+			return nil, wrong(at, "%s has no field %.128s: there are %s", of, name, strings.Join(names, ", "))
+		}
+		seen[name] = at
+		list = append(list, field{name, at, node.Content[i+1]})
+	}
+	return list, nil
+}
+
+// kindOf is what a node is, in the words of YAML.
+func kindOf(node *yaml.Node) string {
+	switch {
+	case node.Kind == yaml.AliasNode:
+		return "alias"
+	case node.Anchor != "":
+		return "anchor"
+	case node.Style&yaml.TaggedStyle != 0:
+		return "tag"
+	case node.Kind == yaml.MappingNode:
+		return "mapping"
+	case node.Kind == yaml.SequenceNode:
+		return "sequence"
+	case node.Style&(yaml.LiteralStyle|yaml.FoldedStyle) != 0:
+		return "block"
+	}
+	return strings.TrimPrefix(node.Tag, "!!")
+}
+
+// scalar is the text of a plain value as it stands in the file.
+func scalar(f field) (string, error) {
+	switch kindOf(f.value) {
+	case "int", "float", "str", "timestamp":
+		if text := f.value.Value; text != "" && !strings.ContainsAny(text, " \t\r\n") {
+			return text, nil
+		}
+	}
+	return "", wrong(f.at, "%s must be a number or a word", f.name)
+}
+
+func truth(f field) (yes bool, err error) {
+	if kindOf(f.value) != "bool" || f.value.Decode(&yes) != nil {
+		return false, wrong(f.at, "%s must be true or false", f.name)
+	}
+	return yes, nil
+}
