@@ -85,7 +85,7 @@ func (f *Effect) fits(o object) bool {
 	case EffectDelete, EffectExpire, EffectRename, EffectCopy, EffectMove:
 		return o != nil
 	case EffectSplice:
-		return missingOr[*stringObject](o) && f.Lo >= 0 && f.Lo <= MaxString-len(f.Value)
+		return missingOr[*stringObject](o) && f.Lo >= 0 && f.Lo <= MaxString+MaxBitField-len(f.Value)
 	case EffectHashSet:
 		return missingOr[*hashObject](o)
 	case EffectHashDelete:

@@ -101,7 +101,7 @@ func TestApplyRefusesWhatIsOutOfRange(t *testing.T) {
 		f     Effect
 	}{
 		{TypeString, Effect{Kind: EffectSplice, Lo: -1, Value: []byte("x")}},
-		{TypeString, Effect{Kind: EffectSplice, Lo: MaxString, Value: []byte("x")}},
+		{TypeString, Effect{Kind: EffectSplice, Lo: MaxString + MaxBitField, Value: []byte("x")}},
 		{TypeNone, Effect{Kind: EffectSplice, Lo: math.MaxInt, Value: []byte("x")}},
 		{TypeZSet, Effect{Kind: EffectAdd, Field: []byte("m"), Score: math.NaN()}},
 		{TypeZSet, Effect{Kind: EffectRemoveSpan, Lo: -1, Hi: 1}},

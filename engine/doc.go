@@ -78,6 +78,7 @@
 //	all.go      several limits at once, all or nothing
 //	policy*.go  named limits: what they say, how they change, and calls held against several
 //	hash.go     the fields of a hash
+//	bits.go     strings, bit by bit
 //	strings.go, hashes.go, zsets*.go, keys.go, expire.go, scan.go: the operations by family
 //
 // # Memory

@@ -20,6 +20,7 @@ const (
 	ErrNoSuchKey      = Error("ERR no such key")
 	ErrSameObject     = Error("ERR source and destination objects are the same")
 	ErrStringTooLong  = Error("ERR string exceeds maximum allowed size (proto-max-bulk-len)")
+	ErrOutOfMemory    = Error("OOM command not allowed when used memory > 'maxmemory'.")
 	ErrTooManyHits    = Error("ERR COST must be at most 1000000 for a sliding window, which keeps a member per hit: use RL.TOKEN or RL.FIXED for larger costs")
 	ErrManyHits       = Error("ERR COST times the number of sliding windows' keys must be at most 1000000: each keeps a member per hit")
 	ErrNoIDs          = Error("ERR ID goes with a sliding window: no other limiter knows its hits by name")

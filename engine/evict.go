@@ -51,21 +51,45 @@ func (e *Engine) SetEviction(p EvictionPolicy, samples int) {
 }
 
 // Crowded tells whether the keys take more than they may, give or take a KB for each shard. It is made to be asked before each call.
-func (e *Engine) Crowded() bool { return e.memory.used.Load() > e.memory.budget.Load() }
+func (e *Engine) Crowded() bool { return e.crowdedBy(0) }
+
+// crowdedBy is Crowded once the keys take so many bytes more.
+func (e *Engine) crowdedBy(bytes int64) bool {
+	return e.memory.used.Load()+bytes > e.memory.budget.Load()
+}
+
+// LargeGrowth is from how many bytes on a change is looked at before it makes the keys take so many more. What is less may make them take more
+// than they may until the next MakeRoom, as what a client sends may.
+const LargeGrowth = 64 << 10
+
+func (e *Engine) roomFor(bytes int64) bool { return bytes < LargeGrowth || !e.crowdedBy(bytes) }
 
 // MakeRoom evicts keys, at now (Unix ms), until they take no more than they may, or it has tried for long enough: some dozens of
 // microseconds. It tells whether the next call may take more room: not if it was crowded and nothing was found to evict. Evictions are
 // effects as any, up to pos in the journal.
 //
 // It is called on an idle Tx, not one that was given to Begin, and locks one shard after the other.
-func (tx *Tx) MakeRoom(now int64) (room bool, pos Position) {
+func (tx *Tx) MakeRoom(now int64) (room bool, pos Position) { return tx.makeRoom(now, 0) }
+
+// MakeRoomFor does what MakeRoom does, for a call that is to take so many bytes more, and as often as it takes. It does nothing if these are few,
+// or more than all keys may take.
+func (tx *Tx) MakeRoomFor(now, bytes int64) (pos Position) {
+	for more := bytes <= tx.e.memory.budget.Load(); more && !tx.e.roomFor(bytes); {
+		var p Position
+		more, p = tx.makeRoom(now, bytes)
+		pos = max(pos, p)
+	}
+	return pos
+}
+
+func (tx *Tx) makeRoom(now, bytes int64) (room bool, pos Position) {
 	e := tx.e
 	policy := EvictionPolicy(e.memory.policy.Load())
 	if policy == NoEviction {
-		return !e.Crowded(), 0
+		return !e.crowdedBy(bytes), 0
 	}
 	v := eviction{tx: tx, policy: policy, samples: int(e.memory.samples.Load())}
-	for looks := 0; e.Crowded(); looks++ {
+	for looks := 0; e.crowdedBy(bytes); looks++ {
 		if v.seen > patience || looks >= 2*len(e.shards) && v.gone == 0 || looks >= 8*len(e.shards) {
 			return v.gone > 0, pos
 		}

@@ -62,7 +62,7 @@ type stringObject struct {
 	header
 	value []byte
 	clock
-	shared bool // a snapshot may be looking at value: its bytes are not written over, but copied first
+	shared bool // a snapshot or an answer that is being written may be looking at value: its bytes are not written over, but copied first
 }
 
 func (*stringObject) kind() Type { return TypeString }

@@ -202,6 +202,29 @@ var walkCalls = map[string]func(w *walk) string{
 	"Append": func(w *walk) string {
 		return w.write(w.some("s", 1), func(k []Key) []any { return answer(w.tx.Append(k[0], w.value())) })
 	},
+	"BitOp": func(w *walk) string {
+		sources := 1 + w.IntN(3)
+		op := BitOperation(w.IntN(4))
+		if op == BitNot {
+			sources = 1
+		}
+		return w.write(w.some("s", 1+sources), func(k []Key) []any { return answer(w.tx.BitOp(op, k[0], k[1:])) })
+	},
+	"ChangeBits": func(w *walk) string {
+		c := BitChange{BitField: BitField{Offset: w.Int64N(80), Bits: 1 + w.IntN(63), Signed: w.IntN(2) == 0}, N: int64(w.Uint64()), Overflow: Overflow(w.IntN(3))}
+		return w.write(w.some("s", 1), func(k []Key) []any { return answer(w.tx.ChangeBits(k[0], c)) })
+	},
+	"SetBit": func(w *walk) string {
+		offset, on := w.Int64N(80), w.IntN(2) == 0
+		return w.write(w.some("s", 1), func(k []Key) []any { return answer(w.tx.SetBit(k[0], offset, on)) })
+	},
+	"Share": func(w *walk) string {
+		return w.read(w.some("s", 1), func(k []Key) []any { return answer(w.tx.Share(k[0])) })
+	},
+	"Stretch": func(w *walk) string {
+		length := 1 + w.Int64N(12)
+		return w.write(w.some("s", 1), func(k []Key) []any { return answer(w.tx.Stretch(k[0], length)) })
+	},
 	"Check": func(w *walk) string {
 		names := [][]byte{[]byte("a"), []byte("b"), []byte("c"), []byte("d")}
 		w.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
@@ -431,7 +454,7 @@ var walkCalls = map[string]func(w *walk) string{
 
 // What these tests promise, they promise of every method.
 func TestWalkCallsEveryMethod(t *testing.T) {
-	plumbing := []string{"Begin", "Join", "BeginAll", "Prefetch", "Next", "Due", "End", "Now", "Watch", "Intact", "Unwatch", "Afterwards", "MakeRoom"}
+	plumbing := []string{"Begin", "Join", "BeginAll", "Prefetch", "Next", "Due", "End", "Now", "Watch", "Intact", "Unwatch", "Afterwards", "MakeRoom", "MakeRoomFor"}
 	for method := range reflect.TypeFor[*Tx]().Methods() {
 		_, called := walkCalls[method.Name]
 		assert.True(t, called || slices.Contains(plumbing, method.Name), "walkCalls lacks %s", method.Name)

@@ -14,6 +14,30 @@ func (tx *Tx) Get(k Key) (value []byte, ok bool, err error) {
 	return s.value, true, nil
 }
 
+// Share is Get for those who look at the value when the Tx has ended: its bytes stay as they are.
+func (tx *Tx) Share(k Key) (value []byte, ok bool, err error) {
+	s, err := as[*stringObject](tx.lookup(k))
+	switch {
+	case s == nil:
+		return nil, false, err
+	case len(s.value) <= smallBytes:
+		return bytes.Clone(s.value), true, nil
+	}
+	s.shared = true
+	return s.value, true, nil
+}
+
+// StringLength is how many bytes the string has that a key holds; 0 if it holds none. It takes the key's lock itself.
+func (e *Engine) StringLength(db int, k Key) int64 {
+	sh := e.shardOf(k)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if s, ok := sh.find(db, k).(*stringObject); ok {
+		return int64(len(s.value))
+	}
+	return 0
+}
+
 // SetMode is how Set sets. The zero value: always, and the key loses its deadline.
 type SetMode struct {
 	NX       bool  // only a missing key
@@ -86,6 +110,9 @@ func (tx *Tx) SetRange(k Key, offset int64, value []byte) (length int, err error
 	}
 	if tooLong(offset, value) {
 		return 0, ErrStringTooLong
+	}
+	if !tx.e.roomFor(offset - int64(length)) { // what comes before the value was not sent
+		return 0, ErrOutOfMemory
 	}
 	tx.apply(o, &Effect{Kind: EffectSplice, Key: k, Lo: int(offset), Value: value})
 	return max(length, int(offset)+len(value)), nil

@@ -15,7 +15,7 @@ type command struct {
 	flags      flags
 	keys       []keySpec
 	hashKeys   func(s *session, words [][]byte) // of a command that makes its keys' names of its words; keys tells clients how to route it
-	group      string                           // of the manual: generic, string, hash, sorted-set, connection, server, ratelimit
+	group      string                           // of the manual: generic, string, bitmap, hash, sorted-set, connection, server, ratelimit
 	since      string                           // the version of Redis, or of this server for its own commands, that brought it
 	complexity string
 	summary    string
@@ -24,6 +24,7 @@ type command struct {
 	tips       string // for clients and proxies, separated by spaces
 	deprecated string // since which version, and in replacedBy what to use instead
 	replacedBy string
+	makeRoom   func(s *session, words [][]byte) // of a command that may take much more memory than it has words; not before what EXEC runs
 	run        func(*call) error
 	subs       []*command
 

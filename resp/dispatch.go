@@ -39,9 +39,15 @@ func (s *session) execute(words [][]byte) {
 		s.queue(p)
 		return
 	}
+	if c.makeRoom != nil {
+		c.makeRoom(s, words)
+	}
 	s.begin(p, now)
 	w := s.runTogether(now)
 	s.position = max(s.position, s.tx.End())
+	if len(s.postponed) > 0 {
+		s.writePostponed()
+	}
 	if w != nil {
 		s.await(w)
 	}
@@ -74,7 +80,7 @@ func (s *session) denied(c *command) error {
 	}
 	grows := has&denyOOM != 0 && s.attempt == firstAttempt || t.joins(c) // what is queued takes memory, whatever it does
 	if grows && s.server.engine.Crowded() && s.server.loading.Load() == 0 && !s.makeRoom() {
-		return errOutOfMemory
+		return engine.ErrOutOfMemory
 	}
 	if store := s.server.store; store != nil && has&(write|health) != 0 {
 		if why := store.Refusal(); why != "" {

@@ -34,6 +34,7 @@ func configurable() string {
 var manual = []struct{ group, title, prose string }{
 	{"ratelimit", "Rate limits", rateLimitProse},
 	{"string", "Strings", ""},
+	{"bitmap", "Bits of strings", ""},
 	{"hash", "Hashes", ""},
 	{"sorted-set", "Sorted sets", ""},
 	{"generic", "Keys of any type", ""},

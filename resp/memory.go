@@ -9,8 +9,6 @@ import (
 // What the process takes is what the keys weigh, which the engine knows at every moment, and what else there is: buffers, stacks, and
 // whatever the estimates are wrong by. That is measured now and then, after a collection, and taken to be the same until the next.
 
-const errOutOfMemory = engine.Error("OOM command not allowed when used memory > 'maxmemory'.")
-
 // MemoryTaken tells the server how many bytes the process could not do without a moment ago.
 func (s *Server) MemoryTaken(bytes int64) {
 	s.overhead.Store(bytes - s.engine.Weight())
@@ -38,4 +36,18 @@ func (s *session) makeRoom() bool {
 		s.server.crowdedOut.Add(1)
 	}
 	return room
+}
+
+// makeRoomFor evicts keys before a call that takes much more memory than it has words. Whether there is room then is found out under its locks.
+func (s *session) makeRoomFor(bytes int64) {
+	if s.server.loading.Load() == 0 {
+		s.position = max(s.position, s.tx.MakeRoomFor(s.server.clock(), bytes))
+	}
+}
+
+// makeRoomToStretch does so before a string is stretched to so many bytes.
+func (s *session) makeRoomToStretch(name []byte, length int64) {
+	if length >= engine.LargeGrowth {
+		s.makeRoomFor(length - s.server.engine.StringLength(s.db(), s.server.engine.Key(name)))
+	}
 }

@@ -37,6 +37,7 @@ type session struct {
 	watching    engine.Watch
 	executing   bool     // what was queued, under the locks of all of it
 	afterwards  []func() // to be done when no lock is held any more
+	postponed   []postponed
 
 	begun   int                    // where the answer of the call begins that is being run
 	attempt attempt                // which one it is, of a call that may wait
@@ -159,5 +160,6 @@ func (s *session) recovered() {
 		return
 	}
 	s.position = max(s.position, s.tx.End())
+	s.postponed = nil
 	s.fault(fault, s.begun)
 }

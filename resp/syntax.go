@@ -33,8 +33,9 @@ const (
 
 // kinds are those of arguments that are not just strings, by their word.
 var kinds = map[string]string{
-	"key": "key", "key1": "key", "key2": "key", "newkey": "key", "source": "key", "destination": "key", "src": "key", "dst": "key",
+	"key": "key", "key1": "key", "key2": "key", "newkey": "key", "source": "key", "destination": "key", "src": "key", "dst": "key", "destkey": "key",
 	"pattern": "pattern", "unix-time-seconds": "unix-time", "unix-time-milliseconds": "unix-time",
+	"bit":   "integer",
 	"score": "double", "min": "double", "max": "double",
 	"client-id": "integer", "count": "integer", "cursor": "integer", "db": "integer", "decrement": "integer", "destination-db": "integer",
 	"end": "integer", "increment": "integer", "index": "integer", "index1": "integer", "index2": "integer", "limit": "integer",
@@ -50,6 +51,7 @@ var otherKinds = map[string]string{
 	"incrbyfloat increment": "double", "hincrbyfloat increment": "double",
 	"zlexcount min": "string", "zlexcount max": "string", "zrangebylex min": "string", "zrangebylex max": "string",
 	"zremrangebylex min": "string", "zremrangebylex max": "string", "zrevrangebylex min": "string", "zrevrangebylex max": "string",
+	"setbit value": "integer", "bitfield value": "integer",
 	"bzpopmin timeout": "double", "bzpopmax timeout": "double", "bzmpop timeout": "double",
 	"rl.check id": "key", "zrangestore min": "string", "zrangestore max": "string", "zrange start": "string", "zrange stop": "string",
 }
@@ -81,6 +83,9 @@ func parseSyntax(text string) ([]argument, error) {
 	}
 	p := syntaxParser{words: strings.Fields(text)}
 	args := p.sequence("")
+	if p.err == nil && p.choose != nil {
+		p.fail("'%s ...' repeats something other than what it stands in", p.choose.notation())
+	}
 	if p.err == nil && len(p.words) > 0 {
 		p.fail("'%s' closes nothing", p.words[0])
 	}
@@ -88,8 +93,9 @@ func parseSyntax(text string) ([]argument, error) {
 }
 
 type syntaxParser struct {
-	words []string // what is still to be read
-	err   error
+	words  []string  // what is still to be read
+	choose *argument // the last of several alternatives ends with this repetition of all of them
+	err    error
 }
 
 func (p *syntaxParser) fail(format string, a ...any) {
@@ -177,7 +183,11 @@ func (p *syntaxParser) choice() argument {
 	if len(list) == 1 {
 		return list[0]
 	}
-	return group(oneOf, list)
+	all := group(oneOf, list)
+	if p.choose != nil && p.choose.bare() == all.bare() {
+		all.multiple, p.choose = true, nil
+	}
+	return all
 }
 
 // alternative reads a sequence that is one argument. A token at its beginning stands for all of it.
@@ -222,7 +232,11 @@ func group(kind string, parts []argument) argument {
 // repeat marks the last of the arguments that were read as one that may be given again, which is what inner says.
 func (p *syntaxParser) repeat(args []argument, inner argument, token string) []argument {
 	n := 1
-	if inner.kind == block && inner.token == "" {
+	switch {
+	case inner.kind == oneOf && len(args) > 0 && inner.parts[len(inner.parts)-1].notation() == p.one(args).notation():
+		p.choose = &inner
+		return args
+	case inner.kind == block && (inner.token == "" || inner.token == token):
 		n = len(inner.parts)
 	}
 	if len(args) < n {

@@ -15,7 +15,7 @@ import (
 var accessForms = regexp.MustCompile(`^(RO|RW|OW|RM)( (access|update|insert|delete|variable_flags))*$`)
 
 func TestEveryCommandIsDeclaredWhole(t *testing.T) {
-	groups := []string{"generic", "string", "hash", "sorted-set", "connection", "server", "transactions", "scripting", "ratelimit"}
+	groups := []string{"generic", "string", "bitmap", "hash", "sorted-set", "connection", "server", "transactions", "scripting", "ratelimit"}
 	eachCommand(t, func(t *testing.T, c *command) {
 		assert.Equal(t, strings.ToLower(c.name), c.name)
 		assert.LessOrEqual(t, len(c.name), 32, "find looks no further")

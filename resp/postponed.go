@@ -1,0 +1,37 @@
+package resp
+
+import "slices"
+
+// postponed is an answer that takes long to make out, and needs no more of the keyspace than its handler has taken along: it is written
+// when no lock is held any more, at the place that it has among the others.
+type postponed struct {
+	at    int // where in the replies
+	write func(*session) error
+}
+
+// postpone has the answer of the call written when the locks are let go of. What write looks at must stay as it is, see engine.Tx.Share.
+// A command that does so is not fast: those are run together with others.
+func (c *call) postpone(write func(*session) error) {
+	c.session.postponed = append(c.session.postponed, postponed{len(c.reply.b), write})
+}
+
+// writePostponed puts what was postponed into the replies.
+func (s *session) writePostponed() {
+	list := s.postponed
+	s.postponed = nil
+	first := list[0].at
+	rest := slices.Clone(s.reply.b[first:])
+	s.reply.b = s.reply.b[:first]
+	for i, p := range list {
+		end := first + len(rest)
+		if i+1 < len(list) {
+			end = list[i+1].at
+		}
+		mark := len(s.reply.b)
+		if err := p.write(s); err != nil {
+			s.reply.b = s.reply.b[:mark]
+			s.refuse(err)
+		}
+		s.reply.b = append(s.reply.b, rest[p.at-first:end-first]...)
+	}
+}
