@@ -110,31 +110,46 @@ type Stats struct {
 }
 
 // Stats adds up the shards' counters.
-func (e *Engine) Stats() (sum Stats) {
-	for i := range e.shards {
-		sh := &e.shards[i]
-		sh.mu.Lock()
+func (e *Engine) Stats() Stats { return e.NewTx().Stats() }
+
+// ResetStats sets all counters to 0, those of denials and of the policies too.
+func (e *Engine) ResetStats() { e.NewTx().ResetStats() }
+
+// eachShard visits one shard after the other under its lock. It is called on an idle Tx, or within BeginAll, whose locks serve then.
+func (tx *Tx) eachShard(visit func(*shard)) {
+	held := len(tx.locked) > 0
+	for i := range tx.e.shards {
+		sh := &tx.e.shards[i]
+		if !held {
+			sh.mu.Lock()
+		}
+		visit(sh)
+		if !held {
+			sh.mu.Unlock()
+		}
+	}
+}
+
+// Stats is Engine.Stats for a Tx that is idle or within BeginAll.
+func (tx *Tx) Stats() (sum Stats) {
+	tx.eachShard(func(sh *shard) {
 		sum.Hits += sh.stats.Hits
 		sum.Misses += sh.stats.Misses
 		sum.Expired += sh.stats.Expired
 		sum.Evicted += sh.stats.Evicted
-		sh.mu.Unlock()
-	}
+	})
 	return sum
 }
 
-// ResetStats sets all counters to 0, those of denials and of the policies too.
-func (e *Engine) ResetStats() {
-	for _, p := range e.Policies() {
+// ResetStats is Engine.ResetStats for a Tx that is idle or within BeginAll.
+func (tx *Tx) ResetStats() {
+	for _, p := range tx.e.Policies() {
 		p.tally.reset()
 	}
-	for i := range e.shards {
-		sh := &e.shards[i]
-		sh.mu.Lock()
+	tx.eachShard(func(sh *shard) {
 		sh.stats = Stats{}
 		sh.denied = denials{}
-		sh.mu.Unlock()
-	}
+	})
 }
 
 func (s *Stats) count(found bool) {

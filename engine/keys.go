@@ -142,24 +142,30 @@ func (tx *Tx) Idle(k Key) (seconds int64, ok bool) {
 // The limits up to which Redis packs what it holds.
 const (
 	embstrSize    = 44
-	listpackHash  = 512
-	listpackZSet  = 128
-	listpackValue = 64
 	sharedNumbers = 10000
 )
 
-// Encoding is the word of OBJECT ENCODING for how Redis, by its defaults, would keep what a key holds: it is made out from the
-// content alone, not from how it came about. For what Redis lacks it is "packed". ok is false for a missing key. To ask is not to use.
-func (tx *Tx) Encoding(k Key) (word string, ok bool) {
+// Packing is up to which sizes Redis packs collections: hash-max-listpack-entries and its like.
+type Packing struct {
+	HashEntries, HashValue int64 // fields, and bytes of the longest field or value
+	ZSetEntries, ZSetValue int64 // members, and bytes of the longest
+}
+
+// DefaultPacking is that of Redis.
+var DefaultPacking = Packing{HashEntries: 512, HashValue: 64, ZSetEntries: 128, ZSetValue: 64}
+
+// Encoding is the word of OBJECT ENCODING for how Redis would keep what a key holds: it is made out from the content
+// alone, not from how it came about. For what Redis lacks it is "packed". ok is false for a missing key. To ask is not to use.
+func (tx *Tx) Encoding(k Key, p Packing) (word string, ok bool) {
 	switch o := tx.peek(k).(type) {
 	case nil:
 		return "", false
 	case *stringObject:
 		return o.encoding(), true
 	case *hashObject:
-		return o.encoding(), true
+		return o.encoding(p), true
 	case *zsetObject:
-		return o.encoding(), true
+		return o.encoding(p), true
 	default:
 		return "packed", true
 	}
@@ -185,24 +191,24 @@ func (o *stringObject) number() (n int64, ok bool) {
 	return n, err == nil && string(strconv.AppendInt(buf[:0], n, 10)) == string(o.value)
 }
 
-func (o *hashObject) encoding() string {
-	if o.fields.len() > listpackHash {
+func (o *hashObject) encoding(p Packing) string {
+	if int64(o.fields.len()) > p.HashEntries {
 		return "hashtable"
 	}
 	for field, value := range o.fields.all() {
-		if len(field) > listpackValue || len(value) > listpackValue {
+		if int64(max(len(field), len(value))) > p.HashValue {
 			return "hashtable"
 		}
 	}
 	return "listpack"
 }
 
-func (o *zsetObject) encoding() string {
-	if o.set.Len() > listpackZSet {
+func (o *zsetObject) encoding(p Packing) string {
+	if int64(o.set.Len()) > p.ZSetEntries {
 		return "skiplist"
 	}
 	for member := range o.set.Ascend(0, o.set.Len()) {
-		if len(member) > listpackValue {
+		if int64(len(member)) > p.ZSetValue {
 			return "skiplist"
 		}
 	}

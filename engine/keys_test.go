@@ -275,7 +275,7 @@ func TestIdle(t *testing.T) {
 		b.tx.Exists(k[0])
 		b.tx.Type(k[0])
 		b.tx.Deadline(k[0])
-		b.tx.Encoding(k[0])
+		b.tx.Encoding(k[0], DefaultPacking)
 		b.tx.References(k[0])
 		b.tx.Idle(k[0])
 		_, ok := b.tx.Idle(k[1])
@@ -359,7 +359,7 @@ func TestTypesAndEncodings(t *testing.T) {
 			b.tx.Delete(k[0])
 			step.make(k[0])
 			assert.Equal(t, step.kind, b.tx.Type(k[0]), step.name)
-			encoding, ok := b.tx.Encoding(k[0])
+			encoding, ok := b.tx.Encoding(k[0], DefaultPacking)
 			assert.True(t, ok)
 			assert.Equal(t, step.encoding, encoding, step.name)
 			references, ok := b.tx.References(k[0])
@@ -369,7 +369,7 @@ func TestTypesAndEncodings(t *testing.T) {
 	}
 	b.do(func(k []Key) {
 		assert.Equal(t, TypeNone, b.tx.Type(k[0]))
-		_, ok := b.tx.Encoding(k[0])
+		_, ok := b.tx.Encoding(k[0], DefaultPacking)
 		assert.False(t, ok)
 		_, ok = b.tx.References(k[0])
 		assert.False(t, ok)

@@ -252,7 +252,7 @@ var walkCalls = map[string]func(w *walk) string{
 		return w.write(w.any(1), func(k []Key) []any { return answer(w.tx.Delete(k[0])) })
 	},
 	"Encoding": func(w *walk) string {
-		return w.read(w.any(1), func(k []Key) []any { return answer(w.tx.Encoding(k[0])) })
+		return w.read(w.any(1), func(k []Key) []any { return answer(w.tx.Encoding(k[0], DefaultPacking)) })
 	},
 	"Exists": func(w *walk) string {
 		return w.read(w.any(1), func(k []Key) []any { return answer(w.tx.Exists(k[0])) })
@@ -454,7 +454,8 @@ var walkCalls = map[string]func(w *walk) string{
 
 // What these tests promise, they promise of every method.
 func TestWalkCallsEveryMethod(t *testing.T) {
-	plumbing := []string{"Begin", "Join", "BeginAll", "Prefetch", "Next", "Due", "End", "Now", "Watch", "Intact", "Unwatch", "Afterwards", "MakeRoom", "MakeRoomFor"}
+	plumbing := []string{"Begin", "Join", "BeginAll", "Prefetch", "Next", "Due", "End", "Now", "Watch", "Intact", "Unwatch", "Afterwards", "MakeRoom", "MakeRoomFor",
+		"Count", "Stats", "ResetStats"}
 	for method := range reflect.TypeFor[*Tx]().Methods() {
 		_, called := walkCalls[method.Name]
 		assert.True(t, called || slices.Contains(plumbing, method.Name), "walkCalls lacks %s", method.Name)

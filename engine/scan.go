@@ -109,13 +109,13 @@ func (s *space) size() int {
 
 // Size is how many keys a database has and how many of them have a deadline. Keys whose time has come count until they are deleted,
 // as in Redis. The shards are counted one after the other; Tx.Size is exact.
-func (e *Engine) Size(db int) (keys, expires int) {
-	for i := range e.shards {
-		sh := &e.shards[i]
-		sh.mu.Lock()
+func (e *Engine) Size(db int) (keys, expires int) { return e.NewTx().Count(db) }
+
+// Count is Engine.Size for a Tx that is idle or within BeginAll.
+func (tx *Tx) Count(db int) (keys, expires int) {
+	tx.eachShard(func(sh *shard) {
 		keys += sh.dbs[db].size()
 		expires += sh.dbs[db].expires
-		sh.mu.Unlock()
-	}
+	})
 	return keys, expires
 }

@@ -145,16 +145,24 @@ func (tx *Tx) follow() {
 	}
 }
 
-// alarmAll tells those who watch keys of a database that is emptied or changes places with another, and that hold something.
+// alarmAll tells those who watch keys of a database that is emptied or changes places with another, if there is something under the key before
+// or after. What has expired is nothing, but to those who have seen it before.
 func (tx *Tx) alarmAll(sh *shard, f *Effect) {
 	for at, watches := range sh.watches {
-		k := Key{Name: []byte(at.name), hash: sh.e.hasher.Sum([]byte(at.name))}
-		affected := at.db == f.DB && sh.find(f.DB, k) != nil
-		if f.Kind == EffectSwap && (at.db == f.DB || at.db == f.ToDB) {
-			affected = sh.find(f.DB, k) != nil || sh.find(f.ToDB, k) != nil
+		other := at.db // whose keys take the place of these
+		switch {
+		case f.Kind == EffectSwap && at.db == f.DB:
+			other = f.ToDB
+		case f.Kind == EffectSwap && at.db == f.ToDB:
+			other = f.DB
+		case at.db != f.DB:
+			continue
 		}
+		k := Key{Name: []byte(at.name), hash: sh.e.hasher.Sum([]byte(at.name))}
+		stale := sh.find(at.db, k) != nil
+		changed := tx.find(at.db, k) != nil || tx.find(other, k) != nil
 		for _, w := range watches {
-			if affected {
+			if changed || stale && !w.absent {
 				tx.tell(w.Watch)
 			}
 		}

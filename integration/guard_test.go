@@ -31,7 +31,7 @@ var refused = []struct {
 		"*1\r\n$04\r\nPING\r\n", "*1\r\n$4 \r\nPING\r\n", "*2\r\n$4\r\nPING\r\n$9223372036854775807\r\n",
 	}},
 	{"invalid multibulk length", []string{
-		"*1048577\r\n", "*2147483647\r\n", "*2147483648\r\n", "*9223372036854775807\r\n", "*9223372036854775808\r\n", "*-9223372036854775809\r\n",
+		"*2147483647\r\n", "*2147483648\r\n", "*9223372036854775807\r\n", "*9223372036854775808\r\n", "*-9223372036854775809\r\n",
 		"*18446744073709551617\r\n", "*+1\r\n", "*01\r\n", "*00\r\n", "* 1\r\n", "*1 \r\n", "*\r\n", "*-\r\n", "*-0\r\n", "*a\r\n",
 	}},
 	{"expected '$', got 'P'", []string{"*1\r\nPING\r\n"}},
@@ -70,6 +70,7 @@ var borne = []struct{ stream, replies string }{
 	{"\r\n\n\r\n   \r\nPING\n", "+PONG\r\n"},
 	{"*2\r\n$4\r\nECHO\r\n$3\r\nabcXY*1\r\n$4\r\nPINGab", "$3\r\nabc\r\n+PONG\r\n"},
 	{"*1\r\n$4\r\nPING\r\n*1048576\r\n", "+PONG\r\n"},
+	{"*1\r\n$4\r\nPING\r\n*1048577\r\n", "+PONG\r\n"},
 	{"*1\r\n$4\r\nPING\r\n*1\r\n$536870912\r\nabc", "+PONG\r\n"},
 	{"*3\r\n$4\r\nPING\r\n", ""},
 	{"*1\n$4\nPING\n", ""},

@@ -66,6 +66,7 @@ const (
 	errNotTracking   = engine.Error("ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or OPTOUT mode enabled")
 	errNotOptOut     = engine.Error("ERR CLIENT CACHING NO is only valid when tracking is enabled in OPTOUT mode.")
 	errNoCaching     = engine.Error("ERR this server does not track keys: replies must not be cached by the client")
+	errNoRedirect    = engine.Error("ERR The client ID you want redirect to does not exist")
 	errUnblockReason = engine.Error("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR")
 	errOnlyOptIn     = engine.Error("ERR this server does not track keys: CLIENT TRACKING ON is taken with OPTIN alone, and CLIENT CACHING YES refused")
 )
@@ -164,19 +165,25 @@ func clientReply(c *call) error {
 // only keys that are read after CLIENT CACHING YES are tracked, which is refused: so none is, and no promise is broken.
 func clientTracking(c *call) error {
 	on := c.args.onOff()
-	optin := false
+	optin, declined := false, false
 	for c.args.more() {
 		switch {
 		case c.args.word("OPTIN"):
 			optin = true
 		case c.args.word("NOLOOP"):
 		case c.args.word("OPTOUT"), c.args.word("BCAST"):
-			c.args.fail(errOnlyOptIn)
+			declined = true
+		case c.args.left() > 1 && c.args.word("PREFIX"):
+			c.args.next()
+			declined = true
+		case c.args.left() > 1 && c.args.word("REDIRECT"):
+			c.args.redirection(c.server)
+			declined = true
 		default:
 			c.args.fail(engine.ErrSyntax)
 		}
 	}
-	if on && !optin {
+	if on && (declined || !optin) {
 		c.args.fail(errOnlyOptIn)
 	}
 	if err := c.args.end(); err != nil {
@@ -185,6 +192,14 @@ func clientTracking(c *call) error {
 	c.profile.tracking.Store(on)
 	c.reply.ok()
 	return nil
+}
+
+// redirection takes the id of a client.
+func (a *args) redirection(s *Server) {
+	id := a.integer()
+	if a.err == nil && len(s.matching(clientFilter{ids: []int64{id}})) == 0 {
+		a.fail(errNoRedirect)
+	}
 }
 
 func clientCaching(c *call) error {

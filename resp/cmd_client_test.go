@@ -167,3 +167,33 @@ func TestIdleClientsAreClosedOnceThereIsATimeout(t *testing.T) {
 	require.Equal(t, "+OK", other.do("CONFIG SET timeout 1"))
 	idle.ends()
 }
+
+// What Redis 7.0.15 shows of calls that it refuses.
+func TestClientListShowsRefusedCommands(t *testing.T) {
+	ts := startServer(t, Defaults{})
+	c, other := ts.dial(), ts.dial()
+	require.Equal(t, ":1", c.do("CLIENT ID"))
+	for _, step := range []struct{ call, shown string }{
+		{"GET", "get"}, {"NOPE x", "NULL"}, {"CLIENT NOPE", "NULL"}, {"GET k", "get"}, {"MULTI", "multi"}, {"GET", "get"},
+		{"CLIENT GETNAME a", "client|getname"}, {"CLIENT", "client"}, {"EVAL x 0", "NULL"},
+	} {
+		ts.advance(5000)
+		c.do(step.call)
+		require.Regexp(t, ` idle=0 .* cmd=`+regexp.QuoteMeta(step.shown)+` `, other.do("CLIENT LIST ID 1"), step.call)
+	}
+	ts.advance(5000)
+	require.Contains(t, other.do("CLIENT LIST ID 1"), " idle=5 ")
+}
+
+// CLIENT TRACKING with options for what is not here is not called a syntax error.
+func TestClientTrackingRedirect(t *testing.T) {
+	ts := startServer(t, Defaults{})
+	c := ts.dial()
+	require.Equal(t, ":1", c.do("CLIENT ID"))
+	c.check([]answer{
+		{"CLIENT TRACKING ON REDIRECT 1", "-" + string(errOnlyOptIn)},
+		{"CLIENT TRACKING ON OPTIN REDIRECT 1", "-" + string(errOnlyOptIn)},
+		{"CLIENT TRACKING ON PREFIX a BCAST", "-" + string(errOnlyOptIn)},
+		{"CLIENT TRACKING OFF REDIRECT 1", "+OK"},
+	})
+}

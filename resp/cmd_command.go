@@ -187,7 +187,7 @@ func commandGetKeysAndFlags(c *call) error {
 	for _, k := range keys {
 		c.reply.array(2)
 		c.reply.bulk(words[k.at])
-		c.reply.words(k.spec.access)
+		c.reply.words(k.spec.accessOf(words))
 	}
 	return nil
 }

@@ -20,7 +20,7 @@ func init() {
 					summary:    "Get the values of configuration parameters", run: configGet},
 				{name: "help", arity: 2, flags: loading | stale, group: "server", since: "5.0.0", complexity: "O(1)",
 					summary: "Show helpful text about the different subcommands", run: help},
-				{name: "resetstat", arity: 2, flags: operator | ownLocks, group: "server", since: "2.0.0", complexity: "O(1)",
+				{name: "resetstat", arity: 2, flags: operator | stepwise, group: "server", since: "2.0.0", complexity: "O(1)",
 					summary: "Reset the stats returned by INFO", run: configResetStat},
 				{name: "rewrite", arity: 2, flags: operator, group: "server", since: "2.8.0", complexity: "O(1)",
 					summary: "Rewrite the configuration file with the in memory configuration", run: configRewrite},
@@ -135,7 +135,7 @@ func (a *args) configChanges() (changes []configChange, err error) {
 }
 
 func configResetStat(c *call) error {
-	c.server.engine.ResetStats()
+	c.tx.ResetStats()
 	c.server.resetTotals()
 	c.server.crowdedOut.Store(0)
 	c.server.tallies.reset()

@@ -28,7 +28,7 @@ const (
 
 // objectEncoding handles OBJECT ENCODING key.
 func objectEncoding(c *call) error {
-	encoding, ok := c.tx.Encoding(c.args.key())
+	encoding, ok := c.tx.Encoding(c.args.key(), c.server.settings.packing())
 	if !ok {
 		c.reply.null()
 		return nil

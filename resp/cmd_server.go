@@ -19,7 +19,7 @@ func init() {
 				{name: "set-active-expire", arity: 3, flags: operator, group: "server", since: "1.0.0", complexity: "O(1)",
 					syntax: "<0 | 1>", summary: "Whether keys are deleted when their time has come although nobody asks for them",
 					run: debugging(debugSetActiveExpire)},
-				{name: "sleep", arity: 3, flags: operator | ownLocks, group: "server", since: "1.0.0", complexity: "O(1)",
+				{name: "sleep", arity: 3, flags: operator, group: "server", since: "1.0.0", complexity: "O(1)",
 					syntax: "seconds", summary: "Hold this connection for so many seconds, decimals allowed", run: debugging(debugSleep)},
 			}},
 		&command{name: "memory", arity: -2, group: "server", since: "4.0.0", complexity: "Depends on subcommand.",
@@ -74,13 +74,18 @@ func debugSetActiveExpire(c *call) error {
 	return nil
 }
 
-// debugSleep holds one connection, where Redis holds all.
+// debugSleep holds one connection, where Redis holds all: within EXEC not before the locks are let go of.
 func debugSleep(c *call) error {
 	seconds := c.args.float()
 	if err := c.args.end(); err != nil {
 		return err
 	}
-	time.Sleep(time.Duration(seconds * float64(time.Second)))
+	sleep := func() { time.Sleep(time.Duration(seconds * float64(time.Second))) }
+	if c.executing {
+		c.afterwards = append(c.afterwards, sleep)
+	} else {
+		sleep()
+	}
 	c.reply.ok()
 	return nil
 }

@@ -4,7 +4,7 @@ import "rlserver/engine"
 
 func init() {
 	register(
-		&command{name: "set", arity: -3, flags: write | denyOOM, keys: []keySpec{key("RW access update variable_flags", 1)},
+		&command{name: "set", arity: -3, flags: write | denyOOM, keys: []keySpec{keyVariable("RW access update", 1, setAccess)},
 			syntax: "key value [NX | XX] [GET] [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | KEEPTTL]",
 			group:  "string", since: "1.0.0",
 			complexity: "O(1)",
@@ -37,6 +37,16 @@ func init() {
 			summary:    "Get the value of a key and optionally set its expiration",
 			run:        getex},
 	)
+}
+
+// setAccess is how SET uses its key: it reads it only for GET.
+func setAccess(words [][]byte) string {
+	for _, option := range words[3:] {
+		if equalFold(option, "GET") {
+			return "RW access update"
+		}
+	}
+	return "OW update"
 }
 
 // set handles SET key value [NX | XX] [GET] [EX seconds | PX milliseconds | EXAT unix-time-seconds |

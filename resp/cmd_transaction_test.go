@@ -107,7 +107,7 @@ func TestTransactionsDoNotDeadlock(t *testing.T) {
 func TestWhatATransactionCannotHold(t *testing.T) {
 	ts := startServer(t, Defaults{DebugCommand: "yes"})
 	c := ts.dial()
-	for _, line := range []string{"INFO", "CONFIG RESETSTAT", "DEBUG SLEEP 0", "SHUTDOWN"} {
+	for _, line := range []string{"RL.POLICY DEL p", "RL.TOP", "SHUTDOWN"} {
 		c.do("MULTI")
 		assert.Equal(t, "-ERR Command not allowed inside a transaction", c.do(line))
 		assert.Equal(t, "-EXECABORT Transaction discarded because of previous errors.", c.do("EXEC"))
@@ -138,4 +138,16 @@ func TestQueuedCommandsAreKept(t *testing.T) {
 		require.Equal(t, "+QUEUED", c.send("STRLEN", "k"))
 	}
 	assert.True(t, strings.HasSuffix(c.do("EXEC"), ":409600 :409600"))
+}
+
+// What looks at the whole keyspace, or resets what is counted, sees in a transaction what the calls before it have done.
+func TestInfoWithinTransactions(t *testing.T) {
+	ts := startServer(t, Defaults{DebugCommand: "yes"})
+	c := ts.dial()
+	c.check([]answer{{"GET nope", "$-1"}, {"MULTI", "+OK"}, {"SET a 1", "+QUEUED"}, {"INFO keyspace", "+QUEUED"}, {"INFO", "+QUEUED"},
+		{"CONFIG RESETSTAT", "+QUEUED"}, {"INFO stats", "+QUEUED"}, {"DEBUG SLEEP 0.001", "+QUEUED"}, {"TIME", "+QUEUED"}})
+	got := c.do("EXEC")
+	assert.Contains(t, got, "# Keyspace\r\ndb0:keys=1,expires=0\r\n")
+	assert.Contains(t, got, "keyspace_misses:1\r\n")
+	assert.Contains(t, got, "keyspace_misses:0\r\n")
 }

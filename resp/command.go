@@ -78,10 +78,25 @@ type keySpec struct {
 	step    int    // from one key to the next
 	counted bool   // begin is the number of keys, which follow it
 	rules   bool   // from begin on stand rules of RL.ALL, each with a key at its beginning
+
+	variable func(words [][]byte) (access string) // the access of one call, where its options decide; nil: as access says
 }
 
 // key is the specification of one key at an index.
 func key(access string, at int) keySpec { return keySpec{access: access, begin: at, step: 1} }
+
+// keyVariable is the specification of one key whose access depends on the options of the call.
+func keyVariable(access string, at int, variable func(words [][]byte) string) keySpec {
+	return keySpec{access: access + " variable_flags", begin: at, step: 1, variable: variable}
+}
+
+// accessOf is how a call uses the keys.
+func (k *keySpec) accessOf(words [][]byte) string {
+	if k.variable != nil {
+		return k.variable(words)
+	}
+	return k.access
+}
 
 // keysToEnd is that of keys from an index to the end, each step words after the one before.
 func keysToEnd(access string, from, step int) keySpec {

@@ -14,7 +14,9 @@ import (
 // and if that has to be waited for, it does. It may take calls that follow in the pipeline along, see together.go.
 func (s *session) execute(words [][]byte) {
 	s.begun = len(s.reply.b)
+	now := s.server.clock()
 	c, name, err := s.server.resolve(words)
+	s.show(c, now)
 	if err == nil && !s.authenticated && c.flags&noAuth == 0 && !s.free() {
 		err = errNoAuth
 	}
@@ -30,8 +32,7 @@ func (s *session) execute(words [][]byte) {
 		return
 	}
 	s.call.command = c
-	now := s.server.clock()
-	s.show(c, now)
+	s.calls++
 
 	p := prepared{command: c, words: words, name: name}
 	defer s.recovered()

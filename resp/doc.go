@@ -85,7 +85,8 @@
 // # Transactions
 //
 // A transaction is a list of calls that dispatch has resolved but not run. EXEC locks the shards of all their keys and of the watched ones, and
-// runs them one after the other: one time for all, one record in the journal. What takes locks of its own (INFO) cannot be queued.
+// runs them one after the other: one time for all, one record in the journal. What looks at all shards in turn (SCAN, INFO) goes
+// by the locks of all of them there. What takes locks of its own (RL.POLICY) cannot be queued.
 //
 // # Left out on purpose
 //

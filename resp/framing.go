@@ -4,18 +4,20 @@ import (
 	"bytes"
 	"errors"
 	"math"
+	"slices"
 	"sync"
 	"sync/atomic"
+	"unsafe"
 )
 
 // Redis' limits on what a client may send.
 const (
 	maxLine           = 64 << 10  // bytes in an inline command or the header of a length, without the line end
-	maxArgs           = 1 << 20   // bulk strings in one command: that of Redis up to 6.2, as 7.0 with INT_MAX knows no bound that helps
-	maxArgsBeforeAuth = 10        // the same, before authentication
+	maxArgsBeforeAuth = 10        // bulk strings in one command, before authentication
 	maxBulkBeforeAuth = 16384     // bytes in one bulk string, before authentication
 	defaultMaxBulk    = 512 << 20 // bytes in one bulk string
 	defaultMaxQuery   = 1 << 30   // bytes in one command
+	leastQuery        = 1 << 20   // the least that this may be set to
 )
 
 // guardLimits are the limits an operator may change while the server runs.
@@ -151,7 +153,7 @@ func (f *framing) ahead(offset int) (words [][]byte, size int) {
 	if f.scan > f.head || at == len(f.buf) || f.limits.maxBulk.Load() < shortNumbers {
 		return nil, 0
 	}
-	most := maxArgs
+	most := shortNumbers
 	if !f.authenticated {
 		most = maxArgsBeforeAuth
 	}
@@ -237,7 +239,7 @@ func (f *framing) readArgs() bool {
 		return f.refuse(errArgsCount)
 	case n > maxArgsBeforeAuth && !f.authenticated:
 		return f.refuse(errArgsBeforeAuth)
-	case n > maxArgs:
+	case n > max(f.limits.maxQuery.Load(), leastQuery)/int64(wordSize): // the list of the words alone would take more
 		return f.refuse(errArgsCount)
 	case n <= 0:
 		f.take(next)
@@ -428,7 +430,10 @@ func giveBack(buf []byte) {
 }
 
 // keptWords is how many words a connection keeps room for between commands, 24 bytes each: 4 KB, enough for mostTogether of them.
-const keptWords = 4 << 10 / 24
+const keptWords = 4 << 10 / wordSize
+
+// wordSize is what a word takes beside its bytes.
+const wordSize = int(unsafe.Sizeof([]byte(nil)))
 
 // dropWords lets go of the buffer that the last words lie in.
 func (f *framing) dropWords() {
@@ -441,6 +446,7 @@ func (f *framing) dropWords() {
 // splitArray appends the bulk strings of a valid array.
 func splitArray(words [][]byte, frame []byte) [][]byte {
 	n, frame := splitHeader(frame)
+	words = slices.Grow(words, n)
 	for range n {
 		var size int
 		size, frame = splitHeader(frame)

@@ -62,7 +62,7 @@ func (r *referenceStream) command() (words []string, ok bool) {
 		return nil, r.refuse("invalid multibulk length")
 	case n > 10 && !r.authenticated:
 		return nil, r.refuse("unauthenticated multibulk length")
-	case n > 1<<20:
+	case n > 1<<30/24:
 		return nil, r.refuse("invalid multibulk length")
 	}
 	for ; n > 0; n-- {

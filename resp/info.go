@@ -10,10 +10,12 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"rlserver/engine"
 )
 
 func init() {
-	register(&command{name: "info", arity: -1, flags: loading | stale | ownLocks, group: "server", since: "1.0.0", complexity: "O(1)",
+	register(&command{name: "info", arity: -1, flags: loading | stale | stepwise, group: "server", since: "1.0.0", complexity: "O(1)",
 		categories: "dangerous", tips: "nondeterministic_output request_policy:all_shards response_policy:special",
 		syntax: "[section [section ...]]", summary: "Get information and statistics about the server", run: info})
 }
@@ -47,7 +49,7 @@ func info(c *call) error {
 		all = all || name == "default" || name == "all" || name == "everything"
 	}
 
-	var r report
+	r := report{tx: c.tx}
 	for _, s := range sections {
 		if all || wanted[strings.ToLower(s.name)] {
 			r.section(s.name)
@@ -60,7 +62,10 @@ func info(c *call) error {
 }
 
 // report is the text of INFO as it grows.
-type report struct{ strings.Builder }
+type report struct {
+	strings.Builder
+	tx *engine.Tx // by which the keyspace is asked: within EXEC it holds all locks
+}
 
 func (r *report) section(name string) {
 	if r.Len() > 0 {
@@ -136,7 +141,7 @@ func residentMemory() (bytes int64, ok bool) {
 }
 
 func (s *Server) tellStats(r *report) {
-	totals, keys := s.totals(), s.engine.Stats()
+	totals, keys := s.totals(), r.tx.Stats()
 	r.field("total_connections_received", totals.connections)
 	r.field("total_commands_processed", totals.calls)
 	r.field("total_net_input_bytes", totals.in)
@@ -167,7 +172,7 @@ func (s *Server) tellCluster(r *report) { r.field("cluster_enabled", 0) }
 
 func (s *Server) tellKeyspace(r *report) {
 	for db := range s.engine.Databases() {
-		if keys, expires := s.engine.Size(db); keys > 0 {
+		if keys, expires := r.tx.Count(db); keys > 0 {
 			r.field(fmt.Sprint("db", db), fmt.Sprintf("keys=%d,expires=%d", keys, expires))
 		}
 	}

@@ -25,7 +25,7 @@ type profile struct {
 	killed   atomic.Bool // its end has begun: others see it no more
 }
 
-// show lets others see what the session does. Loading is free, storing is not: in a batch little changes.
+// show lets others see what the session does, be it refused; c is nil for no command. Loading is free, storing is not: in a batch little changes.
 func (s *session) show(c *command, now int64) {
 	if s.profile.active.Load() != now {
 		s.profile.active.Store(now)
@@ -33,7 +33,6 @@ func (s *session) show(c *command, now int64) {
 	if s.profile.command.Load() != c {
 		s.profile.command.Store(c)
 	}
-	s.calls++
 }
 
 // describe is the session's line of CLIENT LIST, in the fields of Redis that mean something here. Any goroutine may ask.

@@ -51,7 +51,7 @@ type Settings struct {
 	logLevel      slog.LevelVar
 	limits        *guardLimits
 
-	// How Redis keeps small collections. Programs that prepare a server set these, so they are taken and told; nothing here depends on them.
+	// Up to which sizes Redis packs collections: OBJECT ENCODING goes by them. Nothing else does.
 	hashEntries, hashValue atomic.Int64
 	zsetEntries, zsetValue atomic.Int64
 
@@ -83,10 +83,10 @@ func NewSettings(d Defaults) *Settings {
 	s.maxMemory.Store(d.MaxMemory)
 	s.memoryPolicy.Store(position(engine.EvictionPolicies, d.MemoryPolicy))
 	s.memorySamples.Store(engine.DefaultSamples)
-	s.hashEntries.Store(512)
-	s.hashValue.Store(64)
-	s.zsetEntries.Store(128)
-	s.zsetValue.Store(64)
+	s.hashEntries.Store(engine.DefaultPacking.HashEntries)
+	s.hashValue.Store(engine.DefaultPacking.HashValue)
+	s.zsetEntries.Store(engine.DefaultPacking.ZSetEntries)
+	s.zsetValue.Store(engine.DefaultPacking.ZSetValue)
 	s.appendFsync.Store(position(fsyncPolicies, d.AppendFsync))
 	s.rewritePercentage.Store(int64(d.RewritePercentage))
 	s.rewriteMinSize.Store(d.RewriteMinSize)
@@ -109,6 +109,13 @@ func (s *Settings) Store() StoreSettings {
 	return StoreSettings{
 		AppendFsync: fsyncPolicies[s.appendFsync.Load()], RewritePercentage: s.rewritePercentage.Load(), RewriteMinSize: s.rewriteMinSize.Load(),
 		Save: *s.save.Load(), OnDiskFailure: failurePolicies[s.onDiskFailure.Load()],
+	}
+}
+
+// packing is what OBJECT ENCODING goes by.
+func (s *Settings) packing() engine.Packing {
+	return engine.Packing{
+		HashEntries: s.hashEntries.Load(), HashValue: s.hashValue.Load(), ZSetEntries: s.zsetEntries.Load(), ZSetValue: s.zsetValue.Load(),
 	}
 }
 

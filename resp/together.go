@@ -102,6 +102,7 @@ func (s *session) runTogether(now int64) *waiter {
 			s.guard.take(p.size)
 			s.begun = len(s.reply.b)
 			s.show(p.command, now)
+			s.calls++
 			s.tx.Next(s.db(), p.command.flags&write != 0)
 		}
 		if s.run(p, keys[:p.keys:p.keys]) {
