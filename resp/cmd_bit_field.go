@@ -8,7 +8,7 @@ import (
 
 func init() {
 	register(
-		&command{name: "bitfield", arity: -2, flags: write | denyOOM, keys: []keySpec{key("RW access update variable_flags", 1)},
+		&command{name: "bitfield", arity: -2, flags: write | denyOOM, keys: []keySpec{keyVariable("RW access update", 1, bitfieldAccess)},
 			syntax: "key [GET encoding offset | [OVERFLOW <WRAP | SAT | FAIL>] <SET encoding offset value | INCRBY encoding offset increment> " +
 				"[GET encoding offset | [OVERFLOW <WRAP | SAT | FAIL>] <SET encoding offset value | INCRBY encoding offset increment> ...]]",
 			group: "bitmap", since: "3.2.0", complexity: "O(1) for each subcommand specified",
@@ -28,6 +28,21 @@ const (
 	errBitfieldOverflow = engine.Error("ERR Invalid OVERFLOW type specified")
 	errBitfieldReadOnly = engine.Error("ERR BITFIELD_RO only supports the GET subcommand")
 )
+
+// bitfieldAccess is how BITFIELD uses its key: it changes nothing if it only gets.
+func bitfieldAccess(words [][]byte) string {
+	for i := 2; i < len(words); i++ {
+		switch left := len(words) - i - 1; {
+		case equalFold(words[i], "GET") && left >= 2:
+			i += 2
+		case equalFold(words[i], "OVERFLOW") && left >= 1:
+			i++
+		default:
+			return "RW access update"
+		}
+	}
+	return "RO access"
+}
 
 // bitfieldStep is one of the operations of BITFIELD.
 type bitfieldStep struct {
