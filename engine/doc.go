@@ -29,8 +29,8 @@
 //
 // # Time
 //
-// The engine owns no clock. It is handed now with each call, and a shard remembers the latest it has seen: a call that read the clock
-// earlier but got the lock later happens at that later time. So time never runs backward for a key, whatever the callers' order, and the
+// The engine owns no clock (package clock is the server's). It is handed now with each call, and a shard remembers the latest
+// it has seen: a call that read the clock earlier but got the lock later happens at that later time. So time never runs backward for a key, whatever the callers' order, and the
 // names of hits, `<ms>-<seq>`, are unique for ever. The same calls with the same times give the same answers and the same state on any
 // machine; SCAN order too, given the same Seed.
 //

@@ -154,7 +154,7 @@ type Recovery struct {
 	Passed   error  // what is wrong with a newer one; nil: nothing
 	Segments int    // of the log from there on
 	Records  int64  // in all of them
-	Last     int64  // Unix ms: the time of the last record; 0 without records
+	Last     int64  // Unix ms: the latest time in all records, marks included; 0 without any
 	Torn     *Torn  // what was cut off the end of the log; nil: nothing
 }
 
@@ -172,6 +172,7 @@ type recovery struct {
 	fs   fileSystem
 	e    *engine.Engine
 	read func(n int) // is told how many bytes were read
+	call int64       // Unix ms: the time of the last call
 }
 
 // load brings an empty engine to the state of a directory: the newest whole snapshot, then the log from there on.
@@ -237,7 +238,7 @@ func (r *recovery) forget() {
 	if err := r.e.Apply(0, flush); err != nil {
 		panic(err) // an engine that cannot be emptied is none
 	}
-	r.Records, r.Last = 0, 0
+	r.Records, r.Last, r.call = 0, 0, 0
 }
 
 func (r *recovery) replaySnapshot(n uint64) error {
@@ -256,6 +257,7 @@ func (r *recovery) replaySnapshot(n uint64) error {
 		case err != nil:
 			return err
 		case rec.kind == recordEnd && rec.number == r.Records-before:
+			r.Last = max(r.Last, rec.at) // keys that were gone by then may have had names of hits from the moment before
 			return r.end(d)
 		}
 		if err := r.apply(d.name, offset, rec); err != nil {
@@ -296,7 +298,8 @@ func (r *recovery) apply(name string, offset int64, rec record) error {
 		return &damage{name, offset, err}
 	}
 	r.Records++
-	r.Last = max(r.Last, rec.at)
+	r.call = max(r.call, rec.at)
+	r.Last = max(r.Last, r.call)
 	return nil
 }
 
@@ -322,10 +325,11 @@ func (r *recovery) loadSegment(n uint64, last bool) error {
 		case err == io.EOF:
 			return nil
 		case errors.As(err, &broken) && last:
-			return r.cutTail(broken, d.header.salt, max(since, r.Last))
+			return r.cutTail(broken, d.header.salt, max(since, r.call))
 		case err != nil:
 			return err
 		case rec.kind == recordSynced:
+			r.Last = max(r.Last, rec.at)
 			continue
 		}
 		if err := r.apply(d.name, offset, rec); err != nil {
@@ -339,7 +343,7 @@ func (r *recovery) dropUnbegun(broken *damage) (err error) {
 	if r.Torn, err = tornFrom(r.fs, broken, 0); err != nil {
 		return err
 	}
-	r.Torn.Since = r.Last
+	r.Torn.Since = r.call
 	if err := r.fs.remove(broken.name); err != nil {
 		return err
 	}

@@ -81,6 +81,7 @@ func (s *Store) take() error {
 		return err
 	}
 	s.status.LastSave, s.status.Changes, s.status.SnapshotBytes = s.options.Clock(), changes, size // the end, as in Redis: clients wait for that to move
+	s.saved = s.tried
 	s.status.SizeAtSave = size + s.status.LogBytes
 	s.status.Saves++
 	s.log.Info("snapshot taken", "file", fileName(snapshotFile, sequence), "bytes", size, "keys", s.savedKeys.Load(), "took", time.Since(start).Round(time.Millisecond))
@@ -182,7 +183,7 @@ func (s *Store) maintain() {
 func (s *Store) due() string {
 	st, settings := s.Status(), s.settings.Load()
 	s.mu.Lock()
-	tried, base := s.tried, st.SizeAtSave
+	tried, saved, base := s.tried, s.saved, st.SizeAtSave
 	s.mu.Unlock()
 	if st.Saving || st.LastFailed && time.Since(tried) < retryAfter {
 		return ""
@@ -191,7 +192,7 @@ func (s *Store) due() string {
 	if settings.GrowthPercent > 0 && s.options.AppendOnly && st.Failure == nil && size >= settings.GrowthLeast && float64(size-base) >= float64(base)/100*float64(settings.GrowthPercent) {
 		return "the log has grown"
 	}
-	since := time.Duration(s.options.Clock()-st.LastSave) * time.Millisecond
+	since := time.Since(saved)
 	for _, save := range settings.Save {
 		if since >= save.After && st.Changes >= save.Changes {
 			return fmt.Sprintf("%d changes in %v", st.Changes, since.Round(time.Second))

@@ -57,6 +57,7 @@ type Store struct {
 	status Status    // but for what is asked of others
 	busy   bool      // a snapshot is being taken
 	tried  time.Time // when the last was, or was given up
+	saved  time.Time // when the last that succeeded was, or the start
 	saving sync.WaitGroup
 	number uint64 // of the last file, where there is no log to ask
 
@@ -131,6 +132,7 @@ func (s *Store) open() error {
 func (s *Store) Load(e *engine.Engine) (Recovery, error) {
 	s.engine = e
 	s.set(func(st *Status) {
+		s.saved = time.Now()
 		st.LoadStart = s.options.Clock()
 		st.LastSave = st.LoadStart
 	})

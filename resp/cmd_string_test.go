@@ -247,7 +247,7 @@ func TestLifeOfAString(t *testing.T) {
 func newSession() *session {
 	e := engine.New(engine.Options{Seed: [2]uint64{1, 2}, Journal: forgetfulJournal{}})
 	s := &session{authenticated: true, guard: newGuard(deaf{}, newGuardLimits(), nil), tx: e.NewTx(), server: NewServer(Options{
-		Engine: e, Journal: forgetfulJournal{}, Clock: func() int64 { return testStart },
+		Engine: e, Journal: forgetfulJournal{}, Clock: clockBy(standing().Load),
 		Log: slog.New(slog.DiscardHandler), Settings: NewSettings(Defaults{}), Version: "test",
 	})}
 	s.call.session = s

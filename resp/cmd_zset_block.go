@@ -91,10 +91,7 @@ func (c *call) popOrWait(keys []engine.Key, wait int64, p popper) error {
 		c.reply.nullArray()
 		return nil
 	}
-	c.request = request{deadline: never, pop: &p}
-	if wait < never-c.tx.Now() {
-		c.request.deadline = c.tx.Now() + wait
-	}
+	c.request = request{deadline: after(c.server.time.Elapsed(), wait), pop: &p}
 	return errHeld
 }
 

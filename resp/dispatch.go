@@ -14,9 +14,9 @@ import (
 // and if that has to be waited for, it does. It may take calls that follow in the pipeline along, see together.go.
 func (s *session) execute(words [][]byte) {
 	s.begun = len(s.reply.b)
-	now := s.server.clock()
+	now, elapsed := s.server.time.Read()
 	c, name, err := s.server.resolve(words)
-	s.show(c, now)
+	s.show(c, elapsed)
 	if err == nil && !s.authenticated && c.flags&noAuth == 0 && !s.free() {
 		err = errNoAuth
 	}
@@ -44,7 +44,7 @@ func (s *session) execute(words [][]byte) {
 		c.makeRoom(s, words)
 	}
 	s.begin(p, now)
-	w := s.runTogether(now)
+	w := s.runTogether(elapsed)
 	s.position = max(s.position, s.tx.End())
 	if len(s.postponed) > 0 {
 		s.writePostponed()
@@ -167,11 +167,15 @@ func (s *session) shun() {
 	}
 }
 
-// seldom tells whether it is so long since it told that the last time, which is kept in last.
+// seldom tells whether it is so long since it last did, which is kept in last as elapsed ms; 0: never. A log that is
+// written to only then cannot be made to fill the disk.
 func (s *Server) seldom(last *atomic.Int64, every time.Duration) bool {
-	now, then := s.clock(), last.Load()
-	return now-then >= every.Milliseconds() && last.CompareAndSwap(then, now)
+	now, then := 1+s.elapsed(), last.Load()
+	return (then == 0 || now-then >= every.Milliseconds()) && last.CompareAndSwap(then, now)
 }
+
+// elapsed is the monotonic clock in ms, by which durations are measured: the server's time may jump forward.
+func (s *Server) elapsed() int64 { return s.time.Elapsed().Milliseconds() }
 
 // unknownCommand quotes what was sent, within the bounds that Redis sets.
 func unknownCommand(words [][]byte) error {

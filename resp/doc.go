@@ -57,6 +57,9 @@
 // several keys is tried when it is first in all its lines, with the locks of all. What is under which lock: a line and the places in it
 // under that of its key, an answer under the waiter's own, which CLIENT UNBLOCK takes alone.
 //
+// Two clocks rule a wait (package clock). When a limiter admits is a moment of server time, which may jump forward: then all lines are looked at anew.
+// When a timeout ends is measured by the monotonic clock, as is all that is a duration: idle times, ages, how often the log is written to.
+//
 // # Configuration
 //
 // Settings hold what can change while the server runs, as atomics that their users read at each turn; parameter.go is the table by which CONFIG

@@ -104,6 +104,10 @@ func (s *Server) tellServer(r *report) {
 	r.field("run_id", s.runID)
 	r.field("tcp_port", s.settings.start.Port)
 	r.field("server_time_usec", now*1000)
+	difference := s.time.Status()
+	r.field("clock_difference_ms", difference.Difference)
+	r.field("clock_state", difference.State)
+	r.field("clock_state_ends_in_sec", int64(difference.Left/time.Second))
 	r.field("uptime_in_seconds", int64(up/time.Second))
 	r.field("uptime_in_days", int64(up/(24*time.Hour)))
 }

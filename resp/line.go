@@ -44,11 +44,20 @@ type line struct {
 
 	moment int64 // Unix ms before which the first caller cannot be admitted unless a key of its changes; 0: it has to be tried
 	timer  *time.Timer
-	set    int64 // what the timer is set to, Unix ms
+	set    alarm // what the timer is set to
 }
 
-// never is a moment that does not come.
+// alarm is when somebody's turn comes: at a moment of the server's time, which follows the system clock, or when a timeout
+// ends, which is measured by the monotonic clock.
+type alarm struct {
+	moment   int64         // Unix ms
+	deadline time.Duration // elapsed
+}
+
+// never is a moment, and a deadline, that does not come.
 const never = math.MaxInt64
+
+var noAlarm = alarm{never, never}
 
 // empty tells, under the locks of the keys, whether no limiter's call waits for any of them.
 func (r *room) empty(db int, keys []engine.Key) bool {
@@ -71,7 +80,7 @@ func (r *room) of(tx *engine.Tx, db int, k engine.Key) *line {
 	defer r.mu.Unlock()
 	l := r.lines[lineKey{db, string(k.Name)}]
 	if l == nil {
-		l = &line{room: r, db: db, key: k, set: never}
+		l = &line{room: r, db: db, key: k, set: noAlarm}
 		l.key.Name = bytes.Clone(k.Name)
 		l.watch.Then = l.changed
 		tx.Watch(&l.watch, l.key)
@@ -124,7 +133,7 @@ func (l *line) ring() {
 			keys = all.keys
 		}
 		tx.Begin(l.room.server.clock(), l.db, keys, true)
-		l.set = never
+		l.set = noAlarm
 		next := l.serve(tx, all)
 		tx.End()
 		if next == nil {
@@ -139,7 +148,7 @@ func (l *line) ring() {
 func (l *line) serve(tx *engine.Tx, held *waiter) (needs *waiter) {
 	l.servePoppers(tx)
 	for {
-		w, last := l.turn(tx.Now())
+		w, last := l.turn(tx.Now(), l.room.server.time.Elapsed())
 		if w == nil {
 			l.arm()
 			return nil
@@ -161,11 +170,11 @@ func (l *line) serve(tx *engine.Tx, held *waiter) (needs *waiter) {
 }
 
 // turn is who may be answered now, if anybody, and whether it is the last time that it is tried.
-func (l *line) turn(now int64) (w *waiter, last bool) {
+func (l *line) turn(now int64, elapsed time.Duration) (w *waiter, last bool) {
 	switch first := l.callers.Front(); {
 	case first != nil && l.moment <= now:
 		return first.Value.(*waiter), false
-	case len(l.due) > 0 && l.due[0].deadline <= now:
+	case len(l.due) > 0 && l.due[0].deadline <= elapsed:
 		return l.due[0], true
 	}
 	return nil, false
@@ -217,14 +226,14 @@ func (l *line) close(tx *engine.Tx) {
 	delete(l.room.lines, lineKey{l.db, string(l.key.Name)})
 }
 
-// next is when somebody's turn comes, Unix ms.
-func (l *line) next() int64 {
-	at := int64(never)
+// next is when somebody's turn comes.
+func (l *line) next() alarm {
+	at := noAlarm
 	if l.callers.Len() > 0 {
-		at = l.moment
+		at.moment = l.moment
 	}
 	if len(l.due) > 0 {
-		at = min(at, l.due[0].deadline)
+		at.deadline = l.due[0].deadline
 	}
 	return at
 }
@@ -237,7 +246,7 @@ func (l *line) arm() {
 	}
 	l.set = at
 	switch {
-	case at == never:
+	case at == noAlarm:
 		l.timer.Stop()
 	case l.timer == nil:
 		l.timer = time.AfterFunc(l.until(at), l.ring)
@@ -246,21 +255,17 @@ func (l *line) arm() {
 	}
 }
 
-// farthest is the longest that a timer is set for, ms: ring looks and sets it again.
-const farthest = 1 << 40
+// farthest is the longest that a timer is set for: ring looks and sets it again.
+const farthest = 1 << 40 * time.Millisecond
 
-// until is how long it is until a moment of the server's clock, which counts whole milliseconds of the system's.
-func (l *line) until(at int64) time.Duration {
-	left := min(at-l.room.server.clock(), farthest)
-	if left <= 0 {
-		return 0
-	}
-	begun := time.Duration(time.Now().Nanosecond()) % time.Millisecond
-	return time.Duration(left)*time.Millisecond - begun
+// until is how long it is until an alarm.
+func (l *line) until(at alarm) time.Duration {
+	clock := l.room.server.time
+	return max(0, min(clock.Until(at.moment), at.deadline-clock.Elapsed(), farthest))
 }
 
-// stir has the first caller of each line tried again, as what it is held against is not only in its keys: a policy has changed. The
-// caller holds no locks.
+// stir has the first caller of each line tried again, as what it is held against is not only in its keys: a policy has changed, or
+// the server's time has jumped. The caller holds no locks.
 func (r *room) stir() {
 	r.mu.Lock()
 	lines := make([]*line, 0, len(r.lines))

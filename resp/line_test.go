@@ -106,14 +106,14 @@ func walkLines(t *testing.T, b *bubble, r *rand.Rand) {
 	}
 	open := make(map[string]*caller)
 	for now := range int64(600) {
-		b.pass(now) // timers go off on the millisecond, and what follows comes half of one later
+		b.pass(now)
 		for i := range model {
 			model[i].step(now, say(now))
 		}
 		if r.IntN(3) > 0 {
 			continue
 		}
-		time.Sleep(500 * time.Microsecond)
+		time.Sleep(time.Duration(now+1) * time.Microsecond) // so what ends a timeout in a millisecond comes before what is called in it
 		i := r.IntN(len(model))
 		m, key := &model[i], fmt.Sprint("k", i)
 		name := fmt.Sprintf("%03d", now)

@@ -5,13 +5,14 @@ import (
 	"net"
 	"sync/atomic"
 	"syscall"
+	"time"
 )
 
 // profile is the part of a session that CLIENT LIST shows to others. Only its own session writes to it.
 type profile struct {
 	database atomic.Int32
 	resp     atomic.Int32
-	active   atomic.Int64 // Unix ms of the last call
+	active   atomic.Int64 // elapsed ms at the last call
 	calls    atomic.Int64 // commands executed, as of the last reply
 	errors   atomic.Int64 // error replies, likewise
 	batches  atomic.Int64 // in how many batches the commands came
@@ -26,8 +27,8 @@ type profile struct {
 }
 
 // show lets others see what the session does, be it refused; c is nil for no command. Loading is free, storing is not: in a batch little changes.
-func (s *session) show(c *command, now int64) {
-	if s.profile.active.Load() != now {
+func (s *session) show(c *command, elapsed time.Duration) {
+	if now := elapsed.Milliseconds(); s.profile.active.Load() != now {
 		s.profile.active.Store(now)
 	}
 	if s.profile.command.Load() != c {
@@ -37,7 +38,7 @@ func (s *session) show(c *command, now int64) {
 
 // describe is the session's line of CLIENT LIST, in the fields of Redis that mean something here. Any goroutine may ask.
 func (s *session) describe() string {
-	p, now := &s.profile, s.server.clock()
+	p, now := &s.profile, s.server.elapsed()
 	last := "NULL"
 	if c := p.command.Load(); c != nil {
 		last = c.fullName()

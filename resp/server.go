@@ -14,6 +14,7 @@ import (
 
 	"github.com/tidwall/redcon"
 
+	"rlserver/clock"
 	"rlserver/engine"
 )
 
@@ -22,7 +23,8 @@ type Server struct {
 	engine   *engine.Engine
 	journal  engine.Journal
 	store    Store // nil: none
-	clock    func() int64
+	time     *clock.Clock
+	clock    func() int64 // its Now
 	log      *slog.Logger
 	settings *Settings
 	limits   *guardLimits
@@ -40,8 +42,8 @@ type Server struct {
 	crowdedOut atomic.Int64 // calls that were refused as there was no room, since the start or CONFIG RESETSTAT
 	tallies    tallies
 
-	shunned atomic.Int64 // Unix ms of the last time the log told of an HTTP request
-	unkept  atomic.Int64 // Unix ms of the last time it told of replies that the journal did not stand for
+	shunned atomic.Int64 // as by seldom: when the log told last of an HTTP request
+	unkept  atomic.Int64 // and of replies that the journal did not stand for
 
 	unsaved      atomic.Bool   // that was SHUTDOWN NOSAVE
 	shutdown     chan struct{} // closed when a client has sent SHUTDOWN
@@ -63,7 +65,7 @@ type Options struct {
 	Engine   *engine.Engine
 	Journal  engine.Journal // the engine's; nil if it has none
 	Store    Store          // nil: the data is in memory alone
-	Clock    func() int64   // Unix ms, never running backward
+	Clock    *clock.Clock
 	Log      *slog.Logger
 	Settings *Settings
 	Version  string // of this server, as INFO and HELLO tell it
@@ -77,12 +79,13 @@ type Options struct {
 func NewServer(o Options) *Server {
 	o.Settings.stored = o.Store != nil
 	s := &Server{
-		engine: o.Engine, journal: o.Journal, store: o.Store, clock: o.Clock, log: o.Log, settings: o.Settings,
+		engine: o.Engine, journal: o.Journal, store: o.Store, time: o.Clock, clock: o.Clock.Now, log: o.Log, settings: o.Settings,
 		version: o.Version, limits: o.Settings.limits, started: time.Now(), runID: fmt.Sprintf("%016x%016x%08x", rand.Uint64(), rand.Uint64(), rand.Uint32()),
 		sessions: make(map[int64]*session), shutdown: make(chan struct{}), drained: make(chan struct{}),
 		tallies:        make(tallies, declared),
 		reloadPolicies: o.ReloadPolicies,
 	}
+	o.Clock.OnStep(s.room.stir)
 	s.room.server, s.room.lines = s, make(map[lineKey]*line)
 	s.fitMemory()
 	return s
@@ -137,7 +140,7 @@ func local(a net.Addr) bool {
 
 func (s *Server) newSession(g *guard) *session {
 	ss := &session{
-		server: s, guard: g, created: s.clock(),
+		server: s, guard: g, created: s.elapsed(),
 		tx: s.engine.NewTx(), random: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())),
 	}
 	ss.call.session = ss
@@ -221,7 +224,7 @@ func (s *Server) passwordIs(given []byte) bool {
 type gate struct {
 	net.Listener
 	server *Server
-	told   int64 // Unix ms of the last time the log told that no connection could be accepted
+	told   atomic.Int64 // as by seldom: when the log told last that no connection could be accepted
 }
 
 func (g *gate) Accept() (net.Conn, error) {
@@ -237,8 +240,7 @@ func (g *gate) Accept() (net.Conn, error) {
 			<-g.server.drained // redcon closes all connections when Accept fails: not before they are through
 			return nil, err
 		}
-		if now := g.server.clock(); now-g.told >= time.Second.Milliseconds() { // lest the log fill the disk
-			g.told = now
+		if g.server.seldom(&g.told, time.Second) {
 			g.server.log.Warn("a connection could not be accepted", "error", err)
 		}
 		time.Sleep(50 * time.Millisecond) // out of file descriptors: trying again at once would only burn the processor

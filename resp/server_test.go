@@ -16,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"rlserver/clock"
 	"rlserver/engine"
 )
 
@@ -39,11 +40,10 @@ func startServer(t *testing.T, d Defaults, with ...func(*Options)) *testServer {
 	if d.MaxClients == 0 {
 		d.MaxClients = 1000
 	}
-	ts := &testServer{t: t, now: new(atomic.Int64)}
-	ts.now.Store(testStart)
+	ts := &testServer{t: t, now: standing()}
 	o := Options{
 		Engine: engine.New(engine.Options{Databases: d.Databases, Seed: [2]uint64{1, 2}}),
-		Clock:  ts.now.Load, Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Settings: NewSettings(d), Version: "test",
+		Clock:  clockBy(ts.now.Load), Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Settings: NewSettings(d), Version: "test",
 	}
 	for _, change := range with {
 		change(&o)
@@ -59,6 +59,22 @@ func startServer(t *testing.T, d Defaults, with ...func(*Options)) *testServer {
 		ts.Shutdown(ctx)
 	})
 	return ts
+}
+
+// clockBy is a clock that shows what now returns, Unix ms.
+func clockBy(now func() int64) *clock.Clock {
+	elapsed := func(ms int64) time.Duration { return time.Duration(ms-testStart) * time.Millisecond }
+	return clock.New(clock.Source{
+		Read:    func() (int64, time.Duration) { ms := now(); return ms * 1000, elapsed(ms) },
+		Elapsed: func() time.Duration { return elapsed(now()) },
+	}, slog.New(slog.DiscardHandler))
+}
+
+// standing is a time that does not pass.
+func standing() *atomic.Int64 {
+	now := new(atomic.Int64)
+	now.Store(testStart)
+	return now
 }
 
 // advance moves the clock on.
@@ -157,7 +173,7 @@ func TestAcceptFailuresAreLoggedOnceASecond(t *testing.T) {
 	close(drained)
 	g := &gate{
 		Listener: &exhausted{times: 5, wait: func() { now += 400 }},
-		server:   &Server{clock: func() int64 { return now }, log: slog.New(slog.NewTextHandler(&log, nil)), drained: drained},
+		server:   &Server{time: clockBy(func() int64 { return now }), log: slog.New(slog.NewTextHandler(&log, nil)), drained: drained},
 	}
 	_, err := g.Accept()
 	require.ErrorIs(t, err, net.ErrClosed)

@@ -17,7 +17,7 @@ type session struct {
 	server  *Server
 	guard   *guard
 	id      int64
-	created int64 // Unix ms
+	created int64 // elapsed ms
 	tx      *engine.Tx
 	random  *rand.Rand
 

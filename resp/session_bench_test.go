@@ -20,7 +20,7 @@ func (deaf) RemoteAddr() net.Addr        { return &net.TCPAddr{} }
 func newBenchSession(now func() int64) *session {
 	settings := NewSettings(Defaults{Databases: 16, MaxClients: 10})
 	s := NewServer(Options{
-		Engine: engine.New(engine.Options{}), Store: new(fakeStore), Clock: now, Settings: settings, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Engine: engine.New(engine.Options{}), Store: new(fakeStore), Clock: clockBy(now), Settings: settings, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})
 	return s.newSession(newGuard(deaf{}, settings.limits, settings.Timeout))
 }

@@ -1,6 +1,10 @@
 package resp
 
-import "rlserver/engine"
+import (
+	"time"
+
+	"rlserver/engine"
+)
 
 // Calls that arrive together in a pipeline are run together: each by its own handler, with its own answer and effects, in their order, but under
 // one hold of the shards of all their keys. So what they need can be fetched from memory side by side, as all keys are known before the first is
@@ -91,7 +95,7 @@ func (s *session) lock(now int64) {
 }
 
 // runTogether runs the calls whose locks are held, until one is to wait, which is returned.
-func (s *session) runTogether(now int64) *waiter {
+func (s *session) runTogether(elapsed time.Duration) *waiter {
 	keys := s.hashed
 	for i := range s.together {
 		p := &s.together[i]
@@ -101,7 +105,7 @@ func (s *session) runTogether(now int64) *waiter {
 			}
 			s.guard.take(p.size)
 			s.begun = len(s.reply.b)
-			s.show(p.command, now)
+			s.show(p.command, elapsed)
 			s.calls++
 			s.tx.Next(s.db(), p.command.flags&write != 0)
 		}

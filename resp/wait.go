@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"sync"
+	"time"
 
 	"rlserver/engine"
 	"rlserver/engine/limit"
@@ -18,10 +19,10 @@ type waiter struct {
 	owner    *session
 	call     prepared // its words copied
 	db       int
-	keys     []engine.Key // all, in the order of the words
-	deadline int64        // Unix ms; never: it waits for ever
-	ticket   int64        // in order of arrival
-	pop      *popper      // nil for a limiter's call
+	keys     []engine.Key  // all, in the order of the words
+	deadline time.Duration // elapsed; never: it waits for ever
+	ticket   int64         // in order of arrival
+	pop      *popper       // nil for a limiter's call
 
 	places []place // each under the lock of its key
 	index  int     // in the first line's due, -1 if it is not there
@@ -60,9 +61,9 @@ const (
 
 // request is what a handler that has returned errHeld wants.
 type request struct {
-	deadline int64   // as in waiter
-	moment   int64   // when it can be admitted if nobody else comes, Unix ms; never: others are before it
-	pop      *popper // as in waiter
+	deadline time.Duration // as in waiter
+	moment   int64         // when it can be admitted if nobody else comes, Unix ms; never: others are before it
+	pop      *popper       // as in waiter
 }
 
 const errUnblocked = engine.Error("UNBLOCKED client unblocked via CLIENT UNBLOCK")
@@ -79,9 +80,9 @@ func (c *call) admit(try func() (limit.Decision, error)) (limit.Decision, error)
 	if c.args.wait == 0 || c.executing || c.attempt == lastAttempt {
 		return try()
 	}
-	now, deadline, behind := c.tx.Now(), c.request.deadline, false
+	elapsed, deadline, behind := c.server.time.Elapsed(), c.request.deadline, false
 	if c.attempt == firstAttempt {
-		deadline = now + c.args.wait
+		deadline = after(elapsed, c.args.wait)
 		behind = !c.server.room.empty(c.db(), c.session.keys)
 	}
 	c.tx.Rehearse = true // a call that will wait is not denied yet: nothing counts it as that
@@ -90,14 +91,26 @@ func (c *call) admit(try func() (limit.Decision, error)) (limit.Decision, error)
 	switch {
 	case err != nil:
 		return d, err
-	case d.Allowed && (!behind || d.Free) || d.RetryAfter == limit.Never || d.RetryAfter > deadline-now:
+	case d.Allowed && (!behind || d.Free) || d.RetryAfter == limit.Never || d.RetryAfter > c.args.wait:
 		return try()
 	}
-	c.request = request{deadline: deadline, moment: now + d.RetryAfter}
+	moment := c.tx.Now() + d.RetryAfter
+	if c.server.time.Until(moment) > deadline-elapsed {
+		return try()
+	}
+	c.request = request{deadline: deadline, moment: moment}
 	if behind {
 		c.request.moment = never
 	}
 	return d, errHeld
+}
+
+// after is a deadline so many ms after a moment.
+func after(elapsed time.Duration, ms int64) time.Duration {
+	if ms > int64((never-elapsed)/time.Millisecond) {
+		return never
+	}
+	return elapsed + time.Duration(ms)*time.Millisecond
 }
 
 // hold lets a call wait whose handler has returned errHeld. Its locks are held.

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"rlserver/clock"
 	"rlserver/engine"
 )
 
@@ -48,6 +50,7 @@ type bubble struct {
 	*testServer
 	listener *pipes
 	begun    time.Time
+	shift    atomic.Int64 // of the system clock, µs
 	mu       sync.Mutex
 	said     []saying
 }
@@ -65,8 +68,13 @@ func inBubble(t *testing.T, test func(t *testing.T, b *bubble)) {
 	synctest.Test(t, func(t *testing.T) {
 		settings, m := NewSettings(Defaults{Databases: 16, MaxClients: 1000}), newMirror(t)
 		b := &bubble{listener: &pipes{arriving: make(chan net.Conn), closed: make(chan struct{})}, begun: time.Now()}
+		source := clock.System()
+		time := clock.New(clock.Source{Elapsed: source.Elapsed, Read: func() (int64, time.Duration) {
+			wall, elapsed := source.Read()
+			return wall + b.shift.Load(), elapsed
+		}}, slog.New(slog.DiscardHandler))
 		b.testServer = &testServer{t: t, Server: NewServer(Options{
-			Engine: engine.New(engine.Options{Seed: [2]uint64{1, 2}, Journal: m}), Journal: m, Clock: NewClock(time.Now).Now,
+			Engine: engine.New(engine.Options{Seed: [2]uint64{1, 2}, Journal: m}), Journal: m, Clock: time,
 			Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Settings: settings, Version: "test",
 		})}
 		go b.Serve(b.listener)
@@ -75,7 +83,7 @@ func inBubble(t *testing.T, test func(t *testing.T, b *bubble)) {
 		b.Shutdown(t.Context())
 		assert.Empty(t, b.room.lines, "a line is left though nobody waits")
 		assert.Zero(t, b.room.waiting.Load())
-		m.requireShows(b.engine, time.Now().UnixMilli())
+		m.requireShows(b.engine, time.Now())
 	})
 }
 
@@ -126,12 +134,16 @@ func (b *bubble) calls(name, lines string) *caller { return b.caller(name).call(
 
 // heard tells what was said since it was asked for the last time: of one moment by the clients' names, to each in the order in which it was.
 func (b *bubble) heard() (lines []string) {
-	said := b.sayings()
-	slices.SortStableFunc(said, func(x, y saying) int { return cmp.Or(cmp.Compare(x.at, y.at), cmp.Compare(x.name, y.name)) })
-	for _, s := range said {
+	for _, s := range b.heardSayings() {
 		lines = append(lines, s.String())
 	}
 	return lines
+}
+
+func (b *bubble) heardSayings() []saying {
+	said := b.sayings()
+	slices.SortStableFunc(said, func(x, y saying) int { return cmp.Or(cmp.Compare(x.at, y.at), cmp.Compare(x.name, y.name)) })
+	return said
 }
 
 // sayings is heard as it came.

@@ -7,6 +7,8 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"rlserver/clock"
 )
 
 func main() {
@@ -31,5 +33,5 @@ func run(argv []string, out io.Writer) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // who cannot wait for the orderly end sends a second signal
-	return serve(ctx, c)
+	return serve(ctx, c, clock.System())
 }

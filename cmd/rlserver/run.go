@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"rlserver/clock"
 	"rlserver/engine"
 	"rlserver/persistence"
 	"rlserver/resp"
@@ -21,8 +22,8 @@ import (
 // drainTime is how long calls on their way are waited for at the end.
 const drainTime = 10 * time.Second
 
-// serve runs the server until the context ends or a client sends SHUTDOWN. Every call on its way is answered before it returns.
-func serve(ctx context.Context, c config) error {
+// serve runs the server, by the clocks of a source, until the context ends or a client sends SHUTDOWN. Every call on its way is answered before it returns.
+func serve(ctx context.Context, c config, source clock.Source) error {
 	password, err := c.password()
 	if err != nil {
 		return err
@@ -48,9 +49,9 @@ func serve(ctx context.Context, c config) error {
 	if most < c.Maxclients {
 		log.Warn("fewer clients can be connected than maxclients asks for: the limit on open files is too low", "maxclients", c.Maxclients, "possible", most)
 	}
-	clock := resp.NewClock(time.Now)
+	serverTime := clock.New(source, log)
 	data, err := persistence.Open(persistence.Options{
-		Dir: c.Dir, AppendOnly: c.Appendonly == "yes", Clock: clock.Now, Log: log, Settings: storeSettings(settings.Store()),
+		Dir: c.Dir, AppendOnly: c.Appendonly == "yes", Clock: serverTime.Now, Log: log, Settings: storeSettings(settings.Store()),
 	})
 	if err != nil {
 		return err
@@ -64,9 +65,9 @@ func serve(ctx context.Context, c config) error {
 		options.Journal = data
 	}
 	e := engine.New(options)
-	file := &policyFile{path: c.Policies, e: e, now: clock.Now, log: log, refusal: store{data}.Refusal}
+	file := &policyFile{path: c.Policies, e: e, now: serverTime.Now, log: log, refusal: store{data}.Refusal}
 	server := resp.NewServer(resp.Options{
-		Engine: e, Journal: options.Journal, Store: store{data}, Clock: clock.Now, Log: log, Settings: settings, Version: version,
+		Engine: e, Journal: options.Journal, Store: store{data}, Clock: serverTime, Log: log, Settings: settings, Version: version,
 		ReloadPolicies: file.reloader(),
 	})
 	file.changed = server.PoliciesChanged
@@ -78,12 +79,13 @@ func serve(ctx context.Context, c config) error {
 		go server.Serve(ln) // until Shutdown
 		log.Info("listening", "network", ln.Addr().Network(), "address", ln.Addr().String())
 	}
-	if err := restore(ctx, data, e, clock, log); err != nil {
+	if err := restore(ctx, data, e, serverTime, log); err != nil {
 		server.Shutdown(ctx) // which takes the sockets away
 		return err
 	}
 	stops := []func(){
-		sweep(e, clock.Now, settings.ActiveExpiry, func() { heap.keepTo(settings.MaxMemory()) }),
+		serverTime.Run(),
+		sweep(e, serverTime.Now, settings.ActiveExpiry, func() { heap.keepTo(settings.MaxMemory()) }),
 		fitProcessors(server.Load),
 	}
 	if c.Policies != "" {
@@ -120,13 +122,14 @@ func serve(ctx context.Context, c config) error {
 }
 
 // restore brings back the state of the data directory, and begins to keep it there.
-func restore(ctx context.Context, data *persistence.Store, e *engine.Engine, clock *resp.Clock, log *slog.Logger) error {
+func restore(ctx context.Context, data *persistence.Store, e *engine.Engine, serverTime *clock.Clock, log *slog.Logger) error {
 	start := time.Now()
 	failed := make(chan error, 1)
 	var r persistence.Recovery
 	go func() {
 		var err error
 		if r, err = data.Load(e); err == nil {
+			serverTime.Continue(r.Last)
 			err = data.Start()
 		}
 		failed <- err
@@ -144,9 +147,6 @@ func restore(ctx context.Context, data *persistence.Store, e *engine.Engine, clo
 	}
 	if t := r.Torn; t != nil {
 		log.Warn("the end of the log was torn, and is cut off", "segment", t.Segment, "offset", t.Offset, "bytes", t.Bytes, "since", time.UnixMilli(t.Since).UTC())
-	}
-	if ahead := clock.NotBefore(r.Last); ahead > 0 {
-		log.Warn("the data was written later than it is now by this machine's clock: time stands still until then", "ahead", ahead)
 	}
 	if r.Records > 0 {
 		log.Info("loaded", "snapshot", r.Snapshot, "segments", r.Segments, "records", r.Records, "took", time.Since(start).Round(time.Millisecond))

@@ -1,0 +1,274 @@
+package clock
+
+import (
+	"log/slog"
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// slewPart is the rate of slewing: one part in so many, 500 ppm.
+	slewPart = 2000
+
+	// longestSlew is the largest difference that is slewed without waiting, µs.
+	longestSlew = int64(time.Minute / time.Microsecond)
+
+	// standTime is how long the system clock has to stand by a larger one.
+	standTime = time.Minute
+
+	// wander is how far the system clock may move, relative to the monotonic clock, and still
+	// stand, µs.
+	wander = int64(time.Second / time.Microsecond)
+
+	// agreement is what counts as no difference, µs: readings are not exact.
+	agreement = int64(time.Millisecond/time.Microsecond) - 1
+
+	// longestPause is how long after the latest time in the data a start believes the system clock,
+	// µs.
+	longestPause = int64(7 * 24 * time.Hour / time.Microsecond)
+)
+
+// Source is where a clock reads the time.
+type Source struct {
+	// Read returns the system clock in Unix µs and the monotonic clock at the same moment.
+	Read func() (wall int64, elapsed time.Duration)
+	// Elapsed returns the monotonic clock alone.
+	Elapsed func() time.Duration
+}
+
+// System reads the clocks of the machine.
+func System() Source {
+	start := time.Now()
+	return Source{
+		Read: func() (int64, time.Duration) {
+			now := time.Now()
+			return now.UnixMicro(), now.Sub(start)
+		},
+		Elapsed: func() time.Duration { return time.Since(start) },
+	}
+}
+
+// Clock is the server's time. Its methods may be called from any goroutine.
+type Clock struct {
+	source Source
+	log    *slog.Logger
+	line   atomic.Pointer[line]
+	latest atomic.Int64 // what Now has returned, Unix ms
+
+	mu      sync.Mutex
+	trusted int64 // system clock minus elapsed time as it is believed, µs
+	step    *step // that is not followed yet; nil: none
+	report  report
+	stepped func() // see OnStep
+}
+
+// line is server time as a function of elapsed time: it goes on from a point, slewing until it has
+// made up for a difference.
+type line struct {
+	from       int64 // elapsed, µs
+	at         int64 // server time then, Unix µs
+	difference int64 // system clock minus server time then, µs
+}
+
+func (l *line) time(elapsed time.Duration) int64 {
+	since := max(0, elapsed.Microseconds()-l.from)
+	return l.at + since + clamp(l.difference, since/slewPart)
+}
+
+// left is what has not been slewed away by then, µs.
+func (l *line) left(elapsed time.Duration) int64 {
+	since := max(0, elapsed.Microseconds()-l.from)
+	return l.difference - clamp(l.difference, since/slewPart)
+}
+
+// clamp brings n to between -most and most.
+func clamp(n, most int64) int64 { return max(-most, min(n, most)) }
+
+// step is a jump of the system clock that it may take back.
+type step struct {
+	offset int64         // system clock minus elapsed time, µs
+	since  time.Duration // elapsed
+}
+
+// New returns a clock that begins at the time of the system clock. It reports to log.
+func New(source Source, log *slog.Logger) *Clock {
+	c := &Clock{source: source, log: log, stepped: func() {}}
+	wall, elapsed := source.Read()
+	c.trusted = wall - elapsed.Microseconds()
+	c.line.Store(&line{from: elapsed.Microseconds(), at: wall})
+	return c
+}
+
+// OnStep sets what Check calls after server time has jumped forward. It is set before Check is
+// called.
+func (c *Clock) OnStep(do func()) { c.stepped = do }
+
+// Now is the server's time in Unix ms. It never runs backward once Continue has been called.
+func (c *Clock) Now() int64 {
+	now, _ := c.Read()
+	return now
+}
+
+// Read is Now and Elapsed by one reading.
+func (c *Clock) Read() (now int64, elapsed time.Duration) {
+	elapsed = c.source.Elapsed()
+	now = c.line.Load().time(elapsed) / 1000
+	for {
+		latest := c.latest.Load()
+		if now <= latest {
+			return latest, elapsed // later, if Check has just replaced the line
+		}
+		if c.latest.CompareAndSwap(latest, now) {
+			return now, elapsed
+		}
+	}
+}
+
+// Elapsed is the time that has passed by the monotonic clock since some moment. Durations are
+// measured by it.
+func (c *Clock) Elapsed() time.Duration { return c.source.Elapsed() }
+
+// Until is how long it takes until a time, Unix ms: 0 if it has come.
+func (c *Clock) Until(ms int64) time.Duration {
+	now := c.line.Load().time(c.source.Elapsed())
+	if ms > (math.MaxInt64-now)/1000 {
+		return math.MaxInt64
+	}
+	return duration(max(0, ms*1000-now))
+}
+
+// duration turns µs into a Duration, the longest one if they are too many.
+func duration(us int64) time.Duration {
+	const most = math.MaxInt64 / int64(time.Microsecond)
+	return time.Duration(clamp(us, most)) * time.Microsecond
+}
+
+// Continue makes server time go on strictly after the latest time in the data, Unix ms; 0: there is
+// no data. It is called once, before Check.
+func (c *Clock) Continue(last int64) {
+	if last == 0 {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	wall, elapsed := c.source.Read()
+	us, next := elapsed.Microseconds(), (last+1)*1000
+	switch difference := wall - next; {
+	case difference > longestPause:
+		c.trusted, c.step = next-us, &step{wall - us, elapsed}
+		c.line.Store(&line{from: us, at: next})
+		c.report.farBehind(c.log, difference)
+	case difference < 0:
+		c.trusted = wall - us
+		c.line.Store(&line{from: us, at: next, difference: difference})
+		c.report.slewing(c.log, difference, 0, elapsed)
+	default:
+		c.trusted = wall - us
+		c.line.Store(&line{from: us, at: wall})
+	}
+	c.latest.Store(0) // what was told while the data was loading no longer counts
+}
+
+// Check compares server time with the system clock. It is called once a second, about.
+func (c *Clock) Check() {
+	if c.check() {
+		c.stepped()
+	}
+}
+
+func (c *Clock) check() (jumped bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	wall, elapsed := c.source.Read()
+	us, now := elapsed.Microseconds(), c.line.Load().time(elapsed)
+	offset, difference := wall-us, wall-now // of the system clock to the monotonic one, and to server time
+	switch {
+	case near(difference, longestSlew) || near(offset-c.trusted, wander):
+		if c.step != nil {
+			c.report.takenBack(c.log, difference)
+		}
+		c.trusted, c.step = offset, nil
+	case c.step == nil || !near(offset-c.step.offset, wander):
+		c.step = &step{offset, elapsed}
+		c.report.waiting(c.log, difference, elapsed)
+	case elapsed-c.step.since >= standTime:
+		c.trusted, c.step = offset, nil
+		if jumped = difference > 0; jumped {
+			now = wall
+		}
+		c.report.followed(c.log, difference, elapsed)
+	}
+	difference = c.trusted + us - now
+	changed := difference - c.line.Load().left(elapsed)
+	if jumped || !near(changed, agreement) {
+		c.line.Store(&line{from: us, at: now, difference: difference})
+	}
+	if c.step == nil {
+		c.report.slewing(c.log, difference, changed, elapsed)
+	}
+	return jumped
+}
+
+// near tells whether n is between -most and most.
+func near(n, most int64) bool { return -most <= n && n <= most }
+
+// State says what a clock does about a difference.
+type State string
+
+// The states, in the words of INFO.
+const (
+	Synced  State = "synced"  // there is none
+	Slewing State = "slewing" // it is being slewed away
+	Waiting State = "waiting" // for the system clock to stand by a step
+)
+
+// Status is how server time and the system clock compare.
+type Status struct {
+	Difference int64 // system clock minus server time, ms
+	State      State
+	Left       time.Duration // how long the state lasts: until they agree, or until the step is followed
+}
+
+// Status compares server time with the system clock now. It takes no lock but the clock's own.
+func (c *Clock) Status() Status {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	wall, elapsed := c.source.Read()
+	difference := wall - c.line.Load().time(elapsed)
+	s := Status{Difference: difference / 1000, State: Synced}
+	switch {
+	case c.step != nil:
+		s.State, s.Left = Waiting, max(0, standTime-(elapsed-c.step.since))
+	case !near(difference, longestSlew) && !near(wall-elapsed.Microseconds()-c.trusted, wander):
+		s.State, s.Left = Waiting, standTime // Check has not seen it yet
+	case !near(difference, agreement):
+		s.State, s.Left = Slewing, slewTime(difference)
+	}
+	return s
+}
+
+// slewTime is how long it takes to slew a difference away, µs.
+func slewTime(difference int64) time.Duration {
+	return duration(clamp(difference, math.MaxInt64/slewPart) * slewPart).Abs()
+}
+
+// Run calls Check once a second until the function that it returns is called.
+func (c *Clock) Run() (stop func()) {
+	quit, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		ticker := time.NewTicker(time.Second)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-quit:
+				return
+			case <-ticker.C:
+				c.Check()
+			}
+		}
+	}()
+	return func() { close(quit); <-done }
+}
