@@ -22,6 +22,7 @@ type Journal interface {
 	// together or not at all. The slice and what it points to belong to the caller again when Append returns.
 	Append(now int64, effects []Effect) Position
 	// Wait returns when everything up to the position is as durable as the journal's policy promises.
+	// A reply waits for the latest change it may have seen: see Tx.End.
 	Wait(Position) error
 }
 

@@ -62,14 +62,14 @@ func (t *tally) reset() {
 // policies are those that the engine keeps, by name.
 type policies map[string]*Policy
 
-// Policy finds a policy; nil if there is none of that name. It takes no shard's lock.
+// Policy finds a policy; nil if there is none of that name. It takes no shard's lock: see Tx.SeeAll.
 func (e *Engine) Policy(name string) *Policy {
 	e.naming.RLock()
 	defer e.naming.RUnlock()
 	return e.policies[name]
 }
 
-// Policies lists all policies, by name. It takes no shard's lock.
+// Policies lists all policies, by name. It takes no shard's lock: see Tx.SeeAll.
 func (e *Engine) Policies() []*Policy {
 	e.naming.RLock()
 	list := slices.Collect(maps.Values(e.policies))
@@ -142,14 +142,24 @@ func (e *Engine) SetPolicies(now int64, list []*Policy) (c PolicyChanges) {
 	if len(leaving) > 0 {
 		c.Dropped = tx.dropKeysOf(leaving)
 	}
-	e.naming.Lock()
-	for _, p := range changed {
-		f := p.effect()
-		tx.perform(nil, &f)
+	effects := make([]Effect, len(changed))
+	for i, p := range changed {
+		effects[i] = p.effect()
 	}
-	e.naming.Unlock()
+	tx.publish(effects)
 	c.Position = tx.End()
 	return c
+}
+
+// publish makes changes to policies, which can be seen without the lock of a shard: by then they are
+// in the journal, so that whoever sees them knows by SeeAll which position to wait for.
+func (tx *Tx) publish(effects []Effect) {
+	tx.e.naming.Lock()
+	defer tx.e.naming.Unlock()
+	for i := range effects {
+		tx.perform(nil, &effects[i])
+	}
+	tx.commit()
 }
 
 // dropKeysOf deletes what policies have left behind that are about to be replaced. It hands its effects to the journal shard by shard: a crash in
@@ -200,9 +210,7 @@ func (e *Engine) DeletePolicy(now int64, name string) (found bool, pos Position)
 	}
 	tx := e.NewTx()
 	tx.BeginAll(now, 0, true)
-	e.naming.Lock()
-	tx.perform(nil, &Effect{Kind: EffectPolicyDelete, Key: Key{Name: []byte(name)}})
-	e.naming.Unlock()
+	tx.publish([]Effect{{Kind: EffectPolicyDelete, Key: Key{Name: []byte(name)}}})
 	return true, tx.End()
 }
 

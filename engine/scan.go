@@ -13,7 +13,7 @@ const cursorShift = 32
 // from, 0 after the last. 0 begins; a cursor that no scan returned may visit nothing. A name holds until visit returns.
 //
 // It is called on an idle Tx, not one that was given to Begin, and locks one shard after the other, so that nobody waits for long. Within
-// BeginAll it goes by the locks, and the time, that are held.
+// BeginAll it goes by the locks, and the time, that are held. The next End returns the position of the latest change it has seen.
 func (tx *Tx) Scan(now int64, db int, cursor uint64, count int, visit func(name []byte, t Type)) (next uint64) {
 	seen := 0
 	look := func(o object) {
@@ -38,7 +38,7 @@ func (tx *Tx) scanShard(sh *shard, now int64, db int, position uint64, count int
 	if len(tx.locked) == 0 {
 		tx.locked = append(tx.locked, sh)
 		tx.begin(now, db, false)
-		defer tx.End()
+		defer tx.endStep()
 	}
 	if keys := sh.dbs[db].keys; keys != nil {
 		return keys.Scan(position, count, look)
@@ -111,7 +111,7 @@ func (s *space) size() int {
 // as in Redis. The shards are counted one after the other; Tx.Size is exact.
 func (e *Engine) Size(db int) (keys, expires int) { return e.NewTx().Count(db) }
 
-// Count is Engine.Size for a Tx that is idle or within BeginAll.
+// Count is Engine.Size for a Tx that is idle or within BeginAll. See SeeAll for the former.
 func (tx *Tx) Count(db int) (keys, expires int) {
 	tx.eachShard(func(sh *shard) {
 		keys += sh.dbs[db].size()

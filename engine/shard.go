@@ -16,8 +16,12 @@ type shard struct {
 	e     *Engine
 	index int
 	now   int64 // the latest time any call brought: time never runs backward for what is kept here
-	dbs   []space
-	seq   hitSequence
+
+	// position is that of the last change in the journal. It is changed under the lock, but read without.
+	position atomic.Uint64
+
+	dbs []space
+	seq hitSequence
 
 	weight atomic.Int64 // bytes that all keys take; changed under the lock, but read without
 	told   int64        // of them, what the engine's sum has in it

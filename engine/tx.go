@@ -10,7 +10,7 @@ import (
 //
 //	tx.Begin(now, db, keys, writing)   locks
 //	tx.Set(…)                          looks and changes, any number of times
-//	pos := tx.End()                    hands the effects to the journal, unlocks
+//	pos := tx.End()                    hands the effects to the journal, unlocks; the reply waits for pos
 //
 // Several calls may follow each other under one hold: Join adds the keys of a further one, before the first, and Next goes on to it.
 //
@@ -30,6 +30,7 @@ type Tx struct {
 	locked  []*shard // first those that were waited for, in the order of their index
 	effects []Effect // what changed so far, when there is a journal
 	changed int64    // how much that is
+	seen    Position // the latest change that the call has seen in steps that are over, or without locks
 
 	// scratch
 	log   hitLog       // of the sliding windows
@@ -124,28 +125,54 @@ const (
 	keptParts   = 8  // and how many keys of All
 )
 
-// End hands what changed to the journal and lets go of the shards. It returns the place in the journal to wait for
-// before the call is acknowledged; 0 if nothing changed.
+// End hands what changed to the journal and lets go of the shards. It returns the position that
+// the journal must reach before the call is answered: that of the latest change to any shard that
+// the call held, by whomever, since a read or a denial must not report what may yet be lost.
+// It is 0 if there was no change.
 func (tx *Tx) End() (pos Position) {
 	defer tx.unlock()
 	if len(tx.told) > 0 {
 		tx.follow()
 	}
-	pos = tx.commit()
+	tx.commit()
+	pos = tx.latest()
 	for _, do := range tx.after {
 		do(pos)
 	}
 	return pos
 }
 
-// commit hands what has changed so far to the journal, as End does; 0 if nothing has. A call that changes much does it in between.
-func (tx *Tx) commit() (pos Position) {
-	if len(tx.effects) > 0 {
-		pos = tx.e.journal.Append(tx.now, tx.effects)
-		clear(tx.effects)
-		tx.effects = tx.effects[:0]
+// commit hands what has changed so far to the journal, as End does. A call that changes much does it in between.
+func (tx *Tx) commit() {
+	if len(tx.effects) == 0 {
+		return
 	}
-	return pos
+	pos := tx.e.journal.Append(tx.now, tx.effects)
+	for _, sh := range tx.locked {
+		sh.position.Store(uint64(pos))
+	}
+	clear(tx.effects)
+	tx.effects = tx.effects[:0]
+}
+
+// latest is the position of the latest change that the call has seen.
+func (tx *Tx) latest() Position {
+	pos := uint64(tx.seen)
+	for _, sh := range tx.locked {
+		pos = max(pos, sh.position.Load())
+	}
+	tx.seen = 0
+	return Position(pos)
+}
+
+// endStep is End for one of several steps that make up a call: the End of the call returns what all of them have seen.
+func (tx *Tx) endStep() { tx.seen = tx.End() }
+
+// SeeAll makes End return a position that covers all changes which the call may have seen without holding locks.
+func (tx *Tx) SeeAll() {
+	for i := range tx.e.shards {
+		tx.seen = max(tx.seen, Position(tx.e.shards[i].position.Load()))
+	}
 }
 
 // Afterwards has something done at the end of the call, still under its locks, that needs to know the call's place in the journal.

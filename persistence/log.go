@@ -48,13 +48,14 @@ type log struct {
 	cuts     []int     // where in pending a new segment begins
 	last     uint64    // the number of the last segment there is, or of the last cut
 	appended uint64    // bytes since the start
-	synced   uint64    // how many of them are on the disk for good
 	segment  uint64    // the segment that is being written
 	progress sync.Cond // synced or segment has grown, or failed was set
 	failed   error
 
+	_       [64]byte      // calls that wait read what follows, and need not see the lock go round
+	synced  atomic.Uint64 // how many of the bytes appended are on the disk for good; changed under the lock
+	written atomic.Uint64 // and how many were handed to the operating system
 	broken  atomic.Bool   // failed is set
-	written atomic.Uint64 // bytes handed to the operating system, of those appended
 	size    atomic.Int64  // bytes in all segments since the last snapshot
 	delayed atomic.Int64  // syncs that took longer than a second
 
@@ -124,10 +125,10 @@ func tell(it chan struct{}) {
 }
 
 // Wait is Wait of engine.Journal: by Always until the position is on the disk, else for no longer than it takes to keep the backlog
-// within bounds. The error is that of a log that failed before.
+// within bounds. The error is that of a log that failed before. What need not wait takes no lock.
 func (l *log) Wait(p engine.Position) error {
 	position := uint64(p)
-	if Policy(l.policy.Load()) != Always && position-min(position, l.written.Load()) < mostBacklog && !l.broken.Load() {
+	if l.durable(position) && !l.broken.Load() {
 		return nil
 	}
 	l.mu.Lock()
@@ -135,17 +136,21 @@ func (l *log) Wait(p engine.Position) error {
 	for l.failed == nil && !l.durable(position) {
 		l.progress.Wait()
 	}
-	if l.synced >= position {
+	if l.failed == nil || l.synced.Load() >= position {
 		return nil
+	}
+	if Policy(l.policy.Load()) != Always && position <= l.appended {
+		return nil // it came before the failure, and was promised no more than that it would be tried to write it
 	}
 	return l.failed
 }
 
+// durable tells whether a position is as durable as the policy promises.
 func (l *log) durable(position uint64) bool {
-	if Policy(l.policy.Load()) == Always {
-		return l.synced >= position
+	if l.synced.Load() >= position {
+		return true
 	}
-	return position-min(position, l.written.Load()) < mostBacklog
+	return Policy(l.policy.Load()) != Always && position-min(position, l.written.Load()) < mostBacklog
 }
 
 // setPolicy changes when to sync, from now on.
@@ -360,7 +365,7 @@ func (l *log) sync() error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.synced = l.written.Load()
+	l.synced.Store(l.written.Load())
 	l.progress.Broadcast()
 	return nil
 }

@@ -49,7 +49,7 @@ func policySet(c *call) error {
 	}
 
 	changes := c.server.engine.SetPolicies(c.server.clock(), []*engine.Policy{p})
-	c.position = max(c.position, changes.Position)
+	c.tx.SeeAll()
 	c.server.PoliciesChanged()
 
 	if len(changes.Switched) > 0 {
@@ -61,8 +61,8 @@ func policySet(c *call) error {
 }
 
 func policyDel(c *call) error {
-	found, position := c.server.engine.DeletePolicy(c.server.clock(), string(c.args.next()))
-	c.position = max(c.position, position)
+	found, _ := c.server.engine.DeletePolicy(c.server.clock(), string(c.args.next()))
+	c.tx.SeeAll()
 	c.server.PoliciesChanged()
 
 	c.reply.flag(found)
@@ -70,7 +70,9 @@ func policyDel(c *call) error {
 }
 
 func policyGet(c *call) error {
-	if p := c.server.engine.Policy(string(c.args.next())); p != nil {
+	p := c.server.engine.Policy(string(c.args.next()))
+	c.tx.SeeAll()
+	if p != nil {
 		c.reply.bulkString(p.Definition())
 	} else {
 		c.reply.null()
@@ -80,6 +82,7 @@ func policyGet(c *call) error {
 
 func policyList(c *call) error {
 	list := c.server.engine.Policies()
+	c.tx.SeeAll()
 	c.reply.array(len(list))
 	for _, p := range list {
 		admitted, denied := p.Counts()
@@ -100,11 +103,10 @@ func policyReload(c *call) error {
 	if c.server.reloadPolicies == nil {
 		return errNoPolicyFile
 	}
-	position, err := c.server.reloadPolicies()
-	if err != nil {
+	if _, err := c.server.reloadPolicies(); err != nil {
 		return engine.Error("ERR no policy was changed: " + err.Error())
 	}
-	c.position = max(c.position, position)
+	c.tx.SeeAll()
 
 	c.reply.ok()
 	return nil

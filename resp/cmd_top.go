@@ -31,6 +31,7 @@ func top(c *call) error {
 	}
 
 	list := c.server.engine.Top(c.db(), int(n))
+	c.tx.SeeAll()
 
 	c.reply.array(2 * len(list))
 	for _, d := range list {

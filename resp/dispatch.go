@@ -45,10 +45,11 @@ func (s *session) execute(words [][]byte) {
 	}
 	s.begin(p, now)
 	w := s.runTogether(elapsed)
-	s.position = max(s.position, s.tx.End())
+	seen := s.tx.End()
 	if len(s.postponed) > 0 {
 		s.writePostponed()
 	}
+	s.see(seen)
 	if w != nil {
 		s.await(w)
 	}
@@ -83,8 +84,8 @@ func (s *session) denied(c *command) error {
 	if grows && s.server.engine.Crowded() && s.server.loading.Load() == 0 && !s.makeRoom() {
 		return engine.ErrOutOfMemory
 	}
-	if store := s.server.store; store != nil && has&(write|health) != 0 {
-		if why := store.Refusal(); why != "" {
+	if has&(write|health) != 0 {
+		if why := s.server.refusal(); why != "" {
 			return engine.Error("MISCONF " + why)
 		}
 	}
@@ -92,6 +93,23 @@ func (s *session) denied(c *command) error {
 		return errLoading
 	}
 	return nil
+}
+
+// see notes that what has just been answered may tell of any change up to a position: the replies
+// of the batch wait for that. While the disk fails, some positions may never be reached: a call
+// that only reads gets an error if it has seen such a change, and the client stays connected.
+func (s *session) see(p engine.Position) {
+	if p <= s.position {
+		return
+	}
+	if why := s.server.refusal(); why != "" && len(s.together) == 1 && s.together[0].command.flags&write == 0 {
+		if s.server.journal.Wait(p) != nil {
+			s.reply.b = s.reply.b[:s.begun]
+			s.refuse(engine.Error("MISCONF what this would read is not on the disk: " + why))
+			return
+		}
+	}
+	s.position = p
 }
 
 // run lets the handler of a command answer a call whose locks are held, and tells whether it is to wait instead.

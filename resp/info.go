@@ -24,19 +24,20 @@ func init() {
 type section struct {
 	name string
 	tell func(*Server, *report)
+	keys bool // it tells of keys or policies
 }
 
 var sections = []section{
-	{"Server", (*Server).tellServer},
-	{"Clients", (*Server).tellClients},
-	{"Memory", (*Server).tellMemory},
-	{"Persistence", (*Server).tellPersistence},
-	{"Stats", (*Server).tellStats},
-	{"Ratelimit", (*Server).tellRatelimit},
-	{"Replication", (*Server).tellReplication},
-	{"CPU", (*Server).tellCPU},
-	{"Cluster", (*Server).tellCluster},
-	{"Keyspace", (*Server).tellKeyspace},
+	{name: "Server", tell: (*Server).tellServer},
+	{name: "Clients", tell: (*Server).tellClients},
+	{name: "Memory", tell: (*Server).tellMemory},
+	{name: "Persistence", tell: (*Server).tellPersistence},
+	{name: "Stats", tell: (*Server).tellStats},
+	{name: "Ratelimit", tell: (*Server).tellRatelimit, keys: true},
+	{name: "Replication", tell: (*Server).tellReplication},
+	{name: "CPU", tell: (*Server).tellCPU},
+	{name: "Cluster", tell: (*Server).tellCluster},
+	{name: "Keyspace", tell: (*Server).tellKeyspace, keys: true},
 }
 
 // info handles INFO [section [section ...]].
@@ -50,11 +51,17 @@ func info(c *call) error {
 	}
 
 	r := report{tx: c.tx}
+	keys := false
 	for _, s := range sections {
 		if all || wanted[strings.ToLower(s.name)] {
 			r.section(s.name)
 			s.tell(c.server, &r)
+			keys = keys || s.keys
 		}
+	}
+
+	if keys && c.server.refusal() == "" { // while the disk fails, operators are told without waiting for it
+		c.tx.SeeAll()
 	}
 
 	c.reply.verbatim(r.String())

@@ -25,7 +25,7 @@ type session struct {
 	silence       silence
 	closing       bool // after the reply the connection is closed
 	reply         reply
-	position      engine.Position // of the last change in the batch: its replies wait for that much of the journal
+	position      engine.Position // of the latest change that the batch has seen: its replies wait for that much of the journal
 	call          call
 
 	together []prepared   // the calls that are run under one hold
@@ -159,7 +159,7 @@ func (s *session) recovered() {
 	if fault == nil {
 		return
 	}
-	s.position = max(s.position, s.tx.End())
 	s.postponed = nil
+	s.see(s.tx.End())
 	s.fault(fault, s.begun)
 }

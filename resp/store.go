@@ -52,6 +52,14 @@ type StoreStatus struct {
 	KeysLoaded, KeysExpired int64 // what the start has found: keys taken, and keys left out as their time had come
 }
 
+// refusal is the store's, if there is one.
+func (s *Server) refusal() string {
+	if s.store == nil {
+		return ""
+	}
+	return s.store.Refusal()
+}
+
 // SetLoading tells the server that the data is being loaded, so that nobody may see it yet, or that it is there. At first it is there.
 func (s *Server) SetLoading(yes bool) {
 	if yes {

@@ -161,15 +161,15 @@ func (s *session) await(w *waiter) {
 		s.closing = true // as by Redis, without an answer
 		return
 	}
-	s.position = max(s.position, w.position)
 	s.errors += w.desk.errors
 	s.reply.b = append(s.reply.b, w.desk.reply.b...)
+	s.see(w.position)
 }
 
 // quit takes a call out of its lines, and answers one that was unblocked. No lock is held.
 func (s *session) quit(w *waiter) {
 	s.tx.Begin(s.server.clock(), w.db, w.keys, true)
-	defer func() { s.position = max(s.position, s.tx.End()) }()
+	defer func() { w.position = max(w.position, s.tx.End()) }()
 	w.leave(s.tx, nil)
 	w.mu.Lock()
 	defer w.mu.Unlock()

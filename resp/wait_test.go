@@ -66,25 +66,31 @@ func (s saying) String() string { return fmt.Sprintf("%d %s %s", s.at, s.name, s
 // inBubble runs a test in one. Time passes when all that can happen has happened.
 func inBubble(t *testing.T, test func(t *testing.T, b *bubble)) {
 	synctest.Test(t, func(t *testing.T) {
-		settings, m := NewSettings(Defaults{Databases: 16, MaxClients: 1000}), newMirror(t)
-		b := &bubble{listener: &pipes{arriving: make(chan net.Conn), closed: make(chan struct{})}, begun: time.Now()}
-		source := clock.System()
-		time := clock.New(clock.Source{Elapsed: source.Elapsed, Read: func() (int64, time.Duration) {
-			wall, elapsed := source.Read()
-			return wall + b.shift.Load(), elapsed
-		}}, slog.New(slog.DiscardHandler))
-		b.testServer = &testServer{t: t, Server: NewServer(Options{
-			Engine: engine.New(engine.Options{Seed: [2]uint64{1, 2}, Journal: m}), Journal: m, Clock: time,
-			Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Settings: settings, Version: "test",
-		})}
-		go b.Serve(b.listener)
+		m := newMirror(t)
+		b := newBubble(t, m, nil)
 		defer b.Shutdown(t.Context())
 		test(t, b)
 		b.Shutdown(t.Context())
 		assert.Empty(t, b.room.lines, "a line is left though nobody waits")
 		assert.Zero(t, b.room.waiting.Load())
-		m.requireShows(b.engine, time.Now())
+		m.requireShows(b.engine, b.clock())
 	})
+}
+
+// newBubble starts a server, in a synctest bubble.
+func newBubble(t *testing.T, journal engine.Journal, store Store) *bubble {
+	b := &bubble{listener: &pipes{arriving: make(chan net.Conn), closed: make(chan struct{})}, begun: time.Now()}
+	source := clock.System()
+	time := clock.New(clock.Source{Elapsed: source.Elapsed, Read: func() (int64, time.Duration) {
+		wall, elapsed := source.Read()
+		return wall + b.shift.Load(), elapsed
+	}}, slog.New(slog.DiscardHandler))
+	b.testServer = &testServer{t: t, Server: NewServer(Options{
+		Engine: engine.New(engine.Options{Seed: [2]uint64{1, 2}, Journal: journal}), Journal: journal, Store: store, Clock: time,
+		Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Settings: NewSettings(Defaults{Databases: 16, MaxClients: 1000}), Version: "test",
+	})}
+	go b.Serve(b.listener)
+	return b
 }
 
 func (b *bubble) dial() *testClient {

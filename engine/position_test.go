@@ -1,0 +1,91 @@
+package engine
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"rlserver/engine/limit"
+)
+
+// End returns the position of the latest change to what the call has held, by whomever.
+func TestEndReturnsWhatTheCallHasSeen(t *testing.T) {
+	e := New(Options{Databases: 2, Shards: 2, Journal: new(recorder)})
+	on := [2]Key{} // a key in each shard
+	for c := byte('a'); on[0].Name == nil || on[1].Name == nil; c++ {
+		k := e.Key([]byte{c})
+		on[e.shardIndex(k.hash)] = k
+	}
+	tx, other := e.NewTx(), e.NewTx()
+	call := func(tx *Tx, do func(), keys ...Key) Position {
+		tx.Begin(epoch, 0, keys, true)
+		do()
+		return tx.End()
+	}
+	set := func(k Key) func() { return func() { other.Set(k, []byte("v"), SetMode{}) } }
+	nothing := func() {}
+
+	require.EqualValues(t, 0, call(tx, nothing, on[0], on[1]), "nothing has changed")
+	require.EqualValues(t, 1, call(other, set(on[0]), on[0]))
+	require.EqualValues(t, 2, call(other, set(on[1]), on[1]))
+	require.EqualValues(t, 1, call(tx, nothing, on[0]), "a read of what the first call changed")
+	require.EqualValues(t, 2, call(tx, nothing, on[1]))
+	require.EqualValues(t, 2, call(tx, nothing, on[0], on[1]))
+	require.EqualValues(t, 0, tx.End(), "an idle Tx has seen nothing")
+	require.EqualValues(t, 1, call(tx, func() {
+		d, err := tx.Token(on[0], limit.Bucket{Capacity: 1, Refill: 1, Period: 1000}, 1)
+		require.Equal(t, ErrWrongType, err)
+		require.False(t, d.Allowed)
+	}, on[0]), "a call that changes nothing makes no position of its own")
+
+	tx.BeginAll(epoch, 0, false)
+	require.EqualValues(t, 2, tx.End())
+
+	seen := 0
+	require.Zero(t, tx.Scan(epoch, 0, 0, 100, func([]byte, Type) { seen++ }))
+	require.Equal(t, 2, seen)
+	require.EqualValues(t, 2, tx.End(), "the steps of a scan")
+	require.EqualValues(t, 0, tx.End())
+
+	tx.SeeAll()
+	require.EqualValues(t, 2, tx.End())
+
+	p, err := ParsePolicy([]byte("p"), [][]byte{[]byte("SLIDE"), []byte("1"), []byte("1m")})
+	require.NoError(t, err)
+	require.EqualValues(t, 3, e.SetPolicies(epoch, []*Policy{p}).Position)
+	require.EqualValues(t, 3, call(tx, nothing, on[0]), "each call may have consulted a policy")
+	_, position := e.DeletePolicy(epoch, "p")
+	require.EqualValues(t, 4, position)
+	require.EqualValues(t, 4, call(tx, nothing, on[1]))
+
+	tx.Begin(epoch, 0, []Key{on[0]}, true)
+	require.True(t, tx.Join([]Key{on[1]}))
+	require.EqualValues(t, 4, tx.End())
+}
+
+// watchful is a journal that looks whether policies can be seen before their position is known.
+type watchful struct {
+	e    *Engine
+	seen []bool
+}
+
+func (w *watchful) Append(int64, []Effect) Position {
+	visible := w.e.naming.TryRLock()
+	if visible {
+		w.e.naming.RUnlock()
+	}
+	w.seen = append(w.seen, visible)
+	return Position(len(w.seen))
+}
+func (w *watchful) Wait(Position) error { return nil }
+
+func TestPoliciesAreInTheJournalBeforeTheyCanBeSeen(t *testing.T) {
+	w := new(watchful)
+	w.e = New(Options{Journal: w})
+	p, err := ParsePolicy([]byte("p"), [][]byte{[]byte("SLIDE"), []byte("1"), []byte("1m")})
+	require.NoError(t, err)
+	w.e.SetPolicies(epoch, []*Policy{p})
+	w.e.DeletePolicy(epoch, "p")
+	require.Equal(t, []bool{false, false}, w.seen)
+	require.Empty(t, w.e.Policies())
+}

@@ -1,0 +1,189 @@
+package resp
+
+import (
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"rlserver/engine"
+)
+
+// slowJournal is a disk whose syncs a test lets through, or fail.
+type slowJournal struct {
+	mu       sync.Mutex
+	changed  sync.Cond
+	appended engine.Position
+	synced   engine.Position
+	failed   error
+}
+
+func newSlowJournal() *slowJournal {
+	j := new(slowJournal)
+	j.changed.L = &j.mu
+	return j
+}
+
+func (j *slowJournal) Append(int64, []engine.Effect) engine.Position {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.appended++
+	return j.appended
+}
+
+func (j *slowJournal) Wait(p engine.Position) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for j.synced < p && j.failed == nil {
+		j.changed.Wait()
+	}
+	if j.synced >= p {
+		return nil
+	}
+	return j.failed
+}
+
+// sync makes all that was appended durable.
+func (j *slowJournal) sync() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.synced = j.appended
+	j.changed.Broadcast()
+}
+
+func (j *slowJournal) fail(err error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.failed = err
+	j.changed.Broadcast()
+}
+
+// Each case is what one client prepares, what another one then changes, and what a third one asks
+// that tells of the change, with the beginning of its reply.
+var tellingCalls = []struct{ before, change, ask, want string }{
+	{"", "SET k v", "GET k", "$1 v"},
+	{"SET k v", "DEL k", "EXISTS k", ":0"},
+	{"", "SET k v", "SET k w NX", "$-1"},
+	{"", "SET k v", "RL.TOKEN k 1 1 1h", "-WRONGTYPE"},
+	{"", "RL.SLIDE k 1 1h", "RL.SLIDE k 1 1h", "*5 :0"},
+	{"", "RL.SLIDE k 1 1h", "RL.SLIDE k 1 1h COST 0", "*5 :0"},
+	{"", "RL.TOKEN k 1 1 1h", "RL.ALL j TOKEN 1 1 1h k TOKEN 1 1 1h", "*6 :0"},
+	{"", "RL.SLIDE k 1 1h", "RL.SLIDE k 1 1h WAIT 1m", "*5 :0"},
+	{"", "SET k v", "KEYS *", "*1 $1 k"},
+	{"", "SET k v", "SCAN 0 COUNT 1000", "*2 $1 0 *1 $1 k"},
+	{"", "SET k v", "DBSIZE", ":1"},
+	{"", "SET k v", "RANDOMKEY", "$1 k"},
+	{"", "SET k v", "INFO keyspace", "$"},
+	{"RL.SLIDE k 1 1h", "RL.SLIDE j 1 1h", "RL.TOP", "*0"},
+	{"SET k v", "FLUSHALL", "GET k", "$-1"},
+	{"SET k v", "FLUSHALL", "FLUSHALL", "+OK"},
+	{"", "RL.POLICY SET p SLIDE 1 1h", "RL.POLICY GET p", "$10 SLIDE 1 1h"},
+	{"", "RL.POLICY SET p SLIDE 1 1h", "RL.POLICY LIST", "*1"},
+	{"", "RL.POLICY SET p SLIDE 1 1h", "RL.POLICY SET p SLIDE 1 1h", "+OK"},
+	{"RL.POLICY SET p SLIDE 1 1h", "RL.POLICY DEL p", "RL.POLICY DEL p", ":0"},
+	{"", "RL.POLICY SET p SLIDE 1 1h", "RL.CHECK ann p COST 2", "*6 :0"},
+	{"RL.POLICY SET p SLIDE 1 1h", "RL.POLICY DEL p", "RL.CHECK ann p", "-ERR no such policy"},
+	{"", "RL.POLICY SET p SLIDE 1 1h", "INFO ratelimit", "$"},
+	{"", "SET k v", "MULTI\nGET k\nEXEC", "*1 $1 v"},
+	{"", "SET k v", "MULTI\nSCAN 0\nEXEC", "*1 *2"},
+	{"", "SET k v", "PING\nGET j\nGET k", "$1 v"},
+}
+
+// A reply leaves only when all that it may tell of is durable, whoever has changed it.
+func TestRepliesWaitForWhatTheyTell(t *testing.T) {
+	for _, c := range tellingCalls {
+		t.Run(c.change+"; "+c.ask, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				j := newSlowJournal()
+				b := newBubble(t, j, nil)
+				defer b.Shutdown(t.Context())
+				defer j.sync()
+				b.calls("before", c.before)
+				j.sync()
+				b.heard()
+				b.calls("changing", c.change)
+				asking := b.calls("asking", c.ask)
+				assert.Empty(t, b.heard(), "nothing is durable")
+				j.sync()
+				assert.Contains(t, strings.Join(b.heard(), "\n"), "0 asking "+c.want)
+				asking.call("PING")
+				assert.Equal(t, []string{"0 asking +PONG"}, b.heard())
+			})
+		})
+	}
+}
+
+// EXEC that is aborted tells of a change, and so does a call that waited and was let in by one.
+func TestAbortsAndAdmissionsWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := newSlowJournal()
+		b := newBubble(t, j, nil)
+		defer b.Shutdown(t.Context())
+		defer j.sync()
+		watching := b.calls("watching", "WATCH k\nMULTI\nPING")
+		popping := b.calls("popping", "BZPOPMIN z 0")
+		b.heard()
+		b.calls("changing", "MSET k v j v")
+		watching.call("EXEC")
+		b.calls("adding", "ZADD z 1 m")
+		assert.Empty(t, b.heard())
+		popping.call("PING")
+		assert.Empty(t, b.heard())
+		j.sync()
+		assert.ElementsMatch(t, []string{"0 watching *-1", "0 changing +OK", "0 adding :1", "0 popping *3 $1 z $1 m $1 1", "0 popping +PONG"}, b.heard())
+	})
+}
+
+// What is durable is told at once, whatever else is on its way.
+func TestRepliesDoNotWaitForOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := newSlowJournal()
+		b := newBubble(t, j, nil)
+		defer b.Shutdown(t.Context())
+		defer j.sync()
+		reader := b.calls("reader", "SET j v")
+		j.sync()
+		b.heard()
+		b.calls("changing", "SET k v")
+		tx := b.engine.NewTx()
+		tx.Begin(0, 0, []engine.Key{b.engine.Key([]byte("j"))}, false)
+		require.Less(t, tx.End(), j.appended, "j and k are of different shards")
+		reader.call("GET j\nPING\nECHO x\nCONFIG GET timeout\nINFO server")
+		assert.Len(t, b.heard(), 5)
+	})
+}
+
+// While the disk fails, what is durable can be read, and the rest cannot: the client is told so.
+func TestReadsWhileTheDiskFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j, store := newSlowJournal(), new(fakeStore)
+		b := newBubble(t, j, store)
+		defer b.Shutdown(t.Context())
+		defer j.sync()
+		reader := b.calls("reader", "SET {old} v")
+		j.sync()
+		b.heard()
+		b.calls("lost", "SET k v")
+		b.calls("early", "GET k")
+		refusal := "the disk fails"
+		store.refusal.Store(&refusal)
+		j.fail(errors.New(refusal))
+		assert.ElementsMatch(t, []string{"0 lost gone", "0 early gone"}, b.heard(), "nobody knows what has become of it")
+
+		why := "0 reader -MISCONF what this would read is not on the disk: the disk fails"
+		reader.call("GET {old}\nGET k\nECHO x\nKEYS *\nMULTI\nGET k\nEXEC\nGET {old}\nSET k w\nSCAN 0")
+		assert.Equal(t, []string{
+			"0 reader $1 v", why, "0 reader $1 x", why, "0 reader +OK", "0 reader +QUEUED", why, "0 reader $1 v", "0 reader -MISCONF the disk fails", why,
+		}, b.heard())
+		reader.call("INFO persistence")
+		assert.Len(t, b.heard(), 1, "operators are told")
+		j.sync()
+		store.refusal.Store(nil)
+		reader.call("GET k")
+		assert.Equal(t, []string{"0 reader $1 v"}, b.heard())
+	})
+}
