@@ -104,6 +104,9 @@ func clientSetInfo(c *call) error {
 	default:
 		return engine.Error(fmt.Sprintf("ERR Unrecognized option '%.128s'", option))
 	}
+	if len(value) > longestWord {
+		return engine.Error(fmt.Sprintf("ERR %s must not be longer than %d bytes.", option, longestWord))
+	}
 	if !printable(value) {
 		return engine.Error(fmt.Sprintf("ERR %s cannot contain spaces, newlines or special characters.", option))
 	}

@@ -49,12 +49,13 @@ const defaultUser = "default"
 const (
 	errNoPassword = engine.Error("ERR AUTH <password> called without any password configured for the default user. " +
 		"Are you sure your configuration is correct?")
-	errWrongPass   = engine.Error("WRONGPASS invalid username-password pair or user is disabled.")
-	errNoProto     = engine.Error("NOPROTO unsupported protocol version")
-	errProtoNumber = engine.Error("ERR Protocol version is not an integer or out of range")
-	errClientName  = engine.Error("ERR Client names cannot contain spaces, newlines or special characters.")
-	errNoSuchDB    = engine.Error("ERR DB index is out of range")
-	errHelloNoAuth = engine.Error("NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO AUTH <user> <pass> " +
+	errWrongPass      = engine.Error("WRONGPASS invalid username-password pair or user is disabled.")
+	errNoProto        = engine.Error("NOPROTO unsupported protocol version")
+	errProtoNumber    = engine.Error("ERR Protocol version is not an integer or out of range")
+	errClientName     = engine.Error("ERR Client names cannot contain spaces, newlines or special characters.")
+	errLongClientName = engine.Error("ERR Client names must not be longer than 65536 bytes.")
+	errNoSuchDB       = engine.Error("ERR DB index is out of range")
+	errHelloNoAuth    = engine.Error("NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO AUTH <user> <pass> " +
 		"option can be used to authenticate the client and select the RESP protocol version at the same time")
 )
 
@@ -213,7 +214,10 @@ func (r *reply) greeting(s *session) {
 
 // setName gives the connection a name; an empty one takes it away.
 func (s *session) setName(name []byte) error {
-	if !printable(name) {
+	switch {
+	case len(name) > longestWord:
+		return errLongClientName
+	case !printable(name):
 		return errClientName
 	}
 	s.profile.name.Store(nonEmpty(name))

@@ -21,8 +21,8 @@ func init() {
 }
 
 const (
-	maxPolicies = 128     // that one RL.CHECK may name
-	maxCheckID  = 1 << 16 // bytes of an id, which goes into the name of a key for each policy
+	maxPolicies = 128         // that one RL.CHECK may name
+	maxCheckID  = longestWord // bytes of an id, which goes into the name of a key for each policy
 
 	errTooManyPolicies = engine.Error("ERR too many policies: RL.CHECK takes at most 128")
 	errCheckID         = engine.Error("ERR the id of RL.CHECK must be 1 to 65536 bytes without { and }")

@@ -96,7 +96,7 @@ func TestPolicyErrors(t *testing.T) {
 		assert.Equal(t, want, c.do(call), call)
 	}
 	assert.Equal(t, badID, c.send("RL.CHECK", "", "a"))
-	assert.Equal(t, badID, c.send("RL.CHECK", strings.Repeat("x", maxCheckID+1), "a"))
+	assert.Equal(t, "-ERR id is too long: it has 65537 bytes, and proto-max-key-len allows 65536", c.send("RL.CHECK", strings.Repeat("x", maxCheckID+1), "a"))
 	assert.Equal(t, "-ERR ID must not be empty", c.send("RL.CHECK", "ann", "a", "ID", ""))
 	assert.Equal(t, "-ERR no such policy ''", c.send("RL.CHECK", "ann", "a", ""))
 	assert.Equal(t, "-ERR a policy's name is 1 to 64 letters, digits, dots, underscores and hyphens, not ''", c.send("RL.POLICY", "SET", "", "SLIDE", "5", "1s"))

@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"fmt"
 	"time"
 
 	"rlserver/engine"
@@ -59,7 +60,7 @@ func debugging(run func(*call) error) func(*call) error {
 }
 
 func debugLog(c *call) error {
-	c.server.log.Warn("DEBUG LOG", "client", c.id, "message", string(c.args.next()))
+	c.server.log.Warn("DEBUG LOG", "client", c.id, "message", fmt.Sprintf("%.1024s", c.args.next()))
 	c.reply.ok()
 	return nil
 }

@@ -169,7 +169,10 @@ func (s *Server) resolve(words [][]byte) (c *command, name int, err error) {
 	if c.rejects(len(words)) {
 		return c, 0, engine.Error("ERR wrong number of arguments for '" + c.fullName() + "' command")
 	}
-	return c, name, nil
+	if c.boundsWords() {
+		err = s.tooLong(c, words)
+	}
+	return c, name, err
 }
 
 // ofBrowser tells whether what should be a command is from an HTTP request: a web page can make a browser send one here, and have

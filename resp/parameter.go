@@ -49,6 +49,7 @@ var parameters = []parameter{
 	integer("tcp-keepalive", "", 0, math.MaxInt32, func(s *Settings) *atomic.Int64 { return &s.keepalive }),
 	logLevel("loglevel"),
 	memory("proto-max-bulk-len", "", 1<<20, math.MaxInt64, func(s *Settings) *atomic.Int64 { return &s.limits.maxBulk }),
+	memory("proto-max-key-len", "", 1, largestMaxKey, func(s *Settings) *atomic.Int64 { return &s.maxKey }),
 	memory("client-query-buffer-limit", "", leastQuery, math.MaxInt64, func(s *Settings) *atomic.Int64 { return &s.limits.maxQuery }),
 	integer("hash-max-listpack-entries", "hash-max-ziplist-entries", 0, math.MaxInt64, func(s *Settings) *atomic.Int64 { return &s.hashEntries }),
 	memory("hash-max-listpack-value", "hash-max-ziplist-value", 0, math.MaxInt64, func(s *Settings) *atomic.Int64 { return &s.hashValue }),

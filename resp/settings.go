@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"cmp"
 	"log/slog"
 	"net"
 	"slices"
@@ -26,6 +27,7 @@ type Defaults struct {
 	MaxMemory      int64         // bytes that the process may take; 0: any number
 	MemoryPolicy   string        // of engine.EvictionPolicies: which keys go to make room; empty: the first
 	LogLevel       string        // debug, verbose, notice or warning; empty: notice
+	MaxKey         int64         // bytes that a limiter's key may have; 0: 64 KB
 	DebugCommand   string        // who may use DEBUG: no, local or yes; empty: no
 
 	// For a server with a Store.
@@ -50,6 +52,7 @@ type Settings struct {
 	protectedMode atomic.Int64 // 0 or 1
 	logLevel      slog.LevelVar
 	limits        *guardLimits
+	maxKey        atomic.Int64 // bytes
 
 	// Up to which sizes Redis packs collections: OBJECT ENCODING goes by them. Nothing else does.
 	hashEntries, hashValue atomic.Int64
@@ -79,6 +82,7 @@ func NewSettings(d Defaults) *Settings {
 	if d.ProtectedMode {
 		s.protectedMode.Store(1)
 	}
+	s.maxKey.Store(cmp.Or(d.MaxKey, defaultMaxKey))
 	s.logLevel.Set(logLevels.value(d.LogLevel))
 	s.maxMemory.Store(d.MaxMemory)
 	s.memoryPolicy.Store(position(engine.EvictionPolicies, d.MemoryPolicy))

@@ -34,6 +34,7 @@ type config struct {
 	Maxclients      int    `group:"Service" default:"10000" placeholder:"N" help:"How many clients may be connected at once, 10000 unless given."`
 	Timeout         int    `group:"Service" default:"0" placeholder:"SECONDS" help:"How long a client may be idle before its connection is closed. 0, unless given: for ever."`
 	Maxmemory       string `group:"Service" default:"0" placeholder:"SIZE" help:"How much memory the server may take before keys are evicted, such as 256mb, its own 4 MB or so included; the process stays below one and a half times that. 0, unless given: any amount."`
+	ProtoMaxKeyLen  string `group:"Service" default:"64kb" placeholder:"SIZE" help:"How long the key of a limiter may be, 64kb unless given. Other keys may be as long as in Redis."`
 	MaxmemoryPolicy string `group:"Service" enum:"${policies}" default:"ratelimit" placeholder:"POLICY" help:"Which keys are evicted: ${any_policy}; ratelimit unless given. That lets limiters go that are nearly as good as new, and never one that is denying."`
 	Databases       int    `group:"Service" default:"16" placeholder:"N" help:"How many databases SELECT chooses among, 16 unless given."`
 	Loglevel        string `group:"Service" enum:"debug,verbose,notice,warning" default:"notice" placeholder:"LEVEL" help:"How much is logged, on standard error: debug, verbose, notice or warning; notice unless given."`
@@ -50,6 +51,7 @@ type config struct {
 	Version kong.VersionFlag `short:"v" env:"-" help:"Print the version and exit."`
 
 	maxmemory      int64           // what Maxmemory says
+	maxKey         int64           // what ProtoMaxKeyLen says
 	rewriteMinSize int64           // what AutoAofRewriteMinSize says
 	save           resp.SavePoints // what Save says
 }
@@ -106,6 +108,9 @@ func (c *config) validate() error {
 	var err error
 	if c.maxmemory, err = resp.ParseMemory(c.Maxmemory); err != nil {
 		return fmt.Errorf("--maxmemory must be a number of bytes such as 256mb, not %q", c.Maxmemory)
+	}
+	if c.maxKey, err = resp.ParseMemory(c.ProtoMaxKeyLen); err != nil || c.maxKey < 1 || c.maxKey > 512<<20 {
+		return fmt.Errorf("--proto-max-key-len must be a number of bytes from 1 to 512mb, not %q", c.ProtoMaxKeyLen)
 	}
 	if c.rewriteMinSize, err = resp.ParseMemory(c.AutoAofRewriteMinSize); err != nil {
 		return fmt.Errorf("--auto-aof-rewrite-min-size must be a number of bytes such as 64mb, not %q", c.AutoAofRewriteMinSize)

@@ -18,7 +18,7 @@ func TestDefaultsAreThoseOfRedisButForDebug(t *testing.T) {
 		Port: 6379, Bind: []string{"127.0.0.1", "-::1"}, TcpKeepalive: 300, ProtectedMode: "yes", EnableDebugCommand: "local",
 		Maxclients: 10000, Maxmemory: "0", MaxmemoryPolicy: "ratelimit", Databases: 16, Loglevel: "notice",
 		Appendonly: "yes", Appendfsync: "everysec", Dir: "./rlserver-data", OnDiskFailure: "refuse", AutoAofRewritePercentage: 100, AutoAofRewriteMinSize: "64mb",
-		rewriteMinSize: 64 << 20,
+		rewriteMinSize: 64 << 20, ProtoMaxKeyLen: "64kb", maxKey: 64 << 10,
 	}, c)
 }
 
@@ -51,6 +51,8 @@ func TestWhatMakesNoSenseIsRefused(t *testing.T) {
 		{[]string{"--databases", "0"}, "--databases must be from 1 to 65536, not 0"},
 		{[]string{"--timeout=-1"}, "--timeout must be from 0 to 2147483647, not -1"},
 		{[]string{"--maxmemory", "much"}, `--maxmemory must be a number of bytes such as 256mb, not "much"`},
+		{[]string{"--proto-max-key-len", "0"}, `--proto-max-key-len must be a number of bytes from 1 to 512mb, not "0"`},
+		{[]string{"--proto-max-key-len", "1gb"}, `--proto-max-key-len must be a number of bytes from 1 to 512mb, not "1gb"`},
 		{[]string{"--protected-mode", "maybe"}, `--protected-mode must be one of "yes","no" but got "maybe"`},
 		{[]string{"--unixsocketperm", "rwx"}, `--unixsocketperm must be octal permissions such as 770, not "rwx"`},
 		{[]string{"--requirepass", "a", "--requirepass-file", "b"}, "--requirepass and --requirepass-file exclude each other"},

@@ -14,7 +14,7 @@ import (
 func readRegular(path string, most int64) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, errors.Unwrap(err))
+		return nil, fmt.Errorf("open %s: %w", path, errors.Unwrap(err))
 	}
 	if err := checkRegular(path, info, most); err != nil {
 		return nil, err

@@ -92,7 +92,7 @@ func TestPolicyFilesThatAreRefused(t *testing.T) {
 		assert.EqualError(t, err, path+":"+want, "%s", text)
 	}
 	_, err := readPolicies(path + "x")
-	assert.EqualError(t, err, path+"x: no such file or directory")
+	assert.EqualError(t, err, "open "+path+"x: no such file or directory")
 }
 
 func TestPolicyFileWithByteOrderMark(t *testing.T) {

@@ -1,0 +1,72 @@
+package resp
+
+import (
+	"fmt"
+	"strings"
+
+	"rlserver/engine"
+)
+
+const (
+	longestWord   = 64 << 10 // bytes of a word of a limiter's call that is no key, and of a client's name
+	defaultMaxKey = 64 << 10 // bytes of a limiter's key
+	largestMaxKey = 512 << 20
+)
+
+// boundsWords tells whether the words of a command's calls have a longest length. They are compared and copied under
+// locks, and kept: those of limiters, which strangers may choose.
+func (c *command) boundsWords() bool { return c.group == "ratelimit" }
+
+// tooLong finds a word that a limiter's call may not have, before anything is done with it.
+func (s *Server) tooLong(c *command, words [][]byte) error {
+	most := int(min(longestWord, s.settings.maxKey.Load()))
+	for _, word := range words {
+		if len(word) > most {
+			return s.findTooLong(c, words)
+		}
+	}
+	return nil
+}
+
+// findTooLong names the word, if it is not a key that is longer than others may be.
+func (s *Server) findTooLong(c *command, words [][]byte) error {
+	mostKey := s.settings.maxKey.Load()
+	keys := make(map[int]bool)
+	for _, spec := range c.keys {
+		spec.positions(words, func(i int) { keys[i] = true })
+	}
+	for i, word := range words {
+		size := int64(len(word))
+		switch {
+		case keys[i] && size > mostKey:
+			return engine.Error(fmt.Sprintf("ERR %s is too long: it has %d bytes, and proto-max-key-len allows %d", c.wordName(words, i), size, mostKey))
+		case !keys[i] && size > longestWord:
+			return engine.Error(fmt.Sprintf("ERR %s is too long: it has %d bytes, and %d are allowed", c.wordName(words, i), size, longestWord))
+		}
+	}
+	return nil
+}
+
+// wordName is what the syntax calls a word of a call: "id", the value of an option "ID", or else its place.
+func (c *command) wordName(words [][]byte, i int) string {
+	before := strings.Fields(c.syntax)
+	for n, name := range before { // the arguments that stand in one place always
+		if strings.ContainsAny(name, "[<") {
+			before = before[:n]
+			break
+		}
+	}
+	first := 1
+	if c.parent != nil {
+		first = 2
+	}
+	if n := i - first; n >= 0 && n < len(before) {
+		return before[n]
+	}
+	for _, option := range []string{"COST", "ID", "TZ", "WAIT", "QUEUE", "TOKENS"} {
+		if equalFold(words[i-1], option) {
+			return option
+		}
+	}
+	return fmt.Sprintf("argument %d of %s", i, c.title())
+}
