@@ -275,9 +275,15 @@ func (r *reply) keySpec(k *keySpec) {
 	r.bulkString("flags")
 	r.words(k.access)
 	r.bulkString("begin_search")
-	r.typed("index", []string{"index"}, []int{k.begin})
+	if k.begin == 0 {
+		r.typed("unknown", nil, nil)
+	} else {
+		r.typed("index", []string{"index"}, []int{k.begin})
+	}
 	r.bulkString("find_keys")
 	switch {
+	case k.begin == 0:
+		r.typed("unknown", nil, nil)
 	case k.counted:
 		r.typed("keynum", []string{"keynumidx", "firstkey", "keystep"}, []int{0, 1, k.step})
 	case k.rules:
@@ -322,7 +328,7 @@ func (c *command) keyRange() (first, last, step int, all bool) {
 	}
 	all = true
 	for _, k := range c.keys {
-		if k.counted || k.step != 1 || last != 0 && last != k.begin-1 {
+		if k.begin == 0 || k.counted || k.step != 1 || last != 0 && last != k.begin-1 {
 			all = false
 			continue
 		}
@@ -356,7 +362,7 @@ func (c *command) accessCategories() (names []string) {
 	if !special {
 		group = c.group
 	}
-	if group != "" && len(c.subs) == 0 {
+	if group != "" && len(c.subs) == 0 && c.reaches == nil { // SORT is of no group
 		names = append(names, group)
 	}
 	for _, implied := range []struct {
@@ -389,7 +395,7 @@ func (r *reply) commandDocs(c *command) {
 			docField{"deprecated_since", text(c.deprecated)}, docField{"replaced_by", text(c.replacedBy)})
 	}
 	if c.syntax != "" {
-		fields = append(fields, docField{"arguments", func() { r.arguments(c.arguments(), new(int)) }})
+		fields = append(fields, docField{"arguments", func() { r.arguments(c.arguments(), c.syntaxKeys()) }})
 	}
 	if len(c.subs) > 0 {
 		fields = append(fields, docField{"subcommands", func() {
@@ -407,15 +413,55 @@ func (r *reply) commandDocs(c *command) {
 	}
 }
 
-// arguments answers with a tree of arguments. keys counts those that are keys: the n-th is found by the n-th key specification.
-func (r *reply) arguments(list []argument, keys *int) {
+// syntaxKeys tells by which specifications the keys in a syntax are found.
+type syntaxKeys struct {
+	next     []int // of those that are still to come
+	patterns int   // of those that are made of patterns; -1: there are none
+}
+
+func (c *command) syntaxKeys() *syntaxKeys {
+	keys := &syntaxKeys{patterns: -1}
+	for i := range c.keys {
+		if c.keys[i].patterns {
+			keys.patterns = i
+		}
+		for range c.keys[i].arguments() {
+			keys.next = append(keys.next, i)
+		}
+	}
+	return keys
+}
+
+// of is the specification of an argument; -1: it is no key.
+func (k *syntaxKeys) of(a *argument) (spec int) {
+	switch a.kind {
+	case "key":
+		spec, k.next = k.next[0], k.next[1:]
+		return spec
+	case "pattern":
+		return k.patterns
+	}
+	return -1
+}
+
+// arguments is how many a specification has in the syntax.
+func (k *keySpec) arguments() int {
+	switch {
+	case k.patterns:
+		return 0
+	case k.last > 0:
+		return k.last/k.step + 1
+	}
+	return 1
+}
+
+// arguments answers with a tree of arguments.
+func (r *reply) arguments(list []argument, keys *syntaxKeys) {
 	r.array(len(list))
 	for _, a := range list {
 		text := func(s string) func() { return func() { r.bulkString(s) } }
 		fields := []docField{{"name", text(a.name)}, {"type", text(a.kind)}}
-		if a.kind == "key" {
-			index := *keys
-			*keys++
+		if index := keys.of(&a); index >= 0 {
 			fields = append(fields, docField{"key_spec_index", func() { r.count(index) }})
 		}
 		if a.token != "" {

@@ -73,6 +73,9 @@ func (s *session) queue(p prepared) {
 	p.words = cloneWords(p.words)
 	t.calls, t.size = append(t.calls, p), t.size+size
 	t.has, t.lacks = t.has|p.command.flags, t.lacks|^p.command.flags
+	if p.wantsAll() {
+		t.has |= wholeKeyspace
+	}
 	s.reply.status("QUEUED")
 }
 

@@ -25,6 +25,7 @@ type command struct {
 	deprecated string // since which version, and in replacedBy what to use instead
 	replacedBy string
 	makeRoom   func(s *session, words [][]byte) // of a command that may take much more memory than it has words; not before what EXEC runs
+	reaches    func(words [][]byte) bool        // of a command that may look at keys that its words do not name: whether a call does
 	run        func(*call) error
 	subs       []*command
 
@@ -72,12 +73,14 @@ var flagNames = []struct {
 
 // keySpec says where keys stand among the words of a call.
 type keySpec struct {
-	access  string // in Redis' words, e.g. "RW access update"
-	begin   int    // index of the first key, or of the number of keys
-	last    int    // index of the last key relative to begin; negative: from the end of the call
-	step    int    // from one key to the next
-	counted bool   // begin is the number of keys, which follow it
-	rules   bool   // from begin on stand rules of RL.ALL, each with a key at its beginning
+	access   string // in Redis' words, e.g. "RW access update"
+	begin    int    // index of the first key, or of the number of keys
+	last     int    // index of the last key relative to begin; negative: from the end of the call
+	step     int    // from one key to the next
+	counted  bool   // begin is the number of keys, which follow it
+	patterns bool   // keys are made of patterns in the call and of what other keys hold: nobody can tell which
+	token    string // the key is the word behind this one
+	rules    bool   // from begin on stand rules of RL.ALL, each with a key at its beginning
 
 	variable func(words [][]byte) (access string) // the access of one call, where its options decide; nil: as access says
 }
@@ -116,6 +119,18 @@ func keysOfRules(access string, from int) keySpec {
 // positions yields the indexes of the keys in a call. Of a call that is cut short or whose number of keys makes no sense it yields
 // those that can be made out; the handler finds what is wrong.
 func (k keySpec) positions(words [][]byte, yield func(int)) {
+	switch {
+	case k.patterns:
+		return
+	case k.token != "":
+		for i := len(words) - 2; i > 0; i-- { // the last one counts
+			if equalFold(words[i], k.token) {
+				yield(i + 1)
+				return
+			}
+		}
+		return
+	}
 	if k.rules {
 		for i := k.begin; i < len(words) && beginsRule(words[i:]); i += ruleLength(words[i:]) {
 			yield(i)

@@ -141,7 +141,7 @@ func (s *session) hashKeys(p *prepared) {
 }
 
 func (s *session) hash(spec *keySpec, words [][]byte) {
-	if spec.last == 0 && !spec.counted && !spec.rules { // one key: nearly all commands
+	if spec.begin > 0 && spec.last == 0 && !spec.counted && !spec.rules { // one key: nearly all commands
 		s.hashed = append(s.hashed, s.server.engine.Key(words[spec.begin]))
 		return
 	}

@@ -283,6 +283,20 @@ func (g *guard) leave(why error) error {
 	return why
 }
 
+// gone tells whether the client is, or the connection was closed: for what takes long to answer. Of a client that has sent more it
+// cannot be told.
+func (g *guard) gone() (yes bool) {
+	if g.sender.raw == nil {
+		return false
+	}
+	err := g.sender.raw.Control(func(fd uintptr) {
+		var next [1]byte
+		n, _, err := syscall.Recvfrom(int(fd), next[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
+		yes = n == 0 && err == nil || err != nil && err != syscall.EAGAIN && err != syscall.EINTR
+	})
+	return yes || err != nil
+}
+
 // Write sends p, now or as soon as the client takes it. A failure to send is returned by the next Read or Write.
 func (g *guard) Write(p []byte) (int, error) {
 	if len(p) == 0 {

@@ -51,7 +51,7 @@ var otherKinds = map[string]string{
 	"incrbyfloat increment": "double", "hincrbyfloat increment": "double",
 	"zlexcount min": "string", "zlexcount max": "string", "zrangebylex min": "string", "zrangebylex max": "string",
 	"zremrangebylex min": "string", "zremrangebylex max": "string", "zrevrangebylex min": "string", "zrevrangebylex max": "string",
-	"setbit value": "integer", "bitfield value": "integer",
+	"lcs len": "integer", "setbit value": "integer", "bitfield value": "integer",
 	"bzpopmin timeout": "double", "bzpopmax timeout": "double", "bzmpop timeout": "double",
 	"rl.check id": "key", "zrangestore min": "string", "zrangestore max": "string", "zrange start": "string", "zrange stop": "string",
 }

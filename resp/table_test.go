@@ -91,17 +91,21 @@ func TestKeysAgreeWithSyntaxAndFlags(t *testing.T) {
 	eachCommand(t, func(t *testing.T, c *command) {
 		var keys []argument
 		collectKeys(c.arguments(), &keys)
-		require.Len(t, keys, len(c.keys), "as many keys in the syntax as specifications")
+		require.Len(t, keys, len(c.syntaxKeys().next), "as many keys in the syntax as in the specifications")
 		changes := c.flags & (write | readonly)
 		if len(c.keys) > 0 && c.group != "transactions" {
 			assert.True(t, changes == write || changes == readonly, "write or readonly, not both")
+		}
+		first := make(map[int]argument)
+		for i := len(keys) - 1; i >= 0; i-- {
+			first[c.syntaxKeys().next[i]] = keys[i]
 		}
 		for i, spec := range c.keys {
 			assert.Regexp(t, accessForms, spec.access)
 			assert.Positive(t, spec.step)
 			assert.Less(t, spec.begin, max(c.arity, -c.arity), "hash looks at it without asking")
 			assert.True(t, changes != readonly || strings.HasPrefix(spec.access, "RO"), "%s for a command that only reads", spec.access)
-			assert.Equal(t, keys[i].multiple || spec.last < 0 || spec.counted, spec.last < 0 || spec.counted)
+			assert.Equal(t, first[i].multiple || spec.last < 0 || spec.counted, spec.last < 0 || spec.counted)
 		}
 		if changes == readonly {
 			assert.Zero(t, c.flags&denyOOM, "what only reads takes no memory")

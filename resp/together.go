@@ -49,7 +49,7 @@ func (s *session) begin(p prepared, now int64) {
 	s.together, s.hashed, s.names = s.together[:0], s.hashed[:0], s.names[:0]
 	s.gather(p)
 	switch {
-	case p.command.flags&wholeKeyspace != 0:
+	case p.wantsAll():
 		s.tx.BeginAll(now, s.db(), p.command.flags&write != 0)
 	case len(p.command.keys) > 0:
 		if p.command.joinsOthers() && small(p.words) && s.silence == speak { // effects may have their values in the reply: it is taken back after the hold
@@ -57,6 +57,11 @@ func (s *session) begin(p prepared, now int64) {
 		}
 		s.lock(now)
 	}
+}
+
+// wantsAll tells whether a call needs the locks of all shards.
+func (p *prepared) wantsAll() bool {
+	return p.command.flags&wholeKeyspace != 0 || p.command.reaches != nil && p.command.reaches(p.words)
 }
 
 // gather adds a call to those that are run together.

@@ -1,0 +1,72 @@
+package resp
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestSortStoresNoList(t *testing.T) {
+	client := startServer(t, Defaults{}).dial()
+	ask := func(line string) any {
+		fmt.Fprint(client, line+"\r\n")
+		return readValue(t, client.r)
+	}
+	ask("ZADD z 1 a")
+	assert.Equal(t, strings.TrimPrefix(string(errSortStore), "-"), ask("SORT z ALPHA STORE d"))
+	assert.Equal(t, "ERR syntax error", ask("SORT z STORE d FOO"))
+	assert.Equal(t, int64(0), ask("EXISTS d"))
+	assert.Equal(t, int64(1), ask("EXISTS z"))
+}
+
+// Only what is made of patterns looks at keys that nobody can name before: then all shards are locked, in a transaction as well.
+func TestSortLocksWhatItLooksAt(t *testing.T) {
+	for line, want := range map[string]bool{
+		"SORT z": false, "SORT z BY nosort GET #": false, "SORT z BY w*": true, "SORT z GET w*->f": true, "SORT_RO z LIMIT 0 1 GET *": true,
+	} {
+		var words [][]byte
+		for _, w := range strings.Fields(line) {
+			words = append(words, []byte(w))
+		}
+		p := prepared{command: commands.find(words[0]), words: words}
+		assert.Equal(t, want, p.wantsAll(), line)
+	}
+}
+
+// Calls that take all locks, some and one do not wait for each other in a circle, and what SORT tells is of one moment.
+func TestSortAmongOthers(t *testing.T) {
+	server := startServer(t, Defaults{})
+	setup := server.dial()
+	ask := func(c *testClient, line string) any {
+		fmt.Fprint(c, line+"\r\n")
+		return readValue(t, c.r)
+	}
+	ask(setup, "ZADD z 0 1 0 2 0 3 0 4")
+	ask(setup, "MSET w1 0 w2 0 w3 0 w4 0")
+	var all sync.WaitGroup
+	for i := range 4 {
+		client := server.dial()
+		all.Go(func() {
+			for n := range 200 {
+				switch i {
+				case 0:
+					assert.Equal(t, "OK", ask(client, fmt.Sprintf("MSET w1 %d w2 %d w3 %d w4 %d", n, n, n, n)))
+				case 1:
+					ask(client, "ZINCRBY z 1 3")
+				default:
+					got := ask(client, "SORT z BY w* GET w*").([]any)
+					assert.Len(t, got, 4)
+					for _, value := range got {
+						assert.Equal(t, got[0], value)
+					}
+				}
+			}
+		})
+	}
+	all.Wait()
+	require.Equal(t, []any{"4", "3", "2", "1"}, ask(setup, "SORT z DESC"))
+}

@@ -1,0 +1,69 @@
+package resp
+
+import (
+	"bytes"
+	"math"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestLCSIsBounded(t *testing.T) {
+	const bulk = 512 << 20
+	for _, of := range []struct {
+		a, b, bulk int64
+		want       error
+	}{
+		{0, 0, bulk, nil},
+		{11584, 11584, bulk, nil},
+		{11585, 11585, bulk, errLCSBound},
+		{bulk, 0, bulk, errLCSBound},
+		{bulk/4 - 1, 0, bulk, nil},
+		{math.MaxUint32 - 1, 0, math.MaxInt64, errLCSTooLong},
+		{1 << 20, 1 << 20, math.MaxInt64, errLCSMemory},
+	} {
+		if err := lcsFits(of.a, of.b, of.bulk); of.want == nil {
+			assert.NoError(t, err, "%d and %d", of.a, of.b)
+		} else {
+			assert.Equal(t, of.want, err, "%d and %d", of.a, of.b)
+		}
+	}
+}
+
+// Whoever asked is looked after while the table is filled, which is given up when nobody waits for it.
+func TestLCSIsGivenUp(t *testing.T) {
+	a, b := bytes.Repeat([]byte("a"), 10_000), bytes.Repeat([]byte("b"), 10_000)
+	asked := 0
+	_, ok := fillLCS(a, b, true, func() bool { asked++; return asked == 3 })
+	assert.False(t, ok)
+	assert.Equal(t, 3, asked)
+	_, ok = fillLCS(a[:100], b, true, func() bool { return true })
+	assert.True(t, ok, "too short to ask")
+}
+
+func TestGuardSeesTheClientGo(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer ln.Close()
+	client, err := net.Dial("tcp", ln.Addr().String())
+	require.NoError(t, err)
+	conn, err := ln.Accept()
+	require.NoError(t, err)
+	g := newGuard(conn, newGuardLimits(), nil)
+	assert.False(t, g.gone())
+	client.Close()
+	assert.Eventually(t, g.gone, time.Minute, time.Millisecond)
+	conn.Close()
+	assert.True(t, g.gone(), "closed here")
+}
+
+func BenchmarkLCS(b *testing.B) {
+	x, y := bytes.Repeat([]byte("abcdefg"), 300), bytes.Repeat([]byte("gafced"), 300)
+	for b.Loop() {
+		fillLCS(x, y, true, func() bool { return false })
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(x)*len(y)), "ns/pair")
+}
