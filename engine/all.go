@@ -118,7 +118,9 @@ func (tx *Tx) decideParts(limits []Limit, cost int64) (answer limit.Decision, er
 	logs := int64(0)
 	for i := range tx.parts {
 		p := &tx.parts[i]
-		tx.decidePart(limits, p, cost)
+		if err := tx.decidePart(limits, p, cost); err != nil {
+			return limit.Decision{}, err
+		}
 		if limits[p.first].Kind == LimitSlide && !p.repeated {
 			logs++
 		}
@@ -138,19 +140,25 @@ func (tx *Tx) decideParts(limits []Limit, cost int64) (answer limit.Decision, er
 }
 
 // decidePart decides for one key. What it finds out is for the case that the call is recorded.
-func (tx *Tx) decidePart(limits []Limit, p *part, cost int64) {
+func (tx *Tx) decidePart(limits []Limit, p *part, cost int64) error {
 	l := &limits[p.first]
 	switch l.Kind {
 	case LimitSlide:
 		rules := tx.rulesOf(limits, p)
 		p.answer, p.repeated = tx.decideSlide(p.object, rules, cost, l.ID)
 		p.trim = tx.lapsed(rules)
+		if !p.answer.Allowed {
+			p.answer = tx.slideUntilGone(p.object, rules, cost, p.answer)
+		}
 	case LimitToken:
 		t, _ := p.object.(*tokenObject)
 		p.tokens, p.answer = l.Token.Take(t.tokens(), tx.now, cost)
 	case LimitFixed:
 		c, _ := p.object.(*fixedObject)
-		p.count, p.answer = l.Fixed.Take(c.used(), tx.now, cost)
+		var ok bool
+		if p.count, p.answer, ok = l.Fixed.Take(c.count(), tx.now, cost); !ok {
+			return otherWindow(l.Key, c)
+		}
 	case LimitLease:
 		p.answer = tx.decideLease(p.object, l.Lease, l.ID, cost)
 	}
@@ -158,6 +166,7 @@ func (tx *Tx) decidePart(limits []Limit, p *part, cost int64) {
 	if !p.answer.Allowed || cost == 0 || p.repeated {
 		p.answer = tx.untilGone(p.object, p.answer)
 	}
+	return nil
 }
 
 // rulesOf lists the windows over one log.
@@ -192,7 +201,7 @@ func (tx *Tx) leaving(limits []Limit, answer limit.Decision, cost int64) limit.D
 		reset := p.answer.ResetAfter
 		if p.answer.Allowed && cost > 0 && !p.repeated {
 			asIs := part{object: p.object, first: p.first, several: p.several}
-			tx.decidePart(limits, &asIs, 0)
+			_ = tx.decidePart(limits, &asIs, 0) // it has no error: the call had none
 			reset = asIs.answer.ResetAfter
 		}
 		answer.ResetAfter = max(answer.ResetAfter, reset)
@@ -241,9 +250,9 @@ func (tx *Tx) recordPart(limits []Limit, p *part, cost int64) object {
 	case l.Kind == LimitSlide:
 		return tx.recordSlide(l.Key, p.object, l.ID, p.trim, cost, expireAt)
 	case l.Kind == LimitToken:
-		return tx.apply(p.object, &Effect{Kind: EffectTokens, Key: l.Key, Tokens: p.tokens, ExpireAt: expireAt})
+		return tx.putTokens(l.Key, p.object, p.tokens, expireAt)
 	case l.Kind == LimitFixed:
-		return tx.apply(p.object, &Effect{Kind: EffectCount, Key: l.Key, Count: p.count, ExpireAt: expireAt})
+		return tx.putCount(l.Key, p.object, p.count, expireAt)
 	case l.Kind == LimitLease:
 		return tx.recordLease(l.Key, p.object, l.Lease, l.ID, expireAt)
 	}

@@ -99,10 +99,12 @@ func (f *Effect) fits(o object) bool {
 	case EffectHits:
 		z, _ := o.(*zsetObject)
 		return missingOr[*zsetObject](o) && f.Lo >= 0 && (f.Lo == 0 || z != nil && f.Lo <= z.set.Len()) && 0 < f.Hits.N && f.Hits.N <= MaxHits
-	case EffectTokens:
-		return missingOr[*tokenObject](o) && 0 <= f.Tokens.Missing && f.Tokens.Missing <= limit.MaxCount && 0 <= f.Tokens.Earned && f.Tokens.Earned < 1<<40
-	case EffectCount:
-		return missingOr[*fixedObject](o)
+	case EffectTokens, EffectBucket:
+		t := f.Tokens
+		return missingOr[*tokenObject](o) && 0 <= t.Missing && t.Missing <= limit.MaxCount && 0 <= t.Earned && t.Earned <= limit.MaxDuration
+	case EffectCount, EffectWindow:
+		c := f.Count
+		return missingOr[*fixedObject](o) && 0 <= c.Used && c.Used <= limit.MaxCount && 0 <= c.Length && c.Length <= limit.MaxDuration
 	}
 	return false
 }
@@ -163,19 +165,20 @@ func (e *Engine) apply(o object, f *Effect) object {
 		return e.keepUnlessEmpty(z, z.set.Len(), f)
 	case EffectHits:
 		return e.applyHits(o, f)
-	case EffectTokens:
+	case EffectTokens, EffectBucket:
 		t := holding(e, o, f, newToken)
-		t.set(f.Tokens)
+		t.setTokens(f.Tokens)
 		e.shardOf(f.Key).setDeadline(f.DB, f.Key.hash, t, f.ExpireAt)
 		return t
-	case EffectCount:
+	case EffectCount, EffectWindow:
 		c := holding(e, o, f, newFixed)
-		c.count = f.Count
+		c.setCount(f.Count)
 		e.shardOf(f.Key).setDeadline(f.DB, f.Key.hash, c, f.ExpireAt)
 		return c
 	case EffectRename:
 		return e.applyRename(o, f)
 	case EffectCopy:
+		e.shardOf(f.To).continues(e.shardOf(f.Key))
 		e.put(f.ToDB, f.To, o.clone(string(f.To.Name)))
 		return o
 	case EffectMove:
@@ -318,6 +321,7 @@ func (e *Engine) applySplice(o object, f *Effect) object {
 func (e *Engine) applyRename(o object, f *Effect) object {
 	e.drop(o, f)
 	o.head().name = string(f.To.Name)
+	e.shardOf(f.To).continues(e.shardOf(f.Key))
 	e.put(f.DB, f.To, o)
 	return nil
 }
@@ -334,7 +338,9 @@ func (e *Engine) applyHits(o object, f *Effect) object {
 		z.set.Add(f.Hits.member(buf[:0], i), float64(f.Hits.At))
 	}
 	e.grown(f, z.weight()-weight)
-	e.shardOf(f.Key).setDeadline(f.DB, f.Key.hash, z, f.ExpireAt)
+	sh := e.shardOf(f.Key)
+	sh.seq.gave(f.Hits.At, f.Hits.Seq+uint64(f.Hits.N))
+	sh.setDeadline(f.DB, f.Key.hash, z, f.ExpireAt)
 	return z
 }
 

@@ -76,6 +76,9 @@ func TestApplyRefusesOtherTypes(t *testing.T) {
 
 		EffectPolicy:       all,
 		EffectPolicyDelete: all,
+
+		EffectBucket: {TypeNone, TypeToken},
+		EffectWindow: {TypeNone, TypeFixed},
 	}
 	for _, kind := range EffectKinds() {
 		require.NotEmpty(t, fits[kind], "kind %d", kind)
@@ -118,6 +121,11 @@ func TestApplyRefusesWhatIsOutOfRange(t *testing.T) {
 		{TypeToken, Effect{Kind: EffectTokens, Tokens: limit.Tokens{Missing: -1}}},
 		{TypeToken, Effect{Kind: EffectTokens, Tokens: limit.Tokens{Earned: -1}}},
 		{TypeNone, Effect{Kind: EffectTokens, Tokens: limit.Tokens{Earned: 1 << 40}}},
+		{TypeToken, Effect{Kind: EffectBucket, Tokens: limit.Tokens{Missing: limit.MaxCount + 1}}},
+		{TypeFixed, Effect{Kind: EffectCount, Count: limit.Count{Used: -1}}},
+		{TypeNone, Effect{Kind: EffectWindow, Count: limit.Count{Used: limit.MaxCount + 1}}},
+		{TypeNone, Effect{Kind: EffectWindow, Count: limit.Count{Length: -1}}},
+		{TypeFixed, Effect{Kind: EffectWindow, Count: limit.Count{Length: limit.MaxDuration + 1}}},
 		{TypeString, Effect{Kind: 0}},
 		{TypeString, Effect{Kind: effectKinds}},
 		{TypeNone, Effect{Kind: math.MaxUint8}},

@@ -1,4 +1,4 @@
-// Package engine is the keyspace and everything that can happen to it: a deterministic state machine in memory.
+// Package engine is the keyspace and everything that can happen to it: a state machine in memory.
 //
 // # The model
 //
@@ -30,9 +30,15 @@
 // # Time
 //
 // The engine owns no clock (package clock is the server's). It is handed now with each call, and a shard remembers the latest
-// it has seen: a call that read the clock earlier but got the lock later happens at that later time. So time never runs backward for a key, whatever the callers' order, and the
-// names of hits, `<ms>-<seq>`, are unique for ever. The same calls with the same times give the same answers and the same state on any
-// machine; SCAN order too, given the same Seed.
+// it has seen: a call that read the clock earlier but got the lock later happens at that later time. So time never runs backward
+// for a key, whatever the callers' order, and the names of hits, `<ms>-<seq>`, are unique for ever: the sequence goes on when hits
+// are given back, and when a log is replayed. After a start from a snapshot it begins anew, so calls must bring a later time than
+// the snapshot's, as package clock's does.
+//
+// The effects of a run, applied in order, give its state again, whatever the machine, the Seed and the number of shards. To run the
+// same calls again with the same times gives the same answers and state only as far as nothing else decides: with the same Seed and
+// number of shards (names of hits, SCAN order), the same edition of the time zone database, no eviction, no random members, and the
+// same order of the calls of several connections.
 //
 // An expired key is hidden from every reader at once. What deletes it is the next change under its name, or the Sweeper, which
 // finds it without an index of deadlines: each bucket of a dict knows a time before which nothing in it falls due, and is looked

@@ -21,8 +21,8 @@ const (
 	EffectRemove                             // Field: the sorted set lacks it; an emptied set is gone
 	EffectRemoveSpan                         // Lo, Hi: the members of rank Lo up to but not Hi are gone; an emptied set is gone
 	EffectHits                               // Lo, Hits, ExpireAt: the log's first Lo members are gone, the hits were recorded, the deadline is set
-	EffectTokens                             // Tokens, ExpireAt: the state of a token bucket
-	EffectCount                              // Count, ExpireAt: the state of a fixed window
+	EffectTokens                             // Tokens, ExpireAt: the state of a token bucket, whose Tokens have no Fraction
+	EffectCount                              // Count, ExpireAt: the state of a fixed window, whose Length is not known
 	EffectRename                             // To: the object stands under To instead, with its deadline; what stood there is gone
 	EffectCopy                               // To, ToDB: a copy stands there too; what stood there is gone
 	EffectMove                               // ToDB: the object stands in that database instead, with its deadline; what stood there is gone
@@ -30,6 +30,8 @@ const (
 	EffectSwap                               // ToDB: the two databases have changed places
 	EffectPolicy                             // Key, Value: there is a policy of this name and definition, in place of any before
 	EffectPolicyDelete                       // Key: there is no policy of this name
+	EffectBucket                             // Tokens, ExpireAt: the state of a token bucket, whose Tokens have no Earned
+	EffectWindow                             // Count, ExpireAt: the state of a fixed window, whose Length is known
 	effectKinds                              // how many there are, plus one
 )
 
@@ -38,6 +40,7 @@ var effectNames = [...]string{
 	EffectAdd: "add", EffectRemove: "remove", EffectRemoveSpan: "remove-span", EffectHits: "hits", EffectTokens: "tokens", EffectCount: "count",
 	EffectRename: "rename", EffectCopy: "copy", EffectMove: "move", EffectFlush: "flush", EffectSwap: "swap",
 	EffectPolicy: "policy", EffectPolicyDelete: "policy-delete",
+	EffectBucket: "bucket", EffectWindow: "window",
 }
 
 // String is the kind's name, for people.
@@ -80,6 +83,22 @@ type Effect struct {
 	Hits     Hits
 	Tokens   limit.Tokens
 	Count    limit.Count
+}
+
+// putTokens makes the effect that of a token bucket's state. EffectTokens is for what was stored before there were Fractions.
+func (f *Effect) putTokens(t limit.Tokens, expireAt int64) {
+	f.Kind, f.Tokens, f.ExpireAt = EffectBucket, t, expireAt
+	if t.Earned > 0 {
+		f.Kind = EffectTokens
+	}
+}
+
+// putCount makes the effect that of a fixed window's state. EffectCount is for what was stored before Lengths were.
+func (f *Effect) putCount(c limit.Count, expireAt int64) {
+	f.Kind, f.Count, f.ExpireAt = EffectWindow, c, expireAt
+	if c.Length == 0 {
+		f.Kind = EffectCount
+	}
 }
 
 // Hits are N members of a limiter's log, named `<At>-<Seq>`, `<At>-<Seq+1>`, …, each with the score At, which is Unix ms.

@@ -29,7 +29,7 @@ type Journal interface {
 // Position is a place in a journal; 0 is its beginning, where there is nothing to wait for.
 type Position uint64
 
-// Engine is the keyspace: a deterministic state machine that is handed the time with every call.
+// Engine is the keyspace: a state machine that is handed the time with every call.
 // Its methods may be called from any goroutine.
 type Engine struct {
 	hasher    dict.Hasher

@@ -82,7 +82,7 @@ func (c *caller) content(name string) (text string) {
 		case *tokenObject:
 			text = fmt.Sprint(o.expireAt, o.tokens())
 		case *fixedObject:
-			text = fmt.Sprint(o.expireAt, o.count)
+			text = fmt.Sprint(o.expireAt, o.count())
 		}
 	})
 	return text
@@ -204,11 +204,14 @@ func TestHitsNeverCollide(t *testing.T) {
 	assert.Equal(t, 7, strings.Count(c.content("odd"), "@"))
 }
 
-// Names that an id gives are passed over when they are taken: every hit counts.
-func TestIDsThatLookLikeOthers(t *testing.T) {
+// Names that an id gives are passed over when somebody has written them by hand: every hit counts.
+func TestNamesOfAnIDThatAreTaken(t *testing.T) {
 	c := newCaller(t, Options{})
 	rules := []limit.Rule{{Limit: 100, Window: 1000}}
-	c.slide("k", rules, 1, "a:2")
+	c.with("k", func(k Key) {
+		_, _, err := c.tx.ZAdd(k, 0, []ZMember{{[]byte("a:2"), float64(c.now)}})
+		require.NoError(t, err)
+	})
 	c.slide("k", rules, 2, "a")
 	assert.Equal(t, "log until 1767225601000: a@1767225600000 a:2@1767225600000 a:3@1767225600000", c.content("k"))
 	assert.EqualValues(t, 97, c.slide("k", rules, 0, "").Remaining)
@@ -474,4 +477,134 @@ func BenchmarkManyKeys(b *testing.B) {
 			})
 		}
 	}
+}
+
+// A denial speaks of the first of the windows that have to be waited for longest, also where the key is gone before they admit. Each window's
+// wait is that of a call against it alone.
+func TestADenialSpeaksOfTheFirstOfEqualWaits(t *testing.T) {
+	seed := rand.Uint64()
+	t.Log("seed", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	for range 400 {
+		c, rules := newCaller(t, Options{}), make([]limit.Rule, 2+r.IntN(3))
+		for i := range rules {
+			rules[i] = limit.Rule{Limit: 1 + r.Int64N(3), Window: 10 + 10*r.Int64N(4)}
+		}
+		for range 40 {
+			c.now += r.Int64N(8)
+			if r.IntN(4) == 0 {
+				c.with("k", func(k Key) { c.tx.Expire(k, c.now+r.Int64N(20), 0) })
+			}
+			cost := 1 + r.Int64N(2)
+			want := limit.Decision{Allowed: true, Remaining: math.MaxInt64}
+			for i := range rules {
+				one := c.peek("k", rules[i:i+1], cost)
+				switch {
+				case !one.Allowed && (want.Allowed || uint64(one.RetryAfter) > uint64(want.RetryAfter)):
+					want, want.Rule = one, i
+				case one.Allowed && want.Allowed && one.Remaining < want.Remaining:
+					want, want.Rule = one, i
+				}
+			}
+			d := c.slide("k", rules, cost, "")
+			require.Equal(t, want.Rule, d.Rule, "%+v of %+v: %+v, alone %+v", cost, rules, d, want)
+			require.Equal(t, want.Limit, d.Limit)
+			if !d.Allowed {
+				require.Equal(t, want.RetryAfter, d.RetryAfter)
+				require.Equal(t, want.Remaining, d.Remaining)
+			}
+			k := c.e.Key([]byte("k"))
+			limits := make([]Limit, len(rules))
+			for i := range rules {
+				limits[i] = Limit{Kind: LimitSlide, Key: k, Slide: rules[i]}
+			}
+			c.with("k", func(Key) {
+				c.tx.Rehearse = true
+				multi, err := c.tx.Slide(k, rules, cost, nil)
+				require.NoError(t, err)
+				all, err := c.tx.All(limits, cost)
+				require.NoError(t, err)
+				require.Equal(t, multi, all)
+			})
+		}
+	}
+}
+
+// peek is what slide would answer.
+func (c *caller) peek(name string, rules []limit.Rule, cost int64) (d limit.Decision) {
+	c.with(name, func(k Key) {
+		c.tx.Rehearse = true
+		var err error
+		d, err = c.tx.Slide(k, rules, cost, nil)
+		require.NoError(c.t, err)
+	})
+	return d
+}
+
+// A key counts in one fixed window at a time, and changes nothing for a call with another one, which is told why.
+func TestAnotherFixedWindowIsRefused(t *testing.T) {
+	c := newCaller(t, Options{})
+	hour, minute := limit.Fixed{Limit: 100, Window: limit.Every(3600_000)}, limit.Fixed{Limit: 5, Window: limit.Every(60_000)}
+	day := limit.Fixed{Limit: 200, Window: limit.Calendar(limit.Day, nil)}
+	c.fixed("k", minute, 3)
+	assert.EqualValues(t, 96, c.fixed("k", hour, 1).Remaining, "a window that contains it takes its hits over")
+	before := c.content("k")
+	const refused = "ERR key 'k' counts in another window until 2026-01-01T01:00:00.000Z: give each window of RL.FIXED a key of its own"
+	c.with("k", func(k Key) {
+		for cost := range int64(2) {
+			_, err := c.tx.Fixed(k, minute, cost)
+			assert.EqualError(t, err, refused)
+			_, err = c.tx.All([]Limit{{Kind: LimitToken, Key: c.e.Key([]byte("k2")), Token: limit.Bucket{Capacity: 1, Refill: 1, Period: 1}},
+				{Kind: LimitFixed, Key: k, Fixed: minute}}[1:], cost)
+			assert.EqualError(t, err, refused)
+		}
+	})
+	assert.Equal(t, before, c.content("k"))
+	assert.EqualValues(t, 195, c.fixed("k", day, 1).Remaining)
+	c.refund("k", 5, "")
+	assert.EqualValues(t, 4, c.fixed("k", minute, 1).Remaining, "nothing is counted any more")
+	c.now += 60_000
+	assert.EqualValues(t, 98, c.fixed("k", hour, 1).Remaining, "the minute was within the hour")
+}
+
+// What a bucket has earned stays the part of a token that it is when the period changes.
+func TestAChangedPeriodKeepsWhatWasEarned(t *testing.T) {
+	c := newCaller(t, Options{})
+	slow, fine := limit.Bucket{Capacity: 2, Refill: 10, Period: 1000}, limit.Bucket{Capacity: 2, Refill: 1, Period: 100}
+	c.token("k", slow, 2)
+	c.now += 110
+	require.True(t, c.token("k", slow, 1).Allowed)
+	assert.EqualValues(t, 90, c.token("k", fine, 1).RetryAfter)
+	assert.EqualValues(t, 90, c.token("k", slow, 1).RetryAfter)
+}
+
+// A bucket and a window that were stored by former versions go on with what is known of them, and are stored again as they are.
+func TestStatesOfFormerVersions(t *testing.T) {
+	log := new(recorder)
+	c := newCaller(t, Options{Journal: log})
+	bucket, window := limit.Tokens{Missing: 4, Earned: 17, Since: epoch}, limit.Count{Start: epoch, Used: 3}
+	require.NoError(t, c.e.Apply(epoch, []Effect{
+		{Kind: EffectTokens, Key: c.e.Key([]byte("t")), Tokens: bucket, ExpireAt: epoch + 4000},
+		{Kind: EffectCount, Key: c.e.Key([]byte("f")), Count: window, ExpireAt: epoch + 60_000},
+	}))
+	assert.Equal(t, fmt.Sprint(epoch+4000, bucket), c.content("t"))
+	assert.Equal(t, dump(c.e), dump(throughASnapshot(t, c.e)))
+	rule := limit.Bucket{Capacity: 5, Refill: 1, Period: 1000}
+	assert.EqualValues(t, 983, c.token("t", rule, 2).RetryAfter)
+	assert.EqualValues(t, 1, c.refund("t", 1, ""))
+	assert.Equal(t, dump(c.e), dump(throughASnapshot(t, c.e)))
+	assert.EqualValues(t, 983, c.token("t", rule, 3).RetryAfter)
+	assert.True(t, c.token("t", rule, 2).Allowed)
+	assert.EqualValues(t, 983, c.token("t", rule, 1).RetryAfter)
+	hour := limit.Fixed{Limit: 5, Window: limit.Every(3600_000)}
+	assert.EqualValues(t, 1, c.fixed("f", hour, 1).Remaining)
+	assert.Equal(t, limit.Count{Start: epoch, Length: 3600_000, Used: 4}, log.calls[len(log.calls)-1][0].Count)
+}
+
+// throughASnapshot is a new engine that a snapshot of this one was applied to.
+func throughASnapshot(t *testing.T, e *Engine) *Engine {
+	restored := New(Options{})
+	for s := e.Snapshot(func() {}); s.Step(func(effects []Effect) { require.NoError(t, restored.Apply(epoch, effects)) }); {
+	}
+	return restored
 }

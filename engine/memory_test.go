@@ -29,8 +29,8 @@ func TestMemoryUsageIsNearWhatTheHeapSays(t *testing.T) {
 		{"logs of one hit", 5000, 1, EffectHits, 0},
 		{"logs of ten hits", 2000, 10, EffectHits, 0},
 		{"logs of a thousand hits", 100, 1000, EffectHits, 0},
-		{"token buckets", 10000, 1, EffectTokens, 0},
-		{"fixed windows", 10000, 1, EffectCount, 0},
+		{"token buckets", 10000, 1, EffectBucket, 0},
+		{"fixed windows", 10000, 1, EffectWindow, 0},
 	} {
 		e := New(Options{})
 		tx := e.NewTx()

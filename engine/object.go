@@ -92,15 +92,42 @@ func (o *zsetObject) clone(name string) object {
 	return &zsetObject{header: header{name, o.expireAt}, clock: o.clock, set: *o.set.Clone()}
 }
 
-// tokenObject is a token bucket. Millions of them are what a server is full of, so it is packed to fill 48 bytes exactly:
-// the units earned toward the next token are fewer than a period has milliseconds, which is below 1<<40, and leave 24 bits
-// of their word to the access clock; and what is missing, at most limit.MaxCount, is below 1<<53 and leaves room for the standing.
+// packed is two numbers of a limiter's state together with its marks, which are in spare bits: a is below 1<<53, as
+// limit.MaxCount is, and b below 1<<40, as any duration in ms is. Millions of limiters are what a server is full of.
+type packed struct {
+	low  uint64 // a · 8 bits to spare · standing
+	high uint64 // b · access clock
+}
+
+const spareBits = 8
+
+func (p *packed) accessed() uint32   { return uint32(p.high & clockMask) }
+func (p *packed) touch(stamp uint32) { p.high = p.high&^clockMask | uint64(stamp&clockMask) }
+func (p *packed) standing() standing { return standing(p.low & standingMask) }
+func (p *packed) stand(s standing)   { p.low = p.low&^standingMask | uint64(s) }
+
+func (p *packed) a() int64      { return int64(p.low >> (spareBits + standingBits)) }
+func (p *packed) b() int64      { return int64(p.high >> clockBits) }
+func (p *packed) spare() uint64 { return p.low >> standingBits & (1<<spareBits - 1) }
+func (p *packed) set(a, b int64, spare uint64) {
+	p.low = uint64(a)<<(spareBits+standingBits) | spare<<standingBits | p.low&standingMask
+	p.high = uint64(b)<<clockBits | p.high&clockMask
+}
+
+// tokenObject is a token bucket, in 48 bytes. a is what is missing. The 64 bits of the Fraction are in b, in the spare bits and in the
+// low 16 bits of since; between these and the time since, Unix ms, one bit tells that b is Earned instead.
 type tokenObject struct {
 	header
-	missingAndStanding uint64
-	since              int64
-	earnedAndClock     uint64
+	packed
+	since uint64
 }
+
+const (
+	sinceBits   = 47 // up to the year 6429
+	sinceShift  = 64 - sinceBits
+	earnedBit   = 1 << 16
+	latestSince = 1<<sinceBits - 1
+)
 
 func (*tokenObject) kind() Type { return TypeToken }
 func (o *tokenObject) clone(name string) object {
@@ -108,33 +135,36 @@ func (o *tokenObject) clone(name string) object {
 	c.name = name
 	return &c
 }
-func (o *tokenObject) accessed() uint32 { return uint32(o.earnedAndClock & clockMask) }
-func (o *tokenObject) touch(stamp uint32) {
-	o.earnedAndClock = o.earnedAndClock&^clockMask | uint64(stamp&clockMask)
-}
-func (o *tokenObject) standing() standing { return standing(o.missingAndStanding & standingMask) }
-func (o *tokenObject) stand(s standing) {
-	o.missingAndStanding = o.missingAndStanding&^standingMask | uint64(s)
-}
 
 // tokens is the state of the bucket; nil is a full one.
 func (o *tokenObject) tokens() limit.Tokens {
 	if o == nil {
 		return limit.Tokens{}
 	}
-	return limit.Tokens{
-		Missing: int64(o.missingAndStanding >> standingBits), Earned: int64(o.earnedAndClock >> clockBits), Since: o.since,
+	t := limit.Tokens{Missing: o.a(), Since: int64(o.since >> sinceShift)}
+	if o.since&earnedBit != 0 {
+		t.Earned = o.b()
+	} else {
+		t.Fraction = uint64(o.b())<<24 | o.spare()<<16 | o.since&0xffff
 	}
+	return t
 }
-func (o *tokenObject) set(t limit.Tokens) {
-	o.missingAndStanding, o.since = uint64(t.Missing)<<standingBits|o.missingAndStanding&standingMask, t.Since
-	o.earnedAndClock = uint64(t.Earned)<<clockBits | o.earnedAndClock&clockMask
+func (o *tokenObject) setTokens(t limit.Tokens) {
+	since := uint64(min(max(t.Since, 0), latestSince)) << sinceShift
+	if t.Earned > 0 {
+		o.set(t.Missing, t.Earned, 0)
+		o.since = since | earnedBit
+		return
+	}
+	o.set(t.Missing, int64(t.Fraction>>24), t.Fraction>>16&0xff)
+	o.since = since | t.Fraction&0xffff
 }
 
+// fixedObject is a fixed window. a is the hits used, b the window's length.
 type fixedObject struct {
 	header
-	count limit.Count
-	clock
+	packed
+	start int64
 }
 
 func (*fixedObject) kind() Type { return TypeFixed }
@@ -144,10 +174,14 @@ func (o *fixedObject) clone(name string) object {
 	return &c
 }
 
-// used is the state of the window; nil is an unused one.
-func (o *fixedObject) used() limit.Count {
+// count is the state of the window; nil is an unused one.
+func (o *fixedObject) count() limit.Count {
 	if o == nil {
 		return limit.Count{}
 	}
-	return o.count
+	return limit.Count{Start: o.start, Length: o.b(), Used: o.a()}
+}
+func (o *fixedObject) setCount(c limit.Count) {
+	o.set(c.Used, c.Length, 0)
+	o.start = c.Start
 }

@@ -108,7 +108,7 @@ func (p *Policy) effect() Effect {
 type PolicyChanges struct {
 	Names    []string // of the policies that are new or say something else than before
 	Switched []string // of those among them whose algorithm is another one
-	Dropped  int      // how many keys these had left
+	Dropped  int      // how many keys were deleted that they cannot go on with
 	Position Position // of the last change in the journal; 0 if there was none
 }
 
@@ -116,12 +116,12 @@ type PolicyChanges struct {
 // next call on, over what was used before. Counts go on.
 //
 // Where the algorithm is another one, what the former has left is deleted, in all databases: the keys named `name:{…}` that hold its type and
-// have a deadline. That looks at each key there is, while all calls wait: some 0.1 s for a million. No lock may be held.
+// have a deadline. Where the window of FIXED is, those are deleted that count in a window which is not within the new one. That looks at each key there is, while all calls wait: some 0.1 s for a million. No lock may be held.
 func (e *Engine) SetPolicies(now int64, list []*Policy) (c PolicyChanges) {
 	e.changing.Lock()
 	defer e.changing.Unlock()
 	var changed []*Policy
-	leaving := make(policies)
+	leaving := make(successions)
 	for _, p := range list {
 		before := e.Policy(p.name)
 		if before != nil && before.text == p.text {
@@ -129,9 +129,13 @@ func (e *Engine) SetPolicies(now int64, list []*Policy) (c PolicyChanges) {
 		}
 		changed = append(changed, p)
 		c.Names = append(c.Names, p.name)
-		if before != nil && before.limit.Kind != p.limit.Kind {
+		switch {
+		case before == nil:
+		case before.limit.Kind != p.limit.Kind:
 			c.Switched = append(c.Switched, p.name)
-			leaving[p.name] = before
+			leaving[p.name] = succession{before, p}
+		case before.limit.Fixed.Window != p.limit.Fixed.Window:
+			leaving[p.name] = succession{before, p}
 		}
 	}
 	if len(changed) == 0 {
@@ -164,7 +168,7 @@ func (tx *Tx) publish(effects []Effect) {
 
 // dropKeysOf deletes what policies have left behind that are about to be replaced. It hands its effects to the journal shard by shard: a crash in
 // the midst leaves the former policy with fewer keys.
-func (tx *Tx) dropKeysOf(leaving policies) (dropped int) {
+func (tx *Tx) dropKeysOf(leaving successions) (dropped int) {
 	var due []object
 	for _, sh := range tx.locked {
 		for db := range sh.dbs {
@@ -173,7 +177,7 @@ func (tx *Tx) dropKeysOf(leaving policies) (dropped int) {
 				continue
 			}
 			for o := range keys.All() {
-				if leaving.left(o) && !o.head().expired(tx.now) {
+				if !o.head().expired(tx.now) && leaving.end(o, tx.now) {
 					due = append(due, o)
 				}
 			}
@@ -191,14 +195,29 @@ func (tx *Tx) dropKeysOf(leaving policies) (dropped int) {
 	return dropped
 }
 
-// left tells whether one of the policies has made an object, and not just somebody who chose such a name.
-func (ps policies) left(o object) bool {
+// succession is a policy and what is about to take its place.
+type succession struct{ before, after *Policy }
+
+// successions are by the policies' name.
+type successions map[string]succession
+
+// end tells whether an object ends with one of the policies: that has made it, and not just somebody who chose such a name, and its successor cannot
+// go on with it.
+func (ss successions) end(o object, now int64) bool {
 	if o.head().expireAt == 0 {
 		return false
 	}
 	name, id, _ := strings.Cut(o.head().name, ":{")
-	p := ps[name]
-	return p != nil && strings.HasSuffix(id, "}") && o.kind() == p.limit.Kind.holds()
+	s, found := ss[name]
+	if !found || !strings.HasSuffix(id, "}") || o.kind() != s.before.limit.Kind.holds() {
+		return false
+	}
+	if s.before.limit.Kind != s.after.limit.Kind {
+		return true
+	}
+	c, _ := o.(*fixedObject)
+	_, _, goesOn := s.after.limit.Fixed.Take(c.count(), now, 0)
+	return !goesOn
 }
 
 // DeletePolicy forgets a policy, and tells whether there was one. Its keys go when their time comes. No lock may be held.

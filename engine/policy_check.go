@@ -111,7 +111,8 @@ func (tx *Tx) repeats(limits []Limit, id []byte) bool {
 		if !ok {
 			return false
 		}
-		if at, ok := z.set.Score(id); !ok || at <= float64(tx.now-l.Slide.Window) {
+		log := hitLog{set: &z.set}
+		if at, ok := log.admitted(id); !ok || at <= float64(tx.now-l.Slide.Window) {
 			return false
 		}
 		found = true

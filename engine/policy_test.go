@@ -295,6 +295,21 @@ func TestChangedLimits(t *testing.T) {
 	}
 }
 
+// A fixed window that is not within that of the changed policy is not counted on.
+func TestAnotherWindowOfAPolicy(t *testing.T) {
+	c := newChecker(t, "p FIXED 9 day", "other FIXED 9 day")
+	for _, id := range []string{"ann", "bob"} {
+		c.must(id, "p other", 1, "")
+	}
+	changes := c.set("p FIXED 5 hour")
+	assert.Equal(t, PolicyChanges{Names: []string{"p"}, Dropped: 2, Position: changes.Position}, changes)
+	assert.EqualValues(t, 4, c.must("ann", "p", 1, "").Remaining)
+	assert.Zero(t, c.set("p FIXED 9 week").Dropped)
+	assert.EqualValues(t, 7, c.must("ann", "p", 1, "").Remaining)
+	assert.EqualValues(t, 7, c.must("ann", "other", 1, "").Remaining)
+	require.Equal(t, dump(c.e), dump(c.log.replayed(Options{Databases: 2})))
+}
+
 func TestAnotherAlgorithm(t *testing.T) {
 	c := newChecker(t, "p SLIDE 2 1h", "pp SLIDE 2 1h")
 	const ids = 1000

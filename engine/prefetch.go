@@ -29,7 +29,7 @@ func (tx *Tx) Prefetch(keys []Key) {
 		tx.fetched += len(o.head().name)
 		switch o := o.(type) {
 		case *tokenObject:
-			tx.fetched += int(o.earnedAndClock)
+			tx.fetched += int(o.high)
 		case *zsetObject:
 			tx.fetched += o.set.Prefetch()
 		case *stringObject:

@@ -1,6 +1,11 @@
 package engine
 
 import (
+	"fmt"
+	"maps"
+	"math"
+	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -38,13 +43,13 @@ func TestRefundOfHits(t *testing.T) {
 func TestRefundOfHitsByID(t *testing.T) {
 	c := newCaller(t, Options{})
 	rules := []limit.Rule{{Limit: 10, Window: 1000}}
-	c.slide("k", rules, 1, "a:2")
+	c.slide("k", rules, 1, "a:2") // a:2:1
 	c.now++
-	c.slide("k", rules, 3, "a") // a, a:3, a:4
+	c.slide("k", rules, 3, "a") // a, a:2, a:3
 	c.slide("k", rules, 1, "b")
 	assert.EqualValues(t, 0, c.refund("k", 1, "c"))
 	assert.EqualValues(t, 2, c.refund("k", 2, "a"))
-	assert.Equal(t, "log until 1767225601001: a:2@1767225600000 a@1767225600001 b@1767225600001", c.content("k"))
+	assert.Equal(t, "log until 1767225601001: a:2:1@1767225600000 a@1767225600001 b@1767225600001", c.content("k"))
 	d := c.slide("k", rules, 3, "a")
 	assert.EqualValues(t, 7, d.Remaining, "what was given back in part is still known")
 	assert.EqualValues(t, 1, c.refund("k", 5, "a"))
@@ -54,6 +59,149 @@ func TestRefundOfHitsByID(t *testing.T) {
 	assert.Equal(t, "nothing", c.content("k"))
 }
 
+// The hits of a call are found although the newest, which have any of its names, were given back.
+func TestRefundByIDAfterTheNewest(t *testing.T) {
+	c := newCaller(t, Options{})
+	rules := []limit.Rule{{Limit: 100, Window: 3600_000}}
+	c.slide("k", rules, 12, "r")
+	assert.EqualValues(t, 1, c.refund("k", 1, ""))
+	assert.EqualValues(t, 5, c.refund("k", 5, "r"))
+	assert.True(t, c.slide("k", rules, 12, "r").Free, "what was given back in part is still known")
+	assert.EqualValues(t, 6, c.refund("k", 100, "r"))
+	assert.Equal(t, "nothing", c.content("k"))
+}
+
+// No id is taken for another one's, and none for the name of a hit that has none.
+func TestIDsDoNotCollide(t *testing.T) {
+	rules := []limit.Rule{{Limit: 100, Window: 1000}}
+	ids := []string{"a", "a:1", "a:2", "a:2:1", "a:1:1", "a:02", ":2", "2", "a:", "a:b:2", "a:b", "-1", "a-1", "1767225600000-0", "1767225600000-0:1", "0-0:2"}
+	for i, first := range ids {
+		for _, second := range slices.Concat(ids[:i], ids[i+1:]) {
+			c := newCaller(t, Options{})
+			c.slide("k", rules, 3, "")
+			assert.False(t, c.slide("k", rules, 3, first).Free, "%s", first)
+			d := c.slide("k", rules, 3, second)
+			assert.False(t, d.Free, "%s after %s", second, first)
+			assert.EqualValues(t, 91, d.Remaining, "%s after %s", second, first)
+			assert.True(t, c.slide("k", rules, 1, first).Free, "%s", first)
+			assert.EqualValues(t, 3, c.refund("k", 100, second))
+			assert.EqualValues(t, 3, c.refund("k", 100, first), "%s but not %s", first, second)
+		}
+	}
+}
+
+// Refunds against a plain list of who owns which name: of an id exactly the hits of its calls come back, and all of them can be reached,
+// whatever was given back before; without one, the newest.
+func TestRefundOfHitsAgainstBruteForce(t *testing.T) {
+	seed := rand.Uint64()
+	t.Log("seed", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	for range 150 {
+		c, rules := newCaller(t, Options{}), []limit.Rule{{Limit: 60, Window: 40}}
+		owners, names := map[string]string{}, map[string]float64{} // names that were ever given, and those in the log
+		ids := []string{"", "a", "a:2", "a:2:1", "b", "b10", fmt.Sprint(c.now, "-0"), fmt.Sprint(c.now+3, "-1")}
+		for range 120 {
+			c.now += r.Int64N(4) / 3 * r.Int64N(9)
+			id, n := ids[r.IntN(len(ids))], 1+r.Int64N(14)
+			owned := int64(0)
+			for name := range names {
+				if owners[name] == id {
+					owned++
+				}
+			}
+			before := maps.Clone(names)
+			if r.IntN(2) == 0 {
+				known := id != "" && slices.ContainsFunc(slices.Collect(maps.Keys(before)), func(name string) bool {
+					return owners[name] == id && before[name] > float64(c.now-40)
+				})
+				d := c.slide("k", rules, n, id)
+				require.Equal(t, known, d.Allowed && d.Free, "%q of %v", id, before)
+				names = c.members("k")
+				for name, at := range names {
+					if was, there := before[name]; !there || was != at {
+						owner, given := owners[name]
+						require.False(t, given && (id == "" || owner != id), "%s belongs to %q", name, owner)
+						owners[name] = id
+						n--
+					}
+				}
+				require.True(t, !d.Allowed || d.Free || n == 0, "%d hits are missing", n)
+				continue
+			}
+			back := c.refund("k", n, id)
+			names = c.members("k")
+			oldest := math.Inf(1)
+			for name, at := range before {
+				if _, there := names[name]; !there {
+					require.True(t, id == "" || owners[name] == id, "%s is not of %q", name, id)
+					oldest = min(oldest, at)
+				}
+			}
+			require.EqualValues(t, len(before)-len(names), back)
+			if id != "" {
+				require.Equal(t, min(n, owned), back, "of %q in %v", id, before)
+				continue
+			}
+			require.Equal(t, min(n, int64(len(before))), back)
+			for name, at := range names {
+				require.LessOrEqual(t, at, oldest, "%s is newer than what was given back", name)
+			}
+		}
+	}
+}
+
+// members are those of a log, with their times.
+func (c *caller) members(name string) map[string]float64 {
+	members := map[string]float64{}
+	c.with(name, func(k Key) {
+		if z, ok := c.tx.lookup(k).(*zsetObject); ok {
+			for member, score := range z.set.Ascend(0, z.set.Len()) {
+				members[string(member)] = score
+			}
+		}
+	})
+	return members
+}
+
+// A name is not given again in the millisecond in which it was given back: not to the same log, nor to one that comes under another name
+// to another shard, nor to one that was restored from the effects.
+func TestNamesOfHitsAreUnique(t *testing.T) {
+	rules := []limit.Rule{{Limit: 100, Window: 1000}}
+	for _, move := range []string{"stays", "renamed", "copied", "replayed"} {
+		for i := range 20 {
+			log := new(recorder)
+			c := newCaller(t, Options{Journal: log})
+			name := "k"
+			c.slide(name, rules, 3, "")
+			given := slices.Collect(maps.Keys(c.members(name)))
+			c.refund(name, 2, "")
+			switch other := fmt.Sprint("other", i); move {
+			case "renamed", "copied":
+				from, to := c.e.Key([]byte(name)), c.e.Key([]byte(other))
+				c.tx.Begin(c.now, 0, []Key{from, to}, true)
+				if move == "renamed" {
+					require.NoError(t, c.tx.Rename(from, to))
+				} else {
+					_, err := c.tx.Copy(from, to, 0, false)
+					require.NoError(t, err)
+				}
+				c.tx.End()
+				name = other
+			case "replayed":
+				c = &caller{t: t, e: log.replayed(Options{}), now: c.now}
+				c.tx = c.e.NewTx()
+			}
+			kept := c.members(name)
+			require.Len(t, kept, 1)
+			c.slide(name, rules, 3, "")
+			for again := range c.members(name) {
+				_, old := kept[again]
+				require.False(t, !old && slices.Contains(given, again), "%s: %s was given before", move, again)
+			}
+		}
+	}
+}
+
 func TestRefundOfTokens(t *testing.T) {
 	c := newCaller(t, Options{})
 	bucket := limit.Bucket{Capacity: 5, Refill: 1, Period: 1000}
@@ -61,7 +209,7 @@ func TestRefundOfTokens(t *testing.T) {
 	c.now += 500
 	before := c.content("t")
 	assert.EqualValues(t, 3, c.refund("t", 3, ""))
-	assert.Equal(t, "1767225604000 {1 0 1767225600000}", c.content("t"), "after "+before)
+	assert.Equal(t, "1767225604000 {1 0 1767225600000 0}", c.content("t"), "after "+before)
 	d := c.token("t", bucket, 0)
 	assert.EqualValues(t, 4, d.Remaining)
 	assert.EqualValues(t, 500, d.ResetAfter, "half of it has flowed back already")

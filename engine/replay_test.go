@@ -491,7 +491,11 @@ func TestReplayGivesTheSameState(t *testing.T) {
 		}
 	}
 	assert.Greater(t, keys, walks, "there is something to compare") // not in each: some runs end with FLUSHALL
+	former := []EffectKind{EffectTokens, EffectCount}               // in logs of former versions alone
 	for _, kind := range EffectKinds() {
+		if slices.Contains(former, kind) {
+			continue
+		}
 		assert.NotZero(t, seen[kind], "effects of kind %d do not occur", kind)
 	}
 }

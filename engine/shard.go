@@ -58,6 +58,9 @@ func (sh *shard) init(e *Engine, index int) {
 // place is a key's hash as the shard's dict knows it: without the bits that chose the shard, which all its keys share.
 func (e *Engine) place(hash uint64) uint64 { return hash << e.shardBits }
 
+// continues notes that a log comes here that hits were given names in there.
+func (sh *shard) continues(from *shard) { sh.seq.gave(from.seq.at, from.seq.free) }
+
 func (sh *shard) find(db int, k Key) object {
 	keys := sh.dbs[db].keys
 	if keys == nil {

@@ -37,10 +37,10 @@ func (b *batch) add(db int, o object) {
 		f.Kind, f.Value, f.ExpireAt = EffectString, b.valueOf(o), h.expireAt
 		b.put(f)
 	case *tokenObject:
-		f.Kind, f.Tokens, f.ExpireAt = EffectTokens, o.tokens(), h.expireAt
+		f.putTokens(o.tokens(), h.expireAt)
 		b.put(f)
 	case *fixedObject:
-		f.Kind, f.Count, f.ExpireAt = EffectCount, o.count, h.expireAt
+		f.putCount(o.count(), h.expireAt)
 		b.put(f)
 	case *hashObject:
 		if o.fields.len() > smallCount {

@@ -337,12 +337,12 @@ func TestSnapshotEffects(t *testing.T) {
 	plain := " " + noTokens + " " + noCount
 	tokens, count := b.log.calls[len(b.log.calls)-2][0], b.log.calls[len(b.log.calls)-1][0]
 	assert.Equal(t, []string{
-		fmt.Sprintf("2 f: %d = 0 @%d %v %v", EffectCount, count.ExpireAt, noTokens, count.Count),
+		fmt.Sprintf("2 f: %d = 0 @%d %v %v", EffectWindow, count.ExpireAt, noTokens, count.Count),
 		fmt.Sprintf("2 h: %d f=1 0 %s", EffectHashSet, none+plain),
 		fmt.Sprintf("2 h: %d g=2 0 %s", EffectHashSet, none+plain),
 		fmt.Sprintf("2 h: %d = 0 @%d", EffectExpire, late) + plain,
 		fmt.Sprintf("2 s: %d =v 0 @%d", EffectString, late) + plain,
-		fmt.Sprintf("2 t: %d = 0 @%d %v %v", EffectTokens, tokens.ExpireAt, tokens.Tokens, noCount),
+		fmt.Sprintf("2 t: %d = 0 @%d %v %v", EffectBucket, tokens.ExpireAt, tokens.Tokens, noCount),
 		fmt.Sprintf("2 z: %d l= 1 %s", EffectAdd, none+plain),
 		fmt.Sprintf("2 z: %d m= 2 %s", EffectAdd, none+plain),
 	}, told)

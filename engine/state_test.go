@@ -112,7 +112,7 @@ func contentOf(o object) string {
 	case *tokenObject:
 		fmt.Fprintf(&b, "%+v", o.tokens())
 	case *fixedObject:
-		fmt.Fprintf(&b, "%+v", o.count)
+		fmt.Fprintf(&b, "%+v", o.count())
 	default:
 		panic(fmt.Sprintf("dump: no words for a %T", o))
 	}

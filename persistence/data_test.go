@@ -70,7 +70,13 @@ func callsOfAllKinds() [][]engine.Effect {
 		{{Kind: engine.EffectMove, Key: key("new"), ToDB: 1}},
 		{text(0, "gone", "soon")}, {{Kind: engine.EffectDelete, Key: key("gone")}},
 		{{Kind: engine.EffectSwap, DB: 1, ToDB: 2}},
-		{text(2, "here", "and away")}, {{Kind: engine.EffectFlush, DB: 2}}, {text(2, "last", "word")},
+		{text(2, "here", "and away")},
+		{
+			{Kind: engine.EffectFlush, DB: 2},
+			{Kind: engine.EffectBucket, Key: key("rate"), Tokens: limit.Tokens{Missing: 4, Fraction: 1<<63 + 17, Since: testEpoch}, ExpireAt: testEpoch + hour},
+			{Kind: engine.EffectWindow, Key: key("quota"), Count: limit.Count{Start: testEpoch - 1000, Length: hour, Used: 3}, ExpireAt: testEpoch + hour - 1000},
+		},
+		{text(2, "last", "word")},
 	}
 }
 

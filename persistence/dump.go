@@ -162,6 +162,16 @@ func (p *printer) effect(f *engine.Effect) {
 		p.number("window", f.Count.Start)
 		p.number("used", f.Count.Used)
 	}
+	if has&hasBucket != 0 {
+		p.number("missing", f.Tokens.Missing)
+		p.fraction("fraction", f.Tokens.Fraction)
+		p.number("since", f.Tokens.Since)
+	}
+	if has&hasWindow != 0 {
+		p.number("window", f.Count.Start)
+		p.number("length", f.Count.Length)
+		p.number("used", f.Count.Used)
+	}
 	if has&hasExpireAt != 0 && f.ExpireAt != 0 {
 		p.time("expires", f.ExpireAt)
 	}
@@ -193,6 +203,11 @@ func (p *printer) name(name string) {
 func (p *printer) number(name string, n int64) {
 	p.name(name)
 	p.line = strconv.AppendInt(p.line, n, 10)
+}
+
+// fraction is of 2^64: text, as it may be larger than the numbers that readers of JSON hold exactly.
+func (p *printer) fraction(name string, n uint64) {
+	p.text(name, strconv.AppendUint(nil, n, 10))
 }
 
 // time is a number in JSON, Unix ms; for people it is spelled out.

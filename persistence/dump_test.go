@@ -33,6 +33,7 @@ func TestDumpTellsEveryKind(t *testing.T) {
 	names := map[fields][]string{
 		hasToDB: {"to_db"}, hasTo: {"to"}, hasField: {"field_base64"}, hasValue: {"value"}, hasScore: {"score"}, hasLo: {"from"}, hasHi: {"until"},
 		hasExpireAt: {"expires"}, hasHits: {"hit_at", "first", "hits"}, hasTokens: {"missing", "earned", "since"}, hasCount: {"window", "used"},
+		hasBucket: {"missing", "fraction", "since"}, hasWindow: {"window", "length", "used"},
 	}
 	for _, kind := range engine.EffectKinds() {
 		f := sample(kind)

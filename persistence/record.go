@@ -34,6 +34,8 @@ const (
 	hasTokens
 	hasCount
 	known // in no record: the table has an entry
+	hasBucket
+	hasWindow
 )
 
 // kindFields are the fields of each kind. One that has none beside database and key is listed too, with known alone.
@@ -58,6 +60,9 @@ var kindFields = [...]fields{
 
 	engine.EffectPolicy:       known | hasValue,
 	engine.EffectPolicyDelete: known,
+
+	engine.EffectBucket: known | hasBucket | hasExpireAt,
+	engine.EffectWindow: known | hasWindow | hasExpireAt,
 }
 
 // fieldsOf gives the fields of a kind; ok is false if there is no such kind.
@@ -151,6 +156,13 @@ func appendEffect(dst []byte, f *engine.Effect) []byte {
 	}
 	if has&hasCount != 0 {
 		dst = appendNumbers(dst, f.Count.Start, f.Count.Used)
+	}
+	if has&hasBucket != 0 {
+		dst = appendNumbers(dst, f.Tokens.Missing, f.Tokens.Since)
+		dst = binary.AppendUvarint(dst, f.Tokens.Fraction)
+	}
+	if has&hasWindow != 0 {
+		dst = appendNumbers(dst, f.Count.Start, f.Count.Length, f.Count.Used)
 	}
 	return dst
 }
@@ -251,6 +263,12 @@ func (r *reader) effect() (f engine.Effect) {
 	}
 	if has&hasCount != 0 {
 		f.Count.Start, f.Count.Used = r.varint(), r.varint()
+	}
+	if has&hasBucket != 0 {
+		f.Tokens.Missing, f.Tokens.Since, f.Tokens.Fraction = r.varint(), r.varint(), r.uvarint()
+	}
+	if has&hasWindow != 0 {
+		f.Count.Start, f.Count.Length, f.Count.Used = r.varint(), r.varint(), r.varint()
 	}
 	return f
 }

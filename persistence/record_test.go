@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
+	"math"
 	"math/rand/v2"
 	"testing"
 
@@ -23,6 +24,8 @@ func sample(kind engine.EffectKind) engine.Effect {
 		Tokens: limit.Tokens{Missing: limit.MaxCount, Earned: 99, Since: 1767225600000},
 		Count:  limit.Count{Start: -60000, Used: 4},
 	}
+	bucket, window := full.Tokens, full.Count
+	bucket.Fraction, bucket.Earned, window.Length = math.MaxUint64, 0, limit.MaxDuration
 	has := kindFields[kind]
 	f := engine.Effect{Kind: kind, DB: full.DB, Key: full.Key}
 	for bit, keep := range map[fields]func(){
@@ -31,6 +34,7 @@ func sample(kind engine.EffectKind) engine.Effect {
 		hasScore: func() { f.Score = full.Score }, hasLo: func() { f.Lo = full.Lo }, hasHi: func() { f.Hi = full.Hi },
 		hasExpireAt: func() { f.ExpireAt = full.ExpireAt }, hasHits: func() { f.Hits = full.Hits },
 		hasTokens: func() { f.Tokens = full.Tokens }, hasCount: func() { f.Count = full.Count },
+		hasBucket: func() { f.Tokens = bucket }, hasWindow: func() { f.Count = window },
 	} {
 		if has&bit != 0 {
 			keep()

@@ -52,9 +52,12 @@ func policySet(c *call) error {
 	c.tx.SeeAll()
 	c.server.PoliciesChanged()
 
-	if len(changes.Switched) > 0 {
+	switch {
+	case len(changes.Switched) > 0:
 		c.reply.status(fmt.Sprintf("OK, keys of the former algorithm dropped: %d", changes.Dropped))
-	} else {
+	case changes.Dropped > 0:
+		c.reply.status(fmt.Sprintf("OK, keys of the former window dropped: %d", changes.Dropped))
+	default:
 		c.reply.ok()
 	}
 	return nil

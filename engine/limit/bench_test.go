@@ -8,6 +8,8 @@ func hotPaths(t testing.TB) []struct {
 	call func()
 } {
 	bucket := Bucket{Capacity: 100, Refill: 7, Period: 1000}
+	other := Bucket{Capacity: 100, Refill: 70, Period: 9999}
+	empty := bucketState(100, 3, 1000, epoch)
 	day := Fixed{100, Calendar(Day, zone(t, "Europe/Berlin"))}
 	hour := Fixed{100, Calendar(Hour, zone(t, "Asia/Kolkata"))}
 	month := Fixed{100, Calendar(Month, zone(t, "America/New_York"))}
@@ -26,7 +28,7 @@ func hotPaths(t testing.TB) []struct {
 	take := func(f Fixed) func() {
 		return func() {
 			now++
-			count, _ = f.Take(count, now, 1)
+			count, _, _ = f.Take(count, now, 1)
 		}
 	}
 	return []struct {
@@ -34,7 +36,8 @@ func hotPaths(t testing.TB) []struct {
 		call func()
 	}{
 		{"Token/admitted", func() { now += 200; tokens, _ = bucket.Take(tokens, now, 1) }},
-		{"Token/denied", func() { tokens, _ = bucket.Take(Tokens{100, 3, epoch}, epoch+1, 1) }},
+		{"Token/turns", func() { now += 200; tokens, _ = bucket.Take(tokens, now, 1); tokens, _ = other.Take(tokens, now, 1) }},
+		{"Token/denied", func() { tokens, _ = bucket.Take(empty, epoch+1, 1) }},
 		{"Fixed/duration", take(length)},
 		{"Fixed/hour", take(hour)},
 		{"Fixed/day", take(day)},

@@ -4,12 +4,13 @@
 // # One step
 //
 // Every algorithm is a pure step. It knows no clock, key, lock or disk; the rule comes with the call and
-// the time is a parameter, so the same calls give the same answers on any machine:
+// the time is a parameter, so the same calls give the same answers. (Where a rule names a time zone, that takes
+// the same edition of the time zone database: zone.go asks the machine's before the one built in.)
 //
 //	rule, state, now, cost  ->  state', Decision
 //
 //	token.go     Bucket.Take          a bucket that refills evenly: three integers
-//	fixed.go     Fixed.Take           a count per window: two integers
+//	fixed.go     Fixed.Take           a count per window: three integers
 //	calendar.go  Window.Bounds        which window: a duration, or a calendar unit in a time zone
 //	slide.go     Rule, Log            an exact sliding window over a log of hits
 //	multi.go     DecideAll            one or several of those over one log, all or nothing
@@ -42,7 +43,7 @@
 //
 // Times are Unix milliseconds, durations milliseconds, all integers. A product of a time and a count
 // takes up to 94 bits and is worked out in 128 (math/bits); nothing is ever rounded that is carried on
-// to the next call, so nothing drifts. What is rounded is only what is answered: waits up, so that who
+// to the next call of the same rule, so nothing drifts. What is rounded is only what is answered: waits up, so that who
 // sleeps for one is admitted; counts down. A wait too long for an int64 is math.MaxInt64.
 //
 // Floating point occurs in one place: the log's times are doubles because a sorted set's scores are. They
@@ -57,8 +58,10 @@
 // # Rules that change
 //
 // The rule is an argument, so it may be another one at every call. Nothing a caller has used is forgiven
-// by that if the state can tell: Tokens says what becomes of a bucket, Count of a window. A log holds the
-// hits themselves, and every rule is exact over it from its first call on, as far back as hits were kept.
+// by that: Tokens says what becomes of a bucket. A fixed window that the state cannot speak of is refused
+// while the one that is counted goes on, see Fixed.Take. A log holds the hits themselves, and every rule is
+// exact over it from its first call on, as far back as hits were kept: a shorter window drops hits that a
+// longer one would need, so calls that take turns with both have to name both, as RL.MULTI does.
 //
 // # Left out on purpose
 //

@@ -147,12 +147,12 @@ var calendarZones = func() (zones []*time.Location) {
 }()
 
 func (s *fixedSubject) ask(now, cost int64) Decision {
-	_, d := s.rule.Take(s.kept, now, cost)
+	_, d, _ := s.rule.Take(s.kept, now, cost)
 	return d
 }
 
 func (s *fixedSubject) call(now, cost int64) (d Decision) {
-	s.kept, d = s.rule.Take(s.kept, now, cost)
+	s.kept, d, _ = s.rule.Take(s.kept, now, cost)
 	if d.Allowed && cost > 0 {
 		s.taken = append(s.taken, hit{s.held(now), cost})
 	}

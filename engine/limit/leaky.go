@@ -11,7 +11,7 @@ func (b Bucket) Pace(s Tokens, now, cost int64) (after Tokens, d Decision, delay
 	after, d = b.Take(s, now, cost)
 	if d.Allowed {
 		ahead := b.settle(s, now)
-		delay = b.wait(ahead, ahead.Missing, now)
+		delay = b.wait(ahead, ahead.missing, now)
 	}
 	return after, d, delay
 }

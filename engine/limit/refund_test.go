@@ -14,9 +14,9 @@ func TestRefundSteps(t *testing.T) {
 		back  int64
 	}{
 		{Tokens{}, 1, Tokens{}, 0},
-		{Tokens{5, 3, 100}, 1, Tokens{4, 3, 100}, 1},
-		{Tokens{5, 3, 100}, 5, Tokens{}, 5},
-		{Tokens{5, 3, 100}, MaxCount, Tokens{}, 5},
+		{Tokens{Missing: 5, Fraction: 3, Since: 100}, 1, Tokens{Missing: 4, Fraction: 3, Since: 100}, 1},
+		{Tokens{Missing: 5, Fraction: 3, Since: 100}, 5, Tokens{}, 5},
+		{Tokens{Missing: 5, Fraction: 3, Since: 100}, MaxCount, Tokens{}, 5},
 	} {
 		if after, back := step.state.Refund(step.n); after != step.after || back != step.back {
 			t.Errorf("%d to %+v: %+v %d, want %+v %d", step.n, step.state, after, back, step.after, step.back)
@@ -29,9 +29,9 @@ func TestRefundSteps(t *testing.T) {
 		back  int64
 	}{
 		{Count{}, 1, Count{}, 0},
-		{Count{100, 5}, 2, Count{100, 3}, 2},
-		{Count{100, 5}, 5, Count{}, 5},
-		{Count{100, 5}, MaxCount, Count{}, 5},
+		{Count{100, 10, 5}, 2, Count{100, 10, 3}, 2},
+		{Count{100, 10, 5}, 5, Count{}, 5},
+		{Count{100, 10, 5}, MaxCount, Count{}, 5},
 	} {
 		if after, back := step.state.Refund(step.n); after != step.after || back != step.back {
 			t.Errorf("%d to %+v: %+v %d, want %+v %d", step.n, step.state, after, back, step.after, step.back)
@@ -43,7 +43,7 @@ func TestRefundSteps(t *testing.T) {
 func TestRefundedTokensAgainstRationals(t *testing.T) {
 	traces(t, 300, func(rnd *rand.Rand) {
 		b := Bucket{between(rnd, 1, 8), between(rnd, 1, 8), between(rnd, 1, 60)}
-		s, o, now := Tokens{}, rational{new(big.Rat), 0, b.Period}, epoch
+		s, o, now := Tokens{}, rational{new(big.Rat), 0}, epoch
 		for i := range 100 {
 			now += clockStep(rnd, 60)
 			if rnd.IntN(3) == 0 {
@@ -51,7 +51,7 @@ func TestRefundedTokensAgainstRationals(t *testing.T) {
 				s, back = s.Refund(between(rnd, 1, 4))
 				o.missing.Sub(o.missing, new(big.Rat).SetInt64(back))
 				if o.missing.Sign() <= 0 {
-					o = rational{new(big.Rat), 0, b.Period}
+					o = rational{new(big.Rat), 0}
 				}
 			}
 			cost := randomCost(rnd)

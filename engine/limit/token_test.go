@@ -7,8 +7,15 @@ import (
 	"testing"
 )
 
+// bucketState is the state of a bucket to whose next token so many units have flowed back.
+func bucketState(missing, earned, period, since int64) Tokens {
+	fraction := new(big.Int).Lsh(big.NewInt(earned), 64)
+	return Tokens{Missing: missing, Fraction: fraction.Quo(fraction, big.NewInt(period)).Uint64(), Since: since}
+}
+
 func TestTokenSteps(t *testing.T) {
 	b := Bucket{Capacity: 3, Refill: 2, Period: 7} // a token every 3.5 ms
+	state := func(missing, earned, since int64) Tokens { return bucketState(missing, earned, b.Period, since) }
 	steps := []struct {
 		at, cost int64
 		state    Tokens
@@ -16,18 +23,18 @@ func TestTokenSteps(t *testing.T) {
 	}{
 		{0, 0, Tokens{}, Decision{Allowed: true, Limit: 3, Remaining: 3}},
 		{0, 4, Tokens{}, Decision{Limit: 3, Remaining: 3, RetryAfter: Never}},
-		{0, 2, Tokens{2, 0, 0}, Decision{Allowed: true, Limit: 3, Remaining: 1, ResetAfter: 7}},
-		{0, 2, Tokens{2, 0, 0}, Decision{Limit: 3, Remaining: 1, RetryAfter: 4, ResetAfter: 7}},
-		{3, 2, Tokens{2, 0, 0}, Decision{Limit: 3, Remaining: 1, RetryAfter: 1, ResetAfter: 4}},
-		{3, 0, Tokens{2, 0, 0}, Decision{Allowed: true, Limit: 3, Remaining: 1, ResetAfter: 4}},
-		{4, 2, Tokens{3, 1, 4}, Decision{Allowed: true, Limit: 3, ResetAfter: 10}},
-		{4, 0, Tokens{3, 1, 4}, Decision{Limit: 3, RetryAfter: 3, ResetAfter: 10}},
-		{7, 1, Tokens{3, 0, 7}, Decision{Allowed: true, Limit: 3, ResetAfter: 11}},
-		{5, 1, Tokens{3, 0, 7}, Decision{Limit: 3, RetryAfter: 6, ResetAfter: 13}}, // the clock went back
-		{17, 0, Tokens{3, 0, 7}, Decision{Allowed: true, Limit: 3, Remaining: 2, ResetAfter: 1}},
-		{18, 0, Tokens{3, 0, 7}, Decision{Allowed: true, Limit: 3, Remaining: 3}},
-		{18, 1, Tokens{1, 0, 18}, Decision{Allowed: true, Limit: 3, Remaining: 2, ResetAfter: 4}},
-		{99, 1, Tokens{1, 0, 99}, Decision{Allowed: true, Limit: 3, Remaining: 2, ResetAfter: 4}},
+		{0, 2, state(2, 0, 0), Decision{Allowed: true, Limit: 3, Remaining: 1, ResetAfter: 7}},
+		{0, 2, state(2, 0, 0), Decision{Limit: 3, Remaining: 1, RetryAfter: 4, ResetAfter: 7}},
+		{3, 2, state(2, 0, 0), Decision{Limit: 3, Remaining: 1, RetryAfter: 1, ResetAfter: 4}},
+		{3, 0, state(2, 0, 0), Decision{Allowed: true, Limit: 3, Remaining: 1, ResetAfter: 4}},
+		{4, 2, state(3, 1, 4), Decision{Allowed: true, Limit: 3, ResetAfter: 10}},
+		{4, 0, state(3, 1, 4), Decision{Limit: 3, RetryAfter: 3, ResetAfter: 10}},
+		{7, 1, state(3, 0, 7), Decision{Allowed: true, Limit: 3, ResetAfter: 11}},
+		{5, 1, state(3, 0, 7), Decision{Limit: 3, RetryAfter: 6, ResetAfter: 13}}, // the clock went back
+		{17, 0, state(3, 0, 7), Decision{Allowed: true, Limit: 3, Remaining: 2, ResetAfter: 1}},
+		{18, 0, state(3, 0, 7), Decision{Allowed: true, Limit: 3, Remaining: 3}},
+		{18, 1, state(1, 0, 18), Decision{Allowed: true, Limit: 3, Remaining: 2, ResetAfter: 4}},
+		{99, 1, state(1, 0, 99), Decision{Allowed: true, Limit: 3, Remaining: 2, ResetAfter: 4}},
 	}
 	var s Tokens
 	for i, step := range steps {
@@ -49,22 +56,28 @@ func TestTokenStates(t *testing.T) {
 		after Tokens
 		want  Decision
 	}{
-		{"more capacity is there at once", Bucket{10, 1, 10}, Tokens{3, 0, 100}, 100, 0,
-			Tokens{3, 0, 100}, Decision{Allowed: true, Limit: 10, Remaining: 7, ResetAfter: 30}},
-		{"less capacity than is missing", Bucket{2, 1, 10}, Tokens{5, 5, 100}, 100, 0,
-			Tokens{5, 5, 100}, Decision{Limit: 2, RetryAfter: 35, ResetAfter: 45}},
-		{"a shorter period completes no token", Bucket{5, 1, 10}, Tokens{5, 900, 100}, 100, 0,
-			Tokens{5, 900, 100}, Decision{Limit: 5, RetryAfter: 1, ResetAfter: 41}},
-		{"a longer period keeps the units", Bucket{5, 1, 1000}, Tokens{5, 9, 100}, 101, 0,
-			Tokens{5, 9, 100}, Decision{Limit: 5, RetryAfter: 990, ResetAfter: 4990}},
-		{"a wait that just fits an int64", Bucket{MaxCount, 1, MaxDuration}, Tokens{29_247_120, 0, epoch}, epoch, 0,
-			Tokens{29_247_120, 0, epoch}, Decision{Allowed: true, Limit: MaxCount, Remaining: MaxCount - 29_247_120, ResetAfter: 29_247_120 * MaxDuration}},
-		{"a wait that does not", Bucket{MaxCount, 1, MaxDuration}, Tokens{29_247_121, 0, epoch}, epoch, 0,
-			Tokens{29_247_121, 0, epoch}, Decision{Allowed: true, Limit: MaxCount, Remaining: MaxCount - 29_247_121, ResetAfter: math.MaxInt64}},
-		{"a full bucket has no past, nor a future", Bucket{5, 1, 10}, Tokens{0, 0, 900}, 100, 1,
-			Tokens{1, 0, 100}, Decision{Allowed: true, Limit: 5, Remaining: 4, ResetAfter: 10}},
-		{"time since the last hit counts at the new rate", Bucket{5, 2, 10}, Tokens{5, 0, 100}, 110, 1,
-			Tokens{4, 0, 110}, Decision{Allowed: true, Limit: 5, Remaining: 1, ResetAfter: 20}},
+		{"more capacity is there at once", Bucket{10, 1, 10}, Tokens{Missing: 3, Since: 100}, 100, 0,
+			Tokens{Missing: 3, Since: 100}, Decision{Allowed: true, Limit: 10, Remaining: 7, ResetAfter: 30}},
+		{"less capacity than is missing", Bucket{2, 1, 10}, bucketState(5, 5, 10, 100), 100, 0,
+			bucketState(5, 5, 10, 100), Decision{Limit: 2, RetryAfter: 35, ResetAfter: 45}},
+		{"a shorter period keeps the part of a token", Bucket{5, 1, 10}, bucketState(5, 900, 1000, 100), 100, 0,
+			bucketState(5, 900, 1000, 100), Decision{Limit: 5, RetryAfter: 1, ResetAfter: 41}},
+		{"and rounds it down", Bucket{5, 1, 10}, bucketState(5, 899, 1000, 100), 100, 0,
+			bucketState(5, 899, 1000, 100), Decision{Limit: 5, RetryAfter: 2, ResetAfter: 42}},
+		{"a longer period keeps it too", Bucket{5, 1, 1000}, bucketState(5, 9, 10, 100), 101, 0,
+			bucketState(5, 9, 10, 100), Decision{Limit: 5, RetryAfter: 99, ResetAfter: 4099}},
+		{"units of an unknown period are those of the rule", Bucket{5, 1, 1000}, Tokens{Missing: 5, Earned: 9, Since: 100}, 101, 0,
+			Tokens{Missing: 5, Earned: 9, Since: 100}, Decision{Limit: 5, RetryAfter: 990, ResetAfter: 4990}},
+		{"and complete no token", Bucket{5, 1, 10}, Tokens{Missing: 5, Earned: 900, Since: 100}, 100, 0,
+			Tokens{Missing: 5, Earned: 900, Since: 100}, Decision{Limit: 5, RetryAfter: 1, ResetAfter: 41}},
+		{"a wait that just fits an int64", Bucket{MaxCount, 1, MaxDuration}, Tokens{Missing: 29_247_120, Since: epoch}, epoch, 0,
+			Tokens{Missing: 29_247_120, Since: epoch}, Decision{Allowed: true, Limit: MaxCount, Remaining: MaxCount - 29_247_120, ResetAfter: 29_247_120 * MaxDuration}},
+		{"a wait that does not", Bucket{MaxCount, 1, MaxDuration}, Tokens{Missing: 29_247_121, Since: epoch}, epoch, 0,
+			Tokens{Missing: 29_247_121, Since: epoch}, Decision{Allowed: true, Limit: MaxCount, Remaining: MaxCount - 29_247_121, ResetAfter: math.MaxInt64}},
+		{"a full bucket has no past, nor a future", Bucket{5, 1, 10}, Tokens{Missing: 0, Since: 900}, 100, 1,
+			Tokens{Missing: 1, Since: 100}, Decision{Allowed: true, Limit: 5, Remaining: 4, ResetAfter: 10}},
+		{"time since the last hit counts at the new rate", Bucket{5, 2, 10}, Tokens{Missing: 5, Since: 100}, 110, 1,
+			Tokens{Missing: 4, Since: 110}, Decision{Allowed: true, Limit: 5, Remaining: 1, ResetAfter: 20}},
 	} {
 		s, d := c.rule.Take(c.state, c.now, c.cost)
 		if s != c.after || d != c.want {
@@ -87,26 +100,16 @@ func TestTokenFullIsUnused(t *testing.T) {
 	})
 }
 
-// rational is a token bucket in fractions: missing tokens, exactly, as of since. Period remembers in
-// what units the last call counted.
+// rational is a token bucket in fractions: missing tokens, exactly, as of since. Rules make no difference
+// to what was earned by then.
 type rational struct {
 	missing *big.Rat
 	since   int64
-	period  int64
 }
 
 // at returns what is missing at now under rule b.
 func (o rational) at(b Bucket, now int64) *big.Rat {
 	missing := new(big.Rat).Set(o.missing)
-	if whole := ceilRat(missing); o.period != b.Period && whole.Sign() > 0 {
-		earned := new(big.Rat).Sub(new(big.Rat).SetInt(whole), missing) // of a token, in the old units
-		earned.Mul(earned, new(big.Rat).SetInt64(o.period))
-		if most := new(big.Rat).SetInt64(b.Period - 1); earned.Cmp(most) > 0 {
-			earned = most
-		}
-		earned.Quo(earned, new(big.Rat).SetInt64(b.Period))
-		missing.Sub(new(big.Rat).SetInt(whole), earned)
-	}
 	if now > o.since {
 		back := new(big.Rat).SetFrac(big.NewInt(b.Refill), big.NewInt(b.Period))
 		missing.Sub(missing, back.Mul(back, new(big.Rat).SetInt64(now-o.since)))
@@ -131,7 +134,7 @@ func (o *rational) take(b Bucket, now, cost int64) Decision {
 	case cost > 0:
 		missing.Add(missing, need)
 		free.Sub(free, need)
-		*o = rational{missing, max(now, o.since), b.Period}
+		*o = rational{missing, max(now, o.since)}
 	}
 	if free.Sign() > 0 {
 		d.Remaining = new(big.Int).Quo(free.Num(), free.Denom()).Int64()
@@ -159,9 +162,11 @@ func ceilRat(r *big.Rat) *big.Int {
 
 func TestTokenAgainstRationals(t *testing.T) {
 	traces(t, 400, func(rnd *rand.Rand) {
-		rule := func() Bucket { return Bucket{between(rnd, 1, 8), between(rnd, 1, 8), between(rnd, 1, 60)} }
+		// Of one period: one that changes may cost 2^-64 of a token.
+		period := between(rnd, 1, 60)
+		rule := func() Bucket { return Bucket{between(rnd, 1, 8), between(rnd, 1, 8), period} }
 		b, now := rule(), epoch
-		s, o := Tokens{}, rational{new(big.Rat), 0, b.Period}
+		s, o := Tokens{}, rational{new(big.Rat), 0}
 		for i := range 100 {
 			now += clockStep(rnd, 60)
 			if rnd.IntN(10) == 0 {
@@ -176,6 +181,68 @@ func TestTokenAgainstRationals(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Whatever rules take turns, no call is admitted that the exact fractions would deny, and none is denied, or told to
+// wait longer, that would be admitted if a millionth of a token more were missing.
+func TestTokenOfChangingPeriodsAgainstRationals(t *testing.T) {
+	traces(t, 600, func(rnd *rand.Rand) {
+		longest := []int64{60, 5000, dayMs, 40 * dayMs}[rnd.IntN(4)]
+		rules := make([]Bucket, between(rnd, 2, 4))
+		for i := range rules {
+			rules[i] = Bucket{between(rnd, 1, 8), between(rnd, 1, 8), between(rnd, 1, longest)}
+		}
+		now, s, o := epoch, Tokens{}, rational{new(big.Rat), 0}
+		for i := range 200 {
+			now += clockStep(rnd, longest)
+			b, cost, before := rules[rnd.IntN(len(rules))], randomCost(rnd), s
+			var got Decision
+			s, got = b.Take(s, now, cost)
+			exact, tight := o, o
+			most := exact.take(b, now, cost)
+			tight.missing = new(big.Rat).Add(o.missing, big.NewRat(1, 1_000_000))
+			least := tight.take(b, now, cost)
+			if !within(got, most, least) {
+				t.Errorf("call %d: %+v of %+v at %d, cost %d: got %+v, want from %+v to %+v", i, b, before, now, cost, got, most, least)
+				return
+			}
+			if got.Allowed && cost > 0 {
+				o = exact
+			}
+		}
+	})
+}
+
+// within tells whether an answer is one that admits no more than the first, and no less than the second.
+func within(d, most, least Decision) bool {
+	switch {
+	case d.Allowed && !most.Allowed, least.Allowed && !d.Allowed:
+		return false
+	case d.Allowed != most.Allowed || d.Allowed != least.Allowed: // their times speak of different states
+		return true
+	}
+	return uint64(d.RetryAfter) >= uint64(most.RetryAfter) && uint64(d.RetryAfter) <= uint64(least.RetryAfter) &&
+		d.ResetAfter >= most.ResetAfter && d.ResetAfter <= least.ResetAfter
+}
+
+// Two spellings of one rate are one limit, however they take turns.
+func TestTokenOfTwoSpellingsIsOneRate(t *testing.T) {
+	for _, spelt := range [][2]Bucket{
+		{{10, 10, 1000}, {10, 1, 100}},
+		{{3, 7000, 600_000}, {3, 7, 600}},
+		{{2, 5, 31 * dayMs}, {2, 10, 62 * dayMs}},
+	} {
+		rnd := rand.New(rand.NewPCG(1, 2))
+		one, turns, now := Tokens{}, Tokens{}, epoch
+		for i := range 2000 {
+			now += between(rnd, 0, 2*spelt[0].Period/spelt[0].Refill)
+			var want, got Decision
+			one, want = spelt[0].Take(one, now, 1)
+			if turns, got = spelt[i%2].Take(turns, now, 1); got != want {
+				t.Fatalf("%+v, call %d: got %+v, by the first alone %+v", spelt, i, got, want)
+			}
+		}
+	}
 }
 
 // extreme draws a number up to most that is often at an edge.
@@ -196,7 +263,7 @@ const year9999 = 253402300799999
 func TestTokenAtTheExtremes(t *testing.T) {
 	traces(t, 3000, func(rnd *rand.Rand) {
 		b := Bucket{extreme(rnd, MaxCount), extreme(rnd, MaxCount), extreme(rnd, MaxDuration)}
-		s, o := Tokens{}, rational{new(big.Rat), 0, b.Period}
+		s, o := Tokens{}, rational{new(big.Rat), 0}
 		for range 8 {
 			now, cost, before := extreme(rnd, year9999), extreme(rnd, MaxCount), s
 			if rnd.IntN(3) == 0 {
@@ -207,7 +274,7 @@ func TestTokenAtTheExtremes(t *testing.T) {
 			if want := o.take(b, now, cost); got != want {
 				t.Errorf("%+v of %+v at %d, cost %d: got %+v, want %+v", b, before, now, cost, got, want)
 			}
-			if s.Missing < 0 || s.Missing > b.Capacity || s.Earned < 0 || s.Earned >= b.Period {
+			if s.Missing < 0 || s.Missing > b.Capacity || s.Earned != 0 {
 				t.Errorf("%+v of %+v at %d, cost %d: left %+v", b, before, now, cost, s)
 			}
 		}
@@ -278,16 +345,18 @@ func FuzzToken(f *testing.F) {
 	f.Fuzz(func(t *testing.T, capacity, refill, period, missing, earned, since, now, cost int64) {
 		within := func(n, lo, hi int64) int64 { return lo + int64(uint64(n)%uint64(hi-lo+1)) }
 		b := Bucket{within(capacity, 1, MaxCount), within(refill, 1, MaxCount), within(period, 1, MaxDuration)}
-		s := Tokens{within(missing, 0, MaxCount), 0, within(since, 0, year9999)}
-		if s.Missing > 0 {
-			s.Earned = within(earned, 0, b.Period-1)
+		s, units := Tokens{Since: within(since, 0, year9999)}, within(earned, 0, b.Period-1)
+		if n := within(missing, 0, MaxCount); n > 0 {
+			s = bucketState(n, units, b.Period, s.Since)
+		} else {
+			units = 0
 		}
 		now, cost = within(now, 0, year9999), within(cost, 0, MaxCount)
-		owed := new(big.Rat).SetFrac(big.NewInt(s.Earned), big.NewInt(b.Period))
+		owed := new(big.Rat).SetFrac(big.NewInt(units), big.NewInt(b.Period))
 		if s.Missing == 0 {
 			s.Since = 0 // a full bucket has no past
 		}
-		o := rational{owed.Sub(new(big.Rat).SetInt64(s.Missing), owed), s.Since, b.Period}
+		o := rational{owed.Sub(new(big.Rat).SetInt64(s.Missing), owed), s.Since}
 		after, got := b.Take(s, now, cost)
 		if want := o.take(b, now, cost); got != want {
 			t.Errorf("%+v of %+v at %d, cost %d: got %+v, want %+v", b, s, now, cost, got, want)
