@@ -13,6 +13,7 @@ type Watch struct {
 	Then func(tx *Tx)
 
 	keys    []underWatch
+	size    int // bytes that watching takes
 	changed atomic.Bool
 	due     bool // the call that holds the key's lock will call Then
 }
@@ -39,6 +40,12 @@ type watchedKey struct {
 // as they were counts.
 func (w *Watch) Changed() bool { return w.changed.Load() }
 
+// watchSize is what watching a key takes beside two copies of its name: its places in a Watch and in the map of its shard.
+const watchSize = 256
+
+// Size is how many bytes watching takes, about.
+func (w *Watch) Size() int { return w.size }
+
 // Keys are what is watched, to be given to Begin.
 func (w *Watch) Keys(dst []Key) []Key {
 	for _, k := range w.keys {
@@ -56,6 +63,7 @@ func (tx *Tx) Watch(w *Watch, k Key) {
 	k.Name = slices.Clone(k.Name)
 	absent := tx.find(tx.db, k) == nil
 	w.keys = append(w.keys, underWatch{tx.db, k, absent})
+	w.size += watchSize + 2*len(k.Name)
 	if sh.watches == nil {
 		sh.watches = make(map[watchedKey][]watcher)
 	}
@@ -77,7 +85,7 @@ func (tx *Tx) Unwatch(w *Watch) {
 			delete(sh.watches, at)
 		}
 	}
-	w.keys = nil
+	w.keys, w.size = nil, 0
 	w.changed.Store(false)
 }
 

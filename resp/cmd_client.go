@@ -115,13 +115,14 @@ func clientSetInfo(c *call) error {
 	return nil
 }
 
-// clientNoEvict is granted to all: no client is ever evicted.
+// clientNoEvict exempts the connection from maxmemory-clients.
 func clientNoEvict(c *call) error {
 	on := c.args.onOff()
 	if err := c.args.end(); err != nil {
 		return err
 	}
 	c.profile.noEvict.Store(on)
+	c.choosePool()
 	c.reply.ok()
 	return nil
 }

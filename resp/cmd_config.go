@@ -97,7 +97,7 @@ func configSet(c *call) error {
 		c.server.retime()
 	}
 	c.server.fitMemory()
-	c.afterwards = append(c.afterwards, c.server.configure)
+	c.afterwards = append(c.afterwards, c.server.configure, c.server.relieveAll)
 
 	c.reply.ok()
 	return nil
@@ -138,6 +138,8 @@ func configResetStat(c *call) error {
 	c.tx.ResetStats()
 	c.server.resetTotals()
 	c.server.crowdedOut.Store(0)
+	c.server.memory.evicted.Store(0)
+	c.server.memory.unread.Store(0)
 	c.server.tallies.reset()
 	c.reply.ok()
 	return nil

@@ -118,10 +118,10 @@ func quit(c *call) error {
 func reset(c *call) error {
 	c.profile.database.Store(0)
 	c.speak(2)
+	c.profile.noEvict.Store(false)
 	c.authenticate(c.server.settings.Password() == "")
 	c.profile.name.Store(nil)
 	c.profile.tracking.Store(false)
-	c.profile.noEvict.Store(false)
 	c.tx.Aloof = false
 	c.silence = speak
 	c.transaction = transaction{}

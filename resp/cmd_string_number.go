@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"bytes"
 	"math"
 	"math/big"
 
@@ -100,9 +101,9 @@ func addInt(a, b int64) (sum int64, ok bool) {
 
 // integerText answers with a whole number and gives its digits, where they stand in the reply: they hold until that is sent.
 func (r *reply) integerText(n int64) []byte {
-	start := len(r.b) + len(":")
 	r.integer(n)
-	return r.b[start : len(r.b)-len("\r\n")]
+	end := len(r.b) - len("\r\n")
+	return r.b[bytes.LastIndexByte(r.b[:end], ':')+1 : end]
 }
 
 // incrbyfloat handles INCRBYFLOAT key increment.

@@ -32,7 +32,7 @@ const (
 	errExecAborted    = engine.Error("EXECABORT Transaction discarded because of previous errors.")
 	errQueueTooLarge  = engine.Error("ERR the transaction is too large: its commands may take 1 GB together")
 	maxQueued         = defaultMaxQuery // bytes that the commands of a transaction may take
-	queuedCommandCost = 64              // bytes that one takes beside its words
+	queuedCommandCost = 160             // bytes that one takes beside its words: its place in the list, which grows by a quarter, and rounding
 )
 
 // transaction is what a session gathers between MULTI and EXEC. The zero value is none.
@@ -69,6 +69,10 @@ func (s *session) queue(p prepared) {
 		t.broken = true
 		s.refuse(errQueueTooLarge)
 		return
+	}
+	if t.size+size-int(s.guard.held.parts[heldMulti].Load()) > fullReply {
+		s.guard.held.note(heldMulti, t.size+size)
+		s.relieve()
 	}
 	p.words = cloneWords(p.words)
 	t.calls, t.size = append(t.calls, p), t.size+size

@@ -14,6 +14,10 @@ import (
 // and if that has to be waited for, it does. It may take calls that follow in the pipeline along, see together.go.
 func (s *session) execute(words [][]byte) {
 	s.begun = len(s.reply.b)
+	if len(words) > manyWords && !s.takeArgs(len(words)) {
+		s.closing = true
+		return
+	}
 	now, elapsed := s.server.time.Read()
 	c, name, err := s.server.resolve(words)
 	s.show(c, elapsed)

@@ -68,9 +68,15 @@
 //
 // # Memory
 //
-// maxmemory limits what the process cannot do without (memory.go): what the keys weigh, and the rest as it is measured after each collection.
+// maxmemory limits what the keys weigh and the overhead of the process as it is measured after a collection (memory.go).
 // Dispatch asks, before each command that may take memory, whether there is too much, and then evicts, or refuses it in Redis' words. It holds no
 // lock then; a command that runs is not interrupted.
+//
+// What clients hold has bounds of its own, so no key is evicted for it. It is counted where it changes, part by part (held.go), never measured; the
+// sum is compared with the bound of the client's pool (pool.go), and the client that holds most is closed. The count changes only when a
+// session keeps something between batches or grows a large buffer: a client that sends whole commands and reads the replies touches no
+// shared counter. A reply that is too large is cut off while it is written (reply.go), the call is carried out in full, and the client is closed. Unread
+// replies make the commands of the client wait before they reach the hard limit (sender.go, output_limit.go).
 //
 // # What clients see of the disk
 //

@@ -25,12 +25,16 @@ const (
 type guardLimits struct {
 	maxBulk  atomic.Int64 // bytes in one bulk string: proto-max-bulk-len
 	maxQuery atomic.Int64 // bytes in one command as sent: client-query-buffer-limit
+	clients  atomic.Int64 // bytes that all clients may hold together; math.MaxInt64: any number
+	output   atomic.Pointer[outputLimits]
 }
 
 func newGuardLimits() *guardLimits {
 	l := new(guardLimits)
 	l.maxBulk.Store(defaultMaxBulk)
 	l.maxQuery.Store(defaultMaxQuery)
+	l.clients.Store(math.MaxInt64)
+	l.output.Store(defaultOutputLimits())
 	return l
 }
 
@@ -360,13 +364,31 @@ func (f *framing) add(p []byte) {
 // space. What is read there is then to be added by extend.
 func (f *framing) room(deep bool) []byte {
 	f.moveToFront()
+	f.grow(f.nextSize(deep))
+	return f.buf[len(f.buf):cap(f.buf)]
+}
+
+// nextSize is how large room makes the buffer. A bulk string whose length is known is given
+// little more than it needs, but the buffer never grows so little that large commands are copied again and again.
+func (f *framing) nextSize(deep bool) int {
 	switch size := cap(f.buf); {
 	case deep && size < deepBuffer:
-		f.grow(deepBuffer)
-	case len(f.buf) == size:
-		f.grow(2 * size)
+		return deepBuffer
+	case f.waiting() < size:
+		return size
+	case f.bulk >= 0:
+		return min(2*size, max(f.pos-f.head+f.bulk+restBuffer, size+size/4))
+	default:
+		return 2 * size
 	}
-	return f.buf[len(f.buf):cap(f.buf)]
+}
+
+// wordsSize is how many bytes the room for words takes, if that is more than any connection keeps.
+func (f *framing) wordsSize() int {
+	if cap(f.words) <= keptWords {
+		return 0
+	}
+	return cap(f.words) * wordSize
 }
 
 func (f *framing) extend(n int) { f.buf = f.buf[:len(f.buf)+n] }

@@ -57,6 +57,11 @@ type guard struct {
 
 	writing sync.Mutex
 	sender  sender
+	kind    atomic.Int32      // a clientClass
+	unread  func(bytes int64) // is told when the client is closed for the replies it leaves unread; nil: nobody is
+	relieve func()            // is called, under no lock, when the client holds more, before it waits; nil: nothing is
+
+	held held
 
 	bytesIn  atomic.Int64 // bytes read from the socket
 	bytesOut atomic.Int64 // bytes written to the socket
@@ -76,7 +81,17 @@ func newGuard(conn net.Conn, limits *guardLimits, idle func() time.Duration) *gu
 
 // setAuthenticated says whether the limits that hold before authentication
 // are lifted, from the next command on. At first they are not.
-func (g *guard) setAuthenticated(yes bool) { g.in.authenticated = yes }
+func (g *guard) setAuthenticated(yes bool) {
+	g.in.authenticated = yes
+	kind := unauthenticated
+	if yes {
+		kind = normalClient
+	}
+	g.kind.Store(int32(kind))
+}
+
+// class says which output buffer limit holds for the client.
+func (g *guard) class() clientClass { return clientClass(g.kind.Load()) }
 
 // batch is what redcon is given to read when there are commands.
 const batch = "*1\r\n$5\r\nBATCH\r\n"
@@ -194,10 +209,14 @@ func (g *guard) wake() {
 func (g *guard) receive(p []byte) (n int, err error) {
 	space := p
 	direct := g.deep || g.in.waiting() > 0
+	if !direct {
+		g.in.release()
+	}
+	if !g.mayHold(direct) {
+		return 0, errEvicted
+	}
 	if direct {
 		space = g.in.room(g.deep)
-	} else {
-		g.in.release()
 	}
 	n, err = g.Conn.Read(space)
 	g.deep = n == len(space)
@@ -207,6 +226,22 @@ func (g *guard) receive(p []byte) (n int, err error) {
 		g.in.add(p[:n])
 	}
 	return n, err
+}
+
+// mayHold counts what the client holds while the next read waits, and what the buffer is about to grow to. It tells whether the client may go on.
+func (g *guard) mayHold(direct bool) bool {
+	size := 0
+	if direct {
+		g.in.moveToFront()
+		size = g.in.nextSize(g.deep)
+	}
+	before := g.held.parts[heldInput].Load()
+	alive := g.held.note(heldInput, size) && g.held.note(heldArgs, g.in.wordsSize())
+	if int64(size) > before && g.held.crowded() && g.relieve != nil {
+		g.relieve()
+		alive = !g.held.closed.Load()
+	}
+	return alive
 }
 
 // limitWait sets the deadline of the read that follows.
@@ -302,9 +337,14 @@ func (g *guard) Write(p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
 	}
+	return g.send(p, false)
+}
+
+// send is Write. If keep is true, p belongs to the guard from then on.
+func (g *guard) send(p []byte, keep bool) (int, error) {
 	g.writing.Lock()
 	defer g.writing.Unlock()
-	return g.sender.send(g, p)
+	return g.sender.send(g, p, keep)
 }
 
 // broken is why nothing can be sent any more, nil while it can.
@@ -316,9 +356,14 @@ func (g *guard) broken() error {
 
 // Close waits until the client has taken what was sent, unless it takes nothing for a second, and closes the socket.
 func (g *guard) Close() error {
+	g.settle()
+	return g.Conn.Close()
+}
+
+// settle is Close, but leaves the socket open.
+func (g *guard) settle() {
 	if g.writing.TryLock() {
 		g.sender.finish(g)
 		g.writing.Unlock()
 	}
-	return g.Conn.Close()
 }

@@ -122,7 +122,10 @@ func (s *Server) tellServer(r *report) {
 func (s *Server) tellClients(r *report) {
 	r.field("connected_clients", s.clients())
 	r.field("maxclients", s.settings.maxClients.Load())
+	r.field("client_recent_max_input_buffer", s.memory.largest[0].value())
+	r.field("client_recent_max_output_buffer", s.memory.largest[1].value())
 	r.field("blocked_clients", s.room.waiting.Load())
+	r.field("clients_in_timeout_table", s.room.timed.Load())
 }
 
 func (s *Server) tellMemory(r *report) {
@@ -132,11 +135,17 @@ func (s *Server) tellMemory(r *report) {
 	if rss, ok := residentMemory(); ok {
 		r.bytes("used_memory_rss", rss)
 	}
+	clients := s.clientMemory()
 	r.field("used_memory_dataset", s.engine.Weight())
-	r.field("used_memory_overhead", max(0, s.overhead.Load()))
+	r.field("used_memory_overhead", max(0, s.overhead.Load()+clients))
 	r.field("mem_reserved", sample[0].Value.Uint64()) // from the system, by the runtime
 	r.bytes("maxmemory", s.settings.MaxMemory())
 	r.field("maxmemory_policy", s.settings.policy())
+	r.field("maxmemory_clients", s.settings.clientsLimitShown())
+	r.field("mem_not_counted_for_evict", clients)
+	r.field("mem_clients_slaves", 0)
+	r.field("mem_clients_normal", clients)
+	r.field("mem_clients_preauth", s.memory.unauthenticated.bytes.Load())
 	r.field("mem_allocator", runtime.Version())
 }
 
@@ -160,6 +169,8 @@ func (s *Server) tellStats(r *report) {
 	r.field("rejected_connections", totals.rejected)
 	r.field("expired_keys", keys.Expired)
 	r.field("evicted_keys", keys.Evicted)
+	r.field("evicted_clients", s.memory.evicted.Load())
+	r.field("client_output_buffer_limit_disconnections", s.memory.unread.Load())
 	r.field("maxmemory_refused_calls", s.crowdedOut.Load())
 	r.field("keyspace_hits", keys.Hits)
 	r.field("keyspace_misses", keys.Misses)

@@ -17,6 +17,7 @@ type room struct {
 	server  *Server
 	tickets atomic.Int64
 	waiting atomic.Int64 // calls
+	timed   atomic.Int64 // calls that do not wait for ever
 
 	mu    sync.Mutex // of lines alone: what is in a line is under the lock of its key
 	lines map[lineKey]*line
@@ -108,6 +109,7 @@ func (r *room) join(tx *engine.Tx, w *waiter) {
 		}
 	}
 	if w.deadline != never {
+		r.timed.Add(1)
 		heap.Push(&w.places[0].line.due, w)
 	}
 	for _, p := range w.places {

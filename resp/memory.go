@@ -2,30 +2,69 @@ package resp
 
 import (
 	"math"
+	"runtime"
+	"time"
 
 	"rlserver/engine"
 )
 
-// What the process takes is what the keys weigh, which the engine knows at every moment, and what else there is: buffers, stacks, and
-// whatever the estimates are wrong by. That is measured now and then, after a collection, and taken to be the same until the next.
+// The process takes what the keys weigh, which the engine knows at every moment; what clients hold, which is counted where it changes; and
+// the rest, the overhead: connections, the runtime, and what the estimates are wrong by. The overhead is measured after a collection.
+//
+// maxmemory limits keys and overhead. What clients hold has a bound of its own, so no key is evicted for a client's buffers. A measurement
+// cannot tell a buffer that has just been freed from anything else: so none is taken while clients hold much, and the overhead
+// takes no more from the keys than baseOverhead and a ninth of what is left.
+
+const (
+	baseOverhead = 16 << 20 // bytes that the process may take beside keys and clients, however few keys there are
+	quietClients = 1 << 20  // bytes that clients may hold while the overhead is measured, and a 64th of maxmemory
+)
 
 // MemoryTaken tells the server how many bytes the process could not do without a moment ago.
 func (s *Server) MemoryTaken(bytes int64) {
-	s.overhead.Store(bytes - s.engine.Weight())
+	if held := s.memory.takePeak(); held <= quietClients+s.settings.MaxMemory()/64 {
+		s.overhead.Store(bytes - s.engine.Weight() - held - s.takeConnectionsPeak()*connectionSize)
+	}
 	s.fitMemory()
 }
 
-// usedMemory is how much the process cannot do without, in bytes: what maxmemory limits.
-func (s *Server) usedMemory() int64 { return max(0, s.engine.Weight()+s.overhead.Load()) }
+// takeConnectionsPeak is how many connections there were at most since it was last asked.
+func (s *Server) takeConnectionsPeak() (peak int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := int64(len(s.sessions))
+	peak, s.connectionsPeak = max(s.connectionsPeak, now), now
+	return peak
+}
 
-// fitMemory tells the engine what is configured, and what that leaves to the keys.
+// clientMemory is what all clients take, in bytes.
+func (s *Server) clientMemory() int64 {
+	return s.memory.bytes.Load() + int64(s.clients())*connectionSize
+}
+
+// usedMemory is how much the process cannot do without, in bytes.
+func (s *Server) usedMemory() int64 {
+	return max(0, s.engine.Weight()+s.overhead.Load()+s.clientMemory())
+}
+
+// fitMemory tells the engine what is configured, and what that leaves to the keys, and the clients what they may hold.
 func (s *Server) fitMemory() {
 	s.engine.SetEviction(s.settings.policy(), int(s.settings.memorySamples.Load()))
 	budget := int64(math.MaxInt64)
 	if most := s.settings.MaxMemory(); most > 0 {
-		budget = most - s.overhead.Load()
+		budget = max(most-s.overhead.Load(), (most-baseOverhead)/9*8)
 	}
 	s.engine.SetBudget(budget)
+	limit := s.settings.clientsLimit()
+	s.limits.clients.Store(limit)
+	s.memory.normal.limit.Store(limit)
+	s.memory.unauthenticated.limit.Store(s.settings.preauthMemory.Load())
+}
+
+// relieveAll closes clients that hold more than they may since the limits have changed. No lock is held.
+func (s *Server) relieveAll() {
+	s.relieve(&s.memory.normal)
+	s.relieve(&s.memory.unauthenticated)
 }
 
 // makeRoom evicts keys before a call that may need room, and tells whether it may have that.
@@ -34,6 +73,7 @@ func (s *session) makeRoom() bool {
 	s.position = max(s.position, position)
 	if !room {
 		s.server.crowdedOut.Add(1)
+		s.server.doubtOverhead()
 	}
 	return room
 }
@@ -49,5 +89,12 @@ func (s *session) makeRoomFor(bytes int64) {
 func (s *session) makeRoomToStretch(name []byte, length int64) {
 	if length >= engine.LargeGrowth {
 		s.makeRoomFor(length - s.server.engine.StringLength(s.db(), s.server.engine.Key(name)))
+	}
+}
+
+// doubtOverhead has the overhead measured anew if it is more than the keys explain, once a second at most: what was measured may be gone.
+func (s *Server) doubtOverhead() {
+	if s.overhead.Load() > baseOverhead+s.engine.Weight()/8 && s.seldom(&s.doubted, time.Second) {
+		go runtime.GC()
 	}
 }

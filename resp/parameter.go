@@ -57,6 +57,9 @@ var parameters = []parameter{
 	memory("zset-max-listpack-value", "zset-max-ziplist-value", 0, math.MaxInt64, func(s *Settings) *atomic.Int64 { return &s.zsetValue }),
 
 	memory("maxmemory", "", 0, math.MaxInt64, func(s *Settings) *atomic.Int64 { return &s.maxMemory }),
+	memoryShare("maxmemory-clients"),
+	memory("preauth-memory", "", 64<<10, math.MaxInt64, func(s *Settings) *atomic.Int64 { return &s.preauthMemory }),
+	outputBufferLimits("client-output-buffer-limit"),
 	choice("maxmemory-policy", engine.EvictionPolicies, func(s *Settings) *atomic.Int64 { return &s.memoryPolicy }),
 	integer("maxmemory-samples", "", 1, math.MaxInt32, func(s *Settings) *atomic.Int64 { return &s.memorySamples }),
 
@@ -68,7 +71,6 @@ var parameters = []parameter{
 	savePoints("save"),
 	choice("on-disk-failure", failurePolicies, func(s *Settings) *atomic.Int64 { return &s.onDiskFailure }),
 
-	absent("maxmemory-clients", "0", "no client is ever evicted"),
 	absent("notify-keyspace-events", "", "there are no notifications"),
 	absent("slowlog-log-slower-than", "-1", "there is no slow log"),
 	absent("latency-monitor-threshold", "0", "latencies are not monitored"),

@@ -16,6 +16,7 @@ type profile struct {
 	calls    atomic.Int64 // commands executed, as of the last reply
 	errors   atomic.Int64 // error replies, likewise
 	batches  atomic.Int64 // in how many batches the commands came
+	largest  atomic.Int64 // bytes of the largest reply, if it is one that counts
 	queued   atomic.Int32 // commands in a transaction, and one more; 0 outside of one; likewise
 	command  atomic.Pointer[command]
 	name     atomic.Pointer[string]
@@ -43,10 +44,16 @@ func (s *session) describe() string {
 	if c := p.command.Load(); c != nil {
 		last = c.fullName()
 	}
+	h, qbuf, events := &s.guard.held, s.guard.queued.Load(), "r"
+	part := func(part heldPart) int64 { return h.parts[part].Load() }
+	if part(heldOutput) > 0 {
+		events = "rw"
+	}
 	return fmt.Sprintf("id=%d addr=%s laddr=%s fd=%d name=%s age=%d idle=%d flags=%s db=%d sub=0 psub=0 ssub=0 multi=%d "+
-		"qbuf=%d events=r cmd=%s user=%s redir=%d resp=%d lib-name=%s lib-ver=%s",
+		"qbuf=%d qbuf-free=%d argv-mem=%d multi-mem=%d rbs=%d rbp=%d obl=%d oll=%d omem=%d tot-mem=%d events=%s cmd=%s user=%s redir=%d resp=%d lib-name=%s lib-ver=%s",
 		s.id, s.peer(), s.here(), s.descriptor(), textOf(&p.name), (now-s.created)/1000, (now-p.active.Load())/1000, s.flagLetters(), p.database.Load(), p.queued.Load()-1,
-		s.guard.queued.Load(), last, defaultUser, s.redirection(), p.resp.Load(), textOf(&p.library), textOf(&p.version))
+		qbuf, max(0, part(heldInput)-qbuf), part(heldArgs), part(heldMulti), part(heldReply), p.largest.Load(), 0, h.output.Load(), part(heldOutput), connectionSize+h.total(),
+		events, last, defaultUser, s.redirection(), p.resp.Load(), textOf(&p.library), textOf(&p.version))
 }
 
 // flagLetters are those of Redis: x within MULTI, b blocked, t tracking, U on a Unix socket, e not to be evicted, N nothing of all this.

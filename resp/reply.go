@@ -1,18 +1,51 @@
 package resp
 
 import (
+	"math"
 	"slices"
 	"strconv"
 )
 
 // reply is where a session's answers are built up, one after the other, until the batch is through. The differences between RESP2 and
 // RESP3 live here and nowhere else: handlers say what they mean.
+//
+// A reply that becomes too large for its client is cut off: what is written from then on is dropped, and the client is closed when
+// the call has ended. So a call is carried out in full however large its reply would be.
 type reply struct {
 	b     []byte
 	resp3 bool
+
+	owner *session // whose client the replies are for; nil: any size is right
+	check int      // the length at which to ask the owner
+	over  bool     // it is cut off
+	end   int      // where
 }
 
-func (r *reply) header(kind byte, n int64) { r.b = appendHeader(r.b, kind, n) }
+func (r *reply) header(kind byte, n int64) {
+	if len(r.b) >= r.check {
+		r.fits(0)
+	}
+	r.b = appendHeader(r.b, kind, n)
+}
+
+// fits tells whether n more bytes may be written, and drops what was written after the reply was cut off.
+func (r *reply) fits(n int) bool {
+	switch {
+	case r.owner == nil:
+		r.check = math.MaxInt
+		return true
+	case !r.over:
+		if r.check = r.owner.mayReply(len(r.b)+n, cap(r.b)); r.check > 0 {
+			return true
+		}
+		r.over, r.end = true, len(r.b)
+	}
+	r.b = r.b[:min(len(r.b), r.end)]
+	return false
+}
+
+// full tells whether n more bytes may not be written.
+func (r *reply) full(n int) bool { return len(r.b)+n >= r.check && !r.fits(n) }
 
 func appendHeader(b []byte, kind byte, n int64) []byte {
 	b = append(b, kind)
@@ -59,12 +92,18 @@ func (r *reply) error(s string) {
 
 // bulk answers with bytes.
 func (r *reply) bulk(b []byte) {
+	if r.full(len(b)) {
+		return
+	}
 	r.header('$', int64(len(b)))
 	r.b = append(r.b, b...)
 	r.b = append(r.b, '\r', '\n')
 }
 
 func (r *reply) bulkString(s string) {
+	if r.full(len(s)) {
+		return
+	}
 	r.header('$', int64(len(s)))
 	r.b = append(r.b, s...)
 	r.b = append(r.b, '\r', '\n')
@@ -117,6 +156,9 @@ func (r *reply) verbatim(text string) {
 		r.bulkString(text)
 		return
 	}
+	if r.full(len(text)) {
+		return
+	}
 	r.header('=', int64(len(text)+4))
 	r.b = append(r.b, "txt:"...)
 	r.b = append(r.b, text...)
@@ -145,7 +187,10 @@ func (r *reply) set(n int) {
 }
 
 // later marks the place of an array whose length is known only when its elements have been written: close puts the header there.
-func (r *reply) later() (mark int) { return len(r.b) }
+func (r *reply) later() (mark int) {
+	r.full(0)
+	return len(r.b)
+}
 
 func (r *reply) close(mark, n int) {
 	var buf [24]byte

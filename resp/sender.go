@@ -1,20 +1,27 @@
 package resp
 
 import (
+	"errors"
 	"net"
 	"sync"
 	"syscall"
+	"time"
 )
 
-// maxBacklog is how many bytes of replies may wait for a client to take them; then its commands wait too.
-const maxBacklog = 1 << 30
+const (
+	pumped     = 64 << 10 // how many bytes the pump sends at a time. A client that takes as many within its time is not idle
+	replyChunk = 16 << 10 // bytes of a chunk of the queue, at least
+)
 
-// pumped is how many bytes the pump sends at a time. A client that takes as many within its time is not idle.
-const pumped = 64 << 10
+var (
+	errUnreadReplies = errors.New("the client leaves more replies unread than client-output-buffer-limit allows")
+	errEvicted       = errors.New("the client was evicted for the memory it holds")
+)
 
-// sender is the way of replies into the socket. A client may send a pipeline whole before it reads the first reply, however long
-// both are: so what the socket does not take at once goes to a backlog, which a goroutine of its own sends, and the connection's
-// goroutine goes on reading. While the client keeps up there is neither.
+// sender is the way of replies into the socket. A client may send a pipeline before it reads the first reply: so
+// what the socket does not take at once is queued, a goroutine of its own, the pump, sends that, and the connection's goroutine
+// goes on reading. While the client keeps up there is neither queue nor pump. When the queue is long, the commands of the
+// client wait; one that does not read then, or leaves more unread than the hard limit allows, is closed.
 //
 // All is done under guard.writing, but for what waits.
 type sender struct {
@@ -23,34 +30,125 @@ type sender struct {
 	piece   []byte                // what trySend is to send
 	sent    int                   // and how much of it the socket has taken
 	failed  error                 // or why not
-	backlog []byte                // what the pump has yet to send
+	queue   []unsent               // what the pump has yet to send
+	size    int64                 // bytes that the queue takes
 	pumping bool                  // there is a pump
 	taken   sync.Cond             // the pump has got on, or ended
 	err     error                 // why nothing can be sent any more
 	timed   bool                  // a write deadline is set
 	closing bool                  // finish waits
+	paused  *time.Timer           // closes the client when the queue has been long for too long
 }
 
-// send sends p, now or later.
-func (s *sender) send(g *guard, p []byte) (n int, err error) {
+// unsent is a part of the queue.
+type unsent struct {
+	bytes []byte
+	sent  int // how many of them are sent
+}
+
+// send sends p, now or later. If keep is true, p belongs to the sender from then on.
+func (s *sender) send(g *guard, p []byte, keep bool) (n int, err error) {
 	if s.err == nil && !s.pumping {
 		n, s.err = s.sendNow(g, p)
 		g.bytesOut.Add(int64(n))
 	}
-	for s.err == nil && len(s.backlog) > maxBacklog {
+	if s.err == nil && n < len(p) {
+		s.enqueue(g, p, n, keep)
+	}
+	for s.err == nil && s.size > g.in.limits.pauseAt(g.class()) {
 		s.taken.Wait()
 	}
 	if s.err != nil {
 		return n, s.err
 	}
-	if n < len(p) {
-		s.backlog = append(s.backlog, p[n:]...)
-		if !s.pumping {
-			s.pumping = true
-			go s.pump(g)
+	return len(p), nil
+}
+
+// enqueue keeps what follows the first n bytes of p for the pump.
+func (s *sender) enqueue(g *guard, p []byte, n int, keep bool) {
+	if keep {
+		s.append(p, n)
+	} else {
+		s.copy(p[n:])
+	}
+	s.measure(g)
+	if s.size > g.in.limits.hardLimit(g.class()) {
+		s.overrun(g)
+		return
+	}
+	if !s.pumping {
+		s.pumping = true
+		go s.pump(g)
+	}
+}
+
+func (s *sender) append(b []byte, sent int) {
+	s.queue = append(s.queue, unsent{b, sent})
+	s.size += int64(cap(b))
+}
+
+// copy fills the last chunk and begins another one for the rest.
+func (s *sender) copy(p []byte) {
+	if last := len(s.queue) - 1; last >= 0 {
+		c := &s.queue[last]
+		n := min(len(p), cap(c.bytes)-len(c.bytes))
+		c.bytes, p = append(c.bytes, p[:n]...), p[n:]
+	}
+	if len(p) > 0 {
+		s.append(append(make([]byte, 0, max(replyChunk, len(p))), p...), 0)
+	}
+}
+
+// measure shows how long the queue is, and has the client closed if it stays long.
+func (s *sender) measure(g *guard) {
+	g.held.output.Store(int64(len(s.queue)))
+	if !g.held.note(heldOutput, int(s.size)) && s.err == nil {
+		s.err = errEvicted
+	}
+	limits := g.in.limits
+	switch long := s.size > limits.pauseAt(g.class()); {
+	case !long && s.paused != nil:
+		s.paused.Stop()
+		s.paused = nil
+	case long && s.paused == nil:
+		if grace := limits.grace(g.class()); grace > 0 {
+			s.paused = s.endAfter(g, grace)
 		}
 	}
-	return len(p), nil
+}
+
+// endAfter closes the client after a time, unless the timer is no longer the sender's then.
+func (s *sender) endAfter(g *guard, grace time.Duration) (timer *time.Timer) {
+	return time.AfterFunc(grace, func() {
+		g.writing.Lock()
+		defer g.writing.Unlock()
+		if s.paused == timer && s.err == nil {
+			s.overrun(g)
+		}
+	})
+}
+
+// overrun closes a client that does not read.
+func (s *sender) overrun(g *guard) {
+	if g.unread != nil {
+		g.unread(s.size)
+	}
+	s.fail(g, errUnreadReplies)
+}
+
+// fail ends the sending: what is queued is dropped.
+func (s *sender) fail(g *guard, why error) {
+	if s.err == nil {
+		s.err = why
+	}
+	s.clear(g)
+	s.taken.Broadcast()
+	g.Conn.Close() // wakes a Read that waits for a client to whom nothing can be told
+}
+
+func (s *sender) clear(g *guard) {
+	s.queue, s.size = nil, 0
+	s.measure(g)
 }
 
 // sendNow sends what the socket takes without waiting.
@@ -68,7 +166,7 @@ func (s *sender) sendNow(g *guard, p []byte) (n int, err error) {
 	return s.sent, err
 }
 
-// trySend writes until the socket takes no more. It always claims to be done, lest it be made to wait.
+// trySend writes until the socket takes no more. It always claims to be done, so that it is not made to wait.
 func (s *sender) trySend(fd uintptr) bool {
 	for s.sent < len(s.piece) {
 		n, err := syscall.Write(int(fd), s.piece[s.sent:])
@@ -86,35 +184,45 @@ func (s *sender) trySend(fd uintptr) bool {
 	return true
 }
 
-// pump sends the backlog, and ends when there is none.
+// pump sends the queue, and ends when it is empty.
 func (s *sender) pump(g *guard) {
 	g.writing.Lock()
 	defer g.writing.Unlock()
-	for chunk := []byte(nil); s.err == nil; {
-		if len(chunk) == 0 {
-			if chunk, s.backlog = s.backlog, nil; len(chunk) == 0 {
-				break
-			}
-		}
+	for s.err == nil && len(s.queue) > 0 {
+		first := s.queue[0]
+		piece := first.bytes[first.sent:min(len(first.bytes), first.sent+pumped)]
 		s.limitWait(g)
 		g.writing.Unlock()
-		n, err := g.Conn.Write(chunk[:min(len(chunk), pumped)])
+		n, err := g.Conn.Write(piece)
 		g.writing.Lock()
-		chunk = chunk[n:]
 		g.bytesOut.Add(int64(n))
 		if s.err == nil {
 			s.err = err
+			s.pass(g, n)
 		}
-		s.taken.Broadcast()
 	}
-	s.backlog, s.pumping = nil, false
-	s.taken.Broadcast()
+	s.pumping = false
 	if s.err != nil {
-		g.Conn.Close() // wakes a Read that waits for a client to whom nothing can be told
+		s.fail(g, s.err)
+	}
+	s.taken.Broadcast()
+}
+
+// pass says that n more bytes of the first chunk are sent.
+func (s *sender) pass(g *guard, n int) {
+	first := &s.queue[0]
+	if first.sent += n; first.sent == len(first.bytes) {
+		s.size -= int64(cap(first.bytes))
+		*first = unsent{}
+		if s.queue = s.queue[1:]; len(s.queue) == 0 {
+			s.queue = nil
+		}
+		s.measure(g)
+		s.taken.Broadcast()
 	}
 }
 
-// limitWait sets the deadline of the write that follows: who does not read is idle too.
+// limitWait sets the deadline of the write that follows: a client that does not read is idle too.
 func (s *sender) limitWait(g *guard) {
 	limit := g.idleLimit()
 	if s.closing {

@@ -38,7 +38,12 @@ type Server struct {
 	loading     atomic.Int64 // Unix ms since when the data is being loaded; 0: it is there
 	configuring sync.Mutex   // held while the store is configured
 
-	overhead   atomic.Int64 // bytes that the process takes beside what the keys weigh, as last measured
+	memory    clientMemory
+	evictions logTurn
+	overruns  logTurn
+
+	overhead   atomic.Int64 // bytes that the process takes beside keys and clients, as last measured
+	doubted    atomic.Int64 // Unix ms of the last time the overhead was measured as it seemed wrong
 	crowdedOut atomic.Int64 // calls that were refused as there was no room, since the start or CONFIG RESETSTAT
 	tallies    tallies
 
@@ -52,12 +57,13 @@ type Server struct {
 	drainedOnce  sync.Once
 	serving      sync.WaitGroup
 
-	mu        sync.Mutex
-	sessions  map[int64]*session
-	listeners []net.Listener
-	draining  bool
-	gone      totals // of the sessions that are no more, and all connections: the last one's id
-	reset     totals // what had been counted when the counting began anew
+	mu              sync.Mutex
+	sessions        map[int64]*session
+	connectionsPeak int64 // the most sessions since takeConnectionsPeak
+	listeners       []net.Listener
+	draining        bool
+	gone            totals // of the sessions that are no more, and all connections: the last one's id
+	reset           totals // what had been counted when the counting began anew
 }
 
 // Options are what a server is made of.
@@ -87,6 +93,7 @@ func NewServer(o Options) *Server {
 	}
 	o.Clock.OnStep(s.room.stir)
 	s.room.server, s.room.lines = s, make(map[lineKey]*line)
+	s.memory.init()
 	s.fitMemory()
 	return s
 }
@@ -143,7 +150,9 @@ func (s *Server) newSession(g *guard) *session {
 		server: s, guard: g, created: s.elapsed(),
 		tx: s.engine.NewTx(), random: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())),
 	}
-	ss.call.session = ss
+	ss.call.session, ss.reply.owner = ss, ss
+	g.unread = func(bytes int64) { s.unread(ss, bytes) }
+	g.relieve = ss.relieve
 	ss.profile.resp.Store(2)
 	ss.profile.active.Store(ss.created)
 	ss.authenticate(s.settings.Password() == "")
@@ -163,6 +172,7 @@ func (s *Server) admit(ss *session) (refusal string) {
 	s.gone.connections++
 	ss.id = s.gone.connections
 	s.sessions[ss.id] = ss
+	s.connectionsPeak = max(s.connectionsPeak, int64(len(s.sessions)))
 	return ""
 }
 
@@ -189,6 +199,7 @@ func (s *Server) forget(ss *session) {
 	if s.sessions[ss.id] == ss {
 		delete(s.sessions, ss.id)
 		s.gone.add(ss)
+		ss.guard.held.close()
 	}
 }
 
@@ -204,6 +215,7 @@ func (s *Server) retime() {
 func (s *session) authenticate(yes bool) {
 	s.authenticated = yes
 	s.guard.setAuthenticated(yes)
+	s.choosePool()
 }
 
 // free lets a session in that has not authenticated, if the password has been taken away since it was asked for one.

@@ -78,12 +78,13 @@ func (s *session) serve(conn redcon.Conn) {
 		}
 		s.execute(words)
 		s.hush()
-		if len(s.reply.b) >= fullReply {
+		if len(s.reply.b) >= fullReply || s.reply.over {
 			s.flush()
 		}
 	}
 	s.flush()
 	if s.closing {
+		s.guard.settle()
 		s.server.forget(s) // before the client can see the end and ask who is there
 		conn.Close()
 	}
@@ -92,15 +93,14 @@ func (s *session) serve(conn redcon.Conn) {
 // hush takes the call's answer back where CLIENT REPLY wants none.
 func (s *session) hush() {
 	switch s.silence {
-	case mute:
-		s.reply.b = s.reply.b[:s.begun]
+	case speak:
+		return
 	case skipNext:
-		s.reply.b = s.reply.b[:s.begun]
 		s.silence = skipThis
 	case skipThis:
-		s.reply.b = s.reply.b[:s.begun]
 		s.silence = speak
 	}
+	s.reply.b, s.reply.over = s.reply.b[:s.begun], false
 }
 
 const (
@@ -120,14 +120,18 @@ func (s *session) flush() {
 		}
 		s.position = 0
 	}
+	if s.reply.over {
+		s.cutOff()
+	}
 	s.profile.calls.Store(s.calls)
 	s.profile.errors.Store(s.errors)
 	s.profile.batches.Add(1)
 	if queued := s.transaction.shown(); s.profile.queued.Load() != queued {
 		s.profile.queued.Store(queued)
 	}
-	s.guard.Write(s.reply.b)
+	s.guard.send(s.reply.b, cap(s.reply.b) > keptReply)
 	s.release()
+	s.account()
 }
 
 const (
@@ -139,8 +143,9 @@ const (
 func (s *session) release() {
 	s.reply.b = s.reply.b[:0]
 	if cap(s.reply.b) > keptReply {
-		s.reply.b = nil
+		s.reply.b = nil // it belongs to the guard
 	}
+	s.reply.check = 0
 	s.call.words, s.call.args = nil, args{}
 	s.keys = nil
 	if cap(s.hashed) > manyKeys {

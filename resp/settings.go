@@ -25,6 +25,9 @@ type Defaults struct {
 	Timeout        time.Duration // whole seconds; 0: clients may be idle for ever
 	Keepalive      time.Duration // whole seconds between TCP keepalives; 0: none
 	MaxMemory      int64         // bytes that the process may take; 0: any number
+	ClientMemory   MemoryShare   // that all clients may hold; 0: any amount
+	PreauthMemory  int64         // bytes that all clients may hold that have not authenticated; 0: 4 MB
+	OutputLimits   string        // changes to client-output-buffer-limit, as ParseOutputLimits takes them
 	MemoryPolicy   string        // of engine.EvictionPolicies: which keys go to make room; empty: the first
 	LogLevel       string        // debug, verbose, notice or warning; empty: notice
 	MaxKey         int64         // bytes that a limiter's key may have; 0: 64 KB
@@ -59,6 +62,8 @@ type Settings struct {
 	zsetEntries, zsetValue atomic.Int64
 
 	maxMemory     atomic.Int64 // bytes
+	clientsShare  atomic.Int64 // a MemoryShare
+	preauthMemory atomic.Int64 // bytes
 	memoryPolicy  atomic.Int64 // an engine.EvictionPolicy
 	memorySamples atomic.Int64
 
@@ -85,6 +90,11 @@ func NewSettings(d Defaults) *Settings {
 	s.maxKey.Store(cmp.Or(d.MaxKey, defaultMaxKey))
 	s.logLevel.Set(logLevels.value(d.LogLevel))
 	s.maxMemory.Store(d.MaxMemory)
+	s.clientsShare.Store(int64(d.ClientMemory))
+	s.preauthMemory.Store(cmp.Or(d.PreauthMemory, defaultPreauthMemory))
+	if limits, err := defaultOutputLimits().with(d.OutputLimits); err == nil {
+		s.limits.output.Store(limits)
+	}
 	s.memoryPolicy.Store(position(engine.EvictionPolicies, d.MemoryPolicy))
 	s.memorySamples.Store(engine.DefaultSamples)
 	s.hashEntries.Store(engine.DefaultPacking.HashEntries)

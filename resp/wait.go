@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 	"time"
+	"unsafe"
 
 	"rlserver/engine"
 	"rlserver/engine/limit"
@@ -130,6 +131,18 @@ func (s *session) hold(p prepared) *waiter {
 	return w
 }
 
+// waiterSize is what a waiting call takes beside its words and keys, in bytes.
+const waiterSize = 1 << 10
+
+// size is what the call takes while it waits: its copy, and its places in the lines of its keys.
+func (w *waiter) size() int {
+	size := waiterSize + len(w.keys)*int(unsafe.Sizeof(engine.Key{})+unsafe.Sizeof(line{})+unsafe.Sizeof(place{}))
+	for _, word := range w.call.words {
+		size += wordSize + 2*len(word)
+	}
+	return size
+}
+
 // cloneWords copies the words of a call, which lie in a buffer that is to be used again.
 func cloneWords(words [][]byte) [][]byte {
 	size := 0
@@ -148,6 +161,7 @@ func cloneWords(words [][]byte) [][]byte {
 func (s *session) await(w *waiter) {
 	s.flush()
 	s.begun = 0
+	s.guard.held.note(heldWaiting, w.size())
 	gone := s.closing // as the journal could not keep a change
 	for !gone && w.waits() {
 		gone = s.guard.pause() != nil
@@ -156,7 +170,11 @@ func (s *session) await(w *waiter) {
 		s.quit(w)
 	}
 	s.waiter.Store(nil)
+	s.guard.held.note(heldWaiting, 0)
 	s.server.room.waiting.Add(-1)
+	if w.deadline != never {
+		s.server.room.timed.Add(-1)
+	}
 	if gone {
 		s.closing = true // as by Redis, without an answer
 		return

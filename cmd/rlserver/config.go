@@ -40,6 +40,10 @@ type config struct {
 	Loglevel        string `group:"Service" enum:"debug,verbose,notice,warning" default:"notice" placeholder:"LEVEL" help:"How much is logged, on standard error: debug, verbose, notice or warning; notice unless given."`
 	Policies        string `group:"Service" placeholder:"FILE" help:"File of named limits for RL.CHECK, in YAML: a regular file of at most 16 MB. It is read at the start, and again after SIGHUP and RL.POLICY RELOAD."`
 
+	MaxmemoryClients        string `group:"Service" default:"20%" placeholder:"SIZE|PERCENT" help:"How much memory clients may hold together, for unread replies, half commands and transactions, beside maxmemory: beyond it the client that holds most is closed, and no key is evicted for it. Such as 64mb, or a percentage of maxmemory or, without that, of the machine's memory; 20% unless given. 0: any amount."`
+	PreauthMemory           string `group:"Service" default:"4mb" placeholder:"SIZE" help:"How much of that clients may hold together that have not given the password, 4mb unless given."`
+	ClientOutputBufferLimit string `group:"Service" default:"" placeholder:"'CLASS HARD SOFT SECONDS'" help:"How many bytes of replies a client may leave unread: beyond HARD, or beyond SOFT for so many SECONDS, it is closed. 'normal 64mb 16mb 60' unless given. The classes are normal, replica and pubsub; 0: no limit."`
+
 	Appendonly               string `group:"Persistence" enum:"yes,no" default:"yes" placeholder:"yes|no" help:"Whether every change is written to a log, from which the state comes back after a restart or a crash; yes unless given."`
 	Appendfsync              string `group:"Persistence" enum:"always,everysec,no" default:"everysec" placeholder:"WHEN" help:"When the log is synced to the disk: always before a call is answered, everysec, or no, which leaves it to the system; everysec unless given."`
 	Dir                      string `group:"Persistence" default:"./rlserver-data" placeholder:"DIR" help:"Directory of the log and the snapshots, made if there is none; ./rlserver-data unless given."`
@@ -50,10 +54,12 @@ type config struct {
 
 	Version kong.VersionFlag `short:"v" env:"-" help:"Print the version and exit."`
 
-	maxmemory      int64           // what Maxmemory says
-	maxKey         int64           // what ProtoMaxKeyLen says
-	rewriteMinSize int64           // what AutoAofRewriteMinSize says
-	save           resp.SavePoints // what Save says
+	maxmemory      int64            // what Maxmemory says
+	maxKey         int64            // what ProtoMaxKeyLen says
+	rewriteMinSize int64            // what AutoAofRewriteMinSize says
+	save           resp.SavePoints  // what Save says
+	clientMemory   resp.MemoryShare // what MaxmemoryClients says
+	preauthMemory  int64            // what PreauthMemory says
 }
 
 const description = `A rate limiter for any client of Redis: send it RL.SLIDE, RL.TOKEN, RL.MULTI or RL.FIXED.
@@ -111,6 +117,15 @@ func (c *config) validate() error {
 	}
 	if c.maxKey, err = resp.ParseMemory(c.ProtoMaxKeyLen); err != nil || c.maxKey < 1 || c.maxKey > 512<<20 {
 		return fmt.Errorf("--proto-max-key-len must be a number of bytes from 1 to 512mb, not %q", c.ProtoMaxKeyLen)
+	}
+	if c.clientMemory, err = resp.ParseMemoryShare(c.MaxmemoryClients); err != nil {
+		return fmt.Errorf("--maxmemory-clients must be a number of bytes such as 64mb or a percentage up to 100%%, not %q", c.MaxmemoryClients)
+	}
+	if c.preauthMemory, err = resp.ParseMemory(c.PreauthMemory); err != nil || c.preauthMemory < 64<<10 {
+		return fmt.Errorf("--preauth-memory must be a number of bytes such as 4mb, at least 64kb, not %q", c.PreauthMemory)
+	}
+	if resp.ParseOutputLimits(c.ClientOutputBufferLimit) != nil {
+		return fmt.Errorf("--client-output-buffer-limit must be a class (normal, replica or pubsub), a hard and a soft limit and seconds, such as 'normal 64mb 16mb 60', not %q", c.ClientOutputBufferLimit)
 	}
 	if c.rewriteMinSize, err = resp.ParseMemory(c.AutoAofRewriteMinSize); err != nil {
 		return fmt.Errorf("--auto-aof-rewrite-min-size must be a number of bytes such as 64mb, not %q", c.AutoAofRewriteMinSize)

@@ -42,6 +42,7 @@ func serve(ctx context.Context, c config, source clock.Source) error {
 		Password: password, ProtectedMode: c.ProtectedMode == "yes", DebugCommand: c.EnableDebugCommand,
 		MaxClients: min(c.Maxclients, most), MostClients: most, Timeout: seconds(c.Timeout), Keepalive: seconds(c.TcpKeepalive), LogLevel: c.Loglevel,
 		MaxKey: c.maxKey, MaxMemory: c.maxmemory, MemoryPolicy: c.MaxmemoryPolicy,
+		ClientMemory: c.clientMemory, PreauthMemory: c.preauthMemory, OutputLimits: c.ClientOutputBufferLimit,
 		AppendOnly: c.Appendonly == "yes", Dir: c.Dir, AppendFsync: c.Appendfsync, OnDiskFailure: c.OnDiskFailure,
 		RewritePercentage: c.AutoAofRewritePercentage, RewriteMinSize: c.rewriteMinSize, Save: c.save,
 	})

@@ -1,0 +1,156 @@
+package resp
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+// clientClass is a kind of client with an output buffer limit of its own.
+type clientClass int32
+
+const (
+	unauthenticated clientClass = iota // fixed: hardBeforeAuth
+	normalClient
+	replicaClient // there are none: the limit is kept for CONFIG
+	pubsubClient  // there are none: the limit is kept for CONFIG
+	clientClasses
+)
+
+// configuredClasses are Redis' names, in the order and with the limits of client-output-buffer-limit.
+var configuredClasses = [clientClasses]struct {
+	name, alias string
+	limit       outputLimit
+}{
+	normalClient:  {"normal", "normal", outputLimit{hard: 64 << 20, soft: 16 << 20, seconds: 60}},
+	replicaClient: {"slave", "replica", outputLimit{hard: 256 << 20, soft: 64 << 20, seconds: 60}},
+	pubsubClient:  {"pubsub", "pubsub", outputLimit{hard: 32 << 20, soft: 8 << 20, seconds: 60}},
+}
+
+const (
+	hardBeforeAuth = 64 << 10 // bytes of replies that a client may leave unread before authentication
+	mostUnread     = 1 << 30  // bytes of unread replies beyond which a client's commands wait, whatever the limits
+)
+
+// outputLimit says how many bytes of replies a client may leave unread. 0 is no limit.
+type outputLimit struct {
+	hard    int64 // a client beyond this is closed at once
+	soft    int64 // one that stays beyond this for so many seconds, too
+	seconds int64
+}
+
+// outputLimits are those of all classes. A value is never written to.
+type outputLimits [clientClasses]outputLimit
+
+func defaultOutputLimits() *outputLimits {
+	l := &outputLimits{unauthenticated: {hard: hardBeforeAuth}}
+	for class := normalClient; class < clientClasses; class++ {
+		l[class] = configuredClasses[class].limit
+	}
+	return l
+}
+
+const (
+	refusedOutputWords  = refused("Wrong number of arguments in buffer limit configuration.")
+	refusedOutputClass  = refused("Invalid client class specified in buffer limit configuration.")
+	refusedOutputNumber = refused("Error in hard, soft or soft_seconds setting in buffer limit configuration.")
+)
+
+// ParseOutputLimits reads what client-output-buffer-limit is to be, as Redis takes it: "normal 64mb 16mb 60", one
+// or several classes. The error names what is wrong.
+func ParseOutputLimits(text string) error {
+	_, err := defaultOutputLimits().with(text)
+	return err
+}
+
+// with returns the limits with those changed that a text names.
+func (l *outputLimits) with(text string) (*outputLimits, error) {
+	changed := *l
+	if text == "" {
+		return &changed, nil
+	}
+	words := strings.Split(text, " ")
+	if len(words)%4 != 0 {
+		return nil, refusedOutputWords
+	}
+	for ; len(words) > 0; words = words[4:] {
+		class := classNamed(words[0])
+		if class == unauthenticated {
+			return nil, refusedOutputClass
+		}
+		hard, err := ParseMemory(words[1])
+		soft, err2 := ParseMemory(words[2])
+		seconds, ok := parseInt([]byte(words[3]))
+		if err != nil || err2 != nil || !ok || seconds < 0 || seconds > math.MaxInt32 {
+			return nil, refusedOutputNumber
+		}
+		changed[class] = outputLimit{hard, soft, seconds}
+	}
+	return &changed, nil
+}
+
+// classNamed finds a class that can be configured; unauthenticated is none.
+func classNamed(name string) clientClass {
+	for class := normalClient; class < clientClasses; class++ {
+		if c := &configuredClasses[class]; strings.EqualFold(name, c.name) || strings.EqualFold(name, c.alias) {
+			return class
+		}
+	}
+	return unauthenticated
+}
+
+func (l *outputLimits) String() string {
+	var words []string
+	for class := normalClient; class < clientClasses; class++ {
+		words = append(words, fmt.Sprint(configuredClasses[class].name, " ", l[class].hard, " ", l[class].soft, " ", l[class].seconds))
+	}
+	return strings.Join(words, " ")
+}
+
+func outputBufferLimits(name string) parameter {
+	at := func(s *Settings) *atomic.Pointer[outputLimits] { return &s.limits.output }
+	return parameter{
+		name: name,
+		get:  func(s *Settings) string { return at(s).Load().String() },
+		set: func(s *Settings, value string) (func(), error) {
+			changed, err := at(s).Load().with(value)
+			return func() { at(s).Store(changed) }, err
+		},
+	}
+}
+
+// hardLimit is how many bytes of unread replies close a client of a class. More than all clients may hold none may.
+func (l *guardLimits) hardLimit(class clientClass) int64 {
+	most := min(max(l.clients.Load(), uncheckedReply), math.MaxInt64-1)
+	if hard := l.output.Load()[class].hard; hard > 0 {
+		return min(hard, most)
+	}
+	return most
+}
+
+// pauseAt is how many bytes of unread replies make the commands of a client wait until it reads: TCP then slows the
+// client down. So a pipeline that asks for much more than the hard limit works as long as its replies are read.
+// It is a part of what all clients together may hold, so that a slow reader is paused before it is evicted.
+func (l *guardLimits) pauseAt(class clientClass) int64 {
+	most := min(max(l.clients.Load()/4, fullReply), mostUnread)
+	switch limit := l.output.Load()[class]; {
+	case class == unauthenticated:
+		return math.MaxInt64 // it is closed instead
+	case limit.soft > 0:
+		return min(limit.soft, most)
+	case limit.hard > 0:
+		return min(limit.hard/2, most)
+	}
+	return most
+}
+
+// grace is how long a client may stay paused; 0: for ever.
+func (l *guardLimits) grace(class clientClass) time.Duration {
+	limit := l.output.Load()[class]
+	if limit.soft == 0 {
+		return 0
+	}
+	return max(time.Duration(limit.seconds)*time.Second, time.Millisecond)
+}

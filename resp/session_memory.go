@@ -1,0 +1,78 @@
+package resp
+
+import (
+	"unsafe"
+
+	"rlserver/engine"
+)
+
+const (
+	uncheckedReply = 2 * fullReply // how large a reply may be that nobody counts
+	manyWords      = 1024          // words of a call that count as memory held by the client
+)
+
+// mayReply tells, before a reply of this size is written into a buffer of so much room, at which size it is to be asked again; 0: the reply
+// is too large. It may be called under locks of the engine.
+func (s *session) mayReply(size, room int) (next int) {
+	hard := s.guard.in.limits.hardLimit(s.guard.class())
+	if int64(size) > hard {
+		return 0
+	}
+	if size >= uncheckedReply {
+		if !s.guard.held.note(heldReply, max(size, room)) {
+			return 0
+		}
+		if p := s.pool(); p != nil && p.crowded() {
+			go s.server.relieve(p)
+		}
+		if p := &s.profile.largest; p.Load() < int64(size) {
+			p.Store(int64(size))
+		}
+		next = size + size/4
+	}
+	return int(min(int64(max(next, uncheckedReply)), hard+1))
+}
+
+// cutOff ends a session whose reply is too large.
+func (s *session) cutOff() {
+	if !s.guard.held.closed.Load() { // else it was evicted, and the log has told so
+		s.server.unread(s, int64(s.reply.end))
+	}
+	s.reply.b, s.reply.over, s.closing = nil, false, true
+	s.guard.Conn.Close()
+}
+
+// unread tells the log of a client that is closed for the size of the replies it has not read.
+func (s *Server) unread(ss *session, bytes int64) {
+	s.memory.unread.Add(1)
+	if more, ok := s.overruns.due(s.clock()); ok {
+		s.log.Warn("a client was closed for overcoming of output buffer limits", "unread", bytes, "client", ss.describe(), "others_since_the_last_line", more)
+	}
+}
+
+// account counts what the session holds between batches.
+func (s *session) account() {
+	h := &s.guard.held
+	h.note(heldReply, 0)
+	h.note(heldArgs, s.guard.in.wordsSize())
+	h.note(heldMulti, s.transaction.size)
+	h.note(heldWatch, s.watching.Size())
+	s.relieve()
+}
+
+// relieve closes the largest clients if all together hold more than they may. No lock is held.
+func (s *session) relieve() {
+	if s.guard.held.total() == 0 { // what nearly all sessions hold between batches
+		return
+	}
+	if p := s.pool(); p != nil && p.crowded() {
+		s.server.relieve(p)
+	}
+}
+
+// takeArgs counts what a call of so many words takes beside its bytes, and tells whether it may be run.
+func (s *session) takeArgs(words int) bool {
+	s.guard.held.note(heldArgs, words*(wordSize+int(unsafe.Sizeof(engine.Key{}))))
+	s.relieve()
+	return !s.guard.held.closed.Load()
+}
