@@ -9,41 +9,60 @@ import (
 // so a key that is there throughout is visited whatever comes and goes around it, and never twice.
 const cursorShift = 32
 
+// scanStep is how many keys Scan looks at under one hold of a shard.
+const scanStep = 256
+
+// scanned is a key that Scan has come upon.
+type scanned struct {
+	name string // never written over, so it may be read when the shard is let go
+	kind Type
+}
+
 // Scan visits keys of the database from the cursor on until it has seen about count of them, and returns the cursor to go on
-// from, 0 after the last. 0 begins; a cursor that no scan returned may visit nothing. A name holds until visit returns.
+// from, 0 after the last. 0 begins; a cursor that no scan returned may visit nothing. A name holds as long as it is needed, and must
+// not be written to.
 //
-// It is called on an idle Tx, not one that was given to Begin, and locks one shard after the other, so that nobody waits for long. Within
-// BeginAll it goes by the locks, and the time, that are held. The next End returns the position of the latest change it has seen.
+// It is called on an idle Tx, not one that was given to Begin, and locks one shard after the other, for a few hundred keys at a time; visit is called
+// under no lock. Within BeginAll it goes by the locks, and the time, that are held. The next End returns the position of the latest change it has seen.
 func (tx *Tx) Scan(now int64, db int, cursor uint64, count int, visit func(name []byte, t Type)) (next uint64) {
-	seen := 0
-	look := func(o object) {
-		seen++
-		if !o.head().expired(tx.now) {
-			visit(bytesOf(o.head().name), o.kind())
-		}
-	}
+	var found []scanned
 	index, position := cursor>>cursorShift, cursor&(1<<cursorShift-1)
-	for ; index < uint64(len(tx.e.shards)); index, position = index+1, 0 {
-		if seen >= count {
-			return index << cursorShift
-		}
-		if position = tx.scanShard(&tx.e.shards[index], now, db, position, count-seen, look); position != 0 {
+	for index < uint64(len(tx.e.shards)) {
+		if count <= 0 {
 			return index<<cursorShift | position
+		}
+		var seen int
+		position, seen = tx.scanShard(&tx.e.shards[index], now, db, position, min(count, scanStep), &found)
+		for _, key := range found {
+			visit(bytesOf(key.name), key.kind)
+		}
+		clear(found)
+		found = found[:0]
+		if count -= seen; position == 0 {
+			index++
 		}
 	}
 	return 0
 }
 
-func (tx *Tx) scanShard(sh *shard, now int64, db int, position uint64, count int, look func(object)) (next uint64) {
+// scanShard takes about count keys of a shard from the position on. Those that have expired are seen but not found.
+func (tx *Tx) scanShard(sh *shard, now int64, db int, position uint64, count int, found *[]scanned) (next uint64, seen int) {
 	if len(tx.locked) == 0 {
 		tx.locked = append(tx.locked, sh)
 		tx.begin(now, db, false)
 		defer tx.endStep()
 	}
-	if keys := sh.dbs[db].keys; keys != nil {
-		return keys.Scan(position, count, look)
+	keys := sh.dbs[db].keys
+	if keys == nil {
+		return 0, 0
 	}
-	return 0
+	next = keys.Scan(position, count, func(o object) {
+		seen++
+		if h := o.head(); !h.expired(tx.now) {
+			*found = append(*found, scanned{h.name, o.kind()})
+		}
+	})
+	return next, seen
 }
 
 // Keys yields every key of the database, in no order that means anything. It is for a call on the whole keyspace. A name

@@ -202,3 +202,21 @@ func BenchmarkKeys(b *testing.B) {
 		tx.End()
 	}
 }
+
+// What a scan has found is visited when no shard is held, so that a visit that takes long keeps nobody waiting.
+func TestScanVisitsUnderNoLock(t *testing.T) {
+	e := New(Options{Shards: 1})
+	fill(e, 0, "k", 1000, 0)
+	scanning, other := e.NewTx(), e.NewTx()
+	visited := 0
+	for cursor, more := uint64(0), true; more; more = cursor != 0 {
+		cursor = scanning.Scan(epoch, 0, cursor, 700, func(name []byte, _ Type) {
+			k := e.Key(name)
+			other.Begin(epoch, 0, []Key{k}, false) // waits for ever if the shard is held
+			assert.True(t, other.Exists(k))
+			other.End()
+			visited++
+		})
+	}
+	assert.Equal(t, 1000, visited)
+}

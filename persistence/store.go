@@ -1,6 +1,7 @@
 package persistence
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -336,14 +337,25 @@ func (s *Store) changes() int64 {
 	return s.engine.Changes()
 }
 
-// Close gives up a snapshot that is being taken, writes what was appended, and lets go of the directory. Nothing may be appended any more.
-func (s *Store) Close() (err error) {
+// Close gives up a snapshot that is being taken, writes what was appended, and lets go of the directory. What is appended after that is lost.
+func (s *Store) Close() error { return s.CloseBy(context.Background()) }
+
+// CloseBy is Close for a process that ends: a snapshot that waits for locks which a call never gives back is waited for until the context ends.
+func (s *Store) CloseBy(ctx context.Context) (err error) {
 	s.set(func(*Status) { s.closing.Store(true) }) // no snapshot is begun after this
 	if s.quit != nil {
 		close(s.quit)
 		<-s.done
 	}
-	s.saving.Wait()
+	saved := make(chan struct{})
+	go func() {
+		s.saving.Wait()
+		close(saved)
+	}()
+	select {
+	case <-saved:
+	case <-ctx.Done():
+	}
 	if l := s.journal.Load(); l != nil {
 		err = l.close()
 	}

@@ -136,6 +136,10 @@ func commandList(c *call) error {
 		}
 	}
 
+	if err := c.args.end(); err != nil { // of the filter
+		return err
+	}
+
 	c.reply.array(len(names))
 	for _, name := range names {
 		c.reply.bulkString(name)
@@ -155,8 +159,12 @@ func (a *args) commandFilter() func(*command) bool {
 		category := strings.ToLower(string(a.next()))
 		return func(c *command) bool { return slices.Contains(c.accessCategories(), category) }
 	case a.word("PATTERN"):
-		pattern := a.next()
-		return func(c *command) bool { return matchGlob(pattern, []byte(c.fullName()), true) }
+		pattern := newGlob(a.next(), true)
+		return func(c *command) bool {
+			matches := pattern.match([]byte(c.fullName()))
+			a.fail(pattern.err())
+			return matches
+		}
 	}
 	a.fail(engine.ErrSyntax)
 	return nil

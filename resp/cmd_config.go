@@ -39,13 +39,19 @@ const errNoConfigFile = engine.Error("ERR The server is running without a config
 // alias answers by it.
 func configGet(c *call) error {
 	var names, values []string
+	pattern := newGlob(nil, true)
 	for c.args.more() {
-		for _, name := range matchParameters(string(c.args.next())) {
+		pattern.pattern = c.args.next()
+		for _, name := range matchParameters(&pattern) {
 			if !slices.Contains(names, name) {
 				names = append(names, name)
 				values = append(values, findParameter(name).get(c.server.settings))
 			}
 		}
+	}
+
+	if err := pattern.err(); err != nil {
+		return err
 	}
 
 	c.reply.mapping(len(names))
@@ -57,7 +63,8 @@ func configGet(c *call) error {
 }
 
 // matchParameters gives the names, aliases too, that are meant by a name or a pattern.
-func matchParameters(asked string) (names []string) {
+func matchParameters(pattern *glob) (names []string) {
+	asked := string(pattern.pattern)
 	if !strings.ContainsAny(asked, "[*?") {
 		if findParameter(asked) != nil {
 			names = append(names, asked)
@@ -66,7 +73,7 @@ func matchParameters(asked string) (names []string) {
 	}
 	for _, p := range parameters {
 		for _, name := range []string{p.name, p.alias} {
-			if name != "" && matchGlob([]byte(asked), []byte(name), true) {
+			if name != "" && pattern.match([]byte(name)) {
 				names = append(names, name)
 			}
 		}

@@ -400,16 +400,12 @@ func hscan(c *call) error {
 		return err
 	}
 
-	mark, n := c.reply.later(), 0
-	next := h.Scan(cursor, options.count, func(field, value string) {
-		if options.match([]byte(field)) {
-			c.reply.bulkString(field)
-			c.reply.bulkString(value)
-			n += 2
-		}
+	var found []element
+	next := h.Scan(cursor, min(options.count, mostScanned), func(field, value string) {
+		found = append(found, element{name: field, value: value})
 	})
-	c.reply.closeScan(mark, next, n)
-	return nil
+
+	return c.elements(options, next, found, func(r *reply, e element) { r.bulkString(e.value) })
 }
 
 // hrandfield handles HRANDFIELD key [count [WITHVALUES]].

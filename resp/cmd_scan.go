@@ -10,7 +10,7 @@ import (
 
 func init() {
 	register(
-		&command{name: "keys", arity: 2, flags: readonly | wholeKeyspace, categories: "dangerous",
+		&command{name: "keys", arity: 2, flags: readonly | stepwise, categories: "dangerous",
 			tips:   "request_policy:all_shards nondeterministic_output_order",
 			syntax: "pattern", group: "generic", since: "1.0.0",
 			complexity: "O(N) with N being the number of keys in the database, under the assumption that the key names in the database and the given pattern have limited length.",
@@ -26,18 +26,27 @@ func init() {
 
 const errInvalidCursor = engine.Error("ERR invalid cursor")
 
-// keys handles KEYS pattern.
+// keysStep is how many keys KEYS looks at before it looks whether the reply is still wanted.
+const keysStep = 1024
+
+// keys handles KEYS pattern. Like SCAN it holds one shard after the other: a key that is there throughout is told once, others may be.
 func keys(c *call) error {
-	filter := scanOptions{pattern: c.args.next()}
+	filter := scanOptions{pattern: newGlob(c.args.next(), false)}
 	if err := c.args.end(); err != nil {
 		return err
 	}
 
 	mark, n := c.reply.later(), 0
-	for name := range c.tx.Keys() {
-		if filter.match(name) {
-			c.reply.bulk(name)
-			n++
+	next := uint64(0)
+	for more := true; more; more = next != 0 {
+		next = c.tx.Scan(c.server.clock(), c.db(), next, keysStep, func(name []byte, _ engine.Type) {
+			if filter.match(name) {
+				c.reply.bulk(name)
+				n++
+			}
+		})
+		if err := filter.err(c); err != nil {
+			return err
 		}
 	}
 	c.reply.close(mark, n)
@@ -53,19 +62,28 @@ func scan(c *call) error {
 	}
 
 	mark, n := c.reply.later(), 0
-	next := c.tx.Scan(c.server.clock(), c.db(), cursor, options.count, func(name []byte, t engine.Type) {
-		if options.match(name) && options.is(t) {
-			c.reply.bulk(name)
-			n++
+	for left := options.count; ; {
+		step := min(left, keysStep)
+		cursor = c.tx.Scan(c.server.clock(), c.db(), cursor, step, func(name []byte, t engine.Type) {
+			if options.match(name) && options.is(t) {
+				c.reply.bulk(name)
+				n++
+			}
+		})
+		if err := options.err(c); err != nil {
+			return err
 		}
-	})
-	c.reply.closeScan(mark, next, n)
+		if left -= step; cursor == 0 || left == 0 {
+			break
+		}
+	}
+	c.reply.closeScan(mark, cursor, n)
 	return nil
 }
 
 // scanOptions are those of SCAN, HSCAN and ZSCAN.
 type scanOptions struct {
-	pattern  []byte
+	pattern  glob
 	count    int
 	typeName []byte // nil: any
 }
@@ -75,11 +93,11 @@ const defaultScanCount = 10
 
 // scanOptions takes [MATCH pattern] [COUNT count], and an option for the name of a type if there is a word for it.
 func (a *args) scanOptions(typeWord string) scanOptions {
-	o := scanOptions{pattern: []byte("*"), count: defaultScanCount}
+	o := scanOptions{pattern: newGlob([]byte("*"), false), count: defaultScanCount}
 	for a.more() {
 		switch {
 		case a.word("MATCH"):
-			o.pattern = a.next()
+			o.pattern.pattern = a.next()
 		case a.word("COUNT"):
 			n := a.integer()
 			if n < 1 {
@@ -97,7 +115,44 @@ func (a *args) scanOptions(typeWord string) scanOptions {
 
 // match tells whether a name is asked for. A star alone is no pattern: it takes the empty name in too.
 func (o *scanOptions) match(name []byte) bool {
-	return string(o.pattern) == "*" || matchGlob(o.pattern, name, false)
+	return string(o.pattern.pattern) == "*" || o.pattern.match(name)
+}
+
+// err tells why the call should go no further: its pattern takes too long to match, or nobody waits for the reply.
+func (o *scanOptions) err(c *call) error {
+	if err := o.pattern.err(); err != nil {
+		return err
+	}
+	return c.unwanted()
+}
+
+// mostScanned is how many elements of a hash or a sorted set one call visits, whatever COUNT says: they are visited under the lock of their key.
+const mostScanned = 4096
+
+// element is what HSCAN and ZSCAN visit: a field and its value, or a member and its score.
+type element struct {
+	name, value string
+	score       float64
+}
+
+// elements answers HSCAN and ZSCAN with those elements that match, when the lock of their key is let go.
+func (c *call) elements(o scanOptions, next uint64, found []element, tell func(*reply, element)) error {
+	c.postpone(func(*session) error {
+		mark, n := c.reply.later(), 0
+		for _, e := range found {
+			if o.match([]byte(e.name)) {
+				c.reply.bulkString(e.name)
+				tell(&c.reply, e)
+				n += 2
+			}
+		}
+		if err := o.err(c); err != nil {
+			return err
+		}
+		c.reply.closeScan(mark, next, n)
+		return nil
+	})
+	return nil
 }
 
 // is tells whether a type is asked for. A name that no type has finds nothing.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -84,4 +85,61 @@ func TestEmptyName(t *testing.T) {
 		{`SCAN ""`, "*2 $1 0 *1 $0 "},
 		{`DEL ""`, ":1"},
 	})
+}
+
+// A pattern that takes too long to match is refused in words, by each command that takes one.
+func TestHostilePatterns(t *testing.T) {
+	c := startServer(t, Defaults{}).dial()
+	long, pattern := strings.Repeat("a", 1<<17), "*"+strings.Repeat("?", 50_000)+"b*"
+	require.Equal(t, "+OK", c.send("SET", long, "v"))
+	require.Equal(t, ":1", c.send("HSET", "h", long, "v"))
+	require.Equal(t, ":1", c.send("ZADD", "z", "1", long))
+	for _, call := range [][]string{
+		{"KEYS", pattern}, {"SCAN", "0", "COUNT", "1000", "MATCH", pattern},
+		{"HSCAN", "h", "0", "MATCH", pattern}, {"ZSCAN", "z", "0", "MATCH", pattern},
+	} {
+		assert.Equal(t, "-"+string(errGlobSteps), c.send(call...), call[0])
+	}
+	class := "[" + strings.Repeat("x", 1<<20) + "]"
+	assert.Equal(t, "-"+string(errGlobSteps), c.send("CONFIG", "GET", "*"+class+"*"))
+	assert.Equal(t, "-"+string(errGlobSteps), c.send("COMMAND", "LIST", "FILTERBY", "PATTERN", "*"+class+"*"))
+}
+
+// One call visits no more elements of a key than it can in a short time, whatever COUNT says.
+func TestCountOfElementsIsBounded(t *testing.T) {
+	c := startServer(t, Defaults{}).dial()
+	for i := range 10_000 {
+		fmt.Fprintf(c, "HSET h f%d v\r\nZADD z %d m%d\r\n", i, i%7, i)
+	}
+	for range 20_000 {
+		require.Equal(t, ":1 ", c.read())
+	}
+	for _, call := range [][]string{{"HSCAN", "h"}, {"ZSCAN", "z"}} {
+		met, calls := make(map[string]bool), 0
+		for cursor, more := "0", true; more; more = cursor != "0" {
+			words := strings.Split(c.send(call[0], call[1], cursor, "COUNT", "1000000"), " ")
+			cursor, calls = words[2], calls+1
+			for i := 5; i < len(words); i += 4 {
+				met[words[i]] = true
+			}
+		}
+		assert.Len(t, met, 10_000, call[0])
+		assert.GreaterOrEqual(t, calls, 3, call[0])
+	}
+}
+
+// A long call asks whether its client is still there.
+func TestGuardSeesThatTheClientIsGone(t *testing.T) {
+	ts := startServer(t, Defaults{})
+	c := ts.dial()
+	require.Equal(t, "+PONG", c.send("PING"))
+	var g *guard
+	ts.mu.Lock()
+	for _, s := range ts.sessions {
+		g = s.guard
+	}
+	ts.mu.Unlock()
+	assert.False(t, g.gone())
+	c.Close()
+	assert.Eventually(t, g.gone, 10*time.Second, time.Millisecond)
 }

@@ -237,9 +237,8 @@ func zscan(c *call) error {
 	if err != nil {
 		return err
 	}
-	mark, n := c.reply.later(), 0
 	if z.Len() == 0 {
-		c.reply.closeScan(mark, 0, n)
+		c.reply.closeScan(c.reply.later(), 0, 0)
 		return nil
 	}
 	options := c.args.scanOptions("")
@@ -247,15 +246,12 @@ func zscan(c *call) error {
 		return err
 	}
 
-	next := z.Scan(cursor, options.count, func(member []byte, score float64) {
-		if options.match(member) {
-			c.reply.bulk(member)
-			c.reply.bulkFloat(score)
-			n += 2
-		}
+	var found []element
+	next := z.Scan(cursor, min(options.count, mostScanned), func(member []byte, score float64) {
+		found = append(found, element{name: string(member), score: score})
 	})
-	c.reply.closeScan(mark, next, n)
-	return nil
+
+	return c.elements(options, next, found, func(r *reply, e element) { r.bulkFloat(e.score) })
 }
 
 // bulkFloat answers with a number as bytes, in RESP3 too.

@@ -25,6 +25,7 @@
 // A handler is three paragraphs. It takes its arguments from a cursor (args.go) whose first error sticks, so that parsing has no error
 // handling of its own; calls one method of the Tx; and says what to reply (reply.go), not how: the differences between RESP2
 // and RESP3 are known there alone. It runs under the locks of its keys and nothing else, so a reply may be copied straight out of the keyspace.
+// What takes long is done after the locks are let go, see postponed.go: names are matched with patterns there, whose steps are counted (glob.go).
 //
 // # What always holds
 //

@@ -1,12 +1,44 @@
 package resp
 
+import (
+	"bytes"
+
+	"rlserver/engine"
+)
+
 // maxStars is how many stars Redis follows before it takes a pattern for an
 // attack, and matches nothing with it. A star that ends the pattern is not
 // counted, nor is one next to another.
 const maxStars = 1000
 
-// matchGlob reports whether a pattern of KEYS, SCAN, CONFIG GET and the like
-// matches all of s. nocase ignores the case of ASCII letters.
+// A call may take globSteps steps to match its pattern, and stepsPerByte more for each
+// byte of a name and for as many bytes of each name: what patterns that
+// people write take is a small part of that.
+const (
+	globSteps    = 1 << 24
+	stepsPerByte = 64
+)
+
+const errGlobSteps = engine.Error("ERR the pattern takes too long to match: it needs fewer wildcards between stars, or shorter ones")
+
+// glob is the pattern of one call of KEYS, SCAN, CONFIG GET and the like.
+type glob struct {
+	pattern []byte
+	nocase  bool  // the case of ASCII letters is ignored
+	left    int64 // steps; if negative, what match returned means nothing
+}
+
+func newGlob(pattern []byte, nocase bool) glob { return glob{pattern, nocase, globSteps} }
+
+// err is errGlobSteps if the pattern took too many steps.
+func (g *glob) err() error {
+	if g.left < 0 {
+		return errGlobSteps
+	}
+	return nil
+}
+
+// match reports whether the pattern matches all of s.
 //
 //   - any bytes, or none
 //     ?        any one byte
@@ -28,41 +60,94 @@ const maxStars = 1000
 //   - An escaped byte in a class keeps its case, even with nocase.
 //   - A backslash that ends the pattern, or a class without ], is itself.
 //
-// Only the last star met is ever reconsidered: a match that let an earlier
-// one take more would leave less for the rest, which did not fit what it had.
-// So the time is at most the product of the lengths.
-func matchGlob(pattern, s []byte, nocase bool) bool {
+// The pattern is taken as segments between stars. Each element of a segment
+// takes one byte, so the first segment stands at the beginning of s, the last
+// at its end, and each other is looked for where the one before it ended: to
+// find it further left would leave less for the rest. Segments of plain bytes
+// are found in linear time. One with wildcards can take the product of its
+// length and that of s, so the steps are counted: see left.
+func (g *glob) match(s []byte) bool {
 	if len(s) == 0 {
-		return len(pattern) == 0
+		return len(g.pattern) == 0
 	}
-	p, i := 0, 0
-	stars, afterStar, tried := 0, -1, 0
-	for i < len(s) {
-		if p < len(pattern) && pattern[p] == '*' {
-			p = skipStars(pattern, p)
-			if p == len(pattern) {
-				return true
-			}
-			if stars++; stars > maxStars {
-				return false
-			}
-			afterStar, tried = p, i
-			continue
+	if g.left < 0 {
+		return false
+	}
+	g.left += stepsPerByte * int64(len(s)+stepsPerByte)
+	end, n, _, fits := g.segment(0, len(s))
+	if !fits || !g.matchSegment(0, end, s) {
+		return false
+	}
+	for i, stars := n, 0; end < len(g.pattern); i += n {
+		p := skipStars(g.pattern, end)
+		if p == len(g.pattern) {
+			return true
 		}
-		if p < len(pattern) {
-			if next, ok := matchOne(pattern, p, s[i], nocase); ok {
-				p = next
-				i++
-				continue
-			}
-		}
-		if afterStar < 0 {
+		if stars++; stars > maxStars {
 			return false
 		}
-		tried++
-		p, i = afterStar, tried
+		var plain bool
+		if end, n, plain, fits = g.segment(p, len(s)-i); !fits {
+			return false
+		}
+		if end == len(g.pattern) {
+			return g.matchSegment(p, end, s[len(s)-n:])
+		}
+		at := g.find(p, end, n, plain, s[i:])
+		if at < 0 {
+			return false
+		}
+		i += at
 	}
-	return skipStars(pattern, p) == len(pattern)
+	return n == len(s)
+}
+
+// segment returns where the segment at p ends, at a star or with the pattern,
+// how many bytes it takes, and whether all are plain bytes. fits is false if it
+// takes more than there are.
+func (g *glob) segment(p, most int) (end, n int, plain, fits bool) {
+	plain = !g.nocase
+	for p < len(g.pattern) && g.pattern[p] != '*' {
+		if n == most || g.left < 0 {
+			return p, n, plain, false
+		}
+		switch g.pattern[p] {
+		case '?', '[', '\\':
+			plain = false
+		}
+		next, _ := matchOne(g.pattern, p, 0, false)
+		g.left -= int64(next - p)
+		p = next
+		n++
+	}
+	return p, n, plain, true
+}
+
+// find returns where in s the segment from p to end, which takes n bytes,
+// matches first, -1 if it does not.
+func (g *glob) find(p, end, n int, plain bool, s []byte) int {
+	if plain {
+		return bytes.Index(s, g.pattern[p:end])
+	}
+	for i := 0; i+n <= len(s) && g.left >= 0; i++ {
+		if g.matchSegment(p, end, s[i:]) {
+			return i
+		}
+	}
+	return -1
+}
+
+// matchSegment tells whether the segment from p to end matches the beginning of
+// s, which is long enough.
+func (g *glob) matchSegment(p, end int, s []byte) bool {
+	for i := 0; p < end; i++ {
+		next, ok := matchOne(g.pattern, p, s[i], g.nocase)
+		if g.left -= int64(next - p); !ok || g.left < 0 {
+			return false
+		}
+		p = next
+	}
+	return true
 }
 
 func skipStars(pattern []byte, p int) int {

@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"bytes"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -219,19 +220,25 @@ var recordedNocaseGlobs = []globCase{
 	{"[z-\xff]et", "get", true},
 }
 
+// globMatches is a pattern's only match.
+func globMatches(pattern, s []byte, nocase bool) bool {
+	g := newGlob(pattern, nocase)
+	return g.match(s)
+}
+
 func TestMatchGlob(t *testing.T) {
 	for _, c := range recordedGlobs {
 		if c.pattern == "*" && c.s == "" {
 			continue // KEYS answers this one without matching
 		}
-		assert.Equal(t, c.want, matchGlob([]byte(c.pattern), []byte(c.s), false), "%q of %q", c.pattern, c.s)
+		assert.Equal(t, c.want, globMatches([]byte(c.pattern), []byte(c.s), false), "%q of %q", c.pattern, c.s)
 	}
 	for _, c := range recordedNocaseGlobs {
-		assert.Equal(t, c.want, matchGlob([]byte(c.pattern), []byte(c.s), true), "%q of %q", c.pattern, c.s)
+		assert.Equal(t, c.want, globMatches([]byte(c.pattern), []byte(c.s), true), "%q of %q", c.pattern, c.s)
 	}
 }
 
-// naiveGlob is matchGlob by plain recursion, every star trying everything. It
+// naiveGlob is glob.match by plain recursion, every star trying everything. It
 // knows nothing of maxStars.
 func naiveGlob(pattern, s []byte, nocase bool) bool {
 	switch {
@@ -317,13 +324,13 @@ func naiveEqual(a, b []byte, nocase bool) bool {
 	return string(a) == string(b) || nocase && a[0] < 128 && b[0] < 128 && strings.EqualFold(string(a), string(b))
 }
 
-// checkGlob compares matchGlob with the naive reference.
+// checkGlob compares glob.match with the naive reference.
 func checkGlob(t *testing.T, pattern, s []byte, nocase bool) {
 	want := naiveGlob(pattern, s, nocase)
 	if len(s) == 0 {
 		want = len(pattern) == 0
 	}
-	require.Equal(t, want, matchGlob(pattern, s, nocase), "%q of %q, nocase %v", pattern, s, nocase)
+	require.Equal(t, want, globMatches(pattern, s, nocase), "%q of %q, nocase %v", pattern, s, nocase)
 }
 
 func TestMatchGlobAgainstRecursion(t *testing.T) {
@@ -352,7 +359,7 @@ func FuzzMatchGlob(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, pattern, s []byte, nocase bool) {
 		if len(pattern) > 24 || len(s) > 24 {
-			matchGlob(pattern, s, nocase) // too much for recursion, but not to be crashed by
+			globMatches(pattern, s, nocase) // too much for recursion, but not to be crashed by
 			return
 		}
 		checkGlob(t, pattern, s, nocase)
@@ -361,7 +368,7 @@ func FuzzMatchGlob(f *testing.F) {
 
 func TestMatchGlobDoesNotAllocate(t *testing.T) {
 	pattern, key := []byte("user:[0-9]*:*"), []byte("user:12345:requests")
-	assert.Zero(t, testing.AllocsPerRun(100, func() { matchGlob(pattern, key, false) }))
+	assert.Zero(t, testing.AllocsPerRun(100, func() { globMatches(pattern, key, false) }))
 }
 
 func BenchmarkMatchGlob(b *testing.B) {
@@ -371,8 +378,40 @@ func BenchmarkMatchGlob(b *testing.B) {
 			p := []byte(pattern)
 			b.ReportAllocs()
 			for b.Loop() {
-				matchGlob(p, key, false)
+				globMatches(p, key, false)
 			}
 		})
+	}
+}
+
+// Segments of plain bytes are found in linear time, however they repeat themselves: of the steps that a call may take hardly any are used.
+func TestGlobIsLinear(t *testing.T) {
+	a := bytes.Repeat([]byte("a"), 1<<20)
+	for _, pattern := range []string{
+		"a*" + strings.Repeat("a", 50_000) + "b",
+		"*" + strings.Repeat("a", 50_000) + "b*",
+		"*" + strings.Repeat("a", 1000) + "*" + strings.Repeat("a", 50_000) + "b*",
+		strings.Repeat("*a", 900) + "b",
+	} {
+		g := newGlob([]byte(pattern), false)
+		assert.False(t, g.match(a))
+		assert.NoError(t, g.err())
+		assert.Greater(t, g.left, int64(globSteps))
+	}
+}
+
+// A pattern that takes the product of lengths is given up.
+func TestGlobIsBounded(t *testing.T) {
+	a := bytes.Repeat([]byte("a"), 1<<17)
+	for _, pattern := range []string{
+		"*" + strings.Repeat("?", 50_000) + "b*",
+		"*" + strings.Repeat("[a-z]", 10_000) + "b*",
+		"*[" + strings.Repeat("x", 50_000) + "]*",
+	} {
+		for _, nocase := range []bool{false, true} {
+			g := newGlob([]byte(pattern), nocase)
+			g.match(a)
+			assert.ErrorIs(t, g.err(), errGlobSteps)
+		}
 	}
 }

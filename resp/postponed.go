@@ -1,6 +1,11 @@
 package resp
 
-import "slices"
+import (
+	"slices"
+	"time"
+
+	"rlserver/engine"
+)
 
 // postponed is an answer that takes long to make out, and needs no more of the keyspace than its handler has taken along: it is written
 // when no lock is held any more, at the place that it has among the others.
@@ -34,4 +39,19 @@ func (s *session) writePostponed() {
 		}
 		s.reply.b = append(s.reply.b, rest[p.at-first:end-first]...)
 	}
+}
+
+// longCall is how long a call runs before it asks whether the client still waits for its reply. A client that has closed its half of the connection alone
+// gets the replies to what it has sent, if they take no longer.
+const longCall = time.Second
+
+const errGone = engine.Error("ERR the client has closed the connection")
+
+// unwanted is errGone, and ends the session, if the call has run for long and its client is gone. It is to be asked every few milliseconds.
+func (c *call) unwanted() error {
+	if c.server.clock()-c.profile.active.Load() < longCall.Milliseconds() || !c.guard.gone() {
+		return nil
+	}
+	c.closing = true
+	return errGone
 }

@@ -26,10 +26,21 @@ func (s *Server) Shutdown(ctx context.Context) (left int) {
 	}
 	s.mu.Unlock()
 
-	left = s.waitForSessions(ctx)
+	if left = s.waitForSessions(ctx); left > 0 {
+		s.cutOff()
+	}
 	s.drainedOnce.Do(func() { close(s.drained) }) // lets redcon's accept loops end, which close what is left
 	s.serving.Wait()
 	return left
+}
+
+// cutOff closes the sockets of those who are left. What runs for them goes on, but no reply leaves any more.
+func (s *Server) cutOff() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, ss := range s.sessions {
+		ss.guard.Conn.Close()
+	}
 }
 
 // waitForSessions waits until all are gone. Sessions end by themselves and tell nobody; asking now and then is simpler than a count

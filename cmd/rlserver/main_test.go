@@ -215,3 +215,49 @@ func TestPasswordOfAFileIsAskedFor(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "-NOAUTH Authentication required.\r\n+OK\r\n+PONG\r\n+OK\r\n", string(got))
 }
+
+// A transaction that would hold its keys for minutes puts the end off by no more than the time for calls on their way. What was acknowledged
+// before is kept.
+func TestTheEndDoesNotWaitForLongCalls(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	p := start(t, "--dir", dir, "--save", "1 1")
+	fill, long := p.connect(), p.connect()
+	const members, calls = 20_000, 100_000
+	for i := range members {
+		fmt.Fprintf(fill, "ZADD a 1 m%d\r\nZADD b 1 m%d\r\n", i, i)
+		if i%1000 == 999 {
+			replies := bufio.NewReader(io.LimitReader(fill, 2000*int64(len(":1\r\n"))))
+			_, err := io.Copy(io.Discard, replies)
+			require.NoError(t, err)
+		}
+	}
+	in := bufio.NewReader(long)
+	fmt.Fprint(long, "MULTI\r\n")
+	go fmt.Fprint(long, strings.Repeat("ZINTERCARD 2 a b\r\n", calls))
+	for range calls + 1 {
+		line, err := in.ReadString('\n')
+		require.NoError(t, err)
+		require.Contains(t, "+OK\r\n+QUEUED\r\n", line)
+	}
+	fmt.Fprint(long, "EXEC\r\n")
+	for replies, runs := bufio.NewReader(fill), false; !runs; {
+		fmt.Fprint(fill, "CLIENT LIST\r\n")
+		for line := ""; line != "\r\n"; {
+			var err error
+			line, err = replies.ReadString('\n')
+			require.NoError(t, err)
+			runs = runs || strings.Contains(line, "cmd=exec")
+		}
+	}
+
+	p.Process.Signal(syscall.SIGTERM)
+	assert.NoError(t, p.ends())
+
+	again := start(t, "--dir", dir)
+	conn := again.connect()
+	fmt.Fprint(conn, "ZCARD a\r\n")
+	line, err := bufio.NewReader(conn).ReadString('\n')
+	require.NoError(t, err)
+	assert.Equal(t, fmt.Sprintf(":%d\r\n", members), line)
+}

@@ -19,10 +19,13 @@ import (
 	"rlserver/resp"
 )
 
-// drainTime is how long calls on their way are waited for at the end.
-const drainTime = 10 * time.Second
+const (
+	drainTime = 10 * time.Second // how long calls on their way are waited for at the end
+	stopTime  = time.Second      // how much longer what waits for the locks of calls that are still running
+)
 
-// serve runs the server, by the clocks of a source, until the context ends or a client sends SHUTDOWN. Every call on its way is answered before it returns.
+// serve runs the server, by the clocks of a source, until the context ends or a client sends SHUTDOWN. Every call on its way is answered before it
+// returns, if it takes no longer than drainTime.
 func serve(ctx context.Context, c config, source clock.Source) error {
 	password, err := c.password()
 	if err != nil {
@@ -102,24 +105,46 @@ func serve(ctx context.Context, c config, source clock.Source) error {
 	case <-server.ShutdownRequested():
 		log.Info("stopping", "reason", "SHUTDOWN")
 	}
-	deadline, cancel := context.WithTimeout(context.Background(), drainTime)
+	drained, cancel := context.WithTimeout(context.Background(), drainTime)
 	defer cancel()
-	if left := server.Shutdown(deadline); left > 0 {
+	ending := context.Background() // until when what needs the engine's locks is waited for
+	if left := server.Shutdown(drained); left > 0 {
 		log.Warn("connections were cut off", "count", left)
+		ending, cancel = context.WithTimeout(ending, stopTime)
+		defer cancel()
 	}
 	for _, stop := range stops { // before the log is closed: what they change goes there
-		stop()
+		within(ending, stop)
 	}
 	if c.Appendonly == "no" && len(settings.Store().Save) > 0 && !server.EndsUnsaved() {
-		if err := data.Snapshot(); err != nil {
+		err := errors.New("a call that is still running holds a part of the data")
+		if saved := make(chan error, 1); within(ending, func() { saved <- data.Snapshot() }) {
+			err = <-saved
+		}
+		if err != nil {
 			log.Error("the last snapshot could not be taken", "error", err)
 		}
 	}
-	if err := data.Close(); err != nil {
+	if err := data.CloseBy(ending); err != nil {
 		return fmt.Errorf("the log could not be written to its end: %w", err)
 	}
 	log.Info("stopped")
 	return nil
+}
+
+// within does something and tells whether that was through before the context ended. If it was not, it goes on beside.
+func within(ctx context.Context, do func()) bool {
+	done := make(chan struct{})
+	go func() {
+		do()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }
 
 // restore brings back the state of the data directory, and begins to keep it there.
