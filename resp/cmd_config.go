@@ -104,6 +104,9 @@ func configSet(c *call) error {
 		c.server.retime()
 	}
 	c.server.fitMemory()
+	if slices.ContainsFunc(changes, func(change configChange) bool { return change.name == "maxmemory" }) {
+		c.server.warnOfMaxMemory()
+	}
 	c.afterwards = append(c.afterwards, c.server.configure, c.server.relieveAll)
 
 	c.reply.ok()

@@ -37,6 +37,22 @@ func (s *Server) takeConnectionsPeak() (peak int64) {
 	return peak
 }
 
+// smallMaxMemory is a maxmemory below which the server itself may take all there is: 4 to 6 MB.
+const smallMaxMemory = 8 << 20
+
+// warnOfMaxMemory has the log tell when maxmemory leaves no room.
+func (s *Server) warnOfMaxMemory() {
+	switch most := s.settings.MaxMemory(); {
+	case most == 0:
+	case most < smallMaxMemory:
+		s.log.Warn("maxmemory is too small: the server itself takes some 4 MB of it, and commands that take memory are refused with OOM when none is left",
+			"maxmemory", most, "advised", smallMaxMemory)
+	case most < s.usedMemory():
+		s.log.Warn("maxmemory is less than what is in use: keys are evicted, and commands that take memory may be refused with OOM",
+			"maxmemory", most, "used", s.usedMemory())
+	}
+}
+
 // clientMemory is what all clients take, in bytes.
 func (s *Server) clientMemory() int64 {
 	return s.memory.bytes.Load() + int64(s.clients())*connectionSize

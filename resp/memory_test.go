@@ -2,6 +2,7 @@ package resp
 
 import (
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"strconv"
 	"strings"
@@ -245,4 +246,19 @@ func TestTalliesOfAllSessionsAddUp(t *testing.T) {
 	assert.Equal(t, 100, c.number("decisions_admitted"))
 	assert.Equal(t, clients*calls-100, c.number("decisions_denied"))
 	assert.Equal(t, fmt.Sprintf("*2 $1 t :%d", clients*calls-100), c.do("RL.TOP"))
+}
+
+func TestMaxMemoryThatLeavesNoRoomIsWarnedOf(t *testing.T) {
+	var text logged
+	ts := startServer(t, Defaults{MaxMemory: 3 << 20}, func(o *Options) { o.Log = slog.New(slog.NewTextHandler(&text, nil)) })
+	assert.Contains(t, text.String(), "maxmemory is too small")
+	c := ts.dial()
+	c.do("CONFIG SET maxmemory 100mb")
+	ts.MemoryTaken(50 << 20)
+	c.do("CONFIG SET maxmemory 60mb")
+	c.do("CONFIG SET timeout 5")
+	assert.NotContains(t, text.String(), "less than what is in use")
+	assert.Equal(t, 1, strings.Count(text.String(), "too small"))
+	c.do("CONFIG SET maxmemory 20mb")
+	assert.Contains(t, text.String(), "maxmemory is less than what is in use")
 }

@@ -95,6 +95,7 @@ func NewServer(o Options) *Server {
 	s.room.server, s.room.lines = s, make(map[lineKey]*line)
 	s.memory.init()
 	s.fitMemory()
+	s.warnOfMaxMemory()
 	return s
 }
 

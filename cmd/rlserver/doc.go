@@ -13,6 +13,8 @@
 //	run.go      what is made of what, in which order, and how it ends
 //	store.go    what package persistence looks like to package resp
 //	policies.go the file of named limits, at the start and after SIGHUP; policies_yaml.go: what it says
+//	load.go     when clients are let in
+//	addressspace.go whether ulimit -v leaves room
 //	file.go     how files are read that operators name
 //	tools.go    what the program does beside serving
 //	heap.go, processors.go: what the runtime is given to work with
@@ -21,8 +23,8 @@
 // Flags have the names of Redis' parameters. Each can be given as an environment variable, RLSERVER_ and the name; a flag takes precedence. There is no
 // configuration file but that of the policies. CONFIG SET changes what can change later, until the end of the process.
 //
-// Flags, the policies' file, the data directory's lock and the addresses are checked before the first client is let in. While the data is loaded, clients are
-// told LOADING. What goes wrong until then is told in one line on standard error, and the exit code is 1. The log (log/slog, as text) goes there too.
+// Flags, the policies' file, the data directory's lock and the addresses are checked before the first client is let in. Clients are let in when the data is loaded, or after
+// two seconds: then they are told LOADING. What goes wrong until then is told in one line on standard error, and the exit code is 1. The log (log/slog, as text) goes there too.
 //
 // The order of the end is that of the start backward. The listeners close; the commands that have arrived in full are answered; the
 // connections close; the background work stops; the log is written to its end. A second signal ends the process at once.

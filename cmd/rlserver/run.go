@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"net"
 	"os"
 	"os/signal"
 	"syscall"
@@ -27,6 +28,10 @@ const (
 // serve runs the server, by the clocks of a source, until the context ends or a client sends SHUTDOWN. Every call on its way is answered before it
 // returns, if it takes no longer than drainTime.
 func serve(ctx context.Context, c config, source clock.Source) error {
+	tight, err := checkAddressSpace(c.maxmemory)
+	if err != nil {
+		return err
+	}
 	password, err := c.password()
 	if err != nil {
 		return err
@@ -52,6 +57,9 @@ func serve(ctx context.Context, c config, source clock.Source) error {
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: settings.LogLevel()}))
 	if most < c.Maxclients {
 		log.Warn("fewer clients can be connected than maxclients asks for: the limit on open files is too low", "maxclients", c.Maxclients, "possible", most)
+	}
+	if tight != "" {
+		log.Warn(tight)
 	}
 	serverTime := clock.New(source, log)
 	data, err := persistence.Open(persistence.Options{
@@ -80,11 +88,23 @@ func serve(ctx context.Context, c config, source clock.Source) error {
 	heap.keepTo(settings.MaxMemory())
 	server.SetLoading(true)
 	for _, ln := range listeners {
-		go server.Serve(ln) // until Shutdown
 		log.Info("listening", "network", ln.Addr().Network(), "address", ln.Addr().String())
 	}
-	if err := restore(ctx, data, e, serverTime, log); err != nil {
-		server.Shutdown(ctx) // which takes the sockets away
+	load := func() error {
+		if err := restore(ctx, data, e, serverTime, log); err != nil {
+			return err
+		}
+		if c.Policies != "" {
+			file.set(policies)
+		}
+		server.SetLoading(false)
+		return nil
+	}
+	if err := loadThenOpen(loadPatience, load, func() { letIn(server, listeners) }); err != nil {
+		server.Shutdown(ctx) // which takes the sockets away of those who serve
+		for _, ln := range listeners {
+			ln.Close()
+		}
 		return err
 	}
 	stops := []func(){
@@ -93,10 +113,8 @@ func serve(ctx context.Context, c config, source clock.Source) error {
 		fitProcessors(server.Load),
 	}
 	if c.Policies != "" {
-		file.set(policies)
 		stops = append(stops, file.reloadOn(hangups))
 	}
-	server.SetLoading(false)
 	log.Info("ready", "version", version, "pid", os.Getpid())
 
 	select {
@@ -144,6 +162,13 @@ func within(ctx context.Context, do func()) bool {
 		return true
 	case <-ctx.Done():
 		return false
+	}
+}
+
+// letIn begins to serve those who connect, and those who wait to be let in.
+func letIn(server *resp.Server, listeners []net.Listener) {
+	for _, ln := range listeners {
+		go server.Serve(ln) // until Shutdown
 	}
 }
 

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestClientsAreLetInWhenTheDataIsThere(t *testing.T) {
+	for _, test := range []struct{ loading, opened time.Duration }{
+		{0, 0},
+		{time.Second, time.Second},
+		{1999 * time.Millisecond, 1999 * time.Millisecond},
+		{3 * time.Second, loadPatience},
+		{time.Hour, loadPatience},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			start, opened, loaded := time.Now(), time.Duration(-1), false
+			var loadedBefore bool
+			err := loadThenOpen(loadPatience, func() error {
+				time.Sleep(test.loading)
+				loaded = true
+				return nil
+			}, func() {
+				require.Negative(t, opened, "they are let in once")
+				opened, loadedBefore = time.Since(start), loaded
+			})
+			time.Sleep(time.Hour)
+			require.NoError(t, err)
+			assert.Equal(t, test.opened, opened)
+			assert.Equal(t, test.loading <= loadPatience, loadedBefore)
+		})
+	}
+}
+
+func TestNobodyIsLetInWhenTheDataCannotBeLoaded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		damaged := errors.New("damaged")
+		err := loadThenOpen(loadPatience, func() error {
+			time.Sleep(time.Second)
+			return damaged
+		}, func() { t.Error("clients were let in") })
+		time.Sleep(time.Hour)
+		assert.Equal(t, damaged, err)
+	})
+}
+
+// TestFirstCommandsAreServed: whoever connects as soon as anybody can is answered, and not with LOADING.
+func TestFirstCommandsAreServed(t *testing.T) {
+	for range 10 {
+		p := start(t)
+		var conn net.Conn
+		require.Eventually(t, func() (ok bool) {
+			var err error
+			conn, err = net.Dial("unix", p.socket)
+			return err == nil
+		}, 20*time.Second, time.Millisecond)
+		fmt.Fprint(conn, "GET k\r\n")
+		line, err := bufio.NewReader(conn).ReadString('\n')
+		require.NoError(t, err)
+		assert.Equal(t, "$-1\r\n", line)
+		conn.Close()
+		p.Process.Kill()
+	}
+}
