@@ -81,6 +81,7 @@
 //	denials.go  which keys are denied most
 //	limits.go   the rate limiters, over the pure arithmetic of engine/limit
 //	leases.go   how many at once             refunds.go  what was used, given back
+//	moveback.go state whose time is ahead, taken back to the present
 //	all.go      several limits at once, all or nothing
 //	policy*.go  named limits: what they say, how they change, and calls held against several
 //	hash.go     the fields of a hash

@@ -44,7 +44,7 @@ func Check(dir string, out io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("a start on this directory would fail: %w", err)
 	}
-	fmt.Fprintf(out, "a start on this directory reads %d records%s%s\n", r.Records, passedText(r), tornText(r.Torn))
+	fmt.Fprintf(out, "a start on this directory reads %d records%s%s\n", r.Records, passedText(r.Recovery), tornText(r.Torn))
 	return nil
 }
 
@@ -75,13 +75,13 @@ func timeText(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01
 const mostDatabases = 1 << 16
 
 // rehearse does what a start would, with as many databases as that takes.
-func rehearse(fs fileSystem, f files) (Recovery, error) {
+func rehearse(fs fileSystem, f files) (recovery, error) {
 	for databases := 16; ; {
 		r := recovery{fs: fs, e: engine.New(engine.Options{Databases: databases, Shards: 1}), read: unheard}
 		err := r.load(f)
 		few := (*databaseError)(nil)
 		if !errors.As(err, &few) {
-			return r.Recovery, err
+			return r, err
 		}
 		databases = min(max(2*databases, few.db+1), mostDatabases)
 	}

@@ -74,6 +74,9 @@
 // this without changing anything. Repair copies all files, then cuts the log where it is damaged, writes a header anew if only that
 // is, or keeps the keys of a snapshot before its damage, without the log from there on. Dump tells the records as lines.
 //
+// The latest time in the records, marks and ends included, is what server time goes on from after a start (Recovery.Last). RepairClock
+// takes a directory back whose latest time is ahead of the present: it reads all, moves the state and puts one snapshot in place of all files.
+//
 // # When the disk fails
 //
 // A write or sync that fails is the end of the log: what is on the disk then is unknown, and a second sync would not tell. Nothing is

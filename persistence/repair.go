@@ -28,7 +28,7 @@ func Repair(dir string, out io.Writer) error {
 		}
 		r, err := rehearse(readOnly{d}, f)
 		if err == nil {
-			fmt.Fprintf(out, "a start on this directory reads %d records%s%s\n", r.Records, passedText(r), tornText(r.Torn))
+			fmt.Fprintf(out, "a start on this directory reads %d records%s%s\n", r.Records, passedText(r.Recovery), tornText(r.Torn))
 			if copied == "" {
 				fmt.Fprintln(out, "there is nothing to repair: nothing was changed")
 			}

@@ -73,6 +73,7 @@ A flag takes precedence. CONFIG SET changes what can change while the server run
 	rlserver docs               prints the documentation of all commands
 	rlserver check DIR          reads a data directory and says whether a server would start on it
 	rlserver repair DIR         cuts off what is damaged, and keeps a copy
+	rlserver repair --clock DIR takes data back that is ahead of the present, and keeps a copy
 	rlserver dump [--json] DIR  prints what a data directory holds, a line for each change
 
 Each of these explains itself with --help.`

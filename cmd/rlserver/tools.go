@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"time"
 
 	"rlserver/persistence"
 	"rlserver/resp"
@@ -28,11 +29,16 @@ Prints docs/COMMANDS.md: all commands, as the command table declares them.
 Reads a data directory and says what is in each file, up to its first damage, and whether a server would start on it: the exit code
 is 0 then, otherwise 1. Changes nothing. While a server uses the directory, the end of its log may look torn.
 `},
-	"repair": {repair, `Usage: rlserver repair DIR
+	"repair": {repair, `Usage: rlserver repair [--clock] DIR
 
 Makes a server start on a damaged data directory again. All files are copied to DIR/before-repair-<time> first, which takes as much
 room once more; then the log is cut where its damage begins, and of a damaged snapshot the keys before the damage are kept. What comes
 after is lost to the server. Changes nothing if a server would start as it is. No server may be using the directory.
+
+With --clock it takes a directory back to the present that is ahead of it, as it was written while the system clock was wrong: see to it
+that the clock is right now. All files are copied first, as above. What happened at the latest moment in the data happened now, then; limiters keep
+what was used of them, and deadlines are as far away as they were. Times from before the clock was wrong stay. In sorted sets with a deadline, whole
+numbers between the present and that are taken for times. Changes nothing if the data is not ahead.
 `},
 	"dump": {dump, `Usage: rlserver dump [--json] DIR
 
@@ -68,20 +74,29 @@ func check(args []string, out io.Writer) error {
 }
 
 func repair(args []string, out io.Writer) error {
-	dir, err := dataDirectory("repair", args)
+	dir, clock, err := directoryAnd("--clock", "repair", args)
 	if err != nil {
 		return err
+	}
+	if clock {
+		return persistence.RepairClock(dir, time.Now().UnixMilli(), out)
 	}
 	return persistence.Repair(dir, out)
 }
 
 func dump(args []string, out io.Writer) error {
-	asJSON := slices.Contains(args, "--json")
-	dir, err := dataDirectory("dump [--json]", slices.DeleteFunc(slices.Clone(args), func(arg string) bool { return arg == "--json" }))
+	dir, asJSON, err := directoryAnd("--json", "dump", args)
 	if err != nil {
 		return err
 	}
 	return persistence.Dump(dir, out, asJSON)
+}
+
+// directoryAnd is the data directory that a tool is given, and whether it is given a flag too.
+func directoryAnd(flag, tool string, args []string) (dir string, given bool, err error) {
+	rest := slices.DeleteFunc(slices.Clone(args), func(arg string) bool { return arg == flag })
+	dir, err = dataDirectory(fmt.Sprintf("%s [%s]", tool, flag), rest)
+	return dir, len(rest) < len(args), err
 }
 
 // dataDirectory is the one argument of a tool.

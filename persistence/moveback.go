@@ -1,0 +1,68 @@
+package persistence
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"time"
+
+	"rlserver/engine"
+)
+
+// RepairClock takes a data directory whose latest time is ahead of now, Unix ms, back to the
+// present: see engine.MoveBack. All files are copied first, to a folder that out is told; then one
+// snapshot replaces them. The directory must be readable and not in use. If it is not ahead,
+// nothing is changed.
+func RepairClock(dir string, now int64, out io.Writer) error {
+	d := directory(dir)
+	lock, err := d.lock()
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	f, err := listFiles(d)
+	if err != nil {
+		return err
+	}
+	r, err := rehearse(readOnly{d}, f)
+	if err != nil {
+		return fmt.Errorf("%w; \"rlserver repair %s\" without --clock comes first", err, dir)
+	}
+	fmt.Fprintf(out, "the latest time in the data is %s, the system clock shows %s\n", timeText(r.Last), timeText(now))
+	if r.Last <= now {
+		fmt.Fprintln(out, "the data is not ahead: nothing was changed")
+		return nil
+	}
+	copied, err := keepCopy(d)
+	if err != nil {
+		return fmt.Errorf("no copy could be made, so nothing was changed: %w", err)
+	}
+	fmt.Fprintf(out, "all files as they were are in %s\n", copied)
+	ahead := time.Duration(min(r.Last-now, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond
+	fmt.Fprintf(out, "%d keys were moved back by %v\n", r.e.MoveBack(r.Last, now), ahead)
+	return replaceAll(d, f, r.e, now, out)
+}
+
+// replaceAll puts a snapshot of an engine in place of all files.
+func replaceAll(d directory, f files, e *engine.Engine, now int64, out io.Writer) error {
+	for _, name := range f.unfinished {
+		if err := d.remove(name); err != nil {
+			return err
+		}
+	}
+	number := f.last() + 1
+	whole := func(uint64) error { return nil }
+	untold := func(int64, int64) error { return nil }
+	_, _, err := writeSnapshot(d, e, func() int64 { return now }, func() uint64 { return number }, whole, untold)
+	if err != nil {
+		return err
+	}
+	for kind, list := range f.inOrder() {
+		for _, n := range list {
+			err = errors.Join(err, d.remove(fileName(kind, n)))
+		}
+	}
+	fmt.Fprintf(out, "%s: written in place of all files\n", fileName(snapshotFile, number))
+	return errors.Join(err, d.syncDir())
+}
