@@ -78,6 +78,7 @@
 //	watch.go    who wants to know of changes to a key, for WATCH and for those who wait for one
 //	snapshot*.go  all keys at one moment, while calls go on
 //	memory.go   what keys weigh                evict.go   which go when they weigh too much; standing.go, frequency.go: what is known of them
+//	digest.go   what tells whether two keyspaces are equal; reload.go makes all keys anew
 //	denials.go  which keys are denied most
 //	limits.go   the rate limiters, over the pure arithmetic of engine/limit
 //	leases.go   how many at once             refunds.go  what was used, given back

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"fmt"
 	"math"
 	"strconv"
 )
@@ -213,6 +214,15 @@ func (o *zsetObject) encoding(p Packing) string {
 		}
 	}
 	return "listpack"
+}
+
+// Address is where a key's object stands in memory; ok is false for a missing key. To ask is not to use.
+func (tx *Tx) Address(k Key) (text string, ok bool) {
+	o := tx.peek(k)
+	if o == nil {
+		return "", false
+	}
+	return fmt.Sprintf("%p", o), true
 }
 
 // References is the answer of OBJECT REFCOUNT: 1, but for the numbers that Redis keeps once for all keys. ok is false for a missing

@@ -251,6 +251,12 @@ var walkCalls = map[string]func(w *walk) string{
 	"Delete": func(w *walk) string {
 		return w.write(w.any(1), func(k []Key) []any { return answer(w.tx.Delete(k[0])) })
 	},
+	"Digest": func(w *walk) string {
+		return w.read(w.any(1), func(k []Key) []any { return answer(w.tx.Digest(k[0])) })
+	},
+	"DigestAll": func(w *walk) string {
+		return w.all(func() []any { return answer(w.tx.DigestAll()) })
+	},
 	"Encoding": func(w *walk) string {
 		return w.read(w.any(1), func(k []Key) []any { return answer(w.tx.Encoding(k[0], DefaultPacking)) })
 	},
@@ -455,7 +461,7 @@ var walkCalls = map[string]func(w *walk) string{
 // What these tests promise, they promise of every method.
 func TestWalkCallsEveryMethod(t *testing.T) {
 	plumbing := []string{"Begin", "Join", "BeginAll", "Prefetch", "Next", "Due", "End", "Now", "Watch", "Intact", "Unwatch", "Afterwards", "MakeRoom", "MakeRoomFor",
-		"Count", "Stats", "ResetStats", "SeeAll"}
+		"Count", "Stats", "ResetStats", "SeeAll", "Address", "Reload"}
 	for method := range reflect.TypeFor[*Tx]().Methods() {
 		_, called := walkCalls[method.Name]
 		assert.True(t, called || slices.Contains(plumbing, method.Name), "walkCalls lacks %s", method.Name)

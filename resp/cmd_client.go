@@ -2,6 +2,7 @@ package resp
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -28,13 +29,12 @@ func init() {
 					tips:    "nondeterministic_output",
 					summary: "Returns information about the current client connection.", run: clientInfo},
 				{name: "kill", arity: -3, flags: admin | own, group: "connection", since: "2.4.0",
-					syntax: "<ip:port | [ID client-id] [TYPE <NORMAL | MASTER | SLAVE | REPLICA | PUBSUB>] [USER username] " +
-						"[ADDR ip:port] [LADDR ip:port] [SKIPME yes/no]>",
+					syntax:     "<ip:port | [ID client-id [client-id ...]] [TYPE <NORMAL | MASTER | SLAVE | REPLICA | PUBSUB>] " + clientFilterSyntax + ">",
 					complexity: "O(N) where N is the number of client connections",
 					summary:    "Kill the connection of a client", run: clientKill},
 				{name: "list", arity: -2, flags: admin | own, group: "connection", since: "2.4.0",
 					tips:       "nondeterministic_output",
-					syntax:     "[TYPE <NORMAL | MASTER | REPLICA | PUBSUB>] [ID client-id [client-id ...]]",
+					syntax:     "[TYPE <NORMAL | MASTER | REPLICA | PUBSUB>] [ID client-id [client-id ...]] " + clientFilterSyntax,
 					complexity: "O(N) where N is the number of client connections",
 					summary:    "Get the list of client connections", run: clientList},
 				{name: "no-evict", arity: 3, flags: admin | own, group: "connection", since: "7.0.0", complexity: "O(1)",
@@ -59,10 +59,15 @@ func init() {
 	)
 }
 
+// clientFilterSyntax is what CLIENT KILL and CLIENT LIST have in common.
+const clientFilterSyntax = "[USER username] [ADDR ip:port] [LADDR ip:port] [NAME connection-name] [MAXAGE maxage] [SKIPME yes/no]"
+
 const (
 	errNoSuchClient  = engine.Error("ERR No such client")
 	errClientIDList  = engine.Error("ERR Invalid client ID")
 	errClientIDRange = engine.Error("ERR client-id should be greater than 0")
+	errMaxAge        = engine.Error("ERR maxage is not an integer or out of range")
+	errMaxAgeRange   = engine.Error("ERR maxage should be greater than 0")
 	errNotTracking   = engine.Error("ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or OPTOUT mode enabled")
 	errNotOptOut     = engine.Error("ERR CLIENT CACHING NO is only valid when tracking is enabled in OPTOUT mode.")
 	errNoCaching     = engine.Error("ERR this server does not track keys: replies must not be cached by the client")
@@ -254,19 +259,11 @@ func clientInfo(c *call) error {
 	return nil
 }
 
-// clientList handles CLIENT LIST [TYPE type] [ID client-id [client-id ...]]: one of the two, as in Redis 7.0.
+// clientList handles CLIENT LIST with options, all of which must be true of a client that is listed.
 func clientList(c *call) error {
-	var wanted clientFilter
-	switch {
-	case !c.args.more():
-	case c.args.left() == 2 && c.args.word("TYPE"):
-		wanted.kind = c.args.clientType()
-	case c.args.left() > 1 && c.args.word("ID"):
-		for c.args.more() {
-			wanted.ids = append(wanted.ids, c.args.integerOr(errClientIDList))
-		}
-	default:
-		c.args.fail(engine.ErrSyntax)
+	wanted := c.args.clientFilter(errClientIDList, math.MinInt64)
+	if wanted.skipMe == yes {
+		wanted.skip = c.id
 	}
 	if err := c.args.end(); err != nil {
 		return err
@@ -292,7 +289,10 @@ func clientKill(c *call) error {
 		c.reply.ok()
 		return nil
 	}
-	wanted := c.args.clientFilter(c.id)
+	wanted := c.args.clientFilter(errClientIDRange, 1)
+	if wanted.skipMe != no {
+		wanted.skip = c.id
+	}
 	if err := c.args.end(); err != nil {
 		return err
 	}
@@ -345,22 +345,24 @@ func clientUnblock(c *call) error {
 
 // clientFilter says which clients are meant; an empty field means any.
 type clientFilter struct {
-	ids  []int64
-	kind string // as clientType gives it
-	addr string
-	here string // the address on this side
-	skip int64  // id of the one client that is not meant; 0: none is excepted
+	ids    []int64
+	kind   string // as clientType gives it
+	addr   string
+	here   string  // the address on this side
+	name   *string // empty for clients without one
+	maxAge int64   // seconds for which a client has been connected at least
+	skip   int64   // id of the one client that is not meant; 0: none is excepted
+	skipMe trilean // as SKIPME says
 }
 
-// clientFilter takes the options of CLIENT KILL. own is the caller's id.
-func (a *args) clientFilter(own int64) (f clientFilter) {
-	f.skip = own
+// clientFilter takes the options of CLIENT KILL and CLIENT LIST. wrongID is said about ids below least.
+func (a *args) clientFilter(wrongID engine.Error, least int64) (f clientFilter) {
 	for a.more() {
 		switch {
 		case a.left() < 2:
 			a.fail(engine.ErrSyntax)
 		case a.word("ID"):
-			f.ids = []int64{a.positive(errClientIDRange)}
+			f.ids = append(f.ids, a.clientIDs(wrongID, least)...)
 		case a.word("TYPE"):
 			f.kind = a.clientType()
 		case a.word("USER"):
@@ -371,18 +373,55 @@ func (a *args) clientFilter(own int64) (f clientFilter) {
 			f.addr = string(a.next())
 		case a.word("LADDR"):
 			f.here = string(a.next())
-		case a.word("SKIPME"):
-			if f.skip = own; !a.word("YES") {
-				f.skip = 0
-				if !a.word("NO") {
-					a.fail(engine.ErrSyntax)
-				}
+		case a.word("NAME"):
+			name := string(a.next())
+			f.name = &name
+		case a.word("MAXAGE"):
+			if f.maxAge = a.integerOr(errMaxAge); f.maxAge <= 0 {
+				a.fail(errMaxAgeRange)
 			}
+		case a.word("SKIPME"):
+			f.skipMe = a.yesNo()
 		default:
 			a.fail(engine.ErrSyntax)
 		}
 	}
 	return f
+}
+
+// clientIDs takes the ids that follow: at least one, up to a word that is an option.
+func (a *args) clientIDs(wrong engine.Error, least int64) (ids []int64) {
+	for more := true; more; more = a.more() && !slices.ContainsFunc(clientOptions, func(word string) bool { return equalFold(a.list[0], word) }) {
+		id := a.integerOr(wrong)
+		if a.err == nil && id < least {
+			a.fail(wrong)
+		}
+		ids = append(ids, id)
+	}
+	return ids
+}
+
+// clientOptions are the words that end a list of ids.
+var clientOptions = []string{"ID", "TYPE", "USER", "ADDR", "LADDR", "NAME", "MAXAGE", "SKIPME"}
+
+// trilean is yes, no, or nothing said.
+type trilean uint8
+
+const (
+	unsaid trilean = iota
+	yes
+	no
+)
+
+func (a *args) yesNo() trilean {
+	switch {
+	case a.word("YES"):
+		return yes
+	case a.word("NO"):
+		return no
+	}
+	a.fail(engine.ErrSyntax)
+	return unsaid
 }
 
 // positive takes an integer above 0.
@@ -426,6 +465,8 @@ func (f *clientFilter) means(s *session) bool {
 	case f.kind != "" && f.kind != "normal":
 	case f.addr != "" && f.addr != s.peer():
 	case f.here != "" && f.here != s.here():
+	case f.name != nil && *f.name != textOf(&s.profile.name):
+	case f.maxAge > (s.server.clock()-s.created)/1000:
 	default:
 		return true
 	}

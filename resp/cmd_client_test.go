@@ -197,3 +197,63 @@ func TestClientTrackingRedirect(t *testing.T) {
 		{"CLIENT TRACKING OFF REDIRECT 1", "+OK"},
 	})
 }
+
+// The filters of CLIENT LIST and CLIENT KILL, of which Redis 7.0.15 has some for the latter alone.
+func TestClientFilters(t *testing.T) {
+	ts := startServer(t, Defaults{})
+	c := ts.dial()
+	require.Equal(t, ":1", c.do("CLIENT ID"))
+	ts.advance(5000)
+	named, plain := ts.dial(), ts.dial()
+	require.Equal(t, "+OK", named.do("CLIENT SETNAME worker"))
+	require.Equal(t, ":3", plain.do("CLIENT ID"))
+	addr := addrField.FindStringSubmatch(named.do("CLIENT INFO"))[1]
+	ts.advance(5000)
+
+	for filter, want := range map[string]string{
+		"":                               "1 2 3",
+		"SKIPME yes":                     "2 3",
+		"SKIPME NO":                      "1 2 3",
+		"NAME worker":                    "2",
+		"NAME nobody":                    "",
+		"USER default":                   "1 2 3",
+		"ADDR " + addr:                   "2",
+		"LADDR " + ts.addr:               "1 2 3",
+		"LADDR 1.2.3.4:5":                "",
+		"MAXAGE 5":                       "1 2 3",
+		"MAXAGE 6":                       "1",
+		"MAXAGE 11":                      "",
+		"ID 2 1":                         "1 2",
+		"ID 2 1 SKIPME YES":              "2",
+		"id 2 id 3 type normal":          "2 3",
+		"TYPE normal NAME worker ID 3 2": "2",
+		"TYPE pubsub":                    "",
+		"MAXAGE 5 SKIPME YES ID 1 2 3":   "2 3",
+	} {
+		var ids []string
+		for _, found := range regexp.MustCompile(`(?m)(?:^|\s)id=(\d+) `).FindAllStringSubmatch(c.do("CLIENT LIST "+filter), -1) {
+			ids = append(ids, found[1])
+		}
+		assert.Equal(t, want, strings.Join(ids, " "), filter)
+	}
+	c.check([]answer{
+		{"CLIENT LIST MAXAGE", "-ERR syntax error"},
+		{"CLIENT LIST MAXAGE x", "-ERR maxage is not an integer or out of range"},
+		{"CLIENT LIST MAXAGE 0", "-ERR maxage should be greater than 0"},
+		{"CLIENT LIST SKIPME maybe", "-ERR syntax error"},
+		{"CLIENT LIST USER x", "-ERR No such user 'x'"},
+		{"CLIENT LIST NAME", "-ERR syntax error"},
+		{"CLIENT LIST ID 1 x", "-ERR Invalid client ID"},
+		{"CLIENT LIST ID 1 ID", "-ERR syntax error"},
+		{"CLIENT LIST ID -1", "$0 "},
+		{"CLIENT KILL MAXAGE x", "-ERR maxage is not an integer or out of range"},
+		{"CLIENT KILL MAXAGE -1", "-ERR maxage should be greater than 0"},
+		{"CLIENT KILL ID 1 0", "-ERR client-id should be greater than 0"},
+		{"CLIENT KILL NAME nobody", ":0"},
+		{"CLIENT KILL MAXAGE 11 SKIPME no", ":0"},
+		{"CLIENT KILL NAME worker MAXAGE 5", ":1"},
+		{"CLIENT KILL ID 3 2 MAXAGE 1", ":1"},
+	})
+	named.ends()
+	plain.ends()
+}

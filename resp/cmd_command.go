@@ -370,6 +370,9 @@ func (c *command) accessCategories() (names []string) {
 	if !special {
 		group = c.group
 	}
+	if c.name == "wait" { // of the group generic, but not of the keyspace
+		group = ""
+	}
 	if group != "" && len(c.subs) == 0 && c.reaches == nil { // SORT is of no group
 		names = append(names, group)
 	}

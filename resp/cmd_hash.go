@@ -72,6 +72,11 @@ func init() {
 			complexity: "O(N) where N is the number of fields to be removed.",
 			summary:    "Delete one or more hash fields",
 			run:        hdel},
+		&command{name: "hgetdel", arity: -5, flags: write | fast, keys: []keySpec{key("RW access delete", 1)},
+			syntax: "key FIELDS numfields field [field ...]", group: "hash", since: "8.0.0",
+			complexity: "O(N) where N is the number of specified fields",
+			summary:    "Returns the value of a field and deletes it from the hash.",
+			run:        hgetdel},
 		&command{name: "hincrby", arity: 4, flags: write | denyOOM | fast, keys: []keySpec{key("RW access update", 1)},
 			syntax: "key field increment", group: "hash", since: "2.0.0",
 			complexity: "O(1)",
@@ -83,7 +88,7 @@ func init() {
 			summary:    "Increment the float value of a hash field by the given amount",
 			run:        hincrbyfloat},
 		&command{name: "hscan", arity: -3, flags: readonly, keys: []keySpec{key("RO access", 1)},
-			syntax: "key cursor [MATCH pattern] [COUNT count]", group: "hash", since: "2.8.0",
+			syntax: "key cursor [MATCH pattern] [COUNT count] [NOVALUES]", group: "hash", since: "2.8.0",
 			complexity: "O(1) for every call. O(N) for a complete iteration, including enough command calls for the cursor to return back to 0. N is the number of elements inside the collection..",
 			summary:    "Incrementally iterate hash fields and associated values",
 			tips:       "nondeterministic_output",
@@ -97,7 +102,12 @@ func init() {
 	)
 }
 
-const errNaNOrInf = engine.Error("ERR value is NaN or Infinity")
+const (
+	errNaNOrInf       = engine.Error("ERR value is NaN or Infinity")
+	errNoFields       = engine.Error("ERR Mandatory argument FIELDS is missing or not at the right position")
+	errFieldCount     = engine.Error("ERR Number of fields must be a positive integer")
+	errFieldsMismatch = engine.Error("ERR The `numfields` parameter must match the number of arguments")
+)
 
 // hset handles HSET key field value [field value ...].
 func hset(c *call) error {
@@ -320,6 +330,38 @@ func hdel(c *call) error {
 	return nil
 }
 
+// hgetdel handles HGETDEL key FIELDS numfields field [field ...].
+func hgetdel(c *call) error {
+	k := c.args.key()
+	h, err := c.tx.Hash(k)
+	if err != nil {
+		return err
+	}
+	if !c.args.word("FIELDS") {
+		return errNoFields
+	}
+	if n := c.args.positive(errFieldCount); c.args.err == nil && n != int64(c.args.left()) {
+		c.args.fail(errFieldsMismatch)
+	}
+	fields := c.args.rest()
+	if err := c.args.end(); err != nil {
+		return err
+	}
+
+	c.reply.array(len(fields))
+	for i, field := range fields {
+		value, found := h.Get(field)
+		c.reply.stringOrNull(value, found)
+		if _, err := c.tx.HDel(k, fields[i:i+1]); err != nil {
+			return err
+		}
+		if h, err = c.tx.Hash(k); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // hincrby handles HINCRBY key field increment. As in addTo, the sum's text is stored from the reply.
 func hincrby(c *call) error {
 	k, field, by := c.args.key(), c.args.next(), c.args.integer()
@@ -395,7 +437,7 @@ func hscan(c *call) error {
 		c.reply.closeScan(c.reply.later(), 0, 0)
 		return nil
 	}
-	options := c.args.scanOptions("")
+	options := c.args.scanOptions("", true)
 	if err := c.args.end(); err != nil {
 		return err
 	}

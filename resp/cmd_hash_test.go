@@ -196,3 +196,29 @@ func TestRandomFields(t *testing.T) {
 	}
 	assert.Equal(t, "-ERR value is out of range", c.do("HRANDFIELD h -10000001"))
 }
+
+// What Redis 7.0.15 does not know: HGETDEL is of Redis 8.0, NOVALUES of 7.4.
+func TestHashCommandsOfLaterVersions(t *testing.T) {
+	startServer(t, Defaults{}).dial().check([]answer{
+		{"HSET h a 1 b 2 c 3", ":3"},
+		{"HSCAN h 0 NOVALUES", "*2 $1 0 *3 $1 a $1 b $1 c"},
+		{"HSCAN h 0 MATCH b novalues COUNT 5", "*2 $1 0 *1 $1 b"},
+		{"HSCAN h 0 COUNT 5", "*2 $1 0 *6 $1 a $1 1 $1 b $1 2 $1 c $1 3"},
+		{"ZADD z 1 m", ":1"},
+		{"ZSCAN z 0 NOVALUES", "-ERR NOVALUES option can only be used in HSCAN"},
+		{"SCAN 0 NOVALUES", "-ERR NOVALUES option can only be used in HSCAN"},
+		{"HGETDEL h FIELDS 2 a nope", "*2 $1 1 $-1"},
+		{"HGETDEL h FIELDS 2 b b", "*2 $1 2 $-1"},
+		{"HGETALL h", "*2 $1 c $1 3"},
+		{"HGETDEL h FIELDS 1", "-ERR wrong number of arguments for 'hgetdel' command"},
+		{"HGETDEL h FIELDS 2 c", "-ERR The `numfields` parameter must match the number of arguments"},
+		{"HGETDEL h FIELDS 1 c d", "-ERR The `numfields` parameter must match the number of arguments"},
+		{"HGETDEL h FIELDS 0 c", "-ERR Number of fields must be a positive integer"},
+		{"HGETDEL h FIELDS x c", "-ERR Number of fields must be a positive integer"},
+		{"HGETDEL h NOPE 1 c", "-ERR Mandatory argument FIELDS is missing or not at the right position"},
+		{"HGETDEL z NOPE 1 c", "-WRONGTYPE Operation against a key holding the wrong kind of value"},
+		{"HGETDEL nope FIELDS 2 a b", "*2 $-1 $-1"},
+		{"HGETDEL h fields 1 c", "*1 $1 3"},
+		{"EXISTS h", ":0"},
+	})
+}

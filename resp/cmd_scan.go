@@ -24,7 +24,10 @@ func init() {
 	)
 }
 
-const errInvalidCursor = engine.Error("ERR invalid cursor")
+const (
+	errInvalidCursor = engine.Error("ERR invalid cursor")
+	errNoValues      = engine.Error("ERR NOVALUES option can only be used in HSCAN")
+)
 
 // keysStep is how many keys KEYS looks at before it looks whether the reply is still wanted.
 const keysStep = 1024
@@ -56,7 +59,7 @@ func keys(c *call) error {
 // scan handles SCAN cursor [MATCH pattern] [COUNT count] [TYPE type]. It holds no lock: the Tx takes one shard after the other.
 func scan(c *call) error {
 	cursor := c.args.cursor()
-	options := c.args.scanOptions("TYPE")
+	options := c.args.scanOptions("TYPE", false)
 	if err := c.args.end(); err != nil {
 		return err
 	}
@@ -86,13 +89,14 @@ type scanOptions struct {
 	pattern  glob
 	count    int
 	typeName []byte // nil: any
+	noValues bool   // of HSCAN
 }
 
 // defaultScanCount is how many elements are looked at without COUNT, more or less.
 const defaultScanCount = 10
 
-// scanOptions takes [MATCH pattern] [COUNT count], and an option for the name of a type if there is a word for it.
-func (a *args) scanOptions(typeWord string) scanOptions {
+// scanOptions takes [MATCH pattern] [COUNT count], and an option for the name of a type if there is a word for it. A hash has NOVALUES too.
+func (a *args) scanOptions(typeWord string, hash bool) scanOptions {
 	o := scanOptions{pattern: newGlob([]byte("*"), false), count: defaultScanCount}
 	for a.more() {
 		switch {
@@ -106,6 +110,10 @@ func (a *args) scanOptions(typeWord string) scanOptions {
 			o.count = int(n)
 		case typeWord != "" && a.word(typeWord):
 			o.typeName = a.next()
+		case hash && a.word("NOVALUES"):
+			o.noValues = true
+		case !hash && a.word("NOVALUES"):
+			a.fail(errNoValues)
 		default:
 			a.fail(engine.ErrSyntax)
 		}
@@ -142,8 +150,11 @@ func (c *call) elements(o scanOptions, next uint64, found []element, tell func(*
 		for _, e := range found {
 			if o.match([]byte(e.name)) {
 				c.reply.bulkString(e.name)
-				tell(&c.reply, e)
-				n += 2
+				n++
+				if !o.noValues {
+					tell(&c.reply, e)
+					n++
+				}
 			}
 		}
 		if err := o.err(c); err != nil {

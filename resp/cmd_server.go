@@ -1,37 +1,10 @@
 package resp
 
-import (
-	"fmt"
-	"time"
-
-	"rlserver/engine"
-)
+import "rlserver/engine"
 
 func init() {
 	const operator = admin | noScript | loading | stale
 	register(
-		&command{name: "debug", arity: -2, flags: operator, group: "server", since: "1.0.0", complexity: "Depends on subcommand.",
-			summary: "A container for debugging commands",
-			subs: []*command{
-				{name: "help", arity: 2, flags: operator, group: "server", since: "1.0.0", complexity: "O(1)",
-					summary: "Show helpful text about the different subcommands", run: debugging(help)},
-				{name: "log", arity: 3, flags: operator, group: "server", since: "1.0.0", complexity: "O(1)",
-					syntax: "message", summary: "Write a message to the server's log", run: debugging(debugLog)},
-				{name: "set-active-expire", arity: 3, flags: operator, group: "server", since: "1.0.0", complexity: "O(1)",
-					syntax: "<0 | 1>", summary: "Whether keys are deleted when their time has come although nobody asks for them",
-					run: debugging(debugSetActiveExpire)},
-				{name: "sleep", arity: 3, flags: operator, group: "server", since: "1.0.0", complexity: "O(1)",
-					syntax: "seconds", summary: "Hold this connection for so many seconds, decimals allowed", run: debugging(debugSleep)},
-			}},
-		&command{name: "memory", arity: -2, group: "server", since: "4.0.0", complexity: "Depends on subcommand.",
-			summary: "A container for memory diagnostics commands",
-			subs: []*command{
-				{name: "help", arity: 2, flags: loading | stale, group: "server", since: "4.0.0", complexity: "O(1)",
-					summary: "Show helpful text about the different subcommands", run: help},
-				{name: "usage", arity: -3, flags: readonly, keys: []keySpec{key("RO", 2)}, group: "server", since: "4.0.0",
-					syntax: "key [SAMPLES count]", complexity: "O(N) where N is the number of samples.",
-					summary: "Estimate the memory usage of a key", run: memoryUsage},
-			}},
 		&command{name: "shutdown", arity: -1, flags: operator | noMulti | allowBusy, group: "server", since: "1.0.0",
 			syntax:     "[NOSAVE | SAVE] [NOW] [FORCE] [ABORT]",
 			complexity: "O(N) when saving, where N is the total number of keys in all databases when saving data, otherwise O(1)",
@@ -42,79 +15,7 @@ func init() {
 	)
 }
 
-const (
-	errDebugNotAllowed = engine.Error("ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", you can run it from a local connection, " +
-		"otherwise you need to set this option in the configuration file, and then restart the server.")
-	errNoShutdown = engine.Error("ERR No shutdown in progress.")
-)
-
-// debugging refuses a subcommand of DEBUG to those who may not use it.
-func debugging(run func(*call) error) func(*call) error {
-	return func(c *call) error {
-		allowed := c.server.settings.start.DebugCommand
-		if allowed != "yes" && (allowed != "local" || !local(c.guard.RemoteAddr())) {
-			return errDebugNotAllowed
-		}
-		return run(c)
-	}
-}
-
-func debugLog(c *call) error {
-	c.server.log.Warn("DEBUG LOG", "client", c.id, "message", fmt.Sprintf("%.1024s", c.args.next()))
-	c.reply.ok()
-	return nil
-}
-
-func debugSetActiveExpire(c *call) error {
-	active := c.args.integer()
-	if err := c.args.end(); err != nil {
-		return err
-	}
-	c.server.settings.paused.Store(active == 0)
-	c.reply.ok()
-	return nil
-}
-
-// debugSleep holds one connection, where Redis holds all: within EXEC not before the locks are let go of.
-func debugSleep(c *call) error {
-	seconds := c.args.float()
-	if err := c.args.end(); err != nil {
-		return err
-	}
-	sleep := func() { time.Sleep(time.Duration(seconds * float64(time.Second))) }
-	if c.executing {
-		c.afterwards = append(c.afterwards, sleep)
-	} else {
-		sleep()
-	}
-	c.reply.ok()
-	return nil
-}
-
-// memoryUsage handles MEMORY USAGE key [SAMPLES count]. What a collection weighs is known, so there is nothing to sample.
-func memoryUsage(c *call) error {
-	k := c.args.key()
-	for c.args.more() {
-		if !c.args.word("SAMPLES") {
-			return engine.ErrSyntax
-		}
-		if c.args.integer() < 0 {
-			c.args.fail(engine.ErrSyntax)
-		}
-	}
-	if err := c.args.end(); err != nil {
-		return err
-	}
-
-	bytes, ok := c.tx.MemoryUsage(k)
-
-	if !ok {
-		c.reply.null()
-		return nil
-	}
-	c.reply.integer(bytes)
-	return nil
-}
+const errNoShutdown = engine.Error("ERR No shutdown in progress.")
 
 // tellTime handles TIME by the clock that all limits go by, which counts milliseconds.
 func tellTime(c *call) error {

@@ -241,7 +241,7 @@ func zscan(c *call) error {
 		c.reply.closeScan(c.reply.later(), 0, 0)
 		return nil
 	}
-	options := c.args.scanOptions("")
+	options := c.args.scanOptions("", false)
 	if err := c.args.end(); err != nil {
 		return err
 	}

@@ -30,7 +30,7 @@ type sender struct {
 	piece   []byte                // what trySend is to send
 	sent    int                   // and how much of it the socket has taken
 	failed  error                 // or why not
-	queue   []unsent               // what the pump has yet to send
+	queue   []unsent              // what the pump has yet to send
 	size    int64                 // bytes that the queue takes
 	pumping bool                  // there is a pump
 	taken   sync.Cond             // the pump has got on, or ended

@@ -49,6 +49,7 @@ type Server struct {
 
 	shunned atomic.Int64 // as by seldom: when the log told last of an HTTP request
 	unkept  atomic.Int64 // and of replies that the journal did not stand for
+	purged  atomic.Int64 // and when memory was given back for MEMORY PURGE
 
 	unsaved      atomic.Bool   // that was SHUTDOWN NOSAVE
 	shutdown     chan struct{} // closed when a client has sent SHUTDOWN

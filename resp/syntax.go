@@ -39,7 +39,7 @@ var kinds = map[string]string{
 	"score": "double", "min": "double", "max": "double",
 	"client-id": "integer", "count": "integer", "cursor": "integer", "db": "integer", "decrement": "integer", "destination-db": "integer",
 	"end": "integer", "increment": "integer", "index": "integer", "index1": "integer", "index2": "integer", "limit": "integer",
-	"milliseconds": "integer", "numkeys": "integer", "offset": "integer", "protover": "integer", "seconds": "integer", "start": "integer",
+	"milliseconds": "integer", "numkeys": "integer", "numreplicas": "integer", "numfields": "integer", "maxage": "integer", "offset": "integer", "protover": "integer", "seconds": "integer", "start": "integer",
 	"stop": "integer", "weight": "integer", "capacity": "integer", "refill": "integer", "cost": "integer",
 	"rate": "integer", "queue": "integer", "hits": "integer", "max_burst": "integer", "quantity": "integer",
 	"max-burst": "integer", "tokens-per-period": "integer",
@@ -52,7 +52,7 @@ var otherKinds = map[string]string{
 	"zlexcount min": "string", "zlexcount max": "string", "zrangebylex min": "string", "zrangebylex max": "string",
 	"zremrangebylex min": "string", "zremrangebylex max": "string", "zrevrangebylex min": "string", "zrevrangebylex max": "string",
 	"lcs len": "integer", "setbit value": "integer", "bitfield value": "integer",
-	"bzpopmin timeout": "double", "bzpopmax timeout": "double", "bzmpop timeout": "double",
+	"bzpopmin timeout": "double", "bzpopmax timeout": "double", "bzmpop timeout": "double", "wait timeout": "integer",
 	"rl.check id": "key", "zrangestore min": "string", "zrangestore max": "string", "zrange start": "string", "zrange stop": "string",
 }
 

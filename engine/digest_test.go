@@ -1,0 +1,76 @@
+package engine
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"rlserver/engine/limit"
+)
+
+func digestOf(e *Engine, now int64) Digest {
+	tx := e.NewTx()
+	tx.BeginAll(now, 0, false)
+	defer tx.End()
+	return tx.DigestAll()
+}
+
+// The same keys have the same digest, however they came about and whatever the machine is; that the digests are Redis' is in the transcripts.
+func TestDigestGoesByTheContentAlone(t *testing.T) {
+	w := newWalk(7, Options{Shards: 1}).steps(2000)
+	other := w.log.replayed(Options{Shards: 8, Databases: walkDatabases, Seed: [2]uint64{3, 4}})
+	require.NotZero(t, digestOf(w.e, w.now))
+	assert.Equal(t, digestOf(w.e, w.now), digestOf(other, w.now))
+
+	before := digestOf(w.e, w.now)
+	k := w.e.Key([]byte("bucket"))
+	w.tx.Begin(w.now, 1, []Key{k}, true)
+	_, err := w.tx.Token(k, limit.Bucket{Capacity: 10, Refill: 1, Period: 1000}, 1)
+	w.tx.End()
+	require.NoError(t, err)
+	used := digestOf(w.e, w.now)
+	assert.NotEqual(t, before, used)
+	w.tx.Begin(w.now, 1, []Key{k}, true)
+	w.tx.Token(k, limit.Bucket{Capacity: 10, Refill: 1, Period: 1000}, 1)
+	w.tx.End()
+	assert.NotEqual(t, used, digestOf(w.e, w.now))
+}
+
+// What is made anew is what there was, in every detail that a snapshot has, with large collections too; and a snapshot under way goes on.
+func TestReloadKeepsAllKeys(t *testing.T) {
+	for seed := range uint64(10) {
+		w := newWalk(seed, Options{Shards: 4}).steps(1500)
+		large := [][]byte{}
+		for i := range 3000 {
+			large = append(large, fmt.Appendf(nil, "f%d", i), fmt.Appendf(nil, "v%d", i))
+		}
+		hash, zset := w.e.Key([]byte("large hash")), w.e.Key([]byte("large zset"))
+		w.tx.Begin(w.now, 0, []Key{hash, zset}, true)
+		w.tx.HSet(hash, large)
+		for i := range 3000 {
+			w.tx.ZAdd(zset, 0, []ZMember{{Member: large[i], Score: float64(i)}})
+		}
+		w.tx.End()
+		logged := len(w.log.calls)
+		before, weight, digest := dump(w.e), w.e.Weight(), digestOf(w.e, w.now)
+		s := w.e.Snapshot(func() {})
+		s.Step(func([]Effect) {})
+
+		w.tx.BeginAll(w.now, 0, false)
+		keys := w.tx.Reload()
+		w.tx.End()
+
+		assert.Positive(t, keys)
+		assert.Len(t, w.log.calls, logged, "nothing has changed")
+		assert.Equal(t, before, dump(w.e))
+		assert.Equal(t, digest, digestOf(w.e, w.now))
+		assert.InEpsilon(t, weight, w.e.Weight(), 0.1)
+		for s.Step(func([]Effect) {}) {
+		}
+		requireSound(t, w.e)
+		w.steps(100)
+		requireSound(t, w.e)
+	}
+}

@@ -1,0 +1,69 @@
+package resp
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// The digests that Redis gives are in the transcripts; here is what Redis lacks.
+func TestDebugDigestOfLimiters(t *testing.T) {
+	ts := startServer(t, Defaults{DebugCommand: "yes"})
+	c := ts.dial()
+	c.check([]answer{
+		{"DEBUG DIGEST", "+0000000000000000000000000000000000000000"},
+		{"RL.TOKEN a 10 1 1s", "*5…"}, {"RL.FIXED b 10 1h", "*5…"}, {"RL.SLIDE c 10 1h", "*5…"}, {"RL.TOKEN a2 10 1 1s", "*5…"},
+	})
+	assert.Equal(t, c.do("DEBUG DIGEST-VALUE a"), c.do("DEBUG DIGEST-VALUE a2"))
+	all, each := c.do("DEBUG DIGEST"), c.do("DEBUG DIGEST-VALUE a b c a2")
+	c.check([]answer{
+		{"MULTI", "+OK"}, {"DEBUG DIGEST", "+QUEUED"}, {"EXEC", "*1 " + all},
+		{"DEBUG RELOAD", "+OK"}, {"DEBUG DIGEST", all}, {"DEBUG DIGEST-VALUE a b c a2", each}, {"DBSIZE", ":4"},
+		{"RL.TOKEN a 10 1 1s COST 0", "*5 :1 :10 :9 :0 :1000"},
+		{"RL.TOKEN a 10 1 1s", "*5 :1 :10 :8 :0 :2000"},
+	})
+	assert.NotEqual(t, all, c.do("DEBUG DIGEST"))
+}
+
+// A call that waits for a key goes on waiting for what has been made anew.
+func TestDebugReloadLeavesThoseWhoWait(t *testing.T) {
+	ts := startServer(t, Defaults{DebugCommand: "yes"})
+	c, waiting := ts.dial(), ts.dial()
+	c.check([]answer{{"RL.LEASE jobs 1 1h one", "*5 :1…"}})
+	_, err := waiting.Write([]byte("RL.LEASE jobs 1 1h two WAIT 1h\r\n"))
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return ts.room.waiting.Load() == 1 }, time.Minute, time.Millisecond)
+	c.check([]answer{{"DEBUG RELOAD", "+OK"}, {"RL.RELEASE jobs one", ":1"}})
+	assert.Contains(t, waiting.read(), "*5 :1 ")
+}
+
+func TestDebugReloadSaves(t *testing.T) {
+	store := &fakeStore{errs: []error{ErrSaving}} // one is being taken: its own comes after that
+	ts := startServer(t, Defaults{DebugCommand: "yes"}, store.with)
+	c := ts.dial()
+	c.check([]answer{
+		{"SET k v", "+OK"}, {"DEBUG RELOAD", "+OK"}, {"GET k", "$1 v"},
+		{"DEBUG RELOAD NOSAVE", "-ERR wrong number of arguments for 'debug|reload' command"},
+	})
+	assert.Equal(t, "save", store.taken())
+	store.set(func() { store.errs = []error{errDisk} })
+	c.check([]answer{{"DEBUG RELOAD", "-" + string(errNotSaved)}, {"GET k", "$1 v"}})
+}
+
+func TestDebugObject(t *testing.T) {
+	ts := startServer(t, Defaults{DebugCommand: "yes"})
+	c := ts.dial()
+	c.check([]answer{{"SET k 5", "+OK"}})
+	ts.advance(3000)
+	assert.Regexp(t, `^\+Value at:0x[0-9a-f]+ refcount:2147483647 encoding:int memory:\d+ lru_seconds_idle:3$`, c.do("DEBUG OBJECT k"))
+	c.check([]answer{{"DEBUG OBJECT nope", "-ERR no such key"}})
+}
+
+func TestDebugIsForThoseWhoMayUseIt(t *testing.T) {
+	c := startServer(t, Defaults{}).dial()
+	for _, line := range []string{"DIGEST", "DIGEST-VALUE k", "ERROR x", "OBJECT k", "RELOAD", "SLEEP 0", "LOG x", "HELP", "SET-ACTIVE-EXPIRE 1"} {
+		assert.Equal(t, "-"+string(errDebugNotAllowed), c.do("DEBUG "+line))
+	}
+}
