@@ -466,7 +466,7 @@ func (f *clientFilter) means(s *session) bool {
 	case f.addr != "" && f.addr != s.peer():
 	case f.here != "" && f.here != s.here():
 	case f.name != nil && *f.name != textOf(&s.profile.name):
-	case f.maxAge > (s.server.clock()-s.created)/1000:
+	case f.maxAge > (s.server.elapsed()-s.created)/1000:
 	default:
 		return true
 	}
