@@ -193,6 +193,7 @@ func (e *Engine) apply(o object, f *Effect) object {
 		for i := range e.shards {
 			dbs := e.shards[i].dbs
 			dbs[f.DB], dbs[f.ToDB] = dbs[f.ToDB], dbs[f.DB]
+			e.shards[i].counts.changed = manyDatabases
 		}
 	case EffectPolicy:
 		e.applyPolicy(f)

@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/bits"
 	"sync"
+	"sync/atomic"
 
 	"rlserver/dict"
 )
@@ -41,7 +42,10 @@ type Engine struct {
 	naming    sync.RWMutex // nobody who holds it waits for a shard
 	changing  sync.Mutex   // held while a call changes policies, which takes longer than it holds all locks
 	memory    memory
-	snapshot  *Snapshot // the one being taken; set and cleared under all locks, so that any one suffices to read it
+
+	recountsBegun, recountsEnded atomic.Uint64 // how often counts of several shards were brought up to date at once
+
+	snapshot *Snapshot // the one being taken; set and cleared under all locks, so that any one suffices to read it
 }
 
 // New returns an empty engine.
@@ -110,9 +114,6 @@ type Stats struct {
 	Evicted int64 // keys deleted to make room
 }
 
-// Stats adds up the shards' counters.
-func (e *Engine) Stats() Stats { return e.NewTx().Stats() }
-
 // ResetStats sets all counters to 0, those of denials and of the policies too.
 func (e *Engine) ResetStats() { e.NewTx().ResetStats() }
 
@@ -131,14 +132,15 @@ func (tx *Tx) eachShard(visit func(*shard)) {
 	}
 }
 
-// Stats is Engine.Stats for a Tx that is idle or within BeginAll.
-func (tx *Tx) Stats() (sum Stats) {
-	tx.eachShard(func(sh *shard) {
-		sum.Hits += sh.stats.Hits
-		sum.Misses += sh.stats.Misses
-		sum.Expired += sh.stats.Expired
-		sum.Evicted += sh.stats.Evicted
-	})
+// Stats adds up the shards' counters. It takes no lock.
+func (e *Engine) Stats() (sum Stats) {
+	for i := range e.shards {
+		c := &e.shards[i].stats
+		sum.Hits += c.hits.Load()
+		sum.Misses += c.misses.Load()
+		sum.Expired += c.expired.Load()
+		sum.Evicted += c.evicted.Load()
+	}
 	return sum
 }
 
@@ -148,15 +150,7 @@ func (tx *Tx) ResetStats() {
 		p.tally.reset()
 	}
 	tx.eachShard(func(sh *shard) {
-		sh.stats = Stats{}
+		sh.stats.reset()
 		sh.denied = denials{}
 	})
-}
-
-func (s *Stats) count(found bool) {
-	if found {
-		s.Hits++
-	} else {
-		s.Misses++
-	}
 }

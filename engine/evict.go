@@ -143,10 +143,10 @@ func (v *eviction) evictFrom(sh *shard, now int64) Position {
 	v.seen += v.visited
 	switch {
 	case v.late != nil:
-		sh.stats.Expired++
+		sh.stats.expired.Add(1)
 		v.drop(v.late)
 	case v.best != nil:
-		sh.stats.Evicted++
+		sh.stats.evicted.Add(1)
 		v.drop(v.best)
 	}
 	return tx.End()

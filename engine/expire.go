@@ -107,7 +107,7 @@ func (s *Sweeper) Step(now int64) (deleted int) {
 		s.tx.delete(s.e.Key(bytesOf(o.head().name)), o)
 	}
 	deleted = len(s.due)
-	sh.stats.Expired += int64(deleted)
+	sh.stats.expired.Add(int64(deleted))
 	clear(s.due)
 	s.due = s.due[:0]
 	return deleted

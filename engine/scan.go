@@ -125,16 +125,3 @@ func (s *space) size() int {
 	}
 	return s.keys.Len()
 }
-
-// Size is how many keys a database has and how many of them have a deadline. Keys whose time has come count until they are deleted,
-// as in Redis. The shards are counted one after the other; Tx.Size is exact.
-func (e *Engine) Size(db int) (keys, expires int) { return e.NewTx().Count(db) }
-
-// Count is Engine.Size for a Tx that is idle or within BeginAll. See SeeAll for the former.
-func (tx *Tx) Count(db int) (keys, expires int) {
-	tx.eachShard(func(sh *shard) {
-		keys += sh.dbs[db].size()
-		expires += sh.dbs[db].expires
-	})
-	return keys, expires
-}

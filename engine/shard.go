@@ -34,7 +34,8 @@ type shard struct {
 
 	watches map[watchedKey][]watcher // who wants to know of changes to which keys; mostly nil
 
-	stats   Stats
+	stats   counters
+	counts  counts
 	changes atomic.Int64 // changed under the lock, but read without
 
 	_ [64]byte // a shard's lock shares no cache line with its neighbour's
@@ -52,6 +53,7 @@ func (sh *shard) init(e *Engine, index int) {
 	sh.e = e
 	sh.index = index
 	sh.dbs = make([]space, e.databases)
+	sh.counts.init(e.databases)
 	sh.dice = e.hasher.Sum([]byte{byte(index), byte(index >> 8)})
 }
 
@@ -78,6 +80,7 @@ func (sh *shard) insert(db int, hash uint64, o object) {
 		s.keys = dict.New(func(o object) uint64 { return sh.e.place(sh.e.hasher.Sum(bytesOf(o.head().name))) })
 	}
 	s.keys.Insert(sh.e.place(hash), o)
+	sh.counts.note(db)
 	if at := o.head().expireAt; at != 0 {
 		s.expires++
 		s.keys.Mark(sh.e.place(hash), at)
@@ -88,6 +91,7 @@ func (sh *shard) insert(db int, hash uint64, o object) {
 func (sh *shard) remove(db int, hash uint64, o object) {
 	s := &sh.dbs[db]
 	s.keys.Remove(sh.e.place(hash), func(x object) bool { return x == o })
+	sh.counts.note(db)
 	if o.head().expireAt != 0 {
 		s.expires--
 	}
@@ -98,11 +102,15 @@ func (sh *shard) remove(db int, hash uint64, o object) {
 func (sh *shard) flush(db int) {
 	sh.grow(db, -sh.dbs[db].weight)
 	sh.dbs[db] = space{}
+	sh.counts.note(db)
 }
 
 // setDeadline changes when an object that is in the database expires.
 func (sh *shard) setDeadline(db int, hash uint64, o object, at int64) {
 	s, h := &sh.dbs[db], o.head()
+	if (h.expireAt != 0) != (at != 0) {
+		sh.counts.note(db)
+	}
 	if h.expireAt != 0 {
 		s.expires--
 	}

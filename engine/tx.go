@@ -98,12 +98,12 @@ func (tx *Tx) BeginAll(now int64, db int, writing bool) {
 	tx.begin(now, db, writing)
 }
 
-// begin takes the locks in shard order, so that no two calls wait for each other in a circle, and settles on a time not
-// before the latest any of the shards has seen: callers read the clock before they hold the locks.
+// begin takes the locks and settles on a time not before the latest any of the shards has seen: callers read the clock before
+// they hold the locks.
 func (tx *Tx) begin(now int64, db int, writing bool) {
 	tx.db, tx.writing, tx.changed = db, writing, 0
+	tx.lock()
 	for _, sh := range tx.locked {
-		sh.mu.Lock()
 		now = max(now, sh.now)
 	}
 	tx.settle(now)
@@ -191,6 +191,7 @@ func (tx *Tx) unlock() {
 	}
 	tx.told, tx.after, tx.Rehearse = nil, nil, false
 	tx.check.reset()
+	tx.recount()
 	for _, sh := range tx.locked {
 		sh.mu.Unlock()
 	}
@@ -245,7 +246,7 @@ func (tx *Tx) apply(o object, f *Effect) object {
 func (tx *Tx) bury(db int, k Key) {
 	sh := tx.e.shardOf(k)
 	if late := sh.find(db, k); late != nil {
-		sh.stats.Expired++
+		sh.stats.expired.Add(1)
 		tx.perform(late, &Effect{Kind: EffectDelete, DB: db, Key: k})
 	}
 }

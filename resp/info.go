@@ -161,7 +161,7 @@ func residentMemory() (bytes int64, ok bool) {
 }
 
 func (s *Server) tellStats(r *report) {
-	totals, keys := s.totals(), r.tx.Stats()
+	totals, keys := s.totals(), s.engine.Stats()
 	r.field("total_connections_received", totals.connections)
 	r.field("total_commands_processed", totals.calls)
 	r.field("total_net_input_bytes", totals.in)

@@ -1,0 +1,85 @@
+package engine
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// within fails the test if something takes too long to be anything but stuck.
+func within(t *testing.T, what string, do func()) {
+	t.Helper()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		do()
+	}()
+	select {
+	case <-done:
+	case <-time.After(30 * time.Second):
+		require.FailNow(t, what)
+	}
+}
+
+// Counts are read without a lock: neither a call that holds its keys for long nor one that waits for it keeps them from being told.
+func TestCountsTakeNoLock(t *testing.T) {
+	e := New(Options{})
+	fill(e, 0, "k", 100, 0)
+	held := e.NewTx()
+	held.BeginAll(epoch, 0, true)
+	held.Flush()
+	within(t, "Size or Stats waits for a call", func() {
+		keys, _ := e.Size(0)
+		assert.Equal(t, 100, keys, "what a call has changed shows when it ends")
+		e.Stats()
+	})
+	keys, _ := held.Count(0)
+	assert.Zero(t, keys, "but to itself at once")
+	held.End()
+	keys, expires := e.Size(0)
+	assert.Zero(t, keys)
+	assert.Zero(t, expires)
+}
+
+// A call that waits for one of its shards holds none of the others meanwhile, so that nobody waits for who waits.
+func TestWhoWaitsHoldsNothing(t *testing.T) {
+	for name, begin := range map[string]func(*Tx, []Key){
+		"all":     func(tx *Tx, _ []Key) { tx.BeginAll(epoch, 0, true) },
+		"several": func(tx *Tx, keys []Key) { tx.Begin(epoch, 0, keys, true) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := New(Options{Shards: 8})
+			var keys []Key // one in each shard
+			for i, shards := 0, make(map[int]bool); len(keys) < 8; i++ {
+				k := e.Key(fmt.Append(nil, i))
+				if !shards[e.shardIndex(k.hash)] {
+					shards[e.shardIndex(k.hash)] = true
+					keys = append(keys, k)
+				}
+			}
+			long, waiting, other := e.NewTx(), e.NewTx(), e.NewTx()
+			long.Begin(epoch, 0, keys[3:4], true)
+			began := make(chan struct{})
+			go func() {
+				defer close(began)
+				begin(waiting, keys)
+				waiting.End()
+			}()
+			within(t, "a call waits for one that waits", func() {
+				for range 1000 {
+					for i, k := range keys {
+						if i != 3 {
+							other.Begin(epoch, 0, []Key{k}, false)
+							other.End()
+						}
+					}
+				}
+			})
+			long.End()
+			within(t, "a call waits for ever", func() { <-began })
+		})
+	}
+}
