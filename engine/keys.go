@@ -77,6 +77,9 @@ func (tx *Tx) Copy(from, to Key, db int, replace bool) (bool, error) {
 	if o == nil || !replace && tx.find(db, to) != nil {
 		return false, nil
 	}
+	if !tx.roomToStore(db, to, weigh(o)) {
+		return false, ErrOutOfMemory
+	}
 	tx.apply(o, &Effect{Kind: EffectCopy, Key: from, To: to, ToDB: db})
 	return true, nil
 }

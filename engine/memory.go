@@ -63,6 +63,28 @@ func (tx *Tx) MemoryUsage(k Key) (bytes int64, ok bool) {
 	return weigh(o), true
 }
 
+// Usage is MemoryUsage for who is in no call; 0 if there is no such key. It takes the key's lock itself.
+func (e *Engine) Usage(db int, k Key) (bytes int64) {
+	sh := e.shardOf(k)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if o := sh.find(db, k); o != nil {
+		return weigh(o)
+	}
+	return 0
+}
+
+// roomToStore tells whether there is room for so many bytes under a key, in place of what it holds.
+func (tx *Tx) roomToStore(db int, k Key, bytes int64) bool {
+	if bytes < LargeGrowth {
+		return true
+	}
+	if o := tx.find(db, k); o != nil {
+		bytes -= weigh(o)
+	}
+	return tx.e.roomFor(bytes)
+}
+
 // weigh is what an object takes with all that belongs to it. Only apply changes what it depends on.
 func weigh(o object) int64 {
 	weight := entryWeight + nameWeight(o.head().name)

@@ -204,12 +204,29 @@ func (tx *Tx) ZStore(dst Key, members ZMembers) (stored int) {
 	return members.Len()
 }
 
+// RoomToStore tells whether there is memory for members under a key.
+func (tx *Tx) RoomToStore(dst Key, members ZMembers) error {
+	if !tx.roomToStore(tx.db, dst, members.weight()) {
+		return ErrOutOfMemory
+	}
+	return nil
+}
+
 // ZMembers are members with their scores, in some order. The zero value is none.
 type ZMembers struct {
 	set     *zset.Set
 	lo, hi  int // the ranks from lo up to but not hi
 	reverse bool
 	ranks   []int // if not nil: these
+}
+
+// weight is about what a set of the members takes.
+func (m ZMembers) weight() int64 {
+	if m.set == nil || m.set.Len() == 0 {
+		return 0
+	}
+	text, _ := m.set.Size()
+	return int64(m.Len()) * int64(memberWeight+text/m.set.Len())
 }
 
 // Len is how many there are.

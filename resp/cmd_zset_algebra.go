@@ -35,6 +35,7 @@ func init() {
 			syntax: "destination " + sources + scoring, group: "sorted-set", since: "2.0.0",
 			complexity: "O(N)+O(M log(M)) with N being the sum of the sizes of the input sorted sets, and M being the number of elements in the resulting sorted set.",
 			summary:    "Add multiple sorted sets and store the resulting sorted set in a new key",
+			makeRoom:   roomForUnion,
 			run:        func(c *call) error { return zcombinestore(c, zunion, algebraWords{scoring: true}) }},
 		&command{name: "zinterstore", arity: -4, flags: write | denyOOM | movableKeys, keys: outputAndInputs,
 			syntax: "destination " + sources + scoring, group: "sorted-set", since: "2.0.0",
@@ -99,10 +100,27 @@ func zcombinestore(c *call, combine func(*engine.Tx, algebra) engine.ZMembers, k
 		return err
 	}
 
-	stored := c.tx.ZStore(dst, combine(c.tx, a))
+	members := combine(c.tx, a)
+	if err := c.tx.RoomToStore(dst, members); err != nil {
+		return err
+	}
+	stored := c.tx.ZStore(dst, members)
 
 	c.reply.count(stored)
 	return nil
+}
+
+// roomForUnion makes room for the largest of the sets: the union is no smaller.
+func roomForUnion(s *session, words [][]byte) {
+	n, ok := parseInt(words[2])
+	if !ok || n < 1 || n > int64(len(words)-3) {
+		return
+	}
+	largest := int64(0)
+	for _, name := range words[3 : 3+n] {
+		largest = max(largest, s.usage(name))
+	}
+	s.makeRoomFor(largest - s.usage(words[1]))
 }
 
 // zintercard handles ZINTERCARD numkeys key [key ...] [LIMIT limit].

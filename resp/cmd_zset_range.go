@@ -125,7 +125,11 @@ func zrangestore(c *call) error {
 	if err != nil {
 		return err
 	}
-	stored := c.tx.ZStore(dst, z.Range(&r))
+	members := z.Range(&r)
+	if err := c.tx.RoomToStore(dst, members); err != nil {
+		return err
+	}
+	stored := c.tx.ZStore(dst, members)
 
 	c.reply.count(stored)
 	return nil

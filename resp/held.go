@@ -27,8 +27,8 @@ const (
 	heldParts
 )
 
-// connectionSize is about what a connection takes beside what it holds, in bytes: a goroutine's stack, its session, redcon's buffer.
-const connectionSize = 16 << 10
+// connectionSize is about what an idle connection takes, as measured, in bytes: a goroutine's stack, its session, redcon's buffer.
+const connectionSize = 8 << 10
 
 // held counts what one client holds. Each part is changed by one goroutine at a time; any may read.
 type held struct {

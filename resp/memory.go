@@ -101,6 +101,11 @@ func (s *session) makeRoomFor(bytes int64) {
 	}
 }
 
+// usage is what a key takes, in bytes. No lock is held.
+func (s *session) usage(name []byte) int64 {
+	return s.server.engine.Usage(s.db(), s.server.engine.Key(name))
+}
+
 // makeRoomToStretch does so before a string is stretched to so many bytes.
 func (s *session) makeRoomToStretch(name []byte, length int64) {
 	if length >= engine.LargeGrowth {

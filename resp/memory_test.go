@@ -262,3 +262,54 @@ func TestMaxMemoryThatLeavesNoRoomIsWarnedOf(t *testing.T) {
 	c.do("CONFIG SET maxmemory 20mb")
 	assert.Contains(t, text.String(), "maxmemory is less than what is in use")
 }
+
+// What grows memory by much more than its call is long is refused when there is no room for it, in a transaction too, and changes nothing.
+func TestLargeResultsNeedRoom(t *testing.T) {
+	c := startServer(t, Defaults{MemoryPolicy: "noeviction"}).dial()
+	words := []string{"ZADD", "z"}
+	for i := range 20_000 {
+		words = append(words, strconv.Itoa(i), fmt.Sprint("member:", i))
+	}
+	require.Equal(t, ":20000", c.send(words...))
+	require.Equal(t, "+OK", c.send("SET", "s", strings.Repeat("x", 1<<20)))
+	require.Equal(t, ":20000", c.do("ZUNIONSTORE old 1 z"))
+	c.check([]answer{
+		{"CONFIG SET maxmemory " + strconv.Itoa(c.number("used_memory_dataset")+500_000), "+OK"},
+		{"ZUNIONSTORE new 1 z", oom},
+		{"ZINTERSTORE new 2 z z", oom},
+		{"ZDIFFSTORE new 2 z missing", oom},
+		{"ZRANGESTORE new z 0 -1", oom},
+		{"COPY z new", oom},
+		{"COPY s new", oom},
+		{"EXISTS new", ":0"},
+		{"ZRANGESTORE few z 0 9", ":10"},
+		{"ZUNIONSTORE old 1 z", ":20000"}, // in place of as much
+		{"COPY z old REPLACE", ":1"},
+		{"MULTI", "+OK"},
+		{"ZUNIONSTORE new 1 z", "+QUEUED"},
+		{"SET k v", "+QUEUED"},
+		{"EXEC", "*2 " + oom + " +OK"},
+		{"DEL old", ":1"},
+		{"ZUNIONSTORE new 1 z", ":20000"},
+	})
+}
+
+// Keys are evicted for what a call stores, as for what a client sends.
+func TestLargeResultsEvict(t *testing.T) {
+	c := startServer(t, Defaults{MemoryPolicy: "volatile-ttl"}).dial()
+	words := []string{"ZADD", "z"}
+	for i := range 20_000 {
+		words = append(words, strconv.Itoa(i), fmt.Sprint("member:", i))
+	}
+	require.Equal(t, ":20000", c.send(words...))
+	for i := range 2000 {
+		require.Equal(t, "+OK", c.send("SET", fmt.Sprint("key:", i), strings.Repeat("x", 1000), "EX", "1000"))
+	}
+	c.check([]answer{
+		{"CONFIG SET maxmemory " + strconv.Itoa(c.number("used_memory_dataset")+100_000), "+OK"},
+		{"ZUNIONSTORE new 3 z z z", ":20000"},
+		{"EXISTS z new", ":2"},
+	})
+	assert.Greater(t, c.number("evicted_keys"), 500)
+	assert.Less(t, c.number("evicted_keys"), 1900)
+}
