@@ -21,6 +21,9 @@
 // while; absolute times, such as EXPIREAT and calendar windows, are off by the difference, which
 // INFO and the log report. "rlserver repair --clock" takes a data directory back to the present.
 //
+// The monotonic clock of Linux stands while the machine is suspended: after that the system clock has jumped
+// forward by as long.
+//
 // # Restarts
 //
 // Continue takes the latest time in the data. Server time starts strictly after it: at the system

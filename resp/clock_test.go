@@ -2,6 +2,7 @@ package resp
 
 import (
 	"fmt"
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -158,4 +159,40 @@ func TestAgeAndIdleGoByTheMonotonicClock(t *testing.T) {
 		c.Close()
 		idle.Close()
 	})
+}
+
+// A client that has closed its half of the connection gets the replies of calls that take no longer
+// than a second.
+func TestOnlyLongCallsEndWithTheirClient(t *testing.T) {
+	now := int64(testStart)
+	server := newBenchSession(func() int64 { return now }).server
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer ln.Close()
+	client, err := net.Dial("tcp", ln.Addr().String())
+	require.NoError(t, err)
+	conn, err := ln.Accept()
+	require.NoError(t, err)
+	defer conn.Close()
+	s := server.newSession(newGuard(conn, server.limits, server.settings.Timeout))
+	client.Close()
+	require.Eventually(t, s.guard.gone, 10*time.Second, time.Millisecond)
+	now += 10_000
+	s.show(nil, server.time.Elapsed())
+	now += 999
+	assert.NoError(t, s.call.unwanted())
+	now++
+	assert.ErrorIs(t, s.call.unwanted(), errGone)
+}
+
+func TestLogTurns(t *testing.T) {
+	var l logTurn
+	for _, step := range []struct {
+		now, missed int64
+		ok          bool
+	}{{0, 0, true}, {1, 0, false}, {999, 0, false}, {1000, 2, true}, {1500, 0, false}, {5000, 1, true}} {
+		missed, ok := l.due(step.now)
+		assert.Equal(t, step.missed, missed)
+		assert.Equal(t, step.ok, ok)
+	}
 }

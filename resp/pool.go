@@ -128,7 +128,7 @@ func (s *Server) evict(ss *session, bytes int64) {
 	ss.profile.killed.Store(true)
 	ss.guard.Conn.Close() // wakes its Read and fails its Write, wherever it is
 	s.memory.evicted.Add(1)
-	if more, ok := s.evictions.due(s.clock()); ok {
+	if more, ok := s.evictions.due(s.elapsed()); ok {
 		s.log.Warn("a client was evicted: clients hold more memory than they may", "held", bytes, "client", line, "others_since_the_last_line", more)
 	}
 }
@@ -157,9 +157,10 @@ func (s *session) choosePool() {
 // logTurn lets one line a second through, and counts those in between.
 type logTurn struct{ last, missed atomic.Int64 }
 
-// due tells whether it is time for a line at now (Unix ms), and how many were left out since the last.
+// due tells whether it is time for a line at now (elapsed ms), and how many were left out since the last.
 func (l *logTurn) due(now int64) (missed int64, ok bool) {
-	if last := l.last.Load(); now-last < 1000 || !l.last.CompareAndSwap(last, now) {
+	now++ // 0 is never
+	if last := l.last.Load(); last != 0 && now-last < 1000 || !l.last.CompareAndSwap(last, now) {
 		l.missed.Add(1)
 		return 0, false
 	}

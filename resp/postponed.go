@@ -49,7 +49,7 @@ const errGone = engine.Error("ERR the client has closed the connection")
 
 // unwanted is errGone, and ends the session, if the call has run for long and its client is gone. It is to be asked every few milliseconds.
 func (c *call) unwanted() error {
-	if c.server.clock()-c.profile.active.Load() < longCall.Milliseconds() || !c.guard.gone() {
+	if c.server.elapsed()-c.profile.active.Load() < longCall.Milliseconds() || !c.guard.gone() {
 		return nil
 	}
 	c.closing = true

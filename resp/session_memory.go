@@ -45,7 +45,7 @@ func (s *session) cutOff() {
 // unread tells the log of a client that is closed for the size of the replies it has not read.
 func (s *Server) unread(ss *session, bytes int64) {
 	s.memory.unread.Add(1)
-	if more, ok := s.overruns.due(s.clock()); ok {
+	if more, ok := s.overruns.due(s.elapsed()); ok {
 		s.log.Warn("a client was closed for overcoming of output buffer limits", "unread", bytes, "client", ss.describe(), "others_since_the_last_line", more)
 	}
 }
