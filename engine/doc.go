@@ -14,6 +14,10 @@
 // hold: Join takes further locks as far as they are free, and Prefetch has what the calls will look at fetched from memory while none of them waits for it yet.
 // With keys that no cache holds, that fetching is most of what a decision takes.
 //
+// Each shard knows the position in the journal of its last change, and End returns the latest of those
+// that were held: a reply waits for every change that it may tell of, so that it never speaks of what
+// a crash takes back.
+//
 // # One way to change state
 //
 // Every change is an Effect and is made by one function, Engine.apply. A live call, the replay of a log and the load of a snapshot all

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -30,6 +31,8 @@ type disk struct {
 	slow    map[string]time.Duration // that a write or a sync takes, by the end of the file's name
 	why     error                    // what an operation that fails does so of; nil: errDisk
 	failAt  int                      // the operation that fails; 0: none
+	fullAt  int                      // the operation from which on there is no room
+	fullFor int                      // for so many writes and new files
 	mode    failure
 	dark    bool // the power is out
 }
@@ -66,7 +69,15 @@ func (d *disk) operate(what string) (share float64, err error) {
 		return 0, errPower
 	}
 	d.history = append(d.history, what)
-	if d.ops++; d.ops != d.failAt {
+	d.ops++
+	if takesRoom := strings.HasPrefix(what, "write ") || strings.HasPrefix(what, "create "); takesRoom && d.fullFor > 0 && d.ops >= d.fullAt {
+		d.fullFor--
+		if d.mode == failTorn {
+			return 0.5, errFull
+		}
+		return 0, errFull
+	}
+	if d.ops != d.failAt {
 		return 1, nil
 	}
 	switch d.mode {
@@ -237,6 +248,26 @@ func (f *diskFile) Sync() error {
 	share, err := f.d.operate("sync " + f.name)
 	f.file.synced += int(float64(len(f.file.data)-f.file.synced) * share)
 	return err
+}
+
+func (f *diskFile) cut(size int64) error {
+	f.d.mu.Lock()
+	defer f.d.mu.Unlock()
+	if _, err := f.d.operate("cut " + f.name); err != nil {
+		return err
+	}
+	f.file.data = f.file.data[:size:size]
+	f.file.synced = min(f.file.synced, int(size))
+	return nil
+}
+
+func (f *diskFile) stands() error {
+	f.d.mu.Lock()
+	defer f.d.mu.Unlock()
+	if f.d.names[f.name] != f.file {
+		return os.ErrNotExist
+	}
+	return nil
 }
 
 func (f *diskFile) Close() error { return nil }

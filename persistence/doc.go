@@ -44,7 +44,8 @@
 // closed before the next one is made, whatever the policy, so a crash can tear the last one alone. A mark goes before the next
 // records, and at the end of a log that is ended in order.
 //
-//	always     Wait returns when the call is on the disk; all that wait at the same time share a sync
+//	always     Wait returns when the position is on the disk; all that wait at the same time share a sync.
+//	           A call waits for the latest change it has seen, its own or not (engine.Tx.End)
 //	everysec   a sync begins within a second of each append: that much a crash of the machine can cost
 //	no         the operating system decides, but for whole segments and the end
 //
@@ -63,7 +64,7 @@
 //	newest snapshot whole                 it is loaded, then the segments from its number on
 //	newest snapshot damaged               an older one, or none, if the log goes on from there without a gap; otherwise the start stops
 //	the last segment ends in no record    torn: cut off there, and told with bytes and time, unless a mark behind it says it was synced
-//	the last segment ends in its header   torn: removed; so is one with a damaged header and nothing behind it
+//	the last segment ends in its header   removed: nothing was in it; so is one with a damaged header and nothing behind it
 //	anything else that is no record       damage: the start stops and names file, offset and what to do
 //	a segment missing in the midst        the start stops and names it
 //	keys in a database that there is not  the start stops and says what --databases must be
@@ -79,9 +80,16 @@
 //
 // # When the disk fails
 //
-// A write or sync that fails is the end of the log: what is on the disk then is unknown, and a second sync would not tell. Nothing is
-// written to it any more. Refuses tells why changes are to be refused; if the server is to go on from memory, its own log (slog) says so
-// each minute. A snapshot may still succeed; then the next start goes on from that one.
+// A write that finds no room (ENOSPC, EDQUOT) is tried again four times a second. What the short
+// write has left of a record is cut off first, so the segment always ends in a whole record; a segment
+// that cannot be begun is removed. Meanwhile records wait in memory, up to 32 MB: Refuses tells why
+// changes are to be refused, Wait under always returns that error, and what was written is synced.
+// If there is no room by the end, Close says how many changes were not written.
+//
+// Any other write that fails, and any sync, is the end of the log: what is on the disk then is
+// unknown, and a second sync would not tell. So is a segment that is no longer in the directory,
+// which is looked for twice a second. If the server is to go on from memory, its own log (slog) says
+// so each minute. A snapshot may still succeed; then the next start goes on from that one.
 //
 // # Tests
 //

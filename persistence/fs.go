@@ -31,6 +31,10 @@ type outFile interface {
 	io.Writer
 	// Sync returns when all that was written will outlive a crash.
 	Sync() error
+	// cut shortens the file; what is written next goes there.
+	cut(size int64) error
+	// stands tells whether the file is where it was made: the error says that it is not.
+	stands() error
 	io.Closer
 }
 
@@ -56,7 +60,32 @@ func (d directory) list() (names []string, err error) {
 }
 
 func (d directory) create(name string) (outFile, error) {
-	return os.OpenFile(d.path(name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o640)
+	f, err := os.OpenFile(d.path(name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o640)
+	if err != nil {
+		return nil, err
+	}
+	return writtenFile{f}, nil
+}
+
+type writtenFile struct{ *os.File }
+
+func (f writtenFile) cut(size int64) error {
+	if err := f.Truncate(size); err != nil {
+		return err
+	}
+	_, err := f.Seek(size, io.SeekStart)
+	return err
+}
+
+func (f writtenFile) stands() error {
+	there, err := os.Stat(f.Name())
+	if err != nil {
+		return err
+	}
+	if own, err := f.Stat(); err == nil && !os.SameFile(own, there) {
+		return fmt.Errorf("%s is another file now", f.Name())
+	}
+	return nil
 }
 
 type readFile struct{ *os.File }

@@ -338,12 +338,12 @@ func (r *recovery) loadSegment(n uint64, last bool) error {
 	}
 }
 
-// dropUnbegun removes a last segment that a crash has left without its header: nothing can have been promised that stands in it.
-func (r *recovery) dropUnbegun(broken *damage) (err error) {
-	if r.Torn, err = tornFrom(r.fs, broken, 0); err != nil {
+// dropUnbegun removes a last segment without a header, which a crash or a full disk has left: nothing
+// is written before the header is synced, so nothing is lost with it.
+func (r *recovery) dropUnbegun(broken *damage) error {
+	if _, err := tornFrom(r.fs, broken, 0); err != nil {
 		return err
 	}
-	r.Torn.Since = r.call
 	if err := r.fs.remove(broken.name); err != nil {
 		return err
 	}

@@ -33,6 +33,10 @@ func (s *Store) claim() error {
 	case s.busy:
 		return ErrBusy
 	}
+	if err := s.Full(); err != nil { // what is in memory alone has to come before the snapshot
+		s.status.LastFailed, s.tried = true, time.Now()
+		return err
+	}
 	if err := s.openLate(); err != nil {
 		s.status.LastFailed, s.tried = true, time.Now()
 		return err
@@ -76,6 +80,10 @@ func (s *Store) take() error {
 	s.status.LastTook = time.Since(start)
 	s.status.LastFailed = err != nil
 	s.tried = time.Now()
+	if errors.Is(err, errClosing) {
+		s.log.Info("a snapshot was cut off as the server stops: the files before it stay")
+		return err
+	}
 	if err != nil {
 		s.log.Error("no snapshot", "error", err)
 		return err
@@ -99,7 +107,7 @@ func (s *Store) cut() uint64 {
 
 // ready returns when the log has come to a segment. One that has failed will not: what it has is replaced by the snapshot.
 func (s *Store) ready(sequence uint64) error {
-	if l := s.journal.Load(); l != nil && !l.broken.Load() {
+	if l := s.journal.Load(); l != nil && l.err() == nil {
 		return l.reached(sequence)
 	}
 	return nil
@@ -149,7 +157,7 @@ func (s *Store) removeBefore(snapshot uint64) error {
 }
 
 const (
-	maintainTick = time.Second
+	maintainTick = 500 * time.Millisecond
 	retryAfter   = time.Minute // how long after a snapshot that failed the next is tried
 	remindAfter  = time.Minute // how often it is told that the log has failed
 )
@@ -166,6 +174,7 @@ func (s *Store) maintain() {
 			return
 		case <-ticker.C:
 		}
+		s.lookForLog()
 		if err := s.Failure(); err != nil && s.settings.Load().Continue && time.Since(reminded) >= remindAfter {
 			reminded = time.Now()
 			s.log.Error("what changes is in memory alone, as the log has failed", "error", err)
@@ -179,6 +188,19 @@ func (s *Store) maintain() {
 	}
 }
 
+// lookForLog gives the log up if its segment is no longer in the directory: nobody would find it at the next start.
+func (s *Store) lookForLog() {
+	l := s.journal.Load()
+	if l == nil || l.err() != nil {
+		return
+	}
+	if err := l.stands(); err != nil {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.giveUp(fmt.Errorf("the log is gone from the data directory: %w", err))
+	}
+}
+
 // due tells why a snapshot should be taken now; empty: none should.
 func (s *Store) due() string {
 	st, settings := s.Status(), s.settings.Load()
@@ -189,7 +211,7 @@ func (s *Store) due() string {
 		return ""
 	}
 	size := st.LogBytes + st.SnapshotBytes
-	if settings.GrowthPercent > 0 && s.options.AppendOnly && st.Failure == nil && size >= settings.GrowthLeast && float64(size-base) >= float64(base)/100*float64(settings.GrowthPercent) {
+	if settings.GrowthPercent > 0 && s.options.AppendOnly && st.Failure == nil && st.Full == nil && size >= settings.GrowthLeast && float64(size-base) >= float64(base)/100*float64(settings.GrowthPercent) {
 		return "the log has grown"
 	}
 	since := time.Since(saved)

@@ -73,7 +73,8 @@ type Store struct {
 type Status struct {
 	AppendOnly bool
 	Settings   Settings
-	Failure    error // of the log; nil: it works
+	Failure    error // of the log, for good; nil: it works
+	Full       error // why the log cannot be written until there is room on the disk; nil: it can
 
 	Load      Recovery
 	LoadStart int64 // Unix ms
@@ -227,7 +228,7 @@ func (s *Store) begin() error {
 	if !s.options.AppendOnly {
 		return nil
 	}
-	l, err := newLog(s.fs, s.options.Clock, f.next(), s.settings.Load().Sync, s.options.segment, s.failed)
+	l, err := newLog(s.fs, s.options.Clock, f.next(), s.settings.Load().Sync, s.options.segment, s)
 	if err != nil {
 		return err
 	}
@@ -279,7 +280,7 @@ func (s *Store) Wait(p engine.Position) error {
 	return err
 }
 
-// Failure is what the log failed of, nil while it works. It is fast.
+// Failure is what the log failed of for good, nil while it works. It is fast.
 func (s *Store) Failure() error {
 	if l := s.journal.Load(); l != nil {
 		return l.err()
@@ -287,22 +288,53 @@ func (s *Store) Failure() error {
 	return nil
 }
 
+// Full is why the log cannot be written now though it is tried again: the disk is full. It is nil otherwise, and fast.
+func (s *Store) Full() error {
+	if l := s.journal.Load(); l != nil {
+		if t := l.trouble.Load(); t != nil && !t.final {
+			return t.err
+		}
+	}
+	return nil
+}
+
 // Refuses is why changes are to be refused, nil while they are not. It is fast.
 func (s *Store) Refuses() error {
-	err := s.Failure()
-	if err != nil && s.settings.Load().Continue {
+	l := s.journal.Load()
+	if l == nil {
 		return nil
 	}
-	return err
+	t := l.trouble.Load()
+	if t == nil || s.settings.Load().Continue {
+		return nil
+	}
+	return t.err
+}
+
+// full is told that the log has to wait for room on the disk.
+func (s *Store) full(err error) {
+	what := "changes are refused until there is room"
+	if s.settings.Load().Continue {
+		what = "changes are kept in memory until there is room"
+	}
+	s.log.Error("the log cannot be written as the disk is full: "+what, "error", err, "waiting", s.journal.Load().backlog())
+}
+
+// roomAgain is told that the log has been written to its end after all.
+func (s *Store) roomAgain(after time.Duration) {
+	s.log.Info("the log is written again: nothing is lost", "after", after.Round(time.Millisecond))
 }
 
 // failed is told of the end of the log.
 func (s *Store) failed(err error) {
-	if s.settings.Load().Continue {
+	switch {
+	case s.closing.Load():
+		s.log.Error("the log could not be written to its end", "error", err)
+	case s.settings.Load().Continue:
 		s.log.Error("the log has failed and is given up: what changes from now on is in memory alone", "error", err)
-		return
+	default:
+		s.log.Error("the log has failed and is given up: changes are refused from now on, until a restart", "error", err)
 	}
-	s.log.Error("the log has failed and is given up: changes are refused from now on, until a restart", "error", err)
 }
 
 // Configure changes the settings.
@@ -320,6 +352,7 @@ func (s *Store) Status() Status {
 	st.Saving = s.busy
 	s.mu.Unlock()
 	st.AppendOnly, st.Settings, st.Failure = s.options.AppendOnly, *s.settings.Load(), s.Failure()
+	st.Full = s.Full()
 	st.Loaded, st.ToLoad = s.loaded.Load(), s.toLoad.Load()
 	st.SavedKeys, st.KeysToSave = s.savedKeys.Load(), s.keysToSave.Load()
 	st.Changes = s.changes() - st.Changes

@@ -31,7 +31,8 @@
 //
 //   - Every command leaves one reply, unless CLIENT REPLY or SHUTDOWN says otherwise, or the end comes while it waits: a handler that errs or
 //     panics has what it wrote taken back.
-//   - No reply leaves before the journal has what it acknowledges. A failed journal closes the connection without one.
+//   - No reply leaves before the journal has what it acknowledges, and what it tells of changes by others. A failed journal closes the
+//     connection without one; later reads of what it does not have are answered MISCONF.
 //   - Only the connection's own goroutine touches a session, but for its profile and the guard's counters, which are atomic.
 //   - What a handler keeps, it copies: the words of a call lie in buffers that the next read overwrites.
 //   - The common calls allocate nothing between the words and the reply; a test counts.

@@ -45,7 +45,7 @@ func (s *Server) tellLog(r *report, t StoreStatus, logs bool) {
 	r.field("aof_last_rewrite_time_sec", t.took())
 	r.field("aof_current_rewrite_time_sec", t.underWay(s.clock()))
 	r.field("aof_last_bgrewrite_status", outcome(!t.LastSaveFailed))
-	r.field("aof_last_write_status", outcome(t.Failure == ""))
+	r.field("aof_last_write_status", outcome(t.Failure+t.Full == ""))
 	if logs {
 		r.field("aof_current_size", t.LogSize)
 		r.field("aof_base_size", t.LogSizeAtSave)
@@ -54,8 +54,20 @@ func (s *Server) tellLog(r *report, t StoreStatus, logs bool) {
 			r.field("aof_delayed_fsync", t.LogSyncsDelayed)
 		}
 	}
-	r.field("disk_failure", strings.NewReplacer("\r", " ", "\n", " ").Replace(t.Failure))
+	r.field("disk_state", t.diskState())
+	r.field("disk_failure", strings.NewReplacer("\r", " ", "\n", " ").Replace(t.Failure+t.Full))
 	r.field("disk_failure_policy", s.settings.Store().OnDiskFailure)
+}
+
+// diskState is a word for whether the log can be written: full while it waits for room, failed for good.
+func (t StoreStatus) diskState() string {
+	switch {
+	case t.Failure != "":
+		return "failed"
+	case t.Full != "":
+		return "full"
+	}
+	return "ok"
 }
 
 // tellLoading tells how far the loading is that has begun at since, and by that when it will be through.

@@ -33,6 +33,7 @@ type StoreSettings struct {
 // StoreStatus is what INFO and LASTSAVE tell of a Store. Times are Unix ms.
 type StoreStatus struct {
 	Failure string // of the log, for good: why it can be written no more; "" while it can
+	Full    string // why the log cannot be written until there is room on the disk; "" while it can
 
 	Saving          bool  // a snapshot is being taken
 	SaveStarted     int64 // when it was begun

@@ -342,6 +342,7 @@ aof_last_write_status:ok
 aof_current_size:0
 aof_base_size:0
 aof_buffer_length:0
+disk_state:ok
 disk_failure:
 disk_failure_policy:refuse
 `, body())
@@ -378,6 +379,7 @@ aof_current_size:6
 aof_base_size:7
 aof_buffer_length:8
 aof_delayed_fsync:9
+disk_state:failed
 disk_failure:write:  no space
 disk_failure_policy:continue
 `, body())

@@ -109,7 +109,7 @@ func serve(ctx context.Context, c config, source clock.Source) error {
 	}
 	stops := []func(){
 		serverTime.Run(),
-		sweep(e, serverTime.Now, settings.ActiveExpiry, func() { heap.keepTo(settings.MaxMemory()) }),
+		sweep(e, serverTime.Now, settings.ActiveExpiry, data.Refuses, func() { heap.keepTo(settings.MaxMemory()) }),
 		fitProcessors(server.Load),
 	}
 	if c.Policies != "" {
@@ -134,20 +134,30 @@ func serve(ctx context.Context, c config, source clock.Source) error {
 	for _, stop := range stops { // before the log is closed: what they change goes there
 		within(ending, stop)
 	}
-	if c.Appendonly == "no" && len(settings.Store().Save) > 0 && !server.EndsUnsaved() {
+	snapshot := c.Appendonly == "no" && len(settings.Store().Save) > 0 && !server.EndsUnsaved()
+	if err := closeData(ending, data, snapshot); err != nil {
+		return err
+	}
+	log.Info("stopped")
+	return nil
+}
+
+// closeData lets go of the data directory, after a last snapshot if that is wanted, by the end of the context. The error says what may be lost.
+func closeData(ending context.Context, data *persistence.Store, snapshot bool) error {
+	var failed error
+	if snapshot {
 		err := errors.New("a call that is still running holds a part of the data")
 		if saved := make(chan error, 1); within(ending, func() { saved <- data.Snapshot() }) {
 			err = <-saved
 		}
 		if err != nil {
-			log.Error("the last snapshot could not be taken", "error", err)
+			failed = fmt.Errorf("the last snapshot could not be taken, and what has changed since the one before is lost: %w", err)
 		}
 	}
 	if err := data.CloseBy(ending); err != nil {
-		return fmt.Errorf("the log could not be written to its end: %w", err)
+		failed = errors.Join(failed, fmt.Errorf("the log could not be written to its end: %w", err))
 	}
-	log.Info("stopped")
-	return nil
+	return failed
 }
 
 // within does something and tells whether that was through before the context ended. If it was not, it goes on beside.
@@ -233,8 +243,8 @@ const (
 )
 
 // sweep deletes expired keys in the background, as long as that is wanted, and evicts what no call has room for, until the function that
-// it returns is called. At each tick it calls tick.
-func sweep(e *engine.Engine, now func() int64, wanted func() bool, tick func()) (stop func()) {
+// it returns is called; not while changes are refused, as what they would add to the log waits in memory. At each tick it calls tick.
+func sweep(e *engine.Engine, now func() int64, wanted func() bool, refuses func() error, tick func()) (stop func()) {
 	quit, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
@@ -247,6 +257,9 @@ func sweep(e *engine.Engine, now func() int64, wanted func() bool, tick func()) 
 				return
 			case <-ticker.C:
 				tick()
+				if refuses() != nil {
+					continue
+				}
 				if wanted() {
 					sweepFor(sweeper, now)
 				}

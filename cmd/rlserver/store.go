@@ -14,7 +14,11 @@ type store struct{ *persistence.Store }
 
 // Refusal is Refusal of resp.Store.
 func (s store) Refusal() string {
-	if err := s.Refuses(); err != nil {
+	switch err := s.Refuses(); {
+	case err == nil:
+	case s.Full() != nil:
+		return "Errors writing to the AOF file, which is tried again: " + err.Error()
+	default:
 		return "Errors writing to the AOF file: " + err.Error()
 	}
 	return ""
@@ -63,6 +67,9 @@ func (s store) Status() resp.StoreStatus {
 	}
 	if st.Failure != nil {
 		told.Failure = st.Failure.Error()
+	}
+	if st.Full != nil {
+		told.Full = st.Full.Error()
 	}
 	return told
 }

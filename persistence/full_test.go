@@ -1,0 +1,237 @@
+package persistence
+
+import (
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"rlserver/engine"
+)
+
+var errFull = &os.PathError{Op: "write", Path: "/data/log", Err: syscall.ENOSPC}
+
+// fill lets the disk have no room for the next writes, from a later operation on.
+func (d *disk) fill(after, writes int, mode failure) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.fullAt, d.fullFor, d.mode = d.ops+after, writes, mode
+}
+
+// goOn makes calls until there have been so many, as a client that comes back whenever changes are refused.
+func (w *world) goOn(r *rand.Rand, calls int) {
+	for done := 0; done < calls; {
+		if w.store.Refuses() != nil {
+			require.ErrorIs(w.t, w.store.Refuses(), syscall.ENOSPC)
+			require.NoError(w.t, w.store.Failure())
+			time.Sleep(retryInterval / 2)
+			continue
+		}
+		w.call(r)
+		done++
+		w.now.Add(1)
+		time.Sleep(time.Duration(r.Int64N(int64(2 * writeDelay))))
+		if done%15 == 0 {
+			w.excuse(w.store.Snapshot())
+		}
+	}
+}
+
+// The disk is full at each operation in turn, for some writes, of which it takes nothing or a half. All that was in memory is
+// written when there is room: a start finds the state as it was, and after a power cut what was acknowledged under always.
+func TestFullDiskForAWhile(t *testing.T) {
+	seed := rand.Uint64()
+	t.Log("seed", seed)
+	for _, policy := range []Policy{Always, EverySecond} {
+		for _, mode := range []failure{failOnce, failTorn} {
+			for _, writes := range []int{1, 4} {
+				full := 0
+				for k := 1; k <= 60; k++ {
+					synctest.Test(t, func(t *testing.T) {
+						w, said := newWorld(t, newDisk(), testEpoch), new(lines)
+						w.o.Log = slog.New(said)
+						w.states = []string{""}
+						require.True(t, w.start(policy))
+						w.disk.fill(k, writes, mode)
+						w.goOn(rand.New(rand.NewPCG(seed, 1)), 40)
+						time.Sleep(2 * time.Second)
+						w.disk.fill(0, 0, mode) // where it did not come to that
+						require.NoError(t, w.store.Full())
+						require.Equal(t, said.with("disk is full"), said.with("nothing is lost"))
+						full += said.with("disk is full")
+						if policy == Always {
+							w.acked = len(w.states) - 1 // all that was not acknowledged at once has been synced meanwhile
+						}
+						why := fmt.Sprintf("seed %d, policy %d, %s for %d writes from %d on", seed, policy, failures[mode], writes, k)
+						w.found(rand.New(rand.NewPCG(seed, 2)), why)
+						require.NoError(t, w.store.Close())
+						require.True(t, w.start(policy))
+						require.Equal(t, w.states[len(w.states)-1], stateOf(w.e), why)
+						require.NoError(t, w.store.Close())
+					})
+				}
+				require.Greater(t, full, 10, "the log was written there")
+			}
+		}
+	}
+}
+
+// A kill while the disk is full leaves no torn record, and no segment that nobody can read.
+func TestKilledWhileTheDiskIsFull(t *testing.T) {
+	for k := 1; k <= 40; k++ {
+		synctest.Test(t, func(t *testing.T) {
+			r := rand.New(rand.NewPCG(1, 1))
+			w := newWorld(t, newDisk(), testEpoch)
+			w.states = []string{""}
+			require.True(t, w.start(EverySecond))
+			w.disk.fill(k, 1000, failTorn)
+			for range 40 {
+				if w.store.Refuses() != nil {
+					break
+				}
+				w.call(r)
+				time.Sleep(time.Duration(r.Int64N(int64(2 * writeDelay))))
+			}
+			next, said := newWorld(t, w.disk.killed(), w.now.Load()), new(lines)
+			next.o.Log = slog.New(said)
+			require.True(t, next.start(EverySecond))
+			require.Contains(t, w.states, stateOf(next.e))
+			require.Nil(t, next.store.Status().Load.Torn)
+			require.NoError(t, next.store.Close())
+			w.disk.fill(0, 0, failOnce)
+			require.NoError(t, w.store.Close(), "the end is another chance")
+		})
+	}
+}
+
+// What cannot be written by the end is told in numbers.
+func TestStopWhileTheDiskIsFull(t *testing.T) {
+	virtual(t, func(w *world) {
+		said := new(lines)
+		w.o.Log = slog.New(said)
+		require.True(t, w.start(EverySecond))
+		require.NoError(t, w.store.Wait(w.set("kept", 0)))
+		time.Sleep(2 * time.Second)
+		w.disk.fill(1, 1000, failOnce)
+		for i := range 7 {
+			require.NoError(t, w.store.Wait(w.set(fmt.Sprint(i), 0)))
+		}
+		require.NoError(t, w.store.Refuses(), "nobody knows yet")
+		time.Sleep(time.Second)
+		require.ErrorIs(t, w.store.Refuses(), syscall.ENOSPC)
+		require.ErrorIs(t, w.store.Status().Full, syscall.ENOSPC)
+		require.NoError(t, w.store.Status().Failure)
+		require.Positive(t, w.store.Status().Backlog)
+		require.ErrorIs(t, w.store.Snapshot(), syscall.ENOSPC)
+		err := w.store.Close()
+		require.ErrorIs(t, err, syscall.ENOSPC)
+		require.ErrorContains(t, err, "not written: 7 changes in 7 records")
+		require.Equal(t, 1, said.with("the log could not be written to its end"))
+		w.disk.fill(0, 0, failOnce)
+		require.True(t, w.start(EverySecond))
+		require.Contains(t, stateOf(w.e), "kept")
+		require.NotContains(t, stateOf(w.e), "key=6")
+		w.stop()
+	})
+}
+
+// Under always nobody is told that a change was made that waits for room, and nobody waits for it.
+func TestFullDiskUnderAlways(t *testing.T) {
+	virtual(t, func(w *world) {
+		require.True(t, w.start(Always))
+		require.NoError(t, w.store.Wait(w.set("before", 0)))
+		w.disk.fill(1, 5, failOnce)
+		var calls sync.WaitGroup
+		for i := range 20 {
+			calls.Go(func() { require.ErrorIs(t, w.store.Wait(w.set(fmt.Sprint(i), 0)), syscall.ENOSPC) })
+		}
+		calls.Wait()
+		time.Sleep(3 * time.Second)
+		require.NoError(t, w.store.Refuses())
+		require.NoError(t, w.store.Wait(w.set("after", 0)))
+		state := stateOf(w.e)
+		w.stop()
+		require.True(t, w.start(Always))
+		require.Equal(t, state, stateOf(w.e))
+		w.stop()
+	})
+}
+
+// What waits for room is bounded: beyond that the log is given up, as by any other failure.
+func TestTooMuchWaitsForRoom(t *testing.T) {
+	virtual(t, func(w *world) {
+		said := new(lines)
+		w.o.Log, w.o.Settings.Continue = slog.New(said), true
+		require.True(t, w.start(EverySecond))
+		w.disk.fill(1, 1<<20, failOnce)
+		var last engine.Position
+		for range mostBacklog>>20 + 1 {
+			require.NoError(t, w.store.Failure())
+			last = w.set("k", 1<<20-100)
+			require.NoError(t, w.store.Wait(last))
+			require.NoError(t, w.store.Refuses())
+			time.Sleep(time.Second)
+		}
+		require.ErrorIs(t, w.store.Failure(), errTooMuchWaits)
+		require.NoError(t, w.store.Wait(last), "the server goes on in memory")
+		require.Equal(t, 1, said.with("the log has failed and is given up"))
+		require.Equal(t, 1, said.with("kept in memory until there is room"))
+		require.ErrorIs(t, w.store.Close(), errTooMuchWaits)
+	})
+}
+
+// A directory that is removed, moved or made anew is noticed, by whatever way it went.
+func TestDirectoryIsRemoved(t *testing.T) {
+	for how, remove := range map[string]func(dir string) error{
+		"removed": os.RemoveAll,
+		"moved":   func(dir string) error { return os.Rename(dir, dir+".old") },
+		"emptied": func(dir string) error { return os.Remove(filepath.Join(dir, fileName(logFile, 1))) },
+		"anew": func(dir string) error {
+			require.NoError(t, os.RemoveAll(dir))
+			require.NoError(t, os.Mkdir(dir, 0o750))
+			return os.WriteFile(filepath.Join(dir, fileName(logFile, 1)), nil, 0o640)
+		},
+	} {
+		t.Run(how, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "data")
+			s, err := Open(Options{Dir: dir, AppendOnly: true, Clock: func() int64 { return testEpoch }, Log: slog.New(slog.DiscardHandler), Settings: Settings{Sync: EverySecond}})
+			require.NoError(t, err)
+			_, err = s.Load(engine.New(engine.Options{Journal: s}))
+			require.NoError(t, err)
+			require.NoError(t, s.Start())
+			s.lookForLog()
+			require.NoError(t, s.Refuses())
+			require.NoError(t, remove(dir))
+			require.Eventually(t, func() bool { return s.Refuses() != nil }, 30*time.Second, 10*time.Millisecond)
+			require.ErrorContains(t, s.Failure(), "the log is gone from the data directory")
+			require.Error(t, s.Close())
+		})
+	}
+}
+
+// A snapshot that is cut off by the stop is no error.
+func TestSnapshotIsCutOffByTheStop(t *testing.T) {
+	virtual(t, func(w *world) {
+		var text strings.Builder
+		w.o.Log = slog.New(slog.NewTextHandler(&text, nil))
+		require.True(t, w.start(EverySecond))
+		for i := range 2000 {
+			w.set(fmt.Sprint(i), 1000)
+		}
+		w.disk.slowDown(ofSnapshots, time.Minute)
+		require.NoError(t, w.store.SnapshotInBackground())
+		time.Sleep(time.Second)
+		w.stop()
+		require.Contains(t, text.String(), "level=INFO msg=\"a snapshot was cut off as the server stops")
+		require.NotContains(t, text.String(), "level=ERROR")
+	})
+}

@@ -1,0 +1,370 @@
+package persistence
+
+import (
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"syscall"
+	"time"
+
+	"rlserver/engine"
+)
+
+// retryInterval is how often a write is tried again for which there was no room.
+const retryInterval = 250 * time.Millisecond
+
+// run is the writer. It sleeps while there is nothing to write or to sync.
+func (l *log) run() {
+	defer close(l.done)
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for ending := false; !ending; {
+		select {
+		case <-l.quit:
+			ending = true
+		case <-l.some:
+			timer.Reset(writeDelay)
+			continue
+		case <-l.wake:
+			runtime.Gosched() // calls that are about to append share the sync
+		case <-timer.C:
+		}
+		if l.ended {
+			continue
+		}
+		if early := l.early(); early > 0 && !ending {
+			timer.Reset(early)
+			continue
+		}
+		err := l.err()
+		if err == nil {
+			err = l.writeOut(ending)
+		}
+		if err == nil && ending {
+			err = l.file.Close()
+		}
+		switch full := (*noRoom)(nil); {
+		case errors.As(err, &full) && ending:
+			if unsynced := l.sync(); unsynced != nil {
+				err = fmt.Errorf("%w; then %w", err, unsynced)
+			}
+		case full != nil:
+			if err = l.wait(full); err == nil {
+				timer.Reset(retryInterval)
+			}
+		case err == nil:
+			l.resume()
+			if l.clean < l.offset && Policy(l.policy.Load()) == EverySecond {
+				timer.Reset(syncInterval - time.Since(l.lastSync))
+			}
+		}
+		if err != nil {
+			l.fail(err)
+		}
+	}
+}
+
+// early is how long it is until it is time to look for room on the disk again.
+func (l *log) early() time.Duration {
+	if t := l.trouble.Load(); t == nil || t.final {
+		return 0
+	}
+	return retryInterval - time.Since(l.tried)
+}
+
+// noRoom is a write that failed for want of room on the disk. What it has left behind is cut off, so
+// that the segment ends in a whole record and the write can be tried again.
+type noRoom struct{ error }
+
+func (e *noRoom) Unwrap() error { return e.error }
+
+// wait notes that there is no room, and syncs what was written when that is due.
+func (l *log) wait(full *noRoom) error {
+	l.tried = time.Now()
+	first := l.trouble.Load() == nil
+	if first {
+		l.mu.Lock()
+		l.trouble.Store(&trouble{err: full, since: l.tried})
+		l.progress.Broadcast()
+		l.mu.Unlock()
+		l.told.full(full)
+	}
+	if l.due() {
+		return l.sync()
+	}
+	return nil
+}
+
+// resume notes that there is room again, if there was none.
+func (l *log) resume() {
+	t := l.trouble.Load()
+	if t == nil || t.final {
+		return
+	}
+	l.mu.Lock()
+	if t = l.trouble.Load(); !t.final {
+		l.trouble.Store(nil)
+	}
+	l.progress.Broadcast()
+	l.mu.Unlock()
+	if !t.final {
+		l.told.roomAgain(time.Since(t.since))
+	}
+}
+
+// fail is the end of the log, though not of the process.
+func (l *log) fail(err error) {
+	l.ended = true
+	l.mu.Lock()
+	lost := append(l.batch[l.at:], l.pending...)
+	if changes, records := count(lost); records > 0 {
+		err = fmt.Errorf("%w; not written: %d changes in %d records of %d bytes", err, changes, records, len(lost))
+	}
+	l.trouble.Store(&trouble{err: err, final: true})
+	l.pending, l.cuts, l.batch, l.taken, l.at = nil, nil, nil, nil, 0
+	l.progress.Broadcast()
+	l.mu.Unlock()
+	l.file.Close()
+	l.told.failed(err)
+}
+
+// count counts records and the changes that they tell of.
+func count(b []byte) (changes, records int) {
+	var effects []engine.Effect
+	for len(b) > 0 {
+		rec, size, err := readRecord(effects[:0], b)
+		if err != nil {
+			break
+		}
+		effects, b = rec.effects, b[size:]
+		changes += len(rec.effects)
+		records++
+	}
+	return changes, records
+}
+
+// writeOut writes what was appended, and syncs as the policy says.
+func (l *log) writeOut(ending bool) error {
+	err := l.writeBatch() // what there was no room for
+	if err == nil {
+		l.take()
+		err = l.writeBatch()
+	}
+	switch {
+	case err != nil:
+		return err
+	case ending:
+		return l.end()
+	case l.due():
+		return l.sync()
+	}
+	l.mu.Lock()
+	l.progress.Broadcast() // written has grown
+	l.mu.Unlock()
+	return nil
+}
+
+// writeBatch writes what was taken. With an error it goes on from there the next time.
+func (l *log) writeBatch() error {
+	for l.at < len(l.batch) || len(l.taken) > 0 {
+		end := len(l.batch)
+		if len(l.taken) > 0 {
+			end = l.taken[0]
+		}
+		if err := l.write(end); err != nil {
+			return err
+		}
+		if len(l.taken) > 0 {
+			if err := l.rotate(); err != nil {
+				return err
+			}
+			l.taken = l.taken[1:]
+		}
+	}
+	l.giveBack()
+	return nil
+}
+
+// due tells whether it is time to sync.
+func (l *log) due() bool {
+	switch Policy(l.policy.Load()) {
+	case Always:
+		return true
+	case EverySecond:
+		return time.Since(l.lastSync) >= syncInterval
+	}
+	return false
+}
+
+// take takes what was appended, for the writer. A segment that is large enough ends with it.
+func (l *log) take() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.offset+int64(len(l.pending)) >= l.limit && len(l.cuts) == 0 {
+		l.cutHere()
+	}
+	l.batch, l.taken, l.at = l.pending, l.cuts, 0
+	l.pending, l.cuts = l.spare, nil
+	l.spare = nil
+}
+
+// giveBack lets calls append to the buffer of a batch that was written.
+func (l *log) giveBack() {
+	batch := l.batch
+	l.batch, l.taken, l.at = nil, nil, 0
+	if cap(batch) == 0 || cap(batch) > keptBuffer {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.spare = batch[:0]
+}
+
+// write adds the records of the batch up to an offset to the segment. If it is known by now that more of the segment is on the disk
+// for good, that is noted before them.
+func (l *log) write(end int) error {
+	if l.at == end {
+		return nil
+	}
+	if err := l.mark(); err != nil {
+		return err
+	}
+	n, err := l.put(l.batch[l.at:end])
+	l.at += n
+	l.written.Add(uint64(n))
+	return err
+}
+
+// mark notes in the segment how much of it is on the disk for good, unless that stands there already.
+func (l *log) mark() error {
+	if l.clean == l.marked {
+		return nil
+	}
+	_, err := l.put(appendMark(nil, recordSynced, l.clock(), l.salt+l.clean))
+	if err == nil {
+		l.marked = l.clean
+	}
+	return err
+}
+
+// put writes records, and tells how many bytes of whole ones are in the segment then.
+func (l *log) put(records []byte) (n int, err error) {
+	n, err = l.file.Write(records)
+	if err != nil {
+		n = wholeRecords(records[:n])
+		if outOfRoom(err) {
+			err = cmp.Or[error](l.file.cut(l.offset+int64(n)), &noRoom{err})
+		}
+	}
+	l.offset += int64(n)
+	l.size.Add(int64(n))
+	return n, err
+}
+
+// wholeRecords is how many of the bytes make up whole records.
+func wholeRecords(b []byte) (n int) {
+	for len(b)-n >= headerSize {
+		size := binary.LittleEndian.Uint64(b[n:])
+		if size > uint64(len(b)-n-headerSize) {
+			break
+		}
+		n += headerSize + int(size)
+	}
+	return n
+}
+
+// outOfRoom tells whether an error is for want of room, on the disk or within a quota.
+func outOfRoom(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+}
+
+// sync makes what was written last, and tells those who wait for it.
+func (l *log) sync() error {
+	if l.clean < l.offset {
+		start := time.Now()
+		if err := l.file.Sync(); err != nil {
+			return err
+		}
+		l.lastSync = start
+		if time.Since(start) > time.Second {
+			l.delayed.Add(1)
+		}
+		l.clean = l.offset
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.synced.Store(l.written.Load())
+	l.progress.Broadcast()
+	return nil
+}
+
+// end syncs what was written last, and marks that: damage to a log that was ended is never taken for a torn tail.
+func (l *log) end() error {
+	err := l.sync()
+	if err == nil {
+		err = l.mark()
+	}
+	if err == nil {
+		err = l.sync()
+	}
+	return err
+}
+
+// rotate ends the segment, whole and on the disk whatever the policy, so that only the last can have a torn tail; and begins the next.
+func (l *log) rotate() error {
+	if err := l.sync(); err != nil {
+		return err
+	}
+	before := l.file
+	if err := l.begin(l.segment + 1); err != nil {
+		return err
+	}
+	return before.Close()
+}
+
+// newSalt draws a number nobody can guess, in a range where all take 9 bytes in a mark: the sizes of files do not depend on chance.
+func newSalt() int64 { return 1<<61 + rand.Int64N(1<<61) }
+
+// begin makes a segment. Where there is no room for it nothing is left of it.
+func (l *log) begin(sequence uint64) error {
+	name, salt := fileName(logFile, sequence), newSalt()
+	file, err := l.fs.create(name)
+	if err == nil {
+		err = l.head(file, fileHeader{formatVersion, logFile, sequence, l.clock(), salt})
+		if err != nil {
+			file.Close()
+			if left := l.fs.remove(name); left != nil {
+				err = fmt.Errorf("%w, and what there is of it cannot be removed: %w", err, left)
+			}
+		}
+	}
+	if err != nil {
+		err = fmt.Errorf("segment %s cannot be begun: %w", name, err)
+		if outOfRoom(err) {
+			err = &noRoom{err}
+		}
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.file, l.salt, l.segment = file, salt, sequence
+	l.offset, l.clean, l.marked = fileHeaderSize, fileHeaderSize, fileHeaderSize
+	l.size.Add(fileHeaderSize)
+	l.progress.Broadcast()
+	return nil
+}
+
+// head writes the header of a segment, for good.
+func (l *log) head(file outFile, h fileHeader) error {
+	_, err := file.Write(h.encode())
+	if err == nil {
+		err = file.Sync()
+	}
+	if err == nil {
+		err = l.fs.syncDir()
+	}
+	return err
+}
