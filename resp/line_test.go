@@ -146,6 +146,7 @@ func walkLines(t *testing.T, b *bubble, r *rand.Rand) {
 		}
 		m.step(now, say(now))
 	}
+	time.Sleep(600*time.Millisecond - time.Microsecond - time.Since(b.begun)) // the timeouts of the last one
 	var said []string
 	for _, line := range b.heard() {
 		if before, after, ok := strings.Cut(line, " *5 :"); ok {
