@@ -91,6 +91,7 @@
 //	policy*.go  named limits: what they say, how they change, and calls held against several
 //	hash.go     the fields of a hash
 //	bits.go     strings, bit by bit
+//	dump.go     what a key holds, taken out and put back
 //	strings.go, hashes.go, zsets*.go, keys.go, expire.go, scan.go: the operations by family
 //
 // # Memory

@@ -214,6 +214,41 @@ var walkCalls = map[string]func(w *walk) string{
 		c := BitChange{BitField: BitField{Offset: w.Int64N(80), Bits: 1 + w.IntN(63), Signed: w.IntN(2) == 0}, N: int64(w.Uint64()), Overflow: Overflow(w.IntN(3))}
 		return w.write(w.some("s", 1), func(k []Key) []any { return answer(w.tx.ChangeBits(k[0], c)) })
 	},
+	"Content": func(w *walk) string {
+		return w.read(w.any(1), func(k []Key) []any {
+			c, ok := w.tx.Content(k[0])
+			list := []any{ok, c.Type, string(c.Text), c.Tokens, c.Count}
+			for field, value := range c.Hash.All() {
+				list = append(list, field, value)
+			}
+			for member, score := range c.ZSet.Members().All() {
+				list = append(list, string(member), score)
+			}
+			return list
+		})
+	},
+	"Restore": func(w *walk) string {
+		r := &Restored{Type: Type(1 + w.IntN(5)), Text: w.value(), Idle: -1, Uses: -1}
+		r.Pairs, r.Members = nil, nil
+		switch r.Type {
+		case TypeHash:
+			for i := range 1 + w.IntN(4) {
+				r.Pairs = append(r.Pairs, fmt.Append(nil, i), w.value())
+			}
+		case TypeZSet:
+			for i := range 1 + w.IntN(4) {
+				r.Members = append(r.Members, ZMember{fmt.Append(nil, i), float64(w.IntN(9))})
+			}
+		case TypeToken:
+			r.Tokens = limit.Tokens{Missing: w.Int64N(9), Fraction: w.Uint64(), Since: w.now}
+		case TypeFixed:
+			r.Count = limit.Count{Start: w.now / 1500 * 1500, Length: 1500, Used: w.Int64N(9)}
+		}
+		if w.IntN(2) == 0 {
+			r.ExpireAt = w.now + w.Int64N(900) - 50
+		}
+		return w.write(w.any(1), func(k []Key) []any { return answer(w.tx.Restore(k[0], r)) })
+	},
 	"SetBit": func(w *walk) string {
 		offset, on := w.Int64N(80), w.IntN(2) == 0
 		return w.write(w.some("s", 1), func(k []Key) []any { return answer(w.tx.SetBit(k[0], offset, on)) })

@@ -6,9 +6,9 @@ func init() {
 	register(
 		&command{name: "setbit", arity: 4, flags: write | denyOOM, keys: []keySpec{key("RW access update", 1)},
 			syntax: "key offset value", group: "bitmap", since: "2.2.0", complexity: "O(1)",
-			summary:  "Sets or clears the bit at offset in the string value stored at key",
-			makeRoom: roomForBit,
-			run:      setbit},
+			summary: "Sets or clears the bit at offset in the string value stored at key",
+			prepare: roomForBit,
+			run:     setbit},
 		&command{name: "getbit", arity: 3, flags: readonly | fast, keys: []keySpec{key("RO access", 1)},
 			syntax: "key offset", group: "bitmap", since: "2.2.0", complexity: "O(1)",
 			summary: "Returns the bit value at offset in the string value stored at key",
@@ -23,9 +23,9 @@ func init() {
 			run:     bitpos},
 		&command{name: "bitop", arity: -4, flags: write | denyOOM, keys: []keySpec{key("OW update", 2), keysToEnd("RO access", 3, 1)},
 			syntax: "operation destkey key [key ...]", group: "bitmap", since: "2.6.0", complexity: "O(N)",
-			summary:  "Perform bitwise operations between strings",
-			makeRoom: roomForBitop,
-			run:      bitop},
+			summary: "Perform bitwise operations between strings",
+			prepare: roomForBitop,
+			run:     bitop},
 	)
 }
 

@@ -12,9 +12,9 @@ func init() {
 			syntax: "key [GET encoding offset | [OVERFLOW <WRAP | SAT | FAIL>] <SET encoding offset value | INCRBY encoding offset increment> " +
 				"[GET encoding offset | [OVERFLOW <WRAP | SAT | FAIL>] <SET encoding offset value | INCRBY encoding offset increment> ...]]",
 			group: "bitmap", since: "3.2.0", complexity: "O(1) for each subcommand specified",
-			summary:  "Perform arbitrary bitfield integer operations on strings",
-			makeRoom: roomForBitfield,
-			run:      bitfield},
+			summary: "Perform arbitrary bitfield integer operations on strings",
+			prepare: roomForBitfield,
+			run:     bitfield},
 		&command{name: "bitfield_ro", arity: -2, flags: readonly | fast, keys: []keySpec{key("RO access", 1)},
 			syntax: "key [GET encoding offset [GET encoding offset ...]]",
 			group:  "bitmap", since: "6.0.0", complexity: "O(1) for each subcommand specified",

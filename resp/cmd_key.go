@@ -48,7 +48,7 @@ func init() {
 			syntax: "source destination [DB destination-db] [REPLACE]", group: "generic", since: "6.2.0",
 			complexity: "O(N) worst case for collections, where N is the number of nested items. O(1) for string values.",
 			summary:    "Copy a key",
-			makeRoom:   func(s *session, words [][]byte) { s.makeRoomFor(s.usage(words[1])) },
+			prepare:    func(s *session, words [][]byte) { s.makeRoomFor(s.usage(words[1])) },
 			run:        copyKey},
 		&command{name: "move", arity: 3, flags: write | fast, keys: []keySpec{key("RW access update", 1)},
 			syntax: "key db", group: "generic", since: "1.0.0", complexity: "O(1)",

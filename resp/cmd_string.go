@@ -38,7 +38,7 @@ func init() {
 			syntax: "key offset value", group: "string", since: "2.2.0",
 			complexity: "O(1), not counting the time taken to copy the new string in place. Usually, this string is very small so the amortized complexity is O(1). Otherwise, complexity is O(M) with M being the length of the value argument.",
 			summary:    "Overwrite part of a string at key starting at the specified offset",
-			makeRoom:   roomForRange,
+			prepare:    roomForRange,
 			run:        setrange},
 		&command{name: "mget", arity: -2, flags: readonly | fast, keys: []keySpec{keysToEnd("RO access", 1, 1)},
 			syntax: "key [key ...]", group: "string", since: "1.0.0",

@@ -35,7 +35,7 @@ func init() {
 			syntax: "destination " + sources + scoring, group: "sorted-set", since: "2.0.0",
 			complexity: "O(N)+O(M log(M)) with N being the sum of the sizes of the input sorted sets, and M being the number of elements in the resulting sorted set.",
 			summary:    "Add multiple sorted sets and store the resulting sorted set in a new key",
-			makeRoom:   roomForUnion,
+			prepare:    roomForUnion,
 			run:        func(c *call) error { return zcombinestore(c, zunion, algebraWords{scoring: true}) }},
 		&command{name: "zinterstore", arity: -4, flags: write | denyOOM | movableKeys, keys: outputAndInputs,
 			syntax: "destination " + sources + scoring, group: "sorted-set", since: "2.0.0",

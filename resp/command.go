@@ -24,7 +24,7 @@ type command struct {
 	tips       string // for clients and proxies, separated by spaces
 	deprecated string // since which version, and in replacedBy what to use instead
 	replacedBy string
-	makeRoom   func(s *session, words [][]byte) // of a command that may take much more memory than it has words; not before what EXEC runs
+	prepare    func(s *session, words [][]byte) // what can be done before the locks are taken; not of what EXEC runs
 	reaches    func(words [][]byte) bool        // of a command that may look at keys that its words do not name: whether a call does
 	run        func(*call) error
 	subs       []*command

@@ -44,8 +44,8 @@ func (s *session) execute(words [][]byte) {
 		s.queue(p)
 		return
 	}
-	if c.makeRoom != nil {
-		c.makeRoom(s, words)
+	if c.prepare != nil {
+		c.prepare(s, words)
 	}
 	s.begin(p, now)
 	w := s.runTogether(elapsed)

@@ -43,6 +43,12 @@
 // A pipeline's calls are run up to 16 at a time under one hold of all their shards, if they are fast and leave the session as it is. What for, and why nobody can tell, is in
 // together.go. Sixteen single keys in one hold and one call with sixteen keys are the same to the engine.
 //
+// # Calls that take long
+//
+// A handler may take along what its answer needs, and have it written when no lock is held any more (postponed.go): LCS, SORT, DUMP, and the counting
+// of long bitmaps. What can be done before the locks are taken stands in command.prepare: RESTORE reads its payload there, and room is made for
+// strings that a few words stretch far.
+//
 // # Calls that wait
 //
 // A limiter's call with WAIT and a blocking pop stand in a line per key (line.go), in order of arrival:

@@ -11,6 +11,8 @@ var (
 	introProse string
 	//go:embed docs_ratelimit.md
 	rateLimitProse string
+	//go:embed docs_keys.md
+	keysProse string
 	//go:embed docs_server.md
 	serverProse string // what the summaries, which are Redis' own, leave open
 )
@@ -34,10 +36,10 @@ func configurable() string {
 var manual = []struct{ group, title, prose string }{
 	{"ratelimit", "Rate limits", rateLimitProse},
 	{"string", "Strings", ""},
-	{"bitmap", "Bits of strings", ""},
+	{"bitmap", "Bits of strings", "A call that would stretch a string by 64 KB or more, beyond what it sends, is held against `maxmemory` before: it evicts keys, or is answered `OOM`.\n"},
 	{"hash", "Hashes", ""},
 	{"sorted-set", "Sorted sets", ""},
-	{"generic", "Keys of any type", ""},
+	{"generic", "Keys of any type", keysProse},
 	{"connection", "Connections", ""},
 	{"server", "Server", serverProse + configurable()},
 	{"transactions", "Transactions", "Commands between MULTI and EXEC run as one: nobody sees a part of it. EXEC runs nothing if a key given to WATCH has been changed since.\n"},

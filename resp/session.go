@@ -38,6 +38,7 @@ type session struct {
 	executing   bool     // what was queued, under the locks of all of it
 	afterwards  []func() // to be done when no lock is held any more
 	postponed   []postponed
+	payload     *payload // of RESTORE, read before the locks were taken
 
 	begun   int                    // where the answer of the call begins that is being run
 	attempt attempt                // which one it is, of a call that may wait
@@ -147,7 +148,7 @@ func (s *session) release() {
 	}
 	s.reply.check = 0
 	s.call.words, s.call.args = nil, args{}
-	s.keys = nil
+	s.keys, s.payload = nil, nil
 	if cap(s.hashed) > manyKeys {
 		s.hashed = nil
 	}
@@ -164,7 +165,7 @@ func (s *session) recovered() {
 	if fault == nil {
 		return
 	}
-	s.postponed = nil
+	s.postponed, s.payload = nil, nil
 	s.see(s.tx.End())
 	s.fault(fault, s.begun)
 }

@@ -38,7 +38,7 @@ var kinds = map[string]string{
 	"bit":   "integer",
 	"score": "double", "min": "double", "max": "double",
 	"client-id": "integer", "count": "integer", "cursor": "integer", "db": "integer", "decrement": "integer", "destination-db": "integer",
-	"end": "integer", "increment": "integer", "index": "integer", "index1": "integer", "index2": "integer", "limit": "integer",
+	"end": "integer", "frequency": "integer", "increment": "integer", "index": "integer", "index1": "integer", "index2": "integer", "limit": "integer",
 	"milliseconds": "integer", "numkeys": "integer", "numreplicas": "integer", "numfields": "integer", "maxage": "integer", "offset": "integer", "protover": "integer", "seconds": "integer", "start": "integer",
 	"stop": "integer", "weight": "integer", "capacity": "integer", "refill": "integer", "cost": "integer",
 	"rate": "integer", "queue": "integer", "hits": "integer", "max_burst": "integer", "quantity": "integer",
@@ -51,7 +51,7 @@ var otherKinds = map[string]string{
 	"incrbyfloat increment": "double", "hincrbyfloat increment": "double",
 	"zlexcount min": "string", "zlexcount max": "string", "zrangebylex min": "string", "zrangebylex max": "string",
 	"zremrangebylex min": "string", "zremrangebylex max": "string", "zrevrangebylex min": "string", "zrevrangebylex max": "string",
-	"lcs len": "integer", "setbit value": "integer", "bitfield value": "integer",
+	"lcs len": "integer", "restore ttl": "integer", "setbit value": "integer", "bitfield value": "integer",
 	"bzpopmin timeout": "double", "bzpopmax timeout": "double", "bzmpop timeout": "double", "wait timeout": "integer",
 	"rl.check id": "key", "zrangestore min": "string", "zrangestore max": "string", "zrange start": "string", "zrange stop": "string",
 }

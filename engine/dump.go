@@ -1,0 +1,114 @@
+package engine
+
+import "rlserver/engine/limit"
+
+// Content is what a key holds, to be written down elsewhere.
+type Content struct {
+	Type   Type
+	Text   []byte // of a string: good for ever
+	Hash   Hash   // good until the key's next change or the Tx's end
+	ZSet   ZSet   // good for ever, for one goroutine
+	Tokens limit.Tokens
+	Count  limit.Count
+}
+
+// Content is what a key holds; ok is false for a missing key.
+func (tx *Tx) Content(k Key) (c Content, ok bool) {
+	switch o := tx.lookup(k).(type) {
+	case nil:
+		return c, false
+	case *stringObject:
+		c.Text, _, _ = tx.Share(k)
+	case *hashObject:
+		c.Hash = hashIn(o)
+	case *zsetObject:
+		c.ZSet = ZSet{o.set.Clone()}
+	case *tokenObject:
+		c.Tokens = o.tokens()
+	case *fixedObject:
+		c.Count = o.count()
+	}
+	c.Type = tx.find(tx.db, k).kind()
+	return c, true
+}
+
+// Members are all members, from the least score on.
+func (z ZSet) Members() ZMembers { return z.between(0, z.Len(), false) }
+
+// Restored is what a key is to hold.
+type Restored struct {
+	Type    Type
+	Text    []byte    // of a string
+	Pairs   [][]byte  // of a hash: its fields, all different, and their values by turns
+	Members []ZMember // of a sorted set: all different
+	Tokens  limit.Tokens
+	Count   limit.Count
+
+	Weight   int64 // roughly what it takes
+	ExpireAt int64 // Unix ms; 0: never
+	Idle     int64 // for how many seconds nobody has used it; negative: that is not known
+	Uses     int64 // how often it is used, by the logarithmic counter of the policies that go by that; negative: that is not known
+}
+
+// Valid tells whether a key can hold this.
+func (r *Restored) Valid() bool {
+	switch r.Type {
+	case TypeString:
+		return true
+	case TypeHash:
+		return len(r.Pairs) > 0
+	case TypeZSet:
+		return len(r.Members) > 0
+	case TypeToken:
+		f := Effect{Kind: EffectBucket, Tokens: r.Tokens}
+		return f.fits(nil) && 0 <= r.Tokens.Since && r.Tokens.Since <= latestSince
+	case TypeFixed:
+		f := Effect{Kind: EffectWindow, Count: r.Count}
+		return f.fits(nil) && 0 <= r.Count.Start && r.Count.Start <= latestSince
+	}
+	return false
+}
+
+// Restore lets a key hold what was valid, in place of what it held. If its time has come already the key is gone.
+func (tx *Tx) Restore(k Key, r *Restored) error {
+	if !tx.e.roomFor(r.Weight) {
+		return ErrOutOfMemory
+	}
+	tx.Delete(k)
+	if r.ExpireAt != 0 && r.ExpireAt <= tx.now {
+		return nil
+	}
+	o := tx.restore(k, r)
+	if r.ExpireAt != 0 && o.head().expireAt != r.ExpireAt {
+		tx.apply(o, &Effect{Kind: EffectExpire, Key: k, ExpireAt: r.ExpireAt})
+	}
+	switch counts := tx.e.memory.frequency.Load(); {
+	case counts && r.Uses >= 0:
+		o.touch(minuteOf(tx.now)<<8 | uint32(r.Uses))
+	case !counts && r.Idle >= 0:
+		o.touch(uint32(tx.now/1000 - min(r.Idle, clockMask)))
+	}
+	return nil
+}
+
+func (tx *Tx) restore(k Key, r *Restored) (o object) {
+	switch r.Type {
+	case TypeString:
+		return tx.apply(nil, &Effect{Kind: EffectString, Key: k, Value: r.Text, ExpireAt: r.ExpireAt})
+	case TypeToken:
+		f := Effect{Key: k}
+		f.putTokens(r.Tokens, r.ExpireAt)
+		return tx.apply(nil, &f)
+	case TypeFixed:
+		f := Effect{Key: k}
+		f.putCount(r.Count, r.ExpireAt)
+		return tx.apply(nil, &f)
+	}
+	for i := 0; i+1 < len(r.Pairs); i += 2 {
+		o = tx.apply(o, &Effect{Kind: EffectHashSet, Key: k, Field: r.Pairs[i], Value: r.Pairs[i+1]})
+	}
+	for _, m := range r.Members {
+		o = tx.apply(o, &Effect{Kind: EffectAdd, Key: k, Field: m.Member, Score: kept(m.Score)})
+	}
+	return o
+}

@@ -1,0 +1,68 @@
+package engine
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"rlserver/engine/limit"
+)
+
+// What is restored is what was taken out, and what was taken out stays as it was.
+func TestContentComesBack(t *testing.T) {
+	tape := new(recorder)
+	c := newCaller(t, Options{Journal: tape})
+	var z ZSet
+	c.with("z", func(k Key) {
+		c.tx.ZAdd(k, 0, []ZMember{{[]byte("a"), 1}, {[]byte("b"), 2}})
+		content, ok := c.tx.Content(k)
+		require.True(t, ok)
+		z = content.ZSet
+		c.tx.ZAdd(k, 0, []ZMember{{[]byte("a"), 9}, {[]byte("c"), 0}})
+	})
+	assert.Equal(t, 2, z.Len())
+	score, _ := z.Score([]byte("a"))
+	assert.Equal(t, 1.0, score)
+
+	tape.calls = nil
+	c.with("z", func(k Key) {
+		require.NoError(t, c.tx.Restore(k, &Restored{Type: TypeToken, Tokens: limit.Tokens{Missing: 3, Since: epoch}, ExpireAt: epoch + 500, Idle: 90, Uses: -1}))
+		content, _ := c.tx.Content(k)
+		assert.Equal(t, TypeToken, content.Type)
+		assert.Equal(t, int64(3), content.Tokens.Missing)
+	})
+	kinds := make([]EffectKind, 0, 2)
+	for _, f := range tape.effects() {
+		kinds = append(kinds, f.Kind)
+	}
+	assert.Equal(t, []EffectKind{EffectDelete, EffectBucket}, kinds)
+
+	c.with("z", func(k Key) {
+		require.NoError(t, c.tx.Restore(k, &Restored{Type: TypeString, Text: []byte("x"), ExpireAt: epoch, Idle: -1, Uses: -1}))
+		assert.False(t, c.tx.Exists(k), "its time has come")
+		require.NoError(t, c.tx.Restore(k, &Restored{Type: TypeString, Text: []byte("x"), Idle: 90, Uses: 200}))
+		idle, _ := c.tx.Idle(k)
+		assert.Equal(t, int64(90), idle)
+		c.e.SetEviction(AllKeysLFU, 5)
+		require.NoError(t, c.tx.Restore(k, &Restored{Type: TypeString, Text: []byte("x"), Idle: 90, Uses: 200}))
+		uses, _ := c.tx.Frequency(k)
+		assert.Equal(t, int64(200), uses)
+	})
+	requireSound(t, c.e)
+}
+
+func TestRestoringNeedsRoomAndSense(t *testing.T) {
+	c := newCaller(t, Options{})
+	c.e.SetBudget(1 << 20)
+	c.with("k", func(k Key) {
+		c.tx.Set(k, []byte("old"), SetMode{})
+		assert.Equal(t, ErrOutOfMemory, c.tx.Restore(k, &Restored{Type: TypeString, Weight: 2 << 20}))
+		assert.True(t, c.tx.Exists(k), "nothing is changed by a call that errs")
+	})
+	for _, r := range []Restored{
+		{}, {Type: TypeHash}, {Type: TypeZSet}, {Type: TypeToken, Tokens: limit.Tokens{Missing: -1}}, {Type: TypeToken, Tokens: limit.Tokens{Earned: 1 << 40}}, {Type: TypeFixed, Count: limit.Count{Start: -1}}, {Type: Type(99)},
+	} {
+		assert.False(t, r.Valid(), "%+v", r)
+	}
+}

@@ -1,0 +1,50 @@
+// Package rdb reads and writes what DUMP gives and RESTORE takes: one value in the format of Redis' snapshots, version 10, as
+// Redis 7.0 writes it.
+//
+// # A payload
+//
+//	+--------+-------- … --------+-----------+-----------+
+//	| type 1 | value             | version 2 | CRC-64  8 |
+//	+--------+-------- … --------+-----------+-----------+
+//
+// Version and checksum are little-endian; the checksum is Jones' CRC-64 of all that stands before it. Versions up to 10 are read.
+//
+//	type   value                                                             written
+//	0      string                                                            yes
+//	3      length · (string · score as text)…                 sorted set
+//	4      length · (string · string)…                        hash           yes
+//	5      length · (string · score, 8 bytes)…                sorted set     yes
+//	9      string that holds a zipmap                         hash
+//	12     string that holds a ziplist                        sorted set
+//	13     string that holds a ziplist                        hash
+//	16     string that holds a listpack                       hash
+//	17     string that holds a listpack                       sorted set
+//	200    missing · fraction · since · earned                  rl.token       yes
+//	201    start · length · used · 0                            rl.fixed       yes
+//
+// Types from 200 on are this server's own, which Redis refuses as bad data; their numbers are zigzag varints. The other types of Redis are
+// lists, sets, streams and modules, which are told by name.
+//
+//	length  00nnnnnn                          string  length · bytes
+//	        01nnnnnn nnnnnnnn                         11000000 · integer of 1 byte
+//	        10000000 · 4 bytes, big-endian            11000001 · 2 bytes
+//	        10000001 · 8 bytes, big-endian            11000010 · 4 bytes
+//	                                                  11000011 · length · length once inflated · bytes that LZF has deflated
+//
+// What is written is not deflated, and never a listpack: Redis makes one of it if the value is small.
+//
+// # Packed values
+//
+//	listpack  size 4 · count 2 · entry… · ff        entry: head · bytes · length of both, from the end on, 7 bits a byte
+//	ziplist   size 4 · tail 4 · count 2 · entry… · ff      length of the entry before · head · bytes
+//	zipmap    count 1 · (length · bytes · length · unused 1 · bytes · unused)… · ff
+//
+// # Strangers' payloads
+//
+// The checksum protects from accidents alone. Decode checks all lengths, counts and back references, refuses what stands twice and scores
+// that are no numbers, and keeps to the memory it is allowed. Texts alias the payload where they can.
+//
+// # Left out on purpose
+//
+// Files: this server has its own, see package persistence. Deflating: it would cost time to save what clients mostly send once.
+package rdb

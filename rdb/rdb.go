@@ -1,0 +1,158 @@
+package rdb
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc64"
+	"math"
+	"strconv"
+)
+
+// Kind says what a value is.
+type Kind uint8
+
+const (
+	String Kind = iota + 1
+	Hash
+	SortedSet
+	Tokens // a token bucket
+	Fixed  // a fixed window
+)
+
+// Value is what a payload holds.
+type Value struct {
+	Kind    Kind
+	Text    []byte   // String
+	Pairs   [][]byte // Hash: fields and values by turns
+	Members []Member // SortedSet
+	Numbers Numbers  // Tokens and Fixed
+	Size    int64    // roughly how many bytes Decode has taken for it, and what it refers to
+}
+
+// Numbers are the state of a limiter. Tokens: missing, fraction, since, earned. Fixed: start, length, used, 0.
+type Numbers [4]int64
+
+// Member is one of a sorted set.
+type Member struct {
+	Name  []byte
+	Score float64
+}
+
+var (
+	ErrChecksum = errors.New("version or checksum are wrong")
+	ErrFormat   = errors.New("bad data format")
+	ErrTooLarge = errors.New("the value takes more memory than is allowed")
+)
+
+// ForeignError is of a value that Redis knows and this server does not.
+type ForeignError string
+
+func (e ForeignError) Error() string { return fmt.Sprintf("the payload holds a %s", string(e)) }
+
+const (
+	version    = 10
+	footerSize = 2 + 8
+)
+
+// The types that are read; those that have a name here but are not read are told by it.
+const (
+	typeString       = 0
+	typeZSet         = 3
+	typeHash         = 4
+	typeZSet2        = 5
+	typeHashZipmap   = 9
+	typeZSetZiplist  = 12
+	typeHashZiplist  = 13
+	typeHashListpack = 16
+	typeZSetListpack = 17
+	typeTokens       = 200
+	typeFixed        = 201
+)
+
+var foreign = map[byte]ForeignError{
+	1: "list", 10: "list", 14: "list", 18: "list", 2: "set", 11: "set", 6: "module's value", 7: "module's value", 15: "stream", 19: "stream",
+}
+
+// jones is the polynomial of Redis' checksum, its bits in reverse order.
+var jones = crc64.MakeTable(0x95ac9329ac4bc9b5)
+
+// checksum is Redis' CRC-64: Go's begins and ends with an inversion, Redis' does not.
+func checksum(b []byte) uint64 { return ^crc64.Update(^uint64(0), jones, b) }
+
+// AppendFooter ends a payload, which is all of b.
+func AppendFooter(b []byte) []byte {
+	b = binary.LittleEndian.AppendUint16(b, version)
+	return binary.LittleEndian.AppendUint64(b, checksum(b))
+}
+
+// AppendString appends a string value.
+func AppendString(b, text []byte) []byte { return appendText(append(b, typeString), text) }
+
+// AppendHash begins a hash of so many fields: AppendText appends each of them and its value.
+func AppendHash(b []byte, fields int) []byte {
+	return appendLength(append(b, typeHash), uint64(fields))
+}
+
+// AppendSortedSet begins a sorted set of so many members: AppendMember appends each.
+func AppendSortedSet(b []byte, members int) []byte {
+	return appendLength(append(b, typeZSet2), uint64(members))
+}
+
+// AppendText appends a field of a hash, or its value.
+func AppendText[T string | []byte](b []byte, text T) []byte { return appendText(b, text) }
+
+// AppendMember appends a member of a sorted set.
+func AppendMember(b, name []byte, score float64) []byte {
+	return binary.LittleEndian.AppendUint64(appendText(b, name), math.Float64bits(score))
+}
+
+// AppendTokens appends the state of a token bucket.
+func AppendTokens(b []byte, n Numbers) []byte { return appendNumbers(append(b, typeTokens), n) }
+
+// AppendFixed appends the state of a fixed window.
+func AppendFixed(b []byte, n Numbers) []byte { return appendNumbers(append(b, typeFixed), n) }
+
+func appendNumbers(b []byte, list Numbers) []byte {
+	for _, n := range list {
+		b = binary.AppendVarint(b, n)
+	}
+	return b
+}
+
+func appendLength(b []byte, n uint64) []byte {
+	switch {
+	case n < 1<<6:
+		return append(b, byte(n))
+	case n < 1<<14:
+		return append(b, 1<<6|byte(n>>8), byte(n))
+	case n <= math.MaxUint32:
+		return binary.BigEndian.AppendUint32(append(b, length32), uint32(n))
+	}
+	return binary.BigEndian.AppendUint64(append(b, length64), n)
+}
+
+// appendText appends a string: as an integer if it spells one of up to 32 bits in the one way in which integers are written.
+func appendText[T string | []byte](b []byte, text T) []byte {
+	if n, ok := integer(text); ok {
+		switch {
+		case n == int64(int8(n)):
+			return append(b, encodedInt8, byte(n))
+		case n == int64(int16(n)):
+			return binary.LittleEndian.AppendUint16(append(b, encodedInt16), uint16(n))
+		default:
+			return binary.LittleEndian.AppendUint32(append(b, encodedInt32), uint32(n))
+		}
+	}
+	return append(appendLength(b, uint64(len(text))), text...)
+}
+
+func integer[T string | []byte](text T) (n int64, ok bool) {
+	const longest = len("-2147483648")
+	if len(text) == 0 || len(text) > longest || text[0] > '9' {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(string(text), 10, 32)
+	var buf [longest]byte
+	return n, err == nil && string(strconv.AppendInt(buf[:0], n, 10)) == string(text)
+}
