@@ -96,11 +96,11 @@ func configSet(c *call) error {
 		apply = append(apply, put)
 	}
 
-	timeout := c.server.settings.Timeout()
+	timeout, preauth := c.server.settings.Timeout(), c.server.settings.PreauthTimeout()
 	for _, put := range apply {
 		put()
 	}
-	if c.server.settings.Timeout() != timeout {
+	if c.server.settings.Timeout() != timeout || c.server.settings.PreauthTimeout() != preauth {
 		c.server.retime()
 	}
 	c.server.fitMemory()
@@ -148,6 +148,8 @@ func configResetStat(c *call) error {
 	c.tx.ResetStats()
 	c.server.resetTotals()
 	c.server.crowdedOut.Store(0)
+	c.server.deniedLogins.Store(0)
+	c.server.lateLogins.Store(0)
 	c.server.memory.evicted.Store(0)
 	c.server.memory.unread.Store(0)
 	c.server.tallies.reset()

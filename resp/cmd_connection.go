@@ -84,8 +84,10 @@ func auth(c *call) error {
 // login authenticates the session. Without a password configured any will do, as in Redis.
 func (s *session) login(user, password []byte) error {
 	if string(user) != defaultUser || s.server.settings.Password() != "" && !s.server.passwordIs(password) {
+		s.loginFailed()
 		return errWrongPass
 	}
+	s.failedLogins = 0
 	s.authenticate(true)
 	return nil
 }

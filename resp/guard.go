@@ -47,8 +47,14 @@ type guard struct {
 
 	// idle says how long a read may wait, 0 for ever. It is asked before each
 	// wait; retime tells a connection that waits already.
-	idle     func() time.Duration
-	timed    bool // a read deadline is set
+	idle  func() time.Duration
+	timed bool // a read deadline is set
+
+	// loginTime says how long the client may take to authenticate, 0 for ever, and loginSince since when it may;
+	// nil: it has. What is sent meanwhile does not matter.
+	loginTime  func() time.Duration
+	loginSince atomic.Pointer[time.Time]
+
 	draining atomic.Bool
 	leaving  atomic.Bool // only to see the client go: its time is set
 	woken    atomic.Bool // pause is to end
@@ -68,6 +74,9 @@ type guard struct {
 	queued   atomic.Int64 // bytes read but not handed out, as of the last Read
 }
 
+// errLoginTimeout ends the stream of a client that has not authenticated in time.
+var errLoginTimeout = errors.New("not authenticated within preauth-timeout")
+
 // newGuard guards conn. idle may be nil, for never.
 func newGuard(conn net.Conn, limits *guardLimits, idle func() time.Duration) *guard {
 	g := &guard{Conn: conn, in: framing{limits: limits, bulk: -1}, idle: idle}
@@ -86,6 +95,10 @@ func (g *guard) setAuthenticated(yes bool) {
 	kind := unauthenticated
 	if yes {
 		kind = normalClient
+		g.loginSince.Store(nil)
+	} else if g.loginSince.Load() == nil { // else RESET would give it more time
+		now := time.Now()
+		g.loginSince.Store(&now)
 	}
 	g.kind.Store(int32(kind))
 }
@@ -164,6 +177,8 @@ func (g *guard) fill(p []byte) error {
 	case timeout && g.woken.Swap(false): // by somebody who came too late for the pause
 		g.timed = true
 		return nil
+	case timeout && g.loginIsOver():
+		return errLoginTimeout
 	}
 	return err
 }
@@ -196,6 +211,16 @@ func (g *guard) pause() error {
 			return err
 		}
 	}
+}
+
+// pauseFor is a pause that ends by itself: after a time, or when the client has no more time to authenticate.
+func (g *guard) pauseFor(d time.Duration) error {
+	if by := g.loginBy(); !by.IsZero() {
+		d = min(d, time.Until(by))
+	}
+	timer := time.AfterFunc(d, g.wake)
+	defer timer.Stop()
+	return g.pause()
 }
 
 // wake ends a pause, this one or the next.
@@ -247,15 +272,15 @@ func (g *guard) mayHold(direct bool) bool {
 // limitWait sets the deadline of the read that follows.
 func (g *guard) limitWait() error {
 	for {
-		limit := g.idleLimit()
-		if limit == 0 && !g.timed {
+		limit, login := g.idleLimit(), g.loginBy()
+		if limit == 0 && login.IsZero() && !g.timed {
 			return nil
 		}
-		g.timed = limit > 0
-		if err := g.SetReadDeadline(deadline(limit)); err != nil {
+		g.timed = limit > 0 || !login.IsZero()
+		if err := g.SetReadDeadline(sooner(deadline(limit), login)); err != nil {
 			return err
 		}
-		if g.idleLimit() == limit { // else retime was called, and may have set its deadline before this one
+		if g.idleLimit() == limit && g.loginBy().Equal(login) { // else retime was called, and may have set its deadline before this one
 			return nil
 		}
 	}
@@ -266,6 +291,32 @@ func (g *guard) idleLimit() time.Duration {
 		return 0
 	}
 	return g.idle()
+}
+
+// loginBy is when the client must have authenticated; zero: it has, or has any time.
+func (g *guard) loginBy() time.Time {
+	since := g.loginSince.Load()
+	if since == nil || g.loginTime == nil {
+		return time.Time{}
+	}
+	limit := g.loginTime()
+	if limit == 0 {
+		return time.Time{}
+	}
+	return since.Add(limit)
+}
+
+func (g *guard) loginIsOver() bool {
+	by := g.loginBy()
+	return !by.IsZero() && !time.Now().Before(by)
+}
+
+// sooner is the first of two deadlines, of which zero is never.
+func sooner(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
 }
 
 // deadline is when a wait that begins now is over; a limit of 0 gives never.
@@ -279,7 +330,7 @@ func deadline(limit time.Duration) time.Time {
 // retime makes a Read that waits go by what idle says now. It is to be called
 // when that has changed.
 func (g *guard) retime() {
-	g.SetReadDeadline(deadline(g.idleLimit()))
+	g.SetReadDeadline(sooner(deadline(g.idleLimit()), g.loginBy()))
 	switch { // whose deadline has just been lost
 	case g.leaving.Load():
 		g.SetReadDeadline(time.Now().Add(leaveGrace))

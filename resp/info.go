@@ -122,6 +122,7 @@ func (s *Server) tellServer(r *report) {
 func (s *Server) tellClients(r *report) {
 	r.field("connected_clients", s.clients())
 	r.field("maxclients", s.settings.maxClients.Load())
+	r.field("reserved_clients", s.settings.reservedClients.Load())
 	r.field("client_recent_max_input_buffer", s.memory.largest[0].value())
 	r.field("client_recent_max_output_buffer", s.memory.largest[1].value())
 	r.field("blocked_clients", s.room.waiting.Load())
@@ -167,6 +168,8 @@ func (s *Server) tellStats(r *report) {
 	r.field("total_net_input_bytes", totals.in)
 	r.field("total_net_output_bytes", totals.out)
 	r.field("rejected_connections", totals.rejected)
+	r.field("preauth_timeouts", s.lateLogins.Load())
+	r.field("acl_access_denied_auth", s.deniedLogins.Load())
 	r.field("expired_keys", keys.Expired)
 	r.field("evicted_keys", keys.Evicted)
 	r.field("evicted_clients", s.memory.evicted.Load())

@@ -45,6 +45,8 @@ var parameters = []parameter{
 	password("requirepass"),
 	boolean("protected-mode", func(s *Settings) *atomic.Int64 { return &s.protectedMode }),
 	clients("maxclients"),
+	integer("reserved-clients", "", 0, math.MaxInt32, func(s *Settings) *atomic.Int64 { return &s.reservedClients }),
+	integer("preauth-timeout", "", 0, math.MaxInt32, func(s *Settings) *atomic.Int64 { return &s.preauth }),
 	integer("timeout", "", 0, math.MaxInt32, func(s *Settings) *atomic.Int64 { return &s.timeout }),
 	integer("tcp-keepalive", "", 0, math.MaxInt32, func(s *Settings) *atomic.Int64 { return &s.keepalive }),
 	logLevel("loglevel"),

@@ -47,6 +47,10 @@ type Server struct {
 	crowdedOut atomic.Int64 // calls that were refused as there was no room, since the start or CONFIG RESETSTAT
 	tallies    tallies
 
+	deniedLogins atomic.Int64 // since the start or CONFIG RESETSTAT
+	lateLogins   atomic.Int64 // likewise: clients that were closed as they had not authenticated in time
+	loginLog     logTurn
+
 	shunned atomic.Int64 // as by seldom: when the log told last of an HTTP request
 	unkept  atomic.Int64 // and of replies that the journal did not stand for
 	purged  atomic.Int64 // and when memory was given back for MEMORY PURGE
@@ -155,6 +159,7 @@ func (s *Server) newSession(g *guard) *session {
 	ss.call.session, ss.reply.owner = ss, ss
 	g.unread = func(bytes int64) { s.unread(ss, bytes) }
 	g.relieve = ss.relieve
+	g.loginTime = s.settings.PreauthTimeout
 	ss.profile.resp.Store(2)
 	ss.profile.active.Store(ss.created)
 	ss.authenticate(s.settings.Password() == "")
@@ -168,7 +173,7 @@ func (s *Server) admit(ss *session) (refusal string) {
 	if s.draining {
 		return "ERR server is shutting down"
 	}
-	if int64(len(s.sessions)) >= s.settings.maxClients.Load() {
+	if int64(len(s.sessions)) >= s.places(ss.guard.RemoteAddr()) {
 		return "ERR max number of clients reached"
 	}
 	s.gone.connections++
@@ -187,6 +192,9 @@ func (s *Server) countRefusal() {
 // closed is told of the end of every connection that was accepted.
 func (s *Server) closed(conn redcon.Conn, err error) {
 	ss := conn.Context().(*session)
+	if errors.Is(err, errLoginTimeout) {
+		s.lateLogins.Add(1)
+	}
 	if err != nil {
 		s.log.Debug("a connection broke off", "client", ss.id, "address", ss.peer(), "error", err)
 	}

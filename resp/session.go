@@ -22,6 +22,7 @@ type session struct {
 	random  *rand.Rand
 
 	authenticated bool
+	failedLogins  int // in a row, up to 16
 	silence       silence
 	closing       bool // after the reply the connection is closed
 	reply         reply

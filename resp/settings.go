@@ -22,6 +22,8 @@ type Defaults struct {
 	ProtectedMode  bool
 	MaxClients     int
 	MostClients    int           // that the system has room for: more are refused to CONFIG SET maxclients; 0: any number
+	Reserved       int           // places of MaxClients that clients of other machines do not get, and as many beyond for the Unix socket
+	PreauthTimeout time.Duration // whole seconds that a client may take to authenticate; 0: any time
 	Timeout        time.Duration // whole seconds; 0: clients may be idle for ever
 	Keepalive      time.Duration // whole seconds between TCP keepalives; 0: none
 	MaxMemory      int64         // bytes that the process may take; 0: any number
@@ -48,14 +50,16 @@ type Defaults struct {
 type Settings struct {
 	start Defaults
 
-	password      atomic.Pointer[string]
-	timeout       atomic.Int64 // seconds
-	keepalive     atomic.Int64 // seconds
-	maxClients    atomic.Int64
-	protectedMode atomic.Int64 // 0 or 1
-	logLevel      slog.LevelVar
-	limits        *guardLimits
-	maxKey        atomic.Int64 // bytes
+	password        atomic.Pointer[string]
+	timeout         atomic.Int64 // seconds
+	preauth         atomic.Int64 // seconds
+	keepalive       atomic.Int64 // seconds
+	maxClients      atomic.Int64
+	reservedClients atomic.Int64
+	protectedMode   atomic.Int64 // 0 or 1
+	logLevel        slog.LevelVar
+	limits          *guardLimits
+	maxKey          atomic.Int64 // bytes
 
 	// Up to which sizes Redis packs collections: OBJECT ENCODING goes by them. Nothing else does.
 	hashEntries, hashValue atomic.Int64
@@ -82,6 +86,8 @@ func NewSettings(d Defaults) *Settings {
 	s := &Settings{start: d, limits: newGuardLimits()}
 	s.password.Store(&d.Password)
 	s.timeout.Store(int64(d.Timeout / time.Second))
+	s.preauth.Store(int64(d.PreauthTimeout / time.Second))
+	s.reservedClients.Store(int64(d.Reserved))
 	s.keepalive.Store(int64(d.Keepalive / time.Second))
 	s.maxClients.Store(int64(d.MaxClients))
 	if d.ProtectedMode {
@@ -138,6 +144,14 @@ func (s *Settings) Password() string { return *s.password.Load() }
 
 // Timeout is how long a client may be idle; 0: for ever.
 func (s *Settings) Timeout() time.Duration { return time.Duration(s.timeout.Load()) * time.Second }
+
+// PreauthTimeout is how long a client may take to authenticate; 0: any time, as there is no password, or it may.
+func (s *Settings) PreauthTimeout() time.Duration {
+	if s.Password() == "" {
+		return 0
+	}
+	return time.Duration(s.preauth.Load()) * time.Second
+}
 
 // MaxMemory is how many bytes the process may take; 0: any number.
 func (s *Settings) MaxMemory() int64 { return s.maxMemory.Load() }

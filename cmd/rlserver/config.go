@@ -28,10 +28,12 @@ type config struct {
 
 	Requirepass        string `group:"Access" placeholder:"PASSWORD" help:"Password that clients must give with AUTH. The list of processes shows it to others on this machine: --requirepass-file and the environment do not."`
 	RequirepassFile    string `group:"Access" placeholder:"FILE" help:"Regular file of at most 64 KB whose first line is the password."`
+	PreauthTimeout     int    `group:"Access" default:"10" placeholder:"SECONDS" help:"How long after it has connected a client may take to give the password, 10 unless given. 0: any time."`
 	ProtectedMode      string `group:"Access" enum:"yes,no" default:"yes" placeholder:"yes|no" help:"Whether to refuse clients from other machines as long as there is no password; yes unless given."`
 	EnableDebugCommand string `group:"Access" enum:"no,local,yes" default:"local" placeholder:"no|local|yes" help:"Who may use DEBUG: nobody, clients on this machine, or all; local unless given."`
 
 	Maxclients      int    `group:"Service" default:"10000" placeholder:"N" help:"How many clients may be connected at once, 10000 unless given."`
+	ReservedClients int    `group:"Service" default:"8" placeholder:"N" help:"How many places of --maxclients are kept from clients of other machines, at most half of them, and how many more the Unix socket has; 8 unless given."`
 	Timeout         int    `group:"Service" default:"0" placeholder:"SECONDS" help:"How long a client may be idle before its connection is closed. 0, unless given: for ever."`
 	Maxmemory       string `group:"Service" default:"0" placeholder:"SIZE" help:"How much memory the server may take before keys are evicted, such as 256mb, its own 4 MB or so included; the process stays below one and a half times that. 0, unless given: any amount."`
 	ProtoMaxKeyLen  string `group:"Service" default:"64kb" placeholder:"SIZE" help:"How long the key of a limiter may be, 64kb unless given. Other keys may be as long as in Redis."`
@@ -104,6 +106,8 @@ func (c *config) validate() error {
 		{"port", c.Port, 0, 65535},
 		{"tcp-keepalive", c.TcpKeepalive, 0, 1<<31 - 1},
 		{"maxclients", c.Maxclients, 1, 1<<32 - 1},
+		{"reserved-clients", c.ReservedClients, 0, 1<<31 - 1},
+		{"preauth-timeout", c.PreauthTimeout, 0, 1<<31 - 1},
 		{"timeout", c.Timeout, 0, 1<<31 - 1},
 		{"databases", c.Databases, 1, 1 << 16},
 		{"auto-aof-rewrite-percentage", c.AutoAofRewritePercentage, 0, 1<<31 - 1},

@@ -18,7 +18,7 @@ func TestDefaultsAreThoseOfRedisButForDebug(t *testing.T) {
 		Port: 6379, Bind: []string{"127.0.0.1", "-::1"}, TcpKeepalive: 300, ProtectedMode: "yes", EnableDebugCommand: "local",
 		Maxclients: 10000, Maxmemory: "0", MaxmemoryClients: "20%", PreauthMemory: "4mb", MaxmemoryPolicy: "ratelimit", Databases: 16, Loglevel: "notice",
 		Appendonly: "yes", Appendfsync: "everysec", Dir: "./rlserver-data", OnDiskFailure: "refuse", AutoAofRewritePercentage: 100, AutoAofRewriteMinSize: "64mb",
-		rewriteMinSize: 64 << 20, ProtoMaxKeyLen: "64kb", maxKey: 64 << 10, clientMemory: -20, preauthMemory: 4 << 20,
+		rewriteMinSize: 64 << 20, PreauthTimeout: 10, ReservedClients: 8, ProtoMaxKeyLen: "64kb", maxKey: 64 << 10, clientMemory: -20, preauthMemory: 4 << 20,
 	}, c)
 }
 

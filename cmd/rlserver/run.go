@@ -45,10 +45,13 @@ func serve(ctx context.Context, c config, source clock.Source) error {
 		}
 	}
 	most := mostClients()
+	if c.Unixsocket != "" {
+		most = max(1, most-c.ReservedClients)
+	}
 	settings := resp.NewSettings(resp.Defaults{
 		Port: c.Port, Bind: c.addresses(), UnixSocket: c.Unixsocket, UnixSocketPerm: c.Unixsocketperm, Databases: c.Databases,
 		Password: password, ProtectedMode: c.ProtectedMode == "yes", DebugCommand: c.EnableDebugCommand,
-		MaxClients: min(c.Maxclients, most), MostClients: most, Timeout: seconds(c.Timeout), Keepalive: seconds(c.TcpKeepalive), LogLevel: c.Loglevel,
+		MaxClients: min(c.Maxclients, most), MostClients: most, Timeout: seconds(c.Timeout), Reserved: c.ReservedClients, PreauthTimeout: seconds(c.PreauthTimeout), Keepalive: seconds(c.TcpKeepalive), LogLevel: c.Loglevel,
 		MaxKey: c.maxKey, MaxMemory: c.maxmemory, MemoryPolicy: c.MaxmemoryPolicy,
 		ClientMemory: c.clientMemory, PreauthMemory: c.preauthMemory, OutputLimits: c.ClientOutputBufferLimit,
 		AppendOnly: c.Appendonly == "yes", Dir: c.Dir, AppendFsync: c.Appendfsync, OnDiskFailure: c.OnDiskFailure,

@@ -1,0 +1,257 @@
+package resp
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"rlserver/engine"
+)
+
+func (p *pipes) connect() *bufio.ReadWriter {
+	client, server := net.Pipe()
+	p.arriving <- server
+	return bufio.NewReadWriter(bufio.NewReader(client), bufio.NewWriterSize(client, 0))
+}
+
+// withLogins runs a server by a time that passes when all wait.
+func withLogins(t *testing.T, d Defaults, log io.Writer, test func(t *testing.T, ts *Server, p *pipes)) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		d.Databases, d.MaxClients = 16, 100
+		server := NewServer(Options{
+			Engine: engine.New(engine.Options{Databases: 16}),
+			Clock:  clockBy(func() int64 { return testStart + time.Since(start).Milliseconds() }),
+			Log:    slog.New(slog.NewTextHandler(log, nil)), Settings: NewSettings(d), Version: "test",
+		})
+		p := &pipes{arriving: make(chan net.Conn), closed: make(chan struct{})}
+		go server.Serve(p)
+		test(t, server, p)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		server.Shutdown(ctx)
+	})
+}
+
+func TestFailedLoginsAreDelayed(t *testing.T) {
+	var log logged
+	withLogins(t, Defaults{Password: "sesame", PreauthTimeout: time.Minute}, &log, func(t *testing.T, s *Server, p *pipes) {
+		guesser, other := p.connect(), p.connect()
+		start := time.Now()
+		go func() {
+			for i := range 6 {
+				fmt.Fprintf(guesser, "AUTH guess%d\r\n", i) // a pipeline
+			}
+			fmt.Fprint(guesser, "AUTH sesame\r\nAUTH guess\r\n")
+			guesser.Flush()
+		}()
+		go func() {
+			fmt.Fprint(other, "AUTH sesame\r\nPING\r\n")
+			other.Flush()
+		}()
+		for _, want := range []string{"+OK\r\n", "+PONG\r\n"} {
+			line, err := other.ReadString('\n')
+			require.NoError(t, err)
+			require.Equal(t, want, line)
+		}
+		require.Zero(t, time.Since(start), "others are not held")
+
+		var answered []time.Duration
+		for range 8 {
+			line, err := guesser.ReadString('\n')
+			require.NoError(t, err)
+			answered = append(answered, time.Since(start))
+			if len(answered) == 7 {
+				require.Equal(t, "+OK\r\n", line)
+			} else {
+				require.Equal(t, "-WRONGPASS invalid username-password pair or user is disabled.\r\n", line)
+			}
+		}
+		last := 11750 * time.Millisecond // 250 ms, 500 ms, 1 s, 2 s and twice 4 s
+		assert.Equal(t, last+firstLoginDelay, answered[7], "a good login forgets the failed ones")
+		assert.EqualValues(t, 7, s.deniedLogins.Load())
+		assert.Regexp(t, `(?m)^.*level=WARN msg="a login failed" client=1 address=\S+ others_since_the_last_line=0$`, log.String())
+		assert.Contains(t, log.String(), "others_since_the_last_line=2")
+		assert.LessOrEqual(t, strings.Count(log.String(), "a login failed"), 7)
+	})
+}
+
+func TestFailedLoginsAreLoggedOnceASecond(t *testing.T) {
+	var log logged
+	withLogins(t, Defaults{Password: "sesame"}, &log, func(t *testing.T, s *Server, p *pipes) {
+		for range 20 {
+			c := p.connect()
+			go func() { fmt.Fprint(c, "AUTH guess\r\n"); c.Flush() }()
+			_, err := c.ReadString('\n')
+			require.NoError(t, err)
+		}
+		assert.EqualValues(t, 20, s.deniedLogins.Load())
+		assert.LessOrEqual(t, strings.Count(log.String(), "\n"), 6, "in 5 seconds")
+		assert.Contains(t, log.String(), "others_since_the_last_line=3")
+	})
+}
+
+// TestDelayOfALoginEndsWithTheServer: an orderly end does not wait for it.
+func TestDelayOfALoginEndsWithTheServer(t *testing.T) {
+	withLogins(t, Defaults{Password: "sesame"}, io.Discard, func(t *testing.T, s *Server, p *pipes) {
+		c := p.connect()
+		go func() { fmt.Fprint(c, "AUTH guess\r\n"); c.Flush() }()
+		synctest.Wait()
+		start := time.Now()
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			s.Shutdown(t.Context())
+		}()
+		text, _ := io.ReadAll(c)
+		<-ended
+		assert.Contains(t, string(text), "-WRONGPASS")
+		assert.Less(t, time.Since(start), firstLoginDelay)
+	})
+}
+
+// TestClientsMustLogInInTime: whatever they send meanwhile.
+func TestClientsMustLogInInTime(t *testing.T) {
+	dribble := func(c net.Conn, piece string) {
+		for {
+			if _, err := fmt.Fprint(c, piece); err != nil {
+				return
+			}
+			time.Sleep(time.Second)
+		}
+	}
+	for piece, name := range map[string]string{"": "nothing", "x": "a byte a second", "PING\r\n": "commands", "RESET\r\n": "what starts anew"} {
+		t.Run(name, func(t *testing.T) {
+			withLogins(t, Defaults{Password: "sesame", PreauthTimeout: 10 * time.Second}, io.Discard, func(t *testing.T, s *Server, p *pipes) {
+				client, server := net.Pipe()
+				start := time.Now()
+				p.arriving <- server
+				ended := make(chan struct{})
+				go func() { defer close(ended); dribble(client, piece) }()
+				io.Copy(io.Discard, client)
+				assert.Equal(t, 10*time.Second, time.Since(start))
+				client.Close()
+				<-ended
+				assert.EqualValues(t, 1, s.lateLogins.Load())
+			})
+		})
+	}
+}
+
+func TestClientsThatLogInInTimeStay(t *testing.T) {
+	withLogins(t, Defaults{Password: "sesame", PreauthTimeout: 10 * time.Second}, io.Discard, func(t *testing.T, s *Server, p *pipes) {
+		c := p.connect()
+		ask := func(text, want string) {
+			t.Helper()
+			sent := make(chan struct{})
+			go func() { defer close(sent); fmt.Fprint(c, text); c.Flush() }()
+			line, err := c.ReadString('\n')
+			<-sent
+			require.NoError(t, err)
+			require.Equal(t, want, line)
+		}
+		time.Sleep(9 * time.Second)
+		ask("AUTH sesame\r\n", "+OK\r\n")
+		time.Sleep(time.Hour)
+		ask("PING\r\n", "+PONG\r\n")
+		ask("RESET\r\n", "+RESET\r\n") // the time runs from now on
+		time.Sleep(9 * time.Second)
+		ask("AUTH sesame\r\n", "+OK\r\n")
+		ask("CONFIG SET preauth-timeout 1\r\n", "+OK\r\n")
+		ask("RESET\r\n", "+RESET\r\n")
+		start := time.Now()
+		_, err := c.ReadString('\n')
+		assert.Equal(t, io.EOF, err)
+		assert.Equal(t, time.Second, time.Since(start))
+	})
+	withLogins(t, Defaults{PreauthTimeout: 10 * time.Second}, io.Discard, func(t *testing.T, s *Server, p *pipes) {
+		c := p.connect()
+		time.Sleep(time.Hour)
+		go func() { fmt.Fprint(c, "PING\r\n"); c.Flush() }()
+		line, err := c.ReadString('\n')
+		require.NoError(t, err)
+		assert.Equal(t, "+PONG\r\n", line)
+	})
+}
+
+// TestLoginTimeIsSetWhileAClientWaits: CONFIG SET reaches a client that waits already.
+func TestLoginTimeIsSetWhileAClientWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, client := net.Pipe()
+		defer client.Close()
+		g, limit := newGuard(server, newGuardLimits(), nil), time.Hour
+		g.loginTime = func() time.Duration { return limit }
+		g.setAuthenticated(false)
+		start, ended := time.Now(), make(chan error)
+		go func() {
+			_, err := g.Read(make([]byte, 100))
+			ended <- err
+		}()
+		synctest.Wait()
+		time.Sleep(time.Minute)
+		limit = 2 * time.Minute
+		g.retime()
+		require.ErrorIs(t, <-ended, errLoginTimeout)
+		require.Equal(t, 2*time.Minute, time.Since(start))
+	})
+}
+
+func TestPlacesKeptForOperators(t *testing.T) {
+	ts := startServer(t, Defaults{MaxClients: 4, Reserved: 1})
+	from := func(addr net.Addr) func() string {
+		ln, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		go ts.Serve(visited{ln, addr})
+		return func() string {
+			conn, err := net.Dial("tcp", ln.Addr().String())
+			require.NoError(t, err)
+			t.Cleanup(func() { conn.Close() })
+			fmt.Fprint(conn, "PING\r\n")
+			line, err := bufio.NewReader(conn).ReadString('\n')
+			if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+				return err.Error()
+			}
+			return strings.TrimSuffix(line, "\r\n")
+		}
+	}
+	const full = "-ERR max number of clients reached"
+	remote := from(&net.TCPAddr{IP: net.ParseIP("192.0.2.1"), Port: 1})
+	loopback := from(&net.TCPAddr{IP: net.ParseIP("127.0.0.1"), Port: 1})
+	unix := from(&net.UnixAddr{Name: "s", Net: "unix"})
+	for range 3 {
+		require.Equal(t, "+PONG", remote())
+	}
+	require.Equal(t, full, remote(), "one place is not for other machines")
+	require.Equal(t, "+PONG", loopback())
+	require.Equal(t, full, loopback())
+	require.Equal(t, "+PONG", unix(), "the Unix socket has one place more")
+	require.Equal(t, full, unix())
+
+	// Where all clients are on loopback, they get all places.
+	ts = startServer(t, Defaults{MaxClients: 4, Reserved: 100})
+	var c *testClient
+	for range 4 {
+		c = ts.dial()
+		require.Equal(t, "+PONG", c.do("PING"))
+	}
+	third := ts.dial()
+	require.Equal(t, full+" ", third.read())
+	require.Contains(t, c.do("INFO clients"), "reserved_clients:100\r\n")
+	require.EqualValues(t, 2, ts.places(&net.TCPAddr{IP: net.ParseIP("192.0.2.1")}), "half is for all")
+	require.Equal(t, "+OK", c.do("CONFIG SET reserved-clients 0"))
+	require.EqualValues(t, 4, ts.places(&net.TCPAddr{IP: net.ParseIP("192.0.2.1")}))
+	require.Equal(t, "*4 $16 reserved-clients $1 0 $15 preauth-timeout $1 0", c.do("CONFIG GET reserved-clients preauth-timeout"))
+	require.Contains(t, c.do("INFO stats"), "preauth_timeouts:0\r\nacl_access_denied_auth:0\r\n")
+}
