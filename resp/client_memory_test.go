@@ -263,6 +263,21 @@ func TestNoEvict(t *testing.T) {
 	assert.Positive(t, c.clientField("other", "id"))
 }
 
+// What an exempt client leaves unread is bounded by client-output-buffer-limit alone.
+func TestNoEvictLeavesRepliesUnread(t *testing.T) {
+	ts := startServer(t, Defaults{ClientMemory: 1})
+	c, exempt := ts.dial(), ts.named("exempt")
+	require.Equal(t, "+OK", exempt.do("CLIENT NO-EVICT ON"))
+	require.Equal(t, ":1000001", exempt.do("SETRANGE k 1000000 x"))
+	_, err := exempt.Write(bytes.Repeat([]byte("GET k\r\n"), 15)) // fewer than make its commands wait
+	require.NoError(t, err)
+	c.soon("unread", func() bool { return ts.memory.exempt.bytes.Load() > 4<<20 })
+	_, err = exempt.Write([]byte("CLIENT NO-EVICT OFF\r\n"))
+	require.NoError(t, err)
+	c.soon("closed", func() bool { return ts.clients() == 1 })
+	c.nothingHeld(ts)
+}
+
 // Clients that have not authenticated have a bound of their own, and cost those that have nothing.
 func TestPreauthMemory(t *testing.T) {
 	ts := startServer(t, Defaults{Password: "secret", PreauthMemory: 64 << 10})

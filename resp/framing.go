@@ -368,20 +368,23 @@ func (f *framing) room(deep bool) []byte {
 	return f.buf[len(f.buf):cap(f.buf)]
 }
 
-// nextSize is how large room makes the buffer. A bulk string whose length is known is given
-// little more than it needs, but the buffer never grows so little that large commands are copied again and again.
+// nextSize is how large room makes the buffer. A bulk string that is most of its command is
+// given little more than it needs.
 func (f *framing) nextSize(deep bool) int {
 	switch size := cap(f.buf); {
 	case deep && size < deepBuffer:
 		return deepBuffer
 	case f.waiting() < size:
 		return size
-	case f.bulk >= 0:
-		return min(2*size, max(f.pos-f.head+f.bulk+restBuffer, size+size/4))
+	case f.bulk > f.pos-f.head: // else large commands of many words would be copied again and again
+		return min(2*size, f.pos-f.head+f.bulk+restBuffer)
 	default:
 		return 2 * size
 	}
 }
+
+// unparsed is how many bytes are there and have not been looked at, as far as they are no words of the command at head.
+func (f *framing) unparsed() int { return len(f.buf) - f.pos }
 
 // wordsSize is how many bytes the room for words takes, if that is more than any connection keeps.
 func (f *framing) wordsSize() int {

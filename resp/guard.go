@@ -64,6 +64,7 @@ type guard struct {
 	writing sync.Mutex
 	sender  sender
 	kind    atomic.Int32      // a clientClass
+	exempt  atomic.Bool       // by CLIENT NO-EVICT
 	unread  func(bytes int64) // is told when the client is closed for the replies it leaves unread; nil: nobody is
 	relieve func()            // is called, under no lock, when the client holds more, before it waits; nil: nothing is
 
@@ -71,7 +72,7 @@ type guard struct {
 
 	bytesIn  atomic.Int64 // bytes read from the socket
 	bytesOut atomic.Int64 // bytes written to the socket
-	queued   atomic.Int64 // bytes read but not handed out, as of the last Read
+	queued   atomic.Int64 // bytes read but neither handed out nor parsed, as of the last Read
 }
 
 // errLoginTimeout ends the stream of a client that has not authenticated in time.
@@ -120,7 +121,7 @@ func (g *guard) Read(p []byte) (int, error) {
 	}
 	for g.readErr == nil {
 		if g.head = g.in.next(); g.head != nil {
-			g.queued.Store(int64(g.in.waiting()))
+			g.queued.Store(int64(g.in.unparsed()))
 			g.scratch = p[len(batch):]
 			return copy(p, batch), nil
 		}
@@ -165,7 +166,7 @@ func (g *guard) fill(p []byte) error {
 	if g.draining.Load() {
 		return g.leave(io.EOF)
 	}
-	g.queued.Store(int64(g.in.waiting()))
+	g.queued.Store(int64(g.in.unparsed()))
 	n, err := g.receive(p)
 	if n > 0 {
 		g.bytesIn.Add(int64(n))
@@ -204,7 +205,7 @@ func (g *guard) pause() error {
 		case int64(g.in.waiting()) > g.in.limits.maxQuery.Load():
 			return errBigQuery
 		}
-		g.queued.Store(int64(g.in.waiting()))
+		g.queued.Store(int64(g.in.unparsed()))
 		n, err := g.receive(g.scratch)
 		g.bytesIn.Add(int64(n))
 		if n == 0 && err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {

@@ -47,9 +47,9 @@ func (s *Server) warnOfMaxMemory() {
 	case most < smallMaxMemory:
 		s.log.Warn("maxmemory is too small: the server itself takes some 4 MB of it, and commands that take memory are refused with OOM when none is left",
 			"maxmemory", most, "advised", smallMaxMemory)
-	case most < s.usedMemory():
+	case most < s.usedMemory()-s.clientMemory():
 		s.log.Warn("maxmemory is less than what is in use: keys are evicted, and commands that take memory may be refused with OOM",
-			"maxmemory", most, "used", s.usedMemory())
+			"maxmemory", most, "used", s.usedMemory()-s.clientMemory())
 	}
 }
 

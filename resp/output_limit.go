@@ -121,22 +121,32 @@ func outputBufferLimits(name string) parameter {
 	}
 }
 
-// hardLimit is how many bytes of unread replies close a client of a class. More than all clients may hold none may.
-func (l *guardLimits) hardLimit(class clientClass) int64 {
-	most := min(max(l.clients.Load(), uncheckedReply), math.MaxInt64-1)
-	if hard := l.output.Load()[class].hard; hard > 0 {
+// share is how many bytes a client may hold at most: what all clients may hold, unless it is exempt.
+func (g *guard) share() int64 {
+	if g.exempt.Load() {
+		return math.MaxInt64 - 1
+	}
+	return min(max(g.in.limits.clients.Load(), uncheckedReply), math.MaxInt64-1)
+}
+
+// hardLimit is how many bytes of unread replies close the client.
+func (g *guard) hardLimit() int64 {
+	most := g.share()
+	if hard := g.outputLimit().hard; hard > 0 {
 		return min(hard, most)
 	}
 	return most
 }
 
-// pauseAt is how many bytes of unread replies make the commands of a client wait until it reads: TCP then slows the
+func (g *guard) outputLimit() outputLimit { return g.in.limits.output.Load()[g.class()] }
+
+// pauseAt is how many bytes of unread replies make the commands of the client wait until it reads: TCP then slows the
 // client down. So a pipeline that asks for much more than the hard limit works as long as its replies are read.
 // It is a part of what all clients together may hold, so that a slow reader is paused before it is evicted.
-func (l *guardLimits) pauseAt(class clientClass) int64 {
-	most := min(max(l.clients.Load()/4, fullReply), mostUnread)
-	switch limit := l.output.Load()[class]; {
-	case class == unauthenticated:
+func (g *guard) pauseAt() int64 {
+	most := min(max(g.share()/4, fullReply), mostUnread)
+	switch limit := g.outputLimit(); {
+	case g.class() == unauthenticated:
 		return math.MaxInt64 // it is closed instead
 	case limit.soft > 0:
 		return min(limit.soft, most)
@@ -146,9 +156,9 @@ func (l *guardLimits) pauseAt(class clientClass) int64 {
 	return most
 }
 
-// grace is how long a client may stay paused; 0: for ever.
-func (l *guardLimits) grace(class clientClass) time.Duration {
-	limit := l.output.Load()[class]
+// grace is how long the client may stay paused; 0: for ever.
+func (g *guard) grace() time.Duration {
+	limit := g.outputLimit()
 	if limit.soft == 0 {
 		return 0
 	}

@@ -144,10 +144,11 @@ func (s *session) pool() *pool {
 // choosePool has the client counted where it belongs now.
 func (s *session) choosePool() {
 	m := &s.server.memory
+	s.guard.exempt.Store(s.authenticated && s.profile.noEvict.Load())
 	switch {
 	case !s.authenticated:
 		s.guard.held.moveTo(&m.unauthenticated)
-	case s.profile.noEvict.Load():
+	case s.guard.exempt.Load():
 		s.guard.held.moveTo(&m.exempt)
 	default:
 		s.guard.held.moveTo(&m.normal)

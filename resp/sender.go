@@ -55,7 +55,7 @@ func (s *sender) send(g *guard, p []byte, keep bool) (n int, err error) {
 	if s.err == nil && n < len(p) {
 		s.enqueue(g, p, n, keep)
 	}
-	for s.err == nil && s.size > g.in.limits.pauseAt(g.class()) {
+	for s.err == nil && s.size > g.pauseAt() {
 		s.taken.Wait()
 	}
 	if s.err != nil {
@@ -72,7 +72,7 @@ func (s *sender) enqueue(g *guard, p []byte, n int, keep bool) {
 		s.copy(p[n:])
 	}
 	s.measure(g)
-	if s.size > g.in.limits.hardLimit(g.class()) {
+	if s.size > g.hardLimit() {
 		s.overrun(g)
 		return
 	}
@@ -105,13 +105,12 @@ func (s *sender) measure(g *guard) {
 	if !g.held.note(heldOutput, int(s.size)) && s.err == nil {
 		s.err = errEvicted
 	}
-	limits := g.in.limits
-	switch long := s.size > limits.pauseAt(g.class()); {
+	switch long := s.size > g.pauseAt(); {
 	case !long && s.paused != nil:
 		s.paused.Stop()
 		s.paused = nil
 	case long && s.paused == nil:
-		if grace := limits.grace(g.class()); grace > 0 {
+		if grace := g.grace(); grace > 0 {
 			s.paused = s.endAfter(g, grace)
 		}
 	}

@@ -14,7 +14,7 @@ const (
 // mayReply tells, before a reply of this size is written into a buffer of so much room, at which size it is to be asked again; 0: the reply
 // is too large. It may be called under locks of the engine.
 func (s *session) mayReply(size, room int) (next int) {
-	hard := s.guard.in.limits.hardLimit(s.guard.class())
+	hard := s.guard.hardLimit()
 	if int64(size) > hard {
 		return 0
 	}
