@@ -1,10 +1,13 @@
 package persistence
 
 import (
+	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"iter"
+	"maps"
 	"time"
 
 	"rlserver/engine"
@@ -19,18 +22,56 @@ func (readOnly) syncDir() error               { return nil }
 
 func unheard(int) {}
 
+// mostLooks is how often a directory is read that changes meanwhile.
+const mostLooks = 5
+
 // Check reads all of a data directory and writes what it finds to out, a line for each file. The error says that the server would not start
-// on it; a torn tail, which a start cuts off, is none. Nothing is changed. A server may be using the directory: then the end of its log
-// may look torn.
-func Check(dir string, out io.Writer) error {
-	fs := readOnly{directory(dir)}
+// on it; a torn tail, which a start cuts off, is none. Nothing is changed. A server may be using the directory: what looks torn or
+// missing is read again if files have come, gone or grown meanwhile.
+func Check(dir string, out io.Writer) error { return checkLive(readOnly{directory(dir)}, out) }
+
+func checkLive(fs fileSystem, out io.Writer) error {
+	for look := 1; ; look++ {
+		before, err := sizes(fs)
+		if err != nil {
+			return err
+		}
+		var text bytes.Buffer
+		whole, found := check(fs, &text)
+		if after, err := sizes(fs); whole || look == mostLooks || err == nil && maps.Equal(before, after) {
+			_, err := text.WriteTo(out)
+			return cmp.Or(found, err)
+		}
+	}
+}
+
+// sizes are those of all files in a directory, by name.
+func sizes(fs fileSystem) (map[string]int64, error) {
+	names, err := fs.list()
+	bytes := make(map[string]int64, len(names))
+	for _, name := range names {
+		file, err := fs.open(name)
+		if err != nil {
+			continue // it has gone
+		}
+		bytes[name], _ = file.size()
+		file.Close()
+	}
+	return bytes, err
+}
+
+// check is Check for a directory that nobody changes. It tells whether nothing looks torn or missing.
+func check(fs fileSystem, out io.Writer) (whole bool, err error) {
 	f, err := listFiles(fs)
 	if err != nil {
-		return err
+		return false, err
 	}
 	for kind, list := range f.inOrder() {
-		for _, n := range list {
+		for i, n := range list {
 			said, err := checkFile(fs, kind, n)
+			if last := kind == logFile && i == len(list)-1; last && unbegun(err) {
+				said, err = "never begun, a start removes it", nil
+			}
 			if err != nil {
 				said += "; then " + err.Error()
 			}
@@ -42,10 +83,16 @@ func Check(dir string, out io.Writer) error {
 	}
 	r, err := rehearse(fs, f)
 	if err != nil {
-		return fmt.Errorf("a start on this directory would fail: %w", err)
+		return false, fmt.Errorf("a start on this directory would fail: %w", err)
 	}
 	fmt.Fprintf(out, "a start on this directory reads %d records%s%s\n", r.Records, passedText(r.Recovery), tornText(r.Torn))
-	return nil
+	return r.Torn == nil, nil
+}
+
+// unbegun tells whether an error is that a file ends within its header.
+func unbegun(err error) bool {
+	broken := (*damage)(nil)
+	return errors.As(err, &broken) && broken.offset == 0 && errors.Is(err, ErrShort)
 }
 
 // inOrder gives the files of each kind, in the order in which they are read.

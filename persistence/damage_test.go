@@ -256,8 +256,9 @@ func TestUnbegunSegment(t *testing.T) {
 	_, number, _ := parseName(last)
 	name := fileName(logFile, number+1)
 	for size := range fileHeaderSize {
-		dir := whole.with(name, append([]byte{}, whole.files[last][:size]...)).put(t)
-		require.NoError(t, Check(dir, new(bytes.Buffer)))
+		dir, said := whole.with(name, append([]byte{}, whole.files[last][:size]...)).put(t), new(bytes.Buffer)
+		require.NoError(t, Check(dir, said))
+		require.Contains(t, said.String(), name+": never begun, a start removes it\n")
 		e, r, err := loaded(t, dir, 3)
 		require.NoError(t, err)
 		require.Nil(t, r.Torn, "nothing was in it")

@@ -58,6 +58,7 @@
 // synced; it is renamed when the log has come to the segment of its number; and when that is for good, all files before it are
 // removed. Whenever a crash comes, there is a whole snapshot with the log from there on, or a whole log. The writing takes a fifth of one
 // processor's time, so that calls are not held up.
+// A snapshot may have any size; a record in one has at most 1.5 GB, which is more than any key's name, field and value take.
 //
 // # Recovery, case by case
 //

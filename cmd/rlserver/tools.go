@@ -27,7 +27,7 @@ Prints docs/COMMANDS.md: all commands, as the command table declares them.
 	"check": {check, `Usage: rlserver check DIR
 
 Reads a data directory and says what is in each file, up to its first damage, and whether a server would start on it: the exit code
-is 0 then, otherwise 1. Changes nothing. While a server uses the directory, the end of its log may look torn.
+is 0 then, otherwise 1. Changes nothing. A server may be using the directory.
 `},
 	"repair": {repair, `Usage: rlserver repair [--clock] DIR
 

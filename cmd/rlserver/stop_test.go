@@ -1,0 +1,31 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// A last snapshot that cannot be taken is told by the exit code: what has changed is lost.
+func TestStopWithoutTheLastSnapshot(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "data")
+	require.NoError(t, os.Mkdir(dir, 0o750))
+	p := start(t, "--dir", dir, "--appendonly", "no", "--save", "900 1")
+	conn := p.connect()
+	fmt.Fprint(conn, "SET k v\r\n")
+	line, err := bufio.NewReader(conn).ReadString('\n')
+	require.NoError(t, err)
+	require.Equal(t, "+OK\r\n", line)
+	require.NoError(t, os.RemoveAll(dir))
+	p.Process.Signal(syscall.SIGTERM)
+	require.Error(t, p.ends())
+	assert.Equal(t, 1, p.ProcessState.ExitCode())
+	assert.Contains(t, p.stderr.String(), "rlserver: the last snapshot could not be taken, and what has changed since the one before is lost: ")
+}
