@@ -175,6 +175,9 @@ func TestRestartsWithTheClockSet(t *testing.T) {
 				c.do("SET stays value")
 				c.requireRefills()
 				last = c.number("EXPIRETIME key")
+				if step > hour {
+					assert.Equal(t, "OK", c.do("SAVE")) // all is in a snapshot then
+				}
 			})
 			m.ahead.Store(0)
 			require.True(t, m.holds(func(c *client) {
