@@ -34,6 +34,12 @@ func (e *Engine) Apply(now int64, effects []Effect) error {
 		if o == nil && f.Kind == EffectDelete {
 			continue // its time had come when the snapshot was taken that this state is from, and it was deleted later
 		}
+		if f.Kind == EffectZSet {
+			var err error
+			if f.set, err = zset.Unpack(&e.hasher, f.Value); err != nil {
+				return fmt.Errorf("effect %s on %.64q: %w", f.Kind, f.Key.Name, err)
+			}
+		}
 		if f.Kind == EffectPolicy {
 			if _, err := f.policy(); err != nil {
 				return fmt.Errorf("effect %s on %.64q: %w", f.Kind, f.Key.Name, err)
@@ -80,6 +86,8 @@ func (tx *Tx) lockFor(now int64, effects []Effect) {
 // fits tells whether the effect can have happened to an object, nil for a missing key.
 func (f *Effect) fits(o object) bool {
 	switch f.Kind {
+	case EffectZSet:
+		return f.set.Len() > 0
 	case EffectString, EffectFlush, EffectSwap, EffectPolicyDelete:
 		return true
 	case EffectDelete, EffectExpire, EffectRename, EffectCopy, EffectMove:
@@ -163,6 +171,8 @@ func (e *Engine) apply(o object, f *Effect) object {
 		z.set.RemoveSpan(f.Lo, f.Hi)
 		e.grown(f, z.weight()-weight)
 		return e.keepUnlessEmpty(z, z.set.Len(), f)
+	case EffectZSet:
+		return e.applyZSet(o, f)
 	case EffectHits:
 		return e.applyHits(o, f)
 	case EffectTokens, EffectBucket:
@@ -325,6 +335,16 @@ func (e *Engine) applyRename(o object, f *Effect) object {
 	e.shardOf(f.To).continues(e.shardOf(f.Key))
 	e.put(f.DB, f.To, o)
 	return nil
+}
+
+func (e *Engine) applyZSet(o object, f *Effect) object {
+	if o != nil {
+		e.drop(o, f)
+	}
+	z := e.newZSet(f.Key.Name)
+	z.set = *f.set
+	e.shardOf(f.Key).insert(f.DB, f.Key.hash, z)
+	return z
 }
 
 // applyHits trims a log and records hits in it. The members are written into a buffer on the stack: the set copies them.

@@ -79,11 +79,15 @@ func TestApplyRefusesOtherTypes(t *testing.T) {
 
 		EffectBucket: {TypeNone, TypeToken},
 		EffectWindow: {TypeNone, TypeFixed},
+		EffectZSet:   all,
 	}
 	for _, kind := range EffectKinds() {
 		require.NotEmpty(t, fits[kind], "kind %d", kind)
 		f := Effect{Kind: kind, ToDB: 1, Field: []byte("f"), Value: []byte("FIXED 5 1m"), Hi: 1, Hits: Hits{N: 1}}
 		f.Key.Name, f.To.Name = []byte(held), []byte("other")
+		if kind == EffectZSet {
+			f.Value = []byte("\x01m\x00\x00\x00\x00\x00\x00\xf0\x3f")
+		}
 		for _, holds := range all {
 			t.Run(fmt.Sprint(kind, " ", holds), func(t *testing.T) {
 				if !slices.Contains(fits[kind], holds) {
@@ -107,6 +111,8 @@ func TestApplyRefusesWhatIsOutOfRange(t *testing.T) {
 		{TypeString, Effect{Kind: EffectSplice, Lo: MaxString + MaxBitField, Value: []byte("x")}},
 		{TypeNone, Effect{Kind: EffectSplice, Lo: math.MaxInt, Value: []byte("x")}},
 		{TypeZSet, Effect{Kind: EffectAdd, Field: []byte("m"), Score: math.NaN()}},
+		{TypeNone, Effect{Kind: EffectZSet}},
+		{TypeZSet, Effect{Kind: EffectZSet, Value: []byte("\x02m\x00\x00\x00\x00\x00\x00\xf0\x3f")}},
 		{TypeZSet, Effect{Kind: EffectRemoveSpan, Lo: -1, Hi: 1}},
 		{TypeZSet, Effect{Kind: EffectRemoveSpan, Lo: 0, Hi: 4}},
 		{TypeZSet, Effect{Kind: EffectRemoveSpan, Lo: 1, Hi: 1}},

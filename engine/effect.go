@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"rlserver/engine/limit"
+	"rlserver/zset"
 )
 
 // EffectKind says which change an effect is.
@@ -32,6 +33,7 @@ const (
 	EffectPolicyDelete                       // Key: there is no policy of this name
 	EffectBucket                             // Tokens, ExpireAt: the state of a token bucket, whose Tokens have no Earned
 	EffectWindow                             // Count, ExpireAt: the state of a fixed window, whose Length is known
+	EffectZSet                               // Value: the key holds the sorted set that zset.Set.Pack has told so, without a deadline
 	effectKinds                              // how many there are, plus one
 )
 
@@ -40,7 +42,7 @@ var effectNames = [...]string{
 	EffectAdd: "add", EffectRemove: "remove", EffectRemoveSpan: "remove-span", EffectHits: "hits", EffectTokens: "tokens", EffectCount: "count",
 	EffectRename: "rename", EffectCopy: "copy", EffectMove: "move", EffectFlush: "flush", EffectSwap: "swap",
 	EffectPolicy: "policy", EffectPolicyDelete: "policy-delete",
-	EffectBucket: "bucket", EffectWindow: "window",
+	EffectBucket: "bucket", EffectWindow: "window", EffectZSet: "zset",
 }
 
 // String is the kind's name, for people.
@@ -83,6 +85,8 @@ type Effect struct {
 	Hits     Hits
 	Tokens   limit.Tokens
 	Count    limit.Count
+
+	set *zset.Set // what Value tells, if it is made already: then there is no Value where there is no journal
 }
 
 // putTokens makes the effect that of a token bucket's state. EffectTokens is for what was stored before there were Fractions.
@@ -115,6 +119,8 @@ func (f *Effect) size() int64 {
 		return f.Hits.N + int64(f.Lo)
 	case EffectRemoveSpan:
 		return int64(f.Hi - f.Lo)
+	case EffectZSet:
+		return int64(f.set.Len())
 	}
 	return 1
 }

@@ -261,7 +261,9 @@ func (tx *Tx) perform(o object, f *Effect) object {
 	tx.changed += f.size()
 	o = tx.e.apply(o, f)
 	if tx.e.journal != nil {
-		tx.effects = append(tx.effects, *f)
+		recorded := *f
+		recorded.set = nil // it goes on to change
+		tx.effects = append(tx.effects, recorded)
 	}
 	return o
 }

@@ -194,14 +194,30 @@ func (tx *Tx) ZPop(keys []Key, n int64, fromGreatest bool, see func(from Key, po
 // ZStore lets a key hold these members, in place of what it held, and tells how many there are. A sorted set without members is no key.
 // The members may be those of the sorted set that the key holds.
 func (tx *Tx) ZStore(dst Key, members ZMembers) (stored int) {
-	tx.Delete(dst)
-	var o object
-	var names []byte // copied, as effects are read at the end: by then another change may have moved what members are in
-	for member, score := range members.All() {
-		names = append(names, member...)
-		o = tx.apply(o, &Effect{Kind: EffectAdd, Key: dst, Field: names[len(names)-len(member):], Score: kept(score)})
+	if members.Len() == 0 {
+		tx.Delete(dst)
+		return 0
 	}
+	f := Effect{Kind: EffectZSet, Key: dst, set: members.set}
+	if !members.fresh || hasNegativeZero(members.set) {
+		f.set = zset.Collect(&tx.e.hasher, members.All(), members.Len())
+	}
+	if tx.e.journal != nil {
+		f.Value = f.set.Pack(nil)
+	}
+	tx.apply(tx.find(tx.db, dst), &f)
 	return members.Len()
+}
+
+// hasNegativeZero tells whether a set has a score that is equal to 0 but is read otherwise.
+func hasNegativeZero(set *zset.Set) bool {
+	lo, hi := set.ScoreSpan(zset.ScoreRange{})
+	for _, score := range set.Ascend(lo, hi) {
+		if math.Signbit(score) {
+			return true
+		}
+	}
+	return false
 }
 
 // RoomToStore tells whether there is memory for members under a key.
@@ -218,6 +234,7 @@ type ZMembers struct {
 	lo, hi  int // the ranks from lo up to but not hi
 	reverse bool
 	ranks   []int // if not nil: these
+	fresh   bool  // all of a set that is nobody else's
 }
 
 // weight is about what a set of the members takes.

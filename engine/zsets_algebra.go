@@ -35,10 +35,11 @@ func (tx *Tx) ZDiff(sets []ZSet) ZMembers {
 
 // ZInterCard is how many members all the sets have. It stops counting at the limit, if that is not 0.
 func (tx *Tx) ZInterCard(sets []ZSet, limit int64) int {
-	return zset.IntersectCount(plain(sets), int(min(limit, math.MaxInt)))
+	return zset.IntersectCount(&tx.e.hasher, plain(sets), int(min(limit, math.MaxInt)))
 }
 
-func whole(set *zset.Set) ZMembers { return ZSet{set}.between(0, set.Len(), false) }
+// whole gives the members of a set that was made for that.
+func whole(set *zset.Set) ZMembers { return ZMembers{set: set, hi: set.Len(), fresh: true} }
 
 func weighted(sets []ZSet, weights []float64) []zset.Weighted {
 	operands := make([]zset.Weighted, len(sets))

@@ -70,7 +70,7 @@ func callsOfAllKinds() [][]engine.Effect {
 		{{Kind: engine.EffectMove, Key: key("new"), ToDB: 1}},
 		{text(0, "gone", "soon")}, {{Kind: engine.EffectDelete, Key: key("gone")}},
 		{{Kind: engine.EffectSwap, DB: 1, ToDB: 2}},
-		{text(2, "here", "and away")},
+		{text(2, "here", "and away"), {Kind: engine.EffectZSet, Key: key("stored"), Value: []byte("\x01m\x00\x00\x00\x00\x00\x00\xf0\x3f\x01\xff\x00\x00\x00\x00\x00\x00\xf0\x7f")}},
 		{
 			{Kind: engine.EffectFlush, DB: 2},
 			{Kind: engine.EffectBucket, Key: key("rate"), Tokens: limit.Tokens{Missing: 4, Fraction: 1<<63 + 17, Since: testEpoch}, ExpireAt: testEpoch + hour},

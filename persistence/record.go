@@ -63,6 +63,7 @@ var kindFields = [...]fields{
 
 	engine.EffectBucket: known | hasBucket | hasExpireAt,
 	engine.EffectWindow: known | hasWindow | hasExpireAt,
+	engine.EffectZSet:   known | hasValue,
 }
 
 // fieldsOf gives the fields of a kind; ok is false if there is no such kind.

@@ -1,7 +1,6 @@
 package zset
 
 import (
-	"bytes"
 	"cmp"
 	"math"
 	"slices"
@@ -46,62 +45,62 @@ func orZero(x float64) float64 {
 	return x
 }
 
-// element is one of a result that is yet to be sorted. Member aliases an
-// operand.
-type element struct {
-	member []byte
-	score  float64
-}
-
 // Union returns a new set of the members of any operand, each with its
 // weighted scores aggregated. Infinity times 0 is 0. Like Redis it takes the
 // operands by size, the smallest first, which a sum of floats can tell.
 func Union(h *dict.Hasher, in []Weighted, agg Aggregate) *Set {
-	all := dict.New(func(e element) uint64 { return h.Sum(e.member) })
-	for _, w := range bySize(in) {
+	in = bySize(in)
+	if len(in) == 0 {
+		return New(h)
+	}
+	all := newMembers(h, in[len(in)-1].Set.Len())
+	for _, w := range in {
 		for member, score := range w.Set.Ascend(0, w.Set.Len()) {
-			hash := h.Sum(member)
-			is := func(e element) bool { return bytes.Equal(e.member, member) }
 			score = orZero(score * w.Weight)
-			if known, ok := all.Find(hash, is); ok {
-				all.Replace(hash, is, element{member, agg.of(known.score, score)})
+			if number, hash := all.find(member); number < 0 {
+				all.add(hash, element{member, score})
 			} else {
-				all.Insert(hash, element{member, score})
+				all.elements[number].score = agg.of(all.elements[number].score, score)
 			}
 		}
 	}
-	return collect(h, slices.Collect(all.All()))
+	return build(h, all.elements)
 }
 
 // Intersect returns a new set of the members that all operands have, each with
 // its weighted scores aggregated, as in Union. No operands have no members.
 func Intersect(h *dict.Hasher, in []Weighted, agg Aggregate) *Set {
-	sorted, found := bySize(in), []element(nil)
+	sorted := bySize(in)
 	if len(sorted) == 0 || len(sorted) < len(in) {
 		return New(h)
 	}
-	first := sorted[0]
-members:
-	for member, score := range first.Set.Ascend(0, first.Set.Len()) {
-		score = orZero(score * first.Weight)
-		for _, w := range sorted[1:] {
-			other, ok := w.Set.Score(member)
-			if !ok {
-				continue members
-			}
-			score = agg.of(score, other*w.Weight)
-		}
-		found = append(found, element{member, score})
+	var others []*Set
+	for _, w := range sorted[1:] {
+		others = append(others, w.Set)
 	}
-	return collect(h, found)
+	found := elementsOf(sorted[0].Set)
+	for i := range found {
+		found[i].score = orZero(found[i].score * sorted[0].Weight)
+	}
+	for i, w := range sorted[1:] {
+		found = inBoth(h, found, w.Set, others[i:], func(score, other float64) float64 { return agg.of(score, other*w.Weight) })
+	}
+	return build(h, found)
 }
 
 // IntersectCount returns how many members all sets have, counting up to limit;
 // 0 is no limit. A nil set is empty.
-func IntersectCount(in []*Set, limit int) (n int) {
+func IntersectCount(h *dict.Hasher, in []*Set, limit int) (n int) {
 	in = slices.SortedFunc(slices.Values(in), func(a, b *Set) int { return cmp.Compare(a.size(), b.size()) })
 	if len(in) == 0 || in[0].size() == 0 {
 		return 0
+	}
+	if !lookUp(in[0].Len(), in[1:]) {
+		found := elementsOf(in[0])
+		for _, s := range in[1:] {
+			found = inBoth(h, found, s, []*Set{s}, func(score, _ float64) float64 { return score })
+		}
+		return limited(len(found), limit)
 	}
 members:
 	for member := range in[0].Ascend(0, in[0].Len()) {
@@ -117,26 +116,96 @@ members:
 	return n
 }
 
+func limited(n, limit int) int {
+	if limit > 0 {
+		return min(n, limit)
+	}
+	return n
+}
+
 // Diff returns a new set of the elements of the first set whose members no
 // other has. A nil set is empty.
 func Diff(h *dict.Hasher, in []*Set) *Set {
 	if len(in) == 0 || in[0].size() == 0 {
 		return New(h)
 	}
-	var found []element
-	for member, score := range in[0].Ascend(0, in[0].Len()) {
-		has := func(s *Set) bool {
-			if s == nil {
-				return false
+	others := slices.DeleteFunc(slices.Clone(in[1:]), func(s *Set) bool { return s.size() == 0 })
+	found := elementsOf(in[0])
+	if lookUp(len(found), others) {
+		return build(h, slices.DeleteFunc(found, func(e element) bool {
+			return slices.ContainsFunc(others, func(s *Set) bool { _, ok := s.Score(e.member); return ok })
+		}))
+	}
+	t, gone := tableOf(h, found), make([]bool, len(found))
+	for _, s := range others {
+		for member := range s.Ascend(0, s.Len()) {
+			if number, _ := t.find(member); number >= 0 {
+				gone[number] = true
 			}
-			_, ok := s.Score(member)
-			return ok
-		}
-		if !slices.ContainsFunc(in[1:], has) {
-			found = append(found, element{member, score})
 		}
 	}
-	return collect(h, found)
+	return build(h, without(found, gone))
+}
+
+// inBoth returns those elements whose members a set has too, with a score made
+// of both.
+func inBoth(h *dict.Hasher, found []element, s *Set, others []*Set, score func(a, b float64) float64) []element {
+	gone := make([]bool, len(found))
+	if lookUp(len(found), others) {
+		for i, e := range found {
+			other, ok := s.Score(e.member)
+			found[i].score, gone[i] = score(e.score, other), !ok
+		}
+		return without(found, gone)
+	}
+	t := tableOf(h, found)
+	for i := range gone {
+		gone[i] = true
+	}
+	for member, other := range s.Ascend(0, s.Len()) {
+		if number, _ := t.find(member); number >= 0 {
+			found[number].score, gone[number] = score(found[number].score, other), false
+		}
+	}
+	return without(found, gone)
+}
+
+// lookUp tells whether it takes less to look n members up in sets than to walk
+// through these: it does if they are many times as large, unless they are
+// clones that lack their indexes.
+func lookUp(n int, sets []*Set) bool {
+	const cost = 8 // of looking one up, in steps of a walk
+	walk := 0
+	for _, s := range sets {
+		if s.bare {
+			return false
+		}
+		walk += s.Len()
+	}
+	return n < walk/cost || n <= fewLookUps
+}
+
+// fewLookUps is how many members are looked up in any case.
+const fewLookUps = 64
+
+// elementsOf returns the elements of a set.
+func elementsOf(s *Set) []element {
+	found := make([]element, 0, s.Len())
+	for member, score := range s.Ascend(0, s.Len()) {
+		found = append(found, element{member, score})
+	}
+	return found
+}
+
+// without returns the elements that are not gone, in the same array.
+func without(elements []element, gone []bool) []element {
+	kept := elements[:0]
+	for i, e := range elements {
+		if !gone[i] {
+			kept = append(kept, e)
+		}
+	}
+	return kept
 }
 
 // size is the length of a set that may be nil.
@@ -152,19 +221,4 @@ func bySize(in []Weighted) []Weighted {
 	in = slices.DeleteFunc(slices.Clone(in), func(w Weighted) bool { return w.Set.size() == 0 })
 	slices.SortStableFunc(in, func(a, b Weighted) int { return cmp.Compare(a.Set.Len(), b.Set.Len()) })
 	return in
-}
-
-// collect builds a set of elements that have different members.
-func collect(h *dict.Hasher, elements []element) *Set {
-	slices.SortFunc(elements, func(a, b element) int {
-		return cmp.Or(cmp.Compare(a.score, b.score), bytes.Compare(a.member, b.member))
-	})
-	s := New(h)
-	for _, e := range elements {
-		s.seq.push(e.member, e.score)
-		if !selfScored(e.member, e.score) {
-			s.enter(e.member, e.score)
-		}
-	}
-	return s
 }

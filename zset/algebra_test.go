@@ -71,7 +71,7 @@ func TestIntersectCount(t *testing.T) {
 		{[]*Set{a, b}, 0, 2}, {[]*Set{b, a}, 0, 2}, {[]*Set{a, b}, 1, 1}, {[]*Set{a, b}, 2, 2}, {[]*Set{a, b}, 9, 2},
 		{[]*Set{a}, 0, 3}, {[]*Set{a, a}, 0, 3}, {[]*Set{a, nil}, 0, 0}, {[]*Set{a, New(&hasher)}, 0, 0}, {nil, 0, 0},
 	} {
-		assert.Equal(t, tt.want, IntersectCount(tt.in, tt.limit))
+		assert.Equal(t, tt.want, IntersectCount(&hasher, tt.in, tt.limit))
 	}
 }
 
@@ -83,7 +83,7 @@ func TestAlgebraOfLargeSets(t *testing.T) {
 	union := Union(&hasher, []Weighted{{even, 1}, {third, 1}}, Sum)
 	both := Intersect(&hasher, []Weighted{{even, 1}, {third, 1}}, Max)
 	diff := Diff(&hasher, []*Set{even, third})
-	n := IntersectCount([]*Set{even, third}, 0)
+	n := IntersectCount(&hasher, []*Set{even, third}, 0)
 	assert.Equal(t, 8000-n, union.Len())
 	assert.Equal(t, n, both.Len())
 	assert.Equal(t, 4000-n, diff.Len())
