@@ -36,7 +36,9 @@ func TestTranscripts(t *testing.T) {
 	if os.Getenv("TRANSCRIPT_LIVE") != "" {
 		t.Run("redis", func(t *testing.T) { replayAll(t, paths, startRedis, verify) })
 	}
-	replayAll(t, paths, startServer, verify)
+	replayAll(t, paths, func(t *testing.T, flags ...string) *server {
+		return startServer(t, append(flags, "--preauth-timeout", "0")...) // failed logins take their time
+	}, verify)
 }
 
 // A launcher starts a server for the length of a test.

@@ -8,7 +8,7 @@ import (
 // After a failed login the reply waits, for twice as long each time, so that one connection can try few passwords.
 const (
 	firstLoginDelay = 250 * time.Millisecond
-	mostLoginDelay  = 4 * time.Second
+	mostLoginDelay  = time.Second // clients that time out do not see why
 )
 
 // loginFailed counts a failed login, logs it, and has the reply wait when no lock is held.
