@@ -153,8 +153,8 @@ func TestStretchingNeedsRoom(t *testing.T) {
 	c.tx.End()
 	assert.Equal(t, ErrOutOfMemory, err)
 
-	assert.Zero(t, c.tx.MakeRoomFor(c.now, 11<<20), "more than there can be")
-	assert.EqualValues(t, 6<<20+1, c.e.StringLength(0, from))
+	c.tx.MakeRoomFor(c.now, 11<<20)
+	assert.EqualValues(t, 6<<20+1, c.e.StringLength(0, from), "more than there can be")
 	c.e.SetEviction(AllKeysRandom, 5)
 	c.tx.MakeRoomFor(c.now, 6<<20)
 	assert.Zero(t, c.e.StringLength(0, from))

@@ -43,6 +43,9 @@ const DefaultSamples = 5
 // SetBudget says how many bytes all keys may take; math.MaxInt64 is any number. More than that they take only until the next MakeRoom.
 func (e *Engine) SetBudget(bytes int64) { e.memory.budget.Store(bytes) }
 
+// Budget is how many bytes all keys may take.
+func (e *Engine) Budget() int64 { return e.memory.budget.Load() }
+
 // SetEviction says how MakeRoom makes room, and how many keys it looks at, at least, to evict one.
 func (e *Engine) SetEviction(p EvictionPolicy, samples int) {
 	e.memory.policy.Store(uint32(p))
@@ -66,37 +69,34 @@ func (e *Engine) roomFor(bytes int64) bool { return bytes < LargeGrowth || !e.cr
 
 // MakeRoom evicts keys, at now (Unix ms), until they take no more than they may, or it has tried for long enough: some dozens of
 // microseconds. It tells whether the next call may take more room: not if it was crowded and nothing was found to evict. Evictions are
-// effects as any, up to pos in the journal.
+// effects as any: the next End returns their position.
 //
 // It is called on an idle Tx, not one that was given to Begin, and locks one shard after the other.
-func (tx *Tx) MakeRoom(now int64) (room bool, pos Position) { return tx.makeRoom(now, 0) }
+func (tx *Tx) MakeRoom(now int64) (room bool) { return tx.makeRoom(now, 0) }
 
 // MakeRoomFor does what MakeRoom does, for a call that is to take so many bytes more, and as often as it takes. It does nothing if these are few,
 // or more than all keys may take.
-func (tx *Tx) MakeRoomFor(now, bytes int64) (pos Position) {
+func (tx *Tx) MakeRoomFor(now, bytes int64) {
 	for more := bytes <= tx.e.memory.budget.Load(); more && !tx.e.roomFor(bytes); {
-		var p Position
-		more, p = tx.makeRoom(now, bytes)
-		pos = max(pos, p)
+		more = tx.makeRoom(now, bytes)
 	}
-	return pos
 }
 
-func (tx *Tx) makeRoom(now, bytes int64) (room bool, pos Position) {
+func (tx *Tx) makeRoom(now, bytes int64) (room bool) {
 	e := tx.e
 	policy := EvictionPolicy(e.memory.policy.Load())
 	if policy == NoEviction {
-		return !e.crowdedBy(bytes), 0
+		return !e.crowdedBy(bytes)
 	}
 	v := eviction{tx: tx, policy: policy, samples: int(e.memory.samples.Load())}
 	for looks := 0; e.crowdedBy(bytes); looks++ {
 		if v.seen > patience || looks >= 2*len(e.shards) && v.gone == 0 || looks >= 8*len(e.shards) {
-			return v.gone > 0, pos
+			return v.gone > 0
 		}
 		sh := &e.shards[e.memory.turn.Add(1)%uint64(len(e.shards))]
-		pos = max(pos, v.evictFrom(sh, now))
+		v.evictFrom(sh, now)
 	}
-	return true, pos
+	return true
 }
 
 // patience is how many keys one call to MakeRoom looks at. Where nearly all are denying, more would hold up calls that find nothing in the end.
@@ -130,8 +130,9 @@ const (
 )
 
 // evictFrom evicts one key of a shard, if there is one that may go.
-func (v *eviction) evictFrom(sh *shard, now int64) Position {
+func (v *eviction) evictFrom(sh *shard, now int64) {
 	tx := v.tx
+	defer tx.endStep()
 	tx.locked = append(tx.locked, sh)
 	tx.begin(now, 0, true)
 	v.best, v.late, v.enough, v.visited = nil, nil, false, 0
@@ -149,7 +150,6 @@ func (v *eviction) evictFrom(sh *shard, now int64) Position {
 		sh.stats.evicted.Add(1)
 		v.drop(v.best)
 	}
-	return tx.End()
 }
 
 func (v *eviction) drop(o object) {

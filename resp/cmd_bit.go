@@ -45,21 +45,21 @@ func (c *call) bitOffset(bits int) int64 {
 	if c.args.err != nil {
 		return 0
 	}
-	offset, ok := c.server.bitOffset(word, bits)
+	offset, ok := c.env.bitOffset(word, bits)
 	if !ok {
 		c.args.fail(errBitOffset)
 	}
 	return offset
 }
 
-func (s *Server) bitOffset(word []byte, bits int) (offset int64, ok bool) {
+func (e *env) bitOffset(word []byte, bits int) (offset int64, ok bool) {
 	if bits > 0 && len(word) > 0 && word[0] == '#' {
 		offset, ok = parseInt(word[1:])
 		offset *= int64(bits)
 	} else {
 		offset, ok = parseInt(word)
 	}
-	return offset, ok && offset >= 0 && offset>>3 < min(s.limits.maxBulk.Load(), engine.MaxString)
+	return offset, ok && offset >= 0 && offset>>3 < min(e.settings.limits.maxBulk.Load(), engine.MaxString)
 }
 
 // setbit handles SETBIT key offset value.
@@ -81,9 +81,9 @@ func setbit(c *call) error {
 	return nil
 }
 
-func roomForBit(s *session, words [][]byte) {
-	if offset, ok := s.server.bitOffset(words[2], 0); ok {
-		s.makeRoomToStretch(words[1], offset>>3+1)
+func roomForBit(c *call, words [][]byte) {
+	if offset, ok := c.env.bitOffset(words[2], 0); ok {
+		c.makeRoomToStretch(words[1], offset>>3+1)
 	}
 }
 
@@ -118,8 +118,8 @@ func bitcount(c *call) error {
 		c.reply.integer(engine.CountBits(value, from, to))
 		return nil
 	}
-	c.postpone(func(s *session) error {
-		s.reply.integer(engine.CountBits(value, from, to))
+	c.postpone(func(c *call) error {
+		c.reply.integer(engine.CountBits(value, from, to))
 		return nil
 	})
 	return nil
@@ -186,16 +186,16 @@ func bitpos(c *call) error {
 	if err != nil {
 		return err
 	}
-	answer := func(s *session) error {
+	answer := func(c *call) error {
 		at := engine.FindBit(value, bit == 1, from, to)
 		if at < 0 && bit == 0 && !bounded && from < to {
 			at = to // behind the end come zeros
 		}
-		s.reply.integer(at)
+		c.reply.integer(at)
 		return nil
 	}
 	if to-from < longBits*8 {
-		return answer(c.session)
+		return answer(c)
 	}
 	c.postpone(answer)
 	return nil
@@ -254,10 +254,10 @@ func bitop(c *call) error {
 	return nil
 }
 
-func roomForBitop(s *session, words [][]byte) {
+func roomForBitop(c *call, words [][]byte) {
 	longest := int64(0)
 	for _, name := range words[3:] {
-		longest = max(longest, s.server.engine.StringLength(s.db(), s.server.engine.Key(name)))
+		longest = max(longest, c.env.engine.StringLength(c.db, c.env.engine.Key(name)))
 	}
-	s.makeRoomFor(longest)
+	c.makeRoomFor(longest)
 }

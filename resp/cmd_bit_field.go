@@ -171,9 +171,9 @@ func (a *args) bitfieldType() (signed bool, bits int) {
 	return signed, int(n)
 }
 
-func roomForBitfield(s *session, words [][]byte) {
-	c := call{session: s, words: words, args: args{list: words[2:]}}
-	if _, length := c.bitfieldSteps(); c.args.err == nil {
-		s.makeRoomToStretch(words[1], length)
+func roomForBitfield(c *call, words [][]byte) {
+	asked := call{env: c.env, words: words, args: args{list: words[2:]}}
+	if _, length := asked.bitfieldSteps(); asked.args.err == nil {
+		c.makeRoomToStretch(words[1], length)
 	}
 }

@@ -77,12 +77,12 @@ const (
 )
 
 func clientID(c *call) error {
-	c.reply.integer(c.id)
+	c.reply.integer(c.client)
 	return nil
 }
 
 func clientGetName(c *call) error {
-	if name := c.profile.name.Load(); name != nil {
+	if name := c.session().profile.name.Load(); name != nil {
 		c.reply.bulkString(*name)
 	} else {
 		c.reply.null()
@@ -91,7 +91,7 @@ func clientGetName(c *call) error {
 }
 
 func clientSetName(c *call) error {
-	if err := c.setName(c.args.next()); err != nil {
+	if err := c.session().setName(c.args.next()); err != nil {
 		return err
 	}
 	c.reply.ok()
@@ -100,12 +100,13 @@ func clientSetName(c *call) error {
 
 // clientSetInfo handles CLIENT SETINFO LIB-NAME libname and CLIENT SETINFO LIB-VER libver.
 func clientSetInfo(c *call) error {
+	s := c.session()
 	option, value := c.args.next(), c.args.next()
-	place := &c.profile.library
+	place := &s.profile.library
 	switch {
 	case equalFold(option, "LIB-NAME"):
 	case equalFold(option, "LIB-VER"):
-		place = &c.profile.version
+		place = &s.profile.version
 	default:
 		return engine.Error(fmt.Sprintf("ERR Unrecognized option '%.128s'", option))
 	}
@@ -122,12 +123,13 @@ func clientSetInfo(c *call) error {
 
 // clientNoEvict exempts the connection from maxmemory-clients.
 func clientNoEvict(c *call) error {
+	s := c.session()
 	on := c.args.onOff()
 	if err := c.args.end(); err != nil {
 		return err
 	}
-	c.profile.noEvict.Store(on)
-	c.choosePool()
+	s.profile.noEvict.Store(on)
+	s.choosePool()
 	c.reply.ok()
 	return nil
 }
@@ -154,15 +156,16 @@ func (a *args) onOff() (on bool) {
 
 // clientReply handles CLIENT REPLY <ON | OFF | SKIP>. Of these only ON has a reply itself.
 func clientReply(c *call) error {
+	s := c.session()
 	switch {
 	case c.args.word("ON"):
-		c.silence = speak
+		s.silence = speak
 		c.reply.ok()
 	case c.args.word("OFF"):
-		c.silence = mute
+		s.silence = mute
 	case c.args.word("SKIP"):
-		if c.silence != mute {
-			c.silence = skipNext
+		if s.silence != mute {
+			s.silence = skipNext
 		}
 	default:
 		return engine.ErrSyntax
@@ -173,6 +176,7 @@ func clientReply(c *call) error {
 // clientTracking handles CLIENT TRACKING <ON | OFF> [OPTIN] [NOLOOP]. Some clients ask for OPTIN on every connection they make. Then
 // only keys that are read after CLIENT CACHING YES are tracked, which is refused: so none is, and no promise is broken.
 func clientTracking(c *call) error {
+	s := c.session()
 	on := c.args.onOff()
 	optin, declined := false, false
 	for c.args.more() {
@@ -186,7 +190,7 @@ func clientTracking(c *call) error {
 			c.args.next()
 			declined = true
 		case c.args.left() > 1 && c.args.word("REDIRECT"):
-			c.args.redirection(c.server)
+			c.args.redirection(s.server)
 			declined = true
 		default:
 			c.args.fail(engine.ErrSyntax)
@@ -198,7 +202,7 @@ func clientTracking(c *call) error {
 	if err := c.args.end(); err != nil {
 		return err
 	}
-	c.profile.tracking.Store(on)
+	s.profile.tracking.Store(on)
 	c.reply.ok()
 	return nil
 }
@@ -213,7 +217,7 @@ func (a *args) redirection(s *Server) {
 
 func clientCaching(c *call) error {
 	switch {
-	case !c.profile.tracking.Load():
+	case !c.session().profile.tracking.Load():
 		return errNotTracking
 	case c.args.word("YES"):
 		return errNoCaching
@@ -232,14 +236,15 @@ func (s *session) redirection() int64 {
 }
 
 func clientGetRedir(c *call) error {
-	c.reply.integer(c.redirection())
+	c.reply.integer(c.session().redirection())
 	return nil
 }
 
 func clientTrackingInfo(c *call) error {
+	s := c.session()
 	c.reply.mapping(3)
 	c.reply.bulkString("flags")
-	if c.profile.tracking.Load() {
+	if s.profile.tracking.Load() {
 		c.reply.set(2)
 		c.reply.bulkString("on")
 		c.reply.bulkString("optin")
@@ -248,14 +253,14 @@ func clientTrackingInfo(c *call) error {
 		c.reply.bulkString("off")
 	}
 	c.reply.bulkString("redirect")
-	c.reply.integer(c.redirection())
+	c.reply.integer(s.redirection())
 	c.reply.bulkString("prefixes")
 	c.reply.array(0)
 	return nil
 }
 
 func clientInfo(c *call) error {
-	c.reply.verbatim(c.describe() + "\n")
+	c.reply.verbatim(c.session().describe() + "\n")
 	return nil
 }
 
@@ -263,14 +268,14 @@ func clientInfo(c *call) error {
 func clientList(c *call) error {
 	wanted := c.args.clientFilter(errClientIDList, math.MinInt64)
 	if wanted.skipMe == yes {
-		wanted.skip = c.id
+		wanted.skip = c.client
 	}
 	if err := c.args.end(); err != nil {
 		return err
 	}
 
 	var text strings.Builder
-	for _, s := range c.server.matching(wanted) {
+	for _, s := range c.session().server.matching(wanted) {
 		text.WriteString(s.describe())
 		text.WriteByte('\n')
 	}
@@ -291,7 +296,7 @@ func clientKill(c *call) error {
 	}
 	wanted := c.args.clientFilter(errClientIDRange, 1)
 	if wanted.skipMe != no {
-		wanted.skip = c.id
+		wanted.skip = c.client
 	}
 	if err := c.args.end(); err != nil {
 		return err
@@ -305,11 +310,11 @@ func clientKill(c *call) error {
 
 // kill ends the connections of the clients that are wanted and tells how many they were. The caller's own ends after its reply.
 func (c *call) kill(wanted clientFilter) (killed int) {
-	for _, s := range c.server.matching(wanted) {
+	for _, s := range c.session().server.matching(wanted) {
 		killed++
 		s.profile.killed.Store(true)
-		if s == c.session {
-			c.closing = true
+		if s == c.session() {
+			c.session().closing = true
 		} else {
 			s.guard.Conn.Close() // wakes its Read and fails its Write, wherever it is
 		}
@@ -334,7 +339,7 @@ func clientUnblock(c *call) error {
 	}
 
 	unblocked := false
-	for _, s := range c.server.matching(clientFilter{ids: []int64{id}}) {
+	for _, s := range c.session().server.matching(clientFilter{ids: []int64{id}}) {
 		w := s.waiter.Load()
 		unblocked = w != nil && w.unblock(how)
 	}
@@ -454,14 +459,14 @@ func (s *Server) matching(f clientFilter) (found []*session) {
 		}
 	}
 	s.mu.Unlock()
-	slices.SortFunc(found, func(a, b *session) int { return int(a.id - b.id) })
+	slices.SortFunc(found, func(a, b *session) int { return int(a.client - b.client) })
 	return found
 }
 
 func (f *clientFilter) means(s *session) bool {
 	switch {
-	case s.id == f.skip || s.profile.killed.Load():
-	case f.ids != nil && !slices.Contains(f.ids, s.id):
+	case s.client == f.skip || s.profile.killed.Load():
+	case f.ids != nil && !slices.Contains(f.ids, s.client):
 	case f.kind != "" && f.kind != "normal":
 	case f.addr != "" && f.addr != s.peer():
 	case f.here != "" && f.here != s.here():

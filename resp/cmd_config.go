@@ -45,7 +45,7 @@ func configGet(c *call) error {
 		for _, name := range matchParameters(&pattern) {
 			if !slices.Contains(names, name) {
 				names = append(names, name)
-				values = append(values, findParameter(name).get(c.server.settings))
+				values = append(values, findParameter(name).get(c.env.settings))
 			}
 		}
 	}
@@ -83,31 +83,32 @@ func matchParameters(pattern *glob) (names []string) {
 
 // configSet handles CONFIG SET parameter value [parameter value ...]: all are changed or none.
 func configSet(c *call) error {
+	s := c.session()
 	changes, err := c.args.configChanges()
 	if err != nil {
 		return err
 	}
 	var apply []func()
 	for _, change := range changes {
-		put, err := change.set(c.server.settings, change.value)
+		put, err := change.set(s.server.settings, change.value)
 		if err != nil {
 			return change.refuse(err)
 		}
 		apply = append(apply, put)
 	}
 
-	timeout, preauth := c.server.settings.Timeout(), c.server.settings.PreauthTimeout()
+	timeout, preauth := s.server.settings.Timeout(), s.server.settings.PreauthTimeout()
 	for _, put := range apply {
 		put()
 	}
-	if c.server.settings.Timeout() != timeout || c.server.settings.PreauthTimeout() != preauth {
-		c.server.retime()
+	if s.server.settings.Timeout() != timeout || s.server.settings.PreauthTimeout() != preauth {
+		s.server.retime()
 	}
-	c.server.fitMemory()
+	s.server.fitMemory()
 	if slices.ContainsFunc(changes, func(change configChange) bool { return change.name == "maxmemory" }) {
-		c.server.warnOfMaxMemory()
+		s.server.warnOfMaxMemory()
 	}
-	c.afterwards = append(c.afterwards, c.server.configure, c.server.relieveAll)
+	s.afterwards = append(s.afterwards, s.server.configure, s.server.relieveAll)
 
 	c.reply.ok()
 	return nil
@@ -145,14 +146,15 @@ func (a *args) configChanges() (changes []configChange, err error) {
 }
 
 func configResetStat(c *call) error {
+	s := c.session()
 	c.tx.ResetStats()
-	c.server.resetTotals()
-	c.server.crowdedOut.Store(0)
-	c.server.deniedLogins.Store(0)
-	c.server.lateLogins.Store(0)
-	c.server.memory.evicted.Store(0)
-	c.server.memory.unread.Store(0)
-	c.server.tallies.reset()
+	s.server.resetTotals()
+	s.server.crowdedOut.Store(0)
+	s.server.deniedLogins.Store(0)
+	s.server.lateLogins.Store(0)
+	s.server.memory.evicted.Store(0)
+	s.server.memory.unread.Store(0)
+	s.server.tallies.reset()
 	c.reply.ok()
 	return nil
 }

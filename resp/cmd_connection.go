@@ -61,11 +61,12 @@ const (
 
 // auth handles AUTH [username] password.
 func auth(c *call) error {
+	s := c.session()
 	user := []byte(defaultUser)
 	switch given := c.args.left(); {
 	case given == 2:
 		user = c.args.next()
-	case given == 1 && c.server.settings.Password() == "":
+	case given == 1 && s.server.settings.Password() == "":
 		c.args.fail(errNoPassword)
 	}
 	password := c.args.next()
@@ -73,7 +74,7 @@ func auth(c *call) error {
 		return err
 	}
 
-	if err := c.login(user, password); err != nil {
+	if err := s.login(user, password); err != nil {
 		return err
 	}
 
@@ -111,23 +112,24 @@ func ping(c *call) error {
 }
 
 func quit(c *call) error {
-	c.closing = true
+	c.session().closing = true
 	c.reply.ok()
 	return nil
 }
 
 // reset makes the session as it was when the client connected.
 func reset(c *call) error {
-	c.profile.database.Store(0)
-	c.speak(2)
-	c.profile.noEvict.Store(false)
-	c.authenticate(c.server.settings.Password() == "")
-	c.profile.name.Store(nil)
-	c.profile.tracking.Store(false)
+	s := c.session()
+	s.use(0)
+	s.speak(2)
+	s.profile.noEvict.Store(false)
+	s.authenticate(s.server.settings.Password() == "")
+	s.profile.name.Store(nil)
+	s.profile.tracking.Store(false)
 	c.tx.Aloof = false
-	c.silence = speak
-	c.transaction = transaction{}
-	c.unwatch()
+	s.silence = speak
+	s.transaction = transaction{}
+	s.unwatch()
 
 	c.reply.status("RESET")
 	return nil
@@ -140,7 +142,7 @@ func selectDatabase(c *call) error {
 		return err
 	}
 
-	c.profile.database.Store(int32(index))
+	c.session().use(int(index))
 
 	c.reply.ok()
 	return nil
@@ -149,6 +151,7 @@ func selectDatabase(c *call) error {
 // hello handles HELLO [protover [AUTH username password] [SETNAME clientname]]. As in Redis the options take effect one by one:
 // a wrong one leaves what those before it did.
 func hello(c *call) error {
+	s := c.session()
 	version, err := c.args.protocolVersion()
 	if err != nil {
 		return err
@@ -156,9 +159,9 @@ func hello(c *call) error {
 	for c.args.more() {
 		switch {
 		case c.args.left() > 2 && c.args.word("AUTH"):
-			err = c.login(c.args.next(), c.args.next())
+			err = s.login(c.args.next(), c.args.next())
 		case c.args.left() > 1 && c.args.word("SETNAME"):
-			err = c.setName(c.args.next())
+			err = s.setName(c.args.next())
 		default:
 			err = engine.Error(fmt.Sprintf("ERR Syntax error in HELLO option '%.128s'", c.args.next()))
 		}
@@ -167,14 +170,14 @@ func hello(c *call) error {
 		}
 	}
 
-	if !c.authenticated && !c.free() {
+	if !s.authenticated && !s.free() {
 		return errHelloNoAuth
 	}
 	if version != 0 {
-		c.speak(version)
+		s.speak(version)
 	}
 
-	c.reply.greeting(c.session)
+	c.reply.greeting(s)
 	return nil
 }
 
@@ -205,7 +208,7 @@ func (r *reply) greeting(s *session) {
 	r.bulkString("proto")
 	r.integer(int64(s.profile.resp.Load()))
 	r.bulkString("id")
-	r.integer(s.id)
+	r.integer(s.client)
 	r.bulkString("mode")
 	r.bulkString("standalone")
 	r.bulkString("role")

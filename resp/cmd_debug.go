@@ -47,8 +47,9 @@ const errDebugNotAllowed = engine.Error("ERR DEBUG command not allowed. If the e
 // debugging refuses a subcommand of DEBUG to those who may not use it.
 func debugging(run func(*call) error) func(*call) error {
 	return func(c *call) error {
-		allowed := c.server.settings.start.DebugCommand
-		if allowed != "yes" && (allowed != "local" || !local(c.guard.RemoteAddr())) {
+		s := c.session()
+		allowed := s.server.settings.start.DebugCommand
+		if allowed != "yes" && (allowed != "local" || !local(s.guard.RemoteAddr())) {
 			return errDebugNotAllowed
 		}
 		return run(c)
@@ -56,7 +57,7 @@ func debugging(run func(*call) error) func(*call) error {
 }
 
 func debugLog(c *call) error {
-	c.server.log.Warn("DEBUG LOG", "client", c.id, "message", fmt.Sprintf("%.1024s", c.args.next()))
+	c.env.log.Warn("DEBUG LOG", "client", c.client, "message", fmt.Sprintf("%.1024s", c.args.next()))
 	c.reply.ok()
 	return nil
 }
@@ -66,20 +67,21 @@ func debugSetActiveExpire(c *call) error {
 	if err := c.args.end(); err != nil {
 		return err
 	}
-	c.server.settings.paused.Store(active == 0)
+	c.env.settings.paused.Store(active == 0)
 	c.reply.ok()
 	return nil
 }
 
 // debugSleep holds one connection, where Redis holds all: within EXEC not before the locks are let go of.
 func debugSleep(c *call) error {
+	s := c.session()
 	seconds := c.args.float()
 	if err := c.args.end(); err != nil {
 		return err
 	}
 	sleep := func() { time.Sleep(time.Duration(seconds * float64(time.Second))) }
 	if c.executing {
-		c.afterwards = append(c.afterwards, sleep)
+		s.afterwards = append(s.afterwards, sleep)
 	} else {
 		sleep()
 	}
@@ -114,7 +116,7 @@ func debugObject(c *call) error {
 	if !ok {
 		return engine.ErrNoSuchKey
 	}
-	encoding, _ := c.tx.Encoding(k, c.server.settings.packing())
+	encoding, _ := c.tx.Encoding(k, c.env.settings.packing())
 	references, _ := c.tx.References(k)
 	bytes, _ := c.tx.MemoryUsage(k)
 	idle, _ := c.tx.Idle(k)
@@ -124,18 +126,19 @@ func debugObject(c *call) error {
 
 // debugReload handles DEBUG RELOAD.
 func debugReload(c *call) error {
-	if c.server.store != nil {
-		if err := c.server.saveFinally(); err != nil {
-			c.server.log.Error("DEBUG RELOAD could not save", "client", c.id, "error", err)
+	s := c.session()
+	if s.server.store != nil {
+		if err := s.server.saveFinally(); err != nil {
+			s.server.log.Error("DEBUG RELOAD could not save", "client", c.client, "error", err)
 			return errNotSaved
 		}
 	}
 
-	c.tx.BeginAll(c.server.clock(), c.db(), false)
+	c.tx.BeginAll(s.server.clock(), c.db, false)
 	keys := c.tx.Reload()
 	c.tx.End()
 
-	c.server.log.Warn("DEBUG RELOAD", "client", c.id, "keys", keys)
+	s.server.log.Warn("DEBUG RELOAD", "client", c.client, "keys", keys)
 	c.reply.ok()
 	return nil
 }

@@ -2,7 +2,6 @@ package resp
 
 import (
 	"errors"
-	"math"
 
 	"rlserver/engine"
 	"rlserver/engine/limit"
@@ -55,7 +54,7 @@ func dump(c *call) error {
 		n := content.Count
 		b = rdb.AppendFixed(b, rdb.Numbers{n.Start, n.Length, n.Used})
 	}
-	c.postpone(func(s *session) error {
+	c.postpone(func(c *call) error {
 		switch content.Type {
 		case engine.TypeString:
 			b = rdb.AppendString(b, content.Text)
@@ -65,7 +64,7 @@ func dump(c *call) error {
 				b = rdb.AppendMember(b, member, score)
 			}
 		}
-		s.reply.bulk(rdb.AppendFooter(b))
+		c.reply.bulk(rdb.AppendFooter(b))
 		return nil
 	})
 	return nil
@@ -78,22 +77,18 @@ type payload struct {
 }
 
 // readPayload reads the payload of a call before any lock is taken.
-func readPayload(s *session, words [][]byte) {
-	s.payload = s.read(words[3])
-	if s.payload.err == nil {
-		s.makeRoomFor(s.payload.value.Weight)
+func readPayload(c *call, words [][]byte) {
+	c.payload = c.read(words[3])
+	if c.payload.err == nil {
+		c.makeRoomFor(c.payload.value.Weight)
 	}
 }
 
 // effectWeight is what an element of a collection takes until the journal has it.
 const effectWeight = 256
 
-func (s *session) read(text []byte) *payload {
-	most := int64(math.MaxInt64)
-	if all := s.server.settings.MaxMemory(); all > 0 {
-		most = max(0, all-s.server.overhead.Load()) // all keys may go
-	}
-	v, err := rdb.Decode(text, most)
+func (c *call) read(text []byte) *payload {
+	v, err := rdb.Decode(text, c.env.engine.Budget()) // all keys may go
 	var foreign rdb.ForeignError
 	switch {
 	case errors.Is(err, rdb.ErrChecksum):

@@ -48,7 +48,7 @@ func init() {
 			syntax: "source destination [DB destination-db] [REPLACE]", group: "generic", since: "6.2.0",
 			complexity: "O(N) worst case for collections, where N is the number of nested items. O(1) for string values.",
 			summary:    "Copy a key",
-			prepare:    func(s *session, words [][]byte) { s.makeRoomFor(s.usage(words[1])) },
+			prepare:    func(c *call, words [][]byte) { c.makeRoomFor(c.usage(words[1])) },
 			run:        copyKey},
 		&command{name: "move", arity: 3, flags: write | fast, keys: []keySpec{key("RW access update", 1)},
 			syntax: "key db", group: "generic", since: "1.0.0", complexity: "O(1)",
@@ -135,7 +135,7 @@ func renameNX(c *call) error {
 // copyKey handles COPY source destination [DB destination-db] [REPLACE].
 func copyKey(c *call) error {
 	from, to := c.args.key(), c.args.key()
-	db, replace := c.db(), false
+	db, replace := c.db, false
 	for c.args.more() {
 		switch {
 		case c.args.word("REPLACE"):
@@ -188,7 +188,7 @@ func randomKey(c *call) error {
 
 // dbSize handles DBSIZE. Outside of a transaction it takes no lock.
 func dbSize(c *call) error {
-	n, _ := c.tx.Count(c.db())
+	n, _ := c.tx.Count(c.db)
 	c.tx.SeeAll()
 
 	c.reply.count(n)
@@ -220,7 +220,7 @@ func swapDB(c *call) error {
 	if err := c.args.end(); err != nil {
 		return err
 	}
-	if !c.server.hasDatabase(a) || !c.server.hasDatabase(b) {
+	if !c.env.hasDatabase(a) || !c.env.hasDatabase(b) {
 		return errNoSuchDB
 	}
 
@@ -233,13 +233,11 @@ func swapDB(c *call) error {
 // database takes the index of a database there is.
 func (c *call) database() int {
 	n := c.args.int32Or(engine.ErrNotInteger, errNotInt32)
-	if !c.server.hasDatabase(n) {
+	if !c.env.hasDatabase(n) {
 		c.args.fail(errNoSuchDB)
 	}
 	return int(n)
 }
-
-func (s *Server) hasDatabase(n int64) bool { return 0 <= n && n < int64(s.engine.Databases()) }
 
 // int32Or takes an integer; one that is none, or needs more than 32 bits, is answered with the command's own errors.
 func (a *args) int32Or(malformed, outOfRange engine.Error) int64 {

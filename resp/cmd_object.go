@@ -28,7 +28,7 @@ const (
 
 // objectEncoding handles OBJECT ENCODING key.
 func objectEncoding(c *call) error {
-	encoding, ok := c.tx.Encoding(c.args.key(), c.server.settings.packing())
+	encoding, ok := c.tx.Encoding(c.args.key(), c.env.settings.packing())
 	if !ok {
 		c.reply.null()
 		return nil
@@ -44,7 +44,7 @@ func objectFreq(c *call) error {
 		c.reply.null()
 		return nil
 	}
-	if !c.server.settings.policy().CountsAccesses() {
+	if !c.env.settings.policy().CountsAccesses() {
 		return errNoLFU
 	}
 	c.reply.integer(count)
@@ -58,7 +58,7 @@ func objectIdleTime(c *call) error {
 		c.reply.null()
 		return nil
 	}
-	if c.server.settings.policy().CountsAccesses() {
+	if c.env.settings.policy().CountsAccesses() {
 		return errNoLRU
 	}
 	c.reply.integer(seconds)

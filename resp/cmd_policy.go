@@ -48,9 +48,9 @@ func policySet(c *call) error {
 		return err
 	}
 
-	changes := c.server.engine.SetPolicies(c.server.clock(), []*engine.Policy{p})
+	changes := c.env.engine.SetPolicies(c.env.clock(), []*engine.Policy{p})
 	c.tx.SeeAll()
-	c.server.PoliciesChanged()
+	c.env.policiesChanged()
 
 	switch {
 	case len(changes.Switched) > 0:
@@ -64,16 +64,16 @@ func policySet(c *call) error {
 }
 
 func policyDel(c *call) error {
-	found, _ := c.server.engine.DeletePolicy(c.server.clock(), string(c.args.next()))
+	found, _ := c.env.engine.DeletePolicy(c.env.clock(), string(c.args.next()))
 	c.tx.SeeAll()
-	c.server.PoliciesChanged()
+	c.env.policiesChanged()
 
 	c.reply.flag(found)
 	return nil
 }
 
 func policyGet(c *call) error {
-	p := c.server.engine.Policy(string(c.args.next()))
+	p := c.env.engine.Policy(string(c.args.next()))
 	c.tx.SeeAll()
 	if p != nil {
 		c.reply.bulkString(p.Definition())
@@ -84,7 +84,7 @@ func policyGet(c *call) error {
 }
 
 func policyList(c *call) error {
-	list := c.server.engine.Policies()
+	list := c.env.engine.Policies()
 	c.tx.SeeAll()
 	c.reply.array(len(list))
 	for _, p := range list {
@@ -103,10 +103,10 @@ func policyList(c *call) error {
 }
 
 func policyReload(c *call) error {
-	if c.server.reloadPolicies == nil {
+	if c.env.reloadPolicies == nil {
 		return errNoPolicyFile
 	}
-	if _, err := c.server.reloadPolicies(); err != nil {
+	if _, err := c.env.reloadPolicies(); err != nil {
 		return engine.Error("ERR no policy was changed: " + err.Error())
 	}
 	c.tx.SeeAll()

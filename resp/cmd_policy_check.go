@@ -70,14 +70,14 @@ func policyNames(words [][]byte) [][]byte {
 
 // checkKeys hashes the keys of RL.CHECK, `policy:{id}` for each policy: to a cluster they are in the slot of the id. A call that will be refused
 // has none.
-func checkKeys(s *session, words [][]byte) {
+func checkKeys(h *hasher, words [][]byte) {
 	id, names := words[1], policyNames(words[2:])
 	if !goodCheckID(id) || len(names) > maxPolicies {
 		return
 	}
 	for _, name := range names {
-		start := len(s.names)
-		s.names = append(append(append(append(s.names, name...), ":{"...), id...), '}')
-		s.hashed = append(s.hashed, s.server.engine.Key(s.names[start:len(s.names):len(s.names)]))
+		start := len(h.names)
+		h.names = append(append(append(append(h.names, name...), ":{"...), id...), '}')
+		h.keys = append(h.keys, h.engine.Key(h.names[start:len(h.names):len(h.names)]))
 	}
 }

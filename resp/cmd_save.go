@@ -34,15 +34,16 @@ const (
 
 // save handles SAVE. Others are served meanwhile.
 func save(c *call) error {
-	if c.server.store == nil {
+	s := c.session()
+	if s.server.store == nil {
 		return errNoStore
 	}
 
-	switch err := c.server.store.Save(); {
+	switch err := s.server.store.Save(); {
 	case errors.Is(err, ErrSaving):
 		return errSaving
 	case err != nil:
-		c.server.log.Error("SAVE failed", "client", c.id, "error", err)
+		s.server.log.Error("SAVE failed", "client", c.client, "error", err)
 		return errNotSaved
 	}
 
@@ -66,16 +67,17 @@ func bgrewriteaof(c *call) error {
 
 // saveInBackground begins a snapshot and says so in the words of a command. Within EXEC it waits until the locks are let go of.
 func (c *call) saveInBackground(doing string, busy, failed engine.Error) error {
-	store := c.server.store
+	s := c.session()
+	store := s.server.store
 	switch {
 	case store == nil:
 		return errNoStore
 	case c.executing && store.Status().Saving:
 		return busy
 	case c.executing:
-		c.afterwards = append(c.afterwards, func() {
+		s.afterwards = append(s.afterwards, func() {
 			if err := store.SaveInBackground(); err != nil {
-				c.server.log.Error("the snapshot that a transaction asked for was not begun", "client", c.id, "error", err)
+				s.server.log.Error("the snapshot that a transaction asked for was not begun", "client", c.client, "error", err)
 			}
 		})
 		c.reply.status(doing + " scheduled")
@@ -86,7 +88,7 @@ func (c *call) saveInBackground(doing string, busy, failed engine.Error) error {
 	case errors.Is(err, ErrSaving):
 		return busy
 	case err != nil:
-		c.server.log.Error("a snapshot could not be begun", "client", c.id, "error", err)
+		s.server.log.Error("a snapshot could not be begun", "client", c.client, "error", err)
 		return failed
 	}
 
@@ -96,11 +98,12 @@ func (c *call) saveInBackground(doing string, busy, failed engine.Error) error {
 
 // lastsave handles LASTSAVE. Before the first snapshot it answers, as Redis does, with the time of the start.
 func lastsave(c *call) error {
+	s := c.session()
 	var t StoreStatus
-	if c.server.store != nil {
-		t = c.server.store.Status()
+	if s.server.store != nil {
+		t = s.server.store.Status()
 	}
-	c.reply.integer(c.server.lastSave(t))
+	c.reply.integer(s.server.lastSave(t))
 	return nil
 }
 

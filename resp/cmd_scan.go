@@ -42,7 +42,7 @@ func keys(c *call) error {
 	mark, n := c.reply.later(), 0
 	next := uint64(0)
 	for more := true; more; more = next != 0 {
-		next = c.tx.Scan(c.server.clock(), c.db(), next, keysStep, func(name []byte, _ engine.Type) {
+		next = c.tx.Scan(c.env.clock(), c.db, next, keysStep, func(name []byte, _ engine.Type) {
 			if filter.match(name) {
 				c.reply.bulk(name)
 				n++
@@ -67,7 +67,7 @@ func scan(c *call) error {
 	mark, n := c.reply.later(), 0
 	for left := options.count; ; {
 		step := min(left, keysStep)
-		cursor = c.tx.Scan(c.server.clock(), c.db(), cursor, step, func(name []byte, t engine.Type) {
+		cursor = c.tx.Scan(c.env.clock(), c.db, cursor, step, func(name []byte, t engine.Type) {
 			if options.match(name) && options.is(t) {
 				c.reply.bulk(name)
 				n++
@@ -145,7 +145,7 @@ type element struct {
 
 // elements answers HSCAN and ZSCAN with those elements that match, when the lock of their key is let go.
 func (c *call) elements(o scanOptions, next uint64, found []element, tell func(*reply, element)) error {
-	c.postpone(func(*session) error {
+	c.postpone(func(c *call) error {
 		mark, n := c.reply.later(), 0
 		for _, e := range found {
 			if o.match([]byte(e.name)) {

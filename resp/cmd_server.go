@@ -19,7 +19,7 @@ const errNoShutdown = engine.Error("ERR No shutdown in progress.")
 
 // tellTime handles TIME by the clock that all limits go by, which counts milliseconds.
 func tellTime(c *call) error {
-	now := c.server.clock()
+	now := c.env.clock()
 	c.reply.array(2)
 	c.reply.bulkInteger(now / 1000)
 	c.reply.bulkInteger(now % 1000 * 1000)
@@ -29,6 +29,7 @@ func tellTime(c *call) error {
 // shutdown handles SHUTDOWN [NOSAVE | SAVE] [NOW] [FORCE] [ABORT]. It has no reply: the connection closes when the server is through.
 // Without SAVE no snapshot is taken, as the log has all there is.
 func shutdown(c *call) error {
+	s := c.session()
 	var save, nosave, now, force, abort bool
 	for c.args.more() {
 		switch {
@@ -55,17 +56,17 @@ func shutdown(c *call) error {
 	if abort {
 		return errNoShutdown // it cannot be held up: by the time it could be asked to, it is through
 	}
-	if save && c.server.store != nil && c.server.loading.Load() == 0 { // half the data must not become a snapshot
-		if err := c.server.saveFinally(); err != nil {
-			c.server.log.Error("SHUTDOWN SAVE could not save", "client", c.id, "error", err, "stopping", force)
+	if save && s.server.store != nil && s.server.loading.Load() == 0 { // half the data must not become a snapshot
+		if err := s.server.saveFinally(); err != nil {
+			s.server.log.Error("SHUTDOWN SAVE could not save", "client", c.client, "error", err, "stopping", force)
 			if !force {
 				return errCannotShutDown
 			}
 		}
 	}
 
-	c.closing = true
-	c.server.unsaved.Store(nosave)
-	c.server.requestShutdown()
+	s.closing = true
+	s.server.unsaved.Store(nosave)
+	s.server.requestShutdown()
 	return nil
 }

@@ -93,11 +93,11 @@ func sortSet(c *call, stores bool) error {
 			return err
 		}
 	}
-	c.postpone(func(s *session) error {
+	c.postpone(func(c *call) error {
 		if !q.unsorted {
 			slices.SortFunc(q.list, q.compare)
 		}
-		s.reply.sorted(&q, start, end)
+		c.reply.sorted(&q, start, end)
 		return nil
 	})
 	return nil
@@ -254,7 +254,7 @@ func (p *pattern) find(c *call, element []byte) []byte {
 		return nil
 	}
 	p.name = append(append(append(p.name[:0], p.before...), element...), p.after...)
-	k := c.server.engine.Key(p.name)
+	k := c.env.engine.Key(p.name)
 	if p.field == nil {
 		value, ok, _ := c.tx.Share(k)
 		if ok && value == nil {

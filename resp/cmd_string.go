@@ -194,9 +194,9 @@ func setrange(c *call) error {
 	return nil
 }
 
-func roomForRange(s *session, words [][]byte) {
+func roomForRange(c *call, words [][]byte) {
 	if offset, ok := parseInt(words[2]); ok && offset < engine.MaxString {
-		s.makeRoomToStretch(words[1], offset)
+		c.makeRoomToStretch(words[1], offset)
 	}
 }
 

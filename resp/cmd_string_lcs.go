@@ -43,16 +43,15 @@ func lcs(c *call) error {
 	if want.length && want.indexes {
 		return errLCSOptions
 	}
-	if err := lcsFits(int64(len(a)), int64(len(b)), c.server.limits.maxBulk.Load()); err != nil {
+	if err := lcsFits(int64(len(a)), int64(len(b)), c.env.settings.limits.maxBulk.Load()); err != nil {
 		return err
 	}
-	c.postpone(func(s *session) error {
-		t, ok := fillLCS(a, b, !want.length, s.guard.gone)
+	c.postpone(func(c *call) error {
+		t, ok := fillLCS(a, b, !want.length, c.conn.gone)
 		if !ok {
-			s.closing = true
-			return nil
+			return errGone
 		}
-		s.reply.lcs(t, want)
+		c.reply.lcs(t, want)
 		return nil
 	})
 	return nil

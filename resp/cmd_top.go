@@ -24,13 +24,13 @@ const defaultTop = 10
 func top(c *call) error {
 	n := int64(defaultTop)
 	if c.args.more() {
-		n = c.args.topCount(int64(c.server.engine.MostTop()))
+		n = c.args.topCount(int64(c.env.engine.MostTop()))
 	}
 	if err := c.args.end(); err != nil {
 		return err
 	}
 
-	list := c.server.engine.Top(c.db(), int(n))
+	list := c.env.engine.Top(c.db, int(n))
 	c.tx.SeeAll()
 
 	c.reply.array(2 * len(list))

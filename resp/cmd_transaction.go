@@ -84,10 +84,11 @@ func (s *session) queue(p prepared) {
 }
 
 func multiStart(c *call) error {
-	if c.transaction.open {
+	s := c.session()
+	if s.transaction.open {
 		return errNestedMulti
 	}
-	c.transaction.open = true
+	s.transaction.open = true
 
 	c.reply.ok()
 	return nil
@@ -96,17 +97,17 @@ func multiStart(c *call) error {
 // exec runs what was queued, under the locks of all its keys and of those that are watched: nobody sees a part of it, and all its
 // effects go to the journal as one.
 func exec(c *call) error {
-	t := c.transaction
+	t := c.session().transaction
 	if !t.open {
 		return errExecAlone
 	}
-	c.transaction = transaction{}
+	c.session().transaction = transaction{}
 	if t.broken {
-		c.unwatch()
+		c.session().unwatch()
 		return errExecAborted
 	}
 
-	s := c.session
+	s := c.session()
 	s.beginAll(&t)
 	intact := s.tx.Intact(&s.watching)
 	s.tx.Unwatch(&s.watching)
@@ -117,10 +118,10 @@ func exec(c *call) error {
 	s.executing = true
 	defer func() { s.executing = false }()
 	s.reply.array(len(t.calls))
-	keys := s.hashed
+	keys := s.hasher.keys
 	for i := range t.calls {
 		p := &t.calls[i]
-		s.tx.Next(s.db(), p.command.flags&write != 0)
+		s.tx.Next(s.db, p.command.flags&write != 0)
 		s.run(p, keys[:p.keys])
 		keys = keys[p.keys:]
 	}
@@ -129,38 +130,40 @@ func exec(c *call) error {
 
 // beginAll locks what the queued commands and those who watch need.
 func (s *session) beginAll(t *transaction) {
-	s.hashed, s.names = s.hashed[:0], s.names[:0]
+	s.hasher.reset()
 	for i := range t.calls {
-		s.hashKeys(&t.calls[i])
+		s.hasher.add(&t.calls[i])
 	}
 	if t.has&(wholeKeyspace|stepwise) != 0 {
-		s.tx.BeginAll(s.server.clock(), s.db(), t.has&write != 0)
+		s.tx.BeginAll(s.server.clock(), s.db, t.has&write != 0)
 		return
 	}
-	own := len(s.hashed)
-	s.hashed = s.watching.Keys(s.hashed)
-	s.tx.Begin(s.server.clock(), s.db(), s.hashed, t.has&write != 0)
-	s.hashed = s.hashed[:own]
-	s.tx.Prefetch(s.hashed)
+	own := len(s.hasher.keys)
+	s.hasher.keys = s.watching.Keys(s.hasher.keys)
+	s.tx.Begin(s.server.clock(), s.db, s.hasher.keys, t.has&write != 0)
+	s.hasher.keys = s.hasher.keys[:own]
+	s.tx.Prefetch(s.hasher.keys)
 }
 
 func discard(c *call) error {
-	if !c.transaction.open {
+	s := c.session()
+	if !s.transaction.open {
 		return errDiscardAlone
 	}
-	c.transaction = transaction{}
-	c.unwatch()
+	s.transaction = transaction{}
+	s.unwatch()
 
 	c.reply.ok()
 	return nil
 }
 
 func watch(c *call) error {
-	if c.transaction.open {
+	s := c.session()
+	if s.transaction.open {
 		return errWatchInMulti
 	}
 	for c.args.more() {
-		c.tx.Watch(&c.watching, c.args.key())
+		c.tx.Watch(&s.watching, c.args.key())
 	}
 
 	c.reply.ok()
@@ -168,7 +171,7 @@ func watch(c *call) error {
 }
 
 func unwatch(c *call) error {
-	c.unwatch()
+	c.session().unwatch()
 
 	c.reply.ok()
 	return nil
@@ -180,7 +183,7 @@ func (s *session) unwatch() {
 	if len(keys) == 0 {
 		return
 	}
-	s.tx.Begin(s.server.clock(), s.db(), keys, false)
+	s.tx.Begin(s.server.clock(), s.db, keys, false)
 	s.tx.Unwatch(&s.watching)
 	s.tx.End()
 }

@@ -111,16 +111,16 @@ func zcombinestore(c *call, combine func(*engine.Tx, algebra) engine.ZMembers, k
 }
 
 // roomForUnion makes room for the largest of the sets: the union is no smaller.
-func roomForUnion(s *session, words [][]byte) {
+func roomForUnion(c *call, words [][]byte) {
 	n, ok := parseInt(words[2])
 	if !ok || n < 1 || n > int64(len(words)-3) {
 		return
 	}
 	largest := int64(0)
 	for _, name := range words[3 : 3+n] {
-		largest = max(largest, s.usage(name))
+		largest = max(largest, c.usage(name))
 	}
-	s.makeRoomFor(largest - s.usage(words[1]))
+	c.makeRoomFor(largest - c.usage(words[1]))
 }
 
 // zintercard handles ZINTERCARD numkeys key [key ...] [LIMIT limit].

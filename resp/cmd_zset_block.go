@@ -91,7 +91,7 @@ func (c *call) popOrWait(keys []engine.Key, wait int64, p popper) error {
 		c.reply.nullArray()
 		return nil
 	}
-	c.request = request{deadline: after(c.server.time.Elapsed(), wait), pop: &p}
+	c.request = request{deadline: after(c.env.time.Elapsed(), wait), pop: &p}
 	return errHeld
 }
 

@@ -14,9 +14,9 @@ type command struct {
 	arity      int    // how many words a call has, the name included; -n: n or more
 	flags      flags
 	keys       []keySpec
-	hashKeys   func(s *session, words [][]byte) // of a command that makes its keys' names of its words; keys tells clients how to route it
-	group      string                           // of the manual: generic, string, bitmap, hash, sorted-set, connection, server, ratelimit
-	since      string                           // the version of Redis, or of this server for its own commands, that brought it
+	hashKeys   func(h *hasher, words [][]byte) // of a command that makes its keys' names of its words; keys tells clients how to route it
+	group      string                          // of the manual: generic, string, bitmap, hash, sorted-set, connection, server, ratelimit
+	since      string                          // the version of Redis, or of this server for its own commands, that brought it
 	complexity string
 	summary    string
 	example    string // a call and its reply, for docs/COMMANDS.md
@@ -24,7 +24,7 @@ type command struct {
 	tips       string // for clients and proxies, separated by spaces
 	deprecated string // since which version, and in replacedBy what to use instead
 	replacedBy string
-	prepare    func(s *session, words [][]byte) // what can be done before the locks are taken; not of what EXEC runs
+	prepare    func(c *call, words [][]byte) // what can be done before the locks are taken; not of what EXEC runs
 	reaches    func(words [][]byte) bool        // of a command that may look at keys that its words do not name: whether a call does
 	run        func(*call) error
 	subs       []*command

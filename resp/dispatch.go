@@ -1,7 +1,6 @@
 package resp
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -35,7 +34,7 @@ func (s *session) execute(words [][]byte) {
 		s.reject(c, err)
 		return
 	}
-	s.call.command = c
+	s.command = c
 	s.calls++
 
 	p := prepared{command: c, words: words, name: name}
@@ -45,7 +44,7 @@ func (s *session) execute(words [][]byte) {
 		return
 	}
 	if c.prepare != nil {
-		c.prepare(s, words)
+		c.prepare(&s.call, words)
 	}
 	s.begin(p, now)
 	w := s.runTogether(elapsed)
@@ -73,7 +72,6 @@ func (s *session) finish() {
 
 // denied tells why a call that is right in itself is not taken now: it cannot stand in a transaction, or it would change something that
 // the disk does not take, or would take memory that there is not, or it needs data that is still being loaded. For EXEC counts what is queued.
-// A call that has waited found room when it came; the locks that it is tried again under leave no way to make any.
 func (s *session) denied(c *command) error {
 	t, has, lacks := &s.transaction, c.flags, ^c.flags
 	if t.open {
@@ -84,16 +82,21 @@ func (s *session) denied(c *command) error {
 			has, lacks = has|t.has&(write|denyOOM), lacks|t.lacks
 		}
 	}
-	grows := has&denyOOM != 0 && s.attempt == firstAttempt || t.joins(c) // what is queued takes memory, whatever it does
+	grows := has&denyOOM != 0 || t.joins(c) // what is queued takes memory, whatever it does
 	if grows && s.server.engine.Crowded() && s.server.loading.Load() == 0 && !s.makeRoom() {
 		return engine.ErrOutOfMemory
 	}
+	return s.server.unavailable(has, lacks)
+}
+
+// unavailable tells why no call is taken now that has, and lacks, these flags.
+func (s *Server) unavailable(has, lacks flags) error {
 	if has&(write|health) != 0 {
-		if why := s.server.refusal(); why != "" {
+		if why := s.refusal(); why != "" {
 			return engine.Error("MISCONF " + why)
 		}
 	}
-	if lacks&loading != 0 && s.server.loading.Load() != 0 {
+	if lacks&loading != 0 && s.loading.Load() != 0 {
 		return errLoading
 	}
 	return nil
@@ -114,42 +117,6 @@ func (s *session) see(p engine.Position) {
 		}
 	}
 	s.position = p
-}
-
-// run lets the handler of a command answer a call whose locks are held, and tells whether it is to wait instead.
-func (s *session) run(p *prepared, keys []engine.Key) (held bool) {
-	mark := len(s.reply.b)
-	s.call.command, s.call.words, s.call.args, s.keys = p.command, p.words, args{list: p.words[p.name:], keys: keys}, keys
-	switch err := p.command.run(&s.call); err {
-	case nil:
-	case errHeld:
-		return true
-	default:
-		s.reply.b = s.reply.b[:mark] // half an answer never leaves
-		s.refuse(err)
-	}
-	return false
-}
-
-// hashKeys hashes the keys of a call, behind those that are hashed already.
-func (s *session) hashKeys(p *prepared) {
-	before := len(s.hashed)
-	if own := p.command.hashKeys; own != nil {
-		own(s, p.words)
-	} else {
-		for i := range p.command.keys {
-			s.hash(&p.command.keys[i], p.words)
-		}
-	}
-	p.keys = len(s.hashed) - before
-}
-
-func (s *session) hash(spec *keySpec, words [][]byte) {
-	if spec.begin > 0 && spec.last == 0 && !spec.counted && !spec.rules { // one key: nearly all commands
-		s.hashed = append(s.hashed, s.server.engine.Key(words[spec.begin]))
-		return
-	}
-	spec.positions(words, func(i int) { s.hashed = append(s.hashed, s.server.engine.Key(words[i])) })
 }
 
 // resolve finds the command that a call names and how many words its name has, and checks how many follow.
@@ -188,7 +155,7 @@ func (s *session) shun() {
 	s.closing = true
 	if s.server.seldom(&s.server.shunned, time.Minute) {
 		s.server.log.Warn("a client sent POST or Host: as a command: its connection was closed, as a web page may be trying to reach this server",
-			"client", s.id, "address", s.peer())
+			"client", s.client, "address", s.peer())
 	}
 }
 
@@ -228,15 +195,4 @@ func (s *session) reject(c *command, err error) {
 	}
 	s.errors++
 	s.reply.error(text)
-}
-
-// refuse answers with what went wrong. Errors that are not meant for clients go to the log instead.
-func (s *session) refuse(err error) {
-	var told engine.Error
-	if !errors.As(err, &told) {
-		s.server.log.Error("a command failed", "command", s.call.command.fullName(), "client", s.id, "error", err)
-		told = "ERR internal error"
-	}
-	s.errors++
-	s.reply.error(string(told))
 }

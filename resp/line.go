@@ -95,7 +95,7 @@ func (r *room) join(tx *engine.Tx, w *waiter) {
 	r.waiting.Add(1)
 	w.ticket = r.tickets.Add(1)
 	for _, k := range w.keys {
-		l := r.of(tx, w.db, k)
+		l := r.of(tx, w.own.db, k)
 		if w.standsIn(l) {
 			continue
 		}
@@ -105,7 +105,7 @@ func (r *room) join(tx *engine.Tx, w *waiter) {
 		}
 		w.places = append(w.places, place{l, l.callers.PushBack(w)})
 		if l.callers.Len() == 1 {
-			l.moment = w.desk.request.moment
+			l.moment = w.own.request.moment
 		}
 	}
 	if w.deadline != never {

@@ -15,7 +15,7 @@ const (
 func (s *session) loginFailed() {
 	s.server.deniedLogins.Add(1)
 	if missed, due := s.server.loginLog.due(s.server.clock()); due {
-		s.server.log.Warn("a login failed", "client", s.id, "address", s.peer(), "others_since_the_last_line", missed)
+		s.server.log.Warn("a login failed", "client", s.client, "address", s.peer(), "others_since_the_last_line", missed)
 	}
 	delay := min(firstLoginDelay<<s.failedLogins, mostLoginDelay)
 	s.failedLogins = min(s.failedLogins+1, 16)

@@ -4,8 +4,6 @@ import (
 	"math"
 	"runtime"
 	"time"
-
-	"rlserver/engine"
 )
 
 // The process takes what the keys weigh, which the engine knows at every moment; what clients hold, which is counted where it changes; and
@@ -85,32 +83,12 @@ func (s *Server) relieveAll() {
 
 // makeRoom evicts keys before a call that may need room, and tells whether it may have that.
 func (s *session) makeRoom() bool {
-	room, position := s.tx.MakeRoom(s.server.clock())
-	s.position = max(s.position, position)
+	room := s.tx.MakeRoom(s.server.clock())
 	if !room {
 		s.server.crowdedOut.Add(1)
 		s.server.doubtOverhead()
 	}
 	return room
-}
-
-// makeRoomFor evicts keys before a call that takes much more memory than it has words. Whether there is room then is found out under its locks.
-func (s *session) makeRoomFor(bytes int64) {
-	if s.server.loading.Load() == 0 {
-		s.position = max(s.position, s.tx.MakeRoomFor(s.server.clock(), bytes))
-	}
-}
-
-// usage is what a key takes, in bytes. No lock is held.
-func (s *session) usage(name []byte) int64 {
-	return s.server.engine.Usage(s.db(), s.server.engine.Key(name))
-}
-
-// makeRoomToStretch does so before a string is stretched to so many bytes.
-func (s *session) makeRoomToStretch(name []byte, length int64) {
-	if length >= engine.LargeGrowth {
-		s.makeRoomFor(length - s.server.engine.StringLength(s.db(), s.server.engine.Key(name)))
-	}
 }
 
 // doubtOverhead has the overhead measured anew if it is more than the keys explain, once a second at most: what was measured may be gone.

@@ -11,13 +11,13 @@ import (
 // when no lock is held any more, at the place that it has among the others.
 type postponed struct {
 	at    int // where in the replies
-	write func(*session) error
+	write func(*call) error
 }
 
 // postpone has the answer of the call written when the locks are let go of. What write looks at must stay as it is, see engine.Tx.Share.
 // A command that does so is not fast: those are run together with others.
-func (c *call) postpone(write func(*session) error) {
-	c.session.postponed = append(c.session.postponed, postponed{len(c.reply.b), write})
+func (c *call) postpone(write func(*call) error) {
+	c.postponed = append(c.postponed, postponed{len(c.reply.b), write})
 }
 
 // writePostponed puts what was postponed into the replies.
@@ -33,7 +33,7 @@ func (s *session) writePostponed() {
 			end = list[i+1].at
 		}
 		mark := len(s.reply.b)
-		if err := p.write(s); err != nil {
+		if err := p.write(&s.call); err != nil {
 			s.reply.b = s.reply.b[:mark]
 			s.refuse(err)
 		}
@@ -47,11 +47,16 @@ const longCall = time.Second
 
 const errGone = engine.Error("ERR the client has closed the connection")
 
-// unwanted is errGone, and ends the session, if the call has run for long and its client is gone. It is to be asked every few milliseconds.
+// unwanted is errGone if the call has run for long and its client is gone. It is to be asked every few milliseconds.
 func (c *call) unwanted() error {
-	if c.server.elapsed()-c.profile.active.Load() < longCall.Milliseconds() || !c.guard.gone() {
+	if c.conn.running() < longCall || !c.conn.gone() {
 		return nil
 	}
-	c.closing = true
 	return errGone
+}
+
+func (s *session) gone() bool { return s.guard.gone() }
+
+func (s *session) running() time.Duration {
+	return s.server.time.Elapsed() - time.Duration(s.profile.active.Load())*time.Millisecond
 }

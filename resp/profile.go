@@ -37,6 +37,12 @@ func (s *session) show(c *command, elapsed time.Duration) {
 	}
 }
 
+// use selects a database.
+func (s *session) use(db int) {
+	s.db = db
+	s.profile.database.Store(int32(db))
+}
+
 // describe is the session's line of CLIENT LIST, in the fields of Redis that mean something here. Any goroutine may ask.
 func (s *session) describe() string {
 	p, now := &s.profile, s.server.elapsed()
@@ -51,7 +57,7 @@ func (s *session) describe() string {
 	}
 	return fmt.Sprintf("id=%d addr=%s laddr=%s fd=%d name=%s age=%d idle=%d flags=%s db=%d sub=0 psub=0 ssub=0 multi=%d "+
 		"qbuf=%d qbuf-free=%d argv-mem=%d multi-mem=%d rbs=%d rbp=%d obl=%d oll=%d omem=%d tot-mem=%d events=%s cmd=%s user=%s redir=%d resp=%d lib-name=%s lib-ver=%s",
-		s.id, s.peer(), s.here(), s.descriptor(), textOf(&p.name), (now-s.created)/1000, (now-p.active.Load())/1000, s.flagLetters(), p.database.Load(), p.queued.Load()-1,
+		s.client, s.peer(), s.here(), s.descriptor(), textOf(&p.name), (now-s.created)/1000, (now-p.active.Load())/1000, s.flagLetters(), p.database.Load(), p.queued.Load()-1,
 		qbuf, max(0, part(heldInput)-qbuf), part(heldArgs), part(heldMulti), part(heldReply), p.largest.Load(), 0, h.output.Load(), part(heldOutput), connectionSize+h.total(),
 		events, last, defaultUser, s.redirection(), p.resp.Load(), textOf(&p.library), textOf(&p.version))
 }

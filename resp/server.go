@@ -20,20 +20,15 @@ import (
 
 // Server answers Redis' protocol on any number of listeners from one engine.
 type Server struct {
-	engine   *engine.Engine
-	journal  engine.Journal
-	store    Store // nil: none
-	time     *clock.Clock
-	clock    func() int64 // its Now
-	log      *slog.Logger
-	settings *Settings
-	limits   *guardLimits
-	version  string
-	started  time.Time
-	runID    string // 40 hex digits, new with every start
+	env
+	journal engine.Journal
+	store   Store // nil: none
+	limits  *guardLimits
+	version string
+	started time.Time
+	runID   string // 40 hex digits, new with every start
 
-	room           room                            // where calls wait
-	reloadPolicies func() (engine.Position, error) // nil: there is no file of policies
+	room room // where calls wait
 
 	loading     atomic.Int64 // Unix ms since when the data is being loaded; 0: it is there
 	configuring sync.Mutex   // held while the store is configured
@@ -45,7 +40,6 @@ type Server struct {
 	overhead   atomic.Int64 // bytes that the process takes beside keys and clients, as last measured
 	doubted    atomic.Int64 // Unix ms of the last time the overhead was measured as it seemed wrong
 	crowdedOut atomic.Int64 // calls that were refused as there was no room, since the start or CONFIG RESETSTAT
-	tallies    tallies
 
 	deniedLogins atomic.Int64 // since the start or CONFIG RESETSTAT
 	lateLogins   atomic.Int64 // likewise: clients that were closed as they had not authenticated in time
@@ -90,12 +84,12 @@ type Options struct {
 func NewServer(o Options) *Server {
 	o.Settings.stored = o.Store != nil
 	s := &Server{
-		engine: o.Engine, journal: o.Journal, store: o.Store, time: o.Clock, clock: o.Clock.Now, log: o.Log, settings: o.Settings,
+		env:     env{engine: o.Engine, time: o.Clock, settings: o.Settings, log: o.Log, tallies: make(tallies, declared), reloadPolicies: o.ReloadPolicies},
+		journal: o.Journal, store: o.Store,
 		version: o.Version, limits: o.Settings.limits, started: time.Now(), runID: fmt.Sprintf("%016x%016x%08x", rand.Uint64(), rand.Uint64(), rand.Uint32()),
 		sessions: make(map[int64]*session), shutdown: make(chan struct{}), drained: make(chan struct{}),
-		tallies:        make(tallies, declared),
-		reloadPolicies: o.ReloadPolicies,
 	}
+	s.waiting, s.policiesChanged = &s.room, s.PoliciesChanged
 	o.Clock.OnStep(s.room.stir)
 	s.room.server, s.room.lines = s, make(map[lineKey]*line)
 	s.memory.init()
@@ -154,9 +148,10 @@ func local(a net.Addr) bool {
 func (s *Server) newSession(g *guard) *session {
 	ss := &session{
 		server: s, guard: g, created: s.elapsed(),
-		tx: s.engine.NewTx(), random: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())),
+		call:   call{env: &s.env, tx: s.engine.NewTx(), random: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))},
+		hasher: hasher{engine: s.engine},
 	}
-	ss.call.session, ss.reply.owner = ss, ss
+	ss.conn, ss.reply.owner = ss, ss
 	g.unread = func(bytes int64) { s.unread(ss, bytes) }
 	g.relieve = ss.relieve
 	g.loginTime = s.settings.PreauthTimeout
@@ -177,8 +172,8 @@ func (s *Server) admit(ss *session) (refusal string) {
 		return "ERR max number of clients reached"
 	}
 	s.gone.connections++
-	ss.id = s.gone.connections
-	s.sessions[ss.id] = ss
+	ss.client = s.gone.connections
+	s.sessions[ss.client] = ss
 	s.connectionsPeak = max(s.connectionsPeak, int64(len(s.sessions)))
 	return ""
 }
@@ -196,7 +191,7 @@ func (s *Server) closed(conn redcon.Conn, err error) {
 		s.lateLogins.Add(1)
 	}
 	if err != nil {
-		s.log.Debug("a connection broke off", "client", ss.id, "address", ss.peer(), "error", err)
+		s.log.Debug("a connection broke off", "client", ss.client, "address", ss.peer(), "error", err)
 	}
 	s.forget(ss)
 	ss.unwatch()
@@ -206,8 +201,8 @@ func (s *Server) closed(conn redcon.Conn, err error) {
 func (s *Server) forget(ss *session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.sessions[ss.id] == ss {
-		delete(s.sessions, ss.id)
+	if s.sessions[ss.client] == ss {
+		delete(s.sessions, ss.client)
 		s.gone.add(ss)
 		ss.guard.held.close()
 	}

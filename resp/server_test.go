@@ -173,7 +173,7 @@ func TestAcceptFailuresAreLoggedOnceASecond(t *testing.T) {
 	close(drained)
 	g := &gate{
 		Listener: &exhausted{times: 5, wait: func() { now += 400 }},
-		server:   &Server{time: clockBy(func() int64 { return now }), log: slog.New(slog.NewTextHandler(&log, nil)), drained: drained},
+		server:   &Server{env: env{time: clockBy(func() int64 { return now }), log: slog.New(slog.NewTextHandler(&log, nil))}, drained: drained},
 	}
 	_, err := g.Accept()
 	require.ErrorIs(t, err, net.ErrClosed)

@@ -1,53 +1,41 @@
 package resp
 
 import (
-	"math/rand/v2"
 	"sync/atomic"
 	"time"
 
 	"github.com/tidwall/redcon"
 
 	"rlserver/engine"
-	"rlserver/engine/limit"
 )
 
 // session is one client's connection: who it is, which database it has selected, and the answers it waits for.
 // Only the connection's own goroutine touches it, but for what says otherwise.
 type session struct {
+	call // the one that is being run; between calls, the buffers that all of them use
+
 	server  *Server
 	guard   *guard
-	id      int64
 	created int64 // elapsed ms
-	tx      *engine.Tx
-	random  *rand.Rand
 
 	authenticated bool
 	failedLogins  int // in a row, up to 16
 	silence       silence
-	closing       bool // after the reply the connection is closed
-	reply         reply
+	closing       bool            // after the reply the connection is closed
 	position      engine.Position // of the latest change that the batch has seen: its replies wait for that much of the journal
-	call          call
 
-	together []prepared   // the calls that are run under one hold
-	hashed   []engine.Key // the keys of all of them
-	names    []byte       // of those keys that are not words of a call
-	keys     []engine.Key // of the call that is being run
+	together []prepared // the calls that are run under one hold
+	hasher   hasher     // with the keys of all of them
 
 	transaction transaction
 	watching    engine.Watch
-	executing   bool     // what was queued, under the locks of all of it
 	afterwards  []func() // to be done when no lock is held any more
-	postponed   []postponed
-	payload     *payload // of RESTORE, read before the locks were taken
 
-	begun   int                    // where the answer of the call begins that is being run
-	attempt attempt                // which one it is, of a call that may wait
-	request request                // by whose handler it is to wait
-	waiter  atomic.Pointer[waiter] // while it waits; others may look
+	begun  int                    // where the answer of the call begins that is being run
+	waiter atomic.Pointer[waiter] // while it waits; others may look
 
-	calls, errors int64   // counted here, shown in the profile after each batch
-	profile       profile // what others may look at
+	calls   int64   // counted here, shown in the profile after each batch
+	profile profile // what others may look at
 }
 
 // silence is what CLIENT REPLY asks for.
@@ -59,17 +47,6 @@ const (
 	skipNext         // CLIENT REPLY SKIP, itself without an answer: the next call's answer is left out
 	skipThis         // the call whose answer is left out
 )
-
-// call is one command on its way through dispatch: what its handler works on.
-type call struct {
-	*session
-	command *command
-	words   [][]byte     // the call as sent, the command's name first
-	args    args         // a cursor over what follows the name
-	rules   []limit.Rule // scratch of RL.MULTI
-}
-
-func (s *session) db() int { return int(s.profile.database.Load()) }
 
 // serve answers the commands that have arrived.
 func (s *session) serve(conn redcon.Conn) {
@@ -117,7 +94,7 @@ func (s *session) flush() {
 			s.reply.b = s.reply.b[:0]
 			s.closing = true // what was promised cannot be kept: no reply is better than a wrong one
 			if s.server.seldom(&s.server.unkept, time.Second) {
-				s.server.log.Error("changes could not be kept: the connections that made them are closed without a reply", "client", s.id, "error", err)
+				s.server.log.Error("changes could not be kept: the connections that made them are closed without a reply", "client", s.client, "error", err)
 			}
 		}
 		s.position = 0
@@ -136,11 +113,6 @@ func (s *session) flush() {
 	s.account()
 }
 
-const (
-	manyKeys  = 64      // how many keys a session keeps room for between batches
-	manyNames = 4 << 10 // and for how many bytes of names that it has made
-)
-
 // release lets go of what the batch has needed: a session may be idle for long after it.
 func (s *session) release() {
 	s.reply.b = s.reply.b[:0]
@@ -148,16 +120,9 @@ func (s *session) release() {
 		s.reply.b = nil // it belongs to the guard
 	}
 	s.reply.check = 0
-	s.call.words, s.call.args = nil, args{}
-	s.keys, s.payload = nil, nil
-	if cap(s.hashed) > manyKeys {
-		s.hashed = nil
-	}
-	clear(s.hashed[:cap(s.hashed)])
+	s.words, s.args, s.keys, s.payload = nil, args{}, nil, nil
+	s.hasher.release()
 	clear(s.together[:cap(s.together)])
-	if cap(s.names) > manyNames {
-		s.names = nil
-	}
 }
 
 // recovered answers a panic of a handler: the client gets an error, the log the stack, and the process goes on.

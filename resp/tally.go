@@ -56,6 +56,6 @@ func (ts tallies) reset() {
 // decided counts a decision, unless it was a peek.
 func (c *call) decided(cost int64, d limit.Decision) {
 	if cost > 0 {
-		c.server.tallies.of(c.command).count(c.id, d.Allowed)
+		c.env.tallies.of(c.command).count(c.client, d.Allowed)
 	}
 }

@@ -46,11 +46,12 @@ func small(words [][]byte) bool {
 
 // begin locks what a call needs and, if it may, what the calls behind it need.
 func (s *session) begin(p prepared, now int64) {
-	s.together, s.hashed, s.names = s.together[:0], s.hashed[:0], s.names[:0]
+	s.together = s.together[:0]
+	s.hasher.reset()
 	s.gather(p)
 	switch {
 	case p.wantsAll():
-		s.tx.BeginAll(now, s.db(), p.command.flags&write != 0)
+		s.tx.BeginAll(now, s.db, p.command.flags&write != 0)
 	case len(p.command.keys) > 0:
 		if p.command.joinsOthers() && small(p.words) && s.silence == speak { // effects may have their values in the reply: it is taken back after the hold
 			s.gatherMore()
@@ -66,7 +67,7 @@ func (p *prepared) wantsAll() bool {
 
 // gather adds a call to those that are run together.
 func (s *session) gather(p prepared) {
-	s.hashKeys(&p)
+	s.hasher.add(&p)
 	s.together = append(s.together, p)
 }
 
@@ -76,7 +77,7 @@ func (s *session) gatherMore() {
 	if s.server.refusal() != "" {
 		return
 	}
-	for offset := 0; len(s.together) < mostTogether && len(s.hashed) < engine.MostPrefetched; {
+	for offset := 0; len(s.together) < mostTogether && len(s.hasher.keys) < engine.MostPrefetched; {
 		words, size := s.guard.ahead(offset)
 		if size == 0 || offset+size > mostBytesTogether {
 			return
@@ -93,19 +94,19 @@ func (s *session) gatherMore() {
 // lock takes the locks of the first call, and of as many of the others as need no waiting. Those that are left over are gathered again.
 func (s *session) lock(now int64) {
 	first := &s.together[0]
-	s.tx.Begin(now, s.db(), s.hashed[:first.keys], first.command.flags&write != 0)
+	s.tx.Begin(now, s.db, s.hasher.keys[:first.keys], first.command.flags&write != 0)
 	calls, keys := 1, first.keys
-	for calls < len(s.together) && s.tx.Join(s.hashed[keys:keys+s.together[calls].keys]) {
+	for calls < len(s.together) && s.tx.Join(s.hasher.keys[keys:keys+s.together[calls].keys]) {
 		keys += s.together[calls].keys
 		calls++
 	}
 	s.together = s.together[:calls]
-	s.tx.Prefetch(s.hashed[:keys])
+	s.tx.Prefetch(s.hasher.keys[:keys])
 }
 
 // runTogether runs the calls whose locks are held, until one is to wait, which is returned.
 func (s *session) runTogether(elapsed time.Duration) *waiter {
-	keys := s.hashed
+	keys := s.hasher.keys
 	for i := range s.together {
 		p := &s.together[i]
 		if i > 0 {
@@ -116,7 +117,7 @@ func (s *session) runTogether(elapsed time.Duration) *waiter {
 			s.begun = len(s.reply.b)
 			s.show(p.command, elapsed)
 			s.calls++
-			s.tx.Next(s.db(), p.command.flags&write != 0)
+			s.tx.Next(s.db, p.command.flags&write != 0)
 		}
 		if s.run(p, keys[:p.keys:p.keys]) {
 			return s.hold(*p)

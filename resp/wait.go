@@ -3,8 +3,6 @@ package resp
 import (
 	"container/list"
 	"errors"
-	"fmt"
-	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
@@ -18,8 +16,7 @@ import (
 // guard.pause until whoever went through the line has answered the call.
 type waiter struct {
 	owner    *session
-	call     prepared // its words copied
-	db       int
+	call     prepared      // its words copied
 	keys     []engine.Key  // all, in the order of the words
 	deadline time.Duration // elapsed; never: it waits for ever
 	ticket   int64         // in order of arrival
@@ -31,7 +28,7 @@ type waiter struct {
 	mu       sync.Mutex // of what is below; no lock is asked for under it
 	outcome  ending
 	position engine.Position // what the answer acknowledges
-	desk     session         // where the call is tried again, and its answer written: by others, so not in the owner
+	own      call            // runs the call again, by others: so not the owner's
 }
 
 // place is where a waiter stands in one line.
@@ -81,10 +78,10 @@ func (c *call) admit(try func() (limit.Decision, error)) (limit.Decision, error)
 	if c.args.wait == 0 || c.executing || c.attempt == lastAttempt {
 		return try()
 	}
-	elapsed, deadline, behind := c.server.time.Elapsed(), c.request.deadline, false
+	elapsed, deadline, behind := c.env.time.Elapsed(), c.request.deadline, false
 	if c.attempt == firstAttempt {
 		deadline = after(elapsed, c.args.wait)
-		behind = !c.server.room.empty(c.db(), c.session.keys)
+		behind = !c.env.waiting.empty(c.db, c.keys)
 	}
 	c.tx.Rehearse = true // a call that will wait is not denied yet: nothing counts it as that
 	d, err := try()
@@ -96,7 +93,7 @@ func (c *call) admit(try func() (limit.Decision, error)) (limit.Decision, error)
 		return try()
 	}
 	moment := c.tx.Now() + d.RetryAfter
-	if c.server.time.Until(moment) > deadline-elapsed {
+	if c.env.time.Until(moment) > deadline-elapsed {
 		return try()
 	}
 	c.request = request{deadline: deadline, moment: moment}
@@ -117,15 +114,11 @@ func after(elapsed time.Duration, ms int64) time.Duration {
 // hold lets a call wait whose handler has returned errHeld. Its locks are held.
 func (s *session) hold(p prepared) *waiter {
 	p.words = cloneWords(p.words)
-	w := &waiter{owner: s, call: p, db: s.db(), deadline: s.request.deadline, pop: s.request.pop, index: -1}
-	s.hashed, s.names = s.hashed[:0], nil // what has been done may be recorded under names that are there
-	s.hashKeys(&w.call)
-	w.keys, s.names = slices.Clone(s.hashed), nil // the names of its keys are in its words, or now its own
-	d := &w.desk
-	d.server, d.guard, d.id, d.request, d.attempt = s.server, s.guard, s.id, s.request, nextAttempt
-	d.reply.resp3 = s.reply.resp3
-	d.call.session = d
-	d.profile.database.Store(int32(w.db))
+	w := &waiter{owner: s, call: p, deadline: s.request.deadline, pop: s.request.pop, index: -1}
+	own := hasher{engine: s.env.engine}
+	own.add(&w.call)
+	w.keys = own.keys
+	w.own = call{env: s.env, client: s.client, db: s.db, request: s.request, attempt: nextAttempt, reply: reply{resp3: s.reply.resp3}}
 	s.server.room.join(s.tx, w)
 	s.waiter.Store(w)
 	return w
@@ -179,14 +172,14 @@ func (s *session) await(w *waiter) {
 		s.closing = true // as by Redis, without an answer
 		return
 	}
-	s.errors += w.desk.errors
-	s.reply.b = append(s.reply.b, w.desk.reply.b...)
+	s.errors += w.own.errors
+	s.reply.b = append(s.reply.b, w.own.reply.b...)
 	s.see(w.position)
 }
 
 // quit takes a call out of its lines, and answers one that was unblocked. No lock is held.
 func (s *session) quit(w *waiter) {
-	s.tx.Begin(s.server.clock(), w.db, w.keys, true)
+	s.tx.Begin(s.server.clock(), w.own.db, w.keys, true)
 	defer func() { w.position = max(w.position, s.tx.End()) }()
 	w.leave(s.tx, nil)
 	w.mu.Lock()
@@ -195,8 +188,8 @@ func (s *session) quit(w *waiter) {
 	case givenUp:
 		w.try(s.tx, lastAttempt)
 	case cancelled:
-		w.desk.reply.error(string(errUnblocked))
-		w.desk.errors++
+		w.own.reply.error(string(errUnblocked))
+		w.own.errors++
 	}
 }
 
@@ -249,7 +242,7 @@ func (w *waiter) take(tx *engine.Tx, k engine.Key) bool {
 	if w.outcome != pending {
 		return true
 	}
-	found, err := w.pop.pop(tx, []engine.Key{k}, &w.desk.reply)
+	found, err := w.pop.pop(tx, []engine.Key{k}, &w.own.reply)
 	if err != nil || !found { // what is of another type is nothing, as for Redis
 		return false
 	}
@@ -270,12 +263,12 @@ func (w *waiter) decide(tx *engine.Tx) {
 
 // try runs the handler once more. It tells whether there is an answer.
 func (w *waiter) try(tx *engine.Tx, how attempt) (done bool) {
-	d := &w.desk
+	d := &w.own
 	if w.pop != nil {
 		d.reply.nullArray()
 		return true
 	}
-	d.tx, d.attempt, d.call.command = tx, how, w.call.command
+	d.tx, d.attempt, d.command = tx, how, w.call.command
 	defer func() {
 		if fault := recover(); fault != nil { // here it would end a call of somebody else, or the process
 			d.fault(fault, 0)
@@ -283,7 +276,7 @@ func (w *waiter) try(tx *engine.Tx, how attempt) (done bool) {
 		}
 		d.tx = nil
 	}()
-	if err := d.denied(w.call.command); err != nil {
+	if err := w.owner.server.unavailable(w.call.command.flags, ^w.call.command.flags); err != nil {
 		d.refuse(err)
 		return true
 	}
@@ -298,7 +291,7 @@ func (w *waiter) first() bool {
 // expect notes in all its lines, of which it is the first, when it can be admitted: whoever goes through one then tries it before others.
 func (w *waiter) expect(through *line) {
 	for _, p := range w.places {
-		p.line.moment = w.desk.request.moment
+		p.line.moment = w.own.request.moment
 		if p.line != through {
 			p.line.arm()
 		}
@@ -321,12 +314,4 @@ func (w *waiter) leave(tx *engine.Tx, through *line) {
 			p.line.arm()
 		}
 	}
-}
-
-// fault answers for a handler that has panicked: the client gets an error, the log the stack.
-func (s *session) fault(fault any, mark int) {
-	s.server.log.Error("a command panicked", "command", s.call.command.fullName(), "client", s.id,
-		"fault", fmt.Sprint(fault), "stack", string(debug.Stack()))
-	s.reply.b = s.reply.b[:mark]
-	s.reply.error("ERR internal error")
 }

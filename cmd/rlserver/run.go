@@ -288,7 +288,7 @@ func evictFor(e *engine.Engine, tx *engine.Tx, now func() int64) {
 		if !e.Crowded() {
 			return false
 		}
-		room, _ := tx.MakeRoom(now())
+		room := tx.MakeRoom(now())
 		return room
 	})
 }
