@@ -156,7 +156,7 @@ func TestNoFloodFreesWhoIsDenied(t *testing.T) {
 		}
 		for i := range 5_000 {
 			c.now += r.Int64N(100)
-			room, _ := c.tx.MakeRoom(c.now)
+			room := c.tx.MakeRoom(c.now)
 			require.True(t, room)
 			require.LessOrEqual(t, c.e.Weight(), int64(budget+8*toldGrain))
 			name := fmt.Sprint("flood:", i)
@@ -203,7 +203,7 @@ func TestMakeRoom(t *testing.T) {
 			c.with(fmt.Sprint("key:", i), func(k Key) { c.tx.Set(k, make([]byte, 100), SetMode{ExpireAt: deadline}) })
 		}
 	}
-	room := func() bool { room, _ := c.tx.MakeRoom(c.now); return room }
+	room := func() bool { room := c.tx.MakeRoom(c.now); return room }
 	crowd(1000, 0)
 	assert.True(t, room(), "as long as there is no limit")
 	c.e.SetBudget(20_000)
@@ -273,7 +273,7 @@ func TestSnapshotDuringAFlood(t *testing.T) {
 		some := func() string { return fmt.Sprint("key:", r.IntN(3000)) }
 		call := func() {
 			c.now += r.Int64N(20)
-			room, _ := c.tx.MakeRoom(c.now)
+			room := c.tx.MakeRoom(c.now)
 			require.True(t, room)
 			c.slide(some(), []limit.Rule{{Limit: 1000, Window: 3_600_000}}, 1, "")
 			c.token("t"+some(), limit.Bucket{Capacity: 1000, Refill: 1, Period: 60_000}, 1)

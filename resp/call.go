@@ -34,7 +34,7 @@ type call struct {
 	request   request // of a handler that has returned errHeld
 	postponed []postponed
 	payload   *payload // of RESTORE, read before the locks were taken
-	errors    int64 // replies that were errors
+	errors    int64    // replies that were errors
 
 	rules []limit.Rule // scratch of RL.MULTI
 }

@@ -25,7 +25,7 @@ type command struct {
 	deprecated string // since which version, and in replacedBy what to use instead
 	replacedBy string
 	prepare    func(c *call, words [][]byte) // what can be done before the locks are taken; not of what EXEC runs
-	reaches    func(words [][]byte) bool        // of a command that may look at keys that its words do not name: whether a call does
+	reaches    func(words [][]byte) bool     // of a command that may look at keys that its words do not name: whether a call does
 	run        func(*call) error
 	subs       []*command
 
