@@ -33,6 +33,7 @@ const connectionSize = 8 << 10
 // held counts what one client holds. Each part is changed by one goroutine at a time; any may read.
 type held struct {
 	parts  [heldParts]atomic.Int64
+	sum    atomic.Int64 // of the parts
 	output atomic.Int64 // chunks of unread replies
 
 	mu     sync.Mutex
@@ -52,6 +53,7 @@ func (h *held) change(part heldPart, bytes int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	by := bytes - h.parts[part].Swap(bytes)
+	h.sum.Add(by)
 	if h.pool != nil {
 		h.pool.add(by)
 		h.pool.clients.noteLargest(part, bytes)
@@ -59,12 +61,7 @@ func (h *held) change(part heldPart, bytes int64) {
 }
 
 // total is all that the client holds.
-func (h *held) total() (bytes int64) {
-	for i := range h.parts {
-		bytes += h.parts[i].Load()
-	}
-	return bytes
-}
+func (h *held) total() (bytes int64) { return h.sum.Load() }
 
 // moveTo has the client counted in another pool.
 func (h *held) moveTo(p *pool) {

@@ -52,11 +52,14 @@ func (s *Server) unread(ss *session, bytes int64) {
 
 // account counts what the session holds between batches.
 func (s *session) account() {
-	h := &s.guard.held
+	h, words, multi, watch := &s.guard.held, s.guard.in.wordsSize(), s.transaction.size, s.watching.Size()
+	if h.total() == 0 && words|multi|watch == 0 { // as nearly always
+		return
+	}
 	h.note(heldReply, 0)
-	h.note(heldArgs, s.guard.in.wordsSize())
-	h.note(heldMulti, s.transaction.size)
-	h.note(heldWatch, s.watching.Size())
+	h.note(heldArgs, words)
+	h.note(heldMulti, multi)
+	h.note(heldWatch, watch)
 	s.relieve()
 }
 
