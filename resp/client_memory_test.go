@@ -434,7 +434,9 @@ func TestClientMemoryParameters(t *testing.T) {
 		assert.Equal(t, step.reply, c.send("CONFIG", "SET", step.name, step.value), step.value)
 		assert.Equal(t, fmt.Sprintf("*2 $%d %s $%d %s", len(step.name), step.name, len(step.now), step.now), c.do("CONFIG GET "+step.name))
 	}
-	assert.Equal(t, 50, c.number("maxmemory_clients"))
+	assert.Equal(t, leastShare, c.number("maxmemory_clients"))
+	require.Equal(t, "+OK", c.do("CONFIG SET maxmemory 1000mb"))
+	assert.Equal(t, 50<<20, c.number("maxmemory_clients"))
 	require.Equal(t, "+OK", c.do("CONFIG SET maxmemory 0"))
 	assert.EqualValues(t, machineMemory()/100*5, c.number("maxmemory_clients"))
 	require.Equal(t, "+OK", c.do("CONFIG SET maxmemory-clients 0"))

@@ -396,7 +396,7 @@ func (a *args) clientFilter(wrongID engine.Error, least int64) (f clientFilter) 
 
 // clientIDs takes the ids that follow: at least one, up to a word that is an option.
 func (a *args) clientIDs(wrong engine.Error, least int64) (ids []int64) {
-	for more := true; more; more = a.more() && !slices.ContainsFunc(clientOptions, func(word string) bool { return equalFold(a.list[0], word) }) {
+	for more := true; more; more = a.more() && a.continuesIDs(wrong) {
 		id := a.integerOr(wrong)
 		if a.err == nil && id < least {
 			a.fail(wrong)
@@ -404,6 +404,13 @@ func (a *args) clientIDs(wrong engine.Error, least int64) (ids []int64) {
 		ids = append(ids, id)
 	}
 	return ids
+}
+
+// continuesIDs tells whether the next word is meant as an id: a number, and for CLIENT LIST, which Redis 7.0 lets have nothing but ids, whatever is
+// no option.
+func (a *args) continuesIDs(wrong engine.Error) bool {
+	_, number := parseInt(a.list[0])
+	return number || wrong == errClientIDList && !slices.ContainsFunc(clientOptions, func(word string) bool { return equalFold(a.list[0], word) })
 }
 
 // clientOptions are the words that end a list of ids.

@@ -248,6 +248,8 @@ func TestClientFilters(t *testing.T) {
 		{"CLIENT LIST ID -1", "$0 "},
 		{"CLIENT KILL MAXAGE x", "-ERR maxage is not an integer or out of range"},
 		{"CLIENT KILL MAXAGE -1", "-ERR maxage should be greater than 0"},
+		{"CLIENT KILL ID 10 wrong_arg", "-ERR syntax error"},
+		{"CLIENT KILL ID 10 TYPE wrong_arg", "-ERR Unknown client type 'wrong_arg'"},
 		{"CLIENT KILL ID 1 0", "-ERR client-id should be greater than 0"},
 		{"CLIENT KILL NAME nobody", ":0"},
 		{"CLIENT KILL MAXAGE 11 SKIPME no", ":0"},

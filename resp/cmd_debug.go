@@ -28,6 +28,8 @@ func init() {
 					summary: "Digests of what keys hold, those of Redis for the types that Redis has", run: debugDigestValue}),
 				debug(&command{name: "error", arity: 3, flags: always, syntax: "message", summary: "Answer with an error", run: debugError}),
 				debug(&command{name: "help", arity: 2, flags: always, summary: "Show helpful text about the different subcommands", run: help}),
+				debug(&command{name: "loadaof", arity: 2, flags: operator | ownLocks, complexity: "O(N) where N is the size of all keys",
+					summary: "The same as DEBUG RELOAD", run: debugReload}),
 				debug(&command{name: "log", arity: 3, flags: always, syntax: "message", summary: "Write a message to the server's log", run: debugLog}),
 				debug(&command{name: "object", arity: 3, flags: operator | readonly, keys: []keySpec{key("RO", 2)}, syntax: "key",
 					summary: "What is known of a key beside what it holds", run: debugObject}),
@@ -124,7 +126,7 @@ func debugObject(c *call) error {
 	return nil
 }
 
-// debugReload handles DEBUG RELOAD.
+// debugReload handles DEBUG RELOAD and DEBUG LOADAOF: a snapshot and the log tell the same.
 func debugReload(c *call) error {
 	s := c.session()
 	if s.server.store != nil {

@@ -250,7 +250,7 @@ func TestDebug(t *testing.T) {
 			{"DEBUG SET-ACTIVE-EXPIRE 0", "+OK"},
 			{"DEBUG SET-ACTIVE-EXPIRE x", "-ERR value is not an integer or out of range"},
 			{"DEBUG NOPE", "-ERR unknown subcommand 'NOPE'. Try DEBUG HELP."},
-			{"DEBUG HELP", "*19 +DEBUG …"},
+			{"DEBUG HELP", "*21 +DEBUG …"},
 		},
 	} {
 		startServer(t, Defaults{DebugCommand: who}).dial().check(calls)

@@ -12,6 +12,7 @@ import (
 
 const (
 	defaultPreauthMemory = 4 << 20
+	leastShare           = 1 << 20 // of a percentage: whoever has set maxmemory to next to nothing must be able to set it back
 	assumedMemory        = 4 << 30 // of a machine that does not say how much it has
 	refusedPercent       = refused("percentage argument must be less or equal to 100")
 	refusedMemoryShare   = refused("argument must be a memory or percent value")
@@ -53,7 +54,7 @@ func (m MemoryShare) of(bytes int64) int64 {
 	case m == 0:
 		return math.MaxInt64
 	case m < 0:
-		return bytes / 100 * int64(-m)
+		return max(leastShare, bytes/100*int64(-m))
 	}
 	return int64(m)
 }

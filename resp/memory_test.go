@@ -313,3 +313,12 @@ func TestLargeResultsEvict(t *testing.T) {
 	assert.Greater(t, c.number("evicted_keys"), 500)
 	assert.Less(t, c.number("evicted_keys"), 1900)
 }
+
+// Whoever has set maxmemory to next to nothing can set it back.
+func TestMaxMemoryOfNextToNothingLeavesClientsIn(t *testing.T) {
+	ts := startServer(t, Defaults{})
+	c, other := ts.dial(), ts.dial()
+	c.check([]answer{{"SET k v", "+OK"}, {"CONFIG SET maxmemory-clients 20%", "+OK"}, {"MULTI", "+OK"}, {"GET k", "+QUEUED"}})
+	other.check([]answer{{"CONFIG SET maxmemory 1", "+OK"}, {"PING", "+PONG"}})
+	c.check([]answer{{"EXEC", "*1 $1 v"}, {"CONFIG SET maxmemory 0", "+OK"}, {"SET k w", "+OK"}})
+}
