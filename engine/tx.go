@@ -134,7 +134,9 @@ func (tx *Tx) End() (pos Position) {
 	if len(tx.told) > 0 {
 		tx.follow()
 	}
-	tx.commit()
+	if len(tx.effects) > 0 {
+		tx.commit()
+	}
 	pos = tx.latest()
 	for _, do := range tx.after {
 		do(pos)

@@ -74,12 +74,9 @@ func (s *session) gather(p prepared) {
 // gatherMore adds what follows in the pipeline, as far as it is there and nothing speaks against it. What is to be refused is left to come first.
 // While the disk fails, each call is run by itself, see session.see.
 func (s *session) gatherMore() {
-	if s.server.refusal() != "" {
-		return
-	}
 	for offset := 0; len(s.together) < mostTogether && len(s.hasher.keys) < engine.MostPrefetched; {
 		words, size := s.guard.ahead(offset)
-		if size == 0 || offset+size > mostBytesTogether {
+		if size == 0 || offset+size > mostBytesTogether || offset == 0 && s.server.refusal() != "" {
 			return
 		}
 		c, name, err := s.server.resolve(words)
