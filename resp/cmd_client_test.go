@@ -86,7 +86,7 @@ func TestClientList(t *testing.T) {
 	lines := strings.Split(first.do("CLIENT LIST"), "\n")
 	require.Len(t, lines, 3)
 	require.Regexp(t, `^\$\d+ id=1 addr=127.0.0.1:\d+ laddr=`+ts.addr+` fd=\d+ name= age=5 idle=0 flags=N db=0 sub=0 psub=0 ssub=0 multi=-1 `+
-		`qbuf=0 qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=0 oll=0 omem=0 tot-mem=8192 events=r cmd=client\|list user=default redir=-1 resp=2 lib-name= lib-ver=$`, lines[0])
+		`qbuf=0 qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=0 oll=0 omem=0 tot-mem=16384 events=r cmd=client\|list user=default redir=-1 resp=2 lib-name= lib-ver=$`, lines[0])
 	require.Regexp(t, `^id=2 .* name=two age=5 idle=5 flags=e db=7 .* cmd=client\|no-evict `, lines[1])
 
 	require.Contains(t, first.do("CLIENT LIST ID 2 9"), " id=2 ")
