@@ -198,14 +198,8 @@ func (tx *Tx) ZStore(dst Key, members ZMembers) (stored int) {
 		tx.Delete(dst)
 		return 0
 	}
-	f := Effect{Kind: EffectZSet, Key: dst, set: members.set}
-	if !members.fresh || hasNegativeZero(members.set) {
-		f.set = zset.Collect(&tx.e.hasher, members.All(), members.Len())
-	}
-	if tx.e.journal != nil {
-		f.Value = f.set.Pack(nil)
-	}
-	tx.apply(tx.find(tx.db, dst), &f)
+	members = tx.Prepare(members)
+	tx.apply(tx.find(tx.db, dst), &Effect{Kind: EffectZSet, Key: dst, Value: members.packed, set: members.set})
 	return members.Len()
 }
 
@@ -235,6 +229,9 @@ type ZMembers struct {
 	reverse bool
 	ranks   []int // if not nil: these
 	fresh   bool  // all of a set that is nobody else's
+
+	prepared bool   // by Tx.Prepare
+	packed   []byte // as zset.Set.Pack does it, if there is a journal
 }
 
 // weight is about what a set of the members takes.

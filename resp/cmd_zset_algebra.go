@@ -25,12 +25,14 @@ func init() {
 			syntax: sources + scoring + " [WITHSCORES]", group: "sorted-set", since: "6.2.0",
 			complexity: inter,
 			summary:    "Intersect multiple sorted sets",
-			run:        func(c *call) error { return zcombine(c, zinter, algebraWords{scoring: true, withScores: true}) }},
+			run: func(c *call) error {
+				return zcombine(c, zinter, algebraWords{looksUp: true, least: true, scoring: true, withScores: true})
+			}},
 		&command{name: "zdiff", arity: -3, flags: readonly | movableKeys, keys: inputs,
 			syntax: sources + " [WITHSCORES]", group: "sorted-set", since: "6.2.0",
 			complexity: diff,
 			summary:    "Subtract multiple sorted sets",
-			run:        func(c *call) error { return zcombine(c, zdiff, algebraWords{withScores: true}) }},
+			run:        func(c *call) error { return zcombine(c, zdiff, algebraWords{looksUp: true, withScores: true}) }},
 		&command{name: "zunionstore", arity: -4, flags: write | denyOOM | movableKeys, keys: outputAndInputs,
 			syntax: "destination " + sources + scoring, group: "sorted-set", since: "2.0.0",
 			complexity: "O(N)+O(M log(M)) with N being the sum of the sizes of the input sorted sets, and M being the number of elements in the resulting sorted set.",
@@ -41,12 +43,14 @@ func init() {
 			syntax: "destination " + sources + scoring, group: "sorted-set", since: "2.0.0",
 			complexity: inter,
 			summary:    "Intersect multiple sorted sets and store the resulting sorted set in a new key",
-			run:        func(c *call) error { return zcombinestore(c, zinter, algebraWords{scoring: true}) }},
+			run: func(c *call) error {
+				return zcombinestore(c, zinter, algebraWords{looksUp: true, least: true, scoring: true})
+			}},
 		&command{name: "zdiffstore", arity: -4, flags: write | denyOOM | movableKeys, keys: outputAndInputs,
 			syntax: "destination " + sources, group: "sorted-set", since: "6.2.0",
 			complexity: diff,
 			summary:    "Subtract multiple sorted sets and store the resulting sorted set in a new key",
-			run:        func(c *call) error { return zcombinestore(c, zdiff, algebraWords{}) }},
+			run:        func(c *call) error { return zcombinestore(c, zdiff, algebraWords{looksUp: true}) }},
 		&command{name: "zintercard", arity: -3, flags: readonly | movableKeys, keys: inputs,
 			syntax: sources + " [LIMIT limit]", group: "sorted-set", since: "7.0.0",
 			complexity: "O(N*K) worst case with N being the smallest input sorted set, K being the number of input sorted sets.",
@@ -62,7 +66,9 @@ const (
 
 // algebra is what the commands that combine sorted sets are asked to do.
 type algebra struct {
+	keys       []engine.Key
 	sets       []engine.ZSet
+	long       bool      // to combine them takes long
 	weights    []float64 // nil: all are 1
 	aggregate  zset.Aggregate
 	withScores bool
@@ -85,9 +91,16 @@ func zcombine(c *call, combine func(*engine.Tx, algebra) engine.ZMembers, known 
 		return err
 	}
 
-	members := combine(c.tx, a)
+	if a.long {
+		a.keep()
+		c.postpone(func(c *call) error {
+			c.reply.members(combine(c.tx, a), a.withScores)
+			return nil
+		})
+		return nil
+	}
 
-	c.reply.members(members, a.withScores)
+	c.reply.members(combine(c.tx, a), a.withScores)
 	return nil
 }
 
@@ -100,14 +113,10 @@ func zcombinestore(c *call, combine func(*engine.Tx, algebra) engine.ZMembers, k
 		return err
 	}
 
-	members := combine(c.tx, a)
-	if err := c.tx.RoomToStore(dst, members); err != nil {
-		return err
-	}
-	stored := c.tx.ZStore(dst, members)
-
-	c.reply.count(stored)
-	return nil
+	return c.store(dst, a.keys, a.sets, a.long, func(sets []engine.ZSet) engine.ZMembers {
+		a.sets = sets
+		return combine(c.tx, a)
+	})
 }
 
 // roomForUnion makes room for the largest of the sets: the union is no smaller.
@@ -125,14 +134,21 @@ func roomForUnion(c *call, words [][]byte) {
 
 // zintercard handles ZINTERCARD numkeys key [key ...] [LIMIT limit].
 func zintercard(c *call) error {
-	a := c.algebra(algebraWords{limit: true})
+	a := c.algebra(algebraWords{looksUp: true, least: true, limit: true})
 	if err := c.args.end(); err != nil {
 		return err
 	}
 
-	n := c.tx.ZInterCard(a.sets, a.limit)
+	if a.long {
+		a.keep()
+		c.postpone(func(c *call) error {
+			c.reply.count(c.tx.ZInterCard(a.sets, a.limit))
+			return nil
+		})
+		return nil
+	}
 
-	c.reply.count(n)
+	c.reply.count(c.tx.ZInterCard(a.sets, a.limit))
 	return nil
 }
 
@@ -141,12 +157,15 @@ type algebraWords struct {
 	scoring    bool // WEIGHTS and AGGREGATE
 	withScores bool // WITHSCORES
 	limit      bool // LIMIT
+	looksUp    bool // it looks the members of one set up in the others, if these are much larger: those of the first,
+	least      bool // or of the smallest
 }
 
 // algebra takes a number of keys, the keys, and options. Redis looks at what the keys hold before it reads on, so the lookup is part of
 // the parsing here.
 func (c *call) algebra(known algebraWords) (a algebra) {
-	a.sets = c.operands()
+	a.keys, a.sets = c.operands()
+	a.long = known.long(a.sets)
 	for c.args.more() {
 		switch {
 		case known.scoring && c.args.left() > len(a.sets) && c.args.word("WEIGHTS"):
@@ -164,20 +183,53 @@ func (c *call) algebra(known algebraWords) (a algebra) {
 	return a
 }
 
-func (c *call) operands() []engine.ZSet {
+// longWork is from how many members on a call works when its locks are let go: to walk through as many takes some milliseconds.
+const longWork = 50_000
+
+// lookUpWork is how many members are walked through in the time in which one is looked up, or a little less.
+const lookUpWork = 8
+
+// long tells whether a command takes long to combine sets.
+func (w algebraWords) long(sets []engine.ZSet) bool {
+	if len(sets) == 0 {
+		return false
+	}
+	walk, one := 0, sets[0].Len()
+	for _, z := range sets {
+		walk += z.Len()
+		if w.least {
+			one = min(one, z.Len())
+		}
+	}
+	if w.looksUp {
+		walk = min(walk, lookUpWork*one*len(sets))
+	}
+	return walk > longWork
+}
+
+// keep makes the sets stay as they are when the locks are let go.
+func (a *algebra) keep() { keepAll(a.sets) }
+
+func keepAll(sets []engine.ZSet) {
+	for i := range sets {
+		sets[i] = sets[i].Keep()
+	}
+}
+
+func (c *call) operands() ([]engine.Key, []engine.ZSet) {
 	n := c.args.integer()
 	if n < 1 {
 		c.args.fail(engine.Error("ERR at least 1 input key is needed for '" + c.command.fullName() + "' command"))
 	}
 	keys := c.args.countedKeys(n, 0)
 	if c.args.err != nil {
-		return nil
+		return nil, nil
 	}
 	sets, err := c.tx.ZSets(keys)
 	if err != nil {
 		c.args.fail(err)
 	}
-	return sets
+	return keys, sets
 }
 
 func (a *args) weights(n int) []float64 {

@@ -94,6 +94,9 @@ const (
 	errScoresWithLex = engine.Error("ERR syntax error, WITHSCORES not supported in combination with BYLEX")
 )
 
+// longReply is from how many members or fields on a reply is written when the locks are let go.
+const longReply = 4096
+
 // zrange handles ZRANGE key start stop [BYSCORE | BYLEX] [REV] [LIMIT offset count] [WITHSCORES], and the five commands that have its
 // options in their names.
 func zrange(c *call, words rangeWords) error {
@@ -109,7 +112,17 @@ func zrange(c *call, words rangeWords) error {
 		return err
 	}
 
-	c.reply.members(z.Range(&r), withScores)
+	members := z.Range(&r)
+	if members.Len() > longReply {
+		members = members.Keep()
+		c.postpone(func(c *call) error {
+			c.reply.members(members, withScores)
+			return nil
+		})
+		return nil
+	}
+
+	c.reply.members(members, withScores)
 	return nil
 }
 
@@ -125,14 +138,8 @@ func zrangestore(c *call) error {
 	if err != nil {
 		return err
 	}
-	members := z.Range(&r)
-	if err := c.tx.RoomToStore(dst, members); err != nil {
-		return err
-	}
-	stored := c.tx.ZStore(dst, members)
-
-	c.reply.count(stored)
-	return nil
+	sources := c.keys[1:2]
+	return c.store(dst, sources, []engine.ZSet{z}, z.Range(&r).Len() > longReply, func(sets []engine.ZSet) engine.ZMembers { return sets[0].Range(&r) })
 }
 
 // zcount handles ZCOUNT and ZLEXCOUNT key min max.

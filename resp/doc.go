@@ -26,6 +26,8 @@
 // handling of its own; calls one method of the Tx; and says what to reply (reply.go), not how: the differences between RESP2
 // and RESP3 are known there alone. It runs under the locks of its keys and nothing else, so a reply may be copied straight out of the keyspace.
 // What takes long is done after the locks are let go, see postponed.go: names are matched with patterns there, whose steps are counted (glob.go).
+// Large ranges are read from clones, and what ZUNIONSTORE and its like store is worked out of clones and stored if the sources have not
+// changed meanwhile (zset_store.go).
 //
 // # What always holds
 //
