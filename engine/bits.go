@@ -65,6 +65,12 @@ func (tx *Tx) stretchable(k Key, length int64) (o object, value []byte, err erro
 	return o, value, nil
 }
 
+// MayStretch tells why a string cannot have so many bytes.
+func (tx *Tx) MayStretch(k Key, length int64) error {
+	_, _, err := tx.stretchable(k, length)
+	return err
+}
+
 // Stretch adds zeros to the end of a string until it has at least so many bytes. A missing key is an empty string.
 func (tx *Tx) Stretch(k Key, length int64) error {
 	o, value, err := tx.stretchable(k, length)
@@ -173,12 +179,17 @@ func (f BitField) bounds() (least, most int64) {
 	return 0, math.MaxInt64 >> (63 - f.Bits)
 }
 
-// ChangeBits changes a field of a string that reaches as far as the field does, see Stretch. It tells what the field held and what the
+// ChangeBits changes a field of a string, which MayStretch has allowed to reach as far as the field does. It tells what the field held and what the
 // change makes of it; ok is false if it stays as it is.
 func (tx *Tx) ChangeBits(k Key, c BitChange) (old, now int64, ok bool, err error) {
-	o, value, err := tx.stretchable(k, c.End())
+	o := tx.lookup(k)
+	s, err := as[*stringObject](o)
 	if err != nil {
 		return 0, 0, false, err
+	}
+	var value []byte
+	if s != nil {
+		value = s.value
 	}
 	old = c.In(value)
 	if now, ok = c.Result(old); ok && now != old {

@@ -141,6 +141,7 @@ func TestStretchingNeedsRoom(t *testing.T) {
 		_, err := c.tx.SetBit(k, 8*(10<<20), true)
 		assert.Equal(t, ErrOutOfMemory, err)
 		assert.Equal(t, ErrOutOfMemory, c.tx.Stretch(k, 11<<20))
+		assert.Equal(t, ErrOutOfMemory, c.tx.MayStretch(k, 11<<20))
 		_, err = c.tx.SetRange(k, 11<<20, []byte("x"))
 		assert.Equal(t, ErrOutOfMemory, err)
 		assert.False(t, c.tx.Exists(k))

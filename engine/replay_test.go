@@ -256,6 +256,9 @@ var walkCalls = map[string]func(w *walk) string{
 	"Share": func(w *walk) string {
 		return w.read(w.some("s", 1), func(k []Key) []any { return answer(w.tx.Share(k[0])) })
 	},
+	"MayStretch": func(w *walk) string {
+		return w.read(w.some("s", 1), func(k []Key) []any { return answer(w.tx.MayStretch(k[0], 9)) })
+	},
 	"Stretch": func(w *walk) string {
 		length := 1 + w.Int64N(12)
 		return w.write(w.some("s", 1), func(k []Key) []any { return answer(w.tx.Stretch(k[0], length)) })

@@ -60,7 +60,7 @@ func bitfield(c *call) error {
 	if length == 0 {
 		return c.bitfieldGets(k, steps)
 	}
-	if err := c.tx.Stretch(k, length); err != nil {
+	if err := c.tx.MayStretch(k, length); err != nil {
 		return err
 	}
 
@@ -83,7 +83,7 @@ func bitfield(c *call) error {
 			c.reply.integer(old)
 		}
 	}
-	return nil
+	return c.tx.Stretch(k, length) // as in Redis, even if nothing was changed
 }
 
 // bitfieldRO handles BITFIELD_RO key [GET type offset …].
