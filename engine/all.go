@@ -5,41 +5,47 @@ import (
 	"fmt"
 
 	"rlserver/engine/limit"
+	"rlserver/engine/rule"
 )
 
-// LimitKind says which limiter a Limit is.
-type LimitKind uint8
-
-// The kinds of limit. Each names the fields of Limit it uses beside Kind and Key.
-const (
-	LimitSlide LimitKind = iota // Slide, ID
-	LimitToken                  // Token
-	LimitFixed                  // Fixed
-	LimitLease                  // Lease, ID
-)
-
-// Limit is one of several limits that a call is held against: a key and the rule for it. It is one flat struct so that a list of them is
-// built up without allocating.
+// Limit is what a call is held against: a key and the rule for it. It is one flat struct so that a list of them is built up without allocating.
 type Limit struct {
-	Kind  LimitKind
-	Key   Key
-	Slide limit.Rule
-	Token limit.Bucket
-	Fixed limit.Fixed
-	Lease limit.Lease
-	ID    []byte // who takes the lease; of a sliding window the name of the call's hits, nil for none
+	Key Key
+	rule.Rule
+	ID []byte // what it is for depends on the algorithm, see idUse
 }
 
-// part is what All found under one key, and what it is going to record there.
+// part is what was found under one key, and what is going to be recorded there.
 type part struct {
+	limit    *Limit // on this key, or the first of several sliding windows
+	first    int    // its index
+	several  bool   // there are more
 	object   object
-	first    int  // the limit on this key, or the first of several sliding windows
-	several  bool // there are more
 	repeated bool // the id is in the window already
 	trim     int  // hits of a log that have lapsed
 	answer   limit.Decision
-	tokens   limit.Tokens
-	count    limit.Count
+	effect   Effect // of a limiter with a state: Kind and the state after the call
+}
+
+// addPart adds a part, in the place of one of an earlier call.
+func (tx *Tx) addPart(l *Limit, i int, o object) *part {
+	n := len(tx.parts)
+	if n == cap(tx.parts) {
+		tx.parts = append(tx.parts, part{})
+	}
+	tx.parts = tx.parts[:n+1]
+	p := &tx.parts[n]
+	*p = part{limit: l, first: i, object: o}
+	return p
+}
+
+// dropParts lets go of what an earlier call has found.
+func (tx *Tx) dropParts() {
+	for i := range tx.parts {
+		p := &tx.parts[i]
+		p.limit, p.object, p.effect.Key = nil, nil, Key{}
+	}
+	tx.parts, tx.limits = tx.parts[:0], nil
 }
 
 // All decides a call of cost hits against one or more limits of any kinds: all admit it and it is recorded in each, or nothing changes.
@@ -54,16 +60,16 @@ func (tx *Tx) All(limits []Limit, cost int64) (limit.Decision, error) {
 	if err := tx.findParts(limits); err != nil {
 		return limit.Decision{}, err
 	}
-	answer, err := tx.decideParts(limits, cost)
+	answer, err := tx.decideParts(cost)
 	if err != nil {
 		return limit.Decision{}, err
 	}
 	for i := range tx.parts {
 		p := &tx.parts[i]
-		o, k := p.object, limits[p.first].Key
+		o, k := p.object, p.limit.Key
 		switch {
 		case answer.Allowed && cost > 0:
-			tx.noted(k, tx.recordPart(limits, p, cost), o == nil, cost, p.answer)
+			tx.noted(k, tx.recordPart(p, cost), o == nil, cost, p.answer)
 		case !p.answer.Allowed:
 			tx.noted(k, o, false, cost, p.answer)
 		}
@@ -73,28 +79,30 @@ func (tx *Tx) All(limits []Limit, cost int64) (limit.Decision, error) {
 
 // findParts looks at the keys, and refuses what does not fit.
 func (tx *Tx) findParts(limits []Limit) error {
-	tx.parts = tx.parts[:0]
+	tx.dropParts()
+	tx.limits = limits
 	for i := range limits {
 		l := &limits[i]
-		if p := tx.partOf(limits, l.Key); p != nil {
-			if l.Kind != LimitSlide || limits[p.first].Kind != LimitSlide {
+		a := l.algorithm()
+		if p := tx.partOf(l.Key); p != nil {
+			if a.id != namesHits || p.limit.algorithm() != a {
 				return Error(fmt.Sprintf("ERR key '%.128s' is in more than one rule: only those of SLIDE may share a key", l.Key.Name))
 			}
 			p.several = true
 			continue
 		}
 		o := tx.lookup(l.Key)
-		if !l.fits(o) {
+		if !a.fits(o) {
 			return ErrWrongType
 		}
-		tx.parts = append(tx.parts, part{object: o, first: i})
+		tx.addPart(l, i, o)
 	}
 	return nil
 }
 
-func (tx *Tx) partOf(limits []Limit, k Key) *part {
+func (tx *Tx) partOf(k Key) *part {
 	for i := range tx.parts {
-		if limits[tx.parts[i].first].Key.is(k) {
+		if tx.parts[i].limit.Key.is(k) {
 			return &tx.parts[i]
 		}
 	}
@@ -103,25 +111,15 @@ func (tx *Tx) partOf(limits []Limit, k Key) *part {
 
 func (k Key) is(other Key) bool { return k.hash == other.hash && bytes.Equal(k.Name, other.Name) }
 
-func (l *Limit) fits(o object) bool {
-	switch l.Kind {
-	case LimitToken:
-		return missingOr[*tokenObject](o)
-	case LimitFixed:
-		return missingOr[*fixedObject](o)
-	}
-	return missingOr[*zsetObject](o)
-}
-
 // decideParts asks each limit, and makes one answer of theirs.
-func (tx *Tx) decideParts(limits []Limit, cost int64) (answer limit.Decision, err error) {
+func (tx *Tx) decideParts(cost int64) (answer limit.Decision, err error) {
 	logs := int64(0)
 	for i := range tx.parts {
 		p := &tx.parts[i]
-		if err := tx.decidePart(limits, p, cost); err != nil {
+		if err := tx.decidePart(p, cost); err != nil {
 			return limit.Decision{}, err
 		}
-		if limits[p.first].Kind == LimitSlide && !p.repeated {
+		if p.limit.algorithm().id == namesHits && !p.repeated {
 			logs++
 		}
 		if i == 0 {
@@ -136,33 +134,15 @@ func (tx *Tx) decideParts(limits []Limit, cost int64) (answer limit.Decision, er
 	case answer.Allowed && cost > 0:
 		return answer, nil
 	}
-	return tx.leaving(limits, answer, cost), nil
+	return tx.leaving(answer, cost), nil
 }
 
 // decidePart decides for one key. What it finds out is for the case that the call is recorded.
-func (tx *Tx) decidePart(limits []Limit, p *part, cost int64) error {
-	l := &limits[p.first]
-	switch l.Kind {
-	case LimitSlide:
-		rules := tx.rulesOf(limits, p)
-		p.answer, p.repeated = tx.decideSlide(p.object, rules, cost, l.ID)
-		p.trim = tx.lapsed(rules)
-		if !p.answer.Allowed {
-			p.answer = tx.slideUntilGone(p.object, rules, cost, p.answer)
-		}
-	case LimitToken:
-		t, _ := p.object.(*tokenObject)
-		p.tokens, p.answer = l.Token.Take(t.tokens(), tx.now, cost)
-	case LimitFixed:
-		c, _ := p.object.(*fixedObject)
-		var ok bool
-		if p.count, p.answer, ok = l.Fixed.Take(c.count(), tx.now, cost); !ok {
-			return otherWindow(l.Key, c)
-		}
-	case LimitLease:
-		p.answer = tx.decideLease(p.object, l.Lease, l.ID, cost)
+func (tx *Tx) decidePart(p *part, cost int64) error {
+	if err := p.limit.algorithm().decide(tx, p, cost); err != nil {
+		return err
 	}
-	p.answer.Rule = p.limitAt(limits, p.answer.Rule)
+	p.answer.Rule = tx.limitAt(p, p.answer.Rule)
 	if !p.answer.Allowed || cost == 0 || p.repeated {
 		p.answer = tx.untilGone(p.object, p.answer)
 	}
@@ -170,12 +150,12 @@ func (tx *Tx) decidePart(limits []Limit, p *part, cost int64) error {
 }
 
 // rulesOf lists the windows over one log.
-func (tx *Tx) rulesOf(limits []Limit, p *part) []limit.Rule {
-	tx.rules = append(tx.rules[:0], limits[p.first].Slide)
+func (tx *Tx) rulesOf(p *part) []limit.Rule {
+	tx.rules = append(tx.rules[:0], p.limit.Slide)
 	if p.several {
-		for i := p.first + 1; i < len(limits); i++ {
-			if limits[i].Key.is(limits[p.first].Key) {
-				tx.rules = append(tx.rules, limits[i].Slide)
+		for i := p.first + 1; i < len(tx.limits); i++ {
+			if tx.limits[i].Key.is(p.limit.Key) {
+				tx.rules = append(tx.rules, tx.limits[i].Slide)
 			}
 		}
 	}
@@ -183,10 +163,10 @@ func (tx *Tx) rulesOf(limits []Limit, p *part) []limit.Rule {
 }
 
 // limitAt is the index among all limits of the n-th over one log.
-func (p *part) limitAt(limits []Limit, n int) int {
+func (tx *Tx) limitAt(p *part, n int) int {
 	i := p.first
 	for ; n > 0; n-- {
-		for i++; !limits[i].Key.is(limits[p.first].Key); i++ {
+		for i++; !tx.limits[i].Key.is(p.limit.Key); i++ {
 		}
 	}
 	return i
@@ -194,31 +174,32 @@ func (p *part) limitAt(limits []Limit, n int) int {
 
 // leaving makes the answer one of a call that is not recorded: what some would have admitted does not put off when they are unused, and
 // some that admit now may not admit at the time when the others do.
-func (tx *Tx) leaving(limits []Limit, answer limit.Decision, cost int64) limit.Decision {
+func (tx *Tx) leaving(answer limit.Decision, cost int64) limit.Decision {
 	answer.ResetAfter = 0
 	for i := range tx.parts {
 		p := &tx.parts[i]
 		reset := p.answer.ResetAfter
 		if p.answer.Allowed && cost > 0 && !p.repeated {
-			asIs := part{object: p.object, first: p.first, several: p.several}
-			_ = tx.decidePart(limits, &asIs, 0) // it has no error: the call had none
-			reset = asIs.answer.ResetAfter
+			admitted := p.answer
+			_ = tx.decidePart(p, 0) // it has no error: the call had none
+			reset = p.answer.ResetAfter
+			p.answer, p.repeated = admitted, false
 		}
 		answer.ResetAfter = max(answer.ResetAfter, reset)
 	}
 	if answer.RetryAfter > 0 && len(tx.parts) > 1 {
-		answer.RetryAfter = tx.allAdmit(limits, after(tx.now, answer.RetryAfter), cost) - tx.now
+		answer.RetryAfter = tx.allAdmit(after(tx.now, answer.RetryAfter), cost) - tx.now
 	}
 	return answer
 }
 
 // allAdmit is the earliest moment at which all admit, from t on, by when each has done so at some time.
-func (tx *Tx) allAdmit(limits []Limit, t, cost int64) int64 {
-	budget := limit.MaxSteps
+func (tx *Tx) allAdmit(t, cost int64) int64 {
+	tx.budget = limit.MaxSteps
 	for agreed := 0; agreed < len(tx.parts); {
 		agreed = 0
 		for i := range tx.parts {
-			next := tx.admitsFrom(limits, &tx.parts[i], t, cost, &budget)
+			next := tx.admitsFrom(&tx.parts[i], t, cost)
 			if next == t {
 				agreed++
 			}
@@ -228,33 +209,25 @@ func (tx *Tx) allAdmit(limits []Limit, t, cost int64) int64 {
 	return t
 }
 
-// admitsFrom is the earliest moment, from t on, at which the limits of one key admit. Buckets, fixed windows and logs without a future
-// go on to admit; a key that is gone admits too.
-func (tx *Tx) admitsFrom(limits []Limit, p *part, t, cost int64, budget *int) int64 {
-	l, next := &limits[p.first], t
-	tx.log = logIn(p.object)
-	switch {
-	case l.Kind == LimitLease:
-		next = l.Lease.AdmitsFrom(&tx.log, tx.log.rank(l.ID), t)
-	case l.Kind == LimitSlide && !p.repeated && tx.log.After(float64(tx.now)) < tx.log.Len():
-		next = limit.AdmitsFrom(tx.rulesOf(limits, p), &tx.log, t, cost, budget)
+// admitsFrom is the earliest moment, from t on, at which the limits of one key admit. A key that is gone admits too.
+func (tx *Tx) admitsFrom(p *part, t, cost int64) int64 {
+	a := p.limit.algorithm()
+	if a.admitsFrom == nil {
+		return t
 	}
-	return min(next, max(t, goneAt(p.object)))
+	tx.log = logIn(p.object)
+	return min(a.admitsFrom(tx, p, t, cost), max(t, goneAt(p.object)))
 }
 
-func (tx *Tx) recordPart(limits []Limit, p *part, cost int64) object {
-	l := &limits[p.first]
-	expireAt := after(tx.now, p.answer.ResetAfter)
-	switch {
-	case p.repeated:
-	case l.Kind == LimitSlide:
-		return tx.recordSlide(l.Key, p.object, l.ID, p.trim, cost, expireAt)
-	case l.Kind == LimitToken:
-		return tx.putTokens(l.Key, p.object, p.tokens, expireAt)
-	case l.Kind == LimitFixed:
-		return tx.putCount(l.Key, p.object, p.count, expireAt)
-	case l.Kind == LimitLease:
-		return tx.recordLease(l.Key, p.object, l.Lease, l.ID, expireAt)
+// recordPart records a call that was admitted. It returns what the key holds then.
+func (tx *Tx) recordPart(p *part, cost int64) object {
+	if p.repeated {
+		return p.object
 	}
-	return p.object
+	expireAt := after(tx.now, p.answer.ResetAfter)
+	if record := p.limit.algorithm().record; record != nil {
+		return record(tx, p, cost, expireAt)
+	}
+	p.effect.Key, p.effect.ExpireAt = p.limit.Key, expireAt
+	return tx.apply(p.object, &p.effect)
 }

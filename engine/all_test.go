@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"rlserver/engine/limit"
+	"rlserver/engine/rule"
 )
 
 // all makes a call on the keys that the limits name.
@@ -52,7 +53,7 @@ func newBrute() *brute {
 func (b *brute) free(l *Limit, at int64) int64 {
 	key := nameOf(l)
 	switch l.Kind {
-	case LimitSlide:
+	case rule.Slide:
 		used := int64(0)
 		for _, hit := range b.hits[key] {
 			if hit > at-l.Slide.Window && hit <= at {
@@ -60,10 +61,10 @@ func (b *brute) free(l *Limit, at int64) int64 {
 			}
 		}
 		return l.Slide.Limit - used
-	case LimitToken:
+	case rule.Token:
 		room := l.Token.Capacity*l.Token.Period - b.levels[key].then(l.Token, at)
 		return (room - ((room%l.Token.Period)+l.Token.Period)%l.Token.Period) / l.Token.Period // rounded down
-	case LimitFixed:
+	case rule.Fixed:
 		return l.Fixed.Limit - b.counts[key][at/l.Fixed.Window.Length]
 	}
 	held := int64(0)
@@ -76,7 +77,7 @@ func (b *brute) free(l *Limit, at int64) int64 {
 }
 
 func (b *brute) admits(l *Limit, cost, at int64) bool {
-	if l.Kind != LimitLease {
+	if l.Kind != rule.Lease {
 		return max(cost, 1) <= b.free(l, at)
 	}
 	return b.leases[string(l.Key.Name)][string(l.ID)] > at || b.free(l, at) >= 1
@@ -89,11 +90,11 @@ func (b *brute) admitsAll(limits []Limit, cost, at int64) bool {
 func (b *brute) unused(l *Limit, at int64) bool {
 	key := nameOf(l)
 	switch l.Kind {
-	case LimitSlide:
+	case rule.Slide:
 		return !slices.ContainsFunc(b.hits[key], func(hit int64) bool { return hit > at-l.Slide.Window })
-	case LimitToken:
+	case rule.Token:
 		return b.levels[key].then(l.Token, at) == 0
-	case LimitFixed:
+	case rule.Fixed:
 		return b.counts[key][at/l.Fixed.Window.Length] == 0
 	}
 	return b.free(l, at) == l.Lease.Limit
@@ -109,16 +110,16 @@ func (b *brute) record(limits []Limit, cost, now int64) {
 		}
 		done[key] = true
 		switch l.Kind {
-		case LimitSlide:
+		case rule.Slide:
 			b.hits[key] = append(b.hits[key], slices.Repeat([]int64{now}, int(cost))...)
-		case LimitToken:
+		case rule.Token:
 			b.levels[key] = level{b.levels[key].then(l.Token, now) + cost*l.Token.Period, now}
-		case LimitFixed:
+		case rule.Fixed:
 			if b.counts[key] == nil {
 				b.counts[key] = make(map[int64]int64)
 			}
 			b.counts[key][now/l.Fixed.Window.Length] += cost
-		case LimitLease:
+		case rule.Lease:
 			if b.leases[key] == nil {
 				b.leases[key] = make(map[string]int64)
 			}
@@ -137,11 +138,11 @@ func (w *world) future(limits []Limit) bool {
 // never tells whether no wait is long enough.
 func never(l *Limit, cost int64) bool {
 	switch l.Kind {
-	case LimitSlide:
+	case rule.Slide:
 		return cost > l.Slide.Limit
-	case LimitToken:
+	case rule.Token:
 		return cost > l.Token.Capacity
-	case LimitFixed:
+	case rule.Fixed:
 		return cost > l.Fixed.Limit
 	}
 	return false
@@ -187,21 +188,21 @@ func newWorld(t *testing.T, r *rand.Rand) *world {
 	w := &world{Rand: r, caller: newCaller(t, Options{}), brute: newBrute()}
 	for i := range 2 + r.IntN(4) {
 		name := fmt.Sprint("key", i)
-		switch LimitKind(r.IntN(4)) {
-		case LimitSlide:
+		switch rule.Kind(r.IntN(4)) {
+		case rule.Slide:
 			var windows []Limit
 			for range 1 + r.IntN(3) {
-				windows = append(windows, named(Limit{Slide: limit.Rule{Limit: 1 + r.Int64N(6), Window: 1 + r.Int64N(60)}}, name))
+				windows = append(windows, named(Limit{Rule: rule.Rule{Slide: limit.Rule{Limit: 1 + r.Int64N(6), Window: 1 + r.Int64N(60)}}}, name))
 			}
 			w.limits = append(w.limits, windows)
-		case LimitToken:
+		case rule.Token:
 			b := limit.Bucket{Capacity: 1 + r.Int64N(6), Refill: 1 + r.Int64N(5), Period: 1 + r.Int64N(40)}
-			w.limits = append(w.limits, []Limit{named(Limit{Kind: LimitToken, Token: b}, name)})
-		case LimitFixed:
+			w.limits = append(w.limits, []Limit{named(Limit{Rule: rule.Rule{Kind: rule.Token, Token: b}}, name)})
+		case rule.Fixed:
 			f := limit.Fixed{Limit: 1 + r.Int64N(6), Window: limit.Every(1 + r.Int64N(60))}
-			w.limits = append(w.limits, []Limit{named(Limit{Kind: LimitFixed, Fixed: f}, name)})
-		case LimitLease:
-			w.limits = append(w.limits, []Limit{named(Limit{Kind: LimitLease, Lease: limit.Lease{Limit: 1 + r.Int64N(4), TTL: 1 + r.Int64N(80)}}, name)})
+			w.limits = append(w.limits, []Limit{named(Limit{Rule: rule.Rule{Kind: rule.Fixed, Fixed: f}}, name)})
+		case rule.Lease:
+			w.limits = append(w.limits, []Limit{named(Limit{Rule: rule.Rule{Kind: rule.Lease, Lease: limit.Lease{Limit: 1 + r.Int64N(4), TTL: 1 + r.Int64N(80)}}}, name)})
 		}
 	}
 	return w
@@ -216,13 +217,13 @@ func (w *world) some() (limits []Limit) {
 		for _, l := range key {
 			l.ID = nil
 			switch by := w.Int64N(3) * w.Int64N(2); l.Kind {
-			case LimitSlide:
+			case rule.Slide:
 				l.Slide.Limit += by
-			case LimitToken:
+			case rule.Token:
 				l.Token.Capacity += by
-			case LimitFixed:
+			case rule.Fixed:
 				l.Fixed.Limit += by
-			case LimitLease:
+			case rule.Lease:
 				l.Lease.Limit += by
 				l.ID = fmt.Append(nil, "id", w.IntN(6))
 			}
@@ -245,7 +246,7 @@ func (w *world) disturb() {
 	l := w.limits[w.IntN(len(w.limits))][0]
 	key, n := string(l.Key.Name), 1+w.Int64N(4)
 	w.with(key, func(k Key) {
-		if l.Kind == LimitLease {
+		if l.Kind == rule.Lease {
 			id := fmt.Sprint("id", w.IntN(6))
 			released, err := w.tx.Release(k, []byte(id))
 			require.NoError(w.t, err)
@@ -253,7 +254,7 @@ func (w *world) disturb() {
 			delete(w.leases[key], id)
 			return
 		}
-		if l.Kind == LimitSlide && w.IntN(2) == 0 {
+		if l.Kind == rule.Slide && w.IntN(2) == 0 {
 			at := w.now - 20 + w.Int64N(60)
 			_, _, err := w.tx.ZAdd(k, 0, []ZMember{{Member: fmt.Append(nil, "by hand ", w.Uint64()), Score: float64(at)}})
 			require.NoError(w.t, err)
@@ -273,7 +274,7 @@ func (w *world) disturb() {
 func (w *world) refunded(l *Limit, n, back int64) {
 	key := string(l.Key.Name)
 	switch l.Kind {
-	case LimitSlide:
+	case rule.Slide:
 		slices.Sort(w.hits[key])
 		hits := w.hits[key]
 		living := int64(0)
@@ -285,12 +286,12 @@ func (w *world) refunded(l *Limit, n, back int64) {
 		require.GreaterOrEqual(w.t, back, min(n, living))
 		require.LessOrEqual(w.t, back, min(n, int64(len(hits))))
 		w.hits[key] = hits[:len(hits)-int(back)]
-	case LimitToken:
+	case rule.Token:
 		missing := w.levels[key].then(l.Token, w.now)
 		require.GreaterOrEqual(w.t, back, min(n, (missing+l.Token.Period-1)/l.Token.Period))
 		require.LessOrEqual(w.t, back, n)
 		w.levels[key] = level{max(0, missing-back*l.Token.Period), w.now}
-	case LimitFixed:
+	case rule.Fixed:
 		window := w.now / l.Fixed.Window.Length
 		require.Equal(w.t, min(n, w.counts[key][window]), back)
 		if back > 0 {
@@ -363,8 +364,8 @@ func (w *world) requireRest(limits []Limit, cost int64, d limit.Decision, call s
 func TestAllRefusesWhatDoesNotFit(t *testing.T) {
 	c := newCaller(t, Options{})
 	c.token("t", limit.Bucket{Capacity: 9, Refill: 1, Period: 1000}, 1)
-	slide, token := Limit{Slide: limit.Rule{Limit: limit.MaxCount, Window: 1000}}, Limit{Kind: LimitToken, Token: limit.Bucket{Capacity: limit.MaxCount, Refill: 1, Period: 1}}
-	lease := Limit{Kind: LimitLease, Lease: limit.Lease{Limit: 1, TTL: 1000}, ID: []byte("id")}
+	slide, token := Limit{Rule: rule.Rule{Slide: limit.Rule{Limit: limit.MaxCount, Window: 1000}}}, Limit{Rule: rule.Rule{Kind: rule.Token, Token: limit.Bucket{Capacity: limit.MaxCount, Refill: 1, Period: 1}}}
+	lease := Limit{Rule: rule.Rule{Kind: rule.Lease, Lease: limit.Lease{Limit: 1, TTL: 1000}}, ID: []byte("id")}
 	for _, step := range []struct {
 		limits []Limit
 		cost   int64
@@ -387,7 +388,7 @@ func TestAllRefusesWhatDoesNotFit(t *testing.T) {
 	d, err := c.all([]Limit{named(slide, "s"), named(slide, "s"), named(token, "x")}, 1)
 	assert.NoError(t, err)
 	assert.True(t, d.Allowed, "windows over one log")
-	d, err = c.all([]Limit{named(slide, "s"), named(Limit{Kind: LimitToken, Token: limit.Bucket{Capacity: 1, Refill: 1, Period: 1}}, "y")}, limit.MaxCount)
+	d, err = c.all([]Limit{named(slide, "s"), named(Limit{Rule: rule.Rule{Kind: rule.Token, Token: limit.Bucket{Capacity: 1, Refill: 1, Period: 1}}}, "y")}, limit.MaxCount)
 	assert.NoError(t, err)
 	assert.EqualValues(t, limit.Never, d.RetryAfter, "a cost above a limit is denied, however large")
 }
@@ -395,8 +396,8 @@ func TestAllRefusesWhatDoesNotFit(t *testing.T) {
 // A call whose id a sliding window knows is not counted there again, but is in the others.
 func TestAllKnowsRepeatedIDs(t *testing.T) {
 	c := newCaller(t, Options{})
-	slide := Limit{Slide: limit.Rule{Limit: 1, Window: 1000}, ID: []byte("a")}
-	token := Limit{Kind: LimitToken, Token: limit.Bucket{Capacity: 2, Refill: 1, Period: 1000}}
+	slide := Limit{Rule: rule.Rule{Slide: limit.Rule{Limit: 1, Window: 1000}}, ID: []byte("a")}
+	token := Limit{Rule: rule.Rule{Kind: rule.Token, Token: limit.Bucket{Capacity: 2, Refill: 1, Period: 1000}}}
 	for i, want := range []limit.Decision{
 		{Allowed: true, Limit: 1, ResetAfter: 1000},
 		{Allowed: true, Limit: 1, ResetAfter: 2000},
@@ -413,8 +414,8 @@ func TestAllKnowsRepeatedIDs(t *testing.T) {
 func TestAllKnowsWhenKeysGo(t *testing.T) {
 	c := newCaller(t, Options{})
 	limits := []Limit{
-		named(Limit{Slide: limit.Rule{Limit: 1, Window: 5000}}, "s"),
-		named(Limit{Kind: LimitLease, Lease: limit.Lease{Limit: 1, TTL: 9000}, ID: []byte("a")}, "l"),
+		named(Limit{Rule: rule.Rule{Slide: limit.Rule{Limit: 1, Window: 5000}}}, "s"),
+		named(Limit{Rule: rule.Rule{Kind: rule.Lease, Lease: limit.Lease{Limit: 1, TTL: 9000}}, ID: []byte("a")}, "l"),
 	}
 	_, err := c.all(limits, 1)
 	require.NoError(t, err)
@@ -440,9 +441,9 @@ func threeKeys(c *caller) ([]Limit, []Key) {
 	e := c.e
 	c.lease("at-once:123456", limit.Lease{Limit: 5, TTL: limit.MaxDuration}, "worker-2")
 	limits := []Limit{
-		{Key: e.Key([]byte("sender:123456")), Slide: limit.Rule{Limit: 100, Window: 100}},
-		{Kind: LimitToken, Key: e.Key([]byte("domain:123456")), Token: limit.Bucket{Capacity: 1 << 50, Refill: 1, Period: 1000}},
-		{Kind: LimitLease, Key: e.Key([]byte("at-once:123456")), Lease: limit.Lease{Limit: 5, TTL: 1000}, ID: []byte("worker-1")},
+		{Key: e.Key([]byte("sender:123456")), Rule: rule.Rule{Slide: limit.Rule{Limit: 100, Window: 100}}},
+		{Key: e.Key([]byte("domain:123456")), Rule: rule.Rule{Kind: rule.Token, Token: limit.Bucket{Capacity: 1 << 50, Refill: 1, Period: 1000}}},
+		{Key: e.Key([]byte("at-once:123456")), Rule: rule.Rule{Kind: rule.Lease, Lease: limit.Lease{Limit: 5, TTL: 1000}}, ID: []byte("worker-1")},
 	}
 	return limits, []Key{limits[0].Key, limits[1].Key, limits[2].Key}
 }
@@ -479,7 +480,7 @@ func BenchmarkAll(b *testing.B) {
 	run("slide, token and lease", threeKeys)
 	run("three slides", func(c *caller) (limits []Limit, keys []Key) {
 		for i := range 3 {
-			l := Limit{Key: c.e.Key(fmt.Append(nil, "key:12345", i)), Slide: limit.Rule{Limit: 100, Window: 100}}
+			l := Limit{Key: c.e.Key(fmt.Append(nil, "key:12345", i)), Rule: rule.Rule{Slide: limit.Rule{Limit: 100, Window: 100}}}
 			limits, keys = append(limits, l), append(keys, l.Key)
 		}
 		return limits, keys

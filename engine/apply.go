@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"unsafe"
 
-	"rlserver/engine/limit"
 	"rlserver/zset"
 )
 
@@ -107,14 +106,9 @@ func (f *Effect) fits(o object) bool {
 	case EffectHits:
 		z, _ := o.(*zsetObject)
 		return missingOr[*zsetObject](o) && f.Lo >= 0 && (f.Lo == 0 || z != nil && f.Lo <= z.set.Len()) && 0 < f.Hits.N && f.Hits.N <= MaxHits
-	case EffectTokens, EffectBucket:
-		t := f.Tokens
-		return missingOr[*tokenObject](o) && 0 <= t.Missing && t.Missing <= limit.MaxCount && 0 <= t.Earned && t.Earned <= limit.MaxDuration
-	case EffectCount, EffectWindow:
-		c := f.Count
-		return missingOr[*fixedObject](o) && 0 <= c.Used && c.Used <= limit.MaxCount && 0 <= c.Length && c.Length <= limit.MaxDuration
 	}
-	return false
+	fits, _ := f.fitsState(o)
+	return fits
 }
 
 func is[T object](o object) bool {
@@ -175,16 +169,6 @@ func (e *Engine) apply(o object, f *Effect) object {
 		return e.applyZSet(o, f)
 	case EffectHits:
 		return e.applyHits(o, f)
-	case EffectTokens, EffectBucket:
-		t := holding(e, o, f, newToken)
-		t.setTokens(f.Tokens)
-		e.shardOf(f.Key).setDeadline(f.DB, f.Key.hash, t, f.ExpireAt)
-		return t
-	case EffectCount, EffectWindow:
-		c := holding(e, o, f, newFixed)
-		c.setCount(f.Count)
-		e.shardOf(f.Key).setDeadline(f.DB, f.Key.hash, c, f.ExpireAt)
-		return c
 	case EffectRename:
 		return e.applyRename(o, f)
 	case EffectCopy:
@@ -210,7 +194,11 @@ func (e *Engine) apply(o object, f *Effect) object {
 	case EffectPolicyDelete:
 		e.applyPolicyDelete(f)
 	default:
-		panic(fmt.Sprintf("engine: effect of unknown kind %d", f.Kind))
+		after, ok := e.applyState(o, f)
+		if !ok {
+			panic(fmt.Sprintf("engine: effect of unknown kind %d", f.Kind))
+		}
+		return after
 	}
 	return nil
 }
@@ -239,18 +227,6 @@ func (e *Engine) newZSet(name []byte) *zsetObject {
 
 func newString(name []byte) *stringObject {
 	o, text := withName[stringObject](name)
-	o.name = text
-	return o
-}
-
-func newToken(name []byte) *tokenObject {
-	o, text := withName[tokenObject](name)
-	o.name = text
-	return o
-}
-
-func newFixed(name []byte) *fixedObject {
-	o, text := withName[fixedObject](name)
 	o.name = text
 	return o
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"rlserver/engine/limit"
+	"rlserver/engine/rule"
 )
 
 // Over skewed random denials the counts keep to the bounds of the algorithm, whatever the order.
@@ -89,12 +90,13 @@ func TestDenialsAllocateNothing(t *testing.T) {
 	for i := range keys {
 		keys[i][0] = e.Key(fmt.Appendf(nil, "%32d", i))
 	}
-	i := 0
+	i, l := 0, &Limit{Rule: rule.Rule{Kind: rule.Token, Token: limit.Bucket{Capacity: 1, Refill: 1, Period: 1000}}}
 	deny := func() {
 		k := &keys[i%len(keys)]
 		i++
 		tx.Begin(epoch, 0, k[:], true)
-		tx.Token(k[0], limit.Bucket{Capacity: 1, Refill: 1, Period: 1000}, 2)
+		l.Key = k[0]
+		_, _ = tx.Decide(l, 2)
 		tx.End()
 	}
 	for range keys {

@@ -12,12 +12,11 @@ import (
 // bit, for the types that Redis has.
 type Digest [sha1.Size]byte
 
-// The numbers by which Redis knows its types, and ours, which are beyond them.
+// The numbers by which Redis knows its types. Ours are known by their names.
 const (
 	digestString = 0
 	digestZSet   = 3
 	digestHash   = 4
-	digestOurs   = 1 << 16 // and the type
 )
 
 // add mixes data in so that the order of what is added makes no difference.
@@ -86,7 +85,7 @@ func (d *Digest) object(o object) {
 			d.pair(member, scoreText(score))
 		}
 	default:
-		d.mixNumber(digestOurs + int(o.kind()))
+		d.mix([]byte(o.kind()))
 		d.mix(stateText(o))
 	}
 	if o.head().expireAt != 0 {

@@ -7,7 +7,7 @@
 //
 //	k := e.Key(name)                     the only hash of the name: it chooses the shard and the place in it
 //	tx.Begin(now, db, keys, writing)     locks the shards of the keys, in shard order
-//	d, err := tx.Token(k, rule, cost)    look up · validate · decide · apply
+//	d, err := tx.Decide(&limit, cost)    look up · validate · decide · apply
 //	pos := tx.End()                      effects to the journal, unlock
 //
 // and a connection uses one Tx for all its calls, so that a decision allocates nothing. Calls that are known in advance can follow each other under one
@@ -84,11 +84,12 @@
 //	memory.go   what keys weigh                evict.go   which go when they weigh too much; standing.go, frequency.go: what is known of them
 //	digest.go   what tells whether two keyspaces are equal; reload.go makes all keys anew
 //	denials.go  which keys are denied most
-//	limits.go   the rate limiters, over the pure arithmetic of engine/limit
-//	leases.go   how many at once             refunds.go  what was used, given back
+//	algorithms.go   the table of the rate limiters, over the pure arithmetic of engine/limit; how they are written is in engine/rule
+//	algorithm_*.go  each of them: what its keys hold, what it decides and records
+//	limits.go   a call against one limit     refunds.go  what was used, given back
 //	moveback.go state whose time is ahead, taken back to the present
 //	all.go      several limits at once, all or nothing
-//	policy*.go  named limits: what they say, how they change, and calls held against several
+//	policy*.go  named limits: how they change, and calls held against several
 //	hash.go     the fields of a hash
 //	bits.go     strings, bit by bit
 //	dump.go     what a key holds, taken out and put back

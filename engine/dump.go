@@ -96,12 +96,12 @@ func (tx *Tx) restore(k Key, r *Restored) (o object) {
 	case TypeString:
 		return tx.apply(nil, &Effect{Kind: EffectString, Key: k, Value: r.Text, ExpireAt: r.ExpireAt})
 	case TypeToken:
-		f := Effect{Key: k}
-		f.putTokens(r.Tokens, r.ExpireAt)
+		f := Effect{Key: k, ExpireAt: r.ExpireAt}
+		f.putTokens(r.Tokens)
 		return tx.apply(nil, &f)
 	case TypeFixed:
-		f := Effect{Key: k}
-		f.putCount(r.Count, r.ExpireAt)
+		f := Effect{Key: k, ExpireAt: r.ExpireAt}
+		f.putCount(r.Count)
 		return tx.apply(nil, &f)
 	}
 	for i := 0; i+1 < len(r.Pairs); i += 2 {

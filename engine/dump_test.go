@@ -61,7 +61,7 @@ func TestRestoringNeedsRoomAndSense(t *testing.T) {
 		assert.True(t, c.tx.Exists(k), "nothing is changed by a call that errs")
 	})
 	for _, r := range []Restored{
-		{}, {Type: TypeHash}, {Type: TypeZSet}, {Type: TypeToken, Tokens: limit.Tokens{Missing: -1}}, {Type: TypeToken, Tokens: limit.Tokens{Earned: 1 << 40}}, {Type: TypeFixed, Count: limit.Count{Start: -1}}, {Type: Type(99)},
+		{}, {Type: TypeHash}, {Type: TypeZSet}, {Type: TypeToken, Tokens: limit.Tokens{Missing: -1}}, {Type: TypeToken, Tokens: limit.Tokens{Earned: 1 << 40}}, {Type: TypeFixed, Count: limit.Count{Start: -1}}, {Type: "other"},
 	} {
 		assert.False(t, r.Valid(), "%+v", r)
 	}

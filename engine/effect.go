@@ -89,22 +89,6 @@ type Effect struct {
 	set *zset.Set // what Value tells, if it is made already: then there is no Value where there is no journal
 }
 
-// putTokens makes the effect that of a token bucket's state. EffectTokens is for what was stored before there were Fractions.
-func (f *Effect) putTokens(t limit.Tokens, expireAt int64) {
-	f.Kind, f.Tokens, f.ExpireAt = EffectBucket, t, expireAt
-	if t.Earned > 0 {
-		f.Kind = EffectTokens
-	}
-}
-
-// putCount makes the effect that of a fixed window's state. EffectCount is for what was stored before Lengths were.
-func (f *Effect) putCount(c limit.Count, expireAt int64) {
-	f.Kind, f.Count, f.ExpireAt = EffectWindow, c, expireAt
-	if c.Length == 0 {
-		f.Kind = EffectCount
-	}
-}
-
 // Hits are N members of a limiter's log, named `<At>-<Seq>`, `<At>-<Seq+1>`, …, each with the score At, which is Unix ms.
 type Hits struct {
 	At  int64

@@ -1,10 +1,10 @@
 package engine
 
+import "rlserver/engine/rule"
+
 // Error is a failure that is told to the client as it stands: the first word is its code, the rest says what is wrong.
 // Everything else that fails is a fault of ours and reaches the client as an internal error.
-type Error string
-
-func (e Error) Error() string { return string(e) }
+type Error = rule.Error
 
 // The errors an operation on the keyspace can give, in Redis' words where Redis has them.
 const (

@@ -1,18 +1,10 @@
 package engine
 
 import (
-	"fmt"
-	"iter"
 	"math"
-	"strconv"
-	"time"
 
 	"rlserver/engine/limit"
-	"rlserver/zset"
 )
-
-// MaxHits is the largest cost of one call on a sliding window, whose log keeps a member per hit.
-const MaxHits = 1_000_000
 
 // as gives an object as the type an operation works on: nil for a missing key, ErrWrongType for any other type.
 func as[T object](o object) (t T, err error) {
@@ -26,233 +18,30 @@ func as[T object](o object) (t T, err error) {
 	return t, nil
 }
 
-// Slide decides a call of cost hits against sliding windows over the one log that the key holds, a sorted set with a member per hit.
-// All windows admit it and it is recorded once, or nothing changes. A missing key is an empty log. Hits that no window
-// reaches any more are dropped on the way of an admitted call.
-//
-// The members of an admitted call are `<ms>-<seq>`; with an id (not nil) they are the id, then id:2, id:3, …, leaving out names that are
-// taken, see appendHitName. A call whose id is in the longest window already is answered as admitted, and nothing is recorded.
-// A cost above MaxHits that some time could be admitted is ErrTooManyHits.
-func (tx *Tx) Slide(k Key, rules []limit.Rule, cost int64, id []byte) (limit.Decision, error) {
-	o := tx.lookup(k)
-	if _, err := as[*zsetObject](o); err != nil {
+// Decide decides a call of cost hits against one limit: it admits the call, which is recorded, or nothing changes. A missing key is an unused
+// limiter. A cost of 0 is a peek. The error is of a key that holds something else, of a window that cannot be counted, see limit.Fixed, or
+// ErrTooManyHits.
+func (tx *Tx) Decide(l *Limit, cost int64) (limit.Decision, error) {
+	o := tx.lookup(l.Key)
+	a := l.algorithm()
+	if !a.fits(o) {
+		return limit.Decision{}, ErrWrongType
+	}
+	tx.dropParts()
+	p := tx.addPart(l, 0, o)
+	if err := a.decide(tx, p, cost); err != nil {
 		return limit.Decision{}, err
 	}
-	d, repeated := tx.decideSlide(o, rules, cost, id)
-	if cost > MaxHits && d.RetryAfter != limit.Never && !repeated {
-		return limit.Decision{}, ErrTooManyHits
-	}
-	if !d.Allowed || cost == 0 || repeated {
-		return tx.noted(k, o, false, cost, tx.slideUntilGone(o, rules, cost, d)), nil
-	}
-	fresh := o == nil
-	o = tx.recordSlide(k, o, id, tx.lapsed(rules), cost, after(tx.now, d.ResetAfter))
-	return tx.noted(k, o, fresh, cost, d), nil
-}
-
-// decideSlide leaves the log that it has decided about in tx.log.
-func (tx *Tx) decideSlide(o object, rules []limit.Rule, cost int64, id []byte) (d limit.Decision, repeated bool) {
-	tx.log = logIn(o)
-	if id != nil && tx.log.set != nil {
-		if at, ok := tx.log.admitted(id); ok && at > float64(tx.now-limit.Longest(rules)) {
-			return limit.RepeatedAll(rules, &tx.log, tx.now), true
-		}
-	}
-	return limit.DecideAll(rules, &tx.log, tx.now, cost), false
-}
-
-// lapsed is how many hits of tx.log no window reaches any more.
-func (tx *Tx) lapsed(rules []limit.Rule) int {
-	return tx.log.After(float64(tx.now - limit.Longest(rules)))
-}
-
-func (tx *Tx) recordSlide(k Key, o object, id []byte, trim int, cost, expireAt int64) object {
-	if id == nil {
-		return tx.recordHits(k, o, trim, cost, expireAt)
-	}
-	return tx.recordHitsAs(k, o, id, trim, cost, expireAt)
-}
-
-// recordHits is one effect: the lapsed hits go, the new ones come, the deadline moves.
-func (tx *Tx) recordHits(k Key, o object, trim int, n, expireAt int64) object {
-	seq := tx.e.shardOf(k).seq.next(logIn(o).set, tx.now, uint64(n))
-	return tx.apply(o, &Effect{Kind: EffectHits, Key: k, Lo: trim, Hits: Hits{At: tx.now, Seq: seq, N: n}, ExpireAt: expireAt})
-}
-
-func (tx *Tx) recordHitsAs(k Key, o object, id []byte, trim int, n, expireAt int64) object {
-	if trim > 0 {
-		o = tx.apply(o, &Effect{Kind: EffectRemoveSpan, Key: k, Hi: trim})
-	}
-	for name := range hitNames(id) {
-		if n == 0 {
-			break
-		}
-		if z, ok := o.(*zsetObject); ok {
-			if _, taken := z.set.Score(name); taken {
-				continue
-			}
-		}
-		o = tx.apply(o, &Effect{Kind: EffectAdd, Key: k, Field: name, Score: float64(tx.now)})
-		n--
-	}
-	return tx.apply(o, &Effect{Kind: EffectExpire, Key: k, ExpireAt: expireAt})
-}
-
-// hitSequence numbers the hits of a shard within a millisecond. Time never runs backward in a shard, and whatever becomes of a hit, its
-// number is not given again, so `<ms>-<seq>` is unique.
-type hitSequence struct {
-	at   int64
-	free uint64
-}
-
-// next finds n numbers in a row. Numbers whose names are in the set already are passed over: people can write what they like into a
-// sorted set.
-func (q *hitSequence) next(set *zset.Set, now int64, n uint64) (first uint64) {
-	if now == q.at {
-		first = q.free
-	}
-	if set != nil {
-		var buf [40]byte
-		for i := n; i > 0; i-- { // from the last on, so as to pass over all that are taken at once
-			if _, taken := set.Score(Hits{At: now, Seq: first}.member(buf[:0], i-1)); taken {
-				first += i
-				i = n + 1
-			}
-		}
-	}
-	return first
-}
-
-// gave notes that the numbers below free were given at a time. The effects of hits do it, so that a log which is replayed restores the sequence,
-// and so do those that bring a log here from another shard.
-func (q *hitSequence) gave(at int64, free uint64) {
+	d := p.answer
 	switch {
-	case at > q.at:
-		q.at, q.free = at, free
-	case at == q.at:
-		q.free = max(q.free, free)
-	}
-}
-
-// hitLog shows a sorted set, or a missing one, to the sliding windows. It remembers the last answer of After: what had lapsed when
-// the call was decided is what is dropped when it is recorded.
-type hitLog struct {
-	set   *zset.Set
-	asked float64
-	after int
-	known bool
-}
-
-func logIn(o object) hitLog {
-	if z, ok := o.(*zsetObject); ok {
-		return hitLog{set: &z.set}
-	}
-	return hitLog{}
-}
-
-// admitted is when a call with that id was admitted, if its first hit is in the log.
-func (l *hitLog) admitted(id []byte) (at float64, ok bool) {
-	if !isHitName(id) {
-		return l.set.Score(id)
-	}
-	var buf [64]byte
-	return l.set.Score(appendHitName(buf[:0], id, 1))
-}
-
-func (l *hitLog) Len() int {
-	if l.set == nil {
-		return 0
-	}
-	return l.set.Len()
-}
-
-func (l *hitLog) At(i int) float64 {
-	_, score := l.set.At(i)
-	return score
-}
-
-func (l *hitLog) After(t float64) int {
-	if l.set == nil {
-		return 0
-	}
-	if !l.known || l.asked != t {
-		l.asked, l.after, l.known = t, l.set.FirstAfter(t), true
-	}
-	return l.after
-}
-
-// Token decides a call against a token bucket. A missing key is a full bucket; a full bucket is no key.
-func (tx *Tx) Token(k Key, rule limit.Bucket, cost int64) (limit.Decision, error) {
-	o := tx.lookup(k)
-	t, err := as[*tokenObject](o)
-	if err != nil {
-		return limit.Decision{}, err
-	}
-	state, d := rule.Take(t.tokens(), tx.now, cost)
-	if !d.Allowed || cost == 0 {
-		return tx.noted(k, o, false, cost, tx.untilGone(o, d)), nil
+	case a.id == namesHits && cost > MaxHits && d.RetryAfter != limit.Never && !p.repeated:
+		return limit.Decision{}, ErrTooManyHits
+	case !d.Allowed || cost == 0 || p.repeated:
+		return tx.noted(l.Key, o, false, cost, tx.untilGone(o, d)), nil
 	}
 	fresh := o == nil
-	o = tx.putTokens(k, o, state, after(tx.now, d.ResetAfter))
-	return tx.noted(k, o, fresh, cost, d), nil
-}
-
-// putTokens records the state of a token bucket.
-func (tx *Tx) putTokens(k Key, o object, t limit.Tokens, expireAt int64) object {
-	f := Effect{Key: k}
-	f.putTokens(t, expireAt)
-	return tx.apply(o, &f)
-}
-
-// Leaky decides a call against a leaky bucket that paces, which is kept like a token bucket and shares its keys. delay is how many ms an
-// admitted caller is to wait before it goes ahead.
-func (tx *Tx) Leaky(k Key, rule limit.Bucket, cost int64) (d limit.Decision, delay int64, err error) {
-	o := tx.lookup(k)
-	t, err := as[*tokenObject](o)
-	if err != nil {
-		return limit.Decision{}, 0, err
-	}
-	state, d, delay := rule.Pace(t.tokens(), tx.now, cost)
-	if !d.Allowed || cost == 0 {
-		return tx.noted(k, o, false, cost, tx.untilGone(o, d)), delay, nil
-	}
-	fresh := o == nil
-	o = tx.putTokens(k, o, state, after(tx.now, d.ResetAfter))
-	return tx.noted(k, o, fresh, cost, d), delay, nil
-}
-
-// Fixed decides a call against a fixed window. A missing key is an unused one. While the key counts in another window, which is not
-// within that of the rule, the call is an error.
-func (tx *Tx) Fixed(k Key, rule limit.Fixed, cost int64) (limit.Decision, error) {
-	o := tx.lookup(k)
-	c, err := as[*fixedObject](o)
-	if err != nil {
-		return limit.Decision{}, err
-	}
-	state, d, ok := rule.Take(c.count(), tx.now, cost)
-	if !ok {
-		return limit.Decision{}, otherWindow(k, c)
-	}
-	if !d.Allowed || cost == 0 {
-		return tx.noted(k, o, false, cost, tx.untilGone(o, d)), nil
-	}
-	fresh := o == nil
-	o = tx.putCount(k, o, state, after(tx.now, d.ResetAfter))
-	return tx.noted(k, o, fresh, cost, d), nil
-}
-
-// otherWindow is the error of a call on a key that counts in a window that says nothing of the call's.
-func otherWindow(k Key, c *fixedObject) error {
-	window := c.count()
-	return Error(fmt.Sprintf("ERR key '%.128s' counts in another window until %s: give each window of RL.FIXED a key of its own",
-		k.Name, time.UnixMilli(window.End()).UTC().Format("2006-01-02T15:04:05.000Z")))
-}
-
-// putCount records the state of a fixed window.
-func (tx *Tx) putCount(k Key, o object, c limit.Count, expireAt int64) object {
-	f := Effect{Key: k}
-	f.putCount(c, expireAt)
-	return tx.apply(o, &f)
+	o = tx.recordPart(p, cost)
+	return tx.noted(l.Key, o, fresh, cost, d), nil
 }
 
 // untilGone makes an answer hold for a key that expires before its limiter says it is free: a call under a longer rule than the one that
@@ -269,22 +58,6 @@ func (tx *Tx) untilGone(o object, d limit.Decision) limit.Decision {
 	return d
 }
 
-// slideUntilGone is untilGone for the windows over tx.log. Where the key is gone before some of them admit, all of these wait equally long,
-// and the answer speaks of the first.
-func (tx *Tx) slideUntilGone(o object, rules []limit.Rule, cost int64, d limit.Decision) limit.Decision {
-	answer := tx.untilGone(o, d)
-	if answer.RetryAfter == d.RetryAfter {
-		return answer
-	}
-	for i := range rules[:d.Rule] {
-		if one := limit.DecideAll(rules[i:i+1], &tx.log, tx.now, cost); one.RetryAfter >= answer.RetryAfter {
-			answer.Limit, answer.Remaining, answer.Rule = one.Limit, one.Remaining, i
-			break
-		}
-	}
-	return answer
-}
-
 // goneAt is the first moment at which a key is there no more; math.MaxInt64 for one that stays, and for none.
 func goneAt(o object) int64 {
 	if o == nil || o.head().expireAt == 0 || o.head().expireAt == math.MaxInt64 {
@@ -299,46 +72,4 @@ func after(now, ms int64) int64 {
 		return math.MaxInt64
 	}
 	return now + ms
-}
-
-// hitNames yields the names that an id gives to the hits of its call. Each has bytes of its own, which an effect may keep.
-func hitNames(id []byte) iter.Seq[[]byte] {
-	return func(yield func([]byte) bool) {
-		for n := int64(1); yield(appendHitName(nil, id, n)); n++ {
-		}
-	}
-}
-
-// appendHitName appends the name of the n-th hit, from 1 on, of a call that has an id: id, id:2, id:3, … The first is id:1 where the id
-// itself could be the name of another hit. So no two calls' hits ever have the same name, unless they have the same id.
-func appendHitName(dst, id []byte, n int64) []byte {
-	dst = append(dst, id...)
-	if n == 1 && !isHitName(id) {
-		return dst
-	}
-	return strconv.AppendInt(append(dst, ':'), n, 10)
-}
-
-// isHitName tells whether an id looks like a name that hits are given: …:<n>, or <ms>-<seq>.
-func isHitName(id []byte) bool {
-	i := len(id)
-	for i > 0 && isDigit(id[i-1]) {
-		i--
-	}
-	if i == 0 || i == len(id) {
-		return false
-	}
-	return id[i-1] == ':' || id[i-1] == '-' && areDigits(id[:i-1])
-}
-
-func isDigit(c byte) bool { return '0' <= c && c <= '9' }
-
-// areDigits tells whether there are digits, and nothing else.
-func areDigits(b []byte) bool {
-	for _, c := range b {
-		if !isDigit(c) {
-			return false
-		}
-	}
-	return len(b) > 0
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"rlserver/engine/limit"
+	"rlserver/engine/rule"
 )
 
 // epoch is where the tests' clock begins: 2026-01-01 00:00:00 UTC, Unix ms.
@@ -287,24 +288,24 @@ func BenchmarkDecisions(b *testing.B) {
 	token := limit.Bucket{Capacity: 1 << 50, Refill: 1, Period: 1000}
 	b.Run("token admitted", func(b *testing.B) {
 		c := newCaller(b, Options{})
-		k := c.e.Key([]byte("key:123456"))
-		keys := []Key{k}
+		keys := []Key{c.e.Key([]byte("key:123456"))}
+		l := &Limit{Key: keys[0], Rule: rule.Rule{Kind: rule.Token, Token: token}}
 		b.ReportAllocs()
 		for b.Loop() {
 			c.tx.Begin(c.now, 0, keys, true)
-			c.tx.Token(k, token, 1)
+			_, _ = c.tx.Decide(l, 1)
 			c.tx.End()
 		}
 	})
 	b.Run("token denied", func(b *testing.B) {
 		c := newCaller(b, Options{})
-		k := c.e.Key([]byte("key:123456"))
-		keys := []Key{k}
-		c.token("key:123456", limit.Bucket{Capacity: 1, Refill: 1, Period: 1000}, 1)
+		keys := []Key{c.e.Key([]byte("key:123456"))}
+		l := &Limit{Key: keys[0], Rule: rule.Rule{Kind: rule.Token, Token: limit.Bucket{Capacity: 1, Refill: 1, Period: 1000}}}
+		c.token("key:123456", l.Token, 1)
 		b.ReportAllocs()
 		for b.Loop() {
 			c.tx.Begin(c.now, 0, keys, true)
-			c.tx.Token(k, limit.Bucket{Capacity: 1, Refill: 1, Period: 1000}, 1)
+			_, _ = c.tx.Decide(l, 1)
 			c.tx.End()
 		}
 	})
@@ -516,7 +517,7 @@ func TestADenialSpeaksOfTheFirstOfEqualWaits(t *testing.T) {
 			k := c.e.Key([]byte("k"))
 			limits := make([]Limit, len(rules))
 			for i := range rules {
-				limits[i] = Limit{Kind: LimitSlide, Key: k, Slide: rules[i]}
+				limits[i] = Limit{Key: k, Rule: rule.Rule{Kind: rule.Slide, Slide: rules[i]}}
 			}
 			c.with("k", func(Key) {
 				c.tx.Rehearse = true
@@ -554,8 +555,8 @@ func TestAnotherFixedWindowIsRefused(t *testing.T) {
 		for cost := range int64(2) {
 			_, err := c.tx.Fixed(k, minute, cost)
 			assert.EqualError(t, err, refused)
-			_, err = c.tx.All([]Limit{{Kind: LimitToken, Key: c.e.Key([]byte("k2")), Token: limit.Bucket{Capacity: 1, Refill: 1, Period: 1}},
-				{Kind: LimitFixed, Key: k, Fixed: minute}}[1:], cost)
+			_, err = c.tx.All([]Limit{{Key: c.e.Key([]byte("k2")), Rule: rule.Rule{Kind: rule.Token, Token: limit.Bucket{Capacity: 1, Refill: 1, Period: 1}}},
+				{Key: k, Rule: rule.Rule{Kind: rule.Fixed, Fixed: minute}}}[1:], cost)
 			assert.EqualError(t, err, refused)
 		}
 	})

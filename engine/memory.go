@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"fmt"
 	"sync/atomic"
 	"unsafe"
 )
@@ -95,11 +96,10 @@ func weigh(o object) int64 {
 		return weight + o.weight()
 	case *zsetObject:
 		return weight + o.weight()
-	case *tokenObject:
-		return weight + int64(unsafe.Sizeof(*o))
-	default:
-		return weight + int64(unsafe.Sizeof(fixedObject{}))
+	case stateObject:
+		return weight + int64(o.size())
 	}
+	panic(fmt.Sprintf("engine: no weight of a %s", o.kind()))
 }
 
 // nameWeight is what a name takes: a short one is part of the object's allocation, see withName.

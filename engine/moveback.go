@@ -63,18 +63,10 @@ func (m *mover) object(o object) {
 	h := o.head()
 	k := m.tx.e.Key(bytesOf(h.name))
 	switch o := o.(type) {
-	case *tokenObject:
-		if state := o.tokens(); state.Since > m.present {
-			state.Since -= m.by
-			m.tx.putTokens(k, o, state, m.deadline(h.expireAt))
-		}
-		return
-	case *fixedObject:
-		if state := o.count(); state.Start > m.present {
-			// Which window of a calendar the present is in is not known: what is counted from the
-			// present on, in a window of unknown length, is in it.
-			expireAt := after(m.present, h.expireAt-state.Start)
-			m.tx.putCount(k, o, limit.Count{Start: m.present, Used: state.Used}, expireAt)
+	case stateObject:
+		f := &Effect{Key: k, ExpireAt: m.deadline(h.expireAt)}
+		if o.moveBack(f, m.present, m.by) {
+			m.tx.apply(o, f)
 		}
 		return
 	case *zsetObject:

@@ -1,26 +1,19 @@
 package engine
 
-import (
-	"rlserver/engine/limit"
-	"rlserver/zset"
-)
+import "rlserver/zset"
 
-// Type says what a key holds.
-type Type uint8
+// Type says what a key holds, in the word of the TYPE command.
+type Type string
 
-// The types, in the words of the TYPE command.
+// The types. Each limiter with a state of its own has one more, see stateObject.
 const (
-	TypeNone Type = iota // no such key
-	TypeString
-	TypeHash
-	TypeZSet
-	TypeToken
-	TypeFixed
+	TypeNone   Type = "none" // no such key
+	TypeString Type = "string"
+	TypeHash   Type = "hash"
+	TypeZSet   Type = "zset"
 )
 
-var typeNames = [...]string{"none", "string", "hash", "zset", "rl.token", "rl.fixed"}
-
-func (t Type) String() string { return typeNames[t] }
+func (t Type) String() string { return string(t) }
 
 // object is what a key holds, together with its name and its deadline: one allocation for a limiter.
 // Each type is its own struct; a type switch tells them apart.
@@ -92,6 +85,15 @@ func (o *zsetObject) clone(name string) object {
 	return &zsetObject{header: header{name, o.expireAt}, clock: o.clock, set: *o.set.Clone()}
 }
 
+// stateObject is a limiter whose state is a few numbers. An effect sets them all.
+type stateObject interface {
+	object
+	size() int                                              // of the struct
+	store(f *Effect)                                        // makes the effect the one that sets this state, but for its key and ExpireAt
+	refund(f *Effect, now, n int64) (back int64, used bool) // the same for the state with up to n hits less, and whether that is used
+	moveBack(f *Effect, present, by int64) (moved bool)     // the same for a state that is ahead, moved back as by MoveBack
+}
+
 // packed is two numbers of a limiter's state together with its marks, which are in spare bits: a is below 1<<53, as
 // limit.MaxCount is, and b below 1<<40, as any duration in ms is. Millions of limiters are what a server is full of.
 type packed struct {
@@ -112,76 +114,4 @@ func (p *packed) spare() uint64 { return p.low >> standingBits & (1<<spareBits -
 func (p *packed) set(a, b int64, spare uint64) {
 	p.low = uint64(a)<<(spareBits+standingBits) | spare<<standingBits | p.low&standingMask
 	p.high = uint64(b)<<clockBits | p.high&clockMask
-}
-
-// tokenObject is a token bucket, in 48 bytes. a is what is missing. The 64 bits of the Fraction are in b, in the spare bits and in the
-// low 16 bits of since; between these and the time since, Unix ms, one bit tells that b is Earned instead.
-type tokenObject struct {
-	header
-	packed
-	since uint64
-}
-
-const (
-	sinceBits   = 47 // up to the year 6429
-	sinceShift  = 64 - sinceBits
-	earnedBit   = 1 << 16
-	latestSince = 1<<sinceBits - 1
-)
-
-func (*tokenObject) kind() Type { return TypeToken }
-func (o *tokenObject) clone(name string) object {
-	c := *o
-	c.name = name
-	return &c
-}
-
-// tokens is the state of the bucket; nil is a full one.
-func (o *tokenObject) tokens() limit.Tokens {
-	if o == nil {
-		return limit.Tokens{}
-	}
-	t := limit.Tokens{Missing: o.a(), Since: int64(o.since >> sinceShift)}
-	if o.since&earnedBit != 0 {
-		t.Earned = o.b()
-	} else {
-		t.Fraction = uint64(o.b())<<24 | o.spare()<<16 | o.since&0xffff
-	}
-	return t
-}
-func (o *tokenObject) setTokens(t limit.Tokens) {
-	since := uint64(min(max(t.Since, 0), latestSince)) << sinceShift
-	if t.Earned > 0 {
-		o.set(t.Missing, t.Earned, 0)
-		o.since = since | earnedBit
-		return
-	}
-	o.set(t.Missing, int64(t.Fraction>>24), t.Fraction>>16&0xff)
-	o.since = since | t.Fraction&0xffff
-}
-
-// fixedObject is a fixed window. a is the hits used, b the window's length.
-type fixedObject struct {
-	header
-	packed
-	start int64
-}
-
-func (*fixedObject) kind() Type { return TypeFixed }
-func (o *fixedObject) clone(name string) object {
-	c := *o
-	c.name = name
-	return &c
-}
-
-// count is the state of the window; nil is an unused one.
-func (o *fixedObject) count() limit.Count {
-	if o == nil {
-		return limit.Count{}
-	}
-	return limit.Count{Start: o.start, Length: o.b(), Used: o.a()}
-}
-func (o *fixedObject) setCount(c limit.Count) {
-	o.set(c.Used, c.Length, 0)
-	o.start = c.Start
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+
+	"rlserver/engine/rule"
 )
 
 // Policy is a limit that has a name and is kept by the engine, for Tx.Check. All but its counts stays as it is: to change a policy is to put
@@ -19,10 +21,15 @@ type Policy struct {
 	tally  *tally // nil until the engine keeps the policy; its successors of the same name count on
 }
 
+// NewPolicy makes a policy for SetPolicies.
+func NewPolicy(p rule.Policy) *Policy {
+	return &Policy{name: p.Name, text: p.Text, limit: Limit{Rule: p.Rule}, shadow: p.Shadow}
+}
+
 // Name is what Check calls it by.
 func (p *Policy) Name() string { return p.name }
 
-// Definition is its algorithm and arguments in the one form in which they are written: SLIDE 5 1m SHADOW. ParsePolicy reads it.
+// Definition is its algorithm and arguments in the one form in which they are written: SLIDE 5 1m SHADOW. rule.ParsePolicy reads it.
 func (p *Policy) Definition() string { return p.text }
 
 // Shadow tells whether the policy admits all, and only counts what it would have denied.
@@ -97,7 +104,8 @@ func (e *Engine) applyPolicyDelete(f *Effect) { delete(e.policies, string(f.Key.
 
 // policy is what EffectPolicy speaks of.
 func (f *Effect) policy() (*Policy, error) {
-	return ParsePolicy(f.Key.Name, bytes.Split(f.Value, []byte{' '}))
+	p, err := rule.ParsePolicy(f.Key.Name, bytes.Split(f.Value, []byte{' '}))
+	return NewPolicy(p), err
 }
 
 func (p *Policy) effect() Effect {
@@ -134,7 +142,7 @@ func (e *Engine) SetPolicies(now int64, list []*Policy) (c PolicyChanges) {
 		case before.limit.Kind != p.limit.Kind:
 			c.Switched = append(c.Switched, p.name)
 			leaving[p.name] = succession{before, p}
-		case before.limit.Fixed.Window != p.limit.Fixed.Window:
+		case before.limit.Rule != p.limit.Rule && p.limit.algorithm().succeeds != nil:
 			leaving[p.name] = succession{before, p}
 		}
 	}
@@ -209,15 +217,13 @@ func (ss successions) end(o object, now int64) bool {
 	}
 	name, id, _ := strings.Cut(o.head().name, ":{")
 	s, found := ss[name]
-	if !found || !strings.HasSuffix(id, "}") || o.kind() != s.before.limit.Kind.holds() {
+	if !found || !strings.HasSuffix(id, "}") || o.kind() != s.before.limit.algorithm().holds {
 		return false
 	}
 	if s.before.limit.Kind != s.after.limit.Kind {
 		return true
 	}
-	c, _ := o.(*fixedObject)
-	_, _, goesOn := s.after.limit.Fixed.Take(c.count(), now, 0)
-	return !goesOn
+	return !s.after.limit.algorithm().succeeds(o, &s.after.limit, now)
 }
 
 // DeletePolicy forgets a policy, and tells whether there was one. Its keys go when their time comes. No lock may be held.
@@ -231,15 +237,4 @@ func (e *Engine) DeletePolicy(now int64, name string) (found bool, pos Position)
 	tx.BeginAll(now, 0, true)
 	tx.publish([]Effect{{Kind: EffectPolicyDelete, Key: Key{Name: []byte(name)}}})
 	return true, tx.End()
-}
-
-// holds is what the keys of a limiter hold.
-func (k LimitKind) holds() Type {
-	switch k {
-	case LimitToken:
-		return TypeToken
-	case LimitFixed:
-		return TypeFixed
-	}
-	return TypeZSet
 }

@@ -73,7 +73,7 @@ func (tx *Tx) findPolicies(names [][]byte, keys []Key, id []byte) error {
 			return Error(fmt.Sprintf("ERR no such policy '%.128s'", name))
 		case slices.Contains(c.policies, p):
 			return Error(fmt.Sprintf("ERR policy '%s' is named twice", name))
-		case p.limit.Kind == LimitLease && id == nil:
+		case p.limit.algorithm().id == namesLease && id == nil:
 			return Error(fmt.Sprintf("ERR policy '%s' is of leases: RL.CHECK needs ID and the lease's id", name))
 		}
 		c.policies = append(c.policies, p)
@@ -92,7 +92,7 @@ func (c *check) add(shadow bool, keys []Key, id []byte) {
 		c.limits = append(c.limits, p.limit)
 		l := &c.limits[len(c.limits)-1]
 		l.Key = keys[i]
-		if l.Kind == LimitSlide || l.Kind == LimitLease {
+		if l.algorithm().id != noID {
 			l.ID = id
 		}
 		c.rules = append(c.rules, i)
@@ -104,7 +104,7 @@ func (tx *Tx) repeats(limits []Limit, id []byte) bool {
 	found := false
 	for i := range limits {
 		l := &limits[i]
-		if l.Kind != LimitSlide {
+		if l.algorithm().id != namesHits {
 			continue
 		}
 		z, ok := tx.lookup(l.Key).(*zsetObject)
@@ -128,14 +128,14 @@ func (tx *Tx) repeat(limits []Limit, cost int64) (answer limit.Decision, err err
 		if err != nil {
 			return limit.Decision{}, err
 		}
-		if limits[i].Kind == LimitLease && !d.Allowed {
+		if limits[i].algorithm().id == namesLease && !d.Allowed {
 			held = 0
 			tx.count(&limits[i], i, cost > 0, false)
 		}
 	}
 	for i := range limits {
 		var d limit.Decision
-		if limits[i].Kind == LimitLease {
+		if limits[i].algorithm().id == namesLease {
 			d, _ = tx.All(limits[i:i+1], held) // which fits, as was just seen
 		} else {
 			d, _ = tx.All(limits[i:i+1], 0)
@@ -161,7 +161,7 @@ func (tx *Tx) tryAll(limits []Limit, cost int64) (answer limit.Decision) {
 	for i := range limits {
 		d, err := tx.All(limits[i:i+1], cost)
 		if err != nil {
-			d = limit.Decision{Limit: limits[i].limit()}
+			d = limit.Decision{Limit: limits[i].algorithm().allows(&limits[i])}
 		}
 		if err != nil || !tx.parts[0].repeated {
 			tx.count(&limits[i], len(tx.check.limits)-len(limits)+i, cost > 0, d.Allowed)
@@ -170,19 +170,6 @@ func (tx *Tx) tryAll(limits []Limit, cost int64) (answer limit.Decision) {
 		answer = and(answer, d, i)
 	}
 	return answer
-}
-
-// limit is how much the limiter allows.
-func (l *Limit) limit() int64 {
-	switch l.Kind {
-	case LimitToken:
-		return l.Token.Capacity
-	case LimitFixed:
-		return l.Fixed.Limit
-	case LimitLease:
-		return l.Lease.Limit
-	}
-	return l.Slide.Limit
 }
 
 // tally counts what All has just decided, as each policy has its key for itself: all have admitted the call, or some have denied it.

@@ -10,7 +10,7 @@ import (
 //
 // From a sliding window the newest hits go; with an id (not nil), those that were recorded under it, the one with the first name last: as long
 // as any is left, a call that is repeated under that id is known. A token bucket gets tokens back, at most those that were missing when it was last
-// taken from. A fixed window forgets hits of the current window. The latter two know no ids: ErrNoIDs.
+// taken from. A fixed window forgets hits of the current window. Limiters without a log know no ids: ErrNoIDs.
 func (tx *Tx) Refund(k Key, n int64, id []byte) (int64, error) {
 	o := tx.lookup(k)
 	switch o := o.(type) {
@@ -21,16 +21,11 @@ func (tx *Tx) Refund(k Key, n int64, id []byte) (int64, error) {
 			return tx.refundNamed(k, o, n, id), nil
 		}
 		return tx.refundNewest(k, o, n), nil
-	case *tokenObject:
+	case stateObject:
 		if id != nil {
 			return 0, ErrNoIDs
 		}
-		return tx.refundTokens(k, o, n), nil
-	case *fixedObject:
-		if id != nil {
-			return 0, ErrNoIDs
-		}
-		return tx.refundCount(k, o, n), nil
+		return tx.refundState(k, o, n), nil
 	}
 	return 0, ErrWrongType
 }
@@ -72,26 +67,15 @@ func (tx *Tx) refundNamed(k Key, o *zsetObject, n int64, id []byte) (refunded in
 	return refunded
 }
 
-func (tx *Tx) refundTokens(k Key, o *tokenObject, n int64) int64 {
-	state, refunded := o.tokens().Refund(n)
-	if state.Missing == 0 {
+func (tx *Tx) refundState(k Key, o stateObject, n int64) int64 {
+	f := &Effect{Key: k, ExpireAt: o.head().expireAt}
+	back, used := o.refund(f, tx.now, n)
+	switch {
+	case back == 0:
+	case used:
+		tx.apply(o, f)
+	default:
 		tx.delete(k, o)
-	} else {
-		tx.putTokens(k, o, state, o.expireAt)
 	}
-	return refunded
-}
-
-// refundCount gives nothing back in the millisecond in which the window is over and the key still there, as keys are at their deadline.
-func (tx *Tx) refundCount(k Key, o *fixedObject, n int64) int64 {
-	if o.expireAt == tx.now {
-		return 0
-	}
-	state, refunded := o.count().Refund(n)
-	if state.Used == 0 {
-		tx.delete(k, o)
-	} else {
-		tx.putCount(k, o, state, o.expireAt)
-	}
-	return refunded
+	return back
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"rlserver/engine/limit"
+	"rlserver/engine/rule"
 	"rlserver/zset"
 )
 
@@ -190,11 +191,11 @@ var walkCalls = map[string]func(w *walk) string{
 		keys := slices.Concat(w.some("z", 1), w.some("t", 1), w.some("f", 1), w.some("l", 1), w.some("z", 1))
 		cost, id := w.hits()
 		limits := []Limit{
-			{Kind: LimitSlide, Key: keys[0], Slide: limit.Rule{Limit: 8, Window: 700}, ID: id},
-			{Kind: LimitToken, Key: keys[1], Token: limit.Bucket{Capacity: 9, Refill: 5, Period: 1000}},
-			{Kind: LimitFixed, Key: keys[2], Fixed: limit.Fixed{Limit: 9, Window: limit.Every(1500)}},
-			{Kind: LimitLease, Key: keys[3], Lease: limit.Lease{Limit: 4, TTL: 800}, ID: w.field()},
-			{Kind: LimitSlide, Key: keys[4], Slide: limit.Rule{Limit: 12, Window: 2000}, ID: id},
+			{Key: keys[0], Rule: rule.Rule{Kind: rule.Slide, Slide: limit.Rule{Limit: 8, Window: 700}}, ID: id},
+			{Key: keys[1], Rule: rule.Rule{Kind: rule.Token, Token: limit.Bucket{Capacity: 9, Refill: 5, Period: 1000}}},
+			{Key: keys[2], Rule: rule.Rule{Kind: rule.Fixed, Fixed: limit.Fixed{Limit: 9, Window: limit.Every(1500)}}},
+			{Key: keys[3], Rule: rule.Rule{Kind: rule.Lease, Lease: limit.Lease{Limit: 4, TTL: 800}}, ID: w.field()},
+			{Key: keys[4], Rule: rule.Rule{Kind: rule.Slide, Slide: limit.Rule{Limit: 12, Window: 2000}}, ID: id},
 		}
 		w.Shuffle(len(limits), func(i, j int) { limits[i], limits[j] = limits[j], limits[i] })
 		return w.write(keys, func([]Key) []any { return answer(w.tx.All(limits[:1+w.IntN(len(limits))], cost)) })
@@ -228,7 +229,7 @@ var walkCalls = map[string]func(w *walk) string{
 		})
 	},
 	"Restore": func(w *walk) string {
-		r := &Restored{Type: Type(1 + w.IntN(5)), Text: w.value(), Idle: -1, Uses: -1}
+		r := &Restored{Type: []Type{TypeString, TypeHash, TypeZSet, TypeToken, TypeFixed}[w.IntN(5)], Text: w.value(), Idle: -1, Uses: -1}
 		r.Pairs, r.Members = nil, nil
 		switch r.Type {
 		case TypeHash:
@@ -303,6 +304,16 @@ var walkCalls = map[string]func(w *walk) string{
 	},
 	"Expire": func(w *walk) string {
 		return w.write(w.any(1), func(k []Key) []any { return answer(w.tx.Expire(k[0], w.deadline(), ExpireIf(w.IntN(16)))) })
+	},
+	"Decide": func(w *walk) string {
+		l := Limit{Rule: rule.Algorithms()[w.IntN(len(rule.Algorithms()))].Empty, ID: w.field()}
+		l.Slide, l.Fixed = limit.Rule{Limit: 4, Window: 900}, limit.Fixed{Limit: 5, Window: limit.Every(500)}
+		l.Token.Refill, l.Token.Period, l.Lease = 2, 1000, limit.Lease{Limit: 3, TTL: 300}
+		family := map[Type]string{TypeZSet: "z", TypeToken: "t", TypeFixed: "f"}[l.algorithm().holds]
+		return w.write(w.some(family, 1), func(k []Key) []any {
+			l.Key = k[0]
+			return answer(w.tx.Decide(&l, w.Int64N(3)))
+		})
 	},
 	"Fixed": func(w *walk) string {
 		return w.write(w.some("f", 1), func(k []Key) []any {

@@ -36,12 +36,10 @@ func (b *batch) add(db int, o object) {
 	case *stringObject:
 		f.Kind, f.Value, f.ExpireAt = EffectString, b.valueOf(o), h.expireAt
 		b.put(f)
-	case *tokenObject:
-		f.putTokens(o.tokens(), h.expireAt)
+	case stateObject:
+		f.ExpireAt = h.expireAt
 		b.put(f)
-	case *fixedObject:
-		f.putCount(o.count(), h.expireAt)
-		b.put(f)
+		o.store(&b.effects[len(b.effects)-1])
 	case *hashObject:
 		if o.fields.len() > smallCount {
 			b.postpone(newLargeHash(f, h.expireAt, &o.fields))

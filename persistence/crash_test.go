@@ -17,6 +17,7 @@ import (
 
 	"rlserver/engine"
 	"rlserver/engine/limit"
+	"rlserver/engine/rule"
 )
 
 const (
@@ -79,9 +80,9 @@ func (w *world) call(r *rand.Rand) bool {
 	case 0:
 		w.tx.Set(k[0], []byte(strings.Repeat("v", r.IntN(100))), engine.SetMode{})
 	case 1:
-		w.tx.Token(k[0], limit.Bucket{Capacity: 10, Refill: 3, Period: hour}, 1)
+		w.tx.Decide(&engine.Limit{Key: k[0], Rule: rule.Rule{Kind: rule.Token, Token: limit.Bucket{Capacity: 10, Refill: 3, Period: hour}}}, 1)
 	case 2:
-		w.tx.Fixed(k[0], limit.Fixed{Limit: 10, Window: limit.Every(hour)}, 1)
+		w.tx.Decide(&engine.Limit{Key: k[0], Rule: rule.Rule{Kind: rule.Fixed, Fixed: limit.Fixed{Limit: 10, Window: limit.Every(hour)}}}, 1)
 	case 3:
 		w.tx.Delete(k[0])
 	case 4:

@@ -13,6 +13,7 @@ import (
 
 	"rlserver/engine"
 	"rlserver/engine/limit"
+	"rlserver/engine/rule"
 )
 
 // sample is an effect of a kind with a value in each field that the kind has.
@@ -141,9 +142,9 @@ func TestReplayFromRecords(t *testing.T) {
 		case 's':
 			d, err = tx.Slide(k, []limit.Rule{{Limit: 5, Window: 1000}}, cost, nil)
 		case 't':
-			d, err = tx.Token(k, limit.Bucket{Capacity: 5, Refill: 2, Period: 777}, cost)
+			d, err = tx.Decide(&engine.Limit{Key: k, Rule: rule.Rule{Kind: rule.Token, Token: limit.Bucket{Capacity: 5, Refill: 2, Period: 777}}}, cost)
 		default:
-			d, err = tx.Fixed(k, limit.Fixed{Limit: 5, Window: limit.Every(1000)}, cost)
+			d, err = tx.Decide(&engine.Limit{Key: k, Rule: rule.Rule{Kind: rule.Fixed, Fixed: limit.Fixed{Limit: 5, Window: limit.Every(1000)}}}, cost)
 		}
 		require.NoError(t, err)
 		return append(answers, d)

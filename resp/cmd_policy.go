@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"rlserver/engine"
+	"rlserver/engine/rule"
 )
 
 func init() {
@@ -31,7 +32,7 @@ func init() {
 					summary: "Read the file of policies again", run: policyReload},
 				{name: "set", arity: -6, flags: operator, group: "ratelimit", since: "1.0.0",
 					complexity: "O(P) with P the policies; O(N) with N all keys if the policy had another algorithm before, in small steps",
-					syntax:     "name <SLIDE limit window | TOKEN capacity refill period | FIXED limit window [TZ zone] | LEASE limit ttl> [SHADOW]",
+					syntax:     "name <" + rule.Forms(" | ", " | ", false) + "> [SHADOW]",
 					summary:    "Sets a named limit, or changes it from the next call on",
 					example:    "> RL.POLICY SET api TOKEN 100 10 1s\n\"OK\"\n> RL.POLICY SET quota FIXED 10000 month TZ Europe/Berlin\n\"OK\"",
 					run:        policySet},
@@ -43,12 +44,12 @@ const errNoPolicyFile = engine.Error("ERR there is no file of policies: the serv
 
 // policySet handles RL.POLICY SET name algorithm argument [argument ...] [SHADOW].
 func policySet(c *call) error {
-	p, err := engine.ParsePolicy(c.args.list[0], c.args.list[1:])
+	p, err := rule.ParsePolicy(c.args.list[0], c.args.list[1:])
 	if err != nil {
 		return err
 	}
 
-	changes := c.env.engine.SetPolicies(c.env.clock(), []*engine.Policy{p})
+	changes := c.env.engine.SetPolicies(c.env.clock(), []*engine.Policy{engine.NewPolicy(p)})
 	c.tx.SeeAll()
 	c.env.policiesChanged()
 

@@ -38,7 +38,7 @@ func checkPolicies(c *call) error {
 		return errTooManyPolicies
 	}
 	c.args.list = c.args.list[len(names):]
-	o := c.args.options(optionCost | optionID | optionWait)
+	o := c.args.options(optionCost|optionID|optionWait, nil, nil)
 	if err := c.args.end(); err != nil {
 		return err
 	}

@@ -3,13 +3,14 @@ package resp
 import (
 	"rlserver/engine"
 	"rlserver/engine/limit"
+	"rlserver/engine/rule"
 )
 
 func init() {
-	const rule = "key <SLIDE limit window | TOKEN capacity refill period | FIXED limit window [TZ zone] | LEASE limit ttl id>"
+	one := "key <" + rule.Forms(" | ", " | ", true) + ">"
 	register(
 		&command{name: "rl.all", arity: -5, flags: write | denyOOM | fast | blocking, keys: []keySpec{keysOfRules("RW access update", 1)},
-			syntax: rule + " [" + rule + " ...] [COST cost] [WAIT timeout]", group: "ratelimit", since: "1.0.0",
+			syntax: one + " [" + one + " ...] [COST cost] [WAIT timeout]", group: "ratelimit", since: "1.0.0",
 			complexity: "O(R*(R+log(N)+C)) with R the rules, at most 128, N the hits or leases of a key and C the cost of a sliding window",
 			summary:    "Admits a call if all of several limits, of any kinds and on any keys, have room for it, and records it in each; or changes nothing.",
 			example: "> RL.ALL user:ann SLIDE 100 1m site TOKEN 500 50 1s work LEASE 1 30s job-7\n" +
@@ -23,7 +24,7 @@ func init() {
 			summary:    "Takes one of as many leases as may be held at once, or renews the one that the id holds. It lapses by itself.",
 			example: "> RL.LEASE gpu 1 30s job-7\n1) (integer) 1\n2) (integer) 1\n3) (integer) 0\n4) (integer) 0\n5) (integer) 30000\n" +
 				"> RL.LEASE gpu 1 30s job-8\n1) (integer) 0\n2) (integer) 1\n3) (integer) 0\n4) (integer) 30000\n5) (integer) 30000",
-			run: lease},
+			run: decide(rule.Lease, optionWait)},
 		&command{name: "rl.release", arity: 3, flags: write | fast, keys: []keySpec{key("RW access delete", 1)},
 			syntax: "key id", group: "ratelimit", since: "1.0.0",
 			complexity: "O(log(N)+M) with N the leases held and M those that have lapsed since",
@@ -45,26 +46,33 @@ func init() {
 			example: "> RL.LEAKY sms 2 1s QUEUE 1\n1) (integer) 1\n2) (integer) 2\n3) (integer) 1\n4) (integer) 0\n5) (integer) 500\n6) (integer) 0\n" +
 				"> RL.LEAKY sms 2 1s QUEUE 1\n1) (integer) 1\n2) (integer) 2\n3) (integer) 0\n4) (integer) 0\n5) (integer) 1000\n6) (integer) 500\n" +
 				"> RL.LEAKY sms 2 1s QUEUE 1\n1) (integer) 0\n2) (integer) 2\n3) (integer) 0\n4) (integer) 500\n5) (integer) 1000\n6) (integer) 0",
-			run: leaky},
+			run: decide(rule.Leaky, optionCost)},
 	)
 }
 
 const (
-	maxRules = 128 // how many rules one RL.ALL may have
-	fewRules = 8   // and how many it takes to make do without the heap
+	maxRules  = 128 // how many rules one RL.ALL may have
+	keptRules = 8   // and for how many a session keeps room
 )
+
+var errRule = engine.Error("ERR syntax error: a rule is a key and " + rule.Forms(", ", " or ", true) +
+	"; behind the rules may stand COST cost and WAIT timeout")
 
 // all handles RL.ALL rule [rule ...] [COST cost] [WAIT timeout].
 func all(c *call) error {
-	var few [fewRules]engine.Limit
-	limits := append(few[:0], c.args.rule())
+	limits := append(c.limits[:0], engine.Limit{})
+	c.args.rule(&limits[0])
 	for c.args.more() && beginsRule(c.args.list) {
 		if len(limits) == maxRules {
 			return errTooManyRules
 		}
-		limits = append(limits, c.args.rule())
+		limits = append(limits, engine.Limit{})
+		c.args.rule(&limits[len(limits)-1])
 	}
-	o := c.args.options(optionCost | optionWait)
+	if cap(limits) <= keptRules {
+		c.limits = limits
+	}
+	o := c.args.options(optionCost|optionWait, nil, nil)
 	switch err := c.args.end(); {
 	case err == engine.ErrSyntax: // most likely a rule that is cut short
 		return errRule
@@ -82,12 +90,6 @@ func all(c *call) error {
 	return nil
 }
 
-// ruleKinds are what follows the key of a rule, and how many words the rule has with it.
-var ruleKinds = [...]struct {
-	word   string
-	length int
-}{{"SLIDE", 4}, {"TOKEN", 5}, {"FIXED", 4}, {"LEASE", 5}}
-
 // beginsRule tells a rule from an option: its second word says what it is, so that its key may be called COST.
 func beginsRule(words [][]byte) bool { return ruleLength(words) > 0 }
 
@@ -96,59 +98,39 @@ func ruleLength(words [][]byte) int {
 	if len(words) < 2 {
 		return 0
 	}
-	for _, kind := range ruleKinds {
-		if equalFold(words[1], kind.word) {
-			if kind.word == "FIXED" && len(words) > kind.length && zoneFollows(words[kind.length:]) {
-				return kind.length + 2
-			}
-			return kind.length
+	a := rule.Find(words[1])
+	if a == nil {
+		return 0
+	}
+	n := 2 + len(a.Fields)
+	if a.HasID {
+		n++
+	}
+	for range a.Options {
+		if len(words) > n && optionFollows(a, words[n:]) {
+			n += 2
 		}
 	}
-	return 0
+	return n
 }
 
-// zoneFollows tells TZ from a key of that name.
-func zoneFollows(words [][]byte) bool {
-	return len(words) > 0 && equalFold(words[0], "TZ") && (len(words) < 2 || !isRuleKind(words[1]))
-}
-
-func isRuleKind(word []byte) bool {
-	for _, kind := range ruleKinds {
-		if equalFold(word, kind.word) {
-			return true
-		}
-	}
-	return false
+// optionFollows tells an option of an algorithm from a key of that name.
+func optionFollows(a *rule.Algorithm, words [][]byte) bool {
+	return len(words) > 0 && a.OptionIndex(words[0]) >= 0 && (len(words) < 2 || rule.Find(words[1]) == nil)
 }
 
 // rule takes a key and what limits it.
-func (a *args) rule() (l engine.Limit) {
+func (a *args) rule(l *engine.Limit) {
 	if length := ruleLength(a.list); length == 0 || length > len(a.list) {
 		a.fail(errRule)
-		return l
+		return
 	}
-	l.Key = a.key()
-	switch {
-	case a.word("SLIDE"):
-		l.Kind, l.Slide = engine.LimitSlide, a.slidingRule()
-	case a.word("TOKEN"):
-		l.Kind, l.Token = engine.LimitToken, a.bucket()
-	case a.word("FIXED"):
-		l.Kind, l.Fixed.Limit = engine.LimitFixed, a.amount("limit", 1)
-		window, zone := a.next(), []byte(nil)
-		if zoneFollows(a.list) && a.word("TZ") {
-			zone = a.next()
-		}
-		l.Fixed.Window = a.fixedWindow(window, zone)
-	case a.word("LEASE"):
-		l.Kind = engine.LimitLease
-		l.Lease, l.ID = a.lease(), a.leaseID()
+	algorithm, key := rule.Find(a.list[1]), a.key()
+	a.next()
+	a.fields(algorithm, l)
+	l.Key = key
+	for seen := 0; a.more() && optionFollows(algorithm, a.list) && a.algorithmOption(algorithm, l, &seen); {
 	}
-	return l
-}
-
-func (a *args) lease() limit.Lease {
-	return limit.Lease{Limit: a.amount("limit", 1), TTL: a.duration()}
 }
 
 func (a *args) leaseID() []byte {
@@ -157,24 +139,6 @@ func (a *args) leaseID() []byte {
 		a.fail(errEmptyLease)
 	}
 	return id
-}
-
-// lease handles RL.LEASE key limit ttl id [WAIT timeout].
-func lease(c *call) error {
-	k, rule, id := c.args.key(), c.args.lease(), c.args.leaseID()
-	c.args.options(optionWait)
-	if err := c.args.end(); err != nil {
-		return err
-	}
-
-	d, err := c.admit(func() (limit.Decision, error) { return c.tx.Lease(k, rule, id) })
-	if err != nil {
-		return err
-	}
-
-	c.decided(1, d)
-	c.reply.decision(d)
-	return nil
 }
 
 // release handles RL.RELEASE key id.
@@ -196,7 +160,7 @@ func release(c *call) error {
 // refund handles RL.REFUND key hits [ID id].
 func refund(c *call) error {
 	k, n := c.args.key(), c.args.amount("hits", 1)
-	o := c.args.options(optionID)
+	o := c.args.options(optionID, nil, nil)
 	if err := c.args.end(); err != nil {
 		return err
 	}
@@ -207,27 +171,5 @@ func refund(c *call) error {
 	}
 
 	c.reply.integer(back)
-	return nil
-}
-
-// leaky handles RL.LEAKY key rate period [QUEUE queue] [COST cost].
-func leaky(c *call) error {
-	k := c.args.key()
-	rule := limit.Bucket{Refill: c.args.amount("rate", 1), Period: c.args.duration()}
-	o := c.args.options(optionQueue | optionCost)
-	if err := c.args.end(); err != nil {
-		return err
-	}
-	rule.Capacity = o.queue + 1
-
-	d, delay, err := c.tx.Leaky(k, rule, o.cost)
-	if err != nil {
-		return err
-	}
-
-	c.decided(o.cost, d)
-	c.reply.array(6)
-	c.reply.fields(d)
-	c.reply.integer(delay)
 	return nil
 }

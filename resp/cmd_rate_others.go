@@ -6,6 +6,7 @@ import (
 
 	"rlserver/engine"
 	"rlserver/engine/limit"
+	"rlserver/engine/rule"
 )
 
 // Limiters as other servers have them, for their clients. All are the token bucket of RL.TOKEN, seen as the generic cell rate algorithm, and
@@ -108,18 +109,25 @@ func (c *call) endOrArity() error {
 
 // throttle decides as those servers do: a quantity of 0 is not limited by an empty bucket, as there is nothing it needs, but by one from
 // which more is missing than it holds. That is what a peek asks of a bucket with room for one more.
-func (c *call) throttle(k engine.Key, rule limit.Bucket, quantity int64) (limit.Decision, error) {
+func (c *call) throttle(k engine.Key, bucket limit.Bucket, quantity int64) (limit.Decision, error) {
 	if quantity > 0 {
-		d, err := c.tx.Token(k, rule, quantity)
+		d, err := c.token(k, bucket, quantity)
 		if err == nil {
 			c.decided(quantity, d)
 		}
 		return d, err
 	}
-	rule.Capacity++
-	d, err := c.tx.Token(k, rule, 0)
+	bucket.Capacity++
+	d, err := c.token(k, bucket, 0)
 	d.Limit, d.Remaining = d.Limit-1, max(d.Remaining-1, 0)
 	return d, err
+}
+
+// token decides as RL.TOKEN does.
+func (c *call) token(k engine.Key, bucket limit.Bucket, cost int64) (limit.Decision, error) {
+	l := c.oneLimit()
+	l.Key, l.Kind, l.Token = k, rule.Token, bucket
+	return c.tx.Decide(l, cost)
 }
 
 // limited answers with the five integers of redis-cell.
@@ -152,7 +160,7 @@ func gcra(c *call) error {
 	k := c.args.key()
 	burst := c.args.least("max-burst", 0, limit.MaxCount-1, errNotPositive)
 	refill := c.args.least("tokens-per-period", 1, limit.MaxCount, errBelowOne)
-	rule := bucketOfSeconds(burst+1, refill, c.args.period())
+	bucket := bucketOfSeconds(burst+1, refill, c.args.period())
 	tokens := int64(1)
 	if c.args.more() {
 		tokens = c.args.tokens()
@@ -161,7 +169,7 @@ func gcra(c *call) error {
 		return err
 	}
 
-	d, err := c.tx.Token(k, rule, tokens)
+	d, err := c.token(k, bucket, tokens)
 	if err != nil {
 		return err
 	}

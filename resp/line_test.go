@@ -168,7 +168,7 @@ func pair(c *call) error {
 	for i := range keys {
 		keys[i].rule = []limit.Rule{c.args.slidingRule()}
 	}
-	cost := c.args.options(optionCost | optionWait).cost
+	cost := c.args.options(optionCost|optionWait, nil, nil).cost
 	if err := c.args.end(); err != nil {
 		return err
 	}
@@ -307,9 +307,9 @@ func TestStir(t *testing.T) {
 		limits := int64(1)
 		commands["test.policy"] = &command{name: "test.policy", arity: -2, flags: write | blocking, keys: []keySpec{key("RW", 1)}, run: func(c *call) error {
 			k := c.args.key()
-			c.args.options(optionCost | optionWait)
+			c.args.options(optionCost|optionWait, nil, nil)
 			d, err := c.admit(func() (limit.Decision, error) {
-				return c.tx.Token(k, limit.Bucket{Capacity: limits, Refill: 1, Period: 3600000}, 1)
+				return c.token(k, limit.Bucket{Capacity: limits, Refill: 1, Period: 3600000}, 1)
 			})
 			if err != nil {
 				return err

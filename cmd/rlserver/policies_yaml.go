@@ -13,6 +13,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"rlserver/engine"
+	"rlserver/engine/rule"
 )
 
 // maxPolicyFile is how many bytes a file of policies may have: 300,000 policies or so.
@@ -137,17 +138,17 @@ func syntaxError(text []byte, err error) error {
 	return &lineError{max(line, 1), fmt.Sprintf("%.256s", parts[2])}
 }
 
-// algorithms are the fields of each algorithm, in the order in which a definition has their values.
-var algorithms = map[string][]string{
-	"slide": {"limit", "window"},
-	"token": {"capacity", "refill", "period"},
-	"fixed": {"limit", "window", "tz"},
-	"lease": {"limit", "ttl"},
+// policyFields are the fields that a policy may have: one for each algorithm, and shadow.
+func policyFields() (names []string) {
+	for _, a := range rule.Algorithms() {
+		names = append(names, strings.ToLower(a.Name))
+	}
+	return append(names, "shadow")
 }
 
 // parsePolicy makes a policy of a field: its words are those of RL.POLICY SET.
 func parsePolicy(f field) (*engine.Policy, error) {
-	parts, err := fieldsOf(f.value, fmt.Sprintf("policy %.128s", f.name), "slide", "token", "fixed", "lease", "shadow")
+	parts, err := fieldsOf(f.value, fmt.Sprintf("policy %.128s", f.name), policyFields()...)
 	if err != nil {
 		return nil, err
 	}
@@ -168,7 +169,7 @@ func parsePolicy(f field) (*engine.Policy, error) {
 		}
 	}
 	if words == nil {
-		return nil, wrong(f.at, "policy %.128s has no algorithm: slide, token, fixed or lease", f.name)
+		return nil, wrong(f.at, "policy %.128s has no algorithm: %s", f.name, strings.ToLower(rule.Names()))
 	}
 	var definition [][]byte
 	for _, w := range words {
@@ -177,15 +178,15 @@ func parsePolicy(f field) (*engine.Policy, error) {
 	if shadow {
 		definition = append(definition, []byte("SHADOW"))
 	}
-	p, err := engine.ParsePolicy([]byte(f.name), definition)
+	p, err := rule.ParsePolicy([]byte(f.name), definition)
 	if err != nil {
 		at := f.at
-		if bad := (*engine.DefinitionError)(nil); errors.As(err, &bad) && bad.Word < len(words) {
+		if bad := (*rule.DefinitionError)(nil); errors.As(err, &bad) && bad.Word < len(words) {
 			at = words[bad.Word].at
 		}
 		return nil, wrong(at, "policy %.128s: %s", f.name, strings.TrimPrefix(err.Error(), "ERR "))
 	}
-	return p, nil
+	return engine.NewPolicy(p), nil
 }
 
 // word is one of a definition, and where it comes from.
@@ -196,27 +197,32 @@ type word struct {
 
 // wordsOf writes an algorithm and its fields as the words of a definition.
 func wordsOf(algorithm field) (words []word, err error) {
-	names := algorithms[algorithm.name]
+	a := rule.Find([]byte(algorithm.name))
+	fields := slices.Concat(a.Fields, a.Options)
+	var names []string
+	for _, f := range fields {
+		names = append(names, f.Key())
+	}
 	given, err := fieldsOf(algorithm.value, algorithm.name, names...)
 	if err != nil {
 		return nil, err
 	}
 	words = []word{{algorithm.name, algorithm.at}}
-	for _, name := range names {
-		i := slices.IndexFunc(given, func(f field) bool { return f.name == name })
+	for i, f := range fields {
+		at := slices.IndexFunc(given, func(g field) bool { return g.name == names[i] })
 		switch {
-		case i < 0 && name == "tz":
+		case at < 0 && f.Word != "":
 			continue
-		case i < 0:
-			return nil, wrong(algorithm.at, "%s lacks %s", algorithm.name, name)
-		case name == "tz":
-			words = append(words, word{"TZ", given[i].at})
+		case at < 0:
+			return nil, wrong(algorithm.at, "%s lacks %s", algorithm.name, names[i])
+		case f.Word != "":
+			words = append(words, word{f.Word, given[at].at})
 		}
-		value, err := scalar(given[i])
+		value, err := scalar(given[at])
 		if err != nil {
 			return nil, err
 		}
-		words = append(words, word{value, given[i].at})
+		words = append(words, word{value, given[at].at})
 	}
 	return words, nil
 }

@@ -45,7 +45,7 @@ func hotPaths(t testing.TB) []struct {
 		{"Slide/admitted", func() { DecideAll(slide, log, epoch+100, 1) }},
 		{"Slide/denied", func() { DecideAll(full, log, epoch+100, 1) }},
 		{"Slide/repeated", func() { RepeatedAll(full, log, epoch+100) }},
-		{"Leaky/admitted", func() { now += 200; tokens, _, _ = bucket.Pace(tokens, now, 1) }},
+		{"Leaky/admitted", func() { now += 200; tokens, _ = bucket.Pace(tokens, now, 1) }},
 		{"Lease/admitted", func() { Lease{1000, 1000}.Decide(log, -1, epoch+50, 1) }},
 		{"Lease/denied", func() { Lease{10, 1000}.Decide(log, -1, epoch+50, 1) }},
 		{"Multi/admitted", func() { DecideAll(rules, log, epoch+100, 1) }},

@@ -32,6 +32,9 @@ type Decision struct {
 	// Free tells of a call that is Allowed that it takes nothing from others: the lease that it renews or the hits of its id are there.
 	Free bool
 
+	// Delay is how long an admitted call is to wait before it goes ahead, if it is held against a bucket that paces.
+	Delay int64
+
 	// Rule is the index of the rule that the answer speaks of where a call is held against several
 	// (DecideAll); 0 otherwise.
 	Rule int

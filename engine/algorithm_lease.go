@@ -2,21 +2,23 @@ package engine
 
 import "rlserver/engine/limit"
 
-// Lease decides a call for one of the leases that a key holds, a sorted set with a member per lease, named by its id, whose score is when it
-// lapses, Unix ms. The id, which is not empty, is renewed if it holds a lease; if not, it takes one. The key's deadline is when the
-// last lease lapses. A missing key holds none. Lapsed leases are dropped on the way of an admitted call.
-func (tx *Tx) Lease(k Key, rule limit.Lease, id []byte) (limit.Decision, error) {
-	o := tx.lookup(k)
-	if _, err := as[*zsetObject](o); err != nil {
-		return limit.Decision{}, err
-	}
-	d := tx.decideLease(o, rule, id, 1)
-	if !d.Allowed {
-		return tx.noted(k, o, false, 1, tx.untilGone(o, d)), nil
-	}
-	fresh := o == nil
-	o = tx.recordLease(k, o, rule, id, after(tx.now, d.ResetAfter))
-	return tx.noted(k, o, fresh, 1, d), nil
+// lease is how many at once: a key holds a sorted set with a member per lease, named by its id, whose score is when it lapses, Unix ms. The id,
+// which is not empty, is renewed if it holds a lease; if not, it takes one. The key's deadline is when the last lease lapses.
+// Lapsed leases are dropped on the way of an admitted call.
+var lease = algorithm{
+	holds:  TypeZSet,
+	id:     namesLease,
+	allows: func(l *Limit) int64 { return l.Lease.Limit },
+	decide: func(tx *Tx, p *part, cost int64) error {
+		p.answer = tx.decideLease(p.object, p.limit.Lease, p.limit.ID, cost)
+		return nil
+	},
+	record: func(tx *Tx, p *part, _, expireAt int64) object {
+		return tx.recordLease(p.limit.Key, p.object, p.limit.Lease, p.limit.ID, expireAt)
+	},
+	admitsFrom: func(tx *Tx, p *part, t, _ int64) int64 {
+		return p.limit.Lease.AdmitsFrom(&tx.log, tx.log.rank(p.limit.ID), t)
+	},
 }
 
 func (tx *Tx) decideLease(o object, rule limit.Lease, id []byte, cost int64) limit.Decision {

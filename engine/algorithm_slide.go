@@ -1,0 +1,250 @@
+package engine
+
+import (
+	"iter"
+	"strconv"
+
+	"rlserver/engine/limit"
+	"rlserver/zset"
+)
+
+// slide is an exact sliding window over a log of hits, a sorted set. Several limits may share one log.
+var slide = algorithm{
+	holds:  TypeZSet,
+	id:     namesHits,
+	allows: func(l *Limit) int64 { return l.Slide.Limit },
+	decide: func(tx *Tx, p *part, cost int64) error {
+		rules := tx.rulesOf(p)
+		p.answer, p.repeated = tx.decideSlide(p.object, rules, cost, p.limit.ID)
+		p.trim = tx.lapsed(rules)
+		if !p.answer.Allowed {
+			p.answer = tx.slideUntilGone(p.object, rules, cost, p.answer)
+		}
+		return nil
+	},
+	record: func(tx *Tx, p *part, cost, expireAt int64) object {
+		return tx.recordSlide(p.limit.Key, p.object, p.limit.ID, p.trim, cost, expireAt)
+	},
+	admitsFrom: func(tx *Tx, p *part, t, cost int64) int64 {
+		if p.repeated || tx.log.After(float64(tx.now)) == tx.log.Len() {
+			return t
+		}
+		return limit.AdmitsFrom(tx.rulesOf(p), &tx.log, t, cost, &tx.budget)
+	},
+}
+
+// MaxHits is the largest cost of one call on a sliding window, whose log keeps a member per hit.
+const MaxHits = 1_000_000
+
+// Slide decides a call of cost hits against sliding windows over the one log that the key holds, a sorted set with a member per hit.
+// All windows admit it and it is recorded once, or nothing changes. A missing key is an empty log. Hits that no window
+// reaches any more are dropped on the way of an admitted call.
+//
+// The members of an admitted call are `<ms>-<seq>`; with an id (not nil) they are the id, then id:2, id:3, …, leaving out names that are
+// taken, see appendHitName. A call whose id is in the longest window already is answered as admitted, and nothing is recorded.
+// A cost above MaxHits that some time could be admitted is ErrTooManyHits.
+func (tx *Tx) Slide(k Key, rules []limit.Rule, cost int64, id []byte) (limit.Decision, error) {
+	o := tx.lookup(k)
+	if _, err := as[*zsetObject](o); err != nil {
+		return limit.Decision{}, err
+	}
+	d, repeated := tx.decideSlide(o, rules, cost, id)
+	if cost > MaxHits && d.RetryAfter != limit.Never && !repeated {
+		return limit.Decision{}, ErrTooManyHits
+	}
+	if !d.Allowed || cost == 0 || repeated {
+		return tx.noted(k, o, false, cost, tx.slideUntilGone(o, rules, cost, d)), nil
+	}
+	fresh := o == nil
+	o = tx.recordSlide(k, o, id, tx.lapsed(rules), cost, after(tx.now, d.ResetAfter))
+	return tx.noted(k, o, fresh, cost, d), nil
+}
+
+// decideSlide leaves the log that it has decided about in tx.log.
+func (tx *Tx) decideSlide(o object, rules []limit.Rule, cost int64, id []byte) (d limit.Decision, repeated bool) {
+	tx.log = logIn(o)
+	if id != nil && tx.log.set != nil {
+		if at, ok := tx.log.admitted(id); ok && at > float64(tx.now-limit.Longest(rules)) {
+			return limit.RepeatedAll(rules, &tx.log, tx.now), true
+		}
+	}
+	return limit.DecideAll(rules, &tx.log, tx.now, cost), false
+}
+
+// lapsed is how many hits of tx.log no window reaches any more.
+func (tx *Tx) lapsed(rules []limit.Rule) int {
+	return tx.log.After(float64(tx.now - limit.Longest(rules)))
+}
+
+func (tx *Tx) recordSlide(k Key, o object, id []byte, trim int, cost, expireAt int64) object {
+	if id == nil {
+		return tx.recordHits(k, o, trim, cost, expireAt)
+	}
+	return tx.recordHitsAs(k, o, id, trim, cost, expireAt)
+}
+
+// recordHits is one effect: the lapsed hits go, the new ones come, the deadline moves.
+func (tx *Tx) recordHits(k Key, o object, trim int, n, expireAt int64) object {
+	seq := tx.e.shardOf(k).seq.next(logIn(o).set, tx.now, uint64(n))
+	return tx.apply(o, &Effect{Kind: EffectHits, Key: k, Lo: trim, Hits: Hits{At: tx.now, Seq: seq, N: n}, ExpireAt: expireAt})
+}
+
+func (tx *Tx) recordHitsAs(k Key, o object, id []byte, trim int, n, expireAt int64) object {
+	if trim > 0 {
+		o = tx.apply(o, &Effect{Kind: EffectRemoveSpan, Key: k, Hi: trim})
+	}
+	for name := range hitNames(id) {
+		if n == 0 {
+			break
+		}
+		if z, ok := o.(*zsetObject); ok {
+			if _, taken := z.set.Score(name); taken {
+				continue
+			}
+		}
+		o = tx.apply(o, &Effect{Kind: EffectAdd, Key: k, Field: name, Score: float64(tx.now)})
+		n--
+	}
+	return tx.apply(o, &Effect{Kind: EffectExpire, Key: k, ExpireAt: expireAt})
+}
+
+// hitSequence numbers the hits of a shard within a millisecond. Time never runs backward in a shard, and whatever becomes of a hit, its
+// number is not given again, so `<ms>-<seq>` is unique.
+type hitSequence struct {
+	at   int64
+	free uint64
+}
+
+// next finds n numbers in a row. Numbers whose names are in the set already are passed over: people can write what they like into a
+// sorted set.
+func (q *hitSequence) next(set *zset.Set, now int64, n uint64) (first uint64) {
+	if now == q.at {
+		first = q.free
+	}
+	if set != nil {
+		var buf [40]byte
+		for i := n; i > 0; i-- { // from the last on, so as to pass over all that are taken at once
+			if _, taken := set.Score(Hits{At: now, Seq: first}.member(buf[:0], i-1)); taken {
+				first += i
+				i = n + 1
+			}
+		}
+	}
+	return first
+}
+
+// gave notes that the numbers below free were given at a time. The effects of hits do it, so that a log which is replayed restores the sequence,
+// and so do those that bring a log here from another shard.
+func (q *hitSequence) gave(at int64, free uint64) {
+	switch {
+	case at > q.at:
+		q.at, q.free = at, free
+	case at == q.at:
+		q.free = max(q.free, free)
+	}
+}
+
+// hitLog shows a sorted set, or a missing one, to the sliding windows. It remembers the last answer of After: what had lapsed when
+// the call was decided is what is dropped when it is recorded.
+type hitLog struct {
+	set   *zset.Set
+	asked float64
+	after int
+	known bool
+}
+
+func logIn(o object) hitLog {
+	if z, ok := o.(*zsetObject); ok {
+		return hitLog{set: &z.set}
+	}
+	return hitLog{}
+}
+
+// admitted is when a call with that id was admitted, if its first hit is in the log.
+func (l *hitLog) admitted(id []byte) (at float64, ok bool) {
+	if !isHitName(id) {
+		return l.set.Score(id)
+	}
+	var buf [64]byte
+	return l.set.Score(appendHitName(buf[:0], id, 1))
+}
+
+func (l *hitLog) Len() int {
+	if l.set == nil {
+		return 0
+	}
+	return l.set.Len()
+}
+
+func (l *hitLog) At(i int) float64 {
+	_, score := l.set.At(i)
+	return score
+}
+
+func (l *hitLog) After(t float64) int {
+	if l.set == nil {
+		return 0
+	}
+	if !l.known || l.asked != t {
+		l.asked, l.after, l.known = t, l.set.FirstAfter(t), true
+	}
+	return l.after
+}
+
+// slideUntilGone is untilGone for the windows over tx.log. Where the key is gone before some of them admit, all of these wait equally long,
+// and the answer speaks of the first.
+func (tx *Tx) slideUntilGone(o object, rules []limit.Rule, cost int64, d limit.Decision) limit.Decision {
+	answer := tx.untilGone(o, d)
+	if answer.RetryAfter == d.RetryAfter {
+		return answer
+	}
+	for i := range rules[:d.Rule] {
+		if one := limit.DecideAll(rules[i:i+1], &tx.log, tx.now, cost); one.RetryAfter >= answer.RetryAfter {
+			answer.Limit, answer.Remaining, answer.Rule = one.Limit, one.Remaining, i
+			break
+		}
+	}
+	return answer
+}
+
+// hitNames yields the names that an id gives to the hits of its call. Each has bytes of its own, which an effect may keep.
+func hitNames(id []byte) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		for n := int64(1); yield(appendHitName(nil, id, n)); n++ {
+		}
+	}
+}
+
+// appendHitName appends the name of the n-th hit, from 1 on, of a call that has an id: id, id:2, id:3, … The first is id:1 where the id
+// itself could be the name of another hit. So no two calls' hits ever have the same name, unless they have the same id.
+func appendHitName(dst, id []byte, n int64) []byte {
+	dst = append(dst, id...)
+	if n == 1 && !isHitName(id) {
+		return dst
+	}
+	return strconv.AppendInt(append(dst, ':'), n, 10)
+}
+
+// isHitName tells whether an id looks like a name that hits are given: …:<n>, or <ms>-<seq>.
+func isHitName(id []byte) bool {
+	i := len(id)
+	for i > 0 && isDigit(id[i-1]) {
+		i--
+	}
+	if i == 0 || i == len(id) {
+		return false
+	}
+	return id[i-1] == ':' || id[i-1] == '-' && areDigits(id[:i-1])
+}
+
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }
+
+// areDigits tells whether there are digits, and nothing else.
+func areDigits(b []byte) bool {
+	for _, c := range b {
+		if !isDigit(c) {
+			return false
+		}
+	}
+	return len(b) > 0
+}

@@ -1,0 +1,37 @@
+package engine
+
+import (
+	"rlserver/engine/limit"
+	"rlserver/engine/rule"
+)
+
+// The limiters by themselves, for tests that have no use for a Limit.
+
+func (tx *Tx) Token(k Key, b limit.Bucket, cost int64) (limit.Decision, error) {
+	return tx.Decide(&Limit{Key: k, Rule: rule.Rule{Kind: rule.Token, Token: b}}, cost)
+}
+
+func (tx *Tx) Leaky(k Key, b limit.Bucket, cost int64) (d limit.Decision, delay int64, err error) {
+	d, err = tx.Decide(&Limit{Key: k, Rule: rule.Rule{Kind: rule.Leaky, Token: b}}, cost)
+	delay, d.Delay = d.Delay, 0
+	return d, delay, err
+}
+
+func (tx *Tx) Fixed(k Key, f limit.Fixed, cost int64) (limit.Decision, error) {
+	return tx.Decide(&Limit{Key: k, Rule: rule.Rule{Kind: rule.Fixed, Fixed: f}}, cost)
+}
+
+func (tx *Tx) Lease(k Key, l limit.Lease, id []byte) (limit.Decision, error) {
+	return tx.Decide(&Limit{Key: k, Rule: rule.Rule{Kind: rule.Lease, Lease: l}, ID: id}, 1)
+}
+
+// ParsePolicy makes a policy of a name and the words of its definition.
+func ParsePolicy(name []byte, words [][]byte) (*Policy, error) {
+	p, err := rule.ParsePolicy(name, words)
+	if err != nil {
+		return nil, err
+	}
+	return NewPolicy(p), nil
+}
+
+func allowed(l *Limit) int64 { return l.algorithm().allows(l) }

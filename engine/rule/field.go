@@ -1,0 +1,159 @@
+package rule
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"rlserver/engine/limit"
+)
+
+// Field is one argument of an algorithm, or an option, which has a word before it.
+type Field struct {
+	Name string
+	Word string // of an option, in upper case
+	form form
+
+	put         func(*Rule, int64)        // of a number or a duration
+	windows     func(*Rule) *limit.Window // of a window or a zone
+	least, most int64                     // of a number
+}
+
+// Key is the field's name in a file: that of an option is its word.
+func (f *Field) Key() string {
+	if f.Word != "" {
+		return strings.ToLower(f.Word)
+	}
+	return f.Name
+}
+
+// form is what a field looks like.
+type form uint8
+
+const (
+	aNumber   form = iota
+	aDuration      // in ms
+	aWindow        // a duration, or a unit of the calendar
+	aZone          // of the calendar window before it
+)
+
+func count(name string, put func(*Rule, int64)) Field {
+	return number(name, "", 1, limit.MaxCount, put)
+}
+
+func number(name, word string, least, most int64, put func(*Rule, int64)) Field {
+	return Field{Name: name, Word: word, form: aNumber, put: put, least: least, most: most}
+}
+
+func duration(name string, put func(*Rule, int64)) Field {
+	return Field{Name: name, form: aDuration, put: put}
+}
+
+// Read takes the field's word into a rule, into which the fields before have been read. The error is an Error. It
+// allocates nothing if there is none.
+func (f *Field) Read(word []byte, r *Rule) (err error) {
+	var n int64
+	switch f.form {
+	case aNumber:
+		name := f.Name
+		if f.Word != "" {
+			name = f.Word
+		}
+		n, err = Count(name, word, f.least, f.most)
+	case aDuration:
+		n, err = Duration(word, "")
+	case aWindow:
+		return readWindow(word, f.windows(r))
+	case aZone:
+		return readZone(word, f.windows(r))
+	}
+	if err == nil {
+		f.put(r, n)
+	}
+	return err
+}
+
+// text is the one way in which a word that was read is kept.
+func (f *Field) text(word []byte) string {
+	if f.form == aDuration || f.form == aWindow {
+		if ms, ok := limit.ParseDuration(word); ok {
+			return limit.DurationText(ms)
+		}
+		unit, _ := limit.ParseCalendar(word)
+		return unit.String()
+	}
+	return string(word)
+}
+
+// Count reads a whole number, in the one way in which Redis writes it.
+func Count(name string, word []byte, least, most int64) (int64, error) {
+	n, ok := integer(word)
+	switch {
+	case !ok:
+		return 0, Error(fmt.Sprintf("ERR value is not an integer or out of range: %s must be from %d to %d", name, least, most))
+	case n < least || n > most:
+		return 0, Error(fmt.Sprintf("ERR %s must be from %d to %d", name, least, most))
+	}
+	return n, nil
+}
+
+// integer reads a signed 64-bit integer: decimal digits, a minus where needed, no leading zeros.
+func integer(word []byte) (int64, bool) {
+	digits := word
+	negative := len(word) > 1 && word[0] == '-'
+	if negative {
+		digits = word[1:]
+	}
+	if len(digits) == 0 || len(digits) > 19 {
+		return 0, false
+	}
+	if digits[0] == '0' {
+		return 0, len(word) == 1
+	}
+	var n uint64 // 19 digits cannot overflow it
+	for _, c := range digits {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		n = n*10 + uint64(c-'0')
+	}
+	if negative {
+		return -int64(n), n <= -math.MinInt64
+	}
+	return int64(n), n <= math.MaxInt64
+}
+
+// Duration reads a length of time, in ms. The hint ends the error.
+func Duration(word []byte, hint string) (ms int64, err error) {
+	ms, ok := limit.ParseDuration(word)
+	if !ok {
+		return 0, Error(fmt.Sprintf("ERR invalid duration '%.128s': use seconds, or a number with ms, s, m, h, d or w%s", word, hint))
+	}
+	return ms, nil
+}
+
+// readWindow takes a length of time, or a unit of the calendar, which is in UTC until readZone says otherwise.
+func readWindow(word []byte, w *limit.Window) error {
+	if unit, ok := limit.ParseCalendar(word); ok {
+		*w = limit.Calendar(unit, time.UTC)
+		return nil
+	}
+	ms, err := Duration(word, "; or minute, hour, day, week, month or year for a window of the calendar")
+	*w = limit.Every(ms)
+	return err
+}
+
+const errZoneOfDuration = Error("ERR TZ goes with a window of the calendar: minute, hour, day, week, month or year")
+
+func readZone(word []byte, w *limit.Window) error {
+	zone, ok := limit.ParseZone(word)
+	switch {
+	case w.Unit == 0:
+		return errZoneOfDuration
+	case !ok:
+		return Error(fmt.Sprintf("ERR unknown time zone '%.128s': TZ takes an IANA name such as UTC or Europe/Berlin", word))
+	}
+	w.Zone = zone
+	return nil
+}

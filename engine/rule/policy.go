@@ -1,0 +1,150 @@
+package rule
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+)
+
+// Policy is a rule that has a name.
+type Policy struct {
+	Name   string
+	Text   string // the definition in the one form in which it is kept: SLIDE 5 1m SHADOW. ParsePolicy reads it
+	Rule   Rule
+	Shadow bool
+}
+
+// ParsePolicy makes a policy of a name and the words of its definition: an algorithm, its fields, and its options and
+// SHADOW in any order. Words are in any case. Nothing of what is given is kept. The error is an Error, or a
+// *DefinitionError that wraps one.
+func ParsePolicy(name []byte, words [][]byte) (Policy, error) {
+	if err := checkPolicyName(name); err != nil {
+		return Policy{}, err
+	}
+	d := definition{words: words}
+	d.read()
+	if d.err != nil {
+		return Policy{}, d.err
+	}
+	return Policy{Name: string(name), Text: strings.Join(d.text, " "), Rule: d.rule, Shadow: d.shadow}, nil
+}
+
+// DefinitionError says which word of a definition is wrong.
+type DefinitionError struct {
+	Word int // its index; that after the last if something is missing
+	Err  error
+}
+
+func (e *DefinitionError) Error() string { return e.Err.Error() }
+
+// Unwrap gives what the client is told.
+func (e *DefinitionError) Unwrap() error { return e.Err }
+
+const longestPolicyName = 64
+
+func checkPolicyName(name []byte) error {
+	good := len(name) > 0 && len(name) <= longestPolicyName
+	for _, c := range name {
+		good = good && ('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '.' || c == '_' || c == '-')
+	}
+	if !good {
+		return Error(fmt.Sprintf("ERR a policy's name is 1 to %d letters, digits, dots, underscores and hyphens, not '%.128s'", longestPolicyName, name))
+	}
+	for _, option := range []string{"COST", "ID", "WAIT"} {
+		if equalFold(name, option) {
+			return Error(fmt.Sprintf("ERR a policy cannot be called '%s': that is an option of RL.CHECK", name))
+		}
+	}
+	return nil
+}
+
+// definition is what becomes of the words of one. The first thing that is wrong is kept as the error.
+type definition struct {
+	words  [][]byte
+	taken  int // how many words have been read
+	rule   Rule
+	shadow bool
+	text   []string
+	err    error
+}
+
+func (d *definition) read() {
+	name := d.next()
+	a := Find(name)
+	if a == nil {
+		d.fail(0, Error(fmt.Sprintf("ERR unknown algorithm '%.128s': a policy is %s", name, Names())))
+		return
+	}
+	d.rule, d.text = a.Empty, append(d.text, a.Name)
+	for i := range a.Fields {
+		if !d.has(1, a) {
+			return
+		}
+		d.take(&a.Fields[i])
+	}
+	d.options(a)
+}
+
+// options takes what is left, and writes it down in the order of the table.
+func (d *definition) options(a *Algorithm) {
+	values := make([][]byte, len(a.Options))
+	for d.err == nil && d.taken < len(d.words) {
+		word := d.next()
+		i := a.OptionIndex(word)
+		if i >= 0 && values[i] != nil {
+			i = -1
+		}
+		switch {
+		case i >= 0 && d.has(1, a):
+			values[i] = d.words[d.taken]
+			d.take(&a.Options[i])
+			d.text = d.text[:len(d.text)-1]
+		case i >= 0: // its value is missing
+		case bytes.EqualFold(word, []byte("SHADOW")) && !d.shadow:
+			d.shadow = true
+		default: // what is not known, or there twice
+			d.fail(d.taken-1, Error(fmt.Sprintf("ERR '%.128s' has no place there: a policy is %s", word, a.definition())))
+		}
+	}
+	for i, value := range values {
+		if value != nil {
+			d.text = append(d.text, a.Options[i].Word, a.Options[i].text(value))
+		}
+	}
+	if d.shadow {
+		d.text = append(d.text, "SHADOW")
+	}
+}
+
+// definition is how the definition of a policy is written.
+func (a *Algorithm) definition() string { return a.Name + " " + a.Syntax() + " [SHADOW]" }
+
+// has fails if not so many words are left.
+func (d *definition) has(n int, a *Algorithm) bool {
+	if len(d.words)-d.taken < n {
+		d.fail(len(d.words), Error("ERR something is missing: a policy is "+a.definition()))
+	}
+	return d.err == nil
+}
+
+func (d *definition) take(f *Field) {
+	word := d.next()
+	if err := f.Read(word, &d.rule); err != nil {
+		d.fail(d.taken-1, err)
+	}
+	d.text = append(d.text, f.text(word))
+}
+
+func (d *definition) next() []byte {
+	if d.taken == len(d.words) {
+		return nil
+	}
+	d.taken++
+	return d.words[d.taken-1]
+}
+
+func (d *definition) fail(word int, err error) {
+	if d.err == nil {
+		d.err = &DefinitionError{word, err}
+	}
+}
