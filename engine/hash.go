@@ -25,7 +25,7 @@ type hash struct {
 // table is the fields of a large hash.
 type table struct {
 	dict.Dict[*pair]
-	frozen *frozen // who goes through the fields of an earlier moment and hears of changes; mostly nil
+	frozen []*frozen // who go through the fields of an earlier moment and hear of changes; mostly none
 }
 
 // smallHash is how many fields Redis' small hashes have at most.
@@ -75,7 +75,7 @@ func (h *hash) index(sum uint64, field []byte) int {
 
 func (h *hash) set(field, value []byte) {
 	sum := h.hasher.Sum(field)
-	if h.many != nil && h.many.frozen != nil {
+	if h.many != nil && len(h.many.frozen) > 0 {
 		defer h.many.hold(sum, field)()
 	}
 	if p := h.findHashed(sum, field); p != nil {
@@ -110,7 +110,7 @@ func (h *hash) newTable() *table {
 
 func (h *hash) remove(field []byte) {
 	sum := h.hasher.Sum(field)
-	if h.many != nil && h.many.frozen != nil {
+	if h.many != nil && len(h.many.frozen) > 0 {
 		defer h.many.hold(sum, field)()
 	}
 	if p := h.findHashed(sum, field); p != nil {

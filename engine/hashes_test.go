@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"iter"
 	"maps"
 	"math"
 	"math/rand/v2"
@@ -276,4 +277,49 @@ func BenchmarkHash(b *testing.B) {
 			}
 		})
 	}
+}
+
+// Fields that are kept are those of the moment, whatever changes before they have been gone through, and several may go through them.
+func TestKeptFieldsStayAsTheyAre(t *testing.T) {
+	e := New(Options{})
+	tx, k := e.NewTx(), e.Key([]byte("h"))
+	all := func(do func()) {
+		tx.Begin(epoch, 0, []Key{k}, true)
+		defer tx.End()
+		do()
+	}
+	want := make(map[string]string)
+	all(func() {
+		for i := range 5000 {
+			field := fmt.Sprint("f", i)
+			want[field] = "v"
+			_, err := tx.HSet(k, [][]byte{[]byte(field), []byte("v")})
+			require.NoError(t, err)
+		}
+	})
+	var first, second iter.Seq2[string, string]
+	all(func() { h, _ := tx.Hash(k); first, second = h.Keep(), h.Keep() })
+	change := func(i int) {
+		all(func() {
+			_, err := tx.HSet(k, [][]byte{fmt.Append(nil, "f", i), []byte("other"), fmt.Append(nil, "new", i), []byte("new")})
+			require.NoError(t, err)
+			_, err = tx.HDel(k, [][]byte{fmt.Append(nil, "f", 4999-i)})
+			require.NoError(t, err)
+		})
+	}
+	got, changed := make(map[string]string), 0
+	for field, value := range first {
+		got[field] = value
+		if changed < 2000 {
+			change(changed)
+			changed++
+		}
+	}
+	assert.Equal(t, want, got)
+	assert.Equal(t, want, maps.Collect(second))
+	all(func() {
+		tx.Delete(k)
+		h, _ := tx.Hash(k)
+		assert.Empty(t, maps.Collect(h.Keep()))
+	})
 }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"iter"
 	"slices"
 	"sync"
 
@@ -154,8 +155,7 @@ type large struct {
 func newLargeHash(of Effect, expireAt int64, h *hash) *large {
 	l := &large{of: of, expireAt: expireAt, pairs: slices.Clone(h.few)}
 	if h.many != nil {
-		l.frozen = &frozen{fields: &h.many.Dict}
-		h.many.frozen = l.frozen
+		l.frozen = h.many.freeze()
 	}
 	return l
 }
@@ -228,6 +228,20 @@ func (z *frozen) next() (pairs []pair) {
 	return pairs
 }
 
+// all yields the fields.
+func (z *frozen) all() iter.Seq2[string, string] {
+	return func(yield func(string, string) bool) {
+		defer z.close()
+		for pairs := z.next(); len(pairs) > 0; pairs = z.next() {
+			for _, p := range pairs {
+				if !yield(p.field, p.value) {
+					return
+				}
+			}
+		}
+	}
+}
+
 func (z *frozen) close() {
 	z.mu.Lock()
 	defer z.mu.Unlock()
@@ -235,17 +249,34 @@ func (z *frozen) close() {
 	z.kept = nil
 }
 
-// hold hands out a field that is about to change, if it is still needed, and keeps the walk away until the change is made and letGo called.
+// freeze begins a walk through the fields as they are now.
+func (t *table) freeze() *frozen {
+	z := &frozen{fields: &t.Dict}
+	t.frozen = append(t.frozen, z)
+	return z
+}
+
+// hold hands out a field that is about to change to those who still need it, and keeps them away until the change is made and letGo called.
 func (t *table) hold(hash uint64, field []byte) (letGo func()) {
-	z := t.frozen
-	z.mu.Lock()
-	if z.over() {
-		t.frozen = nil
-	}
-	if z.overtake(hash, field) {
-		if p := t.find(hash, field); p != nil {
-			z.kept = append(z.kept, *p)
+	walks := t.frozen
+	t.frozen = nil
+	for _, z := range walks {
+		z.mu.Lock()
+		if z.over() {
+			z.mu.Unlock()
+			continue
+		}
+		t.frozen = append(t.frozen, z)
+		if z.overtake(hash, field) {
+			if p := t.find(hash, field); p != nil {
+				z.kept = append(z.kept, *p)
+			}
 		}
 	}
-	return z.mu.Unlock
+	held := t.frozen
+	return func() {
+		for _, z := range held {
+			z.mu.Unlock()
+		}
+	}
 }

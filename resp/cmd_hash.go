@@ -267,11 +267,10 @@ func hgetall(c *call) error {
 		return err
 	}
 
-	c.reply.mapping(h.Len())
-	for field, value := range h.All() {
+	c.fields(h, (*reply).mapping, func(field, value string) {
 		c.reply.bulkString(field)
 		c.reply.bulkString(value)
-	}
+	})
 	return nil
 }
 
@@ -282,10 +281,7 @@ func hkeys(c *call) error {
 		return err
 	}
 
-	c.reply.array(h.Len())
-	for field := range h.All() {
-		c.reply.bulkString(field)
-	}
+	c.fields(h, (*reply).array, func(field, _ string) { c.reply.bulkString(field) })
 	return nil
 }
 
@@ -296,11 +292,26 @@ func hvals(c *call) error {
 		return err
 	}
 
-	c.reply.array(h.Len())
-	for _, value := range h.All() {
-		c.reply.bulkString(value)
-	}
+	c.fields(h, (*reply).array, func(_, value string) { c.reply.bulkString(value) })
 	return nil
+}
+
+// fields answers with all fields of a hash, of a large one when the locks are let go.
+func (c *call) fields(h engine.Hash, begin func(*reply, int), tell func(field, value string)) {
+	n, all := h.Len(), h.All()
+	write := func(c *call) error {
+		begin(&c.reply, n)
+		for field, value := range all {
+			tell(field, value)
+		}
+		return nil
+	}
+	if n > longReply {
+		all = h.Keep()
+		c.postpone(write)
+		return
+	}
+	write(c)
 }
 
 // hlen handles HLEN key.
