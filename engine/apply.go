@@ -330,15 +330,72 @@ func (e *Engine) applyHits(o object, f *Effect) object {
 	if f.Lo > 0 {
 		z.set.RemoveSpan(0, f.Lo)
 	}
-	var buf [40]byte
-	for i := range uint64(f.Hits.N) {
-		z.set.Add(f.Hits.member(buf[:0], i), float64(f.Hits.At))
-	}
+	f.Hits.record(&z.set)
 	e.grown(f, z.weight()-weight)
 	sh := e.shardOf(f.Key)
 	sh.seq.gave(f.Hits.At, f.Hits.Seq+uint64(f.Hits.N))
 	sh.setDeadline(f.DB, f.Key.hash, z, f.ExpireAt)
 	return z
+}
+
+// manyHits is from how many hits on they are packed.
+const manyHits = 1024
+
+// record adds the hits to a log.
+func (h Hits) record(log *zset.Set) {
+	if h.N >= manyHits && h.pack(log) {
+		return
+	}
+	var buf [40]byte
+	for i := range uint64(h.N) {
+		log.Add(h.member(buf[:0], i), float64(h.At))
+	}
+}
+
+// pack adds the hits to a log that ends before them, and tells whether it does.
+func (h Hits) pack(log *zset.Set) bool {
+	return log.Extend(float64(h.At), func(yield func([]byte) bool) {
+		var buf [40]byte
+		inByteOrder(h.Seq, h.Seq+uint64(h.N), func(seq uint64) bool { return yield(h.member(buf[:0], seq-h.Seq)) })
+	})
+}
+
+// inByteOrder visits the numbers from lo up to but not hi in the order of what they read as text, until visit returns false.
+func inByteOrder(lo, hi uint64, visit func(uint64) bool) {
+	if lo == 0 && !visit(0) {
+		return
+	}
+	for digit := uint64(1); digit <= 9; digit++ {
+		if !visitPrefix(digit, lo, hi, visit) {
+			return
+		}
+	}
+}
+
+// visitPrefix visits those of the numbers that begin with the digits of one.
+func visitPrefix(prefix, lo, hi uint64, visit func(uint64) bool) bool {
+	if prefix >= hi {
+		return true
+	}
+	least, most := prefix, prefix // of those that begin with it and are below hi, by the number of their digits
+	for most < lo && least <= (hi-1)/10 {
+		least, most = least*10, most*10+9
+	}
+	if most < lo {
+		return true
+	}
+	if prefix >= lo && !visit(prefix) {
+		return false
+	}
+	if prefix > (hi-1)/10 {
+		return true
+	}
+	for digit := range uint64(10) {
+		if !visitPrefix(prefix*10+digit, lo, hi, visit) {
+			return false
+		}
+	}
+	return true
 }
 
 // member appends the name of the i-th hit.

@@ -212,3 +212,30 @@ func Unpack(h *dict.Hasher, packed []byte) (*Set, error) {
 }
 
 var errPacked = errors.New("what should be a sorted set is none")
+
+// Extend adds members in order, all with the score that they name. It does
+// nothing, and tells so, if the first would not come after all elements of the
+// set, or the set has an index. It packs runs, as build does.
+func (s *Set) Extend(score float64, members iter.Seq[[]byte]) (done bool) {
+	var batch [maxMembers]element
+	var text []byte
+	n := 0
+	flush := func() {
+		s.extend(batch[:n])
+		text, n = text[:0], 0
+	}
+	for member := range members {
+		if !done && (s.index != nil || s.bare || !selfScored(member, score) || !s.seq.beyond(member, score)) {
+			return false
+		}
+		done = true
+		if n == len(batch) {
+			flush()
+		}
+		text = append(text, member...)
+		batch[n] = element{text[len(text)-len(member):], score} // of an earlier array, if text has grown since
+		n++
+	}
+	flush()
+	return done
+}

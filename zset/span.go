@@ -118,6 +118,9 @@ func (s *Set) Descend(lo, hi int) iter.Seq2[[]byte, float64] {
 // there were.
 func (s *Set) RemoveSpan(lo, hi int) int {
 	lo, hi = s.clip(lo, hi)
+	if hi-lo == s.Len() {
+		s.index, s.spelt, s.bare = nil, false, false
+	}
 	if s.index != nil {
 		for member, score := range s.Ascend(lo, hi) {
 			s.leave(member, score)
