@@ -71,7 +71,11 @@ func newFixed(name []byte) *fixedObject {
 	return o
 }
 
-func (o *fixedObject) size() int       { return int(unsafe.Sizeof(*o)) }
+func (o *fixedObject) size() int { return int(unsafe.Sizeof(*o)) }
+func (o *fixedObject) numbers() [4]int64 {
+	c := o.count()
+	return [4]int64{c.Start, c.Length, c.Used}
+}
 func (o *fixedObject) store(f *Effect) { f.putCount(o.count()) }
 
 // refund gives nothing back in the millisecond in which the window is over and the key still there, as keys are at their deadline.

@@ -87,7 +87,11 @@ func newToken(name []byte) *tokenObject {
 	return o
 }
 
-func (o *tokenObject) size() int       { return int(unsafe.Sizeof(*o)) }
+func (o *tokenObject) size() int { return int(unsafe.Sizeof(*o)) }
+func (o *tokenObject) numbers() [4]int64 {
+	t := o.tokens()
+	return [4]int64{t.Missing, int64(t.Fraction), t.Since, t.Earned}
+}
 func (o *tokenObject) store(f *Effect) { f.putTokens(o.tokens()) }
 
 func (o *tokenObject) refund(f *Effect, _, n int64) (back int64, used bool) {

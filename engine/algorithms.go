@@ -50,6 +50,20 @@ func (l *Limit) algorithm() *algorithm { return algorithms[l.Kind] }
 
 func (a *algorithm) fits(o object) bool { return o == nil || o.kind() == a.holds }
 
+// putNumbers makes the effect the one that sets the state of a type which has these numbers. at is the time that is in it, Unix ms. ok is
+// false if there is no such type.
+func (f *Effect) putNumbers(t Type, n [4]int64) (at int64, ok bool) {
+	switch t {
+	case TypeToken:
+		f.putTokens(limit.Tokens{Missing: n[0], Fraction: uint64(n[1]), Since: n[2], Earned: n[3]})
+		return n[2], true
+	case TypeFixed:
+		f.putCount(limit.Count{Start: n[0], Length: n[1], Used: n[2]})
+		return n[0], true
+	}
+	return 0, false
+}
+
 // fitsState tells whether the effect can set the state of an object, nil for a missing key. ok is false if it is of no such kind.
 func (f *Effect) fitsState(o object) (fits, ok bool) {
 	switch f.Kind {

@@ -1,15 +1,12 @@
 package engine
 
-import "rlserver/engine/limit"
-
 // Content is what a key holds, to be written down elsewhere.
 type Content struct {
-	Type   Type
-	Text   []byte // of a string: good for ever
-	Hash   Hash   // good until the key's next change or the Tx's end
-	ZSet   ZSet   // good for ever, for one goroutine
-	Tokens limit.Tokens
-	Count  limit.Count
+	Type    Type
+	Text    []byte   // of a string: good for ever
+	Hash    Hash     // good until the key's next change or the Tx's end
+	ZSet    ZSet     // good for ever, for one goroutine
+	Numbers [4]int64 // of a limiter with a state
 }
 
 // Content is what a key holds; ok is false for a missing key.
@@ -23,10 +20,8 @@ func (tx *Tx) Content(k Key) (c Content, ok bool) {
 		c.Hash = hashIn(o)
 	case *zsetObject:
 		c.ZSet = ZSet{o.set.Clone()}
-	case *tokenObject:
-		c.Tokens = o.tokens()
-	case *fixedObject:
-		c.Count = o.count()
+	case stateObject:
+		c.Numbers = o.numbers()
 	}
 	c.Type = tx.find(tx.db, k).kind()
 	return c, true
@@ -41,8 +36,7 @@ type Restored struct {
 	Text    []byte    // of a string
 	Pairs   [][]byte  // of a hash: its fields, all different, and their values by turns
 	Members []ZMember // of a sorted set: all different
-	Tokens  limit.Tokens
-	Count   limit.Count
+	Numbers [4]int64  // of a limiter with a state, as Content has them
 
 	Weight   int64 // roughly what it takes
 	ExpireAt int64 // Unix ms; 0: never
@@ -59,14 +53,10 @@ func (r *Restored) Valid() bool {
 		return len(r.Pairs) > 0
 	case TypeZSet:
 		return len(r.Members) > 0
-	case TypeToken:
-		f := Effect{Kind: EffectBucket, Tokens: r.Tokens}
-		return f.fits(nil) && 0 <= r.Tokens.Since && r.Tokens.Since <= latestSince
-	case TypeFixed:
-		f := Effect{Kind: EffectWindow, Count: r.Count}
-		return f.fits(nil) && 0 <= r.Count.Start && r.Count.Start <= latestSince
 	}
-	return false
+	f := Effect{}
+	at, known := f.putNumbers(r.Type, r.Numbers)
+	return known && f.fits(nil) && 0 <= at && at <= latestSince
 }
 
 // Restore lets a key hold what was valid, in place of what it held. If its time has come already the key is gone.
@@ -95,13 +85,9 @@ func (tx *Tx) restore(k Key, r *Restored) (o object) {
 	switch r.Type {
 	case TypeString:
 		return tx.apply(nil, &Effect{Kind: EffectString, Key: k, Value: r.Text, ExpireAt: r.ExpireAt})
-	case TypeToken:
-		f := Effect{Key: k, ExpireAt: r.ExpireAt}
-		f.putTokens(r.Tokens)
-		return tx.apply(nil, &f)
-	case TypeFixed:
-		f := Effect{Key: k, ExpireAt: r.ExpireAt}
-		f.putCount(r.Count)
+	}
+	f := Effect{Key: k, ExpireAt: r.ExpireAt}
+	if _, limiter := f.putNumbers(r.Type, r.Numbers); limiter {
 		return tx.apply(nil, &f)
 	}
 	for i := 0; i+1 < len(r.Pairs); i += 2 {

@@ -5,8 +5,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"rlserver/engine/limit"
 )
 
 // What is restored is what was taken out, and what was taken out stays as it was.
@@ -27,10 +25,10 @@ func TestContentComesBack(t *testing.T) {
 
 	tape.calls = nil
 	c.with("z", func(k Key) {
-		require.NoError(t, c.tx.Restore(k, &Restored{Type: TypeToken, Tokens: limit.Tokens{Missing: 3, Since: epoch}, ExpireAt: epoch + 500, Idle: 90, Uses: -1}))
+		require.NoError(t, c.tx.Restore(k, &Restored{Type: TypeToken, Numbers: [4]int64{3, 0, epoch}, ExpireAt: epoch + 500, Idle: 90, Uses: -1}))
 		content, _ := c.tx.Content(k)
 		assert.Equal(t, TypeToken, content.Type)
-		assert.Equal(t, int64(3), content.Tokens.Missing)
+		assert.Equal(t, int64(3), content.Numbers[0])
 	})
 	kinds := make([]EffectKind, 0, 2)
 	for _, f := range tape.effects() {
@@ -61,7 +59,7 @@ func TestRestoringNeedsRoomAndSense(t *testing.T) {
 		assert.True(t, c.tx.Exists(k), "nothing is changed by a call that errs")
 	})
 	for _, r := range []Restored{
-		{}, {Type: TypeHash}, {Type: TypeZSet}, {Type: TypeToken, Tokens: limit.Tokens{Missing: -1}}, {Type: TypeToken, Tokens: limit.Tokens{Earned: 1 << 40}}, {Type: TypeFixed, Count: limit.Count{Start: -1}}, {Type: "other"},
+		{}, {Type: TypeHash}, {Type: TypeZSet}, {Type: TypeToken, Numbers: [4]int64{-1}}, {Type: TypeToken, Numbers: [4]int64{3: 1 << 40}}, {Type: TypeFixed, Numbers: [4]int64{-1}}, {Type: "other"},
 	} {
 		assert.False(t, r.Valid(), "%+v", r)
 	}

@@ -89,6 +89,7 @@ func (o *zsetObject) clone(name string) object {
 type stateObject interface {
 	object
 	size() int                                              // of the struct
+	numbers() [4]int64                                      // the state, for Content; putNumbers reads them
 	store(f *Effect)                                        // makes the effect the one that sets this state, but for its key and ExpireAt
 	refund(f *Effect, now, n int64) (back int64, used bool) // the same for the state with up to n hits less, and whether that is used
 	moveBack(f *Effect, present, by int64) (moved bool)     // the same for a state that is ahead, moved back as by MoveBack

@@ -218,7 +218,7 @@ var walkCalls = map[string]func(w *walk) string{
 	"Content": func(w *walk) string {
 		return w.read(w.any(1), func(k []Key) []any {
 			c, ok := w.tx.Content(k[0])
-			list := []any{ok, c.Type, string(c.Text), c.Tokens, c.Count}
+			list := []any{ok, c.Type, string(c.Text), c.Numbers}
 			for field, value := range c.Hash.All() {
 				list = append(list, field, value)
 			}
@@ -241,9 +241,9 @@ var walkCalls = map[string]func(w *walk) string{
 				r.Members = append(r.Members, ZMember{fmt.Append(nil, i), float64(w.IntN(9))})
 			}
 		case TypeToken:
-			r.Tokens = limit.Tokens{Missing: w.Int64N(9), Fraction: w.Uint64(), Since: w.now}
+			r.Numbers = [4]int64{w.Int64N(9), int64(w.Uint64()), w.now}
 		case TypeFixed:
-			r.Count = limit.Count{Start: w.now / 1500 * 1500, Length: 1500, Used: w.Int64N(9)}
+			r.Numbers = [4]int64{w.now / 1500 * 1500, 1500, w.Int64N(9)}
 		}
 		if w.IntN(2) == 0 {
 			r.ExpireAt = w.now + w.Int64N(900) - 50

@@ -109,10 +109,8 @@ func contentOf(o object) string {
 		for member, score := range o.set.Ascend(0, o.set.Len()) {
 			fmt.Fprintf(&b, "%q=%v ", member, score)
 		}
-	case *tokenObject:
-		fmt.Fprintf(&b, "%+v", o.tokens())
-	case *fixedObject:
-		fmt.Fprintf(&b, "%+v", o.count())
+	case stateObject:
+		fmt.Fprint(&b, o.numbers())
 	default:
 		panic(fmt.Sprintf("dump: no words for a %T", o))
 	}

@@ -102,10 +102,9 @@ func (d *decoder) value(kind byte) (v Value) {
 		return d.scored(ziplist)
 	case typeZSetListpack:
 		return d.scored(listpack)
-	case typeTokens:
-		return Value{Kind: Tokens, Numbers: d.numbers()}
-	case typeFixed:
-		return Value{Kind: Fixed, Numbers: d.numbers()}
+	}
+	if i := int(kind) - typeLimiter; 0 <= i && i < len(limiters) {
+		return Value{Kind: Limiter, Type: limiters[i], Numbers: d.numbers()}
 	}
 	if name, known := foreign[kind]; known {
 		d.fail(name)

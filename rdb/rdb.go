@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/crc64"
 	"math"
+	"slices"
 	"strconv"
 )
 
@@ -16,8 +17,7 @@ const (
 	String Kind = iota + 1
 	Hash
 	SortedSet
-	Tokens // a token bucket
-	Fixed  // a fixed window
+	Limiter // one whose state is a few numbers
 )
 
 // Value is what a payload holds.
@@ -26,11 +26,12 @@ type Value struct {
 	Text    []byte   // String
 	Pairs   [][]byte // Hash: fields and values by turns
 	Members []Member // SortedSet
-	Numbers Numbers  // Tokens and Fixed
+	Type    string   // of a Limiter, as TYPE has it
+	Numbers Numbers  // of a Limiter
 	Size    int64    // roughly how many bytes Decode has taken for it, and what it refers to
 }
 
-// Numbers are the state of a limiter. Tokens: missing, fraction, since, earned. Fixed: start, length, used, 0.
+// Numbers are the state of a limiter.
 type Numbers [4]int64
 
 // Member is one of a sorted set.
@@ -66,8 +67,7 @@ const (
 	typeHashZiplist  = 13
 	typeHashListpack = 16
 	typeZSetListpack = 17
-	typeTokens       = 200
-	typeFixed        = 201
+	typeLimiter      = 200 // the first of limiters, the others after it
 )
 
 var foreign = map[byte]ForeignError{
@@ -107,11 +107,13 @@ func AppendMember(b, name []byte, score float64) []byte {
 	return binary.LittleEndian.AppendUint64(appendText(b, name), math.Float64bits(score))
 }
 
-// AppendTokens appends the state of a token bucket.
-func AppendTokens(b []byte, n Numbers) []byte { return appendNumbers(append(b, typeTokens), n) }
+// limiters are the types of limiters, in the order of their numbers from typeLimiter on. Never renumber.
+var limiters = [...]string{"rl.token", "rl.fixed"}
 
-// AppendFixed appends the state of a fixed window.
-func AppendFixed(b []byte, n Numbers) []byte { return appendNumbers(append(b, typeFixed), n) }
+// AppendLimiter appends the state of a limiter, whose type is one of limiters.
+func AppendLimiter(b []byte, limiter string, n Numbers) []byte {
+	return appendNumbers(append(b, byte(typeLimiter+slices.Index(limiters[:], limiter))), n)
+}
 
 func appendNumbers(b []byte, list Numbers) []byte {
 	for _, n := range list {

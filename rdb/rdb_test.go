@@ -123,10 +123,8 @@ func encode(v Value) []byte {
 		for _, m := range v.Members {
 			b = AppendMember(b, m.Name, m.Score)
 		}
-	case Tokens:
-		b = AppendTokens(b, v.Numbers)
-	case Fixed:
-		b = AppendFixed(b, v.Numbers)
+	case Limiter:
+		b = AppendLimiter(b, v.Type, v.Numbers)
 	}
 	return AppendFooter(b)
 }
@@ -152,7 +150,7 @@ func TestStringsAreWrittenAsByRedis(t *testing.T) {
 }
 
 func TestLimitersComeBack(t *testing.T) {
-	for _, v := range []Value{{Kind: Tokens, Numbers: Numbers{1, -2, math.MaxInt64, 3}}, {Kind: Fixed, Numbers: Numbers{math.MinInt64, 7}}} {
+	for _, v := range []Value{{Kind: Limiter, Type: "rl.token", Numbers: Numbers{1, -2, math.MaxInt64, 3}}, {Kind: Limiter, Type: "rl.fixed", Numbers: Numbers{math.MinInt64, 7}}} {
 		got := decoded(t, encode(v))
 		assert.Equal(t, v.Numbers, got.Numbers)
 		assert.Equal(t, v.Kind, got.Kind)

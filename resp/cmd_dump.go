@@ -4,7 +4,6 @@ import (
 	"errors"
 
 	"rlserver/engine"
-	"rlserver/engine/limit"
 	"rlserver/rdb"
 )
 
@@ -47,12 +46,6 @@ func dump(c *call) error {
 		for field, value := range content.Hash.All() {
 			b = rdb.AppendText(rdb.AppendText(b, field), value)
 		}
-	case engine.TypeToken:
-		t := content.Tokens
-		b = rdb.AppendTokens(b, rdb.Numbers{t.Missing, int64(t.Fraction), t.Since, t.Earned})
-	case engine.TypeFixed:
-		n := content.Count
-		b = rdb.AppendFixed(b, rdb.Numbers{n.Start, n.Length, n.Used})
 	}
 	c.postpone(func(c *call) error {
 		switch content.Type {
@@ -63,6 +56,9 @@ func dump(c *call) error {
 			for member, score := range content.ZSet.Members().All() {
 				b = rdb.AppendMember(b, member, score)
 			}
+		case engine.TypeHash: // written down already
+		default:
+			b = rdb.AppendLimiter(b, content.Type.String(), content.Numbers)
 		}
 		c.reply.bulk(rdb.AppendFooter(b))
 		return nil
@@ -108,7 +104,6 @@ func (c *call) read(text []byte) *payload {
 }
 
 func restored(v *rdb.Value) *engine.Restored {
-	n := &v.Numbers
 	r := &engine.Restored{Text: v.Text, Pairs: v.Pairs, Weight: v.Size + int64(len(v.Pairs)/2+len(v.Members))*effectWeight}
 	switch v.Kind {
 	case rdb.String:
@@ -121,10 +116,8 @@ func restored(v *rdb.Value) *engine.Restored {
 		for i, m := range v.Members {
 			r.Members[i] = engine.ZMember{Member: m.Name, Score: m.Score}
 		}
-	case rdb.Tokens:
-		r.Type, r.Tokens = engine.TypeToken, limit.Tokens{Missing: n[0], Fraction: uint64(n[1]), Since: n[2], Earned: n[3]}
-	case rdb.Fixed:
-		r.Type, r.Count = engine.TypeFixed, limit.Count{Start: n[0], Length: n[1], Used: n[2]}
+	case rdb.Limiter:
+		r.Type, r.Numbers = engine.Type(v.Type), v.Numbers
 	}
 	return r
 }

@@ -52,7 +52,7 @@ func TestRestoreNamesWhatThereIsNot(t *testing.T) {
 		assert.Equal(t, "ERR Bad data format: the payload holds a "+name+", which this server has no type for", client.sendWords("RESTORE", "k", "0", payload))
 	}
 	for _, tokens := range []rdb.Numbers{{-1}, {0, 0, 0, 1 << 40}, {math.MaxInt64}, {0, 0, -1}, {0, 0, math.MaxInt64}} {
-		payload := string(rdb.AppendFooter(rdb.AppendTokens(nil, tokens)))
+		payload := string(rdb.AppendFooter(rdb.AppendLimiter(nil, "rl.token", tokens)))
 		assert.Equal(t, "ERR Bad data format", client.sendWords("RESTORE", "k", "0", payload))
 	}
 	assert.Equal(t, int64(0), client.sendWords("EXISTS", "k"))
