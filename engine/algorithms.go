@@ -35,6 +35,8 @@ var algorithms = [...]*algorithm{
 	rule.Fixed: &fixed,
 	rule.Lease: &lease,
 	rule.Leaky: &leaky,
+
+	rule.Counter: &slidingCounter,
 }
 
 // idUse is what the id of a limit does.
@@ -60,6 +62,9 @@ func (f *Effect) putNumbers(t Type, n [4]int64) (at int64, ok bool) {
 	case TypeFixed:
 		f.putCount(limit.Count{Start: n[0], Length: n[1], Used: n[2]})
 		return n[0], true
+	case TypeCounter:
+		f.putCounts(limit.Counts{Start: n[0], Length: n[1], Current: n[2], Previous: n[3]})
+		return n[0], true
 	}
 	return 0, false
 }
@@ -73,6 +78,8 @@ func (f *Effect) fitsState(o object) (fits, ok bool) {
 	case EffectCount, EffectWindow:
 		c := f.Count
 		return missingOr[*fixedObject](o) && isCount(c.Used) && isDuration(c.Length), true
+	case EffectCounter:
+		return missingOr[*counterObject](o) && f.fitsCounter(), true
 	}
 	return false, false
 }
@@ -90,6 +97,10 @@ func (e *Engine) applyState(o object, f *Effect) (after object, ok bool) {
 	case EffectCount, EffectWindow:
 		c := holding(e, o, f, newFixed)
 		c.setCount(f.Count)
+		after = c
+	case EffectCounter:
+		c := holding(e, o, f, newCounter)
+		c.setCounts(f.Counts)
 		after = c
 	default:
 		return nil, false

@@ -22,8 +22,9 @@ var heldBy = map[Type][]Effect{
 	TypeZSet: {
 		{Kind: EffectAdd, Field: []byte("1"), Score: 1}, {Kind: EffectAdd, Field: []byte("2"), Score: 2}, {Kind: EffectAdd, Field: []byte("c"), Score: 3},
 	},
-	TypeToken: {{Kind: EffectTokens, Tokens: limit.Tokens{Missing: 1}, ExpireAt: epoch}},
-	TypeFixed: {{Kind: EffectCount, Count: limit.Count{Used: 1}, ExpireAt: epoch}},
+	TypeToken:   {{Kind: EffectTokens, Tokens: limit.Tokens{Missing: 1}, ExpireAt: epoch}},
+	TypeFixed:   {{Kind: EffectCount, Count: limit.Count{Used: 1}, ExpireAt: epoch}},
+	TypeCounter: {{Kind: EffectCounter, Counts: limit.Counts{Start: epoch, Length: 1000, Current: 1}, ExpireAt: epoch}},
 }
 
 // holder is an engine with two databases, in the first of which a key holds an object of the type.
@@ -53,7 +54,7 @@ func requireRefused(t *testing.T, holds Type, f Effect, words ...string) {
 
 // Every kind of effect meets every type, and a missing key.
 func TestApplyRefusesOtherTypes(t *testing.T) {
-	anything := []Type{TypeString, TypeHash, TypeZSet, TypeToken, TypeFixed}
+	anything := []Type{TypeString, TypeHash, TypeZSet, TypeToken, TypeFixed, TypeCounter}
 	all := append([]Type{TypeNone}, anything...)
 	fits := map[EffectKind][]Type{
 		EffectDelete:     all, // for a missing key, see Apply
@@ -79,11 +80,13 @@ func TestApplyRefusesOtherTypes(t *testing.T) {
 
 		EffectBucket: {TypeNone, TypeToken},
 		EffectWindow: {TypeNone, TypeFixed},
-		EffectZSet:   all,
+
+		EffectCounter: {TypeNone, TypeCounter},
+		EffectZSet:    all,
 	}
 	for _, kind := range EffectKinds() {
 		require.NotEmpty(t, fits[kind], "kind %d", kind)
-		f := Effect{Kind: kind, ToDB: 1, Field: []byte("f"), Value: []byte("FIXED 5 1m"), Hi: 1, Hits: Hits{N: 1}}
+		f := Effect{Kind: kind, ToDB: 1, Field: []byte("f"), Value: []byte("FIXED 5 1m"), Hi: 1, Hits: Hits{N: 1}, Counts: limit.Counts{Length: 1}}
 		f.Key.Name, f.To.Name = []byte(held), []byte("other")
 		if kind == EffectZSet {
 			f.Value = []byte("\x01m\x00\x00\x00\x00\x00\x00\xf0\x3f")
@@ -132,6 +135,9 @@ func TestApplyRefusesWhatIsOutOfRange(t *testing.T) {
 		{TypeNone, Effect{Kind: EffectWindow, Count: limit.Count{Used: limit.MaxCount + 1}}},
 		{TypeNone, Effect{Kind: EffectWindow, Count: limit.Count{Length: -1}}},
 		{TypeFixed, Effect{Kind: EffectWindow, Count: limit.Count{Length: limit.MaxDuration + 1}}},
+		{TypeCounter, Effect{Kind: EffectCounter, Counts: limit.Counts{Current: -1, Length: 1}}},
+		{TypeNone, Effect{Kind: EffectCounter, Counts: limit.Counts{Previous: limit.MaxCount + 1, Length: 1}}},
+		{TypeNone, Effect{Kind: EffectCounter, Counts: limit.Counts{Current: 1}}},
 		{TypeString, Effect{Kind: 0}},
 		{TypeString, Effect{Kind: effectKinds}},
 		{TypeNone, Effect{Kind: math.MaxUint8}},

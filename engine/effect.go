@@ -34,6 +34,7 @@ const (
 	EffectBucket                             // Tokens, ExpireAt: the state of a token bucket, whose Tokens have no Earned
 	EffectWindow                             // Count, ExpireAt: the state of a fixed window, whose Length is known
 	EffectZSet                               // Value: the key holds the sorted set that zset.Set.Pack has told so, without a deadline
+	EffectCounter                            // Counts, ExpireAt: the state of a sliding window counter
 	effectKinds                              // how many there are, plus one
 )
 
@@ -42,7 +43,7 @@ var effectNames = [...]string{
 	EffectAdd: "add", EffectRemove: "remove", EffectRemoveSpan: "remove-span", EffectHits: "hits", EffectTokens: "tokens", EffectCount: "count",
 	EffectRename: "rename", EffectCopy: "copy", EffectMove: "move", EffectFlush: "flush", EffectSwap: "swap",
 	EffectPolicy: "policy", EffectPolicyDelete: "policy-delete",
-	EffectBucket: "bucket", EffectWindow: "window", EffectZSet: "zset",
+	EffectBucket: "bucket", EffectWindow: "window", EffectCounter: "counter", EffectZSet: "zset",
 }
 
 // String is the kind's name, for people.
@@ -85,6 +86,7 @@ type Effect struct {
 	Hits     Hits
 	Tokens   limit.Tokens
 	Count    limit.Count
+	Counts   limit.Counts
 
 	set *zset.Set // what Value tells, if it is made already: then there is no Value where there is no journal
 }

@@ -84,6 +84,8 @@ func (c *caller) content(name string) (text string) {
 			text = fmt.Sprint(o.expireAt, o.tokens())
 		case *fixedObject:
 			text = fmt.Sprint(o.expireAt, o.count())
+		case stateObject:
+			text = fmt.Sprint(o.head().expireAt, o.numbers())
 		}
 	})
 	return text

@@ -81,8 +81,8 @@ func TestDefinitions(t *testing.T) {
 func TestDefinitionsThatAreNone(t *testing.T) {
 	const duration = ": use seconds, or a number with ms, s, m, h, d or w"
 	for definition, want := range map[string]string{
-		"":                          "ERR unknown algorithm '': a policy is SLIDE, TOKEN, FIXED, LEASE or LEAKY",
-		"LEAKING 5 1s":              "ERR unknown algorithm 'LEAKING': a policy is SLIDE, TOKEN, FIXED, LEASE or LEAKY",
+		"":                          "ERR unknown algorithm '': a policy is SLIDE, TOKEN, FIXED, LEASE, LEAKY or COUNTER",
+		"LEAKING 5 1s":              "ERR unknown algorithm 'LEAKING': a policy is SLIDE, TOKEN, FIXED, LEASE, LEAKY or COUNTER",
 		"SLIDE":                     "ERR something is missing: a policy is SLIDE limit window [SHADOW]",
 		"SLIDE 0 1s":                "ERR limit must be from 1 to 9007199254740991",
 		"SLIDE 05 1s":               "ERR value is not an integer or out of range: limit must be from 1 to 9007199254740991",

@@ -308,8 +308,9 @@ var walkCalls = map[string]func(w *walk) string{
 	"Decide": func(w *walk) string {
 		l := Limit{Rule: rule.Algorithms()[w.IntN(len(rule.Algorithms()))].Empty, ID: w.field()}
 		l.Slide, l.Fixed = limit.Rule{Limit: 4, Window: 900}, limit.Fixed{Limit: 5, Window: limit.Every(500)}
+		l.Counter = limit.Counter{Limit: 5, Window: 500}
 		l.Token.Refill, l.Token.Period, l.Lease = 2, 1000, limit.Lease{Limit: 3, TTL: 300}
-		family := map[Type]string{TypeZSet: "z", TypeToken: "t", TypeFixed: "f"}[l.algorithm().holds]
+		family := map[Type]string{TypeZSet: "z", TypeToken: "t", TypeFixed: "f", TypeCounter: "c"}[l.algorithm().holds]
 		return w.write(w.some(family, 1), func(k []Key) []any {
 			l.Key = k[0]
 			return answer(w.tx.Decide(&l, w.Int64N(3)))

@@ -323,7 +323,7 @@ func TestNewerFormat(t *testing.T) {
 				header(newer)
 				d := whole.with(name, newer)
 				dir := d.put(t)
-				words := name + " is of format version 44, and this server reads versions up to 3: start a newer rlserver on this directory"
+				words := name + " is of format version 45, and this server reads versions up to 4: start a newer rlserver on this directory"
 				_, _, err := loaded(t, dir, 3)
 				require.EqualError(t, err, words)
 				require.ErrorContains(t, Check(dir, new(bytes.Buffer)), words)

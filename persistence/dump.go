@@ -172,6 +172,12 @@ func (p *printer) effect(f *engine.Effect) {
 		p.number("length", f.Count.Length)
 		p.number("used", f.Count.Used)
 	}
+	if has&hasCounter != 0 {
+		p.number("window", f.Counts.Start)
+		p.number("length", f.Counts.Length)
+		p.number("current", f.Counts.Current)
+		p.number("previous", f.Counts.Previous)
+	}
 	if has&hasExpireAt != 0 && f.ExpireAt != 0 {
 		p.time("expires", f.ExpireAt)
 	}

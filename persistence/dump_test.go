@@ -34,6 +34,7 @@ func TestDumpTellsEveryKind(t *testing.T) {
 		hasToDB: {"to_db"}, hasTo: {"to"}, hasField: {"field_base64"}, hasValue: {"value"}, hasScore: {"score"}, hasLo: {"from"}, hasHi: {"until"},
 		hasExpireAt: {"expires"}, hasHits: {"hit_at", "first", "hits"}, hasTokens: {"missing", "earned", "since"}, hasCount: {"window", "used"},
 		hasBucket: {"missing", "fraction", "since"}, hasWindow: {"window", "length", "used"},
+		hasCounter: {"window", "length", "current", "previous"},
 	}
 	for _, kind := range engine.EffectKinds() {
 		f := sample(kind)

@@ -36,6 +36,7 @@ const (
 	known // in no record: the table has an entry
 	hasBucket
 	hasWindow
+	hasCounter
 )
 
 // kindFields are the fields of each kind. One that has none beside database and key is listed too, with known alone.
@@ -63,7 +64,9 @@ var kindFields = [...]fields{
 
 	engine.EffectBucket: known | hasBucket | hasExpireAt,
 	engine.EffectWindow: known | hasWindow | hasExpireAt,
-	engine.EffectZSet:   known | hasValue,
+
+	engine.EffectCounter: known | hasCounter | hasExpireAt,
+	engine.EffectZSet:    known | hasValue,
 }
 
 // fieldsOf gives the fields of a kind; ok is false if there is no such kind.
@@ -164,6 +167,9 @@ func appendEffect(dst []byte, f *engine.Effect) []byte {
 	}
 	if has&hasWindow != 0 {
 		dst = appendNumbers(dst, f.Count.Start, f.Count.Length, f.Count.Used)
+	}
+	if has&hasCounter != 0 {
+		dst = appendNumbers(dst, f.Counts.Start, f.Counts.Length, f.Counts.Current, f.Counts.Previous)
 	}
 	return dst
 }
@@ -270,6 +276,10 @@ func (r *reader) effect() (f engine.Effect) {
 	}
 	if has&hasWindow != 0 {
 		f.Count.Start, f.Count.Length, f.Count.Used = r.varint(), r.varint(), r.varint()
+	}
+	if has&hasCounter != 0 {
+		f.Counts.Start, f.Counts.Length = r.varint(), r.varint()
+		f.Counts.Current, f.Counts.Previous = r.varint(), r.varint()
 	}
 	return f
 }

@@ -36,6 +36,7 @@ func sample(kind engine.EffectKind) engine.Effect {
 		hasExpireAt: func() { f.ExpireAt = full.ExpireAt }, hasHits: func() { f.Hits = full.Hits },
 		hasTokens: func() { f.Tokens = full.Tokens }, hasCount: func() { f.Count = full.Count },
 		hasBucket: func() { f.Tokens = bucket }, hasWindow: func() { f.Count = window },
+		hasCounter: func() { f.Counts = limit.Counts{Start: -60000, Length: 60000, Current: limit.MaxCount, Previous: 1} },
 	} {
 		if has&bit != 0 {
 			keep()

@@ -17,7 +17,7 @@ import (
 )
 
 // formatVersion is that of the files written here; older ones are read too. It changes when an older server could not read them.
-const formatVersion = 3
+const formatVersion = 4
 
 // fileKind says what a file of the store holds.
 type fileKind uint32

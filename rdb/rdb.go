@@ -108,7 +108,7 @@ func AppendMember(b, name []byte, score float64) []byte {
 }
 
 // limiters are the types of limiters, in the order of their numbers from typeLimiter on. Never renumber.
-var limiters = [...]string{"rl.token", "rl.fixed"}
+var limiters = [...]string{"rl.token", "rl.fixed", "rl.counter"}
 
 // AppendLimiter appends the state of a limiter, whose type is one of limiters.
 func AppendLimiter(b []byte, limiter string, n Numbers) []byte {

@@ -150,7 +150,8 @@ func TestStringsAreWrittenAsByRedis(t *testing.T) {
 }
 
 func TestLimitersComeBack(t *testing.T) {
-	for _, v := range []Value{{Kind: Limiter, Type: "rl.token", Numbers: Numbers{1, -2, math.MaxInt64, 3}}, {Kind: Limiter, Type: "rl.fixed", Numbers: Numbers{math.MinInt64, 7}}} {
+	for _, v := range []Value{{Kind: Limiter, Type: "rl.token", Numbers: Numbers{1, -2, math.MaxInt64, 3}}, {Kind: Limiter, Type: "rl.fixed", Numbers: Numbers{math.MinInt64, 7}},
+		{Kind: Limiter, Type: "rl.counter", Numbers: Numbers{1, 2, 3, 4}}} {
 		got := decoded(t, encode(v))
 		assert.Equal(t, v.Numbers, got.Numbers)
 		assert.Equal(t, v.Kind, got.Kind)

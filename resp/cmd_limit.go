@@ -35,6 +35,13 @@ func init() {
 			summary:    "Admits a call if the current fixed or calendar window has room for it, and counts it.",
 			example:    "> RL.FIXED export:ann 100 day TZ Europe/Berlin\n1) (integer) 1\n2) (integer) 100\n3) (integer) 99\n4) (integer) 0\n5) (integer) 82800000",
 			run:        decide(rule.Fixed, optionCost|optionWait)},
+		&command{name: "rl.counter", arity: -4, flags: write | denyOOM | fast | blocking, keys: []keySpec{key("RW access update", 1)},
+			syntax: "key limit window [COST cost] [WAIT timeout]", group: "ratelimit", since: "1.0.0",
+			complexity: "O(1)",
+			summary:    "Admits a call if a sliding window, estimated from two counts, has room for it, and counts it.",
+			example: "> RL.COUNTER api:ann 1000 10s COST 600\n1) (integer) 1\n2) (integer) 1000\n3) (integer) 400\n4) (integer) 0\n5) (integer) 20000\n" +
+				"> RL.COUNTER api:ann 1000 10s COST 600\n1) (integer) 0\n2) (integer) 1000\n3) (integer) 400\n4) (integer) 13334\n5) (integer) 20000",
+			run: decide(rule.Counter, optionCost|optionWait)},
 	)
 }
 

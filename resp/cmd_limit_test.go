@@ -137,3 +137,37 @@ func TestZones(t *testing.T) {
 	assert.Equal(t, "-ERR TZ goes with a window of the calendar: minute, hour, day, week, month or year", c.do("RL.FIXED k 5 1d TZ UTC"))
 	assert.Equal(t, ":0", c.do("EXISTS k"))
 }
+
+// The sliding window counter by itself, in RL.ALL, as a policy, waiting and given back.
+func TestCounter(t *testing.T) {
+	ts := startServer(t, Defaults{})
+	c := ts.dial()
+	start := ts.now.Load()
+	ts.advance((start/10_000+1)*10_000 - start) // to the beginning of a window
+	for _, step := range []struct {
+		wait int64 // ms before the call
+		call string
+		want string
+	}{
+		{0, "RL.COUNTER k 10 10s COST 8", "*5 :1 :10 :2 :0 :20000"},
+		{0, "TYPE k", "+rl.counter"},
+		{0, "PTTL k", ":20000"},
+		{0, "rl.counter k 10 10s cost 3", "*5 :0 :10 :2 :11250 :20000"},
+		{11249, "RL.COUNTER k 10 10s COST 3", "*5 :0 :10 :2 :1 :8751"},
+		{1, "RL.COUNTER k 10 10s COST 3", "*5 :1 :10 :0 :0 :18750"},
+		{0, "RL.COUNTER k 10 10s COST 11", "*5 :0 :10 :0 :-1 :18750"},
+		{0, "RL.REFUND k 1", ":1"},
+		{0, "RL.REFUND k 1 ID x", "-ERR ID goes with a sliding window: no other limiter knows its hits by name"},
+		{0, "RL.COUNTER k 10 10s COST 0", "*5 :1 :10 :1 :0 :18750"},
+		{0, "RL.COUNTER k 10 1x", "-ERR invalid duration '1x': use seconds, or a number with ms, s, m, h, d or w"},
+		{0, "RL.ALL k COUNTER 10 10s t TOKEN 5 1 1s COST 2", "*6 :0 :10 :1 :1250 :18750 :0"},
+		{0, "RL.ALL t TOKEN 5 1 1s k COUNTER 10 10s", "*6 :1 :10 :0 :0 :18750 :1"},
+		{0, "RL.POLICY SET p COUNTER 10 10", "+OK"},
+		{0, "RL.POLICY GET p", "$14 COUNTER 10 10s"},
+		{0, "RL.CHECK ann p COST 10", "*6 :1 :10 :0 :0 :18750 :0"},
+		{0, "RL.CHECK ann p", "*6 :0 :10 :0 :9750 :18750 :0"},
+	} {
+		ts.advance(step.wait)
+		require.Equal(t, step.want, c.do(step.call), step.call)
+	}
+}

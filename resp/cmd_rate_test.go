@@ -114,7 +114,7 @@ func TestRateErrors(t *testing.T) {
 	require.Regexp(t, "^.5 :1", c.do("RL.TOKEN bucket 5 1 1s"))
 	const (
 		wrongType = "-WRONGTYPE Operation against a key holding the wrong kind of value"
-		badRule   = "-ERR syntax error: a rule is a key and SLIDE limit window, TOKEN capacity refill period, FIXED limit window [TZ zone], LEASE limit ttl id or LEAKY rate period [QUEUE queue]; behind the rules may stand COST cost and WAIT timeout"
+		badRule   = "-ERR syntax error: a rule is a key and SLIDE limit window, TOKEN capacity refill period, FIXED limit window [TZ zone], LEASE limit ttl id, LEAKY rate period [QUEUE queue] or COUNTER limit window; behind the rules may stand COST cost and WAIT timeout"
 		shared    = "-ERR key 'k' is in more than one rule: only those of SLIDE may share a key"
 	)
 	for _, step := range []struct{ call, want string }{

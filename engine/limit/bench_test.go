@@ -24,7 +24,7 @@ func hotPaths(t testing.TB) []struct {
 	seconds, calendar := []byte("60"), []byte("month")
 	decimal := []byte("1.5h")
 
-	now, tokens, count := epoch, Tokens{}, Count{}
+	now, tokens, count, counts := epoch, Tokens{}, Count{}, Counts{}
 	take := func(f Fixed) func() {
 		return func() {
 			now++
@@ -46,6 +46,7 @@ func hotPaths(t testing.TB) []struct {
 		{"Slide/denied", func() { DecideAll(full, log, epoch+100, 1) }},
 		{"Slide/repeated", func() { RepeatedAll(full, log, epoch+100) }},
 		{"Leaky/admitted", func() { now += 200; tokens, _ = bucket.Pace(tokens, now, 1) }},
+		{"Counter/admitted", func() { now += 200; counts, _ = Counter{1 << 40, 60_000}.Take(counts, now, 1) }},
 		{"Lease/admitted", func() { Lease{1000, 1000}.Decide(log, -1, epoch+50, 1) }},
 		{"Lease/denied", func() { Lease{10, 1000}.Decide(log, -1, epoch+50, 1) }},
 		{"Multi/admitted", func() { DecideAll(rules, log, epoch+100, 1) }},

@@ -306,6 +306,7 @@ func eachStep(t *testing.T, check func(step) string) {
 		{"slide", newSlide, 50},
 		{"multi", newMulti, 50},
 		{"lease", newLease, 60},
+		{"counter", newCounter, 50},
 	}
 	for _, kind := range kinds {
 		t.Run(kind.name, func(t *testing.T) {

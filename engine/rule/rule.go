@@ -7,21 +7,23 @@ type Kind uint8
 
 // The algorithms. Each names the fields of Rule it uses.
 const (
-	Slide Kind = iota // Slide
-	Token             // Token
-	Fixed             // Fixed
-	Lease             // Lease
-	Leaky             // Token, whose Capacity is what may wait and the one that goes ahead
+	Slide   Kind = iota // Slide
+	Token               // Token
+	Fixed               // Fixed
+	Lease               // Lease
+	Leaky               // Token, whose Capacity is what may wait and the one that goes ahead
+	Counter             // Counter
 )
 
 // Rule is an algorithm and its numbers. It is one flat struct so that a list of them is built up without
 // allocating.
 type Rule struct {
-	Kind  Kind
-	Slide limit.Rule
-	Token limit.Bucket
-	Fixed limit.Fixed
-	Lease limit.Lease
+	Kind    Kind
+	Slide   limit.Rule
+	Token   limit.Bucket
+	Fixed   limit.Fixed
+	Lease   limit.Lease
+	Counter limit.Counter
 }
 
 // Error is told to the client as it stands: the first word is its code, the rest says what is wrong.

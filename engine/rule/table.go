@@ -40,6 +40,10 @@ var algorithms = [...]Algorithm{
 			count("rate", func(r *Rule, n int64) { r.Token.Refill = n }),
 			duration("period", func(r *Rule, ms int64) { r.Token.Period = ms })},
 		Options: []Field{number("queue", "QUEUE", 0, limit.MaxCount-1, func(r *Rule, n int64) { r.Token.Capacity = n + 1 })}},
+	Counter: {Name: "COUNTER",
+		Fields: []Field{
+			count("limit", func(r *Rule, n int64) { r.Counter.Limit = n }),
+			duration("window", func(r *Rule, ms int64) { r.Counter.Window = ms })}},
 }
 
 func init() {

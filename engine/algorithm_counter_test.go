@@ -1,0 +1,112 @@
+package engine
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"rlserver/engine/limit"
+	"rlserver/engine/rule"
+)
+
+// bruteCounter is the definition of RL.COUNTER, by counting all hits there ever were.
+type bruteCounter map[int64]int64 // hits by window
+
+func (b bruteCounter) used(c limit.Counter, now int64) int64 {
+	n, elapsed := now/c.Window, now%c.Window
+	return b[n] + int64(math.Ceil(float64(b[n-1]*(c.Window-elapsed))/float64(c.Window)))
+}
+
+// refund takes the newest back, and tells how many those were.
+func (b bruteCounter) refund(c limit.Counter, now, n int64) (back int64) {
+	for i := range int64(2) {
+		took := min(n-back, b[now/c.Window-i])
+		b[now/c.Window-i] -= took
+		back += took
+	}
+	return back
+}
+
+// Laws 1 to 5 for a counter as it works on keys, whether a call comes by itself, in RL.ALL or by a policy, with refunds in between.
+func TestCounterAgainstBruteForce(t *testing.T) {
+	seed := rand.Uint64()
+	t.Log("seed", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	for range 200 {
+		log, brute := new(recorder), bruteCounter{}
+		c := newCaller(t, Options{Journal: log})
+		rule := rule.Rule{Kind: rule.Counter, Counter: limit.Counter{Limit: 1 + r.Int64N(20), Window: 10 + r.Int64N(90)}}
+		policy, err := ParsePolicy([]byte("p"), [][]byte{[]byte("COUNTER"), fmt.Append(nil, rule.Counter.Limit), fmt.Appendf(nil, "%dms", rule.Counter.Window)})
+		require.NoError(t, err)
+		c.e.SetPolicies(c.now, []*Policy{policy})
+		const name = "p:{id}"
+		for range 150 {
+			c.now += r.Int64N(3) * r.Int64N(20)
+			cost := r.Int64N(6)
+			if r.IntN(6) == 0 {
+				require.Equal(t, brute.refund(rule.Counter, c.now, cost+1), c.refund(name, cost+1, ""))
+				continue
+			}
+			var d limit.Decision
+			before, free := c.content(name), rule.Counter.Limit-brute.used(rule.Counter, c.now)
+			c.with(name, func(k Key) {
+				l := Limit{Key: k, Rule: rule}
+				switch r.IntN(3) {
+				case 0:
+					d, err = c.tx.Decide(&l, cost)
+				case 1:
+					d, err = c.tx.All([]Limit{l}, cost)
+				case 2:
+					d, err = c.tx.Check([][]byte{[]byte("p")}, []Key{k}, cost, nil)
+				}
+				require.NoError(t, err)
+			})
+			require.Equal(t, max(cost, 1) <= free, d.Allowed, "laws 2 and 3")
+			if d.Allowed && cost > 0 {
+				brute[c.now/rule.Counter.Window] += cost
+				free -= cost
+				require.EqualValues(t, (c.now/rule.Counter.Window+2)*rule.Counter.Window-c.now, d.ResetAfter)
+			} else {
+				require.Equal(t, before, c.content(name), "law 1")
+			}
+			require.Equal(t, max(free, 0), d.Remaining)
+			if d.RetryAfter > 0 {
+				require.Greater(t, max(cost, 1), rule.Counter.Limit-brute.used(rule.Counter, c.now+d.RetryAfter-1), "law 4")
+				require.LessOrEqual(t, max(cost, 1), rule.Counter.Limit-brute.used(rule.Counter, c.now+d.RetryAfter), "law 4")
+			}
+		}
+		requireSound(t, c.e)
+		require.Equal(t, living(c.e, c.now), living(log.replayed(Options{}), c.now))
+		require.Equal(t, living(c.e, c.now), living(throughASnapshot(t, c.e), c.now))
+	}
+}
+
+func TestCounterKeys(t *testing.T) {
+	c := newCaller(t, Options{})
+	l := Limit{Rule: rule.Rule{Kind: rule.Counter, Counter: limit.Counter{Limit: 5, Window: 1000}}}
+	c.with("k", func(k Key) {
+		l.Key = k
+		d, err := c.tx.Decide(&l, 2)
+		require.NoError(t, err)
+		assert.Equal(t, limit.Decision{Allowed: true, Limit: 5, Remaining: 3, ResetAfter: 2000}, d)
+		assert.Equal(t, TypeCounter, c.tx.Type(k))
+		_, err = c.tx.Token(k, limit.Bucket{Capacity: 1, Refill: 1, Period: 1}, 1)
+		assert.Equal(t, ErrWrongType, err)
+		_, err = c.tx.Refund(k, 1, []byte("id"))
+		assert.Equal(t, ErrNoIDs, err)
+		content, _ := c.tx.Content(k)
+		require.NoError(t, c.tx.Restore(k, &Restored{Type: content.Type, Numbers: content.Numbers, ExpireAt: epoch + 2000, Idle: -1, Uses: -1}))
+		d, _ = c.tx.Decide(&l, 0)
+		assert.EqualValues(t, 3, d.Remaining)
+	})
+	assert.EqualValues(t, 1, c.e.MoveBack(epoch+5, epoch-5000))
+	c.now = epoch - 5000
+	c.with("k", func(k Key) {
+		d, _ := c.tx.Decide(&l, 0)
+		assert.Equal(t, limit.Decision{Allowed: true, Limit: 5, Remaining: 3, ResetAfter: 2000}, d)
+	})
+}

@@ -1,0 +1,154 @@
+package limit
+
+import "math/bits"
+
+// Counter is the rule of a sliding window counter: two counts in place of a log. Windows of Window ms are
+// aligned to the Unix epoch. With e ms of the current one gone,
+//
+//	used = current + ceil(previous * (Window - e) / Window)
+//
+// and a call is admitted when used and its cost are at most Limit. This takes the hits of the previous
+// window to have come evenly: where they did not, an exact window may see more than the limit, at most
+// twice as much, or fewer.
+//
+// Both are at least 1; Limit at most MaxCount, Window at most MaxDuration.
+type Counter struct{ Limit, Window int64 }
+
+// Counts is the state of a sliding window counter: Current hits in the window that began at the Unix millisecond
+// Start and lasts Length ms, and Previous in the one before. The zero value is an unused limiter.
+//
+// The rule may change from call to call. With another window the counts begin anew, and all that the old one
+// still counted is in Previous.
+type Counts struct{ Start, Length, Current, Previous int64 }
+
+// Take asks for cost hits at Unix millisecond now and returns the state after the call. It is s itself
+// unless the call was admitted and cost something. A cost of 0 is a peek.
+//
+// Time does not run backward: a now before s.Start finds the counts as they were at s.Start.
+func (c Counter) Take(s Counts, now, cost int64) (Counts, Decision) {
+	at := now
+	if s.used() {
+		at = max(now, s.Start)
+	}
+	held, reset := c.settle(s, at), s.advance(at).ends()
+	free := c.Limit - held.weight(at) // below 0 when the limit has shrunk
+	d := Decision{Limit: c.Limit, Allowed: hits(cost) <= free}
+	switch {
+	case hits(cost) > c.Limit:
+		d.RetryAfter = Never
+	case !d.Allowed:
+		d.RetryAfter = until(c.fallsTo(s, at, c.Limit-hits(cost)), now)
+	case cost > 0:
+		held.Current += cost
+		free -= cost
+		s, reset = held, held.ends()
+	}
+	d.Remaining = max(free, 0)
+	d.ResetAfter = until(reset, now)
+	return s, d
+}
+
+func (s Counts) used() bool { return s.Current > 0 || s.Previous > 0 }
+
+// settle returns the counts of the rule's windows at a time that is not before s.Start.
+func (c Counter) settle(s Counts, at int64) Counts {
+	s = s.advance(at)
+	if s.Length == c.Window {
+		return s
+	}
+	return Counts{Start: floor(at, c.Window), Length: c.Window, Previous: min(s.Current+s.Previous, MaxCount)}
+}
+
+// advance returns the counts of the windows at a time that is not before s.Start.
+func (s Counts) advance(at int64) Counts {
+	if !s.used() || s.Length == 0 {
+		return Counts{}
+	}
+	switch start := floor(at, s.Length); start {
+	case s.Start:
+		return s
+	case later(s.Start, s.Length):
+		return Counts{Start: start, Length: s.Length, Previous: s.Current}
+	default:
+		return Counts{Start: start, Length: s.Length}
+	}
+}
+
+// weight is what counts as used at a time within the current window.
+func (s Counts) weight(at int64) int64 {
+	hi, lo := bits.Mul64(uint64(s.Previous), uint64(s.Start+s.Length-at))
+	lo, carry := bits.Add64(lo, uint64(s.Length-1), 0) // round up
+	used, _ := bits.Div64(hi+carry, lo, uint64(s.Length))
+	return s.Current + int64(used)
+}
+
+// fallsTo is the first moment from t on at which so many hits or fewer count as used, if none come.
+func (c Counter) fallsTo(s Counts, t, most int64) int64 {
+	if s.Length != c.Window {
+		return c.fallsAnew(s, t, most)
+	}
+	s = s.advance(t)
+	end := s.Start + s.Length
+	if s.Current <= most {
+		return end - stays(s.Previous, most-s.Current, s.Length)
+	}
+	return end + s.Length - stays(s.Current, most, s.Length)
+}
+
+// fallsAnew is fallsTo for the counts of another window. Each window of the rule begins with all that these still count at that
+// time, so what is not seen in the first is not seen in the next ones either, until the others' own window ends.
+func (c Counter) fallsAnew(s Counts, t, most int64) int64 {
+	for {
+		held := c.settle(s, t)
+		if held.weight(t) <= most {
+			return t
+		}
+		old := s.advance(t)
+		end, change := held.Start+held.Length, old.Start+old.Length
+		if at := end - stays(held.Previous, most, held.Length); at < min(end, change) {
+			return at
+		}
+		t = change
+	}
+}
+
+// stays is for how many ms before the end of a window no more than most of the hits of the previous one count.
+func stays(previous, most, length int64) int64 {
+	if most >= previous {
+		return length
+	}
+	hi, lo := bits.Mul64(uint64(most), uint64(length))
+	ms, _ := bits.Div64(hi, lo, uint64(previous))
+	return int64(ms)
+}
+
+// ends is the first moment at which nothing counts as used.
+func (s Counts) ends() int64 {
+	switch {
+	case s.Current > 0:
+		return later(later(s.Start, s.Length), s.Length)
+	case s.Previous > 0:
+		return later(s.Start, s.Length)
+	}
+	return 0
+}
+
+// Refund gives n hits back at Unix millisecond now, n >= 1, the newest first, and returns how many that were: no more than
+// still count. Counts of which none is used afterwards are the zero value.
+func (s Counts) Refund(now, n int64) (Counts, int64) {
+	held := s.advance(max(now, s.Start))
+	current := min(n, held.Current)
+	previous := min(n-current, held.Previous)
+	held.Current -= current
+	held.Previous -= previous
+	if !held.used() {
+		held = Counts{}
+	}
+	return held, current + previous
+}
+
+// MoveBack returns the same counts in the window of an earlier moment, and when they end.
+func (s Counts) MoveBack(at int64) (moved Counts, ends int64) {
+	s.Start = floor(at, max(s.Length, 1))
+	return s, s.ends()
+}
