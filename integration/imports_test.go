@@ -15,7 +15,8 @@ import (
 // library. Imports run in one direction; what is not listed is forbidden.
 var mayImport = map[string]struct{ ours, others []string }{
 	"rlserver/cmd/rlserver": {
-		ours: []string{"rlserver/resp", "rlserver/clock", "rlserver/engine", "rlserver/engine/rule", "rlserver/persistence"},
+		ours: []string{"rlserver/resp", "rlserver/clock", "rlserver/engine", "rlserver/engine/rule", "rlserver/persistence",
+			"rlserver/process"},
 		others: []string{
 			"github.com/alecthomas/kong",
 			"go.yaml.in/yaml/v3",
@@ -26,6 +27,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 		others: []string{"github.com/tidwall/redcon"},
 	},
 	"rlserver/clock":         {},
+	"rlserver/process":       {},
 	"rlserver/persistence":   {ours: []string{"rlserver/engine"}, others: []string{"github.com/klauspost/compress/zstd"}},
 	"rlserver/engine":        {ours: []string{"rlserver/engine/limit", "rlserver/engine/rule", "rlserver/zset", "rlserver/dict"}},
 	"rlserver/engine/rule":   {ours: []string{"rlserver/engine/limit"}},

@@ -53,7 +53,7 @@ func (m *machine) while(do func(c *client)) {
 	ctx, stop := context.WithCancel(m.t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- serve(ctx, c, m.source()) }()
-	p := &process{t: m.t, socket: socket}
+	p := &child{t: m.t, socket: socket}
 	conn := p.connect()
 	do(&client{m.t, conn, bufio.NewReader(conn)})
 	stop()

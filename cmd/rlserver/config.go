@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"net"
@@ -12,80 +13,68 @@ import (
 	"github.com/alecthomas/kong"
 
 	"rlserver/engine"
+	"rlserver/process"
 	"rlserver/resp"
 )
 
-// version is what --version and INFO tell.
+// version is what --version and INFO report.
 const version = "1.0.0"
 
-// config is what can be said on the command line or in the environment. The names are Redis' own where Redis has the thing.
+// config holds the flags of the command line and the environment. They have the names that Redis
+// uses for the same thing. flagHelp has their help texts.
 type config struct {
-	Port           int      `group:"Listen" default:"6379" placeholder:"PORT" help:"TCP port, 6379 unless given. 0: none."`
-	Bind           []string `group:"Listen" sep:"," default:"127.0.0.1,-::1" placeholder:"ADDR" help:"Addresses to listen on, separated by commas or, in quotes, by spaces. * is all of this machine, and one that begins with - is left out if this machine lacks it. 127.0.0.1,-::1 unless given."`
-	Unixsocket     string   `group:"Listen" placeholder:"PATH" help:"Unix socket to listen on as well."`
-	Unixsocketperm string   `group:"Listen" placeholder:"MODE" help:"Permissions of the Unix socket, in octal, such as 770; the umask decides unless given."`
-	TcpKeepalive   int      `group:"Listen" default:"300" placeholder:"SECONDS" help:"How long a connection is silent before the system probes whether its other end is still there, 300 unless given. 0: never."`
+	Port           int      `group:"Listen" default:"6379" placeholder:"PORT"`
+	Bind           []string `group:"Listen" sep:"," default:"127.0.0.1,-::1" placeholder:"ADDR"`
+	Unixsocket     string   `group:"Listen" placeholder:"PATH"`
+	Unixsocketperm string   `group:"Listen" placeholder:"MODE"`
+	TcpKeepalive   int      `group:"Listen" default:"300" placeholder:"SECONDS"`
 
-	Requirepass        string `group:"Access" placeholder:"PASSWORD" help:"Password that clients must give with AUTH. The list of processes shows it to others on this machine: --requirepass-file and the environment do not."`
-	RequirepassFile    string `group:"Access" placeholder:"FILE" help:"Regular file of at most 64 KB whose first line is the password."`
-	PreauthTimeout     int    `group:"Access" default:"10" placeholder:"SECONDS" help:"How long after it has connected a client may take to give the password, 10 unless given. 0: any time."`
-	ProtectedMode      string `group:"Access" enum:"yes,no" default:"yes" placeholder:"yes|no" help:"Whether to refuse clients from other machines as long as there is no password; yes unless given."`
-	EnableDebugCommand string `group:"Access" enum:"no,local,yes" default:"local" placeholder:"no|local|yes" help:"Who may use DEBUG: nobody, clients on this machine, or all; local unless given."`
+	Requirepass        string `group:"Access" placeholder:"PASSWORD"`
+	RequirepassFile    string `group:"Access" placeholder:"FILE"`
+	PreauthTimeout     int    `group:"Access" default:"10" placeholder:"SECONDS"`
+	ProtectedMode      string `group:"Access" enum:"yes,no" default:"yes" placeholder:"yes|no"`
+	EnableDebugCommand string `group:"Access" enum:"no,local,yes" default:"local" placeholder:"no|local|yes"`
 
-	Maxclients      int    `group:"Service" default:"10000" placeholder:"N" help:"How many clients may be connected at once, 10000 unless given."`
-	ReservedClients int    `group:"Service" default:"8" placeholder:"N" help:"How many places of --maxclients are kept from clients of other machines, at most half of them, and how many more the Unix socket has; 8 unless given."`
-	Timeout         int    `group:"Service" default:"0" placeholder:"SECONDS" help:"How long a client may be idle before its connection is closed. 0, unless given: for ever."`
-	Maxmemory       string `group:"Service" default:"0" placeholder:"SIZE" help:"How much memory the server may take before keys are evicted, such as 256mb, its own 4 MB or so included; the process stays below one and a half times that. 0, unless given: any amount."`
-	ProtoMaxKeyLen  string `group:"Service" default:"64kb" placeholder:"SIZE" help:"How long the key of a limiter may be, 64kb unless given. Other keys may be as long as in Redis."`
-	MaxmemoryPolicy string `group:"Service" enum:"${policies}" default:"ratelimit" placeholder:"POLICY" help:"Which keys are evicted: ${any_policy}; ratelimit unless given. That lets limiters go that are nearly as good as new, and never one that is denying."`
-	Databases       int    `group:"Service" default:"16" placeholder:"N" help:"How many databases SELECT chooses among, 16 unless given."`
-	Loglevel        string `group:"Service" enum:"debug,verbose,notice,warning" default:"notice" placeholder:"LEVEL" help:"How much is logged, on standard error: debug, verbose, notice or warning; notice unless given."`
-	Policies        string `group:"Service" placeholder:"FILE" help:"File of named limits for RL.CHECK, in YAML: a regular file of at most 16 MB. It is read at the start, and again after SIGHUP and RL.POLICY RELOAD."`
+	Maxclients      int    `group:"Service" default:"10000" placeholder:"N"`
+	ReservedClients int    `group:"Service" default:"8" placeholder:"N"`
+	Timeout         int    `group:"Service" default:"0" placeholder:"SECONDS"`
+	Maxmemory       string `group:"Service" default:"0" placeholder:"SIZE"`
+	ProtoMaxKeyLen  string `group:"Service" default:"64kb" placeholder:"SIZE"`
+	MaxmemoryPolicy string `group:"Service" enum:"${policies}" default:"ratelimit" placeholder:"POLICY"`
+	Databases       int    `group:"Service" default:"16" placeholder:"N"`
+	Loglevel        string `group:"Service" enum:"debug,verbose,notice,warning" default:"notice" placeholder:"LEVEL"`
+	Policies        string `group:"Service" placeholder:"FILE"`
 
-	MaxmemoryClients        string `group:"Service" default:"20%" placeholder:"SIZE|PERCENT" help:"How much memory clients may hold together, for unread replies, half commands and transactions, beside maxmemory: beyond it the client that holds most is closed, and no key is evicted for it. Such as 64mb, or a percentage of maxmemory or, without that, of the machine's memory; 20% unless given. 0: any amount."`
-	PreauthMemory           string `group:"Service" default:"4mb" placeholder:"SIZE" help:"How much of that clients may hold together that have not given the password, 4mb unless given."`
-	ClientOutputBufferLimit string `group:"Service" default:"" placeholder:"'CLASS HARD SOFT SECONDS'" help:"How many bytes of replies a client may leave unread: beyond HARD, or beyond SOFT for so many SECONDS, it is closed. 'normal 64mb 16mb 60' unless given. The classes are normal, replica and pubsub; 0: no limit."`
+	MaxmemoryClients        string `group:"Service" default:"20%" placeholder:"SIZE|PERCENT"`
+	PreauthMemory           string `group:"Service" default:"4mb" placeholder:"SIZE"`
+	ClientOutputBufferLimit string `group:"Service" default:"" placeholder:"'CLASS HARD SOFT SECONDS'"`
 
-	Appendonly               string `group:"Persistence" enum:"yes,no" default:"yes" placeholder:"yes|no" help:"Whether every change is written to a log, from which the state comes back after a restart or a crash; yes unless given."`
-	Appendfsync              string `group:"Persistence" enum:"always,everysec,no" default:"everysec" placeholder:"WHEN" help:"When the log is synced to the disk: always before a call is answered, everysec, or no, which leaves it to the system; everysec unless given."`
-	Dir                      string `group:"Persistence" default:"./rlserver-data" placeholder:"DIR" help:"Directory of the log and the snapshots, made if there is none; ./rlserver-data unless given."`
-	OnDiskFailure            string `group:"Persistence" enum:"refuse,continue" default:"refuse" placeholder:"refuse|continue" help:"What happens when the log cannot be written: commands that change something are refused, or the server goes on in memory alone; refuse unless given."`
-	AutoAofRewritePercentage int    `group:"Persistence" default:"100" placeholder:"PERCENT" help:"A snapshot replaces the log when the log has grown by this much, 100 unless given. 0: never."`
-	AutoAofRewriteMinSize    string `group:"Persistence" default:"64mb" placeholder:"SIZE" help:"How large the log must be for that, 64mb unless given."`
-	Save                     string `group:"Persistence" default:"" placeholder:"'SECONDS CHANGES …'" help:"Take a snapshot also when so many changes were made within so many seconds, such as '3600 1 300 100'; none unless given. With --appendonly no also at an orderly stop."`
+	Appendonly               string `group:"Persistence" enum:"yes,no" default:"yes" placeholder:"yes|no"`
+	Appendfsync              string `group:"Persistence" enum:"always,everysec,no" default:"everysec" placeholder:"WHEN"`
+	Dir                      string `group:"Persistence" default:"./rlserver-data" placeholder:"DIR"`
+	OnDiskFailure            string `group:"Persistence" enum:"refuse,continue" default:"refuse" placeholder:"refuse|continue"`
+	AutoAofRewritePercentage int    `group:"Persistence" default:"100" placeholder:"PERCENT"`
+	AutoAofRewriteMinSize    string `group:"Persistence" default:"64mb" placeholder:"SIZE"`
+	Save                     string `group:"Persistence" default:"" placeholder:"'SECONDS CHANGES …'"`
 
-	Version kong.VersionFlag `short:"v" env:"-" help:"Print the version and exit."`
+	Version kong.VersionFlag `short:"v" env:"-"`
 
-	maxmemory      int64            // what Maxmemory says
-	maxKey         int64            // what ProtoMaxKeyLen says
-	rewriteMinSize int64            // what AutoAofRewriteMinSize says
-	save           resp.SavePoints  // what Save says
-	clientMemory   resp.MemoryShare // what MaxmemoryClients says
-	preauthMemory  int64            // what PreauthMemory says
+	maxmemory      int64            // from Maxmemory
+	maxKey         int64            // from ProtoMaxKeyLen
+	rewriteMinSize int64            // from AutoAofRewriteMinSize
+	save           resp.SavePoints  // from Save
+	clientMemory   resp.MemoryShare // from MaxmemoryClients
+	preauthMemory  int64            // from PreauthMemory
 }
 
-const description = `A rate limiter for any client of Redis: send it RL.SLIDE, RL.TOKEN, RL.MULTI or RL.FIXED.
-
-	rlserver &
-	redis-cli RL.SLIDE user:42 100 1m
-
-Each flag can be given in the environment too, as RLSERVER_ and its name: RLSERVER_PORT=6380, RLSERVER_REQUIREPASS_FILE=/run/secrets/password.
-A flag takes precedence. CONFIG SET changes what can change while the server runs, until it stops.
-
-	rlserver docs               prints the documentation of all commands
-	rlserver check DIR          reads a data directory and says whether a server would start on it
-	rlserver repair DIR         cuts off what is damaged, and keeps a copy
-	rlserver repair --clock DIR takes data back that is ahead of the present, and keeps a copy
-	rlserver dump [--json] DIR  prints what a data directory holds, a line for each change
-
-Each of these explains itself with --help.`
-
-// parse reads the command line and the environment. done is true when that has told the user what there is to tell, on out.
+// parse reads the command line and the environment. done reports that everything has been printed,
+// on out, as --help does.
 func parse(argv []string, out io.Writer) (c config, done bool, err error) {
 	parser, err := kong.New(&c, kong.Name("rlserver"), kong.Description(description), kong.Writers(out, out),
-		kong.DefaultEnvars("RLSERVER"), kong.Vars{"version": "rlserver " + version, "policies": strings.Join(engine.EvictionPolicies, ","), "any_policy": strings.Join(engine.EvictionPolicies, ", ")}, kong.Exit(func(int) { done = true }),
+		kong.DefaultEnvars("RLSERVER"), kong.Exit(func(int) { done = true }),
+		kong.Vars{"version": "rlserver " + version, "policies": strings.Join(engine.EvictionPolicies, ",")},
 		kong.ConfigureHelp(kong.HelpOptions{NoAppDescFormat: true}),
-		kong.ValueFormatter(func(v *kong.Value) string { return v.Help }))
+		kong.ValueFormatter(func(v *kong.Value) string { return cmp.Or(helpOf(v.Name), v.Help) }))
 	if err != nil {
 		return c, false, err
 	}
@@ -96,8 +85,30 @@ func parse(argv []string, out io.Writer) (c config, done bool, err error) {
 	return c, false, c.validate()
 }
 
-// validate refuses values that are of the right type but make no sense.
+// validate checks the values that kong has read, and parses those that have a form of their own.
 func (c *config) validate() error {
+	if err := c.checkRanges(); err != nil {
+		return err
+	}
+	if err := c.parseValues(); err != nil {
+		return err
+	}
+	switch {
+	case c.Dir == "":
+		return fmt.Errorf("--dir names no directory")
+	case c.Port != 0 && len(c.addresses()) == 0:
+		return fmt.Errorf("--bind names no address")
+	case c.Port == 0 && c.Unixsocket == "":
+		return fmt.Errorf("--port 0 leaves nothing to listen on: give --unixsocket")
+	case c.Unixsocketperm != "" && !octal(c.Unixsocketperm):
+		return fmt.Errorf("--unixsocketperm must be octal permissions such as 770, not %q", c.Unixsocketperm)
+	case c.Requirepass != "" && c.RequirepassFile != "":
+		return fmt.Errorf("--requirepass and --requirepass-file exclude each other")
+	}
+	return nil
+}
+
+func (c *config) checkRanges() error {
 	for _, limit := range []struct {
 		flag        string
 		value       int
@@ -116,7 +127,10 @@ func (c *config) validate() error {
 			return fmt.Errorf("--%s must be from %d to %d, not %d", limit.flag, limit.least, limit.most, limit.value)
 		}
 	}
-	var err error
+	return nil
+}
+
+func (c *config) parseValues() (err error) {
 	if c.maxmemory, err = resp.ParseMemory(c.Maxmemory); err != nil {
 		return fmt.Errorf("--maxmemory must be a number of bytes such as 256mb, not %q", c.Maxmemory)
 	}
@@ -124,44 +138,64 @@ func (c *config) validate() error {
 		return fmt.Errorf("--proto-max-key-len must be a number of bytes from 1 to 512mb, not %q", c.ProtoMaxKeyLen)
 	}
 	if c.clientMemory, err = resp.ParseMemoryShare(c.MaxmemoryClients); err != nil {
-		return fmt.Errorf("--maxmemory-clients must be a number of bytes such as 64mb or a percentage up to 100%%, not %q", c.MaxmemoryClients)
+		return fmt.Errorf("--maxmemory-clients must be a number of bytes such as 64mb or a percentage up to 100%%, "+
+			"not %q", c.MaxmemoryClients)
 	}
 	if c.preauthMemory, err = resp.ParseMemory(c.PreauthMemory); err != nil || c.preauthMemory < 64<<10 {
-		return fmt.Errorf("--preauth-memory must be a number of bytes such as 4mb, at least 64kb, not %q", c.PreauthMemory)
+		return fmt.Errorf("--preauth-memory must be a number of bytes such as 4mb, at least 64kb, "+
+			"not %q", c.PreauthMemory)
 	}
 	if resp.ParseOutputLimits(c.ClientOutputBufferLimit) != nil {
-		return fmt.Errorf("--client-output-buffer-limit must be a class (normal, replica or pubsub), a hard and a soft limit and seconds, such as 'normal 64mb 16mb 60', not %q", c.ClientOutputBufferLimit)
+		return fmt.Errorf("--client-output-buffer-limit must be a class (normal, replica or pubsub), "+
+			"a hard and a soft limit and seconds, such as 'normal 64mb 16mb 60', not %q", c.ClientOutputBufferLimit)
 	}
 	if c.rewriteMinSize, err = resp.ParseMemory(c.AutoAofRewriteMinSize); err != nil {
-		return fmt.Errorf("--auto-aof-rewrite-min-size must be a number of bytes such as 64mb, not %q", c.AutoAofRewriteMinSize)
+		return fmt.Errorf("--auto-aof-rewrite-min-size must be a number of bytes such as 64mb, "+
+			"not %q", c.AutoAofRewriteMinSize)
 	}
 	if c.save, err = resp.ParseSavePoints(c.Save); err != nil {
 		return fmt.Errorf("--save must be pairs of seconds and changes such as '3600 1 300 100', not %q", c.Save)
 	}
-	switch {
-	case c.Dir == "":
-		return fmt.Errorf("--dir names no directory")
-	case c.Port != 0 && len(c.addresses()) == 0:
-		return fmt.Errorf("--bind names no address")
-	case c.Port == 0 && c.Unixsocket == "":
-		return fmt.Errorf("--port 0 leaves nothing to listen on: give --unixsocket")
-	case c.Unixsocketperm != "" && !octal(c.Unixsocketperm):
-		return fmt.Errorf("--unixsocketperm must be octal permissions such as 770, not %q", c.Unixsocketperm)
-	case c.Requirepass != "" && c.RequirepassFile != "":
-		return fmt.Errorf("--requirepass and --requirepass-file exclude each other")
-	}
 	return nil
 }
+
+// defaults returns the settings with which the server starts.
+func (c *config) defaults(password string) resp.Defaults {
+	possible := c.mostClients()
+	return resp.Defaults{
+		Port: c.Port, Bind: c.addresses(), UnixSocket: c.Unixsocket, UnixSocketPerm: c.Unixsocketperm, Databases: c.Databases,
+		Password: password, ProtectedMode: c.ProtectedMode == "yes", DebugCommand: c.EnableDebugCommand,
+		PreauthTimeout: seconds(c.PreauthTimeout),
+		MaxClients:     min(c.Maxclients, possible), MostClients: possible, Reserved: c.ReservedClients,
+		Timeout: seconds(c.Timeout), Keepalive: seconds(c.TcpKeepalive), LogLevel: c.Loglevel,
+		MaxKey: c.maxKey, MaxMemory: c.maxmemory, MemoryPolicy: c.MaxmemoryPolicy,
+		ClientMemory: c.clientMemory, PreauthMemory: c.preauthMemory, OutputLimits: c.ClientOutputBufferLimit,
+		AppendOnly: c.appendOnly(), Dir: c.Dir, AppendFsync: c.Appendfsync, OnDiskFailure: c.OnDiskFailure,
+		RewritePercentage: c.AutoAofRewritePercentage, RewriteMinSize: c.rewriteMinSize, Save: c.save,
+	}
+}
+
+// mostClients returns how many clients the limit on open files allows, without the additional ones
+// of the Unix socket.
+func (c *config) mostClients() int {
+	most := process.MaxConnections()
+	if c.Unixsocket != "" {
+		most = max(1, most-c.ReservedClients)
+	}
+	return most
+}
+
+func (c *config) appendOnly() bool { return c.Appendonly == "yes" }
 
 func octal(mode string) bool {
 	_, err := strconv.ParseUint(mode, 8, 9)
 	return err == nil
 }
 
-// maxPasswordFile is how many bytes the file of --requirepass-file may have.
+// maxPasswordFile is how large the file of --requirepass-file may be, in bytes.
 const maxPasswordFile = 64 << 10
 
-// password gives what clients must know; empty: nothing.
+// password returns the password that clients must give; empty: none is needed.
 func (c *config) password() (string, error) {
 	if c.RequirepassFile == "" {
 		return c.Requirepass, nil
@@ -177,7 +211,7 @@ func (c *config) password() (string, error) {
 	return line, nil
 }
 
-// addresses are what --bind names.
+// addresses returns the addresses of --bind.
 func (c *config) addresses() (list []string) {
 	for _, words := range c.Bind {
 		list = append(list, strings.Fields(words)...)
@@ -185,7 +219,8 @@ func (c *config) addresses() (list []string) {
 	return list
 }
 
-// place turns an address of --bind into what package net listens on. optional is true of one that this machine may lack.
+// place returns the arguments for net.Listen for an address of --bind. optional reports whether
+// this machine may lack it.
 func place(address string, port int) (network, hostPort string, optional bool) {
 	host, optional := strings.CutPrefix(address, "-")
 	network = "tcp"

@@ -2,10 +2,13 @@ package main
 
 import (
 	"bytes"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
+	"github.com/alecthomas/kong"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -27,7 +30,8 @@ func TestFlagsAndEnvironment(t *testing.T) {
 	t.Setenv("RLSERVER_REQUIREPASS", "sesame")
 	t.Setenv("RLSERVER_MAXCLIENTS", "5")
 	t.Setenv("RLSERVER_VERSION", "7.1") // such variables are set by images, and ask for nothing
-	c, done, err := parse([]string{"--maxclients", "6", "--timeout=9", "--maxmemory", "256mb", "--bind", "10.0.0.1 -::1,10.0.0.2"}, new(bytes.Buffer))
+	argv := []string{"--maxclients", "6", "--timeout=9", "--maxmemory", "256mb", "--bind", "10.0.0.1 -::1,10.0.0.2"}
+	c, done, err := parse(argv, new(bytes.Buffer))
 	require.NoError(t, err)
 	require.False(t, done)
 	assert.Equal(t, 7000, c.Port)
@@ -55,7 +59,8 @@ func TestWhatMakesNoSenseIsRefused(t *testing.T) {
 		{[]string{"--proto-max-key-len", "1gb"}, `--proto-max-key-len must be a number of bytes from 1 to 512mb, not "1gb"`},
 		{[]string{"--protected-mode", "maybe"}, `--protected-mode must be one of "yes","no" but got "maybe"`},
 		{[]string{"--unixsocketperm", "rwx"}, `--unixsocketperm must be octal permissions such as 770, not "rwx"`},
-		{[]string{"--requirepass", "a", "--requirepass-file", "b"}, "--requirepass and --requirepass-file exclude each other"},
+		{[]string{"--requirepass", "a", "--requirepass-file", "b"},
+			"--requirepass and --requirepass-file exclude each other"},
 		{[]string{"--unknown"}, "unknown flag --unknown"},
 		{[]string{"stray"}, "unexpected argument stray"},
 	} {
@@ -117,4 +122,17 @@ func TestVersionHelpAndDocs(t *testing.T) {
 		assert.NoError(t, run(test.argv, &out))
 		assert.Contains(t, out.String(), test.want)
 	}
+}
+
+// Each flag has a help text, and no text is left of a flag that is gone.
+func TestEachFlagHasHelp(t *testing.T) {
+	parser, err := kong.New(new(config), kong.Vars{"policies": ""})
+	require.NoError(t, err)
+	var flags []string
+	for _, flag := range parser.Model.Flags {
+		if flag.Name != "help" {
+			flags = append(flags, flag.Name)
+		}
+	}
+	assert.ElementsMatch(t, flags, slices.Collect(maps.Keys(flagHelp)))
 }

@@ -11,13 +11,11 @@ import (
 	"syscall"
 )
 
-// listen opens all that the configuration names, or nothing.
+// listen opens all listeners that the configuration names, or none.
 func listen(c config) (listeners []net.Listener, err error) {
 	defer func() {
 		if err != nil {
-			for _, ln := range listeners {
-				ln.Close()
-			}
+			closeAll(listeners)
 			listeners = nil
 		}
 	}()
@@ -34,6 +32,12 @@ func listen(c config) (listeners []net.Listener, err error) {
 		listeners = append(listeners, ln)
 	}
 	return listeners, nil
+}
+
+func closeAll(listeners []net.Listener) {
+	for _, ln := range listeners {
+		ln.Close()
+	}
 }
 
 func listenTCP(c config) (listeners []net.Listener, err error) {
@@ -55,12 +59,13 @@ func listenTCP(c config) (listeners []net.Listener, err error) {
 	return listeners, nil
 }
 
-// absent tells whether an address is one that this machine lacks.
+// absent reports whether an error says that this machine does not have an address.
 func absent(err error) bool {
-	return errors.Is(err, syscall.EADDRNOTAVAIL) || errors.Is(err, syscall.EAFNOSUPPORT) || errors.Is(err, syscall.EPROTONOSUPPORT)
+	return errors.Is(err, syscall.EADDRNOTAVAIL) || errors.Is(err, syscall.EAFNOSUPPORT) ||
+		errors.Is(err, syscall.EPROTONOSUPPORT)
 }
 
-// plain leaves only the system's own words of a network error.
+// plain returns the system's own error within a network error.
 func plain(err error) error {
 	if op, ok := errors.AsType[*net.OpError](err); ok {
 		err = op.Err
@@ -71,7 +76,8 @@ func plain(err error) error {
 	return err
 }
 
-// listenUnix takes the place of a socket that no server answers on, but of nothing else.
+// listenUnix listens on a Unix socket. It replaces a socket that no server listens on, but no other
+// file.
 func listenUnix(path, mode string) (net.Listener, error) {
 	if err := clearAway(path); err != nil {
 		return nil, err
@@ -93,7 +99,7 @@ func listenUnix(path, mode string) (net.Listener, error) {
 	return ln, nil
 }
 
-// clearAway removes the socket that a server has left which did not end in order.
+// clearAway removes a socket that was left by a server that did not stop in order.
 func clearAway(path string) error {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {

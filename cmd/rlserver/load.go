@@ -1,23 +1,87 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"sync"
 	"time"
+
+	"rlserver/persistence"
 )
 
-// loadPatience is how long clients that connect at the start wait for the data: their connections stand in the
-// system's queues. After that they are let in, and are told LOADING.
+// loadPatience is how long clients that connect at the start wait for the data: their connections
+// stay in the backlog of the listening socket. After that they are accepted and get LOADING.
 const loadPatience = 2 * time.Second
 
-// loadThenOpen lets clients in when the data is loaded, or after patience. If the data cannot be loaded, that is
-// returned; clients may have been let in by then.
-func loadThenOpen(patience time.Duration, load func() error, open func()) error {
-	open = sync.OnceFunc(open)
-	impatient := time.AfterFunc(patience, open)
+// load loads the data and the policies, and begins to accept clients. Clients may have been
+// accepted when it returns an error.
+func (p *parts) load(ctx context.Context) error {
+	return loadThenAccept(loadPatience, func() error {
+		if err := p.restore(ctx); err != nil {
+			return err
+		}
+		if p.config.Policies != "" {
+			p.file.set(p.policies)
+		}
+		p.server.SetLoading(false)
+		return nil
+	}, p.accept)
+}
+
+// loadThenAccept accepts clients when the data is loaded or patience has passed, whichever comes
+// first. It returns the error of load.
+func loadThenAccept(patience time.Duration, load func() error, accept func()) error {
+	accept = sync.OnceFunc(accept)
+	impatient := time.AfterFunc(patience, accept)
 	defer impatient.Stop()
 	if err := load(); err != nil {
 		return err
 	}
-	open()
+	accept()
 	return nil
+}
+
+// accept serves all listeners until Shutdown.
+func (p *parts) accept() {
+	for _, ln := range p.listeners {
+		go p.server.Serve(ln)
+	}
+}
+
+// restore loads the data directory into the engine, and begins to write to it.
+func (p *parts) restore(ctx context.Context) error {
+	start := time.Now()
+	var r persistence.Recovery
+	failed := make(chan error, 1)
+	go func() {
+		var err error
+		if r, err = p.data.Load(p.engine); err == nil {
+			p.clock.Continue(r.Last)
+			err = p.data.Start()
+		}
+		failed <- err
+	}()
+	select {
+	case <-ctx.Done():
+		return errors.New("stopped before the data was loaded; it is unchanged")
+	case err := <-failed:
+		if err == nil {
+			p.logRecovery(r, time.Since(start))
+		}
+		return err
+	}
+}
+
+func (p *parts) logRecovery(r persistence.Recovery, took time.Duration) {
+	if r.Passed != nil {
+		p.log.Warn("the newest snapshot is damaged: an older one and the log are used instead", "error", r.Passed)
+	}
+	if t := r.Torn; t != nil {
+		p.log.Warn("the log ended in a torn record, which is cut off",
+			"segment", t.Segment, "offset", t.Offset, "bytes", t.Bytes, "since", time.UnixMilli(t.Since).UTC())
+	}
+	if r.Records > 0 {
+		p.log.Info("loaded", "snapshot", r.Snapshot, "segments", r.Segments, "records", r.Records,
+			"took", took.Round(time.Millisecond))
+	}
 }

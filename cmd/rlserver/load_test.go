@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestClientsAreLetInWhenTheDataIsThere(t *testing.T) {
-	for _, test := range []struct{ loading, opened time.Duration }{
+func TestClientsAreAcceptedWhenTheDataIsLoaded(t *testing.T) {
+	for _, test := range []struct{ loading, accepted time.Duration }{
 		{0, 0},
 		{time.Second, time.Second},
 		{1999 * time.Millisecond, 1999 * time.Millisecond},
@@ -22,37 +22,37 @@ func TestClientsAreLetInWhenTheDataIsThere(t *testing.T) {
 		{time.Hour, loadPatience},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			start, opened, loaded := time.Now(), time.Duration(-1), false
+			start, accepted, loaded := time.Now(), time.Duration(-1), false
 			var loadedBefore bool
-			err := loadThenOpen(loadPatience, func() error {
+			err := loadThenAccept(loadPatience, func() error {
 				time.Sleep(test.loading)
 				loaded = true
 				return nil
 			}, func() {
-				require.Negative(t, opened, "they are let in once")
-				opened, loadedBefore = time.Since(start), loaded
+				require.Negative(t, accepted, "clients are accepted once")
+				accepted, loadedBefore = time.Since(start), loaded
 			})
 			time.Sleep(time.Hour)
 			require.NoError(t, err)
-			assert.Equal(t, test.opened, opened)
+			assert.Equal(t, test.accepted, accepted)
 			assert.Equal(t, test.loading <= loadPatience, loadedBefore)
 		})
 	}
 }
 
-func TestNobodyIsLetInWhenTheDataCannotBeLoaded(t *testing.T) {
+func TestNoClientIsAcceptedWhenTheDataCannotBeLoaded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		damaged := errors.New("damaged")
-		err := loadThenOpen(loadPatience, func() error {
+		err := loadThenAccept(loadPatience, func() error {
 			time.Sleep(time.Second)
 			return damaged
-		}, func() { t.Error("clients were let in") })
+		}, func() { t.Error("clients were accepted") })
 		time.Sleep(time.Hour)
 		assert.Equal(t, damaged, err)
 	})
 }
 
-// TestFirstCommandsAreServed: whoever connects as soon as anybody can is answered, and not with LOADING.
+// A client that connects as soon as it can is answered, and not with LOADING.
 func TestFirstCommandsAreServed(t *testing.T) {
 	for range 10 {
 		p := start(t)

@@ -18,8 +18,8 @@ func main() {
 	}
 }
 
-// run is the program. It returns nil after an orderly end; an error when the server was told something that makes no sense, or could not
-// start, or had to stop.
+// run is the program. It returns nil after an orderly stop, and an error if the arguments are not
+// valid, or the server could not start or had to stop.
 func run(argv []string, out io.Writer) error {
 	if len(argv) > 0 {
 		if t, ok := tools[argv[0]]; ok {
@@ -32,6 +32,6 @@ func run(argv []string, out io.Writer) error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	context.AfterFunc(ctx, stop) // who cannot wait for the orderly end sends a second signal
+	context.AfterFunc(ctx, stop) // so that a second signal ends the process at once
 	return serve(ctx, c, clock.System())
 }

@@ -38,8 +38,8 @@ func buildAndRun(m *testing.M) int {
 	return m.Run()
 }
 
-// process is a server that listens on a Unix socket: no test takes another's port.
-type process struct {
+// child is a server process that listens on a Unix socket: no test takes another's port.
+type child struct {
 	*exec.Cmd
 	t      *testing.T
 	socket string
@@ -47,8 +47,8 @@ type process struct {
 	ended  chan error
 }
 
-func start(t *testing.T, flags ...string) *process {
-	p := &process{t: t, socket: filepath.Join(t.TempDir(), "s"), ended: make(chan error, 1)}
+func start(t *testing.T, flags ...string) *child {
+	p := &child{t: t, socket: filepath.Join(t.TempDir(), "s"), ended: make(chan error, 1)}
 	p.Cmd = exec.Command(program, append([]string{"--port", "0", "--unixsocket", p.socket}, flags...)...)
 	p.Stderr, p.Dir = &p.stderr, t.TempDir()
 	require.NoError(t, p.Start())
@@ -58,13 +58,13 @@ func start(t *testing.T, flags ...string) *process {
 }
 
 // connect tries until the server listens and has loaded its data.
-func (p *process) connect() net.Conn {
+func (p *child) connect() net.Conn {
 	p.t.Helper()
 	return p.connectAfter("")
 }
 
 // connectAfter is connect for a server that asks for what first says before it tells whether it is loading.
-func (p *process) connectAfter(first string) net.Conn {
+func (p *child) connectAfter(first string) net.Conn {
 	p.t.Helper()
 	for range 1000 {
 		if conn, err := net.Dial("unix", p.socket); err == nil {
@@ -85,7 +85,7 @@ func (p *process) connectAfter(first string) net.Conn {
 }
 
 // ends waits for the end of the process.
-func (p *process) ends() error {
+func (p *child) ends() error {
 	p.t.Helper()
 	select {
 	case err := <-p.ended:
@@ -97,11 +97,11 @@ func (p *process) ends() error {
 }
 
 func TestOrderlyEnds(t *testing.T) {
-	for name, end := range map[string]func(p *process, conn net.Conn){
-		"SIGTERM":         func(p *process, _ net.Conn) { p.Process.Signal(syscall.SIGTERM) },
-		"SIGINT":          func(p *process, _ net.Conn) { p.Process.Signal(os.Interrupt) },
-		"SHUTDOWN":        func(_ *process, conn net.Conn) { fmt.Fprint(conn, "SHUTDOWN\r\n") },
-		"SHUTDOWN NOSAVE": func(_ *process, conn net.Conn) { fmt.Fprint(conn, "SHUTDOWN NOSAVE NOW FORCE\r\n") },
+	for name, end := range map[string]func(p *child, conn net.Conn){
+		"SIGTERM":         func(p *child, _ net.Conn) { p.Process.Signal(syscall.SIGTERM) },
+		"SIGINT":          func(p *child, _ net.Conn) { p.Process.Signal(os.Interrupt) },
+		"SHUTDOWN":        func(_ *child, conn net.Conn) { fmt.Fprint(conn, "SHUTDOWN\r\n") },
+		"SHUTDOWN NOSAVE": func(_ *child, conn net.Conn) { fmt.Fprint(conn, "SHUTDOWN NOSAVE NOW FORCE\r\n") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A last snapshot that cannot be taken is told by the exit code: what has changed is lost.
+// The exit code reports a last snapshot that could not be taken, because changes are lost.
 func TestStopWithoutTheLastSnapshot(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")
@@ -27,5 +27,6 @@ func TestStopWithoutTheLastSnapshot(t *testing.T) {
 	p.Process.Signal(syscall.SIGTERM)
 	require.Error(t, p.ends())
 	assert.Equal(t, 1, p.ProcessState.ExitCode())
-	assert.Contains(t, p.stderr.String(), "rlserver: the last snapshot could not be taken, and what has changed since the one before is lost: ")
+	assert.Contains(t, p.stderr.String(),
+		"rlserver: the last snapshot could not be taken, and changes since the one before are lost: ")
 }

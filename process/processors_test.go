@@ -1,7 +1,6 @@
-package main
+package process
 
 import (
-	"math"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -25,18 +24,4 @@ func TestProcessors(t *testing.T) {
 	} {
 		assert.Equal(t, c.want, processors(8, c.used, c.calls, c.batches), "%+v", c)
 	}
-}
-
-func TestGCPercent(t *testing.T) {
-	assert.Equal(t, 1600, gcPercent(0))
-	assert.Equal(t, 200, gcPercent(8<<20))
-	assert.Equal(t, 100, gcPercent(32<<20))
-	assert.Equal(t, 100, gcPercent(1<<34))
-}
-
-func TestMemoryLimit(t *testing.T) {
-	assert.EqualValues(t, math.MaxInt64, memoryLimit(0))
-	assert.EqualValues(t, 368<<20, memoryLimit(256<<20))
-	assert.EqualValues(t, 44<<20, memoryLimit(32<<20))
-	assert.EqualValues(t, math.MaxInt64, memoryLimit(math.MaxInt64))
 }

@@ -1,0 +1,101 @@
+package engine
+
+import (
+	"sync"
+	"time"
+)
+
+const (
+	backgroundTick  = 100 * time.Millisecond
+	backgroundShare = 25 * time.Millisecond  // of work in each tick, at most, for each kind of work
+	backgroundTurn  = 200 * time.Microsecond // of work before the processor is left to calls
+	sweepRound      = time.Second            // for a pass over all keys, if the share allows
+)
+
+// BackgroundOptions are what a Background needs to know. All are required, and are called from its
+// goroutine.
+type BackgroundOptions struct {
+	Now     func() int64 // the time, in Unix ms
+	Expire  func() bool  // reports whether expired keys are deleted at present
+	Refused func() error // why changes are refused at present; nil: they are not
+}
+
+// Background does the work that no call does: it deletes expired keys that nobody asks for, and
+// evicts keys while they take more memory than the budget. Calls evict only before they take more
+// memory, and only for themselves. It pauses while changes are refused, because what it would add
+// to the log stays in memory then.
+type Background struct {
+	engine  *Engine
+	options BackgroundOptions
+	sweeper *Sweeper
+	tx      *Tx
+
+	stop sync.Once
+	quit chan struct{}
+	done chan struct{}
+}
+
+// StartBackground starts the engine's background work, which goes on until Stop.
+func (e *Engine) StartBackground(o BackgroundOptions) *Background {
+	b := &Background{
+		engine: e, options: o, sweeper: e.NewSweeper(), tx: e.NewTx(),
+		quit: make(chan struct{}), done: make(chan struct{}),
+	}
+	go b.run()
+	return b
+}
+
+// Stop ends the work. It returns when the step in progress has ended, and may be called again.
+func (b *Background) Stop() {
+	b.stop.Do(func() { close(b.quit) })
+	<-b.done
+}
+
+func (b *Background) run() {
+	defer close(b.done)
+	ticker := time.NewTicker(backgroundTick)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-b.quit:
+			return
+		case <-ticker.C:
+		}
+		if b.options.Refused() != nil {
+			continue
+		}
+		if b.options.Expire() {
+			b.sweep()
+		}
+		b.evict()
+	}
+}
+
+// sweep goes one tick's share of the way through the keyspace.
+func (b *Background) sweep() {
+	goal := b.sweeper.Rounds() + 1/float64(sweepRound/backgroundTick)
+	workInTurns(func() (more bool) {
+		b.sweeper.Step(b.options.Now())
+		return b.sweeper.Rounds() < goal
+	})
+}
+
+// evict evicts keys until they fit the budget, nothing is left to evict, or the tick's share of
+// time is used.
+func (b *Background) evict() {
+	workInTurns(func() (more bool) { return b.engine.Crowded() && b.tx.MakeRoom(b.options.Now()) })
+}
+
+// workInTurns takes short steps until one reports that there are no more, or backgroundShare is
+// used. It sleeps between turns because the server may have a single processor: as long as any
+// goroutine can run there, the Go runtime polls the network only every 10 ms.
+func workInTurns(step func() (more bool)) {
+	turn := time.Now()
+	for used := time.Duration(0); used < backgroundShare && step(); {
+		if worked := time.Since(turn); worked > backgroundTurn {
+			used += worked
+			time.Sleep(backgroundTurn)
+			turn = time.Now()
+		}
+	}
+}

@@ -1,0 +1,158 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+)
+
+// background is an engine with background work and the conditions that the work depends on.
+type background struct {
+	*Engine
+	*Background
+	expire  atomic.Bool
+	refused atomic.Pointer[error]
+}
+
+func startBackground() *background {
+	b := &background{Engine: New(Options{Databases: 2})}
+	b.expire.Store(true)
+	b.Background = b.StartBackground(BackgroundOptions{
+		Now:    func() int64 { return time.Now().UnixMilli() },
+		Expire: b.expire.Load,
+		Refused: func() error {
+			if err := b.refused.Load(); err != nil {
+				return *err
+			}
+			return nil
+		},
+	})
+	return b
+}
+
+// fill adds n strings to database db that expire after ttl.
+func (b *background) fill(db, n int, ttl time.Duration) {
+	tx := b.NewTx()
+	now := time.Now().UnixMilli()
+	for i := range n {
+		k := b.Key(fmt.Appendf(nil, "%v:%d", ttl, i))
+		tx.Begin(now, db, []Key{k}, true)
+		tx.Set(k, []byte("value"), SetMode{ExpireAt: now + ttl.Milliseconds()})
+		tx.End()
+	}
+}
+
+func (b *background) size() (keys int) {
+	for db := range b.Databases() {
+		n, _ := b.Size(db)
+		keys += n
+	}
+	return keys
+}
+
+func TestBackgroundDeletesExpiredKeys(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := startBackground()
+		defer b.Stop()
+		b.fill(0, 1000, time.Second)
+		b.fill(1, 1000, time.Second)
+		b.fill(1, 10, time.Hour)
+
+		time.Sleep(time.Second)
+		assert.Equal(t, 2010, b.size())
+		time.Sleep(2 * sweepRound) // the round that was under way, and one more
+		assert.Equal(t, 10, b.size())
+		time.Sleep(time.Hour + 2*sweepRound)
+		assert.Zero(t, b.size())
+	})
+}
+
+func TestBackgroundKeepsExpiredKeysWhileToldTo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := startBackground()
+		defer b.Stop()
+		b.expire.Store(false)
+		b.fill(0, 100, time.Second)
+		time.Sleep(time.Minute)
+		assert.Equal(t, 100, b.size())
+		b.expire.Store(true)
+		time.Sleep(2 * sweepRound)
+		assert.Zero(t, b.size())
+	})
+}
+
+func TestBackgroundEvicts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := startBackground()
+		defer b.Stop()
+		b.fill(0, 1000, time.Hour)
+		time.Sleep(time.Minute)
+		assert.Equal(t, 1000, b.size())
+		b.SetBudget(0)
+		time.Sleep(2 * backgroundTick)
+		assert.Zero(t, b.size())
+	})
+}
+
+func TestBackgroundPausesWhileChangesAreRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := startBackground()
+		defer b.Stop()
+		full := errors.New("the disk is full")
+		b.refused.Store(&full)
+		b.fill(0, 100, time.Second)
+		b.fill(1, 1000, time.Hour)
+		b.SetBudget(0)
+		time.Sleep(time.Minute)
+		assert.Equal(t, 1100, b.size())
+
+		b.SetBudget(math.MaxInt64)
+		b.refused.Store(nil)
+		time.Sleep(2 * sweepRound)
+		assert.Equal(t, 1000, b.size())
+		b.SetBudget(0)
+		time.Sleep(2 * backgroundTick)
+		assert.Zero(t, b.size())
+	})
+}
+
+func TestBackgroundStops(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := startBackground()
+		b.fill(0, 100, time.Second)
+		b.Stop()
+		b.Stop()
+		time.Sleep(time.Minute)
+		assert.Equal(t, 100, b.size())
+	})
+}
+
+// Long work takes turns with calls, and takes no more than its share of a tick.
+func TestWorkInTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const step = 50 * time.Microsecond
+		start, steps := time.Now(), 0
+		workInTurns(func() bool {
+			steps++
+			time.Sleep(step)
+			return true
+		})
+		worked := time.Duration(steps) * step
+		assert.Equal(t, backgroundShare, worked)
+		turns := worked / (backgroundTurn + step) // a turn ends with the step that exceeds it
+		assert.Equal(t, worked+turns*backgroundTurn, time.Since(start))
+
+		steps = 0
+		workInTurns(func() bool {
+			steps++
+			return steps < 7
+		})
+		assert.Equal(t, 7, steps, "it ends when there is nothing left to do")
+	})
+}

@@ -1,0 +1,32 @@
+package process
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
+
+func TestAddressSpace(t *testing.T) {
+	const mb, taken = 1 << 20, 700 << 20
+	const tooLow = "the limit on address space is too low: ulimit -v is 921600, and at least 978944 is needed"
+	for _, test := range []struct {
+		limit, maxmemory int64
+		warning, err     string
+	}{
+		{limit: 900 * mb, err: tooLow},
+		{limit: 900 * mb, maxmemory: 10 * mb, err: tooLow},
+		{limit: 4000 * mb, warning: "the limit on address space (ulimit -v) ends the process when it is reached: " +
+			"set maxmemory, and ulimit -v unlimited"},
+		{limit: 1500 * mb, maxmemory: 1000 * mb, warning: "the limit on address space is too low for maxmemory, " +
+			"and ends the process when it is reached: ulimit -v is 1536000, and 2777088 is needed"},
+		{limit: 4000 * mb, maxmemory: 1000 * mb},
+	} {
+		warning, err := judgeAddressSpace(test.limit, taken, test.maxmemory)
+		assert.Equal(t, test.warning, warning)
+		if test.err == "" {
+			assert.NoError(t, err)
+		} else {
+			assert.EqualError(t, err, test.err)
+		}
+	}
+}
