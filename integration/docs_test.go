@@ -15,11 +15,16 @@ import (
 
 const commandsDocument = "../docs/COMMANDS.md"
 
-func readmeText(t *testing.T) string {
+func documentText(t *testing.T, path string) string {
 	t.Helper()
-	text, err := os.ReadFile("../README.md")
+	text, err := os.ReadFile(path)
 	require.NoError(t, err)
 	return string(text)
+}
+
+func readmeText(t *testing.T) string {
+	t.Helper()
+	return documentText(t, "../README.md")
 }
 
 // What the reference says is what the command table of the binary says.
@@ -100,25 +105,38 @@ func main() {
 	assert.Regexp(t, `^come back in \d+ ms\n$`, string(out), "five calls are admitted, the sixth is told when to come back")
 }
 
-// What README and reference point to exists: files, and flags of the binary.
+// TestDocumentsPointToWhatExists looks for the files and headings that the documents link, and the flags that they name.
 func TestDocumentsPointToWhatExists(t *testing.T) {
 	t.Parallel()
 	help, err := rlserver(t, "--help").Output()
 	require.NoError(t, err)
-	text := regexp.MustCompile(`rlserver [a-z]+ --[a-z]+ DIR`).ReplaceAllStringFunc(readmeText(t), func(tool string) string {
-		assert.Contains(t, string(help), tool)
-		return ""
-	})
-	for _, flag := range regexp.MustCompile(`--[a-z][a-z-]+`).FindAllString(text, -1) {
-		if flag != "--help" {
-			assert.Contains(t, string(help), flag+"=")
+	for _, document := range []string{"../README.md", guide, commandsDocument} {
+		text := regexp.MustCompile(`rlserver [a-z]+ --[a-z]+ DIR`).ReplaceAllStringFunc(documentText(t, document), func(tool string) string {
+			assert.Contains(t, string(help), tool)
+			return ""
+		})
+		for _, flag := range regexp.MustCompile(`--[a-z][a-z-]+`).FindAllString(text, -1) {
+			if flag != "--help" {
+				assert.Contains(t, string(help), flag+"=", document)
+			}
+		}
+		for _, match := range regexp.MustCompile(`\]\(([^)#:]*)(?:#([^)]+))?\)`).FindAllStringSubmatch(text, -1) {
+			file, heading := filepath.Join(filepath.Dir(document), match[1]), match[2]
+			if match[1] == "" {
+				file = document
+			}
+			if assert.FileExists(t, file, document) && heading != "" {
+				assert.Contains(t, anchors(documentText(t, file)), heading, document)
+			}
 		}
 	}
-	for _, document := range []string{"../README.md", commandsDocument} {
-		text, err := os.ReadFile(document)
-		require.NoError(t, err)
-		for _, match := range regexp.MustCompile(`\]\(([^)#:]+)\)`).FindAllStringSubmatch(string(text), -1) {
-			assert.FileExists(t, filepath.Join(filepath.Dir(document), match[1]), document)
-		}
+}
+
+// anchors returns the names by which the headings of a document are linked.
+func anchors(text string) (names []string) {
+	signs := regexp.MustCompile(`[^a-z0-9 _-]`)
+	for _, match := range regexp.MustCompile(`(?m)^#+ (.+)$`).FindAllStringSubmatch(text, -1) {
+		names = append(names, strings.ReplaceAll(signs.ReplaceAllString(strings.ToLower(match[1]), ""), " ", "-"))
 	}
+	return names
 }

@@ -8,65 +8,89 @@ import (
 
 var (
 	//go:embed docs_intro.md
-	introProse string
+	introText string
 	//go:embed docs_ratelimit.md
-	rateLimitProse string
+	rateLimitText string
 	//go:embed docs_keys.md
-	keysProse string
+	keysText string
 	//go:embed docs_server.md
-	serverProse string // what the summaries, which are Redis' own, leave open
+	serverText string
+	//go:embed docs_errors.md
+	errorsText string
+	//go:embed docs_settings.md
+	settingsText string
+	//go:embed docs_info.md
+	infoText string
+	//go:embed docs_examples.md
+	examplesText string
 )
 
-const scriptingProse = "Nothing can be scripted here: EVAL, EVALSHA, EVAL_RO, EVALSHA_RO, FCALL, FCALL_RO, SCRIPT LOAD and FUNCTION LOAD are answered with an error " +
-	"that says so and names the commands to use instead. What is below is for clients that look for scripts or clear them away before they begin.\n"
-
-// configurable says which parameters can change while the server runs.
-func configurable() string {
-	var names []string
-	for _, p := range parameters {
-		if p.set != nil && !p.inert {
-			names = append(names, "`"+p.name+"`")
-		}
-	}
-	return "**CONFIG SET** changes " + strings.Join(names, ", ") + ", until the server stops: there is no file that CONFIG REWRITE could write to. " +
-		"All else is fixed by the flags of the start.\n"
-}
-
-// manual is how docs/COMMANDS.md is divided.
-var manual = []struct{ group, title, prose string }{
-	{"ratelimit", "Rate limits", rateLimitProse},
+// manual is how docs/COMMANDS.md is divided. A section without a group has a text alone.
+var manual = []struct{ group, title, text string }{
+	{"ratelimit", "Rate limits", rateLimitText},
 	{"string", "Strings", ""},
-	{"bitmap", "Bits of strings", "A call that would stretch a string by 64 KB or more, beyond what it sends, is held against `maxmemory` before: it evicts keys, or is answered `OOM`.\n"},
+	{"bitmap", "Bits of strings", "A call that would grow a string by 64 KB or more beyond what it sends is checked against `maxmemory`\n" +
+		"first: it evicts keys, or returns `OOM`.\n"},
 	{"hash", "Hashes", ""},
 	{"sorted-set", "Sorted sets", ""},
-	{"generic", "Keys of any type", keysProse},
+	{"generic", "Keys of any type", keysText},
 	{"connection", "Connections", ""},
-	{"server", "Server", serverProse + configurable()},
-	{"transactions", "Transactions", "Commands between MULTI and EXEC run as one: nobody sees a part of it. EXEC runs nothing if a key given to WATCH has been changed since.\n"},
-	{"scripting", "Scripting", scriptingProse},
+	{"server", "Server", serverText},
+	{"transactions", "Transactions", "The commands between MULTI and EXEC run as one: no other client sees a part of it. EXEC runs nothing\n" +
+		"if a key given to WATCH has changed since.\n"},
+	{"scripting", "Scripting", "The server runs no scripts: EVAL, EVALSHA, EVAL_RO, EVALSHA_RO, FCALL, FCALL_RO, SCRIPT LOAD and FUNCTION LOAD return\n" +
+		"an error that names the commands to use instead. These commands exist for clients that call them at the start.\n"},
+	{"", "Errors of any command", errorsText},
+	{"", "Settings", settingsText + settable()},
+	{"", "INFO fields", infoText},
 }
 
-// Documentation writes docs/COMMANDS.md: all commands, as the table declares them.
+// Documentation returns the text of docs/COMMANDS.md: all commands, as the table declares them.
 func Documentation() string {
 	var text strings.Builder
-	text.WriteString(introProse)
-	for _, part := range manual {
-		fmt.Fprintf(&text, "\n- [%s](#%s): %s", part.title, anchor(part.title), strings.Join(links(part.group), " · "))
+	text.WriteString(introText)
+	for _, section := range manual {
+		fmt.Fprintf(&text, "- [%s](#%s)%s\n", section.title, anchor(section.title), linkedCommands(section.group))
 	}
-	text.WriteString("\n")
-	for _, part := range manual {
-		fmt.Fprintf(&text, "\n## %s\n", part.title)
-		if part.prose != "" {
-			text.WriteString("\n" + part.prose)
-		}
-		for _, c := range inGroup(part.group) {
-			c.document(&text)
+	examples := readExamples()
+	for _, section := range manual {
+		fmt.Fprintf(&text, "\n## %s\n\n", section.title)
+		writeSummaries(&text, section.group)
+		text.WriteString(section.text)
+		for _, c := range inGroup(section.group) {
+			c.document(&text, examples)
 		}
 	}
 	return text.String()
 }
 
-// inGroup gives what can be called: of a container its subcommands, and itself if it does something without one.
+// linkedCommands returns the names of a group's commands, linked, for the list of contents.
+func linkedCommands(group string) string {
+	var links []string
+	for _, c := range inGroup(group) {
+		links = append(links, c.link())
+	}
+	if len(links) == 0 {
+		return ""
+	}
+	return ": " + strings.Join(links, " · ")
+}
+
+// writeSummaries writes the table of a group's commands with which its section begins.
+func writeSummaries(text *strings.Builder, group string) {
+	list := inGroup(group)
+	if len(list) == 0 {
+		return
+	}
+	text.WriteString("| command | what it does |\n| --- | --- |\n")
+	for _, c := range list {
+		first, _, _ := strings.Cut(c.summary, ". ")
+		fmt.Fprintf(text, "| %s | %s |\n", c.link(), strings.ReplaceAll(strings.TrimSuffix(first, "."), "|", `\|`))
+	}
+	text.WriteString("\n")
+}
+
+// inGroup returns the commands of a group that can be called: a container only if it does something without a subcommand.
 func inGroup(group string) (list []*command) {
 	for _, c := range commands.sorted() {
 		for _, each := range append([]*command{c}, c.subs...) {
@@ -78,41 +102,50 @@ func inGroup(group string) (list []*command) {
 	return list
 }
 
-func links(group string) (list []string) {
-	for _, c := range inGroup(group) {
-		list = append(list, fmt.Sprintf("[%s](#%s)", c.title(), anchor(c.title())))
-	}
-	return list
-}
-
-// title is the name as people write it: CLIENT LIST.
+// title returns the name as people write it: CLIENT LIST.
 func (c *command) title() string {
 	return strings.ToUpper(strings.ReplaceAll(c.fullName(), "|", " "))
 }
 
-// anchor is the name that a heading is linked by: lower case, spaces as hyphens, no other signs.
+func (c *command) link() string { return fmt.Sprintf("[%s](#%s)", c.title(), anchor(c.title())) }
+
+// anchor returns the name that a heading is linked by: lower case, hyphens for spaces, no dots.
 func anchor(title string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(strings.ToLower(title), " ", "-"), ".", "")
 }
 
-func (c *command) document(text *strings.Builder) {
+// document writes the section of one command.
+func (c *command) document(text *strings.Builder, examples map[string]string) {
 	fmt.Fprintf(text, "\n### %s\n\n", c.title())
-	fmt.Fprintf(text, "    %s\n\n", strings.TrimSpace(c.title()+" "+c.syntax))
-	fmt.Fprintf(text, "%s.\n\n", strings.TrimSuffix(c.summary, "."))
+	writeWrapped(text, strings.TrimSpace(c.title()+" "+c.syntax))
+	fmt.Fprintf(text, "\n%s.\n\n", strings.TrimSuffix(c.summary, "."))
 	if c.deprecated != "" {
 		fmt.Fprintf(text, "Deprecated since Redis %s: use %s.\n\n", c.deprecated, c.replacedBy)
 	}
-	fmt.Fprintf(text, "%s · %s · %s\n", c.origin(), strings.TrimSuffix(c.complexity, "."), strings.Join(c.inWords(), ", "))
-	if c.example != "" {
-		text.WriteString("\n")
-		for line := range strings.Lines(c.example) {
-			text.WriteString("    " + line)
-		}
-		text.WriteString("\n")
+	fmt.Fprintf(text, "%s · %s · %s\n", c.origin(), strings.TrimSuffix(c.complexity, "."), strings.Join(c.properties(), ", "))
+	example := strings.TrimSpace(c.example)
+	if example == "" {
+		example = examples[c.title()]
+	}
+	if example != "" {
+		text.WriteString("\n    " + strings.ReplaceAll(example, "\n", "\n    ") + "\n")
 	}
 }
 
-// origin tells which server brought the command, and when.
+// writeWrapped writes a syntax as an indented block whose lines end at column 110, with continuation lines indented further.
+func writeWrapped(text *strings.Builder, syntax string) {
+	line := "   "
+	for word := range strings.FieldsSeq(syntax) {
+		if len(line)+1+len(word) > 110 {
+			text.WriteString(line + "\n")
+			line = "       "
+		}
+		line += " " + word
+	}
+	text.WriteString(line + "\n")
+}
+
+// origin returns the server that introduced the command, and its version.
 func (c *command) origin() string {
 	if c.group == "ratelimit" {
 		return "rlserver " + c.since
@@ -120,8 +153,8 @@ func (c *command) origin() string {
 	return "Redis " + c.since
 }
 
-// inWords tells people what the flags say.
-func (c *command) inWords() (words []string) {
+// properties returns the flags that matter to a reader, in words.
+func (c *command) properties() (words []string) {
 	for _, known := range []struct {
 		flag flags
 		text string
@@ -134,7 +167,29 @@ func (c *command) inWords() (words []string) {
 		}
 	}
 	if len(words) == 0 {
-		words = append(words, "touches no keys")
+		words = append(words, "accesses no keys")
 	}
 	return words
+}
+
+// readExamples reads docs_examples.md: by a command's title, a session that shows it.
+func readExamples() map[string]string {
+	examples := make(map[string]string)
+	for section := range strings.SplitSeq(examplesText, "\n### ") {
+		title, session, _ := strings.Cut(section, "\n")
+		examples[title] = strings.TrimSpace(session)
+	}
+	return examples
+}
+
+// settable returns a table of the settings that CONFIG SET changes.
+func settable() string {
+	var text strings.Builder
+	text.WriteString("| CONFIG SET changes |\n| --- |\n")
+	for _, p := range parameters {
+		if p.set != nil && !p.inert {
+			fmt.Fprintf(&text, "| `%s` |\n", p.name)
+		}
+	}
+	return text.String()
 }

@@ -1,0 +1,171 @@
+package integration
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// The examples of the documents are sent to the server, and their replies are compared.
+
+const guide = "../docs/GUIDE.md"
+
+// TestGuideExamples sends the examples of the guide, in the order of the page. An example is a command, an arrow and the
+// leaves of the reply. The server reads the file of policies that the page shows.
+func TestGuideExamples(t *testing.T) {
+	t.Parallel()
+	text := documentText(t, guide)
+	yaml := regexp.MustCompile("(?s)```yaml\n(.+?)```").FindStringSubmatch(text)
+	require.NotNil(t, yaml)
+	policies := filepath.Join(t.TempDir(), "policies.yaml")
+	require.NoError(t, os.WriteFile(policies, []byte(yaml[1]), 0o600))
+	client := newExampleClient(t, startServer(t, "--policies", policies))
+
+	examples := regexp.MustCompile(`(?m)^    (\S.*) → (.+)$`).FindAllStringSubmatch(text, -1)
+	for _, example := range examples {
+		command, shown := example[1], example[2]
+		got := client.call(command).leaves()
+		if strings.HasPrefix(command, "RL.") && len(got) >= 5 && len(got) <= 6 {
+			compareDecision(t, command, strings.Fields(shown), got)
+		} else {
+			assert.Regexp(t, pattern(shown), strings.Join(got, " "), command)
+		}
+	}
+	assert.Greater(t, len(examples), 50)
+	commands := regexp.MustCompile(`(?m)^    [A-Z][A-Z.]+ .*$`).FindAllString(text, -1)
+	assert.Len(t, commands, len(examples), "an example has no reply")
+}
+
+// compareDecision compares the integers of a limiter's reply. Time passes between two examples, so a time that is shown as
+// positive may have become shorter, but not 0.
+func compareDecision(t *testing.T, command string, shown, got []string) {
+	t.Helper()
+	require.Len(t, got, len(shown), command)
+	for i := range shown {
+		want, err := strconv.Atoi(shown[i])
+		isTime := i == 3 || i == 4 || i == 5 && strings.HasPrefix(command, "RL.LEAKY")
+		switch {
+		case shown[i] == "…":
+		case isTime && want > 0:
+			n, err := strconv.Atoi(got[i])
+			require.NoError(t, err, command)
+			assert.Greater(t, n, 0, command)
+			assert.LessOrEqual(t, n, want, command)
+		default:
+			require.NoError(t, err, "%s: an integer is shown as %s", command, shown[i])
+			assert.Equal(t, shown[i], got[i], "%s: integer %d of %s", command, i+1, got)
+		}
+	}
+}
+
+// pattern returns a regular expression for a reply in which … stands for any text.
+func pattern(shown string) string {
+	return "(?s)^" + strings.ReplaceAll(regexp.QuoteMeta(shown), "…", ".*") + "$"
+}
+
+// TestCommandExamples sends the example of each command that Redis has too. The table of commands checks those of the
+// limiters, at a time of its own.
+func TestCommandExamples(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	admin := newExampleClient(t, s)
+	checked := 0
+	for section := range strings.SplitSeq(documentText(t, commandsDocument), "\n### ") {
+		title, body, _ := strings.Cut(section, "\n")
+		if !regexp.MustCompile(`(?m)^Redis \d`).MatchString(body) {
+			continue
+		}
+		for _, reset := range []string{"FLUSHALL", `CONFIG SET requirepass "" timeout 0 maxmemory-policy noeviction`} {
+			require.Equal(t, "OK", admin.call(reset).text)
+		}
+		await(t, func() bool { return strings.Contains(admin.call("INFO persistence").text, "rdb_bgsave_in_progress:0") })
+		example := regexp.MustCompile(`(?m)^    > (?:.+\n)+`).FindString(body)
+		require.NotEmpty(t, example, "%s has no example", title)
+		if title == "SHUTDOWN" {
+			continue // it has no reply
+		}
+		compareSession(t, newExampleClient(t, s), example)
+		checked++
+	}
+	assert.Greater(t, checked, 150)
+}
+
+// compareSession sends the commands of a session with redis-cli, and compares what it would print.
+func compareSession(t *testing.T, client *exampleClient, session string) {
+	t.Helper()
+	var got strings.Builder
+	for line := range strings.Lines(session) {
+		if command, ok := strings.CutPrefix(line, "    > "); ok {
+			command = strings.TrimSpace(command)
+			got.WriteString("    > " + command + "\n")
+			for line := range strings.Lines(client.call(command).printed("")) {
+				got.WriteString("    " + line)
+			}
+		}
+	}
+	assert.Regexp(t, pattern(session), got.String())
+}
+
+// printed returns a reply as redis-cli prints it.
+func (r reply) printed(indent string) string {
+	switch {
+	case r.null:
+		return "(nil)\n"
+	case r.kind == ':':
+		return "(integer) " + r.text + "\n"
+	case r.kind == '-':
+		return "(error) " + r.text + "\n"
+	case r.kind == '$':
+		return quote(r.text) + "\n"
+	case !r.aggregate():
+		return r.text + "\n"
+	case len(r.items) == 0:
+		return "(empty array)\n"
+	}
+	var text strings.Builder
+	width := len(strconv.Itoa(len(r.items)))
+	for i, item := range r.items {
+		number := fmt.Sprintf("%*d) ", width, i+1)
+		if i > 0 {
+			text.WriteString(indent)
+		}
+		text.WriteString(number + item.printed(indent+strings.Repeat(" ", len(number))))
+	}
+	return text.String()
+}
+
+// exampleClient sends commands as a document shows them.
+type exampleClient struct {
+	t    *testing.T
+	conn io.Writer
+	in   *bufio.Reader
+}
+
+func newExampleClient(t *testing.T, s *server) *exampleClient {
+	t.Helper()
+	conn, err := dial(s.addr)
+	require.NoError(t, err)
+	t.Cleanup(func() { conn.Close() })
+	return &exampleClient{t, conn, bufio.NewReader(conn)}
+}
+
+// call sends a command and returns the reply.
+func (c *exampleClient) call(command string) reply {
+	c.t.Helper()
+	args, err := splitArgs(command)
+	require.NoError(c.t, err, command)
+	_, err = io.WriteString(c.conn, frame(args...))
+	require.NoError(c.t, err, command)
+	r, err := readReply(c.in)
+	require.NoError(c.t, err, command)
+	return r
+}
