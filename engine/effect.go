@@ -7,40 +7,71 @@ import (
 	"rlserver/zset"
 )
 
-// EffectKind says which change an effect is.
+// EffectKind is which change an effect is.
 type EffectKind uint8
 
-// The changes. Each names the fields of Effect it uses beside DB and Key.
+// The kinds of effects. The numbers are file format: never renumber, and never reuse one. Each kind
+// names the fields of Effect that it uses besides DB and Key.
 const (
-	EffectDelete       EffectKind = iota + 1 // the key is gone
-	EffectExpire                             // ExpireAt: the key's deadline from now on, 0 none
-	EffectString                             // Value, ExpireAt: the key holds this string
-	EffectSplice                             // Value, Lo: the string's bytes from offset Lo on are Value; a gap before is zeros; missing key: an empty string
-	EffectHashSet                            // Field, Value: the hash has this field
-	EffectHashDelete                         // Field: the hash lacks it; an emptied hash is gone
-	EffectAdd                                // Field, Score: the sorted set has this member at this score
-	EffectRemove                             // Field: the sorted set lacks it; an emptied set is gone
-	EffectRemoveSpan                         // Lo, Hi: the members of rank Lo up to but not Hi are gone; an emptied set is gone
-	EffectHits                               // Lo, Hits, ExpireAt: the log's first Lo members are gone, the hits were recorded, the deadline is set
-	EffectTokens                             // Tokens, ExpireAt: the state of a token bucket, whose Tokens have no Fraction
-	EffectCount                              // Count, ExpireAt: the state of a fixed window, whose Length is not known
-	EffectRename                             // To: the object stands under To instead, with its deadline; what stood there is gone
-	EffectCopy                               // To, ToDB: a copy stands there too; what stood there is gone
-	EffectMove                               // ToDB: the object stands in that database instead, with its deadline; what stood there is gone
-	EffectFlush                              // the database is empty
-	EffectSwap                               // ToDB: the two databases have changed places
-	EffectPolicy                             // Key, Value: there is a policy of this name and definition, in place of any before
-	EffectPolicyDelete                       // Key: there is no policy of this name
-	EffectBucket                             // Tokens, ExpireAt: the state of a token bucket, whose Tokens have no Earned
-	EffectWindow                             // Count, ExpireAt: the state of a fixed window, whose Length is known
-	EffectZSet                               // Value: the key holds the sorted set that zset.Set.Pack has told so, without a deadline
-	EffectCounter                            // Counts, ExpireAt: the state of a sliding window counter
-	effectKinds                              // how many there are, plus one
+	EffectDelete EffectKind = 1 // the key is gone
+	EffectExpire EffectKind = 2 // ExpireAt: the key's deadline; 0: none
+	EffectString EffectKind = 3 // Value, ExpireAt: the key holds this string
+
+	// EffectSplice has Value and Lo: the string's bytes from offset Lo on are Value. A gap before
+	// them is zeros. A missing key counts as an empty string.
+	EffectSplice EffectKind = 4
+
+	EffectHashSet    EffectKind = 5 // Field, Value: the hash has this field
+	EffectHashDelete EffectKind = 6 // Field: removed from the hash; an empty hash is gone
+	EffectAdd        EffectKind = 7 // Field, Score: the sorted set has this member with this score
+	EffectRemove     EffectKind = 8 // Field: removed from the sorted set; an empty set is gone
+
+	// EffectRemoveSpan has Lo and Hi: the members of rank Lo up to but not including Hi are gone.
+	// An empty set is gone.
+	EffectRemoveSpan EffectKind = 9
+	// EffectHits has Lo, Hits and ExpireAt: the log's first Lo members are gone, the hits are
+	// recorded, the deadline is set.
+	EffectHits EffectKind = 10
+	// EffectTokens has Tokens and ExpireAt: the state of a token bucket, in the form without
+	// Fraction.
+	EffectTokens EffectKind = 11
+	// EffectCount has Count and ExpireAt: the state of a fixed window, in the form without Length.
+	EffectCount EffectKind = 12
+
+	// EffectRename has To: the object is moved to the key To, with its deadline, and replaces what
+	// is there.
+	EffectRename EffectKind = 13
+	// EffectCopy has To and ToDB: a copy of the object replaces what is there.
+	EffectCopy EffectKind = 14
+	// EffectMove has ToDB: the object is moved to that database, with its deadline, and replaces
+	// what is there.
+	EffectMove EffectKind = 15
+
+	EffectFlush EffectKind = 16 // the database is empty
+	EffectSwap  EffectKind = 17 // ToDB: the two databases have changed places
+
+	// Key, Value: the name and definition of a policy, in place of any before
+	EffectPolicy       EffectKind = 18
+	EffectPolicyDelete EffectKind = 19 // Key: there is no policy of this name
+
+	// Tokens, ExpireAt: the state of a token bucket, in the form without Earned
+	EffectBucket EffectKind = 20
+	EffectWindow EffectKind = 21 // Count, ExpireAt: the state of a fixed window, with its Length
+
+	// EffectZSet has Value: the key holds the sorted set that zset.Set.Pack has encoded, without a
+	// deadline.
+	EffectZSet EffectKind = 22
+
+	EffectCounter EffectKind = 23 // Counts, ExpireAt: the state of a sliding window counter
+
+	effectKinds = EffectCounter + 1 // one more than the last
 )
 
-var effectNames = [...]string{
-	EffectDelete: "delete", EffectExpire: "expire", EffectString: "string", EffectSplice: "splice", EffectHashSet: "hash-set", EffectHashDelete: "hash-delete",
-	EffectAdd: "add", EffectRemove: "remove", EffectRemoveSpan: "remove-span", EffectHits: "hits", EffectTokens: "tokens", EffectCount: "count",
+var effectNames = [effectKinds]string{
+	EffectDelete: "delete", EffectExpire: "expire", EffectString: "string", EffectSplice: "splice",
+	EffectHashSet: "hash-set", EffectHashDelete: "hash-delete",
+	EffectAdd: "add", EffectRemove: "remove", EffectRemoveSpan: "remove-span",
+	EffectHits: "hits", EffectTokens: "tokens", EffectCount: "count",
 	EffectRename: "rename", EffectCopy: "copy", EffectMove: "move", EffectFlush: "flush", EffectSwap: "swap",
 	EffectPolicy: "policy", EffectPolicyDelete: "policy-delete",
 	EffectBucket: "bucket", EffectWindow: "window", EffectCounter: "counter", EffectZSet: "zset",
@@ -54,7 +85,8 @@ func (k EffectKind) String() string {
 	return fmt.Sprintf("kind %d", uint8(k))
 }
 
-// changesKey tells whether the effect is about what its Key holds, rather than about whole databases or policies.
+// changesKey tells whether the effect is about what its Key holds, rather than about whole
+// databases or policies.
 func (k EffectKind) changesKey() bool {
 	return k != EffectFlush && k != EffectSwap && k != EffectPolicy && k != EffectPolicyDelete
 }
@@ -71,9 +103,9 @@ func EffectKinds() []EffectKind {
 	return all
 }
 
-// Effect is one change of state, as a result: absolute times, final values. Applying it asks no clock, no
-// configuration and no algorithm, so the effects of a run, applied in order to an empty engine, rebuild its state.
-// It is one flat struct so that recording one allocates nothing.
+// Effect is one change of state, as a result: absolute times, final values. Applying it asks no
+// clock, no configuration and no algorithm, so the effects of a run, applied in order to an empty
+// engine, rebuild its state. It is one flat struct so that recording one allocates nothing.
 type Effect struct {
 	Kind     EffectKind
 	DB, ToDB int
@@ -88,10 +120,12 @@ type Effect struct {
 	Count    limit.Count
 	Counts   limit.Counts
 
-	set *zset.Set // what Value tells, if it is made already: then there is no Value where there is no journal
+	// what Value tells, if it is made already: then there is no Value where there is no journal
+	set *zset.Set
 }
 
-// Hits are N members of a limiter's log, named `<At>-<Seq>`, `<At>-<Seq+1>`, …, each with the score At, which is Unix ms.
+// Hits are N members of a limiter's log, named `<At>-<Seq>`, `<At>-<Seq+1>`, …, each with the score
+// At, which is Unix ms.
 type Hits struct {
 	At  int64
 	Seq uint64

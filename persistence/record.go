@@ -18,11 +18,13 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // ErrShort says that the bytes end before the record does: more may come, or the tail is torn.
 var ErrShort = errors.New("record is cut short")
 
-// fields says which fields an effect has besides kind, database and key.
+// fields is which fields an effect has besides kind, database and key. The bits are not in the files; the order in which
+// appendEffect writes the fields is.
 type fields uint16
 
 const (
-	hasToDB fields = 1 << iota
+	known fields = 1 << iota // the kind is in kindFields
+	hasToDB
 	hasTo
 	hasField
 	hasValue
@@ -33,13 +35,13 @@ const (
 	hasHits
 	hasTokens
 	hasCount
-	known // in no record: the table has an entry
 	hasBucket
 	hasWindow
 	hasCounter
 )
 
-// kindFields are the fields of each kind. One that has none beside database and key is listed too, with known alone.
+// kindFields are the fields of each kind. They are file format: never change those of a kind; add a kind instead. A kind that has no
+// fields besides database and key is listed too, with known alone.
 var kindFields = [...]fields{
 	engine.EffectDelete:     known,
 	engine.EffectExpire:     known | hasExpireAt,
@@ -69,7 +71,7 @@ var kindFields = [...]fields{
 	engine.EffectZSet:    known | hasValue,
 }
 
-// fieldsOf gives the fields of a kind; ok is false if there is no such kind.
+// fieldsOf returns the fields of a kind. ok is false if there is no such kind.
 func fieldsOf(kind engine.EffectKind) (has fields, ok bool) {
 	if int(kind) < len(kindFields) {
 		has = kindFields[kind]
@@ -77,21 +79,21 @@ func fieldsOf(kind engine.EffectKind) (has fields, ok bool) {
 	return has, has&known != 0
 }
 
-// recordKind begins the payload of every record.
+// recordKind is the first byte of every record's payload. The numbers are file format: never renumber.
 type recordKind byte
 
 const (
-	recordCall   recordKind = iota + 1 // a call's effects
-	recordSynced                       // number: when this was written, so many bytes of the segment, plus its salt, were on the disk for good
-	recordEnd                          // number: the snapshot is whole, with so many records before this one
+	recordCall   recordKind = 1 // the effects of a call
+	recordSynced recordKind = 2 // number: bytes of the segment that were durable when this was written, plus its salt
+	recordEnd    recordKind = 3 // number: records of the snapshot before this one; the snapshot is complete
 )
 
-// record is what one record says.
+// record is one record, decoded.
 type record struct {
 	kind    recordKind
-	at      int64           // Unix ms: when it was written, or the call was
-	effects []engine.Effect // of a call
-	number  int64           // of the others
+	at      int64           // time of the call, or of writing, in Unix ms
+	effects []engine.Effect // of a recordCall
+	number  int64           // of the other kinds
 }
 
 // appendRecord appends the effects of one call at now (Unix ms) as a record.

@@ -16,15 +16,16 @@ import (
 	"rlserver/engine"
 )
 
-// formatVersion is that of the files written here; older ones are read too. It changes when an older server could not read them.
+// formatVersion is the version of the files that are written. Older versions are read too. It grows when an older server could not read
+// what is written.
 const formatVersion = 4
 
-// fileKind says what a file of the store holds.
+// fileKind is what a file holds. The numbers are file format: never renumber.
 type fileKind uint32
 
 const (
-	logFile      fileKind = iota + 1 // a segment of the log: records, as they come
-	snapshotFile                     // a whole keyspace: records, compressed, the last a recordEnd
+	logFile      fileKind = 1 // a segment of the log: records in the order in which they were appended
+	snapshotFile fileKind = 2 // a whole keyspace: records, compressed; the last is a recordEnd
 )
 
 var extensions = map[fileKind]string{logFile: ".log", snapshotFile: ".snapshot"}
