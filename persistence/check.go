@@ -20,10 +20,10 @@ func (readOnly) truncate(string, int64) error { return nil }
 func (readOnly) remove(string) error          { return nil }
 func (readOnly) syncDir() error               { return nil }
 
-func unheard(int) {}
+func ignoreBytes(int) {}
 
-// mostLooks is how often a directory is read that changes meanwhile.
-const mostLooks = 5
+// maxReads is how often a directory is read that changes meanwhile.
+const maxReads = 5
 
 // Check reads all of a data directory and writes what it finds to out, a line for each file. The error says that the server would not start
 // on it; a torn tail, which a start cuts off, is none. Nothing is changed. A server may be using the directory: what looks torn or
@@ -38,7 +38,7 @@ func checkLive(fs fileSystem, out io.Writer) error {
 		}
 		var text bytes.Buffer
 		whole, found := check(fs, &text)
-		if after, err := sizes(fs); whole || look == mostLooks || err == nil && maps.Equal(before, after) {
+		if after, err := sizes(fs); whole || look == maxReads || err == nil && maps.Equal(before, after) {
 			_, err := text.WriteTo(out)
 			return cmp.Or(found, err)
 		}
@@ -81,11 +81,11 @@ func check(fs fileSystem, out io.Writer) (whole bool, err error) {
 	for _, name := range f.unfinished {
 		fmt.Fprintf(out, "%s: never finished, a start removes it\n", name)
 	}
-	r, err := rehearse(fs, f)
+	r, err := dryRun(fs, f)
 	if err != nil {
 		return false, fmt.Errorf("a start on this directory would fail: %w", err)
 	}
-	fmt.Fprintf(out, "a start on this directory reads %d records%s%s\n", r.Records, passedText(r.Recovery), tornText(r.Torn))
+	fmt.Fprintf(out, "a start on this directory reads %d records%s%s\n", r.Records, skippedText(r.Recovery), tornText(r.Torn))
 	return r.Torn == nil, nil
 }
 
@@ -102,8 +102,8 @@ func (f *files) inOrder() iter.Seq2[fileKind, []uint64] {
 	}
 }
 
-func passedText(r Recovery) string {
-	if r.Passed == nil {
+func skippedText(r Recovery) string {
+	if r.Skipped == nil {
 		return ""
 	}
 	return ", passing over the newest snapshot, which is damaged: all of it is in older files too"
@@ -118,25 +118,25 @@ func tornText(t *Torn) string {
 
 func timeText(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z") }
 
-// mostDatabases is how many a server can be told to have.
-const mostDatabases = 1 << 16
+// maxDatabases is how many a server can be told to have.
+const maxDatabases = 1 << 16
 
-// rehearse does what a start would, with as many databases as that takes.
-func rehearse(fs fileSystem, f files) (recovery, error) {
+// dryRun does what a start would, with as many databases as that takes.
+func dryRun(fs fileSystem, f files) (recovery, error) {
 	for databases := 16; ; {
-		r := recovery{fs: fs, e: engine.New(engine.Options{Databases: databases, Shards: 1}), read: unheard}
+		r := recovery{fs: fs, e: engine.New(engine.Options{Databases: databases, Shards: 1}), read: ignoreBytes}
 		err := r.load(f)
 		few := (*databaseError)(nil)
 		if !errors.As(err, &few) {
 			return r, err
 		}
-		databases = min(max(2*databases, few.db+1), mostDatabases)
+		databases = min(max(2*databases, few.db+1), maxDatabases)
 	}
 }
 
 // checkFile reads a file to its end or its first damage.
 func checkFile(fs fileSystem, kind fileKind, n uint64) (said string, err error) {
-	d, err := openData(fs, kind, n, unheard)
+	d, err := openData(fs, kind, n, ignoreBytes)
 	if err != nil {
 		return "no records", err
 	}

@@ -26,7 +26,7 @@ func (s *shifting) list() ([]string, error) {
 // A directory is checked while a server takes snapshots that remove files: nothing is said that is not so.
 func TestCheckWhileAServerWrites(t *testing.T) {
 	virtual(t, func(w *world) {
-		require.True(t, w.start(Always))
+		require.True(t, w.start(SyncAlways))
 		change := func() {
 			for i := range 3 {
 				require.NoError(t, w.store.Wait(w.set(fmt.Sprint(i), 100)))
@@ -43,7 +43,7 @@ func TestCheckWhileAServerWrites(t *testing.T) {
 		require.Empty(t, fs.changes)
 
 		fs.changes = []func(){nothing}
-		for range mostLooks {
+		for range maxReads {
 			fs.changes = append(fs.changes, change, nothing, nothing)
 		}
 		require.ErrorContains(t, checkLive(readOnly{fs}, &said), "a start on this directory would fail", "not for ever")

@@ -46,9 +46,9 @@ func newWorld(t testing.TB, d *disk, now int64) *world {
 }
 
 // start opens the store on the disk and loads it. It reports whether that worked; a disk that fails is the only excuse.
-func (w *world) start(policy Policy) bool {
+func (w *world) start(mode SyncMode) bool {
 	var err error
-	w.o.Settings.Sync = policy
+	w.o.Settings.Sync = mode
 	w.store, err = Open(w.o)
 	require.NoError(w.t, err)
 	w.e = engine.New(engine.Options{Journal: w.store, Databases: 3, Seed: [2]uint64{uint64(w.now.Load()), 1}})
@@ -123,9 +123,9 @@ func stateOf(e *engine.Engine) string {
 }
 
 // live is a run with everything in it: calls, segments, a snapshot, a stop, a start and more calls. It ends where the disk fails.
-func (w *world) live(r *rand.Rand, policy Policy) {
+func (w *world) live(r *rand.Rand, mode SyncMode) {
 	w.states = []string{""}
-	if !w.start(policy) {
+	if !w.start(mode) {
 		return
 	}
 	for i := range 40 {
@@ -140,7 +140,7 @@ func (w *world) live(r *rand.Rand, policy Policy) {
 	w.excuse(w.store.Close())
 	if w.store.Failure() == nil {
 		w.acked = len(w.states) - 1 // an orderly end is as good as a sync
-		if w.start(policy) {
+		if w.start(mode) {
 			require.Equal(w.t, w.states[len(w.states)-1], stateOf(w.e))
 			for range 10 {
 				if !w.call(r) {
@@ -158,9 +158,9 @@ func (w *world) found(r *rand.Rand, why string) {
 	for _, failAt := range []int{0, 1 + r.IntN(6)} {
 		again := newWorld(w.t, w.disk.crash(r), w.now.Load())
 		again.disk.failAt, again.disk.mode = failAt, powerCut
-		if !again.start(Always) {
+		if !again.start(SyncAlways) {
 			again = newWorld(w.t, again.disk.crash(r), w.now.Load())
-			require.True(w.t, again.start(Always), why)
+			require.True(w.t, again.start(SyncAlways), why)
 		}
 		at, got := -1, stateOf(again.e)
 		for i, state := range w.states {
@@ -178,12 +178,12 @@ func TestNothingAcknowledgedIsLost(t *testing.T) {
 	seed := rand.Uint64()
 	t.Log("seed", seed)
 	ops := 0
-	run := func(policy Policy, failAt int, mode failure) {
+	run := func(syncMode SyncMode, failAt int, mode failure) {
 		synctest.Test(t, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, uint64(failAt)))
 			w := newWorld(t, newDisk(), testEpoch)
 			w.disk.failAt, w.disk.mode = failAt, mode
-			w.live(rand.New(rand.NewPCG(seed, 1)), policy)
+			w.live(rand.New(rand.NewPCG(seed, 1)), syncMode)
 			if failAt == 0 {
 				ops = w.disk.ops
 				require.Greater(t, ops, 50)
@@ -191,10 +191,10 @@ func TestNothingAcknowledgedIsLost(t *testing.T) {
 			w.found(r, fmt.Sprintf("seed %d: operation %d %s", seed, failAt, failures[mode]))
 		})
 	}
-	run(Always, 0, failOnce)
+	run(SyncAlways, 0, failOnce)
 	for mode := range failures {
 		for k := 1; k <= ops; k++ {
-			run(Always, k, mode)
+			run(SyncAlways, k, mode)
 		}
 	}
 }
@@ -209,14 +209,14 @@ func TestPowerCutAfterKill(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, round))
 			w := newWorld(t, newDisk(), testEpoch)
 			w.states = []string{""}
-			require.True(t, w.start(Never))
+			require.True(t, w.start(SyncNever))
 			for range 10 {
 				require.True(t, w.call(r))
 			}
 			time.Sleep(2 * writeDelay)
 			next := newWorld(t, w.disk.killed(), w.now.Load())
 			require.NoError(t, w.store.Close()) // ends the goroutines, on a disk that is looked at no more
-			require.True(t, next.start(Always))
+			require.True(t, next.start(SyncAlways))
 			next.states, next.acked = []string{stateOf(next.e)}, 0
 			require.Equal(t, w.states[len(w.states)-1], next.states[0])
 			for range r.IntN(10) {

@@ -93,7 +93,7 @@ func newDataset(t testing.TB) *dataset {
 	d := &dataset{offsets: map[string][]int64{}}
 	dir := t.TempDir()
 	w := newDataWorld(t, dir)
-	require.True(t, w.start(Always))
+	require.True(t, w.start(SyncAlways))
 	for i, call := range callsOfAllKinds() {
 		w.apply(call...)
 		if i == 6 {

@@ -261,7 +261,7 @@ func (f *diskFile) cut(size int64) error {
 	return nil
 }
 
-func (f *diskFile) stands() error {
+func (f *diskFile) inPlace() error {
 	f.d.mu.Lock()
 	defer f.d.mu.Unlock()
 	if f.d.names[f.name] != f.file {

@@ -57,7 +57,7 @@ type printer struct {
 
 // file writes the lines of a file. The last of the log may end with a torn tail.
 func (p *printer) file(fs fileSystem, kind fileKind, n uint64, last bool) error {
-	d, err := openData(fs, kind, n, unheard)
+	d, err := openData(fs, kind, n, ignoreBytes)
 	broken := (*damage)(nil)
 	if errors.As(err, &broken) && last {
 		return p.torn(fs, broken, 0)

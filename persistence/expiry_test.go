@@ -16,7 +16,7 @@ import (
 func TestExpiredKeysDoNotComeBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, newDisk(), testEpoch)
-		require.True(t, w.start(Always))
+		require.True(t, w.start(SyncAlways))
 		k := w.e.Key([]byte("k"))
 		w.tx.Begin(w.now.Load(), 0, []engine.Key{k}, true)
 		w.tx.Set(k, []byte("text"), engine.SetMode{ExpireAt: testEpoch + 100})
@@ -25,7 +25,7 @@ func TestExpiredKeysDoNotComeBack(t *testing.T) {
 		time.Sleep(time.Second)
 		w.now.Add(1000)
 
-		require.True(t, w.start(Always))
+		require.True(t, w.start(SyncAlways))
 		require.Empty(t, stateOf(w.e))
 		require.EqualValues(t, 1, w.store.Status().Expired)
 		require.Zero(t, w.store.Status().Keys)
@@ -37,7 +37,7 @@ func TestExpiredKeysDoNotComeBack(t *testing.T) {
 		before := stateOf(w.e)
 		require.NoError(t, w.store.Close())
 
-		require.True(t, w.start(Always))
+		require.True(t, w.start(SyncAlways))
 		require.Equal(t, before, stateOf(w.e))
 		require.NoError(t, w.store.Close())
 	})

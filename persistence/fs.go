@@ -34,7 +34,7 @@ type outFile interface {
 	// cut shortens the file; what is written next goes there.
 	cut(size int64) error
 	// stands tells whether the file is where it was made: the error says that it is not.
-	stands() error
+	inPlace() error
 	io.Closer
 }
 
@@ -77,7 +77,7 @@ func (f writtenFile) cut(size int64) error {
 	return err
 }
 
-func (f writtenFile) stands() error {
+func (f writtenFile) inPlace() error {
 	there, err := os.Stat(f.Name())
 	if err != nil {
 		return err

@@ -51,7 +51,7 @@ func (w *world) goOn(r *rand.Rand, calls int) {
 func TestFullDiskForAWhile(t *testing.T) {
 	seed := rand.Uint64()
 	t.Log("seed", seed)
-	for _, policy := range []Policy{Always, EverySecond} {
+	for _, syncMode := range []SyncMode{SyncAlways, SyncEverySecond} {
 		for _, mode := range []failure{failOnce, failTorn} {
 			for _, writes := range []int{1, 4} {
 				full := 0
@@ -60,7 +60,7 @@ func TestFullDiskForAWhile(t *testing.T) {
 						w, said := newWorld(t, newDisk(), testEpoch), new(lines)
 						w.o.Log = slog.New(said)
 						w.states = []string{""}
-						require.True(t, w.start(policy))
+						require.True(t, w.start(syncMode))
 						w.disk.fill(k, writes, mode)
 						w.goOn(rand.New(rand.NewPCG(seed, 1)), 40)
 						time.Sleep(2 * time.Second)
@@ -68,13 +68,13 @@ func TestFullDiskForAWhile(t *testing.T) {
 						require.NoError(t, w.store.Full())
 						require.Equal(t, said.with("disk is full"), said.with("nothing is lost"))
 						full += said.with("disk is full")
-						if policy == Always {
+						if syncMode == SyncAlways {
 							w.acked = len(w.states) - 1 // all that was not acknowledged at once has been synced meanwhile
 						}
-						why := fmt.Sprintf("seed %d, policy %d, %s for %d writes from %d on", seed, policy, failures[mode], writes, k)
+						why := fmt.Sprintf("seed %d, sync mode %d, %s for %d writes from %d on", seed, syncMode, failures[mode], writes, k)
 						w.found(rand.New(rand.NewPCG(seed, 2)), why)
 						require.NoError(t, w.store.Close())
-						require.True(t, w.start(policy))
+						require.True(t, w.start(syncMode))
 						require.Equal(t, w.states[len(w.states)-1], stateOf(w.e), why)
 						require.NoError(t, w.store.Close())
 					})
@@ -92,7 +92,7 @@ func TestKilledWhileTheDiskIsFull(t *testing.T) {
 			r := rand.New(rand.NewPCG(1, 1))
 			w := newWorld(t, newDisk(), testEpoch)
 			w.states = []string{""}
-			require.True(t, w.start(EverySecond))
+			require.True(t, w.start(SyncEverySecond))
 			w.disk.fill(k, 1000, failTorn)
 			for range 40 {
 				if w.store.Refuses() != nil {
@@ -103,7 +103,7 @@ func TestKilledWhileTheDiskIsFull(t *testing.T) {
 			}
 			next, said := newWorld(t, w.disk.killed(), w.now.Load()), new(lines)
 			next.o.Log = slog.New(said)
-			require.True(t, next.start(EverySecond))
+			require.True(t, next.start(SyncEverySecond))
 			require.Contains(t, w.states, stateOf(next.e))
 			require.Nil(t, next.store.Status().Load.Torn)
 			require.NoError(t, next.store.Close())
@@ -118,7 +118,7 @@ func TestStopWhileTheDiskIsFull(t *testing.T) {
 	virtual(t, func(w *world) {
 		said := new(lines)
 		w.o.Log = slog.New(said)
-		require.True(t, w.start(EverySecond))
+		require.True(t, w.start(SyncEverySecond))
 		require.NoError(t, w.store.Wait(w.set("kept", 0)))
 		time.Sleep(2 * time.Second)
 		w.disk.fill(1, 1000, failOnce)
@@ -137,7 +137,7 @@ func TestStopWhileTheDiskIsFull(t *testing.T) {
 		require.ErrorContains(t, err, "not written: 7 changes in 7 records")
 		require.Equal(t, 1, said.with("the log could not be written to its end"))
 		w.disk.fill(0, 0, failOnce)
-		require.True(t, w.start(EverySecond))
+		require.True(t, w.start(SyncEverySecond))
 		require.Contains(t, stateOf(w.e), "kept")
 		require.NotContains(t, stateOf(w.e), "key=6")
 		w.stop()
@@ -147,7 +147,7 @@ func TestStopWhileTheDiskIsFull(t *testing.T) {
 // Under always nobody is told that a change was made that waits for room, and nobody waits for it.
 func TestFullDiskUnderAlways(t *testing.T) {
 	virtual(t, func(w *world) {
-		require.True(t, w.start(Always))
+		require.True(t, w.start(SyncAlways))
 		require.NoError(t, w.store.Wait(w.set("before", 0)))
 		w.disk.fill(1, 5, failOnce)
 		var calls sync.WaitGroup
@@ -160,7 +160,7 @@ func TestFullDiskUnderAlways(t *testing.T) {
 		require.NoError(t, w.store.Wait(w.set("after", 0)))
 		state := stateOf(w.e)
 		w.stop()
-		require.True(t, w.start(Always))
+		require.True(t, w.start(SyncAlways))
 		require.Equal(t, state, stateOf(w.e))
 		w.stop()
 	})
@@ -171,21 +171,21 @@ func TestTooMuchWaitsForRoom(t *testing.T) {
 	virtual(t, func(w *world) {
 		said := new(lines)
 		w.o.Log, w.o.Settings.Continue = slog.New(said), true
-		require.True(t, w.start(EverySecond))
+		require.True(t, w.start(SyncEverySecond))
 		w.disk.fill(1, 1<<20, failOnce)
 		var last engine.Position
-		for range mostBacklog>>20 + 1 {
+		for range maxBacklog>>20 + 1 {
 			require.NoError(t, w.store.Failure())
 			last = w.set("k", 1<<20-100)
 			require.NoError(t, w.store.Wait(last))
 			require.NoError(t, w.store.Refuses())
 			time.Sleep(time.Second)
 		}
-		require.ErrorIs(t, w.store.Failure(), errTooMuchWaits)
+		require.ErrorIs(t, w.store.Failure(), errBacklog)
 		require.NoError(t, w.store.Wait(last), "the server goes on in memory")
 		require.Equal(t, 1, said.with("the log has failed and is given up"))
 		require.Equal(t, 1, said.with("kept in memory until there is room"))
-		require.ErrorIs(t, w.store.Close(), errTooMuchWaits)
+		require.ErrorIs(t, w.store.Close(), errBacklog)
 	})
 }
 
@@ -203,12 +203,12 @@ func TestDirectoryIsRemoved(t *testing.T) {
 	} {
 		t.Run(how, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "data")
-			s, err := Open(Options{Dir: dir, AppendOnly: true, Clock: func() int64 { return testEpoch }, Log: slog.New(slog.DiscardHandler), Settings: Settings{Sync: EverySecond}})
+			s, err := Open(Options{Dir: dir, AppendOnly: true, Clock: func() int64 { return testEpoch }, Log: slog.New(slog.DiscardHandler), Settings: Settings{Sync: SyncEverySecond}})
 			require.NoError(t, err)
 			_, err = s.Load(engine.New(engine.Options{Journal: s}))
 			require.NoError(t, err)
 			require.NoError(t, s.Start())
-			s.lookForLog()
+			s.checkLogExists()
 			require.NoError(t, s.Refuses())
 			require.NoError(t, remove(dir))
 			require.Eventually(t, func() bool { return s.Refuses() != nil }, 30*time.Second, 10*time.Millisecond)
@@ -223,7 +223,7 @@ func TestSnapshotIsCutOffByTheStop(t *testing.T) {
 	virtual(t, func(w *world) {
 		var text strings.Builder
 		w.o.Log = slog.New(slog.NewTextHandler(&text, nil))
-		require.True(t, w.start(EverySecond))
+		require.True(t, w.start(SyncEverySecond))
 		for i := range 2000 {
 			w.set(fmt.Sprint(i), 1000)
 		}

@@ -209,7 +209,7 @@ func TestLengthsAreNotBelieved(t *testing.T) {
 		b := binary.LittleEndian.AppendUint64(nil, length)
 		b = append(b, make([]byte, 100)...)
 		before := allocated()
-		s := newScanner("", bytes.NewReader(b), 0, mostInRecord[logFile])
+		s := newScanner("", bytes.NewReader(b), 0, maxRecord[logFile])
 		_, err := s.next()
 		require.ErrorIs(t, err, ErrShort)
 		require.Less(t, allocated()-before, uint64(8<<20))

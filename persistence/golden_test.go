@@ -37,7 +37,7 @@ func TestWriteGolden(t *testing.T) {
 		dir := filepath.Join(root, name)
 		require.NoError(t, os.MkdirAll(dir, 0o750))
 		w := newDataWorld(t, dir)
-		require.True(t, w.start(Always))
+		require.True(t, w.start(SyncAlways))
 		for i, call := range callsOfAllKinds() {
 			w.apply(call...)
 			if i == 16 && name == "snapshot" {

@@ -10,19 +10,19 @@ import (
 )
 
 // Policy says when what was appended to the log is synced to the disk: --appendfsync.
-type Policy int32
+type SyncMode int32
 
 const (
-	Always      Policy = iota // before a call is acknowledged; calls that wait at the same time share a sync
-	EverySecond               // once a second
-	Never                     // when the operating system sees fit
+	SyncAlways      SyncMode = iota // before a call is acknowledged; calls that wait at the same time share a sync
+	SyncEverySecond                 // once a second
+	SyncNever                       // when the operating system sees fit
 )
 
 const (
 	writeDelay   = 20 * time.Millisecond    // how long what was appended may wait to be written together with more, unless a call waits for it
 	syncInterval = time.Second - writeDelay // between syncs, so that one begins within a second of each append
 	wakeBacklog  = 256 << 10                // bytes appended from which on the writer does not wait for more
-	mostBacklog  = 32 << 20                 // and from which on calls wait for the writer, so that a slow disk does not fill the memory
+	maxBacklog   = 32 << 20                 // and from which on calls wait for the writer, so that a slow disk does not fill the memory
 	keptBuffer   = 4 << 20                  // the largest buffer that is kept for the next batch
 )
 
@@ -38,10 +38,10 @@ const segmentSize = 64 << 20
 // A write that finds no room on the disk is tried again until there is room. Any other write that
 // fails, and any sync, is final: nobody knows what is on the disk then.
 type log struct {
-	fs     fileSystem
-	clock  func() int64
-	policy atomic.Int32
-	limit  int64 // bytes in a segment
+	fs    fileSystem
+	clock func() int64
+	mode  atomic.Int32
+	limit int64 // bytes in a segment
 
 	mu       sync.Mutex
 	pending  []byte    // records not yet taken by the writer
@@ -60,11 +60,11 @@ type log struct {
 	size    atomic.Int64            // bytes in all segments since the last snapshot
 	delayed atomic.Int64            // syncs that took longer than a second
 
-	some chan struct{} // holds one: there is something to write before long
-	wake chan struct{} // holds one: or at once
-	quit chan struct{}
-	done chan struct{}
-	told listener
+	soon     chan struct{} // holds one: there is something to write before long
+	wake     chan struct{} // holds one: or at once
+	quit     chan struct{}
+	done     chan struct{}
+	observer observer
 
 	// Of the writer alone.
 	batch    []byte    // what it has taken
@@ -86,21 +86,21 @@ type trouble struct {
 	since time.Time
 }
 
-// listener is told what becomes of a log, by its writer.
-type listener interface {
-	full(err error)                // there is no room on the disk: it is tried again
-	roomAgain(after time.Duration) // what had to wait is written
-	failed(err error)              // once: the log is given up
+// observer is told what becomes of a log, by its writer.
+type observer interface {
+	logStalled(err error)           // there is no room on the disk: it is tried again
+	logResumed(after time.Duration) // what had to wait is written
+	logFailed(err error)            // once: the log is given up
 }
 
 // newLog begins a segment and the goroutine that writes it.
-func newLog(fs fileSystem, clock func() int64, sequence uint64, policy Policy, limit int64, told listener) (*log, error) {
+func newLog(fs fileSystem, clock func() int64, sequence uint64, mode SyncMode, limit int64, events observer) (*log, error) {
 	l := &log{
-		fs: fs, clock: clock, limit: limit, last: sequence, told: told,
-		some: make(chan struct{}, 1), wake: make(chan struct{}, 1), quit: make(chan struct{}), done: make(chan struct{}),
+		fs: fs, clock: clock, limit: limit, last: sequence, observer: events,
+		soon: make(chan struct{}, 1), wake: make(chan struct{}, 1), quit: make(chan struct{}), done: make(chan struct{}),
 	}
 	l.progress.L = &l.mu
-	l.policy.Store(int32(policy))
+	l.mode.Store(int32(mode))
 	if err := l.begin(sequence); err != nil {
 		return nil, err
 	}
@@ -115,7 +115,7 @@ func (l *log) Append(now int64, effects []engine.Effect) engine.Position {
 	buf := scratch.Get().(*[]byte)
 	*buf = appendRecord((*buf)[:0], now, effects) // outside the lock that all calls share
 	l.mu.Lock()
-	if !l.takes(len(*buf)) {
+	if !l.accepts(len(*buf)) {
 		defer l.mu.Unlock()
 		return engine.Position(l.appended + 1)
 	}
@@ -124,10 +124,10 @@ func (l *log) Append(now int64, effects []engine.Effect) engine.Position {
 	position, backlog := l.appended, len(l.pending)
 	l.mu.Unlock()
 	switch {
-	case backlog >= wakeBacklog || Policy(l.policy.Load()) == Always:
-		tell(l.wake)
+	case backlog >= wakeBacklog || SyncMode(l.mode.Load()) == SyncAlways:
+		signal(l.wake)
 	case backlog == len(*buf): // the first since the writer has been here
-		tell(l.some)
+		signal(l.soon)
 	}
 	if cap(*buf) <= keptBuffer {
 		scratch.Put(buf)
@@ -135,21 +135,21 @@ func (l *log) Append(now int64, effects []engine.Effect) engine.Position {
 	return engine.Position(position)
 }
 
-var errTooMuchWaits = fmt.Errorf("the disk is full, and more than %d MB wait to be written", mostBacklog>>20)
+var errBacklog = fmt.Errorf("the disk is full, and more than %d MB wait to be written", maxBacklog>>20)
 
 // takes tells whether more can be appended: not if the log has failed, which it does when too much
 // waits for room on the disk.
-func (l *log) takes(n int) bool {
+func (l *log) accepts(n int) bool {
 	t := l.trouble.Load()
 	switch {
 	case t == nil:
 		return true
 	case t.final:
 		return false
-	case l.appended+uint64(n)-l.written.Load() <= mostBacklog:
+	case l.appended+uint64(n)-l.written.Load() <= maxBacklog:
 		return true
 	}
-	l.giveUp(errTooMuchWaits)
+	l.giveUp(errBacklog)
 	return false
 }
 
@@ -160,11 +160,11 @@ func (l *log) giveUp(err error) {
 	}
 	l.trouble.Store(&trouble{err: err, final: true})
 	l.progress.Broadcast()
-	tell(l.wake)
+	signal(l.wake)
 }
 
 // tell lets the writer know, unless it does.
-func tell(it chan struct{}) {
+func signal(it chan struct{}) {
 	select {
 	case it <- struct{}{}:
 	default:
@@ -187,7 +187,7 @@ func (l *log) Wait(p engine.Position) error {
 	if t == nil || l.synced.Load() >= position {
 		return nil
 	}
-	if Policy(l.policy.Load()) != Always && position <= l.appended {
+	if SyncMode(l.mode.Load()) != SyncAlways && position <= l.appended {
 		return nil // it was taken, and the policy promises no more than an attempt to write it
 	}
 	return t.err
@@ -198,13 +198,13 @@ func (l *log) durable(position uint64) bool {
 	if l.synced.Load() >= position {
 		return true
 	}
-	return Policy(l.policy.Load()) != Always && position-min(position, l.written.Load()) < mostBacklog
+	return SyncMode(l.mode.Load()) != SyncAlways && position-min(position, l.written.Load()) < maxBacklog
 }
 
-// setPolicy changes when to sync, from now on.
-func (l *log) setPolicy(p Policy) {
-	l.policy.Store(int32(p))
-	tell(l.wake)
+// setSyncMode changes when to sync, from now on.
+func (l *log) setSyncMode(mode SyncMode) {
+	l.mode.Store(int32(mode))
+	signal(l.wake)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.progress.Broadcast() // who waits by the old policy may be through by the new
@@ -215,7 +215,7 @@ func (l *log) cut() uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.cutHere()
-	tell(l.wake)
+	signal(l.wake)
 	return l.last
 }
 
@@ -253,12 +253,12 @@ func (l *log) err() error {
 }
 
 // stands tells whether the segment is still in the directory: the error says that it is not.
-func (l *log) stands() error {
+func (l *log) inPlace() error {
 	for {
 		l.mu.Lock()
 		file := l.file
 		l.mu.Unlock()
-		err := file.stands()
+		err := file.inPlace()
 		l.mu.Lock()
 		same := l.file == file
 		l.mu.Unlock()

@@ -25,7 +25,7 @@ func RepairClock(dir string, now int64, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	r, err := rehearse(readOnly{d}, f)
+	r, err := dryRun(readOnly{d}, f)
 	if err != nil {
 		return fmt.Errorf("%w; \"rlserver repair %s\" without --clock comes first", err, dir)
 	}
@@ -53,8 +53,8 @@ func replaceAll(d directory, f files, e *engine.Engine, now int64, out io.Writer
 	}
 	number := f.last() + 1
 	whole := func(uint64) error { return nil }
-	untold := func(int64, int64) error { return nil }
-	_, _, err := writeSnapshot(d, e, func() int64 { return now }, func() uint64 { return number }, whole, untold)
+	ignoreProgress := func(int64, int64) error { return nil }
+	_, _, err := writeSnapshot(d, e, func() int64 { return now }, func() uint64 { return number }, whole, ignoreProgress)
 	if err != nil {
 		return err
 	}

@@ -101,8 +101,8 @@ func (d *dataFile) close() {
 	d.file.Close()
 }
 
-// mostWindow is how far back the compression of a snapshot may refer: memory that reading one takes.
-const mostWindow = 8 << 20
+// maxWindow is how far back the compression of a snapshot may refer: memory that reading one takes.
+const maxWindow = 8 << 20
 
 // openData opens a file and reads its header. read is told how many bytes were read, now and later. The error is a *damage or a
 // *newerError where the file is to blame; it is closed then.
@@ -123,15 +123,15 @@ func openData(fs fileSystem, kind fileKind, sequence uint64, read func(n int)) (
 		}
 	}
 	if err == nil && kind == snapshotFile {
-		d.unpacked, err = zstd.NewReader(src, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(mostWindow))
+		d.unpacked, err = zstd.NewReader(src, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow))
 	}
 	if err != nil {
 		d.close()
 		return nil, err
 	}
-	d.scanner = newScanner(name, src, fileHeaderSize, mostInRecord[kind])
+	d.scanner = newScanner(name, src, fileHeaderSize, maxRecord[kind])
 	if d.unpacked != nil {
-		d.scanner = newScanner(name, d.unpacked, 0, mostInRecord[kind])
+		d.scanner = newScanner(name, d.unpacked, 0, maxRecord[kind])
 	}
 	return d, nil
 }
@@ -151,7 +151,7 @@ func (c counted) Read(p []byte) (int, error) {
 // Recovery tells what a directory held.
 type Recovery struct {
 	Snapshot string // the file that was loaded; empty: none
-	Passed   error  // what is wrong with a newer one; nil: nothing
+	Skipped  error  // what is wrong with a newer one; nil: nothing
 	Segments int    // of the log from there on
 	Records  int64  // in all of them
 	Last     int64  // Unix ms: the latest time in all records, marks included; 0 without any
@@ -198,8 +198,8 @@ func (r *recovery) load(f files) error {
 // if the log tells all that has happened from one to the other.
 func (r *recovery) loadSnapshot(f *files) (sequence uint64, err error) {
 	for _, n := range slices.Backward(append([]uint64{0}, f.snapshots...)) {
-		if r.Passed != nil && !f.covers(n, f.snapshots[len(f.snapshots)-1]) {
-			return 0, r.Passed
+		if r.Skipped != nil && !f.covers(n, f.snapshots[len(f.snapshots)-1]) {
+			return 0, r.Skipped
 		}
 		if n == 0 {
 			return 0, nil
@@ -212,8 +212,8 @@ func (r *recovery) loadSnapshot(f *files) (sequence uint64, err error) {
 		if broken := (*damage)(nil); !errors.As(err, &broken) {
 			return 0, err
 		}
-		if r.Passed == nil {
-			r.Passed = err
+		if r.Skipped == nil {
+			r.Skipped = err
 		}
 		r.forget()
 	}
@@ -290,7 +290,7 @@ func (r *recovery) apply(name string, offset int64, rec record) error {
 		return &damage{name, offset, fmt.Errorf("a record of kind %d has no place here", rec.kind)}
 	}
 	for i := range rec.effects {
-		if db := max(rec.effects[i].DB, rec.effects[i].ToDB); db >= r.e.Databases() && db < mostDatabases {
+		if db := max(rec.effects[i].DB, rec.effects[i].ToDB); db >= r.e.Databases() && db < maxDatabases {
 			return &databaseError{db}
 		}
 	}
@@ -309,7 +309,7 @@ func (r *recovery) loadSegment(n uint64, last bool) error {
 	d, err := openData(r.fs, logFile, n, r.read)
 	broken := (*damage)(nil)
 	if errors.As(err, &broken) && last {
-		return r.dropUnbegun(broken)
+		return r.removeUnbegun(broken)
 	}
 	if err != nil {
 		return err
@@ -338,9 +338,9 @@ func (r *recovery) loadSegment(n uint64, last bool) error {
 	}
 }
 
-// dropUnbegun removes a last segment without a header, which a crash or a full disk has left: nothing
+// removeUnbegun removes a last segment without a header, which a crash or a full disk has left: nothing
 // is written before the header is synced, so nothing is lost with it.
-func (r *recovery) dropUnbegun(broken *damage) error {
+func (r *recovery) removeUnbegun(broken *damage) error {
 	if _, err := tornFrom(r.fs, broken, 0); err != nil {
 		return err
 	}

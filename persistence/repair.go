@@ -26,9 +26,9 @@ func Repair(dir string, out io.Writer) error {
 		if err != nil {
 			return err
 		}
-		r, err := rehearse(readOnly{d}, f)
+		r, err := dryRun(readOnly{d}, f)
 		if err == nil {
-			fmt.Fprintf(out, "a start on this directory reads %d records%s%s\n", r.Records, passedText(r.Recovery), tornText(r.Torn))
+			fmt.Fprintf(out, "a start on this directory reads %d records%s%s\n", r.Records, skippedText(r.Recovery), tornText(r.Torn))
 			if copied == "" {
 				fmt.Fprintln(out, "there is nothing to repair: nothing was changed")
 			}
@@ -45,7 +45,7 @@ func Repair(dir string, out io.Writer) error {
 			}
 			fmt.Fprintf(out, "all files as they were are in %s\n", copied)
 		}
-		if err := mend(d, f, err, out); err != nil {
+		if err := repairStep(d, f, err, out); err != nil {
 			return err
 		}
 	}
@@ -90,7 +90,7 @@ func copyFile(to, from string) error {
 }
 
 // mend does away with what a start has failed of. Each time there is less to read, so this comes to an end.
-func mend(d directory, f files, why error, out io.Writer) error {
+func repairStep(d directory, f files, why error, out io.Writer) error {
 	var broken *damage
 	var gap *gapError
 	var head headerError
@@ -167,8 +167,8 @@ func salvage(d directory, n uint64, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	e := engine.New(engine.Options{Databases: mostDatabases, Shards: 1})
-	if src, err := openData(d, snapshotFile, n, unheard); err == nil {
+	e := engine.New(engine.Options{Databases: maxDatabases, Shards: 1})
+	if src, err := openData(d, snapshotFile, n, ignoreBytes); err == nil {
 		defer src.close()
 		for {
 			rec, err := src.next()

@@ -70,7 +70,7 @@ func (s *Store) openLate() error {
 func (s *Store) take() error {
 	defer s.saving.Done()
 	start, changes := time.Now(), s.engine.Changes()
-	sequence, size, err := writeSnapshot(s.fs, s.engine, s.options.Clock, s.cut, s.ready, s.tellSaved())
+	sequence, size, err := writeSnapshot(s.fs, s.engine, s.options.Clock, s.cut, s.ready, s.countSaved())
 	if err == nil {
 		err = s.removeBefore(sequence)
 	}
@@ -115,8 +115,8 @@ func (s *Store) ready(sequence uint64) error {
 
 var errClosing = errors.New("the server stops")
 
-// tellSaved notes how far a snapshot is, and tells the log of it now and then.
-func (s *Store) tellSaved() func(done, total int64) error {
+// countSaved notes how far a snapshot is, and tells the log of it now and then.
+func (s *Store) countSaved() func(done, total int64) error {
 	told := time.Now()
 	return func(done, total int64) error {
 		s.savedKeys.Store(done)
@@ -174,7 +174,7 @@ func (s *Store) maintain() {
 			return
 		case <-ticker.C:
 		}
-		s.lookForLog()
+		s.checkLogExists()
 		if err := s.Failure(); err != nil && s.settings.Load().Continue && time.Since(reminded) >= remindAfter {
 			reminded = time.Now()
 			s.log.Error("what changes is in memory alone, as the log has failed", "error", err)
@@ -188,13 +188,13 @@ func (s *Store) maintain() {
 	}
 }
 
-// lookForLog gives the log up if its segment is no longer in the directory: nobody would find it at the next start.
-func (s *Store) lookForLog() {
+// checkLogExists gives the log up if its segment is no longer in the directory: nobody would find it at the next start.
+func (s *Store) checkLogExists() {
 	l := s.journal.Load()
 	if l == nil || l.err() != nil {
 		return
 	}
-	if err := l.stands(); err != nil {
+	if err := l.inPlace(); err != nil {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.giveUp(fmt.Errorf("the log is gone from the data directory: %w", err))
@@ -211,7 +211,7 @@ func (s *Store) due() string {
 		return ""
 	}
 	size := st.LogBytes + st.SnapshotBytes
-	if settings.GrowthPercent > 0 && s.options.AppendOnly && st.Failure == nil && st.Full == nil && size >= settings.GrowthLeast && float64(size-base) >= float64(base)/100*float64(settings.GrowthPercent) {
+	if settings.GrowthPercent > 0 && s.options.AppendOnly && st.Failure == nil && st.Full == nil && size >= settings.GrowthMin && float64(size-base) >= float64(base)/100*float64(settings.GrowthPercent) {
 		return "the log has grown"
 	}
 	since := time.Since(saved)

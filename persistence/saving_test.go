@@ -25,8 +25,8 @@ func (w *world) settle() {
 
 func TestGrowthTakesSnapshots(t *testing.T) {
 	virtual(t, func(w *world) {
-		w.o.Settings.GrowthPercent, w.o.Settings.GrowthLeast = 100, 10_000
-		require.True(t, w.start(EverySecond))
+		w.o.Settings.GrowthPercent, w.o.Settings.GrowthMin = 100, 10_000
+		require.True(t, w.start(SyncEverySecond))
 		for range 9 {
 			w.set("k", 1000)
 		}
@@ -48,7 +48,7 @@ func TestGrowthTakesSnapshots(t *testing.T) {
 		w.set("k", 1000)
 		w.settle()
 		require.EqualValues(t, 2, w.store.Status().Saves)
-		w.store.Configure(Settings{Sync: EverySecond})
+		w.store.Configure(Settings{Sync: SyncEverySecond})
 		w.set("k", 100_000)
 		w.settle()
 		require.EqualValues(t, 2, w.store.Status().Saves, "0 percent: never")
@@ -66,7 +66,7 @@ func TestGrowthIsMeasuredAgainstTheLastSnapshot(t *testing.T) {
 		{300, 3999, 1000, false}, {300, 4000, 1000, true}, {0, 1 << 40, 1000, false}, {100, 99, 0, false}, {100, 100, 0, true},
 	} {
 		s := &Store{options: Options{AppendOnly: true, Clock: func() int64 { return 0 }}}
-		s.settings.Store(&Settings{GrowthPercent: c.percent, GrowthLeast: 100})
+		s.settings.Store(&Settings{GrowthPercent: c.percent, GrowthMin: 100})
 		s.status.LogBytes, s.status.SizeAtSave = c.size, c.base
 		require.Equal(t, c.due, s.due() != "", "%+v", c)
 	}
@@ -75,7 +75,7 @@ func TestGrowthIsMeasuredAgainstTheLastSnapshot(t *testing.T) {
 func TestSavePoints(t *testing.T) {
 	virtual(t, func(w *world) {
 		w.o.Settings.Save = []Save{{After: time.Hour, Changes: 1}, {After: time.Minute, Changes: 10}}
-		require.True(t, w.start(EverySecond))
+		require.True(t, w.start(SyncEverySecond))
 		time.Sleep(3*time.Hour + maintainTick/2) // not when the store looks
 		require.Zero(t, w.store.Status().Saves, "nothing has changed")
 		for range 10 {
@@ -108,7 +108,7 @@ func TestFailedSnapshotIsTriedAgain(t *testing.T) {
 	virtual(t, func(w *world) {
 		said := new(lines)
 		w.o.Log, w.o.Settings.Save = slog.New(said), []Save{{After: time.Minute, Changes: 1}}
-		require.True(t, w.start(EverySecond))
+		require.True(t, w.start(SyncEverySecond))
 		w.set("k", 1)
 		time.Sleep(59 * time.Second)
 		w.disk.slowDown(ofSnapshots, 5*time.Second)
@@ -137,7 +137,7 @@ func TestFailedSnapshotIsTriedAgain(t *testing.T) {
 
 func TestOneSnapshotAtATime(t *testing.T) {
 	virtual(t, func(w *world) {
-		require.True(t, w.start(Always))
+		require.True(t, w.start(SyncAlways))
 		w.set("k", 1)
 		w.disk.slowDown(ofSnapshots, time.Minute)
 		require.NoError(t, w.store.SnapshotInBackground())
@@ -160,7 +160,7 @@ func TestOneSnapshotAtATime(t *testing.T) {
 // Close gives up a snapshot on its way as soon as the disk lets go of it, and what the next start finds is the log.
 func TestCloseGivesASnapshotUp(t *testing.T) {
 	virtual(t, func(w *world) {
-		require.True(t, w.start(Always))
+		require.True(t, w.start(SyncAlways))
 		for i := range 2000 {
 			w.set(fmt.Sprint(i), 500)
 		}
@@ -173,7 +173,7 @@ func TestCloseGivesASnapshotUp(t *testing.T) {
 		names, _ := w.disk.list()
 		require.Equal(t, []string{"0000000001.log", "0000000002.log"}, names)
 		require.ErrorIs(t, w.store.Snapshot(), errClosing)
-		require.True(t, w.start(Always))
+		require.True(t, w.start(SyncAlways))
 		require.Equal(t, state, stateOf(w.e))
 		w.stop()
 	})
@@ -181,7 +181,7 @@ func TestCloseGivesASnapshotUp(t *testing.T) {
 
 // stateOfRunning is the state of an engine of which a snapshot is being taken: by a replay of what its log has.
 func stateOfRunning(w *world) string {
-	r := recovery{fs: readOnly{w.disk}, e: engine.New(engine.Options{Databases: 3}), read: unheard}
+	r := recovery{fs: readOnly{w.disk}, e: engine.New(engine.Options{Databases: 3}), read: ignoreBytes}
 	f, err := listFiles(w.disk)
 	require.NoError(w.t, err)
 	require.NoError(w.t, r.load(f))
@@ -191,7 +191,7 @@ func stateOfRunning(w *world) string {
 // A snapshot that a crash has left unfinished is no snapshot, and goes with the next start.
 func TestUnfinishedSnapshot(t *testing.T) {
 	virtual(t, func(w *world) {
-		require.True(t, w.start(Always))
+		require.True(t, w.start(SyncAlways))
 		require.NoError(t, w.store.Wait(w.set("k", 1)))
 		state := stateOf(w.e)
 		w.stop()
@@ -199,7 +199,7 @@ func TestUnfinishedSnapshot(t *testing.T) {
 		require.NoError(t, err)
 		_, err = half.Write(fileHeader{version: formatVersion, kind: snapshotFile, sequence: 9}.encode())
 		require.NoError(t, err)
-		require.True(t, w.start(Always))
+		require.True(t, w.start(SyncAlways))
 		require.Equal(t, state, stateOf(w.e))
 		names, _ := w.disk.list()
 		require.Equal(t, []string{"0000000001.log", "0000000002.log"}, names)
@@ -210,7 +210,7 @@ func TestUnfinishedSnapshot(t *testing.T) {
 // Older files go when the new ones are there for good, and not before.
 func TestOrderOfASnapshot(t *testing.T) {
 	virtual(t, func(w *world) {
-		require.True(t, w.start(Never))
+		require.True(t, w.start(SyncNever))
 		for range 2 {
 			w.set("k", 1)
 			require.NoError(t, w.store.Snapshot())
@@ -233,7 +233,7 @@ func TestOrderOfASnapshot(t *testing.T) {
 func TestSnapshotsWithoutALog(t *testing.T) {
 	w := newDataWorld(t, filepath.Join(t.TempDir(), "not", "there"))
 	w.o.AppendOnly = false
-	require.True(t, w.start(Always))
+	require.True(t, w.start(SyncAlways))
 	require.Zero(t, w.set("a", 1), "nothing to wait for")
 	require.NoDirExists(t, w.o.Dir)
 	require.False(t, w.store.Status().AppendOnly)
@@ -245,24 +245,24 @@ func TestSnapshotsWithoutALog(t *testing.T) {
 	w.stop()
 	require.Equal(t, []string{"0000000002.snapshot"}, slices.Collect(maps.Keys(readAll(t, w.o.Dir))))
 
-	require.True(t, w.start(Always))
+	require.True(t, w.start(SyncAlways))
 	require.Equal(t, state, stateOf(w.e))
 	w.set("b", 1)
 	require.NoError(t, w.store.Snapshot())
 	w.stop()
 
 	w.o.AppendOnly = true // and a log can go on from there
-	require.True(t, w.start(Always))
+	require.True(t, w.start(SyncAlways))
 	require.Contains(t, stateOf(w.e), "key=b")
 	w.set("c", 1)
 	w.stop()
 	w.o.AppendOnly = false
-	require.True(t, w.start(Always))
+	require.True(t, w.start(SyncAlways))
 	require.Contains(t, stateOf(w.e), "key=c")
 	require.NoError(t, w.store.Snapshot())
 	w.stop()
 	require.Len(t, readAll(t, w.o.Dir), 1)
-	require.True(t, w.start(Always))
+	require.True(t, w.start(SyncAlways))
 	require.Contains(t, stateOf(w.e), "key=c")
 	w.stop()
 }
@@ -273,7 +273,7 @@ func TestDirectoryThatCannotBeMade(t *testing.T) {
 	w := newDataWorld(t, filepath.Join(above, "data"))
 	w.o.AppendOnly = false
 	w.o.Settings.Save = []Save{{After: 0, Changes: 1}}
-	require.True(t, w.start(Always))
+	require.True(t, w.start(SyncAlways))
 	require.NoError(t, os.WriteFile(above, nil, 0o600))
 	require.Error(t, w.store.SnapshotInBackground())
 	w.set("k", 1)
@@ -288,7 +288,7 @@ func TestDirectoryThatSomebodyElseMade(t *testing.T) {
 	first, second := newDataWorld(t, dir), newDataWorld(t, dir)
 	for _, w := range []*world{first, second} {
 		w.o.AppendOnly = false
-		require.True(t, w.start(Always))
+		require.True(t, w.start(SyncAlways))
 	}
 	first.set("k", 1)
 	require.NoError(t, first.store.Snapshot())
@@ -306,7 +306,7 @@ func TestDirectoryThatSomebodyElseMade(t *testing.T) {
 func TestOneServerPerDirectory(t *testing.T) {
 	dir := t.TempDir()
 	w := newDataWorld(t, dir)
-	require.True(t, w.start(Always))
+	require.True(t, w.start(SyncAlways))
 	inUse := fmt.Sprintf("the data directory %s is in use by process %d", dir, os.Getpid())
 	_, err := Open(w.o)
 	require.EqualError(t, err, inUse)
@@ -314,7 +314,7 @@ func TestOneServerPerDirectory(t *testing.T) {
 	require.NoError(t, Check(dir, new(bytes.Buffer)), "to look is allowed")
 	require.NoError(t, Dump(dir, new(bytes.Buffer), false))
 	w.stop()
-	require.True(t, w.start(Always))
+	require.True(t, w.start(SyncAlways))
 	w.stop()
 	require.NoError(t, Repair(dir, new(bytes.Buffer)))
 }

@@ -32,7 +32,7 @@ var extensions = map[fileKind]string{logFile: ".log", snapshotFile: ".snapshot"}
 
 // The most bytes that a record may have in a file: a segment ends before memory does, but a few bytes of a snapshot can be made to
 // unpack to anything. There each record is about one key, in parts of which none has more than a name, a field and its value.
-var mostInRecord = map[fileKind]uint64{logFile: math.MaxUint64, snapshotFile: 3*engine.MaxString + 1<<20}
+var maxRecord = map[fileKind]uint64{logFile: math.MaxUint64, snapshotFile: 3*engine.MaxString + 1<<20}
 
 // temporary ends the name of a file that is not whole yet.
 const temporary = ".tmp"

@@ -38,7 +38,7 @@ func newSnapshotWriter(fs fileSystem, sequence uint64, now int64) (*snapshotWrit
 		return nil, err
 	}
 	if _, err = w.Write(fileHeader{version: formatVersion, kind: snapshotFile, sequence: sequence, created: now}.encode()); err == nil {
-		w.packed, err = zstd.NewWriter(w, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(mostWindow/8))
+		w.packed, err = zstd.NewWriter(w, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(maxWindow/8))
 	}
 	if err != nil {
 		w.discard()

@@ -27,10 +27,10 @@ type Options struct {
 
 // Settings are what can change while the store is in use.
 type Settings struct {
-	Sync          Policy
+	Sync          SyncMode
 	Continue      bool   // go on from memory alone when the disk fails, instead of refusing changes
 	GrowthPercent int64  // take a snapshot when there is so much more than after the last; 0: never
-	GrowthLeast   int64  // but not below so many bytes
+	GrowthMin     int64  // but not below so many bytes
 	Save          []Save // and when any of these is reached
 }
 
@@ -146,7 +146,7 @@ func (s *Store) Load(e *engine.Engine) (Recovery, error) {
 		return Recovery{}, err
 	}
 	s.toLoad.Store(s.sizeOf(f))
-	r := recovery{fs: s.fs, e: e, read: s.tellLoaded()}
+	r := recovery{fs: s.fs, e: e, read: s.countLoaded()}
 	if err := r.load(f); err != nil {
 		return r.Recovery, s.advised(err)
 	}
@@ -164,8 +164,8 @@ func (s *Store) Load(e *engine.Engine) (Recovery, error) {
 	return r.Recovery, nil
 }
 
-// tellLoaded counts what is read, and tells the log of it now and then.
-func (s *Store) tellLoaded() func(n int) {
+// countLoaded counts what is read, and tells the log of it now and then.
+func (s *Store) countLoaded() func(n int) {
 	told := time.Now()
 	return func(n int) {
 		loaded := s.loaded.Add(int64(n))
@@ -233,7 +233,7 @@ func (s *Store) begin() error {
 		return err
 	}
 	s.journal.Store(l)
-	l.setPolicy(s.settings.Load().Sync) // Configure may have been called meanwhile
+	l.setSyncMode(s.settings.Load().Sync) // Configure may have been called meanwhile
 	return nil
 }
 
@@ -312,7 +312,7 @@ func (s *Store) Refuses() error {
 }
 
 // full is told that the log has to wait for room on the disk.
-func (s *Store) full(err error) {
+func (s *Store) logStalled(err error) {
 	what := "changes are refused until there is room"
 	if s.settings.Load().Continue {
 		what = "changes are kept in memory until there is room"
@@ -321,12 +321,12 @@ func (s *Store) full(err error) {
 }
 
 // roomAgain is told that the log has been written to its end after all.
-func (s *Store) roomAgain(after time.Duration) {
+func (s *Store) logResumed(after time.Duration) {
 	s.log.Info("the log is written again: nothing is lost", "after", after.Round(time.Millisecond))
 }
 
 // failed is told of the end of the log.
-func (s *Store) failed(err error) {
+func (s *Store) logFailed(err error) {
 	switch {
 	case s.closing.Load():
 		s.log.Error("the log could not be written to its end", "error", err)
@@ -341,7 +341,7 @@ func (s *Store) failed(err error) {
 func (s *Store) Configure(settings Settings) {
 	s.settings.Store(&settings)
 	if l := s.journal.Load(); l != nil {
-		l.setPolicy(settings.Sync)
+		l.setSyncMode(settings.Sync)
 	}
 }
 

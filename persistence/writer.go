@@ -25,7 +25,7 @@ func (l *log) run() {
 		select {
 		case <-l.quit:
 			ending = true
-		case <-l.some:
+		case <-l.soon:
 			timer.Reset(writeDelay)
 			continue
 		case <-l.wake:
@@ -35,7 +35,7 @@ func (l *log) run() {
 		if l.ended {
 			continue
 		}
-		if early := l.early(); early > 0 && !ending {
+		if early := l.untilRetry(); early > 0 && !ending {
 			timer.Reset(early)
 			continue
 		}
@@ -46,7 +46,7 @@ func (l *log) run() {
 		if err == nil && ending {
 			err = l.file.Close()
 		}
-		switch full := (*noRoom)(nil); {
+		switch full := (*diskFullError)(nil); {
 		case errors.As(err, &full) && ending:
 			if unsynced := l.sync(); unsynced != nil {
 				err = fmt.Errorf("%w; then %w", err, unsynced)
@@ -57,7 +57,7 @@ func (l *log) run() {
 			}
 		case err == nil:
 			l.resume()
-			if l.clean < l.offset && Policy(l.policy.Load()) == EverySecond {
+			if l.clean < l.offset && SyncMode(l.mode.Load()) == SyncEverySecond {
 				timer.Reset(syncInterval - time.Since(l.lastSync))
 			}
 		}
@@ -68,21 +68,21 @@ func (l *log) run() {
 }
 
 // early is how long it is until it is time to look for room on the disk again.
-func (l *log) early() time.Duration {
+func (l *log) untilRetry() time.Duration {
 	if t := l.trouble.Load(); t == nil || t.final {
 		return 0
 	}
 	return retryInterval - time.Since(l.tried)
 }
 
-// noRoom is a write that failed for want of room on the disk. What it has left behind is cut off, so
+// diskFullError is a write that failed for want of room on the disk. What it has left behind is cut off, so
 // that the segment ends in a whole record and the write can be tried again.
-type noRoom struct{ error }
+type diskFullError struct{ error }
 
-func (e *noRoom) Unwrap() error { return e.error }
+func (e *diskFullError) Unwrap() error { return e.error }
 
 // wait notes that there is no room, and syncs what was written when that is due.
-func (l *log) wait(full *noRoom) error {
+func (l *log) wait(full *diskFullError) error {
 	l.tried = time.Now()
 	first := l.trouble.Load() == nil
 	if first {
@@ -90,7 +90,7 @@ func (l *log) wait(full *noRoom) error {
 		l.trouble.Store(&trouble{err: full, since: l.tried})
 		l.progress.Broadcast()
 		l.mu.Unlock()
-		l.told.full(full)
+		l.observer.logStalled(full)
 	}
 	if l.due() {
 		return l.sync()
@@ -111,7 +111,7 @@ func (l *log) resume() {
 	l.progress.Broadcast()
 	l.mu.Unlock()
 	if !t.final {
-		l.told.roomAgain(time.Since(t.since))
+		l.observer.logResumed(time.Since(t.since))
 	}
 }
 
@@ -128,7 +128,7 @@ func (l *log) fail(err error) {
 	l.progress.Broadcast()
 	l.mu.Unlock()
 	l.file.Close()
-	l.told.failed(err)
+	l.observer.logFailed(err)
 }
 
 // count counts records and the changes that they tell of.
@@ -157,7 +157,7 @@ func (l *log) writeOut(ending bool) error {
 	case err != nil:
 		return err
 	case ending:
-		return l.end()
+		return l.finish()
 	case l.due():
 		return l.sync()
 	}
@@ -190,10 +190,10 @@ func (l *log) writeBatch() error {
 
 // due tells whether it is time to sync.
 func (l *log) due() bool {
-	switch Policy(l.policy.Load()) {
-	case Always:
+	switch SyncMode(l.mode.Load()) {
+	case SyncAlways:
 		return true
-	case EverySecond:
+	case SyncEverySecond:
 		return time.Since(l.lastSync) >= syncInterval
 	}
 	return false
@@ -232,7 +232,7 @@ func (l *log) write(end int) error {
 	if err := l.mark(); err != nil {
 		return err
 	}
-	n, err := l.put(l.batch[l.at:end])
+	n, err := l.writeRecords(l.batch[l.at:end])
 	l.at += n
 	l.written.Add(uint64(n))
 	return err
@@ -243,7 +243,7 @@ func (l *log) mark() error {
 	if l.clean == l.marked {
 		return nil
 	}
-	_, err := l.put(appendMark(nil, recordSynced, l.clock(), l.salt+l.clean))
+	_, err := l.writeRecords(appendMark(nil, recordSynced, l.clock(), l.salt+l.clean))
 	if err == nil {
 		l.marked = l.clean
 	}
@@ -251,12 +251,12 @@ func (l *log) mark() error {
 }
 
 // put writes records, and tells how many bytes of whole ones are in the segment then.
-func (l *log) put(records []byte) (n int, err error) {
+func (l *log) writeRecords(records []byte) (n int, err error) {
 	n, err = l.file.Write(records)
 	if err != nil {
 		n = wholeRecords(records[:n])
-		if outOfRoom(err) {
-			err = cmp.Or[error](l.file.cut(l.offset+int64(n)), &noRoom{err})
+		if isDiskFull(err) {
+			err = cmp.Or[error](l.file.cut(l.offset+int64(n)), &diskFullError{err})
 		}
 	}
 	l.offset += int64(n)
@@ -276,8 +276,8 @@ func wholeRecords(b []byte) (n int) {
 	return n
 }
 
-// outOfRoom tells whether an error is for want of room, on the disk or within a quota.
-func outOfRoom(err error) bool {
+// isDiskFull tells whether an error is for want of room, on the disk or within a quota.
+func isDiskFull(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 
@@ -302,7 +302,7 @@ func (l *log) sync() error {
 }
 
 // end syncs what was written last, and marks that: damage to a log that was ended is never taken for a torn tail.
-func (l *log) end() error {
+func (l *log) finish() error {
 	err := l.sync()
 	if err == nil {
 		err = l.mark()
@@ -333,7 +333,7 @@ func (l *log) begin(sequence uint64) error {
 	name, salt := fileName(logFile, sequence), newSalt()
 	file, err := l.fs.create(name)
 	if err == nil {
-		err = l.head(file, fileHeader{formatVersion, logFile, sequence, l.clock(), salt})
+		err = l.writeHeader(file, fileHeader{formatVersion, logFile, sequence, l.clock(), salt})
 		if err != nil {
 			file.Close()
 			if left := l.fs.remove(name); left != nil {
@@ -343,8 +343,8 @@ func (l *log) begin(sequence uint64) error {
 	}
 	if err != nil {
 		err = fmt.Errorf("segment %s cannot be begun: %w", name, err)
-		if outOfRoom(err) {
-			err = &noRoom{err}
+		if isDiskFull(err) {
+			err = &diskFullError{err}
 		}
 		return err
 	}
@@ -358,7 +358,7 @@ func (l *log) begin(sequence uint64) error {
 }
 
 // head writes the header of a segment, for good.
-func (l *log) head(file outFile, h fileHeader) error {
+func (l *log) writeHeader(file outFile, h fileHeader) error {
 	_, err := file.Write(h.encode())
 	if err == nil {
 		err = file.Sync()

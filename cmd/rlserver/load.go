@@ -73,8 +73,8 @@ func (p *parts) restore(ctx context.Context) error {
 }
 
 func (p *parts) logRecovery(r persistence.Recovery, took time.Duration) {
-	if r.Passed != nil {
-		p.log.Warn("the newest snapshot is damaged: an older one and the log are used instead", "error", r.Passed)
+	if r.Skipped != nil {
+		p.log.Warn("the newest snapshot is damaged: an older one and the log are used instead", "error", r.Skipped)
 	}
 	if t := r.Torn; t != nil {
 		p.log.Warn("the log ended in a torn record, which is cut off",

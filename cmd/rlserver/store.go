@@ -40,12 +40,12 @@ func saving(err error) error {
 // Configure is Configure of resp.Store.
 func (s store) Configure(settings resp.StoreSettings) { s.Store.Configure(storeSettings(settings)) }
 
-var policies = map[string]persistence.Policy{"always": persistence.Always, "everysec": persistence.EverySecond, "no": persistence.Never}
+var syncModes = map[string]persistence.SyncMode{"always": persistence.SyncAlways, "everysec": persistence.SyncEverySecond, "no": persistence.SyncNever}
 
 func storeSettings(s resp.StoreSettings) persistence.Settings {
 	settings := persistence.Settings{
-		Sync: policies[s.AppendFsync], Continue: s.OnDiskFailure == "continue",
-		GrowthPercent: s.RewritePercentage, GrowthLeast: s.RewriteMinSize,
+		Sync: syncModes[s.AppendFsync], Continue: s.OnDiskFailure == "continue",
+		GrowthPercent: s.RewritePercentage, GrowthMin: s.RewriteMinSize,
 	}
 	for _, point := range s.Save {
 		settings.Save = append(settings.Save, persistence.Save{After: seconds64(point.Seconds), Changes: point.Changes})
@@ -56,22 +56,22 @@ func storeSettings(s resp.StoreSettings) persistence.Settings {
 // Status is Status of resp.Store.
 func (s store) Status() resp.StoreStatus {
 	st := s.Store.Status()
-	told := resp.StoreStatus{
+	status := resp.StoreStatus{
 		Saving: st.Saving, SaveStarted: st.SaveStart, SaveKeysDone: st.SavedKeys, SaveKeys: st.KeysToSave, Saves: st.Saves,
 		LastSave: st.LastSave, LastSaveFailed: st.LastFailed, LastSaveTook: st.LastTook.Milliseconds(), ChangesUnsaved: st.Changes,
 		LogSize: st.SnapshotBytes + st.LogBytes, LogSizeAtSave: st.SizeAtSave, LogBuffered: st.Backlog, LogSyncsDelayed: st.DelayedSyncs,
 		LoadTotal: st.ToLoad, LoadDone: st.Loaded, KeysLoaded: st.Keys, KeysExpired: st.Expired,
 	}
 	if st.LastTook == 0 {
-		told.LastSaveTook = -1
+		status.LastSaveTook = -1
 	}
 	if st.Failure != nil {
-		told.Failure = st.Failure.Error()
+		status.Failure = st.Failure.Error()
 	}
 	if st.Full != nil {
-		told.Full = st.Full.Error()
+		status.Full = st.Full.Error()
 	}
-	return told
+	return status
 }
 
 // seconds64 is a duration of that many seconds, or the longest there is.

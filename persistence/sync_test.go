@@ -70,7 +70,7 @@ func TestEverySecond(t *testing.T) {
 	t.Log("seed", seed)
 	virtual(t, func(w *world) {
 		r := rand.New(rand.NewPCG(seed, 0))
-		require.True(t, w.start(EverySecond))
+		require.True(t, w.start(SyncEverySecond))
 		var checks sync.WaitGroup
 		start := time.Now()
 		for i := range 300 {
@@ -97,7 +97,7 @@ func TestEverySecond(t *testing.T) {
 func TestNever(t *testing.T) {
 	virtual(t, func(w *world) {
 		w.o.segment = 10_000
-		require.True(t, w.start(Never))
+		require.True(t, w.start(SyncNever))
 		begun := w.disk.syncs()
 		for range 9 {
 			require.NoError(t, w.store.Wait(w.set("k", 1000)))
@@ -116,7 +116,7 @@ func TestNever(t *testing.T) {
 // No call is acknowledged before it is on the disk, and those that wait at the same time share a sync.
 func TestAlways(t *testing.T) {
 	virtual(t, func(w *world) {
-		require.True(t, w.start(Always))
+		require.True(t, w.start(SyncAlways))
 		begun := w.disk.syncs()
 		w.disk.slowDown(ofLog, 10*time.Millisecond)
 		var calls sync.WaitGroup
@@ -142,7 +142,7 @@ func TestAlways(t *testing.T) {
 // Who waits by one policy goes on by the next.
 func TestPolicyChangesWhileCallsWait(t *testing.T) {
 	virtual(t, func(w *world) {
-		require.True(t, w.start(Always))
+		require.True(t, w.start(SyncAlways))
 		w.disk.slowDown(ofLog, time.Hour)
 		start := time.Now()
 		var calls sync.WaitGroup
@@ -150,18 +150,18 @@ func TestPolicyChangesWhileCallsWait(t *testing.T) {
 			calls.Go(func() { require.NoError(t, w.store.Wait(w.set(fmt.Sprint(i), 0))) })
 		}
 		time.Sleep(time.Minute)
-		w.store.Configure(Settings{Sync: EverySecond})
+		w.store.Configure(Settings{Sync: SyncEverySecond})
 		calls.Wait()
 		require.Equal(t, time.Minute, time.Since(start))
 
 		w.disk.slowDown(ofLog, 0)
 		time.Sleep(3 * time.Hour)
-		w.store.Configure(Settings{Sync: Never})
+		w.store.Configure(Settings{Sync: SyncNever})
 		position := w.set("late", 0)
 		require.NoError(t, w.store.Wait(position))
 		time.Sleep(time.Minute)
 		require.False(t, w.disk.onDisk("late"))
-		w.store.Configure(Settings{Sync: Always})
+		w.store.Configure(Settings{Sync: SyncAlways})
 		require.NoError(t, w.store.Wait(position))
 		require.True(t, w.disk.onDisk("late"))
 		w.stop()
@@ -171,11 +171,11 @@ func TestPolicyChangesWhileCallsWait(t *testing.T) {
 // Calls do not fill the memory faster than the disk takes it away.
 func TestSlowDiskHoldsCallsUp(t *testing.T) {
 	virtual(t, func(w *world) {
-		require.True(t, w.start(EverySecond))
+		require.True(t, w.start(SyncEverySecond))
 		w.disk.slowDown(ofLog, time.Hour)
 		start := time.Now()
 		size := 0
-		for size < mostBacklog-2<<20 {
+		for size < maxBacklog-2<<20 {
 			size += 1 << 20
 			require.NoError(t, w.store.Wait(w.set("k", 1<<20)))
 		}
@@ -192,7 +192,7 @@ func TestSlowDiskHoldsCallsUp(t *testing.T) {
 // A denied call leaves no trace on the disk.
 func TestDeniedCallsWriteNothing(t *testing.T) {
 	virtual(t, func(w *world) {
-		require.True(t, w.start(Always))
+		require.True(t, w.start(SyncAlways))
 		k := w.e.Key([]byte("k"))
 		slide := func(cost int64) (limit.Decision, engine.Position) {
 			w.tx.Begin(w.o.Clock(), 0, []engine.Key{k}, true)
@@ -252,7 +252,7 @@ func TestFailure(t *testing.T) {
 				virtual(t, func(w *world) {
 					said := new(lines)
 					w.o.Log, w.o.Settings.Continue = slog.New(said), goOn
-					require.True(t, w.start(Always))
+					require.True(t, w.start(SyncAlways))
 					require.NoError(t, w.store.Wait(w.set("before", 0)))
 					kept := w.set("kept", 0)
 					require.NoError(t, w.store.Wait(kept))
@@ -278,14 +278,14 @@ func TestFailure(t *testing.T) {
 					}
 					require.Equal(t, reminders, said.with("in memory alone, as the log has failed"))
 
-					w.store.Configure(Settings{Sync: EverySecond, Continue: !goOn})
+					w.store.Configure(Settings{Sync: SyncEverySecond, Continue: !goOn})
 					requireWait(t, !goOn, w.store.Wait(w.set("k", 0)))
 					requireWait(t, !goOn, w.store.Refuses())
 					require.ErrorIs(t, w.store.Close(), errDisk)
 					require.Equal(t, before, w.disk.did())
 
 					w.disk.failAt = 0
-					require.True(t, w.start(Always))
+					require.True(t, w.start(SyncAlways))
 					require.True(t, strings.Contains(stateOf(w.e), "kept"))
 					w.stop()
 				})
@@ -306,7 +306,7 @@ func requireWait(t *testing.T, goOn bool, err error) {
 // Calls that wait when the log fails are told, one and all.
 func TestFailureWakesThoseWhoWait(t *testing.T) {
 	virtual(t, func(w *world) {
-		require.True(t, w.start(Always))
+		require.True(t, w.start(SyncAlways))
 		w.disk.slowDown(ofLog, time.Hour)
 		var calls sync.WaitGroup
 		for i := range 20 {
@@ -324,7 +324,7 @@ func TestFailureWakesThoseWhoWait(t *testing.T) {
 func TestSnapshotAfterFailure(t *testing.T) {
 	virtual(t, func(w *world) {
 		w.o.Settings.Continue = true
-		require.True(t, w.start(Always))
+		require.True(t, w.start(SyncAlways))
 		require.NoError(t, w.store.Wait(w.set("one", 0)))
 		w.disk.fail()
 		require.NoError(t, w.store.Wait(w.set("two", 0)))
@@ -335,12 +335,12 @@ func TestSnapshotAfterFailure(t *testing.T) {
 		}
 		state := stateOf(w.e)
 		require.Error(t, w.store.Close())
-		require.True(t, w.start(Always))
+		require.True(t, w.start(SyncAlways))
 		require.Equal(t, state, stateOf(w.e))
 		require.NoError(t, w.store.Wait(w.set("four", 0)))
 		state = stateOf(w.e)
 		w.stop()
-		require.True(t, w.start(Always))
+		require.True(t, w.start(SyncAlways))
 		require.Equal(t, state, stateOf(w.e))
 		w.stop()
 	})
@@ -351,7 +351,7 @@ func TestFullDiskAtStart(t *testing.T) {
 	full := &os.PathError{Op: "write", Path: "/data/0000000002.log", Err: syscall.ENOSPC}
 	for operation := range 4 { // create, header, sync, directory
 		virtual(t, func(w *world) {
-			require.True(t, w.start(Always))
+			require.True(t, w.start(SyncAlways))
 			require.NoError(t, w.store.Wait(w.set("k", 0)))
 			w.stop()
 			w.disk.why, w.disk.mode, w.disk.failAt = full, failTorn, w.disk.ops+2+operation // the first syncs what was read
@@ -366,7 +366,7 @@ func TestFullDiskAtStart(t *testing.T) {
 			require.ErrorContains(t, err, "/data/0000000002.log: no space left on device")
 			require.NotContains(t, err.Error(), "\n")
 			require.NoError(t, s.Close())
-			require.True(t, w.start(Always))
+			require.True(t, w.start(SyncAlways))
 			require.Contains(t, stateOf(w.e), "key=k")
 			w.stop()
 		})
@@ -376,7 +376,7 @@ func TestFullDiskAtStart(t *testing.T) {
 // What is slow is counted.
 func TestDelayedSyncs(t *testing.T) {
 	virtual(t, func(w *world) {
-		require.True(t, w.start(Always))
+		require.True(t, w.start(SyncAlways))
 		for _, slow := range []time.Duration{time.Second, time.Second + 1} {
 			w.disk.slowDown(ofLog, slow)
 			require.NoError(t, w.store.Wait(w.set("k", 0)))
