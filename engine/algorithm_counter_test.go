@@ -31,7 +31,8 @@ func (b bruteCounter) refund(c limit.Counter, now, n int64) (back int64) {
 	return back
 }
 
-// Laws 1 to 5 for a counter as it works on keys, whether a call comes by itself, in RL.ALL or by a policy, with refunds in between.
+// Laws 1 to 5 for a counter as it works on keys, whether a call comes by itself, in RL.ALL or by a
+// policy, with refunds in between.
 func TestCounterAgainstBruteForce(t *testing.T) {
 	seed := rand.Uint64()
 	t.Log("seed", seed)

@@ -32,7 +32,8 @@ var fixed = algorithm{
 	},
 }
 
-// otherWindow is the error of a call on a key that counts in a window that says nothing of the call's.
+// otherWindow is the error of a call on a key that counts in a window that says nothing of the
+// call's.
 func otherWindow(k Key, c *fixedObject) error {
 	window := c.count()
 	return Error(fmt.Sprintf("ERR key '%.128s' counts in another window until %s: give each window of RL.FIXED a key of its own",
@@ -78,7 +79,8 @@ func (o *fixedObject) numbers() [4]int64 {
 }
 func (o *fixedObject) store(f *Effect) { f.putCount(o.count()) }
 
-// refund gives nothing back in the millisecond in which the window is over and the key still there, as keys are at their deadline.
+// refund gives nothing back in the millisecond in which the window is over and the key still there,
+// as keys are at their deadline.
 func (o *fixedObject) refund(f *Effect, now, n int64) (back int64, used bool) {
 	if o.expireAt == now {
 		return 0, true
@@ -88,7 +90,8 @@ func (o *fixedObject) refund(f *Effect, now, n int64) (back int64, used bool) {
 	return back, state.Used > 0
 }
 
-// moveBack leaves the length open: which window of a calendar the present is in is not known. What is counted from the present on is in it.
+// moveBack leaves the length open: which window of a calendar the present is in is not known. What
+// is counted from the present on is in it.
 func (o *fixedObject) moveBack(f *Effect, present, _ int64) (moved bool) {
 	state := o.count()
 	f.putCount(limit.Count{Start: present, Used: state.Used})
@@ -96,7 +99,8 @@ func (o *fixedObject) moveBack(f *Effect, present, _ int64) (moved bool) {
 	return state.Start > present
 }
 
-// putCount makes the effect that of a fixed window's state. EffectCount is for what was stored before Lengths were.
+// putCount makes the effect that of a fixed window's state. EffectCount is for what was stored
+// before Lengths were.
 func (f *Effect) putCount(c limit.Count) {
 	f.Kind, f.Count = EffectWindow, c
 	if c.Length == 0 {

@@ -2,9 +2,10 @@ package engine
 
 import "rlserver/engine/limit"
 
-// lease is how many at once: a key holds a sorted set with a member per lease, named by its id, whose score is when it lapses, Unix ms. The id,
-// which is not empty, is renewed if it holds a lease; if not, it takes one. The key's deadline is when the last lease lapses.
-// Lapsed leases are dropped on the way of an admitted call.
+// lease is how many at once: a key holds a sorted set with a member per lease, named by its id,
+// whose score is when it lapses, Unix ms. The id, which is not empty, is renewed if it holds a
+// lease; if not, it takes one. The key's deadline is when the last lease lapses. Lapsed leases are
+// dropped on the way of an admitted call.
 var lease = algorithm{
 	holds:  TypeZSet,
 	id:     namesLease,
@@ -56,8 +57,8 @@ func (tx *Tx) dropLapsed(k Key, o object) object {
 	return o
 }
 
-// Release gives a lease back, and tells whether the id held one: a lease that has lapsed is not held. The key's deadline is when the last of
-// the others lapses; without others the key is gone.
+// Release gives a lease back, and tells whether the id held one: a lease that has lapsed is not
+// held. The key's deadline is when the last of the others lapses; without others the key is gone.
 func (tx *Tx) Release(k Key, id []byte) (bool, error) {
 	o := tx.lookup(k)
 	z, err := as[*zsetObject](o)

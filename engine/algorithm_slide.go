@@ -8,7 +8,8 @@ import (
 	"rlserver/zset"
 )
 
-// slide is an exact sliding window over a log of hits, a sorted set. Several limits may share one log.
+// slide is an exact sliding window over a log of hits, a sorted set. Several limits may share one
+// log.
 var slide = algorithm{
 	holds:  TypeZSet,
 	id:     namesHits,
@@ -36,13 +37,15 @@ var slide = algorithm{
 // MaxHits is the largest cost of one call on a sliding window, whose log keeps a member per hit.
 const MaxHits = 1_000_000
 
-// Slide decides a call of cost hits against sliding windows over the one log that the key holds, a sorted set with a member per hit.
-// All windows admit it and it is recorded once, or nothing changes. A missing key is an empty log. Hits that no window
-// reaches any more are dropped on the way of an admitted call.
+// Slide decides a call of cost hits against sliding windows over the one log that the key holds, a
+// sorted set with a member per hit. All windows admit it and it is recorded once, or nothing
+// changes. A missing key is an empty log. Hits that no window reaches any more are dropped on the
+// way of an admitted call.
 //
-// The members of an admitted call are `<ms>-<seq>`; with an id (not nil) they are the id, then id:2, id:3, …, leaving out names that are
-// taken, see appendHitName. A call whose id is in the longest window already is answered as admitted, and nothing is recorded.
-// A cost above MaxHits that some time could be admitted is ErrTooManyHits.
+// The members of an admitted call are `<ms>-<seq>`; with an id (not nil) they are the id, then
+// id:2, id:3, …, leaving out names that are taken, see appendHitName. A call whose id is in the
+// longest window already is answered as admitted, and nothing is recorded. A cost above MaxHits
+// that some time could be admitted is ErrTooManyHits.
 func (tx *Tx) Slide(k Key, rules []limit.Rule, cost int64, id []byte) (limit.Decision, error) {
 	o := tx.lookup(k)
 	if _, err := as[*zsetObject](o); err != nil {
@@ -108,15 +111,15 @@ func (tx *Tx) recordHitsAs(k Key, o object, id []byte, trim int, n, expireAt int
 	return tx.apply(o, &Effect{Kind: EffectExpire, Key: k, ExpireAt: expireAt})
 }
 
-// hitSequence numbers the hits of a shard within a millisecond. Time never runs backward in a shard, and whatever becomes of a hit, its
-// number is not given again, so `<ms>-<seq>` is unique.
+// hitSequence numbers the hits of a shard within a millisecond. Time never runs backward in a
+// shard, and whatever becomes of a hit, its number is not given again, so `<ms>-<seq>` is unique.
 type hitSequence struct {
 	at   int64
 	free uint64
 }
 
-// next finds n numbers in a row. Numbers whose names are in the set already are passed over: people can write what they like into a
-// sorted set.
+// next finds n numbers in a row. Numbers whose names are in the set already are passed over: people
+// can write what they like into a sorted set.
 func (q *hitSequence) next(set *zset.Set, now int64, n uint64) (first uint64) {
 	if now == q.at {
 		first = q.free
@@ -133,8 +136,9 @@ func (q *hitSequence) next(set *zset.Set, now int64, n uint64) (first uint64) {
 	return first
 }
 
-// gave notes that the numbers below free were given at a time. The effects of hits do it, so that a log which is replayed restores the sequence,
-// and so do those that bring a log here from another shard.
+// gave notes that the numbers below free were given at a time. The effects of hits do it, so that a
+// log which is replayed restores the sequence, and so do those that bring a log here from another
+// shard.
 func (q *hitSequence) gave(at int64, free uint64) {
 	switch {
 	case at > q.at:
@@ -144,8 +148,8 @@ func (q *hitSequence) gave(at int64, free uint64) {
 	}
 }
 
-// hitLog shows a sorted set, or a missing one, to the sliding windows. It remembers the last answer of After: what had lapsed when
-// the call was decided is what is dropped when it is recorded.
+// hitLog shows a sorted set, or a missing one, to the sliding windows. It remembers the last answer
+// of After: what had lapsed when the call was decided is what is dropped when it is recorded.
 type hitLog struct {
 	set   *zset.Set
 	asked float64
@@ -191,8 +195,8 @@ func (l *hitLog) After(t float64) int {
 	return l.after
 }
 
-// slideUntilGone is untilGone for the windows over tx.log. Where the key is gone before some of them admit, all of these wait equally long,
-// and the answer speaks of the first.
+// slideUntilGone is untilGone for the windows over tx.log. Where the key is gone before some of
+// them admit, all of these wait equally long, and the answer speaks of the first.
 func (tx *Tx) slideUntilGone(o object, rules []limit.Rule, cost int64, d limit.Decision) limit.Decision {
 	answer := tx.untilGone(o, d)
 	if answer.RetryAfter == d.RetryAfter {
@@ -207,7 +211,8 @@ func (tx *Tx) slideUntilGone(o object, rules []limit.Rule, cost int64, d limit.D
 	return answer
 }
 
-// hitNames yields the names that an id gives to the hits of its call. Each has bytes of its own, which an effect may keep.
+// hitNames yields the names that an id gives to the hits of its call. Each has bytes of its own,
+// which an effect may keep.
 func hitNames(id []byte) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		for n := int64(1); yield(appendHitName(nil, id, n)); n++ {
@@ -215,8 +220,9 @@ func hitNames(id []byte) iter.Seq[[]byte] {
 	}
 }
 
-// appendHitName appends the name of the n-th hit, from 1 on, of a call that has an id: id, id:2, id:3, … The first is id:1 where the id
-// itself could be the name of another hit. So no two calls' hits ever have the same name, unless they have the same id.
+// appendHitName appends the name of the n-th hit, from 1 on, of a call that has an id: id, id:2,
+// id:3, … The first is id:1 where the id itself could be the name of another hit. So no two calls'
+// hits ever have the same name, unless they have the same id.
 func appendHitName(dst, id []byte, n int64) []byte {
 	dst = append(dst, id...)
 	if n == 1 && !isHitName(id) {

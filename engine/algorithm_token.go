@@ -35,8 +35,9 @@ var leaky = algorithm{
 	},
 }
 
-// tokenObject is a token bucket, in 48 bytes. a is what is missing. The 64 bits of the Fraction are in b, in the spare bits and in the
-// low 16 bits of since; between these and the time since, Unix ms, one bit tells that b is Earned instead.
+// tokenObject is a token bucket, in 48 bytes. a is what is missing. The 64 bits of the Fraction are
+// in b, in the spare bits and in the low 16 bits of since; between these and the time since, Unix
+// ms, one bit tells that b is Earned instead.
 type tokenObject struct {
 	header
 	packed
@@ -108,7 +109,8 @@ func (o *tokenObject) moveBack(f *Effect, present, by int64) (moved bool) {
 	return moved
 }
 
-// putTokens makes the effect that of a token bucket's state. EffectTokens is for what was stored before there were Fractions.
+// putTokens makes the effect that of a token bucket's state. EffectTokens is for what was stored
+// before there were Fractions.
 func (f *Effect) putTokens(t limit.Tokens) {
 	f.Kind, f.Tokens = EffectBucket, t
 	if t.Earned > 0 {

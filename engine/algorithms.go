@@ -5,8 +5,9 @@ import (
 	"rlserver/engine/rule"
 )
 
-// algorithm is one of those that package rule has the words for: what its keys hold, and what it does. Everything that decides goes by it,
-// be it one limit (Decide), several (All) or policies (Check).
+// algorithm is one of those that package rule has the words for: what its keys hold, and what it
+// does. Everything that decides goes by it, be it one limit (Decide), several (All) or policies
+// (Check).
 type algorithm struct {
 	holds Type
 	id    idUse
@@ -14,17 +15,20 @@ type algorithm struct {
 	// allows is how much a limit allows.
 	allows func(*Limit) int64
 
-	// decide decides for one key, of which it looks at the object. It sets the answer, and what record needs.
+	// decide decides for one key, of which it looks at the object. It sets the answer, and what
+	// record needs.
 	decide func(tx *Tx, p *part, cost int64) error
 
 	// record records an admitted call; nil: decide has set the part's effect to the state after it.
 	record func(tx *Tx, p *part, cost, expireAt int64) object
 
-	// admitsFrom is the earliest moment, from t on, at which a call is admitted that was denied; tx.log is that of the key, and tx.budget for steps. nil: once
-	// the limit would admit the call, it goes on to do so for as long as nothing else happens.
+	// admitsFrom is the earliest moment, from t on, at which a call is admitted that was denied;
+	// tx.log is that of the key, and tx.budget for steps. nil: once the limit would admit the call,
+	// it goes on to do so for as long as nothing else happens.
 	admitsFrom func(tx *Tx, p *part, t, cost int64) int64
 
-	// succeeds tells whether a limit can go on with what another one of the same algorithm has left; nil: any can.
+	// succeeds tells whether a limit can go on with what another one of the same algorithm has
+	// left; nil: any can.
 	succeeds func(o object, l *Limit, now int64) bool
 }
 
@@ -52,8 +56,8 @@ func (l *Limit) algorithm() *algorithm { return algorithms[l.Kind] }
 
 func (a *algorithm) fits(o object) bool { return o == nil || o.kind() == a.holds }
 
-// putNumbers makes the effect the one that sets the state of a type which has these numbers. at is the time that is in it, Unix ms. ok is
-// false if there is no such type.
+// putNumbers makes the effect the one that sets the state of a type which has these numbers. at is
+// the time that is in it, Unix ms. ok is false if there is no such type.
 func (f *Effect) putNumbers(t Type, n [4]int64) (at int64, ok bool) {
 	switch t {
 	case TypeToken:
@@ -69,7 +73,8 @@ func (f *Effect) putNumbers(t Type, n [4]int64) (at int64, ok bool) {
 	return 0, false
 }
 
-// fitsState tells whether the effect can set the state of an object, nil for a missing key. ok is false if it is of no such kind.
+// fitsState tells whether the effect can set the state of an object, nil for a missing key. ok is
+// false if it is of no such kind.
 func (f *Effect) fitsState(o object) (fits, ok bool) {
 	switch f.Kind {
 	case EffectTokens, EffectBucket:

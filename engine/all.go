@@ -8,7 +8,8 @@ import (
 	"rlserver/engine/rule"
 )
 
-// Limit is what a call is held against: a key and the rule for it. It is one flat struct so that a list of them is built up without allocating.
+// Limit is what a call is held against: a key and the rule for it. It is one flat struct so that a
+// list of them is built up without allocating.
 type Limit struct {
 	Key Key
 	rule.Rule
@@ -48,14 +49,16 @@ func (tx *Tx) dropParts() {
 	tx.parts, tx.limits = tx.parts[:0], nil
 }
 
-// All decides a call of cost hits against one or more limits of any kinds: all admit it and it is recorded in each, or nothing changes.
-// A lease is one lease whatever the cost; a cost of 0 is a peek at all. Rule, Limit and Remaining speak of one limit: of a denied call, the
-// one that must be waited for longest; of an admitted one, the one with the least remaining; among equals, the first. RetryAfter is when all
-// admit, ResetAfter when all are as if they had never been used.
+// All decides a call of cost hits against one or more limits of any kinds: all admit it and it is
+// recorded in each, or nothing changes. A lease is one lease whatever the cost; a cost of 0 is a
+// peek at all. Rule, Limit and Remaining speak of one limit: of a denied call, the one that must be
+// waited for longest; of an admitted one, the one with the least remaining; among equals, the
+// first. RetryAfter is when all admit, ResetAfter when all are as if they had never been used.
 //
-// Sliding windows with the same key share its log, as in Slide, and the call is recorded there once, with the first one's id. To have
-// any other two limits with the same key is an error. So is a cost above MaxHits for all sliding windows' keys together, if they
-// could ever admit it: ErrManyHits.
+// Sliding windows with the same key share its log, as in Slide, and the call is recorded there
+// once, with the first one's id. To have any other two limits with the same key is an error. So is
+// a cost above MaxHits for all sliding windows' keys together, if they could ever admit it:
+// ErrManyHits.
 func (tx *Tx) All(limits []Limit, cost int64) (limit.Decision, error) {
 	if err := tx.findParts(limits); err != nil {
 		return limit.Decision{}, err
@@ -172,8 +175,9 @@ func (tx *Tx) limitAt(p *part, n int) int {
 	return i
 }
 
-// leaving makes the answer one of a call that is not recorded: what some would have admitted does not put off when they are unused, and
-// some that admit now may not admit at the time when the others do.
+// leaving makes the answer one of a call that is not recorded: what some would have admitted does
+// not put off when they are unused, and some that admit now may not admit at the time when the
+// others do.
 func (tx *Tx) leaving(answer limit.Decision, cost int64) limit.Decision {
 	answer.ResetAfter = 0
 	for i := range tx.parts {
@@ -193,7 +197,8 @@ func (tx *Tx) leaving(answer limit.Decision, cost int64) limit.Decision {
 	return answer
 }
 
-// allAdmit is the earliest moment at which all admit, from t on, by when each has done so at some time.
+// allAdmit is the earliest moment at which all admit, from t on, by when each has done so at some
+// time.
 func (tx *Tx) allAdmit(t, cost int64) int64 {
 	tx.budget = limit.MaxSteps
 	for agreed := 0; agreed < len(tx.parts); {
@@ -209,7 +214,8 @@ func (tx *Tx) allAdmit(t, cost int64) int64 {
 	return t
 }
 
-// admitsFrom is the earliest moment, from t on, at which the limits of one key admit. A key that is gone admits too.
+// admitsFrom is the earliest moment, from t on, at which the limits of one key admit. A key that is
+// gone admits too.
 func (tx *Tx) admitsFrom(p *part, t, cost int64) int64 {
 	a := p.limit.algorithm()
 	if a.admitsFrom == nil {

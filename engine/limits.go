@@ -6,7 +6,8 @@ import (
 	"rlserver/engine/limit"
 )
 
-// as gives an object as the type an operation works on: nil for a missing key, ErrWrongType for any other type.
+// as gives an object as the type an operation works on: nil for a missing key, ErrWrongType for any
+// other type.
 func as[T object](o object) (t T, err error) {
 	if o == nil {
 		return t, nil
@@ -18,8 +19,9 @@ func as[T object](o object) (t T, err error) {
 	return t, nil
 }
 
-// Decide decides a call of cost hits against one limit: it admits the call, which is recorded, or nothing changes. A missing key is an unused
-// limiter. A cost of 0 is a peek. The error is of a key that holds something else, of a window that cannot be counted, see limit.Fixed, or
+// Decide decides a call of cost hits against one limit: it admits the call, which is recorded, or
+// nothing changes. A missing key is an unused limiter. A cost of 0 is a peek. The error is of a key
+// that holds something else, of a window that cannot be counted, see limit.Fixed, or
 // ErrTooManyHits.
 func (tx *Tx) Decide(l *Limit, cost int64) (limit.Decision, error) {
 	o := tx.lookup(l.Key)
@@ -44,8 +46,9 @@ func (tx *Tx) Decide(l *Limit, cost int64) (limit.Decision, error) {
 	return tx.noted(l.Key, o, fresh, cost, d), nil
 }
 
-// untilGone makes an answer hold for a key that expires before its limiter says it is free: a call under a longer rule than the one that
-// set the deadline is told of the earlier time, and so is one whose key was given a deadline by hand.
+// untilGone makes an answer hold for a key that expires before its limiter says it is free: a call
+// under a longer rule than the one that set the deadline is told of the earlier time, and so is one
+// whose key was given a deadline by hand.
 func (tx *Tx) untilGone(o object, d limit.Decision) limit.Decision {
 	at := goneAt(o)
 	if at == math.MaxInt64 {
@@ -58,7 +61,8 @@ func (tx *Tx) untilGone(o object, d limit.Decision) limit.Decision {
 	return d
 }
 
-// goneAt is the first moment at which a key is there no more; math.MaxInt64 for one that stays, and for none.
+// goneAt is the first moment at which a key is there no more; math.MaxInt64 for one that stays, and
+// for none.
 func goneAt(o object) int64 {
 	if o == nil || o.head().expireAt == 0 || o.head().expireAt == math.MaxInt64 {
 		return math.MaxInt64

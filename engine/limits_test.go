@@ -122,7 +122,8 @@ func (b *bruteSlide) repeated(id string, window, now int64) bool {
 	return id != "" && slices.ContainsFunc(b.hits, func(h hit) bool { return h.id == id && h.at > now-window })
 }
 
-// Laws 1 to 5 for the sliding windows as they work on keys: ids, deadlines, lapsed hits and keys that expire included.
+// Laws 1 to 5 for the sliding windows as they work on keys: ids, deadlines, lapsed hits and keys
+// that expire included.
 func TestSlideAgainstBruteForce(t *testing.T) {
 	seed := rand.Uint64()
 	t.Log("seed", seed)
@@ -184,7 +185,8 @@ func requireExactRetry(t *testing.T, brute *bruteSlide, rules []limit.Rule, cost
 	require.True(t, brute.admits(rules, cost, now+retry), "law 4, too early: %s", call)
 }
 
-// The sequence of hits stays unique when a log comes from another shard, and when people add names of that form by hand.
+// The sequence of hits stays unique when a log comes from another shard, and when people add names
+// of that form by hand.
 func TestHitsNeverCollide(t *testing.T) {
 	c := newCaller(t, Options{})
 	rules := []limit.Rule{{Limit: 100, Window: 1000}}
@@ -261,7 +263,8 @@ func TestLimiterDeadlines(t *testing.T) {
 	assert.Equal(t, "nothing", c.content("t"))
 }
 
-// The largest figures that the contract allows neither overflow nor panic, and the deadline stays a deadline.
+// The largest figures that the contract allows neither overflow nor panic, and the deadline stays a
+// deadline.
 func TestLargestLimiters(t *testing.T) {
 	c := newCaller(t, Options{})
 	const tenYears = 10 * 365 * 24 * 3600 * 1000
@@ -275,7 +278,8 @@ func TestLargestLimiters(t *testing.T) {
 	assert.EqualValues(t, tenYears, d.ResetAfter)
 }
 
-// Two callers that read the clock in one order and get the lock in the other: the later moment holds for both.
+// Two callers that read the clock in one order and get the lock in the other: the later moment
+// holds for both.
 func TestTimeNeverRunsBackwardForAKey(t *testing.T) {
 	c := newCaller(t, Options{Shards: 1})
 	rules := []limit.Rule{{Limit: 2, Window: 1000}}
@@ -342,7 +346,8 @@ func BenchmarkDecisions(b *testing.B) {
 	}
 }
 
-// Law 4 where somebody's clock is ahead: a hit of the future counts when its time has come, so the log must live until it lapses.
+// Law 4 where somebody's clock is ahead: a hit of the future counts when its time has come, so the
+// log must live until it lapses.
 func TestHitsOfTheFutureAreNotForgotten(t *testing.T) {
 	c := newCaller(t, Options{})
 	rules := []limit.Rule{{Limit: 2, Window: 1000}}
@@ -386,7 +391,8 @@ func TestIdleTxLetsGo(t *testing.T) {
 	assert.Zero(t, c.tx.log)
 }
 
-// Law 4 when a rule is lengthened, or a deadline is set by hand: the key goes earlier than the rule says, and the answers know.
+// Law 4 when a rule is lengthened, or a deadline is set by hand: the key goes earlier than the rule
+// says, and the answers know.
 func TestRetryKnowsWhenTheKeyGoes(t *testing.T) {
 	short, long := []limit.Rule{{Limit: 2, Window: 300}}, []limit.Rule{{Limit: 2, Window: 3600000}}
 	fewer, more := limit.Bucket{Capacity: 10, Refill: 10, Period: 300}, limit.Bucket{Capacity: 10, Refill: 1, Period: 3600000}
@@ -415,7 +421,8 @@ func TestRetryKnowsWhenTheKeyGoes(t *testing.T) {
 	}
 }
 
-// However many hits of the future somebody writes into a log, a call looks at a bounded number of them.
+// However many hits of the future somebody writes into a log, a call looks at a bounded number of
+// them.
 func TestFutureHitsHoldUpNobody(t *testing.T) {
 	c := newCaller(t, Options{})
 	rules := make([]limit.Rule, 128)
@@ -436,8 +443,9 @@ func TestFutureHitsHoldUpNobody(t *testing.T) {
 	assert.True(t, c.slide("k", rules, 1, "").Allowed, "the answer is late, not wrong")
 }
 
-// BenchmarkManyKeys decides over 100,000 keys in turn at random, one call at a time and 16 under one hold: what a decision costs when its key is not in the
-// processor's cache. Each key has had its share of 3,000,000 calls before.
+// BenchmarkManyKeys decides over 100,000 keys in turn at random, one call at a time and 16 under
+// one hold: what a decision costs when its key is not in the processor's cache. Each key has had
+// its share of 3,000,000 calls before.
 func BenchmarkManyKeys(b *testing.B) {
 	const keys, before = 100_000, 3_000_000
 	for _, decide := range []struct {
@@ -482,8 +490,8 @@ func BenchmarkManyKeys(b *testing.B) {
 	}
 }
 
-// A denial speaks of the first of the windows that have to be waited for longest, also where the key is gone before they admit. Each window's
-// wait is that of a call against it alone.
+// A denial speaks of the first of the windows that have to be waited for longest, also where the
+// key is gone before they admit. Each window's wait is that of a call against it alone.
 func TestADenialSpeaksOfTheFirstOfEqualWaits(t *testing.T) {
 	seed := rand.Uint64()
 	t.Log("seed", seed)
@@ -544,7 +552,8 @@ func (c *caller) peek(name string, rules []limit.Rule, cost int64) (d limit.Deci
 	return d
 }
 
-// A key counts in one fixed window at a time, and changes nothing for a call with another one, which is told why.
+// A key counts in one fixed window at a time, and changes nothing for a call with another one,
+// which is told why.
 func TestAnotherFixedWindowIsRefused(t *testing.T) {
 	c := newCaller(t, Options{})
 	hour, minute := limit.Fixed{Limit: 100, Window: limit.Every(3600_000)}, limit.Fixed{Limit: 5, Window: limit.Every(60_000)}
@@ -581,7 +590,8 @@ func TestAChangedPeriodKeepsWhatWasEarned(t *testing.T) {
 	assert.EqualValues(t, 90, c.token("k", slow, 1).RetryAfter)
 }
 
-// A bucket and a window that were stored by former versions go on with what is known of them, and are stored again as they are.
+// A bucket and a window that were stored by former versions go on with what is known of them, and
+// are stored again as they are.
 func TestStatesOfFormerVersions(t *testing.T) {
 	log := new(recorder)
 	c := newCaller(t, Options{Journal: log})

@@ -11,8 +11,9 @@ import (
 	"rlserver/engine/rule"
 )
 
-// Policy is a limit that has a name and is kept by the engine, for Tx.Check. All but its counts stays as it is: to change a policy is to put
-// another one in its place, which is an effect like any other. Policies are of no database, and FLUSHALL leaves them.
+// Policy is a limit that has a name and is kept by the engine, for Tx.Check. All but its counts
+// stays as it is: to change a policy is to put another one in its place, which is an effect like
+// any other. Policies are of no database, and FLUSHALL leaves them.
 type Policy struct {
 	name   string
 	text   string
@@ -29,14 +30,16 @@ func NewPolicy(p rule.Policy) *Policy {
 // Name is what Check calls it by.
 func (p *Policy) Name() string { return p.name }
 
-// Definition is its algorithm and arguments in the one form in which they are written: SLIDE 5 1m SHADOW. rule.ParsePolicy reads it.
+// Definition is its algorithm and arguments in the one form in which they are written: SLIDE 5 1m
+// SHADOW. rule.ParsePolicy reads it.
 func (p *Policy) Definition() string { return p.text }
 
 // Shadow tells whether the policy admits all, and only counts what it would have denied.
 func (p *Policy) Shadow() bool { return p.shadow }
 
-// Counts are how many calls the policy has admitted and denied since it was set or the server started, or since ResetStats. In SHADOW denied are those
-// that it would have denied. A call that others denied is not counted here, nor is a peek, nor the retry of a call that was.
+// Counts are how many calls the policy has admitted and denied since it was set or the server
+// started, or since ResetStats. In SHADOW denied are those that it would have denied. A call that
+// others denied is not counted here, nor is a peek, nor the retry of a call that was.
 func (p *Policy) Counts() (admitted, denied int64) {
 	for i := range p.tally {
 		admitted += p.tally[i].admitted.Load()
@@ -69,7 +72,8 @@ func (t *tally) reset() {
 // policies are those that the engine keeps, by name.
 type policies map[string]*Policy
 
-// Policy finds a policy; nil if there is none of that name. It takes no shard's lock: see Tx.SeeAll.
+// Policy finds a policy; nil if there is none of that name. It takes no shard's lock: see
+// Tx.SeeAll.
 func (e *Engine) Policy(name string) *Policy {
 	e.naming.RLock()
 	defer e.naming.RUnlock()
@@ -120,11 +124,14 @@ type PolicyChanges struct {
 	Position Position // of the last change in the journal; 0 if there was none
 }
 
-// SetPolicies puts policies, whose names differ, in the place of those of their names: all at one moment, at now (Unix ms). A changed limit holds from the
-// next call on, over what was used before. Counts go on.
+// SetPolicies puts policies, whose names differ, in the place of those of their names: all at one
+// moment, at now (Unix ms). A changed limit holds from the next call on, over what was used before.
+// Counts go on.
 //
-// Where the algorithm is another one, what the former has left is deleted, in all databases: the keys named `name:{…}` that hold its type and
-// have a deadline. Where the window of FIXED is, those are deleted that count in a window which is not within the new one. That looks at each key there is, while all calls wait: some 0.1 s for a million. No lock may be held.
+// Where the algorithm is another one, what the former has left is deleted, in all databases: the
+// keys named `name:{…}` that hold its type and have a deadline. Where the window of FIXED is, those
+// are deleted that count in a window which is not within the new one. That looks at each key there
+// is, while all calls wait: some 0.1 s for a million. No lock may be held.
 func (e *Engine) SetPolicies(now int64, list []*Policy) (c PolicyChanges) {
 	e.changing.Lock()
 	defer e.changing.Unlock()
@@ -163,8 +170,8 @@ func (e *Engine) SetPolicies(now int64, list []*Policy) (c PolicyChanges) {
 	return c
 }
 
-// publish makes changes to policies, which can be seen without the lock of a shard: by then they are
-// in the journal, so that whoever sees them knows by SeeAll which position to wait for.
+// publish makes changes to policies, which can be seen without the lock of a shard: by then they
+// are in the journal, so that whoever sees them knows by SeeAll which position to wait for.
 func (tx *Tx) publish(effects []Effect) {
 	tx.e.naming.Lock()
 	defer tx.e.naming.Unlock()
@@ -174,8 +181,9 @@ func (tx *Tx) publish(effects []Effect) {
 	tx.commit()
 }
 
-// dropKeysOf deletes what policies have left behind that are about to be replaced. It hands its effects to the journal shard by shard: a crash in
-// the midst leaves the former policy with fewer keys.
+// dropKeysOf deletes what policies have left behind that are about to be replaced. It hands its
+// effects to the journal shard by shard: a crash in the midst leaves the former policy with fewer
+// keys.
 func (tx *Tx) dropKeysOf(leaving successions) (dropped int) {
 	var due []object
 	for _, sh := range tx.locked {
@@ -209,8 +217,8 @@ type succession struct{ before, after *Policy }
 // successions are by the policies' name.
 type successions map[string]succession
 
-// end tells whether an object ends with one of the policies: that has made it, and not just somebody who chose such a name, and its successor cannot
-// go on with it.
+// end tells whether an object ends with one of the policies: that has made it, and not just
+// somebody who chose such a name, and its successor cannot go on with it.
 func (ss successions) end(o object, now int64) bool {
 	if o.head().expireAt == 0 {
 		return false
@@ -226,7 +234,8 @@ func (ss successions) end(o object, now int64) bool {
 	return !s.after.limit.algorithm().succeeds(o, &s.after.limit, now)
 }
 
-// DeletePolicy forgets a policy, and tells whether there was one. Its keys go when their time comes. No lock may be held.
+// DeletePolicy forgets a policy, and tells whether there was one. Its keys go when their time
+// comes. No lock may be held.
 func (e *Engine) DeletePolicy(now int64, name string) (found bool, pos Position) {
 	e.changing.Lock()
 	defer e.changing.Unlock()

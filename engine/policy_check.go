@@ -24,16 +24,21 @@ func (c *check) reset() {
 	}
 }
 
-// Check decides a call of cost hits against policies, of which each is held against the key that stands at its name's place in keys. The policies that
-// bind admit it and it is recorded for each, or nothing changes; the answer speaks of these, as that of All does, and Rule counts all names. If they admit it, those
-// in SHADOW follow, each by itself: one that admits it too records it, and one that does not, or whose key holds something else, only counts
-// that. If none binds, the call is admitted, and the answer speaks of the one with the least remaining.
+// Check decides a call of cost hits against policies, of which each is held against the key that
+// stands at its name's place in keys. The policies that bind admit it and it is recorded for each,
+// or nothing changes; the answer speaks of these, as that of All does, and Rule counts all names.
+// If they admit it, those in SHADOW follow, each by itself: one that admits it too records it, and
+// one that does not, or whose key holds something else, only counts that. If none binds, the call
+// is admitted, and the answer speaks of the one with the least remaining.
 //
-// The id is that of the lease for policies that are leases, and has to be there for them; and of the hits for sliding windows. If all sliding windows
-// that bind know the id, the call is a retry of one that was admitted, and what the others hold for it has been paid: it is admitted and
-// nothing is recorded but leases, which are renewed, or taken anew if they have lapsed. Only for want of such a lease it is denied.
+// The id is that of the lease for policies that are leases, and has to be there for them; and of
+// the hits for sliding windows. If all sliding windows that bind know the id, the call is a retry
+// of one that was admitted, and what the others hold for it has been paid: it is admitted and
+// nothing is recorded but leases, which are renewed, or taken anew if they have lapsed. Only for
+// want of such a lease it is denied.
 //
-// The names have to differ. The error names a policy that does not exist, is there twice or needs an id.
+// The names have to differ. The error names a policy that does not exist, is there twice or needs
+// an id.
 func (tx *Tx) Check(names [][]byte, keys []Key, cost int64, id []byte) (answer limit.Decision, err error) {
 	if err := tx.findPolicies(names, keys, id); err != nil {
 		return limit.Decision{}, err
@@ -154,7 +159,8 @@ func and(answer, d limit.Decision, i int) limit.Decision {
 	return answer.And(d)
 }
 
-// tryAll holds a call against each of the policies in SHADOW by itself, and makes one answer of theirs, which admits it.
+// tryAll holds a call against each of the policies in SHADOW by itself, and makes one answer of
+// theirs, which admits it.
 func (tx *Tx) tryAll(limits []Limit, cost int64) (answer limit.Decision) {
 	tx.shadow = true
 	defer func() { tx.shadow = false }()
@@ -172,7 +178,8 @@ func (tx *Tx) tryAll(limits []Limit, cost int64) (answer limit.Decision) {
 	return answer
 }
 
-// tally counts what All has just decided, as each policy has its key for itself: all have admitted the call, or some have denied it.
+// tally counts what All has just decided, as each policy has its key for itself: all have admitted
+// the call, or some have denied it.
 func (tx *Tx) tally(limits []Limit, admitted bool) {
 	for i := range tx.parts {
 		p := &tx.parts[i]

@@ -5,12 +5,15 @@ import (
 	"sort"
 )
 
-// Refund gives n hits back, from 1 on, and returns how many: no more than were used. The deadline stays as it is, but a limiter of which
-// nothing is used afterwards is no key. Of a missing key nothing was used.
+// Refund gives n hits back, from 1 on, and returns how many: no more than were used. The deadline
+// stays as it is, but a limiter of which nothing is used afterwards is no key. Of a missing key
+// nothing was used.
 //
-// From a sliding window the newest hits go; with an id (not nil), those that were recorded under it, the one with the first name last: as long
-// as any is left, a call that is repeated under that id is known. A token bucket gets tokens back, at most those that were missing when it was last
-// taken from. A fixed window forgets hits of the current window. Limiters without a log know no ids: ErrNoIDs.
+// From a sliding window the newest hits go; with an id (not nil), those that were recorded under
+// it, the one with the first name last: as long as any is left, a call that is repeated under that
+// id is known. A token bucket gets tokens back, at most those that were missing when it was last
+// taken from. A fixed window forgets hits of the current window. Limiters without a log know no
+// ids: ErrNoIDs.
 func (tx *Tx) Refund(k Key, n int64, id []byte) (int64, error) {
 	o := tx.lookup(k)
 	switch o := o.(type) {
@@ -37,8 +40,9 @@ func (tx *Tx) refundNewest(k Key, o *zsetObject, n int64) int64 {
 	return n
 }
 
-// refundNamed finds the hits of a call by their names, and by their score, which is that of the first: a name may have been written by hand.
-// The others stand behind the first; some may have been given back as the newest, so their numbers need not be in a row.
+// refundNamed finds the hits of a call by their names, and by their score, which is that of the
+// first: a name may have been written by hand. The others stand behind the first; some may have
+// been given back as the newest, so their numbers need not be in a row.
 func (tx *Tx) refundNamed(k Key, o *zsetObject, n int64, id []byte) (refunded int64) {
 	first := appendHitName(nil, id, 1)
 	rank, at, ok := o.set.Rank(first)

@@ -90,8 +90,8 @@ func TestIDsDoNotCollide(t *testing.T) {
 	}
 }
 
-// Refunds against a plain list of who owns which name: of an id exactly the hits of its calls come back, and all of them can be reached,
-// whatever was given back before; without one, the newest.
+// Refunds against a plain list of who owns which name: of an id exactly the hits of its calls come
+// back, and all of them can be reached, whatever was given back before; without one, the newest.
 func TestRefundOfHitsAgainstBruteForce(t *testing.T) {
 	seed := rand.Uint64()
 	t.Log("seed", seed)
@@ -163,8 +163,9 @@ func (c *caller) members(name string) map[string]float64 {
 	return members
 }
 
-// A name is not given again in the millisecond in which it was given back: not to the same log, nor to one that comes under another name
-// to another shard, nor to one that was restored from the effects.
+// A name is not given again in the millisecond in which it was given back: not to the same log, nor
+// to one that comes under another name to another shard, nor to one that was restored from the
+// effects.
 func TestNamesOfHitsAreUnique(t *testing.T) {
 	rules := []limit.Rule{{Limit: 100, Window: 1000}}
 	for _, move := range []string{"stays", "renamed", "copied", "replayed"} {

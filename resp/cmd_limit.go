@@ -45,7 +45,8 @@ func init() {
 	)
 }
 
-// decide makes the handler of a command that holds a call against one limit: key, the algorithm's fields, and options.
+// decide makes the handler of a command that holds a call against one limit: key, the algorithm's
+// fields, and options.
 func decide(kind rule.Kind, allowed optionSet) func(*call) error {
 	a := kind.Algorithm()
 	return func(c *call) error {
@@ -71,7 +72,8 @@ func decide(kind rule.Kind, allowed optionSet) func(*call) error {
 	}
 }
 
-// oneLimit is room for a limit that stays the session's: what decides goes by a table, so a limit of the handler's own would be allocated.
+// oneLimit is room for a limit that stays the session's: what decides goes by a table, so a limit
+// of the handler's own would be allocated.
 func (c *call) oneLimit() *engine.Limit {
 	c.limits = append(c.limits[:0], engine.Limit{})
 	return &c.limits[0]
@@ -184,7 +186,8 @@ func beginsNumber(b []byte) bool {
 	return len(b) > 0 && (b[0] >= '0' && b[0] <= '9' || b[0] == '-' || b[0] == '+')
 }
 
-// options are what may follow the arguments of a limiter: a call without COST costs 1, and one without ID has nil.
+// options are what may follow the arguments of a limiter: a call without COST costs 1, and one
+// without ID has nil.
 type options struct {
 	cost int64
 	id   []byte
@@ -199,7 +202,8 @@ const (
 	optionWait // for admit, which makes the call wait
 )
 
-// options takes the options, in any order and each at most once. Those of an algorithm and the ID go to the limit, if there is one.
+// options takes the options, in any order and each at most once. Those of an algorithm and the ID
+// go to the limit, if there is one.
 func (a *args) options(allowed optionSet, algorithm *rule.Algorithm, l *engine.Limit) options {
 	o, seen := options{cost: 1}, 0
 	take := func(option optionSet, word string) bool {
@@ -229,7 +233,8 @@ func (a *args) options(allowed optionSet, algorithm *rule.Algorithm, l *engine.L
 	return o
 }
 
-// algorithmOption takes an option of an algorithm, if that is what comes next and has not been seen yet.
+// algorithmOption takes an option of an algorithm, if that is what comes next and has not been seen
+// yet.
 func (a *args) algorithmOption(algorithm *rule.Algorithm, l *engine.Limit, seen *int) bool {
 	i := algorithm.OptionIndex(a.list[0])
 	if i < 0 || *seen&(1<<i) != 0 {

@@ -90,10 +90,12 @@ func all(c *call) error {
 	return nil
 }
 
-// beginsRule tells a rule from an option: its second word says what it is, so that its key may be called COST.
+// beginsRule tells a rule from an option: its second word says what it is, so that its key may be
+// called COST.
 func beginsRule(words [][]byte) bool { return ruleLength(words) > 0 }
 
-// ruleLength is how many words the rule has that they begin with, or ought to have; 0 if they begin with none.
+// ruleLength is how many words the rule has that they begin with, or ought to have; 0 if they begin
+// with none.
 func ruleLength(words [][]byte) int {
 	if len(words) < 2 {
 		return 0

@@ -9,9 +9,10 @@ import (
 	"rlserver/engine/rule"
 )
 
-// Limiters as other servers have them, for their clients. All are the token bucket of RL.TOKEN, seen as the generic cell rate algorithm, and
-// exact where theirs round the time between two tokens. The arguments, their order, the fields and the errors are the others'; errors of our
-// own are for what would not fit here.
+// Limiters as other servers have them, for their clients. All are the token bucket of RL.TOKEN,
+// seen as the generic cell rate algorithm, and exact where theirs round the time between two
+// tokens. The arguments, their order, the fields and the errors are the others'; errors of our own
+// are for what would not fit here.
 func init() {
 	register(
 		&command{name: "cl.throttle", arity: -5, flags: write | denyOOM | fast, keys: []keySpec{key("RW access update", 1)},
@@ -107,8 +108,9 @@ func (c *call) endOrArity() error {
 	return c.args.err
 }
 
-// throttle decides as those servers do: a quantity of 0 is not limited by an empty bucket, as there is nothing it needs, but by one from
-// which more is missing than it holds. That is what a peek asks of a bucket with room for one more.
+// throttle decides as those servers do: a quantity of 0 is not limited by an empty bucket, as there
+// is nothing it needs, but by one from which more is missing than it holds. That is what a peek
+// asks of a bucket with room for one more.
 func (c *call) throttle(k engine.Key, bucket limit.Bucket, quantity int64) (limit.Decision, error) {
 	if quantity > 0 {
 		d, err := c.token(k, bucket, quantity)
@@ -179,7 +181,8 @@ func gcra(c *call) error {
 	return nil
 }
 
-// least takes a number as Redis does: below the least has an error of Redis', above the most one of ours.
+// least takes a number as Redis does: below the least has an error of Redis', above the most one of
+// ours.
 func (a *args) least(name string, least, most int64, below engine.Error) int64 {
 	n := a.integer()
 	if a.err == nil && n < least {
@@ -214,9 +217,10 @@ func (a *args) tokens() int64 {
 	return a.least("TOKENS", 1, math.MaxInt64, errBelowOne)
 }
 
-// bucketOfSeconds is a bucket whose period is in seconds, to the microsecond as in Redis. A Bucket counts in ms: of a period that is no
-// whole number of them it takes a thousand, and as many times the tokens, where that can be; where not, the period is rounded up: no more is
-// admitted than was asked for.
+// bucketOfSeconds is a bucket whose period is in seconds, to the microsecond as in Redis. A Bucket
+// counts in ms: of a period that is no whole number of them it takes a thousand, and as many times
+// the tokens, where that can be; where not, the period is rounded up: no more is admitted than was
+// asked for.
 func bucketOfSeconds(capacity, refill int64, period float64) limit.Bucket {
 	us := int64(math.Round(period * 1e6))
 	if us%1000 != 0 && us <= limit.MaxDuration && refill <= limit.MaxCount/1000 {

@@ -15,7 +15,8 @@ func (c *counted) After(t float64) int {
 	return max(0, min(c.hits, (int(t)-c.first)/1000+1))
 }
 
-// A call asks a bounded number of questions, whatever the log holds, and its answer is never too early.
+// A call asks a bounded number of questions, whatever the log holds, and its answer is never too
+// early.
 func TestStepsOverTheFutureAreBounded(t *testing.T) {
 	rules := make([]Rule, 128)
 	for i := range rules {

@@ -30,9 +30,9 @@ const (
 	dayMs    = 24 * hourMs
 )
 
-// Window is a rule that cuts all of time into windows, without gap or overlap. With a Unit the windows
-// are calendar units in Zone; without one they last Length ms each (at least 1) and are aligned to the
-// Unix epoch.
+// Window is a rule that cuts all of time into windows, without gap or overlap. With a Unit the
+// windows are calendar units in Zone; without one they last Length ms each (at least 1) and are
+// aligned to the Unix epoch.
 type Window struct {
 	Length int64
 	Unit   Unit
@@ -45,17 +45,17 @@ func Every(ms int64) Window { return Window{Length: ms} }
 // Calendar returns the calendar windows of unit in zone; nil is UTC.
 func Calendar(unit Unit, zone *time.Location) Window { return Window{Unit: unit, Zone: zone} }
 
-// Bounds returns the window that holds the Unix millisecond now, for any now of the years 0 to 9999:
-// start <= now < end, and end is the start of the next window.
+// Bounds returns the window that holds the Unix millisecond now, for any now of the years 0 to
+// 9999: start <= now < end, and end is the start of the next window.
 //
 // A day, week, month or year begins when the wall clock first reaches its first midnight or passes
-// over it. So a day is 23 or 25 hours long where clocks change; one whose midnight is skipped begins
-// with the change; one whose midnight comes twice begins at the first; and a day that a zone left out
-// altogether (Pacific/Apia, 30 December 2011) has no window.
+// over it. So a day is 23 or 25 hours long where clocks change; one whose midnight is skipped
+// begins with the change; one whose midnight comes twice begins at the first; and a day that a zone
+// left out altogether (Pacific/Apia, 30 December 2011) has no window.
 //
-// A minute or an hour never lasts longer than a minute or an hour: when clocks go back, the hour that
-// the wall clock shows again is a window of its own, and a change amid an hour (Australia/Lord_Howe
-// moves by 30 minutes) ends a window.
+// A minute or an hour never lasts longer than a minute or an hour: when clocks go back, the hour
+// that the wall clock shows again is a window of its own, and a change amid an hour
+// (Australia/Lord_Howe moves by 30 minutes) ends a window.
 func (w Window) Bounds(now int64) (start, end int64) {
 	switch w.Unit {
 	case 0:
@@ -123,7 +123,8 @@ func (w Window) dateOf(wall int64) int64 {
 	return time.Date(year, month, 1, 0, 0, 0, 0, time.UTC).UnixMilli()
 }
 
-// next returns the wall clock reading one day, week, month or year after wall, which is a first midnight.
+// next returns the wall clock reading one day, week, month or year after wall, which is a first
+// midnight.
 func (w Window) next(wall int64) int64 {
 	switch w.Unit {
 	case Day:
@@ -136,9 +137,9 @@ func (w Window) next(wall int64) int64 {
 	return w.dateOf(wall + 366*dayMs)
 }
 
-// reaches returns the first moment at which the wall clock shows wall or later. It never falls as wall
-// rises, which is what makes the windows a partition. No offset is as large as a day, so the moment is
-// less than a day from wall, and no zone changes its offset twice in those two days.
+// reaches returns the first moment at which the wall clock shows wall or later. It never falls as
+// wall rises, which is what makes the windows a partition. No offset is as large as a day, so the
+// moment is less than a day from wall, and no zone changes its offset twice in those two days.
 func (w Window) reaches(wall int64) int64 {
 	from, to := wall-dayMs, wall+dayMs
 	before, after := w.offset(from), w.offset(to)
@@ -153,8 +154,8 @@ func (w Window) reaches(wall int64) int64 {
 }
 
 // change returns the moment in (from, to] at which the offset of from gives way to another. Offsets
-// change on whole seconds. It asks for the offset rather than for Time.ZoneBounds, whose bounds stop at
-// the ends of years, and on the last day of a leap year do not hold the moment asked for.
+// change on whole seconds. It asks for the offset rather than for Time.ZoneBounds, whose bounds
+// stop at the ends of years, and on the last day of a leap year do not hold the moment asked for.
 func (w Window) change(from, to int64) int64 {
 	offset := w.offset(from)
 	lo, hi := floor(from, 1000)/1000, floor(to+999, 1000)/1000

@@ -9,8 +9,8 @@ import (
 
 var units = []Unit{Minute, Hour, Day, Week, Month, Year}
 
-// oddZones have skipped and repeated midnights, days and hours, half hours, changes of 30 minutes, of
-// two hours and of a day, rules that go on for ever and rules by decree.
+// oddZones have skipped and repeated midnights, days and hours, half hours, changes of 30 minutes,
+// of two hours and of a day, rules that go on for ever and rules by decree.
 var oddZones = []string{
 	"UTC", "Europe/Berlin", "Europe/London", "Europe/Dublin", "Europe/Amsterdam", "Europe/Lisbon", "Europe/Moscow",
 	"America/New_York", "America/Sao_Paulo", "America/St_Johns", "America/Goose_Bay", "America/Havana", "America/Caracas",
@@ -62,8 +62,8 @@ func TestBoundsAreAPartition(t *testing.T) {
 	}
 }
 
-// longestWindow is the longest that a window of each unit can be: its longest length and, for those made of
-// dates, the day by which a zone can go back at most.
+// longestWindow is the longest that a window of each unit can be: its longest length and, for those
+// made of dates, the day by which a zone can go back at most.
 var longestWindow = map[Unit]int64{
 	Minute: minuteMs, Hour: hourMs, Day: 2 * dayMs, Week: 8 * dayMs, Month: 32 * dayMs, Year: 367 * dayMs,
 }

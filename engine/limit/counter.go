@@ -2,27 +2,28 @@ package limit
 
 import "math/bits"
 
-// Counter is the rule of a sliding window counter: two counts in place of a log. Windows of Window ms are
-// aligned to the Unix epoch. With e ms of the current one gone,
+// Counter is the rule of a sliding window counter: two counts in place of a log. Windows of Window
+// ms are aligned to the Unix epoch. With e ms of the current one gone,
 //
 //	used = current + ceil(previous * (Window - e) / Window)
 //
-// and a call is admitted when used and its cost are at most Limit. This takes the hits of the previous
-// window to have come evenly: where they did not, an exact window may see more than the limit, at most
-// twice as much, or fewer.
+// and a call is admitted when used and its cost are at most Limit. This takes the hits of the
+// previous window to have come evenly: where they did not, an exact window may see more than the
+// limit, at most twice as much, or fewer.
 //
 // Both are at least 1; Limit at most MaxCount, Window at most MaxDuration.
 type Counter struct{ Limit, Window int64 }
 
-// Counts is the state of a sliding window counter: Current hits in the window that began at the Unix millisecond
-// Start and lasts Length ms, and Previous in the one before. The zero value is an unused limiter.
+// Counts is the state of a sliding window counter: Current hits in the window that began at the
+// Unix millisecond Start and lasts Length ms, and Previous in the one before. The zero value is an
+// unused limiter.
 //
-// The rule may change from call to call. With another window the counts begin anew, and all that the old one
-// still counted is in Previous.
+// The rule may change from call to call. With another window the counts begin anew, and all that
+// the old one still counted is in Previous.
 type Counts struct{ Start, Length, Current, Previous int64 }
 
-// Take asks for cost hits at Unix millisecond now and returns the state after the call. It is s itself
-// unless the call was admitted and cost something. A cost of 0 is a peek.
+// Take asks for cost hits at Unix millisecond now and returns the state after the call. It is s
+// itself unless the call was admitted and cost something. A cost of 0 is a peek.
 //
 // Time does not run backward: a now before s.Start finds the counts as they were at s.Start.
 func (c Counter) Take(s Counts, now, cost int64) (Counts, Decision) {
@@ -95,8 +96,9 @@ func (c Counter) fallsTo(s Counts, t, most int64) int64 {
 	return end + s.Length - stays(s.Current, most, s.Length)
 }
 
-// fallsAnew is fallsTo for the counts of another window. Each window of the rule begins with all that these still count at that
-// time, so what is not seen in the first is not seen in the next ones either, until the others' own window ends.
+// fallsAnew is fallsTo for the counts of another window. Each window of the rule begins with all
+// that these still count at that time, so what is not seen in the first is not seen in the next
+// ones either, until the others' own window ends.
 func (c Counter) fallsAnew(s Counts, t, most int64) int64 {
 	for {
 		held := c.settle(s, t)
@@ -112,7 +114,8 @@ func (c Counter) fallsAnew(s Counts, t, most int64) int64 {
 	}
 }
 
-// stays is for how many ms before the end of a window no more than most of the hits of the previous one count.
+// stays is for how many ms before the end of a window no more than most of the hits of the previous
+// one count.
 func stays(previous, most, length int64) int64 {
 	if most >= previous {
 		return length
@@ -133,8 +136,8 @@ func (s Counts) ends() int64 {
 	return 0
 }
 
-// Refund gives n hits back at Unix millisecond now, n >= 1, the newest first, and returns how many that were: no more than
-// still count. Counts of which none is used afterwards are the zero value.
+// Refund gives n hits back at Unix millisecond now, n >= 1, the newest first, and returns how many
+// that were: no more than still count. Counts of which none is used afterwards are the zero value.
 func (s Counts) Refund(now, n int64) (Counts, int64) {
 	held := s.advance(max(now, s.Start))
 	current := min(n, held.Current)

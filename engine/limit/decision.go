@@ -3,7 +3,8 @@ package limit
 import "math"
 
 const (
-	// Never is the RetryAfter of a call that no amount of waiting admits: its cost is above the limit.
+	// Never is the RetryAfter of a call that no amount of waiting admits: its cost is above the
+	// limit.
 	Never = -1
 
 	// MaxCount is the largest limit, capacity, refill or cost: 2^53 - 1, the largest integer that
@@ -11,8 +12,8 @@ const (
 	MaxCount = 1<<53 - 1
 )
 
-// Decision is the answer to one call. All durations are in milliseconds from the call's now, rounded
-// up, and saturate at math.MaxInt64.
+// Decision is the answer to one call. All durations are in milliseconds from the call's now,
+// rounded up, and saturate at math.MaxInt64.
 type Decision struct {
 	Allowed bool
 
@@ -22,17 +23,20 @@ type Decision struct {
 	// Remaining is how many hits could still be admitted now, after this call: 0 to Limit.
 	Remaining int64
 
-	// RetryAfter is 0 when Allowed, Never when the cost is above the limit, and otherwise the shortest
-	// wait after which the same call is admitted if nothing else happens.
+	// RetryAfter is 0 when Allowed, Never when the cost is above the limit, and otherwise the
+	// shortest wait after which the same call is admitted if nothing else happens.
 	RetryAfter int64
 
-	// ResetAfter is how long until the limiter is as if it had never been used; 0 when it is so now.
+	// ResetAfter is how long until the limiter is as if it had never been used; 0 when it is so
+	// now.
 	ResetAfter int64
 
-	// Free tells of a call that is Allowed that it takes nothing from others: the lease that it renews or the hits of its id are there.
+	// Free tells of a call that is Allowed that it takes nothing from others: the lease that it
+	// renews or the hits of its id are there.
 	Free bool
 
-	// Delay is how long an admitted call is to wait before it goes ahead, if it is held against a bucket that paces.
+	// Delay is how long an admitted call is to wait before it goes ahead, if it is held against a
+	// bucket that paces.
 	Delay int64
 
 	// Rule is the index of the rule that the answer speaks of where a call is held against several
@@ -62,6 +66,6 @@ func until(t, now int64) int64 {
 	return t - now
 }
 
-// hits returns the number of hits that must fit for a call of cost to be admitted: a peek, which costs
-// nothing, answers for a hit of 1.
+// hits returns the number of hits that must fit for a call of cost to be admitted: a peek, which
+// costs nothing, answers for a hit of 1.
 func hits(cost int64) int64 { return max(cost, 1) }

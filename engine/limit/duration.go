@@ -9,8 +9,8 @@ const MaxDuration = 10 * 365 * dayMs
 //
 //	duration = digits [ "." digits ] [ "ms" | "s" | "m" | "h" | "d" | "w" ]
 //
-// A bare number is seconds. A fraction of a millisecond is rounded up: a window is never shorter than
-// was asked for. The arithmetic is decimal and exact, however many digits there are.
+// A bare number is seconds. A fraction of a millisecond is rounded up: a window is never shorter
+// than was asked for. The arithmetic is decimal and exact, however many digits there are.
 func ParseDuration(b []byte) (ms int64, ok bool) {
 	whole, b := digits(b)
 	if len(whole) == 0 {
@@ -62,8 +62,8 @@ func unitMs(name []byte) int64 {
 	return 0
 }
 
-// scaleUp returns 0.fraction times unit, rounded up. It works from the last digit to the first, like
-// division by hand: the floor is carried on, and whether anything was ever cut off.
+// scaleUp returns 0.fraction times unit, rounded up. It works from the last digit to the first,
+// like division by hand: the floor is carried on, and whether anything was ever cut off.
 func scaleUp(fraction []byte, unit int64) int64 {
 	var n, cut int64
 	for i := len(fraction) - 1; i >= 0; i-- {
@@ -100,7 +100,8 @@ func equalFold(b []byte, name string) bool {
 	return true
 }
 
-// DurationText writes a duration of ms milliseconds, at least 1, as ParseDuration reads it, in the largest unit up to days that makes it whole.
+// DurationText writes a duration of ms milliseconds, at least 1, as ParseDuration reads it, in the
+// largest unit up to days that makes it whole.
 func DurationText(ms int64) string {
 	for _, unit := range []string{"d", "h", "m", "s"} {
 		if length := unitMs([]byte(unit)); ms%length == 0 {

@@ -86,7 +86,8 @@ func TestFixedAtTheExtremes(t *testing.T) {
 	})
 }
 
-// While a window is being counted, any other but one that contains it is refused, and changes nothing.
+// While a window is being counted, any other but one that contains it is refused, and changes
+// nothing.
 func TestFixedRefusesAnotherWindow(t *testing.T) {
 	s := Count{120, 10, 4}
 	for _, c := range []struct {
@@ -112,8 +113,9 @@ func TestFixedRefusesAnotherWindow(t *testing.T) {
 	}
 }
 
-// However calls take turns with windows on one state, no window forgets what was used since a call was first admitted in it:
-// a later call in it is admitted only if all hits from then on, by whatever calls, are within its limit.
+// However calls take turns with windows on one state, no window forgets what was used since a call
+// was first admitted in it: a later call in it is admitted only if all hits from then on, by
+// whatever calls, are within its limit.
 func TestFixedWindowsInTurnsForgetNothing(t *testing.T) {
 	traces(t, 500, func(rnd *rand.Rand) {
 		rules := []Fixed{{between(rnd, 1, 5), Every(between(rnd, 1, 40))}, {between(rnd, 1, 9), Every(between(rnd, 1, 400))}}

@@ -9,8 +9,9 @@ import (
 	"time"
 )
 
-// The five laws of every limiter, held against oracles that know nothing of states and formulas: they
-// keep every admitted hit for ever and count them over again as the algorithm's definition says.
+// The five laws of every limiter, held against oracles that know nothing of states and formulas:
+// they keep every admitted hit for ever and count them over again as the algorithm's definition
+// says.
 
 // subject is a limiter under test beside its oracle.
 type subject interface {
@@ -37,8 +38,8 @@ func asks(s subject, now, cost int64) bool { return s.admits(now, max(cost, 1)) 
 
 type hit struct{ at, n int64 }
 
-// tokenSubject's oracle is the arrival curve that defines a token bucket: what was admitted from any
-// admitted call on until now is at most capacity + refill * elapsed / period.
+// tokenSubject's oracle is the arrival curve that defines a token bucket: what was admitted from
+// any admitted call on until now is at most capacity + refill * elapsed / period.
 type tokenSubject struct {
 	rule  Bucket
 	kept  Tokens
@@ -189,7 +190,8 @@ func (s *fixedSubject) admits(now, cost int64) bool { return s.used(now)+cost <=
 func (s *fixedSubject) left(now int64, _ int) int64 { return mostAdmitted(s, now, s.rule.Limit) }
 func (s *fixedSubject) unused(now int64) bool       { return s.used(now) == 0 }
 
-// slideSubject's oracle looks through all hits there ever were. One rule is RL.SLIDE, several are RL.MULTI.
+// slideSubject's oracle looks through all hits there ever were. One rule is RL.SLIDE, several are
+// RL.MULTI.
 type slideSubject struct {
 	rules []Rule
 	log   *sliceLog

@@ -35,8 +35,9 @@ func TestLeakySteps(t *testing.T) {
 	}
 }
 
-// The oracle is a queue: each admitted hit drains for period/refill ms, from when it came or from when the one before it had drained,
-// whichever is later. A call waits until all before it have; and what is decided is what the token bucket decides.
+// The oracle is a queue: each admitted hit drains for period/refill ms, from when it came or from
+// when the one before it had drained, whichever is later. A call waits until all before it have;
+// and what is decided is what the token bucket decides.
 func TestLeakyIsAQueue(t *testing.T) {
 	traces(t, 300, func(rnd *rand.Rand) {
 		b := Bucket{between(rnd, 1, 6), between(rnd, 1, 6), between(rnd, 1, 60)}

@@ -1,22 +1,23 @@
 package limit
 
-// MaxSteps is how many hits of the future one call steps over, one by one. Clocks that are a little ahead make a handful; only by hand
-// does a log come to hold more, and then no call may hold up others for long.
+// MaxSteps is how many hits of the future one call steps over, one by one. Clocks that are a little
+// ahead make a handful; only by hand does a log come to hold more, and then no call may hold up
+// others for long.
 const MaxSteps = 4096
 
-// DecideAll answers a call of cost at Unix millisecond now that is held against sliding windows, one or
-// more, over one log. It is admitted only if every rule admits it, and then the caller is to add cost
-// hits at now, once. DecideAll itself changes nothing. A cost of 0 is a peek.
+// DecideAll answers a call of cost at Unix millisecond now that is held against sliding windows,
+// one or more, over one log. It is admitted only if every rule admits it, and then the caller is to
+// add cost hits at now, once. DecideAll itself changes nothing. A cost of 0 is a peek.
 //
 // Rule, Limit and Remaining speak of one rule: of a denied call, the one that must be waited for
-// longest; of an admitted one, the one with the least remaining; among equals, the first. RetryAfter
-// is when all rules admit, and ResetAfter is of the longest window.
+// longest; of an admitted one, the one with the least remaining; among equals, the first.
+// RetryAfter is when all rules admit, and ResetAfter is of the longest window.
 //
-// A hit in the future counts once now reaches it: RetryAfter steps over it, ResetAfter waits for it.
-// Without any, the log is asked for one rank, for one more and at most one time by each rule, and for
-// the last time unless the call adds a hit. With some, a denied call may ask for two ranks more by each
-// rule for every one of them, up to MaxSteps altogether: after that RetryAfter is when the last of the hits has lapsed, which
-// is not too early, but may be later than need be.
+// A hit in the future counts once now reaches it: RetryAfter steps over it, ResetAfter waits for
+// it. Without any, the log is asked for one rank, for one more and at most one time by each rule,
+// and for the last time unless the call adds a hit. With some, a denied call may ask for two ranks
+// more by each rule for every one of them, up to MaxSteps altogether: after that RetryAfter is when
+// the last of the hits has lapsed, which is not too early, but may be later than need be.
 func DecideAll(rules []Rule, log Log, now, cost int64) Decision {
 	entered, budget := log.After(float64(now)), MaxSteps
 	answer := rules[0].decide(log, entered, now, cost, &budget)
@@ -32,8 +33,9 @@ func DecideAll(rules []Rule, log Log, now, cost int64) Decision {
 	return answer
 }
 
-// RepeatedAll answers a call at Unix millisecond now whose id is in the longest window already: it was
-// admitted and paid for then. The caller is to add nothing. It speaks of the rule with the least remaining.
+// RepeatedAll answers a call at Unix millisecond now whose id is in the longest window already: it
+// was admitted and paid for then. The caller is to add nothing. It speaks of the rule with the
+// least remaining.
 func RepeatedAll(rules []Rule, log Log, now int64) Decision {
 	entered := log.After(float64(now))
 	answer := rules[0].repeated(log, entered, now)
@@ -46,7 +48,8 @@ func RepeatedAll(rules []Rule, log Log, now int64) Decision {
 	return answer
 }
 
-// tighter reports whether an answer made of several is to speak of d's rule rather than of o's, whichever comes first.
+// tighter reports whether an answer made of several is to speak of d's rule rather than of o's,
+// whichever comes first.
 func (d Decision) tighter(o Decision) bool {
 	switch {
 	case d.Allowed != o.Allowed:
@@ -57,8 +60,9 @@ func (d Decision) tighter(o Decision) bool {
 	return uint64(d.RetryAfter) > uint64(o.RetryAfter) // Never, being -1, becomes the longest
 }
 
-// AdmitsFrom returns the earliest moment, from Unix millisecond t on, at which every rule admits a call of cost, which is not above any limit.
-// It takes one off the budget for each hit that it steps over; when that is used up, the moment is when the last hit has lapsed.
+// AdmitsFrom returns the earliest moment, from Unix millisecond t on, at which every rule admits a
+// call of cost, which is not above any limit. It takes one off the budget for each hit that it
+// steps over; when that is used up, the moment is when the last hit has lapsed.
 func AdmitsFrom(rules []Rule, log Log, t, cost int64, budget *int) int64 {
 	for agreed := 0; agreed < len(rules); {
 		agreed = 0
@@ -73,7 +77,8 @@ func AdmitsFrom(rules []Rule, log Log, t, cost int64, budget *int) int64 {
 	return t
 }
 
-// Longest is the longest window of the rules, of which there is at least one: what decides which hits a log keeps.
+// Longest is the longest window of the rules, of which there is at least one: what decides which
+// hits a log keeps.
 func Longest(rules []Rule) int64 {
 	window := rules[0].Window
 	for _, r := range rules[1:] {

@@ -2,11 +2,11 @@ package limit
 
 import "math"
 
-// Log is the hits of a sliding window, in order of time: Unix ms, whole when a limiter recorded them,
-// fractional or in the future when someone added them by hand. Equal times are allowed.
+// Log is the hits of a sliding window, in order of time: Unix ms, whole when a limiter recorded
+// them, fractional or in the future when someone added them by hand. Equal times are allowed.
 //
-// It is called through this interface; a value of pointer shape (a pointer, or a struct of just one)
-// becomes a Log without an allocation.
+// It is called through this interface; a value of pointer shape (a pointer, or a struct of just
+// one) becomes a Log without an allocation.
 type Log interface {
 	// Len returns the number of hits.
 	Len() int
@@ -16,14 +16,15 @@ type Log interface {
 	After(t float64) int
 }
 
-// Rule is the rule of an exact sliding window: at most Limit hits in any (t-Window, t], Window in ms.
-// Both are at least 1; Limit at most MaxCount, Window at most MaxDuration.
+// Rule is the rule of an exact sliding window: at most Limit hits in any (t-Window, t], Window in
+// ms. Both are at least 1; Limit at most MaxCount, Window at most MaxDuration.
 //
 // Times are asked about in whole milliseconds, so a hit at a fraction of one counts from the next
 // whole one on, and for Window ms like any other.
 type Rule struct{ Limit, Window int64 }
 
-// decide answers a call of cost at now, but for ResetAfter. entered is the rank of the first hit that is later than now.
+// decide answers a call of cost at now, but for ResetAfter. entered is the rank of the first hit
+// that is later than now.
 func (r Rule) decide(log Log, entered int, now, cost int64, budget *int) Decision {
 	lapsed := log.After(float64(now - r.Window))
 	free := r.Limit - int64(entered-lapsed) // below 0 when the limit has shrunk
@@ -54,7 +55,8 @@ func (r Rule) repeated(log Log, entered int, now int64) Decision {
 // admits returns the earliest moment, from t on, at which a call of cost <= Limit is admitted.
 //
 // Room comes only from hits that lapse. With over hits too many in the window it takes until the
-// over-th oldest of them lapses, at least; by then others may have entered, so look again from there.
+// over-th oldest of them lapses, at least; by then others may have entered, so look again from
+// there.
 func (r Rule) admits(log Log, t, cost int64, budget *int) int64 {
 	for t <= MaxCount { // doubles count milliseconds one by one up to here, the year 287396
 		lapsed := log.After(float64(t - r.Window))

@@ -100,8 +100,8 @@ func TestTokenFullIsUnused(t *testing.T) {
 	})
 }
 
-// rational is a token bucket in fractions: missing tokens, exactly, as of since. Rules make no difference
-// to what was earned by then.
+// rational is a token bucket in fractions: missing tokens, exactly, as of since. Rules make no
+// difference to what was earned by then.
 type rational struct {
 	missing *big.Rat
 	since   int64
@@ -183,8 +183,9 @@ func TestTokenAgainstRationals(t *testing.T) {
 	})
 }
 
-// Whatever rules take turns, no call is admitted that the exact fractions would deny, and none is denied, or told to
-// wait longer, that would be admitted if a millionth of a token more were missing.
+// Whatever rules take turns, no call is admitted that the exact fractions would deny, and none is
+// denied, or told to wait longer, that would be admitted if a millionth of a token more were
+// missing.
 func TestTokenOfChangingPeriodsAgainstRationals(t *testing.T) {
 	traces(t, 600, func(rnd *rand.Rand) {
 		longest := []int64{60, 5000, dayMs, 40 * dayMs}[rnd.IntN(4)]
@@ -213,7 +214,8 @@ func TestTokenOfChangingPeriodsAgainstRationals(t *testing.T) {
 	})
 }
 
-// within tells whether an answer is one that admits no more than the first, and no less than the second.
+// within tells whether an answer is one that admits no more than the first, and no less than the
+// second.
 func within(d, most, least Decision) bool {
 	switch {
 	case d.Allowed && !most.Allowed, least.Allowed && !d.Allowed:
@@ -281,8 +283,8 @@ func TestTokenAtTheExtremes(t *testing.T) {
 	})
 }
 
-// The generic cell rate algorithm as ITU-T I.371 gives it (virtual scheduling), in fractions: it keeps
-// the theoretical arrival time of the next cell.
+// The generic cell rate algorithm as ITU-T I.371 gives it (virtual scheduling), in fractions: it
+// keeps the theoretical arrival time of the next cell.
 func TestTokenIsTheGenericCellRateAlgorithm(t *testing.T) {
 	traces(t, 300, func(rnd *rand.Rand) {
 		b := Bucket{between(rnd, 1, 8), between(rnd, 1, 8), between(rnd, 1, 60)}
@@ -312,8 +314,9 @@ func TestTokenIsTheGenericCellRateAlgorithm(t *testing.T) {
 }
 
 // A caller who always comes back at the very moment it is told to gets, in a year, exactly what the
-// rule promises; and so it stands at every call on the way. (The capacity is above 1: a bucket of one
-// token, full a fraction of a millisecond before it is asked, loses that fraction by definition.)
+// rule promises; and so it stands at every call on the way. (The capacity is above 1: a bucket of
+// one token, full a fraction of a millisecond before it is asked, loses that fraction by
+// definition.)
 func TestTokenDoesNotDriftInAYear(t *testing.T) {
 	for _, b := range []Bucket{
 		{Capacity: 10, Refill: 7, Period: 600_000},         // every 85714 2/7 ms

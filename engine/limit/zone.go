@@ -8,12 +8,12 @@ import (
 	_ "time/tzdata" // on machines without zone files too
 )
 
-// zoneName is what the names of the IANA database look like. Beside them its folders hold the same zones under other names, with leap
-// seconds, or as this machine happens to be set up.
+// zoneName is what the names of the IANA database look like. Beside them its folders hold the same
+// zones under other names, with leap seconds, or as this machine happens to be set up.
 var zoneName = regexp.MustCompile(`^[A-Z][A-Za-z0-9_+-]*(/[A-Z][A-Za-z0-9_+-]*){0,2}$`)
 
-// zones remembers the time zones that were asked for, in a map that is copied for each new one: there are no more of them than
-// IANA names, reading one takes long, and finding one must not.
+// zones remembers the time zones that were asked for, in a map that is copied for each new one:
+// there are no more of them than IANA names, reading one takes long, and finding one must not.
 var zones atomic.Pointer[map[string]*time.Location]
 
 // ParseZone finds a time zone by its IANA name, UTC or Europe/Berlin.

@@ -50,8 +50,8 @@ func duration(name string, put func(*Rule, int64)) Field {
 	return Field{Name: name, form: aDuration, put: put}
 }
 
-// Read takes the field's word into a rule, into which the fields before have been read. The error is an Error. It
-// allocates nothing if there is none.
+// Read takes the field's word into a rule, into which the fields before have been read. The error
+// is an Error. It allocates nothing if there is none.
 func (f *Field) Read(word []byte, r *Rule) (err error) {
 	var n int64
 	switch f.form {
@@ -133,7 +133,8 @@ func Duration(word []byte, hint string) (ms int64, err error) {
 	return ms, nil
 }
 
-// readWindow takes a length of time, or a unit of the calendar, which is in UTC until readZone says otherwise.
+// readWindow takes a length of time, or a unit of the calendar, which is in UTC until readZone says
+// otherwise.
 func readWindow(word []byte, w *limit.Window) error {
 	if unit, ok := limit.ParseCalendar(word); ok {
 		*w = limit.Calendar(unit, time.UTC)

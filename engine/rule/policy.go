@@ -14,9 +14,9 @@ type Policy struct {
 	Shadow bool
 }
 
-// ParsePolicy makes a policy of a name and the words of its definition: an algorithm, its fields, and its options and
-// SHADOW in any order. Words are in any case. Nothing of what is given is kept. The error is an Error, or a
-// *DefinitionError that wraps one.
+// ParsePolicy makes a policy of a name and the words of its definition: an algorithm, its fields,
+// and its options and SHADOW in any order. Words are in any case. Nothing of what is given is kept.
+// The error is an Error, or a *DefinitionError that wraps one.
 func ParsePolicy(name []byte, words [][]byte) (Policy, error) {
 	if err := checkPolicyName(name); err != nil {
 		return Policy{}, err
@@ -58,7 +58,8 @@ func checkPolicyName(name []byte) error {
 	return nil
 }
 
-// definition is what becomes of the words of one. The first thing that is wrong is kept as the error.
+// definition is what becomes of the words of one. The first thing that is wrong is kept as the
+// error.
 type definition struct {
 	words  [][]byte
 	taken  int // how many words have been read

@@ -15,8 +15,8 @@ const (
 	Counter             // Counter
 )
 
-// Rule is an algorithm and its numbers. It is one flat struct so that a list of them is built up without
-// allocating.
+// Rule is an algorithm and its numbers. It is one flat struct so that a list of them is built up
+// without allocating.
 type Rule struct {
 	Kind    Kind
 	Slide   limit.Rule
@@ -26,7 +26,8 @@ type Rule struct {
 	Counter limit.Counter
 }
 
-// Error is told to the client as it stands: the first word is its code, the rest says what is wrong.
+// Error is told to the client as it stands: the first word is its code, the rest says what is
+// wrong.
 type Error string
 
 func (e Error) Error() string { return string(e) }

@@ -6,7 +6,8 @@ import (
 	"rlserver/engine/limit"
 )
 
-// Algorithm is how the rules of one algorithm are written: its name, its fields in that order, and its options.
+// Algorithm is how the rules of one algorithm are written: its name, its fields in that order, and
+// its options.
 type Algorithm struct {
 	Name    string // in upper case
 	Fields  []Field
@@ -95,7 +96,8 @@ func Names() string {
 	return list(", ", " or ", func(a *Algorithm) string { return a.Name })
 }
 
-// Forms lists how the rules of all algorithms are written: in calls, where some have an id, or in definitions.
+// Forms lists how the rules of all algorithms are written: in calls, where some have an id, or in
+// definitions.
 func Forms(between, last string, inCalls bool) string {
 	return list(between, last, func(a *Algorithm) string {
 		form := a.Name + " " + a.Syntax()
