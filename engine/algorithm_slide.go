@@ -202,9 +202,9 @@ func (tx *Tx) slideUntilGone(o object, rules []limit.Rule, cost int64, d limit.D
 	if answer.RetryAfter == d.RetryAfter {
 		return answer
 	}
-	for i := range rules[:d.Rule] {
+	for i := range rules[:d.Index] {
 		if one := limit.DecideAll(rules[i:i+1], &tx.log, tx.now, cost); one.RetryAfter >= answer.RetryAfter {
-			answer.Limit, answer.Remaining, answer.Rule = one.Limit, one.Remaining, i
+			answer.Limit, answer.Remaining, answer.Index = one.Limit, one.Remaining, i
 			break
 		}
 	}

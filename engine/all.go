@@ -145,7 +145,7 @@ func (tx *Tx) decidePart(p *part, cost int64) error {
 	if err := p.limit.algorithm().decide(tx, p, cost); err != nil {
 		return err
 	}
-	p.answer.Rule = tx.limitAt(p, p.answer.Rule)
+	p.answer.Index = tx.limitAt(p, p.answer.Index)
 	if !p.answer.Allowed || cost == 0 || p.repeated {
 		p.answer = tx.untilGone(p.object, p.answer)
 	}

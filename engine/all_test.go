@@ -346,9 +346,9 @@ func (w *world) requireRetry(limits []Limit, cost int64, d limit.Decision, call 
 }
 
 func (w *world) requireRest(limits []Limit, cost int64, d limit.Decision, call string) {
-	l := limits[d.Rule]
+	l := limits[d.Index]
 	if d.Allowed || !w.future(limits) {
-		require.Equal(w.t, w.speaksOf(limits, cost, w.now, d.Allowed), d.Rule, "%s: %+v", call, d)
+		require.Equal(w.t, w.speaksOf(limits, cost, w.now, d.Allowed), d.Index, "%s: %+v", call, d)
 	} else {
 		require.False(w.t, w.admits(&l, cost, w.now), "%s: %+v", call, d) // windows over one log then have to be waited for together
 	}
@@ -401,7 +401,7 @@ func TestAllKnowsRepeatedIDs(t *testing.T) {
 	for i, want := range []limit.Decision{
 		{Allowed: true, Limit: 1, ResetAfter: 1000},
 		{Allowed: true, Limit: 1, ResetAfter: 2000},
-		{Limit: 2, RetryAfter: 1000, ResetAfter: 2000, Rule: 1},
+		{Limit: 2, RetryAfter: 1000, ResetAfter: 2000, Index: 1},
 	} {
 		d, err := c.all([]Limit{named(slide, "s"), named(token, "t")}, 1)
 		require.NoError(t, err)

@@ -512,13 +512,13 @@ func TestADenialSpeaksOfTheFirstOfEqualWaits(t *testing.T) {
 				one := c.peek("k", rules[i:i+1], cost)
 				switch {
 				case !one.Allowed && (want.Allowed || uint64(one.RetryAfter) > uint64(want.RetryAfter)):
-					want, want.Rule = one, i
+					want, want.Index = one, i
 				case one.Allowed && want.Allowed && one.Remaining < want.Remaining:
-					want, want.Rule = one, i
+					want, want.Index = one, i
 				}
 			}
 			d := c.slide("k", rules, cost, "")
-			require.Equal(t, want.Rule, d.Rule, "%+v of %+v: %+v, alone %+v", cost, rules, d, want)
+			require.Equal(t, want.Index, d.Index, "%+v of %+v: %+v, alone %+v", cost, rules, d, want)
 			require.Equal(t, want.Limit, d.Limit)
 			if !d.Allowed {
 				require.Equal(t, want.RetryAfter, d.RetryAfter)

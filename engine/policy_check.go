@@ -60,7 +60,7 @@ func (tx *Tx) Check(names [][]byte, keys []Key, cost int64, id []byte) (answer l
 	if err != nil {
 		return limit.Decision{}, err
 	}
-	answer.Rule = c.rules[answer.Rule]
+	answer.Index = c.rules[answer.Index]
 	if len(bind) > 0 && answer.Allowed && !repeated && cost > 0 {
 		tx.tryAll(shadows, cost)
 	}
@@ -153,7 +153,7 @@ func (tx *Tx) repeat(limits []Limit, cost int64) (answer limit.Decision, err err
 
 // and adds the answer about the i-th limit to that about those before.
 func and(answer, d limit.Decision, i int) limit.Decision {
-	if d.Rule = i; i == 0 {
+	if d.Index = i; i == 0 {
 		return d
 	}
 	return answer.And(d)

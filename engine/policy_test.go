@@ -216,14 +216,14 @@ func TestShadow(t *testing.T) {
 	for i := range 5 {
 		d := c.must("ann", "try bind other", 1, "")
 		assert.Equal(t, i < 3, d.Allowed)
-		assert.Equal(t, 1, d.Rule)
+		assert.Equal(t, 1, d.Index)
 	}
 	assert.Equal(t, [2]int64{3, 2}, c.counts("bind"))
 	assert.Equal(t, [2]int64{1, 2}, c.counts("try"), "what others deny does not come to it")
 	assert.Equal(t, [2]int64{3, 0}, c.counts("other"))
 
 	d := c.must("ann", "other try", 1, "")
-	assert.Equal(t, limit.Decision{Allowed: true, Free: true, Limit: 1, Rule: 1, ResetAfter: d.ResetAfter}, d, "all admit, and the tightest speaks")
+	assert.Equal(t, limit.Decision{Allowed: true, Free: true, Limit: 1, Index: 1, ResetAfter: d.ResetAfter}, d, "all admit, and the tightest speaks")
 	d = c.must("bob", "try", 0, "")
 	assert.True(t, d.Allowed)
 	assert.Equal(t, [2]int64{1, 3}, c.counts("try"), "a peek does not count")
@@ -267,7 +267,7 @@ func TestCheckRetries(t *testing.T) {
 	c.tx.End()
 	before = dump(c.e)
 	d = c.must("ann", all, 1, "r1")
-	assert.Equal(t, limit.Decision{Limit: 1, RetryAfter: 10_000, ResetAfter: d.ResetAfter, Rule: 4}, d)
+	assert.Equal(t, limit.Decision{Limit: 1, RetryAfter: 10_000, ResetAfter: d.ResetAfter, Index: 4}, d)
 	assert.Equal(t, before, dump(c.e))
 	c.now += 10_000
 	assert.True(t, c.must("ann", all, 1, "r1").Allowed, "it takes one anew")
@@ -505,8 +505,8 @@ func TestLawsThroughPolicies(t *testing.T) {
 			before := dump(c.e)
 			d := c.must(id, strings.Join(called, " "), cost, "")
 			require.Equal(t, want, d.Allowed, "laws 2, 3 and 5 at %d: %v cost %d of %s\n%s", c.now, called, cost, id, strings.Join(before, "\n"))
-			require.Equal(t, allowed(&brute[called[d.Rule]].limit), d.Limit)
-			require.True(t, !binds || !brute[called[d.Rule]].shadow, "the answer speaks of what binds")
+			require.Equal(t, allowed(&brute[called[d.Index]].limit), d.Limit)
+			require.True(t, !binds || !brute[called[d.Index]].shadow, "the answer speaks of what binds")
 			if !want || cost == 0 {
 				require.Equal(t, before, dump(c.e), "law 1")
 			}

@@ -118,7 +118,7 @@ func (r *reply) decision(d limit.Decision) {
 func (r *reply) ruledDecision(d limit.Decision) {
 	r.array(6)
 	r.fields(d)
-	r.count(d.Rule)
+	r.count(d.Index)
 }
 
 // delayedDecision answers with the five and how long to wait before going ahead.

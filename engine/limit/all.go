@@ -10,7 +10,7 @@ package limit
 // AdmitsFrom looks further.
 func (d Decision) And(o Decision) Decision {
 	answer := d
-	if o.tighter(d) || !d.tighter(o) && o.Rule < d.Rule {
+	if o.tighter(d) || !d.tighter(o) && o.Index < d.Index {
 		answer = o
 	}
 	answer.ResetAfter, answer.Free = max(d.ResetAfter, o.ResetAfter), d.Free && o.Free

@@ -3,13 +3,13 @@ package limit
 import "testing"
 
 func TestAndSpeaksOfTheTighter(t *testing.T) {
-	free := Decision{Allowed: true, Limit: 9, Remaining: 5, ResetAfter: 70, Rule: 0}
-	tight := Decision{Allowed: true, Limit: 3, Remaining: 1, ResetAfter: 20, Rule: 1}
-	short := Decision{Limit: 4, RetryAfter: 10, ResetAfter: 30, Rule: 2}
-	long := Decision{Limit: 5, RetryAfter: 40, ResetAfter: 40, Rule: 3}
-	never := Decision{Limit: 1, Remaining: 1, RetryAfter: Never, Rule: 4}
+	free := Decision{Allowed: true, Limit: 9, Remaining: 5, ResetAfter: 70, Index: 0}
+	tight := Decision{Allowed: true, Limit: 3, Remaining: 1, ResetAfter: 20, Index: 1}
+	short := Decision{Limit: 4, RetryAfter: 10, ResetAfter: 30, Index: 2}
+	long := Decision{Limit: 5, RetryAfter: 40, ResetAfter: 40, Index: 3}
+	never := Decision{Limit: 1, Remaining: 1, RetryAfter: Never, Index: 4}
 	reset := func(d Decision, ms int64) Decision { d.ResetAfter = ms; return d }
-	rule := func(d Decision, i int) Decision { d.Rule = i; return d }
+	rule := func(d Decision, i int) Decision { d.Index = i; return d }
 	for _, step := range []struct {
 		name       string
 		a, b, want Decision

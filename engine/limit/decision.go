@@ -39,9 +39,9 @@ type Decision struct {
 	// bucket that paces.
 	Delay int64
 
-	// Rule is the index of the rule that the answer speaks of where a call is held against several
+	// Index is that of the rule that the answer speaks of where a call is held against several
 	// (DecideAll); 0 otherwise.
-	Rule int
+	Index int
 }
 
 // forever is the time that saturated arithmetic stops at.

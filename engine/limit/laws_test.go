@@ -452,13 +452,13 @@ func allOrNone(s *slideSubject, st step) string {
 		d := DecideAll(s.rules[i:i+1], s.log, st.now, st.cost)
 		switch {
 		case !d.Allowed && (want.Allowed || uint64(d.RetryAfter) > uint64(want.RetryAfter)):
-			want = Decision{Limit: d.Limit, Remaining: d.Remaining, RetryAfter: d.RetryAfter, Rule: i}
+			want = Decision{Limit: d.Limit, Remaining: d.Remaining, RetryAfter: d.RetryAfter, Index: i}
 		case d.Allowed && want.Allowed && d.Remaining < want.Remaining:
-			want = Decision{Allowed: true, Limit: d.Limit, Remaining: d.Remaining, Rule: i}
+			want = Decision{Allowed: true, Limit: d.Limit, Remaining: d.Remaining, Index: i}
 		}
 	}
 	got := st.got
-	if got.Allowed != want.Allowed || got.Limit != want.Limit || got.Remaining != want.Remaining || got.Rule != want.Rule {
+	if got.Allowed != want.Allowed || got.Limit != want.Limit || got.Remaining != want.Remaining || got.Index != want.Index {
 		return fmt.Sprintf("each alone makes %+v", want)
 	}
 	return ""
@@ -467,10 +467,10 @@ func allOrNone(s *slideSubject, st step) string {
 func TestTheRestOfTheAnswerIsTrue(t *testing.T) {
 	eachStep(t, func(s step) string {
 		d := s.got
-		if want := s.before.limit(d.Rule); d.Limit != want {
+		if want := s.before.limit(d.Index); d.Limit != want {
 			return fmt.Sprint("limit should be ", want)
 		}
-		if want := s.after.left(s.now, d.Rule); d.Remaining != want {
+		if want := s.after.left(s.now, d.Index); d.Remaining != want {
 			return fmt.Sprint("remaining should be ", want)
 		}
 		if !s.after.unused(s.now + d.ResetAfter) {

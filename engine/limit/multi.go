@@ -23,7 +23,7 @@ func DecideAll(rules []Rule, log Log, now, cost int64) Decision {
 	answer := rules[0].decide(log, entered, now, cost, &budget)
 	for i, r := range rules[1:] {
 		if d := r.decide(log, entered, now, cost, &budget); d.tighter(answer) {
-			answer, answer.Rule = d, i+1
+			answer, answer.Index = d, i+1
 		}
 	}
 	if answer.RetryAfter > 0 && entered < log.Len() {
@@ -41,7 +41,7 @@ func RepeatedAll(rules []Rule, log Log, now int64) Decision {
 	answer := rules[0].repeated(log, entered, now)
 	for i, r := range rules[1:] {
 		if d := r.repeated(log, entered, now); d.tighter(answer) {
-			answer, answer.Rule = d, i+1
+			answer, answer.Index = d, i+1
 		}
 	}
 	answer.ResetAfter = resetAfter(log, Longest(rules), entered, now, false)

@@ -127,13 +127,13 @@ func TestRepeated(t *testing.T) {
 		if d := RepeatedAll([]Rule{{3, 10}}, c.log, 100); d != c.want {
 			t.Errorf("%s: got %+v, want %+v", c.why, d, c.want)
 		}
-		c.want.Rule = 1
+		c.want.Index = 1
 		if d := RepeatedAll([]Rule{{9, 10}, {3, 10}, {3, 10}}, c.log, 100); d != c.want {
 			t.Errorf("%s, of several: got %+v, want %+v", c.why, d, c.want)
 		}
 	}
 	// The answer may speak of a short window, but all is reset only when the longest one is.
-	if d := RepeatedAll([]Rule{{100, 50}, {3, 10}}, logOf(99), 100); d != (Decision{Allowed: true, Free: true, Limit: 3, Remaining: 2, ResetAfter: 49, Rule: 1}) {
+	if d := RepeatedAll([]Rule{{100, 50}, {3, 10}}, logOf(99), 100); d != (Decision{Allowed: true, Free: true, Limit: 3, Remaining: 2, ResetAfter: 49, Index: 1}) {
 		t.Errorf("got %+v", d)
 	}
 }
