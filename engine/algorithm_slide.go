@@ -46,7 +46,7 @@ const MaxHits = 1_000_000
 // id:2, id:3, …, leaving out names that are taken, see appendHitName. A call whose id is in the
 // longest window already is answered as admitted, and nothing is recorded. A cost above MaxHits
 // that some time could be admitted is ErrTooManyHits.
-func (tx *Tx) Slide(k Key, rules []limit.Rule, cost int64, id []byte) (limit.Decision, error) {
+func (tx *Tx) Slide(k Key, rules []limit.Window, cost int64, id []byte) (limit.Decision, error) {
 	o := tx.lookup(k)
 	if _, err := as[*zsetObject](o); err != nil {
 		return limit.Decision{}, err
@@ -64,7 +64,7 @@ func (tx *Tx) Slide(k Key, rules []limit.Rule, cost int64, id []byte) (limit.Dec
 }
 
 // decideSlide leaves the log that it has decided about in tx.log.
-func (tx *Tx) decideSlide(o object, rules []limit.Rule, cost int64, id []byte) (d limit.Decision, repeated bool) {
+func (tx *Tx) decideSlide(o object, rules []limit.Window, cost int64, id []byte) (d limit.Decision, repeated bool) {
 	tx.log = logIn(o)
 	if id != nil && tx.log.set != nil {
 		if at, ok := tx.log.admitted(id); ok && at > float64(tx.now-limit.Longest(rules)) {
@@ -75,7 +75,7 @@ func (tx *Tx) decideSlide(o object, rules []limit.Rule, cost int64, id []byte) (
 }
 
 // lapsed is how many hits of tx.log no window reaches any more.
-func (tx *Tx) lapsed(rules []limit.Rule) int {
+func (tx *Tx) lapsed(rules []limit.Window) int {
 	return tx.log.After(float64(tx.now - limit.Longest(rules)))
 }
 
@@ -197,7 +197,7 @@ func (l *hitLog) After(t float64) int {
 
 // slideUntilGone is untilGone for the windows over tx.log. Where the key is gone before some of
 // them admit, all of these wait equally long, and the answer speaks of the first.
-func (tx *Tx) slideUntilGone(o object, rules []limit.Rule, cost int64, d limit.Decision) limit.Decision {
+func (tx *Tx) slideUntilGone(o object, rules []limit.Window, cost int64, d limit.Decision) limit.Decision {
 	answer := tx.untilGone(o, d)
 	if answer.RetryAfter == d.RetryAfter {
 		return answer

@@ -51,8 +51,8 @@ func (tx *Tx) dropParts() {
 
 // All decides a call of cost hits against one or more limits of any kinds: all admit it and it is
 // recorded in each, or nothing changes. A lease is one lease whatever the cost; a cost of 0 is a
-// peek at all. Rule, Limit and Remaining speak of one limit: of a denied call, the one that must be
-// waited for longest; of an admitted one, the one with the least remaining; among equals, the
+// peek at all. Index, Limit and Remaining speak of one limit: of a denied call, the one that must
+// be waited for longest; of an admitted one, the one with the least remaining; among equals, the
 // first. RetryAfter is when all admit, ResetAfter when all are as if they had never been used.
 //
 // Sliding windows with the same key share its log, as in Slide, and the call is recorded there
@@ -153,7 +153,7 @@ func (tx *Tx) decidePart(p *part, cost int64) error {
 }
 
 // rulesOf lists the windows over one log.
-func (tx *Tx) rulesOf(p *part) []limit.Rule {
+func (tx *Tx) rulesOf(p *part) []limit.Window {
 	tx.rules = append(tx.rules[:0], p.limit.Slide)
 	if p.several {
 		for i := p.first + 1; i < len(tx.limits); i++ {

@@ -56,7 +56,7 @@ func (b *brute) free(l *Limit, at int64) int64 {
 	case rule.Slide:
 		used := int64(0)
 		for _, hit := range b.hits[key] {
-			if hit > at-l.Slide.Window && hit <= at {
+			if hit > at-l.Slide.Length && hit <= at {
 				used++
 			}
 		}
@@ -91,7 +91,7 @@ func (b *brute) unused(l *Limit, at int64) bool {
 	key := nameOf(l)
 	switch l.Kind {
 	case rule.Slide:
-		return !slices.ContainsFunc(b.hits[key], func(hit int64) bool { return hit > at-l.Slide.Window })
+		return !slices.ContainsFunc(b.hits[key], func(hit int64) bool { return hit > at-l.Slide.Length })
 	case rule.Token:
 		return b.levels[key].then(l.Token, at) == 0
 	case rule.Fixed:
@@ -192,7 +192,7 @@ func newWorld(t *testing.T, r *rand.Rand) *world {
 		case rule.Slide:
 			var windows []Limit
 			for range 1 + r.IntN(3) {
-				windows = append(windows, named(Limit{Rule: rule.Rule{Slide: limit.Rule{Limit: 1 + r.Int64N(6), Window: 1 + r.Int64N(60)}}}, name))
+				windows = append(windows, named(Limit{Rule: rule.Rule{Slide: limit.Window{Limit: 1 + r.Int64N(6), Length: 1 + r.Int64N(60)}}}, name))
 			}
 			w.limits = append(w.limits, windows)
 		case rule.Token:
@@ -279,7 +279,7 @@ func (w *world) refunded(l *Limit, n, back int64) {
 		hits := w.hits[key]
 		living := int64(0)
 		for _, hit := range hits {
-			if hit > w.now-l.Slide.Window {
+			if hit > w.now-l.Slide.Length {
 				living++
 			}
 		}
@@ -364,7 +364,7 @@ func (w *world) requireRest(limits []Limit, cost int64, d limit.Decision, call s
 func TestAllRefusesWhatDoesNotFit(t *testing.T) {
 	c := newCaller(t, Options{})
 	c.token("t", limit.Bucket{Capacity: 9, Refill: 1, Period: 1000}, 1)
-	slide, token := Limit{Rule: rule.Rule{Slide: limit.Rule{Limit: limit.MaxCount, Window: 1000}}}, Limit{Rule: rule.Rule{Kind: rule.Token, Token: limit.Bucket{Capacity: limit.MaxCount, Refill: 1, Period: 1}}}
+	slide, token := Limit{Rule: rule.Rule{Slide: limit.Window{Limit: limit.MaxCount, Length: 1000}}}, Limit{Rule: rule.Rule{Kind: rule.Token, Token: limit.Bucket{Capacity: limit.MaxCount, Refill: 1, Period: 1}}}
 	lease := Limit{Rule: rule.Rule{Kind: rule.Lease, Lease: limit.Lease{Limit: 1, TTL: 1000}}, ID: []byte("id")}
 	for _, step := range []struct {
 		limits []Limit
@@ -396,7 +396,7 @@ func TestAllRefusesWhatDoesNotFit(t *testing.T) {
 // A call whose id a sliding window knows is not counted there again, but is in the others.
 func TestAllKnowsRepeatedIDs(t *testing.T) {
 	c := newCaller(t, Options{})
-	slide := Limit{Rule: rule.Rule{Slide: limit.Rule{Limit: 1, Window: 1000}}, ID: []byte("a")}
+	slide := Limit{Rule: rule.Rule{Slide: limit.Window{Limit: 1, Length: 1000}}, ID: []byte("a")}
 	token := Limit{Rule: rule.Rule{Kind: rule.Token, Token: limit.Bucket{Capacity: 2, Refill: 1, Period: 1000}}}
 	for i, want := range []limit.Decision{
 		{Allowed: true, Limit: 1, ResetAfter: 1000},
@@ -414,7 +414,7 @@ func TestAllKnowsRepeatedIDs(t *testing.T) {
 func TestAllKnowsWhenKeysGo(t *testing.T) {
 	c := newCaller(t, Options{})
 	limits := []Limit{
-		named(Limit{Rule: rule.Rule{Slide: limit.Rule{Limit: 1, Window: 5000}}}, "s"),
+		named(Limit{Rule: rule.Rule{Slide: limit.Window{Limit: 1, Length: 5000}}}, "s"),
 		named(Limit{Rule: rule.Rule{Kind: rule.Lease, Lease: limit.Lease{Limit: 1, TTL: 9000}}, ID: []byte("a")}, "l"),
 	}
 	_, err := c.all(limits, 1)
@@ -441,7 +441,7 @@ func threeKeys(c *caller) ([]Limit, []Key) {
 	e := c.e
 	c.lease("at-once:123456", limit.Lease{Limit: 5, TTL: limit.MaxDuration}, "worker-2")
 	limits := []Limit{
-		{Key: e.Key([]byte("sender:123456")), Rule: rule.Rule{Slide: limit.Rule{Limit: 100, Window: 100}}},
+		{Key: e.Key([]byte("sender:123456")), Rule: rule.Rule{Slide: limit.Window{Limit: 100, Length: 100}}},
 		{Key: e.Key([]byte("domain:123456")), Rule: rule.Rule{Kind: rule.Token, Token: limit.Bucket{Capacity: 1 << 50, Refill: 1, Period: 1000}}},
 		{Key: e.Key([]byte("at-once:123456")), Rule: rule.Rule{Kind: rule.Lease, Lease: limit.Lease{Limit: 5, TTL: 1000}}, ID: []byte("worker-1")},
 	}
@@ -480,7 +480,7 @@ func BenchmarkAll(b *testing.B) {
 	run("slide, token and lease", threeKeys)
 	run("three slides", func(c *caller) (limits []Limit, keys []Key) {
 		for i := range 3 {
-			l := Limit{Key: c.e.Key(fmt.Append(nil, "key:12345", i)), Rule: rule.Rule{Slide: limit.Rule{Limit: 100, Window: 100}}}
+			l := Limit{Key: c.e.Key(fmt.Append(nil, "key:12345", i)), Rule: rule.Rule{Slide: limit.Window{Limit: 100, Length: 100}}}
 			limits, keys = append(limits, l), append(keys, l.Key)
 		}
 		return limits, keys
@@ -492,7 +492,7 @@ func BenchmarkAll(b *testing.B) {
 	b.Run("RL.SLIDE", func(b *testing.B) {
 		c := newCaller(b, Options{})
 		limits, keys := threeKeys(c)
-		rules := []limit.Rule{limits[0].Slide}
+		rules := []limit.Window{limits[0].Slide}
 		b.ReportAllocs()
 		for b.Loop() {
 			c.now += 2

@@ -73,7 +73,7 @@ func TestTopCountsDenials(t *testing.T) {
 		}
 		c.token(name, bucket, 0) // to ask is not to be denied
 	}
-	c.slide("slide", []limit.Rule{{Limit: 1, Window: 1000}}, 2, "") // nor is there a key
+	c.slide("slide", []limit.Window{{Limit: 1, Length: 1000}}, 2, "") // nor is there a key
 	want := []Denials{{[]byte(long[:maxTopName]), 3}, {[]byte("twice"), 2}, {[]byte("also once"), 1}, {[]byte("once"), 1}, {[]byte("slide"), 1}}
 	assert.Equal(t, want, c.e.Top(0, 10))
 	assert.Equal(t, want[:2], c.e.Top(0, 2))

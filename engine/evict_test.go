@@ -84,7 +84,7 @@ func TestPolicies(t *testing.T) {
 // Of limiters those go first that are nearly over, and then those that are least used; one that denies stays.
 func TestRatelimitOrder(t *testing.T) {
 	c := newCaller(t, Options{Shards: 1})
-	rule := func(n int64) []limit.Rule { return []limit.Rule{{Limit: n, Window: 3_600_000}} }
+	rule := func(n int64) []limit.Window { return []limit.Window{{Limit: n, Length: 3_600_000}} }
 	c.slide("denying", rule(2), 2, "")
 	c.slide("denied once, then exhausted", rule(2), 2, "")
 	require.False(t, c.slide("denied once, then exhausted", rule(2), 1, "").Allowed)
@@ -98,7 +98,7 @@ func TestRatelimitOrder(t *testing.T) {
 	c.with("no deadline", func(k Key) { c.tx.Set(k, nil, SetMode{}) })
 	c.now += 1000
 	c.slide("roomy, used later", rule(10), 1, "")
-	c.slide("nearly over", []limit.Rule{{Limit: 5, Window: 10_000}}, 3, "")
+	c.slide("nearly over", []limit.Window{{Limit: 5, Length: 10_000}}, 3, "")
 	c.now += 9_000
 	require.False(t, c.slide("denying", rule(2), 1, "").Allowed)
 	require.True(t, c.slide("denied once, then exhausted", rule(3), 1, "").Allowed, "it is still as good as denying")
@@ -121,7 +121,7 @@ func TestRatelimitOrder(t *testing.T) {
 // A limiter that somebody waits for denies, though nothing counts that.
 func TestWhatIsWaitedForStays(t *testing.T) {
 	c := newCaller(t, Options{Shards: 1})
-	rules := []limit.Rule{{Limit: 1, Window: 3_600_000}}
+	rules := []limit.Window{{Limit: 1, Length: 3_600_000}}
 	c.slide("waited for", rules, 1, "")
 	c.slide("spent", rules, 1, "")
 	c.with("waited for", func(k Key) {
@@ -164,7 +164,7 @@ func TestNoFloodFreesWhoIsDenied(t *testing.T) {
 			case 0:
 				c.token(name, limit.Bucket{Capacity: 1 + r.Int64N(5), Refill: 1, Period: 1 + r.Int64N(100_000_000)}, 1)
 			case 1:
-				c.slide(name, []limit.Rule{{Limit: 1 + r.Int64N(5), Window: 1 + r.Int64N(100_000_000)}}, 1, "")
+				c.slide(name, []limit.Window{{Limit: 1 + r.Int64N(5), Length: 1 + r.Int64N(100_000_000)}}, 1, "")
 			case 2:
 				c.with(name, func(k Key) { c.tx.Fixed(k, limit.Fixed{Limit: 2, Window: limit.Every(86_400_000)}, 1) })
 			case 3:
@@ -275,7 +275,7 @@ func TestSnapshotDuringAFlood(t *testing.T) {
 			c.now += r.Int64N(20)
 			room := c.tx.MakeRoom(c.now)
 			require.True(t, room)
-			c.slide(some(), []limit.Rule{{Limit: 1000, Window: 3_600_000}}, 1, "")
+			c.slide(some(), []limit.Window{{Limit: 1000, Length: 3_600_000}}, 1, "")
 			c.token("t"+some(), limit.Bucket{Capacity: 1000, Refill: 1, Period: 60_000}, 1)
 			from, to := c.e.Key([]byte(some())), c.e.Key([]byte(some()))
 			c.tx.Begin(c.now, 0, []Key{from, to}, true)

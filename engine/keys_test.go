@@ -167,7 +167,7 @@ func TestCopy(t *testing.T) {
 // A copy and its original go separate ways, whatever their type.
 func TestCopiesAreApart(t *testing.T) {
 	b := newBoard(t)
-	rules := []limit.Rule{{Limit: 1000, Window: 60_000}}
+	rules := []limit.Window{{Limit: 1000, Length: 60_000}}
 	grow := map[string]func(k Key){
 		"string": func(k Key) { b.tx.Append(k, []byte("more")) },
 		"hash":   func(k Key) { b.tx.HSet(k, [][]byte{fmt.Append(nil, b.tx.now), []byte("v")}) },

@@ -38,7 +38,7 @@ func (c *caller) with(name string, do func(k Key)) {
 	do(k)
 }
 
-func (c *caller) slide(name string, rules []limit.Rule, cost int64, id string) (d limit.Decision) {
+func (c *caller) slide(name string, rules []limit.Window, cost int64, id string) (d limit.Decision) {
 	c.with(name, func(k Key) {
 		var idBytes []byte
 		if id != "" {
@@ -109,9 +109,9 @@ func (b *bruteSlide) used(window, now int64) (n int64) {
 	return n
 }
 
-func (b *bruteSlide) admits(rules []limit.Rule, cost, now int64) bool {
+func (b *bruteSlide) admits(rules []limit.Window, cost, now int64) bool {
 	for _, r := range rules {
-		if b.used(r.Window, now)+max(cost, 1) > r.Limit {
+		if b.used(r.Length, now)+max(cost, 1) > r.Limit {
 			return false
 		}
 	}
@@ -129,9 +129,9 @@ func TestSlideAgainstBruteForce(t *testing.T) {
 	t.Log("seed", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
 	for range 300 {
-		rules := make([]limit.Rule, 1+r.IntN(3))
+		rules := make([]limit.Window, 1+r.IntN(3))
 		for i := range rules {
-			rules[i] = limit.Rule{Limit: 1 + r.Int64N(6), Window: 1 + r.Int64N(60)}
+			rules[i] = limit.Window{Limit: 1 + r.Int64N(6), Length: 1 + r.Int64N(60)}
 		}
 		window := limit.Longest(rules)
 		c, brute := newCaller(t, Options{}), &bruteSlide{}
@@ -174,9 +174,9 @@ func TestSlideAgainstBruteForce(t *testing.T) {
 }
 
 // requireExactRetry is law 4: the same call is denied 1 ms earlier and admitted at that moment.
-func requireExactRetry(t *testing.T, brute *bruteSlide, rules []limit.Rule, cost, now, retry int64, call string) {
+func requireExactRetry(t *testing.T, brute *bruteSlide, rules []limit.Window, cost, now, retry int64, call string) {
 	t.Helper()
-	if slices.ContainsFunc(rules, func(r limit.Rule) bool { return cost > r.Limit }) {
+	if slices.ContainsFunc(rules, func(r limit.Window) bool { return cost > r.Limit }) {
 		require.EqualValues(t, limit.Never, retry, call)
 		return
 	}
@@ -189,7 +189,7 @@ func requireExactRetry(t *testing.T, brute *bruteSlide, rules []limit.Rule, cost
 // of that form by hand.
 func TestHitsNeverCollide(t *testing.T) {
 	c := newCaller(t, Options{})
-	rules := []limit.Rule{{Limit: 100, Window: 1000}}
+	rules := []limit.Window{{Limit: 100, Length: 1000}}
 	c.with("k", func(k Key) {
 		for _, name := range []string{"1767225600000-0", "1767225600000-2"} {
 			o := c.tx.lookup(k)
@@ -212,7 +212,7 @@ func TestHitsNeverCollide(t *testing.T) {
 // Names that an id gives are passed over when somebody has written them by hand: every hit counts.
 func TestNamesOfAnIDThatAreTaken(t *testing.T) {
 	c := newCaller(t, Options{})
-	rules := []limit.Rule{{Limit: 100, Window: 1000}}
+	rules := []limit.Window{{Limit: 100, Length: 1000}}
 	c.with("k", func(k Key) {
 		_, _, err := c.tx.ZAdd(k, 0, []ZMember{{[]byte("a:2"), float64(c.now)}})
 		require.NoError(t, err)
@@ -225,10 +225,10 @@ func TestNamesOfAnIDThatAreTaken(t *testing.T) {
 func TestCostOfWindowsIsBounded(t *testing.T) {
 	c := newCaller(t, Options{})
 	c.with("k", func(k Key) {
-		rules := []limit.Rule{{Limit: limit.MaxCount, Window: 1000}}
+		rules := []limit.Window{{Limit: limit.MaxCount, Length: 1000}}
 		_, err := c.tx.Slide(k, rules, limit.MaxCount, nil)
 		assert.Equal(t, ErrTooManyHits, err)
-		d, err := c.tx.Slide(k, []limit.Rule{{Limit: 5, Window: 1000}}, limit.MaxCount, nil)
+		d, err := c.tx.Slide(k, []limit.Window{{Limit: 5, Length: 1000}}, limit.MaxCount, nil)
 		assert.NoError(t, err)
 		assert.EqualValues(t, limit.Never, d.RetryAfter, "a cost above the limit is denied, however large")
 	})
@@ -238,9 +238,9 @@ func TestCostOfWindowsIsBounded(t *testing.T) {
 func TestLimitersRefuseOtherTypes(t *testing.T) {
 	c := newCaller(t, Options{})
 	c.token("t", limit.Bucket{Capacity: 1, Refill: 1, Period: 1000}, 1)
-	c.slide("s", []limit.Rule{{Limit: 1, Window: 1000}}, 1, "")
+	c.slide("s", []limit.Window{{Limit: 1, Length: 1000}}, 1, "")
 	c.with("t", func(k Key) {
-		_, err := c.tx.Slide(k, []limit.Rule{{Limit: 1, Window: 1}}, 1, nil)
+		_, err := c.tx.Slide(k, []limit.Window{{Limit: 1, Length: 1}}, 1, nil)
 		assert.Equal(t, ErrWrongType, err)
 		_, err = c.tx.Fixed(k, limit.Fixed{Limit: 1, Window: limit.Every(1)}, 1)
 		assert.Equal(t, ErrWrongType, err)
@@ -273,7 +273,7 @@ func TestLargestLimiters(t *testing.T) {
 	assert.EqualValues(t, math.MaxInt64, d.ResetAfter)
 	c.now += tenYears
 	assert.EqualValues(t, 1, c.token("t", limit.Bucket{Capacity: limit.MaxCount, Refill: 1, Period: tenYears}, 0).Remaining)
-	d = c.slide("s", []limit.Rule{{Limit: limit.MaxCount, Window: tenYears}}, 1, "")
+	d = c.slide("s", []limit.Window{{Limit: limit.MaxCount, Length: tenYears}}, 1, "")
 	assert.EqualValues(t, limit.MaxCount-1, d.Remaining)
 	assert.EqualValues(t, tenYears, d.ResetAfter)
 }
@@ -282,7 +282,7 @@ func TestLargestLimiters(t *testing.T) {
 // holds for both.
 func TestTimeNeverRunsBackwardForAKey(t *testing.T) {
 	c := newCaller(t, Options{Shards: 1})
-	rules := []limit.Rule{{Limit: 2, Window: 1000}}
+	rules := []limit.Window{{Limit: 2, Length: 1000}}
 	c.slide("k", rules, 1, "")
 	c.now -= 600
 	c.slide("k", rules, 1, "")
@@ -316,7 +316,7 @@ func BenchmarkDecisions(b *testing.B) {
 		}
 	})
 	for _, size := range []int64{10, 1000, 100000} {
-		rules := []limit.Rule{{Limit: size, Window: size}}
+		rules := []limit.Window{{Limit: size, Length: size}}
 		b.Run(fmt.Sprint("slide admitted, window of ", size), func(b *testing.B) {
 			c := newCaller(b, Options{})
 			k := c.e.Key([]byte("key:123456"))
@@ -350,7 +350,7 @@ func BenchmarkDecisions(b *testing.B) {
 // log must live until it lapses.
 func TestHitsOfTheFutureAreNotForgotten(t *testing.T) {
 	c := newCaller(t, Options{})
-	rules := []limit.Rule{{Limit: 2, Window: 1000}}
+	rules := []limit.Window{{Limit: 2, Length: 1000}}
 	c.with("k", func(k Key) {
 		c.tx.apply(nil, &Effect{Kind: EffectAdd, Key: k, Field: []byte("ahead"), Score: epoch + 800})
 	})
@@ -386,15 +386,15 @@ func TestHitSequencePassesOverTakenNames(t *testing.T) {
 // An idle Tx keeps nothing alive that has been deleted since.
 func TestIdleTxLetsGo(t *testing.T) {
 	c := newCaller(t, Options{})
-	c.slide("k", []limit.Rule{{Limit: 2, Window: 1000}}, 1, "")
-	c.slide("k", []limit.Rule{{Limit: 2, Window: 1000}}, 1, "")
+	c.slide("k", []limit.Window{{Limit: 2, Length: 1000}}, 1, "")
+	c.slide("k", []limit.Window{{Limit: 2, Length: 1000}}, 1, "")
 	assert.Zero(t, c.tx.log)
 }
 
 // Law 4 when a rule is lengthened, or a deadline is set by hand: the key goes earlier than the rule
 // says, and the answers know.
 func TestRetryKnowsWhenTheKeyGoes(t *testing.T) {
-	short, long := []limit.Rule{{Limit: 2, Window: 300}}, []limit.Rule{{Limit: 2, Window: 3600000}}
+	short, long := []limit.Window{{Limit: 2, Length: 300}}, []limit.Window{{Limit: 2, Length: 3600000}}
 	fewer, more := limit.Bucket{Capacity: 10, Refill: 10, Period: 300}, limit.Bucket{Capacity: 10, Refill: 1, Period: 3600000}
 	minute, day := limit.Fixed{Limit: 2, Window: limit.Every(60000)}, limit.Fixed{Limit: 2, Window: limit.Every(86400000)}
 	for name, call := range map[string]struct {
@@ -425,9 +425,9 @@ func TestRetryKnowsWhenTheKeyGoes(t *testing.T) {
 // them.
 func TestFutureHitsHoldUpNobody(t *testing.T) {
 	c := newCaller(t, Options{})
-	rules := make([]limit.Rule, 128)
+	rules := make([]limit.Window, 128)
 	for i := range rules {
-		rules[i] = limit.Rule{Limit: 1, Window: 1000 + int64(i)}
+		rules[i] = limit.Window{Limit: 1, Length: 1000 + int64(i)}
 	}
 	const hits = 20000
 	c.with("k", func(k Key) {
@@ -452,7 +452,7 @@ func BenchmarkManyKeys(b *testing.B) {
 		name string
 		call func(tx *Tx, k Key)
 	}{
-		{"slide", func(tx *Tx, k Key) { tx.Slide(k, []limit.Rule{{Limit: 100, Window: 60_000}}, 1, nil) }},
+		{"slide", func(tx *Tx, k Key) { tx.Slide(k, []limit.Window{{Limit: 100, Length: 60_000}}, 1, nil) }},
 		{"token", func(tx *Tx, k Key) { tx.Token(k, limit.Bucket{Capacity: 100, Refill: 100, Period: 60_000}, 1) }},
 	} {
 		for _, together := range []int{1, 16} {
@@ -497,9 +497,9 @@ func TestADenialSpeaksOfTheFirstOfEqualWaits(t *testing.T) {
 	t.Log("seed", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
 	for range 400 {
-		c, rules := newCaller(t, Options{}), make([]limit.Rule, 2+r.IntN(3))
+		c, rules := newCaller(t, Options{}), make([]limit.Window, 2+r.IntN(3))
 		for i := range rules {
-			rules[i] = limit.Rule{Limit: 1 + r.Int64N(3), Window: 10 + 10*r.Int64N(4)}
+			rules[i] = limit.Window{Limit: 1 + r.Int64N(3), Length: 10 + 10*r.Int64N(4)}
 		}
 		for range 40 {
 			c.now += r.Int64N(8)
@@ -542,7 +542,7 @@ func TestADenialSpeaksOfTheFirstOfEqualWaits(t *testing.T) {
 }
 
 // peek is what slide would answer.
-func (c *caller) peek(name string, rules []limit.Rule, cost int64) (d limit.Decision) {
+func (c *caller) peek(name string, rules []limit.Window, cost int64) (d limit.Decision) {
 	c.with(name, func(k Key) {
 		c.tx.Rehearse = true
 		var err error

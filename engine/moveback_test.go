@@ -17,7 +17,7 @@ const (
 )
 
 var (
-	minutely   = []limit.Rule{{Limit: 20, Window: 60_000}}
+	minutely   = []limit.Window{{Limit: 20, Length: 60_000}}
 	slow       = limit.Bucket{Capacity: 9, Refill: 2, Period: 7000}
 	hourly     = limit.Fixed{Limit: 9, Window: limit.Every(moveHour)}
 	oneASecond = limit.Bucket{Capacity: 1, Refill: 1, Period: 1000}
@@ -25,7 +25,7 @@ var (
 
 // peeks are what limiters tell at a moment, of all that the test below uses.
 func (c *caller) peeks(keys int) (list []string) {
-	rules := []limit.Rule{{Limit: 20, Window: 60_000}, {Limit: 60, Window: moveHour}}
+	rules := []limit.Window{{Limit: 20, Length: 60_000}, {Limit: 60, Length: moveHour}}
 	for i := range keys {
 		list = append(list,
 			fmt.Sprint("slide", i, c.slide(fmt.Sprint("slide", i), rules, 0, "")),
@@ -50,7 +50,7 @@ func (c *caller) peeks(keys int) (list []string) {
 
 // use has limiters used at random, for a time.
 func (c *caller) use(r *rand.Rand, keys, calls int) {
-	rules := []limit.Rule{{Limit: 20, Window: 60_000}, {Limit: 60, Window: moveHour}}
+	rules := []limit.Window{{Limit: 20, Length: 60_000}, {Limit: 60, Length: moveHour}}
 	for range calls {
 		c.now += r.Int64N(2000)
 		key := func(kind string) string { return fmt.Sprint(kind, r.IntN(keys)) }
@@ -83,7 +83,7 @@ func TestMoveBackKeepsWhatWasUsed(t *testing.T) {
 			c.now = latest - ahead
 			require.Positive(t, c.e.MoveBack(latest, c.now))
 			require.Equal(t, want, c.peeks(3), "seed %d", seed)
-			c.slide("slide0", []limit.Rule{{Limit: 10_000, Window: moveHour}}, 1, "")
+			c.slide("slide0", []limit.Window{{Limit: 10_000, Length: moveHour}}, 1, "")
 			c.now += 2 * moveHour
 			for i := range 3 {
 				assert.EqualValues(t, 20, c.slide(fmt.Sprint("slide", i), minutely, 0, "").Remaining)
@@ -114,7 +114,7 @@ func TestMoveBackLeavesWhatIsRight(t *testing.T) {
 func TestMoveBackOfSortedSets(t *testing.T) {
 	const ahead = 10 * moveYear
 	c := newCaller(t, Options{Shards: 1})
-	rules := []limit.Rule{{Limit: 9, Window: moveHour}}
+	rules := []limit.Window{{Limit: 9, Length: moveHour}}
 	c.slide("log", rules, 2, "")
 	c.with("scores", func(k Key) {
 		c.tx.ZAdd(k, 0, []ZMember{{Member: []byte("a"), Score: 9e12}, {Member: []byte("b"), Score: 1.5}})

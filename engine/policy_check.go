@@ -26,7 +26,7 @@ func (c *check) reset() {
 
 // Check decides a call of cost hits against policies, of which each is held against the key that
 // stands at its name's place in keys. The policies that bind admit it and it is recorded for each,
-// or nothing changes; the answer speaks of these, as that of All does, and Rule counts all names.
+// or nothing changes; the answer speaks of these, as that of All does, and Index counts all names.
 // If they admit it, those in SHADOW follow, each by itself: one that admits it too records it, and
 // one that does not, or whose key holds something else, only counts that. If none binds, the call
 // is admitted, and the answer speaks of the one with the least remaining.
@@ -117,7 +117,7 @@ func (tx *Tx) repeats(limits []Limit, id []byte) bool {
 			return false
 		}
 		log := hitLog{set: &z.set}
-		if at, ok := log.admitted(id); !ok || at <= float64(tx.now-l.Slide.Window) {
+		if at, ok := log.admitted(id); !ok || at <= float64(tx.now-l.Slide.Length) {
 			return false
 		}
 		found = true

@@ -433,7 +433,7 @@ func (b *brutePolicy) admits(id string, now, cost int64) bool {
 	switch hits := b.taken[id]; b.limit.Kind {
 	case rule.Slide:
 		for _, h := range hits {
-			if h.at > now-b.limit.Slide.Window {
+			if h.at > now-b.limit.Slide.Length {
 				used += h.n
 			}
 		}

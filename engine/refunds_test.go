@@ -29,7 +29,7 @@ func (c *caller) refund(name string, n int64, id string) (back int64) {
 
 func TestRefundOfHits(t *testing.T) {
 	c := newCaller(t, Options{})
-	rules := []limit.Rule{{Limit: 10, Window: 1000}}
+	rules := []limit.Window{{Limit: 10, Length: 1000}}
 	assert.EqualValues(t, 0, c.refund("k", 1, ""), "of a missing key")
 	c.slide("k", rules, 3, "")
 	c.now++
@@ -42,7 +42,7 @@ func TestRefundOfHits(t *testing.T) {
 
 func TestRefundOfHitsByID(t *testing.T) {
 	c := newCaller(t, Options{})
-	rules := []limit.Rule{{Limit: 10, Window: 1000}}
+	rules := []limit.Window{{Limit: 10, Length: 1000}}
 	c.slide("k", rules, 1, "a:2") // a:2:1
 	c.now++
 	c.slide("k", rules, 3, "a") // a, a:2, a:3
@@ -62,7 +62,7 @@ func TestRefundOfHitsByID(t *testing.T) {
 // The hits of a call are found although the newest, which have any of its names, were given back.
 func TestRefundByIDAfterTheNewest(t *testing.T) {
 	c := newCaller(t, Options{})
-	rules := []limit.Rule{{Limit: 100, Window: 3600_000}}
+	rules := []limit.Window{{Limit: 100, Length: 3600_000}}
 	c.slide("k", rules, 12, "r")
 	assert.EqualValues(t, 1, c.refund("k", 1, ""))
 	assert.EqualValues(t, 5, c.refund("k", 5, "r"))
@@ -73,7 +73,7 @@ func TestRefundByIDAfterTheNewest(t *testing.T) {
 
 // No id is taken for another one's, and none for the name of a hit that has none.
 func TestIDsDoNotCollide(t *testing.T) {
-	rules := []limit.Rule{{Limit: 100, Window: 1000}}
+	rules := []limit.Window{{Limit: 100, Length: 1000}}
 	ids := []string{"a", "a:1", "a:2", "a:2:1", "a:1:1", "a:02", ":2", "2", "a:", "a:b:2", "a:b", "-1", "a-1", "1767225600000-0", "1767225600000-0:1", "0-0:2"}
 	for i, first := range ids {
 		for _, second := range slices.Concat(ids[:i], ids[i+1:]) {
@@ -97,7 +97,7 @@ func TestRefundOfHitsAgainstBruteForce(t *testing.T) {
 	t.Log("seed", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
 	for range 150 {
-		c, rules := newCaller(t, Options{}), []limit.Rule{{Limit: 60, Window: 40}}
+		c, rules := newCaller(t, Options{}), []limit.Window{{Limit: 60, Length: 40}}
 		owners, names := map[string]string{}, map[string]float64{} // names that were ever given, and those in the log
 		ids := []string{"", "a", "a:2", "a:2:1", "b", "b10", fmt.Sprint(c.now, "-0"), fmt.Sprint(c.now+3, "-1")}
 		for range 120 {
@@ -167,7 +167,7 @@ func (c *caller) members(name string) map[string]float64 {
 // to one that comes under another name to another shard, nor to one that was restored from the
 // effects.
 func TestNamesOfHitsAreUnique(t *testing.T) {
-	rules := []limit.Rule{{Limit: 100, Window: 1000}}
+	rules := []limit.Window{{Limit: 100, Length: 1000}}
 	for _, move := range []string{"stays", "renamed", "copied", "replayed"} {
 		for i := range 20 {
 			log := new(recorder)

@@ -191,11 +191,11 @@ var walkCalls = map[string]func(w *walk) string{
 		keys := slices.Concat(w.some("z", 1), w.some("t", 1), w.some("f", 1), w.some("l", 1), w.some("z", 1))
 		cost, id := w.hits()
 		limits := []Limit{
-			{Key: keys[0], Rule: rule.Rule{Kind: rule.Slide, Slide: limit.Rule{Limit: 8, Window: 700}}, ID: id},
+			{Key: keys[0], Rule: rule.Rule{Kind: rule.Slide, Slide: limit.Window{Limit: 8, Length: 700}}, ID: id},
 			{Key: keys[1], Rule: rule.Rule{Kind: rule.Token, Token: limit.Bucket{Capacity: 9, Refill: 5, Period: 1000}}},
 			{Key: keys[2], Rule: rule.Rule{Kind: rule.Fixed, Fixed: limit.Fixed{Limit: 9, Window: limit.Every(1500)}}},
 			{Key: keys[3], Rule: rule.Rule{Kind: rule.Lease, Lease: limit.Lease{Limit: 4, TTL: 800}}, ID: w.field()},
-			{Key: keys[4], Rule: rule.Rule{Kind: rule.Slide, Slide: limit.Rule{Limit: 12, Window: 2000}}, ID: id},
+			{Key: keys[4], Rule: rule.Rule{Kind: rule.Slide, Slide: limit.Window{Limit: 12, Length: 2000}}, ID: id},
 		}
 		w.Shuffle(len(limits), func(i, j int) { limits[i], limits[j] = limits[j], limits[i] })
 		return w.write(keys, func([]Key) []any { return answer(w.tx.All(limits[:1+w.IntN(len(limits))], cost)) })
@@ -307,7 +307,7 @@ var walkCalls = map[string]func(w *walk) string{
 	},
 	"Decide": func(w *walk) string {
 		l := Limit{Rule: rule.Algorithms()[w.IntN(len(rule.Algorithms()))].Empty, ID: w.field()}
-		l.Slide, l.Fixed = limit.Rule{Limit: 4, Window: 900}, limit.Fixed{Limit: 5, Window: limit.Every(500)}
+		l.Slide, l.Fixed = limit.Window{Limit: 4, Length: 900}, limit.Fixed{Limit: 5, Window: limit.Every(500)}
 		l.Counter = limit.Counter{Limit: 5, Window: 500}
 		l.Token.Refill, l.Token.Period, l.Lease = 2, 1000, limit.Lease{Limit: 3, TTL: 300}
 		family := map[Type]string{TypeZSet: "z", TypeToken: "t", TypeFixed: "f", TypeCounter: "c"}[l.algorithm().holds]
@@ -429,7 +429,7 @@ var walkCalls = map[string]func(w *walk) string{
 		return w.all(func() []any { return answer(w.tx.Size()) })
 	},
 	"Slide": func(w *walk) string {
-		rules := []limit.Rule{{Limit: 6, Window: 500}, {Limit: 12, Window: 2500}}[:1+w.IntN(2)]
+		rules := []limit.Window{{Limit: 6, Length: 500}, {Limit: 12, Length: 2500}}[:1+w.IntN(2)]
 		cost, id := w.hits()
 		return w.write(w.some("z", 1), func(k []Key) []any { return answer(w.tx.Slide(k[0], rules, cost, id)) })
 	},

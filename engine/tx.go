@@ -33,12 +33,12 @@ type Tx struct {
 	seen    Position // the latest change that the call has seen in steps that are over, or without locks
 
 	// scratch
-	log    hitLog       // of the sliding windows
-	parts  []part       // of Decide and All
-	limits []Limit      // of All
-	rules  []limit.Rule // of All
-	budget int          // of All, for steps over hits that are to come
-	check  check        // of Check
+	log    hitLog         // of the sliding windows
+	parts  []part         // of Decide and All
+	limits []Limit        // of All
+	rules  []limit.Window // of All
+	budget int            // of All, for steps over hits that are to come
+	check  check          // of Check
 
 	fetched int // what Prefetch has added up, to no end
 

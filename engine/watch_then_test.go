@@ -36,7 +36,7 @@ func TestThen(t *testing.T) {
 // What is rehearsed is told and has not happened; the next call of the Tx is no rehearsal.
 func TestRehearse(t *testing.T) {
 	c := newCaller(t, Options{})
-	rules := []limit.Rule{{Limit: 1, Window: 1000}}
+	rules := []limit.Window{{Limit: 1, Length: 1000}}
 	for _, decide := range []func(k Key) (limit.Decision, error){
 		func(k Key) (limit.Decision, error) { return c.tx.Slide(k, rules, 1, nil) },
 		func(k Key) (limit.Decision, error) { return c.tx.Slide(k, rules, 1, []byte("id")) },

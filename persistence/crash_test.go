@@ -90,7 +90,7 @@ func (w *world) call(r *rand.Rand) bool {
 	case 5:
 		w.tx.Rename(k[0], k[1])
 	default:
-		w.tx.Slide(k[0], []limit.Rule{{Limit: 20, Window: hour}}, 1+r.Int64N(3), nil)
+		w.tx.Slide(k[0], []limit.Window{{Limit: 20, Length: hour}}, 1+r.Int64N(3), nil)
 	}
 	position := w.tx.End()
 	if position == 0 {

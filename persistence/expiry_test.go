@@ -31,7 +31,7 @@ func TestExpiredKeysDoNotComeBack(t *testing.T) {
 		require.Zero(t, w.store.Status().Keys)
 		k = w.e.Key([]byte("k"))
 		w.tx.Begin(w.now.Load(), 0, []engine.Key{k}, true)
-		_, err := w.tx.Slide(k, []limit.Rule{{Limit: 20, Window: hour}}, 1, nil)
+		_, err := w.tx.Slide(k, []limit.Window{{Limit: 20, Length: hour}}, 1, nil)
 		require.NoError(t, err)
 		require.NoError(t, w.store.Wait(w.tx.End()))
 		before := stateOf(w.e)

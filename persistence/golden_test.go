@@ -129,7 +129,7 @@ func TestGoldenWindowAdmitsWhatIsLeft(t *testing.T) {
 		for range 10 {
 			k := e.Key([]byte("slide"))
 			tx.Begin(testEpoch+hour/2, 0, []engine.Key{k}, true)
-			d, err := tx.Slide(k, []limit.Rule{{Limit: 10, Window: hour}}, 1, nil)
+			d, err := tx.Slide(k, []limit.Window{{Limit: 10, Length: hour}}, 1, nil)
 			require.NoError(t, err)
 			tx.End()
 			if d.Allowed {

@@ -141,7 +141,7 @@ func TestReplayFromRecords(t *testing.T) {
 		var err error
 		switch key[0] {
 		case 's':
-			d, err = tx.Slide(k, []limit.Rule{{Limit: 5, Window: 1000}}, cost, nil)
+			d, err = tx.Slide(k, []limit.Window{{Limit: 5, Length: 1000}}, cost, nil)
 		case 't':
 			d, err = tx.Decide(&engine.Limit{Key: k, Rule: rule.Rule{Kind: rule.Token, Token: limit.Bucket{Capacity: 5, Refill: 2, Period: 777}}}, cost)
 		default:

@@ -196,7 +196,7 @@ func TestDeniedCallsWriteNothing(t *testing.T) {
 		k := w.e.Key([]byte("k"))
 		slide := func(cost int64) (limit.Decision, engine.Position) {
 			w.tx.Begin(w.o.Clock(), 0, []engine.Key{k}, true)
-			d, err := w.tx.Slide(k, []limit.Rule{{Limit: 5, Window: hour}}, cost, nil)
+			d, err := w.tx.Slide(k, []limit.Window{{Limit: 5, Length: hour}}, cost, nil)
 			require.NoError(t, err)
 			return d, w.tx.End()
 		}

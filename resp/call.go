@@ -36,7 +36,7 @@ type call struct {
 	payload   *payload // of RESTORE, read before the locks were taken
 	errors    int64    // replies that were errors
 
-	rules  []limit.Rule   // scratch of RL.MULTI
+	rules  []limit.Window // scratch of RL.MULTI
 	limits []engine.Limit // and of the other limiters
 }
 

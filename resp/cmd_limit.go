@@ -177,8 +177,8 @@ func (a *args) duration(hint string) (ms int64) {
 	return ms
 }
 
-func (a *args) slidingRule() limit.Rule {
-	return limit.Rule{Limit: a.amount("limit", 1), Window: a.duration("")}
+func (a *args) slidingRule() limit.Window {
+	return limit.Window{Limit: a.amount("limit", 1), Length: a.duration("")}
 }
 
 // beginsNumber tells the limit of one more window from an option.

@@ -162,11 +162,11 @@ func walkLines(t *testing.T, b *bubble, r *rand.Rand) {
 func pair(c *call) error {
 	keys := [2]struct {
 		k    int
-		rule []limit.Rule
+		rule []limit.Window
 	}{}
 	a, b := c.args.key(), c.args.key()
 	for i := range keys {
-		keys[i].rule = []limit.Rule{c.args.slidingRule()}
+		keys[i].rule = []limit.Window{c.args.slidingRule()}
 	}
 	cost := c.args.options(optionCost|optionWait, nil, nil).cost
 	if err := c.args.end(); err != nil {

@@ -18,9 +18,9 @@ func hotPaths(t testing.TB) []struct {
 	for i := range 100 {
 		log.add(float64(epoch+int64(i)), 1)
 	}
-	slide, full := []Rule{{1000, 60_000}}, []Rule{{50, 60_000}}
-	rules := []Rule{{1000, 60_000}, {2000, 3_600_000}, {3000, dayMs}}
-	fullRules := []Rule{{50, 60_000}, {60, 3_600_000}, {70, dayMs}}
+	slide, full := []Window{{1000, 60_000}}, []Window{{50, 60_000}}
+	rules := []Window{{1000, 60_000}, {2000, 3_600_000}, {3000, dayMs}}
+	fullRules := []Window{{50, 60_000}, {60, 3_600_000}, {70, dayMs}}
 	seconds, calendar := []byte("60"), []byte("month")
 	decimal := []byte("1.5h")
 

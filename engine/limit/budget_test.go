@@ -18,9 +18,9 @@ func (c *counted) After(t float64) int {
 // A call asks a bounded number of questions, whatever the log holds, and its answer is never too
 // early.
 func TestStepsOverTheFutureAreBounded(t *testing.T) {
-	rules := make([]Rule, 128)
+	rules := make([]Window, 128)
 	for i := range rules {
-		rules[i] = Rule{Limit: 1, Window: 1001 + int64(i)}
+		rules[i] = Window{Limit: 1, Length: 1001 + int64(i)}
 	}
 	log := &counted{first: 1000, hits: 1 << 20}
 	d := DecideAll(rules, log, 1000, 1)

@@ -30,20 +30,20 @@ const (
 	dayMs    = 24 * hourMs
 )
 
-// Window is a rule that cuts all of time into windows, without gap or overlap. With a Unit the
+// Windows is a rule that cuts all of time into windows, without gap or overlap. With a Unit the
 // windows are calendar units in Zone; without one they last Length ms each (at least 1) and are
 // aligned to the Unix epoch.
-type Window struct {
+type Windows struct {
 	Length int64
 	Unit   Unit
 	Zone   *time.Location // nil is UTC
 }
 
 // Every returns the windows that last ms milliseconds each, aligned to the Unix epoch.
-func Every(ms int64) Window { return Window{Length: ms} }
+func Every(ms int64) Windows { return Windows{Length: ms} }
 
 // Calendar returns the calendar windows of unit in zone; nil is UTC.
-func Calendar(unit Unit, zone *time.Location) Window { return Window{Unit: unit, Zone: zone} }
+func Calendar(unit Unit, zone *time.Location) Windows { return Windows{Unit: unit, Zone: zone} }
 
 // Bounds returns the window that holds the Unix millisecond now, for any now of the years 0 to
 // 9999: start <= now < end, and end is the start of the next window.
@@ -56,7 +56,7 @@ func Calendar(unit Unit, zone *time.Location) Window { return Window{Unit: unit,
 // A minute or an hour never lasts longer than a minute or an hour: when clocks go back, the hour
 // that the wall clock shows again is a window of its own, and a change amid an hour
 // (Australia/Lord_Howe moves by 30 minutes) ends a window.
-func (w Window) Bounds(now int64) (start, end int64) {
+func (w Windows) Bounds(now int64) (start, end int64) {
 	switch w.Unit {
 	case 0:
 		start = floor(now, w.Length)
@@ -79,7 +79,7 @@ func floor(t, step int64) int64 {
 }
 
 // clockBounds cuts by the offset in effect at now, and where the offset changes.
-func (w Window) clockBounds(now, unit int64) (start, end int64) {
+func (w Windows) clockBounds(now, unit int64) (start, end int64) {
 	offset := w.offset(now)
 	start = floor(now+offset, unit) - offset
 	end = start + unit
@@ -93,7 +93,7 @@ func (w Window) clockBounds(now, unit int64) (start, end int64) {
 }
 
 // dateBounds cuts at the first moments of local dates.
-func (w Window) dateBounds(now int64) (start, end int64) {
+func (w Windows) dateBounds(now int64) (start, end int64) {
 	date := w.dateOf(now + w.offset(now))
 	start = w.reaches(date)
 	date = w.next(date)
@@ -108,7 +108,7 @@ func (w Window) dateBounds(now int64) (start, end int64) {
 
 // dateOf returns the first midnight of the day, week, month or year of wall. Both are wall clock
 // readings: the Unix milliseconds at which a clock in UTC would show the same.
-func (w Window) dateOf(wall int64) int64 {
+func (w Windows) dateOf(wall int64) int64 {
 	switch w.Unit {
 	case Day:
 		return floor(wall, dayMs)
@@ -125,7 +125,7 @@ func (w Window) dateOf(wall int64) int64 {
 
 // next returns the wall clock reading one day, week, month or year after wall, which is a first
 // midnight.
-func (w Window) next(wall int64) int64 {
+func (w Windows) next(wall int64) int64 {
 	switch w.Unit {
 	case Day:
 		return wall + dayMs
@@ -140,7 +140,7 @@ func (w Window) next(wall int64) int64 {
 // reaches returns the first moment at which the wall clock shows wall or later. It never falls as
 // wall rises, which is what makes the windows a partition. No offset is as large as a day, so the
 // moment is less than a day from wall, and no zone changes its offset twice in those two days.
-func (w Window) reaches(wall int64) int64 {
+func (w Windows) reaches(wall int64) int64 {
 	from, to := wall-dayMs, wall+dayMs
 	before, after := w.offset(from), w.offset(to)
 	if before == after {
@@ -156,7 +156,7 @@ func (w Window) reaches(wall int64) int64 {
 // change returns the moment in (from, to] at which the offset of from gives way to another. Offsets
 // change on whole seconds. It asks for the offset rather than for Time.ZoneBounds, whose bounds
 // stop at the ends of years, and on the last day of a leap year do not hold the moment asked for.
-func (w Window) change(from, to int64) int64 {
+func (w Windows) change(from, to int64) int64 {
 	offset := w.offset(from)
 	lo, hi := floor(from, 1000)/1000, floor(to+999, 1000)/1000
 	for hi-lo > 1 {
@@ -171,7 +171,7 @@ func (w Window) change(from, to int64) int64 {
 }
 
 // offset returns how far the wall clock is ahead of UTC at Unix millisecond t, in ms.
-func (w Window) offset(t int64) int64 {
+func (w Windows) offset(t int64) int64 {
 	if w.Zone == nil || w.Zone == time.UTC {
 		return 0
 	}

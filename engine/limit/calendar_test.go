@@ -68,7 +68,7 @@ var longestWindow = map[Unit]int64{
 	Minute: minuteMs, Hour: hourMs, Day: 2 * dayMs, Week: 8 * dayMs, Month: 32 * dayMs, Year: 367 * dayMs,
 }
 
-func checkPartition(t *testing.T, w Window, now int64) {
+func checkPartition(t *testing.T, w Windows, now int64) {
 	t.Helper()
 	start, end := w.Bounds(now)
 	if now < start || now >= end {

@@ -12,8 +12,8 @@
 //
 //	token.go     Bucket.Take          a bucket that refills evenly: three integers
 //	fixed.go     Fixed.Take           a count per window: three integers
-//	calendar.go  Window.Bounds        which window: a duration, or a calendar unit in a time zone
-//	slide.go     Rule, Log            an exact sliding window over a log of hits
+//	calendar.go  Windows.Bounds        which window: a duration, or a calendar unit in a time zone
+//	slide.go     Window, Log           an exact sliding window over a log of hits
 //	multi.go     DecideAll            one or several of those over one log, all or nothing
 //	lease.go     Lease.Decide         how many at once, over a log of when each lapses
 //	leaky.go     Bucket.Pace          the token bucket from the other side: how long until it is a call's turn

@@ -5,7 +5,7 @@ package limit
 // Limit at the start of the next.
 type Fixed struct {
 	Limit  int64
-	Window Window
+	Window Windows
 }
 
 // Count is the state of a fixed window: Used hits in the window that began at the Unix millisecond

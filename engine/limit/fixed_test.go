@@ -91,7 +91,7 @@ func TestFixedAtTheExtremes(t *testing.T) {
 func TestFixedRefusesAnotherWindow(t *testing.T) {
 	s := Count{120, 10, 4}
 	for _, c := range []struct {
-		window Window
+		window Windows
 		now    int64
 		ok     bool
 	}{

@@ -193,13 +193,13 @@ func (s *fixedSubject) unused(now int64) bool       { return s.used(now) == 0 }
 // slideSubject's oracle looks through all hits there ever were. One rule is RL.SLIDE, several are
 // RL.MULTI.
 type slideSubject struct {
-	rules []Rule
+	rules []Window
 	log   *sliceLog
 	taken []float64
 }
 
 func newSlide(rnd *rand.Rand) subject {
-	return &slideSubject{rules: []Rule{randomRule(rnd)}, log: logOf()}
+	return &slideSubject{rules: []Window{randomRule(rnd)}, log: logOf()}
 }
 
 func newMulti(rnd *rand.Rand) subject {
@@ -210,7 +210,7 @@ func newMulti(rnd *rand.Rand) subject {
 	return s
 }
 
-func randomRule(rnd *rand.Rand) Rule { return Rule{between(rnd, 1, 6), between(rnd, 1, 50)} }
+func randomRule(rnd *rand.Rand) Window { return Window{between(rnd, 1, 6), between(rnd, 1, 50)} }
 
 func (s *slideSubject) ask(now, cost int64) Decision {
 	return DecideAll(s.rules, s.log, now, cost)
@@ -247,9 +247,9 @@ func (s *slideSubject) disturb(rnd *rand.Rand, now int64) {
 
 func (s *slideSubject) limit(rule int) int64 { return s.rules[rule].Limit }
 
-func (s *slideSubject) used(now int64, r Rule) (used int64) {
+func (s *slideSubject) used(now int64, r Window) (used int64) {
 	for _, at := range s.taken {
-		if at <= float64(now) && at > float64(now-r.Window) {
+		if at <= float64(now) && at > float64(now-r.Length) {
 			used++
 		}
 	}
@@ -257,7 +257,7 @@ func (s *slideSubject) used(now int64, r Rule) (used int64) {
 }
 
 func (s *slideSubject) admits(now, cost int64) bool {
-	return !slices.ContainsFunc(s.rules, func(r Rule) bool { return s.used(now, r)+cost > r.Limit })
+	return !slices.ContainsFunc(s.rules, func(r Window) bool { return s.used(now, r)+cost > r.Limit })
 }
 
 func (s *slideSubject) left(now int64, rule int) int64 {
@@ -268,7 +268,7 @@ func (s *slideSubject) left(now int64, rule int) int64 {
 func (s *slideSubject) unused(now int64) bool {
 	for _, at := range s.taken {
 		for _, r := range s.rules {
-			if at > float64(now-r.Window) {
+			if at > float64(now-r.Length) {
 				return false
 			}
 		}
@@ -489,7 +489,7 @@ func TestTheRestOfTheAnswerIsTrue(t *testing.T) {
 	})
 }
 
-func rulesOf(s subject) []Rule {
+func rulesOf(s subject) []Window {
 	if slide, ok := s.(*slideSubject); ok {
 		return slide.rules
 	}

@@ -9,7 +9,7 @@ const MaxSteps = 4096
 // one or more, over one log. It is admitted only if every rule admits it, and then the caller is to
 // add cost hits at now, once. DecideAll itself changes nothing. A cost of 0 is a peek.
 //
-// Rule, Limit and Remaining speak of one rule: of a denied call, the one that must be waited for
+// Index, Limit and Remaining speak of one rule: of a denied call, the one that must be waited for
 // longest; of an admitted one, the one with the least remaining; among equals, the first.
 // RetryAfter is when all rules admit, and ResetAfter is of the longest window.
 //
@@ -18,7 +18,7 @@ const MaxSteps = 4096
 // and for the last time unless the call adds a hit. With some, a denied call may ask for two ranks
 // more by each rule for every one of them, up to MaxSteps altogether: after that RetryAfter is when
 // the last of the hits has lapsed, which is not too early, but may be later than need be.
-func DecideAll(rules []Rule, log Log, now, cost int64) Decision {
+func DecideAll(rules []Window, log Log, now, cost int64) Decision {
 	entered, budget := log.After(float64(now)), MaxSteps
 	answer := rules[0].decide(log, entered, now, cost, &budget)
 	for i, r := range rules[1:] {
@@ -36,7 +36,7 @@ func DecideAll(rules []Rule, log Log, now, cost int64) Decision {
 // RepeatedAll answers a call at Unix millisecond now whose id is in the longest window already: it
 // was admitted and paid for then. The caller is to add nothing. It speaks of the rule with the
 // least remaining.
-func RepeatedAll(rules []Rule, log Log, now int64) Decision {
+func RepeatedAll(rules []Window, log Log, now int64) Decision {
 	entered := log.After(float64(now))
 	answer := rules[0].repeated(log, entered, now)
 	for i, r := range rules[1:] {
@@ -63,7 +63,7 @@ func (d Decision) tighter(o Decision) bool {
 // AdmitsFrom returns the earliest moment, from Unix millisecond t on, at which every rule admits a
 // call of cost, which is not above any limit. It takes one off the budget for each hit that it
 // steps over; when that is used up, the moment is when the last hit has lapsed.
-func AdmitsFrom(rules []Rule, log Log, t, cost int64, budget *int) int64 {
+func AdmitsFrom(rules []Window, log Log, t, cost int64, budget *int) int64 {
 	for agreed := 0; agreed < len(rules); {
 		agreed = 0
 		for _, r := range rules {
@@ -79,10 +79,10 @@ func AdmitsFrom(rules []Rule, log Log, t, cost int64, budget *int) int64 {
 
 // Longest is the longest window of the rules, of which there is at least one: what decides which
 // hits a log keeps.
-func Longest(rules []Rule) int64 {
-	window := rules[0].Window
+func Longest(rules []Window) int64 {
+	window := rules[0].Length
 	for _, r := range rules[1:] {
-		window = max(window, r.Window)
+		window = max(window, r.Length)
 	}
 	return window
 }

@@ -3,7 +3,7 @@ package limit
 import "testing"
 
 func TestMultiSteps(t *testing.T) {
-	rules := []Rule{{1, 10}, {3, 50}, {4, 200}} // as one mail a minute, five an hour, ten a day
+	rules := []Window{{1, 10}, {3, 50}, {4, 200}} // as one mail a minute, five an hour, ten a day
 	steps := []struct {
 		at, cost int64
 		want     Decision
@@ -38,26 +38,26 @@ func TestMultiSteps(t *testing.T) {
 func TestMultiSpeaksOfTheRule(t *testing.T) {
 	for _, c := range []struct {
 		why       string
-		rules     []Rule
+		rules     []Window
 		log       *sliceLog
 		now, cost int64
 		want      Decision
 	}{
-		{"least remaining", []Rule{{9, 10}, {5, 10}, {7, 10}}, logOf(), 100, 2,
+		{"least remaining", []Window{{9, 10}, {5, 10}, {7, 10}}, logOf(), 100, 2,
 			Decision{Allowed: true, Limit: 5, Remaining: 3, ResetAfter: 10, Index: 1}},
-		{"first among equals", []Rule{{9, 10}, {5, 10}, {5, 20}}, logOf(), 100, 2,
+		{"first among equals", []Window{{9, 10}, {5, 10}, {5, 20}}, logOf(), 100, 2,
 			Decision{Allowed: true, Limit: 5, Remaining: 3, ResetAfter: 20, Index: 1}},
-		{"one that denies, though another has less left", []Rule{{2, 10}, {3, 50}}, logOf(60, 61), 100, 2,
+		{"one that denies, though another has less left", []Window{{2, 10}, {3, 50}}, logOf(60, 61), 100, 2,
 			Decision{Limit: 3, Remaining: 1, RetryAfter: 10, ResetAfter: 11, Index: 1}},
-		{"longest wait", []Rule{{1, 10}, {1, 30}, {1, 20}}, logOf(99), 100, 1,
+		{"longest wait", []Window{{1, 10}, {1, 30}, {1, 20}}, logOf(99), 100, 1,
 			Decision{Limit: 1, RetryAfter: 29, ResetAfter: 29, Index: 1}},
-		{"first among equal waits", []Rule{{2, 10}, {1, 10}, {1, 10}}, logOf(99), 100, 1,
+		{"first among equal waits", []Window{{2, 10}, {1, 10}, {1, 10}}, logOf(99), 100, 1,
 			Decision{Limit: 1, RetryAfter: 9, ResetAfter: 9, Index: 1}},
-		{"never is longest", []Rule{{3, 1000}, {2, 10}, {1, 10}}, logOf(98, 99, 99), 100, 2,
+		{"never is longest", []Window{{3, 1000}, {2, 10}, {1, 10}}, logOf(98, 99, 99), 100, 2,
 			Decision{Limit: 1, RetryAfter: Never, ResetAfter: 998 + 1, Index: 2}},
-		{"a wait that grows while waiting for another", []Rule{{1, 10}, {1, 30}}, logOf(99, 125), 100, 1,
+		{"a wait that grows while waiting for another", []Window{{1, 10}, {1, 30}}, logOf(99, 125), 100, 1,
 			Decision{Limit: 1, RetryAfter: 55, ResetAfter: 55, Index: 1}},
-		{"room here is no room there", []Rule{{1, 10}, {2, 40}}, logOf(95, 96, 132), 100, 1,
+		{"room here is no room there", []Window{{1, 10}, {2, 40}}, logOf(95, 96, 132), 100, 1,
 			Decision{Limit: 2, RetryAfter: 42, ResetAfter: 72, Index: 1}},
 	} {
 		if d := DecideAll(c.rules, c.log, c.now, c.cost); d != c.want {

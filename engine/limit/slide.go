@@ -16,17 +16,17 @@ type Log interface {
 	After(t float64) int
 }
 
-// Rule is the rule of an exact sliding window: at most Limit hits in any (t-Window, t], Window in
+// Window is the rule of an exact sliding window: at most Limit hits in any (t-Length, t], Length in
 // ms. Both are at least 1; Limit at most MaxCount, Window at most MaxDuration.
 //
 // Times are asked about in whole milliseconds, so a hit at a fraction of one counts from the next
 // whole one on, and for Window ms like any other.
-type Rule struct{ Limit, Window int64 }
+type Window struct{ Limit, Length int64 }
 
 // decide answers a call of cost at now, but for ResetAfter. entered is the rank of the first hit
 // that is later than now.
-func (r Rule) decide(log Log, entered int, now, cost int64, budget *int) Decision {
-	lapsed := log.After(float64(now - r.Window))
+func (r Window) decide(log Log, entered int, now, cost int64, budget *int) Decision {
+	lapsed := log.After(float64(now - r.Length))
 	free := r.Limit - int64(entered-lapsed) // below 0 when the limit has shrunk
 	d := Decision{Limit: r.Limit, Allowed: hits(cost) <= free}
 	switch {
@@ -47,8 +47,8 @@ func (r Rule) decide(log Log, entered int, now, cost int64, budget *int) Decisio
 }
 
 // repeated answers a call whose id is in the window already, but for ResetAfter.
-func (r Rule) repeated(log Log, entered int, now int64) Decision {
-	used := int64(entered - log.After(float64(now-r.Window)))
+func (r Window) repeated(log Log, entered int, now int64) Decision {
+	used := int64(entered - log.After(float64(now-r.Length)))
 	return Decision{Allowed: true, Limit: r.Limit, Remaining: max(r.Limit-used, 0), Free: true}
 }
 
@@ -57,9 +57,9 @@ func (r Rule) repeated(log Log, entered int, now int64) Decision {
 // Room comes only from hits that lapse. With over hits too many in the window it takes until the
 // over-th oldest of them lapses, at least; by then others may have entered, so look again from
 // there.
-func (r Rule) admits(log Log, t, cost int64, budget *int) int64 {
+func (r Window) admits(log Log, t, cost int64, budget *int) int64 {
 	for t <= MaxCount { // doubles count milliseconds one by one up to here, the year 287396
-		lapsed := log.After(float64(t - r.Window))
+		lapsed := log.After(float64(t - r.Length))
 		used := int64(log.After(float64(t)) - lapsed)
 		over := used + hits(cost) - r.Limit
 		if over <= 0 {
@@ -75,7 +75,7 @@ func (r Rule) admits(log Log, t, cost int64, budget *int) int64 {
 }
 
 // lapse returns the first whole millisecond at which a hit at time at counts no longer.
-func (r Rule) lapse(at float64) int64 { return later(ceil(at), r.Window) }
+func (r Window) lapse(at float64) int64 { return later(ceil(at), r.Length) }
 
 // resetAfter returns how long until the last hit leaves the window. added tells that one is being
 // added at now; entered is the rank of the first hit that is later than now.
@@ -87,7 +87,7 @@ func resetAfter(log Log, window int64, entered int, now int64, added bool) int64
 	if n == 0 {
 		return 0
 	}
-	reset := until(Rule{Window: window}.lapse(log.At(n-1)), now)
+	reset := until(Window{Length: window}.lapse(log.At(n-1)), now)
 	if added {
 		return max(reset, window)
 	}

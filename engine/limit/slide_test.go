@@ -7,7 +7,7 @@ import (
 )
 
 func TestSlideSteps(t *testing.T) {
-	rule := []Rule{{Limit: 3, Window: 10}}
+	rule := []Window{{Limit: 3, Length: 10}}
 	steps := []struct {
 		at, cost int64
 		want     Decision
@@ -40,7 +40,7 @@ func TestSlideSteps(t *testing.T) {
 
 func TestSlideOverALogWrittenByHand(t *testing.T) {
 	inf := math.Inf(1)
-	rule := []Rule{{Limit: 2, Window: 10}}
+	rule := []Window{{Limit: 2, Length: 10}}
 	for _, c := range []struct {
 		why       string
 		log       *sliceLog
@@ -69,7 +69,7 @@ func TestSlideOverALogWrittenByHand(t *testing.T) {
 
 // Where doubles no longer count in milliseconds, waits saturate, and the search for one ends.
 func TestSlideBeyondTheYears(t *testing.T) {
-	rule := []Rule{{Limit: 1, Window: MaxDuration}}
+	rule := []Window{{Limit: 1, Length: MaxDuration}}
 	log := logOf()
 	for at := float64(MaxCount) - 3*MaxDuration; at < 1<<54; at += MaxDuration / 2 {
 		log.add(at, 1)
@@ -82,7 +82,7 @@ func TestSlideBeyondTheYears(t *testing.T) {
 
 func TestSlideAtTheExtremes(t *testing.T) {
 	traces(t, 3000, func(rnd *rand.Rand) {
-		rule, log := []Rule{{extreme(rnd, MaxCount), extreme(rnd, MaxDuration)}}, logOf()
+		rule, log := []Window{{extreme(rnd, MaxCount), extreme(rnd, MaxDuration)}}, logOf()
 		for range 8 {
 			now, cost := extreme(rnd, year9999), extreme(rnd, MaxCount)
 			d := DecideAll(rule, log, now, cost)
@@ -96,7 +96,7 @@ func TestSlideAtTheExtremes(t *testing.T) {
 
 // What DecideAll promises to ask of the log: finding a rank or a time is all it costs.
 func TestSlideAsksLittle(t *testing.T) {
-	rule := []Rule{{Limit: 3, Window: 10}}
+	rule := []Window{{Limit: 3, Length: 10}}
 	for _, c := range []struct {
 		why           string
 		cost          int64
@@ -124,16 +124,16 @@ func TestRepeated(t *testing.T) {
 		{"over the limit", logOf(93, 95, 96, 99), Decision{Allowed: true, Free: true, Limit: 3, ResetAfter: 9}},
 		{"with others lapsed and to come", logOf(90, 95, 107.5), Decision{Allowed: true, Free: true, Limit: 3, Remaining: 2, ResetAfter: 18}},
 	} {
-		if d := RepeatedAll([]Rule{{3, 10}}, c.log, 100); d != c.want {
+		if d := RepeatedAll([]Window{{3, 10}}, c.log, 100); d != c.want {
 			t.Errorf("%s: got %+v, want %+v", c.why, d, c.want)
 		}
 		c.want.Index = 1
-		if d := RepeatedAll([]Rule{{9, 10}, {3, 10}, {3, 10}}, c.log, 100); d != c.want {
+		if d := RepeatedAll([]Window{{9, 10}, {3, 10}, {3, 10}}, c.log, 100); d != c.want {
 			t.Errorf("%s, of several: got %+v, want %+v", c.why, d, c.want)
 		}
 	}
 	// The answer may speak of a short window, but all is reset only when the longest one is.
-	if d := RepeatedAll([]Rule{{100, 50}, {3, 10}}, logOf(99), 100); d != (Decision{Allowed: true, Free: true, Limit: 3, Remaining: 2, ResetAfter: 49, Index: 1}) {
+	if d := RepeatedAll([]Window{{100, 50}, {3, 10}}, logOf(99), 100); d != (Decision{Allowed: true, Free: true, Limit: 3, Remaining: 2, ResetAfter: 49, Index: 1}) {
 		t.Errorf("got %+v", d)
 	}
 }

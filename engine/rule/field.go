@@ -15,9 +15,9 @@ type Field struct {
 	Word string // of an option, in upper case
 	form form
 
-	put         func(*Rule, int64)        // of a number or a duration
-	windows     func(*Rule) *limit.Window // of a window or a zone
-	least, most int64                     // of a number
+	put         func(*Rule, int64)         // of a number or a duration
+	windows     func(*Rule) *limit.Windows // of a window or a zone
+	least, most int64                      // of a number
 }
 
 // Key is the field's name in a file: that of an option is its word.
@@ -135,7 +135,7 @@ func Duration(word []byte, hint string) (ms int64, err error) {
 
 // readWindow takes a length of time, or a unit of the calendar, which is in UTC until readZone says
 // otherwise.
-func readWindow(word []byte, w *limit.Window) error {
+func readWindow(word []byte, w *limit.Windows) error {
 	if unit, ok := limit.ParseCalendar(word); ok {
 		*w = limit.Calendar(unit, time.UTC)
 		return nil
@@ -147,7 +147,7 @@ func readWindow(word []byte, w *limit.Window) error {
 
 const errZoneOfDuration = Error("ERR TZ goes with a window of the calendar: minute, hour, day, week, month or year")
 
-func readZone(word []byte, w *limit.Window) error {
+func readZone(word []byte, w *limit.Windows) error {
 	zone, ok := limit.ParseZone(word)
 	switch {
 	case w.Unit == 0:

@@ -19,7 +19,7 @@ const (
 // without allocating.
 type Rule struct {
 	Kind    Kind
-	Slide   limit.Rule
+	Slide   limit.Window
 	Token   limit.Bucket
 	Fixed   limit.Fixed
 	Lease   limit.Lease

@@ -21,7 +21,7 @@ var algorithms = [...]Algorithm{
 	Slide: {Name: "SLIDE",
 		Fields: []Field{
 			count("limit", func(r *Rule, n int64) { r.Slide.Limit = n }),
-			duration("window", func(r *Rule, ms int64) { r.Slide.Window = ms })}},
+			duration("window", func(r *Rule, ms int64) { r.Slide.Length = ms })}},
 	Token: {Name: "TOKEN",
 		Fields: []Field{
 			count("capacity", func(r *Rule, n int64) { r.Token.Capacity = n }),
@@ -30,8 +30,8 @@ var algorithms = [...]Algorithm{
 	Fixed: {Name: "FIXED",
 		Fields: []Field{
 			count("limit", func(r *Rule, n int64) { r.Fixed.Limit = n }),
-			{Name: "window", form: aWindow, windows: func(r *Rule) *limit.Window { return &r.Fixed.Window }}},
-		Options: []Field{{Name: "zone", Word: "TZ", form: aZone, windows: func(r *Rule) *limit.Window { return &r.Fixed.Window }}}},
+			{Name: "window", form: aWindow, windows: func(r *Rule) *limit.Windows { return &r.Fixed.Window }}},
+		Options: []Field{{Name: "zone", Word: "TZ", form: aZone, windows: func(r *Rule) *limit.Windows { return &r.Fixed.Window }}}},
 	Lease: {Name: "LEASE", HasID: true,
 		Fields: []Field{
 			count("limit", func(r *Rule, n int64) { r.Lease.Limit = n }),
