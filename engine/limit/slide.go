@@ -17,10 +17,10 @@ type Log interface {
 }
 
 // Window is the rule of an exact sliding window: at most Limit hits in any (t-Length, t], Length in
-// ms. Both are at least 1; Limit at most MaxCount, Window at most MaxDuration.
+// ms. Both are at least 1; Limit at most MaxCount, Length at most MaxDuration.
 //
 // Times are asked about in whole milliseconds, so a hit at a fraction of one counts from the next
-// whole one on, and for Window ms like any other.
+// whole one on, and for Length ms like any other.
 type Window struct{ Limit, Length int64 }
 
 // decide answers a call of cost at now, but for ResetAfter. entered is the rank of the first hit
