@@ -15,11 +15,18 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// connect opens a client for the length of a test. Other than by default it is patient with slow machines, and repeats no command by
-// itself: a test that counts sends each command once.
+// connect opens a client for the length of a test. Other than by default it is patient with slow
+// machines, and repeats no command by itself: a test that counts sends each command once.
 func (s *server) connect(t *testing.T, tune ...func(*redis.Options)) *redis.Client {
 	t.Helper()
-	o := &redis.Options{Addr: s.addr, MaxRetries: -1, DialTimeout: patience, ReadTimeout: patience, WriteTimeout: patience, PoolTimeout: patience}
+	o := &redis.Options{
+		Addr:         s.addr,
+		MaxRetries:   -1,
+		DialTimeout:  patience,
+		ReadTimeout:  patience,
+		WriteTimeout: patience,
+		PoolTimeout:  patience,
+	}
 	for _, change := range tune {
 		change(o)
 	}
@@ -36,7 +43,8 @@ func words(line string) (args []any) {
 	return args
 }
 
-// inBothProtocols runs a test with a client that speaks RESP2 and with one that speaks RESP3, each with a server of its own.
+// inBothProtocols runs a test with a client that speaks RESP2 and with one that speaks RESP3, each
+// with a server of its own.
 func inBothProtocols(t *testing.T, test func(*testing.T, *redis.Client)) {
 	for _, protocol := range []int{2, 3} {
 		t.Run(fmt.Sprintf("RESP%d", protocol), func(t *testing.T) {
@@ -46,7 +54,8 @@ func inBothProtocols(t *testing.T, test func(*testing.T, *redis.Client)) {
 	}
 }
 
-// A client with nothing but an address gets through its handshake, and what it said of itself is known.
+// A client with nothing but an address gets through its handshake, and what it said of itself is
+// known.
 func TestClientWithDefaultSettings(t *testing.T) {
 	t.Parallel()
 	rdb := redis.NewClient(&redis.Options{Addr: startServer(t).addr})
@@ -128,12 +137,21 @@ func TestClientPipeline(t *testing.T) {
 			want    func(round int) string
 		}{
 			{func(i int) string { return fmt.Sprintf("SET k%d v%d", i, i) }, func(int) string { return "OK" }},
-			{func(i int) string { return fmt.Sprintf("GET k%d", i) }, func(i int) string { return fmt.Sprintf("v%d", i) }},
+			{
+				func(i int) string { return fmt.Sprintf("GET k%d", i) },
+				func(i int) string { return fmt.Sprintf("v%d", i) },
+			},
 			{func(int) string { return "INCR n" }, func(i int) string { return strconv.Itoa(i + 1) }},
 			{func(i int) string { return fmt.Sprintf("ZADD z %d m%d", i, i) }, func(int) string { return "1" }},
 			{func(i int) string { return fmt.Sprintf("ZRANK z m%d", i) }, strconv.Itoa},
-			{func(int) string { return "RL.SLIDE slide 1000 1h" }, func(i int) string { return fmt.Sprintf("[1 1000 %d 0 ", 999-i) }},
-			{func(int) string { return "NONSENSE a b" }, func(int) string { return "ERR unknown command 'NONSENSE', with args beginning with: 'a' 'b' " }},
+			{
+				func(int) string { return "RL.SLIDE slide 1000 1h" },
+				func(i int) string { return fmt.Sprintf("[1 1000 %d 0 ", 999-i) },
+			},
+			{
+				func(int) string { return "NONSENSE a b" },
+				func(int) string { return "ERR unknown command 'NONSENSE', with args beginning with: 'a' 'b' " },
+			},
 			{func(i int) string { return fmt.Sprintf("HGET k%d f", i) }, func(int) string { return "WRONGTYPE " }},
 			{func(i int) string { return fmt.Sprintf("HSET h f%d %d", i, i) }, func(int) string { return "1" }},
 			{func(i int) string { return fmt.Sprintf("ECHO %d", i) }, strconv.Itoa},
@@ -175,7 +193,9 @@ func TestClientPassword(t *testing.T) {
 	s := startServer(t, "--requirepass", "open sesame")
 	for _, protocol := range []int{2, 3} {
 		login := func(user, password string) error {
-			return s.connect(t, func(o *redis.Options) { o.Protocol, o.Username, o.Password = protocol, user, password }).Ping(t.Context()).Err()
+			as := func(o *redis.Options) { o.Protocol, o.Username, o.Password = protocol, user, password }
+			return s.connect(t, as).Ping(t.Context()).
+				Err()
 		}
 		assert.NoError(t, login("", "open sesame"))
 		assert.NoError(t, login("default", "open sesame"))
@@ -250,17 +270,21 @@ func TestClientErrors(t *testing.T) {
 		id := conn.ClientID(t.Context()).Val()
 		require.NoError(t, conn.Set(t.Context(), "s", "text", 0).Err())
 		for call, want := range map[string]string{
-			"GET":                        "ERR wrong number of arguments for 'get' command",
-			"INCR s":                     "ERR value is not an integer or out of range",
-			"ZADD s 1 m":                 "WRONGTYPE Operation against a key holding the wrong kind of value",
-			"RL.SLIDE s 1 1s":            "WRONGTYPE Operation against a key holding the wrong kind of value",
-			"RL.SLIDE k 1":               "ERR wrong number of arguments for 'rl.slide' command",
-			"RL.SLIDE k 1 1s NONSENSE":   "ERR syntax error",
-			"RL.SLIDE k 1 soon":          "ERR invalid duration 'soon': use seconds, or a number with ms, s, m, h, d or w",
-			"RL.SLIDE k 0 1s":            "ERR limit must be from 1 to 9007199254740991",
-			"RL.TOKEN k many 1 1s":       "ERR value is not an integer or out of range: capacity must be from 1 to 9007199254740991",
-			"EVAL return 0":              "ERR unknown command 'EVAL', with args beginning with: 'return' '0' ",
-			"RL.FIXED k 1 day TZ Utopia": "ERR unknown time zone 'Utopia': TZ takes an IANA name such as UTC or Europe/Berlin",
+			"GET":                      "ERR wrong number of arguments for 'get' command",
+			"INCR s":                   "ERR value is not an integer or out of range",
+			"ZADD s 1 m":               "WRONGTYPE Operation against a key holding the wrong kind of value",
+			"RL.SLIDE s 1 1s":          "WRONGTYPE Operation against a key holding the wrong kind of value",
+			"RL.SLIDE k 1":             "ERR wrong number of arguments for 'rl.slide' command",
+			"RL.SLIDE k 1 1s NONSENSE": "ERR syntax error",
+			"RL.SLIDE k 1 soon": "ERR invalid duration 'soon': " +
+				"use seconds, or a number with ms, s, m, h, d or w",
+			"RL.SLIDE k 0 1s": "ERR limit must be from 1 to 9007199254740991",
+			"RL.TOKEN k many 1 1s": "ERR value is not an integer or out of range: " +
+				"capacity must be from 1 to 9007199254740991",
+			"EVAL return 0": "ERR this server runs no Lua scripts and no functions: use its own commands, which are " +
+				"atomic, such as RL.SLIDE, RL.TOKEN, RL.FIXED, RL.LEASE or RL.ALL; COMMAND LIST names them all",
+			"RL.FIXED k 1 day TZ Utopia": "ERR unknown time zone 'Utopia': " +
+				"TZ takes an IANA name such as UTC or Europe/Berlin",
 		} {
 			assert.EqualError(t, conn.Do(t.Context(), words(call)...).Err(), want, call)
 		}
@@ -310,7 +334,8 @@ func TestClientHashes(t *testing.T) {
 		assert.Equal(t, int64(6), rdb.HIncrBy(ctx, "h", "left", -1).Val())
 		assert.Equal(t, 0.75, rdb.HIncrByFloat(ctx, "h", "rate", 0.25).Val())
 		assert.False(t, rdb.HSetNX(ctx, "h", "left", 0).Val())
-		assert.ElementsMatch(t, []redis.KeyValue{{Key: "left", Value: "6"}, {Key: "rate", Value: "0.75"}}, rdb.HRandFieldWithValues(ctx, "h", 2).Val())
+		assert.ElementsMatch(t, []redis.KeyValue{{Key: "left", Value: "6"}, {Key: "rate", Value: "0.75"}},
+			rdb.HRandFieldWithValues(ctx, "h", 2).Val())
 		assert.Equal(t, int64(2), rdb.HDel(ctx, "h", "left", "rate").Val())
 		assert.Equal(t, int64(0), rdb.Exists(ctx, "h").Val())
 	})
@@ -320,7 +345,16 @@ func TestClientSortedSets(t *testing.T) {
 	t.Parallel()
 	inBothProtocols(t, func(t *testing.T, rdb *redis.Client) {
 		ctx := t.Context()
-		one, two, three := redis.Z{Score: 1, Member: "one"}, redis.Z{Score: 2.5, Member: "two"}, redis.Z{Score: 3, Member: "three"}
+		one, two, three := redis.Z{
+			Score:  1,
+			Member: "one",
+		}, redis.Z{
+			Score:  2.5,
+			Member: "two",
+		}, redis.Z{
+			Score:  3,
+			Member: "three",
+		}
 		require.Equal(t, int64(3), rdb.ZAdd(ctx, "z", three, one, two).Val())
 		assert.Equal(t, []redis.Z{one, two, three}, rdb.ZRangeWithScores(ctx, "z", 0, -1).Val())
 		assert.Equal(t, []redis.Z{three, two}, rdb.ZRangeArgsWithScores(ctx,
@@ -332,8 +366,10 @@ func TestClientSortedSets(t *testing.T) {
 		assert.Equal(t, 4.0, rdb.ZIncrBy(ctx, "z", 3, "one").Val())
 		assert.Equal(t, int64(0), rdb.ZAddGT(ctx, "z", redis.Z{Score: 1, Member: "one"}).Val())
 		require.NoError(t, rdb.ZAdd(ctx, "other", redis.Z{Score: 10, Member: "two"}).Err())
-		assert.Equal(t, []redis.Z{{Score: 12.5, Member: "two"}}, rdb.ZInterWithScores(ctx, &redis.ZStore{Keys: []string{"z", "other"}}).Val())
-		assert.Equal(t, int64(3), rdb.ZUnionStore(ctx, "union", &redis.ZStore{Keys: []string{"z", "other"}, Weights: []float64{1, 0}}).Val())
+		assert.Equal(t, []redis.Z{{Score: 12.5, Member: "two"}},
+			rdb.ZInterWithScores(ctx, &redis.ZStore{Keys: []string{"z", "other"}}).Val())
+		assert.Equal(t, int64(3),
+			rdb.ZUnionStore(ctx, "union", &redis.ZStore{Keys: []string{"z", "other"}, Weights: []float64{1, 0}}).Val())
 		key, popped, err := rdb.ZMPop(ctx, "min", 2, "missing", "z").Result()
 		require.NoError(t, err)
 		assert.Equal(t, "z", key)
@@ -343,7 +379,8 @@ func TestClientSortedSets(t *testing.T) {
 	})
 }
 
-// The iterators of go-redis walk the keyspace, a hash and a sorted set by cursor, and meet everything once.
+// The iterators of go-redis walk the keyspace, a hash and a sorted set by cursor, and meet
+// everything once.
 func TestClientScanIterators(t *testing.T) {
 	t.Parallel()
 	inBothProtocols(t, func(t *testing.T, rdb *redis.Client) {

@@ -16,7 +16,8 @@ import (
 // crowd is how many callers press on one key at once.
 const crowd = 64
 
-// All windows here are so long that nothing leaves them during the test: what is admitted can be counted to the last hit.
+// All windows here are so long that nothing leaves them during the test: what is admitted can be
+// counted to the last hit.
 func TestNotOneAdmissionTooMany(t *testing.T) {
 	t.Parallel()
 	const limit = 1000
@@ -62,7 +63,8 @@ func TestNotOneAdmissionTooMany(t *testing.T) {
 	}
 }
 
-// press lets the crowd send so many calls each, all at once, and collects the decisions. The calls are told apart by a number.
+// press lets the crowd send so many calls each, all at once, and collects the decisions. The calls
+// are told apart by a number.
 func press(t *testing.T, rdb *redis.Client, each int64, call func(n int64) []any) []decision {
 	t.Helper()
 	decisions := make([]decision, crowd*each)
@@ -85,7 +87,8 @@ func press(t *testing.T, rdb *redis.Client, each int64, call func(n int64) []any
 	return decisions
 }
 
-// farFromEdge waits, if it must, until a calendar window of RL.FIXED goes on for longer than a test takes.
+// farFromEdge waits, if it must, until a calendar window of RL.FIXED goes on for longer than a test
+// takes.
 func farFromEdge(t *testing.T, rdb *redis.Client, window string) {
 	t.Helper()
 	d := decide(t, rdb, "RL.FIXED edge 1 "+window)

@@ -34,9 +34,10 @@ const (
 
 // crashing is a server that is killed again and again under clients, and what it has told them.
 type crashing struct {
-	dir      string
-	flags    []string
-	counted  [crashClients]atomic.Int64  // the highest count of each client's key that was acknowledged
+	dir   string
+	flags []string
+	// the highest count of each client's key that was acknowledged
+	counted  [crashClients]atomic.Int64
 	sent     [crashClients]atomic.Int64  // and that was asked for
 	admitted [crashLimiters]atomic.Int64 // hits that were acknowledged
 	tokens   atomic.Int64                // taken from the one bucket
@@ -47,7 +48,8 @@ func (c *crashing) start(t *testing.T) *server {
 	return startServer(t, append([]string{"--dir", c.dir, "--auto-aof-rewrite-min-size", "256kb"}, c.flags...)...)
 }
 
-// load makes calls from all clients until the server is gone, which is done when so many were acknowledged.
+// load makes calls from all clients until the server is gone, which is done when so many were
+// acknowledged.
 func (c *crashing) load(t *testing.T, s *server, calls int64, kill func()) {
 	t.Helper()
 	client := redis.NewClient(&redis.Options{Addr: s.addr, PoolSize: crashClients, MaxRetries: -1})
@@ -63,12 +65,14 @@ func (c *crashing) load(t *testing.T, s *server, calls int64, kill func()) {
 				}
 				c.counted[i].Store(n)
 				limiter := (i + int(n)) % crashLimiters
-				decision, err := client.Do(t.Context(), "RL.SLIDE", fmt.Sprint("limiter:", limiter), crashLimit, "1h").Int64Slice()
+				decision, err := client.Do(t.Context(), "RL.SLIDE", fmt.Sprint("limiter:", limiter), crashLimit, "1h").
+					Int64Slice()
 				if err != nil {
 					return
 				}
 				c.admitted[limiter].Add(decision[0])
-				if decision, err = client.Do(t.Context(), "RL.TOKEN", "bucket", crashLimit, 1, "10h").Int64Slice(); err != nil {
+				decision, err = client.Do(t.Context(), "RL.TOKEN", "bucket", crashLimit, 1, "10h").Int64Slice()
+				if err != nil {
 					return
 				}
 				c.tokens.Add(decision[0])
@@ -81,7 +85,8 @@ func (c *crashing) load(t *testing.T, s *server, calls int64, kill func()) {
 	clients.Wait()
 }
 
-// kill -9 at any moment, with every call synced before it is answered: nothing acknowledged is lost, and no limit is exceeded across the restarts.
+// kill -9 at any moment, with every call synced before it is answered: nothing acknowledged is
+// lost, and no limit is exceeded across the restarts.
 func TestKilledServerKeepsWhatItAcknowledged(t *testing.T) {
 	t.Parallel()
 	seed := rand.Uint64()
@@ -118,7 +123,8 @@ func (c *crashing) found(t *testing.T, s *server, round int) {
 	}
 	bucket, err := client.Do(t.Context(), "RL.TOKEN", "bucket", crashLimit, 1, "10h", "COST", 0).Int64Slice()
 	require.NoError(t, err)
-	require.LessOrEqual(t, bucket[2], max(0, crashLimit-c.tokens.Load()), "round %d: tokens that were taken are there", round)
+	left := max(0, crashLimit-c.tokens.Load())
+	require.LessOrEqual(t, bucket[2], left, "round %d: tokens that were taken are there", round)
 }
 
 // Synced once a second, a killed server has lost nothing that it had written, as it tells itself.
@@ -167,7 +173,8 @@ func TestRestartChangesNothing(t *testing.T) {
 	require.NoError(t, client.Do(t.Context(), "SAVE").Err())
 	ask("RL.SLIDE", "slide", 10, "1h")
 	require.NoError(t, client.HSet(t.Context(), "hash", "field", "value").Err())
-	require.NoError(t, client.Set(t.Context(), "gone", "soon", 1).Err()) // a nanosecond, rounded up to a millisecond
+	// a nanosecond, rounded up to a millisecond
+	require.NoError(t, client.Set(t.Context(), "gone", "soon", 1).Err())
 	s.stop(t)
 
 	s = startServer(t, "--dir", dir)

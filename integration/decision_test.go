@@ -10,7 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A decision is the reply of a limiter: its five integers, times in ms, and of RL.MULTI the index of the rule that it speaks of.
+// A decision is the reply of a limiter: its five integers, times in ms, and of RL.MULTI the index
+// of the rule that it speaks of.
 type decision struct {
 	Allowed, Limit, Remaining, RetryAfter, ResetAfter, Rule int64
 }

@@ -19,8 +19,9 @@ import (
 
 const guide = "../docs/GUIDE.md"
 
-// TestGuideExamples sends the examples of the guide, in the order of the page. An example is a command, an arrow and the
-// leaves of the reply. The server reads the file of policies that the page shows.
+// TestGuideExamples sends the examples of the guide, in the order of the page. An example is a
+// command, an arrow and the leaves of the reply. The server reads the file of policies that the
+// page shows.
 func TestGuideExamples(t *testing.T) {
 	t.Parallel()
 	text := documentText(t, guide)
@@ -45,8 +46,8 @@ func TestGuideExamples(t *testing.T) {
 	assert.Len(t, commands, len(examples), "an example has no reply")
 }
 
-// compareDecision compares the integers of a limiter's reply. Time passes between two examples, so a time that is shown as
-// positive may have become shorter, but not 0.
+// compareDecision compares the integers of a limiter's reply. Time passes between two examples, so
+// a time that is shown as positive may have become shorter, but not 0.
 func compareDecision(t *testing.T, command string, shown, got []string) {
 	t.Helper()
 	require.Len(t, got, len(shown), command)
@@ -72,8 +73,8 @@ func pattern(shown string) string {
 	return "(?s)^" + strings.ReplaceAll(regexp.QuoteMeta(shown), "…", ".*") + "$"
 }
 
-// TestCommandExamples sends the example of each command that Redis has too. The table of commands checks those of the
-// limiters, at a time of its own.
+// TestCommandExamples sends the example of each command that Redis has too. The table of commands
+// checks those of the limiters, at a time of its own.
 func TestCommandExamples(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
@@ -87,7 +88,9 @@ func TestCommandExamples(t *testing.T) {
 		for _, reset := range []string{"FLUSHALL", `CONFIG SET requirepass "" timeout 0 maxmemory-policy noeviction`} {
 			require.Equal(t, "OK", admin.call(reset).text)
 		}
-		await(t, func() bool { return strings.Contains(admin.call("INFO persistence").text, "rdb_bgsave_in_progress:0") })
+		await(t, func() bool {
+			return strings.Contains(admin.call("INFO persistence").text, "rdb_bgsave_in_progress:0")
+		})
 		example := regexp.MustCompile(`(?m)^    > (?:.+\n)+`).FindString(body)
 		require.NotEmpty(t, example, "%s has no example", title)
 		if title == "SHUTDOWN" {

@@ -34,7 +34,8 @@ func TestCommandsDocumentIsCurrent(t *testing.T) {
 	require.NoError(t, err)
 	generated, err := rlserver(t, "docs").Output()
 	require.NoError(t, err)
-	assert.True(t, string(generated) == string(written), "%s is not what the binary prints: run 'make docs'", commandsDocument)
+	assert.True(t, string(generated) == string(written), "%s is not what the binary prints: run 'make docs'",
+		commandsDocument)
 }
 
 // The session with redis-cli works as shown.
@@ -64,11 +65,13 @@ func TestReadmeSession(t *testing.T) {
 	assert.GreaterOrEqual(t, commands, 4)
 }
 
-// All commands that are shown can be sent one after the other, in the order of the page: no key is used for two things.
+// All commands that are shown can be sent one after the other, in the order of the page: no key is
+// used for two things.
 func TestReadmeCommands(t *testing.T) {
 	t.Parallel()
 	rdb := startServer(t).connect(t)
-	commands := regexp.MustCompile(`(?m)^    (?:127\.0\.0\.1:6379> )?(RL\..+)$`).FindAllStringSubmatch(readmeText(t), -1)
+	commands := regexp.MustCompile(`(?m)^    (?:127\.0\.0\.1:6379> )?(RL\..+)$`).
+		FindAllStringSubmatch(readmeText(t), -1)
 	for _, match := range commands {
 		require.NoError(t, rdb.Do(t.Context(), words(match[1])...).Err(), match[1])
 	}
@@ -102,19 +105,26 @@ func main() {
 `), 0o600))
 	out, err := exec.Command("go", "run", program).CombinedOutput()
 	require.NoError(t, err, "%s", out)
-	assert.Regexp(t, `^come back in \d+ ms\n$`, string(out), "five calls are admitted, the sixth is told when to come back")
+	assert.Regexp(
+		t,
+		`^come back in \d+ ms\n$`,
+		string(out),
+		"five calls are admitted, the sixth is told when to come back",
+	)
 }
 
-// TestDocumentsPointToWhatExists looks for the files and headings that the documents link, and the flags that they name.
+// TestDocumentsPointToWhatExists looks for the files and headings that the documents link, and the
+// flags that they name.
 func TestDocumentsPointToWhatExists(t *testing.T) {
 	t.Parallel()
 	help, err := rlserver(t, "--help").Output()
 	require.NoError(t, err)
 	for _, document := range []string{"../README.md", guide, commandsDocument} {
-		text := regexp.MustCompile(`rlserver [a-z]+ --[a-z]+ DIR`).ReplaceAllStringFunc(documentText(t, document), func(tool string) string {
-			assert.Contains(t, string(help), tool)
-			return ""
-		})
+		text := regexp.MustCompile(`rlserver [a-z]+ --[a-z]+ DIR`).
+			ReplaceAllStringFunc(documentText(t, document), func(tool string) string {
+				assert.Contains(t, string(help), tool)
+				return ""
+			})
 		for _, flag := range regexp.MustCompile(`--[a-z][a-z-]+`).FindAllString(text, -1) {
 			if flag != "--help" {
 				assert.Contains(t, string(help), flag+"=", document)

@@ -14,8 +14,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestValuesGoToRedisAndBack carries every recorded value by DUMP and RESTORE into our server, from there to a real Redis and back,
-// and compares what either tells of it. Without a redis-server it ends in our own server.
+// TestValuesGoToRedisAndBack carries every recorded value by DUMP and RESTORE into our server, from
+// there to a real Redis and back, and compares what either tells of it. Without a redis-server it
+// ends in our own server.
 func TestValuesGoToRedisAndBack(t *testing.T) {
 	servers := []*redis.Client{connect(t, startServer(t)), connect(t, startServer(t))}
 	if _, err := exec.LookPath("redis-server"); err == nil {
@@ -51,7 +52,8 @@ func connect(t *testing.T, s *server) *redis.Client {
 	return client
 }
 
-// carry restores a payload on one server, what that dumps on the next, and what that dumps on the first again.
+// carry restores a payload on one server, what that dumps on the next, and what that dumps on the
+// first again.
 func carry(t *testing.T, name, payload string, servers []*redis.Client) {
 	ctx := context.Background()
 	var first any

@@ -30,7 +30,12 @@ type flood struct {
 const floodClients = 50
 
 // A few kinds of limiters, as an application might ask for one after the other for whoever comes.
-var floodCalls = []string{"RL.SLIDE flood:%d 10 1h", "RL.TOKEN flood:%d 5 1 1h", "RL.FIXED flood:%d 3 1d", "RL.MULTI flood:%d 1 1m 10 1d"}
+var floodCalls = []string{
+	"RL.SLIDE flood:%d 10 1h",
+	"RL.TOKEN flood:%d 5 1 1h",
+	"RL.FIXED flood:%d 3 1d",
+	"RL.MULTI flood:%d 1 1m 10 1d",
+}
 
 func newFlood(t *testing.T, s *server) *flood {
 	t.Helper()
@@ -45,8 +50,9 @@ func newFlood(t *testing.T, s *server) *flood {
 	return f
 }
 
-// send sends so many new keys, so many at a time on each connection, and no more than a number of calls in a second, which may be 0 for any.
-// It returns how long each batch took from the moment that it was due.
+// send sends so many new keys, so many at a time on each connection, and no more than a number of
+// calls in a second, which may be 0 for any. It returns how long each batch took from the moment
+// that it was due.
 func (f *flood) send(t *testing.T, n int64, pipeline int, perSecond float64) (took []time.Duration) {
 	var mu sync.Mutex
 	var clients sync.WaitGroup
@@ -135,15 +141,17 @@ func resident(pid int, line string) (n int64, ok bool) {
 // infoNumber is a field of INFO.
 func infoCount(t *testing.T, s *server, field string) (n int64) {
 	t.Helper()
-	match := regexp.MustCompile(`(?m)^` + field + `:(\d+)\r$`).FindStringSubmatch(s.connect(t).Info(context.Background()).Val())
+	match := regexp.MustCompile(`(?m)^` + field + `:(\d+)\r$`).
+		FindStringSubmatch(s.connect(t).Info(context.Background()).Val())
 	require.NotNil(t, match, field)
 	n, err := strconv.ParseInt(match[1], 10, 64)
 	require.NoError(t, err)
 	return n
 }
 
-// A flood of keys never seen before pushes nobody out who is blocked, and the process not out of its limit. By default it is small;
-// FLOOD_KEYS=5000000 FLOOD_MAXMEMORY=256 (MB) is a large one, of which the log tells figures; FLOOD_FLAGS are more flags of the server.
+// A flood of keys never seen before pushes nobody out who is blocked, and the process not out of
+// its limit. By default it is small; FLOOD_KEYS=5000000 FLOOD_MAXMEMORY=256 (MB) is a large one, of
+// which the log tells figures; FLOOD_FLAGS are more flags of the server.
 func TestFlood(t *testing.T) {
 	keys, megabytes := floodSize(t, "FLOOD_KEYS", 200_000), floodSize(t, "FLOOD_MAXMEMORY", 32)
 	limit := megabytes << 20
@@ -175,7 +183,8 @@ func TestFlood(t *testing.T) {
 	full := float64(keys/10) / time.Since(start).Seconds()
 	t.Logf("one at a time: %.0f in a second, p50 %v, p99 %v", full, percentile(took, 50), percentile(took, 99))
 	took = f.send(t, keys/10, 1, full/2)
-	t.Logf("at half of that: p50 %v, p99 %v, p99.9 %v, longest %v", percentile(took, 50), percentile(took, 99), percentile(took, 99.9), percentile(took, 100))
+	t.Logf("at half of that: p50 %v, p99 %v, p99.9 %v, longest %v", percentile(took, 50), percentile(took, 99),
+		percentile(took, 99.9), percentile(took, 100))
 
 	for _, call := range blocked {
 		assert.EqualValues(t, 0, decide(call...), "%v is blocked as before", call)

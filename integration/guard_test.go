@@ -19,20 +19,25 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// refused lists streams by the protocol error that each is answered with, before the connection is closed.
+// refused lists streams by the protocol error that each is answered with, before the connection is
+// closed.
 var refused = []struct {
 	why     string
 	streams []string
 }{
 	{"invalid bulk length", []string{
-		"*1\r\n$9223372036854775807\r\nabc\r\n", // 35 bytes that would end a server whose parser adds to what it is told
+		// 35 bytes that would end a server whose parser adds to what it is told
+		"*1\r\n$9223372036854775807\r\nabc\r\n",
 		"*1\r\n$9223372036854775808\r\nabc\r\n", "*1\r\n$18446744073709551617\r\n", "*1\r\n$536870913\r\n",
-		"*1\r\n$-1\r\n", "*1\r\n$-0\r\n", "*1\r\n$-9223372036854775808\r\n", "*1\r\n$\r\n", "*1\r\n$a\r\n", "*1\r\n$+4\r\nPING\r\n",
+		"*1\r\n$-1\r\n", "*1\r\n$-0\r\n", "*1\r\n$-9223372036854775808\r\n", "*1\r\n$\r\n", "*1\r\n$a\r\n",
+		"*1\r\n$+4\r\nPING\r\n",
 		"*1\r\n$04\r\nPING\r\n", "*1\r\n$4 \r\nPING\r\n", "*2\r\n$4\r\nPING\r\n$9223372036854775807\r\n",
 	}},
 	{"invalid multibulk length", []string{
-		"*2147483647\r\n", "*2147483648\r\n", "*9223372036854775807\r\n", "*9223372036854775808\r\n", "*-9223372036854775809\r\n",
-		"*18446744073709551617\r\n", "*+1\r\n", "*01\r\n", "*00\r\n", "* 1\r\n", "*1 \r\n", "*\r\n", "*-\r\n", "*-0\r\n", "*a\r\n",
+		"*2147483647\r\n", "*2147483648\r\n", "*9223372036854775807\r\n", "*9223372036854775808\r\n",
+		"*-9223372036854775809\r\n",
+		"*18446744073709551617\r\n", "*+1\r\n", "*01\r\n", "*00\r\n", "* 1\r\n", "*1 \r\n", "*\r\n", "*-\r\n",
+		"*-0\r\n", "*a\r\n",
 	}},
 	{"expected '$', got 'P'", []string{"*1\r\nPING\r\n"}},
 	{"expected '$', got '4'", []string{"*1\r\n4\r\n"}},
@@ -41,12 +46,22 @@ var refused = []struct {
 	{"expected '$', got '*'", []string{"*1\r\n*1\r\n$4\r\nPING\r\n"}},
 	{"expected '$', got ':'", []string{"*1\r\n:4\r\n"}},
 	{"unbalanced quotes in request", []string{
-		"ECHO \"abc\r\n", "ECHO 'abc\r\n", "ECHO \"abc\"d\r\n", "ECHO 'abc'd\r\n", "ECHO \"a\"\"b\"\r\n", "ECHO \"a\\\"\r\n", "ECHO \"\\\r\n",
+		"ECHO \"abc\r\n", "ECHO 'abc\r\n", "ECHO \"abc\"d\r\n", "ECHO 'abc'd\r\n", "ECHO \"a\"\"b\"\r\n",
+		"ECHO \"a\\\"\r\n", "ECHO \"\\\r\n",
 		"ECHO 'a\\\r\n", "ECHO k \"\" \"\r\n",
 	}},
-	{"too big mbulk count string", []string{"*" + strings.Repeat("1", 65537), "*1\x00\r\n" + strings.Repeat("a", 70_000)}},
-	{"too big bulk count string", []string{"*1\r\n$" + strings.Repeat("1", 65537), "*1\r\n" + strings.Repeat("1", 70_000)}},
-	{"too big inline request", []string{strings.Repeat("a", 65537), strings.Repeat("a", 1<<20), "\x00" + strings.Repeat("PING\r\n", 12_000)}},
+	{
+		"too big mbulk count string",
+		[]string{"*" + strings.Repeat("1", 65537), "*1\x00\r\n" + strings.Repeat("a", 70_000)},
+	},
+	{
+		"too big bulk count string",
+		[]string{"*1\r\n$" + strings.Repeat("1", 65537), "*1\r\n" + strings.Repeat("1", 70_000)},
+	},
+	{
+		"too big inline request",
+		[]string{strings.Repeat("a", 65537), strings.Repeat("a", 1<<20), "\x00" + strings.Repeat("PING\r\n", 12_000)},
+	},
 }
 
 // refusedStrangers is the same for those who have yet to give the password.
@@ -55,13 +70,17 @@ var refusedStrangers = []struct {
 	streams []string
 }{
 	{"unauthenticated multibulk length", []string{"*11\r\n", "*1048576\r\n"}},
-	{"unauthenticated bulk length", []string{"*1\r\n$16385\r\n", "*1\r\n$536870912\r\n", "*2\r\n$4\r\nAUTH\r\n$16385\r\n"}},
+	{
+		"unauthenticated bulk length",
+		[]string{"*1\r\n$16385\r\n", "*1\r\n$536870912\r\n", "*2\r\n$4\r\nAUTH\r\n$16385\r\n"},
+	},
 	{"invalid bulk length", []string{"*1\r\n$9223372036854775807\r\nabc\r\n", "*1\r\n$536870913\r\n"}},
 	{"invalid multibulk length", []string{"*2147483648\r\n"}},
 	{"too big inline request", []string{strings.Repeat("a", 65537)}},
 }
 
-// borne lists streams that are odd, or not whole, and the replies to what of them is. The connection closes only when the client is through.
+// borne lists streams that are odd, or not whole, and the replies to what of them is. The
+// connection closes only when the client is through.
 var borne = []struct{ stream, replies string }{
 	{"", ""},
 	{"*0\r\n*1\r\n$4\r\nPING\r\n", "+PONG\r\n"},
@@ -88,10 +107,14 @@ var borne = []struct{ stream, replies string }{
 	{"\"\"\r\n", "-ERR unknown command '', with args beginning with: \r\n"},
 	{"*1\r\n$0\r\n\r\n", "-ERR unknown command '', with args beginning with: \r\n"},
 	{strings.Repeat("a", 65536), ""},
-	{strings.Repeat("a", 65535) + "\r\n", "-ERR unknown command '" + strings.Repeat("a", 128) + "', with args beginning with: \r\n"},
+	{
+		strings.Repeat("a", 65535) + "\r\n",
+		"-ERR unknown command '" + strings.Repeat("a", 128) + "', with args beginning with: \r\n",
+	},
 }
 
-// Whatever arrives, the server says what is wrong with it, closes that connection, and answers the next as if nothing had been.
+// Whatever arrives, the server says what is wrong with it, closes that connection, and answers the
+// next as if nothing had been.
 func TestBadFramingEndsItsConnectionAlone(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
@@ -99,7 +122,8 @@ func TestBadFramingEndsItsConnectionAlone(t *testing.T) {
 		for _, stream := range group.streams {
 			want := "-ERR Protocol error: " + group.why + "\r\n"
 			require.Equal(t, want, exchange(t, s, stream, false), "%.99q", stream)
-			require.Equal(t, "+PONG\r\n+OK\r\n"+want, exchange(t, s, "PING\r\n"+frame("SET", "k", "v")+stream, false), "PING, SET and %.99q", stream)
+			require.Equal(t, "+PONG\r\n+OK\r\n"+want, exchange(t, s, "PING\r\n"+frame("SET", "k", "v")+stream, false),
+				"PING, SET and %.99q", stream)
 			require.Equal(t, "+PONG\r\n", exchange(t, s, "PING\r\n", true), "after %.99q", stream)
 		}
 	}
@@ -117,7 +141,8 @@ func TestBadFramingBeforeThePassword(t *testing.T) {
 	for _, group := range refusedStrangers {
 		for _, stream := range group.streams {
 			require.Equal(t, "-ERR Protocol error: "+group.why+"\r\n", exchange(t, s, stream, false), "%.99q", stream)
-			require.Equal(t, "-NOAUTH Authentication required.\r\n", exchange(t, s, "PING\r\n", true), "after %.99q", stream)
+			require.Equal(t, "-NOAUTH Authentication required.\r\n", exchange(t, s, "PING\r\n", true), "after %.99q",
+				stream)
 		}
 	}
 	large := strings.Repeat("x", 20_000)
@@ -126,14 +151,16 @@ func TestBadFramingBeforeThePassword(t *testing.T) {
 	assert.Equal(t, "+OK\r\n"+reply, exchange(t, s, frame("AUTH", "sesame")+echo, true))
 }
 
-// exchange sends a stream on a connection of its own and returns all that comes back. With hangUp it says that nothing more will
-// follow; without, the server must close the connection of its own accord.
+// exchange sends a stream on a connection of its own and returns all that comes back. With hangUp
+// it says that nothing more will follow; without, the server must close the connection of its own
+// accord.
 func exchange(t *testing.T, s *server, stream string, hangUp bool) string {
 	t.Helper()
 	conn, err := dial(s.addr)
 	require.NoError(t, err)
 	defer conn.Close()
-	if _, err = io.WriteString(conn, stream); hangUp { // of a stream that is refused, not all need be taken
+	// of a stream that is refused, not all need be taken
+	if _, err = io.WriteString(conn, stream); hangUp {
 		require.NoError(t, err)
 		require.NoError(t, conn.(*net.TCPConn).CloseWrite())
 	}
@@ -176,7 +203,8 @@ func TestPipelineThatEndsInGarbage(t *testing.T) {
 	assert.Equal(t, io.EOF, err)
 }
 
-// Frames that were damaged at random, cut up at random: whatever comes back is whole replies, and the server lives.
+// Frames that were damaged at random, cut up at random: whatever comes back is whole replies, and
+// the server lives.
 func TestDamagedFrames(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
@@ -199,7 +227,8 @@ func TestDamagedFrames(t *testing.T) {
 	assert.Equal(t, strconv.Itoa(s.pid), infoField(t, s, "process_id"))
 }
 
-// sendDamaged sends a batch of frames over one connection, in pieces, some of the frames damaged, and reads what comes back.
+// sendDamaged sends a batch of frames over one connection, in pieces, some of the frames damaged,
+// and reads what comes back.
 func sendDamaged(t *testing.T, s *server, random *rand.Rand, batch int) {
 	var stream []byte
 	for range batch {
@@ -244,14 +273,18 @@ func sendDamaged(t *testing.T, s *server, random *rand.Rand, batch int) {
 
 // someCommands are what gets damaged.
 var someCommands = []string{
-	"PING", "ECHO hello", "SET k v", "GET k", "INCR n", "MGET k n none", "HSET h f v", "HGETALL h", "ZADD z 1 a 2 b", "ZRANGE z 0 -1 WITHSCORES",
-	"RL.SLIDE s 5 1m", "RL.TOKEN t 5 1 1m COST 2", "RL.MULTI m 1 1m 5 1h", "RL.FIXED f 5 day", "HELLO 3", "HELLO 2", "SELECT 1", "RESET", "NONSENSE",
+	"PING", "ECHO hello", "SET k v", "GET k", "INCR n", "MGET k n none", "HSET h f v", "HGETALL h",
+	"ZADD z 1 a 2 b", "ZRANGE z 0 -1 WITHSCORES",
+	"RL.SLIDE s 5 1m", "RL.TOKEN t 5 1 1m COST 2", "RL.MULTI m 1 1m 5 1h", "RL.FIXED f 5 day", "HELLO 3", "HELLO 2",
+	"SELECT 1", "RESET", "NONSENSE",
 }
 
 // badNumbers stand where lengths should.
 var badNumbers = []string{
-	"-1", "0", "00", "-0", "+1", "1x", "", "16385", "65536", "1048576", "1048577", "536870912", "536870913", "2147483647", "2147483648", "4294967296",
-	"9223372036854775807", "9223372036854775808", "-9223372036854775808", "18446744073709551615", "99999999999999999999",
+	"-1", "0", "00", "-0", "+1", "1x", "", "16385", "65536", "1048576", "1048577", "536870912", "536870913",
+	"2147483647", "2147483648", "4294967296",
+	"9223372036854775807", "9223372036854775808", "-9223372036854775808", "18446744073709551615",
+	"99999999999999999999",
 }
 
 // strange are bytes that mean something to a parser, or nothing to anyone.

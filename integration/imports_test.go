@@ -11,25 +11,44 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// mayImport is the shape of the house: for each package what it may import of ours and, where it is named, of others beyond the standard
-// library. Imports run in one direction; what is not listed is forbidden.
+// mayImport is the shape of the house: for each package what it may import of ours and, where it is
+// named, of others beyond the standard library. Imports run in one direction; what is not listed is
+// forbidden.
 var mayImport = map[string]struct{ ours, others []string }{
 	"rlserver/cmd/rlserver": {
-		ours: []string{"rlserver/resp", "rlserver/clock", "rlserver/engine", "rlserver/engine/rule", "rlserver/persistence",
-			"rlserver/process"},
+		ours: []string{
+			"rlserver/resp",
+			"rlserver/clock",
+			"rlserver/engine",
+			"rlserver/engine/rule",
+			"rlserver/persistence",
+			"rlserver/process",
+		},
 		others: []string{
 			"github.com/alecthomas/kong",
 			"go.yaml.in/yaml/v3",
 		},
 	},
 	"rlserver/resp": {
-		ours:   []string{"rlserver/clock", "rlserver/engine", "rlserver/engine/limit", "rlserver/engine/rule", "rlserver/rdb", "rlserver/zset"},
+		ours: []string{
+			"rlserver/clock",
+			"rlserver/engine",
+			"rlserver/engine/limit",
+			"rlserver/engine/rule",
+			"rlserver/rdb",
+			"rlserver/zset",
+		},
 		others: []string{"github.com/tidwall/redcon"},
 	},
-	"rlserver/clock":         {},
-	"rlserver/process":       {},
-	"rlserver/persistence":   {ours: []string{"rlserver/engine"}, others: []string{"github.com/klauspost/compress/zstd"}},
-	"rlserver/engine":        {ours: []string{"rlserver/engine/limit", "rlserver/engine/rule", "rlserver/zset", "rlserver/dict"}},
+	"rlserver/clock":   {},
+	"rlserver/process": {},
+	"rlserver/persistence": {
+		ours:   []string{"rlserver/engine"},
+		others: []string{"github.com/klauspost/compress/zstd"},
+	},
+	"rlserver/engine": {
+		ours: []string{"rlserver/engine/limit", "rlserver/engine/rule", "rlserver/zset", "rlserver/dict"},
+	},
 	"rlserver/engine/rule":   {ours: []string{"rlserver/engine/limit"}},
 	"rlserver/engine/limit":  {},
 	"rlserver/rdb":           {},

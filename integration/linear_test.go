@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What many clients see at once must be what they could have seen one after the other. Windows are so long that nothing lapses meanwhile, so
-// a limiter is a number, and leases are a set.
+// What many clients see at once must be what they could have seen one after the other. Windows are
+// so long that nothing lapses meanwhile, so a limiter is a number, and leases are a set.
 
 const (
 	linearLimit  = 6
@@ -187,7 +187,8 @@ func TestConcurrentCallsAreLinearizable(t *testing.T) {
 					answer := c.call(t, client)
 					end := time.Since(start).Nanoseconds()
 					mu.Lock()
-					operations = append(operations, porcupine.Operation{ClientId: i, Input: c, Output: answer, Call: begin, Return: end})
+					operations = append(operations,
+						porcupine.Operation{ClientId: i, Input: c, Output: answer, Call: begin, Return: end})
 					mu.Unlock()
 				}
 			})
@@ -196,7 +197,11 @@ func TestConcurrentCallsAreLinearizable(t *testing.T) {
 		if porcupine.CheckOperationsTimeout(linearModel, operations, patience) != porcupine.Ok {
 			var lines []string
 			for _, o := range operations {
-				lines = append(lines, fmt.Sprintf("client %d, %d to %d: %s", o.ClientId, o.Call, o.Return, linearModel.DescribeOperation(o.Input, o.Output)))
+				lines = append(
+					lines,
+					fmt.Sprintf("client %d, %d to %d: %s", o.ClientId, o.Call, o.Return,
+						linearModel.DescribeOperation(o.Input, o.Output)),
+				)
 			}
 			t.Fatalf("no order of these calls explains their answers, seed %d:\n%s", seed, strings.Join(lines, "\n"))
 		}

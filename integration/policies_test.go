@@ -23,7 +23,8 @@ func do(t *testing.T, rdb *redis.Client, line string) string {
 	return fmt.Sprint(answer)
 }
 
-// Policies live as long as keys do: through a crash and through an orderly end, with a snapshot in place of the log and without.
+// Policies live as long as keys do: through a crash and through an orderly end, with a snapshot in
+// place of the log and without.
 func TestPoliciesSurviveRestarts(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -18,7 +18,8 @@ import (
 
 // What cmd/rlserver's own tests do not see: how the process behaves towards clients that are there.
 
-// A pipeline that is being answered when the server is told to end is answered to its last command. Then the connection closes.
+// A pipeline that is being answered when the server is told to end is answered to its last command.
+// Then the connection closes.
 func TestPipelineIsAnsweredBeforeTheEnd(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(*testing.T, *server){
@@ -42,7 +43,8 @@ func TestPipelineIsAnsweredBeforeTheEnd(t *testing.T) {
 			conn, err := dial(s.addr)
 			require.NoError(t, err)
 			defer conn.Close()
-			// The first command takes until after the end was asked for, on all but the slowest machines.
+			// The first command takes until after the end was asked for, on all but the slowest
+			// machines.
 			_, err = io.WriteString(conn, "DEBUG SLEEP 0.5\r\n"+strings.Repeat("RL.SLIDE k 50 1h\r\n", calls))
 			require.NoError(t, err)
 			await(t, func() bool {
@@ -73,7 +75,8 @@ func await(t *testing.T, condition func() bool) {
 	require.Eventually(t, condition, patience, 10*time.Millisecond)
 }
 
-// Whoever is one too many hears why, and the others notice nothing. When one of them leaves there is room again.
+// Whoever is one too many hears why, and the others notice nothing. When one of them leaves there
+// is room again.
 func TestOneClientTooMany(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, "--maxclients", "3")
@@ -135,7 +138,8 @@ func TestSettingsFromTheEnvironment(t *testing.T) {
 	t.Parallel()
 	s := startOnFreePort(t, func(port string) *exec.Cmd {
 		command := rlserver(t)
-		command.Env = append(os.Environ(), "RLSERVER_PORT="+port, "RLSERVER_BIND=127.0.0.1", "RLSERVER_REQUIREPASS=sesame", "RLSERVER_DATABASES=3")
+		command.Env = append(os.Environ(), "RLSERVER_PORT="+port, "RLSERVER_BIND=127.0.0.1",
+			"RLSERVER_REQUIREPASS=sesame", "RLSERVER_DATABASES=3")
 		return command
 	})
 	rdb := s.connect(t, func(o *redis.Options) { o.Password, o.DB = "sesame", 2 })

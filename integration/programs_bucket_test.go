@@ -12,7 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A bucketByHand hands out permits by weight from a hash that the client reads, reckons with and writes back.
+// A bucketByHand hands out permits by weight from a hash that the client reads, reckons with and
+// writes back.
 type bucketByHand struct {
 	rdb      *redis.Client
 	capacity float64
@@ -40,7 +41,8 @@ func (b bucketByHand) look(t *testing.T, key string, now int64) permits {
 	return permits{min(b.capacity, left+float64(now-at)*b.perMs), now}
 }
 
-// take takes permits of those that were seen and writes back what is left. A denial says how many ms to wait.
+// take takes permits of those that were seen and writes back what is left. A denial says how many
+// ms to wait.
 func (b bucketByHand) take(t *testing.T, key string, seen permits, weight float64) (ok bool, wait int64) {
 	t.Helper()
 	ok = seen.left >= weight
@@ -54,7 +56,8 @@ func (b bucketByHand) take(t *testing.T, key string, seen permits, weight float6
 	return ok, wait
 }
 
-// The flaw: two clients that looked at the same permits both take them, and the one that writes last wins.
+// The flaw: two clients that looked at the same permits both take them, and the one that writes
+// last wins.
 func TestBucketByHandHandsOutPermitsTwice(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
@@ -70,8 +73,8 @@ func TestBucketByHandHandsOutPermitsTwice(t *testing.T) {
 	assert.Equal(t, 3.0, first.look(t, "api", someTime).left, "fourteen of ten permits are gone, and three are left")
 }
 
-// The flaw: tenths have no end in binary. Ten times a tenth of a permit is a little less than one: whoever asks often waits longer
-// than who asks once, and is told to wait for 0 ms.
+// The flaw: tenths have no end in binary. Ten times a tenth of a permit is a little less than one:
+// whoever asks often waits longer than who asks once, and is told to wait for 0 ms.
 func TestBucketByHandLosesWhatItRounds(t *testing.T) {
 	t.Parallel()
 	b := bucketByHand{startServer(t).connect(t), 1, 0.01}
@@ -106,7 +109,8 @@ func TestTokenHandsOutPermitsOnce(t *testing.T) {
 	year := (365 * 24 * time.Hour).Milliseconds()
 	assert.InDelta(t, 4*year, d.RetryAfter, float64(patience.Milliseconds()), "four more permits, one a year")
 
-	assert.Equal(t, int64(-1), decide(t, first, "RL.TOKEN api 10 10 3650d COST 11").RetryAfter, "more than the bucket ever holds")
+	assert.Equal(t, int64(-1), decide(t, first, "RL.TOKEN api 10 10 3650d COST 11").RetryAfter,
+		"more than the bucket ever holds")
 	assert.True(t, allows(t, first, "RL.TOKEN api 10 10 3650d COST 3"), "the denials took nothing")
 }
 
@@ -132,12 +136,14 @@ func TestLimitersKeepTheirWord(t *testing.T) {
 	}
 }
 
-// knock calls until it is denied and then until it is admitted again. It holds the limiter to what the denials tell: they speak of one
-// moment, and the call is denied before it and admitted from then on. Nobody else may use the key.
+// knock calls until it is denied and then until it is admitted again. It holds the limiter to what
+// the denials tell: they speak of one moment, and the call is denied before it and admitted from
+// then on. Nobody else may use the key.
 func knock(t *testing.T, rdb *redis.Client, call string) {
 	t.Helper()
 	denied := false
-	earliest, latest := int64(0), int64(math.MaxInt64) // that moment, in Unix ms, as far as it can be known from outside
+	// that moment, in Unix ms, as far as it can be known from outside
+	earliest, latest := int64(0), int64(math.MaxInt64)
 	for {
 		b := sendAtOnce(t, rdb, 1, []string{call})
 		d, err := decisionIn(b.replies[0][0])

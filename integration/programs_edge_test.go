@@ -10,12 +10,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// attempts is how often a machine that is too slow to catch an edge may try again, before it is the test that is wrong.
+// attempts is how often a machine that is too slow to catch an edge may try again, before it is the
+// test that is wrong.
 const attempts = 20
 
-// The counter that everybody writes first: INCR, and EXPIRE when it is new. Its window begins with a call, so whoever makes one and
-// saves the others for the end of the window gets all but one of twice the limit through in next to no time. RL.SLIDE is called
-// beside it, each time: in the same stretch it admits the limit and no more.
+// The counter that everybody writes first: INCR, and EXPIRE when it is new. Its window begins with
+// a call, so whoever makes one and saves the others for the end of the window gets all but one of
+// twice the limit through in next to no time. RL.SLIDE is called beside it, each time: in the same
+// stretch it admits the limit and no more.
 func TestCounterByHandAdmitsTwiceTheLimitAtItsEdge(t *testing.T) {
 	t.Parallel()
 	const limit, window = 10, 5000
@@ -29,7 +31,8 @@ func TestCounterByHandAdmitsTwiceTheLimitAtItsEdge(t *testing.T) {
 		waitForTTL(t, rdb, fmt.Sprint("counter", attempt), 0)
 		after := sendAtOnce(t, rdb, limit, calls)
 
-		if stretch := after.to - before.from; stretch < window && before.counted(limit)+after.counted(limit) == 2*limit-1 {
+		if stretch := after.to - before.from; stretch < window &&
+			before.counted(limit)+after.counted(limit) == 2*limit-1 {
 			assert.LessOrEqual(t, before.admitted(2)+after.admitted(2), limit, "RL.SLIDE, within %d ms", stretch)
 			return
 		}
@@ -51,14 +54,18 @@ func waitForTTL(t *testing.T, rdb *redis.Client, key string, left time.Duration)
 	}
 }
 
-// Three messages an hour, and an impatient sender at 1:59 and 2:01; here the hours take two seconds. RL.FIXED counts by the clock on
-// the wall and lets six through, which its documentation owns up to. RL.SLIDE lets three through.
+// Three messages an hour, and an impatient sender at 1:59 and 2:01; here the hours take two
+// seconds. RL.FIXED counts by the clock on the wall and lets six through, which its documentation
+// owns up to. RL.SLIDE lets three through.
 func TestThreeMessagesBeforeTheHourAndThreeAfter(t *testing.T) {
 	t.Parallel()
 	const limit, hour, minute = 3, 2000, 2000 / 60
 	rdb := startServer(t).connect(t)
 	for attempt := range attempts {
-		calls := []string{fmt.Sprintf("RL.FIXED fixed%d %d %dms", attempt, limit, hour), fmt.Sprintf("RL.SLIDE slide%d %d %dms", attempt, limit, hour)}
+		calls := []string{
+			fmt.Sprintf("RL.FIXED fixed%d %d %dms", attempt, limit, hour),
+			fmt.Sprintf("RL.SLIDE slide%d %d %dms", attempt, limit, hour),
+		}
 		two := serverTime(t, rdb)/hour*hour + hour
 		sleepUntil(t, rdb, two-3*minute)
 		before := sendAtOnce(t, rdb, limit, calls)
@@ -76,7 +83,8 @@ func TestThreeMessagesBeforeTheHourAndThreeAfter(t *testing.T) {
 	t.Fatalf("in %d attempts the calls before and after an edge never came close enough to it", attempts)
 }
 
-// A burst is what was answered to calls that were sent at once, and the server's time before and after them, in Unix ms.
+// A burst is what was answered to calls that were sent at once, and the server's time before and
+// after them, in Unix ms.
 type burst struct {
 	replies  [][]*redis.Cmd // of each round, to each call
 	from, to int64

@@ -11,7 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// mailCounters are the hand-made limits on mail to one person: a counter each for a minute, an hour and a day.
+// mailCounters are the hand-made limits on mail to one person: a counter each for a minute, an hour
+// and a day.
 var mailCounters = []struct {
 	key    string
 	limit  int64
@@ -38,8 +39,8 @@ func mayMailByHand(t *testing.T, rdb *redis.Client) bool {
 	return true
 }
 
-// The flaw: a mail that the day refuses has been counted by the minute and the hour. Those who keep trying fill up the hour with mail
-// that was never sent, and after midnight the hour refuses them.
+// The flaw: a mail that the day refuses has been counted by the minute and the hour. Those who keep
+// trying fill up the hour with mail that was never sent, and after midnight the hour refuses them.
 func TestMailByHandCountsWhatIsNeverSent(t *testing.T) {
 	t.Parallel()
 	rdb := startServer(t).connect(t)
@@ -56,7 +57,8 @@ func TestMailByHandCountsWhatIsNeverSent(t *testing.T) {
 
 const mayMail = "RL.MULTI mail:ann 1 1m 5 1h 10 1d"
 
-// The first mail goes out, the second must wait for its minute. The answer says so, and the denial counts nowhere.
+// The first mail goes out, the second must wait for its minute. The answer says so, and the denial
+// counts nowhere.
 func TestMailOnceAMinute(t *testing.T) {
 	t.Parallel()
 	rdb := startServer(t).connect(t)
@@ -70,7 +72,8 @@ func TestMailOnceAMinute(t *testing.T) {
 	assert.Equal(t, int64(1), rdb.ZCard(t.Context(), "mail:ann").Val())
 }
 
-// Each of the three refuses in its turn, says that it was it, and until when: until a mail of long enough ago leaves its window.
+// Each of the three refuses in its turn, says that it was it, and until when: until a mail of long
+// enough ago leaves its window.
 func TestMailSaysWhichLimitRefuses(t *testing.T) {
 	t.Parallel()
 	rdb := startServer(t).connect(t)
@@ -89,7 +92,8 @@ func TestMailSaysWhichLimitRefuses(t *testing.T) {
 		{"23h 22h 21h 20h 19h 18h 17h 16h 15h 14h", 2, 10, 0, day},
 		{"25h 23h 22h 21h 20h 19h 18h 17h 16h 15h 30s", 2, 10, 1, day},
 		{"23h 22h 21h 20h 19h 50m 40m 30m 20m 10m", 2, 10, 0, day},
-		{"1430m 22h 21h 20h 19h 30m 25m 20m 15m 10m", 1, 5, 5, time.Hour}, // the day would admit it in ten minutes, the hour in thirty
+		// the day would admit it in ten minutes, the hour in thirty
+		{"1430m 22h 21h 20h 19h 30m 25m 20m 15m 10m", 1, 5, 5, time.Hour},
 	} {
 		require.NoError(t, rdb.FlushAll(t.Context()).Err())
 		var sent []int64 // Unix ms
@@ -98,14 +102,19 @@ func TestMailSaysWhichLimitRefuses(t *testing.T) {
 			ago, err := time.ParseDuration(word)
 			require.NoError(t, err)
 			sent = append(sent, now-ago.Milliseconds())
-			require.NoError(t, rdb.ZAdd(t.Context(), "mail:ann", redis.Z{Score: float64(now - ago.Milliseconds()), Member: word}).Err())
+			require.NoError(
+				t,
+				rdb.ZAdd(t.Context(), "mail:ann", redis.Z{Score: float64(now - ago.Milliseconds()), Member: word}).
+					Err(),
+			)
 		}
 
 		b := sendAtOnce(t, rdb, 1, []string{mayMail})
 		d, err := decisionIn(b.replies[0][0])
 		require.NoError(t, err)
 		until := sent[c.oldest] + c.window.Milliseconds()
-		assert.Equal(t, decision{Limit: c.limit, RetryAfter: d.RetryAfter, ResetAfter: d.ResetAfter, Rule: c.rule}, d, c.sent)
+		assert.Equal(t, decision{Limit: c.limit, RetryAfter: d.RetryAfter, ResetAfter: d.ResetAfter, Rule: c.rule}, d,
+			c.sent)
 		assert.GreaterOrEqual(t, until, b.from+d.RetryAfter, c.sent)
 		assert.LessOrEqual(t, until, b.to+d.RetryAfter, c.sent)
 		counted := rdb.ZCount(t.Context(), "mail:ann", strconv.FormatInt(sent[c.oldest], 10), "+inf").Val()

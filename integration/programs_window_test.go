@@ -13,10 +13,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The programs_*_test.go files hold limiters as people write them by hand over Redis' own commands: first with the flaw each of them
-// has, made to happen and not left to chance, then as a command of this server, which has it not.
+// The programs_*_test.go files hold limiters as people write them by hand over Redis' own commands:
+// first with the flaw each of them has, made to happen and not left to chance, then as a command of
+// this server, which has it not.
 
-// A windowByHand admits a thousand calls a second, going by a log in a sorted set that the client itself keeps.
+// A windowByHand admits a thousand calls a second, going by a log in a sorted set that the client
+// itself keeps.
 type windowByHand struct {
 	rdb    *redis.Client
 	now    func() int64 // the client's clock, in Unix ms
@@ -78,7 +80,8 @@ func neverTwice(client string) func(int64) string {
 	}
 }
 
-// The flaw: between the look and the record of one client comes another. The more clients, the more get through.
+// The flaw: between the look and the record of one client comes another. The more clients, the more
+// get through.
 func TestWindowByHandAdmitsOneTooMany(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
@@ -107,7 +110,8 @@ func TestWindowByHandLosesHitsOfOneMillisecond(t *testing.T) {
 	assert.Equal(t, int64(1), w.inTheLastSecond(t, "api"))
 }
 
-// The flaw: each client goes by its own clock. One that is ahead throws out what the others still count.
+// The flaw: each client goes by its own clock. One that is ahead throws out what the others still
+// count.
 func TestWindowByHandBelievesEveryClock(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
@@ -171,7 +175,8 @@ func TestSlideGoesByOneClock(t *testing.T) {
 	assert.LessOrEqual(t, hits[0].Score, float64(after))
 }
 
-// Two clients that call as fast as they can never get a thousand and one through in any second. What went through is in the log.
+// Two clients that call as fast as they can never get a thousand and one through in any second.
+// What went through is in the log.
 func TestSlideAThousandASecond(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)

@@ -10,14 +10,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// rueidis has GCRA as a command of its own, puts the calls of all goroutines into one pipeline, and asks for client-side caching.
+// rueidis has GCRA as a command of its own, puts the calls of all goroutines into one pipeline, and
+// asks for client-side caching.
 func TestRueidis(t *testing.T) {
 	t.Parallel()
 	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{startServer(t).addr}})
 	require.NoError(t, err)
 	defer client.Close()
 	gcra := func(key string, burst int64) []int64 {
-		answer, err := client.Do(t.Context(), client.B().Gcra().Key(key).MaxBurst(burst).TokensPerPeriod(1).Period(86400.5).Build()).AsIntSlice()
+		command := client.B().Gcra().Key(key).MaxBurst(burst).TokensPerPeriod(1).Period(86400.5).Build()
+		answer, err := client.Do(t.Context(), command).AsIntSlice()
 		assert.NoError(t, err)
 		return answer
 	}
@@ -30,7 +32,8 @@ func TestRueidis(t *testing.T) {
 	assert.InDelta(t, 86401, denied[3], 3600, "until there is a token: less what has gone by since the first call")
 	assert.InDelta(t, 172801, denied[4], 3600, "until all are there")
 
-	four, err := client.Do(t.Context(), client.B().Gcra().Key("four").MaxBurst(9).TokensPerPeriod(10).Period(86400).Count(4).Build()).AsIntSlice()
+	command := client.B().Gcra().Key("four").MaxBurst(9).TokensPerPeriod(10).Period(86400).Count(4).Build()
+	four, err := client.Do(t.Context(), command).AsIntSlice()
 	require.NoError(t, err)
 	assert.Equal(t, []int64{0, 10, 6, -1, 34560}, four)
 

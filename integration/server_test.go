@@ -18,7 +18,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// patience is how long anything may take that should happen at once, before a test gives up. It decides no test on a machine that works.
+// patience is how long anything may take that should happen at once, before a test gives up. It
+// decides no test on a machine that works.
 const patience = time.Minute
 
 // buildDir is where the binary is built, for all tests of a run.
@@ -42,7 +43,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// built gives the path of the binary, which the first to ask builds: with the race detector if these tests have it.
+// built gives the path of the binary, which the first to ask builds: with the race detector if
+// these tests have it.
 var built = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(buildDir, "rlserver")
 	args := []string{"build", "-o", path}
@@ -83,8 +85,9 @@ type server struct {
 	addr string // host:port
 }
 
-// startOnFreePort starts a server that says when it is ready, and stops it at the end of the test. A port that was free a moment
-// ago may be taken by the time the server asks for it: then another is tried.
+// startOnFreePort starts a server that says when it is ready, and stops it at the end of the test.
+// A port that was free a moment ago may be taken by the time the server asks for it: then another
+// is tried.
 func startOnFreePort(t *testing.T, command func(port string) *exec.Cmd) *server {
 	t.Helper()
 	var p *process
@@ -123,7 +126,8 @@ type process struct {
 	ended          chan struct{} // closed when it has ended
 }
 
-// start runs a command in an empty directory of its own. What still runs at the end of the test is killed.
+// start runs a command in an empty directory of its own. What still runs at the end of the test is
+// killed.
 func start(t *testing.T, cmd *exec.Cmd) *process {
 	t.Helper()
 	p := &process{cmd: cmd, ended: make(chan struct{})}
@@ -157,7 +161,8 @@ func (p *process) becomesReady() bool {
 	return false
 }
 
-// stop ends the process in order, if it has not ended yet, and fails the test if anything went wrong inside it.
+// stop ends the process in order, if it has not ended yet, and fails the test if anything went
+// wrong inside it.
 func (p *process) stop(t *testing.T) {
 	t.Helper()
 	if p.killed {

@@ -126,7 +126,8 @@ func mispicked(words []string, r reply) string {
 	return ""
 }
 
-// TestTranscriptComparison keeps the comparison honest: it must hold where it should and fail where it should.
+// TestTranscriptComparison keeps the comparison honest: it must hold where it should and fail where
+// it should.
 func TestTranscriptComparison(t *testing.T) {
 	for _, c := range []struct {
 		note, recorded, got string // the replies as on the wire, without CR

@@ -16,21 +16,24 @@ import (
 //	  $"a"
 //	  $"b"
 //
-// A line "> …" is a command, quoted as for redis-cli. The lines below it are the reply: + - : , # ( _ as on the wire, a
-// bulk as $"text" without its length, an aggregate as its header with its items indented. Nothing of the raw bytes is
-// lost but the lengths, which the reader checks.
+// A line "> …" is a command, quoted as for redis-cli. The lines below it are the reply: + - : , # (
+// _ as on the wire, a bulk as $"text" without its length, an aggregate as its header with its items
+// indented. Nothing of the raw bytes is lost but the lengths, which the reader checks.
 //
-// A line ">> …" sends one quoted string raw, on a connection of its own, and lists every reply until the server closes;
-// the last line says "open" or "closed".
+// A line ">> …" sends one quoted string raw, on a connection of its own, and lists every reply
+// until the server closes; the last line says "open" or "closed".
 //
-// A line "@ …" is about the next command. Where a reply may rightly differ from Redis' it says how far:
+// A line "@ …" is about the next command. Where a reply may rightly differ from Redis' it says how
+// far:
 //
 //	unordered         the items are in no particular order; of a map, the pairs
 //	pairs             the same for a flat list of pairs
 //	scan, scan pairs  the same for the list a cursor comes with
 //	within N          an integer at most N away
-//	pick X …          as many leaves, each one of X …; pick distinct: none twice; pick pairs: pairs of them
-//	only P …          only the nodes at these paths count, "0.3" being the fourth item of the first item
+//	pick X …          as many leaves, each one of X …
+//	pick distinct     the same, and no leaf twice
+//	pick pairs        the same with pairs of leaves
+//	only P …          only the nodes at these paths count: "0.3" is the fourth item of the first
 //	except P …        all but the nodes at these paths count
 //	shape             only kinds and lengths count
 //
@@ -39,7 +42,7 @@ import (
 // Two more are about the connection:
 //
 //	reconnect         begin a new connection first
-//	server F …        (before the first command) give this file a server of its own with these flags
+//	server F …        (before the first command) a server for this file alone, with these flags
 type transcript struct {
 	path  string
 	flags []string // of a server of its own
@@ -90,7 +93,8 @@ func (t *transcript) add(line string, number int, next *step) error {
 		default:
 			next.note = words
 		}
-	case strings.HasPrefix(line, "> ") || strings.HasPrefix(line, ">> "): // and not the header of a push
+	case strings.HasPrefix(line, "> ") || strings.HasPrefix(line, ">> "):
+		// and not the header of a push
 		mark, request, _ := strings.Cut(line, " ")
 		args, err := splitArgs(request)
 		if err != nil || len(args) == 0 || mark == ">>" && len(args) != 1 {
@@ -127,7 +131,8 @@ func (t *transcript) write() error {
 	return os.WriteFile(t.path, []byte(out.String()), 0o644)
 }
 
-// splitArgs splits a line as redis-cli does: at blanks outside quotes; "…" knows \n \r \t \b \a \xHH, '…' only \'.
+// splitArgs splits a line as redis-cli does: at blanks outside quotes; "…" knows \n \r \t \b \a
+// \xHH, '…' only \'.
 func splitArgs(line string) ([]string, error) {
 	var args []string
 	for {

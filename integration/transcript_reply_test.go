@@ -9,7 +9,8 @@ import (
 	"strings"
 )
 
-// A reply is one RESP reply. Kind is its first byte on the wire: + - : $ * and, in RESP3, _ , # ( = % ~ >.
+// A reply is one RESP reply. Kind is its first byte on the wire: + - : $ * and, in RESP3, _ , # ( =
+// % ~ >.
 type reply struct {
 	kind  byte
 	null  bool    // $-1 or *-1
@@ -20,7 +21,8 @@ type reply struct {
 
 func (r reply) aggregate() bool { return strings.IndexByte("*%~>", r.kind) >= 0 && !r.null }
 
-// readReply reads one reply. It insists on the one right framing, so that two replies which render alike are the same bytes.
+// readReply reads one reply. It insists on the one right framing, so that two replies which render
+// alike are the same bytes.
 func readReply(in *bufio.Reader) (reply, error) {
 	header, err := in.ReadString('\n')
 	if err != nil {
@@ -163,7 +165,8 @@ func (r reply) sorted(group int) reply {
 	return r
 }
 
-// quote writes s in double quotes the way redis-cli does, and unquote in transcript_file_test.go reads it back.
+// quote writes s in double quotes the way redis-cli does, and unquote in transcript_file_test.go
+// reads it back.
 func quote(s string) string {
 	var out strings.Builder
 	out.WriteByte('"')

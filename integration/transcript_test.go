@@ -17,13 +17,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// recordedFrom is the Redis the transcripts were recorded from; another one words its errors differently.
+// recordedFrom is the Redis the transcripts were recorded from; another one words its errors
+// differently.
 const recordedFrom = "7.0.15"
 
-// TestTranscripts sends the commands of every transcript and compares the replies with those of a real Redis.
+// TestTranscripts sends the commands of every transcript and compares the replies with those of a
+// real Redis.
 //
-// With TRANSCRIPT_LIVE=1 a real redis-server is held against the same transcripts, so that a recording cannot be wrong;
-// there it fails where redis-server is missing. With TRANSCRIPT_RECORD=1 the replies are recorded anew.
+// With TRANSCRIPT_LIVE=1 a real redis-server is held against the same transcripts, so that a
+// recording cannot be wrong; there it fails where redis-server is missing. With TRANSCRIPT_RECORD=1
+// the replies are recorded anew.
 func TestTranscripts(t *testing.T) {
 	paths, err := filepath.Glob("testdata/transcripts/*.txt")
 	require.NoError(t, err)
@@ -37,7 +40,8 @@ func TestTranscripts(t *testing.T) {
 		t.Run("redis", func(t *testing.T) { replayAll(t, paths, startRedis, verify) })
 	}
 	replayAll(t, paths, func(t *testing.T, flags ...string) *server {
-		return startServer(t, append(flags, "--preauth-timeout", "0")...) // failed logins take their time
+		// failed logins take their time
+		return startServer(t, append(flags, "--preauth-timeout", "0")...)
 	}, verify)
 }
 
@@ -83,7 +87,8 @@ func record(t *testing.T, script *transcript, addr string) {
 			script.steps[i].want, err = player.record(step)
 		}
 		require.NoError(t, err, "%s:%d: %q", script.path, step.line, step.args)
-		require.NotContains(t, strings.Join(script.steps[i].want, " "), " is missing in ", "%s:%d", script.path, step.line)
+		require.NotContains(t, strings.Join(script.steps[i].want, " "), " is missing in ", "%s:%d", script.path,
+			step.line)
 	}
 	require.NoError(t, script.write())
 }
@@ -153,7 +158,8 @@ func (p *player) check(s step) (difference string, err error) {
 	return differ(s.note, s.want, r)
 }
 
-// record plays a step and returns what is worth keeping of the reply: what was recorded before, if it still holds.
+// record plays a step and returns what is worth keeping of the reply: what was recorded before, if
+// it still holds.
 func (p *player) record(s step) ([]string, error) {
 	r, err := p.play(s)
 	if err != nil {
@@ -214,6 +220,8 @@ func startRedis(t *testing.T, flags ...string) *server {
 	require.NoError(t, err)
 	require.Contains(t, string(version), " v="+recordedFrom+" ", "the transcripts were recorded from another Redis")
 	return startOnFreePort(t, func(port string) *exec.Cmd {
-		return exec.Command(binary, append([]string{"--bind", "127.0.0.1", "--port", port, "--save", "", "--appendonly", "no"}, flags...)...)
+		return exec.Command(
+			binary,
+			append([]string{"--bind", "127.0.0.1", "--port", port, "--save", "", "--appendonly", "no"}, flags...)...)
 	})
 }

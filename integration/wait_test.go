@@ -17,8 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// comes opens a client that sends a call which may wait. What stands before it is answered before it waits: so when this returns the call
-// is in line, or answered.
+// comes opens a client that sends a call which may wait. What stands before it is answered before
+// it waits: so when this returns the call is in line, or answered.
 func comes(t *testing.T, s *server, call string) (conn net.Conn, in *bufio.Reader) {
 	t.Helper()
 	conn, err := dial(s.addr)
@@ -36,9 +36,10 @@ func comes(t *testing.T, s *server, call string) (conn net.Conn, in *bufio.Reade
 // waiting is how many clients wait, by what the server says.
 func waiting(t *testing.T, rdb *redis.Client) int { return int(infoNumber(t, rdb, "blocked_clients")) }
 
-// Sixty clients come one after the other to a limiter of ten a second, each ready to wait for three. The log, which a second and
-// wider window makes the server keep, tells in which order they were admitted and when: as they came, ten in each second, none early.
-// Who was not admitted came last.
+// Sixty clients come one after the other to a limiter of ten a second, each ready to wait for
+// three. The log, which a second and wider window makes the server keep, tells in which order they
+// were admitted and when: as they came, ten in each second, none early. Who was not admitted came
+// last.
 func TestClientsWaitInLine(t *testing.T) {
 	t.Parallel()
 	const crowd, limit, window = 60, 10, 1000
@@ -67,12 +68,14 @@ func TestClientsWaitInLine(t *testing.T) {
 		}
 	}
 	assert.NotContains(t, admitted[len(log):], true)
-	assert.GreaterOrEqual(t, len(log), 3*limit, "the burst and ten in each of two seconds at least; forty if no deadline is missed by a slow machine")
+	assert.GreaterOrEqual(t, len(log), 3*limit,
+		"the burst and ten in each of two seconds at least; forty if no deadline is missed by a slow machine")
 	assert.LessOrEqual(t, len(log), 4*limit)
 	t.Logf("%d of %d admitted", len(log), crowd)
 }
 
-// What clients that wait cost: memory, and processor time while nothing changes. WAITING_CLIENTS says how many there are.
+// What clients that wait cost: memory, and processor time while nothing changes. WAITING_CLIENTS
+// says how many there are.
 func TestWhatWaitingCosts(t *testing.T) {
 	t.Parallel()
 	clients := 1000
@@ -86,7 +89,8 @@ func TestWhatWaitingCosts(t *testing.T) {
 	cpu := func() float64 { return infoNumber(t, rdb, "used_cpu_user") + infoNumber(t, rdb, "used_cpu_sys") }
 	idle, since := cpu(), time.Now()
 	time.Sleep(500 * time.Millisecond)
-	t.Logf("without clients, %.0f ms of processor time in %v", (cpu()-idle)*1000, time.Since(since).Round(time.Millisecond))
+	t.Logf("without clients, %.0f ms of processor time in %v", (cpu()-idle)*1000,
+		time.Since(since).Round(time.Millisecond))
 
 	require.NoError(t, rdb.Do(t.Context(), words("RL.SLIDE k 1 1d")...).Err())
 	before := infoNumber(t, rdb, "used_memory_rss")
@@ -100,7 +104,8 @@ func TestWhatWaitingCosts(t *testing.T) {
 		conn, in := comes(t, s, call)
 		conns, ins = append(conns, conn), append(ins, in)
 	}
-	t.Logf("%d clients that wait take %.1f KB each", clients, (infoNumber(t, rdb, "used_memory_rss")-before)/1024/float64(clients))
+	t.Logf("%d clients that wait take %.1f KB each", clients,
+		(infoNumber(t, rdb, "used_memory_rss")-before)/1024/float64(clients))
 	busy, since := cpu(), time.Now()
 	time.Sleep(500 * time.Millisecond)
 	t.Logf("and %.0f ms of processor time in %v", (cpu()-busy)*1000, time.Since(since).Round(time.Millisecond))

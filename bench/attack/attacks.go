@@ -17,8 +17,13 @@ const password = "secret"
 
 // attacks are all attacks in the order in which they run.
 var attacks = []attack{
-	{name: "unread replies before AUTH", recovers: true, flags: []string{"--requirepass", password, "--maxmemory", "64mb"}, limiters: 100_000,
-		run: neverRead(command("SET", "key", "value"))},
+	{
+		name:     "unread replies before AUTH",
+		recovers: true,
+		flags:    []string{"--requirepass", password, "--maxmemory", "64mb"},
+		limiters: 100_000,
+		run:      neverRead(command("SET", "key", "value")),
+	},
 	{name: "unread replies", recovers: true, flags: []string{"--maxmemory", "64mb"}, limiters: 100_000,
 		run: neverRead(command("SET", "key", "value"))},
 	{name: "unread replies of 1 MB", recovers: true, flags: []string{"--maxmemory", "64mb"}, limiters: 100_000,
@@ -26,27 +31,66 @@ var attacks = []attack{
 		run:     neverRead(command("GET", "large"))},
 	{name: "1,000 halves of a 1 MB command", recovers: true, flags: []string{"--maxmemory", "100mb"}, limiters: 100_000,
 		run: halfCommands(1000, 1, 1<<20)},
-	{name: "5,000 halves of 160 KB before AUTH", recovers: true, flags: []string{"--requirepass", password, "--maxmemory", "100mb"}, limiters: 100_000,
-		run: halfCommands(5000, 10, 16<<10)},
+	{
+		name:     "5,000 halves of 160 KB before AUTH",
+		recovers: true,
+		flags:    []string{"--requirepass", password, "--maxmemory", "100mb"},
+		limiters: 100_000,
+		run:      halfCommands(5000, 10, 16<<10),
+	},
 	{name: "one MULTI queue without end", recovers: true, flags: []string{"--maxmemory", "64mb"}, limiters: 100_000,
 		run: queueForever},
-	{name: "KEYS with a hostile pattern", limiters: 1000, prepare: hostileKey, run: hostilePattern("KEYS"), stopDuring: true},
-	{name: "SCAN with a hostile pattern", limiters: 1000, prepare: hostileKey, run: hostilePattern("SCAN", "0", "COUNT", "100000", "MATCH"), stopDuring: true},
+	{
+		name:       "KEYS with a hostile pattern",
+		limiters:   1000,
+		prepare:    hostileKey,
+		run:        hostilePattern("KEYS"),
+		stopDuring: true,
+	},
+	{
+		name:       "SCAN with a hostile pattern",
+		limiters:   1000,
+		prepare:    hostileKey,
+		run:        hostilePattern("SCAN", "0", "COUNT", "100000", "MATCH"),
+		stopDuring: true,
+	},
 	{name: "an ID of 400 MB", limiters: 1000,
-		run: repeat(func() []string { return []string{"RL.SLIDE", "key", "10", "1m", "ID", strings.Repeat("x", 400<<20)} })},
-	{name: "1,000 connections that dribble before AUTH", flags: []string{"--requirepass", password, "--maxclients", "1000"},
-		limiters: 1000, run: dribble(1000)},
+		run: repeat(
+			func() []string { return []string{"RL.SLIDE", "key", "10", "1m", "ID", strings.Repeat("x", 400<<20)} },
+		)},
+	{
+		name:     "1,000 connections that dribble before AUTH",
+		flags:    []string{"--requirepass", password, "--maxclients", "1000"},
+		limiters: 1000,
+		run:      dribble(1000),
+	},
 	{name: "wrong passwords", flags: []string{"--requirepass", password}, limiters: 1000, run: guess(16)},
 	{name: "ZUNIONSTORE of a million", flags: []string{"--maxmemory", "300mb"}, limiters: 1000, prepare: largeSets,
 		run: repeat(fixed("ZUNIONSTORE", "union", "2", "set:1", "set:2"))},
-	{name: "ZDIFFSTORE of a million", limiters: 1000, prepare: largeSets, run: repeat(fixed("ZDIFFSTORE", "difference", "2", "set:1", "set:2"))},
+	{
+		name:     "ZDIFFSTORE of a million",
+		limiters: 1000,
+		prepare:  largeSets,
+		run:      repeat(fixed("ZDIFFSTORE", "difference", "2", "set:1", "set:2")),
+	},
 	{name: "ZRANGE of a million", limiters: 1000, prepare: largeSets, run: repeat(fixed("ZRANGE", "set:1", "0", "-1"))},
 	{name: "HGETALL of a million", limiters: 1000, prepare: largeHash, run: repeat(fixed("HGETALL", "hash"))},
-	{name: "a COST of 1,000,000", limiters: 1000, run: repeat(fixed("RL.SLIDE", "costly", "9000000", "500ms", "COST", "1000000"))},
+	{
+		name:     "a COST of 1,000,000",
+		limiters: 1000,
+		run:      repeat(fixed("RL.SLIDE", "costly", "9000000", "500ms", "COST", "1000000")),
+	},
 	{name: "EXEC of 300,000 calls", limiters: 1000, run: execute(300_000)},
-	{name: "20,000 policies read again", flags: []string{"--policies", "DIR/policies.yaml"}, limiters: 1000, run: rereadPolicies(manyPolicies)},
+	{
+		name:     "20,000 policies read again",
+		flags:    []string{"--policies", "DIR/policies.yaml"},
+		limiters: 1000,
+		run:      rereadPolicies(manyPolicies),
+	},
 	{name: "policies of 200 KB of [", flags: []string{"--policies", "DIR/policies.yaml"}, limiters: 1000,
-		run: rereadPolicies(func(file string) error { return os.WriteFile(file, bytes.Repeat([]byte("["), 200<<10), 0o600) })},
+		run: rereadPolicies(
+			func(file string) error { return os.WriteFile(file, bytes.Repeat([]byte("["), 200<<10), 0o600) },
+		)},
 	{name: "policies from /dev/zero", flags: []string{"--policies", "DIR/policies.yaml"}, limiters: 1000,
 		run: rereadPolicies(func(file string) error { os.Remove(file); return os.Symlink("/dev/zero", file) })},
 	{name: "3,000 SIGHUPs", flags: []string{"--policies", "DIR/policies.yaml"}, limiters: 1000, run: hangUp(3000)},
@@ -71,7 +115,8 @@ func fixed(words ...string) func() []string { return func() []string { return wo
 // until closes a connection when the attack's time is up, which ends whatever it waits in.
 func until(ctx context.Context, c *client) { context.AfterFunc(ctx, func() { c.Close() }) }
 
-// neverRead sends a call over and over, up to eight million times, and reads no reply. The connection has not logged in.
+// neverRead sends a call over and over, up to eight million times, and reads no reply. The
+// connection has not logged in.
 func neverRead(call []byte) func(context.Context, *target) (string, error) {
 	return func(ctx context.Context, t *target) (string, error) {
 		c, err := t.connect()
@@ -93,7 +138,8 @@ func neverRead(call []byte) func(context.Context, *target) (string, error) {
 	}
 }
 
-// halfCommands opens connections that have not logged in, each of which sends arguments of a size without the last byte.
+// halfCommands opens connections that have not logged in, each of which sends arguments of a size
+// without the last byte.
 func halfCommands(connections, arguments, size int) func(context.Context, *target) (string, error) {
 	return func(ctx context.Context, t *target) (string, error) {
 		var half bytes.Buffer
@@ -222,7 +268,8 @@ func dribble(connections int) func(context.Context, *target) (string, error) {
 			}
 			select {
 			case <-ctx.Done():
-				return fmt.Sprintf("%d of %d still connected at the end; an operator was refused %d times", connected(open), len(open), refused), nil
+				return fmt.Sprintf("%d of %d still connected at the end; an operator was refused %d times",
+					connected(open), len(open), refused), nil
 			case <-ticker.C:
 			}
 		}
@@ -315,7 +362,10 @@ func execute(n int) func(context.Context, *target) (string, error) {
 			if _, err := c.call("MULTI"); err != nil {
 				return "", err
 			}
-			if err := c.pipe(n, func(i int) []string { return []string{"RL.TOKEN", "exec:" + strconv.Itoa(i%1000), "10", "1", "1s"} }); err != nil {
+			take := func(i int) []string {
+				return []string{"RL.TOKEN", "exec:" + strconv.Itoa(i%1000), "10", "1", "1s"}
+			}
+			if err := c.pipe(n, take); err != nil {
 				return "", err
 			}
 			begun := time.Now()
@@ -323,14 +373,16 @@ func execute(n int) func(context.Context, *target) (string, error) {
 				return "", err
 			}
 			if ctx.Err() != nil {
-				return fmt.Sprintf("%d transactions, the last EXEC took %d ms", rounds+1, time.Since(begun).Milliseconds()), nil
+				return fmt.Sprintf("%d transactions, the last EXEC took %d ms", rounds+1,
+					time.Since(begun).Milliseconds()), nil
 			}
 		}
 	}
 }
 
 // fewPolicies are what a server starts with.
-const fewPolicies = "policies:\n  login: {slide: {limit: 5, window: 1m}}\n  api: {token: {capacity: 100, refill: 10, period: 1s}}\n"
+const fewPolicies = "policies:\n  login: {slide: {limit: 5, window: 1m}}\n  api: {token: {capacity: 100, refill: " +
+	"10, period: 1s}}\n"
 
 func manyPolicies(file string) error {
 	var b bytes.Buffer

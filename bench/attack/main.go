@@ -1,11 +1,13 @@
-// Attack runs clients that mean harm against a server, one attack at a time, each bounded in time, and prints what each
-// costs: the memory of the process at most, limiters evicted, and how long an innocent client waits meanwhile.
+// Attack runs clients that mean harm against a server, one attack at a time, each bounded in time,
+// and prints what each costs: the memory of the process at most, limiters evicted, and how long an
+// innocent client waits meanwhile.
 //
 //	attack -server bin/rlserver [-before other/rlserver] [-only part-of-a-name] [-seconds 6]
 //
-// With -before each attack also runs against a second binary, for a comparison in one run. Nothing is asserted: the figures
-// are for people. Attackers, the innocent client and the server share this machine's processors, so that part of an innocent
-// client's latency is the attacker's own work. All connections stay on the loopback interface.
+// With -before each attack also runs against a second binary, for a comparison in one run. Nothing
+// is asserted: the figures are for people. Attackers, the innocent client and the server share this
+// machine's processors, so that part of an innocent client's latency is the attacker's own work.
+// All connections stay on the loopback interface.
 package main
 
 import (
@@ -57,16 +59,18 @@ func main() {
 
 // outcome is what one attack has cost.
 type outcome struct {
-	peak      int64 // bytes, the resident memory of the process at most
-	evicted   int64 // limiters
-	innocent  latencies
-	refused   int           // calls of the innocent client that were answered with an error
-	recovered time.Duration // from the end of the attack until a change is taken and used_memory is back
+	peak     int64 // bytes, the resident memory of the process at most
+	evicted  int64 // limiters
+	innocent latencies
+	refused  int // calls of the innocent client that were answered with an error
+	// from the end of the attack until a change is taken and used_memory is back
+	recovered time.Duration
 	stopped   time.Duration // from SIGTERM to the end of the process
 	note      string
 }
 
-const header = "| attack | server | peak MB | evicted | innocent p50 / p99 / p99.9 / max ms | calls | errors | recovered s | SIGTERM to end s | note |\n" +
+const header = "| attack | server | peak MB | evicted | innocent p50 / p99 / p99.9 / max ms | calls | errors | " +
+	"recovered s | SIGTERM to end s | note |\n" +
 	"|---|---|---|---|---|---|---|---|---|---|"
 
 func (o outcome) row(name, label string) string {
@@ -74,7 +78,8 @@ func (o outcome) row(name, label string) string {
 		o.innocent, len(o.innocent), o.refused, orNever(o.recovered), orNever(o.stopped), o.note)
 }
 
-// orNever prints a duration in seconds; 0 stands for one that was not measured, -1 for one that was not seen to end.
+// orNever prints a duration in seconds; 0 stands for one that was not measured, -1 for one that was
+// not seen to end.
 func orNever(d time.Duration) string {
 	switch {
 	case d == 0:

@@ -12,13 +12,18 @@ import (
 
 // attack is one way to harm a server.
 type attack struct {
-	name       string
-	flags      []string                                                      // of the server
-	limiters   int                                                           // how many there are before it begins
-	prepare    func(t *target) error                                         // what else is there; may be nil
-	run        func(ctx context.Context, t *target) (note string, err error) // until the context ends, or sooner
-	recovers   bool                                                          // whether it leaves nothing behind, so that used_memory is to be what it was
-	stopDuring bool                                                          // whether SIGTERM comes while the attack goes on
+	name  string
+	flags []string // of the server
+	// how many there are before it begins
+	limiters int
+	// what else is there; may be nil
+	prepare func(t *target) error
+	// until the context ends, or sooner
+	run func(ctx context.Context, t *target) (note string, err error)
+	// whether it leaves nothing behind, so that used_memory is to be what it was
+	recovers bool
+	// whether SIGTERM comes while the attack goes on
+	stopDuring bool
 }
 
 // rate is how many calls a second the innocent client sends.
@@ -41,7 +46,8 @@ func (a *attack) measure(ctx context.Context, binary string, long time.Duration)
 		return o, err
 	}
 	defer c.Close()
-	err = c.pipe(a.limiters, func(i int) []string { return []string{"RL.TOKEN", "limiter:" + strconv.Itoa(i), "10", "1", "1d"} })
+	err = c.pipe(a.limiters,
+		func(i int) []string { return []string{"RL.TOKEN", "limiter:" + strconv.Itoa(i), "10", "1", "1d"} })
 	if err == nil && a.prepare != nil {
 		err = a.prepare(t)
 	}
@@ -92,7 +98,8 @@ func (a *attack) measure(ctx context.Context, binary string, long time.Duration)
 // mostMemory is where an attack has won: the server is killed before the machine suffers.
 const mostMemory = 4 << 30
 
-// watch samples the memory of the process until the function that it returns is called, which returns the most.
+// watch samples the memory of the process until the function that it returns is called, which
+// returns the most.
 func watch(t *target) (most func() int64) {
 	quit, result := make(chan struct{}), make(chan int64)
 	go func() {
@@ -115,7 +122,8 @@ func watch(t *target) (most func() int64) {
 	return func() int64 { close(quit); return <-result }
 }
 
-// recovery is how long after a moment a change is taken again and used_memory is at most a tenth, or 8 MB, above what it was.
+// recovery is how long after a moment a change is taken again and used_memory is at most a tenth,
+// or 8 MB, above what it was.
 func recovery(t *target, used int64, from time.Time) time.Duration {
 	const patience = 20 * time.Second
 	for time.Since(from) < patience {
@@ -147,8 +155,8 @@ func newInnocent(t *target) *innocent {
 	return n
 }
 
-// run asks at fixed moments. A call's time counts from the moment at which it is due, so that calls that queue behind a slow one are
-// counted as what they are.
+// run asks at fixed moments. A call's time counts from the moment at which it is due, so that calls
+// that queue behind a slow one are counted as what they are.
 func (n *innocent) run(t *target) {
 	defer close(n.done)
 	due := time.Now()

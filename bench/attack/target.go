@@ -226,7 +226,8 @@ func (c *client) info(field string) int64 {
 	return n
 }
 
-// pipe sends n calls, made by a function, a thousand at a time, and reads their replies. It returns the first error reply.
+// pipe sends n calls, made by a function, a thousand at a time, and reads their replies. It returns
+// the first error reply.
 func (c *client) pipe(n int, words func(i int) []string) error {
 	c.SetDeadline(time.Now().Add(10 * startTime))
 	for i := 0; i < n; {

@@ -1,10 +1,11 @@
-// Latency sends a server calls at a fixed rate and prints how long answers take: a client that waits for each answer before it
-// sends the next call would not notice a server that stands still.
+// Latency sends a server calls at a fixed rate and prints how long answers take: a client that
+// waits for each answer before it sends the next call would not notice a server that stands still.
 //
 //	latency -port 6379 -rate 20000 -seconds 10 RL.TOKEN key:RAND 100 100 60
 //
-// RAND in a word becomes a random number below -keys. Each call has the moment at which it should be sent; its time counts from
-// there, so that calls that queue behind a slow one are counted as what they are (the correction for coordinated omission).
+// RAND in a word becomes a random number below -keys. Each call has the moment at which it should
+// be sent; its time counts from there, so that calls that queue behind a slow one are counted as
+// what they are (the correction for coordinated omission).
 package main
 
 import (
