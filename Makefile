@@ -14,7 +14,7 @@ build: ## build bin/rlserver
 RACE = $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 
 .PHONY: test
-test: ## every test in shuffled order, with the race detector where there is a C compiler; needs Go alone
+test: ## every test in shuffled order, with the race detector where there is a C compiler; needs only Go
 	$(GO) test $(RACE) -shuffle=on ./...
 
 .PHONY: race
@@ -26,7 +26,7 @@ lint: ## gofmt, go vet, staticcheck, and that the generated documentation is cur
 	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "not gofmt'ed:" $$unformatted; exit 1; fi
 	$(GO) vet ./...
 	$(GO) tool staticcheck ./...
-	$(GO) run ./cmd/rlserver docs | diff -u docs/COMMANDS.md - || { echo "docs/COMMANDS.md is not what the command table says: run 'make docs'"; exit 1; }
+	$(GO) run ./cmd/rlserver docs | diff -u docs/COMMANDS.md - || { echo "docs/COMMANDS.md is not current: run 'make docs'"; exit 1; }
 
 .PHONY: check
 check: race lint test ## all that must hold before a change lands
@@ -40,7 +40,7 @@ conformance: build ## run Redis' own test suite against the server (fetches Debi
 	integration/conformance/run
 
 .PHONY: live
-live: ## hold the recorded replies against a real redis-server once more; fails if there is none
+live: ## compare the recorded replies with a real redis-server again; fails if there is none
 	TRANSCRIPT_LIVE=1 $(GO) test -count=1 -run 'Transcript' ./integration
 
 .PHONY: bench
@@ -49,15 +49,15 @@ bench: build ## speed and memory, side by side with a local redis-server if ther
 	bench/disk
 
 .PHONY: crash
-crash: ## kill -9 the server under load, CRASH_ROUNDS times (default 50), and see that nothing acknowledged is lost
+crash: ## kill -9 the server under load, CRASH_ROUNDS times (default 50), and check that nothing acknowledged is lost
 	CRASH_ROUNDS=$${CRASH_ROUNDS:-50} $(GO) test -count=1 -timeout 30m -run 'Killed' -v ./integration
 
 .PHONY: flood
-flood: ## five million keys never seen before against 256 MB: what the process takes, and how long calls take
+flood: ## five million new keys against 256 MB: memory of the process, latency of calls
 	FLOOD_KEYS=5000000 FLOOD_MAXMEMORY=256 $(GO) test -count=1 -v -run '^TestFlood$$' -timeout 30m ./integration
 
 .PHONY: attack
-attack: build ## hostile clients, one attack after the other: memory, evictions, an innocent client's latencies; BEFORE=binary compares
+attack: build ## hostile clients, one attack after the other: memory, evictions, latencies of other clients; BEFORE=binary compares
 	$(GO) run ./bench/attack -server $(BIN) $(if $(BEFORE),-before $(BEFORE)) $(ATTACK)
 
 .PHONY: fuzz

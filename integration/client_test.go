@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// connect opens a client for the length of a test. Other than by default it is patient with slow
-// machines, and repeats no command by itself: a test that counts sends each command once.
+// connect opens a client that is closed when the test ends. It has longer timeouts than the
+// default, for slow machines, and does not retry: a test that counts sends each command once.
 func (s *server) connect(t *testing.T, tune ...func(*redis.Options)) *redis.Client {
 	t.Helper()
 	o := &redis.Options{
@@ -35,7 +35,7 @@ func (s *server) connect(t *testing.T, tune ...func(*redis.Options)) *redis.Clie
 	return rdb
 }
 
-// words makes of a command line what go-redis takes.
+// words returns the arguments of a command line for go-redis.
 func words(line string) (args []any) {
 	for _, word := range strings.Fields(line) {
 		args = append(args, word)
@@ -54,8 +54,8 @@ func inBothProtocols(t *testing.T, test func(*testing.T, *redis.Client)) {
 	}
 }
 
-// A client with nothing but an address gets through its handshake, and what it said of itself is
-// known.
+// A client with nothing but an address gets through its handshake, and CLIENT INFO shows what it
+// sent.
 func TestClientWithDefaultSettings(t *testing.T) {
 	t.Parallel()
 	rdb := redis.NewClient(&redis.Options{Addr: startServer(t).addr})
@@ -261,7 +261,7 @@ func TestClientLargeAndBinary(t *testing.T) {
 	})
 }
 
-// Errors arrive in Redis' words, one for each command, and the connection goes on.
+// Errors have Redis' texts, one for each command, and the connection stays open.
 func TestClientErrors(t *testing.T) {
 	t.Parallel()
 	inBothProtocols(t, func(t *testing.T, rdb *redis.Client) {
@@ -379,8 +379,8 @@ func TestClientSortedSets(t *testing.T) {
 	})
 }
 
-// The iterators of go-redis walk the keyspace, a hash and a sorted set by cursor, and meet
-// everything once.
+// The iterators of go-redis walk the keyspace, a hash and a sorted set by cursor, and return each
+// element once.
 func TestClientScanIterators(t *testing.T) {
 	t.Parallel()
 	inBothProtocols(t, func(t *testing.T, rdb *redis.Client) {
@@ -404,7 +404,7 @@ func TestClientScanIterators(t *testing.T) {
 	})
 }
 
-// walk collects what a scan yields, in groups of one or two, and puts the groups in order.
+// walk collects what a scan yields, in groups of one or two, and sorts the groups.
 func walk(t *testing.T, scan *redis.ScanCmd, group int) []string {
 	t.Helper()
 	var all []string

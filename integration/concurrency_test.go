@@ -13,11 +13,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// crowd is how many callers press on one key at once.
+// crowd is how many callers use one key at once.
 const crowd = 64
 
-// All windows here are so long that nothing leaves them during the test: what is admitted can be
-// counted to the last hit.
+// All windows here are so long that no hit leaves them during the test: the number of admitted
+// calls is exact.
 func TestNotOneAdmissionTooMany(t *testing.T) {
 	t.Parallel()
 	const limit = 1000
@@ -63,8 +63,8 @@ func TestNotOneAdmissionTooMany(t *testing.T) {
 	}
 }
 
-// press lets the crowd send so many calls each, all at once, and collects the decisions. The calls
-// are told apart by a number.
+// press sends so many calls from each of the callers, all at once, and collects the decisions. A
+// number identifies each call.
 func press(t *testing.T, rdb *redis.Client, each int64, call func(n int64) []any) []decision {
 	t.Helper()
 	decisions := make([]decision, crowd*each)
@@ -87,7 +87,7 @@ func press(t *testing.T, rdb *redis.Client, each int64, call func(n int64) []any
 	return decisions
 }
 
-// farFromEdge waits, if it must, until a calendar window of RL.FIXED goes on for longer than a test
+// farFromEdge waits, if necessary, until a calendar window of RL.FIXED lasts longer than a test
 // takes.
 func farFromEdge(t *testing.T, rdb *redis.Client, window string) {
 	t.Helper()
@@ -97,7 +97,7 @@ func farFromEdge(t *testing.T, rdb *redis.Client, window string) {
 	}
 }
 
-// A request that is sent again and again by many, as after a time-out, is paid once.
+// A request that many clients send again and again, as after a timeout, is counted once.
 func TestOneIDCountsOnce(t *testing.T) {
 	t.Parallel()
 	rdb := startServer(t).connect(t, func(o *redis.Options) { o.PoolSize = crowd })
@@ -109,7 +109,8 @@ func TestOneIDCountsOnce(t *testing.T) {
 		}
 		assert.Equal(t, []string{"request"}, rdb.ZRange(t.Context(), "once", 0, -1).Val())
 
-		// Of forty requests ten are admitted, and each hears the same however often it asks.
+		// Of forty requests ten are admitted, and each gets the same answer however often it is
+		// sent.
 		const requests = 40
 		heard := make(map[int64]int64)
 		for n, d := range press(t, rdb, requests, func(n int64) []any {

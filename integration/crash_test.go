@@ -32,15 +32,15 @@ const (
 	crashLimit    = 10_000 // of each limiter, within an hour
 )
 
-// crashing is a server that is killed again and again under clients, and what it has told them.
+// crashing is a server that is killed again and again under clients, and what it has acknowledged.
 type crashing struct {
 	dir   string
 	flags []string
 	// the highest count of each client's key that was acknowledged
 	counted  [crashClients]atomic.Int64
-	sent     [crashClients]atomic.Int64  // and that was asked for
+	sent     [crashClients]atomic.Int64  // the highest count that was asked for
 	admitted [crashLimiters]atomic.Int64 // hits that were acknowledged
-	tokens   atomic.Int64                // taken from the one bucket
+	tokens   atomic.Int64                // taken from the bucket
 }
 
 func (c *crashing) start(t *testing.T) *server {
@@ -48,8 +48,8 @@ func (c *crashing) start(t *testing.T) *server {
 	return startServer(t, append([]string{"--dir", c.dir, "--auto-aof-rewrite-min-size", "256kb"}, c.flags...)...)
 }
 
-// load makes calls from all clients until the server is gone, which is done when so many were
-// acknowledged.
+// load sends calls from all clients until the server is killed, which happens after so many
+// acknowledged calls.
 func (c *crashing) load(t *testing.T, s *server, calls int64, kill func()) {
 	t.Helper()
 	client := redis.NewClient(&redis.Options{Addr: s.addr, PoolSize: crashClients, MaxRetries: -1})
@@ -101,7 +101,7 @@ func TestKilledServerKeepsWhatItAcknowledged(t *testing.T) {
 	c.found(t, c.start(t), -1)
 }
 
-// found holds what a server finds against what was acknowledged.
+// found compares what a server has recovered with what was acknowledged.
 func (c *crashing) found(t *testing.T, s *server, round int) {
 	t.Helper()
 	client := s.connect(t)
@@ -112,7 +112,7 @@ func (c *crashing) found(t *testing.T, s *server, round int) {
 		}
 		require.GreaterOrEqual(t, n, c.counted[i].Load(), "round %d, client %d", round, i)
 		require.LessOrEqual(t, n, c.sent[i].Load(), "round %d, client %d", round, i)
-		c.counted[i].Store(n) // it was not acknowledged, yet it is so
+		c.counted[i].Store(n) // not acknowledged, but recovered
 	}
 	for i := range crashLimiters {
 		hits, err := client.ZCard(t.Context(), fmt.Sprint("limiter:", i)).Result()
@@ -127,7 +127,8 @@ func (c *crashing) found(t *testing.T, s *server, round int) {
 	require.LessOrEqual(t, bucket[2], left, "round %d: tokens that were taken are there", round)
 }
 
-// Synced once a second, a killed server has lost nothing that it had written, as it tells itself.
+// With an fsync once a second, a killed server has lost nothing that it had written, by its own
+// figures.
 func TestKilledServerKeepsWhatItHasWritten(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -144,7 +145,7 @@ func TestKilledServerKeepsWhatItHasWritten(t *testing.T) {
 	}
 }
 
-// kill ends a server as a power cut would.
+// kill ends a server as a crash would.
 func (s *server) kill(t *testing.T) {
 	t.Helper()
 	s.killed = true
@@ -192,7 +193,7 @@ func TestRestartChangesNothing(t *testing.T) {
 	require.Equal(t, int64(2), admitted)
 }
 
-// A directory that another server uses, a port that is free: the second says whose it is.
+// A directory that another server uses, on a free port: the second server names the first.
 func TestSecondServerOnOneDirectory(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

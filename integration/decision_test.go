@@ -10,13 +10,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A decision is the reply of a limiter: its five integers, times in ms, and of RL.MULTI the index
-// of the rule that it speaks of.
+// A decision is the reply of a limiter: its five integers, times in ms, and for RL.MULTI the index
+// of the rule that they describe.
 type decision struct {
 	Allowed, Limit, Remaining, RetryAfter, ResetAfter, Rule int64
 }
 
-// ask puts a call to a limiter.
+// ask sends a call to a limiter.
 func ask(ctx context.Context, rdb *redis.Client, call ...any) (decision, error) {
 	return decisionIn(rdb.Do(ctx, call...))
 }
@@ -36,7 +36,7 @@ func decisionIn(reply *redis.Cmd) (d decision, err error) {
 	return d, nil
 }
 
-// decide puts a call to a limiter, in words separated by spaces.
+// decide sends a call to a limiter, in words separated by spaces.
 func decide(t *testing.T, rdb *redis.Client, call string) decision {
 	t.Helper()
 	d, err := ask(t.Context(), rdb, words(call)...)
@@ -44,13 +44,13 @@ func decide(t *testing.T, rdb *redis.Client, call string) decision {
 	return d
 }
 
-// allows tells whether a limiter admits a call.
+// allows reports whether a limiter admits a call.
 func allows(t *testing.T, rdb *redis.Client, call string) bool {
 	t.Helper()
 	return decide(t, rdb, call).Allowed == 1
 }
 
-// serverTime reads the clock that all limits go by, in Unix ms.
+// serverTime returns the time of the clock that all limits use, in Unix ms.
 func serverTime(t *testing.T, rdb *redis.Client) int64 {
 	t.Helper()
 	now, err := rdb.Time(t.Context()).Result()
@@ -58,7 +58,7 @@ func serverTime(t *testing.T, rdb *redis.Client) int64 {
 	return now.UnixMilli()
 }
 
-// sleepUntil waits until the server's clock has come to a moment.
+// sleepUntil waits until the server's clock has reached a time.
 func sleepUntil(t *testing.T, rdb *redis.Client, moment int64) {
 	t.Helper()
 	for {

@@ -27,7 +27,7 @@ func readmeText(t *testing.T) string {
 	return documentText(t, "../README.md")
 }
 
-// What the reference says is what the command table of the binary says.
+// TestCommandsDocumentIsCurrent compares docs/COMMANDS.md with what the binary generates.
 func TestCommandsDocumentIsCurrent(t *testing.T) {
 	t.Parallel()
 	written, err := os.ReadFile(commandsDocument)
@@ -38,7 +38,7 @@ func TestCommandsDocumentIsCurrent(t *testing.T) {
 		commandsDocument)
 }
 
-// The session with redis-cli works as shown.
+// TestReadmeSession sends the commands of the session and compares the replies.
 func TestReadmeSession(t *testing.T) {
 	t.Parallel()
 	rdb := startServer(t).connect(t)
@@ -65,8 +65,8 @@ func TestReadmeSession(t *testing.T) {
 	assert.GreaterOrEqual(t, commands, 4)
 }
 
-// All commands that are shown can be sent one after the other, in the order of the page: no key is
-// used for two things.
+// TestReadmeCommands sends all commands of the README in the order of the page: no key is used for
+// two kinds of limiter.
 func TestReadmeCommands(t *testing.T) {
 	t.Parallel()
 	rdb := startServer(t).connect(t)
@@ -78,7 +78,7 @@ func TestReadmeCommands(t *testing.T) {
 	assert.GreaterOrEqual(t, len(commands), 12)
 }
 
-// The Go program works as it stands there, but for the address.
+// TestReadmeGo runs the Go snippet with the address of a test server.
 func TestReadmeGo(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
@@ -109,7 +109,7 @@ func main() {
 		t,
 		`^come back in \d+ ms\n$`,
 		string(out),
-		"five calls are admitted, the sixth is told when to come back",
+		"five calls are admitted, the sixth is denied",
 	)
 }
 

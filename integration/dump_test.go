@@ -14,9 +14,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestValuesGoToRedisAndBack carries every recorded value by DUMP and RESTORE into our server, from
-// there to a real Redis and back, and compares what either tells of it. Without a redis-server it
-// ends in our own server.
+// TestValuesGoToRedisAndBack moves every recorded value by DUMP and RESTORE into our server, from
+// there to a real Redis and back, and compares the values that they return. Without a redis-server
+// it ends in our own server.
 func TestValuesGoToRedisAndBack(t *testing.T) {
 	servers := []*redis.Client{connect(t, startServer(t)), connect(t, startServer(t))}
 	if _, err := exec.LookPath("redis-server"); err == nil {
@@ -52,37 +52,37 @@ func connect(t *testing.T, s *server) *redis.Client {
 	return client
 }
 
-// carry restores a payload on one server, what that dumps on the next, and what that dumps on the
+// carry restores a payload on one server, the dump of that on the next, and the dump of that on the
 // first again.
 func carry(t *testing.T, name, payload string, servers []*redis.Client) {
 	ctx := context.Background()
 	var first any
 	for i, server := range []*redis.Client{servers[0], servers[1], servers[0]} {
 		require.NoError(t, server.RestoreReplace(ctx, "k", 0, payload).Err(), "%s: step %d", name, i)
-		told := tell(t, server)
+		value := read(t, server)
 		if i == 0 {
-			first = told
+			first = value
 		}
-		assert.Equal(t, first, told, "%s: step %d", name, i)
+		assert.Equal(t, first, value, "%s: step %d", name, i)
 		var err error
 		payload, err = server.Dump(ctx, "k").Result()
 		require.NoError(t, err)
 	}
 }
 
-func tell(t *testing.T, server *redis.Client) any {
+func read(t *testing.T, server *redis.Client) any {
 	ctx := context.Background()
 	kind, err := server.Type(ctx, "k").Result()
 	require.NoError(t, err)
-	var told any
+	var value any
 	switch kind {
 	case "string":
-		told, err = server.Get(ctx, "k").Result()
+		value, err = server.Get(ctx, "k").Result()
 	case "hash":
-		told, err = server.HGetAll(ctx, "k").Result()
+		value, err = server.HGetAll(ctx, "k").Result()
 	default:
-		told, err = server.ZRangeWithScores(ctx, "k", 0, -1).Result()
+		value, err = server.ZRangeWithScores(ctx, "k", 0, -1).Result()
 	}
 	require.NoError(t, err)
-	return told
+	return value
 }

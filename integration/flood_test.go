@@ -29,7 +29,7 @@ type flood struct {
 
 const floodClients = 50
 
-// A few kinds of limiters, as an application might ask for one after the other for whoever comes.
+// A few kinds of limiters, as an application might use them one after the other for each visitor.
 var floodCalls = []string{
 	"RL.SLIDE flood:%d 10 1h",
 	"RL.TOKEN flood:%d 5 1 1h",
@@ -50,9 +50,8 @@ func newFlood(t *testing.T, s *server) *flood {
 	return f
 }
 
-// send sends so many new keys, so many at a time on each connection, and no more than a number of
-// calls in a second, which may be 0 for any. It returns how long each batch took from the moment
-// that it was due.
+// send sends so many new keys, in batches, on each connection, at most so many calls per second (0:
+// no limit). It returns how long each batch took from the moment at which it was due.
 func (f *flood) send(t *testing.T, n int64, pipeline int, perSecond float64) (took []time.Duration) {
 	var mu sync.Mutex
 	var clients sync.WaitGroup
@@ -105,7 +104,7 @@ func (f *flood) send(t *testing.T, n int64, pipeline int, perSecond float64) (to
 	return took
 }
 
-// admitted reads a decision, which must be to admit.
+// admitted reads a decision and checks that it admits.
 func admitted(in *bufio.Reader) error {
 	header, err := in.ReadSlice('\n')
 	if err != nil {
@@ -127,7 +126,8 @@ func admitted(in *bufio.Reader) error {
 	return nil
 }
 
-// resident is a line of what Linux tells of a process' memory, in bytes; ok is false elsewhere.
+// resident returns a field of /proc/PID/status about the memory of a process, in bytes; ok is false
+// on other systems.
 func resident(pid int, line string) (n int64, ok bool) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	match := regexp.MustCompile(line + `:\s+(\d+) kB`).FindSubmatch(text)
@@ -149,9 +149,9 @@ func infoCount(t *testing.T, s *server, field string) (n int64) {
 	return n
 }
 
-// A flood of keys never seen before pushes nobody out who is blocked, and the process not out of
-// its limit. By default it is small; FLOOD_KEYS=5000000 FLOOD_MAXMEMORY=256 (MB) is a large one, of
-// which the log tells figures; FLOOD_FLAGS are more flags of the server.
+// A flood of new keys evicts no limiter that is denying, and the process stays within its limit.
+// The default is small; FLOOD_KEYS=5000000 FLOOD_MAXMEMORY=256 (MB) is a large one, whose figures
+// are logged. FLOOD_FLAGS are further flags of the server.
 func TestFlood(t *testing.T) {
 	keys, megabytes := floodSize(t, "FLOOD_KEYS", 200_000), floodSize(t, "FLOOD_MAXMEMORY", 32)
 	limit := megabytes << 20
@@ -200,7 +200,7 @@ func TestFlood(t *testing.T) {
 	}
 }
 
-// programSize is what of the binary stands in memory: little beside the limits that matter.
+// programSize is how much of the binary is in memory, which is small beside the limits that matter.
 const programSize = 10 << 20
 
 func floodSize(t *testing.T, variable string, otherwise int64) int64 {

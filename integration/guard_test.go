@@ -26,7 +26,7 @@ var refused = []struct {
 	streams []string
 }{
 	{"invalid bulk length", []string{
-		// 35 bytes that would end a server whose parser adds to what it is told
+		// 35 bytes that crash a parser that adds to the length it reads
 		"*1\r\n$9223372036854775807\r\nabc\r\n",
 		"*1\r\n$9223372036854775808\r\nabc\r\n", "*1\r\n$18446744073709551617\r\n", "*1\r\n$536870913\r\n",
 		"*1\r\n$-1\r\n", "*1\r\n$-0\r\n", "*1\r\n$-9223372036854775808\r\n", "*1\r\n$\r\n", "*1\r\n$a\r\n",
@@ -64,8 +64,8 @@ var refused = []struct {
 	},
 }
 
-// refusedStrangers is the same for those who have yet to give the password.
-var refusedStrangers = []struct {
+// refusedBeforeAuth is the same for clients that have not authenticated.
+var refusedBeforeAuth = []struct {
 	why     string
 	streams []string
 }{
@@ -79,9 +79,9 @@ var refusedStrangers = []struct {
 	{"too big inline request", []string{strings.Repeat("a", 65537)}},
 }
 
-// borne lists streams that are odd, or not whole, and the replies to what of them is. The
-// connection closes only when the client is through.
-var borne = []struct{ stream, replies string }{
+// accepted lists streams that are odd or incomplete, and the replies to their complete commands.
+// The connection closes only when the client closes it.
+var accepted = []struct{ stream, replies string }{
 	{"", ""},
 	{"*0\r\n*1\r\n$4\r\nPING\r\n", "+PONG\r\n"},
 	{"*-1\r\n*-10\r\nPING\r\n", "+PONG\r\n"},
@@ -113,8 +113,8 @@ var borne = []struct{ stream, replies string }{
 	},
 }
 
-// Whatever arrives, the server says what is wrong with it, closes that connection, and answers the
-// next as if nothing had been.
+// For each malformed stream the server returns an error, closes that connection, and answers the
+// next one as usual.
 func TestBadFramingEndsItsConnectionAlone(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
@@ -127,18 +127,18 @@ func TestBadFramingEndsItsConnectionAlone(t *testing.T) {
 			require.Equal(t, "+PONG\r\n", exchange(t, s, "PING\r\n", true), "after %.99q", stream)
 		}
 	}
-	for _, c := range borne {
+	for _, c := range accepted {
 		require.Equal(t, c.replies, exchange(t, s, c.stream, true), "%.99q", c.stream)
 		require.Equal(t, "+PONG\r\n", exchange(t, s, "PING\r\n", true), "after %.99q", c.stream)
 	}
 	assert.Equal(t, strconv.Itoa(s.pid), infoField(t, s, "process_id"), "it has been the same process all along")
 }
 
-// Before the password the limits are narrower, and lifted by it.
+// Before authentication the limits are narrower; authentication lifts them.
 func TestBadFramingBeforeThePassword(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, "--requirepass", "sesame")
-	for _, group := range refusedStrangers {
+	for _, group := range refusedBeforeAuth {
 		for _, stream := range group.streams {
 			require.Equal(t, "-ERR Protocol error: "+group.why+"\r\n", exchange(t, s, stream, false), "%.99q", stream)
 			require.Equal(t, "-NOAUTH Authentication required.\r\n", exchange(t, s, "PING\r\n", true), "after %.99q",
@@ -151,15 +151,14 @@ func TestBadFramingBeforeThePassword(t *testing.T) {
 	assert.Equal(t, "+OK\r\n"+reply, exchange(t, s, frame("AUTH", "sesame")+echo, true))
 }
 
-// exchange sends a stream on a connection of its own and returns all that comes back. With hangUp
-// it says that nothing more will follow; without, the server must close the connection of its own
-// accord.
+// exchange sends a stream on a connection of its own and returns all replies. With hangUp it closes
+// its sending side; without, the server must close the connection.
 func exchange(t *testing.T, s *server, stream string, hangUp bool) string {
 	t.Helper()
 	conn, err := dial(s.addr)
 	require.NoError(t, err)
 	defer conn.Close()
-	// of a stream that is refused, not all need be taken
+	// the server need not read all of a stream that it refuses
 	if _, err = io.WriteString(conn, stream); hangUp {
 		require.NoError(t, err)
 		require.NoError(t, conn.(*net.TCPConn).CloseWrite())
@@ -203,8 +202,7 @@ func TestPipelineThatEndsInGarbage(t *testing.T) {
 	assert.Equal(t, io.EOF, err)
 }
 
-// Frames that were damaged at random, cut up at random: whatever comes back is whole replies, and
-// the server lives.
+// Frames are damaged at random and split at random: all replies are whole, and the server survives.
 func TestDamagedFrames(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
@@ -227,8 +225,8 @@ func TestDamagedFrames(t *testing.T) {
 	assert.Equal(t, strconv.Itoa(s.pid), infoField(t, s, "process_id"))
 }
 
-// sendDamaged sends a batch of frames over one connection, in pieces, some of the frames damaged,
-// and reads what comes back.
+// sendDamaged sends a batch of frames over one connection, in pieces, with some of them damaged,
+// and reads the replies.
 func sendDamaged(t *testing.T, s *server, random *rand.Rand, batch int) {
 	var stream []byte
 	for range batch {
@@ -271,7 +269,7 @@ func sendDamaged(t *testing.T, s *server, random *rand.Rand, batch int) {
 	}
 }
 
-// someCommands are what gets damaged.
+// someCommands are the commands that are damaged.
 var someCommands = []string{
 	"PING", "ECHO hello", "SET k v", "GET k", "INCR n", "MGET k n none", "HSET h f v", "HGETALL h",
 	"ZADD z 1 a 2 b", "ZRANGE z 0 -1 WITHSCORES",
@@ -279,7 +277,7 @@ var someCommands = []string{
 	"SELECT 1", "RESET", "NONSENSE",
 }
 
-// badNumbers stand where lengths should.
+// badNumbers are put in place of lengths.
 var badNumbers = []string{
 	"-1", "0", "00", "-0", "+1", "1x", "", "16385", "65536", "1048576", "1048577", "536870912", "536870913",
 	"2147483647", "2147483648", "4294967296",
@@ -287,30 +285,30 @@ var badNumbers = []string{
 	"99999999999999999999",
 }
 
-// strange are bytes that mean something to a parser, or nothing to anyone.
+// strange are bytes that mean something to a parser, and bytes that do not.
 const strange = "*$+-:\r\n\x00\"'0129 \xff"
 
-// damage spoils a frame in one of the ways that occur, and in some that do not.
+// damage changes a frame in one of several ways.
 func damage(random *rand.Rand, whole []byte) []byte {
 	at := random.IntN(len(whole))
 	switch random.IntN(6) {
-	case 0: // another byte
+	case 0: // one byte changed
 		whole[at] = byte(random.IntN(256))
 		return whole
 	case 1: // cut off
 		return whole[:at]
-	case 2: // a piece left out
+	case 2: // a part left out
 		return slices.Delete(whole, at, at+random.IntN(len(whole)-at))
-	case 3: // a piece twice
+	case 3: // a part twice
 		return slices.Insert(whole, at, whole[at:]...)
-	case 4: // bytes from nowhere
+	case 4: // random bytes
 		noise := make([]byte, 1+random.IntN(20))
 		for i := range noise {
 			noise[i] = strange[random.IntN(len(strange))]
 		}
 		return slices.Insert(whole, at, noise...)
 	}
-	// another number in the place of a length
+	// another number in place of a length
 	lines := bytes.SplitAfter(whole, []byte("\r\n"))
 	i := random.IntN(len(lines))
 	if len(lines[i]) > 0 {

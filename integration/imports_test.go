@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// mayImport is the shape of the house: for each package what it may import of ours and, where it is
-// named, of others beyond the standard library. Imports run in one direction; what is not listed is
+// mayImport lists for each package which of our packages it may import and, where it names them,
+// which others beyond the standard library. Imports run in one direction; what is not listed is
 // forbidden.
 var mayImport = map[string]struct{ ours, others []string }{
 	"rlserver/cmd/rlserver": {

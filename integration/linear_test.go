@@ -15,15 +15,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What many clients see at once must be what they could have seen one after the other. Windows are
-// so long that nothing lapses meanwhile, so a limiter is a number, and leases are a set.
+// The replies to many concurrent clients must be possible in some sequential order. Windows are so
+// long that nothing expires meanwhile, so a limiter is a number, and leases are a set.
 
 const (
 	linearLimit  = 6
 	linearLeases = 2
 )
 
-// linearCall is one call and its answer.
+// linearCall is one call and its reply.
 type linearCall struct {
 	command string // SLIDE, TOKEN, LEASE, RELEASE, REFUND or ALL
 	key     string // a log or a bucket
@@ -34,10 +34,10 @@ type linearCall struct {
 type linearAnswer struct {
 	allowed   bool
 	remaining int64
-	given     int64 // by REFUND and RELEASE
+	given     int64 // returned by REFUND and RELEASE
 }
 
-// linearState is what there is: hits taken from each log and bucket, and leases.
+// linearState is the state of the model: hits taken from each log and bucket, and leases.
 type linearState struct {
 	used   map[string]int64
 	leases []string // in order
@@ -60,7 +60,7 @@ func (s *linearState) lease(id string) {
 	}
 }
 
-// step is what a call does to a state, and what it answers.
+// step returns the state after a call, and its reply.
 func (s linearState) step(c linearCall) (linearState, linearAnswer) {
 	next := s.copied()
 	switch c.command {
@@ -125,7 +125,7 @@ func (c linearCall) call(t *testing.T, client *redis.Client) linearAnswer {
 	default:
 		d := reply.([]any)
 		a := linearAnswer{allowed: d[0] == int64(1)}
-		if c.command != "ALL" { // it speaks of one rule of several
+		if c.command != "ALL" { // its reply describes one rule of several
 			a.remaining = d[2].(int64)
 		}
 		return a

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// do sends one command, its words separated by spaces, and gives the answer as text.
+// do sends one command, its words separated by spaces, and returns the reply as text.
 func do(t *testing.T, rdb *redis.Client, line string) string {
 	t.Helper()
 	answer, err := rdb.Do(t.Context(), words(line)...).Result()
@@ -23,8 +23,8 @@ func do(t *testing.T, rdb *redis.Client, line string) string {
 	return fmt.Sprint(answer)
 }
 
-// Policies live as long as keys do: through a crash and through an orderly end, with a snapshot in
-// place of the log and without.
+// Policies survive what keys survive: a crash and an orderly stop, with a snapshot in place of the
+// log and without.
 func TestPoliciesSurviveRestarts(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -51,7 +51,7 @@ func TestPoliciesSurviveRestarts(t *testing.T) {
 	}
 }
 
-// The file is read at the start and with each SIGHUP, and nothing of one that is wrong is taken.
+// The file is read at the start and at each SIGHUP, and a file with an error changes nothing.
 func TestPoliciesOfAFile(t *testing.T) {
 	t.Parallel()
 	path, dir := filepath.Join(t.TempDir(), "policies.yaml"), t.TempDir()

@@ -16,10 +16,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What cmd/rlserver's own tests do not see: how the process behaves towards clients that are there.
+// These tests check what cmd/rlserver's own tests cannot: how the process treats connected clients.
 
-// A pipeline that is being answered when the server is told to end is answered to its last command.
-// Then the connection closes.
+// A pipeline that is being answered when the server is asked to stop is answered to its last
+// command. Then the connection closes.
 func TestPipelineIsAnsweredBeforeTheEnd(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(*testing.T, *server){
@@ -43,8 +43,7 @@ func TestPipelineIsAnsweredBeforeTheEnd(t *testing.T) {
 			conn, err := dial(s.addr)
 			require.NoError(t, err)
 			defer conn.Close()
-			// The first command takes until after the end was asked for, on all but the slowest
-			// machines.
+			// The first command runs until after the stop, on all but the slowest machines.
 			_, err = io.WriteString(conn, "DEBUG SLEEP 0.5\r\n"+strings.Repeat("RL.SLIDE k 50 1h\r\n", calls))
 			require.NoError(t, err)
 			await(t, func() bool {
@@ -69,14 +68,14 @@ func TestPipelineIsAnsweredBeforeTheEnd(t *testing.T) {
 	}
 }
 
-// await waits until something has come true.
+// await waits until a condition is true.
 func await(t *testing.T, condition func() bool) {
 	t.Helper()
 	require.Eventually(t, condition, patience, 10*time.Millisecond)
 }
 
-// Whoever is one too many hears why, and the others notice nothing. When one of them leaves there
-// is room again.
+// A client above maxclients gets an error, and the others are not affected. When one of them
+// leaves, another client can connect.
 func TestOneClientTooMany(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, "--maxclients", "3")
@@ -108,7 +107,7 @@ func TestOneClientTooMany(t *testing.T) {
 	})
 }
 
-// ping asks whether somebody is there. The empty string means that nobody is.
+// ping sends PING and returns the reply, or the empty string if there is none.
 func ping(t *testing.T, conn net.Conn) string {
 	t.Helper()
 	if _, err := io.WriteString(conn, frame("PING")); err != nil {

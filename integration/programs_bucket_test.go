@@ -12,21 +12,21 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A bucketByHand hands out permits by weight from a hash that the client reads, reckons with and
-// writes back.
+// A bucketByHand hands out permits by weight from a hash that the client reads, updates and writes
+// back.
 type bucketByHand struct {
 	rdb      *redis.Client
 	capacity float64
 	perMs    float64 // permits that flow back
 }
 
-// permits are what the hash holds.
+// permits are the contents of the hash.
 type permits struct {
 	left float64
 	at   int64 // Unix ms
 }
 
-// look reads the hash and adds what has flowed back since it was written.
+// look reads the hash and adds the permits that were refilled since it was written.
 func (b bucketByHand) look(t *testing.T, key string, now int64) permits {
 	t.Helper()
 	fields, err := b.rdb.HMGet(t.Context(), key, "left", "at").Result()
@@ -41,7 +41,7 @@ func (b bucketByHand) look(t *testing.T, key string, now int64) permits {
 	return permits{min(b.capacity, left+float64(now-at)*b.perMs), now}
 }
 
-// take takes permits of those that were seen and writes back what is left. A denial says how many
+// take takes permits of those that look returned, and writes back the rest. A denial says how many
 // ms to wait.
 func (b bucketByHand) take(t *testing.T, key string, seen permits, weight float64) (ok bool, wait int64) {
 	t.Helper()
@@ -56,8 +56,7 @@ func (b bucketByHand) take(t *testing.T, key string, seen permits, weight float6
 	return ok, wait
 }
 
-// The flaw: two clients that looked at the same permits both take them, and the one that writes
-// last wins.
+// The flaw: two clients that have read the same permits both take them, and the last write wins.
 func TestBucketByHandHandsOutPermitsTwice(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
@@ -73,8 +72,8 @@ func TestBucketByHandHandsOutPermitsTwice(t *testing.T) {
 	assert.Equal(t, 3.0, first.look(t, "api", someTime).left, "fourteen of ten permits are gone, and three are left")
 }
 
-// The flaw: tenths have no end in binary. Ten times a tenth of a permit is a little less than one:
-// whoever asks often waits longer than who asks once, and is told to wait for 0 ms.
+// The flaw: a tenth has no exact binary form. Ten times a tenth of a permit is a little less than
+// one: a client that asks often waits longer than one that asks once, and is told to wait for 0 ms.
 func TestBucketByHandLosesWhatItRounds(t *testing.T) {
 	t.Parallel()
 	b := bucketByHand{startServer(t).connect(t), 1, 0.01}
@@ -94,7 +93,7 @@ func TestBucketByHandLosesWhatItRounds(t *testing.T) {
 	assert.Equal(t, int64(0), wait)
 }
 
-// Two clients that both know of ten permits: one gets seven, the other is told how long to wait.
+// Two clients both know of ten permits: one gets seven, the other gets the time to wait.
 func TestTokenHandsOutPermitsOnce(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
@@ -114,7 +113,7 @@ func TestTokenHandsOutPermitsOnce(t *testing.T) {
 	assert.True(t, allows(t, first, "RL.TOKEN api 10 10 3650d COST 3"), "the denials took nothing")
 }
 
-// However often somebody asks, the call is admitted at the moment that the first denial told.
+// However often a client asks, the call is admitted at the time that the first denial returned.
 func TestLimitersKeepTheirWord(t *testing.T) {
 	t.Parallel()
 	rdb := startServer(t).connect(t)
@@ -136,13 +135,13 @@ func TestLimitersKeepTheirWord(t *testing.T) {
 	}
 }
 
-// knock calls until it is denied and then until it is admitted again. It holds the limiter to what
-// the denials tell: they speak of one moment, and the call is denied before it and admitted from
-// then on. Nobody else may use the key.
+// knock calls until it is denied and then until it is admitted again. It checks the denials: all
+// return the same time, the call is denied before it and admitted from then on. No other client may
+// use the key.
 func knock(t *testing.T, rdb *redis.Client, call string) {
 	t.Helper()
 	denied := false
-	// that moment, in Unix ms, as far as it can be known from outside
+	// that time, in Unix ms, as far as a client can know it
 	earliest, latest := int64(0), int64(math.MaxInt64)
 	for {
 		b := sendAtOnce(t, rdb, 1, []string{call})

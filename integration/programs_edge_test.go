@@ -10,14 +10,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// attempts is how often a machine that is too slow to catch an edge may try again, before it is the
-// test that is wrong.
+// attempts is how often a machine that is too slow to hit an edge may try again before the test
+// fails.
 const attempts = 20
 
 // The counter that everybody writes first: INCR, and EXPIRE when it is new. Its window begins with
-// a call, so whoever makes one and saves the others for the end of the window gets all but one of
-// twice the limit through in next to no time. RL.SLIDE is called beside it, each time: in the same
-// stretch it admits the limit and no more.
+// a call, so a client that makes one and saves the others for the end of the window gets nearly
+// twice the limit through in a very short time. RL.SLIDE, called beside it each time, admits no
+// more than the limit.
 func TestCounterByHandAdmitsTwiceTheLimitAtItsEdge(t *testing.T) {
 	t.Parallel()
 	const limit, window = 10, 5000
@@ -41,7 +41,7 @@ func TestCounterByHandAdmitsTwiceTheLimitAtItsEdge(t *testing.T) {
 	t.Fatalf("in %d attempts the calls before and after an edge never came close enough to it", attempts)
 }
 
-// waitForTTL waits until a key has so much time left, or less, or is gone.
+// waitForTTL waits until a key has at most so much time left, or has expired.
 func waitForTTL(t *testing.T, rdb *redis.Client, key string, left time.Duration) {
 	t.Helper()
 	for {
@@ -54,9 +54,9 @@ func waitForTTL(t *testing.T, rdb *redis.Client, key string, left time.Duration)
 	}
 }
 
-// Three messages an hour, and an impatient sender at 1:59 and 2:01; here the hours take two
-// seconds. RL.FIXED counts by the clock on the wall and lets six through, which its documentation
-// owns up to. RL.SLIDE lets three through.
+// Three messages an hour, and a sender that sends at 1:59 and 2:01; here the hours take two
+// seconds. RL.FIXED counts by the clock and lets six through, as its documentation says. RL.SLIDE
+// lets three through.
 func TestThreeMessagesBeforeTheHourAndThreeAfter(t *testing.T) {
 	t.Parallel()
 	const limit, hour, minute = 3, 2000, 2000 / 60
@@ -83,8 +83,8 @@ func TestThreeMessagesBeforeTheHourAndThreeAfter(t *testing.T) {
 	t.Fatalf("in %d attempts the calls before and after an edge never came close enough to it", attempts)
 }
 
-// A burst is what was answered to calls that were sent at once, and the server's time before and
-// after them, in Unix ms.
+// A burst is the replies to calls that were sent at once, and the server time before and after
+// them, in Unix ms.
 type burst struct {
 	replies  [][]*redis.Cmd // of each round, to each call
 	from, to int64
@@ -108,7 +108,7 @@ func sendAtOnce(t *testing.T, rdb *redis.Client, rounds int, calls []string) bur
 	return b
 }
 
-// admitted is how often the limiter that is the nth call of each round said yes.
+// admitted returns how often the limiter that is the nth call of each round admitted it.
 func (b burst) admitted(nth int) (times int) {
 	for _, round := range b.replies {
 		if d, err := decisionIn(round[nth]); err == nil && d.Allowed == 1 {
@@ -118,7 +118,7 @@ func (b burst) admitted(nth int) (times int) {
 	return times
 }
 
-// counted is how often the first call of each round, INCR, gave a number within the limit.
+// counted returns how often the first call of each round, INCR, returned a number within the limit.
 func (b burst) counted(limit int64) (times int) {
 	for _, round := range b.replies {
 		if round[0].Val().(int64) <= limit {

@@ -39,8 +39,9 @@ func mayMailByHand(t *testing.T, rdb *redis.Client) bool {
 	return true
 }
 
-// The flaw: a mail that the day refuses has been counted by the minute and the hour. Those who keep
-// trying fill up the hour with mail that was never sent, and after midnight the hour refuses them.
+// The flaw: a mail that the day refuses has been counted by the minute and the hour. A client that
+// keeps trying fills up the hour with mail that was never sent, and after midnight the hour refuses
+// it.
 func TestMailByHandCountsWhatIsNeverSent(t *testing.T) {
 	t.Parallel()
 	rdb := startServer(t).connect(t)
@@ -57,7 +58,7 @@ func TestMailByHandCountsWhatIsNeverSent(t *testing.T) {
 
 const mayMail = "RL.MULTI mail:ann 1 1m 5 1h 10 1d"
 
-// The first mail goes out, the second must wait for its minute. The answer says so, and the denial
+// The first mail is sent, the second must wait for its minute. The reply says so, and the denial
 // counts nowhere.
 func TestMailOnceAMinute(t *testing.T) {
 	t.Parallel()
@@ -72,8 +73,8 @@ func TestMailOnceAMinute(t *testing.T) {
 	assert.Equal(t, int64(1), rdb.ZCard(t.Context(), "mail:ann").Val())
 }
 
-// Each of the three refuses in its turn, says that it was it, and until when: until a mail of long
-// enough ago leaves its window.
+// Each of the three windows refuses in its turn. The reply names it and says until when: until its
+// oldest mail leaves it.
 func TestMailSaysWhichLimitRefuses(t *testing.T) {
 	t.Parallel()
 	rdb := startServer(t).connect(t)

@@ -14,11 +14,11 @@ import (
 )
 
 // The programs_*_test.go files hold limiters as people write them by hand over Redis' own commands:
-// first with the flaw each of them has, made to happen and not left to chance, then as a command of
-// this server, which has it not.
+// first with the flaw that each has, reproduced without chance, then as a command of this server,
+// which does not have it.
 
-// A windowByHand admits a thousand calls a second, going by a log in a sorted set that the client
-// itself keeps.
+// A windowByHand admits a thousand calls a second with a log in a sorted set that the client
+// maintains.
 type windowByHand struct {
 	rdb    *redis.Client
 	now    func() int64 // the client's clock, in Unix ms
@@ -30,7 +30,7 @@ const (
 	second    = 1000 // ms
 )
 
-// hasRoom is the first half of admitting a call: look.
+// hasRoom is the first half of admitting a call: it reads the log.
 func (w windowByHand) hasRoom(t *testing.T, key string) bool {
 	t.Helper()
 	now := w.now()
@@ -40,7 +40,7 @@ func (w windowByHand) hasRoom(t *testing.T, key string) bool {
 	return used < perSecond
 }
 
-// record is the second half: write it down.
+// record is the second half: it adds a hit to the log.
 func (w windowByHand) record(t *testing.T, key string) {
 	t.Helper()
 	now := w.now()
@@ -57,7 +57,7 @@ func (w windowByHand) allows(t *testing.T, key string) bool {
 	return true
 }
 
-// inTheLastSecond is how much the window holds, by the clock of whoever asks.
+// inTheLastSecond returns how many hits the window holds, by the caller's clock.
 func (w windowByHand) inTheLastSecond(t *testing.T, key string) int64 {
 	t.Helper()
 	now := w.now()
@@ -71,7 +71,7 @@ const someTime = 1767225600000
 
 func stopped(at int64) func() int64 { return func() int64 { return at } }
 
-// neverTwice names members so that no two are the same.
+// neverTwice returns member names of which no two are the same.
 func neverTwice(client string) func(int64) string {
 	n := 0
 	return func(now int64) string {
@@ -80,8 +80,8 @@ func neverTwice(client string) func(int64) string {
 	}
 }
 
-// The flaw: between the look and the record of one client comes another. The more clients, the more
-// get through.
+// The flaw: between the read and the write of one client comes another. The more clients, the more
+// calls get through.
 func TestWindowByHandAdmitsOneTooMany(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
@@ -99,7 +99,7 @@ func TestWindowByHandAdmitsOneTooMany(t *testing.T) {
 	assert.Equal(t, int64(perSecond+1), first.inTheLastSecond(t, "api"))
 }
 
-// The flaw: hits are told apart by their time alone, so all hits of one millisecond are one.
+// The flaw: only their time distinguishes hits, so all hits of one millisecond are one.
 func TestWindowByHandLosesHitsOfOneMillisecond(t *testing.T) {
 	t.Parallel()
 	byTime := func(now int64) string { return strconv.FormatInt(now, 10) }
@@ -110,7 +110,7 @@ func TestWindowByHandLosesHitsOfOneMillisecond(t *testing.T) {
 	assert.Equal(t, int64(1), w.inTheLastSecond(t, "api"))
 }
 
-// The flaw: each client goes by its own clock. One that is ahead throws out what the others still
+// The flaw: each client uses its own clock. One that is ahead removes hits that the others still
 // count.
 func TestWindowByHandBelievesEveryClock(t *testing.T) {
 	t.Parallel()
@@ -162,7 +162,7 @@ func TestSlideCountsHitsOfOneMillisecond(t *testing.T) {
 	assert.Equal(t, int64(perSecond), rdb.ZCard(t.Context(), "api").Val())
 }
 
-// The clock that counts is the server's. No client has a say in it.
+// The clock that counts is the server's. Clients have no influence on it.
 func TestSlideGoesByOneClock(t *testing.T) {
 	t.Parallel()
 	rdb := startServer(t).connect(t)
@@ -175,8 +175,8 @@ func TestSlideGoesByOneClock(t *testing.T) {
 	assert.LessOrEqual(t, hits[0].Score, float64(after))
 }
 
-// Two clients that call as fast as they can never get a thousand and one through in any second.
-// What went through is in the log.
+// Two clients that call as fast as they can never get a thousand and one calls through in any
+// second. The log has those that were admitted.
 func TestSlideAThousandASecond(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
@@ -211,7 +211,7 @@ func TestSlideAThousandASecond(t *testing.T) {
 	assertAtMost(t, perSecond, second, slices.Collect(maps.Values(log)))
 }
 
-// assertAtMost looks at every stretch of a window's length.
+// assertAtMost checks every stretch of a window's length.
 func assertAtMost(t *testing.T, limit int, window int64, hits []int64) {
 	t.Helper()
 	slices.Sort(hits)
@@ -220,7 +220,7 @@ func assertAtMost(t *testing.T, limit int, window int64, hits []int64) {
 	}
 }
 
-// A service can move from one to the other while it runs: both work on the same log.
+// A service can move from one to the other while it runs: both use the same log.
 func TestSlideSharesTheLogOfWindowByHand(t *testing.T) {
 	t.Parallel()
 	rdb := startServer(t).connect(t)
@@ -242,5 +242,5 @@ func TestSlideSharesTheLogOfWindowByHand(t *testing.T) {
 	assert.LessOrEqual(t, d.RetryAfter, int64(minute), "when the hit of 59 minutes ago leaves")
 
 	assert.Equal(t, int64(1), rdb.ZCount(t.Context(), "api", strconv.FormatInt(before, 10), "+inf").Val(),
-		"who counts by hand sees the hit of RL.SLIDE")
+		"a limiter by hand counts the hit of RL.SLIDE")
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// rueidis has GCRA as a command of its own, puts the calls of all goroutines into one pipeline, and
-// asks for client-side caching.
+// rueidis has GCRA as a command of its own, sends the calls of all goroutines in one pipeline, and
+// uses client-side caching.
 func TestRueidis(t *testing.T) {
 	t.Parallel()
 	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{startServer(t).addr}})

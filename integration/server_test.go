@@ -18,17 +18,17 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// patience is how long anything may take that should happen at once, before a test gives up. It
-// decides no test on a machine that works.
+// patience is how long anything that should happen at once may take before a test fails. No test on
+// a working machine depends on it.
 const patience = time.Minute
 
-// buildDir is where the binary is built, for all tests of a run.
+// buildDir is where the binary is built for all tests.
 var buildDir string
 
 func TestMain(m *testing.M) {
 	for _, variable := range os.Environ() {
 		if name, _, _ := strings.Cut(variable, "="); strings.HasPrefix(name, "RLSERVER_") {
-			os.Unsetenv(name) // the servers under test take their flags from the tests alone
+			os.Unsetenv(name) // the tests alone set flags
 		}
 	}
 	// A server built with the race detector would sleep for a second before it exits.
@@ -43,8 +43,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// built gives the path of the binary, which the first to ask builds: with the race detector if
-// these tests have it.
+// built returns the path of the binary, which the first caller builds: with the race detector if
+// the tests run with it.
 var built = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(buildDir, "rlserver")
 	args := []string{"build", "-o", path}
@@ -57,13 +57,13 @@ var built = sync.OnceValues(func() (string, error) {
 	return path, nil
 })
 
-// withRaceDetector tells whether these tests have it.
+// withRaceDetector reports whether the tests run with the race detector.
 func withRaceDetector() bool {
 	info, ok := debug.ReadBuildInfo()
 	return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
 }
 
-// rlserver is a command that would run the binary with these arguments.
+// rlserver returns a command that runs the binary with these arguments.
 func rlserver(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	path, err := built()
@@ -71,7 +71,7 @@ func rlserver(t *testing.T, args ...string) *exec.Cmd {
 	return exec.Command(path, args...)
 }
 
-// startServer runs the binary with these flags on a free port, for as long as the test takes.
+// startServer runs the binary with these flags on a free port until the test ends.
 func startServer(t *testing.T, flags ...string) *server {
 	t.Helper()
 	return startOnFreePort(t, func(port string) *exec.Cmd {
@@ -85,9 +85,8 @@ type server struct {
 	addr string // host:port
 }
 
-// startOnFreePort starts a server that says when it is ready, and stops it at the end of the test.
-// A port that was free a moment ago may be taken by the time the server asks for it: then another
-// is tried.
+// startOnFreePort starts a server, waits until it is ready, and stops it at the end of the test. A
+// port that was free a moment ago may be taken when the server opens it: then another is tried.
 func startOnFreePort(t *testing.T, command func(port string) *exec.Cmd) *server {
 	t.Helper()
 	var p *process
@@ -116,18 +115,18 @@ func freePort(t *testing.T) string {
 	return port
 }
 
-// A process is a command that was started, what it wrote so far, and how it ended.
+// A process is a command that was started, its output so far, and how it ended.
 type process struct {
 	cmd            *exec.Cmd
 	pid            int
 	stdout, stderr text
-	terminate      func()        // tells it to end, once: a second signal would cut that short
-	killed         bool          // as a power cut would end it: then stop expects no order
+	terminate      func()        // sends SIGTERM, once: a second signal would interrupt the stop
+	killed         bool          // as by a crash: then stop expects no exit code
 	ended          chan struct{} // closed when it has ended
 }
 
-// start runs a command in an empty directory of its own. What still runs at the end of the test is
-// killed.
+// start runs a command in an empty directory of its own. If it still runs at the end of the test,
+// it is killed.
 func start(t *testing.T, cmd *exec.Cmd) *process {
 	t.Helper()
 	p := &process{cmd: cmd, ended: make(chan struct{})}
@@ -146,7 +145,8 @@ func start(t *testing.T, cmd *exec.Cmd) *process {
 	return p
 }
 
-// becomesReady waits until the process says that it is ready, which is false if it ends instead.
+// becomesReady waits until the process says that it is ready. It returns false if the process ends
+// instead.
 func (p *process) becomesReady() bool {
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
 		if strings.Contains(strings.ToLower(p.output()), "ready") {
@@ -161,8 +161,7 @@ func (p *process) becomesReady() bool {
 	return false
 }
 
-// stop ends the process in order, if it has not ended yet, and fails the test if anything went
-// wrong inside it.
+// stop stops the process, if it still runs, and fails the test if anything went wrong inside it.
 func (p *process) stop(t *testing.T) {
 	t.Helper()
 	if p.killed {
@@ -188,7 +187,7 @@ func (p *process) exitCode(t *testing.T) int {
 
 func (p *process) output() string { return p.stdout.String() + p.stderr.String() }
 
-// text is what a process writes, to be looked at meanwhile.
+// text is the output of a process, which can be read while it runs.
 type text struct {
 	mu sync.Mutex
 	b  bytes.Buffer

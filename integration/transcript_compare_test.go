@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// essence renders what counts of a reply according to a step's note.
+// essence returns the part of a reply that counts, according to a step's note.
 func essence(note []string, r reply) ([]string, error) {
 	if len(note) == 0 {
 		return r.lines(""), nil
@@ -54,7 +54,8 @@ func essence(note []string, r reply) ([]string, error) {
 	return nil, fmt.Errorf("unknown annotation %q", note)
 }
 
-// differ says how a reply differs from the recorded one as far as the note cares, or "".
+// differ describes how a reply differs from the recorded one as far as the note cares, or returns
+// "".
 func differ(note, want []string, r reply) (string, error) {
 	got, err := essence(note, r)
 	if err != nil {
@@ -126,8 +127,8 @@ func mispicked(words []string, r reply) string {
 	return ""
 }
 
-// TestTranscriptComparison keeps the comparison honest: it must hold where it should and fail where
-// it should.
+// TestTranscriptComparison tests the comparison: it must succeed where it should and fail where it
+// should.
 func TestTranscriptComparison(t *testing.T) {
 	for _, c := range []struct {
 		note, recorded, got string // the replies as on the wire, without CR

@@ -76,7 +76,7 @@ func readTranscript(path string) (*transcript, error) {
 	return t, nil
 }
 
-// add takes in one line; next collects what "@" lines say of the step to come.
+// add reads one line; next collects what "@" lines say about the next step.
 func (t *transcript) add(line string, number int, next *step) error {
 	switch {
 	case line == "" || line[0] == '#':

@@ -14,15 +14,15 @@ import (
 type reply struct {
 	kind  byte
 	null  bool    // $-1 or *-1
-	blank bool    // what it held does not count
+	blank bool    // its contents do not count
 	text  string  // of a leaf
 	items []reply // of an aggregate; a map's keys and values alternate
 }
 
 func (r reply) aggregate() bool { return strings.IndexByte("*%~>", r.kind) >= 0 && !r.null }
 
-// readReply reads one reply. It insists on the one right framing, so that two replies which render
-// alike are the same bytes.
+// readReply reads one reply. It accepts only one framing, so that two replies that render alike are
+// the same bytes.
 func readReply(in *bufio.Reader) (reply, error) {
 	header, err := in.ReadString('\n')
 	if err != nil {

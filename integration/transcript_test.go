@@ -17,8 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// recordedFrom is the Redis the transcripts were recorded from; another one words its errors
-// differently.
+// recordedFrom is the version of Redis that the transcripts were recorded from; other versions have
+// other error texts.
 const recordedFrom = "7.0.15"
 
 // TestTranscripts sends the commands of every transcript and compares the replies with those of a
@@ -40,15 +40,15 @@ func TestTranscripts(t *testing.T) {
 		t.Run("redis", func(t *testing.T) { replayAll(t, paths, startRedis, verify) })
 	}
 	replayAll(t, paths, func(t *testing.T, flags ...string) *server {
-		// failed logins take their time
+		// failed logins are delayed
 		return startServer(t, append(flags, "--preauth-timeout", "0")...)
 	}, verify)
 }
 
-// A launcher starts a server for the length of a test.
+// A launcher starts a server that is stopped when the test ends.
 type launcher func(t *testing.T, flags ...string) *server
 
-// replayAll gives each transcript its turn at one server, or at one of its own.
+// replayAll plays each transcript on a shared server, or on one of its own.
 func replayAll(t *testing.T, paths []string, start launcher, use func(*testing.T, *transcript, string)) {
 	shared := start(t).addr
 	for _, path := range paths {
@@ -93,14 +93,14 @@ func record(t *testing.T, script *transcript, addr string) {
 	require.NoError(t, script.write())
 }
 
-// A player talks to one server over one connection at a time.
+// A player sends commands to one server over one connection at a time.
 type player struct {
 	addr string
 	conn net.Conn
 	in   *bufio.Reader
 }
 
-// newPlayer connects and, unless the transcript has its server to itself, empties it.
+// newPlayer connects and, unless the transcript has a server of its own, deletes all keys.
 func newPlayer(t *testing.T, script *transcript, addr string) *player {
 	p := &player{addr: addr}
 	require.NoError(t, p.connect())
@@ -142,7 +142,7 @@ func (p *player) play(s step) (reply, error) {
 	return readReply(p.in)
 }
 
-// check plays a step and says how the reply differs from the recorded one.
+// check plays a step and describes how the reply differs from the recorded one.
 func (p *player) check(s step) (difference string, err error) {
 	if s.raw {
 		got, err := playRaw(p.addr, s.args[0])
@@ -158,8 +158,7 @@ func (p *player) check(s step) (difference string, err error) {
 	return differ(s.note, s.want, r)
 }
 
-// record plays a step and returns what is worth keeping of the reply: what was recorded before, if
-// it still holds.
+// record plays a step and returns the reply to keep: the recorded one, if it still matches.
 func (p *player) record(s step) ([]string, error) {
 	r, err := p.play(s)
 	if err != nil {
@@ -173,7 +172,7 @@ func (p *player) record(s step) ([]string, error) {
 	return essence(s.note, r)
 }
 
-// playRaw sends bytes and then a PING, and no more. A connection still in order answers the PING.
+// playRaw sends bytes and then a PING. A connection that is still in order answers the PING.
 func playRaw(addr, request string) ([]string, error) {
 	const sentinel = "still there"
 	conn, err := dial(addr)
@@ -192,7 +191,7 @@ func playRaw(addr, request string) ([]string, error) {
 		switch r, err := readReply(in); {
 		case errors.Is(err, os.ErrDeadlineExceeded):
 			return nil, err
-		case err != nil: // the end, or a reset by a server that closed with our PING unread
+		case err != nil: // the end, or a reset by a server that closed before it read our PING
 			return append(lines, "closed"), nil
 		case r.text == sentinel:
 			return append(lines, "open"), nil
@@ -212,7 +211,7 @@ func frame(args ...string) string {
 	return out.String()
 }
 
-// startRedis starts the real thing, of the version the transcripts speak for.
+// startRedis starts a real redis-server of the version of the transcripts.
 func startRedis(t *testing.T, flags ...string) *server {
 	binary, err := exec.LookPath("redis-server")
 	require.NoError(t, err, "install redis-server %s", recordedFrom)

@@ -17,8 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// comes opens a client that sends a call which may wait. What stands before it is answered before
-// it waits: so when this returns the call is in line, or answered.
+// comes opens a client that sends a call which may wait. The commands before it are answered before
+// it waits: when this returns, the call is in the queue or answered.
 func comes(t *testing.T, s *server, call string) (conn net.Conn, in *bufio.Reader) {
 	t.Helper()
 	conn, err := dial(s.addr)
@@ -33,13 +33,12 @@ func comes(t *testing.T, s *server, call string) (conn net.Conn, in *bufio.Reade
 	return conn, in
 }
 
-// waiting is how many clients wait, by what the server says.
+// waiting returns how many clients wait, by INFO.
 func waiting(t *testing.T, rdb *redis.Client) int { return int(infoNumber(t, rdb, "blocked_clients")) }
 
-// Sixty clients come one after the other to a limiter of ten a second, each ready to wait for
-// three. The log, which a second and wider window makes the server keep, tells in which order they
-// were admitted and when: as they came, ten in each second, none early. Who was not admitted came
-// last.
+// Sixty clients come one after the other to a limiter of ten a second, each with a WAIT of three
+// seconds. The log, which a second and wider window keeps, shows in which order and when they were
+// admitted: in order of arrival, ten in each second, none early. The denied ones came last.
 func TestClientsWaitInLine(t *testing.T) {
 	t.Parallel()
 	const crowd, limit, window = 60, 10, 1000
@@ -74,8 +73,8 @@ func TestClientsWaitInLine(t *testing.T) {
 	t.Logf("%d of %d admitted", len(log), crowd)
 }
 
-// What clients that wait cost: memory, and processor time while nothing changes. WAITING_CLIENTS
-// says how many there are.
+// What waiting clients cost: memory, and processor time while nothing changes. WAITING_CLIENTS sets
+// how many there are.
 func TestWhatWaitingCosts(t *testing.T) {
 	t.Parallel()
 	clients := 1000
@@ -96,7 +95,7 @@ func TestWhatWaitingCosts(t *testing.T) {
 	before := infoNumber(t, rdb, "used_memory_rss")
 	var conns []net.Conn
 	var ins []*bufio.Reader
-	for i := range clients { // half of them in one line
+	for i := range clients { // half of them in one queue
 		call := "RL.SLIDE k 1 1d WAIT 2d"
 		if i >= clients/2 {
 			call = fmt.Sprintf("BZPOPMIN queue:%d 0", i)
@@ -124,10 +123,10 @@ func TestWhatWaitingCosts(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "m", r.items[1].text)
 	s.terminate()
-	assert.Equal(t, 0, s.exitCode(t), "those who wait do not hold the server up")
+	assert.Equal(t, 0, s.exitCode(t), "waiting clients do not delay the stop")
 }
 
-// infoNumber is a figure that INFO tells, 0 if it does not: not every system knows of the memory.
+// infoNumber returns a field of INFO, or 0 if it is missing: not every system reports memory.
 func infoNumber(t *testing.T, rdb *redis.Client, name string) float64 {
 	t.Helper()
 	text, err := rdb.Info(t.Context()).Result()
