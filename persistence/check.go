@@ -13,7 +13,8 @@ import (
 	"rlserver/engine"
 )
 
-// readOnly is a file system that is only looked at: recovery finds torn tails in it and cannot cut them.
+// readOnly is a file system in which recovery changes nothing: a torn tail is found but not cut
+// off.
 type readOnly struct{ fileSystem }
 
 func (readOnly) truncate(string, int64) error { return nil }
@@ -22,12 +23,13 @@ func (readOnly) syncDir() error               { return nil }
 
 func ignoreBytes(int) {}
 
-// maxReads is how often a directory is read that changes meanwhile.
+// maxReads is how often a directory is read that changes while it is read.
 const maxReads = 5
 
-// Check reads all of a data directory and writes what it finds to out, a line for each file. The error says that the server would not start
-// on it; a torn tail, which a start cuts off, is none. Nothing is changed. A server may be using the directory: what looks torn or
-// missing is read again if files have come, gone or grown meanwhile.
+// Check reads a data directory and writes what it finds to out, one line for each file. The error
+// says why the server would not start on it; a torn tail, which a start cuts off, is not an error.
+// Nothing is changed. A server may be using the directory: if something looks torn or missing, and
+// files have been created, removed or extended in the meantime, it is read again.
 func Check(dir string, out io.Writer) error { return checkLive(readOnly{directory(dir)}, out) }
 
 func checkLive(fs fileSystem, out io.Writer) error {
@@ -45,14 +47,14 @@ func checkLive(fs fileSystem, out io.Writer) error {
 	}
 }
 
-// sizes are those of all files in a directory, by name.
+// sizes returns the sizes of all files in a directory, by name.
 func sizes(fs fileSystem) (map[string]int64, error) {
 	names, err := fs.list()
 	bytes := make(map[string]int64, len(names))
 	for _, name := range names {
 		file, err := fs.open(name)
 		if err != nil {
-			continue // it has gone
+			continue // it has been removed
 		}
 		bytes[name], _ = file.size()
 		file.Close()
@@ -60,7 +62,8 @@ func sizes(fs fileSystem) (map[string]int64, error) {
 	return bytes, err
 }
 
-// check is Check for a directory that nobody changes. It tells whether nothing looks torn or missing.
+// check is Check for a directory that does not change. whole reports that nothing looks torn or
+// missing.
 func check(fs fileSystem, out io.Writer) (whole bool, err error) {
 	f, err := listFiles(fs)
 	if err != nil {
@@ -68,14 +71,14 @@ func check(fs fileSystem, out io.Writer) (whole bool, err error) {
 	}
 	for kind, list := range f.inOrder() {
 		for i, n := range list {
-			said, err := checkFile(fs, kind, n)
+			report, err := checkFile(fs, kind, n)
 			if last := kind == logFile && i == len(list)-1; last && unbegun(err) {
-				said, err = "never begun, a start removes it", nil
+				report, err = "never begun, a start removes it", nil
 			}
 			if err != nil {
-				said += "; then " + err.Error()
+				report += "; then " + err.Error()
 			}
-			fmt.Fprintf(out, "%s: %s\n", fileName(kind, n), said)
+			fmt.Fprintf(out, "%s: %s\n", fileName(kind, n), report)
 		}
 	}
 	for _, name := range f.unfinished {
@@ -85,17 +88,18 @@ func check(fs fileSystem, out io.Writer) (whole bool, err error) {
 	if err != nil {
 		return false, fmt.Errorf("a start on this directory would fail: %w", err)
 	}
-	fmt.Fprintf(out, "a start on this directory reads %d records%s%s\n", r.Records, skippedText(r.Recovery), tornText(r.Torn))
+	fmt.Fprintf(out, "a start on this directory reads %d records%s%s\n", r.Records, skippedText(r.Recovery),
+		tornText(r.Torn))
 	return r.Torn == nil, nil
 }
 
-// unbegun tells whether an error is that a file ends within its header.
+// unbegun reports whether an error says that a file ends within its header.
 func unbegun(err error) bool {
 	broken := (*damage)(nil)
 	return errors.As(err, &broken) && broken.offset == 0 && errors.Is(err, ErrShort)
 }
 
-// inOrder gives the files of each kind, in the order in which they are read.
+// inOrder returns the files of each kind, in the order in which they are read.
 func (f *files) inOrder() iter.Seq2[fileKind, []uint64] {
 	return func(yield func(fileKind, []uint64) bool) {
 		_ = yield(snapshotFile, f.snapshots) && yield(logFile, f.segments)
@@ -106,22 +110,23 @@ func skippedText(r Recovery) string {
 	if r.Skipped == nil {
 		return ""
 	}
-	return ", passing over the newest snapshot, which is damaged: all of it is in older files too"
+	return ", skipping the newest snapshot, which is damaged: older files contain all of it"
 }
 
 func tornText(t *Torn) string {
 	if t == nil {
 		return ""
 	}
-	return fmt.Sprintf(", and cuts off the last %d bytes of %s, written after %s", t.Bytes, t.Segment, timeText(t.Since))
+	return fmt.Sprintf(", and cuts off the last %d bytes of %s, written after %s", t.Bytes, t.Segment,
+		timeText(t.Since))
 }
 
 func timeText(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z") }
 
-// maxDatabases is how many a server can be told to have.
+// maxDatabases is how many databases a server can be configured with.
 const maxDatabases = 1 << 16
 
-// dryRun does what a start would, with as many databases as that takes.
+// dryRun loads a directory as a start would, with as many databases as it needs.
 func dryRun(fs fileSystem, f files) (recovery, error) {
 	for databases := 16; ; {
 		r := recovery{fs: fs, e: engine.New(engine.Options{Databases: databases, Shards: 1}), read: ignoreBytes}
@@ -134,8 +139,8 @@ func dryRun(fs fileSystem, f files) (recovery, error) {
 	}
 }
 
-// checkFile reads a file to its end or its first damage.
-func checkFile(fs fileSystem, kind fileKind, n uint64) (said string, err error) {
+// checkFile reads a file up to its end or its first damage.
+func checkFile(fs fileSystem, kind fileKind, n uint64) (report string, err error) {
 	d, err := openData(fs, kind, n, ignoreBytes)
 	if err != nil {
 		return "no records", err

@@ -8,7 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// shifting is a directory that a server changes right after its files have been listed, a few times.
+// shifting is a directory that a server changes right after its files have been listed, a few
+// times.
 type shifting struct {
 	fileSystem
 	changes []func()
@@ -23,7 +24,7 @@ func (s *shifting) list() ([]string, error) {
 	return names, err
 }
 
-// A directory is checked while a server takes snapshots that remove files: nothing is said that is not so.
+// A check of a directory whose server takes snapshots, which remove files, reports nothing wrong.
 func TestCheckWhileAServerWrites(t *testing.T) {
 	virtual(t, func(w *world) {
 		require.True(t, w.start(SyncAlways))

@@ -22,20 +22,20 @@ import (
 
 const (
 	testEpoch = 1767225600000
-	hour      = 3600 * 1000 // nothing expires while a test looks
+	hour      = 3600 * 1000 // nothing expires during a test
 )
 
-// world is a server without a network: an engine, the store that keeps it, and what was acknowledged.
+// world is a server without a network: an engine, its store, and what was acknowledged.
 type world struct {
 	t      testing.TB
 	disk   *disk
-	o      Options      // but for what start sets
-	now    atomic.Int64 // the writer of the log reads it too
+	o      Options      // except for what start sets
+	now    atomic.Int64 // also read by the writer of the log
 	e      *engine.Engine
 	store  *Store
 	tx     *engine.Tx
-	states []string // after 0, 1, 2 … calls, as told by a store
-	acked  int      // calls that were acknowledged
+	states []string // after 0, 1, 2 … calls, as stateOf returns them
+	acked  int      // number of acknowledged calls
 }
 
 func newWorld(t testing.TB, d *disk, now int64) *world {
@@ -45,7 +45,8 @@ func newWorld(t testing.TB, d *disk, now int64) *world {
 	return w
 }
 
-// start opens the store on the disk and loads it. It reports whether that worked; a disk that fails is the only excuse.
+// start opens the store on the disk and loads it. It reports whether that succeeded; it may fail
+// only because the disk fails.
 func (w *world) start(mode SyncMode) bool {
 	var err error
 	w.o.Settings.Sync = mode
@@ -71,7 +72,7 @@ func (w *world) excuse(err error) {
 	}
 }
 
-// call changes something and waits until that is acknowledged, or is not.
+// call changes something and waits until it is acknowledged or refused.
 func (w *world) call(r *rand.Rand) bool {
 	name := func() []byte { return fmt.Appendf(nil, "k%d", r.IntN(8)) }
 	k := []engine.Key{w.e.Key(name()), w.e.Key(name())}
@@ -80,9 +81,11 @@ func (w *world) call(r *rand.Rand) bool {
 	case 0:
 		w.tx.Set(k[0], []byte(strings.Repeat("v", r.IntN(100))), engine.SetMode{})
 	case 1:
-		w.tx.Decide(&engine.Limit{Key: k[0], Rule: rule.Rule{Kind: rule.Token, Token: limit.Bucket{Capacity: 10, Refill: 3, Period: hour}}}, 1)
+		bucket := limit.Bucket{Capacity: 10, Refill: 3, Period: hour}
+		w.tx.Decide(&engine.Limit{Key: k[0], Rule: rule.Rule{Kind: rule.Token, Token: bucket}}, 1)
 	case 2:
-		w.tx.Decide(&engine.Limit{Key: k[0], Rule: rule.Rule{Kind: rule.Fixed, Fixed: limit.Fixed{Limit: 10, Window: limit.Every(hour)}}}, 1)
+		fixed := limit.Fixed{Limit: 10, Window: limit.Every(hour)}
+		w.tx.Decide(&engine.Limit{Key: k[0], Rule: rule.Rule{Kind: rule.Fixed, Fixed: fixed}}, 1)
 	case 3:
 		w.tx.Delete(k[0])
 	case 4:
@@ -105,7 +108,7 @@ func (w *world) call(r *rand.Rand) bool {
 	return true
 }
 
-// stateOf tells all that an engine holds, by way of a snapshot.
+// stateOf returns everything in an engine as text, by way of a snapshot.
 func stateOf(e *engine.Engine) string {
 	var lines []string
 	s := e.Snapshot(func() {})
@@ -122,7 +125,8 @@ func stateOf(e *engine.Engine) string {
 	return strings.Join(lines, "\n")
 }
 
-// live is a run with everything in it: calls, segments, a snapshot, a stop, a start and more calls. It ends where the disk fails.
+// live is a run with everything in it: calls, segments, a snapshot, a stop, a start and more calls.
+// It ends when the disk fails.
 func (w *world) live(r *rand.Rand, mode SyncMode) {
 	w.states = []string{""}
 	if !w.start(mode) {
@@ -139,7 +143,7 @@ func (w *world) live(r *rand.Rand, mode SyncMode) {
 	synctest.Wait()
 	w.excuse(w.store.Close())
 	if w.store.Failure() == nil {
-		w.acked = len(w.states) - 1 // an orderly end is as good as a sync
+		w.acked = len(w.states) - 1 // an orderly stop syncs
 		if w.start(mode) {
 			require.Equal(w.t, w.states[len(w.states)-1], stateOf(w.e))
 			for range 10 {
@@ -152,8 +156,9 @@ func (w *world) live(r *rand.Rand, mode SyncMode) {
 	}
 }
 
-// found holds what a start finds after a crash against what had happened: a prefix of it, and at least what was acknowledged. The
-// power may go out again while the start mends what the first crash has left.
+// found compares what a start finds after a crash with what had happened: it is a prefix of that,
+// and has at least what was acknowledged. The power may fail again while the start cleans up after
+// the first crash.
 func (w *world) found(r *rand.Rand, why string) {
 	for _, failAt := range []int{0, 1 + r.IntN(6)} {
 		again := newWorld(w.t, w.disk.crash(r), w.now.Load())
@@ -168,12 +173,15 @@ func (w *world) found(r *rand.Rand, why string) {
 				at = i
 			}
 		}
-		require.GreaterOrEqual(w.t, at, w.acked, "%s: %d calls were acknowledged, of %d; found:\n%s\nwanted at least:\n%s", why, w.acked, len(w.states)-1, got, w.states[w.acked])
+		require.GreaterOrEqual(w.t, at, w.acked,
+			"%s: %d calls were acknowledged, of %d; found:\n%s\nwanted at least:\n%s", why, w.acked, len(w.states)-1,
+			got, w.states[w.acked])
 		again.excuse(again.store.Close())
 	}
 }
 
-// The disk fails at each operation in turn, in each way. What was acknowledged under always is there afterwards, and the state is one that there was.
+// The disk fails at each operation in turn, in each way. What was acknowledged with SyncAlways is
+// there afterwards, and the state is one that existed.
 func TestNothingAcknowledgedIsLost(t *testing.T) {
 	seed := rand.Uint64()
 	t.Log("seed", seed)
@@ -199,8 +207,8 @@ func TestNothingAcknowledgedIsLost(t *testing.T) {
 	}
 }
 
-// A process that is killed leaves behind what it wrote and did not sync. The next one goes on from that; when the power goes out then,
-// what it acknowledged is there, and so is all that it had found.
+// A killed process leaves behind what it wrote and did not sync. The next one continues from there.
+// If the power fails then, what it acknowledged is there, and so is everything that it had found.
 func TestPowerCutAfterKill(t *testing.T) {
 	seed := rand.Uint64()
 	t.Log("seed", seed)
@@ -215,7 +223,8 @@ func TestPowerCutAfterKill(t *testing.T) {
 			}
 			time.Sleep(2 * writeDelay)
 			next := newWorld(t, w.disk.killed(), w.now.Load())
-			require.NoError(t, w.store.Close()) // ends the goroutines, on a disk that is looked at no more
+			// ends the goroutines; this disk is not used any more
+			require.NoError(t, w.store.Close())
 			require.True(t, next.start(SyncAlways))
 			next.states, next.acked = []string{stateOf(next.e)}, 0
 			require.Equal(t, w.states[len(w.states)-1], next.states[0])

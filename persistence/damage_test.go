@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// unpacked gives the records of a snapshot.
+// unpacked returns the records of a snapshot.
 func unpacked(t testing.TB, content []byte) []byte {
 	z, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1))
 	require.NoError(t, err)
@@ -27,21 +27,22 @@ func unpacked(t testing.TB, content []byte) []byte {
 	return records
 }
 
-// packed is the inverse of unpacked, under the header that content has.
+// packed is the inverse of unpacked, with the header of content.
 func packed(t testing.TB, content, records []byte) []byte {
-	z, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(maxWindow/8))
+	z, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1),
+		zstd.WithWindowSize(maxWindow/8))
 	require.NoError(t, err)
 	return z.EncodeAll(records, slices.Clone(content[:min(len(content), fileHeaderSize)]))
 }
 
-// flip gives bytes of which one is not what it was.
+// flip returns a copy of bytes with one of them changed.
 func flip(b []byte, at int64) []byte {
 	b = slices.Clone(b)
 	b[at] ^= 0x10
 	return b
 }
 
-// ofKind names the files of a kind, in order.
+// ofKind returns the names of the files of a kind, in order.
 func (d *dataset) ofKind(kind fileKind) (names []string) {
 	for name := range d.files {
 		if k, _, _ := parseName(name); k == kind {
@@ -73,7 +74,8 @@ func useTools(t *testing.T, d *dataset) *tools {
 	return x
 }
 
-// requireSays checks that the start, the check and the repair found the same, and that the start said what to do about it.
+// requireSays checks that the start, the check and the repair found the same, and that the error of
+// the start says what to do.
 func (x *tools) requireSays(words string) {
 	x.t.Helper()
 	require.ErrorContains(x.t, x.start, words)
@@ -85,7 +87,8 @@ func (x *tools) requireSays(words string) {
 	require.Equal(x.t, 1, strings.Count(x.said, "found: "+words), "told once")
 }
 
-// requireRepaired checks that the files are kept as they were, that a start and a check are content, and gives the state.
+// requireRepaired checks that the files are kept as they were and that a start and a check succeed,
+// and returns the state.
 func (x *tools) requireRepaired() (state string) {
 	x.t.Helper()
 	copies, err := filepath.Glob(filepath.Join(x.dir, "before-repair-*"))
@@ -100,14 +103,16 @@ func (x *tools) requireRepaired() (state string) {
 	return stateOf(e)
 }
 
-// Each part of a record, and of the header, in each file is damaged.
+// Each part of a record and of the header is damaged, in each file.
 func TestDamageStopsTheStart(t *testing.T) {
 	whole := newDataset(t)
 	segments := whole.ofKind(logFile)
 	require.Len(t, segments, 3)
 	for i, name := range segments {
 		at := whole.offsets[name][1]
-		for part, damaged := range map[string]int64{"length": at + 1, "high length": at + 7, "checksum": at + 8, "payload": at + headerSize + 3} {
+		for part, damaged := range map[string]int64{
+			"length": at + 1, "high length": at + 7, "checksum": at + 8, "payload": at + headerSize + 3,
+		} {
 			t.Run(name+" "+part, func(t *testing.T) {
 				d := whole.with(name, flip(whole.files[name], damaged))
 				x := useTools(t, d)
@@ -121,7 +126,10 @@ func TestDamageStopsTheStart(t *testing.T) {
 				}
 			})
 		}
-		for part, damaged := range map[string]int64{"magic": 0, "high version": 11, "kind": 12, "sequence": 16, "created": 25, "salt": 34, "header checksum": 40} {
+		for part, damaged := range map[string]int64{
+			"magic": 0, "high version": 11, "kind": 12, "sequence": 16, "created": 25, "salt": 34,
+			"header checksum": 40,
+		} {
 			t.Run(name+" "+part, func(t *testing.T) {
 				x := useTools(t, whole.with(name, flip(whole.files[name], damaged)))
 				x.requireSays(name + ", offset 0: file header: ")
@@ -137,7 +145,9 @@ func TestDamagedSnapshot(t *testing.T) {
 	content := whole.files[name]
 	records := unpacked(t, content)
 	second := int64(binary.LittleEndian.Uint64(records)) + headerSize
-	for part, damaged := range map[string]int64{"length": second, "high length": second + 7, "checksum": second + 8, "payload": second + headerSize + 3} {
+	for part, damaged := range map[string]int64{
+		"length": second, "high length": second + 7, "checksum": second + 8, "payload": second + headerSize + 3,
+	} {
 		t.Run(part, func(t *testing.T) {
 			x := useTools(t, whole.with(name, packed(t, content, flip(records, damaged))))
 			x.requireSays(fmt.Sprintf("%s, offset %d: ", name, second))
@@ -147,7 +157,9 @@ func TestDamagedSnapshot(t *testing.T) {
 			require.Contains(t, whole.states[0], state, "the first key, and no other")
 		})
 	}
-	for part, damaged := range map[string]int64{"magic": 0, "kind": 12, "sequence": 16, "created": 25, "header checksum": 40} {
+	for part, damaged := range map[string]int64{
+		"magic": 0, "kind": 12, "sequence": 16, "created": 25, "header checksum": 40,
+	} {
 		t.Run(part, func(t *testing.T) {
 			x := useTools(t, whole.with(name, flip(content, damaged)))
 			x.requireSays(name + ", offset 0: file header: ")
@@ -163,7 +175,8 @@ func TestDamagedSnapshot(t *testing.T) {
 		more := packed(t, content, append(slices.Clone(records), records[:second]...))
 		x := useTools(t, whole.with(name, more))
 		x.requireSays(fmt.Sprintf("%s, offset %d: records after the end", name, len(records)))
-		require.Equal(t, whole.states[0], x.requireRepaired(), "the log is not read on from a snapshot that is in doubt")
+		require.Equal(t, whole.states[0], x.requireRepaired(),
+			"the log is not read on from a snapshot that is in doubt")
 	})
 	for _, size := range []int{0, 1, fileHeaderSize - 1, fileHeaderSize, len(content) / 2, len(content) - 1} {
 		t.Run(fmt.Sprint("of ", size, " bytes"), func(t *testing.T) {
@@ -174,7 +187,7 @@ func TestDamagedSnapshot(t *testing.T) {
 	}
 }
 
-// with is the same directory with another content of a file, nil to leave it out.
+// with returns the same directory with another content of a file; nil removes it.
 func (d *dataset) with(name string, content []byte) *dataset {
 	files := maps.Clone(d.files)
 	if files[name] = content; content == nil {
@@ -195,7 +208,8 @@ func TestMissingSegment(t *testing.T) {
 	}
 }
 
-// A torn tail is one that nobody was promised. The end of a log is cut at every byte, or zeroed or garbled from there on.
+// A torn tail was never acknowledged. The end of a log is cut at every byte, or zeroed or garbled
+// from there on.
 func TestTornTail(t *testing.T) {
 	whole := newDataset(t)
 	name := slices.Max(whole.ofKind(logFile))
@@ -203,7 +217,7 @@ func TestTornTail(t *testing.T) {
 	last := int(offsets[len(offsets)-1])
 	rec, size, err := readRecord(nil, content[last:])
 	require.NoError(t, err)
-	end := last + size // of the last call; then comes the mark that says so
+	end := last + size // of the last call; after it is the mark that says so
 	prior, _, err := readRecord(nil, content[offsets[len(offsets)-2]:])
 	require.NoError(t, err)
 	for cut := last + 1; cut < end; cut++ {
@@ -214,7 +228,7 @@ func TestTornTail(t *testing.T) {
 		}
 		for how, tail := range map[string][]byte{"cut": content[:cut], "zeroed": zeroed, "garbled": garbled} {
 			if bytes.Equal(tail, content[:end]) {
-				continue // there were zeros there
+				continue // it was zeros before
 			}
 			dir := whole.with(name, tail).put(t)
 			require.NoError(t, Check(dir, new(bytes.Buffer)))
@@ -222,7 +236,9 @@ func TestTornTail(t *testing.T) {
 			require.NoError(t, err, "%s at %d", how, cut)
 			begin := int(r.Torn.Offset)
 			require.LessOrEqual(t, begin, last)
-			require.Equal(t, &Torn{Segment: name, Offset: int64(begin), Bytes: int64(len(tail) - begin), Since: prior.at}, r.Torn, "%s at %d", how, cut)
+			require.Equal(t,
+				&Torn{Segment: name, Offset: int64(begin), Bytes: int64(len(tail) - begin), Since: prior.at}, r.Torn,
+				"%s at %d", how, cut)
 			require.Equal(t, whole.states[len(whole.states)-2], stateOf(e))
 			require.Equal(t, content[:begin], readAll(t, dir)[name], "the tail is cut off")
 			e, r, err = loaded(t, dir, 3)
@@ -267,8 +283,8 @@ func TestUnbegunSegment(t *testing.T) {
 	}
 }
 
-// A damaged snapshot is passed over if older files tell all that it told.
-func TestOlderFilesWillDo(t *testing.T) {
+// A damaged snapshot is skipped if older files contain all of it.
+func TestDamagedSnapshotIsSkipped(t *testing.T) {
 	older := newDataset(t)
 	from := older.ofKind(snapshotFile)[0]
 	dir := older.put(t)
@@ -286,14 +302,14 @@ func TestOlderFilesWillDo(t *testing.T) {
 	snapshots := both.ofKind(snapshotFile)
 	require.Len(t, snapshots, 2)
 	damaged := both.with(snapshots[1], flip(files[snapshots[1]], fileHeaderSize+20))
-	// The segment that the start above began was empty, and went with the older files.
+	// The segment that the start above began was empty, and was removed with the older files.
 	_, newest, _ := parseName(snapshots[1])
 	missing := fileName(logFile, newest-1)
 	damaged.files[missing] = fileHeader{version: formatVersion, kind: logFile, sequence: newest - 1}.encode()
 	dir = damaged.put(t)
 	var out bytes.Buffer
 	require.NoError(t, Check(dir, &out))
-	require.Contains(t, out.String(), "passing over the newest snapshot")
+	require.Contains(t, out.String(), "skipping the newest snapshot")
 	out.Reset()
 	require.NoError(t, Repair(dir, &out))
 	require.Contains(t, out.String(), "nothing was changed")
@@ -309,12 +325,14 @@ func TestOlderFilesWillDo(t *testing.T) {
 	x.requireRepaired()
 }
 
-// Files of a format that is yet to come are left alone.
+// Files of a newer format are not changed.
 func TestNewerFormat(t *testing.T) {
 	whole := newDataset(t)
 	for name, content := range whole.files {
 		for how, header := range map[string]func(h []byte){
-			"summed up likewise":  func(h []byte) { binary.LittleEndian.PutUint32(h[40:], crc32.Checksum(h[:40], castagnoli)) },
+			"with the same checksum": func(h []byte) {
+				binary.LittleEndian.PutUint32(h[40:], crc32.Checksum(h[:40], castagnoli))
+			},
 			"summed up otherwise": func([]byte) {},
 		} {
 			t.Run(name+" "+how, func(t *testing.T) {
@@ -323,7 +341,8 @@ func TestNewerFormat(t *testing.T) {
 				header(newer)
 				d := whole.with(name, newer)
 				dir := d.put(t)
-				words := name + " is of format version 45, and this server reads versions up to 4: start a newer rlserver on this directory"
+				words := name + " is of format version 45, and this server reads versions up to 4: " +
+					"start a newer rlserver on this directory"
 				_, _, err := loaded(t, dir, 3)
 				require.EqualError(t, err, words)
 				require.ErrorContains(t, Check(dir, new(bytes.Buffer)), words)
@@ -344,7 +363,7 @@ func TestMoreDatabasesThanConfigured(t *testing.T) {
 	require.NoError(t, Check(dir, new(bytes.Buffer)), "a check has enough of them")
 }
 
-// What cannot be read is not damaged: it is left as it is.
+// A file that cannot be read is not damaged, and is not changed.
 func TestUnreadableIsNotDamaged(t *testing.T) {
 	s := newScanner("", unreadable{}, 0, 100)
 	_, err := s.next()
@@ -358,11 +377,13 @@ func (unreadable) Read([]byte) (int, error) {
 	return 0, &os.PathError{Op: "read", Path: "x", Err: os.ErrDeadlineExceeded}
 }
 
-// Files that are not ours are nobody's business.
-func TestStrangeFiles(t *testing.T) {
+// Files with other names are ignored.
+func TestOtherFilesAreIgnored(t *testing.T) {
 	whole := newDataset(t)
 	strange := whole
-	for _, name := range []string{"README", "1.log", "00000000001.log", "0000000000.log", "0000000001.log.gz", "appendonly.aof"} {
+	for _, name := range []string{
+		"README", "1.log", "00000000001.log", "0000000000.log", "0000000001.log.gz", "appendonly.aof",
+	} {
 		strange = strange.with(name, []byte("strange"))
 	}
 	dir := strange.put(t)

@@ -13,14 +13,14 @@ import (
 	"rlserver/engine/limit"
 )
 
-// newDataWorld is a world whose data is in a real directory, for tools that know no other.
+// newDataWorld returns a world whose data is in a real directory, as the tools need it.
 func newDataWorld(t testing.TB, dir string) *world {
 	w := newWorld(t, nil, testEpoch)
 	w.o.Dir, w.o.fs = dir, nil
 	return w
 }
 
-// apply makes a call of effects, and waits until it is acknowledged.
+// apply makes a call with these effects, and waits until it is acknowledged.
 func (w *world) apply(effects ...engine.Effect) {
 	w.t.Helper()
 	at := w.now.Add(10)
@@ -29,7 +29,7 @@ func (w *world) apply(effects ...engine.Effect) {
 	require.NoError(w.t, w.store.Wait(w.store.Append(at, effects)))
 }
 
-// stop ends the store in order.
+// stop closes the store in order.
 func (w *world) stop() {
 	w.t.Helper()
 	require.NoError(w.t, w.store.Close())
@@ -37,11 +37,18 @@ func (w *world) stop() {
 
 func key(name string) engine.Key { return engine.Key{Name: []byte(name)} }
 
-// callsOfAllKinds has every kind of effect, leaves a key of every type in three databases, and fits an empty engine.
+// callsOfAllKinds has every kind of effect, leaves a key of every type in three databases, and
+// applies to an empty engine.
 func callsOfAllKinds() [][]engine.Effect {
 	binary := string([]byte{0, 255, '\r', '\n'}) + " key"
 	hit := func(name string, lo int, seq uint64, n int64) engine.Effect {
-		return engine.Effect{Kind: engine.EffectHits, Key: key(name), Lo: lo, Hits: engine.Hits{At: testEpoch + int64(seq), Seq: seq, N: n}, ExpireAt: testEpoch + hour}
+		return engine.Effect{
+			Kind:     engine.EffectHits,
+			Key:      key(name),
+			Lo:       lo,
+			Hits:     engine.Hits{At: testEpoch + int64(seq), Seq: seq, N: n},
+			ExpireAt: testEpoch + hour,
+		}
 	}
 	member := func(name, field string, score float64) engine.Effect {
 		return engine.Effect{Kind: engine.EffectAdd, Key: key(name), Field: []byte(field), Score: score}
@@ -54,41 +61,89 @@ func callsOfAllKinds() [][]engine.Effect {
 	}
 	return [][]engine.Effect{
 		{text(0, "text", "Hello, world")},
-		{{Kind: engine.EffectSplice, Key: key("text"), Lo: 7, Value: []byte("limits")}, {Kind: engine.EffectSplice, Key: key("spliced"), Lo: 3, Value: []byte("x")}},
+		{
+			{Kind: engine.EffectSplice, Key: key("text"), Lo: 7, Value: []byte("limits")},
+			{Kind: engine.EffectSplice, Key: key("spliced"), Lo: 3, Value: []byte("x")},
+		},
 		{{Kind: engine.EffectString, Key: key("session"), Value: []byte{}, ExpireAt: testEpoch + hour}},
 		{text(0, binary, "\x80\x81")},
 		{field("hash", "one", "1"), field("hash", "two", "2 \"quoted\""), field("hash", "three", "")},
 		{{Kind: engine.EffectHashDelete, Key: key("hash"), Field: []byte("one")},
-			{Kind: engine.EffectCounter, Key: key("counter"), Counts: limit.Counts{Start: testEpoch, Length: hour, Current: 3, Previous: 9}, ExpireAt: testEpoch + 2*hour}},
+			{
+				Kind:     engine.EffectCounter,
+				Key:      key("counter"),
+				Counts:   limit.Counts{Start: testEpoch, Length: hour, Current: 3, Previous: 9},
+				ExpireAt: testEpoch + 2*hour,
+			}},
 		{{Kind: engine.EffectExpire, Key: key("hash"), ExpireAt: testEpoch + 2*hour}},
-		{member("set", "a", -1.5), member("set", "b", math.Inf(1)), member("set", "c", 1e300), member("set", "d", 0.1), member("set", "e=f", 7)},
-		{{Kind: engine.EffectRemove, Key: key("set"), Field: []byte("a")}, {Kind: engine.EffectRemoveSpan, Key: key("set"), Lo: 0, Hi: 1}},
+		{
+			member("set", "a", -1.5),
+			member("set", "b", math.Inf(1)),
+			member("set", "c", 1e300),
+			member("set", "d", 0.1),
+			member("set", "e=f", 7),
+		},
+		{
+			{Kind: engine.EffectRemove, Key: key("set"), Field: []byte("a")},
+			{Kind: engine.EffectRemoveSpan, Key: key("set"), Lo: 0, Hi: 1},
+		},
 		{hit("slide", 0, 0, 5)}, {hit("slide", 0, 1, 1)}, {hit("slide", 2, 2, 3)},
-		{{Kind: engine.EffectTokens, Key: key("bucket"), Tokens: limit.Tokens{Missing: 4, Earned: 17, Since: testEpoch}, ExpireAt: testEpoch + hour}},
-		{{Kind: engine.EffectCount, Key: key("window"), Count: limit.Count{Start: testEpoch - 1000, Used: 3}, ExpireAt: testEpoch + hour}},
+		{
+			{
+				Kind:     engine.EffectTokens,
+				Key:      key("bucket"),
+				Tokens:   limit.Tokens{Missing: 4, Earned: 17, Since: testEpoch},
+				ExpireAt: testEpoch + hour,
+			},
+		},
+		{
+			{
+				Kind:     engine.EffectCount,
+				Key:      key("window"),
+				Count:    limit.Count{Start: testEpoch - 1000, Used: 3},
+				ExpireAt: testEpoch + hour,
+			},
+		},
 		{text(0, "old", "name")}, {{Kind: engine.EffectRename, Key: key("old"), To: key("new")}},
 		{{Kind: engine.EffectCopy, Key: key("slide"), To: key("copied"), ToDB: 2}},
 		{{Kind: engine.EffectMove, Key: key("new"), ToDB: 1}},
 		{text(0, "gone", "soon")}, {{Kind: engine.EffectDelete, Key: key("gone")}},
 		{{Kind: engine.EffectSwap, DB: 1, ToDB: 2}},
-		{text(2, "here", "and away"), {Kind: engine.EffectZSet, Key: key("stored"), Value: []byte("\x01m\x00\x00\x00\x00\x00\x00\xf0\x3f\x01\xff\x00\x00\x00\x00\x00\x00\xf0\x7f")}},
+		{
+			text(2, "here", "and away"),
+			{
+				Kind:  engine.EffectZSet,
+				Key:   key("stored"),
+				Value: []byte("\x01m\x00\x00\x00\x00\x00\x00\xf0\x3f\x01\xff\x00\x00\x00\x00\x00\x00\xf0\x7f"),
+			},
+		},
 		{
 			{Kind: engine.EffectFlush, DB: 2},
-			{Kind: engine.EffectBucket, Key: key("rate"), Tokens: limit.Tokens{Missing: 4, Fraction: 1<<63 + 17, Since: testEpoch}, ExpireAt: testEpoch + hour},
-			{Kind: engine.EffectWindow, Key: key("quota"), Count: limit.Count{Start: testEpoch - 1000, Length: hour, Used: 3}, ExpireAt: testEpoch + hour - 1000},
+			{
+				Kind:     engine.EffectBucket,
+				Key:      key("rate"),
+				Tokens:   limit.Tokens{Missing: 4, Fraction: 1<<63 + 17, Since: testEpoch},
+				ExpireAt: testEpoch + hour,
+			},
+			{
+				Kind:     engine.EffectWindow,
+				Key:      key("quota"),
+				Count:    limit.Count{Start: testEpoch - 1000, Length: hour, Used: 3},
+				ExpireAt: testEpoch + hour - 1000,
+			},
 		},
 		{text(2, "last", "word")},
 	}
 }
 
-// dataset is a directory that was closed in order, and what is known of it.
+// dataset is a directory that was closed in order, with its states.
 type dataset struct {
 	files   map[string][]byte
 	states  []string           // at the snapshot, and after each call from there on
 	offsets map[string][]int64 // of these calls, in each segment
 }
 
-// newDataset makes a directory with a snapshot and three segments.
+// newDataset creates a directory with a snapshot and three segments.
 func newDataset(t testing.TB) *dataset {
 	d := &dataset{offsets: map[string][]int64{}}
 	dir := t.TempDir()
@@ -113,7 +168,7 @@ func newDataset(t testing.TB) *dataset {
 	return d
 }
 
-// callsIn gives the offsets of the calls in a segment.
+// callsIn returns the offsets of the calls in a segment.
 func callsIn(t testing.TB, content []byte) (offsets []int64) {
 	for at := fileHeaderSize; at < len(content); {
 		rec, size, err := readRecord(nil, content[at:])
@@ -126,7 +181,7 @@ func callsIn(t testing.TB, content []byte) (offsets []int64) {
 	return offsets
 }
 
-// stateBefore is the state in which a start ends that reads the log as far as the i-th call of a segment.
+// stateBefore returns the state after a start that reads the log up to the i-th call of a segment.
 func (d *dataset) stateBefore(segment string, i int) string {
 	for name, offsets := range d.offsets {
 		if name < segment {
@@ -138,7 +193,7 @@ func (d *dataset) stateBefore(segment string, i int) string {
 
 func (d *dataset) last() string { return d.states[len(d.states)-1] }
 
-// put writes the files to a directory of their own.
+// put writes the files to a new directory.
 func (d *dataset) put(t testing.TB) (dir string) {
 	dir = t.TempDir()
 	writeAll(t, dir, d.files)
@@ -151,7 +206,7 @@ func writeAll(t testing.TB, dir string, files map[string][]byte) {
 	}
 }
 
-// readAll reads the files of a directory, but for the lock.
+// readAll reads the files of a directory, except the lock.
 func readAll(t testing.TB, dir string) map[string][]byte {
 	files := map[string][]byte{}
 	names, err := directory(dir).list()
@@ -166,7 +221,7 @@ func readAll(t testing.TB, dir string) map[string][]byte {
 	return files
 }
 
-// loaded is what a start on a directory makes of it.
+// loaded returns the state after a start on a directory.
 func loaded(t testing.TB, dir string, databases int) (e *engine.Engine, r Recovery, err error) {
 	s, err := Open(newDataWorld(t, dir).o)
 	require.NoError(t, err)
@@ -176,7 +231,7 @@ func loaded(t testing.TB, dir string, databases int) (e *engine.Engine, r Recove
 	return e, r, err
 }
 
-func TestDatasetIsWhatItShouldBe(t *testing.T) {
+func TestDatasetIsComplete(t *testing.T) {
 	d := newDataset(t)
 	require.Len(t, d.files, 4, fmt.Sprint(d.offsets))
 	e, r, err := loaded(t, d.put(t), 3)

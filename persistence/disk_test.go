@@ -17,29 +17,30 @@ import (
 
 var (
 	errDisk  = errors.New("the disk fails")
-	errPower = errors.New("the power is out")
+	errPower = errors.New("the power has failed")
 )
 
-// disk is a file system in memory that can fail at one operation, and that forgets what was not synced when the power goes out.
+// disk is a file system in memory that can fail at one operation, and that loses what was not
+// synced when the power fails.
 type disk struct {
 	mu      sync.Mutex
 	names   map[string]*inode
 	durable map[string]*inode        // the names as of the last syncDir
-	pending []dirChange              // since then
+	pending []dirChange              // directory changes since then
 	ops     int                      // that change something
 	history []string                 // what they were
 	slow    map[string]time.Duration // that a write or a sync takes, by the end of the file's name
-	why     error                    // what an operation that fails does so of; nil: errDisk
+	why     error                    // error of the failing operation; nil: errDisk
 	failAt  int                      // the operation that fails; 0: none
-	fullAt  int                      // the operation from which on there is no room
-	fullFor int                      // for so many writes and new files
+	fullAt  int                      // the operation from which on the disk is full
+	fullFor int                      // number of writes and new files that fail
 	mode    failure
-	dark    bool // the power is out
+	dark    bool // the power has failed
 }
 
 type inode struct {
 	data   []byte
-	synced int // bytes that outlive a crash
+	synced int // bytes that survive a crash
 }
 
 type dirChange struct {
@@ -52,25 +53,30 @@ type dirChange struct {
 type failure int
 
 const (
-	failOnce failure = iota // it errs, and nothing of it happened
-	failTorn                // it errs, and half of it happened
-	powerCut                // the power goes out in the midst of it
+	failOnce failure = iota // it returns an error, and nothing of it happened
+	failTorn                // it returns an error, and half of it happened
+	powerCut                // the power fails during it
 )
 
-var failures = map[failure]string{failOnce: "fails once", failTorn: "is torn", powerCut: "is the last before the power goes out"}
+var failures = map[failure]string{
+	failOnce: "fails once",
+	failTorn: "is torn",
+	powerCut: "is the last before the power fails",
+}
 
 func newDisk() *disk {
 	return &disk{names: map[string]*inode{}, durable: map[string]*inode{}, slow: map[string]time.Duration{}}
 }
 
-// operate counts an operation and tells how much of it happens: all, none or half.
+// operate counts an operation and returns how much of it happens: all, none or half.
 func (d *disk) operate(what string) (share float64, err error) {
 	if d.dark {
 		return 0, errPower
 	}
 	d.history = append(d.history, what)
 	d.ops++
-	if takesRoom := strings.HasPrefix(what, "write ") || strings.HasPrefix(what, "create "); takesRoom && d.fullFor > 0 && d.ops >= d.fullAt {
+	takesSpace := strings.HasPrefix(what, "write ") || strings.HasPrefix(what, "create ")
+	if takesSpace && d.fullFor > 0 && d.ops >= d.fullAt {
 		d.fullFor--
 		if d.mode == failTorn {
 			return 0.5, errFull
@@ -90,7 +96,7 @@ func (d *disk) operate(what string) (share float64, err error) {
 	return 0, cmp.Or(d.why, errDisk)
 }
 
-// did gives what was done so far.
+// did returns the operations so far.
 func (d *disk) did() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -102,14 +108,14 @@ const (
 	ofSnapshots = temporary
 )
 
-// slowDown lets writes and syncs take so long from now on.
+// slowDown makes writes and syncs take this long from now on.
 func (d *disk) slowDown(of string, to time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.slow[of] = to
 }
 
-// wait takes the time that a write or a sync takes.
+// wait sleeps as long as a write or a sync takes.
 func (d *disk) wait(name string) {
 	d.mu.Lock()
 	slow := d.slow[filepath.Ext(name)]
@@ -117,7 +123,7 @@ func (d *disk) wait(name string) {
 	time.Sleep(slow)
 }
 
-// fail lets the next operation fail.
+// fail makes the next operation fail.
 func (d *disk) fail() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -272,8 +278,8 @@ func (f *diskFile) inPlace() error {
 
 func (f *diskFile) Close() error { return nil }
 
-// crash gives the disk as it is found after the power went out: of what was not synced, names and bytes, some is there and some is not;
-// what is there of the bytes may be torn and out of order.
+// crash returns the disk as it is after a power failure: of the names and bytes that were not
+// synced, some are there and some are not, and the bytes may be torn and out of order.
 func (d *disk) crash(r *rand.Rand) *disk {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -288,7 +294,7 @@ func (d *disk) crash(r *rand.Rand) *disk {
 		data := slices.Clone(file.data[:file.synced+r.IntN(len(file.data)-file.synced+1)])
 		if loose := data[file.synced:]; len(loose) > 0 && r.IntN(2) == 0 {
 			begin := r.IntN(len(loose))
-			clear(loose[begin : begin+r.IntN(len(loose)-begin)+1]) // a sector that did not get there
+			clear(loose[begin : begin+r.IntN(len(loose)-begin)+1]) // a sector that was not written
 		}
 		copied := &inode{data: data, synced: len(data)}
 		found.names[name], found.durable[name] = copied, copied
@@ -296,7 +302,8 @@ func (d *disk) crash(r *rand.Rand) *disk {
 	return found
 }
 
-// killed gives the disk as the next process finds it when the one that writes is killed and the power stays on: all is there, synced or not.
+// killed returns the disk as the next process finds it after the writer was killed and the power
+// stayed on: everything is there, synced or not.
 func (d *disk) killed() *disk {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -13,9 +13,10 @@ import (
 	"rlserver/engine"
 )
 
-// Dump writes the records of a data directory to out, a line for each effect, in the order in which a start reads them; asJSON, a JSON
-// object for each line. Text that is not UTF-8 is quoted as in Go, and in JSON given in base64 under another name. Nothing is changed. The error is of
-// the first damage, after all lines before it; a torn tail is none, and told in the last line.
+// Dump writes the records of a data directory to out, one line for each effect, in the order in
+// which a start reads them; with asJSON each line is a JSON object. Text that is not UTF-8 is
+// quoted as in Go; in JSON it is in base64, and its name ends in _base64. Nothing is changed. Dump
+// stops with an error at the first damage. A torn tail is not an error: the last line reports it.
 func Dump(dir string, out io.Writer, asJSON bool) error {
 	fs := readOnly{directory(dir)}
 	f, err := listFiles(fs)
@@ -39,7 +40,7 @@ func Dump(dir string, out io.Writer, asJSON bool) error {
 	return cmp.Or(missing, buffered.Flush())
 }
 
-// newest is the number of the newest snapshot, 0 if there is none.
+// newest returns the number of the newest snapshot, 0 if there is none.
 func (f *files) newest() uint64 {
 	if len(f.snapshots) == 0 {
 		return 0
@@ -52,10 +53,11 @@ type printer struct {
 	out  *bufio.Writer
 	json bool
 	line []byte
-	sep  bool // something stands in the line before
+	sep  bool // the line is not empty
 }
 
-// file writes the lines of a file. The last of the log may end with a torn tail.
+// file writes the lines of a file. last is true of the last segment of the log, which may end with
+// a torn tail.
 func (p *printer) file(fs fileSystem, kind fileKind, n uint64, last bool) error {
 	d, err := openData(fs, kind, n, ignoreBytes)
 	broken := (*damage)(nil)
@@ -89,7 +91,7 @@ func (p *printer) file(fs fileSystem, kind fileKind, n uint64, last bool) error 
 	}
 }
 
-// torn makes a last line of what a start would cut off.
+// torn writes the last line: what a start would cut off.
 func (p *printer) torn(fs fileSystem, broken *damage, salt int64) error {
 	t, err := tornFrom(fs, broken, salt)
 	if err != nil {
@@ -100,7 +102,7 @@ func (p *printer) torn(fs fileSystem, broken *damage, salt int64) error {
 	return p.end()
 }
 
-// begin begins a line: where that stands which it tells.
+// begin begins a line with the place of the record.
 func (p *printer) begin(file string, offset int64) {
 	p.line, p.sep = p.line[:0], false
 	if p.json {
@@ -119,7 +121,7 @@ func (p *printer) end() error {
 	return err
 }
 
-// effect tells what an effect is, and its fields.
+// effect appends the kind of an effect and its fields.
 func (p *printer) effect(f *engine.Effect) {
 	has := kindFields[f.Kind]
 	p.text("effect", []byte(f.Kind.String()))
@@ -183,7 +185,8 @@ func (p *printer) effect(f *engine.Effect) {
 	}
 }
 
-// appendScore writes whole numbers, as times are, without an exponent. It is text in JSON, too, which has no infinity.
+// appendScore writes whole numbers, such as times, without an exponent. Scores are text in JSON
+// too, because JSON has no infinity.
 func appendScore(dst []byte, score float64) []byte {
 	if score == math.Trunc(score) && math.Abs(score) < 1e17 {
 		return strconv.AppendFloat(dst, score, 'f', -1, 64)
@@ -211,12 +214,12 @@ func (p *printer) number(name string, n int64) {
 	p.line = strconv.AppendInt(p.line, n, 10)
 }
 
-// fraction is of 2^64: text, as it may be larger than the numbers that readers of JSON hold exactly.
+// fraction appends a numerator of 2^64 as text, because JSON parsers may not represent it exactly.
 func (p *printer) fraction(name string, n uint64) {
 	p.text(name, strconv.AppendUint(nil, n, 10))
 }
 
-// time is a number in JSON, Unix ms; for people it is spelled out.
+// time appends a time in Unix ms: as a number in JSON, as text otherwise.
 func (p *printer) time(name string, ms int64) {
 	if p.json {
 		p.number(name, ms)
@@ -237,7 +240,7 @@ func (p *printer) text(name string, b []byte) {
 		}
 	case utf8.Valid(b):
 		p.name(name)
-		quoted, _ := json.Marshal(string(b)) // of a string: never fails
+		quoted, _ := json.Marshal(string(b)) // never fails for a string
 		p.line = append(p.line, quoted...)
 	default:
 		p.name(name + "_base64")
@@ -246,7 +249,7 @@ func (p *printer) text(name string, b []byte) {
 	}
 }
 
-// plain tells whether text can stand in a line as it is.
+// plain reports whether text needs no quotes.
 func plain(b []byte) bool {
 	for _, c := range b {
 		if c <= ' ' || c >= 0x7f || c == '"' || c == '=' {

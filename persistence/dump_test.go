@@ -16,7 +16,7 @@ import (
 	"rlserver/engine"
 )
 
-// dumped gives the lines of a dump in JSON, as objects.
+// dumped returns the lines of a dump in JSON, as objects.
 func dumped(t *testing.T, dir string) (lines []map[string]any, err error) {
 	var out bytes.Buffer
 	err = Dump(dir, &out, true)
@@ -28,11 +28,12 @@ func dumped(t *testing.T, dir string) (lines []map[string]any, err error) {
 	return lines, err
 }
 
-// Every kind of effect is told with all its fields.
-func TestDumpTellsEveryKind(t *testing.T) {
+// Every kind of effect is printed with all its fields.
+func TestDumpOfEveryKind(t *testing.T) {
 	names := map[fields][]string{
-		hasToDB: {"to_db"}, hasTo: {"to"}, hasField: {"field_base64"}, hasValue: {"value"}, hasScore: {"score"}, hasLo: {"from"}, hasHi: {"until"},
-		hasExpireAt: {"expires"}, hasHits: {"hit_at", "first", "hits"}, hasTokens: {"missing", "earned", "since"}, hasCount: {"window", "used"},
+		hasToDB: {"to_db"}, hasTo: {"to"}, hasField: {"field_base64"}, hasValue: {"value"}, hasScore: {"score"},
+		hasLo: {"from"}, hasHi: {"until"}, hasExpireAt: {"expires"}, hasHits: {"hit_at", "first", "hits"},
+		hasTokens: {"missing", "earned", "since"}, hasCount: {"window", "used"},
 		hasBucket: {"missing", "fraction", "since"}, hasWindow: {"window", "length", "used"},
 		hasCounter: {"window", "length", "current", "previous"},
 	}
@@ -80,8 +81,8 @@ func TestDumpInJSON(t *testing.T) {
 	require.Equal(t, d.stateBefore(last["file"].(string), len(d.offsets[last["file"].(string)])), d.last())
 }
 
-// A dump ends where what can be read ends, and says so: a torn tail in a line, damage by an error.
-func TestDumpOfWhatIsNotWhole(t *testing.T) {
+// A dump ends where the readable data ends: a torn tail is reported in a line, damage as an error.
+func TestDumpOfDamage(t *testing.T) {
 	d := newDataset(t)
 	segments := d.ofKind(logFile)
 	last := segments[len(segments)-1]

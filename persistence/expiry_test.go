@@ -11,8 +11,8 @@ import (
 	"rlserver/engine/limit"
 )
 
-// A key whose time came while the server was down is deleted by the start, and the log tells so: whatever is made under its name from
-// then on is found again, of whatever type.
+// A key that expired while the server was down is deleted by the start, and the deletion is logged:
+// a key of any type that is created under its name later is loaded again.
 func TestExpiredKeysDoNotComeBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, newDisk(), testEpoch)

@@ -11,29 +11,30 @@ import (
 	"syscall"
 )
 
-// fileSystem is what a store asks of the file system, all within one directory: names are bare. Tests put one in its place that fails,
-// tears writes and forgets what was not synced.
+// fileSystem is the part of a file system that a store uses, within one directory: names have no
+// path. Tests use one that fails, tears writes and loses what was not synced.
 type fileSystem interface {
-	// list gives the names of all files.
+	// list returns the names of all files.
 	list() ([]string, error)
-	// create makes a file that does not exist yet, for writing. Its name outlives a crash once syncDir has returned.
+	// create creates a file for writing, which must not exist. Its name is durable once syncDir has
+	// returned.
 	create(name string) (outFile, error)
 	open(name string) (inFile, error)
 	rename(from, to string) error
 	remove(name string) error
-	// truncate shortens a file, and returns when that will outlive a crash.
+	// truncate shortens a file, and returns when that is durable.
 	truncate(name string, size int64) error
-	// syncDir makes files that were created, renamed or removed so for good.
+	// syncDir makes the creation, renaming and removal of files durable.
 	syncDir() error
 }
 
 type outFile interface {
 	io.Writer
-	// Sync returns when all that was written will outlive a crash.
+	// Sync returns when everything written is durable.
 	Sync() error
-	// cut shortens the file; what is written next goes there.
+	// cut shortens the file. The next write goes to its new end.
 	cut(size int64) error
-	// stands tells whether the file is where it was made: the error says that it is not.
+	// inPlace returns an error if the file is no longer where it was created.
 	inPlace() error
 	io.Closer
 }
@@ -44,7 +45,7 @@ type inFile interface {
 	io.Closer
 }
 
-// directory is a directory of the operating system.
+// directory is a fileSystem in a directory of the operating system.
 type directory string
 
 func (d directory) path(name string) string { return filepath.Join(string(d), name) }
@@ -130,7 +131,7 @@ func (d directory) syncDir() error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// makeDirectory makes a directory, and those above it, for good, unless there is one.
+// makeDirectory creates a directory and its parents, durably, unless they exist.
 func makeDirectory(path string) error {
 	if isDirectory(path) {
 		return nil
@@ -152,10 +153,10 @@ func isDirectory(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// lockName is the file that the server of a directory holds locked, with its process id in it.
+// lockName is the file that the server using a directory keeps locked. It contains the process id.
 const lockName = "lock"
 
-// lock makes the directory this process' own until the file is closed.
+// lock locks the directory for this process until the file is closed.
 func (d directory) lock() (*os.File, error) {
 	f, err := os.OpenFile(d.path(lockName), os.O_RDWR|os.O_CREATE, 0o640)
 	if err != nil {
@@ -168,7 +169,8 @@ func (d directory) lock() (*os.File, error) {
 		}
 		var pid [20]byte
 		n, _ := f.ReadAt(pid[:], 0)
-		return nil, fmt.Errorf("the data directory %s is in use by process %s", string(d), strings.TrimSpace(string(pid[:n])))
+		return nil, fmt.Errorf("the data directory %s is in use by process %s", string(d),
+			strings.TrimSpace(string(pid[:n])))
 	}
 	err = f.Truncate(0)
 	if err == nil {

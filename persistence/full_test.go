@@ -20,14 +20,14 @@ import (
 
 var errFull = &os.PathError{Op: "write", Path: "/data/log", Err: syscall.ENOSPC}
 
-// fill lets the disk have no room for the next writes, from a later operation on.
+// fill makes the disk full for some writes, from a later operation on.
 func (d *disk) fill(after, writes int, mode failure) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.fullAt, d.fullFor, d.mode = d.ops+after, writes, mode
 }
 
-// goOn makes calls until there have been so many, as a client that comes back whenever changes are refused.
+// goOn makes calls until n have succeeded, as a client that retries when changes are refused.
 func (w *world) goOn(r *rand.Rand, calls int) {
 	for done := 0; done < calls; {
 		if w.store.Refuses() != nil {
@@ -46,8 +46,9 @@ func (w *world) goOn(r *rand.Rand, calls int) {
 	}
 }
 
-// The disk is full at each operation in turn, for some writes, of which it takes nothing or a half. All that was in memory is
-// written when there is room: a start finds the state as it was, and after a power cut what was acknowledged under always.
+// The disk is full at each operation in turn, for some writes, of which it takes nothing or half.
+// Everything in memory is written when there is space: a start finds the state as it was, and after
+// a power failure what was acknowledged with SyncAlways.
 func TestFullDiskForAWhile(t *testing.T) {
 	seed := rand.Uint64()
 	t.Log("seed", seed)
@@ -64,14 +65,16 @@ func TestFullDiskForAWhile(t *testing.T) {
 						w.disk.fill(k, writes, mode)
 						w.goOn(rand.New(rand.NewPCG(seed, 1)), 40)
 						time.Sleep(2 * time.Second)
-						w.disk.fill(0, 0, mode) // where it did not come to that
+						w.disk.fill(0, 0, mode) // in case it was never reached
 						require.NoError(t, w.store.Full())
 						require.Equal(t, said.with("disk is full"), said.with("nothing is lost"))
 						full += said.with("disk is full")
 						if syncMode == SyncAlways {
-							w.acked = len(w.states) - 1 // all that was not acknowledged at once has been synced meanwhile
+							// everything that was not acknowledged at once has been synced by now
+							w.acked = len(w.states) - 1
 						}
-						why := fmt.Sprintf("seed %d, sync mode %d, %s for %d writes from %d on", seed, syncMode, failures[mode], writes, k)
+						why := fmt.Sprintf("seed %d, sync mode %d, %s for %d writes from %d on", seed, syncMode,
+							failures[mode], writes, k)
 						w.found(rand.New(rand.NewPCG(seed, 2)), why)
 						require.NoError(t, w.store.Close())
 						require.True(t, w.start(syncMode))
@@ -85,7 +88,7 @@ func TestFullDiskForAWhile(t *testing.T) {
 	}
 }
 
-// A kill while the disk is full leaves no torn record, and no segment that nobody can read.
+// A kill while the disk is full leaves no torn record and no unreadable segment.
 func TestKilledWhileTheDiskIsFull(t *testing.T) {
 	for k := 1; k <= 40; k++ {
 		synctest.Test(t, func(t *testing.T) {
@@ -113,7 +116,7 @@ func TestKilledWhileTheDiskIsFull(t *testing.T) {
 	}
 }
 
-// What cannot be written by the end is told in numbers.
+// Close returns how much could not be written.
 func TestStopWhileTheDiskIsFull(t *testing.T) {
 	virtual(t, func(w *world) {
 		said := new(lines)
@@ -144,8 +147,9 @@ func TestStopWhileTheDiskIsFull(t *testing.T) {
 	})
 }
 
-// Under always nobody is told that a change was made that waits for room, and nobody waits for it.
-func TestFullDiskUnderAlways(t *testing.T) {
+// With SyncAlways a change that waits for disk space is not acknowledged, and its call does not
+// wait.
+func TestFullDiskWithSyncAlways(t *testing.T) {
 	virtual(t, func(w *world) {
 		require.True(t, w.start(SyncAlways))
 		require.NoError(t, w.store.Wait(w.set("before", 0)))
@@ -166,8 +170,8 @@ func TestFullDiskUnderAlways(t *testing.T) {
 	})
 }
 
-// What waits for room is bounded: beyond that the log is given up, as by any other failure.
-func TestTooMuchWaitsForRoom(t *testing.T) {
+// What waits for disk space is bounded: beyond that the log fails, as after any other error.
+func TestBacklogOfAFullDiskIsBounded(t *testing.T) {
 	virtual(t, func(w *world) {
 		said := new(lines)
 		w.o.Log, w.o.Settings.Continue = slog.New(said), true
@@ -183,13 +187,13 @@ func TestTooMuchWaitsForRoom(t *testing.T) {
 		}
 		require.ErrorIs(t, w.store.Failure(), errBacklog)
 		require.NoError(t, w.store.Wait(last), "the server goes on in memory")
-		require.Equal(t, 1, said.with("the log has failed and is given up"))
-		require.Equal(t, 1, said.with("kept in memory until there is room"))
+		require.Equal(t, 1, said.with("the log has failed and is closed"))
+		require.Equal(t, 1, said.with("kept in memory until there is space"))
 		require.ErrorIs(t, w.store.Close(), errBacklog)
 	})
 }
 
-// A directory that is removed, moved or made anew is noticed, by whatever way it went.
+// A directory that is removed, moved or replaced is noticed.
 func TestDirectoryIsRemoved(t *testing.T) {
 	for how, remove := range map[string]func(dir string) error{
 		"removed": os.RemoveAll,
@@ -203,7 +207,15 @@ func TestDirectoryIsRemoved(t *testing.T) {
 	} {
 		t.Run(how, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "data")
-			s, err := Open(Options{Dir: dir, AppendOnly: true, Clock: func() int64 { return testEpoch }, Log: slog.New(slog.DiscardHandler), Settings: Settings{Sync: SyncEverySecond}})
+			s, err := Open(
+				Options{
+					Dir:        dir,
+					AppendOnly: true,
+					Clock:      func() int64 { return testEpoch },
+					Log:        slog.New(slog.DiscardHandler),
+					Settings:   Settings{Sync: SyncEverySecond},
+				},
+			)
 			require.NoError(t, err)
 			_, err = s.Load(engine.New(engine.Options{Journal: s}))
 			require.NoError(t, err)
@@ -218,8 +230,8 @@ func TestDirectoryIsRemoved(t *testing.T) {
 	}
 }
 
-// A snapshot that is cut off by the stop is no error.
-func TestSnapshotIsCutOffByTheStop(t *testing.T) {
+// A snapshot that the stop cancels is not an error.
+func TestStopCancelsASnapshot(t *testing.T) {
 	virtual(t, func(w *world) {
 		var text strings.Builder
 		w.o.Log = slog.New(slog.NewTextHandler(&text, nil))
@@ -231,7 +243,7 @@ func TestSnapshotIsCutOffByTheStop(t *testing.T) {
 		require.NoError(t, w.store.SnapshotInBackground())
 		time.Sleep(time.Second)
 		w.stop()
-		require.Contains(t, text.String(), "level=INFO msg=\"a snapshot was cut off as the server stops")
+		require.Contains(t, text.String(), "level=INFO msg=\"a snapshot was canceled because the server stops")
 		require.NotContains(t, text.String(), "level=ERROR")
 	})
 }

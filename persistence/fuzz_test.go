@@ -16,11 +16,12 @@ import (
 	"rlserver/engine"
 )
 
-// vandal damages files, as a list of steps tells: six bytes each, what to do, to which file, where (2), and with what (2).
+// vandal damages files in steps of six bytes each: what to do, to which file, where (2), and with
+// what (2).
 type vandal struct {
 	names    []string
 	files    map[string][]byte
-	resealed bool // what is in a record may be anything, as if it had been meant
+	resealed bool // the content of a record may be anything, with a valid checksum
 }
 
 const vandalStep = 6
@@ -51,13 +52,13 @@ var vandalisms = []func(v *vandal, name string, at, with int){
 	func(v *vandal, name string, at, with int) { // remove
 		v.files[name] = nil
 	},
-	func(v *vandal, name string, at, with int) { // change a header that is in order
+	func(v *vandal, name string, at, with int) { // change a valid header
 		if b := v.files[name]; len(b) >= fileHeaderSize {
 			b[at%40] ^= byte(with)
 			binary.LittleEndian.PutUint32(b[40:], crc32.Checksum(b[:40], castagnoli))
 		}
 	},
-	func(v *vandal, name string, at, with int) { // change a record that is in order
+	func(v *vandal, name string, at, with int) { // change a valid record
 		v.inRecords(name, func(records []byte) []byte {
 			v.resealed = true
 			for begin := 0; begin < len(records); {
@@ -76,7 +77,7 @@ var vandalisms = []func(v *vandal, name string, at, with int){
 			return records
 		})
 	},
-	func(v *vandal, name string, at, with int) { // change what a snapshot unpacks to
+	func(v *vandal, name string, at, with int) { // change what a snapshot decompresses to
 		v.inRecords(name, func(records []byte) []byte {
 			if len(records) > 0 {
 				records[at%len(records)] ^= byte(with)
@@ -84,7 +85,7 @@ var vandalisms = []func(v *vandal, name string, at, with int){
 			return records
 		})
 	},
-	func(v *vandal, name string, at, with int) { // let it end early, or say something twice
+	func(v *vandal, name string, at, with int) { // end it early, or repeat something
 		v.inRecords(name, func(records []byte) []byte {
 			at %= len(records) + 1
 			return append(slices.Clone(records[:at]), records[max(0, at-with):]...)
@@ -92,7 +93,7 @@ var vandalisms = []func(v *vandal, name string, at, with int){
 	},
 }
 
-// inRecords changes the records of a file, packed or not.
+// inRecords changes the records of a file, compressed or not.
 func (v *vandal) inRecords(name string, change func(records []byte) []byte) {
 	b := v.files[name]
 	if len(b) < fileHeaderSize {
@@ -115,21 +116,24 @@ func (v *vandal) inRecords(name string, change func(records []byte) []byte) {
 func (v *vandal) do(steps []byte) {
 	for ; len(steps) >= vandalStep; steps = steps[vandalStep:] {
 		name := v.names[int(steps[1])%len(v.names)]
-		vandalisms[int(steps[0])%len(vandalisms)](v, name, int(binary.LittleEndian.Uint16(steps[2:])), int(binary.LittleEndian.Uint16(steps[4:])))
+		vandalisms[int(steps[0])%len(vandalisms)](v, name, int(binary.LittleEndian.Uint16(steps[2:])),
+			int(binary.LittleEndian.Uint16(steps[4:])))
 	}
 }
 
-// allocated is how many bytes were taken from the heap since the start of the process.
+// allocated returns how many bytes were allocated on the heap since the start of the process.
 func allocated() uint64 {
 	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
 	metrics.Read(sample)
 	return sample[0].Value.Uint64()
 }
 
-// enough is the memory that reading a directory of a few kilobytes may take: it is for the windows and buffers of each file.
+// enough is how many bytes reading a directory of a few kilobytes may allocate, for the windows and
+// buffers of each file.
 const enough = 256 << 20
 
-// However a directory is damaged, a start on it ends in an error or in success, and a repair makes it start, unless it claims to be newer.
+// However a directory is damaged, a start on it succeeds or returns an error, and a start after a
+// repair succeeds, unless the format claims to be newer.
 func FuzzDirectory(f *testing.F) {
 	whole := newDataset(f)
 	names := append(whole.ofKind(snapshotFile), whole.ofKind(logFile)...)
@@ -172,8 +176,8 @@ func FuzzDirectory(f *testing.F) {
 	})
 }
 
-// A few bytes that unpack to anything: a record that promises more than memory holds is not waited for, and what does not begin
-// as records do is not read on.
+// A few bytes may decompress to anything: a record that is longer than memory is refused, and what
+// does not begin like a record is not read further.
 func TestSnapshotBomb(t *testing.T) {
 	whole := newDataset(t)
 	name := whole.ofKind(snapshotFile)[0]
@@ -194,7 +198,8 @@ func TestSnapshotBomb(t *testing.T) {
 		})
 	}
 	t.Run("a window that is too large", func(t *testing.T) {
-		head := append(slices.Clone(whole.files[name][:fileHeaderSize]), 0x28, 0xb5, 0x2f, 0xfd, 0, 0xa8) // 2 GB
+		// 2 GB
+		head := append(slices.Clone(whole.files[name][:fileHeaderSize]), 0x28, 0xb5, 0x2f, 0xfd, 0, 0xa8)
 		dir := whole.with(name, append(head, make([]byte, 100)...)).put(t)
 		before := allocated()
 		_, _, err := loaded(t, dir, 3)
@@ -203,8 +208,8 @@ func TestSnapshotBomb(t *testing.T) {
 	})
 }
 
-// A length is believed as far as bytes have come.
-func TestLengthsAreNotBelieved(t *testing.T) {
+// A length is trusted only as far as bytes have arrived.
+func TestLengthsAreNotTrusted(t *testing.T) {
 	for _, length := range []uint64{1 << 30, 1 << 40, 1<<63 - 1, 1<<64 - 1} {
 		b := binary.LittleEndian.AppendUint64(nil, length)
 		b = append(b, make([]byte, 100)...)
@@ -214,6 +219,7 @@ func TestLengthsAreNotBelieved(t *testing.T) {
 		require.ErrorIs(t, err, ErrShort)
 		require.Less(t, allocated()-before, uint64(8<<20))
 	}
-	_, _, err := readRecord(nil, reseal(append([]byte{byte(recordCall), 0, byte(engine.EffectString), 0}, binary.AppendUvarint(nil, 1<<62)...)))
+	_, _, err := readRecord(nil,
+		reseal(append([]byte{byte(recordCall), 0, byte(engine.EffectString), 0}, binary.AppendUvarint(nil, 1<<62)...)))
 	require.ErrorIs(t, err, errEnds)
 }

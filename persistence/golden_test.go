@@ -18,15 +18,17 @@ import (
 	"rlserver/engine/limit"
 )
 
-// The golden directories of a format version are testdata/v<version>/<name>; beside each stand what Dump makes of it, <name>.txt, and the state
-// that a start ends in, <name>.state. sums lists the SHA-256 of all of them.
+// The golden directories of a format version are testdata/v<version>/<name>. Beside each are the
+// output of Dump, <name>.txt, and the state after a start, <name>.state. sums lists the SHA-256 of
+// all files.
 const sums = "SHA256SUMS"
 
-// golden are the directories of each version: a log alone, a snapshot with the log from there on, and a log with a torn tail.
+// golden are the directories of each version: a log alone, a snapshot with the log after it, and a
+// log with a torn tail.
 var golden = []string{"log", "snapshot", "torn"}
 
-// TestWriteGolden makes the golden directories of the present format version. It runs only if RLSERVER_WRITE_GOLDEN is set, and never
-// writes where there are any already.
+// TestWriteGolden creates the golden directories of the current format version. It runs only if
+// RLSERVER_WRITE_GOLDEN is set, and never overwrites any.
 func TestWriteGolden(t *testing.T) {
 	if os.Getenv("RLSERVER_WRITE_GOLDEN") == "" {
 		t.Skip("RLSERVER_WRITE_GOLDEN is not set")
@@ -56,7 +58,7 @@ func TestWriteGolden(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(root, sums), []byte(summed(t, root)), 0o640))
 }
 
-// tearOff takes away the mark at the end of a log, and half of the record before.
+// tearOff removes the mark at the end of a log, and half of the record before it.
 func tearOff(t *testing.T, dir string) {
 	files := readAll(t, dir)
 	last := slices.Max(slices.Collect(maps.Keys(files)))
@@ -67,7 +69,8 @@ func tearOff(t *testing.T, dir string) {
 	require.NoError(t, os.Truncate(filepath.Join(dir, last), end+int64(size)/2))
 }
 
-// describe tells what a directory holds: by its dump, and by the state of a start on a copy of it.
+// describe returns what a directory contains: its dump, and the state after a start on a copy of
+// it.
 func describe(t *testing.T, dir string) (dumped, state string) {
 	var out bytes.Buffer
 	require.NoError(t, Dump(dir, &out, false))
@@ -78,7 +81,7 @@ func describe(t *testing.T, dir string) (dumped, state string) {
 	return out.String(), stateOf(e) + "\n"
 }
 
-// summed lists the checksums of all files below a directory but the list.
+// summed lists the checksums of all files below a directory, except the list itself.
 func summed(t *testing.T, root string) string {
 	var list strings.Builder
 	require.NoError(t, filepath.WalkDir(root, func(path string, entry os.DirEntry, err error) error {
@@ -93,7 +96,7 @@ func summed(t *testing.T, root string) string {
 	return list.String()
 }
 
-// What any version has written is read by all versions to come.
+// Every later version reads what any version has written.
 func TestGolden(t *testing.T) {
 	roots, err := filepath.Glob("testdata/v*")
 	require.NoError(t, err)
@@ -117,7 +120,8 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// A window goes on where it was: of the seven hits that the golden log leaves in it, none is forgotten and none counted twice.
+// A window continues where it was: of the seven hits that the golden log leaves in it, none is lost
+// and none counted twice.
 func TestGoldenWindowAdmitsWhatIsLeft(t *testing.T) {
 	for _, name := range golden {
 		dir := t.TempDir()

@@ -9,34 +9,34 @@ import (
 	"rlserver/engine"
 )
 
-// Policy says when what was appended to the log is synced to the disk: --appendfsync.
+// SyncMode is when the log is synced to the disk: --appendfsync.
 type SyncMode int32
 
 const (
-	SyncAlways      SyncMode = iota // before a call is acknowledged; calls that wait at the same time share a sync
+	SyncAlways      SyncMode = iota // before a call is acknowledged; waiting calls share a sync
 	SyncEverySecond                 // once a second
-	SyncNever                       // when the operating system sees fit
+	SyncNever                       // when the operating system decides
 )
 
 const (
-	writeDelay   = 20 * time.Millisecond    // how long what was appended may wait to be written together with more, unless a call waits for it
-	syncInterval = time.Second - writeDelay // between syncs, so that one begins within a second of each append
-	wakeBacklog  = 256 << 10                // bytes appended from which on the writer does not wait for more
-	maxBacklog   = 32 << 20                 // and from which on calls wait for the writer, so that a slow disk does not fill the memory
-	keptBuffer   = 4 << 20                  // the largest buffer that is kept for the next batch
+	writeDelay   = 20 * time.Millisecond    // longest delay of a write, unless a call waits for it
+	syncInterval = time.Second - writeDelay // a sync begins within a second of each append
+	wakeBacklog  = 256 << 10                // bytes from which the writer does not wait for more
+	maxBacklog   = 32 << 20                 // bytes from which calls wait for the writer
+	keptBuffer   = 4 << 20                  // bytes of the largest buffer that is reused
 )
 
-// segmentSize is how large a segment may be before the next is begun.
+// segmentSize is how many bytes a segment may have before the next is begun.
 const segmentSize = 64 << 20
 
-// log is the journal on disk: calls append records to memory, under the locks of their shards; one goroutine writes them to the
-// current segment and syncs it.
+// log is the journal on disk. Calls append records to memory, under the locks of their shards. One
+// goroutine writes them to the current segment and syncs it.
 //
 //	Append -> pending -> the writer -> segment N -> sync -> Wait returns
 //	                  ^ cuts: from here on segment N+1
 //
-// A write that finds no room on the disk is tried again until there is room. Any other write that
-// fails, and any sync, is final: nobody knows what is on the disk then.
+// A write that fails because the disk is full is retried until there is space. Any other failure of
+// a write, and any failure of a sync, is final, because what is on the disk is unknown then.
 type log struct {
 	fs    fileSystem
 	clock func() int64
@@ -44,37 +44,37 @@ type log struct {
 	limit int64 // bytes in a segment
 
 	mu       sync.Mutex
-	pending  []byte    // records not yet taken by the writer
-	spare    []byte    // an empty buffer for what comes after them
-	cuts     []int     // where in pending a new segment begins
-	last     uint64    // the number of the last segment there is, or of the last cut
+	pending  []byte    // records that the writer has not taken yet
+	spare    []byte    // an empty buffer for the records after them
+	cuts     []int     // offsets in pending at which a new segment begins
+	last     uint64    // number of the last segment, or of the last cut
 	appended uint64    // bytes since the start
-	segment  uint64    // the segment that is being written
-	file     outFile   // that segment; only the writer uses it but for stands
-	progress sync.Cond // synced or segment has grown, or trouble has changed
+	segment  uint64    // number of the segment that is being written
+	file     outFile   // that segment; used by the writer only, except for inPlace
+	progress sync.Cond // signals that synced or segment has grown, or trouble has changed
 
-	_       [64]byte                // calls that wait read what follows, and need not see the lock go round
-	synced  atomic.Uint64           // how many of the bytes appended are on the disk for good; changed under the lock
-	written atomic.Uint64           // and how many were handed to the operating system
-	trouble atomic.Pointer[trouble] // nil while the log can be written; changed under the lock
+	_       [64]byte                // so that waiting calls do not read the cache line of mu
+	synced  atomic.Uint64           // appended bytes that are durable; changed under mu
+	written atomic.Uint64           // appended bytes that are written to the file
+	trouble atomic.Pointer[trouble] // nil while the log can be written; changed under mu
 	size    atomic.Int64            // bytes in all segments since the last snapshot
 	delayed atomic.Int64            // syncs that took longer than a second
 
-	soon     chan struct{} // holds one: there is something to write before long
-	wake     chan struct{} // holds one: or at once
+	soon     chan struct{} // capacity 1: there is something to write
+	wake     chan struct{} // capacity 1: write and sync without delay
 	quit     chan struct{}
 	done     chan struct{}
 	observer observer
 
-	// Of the writer alone.
-	batch    []byte    // what it has taken
-	taken    []int     // where in it a new segment begins
-	at       int       // how much of it is written
-	ended    bool      // the log has failed, and that was told
-	tried    time.Time // when a write has last found no room
+	// The fields below are used by the writer only.
+	batch    []byte    // records taken from pending
+	taken    []int     // cuts within batch
+	at       int       // bytes of batch that are written
+	ended    bool      // the log has failed, and the observer knows
+	tried    time.Time // when a write last found the disk full
 	offset   int64     // bytes in the segment
-	clean    int64     // how many of them are synced
-	marked   int64     // the last of these figures that stands in the segment
+	clean    int64     // bytes of the segment that are synced
+	marked   int64     // value of clean in the last mark
 	salt     int64     // of the segment
 	lastSync time.Time // when the last sync began
 }
@@ -82,22 +82,24 @@ type log struct {
 // trouble is why a log cannot be written.
 type trouble struct {
 	err   error
-	final bool // nothing is written any more; otherwise there is no room on the disk
+	final bool // nothing is written any more; otherwise the disk is full
 	since time.Time
 }
 
-// observer is told what becomes of a log, by its writer.
+// observer is notified by the writer of a log.
 type observer interface {
-	logStalled(err error)           // there is no room on the disk: it is tried again
-	logResumed(after time.Duration) // what had to wait is written
-	logFailed(err error)            // once: the log is given up
+	logStalled(err error)           // the disk is full; the write is retried
+	logResumed(after time.Duration) // everything that waited is written
+	logFailed(err error)            // the log is closed; called once
 }
 
-// newLog begins a segment and the goroutine that writes it.
-func newLog(fs fileSystem, clock func() int64, sequence uint64, mode SyncMode, limit int64, events observer) (*log, error) {
+// newLog creates a segment and starts the goroutine that writes it.
+func newLog(fs fileSystem, clock func() int64, sequence uint64, mode SyncMode, limit int64,
+	events observer) (*log, error) {
 	l := &log{
 		fs: fs, clock: clock, limit: limit, last: sequence, observer: events,
-		soon: make(chan struct{}, 1), wake: make(chan struct{}, 1), quit: make(chan struct{}), done: make(chan struct{}),
+		soon: make(chan struct{}, 1), wake: make(chan struct{}, 1),
+		quit: make(chan struct{}), done: make(chan struct{}),
 	}
 	l.progress.L = &l.mu
 	l.mode.Store(int32(mode))
@@ -110,10 +112,11 @@ func newLog(fs fileSystem, clock func() int64, sequence uint64, mode SyncMode, l
 
 var scratch = sync.Pool{New: func() any { return new([]byte) }}
 
-// Append is Append of engine.Journal. When the log has failed it returns a position that is never reached.
+// Append implements engine.Journal. When the log has failed it returns a position that is never
+// reached.
 func (l *log) Append(now int64, effects []engine.Effect) engine.Position {
 	buf := scratch.Get().(*[]byte)
-	*buf = appendRecord((*buf)[:0], now, effects) // outside the lock that all calls share
+	*buf = appendRecord((*buf)[:0], now, effects) // outside of mu, which all calls share
 	l.mu.Lock()
 	if !l.accepts(len(*buf)) {
 		defer l.mu.Unlock()
@@ -126,7 +129,7 @@ func (l *log) Append(now int64, effects []engine.Effect) engine.Position {
 	switch {
 	case backlog >= wakeBacklog || SyncMode(l.mode.Load()) == SyncAlways:
 		signal(l.wake)
-	case backlog == len(*buf): // the first since the writer has been here
+	case backlog == len(*buf): // the first since the writer took the last batch
 		signal(l.soon)
 	}
 	if cap(*buf) <= keptBuffer {
@@ -137,8 +140,8 @@ func (l *log) Append(now int64, effects []engine.Effect) engine.Position {
 
 var errBacklog = fmt.Errorf("the disk is full, and more than %d MB wait to be written", maxBacklog>>20)
 
-// takes tells whether more can be appended: not if the log has failed, which it does when too much
-// waits for room on the disk.
+// accepts reports whether n more bytes can be appended. It makes the log fail when too much waits
+// for a full disk.
 func (l *log) accepts(n int) bool {
 	t := l.trouble.Load()
 	switch {
@@ -153,7 +156,7 @@ func (l *log) accepts(n int) bool {
 	return false
 }
 
-// giveUp makes the log fail, if it has not. The lock is held; the writer does the rest.
+// giveUp makes the log fail, if it has not yet. The caller holds mu. The writer closes the file.
 func (l *log) giveUp(err error) {
 	if t := l.trouble.Load(); t != nil && t.final {
 		return
@@ -163,7 +166,7 @@ func (l *log) giveUp(err error) {
 	signal(l.wake)
 }
 
-// tell lets the writer know, unless it does.
+// signal sends without blocking: one pending signal is enough.
 func signal(it chan struct{}) {
 	select {
 	case it <- struct{}{}:
@@ -171,8 +174,9 @@ func signal(it chan struct{}) {
 	}
 }
 
-// Wait is Wait of engine.Journal: by Always until the position is on the disk, else for no longer than it takes to keep the backlog
-// within bounds. The error is why the log cannot be written. What need not wait takes no lock.
+// Wait implements engine.Journal. With SyncAlways it waits until the position is durable, otherwise
+// only until the backlog is below maxBacklog. The error is why the log cannot be written. A call
+// that need not wait takes no lock.
 func (l *log) Wait(p engine.Position) error {
 	position := uint64(p)
 	if l.durable(position) && l.trouble.Load() == nil {
@@ -188,12 +192,12 @@ func (l *log) Wait(p engine.Position) error {
 		return nil
 	}
 	if SyncMode(l.mode.Load()) != SyncAlways && position <= l.appended {
-		return nil // it was taken, and the policy promises no more than an attempt to write it
+		return nil // the mode promises no more than an attempt to write it
 	}
 	return t.err
 }
 
-// durable tells whether a position is as durable as the policy promises.
+// durable reports whether a position is as durable as the sync mode promises.
 func (l *log) durable(position uint64) bool {
 	if l.synced.Load() >= position {
 		return true
@@ -201,16 +205,17 @@ func (l *log) durable(position uint64) bool {
 	return SyncMode(l.mode.Load()) != SyncAlways && position-min(position, l.written.Load()) < maxBacklog
 }
 
-// setSyncMode changes when to sync, from now on.
+// setSyncMode changes the sync mode.
 func (l *log) setSyncMode(mode SyncMode) {
 	l.mode.Store(int32(mode))
 	signal(l.wake)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.progress.Broadcast() // who waits by the old policy may be through by the new
+	l.progress.Broadcast() // calls that wait in the old mode may not have to in the new one
 }
 
-// cut makes a new segment begin with what is appended next, and gives its number. It is called under the locks of all shards.
+// cut makes the next record begin a new segment, and returns the number of that segment. The caller
+// holds the locks of all shards.
 func (l *log) cut() uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -224,7 +229,7 @@ func (l *log) cutHere() {
 	l.cuts = append(l.cuts, len(l.pending))
 }
 
-// reached returns when all segments before this one are on the disk for good, and this one is there.
+// reached returns when all segments before this one are durable, and this one exists.
 func (l *log) reached(sequence uint64) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -237,14 +242,14 @@ func (l *log) reached(sequence uint64) error {
 	return nil
 }
 
-// backlog is how many bytes wait to be written.
+// backlog returns how many bytes wait to be written.
 func (l *log) backlog() int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return int64(l.appended - l.written.Load())
 }
 
-// err is what the log failed of, nil if it has not.
+// err returns why the log has failed, nil if it has not.
 func (l *log) err() error {
 	if t := l.trouble.Load(); t != nil && t.final {
 		return t.err
@@ -252,7 +257,7 @@ func (l *log) err() error {
 	return nil
 }
 
-// stands tells whether the segment is still in the directory: the error says that it is not.
+// inPlace returns an error if the segment is no longer in the directory.
 func (l *log) inPlace() error {
 	for {
 		l.mu.Lock()
@@ -268,7 +273,7 @@ func (l *log) inPlace() error {
 	}
 }
 
-// close writes and syncs what was appended, and ends the writer. Nothing may be appended any more.
+// close writes and syncs what was appended, and ends the writer. Nothing may be appended after it.
 func (l *log) close() error {
 	close(l.quit)
 	<-l.done

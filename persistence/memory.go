@@ -6,14 +6,14 @@ import (
 	"rlserver/engine"
 )
 
-// Memory is a journal that keeps its records in memory, for as long as it lives: for tests, and for those who want to look at
-// what a run did. The zero value is empty and ready. Any goroutine may use it.
+// Memory is a journal that keeps its records in memory, for tests. The zero value is empty and
+// ready to use. It is safe for concurrent use.
 type Memory struct {
 	mu      sync.Mutex
 	records []byte
 }
 
-// Append keeps a call's effects as a record.
+// Append implements engine.Journal: it keeps the effects of a call as a record.
 func (m *Memory) Append(now int64, effects []engine.Effect) engine.Position {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -21,10 +21,10 @@ func (m *Memory) Append(now int64, effects []engine.Effect) engine.Position {
 	return engine.Position(len(m.records))
 }
 
-// Wait returns at once: memory is as durable as it gets.
+// Wait implements engine.Journal. It returns at once.
 func (m *Memory) Wait(engine.Position) error { return nil }
 
-// Replay applies all that was kept to an engine, in order.
+// Replay applies all records to an engine, in order.
 func (m *Memory) Replay(e *engine.Engine) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -10,10 +10,10 @@ import (
 	"rlserver/engine"
 )
 
-// RepairClock takes a data directory whose latest time is ahead of now, Unix ms, back to the
-// present: see engine.MoveBack. All files are copied first, to a folder that out is told; then one
-// snapshot replaces them. The directory must be readable and not in use. If it is not ahead,
-// nothing is changed.
+// RepairClock moves the data in a directory back to the present if its latest time is ahead of now,
+// in Unix ms: see engine.MoveBack. All files are first copied to a folder that is named on out;
+// then one snapshot replaces them. The directory must be readable and not in use. If it is not
+// ahead, nothing is changed.
 func RepairClock(dir string, now int64, out io.Writer) error {
 	d := directory(dir)
 	lock, err := d.lock()
@@ -44,7 +44,7 @@ func RepairClock(dir string, now int64, out io.Writer) error {
 	return replaceAll(d, f, r.e, now, out)
 }
 
-// replaceAll puts a snapshot of an engine in place of all files.
+// replaceAll replaces all files by a snapshot of an engine.
 func replaceAll(d directory, f files, e *engine.Engine, now int64, out io.Writer) error {
 	for _, name := range f.unfinished {
 		if err := d.remove(name); err != nil {
@@ -52,9 +52,10 @@ func replaceAll(d directory, f files, e *engine.Engine, now int64, out io.Writer
 		}
 	}
 	number := f.last() + 1
-	whole := func(uint64) error { return nil }
+	ready := func(uint64) error { return nil }
 	ignoreProgress := func(int64, int64) error { return nil }
-	_, _, err := writeSnapshot(d, e, func() int64 { return now }, func() uint64 { return number }, whole, ignoreProgress)
+	_, _, err := writeSnapshot(d, e, func() int64 { return now }, func() uint64 { return number }, ready,
+		ignoreProgress)
 	if err != nil {
 		return err
 	}

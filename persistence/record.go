@@ -10,16 +10,16 @@ import (
 	"rlserver/engine"
 )
 
-// headerSize is the length, 8 bytes, and the checksum, 4.
+// headerSize is the size of a record header: the length, 8 bytes, and the checksum, 4 bytes.
 const headerSize = 8 + 4
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// ErrShort says that the bytes end before the record does: more may come, or the tail is torn.
+// ErrShort reports that the bytes end before the record does: more may follow, or the tail is torn.
 var ErrShort = errors.New("record is cut short")
 
-// fields is which fields an effect has besides kind, database and key. The bits are not in the files; the order in which
-// appendEffect writes the fields is.
+// fields is which fields an effect has besides kind, database and key. The bits are not in the
+// files; the order in which appendEffect writes the fields is.
 type fields uint16
 
 const (
@@ -40,8 +40,8 @@ const (
 	hasCounter
 )
 
-// kindFields are the fields of each kind. They are file format: never change those of a kind; add a kind instead. A kind that has no
-// fields besides database and key is listed too, with known alone.
+// kindFields are the fields of each kind. They are file format: never change those of a kind; add a
+// kind instead. A kind that has no fields besides database and key is listed too, with known alone.
 var kindFields = [...]fields{
 	engine.EffectDelete:     known,
 	engine.EffectExpire:     known | hasExpireAt,
@@ -79,13 +79,14 @@ func fieldsOf(kind engine.EffectKind) (has fields, ok bool) {
 	return has, has&known != 0
 }
 
-// recordKind is the first byte of every record's payload. The numbers are file format: never renumber.
+// recordKind is the first byte of every record's payload. The numbers are file format: never
+// renumber.
 type recordKind byte
 
 const (
 	recordCall   recordKind = 1 // the effects of a call
-	recordSynced recordKind = 2 // number: bytes of the segment that were durable when this was written, plus its salt
-	recordEnd    recordKind = 3 // number: records of the snapshot before this one; the snapshot is complete
+	recordSynced recordKind = 2 // number: durable bytes of the segment, plus its salt
+	recordEnd    recordKind = 3 // number: records before this one; the snapshot is complete
 )
 
 // record is one record, decoded.
@@ -96,7 +97,7 @@ type record struct {
 	number  int64           // of the other kinds
 }
 
-// appendRecord appends the effects of one call at now (Unix ms) as a record.
+// appendRecord appends the effects of a call at now, in Unix ms, as a record.
 func appendRecord(dst []byte, now int64, effects []engine.Effect) []byte {
 	dst, start := beginRecord(dst, recordCall, now)
 	for i := range effects {
@@ -105,7 +106,7 @@ func appendRecord(dst []byte, now int64, effects []engine.Effect) []byte {
 	return endRecord(dst, start)
 }
 
-// appendMark appends a record that carries a number.
+// appendMark appends a record with a number: a recordSynced or recordEnd.
 func appendMark(dst []byte, kind recordKind, now, number int64) []byte {
 	dst, start := beginRecord(dst, kind, now)
 	return endRecord(binary.AppendVarint(dst, number), start)
@@ -188,9 +189,9 @@ func appendBytes(dst, b []byte) []byte {
 	return append(dst, b...)
 }
 
-// readRecord reads the record at the beginning of b, its effects into the space of dst, and says how many bytes it took.
-// The effects alias b; their keys are not hashed, which engine.Apply does.
-// The error is ErrShort when b ends too early, and says what is wrong and at which byte otherwise.
+// readRecord decodes the record at the beginning of b and returns its size in bytes. The effects
+// reuse dst and alias b; their keys are not hashed, because engine.Apply does that. The error is
+// ErrShort if b ends too early; otherwise it names what is wrong and at which byte.
 func readRecord(dst []engine.Effect, b []byte) (rec record, size int, err error) {
 	if len(b) < headerSize {
 		return rec, 0, ErrShort
@@ -225,7 +226,7 @@ func readRecord(dst []engine.Effect, b []byte) (rec record, size int, err error)
 	return rec, size, nil
 }
 
-// reader is a cursor over a payload; the first error sticks.
+// reader is a cursor over a payload. It keeps the first error.
 type reader struct {
 	rest []byte
 	err  error
@@ -296,7 +297,7 @@ var errEnds = errors.New("ends within a field")
 
 var zeros [8]byte
 
-// take gives the next n bytes, n at most 8; zeros after an error.
+// take returns the next n bytes, at most 8. After an error they are zeros.
 func (r *reader) take(n int) []byte {
 	if r.err != nil || len(r.rest) < n {
 		r.fail(errEnds)
@@ -318,7 +319,7 @@ func (r *reader) bytes() []byte {
 	return b
 }
 
-// database reads the number of a database; whether the engine has it is for the caller to check.
+// database reads the number of a database. The caller checks whether the engine has it.
 func (r *reader) database() int {
 	n := r.uvarint()
 	if n > math.MaxInt32 {

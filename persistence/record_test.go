@@ -16,7 +16,7 @@ import (
 	"rlserver/engine/rule"
 )
 
-// sample is an effect of a kind with a value in each field that the kind has.
+// sample returns an effect of a kind with a value in each field of that kind.
 func sample(kind engine.EffectKind) engine.Effect {
 	full := engine.Effect{
 		DB: 3, ToDB: 15, Key: engine.Key{Name: []byte("key\r\n")}, To: engine.Key{Name: []byte("to")},
@@ -36,7 +36,9 @@ func sample(kind engine.EffectKind) engine.Effect {
 		hasExpireAt: func() { f.ExpireAt = full.ExpireAt }, hasHits: func() { f.Hits = full.Hits },
 		hasTokens: func() { f.Tokens = full.Tokens }, hasCount: func() { f.Count = full.Count },
 		hasBucket: func() { f.Tokens = bucket }, hasWindow: func() { f.Count = window },
-		hasCounter: func() { f.Counts = limit.Counts{Start: -60000, Length: 60000, Current: limit.MaxCount, Previous: 1} },
+		hasCounter: func() {
+			f.Counts = limit.Counts{Start: -60000, Length: 60000, Current: limit.MaxCount, Previous: 1}
+		},
 	} {
 		if has&bit != 0 {
 			keep()
@@ -87,7 +89,7 @@ func TestDamageIsAnError(t *testing.T) {
 	}
 }
 
-// reseal gives damaged bytes a header that fits them, so that the checks behind the checksum are reached.
+// reseal gives damaged bytes a valid header, so that the checks after the checksum are reached.
 func reseal(payload []byte) []byte {
 	b := make([]byte, headerSize, headerSize+len(payload))
 	binary.LittleEndian.PutUint64(b, uint64(len(payload)))
@@ -124,7 +126,7 @@ func FuzzReadRecord(f *testing.F) {
 	})
 }
 
-// What a run did, kept in memory as bytes, rebuilds its state in an engine with another seed and other shards.
+// The records of a run rebuild its state in an engine with another seed and other shards.
 func TestReplayFromRecords(t *testing.T) {
 	seed := rand.Uint64()
 	t.Log("seed", seed)
@@ -143,9 +145,11 @@ func TestReplayFromRecords(t *testing.T) {
 		case 's':
 			d, err = tx.Slide(k, []limit.Window{{Limit: 5, Length: 1000}}, cost, nil)
 		case 't':
-			d, err = tx.Decide(&engine.Limit{Key: k, Rule: rule.Rule{Kind: rule.Token, Token: limit.Bucket{Capacity: 5, Refill: 2, Period: 777}}}, cost)
+			bucket := limit.Bucket{Capacity: 5, Refill: 2, Period: 777}
+			d, err = tx.Decide(&engine.Limit{Key: k, Rule: rule.Rule{Kind: rule.Token, Token: bucket}}, cost)
 		default:
-			d, err = tx.Decide(&engine.Limit{Key: k, Rule: rule.Rule{Kind: rule.Fixed, Fixed: limit.Fixed{Limit: 5, Window: limit.Every(1000)}}}, cost)
+			fixed := limit.Fixed{Limit: 5, Window: limit.Every(1000)}
+			d, err = tx.Decide(&engine.Limit{Key: k, Rule: rule.Rule{Kind: rule.Fixed, Fixed: fixed}}, cost)
 		}
 		require.NoError(t, err)
 		return append(answers, d)

@@ -13,10 +13,10 @@ import (
 	"rlserver/engine"
 )
 
-// files are what a directory holds, in the order of their numbers.
+// files are the data files of a directory, in the order of their numbers.
 type files struct {
 	snapshots, segments []uint64
-	unfinished          []string // names of files that were never whole
+	unfinished          []string // names of incomplete files
 }
 
 func listFiles(fs fileSystem) (f files, err error) {
@@ -41,7 +41,7 @@ func listFiles(fs fileSystem) (f files, err error) {
 	return f, nil
 }
 
-// last is the highest number in use.
+// last returns the highest number in use.
 func (f *files) last() (n uint64) {
 	for _, list := range [][]uint64{f.snapshots, f.segments} {
 		if len(list) > 0 {
@@ -51,7 +51,7 @@ func (f *files) last() (n uint64) {
 	return n
 }
 
-// next is the number of the segment that goes on from all there is.
+// next returns the number of the segment that follows all files.
 func (f *files) next() (n uint64) {
 	n = 1
 	if len(f.snapshots) > 0 {
@@ -63,7 +63,8 @@ func (f *files) next() (n uint64) {
 	return n
 }
 
-// from gives the segments that go on from a snapshot, or from nothing (0), as far as there are all. The error names one that is missing.
+// from returns the segments that follow a snapshot, or the first segment if snapshot is 0, up to
+// the first gap. The error names the missing segment.
 func (f *files) from(snapshot uint64) (segments []uint64, err error) {
 	next := max(snapshot, 1)
 	for _, n := range f.segments {
@@ -79,11 +80,12 @@ func (f *files) from(snapshot uint64) (segments []uint64, err error) {
 	return segments, nil
 }
 
-// gapError is of a log that lacks a segment.
+// gapError reports that a segment of the log is missing.
 type gapError struct{ missing, after uint64 }
 
 func (e *gapError) Error() string {
-	return fmt.Sprintf("%s is missing, and %s cannot be read without it", fileName(logFile, e.missing), fileName(logFile, e.after))
+	return fmt.Sprintf("%s is missing, and %s cannot be read without it", fileName(logFile, e.missing),
+		fileName(logFile, e.after))
 }
 
 // dataFile is a file that is being read.
@@ -101,11 +103,12 @@ func (d *dataFile) close() {
 	d.file.Close()
 }
 
-// maxWindow is how far back the compression of a snapshot may refer: memory that reading one takes.
+// maxWindow is how far back, in bytes, the compression of a snapshot may refer. It bounds the
+// memory for reading one.
 const maxWindow = 8 << 20
 
-// openData opens a file and reads its header. read is told how many bytes were read, now and later. The error is a *damage or a
-// *newerError where the file is to blame; it is closed then.
+// openData opens a file and reads its header. read is called with the number of bytes of each read,
+// now and later. The error is a *damage or a *newerError if the content is at fault.
 func openData(fs fileSystem, kind fileKind, sequence uint64, read func(n int)) (*dataFile, error) {
 	name := fileName(kind, sequence)
 	file, err := fs.open(name)
@@ -136,7 +139,7 @@ func openData(fs fileSystem, kind fileKind, sequence uint64, read func(n int)) (
 	return d, nil
 }
 
-// counted is a reader that tells how much is read.
+// counted is a reader that reports how many bytes are read.
 type counted struct {
 	io.Reader
 	read func(n int)
@@ -148,34 +151,35 @@ func (c counted) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Recovery tells what a directory held.
+// Recovery is what Load found in a directory.
 type Recovery struct {
-	Snapshot string // the file that was loaded; empty: none
-	Skipped  error  // what is wrong with a newer one; nil: nothing
-	Segments int    // of the log from there on
-	Records  int64  // in all of them
+	Snapshot string // the snapshot that was loaded; "": none
+	Skipped  error  // what is wrong with a newer snapshot; nil: nothing
+	Segments int    // of the log after it
+	Records  int64  // in all files that were read
 	Last     int64  // Unix ms: the latest time in all records, marks included; 0 without any
 	Torn     *Torn  // what was cut off the end of the log; nil: nothing
 }
 
-// Torn is the end of a log that a crash has left half written: nobody had been promised that it would last.
+// Torn is the end of a log that a crash left half written. It was never acknowledged as durable.
 type Torn struct {
 	Segment string
-	Offset  int64 // where it began, and the segment ends now; 0: the segment is gone
+	Offset  int64 // where it began, which is the end of the segment now; 0: the segment is removed
 	Bytes   int64
-	Since   int64 // Unix ms: the time of the last record before it, or when the segment was begun; 0: unknown
+	Since   int64 // Unix ms: time of the last record before it, or of the segment; 0: unknown
 }
 
-// recovery is a load on its way.
+// recovery is a load in progress.
 type recovery struct {
 	Recovery
 	fs   fileSystem
 	e    *engine.Engine
-	read func(n int) // is told how many bytes were read
+	read func(n int) // called with the number of bytes of each read
 	call int64       // Unix ms: the time of the last call
 }
 
-// load brings an empty engine to the state of a directory: the newest whole snapshot, then the log from there on.
+// load loads a directory into an empty engine: the newest undamaged snapshot, then the log after
+// it.
 func (r *recovery) load(f files) error {
 	snapshot, err := r.loadSnapshot(&f)
 	if err != nil {
@@ -194,8 +198,8 @@ func (r *recovery) load(f files) error {
 	return nil
 }
 
-// loadSnapshot loads the newest snapshot that is whole and gives its number, 0 if there are no snapshots. An older one than the newest will do only
-// if the log tells all that has happened from one to the other.
+// loadSnapshot loads the newest undamaged snapshot and returns its number, 0 if there are no
+// snapshots. An older one than the newest is used only if the log has all segments between the two.
 func (r *recovery) loadSnapshot(f *files) (sequence uint64, err error) {
 	for _, n := range slices.Backward(append([]uint64{0}, f.snapshots...)) {
 		if r.Skipped != nil && !f.covers(n, f.snapshots[len(f.snapshots)-1]) {
@@ -220,7 +224,7 @@ func (r *recovery) loadSnapshot(f *files) (sequence uint64, err error) {
 	return 0, nil
 }
 
-// covers tells whether there are all segments from one snapshot to another.
+// covers reports whether all segments between two snapshots exist.
 func (f *files) covers(from, to uint64) bool {
 	segments, err := f.from(from)
 	return err == nil && len(segments) > 0 && segments[len(segments)-1]+1 >= to
@@ -236,7 +240,7 @@ func (r *recovery) forget() {
 		flush = append(flush, engine.Effect{Kind: engine.EffectPolicyDelete, Key: engine.Key{Name: []byte(p.Name())}})
 	}
 	if err := r.e.Apply(0, flush); err != nil {
-		panic(err) // an engine that cannot be emptied is none
+		panic(err) // impossible: these effects apply to any engine
 	}
 	r.Records, r.Last, r.call = 0, 0, 0
 }
@@ -257,7 +261,8 @@ func (r *recovery) replaySnapshot(n uint64) error {
 		case err != nil:
 			return err
 		case rec.kind == recordEnd && rec.number == r.Records-before:
-			r.Last = max(r.Last, rec.at) // keys that were gone by then may have had names of hits from the moment before
+			// keys deleted before the snapshot may have had names of hits from just before it
+			r.Last = max(r.Last, rec.at)
 			return r.end(d)
 		}
 		if err := r.apply(d.name, offset, rec); err != nil {
@@ -266,7 +271,8 @@ func (r *recovery) replaySnapshot(n uint64) error {
 	}
 }
 
-// end sees to it that nothing follows the last record of a snapshot, whose checksum over the whole stands there.
+// end checks that nothing follows the last record of a snapshot. Reading to the end also checks
+// zstd's checksum of the whole.
 func (r *recovery) end(d *dataFile) error {
 	offset := d.offset
 	if _, err := d.next(); err == io.EOF {
@@ -277,14 +283,14 @@ func (r *recovery) end(d *dataFile) error {
 	return &damage{d.name, offset, errors.New("records after the end")}
 }
 
-// databaseError is of keys in a database that there is not.
+// databaseError reports keys in a database that the engine does not have.
 type databaseError struct{ db int }
 
 func (e *databaseError) Error() string {
 	return fmt.Sprintf("the data has keys in database %d: start with --databases %d or more", e.db, e.db+1)
 }
 
-// apply replays a record that was read from an offset of a file.
+// apply applies a record that was read at an offset of a file.
 func (r *recovery) apply(name string, offset int64, rec record) error {
 	if rec.kind != recordCall {
 		return &damage{name, offset, fmt.Errorf("a record of kind %d has no place here", rec.kind)}
@@ -303,8 +309,9 @@ func (r *recovery) apply(name string, offset int64, rec record) error {
 	return nil
 }
 
-// loadSegment replays a segment. The last may end within a record; and what is read there may be in the system's memory only, if the
-// process that wrote it was killed: it has to be on the disk before anything that goes on from there is.
+// loadSegment loads a segment. The last segment may end within a record. If the process that wrote
+// it was killed, its end may be in the page cache only, so it is synced before anything is written
+// after it.
 func (r *recovery) loadSegment(n uint64, last bool) error {
 	d, err := openData(r.fs, logFile, n, r.read)
 	broken := (*damage)(nil)
@@ -338,8 +345,8 @@ func (r *recovery) loadSegment(n uint64, last bool) error {
 	}
 }
 
-// removeUnbegun removes a last segment without a header, which a crash or a full disk has left: nothing
-// is written before the header is synced, so nothing is lost with it.
+// removeUnbegun removes a last segment without a complete header, as a crash or a full disk leaves
+// it. No record is written before the header is synced, so nothing is lost.
 func (r *recovery) removeUnbegun(broken *damage) error {
 	if _, err := tornFrom(r.fs, broken, 0); err != nil {
 		return err
@@ -350,7 +357,7 @@ func (r *recovery) removeUnbegun(broken *damage) error {
 	return r.fs.syncDir()
 }
 
-// cutTail cuts off the end of the log from a record on that is none, unless that had been synced: then it is damage.
+// cutTail cuts off a torn end of the log. If that part had been synced, it is damage instead.
 func (r *recovery) cutTail(broken *damage, salt, since int64) (err error) {
 	if r.Torn, err = tornFrom(r.fs, broken, salt); err != nil {
 		return err
@@ -359,14 +366,15 @@ func (r *recovery) cutTail(broken *damage, salt, since int64) (err error) {
 	return r.fs.truncate(broken.name, broken.offset)
 }
 
-// tornFrom tells what a crash has left at the end of the last segment, from where that cannot be read any more. The error is the damage
-// given where no crash leaves such a thing: what was synced is not what is torn.
+// tornFrom describes the unreadable end of the last segment, if a crash can have left it so.
+// Otherwise, as when it had been synced, it returns the damage as the error.
 func tornFrom(fs fileSystem, broken *damage, salt int64) (*Torn, error) {
 	tail, err := readFrom(fs, broken.name, broken.offset)
 	switch {
 	case err != nil:
 		return nil, err
-	case broken.offset == 0 && len(tail) > fileHeaderSize: // nothing is written before the header is synced
+	case broken.offset == 0 && len(tail) > fileHeaderSize:
+		// no record is written before the header is synced
 		return nil, broken
 	case broken.offset > 0 && syncedBeyond(tail, broken.offset, salt):
 		return nil, broken
@@ -387,15 +395,18 @@ func readFrom(fs fileSystem, name string, offset int64) ([]byte, error) {
 	return io.ReadAll(file)
 }
 
-// syncedBeyond looks in the tail of a segment for a mark saying that more of it than up to the offset had been synced. Whatever a crash
-// leaves, in whatever order the sectors of what was not synced came to the disk, there is none.
+// syncedBeyond reports whether the tail of a segment has a mark which says that more than the bytes
+// up to offset had been synced. A crash leaves no such mark, in whatever order the unsynced sectors
+// reached the disk.
 func syncedBeyond(tail []byte, offset, salt int64) bool {
 	const longest = 1 + 2*binary.MaxVarintLen64
 	for i := 0; i+headerSize < len(tail); i++ {
 		if length := binary.LittleEndian.Uint64(tail[i:]); length == 0 || length > longest {
 			continue
 		}
-		if rec, _, err := readRecord(nil, tail[i:]); err == nil && rec.kind == recordSynced && offset < rec.number-salt && rec.number-salt <= offset+int64(i) {
+		if rec, _, err := readRecord(nil, tail[i:]); err == nil && rec.kind == recordSynced &&
+			offset < rec.number-salt &&
+			rec.number-salt <= offset+int64(i) {
 			return true
 		}
 	}

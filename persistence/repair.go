@@ -11,9 +11,10 @@ import (
 	"rlserver/engine"
 )
 
-// Repair makes a data directory readable again: it cuts the log where it is damaged, or, where that is a snapshot, keeps the keys before the
-// damage. What comes after is lost, but for the copy of all files that is made first, in a folder of the directory that out is told.
-// The directory must not be in use. Files of a newer format version are an error, and nothing is changed.
+// Repair makes a data directory readable again: it cuts the log where it is damaged, and keeps the
+// keys of a damaged snapshot before the damage. What comes after is lost, except in the copy of all
+// files that is made first, in a folder of the directory that is named on out. The directory must
+// not be in use. If files have a newer format version, it returns an error and changes nothing.
 func Repair(dir string, out io.Writer) error {
 	d := directory(dir)
 	lock, err := d.lock()
@@ -28,7 +29,8 @@ func Repair(dir string, out io.Writer) error {
 		}
 		r, err := dryRun(readOnly{d}, f)
 		if err == nil {
-			fmt.Fprintf(out, "a start on this directory reads %d records%s%s\n", r.Records, skippedText(r.Recovery), tornText(r.Torn))
+			fmt.Fprintf(out, "a start on this directory reads %d records%s%s\n", r.Records, skippedText(r.Recovery),
+				tornText(r.Torn))
 			if copied == "" {
 				fmt.Fprintln(out, "there is nothing to repair: nothing was changed")
 			}
@@ -51,7 +53,7 @@ func Repair(dir string, out io.Writer) error {
 	}
 }
 
-// keepCopy copies all data files to a folder of their directory.
+// keepCopy copies all data files to a folder in their directory.
 func keepCopy(d directory) (folder string, err error) {
 	names, err := d.list()
 	if err != nil {
@@ -66,7 +68,8 @@ func keepCopy(d directory) (folder string, err error) {
 			continue
 		}
 		if err := copyFile(filepath.Join(folder, name), d.path(name)); err != nil {
-			return "", errors.Join(err, os.RemoveAll(folder)) // half a copy is of no use, and takes room
+			// half a copy is useless and takes space
+			return "", errors.Join(err, os.RemoveAll(folder))
 		}
 	}
 	return folder, errors.Join(directory(folder).syncDir(), d.syncDir())
@@ -89,7 +92,8 @@ func copyFile(to, from string) error {
 	return errors.Join(err, dst.Close())
 }
 
-// mend does away with what a start has failed of. Each time there is less to read, so this comes to an end.
+// repairStep removes the reason why a start failed. Each step leaves less to read, so the repair
+// terminates.
 func repairStep(d directory, f files, why error, out io.Writer) error {
 	var broken *damage
 	var gap *gapError
@@ -109,7 +113,7 @@ func repairStep(d directory, f files, why error, out io.Writer) error {
 			return err
 		}
 		return salvage(d, n, out)
-	case broken.offset == 0: // it has no header, or that of another file
+	case broken.offset == 0: // it has no header, or the header of another file
 		return removeFrom(d, f, n, out)
 	}
 	if err := removeFrom(d, f, n+1, out); err != nil {
@@ -119,7 +123,8 @@ func repairStep(d directory, f files, why error, out io.Writer) error {
 	return d.truncate(broken.name, broken.offset)
 }
 
-// renewHeader writes the header of a file anew, as what follows it may be undamaged; if it is not, that is found next.
+// renewHeader rewrites the header of a file, because what follows may be undamaged. If it is not,
+// the next step finds that.
 func renewHeader(d directory, kind fileKind, n uint64, out io.Writer) error {
 	name := fileName(kind, n)
 	file, err := os.OpenFile(d.path(name), os.O_RDWR, 0)
@@ -142,7 +147,7 @@ func renewHeader(d directory, kind fileKind, n uint64, out io.Writer) error {
 	return err
 }
 
-// removeFrom removes the segments from a number on.
+// removeFrom removes the segments from number n on.
 func removeFrom(d directory, f files, n uint64, out io.Writer) error {
 	for _, segment := range f.segments {
 		if segment < n {
@@ -157,7 +162,7 @@ func removeFrom(d directory, f files, n uint64, out io.Writer) error {
 	return d.syncDir()
 }
 
-// salvage writes a snapshot anew with the records before its damage.
+// salvage rewrites a snapshot with the records before its damage.
 func salvage(d directory, n uint64, out io.Writer) error {
 	name := fileName(snapshotFile, n)
 	if err := d.remove(name + temporary); err != nil && !errors.Is(err, os.ErrNotExist) {

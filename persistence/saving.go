@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// Snapshot takes a snapshot, and returns when it is on the disk and what it replaces is gone. The error is ErrBusy if one is being taken.
+// Snapshot takes a snapshot, and returns when it is durable and the files that it replaces are
+// removed. The error is ErrBusy if a snapshot is already being taken.
 func (s *Store) Snapshot() error {
 	if err := s.claim(); err != nil {
 		return err
@@ -15,7 +16,7 @@ func (s *Store) Snapshot() error {
 	return s.take()
 }
 
-// SnapshotInBackground begins a snapshot; how it ends, Status and the log tell.
+// SnapshotInBackground starts a snapshot. Status and the log report how it ends.
 func (s *Store) SnapshotInBackground() error {
 	if err := s.claim(); err != nil {
 		return err
@@ -33,7 +34,7 @@ func (s *Store) claim() error {
 	case s.busy:
 		return ErrBusy
 	}
-	if err := s.Full(); err != nil { // what is in memory alone has to come before the snapshot
+	if err := s.Full(); err != nil { // what waits in memory has to be written before the snapshot
 		s.status.LastFailed, s.tried = true, time.Now()
 		return err
 	}
@@ -47,7 +48,8 @@ func (s *Store) claim() error {
 	return nil
 }
 
-// openLate makes the directory that was not there when the store was opened. What another process has kept there since then is its own.
+// openLate creates the directory that did not exist when the store was opened. It fails if another
+// process has stored data there since then.
 func (s *Store) openLate() error {
 	if s.fs != nil {
 		return nil
@@ -57,7 +59,7 @@ func (s *Store) openLate() error {
 	}
 	f, err := listFiles(s.fs)
 	if err == nil && f.last() > 0 {
-		err = fmt.Errorf("the data directory %s has come to hold the data of another server since this one was started", s.options.Dir)
+		err = fmt.Errorf("another server has stored data in the directory %s since this one was started", s.options.Dir)
 	}
 	if err != nil {
 		s.lock.Close()
@@ -66,7 +68,7 @@ func (s *Store) openLate() error {
 	return err
 }
 
-// take takes the snapshot that was claimed.
+// take takes the snapshot. claim must have succeeded.
 func (s *Store) take() error {
 	defer s.saving.Done()
 	start, changes := time.Now(), s.engine.Changes()
@@ -81,22 +83,24 @@ func (s *Store) take() error {
 	s.status.LastFailed = err != nil
 	s.tried = time.Now()
 	if errors.Is(err, errClosing) {
-		s.log.Info("a snapshot was cut off as the server stops: the files before it stay")
+		s.log.Info("a snapshot was canceled because the server stops: the older files are kept")
 		return err
 	}
 	if err != nil {
-		s.log.Error("no snapshot", "error", err)
+		s.log.Error("the snapshot has failed", "error", err)
 		return err
 	}
-	s.status.LastSave, s.status.Changes, s.status.SnapshotBytes = s.options.Clock(), changes, size // the end, as in Redis: clients wait for that to move
+	// the end, as in Redis: clients wait for LASTSAVE to change
+	s.status.LastSave, s.status.Changes, s.status.SnapshotBytes = s.options.Clock(), changes, size
 	s.saved = s.tried
 	s.status.SizeAtSave = size + s.status.LogBytes
 	s.status.Saves++
-	s.log.Info("snapshot taken", "file", fileName(snapshotFile, sequence), "bytes", size, "keys", s.savedKeys.Load(), "took", time.Since(start).Round(time.Millisecond))
+	s.log.Info("snapshot taken", "file", fileName(snapshotFile, sequence), "bytes", size, "keys", s.savedKeys.Load(),
+		"took", time.Since(start).Round(time.Millisecond))
 	return nil
 }
 
-// cut begins the segment that goes on from a snapshot, and gives its number.
+// cut begins the segment that follows a snapshot, and returns its number.
 func (s *Store) cut() uint64 {
 	if l := s.journal.Load(); l != nil {
 		return l.cut()
@@ -105,7 +109,8 @@ func (s *Store) cut() uint64 {
 	return s.number
 }
 
-// ready returns when the log has come to a segment. One that has failed will not: what it has is replaced by the snapshot.
+// ready returns when the log has reached a segment. A failed log never does: the snapshot replaces
+// it.
 func (s *Store) ready(sequence uint64) error {
 	if l := s.journal.Load(); l != nil && l.err() == nil {
 		return l.reached(sequence)
@@ -113,16 +118,16 @@ func (s *Store) ready(sequence uint64) error {
 	return nil
 }
 
-var errClosing = errors.New("the server stops")
+var errClosing = errors.New("the server is stopping")
 
-// countSaved notes how far a snapshot is, and tells the log of it now and then.
+// countSaved returns a function that records the progress of a snapshot, and logs it.
 func (s *Store) countSaved() func(done, total int64) error {
-	told := time.Now()
+	logged := time.Now()
 	return func(done, total int64) error {
 		s.savedKeys.Store(done)
 		s.keysToSave.Store(total)
-		if time.Since(told) > 10*time.Second {
-			told = time.Now()
+		if time.Since(logged) > 10*time.Second {
+			logged = time.Now()
 			s.log.Info("taking a snapshot", "keys", done, "of", total)
 		}
 		if s.closing.Load() {
@@ -132,7 +137,7 @@ func (s *Store) countSaved() func(done, total int64) error {
 	}
 }
 
-// removeBefore removes the files that a snapshot makes superfluous.
+// removeBefore removes the files that a snapshot replaces.
 func (s *Store) removeBefore(snapshot uint64) error {
 	f, err := listFiles(s.fs)
 	if err != nil {
@@ -158,11 +163,11 @@ func (s *Store) removeBefore(snapshot uint64) error {
 
 const (
 	maintainTick = 500 * time.Millisecond
-	retryAfter   = time.Minute // how long after a snapshot that failed the next is tried
-	remindAfter  = time.Minute // how often it is told that the log has failed
+	retryAfter   = time.Minute // between a failed snapshot and the next attempt
+	remindAfter  = time.Minute // between log lines that say that the log has failed
 )
 
-// maintain takes snapshots when they are due, and keeps telling of a log that has failed.
+// maintain takes snapshots when they are due, and repeats in the log that writing has failed.
 func (s *Store) maintain() {
 	defer close(s.done)
 	ticker := time.NewTicker(maintainTick)
@@ -177,18 +182,19 @@ func (s *Store) maintain() {
 		s.checkLogExists()
 		if err := s.Failure(); err != nil && s.settings.Load().Continue && time.Since(reminded) >= remindAfter {
 			reminded = time.Now()
-			s.log.Error("what changes is in memory alone, as the log has failed", "error", err)
+			s.log.Error("changes are in memory alone, because the log has failed", "error", err)
 		}
 		if why := s.due(); why != "" {
 			s.log.Info("beginning a snapshot", "because", why)
 			if err := s.SnapshotInBackground(); err != nil && !errors.Is(err, ErrBusy) {
-				s.log.Error("no snapshot", "error", err)
+				s.log.Error("the snapshot has failed", "error", err)
 			}
 		}
 	}
 }
 
-// checkLogExists gives the log up if its segment is no longer in the directory: nobody would find it at the next start.
+// checkLogExists makes the log fail if its segment is no longer in the directory: the next start
+// would not find it.
 func (s *Store) checkLogExists() {
 	l := s.journal.Load()
 	if l == nil || l.err() != nil {
@@ -201,7 +207,7 @@ func (s *Store) checkLogExists() {
 	}
 }
 
-// due tells why a snapshot should be taken now; empty: none should.
+// due returns why a snapshot should be taken now; "" if none should.
 func (s *Store) due() string {
 	st, settings := s.Status(), s.settings.Load()
 	s.mu.Lock()
@@ -211,7 +217,9 @@ func (s *Store) due() string {
 		return ""
 	}
 	size := st.LogBytes + st.SnapshotBytes
-	if settings.GrowthPercent > 0 && s.options.AppendOnly && st.Failure == nil && st.Full == nil && size >= settings.GrowthMin && float64(size-base) >= float64(base)/100*float64(settings.GrowthPercent) {
+	if settings.GrowthPercent > 0 && s.options.AppendOnly && st.Failure == nil && st.Full == nil &&
+		size >= settings.GrowthMin &&
+		float64(size-base) >= float64(base)/100*float64(settings.GrowthPercent) {
 		return "the log has grown"
 	}
 	since := time.Since(saved)

@@ -17,7 +17,7 @@ import (
 	"rlserver/engine"
 )
 
-// settle lets what is due happen.
+// settle waits until everything that is due has happened.
 func (w *world) settle() {
 	time.Sleep(2 * maintainTick)
 	synctest.Wait()
@@ -56,14 +56,15 @@ func TestGrowthTakesSnapshots(t *testing.T) {
 	})
 }
 
-// By a percentage, the log grows as much as what there was at the last snapshot.
+// The percentage is of the size after the last snapshot.
 func TestGrowthIsMeasuredAgainstTheLastSnapshot(t *testing.T) {
 	for _, c := range []struct {
 		percent, size, base int64
 		due                 bool
 	}{
 		{100, 1999, 1000, false}, {100, 2000, 1000, true}, {50, 1499, 1000, false}, {50, 1500, 1000, true},
-		{300, 3999, 1000, false}, {300, 4000, 1000, true}, {0, 1 << 40, 1000, false}, {100, 99, 0, false}, {100, 100, 0, true},
+		{300, 3999, 1000, false}, {300, 4000, 1000, true}, {0, 1 << 40, 1000, false},
+		{100, 99, 0, false}, {100, 100, 0, true},
 	} {
 		s := &Store{options: Options{AppendOnly: true, Clock: func() int64 { return 0 }}}
 		s.settings.Store(&Settings{GrowthPercent: c.percent, GrowthMin: 100})
@@ -76,7 +77,7 @@ func TestSavePoints(t *testing.T) {
 	virtual(t, func(w *world) {
 		w.o.Settings.Save = []Save{{After: time.Hour, Changes: 1}, {After: time.Minute, Changes: 10}}
 		require.True(t, w.start(SyncEverySecond))
-		time.Sleep(3*time.Hour + maintainTick/2) // not when the store looks
+		time.Sleep(3*time.Hour + maintainTick/2) // not at a tick of the store
 		require.Zero(t, w.store.Status().Saves, "nothing has changed")
 		for range 10 {
 			w.set("k", 1)
@@ -103,8 +104,8 @@ func TestSavePoints(t *testing.T) {
 	})
 }
 
-// One that fails is tried again, but not at once, and leaves nothing behind.
-func TestFailedSnapshotIsTriedAgain(t *testing.T) {
+// A failed snapshot is retried, but not at once, and leaves nothing behind.
+func TestFailedSnapshotIsRetried(t *testing.T) {
 	virtual(t, func(w *world) {
 		said := new(lines)
 		w.o.Log, w.o.Settings.Save = slog.New(said), []Save{{After: time.Minute, Changes: 1}}
@@ -121,7 +122,7 @@ func TestFailedSnapshotIsTriedAgain(t *testing.T) {
 		require.NoError(t, st.Failure, "the log goes on")
 		require.Zero(t, st.Saves)
 		require.EqualValues(t, 1, st.Changes)
-		require.Equal(t, 1, said.with("no snapshot"))
+		require.Equal(t, 1, said.with("the snapshot has failed"))
 		names, _ := w.disk.list()
 		require.Equal(t, []string{"0000000001.log", "0000000002.log"}, names)
 		w.disk.slowDown(ofSnapshots, 0)
@@ -157,8 +158,9 @@ func TestOneSnapshotAtATime(t *testing.T) {
 	})
 }
 
-// Close gives up a snapshot on its way as soon as the disk lets go of it, and what the next start finds is the log.
-func TestCloseGivesASnapshotUp(t *testing.T) {
+// Close cancels a snapshot in progress as soon as the disk returns, and the next start loads the
+// log.
+func TestCloseCancelsASnapshot(t *testing.T) {
 	virtual(t, func(w *world) {
 		require.True(t, w.start(SyncAlways))
 		for i := range 2000 {
@@ -179,7 +181,8 @@ func TestCloseGivesASnapshotUp(t *testing.T) {
 	})
 }
 
-// stateOfRunning is the state of an engine of which a snapshot is being taken: by a replay of what its log has.
+// stateOfRunning returns the state of an engine of which a snapshot is being taken, by a replay of
+// its log.
 func stateOfRunning(w *world) string {
 	r := recovery{fs: readOnly{w.disk}, e: engine.New(engine.Options{Databases: 3}), read: ignoreBytes}
 	f, err := listFiles(w.disk)
@@ -188,7 +191,7 @@ func stateOfRunning(w *world) string {
 	return stateOf(r.e)
 }
 
-// A snapshot that a crash has left unfinished is no snapshot, and goes with the next start.
+// A snapshot that a crash has left unfinished is ignored, and removed by the next start.
 func TestUnfinishedSnapshot(t *testing.T) {
 	virtual(t, func(w *world) {
 		require.True(t, w.start(SyncAlways))
@@ -207,7 +210,7 @@ func TestUnfinishedSnapshot(t *testing.T) {
 	})
 }
 
-// Older files go when the new ones are there for good, and not before.
+// Older files are removed when the new ones are durable, and not before.
 func TestOrderOfASnapshot(t *testing.T) {
 	virtual(t, func(w *world) {
 		require.True(t, w.start(SyncNever))
@@ -223,13 +226,15 @@ func TestOrderOfASnapshot(t *testing.T) {
 		}
 		at := slices.Index(did, order[1])
 		require.Equal(t, order, did[at-1:at+5])
-		require.Contains(t, w.disk.did()[:len(w.disk.did())-len(did)+at], "create 0000000003.log", "the log goes on from a snapshot before that has its name")
+		require.Contains(t, w.disk.did()[:len(w.disk.did())-len(did)+at], "create 0000000003.log",
+			"the log goes on from a snapshot before that has its name")
 		require.Contains(t, w.disk.did()[:len(w.disk.did())-len(did)+at], "sync 0000000002.log")
 		w.stop()
 	})
 }
 
-// Without a log, the state is that of the last snapshot. There is no directory until there is something to put there.
+// Without a log, the state is that of the last snapshot. The directory is created with the first
+// snapshot.
 func TestSnapshotsWithoutALog(t *testing.T) {
 	w := newDataWorld(t, filepath.Join(t.TempDir(), "not", "there"))
 	w.o.AppendOnly = false
@@ -251,7 +256,7 @@ func TestSnapshotsWithoutALog(t *testing.T) {
 	require.NoError(t, w.store.Snapshot())
 	w.stop()
 
-	w.o.AppendOnly = true // and a log can go on from there
+	w.o.AppendOnly = true // and a log can continue from there
 	require.True(t, w.start(SyncAlways))
 	require.Contains(t, stateOf(w.e), "key=b")
 	w.set("c", 1)
@@ -267,8 +272,9 @@ func TestSnapshotsWithoutALog(t *testing.T) {
 	w.stop()
 }
 
-// A directory that cannot be made is a failure like any other: it is told, and tried again in a minute.
-func TestDirectoryThatCannotBeMade(t *testing.T) {
+// A directory that cannot be created is a failure like any other: it is logged, and retried after a
+// minute.
+func TestDirectoryThatCannotBeCreated(t *testing.T) {
 	above := filepath.Join(t.TempDir(), "file")
 	w := newDataWorld(t, filepath.Join(above, "data"))
 	w.o.AppendOnly = false
@@ -282,8 +288,9 @@ func TestDirectoryThatCannotBeMade(t *testing.T) {
 	w.stop()
 }
 
-// What another server has put into a directory that was not there at the start is not replaced.
-func TestDirectoryThatSomebodyElseMade(t *testing.T) {
+// Data that another server has put into a directory that did not exist at the start is not
+// replaced.
+func TestDirectoryOfAnotherServer(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	first, second := newDataWorld(t, dir), newDataWorld(t, dir)
 	for _, w := range []*world{first, second} {
@@ -296,13 +303,13 @@ func TestDirectoryThatSomebodyElseMade(t *testing.T) {
 	require.ErrorContains(t, second.store.Snapshot(), fmt.Sprintf("in use by process %d", os.Getpid()))
 	first.stop()
 	for range 2 {
-		require.ErrorContains(t, second.store.Snapshot(), "has come to hold the data of another server")
+		require.ErrorContains(t, second.store.Snapshot(), "another server has stored data in the directory")
 	}
 	require.Equal(t, files, readAll(t, dir))
 	second.stop()
 }
 
-// The lock is the directory's, whoever asks for it; a repair needs it too.
+// One process at a time can lock a directory; a repair locks it too.
 func TestOneServerPerDirectory(t *testing.T) {
 	dir := t.TempDir()
 	w := newDataWorld(t, dir)

@@ -16,28 +16,30 @@ import (
 	"rlserver/engine"
 )
 
-// formatVersion is the version of the files that are written. Older versions are read too. It grows when an older server could not read
-// what is written.
+// formatVersion is the version of the files that are written. Older versions are read too. It grows
+// when an older server could not read what is written.
 const formatVersion = 4
 
 // fileKind is what a file holds. The numbers are file format: never renumber.
 type fileKind uint32
 
 const (
-	logFile      fileKind = 1 // a segment of the log: records in the order in which they were appended
+	logFile      fileKind = 1 // a segment of the log: records in the order of their calls
 	snapshotFile fileKind = 2 // a whole keyspace: records, compressed; the last is a recordEnd
 )
 
 var extensions = map[fileKind]string{logFile: ".log", snapshotFile: ".snapshot"}
 
-// The most bytes that a record may have in a file: a segment ends before memory does, but a few bytes of a snapshot can be made to
-// unpack to anything. There each record is about one key, in parts of which none has more than a name, a field and its value.
+// maxRecord is the largest record in each kind of file, in bytes. A record in a segment cannot be
+// larger than the file, but a few bytes of a snapshot may decompress to any size. There each record
+// is about one key, in parts that have no more than a name, a field and its value.
 var maxRecord = map[fileKind]uint64{logFile: math.MaxUint64, snapshotFile: 3*engine.MaxString + 1<<20}
 
-// temporary ends the name of a file that is not whole yet.
+// temporary is the suffix of a file that is not complete yet.
 const temporary = ".tmp"
 
-// fileName names a file: the number of a segment, or of the segment that goes on from where the snapshot was taken.
+// fileName returns the name of a file. sequence is the number of a segment, or of the segment that
+// follows a snapshot.
 func fileName(kind fileKind, sequence uint64) string {
 	return fmt.Sprintf("%010d%s", sequence, extensions[kind])
 }
@@ -55,15 +57,16 @@ func parseName(name string) (kind fileKind, sequence uint64, ok bool) {
 
 const magic = "RLSERVER"
 
-// fileHeader begins every file:
+// fileHeader is at the beginning of every file:
 //
-//	magic (8 bytes) · version (4) · kind (4) · sequence (8) · created, Unix ms (8) · salt (8) · CRC-32C of all that (4)
+//	magic (8 bytes) · version (4) · kind (4) · sequence (8) · created, Unix ms (8) ·
+//	salt (8) · CRC-32C of all that (4)
 type fileHeader struct {
 	version  uint32
 	kind     fileKind
 	sequence uint64
 	created  int64
-	salt     int64 // of a segment: what its marks begin to count at, so that no client can write something that looks like one
+	salt     int64 // of a segment: added to its marks, so that no client can forge one
 }
 
 const fileHeaderSize = 8 + 4 + 4 + 8 + 8 + 8 + 4
@@ -79,17 +82,20 @@ func (h fileHeader) encode() []byte {
 	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
 }
 
-// newerError is of a file that a later version of the server has written.
+// newerError reports a file that a later version of the server has written.
 type newerError struct {
 	name    string
 	version uint32
 }
 
 func (e *newerError) Error() string {
-	return fmt.Sprintf("%s is of format version %d, and this server reads versions up to %d: start a newer rlserver on this directory", e.name, e.version, formatVersion)
+	return fmt.Sprintf(
+		"%s is of format version %d, and this server reads versions up to %d: start a newer rlserver on this directory",
+		e.name, e.version, formatVersion)
 }
 
-// decodeHeader reads the header of the file of a name. The version is looked at first: of a newer one nothing else is known.
+// decodeHeader decodes the header of the named file. It checks the version first, because nothing
+// else is known of a newer format.
 func decodeHeader(name string, b []byte) (h fileHeader, err error) {
 	if len(b) < fileHeaderSize {
 		return h, ErrShort
@@ -104,8 +110,9 @@ func decodeHeader(name string, b []byte) (h fileHeader, err error) {
 	want, got := binary.LittleEndian.Uint32(b[40:]), crc32.Checksum(b[:40], castagnoli)
 	switch {
 	case string(b[:len(magic)]) != magic:
-		return h, headerError{errors.New("file header: this is no file of rlserver")}
-	case h.version > formatVersion && (got == want || h.version < 1<<16): // one that newer servers may sum up otherwise
+		return h, headerError{errors.New("file header: this is not a file of rlserver")}
+	case h.version > formatVersion && (got == want || h.version < 1<<16):
+		// newer servers may use another checksum
 		return h, &newerError{name, h.version}
 	case got != want:
 		return h, headerError{fmt.Errorf("file header: crc %08x, want %08x", got, want)}
@@ -116,10 +123,10 @@ func decodeHeader(name string, b []byte) (h fileHeader, err error) {
 	return h, nil
 }
 
-// headerError is of a header whose checksum does not fit: what follows it may be as it was.
+// headerError reports a header with a wrong checksum. What follows it may be undamaged.
 type headerError struct{ error }
 
-// damage is what is wrong with a file, and where.
+// damage is an error in a file, with its place.
 type damage struct {
 	name   string
 	offset int64 // of the record, or 0 for the header; in a snapshot, of the uncompressed records
@@ -129,7 +136,8 @@ type damage struct {
 func (d *damage) Error() string { return fmt.Sprintf("%s, offset %d: %v", d.name, d.offset, d.err) }
 func (d *damage) Unwrap() error { return d.err }
 
-// scanner reads records from a stream, one after the other. It takes memory for what has arrived, never for what a length promises.
+// scanner reads records from a stream. It allocates memory for bytes that have arrived, never for a
+// length alone.
 type scanner struct {
 	name    string
 	src     *bufio.Reader
@@ -143,8 +151,9 @@ func newScanner(name string, src io.Reader, offset int64, most uint64) *scanner 
 	return &scanner{name: name, src: bufio.NewReaderSize(src, 1<<18), offset: offset, most: most}
 }
 
-// next gives the next record, good until the call after. The error is io.EOF at the end, a *damage for anything that is no record, and
-// neither where the file cannot be read.
+// next returns the next record, which is valid until the next call. The error is io.EOF at the end
+// and a *damage for anything that is not a record. Any other error says that the file cannot be
+// read.
 func (s *scanner) next() (rec record, err error) {
 	s.buf = s.buf[:0]
 	if err := s.read(headerSize); err != nil {
@@ -181,7 +190,7 @@ func (s *scanner) damaged(err error) error {
 	return &damage{s.name, s.offset, err}
 }
 
-// read appends n bytes to buf; the error is io.EOF if fewer were there, or what is wrong with the stream.
+// read appends n bytes to buf. The error is io.EOF if there are fewer.
 func (s *scanner) read(n uint64) error {
 	const piece = 1 << 20
 	for n > 0 {

@@ -11,24 +11,24 @@ import (
 )
 
 const (
-	snapshotPiece = 64 << 10               // bytes of records that are compressed at a time
-	snapshotWork  = 200 * time.Microsecond // how long it works, about, before it leaves the processor to calls
-	snapshotRest  = 4                      // for so many times as long
-	longestRest   = 100 * time.Millisecond // but no longer than that
-	snapshotSync  = 8 << 20                // bytes in the file between syncs: one sync of all at the end would hold up those of the log
+	snapshotPiece = 64 << 10               // bytes of records that are compressed together
+	snapshotWork  = 200 * time.Microsecond // of work before a rest, in which calls run
+	snapshotRest  = 4                      // how many times as long as the work a rest is
+	longestRest   = 100 * time.Millisecond
+	snapshotSync  = 8 << 20 // bytes between syncs: one sync at the end would delay those of the log
 )
 
-// snapshotWriter writes records to a file that gets its name when it is whole.
+// snapshotWriter writes records to a file that gets its final name when it is complete.
 type snapshotWriter struct {
 	fs      fileSystem
 	name    string
 	now     int64
 	file    outFile
 	packed  *zstd.Encoder
-	buf     []byte // records to be compressed
+	buf     []byte // records that wait to be compressed
 	records int64
 	size    int64 // bytes in the file
-	clean   int64 // how many of them are synced
+	clean   int64 // bytes of the file that are synced
 }
 
 func newSnapshotWriter(fs fileSystem, sequence uint64, now int64) (*snapshotWriter, error) {
@@ -37,8 +37,10 @@ func newSnapshotWriter(fs fileSystem, sequence uint64, now int64) (*snapshotWrit
 	if w.file, err = fs.create(w.name + temporary); err != nil {
 		return nil, err
 	}
-	if _, err = w.Write(fileHeader{version: formatVersion, kind: snapshotFile, sequence: sequence, created: now}.encode()); err == nil {
-		w.packed, err = zstd.NewWriter(w, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(maxWindow/8))
+	header := fileHeader{version: formatVersion, kind: snapshotFile, sequence: sequence, created: now}
+	if _, err = w.Write(header.encode()); err == nil {
+		w.packed, err = zstd.NewWriter(w, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1),
+			zstd.WithWindowSize(maxWindow/8))
 	}
 	if err != nil {
 		w.discard()
@@ -47,7 +49,7 @@ func newSnapshotWriter(fs fileSystem, sequence uint64, now int64) (*snapshotWrit
 	return w, nil
 }
 
-// Write takes what is compressed to the file.
+// Write writes compressed bytes to the file.
 func (w *snapshotWriter) Write(p []byte) (int, error) {
 	n, err := w.file.Write(p)
 	w.size += int64(n)
@@ -58,13 +60,13 @@ func (w *snapshotWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// add takes a call's effects into the next piece.
+// add adds the effects of a call to the next piece.
 func (w *snapshotWriter) add(effects []engine.Effect) {
 	w.buf = appendRecord(w.buf, w.now, effects)
 	w.records++
 }
 
-// flush compresses what was added.
+// flush compresses the records that were added.
 func (w *snapshotWriter) flush() error {
 	_, err := w.packed.Write(w.buf)
 	w.buf = w.buf[:0]
@@ -74,7 +76,7 @@ func (w *snapshotWriter) flush() error {
 	return err
 }
 
-// finish makes the file whole and gives it its name, for good.
+// finish completes the file, syncs it and gives it its final name.
 func (w *snapshotWriter) finish() error {
 	w.buf = appendMark(w.buf, recordEnd, w.now, w.records)
 	err := w.flush()
@@ -93,16 +95,18 @@ func (w *snapshotWriter) finish() error {
 	return err
 }
 
-// discard removes a file that will not be whole.
+// discard removes an incomplete file.
 func (w *snapshotWriter) discard() {
 	w.file.Close()
 	w.fs.remove(w.name + temporary)
 }
 
-// writeSnapshot writes the state of an engine at one moment to a file. cut is called at that moment and gives the number of the
-// segment that goes on from there; ready returns when the log has come to that segment. It works a fifth of the time and leaves the
-// rest to calls.
-func writeSnapshot(fs fileSystem, e *engine.Engine, now func() int64, cut func() uint64, ready func(sequence uint64) error, progress func(done, total int64) error) (sequence uint64, size int64, err error) {
+// writeSnapshot writes the state of an engine at one moment to a file. cut is called at that moment
+// and returns the number of the segment that follows; ready returns when the log has reached that
+// segment. It works a fifth of the time, and leaves the rest to calls.
+func writeSnapshot(fs fileSystem, e *engine.Engine, now func() int64, cut func() uint64,
+	ready func(sequence uint64) error,
+	progress func(done, total int64) error) (sequence uint64, size int64, err error) {
 	s := e.Snapshot(func() { sequence = cut() })
 	defer s.Close()
 	w, err := newSnapshotWriter(fs, sequence, now())
@@ -119,7 +123,8 @@ func writeSnapshot(fs fileSystem, e *engine.Engine, now func() int64, cut func()
 			err = progress(s.Keys())
 		}
 		if worked := time.Since(start); worked >= snapshotWork && err == nil {
-			time.Sleep(min(snapshotRest*worked, longestRest)) // what took longer was not work, but waiting for the disk or a lock
+			// a longer time was spent waiting for the disk or a lock
+			time.Sleep(min(snapshotRest*worked, longestRest))
 			start = time.Now()
 		}
 	}
@@ -131,7 +136,7 @@ func writeSnapshot(fs fileSystem, e *engine.Engine, now func() int64, cut func()
 	}
 	if err != nil {
 		w.discard()
-		return 0, 0, fmt.Errorf("snapshot %s was given up: %w", w.name, err)
+		return 0, 0, fmt.Errorf("snapshot %s has failed: %w", w.name, err)
 	}
 	return sequence, w.size, nil
 }

@@ -13,38 +13,38 @@ import (
 	"rlserver/engine"
 )
 
-// Options say where a store is and how it works.
+// Options are the place of a store and how it works.
 type Options struct {
 	Dir        string
-	AppendOnly bool // whether there is a log: else the state is only kept by snapshots
+	AppendOnly bool // whether there is a log; otherwise only snapshots keep the state
 	Clock      func() int64
 	Log        *slog.Logger
 	Settings   Settings
 
-	fs      fileSystem // of tests
-	segment int64      // bytes, in tests
+	fs      fileSystem // set by tests
+	segment int64      // size of a segment in bytes, set by tests
 }
 
 // Settings are what can change while the store is in use.
 type Settings struct {
 	Sync          SyncMode
-	Continue      bool   // go on from memory alone when the disk fails, instead of refusing changes
-	GrowthPercent int64  // take a snapshot when there is so much more than after the last; 0: never
-	GrowthMin     int64  // but not below so many bytes
-	Save          []Save // and when any of these is reached
+	Continue      bool   // accept changes in memory alone when the log has failed
+	GrowthPercent int64  // take a snapshot when the data has grown by this since the last; 0: never
+	GrowthMin     int64  // but not below this many bytes
+	Save          []Save // take a snapshot when any of these is reached
 }
 
-// Save is a reason to take a snapshot: so many changes within so long a time since the last.
+// Save is a reason to take a snapshot: a number of changes, and a time since the last snapshot.
 type Save struct {
 	After   time.Duration
 	Changes int64
 }
 
-// ErrBusy says that a snapshot is being taken already.
+// ErrBusy reports that a snapshot is already being taken.
 var ErrBusy = errors.New("a snapshot is being taken already")
 
-// Store is a data directory in use: the log that an engine writes, and the snapshots that are taken of it. It is the engine's journal.
-// Its methods may be called from any goroutine.
+// Store is a data directory in use: the log that an engine writes, and snapshots of the engine. It
+// is the engine's journal. Its methods are safe for concurrent use.
 type Store struct {
 	options  Options
 	log      *slog.Logger
@@ -55,53 +55,53 @@ type Store struct {
 	settings atomic.Pointer[Settings]
 
 	mu     sync.Mutex
-	status Status    // but for what is asked of others
+	status Status    // except for what Status computes
 	busy   bool      // a snapshot is being taken
-	tried  time.Time // when the last was, or was given up
-	saved  time.Time // when the last that succeeded was, or the start
+	tried  time.Time // when the last snapshot ended, or failed
+	saved  time.Time // when the last successful snapshot ended, or the start
 	saving sync.WaitGroup
-	number uint64 // of the last file, where there is no log to ask
+	number uint64 // number of the last file, while there is no log
 
 	loaded, toLoad        atomic.Int64 // bytes
-	savedKeys, keysToSave atomic.Int64 // of the snapshot that is being taken
+	savedKeys, keysToSave atomic.Int64 // in the current snapshot
 
 	closing    atomic.Bool
 	quit, done chan struct{} // of maintain
 }
 
-// Status tells what a store does, as of now.
+// Status is the state of a store.
 type Status struct {
 	AppendOnly bool
 	Settings   Settings
-	Failure    error // of the log, for good; nil: it works
-	Full       error // why the log cannot be written until there is room on the disk; nil: it can
+	Failure    error // why the log has failed, which is final; nil: it works
+	Full       error // why the log has to wait for disk space; nil: it does not
 
 	Load      Recovery
 	LoadStart int64 // Unix ms
-	Loaded    int64 // bytes of those to load
+	Loaded    int64 // bytes loaded so far
 	ToLoad    int64
-	Keys      int64 // loaded, and still there
-	Expired   int64 // whose time had come meanwhile
+	Keys      int64 // loaded and not expired
+	Expired   int64 // that expired while the server was down
 
 	Saving     bool
-	SaveStart  int64 // Unix ms: of the snapshot that is being taken
-	SavedKeys  int64 // of those in it
+	SaveStart  int64 // Unix ms: of the current snapshot
+	SavedKeys  int64 // written so far
 	KeysToSave int64
-	LastSave   int64 // Unix ms: of the last that succeeded, or the start
-	LastFailed bool  // the last did not
+	LastSave   int64 // Unix ms: end of the last successful snapshot, or the start
+	LastFailed bool  // the last snapshot failed
 	LastTook   time.Duration
 	Saves      int64
-	Changes    int64 // since the last that succeeded
+	Changes    int64 // since the last successful snapshot
 
-	LogBytes      int64 // in the log, from the last snapshot on
+	LogBytes      int64 // in the log since the last snapshot
 	SnapshotBytes int64
-	SizeAtSave    int64 // of both, after the last snapshot
-	Backlog       int64 // bytes not yet written
+	SizeAtSave    int64 // of both, right after the last snapshot
+	Backlog       int64 // bytes that wait to be written
 	DelayedSyncs  int64 // that took longer than a second
 }
 
-// Open makes a directory this process' own, and makes it if there is none: without AppendOnly not before there is something to put there.
-// The error says which process has it.
+// Open locks a directory for this process, and creates it if it does not exist. Without AppendOnly
+// it is created with the first snapshot. If another process uses the directory, the error names it.
 func Open(o Options) (*Store, error) {
 	s := &Store{options: o, log: o.Log, fs: o.fs}
 	s.settings.Store(&o.Settings)
@@ -130,7 +130,8 @@ func (s *Store) open() error {
 	return nil
 }
 
-// Load brings an empty engine to the state that the directory holds, but for keys whose time has come, which Start deletes. It is called once.
+// Load loads the state in the directory into an empty engine. Start deletes the keys that have
+// expired. It is called once.
 func (s *Store) Load(e *engine.Engine) (Recovery, error) {
 	s.engine = e
 	s.set(func(st *Status) {
@@ -158,25 +159,26 @@ func (s *Store) Load(e *engine.Engine) (Recovery, error) {
 		}
 		st.SnapshotBytes = s.sizeOf(files{snapshots: f.snapshots})
 		st.LogBytes = s.sizeOf(files{segments: f.segments})
-		st.SizeAtSave = st.SnapshotBytes // what the log has grown by since then is not known: as if that was nothing, so it may soon be due
+		// how far the log had grown then is unknown, so a snapshot may soon be due
+		st.SizeAtSave = st.SnapshotBytes
 	})
 	s.number = f.last()
 	return r.Recovery, nil
 }
 
-// countLoaded counts what is read, and tells the log of it now and then.
+// countLoaded returns a function that counts bytes read, and logs the progress.
 func (s *Store) countLoaded() func(n int) {
-	told := time.Now()
+	logged := time.Now()
 	return func(n int) {
 		loaded := s.loaded.Add(int64(n))
-		if time.Since(told) > 2*time.Second {
-			told = time.Now()
+		if time.Since(logged) > 2*time.Second {
+			logged = time.Now()
 			s.log.Info("loading", "bytes", loaded, "of", s.toLoad.Load())
 		}
 	}
 }
 
-// sizeOf adds up files; one that cannot be asked counts nothing.
+// sizeOf returns the size of files in bytes. A file that cannot be read counts as 0.
 func (s *Store) sizeOf(f files) (sum int64) {
 	add := func(kind fileKind, list []uint64) {
 		for _, n := range list {
@@ -192,16 +194,21 @@ func (s *Store) sizeOf(f files) (sum int64) {
 	return sum
 }
 
-// advised adds to an error what to do about it.
+// advised adds to an error what the operator can do about it.
 func (s *Store) advised(err error) error {
 	if broken := (*damage)(nil); errors.As(err, &broken) {
-		return fmt.Errorf("%w: the data in %s is damaged before its end; \"rlserver check %[2]s\" tells what can be read, and \"rlserver repair %[2]s\" cuts it there and keeps a copy", err, s.options.Dir)
+		return fmt.Errorf(
+			"%w: the data in %s is damaged before its end; \"rlserver check %[2]s\" reports what can be read, "+
+				"and \"rlserver repair %[2]s\" cuts it there and keeps a copy",
+			err,
+			s.options.Dir,
+		)
 	}
 	return err
 }
 
-// Start begins a segment of the log, if there is to be one, deletes the keys whose time has come, and takes snapshots when they are
-// due. Load must have been called.
+// Start begins a segment of the log, if there is one, deletes expired keys, and from then on takes
+// snapshots when they are due. Load must have been called.
 func (s *Store) Start() error {
 	if s.fs != nil {
 		if err := s.begin(); err != nil {
@@ -214,7 +221,7 @@ func (s *Store) Start() error {
 	return nil
 }
 
-// begin tidies the directory up and begins the log.
+// begin removes unfinished files and begins the log.
 func (s *Store) begin() error {
 	f, err := listFiles(s.fs)
 	if err != nil {
@@ -233,12 +240,12 @@ func (s *Store) begin() error {
 		return err
 	}
 	s.journal.Store(l)
-	l.setSyncMode(s.settings.Load().Sync) // Configure may have been called meanwhile
+	l.setSyncMode(s.settings.Load().Sync) // Configure may have been called in between
 	return nil
 }
 
-// expire deletes the keys whose time had come before the start. The log is told, as of any other key that goes: what is made under
-// such a name from now on is made in place of nothing.
+// expire deletes the keys that expired before the start. That is logged like any deletion, so that
+// a replay of later effects on these names finds no key either.
 func (s *Store) expire() {
 	expired := s.engine.Stats().Expired
 	s.mu.Lock()
@@ -259,7 +266,7 @@ func (s *Store) set(change func(*Status)) {
 	change(&s.status)
 }
 
-// Append is Append of engine.Journal.
+// Append implements engine.Journal.
 func (s *Store) Append(now int64, effects []engine.Effect) engine.Position {
 	if l := s.journal.Load(); l != nil {
 		return l.Append(now, effects)
@@ -267,7 +274,7 @@ func (s *Store) Append(now int64, effects []engine.Effect) engine.Position {
 	return 0
 }
 
-// Wait is Wait of engine.Journal. It returns no error while the store is to go on without the disk.
+// Wait implements engine.Journal. It returns no error if Settings.Continue is set.
 func (s *Store) Wait(p engine.Position) error {
 	l := s.journal.Load()
 	if l == nil {
@@ -280,7 +287,7 @@ func (s *Store) Wait(p engine.Position) error {
 	return err
 }
 
-// Failure is what the log failed of for good, nil while it works. It is fast.
+// Failure returns why the log has failed, nil while it works. It is fast.
 func (s *Store) Failure() error {
 	if l := s.journal.Load(); l != nil {
 		return l.err()
@@ -288,7 +295,7 @@ func (s *Store) Failure() error {
 	return nil
 }
 
-// Full is why the log cannot be written now though it is tried again: the disk is full. It is nil otherwise, and fast.
+// Full returns why the log has to wait for disk space, nil while it does not. It is fast.
 func (s *Store) Full() error {
 	if l := s.journal.Load(); l != nil {
 		if t := l.trouble.Load(); t != nil && !t.final {
@@ -298,7 +305,7 @@ func (s *Store) Full() error {
 	return nil
 }
 
-// Refuses is why changes are to be refused, nil while they are not. It is fast.
+// Refuses returns why changes are refused, nil while they are not. It is fast.
 func (s *Store) Refuses() error {
 	l := s.journal.Load()
 	if l == nil {
@@ -311,29 +318,30 @@ func (s *Store) Refuses() error {
 	return t.err
 }
 
-// full is told that the log has to wait for room on the disk.
+// logStalled implements observer.
 func (s *Store) logStalled(err error) {
-	what := "changes are refused until there is room"
+	what := "changes are refused until there is space"
 	if s.settings.Load().Continue {
-		what = "changes are kept in memory until there is room"
+		what = "changes are kept in memory until there is space"
 	}
-	s.log.Error("the log cannot be written as the disk is full: "+what, "error", err, "waiting", s.journal.Load().backlog())
+	s.log.Error("the log cannot be written because the disk is full: "+what, "error", err, "waiting",
+		s.journal.Load().backlog())
 }
 
-// roomAgain is told that the log has been written to its end after all.
+// logResumed implements observer.
 func (s *Store) logResumed(after time.Duration) {
 	s.log.Info("the log is written again: nothing is lost", "after", after.Round(time.Millisecond))
 }
 
-// failed is told of the end of the log.
+// logFailed implements observer.
 func (s *Store) logFailed(err error) {
 	switch {
 	case s.closing.Load():
 		s.log.Error("the log could not be written to its end", "error", err)
 	case s.settings.Load().Continue:
-		s.log.Error("the log has failed and is given up: what changes from now on is in memory alone", "error", err)
+		s.log.Error("the log has failed and is closed: changes from now on are in memory alone", "error", err)
 	default:
-		s.log.Error("the log has failed and is given up: changes are refused from now on, until a restart", "error", err)
+		s.log.Error("the log has failed and is closed: changes are refused until a restart", "error", err)
 	}
 }
 
@@ -345,7 +353,7 @@ func (s *Store) Configure(settings Settings) {
 	}
 }
 
-// Status tells what there is to tell.
+// Status returns the current state.
 func (s *Store) Status() Status {
 	s.mu.Lock()
 	st := s.status
@@ -370,12 +378,14 @@ func (s *Store) changes() int64 {
 	return s.engine.Changes()
 }
 
-// Close gives up a snapshot that is being taken, writes what was appended, and lets go of the directory. What is appended after that is lost.
+// Close cancels a snapshot that is being taken, writes what was appended, and unlocks the
+// directory. What is appended after that is lost.
 func (s *Store) Close() error { return s.CloseBy(context.Background()) }
 
-// CloseBy is Close for a process that ends: a snapshot that waits for locks which a call never gives back is waited for until the context ends.
+// CloseBy is Close for a process that ends: it waits for a snapshot in progress, which may itself
+// wait for a lock, only until the context ends.
 func (s *Store) CloseBy(ctx context.Context) (err error) {
-	s.set(func(*Status) { s.closing.Store(true) }) // no snapshot is begun after this
+	s.set(func(*Status) { s.closing.Store(true) }) // no snapshot begins after this
 	if s.quit != nil {
 		close(s.quit)
 		<-s.done

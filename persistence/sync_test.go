@@ -22,7 +22,8 @@ import (
 	"rlserver/engine/limit"
 )
 
-// virtual runs a test in a bubble of virtual time, with a world on a disk in memory, whose clock that is and whose segments have no end.
+// virtual runs a test in virtual time, with a world on a disk in memory that uses this time and
+// never begins a second segment by itself.
 func virtual(t *testing.T, test func(w *world)) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, newDisk(), 0)
@@ -32,7 +33,8 @@ func virtual(t *testing.T, test func(w *world)) {
 	})
 }
 
-// set makes a call that sets a key to something new of about so many bytes, and gives the position to wait for.
+// set makes a call that sets a key to a new value of about size bytes, and returns the position to
+// wait for.
 func (w *world) set(name string, size int) engine.Position {
 	value := strconv.AppendInt(make([]byte, size), w.now.Add(1), 10)
 	k := w.e.Key([]byte(name))
@@ -52,7 +54,7 @@ func (d *disk) syncs() (n int) {
 	return n
 }
 
-// onDisk tells whether the disk holds a text for good.
+// onDisk reports whether a text is durable on the disk.
 func (d *disk) onDisk(text string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -64,8 +66,8 @@ func (d *disk) onDisk(text string) bool {
 	return false
 }
 
-// Whatever the pattern of calls, each is on the disk within a second.
-func TestEverySecond(t *testing.T) {
+// Whatever the pattern of calls, each is durable within a second.
+func TestSyncEverySecond(t *testing.T) {
 	seed := rand.Uint64()
 	t.Log("seed", seed)
 	virtual(t, func(w *world) {
@@ -94,7 +96,7 @@ func TestEverySecond(t *testing.T) {
 	})
 }
 
-func TestNever(t *testing.T) {
+func TestSyncNever(t *testing.T) {
 	virtual(t, func(w *world) {
 		w.o.segment = 10_000
 		require.True(t, w.start(SyncNever))
@@ -113,8 +115,8 @@ func TestNever(t *testing.T) {
 	})
 }
 
-// No call is acknowledged before it is on the disk, and those that wait at the same time share a sync.
-func TestAlways(t *testing.T) {
+// No call is acknowledged before it is durable, and calls that wait at the same time share a sync.
+func TestSyncAlways(t *testing.T) {
 	virtual(t, func(w *world) {
 		require.True(t, w.start(SyncAlways))
 		begun := w.disk.syncs()
@@ -139,8 +141,8 @@ func TestAlways(t *testing.T) {
 	})
 }
 
-// Who waits by one policy goes on by the next.
-func TestPolicyChangesWhileCallsWait(t *testing.T) {
+// Calls that wait in one sync mode continue in the next.
+func TestSyncModeChangesWhileCallsWait(t *testing.T) {
 	virtual(t, func(w *world) {
 		require.True(t, w.start(SyncAlways))
 		w.disk.slowDown(ofLog, time.Hour)
@@ -168,8 +170,8 @@ func TestPolicyChangesWhileCallsWait(t *testing.T) {
 	})
 }
 
-// Calls do not fill the memory faster than the disk takes it away.
-func TestSlowDiskHoldsCallsUp(t *testing.T) {
+// Calls do not fill the memory faster than the disk is written.
+func TestSlowDiskDelaysCalls(t *testing.T) {
 	virtual(t, func(w *world) {
 		require.True(t, w.start(SyncEverySecond))
 		w.disk.slowDown(ofLog, time.Hour)
@@ -244,7 +246,8 @@ func (l *lines) with(word string) (n int) {
 	return n
 }
 
-// A failure is final: nothing is written any more, whatever is asked of the log, and it is said what that means.
+// A failure is final: nothing is written any more, whatever is appended, and the log says what that
+// means.
 func TestFailure(t *testing.T) {
 	for _, goOn := range []bool{false, true} {
 		for _, mode := range []failure{failOnce, failTorn} {
@@ -263,7 +266,7 @@ func TestFailure(t *testing.T) {
 					require.ErrorIs(t, w.store.Failure(), errDisk)
 					require.ErrorIs(t, w.store.Status().Failure, errDisk)
 					requireWait(t, goOn, w.store.Refuses())
-					require.Equal(t, 1, said.with("the log has failed and is given up"))
+					require.Equal(t, 1, said.with("the log has failed and is closed"))
 
 					before := w.disk.did()
 					for range 10 {
@@ -276,7 +279,7 @@ func TestFailure(t *testing.T) {
 					if goOn {
 						reminders = 9
 					}
-					require.Equal(t, reminders, said.with("in memory alone, as the log has failed"))
+					require.Equal(t, reminders, said.with("in memory alone, because the log has failed"))
 
 					w.store.Configure(Settings{Sync: SyncEverySecond, Continue: !goOn})
 					requireWait(t, !goOn, w.store.Wait(w.set("k", 0)))
@@ -303,8 +306,8 @@ func requireWait(t *testing.T, goOn bool, err error) {
 	}
 }
 
-// Calls that wait when the log fails are told, one and all.
-func TestFailureWakesThoseWhoWait(t *testing.T) {
+// All calls that wait when the log fails return the error.
+func TestFailureWakesWaitingCalls(t *testing.T) {
 	virtual(t, func(w *world) {
 		require.True(t, w.start(SyncAlways))
 		w.disk.slowDown(ofLog, time.Hour)
@@ -320,7 +323,7 @@ func TestFailureWakesThoseWhoWait(t *testing.T) {
 	})
 }
 
-// After a failure a snapshot is as good a place as any for what is in memory, and a start goes on from there.
+// After a failure a snapshot can still store the state, and a start loads it.
 func TestSnapshotAfterFailure(t *testing.T) {
 	virtual(t, func(w *world) {
 		w.o.Settings.Continue = true
@@ -346,7 +349,8 @@ func TestSnapshotAfterFailure(t *testing.T) {
 	})
 }
 
-// A disk that is full when the server starts is told in one line, with the file in it; and when there is room, the next start works.
+// A disk that is full when the server starts is reported in one line that names the file. When
+// there is space, the next start succeeds.
 func TestFullDiskAtStart(t *testing.T) {
 	full := &os.PathError{Op: "write", Path: "/data/0000000002.log", Err: syscall.ENOSPC}
 	for operation := range 4 { // create, header, sync, directory
@@ -354,7 +358,8 @@ func TestFullDiskAtStart(t *testing.T) {
 			require.True(t, w.start(SyncAlways))
 			require.NoError(t, w.store.Wait(w.set("k", 0)))
 			w.stop()
-			w.disk.why, w.disk.mode, w.disk.failAt = full, failTorn, w.disk.ops+2+operation // the first syncs what was read
+			// the first operation syncs what was read
+			w.disk.why, w.disk.mode, w.disk.failAt = full, failTorn, w.disk.ops+2+operation
 			s, err := Open(w.o)
 			require.NoError(t, err)
 			e := engine.New(engine.Options{Databases: 3, Journal: s})
@@ -373,7 +378,7 @@ func TestFullDiskAtStart(t *testing.T) {
 	}
 }
 
-// What is slow is counted.
+// Slow syncs are counted.
 func TestDelayedSyncs(t *testing.T) {
 	virtual(t, func(w *world) {
 		require.True(t, w.start(SyncAlways))

@@ -13,10 +13,10 @@ import (
 	"rlserver/engine"
 )
 
-// retryInterval is how often a write is tried again for which there was no room.
+// retryInterval is the time between retries of a write that found the disk full.
 const retryInterval = 250 * time.Millisecond
 
-// run is the writer. It sleeps while there is nothing to write or to sync.
+// run is the writer goroutine. It sleeps while there is nothing to write or to sync.
 func (l *log) run() {
 	defer close(l.done)
 	timer := time.NewTimer(0)
@@ -29,7 +29,7 @@ func (l *log) run() {
 			timer.Reset(writeDelay)
 			continue
 		case <-l.wake:
-			runtime.Gosched() // calls that are about to append share the sync
+			runtime.Gosched() // so that calls about to append share the sync
 		case <-timer.C:
 		}
 		if l.ended {
@@ -67,7 +67,8 @@ func (l *log) run() {
 	}
 }
 
-// early is how long it is until it is time to look for room on the disk again.
+// untilRetry returns the time until the next retry after a full disk. It is not positive if no
+// retry is pending.
 func (l *log) untilRetry() time.Duration {
 	if t := l.trouble.Load(); t == nil || t.final {
 		return 0
@@ -75,13 +76,13 @@ func (l *log) untilRetry() time.Duration {
 	return retryInterval - time.Since(l.tried)
 }
 
-// diskFullError is a write that failed for want of room on the disk. What it has left behind is cut off, so
-// that the segment ends in a whole record and the write can be tried again.
+// diskFullError is a write that failed because the disk is full. What it wrote of a record has been
+// cut off, so that the segment ends with a whole record and the write can be retried.
 type diskFullError struct{ error }
 
 func (e *diskFullError) Unwrap() error { return e.error }
 
-// wait notes that there is no room, and syncs what was written when that is due.
+// wait records that the disk is full, and syncs what was written if that is due.
 func (l *log) wait(full *diskFullError) error {
 	l.tried = time.Now()
 	first := l.trouble.Load() == nil
@@ -98,7 +99,7 @@ func (l *log) wait(full *diskFullError) error {
 	return nil
 }
 
-// resume notes that there is room again, if there was none.
+// resume records that a full disk has space again.
 func (l *log) resume() {
 	t := l.trouble.Load()
 	if t == nil || t.final {
@@ -115,7 +116,7 @@ func (l *log) resume() {
 	}
 }
 
-// fail is the end of the log, though not of the process.
+// fail closes the log after a final error.
 func (l *log) fail(err error) {
 	l.ended = true
 	l.mu.Lock()
@@ -131,7 +132,7 @@ func (l *log) fail(err error) {
 	l.observer.logFailed(err)
 }
 
-// count counts records and the changes that they tell of.
+// count counts records and the changes in them.
 func count(b []byte) (changes, records int) {
 	var effects []engine.Effect
 	for len(b) > 0 {
@@ -146,9 +147,9 @@ func count(b []byte) (changes, records int) {
 	return changes, records
 }
 
-// writeOut writes what was appended, and syncs as the policy says.
+// writeOut writes what was appended, and syncs if the sync mode requires it.
 func (l *log) writeOut(ending bool) error {
-	err := l.writeBatch() // what there was no room for
+	err := l.writeBatch() // what did not fit the disk the last time
 	if err == nil {
 		l.take()
 		err = l.writeBatch()
@@ -162,12 +163,12 @@ func (l *log) writeOut(ending bool) error {
 		return l.sync()
 	}
 	l.mu.Lock()
-	l.progress.Broadcast() // written has grown
+	l.progress.Broadcast() // because written has grown
 	l.mu.Unlock()
 	return nil
 }
 
-// writeBatch writes what was taken. With an error it goes on from there the next time.
+// writeBatch writes the batch. After an error the next call continues where it stopped.
 func (l *log) writeBatch() error {
 	for l.at < len(l.batch) || len(l.taken) > 0 {
 		end := len(l.batch)
@@ -188,7 +189,7 @@ func (l *log) writeBatch() error {
 	return nil
 }
 
-// due tells whether it is time to sync.
+// due reports whether it is time to sync.
 func (l *log) due() bool {
 	switch SyncMode(l.mode.Load()) {
 	case SyncAlways:
@@ -199,7 +200,7 @@ func (l *log) due() bool {
 	return false
 }
 
-// take takes what was appended, for the writer. A segment that is large enough ends with it.
+// take moves what was appended into the batch. A segment that is large enough ends with it.
 func (l *log) take() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -211,7 +212,7 @@ func (l *log) take() {
 	l.spare = nil
 }
 
-// giveBack lets calls append to the buffer of a batch that was written.
+// giveBack lets calls append to the buffer of the written batch.
 func (l *log) giveBack() {
 	batch := l.batch
 	l.batch, l.taken, l.at = nil, nil, 0
@@ -223,8 +224,8 @@ func (l *log) giveBack() {
 	l.spare = batch[:0]
 }
 
-// write adds the records of the batch up to an offset to the segment. If it is known by now that more of the segment is on the disk
-// for good, that is noted before them.
+// write writes the records of the batch up to offset end to the segment, after a mark if more of
+// the segment has become durable.
 func (l *log) write(end int) error {
 	if l.at == end {
 		return nil
@@ -238,7 +239,7 @@ func (l *log) write(end int) error {
 	return err
 }
 
-// mark notes in the segment how much of it is on the disk for good, unless that stands there already.
+// mark writes how much of the segment is durable, unless the last mark says so already.
 func (l *log) mark() error {
 	if l.clean == l.marked {
 		return nil
@@ -250,7 +251,8 @@ func (l *log) mark() error {
 	return err
 }
 
-// put writes records, and tells how many bytes of whole ones are in the segment then.
+// writeRecords writes records, and returns how many bytes of them are in the segment. These are
+// whole records.
 func (l *log) writeRecords(records []byte) (n int, err error) {
 	n, err = l.file.Write(records)
 	if err != nil {
@@ -264,7 +266,7 @@ func (l *log) writeRecords(records []byte) (n int, err error) {
 	return n, err
 }
 
-// wholeRecords is how many of the bytes make up whole records.
+// wholeRecords returns the length of the whole records at the beginning of b.
 func wholeRecords(b []byte) (n int) {
 	for len(b)-n >= headerSize {
 		size := binary.LittleEndian.Uint64(b[n:])
@@ -276,12 +278,12 @@ func wholeRecords(b []byte) (n int) {
 	return n
 }
 
-// isDiskFull tells whether an error is for want of room, on the disk or within a quota.
+// isDiskFull reports whether an error says that the disk is full or a quota is used up.
 func isDiskFull(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 
-// sync makes what was written last, and tells those who wait for it.
+// sync makes what was written durable, and wakes the calls that wait for it.
 func (l *log) sync() error {
 	if l.clean < l.offset {
 		start := time.Now()
@@ -301,7 +303,8 @@ func (l *log) sync() error {
 	return nil
 }
 
-// end syncs what was written last, and marks that: damage to a log that was ended is never taken for a torn tail.
+// finish syncs what was written, and marks the end as durable, so that damage to a finished log is
+// never taken for a torn tail.
 func (l *log) finish() error {
 	err := l.sync()
 	if err == nil {
@@ -313,7 +316,8 @@ func (l *log) finish() error {
 	return err
 }
 
-// rotate ends the segment, whole and on the disk whatever the policy, so that only the last can have a torn tail; and begins the next.
+// rotate syncs and closes the segment, in every sync mode, and begins the next. So only the last
+// segment can have a torn tail.
 func (l *log) rotate() error {
 	if err := l.sync(); err != nil {
 		return err
@@ -325,10 +329,11 @@ func (l *log) rotate() error {
 	return before.Close()
 }
 
-// newSalt draws a number nobody can guess, in a range where all take 9 bytes in a mark: the sizes of files do not depend on chance.
+// newSalt returns a random number. All numbers in its range take 9 bytes in a mark, so that file
+// sizes do not depend on chance.
 func newSalt() int64 { return 1<<61 + rand.Int64N(1<<61) }
 
-// begin makes a segment. Where there is no room for it nothing is left of it.
+// begin creates a segment. If it fails it leaves no file behind.
 func (l *log) begin(sequence uint64) error {
 	name, salt := fileName(logFile, sequence), newSalt()
 	file, err := l.fs.create(name)
@@ -357,7 +362,7 @@ func (l *log) begin(sequence uint64) error {
 	return nil
 }
 
-// head writes the header of a segment, for good.
+// writeHeader writes the header of a segment and syncs it.
 func (l *log) writeHeader(file outFile, h fileHeader) error {
 	_, err := file.Write(h.encode())
 	if err == nil {
