@@ -9,28 +9,28 @@ import (
 )
 
 const (
-	// slewPart is the rate of slewing: one part in so many, 500 ppm.
+	// slewPart is the rate of slewing: one part in 2000, 500 ppm.
 	slewPart = 2000
 
 	// longestSlew is the largest difference that is slewed without waiting, µs.
 	longestSlew = int64(time.Minute / time.Microsecond)
 
-	// standTime is how long the system clock has to stand by a larger one.
+	// standTime is how long the system clock has to keep a larger one.
 	standTime = time.Minute
 
-	// wander is how far the system clock may move, relative to the monotonic clock, and still
-	// stand, µs.
+	// wander is how far the system clock may move, relative to the monotonic clock, without a step,
+	// µs.
 	wander = int64(time.Second / time.Microsecond)
 
-	// agreement is what counts as no difference, µs: readings are not exact.
+	// agreement is the largest difference that counts as none, µs: readings are not exact.
 	agreement = int64(time.Millisecond/time.Microsecond) - 1
 
-	// longestPause is how long after the latest time in the data a start believes the system clock,
-	// µs.
+	// longestPause is how far the system clock may be ahead of the data at a start without being a
+	// step, µs.
 	longestPause = int64(7 * 24 * time.Hour / time.Microsecond)
 )
 
-// Source is where a clock reads the time.
+// Source is what a clock reads the time from.
 type Source struct {
 	// Read returns the system clock in Unix µs and the monotonic clock at the same moment.
 	Read func() (wall int64, elapsed time.Duration)
@@ -38,7 +38,7 @@ type Source struct {
 	Elapsed func() time.Duration
 }
 
-// System reads the clocks of the machine.
+// System returns the clocks of the machine.
 func System() Source {
 	start := time.Now()
 	return Source{
@@ -50,22 +50,22 @@ func System() Source {
 	}
 }
 
-// Clock is the server's time. Its methods may be called from any goroutine.
+// Clock is the server's time. Its methods are safe for concurrent use.
 type Clock struct {
 	source Source
 	log    *slog.Logger
 	line   atomic.Pointer[line]
-	latest atomic.Int64 // what Now has returned, Unix ms
+	latest atomic.Int64 // the last result of Now, Unix ms
 
 	mu      sync.Mutex
-	trusted int64 // system clock minus elapsed time as it is believed, µs
-	step    *step // that is not followed yet; nil: none
+	trusted int64 // system clock minus elapsed time, as of the last step that was followed, µs
+	step    *step // a step that is not followed yet; nil: none
 	report  report
 	stepped func() // see OnStep
 }
 
-// line is server time as a function of elapsed time: it goes on from a point, slewing until it has
-// made up for a difference.
+// line is server time as a function of elapsed time: it starts at a point and slews until the
+// difference is gone.
 type line struct {
 	from       int64 // elapsed, µs
 	at         int64 // server time then, Unix µs
@@ -77,22 +77,22 @@ func (l *line) time(elapsed time.Duration) int64 {
 	return l.at + since + clamp(l.difference, since/slewPart)
 }
 
-// left is what has not been slewed away by then, µs.
+// left returns the difference that remains at an elapsed time, µs.
 func (l *line) left(elapsed time.Duration) int64 {
 	since := max(0, elapsed.Microseconds()-l.from)
 	return l.difference - clamp(l.difference, since/slewPart)
 }
 
-// clamp brings n to between -most and most.
+// clamp returns the number between -most and most that is nearest to n.
 func clamp(n, most int64) int64 { return max(-most, min(n, most)) }
 
-// step is a jump of the system clock that it may take back.
+// step is a jump of the system clock that may be undone.
 type step struct {
 	offset int64         // system clock minus elapsed time, µs
 	since  time.Duration // elapsed
 }
 
-// New returns a clock that begins at the time of the system clock. It reports to log.
+// New returns a clock that starts at the time of the system clock, and logs steps and differences.
 func New(source Source, log *slog.Logger) *Clock {
 	c := &Clock{source: source, log: log, stepped: func() {}}
 	wall, elapsed := source.Read()
@@ -101,24 +101,24 @@ func New(source Source, log *slog.Logger) *Clock {
 	return c
 }
 
-// OnStep sets what Check calls after server time has jumped forward. It is set before Check is
-// called.
+// OnStep sets the function that Check calls after server time has jumped forward. It must be called
+// before Check.
 func (c *Clock) OnStep(do func()) { c.stepped = do }
 
-// Now is the server's time in Unix ms. It never runs backward once Continue has been called.
+// Now returns the server's time in Unix ms. It never goes backward once Continue has been called.
 func (c *Clock) Now() int64 {
 	now, _ := c.Read()
 	return now
 }
 
-// Read is Now and Elapsed by one reading.
+// Read returns Now and Elapsed of the same moment.
 func (c *Clock) Read() (now int64, elapsed time.Duration) {
 	elapsed = c.source.Elapsed()
 	now = c.line.Load().time(elapsed) / 1000
 	for {
 		latest := c.latest.Load()
 		if now <= latest {
-			return latest, elapsed // later, if Check has just replaced the line
+			return latest, elapsed // latest may be greater if Check has just replaced the line
 		}
 		if c.latest.CompareAndSwap(latest, now) {
 			return now, elapsed
@@ -126,11 +126,11 @@ func (c *Clock) Read() (now int64, elapsed time.Duration) {
 	}
 }
 
-// Elapsed is the time that has passed by the monotonic clock since some moment. Durations are
-// measured by it.
+// Elapsed returns the monotonic clock: the time since an unspecified moment. Use it to measure
+// durations.
 func (c *Clock) Elapsed() time.Duration { return c.source.Elapsed() }
 
-// Until is how long it takes until a time, Unix ms: 0 if it has come.
+// Until returns how long it takes until a time in Unix ms; 0 if it has passed.
 func (c *Clock) Until(ms int64) time.Duration {
 	now := c.line.Load().time(c.source.Elapsed())
 	if ms > (math.MaxInt64-now)/1000 {
@@ -139,14 +139,14 @@ func (c *Clock) Until(ms int64) time.Duration {
 	return duration(max(0, ms*1000-now))
 }
 
-// duration turns µs into a Duration, the longest one if they are too many.
+// duration converts µs to a Duration, limited to the longest.
 func duration(us int64) time.Duration {
 	const most = math.MaxInt64 / int64(time.Microsecond)
 	return time.Duration(clamp(us, most)) * time.Microsecond
 }
 
-// Continue makes server time go on strictly after the latest time in the data, Unix ms; 0: there is
-// no data. It is called once, before Check.
+// Continue makes server time continue strictly after last, the latest time in the data in Unix ms;
+// 0: there is no data. It is called once, before Check.
 func (c *Clock) Continue(last int64) {
 	if last == 0 {
 		return
@@ -168,10 +168,10 @@ func (c *Clock) Continue(last int64) {
 		c.trusted = wall - us
 		c.line.Store(&line{from: us, at: wall})
 	}
-	c.latest.Store(0) // what was told while the data was loading no longer counts
+	c.latest.Store(0) // results of Now while the data was loading no longer count
 }
 
-// Check compares server time with the system clock. It is called once a second, about.
+// Check compares server time with the system clock. It is called about once a second.
 func (c *Clock) Check() {
 	if c.check() {
 		c.stepped()
@@ -183,7 +183,8 @@ func (c *Clock) check() (jumped bool) {
 	defer c.mu.Unlock()
 	wall, elapsed := c.source.Read()
 	us, now := elapsed.Microseconds(), c.line.Load().time(elapsed)
-	offset, difference := wall-us, wall-now // of the system clock to the monotonic one, and to server time
+	// of the system clock to the monotonic one, and to server time
+	offset, difference := wall-us, wall-now
 	switch {
 	case near(difference, longestSlew) || near(offset-c.trusted, wander):
 		if c.step != nil {
@@ -211,27 +212,28 @@ func (c *Clock) check() (jumped bool) {
 	return jumped
 }
 
-// near tells whether n is between -most and most.
+// near reports whether n is between -most and most.
 func near(n, most int64) bool { return -most <= n && n <= most }
 
-// State says what a clock does about a difference.
+// State is what a clock does about a difference.
 type State string
 
-// The states, in the words of INFO.
+// The states, as INFO reports them.
 const (
-	Synced  State = "synced"  // there is none
+	Synced  State = "synced"  // there is no difference
 	Slewing State = "slewing" // it is being slewed away
-	Waiting State = "waiting" // for the system clock to stand by a step
+	Waiting State = "waiting" // a step has to last for a minute
 )
 
-// Status is how server time and the system clock compare.
+// Status compares server time with the system clock.
 type Status struct {
 	Difference int64 // system clock minus server time, ms
 	State      State
-	Left       time.Duration // how long the state lasts: until they agree, or until the step is followed
+	// how long the state lasts: until they agree, or until the step is followed
+	Left time.Duration
 }
 
-// Status compares server time with the system clock now. It takes no lock but the clock's own.
+// Status returns the current status. It takes only the clock's own lock.
 func (c *Clock) Status() Status {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -249,12 +251,12 @@ func (c *Clock) Status() Status {
 	return s
 }
 
-// slewTime is how long it takes to slew a difference away, µs.
+// slewTime returns how long it takes to slew a difference in µs.
 func slewTime(difference int64) time.Duration {
 	return duration(clamp(difference, math.MaxInt64/slewPart) * slewPart).Abs()
 }
 
-// Run calls Check once a second until the function that it returns is called.
+// Run calls Check once a second until stop is called.
 func (c *Clock) Run() (stop func()) {
 	quit, done := make(chan struct{}), make(chan struct{})
 	go func() {

@@ -30,7 +30,7 @@ type machine struct {
 	log     bytes.Buffer
 	clock   *Clock
 	jumps   int
-	last    int64 // what Now has returned
+	last    int64 // the last result of Now
 }
 
 func newMachine(t *testing.T) *machine {
@@ -39,7 +39,7 @@ func newMachine(t *testing.T) *machine {
 	return m
 }
 
-// boot makes a clock as a process does that starts.
+// boot creates a clock as a process does at its start.
 func (m *machine) boot() {
 	m.log.Reset()
 	m.clock = New(Source{
@@ -49,11 +49,11 @@ func (m *machine) boot() {
 	m.clock.OnStep(func() { m.jumps++ })
 }
 
-// pass lets time pass, µs, without a check.
+// pass advances the time, in µs, without a check.
 func (m *machine) pass(us int64) { m.wall, m.elapsed = m.wall+us, m.elapsed+us }
 
-// run lets seconds pass as Run does, and sees to it that server time goes on as fast as it must,
-// but for jumps.
+// run advances the time by seconds as Run does, and checks that server time advances at the right
+// rate, except for jumps.
 func (m *machine) run(seconds int64) {
 	m.t.Helper()
 	for range seconds {
@@ -99,7 +99,9 @@ func TestSmallStepsAreSlewed(t *testing.T) {
 }
 
 func TestLargeStepsThatAreTakenBackLeaveNoTrace(t *testing.T) {
-	for _, step := range []int64{61 * second, -61 * second, hour, -hour, 10 * year, -10 * year, 400 * year, -56 * year} {
+	for _, step := range []int64{
+		61 * second, -61 * second, hour, -hour, 10 * year, -10 * year, 400 * year, -56 * year,
+	} {
 		for _, held := range []int64{0, 1, 59} {
 			t.Run(fmt.Sprint(step, held), func(t *testing.T) {
 				m := newMachine(t)
@@ -187,7 +189,7 @@ func TestALastingDifferenceIsLoggedOnceAnHour(t *testing.T) {
 	assert.Equal(t, 10, strings.Count(m.log.String(), "\n"), m.log.String())
 }
 
-// TestRandomSteps holds what must always hold against random hands on the system clock: see run.
+// TestRandomSteps checks the invariants of run while the system clock is set at random.
 func TestRandomSteps(t *testing.T) {
 	for seed := range uint64(100) {
 		r := rand.New(rand.NewPCG(seed, 1))

@@ -6,26 +6,29 @@ import (
 )
 
 const (
-	remindAfter = time.Hour                                        // how often a difference is logged that lasts
-	repeatAfter = time.Minute                                      // how often a system clock that keeps jumping is
-	noticeable  = int64(100 * time.Millisecond / time.Microsecond) // the least difference that is logged, µs
+	remindAfter = time.Hour   // between log lines on a lasting difference
+	repeatAfter = time.Minute // between log lines on a clock that keeps jumping
+
+	// noticeable is the smallest difference that is logged, µs.
+	noticeable = int64(100 * time.Millisecond / time.Microsecond)
 )
 
 // repairHint says what to do about a difference that slewing does not end soon.
-const repairHint = `stop the server and run "rlserver repair --clock DIR" to take the data back to the present`
+const repairHint = `stop the server and run "rlserver repair --clock DIR" to move the data back to the present`
 
-// report writes to the log what becomes of differences.
+// report logs differences.
 type report struct {
-	warned   time.Duration // elapsed when a step was last logged
-	unlogged bool          // the one that is being waited for was not, as the one before came just before it
-	told     time.Duration // elapsed when a difference that is being slewed was logged
-	open     bool          // its end was not
-	stale    bool          // it has changed since
+	warned   time.Duration // when a step was last logged, elapsed time
+	unlogged bool          // the current step was not logged: the one before was just before it
+	logged   time.Duration // when slewing was last logged, elapsed time
+	open     bool          // the end of slewing is not logged yet
+	stale    bool          // the difference has changed since
 }
 
-// farBehind reports data that is much older than the system clock tells.
+// farBehind reports that the data is much older than the system clock.
 func (r *report) farBehind(log *slog.Logger, difference int64) {
-	log.Warn("the system clock is more than a week ahead of the data: it is followed when it has stood by that for a minute",
+	log.Warn(
+		"the system clock is more than a week ahead of the data: it is followed when it has kept that for a minute",
 		"difference", round(difference))
 }
 
@@ -34,7 +37,7 @@ func (r *report) waiting(log *slog.Logger, difference int64, elapsed time.Durati
 		return
 	}
 	r.warned = elapsed
-	log.Warn("the system clock has jumped: it is followed when it has stood by that for a minute",
+	log.Warn("the system clock has jumped: it is followed when it has kept that for a minute",
 		"difference", round(difference))
 }
 
@@ -42,12 +45,12 @@ func (r *report) takenBack(log *slog.Logger, difference int64) {
 	if r.unlogged {
 		return
 	}
-	log.Info("the system clock has jumped back: there is nothing to follow", "difference", round(difference))
+	log.Info("the system clock has jumped back: its jump is not followed", "difference", round(difference))
 }
 
 func (r *report) followed(log *slog.Logger, difference int64, elapsed time.Duration) {
 	if difference > 0 {
-		log.Warn("the system clock has stood by its jump for a minute: server time has jumped forward",
+		log.Warn("the system clock has kept its jump for a minute: server time has jumped forward",
 			"by", round(difference))
 		return
 	}
@@ -56,10 +59,17 @@ func (r *report) followed(log *slog.Logger, difference int64, elapsed time.Durat
 
 // ahead reports that server time is far ahead of the system clock.
 func (r *report) ahead(log *slog.Logger, difference int64, elapsed time.Duration) {
-	r.told, r.open, r.stale = elapsed, true, false
-	log.Warn("server time is ahead of the system clock, and cannot jump backward: it is slewed. "+
-		"Durations are right; absolute times such as EXPIREAT are off",
-		"difference", round(difference), "slewed_in", slewTime(difference).Round(time.Second), "to_correct_it_now", repairHint)
+	r.logged, r.open, r.stale = elapsed, true, false
+	log.Warn(
+		"server time is ahead of the system clock, and cannot jump backward: it is slewed. "+
+			"Durations are right; absolute times such as EXPIREAT are off",
+		"difference",
+		round(difference),
+		"slewed_in",
+		slewTime(difference).Round(time.Second),
+		"to_correct_it_now",
+		repairHint,
+	)
 }
 
 // slewing reports a difference that is being slewed away, µs: when it begins, when it has changed,
@@ -74,11 +84,11 @@ func (r *report) slewing(log *slog.Logger, difference, changed int64, elapsed ti
 	case near(difference, agreement) && r.open:
 		r.open = false
 		log.Info("server time agrees with the system clock")
-	case near(difference, noticeable-1) || r.open && elapsed-r.told < again:
+	case near(difference, noticeable-1) || r.open && elapsed-r.logged < again:
 	case difference < -longestSlew:
 		r.ahead(log, difference, elapsed)
 	default:
-		r.told, r.open, r.stale = elapsed, true, false
+		r.logged, r.open, r.stale = elapsed, true, false
 		log.Info("server time is being slewed towards the system clock",
 			"difference", round(difference), "slewed_in", slewTime(difference).Round(time.Second))
 	}

@@ -43,7 +43,7 @@ func BenchmarkInsertRemove(b *testing.B) {
 	}
 }
 
-// Growing from nothing, and the longest that any one insert took.
+// Growth from an empty table, and the longest time of a single insert.
 func BenchmarkGrow(b *testing.B) {
 	const n = 1_000_000
 	b.ReportAllocs()
@@ -74,7 +74,7 @@ func BenchmarkRandom(b *testing.B) {
 	}
 }
 
-// A look at each bucket of a million entries none of which is due.
+// A sweep over a million entries, none of which is due.
 func BenchmarkSweepNothingDue(b *testing.B) {
 	d := filled(1_000_000)
 	b.ReportAllocs()

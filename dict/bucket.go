@@ -6,29 +6,28 @@ import (
 	"math/bits"
 )
 
-// slots is how many entries a bucket holds: as many as two words have tags.
+// slots is how many entries a bucket holds: two words of tags.
 const slots = 16
 
 // bucket holds the entries of one range of hashes, in no order. For a 16-byte
 // entry it takes 288 bytes, a size class of Go's allocator to the byte.
 //
-// A bucket that is full and may not split grows a chain of buckets at next.
-// In a chain every bucket is full except, perhaps, the second: it is where
-// entries are added and whence holes are filled, so both take constant time.
-// Depth and mark are those of the chain's head; the others do not use theirs.
+// A bucket that is full and may not split grows a chain of buckets at next. In a chain every bucket
+// is full except, perhaps, the second: entries are added to it and taken from it to fill holes, so
+// both take constant time. Depth and mark are those of the chain's head; the others do not use
+// theirs.
 type bucket[E any] struct {
 	tags  [slots]uint8 // of each entry's hash
 	n     uint8
 	depth uint8 // how many top bits of the hash all entries share
-	// The mark is a signed 48-bit number so that all this takes one word.
+	// The mark is a signed 48-bit number, so that n, depth and mark take one word.
 	markLow  uint16
 	markHigh int32
 	next     *bucket[E]
 	entries  [slots]E
 }
 
-// Marks are kept within these bounds. Unset is no time at all: an empty
-// bucket's mark, later than every other.
+// Marks are kept within these bounds. Unset is the mark of an empty bucket, later than every time.
 const (
 	unset    = 1<<47 - 1
 	latest   = unset - 1
@@ -47,8 +46,8 @@ func (b *bucket[E]) setMark(at int64) {
 	b.markHigh, b.markLow = int32(at>>16), uint16(at)
 }
 
-// markOf is the mark that stands for the time at: at itself, or the nearest
-// that has 48 bits. Rounding a far future down only looks too early.
+// markOf returns the mark for the time at: at itself, or the nearest time that fits in 48 bits. A
+// time in the far future that is rounded down only causes needless visits.
 func markOf(at int64) int64 {
 	if at == math.MaxInt64 {
 		return unset
@@ -56,8 +55,8 @@ func markOf(at int64) int64 {
 	return max(earliest, min(at, latest))
 }
 
-// find returns where in the chain the entry of this tag that is says yes to
-// stands, or nil.
+// find returns the bucket of the chain and the slot in it of the entry with this tag for which is
+// returns true; nil if there is none.
 func (b *bucket[E]) find(tag uint8, is func(E) bool) (*bucket[E], int) {
 	for ; b != nil; b = b.next {
 		for half := 0; half < int(b.n); half += 8 {
@@ -73,23 +72,22 @@ func (b *bucket[E]) find(tag uint8, is func(E) bool) (*bucket[E], int) {
 	return nil, 0
 }
 
-// tag is the byte of a hash right below those that the directory goes by. Lower
-// ones will not do: of a hash that has chosen a shard by its top bits and was
-// shifted past them, they are zero.
+// tag returns the byte of a hash right below the bits that the directory uses. Lower bits would not
+// do: a hash whose top bits have chosen a shard is shifted past them, so its lowest bits are zero.
 func tag(hash uint64) uint8 { return uint8(hash >> (64 - maxDepth - 8)) }
 
-// matches sets the top bit of every byte of tags that equals tag. A byte
-// right above a match may be set wrongly; the entry itself decides anyway.
+// matches sets the top bit of every byte of tags that equals tag. A byte right above a match may be
+// set wrongly, so the entry has to be compared.
 func matches(tags uint64, tag uint8) uint64 {
 	const ones, tops = 0x0101010101010101, 0x8080808080808080
 	x := tags ^ ones*uint64(tag)
 	return (x - ones) &^ x & tops
 }
 
-// first is the first of 8 bytes whose top bit is set, 8 if none is.
+// first returns the index of the first of 8 bytes whose top bit is set, 8 if there is none.
 func first(tops uint64) int { return bits.TrailingZeros64(tops) / 8 }
 
-// put adds an entry and reports whether the chain grew by a bucket for it.
+// put adds an entry, and reports whether the chain grew by a bucket.
 func (b *bucket[E]) put(tag uint8, e E) (grew bool) {
 	if b.n == slots {
 		if grew = b.next == nil || b.next.n == slots; grew {
@@ -102,8 +100,8 @@ func (b *bucket[E]) put(tag uint8, e E) (grew bool) {
 	return grew
 }
 
-// cut removes the entry at slot i of node, a bucket of the chain that b
-// heads, and fills the hole with the entry that was put last.
+// cut removes the entry at slot i of node, a bucket of the chain with head b, and fills the hole
+// with the last entry.
 func (b *bucket[E]) cut(node *bucket[E], i int) {
 	last := b
 	if b.next != nil {
@@ -118,7 +116,7 @@ func (b *bucket[E]) cut(node *bucket[E], i int) {
 	}
 }
 
-// length is the number of buckets in the chain.
+// length returns the number of buckets in the chain.
 func (b *bucket[E]) length() (n int) {
 	for ; b != nil; b = b.next {
 		n++

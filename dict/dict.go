@@ -1,21 +1,20 @@
 package dict
 
-// Dict is a set of entries found by hash, an extendible hash table. What makes
-// two entries the same is the caller's business: it passes a hash and a
-// predicate. The zero Dict is not usable, see New. A Dict is not safe for
-// concurrent use, not even by readers beside a writer.
+// Dict is a set of entries found by hash, an extendible hash table. The caller decides which
+// entries are equal: it passes a hash and a predicate. The zero Dict is not usable, see New. A Dict
+// is not safe for concurrent use, not even by readers beside a writer.
 type Dict[E any] struct {
-	dir     []*bucket[E] // 2^depth slots, indexed by the top bits; nil when empty
-	hashOf  func(E) uint64
-	len     int
-	pairs   int   // pairs of buckets at full depth: while there are any, the directory cannot halve
+	dir    []*bucket[E] // 2^depth slots, indexed by the top bits; nil when empty
+	hashOf func(E) uint64
+	len    int
+	// pairs of buckets at full depth: while there are some, the directory cannot halve
+	pairs   int
 	longest int   // no chain has more buckets than this
 	depth   uint8 // log2(len(dir))
 }
 
-// New returns an empty Dict. The hash of an entry is not stored, so hashOf
-// must be able to tell it again, when a bucket splits and when a scan resumes
-// in the midst of one.
+// New returns an empty Dict. The hash of an entry is not stored, so hashOf must return it again
+// when a bucket splits and when a scan resumes within one.
 func New[E any](hashOf func(E) uint64) *Dict[E] {
 	return &Dict[E]{hashOf: hashOf, longest: 1}
 }
@@ -23,9 +22,8 @@ func New[E any](hashOf func(E) uint64) *Dict[E] {
 // Len returns the number of entries.
 func (d *Dict[E]) Len() int { return d.len }
 
-// Find returns the entry of this hash that is says yes to, and whether there
-// is one. It is called only with entries whose hash has the same tag and
-// top bits; it must not change the Dict.
+// Find returns the entry with this hash for which is returns true, and whether there is one. is is
+// called only with entries whose hash has the same tag and top bits; it must not change the Dict.
 func (d *Dict[E]) Find(hash uint64, is func(E) bool) (E, bool) {
 	if d.len != 0 {
 		if b, i := d.bucket(hash).find(tag(hash), is); b != nil {
@@ -36,7 +34,7 @@ func (d *Dict[E]) Find(hash uint64, is func(E) bool) (E, bool) {
 	return none, false
 }
 
-// Insert adds an entry. The caller knows that it is not there yet.
+// Insert adds an entry, which must not be there yet.
 func (d *Dict[E]) Insert(hash uint64, e E) {
 	if d.dir == nil {
 		d.dir = []*bucket[E]{newBucket[E](0, unset)}
@@ -47,8 +45,8 @@ func (d *Dict[E]) Insert(hash uint64, e E) {
 	d.len++
 }
 
-// Replace puts e in the place of the entry that is says yes to, and reports
-// whether there was one. Both must have this hash.
+// Replace replaces the entry for which is returns true by e, and reports whether there was one.
+// Both must have this hash.
 func (d *Dict[E]) Replace(hash uint64, is func(E) bool, e E) bool {
 	if d.len == 0 {
 		return false
@@ -61,8 +59,7 @@ func (d *Dict[E]) Replace(hash uint64, is func(E) bool, e E) bool {
 	return true
 }
 
-// Remove takes out the entry that is says yes to and returns it, and whether
-// there was one.
+// Remove removes the entry for which is returns true and returns it, and whether there was one.
 func (d *Dict[E]) Remove(hash uint64, is func(E) bool) (E, bool) {
 	var e E
 	if d.len == 0 {

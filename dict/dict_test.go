@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// hashes are ways to hash a number, from sound to absurd.
+// hashes are ways to hash a number, from good to absurd.
 var hashes = map[string]func(uint64) uint64{
 	"siphash": sip,
 	"equal":   func(uint64) uint64 { return 0x0123456789abcdef },
@@ -29,7 +29,7 @@ func sip(k uint64) uint64 {
 	return NewHasher(1, 2).Sum(b[:])
 }
 
-// item is an entry with a key and something to tell replacements apart.
+// item is an entry with a key and a value that distinguishes replacements.
 type item struct{ key, version uint64 }
 
 // table is a Dict of items with the hash function of a test.
@@ -61,7 +61,7 @@ func TestAgainstMap(t *testing.T) {
 	}
 }
 
-// againstMap lets the Dict grow and shrink a few times, to and from nothing.
+// againstMap grows and shrinks the Dict a few times, from and to empty.
 func againstMap(t *testing.T, hash func(uint64) uint64) {
 	r, d, model := seeded(t), newTable(hash), map[uint64]uint64{}
 	const keys, rounds, steps = 1500, 6, 2500
@@ -152,7 +152,7 @@ func TestSizes(t *testing.T) {
 	assert.Equal(t, 1, d.dir[0].length())
 }
 
-// A shard hands in hashes that were shifted past the bits that have chosen it.
+// A shard uses hashes that are shifted past the bits that have chosen it.
 func TestFindLooksAtHardlyAnyOther(t *testing.T) {
 	for _, name := range []string{"siphash", "shifted"} {
 		t.Run(name, func(t *testing.T) {
@@ -173,7 +173,8 @@ func TestFindLooksAtHardlyAnyOther(t *testing.T) {
 	}
 }
 
-// Guess finds nearly all that Find finds, whatever the hash is like; of what is not there it only has to return.
+// Guess finds nearly everything that Find finds, with every kind of hash. For a missing entry it
+// only has to return.
 func TestGuess(t *testing.T) {
 	for name, hash := range hashes {
 		t.Run(name, func(t *testing.T) {

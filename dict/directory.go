@@ -1,7 +1,7 @@
 package dict
 
 const (
-	// maxDepth keeps bucket ranges no finer than a cursor, which has 32 bits.
+	// maxDepth is the number of bits of a cursor: no bucket has a smaller range.
 	maxDepth = 32
 	// perSlot is how many entries there must be for each slot of the directory
 	// before it doubles. So it stays within 2 bytes an entry, and hashes that
@@ -18,17 +18,15 @@ func (d *Dict[E]) slot(hash uint64) uint64 { return hash >> (64 - d.depth) }
 
 func (d *Dict[E]) bucket(hash uint64) *bucket[E] { return d.dir[d.slot(hash)] }
 
-// span is the range of slots [lo,hi) that a bucket of this depth around hash
-// fills.
+// span returns the range of slots [lo,hi) of a bucket of this depth that contains hash.
 func (d *Dict[E]) span(hash uint64, depth uint8) (lo, hi uint64) {
 	wide := uint64(1) << (d.depth - depth)
 	lo = d.slot(hash) &^ (wide - 1)
 	return lo, lo + wide
 }
 
-// split parts the bucket of hash in two by the next bit of its entries'
-// hashes. It declines, false, when that would take a larger directory than
-// the entries warrant.
+// split splits the bucket of hash by the next bit of its entries' hashes. It returns false and does
+// nothing if that would take a larger directory than perSlot allows.
 func (d *Dict[E]) split(hash uint64) bool {
 	left := d.bucket(hash)
 	if left.depth == d.depth && !d.double() {
@@ -53,8 +51,8 @@ func (d *Dict[E]) split(hash uint64) bool {
 	return true
 }
 
-// double gives every slot a twin. It is the one step that takes time in
-// proportion to the whole, and copies but a pointer for eight entries.
+// double duplicates every slot. It is the only step that takes time in proportion to the whole
+// table, and it copies one pointer for eight entries.
 func (d *Dict[E]) double() bool {
 	if d.depth == maxDepth || d.len < perSlot*len(d.dir) {
 		return false
@@ -67,9 +65,9 @@ func (d *Dict[E]) double() bool {
 	return true
 }
 
-// shrink is called when the bucket of hash has lost entries: it merges the
-// bucket with its buddy, the other half of what once was one bucket, for as
-// long as the two are sparse, and gives all memory back when nothing is left.
+// shrink is called when the bucket of hash has lost entries. It merges the bucket with its buddy,
+// the other half of the same range, as long as the two are sparse, and frees everything when the
+// table is empty.
 func (d *Dict[E]) shrink(hash uint64) {
 	if d.len == 0 {
 		d.dir, d.depth, d.pairs, d.longest = nil, 0, 0, 1
@@ -82,8 +80,8 @@ func (d *Dict[E]) shrink(hash uint64) {
 	}
 }
 
-// merge makes one bucket of the bucket of hash and its buddy, if they are
-// sparse. A bucket with a chain is full, so never is.
+// merge merges the bucket of hash and its buddy if they are sparse. A bucket with a chain is full,
+// so never sparse.
 func (d *Dict[E]) merge(hash uint64) bool {
 	b := d.bucket(hash)
 	if b.depth == 0 || b.n > sparse {
@@ -109,8 +107,8 @@ func (d *Dict[E]) merge(hash uint64) bool {
 	return true
 }
 
-// halve drops the twin of every slot. Twins are the same bucket then; those
-// of the smaller directory that differ are its pairs at full depth.
+// halve removes the duplicate of every slot. Both point to the same bucket then. Neighbors in the
+// smaller directory that differ are its pairs at full depth.
 func (d *Dict[E]) halve() {
 	dir := make([]*bucket[E], len(d.dir)/2)
 	for i := range dir {

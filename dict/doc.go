@@ -30,30 +30,28 @@
 //	| tags   |  |     |48bit|     | 16 bytes |               |          |
 //	+--------+--+-----+-----+-----+----------+-----     -----+----------+
 //
-// A tag is the byte of an entry's hash below the 32 bits that a directory may
-// go by. Looking up compares 8 tags in one step and then, but for one time in
-// twenty, only the entry that is sought. With 16-byte entries, an interface or
-// a hash and a number, that makes 26 bytes an entry on average, directory and
-// all. A Dict of 16 entries is one bucket.
+// A tag is the byte of an entry's hash below the 32 bits that a directory may use as its index. A
+// lookup compares 8 tags in one step and then, except for one time in twenty, only the entry it
+// looks for. With 16-byte entries, an interface or a hash and a number, that makes 26 bytes an
+// entry on average, directory included. A Dict of 16 entries is one bucket.
 //
-// To find an entry that no cache holds takes three waits for memory, one after
-// the other: tags, entry, and what the entry points to. Who is to find several
-// can have them waited for all at once, see Prefetch.
+// Finding an entry that is in no cache takes three memory accesses in sequence: the tags, the
+// entry, and what the entry points to. For several entries they can overlap, see Prefetch.
 //
-// Hashes are not stored. A split asks the owner's function for them, which is
-// once or twice in the life of an entry.
+// Hashes are not stored. A split calls the owner's function for them, once or twice in the life of
+// an entry.
 //
-// # What holds
+// # Invariants
 //
 //   - The entries of a bucket agree in the first depth bits of their hashes.
 //   - No two buddies (buckets of one depth that differ in its last bit) hold 8
-//     entries or fewer between them. So the table never stays large for few.
+//     entries or fewer between them. So the table never stays large for few entries.
 //   - Some bucket has the depth of the directory, or the directory has 1 slot.
 //   - A bucket has a chain only where it may not split: the directory does not
 //     double while it has more than a slot for every 8 entries, so hashes that
-//     agree in many bits cost time, never memory. The keyed hash (Hasher) makes
-//     sure that nobody can find such.
-//   - No entry falls due before the mark of its bucket.
+//     agree in many bits cost time, never memory. With the keyed hash
+//     (Hasher) nobody can construct such keys.
+//   - No entry is due before the mark of its bucket.
 //
 // # Scanning
 //
@@ -64,16 +62,14 @@
 //
 // # Marks
 //
-// A keyspace has to find the keys that have expired. Instead of an index of
-// deadlines beside the table, each bucket carries a mark, a time before which
-// none of its entries falls due: 6 bytes for a dozen keys. Setting a deadline
-// lowers the mark; a sweep passes by the buckets whose mark is still to come
-// and recomputes the marks of those it visits. A deadline that was put off
-// leaves its mark too early, which costs one needless visit.
+// A keyspace has to find the keys that have expired. Instead of an index of deadlines beside the
+// table, each bucket carries a mark, a time before which none of its entries is due: 6 bytes for a
+// dozen keys. Setting a deadline lowers the mark; a sweep skips the buckets whose mark is in the
+// future and recomputes the marks of those it visits. A deadline that was postponed leaves its mark
+// too early, which costs one needless visit.
 //
 // # Left out on purpose
 //
-// Dict does not know keys: an entry is any type, and the caller's predicate
-// decides which one is meant. It has no locks, as each is guarded by its
-// owner's, and no iteration in sorted or insertion order.
+// Dict does not know keys: an entry is any type, and the caller's predicate decides which one is
+// meant. It has no locks, because its owner has one, and no iteration in sorted or insertion order.
 package dict

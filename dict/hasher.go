@@ -2,13 +2,12 @@ package dict
 
 import "github.com/dchest/siphash"
 
-// Hasher is SipHash-2-4 under a secret key (Aumasson and Bernstein, 2012):
-// who does not know the key cannot make keys that collide, and who does
-// gets the same hashes on any machine. The key is drawn at the edge of the
-// program; a Hasher holds no other state and may be copied and shared freely.
+// Hasher is SipHash-2-4 with a secret key (Aumasson and Bernstein, 2012). Names that collide cannot
+// be constructed without the key. With the key, the hashes are the same on any machine. The key is
+// drawn by the command. A Hasher has no other state, and may be copied and shared.
 type Hasher struct{ k0, k1 uint64 }
 
-// NewHasher returns the hasher of the 128-bit key k0, k1.
+// NewHasher returns the hasher with the 128-bit key k0, k1.
 func NewHasher(k0, k1 uint64) Hasher { return Hasher{k0, k1} }
 
 // Sum returns the hash of b. It neither keeps b nor allocates.

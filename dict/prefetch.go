@@ -2,14 +2,12 @@ package dict
 
 import "encoding/binary"
 
-// Prefetch has the tags of a hash's bucket fetched from memory, for a Guess or
-// Find soon after. What it returns means nothing; it is to be used in some way,
-// lest a compiler leave the fetching out.
+// Prefetch loads the tags of a hash's bucket from memory, for a Guess or Find soon after. The
+// result has no meaning, but the caller must use it so that the compiler does not remove the load.
 //
-// Who is to find several entries does Prefetch for all of them first, then Guess
-// for all: the memory they wait for is then fetched side by side. That is group
-// prefetching (Chen, Ailamaki, Gibbons, Mowry, Improving Hash Join Performance
-// through Prefetching, 2004).
+// To find several entries, call Prefetch for all of them first, then Guess for all: the loads then
+// overlap. This is group prefetching (Chen, Ailamaki, Gibbons, Mowry, Improving Hash Join
+// Performance through Prefetching, 2004).
 func (d *Dict[E]) Prefetch(hash uint64) int {
 	if d.len == 0 {
 		return 0
@@ -17,9 +15,9 @@ func (d *Dict[E]) Prefetch(hash uint64) int {
 	return int(d.bucket(hash).n)
 }
 
-// Guess returns the entry that Find most likely returns, without a look at it,
-// or another, or the zero value. No branch in it hangs on what is fetched from
-// memory, so a processor can be busy with several at once.
+// Guess returns the entry that Find probably returns, without comparing it; it may be another entry
+// or the zero value. No branch in it depends on memory that is being loaded, so a processor can run
+// several calls at once.
 func (d *Dict[E]) Guess(hash uint64) (e E) {
 	if d.len == 0 {
 		return e

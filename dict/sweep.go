@@ -1,10 +1,9 @@
 package dict
 
-// Mark notes that an entry of this hash falls due at the time at. It lowers
-// the mark of the hash's bucket, so that nothing in a bucket falls due before
-// its mark: Sweep passes buckets by whose time has not come. Marks are kept
-// to 48 signed bits (in milliseconds, 4,000 years either side of the epoch);
-// times beyond are taken for the last one, MaxInt64 for never.
+// Mark records that an entry with this hash is due at the time at. It lowers the mark of the hash's
+// bucket, so that no entry of a bucket is due before its mark: Sweep skips buckets whose mark is in
+// the future. Marks have 48 signed bits (in milliseconds, 4,000 years either side of the epoch).
+// Times beyond are rounded to the last one; MaxInt64 means never.
 func (d *Dict[E]) Mark(hash uint64, at int64) {
 	if d.len == 0 {
 		return
@@ -14,19 +13,19 @@ func (d *Dict[E]) Mark(hash uint64, at int64) {
 	}
 }
 
-// AnyTime is a now for Sweep to which no mark is still to come, but for those
-// of buckets in which nothing ever falls due.
+// AnyTime as the now of Sweep makes it visit all buckets, except those without any entry that is
+// ever due.
 const AnyTime = latest
 
-// Sweep looks at up to maxBuckets buckets from the cursor on, and visits the
-// entries of those whose mark is not after now. Visit tells when the entry
-// falls due next, MaxInt64 for never, or that it is to be dropped; from that
-// the bucket gets an exact mark. Sweep returns the cursor to go on from, 0
-// when it came to the end, and the number of entries visited. Cursors are
-// those of Scan; merged buckets may be visited again.
+// Sweep looks at up to maxBuckets buckets from the cursor on, and visits the entries of those whose
+// mark is not after now. Visit returns when the entry is due next, MaxInt64 for never, or that the
+// entry is to be removed; from that the bucket gets an exact mark. Sweep returns the cursor to
+// continue from, 0 at the end, and the number of entries visited. Cursors are those of Scan; merged
+// buckets may be visited again.
 //
 // Visit must not change the Dict.
-func (d *Dict[E]) Sweep(cursor uint64, now int64, maxBuckets int, visit func(E) (due int64, drop bool)) (next uint64, visited int) {
+func (d *Dict[E]) Sweep(cursor uint64, now int64, maxBuckets int,
+	visit func(E) (due int64, drop bool)) (next uint64, visited int) {
 	for ; maxBuckets > 0 && d.len > 0 && cursor < prefixes; maxBuckets-- {
 		b, begin, end := d.at(cursor)
 		if b.mark() <= now {

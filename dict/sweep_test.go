@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A full round of sweeping finds exactly what is due, at whatever pace, while
-// entries come, go and get new deadlines between its calls.
+// A full round of sweeping finds exactly what is due, with any step, while entries are inserted and
+// removed and get new deadlines between the calls.
 func TestSweepFindsWhatIsDue(t *testing.T) {
 	for name, hash := range hashes {
 		t.Run(name, func(t *testing.T) { sweepAll(t, hash) })
@@ -105,7 +105,7 @@ func TestSweepIsBounded(t *testing.T) {
 	assert.Zero(t, next, "beyond the last cursor")
 }
 
-// Each entry of a chain is visited once, whichever of them are dropped.
+// Each entry of a chain is visited once, whichever of them are removed.
 func TestSweepVisitsAChainOnce(t *testing.T) {
 	r := seeded(t)
 	for range 200 {

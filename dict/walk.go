@@ -8,8 +8,8 @@ import (
 // prefixes is one past the last cursor: cursors are the top 32 bits of a hash.
 const prefixes = 1 << 32
 
-// at returns the bucket that the cursor points into, the cursor where it
-// begins and the one where it ends. The Dict must not be empty.
+// at returns the bucket that contains the cursor, and the cursors of its beginning and its end. The
+// Dict must not be empty.
 func (d *Dict[E]) at(cursor uint64) (b *bucket[E], begin, end uint64) {
 	b = d.bucket(cursor << 32)
 	wide := uint64(1) << (32 - b.depth)
@@ -17,13 +17,13 @@ func (d *Dict[E]) at(cursor uint64) (b *bucket[E], begin, end uint64) {
 	return b, begin, begin + wide
 }
 
-// Scan visits at least count entries, or all that are left, beginning at the
-// cursor, and returns the cursor to go on from. Both the first cursor and the
-// one returned at the end are 0; all are below 2^32, any other visits nothing.
+// Scan visits at least count entries, or all that are left, from the cursor on, and returns the
+// cursor to continue from. The first cursor is 0, and so is the one returned at the end. All are
+// below 2^32; with any other, nothing is visited.
 //
 // A cursor is a position in the order of hashes, which no split or merge
 // changes. So an entry that is there from the first call to the last is
-// visited exactly once, whatever comes and goes between the calls. An entry
+// visited exactly once, whatever is inserted and removed between the calls. An entry
 // that was removed and inserted again may be visited twice. Redis promises
 // only the former, not "once".
 //
@@ -39,8 +39,8 @@ func (d *Dict[E]) Scan(cursor uint64, count int, visit func(E)) (next uint64) {
 	return 0
 }
 
-// visit shows the entries of a chain, or of a bucket that grew by merging
-// since the cursor was given only those that it has not passed yet.
+// visit visits the entries of a chain. If partly is true, the bucket was merged since the cursor
+// was returned, and only the entries from the cursor on are visited.
 func (d *Dict[E]) visit(b *bucket[E], cursor uint64, partly bool, visit func(E)) (n int) {
 	for ; b != nil; b = b.next {
 		for _, e := range b.entries[:b.n] {
@@ -74,8 +74,7 @@ func (d *Dict[E]) All() iter.Seq[E] {
 	}
 }
 
-// Random returns one of the entries, each with exactly the same probability
-// as far as r is random; false when there are none.
+// Random returns one of the entries, each with the same probability; false if there are none.
 //
 // It draws a slot of the directory and a place in its chain until there is an
 // entry. A bucket is accepted through the first of its slots only and every

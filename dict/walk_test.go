@@ -8,9 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What is there throughout a scan is visited exactly once, and nothing is
-// visited that was never there, though the Dict grows and shrinks by much
-// between the calls.
+// An entry that is there throughout a scan is visited exactly once, and nothing is visited that was
+// never there, although the Dict grows and shrinks between the calls.
 func TestScanUnderChange(t *testing.T) {
 	for name, hash := range hashes {
 		t.Run(name, func(t *testing.T) {
@@ -23,7 +22,7 @@ func TestScanUnderChange(t *testing.T) {
 }
 
 func scanUnderChange(t *testing.T, r *rand.Rand, hash func(uint64) uint64) {
-	const stay, passing = 300, 3000 // keys below stay are never touched
+	const stay, passing = 300, 3000 // keys below stay are not changed
 	d, there := newTable(hash), map[uint64]bool{}
 	for key := range uint64(stay) {
 		d.insert(key)
