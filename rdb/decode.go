@@ -8,7 +8,7 @@ import (
 	"unsafe"
 )
 
-// The first bytes of lengths and strings that are no short lengths.
+// The first bytes of lengths and strings other than short lengths.
 const (
 	length32     = 0x80
 	length64     = 0x81
@@ -18,23 +18,26 @@ const (
 	encodedLZF   = 0xc3
 )
 
-// What Decode counts beside texts that it has had to make: for the places of a field, a value or a member.
+// placeSize is how many bytes Decode counts for the place of a field, a value or a member in its
+// list.
 const placeSize = 48
 
-// Decode reads a payload, and takes no more than some bytes of memory for it. The value's texts may alias the payload.
-func Decode(payload []byte, most int64) (Value, error) {
+// Decode decodes a payload, and allocates at most limit bytes for it. The texts of the value may
+// alias the payload.
+func Decode(payload []byte, limit int64) (Value, error) {
 	if len(payload) < footerSize {
 		return Value{}, ErrChecksum
 	}
 	body := payload[:len(payload)-footerSize]
 	footer := payload[len(body):]
-	if binary.LittleEndian.Uint16(footer) > version || binary.LittleEndian.Uint64(footer[2:]) != checksum(payload[:len(payload)-8]) {
+	if binary.LittleEndian.Uint16(footer) > version ||
+		binary.LittleEndian.Uint64(footer[2:]) != checksum(payload[:len(payload)-8]) {
 		return Value{}, ErrChecksum
 	}
 	if len(body) == 0 {
 		return Value{}, ErrFormat
 	}
-	d := decoder{rest: body[1:], most: most}
+	d := decoder{rest: body[1:], limit: limit}
 	d.spend(int64(len(body)))
 	v := d.value(body[0])
 	v.Size = d.spent
@@ -44,11 +47,11 @@ func Decode(payload []byte, most int64) (Value, error) {
 	return v, nil
 }
 
-// decoder is a cursor over a value. The first thing that goes wrong sticks.
+// decoder is a cursor over a value. It keeps the first error.
 type decoder struct {
-	rest        []byte
-	most, spent int64
-	err         error
+	rest         []byte
+	limit, spent int64 // bytes
+	err          error
 }
 
 func (d *decoder) fail(err error) {
@@ -58,15 +61,15 @@ func (d *decoder) fail(err error) {
 	d.rest = nil
 }
 
-// spend counts memory before it is taken.
+// spend counts memory before it is allocated, and fails if it is too much.
 func (d *decoder) spend(n int64) bool {
-	if d.spent += n; d.spent > d.most {
+	if d.spent += n; d.spent > d.limit {
 		d.fail(ErrTooLarge)
 	}
 	return d.err == nil
 }
 
-// take takes so many bytes, or fails.
+// take returns the next n bytes, or fails.
 func (d *decoder) take(n uint64) []byte {
 	if d.err != nil || n > uint64(len(d.rest)) {
 		d.fail(ErrFormat)
@@ -147,7 +150,7 @@ func (d *decoder) length() uint64 {
 	return 0
 }
 
-// text takes a string; it is not nil, but if it fails.
+// text reads a string. It returns nil only if it fails.
 func (d *decoder) text() []byte {
 	if len(d.rest) == 0 {
 		d.fail(ErrFormat)
@@ -164,7 +167,7 @@ func (d *decoder) text() []byte {
 	return d.take(d.length())
 }
 
-// number is the text of a little-endian integer.
+// number returns the decimal text of a little-endian integer.
 func (d *decoder) number(b []byte) []byte {
 	if b == nil || !d.spend(20) {
 		return nil
@@ -183,7 +186,7 @@ func (d *decoder) inflated() []byte {
 	if d.err != nil {
 		return nil
 	}
-	if size == 0 || size > deflated*mostInflated {
+	if size == 0 || size > deflated*maxInflation {
 		d.fail(ErrFormat)
 		return nil
 	}
@@ -197,7 +200,7 @@ func (d *decoder) inflated() []byte {
 	return out
 }
 
-// hash takes so many fields and values.
+// hash reads count fields and values.
 func (d *decoder) hash(count uint64) Value {
 	v := Value{Kind: Hash}
 	for ; count > 0 && d.err == nil; count-- {
@@ -215,7 +218,7 @@ func (d *decoder) add(list [][]byte, text []byte) [][]byte {
 	return append(list, text)
 }
 
-// sortedSet takes so many members with their scores: as 8 bytes, or as text.
+// sortedSet reads count members with their scores: as 8 bytes, or as text.
 func (d *decoder) sortedSet(count uint64, binaryScores bool) Value {
 	v := Value{Kind: SortedSet}
 	for ; count > 0 && d.spend(placeSize); count-- {
@@ -236,7 +239,7 @@ func (d *decoder) sortedSet(count uint64, binaryScores bool) Value {
 	return v
 }
 
-// oldScore takes a score as text, behind its length.
+// oldScore reads a score as text, after its length.
 func (d *decoder) oldScore() float64 {
 	switch length := d.byte(); length {
 	case 255:
@@ -258,7 +261,7 @@ func (d *decoder) score(text []byte) float64 {
 	return score
 }
 
-// pairs takes a hash that is packed in a string.
+// pairs reads a hash that is packed in a string.
 func (d *decoder) pairs(unpack func(*decoder, []byte) [][]byte) Value {
 	v := Value{Kind: Hash, Pairs: unpack(d, d.text())}
 	if len(v.Pairs)%2 != 0 {
@@ -269,7 +272,7 @@ func (d *decoder) pairs(unpack func(*decoder, []byte) [][]byte) Value {
 	return v
 }
 
-// scored takes a sorted set that is packed in a string.
+// scored reads a sorted set that is packed in a string.
 func (d *decoder) scored(unpack func(*decoder, []byte) [][]byte) Value {
 	v := Value{Kind: SortedSet}
 	texts := unpack(d, d.text())
@@ -287,7 +290,7 @@ func (d *decoder) scored(unpack func(*decoder, []byte) [][]byte) Value {
 	return v
 }
 
-// unique fails if there is nothing, or anything twice.
+// unique fails if there are no names, or a name occurs twice.
 func (d *decoder) unique(count int, name func(i int) []byte) {
 	if count == 0 {
 		d.fail(ErrFormat)

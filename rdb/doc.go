@@ -1,5 +1,5 @@
-// Package rdb reads and writes what DUMP gives and RESTORE takes: one value in the format of Redis' snapshots, version 10, as
-// Redis 7.0 writes it.
+// Package rdb reads and writes the payloads of DUMP and RESTORE: one value in the format of Redis'
+// snapshots, version 10, as Redis 7.0 writes it.
 //
 // # A payload
 //
@@ -7,7 +7,8 @@
 //	| type 1 | value             | version 2 | CRC-64  8 |
 //	+--------+-------- … --------+-----------+-----------+
 //
-// Version and checksum are little-endian; the checksum is Jones' CRC-64 of all that stands before it. Versions up to 10 are read.
+// Version and checksum are little-endian; the checksum is Jones' CRC-64 of everything before it.
+// Versions up to 10 are read.
 //
 //	type   value                                                             written
 //	0      string                                                            yes
@@ -22,29 +23,34 @@
 //	200    missing · fraction · since · earned                  rl.token       yes
 //	201    start · length · used · 0                            rl.fixed       yes
 //
-// Types from 200 on are this server's own, which Redis refuses as bad data; their numbers are zigzag varints. The other types of Redis are
-// lists, sets, streams and modules, which are told by name.
+// Types from 200 on are this server's own, and never renumbered. Redis refuses them as bad data.
+// Their numbers are zigzag varints. The other types of Redis are lists, sets, streams and modules;
+// the error for one names it.
 //
 //	length  00nnnnnn                          string  length · bytes
 //	        01nnnnnn nnnnnnnn                         11000000 · integer of 1 byte
 //	        10000000 · 4 bytes, big-endian            11000001 · 2 bytes
 //	        10000001 · 8 bytes, big-endian            11000010 · 4 bytes
-//	                                                  11000011 · length · length once inflated · bytes that LZF has deflated
+//	                                                  11000011 · length · inflated length · LZF
 //
-// What is written is not deflated, and never a listpack: Redis makes one of it if the value is small.
+// Nothing is written deflated or as a listpack. Redis makes a listpack of a small value itself.
 //
 // # Packed values
 //
-//	listpack  size 4 · count 2 · entry… · ff        entry: head · bytes · length of both, from the end on, 7 bits a byte
-//	ziplist   size 4 · tail 4 · count 2 · entry… · ff      length of the entry before · head · bytes
+//	listpack  size 4 · count 2 · entry… · ff
+//	          entry: head · bytes · length of both, from the end on, 7 bits a byte
+//	ziplist   size 4 · tail 4 · count 2 · entry… · ff
+//	          entry: length of the entry before · head · bytes
 //	zipmap    count 1 · (length · bytes · length · unused 1 · bytes · unused)… · ff
 //
-// # Strangers' payloads
+// # Untrusted payloads
 //
-// The checksum protects from accidents alone. Decode checks all lengths, counts and back references, refuses what stands twice and scores
-// that are no numbers, and keeps to the memory it is allowed. Texts alias the payload where they can.
+// The checksum protects against accidents only. Decode checks all lengths, counts and back
+// references, refuses duplicates and scores that are not numbers, and keeps within its memory
+// limit. Texts alias the payload where possible.
 //
 // # Left out on purpose
 //
-// Files: this server has its own, see package persistence. Deflating: it would cost time to save what clients mostly send once.
+// Files: this server has its own format, see package persistence. Deflating: payloads are mostly
+// sent once, so it would cost more than it saves.
 package rdb

@@ -1,15 +1,16 @@
 package rdb
 
-// mostInflated is how many bytes LZF can make of one: 264 of three.
-const mostInflated = 88
+// maxInflation is by how much LZF can compress: 264 bytes to three.
+const maxInflation = 88
 
-// inflate undoes LZF, whose parts are, with as many bytes as n says, and l and n one and two less than what they mean,
+// inflate decompresses LZF. Its parts are, where n is the number of bytes less one, l the length
+// less two, and d the distance less one:
 //
-//	000nnnnn · bytes                       as they are
-//	lllddddd · dddddddd                    those that stand d+1 bytes before, 3 to 8
-//	111ddddd · llllllll · dddddddd         9 to 264
+//	000nnnnn · bytes                       n+1 literal bytes
+//	lllddddd · dddddddd                    3 to 8 bytes copied from d+1 bytes before
+//	111ddddd · llllllll · dddddddd         9 to 264 bytes, likewise
 //
-// It gives nil unless these are exactly size bytes.
+// It returns nil unless the result has exactly size bytes.
 func inflate(b []byte, size int) []byte {
 	out := make([]byte, 0, size)
 	for len(b) > 0 {
@@ -39,7 +40,7 @@ func inflate(b []byte, size int) []byte {
 		if from < 0 || n > size-len(out) {
 			return nil
 		}
-		for ; n > 0; n-- { // byte by byte: it may reach into what it makes
+		for ; n > 0; n-- { // byte by byte: the source may overlap the destination
 			out = append(out, out[from])
 			from++
 		}

@@ -4,7 +4,7 @@ import "encoding/binary"
 
 const packedEnd = 0xff
 
-// listpack gives the entries of a listpack.
+// listpack returns the entries of a listpack.
 func listpack(d *decoder, b []byte) (texts [][]byte) {
 	const header = 4 + 2
 	if len(b) < header+1 || uint64(binary.LittleEndian.Uint32(b)) != uint64(len(b)) || b[len(b)-1] != packedEnd {
@@ -46,7 +46,7 @@ func (p *packed) one() int {
 	return 0
 }
 
-// counted fails if the number of entries is not what the header says; its greatest number says nothing.
+// counted fails if the number of entries is not that in the header. There, 0xffff means unknown.
 func (p *packed) counted(header, count int) {
 	if header != 0xffff && header != count {
 		p.fail(ErrFormat)
@@ -77,7 +77,7 @@ func (p *packed) listpackEntry() []byte {
 	return nil
 }
 
-// backLength takes the length of the entry before it, as it stands behind it.
+// backLength reads the length of an entry that follows the entry, and compares it.
 func (p *packed) backLength(length int) {
 	size := 5
 	for i, end := range [...]int{1 << 7, 1<<14 - 1, 1<<21 - 1, 1<<28 - 1} {
@@ -97,7 +97,7 @@ func (p *packed) backLength(length int) {
 	}
 }
 
-// ziplist gives the entries of a ziplist.
+// ziplist returns the entries of a ziplist.
 func ziplist(d *decoder, b []byte) (texts [][]byte) {
 	const header = 4 + 4 + 2
 	if len(b) < header+1 || uint64(binary.LittleEndian.Uint32(b)) != uint64(len(b)) || b[len(b)-1] != packedEnd {
@@ -157,7 +157,7 @@ func (p *packed) ziplistEntry() []byte {
 	return nil
 }
 
-// zipmap gives the fields and values of a zipmap by turns.
+// zipmap returns the fields and values of a zipmap, alternating.
 func zipmap(d *decoder, b []byte) (texts [][]byte) {
 	if len(b) < 2 || b[len(b)-1] != packedEnd {
 		d.fail(ErrFormat)

@@ -10,31 +10,31 @@ import (
 	"strconv"
 )
 
-// Kind says what a value is.
+// Kind is the kind of a value.
 type Kind uint8
 
 const (
 	String Kind = iota + 1
 	Hash
 	SortedSet
-	Limiter // one whose state is a few numbers
+	Limiter // a limiter whose state is a few numbers
 )
 
-// Value is what a payload holds.
+// Value is the decoded content of a payload.
 type Value struct {
 	Kind    Kind
 	Text    []byte   // String
-	Pairs   [][]byte // Hash: fields and values by turns
+	Pairs   [][]byte // Hash: fields and values, alternating
 	Members []Member // SortedSet
-	Type    string   // of a Limiter, as TYPE has it
-	Numbers Numbers  // of a Limiter
-	Size    int64    // roughly how many bytes Decode has taken for it, and what it refers to
+	Type    string   // Limiter: its type, as TYPE returns it
+	Numbers Numbers  // Limiter: its state
+	Size    int64    // about how many bytes the value and the payload it refers to take
 }
 
 // Numbers are the state of a limiter.
 type Numbers [4]int64
 
-// Member is one of a sorted set.
+// Member is a member of a sorted set.
 type Member struct {
 	Name  []byte
 	Score float64
@@ -46,7 +46,7 @@ var (
 	ErrTooLarge = errors.New("the value takes more memory than is allowed")
 )
 
-// ForeignError is of a value that Redis knows and this server does not.
+// ForeignError reports a value of a type that Redis has and this server has not.
 type ForeignError string
 
 func (e ForeignError) Error() string { return fmt.Sprintf("the payload holds a %s", string(e)) }
@@ -56,7 +56,8 @@ const (
 	footerSize = 2 + 8
 )
 
-// The types that are read; those that have a name here but are not read are told by it.
+// The types that are read. The numbers are Redis' own up to 199: never renumber. Types in foreign
+// are refused with their name.
 const (
 	typeString       = 0
 	typeZSet         = 3
@@ -71,16 +72,17 @@ const (
 )
 
 var foreign = map[byte]ForeignError{
-	1: "list", 10: "list", 14: "list", 18: "list", 2: "set", 11: "set", 6: "module's value", 7: "module's value", 15: "stream", 19: "stream",
+	1: "list", 10: "list", 14: "list", 18: "list", 2: "set", 11: "set",
+	6: "module's value", 7: "module's value", 15: "stream", 19: "stream",
 }
 
-// jones is the polynomial of Redis' checksum, its bits in reverse order.
+// jones is the polynomial of Redis' checksum, with its bits in reverse order.
 var jones = crc64.MakeTable(0x95ac9329ac4bc9b5)
 
-// checksum is Redis' CRC-64: Go's begins and ends with an inversion, Redis' does not.
+// checksum returns Redis' CRC-64. Go's begins and ends with an inversion, Redis' does not.
 func checksum(b []byte) uint64 { return ^crc64.Update(^uint64(0), jones, b) }
 
-// AppendFooter ends a payload, which is all of b.
+// AppendFooter completes the payload b with its version and checksum.
 func AppendFooter(b []byte) []byte {
 	b = binary.LittleEndian.AppendUint16(b, version)
 	return binary.LittleEndian.AppendUint64(b, checksum(b))
@@ -89,12 +91,14 @@ func AppendFooter(b []byte) []byte {
 // AppendString appends a string value.
 func AppendString(b, text []byte) []byte { return appendText(append(b, typeString), text) }
 
-// AppendHash begins a hash of so many fields: AppendText appends each of them and its value.
+// AppendHash begins a hash of so many fields. The caller appends each field and its value with
+// AppendText.
 func AppendHash(b []byte, fields int) []byte {
 	return appendLength(append(b, typeHash), uint64(fields))
 }
 
-// AppendSortedSet begins a sorted set of so many members: AppendMember appends each.
+// AppendSortedSet begins a sorted set of so many members. The caller appends each with
+// AppendMember.
 func AppendSortedSet(b []byte, members int) []byte {
 	return appendLength(append(b, typeZSet2), uint64(members))
 }
@@ -107,7 +111,8 @@ func AppendMember(b, name []byte, score float64) []byte {
 	return binary.LittleEndian.AppendUint64(appendText(b, name), math.Float64bits(score))
 }
 
-// limiters are the types of limiters, in the order of their numbers from typeLimiter on. Never renumber.
+// limiters are the types of limiters. The place in the list is the number after typeLimiter: never
+// renumber, only append.
 var limiters = [...]string{"rl.token", "rl.fixed", "rl.counter"}
 
 // AppendLimiter appends the state of a limiter, whose type is one of limiters.
@@ -134,7 +139,8 @@ func appendLength(b []byte, n uint64) []byte {
 	return binary.BigEndian.AppendUint64(append(b, length64), n)
 }
 
-// appendText appends a string: as an integer if it spells one of up to 32 bits in the one way in which integers are written.
+// appendText appends a string: as an integer if it is the canonical decimal form of one with up to
+// 32 bits.
 func appendText[T string | []byte](b []byte, text T) []byte {
 	if n, ok := integer(text); ok {
 		switch {

@@ -16,11 +16,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// recorded is a payload that Redis 7.0.15 has given or, of the encodings that it has only read, taken; and what it made of it.
+// recorded is a payload that Redis 7.0.15 wrote, or read if it only reads that encoding, and its
+// content in Redis.
 type recorded struct {
 	Name    string
 	Payload string   // in hexadecimal
-	Content []string // the type, then what it holds, in the order of names; quoted as in Go
+	Content []string // the type, then the content in the order of names, quoted as in Go
 }
 
 func (r *recorded) bytes(t testing.TB) []byte {
@@ -52,7 +53,7 @@ func quoted(b []byte) string {
 	return text.String()
 }
 
-// content is a value as it is recorded.
+// content returns a value in the form of recorded.
 func content(v Value) []string {
 	var pairs [][2]string
 	kind := "hash"
@@ -97,7 +98,7 @@ func TestDecodeReadsWhatRedisWrites(t *testing.T) {
 	}
 }
 
-// scored has every score in one form.
+// scored formats scores in one way.
 func scored(t *testing.T, list []string) []string {
 	list = slices.Clone(list)
 	for i := 2; i < len(list); i += 2 {
@@ -135,7 +136,7 @@ func decoded(t testing.TB, payload []byte) Value {
 	return v
 }
 
-// Strings that Redis does not deflate are written as by Redis, to the byte.
+// Strings that Redis does not deflate are written exactly as by Redis.
 func TestStringsAreWrittenAsByRedis(t *testing.T) {
 	same := 0
 	for _, r := range allRecorded(t) {
@@ -149,8 +150,10 @@ func TestStringsAreWrittenAsByRedis(t *testing.T) {
 	assert.Greater(t, same, 15)
 }
 
-func TestLimitersComeBack(t *testing.T) {
-	for _, v := range []Value{{Kind: Limiter, Type: "rl.token", Numbers: Numbers{1, -2, math.MaxInt64, 3}}, {Kind: Limiter, Type: "rl.fixed", Numbers: Numbers{math.MinInt64, 7}},
+func TestLimitersAreRestored(t *testing.T) {
+	for _, v := range []Value{
+		{Kind: Limiter, Type: "rl.token", Numbers: Numbers{1, -2, math.MaxInt64, 3}},
+		{Kind: Limiter, Type: "rl.fixed", Numbers: Numbers{math.MinInt64, 7}},
 		{Kind: Limiter, Type: "rl.counter", Numbers: Numbers{1, 2, 3, 4}}} {
 		got := decoded(t, encode(v))
 		assert.Equal(t, v.Numbers, got.Numbers)
@@ -158,7 +161,7 @@ func TestLimitersComeBack(t *testing.T) {
 	}
 }
 
-// sealed is a payload with a right checksum.
+// sealed returns a payload with a valid checksum.
 func sealed(body string) []byte { return AppendFooter([]byte(body)) }
 
 func TestDecodeRefuses(t *testing.T) {
@@ -205,7 +208,8 @@ func TestDecodeRefuses(t *testing.T) {
 		{"a listpack with a long entry", listpack(typeHashListpack, "\xf0\xff\xff\xff\xff\x01", 1), ErrFormat},
 		{"a listpack with an unknown entry", listpack(typeHashListpack, "\xf5\x01\x01\x01", 2), ErrFormat},
 		{"a listpack with a score that is none", listpack(typeZSetListpack, "\x81a\x02\x81b\x02", 2), ErrFormat},
-		{"a ziplist with a wrong tail", sealed("\x0d\x0f\x0f\x00\x00\x00\x0b\x00\x00\x00\x02\x00\x00\xf1\x02\xf2\xff"), ErrFormat},
+		{"a ziplist with a wrong tail",
+			sealed("\x0d\x0f\x0f\x00\x00\x00\x0b\x00\x00\x00\x02\x00\x00\xf1\x02\xf2\xff"), ErrFormat},
 		{"a zipmap that ends early", sealed("\x09\x04\x01\x01a\xff"), ErrFormat},
 		{"a module", sealed("\x07"), ForeignError("module's value")},
 		{"numbers that are cut off", sealed("\xc8\x02\x02"), ErrFormat},
@@ -218,9 +222,9 @@ func TestDecodeRefuses(t *testing.T) {
 	assert.Equal(t, []string{"hash", "a", "1"}, content(v))
 }
 
-// However small a payload is, no more memory is taken for it than is allowed.
-func TestDecodeKeepsToItsMemory(t *testing.T) {
-	bomb := []byte{0, 'a'} // and then the byte before, 264 times, again and again
+// However small a payload is, Decode allocates no more memory than allowed.
+func TestDecodeKeepsItsMemoryLimit(t *testing.T) {
+	bomb := []byte{0, 'a'} // then the byte before, 264 times, repeatedly
 	for range 10_000 {
 		bomb = append(bomb, 0xe0, 0xff, 0)
 	}
@@ -245,7 +249,7 @@ func TestDecodeKeepsToItsMemory(t *testing.T) {
 	assert.Len(t, v.Pairs, 100_000)
 }
 
-// FuzzDecode gives Decode bodies with the right checksum: that one protects from nobody.
+// FuzzDecode gives Decode bodies with a valid checksum, as an attacker can.
 func FuzzDecode(f *testing.F) {
 	for _, r := range allRecorded(f) {
 		if payload := r.bytes(f); len(payload) < 4<<10 {
