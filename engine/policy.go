@@ -121,7 +121,6 @@ type PolicyChanges struct {
 	Names    []string // of the policies that are new or say something else than before
 	Switched []string // of those among them whose algorithm is another one
 	Dropped  int      // how many keys were deleted that they cannot go on with
-	Position Position // of the last change in the journal; 0 if there was none
 }
 
 // SetPolicies puts policies, whose names differ, in the place of those of their names: all at one
@@ -166,7 +165,7 @@ func (e *Engine) SetPolicies(now int64, list []*Policy) (c PolicyChanges) {
 		effects[i] = p.effect()
 	}
 	tx.publish(effects)
-	c.Position = tx.End()
+	tx.End()
 	return c
 }
 
@@ -234,16 +233,17 @@ func (ss successions) end(o object, now int64) bool {
 	return !s.after.limit.algorithm().succeeds(o, &s.after.limit, now)
 }
 
-// DeletePolicy forgets a policy, and tells whether there was one. Its keys go when their time
-// comes. No lock may be held.
-func (e *Engine) DeletePolicy(now int64, name string) (found bool, pos Position) {
+// DeletePolicy deletes a policy, and reports whether there was one. Its keys stay until they
+// expire. No lock may be held.
+func (e *Engine) DeletePolicy(now int64, name string) (found bool) {
 	e.changing.Lock()
 	defer e.changing.Unlock()
 	if e.Policy(name) == nil {
-		return false, 0
+		return false
 	}
 	tx := e.NewTx()
 	tx.BeginAll(now, 0, true)
 	tx.publish([]Effect{{Kind: EffectPolicyDelete, Key: Key{Name: []byte(name)}}})
-	return true, tx.End()
+	tx.End()
+	return true
 }

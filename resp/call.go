@@ -110,8 +110,8 @@ type env struct {
 	waiting  interface {
 		empty(db int, keys []engine.Key) bool
 	}
-	reloadPolicies  func() (engine.Position, error) // nil: there is no file of policies
-	policiesChanged func()                          // to be called, without locks, when policies have changed
+	reloadPolicies  func() error // nil: there is no file of policies
+	policiesChanged func()       // to be called, without locks, when policies have changed
 }
 
 func (e *env) clock() int64 { return e.time.Now() }

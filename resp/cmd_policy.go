@@ -65,7 +65,7 @@ func policySet(c *call) error {
 }
 
 func policyDel(c *call) error {
-	found, _ := c.env.engine.DeletePolicy(c.env.clock(), string(c.args.next()))
+	found := c.env.engine.DeletePolicy(c.env.clock(), string(c.args.next()))
 	c.tx.SeeAll()
 	c.env.policiesChanged()
 
@@ -107,7 +107,7 @@ func policyReload(c *call) error {
 	if c.env.reloadPolicies == nil {
 		return errNoPolicyFile
 	}
-	if _, err := c.env.reloadPolicies(); err != nil {
+	if err := c.env.reloadPolicies(); err != nil {
 		return engine.Error("ERR no policy was changed: " + err.Error())
 	}
 	c.tx.SeeAll()

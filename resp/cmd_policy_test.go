@@ -7,8 +7,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-
-	"rlserver/engine"
 )
 
 func TestPolicyReplies(t *testing.T) {
@@ -146,7 +144,7 @@ func TestReloadPolicies(t *testing.T) {
 	var fault error
 	calls := 0
 	ts := startServer(t, Defaults{}, func(o *Options) {
-		o.ReloadPolicies = func() (engine.Position, error) { calls++; return 0, fault }
+		o.ReloadPolicies = func() error { calls++; return fault }
 	})
 	c := ts.dial()
 	assert.Equal(t, "+OK", c.do("RL.POLICY RELOAD"))

@@ -75,9 +75,9 @@ type Options struct {
 	Settings *Settings
 	Version  string // of this server, as INFO and HELLO tell it
 
-	// ReloadPolicies reads the file of policies again and changes all of them or, with an error that clients may see, none; nil: there is no
-	// such file. It returns the place in the journal to wait for. Any goroutine may call it, if it holds no lock of the engine.
-	ReloadPolicies func() (engine.Position, error)
+	// ReloadPolicies reads the file of policies again. It changes all of them or, with an error that
+	// clients may see, none; nil: there is no such file. No lock of the engine may be held.
+	ReloadPolicies func() error
 }
 
 // NewServer returns a server that does not listen yet.

@@ -28,7 +28,7 @@ type policyFile struct {
 }
 
 // reloader is reload for the server; nil if there is no file.
-func (f *policyFile) reloader() func() (engine.Position, error) {
+func (f *policyFile) reloader() func() error {
 	if f.path == "" {
 		return nil
 	}
@@ -43,7 +43,7 @@ func (f *policyFile) reloadOn(hangups <-chan os.Signal) (stop func()) {
 	quit, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
-		paced(reloadEvery, hangups, quit, func() { _, _ = f.reload() }) // the log tells
+		paced(reloadEvery, hangups, quit, func() { _ = f.reload() }) // the log tells
 	}()
 	return func() {
 		signal.Ignore(syscall.SIGHUP) // one more must not end the process while it ends in order
@@ -70,7 +70,7 @@ func paced(every time.Duration, signals <-chan os.Signal, quit <-chan struct{}, 
 }
 
 // reload reads the file again and sets all of its policies, or with an error none.
-func (f *policyFile) reload() (engine.Position, error) {
+func (f *policyFile) reload() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	list, err := readPolicies(f.path)
@@ -79,18 +79,18 @@ func (f *policyFile) reload() (engine.Position, error) {
 	}
 	if err != nil {
 		f.log.Warn("no policy was changed", "error", err)
-		return 0, err
+		return err
 	}
-	return f.set(list), nil
+	f.set(list)
+	return nil
 }
 
 // set puts the policies of the file in the place of those of the same names. Those of other names stay.
-func (f *policyFile) set(list []*engine.Policy) engine.Position {
+func (f *policyFile) set(list []*engine.Policy) {
 	changes := f.e.SetPolicies(f.now(), list)
 	f.changed()
 	f.log.Info("policies set", "file", f.path, "policies", len(list), "changed", some(changes.Names),
 		"switched", some(changes.Switched), "dropped", changes.Dropped)
-	return changes.Position
 }
 
 // some writes a list of names, as far as a line of the log has room for it.
