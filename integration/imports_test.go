@@ -16,19 +16,15 @@ import (
 // forbidden.
 var mayImport = map[string]struct{ ours, others []string }{
 	"rlserver/cmd/rlserver": {
-		ours: []string{
-			"rlserver/resp",
-			"rlserver/clock",
-			"rlserver/engine",
-			"rlserver/engine/rule",
-			"rlserver/persistence",
-			"rlserver/process",
-		},
-		others: []string{
-			"github.com/alecthomas/kong",
-			"go.yaml.in/yaml/v3",
-		},
+		ours: []string{"rlserver/resp", "rlserver/clock", "rlserver/engine", "rlserver/persistence",
+			"rlserver/policyfile", "rlserver/process", "rlserver/smallfile"},
+		others: []string{"github.com/alecthomas/kong"},
 	},
+	"rlserver/policyfile": {
+		ours:   []string{"rlserver/engine", "rlserver/engine/rule", "rlserver/smallfile"},
+		others: []string{"go.yaml.in/yaml/v3"},
+	},
+	"rlserver/smallfile": {},
 	"rlserver/resp": {
 		ours: []string{
 			"rlserver/clock",

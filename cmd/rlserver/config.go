@@ -15,6 +15,7 @@ import (
 	"rlserver/engine"
 	"rlserver/process"
 	"rlserver/resp"
+	"rlserver/smallfile"
 )
 
 // version is what --version and INFO report.
@@ -200,7 +201,7 @@ func (c *config) password() (string, error) {
 	if c.RequirepassFile == "" {
 		return c.Requirepass, nil
 	}
-	text, err := readRegular(c.RequirepassFile, maxPasswordFile)
+	text, err := smallfile.Read(c.RequirepassFile, maxPasswordFile)
 	if err != nil {
 		return "", fmt.Errorf("--requirepass-file cannot be read: %w", err)
 	}

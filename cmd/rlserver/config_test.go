@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 	"testing"
 
 	"github.com/alecthomas/kong"
@@ -121,6 +122,20 @@ func TestVersionHelpAndDocs(t *testing.T) {
 		var out bytes.Buffer
 		assert.NoError(t, run(test.argv, &out))
 		assert.Contains(t, out.String(), test.want)
+	}
+}
+
+func TestPasswordFileMustBeASmallRegularFile(t *testing.T) {
+	dir := t.TempDir()
+	pipe, large := dir+"/pipe", dir+"/large"
+	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
+	require.NoError(t, os.WriteFile(large, make([]byte, maxPasswordFile+1), 0o600))
+	for path, want := range map[string]string{
+		pipe:  pipe + " must be a regular file, but is a named pipe",
+		large: large + " is too large: at most 65536 bytes are read",
+	} {
+		_, err := (&config{RequirepassFile: path}).password()
+		assert.EqualError(t, err, "--requirepass-file cannot be read: "+want)
 	}
 }
 

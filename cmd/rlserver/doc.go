@@ -17,8 +17,6 @@
 //	load.go     loading the data, and when clients are accepted
 //	stop.go     the orderly stop
 //	store.go    package persistence as package resp sees it
-//	policies.go the file of named limits, at the start and after SIGHUP; policies_yaml.go: its format
-//	file.go     reading files that operators name
 //	tools.go    what the program does other than serving
 //
 // Flags have the names of Redis' parameters. Each can be set as an environment variable, RLSERVER_

@@ -20,8 +20,8 @@ func (p *parts) load(ctx context.Context) error {
 		if err := p.restore(ctx); err != nil {
 			return err
 		}
-		if p.config.Policies != "" {
-			p.file.set(p.policies)
+		if p.file != nil {
+			p.file.Set(p.policies)
 		}
 		p.server.SetLoading(false)
 		return nil

@@ -63,7 +63,8 @@ func (p *child) connect() net.Conn {
 	return p.connectAfter("")
 }
 
-// connectAfter is connect for a server that asks for what first says before it tells whether it is loading.
+// connectAfter is connect for a server that asks for what first says before it tells whether it is
+// loading.
 func (p *child) connectAfter(first string) net.Conn {
 	p.t.Helper()
 	for range 1000 {
@@ -216,8 +217,8 @@ func TestPasswordOfAFileIsAskedFor(t *testing.T) {
 	assert.Equal(t, "-NOAUTH Authentication required.\r\n+OK\r\n+PONG\r\n+OK\r\n", string(got))
 }
 
-// A transaction that would hold its keys for minutes puts the end off by no more than the time for calls on their way. What was acknowledged
-// before is kept.
+// A transaction that would hold its keys for minutes puts the end off by no more than the time for
+// calls on their way. What was acknowledged before is kept.
 func TestTheEndDoesNotWaitForLongCalls(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -15,6 +15,7 @@ import (
 	"rlserver/clock"
 	"rlserver/engine"
 	"rlserver/persistence"
+	"rlserver/policyfile"
 	"rlserver/process"
 	"rlserver/resp"
 )
@@ -30,7 +31,7 @@ type parts struct {
 	data      *persistence.Store
 	listeners []net.Listener
 	engine    *engine.Engine
-	file      *policyFile
+	file      *policyfile.File // nil without --policies
 	server    *resp.Server
 }
 
@@ -106,7 +107,7 @@ func (p *parts) readFiles() error {
 	if path := p.config.Policies; path != "" {
 		// it would end the process while the data is loaded
 		signal.Notify(p.hangups, syscall.SIGHUP)
-		if p.policies, err = readPolicies(path); err != nil {
+		if p.policies, err = policyfile.Read(path); err != nil {
 			return fmt.Errorf("--policies cannot be read: %w", err)
 		}
 	}
@@ -122,12 +123,18 @@ func (p *parts) connect() {
 	}
 	p.engine = engine.New(options)
 	shown := store{p.data}
-	p.file = &policyFile{path: p.config.Policies, e: p.engine, now: p.clock.Now, log: p.log, refusal: shown.Refusal}
-	p.server = resp.NewServer(resp.Options{
+	serverOptions := resp.Options{
 		Engine: p.engine, Journal: options.Journal, Store: shown, Clock: p.clock, Log: p.log, Settings: p.settings,
-		Version: version, ReloadPolicies: p.file.reloader(),
-	})
-	p.file.changed = p.server.PoliciesChanged
+		Version: version,
+	}
+	if path := p.config.Policies; path != "" {
+		p.file = policyfile.New(policyfile.Options{
+			Path: path, Engine: p.engine, Now: p.clock.Now, Refusal: shown.Refusal, Log: p.log,
+			Changed: func() { p.server.PoliciesChanged() },
+		})
+		serverOptions.ReloadPolicies = p.file.Reload
+	}
+	p.server = resp.NewServer(serverOptions)
 	p.server.SetLoading(true)
 }
 
@@ -138,8 +145,12 @@ func (p *parts) start() (stops []func()) {
 		Now: p.clock.Now, Expire: p.settings.ActiveExpiry, Refused: p.data.Refuses,
 	})
 	stops = []func(){p.clock.Run(), background.Stop, process.FitProcessors(p.server.Load)}
-	if p.config.Policies != "" {
-		stops = append(stops, p.file.reloadOn(p.hangups))
+	if p.file != nil {
+		stop := p.file.ReloadOn(p.hangups)
+		stops = append(stops, func() {
+			signal.Ignore(syscall.SIGHUP) // it would end the process before the orderly stop does
+			stop()
+		})
 	}
 	return stops
 }

@@ -1,8 +1,7 @@
-package main
+package policyfile
 
 import (
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -28,7 +27,7 @@ func TestPolicyFiles(t *testing.T) {
 		"{\"policies\": {\"json\": {\"slide\": {\"limit\": 5, \"window\": \"1m\"}}}}":                             {"json SLIDE 5 1m"},
 		"policies:\r\n  1.5: {slide: {limit: 5, window: 1m}}\r\n  true: {slide: {limit: 5, window: 1h}}\r\n":      {"1.5 SLIDE 5 1m", "true SLIDE 5 1h"},
 	} {
-		list, err := parsePolicies([]byte(text))
+		list, err := parse([]byte(text))
 		require.NoError(t, err, text)
 		var got []string
 		for _, p := range list {
@@ -89,21 +88,21 @@ func TestPolicyFilesThatAreRefused(t *testing.T) {
 		"policies:\n\ta: 1\n":                                                                   "2: found character that cannot start any token",
 	} {
 		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
-		_, err := readPolicies(path)
+		_, err := Read(path)
 		assert.EqualError(t, err, path+":"+want, "%s", text)
 	}
-	_, err := readPolicies(path + "x")
+	_, err := Read(path + "x")
 	assert.EqualError(t, err, "open "+path+"x: no such file or directory")
 }
 
 func TestPolicyFileWithByteOrderMark(t *testing.T) {
-	list, err := parsePolicies([]byte("\ufeffpolicies:\r\n  a: {slide: {limit: 5, window: 1s}}\r\n"))
+	list, err := parse([]byte("\ufeffpolicies:\r\n  a: {slide: {limit: 5, window: 1s}}\r\n"))
 	require.NoError(t, err)
 	require.Len(t, list, 1)
 }
 
-// TestHostilePolicyFiles is about files that ask for more work or memory than they are long. Bytes that are allocated
-// stand for both.
+// Files that try to make the parser do more work, or take more memory, than their length. Allocated
+// bytes measure both.
 func TestHostilePolicyFiles(t *testing.T) {
 	const size = 200_000
 	laughs := "a0: &a0 lol\n"
@@ -124,7 +123,7 @@ func TestHostilePolicyFiles(t *testing.T) {
 		"a long unknown field":    "policies:\n  a: {" + strings.Repeat("a", 1000) + ": 5}",
 	} {
 		var err error
-		taken := bytesAllocated(func() { _, err = parsePolicies([]byte(text)) })
+		taken := bytesAllocated(func() { _, err = parse([]byte(text)) })
 		assert.ErrorAs(t, err, new(*lineError), name)
 		assert.Less(t, len(err.Error()), 500, name)
 		assert.Less(t, taken, uint64(300*size), name)
@@ -138,7 +137,7 @@ func TestManyPoliciesAreReadInLinearMemory(t *testing.T) {
 			text = fmt.Appendf(text, "  p%d:\n    token: {capacity: 5, refill: 1, period: 1m}\n", i)
 		}
 		return bytesAllocated(func() {
-			list, err := parsePolicies(text)
+			list, err := parse(text)
 			require.NoError(t, err)
 			require.Len(t, list, n)
 		})
@@ -155,37 +154,7 @@ func bytesAllocated(do func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-func TestOnlyRegularFilesAreRead(t *testing.T) {
-	dir := t.TempDir()
-	pipe, socket, large, link := dir+"/pipe", dir+"/socket", dir+"/large", dir+"/link"
-	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
-	ln, err := net.Listen("unix", socket)
-	require.NoError(t, err)
-	defer ln.Close()
-	require.NoError(t, os.WriteFile(large, nil, 0o600))
-	require.NoError(t, os.Truncate(large, maxPolicyFile+1))
-	require.NoError(t, os.Symlink(pipe, link))
-	for path, what := range map[string]string{
-		pipe:        " must be a regular file, but is a named pipe",
-		link:        " must be a regular file, but is a named pipe",
-		dir:         " must be a regular file, but is a directory",
-		socket:      " must be a regular file, but is a socket",
-		"/dev/zero": " must be a regular file, but is a device",
-		large:       " is too large: at most 16777216 bytes are read",
-	} {
-		_, err := readPolicies(path)
-		assert.EqualError(t, err, path+what)
-	}
-
-	c := config{RequirepassFile: pipe}
-	_, err = c.password()
-	assert.EqualError(t, err, "--requirepass-file cannot be read: "+pipe+" must be a regular file, but is a named pipe")
-	c.RequirepassFile = large
-	_, err = c.password()
-	assert.EqualError(t, err, "--requirepass-file cannot be read: "+large+" is too large: at most 65536 bytes are read")
-}
-
-// TestSignalsInQuickSuccession: the first is followed at once, all others of a second together.
+// The first signal reloads at once, all others within a second together.
 func TestSignalsInQuickSuccession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		signals, quit := make(chan os.Signal, 1), make(chan struct{})
@@ -193,9 +162,9 @@ func TestSignalsInQuickSuccession(t *testing.T) {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			paced(reloadEvery, signals, quit, func() { reloads++ })
+			paced(reloadInterval, signals, quit, func() { reloads++ })
 		}()
-		for range 3000 { // a signal that finds the channel full is dropped, as by package signal
+		for range 3000 { // as package signal, it drops a signal if the channel is full
 			select {
 			case signals <- syscall.SIGHUP:
 			default:
@@ -203,7 +172,7 @@ func TestSignalsInQuickSuccession(t *testing.T) {
 			synctest.Wait()
 		}
 		require.Equal(t, 1, reloads)
-		time.Sleep(reloadEvery)
+		time.Sleep(reloadInterval)
 		synctest.Wait()
 		require.Equal(t, 2, reloads)
 		time.Sleep(time.Hour)
@@ -213,7 +182,7 @@ func TestSignalsInQuickSuccession(t *testing.T) {
 		require.Equal(t, 3, reloads)
 		signals <- syscall.SIGHUP
 		close(quit)
-		<-done // without waiting for the second to end
+		<-done // without waiting for the interval to end
 	})
 }
 
@@ -221,10 +190,18 @@ func FuzzPolicyFile(f *testing.F) {
 	f.Add("policies:\n  login: {slide: {limit: 5, window: 1m}, shadow: true}\n")
 	f.Add("a: &x [*x, <<: {b: !!int 5}, ? c : |\n d]\n")
 	f.Fuzz(func(t *testing.T, text string) {
-		list, err := parsePolicies([]byte(text))
+		list, err := parse([]byte(text))
 		if err != nil {
 			require.Greater(t, err.(*lineError).line, 0)
 			require.Empty(t, list)
 		}
 	})
+}
+
+func TestLargeFileIsRefused(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "large")
+	require.NoError(t, os.WriteFile(path, nil, 0o600))
+	require.NoError(t, os.Truncate(path, maxSize+1))
+	_, err := Read(path)
+	assert.EqualError(t, err, path+" is too large: at most 16777216 bytes are read")
 }

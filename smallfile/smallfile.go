@@ -1,4 +1,6 @@
-package main
+// Package smallfile reads the files that operators name, such as one with a password: whole, within
+// a limit, and without waiting.
+package smallfile
 
 import (
 	"errors"
@@ -9,14 +11,14 @@ import (
 	"syscall"
 )
 
-// readRegular reads a regular file of at most so many bytes. Anything else under that name is refused and never
-// waited for, as opening a named pipe would.
-func readRegular(path string, most int64) ([]byte, error) {
+// Read reads a regular file of at most limit bytes. Any other kind of file is an error. Read does
+// not wait, as opening a named pipe would.
+func Read(path string, limit int64) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", path, errors.Unwrap(err))
 	}
-	if err := checkRegular(path, info, most); err != nil {
+	if err := check(path, info, limit); err != nil {
 		return nil, err
 	}
 	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
@@ -27,20 +29,20 @@ func readRegular(path string, most int64) ([]byte, error) {
 	if info, err = file.Stat(); err != nil { // it may be another file by now
 		return nil, err
 	}
-	if err := checkRegular(path, info, most); err != nil {
+	if err := check(path, info, limit); err != nil {
 		return nil, err
 	}
-	text, err := io.ReadAll(io.LimitReader(file, most+1))
-	if err == nil && int64(len(text)) > most {
-		err = tooLarge(path, most)
+	text, err := io.ReadAll(io.LimitReader(file, limit+1))
+	if err == nil && int64(len(text)) > limit {
+		err = tooLarge(path, limit)
 	}
 	return text, err
 }
 
-func checkRegular(path string, info fs.FileInfo, most int64) error {
+func check(path string, info fs.FileInfo, limit int64) error {
 	if info.Mode().IsRegular() {
-		if info.Size() > most {
-			return tooLarge(path, most)
+		if info.Size() > limit {
+			return tooLarge(path, limit)
 		}
 		return nil
 	}
@@ -58,6 +60,6 @@ func checkRegular(path string, info fs.FileInfo, most int64) error {
 	return fmt.Errorf("%s must be a regular file, but is %s", path, kind)
 }
 
-func tooLarge(path string, most int64) error {
-	return fmt.Errorf("%s is too large: at most %d bytes are read", path, most)
+func tooLarge(path string, limit int64) error {
+	return fmt.Errorf("%s is too large: at most %d bytes are read", path, limit)
 }

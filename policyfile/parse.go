@@ -1,4 +1,4 @@
-package main
+package policyfile
 
 import (
 	"bytes"
@@ -16,31 +16,7 @@ import (
 	"rlserver/engine/rule"
 )
 
-// maxPolicyFile is how many bytes a file of policies may have: 300,000 policies or so.
-const maxPolicyFile = 16 << 20
-
-// readPolicies reads a file of policies. The error names the file, and the line if it is to blame.
-//
-//	policies:
-//	  login: {slide: {limit: 5, window: 1m}, shadow: true}
-//	  api:   {token: {capacity: 100, refill: 10, period: 1s}}
-//	  quota: {fixed: {limit: 10000, window: month, tz: Europe/Berlin}}
-//	  jobs:  {lease: {limit: 3, ttl: 30s}}
-//
-// No field may be missing but shadow and tz, and none be there that has no meaning.
-func readPolicies(path string) ([]*engine.Policy, error) {
-	text, err := readRegular(path, maxPolicyFile)
-	if err != nil {
-		return nil, err
-	}
-	list, err := parsePolicies(text)
-	if at := (*lineError)(nil); errors.As(err, &at) {
-		return nil, fmt.Errorf("%s:%d: %s", path, at.line, at.what)
-	}
-	return list, err
-}
-
-// lineError says what is wrong in a line of a file, from 1 on.
+// lineError is an error in a line of the file, counted from 1.
 type lineError struct {
 	line int
 	what string
@@ -52,14 +28,14 @@ func wrong(at *yaml.Node, format string, args ...any) error {
 	return &lineError{max(at.Line, 1), fmt.Sprintf(format, args...)}
 }
 
-// nowhere stands for the file as a whole.
+// nowhere is the position of errors about the whole file.
 var nowhere = new(yaml.Node)
 
-// parsePolicies reads the text of a file of policies. The error is a *lineError.
-func parsePolicies(text []byte) (list []*engine.Policy, err error) {
+// parse parses the text of a file of policies. The error is a *lineError.
+func parse(text []byte) (list []*engine.Policy, err error) {
 	defer func() {
-		if fault := recover(); fault != nil { // the library panics where it doubts itself
-			list, err = nil, wrong(nowhere, "this is no YAML: %.128s", fmt.Sprint(fault))
+		if fault := recover(); fault != nil { // the library panics on internal errors
+			list, err = nil, wrong(nowhere, "this is not YAML: %.128s", fmt.Sprint(fault))
 		}
 	}()
 	document, err := onlyDocument(text)
@@ -87,8 +63,8 @@ func parsePolicies(text []byte) (list []*engine.Policy, err error) {
 	return list, nil
 }
 
-// onlyDocument takes YAML apart that has one document, and any number of empty ones. Aliases are left as they
-// are, so the tree is as large as the text.
+// onlyDocument parses YAML with one document, and any number of empty ones. Aliases are not
+// resolved, so the tree is no larger than the text.
 func onlyDocument(text []byte) (document *yaml.Node, err error) {
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	for {
@@ -113,13 +89,14 @@ func onlyDocument(text []byte) (document *yaml.Node, err error) {
 	}
 }
 
-// yamlError is how the library words its errors.
+// yamlError matches the library's errors.
 var yamlError = regexp.MustCompile(`^yaml: (?:line (\d+): )?((?s).*)`)
 
-// parserErrors begin the errors of which the library counts the lines from 0.
-var parserErrors = regexp.MustCompile(`^(did not find expected (node content|key|'-'|','|<)|found (duplicate|incompatible|undefined))`)
+// parserErrors matches the errors for which the library counts lines from 0.
+var parserErrors = regexp.MustCompile(
+	`^(did not find expected (node content|key|'-'|','|<)|found (duplicate|incompatible|undefined))`)
 
-// unknownAnchor is the one error that is never told with a line.
+// unknownAnchor matches the only error that never has a line.
 var unknownAnchor = regexp.MustCompile(`^unknown anchor '(.*)' referenced$`)
 
 func syntaxError(text []byte, err error) error {
@@ -138,7 +115,7 @@ func syntaxError(text []byte, err error) error {
 	return &lineError{max(line, 1), fmt.Sprintf("%.256s", parts[2])}
 }
 
-// policyFields are the fields that a policy may have: one for each algorithm, and shadow.
+// policyFields returns the fields that a policy may have: one for each algorithm, and shadow.
 func policyFields() (names []string) {
 	for _, a := range rule.Algorithms() {
 		names = append(names, strings.ToLower(a.Name))
@@ -146,7 +123,7 @@ func policyFields() (names []string) {
 	return append(names, "shadow")
 }
 
-// parsePolicy makes a policy of a field: its words are those of RL.POLICY SET.
+// parsePolicy converts a field to a policy, by way of the arguments of RL.POLICY SET.
 func parsePolicy(f field) (*engine.Policy, error) {
 	parts, err := fieldsOf(f.value, fmt.Sprintf("policy %.128s", f.name), policyFields()...)
 	if err != nil {
@@ -189,13 +166,13 @@ func parsePolicy(f field) (*engine.Policy, error) {
 	return engine.NewPolicy(p), nil
 }
 
-// word is one of a definition, and where it comes from.
+// word is a word of a definition, and its position in the file.
 type word struct {
 	text string
 	at   *yaml.Node
 }
 
-// wordsOf writes an algorithm and its fields as the words of a definition.
+// wordsOf converts an algorithm and its fields to the words of a definition.
 func wordsOf(algorithm field) (words []word, err error) {
 	a := rule.Find([]byte(algorithm.name))
 	fields := slices.Concat(a.Fields, a.Options)
@@ -227,14 +204,15 @@ func wordsOf(algorithm field) (words []word, err error) {
 	return words, nil
 }
 
-// field is one of a mapping.
+// field is a field of a mapping.
 type field struct {
 	name  string
 	at    *yaml.Node
 	value *yaml.Node
 }
 
-// fieldsOf gives the fields of a mapping; of says whose. Only those named may be there, if any are.
+// fieldsOf returns the fields of a mapping, which errors call of. If names are given, only those
+// fields are allowed.
 func fieldsOf(node *yaml.Node, of string, names ...string) (list []field, err error) {
 	if kind := kindOf(node); kind != "mapping" {
 		return nil, wrong(node, "%s must have fields, but is of type %s", of, kind)
@@ -258,7 +236,7 @@ func fieldsOf(node *yaml.Node, of string, names ...string) (list []field, err er
 	return list, nil
 }
 
-// kindOf is what a node is, in the words of YAML.
+// kindOf returns what a node is, in the terms of YAML.
 func kindOf(node *yaml.Node) string {
 	switch {
 	case node.Kind == yaml.AliasNode:
@@ -277,7 +255,7 @@ func kindOf(node *yaml.Node) string {
 	return strings.TrimPrefix(node.Tag, "!!")
 }
 
-// scalar is the text of a plain value as it stands in the file.
+// scalar returns the text of a plain value as it is in the file.
 func scalar(f field) (string, error) {
 	switch kindOf(f.value) {
 	case "int", "float", "str", "timestamp":

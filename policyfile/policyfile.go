@@ -1,0 +1,122 @@
+package policyfile
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"rlserver/engine"
+	"rlserver/smallfile"
+)
+
+// maxSize is how many bytes a file may have: about 300,000 policies.
+const maxSize = 16 << 20
+
+// Read reads a file of policies. The error names the file, and the line if its content is wrong.
+func Read(path string) ([]*engine.Policy, error) {
+	text, err := smallfile.Read(path, maxSize)
+	if err != nil {
+		return nil, err
+	}
+	list, err := parse(text)
+	if at := (*lineError)(nil); errors.As(err, &at) {
+		return nil, fmt.Errorf("%s:%d: %s", path, at.line, at.what)
+	}
+	return list, err
+}
+
+// Options are what a File needs. All are required.
+type Options struct {
+	Path    string
+	Engine  *engine.Engine
+	Now     func() int64  // Unix ms
+	Refusal func() string // why changes are refused at present; "": they are not
+	Changed func()        // called after policies have been set
+	Log     *slog.Logger
+}
+
+// File is a file of policies that an engine follows. Its methods are safe for concurrent use.
+type File struct {
+	Options
+	mu sync.Mutex // held from reading to setting, so that what was read last is set last
+}
+
+// New returns the file. Nothing is read before Reload.
+func New(o Options) *File { return &File{Options: o} }
+
+// Reload reads the file again and sets all of its policies or, with an error, none.
+func (f *File) Reload() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	list, err := Read(f.Path)
+	if why := f.Refusal(); err == nil && why != "" {
+		err = errors.New(why)
+	}
+	if err != nil {
+		f.Log.Warn("no policy was changed", "error", err)
+		return err
+	}
+	f.set(list)
+	return nil
+}
+
+// Set sets the policies that Read has returned. Policies with other names are kept.
+func (f *File) Set(list []*engine.Policy) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.set(list)
+}
+
+func (f *File) set(list []*engine.Policy) {
+	changes := f.Engine.SetPolicies(f.Now(), list)
+	f.Changed()
+	f.Log.Info("policies set", "file", f.Path, "policies", len(list), "changed", someOf(changes.Names),
+		"switched", someOf(changes.Switched), "dropped", changes.Dropped)
+}
+
+// someOf returns a list of names, shortened to fit a log line.
+func someOf(names []string) string {
+	const most = 20
+	if len(names) > most {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], " "), len(names)-most)
+	}
+	return strings.Join(names, " ")
+}
+
+// reloadInterval is the shortest time between two reloads by signals.
+const reloadInterval = time.Second
+
+// ReloadOn reloads the file after each signal until stop is called. The log reports errors.
+func (f *File) ReloadOn(signals <-chan os.Signal) (stop func()) {
+	quit, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		paced(reloadInterval, signals, quit, func() { _ = f.Reload() })
+	}()
+	return sync.OnceFunc(func() {
+		close(quit)
+		<-done
+	})
+}
+
+// paced calls do for each signal, but not twice within an interval: the signals in between count as
+// one.
+func paced(interval time.Duration, signals <-chan os.Signal, quit <-chan struct{}, do func()) {
+	for {
+		select {
+		case <-quit:
+			return
+		case <-signals:
+			do()
+		}
+		select {
+		case <-quit:
+			return
+		case <-time.After(interval):
+		}
+	}
+}
