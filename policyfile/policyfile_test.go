@@ -16,80 +16,105 @@ import (
 )
 
 func TestPolicyFiles(t *testing.T) {
-	for text, want := range map[string][]string{
-		"policies: {}": nil,
-		"policies:\n  login:\n    slide:\n      limit: 5\n      window: 1m\n":                                     {"login SLIDE 5 1m"},
-		"policies:\n  login: {slide: {window: 60, limit: 5}, shadow: true}\n":                                     {"login SLIDE 5 1m SHADOW"},
-		"policies: {c: {counter: {window: 60, limit: 1000000}}, l: {leaky: {rate: 2, period: 1s, queue: 3}}}":     {"c COUNTER 1000000 1m", "l LEAKY 2 1s QUEUE 3"},
-		"policies: {b: {token: {capacity: 100, refill: 10, period: 0.5}}, a: {lease: {limit: 3, ttl: \"30s\"}}}":  {"b TOKEN 100 10 500ms", "a LEASE 3 30s"},
-		"# ours\npolicies: # all\n  q:\n    # so much\n    fixed: {limit: 9, window: month, tz: Europe/Berlin}\n": {"q FIXED 9 month TZ Europe/Berlin"},
-		"---\npolicies:\n  q: {fixed: {limit: 9, window: 1d}, shadow: false}\n":                                   {"q FIXED 9 1d"},
-		"{\"policies\": {\"json\": {\"slide\": {\"limit\": 5, \"window\": \"1m\"}}}}":                             {"json SLIDE 5 1m"},
-		"policies:\r\n  1.5: {slide: {limit: 5, window: 1m}}\r\n  true: {slide: {limit: 5, window: 1h}}\r\n":      {"1.5 SLIDE 5 1m", "true SLIDE 5 1h"},
+	for _, test := range []struct {
+		text string
+		want []string
+	}{
+		{"policies: {}", nil},
+		{"policies:\n  login:\n    slide:\n      limit: 5\n      window: 1m\n", []string{"login SLIDE 5 1m"}},
+		{"policies:\n  login: {slide: {window: 60, limit: 5}, shadow: true}\n", []string{"login SLIDE 5 1m SHADOW"}},
+		{"policies: {c: {counter: {window: 60, limit: 1000000}}, l: {leaky: {rate: 2, period: 1s, queue: 3}}}",
+			[]string{"c COUNTER 1000000 1m", "l LEAKY 2 1s QUEUE 3"}},
+		{"policies: {b: {token: {capacity: 100, refill: 10, period: 0.5}}, a: {lease: {limit: 3, ttl: \"30s\"}}}",
+			[]string{"b TOKEN 100 10 500ms", "a LEASE 3 30s"}},
+		{"# ours\npolicies: # all\n  q:\n    # so much\n    fixed: {limit: 9, window: month, tz: Europe/Berlin}\n",
+			[]string{"q FIXED 9 month TZ Europe/Berlin"}},
+		{"---\npolicies:\n  q: {fixed: {limit: 9, window: 1d}, shadow: false}\n", []string{"q FIXED 9 1d"}},
+		{"{\"policies\": {\"json\": {\"slide\": {\"limit\": 5, \"window\": \"1m\"}}}}", []string{"json SLIDE 5 1m"}},
+		{"policies:\r\n  1.5: {slide: {limit: 5, window: 1m}}\r\n  true: {slide: {limit: 5, window: 1h}}\r\n",
+			[]string{"1.5 SLIDE 5 1m", "true SLIDE 5 1h"}},
 	} {
-		list, err := parse([]byte(text))
-		require.NoError(t, err, text)
+		list, err := parse([]byte(test.text))
+		require.NoError(t, err, test.text)
 		var got []string
 		for _, p := range list {
 			got = append(got, p.Name()+" "+p.Definition())
 		}
-		assert.Equal(t, want, got, text)
+		assert.Equal(t, test.want, got, test.text)
 	}
 }
 
 func TestPolicyFilesThatAreRefused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "policies.yaml")
 	const three = "policies:\n  login:\n    "
-	for text, want := range map[string]string{
-		"":                                      "1: the file is empty: it begins with policies:",
-		"# nothing\n":                           "1: the file is empty: it begins with policies:",
-		"{}":                                    "1: policies: is missing",
-		"limits: {}":                            "1: the file has no field limits: there are policies",
-		"policies:\n":                           "1: policies must have fields, but is of type null",
-		"policies: 5":                           "1: policies must have fields, but is of type int",
-		"- policies":                            "1: the file must have fields, but is of type sequence",
-		"policies: {}\nmore: 1":                 "2: the file has no field more: there are policies",
-		"policies: {}\n---\npolicies: {}\n":     "3: one document is enough",
-		"policies:\n  login:\n  api: {}\n":      "2: policy login must have fields, but is of type null",
-		three + "slide: {limit: 5, window: 1x}": "3: policy login: invalid duration '1x': use seconds, or a number with ms, s, m, h, d or w",
-		three + "slide: {limit: 0, window: 1s}": "3: policy login: limit must be from 1 to 9007199254740991",
-		three + "slide: {limit: 5}":             "3: slide lacks window",
-		"policies:\n  login:\n    fixed:\n      tz: Mars\n      window: day\n      limit: 0\n": "6: policy login: limit must be from 1 to 9007199254740991",
-		"policies:\n  login:\n    fixed:\n      tz: Mars\n      window: day\n      limit: 1\n": "4: policy login: unknown time zone 'Mars': TZ takes an IANA name such as UTC or Europe/Berlin",
-		"policies:\n  login:\n    fixed:\n      tz: UTC\n      limit: 1\n      window: 1h\n":   "4: policy login: TZ goes with a window of the calendar: minute, hour, day, week, month or year",
-		three + "slide: 5":                                                                      "3: slide must have fields, but is of type int",
-		three + "slide: {limit: [5], window: 1s}":                                               "3: limit must be a number or a word",
-		three + "slide: {limit: 5 6, window: 1s}":                                               "3: limit must be a number or a word",
-		three + "slide: {limit: 0x10, window: 1s}":                                              "3: policy login: value is not an integer or out of range: limit must be from 1 to 9007199254740991",
-		three + "slide: {limit: 5, windw: 1s}":                                                  "3: slide has no field windw: there are limit, window",
-		three + "slide: {limit: 5, window: 1s}\n    shadw: true":                                "4: policy login has no field shadw: there are slide, token, fixed, lease, leaky, counter, shadow",
-		three + "slide: {limit: 5, window: 1s}\n    shadow: yes":                                "4: shadow must be true or false",
-		three + "slide: {limit: 5, window: 1s}\n    fixed: {limit: 5, window: 1s}":              "4: policy login has two algorithms",
-		three + "shadow: true":                                                                  "2: policy login has no algorithm: slide, token, fixed, lease, leaky or counter",
-		three + "slide: {limit: 5, window: 1s, tz: UTC}":                                        "3: slide has no field tz: there are limit, window",
-		three + "fixed: {limit: 5, window: 1d, tz: UTC}":                                        "3: policy login: TZ goes with a window of the calendar: minute, hour, day, week, month or year",
-		three + "fixed: {limit: 5, window: day, tz: Mars}":                                      "3: policy login: unknown time zone 'Mars': TZ takes an IANA name such as UTC or Europe/Berlin",
-		"policies:\n\n  a b: {slide: {limit: 5, window: 1s}}":                                   "3: policy a b: a policy's name is 1 to 64 letters, digits, dots, underscores and hyphens, not 'a b'",
-		"policies:\n  COST: {slide: {limit: 5, window: 1s}}":                                    "2: policy COST: a policy cannot be called 'COST': that is an option of RL.CHECK",
-		"policies:\n  a: {slide: {limit: 5, window: 1s}}\n  a: {slide: {limit: 5, window: 2s}}": "3: policies has a twice: first in line 2",
-		"policies:\n  a: &x {slide: {limit: 5, window: 1s}}\n":                                  "2: policy a must have fields, but is of type anchor",
-		"policies:\n  a: {slide: {limit: 5, window: 1s}}\n  b: *a\n":                            "3: unknown anchor 'a' referenced",
-		"policies:\n  a: &x {slide: {limit: 5, window: 1s}}\n  b: *x\n":                         "2: policy a must have fields, but is of type anchor",
-		"policies: {&x a: {slide: {limit: 5, window: 1s}}}":                                     "1: policies must name its fields itself: there are no anchors, aliases and merging",
-		"policies:\n  a:\n    <<: {slide: {limit: 5, window: 1s}}":                              "3: policy a must name its fields itself: there are no anchors, aliases and merging",
-		"policies:\n  [a, b]: {}":                                                               "2: policies has a field whose name is of type sequence",
-		"policies:\n  a: {slide: {limit: !!int 5, window: 1s}}":                                 "2: limit must be a number or a word",
-		"policies:\n  a: {slide: {limit: 5, window: |\n 1s\n}}":                                 "2: found character that cannot start any token",
-		"policies:\n  a: {slide: {limit: 5, window: }}":                                         "2: window must be a number or a word",
-		"policies:\n  a: {slide: {limit: 5, window: 1s}}\n b: {}\n":                             "3: did not find expected key",
-		"policies:\n  a: \"x\n":                                                                 "2: found unexpected end of stream",
-		"\x00":                                                                                  "1: control characters are not allowed",
-		"policies:\n  a: {slide: {limit: 5, window: 1s}\n":                                      "2: did not find expected ',' or '}'",
-		"policies:\n\ta: 1\n":                                                                   "2: found character that cannot start any token",
+	for _, test := range []struct {
+		text, want string
+	}{
+		{"", "1: the file is empty: it begins with policies:"},
+		{"# nothing\n", "1: the file is empty: it begins with policies:"},
+		{"{}", "1: policies: is missing"},
+		{"limits: {}", "1: the file has no field limits: there are policies"},
+		{"policies:\n", "1: policies must have fields, but is of type null"},
+		{"policies: 5", "1: policies must have fields, but is of type int"},
+		{"- policies", "1: the file must have fields, but is of type sequence"},
+		{"policies: {}\nmore: 1", "2: the file has no field more: there are policies"},
+		{"policies: {}\n---\npolicies: {}\n", "3: one document is enough"},
+		{"policies:\n  login:\n  api: {}\n", "2: policy login must have fields, but is of type null"},
+		{three + "slide: {limit: 5, window: 1x}",
+			"3: policy login: invalid duration '1x': use seconds, or a number with ms, s, m, h, d or w"},
+		{three + "slide: {limit: 0, window: 1s}", "3: policy login: limit must be from 1 to 9007199254740991"},
+		{three + "slide: {limit: 5}", "3: slide lacks window"},
+		{"policies:\n  login:\n    fixed:\n      tz: Mars\n      window: day\n      limit: 0\n",
+			"6: policy login: limit must be from 1 to 9007199254740991"},
+		{"policies:\n  login:\n    fixed:\n      tz: Mars\n      window: day\n      limit: 1\n",
+			"4: policy login: unknown time zone 'Mars': TZ takes an IANA name such as UTC or Europe/Berlin"},
+		{"policies:\n  login:\n    fixed:\n      tz: UTC\n      limit: 1\n      window: 1h\n",
+			"4: policy login: TZ goes with a window of the calendar: minute, hour, day, week, month or year"},
+		{three + "slide: 5", "3: slide must have fields, but is of type int"},
+		{three + "slide: {limit: [5], window: 1s}", "3: limit must be a number or a word"},
+		{three + "slide: {limit: 5 6, window: 1s}", "3: limit must be a number or a word"},
+		{three + "slide: {limit: 0x10, window: 1s}",
+			"3: policy login: value is not an integer or out of range: limit must be from 1 to 9007199254740991"},
+		{three + "slide: {limit: 5, windw: 1s}", "3: slide has no field windw: there are limit, window"},
+		{three + "slide: {limit: 5, window: 1s}\n    shadw: true",
+			"4: policy login has no field shadw: there are slide, token, fixed, lease, leaky, counter, shadow"},
+		{three + "slide: {limit: 5, window: 1s}\n    shadow: yes", "4: shadow must be true or false"},
+		{three + "slide: {limit: 5, window: 1s}\n    fixed: {limit: 5, window: 1s}",
+			"4: policy login has two algorithms"},
+		{three + "shadow: true", "2: policy login has no algorithm: slide, token, fixed, lease, leaky or counter"},
+		{three + "slide: {limit: 5, window: 1s, tz: UTC}", "3: slide has no field tz: there are limit, window"},
+		{three + "fixed: {limit: 5, window: 1d, tz: UTC}",
+			"3: policy login: TZ goes with a window of the calendar: minute, hour, day, week, month or year"},
+		{three + "fixed: {limit: 5, window: day, tz: Mars}",
+			"3: policy login: unknown time zone 'Mars': TZ takes an IANA name such as UTC or Europe/Berlin"},
+		{"policies:\n\n  a b: {slide: {limit: 5, window: 1s}}",
+			"3: policy a b: a policy's name is 1 to 64 letters, digits, dots, underscores and hyphens, not 'a b'"},
+		{"policies:\n  COST: {slide: {limit: 5, window: 1s}}",
+			"2: policy COST: a policy cannot be called 'COST': that is an option of RL.CHECK"},
+		{"policies:\n  a: {slide: {limit: 5, window: 1s}}\n  a: {slide: {limit: 5, window: 2s}}",
+			"3: policies has a twice: first in line 2"},
+		{"policies:\n  a: &x {slide: {limit: 5, window: 1s}}\n",
+			"2: policy a must have fields, but is of type anchor"},
+		{"policies:\n  a: {slide: {limit: 5, window: 1s}}\n  b: *a\n", "3: unknown anchor 'a' referenced"},
+		{"policies:\n  a: &x {slide: {limit: 5, window: 1s}}\n  b: *x\n",
+			"2: policy a must have fields, but is of type anchor"},
+		{"policies: {&x a: {slide: {limit: 5, window: 1s}}}",
+			"1: policies must name its fields itself: there are no anchors, aliases and merging"},
+		{"policies:\n  a:\n    <<: {slide: {limit: 5, window: 1s}}",
+			"3: policy a must name its fields itself: there are no anchors, aliases and merging"},
+		{"policies:\n  [a, b]: {}", "2: policies has a field whose name is of type sequence"},
+		{"policies:\n  a: {slide: {limit: !!int 5, window: 1s}}", "2: limit must be a number or a word"},
+		{"policies:\n  a: {slide: {limit: 5, window: |\n 1s\n}}", "2: found character that cannot start any token"},
+		{"policies:\n  a: {slide: {limit: 5, window: }}", "2: window must be a number or a word"},
+		{"policies:\n  a: {slide: {limit: 5, window: 1s}}\n b: {}\n", "3: did not find expected key"},
+		{"policies:\n  a: \"x\n", "2: found unexpected end of stream"},
+		{"\x00", "1: control characters are not allowed"},
+		{"policies:\n  a: {slide: {limit: 5, window: 1s}\n", "2: did not find expected ',' or '}'"},
+		{"policies:\n\ta: 1\n", "2: found character that cannot start any token"},
 	} {
-		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+		require.NoError(t, os.WriteFile(path, []byte(test.text), 0o600))
 		_, err := Read(path)
-		assert.EqualError(t, err, path+":"+want, "%s", text)
+		assert.EqualError(t, err, path+":"+test.want, "%s", test.text)
 	}
 	_, err := Read(path + "x")
 	assert.EqualError(t, err, "open "+path+"x: no such file or directory")

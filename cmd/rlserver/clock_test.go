@@ -27,7 +27,7 @@ type machine struct {
 	t       *testing.T
 	dir     string
 	ahead   atomic.Int64 // of the real clock, µs
-	stopped atomic.Int64 // what the system clock shows all the time, Unix µs; 0: it goes
+	stopped atomic.Int64 // the time at which the system clock stands, Unix µs; 0: it runs
 }
 
 func newMachine(t *testing.T) *machine { return &machine{t: t, dir: t.TempDir()} }
@@ -43,7 +43,7 @@ func (m *machine) source() clock.Source {
 	}}
 }
 
-// while runs a server for as long as do takes, which is given a connection to it.
+// while runs a server and calls do with a connection to it.
 func (m *machine) while(do func(c *client)) {
 	m.t.Helper()
 	socket := filepath.Join(m.t.TempDir(), "s")
@@ -60,7 +60,7 @@ func (m *machine) while(do func(c *client)) {
 	require.NoError(m.t, <-ended)
 }
 
-// repair runs the tool that takes the directory back, by the real clock, and returns what it says.
+// repair runs the tool that moves the directory back, by the real clock, and returns its output.
 func (m *machine) repair() string {
 	m.t.Helper()
 	var out bytes.Buffer
@@ -68,7 +68,7 @@ func (m *machine) repair() string {
 	return out.String()
 }
 
-// client gives replies as their parts, separated by spaces.
+// client returns replies as their elements, separated by spaces.
 type client struct {
 	t *testing.T
 	net.Conn
@@ -111,7 +111,7 @@ func (c *client) number(line string) int64 {
 	return n
 }
 
-// difference is clock_difference_ms.
+// difference returns clock_difference_ms.
 func (c *client) difference() int64 {
 	_, after, _ := strings.Cut(c.do("INFO server"), "clock_difference_ms:")
 	value, _, _ := strings.Cut(after, "\r")
@@ -120,8 +120,7 @@ func (c *client) difference() int64 {
 	return n
 }
 
-// requireRefills waits until a bucket that is empty is full again, as it is after a twentieth of a
-// second.
+// requireRefills waits until an empty bucket is full again, which takes 50 ms.
 func (c *client) requireRefills() {
 	c.t.Helper()
 	const call = "RL.TOKEN bucket 1000 1000 50ms COST 1000"
@@ -136,7 +135,7 @@ const (
 	year = 365 * 24 * hour
 )
 
-// A system clock that is wrong for a moment leaves nothing behind, in the server or in the
+// A system clock that is wrong for a moment has no lasting effect, in the server or in the
 // directory.
 func TestAClockThatIsWrongForAMoment(t *testing.T) {
 	for _, step := range []int64{hour, -hour, 10 * year, -10 * year} {
@@ -158,7 +157,7 @@ func TestAClockThatIsWrongForAMoment(t *testing.T) {
 	}
 }
 
-// A server goes on with a directory that is ahead, and the tool takes it back to the present.
+// A server continues from a directory that is ahead, and the tool moves it back to the present.
 func TestRestartsWithTheClockSet(t *testing.T) {
 	for _, step := range []int64{1e6, hour, 10 * year} {
 		t.Run(fmt.Sprint(time.Duration(step)*time.Microsecond), func(t *testing.T) {
@@ -176,7 +175,7 @@ func TestRestartsWithTheClockSet(t *testing.T) {
 				c.requireRefills()
 				last = c.number("EXPIRETIME key")
 				if step > hour {
-					assert.Equal(t, "OK", c.do("SAVE")) // all is in a snapshot then
+					assert.Equal(t, "OK", c.do("SAVE")) // so that everything is in a snapshot
 				}
 			})
 			m.ahead.Store(0)
@@ -186,7 +185,7 @@ func TestRestartsWithTheClockSet(t *testing.T) {
 				assert.Equal(t, last, c.number("EXPIRETIME key"))
 			}))
 			if step < hour {
-				return // by now the present may have come
+				return // by now it may not be ahead any more
 			}
 			said := m.repair()
 			assert.Contains(t, said, "keys were moved back by")
@@ -203,7 +202,7 @@ func TestRestartsWithTheClockSet(t *testing.T) {
 	}
 }
 
-// holds tells whether a server has all that the test above has used, and does more with it.
+// holds checks that a server has everything that the test above has used, and calls do.
 func (m *machine) holds(do func(c *client)) bool {
 	m.while(func(c *client) {
 		assert.Regexp(m.t, "^1 5 2 0 ", c.do("RL.SLIDE log 5 30d COST 0"))
@@ -218,7 +217,7 @@ func (m *machine) holds(do func(c *client)) bool {
 	return !m.t.Failed()
 }
 
-// A start with a clock far ahead of the data waits for a minute before it believes it: what is
+// A server that starts with a clock far ahead of the data does not follow it for a minute: what is
 // written until then is not lost.
 func TestAStartWithAClockFarAhead(t *testing.T) {
 	m := newMachine(t)
@@ -235,8 +234,7 @@ func TestAStartWithAClockFarAhead(t *testing.T) {
 	})
 }
 
-// Names of hits are unique for ever, also of those that were given back before a restart, while the
-// clock stands.
+// Names of hits are unique even if hits are refunded before a restart and the clock stands still.
 func TestNamesOfHitsAreUniqueAcrossRestarts(t *testing.T) {
 	m := newMachine(t)
 	m.stopped.Store(time.Now().UnixMicro())

@@ -50,10 +50,11 @@ type config struct {
 	PreauthMemory           string `group:"Service" default:"4mb" placeholder:"SIZE"`
 	ClientOutputBufferLimit string `group:"Service" default:"" placeholder:"'CLASS HARD SOFT SECONDS'"`
 
-	Appendonly               string `group:"Persistence" enum:"yes,no" default:"yes" placeholder:"yes|no"`
-	Appendfsync              string `group:"Persistence" enum:"always,everysec,no" default:"everysec" placeholder:"WHEN"`
-	Dir                      string `group:"Persistence" default:"./rlserver-data" placeholder:"DIR"`
-	OnDiskFailure            string `group:"Persistence" enum:"refuse,continue" default:"refuse" placeholder:"refuse|continue"`
+	Appendonly    string `group:"Persistence" enum:"yes,no" default:"yes" placeholder:"yes|no"`
+	Appendfsync   string `group:"Persistence" enum:"always,everysec,no" default:"everysec" placeholder:"WHEN"`
+	Dir           string `group:"Persistence" default:"./rlserver-data" placeholder:"DIR"`
+	OnDiskFailure string `group:"Persistence" enum:"refuse,continue" default:"refuse" placeholder:"refuse|continue"`
+
 	AutoAofRewritePercentage int    `group:"Persistence" default:"100" placeholder:"PERCENT"`
 	AutoAofRewriteMinSize    string `group:"Persistence" default:"64mb" placeholder:"SIZE"`
 	Save                     string `group:"Persistence" default:"" placeholder:"'SECONDS CHANGES …'"`
@@ -164,8 +165,9 @@ func (c *config) parseValues() (err error) {
 func (c *config) defaults(password string) resp.Defaults {
 	possible := c.mostClients()
 	return resp.Defaults{
-		Port: c.Port, Bind: c.addresses(), UnixSocket: c.Unixsocket, UnixSocketPerm: c.Unixsocketperm, Databases: c.Databases,
-		Password: password, ProtectedMode: c.ProtectedMode == "yes", DebugCommand: c.EnableDebugCommand,
+		Port: c.Port, Bind: c.addresses(), UnixSocket: c.Unixsocket, UnixSocketPerm: c.Unixsocketperm,
+		Databases: c.Databases,
+		Password:  password, ProtectedMode: c.ProtectedMode == "yes", DebugCommand: c.EnableDebugCommand,
 		PreauthTimeout: seconds(c.PreauthTimeout),
 		MaxClients:     min(c.Maxclients, possible), MostClients: possible, Reserved: c.ReservedClients,
 		Timeout: seconds(c.Timeout), Keepalive: seconds(c.TcpKeepalive), LogLevel: c.Loglevel,

@@ -19,10 +19,14 @@ func TestDefaultsAreThoseOfRedisButForDebug(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, done)
 	require.Equal(t, config{
-		Port: 6379, Bind: []string{"127.0.0.1", "-::1"}, TcpKeepalive: 300, ProtectedMode: "yes", EnableDebugCommand: "local",
-		Maxclients: 10000, Maxmemory: "0", MaxmemoryClients: "20%", PreauthMemory: "4mb", MaxmemoryPolicy: "ratelimit", Databases: 16, Loglevel: "notice",
-		Appendonly: "yes", Appendfsync: "everysec", Dir: "./rlserver-data", OnDiskFailure: "refuse", AutoAofRewritePercentage: 100, AutoAofRewriteMinSize: "64mb",
-		rewriteMinSize: 64 << 20, PreauthTimeout: 10, ReservedClients: 8, ProtoMaxKeyLen: "64kb", maxKey: 64 << 10, clientMemory: -20, preauthMemory: 4 << 20,
+		Port: 6379, Bind: []string{"127.0.0.1", "-::1"}, TcpKeepalive: 300,
+		ProtectedMode: "yes", EnableDebugCommand: "local",
+		Maxclients: 10000, Maxmemory: "0", MaxmemoryClients: "20%", PreauthMemory: "4mb",
+		MaxmemoryPolicy: "ratelimit", Databases: 16, Loglevel: "notice",
+		Appendonly: "yes", Appendfsync: "everysec", Dir: "./rlserver-data", OnDiskFailure: "refuse",
+		AutoAofRewritePercentage: 100, AutoAofRewriteMinSize: "64mb",
+		rewriteMinSize: 64 << 20, PreauthTimeout: 10, ReservedClients: 8, ProtoMaxKeyLen: "64kb",
+		maxKey: 64 << 10, clientMemory: -20, preauthMemory: 4 << 20,
 	}, c)
 }
 
@@ -30,7 +34,7 @@ func TestFlagsAndEnvironment(t *testing.T) {
 	t.Setenv("RLSERVER_PORT", "7000")
 	t.Setenv("RLSERVER_REQUIREPASS", "sesame")
 	t.Setenv("RLSERVER_MAXCLIENTS", "5")
-	t.Setenv("RLSERVER_VERSION", "7.1") // such variables are set by images, and ask for nothing
+	t.Setenv("RLSERVER_VERSION", "7.1") // images set such variables: it does not ask for --version
 	argv := []string{"--maxclients", "6", "--timeout=9", "--maxmemory", "256mb", "--bind", "10.0.0.1 -::1,10.0.0.2"}
 	c, done, err := parse(argv, new(bytes.Buffer))
 	require.NoError(t, err)
@@ -38,12 +42,12 @@ func TestFlagsAndEnvironment(t *testing.T) {
 	assert.Equal(t, 7000, c.Port)
 	assert.Equal(t, "sesame", c.Requirepass)
 	assert.EqualValues(t, 256<<20, c.maxmemory)
-	assert.Equal(t, 6, c.Maxclients, "a flag goes before the environment")
+	assert.Equal(t, 6, c.Maxclients, "a flag takes precedence over the environment")
 	assert.Equal(t, 9, c.Timeout)
 	assert.Equal(t, []string{"10.0.0.1", "-::1", "10.0.0.2"}, c.addresses())
 }
 
-func TestWhatMakesNoSenseIsRefused(t *testing.T) {
+func TestInvalidFlagsAreRefused(t *testing.T) {
 	for _, test := range []struct {
 		argv []string
 		want string
@@ -56,8 +60,10 @@ func TestWhatMakesNoSenseIsRefused(t *testing.T) {
 		{[]string{"--databases", "0"}, "--databases must be from 1 to 65536, not 0"},
 		{[]string{"--timeout=-1"}, "--timeout must be from 0 to 2147483647, not -1"},
 		{[]string{"--maxmemory", "much"}, `--maxmemory must be a number of bytes such as 256mb, not "much"`},
-		{[]string{"--proto-max-key-len", "0"}, `--proto-max-key-len must be a number of bytes from 1 to 512mb, not "0"`},
-		{[]string{"--proto-max-key-len", "1gb"}, `--proto-max-key-len must be a number of bytes from 1 to 512mb, not "1gb"`},
+		{[]string{"--proto-max-key-len", "0"},
+			`--proto-max-key-len must be a number of bytes from 1 to 512mb, not "0"`},
+		{[]string{"--proto-max-key-len", "1gb"},
+			`--proto-max-key-len must be a number of bytes from 1 to 512mb, not "1gb"`},
 		{[]string{"--protected-mode", "maybe"}, `--protected-mode must be one of "yes","no" but got "maybe"`},
 		{[]string{"--unixsocketperm", "rwx"}, `--unixsocketperm must be octal permissions such as 770, not "rwx"`},
 		{[]string{"--requirepass", "a", "--requirepass-file", "b"},

@@ -109,7 +109,7 @@ func clearAway(path string) error {
 		return err
 	}
 	if info.Mode().Type() != fs.ModeSocket {
-		return errors.New("there is something that is not a socket")
+		return errors.New("the file is not a socket")
 	}
 	if conn, err := net.Dial("unix", path); err == nil {
 		conn.Close()

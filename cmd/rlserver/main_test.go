@@ -57,14 +57,13 @@ func start(t *testing.T, flags ...string) *child {
 	return p
 }
 
-// connect tries until the server listens and has loaded its data.
+// connect retries until the server listens and has loaded its data.
 func (p *child) connect() net.Conn {
 	p.t.Helper()
 	return p.connectAfter("")
 }
 
-// connectAfter is connect for a server that asks for what first says before it tells whether it is
-// loading.
+// connectAfter is connect for a server that needs the commands in first, such as AUTH, before PING.
 func (p *child) connectAfter(first string) net.Conn {
 	p.t.Helper()
 	for range 1000 {
@@ -97,7 +96,7 @@ func (p *child) ends() error {
 	}
 }
 
-func TestOrderlyEnds(t *testing.T) {
+func TestOrderlyStops(t *testing.T) {
 	for name, end := range map[string]func(p *child, conn net.Conn){
 		"SIGTERM":         func(p *child, _ net.Conn) { p.Process.Signal(syscall.SIGTERM) },
 		"SIGINT":          func(p *child, _ net.Conn) { p.Process.Signal(os.Interrupt) },
@@ -132,7 +131,7 @@ func TestShutdownThatIsRefused(t *testing.T) {
 	assert.Equal(t, "-ERR No shutdown in progress.\r\n-ERR syntax error\r\n-ERR syntax error\r\n+OK\r\n", string(got))
 }
 
-// A server that cannot start says why, in one line, and exits with 1.
+// A server that cannot start reports why in one line, and exits with 1.
 func TestFailuresToStart(t *testing.T) {
 	dir := t.TempDir()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
@@ -151,14 +150,18 @@ func TestFailuresToStart(t *testing.T) {
 	for _, test := range []struct{ flags, want string }{
 		{"--port " + port, "cannot listen on 127.0.0.1:" + port + ": address already in use"},
 		{"--port " + port + " --bind=-192.0.2.1", "cannot listen: this machine has none of the addresses of --bind"},
-		{"--port " + port + " --bind 192.0.2.1", "cannot listen on 192.0.2.1:" + port + ": cannot assign requested address"},
-		{"--port 0 --unixsocket " + file, "cannot listen on " + file + ": there is something that is not a socket"},
+		{"--port " + port + " --bind 192.0.2.1",
+			"cannot listen on 192.0.2.1:" + port + ": cannot assign requested address"},
+		{"--port 0 --unixsocket " + file, "cannot listen on " + file + ": the file is not a socket"},
 		{"--port 0 --unixsocket " + served, "cannot listen on " + served + ": a server is listening there"},
 		{"--port 0 --unixsocket " + dir + "/no/s", "cannot listen on " + dir + "/no/s: no such file or directory"},
-		{"--requirepass-file " + dir + "/no", "--requirepass-file cannot be read: open " + dir + "/no: no such file or directory"},
-		{"--port 0 --unixsocket " + dir + "/s --dir " + file, "the data directory cannot be made: mkdir " + file + ": file exists"},
+		{"--requirepass-file " + dir + "/no",
+			"--requirepass-file cannot be read: open " + dir + "/no: no such file or directory"},
+		{"--port 0 --unixsocket " + dir + "/s --dir " + file,
+			"the data directory cannot be made: mkdir " + file + ": file exists"},
 		{"--appendfsync sometimes", `--appendfsync must be one of "always","everysec","no" but got "sometimes"`},
-		{"--auto-aof-rewrite-min-size much", `--auto-aof-rewrite-min-size must be a number of bytes such as 64mb, not "much"`},
+		{"--auto-aof-rewrite-min-size much",
+			`--auto-aof-rewrite-min-size must be a number of bytes such as 64mb, not "much"`},
 		{"--save 900", `--save must be pairs of seconds and changes such as '3600 1 300 100', not "900"`},
 		{"--policies " + named, "--policies cannot be read: " + named + ":3: slide lacks window"},
 		{"--policies " + dir + "/no", "--policies cannot be read: open " + dir + "/no: no such file or directory"},
@@ -174,7 +177,7 @@ func TestFailuresToStart(t *testing.T) {
 	}
 }
 
-func TestToolsTellTheirUse(t *testing.T) {
+func TestToolsPrintTheirHelp(t *testing.T) {
 	for name, tool := range tools {
 		for _, flag := range []string{"--help", "-h"} {
 			out, err := exec.Command(program, name, flag).Output()
@@ -203,7 +206,7 @@ func TestStaleSocketIsReplaced(t *testing.T) {
 	assert.NoError(t, second.Wait())
 }
 
-func TestPasswordOfAFileIsAskedFor(t *testing.T) {
+func TestPasswordFileIsUsed(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "password")
 	require.NoError(t, os.WriteFile(file, []byte("sesame\n"), 0o600))
 	p := start(t, "--requirepass-file", file)
@@ -217,9 +220,9 @@ func TestPasswordOfAFileIsAskedFor(t *testing.T) {
 	assert.Equal(t, "-NOAUTH Authentication required.\r\n+OK\r\n+PONG\r\n+OK\r\n", string(got))
 }
 
-// A transaction that would hold its keys for minutes puts the end off by no more than the time for
-// calls on their way. What was acknowledged before is kept.
-func TestTheEndDoesNotWaitForLongCalls(t *testing.T) {
+// A transaction that would run for minutes delays the stop by drainTime at most. What was
+// acknowledged before is kept.
+func TestStopDoesNotWaitForLongCalls(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	p := start(t, "--dir", dir, "--save", "1 1")

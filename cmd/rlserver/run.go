@@ -82,7 +82,8 @@ func open(c config, source clock.Source) (p *parts, err error) {
 	}
 	p.clock = clock.New(source, p.log)
 	p.data, err = persistence.Open(persistence.Options{
-		Dir: c.Dir, AppendOnly: c.appendOnly(), Clock: p.clock.Now, Log: p.log, Settings: storeSettings(p.settings.Store()),
+		Dir: c.Dir, AppendOnly: c.appendOnly(), Clock: p.clock.Now, Log: p.log,
+		Settings: storeSettings(p.settings.Store()),
 	})
 	if err != nil {
 		return nil, err

@@ -9,10 +9,11 @@ import (
 	"rlserver/resp"
 )
 
-// store shows a data directory to the clients of a server, in their words.
+// store adapts a persistence.Store to resp.Store: settings, status and errors in the terms of
+// Redis.
 type store struct{ *persistence.Store }
 
-// Refusal is Refusal of resp.Store.
+// Refusal implements resp.Store.
 func (s store) Refusal() string {
 	switch err := s.Refuses(); {
 	case err == nil:
@@ -24,10 +25,10 @@ func (s store) Refusal() string {
 	return ""
 }
 
-// Save is Save of resp.Store.
+// Save implements resp.Store.
 func (s store) Save() error { return saving(s.Snapshot()) }
 
-// SaveInBackground is SaveInBackground of resp.Store.
+// SaveInBackground implements resp.Store.
 func (s store) SaveInBackground() error { return saving(s.SnapshotInBackground()) }
 
 func saving(err error) error {
@@ -37,10 +38,14 @@ func saving(err error) error {
 	return err
 }
 
-// Configure is Configure of resp.Store.
+// Configure implements resp.Store.
 func (s store) Configure(settings resp.StoreSettings) { s.Store.Configure(storeSettings(settings)) }
 
-var syncModes = map[string]persistence.SyncMode{"always": persistence.SyncAlways, "everysec": persistence.SyncEverySecond, "no": persistence.SyncNever}
+var syncModes = map[string]persistence.SyncMode{
+	"always":   persistence.SyncAlways,
+	"everysec": persistence.SyncEverySecond,
+	"no":       persistence.SyncNever,
+}
 
 func storeSettings(s resp.StoreSettings) persistence.Settings {
 	settings := persistence.Settings{
@@ -53,13 +58,16 @@ func storeSettings(s resp.StoreSettings) persistence.Settings {
 	return settings
 }
 
-// Status is Status of resp.Store.
+// Status implements resp.Store.
 func (s store) Status() resp.StoreStatus {
 	st := s.Store.Status()
 	status := resp.StoreStatus{
-		Saving: st.Saving, SaveStarted: st.SaveStart, SaveKeysDone: st.SavedKeys, SaveKeys: st.KeysToSave, Saves: st.Saves,
-		LastSave: st.LastSave, LastSaveFailed: st.LastFailed, LastSaveTook: st.LastTook.Milliseconds(), ChangesUnsaved: st.Changes,
-		LogSize: st.SnapshotBytes + st.LogBytes, LogSizeAtSave: st.SizeAtSave, LogBuffered: st.Backlog, LogSyncsDelayed: st.DelayedSyncs,
+		Saving: st.Saving, SaveStarted: st.SaveStart, SaveKeysDone: st.SavedKeys, SaveKeys: st.KeysToSave,
+		Saves:    st.Saves,
+		LastSave: st.LastSave, LastSaveFailed: st.LastFailed, LastSaveTook: st.LastTook.Milliseconds(),
+		ChangesUnsaved: st.Changes,
+		LogSize:        st.SnapshotBytes + st.LogBytes, LogSizeAtSave: st.SizeAtSave,
+		LogBuffered: st.Backlog, LogSyncsDelayed: st.DelayedSyncs,
 		LoadTotal: st.ToLoad, LoadDone: st.Loaded, KeysLoaded: st.Keys, KeysExpired: st.Expired,
 	}
 	if st.LastTook == 0 {
@@ -74,7 +82,7 @@ func (s store) Status() resp.StoreStatus {
 	return status
 }
 
-// seconds64 is a duration of that many seconds, or the longest there is.
+// seconds64 returns n seconds, limited to the longest duration.
 func seconds64(n int64) time.Duration {
 	return time.Duration(min(n, math.MaxInt64/int64(time.Second))) * time.Second
 }

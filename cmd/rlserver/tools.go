@@ -12,13 +12,13 @@ import (
 	"rlserver/resp"
 )
 
-// tool is something the program does beside serving.
+// tool is a subcommand: something the program does other than serving.
 type tool struct {
 	run  func(args []string, out io.Writer) error
 	help string // what --help prints
 }
 
-// tools are found by the first word of the command line.
+// tools are the subcommands, by the first word of the command line.
 var tools = map[string]tool{
 	"docs": {docs, `Usage: rlserver docs
 
@@ -26,29 +26,31 @@ Prints docs/COMMANDS.md: all commands, as the command table declares them.
 `},
 	"check": {check, `Usage: rlserver check DIR
 
-Reads a data directory and says what is in each file, up to its first damage, and whether a server would start on it: the exit code
-is 0 then, otherwise 1. Changes nothing. A server may be using the directory.
+Reads a data directory and prints what is in each file, up to its first damage, and whether a server would start on it.
+The exit code is 0 if so, otherwise 1. It changes nothing. A server may be using the directory.
 `},
 	"repair": {repair, `Usage: rlserver repair [--clock] DIR
 
-Makes a server start on a damaged data directory again. All files are copied to DIR/before-repair-<time> first, which takes as much
-room once more; then the log is cut where its damage begins, and of a damaged snapshot the keys before the damage are kept. What comes
-after is lost to the server. Changes nothing if a server would start as it is. No server may be using the directory.
+Makes a server start on a damaged data directory again. First it copies all files to DIR/before-repair-<time>, which
+takes as much disk space again. Then it cuts the log where the damage begins; of a damaged snapshot it keeps the keys
+before the damage. The server no longer has what comes after. If a server would start anyway, nothing is changed. No
+server may be using the directory.
 
-With --clock it takes a directory back to the present that is ahead of it, as it was written while the system clock was wrong: see to it
-that the clock is right now. All files are copied first, as above. What happened at the latest moment in the data happened now, then; limiters keep
-what was used of them, and deadlines are as far away as they were. Times from before the clock was wrong stay. In sorted sets with a deadline, whole
-numbers between the present and that are taken for times. Changes nothing if the data is not ahead.
+With --clock it moves a directory that is ahead of the present back to it. That is the case if the directory was
+written while the system clock was wrong: make sure that the clock is right now. It copies all files first, as above.
+It treats the latest moment in the data as the present: limiters keep what was used of them, and the time left until
+each deadline stays the same. Times from before the clock was wrong are kept. In sorted sets with a deadline, integers
+between the present and the latest moment count as times. If the data is not ahead, nothing is changed.
 `},
 	"dump": {dump, `Usage: rlserver dump [--json] DIR
 
-Prints every change in a data directory as a line: the newest snapshot, and the log from there on. Times are in UTC,
-with --json in Unix milliseconds. Text that is not UTF-8 is quoted, with --json given in base64 under another name. Changes nothing; a
-server may be using the directory.
+Prints every change in a data directory, one per line: the newest snapshot, and the log after it. Times are in UTC,
+with --json in Unix milliseconds. Text that is not UTF-8 is quoted; with --json it is in base64, and the name of its
+field ends in _base64. It changes nothing. A server may be using the directory.
 `},
 }
 
-// use runs a tool, or tells how it is used.
+// use runs a tool, or prints its help.
 func (t tool) use(args []string, out io.Writer) error {
 	if slices.Contains(args, "--help") || slices.Contains(args, "-h") {
 		_, err := io.WriteString(out, t.help)
@@ -92,24 +94,25 @@ func dump(args []string, out io.Writer) error {
 	return persistence.Dump(dir, out, asJSON)
 }
 
-// directoryAnd is the data directory that a tool is given, and whether it is given a flag too.
+// directoryAnd returns the data directory among the arguments of a tool, and whether a flag is
+// given.
 func directoryAnd(flag, tool string, args []string) (dir string, given bool, err error) {
 	rest := slices.DeleteFunc(slices.Clone(args), func(arg string) bool { return arg == flag })
 	dir, err = dataDirectory(fmt.Sprintf("%s [%s]", tool, flag), rest)
 	return dir, len(rest) < len(args), err
 }
 
-// dataDirectory is the one argument of a tool.
+// dataDirectory returns the single argument of a tool, which must be a directory.
 func dataDirectory(tool string, args []string) (string, error) {
 	if len(args) != 1 || args[0] == "" || args[0][0] == '-' {
-		return "", fmt.Errorf("say which data directory: rlserver %s DIR", tool)
+		return "", fmt.Errorf("name the data directory: rlserver %s DIR", tool)
 	}
 	info, err := os.Stat(args[0])
 	if err != nil {
 		return "", err
 	}
 	if !info.IsDir() {
-		return "", fmt.Errorf("%s is no directory", args[0])
+		return "", fmt.Errorf("%s is not a directory", args[0])
 	}
 	return args[0], nil
 }
