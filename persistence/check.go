@@ -73,7 +73,7 @@ func check(fs fileSystem, out io.Writer) (whole bool, err error) {
 		for i, n := range list {
 			report, err := checkFile(fs, kind, n)
 			if last := kind == logFile && i == len(list)-1; last && unbegun(err) {
-				report, err = "never begun, a start removes it", nil
+				report, err = "incomplete header, a start removes it", nil
 			}
 			if err != nil {
 				report += "; then " + err.Error()
@@ -82,7 +82,7 @@ func check(fs fileSystem, out io.Writer) (whole bool, err error) {
 		}
 	}
 	for _, name := range f.unfinished {
-		fmt.Fprintf(out, "%s: never finished, a start removes it\n", name)
+		fmt.Fprintf(out, "%s: incomplete, a start removes it\n", name)
 	}
 	r, err := dryRun(fs, f)
 	if err != nil {

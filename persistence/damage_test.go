@@ -152,7 +152,7 @@ func TestDamagedSnapshot(t *testing.T) {
 			x := useTools(t, whole.with(name, packed(t, content, flip(records, damaged))))
 			x.requireSays(fmt.Sprintf("%s, offset %d: ", name, second))
 			state := x.requireRepaired()
-			require.Contains(t, x.said, name+": written anew with the 1 records before the damage\n")
+			require.Contains(t, x.said, name+": rewritten with the 1 records before the damage\n")
 			require.NotEmpty(t, state)
 			require.Contains(t, whole.states[0], state, "the first key, and no other")
 		})
@@ -274,7 +274,7 @@ func TestUnbegunSegment(t *testing.T) {
 	for size := range fileHeaderSize {
 		dir, said := whole.with(name, append([]byte{}, whole.files[last][:size]...)).put(t), new(bytes.Buffer)
 		require.NoError(t, Check(dir, said))
-		require.Contains(t, said.String(), name+": never begun, a start removes it\n")
+		require.Contains(t, said.String(), name+": incomplete header, a start removes it\n")
 		e, r, err := loaded(t, dir, 3)
 		require.NoError(t, err)
 		require.Nil(t, r.Torn, "nothing was in it")

@@ -27,7 +27,7 @@ func RepairClock(dir string, now int64, out io.Writer) error {
 	}
 	r, err := dryRun(readOnly{d}, f)
 	if err != nil {
-		return fmt.Errorf("%w; \"rlserver repair %s\" without --clock comes first", err, dir)
+		return fmt.Errorf("%w; run \"rlserver repair %s\" without --clock first", err, dir)
 	}
 	fmt.Fprintf(out, "the latest time in the data is %s, the system clock shows %s\n", timeText(r.Last), timeText(now))
 	if r.Last <= now {
@@ -38,7 +38,7 @@ func RepairClock(dir string, now int64, out io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("no copy could be made, so nothing was changed: %w", err)
 	}
-	fmt.Fprintf(out, "all files as they were are in %s\n", copied)
+	fmt.Fprintf(out, "copies of all files are in %s\n", copied)
 	ahead := time.Duration(min(r.Last-now, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond
 	fmt.Fprintf(out, "%d keys were moved back by %v\n", r.e.MoveBack(r.Last, now), ahead)
 	return replaceAll(d, f, r.e, now, out)
@@ -64,6 +64,6 @@ func replaceAll(d directory, f files, e *engine.Engine, now int64, out io.Writer
 			err = errors.Join(err, d.remove(fileName(kind, n)))
 		}
 	}
-	fmt.Fprintf(out, "%s: written in place of all files\n", fileName(snapshotFile, number))
+	fmt.Fprintf(out, "%s: replaces all files\n", fileName(snapshotFile, number))
 	return errors.Join(err, d.syncDir())
 }

@@ -293,7 +293,7 @@ func (e *databaseError) Error() string {
 // apply applies a record that was read at an offset of a file.
 func (r *recovery) apply(name string, offset int64, rec record) error {
 	if rec.kind != recordCall {
-		return &damage{name, offset, fmt.Errorf("a record of kind %d has no place here", rec.kind)}
+		return &damage{name, offset, fmt.Errorf("unexpected record of kind %d", rec.kind)}
 	}
 	for i := range rec.effects {
 		if db := max(rec.effects[i].DB, rec.effects[i].ToDB); db >= r.e.Databases() && db < maxDatabases {

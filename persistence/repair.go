@@ -45,7 +45,7 @@ func Repair(dir string, out io.Writer) error {
 			if copied, failed = keepCopy(d); failed != nil {
 				return fmt.Errorf("no copy could be made, so nothing was changed: %w", failed)
 			}
-			fmt.Fprintf(out, "all files as they were are in %s\n", copied)
+			fmt.Fprintf(out, "copies of all files are in %s\n", copied)
 		}
 		if err := repairStep(d, f, err, out); err != nil {
 			return err
@@ -142,7 +142,7 @@ func renewHeader(d directory, kind fileKind, n uint64, out io.Writer) error {
 		err = file.Sync()
 	}
 	if err = errors.Join(err, file.Close()); err == nil {
-		fmt.Fprintf(out, "%s: header written anew\n", name)
+		fmt.Fprintf(out, "%s: header rewritten\n", name)
 	}
 	return err
 }
@@ -194,6 +194,6 @@ func salvage(d directory, n uint64, out io.Writer) error {
 		w.discard()
 		return err
 	}
-	fmt.Fprintf(out, "%s: written anew with the %d records before the damage\n", name, w.records)
+	fmt.Fprintf(out, "%s: rewritten with the %d records before the damage\n", name, w.records)
 	return nil
 }

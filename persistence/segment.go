@@ -118,7 +118,7 @@ func decodeHeader(name string, b []byte) (h fileHeader, err error) {
 		return h, headerError{fmt.Errorf("file header: crc %08x, want %08x", got, want)}
 	}
 	if kind, sequence, _ := parseName(name); kind != h.kind || sequence != h.sequence {
-		return h, fmt.Errorf("file header: it says %s", fileName(h.kind, h.sequence))
+		return h, fmt.Errorf("file header: it is of %s", fileName(h.kind, h.sequence))
 	}
 	return h, nil
 }

@@ -111,7 +111,7 @@ func writeSnapshot(fs fileSystem, e *engine.Engine, now func() int64, cut func()
 	defer s.Close()
 	w, err := newSnapshotWriter(fs, sequence, now())
 	if err != nil {
-		return 0, 0, fmt.Errorf("snapshot %s cannot be begun: %w", fileName(snapshotFile, sequence), err)
+		return 0, 0, fmt.Errorf("snapshot %s cannot be created: %w", fileName(snapshotFile, sequence), err)
 	}
 	start := time.Now()
 	for more := true; more && err == nil; {

@@ -119,7 +119,7 @@ func (s *Store) open() error {
 		return nil
 	}
 	if err := makeDirectory(s.options.Dir); err != nil {
-		return fmt.Errorf("the data directory cannot be made: %w", err)
+		return fmt.Errorf("the data directory cannot be created: %w", err)
 	}
 	d := directory(s.options.Dir)
 	lock, err := d.lock()

@@ -347,7 +347,7 @@ func (l *log) begin(sequence uint64) error {
 		}
 	}
 	if err != nil {
-		err = fmt.Errorf("segment %s cannot be begun: %w", name, err)
+		err = fmt.Errorf("segment %s cannot be created: %w", name, err)
 		if isDiskFull(err) {
 			err = &diskFullError{err}
 		}

@@ -3,8 +3,8 @@
 // command uses it.
 //
 //	processors.go how many processors run Go code
-//	heap.go       when the garbage collector runs, and how much memory the runtime takes from the system
-//	limits.go     whether the limits on address space and open files (ulimit -v, -n) are high enough
+//	heap.go       when the garbage collector runs, and how much memory the runtime takes
+//	limits.go     whether ulimit -v (address space) and -n (open files) are high enough
 //
 // The environment takes precedence: GOMAXPROCS, GOGC and GOMEMLIMIT are left as they were set.
 package process

@@ -189,7 +189,7 @@ func TestRestartsWithTheClockSet(t *testing.T) {
 			}
 			said := m.repair()
 			assert.Contains(t, said, "keys were moved back by")
-			assert.Contains(t, said, "all files as they were are in")
+			assert.Contains(t, said, "copies of all files are in")
 			require.True(t, m.holds(func(c *client) {
 				assert.InDelta(t, 0, c.difference(), 1000)
 				c.requireRefills()
@@ -263,5 +263,5 @@ func TestRepairOfAClockNeedsAReadableDirectory(t *testing.T) {
 
 	damaged := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(damaged, "0000000001.log"), make([]byte, 1000), 0o600))
-	assert.ErrorContains(t, run([]string{"repair", "--clock", damaged}, out), "without --clock comes first")
+	assert.ErrorContains(t, run([]string{"repair", "--clock", damaged}, out), "without --clock first")
 }

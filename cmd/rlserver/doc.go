@@ -3,7 +3,7 @@
 //	rlserver [flags]            serves until SIGTERM, SIGINT or SHUTDOWN
 //	rlserver check DIR          reports what is readable in a data directory
 //	rlserver repair DIR         cuts off what is damaged, and keeps a copy
-//	rlserver repair --clock DIR moves data that is ahead of the present back to it, and keeps a copy
+//	rlserver repair --clock DIR moves data back that is ahead of the present, and keeps a copy
 //	rlserver dump [--json] DIR  prints each change in it
 //	rlserver docs               prints docs/COMMANDS.md
 //

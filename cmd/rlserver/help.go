@@ -18,7 +18,7 @@ CONFIG SET changes what can change while the server runs, until it stops.
 	rlserver docs               prints the documentation of all commands
 	rlserver check DIR          reads a data directory and reports whether a server would start on it
 	rlserver repair DIR         cuts off what is damaged, and keeps a copy
-	rlserver repair --clock DIR moves data that is ahead of the present back to it, and keeps a copy
+	rlserver repair --clock DIR moves data back that is ahead of the present, and keeps a copy
 	rlserver dump [--json] DIR  prints the changes in a data directory, one per line
 
 Each of these has a --help of its own.`

@@ -158,7 +158,7 @@ func TestFailuresToStart(t *testing.T) {
 		{"--requirepass-file " + dir + "/no",
 			"--requirepass-file cannot be read: open " + dir + "/no: no such file or directory"},
 		{"--port 0 --unixsocket " + dir + "/s --dir " + file,
-			"the data directory cannot be made: mkdir " + file + ": file exists"},
+			"the data directory cannot be created: mkdir " + file + ": file exists"},
 		{"--appendfsync sometimes", `--appendfsync must be one of "always","everysec","no" but got "sometimes"`},
 		{"--auto-aof-rewrite-min-size much",
 			`--auto-aof-rewrite-min-size must be a number of bytes such as 64mb, not "much"`},
