@@ -84,7 +84,7 @@ func (x *tools) requireSays(words string) {
 	require.NoError(x.t, Repair(x.dir, &out))
 	x.said = out.String()
 	require.Contains(x.t, x.said, "found: "+words)
-	require.Equal(x.t, 1, strings.Count(x.said, "found: "+words), "told once")
+	require.Equal(x.t, 1, strings.Count(x.said, "found: "+words), "reported once")
 }
 
 // requireRepaired checks that the files are kept as they were and that a start and a check succeed,

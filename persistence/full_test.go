@@ -128,7 +128,7 @@ func TestStopWhileTheDiskIsFull(t *testing.T) {
 		for i := range 7 {
 			require.NoError(t, w.store.Wait(w.set(fmt.Sprint(i), 0)))
 		}
-		require.NoError(t, w.store.Refuses(), "nobody knows yet")
+		require.NoError(t, w.store.Refuses(), "it is not noticed yet")
 		time.Sleep(time.Second)
 		require.ErrorIs(t, w.store.Refuses(), syscall.ENOSPC)
 		require.ErrorIs(t, w.store.Status().Full, syscall.ENOSPC)
@@ -199,7 +199,7 @@ func TestDirectoryIsRemoved(t *testing.T) {
 		"removed": os.RemoveAll,
 		"moved":   func(dir string) error { return os.Rename(dir, dir+".old") },
 		"emptied": func(dir string) error { return os.Remove(filepath.Join(dir, fileName(logFile, 1))) },
-		"anew": func(dir string) error {
+		"replaced": func(dir string) error {
 			require.NoError(t, os.RemoveAll(dir))
 			require.NoError(t, os.Mkdir(dir, 0o750))
 			return os.WriteFile(filepath.Join(dir, fileName(logFile, 1)), nil, 0o640)

@@ -34,7 +34,7 @@ func TestWriteGolden(t *testing.T) {
 		t.Skip("RLSERVER_WRITE_GOLDEN is not set")
 	}
 	root := filepath.Join("testdata", fmt.Sprint("v", formatVersion))
-	require.NoDirExists(t, root, "golden files are for good")
+	require.NoDirExists(t, root, "golden files are never overwritten")
 	for _, name := range golden {
 		dir := filepath.Join(root, name)
 		require.NoError(t, os.MkdirAll(dir, 0o750))

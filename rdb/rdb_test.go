@@ -207,7 +207,7 @@ func TestDecodeRefuses(t *testing.T) {
 		{"a listpack with a wrong back length", listpack(typeHashListpack, "\x81a\x03\x01\x01", 2), ErrFormat},
 		{"a listpack with a long entry", listpack(typeHashListpack, "\xf0\xff\xff\xff\xff\x01", 1), ErrFormat},
 		{"a listpack with an unknown entry", listpack(typeHashListpack, "\xf5\x01\x01\x01", 2), ErrFormat},
-		{"a listpack with a score that is none", listpack(typeZSetListpack, "\x81a\x02\x81b\x02", 2), ErrFormat},
+		{"a listpack with an invalid score", listpack(typeZSetListpack, "\x81a\x02\x81b\x02", 2), ErrFormat},
 		{"a ziplist with a wrong tail",
 			sealed("\x0d\x0f\x0f\x00\x00\x00\x0b\x00\x00\x00\x02\x00\x00\xf1\x02\xf2\xff"), ErrFormat},
 		{"a zipmap that ends early", sealed("\x09\x04\x01\x01a\xff"), ErrFormat},
