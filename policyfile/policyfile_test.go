@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -183,11 +184,11 @@ func bytesAllocated(do func()) uint64 {
 func TestSignalsInQuickSuccession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		signals, quit := make(chan os.Signal, 1), make(chan struct{})
-		reloads := 0
+		var reloads atomic.Int64
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			paced(reloadInterval, signals, quit, func() { reloads++ })
+			paced(reloadInterval, signals, quit, func() { reloads.Add(1) })
 		}()
 		for range 3000 { // as package signal, it drops a signal if the channel is full
 			select {
@@ -196,15 +197,15 @@ func TestSignalsInQuickSuccession(t *testing.T) {
 			}
 			synctest.Wait()
 		}
-		require.Equal(t, 1, reloads)
+		require.EqualValues(t, 1, reloads.Load())
 		time.Sleep(reloadInterval)
 		synctest.Wait()
-		require.Equal(t, 2, reloads)
+		require.EqualValues(t, 2, reloads.Load())
 		time.Sleep(time.Hour)
-		require.Equal(t, 2, reloads)
+		require.EqualValues(t, 2, reloads.Load())
 		signals <- syscall.SIGHUP
 		synctest.Wait()
-		require.Equal(t, 3, reloads)
+		require.EqualValues(t, 3, reloads.Load())
 		signals <- syscall.SIGHUP
 		close(quit)
 		<-done // without waiting for the interval to end
