@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,20 +23,23 @@ func TestClientsAreAcceptedWhenTheDataIsLoaded(t *testing.T) {
 		{time.Hour, loadPatience},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			start, accepted, loaded := time.Now(), time.Duration(-1), false
-			var loadedBefore bool
+			start := time.Now()
+			var loaded atomic.Bool
+			accepted := make(chan time.Duration, 2)
+			loadedBefore := make(chan bool, 2)
 			err := loadThenAccept(loadPatience, func() error {
 				time.Sleep(test.loading)
-				loaded = true
+				loaded.Store(true)
 				return nil
 			}, func() {
-				require.Negative(t, accepted, "clients are accepted once")
-				accepted, loadedBefore = time.Since(start), loaded
+				accepted <- time.Since(start)
+				loadedBefore <- loaded.Load()
 			})
 			time.Sleep(time.Hour)
 			require.NoError(t, err)
-			assert.Equal(t, test.accepted, accepted)
-			assert.Equal(t, test.loading <= loadPatience, loadedBefore)
+			require.Len(t, accepted, 1, "clients are accepted once")
+			assert.Equal(t, test.accepted, <-accepted)
+			assert.Equal(t, test.loading <= loadPatience, <-loadedBefore)
 		})
 	}
 }
