@@ -101,19 +101,3 @@ func (a *args) end() error {
 	}
 	return a.err
 }
-
-// equalFold compares an argument with a word in upper case, ASCII letters in any case.
-func equalFold(b []byte, upper string) bool {
-	if len(b) != len(upper) {
-		return false
-	}
-	for i, c := range b {
-		if 'a' <= c && c <= 'z' {
-			c -= 'a' - 'A'
-		}
-		if c != upper[i] {
-			return false
-		}
-	}
-	return true
-}

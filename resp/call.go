@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"rlserver/clock"
@@ -33,8 +34,8 @@ type call struct {
 	attempt   attempt // which one it is, of a call that may wait
 	request   request // of a handler that has returned errHeld
 	postponed []postponed
-	payload   *payload // of RESTORE, read before the locks were taken
-	errors    int64    // replies that were errors
+	ready     any   // what prepare has made
+	errors    int64 // replies that were errors
 
 	rules  []limit.Window // scratch of RL.MULTI
 	limits []engine.Limit // and of the other limiters
@@ -47,9 +48,6 @@ type conn interface {
 	// running is for how long the call has been running.
 	running() time.Duration
 }
-
-// session is the connection as the handlers of commands about connections and the server know it.
-func (c *call) session() *session { return c.conn.(*session) }
 
 // makeRoomFor evicts keys before a call that takes much more memory than it has words. Whether
 // there is room then is found out under its locks.
@@ -162,4 +160,34 @@ func (h *hasher) addSpec(spec *keySpec, words [][]byte) {
 		return
 	}
 	spec.positions(words, func(i int) { h.keys = append(h.keys, h.engine.Key(words[i])) })
+}
+
+// prepared is a call whose command has been found.
+type prepared struct {
+	command *command
+	words   [][]byte
+	name    int // how many of them are the command's name
+	keys    int // how many keys it has, of those that are hashed
+	size    int // bytes that it has in the pipeline, if it is not the first
+}
+
+// wantsAll tells whether a call needs the locks of all shards.
+func (p *prepared) wantsAll() bool {
+	return p.command.flags&wholeKeyspace != 0 || p.command.reaches != nil && p.command.reaches(p.words)
+}
+
+// help handles HELP of every command that has subcommands: it tells what their declarations say.
+func help(c *call) error {
+	parent := c.command.parent
+	c.reply.array(3 + 2*(len(parent.subs)-1))
+	c.reply.status(strings.ToUpper(parent.name) + " <subcommand> [<arg> [value] [opt] ...]. Subcommands are:")
+	for _, sub := range parent.subs {
+		if sub != c.command {
+			c.reply.status(strings.TrimSpace(strings.ToUpper(sub.name) + " " + sub.syntax))
+			c.reply.status("    " + strings.TrimSuffix(sub.summary, ".") + ".")
+		}
+	}
+	c.reply.status("HELP")
+	c.reply.status("    Prints this help.")
+	return nil
 }

@@ -82,7 +82,7 @@ func clientID(c *call) error {
 }
 
 func clientGetName(c *call) error {
-	if name := c.session().profile.name.Load(); name != nil {
+	if name := sessionOf(c).profile.name.Load(); name != nil {
 		c.reply.bulkString(*name)
 	} else {
 		c.reply.null()
@@ -91,7 +91,7 @@ func clientGetName(c *call) error {
 }
 
 func clientSetName(c *call) error {
-	if err := c.session().setName(c.args.next()); err != nil {
+	if err := sessionOf(c).setName(c.args.next()); err != nil {
 		return err
 	}
 	c.reply.ok()
@@ -100,7 +100,7 @@ func clientSetName(c *call) error {
 
 // clientSetInfo handles CLIENT SETINFO LIB-NAME libname and CLIENT SETINFO LIB-VER libver.
 func clientSetInfo(c *call) error {
-	s := c.session()
+	s := sessionOf(c)
 	option, value := c.args.next(), c.args.next()
 	place := &s.profile.library
 	switch {
@@ -123,7 +123,7 @@ func clientSetInfo(c *call) error {
 
 // clientNoEvict exempts the connection from maxmemory-clients.
 func clientNoEvict(c *call) error {
-	s := c.session()
+	s := sessionOf(c)
 	on := c.args.onOff()
 	if err := c.args.end(); err != nil {
 		return err
@@ -156,7 +156,7 @@ func (a *args) onOff() (on bool) {
 
 // clientReply handles CLIENT REPLY <ON | OFF | SKIP>. Of these only ON has a reply itself.
 func clientReply(c *call) error {
-	s := c.session()
+	s := sessionOf(c)
 	switch {
 	case c.args.word("ON"):
 		s.silence = speak
@@ -176,7 +176,7 @@ func clientReply(c *call) error {
 // clientTracking handles CLIENT TRACKING <ON | OFF> [OPTIN] [NOLOOP]. Some clients ask for OPTIN on every connection they make. Then
 // only keys that are read after CLIENT CACHING YES are tracked, which is refused: so none is, and no promise is broken.
 func clientTracking(c *call) error {
-	s := c.session()
+	s := sessionOf(c)
 	on := c.args.onOff()
 	optin, declined := false, false
 	for c.args.more() {
@@ -217,7 +217,7 @@ func (a *args) redirection(s *Server) {
 
 func clientCaching(c *call) error {
 	switch {
-	case !c.session().profile.tracking.Load():
+	case !sessionOf(c).profile.tracking.Load():
 		return errNotTracking
 	case c.args.word("YES"):
 		return errNoCaching
@@ -236,12 +236,12 @@ func (s *session) redirection() int64 {
 }
 
 func clientGetRedir(c *call) error {
-	c.reply.integer(c.session().redirection())
+	c.reply.integer(sessionOf(c).redirection())
 	return nil
 }
 
 func clientTrackingInfo(c *call) error {
-	s := c.session()
+	s := sessionOf(c)
 	c.reply.mapping(3)
 	c.reply.bulkString("flags")
 	if s.profile.tracking.Load() {
@@ -260,7 +260,7 @@ func clientTrackingInfo(c *call) error {
 }
 
 func clientInfo(c *call) error {
-	c.reply.verbatim(c.session().describe() + "\n")
+	c.reply.verbatim(sessionOf(c).describe() + "\n")
 	return nil
 }
 
@@ -275,7 +275,7 @@ func clientList(c *call) error {
 	}
 
 	var text strings.Builder
-	for _, s := range c.session().server.matching(wanted) {
+	for _, s := range sessionOf(c).server.matching(wanted) {
 		text.WriteString(s.describe())
 		text.WriteByte('\n')
 	}
@@ -310,11 +310,11 @@ func clientKill(c *call) error {
 
 // kill ends the connections of the clients that are wanted and tells how many they were. The caller's own ends after its reply.
 func (c *call) kill(wanted clientFilter) (killed int) {
-	for _, s := range c.session().server.matching(wanted) {
+	for _, s := range sessionOf(c).server.matching(wanted) {
 		killed++
 		s.profile.killed.Store(true)
-		if s == c.session() {
-			c.session().closing = true
+		if s == sessionOf(c) {
+			sessionOf(c).closing = true
 		} else {
 			s.guard.Conn.Close() // wakes its Read and fails its Write, wherever it is
 		}
@@ -339,7 +339,7 @@ func clientUnblock(c *call) error {
 	}
 
 	unblocked := false
-	for _, s := range c.session().server.matching(clientFilter{ids: []int64{id}}) {
+	for _, s := range sessionOf(c).server.matching(clientFilter{ids: []int64{id}}) {
 		w := s.waiter.Load()
 		unblocked = w != nil && w.unblock(how)
 	}

@@ -83,7 +83,7 @@ func matchParameters(pattern *glob) (names []string) {
 
 // configSet handles CONFIG SET parameter value [parameter value ...]: all are changed or none.
 func configSet(c *call) error {
-	s := c.session()
+	s := sessionOf(c)
 	changes, err := c.args.configChanges()
 	if err != nil {
 		return err
@@ -146,7 +146,7 @@ func (a *args) configChanges() (changes []configChange, err error) {
 }
 
 func configResetStat(c *call) error {
-	s := c.session()
+	s := sessionOf(c)
 	c.tx.ResetStats()
 	s.server.resetTotals()
 	s.server.crowdedOut.Store(0)
@@ -161,19 +161,3 @@ func configResetStat(c *call) error {
 
 // configRewrite has no file to rewrite: flags and the environment are all the configuration there is.
 func configRewrite(c *call) error { return errNoConfigFile }
-
-// help handles HELP of every command that has subcommands: it tells what their declarations say.
-func help(c *call) error {
-	parent := c.command.parent
-	c.reply.array(3 + 2*(len(parent.subs)-1))
-	c.reply.status(strings.ToUpper(parent.name) + " <subcommand> [<arg> [value] [opt] ...]. Subcommands are:")
-	for _, sub := range parent.subs {
-		if sub != c.command {
-			c.reply.status(strings.TrimSpace(strings.ToUpper(sub.name) + " " + sub.syntax))
-			c.reply.status("    " + strings.TrimSuffix(sub.summary, ".") + ".")
-		}
-	}
-	c.reply.status("HELP")
-	c.reply.status("    Prints this help.")
-	return nil
-}

@@ -54,14 +54,13 @@ const (
 	errProtoNumber    = engine.Error("ERR Protocol version is not an integer or out of range")
 	errClientName     = engine.Error("ERR Client names cannot contain spaces, newlines or special characters.")
 	errLongClientName = engine.Error("ERR Client names must not be longer than 65536 bytes.")
-	errNoSuchDB       = engine.Error("ERR DB index is out of range")
 	errHelloNoAuth    = engine.Error("NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO AUTH <user> <pass> " +
 		"option can be used to authenticate the client and select the RESP protocol version at the same time")
 )
 
 // auth handles AUTH [username] password.
 func auth(c *call) error {
-	s := c.session()
+	s := sessionOf(c)
 	user := []byte(defaultUser)
 	switch given := c.args.left(); {
 	case given == 2:
@@ -112,14 +111,14 @@ func ping(c *call) error {
 }
 
 func quit(c *call) error {
-	c.session().closing = true
+	sessionOf(c).closing = true
 	c.reply.ok()
 	return nil
 }
 
 // reset makes the session as it was when the client connected.
 func reset(c *call) error {
-	s := c.session()
+	s := sessionOf(c)
 	s.use(0)
 	s.speak(2)
 	s.profile.noEvict.Store(false)
@@ -142,7 +141,7 @@ func selectDatabase(c *call) error {
 		return err
 	}
 
-	c.session().use(int(index))
+	sessionOf(c).use(int(index))
 
 	c.reply.ok()
 	return nil
@@ -151,7 +150,7 @@ func selectDatabase(c *call) error {
 // hello handles HELLO [protover [AUTH username password] [SETNAME clientname]]. As in Redis the options take effect one by one:
 // a wrong one leaves what those before it did.
 func hello(c *call) error {
-	s := c.session()
+	s := sessionOf(c)
 	version, err := c.args.protocolVersion()
 	if err != nil {
 		return err

@@ -49,7 +49,7 @@ const errDebugNotAllowed = engine.Error("ERR DEBUG command not allowed. If the e
 // debugging refuses a subcommand of DEBUG to those who may not use it.
 func debugging(run func(*call) error) func(*call) error {
 	return func(c *call) error {
-		s := c.session()
+		s := sessionOf(c)
 		allowed := s.server.settings.start.DebugCommand
 		if allowed != "yes" && (allowed != "local" || !local(s.guard.RemoteAddr())) {
 			return errDebugNotAllowed
@@ -76,7 +76,7 @@ func debugSetActiveExpire(c *call) error {
 
 // debugSleep holds one connection, where Redis holds all: within EXEC not before the locks are let go of.
 func debugSleep(c *call) error {
-	s := c.session()
+	s := sessionOf(c)
 	seconds := c.args.float()
 	if err := c.args.end(); err != nil {
 		return err
@@ -128,7 +128,7 @@ func debugObject(c *call) error {
 
 // debugReload handles DEBUG RELOAD and DEBUG LOADAOF: a snapshot and the log tell the same.
 func debugReload(c *call) error {
-	s := c.session()
+	s := sessionOf(c)
 	if s.server.store != nil {
 		if err := s.server.saveFinally(); err != nil {
 			s.server.log.Error("DEBUG RELOAD could not save", "client", c.client, "error", err)

@@ -74,9 +74,10 @@ type payload struct {
 
 // readPayload reads the payload of a call before any lock is taken.
 func readPayload(c *call, words [][]byte) {
-	c.payload = c.read(words[3])
-	if c.payload.err == nil {
-		c.makeRoomFor(c.payload.value.Weight)
+	p := c.read(words[3])
+	c.ready = p
+	if p.err == nil {
+		c.makeRoomFor(p.value.Weight)
 	}
 }
 
@@ -149,11 +150,11 @@ func restore(c *call) error {
 	case expireAt > 0 && !o.absolute:
 		expireAt += c.tx.Now() // beyond the end of time it is a time that has passed, as for Redis
 	}
-	p := c.payload
-	if p == nil || c.executing {
+	p, ok := c.ready.(*payload)
+	if !ok || c.executing {
 		p = c.read(text)
 	}
-	c.payload = nil
+	c.ready = nil
 	if p.err != nil {
 		return p.err
 	}

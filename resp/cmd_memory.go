@@ -62,7 +62,7 @@ func memoryUsage(c *call) error {
 
 // memoryStats handles MEMORY STATS: the figures of Redis that are measured here.
 func memoryStats(c *call) error {
-	s, keys := c.session().server, 0
+	s, keys := sessionOf(c).server, 0
 	for db := range s.engine.Databases() {
 		n, _ := c.tx.Count(db)
 		keys += n
@@ -127,7 +127,7 @@ func memoryMallocStats(c *call) error {
 
 // memoryPurge handles MEMORY PURGE, which costs a collection: it is done once a second at most, whoever asks.
 func memoryPurge(c *call) error {
-	s := c.session()
+	s := sessionOf(c)
 	if s.server.seldom(&s.server.purged, time.Second) {
 		debug.FreeOSMemory()
 	}
@@ -137,7 +137,7 @@ func memoryPurge(c *call) error {
 
 // memoryDoctor handles MEMORY DOCTOR.
 func memoryDoctor(c *call) error {
-	s := c.session().server
+	s := sessionOf(c).server
 	used, most := s.usedMemory(), s.settings.MaxMemory()
 	var found []string
 	find := func(format string, a ...any) { found = append(found, fmt.Sprintf(format, a...)) }

@@ -115,14 +115,3 @@ func policyReload(c *call) error {
 	c.reply.ok()
 	return nil
 }
-
-// PoliciesChanged has the calls that wait tried again, by the policies of now. Whoever changes policies calls it, but for the commands.
-func (s *Server) PoliciesChanged() { s.room.stir() }
-
-// tellPolicies tells, for each policy, whether it is in SHADOW and how many calls it has admitted and denied.
-func (s *Server) tellPolicies(r *report) {
-	for _, p := range s.engine.Policies() {
-		admitted, denied := p.Counts()
-		r.field("policy_"+p.Name(), fmt.Sprintf("shadow=%d,admitted=%d,denied=%d", digit(p.Shadow()), admitted, denied))
-	}
-}

@@ -34,7 +34,7 @@ const (
 
 // save handles SAVE. Others are served meanwhile.
 func save(c *call) error {
-	s := c.session()
+	s := sessionOf(c)
 	if s.server.store == nil {
 		return errNoStore
 	}
@@ -67,7 +67,7 @@ func bgrewriteaof(c *call) error {
 
 // saveInBackground begins a snapshot and says so in the words of a command. Within EXEC it waits until the locks are let go of.
 func (c *call) saveInBackground(doing string, busy, failed engine.Error) error {
-	s := c.session()
+	s := sessionOf(c)
 	store := s.server.store
 	switch {
 	case store == nil:
@@ -98,7 +98,7 @@ func (c *call) saveInBackground(doing string, busy, failed engine.Error) error {
 
 // lastsave handles LASTSAVE. Before the first snapshot it answers, as Redis does, with the time of the start.
 func lastsave(c *call) error {
-	s := c.session()
+	s := sessionOf(c)
 	var t StoreStatus
 	if s.server.store != nil {
 		t = s.server.store.Status()

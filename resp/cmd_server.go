@@ -29,7 +29,7 @@ func tellTime(c *call) error {
 // shutdown handles SHUTDOWN [NOSAVE | SAVE] [NOW] [FORCE] [ABORT]. It has no reply: the connection closes when the server is through.
 // Without SAVE no snapshot is taken, as the log has all there is.
 func shutdown(c *call) error {
-	s := c.session()
+	s := sessionOf(c)
 	var save, nosave, now, force, abort bool
 	for c.args.more() {
 		switch {

@@ -93,12 +93,6 @@ func (c *call) storedInteger(k engine.Key) (int64, error) {
 	return n, nil
 }
 
-// addInt is a+b; ok is false if that is no 64-bit integer.
-func addInt(a, b int64) (sum int64, ok bool) {
-	sum = a + b
-	return sum, (sum >= a) == (b >= 0)
-}
-
 // integerText answers with a whole number and gives its digits, where they stand in the reply: they hold until that is sent.
 func (r *reply) integerText(n int64) []byte {
 	r.integer(n)

@@ -84,7 +84,7 @@ func (s *session) queue(p prepared) {
 }
 
 func multiStart(c *call) error {
-	s := c.session()
+	s := sessionOf(c)
 	if s.transaction.open {
 		return errNestedMulti
 	}
@@ -97,17 +97,17 @@ func multiStart(c *call) error {
 // exec runs what was queued, under the locks of all its keys and of those that are watched: nobody sees a part of it, and all its
 // effects go to the journal as one.
 func exec(c *call) error {
-	t := c.session().transaction
+	t := sessionOf(c).transaction
 	if !t.open {
 		return errExecAlone
 	}
-	c.session().transaction = transaction{}
+	sessionOf(c).transaction = transaction{}
 	if t.broken {
-		c.session().unwatch()
+		sessionOf(c).unwatch()
 		return errExecAborted
 	}
 
-	s := c.session()
+	s := sessionOf(c)
 	s.beginAll(&t)
 	intact := s.tx.Intact(&s.watching)
 	s.tx.Unwatch(&s.watching)
@@ -146,7 +146,7 @@ func (s *session) beginAll(t *transaction) {
 }
 
 func discard(c *call) error {
-	s := c.session()
+	s := sessionOf(c)
 	if !s.transaction.open {
 		return errDiscardAlone
 	}
@@ -158,7 +158,7 @@ func discard(c *call) error {
 }
 
 func watch(c *call) error {
-	s := c.session()
+	s := sessionOf(c)
 	if s.transaction.open {
 		return errWatchInMulti
 	}
@@ -171,7 +171,7 @@ func watch(c *call) error {
 }
 
 func unwatch(c *call) error {
-	c.session().unwatch()
+	sessionOf(c).unwatch()
 
 	c.reply.ok()
 	return nil

@@ -32,15 +32,15 @@ const (
 	errTimeoutNegative = engine.Error("ERR timeout is negative")
 )
 
-// popper is what is popped once there is something, and how it is answered.
-type popper struct {
+// zpopper is what is popped once there is something, and how it is answered.
+type zpopper struct {
 	n        int64
 	greatest bool
 	pairs    bool // with the name of the key and pairs, as by ZMPOP; otherwise flat
 }
 
 // pop takes from the first of the keys that holds any members; found is false if none does.
-func (p *popper) pop(tx *engine.Tx, keys []engine.Key, r *reply) (found bool, err error) {
+func (p zpopper) pop(tx *engine.Tx, keys []engine.Key, r *reply) (found bool, err error) {
 	return tx.ZPop(keys, p.n, p.greatest, func(from engine.Key, popped engine.ZMembers) {
 		if p.pairs {
 			r.array(2)
@@ -64,7 +64,7 @@ func bzpop(c *call, greatest bool) error {
 	if err := c.args.end(); err != nil {
 		return err
 	}
-	return c.popOrWait(keys, wait, popper{n: 1, greatest: greatest})
+	return c.popOrWait(keys, wait, zpopper{n: 1, greatest: greatest})
 }
 
 // bzmpop handles BZMPOP timeout numkeys key [key ...] MIN | MAX [COUNT count].
@@ -82,7 +82,7 @@ func bzmpop(c *call) error {
 }
 
 // popOrWait pops, now or, unless it is within a transaction, when there is something, and at the latest after wait ms.
-func (c *call) popOrWait(keys []engine.Key, wait int64, p popper) error {
+func (c *call) popOrWait(keys []engine.Key, wait int64, p zpopper) error {
 	found, err := p.pop(c.tx, keys, &c.reply)
 	switch {
 	case err != nil || found:
@@ -91,7 +91,7 @@ func (c *call) popOrWait(keys []engine.Key, wait int64, p popper) error {
 		c.reply.nullArray()
 		return nil
 	}
-	c.request = request{deadline: after(c.env.time.Elapsed(), wait), pop: &p}
+	c.request = request{deadline: after(c.env.time.Elapsed(), wait), pop: p}
 	return errHeld
 }
 
@@ -111,9 +111,9 @@ func (a *args) timeout() (ms int64) {
 }
 
 // pops takes what ZMPOP has in common with BZMPOP: numkeys key [key ...] MIN | MAX [COUNT count].
-func (a *args) pops() (keys []engine.Key, p popper) {
+func (a *args) pops() (keys []engine.Key, p zpopper) {
 	keys = a.countedKeys(a.integerFrom(1, errNumKeys), 1)
-	p = popper{n: 1, greatest: a.word("MAX"), pairs: true}
+	p = zpopper{n: 1, greatest: a.word("MAX"), pairs: true}
 	if !p.greatest && !a.word("MIN") {
 		a.fail(engine.ErrSyntax)
 	}

@@ -33,7 +33,6 @@ func init() {
 }
 
 const (
-	errNotPositive  = engine.Error("ERR value is out of range, must be positive")
 	errNumKeys      = engine.Error("ERR numkeys should be greater than 0")
 	errPopCount     = engine.Error("ERR count should be greater than 0")
 	errOutOfRange   = engine.Error("ERR value is out of range")

@@ -217,3 +217,9 @@ func (c *command) sub(word []byte) *command {
 	}
 	return c.subs[i]
 }
+
+// joinsOthers tells whether calls of a command may be run under one hold with others: they have keys, take little time and leave the session as
+// it is.
+func (c *command) joinsOthers() bool {
+	return c.flags&fast != 0 && len(c.keys) > 0 && c.flags&(wholeKeyspace|stepwise|immediate|ownLocks) == 0
+}

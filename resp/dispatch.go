@@ -141,7 +141,7 @@ func (s *Server) resolve(words [][]byte) (c *command, name int, err error) {
 		return c, 0, engine.Error("ERR wrong number of arguments for '" + c.fullName() + "' command")
 	}
 	if c.boundsWords() {
-		err = s.tooLong(c, words)
+		err = c.tooLong(words, s.settings.maxKey.Load())
 	}
 	return c, name, err
 }

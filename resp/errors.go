@@ -9,4 +9,6 @@ const (
 	errEmptyID        = engine.Error("ERR ID must not be empty")
 	errEmptyLease     = engine.Error("ERR id must not be empty: it is what a lease is renewed and released by")
 	errTooManyRules   = engine.Error("ERR too many rules: RL.ALL takes at most 128")
+	errNoSuchDB       = engine.Error("ERR DB index is out of range")
+	errNotPositive    = engine.Error("ERR value is out of range, must be positive")
 )

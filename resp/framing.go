@@ -6,37 +6,15 @@ import (
 	"math"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"unsafe"
 )
 
 // Redis' limits on what a client may send.
 const (
-	maxLine           = 64 << 10  // bytes in an inline command or the header of a length, without the line end
-	maxArgsBeforeAuth = 10        // bulk strings in one command, before authentication
-	maxBulkBeforeAuth = 16384     // bytes in one bulk string, before authentication
-	defaultMaxBulk    = 512 << 20 // bytes in one bulk string
-	defaultMaxQuery   = 1 << 30   // bytes in one command
-	leastQuery        = 1 << 20   // the least that this may be set to
+	maxLine           = 64 << 10 // bytes in an inline command or the header of a length, without the line end
+	maxArgsBeforeAuth = 10       // bulk strings in one command, before authentication
+	maxBulkBeforeAuth = 16384    // bytes in one bulk string, before authentication
 )
-
-// guardLimits are the limits an operator may change while the server runs.
-// One value is shared by all connections.
-type guardLimits struct {
-	maxBulk  atomic.Int64 // bytes in one bulk string: proto-max-bulk-len
-	maxQuery atomic.Int64 // bytes in one command as sent: client-query-buffer-limit
-	clients  atomic.Int64 // bytes that all clients may hold together; math.MaxInt64: any number
-	output   atomic.Pointer[outputLimits]
-}
-
-func newGuardLimits() *guardLimits {
-	l := new(guardLimits)
-	l.maxBulk.Store(defaultMaxBulk)
-	l.maxQuery.Store(defaultMaxQuery)
-	l.clients.Store(math.MaxInt64)
-	l.output.Store(defaultOutputLimits())
-	return l
-}
 
 // protocolError is a breach of RESP, in the words Redis answers it with.
 type protocolError string

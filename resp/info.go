@@ -55,12 +55,12 @@ func info(c *call) error {
 	for _, s := range sections {
 		if all || wanted[strings.ToLower(s.name)] {
 			r.section(s.name)
-			s.tell(c.session().server, &r)
+			s.tell(sessionOf(c).server, &r)
 			keys = keys || s.keys
 		}
 	}
 
-	if keys && c.session().server.refusal() == "" { // while the disk fails, operators are told without waiting for it
+	if keys && sessionOf(c).server.refusal() == "" { // while the disk fails, operators are told without waiting for it
 		c.tx.SeeAll()
 	}
 

@@ -4,23 +4,30 @@ import (
 	"bytes"
 	"container/heap"
 	"container/list"
-	"math"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"rlserver/clock"
 	"rlserver/engine"
 )
 
 // room is where calls wait: a line for each key that any of them waits for.
 type room struct {
-	server  *Server
+	engine      *engine.Engine
+	clock       *clock.Clock
+	unavailable func(has, lacks flags) error // why a call is not tried again now
+
 	tickets atomic.Int64
 	waiting atomic.Int64 // calls
 	timed   atomic.Int64 // calls that do not wait for ever
 
 	mu    sync.Mutex // of lines alone: what is in a line is under the lock of its key
 	lines map[lineKey]*line
+}
+
+func (r *room) init(e *engine.Engine, c *clock.Clock, unavailable func(has, lacks flags) error) {
+	r.engine, r.clock, r.unavailable, r.lines = e, c, unavailable, make(map[lineKey]*line)
 }
 
 type lineKey struct {
@@ -54,9 +61,6 @@ type alarm struct {
 	moment   int64         // Unix ms
 	deadline time.Duration // elapsed
 }
-
-// never is a moment, and a deadline, that does not come.
-const never = math.MaxInt64
 
 var noAlarm = alarm{never, never}
 
@@ -127,14 +131,14 @@ func (l *line) changed(tx *engine.Tx) {
 
 // ring is the timer's.
 func (l *line) ring() {
-	tx := l.room.server.engine.NewTx()
+	tx := l.room.engine.NewTx()
 	var all *waiter
 	for {
 		keys := []engine.Key{l.key}
 		if all != nil {
 			keys = all.keys
 		}
-		tx.Begin(l.room.server.clock(), l.db, keys, true)
+		tx.Begin(l.room.clock.Now(), l.db, keys, true)
 		l.set = noAlarm
 		next := l.serve(tx, all)
 		tx.End()
@@ -150,7 +154,7 @@ func (l *line) ring() {
 func (l *line) serve(tx *engine.Tx, held *waiter) (needs *waiter) {
 	l.servePoppers(tx)
 	for {
-		w, last := l.turn(tx.Now(), l.room.server.time.Elapsed())
+		w, last := l.turn(tx.Now(), l.room.clock.Elapsed())
 		if w == nil {
 			l.arm()
 			return nil
@@ -262,7 +266,7 @@ const farthest = 1 << 40 * time.Millisecond
 
 // until is how long it is until an alarm.
 func (l *line) until(at alarm) time.Duration {
-	clock := l.room.server.time
+	clock := l.room.clock
 	return max(0, min(clock.Until(at.moment), at.deadline-clock.Elapsed(), farthest))
 }
 
@@ -275,9 +279,9 @@ func (r *room) stir() {
 		lines = append(lines, l)
 	}
 	r.mu.Unlock()
-	tx := r.server.engine.NewTx()
+	tx := r.engine.NewTx()
 	for _, l := range lines {
-		tx.Begin(r.server.clock(), l.db, []engine.Key{l.key}, true)
+		tx.Begin(r.clock.Now(), l.db, []engine.Key{l.key}, true)
 		l.changed(tx)
 		tx.End()
 	}

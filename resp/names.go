@@ -18,19 +18,18 @@ const (
 func (c *command) boundsWords() bool { return c.group == "ratelimit" }
 
 // tooLong finds a word that a limiter's call may not have, before anything is done with it.
-func (s *Server) tooLong(c *command, words [][]byte) error {
-	most := int(min(longestWord, s.settings.maxKey.Load()))
+func (c *command) tooLong(words [][]byte, mostKey int64) error {
+	most := int(min(longestWord, mostKey))
 	for _, word := range words {
 		if len(word) > most {
-			return s.findTooLong(c, words)
+			return c.findTooLong(words, mostKey)
 		}
 	}
 	return nil
 }
 
 // findTooLong names the word, if it is not a key that is longer than others may be.
-func (s *Server) findTooLong(c *command, words [][]byte) error {
-	mostKey := s.settings.maxKey.Load()
+func (c *command) findTooLong(words [][]byte, mostKey int64) error {
 	keys := make(map[int]bool)
 	for _, spec := range c.keys {
 		spec.positions(words, func(i int) { keys[i] = true })

@@ -264,3 +264,25 @@ func appendHumanFloat(dst []byte, f *big.Float) []byte {
 	}
 	return dst
 }
+
+// equalFold compares an argument with a word in upper case, ASCII letters in any case.
+func equalFold(b []byte, upper string) bool {
+	if len(b) != len(upper) {
+		return false
+	}
+	for i, c := range b {
+		if 'a' <= c && c <= 'z' {
+			c -= 'a' - 'A'
+		}
+		if c != upper[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// addInt is a+b; ok is false if that is no 64-bit integer.
+func addInt(a, b int64) (sum int64, ok bool) {
+	sum = a + b
+	return sum, (sum >= a) == (b >= 0)
+}

@@ -1,7 +1,6 @@
 package resp
 
 import (
-	"slices"
 	"time"
 
 	"rlserver/engine"
@@ -20,27 +19,6 @@ func (c *call) postpone(write func(*call) error) {
 	c.postponed = append(c.postponed, postponed{len(c.reply.b), write})
 }
 
-// writePostponed puts what was postponed into the replies.
-func (s *session) writePostponed() {
-	list := s.postponed
-	s.postponed = nil
-	first := list[0].at
-	rest := slices.Clone(s.reply.b[first:])
-	s.reply.b = s.reply.b[:first]
-	for i, p := range list {
-		end := first + len(rest)
-		if i+1 < len(list) {
-			end = list[i+1].at
-		}
-		mark := len(s.reply.b)
-		if err := p.write(&s.call); err != nil {
-			s.reply.b = s.reply.b[:mark]
-			s.refuse(err)
-		}
-		s.reply.b = append(s.reply.b, rest[p.at-first:end-first]...)
-	}
-}
-
 // longCall is how long a call runs before it asks whether the client still waits for its reply. A client that has closed its half of the connection alone
 // gets the replies to what it has sent, if they take no longer.
 const longCall = time.Second
@@ -53,10 +31,4 @@ func (c *call) unwanted() error {
 		return nil
 	}
 	return errGone
-}
-
-func (s *session) gone() bool { return s.guard.gone() }
-
-func (s *session) running() time.Duration {
-	return s.server.time.Elapsed() - time.Duration(s.profile.active.Load())*time.Millisecond
 }

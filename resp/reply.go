@@ -15,10 +15,17 @@ type reply struct {
 	b     []byte
 	resp3 bool
 
-	owner *session // whose client the replies are for; nil: any size is right
-	check int      // the length at which to ask the owner
-	over  bool     // it is cut off
-	end   int      // where
+	owner replyOwner // whose client the replies are for; nil: any size is right
+	check int        // the length at which to ask the owner
+	over  bool       // it is cut off
+	end   int        // where
+}
+
+// replyOwner says how large a reply may become.
+type replyOwner interface {
+	// mayReply is asked before a reply of a size is written into a buffer of so much room. It returns
+	// the size at which it is to be asked again; 0: the reply is too large.
+	mayReply(size, room int) (next int)
 }
 
 func (r *reply) header(kind byte, n int64) {

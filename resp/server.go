@@ -91,7 +91,7 @@ func NewServer(o Options) *Server {
 	}
 	s.waiting, s.policiesChanged = &s.room, s.PoliciesChanged
 	o.Clock.OnStep(s.room.stir)
-	s.room.server, s.room.lines = s, make(map[lineKey]*line)
+	s.room.init(o.Engine, o.Clock, s.unavailable)
 	s.memory.init()
 	s.fitMemory()
 	s.warnOfMaxMemory()

@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -83,8 +84,7 @@ func (s *session) hush() {
 }
 
 const (
-	fullReply = 64 << 10 // how much is sent before the batch is through
-	keptReply = 8 << 10  // the largest buffer that a session holds on to between batches
+	keptReply = 8 << 10 // the largest buffer that a session holds on to between batches
 )
 
 // flush sends the replies once the journal has what they acknowledge. If they cannot be sent, the next read says so and ends the session.
@@ -120,7 +120,7 @@ func (s *session) release() {
 		s.reply.b = nil // it belongs to the guard
 	}
 	s.reply.check = 0
-	s.words, s.args, s.keys, s.payload = nil, args{}, nil, nil
+	s.words, s.args, s.keys, s.ready = nil, args{}, nil, nil
 	s.hasher.release()
 	clear(s.together[:cap(s.together)])
 }
@@ -131,7 +131,38 @@ func (s *session) recovered() {
 	if fault == nil {
 		return
 	}
-	s.postponed, s.payload = nil, nil
+	s.postponed, s.ready = nil, nil
 	s.see(s.tx.End())
 	s.fault(fault, s.begun)
+}
+
+// sessionOf is the connection of a call, as the handlers of commands about connections and the
+// server know it.
+func sessionOf(c *call) *session { return c.conn.(*session) }
+
+// writePostponed puts what was postponed into the replies.
+func (s *session) writePostponed() {
+	list := s.postponed
+	s.postponed = nil
+	first := list[0].at
+	rest := slices.Clone(s.reply.b[first:])
+	s.reply.b = s.reply.b[:first]
+	for i, p := range list {
+		end := first + len(rest)
+		if i+1 < len(list) {
+			end = list[i+1].at
+		}
+		mark := len(s.reply.b)
+		if err := p.write(&s.call); err != nil {
+			s.reply.b = s.reply.b[:mark]
+			s.refuse(err)
+		}
+		s.reply.b = append(s.reply.b, rest[p.at-first:end-first]...)
+	}
+}
+
+func (s *session) gone() bool { return s.guard.gone() }
+
+func (s *session) running() time.Duration {
+	return s.server.time.Elapsed() - time.Duration(s.profile.active.Load())*time.Millisecond
 }

@@ -7,8 +7,7 @@ import (
 )
 
 const (
-	uncheckedReply = 2 * fullReply // how large a reply may be that nobody counts
-	manyWords      = 1024          // words of a call that count as memory held by the client
+	manyWords = 1024 // words of a call that count as memory held by the client
 )
 
 // mayReply tells, before a reply of this size is written into a buffer of so much room, at which size it is to be asked again; 0: the reply

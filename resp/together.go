@@ -20,21 +20,6 @@ const (
 	mostBytesTogether = 4 << 10 // of the first call, and of all others together
 )
 
-// prepared is a call whose command has been found.
-type prepared struct {
-	command *command
-	words   [][]byte
-	name    int // how many of them are the command's name
-	keys    int // how many keys it has, of those that are hashed
-	size    int // bytes that it has in the pipeline, if it is not the first
-}
-
-// joinsOthers tells whether calls of a command may be run under one hold with others: they have keys, take little time and leave the session as
-// it is.
-func (c *command) joinsOthers() bool {
-	return c.flags&fast != 0 && len(c.keys) > 0 && c.flags&(wholeKeyspace|stepwise|immediate|ownLocks) == 0
-}
-
 // small tells whether a call is so short that it cannot ask for much, but by its numbers.
 func small(words [][]byte) bool {
 	size := 0
@@ -58,11 +43,6 @@ func (s *session) begin(p prepared, now int64) {
 		}
 		s.lock(now)
 	}
-}
-
-// wantsAll tells whether a call needs the locks of all shards.
-func (p *prepared) wantsAll() bool {
-	return p.command.flags&wholeKeyspace != 0 || p.command.reaches != nil && p.command.reaches(p.words)
 }
 
 // gather adds a call to those that are run together.

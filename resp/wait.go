@@ -2,25 +2,24 @@ package resp
 
 import (
 	"container/list"
-	"errors"
 	"slices"
 	"sync"
 	"time"
 	"unsafe"
 
 	"rlserver/engine"
-	"rlserver/engine/limit"
 )
 
 // waiter is a call that waits on the server: for a limiter to admit it, or for something to pop. Its connection's goroutine sleeps in
 // guard.pause until whoever went through the line has answered the call.
 type waiter struct {
-	owner    *session
+	wake     func() // ends the sleep of its connection
+	room     *room
 	call     prepared      // its words copied
 	keys     []engine.Key  // all, in the order of the words
 	deadline time.Duration // elapsed; never: it waits for ever
 	ticket   int64         // in order of arrival
-	pop      *popper       // nil for a limiter's call
+	pop      popper        // nil for a limiter's call
 
 	places []place // each under the lock of its key
 	index  int     // in the first line's due, -1 if it is not there
@@ -48,80 +47,45 @@ const (
 	cancelled        // by CLIENT UNBLOCK id ERROR
 )
 
-// attempt says how a session runs a call that may wait.
-type attempt uint8
-
-const (
-	firstAttempt attempt = iota
-	nextAttempt          // it stands first in its lines
-	lastAttempt          // its time is over
-)
-
-// request is what a handler that has returned errHeld wants.
-type request struct {
-	deadline time.Duration // as in waiter
-	moment   int64         // when it can be admitted if nobody else comes, Unix ms; never: others are before it
-	pop      *popper       // as in waiter
-}
-
 const errUnblocked = engine.Error("UNBLOCKED client unblocked via CLIENT UNBLOCK")
 
-// errHeld is returned by a handler whose call is to wait: there is no answer yet.
-var errHeld = errors.New("the call waits")
-
-// admit has a limiter decide a call, by try, and makes the call wait if it came with WAIT and cannot be admitted now but may be in time:
-// then the error is errHeld, to be returned by the handler, which will be run again. Who comes while others wait goes behind them, unless
-// it can be told at once that it cannot be admitted in time, or it takes nothing: whoever renews a lease must not wait for its end.
-//
-// When its time is over a call is decided as one without WAIT: those do not look at who waits.
-func (c *call) admit(try func() (limit.Decision, error)) (limit.Decision, error) {
-	if c.args.wait == 0 || c.executing || c.attempt == lastAttempt {
-		return try()
-	}
-	elapsed, deadline, behind := c.env.time.Elapsed(), c.request.deadline, false
-	if c.attempt == firstAttempt {
-		deadline = after(elapsed, c.args.wait)
-		behind = !c.env.waiting.empty(c.db, c.keys)
-	}
-	c.tx.Rehearse = true // a call that will wait is not denied yet: nothing counts it as that
-	d, err := try()
-	c.tx.Rehearse = false
-	switch {
-	case err != nil:
-		return d, err
-	case d.Allowed && (!behind || d.Free) || d.RetryAfter == limit.Never || d.RetryAfter > c.args.wait:
-		return try()
-	}
-	moment := c.tx.Now() + d.RetryAfter
-	if c.env.time.Until(moment) > deadline-elapsed {
-		return try()
-	}
-	c.request = request{deadline: deadline, moment: moment}
-	if behind {
-		c.request.moment = never
-	}
-	return d, errHeld
-}
-
-// after is a deadline so many ms after a moment.
-func after(elapsed time.Duration, ms int64) time.Duration {
-	if ms > int64((never-elapsed)/time.Millisecond) {
-		return never
-	}
-	return elapsed + time.Duration(ms)*time.Millisecond
-}
-
-// hold lets a call wait whose handler has returned errHeld. Its locks are held.
-func (s *session) hold(p prepared) *waiter {
+// enter lets a call wait whose handler has returned errHeld. Its locks are held. wake ends the sleep of its connection, and is called
+// when the call has been answered.
+func (r *room) enter(c *call, p prepared, wake func()) *waiter {
 	p.words = cloneWords(p.words)
-	w := &waiter{owner: s, call: p, deadline: s.request.deadline, pop: s.request.pop, index: -1}
-	own := hasher{engine: s.env.engine}
+	w := &waiter{room: r, wake: wake, call: p, deadline: c.request.deadline, pop: c.request.pop, index: -1}
+	own := hasher{engine: r.engine}
 	own.add(&w.call)
 	w.keys = own.keys
-	w.own = call{env: s.env, client: s.client, db: s.db, request: s.request, attempt: nextAttempt, reply: reply{resp3: s.reply.resp3}}
-	s.server.room.join(s.tx, w)
-	s.waiter.Store(w)
+	w.own = call{env: c.env, client: c.client, db: c.db, request: c.request, attempt: nextAttempt, reply: reply{resp3: c.reply.resp3}}
+	r.join(c.tx, w)
 	return w
+}
+
+// end takes a call out of its lines if it is still there, and answers one that was unblocked. No lock is held. tx is idle.
+func (w *waiter) end(tx *engine.Tx) {
+	if len(w.places) > 1 || w.current() != answered {
+		w.quit(tx)
+	}
+	w.room.waiting.Add(-1)
+	if w.deadline != never {
+		w.room.timed.Add(-1)
+	}
+}
+
+func (w *waiter) quit(tx *engine.Tx) {
+	tx.Begin(w.room.clock.Now(), w.own.db, w.keys, true)
+	defer func() { w.position = max(w.position, tx.End()) }()
+	w.leave(tx, nil)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch w.outcome {
+	case givenUp:
+		w.try(tx, lastAttempt)
+	case cancelled:
+		w.own.reply.error(string(errUnblocked))
+		w.own.errors++
+	}
 }
 
 // waiterSize is what a waiting call takes beside its words and keys, in bytes.
@@ -150,49 +114,6 @@ func cloneWords(words [][]byte) [][]byte {
 	return kept
 }
 
-// await sends the replies that stand before the call's, and waits until the call is answered or the client is gone.
-func (s *session) await(w *waiter) {
-	s.flush()
-	s.begun = 0
-	s.guard.held.note(heldWaiting, w.size())
-	gone := s.closing // as the journal could not keep a change
-	for !gone && w.waits() {
-		gone = s.guard.pause() != nil
-	}
-	if len(w.places) > 1 || w.current() != answered {
-		s.quit(w)
-	}
-	s.waiter.Store(nil)
-	s.guard.held.note(heldWaiting, 0)
-	s.server.room.waiting.Add(-1)
-	if w.deadline != never {
-		s.server.room.timed.Add(-1)
-	}
-	if gone {
-		s.closing = true // as by Redis, without an answer
-		return
-	}
-	s.errors += w.own.errors
-	s.reply.b = append(s.reply.b, w.own.reply.b...)
-	s.see(w.position)
-}
-
-// quit takes a call out of its lines, and answers one that was unblocked. No lock is held.
-func (s *session) quit(w *waiter) {
-	s.tx.Begin(s.server.clock(), w.own.db, w.keys, true)
-	defer func() { w.position = max(w.position, s.tx.End()) }()
-	w.leave(s.tx, nil)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	switch w.outcome {
-	case givenUp:
-		w.try(s.tx, lastAttempt)
-	case cancelled:
-		w.own.reply.error(string(errUnblocked))
-		w.own.errors++
-	}
-}
-
 func (w *waiter) current() ending {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -213,7 +134,7 @@ func (w *waiter) unblock(how ending) bool {
 		return false
 	}
 	w.outcome = how
-	w.owner.guard.wake()
+	w.wake()
 	return true
 }
 
@@ -257,7 +178,7 @@ func (w *waiter) decide(tx *engine.Tx) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.outcome, w.position = answered, p
-		w.owner.guard.wake()
+		w.wake()
 	})
 }
 
@@ -276,7 +197,7 @@ func (w *waiter) try(tx *engine.Tx, how attempt) (done bool) {
 		}
 		d.tx = nil
 	}()
-	if err := w.owner.server.unavailable(w.call.command.flags, ^w.call.command.flags); err != nil {
+	if err := w.room.unavailable(w.call.command.flags, ^w.call.command.flags); err != nil {
 		d.refuse(err)
 		return true
 	}

@@ -56,7 +56,7 @@ func (w *storing) watch(tx *engine.Tx, sets []engine.ZSet) {
 func (w *storing) try(c *call, last bool) (done bool, err error) {
 	members := c.tx.Prepare(w.combine(w.sets))
 	c.tx.Begin(c.env.clock(), c.db, w.keys, true)
-	defer func() { c.session().see(c.tx.End()) }()
+	defer func() { sessionOf(c).see(c.tx.End()) }()
 	intact := c.tx.Intact(&w.changes)
 	c.tx.Unwatch(&w.changes)
 	if intact {
