@@ -16,7 +16,7 @@ import (
 // forbidden.
 var mayImport = map[string]struct{ ours, others []string }{
 	"rlserver/cmd/rlserver": {
-		ours: []string{"rlserver/resp", "rlserver/clock", "rlserver/engine", "rlserver/persistence",
+		ours: []string{"rlserver/resp", "rlserver/resp/command", "rlserver/resp/config", "rlserver/clock", "rlserver/engine", "rlserver/persistence",
 			"rlserver/policyfile", "rlserver/process", "rlserver/smallfile"},
 		others: []string{"github.com/alecthomas/kong"},
 	},
@@ -27,17 +27,33 @@ var mayImport = map[string]struct{ ours, others []string }{
 	"rlserver/smallfile": {},
 	"rlserver/resp": {
 		ours: []string{
-			"rlserver/clock",
-			"rlserver/engine",
-			"rlserver/engine/limit",
-			"rlserver/engine/rule",
-			"rlserver/rdb",
-			"rlserver/zset",
+			"rlserver/clock", "rlserver/engine",
+			"rlserver/resp/clientmem", "rlserver/resp/command", "rlserver/resp/config", "rlserver/resp/glob", "rlserver/resp/grammar",
+			"rlserver/resp/waitqueue", "rlserver/resp/wire",
+			"rlserver/resp/commands/hashes", "rlserver/resp/commands/keys", "rlserver/resp/commands/limits", "rlserver/resp/commands/str",
+			"rlserver/resp/commands/zsets",
 		},
 		others: []string{"github.com/tidwall/redcon"},
 	},
-	"rlserver/clock":   {},
-	"rlserver/process": {},
+	"rlserver/resp/grammar":   {},
+	"rlserver/resp/glob":      {ours: []string{"rlserver/engine"}},
+	"rlserver/resp/clientmem": {},
+	"rlserver/resp/config":    {ours: []string{"rlserver/engine", "rlserver/resp/grammar"}},
+	"rlserver/resp/wire":      {ours: []string{"rlserver/engine", "rlserver/resp/clientmem", "rlserver/resp/config", "rlserver/resp/grammar"}},
+	"rlserver/resp/command": {
+		ours: []string{
+			"rlserver/clock", "rlserver/engine", "rlserver/engine/limit", "rlserver/engine/rule",
+			"rlserver/resp/config", "rlserver/resp/glob", "rlserver/resp/grammar", "rlserver/resp/wire",
+		},
+	},
+	"rlserver/resp/waitqueue":       {ours: []string{"rlserver/clock", "rlserver/engine", "rlserver/resp/command", "rlserver/resp/wire"}},
+	"rlserver/resp/commands/hashes": {ours: []string{"rlserver/engine", "rlserver/resp/command", "rlserver/resp/grammar", "rlserver/resp/wire"}},
+	"rlserver/resp/commands/keys":   {ours: []string{"rlserver/engine", "rlserver/engine/limit", "rlserver/rdb", "rlserver/resp/command", "rlserver/resp/glob", "rlserver/resp/grammar", "rlserver/resp/wire"}},
+	"rlserver/resp/commands/limits": {ours: []string{"rlserver/engine", "rlserver/engine/limit", "rlserver/engine/rule", "rlserver/resp/command", "rlserver/resp/grammar", "rlserver/resp/wire"}},
+	"rlserver/resp/commands/str":    {ours: []string{"rlserver/engine", "rlserver/resp/command", "rlserver/resp/grammar", "rlserver/resp/wire"}},
+	"rlserver/resp/commands/zsets":  {ours: []string{"rlserver/engine", "rlserver/zset", "rlserver/resp/command", "rlserver/resp/grammar", "rlserver/resp/wire"}},
+	"rlserver/clock":                {},
+	"rlserver/process":              {},
 	"rlserver/persistence": {
 		ours:   []string{"rlserver/engine"},
 		others: []string{"github.com/klauspost/compress/zstd"},

@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"net"
 	"regexp"
+	"rlserver/resp/clientmem"
+	"rlserver/resp/config"
 	"strconv"
 	"strings"
 	"testing"
@@ -57,26 +59,26 @@ func (c *testClient) soon(what string, condition func() bool) {
 // nothingHeld waits until no client holds anything, by the counters, which have to go back to nothing exactly.
 func (c *testClient) nothingHeld(ts *testServer) {
 	c.t.Helper()
-	c.soon("nothing held", func() bool { return ts.memory.bytes.Load() == 0 })
-	for _, p := range []*pool{&ts.memory.unauthenticated, &ts.memory.normal, &ts.memory.exempt} {
-		require.Zero(c.t, p.bytes.Load())
+	c.soon("nothing held", func() bool { return ts.memory.Bytes.Load() == 0 })
+	for _, p := range []*clientmem.Pool{&ts.memory.Unauthenticated, &ts.memory.Normal, &ts.memory.Exempt} {
+		require.Zero(c.t, p.Bytes.Load())
 	}
 }
 
 func TestUnreadRepliesBeforeAuth(t *testing.T) {
-	ts := startServer(t, Defaults{Password: "secret"})
+	ts := startServer(t, config.Defaults{Password: "secret"})
 	stranger := ts.dial()
 	stranger.flood(frame("SET", "key", "value"))
 	c := ts.dial()
 	require.Equal(t, "+OK", c.do("AUTH secret"))
 	assert.Equal(t, 1, c.number("client_output_buffer_limit_disconnections"))
-	assert.LessOrEqual(t, c.number("client_recent_max_output_buffer"), 2*hardBeforeAuth)
+	assert.LessOrEqual(t, c.number("client_recent_max_output_buffer"), 2*config.HardBeforeAuth)
 	c.nothingHeld(ts)
 }
 
 // A client may leave as much unread as the limit before AUTH says and more after it.
 func TestUnreadRepliesAfterAuth(t *testing.T) {
-	ts := startServer(t, Defaults{Password: "secret"})
+	ts := startServer(t, config.Defaults{Password: "secret"})
 	c := ts.dial()
 	require.Equal(t, "+OK", c.do("AUTH secret"))
 	require.Equal(t, ":10000001", c.do("SETRANGE k 10000000 x"))
@@ -84,7 +86,7 @@ func TestUnreadRepliesAfterAuth(t *testing.T) {
 	require.NoError(t, err)
 	other := ts.dial()
 	require.Equal(t, "+OK", other.do("AUTH secret"))
-	other.soon("unread", func() bool { return ts.memory.bytes.Load() > 10_000_000 })
+	other.soon("unread", func() bool { return ts.memory.Bytes.Load() > 10_000_000 })
 	for range 2 {
 		require.Len(t, c.read(), len("$10000001 ")+10_000_001+1)
 	}
@@ -99,7 +101,7 @@ func TestHardOutputLimit(t *testing.T) {
 		"an array of unknown length": "SET after 1\r\nKEYS *\r\n",
 	} {
 		t.Run(name, func(t *testing.T) {
-			ts := startServer(t, Defaults{OutputLimits: "normal 200kb 0 0"})
+			ts := startServer(t, config.Defaults{OutputLimits: "normal 200kb 0 0"})
 			c, greedy := ts.dial(), ts.named("greedy")
 			for i := range 300 {
 				require.Equal(t, "+OK", c.send("SET", fmt.Sprint("key:", i, strings.Repeat("k", 1000)), ""))
@@ -127,7 +129,7 @@ func TestHardOutputLimit(t *testing.T) {
 }
 
 func TestSoftOutputLimit(t *testing.T) {
-	ts := startServer(t, Defaults{OutputLimits: "normal 0 1mb 1"})
+	ts := startServer(t, config.Defaults{OutputLimits: "normal 0 1mb 1"})
 	c, slow := ts.dial(), ts.named("slow")
 	require.Equal(t, ":500001", c.do("SETRANGE k 500000 x"))
 	go slow.flood("GET k\r\n")
@@ -141,7 +143,7 @@ func TestSoftOutputLimit(t *testing.T) {
 
 // A client that reads slowly gets all, however much more that is than the limits: its commands wait for it.
 func TestSlowReaderGetsAll(t *testing.T) {
-	ts := startServer(t, Defaults{OutputLimits: "normal 2mb 1mb 60"})
+	ts := startServer(t, config.Defaults{OutputLimits: "normal 2mb 1mb 60"})
 	c := ts.named("slow")
 	const calls, size = 100, 300_001 // 30 MB
 	require.Equal(t, fmt.Sprint(":", size), c.do("SETRANGE k 300000 x"))
@@ -160,7 +162,7 @@ func TestSlowReaderGetsAll(t *testing.T) {
 
 // Unread replies stay counted, and the client listed, until they are sent.
 func TestUnreadRepliesAreCountedAfterQuit(t *testing.T) {
-	ts := startServer(t, Defaults{})
+	ts := startServer(t, config.Defaults{})
 	c, leaving := ts.dial(), ts.named("leaving")
 	require.Equal(t, ":10000001", c.do("SETRANGE k 10000000 x"))
 	_, err := leaving.Write([]byte("GET k\r\nGET k\r\nQUIT\r\n"))
@@ -184,7 +186,7 @@ func TestClientEviction(t *testing.T) {
 		"unread replies": {"omem", strings.Repeat("GET large\r\n", 8)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			ts := startServer(t, Defaults{MaxMemory: 64 << 20, ClientMemory: 20 << 20})
+			ts := startServer(t, config.Defaults{MaxMemory: 64 << 20, ClientMemory: 20 << 20})
 			control := ts.dial()
 			require.Equal(t, ":2000001", control.do("SETRANGE large 2000000 x"))
 			for i := range 100 {
@@ -196,7 +198,7 @@ func TestClientEviction(t *testing.T) {
 			control.soon("small", func() bool { return control.clientField("small", "qbuf") > 90_000 })
 			go large.Write([]byte(c.sent))
 			control.soon("held", func() bool {
-				return control.clientField("large", c.field) > 300_000 && control.clientField("large", "tot-mem") > 300_000+connectionSize
+				return control.clientField("large", c.field) > 300_000 && control.clientField("large", "tot-mem") > 300_000+clientmem.ConnectionSize
 			})
 			control.check([]answer{{"CONFIG SET maxmemory-clients 350kb", "+OK"}})
 			control.soon("closed", func() bool { return control.clientField("large", "id") < 0 })
@@ -204,7 +206,7 @@ func TestClientEviction(t *testing.T) {
 			assert.Equal(t, 0, control.number("evicted_keys"))
 			assert.Equal(t, ":101", control.do("DBSIZE"))
 			assert.Positive(t, control.clientField("small", "id"))
-			assert.LessOrEqual(t, ts.memory.bytes.Load(), int64(350<<10))
+			assert.LessOrEqual(t, ts.memory.Bytes.Load(), int64(350<<10))
 			small.Close()
 			control.nothingHeld(ts)
 		})
@@ -229,7 +231,7 @@ func TestClientBeyondTheBound(t *testing.T) {
 		"WATCH":         watches(10_000),
 	} {
 		t.Run(name, func(t *testing.T) {
-			ts := startServer(t, Defaults{ClientMemory: 1 << 20})
+			ts := startServer(t, config.Defaults{ClientMemory: 1 << 20})
 			c, greedy := ts.dial(), ts.dial()
 			c.send("SET", "large", strings.Repeat("x", 900_000))
 			require.Equal(t, ":2000001", c.do("SETRANGE large 2000000 x"))
@@ -242,7 +244,7 @@ func TestClientBeyondTheBound(t *testing.T) {
 }
 
 func TestNoEvict(t *testing.T) {
-	ts := startServer(t, Defaults{ClientMemory: 100 << 10})
+	ts := startServer(t, config.Defaults{ClientMemory: 100 << 10})
 	c, exempt, other := ts.dial(), ts.named("exempt"), ts.named("other")
 	require.Equal(t, "+OK", exempt.do("CLIENT NO-EVICT ON"))
 	half := "*1\r\n$1000000\r\n" + strings.Repeat("x", 500_000)
@@ -265,13 +267,13 @@ func TestNoEvict(t *testing.T) {
 
 // What an exempt client leaves unread is bounded by client-output-buffer-limit alone.
 func TestNoEvictLeavesRepliesUnread(t *testing.T) {
-	ts := startServer(t, Defaults{ClientMemory: 1})
+	ts := startServer(t, config.Defaults{ClientMemory: 1})
 	c, exempt := ts.dial(), ts.named("exempt")
 	require.Equal(t, "+OK", exempt.do("CLIENT NO-EVICT ON"))
 	require.Equal(t, ":1000001", exempt.do("SETRANGE k 1000000 x"))
 	_, err := exempt.Write(bytes.Repeat([]byte("GET k\r\n"), 15)) // fewer than make its commands wait
 	require.NoError(t, err)
-	c.soon("unread", func() bool { return ts.memory.exempt.bytes.Load() > 4<<20 })
+	c.soon("unread", func() bool { return ts.memory.Exempt.Bytes.Load() > 4<<20 })
 	_, err = exempt.Write([]byte("CLIENT NO-EVICT OFF\r\n"))
 	require.NoError(t, err)
 	c.soon("closed", func() bool { return ts.clients() == 1 })
@@ -280,7 +282,7 @@ func TestNoEvictLeavesRepliesUnread(t *testing.T) {
 
 // Clients that have not authenticated have a bound of their own, and cost those that have nothing.
 func TestPreauthMemory(t *testing.T) {
-	ts := startServer(t, Defaults{Password: "secret", PreauthMemory: 64 << 10})
+	ts := startServer(t, config.Defaults{Password: "secret", PreauthMemory: 64 << 10})
 	c, friend := ts.dial(), ts.dial()
 	require.Equal(t, "+OK", c.do("AUTH secret"))
 	require.Equal(t, "+OK", friend.do("AUTH secret"))
@@ -298,7 +300,7 @@ func TestPreauthMemory(t *testing.T) {
 }
 
 func TestWaitingCallsAreCounted(t *testing.T) {
-	ts := startServer(t, Defaults{})
+	ts := startServer(t, config.Defaults{})
 	c, waiting := ts.dial(), ts.named("waiting")
 	_, err := waiting.Write([]byte(frame("BZPOPMIN", strings.Repeat("k", 100_000), "0")))
 	require.NoError(t, err)
@@ -320,7 +322,7 @@ func TestWaitingCallsAreCounted(t *testing.T) {
 
 // CLIENT REPLY OFF drops replies however large.
 func TestLargeRepliesThatNobodyWants(t *testing.T) {
-	ts := startServer(t, Defaults{OutputLimits: "normal 200kb 0 0"})
+	ts := startServer(t, config.Defaults{OutputLimits: "normal 200kb 0 0"})
 	c := ts.dial()
 	require.Equal(t, ":300001", c.do("SETRANGE k 300000 x"))
 	_, err := c.Write([]byte("CLIENT REPLY OFF\r\nGET k\r\nGET k\r\nCLIENT REPLY SKIP\r\nGET k\r\nCLIENT REPLY ON\r\n"))
@@ -334,7 +336,7 @@ func TestLargeRepliesThatNobodyWants(t *testing.T) {
 
 // used_memory and what the keys may take are true as soon as a client is gone, whenever it was measured.
 func TestMemoryAfterALargeClient(t *testing.T) {
-	ts := startServer(t, Defaults{MaxMemory: 100 << 20, MemoryPolicy: "noeviction"})
+	ts := startServer(t, config.Defaults{MaxMemory: 100 << 20, MemoryPolicy: "noeviction"})
 	c, large := ts.dial(), ts.named("large")
 	ts.MemoryTaken(4 << 20)
 	before := c.number("used_memory")
@@ -347,7 +349,7 @@ func TestMemoryAfterALargeClient(t *testing.T) {
 	large.Close()
 	c.nothingHeld(ts)
 	ts.MemoryTaken(120 << 20) // it was held since the last measurement
-	assert.InDelta(t, before, c.number("used_memory"), 2*connectionSize)
+	assert.InDelta(t, before, c.number("used_memory"), 2*clientmem.ConnectionSize)
 	assert.Equal(t, "+OK", c.do("SET k v"))
 	ts.MemoryTaken(120 << 20) // what the keys do not explain leaves them most of maxmemory all the same
 	assert.Equal(t, "+OK", c.do("SET k v"))
@@ -357,7 +359,7 @@ func TestMemoryAfterALargeClient(t *testing.T) {
 func TestCountersReturnToNothing(t *testing.T) {
 	seed := rand.Uint64()
 	t.Log("seed", seed)
-	ts := startServer(t, Defaults{ClientMemory: 2 << 20, OutputLimits: "normal 1mb 300kb 1"})
+	ts := startServer(t, config.Defaults{ClientMemory: 2 << 20, OutputLimits: "normal 1mb 300kb 1"})
 	control := ts.dial()
 	require.Equal(t, "+OK", control.do("CLIENT NO-EVICT ON"))
 	require.Equal(t, ":100001", control.do("SETRANGE k 100000 x"))
@@ -408,7 +410,7 @@ func TestClientMemoryParameters(t *testing.T) {
 		number  = output + "Error in hard, soft or soft_seconds setting in buffer limit configuration."
 		share   = clients + "argument must be a memory or percent value"
 	)
-	c := startServer(t, Defaults{MaxMemory: 1000, ClientMemory: -20}).dial()
+	c := startServer(t, config.Defaults{MaxMemory: 1000, ClientMemory: -20}).dial()
 	for _, step := range []struct{ name, value, reply, now string }{ // the replies are those of Redis 7.0.15
 		{"client-output-buffer-limit", "normal 0 0", words, "normal 67108864 16777216 60 slave 268435456 67108864 60 pubsub 33554432 8388608 60"},
 		{"client-output-buffer-limit", "", "+OK", "normal 67108864 16777216 60 slave 268435456 67108864 60 pubsub 33554432 8388608 60"},
@@ -434,11 +436,11 @@ func TestClientMemoryParameters(t *testing.T) {
 		assert.Equal(t, step.reply, c.send("CONFIG", "SET", step.name, step.value), step.value)
 		assert.Equal(t, fmt.Sprintf("*2 $%d %s $%d %s", len(step.name), step.name, len(step.now), step.now), c.do("CONFIG GET "+step.name))
 	}
-	assert.Equal(t, leastShare, c.number("maxmemory_clients"))
+	assert.Equal(t, config.LeastShare, c.number("maxmemory_clients"))
 	require.Equal(t, "+OK", c.do("CONFIG SET maxmemory 1000mb"))
 	assert.Equal(t, 50<<20, c.number("maxmemory_clients"))
 	require.Equal(t, "+OK", c.do("CONFIG SET maxmemory 0"))
-	assert.EqualValues(t, machineMemory()/100*5, c.number("maxmemory_clients"))
+	assert.EqualValues(t, config.MachineMemory()/100*5, c.number("maxmemory_clients"))
 	require.Equal(t, "+OK", c.do("CONFIG SET maxmemory-clients 0"))
 	assert.Equal(t, 0, c.number("maxmemory_clients"))
 }

@@ -3,14 +3,15 @@ package resp
 import (
 	"fmt"
 	"net"
+	"rlserver/clock"
+	"rlserver/resp/command"
+	"rlserver/resp/wire"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"rlserver/clock"
 )
 
 const (
@@ -27,7 +28,7 @@ func (b *bubble) step(us int64) { b.shift.Add(us) }
 // withClock is inBubble with a server that looks at the system clock once a second.
 func withClock(t *testing.T, test func(t *testing.T, b *bubble)) {
 	inBubble(t, func(t *testing.T, b *bubble) {
-		stop := b.time.Run()
+		stop := b.Time.Run()
 		defer stop()
 		test(t, b)
 	})
@@ -153,7 +154,7 @@ func TestAgeAndIdleGoByTheMonotonicClock(t *testing.T) {
 		assert.Equal(t, "+PONG", idle.do("PING"))
 		b.step(hour)
 		b.pass(100_000)
-		require.Equal(t, clock.Synced, b.time.Status().State)
+		require.Equal(t, clock.Synced, b.Time.Status().State)
 		line, _, _ := strings.Cut(c.do("CLIENT LIST ID 2"), "flags")
 		assert.Contains(t, line, "age=100 idle=100 ")
 		c.Close()
@@ -174,15 +175,15 @@ func TestOnlyLongCallsEndWithTheirClient(t *testing.T) {
 	conn, err := ln.Accept()
 	require.NoError(t, err)
 	defer conn.Close()
-	s := server.newSession(newGuard(conn, server.limits, server.settings.Timeout))
+	s := server.newSession(wire.NewGuard(conn, server.limits, server.Settings.Timeout))
 	client.Close()
-	require.Eventually(t, s.guard.gone, 10*time.Second, time.Millisecond)
+	require.Eventually(t, s.guard.Gone, 10*time.Second, time.Millisecond)
 	now += 10_000
-	s.show(nil, server.time.Elapsed())
+	s.show(nil, server.Time.Elapsed())
 	now += 999
-	assert.NoError(t, s.call.unwanted())
+	assert.NoError(t, s.Call.Unwanted())
 	now++
-	assert.ErrorIs(t, s.call.unwanted(), errGone)
+	assert.ErrorIs(t, s.Call.Unwanted(), command.ErrGone)
 }
 
 func TestLogTurns(t *testing.T) {

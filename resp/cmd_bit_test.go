@@ -2,6 +2,8 @@ package resp
 
 import (
 	"fmt"
+	"rlserver/resp/commands/str"
+	"rlserver/resp/config"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -10,12 +12,12 @@ import (
 
 // A long string's bits are looked at without its lock, and the answer stands where it belongs, in a pipeline and in a transaction.
 func TestLongBitsAreAnsweredInPlace(t *testing.T) {
-	client := startServer(t, Defaults{}).dial()
+	client := startServer(t, config.Defaults{}).dial()
 	ask := func(line string) any {
 		fmt.Fprint(client, line+"\r\n")
 		return readValue(t, client.r)
 	}
-	const far = longBits*8 + 3
+	const far = str.LongBits*8 + 3
 	require.Equal(t, int64(0), ask(fmt.Sprint("SETBIT k ", far, " 1")))
 	fmt.Fprintf(client, "PING a\r\nBITCOUNT k\r\nBITPOS k 1\r\nBITPOS k 0 %d -1 BIT\r\nPING b\r\n", far)
 	for _, want := range []any{"a", int64(1), int64(far), int64(far + 1), "b"} {
@@ -29,7 +31,7 @@ func TestLongBitsAreAnsweredInPlace(t *testing.T) {
 
 // A few words must not make the server take more memory than it may.
 func TestStretchingIsBoundByMaxmemory(t *testing.T) {
-	client := startServer(t, Defaults{MaxMemory: 64 << 20, MemoryPolicy: "allkeys-random"}).dial()
+	client := startServer(t, config.Defaults{MaxMemory: 64 << 20, MemoryPolicy: "allkeys-random"}).dial()
 	ask := func(line string) any {
 		fmt.Fprint(client, line+"\r\n")
 		return readValue(t, client.r)

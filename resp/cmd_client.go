@@ -3,58 +3,60 @@ package resp
 import (
 	"fmt"
 	"math"
+	"rlserver/engine"
+	"rlserver/resp/command"
+	"rlserver/resp/grammar"
+	"rlserver/resp/waitqueue"
 	"slices"
 	"strings"
-
-	"rlserver/engine"
 )
 
 func init() {
-	const own = noScript | loading | stale
-	register(
-		&command{name: "client", arity: -2, group: "connection", since: "2.4.0", complexity: "Depends on subcommand.",
-			summary: "A container for client connection commands",
-			subs: []*command{
-				{name: "caching", arity: 3, flags: own, group: "connection", since: "6.0.0", complexity: "O(1)",
-					syntax: "<YES | NO>", summary: "Instruct the server about tracking or not keys in the next request", run: clientCaching},
-				{name: "getname", arity: 2, flags: own, group: "connection", since: "2.6.9", complexity: "O(1)",
-					summary: "Get the current connection name", run: clientGetName},
-				{name: "getredir", arity: 2, flags: own, group: "connection", since: "6.0.0", complexity: "O(1)",
-					summary: "Get tracking notifications redirection client ID if any", run: clientGetRedir},
-				{name: "help", arity: 2, flags: loading | stale, group: "connection", since: "5.0.0", complexity: "O(1)",
-					summary: "Show helpful text about the different subcommands", run: help},
-				{name: "id", arity: 2, flags: own, group: "connection", since: "5.0.0", complexity: "O(1)",
-					summary: "Returns the client ID for the current connection", run: clientID},
-				{name: "info", arity: 2, flags: own, group: "connection", since: "6.2.0", complexity: "O(1)",
-					tips:    "nondeterministic_output",
-					summary: "Returns information about the current client connection.", run: clientInfo},
-				{name: "kill", arity: -3, flags: admin | own, group: "connection", since: "2.4.0",
-					syntax:     "<ip:port | [ID client-id [client-id ...]] [TYPE <NORMAL | MASTER | SLAVE | REPLICA | PUBSUB>] " + clientFilterSyntax + ">",
-					complexity: "O(N) where N is the number of client connections",
-					summary:    "Kill the connection of a client", run: clientKill},
-				{name: "list", arity: -2, flags: admin | own, group: "connection", since: "2.4.0",
-					tips:       "nondeterministic_output",
-					syntax:     "[TYPE <NORMAL | MASTER | REPLICA | PUBSUB>] [ID client-id [client-id ...]] " + clientFilterSyntax,
-					complexity: "O(N) where N is the number of client connections",
-					summary:    "Get the list of client connections", run: clientList},
-				{name: "no-evict", arity: 3, flags: admin | own, group: "connection", since: "7.0.0", complexity: "O(1)",
-					syntax: "<ON | OFF>", summary: "Set client eviction mode for the current connection", run: clientNoEvict},
-				{name: "no-touch", arity: 3, flags: own, group: "connection", since: "7.2.0", complexity: "O(1)",
-					syntax: "<ON | OFF>", summary: "Controls whether commands sent by the client affect the LRU/LFU of accessed keys.", run: clientNoTouch},
-				{name: "reply", arity: 3, flags: own, group: "connection", since: "3.2.0", complexity: "O(1)",
-					syntax: "<ON | OFF | SKIP>", summary: "Instruct the server whether to reply to commands", run: clientReply},
-				{name: "setinfo", arity: 4, flags: own, group: "connection", since: "7.2.0", complexity: "O(1)",
-					syntax: "<LIB-NAME libname | LIB-VER libver>", summary: "Sets information specific to the client or connection.", run: clientSetInfo},
-				{name: "setname", arity: 3, flags: own, group: "connection", since: "2.6.9", complexity: "O(1)",
-					syntax: "connection-name", summary: "Set the current connection name", run: clientSetName},
-				{name: "tracking", arity: -3, flags: own, group: "connection", since: "6.0.0",
-					syntax: "<ON | OFF> [OPTIN] [NOLOOP]", complexity: "O(1). Some options may introduce additional complexity.",
-					summary: "Enable or disable server assisted client side caching support", run: clientTracking},
-				{name: "trackinginfo", arity: 2, flags: own, group: "connection", since: "6.2.0", complexity: "O(1)",
-					summary: "Return information about server assisted client side caching for the current connection", run: clientTrackingInfo},
-				{name: "unblock", arity: -3, flags: admin | own, group: "connection", since: "5.0.0",
-					syntax: "client-id [TIMEOUT | ERROR]", complexity: "O(log N) where N is the number of client connections",
-					summary: "Unblock a client blocked in a blocking command from a different connection", run: clientUnblock},
+	const own = command.NoScript | command.Loading | command.Stale
+	command.Register(
+		&command.Command{Name: "client", Arity: -2, Group: "connection", Since: "2.4.0", Complexity: "Depends on subcommand.",
+			Summary: "A container for client connection commands",
+			Subs: []*command.Command{
+				{Name: "caching", Arity: 3, Flags: own, Group: "connection", Since: "6.0.0", Complexity: "O(1)",
+					Syntax: "<YES | NO>", Summary: "Instruct the server about tracking or not keys in the next request", Run: clientCaching},
+				{Name: "getname", Arity: 2, Flags: own, Group: "connection", Since: "2.6.9", Complexity: "O(1)",
+					Summary: "Get the current connection name", Run: clientGetName},
+				{Name: "getredir", Arity: 2, Flags: own, Group: "connection", Since: "6.0.0", Complexity: "O(1)",
+					Summary: "Get tracking notifications redirection client ID if any", Run: clientGetRedir},
+				{Name: "help", Arity: 2, Flags: command.Loading | command.Stale, Group: "connection", Since: "5.0.0", Complexity: "O(1)",
+					Summary: "Show helpful text about the different subcommands", Run: command.Help},
+				{Name: "id", Arity: 2, Flags: own, Group: "connection", Since: "5.0.0", Complexity: "O(1)",
+					Summary: "Returns the client ID for the current connection", Run: clientID},
+				{Name: "info", Arity: 2, Flags: own, Group: "connection", Since: "6.2.0", Complexity: "O(1)",
+					Tips:    "nondeterministic_output",
+					Summary: "Returns information about the current client connection.", Run: clientInfo},
+				{Name: "kill", Arity: -3, Flags: command.Admin | own, Group: "connection", Since: "2.4.0",
+					Syntax:     "<ip:port | [ID client-id [client-id ...]] [TYPE <NORMAL | MASTER | SLAVE | REPLICA | PUBSUB>] " + clientFilterSyntax + ">",
+					Complexity: "O(N) where N is the number of client connections",
+					Summary:    "Kill the connection of a client", Run: clientKill},
+				{Name: "list", Arity: -2, Flags: command.Admin | own, Group: "connection", Since: "2.4.0",
+					Tips:       "nondeterministic_output",
+					Syntax:     "[TYPE <NORMAL | MASTER | REPLICA | PUBSUB>] [ID client-id [client-id ...]] " + clientFilterSyntax,
+					Complexity: "O(N) where N is the number of client connections",
+					Summary:    "Get the list of client connections", Run: clientList},
+				{Name: "no-evict", Arity: 3, Flags: command.Admin | own, Group: "connection", Since: "7.0.0", Complexity: "O(1)",
+					Syntax: "<ON | OFF>", Summary: "Set client eviction mode for the current connection", Run: clientNoEvict},
+				{Name: "no-touch", Arity: 3, Flags: own, Group: "connection", Since: "7.2.0", Complexity: "O(1)",
+					Syntax: "<ON | OFF>", Summary: "Controls whether commands sent by the client affect the LRU/LFU of accessed keys.", Run: clientNoTouch},
+				{Name: "reply", Arity: 3, Flags: own, Group: "connection", Since: "3.2.0", Complexity: "O(1)",
+					Syntax: "<ON | OFF | SKIP>", Summary: "Instruct the server whether to reply to commands", Run: clientReply},
+				{Name: "setinfo", Arity: 4, Flags: own, Group: "connection", Since: "7.2.0", Complexity: "O(1)",
+					Syntax: "<LIB-NAME libname | LIB-VER libver>", Summary: "Sets information specific to the client or connection.", Run: clientSetInfo},
+				{Name: "setname", Arity: 3, Flags: own, Group: "connection", Since: "2.6.9", Complexity: "O(1)",
+					Syntax: "connection-name", Summary: "Set the current connection name", Run: clientSetName},
+				{Name: "tracking", Arity: -3, Flags: own, Group: "connection", Since: "6.0.0",
+					Syntax: "<ON | OFF> [OPTIN] [NOLOOP]", Complexity: "O(1). Some options may introduce additional complexity.",
+					Summary: "Enable or disable server assisted client side caching support", Run: clientTracking},
+				{Name: "trackinginfo", Arity: 2, Flags: own, Group: "connection", Since: "6.2.0", Complexity: "O(1)",
+					Summary: "Return information about server assisted client side caching for the current connection", Run: clientTrackingInfo},
+				{Name: "unblock", Arity: -3, Flags: command.Admin | own, Group: "connection", Since: "5.0.0",
+					Syntax: "client-id [TIMEOUT | ERROR]", Complexity: "O(log N) where N is the number of client connections",
+					Summary: "Unblock a client blocked in a blocking command from a different connection", Run: clientUnblock},
 			}},
 	)
 }
@@ -76,94 +78,94 @@ const (
 	errOnlyOptIn     = engine.Error("ERR this server does not track keys: CLIENT TRACKING ON is taken with OPTIN alone, and CLIENT CACHING YES refused")
 )
 
-func clientID(c *call) error {
-	c.reply.integer(c.client)
+func clientID(c *command.Call) error {
+	c.Reply.Integer(c.Client)
 	return nil
 }
 
-func clientGetName(c *call) error {
+func clientGetName(c *command.Call) error {
 	if name := sessionOf(c).profile.name.Load(); name != nil {
-		c.reply.bulkString(*name)
+		c.Reply.BulkString(*name)
 	} else {
-		c.reply.null()
+		c.Reply.Null()
 	}
 	return nil
 }
 
-func clientSetName(c *call) error {
-	if err := sessionOf(c).setName(c.args.next()); err != nil {
+func clientSetName(c *command.Call) error {
+	if err := sessionOf(c).setName(c.Args.Next()); err != nil {
 		return err
 	}
-	c.reply.ok()
+	c.Reply.Ok()
 	return nil
 }
 
 // clientSetInfo handles CLIENT SETINFO LIB-NAME libname and CLIENT SETINFO LIB-VER libver.
-func clientSetInfo(c *call) error {
+func clientSetInfo(c *command.Call) error {
 	s := sessionOf(c)
-	option, value := c.args.next(), c.args.next()
+	option, value := c.Args.Next(), c.Args.Next()
 	place := &s.profile.library
 	switch {
-	case equalFold(option, "LIB-NAME"):
-	case equalFold(option, "LIB-VER"):
+	case grammar.EqualFold(option, "LIB-NAME"):
+	case grammar.EqualFold(option, "LIB-VER"):
 		place = &s.profile.version
 	default:
 		return engine.Error(fmt.Sprintf("ERR Unrecognized option '%.128s'", option))
 	}
-	if len(value) > longestWord {
-		return engine.Error(fmt.Sprintf("ERR %s must not be longer than %d bytes.", option, longestWord))
+	if len(value) > command.LongestWord {
+		return engine.Error(fmt.Sprintf("ERR %s must not be longer than %d bytes.", option, command.LongestWord))
 	}
 	if !printable(value) {
 		return engine.Error(fmt.Sprintf("ERR %s cannot contain spaces, newlines or special characters.", option))
 	}
 	place.Store(nonEmpty(value))
-	c.reply.ok()
+	c.Reply.Ok()
 	return nil
 }
 
 // clientNoEvict exempts the connection from maxmemory-clients.
-func clientNoEvict(c *call) error {
+func clientNoEvict(c *command.Call) error {
 	s := sessionOf(c)
-	on := c.args.onOff()
-	if err := c.args.end(); err != nil {
+	on := takeOnOff(&c.Args)
+	if err := c.Args.End(); err != nil {
 		return err
 	}
 	s.profile.noEvict.Store(on)
 	s.choosePool()
-	c.reply.ok()
+	c.Reply.Ok()
 	return nil
 }
 
-func clientNoTouch(c *call) error {
-	on := c.args.onOff()
-	if err := c.args.end(); err != nil {
+func clientNoTouch(c *command.Call) error {
+	on := takeOnOff(&c.Args)
+	if err := c.Args.End(); err != nil {
 		return err
 	}
-	c.tx.Aloof = on
-	c.reply.ok()
+	c.Tx.Aloof = on
+	c.Reply.Ok()
 	return nil
 }
 
-func (a *args) onOff() (on bool) {
-	if a.word("ON") {
+func takeOnOff(a *command.Args) (on bool) {
+	if a.Word("ON") {
 		return true
 	}
-	if !a.word("OFF") {
-		a.fail(engine.ErrSyntax)
+	if !a.Word("OFF") {
+		a.Fail(engine.ErrSyntax)
 	}
 	return false
 }
 
 // clientReply handles CLIENT REPLY <ON | OFF | SKIP>. Of these only ON has a reply itself.
-func clientReply(c *call) error {
+func clientReply(c *command.Call) error {
 	s := sessionOf(c)
 	switch {
-	case c.args.word("ON"):
+	case c.Args.Word("ON"):
 		s.silence = speak
-		c.reply.ok()
-	case c.args.word("OFF"):
+		c.Reply.Ok()
+	case c.Args.Word("OFF"):
 		s.silence = mute
-	case c.args.word("SKIP"):
+	case c.Args.Word("SKIP"):
 		if s.silence != mute {
 			s.silence = skipNext
 		}
@@ -175,53 +177,53 @@ func clientReply(c *call) error {
 
 // clientTracking handles CLIENT TRACKING <ON | OFF> [OPTIN] [NOLOOP]. Some clients ask for OPTIN on every connection they make. Then
 // only keys that are read after CLIENT CACHING YES are tracked, which is refused: so none is, and no promise is broken.
-func clientTracking(c *call) error {
+func clientTracking(c *command.Call) error {
 	s := sessionOf(c)
-	on := c.args.onOff()
+	on := takeOnOff(&c.Args)
 	optin, declined := false, false
-	for c.args.more() {
+	for c.Args.More() {
 		switch {
-		case c.args.word("OPTIN"):
+		case c.Args.Word("OPTIN"):
 			optin = true
-		case c.args.word("NOLOOP"):
-		case c.args.word("OPTOUT"), c.args.word("BCAST"):
+		case c.Args.Word("NOLOOP"):
+		case c.Args.Word("OPTOUT"), c.Args.Word("BCAST"):
 			declined = true
-		case c.args.left() > 1 && c.args.word("PREFIX"):
-			c.args.next()
+		case c.Args.Left() > 1 && c.Args.Word("PREFIX"):
+			c.Args.Next()
 			declined = true
-		case c.args.left() > 1 && c.args.word("REDIRECT"):
-			c.args.redirection(s.server)
+		case c.Args.Left() > 1 && c.Args.Word("REDIRECT"):
+			takeRedirection(&c.Args, s.server)
 			declined = true
 		default:
-			c.args.fail(engine.ErrSyntax)
+			c.Args.Fail(engine.ErrSyntax)
 		}
 	}
 	if on && (declined || !optin) {
-		c.args.fail(errOnlyOptIn)
+		c.Args.Fail(errOnlyOptIn)
 	}
-	if err := c.args.end(); err != nil {
+	if err := c.Args.End(); err != nil {
 		return err
 	}
 	s.profile.tracking.Store(on)
-	c.reply.ok()
+	c.Reply.Ok()
 	return nil
 }
 
 // redirection takes the id of a client.
-func (a *args) redirection(s *Server) {
-	id := a.integer()
-	if a.err == nil && len(s.matching(clientFilter{ids: []int64{id}})) == 0 {
-		a.fail(errNoRedirect)
+func takeRedirection(a *command.Args, s *Server) {
+	id := a.Integer()
+	if a.Err == nil && len(s.matching(clientFilter{ids: []int64{id}})) == 0 {
+		a.Fail(errNoRedirect)
 	}
 }
 
-func clientCaching(c *call) error {
+func clientCaching(c *command.Call) error {
 	switch {
 	case !sessionOf(c).profile.tracking.Load():
 		return errNotTracking
-	case c.args.word("YES"):
+	case c.Args.Word("YES"):
 		return errNoCaching
-	case c.args.word("NO"):
+	case c.Args.Word("NO"):
 		return errNotOptOut
 	}
 	return engine.ErrSyntax
@@ -235,42 +237,42 @@ func (s *session) redirection() int64 {
 	return -1
 }
 
-func clientGetRedir(c *call) error {
-	c.reply.integer(sessionOf(c).redirection())
+func clientGetRedir(c *command.Call) error {
+	c.Reply.Integer(sessionOf(c).redirection())
 	return nil
 }
 
-func clientTrackingInfo(c *call) error {
+func clientTrackingInfo(c *command.Call) error {
 	s := sessionOf(c)
-	c.reply.mapping(3)
-	c.reply.bulkString("flags")
+	c.Reply.Mapping(3)
+	c.Reply.BulkString("flags")
 	if s.profile.tracking.Load() {
-		c.reply.set(2)
-		c.reply.bulkString("on")
-		c.reply.bulkString("optin")
+		c.Reply.Set(2)
+		c.Reply.BulkString("on")
+		c.Reply.BulkString("optin")
 	} else {
-		c.reply.set(1)
-		c.reply.bulkString("off")
+		c.Reply.Set(1)
+		c.Reply.BulkString("off")
 	}
-	c.reply.bulkString("redirect")
-	c.reply.integer(s.redirection())
-	c.reply.bulkString("prefixes")
-	c.reply.array(0)
+	c.Reply.BulkString("redirect")
+	c.Reply.Integer(s.redirection())
+	c.Reply.BulkString("prefixes")
+	c.Reply.Array(0)
 	return nil
 }
 
-func clientInfo(c *call) error {
-	c.reply.verbatim(sessionOf(c).describe() + "\n")
+func clientInfo(c *command.Call) error {
+	c.Reply.Verbatim(sessionOf(c).describe() + "\n")
 	return nil
 }
 
 // clientList handles CLIENT LIST with options, all of which must be true of a client that is listed.
-func clientList(c *call) error {
-	wanted := c.args.clientFilter(errClientIDList, math.MinInt64)
+func clientList(c *command.Call) error {
+	wanted := takeClientFilter(&c.Args, errClientIDList, math.MinInt64)
 	if wanted.skipMe == yes {
-		wanted.skip = c.client
+		wanted.skip = c.Client
 	}
-	if err := c.args.end(); err != nil {
+	if err := c.Args.End(); err != nil {
 		return err
 	}
 
@@ -280,36 +282,36 @@ func clientList(c *call) error {
 		text.WriteByte('\n')
 	}
 
-	c.reply.verbatim(text.String())
+	c.Reply.Verbatim(text.String())
 	return nil
 }
 
 // clientKill handles CLIENT KILL ip:port, and CLIENT KILL with options, all of which must be true of a client that is killed.
-func clientKill(c *call) error {
-	if c.args.left() == 1 {
-		wanted := clientFilter{addr: string(c.args.next())}
-		if c.kill(wanted) == 0 {
+func clientKill(c *command.Call) error {
+	if c.Args.Left() == 1 {
+		wanted := clientFilter{addr: string(c.Args.Next())}
+		if kill(c, wanted) == 0 {
 			return errNoSuchClient
 		}
-		c.reply.ok()
+		c.Reply.Ok()
 		return nil
 	}
-	wanted := c.args.clientFilter(errClientIDRange, 1)
+	wanted := takeClientFilter(&c.Args, errClientIDRange, 1)
 	if wanted.skipMe != no {
-		wanted.skip = c.client
+		wanted.skip = c.Client
 	}
-	if err := c.args.end(); err != nil {
+	if err := c.Args.End(); err != nil {
 		return err
 	}
 
-	killed := c.kill(wanted)
+	killed := kill(c, wanted)
 
-	c.reply.count(killed)
+	c.Reply.Count(killed)
 	return nil
 }
 
 // kill ends the connections of the clients that are wanted and tells how many they were. The caller's own ends after its reply.
-func (c *call) kill(wanted clientFilter) (killed int) {
+func kill(c *command.Call, wanted clientFilter) (killed int) {
 	for _, s := range sessionOf(c).server.matching(wanted) {
 		killed++
 		s.profile.killed.Store(true)
@@ -323,28 +325,28 @@ func (c *call) kill(wanted clientFilter) (killed int) {
 }
 
 // clientUnblock handles CLIENT UNBLOCK client-id [TIMEOUT | ERROR].
-func clientUnblock(c *call) error {
-	text, how := c.args.next(), givenUp
-	if c.args.more() && !c.args.word("TIMEOUT") {
-		if how = cancelled; c.args.left() > 1 || !c.args.word("ERROR") {
-			c.args.fail(errUnblockReason)
+func clientUnblock(c *command.Call) error {
+	text, how := c.Args.Next(), waitqueue.GivenUp
+	if c.Args.More() && !c.Args.Word("TIMEOUT") {
+		if how = waitqueue.Cancelled; c.Args.Left() > 1 || !c.Args.Word("ERROR") {
+			c.Args.Fail(errUnblockReason)
 		}
 	}
-	id, ok := parseInt(text)
+	id, ok := grammar.ParseInt(text)
 	if !ok {
-		c.args.fail(engine.ErrNotInteger)
+		c.Args.Fail(engine.ErrNotInteger)
 	}
-	if err := c.args.end(); err != nil {
+	if err := c.Args.End(); err != nil {
 		return err
 	}
 
 	unblocked := false
 	for _, s := range sessionOf(c).server.matching(clientFilter{ids: []int64{id}}) {
 		w := s.waiter.Load()
-		unblocked = w != nil && w.unblock(how)
+		unblocked = w != nil && w.Unblock(how)
 	}
 
-	c.reply.flag(unblocked)
+	c.Reply.Flag(unblocked)
 	return nil
 }
 
@@ -361,45 +363,45 @@ type clientFilter struct {
 }
 
 // clientFilter takes the options of CLIENT KILL and CLIENT LIST. wrongID is said about ids below least.
-func (a *args) clientFilter(wrongID engine.Error, least int64) (f clientFilter) {
-	for a.more() {
+func takeClientFilter(a *command.Args, wrongID engine.Error, least int64) (f clientFilter) {
+	for a.More() {
 		switch {
-		case a.left() < 2:
-			a.fail(engine.ErrSyntax)
-		case a.word("ID"):
-			f.ids = append(f.ids, a.clientIDs(wrongID, least)...)
-		case a.word("TYPE"):
-			f.kind = a.clientType()
-		case a.word("USER"):
-			if user := a.next(); string(user) != defaultUser {
-				a.fail(engine.Error(fmt.Sprintf("ERR No such user '%.128s'", user)))
+		case a.Left() < 2:
+			a.Fail(engine.ErrSyntax)
+		case a.Word("ID"):
+			f.ids = append(f.ids, takeClientIDs(a, wrongID, least)...)
+		case a.Word("TYPE"):
+			f.kind = takeClientType(a)
+		case a.Word("USER"):
+			if user := a.Next(); string(user) != defaultUser {
+				a.Fail(engine.Error(fmt.Sprintf("ERR No such user '%.128s'", user)))
 			}
-		case a.word("ADDR"):
-			f.addr = string(a.next())
-		case a.word("LADDR"):
-			f.here = string(a.next())
-		case a.word("NAME"):
-			name := string(a.next())
+		case a.Word("ADDR"):
+			f.addr = string(a.Next())
+		case a.Word("LADDR"):
+			f.here = string(a.Next())
+		case a.Word("NAME"):
+			name := string(a.Next())
 			f.name = &name
-		case a.word("MAXAGE"):
-			if f.maxAge = a.integerOr(errMaxAge); f.maxAge <= 0 {
-				a.fail(errMaxAgeRange)
+		case a.Word("MAXAGE"):
+			if f.maxAge = a.IntegerOr(errMaxAge); f.maxAge <= 0 {
+				a.Fail(errMaxAgeRange)
 			}
-		case a.word("SKIPME"):
-			f.skipMe = a.yesNo()
+		case a.Word("SKIPME"):
+			f.skipMe = takeYesNo(a)
 		default:
-			a.fail(engine.ErrSyntax)
+			a.Fail(engine.ErrSyntax)
 		}
 	}
 	return f
 }
 
 // clientIDs takes the ids that follow: at least one, up to a word that is an option.
-func (a *args) clientIDs(wrong engine.Error, least int64) (ids []int64) {
-	for more := true; more; more = a.more() && a.continuesIDs(wrong) {
-		id := a.integerOr(wrong)
-		if a.err == nil && id < least {
-			a.fail(wrong)
+func takeClientIDs(a *command.Args, wrong engine.Error, least int64) (ids []int64) {
+	for more := true; more; more = a.More() && takeContinuesIDs(a, wrong) {
+		id := a.IntegerOr(wrong)
+		if a.Err == nil && id < least {
+			a.Fail(wrong)
 		}
 		ids = append(ids, id)
 	}
@@ -408,9 +410,9 @@ func (a *args) clientIDs(wrong engine.Error, least int64) (ids []int64) {
 
 // continuesIDs tells whether the next word is meant as an id: a number, and for CLIENT LIST, which Redis 7.0 lets have nothing but ids, whatever is
 // no option.
-func (a *args) continuesIDs(wrong engine.Error) bool {
-	_, number := parseInt(a.list[0])
-	return number || wrong == errClientIDList && !slices.ContainsFunc(clientOptions, func(word string) bool { return equalFold(a.list[0], word) })
+func takeContinuesIDs(a *command.Args, wrong engine.Error) bool {
+	_, number := grammar.ParseInt(a.List[0])
+	return number || wrong == errClientIDList && !slices.ContainsFunc(clientOptions, func(word string) bool { return grammar.EqualFold(a.List[0], word) })
 }
 
 // clientOptions are the words that end a list of ids.
@@ -425,35 +427,26 @@ const (
 	no
 )
 
-func (a *args) yesNo() trilean {
+func takeYesNo(a *command.Args) trilean {
 	switch {
-	case a.word("YES"):
+	case a.Word("YES"):
 		return yes
-	case a.word("NO"):
+	case a.Word("NO"):
 		return no
 	}
-	a.fail(engine.ErrSyntax)
+	a.Fail(engine.ErrSyntax)
 	return unsaid
 }
 
-// positive takes an integer above 0.
-func (a *args) positive(err engine.Error) int64 {
-	n := a.integerOr(err)
-	if a.err == nil && n <= 0 {
-		a.fail(err)
-	}
-	return n
-}
-
 // clientType takes a kind of client. All that there are here are normal.
-func (a *args) clientType() string {
-	b := a.next()
+func takeClientType(a *command.Args) string {
+	b := a.Next()
 	for _, kind := range []string{"normal", "master", "replica", "slave", "pubsub"} {
 		if strings.EqualFold(kind, string(b)) {
 			return kind
 		}
 	}
-	a.fail(engine.Error(fmt.Sprintf("ERR Unknown client type '%.128s'", b)))
+	a.Fail(engine.Error(fmt.Sprintf("ERR Unknown client type '%.128s'", b)))
 	return ""
 }
 
@@ -466,14 +459,14 @@ func (s *Server) matching(f clientFilter) (found []*session) {
 		}
 	}
 	s.mu.Unlock()
-	slices.SortFunc(found, func(a, b *session) int { return int(a.client - b.client) })
+	slices.SortFunc(found, func(a, b *session) int { return int(a.Client - b.Client) })
 	return found
 }
 
 func (f *clientFilter) means(s *session) bool {
 	switch {
-	case s.client == f.skip || s.profile.killed.Load():
-	case f.ids != nil && !slices.Contains(f.ids, s.client):
+	case s.Client == f.skip || s.profile.killed.Load():
+	case f.ids != nil && !slices.Contains(f.ids, s.Client):
 	case f.kind != "" && f.kind != "normal":
 	case f.addr != "" && f.addr != s.peer():
 	case f.here != "" && f.here != s.here():

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"rlserver/resp/config"
 	"strings"
 	"testing"
 	"time"
@@ -14,7 +15,7 @@ import (
 )
 
 func TestClientCommands(t *testing.T) {
-	startServer(t, Defaults{}).dial().check([]answer{
+	startServer(t, config.Defaults{}).dial().check([]answer{
 		{"CLIENT GETNAME", "$-1"},
 		{"CLIENT SETNAME me", "+OK"},
 		{"CLIENT GETNAME", "$2 me"},
@@ -58,7 +59,7 @@ func TestClientCommands(t *testing.T) {
 
 // What Redis 7.0.15 does not know.
 func TestClientCommandsOfOurs(t *testing.T) {
-	startServer(t, Defaults{}).dial().check([]answer{
+	startServer(t, config.Defaults{}).dial().check([]answer{
 		{"CLIENT SETINFO LIB-NAME lib(x)", "+OK"},
 		{"CLIENT SETINFO lib-ver 1.2.3", "+OK"},
 		{"CLIENT SETINFO LIB-OTHER x", "-ERR Unrecognized option 'LIB-OTHER'"},
@@ -76,7 +77,7 @@ func TestClientCommandsOfOurs(t *testing.T) {
 }
 
 func TestClientList(t *testing.T) {
-	ts := startServer(t, Defaults{})
+	ts := startServer(t, config.Defaults{})
 	first, second := ts.dial(), ts.dial()
 	require.Equal(t, ":1", first.do("CLIENT ID"))
 	require.Equal(t, ":2", second.do("CLIENT ID"))
@@ -96,7 +97,7 @@ func TestClientList(t *testing.T) {
 }
 
 func TestClientsOfAUnixSocket(t *testing.T) {
-	ts := startServer(t, Defaults{})
+	ts := startServer(t, config.Defaults{})
 	path := filepath.Join(t.TempDir(), "s")
 	ln, err := net.Listen("unix", path)
 	require.NoError(t, err)
@@ -112,7 +113,7 @@ func TestClientsOfAUnixSocket(t *testing.T) {
 }
 
 func TestClientNoTouch(t *testing.T) {
-	ts := startServer(t, Defaults{})
+	ts := startServer(t, config.Defaults{})
 	c := ts.dial()
 	c.check([]answer{{"SET k v", "+OK"}, {"CLIENT NO-TOUCH ON", "+OK"}})
 	ts.advance(10_000)
@@ -138,7 +139,7 @@ func TestClientKill(t *testing.T) {
 		"all others": "CLIENT KILL SKIPME yes", "by the address here": "CLIENT KILL LADDR %laddr",
 	} {
 		t.Run(name, func(t *testing.T) {
-			ts := startServer(t, Defaults{})
+			ts := startServer(t, config.Defaults{})
 			killer, victim := ts.dial(), ts.dial()
 			require.Equal(t, ":1", killer.do("CLIENT ID"))
 			addr := addrField.FindStringSubmatch(victim.do("CLIENT INFO"))[1]
@@ -154,14 +155,14 @@ func TestClientKill(t *testing.T) {
 
 func TestClientKillsItselfAfterTheReply(t *testing.T) {
 	for _, kill := range []string{"CLIENT KILL ID 1 SKIPME no", "CLIENT KILL TYPE normal SKIPME no"} {
-		c := startServer(t, Defaults{}).dial()
+		c := startServer(t, config.Defaults{}).dial()
 		require.Equal(t, ":1", c.do(kill))
 		c.ends()
 	}
 }
 
 func TestIdleClientsAreClosedOnceThereIsATimeout(t *testing.T) {
-	ts := startServer(t, Defaults{})
+	ts := startServer(t, config.Defaults{})
 	idle, other := ts.dial(), ts.dial()
 	require.Equal(t, "+PONG", idle.do("PING"))
 	require.Equal(t, "+OK", other.do("CONFIG SET timeout 1"))
@@ -170,7 +171,7 @@ func TestIdleClientsAreClosedOnceThereIsATimeout(t *testing.T) {
 
 // What Redis 7.0.15 shows of calls that it refuses.
 func TestClientListShowsRefusedCommands(t *testing.T) {
-	ts := startServer(t, Defaults{})
+	ts := startServer(t, config.Defaults{})
 	c, other := ts.dial(), ts.dial()
 	require.Equal(t, ":1", c.do("CLIENT ID"))
 	for _, step := range []struct{ call, shown string }{
@@ -187,7 +188,7 @@ func TestClientListShowsRefusedCommands(t *testing.T) {
 
 // CLIENT TRACKING with options for what is not here is not called a syntax error.
 func TestClientTrackingRedirect(t *testing.T) {
-	ts := startServer(t, Defaults{})
+	ts := startServer(t, config.Defaults{})
 	c := ts.dial()
 	require.Equal(t, ":1", c.do("CLIENT ID"))
 	c.check([]answer{
@@ -200,7 +201,7 @@ func TestClientTrackingRedirect(t *testing.T) {
 
 // The filters of CLIENT LIST and CLIENT KILL, of which Redis 7.0.15 has some for the latter alone.
 func TestClientFilters(t *testing.T) {
-	ts := startServer(t, Defaults{})
+	ts := startServer(t, config.Defaults{})
 	c := ts.dial()
 	require.Equal(t, ":1", c.do("CLIENT ID"))
 	ts.advance(5000)

@@ -10,6 +10,8 @@ import (
 	"maps"
 	"net"
 	"os"
+	"rlserver/resp/command"
+	"rlserver/resp/config"
 	"slices"
 	"strconv"
 	"strings"
@@ -86,26 +88,26 @@ func (c *told) describe(docs map[string]any) {
 		}
 	}
 	if list, ok := docs["arguments"].([]any); ok {
-		c.Syntax = join(c.tree(list), " ")
+		c.Syntax = command.Join(c.tree(list), " ")
 	}
 }
 
-func (c *told) tree(list []any) (args []argument) {
+func (c *told) tree(list []any) (args []command.Argument) {
 	for _, each := range list {
 		m := each.(map[string]any)
-		a := argument{name: m["name"].(string), kind: m["type"].(string)}
-		a.token, _ = m["token"].(string)
+		a := command.Argument{Name: m["name"].(string), Kind: m["type"].(string)}
+		a.Token, _ = m["token"].(string)
 		if flags, ok := m["flags"]; ok {
 			for _, word := range texts(flags) {
-				a.optional = a.optional || word == "optional"
-				a.multiple = a.multiple || word == "multiple"
-				a.again = a.again || word == "multiple_token"
+				a.Optional = a.Optional || word == "optional"
+				a.Multiple = a.Multiple || word == "multiple"
+				a.Again = a.Again || word == "multiple_token"
 			}
 		}
 		if parts, ok := m["arguments"].([]any); ok {
-			a.parts = c.tree(parts)
-		} else if a.kind != pureToken {
-			kind := a.name + " " + a.kind
+			a.Parts = c.tree(parts)
+		} else if a.Kind != command.PureToken {
+			kind := a.Name + " " + a.Kind
 			if index, ok := m["key_spec_index"]; ok {
 				kind += fmt.Sprint(" ", index)
 			}
@@ -172,7 +174,7 @@ func TestCommandsAreThoseOfRedis(t *testing.T) {
 		require.NoError(t, json.Unmarshal(line, &c))
 		redis[c.Name] = c
 	}
-	ours := ask(t, startServer(t, Defaults{}).addr)
+	ours := ask(t, startServer(t, config.Defaults{}).addr)
 	for _, name := range slices.Sorted(maps.Keys(ours)) {
 		want, known := redis[name]
 		if !known {

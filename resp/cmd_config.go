@@ -2,33 +2,35 @@ package resp
 
 import (
 	"fmt"
+	"rlserver/engine"
+	"rlserver/resp/command"
+	"rlserver/resp/config"
+	"rlserver/resp/glob"
 	"slices"
 	"strings"
-
-	"rlserver/engine"
 )
 
 func init() {
-	const operator = admin | noScript | loading | stale
-	register(
-		&command{name: "config", arity: -2, group: "server", since: "2.0.0", complexity: "Depends on subcommand.",
-			summary: "A container for server configuration commands",
-			subs: []*command{
-				{name: "get", arity: -3, flags: operator, group: "server", since: "2.0.0",
-					syntax:     "parameter [parameter ...]",
-					complexity: "O(N) when N is the number of configuration parameters provided",
-					summary:    "Get the values of configuration parameters", run: configGet},
-				{name: "help", arity: 2, flags: loading | stale, group: "server", since: "5.0.0", complexity: "O(1)",
-					summary: "Show helpful text about the different subcommands", run: help},
-				{name: "resetstat", arity: 2, flags: operator | stepwise, group: "server", since: "2.0.0", complexity: "O(1)",
-					summary: "Reset the stats returned by INFO", run: configResetStat},
-				{name: "rewrite", arity: 2, flags: operator, group: "server", since: "2.8.0", complexity: "O(1)",
-					summary: "Rewrite the configuration file with the in memory configuration", run: configRewrite},
-				{name: "set", arity: -4, flags: operator, group: "server", since: "2.0.0",
-					tips:       "request_policy:all_nodes response_policy:all_succeeded",
-					syntax:     "parameter value [parameter value ...]",
-					complexity: "O(N) when N is the number of configuration parameters provided",
-					summary:    "Set configuration parameters to the given values", run: configSet},
+	const operator = command.Admin | command.NoScript | command.Loading | command.Stale
+	command.Register(
+		&command.Command{Name: "config", Arity: -2, Group: "server", Since: "2.0.0", Complexity: "Depends on subcommand.",
+			Summary: "A container for server configuration commands",
+			Subs: []*command.Command{
+				{Name: "get", Arity: -3, Flags: operator, Group: "server", Since: "2.0.0",
+					Syntax:     "parameter [parameter ...]",
+					Complexity: "O(N) when N is the number of configuration parameters provided",
+					Summary:    "Get the values of configuration parameters", Run: configGet},
+				{Name: "help", Arity: 2, Flags: command.Loading | command.Stale, Group: "server", Since: "5.0.0", Complexity: "O(1)",
+					Summary: "Show helpful text about the different subcommands", Run: command.Help},
+				{Name: "resetstat", Arity: 2, Flags: operator | command.Stepwise, Group: "server", Since: "2.0.0", Complexity: "O(1)",
+					Summary: "Reset the stats returned by INFO", Run: configResetStat},
+				{Name: "rewrite", Arity: 2, Flags: operator, Group: "server", Since: "2.8.0", Complexity: "O(1)",
+					Summary: "Rewrite the configuration file with the in memory configuration", Run: configRewrite},
+				{Name: "set", Arity: -4, Flags: operator, Group: "server", Since: "2.0.0",
+					Tips:       "request_policy:all_nodes response_policy:all_succeeded",
+					Syntax:     "parameter value [parameter value ...]",
+					Complexity: "O(N) when N is the number of configuration parameters provided",
+					Summary:    "Set configuration parameters to the given values", Run: configSet},
 			}},
 	)
 }
@@ -37,43 +39,43 @@ const errNoConfigFile = engine.Error("ERR The server is running without a config
 
 // configGet handles CONFIG GET parameter [parameter ...]: names, or patterns over names. A parameter that is asked for by its
 // alias answers by it.
-func configGet(c *call) error {
+func configGet(c *command.Call) error {
 	var names, values []string
-	pattern := newGlob(nil, true)
-	for c.args.more() {
-		pattern.pattern = c.args.next()
+	pattern := glob.NewGlob(nil, true)
+	for c.Args.More() {
+		pattern.Pattern = c.Args.Next()
 		for _, name := range matchParameters(&pattern) {
 			if !slices.Contains(names, name) {
 				names = append(names, name)
-				values = append(values, findParameter(name).get(c.env.settings))
+				values = append(values, config.FindParameter(name).Get(c.Env.Settings))
 			}
 		}
 	}
 
-	if err := pattern.err(); err != nil {
+	if err := pattern.Err(); err != nil {
 		return err
 	}
 
-	c.reply.mapping(len(names))
+	c.Reply.Mapping(len(names))
 	for i := range names {
-		c.reply.bulkString(names[i])
-		c.reply.bulkString(values[i])
+		c.Reply.BulkString(names[i])
+		c.Reply.BulkString(values[i])
 	}
 	return nil
 }
 
 // matchParameters gives the names, aliases too, that are meant by a name or a pattern.
-func matchParameters(pattern *glob) (names []string) {
-	asked := string(pattern.pattern)
+func matchParameters(pattern *glob.Glob) (names []string) {
+	asked := string(pattern.Pattern)
 	if !strings.ContainsAny(asked, "[*?") {
-		if findParameter(asked) != nil {
+		if config.FindParameter(asked) != nil {
 			names = append(names, asked)
 		}
 		return names
 	}
-	for _, p := range parameters {
-		for _, name := range []string{p.name, p.alias} {
-			if name != "" && pattern.match([]byte(name)) {
+	for _, p := range config.Parameters {
+		for _, name := range []string{p.Name, p.Alias} {
+			if name != "" && pattern.Match([]byte(name)) {
 				names = append(names, name)
 			}
 		}
@@ -82,41 +84,41 @@ func matchParameters(pattern *glob) (names []string) {
 }
 
 // configSet handles CONFIG SET parameter value [parameter value ...]: all are changed or none.
-func configSet(c *call) error {
+func configSet(c *command.Call) error {
 	s := sessionOf(c)
-	changes, err := c.args.configChanges()
+	changes, err := takeConfigChanges(&c.Args)
 	if err != nil {
 		return err
 	}
 	var apply []func()
 	for _, change := range changes {
-		put, err := change.set(s.server.settings, change.value)
+		put, err := change.Set(s.server.Settings, change.value)
 		if err != nil {
 			return change.refuse(err)
 		}
 		apply = append(apply, put)
 	}
 
-	timeout, preauth := s.server.settings.Timeout(), s.server.settings.PreauthTimeout()
+	timeout, preauth := s.server.Settings.Timeout(), s.server.Settings.PreauthTimeout()
 	for _, put := range apply {
 		put()
 	}
-	if s.server.settings.Timeout() != timeout || s.server.settings.PreauthTimeout() != preauth {
+	if s.server.Settings.Timeout() != timeout || s.server.Settings.PreauthTimeout() != preauth {
 		s.server.retime()
 	}
 	s.server.fitMemory()
-	if slices.ContainsFunc(changes, func(change configChange) bool { return change.name == "maxmemory" }) {
+	if slices.ContainsFunc(changes, func(change configChange) bool { return change.Name == "maxmemory" }) {
 		s.server.warnOfMaxMemory()
 	}
 	s.afterwards = append(s.afterwards, s.server.configure, s.server.relieveAll)
 
-	c.reply.ok()
+	c.Reply.Ok()
 	return nil
 }
 
 // configChange is a parameter, by the name it was called, and the value it is to have.
 type configChange struct {
-	*parameter
+	*config.Parameter
 	called, value string
 }
 
@@ -125,39 +127,39 @@ func (c *configChange) refuse(why error) error {
 }
 
 // configChanges takes names and values, which are looked at when all names are known to be good.
-func (a *args) configChanges() (changes []configChange, err error) {
-	if a.left()%2 != 0 {
+func takeConfigChanges(a *command.Args) (changes []configChange, err error) {
+	if a.Left()%2 != 0 {
 		return nil, engine.ErrSyntax
 	}
-	for a.more() {
-		change := configChange{called: string(a.next()), value: string(a.next())}
-		change.parameter = findParameter(change.called)
+	for a.More() {
+		change := configChange{called: string(a.Next()), value: string(a.Next())}
+		change.Parameter = config.FindParameter(change.called)
 		switch {
-		case change.parameter == nil:
+		case change.Parameter == nil:
 			return nil, engine.Error(fmt.Sprintf("ERR Unknown option or number of arguments for CONFIG SET - '%.128s'", change.called))
-		case change.set == nil:
-			return nil, change.refuse(refusedFixed)
-		case slices.ContainsFunc(changes, func(earlier configChange) bool { return earlier.parameter == change.parameter }):
-			return nil, change.refuse(refusedTwice)
+		case change.Set == nil:
+			return nil, change.refuse(config.RefusedFixed)
+		case slices.ContainsFunc(changes, func(earlier configChange) bool { return earlier.Parameter == change.Parameter }):
+			return nil, change.refuse(config.RefusedTwice)
 		}
 		changes = append(changes, change)
 	}
 	return changes, nil
 }
 
-func configResetStat(c *call) error {
+func configResetStat(c *command.Call) error {
 	s := sessionOf(c)
-	c.tx.ResetStats()
+	c.Tx.ResetStats()
 	s.server.resetTotals()
 	s.server.crowdedOut.Store(0)
 	s.server.deniedLogins.Store(0)
 	s.server.lateLogins.Store(0)
-	s.server.memory.evicted.Store(0)
-	s.server.memory.unread.Store(0)
-	s.server.tallies.reset()
-	c.reply.ok()
+	s.server.memory.Evicted.Store(0)
+	s.server.memory.Unread.Store(0)
+	s.server.Tallies.Reset()
+	c.Reply.Ok()
 	return nil
 }
 
 // configRewrite has no file to rewrite: flags and the environment are all the configuration there is.
-func configRewrite(c *call) error { return errNoConfigFile }
+func configRewrite(c *command.Call) error { return errNoConfigFile }

@@ -2,41 +2,42 @@ package resp
 
 import (
 	"fmt"
-
 	"rlserver/engine"
+	"rlserver/resp/command"
+	"rlserver/resp/wire"
 )
 
 func init() {
-	register(
-		&command{name: "auth", arity: -2, flags: noScript | loading | stale | fast | noAuth | allowBusy,
-			syntax: "[username] password", group: "connection", since: "1.0.0",
-			complexity: "O(N) where N is the number of passwords defined for the user",
-			summary:    "Authenticate to the server",
-			run:        auth},
-		&command{name: "echo", arity: 2, flags: loading | stale | fast,
-			syntax: "message", group: "connection", since: "1.0.0", complexity: "O(1)",
-			summary: "Echo the given string",
-			run:     echo},
-		&command{name: "hello", arity: -1, flags: noScript | loading | stale | fast | noAuth | allowBusy,
-			syntax: "[protover [AUTH username password] [SETNAME clientname]]", group: "connection", since: "6.0.0", complexity: "O(1)",
-			summary: "Handshake with Redis",
-			run:     hello},
-		&command{name: "ping", arity: -1, flags: fast | health, tips: "request_policy:all_shards response_policy:all_succeeded",
-			syntax: "[message]", group: "connection", since: "1.0.0", complexity: "O(1)",
-			summary: "Ping the server",
-			run:     ping},
-		&command{name: "quit", arity: -1, flags: allowBusy | noScript | loading | stale | fast | noAuth | immediate,
-			group: "connection", since: "1.0.0", complexity: "O(1)",
-			summary: "Close the connection",
-			run:     quit},
-		&command{name: "reset", arity: 1, flags: noScript | loading | stale | fast | noAuth | allowBusy | immediate,
-			group: "connection", since: "6.2.0", complexity: "O(1)",
-			summary: "Reset the connection",
-			run:     reset},
-		&command{name: "select", arity: 2, flags: loading | stale | fast,
-			syntax: "index", group: "connection", since: "1.0.0", complexity: "O(1)",
-			summary: "Change the selected database for the current connection",
-			run:     selectDatabase},
+	command.Register(
+		&command.Command{Name: "auth", Arity: -2, Flags: command.NoScript | command.Loading | command.Stale | command.Fast | command.NoAuth | command.AllowBusy,
+			Syntax: "[username] password", Group: "connection", Since: "1.0.0",
+			Complexity: "O(N) where N is the number of passwords defined for the user",
+			Summary:    "Authenticate to the server",
+			Run:        auth},
+		&command.Command{Name: "echo", Arity: 2, Flags: command.Loading | command.Stale | command.Fast,
+			Syntax: "message", Group: "connection", Since: "1.0.0", Complexity: "O(1)",
+			Summary: "Echo the given string",
+			Run:     echo},
+		&command.Command{Name: "hello", Arity: -1, Flags: command.NoScript | command.Loading | command.Stale | command.Fast | command.NoAuth | command.AllowBusy,
+			Syntax: "[protover [AUTH username password] [SETNAME clientname]]", Group: "connection", Since: "6.0.0", Complexity: "O(1)",
+			Summary: "Handshake with Redis",
+			Run:     hello},
+		&command.Command{Name: "ping", Arity: -1, Flags: command.Fast | command.Health, Tips: "request_policy:all_shards response_policy:all_succeeded",
+			Syntax: "[message]", Group: "connection", Since: "1.0.0", Complexity: "O(1)",
+			Summary: "Ping the server",
+			Run:     ping},
+		&command.Command{Name: "quit", Arity: -1, Flags: command.AllowBusy | command.NoScript | command.Loading | command.Stale | command.Fast | command.NoAuth | command.Immediate,
+			Group: "connection", Since: "1.0.0", Complexity: "O(1)",
+			Summary: "Close the connection",
+			Run:     quit},
+		&command.Command{Name: "reset", Arity: 1, Flags: command.NoScript | command.Loading | command.Stale | command.Fast | command.NoAuth | command.AllowBusy | command.Immediate,
+			Group: "connection", Since: "6.2.0", Complexity: "O(1)",
+			Summary: "Reset the connection",
+			Run:     reset},
+		&command.Command{Name: "select", Arity: 2, Flags: command.Loading | command.Stale | command.Fast,
+			Syntax: "index", Group: "connection", Since: "1.0.0", Complexity: "O(1)",
+			Summary: "Change the selected database for the current connection",
+			Run:     selectDatabase},
 	)
 }
 
@@ -59,17 +60,17 @@ const (
 )
 
 // auth handles AUTH [username] password.
-func auth(c *call) error {
+func auth(c *command.Call) error {
 	s := sessionOf(c)
 	user := []byte(defaultUser)
-	switch given := c.args.left(); {
+	switch given := c.Args.Left(); {
 	case given == 2:
-		user = c.args.next()
-	case given == 1 && s.server.settings.Password() == "":
-		c.args.fail(errNoPassword)
+		user = c.Args.Next()
+	case given == 1 && s.server.Settings.Password() == "":
+		c.Args.Fail(errNoPassword)
 	}
-	password := c.args.next()
-	if err := c.args.end(); err != nil {
+	password := c.Args.Next()
+	if err := c.Args.End(); err != nil {
 		return err
 	}
 
@@ -77,13 +78,13 @@ func auth(c *call) error {
 		return err
 	}
 
-	c.reply.ok()
+	c.Reply.Ok()
 	return nil
 }
 
 // login authenticates the session. Without a password configured any will do, as in Redis.
 func (s *session) login(user, password []byte) error {
-	if string(user) != defaultUser || s.server.settings.Password() != "" && !s.server.passwordIs(password) {
+	if string(user) != defaultUser || s.server.Settings.Password() != "" && !s.server.passwordIs(password) {
 		s.loginFailed()
 		return errWrongPass
 	}
@@ -92,77 +93,77 @@ func (s *session) login(user, password []byte) error {
 	return nil
 }
 
-func echo(c *call) error {
-	c.reply.bulk(c.args.next())
+func echo(c *command.Call) error {
+	c.Reply.Bulk(c.Args.Next())
 	return nil
 }
 
 // ping handles PING [message].
-func ping(c *call) error {
-	switch c.args.left() {
+func ping(c *command.Call) error {
+	switch c.Args.Left() {
 	case 0:
-		c.reply.status("PONG")
+		c.Reply.Status("PONG")
 	case 1:
-		c.reply.bulk(c.args.next())
+		c.Reply.Bulk(c.Args.Next())
 	default:
-		return c.wrongArity()
+		return c.WrongArity()
 	}
 	return nil
 }
 
-func quit(c *call) error {
+func quit(c *command.Call) error {
 	sessionOf(c).closing = true
-	c.reply.ok()
+	c.Reply.Ok()
 	return nil
 }
 
 // reset makes the session as it was when the client connected.
-func reset(c *call) error {
+func reset(c *command.Call) error {
 	s := sessionOf(c)
 	s.use(0)
 	s.speak(2)
 	s.profile.noEvict.Store(false)
-	s.authenticate(s.server.settings.Password() == "")
+	s.authenticate(s.server.Settings.Password() == "")
 	s.profile.name.Store(nil)
 	s.profile.tracking.Store(false)
-	c.tx.Aloof = false
+	c.Tx.Aloof = false
 	s.silence = speak
 	s.transaction = transaction{}
 	s.unwatch()
 
-	c.reply.status("RESET")
+	c.Reply.Status("RESET")
 	return nil
 }
 
 // selectDatabase handles SELECT index.
-func selectDatabase(c *call) error {
-	index := c.database()
-	if err := c.args.end(); err != nil {
+func selectDatabase(c *command.Call) error {
+	index := c.Database()
+	if err := c.Args.End(); err != nil {
 		return err
 	}
 
 	sessionOf(c).use(int(index))
 
-	c.reply.ok()
+	c.Reply.Ok()
 	return nil
 }
 
 // hello handles HELLO [protover [AUTH username password] [SETNAME clientname]]. As in Redis the options take effect one by one:
 // a wrong one leaves what those before it did.
-func hello(c *call) error {
+func hello(c *command.Call) error {
 	s := sessionOf(c)
-	version, err := c.args.protocolVersion()
+	version, err := takeProtocolVersion(&c.Args)
 	if err != nil {
 		return err
 	}
-	for c.args.more() {
+	for c.Args.More() {
 		switch {
-		case c.args.left() > 2 && c.args.word("AUTH"):
-			err = s.login(c.args.next(), c.args.next())
-		case c.args.left() > 1 && c.args.word("SETNAME"):
-			err = s.setName(c.args.next())
+		case c.Args.Left() > 2 && c.Args.Word("AUTH"):
+			err = s.login(c.Args.Next(), c.Args.Next())
+		case c.Args.Left() > 1 && c.Args.Word("SETNAME"):
+			err = s.setName(c.Args.Next())
 		default:
-			err = engine.Error(fmt.Sprintf("ERR Syntax error in HELLO option '%.128s'", c.args.next()))
+			err = engine.Error(fmt.Sprintf("ERR Syntax error in HELLO option '%.128s'", c.Args.Next()))
 		}
 		if err != nil {
 			return err
@@ -176,50 +177,50 @@ func hello(c *call) error {
 		s.speak(version)
 	}
 
-	c.reply.greeting(s)
+	writeGreeting(&c.Reply, s)
 	return nil
 }
 
 // protocolVersion takes the first argument of HELLO; 0 means that there is none, and the protocol stays.
-func (a *args) protocolVersion() (version int32, err error) {
-	if !a.more() {
+func takeProtocolVersion(a *command.Args) (version int32, err error) {
+	if !a.More() {
 		return 0, nil
 	}
-	n := a.integerOr(errProtoNumber)
-	if a.err == nil && n != 2 && n != 3 {
-		a.fail(errNoProto)
+	n := a.IntegerOr(errProtoNumber)
+	if a.Err == nil && n != 2 && n != 3 {
+		a.Fail(errNoProto)
 	}
-	return int32(n), a.err
+	return int32(n), a.Err
 }
 
 // speak changes the protocol, beginning with the reply to this call.
 func (s *session) speak(version int32) {
 	s.profile.resp.Store(version)
-	s.reply.resp3 = version == 3
+	s.Reply.Resp3 = version == 3
 }
 
-func (r *reply) greeting(s *session) {
-	r.mapping(7)
-	r.bulkString("server")
-	r.bulkString("redis")
-	r.bulkString("version")
-	r.bulkString(redisVersion)
-	r.bulkString("proto")
-	r.integer(int64(s.profile.resp.Load()))
-	r.bulkString("id")
-	r.integer(s.client)
-	r.bulkString("mode")
-	r.bulkString("standalone")
-	r.bulkString("role")
-	r.bulkString("master")
-	r.bulkString("modules")
-	r.array(0)
+func writeGreeting(r *wire.Reply, s *session) {
+	r.Mapping(7)
+	r.BulkString("server")
+	r.BulkString("redis")
+	r.BulkString("version")
+	r.BulkString(redisVersion)
+	r.BulkString("proto")
+	r.Integer(int64(s.profile.resp.Load()))
+	r.BulkString("id")
+	r.Integer(s.Client)
+	r.BulkString("mode")
+	r.BulkString("standalone")
+	r.BulkString("role")
+	r.BulkString("master")
+	r.BulkString("modules")
+	r.Array(0)
 }
 
 // setName gives the connection a name; an empty one takes it away.
 func (s *session) setName(name []byte) error {
 	switch {
-	case len(name) > longestWord:
+	case len(name) > command.LongestWord:
 		return errLongClientName
 	case !printable(name):
 		return errClientName

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"regexp"
+	"rlserver/resp/config"
 	"strings"
 	"testing"
 
@@ -25,7 +26,7 @@ func (c *testClient) check(steps []answer) {
 }
 
 func TestConnectionCommands(t *testing.T) {
-	startServer(t, Defaults{}).dial().check([]answer{
+	startServer(t, config.Defaults{}).dial().check([]answer{
 		{"PING", "+PONG"},
 		{"ping hello", "$5 hello"},
 		{"PING a b", "-ERR wrong number of arguments for 'ping' command"},
@@ -52,7 +53,7 @@ func TestConnectionCommands(t *testing.T) {
 }
 
 func TestHello(t *testing.T) {
-	startServer(t, Defaults{}).dial().check([]answer{
+	startServer(t, config.Defaults{}).dial().check([]answer{
 		{"HELLO", "*14 $6 server $5 redis $7 version $6 7.0.15 $5 proto :2 $2 id :…$4 mode $10 standalone $4 role $6 master $7 modules *0"},
 		{"HELLO 3", "%7 $6 server …*0"},
 		{"CLIENT GETNAME", "_"},
@@ -75,7 +76,7 @@ func TestHello(t *testing.T) {
 }
 
 func TestPassword(t *testing.T) {
-	ts := startServer(t, Defaults{Password: "sesame"})
+	ts := startServer(t, config.Defaults{Password: "sesame"})
 	ts.dial().check([]answer{
 		{"GET k", "-NOAUTH Authentication required."},
 		{"PING", "-NOAUTH Authentication required."},
@@ -104,7 +105,7 @@ func TestPassword(t *testing.T) {
 }
 
 func TestPasswordTakenAway(t *testing.T) {
-	ts := startServer(t, Defaults{Password: "sesame"})
+	ts := startServer(t, config.Defaults{Password: "sesame"})
 	out, in := ts.dial(), ts.dial()
 	out.check([]answer{{"PING", "-NOAUTH Authentication required."}})
 	in.check([]answer{{"AUTH sesame", "+OK"}, {"CONFIG GET requirepass", "*2 $11 requirepass $6 sesame"}})
@@ -113,7 +114,7 @@ func TestPasswordTakenAway(t *testing.T) {
 }
 
 func TestQuitEndsTheConnectionAfterItsReply(t *testing.T) {
-	c := startServer(t, Defaults{}).dial()
+	c := startServer(t, config.Defaults{}).dial()
 	_, err := c.Write([]byte("PING\r\nQUIT\r\nPING\r\n"))
 	require.NoError(t, err)
 	text, _ := io.ReadAll(c.r)
@@ -122,7 +123,7 @@ func TestQuitEndsTheConnectionAfterItsReply(t *testing.T) {
 
 // Redis does the same.
 func TestRequestsOfBrowsersEndTheConnection(t *testing.T) {
-	ts := startServer(t, Defaults{})
+	ts := startServer(t, config.Defaults{})
 	for _, sent := range []string{"POST / HTTP/1.1\r\n", "Host: localhost:6379\r\nPING\r\n", "*1\r\n$4\r\npost\r\n"} {
 		c := ts.dial()
 		fmt.Fprint(c, sent)
@@ -133,7 +134,7 @@ func TestRequestsOfBrowsersEndTheConnection(t *testing.T) {
 }
 
 func TestClientReply(t *testing.T) {
-	c := startServer(t, Defaults{}).dial()
+	c := startServer(t, config.Defaults{}).dial()
 	for _, step := range []struct{ send, want string }{
 		{"CLIENT REPLY ON\r\nPING\r\n", "+OK\r\n+PONG\r\n"},
 		{"CLIENT REPLY SKIP\r\nPING one\r\nPING two\r\n", "$3\r\ntwo\r\n"},
@@ -171,15 +172,15 @@ func (v visited) Accept() (net.Conn, error) {
 func TestProtectedMode(t *testing.T) {
 	for _, test := range []struct {
 		from     string
-		defaults Defaults
+		defaults config.Defaults
 		want     string
 	}{
-		{"192.0.2.1", Defaults{ProtectedMode: true}, "-DENIED Redis is running in protected mode because"},
-		{"192.0.2.1", Defaults{ProtectedMode: false}, "+PONG"},
-		{"192.0.2.1", Defaults{ProtectedMode: true, Password: "x"}, "-NOAUTH"},
-		{"127.9.9.9", Defaults{ProtectedMode: true}, "+PONG"},
-		{"::1", Defaults{ProtectedMode: true}, "+PONG"},
-		{"2001:db8::1", Defaults{ProtectedMode: true}, "-DENIED"},
+		{"192.0.2.1", config.Defaults{ProtectedMode: true}, "-DENIED Redis is running in protected mode because"},
+		{"192.0.2.1", config.Defaults{ProtectedMode: false}, "+PONG"},
+		{"192.0.2.1", config.Defaults{ProtectedMode: true, Password: "x"}, "-NOAUTH"},
+		{"127.9.9.9", config.Defaults{ProtectedMode: true}, "+PONG"},
+		{"::1", config.Defaults{ProtectedMode: true}, "+PONG"},
+		{"2001:db8::1", config.Defaults{ProtectedMode: true}, "-DENIED"},
 	} {
 		ts := startServer(t, test.defaults)
 		ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -198,7 +199,7 @@ func TestProtectedMode(t *testing.T) {
 }
 
 func TestMaxClients(t *testing.T) {
-	ts := startServer(t, Defaults{MaxClients: 2})
+	ts := startServer(t, config.Defaults{MaxClients: 2})
 	first, second := ts.dial(), ts.dial()
 	require.Equal(t, "+PONG", first.do("PING"))
 	require.Equal(t, "+PONG", second.do("PING"))
@@ -210,7 +211,7 @@ func TestMaxClients(t *testing.T) {
 }
 
 func TestMaxClientsWithinTheLimitOnOpenFiles(t *testing.T) {
-	c := startServer(t, Defaults{MaxClients: 5, MostClients: 10}).dial()
+	c := startServer(t, config.Defaults{MaxClients: 5, MostClients: 10}).dial()
 	require.Equal(t, "+OK", c.do("CONFIG SET maxclients 10"))
 	require.Equal(t, "-ERR CONFIG SET failed (possibly related to argument 'maxclients') - "+
 		"The operating system is not able to handle the specified number of clients, try with 10", c.do("CONFIG SET timeout 9 maxclients 11"))

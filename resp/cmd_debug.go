@@ -3,42 +3,44 @@ package resp
 import (
 	"encoding/hex"
 	"fmt"
-	"time"
-
 	"rlserver/engine"
+	"rlserver/resp/command"
+	"rlserver/resp/config"
+	"rlserver/resp/wire"
+	"time"
 )
 
 func init() {
-	const operator = admin | noScript
-	const always = operator | loading | stale
-	debug := func(c *command) *command {
-		c.group, c.since, c.complexity = "server", "1.0.0", or(c.complexity, "O(1)")
-		c.run = debugging(c.run)
+	const operator = command.Admin | command.NoScript
+	const always = operator | command.Loading | command.Stale
+	debug := func(c *command.Command) *command.Command {
+		c.Group, c.Since, c.Complexity = "server", "1.0.0", config.Or(c.Complexity, "O(1)")
+		c.Run = debugging(c.Run)
 		return c
 	}
-	register(
-		&command{name: "debug", arity: -2, flags: always, group: "server", since: "1.0.0", complexity: "Depends on subcommand.",
-			summary: "A container for debugging commands",
-			subs: []*command{
-				debug(&command{name: "digest", arity: 2, flags: operator | readonly | wholeKeyspace,
-					complexity: "O(N) where N is the size of all keys",
-					summary:    "A digest of all that the databases hold, that of Redis for the types that Redis has", run: debugDigest}),
-				debug(&command{name: "digest-value", arity: -3, flags: operator | readonly, keys: []keySpec{keysToEnd("RO", 2, 1)},
-					syntax: "key [key ...]", complexity: "O(N) where N is the size of the keys",
-					summary: "Digests of what keys hold, those of Redis for the types that Redis has", run: debugDigestValue}),
-				debug(&command{name: "error", arity: 3, flags: always, syntax: "message", summary: "Answer with an error", run: debugError}),
-				debug(&command{name: "help", arity: 2, flags: always, summary: "Show helpful text about the different subcommands", run: help}),
-				debug(&command{name: "loadaof", arity: 2, flags: operator | ownLocks, complexity: "O(N) where N is the size of all keys",
-					summary: "The same as DEBUG RELOAD", run: debugReload}),
-				debug(&command{name: "log", arity: 3, flags: always, syntax: "message", summary: "Write a message to the server's log", run: debugLog}),
-				debug(&command{name: "object", arity: 3, flags: operator | readonly, keys: []keySpec{key("RO", 2)}, syntax: "key",
-					summary: "What is known of a key beside what it holds", run: debugObject}),
-				debug(&command{name: "reload", arity: 2, flags: operator | ownLocks, complexity: "O(N) where N is the size of all keys",
-					summary: "Save a snapshot if there is a disk to keep it, and make all keys anew as if it had been loaded", run: debugReload}),
-				debug(&command{name: "set-active-expire", arity: 3, flags: always, syntax: "<0 | 1>",
-					summary: "Whether keys are deleted when their time has come although nobody asks for them", run: debugSetActiveExpire}),
-				debug(&command{name: "sleep", arity: 3, flags: always, syntax: "seconds",
-					summary: "Hold this connection for so many seconds, decimals allowed", run: debugSleep}),
+	command.Register(
+		&command.Command{Name: "debug", Arity: -2, Flags: always, Group: "server", Since: "1.0.0", Complexity: "Depends on subcommand.",
+			Summary: "A container for debugging commands",
+			Subs: []*command.Command{
+				debug(&command.Command{Name: "digest", Arity: 2, Flags: operator | command.Readonly | command.WholeKeyspace,
+					Complexity: "O(N) where N is the size of all keys",
+					Summary:    "A digest of all that the databases hold, that of Redis for the types that Redis has", Run: debugDigest}),
+				debug(&command.Command{Name: "digest-value", Arity: -3, Flags: operator | command.Readonly, Keys: []command.KeySpec{command.KeysToEnd("RO", 2, 1)},
+					Syntax: "key [key ...]", Complexity: "O(N) where N is the size of the keys",
+					Summary: "Digests of what keys hold, those of Redis for the types that Redis has", Run: debugDigestValue}),
+				debug(&command.Command{Name: "error", Arity: 3, Flags: always, Syntax: "message", Summary: "Answer with an error", Run: debugError}),
+				debug(&command.Command{Name: "help", Arity: 2, Flags: always, Summary: "Show helpful text about the different subcommands", Run: command.Help}),
+				debug(&command.Command{Name: "loadaof", Arity: 2, Flags: operator | command.OwnLocks, Complexity: "O(N) where N is the size of all keys",
+					Summary: "The same as DEBUG RELOAD", Run: debugReload}),
+				debug(&command.Command{Name: "log", Arity: 3, Flags: always, Syntax: "message", Summary: "Write a message to the server's log", Run: debugLog}),
+				debug(&command.Command{Name: "object", Arity: 3, Flags: operator | command.Readonly, Keys: []command.KeySpec{command.Key("RO", 2)}, Syntax: "key",
+					Summary: "What is known of a key beside what it holds", Run: debugObject}),
+				debug(&command.Command{Name: "reload", Arity: 2, Flags: operator | command.OwnLocks, Complexity: "O(N) where N is the size of all keys",
+					Summary: "Save a snapshot if there is a disk to keep it, and make all keys anew as if it had been loaded", Run: debugReload}),
+				debug(&command.Command{Name: "set-active-expire", Arity: 3, Flags: always, Syntax: "<0 | 1>",
+					Summary: "Whether keys are deleted when their time has come although nobody asks for them", Run: debugSetActiveExpire}),
+				debug(&command.Command{Name: "sleep", Arity: 3, Flags: always, Syntax: "seconds",
+					Summary: "Hold this connection for so many seconds, decimals allowed", Run: debugSleep}),
 			}},
 	)
 }
@@ -47,10 +49,10 @@ const errDebugNotAllowed = engine.Error("ERR DEBUG command not allowed. If the e
 	"otherwise you need to set this option in the configuration file, and then restart the server.")
 
 // debugging refuses a subcommand of DEBUG to those who may not use it.
-func debugging(run func(*call) error) func(*call) error {
-	return func(c *call) error {
+func debugging(run func(*command.Call) error) func(*command.Call) error {
+	return func(c *command.Call) error {
 		s := sessionOf(c)
-		allowed := s.server.settings.start.DebugCommand
+		allowed := s.server.Settings.Start.DebugCommand
 		if allowed != "yes" && (allowed != "local" || !local(s.guard.RemoteAddr())) {
 			return errDebugNotAllowed
 		}
@@ -58,89 +60,89 @@ func debugging(run func(*call) error) func(*call) error {
 	}
 }
 
-func debugLog(c *call) error {
-	c.env.log.Warn("DEBUG LOG", "client", c.client, "message", fmt.Sprintf("%.1024s", c.args.next()))
-	c.reply.ok()
+func debugLog(c *command.Call) error {
+	c.Env.Log.Warn("DEBUG LOG", "client", c.Client, "message", fmt.Sprintf("%.1024s", c.Args.Next()))
+	c.Reply.Ok()
 	return nil
 }
 
-func debugSetActiveExpire(c *call) error {
-	active := c.args.integer()
-	if err := c.args.end(); err != nil {
+func debugSetActiveExpire(c *command.Call) error {
+	active := c.Args.Integer()
+	if err := c.Args.End(); err != nil {
 		return err
 	}
-	c.env.settings.paused.Store(active == 0)
-	c.reply.ok()
+	c.Env.Settings.Paused.Store(active == 0)
+	c.Reply.Ok()
 	return nil
 }
 
 // debugSleep holds one connection, where Redis holds all: within EXEC not before the locks are let go of.
-func debugSleep(c *call) error {
+func debugSleep(c *command.Call) error {
 	s := sessionOf(c)
-	seconds := c.args.float()
-	if err := c.args.end(); err != nil {
+	seconds := c.Args.Float()
+	if err := c.Args.End(); err != nil {
 		return err
 	}
 	sleep := func() { time.Sleep(time.Duration(seconds * float64(time.Second))) }
-	if c.executing {
+	if c.Executing {
 		s.afterwards = append(s.afterwards, sleep)
 	} else {
 		sleep()
 	}
-	c.reply.ok()
+	c.Reply.Ok()
 	return nil
 }
 
 // debugError handles DEBUG ERROR message.
-func debugError(c *call) error { return engine.Error(c.args.next()) }
+func debugError(c *command.Call) error { return engine.Error(c.Args.Next()) }
 
 // debugDigest handles DEBUG DIGEST.
-func debugDigest(c *call) error {
-	c.reply.digest(c.tx.DigestAll())
+func debugDigest(c *command.Call) error {
+	writeDigest(&c.Reply, c.Tx.DigestAll())
 	return nil
 }
 
 // debugDigestValue handles DEBUG DIGEST-VALUE key [key ...].
-func debugDigestValue(c *call) error {
-	c.reply.array(c.args.left())
-	for c.args.more() {
-		c.reply.digest(c.tx.Digest(c.args.key()))
+func debugDigestValue(c *command.Call) error {
+	c.Reply.Array(c.Args.Left())
+	for c.Args.More() {
+		writeDigest(&c.Reply, c.Tx.Digest(c.Args.Key()))
 	}
 	return nil
 }
 
-func (r *reply) digest(d engine.Digest) { r.status(hex.EncodeToString(d[:])) }
+func writeDigest(r *wire.Reply, d engine.Digest) { r.Status(hex.EncodeToString(d[:])) }
 
 // debugObject handles DEBUG OBJECT key. Programs read the fields that Redis has by their names.
-func debugObject(c *call) error {
-	k := c.args.key()
-	at, ok := c.tx.Address(k)
+func debugObject(c *command.Call) error {
+	k := c.Args.Key()
+	at, ok := c.Tx.Address(k)
 	if !ok {
 		return engine.ErrNoSuchKey
 	}
-	encoding, _ := c.tx.Encoding(k, c.env.settings.packing())
-	references, _ := c.tx.References(k)
-	bytes, _ := c.tx.MemoryUsage(k)
-	idle, _ := c.tx.Idle(k)
-	c.reply.status(fmt.Sprintf("Value at:%s refcount:%d encoding:%s memory:%d lru_seconds_idle:%d", at, references, encoding, bytes, idle))
+	encoding, _ := c.Tx.Encoding(k, c.Env.Settings.Packing())
+	references, _ := c.Tx.References(k)
+	bytes, _ := c.Tx.MemoryUsage(k)
+	idle, _ := c.Tx.Idle(k)
+	c.Reply.Status(fmt.Sprintf("Value at:%s refcount:%d encoding:%s memory:%d lru_seconds_idle:%d", at, references, encoding, bytes, idle))
 	return nil
 }
 
 // debugReload handles DEBUG RELOAD and DEBUG LOADAOF: a snapshot and the log tell the same.
-func debugReload(c *call) error {
+func debugReload(c *command.Call) error {
 	s := sessionOf(c)
 	if s.server.store != nil {
 		if err := s.server.saveFinally(); err != nil {
-			s.server.log.Error("DEBUG RELOAD could not save", "client", c.client, "error", err)
+			s.server.Log.Error("DEBUG RELOAD could not save", "client", c.Client, "error", err)
 			return errNotSaved
 		}
 	}
 
-	c.tx.BeginAll(s.server.clock(), c.db, false)
-	keys := c.tx.Reload()
-	c.tx.End()
+	c.Tx.BeginAll(s.server.Clock(), c.Db, false)
+	keys := c.Tx.Reload()
+	c.Tx.End()
 
-	s.server.log.Warn("DEBUG RELOAD", "client", c.client, "keys", keys)
-	c.reply.ok()
+	s.server.Log.Warn("DEBUG RELOAD", "client", c.Client, "keys", keys)
+	c.Reply.Ok()
 	return nil
 }

@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"rlserver/resp/config"
 	"testing"
 	"time"
 
@@ -10,7 +11,7 @@ import (
 
 // The digests that Redis gives are in the transcripts; here is what Redis lacks.
 func TestDebugDigestOfLimiters(t *testing.T) {
-	ts := startServer(t, Defaults{DebugCommand: "yes"})
+	ts := startServer(t, config.Defaults{DebugCommand: "yes"})
 	c := ts.dial()
 	c.check([]answer{
 		{"DEBUG DIGEST", "+0000000000000000000000000000000000000000"},
@@ -29,19 +30,19 @@ func TestDebugDigestOfLimiters(t *testing.T) {
 
 // A call that waits for a key goes on waiting for what has been made anew.
 func TestDebugReloadLeavesThoseWhoWait(t *testing.T) {
-	ts := startServer(t, Defaults{DebugCommand: "yes"})
+	ts := startServer(t, config.Defaults{DebugCommand: "yes"})
 	c, waiting := ts.dial(), ts.dial()
 	c.check([]answer{{"RL.LEASE jobs 1 1h one", "*5 :1…"}})
 	_, err := waiting.Write([]byte("RL.LEASE jobs 1 1h two WAIT 1h\r\n"))
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return ts.room.waiting.Load() == 1 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return ts.room.Waiting.Load() == 1 }, time.Minute, time.Millisecond)
 	c.check([]answer{{"DEBUG RELOAD", "+OK"}, {"RL.RELEASE jobs one", ":1"}})
 	assert.Contains(t, waiting.read(), "*5 :1 ")
 }
 
 func TestDebugReloadSaves(t *testing.T) {
 	store := &fakeStore{errs: []error{ErrSaving}} // one is being taken: its own comes after that
-	ts := startServer(t, Defaults{DebugCommand: "yes"}, store.with)
+	ts := startServer(t, config.Defaults{DebugCommand: "yes"}, store.with)
 	c := ts.dial()
 	c.check([]answer{
 		{"SET k v", "+OK"}, {"DEBUG RELOAD", "+OK"}, {"GET k", "$1 v"},
@@ -53,7 +54,7 @@ func TestDebugReloadSaves(t *testing.T) {
 }
 
 func TestDebugObject(t *testing.T) {
-	ts := startServer(t, Defaults{DebugCommand: "yes"})
+	ts := startServer(t, config.Defaults{DebugCommand: "yes"})
 	c := ts.dial()
 	c.check([]answer{{"SET k 5", "+OK"}})
 	ts.advance(3000)
@@ -62,7 +63,7 @@ func TestDebugObject(t *testing.T) {
 }
 
 func TestDebugIsForThoseWhoMayUseIt(t *testing.T) {
-	c := startServer(t, Defaults{}).dial()
+	c := startServer(t, config.Defaults{}).dial()
 	for _, line := range []string{"DIGEST", "DIGEST-VALUE k", "ERROR x", "OBJECT k", "RELOAD", "SLEEP 0", "LOG x", "HELP", "SET-ACTIVE-EXPIRE 1"} {
 		assert.Equal(t, "-"+string(errDebugNotAllowed), c.do("DEBUG "+line))
 	}

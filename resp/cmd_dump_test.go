@@ -4,13 +4,13 @@ import (
 	"bytes"
 	"fmt"
 	"math"
+	"rlserver/rdb"
+	"rlserver/resp/config"
 	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"rlserver/rdb"
 )
 
 // sendWords sends words of any bytes and gives the reply.
@@ -21,7 +21,7 @@ func (c *testClient) sendWords(words ...string) any {
 
 // What is dumped comes back, limiters of our own types too.
 func TestDumpComesBack(t *testing.T) {
-	server := startServer(t, Defaults{})
+	server := startServer(t, config.Defaults{})
 	client := server.dial()
 	for _, call := range [][]string{
 		{"RL.TOKEN", "token", "10", "1", "1s", "COST", "3"}, {"RL.FIXED", "fixed", "10", "1h", "COST", "4"}, {"RL.SLIDE", "slide", "10", "1m", "COST", "5"},
@@ -46,7 +46,7 @@ func TestDumpComesBack(t *testing.T) {
 }
 
 func TestRestoreNamesWhatThereIsNot(t *testing.T) {
-	client := startServer(t, Defaults{}).dial()
+	client := startServer(t, config.Defaults{}).dial()
 	for kind, name := range map[byte]string{1: "list", 2: "set", 15: "stream"} {
 		payload := string(rdb.AppendFooter([]byte{kind, 1, 1, 'a'}))
 		assert.Equal(t, "ERR Bad data format: the payload holds a "+name+", which this server has no type for", client.sendWords("RESTORE", "k", "0", payload))
@@ -60,7 +60,7 @@ func TestRestoreNamesWhatThereIsNot(t *testing.T) {
 
 // A payload says what to allocate: within a transaction and without, that is held against maxmemory before.
 func TestRestoreIsBoundByMaxmemory(t *testing.T) {
-	client := startServer(t, Defaults{MaxMemory: 8 << 20, MemoryPolicy: "noeviction"}).dial()
+	client := startServer(t, config.Defaults{MaxMemory: 8 << 20, MemoryPolicy: "noeviction"}).dial()
 	const oom = "OOM command not allowed when used memory > 'maxmemory'."
 	many := rdb.AppendHash(nil, 60_000)
 	for i := range 60_000 {
@@ -78,7 +78,7 @@ func TestRestoreIsBoundByMaxmemory(t *testing.T) {
 
 // A payload that was read for a call that was then refused serves no other call.
 func TestEachPayloadServesItsCall(t *testing.T) {
-	client := startServer(t, Defaults{}).dial()
+	client := startServer(t, config.Defaults{}).dial()
 	one := string(rdb.AppendFooter(rdb.AppendString(nil, bytes.Repeat([]byte("1"), 20))))
 	two := string(rdb.AppendFooter(rdb.AppendString(nil, bytes.Repeat([]byte("2"), 20))))
 	client.sendWords("SET", "k", "old")

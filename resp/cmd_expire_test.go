@@ -1,12 +1,13 @@
 package resp
 
 import (
+	"rlserver/resp/config"
 	"testing"
 )
 
 // The replies are those of Redis 7.0.15.
 func TestExpireReplies(t *testing.T) {
-	converse(t, startServer(t, Defaults{}).dial(), []exchange{
+	converse(t, startServer(t, config.Defaults{}).dial(), []exchange{
 		{"EXPIRE missing 100", ":0"},
 		{"TTL missing", ":-2"},
 		{"PTTL missing", ":-2"},
@@ -75,7 +76,7 @@ func TestExpireReplies(t *testing.T) {
 
 // A key is there up to and including its deadline. Seconds are rounded to the nearest, as in Redis.
 func TestTimeToLive(t *testing.T) {
-	ts := startServer(t, Defaults{})
+	ts := startServer(t, config.Defaults{})
 	c := ts.dial()
 	converse(t, c, []exchange{{"SET k v", "+OK"}, {"PEXPIRE k 2500", ":1"}, {"TTL k", ":3"}, {"PTTL k", ":2500"}, {"EXPIRETIME k", ":1767225603"}})
 	ts.advance(1)
@@ -96,7 +97,7 @@ func TestTimeToLive(t *testing.T) {
 
 // The last moment that 64 bits can tell does not overflow on its way to seconds. The replies are those of Redis 7.0.15.
 func TestLongestTimeToLive(t *testing.T) {
-	converse(t, startServer(t, Defaults{}).dial(), []exchange{
+	converse(t, startServer(t, config.Defaults{}).dial(), []exchange{
 		{"SET k v", "+OK"},
 		{"PEXPIREAT k 9223372036854775807", ":1"},
 		{"PEXPIRETIME k", ":9223372036854775807"},

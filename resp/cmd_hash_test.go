@@ -3,6 +3,7 @@ package resp
 import (
 	"fmt"
 	"maps"
+	"rlserver/resp/config"
 	"slices"
 	"strings"
 	"testing"
@@ -13,7 +14,7 @@ import (
 
 // The replies are those of Redis 7.0.15.
 func TestHashReplies(t *testing.T) {
-	converse(t, startServer(t, Defaults{}).dial(), []exchange{
+	converse(t, startServer(t, config.Defaults{}).dial(), []exchange{
 		// Fields
 		{"HSET h a 1 b 2 a 3", ":2"},
 		{"HSET h a 3", ":0"},
@@ -122,7 +123,7 @@ func TestHashReplies(t *testing.T) {
 
 // The replies are those of Redis 7.0.15.
 func TestStringsAndHashesInRESP3(t *testing.T) {
-	c := startServer(t, Defaults{}).dial()
+	c := startServer(t, config.Defaults{}).dial()
 	require.Equal(t, byte('%'), c.do("HELLO 3")[0])
 	converse(t, c, []exchange{
 		{"GET nobody", "_"},
@@ -147,7 +148,7 @@ func TestStringsAndHashesInRESP3(t *testing.T) {
 
 // A hash too large to be kept in order is scanned in steps, and whole.
 func TestScanOfALargeHash(t *testing.T) {
-	c := startServer(t, Defaults{}).dial()
+	c := startServer(t, config.Defaults{}).dial()
 	want := make(map[string]string)
 	for i := range 1000 {
 		field, value := fmt.Sprint("field:", i), fmt.Sprint(i)
@@ -179,7 +180,7 @@ func TestScanOfALargeHash(t *testing.T) {
 }
 
 func TestRandomFields(t *testing.T) {
-	c := startServer(t, Defaults{}).dial()
+	c := startServer(t, config.Defaults{}).dial()
 	c.do("HSET h a 1 b 2 c 3 d 4")
 	for range 20 {
 		assert.Contains(t, []string{"$1 a", "$1 b", "$1 c", "$1 d"}, c.do("HRANDFIELD h"))
@@ -199,7 +200,7 @@ func TestRandomFields(t *testing.T) {
 
 // What Redis 7.0.15 does not know: HGETDEL is of Redis 8.0, NOVALUES of 7.4.
 func TestHashCommandsOfLaterVersions(t *testing.T) {
-	startServer(t, Defaults{}).dial().check([]answer{
+	startServer(t, config.Defaults{}).dial().check([]answer{
 		{"HSET h a 1 b 2 c 3", ":3"},
 		{"HSCAN h 0 NOVALUES", "*2 $1 0 *3 $1 a $1 b $1 c"},
 		{"HSCAN h 0 MATCH b novalues COUNT 5", "*2 $1 0 *1 $1 b"},

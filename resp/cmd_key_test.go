@@ -2,6 +2,7 @@ package resp
 
 import (
 	"fmt"
+	"rlserver/resp/config"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -10,7 +11,7 @@ import (
 
 // The replies are those of Redis 7.0.15.
 func TestKeyReplies(t *testing.T) {
-	converse(t, startServer(t, Defaults{}).dial(), []exchange{
+	converse(t, startServer(t, config.Defaults{}).dial(), []exchange{
 		{"MSET a 1 b 2", "+OK"},
 		{"HSET h f v", ":1"},
 		{"ZADD z 1 m", ":1"},
@@ -102,7 +103,7 @@ func TestKeyReplies(t *testing.T) {
 
 // The replies are those of Redis 7.0.15.
 func TestObjectReplies(t *testing.T) {
-	converse(t, startServer(t, Defaults{}).dial(), []exchange{
+	converse(t, startServer(t, config.Defaults{}).dial(), []exchange{
 		{"OBJECT ENCODING missing", "$-1"},
 		{"OBJECT IDLETIME missing", "$-1"},
 		{"OBJECT REFCOUNT missing", "$-1"},
@@ -131,7 +132,7 @@ func TestObjectReplies(t *testing.T) {
 
 // Limiters are keys like any other, and tell what they are.
 func TestLimitersAreKeys(t *testing.T) {
-	converse(t, startServer(t, Defaults{}).dial(), []exchange{
+	converse(t, startServer(t, config.Defaults{}).dial(), []exchange{
 		{"RL.TOKEN t 10 1 1s", "*5 :1 :10 :9 :0 :1000"},
 		{"RL.FIXED f 10 1s", "*5 :1 :10 :9 :0 :1000"},
 		{"RL.SLIDE s 10 1s ID x", "*5 :1 :10 :9 :0 :1000"},
@@ -156,7 +157,7 @@ func TestLimitersAreKeys(t *testing.T) {
 }
 
 func TestMissingInRESP3(t *testing.T) {
-	c := startServer(t, Defaults{}).dial()
+	c := startServer(t, config.Defaults{}).dial()
 	c.do("HELLO 3")
 	converse(t, c, []exchange{
 		{"RANDOMKEY", "_"},
@@ -170,7 +171,7 @@ func TestMissingInRESP3(t *testing.T) {
 
 // OBJECT looks at a key without using it, and so do others that only ask about it.
 func TestIdleTime(t *testing.T) {
-	ts := startServer(t, Defaults{})
+	ts := startServer(t, config.Defaults{})
 	c := ts.dial()
 	converse(t, c, []exchange{{"SET k v", "+OK"}, {"RL.TOKEN t 1000 1 1s COST 1000", "*5 :1 :1000 :0 :0 :1000000"}})
 	ts.advance(10_000)
@@ -187,7 +188,7 @@ func TestIdleTime(t *testing.T) {
 
 // A database that a client has selected may change under it.
 func TestSwapUnderAClient(t *testing.T) {
-	ts := startServer(t, Defaults{})
+	ts := startServer(t, config.Defaults{})
 	one, other := ts.dial(), ts.dial()
 	converse(t, one, []exchange{{"SET k 0", "+OK"}, {"SELECT 9", "+OK"}, {"SET k 9", "+OK"}, {"PEXPIRE k 1000", ":1"}})
 	converse(t, other, []exchange{{"SWAPDB 9 0", "+OK"}, {"GET k", "$1 9"}, {"PTTL k", ":1000"}})
@@ -197,7 +198,7 @@ func TestSwapUnderAClient(t *testing.T) {
 
 // A call may name keys of every shard, and the same one twice.
 func TestManyKeysInACall(t *testing.T) {
-	c := startServer(t, Defaults{}).dial()
+	c := startServer(t, config.Defaults{}).dial()
 	set, del := []string{"MSET"}, []string{"DEL"}
 	for i := range 500 {
 		set = append(set, fmt.Sprint("k", i), "v")

@@ -1,6 +1,9 @@
 package resp
 
 import (
+	"rlserver/resp/command"
+	"rlserver/resp/commands/limits"
+	"rlserver/resp/config"
 	"strings"
 	"testing"
 	"time"
@@ -10,7 +13,7 @@ import (
 )
 
 func TestLimiterReplies(t *testing.T) {
-	ts := startServer(t, Defaults{})
+	ts := startServer(t, config.Defaults{})
 	c := ts.dial()
 	for _, step := range []struct {
 		wait int64 // ms before the call
@@ -42,7 +45,7 @@ type limitStep struct {
 // requireSteps takes the clock from one step to the next.
 func requireSteps(t *testing.T, steps []limitStep) {
 	t.Helper()
-	ts := startServer(t, Defaults{})
+	ts := startServer(t, config.Defaults{})
 	c := ts.dial()
 	for _, step := range steps {
 		at, err := time.ParseDuration(step.at)
@@ -111,9 +114,9 @@ func TestMailOnceAMinuteFiveAnHourTenADay(t *testing.T) {
 }
 
 func TestWindowsAreBounded(t *testing.T) {
-	ts := startServer(t, Defaults{})
+	ts := startServer(t, config.Defaults{})
 	c := ts.dial()
-	most := "RL.MULTI k" + strings.Repeat(" 1 1s", maxWindows)
+	most := "RL.MULTI k" + strings.Repeat(" 1 1s", limits.MaxWindows)
 	assert.Equal(t, "-ERR too many windows: RL.MULTI takes at most 128", c.do(most+" 1 1s"))
 	assert.Equal(t, "+none", c.do("TYPE k"))
 	assert.Equal(t, "*6 :1 :1 :0 :0 :1000 :0", c.do(most))
@@ -124,13 +127,13 @@ func TestWindowsAreBounded(t *testing.T) {
 
 // Only the names of the IANA database are zones: not what its folders hold besides, nor what the machine calls its own.
 func TestZones(t *testing.T) {
-	ts := startServer(t, Defaults{})
+	ts := startServer(t, config.Defaults{})
 	c := ts.dial()
 	for _, zone := range []string{"UTC", "Europe/Berlin", "America/Argentina/Buenos_Aires", "Etc/GMT+5", "EST5EDT", "GMT", "W-SU"} {
 		assert.Regexp(t, `^\*5 :1 `, c.do("RL.FIXED "+zone+" 5 day TZ "+zone), zone)
 	}
 	for _, zone := range []string{"Local", "localtime", "posix/UTC", "right/Europe/Berlin", "Europe//Berlin", "./Europe/Berlin", "Europe/./Berlin",
-		"../../etc/passwd", "/etc/localtime", "Europe/Berlin/", "Mars/Olympus", "europe/berlin", "Europe", strings.Repeat("A", longestWord)} {
+		"../../etc/passwd", "/etc/localtime", "Europe/Berlin/", "Mars/Olympus", "europe/berlin", "Europe", strings.Repeat("A", command.LongestWord)} {
 		assert.Regexp(t, `^-ERR unknown time zone '.*': TZ takes an IANA name such as UTC or Europe/Berlin$`, c.send("RL.FIXED", "k", "5", "day", "TZ", zone))
 	}
 	assert.Regexp(t, `^-ERR unknown time zone`, c.send("RL.FIXED", "k", "5", "day", "TZ", ""))
@@ -140,7 +143,7 @@ func TestZones(t *testing.T) {
 
 // The sliding window counter by itself, in RL.ALL, as a policy, waiting and given back.
 func TestCounter(t *testing.T) {
-	ts := startServer(t, Defaults{})
+	ts := startServer(t, config.Defaults{})
 	c := ts.dial()
 	start := ts.now.Load()
 	ts.advance((start/10_000+1)*10_000 - start) // to the beginning of a window

@@ -1,13 +1,14 @@
 package resp
 
 import (
+	"rlserver/resp/config"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 )
 
 func TestMemoryDiagnostics(t *testing.T) {
-	ts := startServer(t, Defaults{})
+	ts := startServer(t, config.Defaults{})
 	c := ts.dial()
 	c.check([]answer{{"SET a 1", "+OK"}, {"SET b 1", "+OK"}, {"MEMORY PURGE", "+OK"}, {"MEMORY PURGE", "+OK"}})
 	stats := c.do("MEMORY STATS")

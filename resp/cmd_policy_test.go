@@ -3,6 +3,8 @@ package resp
 import (
 	"errors"
 	"fmt"
+	"rlserver/resp/commands/limits"
+	"rlserver/resp/config"
 	"strings"
 	"testing"
 
@@ -10,7 +12,7 @@ import (
 )
 
 func TestPolicyReplies(t *testing.T) {
-	ts := startServer(t, Defaults{})
+	ts := startServer(t, config.Defaults{})
 	c := ts.dial()
 	for _, step := range []struct {
 		wait int64 // ms before the call
@@ -66,7 +68,7 @@ func TestPolicyReplies(t *testing.T) {
 }
 
 func TestPolicyErrors(t *testing.T) {
-	ts := startServer(t, Defaults{})
+	ts := startServer(t, config.Defaults{})
 	c := ts.dial()
 	c.do("RL.POLICY SET a SLIDE 5 1m")
 	c.do("RL.POLICY SET b SLIDE 5 1m")
@@ -94,7 +96,7 @@ func TestPolicyErrors(t *testing.T) {
 		assert.Equal(t, want, c.do(call), call)
 	}
 	assert.Equal(t, badID, c.send("RL.CHECK", "", "a"))
-	assert.Equal(t, "-ERR id is too long: it has 65537 bytes, and proto-max-key-len allows 65536", c.send("RL.CHECK", strings.Repeat("x", maxCheckID+1), "a"))
+	assert.Equal(t, "-ERR id is too long: it has 65537 bytes, and proto-max-key-len allows 65536", c.send("RL.CHECK", strings.Repeat("x", limits.MaxCheckID+1), "a"))
 	assert.Equal(t, "-ERR ID must not be empty", c.send("RL.CHECK", "ann", "a", "ID", ""))
 	assert.Equal(t, "-ERR no such policy ''", c.send("RL.CHECK", "ann", "a", ""))
 	assert.Equal(t, "-ERR a policy's name is 1 to 64 letters, digits, dots, underscores and hyphens, not ''", c.send("RL.POLICY", "SET", "", "SLIDE", "5", "1s"))
@@ -103,10 +105,10 @@ func TestPolicyErrors(t *testing.T) {
 }
 
 func TestChecksAreBounded(t *testing.T) {
-	ts := startServer(t, Defaults{})
+	ts := startServer(t, config.Defaults{})
 	c := ts.dial()
 	call := "RL.CHECK ann"
-	for i := range maxPolicies {
+	for i := range limits.MaxPolicies {
 		c.do(fmt.Sprintf("RL.POLICY SET p%d SLIDE 5 1m", i))
 		call += fmt.Sprintf(" p%d", i)
 	}
@@ -119,7 +121,7 @@ func TestChecksAreBounded(t *testing.T) {
 
 // Checks stand in transactions, whose locks they run under; to set policies takes time and locks of its own.
 func TestChecksInTransactions(t *testing.T) {
-	ts := startServer(t, Defaults{})
+	ts := startServer(t, config.Defaults{})
 	c := ts.dial()
 	c.do("RL.POLICY SET a SLIDE 1 1m")
 	c.do("RL.POLICY SET b TOKEN 5 1 1m")
@@ -143,7 +145,7 @@ func TestChecksInTransactions(t *testing.T) {
 func TestReloadPolicies(t *testing.T) {
 	var fault error
 	calls := 0
-	ts := startServer(t, Defaults{}, func(o *Options) {
+	ts := startServer(t, config.Defaults{}, func(o *Options) {
 		o.ReloadPolicies = func() error { calls++; return fault }
 	})
 	c := ts.dial()

@@ -3,6 +3,7 @@ package resp
 import (
 	"fmt"
 	"math/rand/v2"
+	"rlserver/resp/config"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -93,7 +94,7 @@ func (c *cell) take(now, n int64) string {
 func TestOthersAgreeWithTheAlgorithm(t *testing.T) {
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 0))
-	ts := startServer(t, Defaults{})
+	ts := startServer(t, config.Defaults{})
 	c := ts.dial()
 	for key := range 40 {
 		burst, count := r.Int64N(8), 1+r.Int64N(5)
@@ -112,7 +113,7 @@ func TestOthersAgreeWithTheAlgorithm(t *testing.T) {
 }
 
 func TestOthersErrors(t *testing.T) {
-	ts := startServer(t, Defaults{})
+	ts := startServer(t, config.Defaults{})
 	c := ts.dial()
 	require.Equal(t, "+OK", c.do("SET text 1"))
 	const wrongType = "-WRONGTYPE Operation against a key holding the wrong kind of value"

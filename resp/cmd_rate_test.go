@@ -2,6 +2,7 @@ package resp
 
 import (
 	"fmt"
+	"rlserver/resp/config"
 	"strings"
 	"testing"
 
@@ -107,7 +108,7 @@ func TestLeakyPaces(t *testing.T) {
 }
 
 func TestRateErrors(t *testing.T) {
-	ts := startServer(t, Defaults{})
+	ts := startServer(t, config.Defaults{})
 	c := ts.dial()
 	require.Equal(t, "+OK", c.do("SET text x"))
 	require.Equal(t, ":1", c.do("HSET hash f v"))
@@ -181,7 +182,7 @@ func TestRateErrors(t *testing.T) {
 
 // Which words are keys depends on the rules before them. Words that mean something else elsewhere may be keys too.
 func TestKeysOfRules(t *testing.T) {
-	ts := startServer(t, Defaults{})
+	ts := startServer(t, config.Defaults{})
 	c := ts.dial()
 	for _, step := range []struct{ call, want string }{
 		{"k SLIDE 1 1s", "*1 $1 k"},
@@ -200,7 +201,7 @@ func TestKeysOfRules(t *testing.T) {
 
 // Within a transaction the keys of all rules are locked with the others'.
 func TestAllWithinATransaction(t *testing.T) {
-	ts := startServer(t, Defaults{})
+	ts := startServer(t, config.Defaults{})
 	c := ts.dial()
 	c.do("MULTI")
 	require.Equal(t, "+QUEUED", c.do("RL.ALL a SLIDE 1 1m b TOKEN 1 1 1s"))

@@ -1,24 +1,27 @@
 package resp
 
-import "rlserver/engine"
+import (
+	"rlserver/engine"
+	"rlserver/resp/command"
+)
 
 func init() {
-	register(
-		&command{name: "module", arity: -2, group: "server", since: "4.0.0", complexity: "Depends on subcommand.",
-			summary: "A container for module commands",
-			subs: []*command{
-				{name: "help", arity: 2, flags: loading | stale, group: "server", since: "5.0.0", complexity: "O(1)",
-					summary: "Show helpful text about the different subcommands", run: help},
-				{name: "list", arity: 2, flags: admin | noScript, group: "server", since: "4.0.0", tips: "nondeterministic_output_order",
-					complexity: "O(N) where N is the number of loaded modules.",
-					summary:    "List all modules loaded by the server", run: moduleList},
+	command.Register(
+		&command.Command{Name: "module", Arity: -2, Group: "server", Since: "4.0.0", Complexity: "Depends on subcommand.",
+			Summary: "A container for module commands",
+			Subs: []*command.Command{
+				{Name: "help", Arity: 2, Flags: command.Loading | command.Stale, Group: "server", Since: "5.0.0", Complexity: "O(1)",
+					Summary: "Show helpful text about the different subcommands", Run: command.Help},
+				{Name: "list", Arity: 2, Flags: command.Admin | command.NoScript, Group: "server", Since: "4.0.0", Tips: "nondeterministic_output_order",
+					Complexity: "O(N) where N is the number of loaded modules.",
+					Summary:    "List all modules loaded by the server", Run: moduleList},
 			}},
-		&command{name: "role", arity: 1, flags: noScript | loading | stale | fast, group: "server", since: "2.8.12", complexity: "O(1)",
-			categories: "admin dangerous", summary: "Return the role of the instance in the context of replication", run: role},
-		&command{name: "wait", arity: 3, flags: noScript, group: "generic", since: "3.0.0", complexity: "O(1)",
-			categories: "connection", tips: "request_policy:all_shards response_policy:agg_min",
-			syntax:  "numreplicas timeout",
-			summary: "Wait for the synchronous replication of all the write commands sent in the context of the current connection", run: waitForReplicas},
+		&command.Command{Name: "role", Arity: 1, Flags: command.NoScript | command.Loading | command.Stale | command.Fast, Group: "server", Since: "2.8.12", Complexity: "O(1)",
+			Categories: "admin dangerous", Summary: "Return the role of the instance in the context of replication", Run: role},
+		&command.Command{Name: "wait", Arity: 3, Flags: command.NoScript, Group: "generic", Since: "3.0.0", Complexity: "O(1)",
+			Categories: "connection", Tips: "request_policy:all_shards response_policy:agg_min",
+			Syntax:  "numreplicas timeout",
+			Summary: "Wait for the synchronous replication of all the write commands sent in the context of the current connection", Run: waitForReplicas},
 	)
 }
 
@@ -28,29 +31,29 @@ const (
 )
 
 // moduleList answers that there are no modules.
-func moduleList(c *call) error {
-	c.reply.array(0)
+func moduleList(c *command.Call) error {
+	c.Reply.Array(0)
 	return nil
 }
 
 // role answers that this is a primary without replicas, which has sent nothing to any.
-func role(c *call) error {
-	c.reply.array(3)
-	c.reply.bulkString("master")
-	c.reply.integer(0)
-	c.reply.array(0)
+func role(c *command.Call) error {
+	c.Reply.Array(3)
+	c.Reply.BulkString("master")
+	c.Reply.Integer(0)
+	c.Reply.Array(0)
 	return nil
 }
 
 // waitForReplicas handles WAIT numreplicas timeout. There are no replicas and none will come: the answer is known before the timeout.
-func waitForReplicas(c *call) error {
-	c.args.integer()
-	if c.args.integerOr(errWaitTimeout) < 0 {
-		c.args.fail(errWaitNegative)
+func waitForReplicas(c *command.Call) error {
+	c.Args.Integer()
+	if c.Args.IntegerOr(errWaitTimeout) < 0 {
+		c.Args.Fail(errWaitNegative)
 	}
-	if err := c.args.end(); err != nil {
+	if err := c.Args.End(); err != nil {
 		return err
 	}
-	c.reply.integer(0)
+	c.Reply.Integer(0)
 	return nil
 }

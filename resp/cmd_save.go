@@ -2,24 +2,25 @@ package resp
 
 import (
 	"errors"
-	"time"
-
 	"rlserver/engine"
+	"rlserver/resp/command"
+	"rlserver/resp/config"
+	"time"
 )
 
 func init() {
-	const saving = admin | noScript | noAsyncLoading
-	register(
-		&command{name: "save", arity: 1, flags: saving | noMulti, group: "server", since: "1.0.0",
-			complexity: "O(N) where N is the total number of keys in all databases",
-			summary:    "Synchronously save the dataset to disk", run: save},
-		&command{name: "bgsave", arity: -1, flags: saving, group: "server", since: "1.0.0", complexity: "O(1)",
-			syntax: "[SCHEDULE]", summary: "Asynchronously save the dataset to disk", run: bgsave},
-		&command{name: "bgrewriteaof", arity: 1, flags: saving, group: "server", since: "1.0.0", complexity: "O(1)",
-			summary: "Asynchronously rewrite the append-only file", run: bgrewriteaof},
-		&command{name: "lastsave", arity: 1, flags: fast | loading | stale, group: "server", since: "1.0.0", complexity: "O(1)",
-			categories: "admin dangerous", tips: "nondeterministic_output",
-			summary: "Get the UNIX time stamp of the last successful save to disk", run: lastsave},
+	const saving = command.Admin | command.NoScript | command.NoAsyncLoading
+	command.Register(
+		&command.Command{Name: "save", Arity: 1, Flags: saving | command.NoMulti, Group: "server", Since: "1.0.0",
+			Complexity: "O(N) where N is the total number of keys in all databases",
+			Summary:    "Synchronously save the dataset to disk", Run: save},
+		&command.Command{Name: "bgsave", Arity: -1, Flags: saving, Group: "server", Since: "1.0.0", Complexity: "O(1)",
+			Syntax: "[SCHEDULE]", Summary: "Asynchronously save the dataset to disk", Run: bgsave},
+		&command.Command{Name: "bgrewriteaof", Arity: 1, Flags: saving, Group: "server", Since: "1.0.0", Complexity: "O(1)",
+			Summary: "Asynchronously rewrite the append-only file", Run: bgrewriteaof},
+		&command.Command{Name: "lastsave", Arity: 1, Flags: command.Fast | command.Loading | command.Stale, Group: "server", Since: "1.0.0", Complexity: "O(1)",
+			Categories: "admin dangerous", Tips: "nondeterministic_output",
+			Summary: "Get the UNIX time stamp of the last successful save to disk", Run: lastsave},
 	)
 }
 
@@ -33,7 +34,7 @@ const (
 )
 
 // save handles SAVE. Others are served meanwhile.
-func save(c *call) error {
+func save(c *command.Call) error {
 	s := sessionOf(c)
 	if s.server.store == nil {
 		return errNoStore
@@ -43,44 +44,44 @@ func save(c *call) error {
 	case errors.Is(err, ErrSaving):
 		return errSaving
 	case err != nil:
-		s.server.log.Error("SAVE failed", "client", c.client, "error", err)
+		s.server.Log.Error("SAVE failed", "client", c.Client, "error", err)
 		return errNotSaved
 	}
 
-	c.reply.ok()
+	c.Reply.Ok()
 	return nil
 }
 
 // bgsave handles BGSAVE [SCHEDULE]. There is nothing but another snapshot that it would have to be scheduled after.
-func bgsave(c *call) error {
-	c.args.word("SCHEDULE")
-	if err := c.args.end(); err != nil {
+func bgsave(c *command.Call) error {
+	c.Args.Word("SCHEDULE")
+	if err := c.Args.End(); err != nil {
 		return err
 	}
-	return c.saveInBackground("Background saving", errSaving, errNotSaved)
+	return saveInBackground(c, "Background saving", errSaving, errNotSaved)
 }
 
 // bgrewriteaof handles BGREWRITEAOF: a snapshot is also what makes the log begin anew.
-func bgrewriteaof(c *call) error {
-	return c.saveInBackground("Background append only file rewriting", errRewriting, errNotRewritten)
+func bgrewriteaof(c *command.Call) error {
+	return saveInBackground(c, "Background append only file rewriting", errRewriting, errNotRewritten)
 }
 
 // saveInBackground begins a snapshot and says so in the words of a command. Within EXEC it waits until the locks are let go of.
-func (c *call) saveInBackground(doing string, busy, failed engine.Error) error {
+func saveInBackground(c *command.Call, doing string, busy, failed engine.Error) error {
 	s := sessionOf(c)
 	store := s.server.store
 	switch {
 	case store == nil:
 		return errNoStore
-	case c.executing && store.Status().Saving:
+	case c.Executing && store.Status().Saving:
 		return busy
-	case c.executing:
+	case c.Executing:
 		s.afterwards = append(s.afterwards, func() {
 			if err := store.SaveInBackground(); err != nil {
-				s.server.log.Error("the snapshot that a transaction asked for was not begun", "client", c.client, "error", err)
+				s.server.Log.Error("the snapshot that a transaction asked for was not begun", "client", c.Client, "error", err)
 			}
 		})
-		c.reply.status(doing + " scheduled")
+		c.Reply.Status(doing + " scheduled")
 		return nil
 	}
 
@@ -88,27 +89,27 @@ func (c *call) saveInBackground(doing string, busy, failed engine.Error) error {
 	case errors.Is(err, ErrSaving):
 		return busy
 	case err != nil:
-		s.server.log.Error("a snapshot could not be begun", "client", c.client, "error", err)
+		s.server.Log.Error("a snapshot could not be begun", "client", c.Client, "error", err)
 		return failed
 	}
 
-	c.reply.status(doing + " started")
+	c.Reply.Status(doing + " started")
 	return nil
 }
 
 // lastsave handles LASTSAVE. Before the first snapshot it answers, as Redis does, with the time of the start.
-func lastsave(c *call) error {
+func lastsave(c *command.Call) error {
 	s := sessionOf(c)
-	var t StoreStatus
+	var t config.StoreStatus
 	if s.server.store != nil {
 		t = s.server.store.Status()
 	}
-	c.reply.integer(s.server.lastSave(t))
+	c.Reply.Integer(s.server.lastSave(t))
 	return nil
 }
 
 // lastSave is the time of the last good snapshot or else of the start, in Unix seconds.
-func (s *Server) lastSave(t StoreStatus) int64 {
+func (s *Server) lastSave(t config.StoreStatus) int64 {
 	if t.LastSave > 0 {
 		return t.LastSave / 1000
 	}

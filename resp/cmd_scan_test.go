@@ -2,6 +2,9 @@ package resp
 
 import (
 	"fmt"
+	"rlserver/resp/config"
+	"rlserver/resp/glob"
+	"rlserver/resp/wire"
 	"slices"
 	"strings"
 	"testing"
@@ -13,7 +16,7 @@ import (
 
 // The replies are those of Redis 7.0.15.
 func TestScanReplies(t *testing.T) {
-	converse(t, startServer(t, Defaults{}).dial(), []exchange{
+	converse(t, startServer(t, config.Defaults{}).dial(), []exchange{
 		{"SCAN 0", "*2 $1 0 *0"},
 		{"KEYS *", "*0"},
 		{"MSET k1 1 k2 2 other 3", "+OK"},
@@ -49,7 +52,7 @@ func TestScanReplies(t *testing.T) {
 
 // A scan that follows its cursors meets every key that was there all the time, once; COUNT says in how many steps, more or less.
 func TestScanCursors(t *testing.T) {
-	ts := startServer(t, Defaults{})
+	ts := startServer(t, config.Defaults{})
 	c := ts.dial()
 	const n = 1000
 	for i := range n {
@@ -74,7 +77,7 @@ func TestScanCursors(t *testing.T) {
 
 // An empty name is a name: a star finds it when it is the whole pattern, and no other pattern with a star does, as in Redis.
 func TestEmptyName(t *testing.T) {
-	c := startServer(t, Defaults{}).dial()
+	c := startServer(t, config.Defaults{}).dial()
 	converse(t, c, []exchange{
 		{`SET "" v`, "+OK"},
 		{"KEYS *", "*1 $0 "},
@@ -89,7 +92,7 @@ func TestEmptyName(t *testing.T) {
 
 // A pattern that takes too long to match is refused in words, by each command that takes one.
 func TestHostilePatterns(t *testing.T) {
-	c := startServer(t, Defaults{}).dial()
+	c := startServer(t, config.Defaults{}).dial()
 	long, pattern := strings.Repeat("a", 1<<17), "*"+strings.Repeat("?", 50_000)+"b*"
 	require.Equal(t, "+OK", c.send("SET", long, "v"))
 	require.Equal(t, ":1", c.send("HSET", "h", long, "v"))
@@ -98,16 +101,16 @@ func TestHostilePatterns(t *testing.T) {
 		{"KEYS", pattern}, {"SCAN", "0", "COUNT", "1000", "MATCH", pattern},
 		{"HSCAN", "h", "0", "MATCH", pattern}, {"ZSCAN", "z", "0", "MATCH", pattern},
 	} {
-		assert.Equal(t, "-"+string(errGlobSteps), c.send(call...), call[0])
+		assert.Equal(t, "-"+string(glob.ErrGlobSteps), c.send(call...), call[0])
 	}
 	class := "[" + strings.Repeat("x", 1<<20) + "]"
-	assert.Equal(t, "-"+string(errGlobSteps), c.send("CONFIG", "GET", "*"+class+"*"))
-	assert.Equal(t, "-"+string(errGlobSteps), c.send("COMMAND", "LIST", "FILTERBY", "PATTERN", "*"+class+"*"))
+	assert.Equal(t, "-"+string(glob.ErrGlobSteps), c.send("CONFIG", "GET", "*"+class+"*"))
+	assert.Equal(t, "-"+string(glob.ErrGlobSteps), c.send("COMMAND", "LIST", "FILTERBY", "PATTERN", "*"+class+"*"))
 }
 
 // One call visits no more elements of a key than it can in a short time, whatever COUNT says.
 func TestCountOfElementsIsBounded(t *testing.T) {
-	c := startServer(t, Defaults{}).dial()
+	c := startServer(t, config.Defaults{}).dial()
 	for i := range 10_000 {
 		fmt.Fprintf(c, "HSET h f%d v\r\nZADD z %d m%d\r\n", i, i%7, i)
 	}
@@ -130,16 +133,16 @@ func TestCountOfElementsIsBounded(t *testing.T) {
 
 // A long call asks whether its client is still there.
 func TestGuardSeesThatTheClientIsGone(t *testing.T) {
-	ts := startServer(t, Defaults{})
+	ts := startServer(t, config.Defaults{})
 	c := ts.dial()
 	require.Equal(t, "+PONG", c.send("PING"))
-	var g *guard
+	var g *wire.Guard
 	ts.mu.Lock()
 	for _, s := range ts.sessions {
 		g = s.guard
 	}
 	ts.mu.Unlock()
-	assert.False(t, g.gone())
+	assert.False(t, g.Gone())
 	c.Close()
-	assert.Eventually(t, g.gone, 10*time.Second, time.Millisecond)
+	assert.Eventually(t, g.Gone, 10*time.Second, time.Millisecond)
 }

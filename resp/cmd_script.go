@@ -1,39 +1,39 @@
 package resp
 
 import (
-	"strings"
-
 	"rlserver/engine"
+	"rlserver/resp/command"
+	"strings"
 )
 
 func init() {
-	register(
-		&command{name: "function", arity: -2, group: "scripting", since: "7.0.0", complexity: "Depends on subcommand.",
-			summary: "A container for function commands",
-			subs: []*command{
-				{name: "flush", arity: -2, flags: noScript | write, group: "scripting", since: "7.0.0",
-					complexity: "O(N) where N is the number of functions deleted",
-					tips:       "request_policy:all_shards response_policy:all_succeeded",
-					syntax:     "[ASYNC | SYNC]", summary: "Deleting all functions", run: functionFlush},
-				{name: "help", arity: 2, flags: loading | stale, group: "scripting", since: "7.0.0", complexity: "O(1)",
-					summary: "Show helpful text about the different subcommands", run: help},
+	command.Register(
+		&command.Command{Name: "function", Arity: -2, Group: "scripting", Since: "7.0.0", Complexity: "Depends on subcommand.",
+			Summary: "A container for function commands",
+			Subs: []*command.Command{
+				{Name: "flush", Arity: -2, Flags: command.NoScript | command.Write, Group: "scripting", Since: "7.0.0",
+					Complexity: "O(N) where N is the number of functions deleted",
+					Tips:       "request_policy:all_shards response_policy:all_succeeded",
+					Syntax:     "[ASYNC | SYNC]", Summary: "Deleting all functions", Run: functionFlush},
+				{Name: "help", Arity: 2, Flags: command.Loading | command.Stale, Group: "scripting", Since: "7.0.0", Complexity: "O(1)",
+					Summary: "Show helpful text about the different subcommands", Run: command.Help},
 			}},
-		&command{name: "script", arity: -2, group: "scripting", since: "2.6.0", complexity: "Depends on subcommand.",
-			summary: "A container for Lua scripts management commands",
-			subs: []*command{
-				{name: "exists", arity: -3, flags: noScript, group: "scripting", since: "2.6.0",
-					complexity: "O(N) with N being the number of scripts to check (so checking a single script is an O(1) operation).",
-					tips:       "request_policy:all_shards response_policy:agg_logical_and",
-					syntax:     "sha1 [sha1 ...]", summary: "Check existence of scripts in the script cache.", run: scriptExists},
-				{name: "flush", arity: -2, flags: noScript, group: "scripting", since: "2.6.0",
-					complexity: "O(N) with N being the number of scripts in cache",
-					tips:       "request_policy:all_nodes response_policy:all_succeeded",
-					syntax:     "[ASYNC | SYNC]", summary: "Remove all the scripts from the script cache.", run: scriptFlush},
-				{name: "help", arity: 2, flags: loading | stale, group: "scripting", since: "5.0.0", complexity: "O(1)",
-					summary: "Show helpful text about the different subcommands", run: help},
-				{name: "kill", arity: 2, flags: noScript | allowBusy, group: "scripting", since: "2.6.0", complexity: "O(1)",
-					tips:    "request_policy:all_shards response_policy:one_succeeded",
-					summary: "Kill the script currently in execution.", run: scriptKill},
+		&command.Command{Name: "script", Arity: -2, Group: "scripting", Since: "2.6.0", Complexity: "Depends on subcommand.",
+			Summary: "A container for Lua scripts management commands",
+			Subs: []*command.Command{
+				{Name: "exists", Arity: -3, Flags: command.NoScript, Group: "scripting", Since: "2.6.0",
+					Complexity: "O(N) with N being the number of scripts to check (so checking a single script is an O(1) operation).",
+					Tips:       "request_policy:all_shards response_policy:agg_logical_and",
+					Syntax:     "sha1 [sha1 ...]", Summary: "Check existence of scripts in the script cache.", Run: scriptExists},
+				{Name: "flush", Arity: -2, Flags: command.NoScript, Group: "scripting", Since: "2.6.0",
+					Complexity: "O(N) with N being the number of scripts in cache",
+					Tips:       "request_policy:all_nodes response_policy:all_succeeded",
+					Syntax:     "[ASYNC | SYNC]", Summary: "Remove all the scripts from the script cache.", Run: scriptFlush},
+				{Name: "help", Arity: 2, Flags: command.Loading | command.Stale, Group: "scripting", Since: "5.0.0", Complexity: "O(1)",
+					Summary: "Show helpful text about the different subcommands", Run: command.Help},
+				{Name: "kill", Arity: 2, Flags: command.NoScript | command.AllowBusy, Group: "scripting", Since: "2.6.0", Complexity: "O(1)",
+					Tips:    "request_policy:all_shards response_policy:one_succeeded",
+					Summary: "Kill the script currently in execution.", Run: scriptKill},
 			}},
 	)
 }
@@ -69,33 +69,33 @@ func needsScripting(container string, word []byte) bool {
 }
 
 // functionFlush handles FUNCTION FLUSH [ASYNC | SYNC].
-func functionFlush(c *call) error {
-	if c.args.left() > 1 {
+func functionFlush(c *command.Call) error {
+	if c.Args.Left() > 1 {
 		return errFunctionFlushArity
 	}
-	return c.flushNothing(errFunctionFlush)
+	return flushNothing(c, errFunctionFlush)
 }
 
 // scriptFlush handles SCRIPT FLUSH [ASYNC | SYNC].
-func scriptFlush(c *call) error { return c.flushNothing(errScriptFlush) }
+func scriptFlush(c *command.Call) error { return flushNothing(c, errScriptFlush) }
 
 // flushNothing answers clients that begin with an empty server: there are no scripts and no functions.
-func (c *call) flushNothing(wrongOption engine.Error) error {
-	if c.args.more() && (c.args.left() > 1 || !c.args.word("ASYNC") && !c.args.word("SYNC")) {
+func flushNothing(c *command.Call, wrongOption engine.Error) error {
+	if c.Args.More() && (c.Args.Left() > 1 || !c.Args.Word("ASYNC") && !c.Args.Word("SYNC")) {
 		return wrongOption
 	}
-	c.reply.ok()
+	c.Reply.Ok()
 	return nil
 }
 
 // scriptExists handles SCRIPT EXISTS sha1 [sha1 ...].
-func scriptExists(c *call) error {
-	c.reply.array(c.args.left())
-	for c.args.more() {
-		c.args.next()
-		c.reply.flag(false)
+func scriptExists(c *command.Call) error {
+	c.Reply.Array(c.Args.Left())
+	for c.Args.More() {
+		c.Args.Next()
+		c.Reply.Flag(false)
 	}
 	return nil
 }
 
-func scriptKill(*call) error { return errNotBusy }
+func scriptKill(*command.Call) error { return errNotBusy }

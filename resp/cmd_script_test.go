@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"rlserver/resp/config"
 	"strings"
 	"testing"
 
@@ -10,7 +11,7 @@ import (
 // TestScriptsAreRefusedInWordsThatEndRetries: clients go on for ever after an unknown command, and send the script again when NOSCRIPT is anywhere
 // in the text.
 func TestScriptsAreRefusedInWordsThatEndRetries(t *testing.T) {
-	c := startServer(t, Defaults{}).dial()
+	c := startServer(t, config.Defaults{}).dial()
 	for _, line := range []string{
 		"EVAL return 0", "EVAL x", "eval", "EVALSHA 0123456789012345678901234567890123456789 1 k", "EVAL_RO x 0", "evalsha_ro x 0", "FCALL f 0", "FCALL_RO f 0",
 		"SCRIPT LOAD x", "SCRIPT load", "SCRIPT DEBUG YES", "FUNCTION LOAD x",

@@ -3,6 +3,9 @@ package resp
 import (
 	"io"
 	"net"
+	"rlserver/engine"
+	"rlserver/resp/command"
+	"rlserver/resp/config"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,12 +14,10 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"rlserver/engine"
 )
 
 func TestConfig(t *testing.T) {
-	startServer(t, Defaults{}).dial().check([]answer{
+	startServer(t, config.Defaults{}).dial().check([]answer{
 		{"CONFIG GET maxmemory", "*2 $9 maxmemory $1 0"},
 		{"CONFIG GET MAXMEMORY", "*2 $9 MAXMEMORY $1 0"},
 		{"CONFIG GET nope", "*0"},
@@ -58,7 +59,7 @@ func TestConfig(t *testing.T) {
 
 // What is not offered is refused, not silently taken.
 func TestConfigOfWhatIsNotThere(t *testing.T) {
-	startServer(t, Defaults{}).dial().check([]answer{
+	startServer(t, config.Defaults{}).dial().check([]answer{
 		{"CONFIG SET notify-keyspace-events K", "-ERR CONFIG SET failed (possibly related to argument 'notify-keyspace-events') - this server has it at '' always: there are no notifications"},
 		{"CONFIG SET hash-max-ziplist-value 1 hash-max-listpack-value 1", "-ERR CONFIG SET failed (possibly related to argument 'hash-max-listpack-value') - duplicate parameter"},
 		{"CONFIG SET timeout 5 activedefrag yes", "-ERR CONFIG SET failed (possibly related to argument 'activedefrag') …"},
@@ -67,38 +68,38 @@ func TestConfigOfWhatIsNotThere(t *testing.T) {
 }
 
 func TestEveryParameterTakesItsOwnValue(t *testing.T) {
-	c := startServer(t, Defaults{LogLevel: "notice", Timeout: time.Hour, Port: 1, Bind: []string{"a", "b"}}).dial()
-	for i := range parameters {
-		p := &parameters[i]
-		list := strings.SplitN(c.do("CONFIG GET "+p.name), " ", 5)
-		require.Equal(t, []string{"*2", "$" + strconv.Itoa(len(p.name)), p.name}, list[:3])
+	c := startServer(t, config.Defaults{LogLevel: "notice", Timeout: time.Hour, Port: 1, Bind: []string{"a", "b"}}).dial()
+	for i := range config.Parameters {
+		p := &config.Parameters[i]
+		list := strings.SplitN(c.do("CONFIG GET "+p.Name), " ", 5)
+		require.Equal(t, []string{"*2", "$" + strconv.Itoa(len(p.Name)), p.Name}, list[:3])
 		value := ""
 		if len(list) == 5 {
 			value = list[4]
 		}
-		got := c.send("CONFIG", "SET", p.name, value)
-		if p.set == nil {
+		got := c.send("CONFIG", "SET", p.Name, value)
+		if p.Set == nil {
 			assert.Contains(t, got, "can't set immutable config")
 		} else {
-			assert.Equal(t, "+OK", got, p.name)
+			assert.Equal(t, "+OK", got, p.Name)
 		}
 	}
 	require.Equal(t, "*2 $4 bind $3 a b", c.do("CONFIG GET bind"))
 }
 
 func TestHelp(t *testing.T) {
-	c := startServer(t, Defaults{}).dial()
+	c := startServer(t, config.Defaults{}).dial()
 	assert.Equal(t, "*5 +FUNCTION <subcommand> [<arg> [value] [opt] ...]. Subcommands are: +FLUSH [ASYNC | SYNC] +    Deleting all functions. "+
 		"+HELP +    Prints this help.", c.do("FUNCTION HELP"))
-	for _, each := range commands.sorted() {
-		if len(each.subs) > 0 && each.name != "debug" {
-			assert.Regexp(t, `^\*\d+ \+`+strings.ToUpper(each.name)+` .* \+HELP \+    Prints this help\.$`, c.do(each.name+" HELP"))
+	for _, each := range command.Commands.Sorted() {
+		if len(each.Subs) > 0 && each.Name != "debug" {
+			assert.Regexp(t, `^\*\d+ \+`+strings.ToUpper(each.Name)+` .* \+HELP \+    Prints this help\.$`, c.do(each.Name+" HELP"))
 		}
 	}
 }
 
 func TestCommandCommand(t *testing.T) {
-	startServer(t, Defaults{}).dial().check([]answer{
+	startServer(t, config.Defaults{}).dial().check([]answer{
 		{"COMMAND INFO nope", "*1 $-1"},
 		{"COMMAND DOCS nope", "*0"},
 		{"COMMAND COUNT x", "-ERR wrong number of arguments for 'command|count' command"},
@@ -130,21 +131,21 @@ func TestCommandCommand(t *testing.T) {
 }
 
 func TestCommandListsAgree(t *testing.T) {
-	c := startServer(t, Defaults{}).dial()
-	count := len(commands)
+	c := startServer(t, config.Defaults{}).dial()
+	count := len(command.Commands)
 	assert.Equal(t, ":"+strconv.Itoa(count), c.do("COMMAND COUNT"))
 	assert.True(t, strings.HasPrefix(c.do("COMMAND"), "*"+strconv.Itoa(count)+" "))
 	assert.True(t, strings.HasPrefix(c.do("COMMAND INFO"), "*"+strconv.Itoa(count)+" "))
 	assert.True(t, strings.HasPrefix(c.do("COMMAND DOCS"), "*"+strconv.Itoa(2*count)+" "))
 	assert.True(t, strings.HasPrefix(c.do("COMMAND LIST FILTERBY PATTERN hgetall"), "*1 "))
 	limiters := c.do("COMMAND LIST FILTERBY ACLCAT ratelimit")
-	for _, each := range commands.sorted() {
-		assert.Equal(t, each.group == "ratelimit" && each.run != nil, slices.Contains(strings.Fields(limiters), each.name), each.name)
+	for _, each := range command.Commands.Sorted() {
+		assert.Equal(t, each.Group == "ratelimit" && each.Run != nil, slices.Contains(strings.Fields(limiters), each.Name), each.Name)
 	}
 }
 
 func TestInfo(t *testing.T) {
-	ts := startServer(t, Defaults{Port: 6379})
+	ts := startServer(t, config.Defaults{Port: 6379})
 	c, other := ts.dial(), ts.dial()
 	c.do("SET a 1")
 	c.do("SET b 1 EX 1")
@@ -184,7 +185,7 @@ func (c *testClient) quit() {
 }
 
 func TestResetStat(t *testing.T) {
-	ts := startServer(t, Defaults{})
+	ts := startServer(t, config.Defaults{})
 	c, other := ts.dial(), ts.dial()
 	other.do("GET nope")
 	other.quit()
@@ -201,13 +202,13 @@ func TestResetStat(t *testing.T) {
 }
 
 func TestTime(t *testing.T) {
-	ts := startServer(t, Defaults{})
+	ts := startServer(t, config.Defaults{})
 	ts.advance(1234)
 	require.Equal(t, "*2 $10 1767225601 $6 234000", ts.dial().do("TIME"))
 }
 
 func TestMemoryUsage(t *testing.T) {
-	c := startServer(t, Defaults{}).dial()
+	c := startServer(t, config.Defaults{}).dial()
 	c.check([]answer{
 		{"MEMORY USAGE nope", "$-1"},
 		{"MEMORY USAGE nope SAMPLES", "-ERR syntax error"},
@@ -253,12 +254,12 @@ func TestDebug(t *testing.T) {
 			{"DEBUG HELP", "*21 +DEBUG …"},
 		},
 	} {
-		startServer(t, Defaults{DebugCommand: who}).dial().check(calls)
+		startServer(t, config.Defaults{DebugCommand: who}).dial().check(calls)
 	}
 }
 
 func TestShutdownAnswersWhatWasSent(t *testing.T) {
-	ts := startServer(t, Defaults{})
+	ts := startServer(t, config.Defaults{})
 	idle, c := ts.dial(), ts.dial()
 	require.Equal(t, "+PONG", idle.do("PING"))
 	_, err := c.Write([]byte("SET k v\r\nSHUTDOWN ABORT\r\nSHUTDOWN SAVE NOSAVE\r\nSHUTDOWN\r\nPING\r\n"))
@@ -274,7 +275,7 @@ func TestShutdownAnswersWhatWasSent(t *testing.T) {
 
 // A client that never stops sending gets the replies to all that was done, and then the end of the stream.
 func TestShutdownUnderLoad(t *testing.T) {
-	ts := startServer(t, Defaults{})
+	ts := startServer(t, config.Defaults{})
 	c := ts.dial()
 	go func() {
 		batch := []byte(strings.Repeat("INCR n\r\n", 1000))
@@ -297,9 +298,9 @@ func TestShutdownUnderLoad(t *testing.T) {
 	}
 	require.ErrorIs(t, err, io.EOF)
 	require.Zero(t, ts.Shutdown(t.Context()))
-	tx := ts.engine.NewTx()
-	keys := []engine.Key{ts.engine.Key([]byte("n"))}
-	tx.Begin(ts.clock(), 0, keys, false)
+	tx := ts.Engine.NewTx()
+	keys := []engine.Key{ts.Engine.Key([]byte("n"))}
+	tx.Begin(ts.Clock(), 0, keys, false)
 	value, _, err := tx.Get(keys[0])
 	require.NoError(t, err)
 	require.Equal(t, ":"+string(value)+"\r\n", last)
@@ -307,11 +308,11 @@ func TestShutdownUnderLoad(t *testing.T) {
 }
 
 func TestFunctionFlush(t *testing.T) {
-	startServer(t, Defaults{}).dial().check([]answer{
+	startServer(t, config.Defaults{}).dial().check([]answer{
 		{"FUNCTION FLUSH", "+OK"},
 		{"FUNCTION FLUSH ASYNC", "+OK"},
 		{"FUNCTION FLUSH sync", "+OK"},
 		{"FUNCTION FLUSH nope", "-ERR FUNCTION FLUSH only supports SYNC|ASYNC option"},
 	})
-	require.Equal(t, "-ERR unknown subcommand 'LIST'. Try FUNCTION HELP.", startServer(t, Defaults{}).dial().do("FUNCTION LIST"))
+	require.Equal(t, "-ERR unknown subcommand 'LIST'. Try FUNCTION HELP.", startServer(t, config.Defaults{}).dial().do("FUNCTION LIST"))
 }

@@ -2,6 +2,9 @@ package resp
 
 import (
 	"fmt"
+	"rlserver/resp/command"
+	"rlserver/resp/commands/keys"
+	"rlserver/resp/config"
 	"strings"
 	"sync"
 	"testing"
@@ -11,13 +14,13 @@ import (
 )
 
 func TestSortStoresNoList(t *testing.T) {
-	client := startServer(t, Defaults{}).dial()
+	client := startServer(t, config.Defaults{}).dial()
 	ask := func(line string) any {
 		fmt.Fprint(client, line+"\r\n")
 		return readValue(t, client.r)
 	}
 	ask("ZADD z 1 a")
-	assert.Equal(t, strings.TrimPrefix(string(errSortStore), "-"), ask("SORT z ALPHA STORE d"))
+	assert.Equal(t, strings.TrimPrefix(string(keys.ErrSortStore), "-"), ask("SORT z ALPHA STORE d"))
 	assert.Equal(t, "ERR syntax error", ask("SORT z STORE d FOO"))
 	assert.Equal(t, int64(0), ask("EXISTS d"))
 	assert.Equal(t, int64(1), ask("EXISTS z"))
@@ -32,14 +35,14 @@ func TestSortLocksWhatItLooksAt(t *testing.T) {
 		for _, w := range strings.Fields(line) {
 			words = append(words, []byte(w))
 		}
-		p := prepared{command: commands.find(words[0]), words: words}
-		assert.Equal(t, want, p.wantsAll(), line)
+		p := command.Prepared{Command: command.Commands.Find(words[0]), Words: words}
+		assert.Equal(t, want, p.WantsAll(), line)
 	}
 }
 
 // Calls that take all locks, some and one do not wait for each other in a circle, and what SORT tells is of one moment.
 func TestSortAmongOthers(t *testing.T) {
-	server := startServer(t, Defaults{})
+	server := startServer(t, config.Defaults{})
 	setup := server.dial()
 	ask := func(c *testClient, line string) any {
 		fmt.Fprint(c, line+"\r\n")

@@ -4,6 +4,9 @@ import (
 	"math"
 	"math/big"
 	"math/rand/v2"
+	"rlserver/resp/commands/str"
+	"rlserver/resp/config"
+	"rlserver/resp/grammar"
 	"strings"
 	"testing"
 
@@ -12,7 +15,7 @@ import (
 
 // The replies are what Redis' manual and its tests of INCREX say of version 8.8.
 func TestIncrExReplies(t *testing.T) {
-	converse(t, startServer(t, Defaults{}).dial(), []exchange{
+	converse(t, startServer(t, config.Defaults{}).dial(), []exchange{
 		{"INCREX n", "*2 :1 :1"},
 		{"INCREX n BYINT 9", "*2 :10 :9"},
 		{"increx n byint -20", "*2 :-10 :-20"},
@@ -113,7 +116,7 @@ func TestIncrExReplies(t *testing.T) {
 }
 
 func TestIncrExInRESP3(t *testing.T) {
-	c := startServer(t, Defaults{}).dial()
+	c := startServer(t, config.Defaults{}).dial()
 	require.Equal(t, byte('%'), c.do("HELLO 3")[0])
 	converse(t, c, []exchange{
 		{"INCREX n BYINT 5", "*2 :5 :5"},
@@ -124,7 +127,7 @@ func TestIncrExInRESP3(t *testing.T) {
 
 // A sum that a long double cannot hold is out of bounds, and the bound where none is given is the greatest that it can.
 func TestIncrExWhereLongDoublesEnd(t *testing.T) {
-	c := startServer(t, Defaults{}).dial()
+	c := startServer(t, config.Defaults{}).dial()
 	c.do("SET f 1e4932")
 	require.True(t, strings.HasSuffix(c.do("INCREX f BYFLOAT 1e4932 EX 100"), " $1 0"))
 	require.Equal(t, "$6 1e4932", c.do("GET f"))
@@ -139,7 +142,7 @@ func TestIncrExWhereLongDoublesEnd(t *testing.T) {
 
 // A fixed window: it opens with the first call, admits two, and closes by itself.
 func TestIncrExAsALimiter(t *testing.T) {
-	ts := startServer(t, Defaults{})
+	ts := startServer(t, config.Defaults{})
 	c := ts.dial()
 	const call = "INCREX calls UBOUND 2 EX 60 ENX"
 	for _, step := range []struct {
@@ -196,12 +199,12 @@ func TestBoundedSums(t *testing.T) {
 			want = upper
 		}
 
-		sum, ok := boundedInt(old, by, lower, upper)
+		sum, ok := str.BoundedInt(old, by, lower, upper)
 		require.Equal(t, inside, ok, "%d+%d in [%d, %d], seed %d", old, by, lower, upper, seed)
 		require.Equal(t, want, sum, "%d+%d in [%d, %d], seed %d", old, by, lower, upper, seed)
-		if exact.BitLen() < longDoublePrecision { // exact in long double, too
-			float := func(n int64) *big.Float { return new(big.Float).SetPrec(longDoublePrecision).SetInt64(n) }
-			sum, ok := boundedFloat(float(old), float(by), float(lower), float(upper))
+		if exact.BitLen() < grammar.LongDoublePrecision { // exact in long double, too
+			float := func(n int64) *big.Float { return new(big.Float).SetPrec(grammar.LongDoublePrecision).SetInt64(n) }
+			sum, ok := str.BoundedFloat(float(old), float(by), float(lower), float(upper))
 			require.Equal(t, inside, ok, "%d+%d in [%d, %d], seed %d", old, by, lower, upper, seed)
 			require.Zero(t, sum.Cmp(float(want)), "%d+%d in [%d, %d], seed %d", old, by, lower, upper, seed)
 		}

@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"math"
 	"net"
+	"rlserver/resp/commands/str"
+	"rlserver/resp/config"
+	"rlserver/resp/wire"
 	"testing"
 	"time"
 
@@ -19,13 +22,13 @@ func TestLCSIsBounded(t *testing.T) {
 	}{
 		{0, 0, bulk, nil},
 		{11584, 11584, bulk, nil},
-		{11585, 11585, bulk, errLCSBound},
-		{bulk, 0, bulk, errLCSBound},
+		{11585, 11585, bulk, str.ErrLCSBound},
+		{bulk, 0, bulk, str.ErrLCSBound},
 		{bulk/4 - 1, 0, bulk, nil},
-		{math.MaxUint32 - 1, 0, math.MaxInt64, errLCSTooLong},
-		{1 << 20, 1 << 20, math.MaxInt64, errLCSMemory},
+		{math.MaxUint32 - 1, 0, math.MaxInt64, str.ErrLCSTooLong},
+		{1 << 20, 1 << 20, math.MaxInt64, str.ErrLCSMemory},
 	} {
-		if err := lcsFits(of.a, of.b, of.bulk); of.want == nil {
+		if err := str.LcsFits(of.a, of.b, of.bulk); of.want == nil {
 			assert.NoError(t, err, "%d and %d", of.a, of.b)
 		} else {
 			assert.Equal(t, of.want, err, "%d and %d", of.a, of.b)
@@ -37,10 +40,10 @@ func TestLCSIsBounded(t *testing.T) {
 func TestLCSIsGivenUp(t *testing.T) {
 	a, b := bytes.Repeat([]byte("a"), 10_000), bytes.Repeat([]byte("b"), 10_000)
 	asked := 0
-	_, ok := fillLCS(a, b, true, func() bool { asked++; return asked == 3 })
+	_, ok := str.FillLCS(a, b, true, func() bool { asked++; return asked == 3 })
 	assert.False(t, ok)
 	assert.Equal(t, 3, asked)
-	_, ok = fillLCS(a[:100], b, true, func() bool { return true })
+	_, ok = str.FillLCS(a[:100], b, true, func() bool { return true })
 	assert.True(t, ok, "too short to ask")
 }
 
@@ -52,18 +55,18 @@ func TestGuardSeesTheClientGo(t *testing.T) {
 	require.NoError(t, err)
 	conn, err := ln.Accept()
 	require.NoError(t, err)
-	g := newGuard(conn, newGuardLimits(), nil)
-	assert.False(t, g.gone())
+	g := wire.NewGuard(conn, config.NewConnectionLimits(), nil)
+	assert.False(t, g.Gone())
 	client.Close()
-	assert.Eventually(t, g.gone, time.Minute, time.Millisecond)
+	assert.Eventually(t, g.Gone, time.Minute, time.Millisecond)
 	conn.Close()
-	assert.True(t, g.gone(), "closed here")
+	assert.True(t, g.Gone(), "closed here")
 }
 
 func BenchmarkLCS(b *testing.B) {
 	x, y := bytes.Repeat([]byte("abcdefg"), 300), bytes.Repeat([]byte("gafced"), 300)
 	for b.Loop() {
-		fillLCS(x, y, true, func() bool { return false })
+		str.FillLCS(x, y, true, func() bool { return false })
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(x)*len(y)), "ns/pair")
 }

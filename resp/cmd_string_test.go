@@ -2,13 +2,14 @@ package resp
 
 import (
 	"log/slog"
+	"rlserver/engine"
+	"rlserver/resp/config"
+	"rlserver/resp/wire"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"rlserver/engine"
 )
 
 // exchange is a call and its raw reply. A word "" of a call is an empty argument.
@@ -35,7 +36,7 @@ func converse(t *testing.T, c *testClient, recorded []exchange) {
 
 // The replies are those of Redis 7.0.15.
 func TestStringReplies(t *testing.T) {
-	converse(t, startServer(t, Defaults{}).dial(), []exchange{
+	converse(t, startServer(t, config.Defaults{}).dial(), []exchange{
 		// SET and what it may be told
 		{"SET k v", "+OK"},
 		{"GET k", "$1 v"},
@@ -161,7 +162,7 @@ func TestStringReplies(t *testing.T) {
 
 // The replies are those of Redis 7.0.15.
 func TestNumberReplies(t *testing.T) {
-	converse(t, startServer(t, Defaults{}).dial(), []exchange{
+	converse(t, startServer(t, config.Defaults{}).dial(), []exchange{
 		{"INCR n", ":1"},
 		{"INCR n", ":2"},
 		{"DECR n", ":1"},
@@ -209,7 +210,7 @@ func TestNumberReplies(t *testing.T) {
 }
 
 func TestLifeOfAString(t *testing.T) {
-	ts := startServer(t, Defaults{})
+	ts := startServer(t, config.Defaults{})
 	c := ts.dial()
 	for _, step := range []struct {
 		wait int64 // ms before the call
@@ -248,9 +249,9 @@ func newSession() *session {
 	e := engine.New(engine.Options{Seed: [2]uint64{1, 2}, Journal: forgetfulJournal{}})
 	server := NewServer(Options{
 		Engine: e, Journal: forgetfulJournal{}, Clock: clockBy(standing().Load),
-		Log: slog.New(slog.DiscardHandler), Settings: NewSettings(Defaults{}), Version: "test",
+		Log: slog.New(slog.DiscardHandler), Settings: config.NewSettings(config.Defaults{}), Version: "test",
 	})
-	s := server.newSession(newGuard(deaf{}, newGuardLimits(), nil))
+	s := server.newSession(wire.NewGuard(deaf{}, config.NewConnectionLimits(), nil))
 	s.authenticate(true)
 	return s
 }
@@ -262,9 +263,9 @@ func (forgetfulJournal) Wait(engine.Position) error                    { return 
 
 // answer executes one call and gives its raw reply, which holds until the next.
 func (s *session) answer(words [][]byte) []byte {
-	s.reply.b = s.reply.b[:0]
+	s.Reply.B = s.Reply.B[:0]
 	s.execute(words)
-	return s.reply.b
+	return s.Reply.B
 }
 
 func wordsOf(call string) (words [][]byte) {
@@ -290,7 +291,7 @@ func TestHotCallsDoNotAllocate(t *testing.T) {
 		for _, made := range hotKeys {
 			require.NotEqual(t, byte('-'), s.answer(wordsOf(made))[0])
 		}
-		require.NotEqual(t, byte('-'), s.answer(words)[0], "%s: %s", call, s.reply.b)
+		require.NotEqual(t, byte('-'), s.answer(words)[0], "%s: %s", call, s.Reply.B)
 		assert.Zero(t, testing.AllocsPerRun(100, func() { s.answer(words) }), call)
 	}
 }

@@ -2,24 +2,29 @@ package resp
 
 import (
 	"rlserver/engine"
+	"rlserver/resp/clientmem"
+	"rlserver/resp/command"
+	"rlserver/resp/config"
+	"rlserver/resp/waitqueue"
+	"rlserver/resp/wire"
 )
 
 func init() {
-	const alike = noScript | loading | stale | allowBusy
-	register(
-		&command{name: "multi", arity: 1, flags: alike | fast | immediate, group: "transactions", since: "1.2.0", complexity: "O(1)",
-			summary: "Mark the start of a transaction block", run: multiStart},
-		&command{name: "exec", arity: 1, flags: noScript | loading | stale | skipSlowlog | immediate, group: "transactions", since: "1.2.0",
-			complexity: "Depends on commands in the transaction",
-			summary:    "Execute all commands issued after MULTI", run: exec},
-		&command{name: "discard", arity: 1, flags: alike | fast | immediate, group: "transactions", since: "2.0.0",
-			complexity: "O(N), when N is the number of queued commands",
-			summary:    "Discard all commands issued after MULTI", run: discard},
-		&command{name: "watch", arity: -2, flags: alike | fast | immediate, group: "transactions", since: "2.2.0", complexity: "O(1) for every key.",
-			keys: []keySpec{keysToEnd("RO", 1, 1)}, syntax: "key [key ...]",
-			summary: "Watch the given keys to determine execution of the MULTI/EXEC block", run: watch},
-		&command{name: "unwatch", arity: 1, flags: alike | fast, group: "transactions", since: "2.2.0", complexity: "O(1)",
-			summary: "Forget about all watched keys", run: unwatch},
+	const alike = command.NoScript | command.Loading | command.Stale | command.AllowBusy
+	command.Register(
+		&command.Command{Name: "multi", Arity: 1, Flags: alike | command.Fast | command.Immediate, Group: "transactions", Since: "1.2.0", Complexity: "O(1)",
+			Summary: "Mark the start of a transaction block", Run: multiStart},
+		&command.Command{Name: "exec", Arity: 1, Flags: command.NoScript | command.Loading | command.Stale | command.SkipSlowlog | command.Immediate, Group: "transactions", Since: "1.2.0",
+			Complexity: "Depends on commands in the transaction",
+			Summary:    "Execute all commands issued after MULTI", Run: exec},
+		&command.Command{Name: "discard", Arity: 1, Flags: alike | command.Fast | command.Immediate, Group: "transactions", Since: "2.0.0",
+			Complexity: "O(N), when N is the number of queued commands",
+			Summary:    "Discard all commands issued after MULTI", Run: discard},
+		&command.Command{Name: "watch", Arity: -2, Flags: alike | command.Fast | command.Immediate, Group: "transactions", Since: "2.2.0", Complexity: "O(1) for every key.",
+			Keys: []command.KeySpec{command.KeysToEnd("RO", 1, 1)}, Syntax: "key [key ...]",
+			Summary: "Watch the given keys to determine execution of the MULTI/EXEC block", Run: watch},
+		&command.Command{Name: "unwatch", Arity: 1, Flags: alike | command.Fast, Group: "transactions", Since: "2.2.0", Complexity: "O(1)",
+			Summary: "Forget about all watched keys", Run: unwatch},
 	)
 }
 
@@ -31,18 +36,18 @@ const (
 	errNotInMulti     = engine.Error("ERR Command not allowed inside a transaction")
 	errExecAborted    = engine.Error("EXECABORT Transaction discarded because of previous errors.")
 	errQueueTooLarge  = engine.Error("ERR the transaction is too large: its commands may take 1 GB together")
-	maxQueued         = defaultMaxQuery // bytes that the commands of a transaction may take
-	queuedCommandCost = 160             // bytes that one takes beside its words: its place in the list, which grows by a quarter, and rounding
+	maxQueued         = config.DefaultMaxQuery // bytes that the commands of a transaction may take
+	queuedCommandCost = 160                    // bytes that one takes beside its words: its place in the list, which grows by a quarter, and rounding
 )
 
 // transaction is what a session gathers between MULTI and EXEC. The zero value is none.
 type transaction struct {
 	open   bool
 	broken bool // a command was refused: EXEC will run none
-	calls  []prepared
-	size   int   // bytes
-	has    flags // those that any of the calls has
-	lacks  flags // those that any of the calls lacks
+	calls  []command.Prepared
+	size   int           // bytes
+	has    command.Flags // those that any of the calls has
+	lacks  command.Flags // those that any of the calls lacks
 }
 
 // shown is how many commands are queued, and one more; 0 for no transaction.
@@ -54,49 +59,49 @@ func (t *transaction) shown() int32 {
 }
 
 // joins tells whether a command is queued rather than run.
-func (t *transaction) joins(c *command) bool {
-	return t.open && c.flags&immediate == 0
+func (t *transaction) joins(c *command.Command) bool {
+	return t.open && c.Flags&command.Immediate == 0
 }
 
 // queue keeps a command for EXEC. What was sent is copied: its memory belongs to the connection.
-func (s *session) queue(p prepared) {
+func (s *session) queue(p command.Prepared) {
 	t := &s.transaction
 	size := queuedCommandCost
-	for _, w := range p.words {
+	for _, w := range p.Words {
 		size += len(w) + 24
 	}
 	if t.size+size > maxQueued {
 		t.broken = true
-		s.refuse(errQueueTooLarge)
+		s.Refuse(errQueueTooLarge)
 		return
 	}
-	if t.size+size-int(s.guard.held.parts[heldMulti].Load()) > fullReply {
-		s.guard.held.note(heldMulti, t.size+size)
+	if t.size+size-int(s.guard.Held.Parts[clientmem.HeldMulti].Load()) > wire.FullReply {
+		s.guard.Held.Note(clientmem.HeldMulti, t.size+size)
 		s.relieve()
 	}
-	p.words = cloneWords(p.words)
+	p.Words = waitqueue.CloneWords(p.Words)
 	t.calls, t.size = append(t.calls, p), t.size+size
-	t.has, t.lacks = t.has|p.command.flags, t.lacks|^p.command.flags
-	if p.wantsAll() {
-		t.has |= wholeKeyspace
+	t.has, t.lacks = t.has|p.Command.Flags, t.lacks|^p.Command.Flags
+	if p.WantsAll() {
+		t.has |= command.WholeKeyspace
 	}
-	s.reply.status("QUEUED")
+	s.Reply.Status("QUEUED")
 }
 
-func multiStart(c *call) error {
+func multiStart(c *command.Call) error {
 	s := sessionOf(c)
 	if s.transaction.open {
 		return errNestedMulti
 	}
 	s.transaction.open = true
 
-	c.reply.ok()
+	c.Reply.Ok()
 	return nil
 }
 
 // exec runs what was queued, under the locks of all its keys and of those that are watched: nobody sees a part of it, and all its
 // effects go to the journal as one.
-func exec(c *call) error {
+func exec(c *command.Call) error {
 	t := sessionOf(c).transaction
 	if !t.open {
 		return errExecAlone
@@ -109,43 +114,43 @@ func exec(c *call) error {
 
 	s := sessionOf(c)
 	s.beginAll(&t)
-	intact := s.tx.Intact(&s.watching)
-	s.tx.Unwatch(&s.watching)
+	intact := s.Tx.Intact(&s.watching)
+	s.Tx.Unwatch(&s.watching)
 	if !intact {
-		s.reply.nullArray()
+		s.Reply.NullArray()
 		return nil
 	}
-	s.executing = true
-	defer func() { s.executing = false }()
-	s.reply.array(len(t.calls))
-	keys := s.hasher.keys
+	s.Executing = true
+	defer func() { s.Executing = false }()
+	s.Reply.Array(len(t.calls))
+	keys := s.hasher.Keys
 	for i := range t.calls {
 		p := &t.calls[i]
-		s.tx.Next(s.db, p.command.flags&write != 0)
-		s.run(p, keys[:p.keys])
-		keys = keys[p.keys:]
+		s.Tx.Next(s.Db, p.Command.Flags&command.Write != 0)
+		s.Run(p, keys[:p.Keys])
+		keys = keys[p.Keys:]
 	}
 	return nil
 }
 
 // beginAll locks what the queued commands and those who watch need.
 func (s *session) beginAll(t *transaction) {
-	s.hasher.reset()
+	s.hasher.Reset()
 	for i := range t.calls {
-		s.hasher.add(&t.calls[i])
+		s.hasher.Add(&t.calls[i])
 	}
-	if t.has&(wholeKeyspace|stepwise) != 0 {
-		s.tx.BeginAll(s.server.clock(), s.db, t.has&write != 0)
+	if t.has&(command.WholeKeyspace|command.Stepwise) != 0 {
+		s.Tx.BeginAll(s.server.Clock(), s.Db, t.has&command.Write != 0)
 		return
 	}
-	own := len(s.hasher.keys)
-	s.hasher.keys = s.watching.Keys(s.hasher.keys)
-	s.tx.Begin(s.server.clock(), s.db, s.hasher.keys, t.has&write != 0)
-	s.hasher.keys = s.hasher.keys[:own]
-	s.tx.Prefetch(s.hasher.keys)
+	own := len(s.hasher.Keys)
+	s.hasher.Keys = s.watching.Keys(s.hasher.Keys)
+	s.Tx.Begin(s.server.Clock(), s.Db, s.hasher.Keys, t.has&command.Write != 0)
+	s.hasher.Keys = s.hasher.Keys[:own]
+	s.Tx.Prefetch(s.hasher.Keys)
 }
 
-func discard(c *call) error {
+func discard(c *command.Call) error {
 	s := sessionOf(c)
 	if !s.transaction.open {
 		return errDiscardAlone
@@ -153,27 +158,27 @@ func discard(c *call) error {
 	s.transaction = transaction{}
 	s.unwatch()
 
-	c.reply.ok()
+	c.Reply.Ok()
 	return nil
 }
 
-func watch(c *call) error {
+func watch(c *command.Call) error {
 	s := sessionOf(c)
 	if s.transaction.open {
 		return errWatchInMulti
 	}
-	for c.args.more() {
-		c.tx.Watch(&s.watching, c.args.key())
+	for c.Args.More() {
+		c.Tx.Watch(&s.watching, c.Args.Key())
 	}
 
-	c.reply.ok()
+	c.Reply.Ok()
 	return nil
 }
 
-func unwatch(c *call) error {
+func unwatch(c *command.Call) error {
 	sessionOf(c).unwatch()
 
-	c.reply.ok()
+	c.Reply.Ok()
 	return nil
 }
 
@@ -183,7 +188,7 @@ func (s *session) unwatch() {
 	if len(keys) == 0 {
 		return
 	}
-	s.tx.Begin(s.server.clock(), s.db, keys, false)
-	s.tx.Unwatch(&s.watching)
-	s.tx.End()
+	s.Tx.Begin(s.server.Clock(), s.Db, keys, false)
+	s.Tx.Unwatch(&s.watching)
+	s.Tx.End()
 }

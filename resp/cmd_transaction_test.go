@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"rlserver/resp/config"
 	"strings"
 	"sync"
 	"testing"
@@ -12,7 +13,7 @@ import (
 
 // What one connection shows is in the transcripts recorded from Redis; here are those cases that take two.
 func TestWatchSeesOtherClients(t *testing.T) {
-	ts := startServer(t, Defaults{})
+	ts := startServer(t, config.Defaults{})
 	c, other := ts.dial(), ts.dial()
 	for _, step := range []struct{ change, want string }{
 		{"GET k", "*1 +PONG"},
@@ -33,7 +34,7 @@ func TestWatchSeesOtherClients(t *testing.T) {
 }
 
 func TestClientListShowsTransactions(t *testing.T) {
-	ts := startServer(t, Defaults{})
+	ts := startServer(t, config.Defaults{})
 	c := ts.dial()
 	assert.Contains(t, ts.dial().do("CLIENT LIST"), "flags=N db=0 sub=0 psub=0 ssub=0 multi=-1")
 	c.do("MULTI")
@@ -46,7 +47,7 @@ func TestClientListShowsTransactions(t *testing.T) {
 
 // Limiters decide within a transaction as they do outside.
 func TestLimitersInTransactions(t *testing.T) {
-	ts := startServer(t, Defaults{})
+	ts := startServer(t, config.Defaults{})
 	c := ts.dial()
 	c.do("MULTI")
 	c.do("RL.SLIDE k 1 1m")
@@ -57,7 +58,7 @@ func TestLimitersInTransactions(t *testing.T) {
 
 // Nobody sees a part of a transaction: money only ever changes hands.
 func TestTransactionsAreAtomic(t *testing.T) {
-	ts := startServer(t, Defaults{})
+	ts := startServer(t, config.Defaults{})
 	var clients sync.WaitGroup
 	for i := range 4 {
 		c := ts.dial()
@@ -83,7 +84,7 @@ func TestTransactionsAreAtomic(t *testing.T) {
 
 // Transactions over the same keys in any order, whole-keyspace commands among them, do not wait for each other for ever.
 func TestTransactionsDoNotDeadlock(t *testing.T) {
-	ts := startServer(t, Defaults{})
+	ts := startServer(t, config.Defaults{})
 	var clients sync.WaitGroup
 	for i := range 6 {
 		c := ts.dial()
@@ -105,7 +106,7 @@ func TestTransactionsDoNotDeadlock(t *testing.T) {
 }
 
 func TestWhatATransactionCannotHold(t *testing.T) {
-	ts := startServer(t, Defaults{DebugCommand: "yes"})
+	ts := startServer(t, config.Defaults{DebugCommand: "yes"})
 	c := ts.dial()
 	for _, line := range []string{"RL.POLICY DEL p", "RL.TOP", "SHUTDOWN"} {
 		c.do("MULTI")
@@ -116,7 +117,7 @@ func TestWhatATransactionCannotHold(t *testing.T) {
 
 // A connection that is gone watches nothing, and what it had queued has not happened.
 func TestTransactionOfAConnectionThatIsGone(t *testing.T) {
-	ts := startServer(t, Defaults{})
+	ts := startServer(t, config.Defaults{})
 	gone, c := ts.dial(), ts.dial()
 	gone.do("WATCH k")
 	gone.do("MULTI")
@@ -129,7 +130,7 @@ func TestTransactionOfAConnectionThatIsGone(t *testing.T) {
 
 // What is queued is kept as it was sent, however much comes after it on the connection.
 func TestQueuedCommandsAreKept(t *testing.T) {
-	ts := startServer(t, Defaults{})
+	ts := startServer(t, config.Defaults{})
 	c := ts.dial()
 	c.do("MULTI")
 	large := strings.Repeat("x", 20<<10)
@@ -142,7 +143,7 @@ func TestQueuedCommandsAreKept(t *testing.T) {
 
 // What looks at the whole keyspace, or resets what is counted, sees in a transaction what the calls before it have done.
 func TestInfoWithinTransactions(t *testing.T) {
-	ts := startServer(t, Defaults{DebugCommand: "yes"})
+	ts := startServer(t, config.Defaults{DebugCommand: "yes"})
 	c := ts.dial()
 	c.check([]answer{{"GET nope", "$-1"}, {"MULTI", "+OK"}, {"SET a 1", "+QUEUED"}, {"INFO keyspace", "+QUEUED"}, {"INFO", "+QUEUED"},
 		{"CONFIG RESETSTAT", "+QUEUED"}, {"INFO stats", "+QUEUED"}, {"DEBUG SLEEP 0.001", "+QUEUED"}, {"TIME", "+QUEUED"}})

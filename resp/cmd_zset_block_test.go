@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"rlserver/resp/config"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -51,7 +52,7 @@ func TestBlockingPops(t *testing.T) {
 }
 
 func TestBlockingPopsThatDoNotBlock(t *testing.T) {
-	startServer(t, Defaults{}).dial().check([]answer{
+	startServer(t, config.Defaults{}).dial().check([]answer{
 		{"SET s x", "+OK"},
 		{"ZADD z 1 a 2 b 3 c", ":3"},
 		{"BZPOPMIN none z 0", "*3 $1 z $1 a $1 1"},

@@ -2,6 +2,7 @@ package resp
 
 import (
 	"fmt"
+	"rlserver/resp/config"
 	"strings"
 	"testing"
 
@@ -11,7 +12,7 @@ import (
 
 // The replies are those of Redis 7.0.15, here and below.
 func TestSortedSetReplies(t *testing.T) {
-	converse(t, startServer(t, Defaults{}).dial(), []exchange{
+	converse(t, startServer(t, config.Defaults{}).dial(), []exchange{
 		{"ZADD z 1 a 2 b 3 c", ":3"},
 		{"ZADD z CH 1 a 5 b 4 d", ":2"},
 		{"ZADD z XX CH 9 e 6 b", ":1"},
@@ -111,7 +112,7 @@ func TestSortedSetReplies(t *testing.T) {
 }
 
 func TestSortedSetRangeReplies(t *testing.T) {
-	converse(t, startServer(t, Defaults{}).dial(), []exchange{
+	converse(t, startServer(t, config.Defaults{}).dial(), []exchange{
 		{"ZADD z 1 a 2 b 3 c 4 d 5 e", ":5"},
 		{"ZRANGE z 1 2", "*2 $1 b $1 c"},
 		{"ZRANGE z -2 -1 WITHSCORES", "*4 $1 d $1 4 $1 e $1 5"},
@@ -227,7 +228,7 @@ func TestSortedSetRangeReplies(t *testing.T) {
 }
 
 func TestSortedSetAlgebraReplies(t *testing.T) {
-	converse(t, startServer(t, Defaults{}).dial(), []exchange{
+	converse(t, startServer(t, config.Defaults{}).dial(), []exchange{
 		{"ZADD a 1 x 2 y 3 z", ":3"},
 		{"ZADD b 10 y 20 z 30 w", ":3"},
 		{"SET s v", "+OK"},
@@ -285,7 +286,7 @@ func TestSortedSetAlgebraReplies(t *testing.T) {
 }
 
 func TestSortedSetPopReplies(t *testing.T) {
-	converse(t, startServer(t, Defaults{}).dial(), []exchange{
+	converse(t, startServer(t, config.Defaults{}).dial(), []exchange{
 		{"ZADD z 1 a 2 b 3 c 4 d 5 e", ":5"},
 		{"ZPOPMIN z", "*2 $1 a $1 1"},
 		{"ZPOPMAX z 2", "*4 $1 e $1 5 $1 d $1 4"},
@@ -338,7 +339,7 @@ func TestSortedSetPopReplies(t *testing.T) {
 }
 
 func TestSortedSetRepliesInRESP3(t *testing.T) {
-	c := startServer(t, Defaults{}).dial()
+	c := startServer(t, config.Defaults{}).dial()
 	c.do("HELLO 3")
 	converse(t, c, []exchange{
 		{"ZADD z 1 a 2.5 b inf c", ":3"},
@@ -373,7 +374,7 @@ func TestSortedSetRepliesInRESP3(t *testing.T) {
 
 // The ends of a range of scores are read by C's strtod, which takes more than a score may be.
 func TestScoreBoundsThatAreNoScores(t *testing.T) {
-	c := startServer(t, Defaults{}).dial()
+	c := startServer(t, config.Defaults{}).dial()
 	c.do("ZADD z 1 a 2 b")
 	for bound, want := range map[string]string{
 		" 1": ":2", "\t1": ":2", "( 1": ":1", "(\n1": ":1", "1\x00x": ":2", "": ":2", "(": ":2", "0x1": ":2", "(0x1": ":1",
@@ -386,7 +387,7 @@ func TestScoreBoundsThatAreNoScores(t *testing.T) {
 
 // WITHSCORE is of Redis 7.2, and so are these replies; without it ZRANK is as in 7.0.
 func TestRankWithScore(t *testing.T) {
-	c := startServer(t, Defaults{}).dial()
+	c := startServer(t, config.Defaults{}).dial()
 	converse(t, c, []exchange{
 		{"ZADD z 1.5 a 2 b", ":2"},
 		{"ZRANK z a WITHSCORE", "*2 :0 $3 1.5"},
@@ -405,7 +406,7 @@ func TestRankWithScore(t *testing.T) {
 
 // A sorted set of many is scanned in parts, of which MATCH leaves out what does not match.
 func TestScanOfManyMembers(t *testing.T) {
-	c := startServer(t, Defaults{}).dial()
+	c := startServer(t, config.Defaults{}).dial()
 	words := []string{"ZADD", "z"}
 	for i := range 1000 {
 		words = append(words, fmt.Sprint(i), fmt.Sprintf("m%d", i))
@@ -429,7 +430,7 @@ func TestScanOfManyMembers(t *testing.T) {
 }
 
 func TestRandomMembers(t *testing.T) {
-	c := startServer(t, Defaults{}).dial()
+	c := startServer(t, config.Defaults{}).dial()
 	c.do("ZADD z 1 a 2 b 3 c 4 d")
 	for range 20 {
 		assert.Regexp(t, `^\$1 [abcd]$`, c.do("ZRANDMEMBER z"))

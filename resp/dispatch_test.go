@@ -4,12 +4,13 @@ import (
 	"bytes"
 	"errors"
 	"log/slog"
+	"rlserver/engine"
+	"rlserver/resp/command"
+	"rlserver/resp/config"
 	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-
-	"rlserver/engine"
 )
 
 // logged is a log to read in a test.
@@ -31,24 +32,24 @@ func (l *logged) String() string {
 }
 
 // withCommand adds a command for the time of a test.
-func withCommand(t *testing.T, name string, run func(*call) error) {
+func withCommand(t *testing.T, name string, run func(*command.Call) error) {
 	t.Helper()
-	register(&command{name: name, arity: 2, flags: write, keys: []keySpec{key("RW", 1)}, run: run})
-	t.Cleanup(func() { delete(commands, name) })
+	command.Register(&command.Command{Name: name, Arity: 2, Flags: command.Write, Keys: []command.KeySpec{command.Key("RW", 1)}, Run: run})
+	t.Cleanup(func() { delete(command.Commands, name) })
 }
 
 // A handler that panics costs its client an error and the log a stack: locks are let go of, what it had replied is taken
 // back, and the connection and the process go on.
 func TestPanicOfAHandler(t *testing.T) {
-	withCommand(t, "testpanic", func(c *call) error {
-		c.tx.Set(c.args.key(), []byte("done before"), engine.SetMode{})
-		c.reply.array(3)
-		c.reply.ok()
+	withCommand(t, "testpanic", func(c *command.Call) error {
+		c.Tx.Set(c.Args.Key(), []byte("done before"), engine.SetMode{})
+		c.Reply.Array(3)
+		c.Reply.Ok()
 		panic("on purpose")
 	})
-	ts := startServer(t, Defaults{})
+	ts := startServer(t, config.Defaults{})
 	log := new(logged)
-	ts.log = slog.New(slog.NewTextHandler(log, nil))
+	ts.Log = slog.New(slog.NewTextHandler(log, nil))
 	c := ts.dial()
 	assert.Equal(t, "-ERR internal error", c.do("TESTPANIC k"))
 	assert.Equal(t, "$11 done before", c.do("GET k"))
@@ -60,13 +61,13 @@ func TestPanicOfAHandler(t *testing.T) {
 
 // Half an answer never leaves, and what is not meant for clients does not either.
 func TestErrorOfAHandler(t *testing.T) {
-	withCommand(t, "testfault", func(c *call) error {
-		c.reply.array(3)
+	withCommand(t, "testfault", func(c *command.Call) error {
+		c.Reply.Array(3)
 		return errors.New("disk on fire")
 	})
-	ts := startServer(t, Defaults{})
+	ts := startServer(t, config.Defaults{})
 	log := new(logged)
-	ts.log = slog.New(slog.NewTextHandler(log, nil))
+	ts.Log = slog.New(slog.NewTextHandler(log, nil))
 	c := ts.dial()
 	assert.Equal(t, "-ERR internal error", c.do("TESTFAULT k"))
 	assert.Equal(t, "+PONG", c.do("PING"))
@@ -75,12 +76,12 @@ func TestErrorOfAHandler(t *testing.T) {
 
 // A call that is declared not to write cannot.
 func TestReadersCannotWrite(t *testing.T) {
-	withCommand(t, "testwrite", func(c *call) error {
-		c.tx.Set(c.args.key(), []byte("v"), engine.SetMode{})
+	withCommand(t, "testwrite", func(c *command.Call) error {
+		c.Tx.Set(c.Args.Key(), []byte("v"), engine.SetMode{})
 		return nil
 	})
-	commands["testwrite"].flags = readonly
-	ts := startServer(t, Defaults{})
+	command.Commands["testwrite"].Flags = command.Readonly
+	ts := startServer(t, config.Defaults{})
 	c := ts.dial()
 	assert.Equal(t, "-ERR internal error", c.do("TESTWRITE k"))
 	assert.Equal(t, ":0", c.do("EXISTS k"))

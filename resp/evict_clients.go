@@ -2,14 +2,15 @@ package resp
 
 import (
 	"cmp"
+	"rlserver/resp/clientmem"
 	"slices"
 )
 
 // relieve closes the largest clients of a pool until the others hold no more than they may. It may be called under any lock but Server.mu.
-func (s *Server) relieve(p *pool) {
-	s.memory.evicting.Lock()
-	defer s.memory.evicting.Unlock()
-	if !p.crowded() {
+func (s *Server) relieve(p *clientmem.Pool) {
+	s.memory.Evicting.Lock()
+	defer s.memory.Evicting.Unlock()
+	if !p.Crowded() {
 		return
 	}
 	type candidate struct {
@@ -19,14 +20,14 @@ func (s *Server) relieve(p *pool) {
 	var all []candidate
 	s.mu.Lock()
 	for _, ss := range s.sessions {
-		if bytes := ss.guard.held.total(); bytes > 0 && ss.pool() == p {
+		if bytes := ss.guard.Held.Total(); bytes > 0 && ss.pool() == p {
 			all = append(all, candidate{ss, bytes})
 		}
 	}
 	s.mu.Unlock()
 	slices.SortFunc(all, func(a, b candidate) int { return cmp.Compare(b.bytes, a.bytes) })
 	for _, c := range all {
-		if !p.crowded() {
+		if !p.Crowded() {
 			return
 		}
 		s.evict(c.session, c.bytes)
@@ -36,35 +37,35 @@ func (s *Server) relieve(p *pool) {
 // evict closes a client for what it holds.
 func (s *Server) evict(ss *session, bytes int64) {
 	line := ss.describe()
-	if !ss.guard.held.close() {
+	if !ss.guard.Held.Close() {
 		return
 	}
 	ss.profile.killed.Store(true)
 	ss.guard.Conn.Close() // wakes its Read and fails its Write, wherever it is
-	s.memory.evicted.Add(1)
+	s.memory.Evicted.Add(1)
 	if more, ok := s.evictions.due(s.elapsed()); ok {
-		s.log.Warn("a client was evicted: clients hold more memory than they may", "held", bytes, "client", line, "others_since_the_last_line", more)
+		s.Log.Warn("a client was evicted: clients hold more memory than they may", "held", bytes, "client", line, "others_since_the_last_line", more)
 	}
 }
 
 // pool is the one that a client is counted in.
-func (s *session) pool() *pool {
-	h := &s.guard.held
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.pool
+func (s *session) pool() *clientmem.Pool {
+	h := &s.guard.Held
+	h.Mu.Lock()
+	defer h.Mu.Unlock()
+	return h.Pool
 }
 
 // choosePool has the client counted where it belongs now.
 func (s *session) choosePool() {
 	m := &s.server.memory
-	s.guard.exempt.Store(s.authenticated && s.profile.noEvict.Load())
+	s.guard.Exempt.Store(s.authenticated && s.profile.noEvict.Load())
 	switch {
 	case !s.authenticated:
-		s.guard.held.moveTo(&m.unauthenticated)
-	case s.guard.exempt.Load():
-		s.guard.held.moveTo(&m.exempt)
+		s.guard.Held.MoveTo(&m.Unauthenticated)
+	case s.guard.Exempt.Load():
+		s.guard.Held.MoveTo(&m.Exempt)
 	default:
-		s.guard.held.moveTo(&m.normal)
+		s.guard.Held.MoveTo(&m.Normal)
 	}
 }

@@ -5,19 +5,19 @@ import (
 	"math"
 	"math/bits"
 	"os"
+	"rlserver/engine"
+	"rlserver/resp/command"
 	"runtime"
 	"runtime/metrics"
 	"strings"
 	"syscall"
 	"time"
-
-	"rlserver/engine"
 )
 
 func init() {
-	register(&command{name: "info", arity: -1, flags: loading | stale | stepwise, group: "server", since: "1.0.0", complexity: "O(1)",
-		categories: "dangerous", tips: "nondeterministic_output request_policy:all_shards response_policy:special",
-		syntax: "[section [section ...]]", summary: "Get information and statistics about the server", run: info})
+	command.Register(&command.Command{Name: "info", Arity: -1, Flags: command.Loading | command.Stale | command.Stepwise, Group: "server", Since: "1.0.0", Complexity: "O(1)",
+		Categories: "dangerous", Tips: "nondeterministic_output request_policy:all_shards response_policy:special",
+		Syntax: "[section [section ...]]", Summary: "Get information and statistics about the server", Run: info})
 }
 
 // section is a part of INFO. Its fields have Redis' names where Redis has the same figure, and none is told that is not known.
@@ -41,16 +41,16 @@ var sections = []section{
 }
 
 // info handles INFO [section [section ...]].
-func info(c *call) error {
+func info(c *command.Call) error {
 	wanted := make(map[string]bool)
-	all := !c.args.more()
-	for c.args.more() {
-		name := strings.ToLower(string(c.args.next()))
+	all := !c.Args.More()
+	for c.Args.More() {
+		name := strings.ToLower(string(c.Args.Next()))
 		wanted[name] = true
 		all = all || name == "default" || name == "all" || name == "everything"
 	}
 
-	r := report{tx: c.tx}
+	r := report{tx: c.Tx}
 	keys := false
 	for _, s := range sections {
 		if all || wanted[strings.ToLower(s.name)] {
@@ -61,10 +61,10 @@ func info(c *call) error {
 	}
 
 	if keys && sessionOf(c).server.refusal() == "" { // while the disk fails, operators are told without waiting for it
-		c.tx.SeeAll()
+		c.Tx.SeeAll()
 	}
 
-	c.reply.verbatim(r.String())
+	c.Reply.Verbatim(r.String())
 	return nil
 }
 
@@ -99,7 +99,7 @@ func humanBytes(n int64) string {
 }
 
 func (s *Server) tellServer(r *report) {
-	now, up := s.clock(), time.Since(s.started)
+	now, up := s.Clock(), time.Since(s.started)
 	r.field("redis_version", redisVersion) // of which the commands are spoken here
 	r.field("server_name", "rlserver")
 	r.field("rlserver_version", s.version)
@@ -109,9 +109,9 @@ func (s *Server) tellServer(r *report) {
 	r.field("go_version", runtime.Version())
 	r.field("process_id", os.Getpid())
 	r.field("run_id", s.runID)
-	r.field("tcp_port", s.settings.start.Port)
+	r.field("tcp_port", s.Settings.Start.Port)
 	r.field("server_time_usec", now*1000)
-	difference := s.time.Status()
+	difference := s.Time.Status()
 	r.field("clock_difference_ms", difference.Difference)
 	r.field("clock_state", difference.State)
 	r.field("clock_state_ends_in_sec", int64(difference.Left/time.Second))
@@ -121,12 +121,12 @@ func (s *Server) tellServer(r *report) {
 
 func (s *Server) tellClients(r *report) {
 	r.field("connected_clients", s.clients())
-	r.field("maxclients", s.settings.maxClients.Load())
-	r.field("reserved_clients", s.settings.reservedClients.Load())
-	r.field("client_recent_max_input_buffer", s.memory.largest[0].value())
-	r.field("client_recent_max_output_buffer", s.memory.largest[1].value())
-	r.field("blocked_clients", s.room.waiting.Load())
-	r.field("clients_in_timeout_table", s.room.timed.Load())
+	r.field("maxclients", s.Settings.MaxClients.Load())
+	r.field("reserved_clients", s.Settings.ReservedClients.Load())
+	r.field("client_recent_max_input_buffer", s.memory.Largest[0].Value())
+	r.field("client_recent_max_output_buffer", s.memory.Largest[1].Value())
+	r.field("blocked_clients", s.room.Waiting.Load())
+	r.field("clients_in_timeout_table", s.room.Timed.Load())
 }
 
 func (s *Server) tellMemory(r *report) {
@@ -137,16 +137,16 @@ func (s *Server) tellMemory(r *report) {
 		r.bytes("used_memory_rss", rss)
 	}
 	clients := s.clientMemory()
-	r.field("used_memory_dataset", s.engine.Weight())
+	r.field("used_memory_dataset", s.Engine.Weight())
 	r.field("used_memory_overhead", max(0, s.overhead.Load()+clients))
 	r.field("mem_reserved", sample[0].Value.Uint64()) // from the system, by the runtime
-	r.bytes("maxmemory", s.settings.MaxMemory())
-	r.field("maxmemory_policy", s.settings.policy())
-	r.field("maxmemory_clients", s.settings.clientsLimitShown())
+	r.bytes("maxmemory", s.Settings.MaxMemory())
+	r.field("maxmemory_policy", s.Settings.Policy())
+	r.field("maxmemory_clients", s.Settings.ClientsLimitShown())
 	r.field("mem_not_counted_for_evict", clients)
 	r.field("mem_clients_slaves", 0)
 	r.field("mem_clients_normal", clients)
-	r.field("mem_clients_preauth", s.memory.unauthenticated.bytes.Load())
+	r.field("mem_clients_preauth", s.memory.Unauthenticated.Bytes.Load())
 	r.field("mem_allocator", runtime.Version())
 }
 
@@ -162,7 +162,7 @@ func residentMemory() (bytes int64, ok bool) {
 }
 
 func (s *Server) tellStats(r *report) {
-	totals, keys := s.totals(), s.engine.Stats()
+	totals, keys := s.totals(), s.Engine.Stats()
 	r.field("total_connections_received", totals.connections)
 	r.field("total_commands_processed", totals.calls)
 	r.field("total_net_input_bytes", totals.in)
@@ -172,8 +172,8 @@ func (s *Server) tellStats(r *report) {
 	r.field("acl_access_denied_auth", s.deniedLogins.Load())
 	r.field("expired_keys", keys.Expired)
 	r.field("evicted_keys", keys.Evicted)
-	r.field("evicted_clients", s.memory.evicted.Load())
-	r.field("client_output_buffer_limit_disconnections", s.memory.unread.Load())
+	r.field("evicted_clients", s.memory.Evicted.Load())
+	r.field("client_output_buffer_limit_disconnections", s.memory.Unread.Load())
 	r.field("maxmemory_refused_calls", s.crowdedOut.Load())
 	r.field("keyspace_hits", keys.Hits)
 	r.field("keyspace_misses", keys.Misses)
@@ -196,7 +196,7 @@ func (s *Server) tellCPU(r *report) {
 func (s *Server) tellCluster(r *report) { r.field("cluster_enabled", 0) }
 
 func (s *Server) tellKeyspace(r *report) {
-	for db := range s.engine.Databases() {
+	for db := range s.Engine.Databases() {
 		if keys, expires := r.tx.Count(db); keys > 0 {
 			r.field(fmt.Sprint("db", db), fmt.Sprintf("keys=%d,expires=%d", keys, expires))
 		}
@@ -216,8 +216,8 @@ func (t *totals) add(s *session) {
 	t.calls += s.profile.calls.Load()
 	t.errors += s.profile.errors.Load()
 	t.batches += s.profile.batches.Load()
-	t.in += s.guard.bytesIn.Load()
-	t.out += s.guard.bytesOut.Load()
+	t.in += s.guard.BytesIn.Load()
+	t.out += s.guard.BytesOut.Load()
 }
 
 func (t totals) minus(u totals) totals {

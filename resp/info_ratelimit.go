@@ -3,6 +3,7 @@ package resp
 import (
 	"fmt"
 	"maps"
+	"rlserver/resp/command"
 	"slices"
 	"strings"
 )
@@ -13,14 +14,14 @@ import (
 func (s *Server) tellRatelimit(r *report) {
 	var admitted, denied int64
 	lines := make(map[string]string)
-	for _, c := range commands {
-		t := s.tallies[c.index].Load()
+	for _, c := range command.Commands {
+		t := s.Tallies[c.Index].Load()
 		if t == nil {
 			continue
 		}
-		a, d := t.sum()
+		a, d := t.Sum()
 		admitted, denied = admitted+a, denied+d
-		lines[strings.ReplaceAll(c.name, ".", "_")] = fmt.Sprintf("admitted=%d,denied=%d", a, d)
+		lines[strings.ReplaceAll(c.Name, ".", "_")] = fmt.Sprintf("admitted=%d,denied=%d", a, d)
 	}
 	r.field("decisions_admitted", admitted)
 	r.field("decisions_denied", denied)
@@ -31,11 +32,11 @@ func (s *Server) tellRatelimit(r *report) {
 }
 
 // PoliciesChanged has the calls that wait tried again, by the policies of now. Whoever changes policies calls it, but for the commands.
-func (s *Server) PoliciesChanged() { s.room.stir() }
+func (s *Server) PoliciesChanged() { s.room.Stir() }
 
 // tellPolicies tells, for each policy, whether it is in SHADOW and how many calls it has admitted and denied.
 func (s *Server) tellPolicies(r *report) {
-	for _, p := range s.engine.Policies() {
+	for _, p := range s.Engine.Policies() {
 		admitted, denied := p.Counts()
 		r.field("policy_"+p.Name(), fmt.Sprintf("shadow=%d,admitted=%d,denied=%d", digit(p.Shadow()), admitted, denied))
 	}

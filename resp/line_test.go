@@ -3,6 +3,9 @@ package resp
 import (
 	"fmt"
 	"math/rand/v2"
+	"rlserver/engine/limit"
+	"rlserver/resp/command"
+	"rlserver/resp/commands/limits"
 	"slices"
 	"strings"
 	"testing"
@@ -11,8 +14,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"rlserver/engine/limit"
 )
 
 // modelCall is a call on one sliding window, as the model knows it.
@@ -159,47 +160,47 @@ func walkLines(t *testing.T, b *bubble, r *rand.Rand) {
 }
 
 // pair is a command for this test alone: one hit on each of two keys, both or neither, as RL.ALL does.
-func pair(c *call) error {
+func pair(c *command.Call) error {
 	keys := [2]struct {
 		k    int
 		rule []limit.Window
 	}{}
-	a, b := c.args.key(), c.args.key()
+	a, b := c.Args.Key(), c.Args.Key()
 	for i := range keys {
-		keys[i].rule = []limit.Window{c.args.slidingRule()}
+		keys[i].rule = []limit.Window{limits.TakeSlidingRule(&c.Args)}
 	}
-	cost := c.args.options(optionCost|optionWait, nil, nil).cost
-	if err := c.args.end(); err != nil {
+	cost := limits.TakeOptions(&c.Args, limits.OptionCost|limits.OptionWait, nil, nil).Cost
+	if err := c.Args.End(); err != nil {
 		return err
 	}
-	d, err := c.admit(func() (limit.Decision, error) {
-		rehearse := c.tx.Rehearse
-		c.tx.Rehearse = true
-		one, err := c.tx.Slide(a, keys[0].rule, cost, nil)
+	d, err := c.Admit(func() (limit.Decision, error) {
+		rehearse := c.Tx.Rehearse
+		c.Tx.Rehearse = true
+		one, err := c.Tx.Slide(a, keys[0].rule, cost, nil)
 		if err != nil {
 			return one, err
 		}
-		two, err := c.tx.Slide(b, keys[1].rule, cost, nil)
-		c.tx.Rehearse = rehearse
+		two, err := c.Tx.Slide(b, keys[1].rule, cost, nil)
+		c.Tx.Rehearse = rehearse
 		if err != nil || !one.Allowed || !two.Allowed {
 			one.Allowed, one.RetryAfter = false, max(one.RetryAfter, two.RetryAfter)
 			return one, err
 		}
-		if _, err := c.tx.Slide(a, keys[0].rule, cost, nil); err != nil {
+		if _, err := c.Tx.Slide(a, keys[0].rule, cost, nil); err != nil {
 			return one, err
 		}
-		return c.tx.Slide(b, keys[1].rule, cost, nil)
+		return c.Tx.Slide(b, keys[1].rule, cost, nil)
 	})
 	if err != nil {
 		return err
 	}
-	c.reply.decision(d)
+	limits.WriteDecision(&c.Reply, d)
 	return nil
 }
 
 func withPair(t *testing.T) {
-	commands["test.pair"] = &command{name: "test.pair", arity: -7, flags: write | blocking, keys: []keySpec{key("RW", 1), key("RW", 2)}, run: pair}
-	t.Cleanup(func() { delete(commands, "test.pair") })
+	command.Commands["test.pair"] = &command.Command{Name: "test.pair", Arity: -7, Flags: command.Write | command.Blocking, Keys: []command.KeySpec{command.Key("RW", 1), command.Key("RW", 2)}, Run: pair}
+	t.Cleanup(func() { delete(command.Commands, "test.pair") })
 }
 
 // A call on two keys stands in both lines: it is admitted as soon as both have room and nobody is before it in either, and nobody who came
@@ -304,26 +305,26 @@ func TestNobodyOvertakes(t *testing.T) {
 // A rule that is not in the key has changed.
 func TestStir(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bubble) {
-		limits := int64(1)
-		commands["test.policy"] = &command{name: "test.policy", arity: -2, flags: write | blocking, keys: []keySpec{key("RW", 1)}, run: func(c *call) error {
-			k := c.args.key()
-			c.args.options(optionCost|optionWait, nil, nil)
-			d, err := c.admit(func() (limit.Decision, error) {
-				return c.token(k, limit.Bucket{Capacity: limits, Refill: 1, Period: 3600000}, 1)
+		capacity := int64(1)
+		command.Commands["test.policy"] = &command.Command{Name: "test.policy", Arity: -2, Flags: command.Write | command.Blocking, Keys: []command.KeySpec{command.Key("RW", 1)}, Run: func(c *command.Call) error {
+			k := c.Args.Key()
+			limits.TakeOptions(&c.Args, limits.OptionCost|limits.OptionWait, nil, nil)
+			d, err := c.Admit(func() (limit.Decision, error) {
+				return limits.Token(c, k, limit.Bucket{Capacity: capacity, Refill: 1, Period: 3600000}, 1)
 			})
 			if err != nil {
 				return err
 			}
-			c.reply.decision(d)
+			limits.WriteDecision(&c.Reply, d)
 			return nil
 		}}
-		defer delete(commands, "test.policy")
+		defer delete(command.Commands, "test.policy")
 		for _, name := range []string{"setup", "a", "b", "c"} {
 			b.calls(name, "TEST.POLICY k WAIT 1d")
 		}
 		b.heard()
-		limits = 3
-		b.room.stir()
+		capacity = 3
+		b.room.Stir()
 		said := strings.Join(b.heard(), "\n")
 		assert.Regexp(t, `^0 a \*5 :1 :3 :1 .*\n0 b \*5 :1 :3 :0 .*$`, said)
 	})

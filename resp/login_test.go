@@ -9,6 +9,9 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"rlserver/engine"
+	"rlserver/resp/config"
+	"rlserver/resp/wire"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -16,8 +19,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"rlserver/engine"
 )
 
 func (p *pipes) connect() *bufio.ReadWriter {
@@ -27,14 +28,14 @@ func (p *pipes) connect() *bufio.ReadWriter {
 }
 
 // withLogins runs a server by a time that passes when all wait.
-func withLogins(t *testing.T, d Defaults, log io.Writer, test func(t *testing.T, ts *Server, p *pipes)) {
+func withLogins(t *testing.T, d config.Defaults, log io.Writer, test func(t *testing.T, ts *Server, p *pipes)) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
 		d.Databases, d.MaxClients = 16, 100
 		server := NewServer(Options{
 			Engine: engine.New(engine.Options{Databases: 16}),
 			Clock:  clockBy(func() int64 { return testStart + time.Since(start).Milliseconds() }),
-			Log:    slog.New(slog.NewTextHandler(log, nil)), Settings: NewSettings(d), Version: "test",
+			Log:    slog.New(slog.NewTextHandler(log, nil)), Settings: config.NewSettings(d), Version: "test",
 		})
 		p := &pipes{arriving: make(chan net.Conn), closed: make(chan struct{})}
 		go server.Serve(p)
@@ -47,7 +48,7 @@ func withLogins(t *testing.T, d Defaults, log io.Writer, test func(t *testing.T,
 
 func TestFailedLoginsAreDelayed(t *testing.T) {
 	var log logged
-	withLogins(t, Defaults{Password: "sesame", PreauthTimeout: time.Minute}, &log, func(t *testing.T, s *Server, p *pipes) {
+	withLogins(t, config.Defaults{Password: "sesame", PreauthTimeout: time.Minute}, &log, func(t *testing.T, s *Server, p *pipes) {
 		guesser, other := p.connect(), p.connect()
 		start := time.Now()
 		go func() {
@@ -90,7 +91,7 @@ func TestFailedLoginsAreDelayed(t *testing.T) {
 
 func TestFailedLoginsAreLoggedOnceASecond(t *testing.T) {
 	var log logged
-	withLogins(t, Defaults{Password: "sesame"}, &log, func(t *testing.T, s *Server, p *pipes) {
+	withLogins(t, config.Defaults{Password: "sesame"}, &log, func(t *testing.T, s *Server, p *pipes) {
 		for range 20 {
 			c := p.connect()
 			go func() { fmt.Fprint(c, "AUTH guess\r\n"); c.Flush() }()
@@ -105,7 +106,7 @@ func TestFailedLoginsAreLoggedOnceASecond(t *testing.T) {
 
 // TestDelayOfALoginEndsWithTheServer: an orderly end does not wait for it.
 func TestDelayOfALoginEndsWithTheServer(t *testing.T) {
-	withLogins(t, Defaults{Password: "sesame"}, io.Discard, func(t *testing.T, s *Server, p *pipes) {
+	withLogins(t, config.Defaults{Password: "sesame"}, io.Discard, func(t *testing.T, s *Server, p *pipes) {
 		c := p.connect()
 		go func() { fmt.Fprint(c, "AUTH guess\r\n"); c.Flush() }()
 		synctest.Wait()
@@ -134,7 +135,7 @@ func TestClientsMustLogInInTime(t *testing.T) {
 	}
 	for piece, name := range map[string]string{"": "nothing", "x": "a byte a second", "PING\r\n": "commands", "RESET\r\n": "what starts anew"} {
 		t.Run(name, func(t *testing.T) {
-			withLogins(t, Defaults{Password: "sesame", PreauthTimeout: 10 * time.Second}, io.Discard, func(t *testing.T, s *Server, p *pipes) {
+			withLogins(t, config.Defaults{Password: "sesame", PreauthTimeout: 10 * time.Second}, io.Discard, func(t *testing.T, s *Server, p *pipes) {
 				client, server := net.Pipe()
 				start := time.Now()
 				p.arriving <- server
@@ -151,7 +152,7 @@ func TestClientsMustLogInInTime(t *testing.T) {
 }
 
 func TestClientsThatLogInInTimeStay(t *testing.T) {
-	withLogins(t, Defaults{Password: "sesame", PreauthTimeout: 10 * time.Second}, io.Discard, func(t *testing.T, s *Server, p *pipes) {
+	withLogins(t, config.Defaults{Password: "sesame", PreauthTimeout: 10 * time.Second}, io.Discard, func(t *testing.T, s *Server, p *pipes) {
 		c := p.connect()
 		ask := func(text, want string) {
 			t.Helper()
@@ -176,7 +177,7 @@ func TestClientsThatLogInInTimeStay(t *testing.T) {
 		assert.Equal(t, io.EOF, err)
 		assert.Equal(t, time.Second, time.Since(start))
 	})
-	withLogins(t, Defaults{PreauthTimeout: 10 * time.Second}, io.Discard, func(t *testing.T, s *Server, p *pipes) {
+	withLogins(t, config.Defaults{PreauthTimeout: 10 * time.Second}, io.Discard, func(t *testing.T, s *Server, p *pipes) {
 		c := p.connect()
 		time.Sleep(time.Hour)
 		go func() { fmt.Fprint(c, "PING\r\n"); c.Flush() }()
@@ -191,9 +192,9 @@ func TestLoginTimeIsSetWhileAClientWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server, client := net.Pipe()
 		defer client.Close()
-		g, limit := newGuard(server, newGuardLimits(), nil), time.Hour
-		g.loginTime = func() time.Duration { return limit }
-		g.setAuthenticated(false)
+		g, limit := wire.NewGuard(server, config.NewConnectionLimits(), nil), time.Hour
+		g.LoginTime = func() time.Duration { return limit }
+		g.SetAuthenticated(false)
 		start, ended := time.Now(), make(chan error)
 		go func() {
 			_, err := g.Read(make([]byte, 100))
@@ -202,14 +203,14 @@ func TestLoginTimeIsSetWhileAClientWaits(t *testing.T) {
 		synctest.Wait()
 		time.Sleep(time.Minute)
 		limit = 2 * time.Minute
-		g.retime()
-		require.ErrorIs(t, <-ended, errLoginTimeout)
+		g.Retime()
+		require.ErrorIs(t, <-ended, wire.ErrLoginTimeout)
 		require.Equal(t, 2*time.Minute, time.Since(start))
 	})
 }
 
 func TestPlacesKeptForOperators(t *testing.T) {
-	ts := startServer(t, Defaults{MaxClients: 4, Reserved: 1})
+	ts := startServer(t, config.Defaults{MaxClients: 4, Reserved: 1})
 	from := func(addr net.Addr) func() string {
 		ln, err := net.Listen("tcp", "127.0.0.1:0")
 		require.NoError(t, err)
@@ -240,7 +241,7 @@ func TestPlacesKeptForOperators(t *testing.T) {
 	require.Equal(t, full, unix())
 
 	// Where all clients are on loopback, they get all places.
-	ts = startServer(t, Defaults{MaxClients: 4, Reserved: 100})
+	ts = startServer(t, config.Defaults{MaxClients: 4, Reserved: 100})
 	var c *testClient
 	for range 4 {
 		c = ts.dial()

@@ -2,6 +2,7 @@ package resp
 
 import (
 	"math"
+	"rlserver/resp/clientmem"
 	"runtime"
 	"time"
 )
@@ -20,8 +21,8 @@ const (
 
 // MemoryTaken tells the server how many bytes the process could not do without a moment ago.
 func (s *Server) MemoryTaken(bytes int64) {
-	if held := s.memory.takePeak(); held <= quietClients+s.settings.MaxMemory()/64 {
-		s.overhead.Store(bytes - s.engine.Weight() - held - s.takeConnectionsPeak()*connectionSize)
+	if held := s.memory.TakePeak(); held <= quietClients+s.Settings.MaxMemory()/64 {
+		s.overhead.Store(bytes - s.Engine.Weight() - held - s.takeConnectionsPeak()*clientmem.ConnectionSize)
 	}
 	s.fitMemory()
 }
@@ -40,50 +41,50 @@ const smallMaxMemory = 8 << 20
 
 // warnOfMaxMemory has the log tell when maxmemory leaves no room.
 func (s *Server) warnOfMaxMemory() {
-	switch most := s.settings.MaxMemory(); {
+	switch most := s.Settings.MaxMemory(); {
 	case most == 0:
 	case most < smallMaxMemory:
-		s.log.Warn("maxmemory is too small: the server itself takes some 4 MB of it, and commands that take memory are refused with OOM when none is left",
+		s.Log.Warn("maxmemory is too small: the server itself takes some 4 MB of it, and commands that take memory are refused with OOM when none is left",
 			"maxmemory", most, "advised", smallMaxMemory)
 	case most < s.usedMemory()-s.clientMemory():
-		s.log.Warn("maxmemory is less than what is in use: keys are evicted, and commands that take memory may be refused with OOM",
+		s.Log.Warn("maxmemory is less than what is in use: keys are evicted, and commands that take memory may be refused with OOM",
 			"maxmemory", most, "used", s.usedMemory()-s.clientMemory())
 	}
 }
 
 // clientMemory is what all clients take, in bytes.
 func (s *Server) clientMemory() int64 {
-	return s.memory.bytes.Load() + int64(s.clients())*connectionSize
+	return s.memory.Bytes.Load() + int64(s.clients())*clientmem.ConnectionSize
 }
 
 // usedMemory is how much the process cannot do without, in bytes.
 func (s *Server) usedMemory() int64 {
-	return max(0, s.engine.Weight()+s.overhead.Load()+s.clientMemory())
+	return max(0, s.Engine.Weight()+s.overhead.Load()+s.clientMemory())
 }
 
 // fitMemory tells the engine what is configured, and what that leaves to the keys, and the clients what they may hold.
 func (s *Server) fitMemory() {
-	s.engine.SetEviction(s.settings.policy(), int(s.settings.memorySamples.Load()))
+	s.Engine.SetEviction(s.Settings.Policy(), int(s.Settings.MemorySamples.Load()))
 	budget := int64(math.MaxInt64)
-	if most := s.settings.MaxMemory(); most > 0 {
+	if most := s.Settings.MaxMemory(); most > 0 {
 		budget = max(most-s.overhead.Load(), (most-baseOverhead)/9*8)
 	}
-	s.engine.SetBudget(budget)
-	limit := s.settings.clientsLimit()
-	s.limits.clients.Store(limit)
-	s.memory.normal.limit.Store(limit)
-	s.memory.unauthenticated.limit.Store(s.settings.preauthMemory.Load())
+	s.Engine.SetBudget(budget)
+	limit := s.Settings.ClientsLimit()
+	s.limits.Clients.Store(limit)
+	s.memory.Normal.Limit.Store(limit)
+	s.memory.Unauthenticated.Limit.Store(s.Settings.PreauthMemory.Load())
 }
 
 // relieveAll closes clients that hold more than they may since the limits have changed. No lock is held.
 func (s *Server) relieveAll() {
-	s.relieve(&s.memory.normal)
-	s.relieve(&s.memory.unauthenticated)
+	s.relieve(&s.memory.Normal)
+	s.relieve(&s.memory.Unauthenticated)
 }
 
 // makeRoom evicts keys before a call that may need room, and tells whether it may have that.
 func (s *session) makeRoom() bool {
-	room := s.tx.MakeRoom(s.server.clock())
+	room := s.Tx.MakeRoom(s.server.Clock())
 	if !room {
 		s.server.crowdedOut.Add(1)
 		s.server.doubtOverhead()
@@ -93,7 +94,7 @@ func (s *session) makeRoom() bool {
 
 // doubtOverhead has the overhead measured anew if it is more than the keys explain, once a second at most: what was measured may be gone.
 func (s *Server) doubtOverhead() {
-	if s.overhead.Load() > baseOverhead+s.engine.Weight()/8 && s.seldom(&s.doubted, time.Second) {
+	if s.overhead.Load() > baseOverhead+s.Engine.Weight()/8 && s.seldom(&s.doubted, time.Second) {
 		go runtime.GC()
 	}
 }

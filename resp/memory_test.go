@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"rlserver/resp/clientmem"
+	"rlserver/resp/config"
 	"strconv"
 	"strings"
 	"testing"
@@ -32,7 +34,7 @@ func (c *testClient) number(name string) int {
 
 // Without eviction, what may take memory is refused when there is none, in Redis' words. What takes none goes on.
 func TestOutOfMemory(t *testing.T) {
-	c := startServer(t, Defaults{}).dial()
+	c := startServer(t, config.Defaults{}).dial()
 	c.send("SET", "large", strings.Repeat("x", 200_000))
 	c.check([]answer{
 		{"SET k 1", "+OK"},
@@ -79,7 +81,7 @@ func (c *testClient) again() *testClient {
 }
 
 func TestMaxmemoryParameters(t *testing.T) {
-	c := startServer(t, Defaults{MaxMemory: 1 << 30, MemoryPolicy: "allkeys-lru"}).dial()
+	c := startServer(t, config.Defaults{MaxMemory: 1 << 30, MemoryPolicy: "allkeys-lru"}).dial()
 	c.check([]answer{
 		{"CONFIG GET maxmemory", "*2 $9 maxmemory $10 1073741824"},
 		{"CONFIG GET maxmemory-policy", "*2 $16 maxmemory-policy $11 allkeys-lru"},
@@ -98,16 +100,16 @@ func TestMaxmemoryParameters(t *testing.T) {
 
 // What the process takes beside its keys is taken off what those may take.
 func TestOverheadIsPartOfMaxmemory(t *testing.T) {
-	ts := startServer(t, Defaults{MaxMemory: 1 << 20, MemoryPolicy: "noeviction"})
+	ts := startServer(t, config.Defaults{MaxMemory: 1 << 20, MemoryPolicy: "noeviction"})
 	c := ts.dial()
 	require.Equal(t, "+OK", c.do("SET k v"))
 	weight := c.number("used_memory_dataset")
-	assert.Equal(t, weight+connectionSize, c.number("used_memory"))
-	const taken = 1<<20 + 1000 + connectionSize // the connection does not take from the keys
+	assert.Equal(t, weight+clientmem.ConnectionSize, c.number("used_memory"))
+	const taken = 1<<20 + 1000 + clientmem.ConnectionSize // the connection does not take from the keys
 	ts.MemoryTaken(taken)
 	assert.Equal(t, taken, c.number("used_memory"))
 	assert.Equal(t, taken-weight, c.number("used_memory_overhead"))
-	assert.Equal(t, connectionSize, c.number("mem_not_counted_for_evict"))
+	assert.Equal(t, clientmem.ConnectionSize, c.number("mem_not_counted_for_evict"))
 	assert.Equal(t, oom, c.do("SET k v"))
 	ts.MemoryTaken(1000)
 	assert.Equal(t, "+OK", c.do("SET k v"))
@@ -118,7 +120,7 @@ func TestOverheadIsPartOfMaxmemory(t *testing.T) {
 func TestEviction(t *testing.T) {
 	for _, policy := range []string{"allkeys-lru", "allkeys-lfu", "allkeys-random", "volatile-lru", "volatile-lfu", "volatile-random", "volatile-ttl", "ratelimit"} {
 		t.Run(policy, func(t *testing.T) {
-			ts := startServer(t, Defaults{MaxMemory: 300_000, MemoryPolicy: policy})
+			ts := startServer(t, config.Defaults{MaxMemory: 300_000, MemoryPolicy: policy})
 			c := ts.dial()
 			value := strings.Repeat("x", 100)
 			lasting := func(i int) bool { return !strings.HasPrefix(policy, "allkeys") && i%10 == 0 }
@@ -131,7 +133,7 @@ func TestEviction(t *testing.T) {
 					break
 				}
 				require.Equal(t, "+OK", c.send(words...))
-				require.Less(t, ts.engine.Weight(), int64(300_000+100<<10))
+				require.Less(t, ts.Engine.Weight(), int64(300_000+100<<10))
 			}
 			assert.Greater(t, c.number("evicted_keys"), 2000)
 			for i := range 5000 {
@@ -145,7 +147,7 @@ func TestEviction(t *testing.T) {
 
 // OBJECT FREQ and OBJECT IDLETIME answer under the policies that keep what they tell of.
 func TestAccessFrequency(t *testing.T) {
-	c := startServer(t, Defaults{MemoryPolicy: "allkeys-lfu"}).dial()
+	c := startServer(t, config.Defaults{MemoryPolicy: "allkeys-lfu"}).dial()
 	c.check([]answer{
 		{"SET k v", "+OK"},
 		{"OBJECT FREQ k", ":5"},
@@ -166,7 +168,7 @@ func TestTop(t *testing.T) {
 	t.Log("seed", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
 	some := rand.NewZipf(r, 1.5, 1, 30)
-	c := startServer(t, Defaults{}).dial()
+	c := startServer(t, config.Defaults{}).dial()
 	require.Equal(t, "*0", c.do("RL.TOP"))
 	exact := map[string]int{}
 	for range 2000 {
@@ -208,7 +210,7 @@ func TestTop(t *testing.T) {
 }
 
 func TestInfoCountsDecisions(t *testing.T) {
-	ts := startServer(t, Defaults{})
+	ts := startServer(t, config.Defaults{})
 	c, other := ts.dial(), ts.dial()
 	assert.Contains(t, c.do("INFO ratelimit"), "# Ratelimit\r\ndecisions_admitted:0\r\ndecisions_denied:0\r\n")
 	for range 5 {
@@ -227,7 +229,7 @@ func TestInfoCountsDecisions(t *testing.T) {
 }
 
 func TestTalliesOfAllSessionsAddUp(t *testing.T) {
-	ts := startServer(t, Defaults{})
+	ts := startServer(t, config.Defaults{})
 	const clients, calls = 40, 20
 	done := make(chan struct{})
 	for range clients {
@@ -250,7 +252,7 @@ func TestTalliesOfAllSessionsAddUp(t *testing.T) {
 
 func TestMaxMemoryThatLeavesNoRoomIsWarnedOf(t *testing.T) {
 	var text logged
-	ts := startServer(t, Defaults{MaxMemory: 3 << 20}, func(o *Options) { o.Log = slog.New(slog.NewTextHandler(&text, nil)) })
+	ts := startServer(t, config.Defaults{MaxMemory: 3 << 20}, func(o *Options) { o.Log = slog.New(slog.NewTextHandler(&text, nil)) })
 	assert.Contains(t, text.String(), "maxmemory is too small")
 	c := ts.dial()
 	c.do("CONFIG SET maxmemory 100mb")
@@ -265,7 +267,7 @@ func TestMaxMemoryThatLeavesNoRoomIsWarnedOf(t *testing.T) {
 
 // What grows memory by much more than its call is long is refused when there is no room for it, in a transaction too, and changes nothing.
 func TestLargeResultsNeedRoom(t *testing.T) {
-	c := startServer(t, Defaults{MemoryPolicy: "noeviction"}).dial()
+	c := startServer(t, config.Defaults{MemoryPolicy: "noeviction"}).dial()
 	words := []string{"ZADD", "z"}
 	for i := range 20_000 {
 		words = append(words, strconv.Itoa(i), fmt.Sprint("member:", i))
@@ -296,7 +298,7 @@ func TestLargeResultsNeedRoom(t *testing.T) {
 
 // Keys are evicted for what a call stores, as for what a client sends.
 func TestLargeResultsEvict(t *testing.T) {
-	c := startServer(t, Defaults{MemoryPolicy: "volatile-ttl"}).dial()
+	c := startServer(t, config.Defaults{MemoryPolicy: "volatile-ttl"}).dial()
 	words := []string{"ZADD", "z"}
 	for i := range 20_000 {
 		words = append(words, strconv.Itoa(i), fmt.Sprint("member:", i))
@@ -316,7 +318,7 @@ func TestLargeResultsEvict(t *testing.T) {
 
 // Whoever has set maxmemory to next to nothing can set it back.
 func TestMaxMemoryOfNextToNothingLeavesClientsIn(t *testing.T) {
-	ts := startServer(t, Defaults{})
+	ts := startServer(t, config.Defaults{})
 	c, other := ts.dial(), ts.dial()
 	c.check([]answer{{"SET k v", "+OK"}, {"CONFIG SET maxmemory-clients 20%", "+OK"}, {"MULTI", "+OK"}, {"GET k", "+QUEUED"}})
 	other.check([]answer{{"CONFIG SET maxmemory 1", "+OK"}, {"PING", "+PONG"}})

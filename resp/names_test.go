@@ -2,6 +2,8 @@ package resp
 
 import (
 	"fmt"
+	"rlserver/resp/command"
+	"rlserver/resp/config"
 	"strings"
 	"testing"
 
@@ -10,7 +12,7 @@ import (
 
 // TestWordsOfLimitersAreBounded: @ stands for 64 KB and one byte more.
 func TestWordsOfLimitersAreBounded(t *testing.T) {
-	ts := startServer(t, Defaults{})
+	ts := startServer(t, config.Defaults{})
 	c := ts.dial()
 	const key, other = " is too long: it has 65537 bytes, and proto-max-key-len allows 65536", " is too long: it has 65537 bytes, and 65536 are allowed"
 	for line, want := range map[string]string{
@@ -51,13 +53,13 @@ func TestWordsOfLimitersAreBounded(t *testing.T) {
 	} {
 		words := strings.Fields(line)
 		for i := range words {
-			words[i] = strings.ReplaceAll(words[i], "@", strings.Repeat("1", longestWord+1))
+			words[i] = strings.ReplaceAll(words[i], "@", strings.Repeat("1", command.LongestWord+1))
 		}
 		assert.Equal(t, "-ERR "+want, c.send(words...), line)
 	}
 	assert.Equal(t, ":0", c.do("DBSIZE"))
 
-	longest := strings.Repeat("1", longestWord)
+	longest := strings.Repeat("1", command.LongestWord)
 	assert.Equal(t, "*5 :1 :5 :4 :0 :60000", c.send("RL.SLIDE", longest, "5", "1m", "ID", longest))
 	assert.Equal(t, "*5 :1 :5 :4 :0 :60000", c.send("RL.LEASE", "leases", "5", "1m", longest))
 	assert.Equal(t, ":1", c.send("RL.RELEASE", "leases", longest))
@@ -65,7 +67,7 @@ func TestWordsOfLimitersAreBounded(t *testing.T) {
 }
 
 func TestMaxKeyLengthCanBeSet(t *testing.T) {
-	ts := startServer(t, Defaults{MaxKey: 100})
+	ts := startServer(t, config.Defaults{MaxKey: 100})
 	c := ts.dial()
 	assert.Equal(t, "*2 $17 proto-max-key-len $3 100", c.do("CONFIG GET proto-max-key-len"))
 	limiter := func(n int) string { return c.send("RL.TOKEN", strings.Repeat("k", n), "5", "5", "1s") }
@@ -77,14 +79,14 @@ func TestMaxKeyLengthCanBeSet(t *testing.T) {
 	assert.Equal(t, taken, limiter(1<<20))
 	assert.Equal(t, fmt.Sprintf("-ERR key is too long: it has %d bytes, and proto-max-key-len allows %d", 1<<20+1, 1<<20), limiter(1<<20+1))
 	assert.Equal(t, "-ERR ID is too long: it has 65537 bytes, and 65536 are allowed",
-		c.send("RL.SLIDE", "k", "5", "1s", "ID", strings.Repeat("x", longestWord+1)))
+		c.send("RL.SLIDE", "k", "5", "1s", "ID", strings.Repeat("x", command.LongestWord+1)))
 	assert.Equal(t, "-ERR CONFIG SET failed (possibly related to argument 'proto-max-key-len') - argument must be between 1 and 536870912 inclusive",
 		c.do("CONFIG SET proto-max-key-len 0"))
 }
 
 func TestNamesOfClientsAreBounded(t *testing.T) {
-	c := startServer(t, Defaults{}).dial()
-	long := strings.Repeat("x", longestWord+1)
+	c := startServer(t, config.Defaults{}).dial()
+	long := strings.Repeat("x", command.LongestWord+1)
 	assert.Equal(t, "+OK", c.send("CLIENT", "SETNAME", long[1:]))
 	assert.Equal(t, "-ERR Client names must not be longer than 65536 bytes.", c.send("CLIENT", "SETNAME", long))
 	assert.Equal(t, "-ERR Client names must not be longer than 65536 bytes.", c.send("HELLO", "2", "SETNAME", long))

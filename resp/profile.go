@@ -3,6 +3,9 @@ package resp
 import (
 	"fmt"
 	"net"
+	"rlserver/resp/clientmem"
+	"rlserver/resp/command"
+	"rlserver/resp/config"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -18,7 +21,7 @@ type profile struct {
 	batches  atomic.Int64 // in how many batches the commands came
 	largest  atomic.Int64 // bytes of the largest reply, if it is one that counts
 	queued   atomic.Int32 // commands in a transaction, and one more; 0 outside of one; likewise
-	command  atomic.Pointer[command]
+	command  atomic.Pointer[command.Command]
 	name     atomic.Pointer[string]
 	library  atomic.Pointer[string]
 	version  atomic.Pointer[string]
@@ -28,7 +31,7 @@ type profile struct {
 }
 
 // show lets others see what the session does, be it refused; c is nil for no command. Loading is free, storing is not: in a batch little changes.
-func (s *session) show(c *command, elapsed time.Duration) {
+func (s *session) show(c *command.Command, elapsed time.Duration) {
 	if now := elapsed.Milliseconds(); s.profile.active.Load() != now {
 		s.profile.active.Store(now)
 	}
@@ -39,7 +42,7 @@ func (s *session) show(c *command, elapsed time.Duration) {
 
 // use selects a database.
 func (s *session) use(db int) {
-	s.db = db
+	s.Db = db
 	s.profile.database.Store(int32(db))
 }
 
@@ -48,17 +51,17 @@ func (s *session) describe() string {
 	p, now := &s.profile, s.server.elapsed()
 	last := "NULL"
 	if c := p.command.Load(); c != nil {
-		last = c.fullName()
+		last = c.FullName()
 	}
-	h, qbuf, events := &s.guard.held, s.guard.queued.Load(), "r"
-	part := func(part heldPart) int64 { return h.parts[part].Load() }
-	if part(heldOutput) > 0 {
+	h, qbuf, events := &s.guard.Held, s.guard.Queued.Load(), "r"
+	part := func(part clientmem.HeldPart) int64 { return h.Parts[part].Load() }
+	if part(clientmem.HeldOutput) > 0 {
 		events = "rw"
 	}
 	return fmt.Sprintf("id=%d addr=%s laddr=%s fd=%d name=%s age=%d idle=%d flags=%s db=%d sub=0 psub=0 ssub=0 multi=%d "+
 		"qbuf=%d qbuf-free=%d argv-mem=%d multi-mem=%d rbs=%d rbp=%d obl=%d oll=%d omem=%d tot-mem=%d events=%s cmd=%s user=%s redir=%d resp=%d lib-name=%s lib-ver=%s",
-		s.client, s.peer(), s.here(), s.descriptor(), textOf(&p.name), (now-s.created)/1000, (now-p.active.Load())/1000, s.flagLetters(), p.database.Load(), p.queued.Load()-1,
-		qbuf, max(0, part(heldInput)-qbuf), part(heldArgs), part(heldMulti), part(heldReply), p.largest.Load(), 0, h.output.Load(), part(heldOutput), connectionSize+h.total(),
+		s.Client, s.peer(), s.here(), s.descriptor(), textOf(&p.name), (now-s.created)/1000, (now-p.active.Load())/1000, s.flagLetters(), p.database.Load(), p.queued.Load()-1,
+		qbuf, max(0, part(clientmem.HeldInput)-qbuf), part(clientmem.HeldArgs), part(clientmem.HeldMulti), part(clientmem.HeldReply), p.largest.Load(), 0, h.Output.Load(), part(clientmem.HeldOutput), clientmem.ConnectionSize+h.Total(),
 		events, last, defaultUser, s.redirection(), p.resp.Load(), textOf(&p.library), textOf(&p.version))
 }
 
@@ -79,7 +82,7 @@ func (s *session) flagLetters() (letters string) {
 	if s.profile.noEvict.Load() {
 		letters += "e"
 	}
-	return or(letters, "N")
+	return config.Or(letters, "N")
 }
 
 func textOf(p *atomic.Pointer[string]) string {

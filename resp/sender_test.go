@@ -5,6 +5,8 @@ import (
 	"bytes"
 	"io"
 	"net"
+	"rlserver/resp/config"
+	"rlserver/resp/wire"
 	"strings"
 	"testing"
 	"time"
@@ -15,7 +17,7 @@ import (
 
 // A client may send a pipeline whole before it reads the first reply, however long both are.
 func TestPipelineIsReadWhileNobodyReadsReplies(t *testing.T) {
-	ts := startServer(t, Defaults{})
+	ts := startServer(t, config.Defaults{})
 	c := ts.dial()
 	value := strings.Repeat("v", 4000)
 	require.Equal(t, "+OK", c.send("SET", "k", value))
@@ -36,7 +38,7 @@ func TestPipelineIsReadWhileNobodyReadsReplies(t *testing.T) {
 
 // What a client has yet to take when it says QUIT still reaches it.
 func TestBacklogIsSentBeforeTheEnd(t *testing.T) {
-	ts := startServer(t, Defaults{})
+	ts := startServer(t, config.Defaults{})
 	c := ts.dial()
 	value := strings.Repeat("v", 1<<20)
 	require.Equal(t, "+OK", c.send("SET", "k", value))
@@ -49,7 +51,7 @@ func TestBacklogIsSentBeforeTheEnd(t *testing.T) {
 
 // A client that does not read is idle, and --timeout ends it.
 func TestTimeoutEndsAClientThatDoesNotRead(t *testing.T) {
-	ts := startServer(t, Defaults{Timeout: time.Second})
+	ts := startServer(t, config.Defaults{Timeout: time.Second})
 	c := ts.dial()
 	_, err := c.Write([]byte("SETRANGE k 50000000 x\r\n" + strings.Repeat("GET k\r\n", 4)))
 	require.NoError(t, err)
@@ -59,7 +61,7 @@ func TestTimeoutEndsAClientThatDoesNotRead(t *testing.T) {
 // A connection that is none of the system's is sent to as well.
 func TestSenderWithoutASocket(t *testing.T) {
 	here, there := net.Pipe()
-	g := newGuard(there, newGuardLimits(), nil)
+	g := wire.NewGuard(there, config.NewConnectionLimits(), nil)
 	done := make(chan error, 1)
 	go func() {
 		_, err := g.Write([]byte("+OK\r\n"))

@@ -8,32 +8,36 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net"
+	"rlserver/clock"
+	"rlserver/engine"
+	"rlserver/resp/clientmem"
+	"rlserver/resp/command"
+	"rlserver/resp/config"
+	"rlserver/resp/waitqueue"
+	"rlserver/resp/wire"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/tidwall/redcon"
-
-	"rlserver/clock"
-	"rlserver/engine"
 )
 
 // Server answers Redis' protocol on any number of listeners from one engine.
 type Server struct {
-	env
+	command.Env
 	journal engine.Journal
 	store   Store // nil: none
-	limits  *guardLimits
+	limits  *config.ConnectionLimits
 	version string
 	started time.Time
 	runID   string // 40 hex digits, new with every start
 
-	room room // where calls wait
+	room waitqueue.Room // where calls wait
 
 	loading     atomic.Int64 // Unix ms since when the data is being loaded; 0: it is there
 	configuring sync.Mutex   // held while the store is configured
 
-	memory    clientMemory
+	memory    clientmem.ClientMemory
 	evictions logTurn
 	overruns  logTurn
 
@@ -72,7 +76,7 @@ type Options struct {
 	Store    Store          // nil: the data is in memory alone
 	Clock    *clock.Clock
 	Log      *slog.Logger
-	Settings *Settings
+	Settings *config.Settings
 	Version  string // of this server, as INFO and HELLO tell it
 
 	// ReloadPolicies reads the file of policies again. It changes all of them or, with an error that
@@ -82,17 +86,17 @@ type Options struct {
 
 // NewServer returns a server that does not listen yet.
 func NewServer(o Options) *Server {
-	o.Settings.stored = o.Store != nil
+	o.Settings.Stored = o.Store != nil
 	s := &Server{
-		env:     env{engine: o.Engine, time: o.Clock, settings: o.Settings, log: o.Log, tallies: make(tallies, declared), reloadPolicies: o.ReloadPolicies},
+		Env:     command.Env{Engine: o.Engine, Time: o.Clock, Settings: o.Settings, Log: o.Log, Tallies: make(command.Tallies, command.Declared), ReloadPolicies: o.ReloadPolicies},
 		journal: o.Journal, store: o.Store,
-		version: o.Version, limits: o.Settings.limits, started: time.Now(), runID: fmt.Sprintf("%016x%016x%08x", rand.Uint64(), rand.Uint64(), rand.Uint32()),
+		version: o.Version, limits: o.Settings.Limits, started: time.Now(), runID: fmt.Sprintf("%016x%016x%08x", rand.Uint64(), rand.Uint64(), rand.Uint32()),
 		sessions: make(map[int64]*session), shutdown: make(chan struct{}), drained: make(chan struct{}),
 	}
-	s.waiting, s.policiesChanged = &s.room, s.PoliciesChanged
-	o.Clock.OnStep(s.room.stir)
-	s.room.init(o.Engine, o.Clock, s.unavailable)
-	s.memory.init()
+	s.Waiting, s.RetryWaiting = &s.room, s.PoliciesChanged
+	o.Clock.OnStep(s.room.Stir)
+	s.room.Init(o.Engine, o.Clock, s.unavailable)
+	s.memory.Init()
 	s.fitMemory()
 	s.warnOfMaxMemory()
 	return s
@@ -119,7 +123,7 @@ func (s *Server) handle(conn redcon.Conn, _ redcon.Command) {
 
 // accept takes a new connection in, or tells it why not.
 func (s *Server) accept(conn redcon.Conn) bool {
-	g := conn.NetConn().(*guard)
+	g := conn.NetConn().(*wire.Guard)
 	refusal := protectedModeRefusal
 	if s.mayConnect(g.RemoteAddr()) {
 		ss := s.newSession(g)
@@ -136,7 +140,7 @@ func (s *Server) accept(conn redcon.Conn) bool {
 
 // mayConnect tells whether a server without a password may be reached from an address.
 func (s *Server) mayConnect(from net.Addr) bool {
-	return s.settings.protectedMode.Load() == 0 || s.settings.Password() != "" || local(from)
+	return s.Settings.ProtectedMode.Load() == 0 || s.Settings.Password() != "" || local(from)
 }
 
 // local tells whether an address is of this machine alone: loopback or a Unix socket.
@@ -145,19 +149,19 @@ func local(a net.Addr) bool {
 	return !ok || tcp.IP.IsLoopback()
 }
 
-func (s *Server) newSession(g *guard) *session {
+func (s *Server) newSession(g *wire.Guard) *session {
 	ss := &session{
 		server: s, guard: g, created: s.elapsed(),
-		call:   call{env: &s.env, tx: s.engine.NewTx(), random: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))},
-		hasher: hasher{engine: s.engine},
+		Call:   command.Call{Env: &s.Env, Tx: s.Engine.NewTx(), Random: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))},
+		hasher: command.Hasher{Engine: s.Engine},
 	}
-	ss.conn, ss.reply.owner = ss, ss
-	g.unread = func(bytes int64) { s.unread(ss, bytes) }
-	g.relieve = ss.relieve
-	g.loginTime = s.settings.PreauthTimeout
+	ss.Conn, ss.Reply.Owner = ss, ss
+	g.Unread = func(bytes int64) { s.unread(ss, bytes) }
+	g.Relieve = ss.relieve
+	g.LoginTime = s.Settings.PreauthTimeout
 	ss.profile.resp.Store(2)
 	ss.profile.active.Store(ss.created)
-	ss.authenticate(s.settings.Password() == "")
+	ss.authenticate(s.Settings.Password() == "")
 	return ss
 }
 
@@ -172,8 +176,8 @@ func (s *Server) admit(ss *session) (refusal string) {
 		return "ERR max number of clients reached"
 	}
 	s.gone.connections++
-	ss.client = s.gone.connections
-	s.sessions[ss.client] = ss
+	ss.Client = s.gone.connections
+	s.sessions[ss.Client] = ss
 	s.connectionsPeak = max(s.connectionsPeak, int64(len(s.sessions)))
 	return ""
 }
@@ -187,11 +191,11 @@ func (s *Server) countRefusal() {
 // closed is told of the end of every connection that was accepted.
 func (s *Server) closed(conn redcon.Conn, err error) {
 	ss := conn.Context().(*session)
-	if errors.Is(err, errLoginTimeout) {
+	if errors.Is(err, wire.ErrLoginTimeout) {
 		s.lateLogins.Add(1)
 	}
 	if err != nil {
-		s.log.Debug("a connection broke off", "client", ss.client, "address", ss.peer(), "error", err)
+		s.Log.Debug("a connection broke off", "client", ss.Client, "address", ss.peer(), "error", err)
 	}
 	s.forget(ss)
 	ss.unwatch()
@@ -201,10 +205,10 @@ func (s *Server) closed(conn redcon.Conn, err error) {
 func (s *Server) forget(ss *session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.sessions[ss.client] == ss {
-		delete(s.sessions, ss.client)
+	if s.sessions[ss.Client] == ss {
+		delete(s.sessions, ss.Client)
 		s.gone.add(ss)
-		ss.guard.held.close()
+		ss.guard.Held.Close()
 	}
 }
 
@@ -213,19 +217,19 @@ func (s *Server) retime() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, ss := range s.sessions {
-		ss.guard.retime()
+		ss.guard.Retime()
 	}
 }
 
 func (s *session) authenticate(yes bool) {
 	s.authenticated = yes
-	s.guard.setAuthenticated(yes)
+	s.guard.SetAuthenticated(yes)
 	s.choosePool()
 }
 
 // free lets a session in that has not authenticated, if the password has been taken away since it was asked for one.
 func (s *session) free() bool {
-	if s.server.settings.Password() == "" {
+	if s.server.Settings.Password() == "" {
 		s.authenticate(true)
 	}
 	return s.authenticated
@@ -233,7 +237,7 @@ func (s *session) free() bool {
 
 // passwordIs compares in a time that tells neither how much was right nor how long it should be.
 func (s *Server) passwordIs(given []byte) bool {
-	want, have := sha256.Sum256([]byte(s.settings.Password())), sha256.Sum256(given)
+	want, have := sha256.Sum256([]byte(s.Settings.Password())), sha256.Sum256(given)
 	return subtle.ConstantTimeCompare(want[:], have[:]) == 1
 }
 
@@ -249,16 +253,16 @@ func (g *gate) Accept() (net.Conn, error) {
 		conn, err := g.Listener.Accept()
 		if err == nil {
 			if tcp, ok := conn.(*net.TCPConn); ok {
-				tcp.SetKeepAliveConfig(g.server.settings.keepAlive())
+				tcp.SetKeepAliveConfig(g.server.Settings.KeepAlive())
 			}
-			return newGuard(conn, g.server.limits, g.server.settings.Timeout), nil
+			return wire.NewGuard(conn, g.server.limits, g.server.Settings.Timeout), nil
 		}
 		if errors.Is(err, net.ErrClosed) {
 			<-g.server.drained // redcon closes all connections when Accept fails: not before they are through
 			return nil, err
 		}
 		if g.server.seldom(&g.told, time.Second) {
-			g.server.log.Warn("a connection could not be accepted", "error", err)
+			g.server.Log.Warn("a connection could not be accepted", "error", err)
 		}
 		time.Sleep(50 * time.Millisecond) // out of file descriptors: trying again at once would only burn the processor
 	}

@@ -7,6 +7,10 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"rlserver/clock"
+	"rlserver/engine"
+	"rlserver/resp/command"
+	"rlserver/resp/config"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -15,9 +19,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"rlserver/clock"
-	"rlserver/engine"
 )
 
 // testServer is a server in this process, on a loopback port, whose clock the test holds.
@@ -32,7 +33,7 @@ type testServer struct {
 const testStart = 1767225600000
 
 // startServer starts one that is in memory alone, unless with says otherwise.
-func startServer(t *testing.T, d Defaults, with ...func(*Options)) *testServer {
+func startServer(t *testing.T, d config.Defaults, with ...func(*Options)) *testServer {
 	t.Helper()
 	if d.Databases == 0 {
 		d.Databases = 16
@@ -43,7 +44,7 @@ func startServer(t *testing.T, d Defaults, with ...func(*Options)) *testServer {
 	ts := &testServer{t: t, now: standing()}
 	o := Options{
 		Engine: engine.New(engine.Options{Databases: d.Databases, Seed: [2]uint64{1, 2}}),
-		Clock:  clockBy(ts.now.Load), Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Settings: NewSettings(d), Version: "test",
+		Clock:  clockBy(ts.now.Load), Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Settings: config.NewSettings(d), Version: "test",
 	}
 	for _, change := range with {
 		change(&o)
@@ -173,7 +174,7 @@ func TestAcceptFailuresAreLoggedOnceASecond(t *testing.T) {
 	close(drained)
 	g := &gate{
 		Listener: &exhausted{times: 5, wait: func() { now += 400 }},
-		server:   &Server{env: env{time: clockBy(func() int64 { return now }), log: slog.New(slog.NewTextHandler(&log, nil))}, drained: drained},
+		server:   &Server{Env: command.Env{Time: clockBy(func() int64 { return now }), Log: slog.New(slog.NewTextHandler(&log, nil))}, drained: drained},
 	}
 	_, err := g.Accept()
 	require.ErrorIs(t, err, net.ErrClosed)

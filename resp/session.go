@@ -1,22 +1,24 @@
 package resp
 
 import (
+	"rlserver/engine"
+	"rlserver/resp/command"
+	"rlserver/resp/waitqueue"
+	"rlserver/resp/wire"
 	"slices"
 	"sync/atomic"
 	"time"
 
 	"github.com/tidwall/redcon"
-
-	"rlserver/engine"
 )
 
 // session is one client's connection: who it is, which database it has selected, and the answers it waits for.
 // Only the connection's own goroutine touches it, but for what says otherwise.
 type session struct {
-	call // the one that is being run; between calls, the buffers that all of them use
+	command.Call // the one that is being run; between calls, the buffers that all of them use
 
 	server  *Server
-	guard   *guard
+	guard   *wire.Guard
 	created int64 // elapsed ms
 
 	authenticated bool
@@ -25,15 +27,15 @@ type session struct {
 	closing       bool            // after the reply the connection is closed
 	position      engine.Position // of the latest change that the batch has seen: its replies wait for that much of the journal
 
-	together []prepared // the calls that are run under one hold
-	hasher   hasher     // with the keys of all of them
+	together []command.Prepared // the calls that are run under one hold
+	hasher   command.Hasher     // with the keys of all of them
 
 	transaction transaction
 	watching    engine.Watch
 	afterwards  []func() // to be done when no lock is held any more
 
-	begun  int                    // where the answer of the call begins that is being run
-	waiter atomic.Pointer[waiter] // while it waits; others may look
+	begun  int                              // where the answer of the call begins that is being run
+	waiter atomic.Pointer[waitqueue.Waiter] // while it waits; others may look
 
 	calls   int64   // counted here, shown in the profile after each batch
 	profile profile // what others may look at
@@ -52,19 +54,19 @@ const (
 // serve answers the commands that have arrived.
 func (s *session) serve(conn redcon.Conn) {
 	for !s.closing {
-		words := s.guard.next()
+		words := s.guard.Next()
 		if words == nil {
 			break
 		}
 		s.execute(words)
 		s.hush()
-		if len(s.reply.b) >= fullReply || s.reply.over {
+		if len(s.Reply.B) >= wire.FullReply || s.Reply.Over {
 			s.flush()
 		}
 	}
 	s.flush()
 	if s.closing {
-		s.guard.settle()
+		s.guard.Settle()
 		s.server.forget(s) // before the client can see the end and ask who is there
 		conn.Close()
 	}
@@ -80,7 +82,7 @@ func (s *session) hush() {
 	case skipThis:
 		s.silence = speak
 	}
-	s.reply.b, s.reply.over = s.reply.b[:s.begun], false
+	s.Reply.B, s.Reply.Over = s.Reply.B[:s.begun], false
 }
 
 const (
@@ -91,37 +93,37 @@ const (
 func (s *session) flush() {
 	if s.position != 0 {
 		if err := s.server.journal.Wait(s.position); err != nil {
-			s.reply.b = s.reply.b[:0]
+			s.Reply.B = s.Reply.B[:0]
 			s.closing = true // what was promised cannot be kept: no reply is better than a wrong one
 			if s.server.seldom(&s.server.unkept, time.Second) {
-				s.server.log.Error("changes could not be kept: the connections that made them are closed without a reply", "client", s.client, "error", err)
+				s.server.Log.Error("changes could not be kept: the connections that made them are closed without a reply", "client", s.Client, "error", err)
 			}
 		}
 		s.position = 0
 	}
-	if s.reply.over {
+	if s.Reply.Over {
 		s.cutOff()
 	}
 	s.profile.calls.Store(s.calls)
-	s.profile.errors.Store(s.errors)
+	s.profile.errors.Store(s.Errors)
 	s.profile.batches.Add(1)
 	if queued := s.transaction.shown(); s.profile.queued.Load() != queued {
 		s.profile.queued.Store(queued)
 	}
-	s.guard.send(s.reply.b, cap(s.reply.b) > keptReply)
+	s.guard.Send(s.Reply.B, cap(s.Reply.B) > keptReply)
 	s.release()
 	s.account()
 }
 
 // release lets go of what the batch has needed: a session may be idle for long after it.
 func (s *session) release() {
-	s.reply.b = s.reply.b[:0]
-	if cap(s.reply.b) > keptReply {
-		s.reply.b = nil // it belongs to the guard
+	s.Reply.B = s.Reply.B[:0]
+	if cap(s.Reply.B) > keptReply {
+		s.Reply.B = nil // it belongs to the guard
 	}
-	s.reply.check = 0
-	s.words, s.args, s.keys, s.ready = nil, args{}, nil, nil
-	s.hasher.release()
+	s.Reply.Check = 0
+	s.Words, s.Args, s.Keys, s.Ready = nil, command.Args{}, nil, nil
+	s.hasher.Release()
 	clear(s.together[:cap(s.together)])
 }
 
@@ -131,38 +133,38 @@ func (s *session) recovered() {
 	if fault == nil {
 		return
 	}
-	s.postponed, s.ready = nil, nil
-	s.see(s.tx.End())
-	s.fault(fault, s.begun)
+	s.Postponed, s.Ready = nil, nil
+	s.See(s.Tx.End())
+	s.Fault(fault, s.begun)
 }
 
 // sessionOf is the connection of a call, as the handlers of commands about connections and the
 // server know it.
-func sessionOf(c *call) *session { return c.conn.(*session) }
+func sessionOf(c *command.Call) *session { return c.Conn.(*session) }
 
 // writePostponed puts what was postponed into the replies.
 func (s *session) writePostponed() {
-	list := s.postponed
-	s.postponed = nil
-	first := list[0].at
-	rest := slices.Clone(s.reply.b[first:])
-	s.reply.b = s.reply.b[:first]
+	list := s.Postponed
+	s.Postponed = nil
+	first := list[0].At
+	rest := slices.Clone(s.Reply.B[first:])
+	s.Reply.B = s.Reply.B[:first]
 	for i, p := range list {
 		end := first + len(rest)
 		if i+1 < len(list) {
-			end = list[i+1].at
+			end = list[i+1].At
 		}
-		mark := len(s.reply.b)
-		if err := p.write(&s.call); err != nil {
-			s.reply.b = s.reply.b[:mark]
-			s.refuse(err)
+		mark := len(s.Reply.B)
+		if err := p.Write(&s.Call); err != nil {
+			s.Reply.B = s.Reply.B[:mark]
+			s.Refuse(err)
 		}
-		s.reply.b = append(s.reply.b, rest[p.at-first:end-first]...)
+		s.Reply.B = append(s.Reply.B, rest[p.At-first:end-first]...)
 	}
 }
 
-func (s *session) gone() bool { return s.guard.gone() }
+func (s *session) Gone() bool { return s.guard.Gone() }
 
-func (s *session) running() time.Duration {
-	return s.server.time.Elapsed() - time.Duration(s.profile.active.Load())*time.Millisecond
+func (s *session) Running() time.Duration {
+	return s.server.Time.Elapsed() - time.Duration(s.profile.active.Load())*time.Millisecond
 }

@@ -4,9 +4,10 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"testing"
-
 	"rlserver/engine"
+	"rlserver/resp/config"
+	"rlserver/resp/wire"
+	"testing"
 )
 
 // deaf is a connection that takes replies and sends nothing.
@@ -18,11 +19,11 @@ func (deaf) RemoteAddr() net.Addr        { return &net.TCPAddr{} }
 
 // newBenchSession is a session of a server that nobody else uses.
 func newBenchSession(now func() int64) *session {
-	settings := NewSettings(Defaults{Databases: 16, MaxClients: 10})
+	settings := config.NewSettings(config.Defaults{Databases: 16, MaxClients: 10})
 	s := NewServer(Options{
 		Engine: engine.New(engine.Options{}), Store: new(fakeStore), Clock: clockBy(now), Settings: settings, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})
-	return s.newSession(newGuard(deaf{}, settings.limits, settings.Timeout))
+	return s.newSession(wire.NewGuard(deaf{}, settings.Limits, settings.Timeout))
 }
 
 func words(call ...string) (list [][]byte) {

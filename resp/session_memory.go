@@ -1,27 +1,28 @@
 package resp
 
 import (
-	"unsafe"
-
 	"rlserver/engine"
+	"rlserver/resp/clientmem"
+	"rlserver/resp/wire"
+	"unsafe"
 )
 
 const (
 	manyWords = 1024 // words of a call that count as memory held by the client
 )
 
-// mayReply tells, before a reply of this size is written into a buffer of so much room, at which size it is to be asked again; 0: the reply
+// MayReply tells, before a reply of this size is written into a buffer of so much room, at which size it is to be asked again; 0: the reply
 // is too large. It may be called under locks of the engine.
-func (s *session) mayReply(size, room int) (next int) {
-	hard := s.guard.hardLimit()
+func (s *session) MayReply(size, room int) (next int) {
+	hard := s.guard.HardLimit()
 	if int64(size) > hard {
 		return 0
 	}
-	if size >= uncheckedReply {
-		if !s.guard.held.note(heldReply, max(size, room)) {
+	if size >= wire.UncheckedReply {
+		if !s.guard.Held.Note(clientmem.HeldReply, max(size, room)) {
 			return 0
 		}
-		if p := s.pool(); p != nil && p.crowded() {
+		if p := s.pool(); p != nil && p.Crowded() {
 			go s.server.relieve(p)
 		}
 		if p := &s.profile.largest; p.Load() < int64(size) {
@@ -29,52 +30,52 @@ func (s *session) mayReply(size, room int) (next int) {
 		}
 		next = size + size/4
 	}
-	return int(min(int64(max(next, uncheckedReply)), hard+1))
+	return int(min(int64(max(next, wire.UncheckedReply)), hard+1))
 }
 
 // cutOff ends a session whose reply is too large.
 func (s *session) cutOff() {
-	if !s.guard.held.closed.Load() { // else it was evicted, and the log has told so
-		s.server.unread(s, int64(s.reply.end))
+	if !s.guard.Held.Closed.Load() { // else it was evicted, and the log has told so
+		s.server.unread(s, int64(s.Reply.End))
 	}
-	s.reply.b, s.reply.over, s.closing = nil, false, true
+	s.Reply.B, s.Reply.Over, s.closing = nil, false, true
 	s.guard.Conn.Close()
 }
 
 // unread tells the log of a client that is closed for the size of the replies it has not read.
 func (s *Server) unread(ss *session, bytes int64) {
-	s.memory.unread.Add(1)
+	s.memory.Unread.Add(1)
 	if more, ok := s.overruns.due(s.elapsed()); ok {
-		s.log.Warn("a client was closed for overcoming of output buffer limits", "unread", bytes, "client", ss.describe(), "others_since_the_last_line", more)
+		s.Log.Warn("a client was closed for overcoming of output buffer limits", "unread", bytes, "client", ss.describe(), "others_since_the_last_line", more)
 	}
 }
 
 // account counts what the session holds between batches.
 func (s *session) account() {
-	h, words, multi, watch := &s.guard.held, s.guard.in.wordsSize(), s.transaction.size, s.watching.Size()
-	if h.total() == 0 && words|multi|watch == 0 { // as nearly always
+	h, words, multi, watch := &s.guard.Held, s.guard.In.WordsSize(), s.transaction.size, s.watching.Size()
+	if h.Total() == 0 && words|multi|watch == 0 { // as nearly always
 		return
 	}
-	h.note(heldReply, 0)
-	h.note(heldArgs, words)
-	h.note(heldMulti, multi)
-	h.note(heldWatch, watch)
+	h.Note(clientmem.HeldReply, 0)
+	h.Note(clientmem.HeldArgs, words)
+	h.Note(clientmem.HeldMulti, multi)
+	h.Note(clientmem.HeldWatch, watch)
 	s.relieve()
 }
 
 // relieve closes the largest clients if all together hold more than they may. No lock is held.
 func (s *session) relieve() {
-	if s.guard.held.total() == 0 { // what nearly all sessions hold between batches
+	if s.guard.Held.Total() == 0 { // what nearly all sessions hold between batches
 		return
 	}
-	if p := s.pool(); p != nil && p.crowded() {
+	if p := s.pool(); p != nil && p.Crowded() {
 		s.server.relieve(p)
 	}
 }
 
 // takeArgs counts what a call of so many words takes beside its bytes, and tells whether it may be run.
 func (s *session) takeArgs(words int) bool {
-	s.guard.held.note(heldArgs, words*(wordSize+int(unsafe.Sizeof(engine.Key{}))))
+	s.guard.Held.Note(clientmem.HeldArgs, words*(wire.WordSize+int(unsafe.Sizeof(engine.Key{}))))
 	s.relieve()
-	return !s.guard.held.closed.Load()
+	return !s.guard.Held.Closed.Load()
 }

@@ -22,7 +22,7 @@ func (s *Server) Shutdown(ctx context.Context) (left int) {
 		ln.Close()
 	}
 	for _, ss := range s.sessions {
-		ss.guard.drain()
+		ss.guard.Drain()
 	}
 	s.mu.Unlock()
 

@@ -1,6 +1,9 @@
 package resp
 
-import "errors"
+import (
+	"errors"
+	"rlserver/resp/config"
+)
 
 // Store keeps the state on disk. A server without one is in memory alone: it answers SAVE and the like with an error that says how to have one.
 // Any goroutine may call the methods.
@@ -13,9 +16,9 @@ type Store interface {
 	// SaveInBackground begins a snapshot. ErrSaving if one is being taken already.
 	SaveInBackground() error
 	// Configure puts into force what CONFIG SET has changed. It is not called twice at once.
-	Configure(StoreSettings)
+	Configure(config.StoreSettings)
 	// Status may be asked by who holds locks of the engine: it must not wait for anybody who takes those.
-	Status() StoreStatus
+	Status() config.StoreStatus
 }
 
 // ErrSaving is what a Store answers while a snapshot is being taken.
@@ -32,7 +35,7 @@ func (s *Server) refusal() string {
 // SetLoading tells the server that the data is being loaded, so that nobody may see it yet, or that it is there. At first it is there.
 func (s *Server) SetLoading(yes bool) {
 	if yes {
-		s.loading.Store(s.clock())
+		s.loading.Store(s.Clock())
 	} else {
 		s.loading.Store(0)
 	}
@@ -45,5 +48,5 @@ func (s *Server) configure() {
 	}
 	s.configuring.Lock() // lest an older configuration comes last
 	defer s.configuring.Unlock()
-	s.store.Configure(s.settings.Store())
+	s.store.Configure(s.Settings.Store())
 }

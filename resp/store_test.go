@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"rlserver/engine"
+	"rlserver/resp/config"
 	"strconv"
 	"strings"
 	"sync"
@@ -12,8 +14,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"rlserver/engine"
 )
 
 // fakeStore does what a test tells it to, and keeps what it was told.
@@ -21,9 +21,9 @@ type fakeStore struct {
 	refusal    atomic.Pointer[string]
 	mu         sync.Mutex
 	errs       []error // what the next snapshots come to; none left: good
-	status     StoreStatus
+	status     config.StoreStatus
 	snapshots  []string // how each good one was asked for: save or background
-	configured []StoreSettings
+	configured []config.StoreSettings
 	locks      *engine.Engine // whose locks every snapshot takes; nil: none's
 }
 
@@ -63,11 +63,11 @@ func (f *fakeStore) snapshot(how string) error {
 	return nil
 }
 
-func (f *fakeStore) Configure(s StoreSettings) {
+func (f *fakeStore) Configure(s config.StoreSettings) {
 	f.set(func() { f.configured = append(f.configured, s) })
 }
 
-func (f *fakeStore) Status() StoreStatus {
+func (f *fakeStore) Status() config.StoreStatus {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.status
@@ -111,7 +111,7 @@ func TestSaving(t *testing.T) {
 		if step.err != nil {
 			store.errs = []error{step.err}
 		}
-		ts := startServer(t, Defaults{}, store.with, func(o *Options) { o.Log = slog.New(slog.NewTextHandler(log, nil)) })
+		ts := startServer(t, config.Defaults{}, store.with, func(o *Options) { o.Log = slog.New(slog.NewTextHandler(log, nil)) })
 		assert.Equal(t, step.want, ts.dial().do(step.call), "%s: %v", step.call, step.err)
 		assert.Equal(t, step.asks, store.taken(), step.call)
 		assert.Equal(t, step.err == errDisk, strings.Contains(log.String(), errDisk.Error()), "what is wrong with the disk is in the log")
@@ -119,7 +119,7 @@ func TestSaving(t *testing.T) {
 }
 
 func TestSavingWithoutAStore(t *testing.T) {
-	ts := startServer(t, Defaults{})
+	ts := startServer(t, config.Defaults{})
 	const inMemory = "-ERR this server has its data in memory alone: restart it with --appendonly yes to have it on disk"
 	ts.dial().check([]answer{
 		{"SAVE", inMemory},
@@ -134,7 +134,7 @@ func TestSavingWithoutAStore(t *testing.T) {
 
 func TestLastSave(t *testing.T) {
 	store := new(fakeStore)
-	ts := startServer(t, Defaults{}, store.with)
+	ts := startServer(t, config.Defaults{}, store.with)
 	c := ts.dial()
 	assert.Equal(t, ":"+strconv.FormatInt(ts.started.Unix(), 10), c.do("LASTSAVE"), "there was none")
 	store.set(func() { store.status.LastSave = 1234999 })
@@ -144,7 +144,7 @@ func TestLastSave(t *testing.T) {
 // The snapshots that EXEC asks for take all locks, so they begin when it has let go of its own.
 func TestSavingInTransactions(t *testing.T) {
 	store := new(fakeStore)
-	c := startServer(t, Defaults{}, store.with).dial()
+	c := startServer(t, config.Defaults{}, store.with).dial()
 	c.check([]answer{
 		{"MULTI", "+OK"},
 		{"SAVE", "-ERR Command not allowed inside a transaction"},
@@ -174,7 +174,7 @@ func TestSavingInTransactions(t *testing.T) {
 // the former, so that those who ask whether the server is well hear that it is not.
 func TestDiskFailure(t *testing.T) {
 	store := new(fakeStore)
-	ts := startServer(t, Defaults{}, store.with)
+	ts := startServer(t, config.Defaults{}, store.with)
 	c, before, watching := ts.dial(), ts.dial(), ts.dial()
 	c.do("SET k v")
 	before.do("MULTI")
@@ -225,8 +225,8 @@ func TestDiskFailure(t *testing.T) {
 }
 
 func TestLoading(t *testing.T) {
-	store := &fakeStore{status: StoreStatus{LoadTotal: 1000, LoadDone: 249}}
-	ts := startServer(t, Defaults{Password: "secret"}, store.with)
+	store := &fakeStore{status: config.StoreStatus{LoadTotal: 1000, LoadDone: 249}}
+	ts := startServer(t, config.Defaults{Password: "secret"}, store.with)
 	ts.SetLoading(true)
 	const loading = "-LOADING Redis is loading the dataset in memory"
 	c := ts.dial()
@@ -289,7 +289,7 @@ func TestShutdownSaves(t *testing.T) {
 		{"SHUTDOWN SAVE ABORT", nil, false, "-ERR syntax error", ""},
 	} {
 		store := &fakeStore{errs: step.errs}
-		ts := startServer(t, Defaults{}, store.with)
+		ts := startServer(t, config.Defaults{}, store.with)
 		ts.SetLoading(step.loading)
 		c := ts.dial()
 		if step.want != "" {
@@ -311,8 +311,8 @@ func TestShutdownSaves(t *testing.T) {
 }
 
 func TestInfoPersistence(t *testing.T) {
-	store := &fakeStore{status: StoreStatus{LastSaveTook: -1, LogSyncsDelayed: -1}}
-	ts := startServer(t, Defaults{AppendOnly: true}, store.with)
+	store := &fakeStore{status: config.StoreStatus{LastSaveTook: -1, LogSyncsDelayed: -1}}
+	ts := startServer(t, config.Defaults{AppendOnly: true}, store.with)
 	c := ts.dial()
 	body := func() string {
 		_, text, _ := strings.Cut(c.do("INFO persistence"), " ")
@@ -348,7 +348,7 @@ disk_failure_policy:refuse
 `, body())
 
 	store.set(func() {
-		store.status = StoreStatus{
+		store.status = config.StoreStatus{
 			Failure: "write:\r\nno space", Saving: true, SaveStarted: testStart - 2999, SaveKeysDone: 1, SaveKeys: 2, Saves: 3, LastSave: testStart - 5000,
 			LastSaveFailed: true, LastSaveTook: 4999, ChangesUnsaved: 5, LogSize: 6, LogSizeAtSave: 7, LogBuffered: 8, LogSyncsDelayed: 9, KeysLoaded: 10, KeysExpired: 11,
 		}
@@ -388,8 +388,8 @@ disk_failure_policy:continue
 func TestConfigOfAStore(t *testing.T) {
 	const failed = "-ERR CONFIG SET failed (possibly related to argument '"
 	store := new(fakeStore)
-	c := startServer(t, Defaults{
-		AppendOnly: true, Dir: "/var/lib/rlserver", RewritePercentage: 100, RewriteMinSize: 64 << 20, Save: SavePoints{{3600, 1}, {300, 100}},
+	c := startServer(t, config.Defaults{
+		AppendOnly: true, Dir: "/var/lib/rlserver", RewritePercentage: 100, RewriteMinSize: 64 << 20, Save: config.SavePoints{{Seconds: 3600, Changes: 1}, {Seconds: 300, Changes: 100}},
 	}, store.with).dial()
 	c.check([]answer{
 		{"CONFIG GET append*", "*4 $10 appendonly $3 yes $11 appendfsync $8 everysec"},
@@ -407,8 +407,8 @@ func TestConfigOfAStore(t *testing.T) {
 		{"CONFIG GET save", "*2 $4 save $14 3600 1 300 100"},
 	})
 	require.Len(t, store.configured, 1, "once for each success")
-	assert.Equal(t, StoreSettings{
-		AppendFsync: "everysec", RewritePercentage: 100, RewriteMinSize: 64 << 20, Save: SavePoints{{3600, 1}, {300, 100}}, OnDiskFailure: "refuse",
+	assert.Equal(t, config.StoreSettings{
+		AppendFsync: "everysec", RewritePercentage: 100, RewriteMinSize: 64 << 20, Save: config.SavePoints{{Seconds: 3600, Changes: 1}, {Seconds: 300, Changes: 100}}, OnDiskFailure: "refuse",
 	}, store.configured[0])
 
 	assert.Equal(t, "+OK", c.send("CONFIG", "SET", "save", "900 1", "appendfsync", "ALWAYS", "auto-aof-rewrite-min-size", "1mb"))
@@ -420,7 +420,7 @@ func TestConfigOfAStore(t *testing.T) {
 		{"EXEC", "*1 +OK"},
 	})
 	require.Len(t, store.configured, 4)
-	assert.Equal(t, StoreSettings{AppendFsync: "no", RewriteMinSize: 1 << 20, Save: SavePoints{{900, 1}}, OnDiskFailure: "continue"}, store.configured[3])
+	assert.Equal(t, config.StoreSettings{AppendFsync: "no", RewriteMinSize: 1 << 20, Save: config.SavePoints{{Seconds: 900, Changes: 1}}, OnDiskFailure: "continue"}, store.configured[3])
 
 	assert.Equal(t, "+OK", c.send("CONFIG", "SET", "save", ""))
 	assert.Equal(t, "*2 $4 save $0 ", c.send("CONFIG", "GET", "save"))
@@ -429,7 +429,7 @@ func TestConfigOfAStore(t *testing.T) {
 
 func TestConfigWithoutAStore(t *testing.T) {
 	const failed = "-ERR CONFIG SET failed (possibly related to argument '"
-	c := startServer(t, Defaults{AppendOnly: true, Save: SavePoints{{3600, 1}}}).dial()
+	c := startServer(t, config.Defaults{AppendOnly: true, Save: config.SavePoints{{Seconds: 3600, Changes: 1}}}).dial()
 	c.check([]answer{
 		{"CONFIG GET appendonly", "*2 $10 appendonly $2 no"},
 		{"CONFIG SET appendonly no", "+OK"},
@@ -443,17 +443,17 @@ func TestConfigWithoutAStore(t *testing.T) {
 }
 
 func TestParseSavePoints(t *testing.T) {
-	for text, want := range map[string]SavePoints{
-		"": nil, "900 1": {{900, 1}}, "900 0": {{900, 0}}, "+900 +1": {{900, 1}}, "3600 1 300 100 60 10000": {{3600, 1}, {300, 100}, {60, 10000}},
+	for text, want := range map[string]config.SavePoints{
+		"": nil, "900 1": {{Seconds: 900, Changes: 1}}, "900 0": {{Seconds: 900, Changes: 0}}, "+900 +1": {{Seconds: 900, Changes: 1}}, "3600 1 300 100 60 10000": {{Seconds: 3600, Changes: 1}, {Seconds: 300, Changes: 100}, {Seconds: 60, Changes: 10000}},
 	} {
-		got, err := ParseSavePoints(text)
+		got, err := config.ParseSavePoints(text)
 		assert.NoError(t, err, text)
 		assert.Equal(t, want, got, text)
 		assert.Equal(t, strings.ReplaceAll(text, "+", ""), got.String())
 	}
 	for _, text := range []string{"900", " ", " 900 1", "900 1 ", "900  1", "0 1", "-1 1", "900 -1", "900 x", "x 1", "900 1 5", "900 1.5", "9223372036854775808 1"} {
-		_, err := ParseSavePoints(text)
-		assert.Equal(t, refusedSave, err, text)
+		_, err := config.ParseSavePoints(text)
+		assert.Equal(t, config.RefusedSave, err, text)
 	}
 }
 
@@ -466,7 +466,7 @@ func (brokenJournal) Wait(engine.Position) error                    { return err
 // Without the journal there is no reply, and the log is not filled with it.
 func TestBrokenJournal(t *testing.T) {
 	log := new(logged)
-	ts := startServer(t, Defaults{}, func(o *Options) {
+	ts := startServer(t, config.Defaults{}, func(o *Options) {
 		o.Journal, o.Engine = brokenJournal{}, engine.New(engine.Options{Journal: brokenJournal{}})
 		o.Log = slog.New(slog.NewTextHandler(log, nil))
 	})

@@ -3,6 +3,8 @@ package resp
 import (
 	"fmt"
 	"regexp"
+	"rlserver/resp/command"
+	"rlserver/resp/config"
 	"slices"
 	"strings"
 	"testing"
@@ -16,20 +18,20 @@ var accessForms = regexp.MustCompile(`^(RO|RW|OW|RM)( (access|update|insert|dele
 
 func TestEveryCommandIsDeclaredWhole(t *testing.T) {
 	groups := []string{"generic", "string", "bitmap", "hash", "sorted-set", "connection", "server", "transactions", "scripting", "ratelimit"}
-	eachCommand(t, func(t *testing.T, c *command) {
-		assert.Equal(t, strings.ToLower(c.name), c.name)
-		assert.LessOrEqual(t, len(c.name), 32, "find looks no further")
-		assert.NotEmpty(t, c.summary)
-		assert.NotEmpty(t, c.complexity)
-		assert.Regexp(t, `^\d+\.\d+\.\d+$`, c.since)
-		assert.Contains(t, groups, c.group)
-		assert.True(t, c.run != nil || len(c.subs) > 0, "nothing to run")
-		assert.Equal(t, c.deprecated == "", c.replacedBy == "")
-		if strings.Contains(c.syntax, "WAIT timeout") {
-			assert.NotZero(t, c.flags&blocking, "it may hold the connection")
+	eachCommand(t, func(t *testing.T, c *command.Command) {
+		assert.Equal(t, strings.ToLower(c.Name), c.Name)
+		assert.LessOrEqual(t, len(c.Name), 32, "find looks no further")
+		assert.NotEmpty(t, c.Summary)
+		assert.NotEmpty(t, c.Complexity)
+		assert.Regexp(t, `^\d+\.\d+\.\d+$`, c.Since)
+		assert.Contains(t, groups, c.Group)
+		assert.True(t, c.Run != nil || len(c.Subs) > 0, "nothing to run")
+		assert.Equal(t, c.Deprecated == "", c.ReplacedBy == "")
+		if strings.Contains(c.Syntax, "WAIT timeout") {
+			assert.NotZero(t, c.Flags&command.Blocking, "it may hold the connection")
 		}
-		if c.group == "ratelimit" && c.run != nil && !slices.Contains(withoutExample, c.fullName()) {
-			assert.NotEmpty(t, c.example)
+		if c.Group == "ratelimit" && c.Run != nil && !slices.Contains(withoutExample, c.FullName()) {
+			assert.NotEmpty(t, c.Example)
 		}
 	})
 }
@@ -38,18 +40,18 @@ func TestEveryCommandIsDeclaredWhole(t *testing.T) {
 var withoutExample = []string{"rl.policy|help", "rl.policy|reload"}
 
 func TestArityAgreesWithSyntax(t *testing.T) {
-	eachCommand(t, func(t *testing.T, c *command) {
-		if len(c.subs) > 0 {
-			assert.Negative(t, c.arity)
+	eachCommand(t, func(t *testing.T, c *command.Command) {
+		if len(c.Subs) > 0 {
+			assert.Negative(t, c.Arity)
 			return
 		}
-		least, most := countWords(c.arguments())
-		name := 1 + strings.Count(c.fullName(), "|")
+		least, most := countWords(c.Arguments())
+		name := 1 + strings.Count(c.FullName(), "|")
 		want := least + name
 		if least != most {
 			want = -want
 		}
-		assert.Equal(t, slices.Contains(otherArities, c.fullName()), c.arity != want, "%d, not %d", c.arity, want)
+		assert.Equal(t, slices.Contains(otherArities, c.FullName()), c.Arity != want, "%d, not %d", c.Arity, want)
 	})
 }
 
@@ -57,29 +59,29 @@ func TestArityAgreesWithSyntax(t *testing.T) {
 var otherArities = []string{"client|kill", "command|getkeys", "command|getkeysandflags", "quit"}
 
 // countWords tells how many words arguments take at least and at most, where any number is a great one.
-func countWords(args []argument) (least, most int) {
+func countWords(args []command.Argument) (least, most int) {
 	const any = 1 << 20
 	for _, a := range args {
 		lo, hi := 1, 1
-		switch a.kind {
-		case pureToken:
+		switch a.Kind {
+		case command.PureToken:
 			lo, hi = 0, 0 // its token is counted below
-		case block:
-			lo, hi = countWords(a.parts)
-		case oneOf:
+		case command.Block:
+			lo, hi = countWords(a.Parts)
+		case command.OneOf:
 			lo, hi = any, 0
-			for _, part := range a.parts {
-				l, h := countWords([]argument{part})
+			for _, part := range a.Parts {
+				l, h := countWords([]command.Argument{part})
 				lo, hi = min(lo, l), max(hi, h)
 			}
 		}
-		if a.token != "" {
+		if a.Token != "" {
 			lo, hi = lo+1, hi+1
 		}
-		if a.optional {
+		if a.Optional {
 			lo = 0
 		}
-		if a.multiple {
+		if a.Multiple {
 			hi = any
 		}
 		least, most = least+lo, most+hi
@@ -88,58 +90,58 @@ func countWords(args []argument) (least, most int) {
 }
 
 func TestKeysAgreeWithSyntaxAndFlags(t *testing.T) {
-	eachCommand(t, func(t *testing.T, c *command) {
-		var keys []argument
-		collectKeys(c.arguments(), &keys)
-		require.Len(t, keys, len(c.syntaxKeys().next), "as many keys in the syntax as in the specifications")
-		changes := c.flags & (write | readonly)
-		if len(c.keys) > 0 && c.group != "transactions" {
-			assert.True(t, changes == write || changes == readonly, "write or readonly, not both")
+	eachCommand(t, func(t *testing.T, c *command.Command) {
+		var keys []command.Argument
+		collectKeys(c.Arguments(), &keys)
+		require.Len(t, keys, len(c.SyntaxKeys().Next), "as many keys in the syntax as in the specifications")
+		changes := c.Flags & (command.Write | command.Readonly)
+		if len(c.Keys) > 0 && c.Group != "transactions" {
+			assert.True(t, changes == command.Write || changes == command.Readonly, "write or readonly, not both")
 		}
-		first := make(map[int]argument)
+		first := make(map[int]command.Argument)
 		for i := len(keys) - 1; i >= 0; i-- {
-			first[c.syntaxKeys().next[i]] = keys[i]
+			first[c.SyntaxKeys().Next[i]] = keys[i]
 		}
-		for i, spec := range c.keys {
-			assert.Regexp(t, accessForms, spec.access)
-			assert.Positive(t, spec.step)
-			assert.Less(t, spec.begin, max(c.arity, -c.arity), "hash looks at it without asking")
-			assert.True(t, changes != readonly || strings.HasPrefix(spec.access, "RO"), "%s for a command that only reads", spec.access)
-			assert.Equal(t, first[i].multiple || spec.last < 0 || spec.counted, spec.last < 0 || spec.counted)
+		for i, spec := range c.Keys {
+			assert.Regexp(t, accessForms, spec.Access)
+			assert.Positive(t, spec.Step)
+			assert.Less(t, spec.Begin, max(c.Arity, -c.Arity), "hash looks at it without asking")
+			assert.True(t, changes != command.Readonly || strings.HasPrefix(spec.Access, "RO"), "%s for a command that only reads", spec.Access)
+			assert.Equal(t, first[i].Multiple || spec.Last < 0 || spec.Counted, spec.Last < 0 || spec.Counted)
 		}
-		if changes == readonly {
-			assert.Zero(t, c.flags&denyOOM, "what only reads takes no memory")
+		if changes == command.Readonly {
+			assert.Zero(t, c.Flags&command.DenyOOM, "what only reads takes no memory")
 		}
-		if changes != 0 && len(c.keys) > 0 || c.flags&wholeKeyspace != 0 {
-			assert.Zero(t, c.flags&(loading|noAuth), "needs the keyspace")
+		if changes != 0 && len(c.Keys) > 0 || c.Flags&command.WholeKeyspace != 0 {
+			assert.Zero(t, c.Flags&(command.Loading|command.NoAuth), "needs the keyspace")
 		}
 	})
 }
 
-func collectKeys(args []argument, keys *[]argument) {
+func collectKeys(args []command.Argument, keys *[]command.Argument) {
 	for _, a := range args {
-		if a.kind == "key" {
+		if a.Kind == "key" {
 			*keys = append(*keys, a)
 		}
-		collectKeys(a.parts, keys)
+		collectKeys(a.Parts, keys)
 	}
 }
 
 // TestExamples sends every example of the documentation to a server of its own.
 func TestExamples(t *testing.T) {
-	eachCommand(t, func(t *testing.T, c *command) {
-		if c.example == "" {
+	eachCommand(t, func(t *testing.T, c *command.Command) {
+		if c.Example == "" {
 			return
 		}
-		client := startServer(t, Defaults{}).dial()
+		client := startServer(t, config.Defaults{}).dial()
 		var got strings.Builder
-		for line := range strings.Lines(c.example) {
+		for line := range strings.Lines(c.Example) {
 			if call, ok := strings.CutPrefix(line, "> "); ok {
 				fmt.Fprint(client, strings.TrimSpace(call)+"\r\n")
 				got.WriteString("> " + strings.TrimSpace(call) + "\n" + printed(readValue(t, client.r)))
 			}
 		}
-		assert.Equal(t, c.example+"\n", got.String())
+		assert.Equal(t, c.Example+"\n", got.String())
 	})
 }
 
@@ -156,4 +158,22 @@ func printed(reply any) string {
 		return text.String()
 	}
 	return fmt.Sprintf("%q\n", reply)
+}
+
+// eachCommand goes through all that are declared, subcommands too.
+func eachCommand(t *testing.T, check func(t *testing.T, c *command.Command)) {
+	for _, c := range command.Commands.Sorted() {
+		t.Run(c.Name, func(t *testing.T) { check(t, c) })
+		for _, sub := range c.Subs {
+			t.Run(sub.FullName(), func(t *testing.T) { check(t, sub) })
+		}
+	}
+}
+
+func TestEverySyntaxIsReadAndWrittenAlike(t *testing.T) {
+	eachCommand(t, func(t *testing.T, c *command.Command) {
+		args, err := command.ParseSyntax(c.Syntax)
+		require.NoError(t, err)
+		require.Equal(t, c.Syntax, command.Join(args, " "))
+	})
 }

@@ -1,9 +1,11 @@
 package resp
 
 import (
-	"time"
-
 	"rlserver/engine"
+	"rlserver/resp/command"
+	"rlserver/resp/waitqueue"
+	"rlserver/resp/wire"
+	"time"
 )
 
 // Calls that arrive together in a pipeline are run together: each by its own handler, with its own answer and effects, in their order, but under
@@ -30,15 +32,15 @@ func small(words [][]byte) bool {
 }
 
 // begin locks what a call needs and, if it may, what the calls behind it need.
-func (s *session) begin(p prepared, now int64) {
+func (s *session) begin(p command.Prepared, now int64) {
 	s.together = s.together[:0]
-	s.hasher.reset()
+	s.hasher.Reset()
 	s.gather(p)
 	switch {
-	case p.wantsAll():
-		s.tx.BeginAll(now, s.db, p.command.flags&write != 0)
-	case len(p.command.keys) > 0:
-		if p.command.joinsOthers() && small(p.words) && s.silence == speak { // effects may have their values in the reply: it is taken back after the hold
+	case p.WantsAll():
+		s.Tx.BeginAll(now, s.Db, p.Command.Flags&command.Write != 0)
+	case len(p.Command.Keys) > 0:
+		if p.Command.JoinsOthers() && small(p.Words) && s.silence == speak { // effects may have their values in the reply: it is taken back after the hold
 			s.gatherMore()
 		}
 		s.lock(now)
@@ -46,24 +48,24 @@ func (s *session) begin(p prepared, now int64) {
 }
 
 // gather adds a call to those that are run together.
-func (s *session) gather(p prepared) {
-	s.hasher.add(&p)
+func (s *session) gather(p command.Prepared) {
+	s.hasher.Add(&p)
 	s.together = append(s.together, p)
 }
 
 // gatherMore adds what follows in the pipeline, as far as it is there and nothing speaks against it. What is to be refused is left to come first.
-// While the disk fails, each call is run by itself, see session.see.
+// While the disk fails, each call is run by itself, see session.See.
 func (s *session) gatherMore() {
-	for offset := 0; len(s.together) < mostTogether && len(s.hasher.keys) < engine.MostPrefetched; {
-		words, size := s.guard.ahead(offset)
+	for offset := 0; len(s.together) < mostTogether && len(s.hasher.Keys) < engine.MostPrefetched; {
+		words, size := s.guard.Ahead(offset)
 		if size == 0 || offset+size > mostBytesTogether || offset == 0 && s.server.refusal() != "" {
 			return
 		}
 		c, name, err := s.server.resolve(words)
-		if err != nil || !c.joinsOthers() || s.server.engine.Crowded() || s.denied(c) != nil {
+		if err != nil || !c.JoinsOthers() || s.server.Engine.Crowded() || s.denied(c) != nil {
 			return
 		}
-		s.gather(prepared{command: c, words: words, name: name, size: size})
+		s.gather(command.Prepared{Command: c, Words: words, Name: name, Size: size})
 		offset += size
 	}
 }
@@ -71,35 +73,35 @@ func (s *session) gatherMore() {
 // lock takes the locks of the first call, and of as many of the others as need no waiting. Those that are left over are gathered again.
 func (s *session) lock(now int64) {
 	first := &s.together[0]
-	s.tx.Begin(now, s.db, s.hasher.keys[:first.keys], first.command.flags&write != 0)
-	calls, keys := 1, first.keys
-	for calls < len(s.together) && s.tx.Join(s.hasher.keys[keys:keys+s.together[calls].keys]) {
-		keys += s.together[calls].keys
+	s.Tx.Begin(now, s.Db, s.hasher.Keys[:first.Keys], first.Command.Flags&command.Write != 0)
+	calls, keys := 1, first.Keys
+	for calls < len(s.together) && s.Tx.Join(s.hasher.Keys[keys:keys+s.together[calls].Keys]) {
+		keys += s.together[calls].Keys
 		calls++
 	}
 	s.together = s.together[:calls]
-	s.tx.Prefetch(s.hasher.keys[:keys])
+	s.Tx.Prefetch(s.hasher.Keys[:keys])
 }
 
 // runTogether runs the calls whose locks are held, until one is to wait, which is returned.
-func (s *session) runTogether(elapsed time.Duration) *waiter {
-	keys := s.hasher.keys
+func (s *session) runTogether(elapsed time.Duration) *waitqueue.Waiter {
+	keys := s.hasher.Keys
 	for i := range s.together {
 		p := &s.together[i]
 		if i > 0 {
-			if s.tx.Due() || len(s.reply.b) >= fullReply {
+			if s.Tx.Due() || len(s.Reply.B) >= wire.FullReply {
 				return nil
 			}
-			s.guard.take(p.size)
-			s.begun = len(s.reply.b)
-			s.show(p.command, elapsed)
+			s.guard.Take(p.Size)
+			s.begun = len(s.Reply.B)
+			s.show(p.Command, elapsed)
 			s.calls++
-			s.tx.Next(s.db, p.command.flags&write != 0)
+			s.Tx.Next(s.Db, p.Command.Flags&command.Write != 0)
 		}
-		if s.run(p, keys[:p.keys:p.keys]) {
+		if s.Run(p, keys[:p.Keys:p.Keys]) {
 			return s.hold(*p)
 		}
-		keys = keys[p.keys:]
+		keys = keys[p.Keys:]
 	}
 	return nil
 }

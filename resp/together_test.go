@@ -5,6 +5,9 @@ import (
 	"io"
 	"log/slog"
 	"math/rand/v2"
+	"rlserver/engine"
+	"rlserver/resp/command"
+	"rlserver/resp/config"
 	"slices"
 	"strings"
 	"sync"
@@ -12,8 +15,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"rlserver/engine"
 )
 
 // pipeline is commands, one a line, as clients send them.
@@ -93,7 +94,7 @@ func TestPipelinesAnswerAsSingleCalls(t *testing.T) {
 	r := rand.New(rand.NewPCG(seed, 0))
 	for range 20 {
 		m := newMirror(t)
-		one, other := startServer(t, Defaults{}, m.watch), startServer(t, Defaults{})
+		one, other := startServer(t, config.Defaults{}, m.watch), startServer(t, config.Defaults{})
 		piped, single := one.dial(), other.dial()
 		for _, c := range []*testClient{piped, single} {
 			require.Equal(t, "+OK", c.do("RL.POLICY SET p SLIDE 2 1s"))
@@ -116,14 +117,14 @@ func TestPipelinesAnswerAsSingleCalls(t *testing.T) {
 			one.advance(step)
 			other.advance(step)
 		}
-		require.Equal(t, contents(other.engine, other.now.Load()), contents(one.engine, one.now.Load()))
-		m.requireShows(one.engine, one.now.Load())
+		require.Equal(t, contents(other.Engine, other.now.Load()), contents(one.Engine, one.now.Load()))
+		m.requireShows(one.Engine, one.now.Load())
 	}
 }
 
 // What others do at the same time does not let a call too many through.
 func TestPipelinesOfManyAdmitExactly(t *testing.T) {
-	ts := startServer(t, Defaults{})
+	ts := startServer(t, config.Defaults{})
 	const clients, calls, keys, most = 8, 40, 5, 50
 	var lines []string
 	for i := range calls {
@@ -156,10 +157,10 @@ func TestPipelinesOfManyAdmitExactly(t *testing.T) {
 
 // A call that panics among others ends what is held, and only itself.
 func TestPanicWithinAPipeline(t *testing.T) {
-	withCommand(t, "testpanic", func(c *call) error { panic("on purpose") })
-	commands["testpanic"].flags |= fast
-	ts := startServer(t, Defaults{})
-	ts.log = slog.New(slog.DiscardHandler)
+	withCommand(t, "testpanic", func(c *command.Call) error { panic("on purpose") })
+	command.Commands["testpanic"].Flags |= command.Fast
+	ts := startServer(t, config.Defaults{})
+	ts.Log = slog.New(slog.DiscardHandler)
 	c := ts.dial()
 	assert.Equal(t, []string{":1", ":1", "-ERR internal error", ":2", "+PONG"}, c.pipe("INCR n", "INCR m", "TESTPANIC k", "INCR n", "PING"))
 	assert.Equal(t, ":3", ts.dial().do("INCR n"))
@@ -168,7 +169,7 @@ func TestPanicWithinAPipeline(t *testing.T) {
 // What is not answered is recorded all the same.
 func TestSilenceWithinAPipeline(t *testing.T) {
 	m := newMirror(t)
-	ts := startServer(t, Defaults{}, m.watch)
+	ts := startServer(t, config.Defaults{}, m.watch)
 	c := ts.dial()
 	go io.WriteString(c, pipeline("INCR n", "CLIENT REPLY SKIP", "INCR n", "INCR n", "CLIENT REPLY OFF", "INCR n", "INCR n", "CLIENT REPLY ON", "INCR n"))
 	var replies []string
@@ -176,10 +177,10 @@ func TestSilenceWithinAPipeline(t *testing.T) {
 		replies = append(replies, strings.TrimSuffix(c.read(), " "))
 	}
 	assert.Equal(t, []string{":1", ":3", "+OK", ":6"}, replies)
-	m.requireShows(ts.engine, testStart)
+	m.requireShows(ts.Engine, testStart)
 	go io.WriteString(c, pipeline("CLIENT REPLY OFF", "INCRBY a 100", "TYPE n", "HINCRBY h f 12", "TYPE n", "INCRBYFLOAT b 1.5", "TYPE n", "CLIENT REPLY ON"))
 	assert.Equal(t, "+OK ", c.read())
-	m.requireShows(ts.engine, testStart)
+	m.requireShows(ts.Engine, testStart)
 }
 
 // Who waits for a key is served before the calls that follow, in the pipeline, the one that made room.
@@ -232,12 +233,12 @@ func TestCheckThatWaitsAmongOthers(t *testing.T) {
 
 // What is refused for want of memory is refused once.
 func TestPipelineWithoutMemory(t *testing.T) {
-	ts := startServer(t, Defaults{})
+	ts := startServer(t, config.Defaults{})
 	c := ts.dial()
 	require.Equal(t, "+OK", c.do("CONFIG SET maxmemory-policy noeviction"))
 	require.Equal(t, ":1", c.do("INCR k"))
 	require.Equal(t, "+OK", c.do("SET large "+strings.Repeat("x", 1<<12)))
-	ts.Server.engine.SetBudget(1)
+	ts.Server.Engine.SetBudget(1)
 	for i, reply := range c.pipe("GET k", "INCR k", "INCR k", "GET k", "INCR j", "TTL k") {
 		assert.Equal(t, i == 1 || i == 2 || i == 4, strings.HasPrefix(reply, "-OOM "), reply)
 	}
@@ -259,18 +260,18 @@ func TestLargeCallsAreNotTogether(t *testing.T) {
 		{[]string{"MGET a b c d e f g h i j k l m n o", "GET a", "GET b", "GET c"}, []int{2, 2}},
 	} {
 		s := newSession()
-		s.guard.setAuthenticated(true)
+		s.guard.SetAuthenticated(true)
 		for _, made := range []string{"RL.SLIDE a 10000 1h COST 2000", "RL.SLIDE b 10000 1h COST 2000"} {
 			if strings.HasPrefix(step.lines[0], "RL.REFUND") {
 				s.answer(wordsOf(made))
 			}
 		}
 		text := pipeline(step.lines...)
-		s.guard.in.add([]byte(text))
+		s.guard.In.Add([]byte(text))
 		var holds []int
 		for done := 0; done < len(step.lines); {
-			s.execute(s.guard.next())
-			left := s.guard.in.waiting()
+			s.execute(s.guard.Next())
+			left := s.guard.In.Waiting()
 			n := 0
 			for len(pipeline(step.lines[done+n:]...)) > left {
 				n++
@@ -283,10 +284,10 @@ func TestLargeCallsAreNotTogether(t *testing.T) {
 
 // pipelined runs a pipeline in a session without a connection.
 func (s *session) pipelined(text []byte) {
-	s.guard.setAuthenticated(true)
-	s.guard.in.add(text)
+	s.guard.SetAuthenticated(true)
+	s.guard.In.Add(text)
 	s.serve(nil)
-	s.guard.in.release()
+	s.guard.In.Release()
 }
 
 func TestPipelinesDoNotAllocate(t *testing.T) {
@@ -298,7 +299,7 @@ func TestPipelinesDoNotAllocate(t *testing.T) {
 	text := []byte(pipeline(lines...))
 	s.pipelined(text)
 	for _, p := range s.together[:cap(s.together)] {
-		assert.Nil(t, p.words, "a session that is idle keeps no buffers alive")
+		assert.Nil(t, p.Words, "a session that is idle keeps no buffers alive")
 	}
 	assert.Zero(t, testing.AllocsPerRun(100, func() { s.pipelined(text) }))
 }

@@ -7,6 +7,9 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"rlserver/clock"
+	"rlserver/engine"
+	"rlserver/resp/config"
 	"slices"
 	"strings"
 	"sync"
@@ -17,9 +20,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"rlserver/clock"
-	"rlserver/engine"
 )
 
 // pipes is a listener whose connections are in memory, so that synctest can see who waits.
@@ -71,9 +71,9 @@ func inBubble(t *testing.T, test func(t *testing.T, b *bubble)) {
 		defer b.Shutdown(t.Context())
 		test(t, b)
 		b.Shutdown(t.Context())
-		assert.Empty(t, b.room.lines, "a line is left though nobody waits")
-		assert.Zero(t, b.room.waiting.Load())
-		m.requireShows(b.engine, b.clock())
+		assert.Empty(t, b.room.Lines, "a line is left though nobody waits")
+		assert.Zero(t, b.room.Waiting.Load())
+		m.requireShows(b.Engine, b.Clock())
 	})
 }
 
@@ -87,7 +87,7 @@ func newBubble(t *testing.T, journal engine.Journal, store Store) *bubble {
 	}}, slog.New(slog.DiscardHandler))
 	b.testServer = &testServer{t: t, Server: NewServer(Options{
 		Engine: engine.New(engine.Options{Seed: [2]uint64{1, 2}, Journal: journal}), Journal: journal, Store: store, Clock: time,
-		Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Settings: NewSettings(Defaults{Databases: 16, MaxClients: 1000}), Version: "test",
+		Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Settings: config.NewSettings(config.Defaults{Databases: 16, MaxClients: 1000}), Version: "test",
 	})}
 	go b.Serve(b.listener)
 	return b
@@ -289,10 +289,10 @@ func TestWhoGoesAwayLeavesTheLine(t *testing.T) {
 		b.pass(500)
 		gone.Close()
 		synctest.Wait()
-		assert.EqualValues(t, 2, b.room.waiting.Load())
+		assert.EqualValues(t, 2, b.room.Waiting.Load())
 		first.Close()
 		synctest.Wait()
-		assert.EqualValues(t, 1, b.room.waiting.Load())
+		assert.EqualValues(t, 1, b.room.Waiting.Load())
 		b.heard()
 		b.pass(1000)
 		assert.Equal(t, []string{"1000 last " + got}, b.heard())
@@ -450,7 +450,7 @@ func TestTheEndOfThoseWhoWait(t *testing.T) {
 		b.heard()
 		b.calls("killer", "CLIENT KILL ID 2")
 		assert.Subset(t, b.heard(), []string{"0 killer :1", "0 a gone"})
-		assert.EqualValues(t, 2, b.room.waiting.Load())
+		assert.EqualValues(t, 2, b.room.Waiting.Load())
 		b.Shutdown(t.Context())
 		assert.Subset(t, b.heard(), []string{"0 b gone", "0 c gone"})
 	})

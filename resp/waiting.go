@@ -1,29 +1,35 @@
 package resp
 
+import (
+	"rlserver/resp/clientmem"
+	"rlserver/resp/command"
+	"rlserver/resp/waitqueue"
+)
+
 // hold lets a call wait whose handler has returned errHeld. Its locks are held.
-func (s *session) hold(p prepared) *waiter {
-	w := s.server.room.enter(&s.call, p, s.guard.wake)
+func (s *session) hold(p command.Prepared) *waitqueue.Waiter {
+	w := s.server.room.Enter(&s.Call, p, s.guard.Wake)
 	s.waiter.Store(w)
 	return w
 }
 
 // await sends the replies that stand before the call's, and waits until the call is answered or the client is gone.
-func (s *session) await(w *waiter) {
+func (s *session) await(w *waitqueue.Waiter) {
 	s.flush()
 	s.begun = 0
-	s.guard.held.note(heldWaiting, w.size())
+	s.guard.Held.Note(clientmem.HeldWaiting, w.Size())
 	gone := s.closing // as the journal could not keep a change
-	for !gone && w.waits() {
-		gone = s.guard.pause() != nil
+	for !gone && w.Waits() {
+		gone = s.guard.Pause() != nil
 	}
-	w.end(s.tx)
+	w.End(s.Tx)
 	s.waiter.Store(nil)
-	s.guard.held.note(heldWaiting, 0)
+	s.guard.Held.Note(clientmem.HeldWaiting, 0)
 	if gone {
 		s.closing = true // as by Redis, without an answer
 		return
 	}
-	s.errors += w.own.errors
-	s.reply.b = append(s.reply.b, w.own.reply.b...)
-	s.see(w.position)
+	s.Errors += w.Own.Errors
+	s.Reply.B = append(s.Reply.B, w.Own.Reply.B...)
+	s.See(w.Position)
 }

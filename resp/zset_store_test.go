@@ -2,33 +2,33 @@ package resp
 
 import (
 	"fmt"
+	"rlserver/engine"
+	"rlserver/resp/commands/zsets"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"rlserver/engine"
 )
 
 // fillSet adds members <from> up to but not <to> to a key, with their numbers for scores.
 func fillSet(t *testing.T, s *session, key string, from, to int) {
-	k := s.server.engine.Key([]byte(key))
+	k := s.server.Engine.Key([]byte(key))
 	var members []engine.ZMember
 	for i := from; i < to; i++ {
 		members = append(members, engine.ZMember{Member: fmt.Append(nil, "m", i), Score: float64(i)})
 	}
-	s.tx.Begin(testStart, 0, []engine.Key{k}, true)
-	_, _, err := s.tx.ZAdd(k, 0, members)
+	s.Tx.Begin(testStart, 0, []engine.Key{k}, true)
+	_, _, err := s.Tx.ZAdd(k, 0, members)
 	require.NoError(t, err)
-	s.tx.End()
+	s.Tx.End()
 }
 
 // answers runs a call and gives its raw reply.
 func (s *session) answers(call string) string {
-	s.reply.b = s.reply.b[:0]
+	s.Reply.B = s.Reply.B[:0]
 	s.execute(words(strings.Fields(call)...))
-	return string(s.reply.b)
+	return string(s.Reply.B)
 }
 
 // What is worked out without locks is what is worked out under them.
@@ -79,34 +79,34 @@ func TestStoringSeesChanges(t *testing.T) {
 	for _, last := range []bool{false, true} {
 		s := newBenchSession(func() int64 { return testStart })
 		fillSet(t, s, "a", 0, 10)
-		e, other := s.server.engine, newBenchSession(func() int64 { return testStart })
-		other.tx = s.server.engine.NewTx()
+		e, other := s.server.Engine, newBenchSession(func() int64 { return testStart })
+		other.Tx = s.server.Engine.NewTx()
 		other.server = s.server
 		keys := []engine.Key{e.Key([]byte("dst")), e.Key([]byte("a"))}
 		disturbed := 0
-		w := &storing{dst: keys[0], sources: keys[1:], keys: keys, combine: func(sets []engine.ZSet) engine.ZMembers {
+		w := &zsets.Storing{Dst: keys[0], Sources: keys[1:], Keys: keys, Combine: func(sets []engine.ZSet) engine.ZMembers {
 			if disturbed == 0 {
 				disturbed++
 				fillSet(t, other, "a", 10, 20)
 			}
-			return s.tx.ZUnion(sets, nil, 0)
+			return s.Tx.ZUnion(sets, nil, 0)
 		}}
-		s.tx.Begin(testStart, 0, keys, true)
-		sets, err := s.tx.ZSets(w.sources)
+		s.Tx.Begin(testStart, 0, keys, true)
+		sets, err := s.Tx.ZSets(w.Sources)
 		require.NoError(t, err)
-		w.watch(s.tx, sets)
-		s.tx.End()
+		w.Watch(s.Tx, sets)
+		s.Tx.End()
 
-		done, err := w.try(&s.call, last)
+		done, err := w.Try(&s.Call, last)
 		require.NoError(t, err)
 		assert.Equal(t, last, done)
 		if !last {
-			assert.Empty(t, s.reply.b)
-			done, err = w.try(&s.call, false)
+			assert.Empty(t, s.Reply.B)
+			done, err = w.Try(&s.Call, false)
 			require.NoError(t, err)
 			assert.True(t, done)
 		}
-		assert.Equal(t, ":20\r\n", string(s.reply.b))
+		assert.Equal(t, ":20\r\n", string(s.Reply.B))
 		assert.Equal(t, ":20\r\n", s.answers("ZCARD dst"))
 	}
 }
@@ -115,15 +115,15 @@ func TestStoringSeesChanges(t *testing.T) {
 func TestStoringSeesOtherTypes(t *testing.T) {
 	s := newBenchSession(func() int64 { return testStart })
 	fillSet(t, s, "a", 0, 10)
-	keys := []engine.Key{s.server.engine.Key([]byte("dst")), s.server.engine.Key([]byte("a"))}
-	w := &storing{dst: keys[0], sources: keys[1:], keys: keys, combine: func(sets []engine.ZSet) engine.ZMembers { return s.tx.ZUnion(sets, nil, 0) }}
-	s.tx.Begin(testStart, 0, keys, true)
-	sets, err := s.tx.ZSets(w.sources)
+	keys := []engine.Key{s.server.Engine.Key([]byte("dst")), s.server.Engine.Key([]byte("a"))}
+	w := &zsets.Storing{Dst: keys[0], Sources: keys[1:], Keys: keys, Combine: func(sets []engine.ZSet) engine.ZMembers { return s.Tx.ZUnion(sets, nil, 0) }}
+	s.Tx.Begin(testStart, 0, keys, true)
+	sets, err := s.Tx.ZSets(w.Sources)
 	require.NoError(t, err)
-	w.watch(s.tx, sets)
-	s.tx.Set(keys[1], []byte("text"), engine.SetMode{})
-	s.tx.End()
-	done, err := w.try(&s.call, false)
+	w.Watch(s.Tx, sets)
+	s.Tx.Set(keys[1], []byte("text"), engine.SetMode{})
+	s.Tx.End()
+	done, err := w.Try(&s.Call, false)
 	assert.True(t, done)
 	assert.ErrorIs(t, err, engine.ErrWrongType)
 	assert.Equal(t, ":0\r\n", s.answers("EXISTS dst"))

@@ -6,24 +6,23 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"rlserver/engine"
+	"rlserver/process"
+	"rlserver/resp/config"
+	"rlserver/smallfile"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/alecthomas/kong"
-
-	"rlserver/engine"
-	"rlserver/process"
-	"rlserver/resp"
-	"rlserver/smallfile"
 )
 
 // version is what --version and INFO report.
 const version = "1.0.0"
 
-// config holds the flags of the command line and the environment. They have the names that Redis
+// flags holds the flags of the command line and the environment. They have the names that Redis
 // uses for the same thing. flagHelp has their help texts.
-type config struct {
+type flags struct {
 	Port           int      `group:"Listen" default:"6379" placeholder:"PORT"`
 	Bind           []string `group:"Listen" sep:"," default:"127.0.0.1,-::1" placeholder:"ADDR"`
 	Unixsocket     string   `group:"Listen" placeholder:"PATH"`
@@ -61,17 +60,17 @@ type config struct {
 
 	Version kong.VersionFlag `short:"v" env:"-"`
 
-	maxmemory      int64            // from Maxmemory
-	maxKey         int64            // from ProtoMaxKeyLen
-	rewriteMinSize int64            // from AutoAofRewriteMinSize
-	save           resp.SavePoints  // from Save
-	clientMemory   resp.MemoryShare // from MaxmemoryClients
-	preauthMemory  int64            // from PreauthMemory
+	maxmemory      int64              // from Maxmemory
+	maxKey         int64              // from ProtoMaxKeyLen
+	rewriteMinSize int64              // from AutoAofRewriteMinSize
+	save           config.SavePoints  // from Save
+	clientMemory   config.MemoryShare // from MaxmemoryClients
+	preauthMemory  int64              // from PreauthMemory
 }
 
 // parse reads the command line and the environment. done reports that everything has been printed,
 // on out, as --help does.
-func parse(argv []string, out io.Writer) (c config, done bool, err error) {
+func parse(argv []string, out io.Writer) (c flags, done bool, err error) {
 	parser, err := kong.New(&c, kong.Name("rlserver"), kong.Description(description), kong.Writers(out, out),
 		kong.DefaultEnvars("RLSERVER"), kong.Exit(func(int) { done = true }),
 		kong.Vars{"version": "rlserver " + version, "policies": strings.Join(engine.EvictionPolicies, ",")},
@@ -88,7 +87,7 @@ func parse(argv []string, out io.Writer) (c config, done bool, err error) {
 }
 
 // validate checks the values that kong has read, and parses those that have a form of their own.
-func (c *config) validate() error {
+func (c *flags) validate() error {
 	if err := c.checkRanges(); err != nil {
 		return err
 	}
@@ -110,7 +109,7 @@ func (c *config) validate() error {
 	return nil
 }
 
-func (c *config) checkRanges() error {
+func (c *flags) checkRanges() error {
 	for _, limit := range []struct {
 		flag        string
 		value       int
@@ -132,39 +131,39 @@ func (c *config) checkRanges() error {
 	return nil
 }
 
-func (c *config) parseValues() (err error) {
-	if c.maxmemory, err = resp.ParseMemory(c.Maxmemory); err != nil {
+func (c *flags) parseValues() (err error) {
+	if c.maxmemory, err = config.ParseMemory(c.Maxmemory); err != nil {
 		return fmt.Errorf("--maxmemory must be a number of bytes such as 256mb, not %q", c.Maxmemory)
 	}
-	if c.maxKey, err = resp.ParseMemory(c.ProtoMaxKeyLen); err != nil || c.maxKey < 1 || c.maxKey > 512<<20 {
+	if c.maxKey, err = config.ParseMemory(c.ProtoMaxKeyLen); err != nil || c.maxKey < 1 || c.maxKey > 512<<20 {
 		return fmt.Errorf("--proto-max-key-len must be a number of bytes from 1 to 512mb, not %q", c.ProtoMaxKeyLen)
 	}
-	if c.clientMemory, err = resp.ParseMemoryShare(c.MaxmemoryClients); err != nil {
+	if c.clientMemory, err = config.ParseMemoryShare(c.MaxmemoryClients); err != nil {
 		return fmt.Errorf("--maxmemory-clients must be a number of bytes such as 64mb or a percentage up to 100%%, "+
 			"not %q", c.MaxmemoryClients)
 	}
-	if c.preauthMemory, err = resp.ParseMemory(c.PreauthMemory); err != nil || c.preauthMemory < 64<<10 {
+	if c.preauthMemory, err = config.ParseMemory(c.PreauthMemory); err != nil || c.preauthMemory < 64<<10 {
 		return fmt.Errorf("--preauth-memory must be a number of bytes such as 4mb, at least 64kb, "+
 			"not %q", c.PreauthMemory)
 	}
-	if resp.ParseOutputLimits(c.ClientOutputBufferLimit) != nil {
+	if config.ParseOutputLimits(c.ClientOutputBufferLimit) != nil {
 		return fmt.Errorf("--client-output-buffer-limit must be a class (normal, replica or pubsub), "+
 			"a hard and a soft limit and seconds, such as 'normal 64mb 16mb 60', not %q", c.ClientOutputBufferLimit)
 	}
-	if c.rewriteMinSize, err = resp.ParseMemory(c.AutoAofRewriteMinSize); err != nil {
+	if c.rewriteMinSize, err = config.ParseMemory(c.AutoAofRewriteMinSize); err != nil {
 		return fmt.Errorf("--auto-aof-rewrite-min-size must be a number of bytes such as 64mb, "+
 			"not %q", c.AutoAofRewriteMinSize)
 	}
-	if c.save, err = resp.ParseSavePoints(c.Save); err != nil {
+	if c.save, err = config.ParseSavePoints(c.Save); err != nil {
 		return fmt.Errorf("--save must be pairs of seconds and changes such as '3600 1 300 100', not %q", c.Save)
 	}
 	return nil
 }
 
 // defaults returns the settings with which the server starts.
-func (c *config) defaults(password string) resp.Defaults {
+func (c *flags) defaults(password string) config.Defaults {
 	possible := c.mostClients()
-	return resp.Defaults{
+	return config.Defaults{
 		Port: c.Port, Bind: c.addresses(), UnixSocket: c.Unixsocket, UnixSocketPerm: c.Unixsocketperm,
 		Databases: c.Databases,
 		Password:  password, ProtectedMode: c.ProtectedMode == "yes", DebugCommand: c.EnableDebugCommand,
@@ -180,7 +179,7 @@ func (c *config) defaults(password string) resp.Defaults {
 
 // mostClients returns how many clients the limit on open files allows, without the additional ones
 // of the Unix socket.
-func (c *config) mostClients() int {
+func (c *flags) mostClients() int {
 	most := process.MaxConnections()
 	if c.Unixsocket != "" {
 		most = max(1, most-c.ReservedClients)
@@ -188,7 +187,7 @@ func (c *config) mostClients() int {
 	return most
 }
 
-func (c *config) appendOnly() bool { return c.Appendonly == "yes" }
+func (c *flags) appendOnly() bool { return c.Appendonly == "yes" }
 
 func octal(mode string) bool {
 	_, err := strconv.ParseUint(mode, 8, 9)
@@ -199,7 +198,7 @@ func octal(mode string) bool {
 const maxPasswordFile = 64 << 10
 
 // password returns the password that clients must give; empty: none is needed.
-func (c *config) password() (string, error) {
+func (c *flags) password() (string, error) {
 	if c.RequirepassFile == "" {
 		return c.Requirepass, nil
 	}
@@ -215,7 +214,7 @@ func (c *config) password() (string, error) {
 }
 
 // addresses returns the addresses of --bind.
-func (c *config) addresses() (list []string) {
+func (c *flags) addresses() (list []string) {
 	for _, words := range c.Bind {
 		list = append(list, strings.Fields(words)...)
 	}

@@ -18,7 +18,7 @@ func TestDefaultsAreThoseOfRedisButForDebug(t *testing.T) {
 	c, done, err := parse(nil, new(bytes.Buffer))
 	require.NoError(t, err)
 	require.False(t, done)
-	require.Equal(t, config{
+	require.Equal(t, flags{
 		Port: 6379, Bind: []string{"127.0.0.1", "-::1"}, TcpKeepalive: 300,
 		ProtectedMode: "yes", EnableDebugCommand: "local",
 		Maxclients: 10000, Maxmemory: "0", MaxmemoryClients: "20%", PreauthMemory: "4mb",
@@ -86,7 +86,7 @@ func TestPasswordFile(t *testing.T) {
 		{"\nsesame\n", "", "--requirepass-file " + path + ": its first line is empty, a password is needed"},
 	} {
 		require.NoError(t, os.WriteFile(path, []byte(test.content), 0o600))
-		password, err := (&config{RequirepassFile: path}).password()
+		password, err := (&flags{RequirepassFile: path}).password()
 		assert.Equal(t, test.password, password)
 		if test.fault != "" {
 			assert.EqualError(t, err, test.fault)
@@ -94,7 +94,7 @@ func TestPasswordFile(t *testing.T) {
 			assert.NoError(t, err)
 		}
 	}
-	_, err := (&config{RequirepassFile: path + "x"}).password()
+	_, err := (&flags{RequirepassFile: path + "x"}).password()
 	assert.EqualError(t, err, "--requirepass-file cannot be read: open "+path+"x: no such file or directory")
 }
 
@@ -140,14 +140,14 @@ func TestPasswordFileMustBeASmallRegularFile(t *testing.T) {
 		pipe:  pipe + " must be a regular file, but is a named pipe",
 		large: large + " is too large: at most 65536 bytes are read",
 	} {
-		_, err := (&config{RequirepassFile: path}).password()
+		_, err := (&flags{RequirepassFile: path}).password()
 		assert.EqualError(t, err, "--requirepass-file cannot be read: "+want)
 	}
 }
 
 // Each flag has a help text, and no text is left of a flag that is gone.
 func TestEachFlagHasHelp(t *testing.T) {
-	parser, err := kong.New(new(config), kong.Vars{"policies": ""})
+	parser, err := kong.New(new(flags), kong.Vars{"policies": ""})
 	require.NoError(t, err)
 	var flags []string
 	for _, flag := range parser.Model.Flags {

@@ -12,7 +12,7 @@ import (
 )
 
 // listen opens all listeners that the configuration names, or none.
-func listen(c config) (listeners []net.Listener, err error) {
+func listen(c flags) (listeners []net.Listener, err error) {
 	defer func() {
 		if err != nil {
 			closeAll(listeners)
@@ -40,7 +40,7 @@ func closeAll(listeners []net.Listener) {
 	}
 }
 
-func listenTCP(c config) (listeners []net.Listener, err error) {
+func listenTCP(c flags) (listeners []net.Listener, err error) {
 	lc := net.ListenConfig{KeepAlive: -1} // the server sets it, connection by connection
 	for _, address := range c.addresses() {
 		network, hostPort, optional := place(address, c.Port)

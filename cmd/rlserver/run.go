@@ -10,22 +10,22 @@ import (
 	"net"
 	"os"
 	"os/signal"
-	"syscall"
-
 	"rlserver/clock"
 	"rlserver/engine"
 	"rlserver/persistence"
 	"rlserver/policyfile"
 	"rlserver/process"
 	"rlserver/resp"
+	"rlserver/resp/config"
+	"syscall"
 )
 
 // parts are the parts of a server. They are opened in the order of the fields.
 type parts struct {
-	config    config
+	flags     flags
 	policies  []*engine.Policy // as read from the file of --policies before the start
 	hangups   chan os.Signal
-	settings  *resp.Settings
+	settings  *config.Settings
 	log       *slog.Logger
 	clock     *clock.Clock
 	data      *persistence.Store
@@ -38,7 +38,7 @@ type parts struct {
 // serve runs the server, by the clocks of a source, until the context ends or a client sends
 // SHUTDOWN. Every call in progress is answered before it returns, if it takes no longer than
 // drainTime.
-func serve(ctx context.Context, c config, source clock.Source) error {
+func serve(ctx context.Context, c flags, source clock.Source) error {
 	p, err := open(c, source)
 	if err != nil {
 		return err
@@ -63,8 +63,8 @@ func serve(ctx context.Context, c config, source clock.Source) error {
 
 // open opens all parts of the server. Files that operators name are read before the data directory
 // is touched.
-func open(c config, source clock.Source) (p *parts, err error) {
-	p = &parts{config: c, hangups: make(chan os.Signal, 1)}
+func open(c flags, source clock.Source) (p *parts, err error) {
+	p = &parts{flags: c, hangups: make(chan os.Signal, 1)}
 	warning, err := process.CheckAddressSpace(c.maxmemory)
 	if err != nil {
 		return nil, err
@@ -100,12 +100,12 @@ func open(c config, source clock.Source) (p *parts, err error) {
 
 // readFiles reads the password and the policies.
 func (p *parts) readFiles() error {
-	password, err := p.config.password()
+	password, err := p.flags.password()
 	if err != nil {
 		return err
 	}
-	p.settings = resp.NewSettings(p.config.defaults(password))
-	if path := p.config.Policies; path != "" {
+	p.settings = config.NewSettings(p.flags.defaults(password))
+	if path := p.flags.Policies; path != "" {
 		// it would end the process while the data is loaded
 		signal.Notify(p.hangups, syscall.SIGHUP)
 		if p.policies, err = policyfile.Read(path); err != nil {
@@ -118,8 +118,8 @@ func (p *parts) readFiles() error {
 // connect makes the engine and the server, and gives each the parts that it uses. The server
 // answers LOADING until load.
 func (p *parts) connect() {
-	options := engine.Options{Databases: p.config.Databases, Seed: seed()}
-	if p.config.appendOnly() {
+	options := engine.Options{Databases: p.flags.Databases, Seed: seed()}
+	if p.flags.appendOnly() {
 		options.Journal = p.data
 	}
 	p.engine = engine.New(options)
@@ -128,7 +128,7 @@ func (p *parts) connect() {
 		Engine: p.engine, Journal: options.Journal, Store: shown, Clock: p.clock, Log: p.log, Settings: p.settings,
 		Version: version,
 	}
-	if path := p.config.Policies; path != "" {
+	if path := p.flags.Policies; path != "" {
 		p.file = policyfile.New(policyfile.Options{
 			Path: path, Engine: p.engine, Now: p.clock.Now, Refusal: shown.Refusal, Log: p.log,
 			Changed: func() { p.server.PoliciesChanged() },

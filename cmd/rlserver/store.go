@@ -3,10 +3,10 @@ package main
 import (
 	"errors"
 	"math"
-	"time"
-
 	"rlserver/persistence"
 	"rlserver/resp"
+	"rlserver/resp/config"
+	"time"
 )
 
 // store adapts a persistence.Store to resp.Store: settings, status and errors in the terms of
@@ -39,7 +39,7 @@ func saving(err error) error {
 }
 
 // Configure implements resp.Store.
-func (s store) Configure(settings resp.StoreSettings) { s.Store.Configure(storeSettings(settings)) }
+func (s store) Configure(settings config.StoreSettings) { s.Store.Configure(storeSettings(settings)) }
 
 var syncModes = map[string]persistence.SyncMode{
 	"always":   persistence.SyncAlways,
@@ -47,7 +47,7 @@ var syncModes = map[string]persistence.SyncMode{
 	"no":       persistence.SyncNever,
 }
 
-func storeSettings(s resp.StoreSettings) persistence.Settings {
+func storeSettings(s config.StoreSettings) persistence.Settings {
 	settings := persistence.Settings{
 		Sync: syncModes[s.AppendFsync], Continue: s.OnDiskFailure == "continue",
 		GrowthPercent: s.RewritePercentage, GrowthMin: s.RewriteMinSize,
@@ -59,9 +59,9 @@ func storeSettings(s resp.StoreSettings) persistence.Settings {
 }
 
 // Status implements resp.Store.
-func (s store) Status() resp.StoreStatus {
+func (s store) Status() config.StoreStatus {
 	st := s.Store.Status()
-	status := resp.StoreStatus{
+	status := config.StoreStatus{
 		Saving: st.Saving, SaveStarted: st.SaveStart, SaveKeysDone: st.SavedKeys, SaveKeys: st.KeysToSave,
 		Saves:    st.Saves,
 		LastSave: st.LastSave, LastSaveFailed: st.LastFailed, LastSaveTook: st.LastTook.Milliseconds(),

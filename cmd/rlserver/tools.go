@@ -5,11 +5,10 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"rlserver/persistence"
+	"rlserver/resp/command"
 	"slices"
 	"time"
-
-	"rlserver/persistence"
-	"rlserver/resp"
 )
 
 // tool is a subcommand: something the program does other than serving.
@@ -63,7 +62,7 @@ func docs(args []string, out io.Writer) error {
 	if len(args) > 0 {
 		return errors.New("docs takes no arguments")
 	}
-	_, err := io.WriteString(out, resp.Documentation())
+	_, err := io.WriteString(out, command.Documentation())
 	return err
 }
 

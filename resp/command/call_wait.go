@@ -1,0 +1,80 @@
+package command
+
+import (
+	"errors"
+	"math"
+	"rlserver/engine"
+	"rlserver/engine/limit"
+	"rlserver/resp/wire"
+	"time"
+)
+
+// attempt says how a session runs a call that may wait.
+type Attempt uint8
+
+const (
+	firstAttempt Attempt = iota
+	NextAttempt          // it stands first in its lines
+	LastAttempt          // its time is over
+)
+
+// request is what a handler that has returned errHeld wants.
+type Request struct {
+	Deadline time.Duration // as in waiter
+	Moment   int64         // when it can be admitted if nobody else comes, Unix ms; never: others are before it
+	Pop      Popper        // nil for a limiter
+}
+
+// errHeld is returned by a handler whose call is to wait: there is no answer yet.
+var ErrHeld = errors.New("the call waits")
+
+// admit has a limiter decide a call, by try, and makes the call wait if it came with WAIT and cannot be admitted now but may be in time:
+// then the error is errHeld, to be returned by the handler, which will be run again. Who comes while others wait goes behind them, unless
+// it can be told at once that it cannot be admitted in time, or it takes nothing: whoever renews a lease must not wait for its end.
+//
+// When its time is over a call is decided as one without WAIT: those do not look at who waits.
+func (c *Call) Admit(try func() (limit.Decision, error)) (limit.Decision, error) {
+	if c.Args.Wait == 0 || c.Executing || c.Attempt == LastAttempt {
+		return try()
+	}
+	elapsed, deadline, behind := c.Env.Time.Elapsed(), c.Request.Deadline, false
+	if c.Attempt == firstAttempt {
+		deadline = After(elapsed, c.Args.Wait)
+		behind = !c.Env.Waiting.Empty(c.Db, c.Keys)
+	}
+	c.Tx.Rehearse = true // a call that will wait is not denied yet: nothing counts it as that
+	d, err := try()
+	c.Tx.Rehearse = false
+	switch {
+	case err != nil:
+		return d, err
+	case d.Allowed && (!behind || d.Free) || d.RetryAfter == limit.Never || d.RetryAfter > c.Args.Wait:
+		return try()
+	}
+	moment := c.Tx.Now() + d.RetryAfter
+	if c.Env.Time.Until(moment) > deadline-elapsed {
+		return try()
+	}
+	c.Request = Request{Deadline: deadline, Moment: moment}
+	if behind {
+		c.Request.Moment = Never
+	}
+	return d, ErrHeld
+}
+
+// after is a deadline so many ms after a moment.
+func After(elapsed time.Duration, ms int64) time.Duration {
+	if ms > int64((Never-elapsed)/time.Millisecond) {
+		return Never
+	}
+	return elapsed + time.Duration(ms)*time.Millisecond
+}
+
+// never is a moment, and a deadline, that does not come.
+const Never = math.MaxInt64
+
+// popper takes something from one of several keys, and writes the reply.
+type Popper interface {
+	// Pop reports whether any of the keys had something.
+	Pop(tx *engine.Tx, keys []engine.Key, r *wire.Reply) (found bool, err error)
+}

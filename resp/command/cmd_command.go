@@ -1,0 +1,509 @@
+package command
+
+import (
+	"maps"
+	"rlserver/engine"
+	"rlserver/resp/glob"
+	"rlserver/resp/grammar"
+	"rlserver/resp/wire"
+	"slices"
+	"strings"
+)
+
+func init() {
+	const open = Loading | Stale
+	Register(
+		&Command{Name: "command", Arity: -1, Flags: open, Group: "server", Since: "2.8.13", Categories: "connection",
+			Tips:       "nondeterministic_output_order",
+			Complexity: "O(N) where N is the total number of Redis commands",
+			Summary:    "Get array of Redis command details", Run: commandAll,
+			Subs: []*Command{
+				{Name: "count", Arity: 2, Flags: open, Group: "server", Since: "2.8.13", Categories: "connection", Complexity: "O(1)",
+					Summary: "Get total number of Redis commands", Run: commandCount},
+				{Name: "docs", Arity: -2, Flags: open, Group: "server", Since: "7.0.0", Categories: "connection",
+					Tips:   "nondeterministic_output_order",
+					Syntax: "[command-name [command-name ...]]", Complexity: "O(N) where N is the number of commands to look up",
+					Summary: "Get array of specific Redis command documentation", Run: commandDocs},
+				{Name: "getkeys", Arity: -4, Flags: open, Group: "server", Since: "2.8.13", Categories: "connection",
+					Syntax:     "command [arg [arg ...]]",
+					Complexity: "O(N) where N is the number of arguments to the command",
+					Summary:    "Extract keys given a full Redis command", Run: commandGetKeys},
+				{Name: "getkeysandflags", Arity: -4, Flags: open, Group: "server", Since: "7.0.0", Categories: "connection",
+					Syntax:     "command [arg [arg ...]]",
+					Complexity: "O(N) where N is the number of arguments to the command",
+					Summary:    "Extract keys and access flags given a full Redis command", Run: commandGetKeysAndFlags},
+				{Name: "help", Arity: 2, Flags: open, Group: "server", Since: "5.0.0", Categories: "connection", Complexity: "O(1)",
+					Summary: "Show helpful text about the different subcommands", Run: Help},
+				{Name: "info", Arity: -2, Flags: open, Group: "server", Since: "2.8.13", Categories: "connection",
+					Tips:   "nondeterministic_output_order",
+					Syntax: "[command-name [command-name ...]]", Complexity: "O(N) where N is the number of commands to look up",
+					Summary: "Get array of specific Redis command details, or all when no argument is given.", Run: commandInfo},
+				{Name: "list", Arity: -2, Flags: open, Group: "server", Since: "7.0.0", Categories: "connection",
+					Tips:       "nondeterministic_output_order",
+					Syntax:     "[FILTERBY <MODULE module-name | ACLCAT category | PATTERN pattern>]",
+					Complexity: "O(N) where N is the total number of Redis commands",
+					Summary:    "Get an array of Redis command names", Run: commandList},
+			}},
+	)
+}
+
+const (
+	errNoSuchCommand = engine.Error("ERR Invalid command specified")
+	errNoKeys        = engine.Error("ERR The command has no key arguments")
+	errKeyArity      = engine.Error("ERR Invalid number of arguments specified for command")
+	errKeyArguments  = engine.Error("ERR Invalid arguments specified for command")
+)
+
+// sorted gives the commands by name.
+func (t table) Sorted() []*Command {
+	return slices.SortedFunc(maps.Values(t), func(a, b *Command) int { return strings.Compare(a.Name, b.Name) })
+}
+
+// named finds a command by the name that COMMAND tells: client, or client|list.
+func (t table) named(name []byte) *Command {
+	parent, sub, has := strings.Cut(string(name), "|")
+	c := t.Find([]byte(parent))
+	if has && c != nil {
+		c = c.Sub([]byte(sub))
+	}
+	return c
+}
+
+// commandAll handles COMMAND.
+func commandAll(c *Call) error {
+	all := Commands.Sorted()
+	c.Reply.Array(len(all))
+	for _, each := range all {
+		writeCommandInfo(&c.Reply, each)
+	}
+	return nil
+}
+
+func commandCount(c *Call) error {
+	c.Reply.Count(len(Commands))
+	return nil
+}
+
+// commandInfo handles COMMAND INFO [command-name [command-name ...]].
+func commandInfo(c *Call) error {
+	if !c.Args.More() {
+		return commandAll(c)
+	}
+	c.Reply.Array(c.Args.Left())
+	for c.Args.More() {
+		if each := Commands.named(c.Args.Next()); each != nil {
+			writeCommandInfo(&c.Reply, each)
+		} else {
+			c.Reply.Null()
+		}
+	}
+	return nil
+}
+
+// commandDocs handles COMMAND DOCS [command-name [command-name ...]]. Names that are unknown are left out.
+func commandDocs(c *Call) error {
+	list := Commands.Sorted()
+	if c.Args.More() {
+		list = list[:0]
+		for c.Args.More() {
+			if each := Commands.named(c.Args.Next()); each != nil {
+				list = append(list, each)
+			}
+		}
+	}
+	c.Reply.Mapping(len(list))
+	for _, each := range list {
+		c.Reply.BulkString(each.FullName())
+		writeCommandDocs(&c.Reply, each)
+	}
+	return nil
+}
+
+// commandList handles COMMAND LIST [FILTERBY <MODULE module-name | ACLCAT category | PATTERN pattern>].
+func commandList(c *Call) error {
+	means := func(*Command) bool { return true }
+	if c.Args.More() {
+		means = c.Args.commandFilter()
+	}
+	if err := c.Args.End(); err != nil {
+		return err
+	}
+
+	var names []string
+	for _, each := range Commands.Sorted() {
+		for _, one := range append([]*Command{each}, each.Subs...) {
+			if means(one) {
+				names = append(names, one.FullName())
+			}
+		}
+	}
+
+	if err := c.Args.End(); err != nil { // of the filter
+		return err
+	}
+
+	c.Reply.Array(len(names))
+	for _, name := range names {
+		c.Reply.BulkString(name)
+	}
+	return nil
+}
+
+func (a *Args) commandFilter() func(*Command) bool {
+	if !a.Word("FILTERBY") || a.Left() != 2 {
+		a.Fail(engine.ErrSyntax)
+	}
+	switch {
+	case a.Word("MODULE"): // there are none
+		a.Next()
+		return func(*Command) bool { return false }
+	case a.Word("ACLCAT"):
+		category := strings.ToLower(string(a.Next()))
+		return func(c *Command) bool { return slices.Contains(c.accessCategories(), category) }
+	case a.Word("PATTERN"):
+		pattern := glob.NewGlob(a.Next(), true)
+		return func(c *Command) bool {
+			matches := pattern.Match([]byte(c.FullName()))
+			a.Fail(pattern.Err())
+			return matches
+		}
+	}
+	a.Fail(engine.ErrSyntax)
+	return nil
+}
+
+// commandGetKeys handles COMMAND GETKEYS command [arg [arg ...]].
+func commandGetKeys(c *Call) error {
+	words := c.Words[2:]
+	keys, err := keysOf(words)
+	if err != nil {
+		return err
+	}
+	c.Reply.Array(len(keys))
+	for _, k := range keys {
+		c.Reply.Bulk(words[k.at])
+	}
+	return nil
+}
+
+// commandGetKeysAndFlags handles COMMAND GETKEYSANDFLAGS command [arg [arg ...]].
+func commandGetKeysAndFlags(c *Call) error {
+	words := c.Words[2:]
+	keys, err := keysOf(words)
+	if err != nil {
+		return err
+	}
+	c.Reply.Array(len(keys))
+	for _, k := range keys {
+		c.Reply.Array(2)
+		c.Reply.Bulk(words[k.at])
+		writeWords(&c.Reply, k.spec.accessOf(words))
+	}
+	return nil
+}
+
+// keyAt is where a key stands in a call, and by which specification.
+type keyAt struct {
+	at   int
+	spec *KeySpec
+}
+
+// keysOf finds the keys in a call that somebody asks about.
+func keysOf(words [][]byte) (keys []keyAt, err error) {
+	c := Commands.Find(words[0])
+	if c != nil && len(c.Subs) > 0 && len(words) > 1 {
+		c = c.Sub(words[1])
+	}
+	switch {
+	case c == nil:
+		return nil, errNoSuchCommand
+	case len(c.Keys) == 0:
+		return nil, errNoKeys
+	case c.Rejects(len(words)):
+		return nil, errKeyArity
+	}
+	for i := range c.Keys {
+		spec := &c.Keys[i]
+		if !spec.complete(words) {
+			return nil, errKeyArguments
+		}
+		spec.positions(words, func(at int) { keys = append(keys, keyAt{at, spec}) })
+	}
+	return keys, nil
+}
+
+// complete tells whether a call has all the keys that its number of keys promises.
+func (k *KeySpec) complete(words [][]byte) bool {
+	if !k.Counted {
+		return true
+	}
+	n, ok := grammar.ParseInt(words[k.Begin])
+	return ok && n > 0 && n <= int64(len(words)-k.Begin-1)
+}
+
+// commandInfo answers with what COMMAND tells of one command.
+func writeCommandInfo(r *wire.Reply, c *Command) {
+	first, last, step, _ := c.keyRange()
+	r.Array(10)
+	r.BulkString(c.FullName())
+	r.Count(c.Arity)
+	writeWords(r, strings.Join(c.flagWords(), " "))
+	r.Count(first)
+	r.Count(last)
+	r.Count(step)
+	categories := c.accessCategories()
+	r.Set(len(categories))
+	for _, name := range categories {
+		r.Status("@" + name)
+	}
+	tips := strings.Fields(c.Tips)
+	r.Set(len(tips))
+	for _, tip := range tips {
+		r.BulkString(tip)
+	}
+	r.Set(len(c.Keys))
+	for i := range c.Keys {
+		writeKeySpec(r, &c.Keys[i])
+	}
+	r.Array(len(c.Subs))
+	for _, sub := range c.Subs {
+		writeCommandInfo(r, sub)
+	}
+}
+
+// words answers with a set of words that programs know.
+func writeWords(r *wire.Reply, text string) {
+	list := strings.Fields(text)
+	r.Set(len(list))
+	for _, w := range list {
+		r.Status(w)
+	}
+}
+
+func writeKeySpec(r *wire.Reply, k *KeySpec) {
+	r.Mapping(3)
+	r.BulkString("flags")
+	writeWords(r, k.Access)
+	r.BulkString("begin_search")
+	if k.Begin == 0 {
+		writeTyped(r, "unknown", nil, nil)
+	} else {
+		writeTyped(r, "index", []string{"index"}, []int{k.Begin})
+	}
+	r.BulkString("find_keys")
+	switch {
+	case k.Begin == 0:
+		writeTyped(r, "unknown", nil, nil)
+	case k.Counted:
+		writeTyped(r, "keynum", []string{"keynumidx", "firstkey", "keystep"}, []int{0, 1, k.Step})
+	case k.rules:
+		writeTyped(r, "unknown", nil, nil) // COMMAND GETKEYS knows
+	default:
+		writeTyped(r, "range", []string{"lastkey", "keystep", "limit"}, []int{k.Last, k.Step, 0})
+	}
+}
+
+func writeTyped(r *wire.Reply, kind string, names []string, values []int) {
+	r.Mapping(2)
+	r.BulkString("type")
+	r.BulkString(kind)
+	r.BulkString("spec")
+	r.Mapping(len(names))
+	for i, name := range names {
+		r.BulkString(name)
+		r.Count(values[i])
+	}
+}
+
+// flagWords are the flags as clients know them. That keys are movable shows in where they are.
+func (c *Command) flagWords() (words []string) {
+	flags := c.Flags
+	if _, _, _, all := c.keyRange(); !all {
+		flags |= MovableKeys
+	}
+	for _, known := range flagNames {
+		if flags&known.flag != 0 {
+			words = append(words, known.name)
+		}
+	}
+	return words
+}
+
+// keyRange describes the keys in the old way, by the first, the last (negative: from the end) and the step. all is false if that way does
+// not cover all keys: those that are counted, or in ranges that do not follow each other.
+func (c *Command) keyRange() (first, last, step int, all bool) {
+	if len(c.Keys) == 1 && !c.Keys[0].Counted {
+		k := c.Keys[0]
+		return k.Begin, k.end(), k.Step, !k.rules
+	}
+	all = true
+	for _, k := range c.Keys {
+		if k.Begin == 0 || k.Counted || k.Step != 1 || last != 0 && last != k.Begin-1 {
+			all = false
+			continue
+		}
+		if first == 0 {
+			first, step = k.Begin, 1
+		}
+		last = k.end()
+	}
+	return first, last, step, all
+}
+
+// end is the index of the last key; negative: from the end of the call.
+func (k *KeySpec) end() int {
+	if k.Last < 0 {
+		return k.Last
+	}
+	return k.Begin + k.Last
+}
+
+// categoryOfGroup names the access categories that Redis names otherwise than the group of its manual.
+var categoryOfGroup = map[string]string{"generic": "keyspace", "sorted-set": "sortedset", "server": "", "transactions": "transaction"}
+
+// categoryOrder is the order in which Redis tells categories.
+var categoryOrder = []string{"keyspace", "read", "write", "set", "sortedset", "list", "hash", "string", "bitmap", "hyperloglog", "geo", "stream",
+	"pubsub", "admin", "fast", "slow", "blocking", "dangerous", "connection", "transaction", "scripting", "ratelimit"}
+
+// accessCategories are those of access lists, most of which follow from the group and the flags.
+func (c *Command) accessCategories() (names []string) {
+	names = strings.Fields(c.Categories)
+	group, special := categoryOfGroup[c.Group]
+	if !special {
+		group = c.Group
+	}
+	if c.Name == "wait" { // of the group generic, but not of the keyspace
+		group = ""
+	}
+	if group != "" && len(c.Subs) == 0 && c.Reaches == nil { // SORT is of no group
+		names = append(names, group)
+	}
+	for _, implied := range []struct {
+		flag Flags
+		name string
+	}{{Write, "write"}, {Readonly, "read"}, {Admin, "admin"}, {Admin, "dangerous"}, {Fast, "fast"}, {Blocking, "blocking"}} {
+		if c.Flags&implied.flag != 0 {
+			names = append(names, implied.name)
+		}
+	}
+	if c.Flags&Fast == 0 {
+		names = append(names, "slow")
+	}
+	slices.SortFunc(names, func(a, b string) int { return slices.Index(categoryOrder, a) - slices.Index(categoryOrder, b) })
+	return slices.Compact(names)
+}
+
+// field is one of a reply that is made of those that a command has.
+type docField struct {
+	name string
+	tell func()
+}
+
+// commandDocs answers with what COMMAND DOCS tells of one command.
+func writeCommandDocs(r *wire.Reply, c *Command) {
+	text := func(s string) func() { return func() { r.BulkString(s) } }
+	fields := []docField{{"summary", text(c.Summary)}, {"since", text(c.Since)}, {"group", text(c.Group)}, {"complexity", text(c.Complexity)}}
+	if c.Deprecated != "" {
+		fields = append(fields, docField{"doc_flags", func() { writeWords(r, "deprecated") }},
+			docField{"deprecated_since", text(c.Deprecated)}, docField{"replaced_by", text(c.ReplacedBy)})
+	}
+	if c.Syntax != "" {
+		fields = append(fields, docField{"arguments", func() { writeArguments(r, c.Arguments(), c.SyntaxKeys()) }})
+	}
+	if len(c.Subs) > 0 {
+		fields = append(fields, docField{"subcommands", func() {
+			r.Mapping(len(c.Subs))
+			for _, sub := range c.Subs {
+				r.BulkString(sub.FullName())
+				writeCommandDocs(r, sub)
+			}
+		}})
+	}
+	r.Mapping(len(fields))
+	for _, f := range fields {
+		r.BulkString(f.name)
+		f.tell()
+	}
+}
+
+// syntaxKeys tells by which specifications the keys in a syntax are found.
+type syntaxKeys struct {
+	Next     []int // of those that are still to come
+	patterns int   // of those that are made of patterns; -1: there are none
+}
+
+func (c *Command) SyntaxKeys() *syntaxKeys {
+	keys := &syntaxKeys{patterns: -1}
+	for i := range c.Keys {
+		if c.Keys[i].Patterns {
+			keys.patterns = i
+		}
+		for range c.Keys[i].arguments() {
+			keys.Next = append(keys.Next, i)
+		}
+	}
+	return keys
+}
+
+// of is the specification of an argument; -1: it is no key.
+func (k *syntaxKeys) of(a *Argument) (spec int) {
+	switch a.Kind {
+	case "key":
+		spec, k.Next = k.Next[0], k.Next[1:]
+		return spec
+	case "pattern":
+		return k.patterns
+	}
+	return -1
+}
+
+// arguments is how many a specification has in the syntax.
+func (k *KeySpec) arguments() int {
+	switch {
+	case k.Patterns:
+		return 0
+	case k.Last > 0:
+		return k.Last/k.Step + 1
+	}
+	return 1
+}
+
+// arguments answers with a tree of arguments.
+func writeArguments(r *wire.Reply, list []Argument, keys *syntaxKeys) {
+	r.Array(len(list))
+	for _, a := range list {
+		text := func(s string) func() { return func() { r.BulkString(s) } }
+		fields := []docField{{"name", text(a.Name)}, {"type", text(a.Kind)}}
+		if index := keys.of(&a); index >= 0 {
+			fields = append(fields, docField{"key_spec_index", func() { r.Count(index) }})
+		}
+		if a.Token != "" {
+			fields = append(fields, docField{"token", text(a.Token)})
+		}
+		if flags := a.flagWords(); flags != "" {
+			fields = append(fields, docField{"flags", func() { writeWords(r, flags) }})
+		}
+		if len(a.Parts) > 0 {
+			fields = append(fields, docField{"arguments", func() { writeArguments(r, a.Parts, keys) }})
+		}
+		r.Mapping(len(fields))
+		for _, f := range fields {
+			r.BulkString(f.name)
+			f.tell()
+		}
+	}
+}
+
+func (a *Argument) flagWords() string {
+	var words []string
+	if a.Optional {
+		words = append(words, "optional")
+	}
+	if a.Multiple {
+		words = append(words, "multiple")
+	}
+	if a.Again {
+		words = append(words, "multiple_token")
+	}
+	return strings.Join(words, " ")
+}

@@ -1,0 +1,197 @@
+package command
+
+import (
+	"rlserver/resp/config"
+
+	_ "embed"
+	"fmt"
+	"strings"
+)
+
+var (
+	//go:embed docs_intro.md
+	introText string
+	//go:embed docs_ratelimit.md
+	rateLimitText string
+	//go:embed docs_keys.md
+	keysText string
+	//go:embed docs_server.md
+	serverText string
+	//go:embed docs_errors.md
+	errorsText string
+	//go:embed docs_settings.md
+	settingsText string
+	//go:embed docs_info.md
+	infoText string
+	//go:embed docs_examples.md
+	examplesText string
+)
+
+// manual is how docs/COMMANDS.md is divided. A section without a group has a text alone.
+var manual = []struct{ group, title, text string }{
+	{"ratelimit", "Rate limits", rateLimitText},
+	{"string", "Strings", ""},
+	{"bitmap", "Bits of strings", "A call that would grow a string by 64 KB or more beyond what it sends is checked against `maxmemory`\n" +
+		"first: it evicts keys, or returns `OOM`.\n"},
+	{"hash", "Hashes", ""},
+	{"sorted-set", "Sorted sets", ""},
+	{"generic", "Keys of any type", keysText},
+	{"connection", "Connections", ""},
+	{"server", "Server", serverText},
+	{"transactions", "Transactions", "The commands between MULTI and EXEC run as one: no other client sees a part of it. EXEC runs nothing\n" +
+		"if a key given to WATCH has changed since.\n"},
+	{"scripting", "Scripting", "The server runs no scripts: EVAL, EVALSHA, EVAL_RO, EVALSHA_RO, FCALL, FCALL_RO, SCRIPT LOAD and FUNCTION LOAD return\n" +
+		"an error that names the commands to use instead. These commands exist for clients that call them at the start.\n"},
+	{"", "Errors of any command", errorsText},
+	{"", "Settings", settingsText + settable()},
+	{"", "INFO fields", infoText},
+}
+
+// Documentation returns the text of docs/COMMANDS.md: all commands, as the table declares them.
+func Documentation() string {
+	var text strings.Builder
+	text.WriteString(introText)
+	for _, section := range manual {
+		fmt.Fprintf(&text, "- [%s](#%s)%s\n", section.title, anchor(section.title), linkedCommands(section.group))
+	}
+	examples := readExamples()
+	for _, section := range manual {
+		fmt.Fprintf(&text, "\n## %s\n\n", section.title)
+		writeSummaries(&text, section.group)
+		text.WriteString(section.text)
+		for _, c := range inGroup(section.group) {
+			c.document(&text, examples)
+		}
+	}
+	return text.String()
+}
+
+// linkedCommands returns the names of a group's commands, linked, for the list of contents.
+func linkedCommands(group string) string {
+	var links []string
+	for _, c := range inGroup(group) {
+		links = append(links, c.link())
+	}
+	if len(links) == 0 {
+		return ""
+	}
+	return ": " + strings.Join(links, " · ")
+}
+
+// writeSummaries writes the table of a group's commands with which its section begins.
+func writeSummaries(text *strings.Builder, group string) {
+	list := inGroup(group)
+	if len(list) == 0 {
+		return
+	}
+	text.WriteString("| command | what it does |\n| --- | --- |\n")
+	for _, c := range list {
+		first, _, _ := strings.Cut(c.Summary, ". ")
+		fmt.Fprintf(text, "| %s | %s |\n", c.link(), strings.ReplaceAll(strings.TrimSuffix(first, "."), "|", `\|`))
+	}
+	text.WriteString("\n")
+}
+
+// inGroup returns the commands of a group that can be called: a container only if it does something without a subcommand.
+func inGroup(group string) (list []*Command) {
+	for _, c := range Commands.Sorted() {
+		for _, each := range append([]*Command{c}, c.Subs...) {
+			if each.Group == group && each.Run != nil {
+				list = append(list, each)
+			}
+		}
+	}
+	return list
+}
+
+// title returns the name as people write it: CLIENT LIST.
+func (c *Command) title() string {
+	return strings.ToUpper(strings.ReplaceAll(c.FullName(), "|", " "))
+}
+
+func (c *Command) link() string { return fmt.Sprintf("[%s](#%s)", c.title(), anchor(c.title())) }
+
+// anchor returns the name that a heading is linked by: lower case, hyphens for spaces, no dots.
+func anchor(title string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(strings.ToLower(title), " ", "-"), ".", "")
+}
+
+// document writes the section of one command.
+func (c *Command) document(text *strings.Builder, examples map[string]string) {
+	fmt.Fprintf(text, "\n### %s\n\n", c.title())
+	writeWrapped(text, strings.TrimSpace(c.title()+" "+c.Syntax))
+	fmt.Fprintf(text, "\n%s.\n\n", strings.TrimSuffix(c.Summary, "."))
+	if c.Deprecated != "" {
+		fmt.Fprintf(text, "Deprecated since Redis %s: use %s.\n\n", c.Deprecated, c.ReplacedBy)
+	}
+	fmt.Fprintf(text, "%s · %s · %s\n", c.origin(), strings.TrimSuffix(c.Complexity, "."), strings.Join(c.properties(), ", "))
+	example := strings.TrimSpace(c.Example)
+	if example == "" {
+		example = examples[c.title()]
+	}
+	if example != "" {
+		text.WriteString("\n    " + strings.ReplaceAll(example, "\n", "\n    ") + "\n")
+	}
+}
+
+// writeWrapped writes a syntax as an indented block whose lines end at column 110, with continuation lines indented further.
+func writeWrapped(text *strings.Builder, syntax string) {
+	line := "   "
+	for word := range strings.FieldsSeq(syntax) {
+		if len(line)+1+len(word) > 110 {
+			text.WriteString(line + "\n")
+			line = "       "
+		}
+		line += " " + word
+	}
+	text.WriteString(line + "\n")
+}
+
+// origin returns the server that introduced the command, and its version.
+func (c *Command) origin() string {
+	if c.Group == "ratelimit" {
+		return "rlserver " + c.Since
+	}
+	return "Redis " + c.Since
+}
+
+// properties returns the flags that matter to a reader, in words.
+func (c *Command) properties() (words []string) {
+	for _, known := range []struct {
+		flag Flags
+		text string
+	}{
+		{Write, "writes"}, {Readonly, "reads"}, {Admin, "for operators"}, {NoAuth, "needs no authentication"},
+		{WholeKeyspace, "all other calls wait meanwhile"},
+	} {
+		if c.Flags&known.flag != 0 {
+			words = append(words, known.text)
+		}
+	}
+	if len(words) == 0 {
+		words = append(words, "accesses no keys")
+	}
+	return words
+}
+
+// readExamples reads docs_examples.md: by a command's title, a session that shows it.
+func readExamples() map[string]string {
+	examples := make(map[string]string)
+	for section := range strings.SplitSeq(examplesText, "\n### ") {
+		title, session, _ := strings.Cut(section, "\n")
+		examples[title] = strings.TrimSpace(session)
+	}
+	return examples
+}
+
+// settable returns a table of the settings that CONFIG SET changes.
+func settable() string {
+	var text strings.Builder
+	text.WriteString("| CONFIG SET changes |\n| --- |\n")
+	for _, p := range config.Parameters {
+		if p.Set != nil && !p.Inert {
+			fmt.Fprintf(&text, "| `%s` |\n", p.Name)
+		}
+	}
+	return text.String()
+}

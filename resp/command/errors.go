@@ -1,0 +1,17 @@
+package command
+
+import "rlserver/engine"
+
+const (
+	ErrNoAuth         = engine.Error("NOAUTH Authentication required.")
+	ErrLoading        = engine.Error("LOADING Redis is loading the dataset in memory")
+	ErrTooManyWindows = engine.Error("ERR too many windows: RL.MULTI takes at most 128")
+	ErrEmptyID        = engine.Error("ERR ID must not be empty")
+	ErrEmptyLease     = engine.Error("ERR id must not be empty: it is what a lease is renewed and released by")
+	ErrTooManyRules   = engine.Error("ERR too many rules: RL.ALL takes at most 128")
+	ErrNoSuchDB       = engine.Error("ERR DB index is out of range")
+	ErrNotPositive    = engine.Error("ERR value is out of range, must be positive")
+	errNotInt32       = engine.Error("ERR value is out of range, value must between -2147483648 and 2147483647")
+	errBelowLongMin   = engine.Error("ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807")
+	errOutOfRange     = engine.Error("ERR value is out of range")
+)

@@ -1,0 +1,521 @@
+package hashes
+
+import (
+	"iter"
+	"rlserver/engine"
+	"rlserver/resp/command"
+	"rlserver/resp/grammar"
+	"rlserver/resp/wire"
+)
+
+func init() {
+	command.Register(
+		&command.Command{Name: "hset", Arity: -4, Flags: command.Write | command.DenyOOM | command.Fast, Keys: []command.KeySpec{command.Key("RW update", 1)},
+			Syntax: "key field value [field value ...]", Group: "hash", Since: "2.0.0",
+			Complexity: "O(1) for each field/value pair added, so O(N) to add N field/value pairs when the command is called with multiple field/value pairs.",
+			Summary:    "Set the string value of a hash field",
+			Run:        hset},
+		&command.Command{Name: "hmset", Arity: -4, Flags: command.Write | command.DenyOOM | command.Fast, Keys: []command.KeySpec{command.Key("RW update", 1)},
+			Syntax: "key field value [field value ...]", Group: "hash", Since: "2.0.0",
+			Deprecated: "4.0.0", ReplacedBy: "`HSET` with multiple field-value pairs",
+			Complexity: "O(N) where N is the number of fields being set.",
+			Summary:    "Set multiple hash fields to multiple values",
+			Run:        hmset},
+		&command.Command{Name: "hsetnx", Arity: 4, Flags: command.Write | command.DenyOOM | command.Fast, Keys: []command.KeySpec{command.Key("RW insert", 1)},
+			Syntax: "key field value", Group: "hash", Since: "2.0.0",
+			Complexity: "O(1)",
+			Summary:    "Set the value of a hash field, only if the field does not exist",
+			Run:        hsetnx},
+		&command.Command{Name: "hget", Arity: 3, Flags: command.Readonly | command.Fast, Keys: []command.KeySpec{command.Key("RO access", 1)},
+			Syntax: "key field", Group: "hash", Since: "2.0.0",
+			Complexity: "O(1)",
+			Summary:    "Get the value of a hash field",
+			Run:        hget},
+		&command.Command{Name: "hmget", Arity: -3, Flags: command.Readonly | command.Fast, Keys: []command.KeySpec{command.Key("RO access", 1)},
+			Syntax: "key field [field ...]", Group: "hash", Since: "2.0.0",
+			Complexity: "O(N) where N is the number of fields being requested.",
+			Summary:    "Get the values of all the given hash fields",
+			Run:        hmget},
+		&command.Command{Name: "hgetall", Arity: 2, Flags: command.Readonly, Keys: []command.KeySpec{command.Key("RO access", 1)},
+			Syntax: "key", Group: "hash", Since: "2.0.0",
+			Complexity: "O(N) where N is the size of the hash.",
+			Summary:    "Get all the fields and values in a hash",
+			Tips:       "nondeterministic_output_order",
+			Run:        hgetall},
+		&command.Command{Name: "hkeys", Arity: 2, Flags: command.Readonly, Keys: []command.KeySpec{command.Key("RO access", 1)},
+			Syntax: "key", Group: "hash", Since: "2.0.0",
+			Complexity: "O(N) where N is the size of the hash.",
+			Summary:    "Get all the fields in a hash",
+			Tips:       "nondeterministic_output_order",
+			Run:        hkeys},
+		&command.Command{Name: "hvals", Arity: 2, Flags: command.Readonly, Keys: []command.KeySpec{command.Key("RO access", 1)},
+			Syntax: "key", Group: "hash", Since: "2.0.0",
+			Complexity: "O(N) where N is the size of the hash.",
+			Summary:    "Get all the values in a hash",
+			Tips:       "nondeterministic_output_order",
+			Run:        hvals},
+		&command.Command{Name: "hlen", Arity: 2, Flags: command.Readonly | command.Fast, Keys: []command.KeySpec{command.Key("RO", 1)},
+			Syntax: "key", Group: "hash", Since: "2.0.0",
+			Complexity: "O(1)",
+			Summary:    "Get the number of fields in a hash",
+			Run:        hlen},
+		&command.Command{Name: "hexists", Arity: 3, Flags: command.Readonly | command.Fast, Keys: []command.KeySpec{command.Key("RO", 1)},
+			Syntax: "key field", Group: "hash", Since: "2.0.0",
+			Complexity: "O(1)",
+			Summary:    "Determine if a hash field exists",
+			Run:        hexists},
+		&command.Command{Name: "hstrlen", Arity: 3, Flags: command.Readonly | command.Fast, Keys: []command.KeySpec{command.Key("RO", 1)},
+			Syntax: "key field", Group: "hash", Since: "3.2.0",
+			Complexity: "O(1)",
+			Summary:    "Get the length of the value of a hash field",
+			Run:        hstrlen},
+		&command.Command{Name: "hdel", Arity: -3, Flags: command.Write | command.Fast, Keys: []command.KeySpec{command.Key("RW delete", 1)},
+			Syntax: "key field [field ...]", Group: "hash", Since: "2.0.0",
+			Complexity: "O(N) where N is the number of fields to be removed.",
+			Summary:    "Delete one or more hash fields",
+			Run:        hdel},
+		&command.Command{Name: "hgetdel", Arity: -5, Flags: command.Write | command.Fast, Keys: []command.KeySpec{command.Key("RW access delete", 1)},
+			Syntax: "key FIELDS numfields field [field ...]", Group: "hash", Since: "8.0.0",
+			Complexity: "O(N) where N is the number of specified fields",
+			Summary:    "Returns the value of a field and deletes it from the hash.",
+			Run:        hgetdel},
+		&command.Command{Name: "hincrby", Arity: 4, Flags: command.Write | command.DenyOOM | command.Fast, Keys: []command.KeySpec{command.Key("RW access update", 1)},
+			Syntax: "key field increment", Group: "hash", Since: "2.0.0",
+			Complexity: "O(1)",
+			Summary:    "Increment the integer value of a hash field by the given number",
+			Run:        hincrby},
+		&command.Command{Name: "hincrbyfloat", Arity: 4, Flags: command.Write | command.DenyOOM | command.Fast, Keys: []command.KeySpec{command.Key("RW access update", 1)},
+			Syntax: "key field increment", Group: "hash", Since: "2.6.0",
+			Complexity: "O(1)",
+			Summary:    "Increment the float value of a hash field by the given amount",
+			Run:        hincrbyfloat},
+		&command.Command{Name: "hscan", Arity: -3, Flags: command.Readonly, Keys: []command.KeySpec{command.Key("RO access", 1)},
+			Syntax: "key cursor [MATCH pattern] [COUNT count] [NOVALUES]", Group: "hash", Since: "2.8.0",
+			Complexity: "O(1) for every call. O(N) for a complete iteration, including enough command calls for the cursor to return back to 0. N is the number of elements inside the collection..",
+			Summary:    "Incrementally iterate hash fields and associated values",
+			Tips:       "nondeterministic_output",
+			Run:        hscan},
+		&command.Command{Name: "hrandfield", Arity: -2, Flags: command.Readonly, Keys: []command.KeySpec{command.Key("RO access", 1)},
+			Syntax: "key [count [WITHVALUES]]", Group: "hash", Since: "6.2.0",
+			Complexity: "O(N) where N is the number of fields returned",
+			Summary:    "Get one or multiple random fields from a hash",
+			Tips:       "nondeterministic_output",
+			Run:        hrandfield},
+	)
+}
+
+const (
+	errNaNOrInf       = engine.Error("ERR value is NaN or Infinity")
+	errNoFields       = engine.Error("ERR Mandatory argument FIELDS is missing or not at the right position")
+	errFieldCount     = engine.Error("ERR Number of fields must be a positive integer")
+	errFieldsMismatch = engine.Error("ERR The `numfields` parameter must match the number of arguments")
+)
+
+// hset handles HSET key field value [field value ...].
+func hset(c *command.Call) error {
+	added, err := setFields(c)
+	if err != nil {
+		return err
+	}
+
+	c.Reply.Count(added)
+	return nil
+}
+
+// hmset handles HMSET key field value [field value ...].
+func hmset(c *command.Call) error {
+	if _, err := setFields(c); err != nil {
+		return err
+	}
+
+	c.Reply.Ok()
+	return nil
+}
+
+func setFields(c *command.Call) (added int, err error) {
+	k, pairs := c.Args.Key(), takeRest(&c.Args)
+	if len(pairs)%2 != 0 {
+		return 0, c.WrongArity()
+	}
+	if err := c.Args.End(); err != nil {
+		return 0, err
+	}
+	return c.Tx.HSet(k, pairs)
+}
+
+// rest takes all arguments that are left.
+func takeRest(a *command.Args) [][]byte {
+	if a.Err != nil {
+		return nil
+	}
+	all := a.List
+	a.List = nil
+	return all
+}
+
+// hsetnx handles HSETNX key field value.
+func hsetnx(c *command.Call) error {
+	k, pair := c.Args.Key(), takeRest(&c.Args)
+	if err := c.Args.End(); err != nil {
+		return err
+	}
+
+	h, err := c.Tx.Hash(k)
+	if err != nil {
+		return err
+	}
+	added := 0
+	if _, exists := h.Get(pair[0]); !exists {
+		added, err = c.Tx.HSet(k, pair)
+	}
+	if err != nil {
+		return err
+	}
+
+	c.Reply.Count(added)
+	return nil
+}
+
+// hget handles HGET key field.
+func hget(c *command.Call) error {
+	h, field, err := hashField(c)
+	if err != nil {
+		return err
+	}
+
+	value, found := h.Get(field)
+
+	writeStringOrNull(&c.Reply, value, found)
+	return nil
+}
+
+// hashField parses the arguments of commands that look at one field.
+func hashField(c *command.Call) (engine.Hash, []byte, error) {
+	k, field := c.Args.Key(), c.Args.Next()
+	if err := c.Args.End(); err != nil {
+		return engine.Hash{}, nil, err
+	}
+	h, err := c.Tx.Hash(k)
+	return h, field, err
+}
+
+func writeStringOrNull(r *wire.Reply, value string, found bool) {
+	if found {
+		r.BulkString(value)
+	} else {
+		r.Null()
+	}
+}
+
+// hexists handles HEXISTS key field.
+func hexists(c *command.Call) error {
+	h, field, err := hashField(c)
+	if err != nil {
+		return err
+	}
+
+	_, found := h.Get(field)
+
+	c.Reply.Flag(found)
+	return nil
+}
+
+// hstrlen handles HSTRLEN key field.
+func hstrlen(c *command.Call) error {
+	h, field, err := hashField(c)
+	if err != nil {
+		return err
+	}
+
+	value, _ := h.Get(field)
+
+	c.Reply.Count(len(value))
+	return nil
+}
+
+// hmget handles HMGET key field [field ...].
+func hmget(c *command.Call) error {
+	k, fields := c.Args.Key(), takeRest(&c.Args)
+	if err := c.Args.End(); err != nil {
+		return err
+	}
+
+	h, err := c.Tx.Hash(k)
+	if err != nil {
+		return err
+	}
+
+	c.Reply.Array(len(fields))
+	for _, field := range fields {
+		value, found := h.Get(field)
+		writeStringOrNull(&c.Reply, value, found)
+	}
+	return nil
+}
+
+// wholeHash parses the arguments of commands that look at all fields.
+func wholeHash(c *command.Call) (engine.Hash, error) {
+	k := c.Args.Key()
+	if err := c.Args.End(); err != nil {
+		return engine.Hash{}, err
+	}
+	return c.Tx.Hash(k)
+}
+
+// hgetall handles HGETALL key.
+func hgetall(c *command.Call) error {
+	h, err := wholeHash(c)
+	if err != nil {
+		return err
+	}
+
+	fields(c, h, (*wire.Reply).Mapping, func(field, value string) {
+		c.Reply.BulkString(field)
+		c.Reply.BulkString(value)
+	})
+	return nil
+}
+
+// hkeys handles HKEYS key.
+func hkeys(c *command.Call) error {
+	h, err := wholeHash(c)
+	if err != nil {
+		return err
+	}
+
+	fields(c, h, (*wire.Reply).Array, func(field, _ string) { c.Reply.BulkString(field) })
+	return nil
+}
+
+// hvals handles HVALS key.
+func hvals(c *command.Call) error {
+	h, err := wholeHash(c)
+	if err != nil {
+		return err
+	}
+
+	fields(c, h, (*wire.Reply).Array, func(_, value string) { c.Reply.BulkString(value) })
+	return nil
+}
+
+// fields answers with all fields of a hash, of a large one when the locks are let go.
+func fields(c *command.Call, h engine.Hash, begin func(*wire.Reply, int), tell func(field, value string)) {
+	n, all := h.Len(), h.All()
+	write := func(c *command.Call) error {
+		begin(&c.Reply, n)
+		for field, value := range all {
+			tell(field, value)
+		}
+		return nil
+	}
+	if n > command.LongReply {
+		all = h.Keep()
+		c.Postpone(write)
+		return
+	}
+	write(c)
+}
+
+// hlen handles HLEN key.
+func hlen(c *command.Call) error {
+	h, err := wholeHash(c)
+	if err != nil {
+		return err
+	}
+
+	c.Reply.Count(h.Len())
+	return nil
+}
+
+// hdel handles HDEL key field [field ...].
+func hdel(c *command.Call) error {
+	k, fields := c.Args.Key(), takeRest(&c.Args)
+	if err := c.Args.End(); err != nil {
+		return err
+	}
+
+	removed, err := c.Tx.HDel(k, fields)
+	if err != nil {
+		return err
+	}
+
+	c.Reply.Count(removed)
+	return nil
+}
+
+// hgetdel handles HGETDEL key FIELDS numfields field [field ...].
+func hgetdel(c *command.Call) error {
+	k := c.Args.Key()
+	h, err := c.Tx.Hash(k)
+	if err != nil {
+		return err
+	}
+	if !c.Args.Word("FIELDS") {
+		return errNoFields
+	}
+	if n := c.Args.Positive(errFieldCount); c.Args.Err == nil && n != int64(c.Args.Left()) {
+		c.Args.Fail(errFieldsMismatch)
+	}
+	fields := takeRest(&c.Args)
+	if err := c.Args.End(); err != nil {
+		return err
+	}
+
+	c.Reply.Array(len(fields))
+	for i, field := range fields {
+		value, found := h.Get(field)
+		writeStringOrNull(&c.Reply, value, found)
+		if _, err := c.Tx.HDel(k, fields[i:i+1]); err != nil {
+			return err
+		}
+		if h, err = c.Tx.Hash(k); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// hincrby handles HINCRBY key field increment. As in addTo, the sum's text is stored from the reply.
+func hincrby(c *command.Call) error {
+	k, field, by := c.Args.Key(), c.Args.Next(), c.Args.Integer()
+	if err := c.Args.End(); err != nil {
+		return err
+	}
+
+	h, err := c.Tx.Hash(k)
+	if err != nil {
+		return err
+	}
+	var old int64
+	if value, found := h.Get(field); found {
+		if old, found = grammar.ParseInt([]byte(value)); !found {
+			return engine.ErrHashNotInteger
+		}
+	}
+	sum, ok := grammar.AddInt(old, by)
+	if !ok {
+		return engine.ErrOverflow
+	}
+
+	text := c.Reply.IntegerText(sum)
+	_, err = c.Tx.HSet(k, [][]byte{field, text})
+	return err
+}
+
+// hincrbyfloat handles HINCRBYFLOAT key field increment.
+func hincrbyfloat(c *command.Call) error {
+	k, field := c.Args.Key(), c.Args.Next()
+	by := c.Args.LongDoubleIn(c.Args.Next(), nil, engine.ErrNotFloat)
+	if c.Args.Err == nil && by.IsInf() {
+		c.Args.Fail(errNaNOrInf)
+	}
+	if err := c.Args.End(); err != nil {
+		return err
+	}
+
+	h, err := c.Tx.Hash(k)
+	if err != nil {
+		return err
+	}
+	sum := by
+	if value, found := h.Get(field); found {
+		old, ok := grammar.ParseLongDouble([]byte(value))
+		if !ok {
+			return engine.ErrHashNotFloat
+		}
+		if sum, ok = grammar.AddLongDouble(old, by); !ok {
+			return engine.ErrNaNOrInfinity
+		}
+	}
+	text := grammar.AppendHumanFloat(nil, sum)
+	if _, err := c.Tx.HSet(k, [][]byte{field, text}); err != nil {
+		return err
+	}
+
+	c.Reply.Bulk(text)
+	return nil
+}
+
+// hscan handles HSCAN key cursor [MATCH pattern] [COUNT count]. As in Redis a missing key is answered before the options are looked at.
+func hscan(c *command.Call) error {
+	k, cursor := c.Args.Key(), c.Args.Cursor()
+	if c.Args.Err != nil {
+		return c.Args.Err
+	}
+	h, err := c.Tx.Hash(k)
+	if err != nil {
+		return err
+	}
+	if h.Len() == 0 {
+		command.WriteCloseScan(&c.Reply, c.Reply.Later(), 0, 0)
+		return nil
+	}
+	options := c.Args.ScanOptions("", true)
+	if err := c.Args.End(); err != nil {
+		return err
+	}
+
+	var found []command.Element
+	next := h.Scan(cursor, min(options.Count, command.MostScanned), func(field, value string) {
+		found = append(found, command.Element{Name: field, Value: value})
+	})
+
+	return c.Elements(options, next, found, func(r *wire.Reply, e command.Element) { r.BulkString(e.Value) })
+}
+
+// hrandfield handles HRANDFIELD key [count [WITHVALUES]].
+func hrandfield(c *command.Call) error {
+	k := c.Args.Key()
+	if !c.Args.More() {
+		return hrandfieldOne(c, k)
+	}
+	n, withValues := c.Args.Picks("WITHVALUES")
+	if err := c.Args.End(); err != nil {
+		return err
+	}
+
+	h, err := c.Tx.Hash(k)
+	if err != nil {
+		return err
+	}
+
+	switch {
+	case n >= 0:
+		writeHashFields(&c.Reply, int(min(n, int64(h.Len()))), h.Sample(c.Random, n), withValues)
+	case h.Len() == 0:
+		c.Reply.Array(0)
+	default:
+		writeHashFields(&c.Reply, int(-n), h.Pick(c.Random, int(-n)), withValues)
+	}
+	return nil
+}
+
+func hrandfieldOne(c *command.Call, k engine.Key) error {
+	h, err := c.Tx.Hash(k)
+	if err != nil {
+		return err
+	}
+
+	field, _, found := h.Random(c.Random)
+
+	writeStringOrNull(&c.Reply, field, found)
+	return nil
+}
+
+// hashFields answers with n fields, and with their values too: flat in RESP2, in pairs in RESP3.
+func writeHashFields(r *wire.Reply, n int, fields iter.Seq2[string, string], withValues bool) {
+	if withValues && !r.Resp3 {
+		r.Array(2 * n)
+	} else {
+		r.Array(n)
+	}
+	for field, value := range fields {
+		if withValues && r.Resp3 {
+			r.Array(2)
+		}
+		r.BulkString(field)
+		if withValues {
+			r.BulkString(value)
+		}
+	}
+}

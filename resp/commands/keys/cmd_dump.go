@@ -1,0 +1,192 @@
+package keys
+
+import (
+	"errors"
+	"rlserver/engine"
+	"rlserver/rdb"
+	"rlserver/resp/command"
+)
+
+func init() {
+	command.Register(
+		&command.Command{Name: "dump", Arity: 2, Flags: command.Readonly, Keys: []command.KeySpec{command.Key("RO access", 1)}, Tips: "nondeterministic_output",
+			Syntax: "key", Group: "generic", Since: "2.6.0",
+			Complexity: "O(1) to access the key and additional O(N*M) to serialize it, where N is the number of Redis objects composing the value and M their average size. For small string values the time complexity is thus O(1)+O(1*M) where M is small, so simply O(1).",
+			Summary:    "Return a serialized version of the value stored at the specified key.",
+			Run:        dump},
+		&command.Command{Name: "restore", Arity: -4, Flags: command.Write | command.DenyOOM, Keys: []command.KeySpec{command.Key("OW update", 1)}, Categories: "dangerous",
+			Syntax: "key ttl serialized-value [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency]", Group: "generic", Since: "2.6.0",
+			Complexity: "O(1) to create the new key and additional O(N*M) to reconstruct the serialized value, where N is the number of Redis objects composing the value and M their average size. For small string values the time complexity is thus O(1)+O(1*M) where M is small, so simply O(1). However for sorted set values the complexity is O(N*M*log(N)) because inserting values into sorted sets is O(log(N)).",
+			Summary:    "Create a key using the provided serialized value, previously obtained using DUMP.",
+			Prepare:    readPayload,
+			Run:        restore},
+	)
+}
+
+const (
+	errIdleTime    = engine.Error("ERR Invalid IDLETIME value, must be >= 0")
+	errFreq        = engine.Error("ERR Invalid FREQ value, must be >= 0 and <= 255")
+	errBusyKey     = engine.Error("BUSYKEY Target key name already exists.")
+	errTTLNegative = engine.Error("ERR Invalid TTL value, must be >= 0")
+	errPayload     = engine.Error("ERR DUMP payload version or checksum are wrong")
+	errBadData     = engine.Error("ERR Bad data format")
+)
+
+// dump handles DUMP key. What is large is written down when the lock is let go of, but for hashes.
+func dump(c *command.Call) error {
+	content, ok := c.Tx.Content(c.Args.Key())
+	if !ok {
+		c.Reply.Null()
+		return nil
+	}
+	var b []byte
+	switch content.Type {
+	case engine.TypeHash:
+		b = rdb.AppendHash(b, content.Hash.Len())
+		for field, value := range content.Hash.All() {
+			b = rdb.AppendText(rdb.AppendText(b, field), value)
+		}
+	}
+	c.Postpone(func(c *command.Call) error {
+		switch content.Type {
+		case engine.TypeString:
+			b = rdb.AppendString(b, content.Text)
+		case engine.TypeZSet:
+			b = rdb.AppendSortedSet(b, content.ZSet.Len())
+			for member, score := range content.ZSet.Members().All() {
+				b = rdb.AppendMember(b, member, score)
+			}
+		case engine.TypeHash: // written down already
+		default:
+			b = rdb.AppendLimiter(b, content.Type.String(), content.Numbers)
+		}
+		c.Reply.Bulk(rdb.AppendFooter(b))
+		return nil
+	})
+	return nil
+}
+
+// payload is what the payload of RESTORE says.
+type payload struct {
+	value *engine.Restored
+	err   error
+}
+
+// readPayload reads the payload of a call before any lock is taken.
+func readPayload(c *command.Call, words [][]byte) {
+	p := read(c, words[3])
+	c.Ready = p
+	if p.err == nil {
+		c.MakeRoomFor(p.value.Weight)
+	}
+}
+
+// effectWeight is what an element of a collection takes until the journal has it.
+const effectWeight = 256
+
+func read(c *command.Call, text []byte) *payload {
+	v, err := rdb.Decode(text, c.Env.Engine.Budget()) // all keys may go
+	var foreign rdb.ForeignError
+	switch {
+	case errors.Is(err, rdb.ErrChecksum):
+		return &payload{err: errPayload}
+	case errors.Is(err, rdb.ErrTooLarge):
+		return &payload{err: engine.ErrOutOfMemory}
+	case errors.As(err, &foreign):
+		return &payload{err: engine.Error("ERR Bad data format: " + err.Error() + ", which this server has no type for")}
+	case err != nil:
+		return &payload{err: errBadData}
+	}
+	r := restored(&v)
+	if !r.Valid() {
+		return &payload{err: errBadData}
+	}
+	return &payload{value: r}
+}
+
+func restored(v *rdb.Value) *engine.Restored {
+	r := &engine.Restored{Text: v.Text, Pairs: v.Pairs, Weight: v.Size + int64(len(v.Pairs)/2+len(v.Members))*effectWeight}
+	switch v.Kind {
+	case rdb.String:
+		r.Type = engine.TypeString
+	case rdb.Hash:
+		r.Type = engine.TypeHash
+	case rdb.SortedSet:
+		r.Type = engine.TypeZSet
+		r.Members = make([]engine.ZMember, len(v.Members))
+		for i, m := range v.Members {
+			r.Members[i] = engine.ZMember{Member: m.Name, Score: m.Score}
+		}
+	case rdb.Limiter:
+		r.Type, r.Numbers = engine.Type(v.Type), v.Numbers
+	}
+	return r
+}
+
+// restoring is what the options of RESTORE say.
+type restoring struct {
+	replace, absolute bool
+	idle, uses        int64 // -1: they do not say
+}
+
+// restore handles RESTORE key ttl serialized-value [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency]. As in Redis the options are
+// looked at first.
+func restore(c *command.Call) error {
+	k := c.Args.Key()
+	ttl, text := command.Args{List: [][]byte{c.Args.Next()}}, c.Args.Next()
+	o := takeRestoring(&c.Args)
+	if err := c.Args.End(); err != nil {
+		return err
+	}
+	if !o.replace && c.Tx.Exists(k) {
+		return errBusyKey
+	}
+	expireAt := ttl.Integer()
+	switch {
+	case ttl.Err != nil:
+		return ttl.Err
+	case expireAt < 0:
+		return errTTLNegative
+	case expireAt > 0 && !o.absolute:
+		expireAt += c.Tx.Now() // beyond the end of time it is a time that has passed, as for Redis
+	}
+	p, ok := c.Ready.(*payload)
+	if !ok || c.Executing {
+		p = read(c, text)
+	}
+	c.Ready = nil
+	if p.err != nil {
+		return p.err
+	}
+	p.value.ExpireAt, p.value.Idle, p.value.Uses = expireAt, o.idle, o.uses
+
+	if err := c.Tx.Restore(k, p.value); err != nil {
+		return err
+	}
+
+	c.Reply.Ok()
+	return nil
+}
+
+func takeRestoring(a *command.Args) restoring {
+	o := restoring{idle: -1, uses: -1}
+	for a.More() {
+		switch {
+		case a.Word("REPLACE"):
+			o.replace = true
+		case a.Word("ABSTTL"):
+			o.absolute = true
+		case a.Left() > 1 && o.uses == -1 && a.Word("IDLETIME"):
+			if o.idle = a.Integer(); o.idle < 0 {
+				a.Fail(errIdleTime)
+			}
+		case a.Left() > 1 && o.idle == -1 && a.Word("FREQ"):
+			if o.uses = a.Integer(); o.uses < 0 || o.uses > 255 {
+				a.Fail(errFreq)
+			}
+		default:
+			a.Fail(engine.ErrSyntax)
+		}
+	}
+	return o
+}

@@ -1,0 +1,106 @@
+package keys
+
+import (
+	"fmt"
+	"math"
+	"rlserver/engine"
+	"rlserver/resp/command"
+)
+
+func init() {
+	// Each of the two, setting and telling, has four forms: in seconds or ms, relative to now or a point in time.
+	sets := func(name, unitName, since, summary string, unit int64, absolute bool) *command.Command {
+		return &command.Command{Name: name, Arity: -3, Flags: command.Write | command.Fast, Keys: []command.KeySpec{command.Key("RW update", 1)},
+			Syntax: "key " + unitName + " [NX | XX | GT | LT]", Group: "generic", Since: since, Complexity: "O(1)", Summary: summary,
+			Run: func(c *command.Call) error { return expire(c, unit, absolute) }}
+	}
+	tells := func(name, since, tips, summary string, unit int64, absolute bool) *command.Command {
+		return &command.Command{Name: name, Arity: 2, Flags: command.Readonly | command.Fast, Keys: []command.KeySpec{command.Key("RO access", 1)}, Tips: tips,
+			Syntax: "key", Group: "generic", Since: since, Complexity: "O(1)", Summary: summary,
+			Run: func(c *command.Call) error { return ttl(c, unit, absolute) }}
+	}
+	const random = "nondeterministic_output"
+	command.Register(
+		sets("expire", "seconds", "1.0.0", "Set a key's time to live in seconds", 1000, false),
+		sets("pexpire", "milliseconds", "2.6.0", "Set a key's time to live in milliseconds", 1, false),
+		sets("expireat", "unix-time-seconds", "1.2.0", "Set the expiration for a key as a UNIX timestamp", 1000, true),
+		sets("pexpireat", "unix-time-milliseconds", "2.6.0", "Set the expiration for a key as a UNIX timestamp specified in milliseconds", 1, true),
+		tells("ttl", "1.0.0", random, "Get the time to live for a key in seconds", 1000, false),
+		tells("pttl", "2.6.0", random, "Get the time to live for a key in milliseconds", 1, false),
+		tells("expiretime", "7.0.0", "", "Get the expiration Unix timestamp for a key", 1000, true),
+		tells("pexpiretime", "7.0.0", "", "Get the expiration Unix timestamp for a key in milliseconds", 1, true),
+		&command.Command{Name: "persist", Arity: 2, Flags: command.Write | command.Fast, Keys: []command.KeySpec{command.Key("RW update", 1)},
+			Syntax: "key", Group: "generic", Since: "2.2.0", Complexity: "O(1)",
+			Summary: "Remove the expiration from a key",
+			Run:     persist},
+	)
+}
+
+const (
+	errNXAndOthers = engine.Error("ERR NX and XX, GT or LT options at the same time are not compatible")
+	errGTAndLT     = engine.Error("ERR GT and LT options at the same time are not compatible")
+)
+
+// expire handles EXPIRE, PEXPIRE, EXPIREAT and PEXPIREAT key time [NX | XX | GT | LT]; the unit is in ms. The options are looked at
+// before the time, and the time before the key.
+func expire(c *command.Call, unit int64, absolute bool) error {
+	k, amount := c.Args.Key(), c.Args.Next()
+	conditions := takeExpireConditions(&c.Args)
+	at := c.Deadline(amount, math.MinInt64, unit, absolute)
+	if err := c.Args.End(); err != nil {
+		return err
+	}
+
+	done := c.Tx.Expire(k, at, conditions)
+
+	c.Reply.Flag(done)
+	return nil
+}
+
+// expireConditions takes the options to the end.
+func takeExpireConditions(a *command.Args) (all engine.ExpireIf) {
+	for a.More() {
+		switch {
+		case a.Word("NX"):
+			all |= engine.ExpireNX
+		case a.Word("XX"):
+			all |= engine.ExpireXX
+		case a.Word("GT"):
+			all |= engine.ExpireGT
+		case a.Word("LT"):
+			all |= engine.ExpireLT
+		default:
+			a.Fail(engine.Error(fmt.Sprintf("ERR Unsupported option %.128s", a.Next())))
+		}
+	}
+	if all&engine.ExpireNX != 0 && all != engine.ExpireNX {
+		a.Fail(errNXAndOthers)
+	}
+	if all&engine.ExpireGT != 0 && all&engine.ExpireLT != 0 {
+		a.Fail(errGTAndLT)
+	}
+	return all
+}
+
+// ttl handles TTL, PTTL, EXPIRETIME and PEXPIRETIME key. Whole units, of so many ms, are rounded to the nearest.
+func ttl(c *command.Call, unit int64, absolute bool) error {
+	at, ok := c.Tx.Deadline(c.Args.Key())
+	switch {
+	case !ok:
+		c.Reply.Integer(-2)
+		return nil
+	case at == 0:
+		c.Reply.Integer(-1)
+		return nil
+	case !absolute:
+		at -= c.Tx.Now()
+	}
+	c.Reply.Integer(at/unit + (at%unit+unit/2)/unit)
+	return nil
+}
+
+// persist handles PERSIST key.
+func persist(c *command.Call) error {
+	c.Reply.Flag(c.Tx.Persist(c.Args.Key()))
+	return nil
+}

@@ -1,0 +1,78 @@
+package keys
+
+import (
+	"rlserver/engine"
+	"rlserver/resp/command"
+	"rlserver/resp/glob"
+)
+
+func init() {
+	command.Register(
+		&command.Command{Name: "keys", Arity: 2, Flags: command.Readonly | command.Stepwise, Categories: "dangerous",
+			Tips:   "request_policy:all_shards nondeterministic_output_order",
+			Syntax: "pattern", Group: "generic", Since: "1.0.0",
+			Complexity: "O(N) with N being the number of keys in the database, under the assumption that the key names in the database and the given pattern have limited length.",
+			Summary:    "Find all keys matching the given pattern",
+			Run:        keys},
+		&command.Command{Name: "scan", Arity: -2, Flags: command.Readonly | command.Stepwise, Tips: "nondeterministic_output request_policy:special",
+			Syntax: "cursor [MATCH pattern] [COUNT count] [TYPE type]", Group: "generic", Since: "2.8.0",
+			Complexity: "O(1) for every call. O(N) for a complete iteration, including enough command calls for the cursor to return back to 0. N is the number of elements inside the collection.",
+			Summary:    "Incrementally iterate the keys space",
+			Run:        scan},
+	)
+}
+
+// keysStep is how many keys KEYS looks at before it looks whether the reply is still wanted.
+const keysStep = 1024
+
+// keys handles KEYS pattern. Like SCAN it holds one shard after the other: a key that is there throughout is told once, others may be.
+func keys(c *command.Call) error {
+	filter := command.ScanOptions{Pattern: glob.NewGlob(c.Args.Next(), false)}
+	if err := c.Args.End(); err != nil {
+		return err
+	}
+
+	mark, n := c.Reply.Later(), 0
+	next := uint64(0)
+	for more := true; more; more = next != 0 {
+		next = c.Tx.Scan(c.Env.Clock(), c.Db, next, keysStep, func(name []byte, _ engine.Type) {
+			if filter.Match(name) {
+				c.Reply.Bulk(name)
+				n++
+			}
+		})
+		if err := filter.Err(c); err != nil {
+			return err
+		}
+	}
+	c.Reply.Close(mark, n)
+	return nil
+}
+
+// scan handles SCAN cursor [MATCH pattern] [COUNT count] [TYPE type]. It holds no lock: the Tx takes one shard after the other.
+func scan(c *command.Call) error {
+	cursor := c.Args.Cursor()
+	options := c.Args.ScanOptions("TYPE", false)
+	if err := c.Args.End(); err != nil {
+		return err
+	}
+
+	mark, n := c.Reply.Later(), 0
+	for left := options.Count; ; {
+		step := min(left, keysStep)
+		cursor = c.Tx.Scan(c.Env.Clock(), c.Db, cursor, step, func(name []byte, t engine.Type) {
+			if options.Match(name) && options.Is(t) {
+				c.Reply.Bulk(name)
+				n++
+			}
+		})
+		if err := options.Err(c); err != nil {
+			return err
+		}
+		if left -= step; cursor == 0 || left == 0 {
+			break
+		}
+	}
+	command.WriteCloseScan(&c.Reply, mark, cursor, n)
+	return nil
+}

@@ -1,0 +1,292 @@
+package keys
+
+import (
+	"bytes"
+	"cmp"
+	"rlserver/engine"
+	"rlserver/resp/command"
+	"rlserver/resp/grammar"
+	"rlserver/resp/wire"
+	"slices"
+)
+
+func init() {
+	const complexity = "O(N+M*log(M)) where N is the number of elements in the list or set to sort, and M the number of returned elements. When the elements are not sorted, complexity is O(N)."
+	by := command.KeySpec{Access: "RO access", Step: 1, Patterns: true}
+	command.Register(
+		&command.Command{Name: "sort", Arity: -2, Flags: command.Write | command.DenyOOM, Categories: "set sortedset list dangerous",
+			Keys:   []command.KeySpec{command.Key("RO access", 1), by, {Access: "OW update", Step: 1, Token: "STORE"}},
+			Syntax: "key [BY pattern] [LIMIT offset count] [GET pattern [GET pattern ...]] [ASC | DESC] [ALPHA] [STORE destination]",
+			Group:  "generic", Since: "1.0.0", Complexity: complexity,
+			Summary: "Sort the elements in a list, set or sorted set",
+			Reaches: sortReaches,
+			Run:     func(c *command.Call) error { return sortSet(c, true) }},
+		&command.Command{Name: "sort_ro", Arity: -2, Flags: command.Readonly, Categories: "set sortedset list dangerous",
+			Keys:   []command.KeySpec{command.Key("RO access", 1), by},
+			Syntax: "key [BY pattern] [LIMIT offset count] [GET pattern [GET pattern ...]] [ASC | DESC] [ALPHA]",
+			Group:  "generic", Since: "7.0.0", Complexity: complexity,
+			Summary: "Sort the elements in a list, set or sorted set. Read-only variant of SORT.",
+			Reaches: sortReaches,
+			Run:     func(c *command.Call) error { return sortSet(c, false) }},
+	)
+}
+
+const (
+	ErrSortStore  = engine.Error("ERR SORT with STORE makes a list, and there are no lists here: leave STORE out, and the reply has the elements")
+	errSortScores = engine.Error("ERR One or more scores can't be converted into double")
+)
+
+// sorting is what SORT is asked for, and what it has found.
+type sorting struct {
+	by       *pattern // nil: the elements themselves
+	unsorted bool     // in the order of the set
+	get      []pattern
+	alpha    bool
+	desc     bool
+	offset   int64
+	count    int64 // negative: all
+	store    bool
+
+	list  []sortable
+	found [][]byte // for each of list what each of get has found; nil: nothing
+	text  chunks
+}
+
+// sortable is an element on its way.
+type sortable struct {
+	element []byte
+	weight  []byte // what it is sorted by with ALPHA; nil: nothing was found
+	score   float64
+	index   int // in found, in steps of get
+}
+
+// sortReaches tells whether a call of SORT looks at keys that its words do not name.
+func sortReaches(words [][]byte) bool {
+	return slices.ContainsFunc(words[2:], func(w []byte) bool { return bytes.IndexByte(w, '*') >= 0 })
+}
+
+// sortSet handles SORT and SORT_RO key [BY pattern] [LIMIT offset count] [GET pattern …] [ASC | DESC] [ALPHA] [STORE destination].
+// What it needs is gathered under the locks; it is sorted and answered when they are let go of.
+func sortSet(c *command.Call, stores bool) error {
+	k := c.Args.Key()
+	q := takeSorting(&c.Args, stores)
+	if err := c.Args.Err; err != nil {
+		return err
+	}
+	if q.store {
+		return ErrSortStore
+	}
+	set, err := c.Tx.ZSet(k)
+	if err != nil {
+		return err
+	}
+
+	start, end := q.bounds(int64(set.Len()))
+	if q.unsorted {
+		members := set.Range(&engine.ZRange{Start: start, Stop: end - 1, Reverse: q.desc})
+		if start == end {
+			members = engine.ZMembers{}
+		}
+		start, end = 0, int64(members.Len())
+		q.gather(c, members)
+	} else {
+		q.gather(c, set.Range(&engine.ZRange{Stop: -1}))
+		if err := q.weigh(c); err != nil {
+			return err
+		}
+	}
+	c.Postpone(func(c *command.Call) error {
+		if !q.unsorted {
+			slices.SortFunc(q.list, q.compare)
+		}
+		writeSorted(&c.Reply, &q, start, end)
+		return nil
+	})
+	return nil
+}
+
+// sorting takes the options.
+func takeSorting(a *command.Args, stores bool) (q sorting) {
+	q.count = -1
+	for a.More() {
+		left := a.Left() - 1
+		switch {
+		case a.Word("ASC"):
+			q.desc = false
+		case a.Word("DESC"):
+			q.desc = true
+		case a.Word("ALPHA"):
+			q.alpha = true
+		case left >= 2 && a.Word("LIMIT"):
+			q.offset, q.count = a.Integer(), a.Integer()
+		case stores && left >= 1 && a.Word("STORE"):
+			q.store = true
+			a.Next()
+		case left >= 1 && a.Word("BY"):
+			p := newPattern(a.Next())
+			q.by = &p
+			q.unsorted = q.unsorted || !p.star // as in Redis, even if another BY follows
+		case left >= 1 && a.Word("GET"):
+			q.get = append(q.get, newPattern(a.Next()))
+		default:
+			a.Fail(engine.ErrSyntax)
+		}
+	}
+	return q
+}
+
+// bounds are the places from start up to but not end that are answered, of so many.
+func (q *sorting) bounds(n int64) (start, end int64) {
+	start = min(max(q.offset, 0), n)
+	end = n
+	if q.count >= 0 {
+		end = start + min(q.count, n-start)
+	}
+	return start, end
+}
+
+// gather takes the members and what GET finds for them.
+func (q *sorting) gather(c *command.Call, members engine.ZMembers) {
+	q.list = make([]sortable, 0, members.Len())
+	q.found = make([][]byte, 0, members.Len()*len(q.get))
+	for member := range members.All() {
+		element := q.text.keep(member)
+		q.list = append(q.list, sortable{element: element, index: len(q.list)})
+		for i := range q.get {
+			value := element
+			if !q.get[i].itself {
+				value = q.get[i].find(c, element)
+			}
+			q.found = append(q.found, value)
+		}
+	}
+}
+
+// weigh finds what the elements are sorted by. Without ALPHA that is a number; 0 if there is none.
+func (q *sorting) weigh(c *command.Call) error {
+	if q.alpha && q.by == nil {
+		return nil
+	}
+	for i := range q.list {
+		e := &q.list[i]
+		weight := e.element
+		if q.by != nil {
+			weight = q.by.find(c, e.element)
+		}
+		switch {
+		case q.alpha:
+			e.weight = weight
+		case weight != nil:
+			var ok bool
+			if e.score, ok = sortScore(weight); !ok {
+				return errSortScores
+			}
+		}
+	}
+	return nil
+}
+
+// sortScore reads a number as C's strtod does: space may stand before it, and nothing at all is 0.
+func sortScore(b []byte) (score float64, ok bool) {
+	if len(b) == 0 {
+		return 0, true
+	}
+	return grammar.ParseFloat(bytes.TrimLeft(b, " \t\n\v\f\r"))
+}
+
+func (q *sorting) compare(a, b sortable) (order int) {
+	switch {
+	case !q.alpha:
+		order = cmp.Compare(a.score, b.score)
+	case q.by != nil && (a.weight == nil) != (b.weight == nil):
+		order = 1
+		if a.weight == nil {
+			order = -1
+		}
+	case q.by != nil:
+		order = bytes.Compare(a.weight, b.weight)
+	}
+	if order == 0 {
+		order = bytes.Compare(a.element, b.element)
+	}
+	if q.desc {
+		order = -order
+	}
+	return order
+}
+
+// sorted answers with the elements at the places from start up to but not end, or with what GET has found for them.
+func writeSorted(r *wire.Reply, q *sorting, start, end int64) {
+	each := len(q.get)
+	r.Array(int(end-start) * max(each, 1))
+	for _, e := range q.list[start:end] {
+		if each == 0 {
+			r.Bulk(e.element)
+		}
+		for _, value := range q.found[e.index*each:][:each] {
+			r.BulkOrNull(value, value != nil)
+		}
+	}
+}
+
+// pattern names a key for each element: the first * stands for the element, and what follows -> is the field of a hash.
+type pattern struct {
+	before, after []byte
+	field         []byte // nil: the key holds a string
+	star          bool   // without one it finds nothing
+	itself        bool   // #: the element
+
+	name []byte // of the last key, to be used again
+}
+
+func newPattern(text []byte) (p pattern) {
+	p.itself = string(text) == "#"
+	if p.before, p.after, p.star = bytes.Cut(text, []byte("*")); !p.star {
+		return p
+	}
+	if key, field, ok := bytes.Cut(p.after, []byte("->")); ok && len(field) > 0 {
+		p.after, p.field = key, field
+	}
+	return p
+}
+
+// find is what stands under the key for an element; nil if there is nothing. It is good for ever. All shards are locked.
+func (p *pattern) find(c *command.Call, element []byte) []byte {
+	if !p.star {
+		return nil
+	}
+	p.name = append(append(append(p.name[:0], p.before...), element...), p.after...)
+	k := c.Env.Engine.Key(p.name)
+	if p.field == nil {
+		value, ok, _ := c.Tx.Share(k)
+		if ok && value == nil {
+			value = []byte{}
+		}
+		return value
+	}
+	h, err := c.Tx.Hash(k)
+	if err != nil {
+		return nil
+	}
+	if value, ok := h.Get(p.field); ok {
+		return []byte(value)
+	}
+	return nil
+}
+
+// chunks keeps many small texts in few allocations. None of them is nil.
+type chunks struct{ free []byte }
+
+const chunk = 32 << 10
+
+func (c *chunks) keep(text []byte) []byte {
+	if len(text) > chunk/8 {
+		return append([]byte{}, text...)
+	}
+	if c.free == nil || cap(c.free)-len(c.free) < len(text) {
+		c.free = make([]byte, 0, chunk)
+	}
+	start := len(c.free)
+	c.free = append(c.free, text...)
+	return c.free[start:len(c.free):len(c.free)]
+}

@@ -1,0 +1,249 @@
+package limits
+
+import (
+	"rlserver/engine"
+	"rlserver/engine/limit"
+	"rlserver/engine/rule"
+	"rlserver/resp/command"
+	"rlserver/resp/wire"
+)
+
+func init() {
+	command.Register(
+		&command.Command{Name: "rl.slide", Arity: -4, Flags: command.Write | command.DenyOOM | command.Fast | command.Blocking, Keys: []command.KeySpec{command.Key("RW access update", 1)},
+			Syntax: "key limit window [COST cost] [ID id] [WAIT timeout]", Group: "ratelimit", Since: "1.0.0",
+			Complexity: "O(log(N)+C) with N the hits in the window and C the cost",
+			Summary:    "Admits a call if an exact sliding window has room for it, and records it.",
+			Example: "> RL.SLIDE login:ann 3 1m\n1) (integer) 1\n2) (integer) 3\n3) (integer) 2\n4) (integer) 0\n5) (integer) 60000\n" +
+				"> RL.SLIDE login:ann 3 1m COST 3\n1) (integer) 0\n2) (integer) 3\n3) (integer) 2\n4) (integer) 60000\n5) (integer) 60000",
+			Run: decide(rule.Slide, OptionCost|optionID|OptionWait)},
+		&command.Command{Name: "rl.multi", Arity: -4, Flags: command.Write | command.DenyOOM | command.Fast | command.Blocking, Keys: []command.KeySpec{command.Key("RW access update", 1)},
+			Syntax: "key limit window [limit window ...] [COST cost] [ID id] [WAIT timeout]", Group: "ratelimit", Since: "1.0.0",
+			Complexity: "O(W*log(N)+C) with W the windows, N the hits in the longest and C the cost",
+			Summary:    "Admits a call if all of several sliding windows over one log have room for it, and records it once.",
+			Example: "> RL.MULTI mail:ann 1 1m 5 1h 10 1d\n1) (integer) 1\n2) (integer) 1\n3) (integer) 0\n4) (integer) 0\n5) (integer) 86400000\n6) (integer) 0\n" +
+				"> RL.MULTI mail:ann 1 1m 5 1h 10 1d\n1) (integer) 0\n2) (integer) 1\n3) (integer) 0\n4) (integer) 60000\n5) (integer) 86400000\n6) (integer) 0",
+			Run: multi},
+		&command.Command{Name: "rl.token", Arity: -5, Flags: command.Write | command.DenyOOM | command.Fast | command.Blocking, Keys: []command.KeySpec{command.Key("RW access update", 1)},
+			Syntax: "key capacity refill period [COST cost] [WAIT timeout]", Group: "ratelimit", Since: "1.0.0",
+			Complexity: "O(1)",
+			Summary:    "Admits a call if a token bucket holds enough tokens, and takes them.",
+			Example: "> RL.TOKEN api:ann 10 5 1s COST 8\n1) (integer) 1\n2) (integer) 10\n3) (integer) 2\n4) (integer) 0\n5) (integer) 1600\n" +
+				"> RL.TOKEN api:ann 10 5 1s COST 8\n1) (integer) 0\n2) (integer) 10\n3) (integer) 2\n4) (integer) 1200\n5) (integer) 1600",
+			Run: decide(rule.Token, OptionCost|OptionWait)},
+		&command.Command{Name: "rl.fixed", Arity: -4, Flags: command.Write | command.DenyOOM | command.Fast | command.Blocking, Keys: []command.KeySpec{command.Key("RW access update", 1)},
+			Syntax: "key limit window [COST cost] [TZ zone] [WAIT timeout]", Group: "ratelimit", Since: "1.0.0",
+			Complexity: "O(1)",
+			Summary:    "Admits a call if the current fixed or calendar window has room for it, and counts it.",
+			Example:    "> RL.FIXED export:ann 100 day TZ Europe/Berlin\n1) (integer) 1\n2) (integer) 100\n3) (integer) 99\n4) (integer) 0\n5) (integer) 82800000",
+			Run:        decide(rule.Fixed, OptionCost|OptionWait)},
+		&command.Command{Name: "rl.counter", Arity: -4, Flags: command.Write | command.DenyOOM | command.Fast | command.Blocking, Keys: []command.KeySpec{command.Key("RW access update", 1)},
+			Syntax: "key limit window [COST cost] [WAIT timeout]", Group: "ratelimit", Since: "1.0.0",
+			Complexity: "O(1)",
+			Summary:    "Admits a call if a sliding window, estimated from two counts, has room for it, and counts it.",
+			Example: "> RL.COUNTER api:ann 1000 10s COST 600\n1) (integer) 1\n2) (integer) 1000\n3) (integer) 400\n4) (integer) 0\n5) (integer) 20000\n" +
+				"> RL.COUNTER api:ann 1000 10s COST 600\n1) (integer) 0\n2) (integer) 1000\n3) (integer) 400\n4) (integer) 13334\n5) (integer) 20000",
+			Run: decide(rule.Counter, OptionCost|OptionWait)},
+	)
+}
+
+// decide makes the handler of a command that holds a call against one limit: key, the algorithm's
+// fields, and options.
+func decide(kind rule.Kind, allowed optionSet) func(*command.Call) error {
+	a := kind.Algorithm()
+	return func(c *command.Call) error {
+		l := oneLimit(c)
+		takeLimit(&c.Args, a, l)
+		o := TakeOptions(&c.Args, allowed, a, l)
+		if err := c.Args.End(); err != nil {
+			return err
+		}
+
+		d, err := c.Admit(func() (limit.Decision, error) { return c.Tx.Decide(l, o.Cost) })
+		if err != nil {
+			return err
+		}
+
+		c.Decided(o.Cost, d)
+		if kind == rule.Leaky {
+			writeDelayedDecision(&c.Reply, d)
+		} else {
+			WriteDecision(&c.Reply, d)
+		}
+		return nil
+	}
+}
+
+// oneLimit is room for a limit that stays the session's: what decides goes by a table, so a limit
+// of the handler's own would be allocated.
+func oneLimit(c *command.Call) *engine.Limit {
+	c.Limits = append(c.Limits[:0], engine.Limit{})
+	return &c.Limits[0]
+}
+
+// maxWindows is how many windows one RL.MULTI may name.
+const MaxWindows = 128
+
+// multi handles RL.MULTI key limit window [limit window ...] [COST cost] [ID id] [WAIT timeout].
+func multi(c *command.Call) error {
+	k := c.Args.Key()
+	rules := append(c.Rules[:0], TakeSlidingRule(&c.Args))
+	for c.Args.More() && beginsNumber(c.Args.List[0]) {
+		if len(rules) == MaxWindows {
+			return command.ErrTooManyWindows
+		}
+		rules = append(rules, TakeSlidingRule(&c.Args))
+	}
+	c.Rules = rules
+	o := TakeOptions(&c.Args, OptionCost|optionID|OptionWait, nil, nil)
+	if err := c.Args.End(); err != nil {
+		return err
+	}
+
+	d, err := c.Admit(func() (limit.Decision, error) { return c.Tx.Slide(k, rules, o.Cost, o.id) })
+	if err != nil {
+		return err
+	}
+
+	c.Decided(o.Cost, d)
+	writeRuledDecision(&c.Reply, d)
+	return nil
+}
+
+// decision answers with the five integers of every limiter.
+func WriteDecision(r *wire.Reply, d limit.Decision) {
+	r.Array(5)
+	writeFields(r, d)
+}
+
+// ruledDecision answers with the five and the index of the rule that they speak of.
+func writeRuledDecision(r *wire.Reply, d limit.Decision) {
+	r.Array(6)
+	writeFields(r, d)
+	r.Count(d.Index)
+}
+
+// delayedDecision answers with the five and how long to wait before going ahead.
+func writeDelayedDecision(r *wire.Reply, d limit.Decision) {
+	r.Array(6)
+	writeFields(r, d)
+	r.Integer(d.Delay)
+}
+
+func writeFields(r *wire.Reply, d limit.Decision) {
+	r.Flag(d.Allowed)
+	r.Integer(d.Limit)
+	r.Integer(d.Remaining)
+	r.Integer(d.RetryAfter)
+	r.Integer(d.ResetAfter)
+}
+
+// limit takes a key and an algorithm's fields.
+func takeLimit(a *command.Args, algorithm *rule.Algorithm, l *engine.Limit) {
+	l.Key = a.Key()
+	takeFields(a, algorithm, l)
+}
+
+func takeFields(a *command.Args, algorithm *rule.Algorithm, l *engine.Limit) {
+	l.Rule = algorithm.Empty
+	for i := range algorithm.Fields {
+		takeField(a, &algorithm.Fields[i], l)
+	}
+	if algorithm.HasID {
+		l.ID = takeLeaseID(a)
+	}
+}
+
+func takeField(a *command.Args, f *rule.Field, l *engine.Limit) {
+	word := a.Next()
+	if a.Err == nil {
+		a.Err = f.Read(word, &l.Rule)
+	}
+}
+
+// amount takes a count from least (0 or 1) to limit.MaxCount.
+func takeAmount(a *command.Args, name string, least int64) (n int64) {
+	word := a.Next()
+	if a.Err == nil {
+		n, a.Err = rule.Count(name, word, least, limit.MaxCount)
+	}
+	return n
+}
+
+// duration takes a length of time, in ms. The hint ends the error.
+func takeDuration(a *command.Args, hint string) (ms int64) {
+	word := a.Next()
+	if a.Err == nil {
+		ms, a.Err = rule.Duration(word, hint)
+	}
+	return ms
+}
+
+func TakeSlidingRule(a *command.Args) limit.Window {
+	return limit.Window{Limit: takeAmount(a, "limit", 1), Length: takeDuration(a, "")}
+}
+
+// beginsNumber tells the limit of one more window from an option.
+func beginsNumber(b []byte) bool {
+	return len(b) > 0 && (b[0] >= '0' && b[0] <= '9' || b[0] == '-' || b[0] == '+')
+}
+
+// options are what may follow the arguments of a limiter: a call without COST costs 1, and one
+// without ID has nil.
+type options struct {
+	Cost int64
+	id   []byte
+}
+
+// optionSet says which options a command takes.
+type optionSet uint8
+
+const (
+	OptionCost optionSet = 1 << iota
+	optionID
+	OptionWait // for admit, which makes the call wait
+)
+
+// options takes the options, in any order and each at most once. Those of an algorithm and the ID
+// go to the limit, if there is one.
+func TakeOptions(a *command.Args, allowed optionSet, algorithm *rule.Algorithm, l *engine.Limit) options {
+	o, seen := options{Cost: 1}, 0
+	take := func(option optionSet, word string) bool {
+		if allowed&option == 0 || !a.Word(word) {
+			return false
+		}
+		allowed &^= option
+		return true
+	}
+	for a.More() {
+		switch {
+		case take(OptionCost, "COST"):
+			o.Cost = takeAmount(a, "COST", 0)
+		case take(optionID, "ID"):
+			if o.id = a.Next(); a.Err == nil && len(o.id) == 0 {
+				a.Fail(command.ErrEmptyID)
+			}
+			if l != nil {
+				l.ID = o.id
+			}
+		case take(OptionWait, "WAIT"):
+			a.Wait = takeDuration(a, "; WAIT takes from 1ms to 10 years, and a call without it does not wait")
+		case algorithm == nil || !takeAlgorithmOption(a, algorithm, l, &seen):
+			a.Fail(engine.ErrSyntax)
+		}
+	}
+	return o
+}
+
+// algorithmOption takes an option of an algorithm, if that is what comes next and has not been seen
+// yet.
+func takeAlgorithmOption(a *command.Args, algorithm *rule.Algorithm, l *engine.Limit, seen *int) bool {
+	i := algorithm.OptionIndex(a.List[0])
+	if i < 0 || *seen&(1<<i) != 0 {
+		return false
+	}
+	*seen |= 1 << i
+	a.Next()
+	takeField(a, &algorithm.Options[i], l)
+	return true
+}

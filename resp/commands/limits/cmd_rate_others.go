@@ -1,0 +1,272 @@
+package limits
+
+import (
+	"fmt"
+	"math"
+	"rlserver/engine"
+	"rlserver/engine/limit"
+	"rlserver/engine/rule"
+	"rlserver/resp/command"
+	"rlserver/resp/grammar"
+	"rlserver/resp/wire"
+)
+
+// Limiters as other servers have them, for their clients. All are the token bucket of RL.TOKEN,
+// seen as the generic cell rate algorithm, and exact where theirs round the time between two
+// tokens. The arguments, their order, the fields and the errors are the others'; errors of our own
+// are for what would not fit here.
+func init() {
+	command.Register(
+		&command.Command{Name: "cl.throttle", Arity: -5, Flags: command.Write | command.DenyOOM | command.Fast, Keys: []command.KeySpec{command.Key("RW access update", 1)},
+			Syntax: "key max_burst count period [quantity]", Group: "ratelimit", Since: "1.0.0",
+			Complexity: "O(1)",
+			Summary: "RL.TOKEN for clients of redis-cell and Dragonfly: a bucket of max_burst+1 that refills with count each period, in seconds. Replies " +
+				"1 if limited or 0, the capacity, the remaining, the seconds until a retry or -1, and those until the bucket is full.",
+			Example: "> CL.THROTTLE api:ann 14 30 60\n1) (integer) 0\n2) (integer) 15\n3) (integer) 14\n4) (integer) -1\n5) (integer) 2\n" +
+				"> CL.THROTTLE api:ann 14 30 60 15\n1) (integer) 1\n2) (integer) 15\n3) (integer) 14\n4) (integer) 2\n5) (integer) 2",
+			Run: cellThrottle},
+		&command.Command{Name: "gcra", Arity: -5, Flags: command.Write | command.DenyOOM | command.Fast, Keys: []command.KeySpec{command.Key("RW access update", 1)},
+			Syntax: "key max-burst tokens-per-period period [TOKENS count]", Group: "ratelimit", Since: "1.0.0",
+			Complexity: "O(1)",
+			Summary: "RL.TOKEN for clients that know the GCRA of Redis 8.8's milestones: arguments and reply are those of CL.THROTTLE, but the period may " +
+				"have decimals.",
+			Example: "> GCRA api:ann 5 10 60 TOKENS 6\n1) (integer) 0\n2) (integer) 6\n3) (integer) 0\n4) (integer) -1\n5) (integer) 36\n" +
+				"> GCRA api:ann 5 10 60\n1) (integer) 1\n2) (integer) 6\n3) (integer) 0\n4) (integer) 6\n5) (integer) 36",
+			Run: gcra},
+		&command.Command{Name: "throttle", Arity: -5, Flags: command.Write | command.DenyOOM | command.Fast, Keys: []command.KeySpec{command.Key("RW access update", 1)},
+			Syntax: "key max_burst count period [quantity]", Group: "ratelimit", Since: "1.0.0",
+			Complexity: "O(1)",
+			Summary: "RL.TOKEN for clients of throttlecrab: a bucket of max_burst that refills with count each period, in seconds. Replies 1 if allowed or 0, " +
+				"the capacity, the remaining, the seconds until the bucket is full and those until a retry: 0 if allowed, -1 if never.",
+			Example: "> THROTTLE api:ann 10 100 60 10\n1) (integer) 1\n2) (integer) 10\n3) (integer) 0\n4) (integer) 6\n5) (integer) 0\n" +
+				"> THROTTLE api:ann 10 100 60 10\n1) (integer) 0\n2) (integer) 10\n3) (integer) 0\n4) (integer) 6\n5) (integer) 6",
+			Run: throttle},
+	)
+}
+
+const (
+	errZeroRate  = engine.Error("Cell error: Zero rates are not supported")
+	errBelowOne  = engine.Error("ERR value is out of range, value must between 1 and 9223372036854775807")
+	errPeriod    = engine.Error("ERR period must be > 0 and < 1e12")
+	errNoTokens  = engine.Error("ERR Missing TOKENS value")
+	errRateLimit = engine.Error("ERR Rate limit check failed: invalid rate limit parameters")
+)
+
+// maxSeconds is the longest period in seconds.
+const maxSeconds = limit.MaxDuration / 1000
+
+// cellThrottle handles CL.THROTTLE key max_burst count period [quantity].
+func cellThrottle(c *command.Call) error {
+	k := c.Args.Key()
+	burst, count, period, quantity := takeCell(&c.Args), takeCell(&c.Args), takeCell(&c.Args), int64(1)
+	if c.Args.More() {
+		quantity = takeCell(&c.Args)
+	}
+	if err := endOrArity(c); err != nil {
+		return err
+	}
+	if count == 0 || period == 0 {
+		return errZeroRate
+	}
+	takeHold(&c.Args, "max_burst", burst, 0, limit.MaxCount-1)
+	takeHold(&c.Args, "count", count, 1, limit.MaxCount)
+	takeHold(&c.Args, "period", period, 1, maxSeconds)
+	takeHold(&c.Args, "quantity", quantity, 0, math.MaxInt64)
+	if c.Args.Err != nil {
+		return c.Args.Err
+	}
+
+	d, err := decideCell(c, k, limit.Bucket{Capacity: burst + 1, Refill: count, Period: period * 1000}, quantity)
+	if err != nil {
+		return err
+	}
+
+	writeLimited(&c.Reply, d)
+	return nil
+}
+
+// cell takes a number as redis-cell does.
+func takeCell(a *command.Args) int64 {
+	b := a.Next()
+	n, ok := grammar.ParseInt(b)
+	if !ok {
+		a.Fail(engine.Error(fmt.Sprintf("Cell error: Couldn't parse as integer: %.128s", b)))
+	}
+	return n
+}
+
+// hold refuses a number that is out of our range.
+func takeHold(a *command.Args, name string, n, least, most int64) {
+	if n < least || n > most {
+		a.Fail(engine.Error(fmt.Sprintf("ERR %s must be from %d to %d", name, least, most)))
+	}
+}
+
+// endOrArity is args.end for commands of others, whose calls have too many words if any are left.
+func endOrArity(c *command.Call) error {
+	if c.Args.More() {
+		return engine.Error("ERR wrong number of arguments for '" + c.Command.FullName() + "' command")
+	}
+	return c.Args.Err
+}
+
+// throttle decides as those servers do: a quantity of 0 is not limited by an empty bucket, as there
+// is nothing it needs, but by one from which more is missing than it holds. That is what a peek
+// asks of a bucket with room for one more.
+func decideCell(c *command.Call, k engine.Key, bucket limit.Bucket, quantity int64) (limit.Decision, error) {
+	if quantity > 0 {
+		d, err := Token(c, k, bucket, quantity)
+		if err == nil {
+			c.Decided(quantity, d)
+		}
+		return d, err
+	}
+	bucket.Capacity++
+	d, err := Token(c, k, bucket, 0)
+	d.Limit, d.Remaining = d.Limit-1, max(d.Remaining-1, 0)
+	return d, err
+}
+
+// token decides as RL.TOKEN does.
+func Token(c *command.Call, k engine.Key, bucket limit.Bucket, cost int64) (limit.Decision, error) {
+	l := oneLimit(c)
+	l.Key, l.Kind, l.Token = k, rule.Token, bucket
+	return c.Tx.Decide(l, cost)
+}
+
+// limited answers with the five integers of redis-cell.
+func writeLimited(r *wire.Reply, d limit.Decision) {
+	r.Array(5)
+	r.Flag(!d.Allowed)
+	r.Integer(d.Limit)
+	r.Integer(d.Remaining)
+	if d.Allowed {
+		r.Integer(-1)
+	} else {
+		r.Integer(seconds(d.RetryAfter))
+	}
+	r.Integer(seconds(d.ResetAfter))
+}
+
+// seconds rounds milliseconds up; limit.Never stays.
+func seconds(ms int64) int64 {
+	if ms < 0 {
+		return ms
+	}
+	return ms/1000 + min(ms%1000, 1)
+}
+
+// gcra handles GCRA key max-burst tokens-per-period period [TOKENS count].
+func gcra(c *command.Call) error {
+	if len(c.Words) > 7 {
+		return engine.Error("ERR wrong number of arguments for 'gcra' command")
+	}
+	k := c.Args.Key()
+	burst := takeLeast(&c.Args, "max-burst", 0, limit.MaxCount-1, command.ErrNotPositive)
+	refill := takeLeast(&c.Args, "tokens-per-period", 1, limit.MaxCount, errBelowOne)
+	bucket := bucketOfSeconds(burst+1, refill, takePeriod(&c.Args))
+	tokens := int64(1)
+	if c.Args.More() {
+		tokens = takeTokens(&c.Args)
+	}
+	if err := c.Args.End(); err != nil {
+		return err
+	}
+
+	d, err := Token(c, k, bucket, tokens)
+	if err != nil {
+		return err
+	}
+
+	c.Decided(tokens, d)
+	writeLimited(&c.Reply, d)
+	return nil
+}
+
+// least takes a number as Redis does: below the least has an error of Redis', above the most one of
+// ours.
+func takeLeast(a *command.Args, name string, least, most int64, below engine.Error) int64 {
+	n := a.Integer()
+	if a.Err == nil && n < least {
+		a.Fail(below)
+	}
+	if a.Err == nil {
+		takeHold(a, name, n, least, most)
+	}
+	return n
+}
+
+// period takes decimal seconds.
+func takePeriod(a *command.Args) float64 {
+	f := a.Float()
+	switch {
+	case a.Err != nil:
+	case f <= 0 || f >= 1e12:
+		a.Fail(errPeriod)
+	case f > maxSeconds:
+		a.Fail(engine.Error(fmt.Sprintf("ERR period must be at most %d", maxSeconds)))
+	}
+	return f
+}
+
+func takeTokens(a *command.Args) int64 {
+	switch {
+	case !a.Word("TOKENS"):
+		a.Fail(engine.ErrSyntax)
+	case !a.More():
+		a.Fail(errNoTokens)
+	}
+	return takeLeast(a, "TOKENS", 1, math.MaxInt64, errBelowOne)
+}
+
+// bucketOfSeconds is a bucket whose period is in seconds, to the microsecond as in Redis. A Bucket
+// counts in ms: of a period that is no whole number of them it takes a thousand, and as many times
+// the tokens, where that can be; where not, the period is rounded up: no more is admitted than was
+// asked for.
+func bucketOfSeconds(capacity, refill int64, period float64) limit.Bucket {
+	us := int64(math.Round(period * 1e6))
+	if us%1000 != 0 && us <= limit.MaxDuration && refill <= limit.MaxCount/1000 {
+		return limit.Bucket{Capacity: capacity, Refill: refill * 1000, Period: us}
+	}
+	return limit.Bucket{Capacity: capacity, Refill: refill, Period: max((us+999)/1000, 1)}
+}
+
+// throttle handles THROTTLE key max_burst count period [quantity].
+func throttle(c *command.Call) error {
+	k := c.Args.Key()
+	burst := c.Args.IntegerOr("ERR invalid max_burst")
+	count := c.Args.IntegerOr("ERR invalid count_per_period")
+	period := c.Args.IntegerOr("ERR invalid period")
+	quantity := int64(1)
+	if c.Args.More() {
+		quantity = c.Args.IntegerOr("ERR invalid quantity")
+	}
+	if err := endOrArity(c); err != nil {
+		return err
+	}
+	switch {
+	case quantity < 0:
+		return engine.Error(fmt.Sprintf("ERR Rate limit check failed: negative quantity: %d", quantity))
+	case burst <= 0 || count <= 0 || period <= 0:
+		return errRateLimit
+	}
+	takeHold(&c.Args, "max_burst", burst, 1, limit.MaxCount)
+	takeHold(&c.Args, "count", count, 1, limit.MaxCount)
+	takeHold(&c.Args, "period", period, 1, maxSeconds)
+	if c.Args.Err != nil {
+		return c.Args.Err
+	}
+
+	d, err := decideCell(c, k, limit.Bucket{Capacity: burst, Refill: count, Period: period * 1000}, quantity)
+	if err != nil {
+		return err
+	}
+
+	c.Reply.Array(5)
+	c.Reply.Flag(d.Allowed)
+	c.Reply.Integer(d.Limit)
+	c.Reply.Integer(d.Remaining)
+	c.Reply.Integer(seconds(d.ResetAfter))
+	c.Reply.Integer(seconds(d.RetryAfter))
+	return nil
+}

@@ -1,0 +1,52 @@
+package limits
+
+import (
+	"fmt"
+	"rlserver/engine"
+	"rlserver/resp/command"
+)
+
+func init() {
+	command.Register(&command.Command{Name: "rl.top", Arity: -1, Flags: command.Readonly | command.OwnLocks, Syntax: "[n]", Group: "ratelimit", Since: "1.0.0",
+		Complexity: "O(S) with S the counters there are, 64 for each of 64 shards at most",
+		Tips:       "nondeterministic_output",
+		Summary:    "Tells which keys of the database were denied most, and at least how often.",
+		Example: "> RL.TOKEN api:ann 1 1 1m\n1) (integer) 1\n2) (integer) 1\n3) (integer) 0\n4) (integer) 0\n5) (integer) 60000\n" +
+			"> RL.TOKEN api:ann 1 1 1m\n1) (integer) 0\n2) (integer) 1\n3) (integer) 0\n4) (integer) 60000\n5) (integer) 60000\n" +
+			"> RL.TOP\n1) \"api:ann\"\n2) (integer) 1",
+		Run: top})
+}
+
+// defaultTop is how many keys RL.TOP tells of unless it is told.
+const defaultTop = 10
+
+// top handles RL.TOP [n]. Keys and counts take turns, the highest first.
+func top(c *command.Call) error {
+	n := int64(defaultTop)
+	if c.Args.More() {
+		n = takeTopCount(&c.Args, int64(c.Env.Engine.MostTop()))
+	}
+	if err := c.Args.End(); err != nil {
+		return err
+	}
+
+	list := c.Env.Engine.Top(c.Db, int(n))
+	c.Tx.SeeAll()
+
+	c.Reply.Array(2 * len(list))
+	for _, d := range list {
+		c.Reply.Bulk(d.Name)
+		c.Reply.Integer(d.Count)
+	}
+	return nil
+}
+
+// topCount takes a number from 1 to most.
+func takeTopCount(a *command.Args, most int64) int64 {
+	wrong := engine.Error(fmt.Sprintf("ERR n must be from 1 to %d", most))
+	n := a.IntegerOr(wrong)
+	if a.Err == nil && (n < 1 || n > most) {
+		a.Fail(wrong)
+	}
+	return n
+}

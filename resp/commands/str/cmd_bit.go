@@ -1,0 +1,267 @@
+package str
+
+import (
+	"rlserver/engine"
+	"rlserver/resp/command"
+	"rlserver/resp/grammar"
+)
+
+func init() {
+	command.Register(
+		&command.Command{Name: "setbit", Arity: 4, Flags: command.Write | command.DenyOOM, Keys: []command.KeySpec{command.Key("RW access update", 1)},
+			Syntax: "key offset value", Group: "bitmap", Since: "2.2.0", Complexity: "O(1)",
+			Summary: "Sets or clears the bit at offset in the string value stored at key",
+			Prepare: roomForBit,
+			Run:     setbit},
+		&command.Command{Name: "getbit", Arity: 3, Flags: command.Readonly | command.Fast, Keys: []command.KeySpec{command.Key("RO access", 1)},
+			Syntax: "key offset", Group: "bitmap", Since: "2.2.0", Complexity: "O(1)",
+			Summary: "Returns the bit value at offset in the string value stored at key",
+			Run:     getbit},
+		&command.Command{Name: "bitcount", Arity: -2, Flags: command.Readonly, Keys: []command.KeySpec{command.Key("RO access", 1)},
+			Syntax: "key [start end [BYTE | BIT]]", Group: "bitmap", Since: "2.6.0", Complexity: "O(N)",
+			Summary: "Count set bits in a string",
+			Run:     bitcount},
+		&command.Command{Name: "bitpos", Arity: -3, Flags: command.Readonly, Keys: []command.KeySpec{command.Key("RO access", 1)},
+			Syntax: "key bit [start [end [BYTE | BIT]]]", Group: "bitmap", Since: "2.8.7", Complexity: "O(N)",
+			Summary: "Find first bit set or clear in a string",
+			Run:     bitpos},
+		&command.Command{Name: "bitop", Arity: -4, Flags: command.Write | command.DenyOOM, Keys: []command.KeySpec{command.Key("OW update", 2), command.KeysToEnd("RO access", 3, 1)},
+			Syntax: "operation destkey key [key ...]", Group: "bitmap", Since: "2.6.0", Complexity: "O(N)",
+			Summary: "Perform bitwise operations between strings",
+			Prepare: roomForBitop,
+			Run:     bitop},
+	)
+}
+
+const (
+	errBitOffset = engine.Error("ERR bit offset is not an integer or out of range")
+	errBitValue  = engine.Error("ERR bit is not an integer or out of range")
+	errBitSought = engine.Error("ERR The bit argument must be 1 or 0.")
+	errBitNot    = engine.Error("ERR BITOP NOT must be called with a single source key.")
+)
+
+// longBits is from how many bytes on the bits of a string are looked at when its lock is let go of.
+const LongBits = 256 << 10
+
+// bitOffset takes the offset of a bit, within what a string may have. One that begins with # counts integers of so many bits; 0: there is none.
+func takeBitOffset(c *command.Call, bits int) int64 {
+	word := c.Args.Next()
+	if c.Args.Err != nil {
+		return 0
+	}
+	offset, ok := parseBitOffset(c.Env, word, bits)
+	if !ok {
+		c.Args.Fail(errBitOffset)
+	}
+	return offset
+}
+
+func parseBitOffset(e *command.Env, word []byte, bits int) (offset int64, ok bool) {
+	if bits > 0 && len(word) > 0 && word[0] == '#' {
+		offset, ok = grammar.ParseInt(word[1:])
+		offset *= int64(bits)
+	} else {
+		offset, ok = grammar.ParseInt(word)
+	}
+	return offset, ok && offset >= 0 && offset>>3 < min(e.Settings.Limits.MaxBulk.Load(), engine.MaxString)
+}
+
+// setbit handles SETBIT key offset value.
+func setbit(c *command.Call) error {
+	k, offset, value := c.Args.Key(), takeBitOffset(c, 0), c.Args.IntegerOr(errBitValue)
+	if value&^1 != 0 {
+		c.Args.Fail(errBitValue)
+	}
+	if err := c.Args.End(); err != nil {
+		return err
+	}
+
+	was, err := c.Tx.SetBit(k, offset, value == 1)
+	if err != nil {
+		return err
+	}
+
+	c.Reply.Flag(was)
+	return nil
+}
+
+func roomForBit(c *command.Call, words [][]byte) {
+	if offset, ok := parseBitOffset(c.Env, words[2], 0); ok {
+		c.MakeRoomToStretch(words[1], offset>>3+1)
+	}
+}
+
+// getbit handles GETBIT key offset.
+func getbit(c *command.Call) error {
+	k, offset := c.Args.Key(), takeBitOffset(c, 0)
+	if err := c.Args.End(); err != nil {
+		return err
+	}
+
+	value, _, err := c.Tx.Get(k)
+	if err != nil {
+		return err
+	}
+
+	c.Reply.Flag(engine.Bit(value, offset))
+	return nil
+}
+
+// bitcount handles BITCOUNT key [start end [BYTE | BIT]]. As in Redis nothing more is looked at for a missing key.
+func bitcount(c *command.Call) error {
+	value, found, err := c.Tx.Share(c.Args.Key())
+	if err != nil || !found {
+		c.Reply.Integer(0)
+		return err
+	}
+	from, to, err := bitsCounted(c, int64(len(value)))
+	if err != nil {
+		return err
+	}
+	if to-from < LongBits*8 {
+		c.Reply.Integer(engine.CountBits(value, from, to))
+		return nil
+	}
+	c.Postpone(func(c *command.Call) error {
+		c.Reply.Integer(engine.CountBits(value, from, to))
+		return nil
+	})
+	return nil
+}
+
+// bitsCounted takes which bits of so many bytes are to be counted. As in Redis the unit is not looked at when two places from the end are
+// the wrong way round.
+func bitsCounted(c *command.Call, length int64) (from, to int64, err error) {
+	switch c.Args.Left() {
+	case 0:
+		return 0, length * 8, nil
+	case 2, 3:
+	default:
+		return 0, 0, engine.ErrSyntax
+	}
+	start, end := c.Args.Integer(), c.Args.Integer()
+	if c.Args.Err != nil || start < 0 && end < 0 && start > end {
+		return 0, 0, c.Args.Err
+	}
+	unit := bitUnit(c)
+	from, to = bitRange(start, end, length, unit)
+	return from, to, c.Args.End()
+}
+
+// bitUnit takes how many bits the places of a call count by.
+func bitUnit(c *command.Call) int64 {
+	switch {
+	case c.Args.Word("BIT"):
+		return 1
+	case c.Args.More() && !c.Args.Word("BYTE"):
+		c.Args.Fail(engine.ErrSyntax)
+	}
+	return 8
+}
+
+// bitRange gives the bits from one place of a string up to and including another, both within it. Negative places count from its end.
+func bitRange(start, end, length, unit int64) (from, to int64) {
+	total := length * 8 / unit
+	start, end = fromEnd(start, total), min(fromEnd(end, total), total-1)
+	if start > end {
+		return 0, 0
+	}
+	return start * unit, (end + 1) * unit
+}
+
+// bitpos handles BITPOS key bit [start [end [BYTE | BIT]]]. As in Redis nothing more is looked at for a missing key.
+func bitpos(c *command.Call) error {
+	k, bit := c.Args.Key(), c.Args.Integer()
+	if c.Args.Err != nil {
+		return c.Args.Err
+	}
+	if bit&^1 != 0 {
+		return errBitSought
+	}
+	value, found, err := c.Tx.Share(k)
+	if err != nil {
+		return err
+	}
+	if !found {
+		c.Reply.Integer(-bit)
+		return nil
+	}
+	from, to, bounded, err := bitsSearched(c, int64(len(value)))
+	if err != nil {
+		return err
+	}
+	answer := func(c *command.Call) error {
+		at := engine.FindBit(value, bit == 1, from, to)
+		if at < 0 && bit == 0 && !bounded && from < to {
+			at = to // behind the end come zeros
+		}
+		c.Reply.Integer(at)
+		return nil
+	}
+	if to-from < LongBits*8 {
+		return answer(c)
+	}
+	c.Postpone(answer)
+	return nil
+}
+
+// bitsSearched takes which bits of so many bytes are to be searched, and tells whether they were given an end.
+func bitsSearched(c *command.Call, length int64) (from, to int64, bounded bool, err error) {
+	if c.Args.Left() > 3 {
+		return 0, 0, false, engine.ErrSyntax
+	}
+	if !c.Args.More() {
+		return 0, length * 8, false, nil
+	}
+	start, last := c.Args.Integer(), int64(-1)
+	var end command.Args
+	if bounded = c.Args.More(); bounded {
+		end = command.Args{List: [][]byte{c.Args.Next()}} // which Redis looks at after the unit
+	}
+	unit := bitUnit(c)
+	if err := c.Args.End(); err != nil {
+		return 0, 0, false, err
+	}
+	if bounded {
+		last = end.Integer()
+	}
+	from, to = bitRange(start, last, length, unit)
+	return from, to, bounded, end.Err
+}
+
+// bitop handles BITOP AND | OR | XOR | NOT destkey key [key ...].
+func bitop(c *command.Call) error {
+	var op engine.BitOperation
+	switch {
+	case c.Args.Word("AND"):
+		op = engine.BitAnd
+	case c.Args.Word("OR"):
+		op = engine.BitOr
+	case c.Args.Word("XOR"):
+		op = engine.BitXor
+	case c.Args.Word("NOT"):
+		op = engine.BitNot
+	default:
+		return engine.ErrSyntax
+	}
+	dst, sources := c.Args.Key(), c.Args.Keys
+	if op == engine.BitNot && len(sources) != 1 {
+		return errBitNot
+	}
+
+	length, err := c.Tx.BitOp(op, dst, sources)
+	if err != nil {
+		return err
+	}
+
+	c.Reply.Count(length)
+	return nil
+}
+
+func roomForBitop(c *command.Call, words [][]byte) {
+	longest := int64(0)
+	for _, name := range words[3:] {
+		longest = max(longest, c.Env.Engine.StringLength(c.Db, c.Env.Engine.Key(name)))
+	}
+	c.MakeRoomFor(longest)
+}

@@ -1,0 +1,251 @@
+package str
+
+import (
+	"rlserver/engine"
+	"rlserver/resp/command"
+	"rlserver/resp/grammar"
+)
+
+func init() {
+	command.Register(
+		&command.Command{Name: "get", Arity: 2, Flags: command.Readonly | command.Fast, Keys: []command.KeySpec{command.Key("RO access", 1)},
+			Syntax: "key", Group: "string", Since: "1.0.0",
+			Complexity: "O(1)",
+			Summary:    "Get the value of a key",
+			Run:        get},
+		&command.Command{Name: "getdel", Arity: 2, Flags: command.Write | command.Fast, Keys: []command.KeySpec{command.Key("RW access delete", 1)},
+			Syntax: "key", Group: "string", Since: "6.2.0",
+			Complexity: "O(1)",
+			Summary:    "Get the value of a key and delete the key",
+			Run:        getdel},
+		&command.Command{Name: "strlen", Arity: 2, Flags: command.Readonly | command.Fast, Keys: []command.KeySpec{command.Key("RO", 1)},
+			Syntax: "key", Group: "string", Since: "2.2.0",
+			Complexity: "O(1)",
+			Summary:    "Get the length of the value stored in a key",
+			Run:        strlen},
+		&command.Command{Name: "append", Arity: 3, Flags: command.Write | command.DenyOOM | command.Fast, Keys: []command.KeySpec{command.Key("RW insert", 1)},
+			Syntax: "key value", Group: "string", Since: "2.0.0",
+			Complexity: "O(1). The amortized time complexity is O(1) assuming the appended value is small and the already present value is of any size, since the space of a string grows by more than is needed at once.",
+			Summary:    "Append a value to a key",
+			Run:        appendValue},
+		&command.Command{Name: "getrange", Arity: 4, Flags: command.Readonly, Keys: []command.KeySpec{command.Key("RO access", 1)},
+			Syntax: "key start end", Group: "string", Since: "2.4.0",
+			Complexity: "O(N) where N is the length of the returned string. The complexity is ultimately determined by the returned length, but because creating a substring from an existing string is very cheap, it can be considered O(1) for small strings.",
+			Summary:    "Get a substring of the string stored at a key",
+			Run:        getrange},
+		&command.Command{Name: "substr", Arity: 4, Flags: command.Readonly, Keys: []command.KeySpec{command.Key("RO access", 1)},
+			Syntax: "key start end", Group: "string", Since: "1.0.0", Deprecated: "2.0.0", ReplacedBy: "`GETRANGE`",
+			Complexity: "O(N) where N is the length of the returned string. The complexity is ultimately determined by the returned length, but because creating a substring from an existing string is very cheap, it can be considered O(1) for small strings.",
+			Summary:    "Get a substring of the string stored at a key",
+			Run:        getrange},
+		&command.Command{Name: "setrange", Arity: 4, Flags: command.Write | command.DenyOOM, Keys: []command.KeySpec{command.Key("RW update", 1)},
+			Syntax: "key offset value", Group: "string", Since: "2.2.0",
+			Complexity: "O(1), not counting the time taken to copy the new string in place. Usually, this string is very small so the amortized complexity is O(1). Otherwise, complexity is O(M) with M being the length of the value argument.",
+			Summary:    "Overwrite part of a string at key starting at the specified offset",
+			Prepare:    roomForRange,
+			Run:        setrange},
+		&command.Command{Name: "mget", Arity: -2, Flags: command.Readonly | command.Fast, Keys: []command.KeySpec{command.KeysToEnd("RO access", 1, 1)},
+			Syntax: "key [key ...]", Group: "string", Since: "1.0.0",
+			Complexity: "O(N) where N is the number of keys to retrieve.",
+			Summary:    "Get the values of all the given keys",
+			Tips:       "request_policy:multi_shard",
+			Run:        mget},
+		&command.Command{Name: "mset", Arity: -3, Flags: command.Write | command.DenyOOM, Keys: []command.KeySpec{command.KeysToEnd("OW update", 1, 2)},
+			Syntax: "key value [key value ...]", Group: "string", Since: "1.0.1",
+			Complexity: "O(N) where N is the number of keys to set.",
+			Summary:    "Set multiple keys to multiple values",
+			Tips:       "request_policy:multi_shard response_policy:all_succeeded",
+			Run:        mset},
+		&command.Command{Name: "msetnx", Arity: -3, Flags: command.Write | command.DenyOOM, Keys: []command.KeySpec{command.KeysToEnd("OW insert", 1, 2)},
+			Syntax: "key value [key value ...]", Group: "string", Since: "1.0.1",
+			Complexity: "O(N) where N is the number of keys to set.",
+			Summary:    "Set multiple keys to multiple values, only if none of the keys exist",
+			Tips:       "request_policy:multi_shard response_policy:agg_min",
+			Run:        msetnx},
+	)
+}
+
+const errOffsetOutOfRange = engine.Error("ERR offset is out of range")
+
+// get handles GET key.
+func get(c *command.Call) error {
+	k := c.Args.Key()
+	if err := c.Args.End(); err != nil {
+		return err
+	}
+
+	value, found, err := c.Tx.Get(k)
+	if err != nil {
+		return err
+	}
+
+	c.Reply.BulkOrNull(value, found)
+	return nil
+}
+
+// getdel handles GETDEL key.
+func getdel(c *command.Call) error {
+	k := c.Args.Key()
+	if err := c.Args.End(); err != nil {
+		return err
+	}
+
+	value, found, err := c.Tx.Get(k)
+	if err != nil {
+		return err
+	}
+
+	c.Reply.BulkOrNull(value, found)
+	if found {
+		c.Tx.Delete(k)
+	}
+	return nil
+}
+
+// strlen handles STRLEN key.
+func strlen(c *command.Call) error {
+	k := c.Args.Key()
+	if err := c.Args.End(); err != nil {
+		return err
+	}
+
+	value, _, err := c.Tx.Get(k)
+	if err != nil {
+		return err
+	}
+
+	c.Reply.Count(len(value))
+	return nil
+}
+
+// appendValue handles APPEND key value.
+func appendValue(c *command.Call) error {
+	k, value := c.Args.Key(), c.Args.Next()
+	if err := c.Args.End(); err != nil {
+		return err
+	}
+
+	length, err := c.Tx.Append(k, value)
+	if err != nil {
+		return err
+	}
+
+	c.Reply.Count(length)
+	return nil
+}
+
+// getrange handles GETRANGE key start end, and SUBSTR, its old name.
+func getrange(c *command.Call) error {
+	k, start, end := c.Args.Key(), c.Args.Integer(), c.Args.Integer()
+	if err := c.Args.End(); err != nil {
+		return err
+	}
+
+	value, _, err := c.Tx.Get(k)
+	if err != nil {
+		return err
+	}
+
+	c.Reply.Bulk(substring(value, start, end))
+	return nil
+}
+
+// substring is what stands from start up to and including end. Negative places count from the end of the value; what lies outside of
+// it is left out, but an end before the first byte stands for the first byte.
+func substring(value []byte, start, end int64) []byte {
+	length := int64(len(value))
+	if start < 0 && end < 0 && start > end {
+		return nil
+	}
+	start, end = fromEnd(start, length), min(fromEnd(end, length), length-1)
+	if start > end {
+		return nil
+	}
+	return value[start : end+1]
+}
+
+func fromEnd(place, length int64) int64 {
+	if place < 0 {
+		return max(place+length, 0)
+	}
+	return place
+}
+
+// setrange handles SETRANGE key offset value.
+func setrange(c *command.Call) error {
+	k, offset, value := c.Args.Key(), c.Args.Integer(), c.Args.Next()
+	if offset < 0 {
+		c.Args.Fail(errOffsetOutOfRange)
+	}
+	if err := c.Args.End(); err != nil {
+		return err
+	}
+
+	length, err := c.Tx.SetRange(k, offset, value)
+	if err != nil {
+		return err
+	}
+
+	c.Reply.Count(length)
+	return nil
+}
+
+func roomForRange(c *command.Call, words [][]byte) {
+	if offset, ok := grammar.ParseInt(words[2]); ok && offset < engine.MaxString {
+		c.MakeRoomToStretch(words[1], offset)
+	}
+}
+
+// mget handles MGET key [key ...]. What is no string counts as missing.
+func mget(c *command.Call) error {
+	c.Reply.Array(c.Args.Left())
+	for c.Args.More() {
+		value, found, _ := c.Tx.Get(c.Args.Key())
+		c.Reply.BulkOrNull(value, found)
+	}
+	return c.Args.End()
+}
+
+// mset handles MSET key value [key value ...].
+func mset(c *command.Call) error {
+	if c.Args.Left()%2 != 0 {
+		return c.WrongArity()
+	}
+
+	setAll(c)
+
+	c.Reply.Ok()
+	return nil
+}
+
+// msetnx handles MSETNX key value [key value ...].
+func msetnx(c *command.Call) error {
+	if c.Args.Left()%2 != 0 {
+		return c.WrongArity()
+	}
+
+	free := noneExists(c)
+	if free {
+		setAll(c)
+	}
+
+	c.Reply.Flag(free)
+	return nil
+}
+
+// setAll sets each key to the value that follows it.
+func setAll(c *command.Call) {
+	for c.Args.More() {
+		k := c.Args.Key()
+		c.Tx.Set(k, c.Args.Next(), engine.SetMode{})
+	}
+}
+
+func noneExists(c *command.Call) bool {
+	for _, k := range c.Args.Keys {
+		if c.Tx.Exists(k) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,216 @@
+package str
+
+import (
+	"math"
+	"math/big"
+	"rlserver/engine"
+	"rlserver/resp/command"
+	"rlserver/resp/grammar"
+)
+
+func init() {
+	command.Register(
+		&command.Command{Name: "increx", Arity: -2, Flags: command.Write | command.DenyOOM | command.Fast, Keys: []command.KeySpec{command.Key("RW access update", 1)},
+			Syntax: "key [BYINT increment | BYFLOAT increment] [LBOUND lowerbound] [UBOUND upperbound] [SATURATE] " +
+				"[EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | PERSIST] [ENX]",
+			Group: "string", Since: "8.8.0",
+			Complexity: "O(1)",
+			Summary: "Increments the number of a key within bounds and sets its expiration. A sum outside the bounds, or beyond 64 bits, " +
+				"changes nothing and reports an increment of 0: with UBOUND, EX and ENX that is a fixed-window limiter in one call",
+			Example: "> INCREX calls:ada UBOUND 2 EX 60 ENX\n1) (integer) 1\n2) (integer) 1\n" +
+				"> INCREX calls:ada UBOUND 2 EX 60 ENX\n1) (integer) 2\n2) (integer) 1\n" +
+				"> INCREX calls:ada UBOUND 2 EX 60 ENX\n1) (integer) 2\n2) (integer) 0",
+			Run: increx},
+	)
+}
+
+const (
+	errENXAlone         = engine.Error("ERR ENX flag requires an expiration")
+	errIncrementInteger = engine.Error("ERR Increment is not an integer or out of range")
+	errIncrementFloat   = engine.Error("ERR Increment is not a valid float")
+	errIncrementInf     = engine.Error("ERR BYFLOAT increment cannot be Infinity")
+	errLboundInteger    = engine.Error("ERR LBOUND is not an integer or out of range")
+	errUboundInteger    = engine.Error("ERR UBOUND is not an integer or out of range")
+	errLboundFloat      = engine.Error("ERR LBOUND is not a valid float")
+	errUboundFloat      = engine.Error("ERR UBOUND is not a valid float")
+	errBoundsCross      = engine.Error("ERR LBOUND can't be greater than UBOUND")
+	errValueInf         = engine.Error("ERR value cannot be Infinity")
+	errAppliedOverflow  = engine.Error("ERR applied increment would overflow")
+	errAppliedInf       = engine.Error("ERR applied increment would be Infinity")
+)
+
+// incrEx is what the options of INCREX say.
+type incrEx struct {
+	by, lower, upper []byte // as given; nil: not given
+	float            bool
+	saturate         bool
+	mode             engine.SetMode
+}
+
+// increx handles INCREX key [BYINT increment | BYFLOAT increment] [LBOUND lowerbound] [UBOUND upperbound] [SATURATE]
+// [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | PERSIST] [ENX].
+//
+// A sum that is no number of its kind, 64-bit integer or long double, is out of bounds like any other: it is no error, as it is to INCRBY.
+func increx(c *command.Call) error {
+	k := c.Args.Key()
+	o := incrExOptions(c)
+	if o.float {
+		return increxFloat(c, k, &o)
+	}
+	return increxInt(c, k, &o)
+}
+
+// incrExOptions takes the options. Unlike those of SET none may be given twice.
+func incrExOptions(c *command.Call) (o incrEx) {
+	var t ttlOption
+	enx := false
+	for a := &c.Args; a.More(); {
+		switch {
+		case o.by == nil && a.Word("BYINT"):
+			o.by = a.Next()
+		case o.by == nil && a.Word("BYFLOAT"):
+			o.by, o.float = a.Next(), true
+		case o.lower == nil && a.Word("LBOUND"):
+			o.lower = a.Next()
+		case o.upper == nil && a.Word("UBOUND"):
+			o.upper = a.Next()
+		case !o.saturate && a.Word("SATURATE"):
+			o.saturate = true
+		case !enx && a.Word("ENX"):
+			enx = true
+		case t.word == ttlUnsaid && takeTtlOption(a, &t, ttlPersist):
+		default:
+			a.Fail(engine.ErrSyntax)
+		}
+	}
+	switch {
+	case enx && t.word == ttlPersist:
+		c.Args.Fail(engine.ErrSyntax)
+	case enx && t.word == ttlUnsaid:
+		c.Args.Fail(errENXAlone)
+	}
+	o.mode = engine.SetMode{KeepTTL: enx || t.word == ttlUnsaid, ExpireAt: expireAt(c, t)}
+	return o
+}
+
+// increxInt is INCREX in 64-bit integers.
+func increxInt(c *command.Call, k engine.Key, o *incrEx) error {
+	by := takeIntegerIn(&c.Args, o.by, 1, errIncrementInteger)
+	lower := takeIntegerIn(&c.Args, o.lower, math.MinInt64, errLboundInteger)
+	upper := takeIntegerIn(&c.Args, o.upper, math.MaxInt64, errUboundInteger)
+	if lower > upper {
+		c.Args.Fail(errBoundsCross)
+	}
+	if err := c.Args.End(); err != nil {
+		return err
+	}
+
+	old, err := storedInteger(c, k)
+	if err != nil {
+		return err
+	}
+	sum, inside := BoundedInt(old, by, lower, upper)
+	if !inside && !o.saturate {
+		c.Tx.Denied(k)
+		c.Reply.Array(2)
+		c.Reply.Integer(old)
+		c.Reply.Integer(0)
+		return nil
+	}
+	applied := sum - old
+	if (applied > 0) != (sum > old) {
+		return errAppliedOverflow
+	}
+
+	c.Reply.Array(2)
+	text := c.Reply.IntegerText(sum)
+	c.Reply.Integer(applied)
+	c.Tx.Set(k, text, o.mode)
+	return nil
+}
+
+// boundedInt is old+by, or the bound that this passes.
+func BoundedInt(old, by, lower, upper int64) (sum int64, inside bool) {
+	sum, ok := grammar.AddInt(old, by)
+	switch {
+	case !ok && by > 0 || ok && sum > upper:
+		return upper, false
+	case !ok || sum < lower:
+		return lower, false
+	}
+	return sum, true
+}
+
+// integerIn reads an argument that was taken before; absent is for one that was not given.
+func takeIntegerIn(a *command.Args, b []byte, absent int64, err engine.Error) int64 {
+	if b == nil {
+		return absent
+	}
+	n, ok := grammar.ParseInt(b)
+	if !ok {
+		a.Fail(err)
+	}
+	return n
+}
+
+// increxFloat is INCREX in long doubles.
+func increxFloat(c *command.Call, k engine.Key, o *incrEx) error {
+	by := c.Args.LongDoubleIn(o.by, nil, errIncrementFloat)
+	lower := c.Args.LongDoubleIn(o.lower, leastLongDouble, errLboundFloat)
+	upper := c.Args.LongDoubleIn(o.upper, greatestLongDouble, errUboundFloat)
+	switch {
+	case c.Args.Err != nil:
+	case by.IsInf():
+		c.Args.Fail(errIncrementInf)
+	case lower.Cmp(upper) > 0:
+		c.Args.Fail(errBoundsCross)
+	}
+	if err := c.Args.End(); err != nil {
+		return err
+	}
+
+	old, err := storedLongDouble(c, k)
+	if err != nil {
+		return err
+	}
+	if old.IsInf() {
+		return errValueInf
+	}
+	sum, inside := BoundedFloat(old, by, lower, upper)
+	if !inside && !o.saturate {
+		c.Tx.Denied(k)
+		c.Reply.Array(2)
+		c.Reply.DoubleText(grammar.AppendHumanFloat(nil, old))
+		c.Reply.DoubleText([]byte("0"))
+		return nil
+	}
+	applied, finite := grammar.AddLongDouble(sum, new(big.Float).Neg(old))
+	if !finite {
+		return errAppliedInf
+	}
+	text := grammar.AppendHumanFloat(nil, sum)
+	c.Tx.Set(k, text, o.mode)
+
+	c.Reply.Array(2)
+	c.Reply.DoubleText(text)
+	c.Reply.DoubleText(grammar.AppendHumanFloat(nil, applied))
+	return nil
+}
+
+// The bounds of BYFLOAT where none are given: C's LDBL_MAX, and what is as far below zero.
+var (
+	greatestLongDouble = new(big.Float).SetMantExp(new(big.Float).SetUint64(math.MaxUint64), grammar.LongDoubleMaxExp-grammar.LongDoublePrecision)
+	leastLongDouble    = new(big.Float).Neg(greatestLongDouble)
+)
+
+// boundedFloat is old+by, both finite, or the bound that this passes.
+func BoundedFloat(old, by, lower, upper *big.Float) (sum *big.Float, inside bool) {
+	sum, finite := grammar.AddLongDouble(old, by)
+	switch {
+	case !finite && by.Sign() > 0 || finite && sum.Cmp(upper) > 0:
+		return upper, false
+	case !finite || sum.Cmp(lower) < 0:
+		return lower, false
+	}
+	return sum, true
+}

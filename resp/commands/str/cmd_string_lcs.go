@@ -1,0 +1,245 @@
+package str
+
+import (
+	"math"
+	"rlserver/engine"
+	"rlserver/resp/command"
+	"rlserver/resp/wire"
+)
+
+func init() {
+	command.Register(&command.Command{Name: "lcs", Arity: -3, Flags: command.Readonly, Keys: []command.KeySpec{{Access: "RO access", Begin: 1, Last: 1, Step: 1}},
+		Syntax: "key1 key2 [LEN] [IDX] [MINMATCHLEN len] [WITHMATCHLEN]", Group: "string", Since: "7.0.0",
+		Complexity: "O(N*M) where N and M are the lengths of s1 and s2, respectively",
+		Summary:    "Find longest common substring",
+		Run:        lcs})
+}
+
+const (
+	errLCSTypes   = engine.Error("ERR The specified keys must contain string values")
+	errLCSOptions = engine.Error("ERR If you want both the length and indexes, please just use IDX.")
+	ErrLCSTooLong = engine.Error("ERR String too long for LCS")
+	ErrLCSBound   = engine.Error("ERR Insufficient memory, transient memory for LCS exceeds proto-max-bulk-len")
+	ErrLCSMemory  = engine.Error("ERR Insufficient memory, failed allocating transient memory for LCS")
+)
+
+// lcsRequest is what LCS is asked for.
+type lcsRequest struct {
+	length, indexes bool
+	withLength      bool
+	shortest        int64 // of the matches that are told
+}
+
+// lcs handles LCS key1 key2 [LEN] [IDX] [MINMATCHLEN len] [WITHMATCHLEN].
+func lcs(c *command.Call) error {
+	a, _, errA := c.Tx.Share(c.Args.Key())
+	b, _, errB := c.Tx.Share(c.Args.Key())
+	if errA != nil || errB != nil {
+		return errLCSTypes
+	}
+	want := takeLcsOptions(&c.Args)
+	if err := c.Args.End(); err != nil {
+		return err
+	}
+	if want.length && want.indexes {
+		return errLCSOptions
+	}
+	if err := LcsFits(int64(len(a)), int64(len(b)), c.Env.Settings.Limits.MaxBulk.Load()); err != nil {
+		return err
+	}
+	c.Postpone(func(c *command.Call) error {
+		t, ok := FillLCS(a, b, !want.length, c.Conn.Gone)
+		if !ok {
+			return command.ErrGone
+		}
+		writeLcs(&c.Reply, t, want)
+		return nil
+	})
+	return nil
+}
+
+func takeLcsOptions(a *command.Args) (want lcsRequest) {
+	for a.More() {
+		switch {
+		case a.Word("IDX"):
+			want.indexes = true
+		case a.Word("LEN"):
+			want.length = true
+		case a.Word("WITHMATCHLEN"):
+			want.withLength = true
+		case a.Left() > 1 && a.Word("MINMATCHLEN"):
+			want.shortest = a.Integer()
+		default:
+			a.Fail(engine.ErrSyntax)
+		}
+	}
+	return want
+}
+
+// mostCells is how many pairs of bytes are compared at most, however large a bulk string may be: a bit of each is kept.
+const mostCells = 1 << 32
+
+// lcsFits tells why two lengths are too much: Redis keeps 4 bytes of each pair.
+func LcsFits(a, b, maxBulk int64) error {
+	switch cells := uint64(a+1) * uint64(b+1); {
+	case a >= math.MaxUint32-1 || b >= math.MaxUint32-1:
+		return ErrLCSTooLong
+	case cells > uint64(maxBulk)/4:
+		return ErrLCSBound
+	case cells > mostCells:
+		return ErrLCSMemory
+	}
+	return nil
+}
+
+// lcsTable is what is known of the longest common subsequences of the beginnings of two strings. Of their lengths only the last
+// row is kept, along the shorter string. To go back from the end takes one bit of each pair of bytes: whether, if they differ, to leave
+// out that of a rather than that of b.
+type lcsTable struct {
+	a, b   []byte
+	length uint32
+	moves  []uint64 // bit outer * len(inner) + inner
+	inner  int
+	byA    bool // a is the outer one
+}
+
+// fillLCS fills the table, with its moves if they are wanted. It asks now and then whether to give up, and tells whether it did not.
+func FillLCS(a, b []byte, moves bool, stop func() bool) (t lcsTable, ok bool) {
+	const stretch = 1 << 22 // pairs between two questions: some 10 ms
+	t = lcsTable{a: a, b: b, byA: len(b) <= len(a)}
+	outer, inner := b, a
+	if t.byA {
+		outer, inner = a, b
+	}
+	t.inner = len(inner)
+	if moves {
+		t.moves = make([]uint64, len(outer)*len(inner)/64+1)
+	}
+	row := make([]uint32, len(inner))
+	done := 0
+	for o, c := range outer {
+		t.length = t.fillRow(row, inner, c, o)
+		if done += len(inner); done >= stretch {
+			if done = 0; stop() {
+				return t, false
+			}
+		}
+	}
+	return t, true
+}
+
+// fillRow turns the lengths for one byte less of the outer string into those for its byte c, and returns the last.
+func (t *lcsTable) fillRow(row []uint32, inner []byte, c byte, outer int) (last uint32) {
+	var diagonal uint32
+	var word uint64 // of the moves
+	at := outer * len(inner)
+	for i, above := range row {
+		next := max(last, above)
+		if inner[i] == c {
+			next = diagonal + 1
+		}
+		place := at + i
+		if above != last && above > last == t.byA {
+			word |= 1 << (place & 63)
+		}
+		row[i], diagonal, last = next, above, next
+		if place&63 == 63 {
+			t.keep(place, word)
+			word = 0
+		}
+	}
+	t.keep(at+len(row)-1, word)
+	return last
+}
+
+// keep adds to the moves, in the word of a place.
+func (t *lcsTable) keep(place int, word uint64) {
+	if t.moves != nil && word != 0 {
+		t.moves[place>>6] |= word
+	}
+}
+
+// leavesA tells whether the way back from a pair of different bytes leaves out that of a.
+func (t *lcsTable) leavesA(i, j int) bool {
+	at := j*t.inner + i
+	if t.byA {
+		at = i*t.inner + j
+	}
+	return t.moves[at>>6]>>(at&63)&1 != 0
+}
+
+// match is a stretch that two strings have in common, from one place up to and including another.
+type match struct{ aFrom, aTo, bFrom, bTo int }
+
+// matches goes back through the table, as Redis does: it calls found with what the strings have in common, the last first.
+func (t *lcsTable) matches(found func(match)) {
+	var m match
+	open := false
+	for i, j := len(t.a), len(t.b); i > 0 && j > 0; {
+		switch {
+		case t.a[i-1] != t.b[j-1]:
+			if open {
+				found(m)
+				open = false
+			}
+			if t.leavesA(i-1, j-1) {
+				i--
+			} else {
+				j--
+			}
+			continue
+		case open && m.aFrom == i && m.bFrom == j:
+			m.aFrom, m.bFrom = i-1, j-1
+		default:
+			m, open = match{i - 1, i - 1, j - 1, j - 1}, true
+		}
+		i, j = i-1, j-1
+	}
+	if open {
+		found(m)
+	}
+}
+
+// lcs answers with what is wanted of a table.
+func writeLcs(r *wire.Reply, t lcsTable, want lcsRequest) {
+	switch {
+	case want.indexes:
+		writeLcsIndexes(r, t, want)
+	case want.length:
+		r.Integer(int64(t.length))
+	default:
+		common := make([]byte, t.length)
+		end := len(common)
+		t.matches(func(m match) { end -= copy(common[end-(m.aTo+1-m.aFrom):end], t.a[m.aFrom:m.aTo+1]) })
+		r.Bulk(common)
+	}
+}
+
+func writeLcsIndexes(r *wire.Reply, t lcsTable, want lcsRequest) {
+	r.Mapping(2)
+	r.BulkString("matches")
+	mark, n := r.Later(), 0
+	t.matches(func(m match) {
+		length := m.aTo - m.aFrom + 1
+		if int64(length) < want.shortest {
+			return
+		}
+		n++
+		if want.withLength {
+			r.Array(3)
+		} else {
+			r.Array(2)
+		}
+		for _, place := range [][2]int{{m.aFrom, m.aTo}, {m.bFrom, m.bTo}} {
+			r.Array(2)
+			r.Count(place[0])
+			r.Count(place[1])
+		}
+		if want.withLength {
+			r.Count(length)
+		}
+	})
+	r.Close(mark, n)
+	r.BulkString("len")
+	r.Integer(int64(t.length))
+}

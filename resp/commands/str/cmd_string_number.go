@@ -1,0 +1,133 @@
+package str
+
+import (
+	"math"
+	"math/big"
+	"rlserver/engine"
+	"rlserver/resp/command"
+	"rlserver/resp/grammar"
+)
+
+func init() {
+	command.Register(
+		&command.Command{Name: "incr", Arity: 2, Flags: command.Write | command.DenyOOM | command.Fast, Keys: []command.KeySpec{command.Key("RW access update", 1)},
+			Syntax: "key", Group: "string", Since: "1.0.0",
+			Complexity: "O(1)",
+			Summary:    "Increment the integer value of a key by one",
+			Run:        func(c *command.Call) error { return incr(c, 1) }},
+		&command.Command{Name: "decr", Arity: 2, Flags: command.Write | command.DenyOOM | command.Fast, Keys: []command.KeySpec{command.Key("RW access update", 1)},
+			Syntax: "key", Group: "string", Since: "1.0.0",
+			Complexity: "O(1)",
+			Summary:    "Decrement the integer value of a key by one",
+			Run:        func(c *command.Call) error { return incr(c, -1) }},
+		&command.Command{Name: "incrby", Arity: 3, Flags: command.Write | command.DenyOOM | command.Fast, Keys: []command.KeySpec{command.Key("RW access update", 1)},
+			Syntax: "key increment", Group: "string", Since: "1.0.0",
+			Complexity: "O(1)",
+			Summary:    "Increment the integer value of a key by the given amount",
+			Run:        func(c *command.Call) error { return incrby(c, 1) }},
+		&command.Command{Name: "decrby", Arity: 3, Flags: command.Write | command.DenyOOM | command.Fast, Keys: []command.KeySpec{command.Key("RW access update", 1)},
+			Syntax: "key decrement", Group: "string", Since: "1.0.0",
+			Complexity: "O(1)",
+			Summary:    "Decrement the integer value of a key by the given number",
+			Run:        func(c *command.Call) error { return incrby(c, -1) }},
+		&command.Command{Name: "incrbyfloat", Arity: 3, Flags: command.Write | command.DenyOOM | command.Fast, Keys: []command.KeySpec{command.Key("RW access update", 1)},
+			Syntax: "key increment", Group: "string", Since: "2.6.0",
+			Complexity: "O(1)",
+			Summary:    "Increment the float value of a key by the given amount",
+			Run:        incrbyfloat},
+	)
+}
+
+const errDecrementOverflow = engine.Error("ERR decrement would overflow")
+
+// incr handles INCR key and DECR key.
+func incr(c *command.Call, by int64) error {
+	k := c.Args.Key()
+	if err := c.Args.End(); err != nil {
+		return err
+	}
+
+	return addTo(c, k, by)
+}
+
+// incrby handles INCRBY key increment and DECRBY key decrement.
+func incrby(c *command.Call, sign int64) error {
+	k, by := c.Args.Key(), c.Args.Integer()
+	if sign < 0 && by == math.MinInt64 {
+		c.Args.Fail(errDecrementOverflow)
+	}
+	if err := c.Args.End(); err != nil {
+		return err
+	}
+
+	return addTo(c, k, sign*by)
+}
+
+// addTo adds to the integer that a string spells and answers with the sum. The sum's text is written once, into the reply,
+// and stored from there.
+func addTo(c *command.Call, k engine.Key, by int64) error {
+	old, err := storedInteger(c, k)
+	if err != nil {
+		return err
+	}
+	sum, ok := grammar.AddInt(old, by)
+	if !ok {
+		return engine.ErrOverflow
+	}
+
+	text := c.Reply.IntegerText(sum)
+	c.Tx.Set(k, text, engine.SetMode{KeepTTL: true})
+	return nil
+}
+
+// storedInteger is the integer that a string spells; 0 for a missing key.
+func storedInteger(c *command.Call, k engine.Key) (int64, error) {
+	value, found, err := c.Tx.Get(k)
+	if err != nil || !found {
+		return 0, err
+	}
+	n, ok := grammar.ParseInt(value)
+	if !ok {
+		return 0, engine.ErrNotInteger
+	}
+	return n, nil
+}
+
+// incrbyfloat handles INCRBYFLOAT key increment.
+func incrbyfloat(c *command.Call) error {
+	k, increment := c.Args.Key(), c.Args.Next()
+	if err := c.Args.End(); err != nil {
+		return err
+	}
+
+	old, err := storedLongDouble(c, k)
+	if err != nil {
+		return err
+	}
+	by, ok := grammar.ParseLongDouble(increment)
+	if !ok {
+		return engine.ErrNotFloat
+	}
+	sum, ok := grammar.AddLongDouble(old, by)
+	if !ok {
+		return engine.ErrNaNOrInfinity
+	}
+	text := grammar.AppendHumanFloat(nil, sum)
+	c.Tx.Set(k, text, engine.SetMode{KeepTTL: true})
+
+	c.Reply.Bulk(text)
+	return nil
+}
+
+// storedLongDouble is the number that a string spells, which may be infinite; 0 for a missing key.
+func storedLongDouble(c *command.Call, k engine.Key) (*big.Float, error) {
+	value, found, err := c.Tx.Get(k)
+	if err != nil || !found {
+		return new(big.Float), err
+	}
+	f, ok := grammar.ParseLongDouble(value)
+	if !ok {
+		return nil, engine.ErrNotFloat
+	}
+	return f, nil
+}

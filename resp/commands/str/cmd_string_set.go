@@ -1,0 +1,230 @@
+package str
+
+import (
+	"rlserver/engine"
+	"rlserver/resp/command"
+	"rlserver/resp/grammar"
+)
+
+func init() {
+	command.Register(
+		&command.Command{Name: "set", Arity: -3, Flags: command.Write | command.DenyOOM, Keys: []command.KeySpec{command.KeyVariable("RW access update", 1, setAccess)},
+			Syntax: "key value [NX | XX] [GET] [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | KEEPTTL]",
+			Group:  "string", Since: "1.0.0",
+			Complexity: "O(1)",
+			Summary:    "Set the string value of a key",
+			Run:        set},
+		&command.Command{Name: "setnx", Arity: 3, Flags: command.Write | command.DenyOOM | command.Fast, Keys: []command.KeySpec{command.Key("OW insert", 1)},
+			Syntax: "key value", Group: "string", Since: "1.0.0",
+			Complexity: "O(1)",
+			Summary:    "Set the value of a key, only if the key does not exist",
+			Run:        setnx},
+		&command.Command{Name: "setex", Arity: 4, Flags: command.Write | command.DenyOOM, Keys: []command.KeySpec{command.Key("OW update", 1)},
+			Syntax: "key seconds value", Group: "string", Since: "2.0.0",
+			Complexity: "O(1)",
+			Summary:    "Set the value and expiration of a key",
+			Run:        func(c *command.Call) error { return setFor(c, ttlEX) }},
+		&command.Command{Name: "psetex", Arity: 4, Flags: command.Write | command.DenyOOM, Keys: []command.KeySpec{command.Key("OW update", 1)},
+			Syntax: "key milliseconds value", Group: "string", Since: "2.6.0",
+			Complexity: "O(1)",
+			Summary:    "Set the value and expiration in milliseconds of a key",
+			Run:        func(c *command.Call) error { return setFor(c, ttlPX) }},
+		&command.Command{Name: "getset", Arity: 3, Flags: command.Write | command.DenyOOM | command.Fast, Keys: []command.KeySpec{command.Key("RW access update", 1)},
+			Syntax: "key value", Group: "string", Since: "1.0.0", Deprecated: "6.2.0", ReplacedBy: "`SET` with the `!GET` argument",
+			Complexity: "O(1)",
+			Summary:    "Set the string value of a key and return its old value",
+			Run:        getset},
+		&command.Command{Name: "getex", Arity: -2, Flags: command.Write | command.Fast, Keys: []command.KeySpec{command.Key("RW access update", 1)},
+			Syntax: "key [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | PERSIST]",
+			Group:  "string", Since: "6.2.0",
+			Complexity: "O(1)",
+			Summary:    "Get the value of a key and optionally set its expiration",
+			Run:        getex},
+	)
+}
+
+// setAccess is how SET uses its key: it reads it only for GET.
+func setAccess(words [][]byte) string {
+	for _, option := range words[3:] {
+		if grammar.EqualFold(option, "GET") {
+			return "RW access update"
+		}
+	}
+	return "OW update"
+}
+
+// set handles SET key value [NX | XX] [GET] [EX seconds | PX milliseconds | EXAT unix-time-seconds |
+// PXAT unix-time-milliseconds | KEEPTTL].
+func set(c *command.Call) error {
+	k, value := c.Args.Key(), c.Args.Next()
+	mode, old := setOptions(c)
+	if err := c.Args.End(); err != nil {
+		return err
+	}
+
+	if old {
+		return setGet(c, k, value, mode)
+	}
+	done := c.Tx.Set(k, value, mode)
+
+	if done {
+		c.Reply.Ok()
+	} else {
+		c.Reply.Null()
+	}
+	return nil
+}
+
+// setOptions takes the options of SET; old is GET.
+func setOptions(c *command.Call) (mode engine.SetMode, old bool) {
+	var t ttlOption
+	for c.Args.More() {
+		switch {
+		case !mode.XX && c.Args.Word("NX"):
+			mode.NX = true
+		case !mode.NX && c.Args.Word("XX"):
+			mode.XX = true
+		case c.Args.Word("GET"):
+			old = true
+		case takeTtlOption(&c.Args, &t, ttlKeep):
+		default:
+			c.Args.Fail(engine.ErrSyntax)
+		}
+	}
+	mode.KeepTTL = t.word == ttlKeep
+	mode.ExpireAt = expireAt(c, t)
+	return mode, old
+}
+
+// setGet sets a key that holds a string, or nothing, and answers with what it held, whether it was set or not.
+// The old value is answered before it may be written over.
+func setGet(c *command.Call, k engine.Key, value []byte, mode engine.SetMode) error {
+	old, found, err := c.Tx.Get(k)
+	if err != nil {
+		return err
+	}
+	c.Reply.BulkOrNull(old, found)
+	c.Tx.Set(k, value, mode)
+	return nil
+}
+
+// getset handles GETSET key value.
+func getset(c *command.Call) error {
+	k, value := c.Args.Key(), c.Args.Next()
+	if err := c.Args.End(); err != nil {
+		return err
+	}
+
+	return setGet(c, k, value, engine.SetMode{})
+}
+
+// setnx handles SETNX key value.
+func setnx(c *command.Call) error {
+	k, value := c.Args.Key(), c.Args.Next()
+	if err := c.Args.End(); err != nil {
+		return err
+	}
+
+	done := c.Tx.Set(k, value, engine.SetMode{NX: true})
+
+	c.Reply.Flag(done)
+	return nil
+}
+
+// setFor handles SETEX key seconds value and PSETEX key milliseconds value.
+func setFor(c *command.Call, unit ttlWord) error {
+	k := c.Args.Key()
+	expireAt := expireAt(c, ttlOption{unit, c.Args.Next()})
+	value := c.Args.Next()
+	if err := c.Args.End(); err != nil {
+		return err
+	}
+
+	c.Tx.Set(k, value, engine.SetMode{ExpireAt: expireAt})
+
+	c.Reply.Ok()
+	return nil
+}
+
+// getex handles GETEX key [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | PERSIST].
+// As in Redis the number is looked at last of all, and not for a missing key.
+func getex(c *command.Call) error {
+	k := c.Args.Key()
+	var t ttlOption
+	for c.Args.More() && takeTtlOption(&c.Args, &t, ttlPersist) {
+	}
+	if err := c.Args.End(); err != nil {
+		return err
+	}
+
+	value, found, err := c.Tx.Get(k)
+	if err != nil {
+		return err
+	}
+	if !found {
+		c.Reply.Null()
+		return nil
+	}
+	expireAt := expireAt(c, t)
+	if c.Args.Err != nil {
+		return c.Args.Err
+	}
+
+	c.Reply.Bulk(value)
+	switch t.word {
+	case ttlUnsaid:
+	case ttlPersist:
+		c.Tx.Persist(k)
+	default:
+		c.Tx.Expire(k, expireAt, 0)
+	}
+	return nil
+}
+
+// ttlWord is an option that says what becomes of a key's deadline.
+type ttlWord uint8
+
+const (
+	ttlUnsaid  ttlWord = iota
+	ttlEX              // seconds from now
+	ttlPX              // milliseconds from now
+	ttlEXAT            // Unix seconds
+	ttlPXAT            // Unix milliseconds
+	ttlKeep            // as it is
+	ttlPersist         // none
+)
+
+var ttlWords = [...]string{ttlEX: "EX", ttlPX: "PX", ttlEXAT: "EXAT", ttlPXAT: "PXAT", ttlKeep: "KEEPTTL", ttlPersist: "PERSIST"}
+
+// ttlOption is what the options of a call say of a key's deadline.
+type ttlOption struct {
+	word   ttlWord
+	amount []byte // of EX, PX, EXAT and PXAT: expireAt looks at it, when it is known that all options are in order
+}
+
+// ttlOption takes an option of a key's deadline, if one stands next: EX, PX, EXAT, PXAT or the other one that the command knows.
+// Two different ones do not go together; of the same one twice the last counts.
+func takeTtlOption(a *command.Args, t *ttlOption, other ttlWord) bool {
+	for w := ttlEX; w <= ttlPersist; w++ {
+		if (w <= ttlPXAT || w == other) && (t.word == ttlUnsaid || t.word == w) && a.Word(ttlWords[w]) {
+			t.word = w
+			if w <= ttlPXAT {
+				t.amount = a.Next()
+			}
+			return true
+		}
+	}
+	return false
+}
+
+// expireAt is the moment that the options say, Unix ms; 0 if they say none.
+func expireAt(c *command.Call, t ttlOption) int64 {
+	if t.word == ttlUnsaid || t.word > ttlPXAT {
+		return 0
+	}
+	unit := int64(1)
+	if t.word == ttlEX || t.word == ttlEXAT {
+		unit = 1000
+	}
+	return c.Deadline(t.amount, 1, unit, t.word == ttlEXAT || t.word == ttlPXAT)
+}

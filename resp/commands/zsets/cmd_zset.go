@@ -1,0 +1,308 @@
+package zsets
+
+import (
+	"rlserver/engine"
+	"rlserver/resp/command"
+	"rlserver/resp/grammar"
+	"rlserver/resp/wire"
+)
+
+func init() {
+	command.Register(
+		&command.Command{Name: "zadd", Arity: -4, Flags: command.Write | command.DenyOOM | command.Fast, Keys: []command.KeySpec{command.Key("RW update", 1)},
+			Syntax: "key [NX | XX] [GT | LT] [CH] [INCR] score member [score member ...]", Group: "sorted-set", Since: "1.2.0",
+			Complexity: "O(log(N)) for each item added, where N is the number of elements in the sorted set.",
+			Summary:    "Add one or more members to a sorted set, or update its score if it already exists",
+			Run:        func(c *command.Call) error { return zadd(c, zaddOptions{}) }},
+		&command.Command{Name: "zincrby", Arity: 4, Flags: command.Write | command.DenyOOM | command.Fast, Keys: []command.KeySpec{command.Key("RW access update", 1)},
+			Syntax: "key increment member", Group: "sorted-set", Since: "1.2.0",
+			Complexity: "O(log(N)) where N is the number of elements in the sorted set.",
+			Summary:    "Increment the score of a member in a sorted set",
+			Run:        func(c *command.Call) error { return zadd(c, zaddOptions{increment: true}) }},
+		&command.Command{Name: "zrem", Arity: -3, Flags: command.Write | command.Fast, Keys: []command.KeySpec{command.Key("RW delete", 1)},
+			Syntax: "key member [member ...]", Group: "sorted-set", Since: "1.2.0",
+			Complexity: "O(M*log(N)) with N being the number of elements in the sorted set and M the number of elements to be removed.",
+			Summary:    "Remove one or more members from a sorted set",
+			Run:        zrem},
+		&command.Command{Name: "zcard", Arity: 2, Flags: command.Readonly | command.Fast, Keys: []command.KeySpec{command.Key("RO", 1)},
+			Syntax: "key", Group: "sorted-set", Since: "1.2.0",
+			Complexity: "O(1)",
+			Summary:    "Get the number of members in a sorted set",
+			Run:        zcard},
+		&command.Command{Name: "zscore", Arity: 3, Flags: command.Readonly | command.Fast, Keys: []command.KeySpec{command.Key("RO access", 1)},
+			Syntax: "key member", Group: "sorted-set", Since: "1.2.0",
+			Complexity: "O(1)",
+			Summary:    "Get the score associated with the given member in a sorted set",
+			Run:        zscore},
+		&command.Command{Name: "zmscore", Arity: -3, Flags: command.Readonly | command.Fast, Keys: []command.KeySpec{command.Key("RO access", 1)},
+			Syntax: "key member [member ...]", Group: "sorted-set", Since: "6.2.0",
+			Complexity: "O(N) where N is the number of members being requested.",
+			Summary:    "Get the score associated with the given members in a sorted set",
+			Run:        zmscore},
+		&command.Command{Name: "zrank", Arity: -3, Flags: command.Readonly | command.Fast, Keys: []command.KeySpec{command.Key("RO access", 1)},
+			Syntax: "key member [WITHSCORE]", Group: "sorted-set", Since: "2.0.0",
+			Complexity: "O(log(N))",
+			Summary:    "Determine the index of a member in a sorted set",
+			Run:        func(c *command.Call) error { return zrank(c, false) }},
+		&command.Command{Name: "zrevrank", Arity: -3, Flags: command.Readonly | command.Fast, Keys: []command.KeySpec{command.Key("RO access", 1)},
+			Syntax: "key member [WITHSCORE]", Group: "sorted-set", Since: "2.0.0",
+			Complexity: "O(log(N))",
+			Summary:    "Determine the index of a member in a sorted set, with scores ordered from high to low",
+			Run:        func(c *command.Call) error { return zrank(c, true) }},
+		&command.Command{Name: "zscan", Arity: -3, Flags: command.Readonly, Keys: []command.KeySpec{command.Key("RO access", 1)},
+			Syntax: "key cursor [MATCH pattern] [COUNT count]", Group: "sorted-set", Since: "2.8.0",
+			Complexity: "O(1) for every call. O(N) for a complete iteration, including enough command calls for the cursor to return back to 0. N is the number of elements inside the collection..",
+			Summary:    "Incrementally iterate sorted sets elements and associated scores",
+			Tips:       "nondeterministic_output",
+			Run:        zscan},
+	)
+}
+
+const (
+	errNXAndXX     = engine.Error("ERR XX and NX options at the same time are not compatible")
+	errGTLTAndNX   = engine.Error("ERR GT, LT, and/or NX options at the same time are not compatible")
+	errOneMemberBy = engine.Error("ERR INCR option supports a single increment-element pair")
+)
+
+// zaddOptions are what stands before the scores.
+type zaddOptions struct {
+	conditions   engine.ZAddIf
+	countChanged bool
+	increment    bool
+}
+
+func takeZaddOptions(a *command.Args, o zaddOptions) zaddOptions {
+	for {
+		switch {
+		case a.Word("NX"):
+			o.conditions |= engine.ZAddNX
+		case a.Word("XX"):
+			o.conditions |= engine.ZAddXX
+		case a.Word("GT"):
+			o.conditions |= engine.ZAddGT
+		case a.Word("LT"):
+			o.conditions |= engine.ZAddLT
+		case a.Word("CH"):
+			o.countChanged = true
+		case a.Word("INCR"):
+			o.increment = true
+		default:
+			return o
+		}
+	}
+}
+
+// conflict tells what is wrong with the options together, in the order in which Redis looks.
+func (o zaddOptions) conflict(words int) error {
+	has := func(c engine.ZAddIf) bool { return o.conditions&c == c }
+	switch {
+	case words == 0 || words%2 != 0:
+		return engine.ErrSyntax
+	case has(engine.ZAddNX | engine.ZAddXX):
+		return errNXAndXX
+	case has(engine.ZAddNX|engine.ZAddGT) || has(engine.ZAddNX|engine.ZAddLT) || has(engine.ZAddGT|engine.ZAddLT):
+		return errGTLTAndNX
+	case o.increment && words > 2:
+		return errOneMemberBy
+	}
+	return nil
+}
+
+// zadd handles ZADD key [NX | XX] [GT | LT] [CH] [INCR] score member [score member ...], and ZINCRBY key increment member, which
+// to Redis is the same with INCR given.
+func zadd(c *command.Call, o zaddOptions) error {
+	k := c.Args.Key()
+	o = takeZaddOptions(&c.Args, o)
+	if err := o.conflict(c.Args.Left()); err != nil {
+		return err
+	}
+	var few [8]engine.ZMember
+	members := few[:0]
+	for c.Args.More() {
+		score := c.Args.Float()
+		members = append(members, engine.ZMember{Score: score, Member: c.Args.Next()})
+	}
+	if err := c.Args.End(); err != nil {
+		return err
+	}
+
+	if o.increment {
+		return zincrby(c, k, o.conditions, members[0])
+	}
+	added, changed, err := c.Tx.ZAdd(k, o.conditions, members)
+	if err != nil {
+		return err
+	}
+
+	if o.countChanged {
+		added += changed
+	}
+	c.Reply.Count(added)
+	return nil
+}
+
+func zincrby(c *command.Call, k engine.Key, conditions engine.ZAddIf, by engine.ZMember) error {
+	score, ok, err := c.Tx.ZIncrBy(k, conditions, by.Member, by.Score)
+	if err != nil {
+		return err
+	}
+
+	writeScoreOrNull(&c.Reply, score, ok)
+	return nil
+}
+
+// zrem handles ZREM key member [member ...].
+func zrem(c *command.Call) error {
+	k := c.Args.Key()
+
+	removed, err := c.Tx.ZRem(k, c.Args.List)
+	if err != nil {
+		return err
+	}
+
+	c.Reply.Count(removed)
+	return nil
+}
+
+// zcard handles ZCARD key.
+func zcard(c *command.Call) error {
+	z, err := c.Tx.ZSet(c.Args.Key())
+	if err != nil {
+		return err
+	}
+
+	c.Reply.Count(z.Len())
+	return nil
+}
+
+// zscore handles ZSCORE key member.
+func zscore(c *command.Call) error {
+	z, err := c.Tx.ZSet(c.Args.Key())
+	if err != nil {
+		return err
+	}
+
+	score, ok := z.Score(c.Args.Next())
+	writeScoreOrNull(&c.Reply, score, ok)
+	return nil
+}
+
+// zmscore handles ZMSCORE key member [member ...].
+func zmscore(c *command.Call) error {
+	z, err := c.Tx.ZSet(c.Args.Key())
+	if err != nil {
+		return err
+	}
+
+	c.Reply.Array(c.Args.Left())
+	for c.Args.More() {
+		score, ok := z.Score(c.Args.Next())
+		writeScoreOrNull(&c.Reply, score, ok)
+	}
+	return nil
+}
+
+// zrank handles ZRANK and ZREVRANK key member [WITHSCORE]. The option came with Redis 7.2; anything else in its place is one argument too
+// many, as before.
+func zrank(c *command.Call, fromGreatest bool) error {
+	k, member := c.Args.Key(), c.Args.Next()
+	withScore := c.Args.Word("WITHSCORE")
+	if c.Args.More() {
+		return c.WrongArity()
+	}
+
+	z, err := c.Tx.ZSet(k)
+	if err != nil {
+		return err
+	}
+	rank, score, ok := z.Rank(member, fromGreatest)
+
+	switch {
+	case withScore && ok:
+		c.Reply.Array(2)
+		c.Reply.Count(rank)
+		c.Reply.Double(score)
+	case withScore:
+		c.Reply.NullArray()
+	case ok:
+		c.Reply.Count(rank)
+	default:
+		c.Reply.Null()
+	}
+	return nil
+}
+
+// zscan handles ZSCAN key cursor [MATCH pattern] [COUNT count]. Of a key that is missing Redis does not read the options.
+func zscan(c *command.Call) error {
+	k, cursor := c.Args.Key(), c.Args.Cursor()
+	if c.Args.Err != nil {
+		return c.Args.Err
+	}
+	z, err := c.Tx.ZSet(k)
+	if err != nil {
+		return err
+	}
+	if z.Len() == 0 {
+		command.WriteCloseScan(&c.Reply, c.Reply.Later(), 0, 0)
+		return nil
+	}
+	options := c.Args.ScanOptions("", false)
+	if err := c.Args.End(); err != nil {
+		return err
+	}
+
+	var found []command.Element
+	next := z.Scan(cursor, min(options.Count, command.MostScanned), func(member []byte, score float64) {
+		found = append(found, command.Element{Name: string(member), Score: score})
+	})
+
+	return c.Elements(options, next, found, func(r *wire.Reply, e command.Element) { writeBulkFloat(r, e.Score) })
+}
+
+// bulkFloat answers with a number as bytes, in RESP3 too.
+func writeBulkFloat(r *wire.Reply, f float64) {
+	var buf [32]byte
+	r.Bulk(grammar.AppendFloat(buf[:0], f))
+}
+
+func writeScoreOrNull(r *wire.Reply, score float64, ok bool) {
+	if ok {
+		r.Double(score)
+	} else {
+		r.Null()
+	}
+}
+
+// members answers with members, and with their scores too: flat in RESP2, in pairs in RESP3.
+func writeMembers(r *wire.Reply, m engine.ZMembers, withScores bool) {
+	switch {
+	case withScores && r.Resp3:
+		writeMemberPairs(r, m)
+	case withScores:
+		writeMemberScores(r, m)
+	default:
+		r.Array(m.Len())
+		for member := range m.All() {
+			r.Bulk(member)
+		}
+	}
+}
+
+// memberScores answers with members and their scores by turns.
+func writeMemberScores(r *wire.Reply, m engine.ZMembers) {
+	r.Array(2 * m.Len())
+	for member, score := range m.All() {
+		r.Bulk(member)
+		r.Double(score)
+	}
+}
+
+// memberPairs answers with pairs of a member and its score.
+func writeMemberPairs(r *wire.Reply, m engine.ZMembers) {
+	r.Array(m.Len())
+	for member, score := range m.All() {
+		r.Array(2)
+		r.Bulk(member)
+		r.Double(score)
+	}
+}

@@ -1,0 +1,256 @@
+package zsets
+
+import (
+	"rlserver/engine"
+	"rlserver/resp/command"
+	"rlserver/resp/grammar"
+	"rlserver/zset"
+)
+
+func init() {
+	const (
+		union   = "O(N)+O(M*log(M)) with N being the sum of the sizes of the input sorted sets, and M being the number of elements in the resulting sorted set."
+		inter   = "O(N*K)+O(M*log(M)) worst case with N being the smallest input sorted set, K being the number of input sorted sets and M being the number of elements in the resulting sorted set."
+		diff    = "O(L + (N-K)log(N)) worst case where L is the total number of elements in all the sets, N is the size of the first set, and K is the size of the result set."
+		sources = "numkeys key [key ...]"
+		scoring = " [WEIGHTS weight [weight ...]] [AGGREGATE <SUM | MIN | MAX>]"
+	)
+	inputs := []command.KeySpec{command.KeysCounted("RO access", 1)}
+	outputAndInputs := []command.KeySpec{command.Key("OW update", 1), command.KeysCounted("RO access", 2)}
+	command.Register(
+		&command.Command{Name: "zunion", Arity: -3, Flags: command.Readonly | command.MovableKeys, Keys: inputs,
+			Syntax: sources + scoring + " [WITHSCORES]", Group: "sorted-set", Since: "6.2.0",
+			Complexity: union,
+			Summary:    "Add multiple sorted sets",
+			Run:        func(c *command.Call) error { return zcombine(c, zunion, algebraWords{scoring: true, withScores: true}) }},
+		&command.Command{Name: "zinter", Arity: -3, Flags: command.Readonly | command.MovableKeys, Keys: inputs,
+			Syntax: sources + scoring + " [WITHSCORES]", Group: "sorted-set", Since: "6.2.0",
+			Complexity: inter,
+			Summary:    "Intersect multiple sorted sets",
+			Run: func(c *command.Call) error {
+				return zcombine(c, zinter, algebraWords{looksUp: true, least: true, scoring: true, withScores: true})
+			}},
+		&command.Command{Name: "zdiff", Arity: -3, Flags: command.Readonly | command.MovableKeys, Keys: inputs,
+			Syntax: sources + " [WITHSCORES]", Group: "sorted-set", Since: "6.2.0",
+			Complexity: diff,
+			Summary:    "Subtract multiple sorted sets",
+			Run:        func(c *command.Call) error { return zcombine(c, zdiff, algebraWords{looksUp: true, withScores: true}) }},
+		&command.Command{Name: "zunionstore", Arity: -4, Flags: command.Write | command.DenyOOM | command.MovableKeys, Keys: outputAndInputs,
+			Syntax: "destination " + sources + scoring, Group: "sorted-set", Since: "2.0.0",
+			Complexity: "O(N)+O(M log(M)) with N being the sum of the sizes of the input sorted sets, and M being the number of elements in the resulting sorted set.",
+			Summary:    "Add multiple sorted sets and store the resulting sorted set in a new key",
+			Prepare:    roomForUnion,
+			Run:        func(c *command.Call) error { return zcombinestore(c, zunion, algebraWords{scoring: true}) }},
+		&command.Command{Name: "zinterstore", Arity: -4, Flags: command.Write | command.DenyOOM | command.MovableKeys, Keys: outputAndInputs,
+			Syntax: "destination " + sources + scoring, Group: "sorted-set", Since: "2.0.0",
+			Complexity: inter,
+			Summary:    "Intersect multiple sorted sets and store the resulting sorted set in a new key",
+			Run: func(c *command.Call) error {
+				return zcombinestore(c, zinter, algebraWords{looksUp: true, least: true, scoring: true})
+			}},
+		&command.Command{Name: "zdiffstore", Arity: -4, Flags: command.Write | command.DenyOOM | command.MovableKeys, Keys: outputAndInputs,
+			Syntax: "destination " + sources, Group: "sorted-set", Since: "6.2.0",
+			Complexity: diff,
+			Summary:    "Subtract multiple sorted sets and store the resulting sorted set in a new key",
+			Run:        func(c *command.Call) error { return zcombinestore(c, zdiff, algebraWords{looksUp: true}) }},
+		&command.Command{Name: "zintercard", Arity: -3, Flags: command.Readonly | command.MovableKeys, Keys: inputs,
+			Syntax: sources + " [LIMIT limit]", Group: "sorted-set", Since: "7.0.0",
+			Complexity: "O(N*K) worst case with N being the smallest input sorted set, K being the number of input sorted sets.",
+			Summary:    "Intersect multiple sorted sets and return the cardinality of the result",
+			Run:        zintercard},
+	)
+}
+
+const (
+	errWeight        = engine.Error("ERR weight value is not a float")
+	errNegativeLimit = engine.Error("ERR LIMIT can't be negative")
+)
+
+// algebra is what the commands that combine sorted sets are asked to do.
+type algebra struct {
+	keys       []engine.Key
+	sets       []engine.ZSet
+	long       bool      // to combine them takes long
+	weights    []float64 // nil: all are 1
+	aggregate  zset.Aggregate
+	withScores bool
+	limit      int64
+}
+
+func zunion(tx *engine.Tx, a algebra) engine.ZMembers {
+	return tx.ZUnion(a.sets, a.weights, a.aggregate)
+}
+func zinter(tx *engine.Tx, a algebra) engine.ZMembers {
+	return tx.ZInter(a.sets, a.weights, a.aggregate)
+}
+func zdiff(tx *engine.Tx, a algebra) engine.ZMembers { return tx.ZDiff(a.sets) }
+
+// zcombine handles ZUNION and ZINTER numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE SUM | MIN | MAX] [WITHSCORES],
+// and ZDIFF numkeys key [key ...] [WITHSCORES].
+func zcombine(c *command.Call, combine func(*engine.Tx, algebra) engine.ZMembers, known algebraWords) error {
+	a := takeAlgebra(c, known)
+	if err := c.Args.End(); err != nil {
+		return err
+	}
+
+	if a.long {
+		a.keep()
+		c.Postpone(func(c *command.Call) error {
+			writeMembers(&c.Reply, combine(c.Tx, a), a.withScores)
+			return nil
+		})
+		return nil
+	}
+
+	writeMembers(&c.Reply, combine(c.Tx, a), a.withScores)
+	return nil
+}
+
+// zcombinestore handles ZUNIONSTORE and ZINTERSTORE destination numkeys key [key ...] [WEIGHTS weight [weight ...]]
+// [AGGREGATE SUM | MIN | MAX], and ZDIFFSTORE destination numkeys key [key ...].
+func zcombinestore(c *command.Call, combine func(*engine.Tx, algebra) engine.ZMembers, known algebraWords) error {
+	dst := c.Args.Key()
+	a := takeAlgebra(c, known)
+	if err := c.Args.End(); err != nil {
+		return err
+	}
+
+	return store(c, dst, a.keys, a.sets, a.long, func(sets []engine.ZSet) engine.ZMembers {
+		a.sets = sets
+		return combine(c.Tx, a)
+	})
+}
+
+// roomForUnion makes room for the largest of the sets: the union is no smaller.
+func roomForUnion(c *command.Call, words [][]byte) {
+	n, ok := grammar.ParseInt(words[2])
+	if !ok || n < 1 || n > int64(len(words)-3) {
+		return
+	}
+	largest := int64(0)
+	for _, name := range words[3 : 3+n] {
+		largest = max(largest, c.Usage(name))
+	}
+	c.MakeRoomFor(largest - c.Usage(words[1]))
+}
+
+// zintercard handles ZINTERCARD numkeys key [key ...] [LIMIT limit].
+func zintercard(c *command.Call) error {
+	a := takeAlgebra(c, algebraWords{looksUp: true, least: true, limit: true})
+	if err := c.Args.End(); err != nil {
+		return err
+	}
+
+	if a.long {
+		a.keep()
+		c.Postpone(func(c *command.Call) error {
+			c.Reply.Count(c.Tx.ZInterCard(a.sets, a.limit))
+			return nil
+		})
+		return nil
+	}
+
+	c.Reply.Count(c.Tx.ZInterCard(a.sets, a.limit))
+	return nil
+}
+
+// algebraWords says which words a command knows after its keys.
+type algebraWords struct {
+	scoring    bool // WEIGHTS and AGGREGATE
+	withScores bool // WITHSCORES
+	limit      bool // LIMIT
+	looksUp    bool // it looks the members of one set up in the others, if these are much larger: those of the first,
+	least      bool // or of the smallest
+}
+
+// algebra takes a number of keys, the keys, and options. Redis looks at what the keys hold before it reads on, so the lookup is part of
+// the parsing here.
+func takeAlgebra(c *command.Call, known algebraWords) (a algebra) {
+	a.keys, a.sets = operands(c)
+	a.long = known.long(a.sets)
+	for c.Args.More() {
+		switch {
+		case known.scoring && c.Args.Left() > len(a.sets) && c.Args.Word("WEIGHTS"):
+			a.weights = takeWeights(&c.Args, len(a.sets))
+		case known.scoring && c.Args.Left() > 1 && c.Args.Word("AGGREGATE"):
+			a.aggregate = takeAggregate(&c.Args)
+		case known.withScores && c.Args.Word("WITHSCORES"):
+			a.withScores = true
+		case known.limit && c.Args.Left() > 1 && c.Args.Word("LIMIT"):
+			a.limit = takeIntegerFrom(&c.Args, 0, errNegativeLimit)
+		default:
+			c.Args.Fail(engine.ErrSyntax)
+		}
+	}
+	return a
+}
+
+// longWork is from how many members on a call works when its locks are let go: to walk through as many takes some milliseconds.
+const longWork = 50_000
+
+// lookUpWork is how many members are walked through in the time in which one is looked up, or a little less.
+const lookUpWork = 8
+
+// long tells whether a command takes long to combine sets.
+func (w algebraWords) long(sets []engine.ZSet) bool {
+	if len(sets) == 0 {
+		return false
+	}
+	walk, one := 0, sets[0].Len()
+	for _, z := range sets {
+		walk += z.Len()
+		if w.least {
+			one = min(one, z.Len())
+		}
+	}
+	if w.looksUp {
+		walk = min(walk, lookUpWork*one*len(sets))
+	}
+	return walk > longWork
+}
+
+// keep makes the sets stay as they are when the locks are let go.
+func (a *algebra) keep() { keepAll(a.sets) }
+
+func keepAll(sets []engine.ZSet) {
+	for i := range sets {
+		sets[i] = sets[i].Keep()
+	}
+}
+
+func operands(c *command.Call) ([]engine.Key, []engine.ZSet) {
+	n := c.Args.Integer()
+	if n < 1 {
+		c.Args.Fail(engine.Error("ERR at least 1 input key is needed for '" + c.Command.FullName() + "' command"))
+	}
+	keys := takeCountedKeys(&c.Args, n, 0)
+	if c.Args.Err != nil {
+		return nil, nil
+	}
+	sets, err := c.Tx.ZSets(keys)
+	if err != nil {
+		c.Args.Fail(err)
+	}
+	return keys, sets
+}
+
+func takeWeights(a *command.Args, n int) []float64 {
+	weights := make([]float64, n)
+	for i := range weights {
+		weights[i] = a.FloatOr(errWeight)
+	}
+	return weights
+}
+
+func takeAggregate(a *command.Args) zset.Aggregate {
+	switch {
+	case a.Word("SUM"):
+		return zset.Sum
+	case a.Word("MIN"):
+		return zset.Min
+	case a.Word("MAX"):
+		return zset.Max
+	}
+	a.Fail(engine.ErrSyntax)
+	return zset.Sum
+}

@@ -1,0 +1,125 @@
+package zsets
+
+import (
+	"math"
+	"rlserver/engine"
+	"rlserver/resp/command"
+	"rlserver/resp/wire"
+)
+
+func init() {
+	const alike = command.Write | command.NoScript | command.Fast | command.Blocking
+	command.Register(
+		&command.Command{Name: "bzpopmin", Arity: -3, Flags: alike, Keys: []command.KeySpec{{Access: "RW access delete", Begin: 1, Last: -2, Step: 1}},
+			Syntax: "key [key ...] timeout", Group: "sorted-set", Since: "5.0.0",
+			Complexity: "O(log(N)) with N being the number of elements in the sorted set.",
+			Summary:    "Remove and return the member with the lowest score from one or more sorted sets, or block until one is available",
+			Run:        func(c *command.Call) error { return bzpop(c, false) }},
+		&command.Command{Name: "bzpopmax", Arity: -3, Flags: alike, Keys: []command.KeySpec{{Access: "RW access delete", Begin: 1, Last: -2, Step: 1}},
+			Syntax: "key [key ...] timeout", Group: "sorted-set", Since: "5.0.0",
+			Complexity: "O(log(N)) with N being the number of elements in the sorted set.",
+			Summary:    "Remove and return the member with the highest score from one or more sorted sets, or block until one is available",
+			Run:        func(c *command.Call) error { return bzpop(c, true) }},
+		&command.Command{Name: "bzmpop", Arity: -5, Flags: command.Write | command.Blocking | command.MovableKeys, Keys: []command.KeySpec{command.KeysCounted("RW access delete", 2)},
+			Syntax: "timeout numkeys key [key ...] <MIN | MAX> [COUNT count]", Group: "sorted-set", Since: "7.0.0",
+			Complexity: "O(K) + O(M*log(N)) where K is the number of provided keys, N being the number of elements in the sorted set, and M being the number of elements popped.",
+			Summary:    "Remove and return members with scores in a sorted set or block until one is available",
+			Run:        bzmpop},
+	)
+}
+
+const (
+	errTimeoutFloat    = engine.Error("ERR timeout is not a float or out of range")
+	errTimeoutNegative = engine.Error("ERR timeout is negative")
+)
+
+// zpopper is what is popped once there is something, and how it is answered.
+type zpopper struct {
+	n        int64
+	greatest bool
+	pairs    bool // with the name of the key and pairs, as by ZMPOP; otherwise flat
+}
+
+// Pop takes from the first of the keys that holds any members; found is false if none does.
+func (p zpopper) Pop(tx *engine.Tx, keys []engine.Key, r *wire.Reply) (found bool, err error) {
+	return tx.ZPop(keys, p.n, p.greatest, func(from engine.Key, popped engine.ZMembers) {
+		if p.pairs {
+			r.Array(2)
+			r.Bulk(from.Name)
+			writeMemberPairs(r, popped)
+			return
+		}
+		r.Array(3)
+		r.Bulk(from.Name)
+		for member, score := range popped.All() {
+			r.Bulk(member)
+			r.Double(score)
+		}
+	})
+}
+
+// bzpop handles BZPOPMIN and BZPOPMAX key [key ...] timeout.
+func bzpop(c *command.Call, greatest bool) error {
+	keys := takeCountedKeys(&c.Args, int64(c.Args.Left()-1), 1)
+	wait := takeTimeout(&c.Args)
+	if err := c.Args.End(); err != nil {
+		return err
+	}
+	return popOrWait(c, keys, wait, zpopper{n: 1, greatest: greatest})
+}
+
+// bzmpop handles BZMPOP timeout numkeys key [key ...] MIN | MAX [COUNT count].
+func bzmpop(c *command.Call) error {
+	timeout := command.Args{List: [][]byte{c.Args.Next()}} // which Redis looks at last
+	keys, p := takePops(&c.Args)
+	if err := c.Args.End(); err != nil {
+		return err
+	}
+	wait := takeTimeout(&timeout)
+	if timeout.Err != nil {
+		return timeout.Err
+	}
+	return popOrWait(c, keys, wait, p)
+}
+
+// popOrWait pops, now or, unless it is within a transaction, when there is something, and at the latest after wait ms.
+func popOrWait(c *command.Call, keys []engine.Key, wait int64, p zpopper) error {
+	found, err := p.Pop(c.Tx, keys, &c.Reply)
+	switch {
+	case err != nil || found:
+		return err
+	case c.Executing:
+		c.Reply.NullArray()
+		return nil
+	}
+	c.Request = command.Request{Deadline: command.After(c.Env.Time.Elapsed(), wait), Pop: p}
+	return command.ErrHeld
+}
+
+// timeout takes how long to wait, in seconds with decimals, and gives it in ms: never for 0, which is for ever.
+func takeTimeout(a *command.Args) (ms int64) {
+	seconds := a.FloatOr(errTimeoutFloat)
+	if seconds = math.Ceil(seconds * 1000); seconds < 0 || seconds >= math.MaxInt64 { // which Redis lets turn negative
+		a.Fail(errTimeoutNegative)
+	}
+	switch {
+	case a.Err != nil:
+		return 0
+	case seconds == 0:
+		return command.Never
+	}
+	return int64(seconds)
+}
+
+// pops takes what ZMPOP has in common with BZMPOP: numkeys key [key ...] MIN | MAX [COUNT count].
+func takePops(a *command.Args) (keys []engine.Key, p zpopper) {
+	keys = takeCountedKeys(a, takeIntegerFrom(a, 1, errNumKeys), 1)
+	p = zpopper{n: 1, greatest: a.Word("MAX"), pairs: true}
+	if !p.greatest && !a.Word("MIN") {
+		a.Fail(engine.ErrSyntax)
+	}
+	if a.Left() > 1 && a.Word("COUNT") {
+		p.n = takeIntegerFrom(a, 1, errPopCount)
+	}
+	return keys, p
+}

@@ -1,0 +1,291 @@
+package zsets
+
+import (
+	"bytes"
+	"errors"
+	"rlserver/engine"
+	"rlserver/resp/command"
+	"rlserver/resp/grammar"
+	"rlserver/zset"
+	"strconv"
+)
+
+func init() {
+	const (
+		walk   = "O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements returned."
+		limit  = "O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements being returned. If M is constant (e.g. always asking for the first 10 elements with LIMIT), you can consider it O(log(N))."
+		search = "O(log(N)) with N being the number of elements in the sorted set."
+		remove = "O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements removed by the operation."
+	)
+	command.Register(
+		&command.Command{Name: "zrange", Arity: -4, Flags: command.Readonly, Keys: []command.KeySpec{command.Key("RO access", 1)},
+			Syntax: "key start stop [BYSCORE | BYLEX] [REV] [LIMIT offset count] [WITHSCORES]", Group: "sorted-set", Since: "1.2.0",
+			Complexity: walk,
+			Summary:    "Return a range of members in a sorted set",
+			Run:        func(c *command.Call) error { return zrange(c, rangeWords{any: true}) }},
+		&command.Command{Name: "zrevrange", Arity: -4, Flags: command.Readonly, Keys: []command.KeySpec{command.Key("RO access", 1)},
+			Syntax: "key start stop [WITHSCORES]", Group: "sorted-set", Since: "1.2.0",
+			Complexity: walk,
+			Summary:    "Return a range of members in a sorted set, by index, with scores ordered from high to low",
+			Deprecated: "6.2.0", ReplacedBy: "`ZRANGE` with the `REV` argument",
+			Run: func(c *command.Call) error { return zrange(c, rangeWords{by: engine.ZByRank, reverse: true}) }},
+		&command.Command{Name: "zrangebyscore", Arity: -4, Flags: command.Readonly, Keys: []command.KeySpec{command.Key("RO access", 1)},
+			Syntax: "key min max [WITHSCORES] [LIMIT offset count]", Group: "sorted-set", Since: "1.0.5",
+			Complexity: limit,
+			Summary:    "Return a range of members in a sorted set, by score",
+			Deprecated: "6.2.0", ReplacedBy: "`ZRANGE` with the `BYSCORE` argument",
+			Run: func(c *command.Call) error { return zrange(c, rangeWords{by: engine.ZByScore}) }},
+		&command.Command{Name: "zrevrangebyscore", Arity: -4, Flags: command.Readonly, Keys: []command.KeySpec{command.Key("RO access", 1)},
+			Syntax: "key max min [WITHSCORES] [LIMIT offset count]", Group: "sorted-set", Since: "2.2.0",
+			Complexity: limit,
+			Summary:    "Return a range of members in a sorted set, by score, with scores ordered from high to low",
+			Deprecated: "6.2.0", ReplacedBy: "`ZRANGE` with the `REV` and `BYSCORE` arguments",
+			Run: func(c *command.Call) error { return zrange(c, rangeWords{by: engine.ZByScore, reverse: true}) }},
+		&command.Command{Name: "zrangebylex", Arity: -4, Flags: command.Readonly, Keys: []command.KeySpec{command.Key("RO access", 1)},
+			Syntax: "key min max [LIMIT offset count]", Group: "sorted-set", Since: "2.8.9",
+			Complexity: limit,
+			Summary:    "Return a range of members in a sorted set, by lexicographical range",
+			Deprecated: "6.2.0", ReplacedBy: "`ZRANGE` with the `BYLEX` argument",
+			Run: func(c *command.Call) error { return zrange(c, rangeWords{by: engine.ZByLex}) }},
+		&command.Command{Name: "zrevrangebylex", Arity: -4, Flags: command.Readonly, Keys: []command.KeySpec{command.Key("RO access", 1)},
+			Syntax: "key max min [LIMIT offset count]", Group: "sorted-set", Since: "2.8.9",
+			Complexity: limit,
+			Summary:    "Return a range of members in a sorted set, by lexicographical range, ordered from higher to lower strings.",
+			Deprecated: "6.2.0", ReplacedBy: "`ZRANGE` with the `REV` and `BYLEX` arguments",
+			Run: func(c *command.Call) error { return zrange(c, rangeWords{by: engine.ZByLex, reverse: true}) }},
+		&command.Command{Name: "zrangestore", Arity: -5, Flags: command.Write | command.DenyOOM, Keys: []command.KeySpec{command.Key("OW update", 1), command.Key("RO access", 2)},
+			Syntax: "dst src min max [BYSCORE | BYLEX] [REV] [LIMIT offset count]", Group: "sorted-set", Since: "6.2.0",
+			Complexity: "O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements stored into the destination key.",
+			Summary:    "Store a range of members from sorted set into another key",
+			Run:        zrangestore},
+
+		&command.Command{Name: "zcount", Arity: 4, Flags: command.Readonly | command.Fast, Keys: []command.KeySpec{command.Key("RO access", 1)},
+			Syntax: "key min max", Group: "sorted-set", Since: "2.0.0",
+			Complexity: search,
+			Summary:    "Count the members in a sorted set with scores within the given values",
+			Run:        func(c *command.Call) error { return zcount(c, engine.ZByScore) }},
+		&command.Command{Name: "zlexcount", Arity: 4, Flags: command.Readonly | command.Fast, Keys: []command.KeySpec{command.Key("RO access", 1)},
+			Syntax: "key min max", Group: "sorted-set", Since: "2.8.9",
+			Complexity: search,
+			Summary:    "Count the number of members in a sorted set between a given lexicographical range",
+			Run:        func(c *command.Call) error { return zcount(c, engine.ZByLex) }},
+
+		&command.Command{Name: "zremrangebyrank", Arity: 4, Flags: command.Write, Keys: []command.KeySpec{command.Key("RW delete", 1)},
+			Syntax: "key start stop", Group: "sorted-set", Since: "2.0.0",
+			Complexity: remove,
+			Summary:    "Remove all members in a sorted set within the given indexes",
+			Run:        func(c *command.Call) error { return zremrange(c, engine.ZByRank) }},
+		&command.Command{Name: "zremrangebyscore", Arity: 4, Flags: command.Write, Keys: []command.KeySpec{command.Key("RW delete", 1)},
+			Syntax: "key min max", Group: "sorted-set", Since: "1.2.0",
+			Complexity: remove,
+			Summary:    "Remove all members in a sorted set within the given scores",
+			Run:        func(c *command.Call) error { return zremrange(c, engine.ZByScore) }},
+		&command.Command{Name: "zremrangebylex", Arity: 4, Flags: command.Write, Keys: []command.KeySpec{command.Key("RW delete", 1)},
+			Syntax: "key min max", Group: "sorted-set", Since: "2.8.9",
+			Complexity: remove,
+			Summary:    "Remove all members in a sorted set between the given lexicographical range",
+			Run:        func(c *command.Call) error { return zremrange(c, engine.ZByLex) }},
+	)
+}
+
+const (
+	errScoreBound    = engine.Error("ERR min or max is not a float")
+	errLexBound      = engine.Error("ERR min or max not valid string range item")
+	errLimitByRank   = engine.Error("ERR syntax error, LIMIT is only supported in combination with either BYSCORE or BYLEX")
+	errScoresWithLex = engine.Error("ERR syntax error, WITHSCORES not supported in combination with BYLEX")
+)
+
+// zrange handles ZRANGE key start stop [BYSCORE | BYLEX] [REV] [LIMIT offset count] [WITHSCORES], and the five commands that have its
+// options in their names.
+func zrange(c *command.Call, words rangeWords) error {
+	k := c.Args.Key()
+	words.scores = true
+	r, withScores := takeZrange(&c.Args, words)
+	if err := c.Args.End(); err != nil {
+		return err
+	}
+
+	z, err := c.Tx.ZSet(k)
+	if err != nil {
+		return err
+	}
+
+	members := z.Range(&r)
+	if members.Len() > command.LongReply {
+		members = members.Keep()
+		c.Postpone(func(c *command.Call) error {
+			writeMembers(&c.Reply, members, withScores)
+			return nil
+		})
+		return nil
+	}
+
+	writeMembers(&c.Reply, members, withScores)
+	return nil
+}
+
+// zrangestore handles ZRANGESTORE dst src min max [BYSCORE | BYLEX] [REV] [LIMIT offset count].
+func zrangestore(c *command.Call) error {
+	dst, src := c.Args.Key(), c.Args.Key()
+	r, _ := takeZrange(&c.Args, rangeWords{any: true})
+	if err := c.Args.End(); err != nil {
+		return err
+	}
+
+	z, err := c.Tx.ZSet(src)
+	if err != nil {
+		return err
+	}
+	sources := c.Keys[1:2]
+	return store(c, dst, sources, []engine.ZSet{z}, z.Range(&r).Len() > command.LongReply, func(sets []engine.ZSet) engine.ZMembers { return sets[0].Range(&r) })
+}
+
+// zcount handles ZCOUNT and ZLEXCOUNT key min max.
+func zcount(c *command.Call, by engine.ZBy) error {
+	k := c.Args.Key()
+	r := engine.ZRange{By: by}
+	takeEnds(&c.Args, &r, c.Args.Next(), c.Args.Next())
+	if err := c.Args.End(); err != nil {
+		return err
+	}
+
+	z, err := c.Tx.ZSet(k)
+	if err != nil {
+		return err
+	}
+
+	c.Reply.Count(z.Count(&r))
+	return nil
+}
+
+// zremrange handles ZREMRANGEBYRANK key start stop, ZREMRANGEBYSCORE and ZREMRANGEBYLEX key min max.
+func zremrange(c *command.Call, by engine.ZBy) error {
+	k := c.Args.Key()
+	r := engine.ZRange{By: by}
+	takeEnds(&c.Args, &r, c.Args.Next(), c.Args.Next())
+	if err := c.Args.End(); err != nil {
+		return err
+	}
+
+	removed, err := c.Tx.ZRemRange(k, &r)
+	if err != nil {
+		return err
+	}
+
+	c.Reply.Count(removed)
+	return nil
+}
+
+// rangeWords says what a command's name has settled, and so is not a word among its options.
+type rangeWords struct {
+	any     bool       // nothing is settled: the words BYSCORE, BYLEX and REV are known
+	by      engine.ZBy // otherwise it is this
+	reverse bool
+	scores  bool // the word WITHSCORES is known
+}
+
+// zrange takes the two ends of a range and its options. Redis looks at the options first, and so at their mistakes.
+func takeZrange(a *command.Args, known rangeWords) (r engine.ZRange, withScores bool) {
+	r = engine.ZRange{By: known.by, Reverse: known.reverse}
+	first, last := a.Next(), a.Next()
+	byKnown := !known.any
+	limit := int64(-1)
+	for a.More() {
+		switch {
+		case known.scores && a.Word("WITHSCORES"):
+			withScores = true
+		case a.Left() >= 3 && a.Word("LIMIT"):
+			r.Offset, limit = a.Integer(), a.Integer()
+		case known.any && !r.Reverse && a.Word("REV"):
+			r.Reverse = true
+		case !byKnown && a.Word("BYLEX"):
+			r.By, byKnown = engine.ZByLex, true
+		case !byKnown && a.Word("BYSCORE"):
+			r.By, byKnown = engine.ZByScore, true
+		default:
+			a.Fail(engine.ErrSyntax)
+		}
+	}
+	if limit != -1 && r.By == engine.ZByRank {
+		a.Fail(errLimitByRank)
+	}
+	if withScores && r.By == engine.ZByLex {
+		a.Fail(errScoresWithLex)
+	}
+	r.Limited, r.Count = true, limit
+	if r.Reverse && r.By != engine.ZByRank {
+		first, last = last, first // from max to min
+	}
+	takeEnds(a, &r, first, last)
+	return r, withScores
+}
+
+// ends makes out the two ends of a range.
+func takeEnds(a *command.Args, r *engine.ZRange, first, last []byte) {
+	if a.Err != nil {
+		return
+	}
+	var ok, also bool
+	bad := engine.ErrNotInteger
+	switch r.By {
+	case engine.ZByRank:
+		r.Start, ok = grammar.ParseInt(first)
+		r.Stop, also = grammar.ParseInt(last)
+	case engine.ZByScore:
+		r.Scores.Min, r.Scores.MinOpen, ok = scoreBound(first)
+		r.Scores.Max, r.Scores.MaxOpen, also = scoreBound(last)
+		bad = errScoreBound
+	case engine.ZByLex:
+		r.Lex.Min, ok = lexBound(first)
+		r.Lex.Max, also = lexBound(last)
+		bad = errLexBound
+	}
+	if !ok || !also {
+		a.Fail(bad)
+	}
+}
+
+// scoreBound reads one end of a range of scores: a number, open if a ( stands before it.
+func scoreBound(b []byte) (f float64, open, ok bool) {
+	if len(b) > 0 && b[0] == '(' {
+		b, open = b[1:], true
+	}
+	if f, ok = grammar.ParseFloat(b); !ok {
+		f, ok = strtod(b)
+	}
+	return f, open, ok
+}
+
+// strtod reads what parseFloat refuses and Redis takes as the end of a range, though not as a score: C's strtod skips spaces before a number,
+// makes infinity of what is too large and 0 of what is too small, finds 0 in nothing, and stops at a NUL.
+func strtod(b []byte) (f float64, ok bool) {
+	b, _, _ = bytes.Cut(b, []byte{0})
+	if len(b) == 0 {
+		return 0, true
+	}
+	b = bytes.TrimLeft(b, " \t\n\v\f\r")
+	if _, ok := grammar.ScanFloat(b); !ok {
+		return 0, false
+	}
+	text := string(b)
+	f, err := strconv.ParseFloat(text, 64)
+	if errors.Is(err, strconv.ErrSyntax) { // a hexadecimal number without an exponent
+		f, _ = strconv.ParseFloat(text+"p0", 64)
+	}
+	return f, true
+}
+
+// lexBound reads one end of a range of members: [member, (member for an open end, - or +.
+func lexBound(b []byte) (bound zset.LexBound, ok bool) {
+	switch {
+	case len(b) == 0:
+		return bound, false
+	case b[0] == '[' || b[0] == '(':
+		return zset.LexBound{Member: b[1:], Open: b[0] == '('}, true
+	case len(b) == 1 && b[0] == '-':
+		return zset.LexBound{Infinite: -1}, true
+	case len(b) == 1 && b[0] == '+':
+		return zset.LexBound{Infinite: 1}, true
+	}
+	return bound, false
+}

@@ -1,0 +1,75 @@
+package zsets
+
+import (
+	"rlserver/engine"
+	"rlserver/resp/command"
+)
+
+// storeTries is how often a result is worked out without locks, before it is under them: each time the sources may have changed meanwhile.
+const storeTries = 3
+
+// store lets dst hold what is made of the sorted sets of some keys, and answers how many members that are. If it takes long, the members are worked out when
+// the locks are let go, of the sets as they are now, and stored if no set has changed since: then it is as if all had been done at the end.
+func store(c *command.Call, dst engine.Key, keys []engine.Key, sets []engine.ZSet, long bool, combine func([]engine.ZSet) engine.ZMembers) error {
+	if !long || c.Executing {
+		return storeMembers(c, dst, combine(sets))
+	}
+	w := &Storing{Dst: dst, Sources: keys, Keys: c.Keys, Combine: combine}
+	w.Watch(c.Tx, sets)
+	c.Postpone(func(c *command.Call) error {
+		for try := 1; ; try++ {
+			if done, err := w.Try(c, try == storeTries); done {
+				return err
+			}
+		}
+	})
+	return nil
+}
+
+func storeMembers(c *command.Call, dst engine.Key, members engine.ZMembers) error {
+	if err := c.Tx.RoomToStore(dst, members); err != nil {
+		return err
+	}
+	c.Reply.Count(c.Tx.ZStore(dst, members))
+	return nil
+}
+
+// storing is a result that is worked out while no lock is held.
+type Storing struct {
+	Dst           engine.Key
+	Sources, Keys []engine.Key // keys are all of them
+	sets          []engine.ZSet
+	Combine       func([]engine.ZSet) engine.ZMembers
+	changes       engine.Watch // of the sources
+}
+
+// watch begins to watch the sources, and keeps what they hold.
+func (w *Storing) Watch(tx *engine.Tx, sets []engine.ZSet) {
+	w.sets = sets
+	keepAll(w.sets)
+	for _, k := range w.Sources {
+		tx.Watch(&w.changes, k)
+	}
+}
+
+// try stores the members that are made of the sets, if these are still what the sources hold. If they are not, it takes those of now, and works under the locks
+// if it is the last try.
+func (w *Storing) Try(c *command.Call, last bool) (done bool, err error) {
+	members := c.Tx.Prepare(w.Combine(w.sets))
+	c.Tx.Begin(c.Env.Clock(), c.Db, w.Keys, true)
+	defer func() { c.Conn.See(c.Tx.End()) }()
+	intact := c.Tx.Intact(&w.changes)
+	c.Tx.Unwatch(&w.changes)
+	if intact {
+		return true, storeMembers(c, w.Dst, members)
+	}
+	sets, err := c.Tx.ZSets(w.Sources)
+	switch {
+	case err != nil:
+		return true, err
+	case last:
+		return true, storeMembers(c, w.Dst, w.Combine(sets))
+	}
+	w.Watch(c.Tx, sets)
+	return false, nil
+}

@@ -1,0 +1,122 @@
+package config
+
+import (
+	"fmt"
+	"math"
+	"rlserver/resp/grammar"
+	"strings"
+	"sync/atomic"
+)
+
+// clientClass is a kind of client with an output buffer limit of its own.
+type ClientClass int32
+
+const (
+	Unauthenticated ClientClass = iota // fixed: hardBeforeAuth
+	NormalClient
+	replicaClient // there are none: the limit is kept for CONFIG
+	pubsubClient  // there are none: the limit is kept for CONFIG
+	clientClasses
+)
+
+// configuredClasses are Redis' names, in the order and with the limits of client-output-buffer-limit.
+var configuredClasses = [clientClasses]struct {
+	name, alias string
+	limit       OutputLimit
+}{
+	NormalClient:  {"normal", "normal", OutputLimit{Hard: 64 << 20, Soft: 16 << 20, Seconds: 60}},
+	replicaClient: {"slave", "replica", OutputLimit{Hard: 256 << 20, Soft: 64 << 20, Seconds: 60}},
+	pubsubClient:  {"pubsub", "pubsub", OutputLimit{Hard: 32 << 20, Soft: 8 << 20, Seconds: 60}},
+}
+
+const (
+	HardBeforeAuth = 64 << 10 // bytes of replies that a client may leave unread before authentication
+	MostUnread     = 1 << 30  // bytes of unread replies beyond which a client's commands wait, whatever the limits
+)
+
+// outputLimit says how many bytes of replies a client may leave unread. 0 is no limit.
+type OutputLimit struct {
+	Hard    int64 // a client beyond this is closed at once
+	Soft    int64 // one that stays beyond this for so many seconds, too
+	Seconds int64
+}
+
+// outputLimits are those of all classes. A value is never written to.
+type outputLimits [clientClasses]OutputLimit
+
+func defaultOutputLimits() *outputLimits {
+	l := &outputLimits{Unauthenticated: {Hard: HardBeforeAuth}}
+	for class := NormalClient; class < clientClasses; class++ {
+		l[class] = configuredClasses[class].limit
+	}
+	return l
+}
+
+const (
+	refusedOutputWords  = refused("Wrong number of arguments in buffer limit configuration.")
+	refusedOutputClass  = refused("Invalid client class specified in buffer limit configuration.")
+	refusedOutputNumber = refused("Error in hard, soft or soft_seconds setting in buffer limit configuration.")
+)
+
+// ParseOutputLimits reads what client-output-buffer-limit is to be, as Redis takes it: "normal 64mb 16mb 60", one
+// or several classes. The error names what is wrong.
+func ParseOutputLimits(text string) error {
+	_, err := defaultOutputLimits().with(text)
+	return err
+}
+
+// with returns the limits with those changed that a text names.
+func (l *outputLimits) with(text string) (*outputLimits, error) {
+	changed := *l
+	if text == "" {
+		return &changed, nil
+	}
+	words := strings.Split(text, " ")
+	if len(words)%4 != 0 {
+		return nil, refusedOutputWords
+	}
+	for ; len(words) > 0; words = words[4:] {
+		class := classNamed(words[0])
+		if class == Unauthenticated {
+			return nil, refusedOutputClass
+		}
+		hard, err := ParseMemory(words[1])
+		soft, err2 := ParseMemory(words[2])
+		seconds, ok := grammar.ParseInt([]byte(words[3]))
+		if err != nil || err2 != nil || !ok || seconds < 0 || seconds > math.MaxInt32 {
+			return nil, refusedOutputNumber
+		}
+		changed[class] = OutputLimit{hard, soft, seconds}
+	}
+	return &changed, nil
+}
+
+// classNamed finds a class that can be configured; unauthenticated is none.
+func classNamed(name string) ClientClass {
+	for class := NormalClient; class < clientClasses; class++ {
+		if c := &configuredClasses[class]; strings.EqualFold(name, c.name) || strings.EqualFold(name, c.alias) {
+			return class
+		}
+	}
+	return Unauthenticated
+}
+
+func (l *outputLimits) String() string {
+	var words []string
+	for class := NormalClient; class < clientClasses; class++ {
+		words = append(words, fmt.Sprint(configuredClasses[class].name, " ", l[class].Hard, " ", l[class].Soft, " ", l[class].Seconds))
+	}
+	return strings.Join(words, " ")
+}
+
+func outputBufferLimits(name string) Parameter {
+	at := func(s *Settings) *atomic.Pointer[outputLimits] { return &s.Limits.Output }
+	return Parameter{
+		Name: name,
+		Get:  func(s *Settings) string { return at(s).Load().String() },
+		Set: func(s *Settings, value string) (func(), error) {
+			changed, err := at(s).Load().with(value)
+			return func() { at(s).Store(changed) }, err
+		},
+	}
+}

@@ -1,0 +1,222 @@
+package glob
+
+import (
+	"bytes"
+
+	"rlserver/engine"
+)
+
+// maxStars is how many stars Redis follows before it takes a pattern for an
+// attack, and matches nothing with it. A star that ends the pattern is not
+// counted, nor is one next to another.
+const maxStars = 1000
+
+// A call may take globSteps steps to match its pattern, and stepsPerByte more for each
+// byte of a name and for as many bytes of each name: what patterns that
+// people write take is a small part of that.
+const (
+	globSteps    = 1 << 24
+	stepsPerByte = 64
+)
+
+const ErrGlobSteps = engine.Error("ERR the pattern takes too long to match: it needs fewer wildcards between stars, or shorter ones")
+
+// glob is the pattern of one call of KEYS, SCAN, CONFIG GET and the like.
+type Glob struct {
+	Pattern []byte
+	nocase  bool  // the case of ASCII letters is ignored
+	left    int64 // steps; if negative, what match returned means nothing
+}
+
+func NewGlob(pattern []byte, nocase bool) Glob { return Glob{pattern, nocase, globSteps} }
+
+// err is errGlobSteps if the pattern took too many steps.
+func (g *Glob) Err() error {
+	if g.left < 0 {
+		return ErrGlobSteps
+	}
+	return nil
+}
+
+// match reports whether the pattern matches all of s.
+//
+//   - any bytes, or none
+//     ?        any one byte
+//     [a-c-]   one byte that is listed or in a range; ^ in front turns it around
+//     \x       x itself
+//
+// This is written out, not taken from a library, because clients may rely on
+// what Redis makes of odd patterns, and no two libraries agree on that:
+//
+//   - An empty s is matched by the empty pattern only, not even by a star. (KEYS
+//     and SCAN do not come here with a lone star.)
+//   - A class without its ] ends with the pattern. [] matches nothing and [^]
+//     anything.
+//   - A range may be written backward. Bytes are ordered as signed, so that
+//     [a-\xff] holds NUL, but not b. With nocase the ends are put in that
+//     order first and into lower case second, by a function of C's that makes
+//     all bytes unsigned except \xff: [a-\xfe] then holds nothing.
+//   - In [a-], the ] is the end of the range, and the class has no ].
+//   - An escaped byte in a class keeps its case, even with nocase.
+//   - A backslash that ends the pattern, or a class without ], is itself.
+//
+// The pattern is taken as segments between stars. Each element of a segment
+// takes one byte, so the first segment stands at the beginning of s, the last
+// at its end, and each other is looked for where the one before it ended: to
+// find it further left would leave less for the rest. Segments of plain bytes
+// are found in linear time. One with wildcards can take the product of its
+// length and that of s, so the steps are counted: see left.
+func (g *Glob) Match(s []byte) bool {
+	if len(s) == 0 {
+		return len(g.Pattern) == 0
+	}
+	if g.left < 0 {
+		return false
+	}
+	g.left += stepsPerByte * int64(len(s)+stepsPerByte)
+	end, n, _, fits := g.segment(0, len(s))
+	if !fits || !g.matchSegment(0, end, s) {
+		return false
+	}
+	for i, stars := n, 0; end < len(g.Pattern); i += n {
+		p := skipStars(g.Pattern, end)
+		if p == len(g.Pattern) {
+			return true
+		}
+		if stars++; stars > maxStars {
+			return false
+		}
+		var plain bool
+		if end, n, plain, fits = g.segment(p, len(s)-i); !fits {
+			return false
+		}
+		if end == len(g.Pattern) {
+			return g.matchSegment(p, end, s[len(s)-n:])
+		}
+		at := g.find(p, end, n, plain, s[i:])
+		if at < 0 {
+			return false
+		}
+		i += at
+	}
+	return n == len(s)
+}
+
+// segment returns where the segment at p ends, at a star or with the pattern,
+// how many bytes it takes, and whether all are plain bytes. fits is false if it
+// takes more than there are.
+func (g *Glob) segment(p, most int) (end, n int, plain, fits bool) {
+	plain = !g.nocase
+	for p < len(g.Pattern) && g.Pattern[p] != '*' {
+		if n == most || g.left < 0 {
+			return p, n, plain, false
+		}
+		switch g.Pattern[p] {
+		case '?', '[', '\\':
+			plain = false
+		}
+		next, _ := matchOne(g.Pattern, p, 0, false)
+		g.left -= int64(next - p)
+		p = next
+		n++
+	}
+	return p, n, plain, true
+}
+
+// find returns where in s the segment from p to end, which takes n bytes,
+// matches first, -1 if it does not.
+func (g *Glob) find(p, end, n int, plain bool, s []byte) int {
+	if plain {
+		return bytes.Index(s, g.Pattern[p:end])
+	}
+	for i := 0; i+n <= len(s) && g.left >= 0; i++ {
+		if g.matchSegment(p, end, s[i:]) {
+			return i
+		}
+	}
+	return -1
+}
+
+// matchSegment tells whether the segment from p to end matches the beginning of
+// s, which is long enough.
+func (g *Glob) matchSegment(p, end int, s []byte) bool {
+	for i := 0; p < end; i++ {
+		next, ok := matchOne(g.Pattern, p, s[i], g.nocase)
+		if g.left -= int64(next - p); !ok || g.left < 0 {
+			return false
+		}
+		p = next
+	}
+	return true
+}
+
+func skipStars(pattern []byte, p int) int {
+	for p < len(pattern) && pattern[p] == '*' {
+		p++
+	}
+	return p
+}
+
+// matchOne matches c with what stands at p, which is not a star, and returns
+// where the pattern goes on.
+func matchOne(pattern []byte, p int, c byte, nocase bool) (next int, ok bool) {
+	switch b := pattern[p]; {
+	case b == '?':
+		return p + 1, true
+	case b == '[':
+		return matchClass(pattern, p+1, c, nocase)
+	case b == '\\' && p+1 < len(pattern):
+		p++
+	}
+	return p + 1, sameByte(pattern[p], c, nocase)
+}
+
+// matchClass matches c with the class whose [ is just before p.
+func matchClass(pattern []byte, p int, c byte, nocase bool) (next int, ok bool) {
+	negated := p < len(pattern) && pattern[p] == '^'
+	if negated {
+		p++
+	}
+	in := false
+	for p < len(pattern) && pattern[p] != ']' {
+		switch left := len(pattern) - p; {
+		case pattern[p] == '\\' && left >= 2:
+			in = in || pattern[p+1] == c
+			p += 2
+		case left >= 3 && pattern[p+1] == '-':
+			in = in || inRange(pattern[p], pattern[p+2], c, nocase)
+			p += 3
+		default:
+			in = in || sameByte(pattern[p], c, nocase)
+			p++
+		}
+	}
+	return min(p+1, len(pattern)), in != negated
+}
+
+func inRange(from, to, c byte, nocase bool) bool {
+	low, high := min(int8(from), int8(to)), max(int8(from), int8(to))
+	if !nocase {
+		return low <= int8(c) && int8(c) <= high
+	}
+	return lowerInt(byte(low)) <= lowerInt(c) && lowerInt(c) <= lowerInt(byte(high))
+}
+
+// lowerInt is what C's tolower makes of a char: \xff is EOF to it, which is -1.
+func lowerInt(c byte) int {
+	if c == 0xff {
+		return -1
+	}
+	return int(lowerByte(c))
+}
+
+func sameByte(a, b byte, nocase bool) bool {
+	return a == b || nocase && lowerByte(a) == lowerByte(b)
+}
+
+func lowerByte(c byte) byte {
+	if 'A' <= c && c <= 'Z' {
+		return c + 'a' - 'A'
+	}
+	return c
+}

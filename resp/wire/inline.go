@@ -1,0 +1,118 @@
+package wire
+
+import "rlserver/resp/grammar"
+
+// splitInline appends the words of an inline command: a line, without its line
+// end, as a person types it into a terminal. A line of nothing but space has
+// none. ok is false if its quotes are unbalanced; what is then appended is of
+// no use. The words lie where the line was, which is written over: no word is
+// longer than what stands for it.
+//
+// The rules are Redis':
+//
+//	word        ends at a space, tab, CR or LF; a quote may open inside it
+//	"..."       knows \n \r \t \b \a \xHH; a backslash before anything else yields that
+//	'...'       knows \' and nothing else
+//	after a closing quote comes a space or the end of the line
+//
+// A form feed or vertical tab is space between words and after a quote, but
+// does not end a word.
+func splitInline(words [][]byte, line []byte) (_ [][]byte, ok bool) {
+	for line = skipInlineSpace(line); len(line) > 0; line = skipInlineSpace(line) {
+		var word []byte
+		if word, line, ok = appendWord(line[:0], line); !ok {
+			return words, false
+		}
+		words = append(words, word[:len(word):len(word)])
+	}
+	return words, true
+}
+
+// appendWord appends the word that line begins with, and returns the line
+// after it.
+func appendWord(dst, line []byte) (word, after []byte, ok bool) {
+	for i, c := range line {
+		switch c {
+		case ' ', '\t', '\r', '\n':
+			return dst, line[i:], true
+		case '"':
+			return appendDoubleQuoted(dst, line[i+1:])
+		case '\'':
+			return appendSingleQuoted(dst, line[i+1:])
+		}
+		dst = append(dst, c)
+	}
+	return dst, nil, true
+}
+
+// appendSingleQuoted appends what stands before the closing quote.
+func appendSingleQuoted(dst, line []byte) (word, after []byte, ok bool) {
+	for i := 0; i < len(line); i++ {
+		switch {
+		case line[i] == '\'':
+			after = line[i+1:]
+			return dst, after, endsWord(after)
+		case line[i] == '\\' && i+1 < len(line) && line[i+1] == '\'':
+			i++
+		}
+		dst = append(dst, line[i])
+	}
+	return dst, nil, false
+}
+
+// appendDoubleQuoted appends what stands before the closing quote, its
+// escapes resolved.
+func appendDoubleQuoted(dst, line []byte) (word, after []byte, ok bool) {
+	for i := 0; i < len(line); i++ {
+		c := line[i]
+		switch {
+		case c == '"':
+			after = line[i+1:]
+			return dst, after, endsWord(after)
+		case c == '\\' && i+1 < len(line):
+			var n int
+			c, n = inlineEscape(line[i+1:])
+			i += n
+		}
+		dst = append(dst, c)
+	}
+	return dst, nil, false
+}
+
+// inlineEscape returns the byte that is meant by what follows a backslash, and
+// how much of it there was.
+func inlineEscape(s []byte) (c byte, n int) {
+	switch s[0] {
+	case 'n':
+		return '\n', 1
+	case 'r':
+		return '\r', 1
+	case 't':
+		return '\t', 1
+	case 'b':
+		return '\b', 1
+	case 'a':
+		return '\a', 1
+	case 'x':
+		if len(s) > 2 {
+			high, ok1 := grammar.HexDigit(s[1])
+			low, ok2 := grammar.HexDigit(s[2])
+			if ok1 && ok2 {
+				return high<<4 | low, 3
+			}
+		}
+	}
+	return s[0], 1
+}
+
+func endsWord(after []byte) bool { return len(after) == 0 || isInlineSpace(after[0]) }
+
+func skipInlineSpace(line []byte) []byte {
+	for len(line) > 0 && isInlineSpace(line[0]) {
+		line = line[1:]
+	}
+	return line
+}
+
+// isInlineSpace is C's isspace in the C locale.
+func isInlineSpace(c byte) bool { return c == ' ' || '\t' <= c && c <= '\r' }

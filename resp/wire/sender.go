@@ -1,0 +1,247 @@
+package wire
+
+import (
+	"errors"
+	"net"
+	"rlserver/resp/clientmem"
+	"sync"
+	"syscall"
+	"time"
+)
+
+const (
+	pumped     = 64 << 10 // how many bytes the pump sends at a time. A client that takes as many within its time is not idle
+	replyChunk = 16 << 10 // bytes of a chunk of the queue, at least
+)
+
+var (
+	errUnreadReplies = errors.New("the client leaves more replies unread than client-output-buffer-limit allows")
+	errEvicted       = errors.New("the client was evicted for the memory it holds")
+)
+
+// sender is the way of replies into the socket. A client may send a pipeline before it reads the first reply: so
+// what the socket does not take at once is queued, a goroutine of its own, the pump, sends that, and the connection's goroutine
+// goes on reading. While the client keeps up there is neither queue nor pump. When the queue is long, the commands of the
+// client wait; one that does not read then, or leaves more unread than the hard limit allows, is closed.
+//
+// All is done under guard.writing, but for what waits.
+type sender struct {
+	raw     syscall.RawConn       // nil if the connection is none of the system's: then sending waits
+	try     func(fd uintptr) bool // trySend, made once
+	piece   []byte                // what trySend is to send
+	sent    int                   // and how much of it the socket has taken
+	failed  error                 // or why not
+	queue   []unsent              // what the pump has yet to send
+	size    int64                 // bytes that the queue takes
+	pumping bool                  // there is a pump
+	taken   sync.Cond             // the pump has got on, or ended
+	err     error                 // why nothing can be sent any more
+	timed   bool                  // a write deadline is set
+	closing bool                  // finish waits
+	paused  *time.Timer           // closes the client when the queue has been long for too long
+}
+
+// unsent is a part of the queue.
+type unsent struct {
+	bytes []byte
+	sent  int // how many of them are sent
+}
+
+// send sends p, now or later. If keep is true, p belongs to the sender from then on.
+func (s *sender) send(g *Guard, p []byte, keep bool) (n int, err error) {
+	if s.err == nil && !s.pumping {
+		n, s.err = s.sendNow(g, p)
+		g.BytesOut.Add(int64(n))
+	}
+	if s.err == nil && n < len(p) {
+		s.enqueue(g, p, n, keep)
+	}
+	for s.err == nil && s.size > g.pauseAt() {
+		s.taken.Wait()
+	}
+	if s.err != nil {
+		return n, s.err
+	}
+	return len(p), nil
+}
+
+// enqueue keeps what follows the first n bytes of p for the pump.
+func (s *sender) enqueue(g *Guard, p []byte, n int, keep bool) {
+	if keep {
+		s.append(p, n)
+	} else {
+		s.copy(p[n:])
+	}
+	s.measure(g)
+	if s.size > g.HardLimit() {
+		s.overrun(g)
+		return
+	}
+	if !s.pumping {
+		s.pumping = true
+		go s.pump(g)
+	}
+}
+
+func (s *sender) append(b []byte, sent int) {
+	s.queue = append(s.queue, unsent{b, sent})
+	s.size += int64(cap(b))
+}
+
+// copy fills the last chunk and begins another one for the rest.
+func (s *sender) copy(p []byte) {
+	if last := len(s.queue) - 1; last >= 0 {
+		c := &s.queue[last]
+		n := min(len(p), cap(c.bytes)-len(c.bytes))
+		c.bytes, p = append(c.bytes, p[:n]...), p[n:]
+	}
+	if len(p) > 0 {
+		s.append(append(make([]byte, 0, max(replyChunk, len(p))), p...), 0)
+	}
+}
+
+// measure shows how long the queue is, and has the client closed if it stays long.
+func (s *sender) measure(g *Guard) {
+	g.Held.Output.Store(int64(len(s.queue)))
+	if !g.Held.Note(clientmem.HeldOutput, int(s.size)) && s.err == nil {
+		s.err = errEvicted
+	}
+	switch long := s.size > g.pauseAt(); {
+	case !long && s.paused != nil:
+		s.paused.Stop()
+		s.paused = nil
+	case long && s.paused == nil:
+		if grace := g.grace(); grace > 0 {
+			s.paused = s.endAfter(g, grace)
+		}
+	}
+}
+
+// endAfter closes the client after a time, unless the timer is no longer the sender's then.
+func (s *sender) endAfter(g *Guard, grace time.Duration) (timer *time.Timer) {
+	return time.AfterFunc(grace, func() {
+		g.writing.Lock()
+		defer g.writing.Unlock()
+		if s.paused == timer && s.err == nil {
+			s.overrun(g)
+		}
+	})
+}
+
+// overrun closes a client that does not read.
+func (s *sender) overrun(g *Guard) {
+	if g.Unread != nil {
+		g.Unread(s.size)
+	}
+	s.fail(g, errUnreadReplies)
+}
+
+// fail ends the sending: what is queued is dropped.
+func (s *sender) fail(g *Guard, why error) {
+	if s.err == nil {
+		s.err = why
+	}
+	s.clear(g)
+	s.taken.Broadcast()
+	g.Conn.Close() // wakes a Read that waits for a client to whom nothing can be told
+}
+
+func (s *sender) clear(g *Guard) {
+	s.queue, s.size = nil, 0
+	s.measure(g)
+}
+
+// sendNow sends what the socket takes without waiting.
+func (s *sender) sendNow(g *Guard, p []byte) (n int, err error) {
+	s.limitWait(g) // also for a write that does not wait: it fails if an earlier deadline has passed
+	if s.raw == nil {
+		return g.Conn.Write(p)
+	}
+	s.piece, s.sent, s.failed = p, 0, nil
+	err = s.raw.Write(s.try)
+	s.piece = nil
+	if err == nil {
+		err = s.failed
+	}
+	return s.sent, err
+}
+
+// trySend writes until the socket takes no more. It always claims to be done, so that it is not made to wait.
+func (s *sender) trySend(fd uintptr) bool {
+	for s.sent < len(s.piece) {
+		n, err := syscall.Write(int(fd), s.piece[s.sent:])
+		switch {
+		case err == syscall.EINTR:
+			continue
+		case err == syscall.EAGAIN:
+			return true
+		case err != nil:
+			s.failed = err
+			return true
+		}
+		s.sent += n
+	}
+	return true
+}
+
+// pump sends the queue, and ends when it is empty.
+func (s *sender) pump(g *Guard) {
+	g.writing.Lock()
+	defer g.writing.Unlock()
+	for s.err == nil && len(s.queue) > 0 {
+		first := s.queue[0]
+		piece := first.bytes[first.sent:min(len(first.bytes), first.sent+pumped)]
+		s.limitWait(g)
+		g.writing.Unlock()
+		n, err := g.Conn.Write(piece)
+		g.writing.Lock()
+		g.BytesOut.Add(int64(n))
+		if s.err == nil {
+			s.err = err
+			s.pass(g, n)
+		}
+	}
+	s.pumping = false
+	if s.err != nil {
+		s.fail(g, s.err)
+	}
+	s.taken.Broadcast()
+}
+
+// pass says that n more bytes of the first chunk are sent.
+func (s *sender) pass(g *Guard, n int) {
+	first := &s.queue[0]
+	if first.sent += n; first.sent == len(first.bytes) {
+		s.size -= int64(cap(first.bytes))
+		*first = unsent{}
+		if s.queue = s.queue[1:]; len(s.queue) == 0 {
+			s.queue = nil
+		}
+		s.measure(g)
+		s.taken.Broadcast()
+	}
+}
+
+// limitWait sets the deadline of the write that follows: a client that does not read is idle too.
+func (s *sender) limitWait(g *Guard) {
+	limit := g.idleLimit()
+	if s.closing {
+		limit = closeGrace
+	}
+	if limit > 0 || s.timed {
+		s.timed = limit > 0
+		g.SetWriteDeadline(deadline(limit))
+	}
+}
+
+// finish waits until the client has taken all, unless it takes nothing for a second. Nothing can be sent afterwards.
+func (s *sender) finish(g *Guard) {
+	s.closing = true
+	g.SetWriteDeadline(deadline(closeGrace)) // also for a write that waits already
+	for s.pumping {
+		s.taken.Wait()
+	}
+	if s.err == nil {
+		s.err = net.ErrClosed
+	}
+}
