@@ -119,7 +119,7 @@ func TestDocumentsPointToWhatExists(t *testing.T) {
 	t.Parallel()
 	help, err := rlserver(t, "--help").Output()
 	require.NoError(t, err)
-	for _, document := range []string{"../README.md", guide, commandsDocument} {
+	for _, document := range []string{"../README.md", guide, contributing, commandsDocument} {
 		text := regexp.MustCompile(`rlserver [a-z]+ --[a-z]+ DIR`).
 			ReplaceAllStringFunc(documentText(t, document), func(tool string) string {
 				assert.Contains(t, string(help), tool)
