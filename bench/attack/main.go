@@ -17,6 +17,7 @@ import (
 	"log"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -36,6 +37,13 @@ func main() {
 		binaries = []string{*before, *server}
 	}
 	fmt.Println(header)
+	for i, binary := range binaries {
+		path, err := filepath.Abs(binary) // it runs in a folder of its own
+		if err != nil {
+			log.Fatalf("attack: %v", err)
+		}
+		binaries[i] = path
+	}
 	for _, a := range attacks {
 		if !strings.Contains(a.name, *only) {
 			continue
