@@ -27,21 +27,29 @@ var (
 	examplesText string
 )
 
+// The texts of the sections that need only a few lines.
+const (
+	bitsText = "A call that would grow a string by 64 KB or more beyond what it sends is checked against `maxmemory`\n" +
+		"first: it evicts keys, or returns `OOM`.\n"
+	transactionsText = "The commands between MULTI and EXEC run as one: no other client sees a part of it. EXEC runs nothing\n" +
+		"if a key given to WATCH has changed since.\n"
+	scriptingText = "The server runs no scripts: EVAL, EVALSHA, EVAL_RO, EVALSHA_RO, FCALL, FCALL_RO, SCRIPT LOAD and\n" +
+		"FUNCTION LOAD return an error that names the commands to use instead. These commands exist for clients that\n" +
+		"call them at the start.\n"
+)
+
 // manual is how docs/COMMANDS.md is divided. A section without a group has a text alone.
 var manual = []struct{ group, title, text string }{
 	{"ratelimit", "Rate limits", rateLimitText},
 	{"string", "Strings", ""},
-	{"bitmap", "Bits of strings", "A call that would grow a string by 64 KB or more beyond what it sends is checked against `maxmemory`\n" +
-		"first: it evicts keys, or returns `OOM`.\n"},
+	{"bitmap", "Bits of strings", bitsText},
 	{"hash", "Hashes", ""},
 	{"sorted-set", "Sorted sets", ""},
 	{"generic", "Keys of any type", keysText},
 	{"connection", "Connections", ""},
 	{"server", "Server", serverText},
-	{"transactions", "Transactions", "The commands between MULTI and EXEC run as one: no other client sees a part of it. EXEC runs nothing\n" +
-		"if a key given to WATCH has changed since.\n"},
-	{"scripting", "Scripting", "The server runs no scripts: EVAL, EVALSHA, EVAL_RO, EVALSHA_RO, FCALL, FCALL_RO, SCRIPT LOAD and FUNCTION LOAD return\n" +
-		"an error that names the commands to use instead. These commands exist for clients that call them at the start.\n"},
+	{"transactions", "Transactions", transactionsText},
+	{"scripting", "Scripting", scriptingText},
 	{"", "Errors of any command", errorsText},
 	{"", "Settings", settingsText + settable()},
 	{"", "INFO fields", infoText},
@@ -92,7 +100,8 @@ func writeSummaries(text *strings.Builder, group string) {
 	text.WriteString("\n")
 }
 
-// inGroup returns the commands of a group that can be called: a container only if it does something without a subcommand.
+// inGroup returns the commands of a group that can be called: a container only if it does something
+// without a subcommand.
 func inGroup(group string) (list []*Command) {
 	for _, c := range Commands.Sorted() {
 		for _, each := range append([]*Command{c}, c.Subs...) {
@@ -124,7 +133,8 @@ func (c *Command) document(text *strings.Builder, examples map[string]string) {
 	if c.Deprecated != "" {
 		fmt.Fprintf(text, "Deprecated since Redis %s: use %s.\n\n", c.Deprecated, c.ReplacedBy)
 	}
-	fmt.Fprintf(text, "%s · %s · %s\n", c.origin(), strings.TrimSuffix(c.Complexity, "."), strings.Join(c.properties(), ", "))
+	complexity := strings.TrimSuffix(c.Complexity, ".")
+	fmt.Fprintf(text, "%s · %s · %s\n", c.origin(), complexity, strings.Join(c.properties(), ", "))
 	example := strings.TrimSpace(c.Example)
 	if example == "" {
 		example = examples[c.title()]
@@ -134,7 +144,8 @@ func (c *Command) document(text *strings.Builder, examples map[string]string) {
 	}
 }
 
-// writeWrapped writes a syntax as an indented block whose lines end at column 110, with continuation lines indented further.
+// writeWrapped writes a syntax as an indented block whose lines end at column 110, with
+// continuation lines indented further.
 func writeWrapped(text *strings.Builder, syntax string) {
 	line := "   "
 	for word := range strings.FieldsSeq(syntax) {
