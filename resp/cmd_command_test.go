@@ -232,3 +232,60 @@ func compare(t *testing.T, redis, ours told) {
 		}
 	}
 }
+
+func TestHelp(t *testing.T) {
+	c := startServer(t, config.Defaults{}).dial()
+	assert.Equal(t, "*5 +FUNCTION <subcommand> [<arg> [value] [opt] ...]. Subcommands are: +FLUSH [ASYNC | SYNC] +    Deleting all functions. "+
+		"+HELP +    Prints this help.", c.do("FUNCTION HELP"))
+	for _, each := range command.Commands.Sorted() {
+		if len(each.Subs) > 0 && each.Name != "debug" {
+			assert.Regexp(t, `^\*\d+ \+`+strings.ToUpper(each.Name)+` .* \+HELP \+    Prints this help\.$`, c.do(each.Name+" HELP"))
+		}
+	}
+}
+
+func TestCommandCommand(t *testing.T) {
+	startServer(t, config.Defaults{}).dial().check([]answer{
+		{"COMMAND INFO nope", "*1 $-1"},
+		{"COMMAND DOCS nope", "*0"},
+		{"COMMAND COUNT x", "-ERR wrong number of arguments for 'command|count' command"},
+		{"COMMAND NOPE", "-ERR unknown subcommand 'NOPE'. Try COMMAND HELP."},
+		{"COMMAND INFO get", "*1 *10 $3 get :2 *2 +readonly +fast :1 :1 :1 *3 +@read +@string +@fast *0 *1 *6 $5 flags *2 +RO +access $12 begin_search " +
+			"*4 $4 type $5 index $4 spec *2 $5 index :1 $9 find_keys *4 $4 type $5 range $4 spec *6 $7 lastkey :0 $7 keystep :1 $5 limit :0 *0"},
+		{"COMMAND INFO CLIENT|ID", "*1 *10 $9 client|id :2 *3 +noscript +loading +stale :0 :0 :0 *2 +@slow +@connection *0 *0 *0"},
+		{"COMMAND DOCS select", "*2 $6 select *10 $7 summary $55 Change the selected database for the current connection…"},
+		{"COMMAND GETKEYS GET k", "*1 $1 k"},
+		{"COMMAND GETKEYS MSET a 1 b 2", "*2 $1 a $1 b"},
+		{"COMMAND GETKEYS MEMORY USAGE k", "*1 $1 k"},
+		{"COMMAND GETKEYS ZUNIONSTORE d 2 a b", "*3 $1 d $1 a $1 b"},
+		{"COMMAND GETKEYS ZUNIONSTORE d 3 a b", "-ERR Invalid arguments specified for command"},
+		{"COMMAND GETKEYS ZUNIONSTORE d 0 a b", "-ERR Invalid arguments specified for command"},
+		{"COMMAND GETKEYS ZUNIONSTORE d x a b", "-ERR Invalid arguments specified for command"},
+		{"COMMAND GETKEYS GET k x", "-ERR Invalid number of arguments specified for command"},
+		{"COMMAND GETKEYS NOPE x", "-ERR Invalid command specified"},
+		{"COMMAND GETKEYS PING x", "-ERR The command has no key arguments"},
+		{"COMMAND GETKEYS GET", "-ERR wrong number of arguments for 'command|getkeys' command"},
+		{"COMMAND GETKEYSANDFLAGS COPY a b", "*2 *2 $1 a *2 +RO +access *2 $1 b *2 +OW +update"},
+		{"COMMAND LIST FILTERBY PATTERN hgeta*", "*1 $7 hgetall"},
+		{"COMMAND LIST FILTERBY pattern client|i[a-d]", "*1 $9 client|id"},
+		{"COMMAND LIST FILTERBY MODULE json", "*0"},
+		{"COMMAND LIST FILTERBY ACLCAT nope", "*0"},
+		{"COMMAND LIST FILTERBY NOPE x", "-ERR syntax error"},
+		{"COMMAND LIST FILTERBY PATTERN", "-ERR syntax error"},
+		{"COMMAND LIST nope", "-ERR syntax error"},
+	})
+}
+
+func TestCommandListsAgree(t *testing.T) {
+	c := startServer(t, config.Defaults{}).dial()
+	count := len(command.Commands)
+	assert.Equal(t, ":"+strconv.Itoa(count), c.do("COMMAND COUNT"))
+	assert.True(t, strings.HasPrefix(c.do("COMMAND"), "*"+strconv.Itoa(count)+" "))
+	assert.True(t, strings.HasPrefix(c.do("COMMAND INFO"), "*"+strconv.Itoa(count)+" "))
+	assert.True(t, strings.HasPrefix(c.do("COMMAND DOCS"), "*"+strconv.Itoa(2*count)+" "))
+	assert.True(t, strings.HasPrefix(c.do("COMMAND LIST FILTERBY PATTERN hgetall"), "*1 "))
+	limiters := c.do("COMMAND LIST FILTERBY ACLCAT ratelimit")
+	for _, each := range command.Commands.Sorted() {
+		assert.Equal(t, each.Group == "ratelimit" && each.Run != nil, slices.Contains(strings.Fields(limiters), each.Name), each.Name)
+	}
+}

@@ -5,13 +5,13 @@ import (
 	"rlserver/engine"
 	"rlserver/resp/command"
 	"rlserver/resp/grammar"
+	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 )
 
 // execute takes one call through the only way there is: table, arity, authentication, locks, handler, effects. It leaves exactly one answer,
-// and if that has to be waited for, it does. It may take calls that follow in the pipeline along, see together.go.
+// and if that has to be waited for, it does. It may take calls that follow in the pipeline along, see pipeline.go.
 func (s *session) execute(words [][]byte) {
 	s.begun = len(s.Reply.B)
 	if len(words) > manyWords && !s.takeArgs(len(words)) {
@@ -162,16 +162,6 @@ func (s *session) shun() {
 	}
 }
 
-// seldom tells whether it is so long since it last did, which is kept in last as elapsed ms; 0: never. A log that is
-// written to only then cannot be made to fill the disk.
-func (s *Server) seldom(last *atomic.Int64, every time.Duration) bool {
-	now, then := 1+s.elapsed(), last.Load()
-	return (then == 0 || now-then >= every.Milliseconds()) && last.CompareAndSwap(then, now)
-}
-
-// elapsed is the monotonic clock in ms, by which durations are measured: the server's time may jump forward.
-func (s *Server) elapsed() int64 { return s.Time.Elapsed().Milliseconds() }
-
 // unknownCommand quotes what was sent, within the bounds that Redis sets.
 func unknownCommand(words [][]byte) error {
 	text := fmt.Sprintf("ERR unknown command '%.128s', with args beginning with: ", words[0])
@@ -198,4 +188,36 @@ func (s *session) reject(c *command.Command, err error) {
 	}
 	s.Errors++
 	s.Reply.Error(text)
+}
+
+// recovered answers a panic of a handler: the client gets an error, the log the stack, and the process goes on.
+func (s *session) recovered() {
+	fault := recover()
+	if fault == nil {
+		return
+	}
+	s.Postponed, s.Ready = nil, nil
+	s.See(s.Tx.End())
+	s.Fault(fault, s.begun)
+}
+
+// writePostponed puts what was postponed into the replies.
+func (s *session) writePostponed() {
+	list := s.Postponed
+	s.Postponed = nil
+	first := list[0].At
+	rest := slices.Clone(s.Reply.B[first:])
+	s.Reply.B = s.Reply.B[:first]
+	for i, p := range list {
+		end := first + len(rest)
+		if i+1 < len(list) {
+			end = list[i+1].At
+		}
+		mark := len(s.Reply.B)
+		if err := p.Write(&s.Call); err != nil {
+			s.Reply.B = s.Reply.B[:mark]
+			s.Refuse(err)
+		}
+		s.Reply.B = append(s.Reply.B, rest[p.At-first:end-first]...)
+	}
 }

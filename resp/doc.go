@@ -7,7 +7,7 @@
 //	  -> guard           framing.go, inline.go: finds the commands and their words; limits before and after AUTH; idle timeout; drain
 //	  -> redcon          accepts, serves each connection by a goroutine, is told of each batch of commands and calls us
 //	  -> session.serve   takes the commands from the guard and collects their replies
-//	  -> execute         dispatch.go: table, arity, authentication; together.go: hash and lock the keys, those of the next calls too
+//	  -> execute         dispatch.go: table, arity, authentication; pipeline.go: hash and lock the keys, those of the next calls too
 //	  -> handler         cmd_<family>.go: parse · operate · reply
 //	  -> engine.Tx       decides and changes, see package engine
 //	  -> session.flush   waits for the journal once for the whole batch, then sends the replies with one write
@@ -43,7 +43,7 @@
 // # Calls that come together
 //
 // A pipeline's calls are run up to 16 at a time under one hold of all their shards, if they are fast and leave the session as it is. What for, and why nobody can tell, is in
-// together.go. Sixteen single keys in one hold and one call with sixteen keys are the same to the engine.
+// pipeline.go. Sixteen single keys in one hold and one call with sixteen keys are the same to the engine.
 //
 // # Calls that take long
 //

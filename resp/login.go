@@ -1,7 +1,8 @@
 package resp
 
 import (
-	"net"
+	"crypto/sha256"
+	"crypto/subtle"
 	"time"
 )
 
@@ -22,17 +23,33 @@ func (s *session) loginFailed() {
 	s.afterwards = append(s.afterwards, func() { s.guard.PauseFor(delay) })
 }
 
-// places is how many clients there may be for one from an address to be let in. Operators connect by loopback and the Unix socket: some of
-// maxclients are not for other machines, and the Unix socket has as many beyond it.
-func (s *Server) places(from net.Addr) int64 {
-	most := s.Settings.MaxClients.Load()
-	kept := min(s.Settings.ReservedClients.Load(), most/2)
-	tcp, ok := from.(*net.TCPAddr)
-	switch {
-	case !ok:
-		return most + kept
-	case tcp.IP.IsLoopback():
-		return most
+func (s *session) authenticate(yes bool) {
+	s.authenticated = yes
+	s.guard.SetAuthenticated(yes)
+	s.choosePool()
+}
+
+// free lets a session in that has not authenticated, if the password has been taken away since it was asked for one.
+func (s *session) free() bool {
+	if s.server.Settings.Password() == "" {
+		s.authenticate(true)
 	}
-	return most - kept
+	return s.authenticated
+}
+
+// passwordIs compares in a time that tells neither how much was right nor how long it should be.
+func (s *Server) passwordIs(given []byte) bool {
+	want, have := sha256.Sum256([]byte(s.Settings.Password())), sha256.Sum256(given)
+	return subtle.ConstantTimeCompare(want[:], have[:]) == 1
+}
+
+// login authenticates the session. Without a password configured any will do, as in Redis.
+func (s *session) login(user, password []byte) error {
+	if string(user) != defaultUser || s.server.Settings.Password() != "" && !s.server.passwordIs(password) {
+		s.loginFailed()
+		return errWrongPass
+	}
+	s.failedLogins = 0
+	s.authenticate(true)
+	return nil
 }

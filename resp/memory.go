@@ -1,100 +1,167 @@
 package resp
 
 import (
-	"math"
-	"rlserver/resp/clientmem"
-	"runtime"
+	"fmt"
+	"rlserver/engine"
+	"rlserver/resp/command"
+	"rlserver/resp/wire"
+	"runtime/debug"
+	"runtime/metrics"
+	"strings"
 	"time"
 )
 
-// The process takes what the keys weigh, which the engine knows at every moment; what clients hold, which is counted where it changes; and
-// the rest, the overhead: connections, the runtime, and what the estimates are wrong by. The overhead is measured after a collection.
-//
-// maxmemory limits keys and overhead. What clients hold has a bound of its own, so no key is evicted for a client's buffers. A measurement
-// cannot tell a buffer that has just been freed from anything else: so none is taken while clients hold much, and the overhead
-// takes no more from the keys than baseOverhead and a ninth of what is left.
+func init() {
+	const asks = "nondeterministic_output request_policy:all_shards response_policy:special"
+	command.Register(
+		&command.Command{Name: "memory", Arity: -2, Group: "server", Since: "4.0.0", Complexity: "Depends on subcommand.",
+			Summary: "A container for memory diagnostics commands",
+			Subs: []*command.Command{
+				{Name: "doctor", Arity: 2, Group: "server", Since: "4.0.0", Complexity: "O(1)", Tips: asks,
+					Summary: "Outputs memory problems report", Run: memoryDoctor},
+				{Name: "help", Arity: 2, Flags: command.Loading | command.Stale, Group: "server", Since: "4.0.0", Complexity: "O(1)",
+					Summary: "Show helpful text about the different subcommands", Run: command.Help},
+				{Name: "malloc-stats", Arity: 2, Group: "server", Since: "4.0.0", Tips: asks,
+					Complexity: "Depends on how much memory is allocated, could be slow",
+					Summary:    "Show allocator internal stats", Run: memoryMallocStats},
+				{Name: "purge", Arity: 2, Group: "server", Since: "4.0.0", Tips: "request_policy:all_shards response_policy:all_succeeded",
+					Complexity: "Depends on how much memory is allocated, could be slow",
+					Summary:    "Ask the allocator to release memory", Run: memoryPurge},
+				{Name: "stats", Arity: 2, Flags: command.Stepwise, Group: "server", Since: "4.0.0", Complexity: "O(1)", Tips: asks,
+					Summary: "Show memory usage details", Run: memoryStats},
+				{Name: "usage", Arity: -3, Flags: command.Readonly, Keys: []command.KeySpec{command.Key("RO", 2)}, Group: "server", Since: "4.0.0",
+					Syntax: "key [SAMPLES count]", Complexity: "O(N) where N is the number of samples.",
+					Summary: "Estimate the memory usage of a key", Run: memoryUsage},
+			}},
+	)
+}
 
-const (
-	baseOverhead = 16 << 20 // bytes that the process may take beside keys and clients, however few keys there are
-	quietClients = 1 << 20  // bytes that clients may hold while the overhead is measured, and a 64th of maxmemory
-)
-
-// MemoryTaken tells the server how many bytes the process could not do without a moment ago.
-func (s *Server) MemoryTaken(bytes int64) {
-	if held := s.memory.TakePeak(); held <= quietClients+s.Settings.MaxMemory()/64 {
-		s.overhead.Store(bytes - s.Engine.Weight() - held - s.takeConnectionsPeak()*clientmem.ConnectionSize)
+// memoryUsage handles MEMORY USAGE key [SAMPLES count]. What a collection weighs is known, so there is nothing to sample.
+func memoryUsage(c *command.Call) error {
+	k := c.Args.Key()
+	for c.Args.More() {
+		if !c.Args.Word("SAMPLES") {
+			return engine.ErrSyntax
+		}
+		if c.Args.Integer() < 0 {
+			c.Args.Fail(engine.ErrSyntax)
+		}
 	}
-	s.fitMemory()
-}
-
-// takeConnectionsPeak is how many connections there were at most since it was last asked.
-func (s *Server) takeConnectionsPeak() (peak int64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	now := int64(len(s.sessions))
-	peak, s.connectionsPeak = max(s.connectionsPeak, now), now
-	return peak
-}
-
-// smallMaxMemory is a maxmemory below which the server itself may take all there is: 4 to 6 MB.
-const smallMaxMemory = 8 << 20
-
-// warnOfMaxMemory has the log tell when maxmemory leaves no room.
-func (s *Server) warnOfMaxMemory() {
-	switch most := s.Settings.MaxMemory(); {
-	case most == 0:
-	case most < smallMaxMemory:
-		s.Log.Warn("maxmemory is too small: the server itself takes some 4 MB of it, and commands that take memory are refused with OOM when none is left",
-			"maxmemory", most, "advised", smallMaxMemory)
-	case most < s.usedMemory()-s.clientMemory():
-		s.Log.Warn("maxmemory is less than what is in use: keys are evicted, and commands that take memory may be refused with OOM",
-			"maxmemory", most, "used", s.usedMemory()-s.clientMemory())
+	if err := c.Args.End(); err != nil {
+		return err
 	}
-}
 
-// clientMemory is what all clients take, in bytes.
-func (s *Server) clientMemory() int64 {
-	return s.memory.Bytes.Load() + int64(s.clients())*clientmem.ConnectionSize
-}
+	bytes, ok := c.Tx.MemoryUsage(k)
 
-// usedMemory is how much the process cannot do without, in bytes.
-func (s *Server) usedMemory() int64 {
-	return max(0, s.Engine.Weight()+s.overhead.Load()+s.clientMemory())
-}
-
-// fitMemory tells the engine what is configured, and what that leaves to the keys, and the clients what they may hold.
-func (s *Server) fitMemory() {
-	s.Engine.SetEviction(s.Settings.Policy(), int(s.Settings.MemorySamples.Load()))
-	budget := int64(math.MaxInt64)
-	if most := s.Settings.MaxMemory(); most > 0 {
-		budget = max(most-s.overhead.Load(), (most-baseOverhead)/9*8)
+	if !ok {
+		c.Reply.Null()
+		return nil
 	}
-	s.Engine.SetBudget(budget)
-	limit := s.Settings.ClientsLimit()
-	s.limits.Clients.Store(limit)
-	s.memory.Normal.Limit.Store(limit)
-	s.memory.Unauthenticated.Limit.Store(s.Settings.PreauthMemory.Load())
+	c.Reply.Integer(bytes)
+	return nil
 }
 
-// relieveAll closes clients that hold more than they may since the limits have changed. No lock is held.
-func (s *Server) relieveAll() {
-	s.relieve(&s.memory.Normal)
-	s.relieve(&s.memory.Unauthenticated)
-}
-
-// makeRoom evicts keys before a call that may need room, and tells whether it may have that.
-func (s *session) makeRoom() bool {
-	room := s.Tx.MakeRoom(s.server.Clock())
-	if !room {
-		s.server.crowdedOut.Add(1)
-		s.server.doubtOverhead()
+// memoryStats handles MEMORY STATS: the figures of Redis that are measured here.
+func memoryStats(c *command.Call) error {
+	s, keys := sessionOf(c).server, 0
+	for db := range s.Engine.Databases() {
+		n, _ := c.Tx.Count(db)
+		keys += n
 	}
-	return room
+	used, dataset := s.usedMemory(), s.Engine.Weight()
+	resident, known := residentMemory()
+	fields := 7
+	if known {
+		fields = 9
+	}
+
+	c.Reply.Mapping(fields)
+	writeAmount(&c.Reply, "total.allocated", used)
+	writeAmount(&c.Reply, "overhead.total", max(0, s.overhead.Load()))
+	writeAmount(&c.Reply, "keys.count", int64(keys))
+	writeAmount(&c.Reply, "keys.bytes-per-key", dataset/int64(max(1, keys)))
+	writeAmount(&c.Reply, "dataset.bytes", dataset)
+	writeRatio(&c.Reply, "dataset.percentage", 100*float64(dataset)/float64(max(1, used)))
+	writeAmount(&c.Reply, "allocator.resident", runtimeBytes("/memory/classes/total:bytes")-runtimeBytes("/memory/classes/heap/released:bytes"))
+	if known {
+		writeRatio(&c.Reply, "fragmentation", float64(resident)/float64(max(1, used)))
+		writeAmount(&c.Reply, "fragmentation.bytes", resident-used)
+	}
+	return nil
 }
 
-// doubtOverhead has the overhead measured anew if it is more than the keys explain, once a second at most: what was measured may be gone.
-func (s *Server) doubtOverhead() {
-	if s.overhead.Load() > baseOverhead+s.Engine.Weight()/8 && s.seldom(&s.doubted, time.Second) {
-		go runtime.GC()
-	}
+func writeAmount(r *wire.Reply, name string, n int64) {
+	r.BulkString(name)
+	r.Integer(n)
 }
+
+func writeRatio(r *wire.Reply, name string, f float64) {
+	r.BulkString(name)
+	r.Double(f)
+}
+
+// runtimeBytes is a figure of the Go runtime.
+func runtimeBytes(name string) int64 {
+	sample := []metrics.Sample{{Name: name}}
+	metrics.Read(sample)
+	return int64(sample[0].Value.Uint64())
+}
+
+// memoryMallocStats handles MEMORY MALLOC-STATS: what the Go runtime tells of its memory.
+func memoryMallocStats(c *command.Call) error {
+	var text strings.Builder
+	var samples []metrics.Sample
+	for _, d := range metrics.All() {
+		if strings.HasPrefix(d.Name, "/memory/") || strings.HasPrefix(d.Name, "/gc/") {
+			samples = append(samples, metrics.Sample{Name: d.Name})
+		}
+	}
+	metrics.Read(samples)
+	for _, sample := range samples {
+		if sample.Value.Kind() == metrics.KindUint64 {
+			fmt.Fprintf(&text, "%s %d\n", sample.Name, sample.Value.Uint64())
+		}
+	}
+	c.Reply.Verbatim(text.String())
+	return nil
+}
+
+// memoryPurge handles MEMORY PURGE, which costs a collection: it is done once a second at most, whoever asks.
+func memoryPurge(c *command.Call) error {
+	s := sessionOf(c)
+	if s.server.seldom(&s.server.purged, time.Second) {
+		debug.FreeOSMemory()
+	}
+	c.Reply.Ok()
+	return nil
+}
+
+// memoryDoctor handles MEMORY DOCTOR.
+func memoryDoctor(c *command.Call) error {
+	s := sessionOf(c).server
+	used, most := s.usedMemory(), s.Settings.MaxMemory()
+	var found []string
+	find := func(format string, a ...any) { found = append(found, fmt.Sprintf(format, a...)) }
+	if most == 0 {
+		find("maxmemory is 0: the process may take all memory there is. Set --maxmemory.")
+	} else if used > most/10*9 {
+		find("%s of maxmemory %s are used: keys are evicted by %s, or soon will be.", humanBytes(used), humanBytes(most), s.Settings.Policy())
+	}
+	if n := s.crowdedOut.Load(); n > 0 {
+		find("%d calls were answered OOM: there was nothing that %s may evict. Raise maxmemory, or delete keys.", n, s.Settings.Policy())
+	}
+	if other := max(0, s.overhead.Load()); most > 0 && other > most/2 {
+		find("%s are taken by other things than keys: by what clients send and do not read, for the most part. See CLIENT LIST.", humanBytes(other))
+	}
+	if resident, ok := residentMemory(); ok && resident > leastToJudge && resident > used*3/2 {
+		find("the process stands at %s but needs %s: MEMORY PURGE gives memory back to the system.", humanBytes(resident), humanBytes(used))
+	}
+	if len(found) == 0 {
+		found = []string{"No problem was found."}
+	}
+	c.Reply.Verbatim(strings.Join(found, "\n") + "\n")
+	return nil
+}
+
+// leastToJudge is a size below which a process is as large as the runtime makes it.
+const leastToJudge = 128 << 20

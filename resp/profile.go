@@ -1,13 +1,8 @@
 package resp
 
 import (
-	"fmt"
-	"net"
-	"rlserver/resp/clientmem"
 	"rlserver/resp/command"
-	"rlserver/resp/config"
 	"sync/atomic"
-	"syscall"
 	"time"
 )
 
@@ -44,74 +39,4 @@ func (s *session) show(c *command.Command, elapsed time.Duration) {
 func (s *session) use(db int) {
 	s.Db = db
 	s.profile.database.Store(int32(db))
-}
-
-// describe is the session's line of CLIENT LIST, in the fields of Redis that mean something here. Any goroutine may ask.
-func (s *session) describe() string {
-	p, now := &s.profile, s.server.elapsed()
-	last := "NULL"
-	if c := p.command.Load(); c != nil {
-		last = c.FullName()
-	}
-	h, qbuf, events := &s.guard.Held, s.guard.Queued.Load(), "r"
-	part := func(part clientmem.HeldPart) int64 { return h.Parts[part].Load() }
-	if part(clientmem.HeldOutput) > 0 {
-		events = "rw"
-	}
-	return fmt.Sprintf("id=%d addr=%s laddr=%s fd=%d name=%s age=%d idle=%d flags=%s db=%d sub=0 psub=0 ssub=0 multi=%d "+
-		"qbuf=%d qbuf-free=%d argv-mem=%d multi-mem=%d rbs=%d rbp=%d obl=%d oll=%d omem=%d tot-mem=%d events=%s cmd=%s user=%s redir=%d resp=%d lib-name=%s lib-ver=%s",
-		s.Client, s.peer(), s.here(), s.descriptor(), textOf(&p.name), (now-s.created)/1000, (now-p.active.Load())/1000, s.flagLetters(), p.database.Load(), p.queued.Load()-1,
-		qbuf, max(0, part(clientmem.HeldInput)-qbuf), part(clientmem.HeldArgs), part(clientmem.HeldMulti), part(clientmem.HeldReply), p.largest.Load(), 0, h.Output.Load(), part(clientmem.HeldOutput), clientmem.ConnectionSize+h.Total(),
-		events, last, defaultUser, s.redirection(), p.resp.Load(), textOf(&p.library), textOf(&p.version))
-}
-
-// flagLetters are those of Redis: x within MULTI, b blocked, t tracking, U on a Unix socket, e not to be evicted, N nothing of all this.
-func (s *session) flagLetters() (letters string) {
-	if s.profile.queued.Load() > 0 {
-		letters += "x"
-	}
-	if s.waiter.Load() != nil {
-		letters += "b"
-	}
-	if s.profile.tracking.Load() {
-		letters += "t"
-	}
-	if _, unix := s.guard.LocalAddr().(*net.UnixAddr); unix {
-		letters += "U"
-	}
-	if s.profile.noEvict.Load() {
-		letters += "e"
-	}
-	return config.Or(letters, "N")
-}
-
-func textOf(p *atomic.Pointer[string]) string {
-	if text := p.Load(); text != nil {
-		return *text
-	}
-	return ""
-}
-
-// peer is the client's address as Redis writes it. Behind a Unix socket it is the socket's path and a port 0, on both sides.
-func (s *session) peer() string { return addressText(s.guard.RemoteAddr(), s.guard.LocalAddr()) }
-
-// here is the address that the client has connected to.
-func (s *session) here() string { return addressText(s.guard.LocalAddr(), s.guard.LocalAddr()) }
-
-func addressText(of, local net.Addr) string {
-	if unix, ok := local.(*net.UnixAddr); ok {
-		return unix.Name + ":0"
-	}
-	return of.String()
-}
-
-// descriptor is the number of the connection's socket; -1 if it is closed, or none.
-func (s *session) descriptor() (fd int) {
-	fd = -1
-	if socket, ok := s.guard.Conn.(syscall.Conn); ok {
-		if raw, err := socket.SyscallConn(); err == nil {
-			raw.Control(func(n uintptr) { fd = int(n) })
-		}
-	}
-	return fd
 }

@@ -1,11 +1,11 @@
 package resp
 
 import (
+	"math/rand/v2"
 	"rlserver/engine"
 	"rlserver/resp/command"
 	"rlserver/resp/waitqueue"
 	"rlserver/resp/wire"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -127,44 +127,28 @@ func (s *session) release() {
 	clear(s.together[:cap(s.together)])
 }
 
-// recovered answers a panic of a handler: the client gets an error, the log the stack, and the process goes on.
-func (s *session) recovered() {
-	fault := recover()
-	if fault == nil {
-		return
-	}
-	s.Postponed, s.Ready = nil, nil
-	s.See(s.Tx.End())
-	s.Fault(fault, s.begun)
-}
-
 // sessionOf is the connection of a call, as the handlers of commands about connections and the
 // server know it.
 func sessionOf(c *command.Call) *session { return c.Conn.(*session) }
-
-// writePostponed puts what was postponed into the replies.
-func (s *session) writePostponed() {
-	list := s.Postponed
-	s.Postponed = nil
-	first := list[0].At
-	rest := slices.Clone(s.Reply.B[first:])
-	s.Reply.B = s.Reply.B[:first]
-	for i, p := range list {
-		end := first + len(rest)
-		if i+1 < len(list) {
-			end = list[i+1].At
-		}
-		mark := len(s.Reply.B)
-		if err := p.Write(&s.Call); err != nil {
-			s.Reply.B = s.Reply.B[:mark]
-			s.Refuse(err)
-		}
-		s.Reply.B = append(s.Reply.B, rest[p.At-first:end-first]...)
-	}
-}
 
 func (s *session) Gone() bool { return s.guard.Gone() }
 
 func (s *session) Running() time.Duration {
 	return s.server.Time.Elapsed() - time.Duration(s.profile.active.Load())*time.Millisecond
+}
+
+func (s *Server) newSession(g *wire.Guard) *session {
+	ss := &session{
+		server: s, guard: g, created: s.elapsed(),
+		Call:   command.Call{Env: &s.Env, Tx: s.Engine.NewTx(), Random: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))},
+		hasher: command.Hasher{Engine: s.Engine},
+	}
+	ss.Conn, ss.Reply.Owner = ss, ss
+	g.Unread = func(bytes int64) { s.unread(ss, bytes) }
+	g.Relieve = ss.relieve
+	g.LoginTime = s.Settings.PreauthTimeout
+	ss.profile.resp.Store(2)
+	ss.profile.active.Store(ss.created)
+	ss.authenticate(s.Settings.Password() == "")
+	return ss
 }

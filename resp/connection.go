@@ -82,17 +82,6 @@ func auth(c *command.Call) error {
 	return nil
 }
 
-// login authenticates the session. Without a password configured any will do, as in Redis.
-func (s *session) login(user, password []byte) error {
-	if string(user) != defaultUser || s.server.Settings.Password() != "" && !s.server.passwordIs(password) {
-		s.loginFailed()
-		return errWrongPass
-	}
-	s.failedLogins = 0
-	s.authenticate(true)
-	return nil
-}
-
 func echo(c *command.Call) error {
 	c.Reply.Bulk(c.Args.Next())
 	return nil

@@ -68,3 +68,25 @@ func TestDebugIsForThoseWhoMayUseIt(t *testing.T) {
 		assert.Equal(t, "-"+string(errDebugNotAllowed), c.do("DEBUG "+line))
 	}
 }
+
+func TestDebug(t *testing.T) {
+	for who, calls := range map[string][]answer{
+		"": {
+			{"DEBUG SLEEP 0", "-ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", you can run it from a local connection, " +
+				"otherwise you need to set this option in the configuration file, and then restart the server."},
+			{"DEBUG log hello", "-ERR DEBUG command not allowed.…"},
+			{"DEBUG HELP", "-ERR DEBUG command not allowed.…"},
+		},
+		"local": {
+			{"DEBUG SLEEP 0.01", "+OK"},
+			{"DEBUG SLEEP x", "-ERR value is not a valid float"},
+			{"DEBUG LOG hello", "+OK"},
+			{"DEBUG SET-ACTIVE-EXPIRE 0", "+OK"},
+			{"DEBUG SET-ACTIVE-EXPIRE x", "-ERR value is not an integer or out of range"},
+			{"DEBUG NOPE", "-ERR unknown subcommand 'NOPE'. Try DEBUG HELP."},
+			{"DEBUG HELP", "*21 +DEBUG …"},
+		},
+	} {
+		startServer(t, config.Defaults{DebugCommand: who}).dial().check(calls)
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // TestScriptsAreRefusedInWordsThatEndRetries: clients go on for ever after an unknown command, and send the script again when NOSCRIPT is anywhere
@@ -33,4 +34,14 @@ func TestScriptsAreRefusedInWordsThatEndRetries(t *testing.T) {
 		{"COMMAND LIST FILTERBY PATTERN fcall*", "*0"},
 		{"COMMAND LIST FILTERBY PATTERN script|*", "*4 $13 script|exists $12 script|flush $11 script|help $11 script|kill"},
 	})
+}
+
+func TestFunctionFlush(t *testing.T) {
+	startServer(t, config.Defaults{}).dial().check([]answer{
+		{"FUNCTION FLUSH", "+OK"},
+		{"FUNCTION FLUSH ASYNC", "+OK"},
+		{"FUNCTION FLUSH sync", "+OK"},
+		{"FUNCTION FLUSH nope", "-ERR FUNCTION FLUSH only supports SYNC|ASYNC option"},
+	})
+	require.Equal(t, "-ERR unknown subcommand 'LIST'. Try FUNCTION HELP.", startServer(t, config.Defaults{}).dial().do("FUNCTION LIST"))
 }

@@ -5,7 +5,6 @@ import (
 	"rlserver/engine"
 	"rlserver/resp/command"
 	"rlserver/resp/config"
-	"time"
 )
 
 func init() {
@@ -115,17 +114,3 @@ func (s *Server) lastSave(t config.StoreStatus) int64 {
 	}
 	return s.started.Unix()
 }
-
-// saveFinally takes the snapshot that SHUTDOWN SAVE asks for, after the one that may be under way: that lacks the last changes.
-func (s *Server) saveFinally() error {
-	for {
-		err := s.store.Save()
-		if !errors.Is(err, ErrSaving) {
-			return err
-		}
-		time.Sleep(saveRetry)
-	}
-}
-
-// saveRetry is how often SHUTDOWN SAVE asks whether the snapshot that is under way has come to its end.
-const saveRetry = 10 * time.Millisecond

@@ -1,0 +1,41 @@
+package resp
+
+import "rlserver/resp/command"
+
+// clientKill handles CLIENT KILL ip:port, and CLIENT KILL with options, all of which must be true of a client that is killed.
+func clientKill(c *command.Call) error {
+	if c.Args.Left() == 1 {
+		wanted := clientFilter{addr: string(c.Args.Next())}
+		if kill(c, wanted) == 0 {
+			return errNoSuchClient
+		}
+		c.Reply.Ok()
+		return nil
+	}
+	wanted := takeClientFilter(&c.Args, errClientIDRange, 1)
+	if wanted.skipMe != no {
+		wanted.skip = c.Client
+	}
+	if err := c.Args.End(); err != nil {
+		return err
+	}
+
+	killed := kill(c, wanted)
+
+	c.Reply.Count(killed)
+	return nil
+}
+
+// kill ends the connections of the clients that are wanted and tells how many they were. The caller's own ends after its reply.
+func kill(c *command.Call, wanted clientFilter) (killed int) {
+	for _, s := range sessionOf(c).server.matching(wanted) {
+		killed++
+		s.profile.killed.Store(true)
+		if s == sessionOf(c) {
+			sessionOf(c).closing = true
+		} else {
+			s.guard.Conn.Close() // wakes its Read and fails its Write, wherever it is
+		}
+	}
+	return killed
+}

@@ -1,0 +1,92 @@
+package resp
+
+import (
+	"rlserver/engine"
+	"rlserver/resp/command"
+)
+
+// clientTracking handles CLIENT TRACKING <ON | OFF> [OPTIN] [NOLOOP]. Some clients ask for OPTIN on every connection they make. Then
+// only keys that are read after CLIENT CACHING YES are tracked, which is refused: so none is, and no promise is broken.
+func clientTracking(c *command.Call) error {
+	s := sessionOf(c)
+	on := takeOnOff(&c.Args)
+	optin, declined := false, false
+	for c.Args.More() {
+		switch {
+		case c.Args.Word("OPTIN"):
+			optin = true
+		case c.Args.Word("NOLOOP"):
+		case c.Args.Word("OPTOUT"), c.Args.Word("BCAST"):
+			declined = true
+		case c.Args.Left() > 1 && c.Args.Word("PREFIX"):
+			c.Args.Next()
+			declined = true
+		case c.Args.Left() > 1 && c.Args.Word("REDIRECT"):
+			takeRedirection(&c.Args, s.server)
+			declined = true
+		default:
+			c.Args.Fail(engine.ErrSyntax)
+		}
+	}
+	if on && (declined || !optin) {
+		c.Args.Fail(errOnlyOptIn)
+	}
+	if err := c.Args.End(); err != nil {
+		return err
+	}
+	s.profile.tracking.Store(on)
+	c.Reply.Ok()
+	return nil
+}
+
+// redirection takes the id of a client.
+func takeRedirection(a *command.Args, s *Server) {
+	id := a.Integer()
+	if a.Err == nil && len(s.matching(clientFilter{ids: []int64{id}})) == 0 {
+		a.Fail(errNoRedirect)
+	}
+}
+
+func clientCaching(c *command.Call) error {
+	switch {
+	case !sessionOf(c).profile.tracking.Load():
+		return errNotTracking
+	case c.Args.Word("YES"):
+		return errNoCaching
+	case c.Args.Word("NO"):
+		return errNotOptOut
+	}
+	return engine.ErrSyntax
+}
+
+// redirection is what CLIENT GETREDIR tells: -1 without tracking, 0 without redirection.
+func (s *session) redirection() int64 {
+	if s.profile.tracking.Load() {
+		return 0
+	}
+	return -1
+}
+
+func clientGetRedir(c *command.Call) error {
+	c.Reply.Integer(sessionOf(c).redirection())
+	return nil
+}
+
+func clientTrackingInfo(c *command.Call) error {
+	s := sessionOf(c)
+	c.Reply.Mapping(3)
+	c.Reply.BulkString("flags")
+	if s.profile.tracking.Load() {
+		c.Reply.Set(2)
+		c.Reply.BulkString("on")
+		c.Reply.BulkString("optin")
+	} else {
+		c.Reply.Set(1)
+		c.Reply.BulkString("off")
+	}
+	c.Reply.BulkString("redirect")
+	c.Reply.Integer(s.redirection())
+	c.Reply.BulkString("prefixes")
+	c.Reply.Array(0)
+	return nil
+}

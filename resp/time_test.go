@@ -1,0 +1,14 @@
+package resp
+
+import (
+	"rlserver/resp/config"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestTime(t *testing.T) {
+	ts := startServer(t, config.Defaults{})
+	ts.advance(1234)
+	require.Equal(t, "*2 $10 1767225601 $6 234000", ts.dial().do("TIME"))
+}
