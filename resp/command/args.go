@@ -7,7 +7,7 @@ import (
 	"rlserver/resp/grammar"
 )
 
-// args is a cursor over a call's arguments. The first thing that goes wrong sticks: whatever is taken afterwards is a zero value,
+// Args is a cursor over a call's arguments. The first thing that goes wrong sticks: whatever is taken afterwards is a zero value,
 // and err says at the end of the parsing what it was. It allocates nothing.
 type Args struct {
 	List [][]byte // without the command's name
@@ -18,17 +18,17 @@ type Args struct {
 
 func (a *Args) More() bool { return a.Err == nil && len(a.List) > 0 }
 
-// left is how many arguments have not been taken yet.
+// Left is how many arguments have not been taken yet.
 func (a *Args) Left() int { return len(a.List) }
 
-// fail records what is wrong, unless something was before.
+// Fail records what is wrong, unless something was before.
 func (a *Args) Fail(err error) {
 	if a.Err == nil {
 		a.Err = err
 	}
 }
 
-// next takes an argument as it stands.
+// Next takes an argument as it stands.
 func (a *Args) Next() []byte {
 	if a.Err != nil {
 		return nil
@@ -42,7 +42,7 @@ func (a *Args) Next() []byte {
 	return b
 }
 
-// key takes an argument that the command's key specification names as a key: only those are locked.
+// Key takes an argument that the command's key specification names as a key: only those are locked.
 func (a *Args) Key() engine.Key {
 	a.Next()
 	if a.Err != nil {
@@ -57,10 +57,10 @@ func (a *Args) Key() engine.Key {
 	return k
 }
 
-// integer takes a 64-bit integer.
+// Integer takes a 64-bit integer.
 func (a *Args) Integer() int64 { return a.IntegerOr(engine.ErrNotInteger) }
 
-// integerOr takes a 64-bit integer whose absence or form is answered with an error of the command's own.
+// IntegerOr takes a 64-bit integer whose absence or form is answered with an error of the command's own.
 func (a *Args) IntegerOr(err engine.Error) int64 {
 	b := a.Next()
 	if a.Err != nil {
@@ -73,7 +73,7 @@ func (a *Args) IntegerOr(err engine.Error) int64 {
 	return n
 }
 
-// float takes a floating point number that is not NaN.
+// Float takes a floating point number that is not NaN.
 func (a *Args) Float() float64 { return a.FloatOr(engine.ErrNotFloat) }
 
 func (a *Args) FloatOr(err engine.Error) float64 {
@@ -88,7 +88,7 @@ func (a *Args) FloatOr(err engine.Error) float64 {
 	return f
 }
 
-// word takes the next argument if it is this word, in any case. The word is given in upper case.
+// Word takes the next argument if it is this word, in any case. The word is given in upper case.
 func (a *Args) Word(w string) bool {
 	if !a.More() || !grammar.EqualFold(a.List[0], w) {
 		return false
@@ -97,7 +97,7 @@ func (a *Args) Word(w string) bool {
 	return true
 }
 
-// end fails with a syntax error if anything is left, and tells what went wrong, if anything did.
+// End fails with a syntax error if anything is left, and tells what went wrong, if anything did.
 func (a *Args) End() error {
 	if len(a.List) > 0 {
 		a.Fail(engine.ErrSyntax)
@@ -105,7 +105,7 @@ func (a *Args) End() error {
 	return a.Err
 }
 
-// positive takes an integer above 0.
+// Positive takes an integer above 0.
 func (a *Args) Positive(err engine.Error) int64 {
 	n := a.IntegerOr(err)
 	if a.Err == nil && n <= 0 {
@@ -125,7 +125,7 @@ func (a *Args) LongDoubleIn(b []byte, absent *big.Float, err engine.Error) *big.
 	return f
 }
 
-// picks takes what ZRANDMEMBER and HRANDFIELD have after the key: how many, and a word for more than the name of each.
+// Picks takes what ZRANDMEMBER and HRANDFIELD have after the key: how many, and a word for more than the name of each.
 func (a *Args) Picks(with string) (n int64, more bool) {
 	n = a.Integer()
 	if n == math.MinInt64 {
@@ -141,7 +141,7 @@ func (a *Args) Picks(with string) (n int64, more bool) {
 	return n, more
 }
 
-// int32Or takes an integer; one that is none, or needs more than 32 bits, is answered with the command's own errors.
+// Int32Or takes an integer; one that is none, or needs more than 32 bits, is answered with the command's own errors.
 func (a *Args) Int32Or(malformed, outOfRange engine.Error) int64 {
 	n := a.IntegerOr(malformed)
 	if n < math.MinInt32 || n > math.MaxInt32 {

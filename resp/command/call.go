@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// call is one call of a command: what its handler works on. A connection has one and uses it for
+// Call is one call of a command: what its handler works on. A connection has one and uses it for
 // every call; a call that waits has one of its own, which others run.
 type Call struct {
 	Env     *Env
@@ -52,21 +52,21 @@ type conn interface {
 	See(engine.Position)
 }
 
-// makeRoomFor evicts keys before a call that takes much more memory than it has words. Whether
+// MakeRoomFor evicts keys before a call that takes much more memory than it has words. Whether
 // there is room then is found out under its locks.
 func (c *Call) MakeRoomFor(bytes int64) { c.Tx.MakeRoomFor(c.Env.Clock(), bytes) }
 
-// usage is what a key takes, in bytes. No lock is held.
+// Usage is what a key takes, in bytes. No lock is held.
 func (c *Call) Usage(name []byte) int64 { return c.Env.Engine.Usage(c.Db, c.Env.Engine.Key(name)) }
 
-// makeRoomToStretch does so before a string is stretched to so many bytes.
+// MakeRoomToStretch does so before a string is stretched to so many bytes.
 func (c *Call) MakeRoomToStretch(name []byte, length int64) {
 	if length >= engine.LargeGrowth {
 		c.MakeRoomFor(length - c.Env.Engine.StringLength(c.Db, c.Env.Engine.Key(name)))
 	}
 }
 
-// run lets the handler of a command answer a call whose locks are held, and tells whether it is to
+// Run lets the handler of a command answer a call whose locks are held, and tells whether it is to
 // wait instead.
 func (c *Call) Run(p *Prepared, keys []engine.Key) (held bool) {
 	mark := len(c.Reply.B)
@@ -82,7 +82,7 @@ func (c *Call) Run(p *Prepared, keys []engine.Key) (held bool) {
 	return false
 }
 
-// refuse answers with what went wrong. Errors that are not meant for clients go to the log instead.
+// Refuse answers with what went wrong. Errors that are not meant for clients go to the log instead.
 func (c *Call) Refuse(err error) {
 	var told engine.Error
 	if !errors.As(err, &told) {
@@ -93,7 +93,7 @@ func (c *Call) Refuse(err error) {
 	c.Reply.Error(string(told))
 }
 
-// fault answers for a handler that has panicked: the client gets an error, the log the stack.
+// Fault answers for a handler that has panicked: the client gets an error, the log the stack.
 func (c *Call) Fault(fault any, mark int) {
 	c.Env.Log.Error("a command panicked", "command", c.Command.FullName(), "client", c.Client,
 		"fault", fmt.Sprint(fault), "stack", string(debug.Stack()))
@@ -101,7 +101,7 @@ func (c *Call) Fault(fault any, mark int) {
 	c.Reply.Error("ERR internal error")
 }
 
-// env is what handlers ask of the server, the same for all calls.
+// Env is what handlers ask of the server, the same for all calls.
 type Env struct {
 	Engine   *engine.Engine
 	Time     *clock.Clock
@@ -119,7 +119,7 @@ func (e *Env) Clock() int64 { return e.Time.Now() }
 
 func (e *Env) HasDatabase(n int64) bool { return 0 <= n && n < int64(e.Engine.Databases()) }
 
-// hasher hashes the keys of calls.
+// Hasher hashes the keys of calls.
 type Hasher struct {
 	Engine *engine.Engine
 	Keys   []engine.Key
@@ -133,7 +133,7 @@ const (
 
 func (h *Hasher) Reset() { h.Keys, h.Names = h.Keys[:0], h.Names[:0] }
 
-// release lets go of what a batch has needed.
+// Release lets go of what a batch has needed.
 func (h *Hasher) Release() {
 	if cap(h.Keys) > manyKeys {
 		h.Keys = nil
@@ -144,7 +144,7 @@ func (h *Hasher) Release() {
 	}
 }
 
-// add hashes the keys of a call, behind those that are hashed already.
+// Add hashes the keys of a call, behind those that are hashed already.
 func (h *Hasher) Add(p *Prepared) {
 	before := len(h.Keys)
 	if own := p.Command.HashKeys; own != nil {
@@ -165,7 +165,7 @@ func (h *Hasher) addSpec(spec *KeySpec, words [][]byte) {
 	spec.positions(words, func(i int) { h.Keys = append(h.Keys, h.Engine.Key(words[i])) })
 }
 
-// prepared is a call whose command has been found.
+// Prepared is a call whose command has been found.
 type Prepared struct {
 	Command *Command
 	Words   [][]byte
@@ -174,12 +174,12 @@ type Prepared struct {
 	Size    int // bytes that it has in the pipeline, if it is not the first
 }
 
-// wantsAll tells whether a call needs the locks of all shards.
+// WantsAll tells whether a call needs the locks of all shards.
 func (p *Prepared) WantsAll() bool {
 	return p.Command.Flags&WholeKeyspace != 0 || p.Command.Reaches != nil && p.Command.Reaches(p.Words)
 }
 
-// help handles HELP of every command that has subcommands: it tells what their declarations say.
+// Help handles HELP of every command that has subcommands: it tells what their declarations say.
 func Help(c *Call) error {
 	parent := c.Command.parent
 	c.Reply.Array(3 + 2*(len(parent.Subs)-1))
@@ -195,7 +195,7 @@ func Help(c *Call) error {
 	return nil
 }
 
-// database takes the index of a database there is.
+// Database takes the index of a database there is.
 func (c *Call) Database() int {
 	n := c.Args.Int32Or(engine.ErrNotInteger, errNotInt32)
 	if !c.Env.HasDatabase(n) {
@@ -204,7 +204,7 @@ func (c *Call) Database() int {
 	return int(n)
 }
 
-// wrongArity refuses a number of arguments that the command's declaration cannot.
+// WrongArity refuses a number of arguments that the command's declaration cannot.
 func (c *Call) WrongArity() engine.Error {
 	return engine.Error("ERR wrong number of arguments for '" + c.Command.FullName() + "' command")
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// command is the one declaration of a command. Everything in it is used on every call or told to clients: the arity rejects, the keys choose
+// Command is the one declaration of a command. Everything in it is used on every call or told to clients: the arity rejects, the keys choose
 // the locks, the write flag decides whether anything may change; and COMMAND, COMMAND DOCS, COMMAND GETKEYS, the hints of redis-cli and
 // docs/COMMANDS.md are read off it.
 type Command struct {
@@ -34,7 +34,7 @@ type Command struct {
 	Index  int      // a number of its own
 }
 
-// flags are what COMMAND tells of a command, and what dispatch goes by.
+// Flags are what COMMAND tells of a command, and what dispatch goes by.
 type Flags uint32
 
 const (
@@ -72,7 +72,7 @@ var flagNames = []struct {
 	{Blocking, "blocking"}, {MovableKeys, "movablekeys"}, {AllowBusy, "allow_busy"},
 }
 
-// keySpec says where keys stand among the words of a call.
+// KeySpec says where keys stand among the words of a call.
 type KeySpec struct {
 	Access   string // in Redis' words, e.g. "RW access update"
 	Begin    int    // index of the first key, or of the number of keys
@@ -86,10 +86,10 @@ type KeySpec struct {
 	variable func(words [][]byte) (access string) // the access of one call, where its options decide; nil: as access says
 }
 
-// key is the specification of one key at an index.
+// Key is the specification of one key at an index.
 func Key(access string, at int) KeySpec { return KeySpec{Access: access, Begin: at, Step: 1} }
 
-// keyVariable is the specification of one key whose access depends on the options of the call.
+// KeyVariable is the specification of one key whose access depends on the options of the call.
 func KeyVariable(access string, at int, variable func(words [][]byte) string) KeySpec {
 	return KeySpec{Access: access + " variable_flags", Begin: at, Step: 1, variable: variable}
 }
@@ -102,17 +102,17 @@ func (k *KeySpec) accessOf(words [][]byte) string {
 	return k.Access
 }
 
-// keysToEnd is that of keys from an index to the end, each step words after the one before.
+// KeysToEnd is that of keys from an index to the end, each step words after the one before.
 func KeysToEnd(access string, from, step int) KeySpec {
 	return KeySpec{Access: access, Begin: from, Last: -1, Step: step}
 }
 
-// keysCounted is that of a number of keys at an index, followed by as many keys.
+// KeysCounted is that of a number of keys at an index, followed by as many keys.
 func KeysCounted(access string, at int) KeySpec {
 	return KeySpec{Access: access, Begin: at, Step: 1, Counted: true}
 }
 
-// keysOfRules is that of the keys at the beginning of rules, from an index on.
+// KeysOfRules is that of the keys at the beginning of rules, from an index on.
 func KeysOfRules(access string, from int) KeySpec {
 	return KeySpec{Access: access, Begin: from, Step: 1, rules: true}
 }
@@ -158,7 +158,7 @@ func (k KeySpec) positions(words [][]byte, yield func(int)) {
 	}
 }
 
-// fullName is the name as COMMAND tells it: client|list.
+// FullName is the name as COMMAND tells it: client|list.
 func (c *Command) FullName() string {
 	if c.parent != nil {
 		return c.parent.Name + "|" + c.Name
@@ -175,10 +175,10 @@ type table map[string]*Command
 
 var Commands = make(table)
 
-// declared is how many commands there are, with their subcommands: the next one's index.
+// Declared is how many commands there are, with their subcommands: the next one's index.
 var Declared int
 
-// The families declare themselves: each cmd_*.go file registers its entries.
+// The families declare themselves: each file of commands/* registers its entries.
 func Register(family ...*Command) {
 	for _, c := range family {
 		if _, twice := Commands[c.Name]; twice {
@@ -194,7 +194,7 @@ func Register(family ...*Command) {
 	}
 }
 
-// find looks a name up, in any case, without allocating.
+// Find looks a name up, in any case, without allocating.
 func (t table) Find(name []byte) *Command {
 	var buf [32]byte
 	if len(name) > len(buf) {
@@ -210,7 +210,7 @@ func (t table) Find(name []byte) *Command {
 	return t[string(lower)]
 }
 
-// sub finds a subcommand by its word.
+// Sub finds a subcommand by its word.
 func (c *Command) Sub(word []byte) *Command {
 	i := slices.IndexFunc(c.Subs, func(s *Command) bool { return strings.EqualFold(s.Name, string(word)) })
 	if i < 0 {
@@ -219,7 +219,7 @@ func (c *Command) Sub(word []byte) *Command {
 	return c.Subs[i]
 }
 
-// joinsOthers tells whether calls of a command may be run under one hold with others: they have keys, take little time and leave the session as
+// JoinsOthers tells whether calls of a command may be run under one hold with others: they have keys, take little time and leave the session as
 // it is.
 func (c *Command) JoinsOthers() bool {
 	return c.Flags&Fast != 0 && len(c.Keys) > 0 && c.Flags&(WholeKeyspace|Stepwise|Immediate|OwnLocks) == 0

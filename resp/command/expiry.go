@@ -6,7 +6,7 @@ import (
 	"rlserver/resp/grammar"
 )
 
-// deadline makes out a point in time, Unix ms, from a number, least or more, of units of so many ms. It may have passed, but must be
+// Deadline makes out a point in time, Unix ms, from a number, least or more, of units of so many ms. It may have passed, but must be
 // one that 64 bits can tell.
 func (c *Call) Deadline(amount []byte, least, unit int64, absolute bool) int64 {
 	n, ok := grammar.ParseInt(amount)

@@ -2,11 +2,11 @@ package command
 
 import "rlserver/engine/rule"
 
-// beginsRule tells a rule from an option: its second word says what it is, so that its key may be
+// BeginsRule tells a rule from an option: its second word says what it is, so that its key may be
 // called COST.
 func BeginsRule(words [][]byte) bool { return RuleLength(words) > 0 }
 
-// ruleLength is how many words the rule has that they begin with, or ought to have; 0 if they begin
+// RuleLength is how many words the rule has that they begin with, or ought to have; 0 if they begin
 // with none.
 func RuleLength(words [][]byte) int {
 	if len(words) < 2 {
@@ -28,7 +28,7 @@ func RuleLength(words [][]byte) int {
 	return n
 }
 
-// optionFollows tells an option of an algorithm from a key of that name.
+// OptionFollows tells an option of an algorithm from a key of that name.
 func OptionFollows(a *rule.Algorithm, words [][]byte) bool {
 	return len(words) > 0 && a.OptionIndex(words[0]) >= 0 && (len(words) < 2 || rule.Find(words[1]) == nil)
 }

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// scanOptions are those of SCAN, HSCAN and ZSCAN.
+// ScanOptions are those of SCAN, HSCAN and ZSCAN.
 type ScanOptions struct {
 	Pattern  glob.Glob
 	Count    int
@@ -20,7 +20,7 @@ type ScanOptions struct {
 // defaultScanCount is how many elements are looked at without COUNT, more or less.
 const defaultScanCount = 10
 
-// scanOptions takes [MATCH pattern] [COUNT count], and an option for the name of a type if there is a word for it. A hash has NOVALUES too.
+// ScanOptions takes [MATCH pattern] [COUNT count], and an option for the name of a type if there is a word for it. A hash has NOVALUES too.
 func (a *Args) ScanOptions(typeWord string, hash bool) ScanOptions {
 	o := ScanOptions{Pattern: glob.NewGlob([]byte("*"), false), Count: defaultScanCount}
 	for a.More() {
@@ -46,12 +46,12 @@ func (a *Args) ScanOptions(typeWord string, hash bool) ScanOptions {
 	return o
 }
 
-// match tells whether a name is asked for. A star alone is no pattern: it takes the empty name in too.
+// Match tells whether a name is asked for. A star alone is no pattern: it takes the empty name in too.
 func (o *ScanOptions) Match(name []byte) bool {
 	return string(o.Pattern.Pattern) == "*" || o.Pattern.Match(name)
 }
 
-// err tells why the call should go no further: its pattern takes too long to match, or nobody waits for the reply.
+// Err tells why the call should go no further: its pattern takes too long to match, or nobody waits for the reply.
 func (o *ScanOptions) Err(c *Call) error {
 	if err := o.Pattern.Err(); err != nil {
 		return err
@@ -59,16 +59,16 @@ func (o *ScanOptions) Err(c *Call) error {
 	return c.Unwanted()
 }
 
-// mostScanned is how many elements of a hash or a sorted set one call visits, whatever COUNT says: they are visited under the lock of their key.
+// MostScanned is how many elements of a hash or a sorted set one call visits, whatever COUNT says: they are visited under the lock of their key.
 const MostScanned = 4096
 
-// element is what HSCAN and ZSCAN visit: a field and its value, or a member and its score.
+// Element is what HSCAN and ZSCAN visit: a field and its value, or a member and its score.
 type Element struct {
 	Name, Value string
 	Score       float64
 }
 
-// elements answers HSCAN and ZSCAN with those elements that match, when the lock of their key is let go.
+// Elements answers HSCAN and ZSCAN with those elements that match, when the lock of their key is let go.
 func (c *Call) Elements(o ScanOptions, next uint64, found []Element, tell func(*wire.Reply, Element)) error {
 	c.Postpone(func(c *Call) error {
 		mark, n := c.Reply.Later(), 0
@@ -91,12 +91,12 @@ func (c *Call) Elements(o ScanOptions, next uint64, found []Element, tell func(*
 	return nil
 }
 
-// is tells whether a type is asked for. A name that no type has finds nothing.
+// Is tells whether a type is asked for. A name that no type has finds nothing.
 func (o *ScanOptions) Is(t engine.Type) bool {
 	return o.typeName == nil || strings.EqualFold(string(o.typeName), t.String())
 }
 
-// cursor takes a cursor as C's strtoul reads it, which Redis has do it: nothing at all is 0, and a sign is allowed.
+// Cursor takes a cursor as C's strtoul reads it, which Redis has do it: nothing at all is 0, and a sign is allowed.
 func (a *Args) Cursor() uint64 {
 	b := a.Next()
 	if a.Err != nil || len(b) == 0 {
@@ -116,7 +116,7 @@ func (a *Args) Cursor() uint64 {
 	return n
 }
 
-// closeScan puts in front of the n elements that were written since later gave its mark what SCAN and its like answer:
+// WriteCloseScan puts in front of the n elements that were written since later gave its mark what SCAN and its like answer:
 // where to go on from, and that there are n.
 func WriteCloseScan(r *wire.Reply, mark int, next uint64, n int) {
 	var digits [20]byte

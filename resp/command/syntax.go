@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// argument is a node of the tree that COMMAND DOCS tells of a command's arguments, read off its syntax. That is written as in Redis' manual:
+// Argument is a node of the tree that COMMAND DOCS tells of a command's arguments, read off its syntax. That is written as in Redis' manual:
 //
 //	key                 an argument: a word in lower case
 //	COST cost           a token, which is sent as it stands, and the argument that goes with it
@@ -57,7 +57,7 @@ var otherKinds = map[string]string{
 	"rl.check id": "key", "zrangestore min": "string", "zrangestore max": "string", "zrange start": "string", "zrange stop": "string",
 }
 
-// arguments reads the command's syntax. It is asked for seldom and by people, so nothing is kept of it.
+// Arguments reads the command's syntax. It is asked for seldom and by people, so nothing is kept of it.
 func (c *Command) Arguments() []Argument {
 	args, err := ParseSyntax(c.Syntax)
 	if err != nil {

@@ -34,7 +34,7 @@ func (t *tally) Sum() (admitted, denied int64) {
 	return admitted, denied
 }
 
-// tallies hold a tally for each command that has decided anything, by its index.
+// Tallies hold a tally for each command that has decided anything, by its index.
 type Tallies []atomic.Pointer[tally]
 
 func (ts Tallies) of(c *Command) *tally {
@@ -46,14 +46,14 @@ func (ts Tallies) of(c *Command) *tally {
 	return p.Load()
 }
 
-// reset begins to count anew. A decision that is counted at this moment may be lost.
+// Reset begins to count anew. A decision that is counted at this moment may be lost.
 func (ts Tallies) Reset() {
 	for i := range ts {
 		ts[i].Store(nil)
 	}
 }
 
-// decided counts a decision, unless it was a peek.
+// Decided counts a decision, unless it was a peek.
 func (c *Call) Decided(cost int64, d limit.Decision) {
 	if cost > 0 {
 		c.Env.Tallies.of(c.Command).count(c.Client, d.Allowed)

@@ -34,7 +34,7 @@ func storeMembers(c *command.Call, dst engine.Key, members engine.ZMembers) erro
 	return nil
 }
 
-// storing is a result that is worked out while no lock is held.
+// Storing is a result that is worked out while no lock is held.
 type Storing struct {
 	Dst           engine.Key
 	Sources, Keys []engine.Key // keys are all of them
@@ -43,7 +43,7 @@ type Storing struct {
 	changes       engine.Watch // of the sources
 }
 
-// watch begins to watch the sources, and keeps what they hold.
+// Watch begins to watch the sources, and keeps what they hold.
 func (w *Storing) Watch(tx *engine.Tx, sets []engine.ZSet) {
 	w.sets = sets
 	keepAll(w.sets)
@@ -52,7 +52,7 @@ func (w *Storing) Watch(tx *engine.Tx, sets []engine.ZSet) {
 	}
 }
 
-// try stores the members that are made of the sets, if these are still what the sources hold. If they are not, it takes those of now, and works under the locks
+// Try stores the members that are made of the sets, if these are still what the sources hold. If they are not, it takes those of now, and works under the locks
 // if it is the last try.
 func (w *Storing) Try(c *command.Call, last bool) (done bool, err error) {
 	members := c.Tx.Prepare(w.Combine(w.sets))

@@ -79,7 +79,7 @@ func takeLcsOptions(a *command.Args) (want lcsRequest) {
 // mostCells is how many pairs of bytes are compared at most, however large a bulk string may be: a bit of each is kept.
 const mostCells = 1 << 32
 
-// lcsFits tells why two lengths are too much: Redis keeps 4 bytes of each pair.
+// LcsFits tells why two lengths are too much: Redis keeps 4 bytes of each pair.
 func LcsFits(a, b, maxBulk int64) error {
 	switch cells := uint64(a+1) * uint64(b+1); {
 	case a >= math.MaxUint32-1 || b >= math.MaxUint32-1:
@@ -103,7 +103,7 @@ type lcsTable struct {
 	byA    bool // a is the outer one
 }
 
-// fillLCS fills the table, with its moves if they are wanted. It asks now and then whether to give up, and tells whether it did not.
+// FillLCS fills the table, with its moves if they are wanted. It asks now and then whether to give up, and tells whether it did not.
 func FillLCS(a, b []byte, moves bool, stop func() bool) (t lcsTable, ok bool) {
 	const stretch = 1 << 22 // pairs between two questions: some 10 ms
 	t = lcsTable{a: a, b: b, byA: len(b) <= len(a)}
@@ -200,7 +200,7 @@ func (t *lcsTable) matches(found func(match)) {
 	}
 }
 
-// lcs answers with what is wanted of a table.
+// writeLcs answers with what is wanted of a table.
 func writeLcs(r *wire.Reply, t lcsTable, want lcsRequest) {
 	switch {
 	case want.indexes:

@@ -41,7 +41,7 @@ func top(c *command.Call) error {
 	return nil
 }
 
-// topCount takes a number from 1 to most.
+// takeTopCount takes a number from 1 to most.
 func takeTopCount(a *command.Args, most int64) int64 {
 	wrong := engine.Error(fmt.Sprintf("ERR n must be from 1 to %d", most))
 	n := a.IntegerOr(wrong)

@@ -11,7 +11,7 @@ import (
 	"unsafe"
 )
 
-// waiter is a call that waits on the server: for a limiter to admit it, or for something to pop. Its connection's goroutine sleeps in
+// Waiter is a call that waits on the server: for a limiter to admit it, or for something to pop. Its connection's goroutine sleeps in
 // guard.pause until whoever went through the line has answered the call.
 type Waiter struct {
 	wake     func() // ends the sleep of its connection
@@ -50,7 +50,7 @@ const (
 
 const errUnblocked = engine.Error("UNBLOCKED client unblocked via CLIENT UNBLOCK")
 
-// enter lets a call wait whose handler has returned errHeld. Its locks are held. wake ends the sleep of its connection, and is called
+// Enter lets a call wait whose handler has returned errHeld. Its locks are held. wake ends the sleep of its connection, and is called
 // when the call has been answered.
 func (r *Room) Enter(c *command.Call, p command.Prepared, wake func()) *Waiter {
 	p.Words = CloneWords(p.Words)
@@ -63,7 +63,7 @@ func (r *Room) Enter(c *command.Call, p command.Prepared, wake func()) *Waiter {
 	return w
 }
 
-// end takes a call out of its lines if it is still there, and answers one that was unblocked. No lock is held. tx is idle.
+// End takes a call out of its lines if it is still there, and answers one that was unblocked. No lock is held. tx is idle.
 func (w *Waiter) End(tx *engine.Tx) {
 	if len(w.places) > 1 || w.current() != answered {
 		w.quit(tx)
@@ -92,7 +92,7 @@ func (w *Waiter) quit(tx *engine.Tx) {
 // waiterSize is what a waiting call takes beside its words and keys, in bytes.
 const waiterSize = 1 << 10
 
-// size is what the call takes while it waits: its copy, and its places in the lines of its keys.
+// Size is what the call takes while it waits: its copy, and its places in the lines of its keys.
 func (w *Waiter) Size() int {
 	size := waiterSize + len(w.keys)*int(unsafe.Sizeof(engine.Key{})+unsafe.Sizeof(line{})+unsafe.Sizeof(place{}))
 	for _, word := range w.call.Words {
@@ -101,7 +101,7 @@ func (w *Waiter) Size() int {
 	return size
 }
 
-// cloneWords copies the words of a call, which lie in a buffer that is to be used again.
+// CloneWords copies the words of a call, which lie in a buffer that is to be used again.
 func CloneWords(words [][]byte) [][]byte {
 	size := 0
 	for _, word := range words {
@@ -121,13 +121,13 @@ func (w *Waiter) current() ending {
 	return w.outcome
 }
 
-// waits tells whether the answer may still come from others.
+// Waits tells whether the answer may still come from others.
 func (w *Waiter) Waits() bool { o := w.current(); return o == pending || o == decided }
 
 // stands tells whether it may be answered by who goes through a line.
 func (w *Waiter) stands() bool { return w.current() == pending }
 
-// unblock ends the waiting from outside, and tells whether there was any.
+// Unblock ends the waiting from outside, and tells whether there was any.
 func (w *Waiter) Unblock(how ending) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -202,7 +202,7 @@ type ttlOption struct {
 	amount []byte // of EX, PX, EXAT and PXAT: expireAt looks at it, when it is known that all options are in order
 }
 
-// ttlOption takes an option of a key's deadline, if one stands next: EX, PX, EXAT, PXAT or the other one that the command knows.
+// takeTtlOption takes an option of a key's deadline, if one stands next: EX, PX, EXAT, PXAT or the other one that the command knows.
 // Two different ones do not go together; of the same one twice the last counts.
 func takeTtlOption(a *command.Args, t *ttlOption, other ttlWord) bool {
 	for w := ttlEX; w <= ttlPersist; w++ {

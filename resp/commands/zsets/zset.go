@@ -259,7 +259,7 @@ func zscan(c *command.Call) error {
 	return c.Elements(options, next, found, func(r *wire.Reply, e command.Element) { writeBulkFloat(r, e.Score) })
 }
 
-// bulkFloat answers with a number as bytes, in RESP3 too.
+// writeBulkFloat answers with a number as bytes, in RESP3 too.
 func writeBulkFloat(r *wire.Reply, f float64) {
 	var buf [32]byte
 	r.Bulk(grammar.AppendFloat(buf[:0], f))
@@ -273,7 +273,7 @@ func writeScoreOrNull(r *wire.Reply, score float64, ok bool) {
 	}
 }
 
-// members answers with members, and with their scores too: flat in RESP2, in pairs in RESP3.
+// writeMembers answers with members, and with their scores too: flat in RESP2, in pairs in RESP3.
 func writeMembers(r *wire.Reply, m engine.ZMembers, withScores bool) {
 	switch {
 	case withScores && r.Resp3:
@@ -288,7 +288,7 @@ func writeMembers(r *wire.Reply, m engine.ZMembers, withScores bool) {
 	}
 }
 
-// memberScores answers with members and their scores by turns.
+// writeMemberScores answers with members and their scores by turns.
 func writeMemberScores(r *wire.Reply, m engine.ZMembers) {
 	r.Array(2 * m.Len())
 	for member, score := range m.All() {
@@ -297,7 +297,7 @@ func writeMemberScores(r *wire.Reply, m engine.ZMembers) {
 	}
 }
 
-// memberPairs answers with pairs of a member and its score.
+// writeMemberPairs answers with pairs of a member and its score.
 func writeMemberPairs(r *wire.Reply, m engine.ZMembers) {
 	r.Array(m.Len())
 	for member, score := range m.All() {

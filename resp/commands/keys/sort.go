@@ -105,7 +105,7 @@ func sortSet(c *command.Call, stores bool) error {
 	return nil
 }
 
-// sorting takes the options.
+// takeSorting takes the options.
 func takeSorting(a *command.Args, stores bool) (q sorting) {
 	q.count = -1
 	for a.More() {
@@ -215,7 +215,7 @@ func (q *sorting) compare(a, b sortable) (order int) {
 	return order
 }
 
-// sorted answers with the elements at the places from start up to but not end, or with what GET has found for them.
+// writeSorted answers with the elements at the places from start up to but not end, or with what GET has found for them.
 func writeSorted(r *wire.Reply, q *sorting, start, end int64) {
 	each := len(q.get)
 	r.Array(int(end-start) * max(each, 1))

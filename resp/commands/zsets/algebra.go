@@ -163,7 +163,7 @@ type algebraWords struct {
 	least      bool // or of the smallest
 }
 
-// algebra takes a number of keys, the keys, and options. Redis looks at what the keys hold before it reads on, so the lookup is part of
+// takeAlgebra takes a number of keys, the keys, and options. Redis looks at what the keys hold before it reads on, so the lookup is part of
 // the parsing here.
 func takeAlgebra(c *command.Call, known algebraWords) (a algebra) {
 	a.keys, a.sets = operands(c)

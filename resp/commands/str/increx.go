@@ -129,7 +129,7 @@ func increxInt(c *command.Call, k engine.Key, o *incrEx) error {
 	return nil
 }
 
-// boundedInt is old+by, or the bound that this passes.
+// BoundedInt is old+by, or the bound that this passes.
 func BoundedInt(old, by, lower, upper int64) (sum int64, inside bool) {
 	sum, ok := grammar.AddInt(old, by)
 	switch {
@@ -141,7 +141,7 @@ func BoundedInt(old, by, lower, upper int64) (sum int64, inside bool) {
 	return sum, true
 }
 
-// integerIn reads an argument that was taken before; absent is for one that was not given.
+// takeIntegerIn reads an argument that was taken before; absent is for one that was not given.
 func takeIntegerIn(a *command.Args, b []byte, absent int64, err engine.Error) int64 {
 	if b == nil {
 		return absent
@@ -203,7 +203,7 @@ var (
 	leastLongDouble    = new(big.Float).Neg(greatestLongDouble)
 )
 
-// boundedFloat is old+by, both finite, or the bound that this passes.
+// BoundedFloat is old+by, both finite, or the bound that this passes.
 func BoundedFloat(old, by, lower, upper *big.Float) (sum *big.Float, inside bool) {
 	sum, finite := grammar.AddLongDouble(old, by)
 	switch {

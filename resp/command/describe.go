@@ -54,7 +54,7 @@ const (
 	errKeyArguments  = engine.Error("ERR Invalid arguments specified for command")
 )
 
-// sorted gives the commands by name.
+// Sorted gives the commands by name.
 func (t table) Sorted() []*Command {
 	return slices.SortedFunc(maps.Values(t), func(a, b *Command) int { return strings.Compare(a.Name, b.Name) })
 }
@@ -241,7 +241,7 @@ func (k *KeySpec) complete(words [][]byte) bool {
 	return ok && n > 0 && n <= int64(len(words)-k.Begin-1)
 }
 
-// commandInfo answers with what COMMAND tells of one command.
+// writeCommandInfo answers with what COMMAND tells of one command.
 func writeCommandInfo(r *wire.Reply, c *Command) {
 	first, last, step, _ := c.keyRange()
 	r.Array(10)
@@ -271,7 +271,7 @@ func writeCommandInfo(r *wire.Reply, c *Command) {
 	}
 }
 
-// words answers with a set of words that programs know.
+// writeWords answers with a set of words that programs know.
 func writeWords(r *wire.Reply, text string) {
 	list := strings.Fields(text)
 	r.Set(len(list))
@@ -393,13 +393,13 @@ func (c *Command) accessCategories() (names []string) {
 	return slices.Compact(names)
 }
 
-// field is one of a reply that is made of those that a command has.
+// docField is one of a reply that is made of those that a command has.
 type docField struct {
 	name string
 	tell func()
 }
 
-// commandDocs answers with what COMMAND DOCS tells of one command.
+// writeCommandDocs answers with what COMMAND DOCS tells of one command.
 func writeCommandDocs(r *wire.Reply, c *Command) {
 	text := func(s string) func() { return func() { r.BulkString(s) } }
 	fields := []docField{{"summary", text(c.Summary)}, {"since", text(c.Since)}, {"group", text(c.Group)}, {"complexity", text(c.Complexity)}}
@@ -468,7 +468,7 @@ func (k *KeySpec) arguments() int {
 	return 1
 }
 
-// arguments answers with a tree of arguments.
+// writeArguments answers with a tree of arguments.
 func writeArguments(r *wire.Reply, list []Argument, keys *syntaxKeys) {
 	r.Array(len(list))
 	for _, a := range list {

@@ -122,7 +122,7 @@ func zrandmemberOne(c *command.Call, k engine.Key) error {
 	return nil
 }
 
-// integerFrom takes an integer that is least or more; what else stands there is answered with an error of the command's own.
+// takeIntegerFrom takes an integer that is least or more; what else stands there is answered with an error of the command's own.
 func takeIntegerFrom(a *command.Args, least int64, err engine.Error) int64 {
 	n := a.IntegerOr(err)
 	if n < least {
@@ -131,7 +131,7 @@ func takeIntegerFrom(a *command.Args, least int64, err engine.Error) int64 {
 	return n
 }
 
-// countedKeys takes n keys, which must leave at least a few arguments for what comes after them.
+// takeCountedKeys takes n keys, which must leave at least a few arguments for what comes after them.
 func takeCountedKeys(a *command.Args, n int64, leave int) []engine.Key {
 	if n > int64(a.Left()-leave) {
 		a.Fail(engine.ErrSyntax)

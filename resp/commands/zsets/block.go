@@ -96,7 +96,7 @@ func popOrWait(c *command.Call, keys []engine.Key, wait int64, p zpopper) error 
 	return command.ErrHeld
 }
 
-// timeout takes how long to wait, in seconds with decimals, and gives it in ms: never for 0, which is for ever.
+// takeTimeout takes how long to wait, in seconds with decimals, and gives it in ms: never for 0, which is for ever.
 func takeTimeout(a *command.Args) (ms int64) {
 	seconds := a.FloatOr(errTimeoutFloat)
 	if seconds = math.Ceil(seconds * 1000); seconds < 0 || seconds >= math.MaxInt64 { // which Redis lets turn negative
@@ -111,7 +111,7 @@ func takeTimeout(a *command.Args) (ms int64) {
 	return int64(seconds)
 }
 
-// pops takes what ZMPOP has in common with BZMPOP: numkeys key [key ...] MIN | MAX [COUNT count].
+// takePops takes what ZMPOP has in common with BZMPOP: numkeys key [key ...] MIN | MAX [COUNT count].
 func takePops(a *command.Args) (keys []engine.Key, p zpopper) {
 	keys = takeCountedKeys(a, takeIntegerFrom(a, 1, errNumKeys), 1)
 	p = zpopper{n: 1, greatest: a.Word("MAX"), pairs: true}

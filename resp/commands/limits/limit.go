@@ -81,7 +81,7 @@ func oneLimit(c *command.Call) *engine.Limit {
 	return &c.Limits[0]
 }
 
-// maxWindows is how many windows one RL.MULTI may name.
+// MaxWindows is how many windows one RL.MULTI may name.
 const MaxWindows = 128
 
 // multi handles RL.MULTI key limit window [limit window ...] [COST cost] [ID id] [WAIT timeout].
@@ -110,20 +110,20 @@ func multi(c *command.Call) error {
 	return nil
 }
 
-// decision answers with the five integers of every limiter.
+// WriteDecision answers with the five integers of every limiter.
 func WriteDecision(r *wire.Reply, d limit.Decision) {
 	r.Array(5)
 	writeFields(r, d)
 }
 
-// ruledDecision answers with the five and the index of the rule that they speak of.
+// writeRuledDecision answers with the five and the index of the rule that they speak of.
 func writeRuledDecision(r *wire.Reply, d limit.Decision) {
 	r.Array(6)
 	writeFields(r, d)
 	r.Count(d.Index)
 }
 
-// delayedDecision answers with the five and how long to wait before going ahead.
+// writeDelayedDecision answers with the five and how long to wait before going ahead.
 func writeDelayedDecision(r *wire.Reply, d limit.Decision) {
 	r.Array(6)
 	writeFields(r, d)
@@ -138,7 +138,7 @@ func writeFields(r *wire.Reply, d limit.Decision) {
 	r.Integer(d.ResetAfter)
 }
 
-// limit takes a key and an algorithm's fields.
+// takeLimit takes a key and an algorithm's fields.
 func takeLimit(a *command.Args, algorithm *rule.Algorithm, l *engine.Limit) {
 	l.Key = a.Key()
 	takeFields(a, algorithm, l)
@@ -161,7 +161,7 @@ func takeField(a *command.Args, f *rule.Field, l *engine.Limit) {
 	}
 }
 
-// amount takes a count from least (0 or 1) to limit.MaxCount.
+// takeAmount takes a count from least (0 or 1) to limit.MaxCount.
 func takeAmount(a *command.Args, name string, least int64) (n int64) {
 	word := a.Next()
 	if a.Err == nil {
@@ -170,7 +170,7 @@ func takeAmount(a *command.Args, name string, least int64) (n int64) {
 	return n
 }
 
-// duration takes a length of time, in ms. The hint ends the error.
+// takeDuration takes a length of time, in ms. The hint ends the error.
 func takeDuration(a *command.Args, hint string) (ms int64) {
 	word := a.Next()
 	if a.Err == nil {
@@ -204,7 +204,7 @@ const (
 	OptionWait // for admit, which makes the call wait
 )
 
-// options takes the options, in any order and each at most once. Those of an algorithm and the ID
+// TakeOptions takes the options, in any order and each at most once. Those of an algorithm and the ID
 // go to the limit, if there is one.
 func TakeOptions(a *command.Args, allowed optionSet, algorithm *rule.Algorithm, l *engine.Limit) options {
 	o, seen := options{Cost: 1}, 0
@@ -235,7 +235,7 @@ func TakeOptions(a *command.Args, allowed optionSet, algorithm *rule.Algorithm, 
 	return o
 }
 
-// algorithmOption takes an option of an algorithm, if that is what comes next and has not been seen
+// takeAlgorithmOption takes an option of an algorithm, if that is what comes next and has not been seen
 // yet.
 func takeAlgorithmOption(a *command.Args, algorithm *rule.Algorithm, l *engine.Limit, seen *int) bool {
 	i := algorithm.OptionIndex(a.List[0])

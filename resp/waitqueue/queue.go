@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// room is where calls wait: a line for each key that any of them waits for.
+// Room is where calls wait: a line for each key that any of them waits for.
 type Room struct {
 	engine      *engine.Engine
 	clock       *clock.Clock
@@ -270,7 +270,7 @@ func (l *line) until(at alarm) time.Duration {
 	return max(0, min(clock.Until(at.moment), at.deadline-clock.Elapsed(), farthest))
 }
 
-// stir has the first caller of each line tried again, as what it is held against is not only in its keys: a policy has changed, or
+// Stir has the first caller of each line tried again, as what it is held against is not only in its keys: a policy has changed, or
 // the server's time has jumped. The caller holds no locks.
 func (r *Room) Stir() {
 	r.mu.Lock()

@@ -184,7 +184,7 @@ type rangeWords struct {
 	scores  bool // the word WITHSCORES is known
 }
 
-// zrange takes the two ends of a range and its options. Redis looks at the options first, and so at their mistakes.
+// takeZrange takes the two ends of a range and its options. Redis looks at the options first, and so at their mistakes.
 func takeZrange(a *command.Args, known rangeWords) (r engine.ZRange, withScores bool) {
 	r = engine.ZRange{By: known.by, Reverse: known.reverse}
 	first, last := a.Next(), a.Next()
@@ -220,7 +220,7 @@ func takeZrange(a *command.Args, known rangeWords) (r engine.ZRange, withScores 
 	return r, withScores
 }
 
-// ends makes out the two ends of a range.
+// takeEnds makes out the two ends of a range.
 func takeEnds(a *command.Args, r *engine.ZRange, first, last []byte) {
 	if a.Err != nil {
 		return

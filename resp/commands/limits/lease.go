@@ -91,7 +91,7 @@ func all(c *command.Call) error {
 	return nil
 }
 
-// rule takes a key and what limits it.
+// takeRule takes a key and what limits it.
 func takeRule(a *command.Args, l *engine.Limit) {
 	if length := command.RuleLength(a.List); length == 0 || length > len(a.List) {
 		a.Fail(errRule)

@@ -13,7 +13,7 @@ type postponed struct {
 	Write func(*Call) error
 }
 
-// postpone has the answer of the call written when the locks are let go of. What write looks at must stay as it is, see engine.Tx.Share.
+// Postpone has the answer of the call written when the locks are let go of. What write looks at must stay as it is, see engine.Tx.Share.
 // A command that does so is not fast: those are run together with others.
 func (c *Call) Postpone(write func(*Call) error) {
 	c.Postponed = append(c.Postponed, postponed{len(c.Reply.B), write})
@@ -25,7 +25,7 @@ const longCall = time.Second
 
 const ErrGone = engine.Error("ERR the client has closed the connection")
 
-// unwanted is errGone if the call has run for long and its client is gone. It is to be asked every few milliseconds.
+// Unwanted is errGone if the call has run for long and its client is gone. It is to be asked every few milliseconds.
 func (c *Call) Unwanted() error {
 	if c.Conn.Running() < longCall || !c.Conn.Gone() {
 		return nil
@@ -33,5 +33,5 @@ func (c *Call) Unwanted() error {
 	return ErrGone
 }
 
-// longReply is from how many members or fields on a reply is written when the locks are let go.
+// LongReply is from how many members or fields on a reply is written when the locks are let go.
 const LongReply = 4096

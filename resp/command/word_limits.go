@@ -11,11 +11,11 @@ const (
 	LongestWord = 64 << 10 // bytes of a word of a limiter's call that is no key, and of a client's name
 )
 
-// boundsWords tells whether the words of a command's calls have a longest length. They are compared and copied under
+// BoundsWords tells whether the words of a command's calls have a longest length. They are compared and copied under
 // locks, and kept: those of limiters, which strangers may choose.
 func (c *Command) BoundsWords() bool { return c.Group == "ratelimit" }
 
-// tooLong finds a word that a limiter's call may not have, before anything is done with it.
+// TooLong finds a word that a limiter's call may not have, before anything is done with it.
 func (c *Command) TooLong(words [][]byte, mostKey int64) error {
 	most := int(min(LongestWord, mostKey))
 	for _, word := range words {

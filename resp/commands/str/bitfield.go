@@ -142,7 +142,7 @@ func bitfieldSteps(c *command.Call) (steps []bitfieldStep, length int64) {
 	return steps, length
 }
 
-// overflow takes what becomes of an integer that does not fit its field.
+// takeOverflow takes what becomes of an integer that does not fit its field.
 func takeOverflow(a *command.Args) engine.Overflow {
 	switch {
 	case a.Word("WRAP"):
@@ -156,7 +156,7 @@ func takeOverflow(a *command.Args) engine.Overflow {
 	return 0
 }
 
-// bitfieldType takes the type of a field, e.g. i16. As in Redis it ends with a NUL.
+// takeBitfieldType takes the type of a field, e.g. i16. As in Redis it ends with a NUL.
 func takeBitfieldType(a *command.Args) (signed bool, bits int) {
 	word, _, _ := bytes.Cut(a.Next(), []byte{0})
 	if len(word) == 0 || word[0] != 'i' && word[0] != 'u' {

@@ -143,7 +143,7 @@ func setFields(c *command.Call) (added int, err error) {
 	return c.Tx.HSet(k, pairs)
 }
 
-// rest takes all arguments that are left.
+// takeRest takes all arguments that are left.
 func takeRest(a *command.Args) [][]byte {
 	if a.Err != nil {
 		return nil
@@ -502,7 +502,7 @@ func hrandfieldOne(c *command.Call, k engine.Key) error {
 	return nil
 }
 
-// hashFields answers with n fields, and with their values too: flat in RESP2, in pairs in RESP3.
+// writeHashFields answers with n fields, and with their values too: flat in RESP2, in pairs in RESP3.
 func writeHashFields(r *wire.Reply, n int, fields iter.Seq2[string, string], withValues bool) {
 	if withValues && !r.Resp3 {
 		r.Array(2 * n)

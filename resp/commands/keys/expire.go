@@ -57,7 +57,7 @@ func expire(c *command.Call, unit int64, absolute bool) error {
 	return nil
 }
 
-// expireConditions takes the options to the end.
+// takeExpireConditions takes the options to the end.
 func takeExpireConditions(a *command.Args) (all engine.ExpireIf) {
 	for a.More() {
 		switch {

@@ -40,10 +40,10 @@ const (
 	errBitNot    = engine.Error("ERR BITOP NOT must be called with a single source key.")
 )
 
-// longBits is from how many bytes on the bits of a string are looked at when its lock is let go of.
+// LongBits is from how many bytes on the bits of a string are looked at when its lock is let go of.
 const LongBits = 256 << 10
 
-// bitOffset takes the offset of a bit, within what a string may have. One that begins with # counts integers of so many bits; 0: there is none.
+// takeBitOffset takes the offset of a bit, within what a string may have. One that begins with # counts integers of so many bits; 0: there is none.
 func takeBitOffset(c *command.Call, bits int) int64 {
 	word := c.Args.Next()
 	if c.Args.Err != nil {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// attempt says how a session runs a call that may wait.
+// Attempt says how a session runs a call that may wait.
 type Attempt uint8
 
 const (
@@ -18,17 +18,17 @@ const (
 	LastAttempt          // its time is over
 )
 
-// request is what a handler that has returned errHeld wants.
+// Request is what a handler that has returned errHeld wants.
 type Request struct {
 	Deadline time.Duration // as in waiter
 	Moment   int64         // when it can be admitted if nobody else comes, Unix ms; never: others are before it
 	Pop      Popper        // nil for a limiter
 }
 
-// errHeld is returned by a handler whose call is to wait: there is no answer yet.
+// ErrHeld is returned by a handler whose call is to wait: there is no answer yet.
 var ErrHeld = errors.New("the call waits")
 
-// admit has a limiter decide a call, by try, and makes the call wait if it came with WAIT and cannot be admitted now but may be in time:
+// Admit has a limiter decide a call, by try, and makes the call wait if it came with WAIT and cannot be admitted now but may be in time:
 // then the error is errHeld, to be returned by the handler, which will be run again. Who comes while others wait goes behind them, unless
 // it can be told at once that it cannot be admitted in time, or it takes nothing: whoever renews a lease must not wait for its end.
 //
@@ -62,7 +62,7 @@ func (c *Call) Admit(try func() (limit.Decision, error)) (limit.Decision, error)
 	return d, ErrHeld
 }
 
-// after is a deadline so many ms after a moment.
+// After is a deadline so many ms after a moment.
 func After(elapsed time.Duration, ms int64) time.Duration {
 	if ms > int64((Never-elapsed)/time.Millisecond) {
 		return Never
@@ -70,10 +70,10 @@ func After(elapsed time.Duration, ms int64) time.Duration {
 	return elapsed + time.Duration(ms)*time.Millisecond
 }
 
-// never is a moment, and a deadline, that does not come.
+// Never is a moment, and a deadline, that does not come.
 const Never = math.MaxInt64
 
-// popper takes something from one of several keys, and writes the reply.
+// Popper takes something from one of several keys, and writes the reply.
 type Popper interface {
 	// Pop reports whether any of the keys had something.
 	Pop(tx *engine.Tx, keys []engine.Key, r *wire.Reply) (found bool, err error)

@@ -85,7 +85,7 @@ func cellThrottle(c *command.Call) error {
 	return nil
 }
 
-// cell takes a number as redis-cell does.
+// takeCell takes a number as redis-cell does.
 func takeCell(a *command.Args) int64 {
 	b := a.Next()
 	n, ok := grammar.ParseInt(b)
@@ -95,7 +95,7 @@ func takeCell(a *command.Args) int64 {
 	return n
 }
 
-// hold refuses a number that is out of our range.
+// takeHold refuses a number that is out of our range.
 func takeHold(a *command.Args, name string, n, least, most int64) {
 	if n < least || n > most {
 		a.Fail(engine.Error(fmt.Sprintf("ERR %s must be from %d to %d", name, least, most)))
@@ -110,7 +110,7 @@ func endOrArity(c *command.Call) error {
 	return c.Args.Err
 }
 
-// throttle decides as those servers do: a quantity of 0 is not limited by an empty bucket, as there
+// decideCell decides as those servers do: a quantity of 0 is not limited by an empty bucket, as there
 // is nothing it needs, but by one from which more is missing than it holds. That is what a peek
 // asks of a bucket with room for one more.
 func decideCell(c *command.Call, k engine.Key, bucket limit.Bucket, quantity int64) (limit.Decision, error) {
@@ -127,14 +127,14 @@ func decideCell(c *command.Call, k engine.Key, bucket limit.Bucket, quantity int
 	return d, err
 }
 
-// token decides as RL.TOKEN does.
+// Token decides as RL.TOKEN does.
 func Token(c *command.Call, k engine.Key, bucket limit.Bucket, cost int64) (limit.Decision, error) {
 	l := oneLimit(c)
 	l.Key, l.Kind, l.Token = k, rule.Token, bucket
 	return c.Tx.Decide(l, cost)
 }
 
-// limited answers with the five integers of redis-cell.
+// writeLimited answers with the five integers of redis-cell.
 func writeLimited(r *wire.Reply, d limit.Decision) {
 	r.Array(5)
 	r.Flag(!d.Allowed)
@@ -183,7 +183,7 @@ func gcra(c *command.Call) error {
 	return nil
 }
 
-// least takes a number as Redis does: below the least has an error of Redis', above the most one of
+// takeLeast takes a number as Redis does: below the least has an error of Redis', above the most one of
 // ours.
 func takeLeast(a *command.Args, name string, least, most int64, below engine.Error) int64 {
 	n := a.Integer()
@@ -196,7 +196,7 @@ func takeLeast(a *command.Args, name string, least, most int64, below engine.Err
 	return n
 }
 
-// period takes decimal seconds.
+// takePeriod takes decimal seconds.
 func takePeriod(a *command.Args) float64 {
 	f := a.Float()
 	switch {
