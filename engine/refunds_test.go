@@ -90,18 +90,29 @@ func TestIDsDoNotCollide(t *testing.T) {
 	}
 }
 
-// Refunds against a plain list of who owns which name: of an id exactly the hits of its calls come
-// back, and all of them can be reached, whatever was given back before; without one, the newest.
+// Refunds against a plain list of which id owns which name: a refund by id removes exactly the hits
+// of its calls, all of them if asked to, whatever was refunded before; one without an id removes the
+// newest hits. In the runs of the fixed seeds the log also expires between two calls.
 func TestRefundOfHitsAgainstBruteForce(t *testing.T) {
-	seed := rand.Uint64()
-	t.Log("seed", seed)
-	r := rand.New(rand.NewPCG(seed, 0))
+	for _, seed := range []uint64{2167910261556739064, 9211349201012479659, rand.Uint64()} {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			refundOfHitsAgainstBruteForce(t, rand.New(rand.NewPCG(seed, 0)))
+		})
+	}
+}
+
+func refundOfHitsAgainstBruteForce(t *testing.T, r *rand.Rand) {
 	for range 150 {
 		c, rules := newCaller(t, Options{}), []limit.Window{{Limit: 60, Length: 40}}
 		owners, names := map[string]string{}, map[string]float64{} // names that were ever given, and those in the log
+		expireAt := int64(math.MaxInt64)
 		ids := []string{"", "a", "a:2", "a:2:1", "b", "b10", fmt.Sprint(c.now, "-0"), fmt.Sprint(c.now+3, "-1")}
 		for range 120 {
 			c.now += r.Int64N(4) / 3 * r.Int64N(9)
+			if c.now > expireAt {
+				names, expireAt = map[string]float64{}, math.MaxInt64
+			}
+			require.Equal(t, names, c.members("k"), "before the call")
 			id, n := ids[r.IntN(len(ids))], 1+r.Int64N(14)
 			owned := int64(0)
 			for name := range names {
@@ -116,6 +127,9 @@ func TestRefundOfHitsAgainstBruteForce(t *testing.T) {
 				})
 				d := c.slide("k", rules, n, id)
 				require.Equal(t, known, d.Allowed && d.Free, "%q of %v", id, before)
+				if d.Allowed && !d.Free {
+					expireAt = c.now + 40
+				}
 				names = c.members("k")
 				for name, at := range names {
 					if was, there := before[name]; !there || was != at {
