@@ -16,8 +16,17 @@ import (
 // forbidden.
 var mayImport = map[string]struct{ ours, others []string }{
 	"rlserver/cmd/rlserver": {
-		ours: []string{"rlserver/resp", "rlserver/resp/command", "rlserver/resp/config", "rlserver/clock", "rlserver/engine", "rlserver/persistence",
-			"rlserver/policyfile", "rlserver/process", "rlserver/smallfile"},
+		ours: []string{
+			"rlserver/resp",
+			"rlserver/resp/command",
+			"rlserver/resp/config",
+			"rlserver/clock",
+			"rlserver/engine",
+			"rlserver/persistence",
+			"rlserver/policyfile",
+			"rlserver/process",
+			"rlserver/smallfile",
+		},
 		others: []string{"github.com/alecthomas/kong"},
 	},
 	"rlserver/policyfile": {
@@ -28,9 +37,11 @@ var mayImport = map[string]struct{ ours, others []string }{
 	"rlserver/resp": {
 		ours: []string{
 			"rlserver/clock", "rlserver/engine",
-			"rlserver/resp/clientmem", "rlserver/resp/command", "rlserver/resp/config", "rlserver/resp/glob", "rlserver/resp/grammar",
+			"rlserver/resp/clientmem", "rlserver/resp/command", "rlserver/resp/config", "rlserver/resp/glob",
+				"rlserver/resp/grammar",
 			"rlserver/resp/waitqueue", "rlserver/resp/wire",
-			"rlserver/resp/commands/hashes", "rlserver/resp/commands/keys", "rlserver/resp/commands/limits", "rlserver/resp/commands/str",
+			"rlserver/resp/commands/hashes", "rlserver/resp/commands/keys", "rlserver/resp/commands/limits",
+				"rlserver/resp/commands/str",
 			"rlserver/resp/commands/zsets",
 		},
 		others: []string{"github.com/tidwall/redcon"},
@@ -39,21 +50,56 @@ var mayImport = map[string]struct{ ours, others []string }{
 	"rlserver/resp/glob":      {ours: []string{"rlserver/engine"}},
 	"rlserver/resp/clientmem": {},
 	"rlserver/resp/config":    {ours: []string{"rlserver/engine", "rlserver/resp/grammar"}},
-	"rlserver/resp/wire":      {ours: []string{"rlserver/engine", "rlserver/resp/clientmem", "rlserver/resp/config", "rlserver/resp/grammar"}},
+	"rlserver/resp/wire": {
+		ours: []string{"rlserver/engine", "rlserver/resp/clientmem", "rlserver/resp/config", "rlserver/resp/grammar"},
+	},
 	"rlserver/resp/command": {
 		ours: []string{
 			"rlserver/clock", "rlserver/engine", "rlserver/engine/limit", "rlserver/engine/rule",
 			"rlserver/resp/config", "rlserver/resp/glob", "rlserver/resp/grammar", "rlserver/resp/wire",
 		},
 	},
-	"rlserver/resp/waitqueue":       {ours: []string{"rlserver/clock", "rlserver/engine", "rlserver/resp/command", "rlserver/resp/wire"}},
-	"rlserver/resp/commands/hashes": {ours: []string{"rlserver/engine", "rlserver/resp/command", "rlserver/resp/grammar", "rlserver/resp/wire"}},
-	"rlserver/resp/commands/keys":   {ours: []string{"rlserver/engine", "rlserver/engine/limit", "rlserver/rdb", "rlserver/resp/command", "rlserver/resp/glob", "rlserver/resp/grammar", "rlserver/resp/wire"}},
-	"rlserver/resp/commands/limits": {ours: []string{"rlserver/engine", "rlserver/engine/limit", "rlserver/engine/rule", "rlserver/resp/command", "rlserver/resp/grammar", "rlserver/resp/wire"}},
-	"rlserver/resp/commands/str":    {ours: []string{"rlserver/engine", "rlserver/resp/command", "rlserver/resp/grammar", "rlserver/resp/wire"}},
-	"rlserver/resp/commands/zsets":  {ours: []string{"rlserver/engine", "rlserver/zset", "rlserver/resp/command", "rlserver/resp/grammar", "rlserver/resp/wire"}},
-	"rlserver/clock":                {},
-	"rlserver/process":              {},
+	"rlserver/resp/waitqueue": {
+		ours: []string{"rlserver/clock", "rlserver/engine", "rlserver/resp/command", "rlserver/resp/wire"},
+	},
+	"rlserver/resp/commands/hashes": {
+		ours: []string{"rlserver/engine", "rlserver/resp/command", "rlserver/resp/grammar", "rlserver/resp/wire"},
+	},
+	"rlserver/resp/commands/keys": {
+		ours: []string{
+			"rlserver/engine",
+			"rlserver/engine/limit",
+			"rlserver/rdb",
+			"rlserver/resp/command",
+			"rlserver/resp/glob",
+			"rlserver/resp/grammar",
+			"rlserver/resp/wire",
+		},
+	},
+	"rlserver/resp/commands/limits": {
+		ours: []string{
+			"rlserver/engine",
+			"rlserver/engine/limit",
+			"rlserver/engine/rule",
+			"rlserver/resp/command",
+			"rlserver/resp/grammar",
+			"rlserver/resp/wire",
+		},
+	},
+	"rlserver/resp/commands/str": {
+		ours: []string{"rlserver/engine", "rlserver/resp/command", "rlserver/resp/grammar", "rlserver/resp/wire"},
+	},
+	"rlserver/resp/commands/zsets": {
+		ours: []string{
+			"rlserver/engine",
+			"rlserver/zset",
+			"rlserver/resp/command",
+			"rlserver/resp/grammar",
+			"rlserver/resp/wire",
+		},
+	},
+	"rlserver/clock":   {},
+	"rlserver/process": {},
 	"rlserver/persistence": {
 		ours:   []string{"rlserver/engine"},
 		others: []string{"github.com/klauspost/compress/zstd"},
@@ -91,7 +137,8 @@ func TestImportsRunInOneDirection(t *testing.T) {
 			case first == "rlserver":
 				assert.Contains(t, may.ours, imported, "%s may not import %s", pkg.ImportPath, imported)
 			case strings.Contains(first, "."):
-				assert.True(t, slices.Contains(may.others, imported), "%s may not import %s", pkg.ImportPath, imported)
+				assert.True(t, slices.Contains(may.others, imported), "%s may not import %s", pkg.ImportPath,
+					imported)
 			}
 		}
 	}

@@ -29,12 +29,16 @@ var (
 
 // The texts of the sections that need only a few lines.
 const (
-	bitsText = "A call that would grow a string by 64 KB or more beyond what it sends is checked against `maxmemory`\n" +
+	bitsText = "" +
+		"A call that would grow a string by 64 KB or more beyond what it sends is checked against `maxmemory`\n" +
 		"first: it evicts keys, or returns `OOM`.\n"
-	transactionsText = "The commands between MULTI and EXEC run as one: no other client sees a part of it. EXEC runs nothing\n" +
+	transactionsText = "" +
+		"The commands between MULTI and EXEC run as one: no other client sees a part of it. EXEC runs nothing\n" +
 		"if a key given to WATCH has changed since.\n"
-	scriptingText = "The server runs no scripts: EVAL, EVALSHA, EVAL_RO, EVALSHA_RO, FCALL, FCALL_RO, SCRIPT LOAD and\n" +
-		"FUNCTION LOAD return an error that names the commands to use instead. These commands exist for clients that\n" +
+	scriptingText = "" +
+		"The server runs no scripts: EVAL, EVALSHA, EVAL_RO, EVALSHA_RO, FCALL, FCALL_RO, SCRIPT LOAD and\n" +
+		"FUNCTION LOAD return an error that names the commands to use instead. These commands exist for " +
+		"clients that\n" +
 		"call them at the start.\n"
 )
 
