@@ -38,10 +38,10 @@ var mayImport = map[string]struct{ ours, others []string }{
 		ours: []string{
 			"rlserver/clock", "rlserver/engine",
 			"rlserver/resp/clientmem", "rlserver/resp/command", "rlserver/resp/config", "rlserver/resp/glob",
-				"rlserver/resp/grammar",
+			"rlserver/resp/grammar",
 			"rlserver/resp/waitqueue", "rlserver/resp/wire",
 			"rlserver/resp/commands/hashes", "rlserver/resp/commands/keys", "rlserver/resp/commands/limits",
-				"rlserver/resp/commands/str",
+			"rlserver/resp/commands/str",
 			"rlserver/resp/commands/zsets",
 		},
 		others: []string{"github.com/tidwall/redcon"},
