@@ -56,11 +56,11 @@ func (tx *Tx) Slide(k Key, rules []limit.Window, cost int64, id []byte) (limit.D
 		return limit.Decision{}, ErrTooManyHits
 	}
 	if !d.Allowed || cost == 0 || repeated {
-		return tx.noted(k, o, false, cost, tx.slideUntilGone(o, rules, cost, d)), nil
+		return tx.noted(k, o, false, cost, tx.slideUntilGone(o, rules, cost, d), false), nil
 	}
 	fresh := o == nil
 	o = tx.recordSlide(k, o, id, tx.lapsed(rules), cost, after(tx.now, d.ResetAfter))
-	return tx.noted(k, o, fresh, cost, d), nil
+	return tx.noted(k, o, fresh, cost, d, false), nil
 }
 
 // decideSlide leaves the log that it has decided about in tx.log.

@@ -60,6 +60,11 @@ func (tx *Tx) dropParts() {
 // a cost above MaxHits for all sliding windows' keys together, if they could ever admit it:
 // ErrManyHits.
 func (tx *Tx) All(limits []Limit, cost int64) (limit.Decision, error) {
+	return tx.all(limits, cost, false)
+}
+
+// all is All, or the same for a policy in SHADOW, which denies nothing.
+func (tx *Tx) all(limits []Limit, cost int64, shadow bool) (limit.Decision, error) {
 	if err := tx.findParts(limits); err != nil {
 		return limit.Decision{}, err
 	}
@@ -72,9 +77,9 @@ func (tx *Tx) All(limits []Limit, cost int64) (limit.Decision, error) {
 		o, k := p.object, p.limit.Key
 		switch {
 		case answer.Allowed && cost > 0:
-			tx.noted(k, tx.recordPart(p, cost), o == nil, cost, p.answer)
+			tx.noted(k, tx.recordPart(p, cost), o == nil, cost, p.answer, shadow)
 		case !p.answer.Allowed:
-			tx.noted(k, o, false, cost, p.answer)
+			tx.noted(k, o, false, cost, p.answer, shadow)
 		}
 	}
 	return answer, nil

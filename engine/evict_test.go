@@ -125,10 +125,11 @@ func TestWhatIsWaitedForStays(t *testing.T) {
 	c.slide("waited for", rules, 1, "")
 	c.slide("spent", rules, 1, "")
 	c.with("waited for", func(k Key) {
-		c.tx.Rehearse = true
-		d, err := c.tx.Slide(k, rules, 1, nil)
-		assert.NoError(t, err)
-		assert.False(t, d.Allowed)
+		c.tx.DryRun(func() {
+			d, err := c.tx.Slide(k, rules, 1, nil)
+			assert.NoError(t, err)
+			assert.False(t, d.Allowed)
+		})
 	})
 	assert.Empty(t, c.tx.e.Top(0, 1))
 	assert.Equal(t, []string{"waited for"}, evicted(c, Ratelimit, 0))

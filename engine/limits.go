@@ -39,11 +39,11 @@ func (tx *Tx) Decide(l *Limit, cost int64) (limit.Decision, error) {
 	case a.id == namesHits && cost > MaxHits && d.RetryAfter != limit.Never && !p.repeated:
 		return limit.Decision{}, ErrTooManyHits
 	case !d.Allowed || cost == 0 || p.repeated:
-		return tx.noted(l.Key, o, false, cost, tx.untilGone(o, d)), nil
+		return tx.noted(l.Key, o, false, cost, tx.untilGone(o, d), false), nil
 	}
 	fresh := o == nil
 	o = tx.recordPart(p, cost)
-	return tx.noted(l.Key, o, fresh, cost, d), nil
+	return tx.noted(l.Key, o, fresh, cost, d, false), nil
 }
 
 // untilGone makes an answer hold for a key that expires before its limiter says it is free: a call

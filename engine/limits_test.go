@@ -530,12 +530,13 @@ func TestADenialSpeaksOfTheFirstOfEqualWaits(t *testing.T) {
 				limits[i] = Limit{Key: k, Rule: rule.Rule{Kind: rule.Slide, Slide: rules[i]}}
 			}
 			c.with("k", func(Key) {
-				c.tx.Rehearse = true
-				multi, err := c.tx.Slide(k, rules, cost, nil)
-				require.NoError(t, err)
-				all, err := c.tx.All(limits, cost)
-				require.NoError(t, err)
-				require.Equal(t, multi, all)
+				c.tx.DryRun(func() {
+					multi, err := c.tx.Slide(k, rules, cost, nil)
+					require.NoError(t, err)
+					all, err := c.tx.All(limits, cost)
+					require.NoError(t, err)
+					require.Equal(t, multi, all)
+				})
 			})
 		}
 	}
@@ -544,10 +545,11 @@ func TestADenialSpeaksOfTheFirstOfEqualWaits(t *testing.T) {
 // peek is what slide would answer.
 func (c *caller) peek(name string, rules []limit.Window, cost int64) (d limit.Decision) {
 	c.with(name, func(k Key) {
-		c.tx.Rehearse = true
-		var err error
-		d, err = c.tx.Slide(k, rules, cost, nil)
-		require.NoError(c.t, err)
+		c.tx.DryRun(func() {
+			var err error
+			d, err = c.tx.Slide(k, rules, cost, nil)
+			require.NoError(c.t, err)
+		})
 	})
 	return d
 }

@@ -162,10 +162,8 @@ func and(answer, d limit.Decision, i int) limit.Decision {
 // tryAll holds a call against each of the policies in SHADOW by itself, and makes one answer of
 // theirs, which admits it.
 func (tx *Tx) tryAll(limits []Limit, cost int64) (answer limit.Decision) {
-	tx.shadow = true
-	defer func() { tx.shadow = false }()
 	for i := range limits {
-		d, err := tx.All(limits[i:i+1], cost)
+		d, err := tx.all(limits[i:i+1], cost, true)
 		if err != nil {
 			d = limit.Decision{Limit: limits[i].algorithm().allows(&limits[i])}
 		}
@@ -189,7 +187,7 @@ func (tx *Tx) tally(limits []Limit, admitted bool) {
 
 // count counts a decision about the i-th of all limits, if that is wanted.
 func (tx *Tx) count(l *Limit, i int, wanted, admitted bool) {
-	if wanted && !tx.Rehearse {
+	if wanted && !tx.dryRun {
 		p := tx.check.policies[tx.check.rules[i]]
 		p.tally.count(tx.e.shardIndex(l.Key.hash), admitted)
 	}

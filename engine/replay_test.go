@@ -511,7 +511,8 @@ var walkCalls = map[string]func(w *walk) string{
 // What these tests promise, they promise of every method.
 func TestWalkCallsEveryMethod(t *testing.T) {
 	plumbing := []string{"Begin", "Join", "BeginAll", "Prefetch", "Next", "Due", "End", "Now", "Watch", "Intact", "Unwatch", "Afterwards", "MakeRoom", "MakeRoomFor", "RoomToStore",
-		"Count", "Stats", "ResetStats", "SeeAll", "Prepare", "Address", "Reload"}
+		"Count", "Stats", "ResetStats", "SeeAll", "Prepare", "Address", "Reload",
+		"DryRun", "NoTouch"}
 	for method := range reflect.TypeFor[*Tx]().Methods() {
 		_, called := walkCalls[method.Name]
 		assert.True(t, called || slices.Contains(plumbing, method.Name), "walkCalls lacks %s", method.Name)

@@ -38,20 +38,20 @@ func (s standing) after(d limit.Decision, fresh bool) standing {
 }
 
 // noted notes what was decided of a key: how it stands now, and whether it was denied. o is what the key holds then, nil for nothing;
-// fresh tells that this is new. It returns the decision. A rehearsed denial is not counted, but who waits for a key needs it to stay; a policy in SHADOW
-// denies nobody.
-func (tx *Tx) noted(k Key, o object, fresh bool, cost int64, d limit.Decision) limit.Decision {
-	if tx.Rehearse && d.Allowed {
+// fresh tells that this is new. It returns the decision. In a dry run a denial is not counted, but the
+// waiter needs the key to stay. A policy in SHADOW denies nothing.
+func (tx *Tx) noted(k Key, o object, fresh bool, cost int64, d limit.Decision, shadow bool) limit.Decision {
+	if tx.dryRun && d.Allowed {
 		return d
 	}
 	if o != nil {
 		s := o.standing().after(d, fresh)
-		if tx.shadow {
+		if shadow {
 			s = min(s, exhausted)
 		}
 		o.stand(s)
 	}
-	if !d.Allowed && cost > 0 && !tx.shadow && !tx.Rehearse {
+	if !d.Allowed && cost > 0 && !shadow && !tx.dryRun {
 		tx.e.shardOf(k).denied.add(tx.db, k)
 	}
 	return d

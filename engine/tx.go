@@ -17,12 +17,6 @@ import (
 // Its methods may only be given keys that Begin or Join was given. What they return may point into the keyspace and holds until the
 // next change or End, whichever is first. An operation that errs has changed nothing.
 type Tx struct {
-	// Aloof makes lookups no use of the keys: access clocks stay as they are, but for Touch. For those who only want to know what is there.
-	Aloof bool
-
-	// Rehearse makes the limiters decide and record nothing: what they answer is what a call would be told. It ends with the call.
-	Rehearse bool
-
 	e       *Engine
 	db      int
 	now     int64
@@ -42,7 +36,8 @@ type Tx struct {
 
 	fetched int // what Prefetch has added up, to no end
 
-	shadow bool // what decides is a policy in SHADOW
+	dryRun  bool // in DryRun
+	noTouch bool // see NoTouch
 
 	told  []*Watch         // whose Then is to be called at the end
 	after []func(Position) // what Afterwards was given
@@ -50,6 +45,20 @@ type Tx struct {
 
 // NewTx returns a Tx, for use by one goroutine.
 func (e *Engine) NewTx() *Tx { return &Tx{e: e} }
+
+// NoTouch chooses whether the connection that owns the Tx leaves the access clocks as they are when
+// it looks at keys, but for Touch: CLIENT NO-TOUCH. It holds until it is called again, for the
+// connection's own calls: not for those of others that Watch.Then makes at their end.
+func (tx *Tx) NoTouch(on bool) { tx.noTouch = on }
+
+// DryRun runs calls of the limiters that decide and change nothing: they answer as they would
+// outside of it. Nothing counts their denials. The mode ends with run, even if that panics.
+func (tx *Tx) DryRun(run func()) {
+	before := tx.dryRun
+	tx.dryRun = true
+	defer func() { tx.dryRun = before }()
+	run()
+}
 
 // Begin locks the shards of the keys, for a call at now (Unix ms) on a database that exists.
 // A call that is not writing may change nothing.
@@ -192,7 +201,7 @@ func (tx *Tx) unlock() {
 	if cap(tx.parts) > keptParts {
 		tx.parts, tx.rules = nil, nil
 	}
-	tx.told, tx.after, tx.Rehearse = nil, nil, false
+	tx.told, tx.after = nil, nil
 	tx.check.reset()
 	tx.recount()
 	for _, sh := range tx.locked {
@@ -208,7 +217,7 @@ func (tx *Tx) Now() int64 { return tx.now }
 // lookup finds what a key holds, to be used: the access clock notes it. nil if there is no such key or its time has come.
 func (tx *Tx) lookup(k Key) object {
 	o := tx.peek(k)
-	if o != nil && !tx.Aloof {
+	if o != nil && !tx.noTouch {
 		o.touch(tx.e.memory.stamp(tx.e.shardOf(k), o, false))
 	}
 	return o
@@ -234,7 +243,7 @@ func (tx *Tx) find(db int, k Key) object {
 
 // apply makes a change and records it. o is what lookup found under the effect's key; what the key holds afterwards is returned.
 func (tx *Tx) apply(o object, f *Effect) object {
-	if tx.Rehearse {
+	if tx.dryRun {
 		return o
 	}
 	f.DB = tx.db

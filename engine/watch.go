@@ -143,6 +143,8 @@ func (tx *Tx) tell(w *Watch) {
 
 // follow calls who wants to be called at the end of a call: in the order in which their keys were changed, and again if that changes one.
 func (tx *Tx) follow() {
+	defer tx.NoTouch(tx.noTouch)
+	tx.noTouch = false
 	for i := 0; i < len(tx.told); i++ {
 		w := tx.told[i]
 		w.due = false

@@ -33,8 +33,8 @@ func TestThen(t *testing.T) {
 	assert.Equal(t, 3, called)
 }
 
-// What is rehearsed is told and has not happened; the next call of the Tx is no rehearsal.
-func TestRehearse(t *testing.T) {
+// A dry run answers and changes nothing; the next decision of the Tx is made.
+func TestDryRun(t *testing.T) {
 	c := newCaller(t, Options{})
 	rules := []limit.Window{{Limit: 1, Length: 1000}}
 	for _, decide := range []func(k Key) (limit.Decision, error){
@@ -45,15 +45,48 @@ func TestRehearse(t *testing.T) {
 			return c.tx.Fixed(k, limit.Fixed{Limit: 1, Window: limit.Every(1000)}, 1)
 		},
 	} {
-		for _, rehearse := range []bool{true, true, false} {
+		for _, dry := range []bool{true, true, false} {
 			c.with("k", func(k Key) {
-				c.tx.Rehearse = rehearse
-				d, err := decide(k)
+				var d limit.Decision
+				var err error
+				if dry {
+					c.tx.DryRun(func() { d, err = decide(k) })
+				} else {
+					d, err = decide(k)
+				}
 				assert.NoError(t, err)
 				assert.True(t, d.Allowed)
-				assert.Equal(t, !rehearse, c.tx.find(0, k) != nil)
+				assert.Equal(t, !dry, c.tx.find(0, k) != nil)
 			})
 		}
 		c.with("k", func(k Key) { c.tx.Delete(k) })
 	}
+}
+
+// A dry run ends with the function it runs, even if that panics, and one within another ends alone.
+func TestDryRunEnds(t *testing.T) {
+	c := newCaller(t, Options{})
+	c.with("k", func(k Key) {
+		assert.Panics(t, func() { c.tx.DryRun(func() { panic("fault") }) })
+		assert.False(t, c.tx.dryRun)
+		c.tx.DryRun(func() {
+			c.tx.DryRun(func() {})
+			assert.True(t, c.tx.dryRun)
+		})
+		assert.False(t, c.tx.dryRun)
+	})
+}
+
+// NoTouch holds for the calls of its owner, not for what Watch.Then does at their end.
+func TestThenTouches(t *testing.T) {
+	c := newCaller(t, Options{})
+	c.set("k", 0)
+	noTouch := true
+	w := &Watch{Then: func(tx *Tx) { noTouch = tx.noTouch }}
+	c.with("k", func(k Key) { c.tx.Watch(w, k) })
+	c.tx.NoTouch(true)
+	c.set("k", epoch+1000)
+	assert.False(t, noTouch)
+	assert.True(t, c.tx.noTouch)
+	c.with("k", func(k Key) { c.tx.Unwatch(w) })
 }

@@ -135,7 +135,7 @@ func clientNoTouch(c *command.Call) error {
 	if err := c.Args.End(); err != nil {
 		return err
 	}
-	c.Tx.Aloof = on
+	c.Tx.NoTouch(on)
 	c.Reply.Ok()
 	return nil
 }

@@ -115,7 +115,7 @@ func reset(c *command.Call) error {
 	s.authenticate(s.server.Settings.Password() == "")
 	s.profile.name.Store(nil)
 	s.profile.tracking.Store(false)
-	c.Tx.Aloof = false
+	c.Tx.NoTouch(false)
 	s.silence = speak
 	s.transaction = transaction{}
 	s.unwatch()

@@ -174,14 +174,13 @@ func pair(c *command.Call) error {
 		return err
 	}
 	d, err := c.Admit(func() (limit.Decision, error) {
-		rehearse := c.Tx.Rehearse
-		c.Tx.Rehearse = true
-		one, err := c.Tx.Slide(a, keys[0].rule, cost, nil)
-		if err != nil {
-			return one, err
-		}
-		two, err := c.Tx.Slide(b, keys[1].rule, cost, nil)
-		c.Tx.Rehearse = rehearse
+		var one, two limit.Decision
+		var err error
+		c.Tx.DryRun(func() {
+			if one, err = c.Tx.Slide(a, keys[0].rule, cost, nil); err == nil {
+				two, err = c.Tx.Slide(b, keys[1].rule, cost, nil)
+			}
+		})
 		if err != nil || !one.Allowed || !two.Allowed {
 			one.Allowed, one.RetryAfter = false, max(one.RetryAfter, two.RetryAfter)
 			return one, err

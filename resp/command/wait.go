@@ -42,9 +42,10 @@ func (c *Call) Admit(try func() (limit.Decision, error)) (limit.Decision, error)
 		deadline = After(elapsed, c.Args.Wait)
 		behind = !c.Env.Waiting.Empty(c.Db, c.Keys)
 	}
-	c.Tx.Rehearse = true // a call that will wait is not denied yet: nothing counts it as that
-	d, err := try()
-	c.Tx.Rehearse = false
+	var d limit.Decision
+	var err error
+	// A call that will wait is not denied yet: nothing counts it as that.
+	c.Tx.DryRun(func() { d, err = try() })
 	switch {
 	case err != nil:
 		return d, err

@@ -194,7 +194,7 @@ func (w *Waiter) try(tx *engine.Tx, how command.Attempt) (done bool) {
 	defer func() {
 		if fault := recover(); fault != nil { // here it would end a call of somebody else, or the process
 			d.Fault(fault, 0)
-			tx.Rehearse, done = false, true
+			done = true
 		}
 		d.Tx = nil
 	}()
