@@ -55,7 +55,10 @@ func (o *counterObject) setCounts(c limit.Counts) {
 	o.start, o.previous = c.Start, c.Previous
 }
 
-func (o *counterObject) size() int { return int(unsafe.Sizeof(*o)) }
+func (o *counterObject) weight() int64                        { return int64(unsafe.Sizeof(*o)) }
+func (o *counterObject) save(b *batch, f Effect) (whole bool) { return b.putState(f, o) }
+func (o *counterObject) content(c *Content)                   { c.Numbers = o.numbers() }
+func (o *counterObject) digest(d *Digest)                     { d.state(o) }
 func (o *counterObject) numbers() [4]int64 {
 	c := o.counts()
 	return [4]int64{c.Start, c.Length, c.Current, c.Previous}

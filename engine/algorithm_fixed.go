@@ -72,7 +72,10 @@ func newFixed(name []byte) *fixedObject {
 	return o
 }
 
-func (o *fixedObject) size() int { return int(unsafe.Sizeof(*o)) }
+func (o *fixedObject) weight() int64                        { return int64(unsafe.Sizeof(*o)) }
+func (o *fixedObject) save(b *batch, f Effect) (whole bool) { return b.putState(f, o) }
+func (o *fixedObject) content(c *Content)                   { c.Numbers = o.numbers() }
+func (o *fixedObject) digest(d *Digest)                     { d.state(o) }
 func (o *fixedObject) numbers() [4]int64 {
 	c := o.count()
 	return [4]int64{c.Start, c.Length, c.Used}

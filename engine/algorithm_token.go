@@ -88,7 +88,10 @@ func newToken(name []byte) *tokenObject {
 	return o
 }
 
-func (o *tokenObject) size() int { return int(unsafe.Sizeof(*o)) }
+func (o *tokenObject) weight() int64                        { return int64(unsafe.Sizeof(*o)) }
+func (o *tokenObject) save(b *batch, f Effect) (whole bool) { return b.putState(f, o) }
+func (o *tokenObject) content(c *Content)                   { c.Numbers = o.numbers() }
+func (o *tokenObject) digest(d *Digest)                     { d.state(o) }
 func (o *tokenObject) numbers() [4]int64 {
 	t := o.tokens()
 	return [4]int64{t.Missing, int64(t.Fraction), t.Since, t.Earned}

@@ -70,27 +70,35 @@ func (tx *Tx) Digest(k Key) (d Digest) {
 }
 
 func (d *Digest) object(o object) {
-	switch o := o.(type) {
-	case *stringObject:
-		d.mixNumber(digestString)
-		d.mix(o.value)
-	case *hashObject:
-		d.mixNumber(digestHash)
-		for field, value := range o.fields.all() {
-			d.pair([]byte(field), []byte(value))
-		}
-	case *zsetObject:
-		d.mixNumber(digestZSet)
-		for member, score := range o.set.Ascend(0, o.set.Len()) {
-			d.pair(member, scoreText(score))
-		}
-	default:
-		d.mix([]byte(o.kind()))
-		d.mix(stateText(o))
-	}
+	o.digest(d)
 	if o.head().expireAt != 0 {
 		d.add([]byte("!!expire!!"))
 	}
+}
+
+func (o *stringObject) digest(d *Digest) {
+	d.mixNumber(digestString)
+	d.mix(o.value)
+}
+
+func (o *hashObject) digest(d *Digest) {
+	d.mixNumber(digestHash)
+	for field, value := range o.fields.all() {
+		d.pair([]byte(field), []byte(value))
+	}
+}
+
+func (o *zsetObject) digest(d *Digest) {
+	d.mixNumber(digestZSet)
+	for member, score := range o.set.Ascend(0, o.set.Len()) {
+		d.pair(member, scoreText(score))
+	}
+}
+
+// state mixes in a limiter's state.
+func (d *Digest) state(o stateObject) {
+	d.mix([]byte(o.kind()))
+	d.mix(stateText(o))
 }
 
 // pair adds one of the parts of a collection, whose order makes no difference.

@@ -31,6 +31,10 @@
 // A Tx validates first and changes afterwards: nothing fails after its first effect, so there is nothing to roll back. All effects of
 // one call go to the journal in one piece, under the locks: the order in a log is the order of the changes, per key.
 //
+// A type is a struct that implements the interface object. What every type must have is a method there:
+// weight, save (for snapshots), content (for DUMP), digest, encoding, clone. A type without one of them
+// does not compile.
+//
 // # Time
 //
 // The engine owns no clock (package clock is the server's). It is handed now with each call, and a shard remembers the latest

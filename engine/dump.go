@@ -11,21 +11,18 @@ type Content struct {
 
 // Content is what a key holds; ok is false for a missing key.
 func (tx *Tx) Content(k Key) (c Content, ok bool) {
-	switch o := tx.lookup(k).(type) {
-	case nil:
+	o := tx.lookup(k)
+	if o == nil {
 		return c, false
-	case *stringObject:
-		c.Text, _, _ = tx.Share(k)
-	case *hashObject:
-		c.Hash = hashIn(o)
-	case *zsetObject:
-		c.ZSet = ZSet{o.set.Clone()}
-	case stateObject:
-		c.Numbers = o.numbers()
 	}
-	c.Type = tx.find(tx.db, k).kind()
+	c.Type = o.kind()
+	o.content(&c)
 	return c, true
 }
+
+func (o *stringObject) content(c *Content) { c.Text = o.share() }
+func (o *hashObject) content(c *Content)   { c.Hash = hashIn(o) }
+func (o *zsetObject) content(c *Content)   { c.ZSet = ZSet{o.set.Clone()} }
 
 // Members are all members, from the least score on.
 func (z ZSet) Members() ZMembers { return z.between(0, z.Len(), false) }

@@ -161,21 +161,14 @@ var DefaultPacking = Packing{HashEntries: 512, HashValue: 64, ZSetEntries: 128, 
 // Encoding is the word of OBJECT ENCODING for how Redis would keep what a key holds: it is made out from the content
 // alone, not from how it came about. For what Redis lacks it is "packed". ok is false for a missing key. To ask is not to use.
 func (tx *Tx) Encoding(k Key, p Packing) (word string, ok bool) {
-	switch o := tx.peek(k).(type) {
-	case nil:
+	o := tx.peek(k)
+	if o == nil {
 		return "", false
-	case *stringObject:
-		return o.encoding(), true
-	case *hashObject:
-		return o.encoding(p), true
-	case *zsetObject:
-		return o.encoding(p), true
-	default:
-		return "packed", true
 	}
+	return o.encoding(p), true
 }
 
-func (o *stringObject) encoding() string {
+func (o *stringObject) encoding(Packing) string {
 	if _, ok := o.number(); ok {
 		return "int"
 	}

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"fmt"
 	"sync/atomic"
 	"unsafe"
 )
@@ -88,18 +87,7 @@ func (tx *Tx) roomToStore(db int, k Key, bytes int64) bool {
 
 // weigh is what an object takes with all that belongs to it. Only apply changes what it depends on.
 func weigh(o object) int64 {
-	weight := entryWeight + nameWeight(o.head().name)
-	switch o := o.(type) {
-	case *stringObject:
-		return weight + o.weight()
-	case *hashObject:
-		return weight + o.weight()
-	case *zsetObject:
-		return weight + o.weight()
-	case stateObject:
-		return weight + int64(o.size())
-	}
-	panic(fmt.Sprintf("engine: no weight of a %s", o.kind()))
+	return entryWeight + nameWeight(o.head().name) + o.weight()
 }
 
 // nameWeight is what a name takes: a short one is part of the object's allocation, see withName.

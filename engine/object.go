@@ -16,10 +16,21 @@ const (
 func (t Type) String() string { return string(t) }
 
 // object is what a key holds, together with its name and its deadline: one allocation for a limiter.
-// Each type is its own struct; a type switch tells them apart.
+// Each type is its own struct. What all types must have is a method here, so that a new type which
+// lacks its weight, its part in snapshots, its content, its digest or its encoding does not compile.
 type object interface {
 	head() *header
 	kind() Type
+
+	weight() int64 // bytes, the name aside; it depends only on what apply changes
+	// save adds the effects that rebuild it; f has the database and the key. A large collection is
+	// postponed, to be saved in parts: then it is not whole.
+	save(b *batch, f Effect) (whole bool)
+
+	content(c *Content)        // sets what DUMP writes
+	digest(d *Digest)          // mixes in what it holds
+	encoding(p Packing) string // for OBJECT ENCODING
+
 	accessed() uint32
 	touch(stamp uint32)
 	standing() standing
@@ -88,7 +99,6 @@ func (o *zsetObject) clone(name string) object {
 // stateObject is a limiter whose state is a few numbers. An effect sets them all.
 type stateObject interface {
 	object
-	size() int                                              // of the struct
 	numbers() [4]int64                                      // the state, for Content; putNumbers reads them
 	store(f *Effect)                                        // makes the effect the one that sets this state, but for its key and ExpireAt
 	refund(f *Effect, now, n int64) (back int64, used bool) // the same for the state with up to n hits less, and whether that is used
@@ -108,6 +118,9 @@ func (p *packed) accessed() uint32   { return uint32(p.high & clockMask) }
 func (p *packed) touch(stamp uint32) { p.high = p.high&^clockMask | uint64(stamp&clockMask) }
 func (p *packed) standing() standing { return standing(p.low & standingMask) }
 func (p *packed) stand(s standing)   { p.low = p.low&^standingMask | uint64(s) }
+
+// encoding is "packed" for what Redis lacks.
+func (*packed) encoding(Packing) string { return "packed" }
 
 func (p *packed) a() int64      { return int64(p.low >> (spareBits + standingBits)) }
 func (p *packed) b() int64      { return int64(p.high >> clockBits) }

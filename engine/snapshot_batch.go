@@ -31,36 +31,48 @@ func (b *batch) full() bool { return b.weight >= stepBytes }
 
 // add takes an object in, under the lock of its shard.
 func (b *batch) add(db int, o object) {
-	h := o.head()
-	f := Effect{DB: db, Key: Key{Name: bytesOf(h.name)}} // a name is never written over, nor is a field or its value
-	switch o := o.(type) {
-	case *stringObject:
-		f.Kind, f.Value, f.ExpireAt = EffectString, b.valueOf(o), h.expireAt
-		b.put(f)
-	case stateObject:
-		f.ExpireAt = h.expireAt
-		b.put(f)
-		o.store(&b.effects[len(b.effects)-1])
-	case *hashObject:
-		if o.fields.len() > smallCount {
-			b.postpone(newLargeHash(f, h.expireAt, &o.fields))
-			return
-		}
-		for field, value := range o.fields.all() {
-			b.putField(f, field, value)
-		}
-		b.putExpire(f, h.expireAt)
-	case *zsetObject:
-		if !small(&o.set) {
-			b.postpone(&large{of: f, expireAt: h.expireAt, set: o.set.Clone()})
-			return
-		}
-		for member, score := range o.set.Ascend(0, o.set.Len()) {
-			b.putMember(f, b.copied(member), score)
-		}
-		b.putExpire(f, h.expireAt)
+	f := Effect{DB: db, Key: Key{Name: bytesOf(o.head().name)}} // a name is never written over, nor is a field or its value
+	if o.save(b, f) {
+		b.end()
 	}
-	b.end()
+}
+
+func (o *stringObject) save(b *batch, f Effect) (whole bool) {
+	f.Kind, f.Value, f.ExpireAt = EffectString, b.valueOf(o), o.expireAt
+	b.put(f)
+	return true
+}
+
+func (o *hashObject) save(b *batch, f Effect) (whole bool) {
+	if o.fields.len() > smallCount {
+		b.postpone(newLargeHash(f, o.expireAt, &o.fields))
+		return false
+	}
+	for field, value := range o.fields.all() {
+		b.putField(f, field, value)
+	}
+	b.putExpire(f, o.expireAt)
+	return true
+}
+
+func (o *zsetObject) save(b *batch, f Effect) (whole bool) {
+	if !small(&o.set) {
+		b.postpone(&large{of: f, expireAt: o.expireAt, set: o.set.Clone()})
+		return false
+	}
+	for member, score := range o.set.Ascend(0, o.set.Len()) {
+		b.putMember(f, b.copied(member), score)
+	}
+	b.putExpire(f, o.expireAt)
+	return true
+}
+
+// putState adds a limiter's state.
+func (b *batch) putState(f Effect, o stateObject) (whole bool) {
+	f.ExpireAt = o.head().expireAt
+	b.put(f)
+	o.store(&b.effects[len(b.effects)-1])
+	return true
 }
 
 // valueOf is a string's value: a copy if it is short, otherwise itself, and the string's next change has to copy it if need be.

@@ -17,14 +17,20 @@ func (tx *Tx) Get(k Key) (value []byte, ok bool, err error) {
 // Share is Get for those who look at the value when the Tx has ended: its bytes stay as they are.
 func (tx *Tx) Share(k Key) (value []byte, ok bool, err error) {
 	s, err := as[*stringObject](tx.lookup(k))
-	switch {
-	case s == nil:
+	if s == nil {
 		return nil, false, err
-	case len(s.value) <= smallBytes:
-		return bytes.Clone(s.value), true, nil
 	}
-	s.shared = true
-	return s.value, true, nil
+	return s.share(), true, nil
+}
+
+// share returns the value: a copy if it is short, otherwise itself, which the string's next change
+// copies before it writes.
+func (o *stringObject) share() []byte {
+	if len(o.value) <= smallBytes {
+		return bytes.Clone(o.value)
+	}
+	o.shared = true
+	return o.value
 }
 
 // StringLength is how many bytes the string has that a key holds; 0 if it holds none. It takes the key's lock itself.
