@@ -127,7 +127,7 @@ func (s *Server) forget(ss *session) {
 	if s.sessions[ss.Client] == ss {
 		delete(s.sessions, ss.Client)
 		s.gone.add(ss)
-		ss.guard.Held.Close()
+		ss.guard.Memory.Close()
 	}
 }
 

@@ -90,7 +90,7 @@ func clientSetName(c *command.Call) error {
 	if err := sessionOf(c).setName(c.Args.Next()); err != nil {
 		return err
 	}
-	c.Reply.Ok()
+	c.Reply.OK()
 	return nil
 }
 
@@ -113,7 +113,7 @@ func clientSetInfo(c *command.Call) error {
 		return engine.Error(fmt.Sprintf("ERR %s cannot contain spaces, newlines or special characters.", option))
 	}
 	place.Store(nonEmpty(value))
-	c.Reply.Ok()
+	c.Reply.OK()
 	return nil
 }
 
@@ -126,7 +126,7 @@ func clientNoEvict(c *command.Call) error {
 	}
 	s.profile.noEvict.Store(on)
 	s.choosePool()
-	c.Reply.Ok()
+	c.Reply.OK()
 	return nil
 }
 
@@ -136,7 +136,7 @@ func clientNoTouch(c *command.Call) error {
 		return err
 	}
 	c.Tx.NoTouch(on)
-	c.Reply.Ok()
+	c.Reply.OK()
 	return nil
 }
 
@@ -156,7 +156,7 @@ func clientReply(c *command.Call) error {
 	switch {
 	case c.Args.Word("ON"):
 		s.silence = speak
-		c.Reply.Ok()
+		c.Reply.OK()
 	case c.Args.Word("OFF"):
 		s.silence = mute
 	case c.Args.Word("SKIP"):

@@ -10,7 +10,7 @@ import (
 func (s *Server) relieve(p *clientmem.Pool) {
 	s.memory.Evicting.Lock()
 	defer s.memory.Evicting.Unlock()
-	if !p.Crowded() {
+	if !p.Full() {
 		return
 	}
 	type candidate struct {
@@ -20,14 +20,14 @@ func (s *Server) relieve(p *clientmem.Pool) {
 	var all []candidate
 	s.mu.Lock()
 	for _, ss := range s.sessions {
-		if bytes := ss.guard.Held.Total(); bytes > 0 && ss.pool() == p {
+		if bytes := ss.guard.Memory.Total(); bytes > 0 && ss.pool() == p {
 			all = append(all, candidate{ss, bytes})
 		}
 	}
 	s.mu.Unlock()
 	slices.SortFunc(all, func(a, b candidate) int { return cmp.Compare(b.bytes, a.bytes) })
 	for _, c := range all {
-		if !p.Crowded() {
+		if !p.Full() {
 			return
 		}
 		s.evict(c.session, c.bytes)
@@ -37,7 +37,7 @@ func (s *Server) relieve(p *clientmem.Pool) {
 // evict closes a client for what it holds.
 func (s *Server) evict(ss *session, bytes int64) {
 	line := ss.describe()
-	if !ss.guard.Held.Close() {
+	if !ss.guard.Memory.Close() {
 		return
 	}
 	ss.profile.killed.Store(true)
@@ -49,12 +49,7 @@ func (s *Server) evict(ss *session, bytes int64) {
 }
 
 // pool is the one that a client is counted in.
-func (s *session) pool() *clientmem.Pool {
-	h := &s.guard.Held
-	h.Mu.Lock()
-	defer h.Mu.Unlock()
-	return h.Pool
-}
+func (s *session) pool() *clientmem.Pool { return s.guard.Memory.Pool() }
 
 // choosePool has the client counted where it belongs now.
 func (s *session) choosePool() {
@@ -62,10 +57,10 @@ func (s *session) choosePool() {
 	s.guard.Exempt.Store(s.authenticated && s.profile.noEvict.Load())
 	switch {
 	case !s.authenticated:
-		s.guard.Held.MoveTo(&m.Unauthenticated)
+		s.guard.Memory.MoveTo(&m.Unauthenticated)
 	case s.guard.Exempt.Load():
-		s.guard.Held.MoveTo(&m.Exempt)
+		s.guard.Memory.MoveTo(&m.Exempt)
 	default:
-		s.guard.Held.MoveTo(&m.Normal)
+		s.guard.Memory.MoveTo(&m.Normal)
 	}
 }

@@ -9,7 +9,7 @@ func clientKill(c *command.Call) error {
 		if kill(c, wanted) == 0 {
 			return errNoSuchClient
 		}
-		c.Reply.Ok()
+		c.Reply.OK()
 		return nil
 	}
 	wanted := takeClientFilter(&c.Args, errClientIDRange, 1)

@@ -1,12 +1,12 @@
 package resp
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"net"
 	"rlserver/resp/clientmem"
 	"rlserver/resp/command"
-	"rlserver/resp/config"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -44,15 +44,15 @@ func (s *session) describe() string {
 	if c := p.command.Load(); c != nil {
 		last = c.FullName()
 	}
-	h, qbuf, events := &s.guard.Held, s.guard.Queued.Load(), "r"
-	part := func(part clientmem.HeldPart) int64 { return h.Parts[part].Load() }
-	if part(clientmem.HeldOutput) > 0 {
+	h, qbuf, events := &s.guard.Memory, s.guard.Queued.Load(), "r"
+	part := func(part clientmem.Part) int64 { return h.Part(part) }
+	if part(clientmem.Output) > 0 {
 		events = "rw"
 	}
 	return fmt.Sprintf("id=%d addr=%s laddr=%s fd=%d name=%s age=%d idle=%d flags=%s db=%d sub=0 psub=0 ssub=0 multi=%d "+
 		"qbuf=%d qbuf-free=%d argv-mem=%d multi-mem=%d rbs=%d rbp=%d obl=%d oll=%d omem=%d tot-mem=%d events=%s cmd=%s user=%s redir=%d resp=%d lib-name=%s lib-ver=%s",
 		s.Client, s.peer(), s.here(), s.descriptor(), textOf(&p.name), (now-s.created)/1000, (now-p.active.Load())/1000, s.flagLetters(), p.database.Load(), p.queued.Load()-1,
-		qbuf, max(0, part(clientmem.HeldInput)-qbuf), part(clientmem.HeldArgs), part(clientmem.HeldMulti), part(clientmem.HeldReply), p.largest.Load(), 0, h.Output.Load(), part(clientmem.HeldOutput), clientmem.ConnectionSize+h.Total(),
+		qbuf, max(0, part(clientmem.Input)-qbuf), part(clientmem.Args), part(clientmem.Transaction), part(clientmem.Reply), p.largest.Load(), 0, h.Chunks.Load(), part(clientmem.Output), clientmem.ConnectionSize+h.Total(),
 		events, last, defaultUser, s.redirection(), p.resp.Load(), textOf(&p.library), textOf(&p.version))
 }
 
@@ -73,7 +73,7 @@ func (s *session) flagLetters() (letters string) {
 	if s.profile.noEvict.Load() {
 		letters += "e"
 	}
-	return config.Or(letters, "N")
+	return cmp.Or(letters, "N")
 }
 
 func textOf(p *atomic.Pointer[string]) string {

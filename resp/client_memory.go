@@ -18,11 +18,11 @@ func (s *session) MayReply(size, room int) (next int) {
 	if int64(size) > hard {
 		return 0
 	}
-	if size >= wire.UncheckedReply {
-		if !s.guard.Held.Note(clientmem.HeldReply, max(size, room)) {
+	if size >= wire.UncheckedSize {
+		if !s.guard.Memory.Set(clientmem.Reply, max(size, room)) {
 			return 0
 		}
-		if p := s.pool(); p != nil && p.Crowded() {
+		if p := s.pool(); p != nil && p.Full() {
 			go s.server.relieve(p)
 		}
 		if p := &s.profile.largest; p.Load() < int64(size) {
@@ -30,15 +30,15 @@ func (s *session) MayReply(size, room int) (next int) {
 		}
 		next = size + size/4
 	}
-	return int(min(int64(max(next, wire.UncheckedReply)), hard+1))
+	return int(min(int64(max(next, wire.UncheckedSize)), hard+1))
 }
 
 // cutOff ends a session whose reply is too large.
 func (s *session) cutOff() {
-	if !s.guard.Held.Closed.Load() { // else it was evicted, and the log has told so
-		s.server.unread(s, int64(s.Reply.End))
+	if !s.guard.Memory.Closed() { // else it was evicted, and the log has told so
+		s.server.unread(s, int64(s.Reply.TruncatedAt))
 	}
-	s.Reply.B, s.Reply.Over, s.closing = nil, false, true
+	s.Reply.B, s.Reply.Truncated, s.closing = nil, false, true
 	s.guard.Conn.Close()
 }
 
@@ -52,30 +52,30 @@ func (s *Server) unread(ss *session, bytes int64) {
 
 // account counts what the session holds between batches.
 func (s *session) account() {
-	h, words, multi, watch := &s.guard.Held, s.guard.In.WordsSize(), s.transaction.size, s.watching.Size()
+	h, words, multi, watch := &s.guard.Memory, s.guard.WordsSize(), s.transaction.size, s.watching.Size()
 	if h.Total() == 0 && words|multi|watch == 0 { // as nearly always
 		return
 	}
-	h.Note(clientmem.HeldReply, 0)
-	h.Note(clientmem.HeldArgs, words)
-	h.Note(clientmem.HeldMulti, multi)
-	h.Note(clientmem.HeldWatch, watch)
+	h.Set(clientmem.Reply, 0)
+	h.Set(clientmem.Args, words)
+	h.Set(clientmem.Transaction, multi)
+	h.Set(clientmem.Watch, watch)
 	s.relieve()
 }
 
 // relieve closes the largest clients if all together hold more than they may. No lock is held.
 func (s *session) relieve() {
-	if s.guard.Held.Total() == 0 { // what nearly all sessions hold between batches
+	if s.guard.Memory.Total() == 0 { // what nearly all sessions hold between batches
 		return
 	}
-	if p := s.pool(); p != nil && p.Crowded() {
+	if p := s.pool(); p != nil && p.Full() {
 		s.server.relieve(p)
 	}
 }
 
 // takeArgs counts what a call of so many words takes beside its bytes, and tells whether it may be run.
 func (s *session) takeArgs(words int) bool {
-	s.guard.Held.Note(clientmem.HeldArgs, words*(wire.WordSize+int(unsafe.Sizeof(engine.Key{}))))
+	s.guard.Memory.Set(clientmem.Args, words*(wire.WordSize+int(unsafe.Sizeof(engine.Key{}))))
 	s.relieve()
-	return !s.guard.Held.Closed.Load()
+	return !s.guard.Memory.Closed()
 }

@@ -72,7 +72,7 @@ func TestUnreadRepliesBeforeAuth(t *testing.T) {
 	c := ts.dial()
 	require.Equal(t, "+OK", c.do("AUTH secret"))
 	assert.Equal(t, 1, c.number("client_output_buffer_limit_disconnections"))
-	assert.LessOrEqual(t, c.number("client_recent_max_output_buffer"), 2*config.HardBeforeAuth)
+	assert.LessOrEqual(t, c.number("client_recent_max_output_buffer"), 2*config.PreauthOutputLimit)
 	c.nothingHeld(ts)
 }
 
@@ -436,7 +436,7 @@ func TestClientMemoryParameters(t *testing.T) {
 		assert.Equal(t, step.reply, c.send("CONFIG", "SET", step.name, step.value), step.value)
 		assert.Equal(t, fmt.Sprintf("*2 $%d %s $%d %s", len(step.name), step.name, len(step.now), step.now), c.do("CONFIG GET "+step.name))
 	}
-	assert.Equal(t, config.LeastShare, c.number("maxmemory_clients"))
+	assert.Equal(t, config.MinShare, c.number("maxmemory_clients"))
 	require.Equal(t, "+OK", c.do("CONFIG SET maxmemory 1000mb"))
 	assert.Equal(t, 50<<20, c.number("maxmemory_clients"))
 	require.Equal(t, "+OK", c.do("CONFIG SET maxmemory 0"))

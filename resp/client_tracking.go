@@ -35,7 +35,7 @@ func clientTracking(c *command.Call) error {
 		return err
 	}
 	s.profile.tracking.Store(on)
-	c.Reply.Ok()
+	c.Reply.OK()
 	return nil
 }
 

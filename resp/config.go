@@ -41,13 +41,13 @@ const errNoConfigFile = engine.Error("ERR The server is running without a config
 // alias answers by it.
 func configGet(c *command.Call) error {
 	var names, values []string
-	pattern := glob.NewGlob(nil, true)
+	pattern := glob.New(nil, true)
 	for c.Args.More() {
-		pattern.Pattern = c.Args.Next()
+		pattern.Text = c.Args.Next()
 		for _, name := range matchParameters(&pattern) {
 			if !slices.Contains(names, name) {
 				names = append(names, name)
-				values = append(values, config.FindParameter(name).Get(c.Env.Settings))
+				values = append(values, config.Lookup(name).Get(c.Env.Settings))
 			}
 		}
 	}
@@ -65,10 +65,10 @@ func configGet(c *command.Call) error {
 }
 
 // matchParameters gives the names, aliases too, that are meant by a name or a pattern.
-func matchParameters(pattern *glob.Glob) (names []string) {
-	asked := string(pattern.Pattern)
+func matchParameters(pattern *glob.Pattern) (names []string) {
+	asked := string(pattern.Text)
 	if !strings.ContainsAny(asked, "[*?") {
-		if config.FindParameter(asked) != nil {
+		if config.Lookup(asked) != nil {
 			names = append(names, asked)
 		}
 		return names
@@ -112,7 +112,7 @@ func configSet(c *command.Call) error {
 	}
 	s.afterwards = append(s.afterwards, s.server.configure, s.server.relieveAll)
 
-	c.Reply.Ok()
+	c.Reply.OK()
 	return nil
 }
 
@@ -133,14 +133,14 @@ func takeConfigChanges(a *command.Args) (changes []configChange, err error) {
 	}
 	for a.More() {
 		change := configChange{called: string(a.Next()), value: string(a.Next())}
-		change.Parameter = config.FindParameter(change.called)
+		change.Parameter = config.Lookup(change.called)
 		switch {
 		case change.Parameter == nil:
 			return nil, engine.Error(fmt.Sprintf("ERR Unknown option or number of arguments for CONFIG SET - '%.128s'", change.called))
 		case change.Set == nil:
-			return nil, change.refuse(config.RefusedFixed)
+			return nil, change.refuse(config.ErrImmutable)
 		case slices.ContainsFunc(changes, func(earlier configChange) bool { return earlier.Parameter == change.Parameter }):
-			return nil, change.refuse(config.RefusedTwice)
+			return nil, change.refuse(config.ErrDuplicate)
 		}
 		changes = append(changes, change)
 	}
@@ -157,7 +157,7 @@ func configResetStat(c *command.Call) error {
 	s.server.memory.Evicted.Store(0)
 	s.server.memory.Unread.Store(0)
 	s.server.Tallies.Reset()
-	c.Reply.Ok()
+	c.Reply.OK()
 	return nil
 }
 

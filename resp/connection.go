@@ -78,7 +78,7 @@ func auth(c *command.Call) error {
 		return err
 	}
 
-	c.Reply.Ok()
+	c.Reply.OK()
 	return nil
 }
 
@@ -102,7 +102,7 @@ func ping(c *command.Call) error {
 
 func quit(c *command.Call) error {
 	sessionOf(c).closing = true
-	c.Reply.Ok()
+	c.Reply.OK()
 	return nil
 }
 
@@ -133,7 +133,7 @@ func selectDatabase(c *command.Call) error {
 
 	sessionOf(c).use(int(index))
 
-	c.Reply.Ok()
+	c.Reply.OK()
 	return nil
 }
 
@@ -185,7 +185,7 @@ func takeProtocolVersion(a *command.Args) (version int32, err error) {
 // speak changes the protocol, beginning with the reply to this call.
 func (s *session) speak(version int32) {
 	s.profile.resp.Store(version)
-	s.Reply.Resp3 = version == 3
+	s.Reply.RESP3 = version == 3
 }
 
 func writeGreeting(r *wire.Reply, s *session) {

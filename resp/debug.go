@@ -1,11 +1,11 @@
 package resp
 
 import (
+	"cmp"
 	"encoding/hex"
 	"fmt"
 	"rlserver/engine"
 	"rlserver/resp/command"
-	"rlserver/resp/config"
 	"rlserver/resp/wire"
 	"time"
 )
@@ -14,7 +14,7 @@ func init() {
 	const operator = command.Admin | command.NoScript
 	const always = operator | command.Loading | command.Stale
 	debug := func(c *command.Command) *command.Command {
-		c.Group, c.Since, c.Complexity = "server", "1.0.0", config.Or(c.Complexity, "O(1)")
+		c.Group, c.Since, c.Complexity = "server", "1.0.0", cmp.Or(c.Complexity, "O(1)")
 		c.Run = debugging(c.Run)
 		return c
 	}
@@ -62,7 +62,7 @@ func debugging(run func(*command.Call) error) func(*command.Call) error {
 
 func debugLog(c *command.Call) error {
 	c.Env.Log.Warn("DEBUG LOG", "client", c.Client, "message", fmt.Sprintf("%.1024s", c.Args.Next()))
-	c.Reply.Ok()
+	c.Reply.OK()
 	return nil
 }
 
@@ -72,7 +72,7 @@ func debugSetActiveExpire(c *command.Call) error {
 		return err
 	}
 	c.Env.Settings.Paused.Store(active == 0)
-	c.Reply.Ok()
+	c.Reply.OK()
 	return nil
 }
 
@@ -89,7 +89,7 @@ func debugSleep(c *command.Call) error {
 	} else {
 		sleep()
 	}
-	c.Reply.Ok()
+	c.Reply.OK()
 	return nil
 }
 
@@ -143,6 +143,6 @@ func debugReload(c *command.Call) error {
 	c.Tx.End()
 
 	s.server.Log.Warn("DEBUG RELOAD", "client", c.Client, "keys", keys)
-	c.Reply.Ok()
+	c.Reply.OK()
 	return nil
 }

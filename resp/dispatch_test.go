@@ -44,7 +44,7 @@ func TestPanicOfAHandler(t *testing.T) {
 	withCommand(t, "testpanic", func(c *command.Call) error {
 		c.Tx.Set(c.Args.Key(), []byte("done before"), engine.SetMode{})
 		c.Reply.Array(3)
-		c.Reply.Ok()
+		c.Reply.OK()
 		panic("on purpose")
 	})
 	ts := startServer(t, config.Defaults{})

@@ -123,8 +123,8 @@ func (s *Server) tellClients(r *report) {
 	r.field("connected_clients", s.clients())
 	r.field("maxclients", s.Settings.MaxClients.Load())
 	r.field("reserved_clients", s.Settings.ReservedClients.Load())
-	r.field("client_recent_max_input_buffer", s.memory.Largest[0].Value())
-	r.field("client_recent_max_output_buffer", s.memory.Largest[1].Value())
+	r.field("client_recent_max_input_buffer", s.memory.LargestInput.Value())
+	r.field("client_recent_max_output_buffer", s.memory.LargestOutput.Value())
 	r.field("blocked_clients", s.room.Waiting.Load())
 	r.field("clients_in_timeout_table", s.room.Timed.Load())
 }

@@ -132,7 +132,7 @@ func memoryPurge(c *command.Call) error {
 	if s.server.seldom(&s.server.purged, time.Second) {
 		debug.FreeOSMemory()
 	}
-	c.Reply.Ok()
+	c.Reply.OK()
 	return nil
 }
 

@@ -18,7 +18,7 @@ func TestParseMemory(t *testing.T) {
 	}
 	for _, text := range []string{"", "b", "k", "1x", "1bb", "1 k", "1.5k", "-1", "+1", "9223372036854775808", "8796093022208mb", "0x10", "1tb"} {
 		_, err := config.ParseMemory(text)
-		assert.Equal(t, config.RefusedMemory, err, text)
+		assert.Equal(t, config.ErrNotMemory, err, text)
 	}
 }
 

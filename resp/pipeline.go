@@ -89,7 +89,7 @@ func (s *session) runTogether(elapsed time.Duration) *waitqueue.Waiter {
 	for i := range s.together {
 		p := &s.together[i]
 		if i > 0 {
-			if s.Tx.Due() || len(s.Reply.B) >= wire.FullReply {
+			if s.Tx.Due() || len(s.Reply.B) >= wire.FlushSize {
 				return nil
 			}
 			s.guard.Take(p.Size)

@@ -267,11 +267,11 @@ func TestLargeCallsAreNotTogether(t *testing.T) {
 			}
 		}
 		text := pipeline(step.lines...)
-		s.guard.In.Add([]byte(text))
+		s.guard.Feed([]byte(text))
 		var holds []int
 		for done := 0; done < len(step.lines); {
 			s.execute(s.guard.Next())
-			left := s.guard.In.Waiting()
+			left := s.guard.Buffered()
 			n := 0
 			for len(pipeline(step.lines[done+n:]...)) > left {
 				n++
@@ -285,9 +285,9 @@ func TestLargeCallsAreNotTogether(t *testing.T) {
 // pipelined runs a pipeline in a session without a connection.
 func (s *session) pipelined(text []byte) {
 	s.guard.SetAuthenticated(true)
-	s.guard.In.Add(text)
+	s.guard.Feed(text)
 	s.serve(nil)
-	s.guard.In.Release()
+	s.guard.Release()
 }
 
 func TestPipelinesDoNotAllocate(t *testing.T) {

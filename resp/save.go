@@ -47,7 +47,7 @@ func save(c *command.Call) error {
 		return errNotSaved
 	}
 
-	c.Reply.Ok()
+	c.Reply.OK()
 	return nil
 }
 

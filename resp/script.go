@@ -84,7 +84,7 @@ func flushNothing(c *command.Call, wrongOption engine.Error) error {
 	if c.Args.More() && (c.Args.Left() > 1 || !c.Args.Word("ASYNC") && !c.Args.Word("SYNC")) {
 		return wrongOption
 	}
-	c.Reply.Ok()
+	c.Reply.OK()
 	return nil
 }
 

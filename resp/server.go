@@ -31,7 +31,7 @@ type Server struct {
 	loading     atomic.Int64 // Unix ms since when the data is being loaded; 0: it is there
 	configuring sync.Mutex   // held while the store is configured
 
-	memory    clientmem.ClientMemory
+	memory    clientmem.Pools
 	evictions logTurn
 	overruns  logTurn
 

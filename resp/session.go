@@ -60,7 +60,7 @@ func (s *session) serve(conn redcon.Conn) {
 		}
 		s.execute(words)
 		s.hush()
-		if len(s.Reply.B) >= wire.FullReply || s.Reply.Over {
+		if len(s.Reply.B) >= wire.FlushSize || s.Reply.Truncated {
 			s.flush()
 		}
 	}
@@ -82,7 +82,7 @@ func (s *session) hush() {
 	case skipThis:
 		s.silence = speak
 	}
-	s.Reply.B, s.Reply.Over = s.Reply.B[:s.begun], false
+	s.Reply.B, s.Reply.Truncated = s.Reply.B[:s.begun], false
 }
 
 const (
@@ -101,7 +101,7 @@ func (s *session) flush() {
 		}
 		s.position = 0
 	}
-	if s.Reply.Over {
+	if s.Reply.Truncated {
 		s.cutOff()
 	}
 	s.profile.calls.Store(s.calls)
@@ -121,7 +121,7 @@ func (s *session) release() {
 	if cap(s.Reply.B) > keptReply {
 		s.Reply.B = nil // it belongs to the guard
 	}
-	s.Reply.Check = 0
+	s.Reply.NextCheck = 0
 	s.Words, s.Args, s.Keys, s.Ready = nil, command.Args{}, nil, nil
 	s.hasher.Release()
 	clear(s.together[:cap(s.together)])
@@ -143,7 +143,7 @@ func (s *Server) newSession(g *wire.Guard) *session {
 		Call:   command.Call{Env: &s.Env, Tx: s.Engine.NewTx(), Random: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))},
 		hasher: command.Hasher{Engine: s.Engine},
 	}
-	ss.Conn, ss.Reply.Owner = ss, ss
+	ss.Conn, ss.Reply.Limiter = ss, ss
 	g.Unread = func(bytes int64) { s.unread(ss, bytes) }
 	g.Relieve = ss.relieve
 	g.LoginTime = s.Settings.PreauthTimeout

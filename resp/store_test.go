@@ -453,7 +453,7 @@ func TestParseSavePoints(t *testing.T) {
 	}
 	for _, text := range []string{"900", " ", " 900 1", "900 1 ", "900  1", "0 1", "-1 1", "900 -1", "900 x", "x 1", "900 1 5", "900 1.5", "9223372036854775808 1"} {
 		_, err := config.ParseSavePoints(text)
-		assert.Equal(t, config.RefusedSave, err, text)
+		assert.Equal(t, config.ErrSavePoints, err, text)
 	}
 }
 

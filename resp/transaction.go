@@ -75,8 +75,8 @@ func (s *session) queue(p command.Prepared) {
 		s.Refuse(errQueueTooLarge)
 		return
 	}
-	if t.size+size-int(s.guard.Held.Parts[clientmem.HeldMulti].Load()) > wire.FullReply {
-		s.guard.Held.Note(clientmem.HeldMulti, t.size+size)
+	if t.size+size-int(s.guard.Memory.Part(clientmem.Transaction)) > wire.FlushSize {
+		s.guard.Memory.Set(clientmem.Transaction, t.size+size)
 		s.relieve()
 	}
 	p.Words = waitqueue.CloneWords(p.Words)
@@ -95,7 +95,7 @@ func multiStart(c *command.Call) error {
 	}
 	s.transaction.open = true
 
-	c.Reply.Ok()
+	c.Reply.OK()
 	return nil
 }
 
@@ -158,7 +158,7 @@ func discard(c *command.Call) error {
 	s.transaction = transaction{}
 	s.unwatch()
 
-	c.Reply.Ok()
+	c.Reply.OK()
 	return nil
 }
 
@@ -171,14 +171,14 @@ func watch(c *command.Call) error {
 		c.Tx.Watch(&s.watching, c.Args.Key())
 	}
 
-	c.Reply.Ok()
+	c.Reply.OK()
 	return nil
 }
 
 func unwatch(c *command.Call) error {
 	sessionOf(c).unwatch()
 
-	c.Reply.Ok()
+	c.Reply.OK()
 	return nil
 }
 

@@ -17,14 +17,14 @@ func (s *session) hold(p command.Prepared) *waitqueue.Waiter {
 func (s *session) await(w *waitqueue.Waiter) {
 	s.flush()
 	s.begun = 0
-	s.guard.Held.Note(clientmem.HeldWaiting, w.Size())
+	s.guard.Memory.Set(clientmem.Waiting, w.Size())
 	gone := s.closing // as the journal could not keep a change
 	for !gone && w.Waits() {
 		gone = s.guard.Pause() != nil
 	}
 	w.End(s.Tx)
 	s.waiter.Store(nil)
-	s.guard.Held.Note(clientmem.HeldWaiting, 0)
+	s.guard.Memory.Set(clientmem.Waiting, 0)
 	if gone {
 		s.closing = true // as by Redis, without an answer
 		return

@@ -4,87 +4,66 @@ import (
 	"math"
 	"sync"
 	"sync/atomic"
-	"time"
 )
 
-// pool is a number of clients that may hold so much together.
+// Pool is a set of clients with a common limit.
 type Pool struct {
-	clients *ClientMemory
-	Bytes   atomic.Int64
-	Limit   atomic.Int64
+	Bytes atomic.Int64 // that its clients hold
+	Limit atomic.Int64 // bytes; math.MaxInt64: no limit
+
+	pools *Pools
 }
 
-func (p *Pool) Crowded() bool { return p.Bytes.Load() > p.Limit.Load() }
+// Full reports whether the clients of the pool together hold more than its limit.
+func (p *Pool) Full() bool { return p.Bytes.Load() > p.Limit.Load() }
 
 func (p *Pool) add(bytes int64) {
 	p.Bytes.Add(bytes)
-	p.clients.add(bytes)
+	p.pools.add(bytes)
 }
 
-// clientMemory is what all clients hold.
-type ClientMemory struct {
+// Pools is the memory that all clients of a server hold. Call Init before use.
+type Pools struct {
 	Unauthenticated, Normal, Exempt Pool
 
 	Bytes   atomic.Int64 // of all pools
-	peak    atomic.Int64 // the most since takePeak
-	Evicted atomic.Int64 // clients that were closed for what they held
-	Unread  atomic.Int64 // clients that were closed for replies that they did not read
+	Evicted atomic.Int64 // clients closed because their pool was full
+	Unread  atomic.Int64 // clients closed because they left too many replies unread
 
+	// Evicting is held while the server looks for clients to close.
 	Evicting sync.Mutex
-	Largest  [2]recentMax // for INFO: of input buffers and of unread replies
+
+	LargestInput  RecentMax // largest input buffer of a client, in bytes
+	LargestOutput RecentMax // most bytes of unread replies of a client
+
+	peak atomic.Int64 // the most bytes since TakePeak
 }
 
-func (m *ClientMemory) Init() {
-	for _, p := range []*Pool{&m.Unauthenticated, &m.Normal, &m.Exempt} {
-		p.clients = m
+// Init prepares the pools. None has a limit yet.
+func (all *Pools) Init() {
+	for _, p := range []*Pool{&all.Unauthenticated, &all.Normal, &all.Exempt} {
+		p.pools = all
 		p.Limit.Store(math.MaxInt64)
 	}
 }
 
-func (m *ClientMemory) add(bytes int64) {
-	now := m.Bytes.Add(bytes)
-	for peak := m.peak.Load(); now > peak && !m.peak.CompareAndSwap(peak, now); {
-		peak = m.peak.Load()
+func (all *Pools) add(bytes int64) {
+	now := all.Bytes.Add(bytes)
+	for peak := all.peak.Load(); now > peak && !all.peak.CompareAndSwap(peak, now); {
+		peak = all.peak.Load()
 	}
 }
 
-// takePeak is the most that was held since it was last asked.
-func (m *ClientMemory) TakePeak() int64 { return max(m.peak.Swap(m.Bytes.Load()), m.Bytes.Load()) }
+// TakePeak returns the most bytes that all clients together have held since the last call.
+func (all *Pools) TakePeak() (bytes int64) {
+	return max(all.peak.Swap(all.Bytes.Load()), all.Bytes.Load())
+}
 
-func (m *ClientMemory) noteLargest(part HeldPart, bytes int64) {
+func (all *Pools) noteLargest(part Part, bytes int64) {
 	switch part {
-	case HeldInput:
-		m.Largest[0].note(bytes)
-	case HeldOutput:
-		m.Largest[1].note(bytes)
+	case Input:
+		all.LargestInput.note(bytes)
+	case Output:
+		all.LargestOutput.note(bytes)
 	}
-}
-
-// recentMax keeps the largest of the values of the last few seconds.
-type recentMax struct {
-	mu    sync.Mutex
-	slots [8]struct{ second, value int64 }
-}
-
-func (r *recentMax) note(value int64) {
-	second := time.Now().Unix()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	slot := &r.slots[second%int64(len(r.slots))]
-	if slot.second != second {
-		slot.second, slot.value = second, 0
-	}
-	slot.value = max(slot.value, value)
-}
-
-func (r *recentMax) Value() (most int64) {
-	oldest := time.Now().Unix() - int64(len(r.slots))
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, slot := range r.slots {
-		if slot.second > oldest {
-			most = max(most, slot.value)
-		}
-	}
-	return most
 }

@@ -161,7 +161,7 @@ func (a *Args) commandFilter() func(*Command) bool {
 		category := strings.ToLower(string(a.Next()))
 		return func(c *Command) bool { return slices.Contains(c.accessCategories(), category) }
 	case a.Word("PATTERN"):
-		pattern := glob.NewGlob(a.Next(), true)
+		pattern := glob.New(a.Next(), true)
 		return func(c *Command) bool {
 			matches := pattern.Match([]byte(c.FullName()))
 			a.Fail(pattern.Err())

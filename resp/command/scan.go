@@ -11,7 +11,7 @@ import (
 
 // ScanOptions are those of SCAN, HSCAN and ZSCAN.
 type ScanOptions struct {
-	Pattern  glob.Glob
+	Pattern  glob.Pattern
 	Count    int
 	typeName []byte // nil: any
 	noValues bool   // of HSCAN
@@ -22,11 +22,11 @@ const defaultScanCount = 10
 
 // ScanOptions takes [MATCH pattern] [COUNT count], and an option for the name of a type if there is a word for it. A hash has NOVALUES too.
 func (a *Args) ScanOptions(typeWord string, hash bool) ScanOptions {
-	o := ScanOptions{Pattern: glob.NewGlob([]byte("*"), false), Count: defaultScanCount}
+	o := ScanOptions{Pattern: glob.New([]byte("*"), false), Count: defaultScanCount}
 	for a.More() {
 		switch {
 		case a.Word("MATCH"):
-			o.Pattern.Pattern = a.Next()
+			o.Pattern.Text = a.Next()
 		case a.Word("COUNT"):
 			n := a.Integer()
 			if n < 1 {
@@ -48,7 +48,7 @@ func (a *Args) ScanOptions(typeWord string, hash bool) ScanOptions {
 
 // Match tells whether a name is asked for. A star alone is no pattern: it takes the empty name in too.
 func (o *ScanOptions) Match(name []byte) bool {
-	return string(o.Pattern.Pattern) == "*" || o.Pattern.Match(name)
+	return string(o.Pattern.Text) == "*" || o.Pattern.Match(name)
 }
 
 // Err tells why the call should go no further: its pattern takes too long to match, or nobody waits for the reply.
@@ -71,7 +71,7 @@ type Element struct {
 // Elements answers HSCAN and ZSCAN with those elements that match, when the lock of their key is let go.
 func (c *Call) Elements(o ScanOptions, next uint64, found []Element, tell func(*wire.Reply, Element)) error {
 	c.Postpone(func(c *Call) error {
-		mark, n := c.Reply.Later(), 0
+		mark, n := c.Reply.BeginArray(), 0
 		for _, e := range found {
 			if o.Match([]byte(e.Name)) {
 				c.Reply.BulkString(e.Name)

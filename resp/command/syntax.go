@@ -1,8 +1,8 @@
 package command
 
 import (
+	"cmp"
 	"fmt"
-	"rlserver/resp/config"
 	"slices"
 	"strings"
 )
@@ -72,7 +72,7 @@ func (c *Command) setKinds(args []Argument) {
 		a := &args[i]
 		c.setKinds(a.Parts)
 		if a.Kind == "" {
-			a.Kind = config.Or(config.Or(otherKinds[c.Name+" "+a.Name], kinds[a.Name]), "string")
+			a.Kind = cmp.Or(cmp.Or(otherKinds[c.Name+" "+a.Name], kinds[a.Name]), "string")
 		}
 	}
 }

@@ -12,10 +12,10 @@ import (
 
 const (
 	defaultPreauthMemory = 4 << 20
-	LeastShare           = 1 << 20 // of a percentage: whoever has set maxmemory to next to nothing must be able to set it back
+	MinShare             = 1 << 20 // of a percentage: whoever has set maxmemory to next to nothing must be able to set it back
 	assumedMemory        = 4 << 30 // of a machine that does not say how much it has
-	refusedPercent       = refused("percentage argument must be less or equal to 100")
-	refusedMemoryShare   = refused("argument must be a memory or percent value")
+	errPercent           = valueError("percentage argument must be less or equal to 100")
+	errMemoryShare       = valueError("argument must be a memory or percent value")
 )
 
 // MemoryShare is a number of bytes, or a percentage of maxmemory.
@@ -27,16 +27,16 @@ func ParseMemoryShare(value string) (MemoryShare, error) {
 	if !percent {
 		n, err := ParseMemory(value)
 		if err != nil {
-			return 0, refusedMemoryShare
+			return 0, errMemoryShare
 		}
 		return MemoryShare(n), nil
 	}
 	n, err := strconv.ParseUint(digits, 10, 31)
 	switch {
 	case err != nil:
-		return 0, refusedMemoryShare
+		return 0, errMemoryShare
 	case n > 100:
-		return 0, refusedPercent
+		return 0, errPercent
 	}
 	return -MemoryShare(n), nil
 }
@@ -54,7 +54,7 @@ func (m MemoryShare) of(bytes int64) int64 {
 	case m == 0:
 		return math.MaxInt64
 	case m < 0:
-		return max(LeastShare, bytes/100*int64(-m))
+		return max(MinShare, bytes/100*int64(-m))
 	}
 	return int64(m)
 }

@@ -30,8 +30,8 @@ var configuredClasses = [clientClasses]struct {
 }
 
 const (
-	HardBeforeAuth = 64 << 10 // bytes of replies that a client may leave unread before authentication
-	MostUnread     = 1 << 30  // bytes of unread replies beyond which a client's commands wait, whatever the limits
+	PreauthOutputLimit = 64 << 10 // bytes of replies that a client may leave unread before authentication
+	MaxUnread          = 1 << 30  // bytes of unread replies beyond which a client's commands wait, whatever the limits
 )
 
 // outputLimit says how many bytes of replies a client may leave unread. 0 is no limit.
@@ -45,7 +45,7 @@ type OutputLimit struct {
 type outputLimits [clientClasses]OutputLimit
 
 func defaultOutputLimits() *outputLimits {
-	l := &outputLimits{Unauthenticated: {Hard: HardBeforeAuth}}
+	l := &outputLimits{Unauthenticated: {Hard: PreauthOutputLimit}}
 	for class := NormalClient; class < clientClasses; class++ {
 		l[class] = configuredClasses[class].limit
 	}
@@ -53,9 +53,9 @@ func defaultOutputLimits() *outputLimits {
 }
 
 const (
-	refusedOutputWords  = refused("Wrong number of arguments in buffer limit configuration.")
-	refusedOutputClass  = refused("Invalid client class specified in buffer limit configuration.")
-	refusedOutputNumber = refused("Error in hard, soft or soft_seconds setting in buffer limit configuration.")
+	errOutputWords  = valueError("Wrong number of arguments in buffer limit configuration.")
+	errOutputClass  = valueError("Invalid client class specified in buffer limit configuration.")
+	errOutputNumber = valueError("Error in hard, soft or soft_seconds setting in buffer limit configuration.")
 )
 
 // ParseOutputLimits reads what client-output-buffer-limit is to be, as Redis takes it: "normal 64mb 16mb 60", one
@@ -73,18 +73,18 @@ func (l *outputLimits) with(text string) (*outputLimits, error) {
 	}
 	words := strings.Split(text, " ")
 	if len(words)%4 != 0 {
-		return nil, refusedOutputWords
+		return nil, errOutputWords
 	}
 	for ; len(words) > 0; words = words[4:] {
 		class := classNamed(words[0])
 		if class == Unauthenticated {
-			return nil, refusedOutputClass
+			return nil, errOutputClass
 		}
 		hard, err := ParseMemory(words[1])
 		soft, err2 := ParseMemory(words[2])
 		seconds, ok := grammar.ParseInt([]byte(words[3]))
 		if err != nil || err2 != nil || !ok || seconds < 0 || seconds > math.MaxInt32 {
-			return nil, refusedOutputNumber
+			return nil, errOutputNumber
 		}
 		changed[class] = OutputLimit{hard, soft, seconds}
 	}

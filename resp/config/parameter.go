@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"rlserver/engine"
@@ -22,16 +23,16 @@ type Parameter struct {
 }
 
 // refused is what CONFIG SET says about a value, in Redis' words where it has them.
-type refused string
+type valueError string
 
-func (r refused) Error() string { return string(r) }
+func (e valueError) Error() string { return string(e) }
 
 const (
-	refusedBoolean = refused("argument must be 'yes' or 'no'")
-	refusedInteger = refused("argument couldn't be parsed into an integer")
-	RefusedMemory  = refused("argument must be a memory value")
-	RefusedFixed   = refused("can't set immutable config")
-	RefusedTwice   = refused("duplicate parameter")
+	errBoolean   = valueError("argument must be 'yes' or 'no'")
+	errInteger   = valueError("argument couldn't be parsed into an integer")
+	ErrNotMemory = valueError("argument must be a memory value")
+	ErrImmutable = valueError("can't set immutable config")
+	ErrDuplicate = valueError("duplicate parameter")
 )
 
 // parameters are all there are, in the order in which CONFIG GET * gives them.
@@ -39,9 +40,9 @@ var Parameters = []Parameter{
 	{Name: "bind", Get: func(s *Settings) string { return strings.Join(s.Start.Bind, " ") }},
 	{Name: "port", Get: func(s *Settings) string { return strconv.Itoa(s.Start.Port) }},
 	{Name: "unixsocket", Get: func(s *Settings) string { return s.Start.UnixSocket }},
-	{Name: "unixsocketperm", Get: func(s *Settings) string { return Or(s.Start.UnixSocketPerm, "0") }},
+	{Name: "unixsocketperm", Get: func(s *Settings) string { return cmp.Or(s.Start.UnixSocketPerm, "0") }},
 	{Name: "databases", Get: func(s *Settings) string { return strconv.Itoa(s.Start.Databases) }},
-	{Name: "enable-debug-command", Get: func(s *Settings) string { return Or(s.Start.DebugCommand, "no") }},
+	{Name: "enable-debug-command", Get: func(s *Settings) string { return cmp.Or(s.Start.DebugCommand, "no") }},
 	password("requirepass"),
 	boolean("protected-mode", func(s *Settings) *atomic.Int64 { return &s.ProtectedMode }),
 	clients("maxclients"),
@@ -52,7 +53,7 @@ var Parameters = []Parameter{
 	logLevel("loglevel"),
 	memory("proto-max-bulk-len", "", 1<<20, math.MaxInt64, func(s *Settings) *atomic.Int64 { return &s.Limits.MaxBulk }),
 	memory("proto-max-key-len", "", 1, largestMaxKey, func(s *Settings) *atomic.Int64 { return &s.MaxKey }),
-	memory("client-query-buffer-limit", "", LeastQuery, math.MaxInt64, func(s *Settings) *atomic.Int64 { return &s.Limits.MaxQuery }),
+	memory("client-query-buffer-limit", "", MinQuery, math.MaxInt64, func(s *Settings) *atomic.Int64 { return &s.Limits.MaxQuery }),
 	integer("hash-max-listpack-entries", "hash-max-ziplist-entries", 0, math.MaxInt64, func(s *Settings) *atomic.Int64 { return &s.hashEntries }),
 	memory("hash-max-listpack-value", "hash-max-ziplist-value", 0, math.MaxInt64, func(s *Settings) *atomic.Int64 { return &s.hashValue }),
 	integer("zset-max-listpack-entries", "zset-max-ziplist-entries", 0, math.MaxInt64, func(s *Settings) *atomic.Int64 { return &s.zsetEntries }),
@@ -82,15 +83,8 @@ var Parameters = []Parameter{
 	absent("tls-port", "0", "there is no TLS"),
 }
 
-func Or(text, otherwise string) string {
-	if text == "" {
-		return otherwise
-	}
-	return text
-}
-
 // findParameter looks a name or an alias up, in any case.
-func FindParameter(name string) *Parameter {
+func Lookup(name string) *Parameter {
 	i := slices.IndexFunc(Parameters, func(p Parameter) bool {
 		return strings.EqualFold(p.Name, name) || p.Alias != "" && strings.EqualFold(p.Alias, name)
 	})
@@ -107,7 +101,7 @@ func absent(name, value, without string) Parameter {
 		Get: func(*Settings) string { return value },
 		Set: func(_ *Settings, given string) (func(), error) {
 			if !strings.EqualFold(given, value) {
-				return nil, refused("this server has it at '" + value + "' always: " + without)
+				return nil, valueError("this server has it at '" + value + "' always: " + without)
 			}
 			return func() {}, nil
 		},
@@ -134,7 +128,7 @@ func logLevel(name string) Parameter {
 					return func() { s.logLevel.Set(known.level) }, nil
 				}
 			}
-			return nil, refused("argument(s) must be one of the following: debug, verbose, notice, warning")
+			return nil, valueError("argument(s) must be one of the following: debug, verbose, notice, warning")
 		},
 	}
 }
@@ -147,7 +141,7 @@ func choice(name string, words []string, at func(*Settings) *atomic.Int64) Param
 		Set: func(s *Settings, value string) (func(), error) {
 			i := slices.IndexFunc(words, func(word string) bool { return strings.EqualFold(word, value) })
 			if i < 0 {
-				return nil, refused("argument(s) must be one of the following: " + strings.Join(words, ", "))
+				return nil, valueError("argument(s) must be one of the following: " + strings.Join(words, ", "))
 			}
 			return func() { at(s).Store(int64(i)) }, nil
 		},
@@ -168,9 +162,9 @@ func appendOnly(name string) Parameter {
 			value = strings.ToLower(value)
 			switch {
 			case value != "yes" && value != "no":
-				return nil, refusedBoolean
+				return nil, errBoolean
 			case value != get(s):
-				return nil, refused("it cannot change while the server runs: restart it with --appendonly " + value)
+				return nil, valueError("it cannot change while the server runs: restart it with --appendonly " + value)
 			}
 			return func() {}, nil
 		},
@@ -189,7 +183,7 @@ func savePoints(name string) Parameter {
 		Set: func(s *Settings, value string) (func(), error) {
 			list, err := ParseSavePoints(value)
 			if err == nil && len(list) > 0 && !s.Stored {
-				err = refused("there are no snapshots, as the data is in memory alone: restart the server with --appendonly yes")
+				err = valueError("there are no snapshots, as the data is in memory alone: restart the server with --appendonly yes")
 			}
 			return func() { s.save.Store(&list) }, err
 		},
@@ -212,7 +206,7 @@ func boolean(name string, at func(*Settings) *atomic.Int64) Parameter {
 			case strings.EqualFold(value, "no"):
 				return func() { at(s).Store(0) }, nil
 			}
-			return nil, refusedBoolean
+			return nil, errBoolean
 		},
 	}
 }
@@ -225,7 +219,7 @@ func clients(name string) Parameter {
 		put, err := set(s, value)
 		n, _ := grammar.ParseInt([]byte(value))
 		if most := s.Start.MostClients; err == nil && most > 0 && n > int64(most) {
-			err = refused(fmt.Sprintf("The operating system is not able to handle the specified number of clients, try with %d", most))
+			err = valueError(fmt.Sprintf("The operating system is not able to handle the specified number of clients, try with %d", most))
 		}
 		return put, err
 	}
@@ -236,7 +230,7 @@ func integer(name, alias string, least, most int64, at func(*Settings) *atomic.I
 	return number(name, alias, least, most, at, func(value string) (int64, error) {
 		n, ok := grammar.ParseInt([]byte(value))
 		if !ok {
-			return 0, refusedInteger
+			return 0, errInteger
 		}
 		return n, nil
 	})
@@ -254,7 +248,7 @@ func number(name, alias string, least, most int64, at func(*Settings) *atomic.In
 		Set: func(s *Settings, value string) (func(), error) {
 			n, err := parse(value)
 			if err == nil && (n < least || n > most) {
-				err = refused(fmt.Sprintf("argument must be between %d and %d inclusive", least, most))
+				err = valueError(fmt.Sprintf("argument must be between %d and %d inclusive", least, most))
 			}
 			return func() { at(s).Store(n) }, err
 		},
@@ -272,7 +266,7 @@ func ParseMemory(value string) (int64, error) {
 	unit, known := units[strings.ToLower(value[len(digits):])]
 	n, err := strconv.ParseUint(digits, 10, 63)
 	if !known || err != nil || int64(n) > math.MaxInt64/unit {
-		return 0, RefusedMemory
+		return 0, ErrNotMemory
 	}
 	return int64(n) * unit, nil
 }

@@ -11,29 +11,29 @@ import (
 // counted, nor is one next to another.
 const maxStars = 1000
 
-// A call may take globSteps steps to match its pattern, and stepsPerByte more for each
+// A call may take maxSteps steps to match its pattern, and stepsPerByte more for each
 // byte of a name and for as many bytes of each name: what patterns that
 // people write take is a small part of that.
 const (
-	globSteps    = 1 << 24
+	maxSteps     = 1 << 24
 	stepsPerByte = 64
 )
 
-const ErrGlobSteps = engine.Error("ERR the pattern takes too long to match: it needs fewer wildcards between stars, or shorter ones")
+const ErrTooComplex = engine.Error("ERR the pattern takes too long to match: it needs fewer wildcards between stars, or shorter ones")
 
 // glob is the pattern of one call of KEYS, SCAN, CONFIG GET and the like.
-type Glob struct {
-	Pattern []byte
-	nocase  bool  // the case of ASCII letters is ignored
-	left    int64 // steps; if negative, what match returned means nothing
+type Pattern struct {
+	Text   []byte
+	nocase bool  // the case of ASCII letters is ignored
+	left   int64 // steps; if negative, what match returned means nothing
 }
 
-func NewGlob(pattern []byte, nocase bool) Glob { return Glob{pattern, nocase, globSteps} }
+func New(pattern []byte, nocase bool) Pattern { return Pattern{pattern, nocase, maxSteps} }
 
 // err is errGlobSteps if the pattern took too many steps.
-func (g *Glob) Err() error {
+func (g *Pattern) Err() error {
 	if g.left < 0 {
-		return ErrGlobSteps
+		return ErrTooComplex
 	}
 	return nil
 }
@@ -66,9 +66,9 @@ func (g *Glob) Err() error {
 // find it further left would leave less for the rest. Segments of plain bytes
 // are found in linear time. One with wildcards can take the product of its
 // length and that of s, so the steps are counted: see left.
-func (g *Glob) Match(s []byte) bool {
+func (g *Pattern) Match(s []byte) bool {
 	if len(s) == 0 {
-		return len(g.Pattern) == 0
+		return len(g.Text) == 0
 	}
 	if g.left < 0 {
 		return false
@@ -78,9 +78,9 @@ func (g *Glob) Match(s []byte) bool {
 	if !fits || !g.matchSegment(0, end, s) {
 		return false
 	}
-	for i, stars := n, 0; end < len(g.Pattern); i += n {
-		p := skipStars(g.Pattern, end)
-		if p == len(g.Pattern) {
+	for i, stars := n, 0; end < len(g.Text); i += n {
+		p := skipStars(g.Text, end)
+		if p == len(g.Text) {
 			return true
 		}
 		if stars++; stars > maxStars {
@@ -90,7 +90,7 @@ func (g *Glob) Match(s []byte) bool {
 		if end, n, plain, fits = g.segment(p, len(s)-i); !fits {
 			return false
 		}
-		if end == len(g.Pattern) {
+		if end == len(g.Text) {
 			return g.matchSegment(p, end, s[len(s)-n:])
 		}
 		at := g.find(p, end, n, plain, s[i:])
@@ -105,17 +105,17 @@ func (g *Glob) Match(s []byte) bool {
 // segment returns where the segment at p ends, at a star or with the pattern,
 // how many bytes it takes, and whether all are plain bytes. fits is false if it
 // takes more than there are.
-func (g *Glob) segment(p, most int) (end, n int, plain, fits bool) {
+func (g *Pattern) segment(p, most int) (end, n int, plain, fits bool) {
 	plain = !g.nocase
-	for p < len(g.Pattern) && g.Pattern[p] != '*' {
+	for p < len(g.Text) && g.Text[p] != '*' {
 		if n == most || g.left < 0 {
 			return p, n, plain, false
 		}
-		switch g.Pattern[p] {
+		switch g.Text[p] {
 		case '?', '[', '\\':
 			plain = false
 		}
-		next, _ := matchOne(g.Pattern, p, 0, false)
+		next, _ := matchOne(g.Text, p, 0, false)
 		g.left -= int64(next - p)
 		p = next
 		n++
@@ -125,9 +125,9 @@ func (g *Glob) segment(p, most int) (end, n int, plain, fits bool) {
 
 // find returns where in s the segment from p to end, which takes n bytes,
 // matches first, -1 if it does not.
-func (g *Glob) find(p, end, n int, plain bool, s []byte) int {
+func (g *Pattern) find(p, end, n int, plain bool, s []byte) int {
 	if plain {
-		return bytes.Index(s, g.Pattern[p:end])
+		return bytes.Index(s, g.Text[p:end])
 	}
 	for i := 0; i+n <= len(s) && g.left >= 0; i++ {
 		if g.matchSegment(p, end, s[i:]) {
@@ -139,9 +139,9 @@ func (g *Glob) find(p, end, n int, plain bool, s []byte) int {
 
 // matchSegment tells whether the segment from p to end matches the beginning of
 // s, which is long enough.
-func (g *Glob) matchSegment(p, end int, s []byte) bool {
+func (g *Pattern) matchSegment(p, end int, s []byte) bool {
 	for i := 0; p < end; i++ {
-		next, ok := matchOne(g.Pattern, p, s[i], g.nocase)
+		next, ok := matchOne(g.Text, p, s[i], g.nocase)
 		if g.left -= int64(next - p); !ok || g.left < 0 {
 			return false
 		}

@@ -57,7 +57,14 @@ type float struct {
 // be added to the length of an argument.
 const farExponent = 1 << 40
 
-func ScanFloat(b []byte) (f float, ok bool) {
+// IsFloat reports whether b is a floating point number as ParseFloat reads one, of any size.
+func IsFloat(b []byte) bool {
+	_, ok := scanFloat(b)
+	return ok
+}
+
+// scanFloat takes a number apart.
+func scanFloat(b []byte) (f float, ok bool) {
 	if len(b) > 0 && (b[0] == '-' || b[0] == '+') {
 		f.negative = b[0] == '-'
 		b = b[1:]
@@ -133,7 +140,7 @@ func ParseFloat(b []byte) (float64, bool) {
 			return float64(n), true
 		}
 	}
-	f, ok := ScanFloat(b)
+	f, ok := scanFloat(b)
 	if !ok {
 		return 0, false
 	}
@@ -179,7 +186,7 @@ func ParseLongDouble(b []byte) (f *big.Float, ok bool) {
 	if len(b) >= longDoubleMaxText {
 		return nil, false
 	}
-	text, ok := ScanFloat(b)
+	text, ok := scanFloat(b)
 	if !ok {
 		return nil, false
 	}
@@ -254,7 +261,7 @@ func AddLongDouble(a, b *big.Float) (sum *big.Float, ok bool) {
 
 // appendHumanFloat appends a long double as INCRBYFLOAT replies with one: C's
 // %.17Lf without trailing zeros. f is finite.
-func AppendHumanFloat(dst []byte, f *big.Float) []byte {
+func AppendLongDouble(dst []byte, f *big.Float) []byte {
 	start := len(dst)
 	dst = f.Append(dst, 'f', 17)
 	dst = bytes.TrimRight(dst, "0")

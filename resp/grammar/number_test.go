@@ -232,7 +232,7 @@ func TestParseLongDouble(t *testing.T) {
 		case c.human == "inf":
 			assert.True(t, f.IsInf(), "%q", c.in)
 		default:
-			assert.Equal(t, c.human, string(AppendHumanFloat(nil, f)), "%q", c.in)
+			assert.Equal(t, c.human, string(AppendLongDouble(nil, f)), "%q", c.in)
 		}
 	}
 }
@@ -245,7 +245,7 @@ func TestParseFloatOfGreatLength(t *testing.T) {
 	assert.True(t, ok && f == 1)
 	long, ok := ParseLongDouble(fits)
 	require.True(t, ok)
-	assert.Equal(t, "1", string(AppendHumanFloat(nil, long)))
+	assert.Equal(t, "1", string(AppendLongDouble(nil, long)))
 
 	tooLong := append([]byte("0"), fits...)
 	f, ok = ParseFloat(tooLong)
@@ -258,7 +258,7 @@ func TestParseFloatOfGreatLength(t *testing.T) {
 	assert.True(t, ok && f == 0.1)
 	long, ok = ParseLongDouble(balanced)
 	require.True(t, ok)
-	assert.Equal(t, "0.1", string(AppendHumanFloat(nil, long)))
+	assert.Equal(t, "0.1", string(AppendLongDouble(nil, long)))
 }
 
 // goldenLines calls f with each line of a golden file but the first, which
@@ -313,7 +313,7 @@ func incrByFloat(value, increment string) string {
 	if !ok {
 		return "-ERR increment would produce NaN or Infinity"
 	}
-	return string(AppendHumanFloat(nil, sum))
+	return string(AppendLongDouble(nil, sum))
 }
 
 // Every double is read back from what appendFloat makes of it.
@@ -362,7 +362,7 @@ func FuzzParseFloat(f *testing.F) {
 			require.LessOrEqual(t, max(steps, -steps), int64(1), "%q", b)
 		}
 		if okLong && !long.IsInf() {
-			text := AppendHumanFloat(nil, long)
+			text := AppendLongDouble(nil, long)
 			_, ok := ParseLongDouble(text)
 			require.True(t, ok, "%q gave %q", b, text)
 		}

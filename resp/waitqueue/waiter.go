@@ -58,7 +58,7 @@ func (r *Room) Enter(c *command.Call, p command.Prepared, wake func()) *Waiter {
 	own := command.Hasher{Engine: r.engine}
 	own.Add(&w.call)
 	w.keys = own.Keys
-	w.Own = command.Call{Env: c.Env, Client: c.Client, Db: c.Db, Request: c.Request, Attempt: command.NextAttempt, Reply: wire.Reply{Resp3: c.Reply.Resp3}}
+	w.Own = command.Call{Env: c.Env, Client: c.Client, Db: c.Db, Request: c.Request, Attempt: command.NextAttempt, Reply: wire.Reply{RESP3: c.Reply.RESP3}}
 	r.join(c.Tx, w)
 	return w
 }

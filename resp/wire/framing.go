@@ -223,7 +223,7 @@ func (f *framing) readArgs() bool {
 		return f.refuse(errArgsCount)
 	case n > maxArgsBeforeAuth && !f.authenticated:
 		return f.refuse(errArgsBeforeAuth)
-	case n > max(f.limits.MaxQuery.Load(), config.LeastQuery)/int64(WordSize): // the list of the words alone would take more
+	case n > max(f.limits.MaxQuery.Load(), config.MinQuery)/int64(WordSize): // the list of the words alone would take more
 		return f.refuse(errArgsCount)
 	case n <= 0:
 		f.take(next)
@@ -332,10 +332,10 @@ var (
 )
 
 // waiting is how many bytes are there and have not been taken.
-func (f *framing) Waiting() int { return len(f.buf) - f.head }
+func (f *framing) waiting() int { return len(f.buf) - f.head }
 
 // add takes in bytes that were read elsewhere.
-func (f *framing) Add(p []byte) {
+func (f *framing) add(p []byte) {
 	f.grow(len(f.buf) + len(p))
 	f.buf = append(f.buf, p...)
 }
@@ -354,7 +354,7 @@ func (f *framing) nextSize(deep bool) int {
 	switch size := cap(f.buf); {
 	case deep && size < deepBuffer:
 		return deepBuffer
-	case f.Waiting() < size:
+	case f.waiting() < size:
 		return size
 	case f.bulk > f.pos-f.head: // else large commands of many words would be copied again and again
 		return min(2*size, f.pos-f.head+f.bulk+restBuffer)
@@ -367,7 +367,7 @@ func (f *framing) nextSize(deep bool) int {
 func (f *framing) unparsed() int { return len(f.buf) - f.pos }
 
 // wordsSize is how many bytes the room for words takes, if that is more than any connection keeps.
-func (f *framing) WordsSize() int {
+func (f *framing) wordsSize() int {
 	if cap(f.words) <= keptWords {
 		return 0
 	}
@@ -417,7 +417,7 @@ func (f *framing) grow(size int) {
 }
 
 // release gives up the buffer and all that is in it.
-func (f *framing) Release() {
+func (f *framing) release() {
 	giveBack(f.buf)
 	f.buf = nil
 	f.head = 0

@@ -43,7 +43,7 @@ const (
 // connection. All else may be called by any.
 type Guard struct {
 	net.Conn
-	In   framing
+	in   framing
 	head [][]byte // the command that Read has found and next has yet to return
 	deep bool     // the last read filled its space: there is likely to be more
 
@@ -70,7 +70,7 @@ type Guard struct {
 	Unread  func(bytes int64) // is told when the client is closed for the replies it leaves unread; nil: nobody is
 	Relieve func()            // is called, under no lock, when the client holds more, before it waits; nil: nothing is
 
-	Held clientmem.Held
+	Memory clientmem.Account
 
 	BytesIn  atomic.Int64 // bytes read from the socket
 	BytesOut atomic.Int64 // bytes written to the socket
@@ -82,7 +82,7 @@ var ErrLoginTimeout = errors.New("not authenticated within preauth-timeout")
 
 // newGuard guards conn. idle may be nil, for never.
 func NewGuard(conn net.Conn, limits *config.ConnectionLimits, idle func() time.Duration) *Guard {
-	g := &Guard{Conn: conn, In: framing{limits: limits, bulk: -1}, idle: idle}
+	g := &Guard{Conn: conn, in: framing{limits: limits, bulk: -1}, idle: idle}
 	g.sender.taken.L = &g.writing
 	if socket, ok := conn.(syscall.Conn); ok {
 		g.sender.raw, _ = socket.SyscallConn()
@@ -94,7 +94,7 @@ func NewGuard(conn net.Conn, limits *config.ConnectionLimits, idle func() time.D
 // setAuthenticated says whether the limits that hold before authentication
 // are lifted, from the next command on. At first they are not.
 func (g *Guard) SetAuthenticated(yes bool) {
-	g.In.authenticated = yes
+	g.in.authenticated = yes
 	kind := config.Unauthenticated
 	if yes {
 		kind = config.NormalClient
@@ -122,14 +122,14 @@ func (g *Guard) Read(p []byte) (int, error) {
 		return 0, io.ErrShortBuffer
 	}
 	for g.readErr == nil {
-		if g.head = g.In.next(); g.head != nil {
-			g.Queued.Store(int64(g.In.unparsed()))
+		if g.head = g.in.next(); g.head != nil {
+			g.Queued.Store(int64(g.in.unparsed()))
 			g.scratch = p[len(batch):]
 			return copy(p, batch), nil
 		}
 		g.readErr = g.fill(p)
 	}
-	g.In.Release()
+	g.in.release()
 	return 0, g.readErr
 }
 
@@ -140,27 +140,27 @@ func (g *Guard) Next() [][]byte {
 		g.head = nil
 		return words
 	}
-	return g.In.next()
+	return g.in.next()
 }
 
 // ahead returns the words of a command behind the one that next has returned, so many bytes behind it, and its size, or a size of 0 if there is none that
 // can be told at once. The words that next has returned stay good.
-func (g *Guard) Ahead(offset int) (words [][]byte, size int) { return g.In.ahead(offset) }
+func (g *Guard) Ahead(offset int) (words [][]byte, size int) { return g.in.ahead(offset) }
 
 // take says that a command of this size, which ahead has returned, is next no more.
-func (g *Guard) Take(size int) { g.In.take(g.In.head + size) }
+func (g *Guard) Take(size int) { g.in.take(g.in.head + size) }
 
 // fill waits for more input, unless the stream ends here: then it returns why,
 // having told the client. p is scratch.
 func (g *Guard) fill(p []byte) error {
-	if refusal, ok := g.In.refusal.(protocolError); ok {
+	if refusal, ok := g.in.refusal.(protocolError); ok {
 		g.Write([]byte("-ERR " + refusal.Error() + "\r\n"))
 	}
 	if err := g.broken(); err != nil {
 		return err
 	}
-	if g.In.refusal != nil {
-		return g.leave(g.In.refusal)
+	if g.in.refusal != nil {
+		return g.leave(g.in.refusal)
 	}
 	if err := g.limitWait(); err != nil {
 		return err
@@ -168,7 +168,7 @@ func (g *Guard) fill(p []byte) error {
 	if g.draining.Load() {
 		return g.leave(io.EOF)
 	}
-	g.Queued.Store(int64(g.In.unparsed()))
+	g.Queued.Store(int64(g.in.unparsed()))
 	n, err := g.receive(p)
 	if n > 0 {
 		g.BytesIn.Add(int64(n))
@@ -204,10 +204,10 @@ func (g *Guard) Pause() error {
 			return nil
 		case g.draining.Load():
 			return io.EOF
-		case int64(g.In.Waiting()) > g.In.limits.MaxQuery.Load():
+		case int64(g.in.waiting()) > g.in.limits.MaxQuery.Load():
 			return errBigQuery
 		}
-		g.Queued.Store(int64(g.In.unparsed()))
+		g.Queued.Store(int64(g.in.unparsed()))
 		n, err := g.receive(g.scratch)
 		g.BytesIn.Add(int64(n))
 		if n == 0 && err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
@@ -236,22 +236,22 @@ func (g *Guard) Wake() {
 // and nothing says that p is too small, so as to hold no buffer meanwhile.
 func (g *Guard) receive(p []byte) (n int, err error) {
 	space := p
-	direct := g.deep || g.In.Waiting() > 0
+	direct := g.deep || g.in.waiting() > 0
 	if !direct {
-		g.In.Release()
+		g.in.release()
 	}
 	if !g.mayHold(direct) {
 		return 0, errEvicted
 	}
 	if direct {
-		space = g.In.room(g.deep)
+		space = g.in.room(g.deep)
 	}
 	n, err = g.Conn.Read(space)
 	g.deep = n == len(space)
 	if direct {
-		g.In.extend(n)
+		g.in.extend(n)
 	} else {
-		g.In.Add(p[:n])
+		g.in.add(p[:n])
 	}
 	return n, err
 }
@@ -260,14 +260,14 @@ func (g *Guard) receive(p []byte) (n int, err error) {
 func (g *Guard) mayHold(direct bool) bool {
 	size := 0
 	if direct {
-		g.In.moveToFront()
-		size = g.In.nextSize(g.deep)
+		g.in.moveToFront()
+		size = g.in.nextSize(g.deep)
 	}
-	before := g.Held.Parts[clientmem.HeldInput].Load()
-	alive := g.Held.Note(clientmem.HeldInput, size) && g.Held.Note(clientmem.HeldArgs, g.In.WordsSize())
-	if int64(size) > before && g.Held.Crowded() && g.Relieve != nil {
+	before := g.Memory.Part(clientmem.Input)
+	alive := g.Memory.Set(clientmem.Input, size) && g.Memory.Set(clientmem.Args, g.in.wordsSize())
+	if int64(size) > before && g.Memory.PoolFull() && g.Relieve != nil {
 		g.Relieve()
-		alive = !g.Held.Closed.Load()
+		alive = !g.Memory.Closed()
 	}
 	return alive
 }
@@ -421,3 +421,15 @@ func (g *Guard) Settle() {
 		g.writing.Unlock()
 	}
 }
+
+// Feed adds bytes to the input as if they had been read from the socket.
+func (g *Guard) Feed(p []byte) { g.in.add(p) }
+
+// Buffered returns how many bytes of input Next has not returned.
+func (g *Guard) Buffered() int { return g.in.waiting() }
+
+// WordsSize returns the size of the argument list of the last command in bytes, 0 if it is small.
+func (g *Guard) WordsSize() int { return g.in.wordsSize() }
+
+// Release drops the input buffer and all that is in it.
+func (g *Guard) Release() { g.in.release() }

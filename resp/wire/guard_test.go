@@ -75,7 +75,7 @@ func answerGuarded(reply []byte, g *Guard, args [][]byte) []byte {
 		return redcon.AppendString(reply, "OK")
 	case name == "AUTH":
 		return redcon.AppendError(reply, "WRONGPASS invalid username-password pair or user is disabled.")
-	case !g.In.authenticated:
+	case !g.in.authenticated:
 		return redcon.AppendError(reply, "NOAUTH Authentication required.")
 	case name == "ECHO":
 		return redcon.AppendBulk(reply, args[1])
@@ -191,7 +191,7 @@ func TestGuardBufferFollowsInput(t *testing.T) {
 		conn.onRead = func() {
 			i := len(c.chunks) - len(conn.chunks)
 			if i == len(c.chunks) || len(conn.chunks[0]) == len(c.chunks[i]) { // else it is there and being read
-				require.LessOrEqual(t, cap(g.In.buf), c.want[i], "%s, chunk %d", c.name, i)
+				require.LessOrEqual(t, cap(g.in.buf), c.want[i], "%s, chunk %d", c.name, i)
 			}
 		}
 		require.ErrorIs(t, serveGuarded(g), io.EOF)

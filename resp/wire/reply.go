@@ -15,23 +15,23 @@ import (
 // the call has ended. So a call is carried out in full however large its reply would be.
 type Reply struct {
 	B     []byte
-	Resp3 bool
+	RESP3 bool
 
-	Owner replyOwner // whose client the replies are for; nil: any size is right
-	Check int        // the length at which to ask the owner
-	Over  bool       // it is cut off
-	End   int        // where
+	Limiter     Limiter // whose client the replies are for; nil: any size is right
+	NextCheck   int     // the length at which to ask the owner
+	Truncated   bool    // it is cut off
+	TruncatedAt int     // where
 }
 
-// replyOwner says how large a reply may become.
-type replyOwner interface {
+// Limiter says how large a reply may become.
+type Limiter interface {
 	// MayReply is asked before a reply of a size is written into a buffer of so much room. It returns
 	// the size at which it is to be asked again; 0: the reply is too large.
 	MayReply(size, room int) (next int)
 }
 
 func (r *Reply) header(kind byte, n int64) {
-	if len(r.B) >= r.Check {
+	if len(r.B) >= r.NextCheck {
 		r.fits(0)
 	}
 	r.B = AppendHeader(r.B, kind, n)
@@ -40,21 +40,21 @@ func (r *Reply) header(kind byte, n int64) {
 // fits tells whether n more bytes may be written, and drops what was written after the reply was cut off.
 func (r *Reply) fits(n int) bool {
 	switch {
-	case r.Owner == nil:
-		r.Check = math.MaxInt
+	case r.Limiter == nil:
+		r.NextCheck = math.MaxInt
 		return true
-	case !r.Over:
-		if r.Check = r.Owner.MayReply(len(r.B)+n, cap(r.B)); r.Check > 0 {
+	case !r.Truncated:
+		if r.NextCheck = r.Limiter.MayReply(len(r.B)+n, cap(r.B)); r.NextCheck > 0 {
 			return true
 		}
-		r.Over, r.End = true, len(r.B)
+		r.Truncated, r.TruncatedAt = true, len(r.B)
 	}
-	r.B = r.B[:min(len(r.B), r.End)]
+	r.B = r.B[:min(len(r.B), r.TruncatedAt)]
 	return false
 }
 
 // full tells whether n more bytes may not be written.
-func (r *Reply) full(n int) bool { return len(r.B)+n >= r.Check && !r.fits(n) }
+func (r *Reply) full(n int) bool { return len(r.B)+n >= r.NextCheck && !r.fits(n) }
 
 func AppendHeader(b []byte, kind byte, n int64) []byte {
 	b = append(b, kind)
@@ -84,7 +84,7 @@ func (r *Reply) Status(s string) {
 	r.B = append(r.B, '\r', '\n')
 }
 
-func (r *Reply) Ok() { r.Status("OK") }
+func (r *Reply) OK() { r.Status("OK") }
 
 // error answers with an error, whose first word is its code. Line breaks in it become spaces: they would end the reply.
 func (r *Reply) Error(s string) {
@@ -126,7 +126,7 @@ func (r *Reply) BulkInteger(n int64) {
 
 // null answers that there is nothing, where a single value was asked for.
 func (r *Reply) Null() {
-	if r.Resp3 {
+	if r.RESP3 {
 		r.B = append(r.B, "_\r\n"...)
 	} else {
 		r.B = append(r.B, "$-1\r\n"...)
@@ -135,7 +135,7 @@ func (r *Reply) Null() {
 
 // nullArray answers that there is nothing, where several values were asked for.
 func (r *Reply) NullArray() {
-	if r.Resp3 {
+	if r.RESP3 {
 		r.B = append(r.B, "_\r\n"...)
 	} else {
 		r.B = append(r.B, "*-1\r\n"...)
@@ -150,7 +150,7 @@ func (r *Reply) Double(f float64) {
 
 // doubleText is double for a number whose text is known.
 func (r *Reply) DoubleText(text []byte) {
-	if !r.Resp3 {
+	if !r.RESP3 {
 		r.Bulk(text)
 		return
 	}
@@ -161,7 +161,7 @@ func (r *Reply) DoubleText(text []byte) {
 
 // verbatim answers with text for people: in RESP2 as bytes.
 func (r *Reply) Verbatim(text string) {
-	if !r.Resp3 {
+	if !r.RESP3 {
 		r.BulkString(text)
 		return
 	}
@@ -179,7 +179,7 @@ func (r *Reply) Array(n int) { r.header('*', int64(n)) }
 
 // mapping begins an answer of n pairs: in RESP2 an array of twice as many elements.
 func (r *Reply) Mapping(n int) {
-	if r.Resp3 {
+	if r.RESP3 {
 		r.header('%', int64(n))
 	} else {
 		r.Array(2 * n)
@@ -188,7 +188,7 @@ func (r *Reply) Mapping(n int) {
 
 // set begins an answer of n different elements in no order: in RESP2 an array.
 func (r *Reply) Set(n int) {
-	if r.Resp3 {
+	if r.RESP3 {
 		r.header('~', int64(n))
 	} else {
 		r.Array(n)
@@ -196,12 +196,12 @@ func (r *Reply) Set(n int) {
 }
 
 // later marks the place of an array whose length is known only when its elements have been written: close puts the header there.
-func (r *Reply) Later() (mark int) {
+func (r *Reply) BeginArray() (mark int) {
 	r.full(0)
 	return len(r.B)
 }
 
-func (r *Reply) Close(mark, n int) {
+func (r *Reply) EndArray(mark, n int) {
 	var buf [24]byte
 	r.B = slices.Insert(r.B, mark, AppendHeader(buf[:0], '*', int64(n))...)
 }

@@ -102,8 +102,8 @@ func (s *sender) copy(p []byte) {
 
 // measure shows how long the queue is, and has the client closed if it stays long.
 func (s *sender) measure(g *Guard) {
-	g.Held.Output.Store(int64(len(s.queue)))
-	if !g.Held.Note(clientmem.HeldOutput, int(s.size)) && s.err == nil {
+	g.Memory.Chunks.Store(int64(len(s.queue)))
+	if !g.Memory.Set(clientmem.Output, int(s.size)) && s.err == nil {
 		s.err = errEvicted
 	}
 	switch long := s.size > g.pauseAt(); {

@@ -128,7 +128,7 @@ func hmset(c *command.Call) error {
 		return err
 	}
 
-	c.Reply.Ok()
+	c.Reply.OK()
 	return nil
 }
 
@@ -427,7 +427,7 @@ func hincrbyfloat(c *command.Call) error {
 			return engine.ErrNaNOrInfinity
 		}
 	}
-	text := grammar.AppendHumanFloat(nil, sum)
+	text := grammar.AppendLongDouble(nil, sum)
 	if _, err := c.Tx.HSet(k, [][]byte{field, text}); err != nil {
 		return err
 	}
@@ -447,7 +447,7 @@ func hscan(c *command.Call) error {
 		return err
 	}
 	if h.Len() == 0 {
-		command.WriteCloseScan(&c.Reply, c.Reply.Later(), 0, 0)
+		command.WriteCloseScan(&c.Reply, c.Reply.BeginArray(), 0, 0)
 		return nil
 	}
 	options := c.Args.ScanOptions("", true)
@@ -504,13 +504,13 @@ func hrandfieldOne(c *command.Call, k engine.Key) error {
 
 // writeHashFields answers with n fields, and with their values too: flat in RESP2, in pairs in RESP3.
 func writeHashFields(r *wire.Reply, n int, fields iter.Seq2[string, string], withValues bool) {
-	if withValues && !r.Resp3 {
+	if withValues && !r.RESP3 {
 		r.Array(2 * n)
 	} else {
 		r.Array(n)
 	}
 	for field, value := range fields {
-		if withValues && r.Resp3 {
+		if withValues && r.RESP3 {
 			r.Array(2)
 		}
 		r.BulkString(field)

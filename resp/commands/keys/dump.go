@@ -164,7 +164,7 @@ func restore(c *command.Call) error {
 		return err
 	}
 
-	c.Reply.Ok()
+	c.Reply.OK()
 	return nil
 }
 

@@ -113,7 +113,7 @@ func rename(c *command.Call) error {
 		return err
 	}
 
-	c.Reply.Ok()
+	c.Reply.OK()
 	return nil
 }
 
@@ -206,7 +206,7 @@ func flush(do func(*engine.Tx)) func(*command.Call) error {
 
 		do(c.Tx)
 
-		c.Reply.Ok()
+		c.Reply.OK()
 		return nil
 	}
 }
@@ -224,6 +224,6 @@ func swapDB(c *command.Call) error {
 
 	c.Tx.Swap(int(a), int(b))
 
-	c.Reply.Ok()
+	c.Reply.OK()
 	return nil
 }

@@ -27,12 +27,12 @@ const keysStep = 1024
 
 // keys handles KEYS pattern. Like SCAN it holds one shard after the other: a key that is there throughout is told once, others may be.
 func keys(c *command.Call) error {
-	filter := command.ScanOptions{Pattern: glob.NewGlob(c.Args.Next(), false)}
+	filter := command.ScanOptions{Pattern: glob.New(c.Args.Next(), false)}
 	if err := c.Args.End(); err != nil {
 		return err
 	}
 
-	mark, n := c.Reply.Later(), 0
+	mark, n := c.Reply.BeginArray(), 0
 	next := uint64(0)
 	for more := true; more; more = next != 0 {
 		next = c.Tx.Scan(c.Env.Clock(), c.Db, next, keysStep, func(name []byte, _ engine.Type) {
@@ -45,7 +45,7 @@ func keys(c *command.Call) error {
 			return err
 		}
 	}
-	c.Reply.Close(mark, n)
+	c.Reply.EndArray(mark, n)
 	return nil
 }
 
@@ -57,7 +57,7 @@ func scan(c *command.Call) error {
 		return err
 	}
 
-	mark, n := c.Reply.Later(), 0
+	mark, n := c.Reply.BeginArray(), 0
 	for left := options.Count; ; {
 		step := min(left, keysStep)
 		cursor = c.Tx.Scan(c.Env.Clock(), c.Db, cursor, step, func(name []byte, t engine.Type) {

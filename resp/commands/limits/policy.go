@@ -59,7 +59,7 @@ func policySet(c *command.Call) error {
 	case changes.Dropped > 0:
 		c.Reply.Status(fmt.Sprintf("OK, keys of the former window dropped: %d", changes.Dropped))
 	default:
-		c.Reply.Ok()
+		c.Reply.OK()
 	}
 	return nil
 }
@@ -112,6 +112,6 @@ func policyReload(c *command.Call) error {
 	}
 	c.Tx.SeeAll()
 
-	c.Reply.Ok()
+	c.Reply.OK()
 	return nil
 }

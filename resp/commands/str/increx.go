@@ -180,7 +180,7 @@ func increxFloat(c *command.Call, k engine.Key, o *incrEx) error {
 	if !inside && !o.saturate {
 		c.Tx.Denied(k)
 		c.Reply.Array(2)
-		c.Reply.DoubleText(grammar.AppendHumanFloat(nil, old))
+		c.Reply.DoubleText(grammar.AppendLongDouble(nil, old))
 		c.Reply.DoubleText([]byte("0"))
 		return nil
 	}
@@ -188,12 +188,12 @@ func increxFloat(c *command.Call, k engine.Key, o *incrEx) error {
 	if !finite {
 		return errAppliedInf
 	}
-	text := grammar.AppendHumanFloat(nil, sum)
+	text := grammar.AppendLongDouble(nil, sum)
 	c.Tx.Set(k, text, o.mode)
 
 	c.Reply.Array(2)
 	c.Reply.DoubleText(text)
-	c.Reply.DoubleText(grammar.AppendHumanFloat(nil, applied))
+	c.Reply.DoubleText(grammar.AppendLongDouble(nil, applied))
 	return nil
 }
 

@@ -218,7 +218,7 @@ func writeLcs(r *wire.Reply, t lcsTable, want lcsRequest) {
 func writeLcsIndexes(r *wire.Reply, t lcsTable, want lcsRequest) {
 	r.Mapping(2)
 	r.BulkString("matches")
-	mark, n := r.Later(), 0
+	mark, n := r.BeginArray(), 0
 	t.matches(func(m match) {
 		length := m.aTo - m.aFrom + 1
 		if int64(length) < want.shortest {
@@ -239,7 +239,7 @@ func writeLcsIndexes(r *wire.Reply, t lcsTable, want lcsRequest) {
 			r.Count(length)
 		}
 	})
-	r.Close(mark, n)
+	r.EndArray(mark, n)
 	r.BulkString("len")
 	r.Integer(int64(t.length))
 }

@@ -112,7 +112,7 @@ func incrbyfloat(c *command.Call) error {
 	if !ok {
 		return engine.ErrNaNOrInfinity
 	}
-	text := grammar.AppendHumanFloat(nil, sum)
+	text := grammar.AppendLongDouble(nil, sum)
 	c.Tx.Set(k, text, engine.SetMode{KeepTTL: true})
 
 	c.Reply.Bulk(text)

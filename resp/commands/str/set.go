@@ -68,7 +68,7 @@ func set(c *command.Call) error {
 	done := c.Tx.Set(k, value, mode)
 
 	if done {
-		c.Reply.Ok()
+		c.Reply.OK()
 	} else {
 		c.Reply.Null()
 	}
@@ -142,7 +142,7 @@ func setFor(c *command.Call, unit ttlWord) error {
 
 	c.Tx.Set(k, value, engine.SetMode{ExpireAt: expireAt})
 
-	c.Reply.Ok()
+	c.Reply.OK()
 	return nil
 }
 

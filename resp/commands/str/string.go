@@ -214,7 +214,7 @@ func mset(c *command.Call) error {
 
 	setAll(c)
 
-	c.Reply.Ok()
+	c.Reply.OK()
 	return nil
 }
 

@@ -264,7 +264,7 @@ func strtod(b []byte) (f float64, ok bool) {
 		return 0, true
 	}
 	b = bytes.TrimLeft(b, " \t\n\v\f\r")
-	if _, ok := grammar.ScanFloat(b); !ok {
+	if !grammar.IsFloat(b) {
 		return 0, false
 	}
 	text := string(b)

@@ -243,7 +243,7 @@ func zscan(c *command.Call) error {
 		return err
 	}
 	if z.Len() == 0 {
-		command.WriteCloseScan(&c.Reply, c.Reply.Later(), 0, 0)
+		command.WriteCloseScan(&c.Reply, c.Reply.BeginArray(), 0, 0)
 		return nil
 	}
 	options := c.Args.ScanOptions("", false)
@@ -276,7 +276,7 @@ func writeScoreOrNull(r *wire.Reply, score float64, ok bool) {
 // writeMembers answers with members, and with their scores too: flat in RESP2, in pairs in RESP3.
 func writeMembers(r *wire.Reply, m engine.ZMembers, withScores bool) {
 	switch {
-	case withScores && r.Resp3:
+	case withScores && r.RESP3:
 		writeMemberPairs(r, m)
 	case withScores:
 		writeMemberScores(r, m)

@@ -16,7 +16,7 @@ type SavePoint struct {
 // SavePoints are what the parameter save says: a snapshot is due as soon as one of them is reached. None: never.
 type SavePoints []SavePoint
 
-const RefusedSave = refused("Invalid save parameters")
+const ErrSavePoints = valueError("Invalid save parameters")
 
 // ParseSavePoints reads pairs of seconds and changes as Redis takes them: "3600 1 300 100", single spaces between them. "" is none.
 func ParseSavePoints(text string) (list SavePoints, err error) {
@@ -25,13 +25,13 @@ func ParseSavePoints(text string) (list SavePoints, err error) {
 	}
 	words := strings.Split(text, " ")
 	if len(words)%2 != 0 {
-		return nil, RefusedSave
+		return nil, ErrSavePoints
 	}
 	for pair := range slices.Chunk(words, 2) {
 		seconds, err := strconv.ParseInt(pair[0], 10, 64)
 		changes, err2 := strconv.ParseInt(pair[1], 10, 64)
 		if err != nil || err2 != nil || seconds < 1 || changes < 0 {
-			return nil, RefusedSave
+			return nil, ErrSavePoints
 		}
 		list = append(list, SavePoint{seconds, changes})
 	}

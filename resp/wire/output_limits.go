@@ -11,7 +11,7 @@ func (g *Guard) share() int64 {
 	if g.Exempt.Load() {
 		return math.MaxInt64 - 1
 	}
-	return min(max(g.In.limits.Clients.Load(), UncheckedReply), math.MaxInt64-1)
+	return min(max(g.in.limits.Clients.Load(), UncheckedSize), math.MaxInt64-1)
 }
 
 // hardLimit is how many bytes of unread replies close the client.
@@ -23,13 +23,13 @@ func (g *Guard) HardLimit() int64 {
 	return most
 }
 
-func (g *Guard) outputLimit() config.OutputLimit { return g.In.limits.Output.Load()[g.class()] }
+func (g *Guard) outputLimit() config.OutputLimit { return g.in.limits.Output.Load()[g.class()] }
 
 // pauseAt is how many bytes of unread replies make the commands of the client wait until it reads: TCP then slows the
 // client down. So a pipeline that asks for much more than the hard limit works as long as its replies are read.
 // It is a part of what all clients together may hold, so that a slow reader is paused before it is evicted.
 func (g *Guard) pauseAt() int64 {
-	most := min(max(g.share()/4, FullReply), config.MostUnread)
+	most := min(max(g.share()/4, FlushSize), config.MaxUnread)
 	switch limit := g.outputLimit(); {
 	case g.class() == config.Unauthenticated:
 		return math.MaxInt64 // it is closed instead
@@ -51,6 +51,6 @@ func (g *Guard) grace() time.Duration {
 }
 
 const (
-	FullReply      = 64 << 10      // how much is sent before the batch is through
-	UncheckedReply = 2 * FullReply // how large a reply may be that nobody counts
+	FlushSize     = 64 << 10      // how much is sent before the batch is through
+	UncheckedSize = 2 * FlushSize // how large a reply may be that nobody counts
 )

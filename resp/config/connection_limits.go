@@ -26,7 +26,7 @@ func NewConnectionLimits() *ConnectionLimits {
 const (
 	defaultMaxBulk  = 512 << 20 // bytes in one bulk string
 	DefaultMaxQuery = 1 << 30   // bytes in one command
-	LeastQuery      = 1 << 20   // the least that this may be set to
+	MinQuery        = 1 << 20   // the least that this may be set to
 )
 
 const (

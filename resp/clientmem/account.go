@@ -1,0 +1,108 @@
+package clientmem
+
+import (
+	"sync"
+	"sync/atomic"
+)
+
+// Part is what a client holds memory for.
+type Part int
+
+const (
+	Input       Part = iota // buffer of the input that is not yet a whole command
+	Args                    // argument list of a large command
+	Reply                   // large reply under construction
+	Output                  // replies that the client has not read
+	Transaction             // commands queued by MULTI
+	Watch                   // keys of WATCH
+	Waiting                 // copy of a call that waits
+	partCount
+)
+
+// ConnectionSize is the approximate memory of a connection whose account is empty, in bytes, as the
+// runtime counts it: a goroutine's stack, the session and redcon's buffer. Half of that is never
+// touched while the connection is idle, so the process grows by less.
+const ConnectionSize = 16 << 10
+
+// Account is the memory that one client holds. The zero value is an empty account in no pool. Each
+// part is set by one goroutine at a time. Any goroutine may read.
+type Account struct {
+	Chunks atomic.Int64 // buffers that hold the unread replies
+
+	parts  [partCount]atomic.Int64
+	sum    atomic.Int64 // of the parts
+	closed atomic.Bool
+
+	mu   sync.Mutex
+	pool *Pool // nil: not counted
+}
+
+// Set sets the size of a part in bytes. It reports whether the client may go on, which it may not
+// after Close.
+func (a *Account) Set(part Part, bytes int) bool {
+	if a.parts[part].Load() != int64(bytes) {
+		a.change(part, int64(bytes))
+	}
+	return !a.Closed()
+}
+
+func (a *Account) change(part Part, bytes int64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	by := bytes - a.parts[part].Swap(bytes)
+	a.sum.Add(by)
+	if a.pool != nil {
+		a.pool.add(by)
+		a.pool.pools.noteLargest(part, bytes)
+	}
+}
+
+// Part returns the size of a part in bytes.
+func (a *Account) Part(part Part) (bytes int64) { return a.parts[part].Load() }
+
+// Total returns the sum of all parts in bytes.
+func (a *Account) Total() (bytes int64) { return a.sum.Load() }
+
+// Pool returns the pool that counts the client, nil if there is none.
+func (a *Account) Pool() *Pool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.pool
+}
+
+// PoolFull reports whether the clients of the account's pool together hold more than its limit.
+func (a *Account) PoolFull() bool {
+	p := a.Pool()
+	return p != nil && p.Full()
+}
+
+// MoveTo moves the account to another pool. A closed account stays in none.
+func (a *Account) MoveTo(p *Pool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.Closed() || a.pool == p {
+		return
+	}
+	a.leave()
+	a.pool = p
+	p.add(a.Total())
+}
+
+// Close ends the counting: the client is gone, or is about to be closed. It reports whether this
+// call closed the account.
+func (a *Account) Close() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.leave()
+	return !a.closed.Swap(true)
+}
+
+// Closed reports whether Close was called.
+func (a *Account) Closed() bool { return a.closed.Load() }
+
+func (a *Account) leave() {
+	if a.pool != nil {
+		a.pool.add(-a.Total())
+		a.pool = nil
+	}
+}
