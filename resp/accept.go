@@ -4,13 +4,12 @@ import (
 	"errors"
 	"net"
 	"rlserver/resp/wire"
-	"sync/atomic"
 	"time"
 
 	"github.com/tidwall/redcon"
 )
 
-// Serve answers the clients of a listener until Shutdown. The listener is the server's from then on.
+// Serve accepts and serves the clients of a listener until Shutdown. It owns the listener.
 func (s *Server) Serve(ln net.Listener) error {
 	s.mu.Lock()
 	if s.draining {
@@ -24,7 +23,7 @@ func (s *Server) Serve(ln net.Listener) error {
 	return redcon.Serve(&gate{Listener: ln, server: s}, s.handle, s.accept, s.closed)
 }
 
-// handle is called by redcon when a connection's guard has told it of a batch.
+// handle serves a batch of commands. redcon calls it when the connection's guard has one.
 func (s *Server) handle(conn redcon.Conn, _ redcon.Command) {
 	conn.Context().(*session).serve(conn)
 }
@@ -33,9 +32,10 @@ func (s *Server) handle(conn redcon.Conn, _ redcon.Command) {
 type gate struct {
 	net.Listener
 	server *Server
-	told   atomic.Int64 // as by seldom: when the log told last that no connection could be accepted
+	log    throttle // of errors of Accept
 }
 
+// Accept implements net.Listener. It tries again after errors such as a lack of file descriptors.
 func (g *gate) Accept() (net.Conn, error) {
 	for {
 		conn, err := g.Listener.Accept()
@@ -46,24 +46,26 @@ func (g *gate) Accept() (net.Conn, error) {
 			return wire.NewGuard(conn, g.server.limits, g.server.Settings.Timeout), nil
 		}
 		if errors.Is(err, net.ErrClosed) {
-			<-g.server.drained // redcon closes all connections when Accept fails: not before they are through
+			// redcon closes all connections when Accept fails: wait until they have ended.
+			<-g.server.drained
 			return nil, err
 		}
-		if g.server.seldom(&g.told, time.Second) {
+		if _, ok := g.server.allows(&g.log, time.Second); ok {
 			g.server.Log.Warn("a connection could not be accepted", "error", err)
 		}
-		time.Sleep(50 * time.Millisecond) // out of file descriptors: trying again at once would only burn the processor
+		time.Sleep(50 * time.Millisecond) // out of file descriptors: an immediate retry would spin
 	}
 }
 
-// accept takes a new connection in, or tells it why not.
+// accept creates the session of a new connection. It reports whether the connection is served;
+// otherwise the client gets an error and redcon closes the connection.
 func (s *Server) accept(conn redcon.Conn) bool {
 	g := conn.NetConn().(*wire.Guard)
 	refusal := protectedModeRefusal
 	if s.mayConnect(g.RemoteAddr()) {
 		ss := s.newSession(g)
 		conn.SetContext(ss)
-		refusal = s.admit(ss)
+		refusal = s.register(ss)
 	}
 	if refusal != "" {
 		s.countRefusal()
@@ -73,61 +75,94 @@ func (s *Server) accept(conn redcon.Conn) bool {
 	return true
 }
 
-// mayConnect tells whether a server without a password may be reached from an address.
+// mayConnect reports whether protected mode lets a client connect from an address.
 func (s *Server) mayConnect(from net.Addr) bool {
-	return s.Settings.ProtectedMode.Load() == 0 || s.Settings.Password() != "" || local(from)
+	return s.Settings.ProtectedMode.Load() == 0 || s.Settings.Password() != "" || isLocal(from)
 }
 
-// local tells whether an address is of this machine alone: loopback or a Unix socket.
-func local(a net.Addr) bool {
+// isLocal reports whether an address is of this machine alone: loopback or a Unix socket.
+func isLocal(a net.Addr) bool {
 	tcp, ok := a.(*net.TCPAddr)
 	return !ok || tcp.IP.IsLoopback()
 }
 
-// admit adds a session to those that are served and gives it its id, or says why not.
-func (s *Server) admit(ss *session) (refusal string) {
+// register adds a session to those that are served and gives it its id, or returns why it cannot.
+func (s *Server) register(ss *session) (refusal string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.draining {
 		return "ERR server is shutting down"
 	}
-	if int64(len(s.sessions)) >= s.places(ss.guard.RemoteAddr()) {
+	if int64(len(s.sessions)) >= s.maxClientsFor(ss.guard.RemoteAddr()) {
 		return "ERR max number of clients reached"
 	}
-	s.gone.connections++
-	ss.Client = s.gone.connections
+	s.ended.connections++
+	ss.Client = s.ended.connections
 	s.sessions[ss.Client] = ss
 	s.connectionsPeak = max(s.connectionsPeak, int64(len(s.sessions)))
 	return ""
 }
 
+// maxClientsFor is how many clients there may be before one from an address is refused. Operators
+// connect by loopback and the Unix socket: reserved-clients of maxclients are not for other
+// machines, and the Unix socket has as many beyond maxclients.
+func (s *Server) maxClientsFor(from net.Addr) int64 {
+	limit := s.Settings.MaxClients.Load()
+	reserved := min(s.Settings.ReservedClients.Load(), limit/2)
+	tcp, ok := from.(*net.TCPAddr)
+	switch {
+	case !ok:
+		return limit + reserved
+	case tcp.IP.IsLoopback():
+		return limit
+	}
+	return limit - reserved
+}
+
 func (s *Server) countRefusal() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.gone.rejected++
+	s.ended.rejected++
 }
 
-// closed is told of the end of every connection that was accepted.
+// closed ends a session. redcon calls it at the end of every connection that was accepted.
 func (s *Server) closed(conn redcon.Conn, err error) {
 	ss := conn.Context().(*session)
 	if errors.Is(err, wire.ErrLoginTimeout) {
-		s.lateLogins.Add(1)
+		s.loginTimeouts.Add(1)
 	}
 	if err != nil {
-		s.Log.Debug("a connection broke off", "client", ss.Client, "address", ss.peer(), "error", err)
+		s.Log.Debug("a connection failed", "client", ss.Client, "address", ss.remoteAddress(), "error", err)
 	}
-	s.forget(ss)
+	s.unregister(ss)
 	ss.unwatch()
 }
 
-// forget takes a session from those that are served, and keeps its counts.
-func (s *Server) forget(ss *session) {
+// unregister removes a session from those that are served, and keeps its counts. A second call does
+// nothing.
+func (s *Server) unregister(ss *session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.sessions[ss.Client] == ss {
 		delete(s.sessions, ss.Client)
-		s.gone.add(ss)
+		s.ended.add(ss)
 		ss.guard.Memory.Close()
+	}
+}
+
+// clients is the number of sessions.
+func (s *Server) clients() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.sessions)
+}
+
+// applyTimeouts makes idle connections use the timeouts that are configured now.
+func (s *Server) applyTimeouts() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, ss := range s.sessions {
+		ss.guard.Retime()
 	}
 }
 
@@ -141,18 +176,3 @@ const protectedModeRefusal = "DENIED Redis is running in protected mode because 
 	"3) If you started the server manually just for testing, restart it with the '--protected-mode no' option. " +
 	"4) Setup a an authentication password for the default user. " +
 	"NOTE: You only need to do one of the above things in order for the server to start accepting connections from the outside."
-
-// places is how many clients there may be for one from an address to be let in. Operators connect by loopback and the Unix socket: some of
-// maxclients are not for other machines, and the Unix socket has as many beyond it.
-func (s *Server) places(from net.Addr) int64 {
-	most := s.Settings.MaxClients.Load()
-	kept := min(s.Settings.ReservedClients.Load(), most/2)
-	tcp, ok := from.(*net.TCPAddr)
-	switch {
-	case !ok:
-		return most + kept
-	case tcp.IP.IsLoopback():
-		return most
-	}
-	return most - kept
-}

@@ -117,7 +117,7 @@ func clientSetInfo(c *command.Call) error {
 	return nil
 }
 
-// clientNoEvict exempts the connection from maxmemory-clients.
+// clientNoEvict handles CLIENT NO-EVICT, which exempts the connection from maxmemory-clients.
 func clientNoEvict(c *command.Call) error {
 	s := sessionOf(c)
 	on := takeOnOff(&c.Args)
@@ -150,18 +150,18 @@ func takeOnOff(a *command.Args) (on bool) {
 	return false
 }
 
-// clientReply handles CLIENT REPLY <ON | OFF | SKIP>. Of these only ON has a reply itself.
+// clientReply handles CLIENT REPLY <ON | OFF | SKIP>. Only ON has a reply itself.
 func clientReply(c *command.Call) error {
 	s := sessionOf(c)
 	switch {
 	case c.Args.Word("ON"):
-		s.silence = speak
+		s.replyMode = replyOn
 		c.Reply.OK()
 	case c.Args.Word("OFF"):
-		s.silence = mute
+		s.replyMode = replyOff
 	case c.Args.Word("SKIP"):
-		if s.silence != mute {
-			s.silence = skipNext
+		if s.replyMode != replyOff {
+			s.replyMode = replySkipNext
 		}
 	default:
 		return engine.ErrSyntax
@@ -186,7 +186,7 @@ func clientUnblock(c *command.Call) error {
 	}
 
 	unblocked := false
-	for _, s := range sessionOf(c).server.matching(clientFilter{ids: []int64{id}}) {
+	for _, s := range sessionOf(c).server.findClients(clientFilter{ids: []int64{id}}) {
 		w := s.waiter.Load()
 		unblocked = w != nil && w.Unblock(how)
 	}

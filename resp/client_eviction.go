@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"rlserver/resp/clientmem"
 	"slices"
+	"time"
 )
 
-// relieve closes the largest clients of a pool until the others hold no more than they may. It may be called under any lock but Server.mu.
-func (s *Server) relieve(p *clientmem.Pool) {
+// evictClients closes the largest clients of a pool until the others are within its limit. It may be
+// called under any lock except Server.mu and those below it, see the order of locks in doc.go.
+func (s *Server) evictClients(p *clientmem.Pool) {
 	s.memory.Evicting.Lock()
 	defer s.memory.Evicting.Unlock()
 	if !p.Full() {
@@ -34,24 +36,24 @@ func (s *Server) relieve(p *clientmem.Pool) {
 	}
 }
 
-// evict closes a client for what it holds.
+// evict closes a client that holds bytes of memory.
 func (s *Server) evict(ss *session, bytes int64) {
 	line := ss.describe()
 	if !ss.guard.Memory.Close() {
 		return
 	}
 	ss.profile.killed.Store(true)
-	ss.guard.Conn.Close() // wakes its Read and fails its Write, wherever it is
+	ss.guard.Conn.Close() // ends its Read and its Write, wherever it is
 	s.memory.Evicted.Add(1)
-	if more, ok := s.evictions.due(s.elapsed()); ok {
+	if more, ok := s.allows(&s.evictionLog, time.Second); ok {
 		s.Log.Warn("a client was evicted: clients hold more memory than they may", "held", bytes, "client", line, "others_since_the_last_line", more)
 	}
 }
 
-// pool is the one that a client is counted in.
+// pool returns the pool that counts the client; nil: none.
 func (s *session) pool() *clientmem.Pool { return s.guard.Memory.Pool() }
 
-// choosePool has the client counted where it belongs now.
+// choosePool moves the client to the pool that it belongs to now.
 func (s *session) choosePool() {
 	m := &s.server.memory
 	s.guard.Exempt.Store(s.authenticated && s.profile.noEvict.Load())

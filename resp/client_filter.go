@@ -9,22 +9,23 @@ import (
 	"strings"
 )
 
-// clientFilterSyntax is what CLIENT KILL and CLIENT LIST have in common.
+// clientFilterSyntax is the part of the syntax that CLIENT KILL and CLIENT LIST share.
 const clientFilterSyntax = "[USER username] [ADDR ip:port] [LADDR ip:port] [NAME connection-name] [MAXAGE maxage] [SKIPME yes/no]"
 
-// clientFilter says which clients are meant; an empty field means any.
+// clientFilter selects clients; a zero field matches any client.
 type clientFilter struct {
 	ids    []int64
-	kind   string // as clientType gives it
+	kind   string // as takeClientType returns it
 	addr   string
-	here   string  // the address on this side
-	name   *string // empty for clients without one
-	maxAge int64   // seconds for which a client has been connected at least
-	skip   int64   // id of the one client that is not meant; 0: none is excepted
-	skipMe trilean // as SKIPME says
+	laddr  string  // the address the client has connected to
+	name   *string // "" matches clients without a name
+	maxAge int64   // the least age of the connection in seconds
+	skip   int64   // the id of a client that never matches; 0: none
+	skipMe trilean // SKIPME
 }
 
-// clientFilter takes the options of CLIENT KILL and CLIENT LIST. wrongID is said about ids below least.
+// takeClientFilter takes the options of CLIENT KILL and CLIENT LIST. wrongID is the error for ids
+// below least.
 func takeClientFilter(a *command.Args, wrongID engine.Error, least int64) (f clientFilter) {
 	for a.More() {
 		switch {
@@ -41,7 +42,7 @@ func takeClientFilter(a *command.Args, wrongID engine.Error, least int64) (f cli
 		case a.Word("ADDR"):
 			f.addr = string(a.Next())
 		case a.Word("LADDR"):
-			f.here = string(a.Next())
+			f.laddr = string(a.Next())
 		case a.Word("NAME"):
 			name := string(a.Next())
 			f.name = &name
@@ -58,9 +59,9 @@ func takeClientFilter(a *command.Args, wrongID engine.Error, least int64) (f cli
 	return f
 }
 
-// clientIDs takes the ids that follow: at least one, up to a word that is an option.
+// takeClientIDs takes one id or more, up to a word that is an option.
 func takeClientIDs(a *command.Args, wrong engine.Error, least int64) (ids []int64) {
-	for more := true; more; more = a.More() && takeContinuesIDs(a, wrong) {
+	for more := true; more; more = a.More() && continuesIDs(a, wrong) {
 		id := a.IntegerOr(wrong)
 		if a.Err == nil && id < least {
 			a.Fail(wrong)
@@ -70,9 +71,9 @@ func takeClientIDs(a *command.Args, wrong engine.Error, least int64) (ids []int6
 	return ids
 }
 
-// continuesIDs tells whether the next word is meant as an id: a number, and for CLIENT LIST, which Redis 7.0 lets have nothing but ids, whatever is
-// no option.
-func takeContinuesIDs(a *command.Args, wrong engine.Error) bool {
+// continuesIDs reports whether the next word is another id: a number, or, in CLIENT LIST, any word that
+// is not an option, because Redis 7.0 accepts nothing but ids there.
+func continuesIDs(a *command.Args, wrong engine.Error) bool {
 	_, number := grammar.ParseInt(a.List[0])
 	return number || wrong == errClientIDList && !slices.ContainsFunc(clientOptions, func(word string) bool { return grammar.EqualFold(a.List[0], word) })
 }
@@ -80,11 +81,11 @@ func takeContinuesIDs(a *command.Args, wrong engine.Error) bool {
 // clientOptions are the words that end a list of ids.
 var clientOptions = []string{"ID", "TYPE", "USER", "ADDR", "LADDR", "NAME", "MAXAGE", "SKIPME"}
 
-// trilean is yes, no, or nothing said.
+// trilean is yes, no, or not given.
 type trilean uint8
 
 const (
-	unsaid trilean = iota
+	notGiven trilean = iota
 	yes
 	no
 )
@@ -97,10 +98,10 @@ func takeYesNo(a *command.Args) trilean {
 		return no
 	}
 	a.Fail(engine.ErrSyntax)
-	return unsaid
+	return notGiven
 }
 
-// clientType takes a kind of client. All that there are here are normal.
+// takeClientType takes a kind of client. All clients of this server are normal.
 func takeClientType(a *command.Args) string {
 	b := a.Next()
 	for _, kind := range []string{"normal", "master", "replica", "slave", "pubsub"} {
@@ -112,11 +113,11 @@ func takeClientType(a *command.Args) string {
 	return ""
 }
 
-// matching gives the sessions that a filter means, oldest first.
-func (s *Server) matching(f clientFilter) (found []*session) {
+// findClients returns the sessions that a filter matches, oldest first.
+func (s *Server) findClients(f clientFilter) (found []*session) {
 	s.mu.Lock()
 	for _, ss := range s.sessions {
-		if f.means(ss) {
+		if f.matches(ss) {
 			found = append(found, ss)
 		}
 	}
@@ -125,13 +126,13 @@ func (s *Server) matching(f clientFilter) (found []*session) {
 	return found
 }
 
-func (f *clientFilter) means(s *session) bool {
+func (f *clientFilter) matches(s *session) bool {
 	switch {
 	case s.Client == f.skip || s.profile.killed.Load():
 	case f.ids != nil && !slices.Contains(f.ids, s.Client):
 	case f.kind != "" && f.kind != "normal":
-	case f.addr != "" && f.addr != s.peer():
-	case f.here != "" && f.here != s.here():
+	case f.addr != "" && f.addr != s.remoteAddress():
+	case f.laddr != "" && f.laddr != s.localAddress():
 	case f.name != nil && *f.name != textOf(&s.profile.name):
 	case f.maxAge > (s.server.elapsed()-s.created)/1000:
 	default:

@@ -2,7 +2,7 @@ package resp
 
 import "rlserver/resp/command"
 
-// clientKill handles CLIENT KILL ip:port, and CLIENT KILL with options, all of which must be true of a client that is killed.
+// clientKill handles CLIENT KILL ip:port, and CLIENT KILL with options, all of which must match.
 func clientKill(c *command.Call) error {
 	if c.Args.Left() == 1 {
 		wanted := clientFilter{addr: string(c.Args.Next())}
@@ -26,15 +26,16 @@ func clientKill(c *command.Call) error {
 	return nil
 }
 
-// kill ends the connections of the clients that are wanted and tells how many they were. The caller's own ends after its reply.
+// kill closes the connections of the clients that match and returns their number. The caller's own
+// connection closes after its reply.
 func kill(c *command.Call, wanted clientFilter) (killed int) {
-	for _, s := range sessionOf(c).server.matching(wanted) {
+	for _, s := range sessionOf(c).server.findClients(wanted) {
 		killed++
 		s.profile.killed.Store(true)
 		if s == sessionOf(c) {
 			sessionOf(c).closing = true
 		} else {
-			s.guard.Conn.Close() // wakes its Read and fails its Write, wherever it is
+			s.guard.Conn.Close() // ends its Read and its Write, wherever it is
 		}
 	}
 	return killed

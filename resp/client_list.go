@@ -17,7 +17,7 @@ func clientInfo(c *command.Call) error {
 	return nil
 }
 
-// clientList handles CLIENT LIST with options, all of which must be true of a client that is listed.
+// clientList handles CLIENT LIST. A client is listed if all options match.
 func clientList(c *command.Call) error {
 	wanted := takeClientFilter(&c.Args, errClientIDList, math.MinInt64)
 	if wanted.skipMe == yes {
@@ -28,7 +28,7 @@ func clientList(c *command.Call) error {
 	}
 
 	var text strings.Builder
-	for _, s := range sessionOf(c).server.matching(wanted) {
+	for _, s := range sessionOf(c).server.findClients(wanted) {
 		text.WriteString(s.describe())
 		text.WriteByte('\n')
 	}
@@ -37,7 +37,8 @@ func clientList(c *command.Call) error {
 	return nil
 }
 
-// describe is the session's line of CLIENT LIST, in the fields of Redis that mean something here. Any goroutine may ask.
+// describe returns the session's line of CLIENT LIST, with those fields of Redis that have a meaning
+// here. Any goroutine may call it.
 func (s *session) describe() string {
 	p, now := &s.profile, s.server.elapsed()
 	last := "NULL"
@@ -51,12 +52,13 @@ func (s *session) describe() string {
 	}
 	return fmt.Sprintf("id=%d addr=%s laddr=%s fd=%d name=%s age=%d idle=%d flags=%s db=%d sub=0 psub=0 ssub=0 multi=%d "+
 		"qbuf=%d qbuf-free=%d argv-mem=%d multi-mem=%d rbs=%d rbp=%d obl=%d oll=%d omem=%d tot-mem=%d events=%s cmd=%s user=%s redir=%d resp=%d lib-name=%s lib-ver=%s",
-		s.Client, s.peer(), s.here(), s.descriptor(), textOf(&p.name), (now-s.created)/1000, (now-p.active.Load())/1000, s.flagLetters(), p.database.Load(), p.queued.Load()-1,
+		s.Client, s.remoteAddress(), s.localAddress(), s.descriptor(), textOf(&p.name), (now-s.created)/1000, (now-p.active.Load())/1000, s.flagLetters(), p.database.Load(), p.queued.Load()-1,
 		qbuf, max(0, part(clientmem.Input)-qbuf), part(clientmem.Args), part(clientmem.Transaction), part(clientmem.Reply), p.largest.Load(), 0, h.Chunks.Load(), part(clientmem.Output), clientmem.ConnectionSize+h.Total(),
 		events, last, defaultUser, s.redirection(), p.resp.Load(), textOf(&p.library), textOf(&p.version))
 }
 
-// flagLetters are those of Redis: x within MULTI, b blocked, t tracking, U on a Unix socket, e not to be evicted, N nothing of all this.
+// flagLetters returns the letters of Redis: x within MULTI, b blocked, t tracking, U on a Unix socket,
+// e exempt from eviction, N none of these.
 func (s *session) flagLetters() (letters string) {
 	if s.profile.queued.Load() > 0 {
 		letters += "x"
@@ -83,11 +85,14 @@ func textOf(p *atomic.Pointer[string]) string {
 	return ""
 }
 
-// peer is the client's address as Redis writes it. Behind a Unix socket it is the socket's path and a port 0, on both sides.
-func (s *session) peer() string { return addressText(s.guard.RemoteAddr(), s.guard.LocalAddr()) }
+// remoteAddress is the client's address in the format of Redis. For a Unix socket it is the path of
+// the socket and port 0, on both sides.
+func (s *session) remoteAddress() string {
+	return addressText(s.guard.RemoteAddr(), s.guard.LocalAddr())
+}
 
-// here is the address that the client has connected to.
-func (s *session) here() string { return addressText(s.guard.LocalAddr(), s.guard.LocalAddr()) }
+// localAddress is the address that the client has connected to.
+func (s *session) localAddress() string { return addressText(s.guard.LocalAddr(), s.guard.LocalAddr()) }
 
 func addressText(of, local net.Addr) string {
 	if unix, ok := local.(*net.UnixAddr); ok {
@@ -96,7 +101,7 @@ func addressText(of, local net.Addr) string {
 	return of.String()
 }
 
-// descriptor is the number of the connection's socket; -1 if it is closed, or none.
+// descriptor is the file descriptor of the socket, or -1.
 func (s *session) descriptor() (fd int) {
 	fd = -1
 	if socket, ok := s.guard.Conn.(syscall.Conn); ok {

@@ -5,8 +5,9 @@ import (
 	"rlserver/resp/command"
 )
 
-// clientTracking handles CLIENT TRACKING <ON | OFF> [OPTIN] [NOLOOP]. Some clients ask for OPTIN on every connection they make. Then
-// only keys that are read after CLIENT CACHING YES are tracked, which is refused: so none is, and no promise is broken.
+// clientTracking handles CLIENT TRACKING <ON | OFF> [OPTIN] [NOLOOP]. Some clients send ON OPTIN on
+// every connection. OPTIN tracks only keys that are read after CLIENT CACHING YES, which this server
+// refuses: so it never has to track a key.
 func clientTracking(c *command.Call) error {
 	s := sessionOf(c)
 	on := takeOnOff(&c.Args)
@@ -39,10 +40,10 @@ func clientTracking(c *command.Call) error {
 	return nil
 }
 
-// redirection takes the id of a client.
+// takeRedirection takes the id of a client that exists.
 func takeRedirection(a *command.Args, s *Server) {
 	id := a.Integer()
-	if a.Err == nil && len(s.matching(clientFilter{ids: []int64{id}})) == 0 {
+	if a.Err == nil && len(s.findClients(clientFilter{ids: []int64{id}})) == 0 {
 		a.Fail(errNoRedirect)
 	}
 }
@@ -59,7 +60,7 @@ func clientCaching(c *command.Call) error {
 	return engine.ErrSyntax
 }
 
-// redirection is what CLIENT GETREDIR tells: -1 without tracking, 0 without redirection.
+// redirection is the reply of CLIENT GETREDIR: -1 without tracking, 0 without redirection.
 func (s *session) redirection() int64 {
 	if s.profile.tracking.Load() {
 		return 0

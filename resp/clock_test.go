@@ -179,20 +179,20 @@ func TestOnlyLongCallsEndWithTheirClient(t *testing.T) {
 	client.Close()
 	require.Eventually(t, s.guard.Gone, 10*time.Second, time.Millisecond)
 	now += 10_000
-	s.show(nil, server.Time.Elapsed())
+	s.updateProfile(nil, server.Time.Elapsed())
 	now += 999
 	assert.NoError(t, s.Call.Unwanted())
 	now++
 	assert.ErrorIs(t, s.Call.Unwanted(), command.ErrGone)
 }
 
-func TestLogTurns(t *testing.T) {
-	var l logTurn
+func TestThrottleCountsWhatItSkips(t *testing.T) {
+	var l throttle
 	for _, step := range []struct {
 		now, missed int64
 		ok          bool
 	}{{0, 0, true}, {1, 0, false}, {999, 0, false}, {1000, 2, true}, {1500, 0, false}, {5000, 1, true}} {
-		missed, ok := l.due(step.now)
+		missed, ok := l.allow(step.now, time.Second)
 		assert.Equal(t, step.missed, missed)
 		assert.Equal(t, step.ok, ok)
 	}

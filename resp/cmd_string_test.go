@@ -252,7 +252,7 @@ func newSession() *session {
 		Log: slog.New(slog.DiscardHandler), Settings: config.NewSettings(config.Defaults{}), Version: "test",
 	})
 	s := server.newSession(wire.NewGuard(deaf{}, config.NewConnectionLimits(), nil))
-	s.authenticate(true)
+	s.setAuthenticated(true)
 	return s
 }
 

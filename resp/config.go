@@ -37,8 +37,8 @@ func init() {
 
 const errNoConfigFile = engine.Error("ERR The server is running without a config file")
 
-// configGet handles CONFIG GET parameter [parameter ...]: names, or patterns over names. A parameter that is asked for by its
-// alias answers by it.
+// configGet handles CONFIG GET parameter [parameter ...], names or patterns. A parameter that is
+// requested by its alias is returned by its alias.
 func configGet(c *command.Call) error {
 	var names, values []string
 	pattern := glob.New(nil, true)
@@ -64,7 +64,7 @@ func configGet(c *command.Call) error {
 	return nil
 }
 
-// matchParameters gives the names, aliases too, that are meant by a name or a pattern.
+// matchParameters returns the names and aliases that match a name or a pattern.
 func matchParameters(pattern *glob.Pattern) (names []string) {
 	asked := string(pattern.Text)
 	if !strings.ContainsAny(asked, "[*?") {
@@ -83,7 +83,7 @@ func matchParameters(pattern *glob.Pattern) (names []string) {
 	return names
 }
 
-// configSet handles CONFIG SET parameter value [parameter value ...]: all are changed or none.
+// configSet handles CONFIG SET parameter value [parameter value ...]. It changes all or none.
 func configSet(c *command.Call) error {
 	s := sessionOf(c)
 	changes, err := takeConfigChanges(&c.Args)
@@ -104,19 +104,20 @@ func configSet(c *command.Call) error {
 		put()
 	}
 	if s.server.Settings.Timeout() != timeout || s.server.Settings.PreauthTimeout() != preauth {
-		s.server.retime()
+		s.server.applyTimeouts()
 	}
-	s.server.fitMemory()
+	s.server.applyMemoryLimits()
 	if slices.ContainsFunc(changes, func(change configChange) bool { return change.Name == "maxmemory" }) {
-		s.server.warnOfMaxMemory()
+		s.server.warnAboutMaxMemory()
 	}
-	s.afterwards = append(s.afterwards, s.server.configure, s.server.relieveAll)
+	s.deferUntilUnlocked(s.server.configure)
+	s.deferUntilUnlocked(s.server.evictClientsOfAllPools)
 
 	c.Reply.OK()
 	return nil
 }
 
-// configChange is a parameter, by the name it was called, and the value it is to have.
+// configChange is a parameter, the name the client used, and its new value.
 type configChange struct {
 	*config.Parameter
 	called, value string
@@ -126,7 +127,8 @@ func (c *configChange) refuse(why error) error {
 	return engine.Error(fmt.Sprintf("ERR CONFIG SET failed (possibly related to argument '%.128s') - %v", c.called, why))
 }
 
-// configChanges takes names and values, which are looked at when all names are known to be good.
+// takeConfigChanges takes names and values. It checks the names; the values are parsed when all names
+// are known to be good.
 func takeConfigChanges(a *command.Args) (changes []configChange, err error) {
 	if a.Left()%2 != 0 {
 		return nil, engine.ErrSyntax
@@ -151,9 +153,9 @@ func configResetStat(c *command.Call) error {
 	s := sessionOf(c)
 	c.Tx.ResetStats()
 	s.server.resetTotals()
-	s.server.crowdedOut.Store(0)
-	s.server.deniedLogins.Store(0)
-	s.server.lateLogins.Store(0)
+	s.server.oomRefusals.Store(0)
+	s.server.failedLogins.Store(0)
+	s.server.loginTimeouts.Store(0)
 	s.server.memory.Evicted.Store(0)
 	s.server.memory.Unread.Store(0)
 	s.server.Tallies.Reset()
@@ -161,5 +163,6 @@ func configResetStat(c *command.Call) error {
 	return nil
 }
 
-// configRewrite has no file to rewrite: flags and the environment are all the configuration there is.
+// configRewrite handles CONFIG REWRITE. There is no configuration file: flags and the environment are
+// the configuration.
 func configRewrite(c *command.Call) error { return errNoConfigFile }

@@ -41,10 +41,11 @@ func init() {
 	)
 }
 
-// redisVersion is the version of Redis whose commands are spoken here, as HELLO and INFO tell it: clients choose by it what they send.
+// redisVersion is the version of Redis that HELLO and INFO report: its commands are served here, and
+// clients choose by it what they send.
 const redisVersion = "7.0.15"
 
-// defaultUser is the only user there is.
+// defaultUser is the only user.
 const defaultUser = "default"
 
 const (
@@ -106,17 +107,17 @@ func quit(c *command.Call) error {
 	return nil
 }
 
-// reset makes the session as it was when the client connected.
+// reset handles RESET: it returns the session to the state of a new connection.
 func reset(c *command.Call) error {
 	s := sessionOf(c)
-	s.use(0)
-	s.speak(2)
+	s.selectDatabase(0)
+	s.setProtocol(2)
 	s.profile.noEvict.Store(false)
-	s.authenticate(s.server.Settings.Password() == "")
+	s.setAuthenticated(s.server.Settings.Password() == "")
 	s.profile.name.Store(nil)
 	s.profile.tracking.Store(false)
 	c.Tx.NoTouch(false)
-	s.silence = speak
+	s.replyMode = replyOn
 	s.transaction = transaction{}
 	s.unwatch()
 
@@ -131,14 +132,14 @@ func selectDatabase(c *command.Call) error {
 		return err
 	}
 
-	sessionOf(c).use(int(index))
+	sessionOf(c).selectDatabase(int(index))
 
 	c.Reply.OK()
 	return nil
 }
 
-// hello handles HELLO [protover [AUTH username password] [SETNAME clientname]]. As in Redis the options take effect one by one:
-// a wrong one leaves what those before it did.
+// hello handles HELLO [protover [AUTH username password] [SETNAME clientname]]. As in Redis the options
+// take effect one by one: a wrong one does not undo those before it.
 func hello(c *command.Call) error {
 	s := sessionOf(c)
 	version, err := takeProtocolVersion(&c.Args)
@@ -159,18 +160,18 @@ func hello(c *command.Call) error {
 		}
 	}
 
-	if !s.authenticated && !s.free() {
+	if s.loginIfPasswordRemoved(); !s.authenticated {
 		return errHelloNoAuth
 	}
 	if version != 0 {
-		s.speak(version)
+		s.setProtocol(version)
 	}
 
-	writeGreeting(&c.Reply, s)
+	writeHello(&c.Reply, s)
 	return nil
 }
 
-// protocolVersion takes the first argument of HELLO; 0 means that there is none, and the protocol stays.
+// takeProtocolVersion takes the first argument of HELLO. 0: there is none, and the protocol stays.
 func takeProtocolVersion(a *command.Args) (version int32, err error) {
 	if !a.More() {
 		return 0, nil
@@ -182,13 +183,13 @@ func takeProtocolVersion(a *command.Args) (version int32, err error) {
 	return int32(n), a.Err
 }
 
-// speak changes the protocol, beginning with the reply to this call.
-func (s *session) speak(version int32) {
+// setProtocol changes the protocol, from the reply to this call on.
+func (s *session) setProtocol(version int32) {
 	s.profile.resp.Store(version)
 	s.Reply.RESP3 = version == 3
 }
 
-func writeGreeting(r *wire.Reply, s *session) {
+func writeHello(r *wire.Reply, s *session) {
 	r.Mapping(7)
 	r.BulkString("server")
 	r.BulkString("redis")
@@ -206,7 +207,7 @@ func writeGreeting(r *wire.Reply, s *session) {
 	r.Array(0)
 }
 
-// setName gives the connection a name; an empty one takes it away.
+// setName sets the name of the connection; an empty one removes it.
 func (s *session) setName(name []byte) error {
 	switch {
 	case len(name) > command.LongestWord:
@@ -218,7 +219,7 @@ func (s *session) setName(name []byte) error {
 	return nil
 }
 
-// printable tells whether text may stand in a line of CLIENT LIST, whose fields are told apart by spaces.
+// printable reports whether text may be a field of CLIENT LIST, whose fields are separated by spaces.
 func printable(text []byte) bool {
 	for _, b := range text {
 		if b < '!' || b > '~' {
@@ -228,6 +229,7 @@ func printable(text []byte) bool {
 	return true
 }
 
+// nonEmpty returns nil for empty text.
 func nonEmpty(text []byte) *string {
 	if len(text) == 0 {
 		return nil

@@ -15,7 +15,7 @@ func init() {
 	const always = operator | command.Loading | command.Stale
 	debug := func(c *command.Command) *command.Command {
 		c.Group, c.Since, c.Complexity = "server", "1.0.0", cmp.Or(c.Complexity, "O(1)")
-		c.Run = debugging(c.Run)
+		c.Run = ifDebugAllowed(c.Run)
 		return c
 	}
 	command.Register(
@@ -48,12 +48,12 @@ func init() {
 const errDebugNotAllowed = engine.Error("ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", you can run it from a local connection, " +
 	"otherwise you need to set this option in the configuration file, and then restart the server.")
 
-// debugging refuses a subcommand of DEBUG to those who may not use it.
-func debugging(run func(*command.Call) error) func(*command.Call) error {
+// ifDebugAllowed wraps a handler: it refuses clients that enable-debug-command excludes.
+func ifDebugAllowed(run func(*command.Call) error) func(*command.Call) error {
 	return func(c *command.Call) error {
 		s := sessionOf(c)
 		allowed := s.server.Settings.Start.DebugCommand
-		if allowed != "yes" && (allowed != "local" || !local(s.guard.RemoteAddr())) {
+		if allowed != "yes" && (allowed != "local" || !isLocal(s.guard.RemoteAddr())) {
 			return errDebugNotAllowed
 		}
 		return run(c)
@@ -76,7 +76,8 @@ func debugSetActiveExpire(c *command.Call) error {
 	return nil
 }
 
-// debugSleep holds one connection, where Redis holds all: within EXEC not before the locks are let go of.
+// debugSleep handles DEBUG SLEEP seconds. It blocks this connection alone, where Redis blocks all.
+// Within EXEC it sleeps after the locks are released.
 func debugSleep(c *command.Call) error {
 	s := sessionOf(c)
 	seconds := c.Args.Float()
@@ -85,7 +86,7 @@ func debugSleep(c *command.Call) error {
 	}
 	sleep := func() { time.Sleep(time.Duration(seconds * float64(time.Second))) }
 	if c.Executing {
-		s.afterwards = append(s.afterwards, sleep)
+		s.deferUntilUnlocked(sleep)
 	} else {
 		sleep()
 	}
@@ -113,7 +114,7 @@ func debugDigestValue(c *command.Call) error {
 
 func writeDigest(r *wire.Reply, d engine.Digest) { r.Status(hex.EncodeToString(d[:])) }
 
-// debugObject handles DEBUG OBJECT key. Programs read the fields that Redis has by their names.
+// debugObject handles DEBUG OBJECT key. The fields have the names of Redis, which programs parse.
 func debugObject(c *command.Call) error {
 	k := c.Args.Key()
 	at, ok := c.Tx.Address(k)
@@ -128,11 +129,11 @@ func debugObject(c *command.Call) error {
 	return nil
 }
 
-// debugReload handles DEBUG RELOAD and DEBUG LOADAOF: a snapshot and the log tell the same.
+// debugReload handles DEBUG RELOAD and DEBUG LOADAOF: a snapshot and the log have the same content.
 func debugReload(c *command.Call) error {
 	s := sessionOf(c)
 	if s.server.store != nil {
-		if err := s.server.saveFinally(); err != nil {
+		if err := s.server.saveAfterCurrent(); err != nil {
 			s.server.Log.Error("DEBUG RELOAD could not save", "client", c.Client, "error", err)
 			return errNotSaved
 		}

@@ -10,25 +10,23 @@ import (
 	"time"
 )
 
-// execute takes one call through the only way there is: table, arity, authentication, locks, handler, effects. It leaves exactly one answer,
-// and if that has to be waited for, it does. It may take calls that follow in the pipeline along, see pipeline.go.
+// execute runs one call: command table, arity, login, memory and disk, locks, handler, effects. It
+// leaves exactly one reply and waits for it if necessary. It may also run calls that follow in the
+// pipeline, see pipeline.go.
 func (s *session) execute(words [][]byte) {
-	s.begun = len(s.Reply.B)
-	if len(words) > manyWords && !s.takeArgs(len(words)) {
+	s.replyStart = len(s.Reply.B)
+	if len(words) > manyWords && !s.accountArgs(len(words)) {
 		s.closing = true
 		return
 	}
 	now, elapsed := s.server.Time.Read()
 	c, name, err := s.server.resolve(words)
-	s.show(c, elapsed)
-	if err == nil && !s.authenticated && c.Flags&command.NoAuth == 0 && !s.free() {
-		err = command.ErrNoAuth
-	}
+	s.updateProfile(c, elapsed)
 	if err == nil {
-		err = s.denied(c)
+		err = s.prepareFor(c)
 	}
-	if c == nil && ofBrowser(words[0]) {
-		s.shun()
+	if c == nil && isHTTP(words[0]) {
+		s.closeHTTP()
 		return
 	}
 	if err != nil {
@@ -40,7 +38,7 @@ func (s *session) execute(words [][]byte) {
 
 	p := command.Prepared{Command: c, Words: words, Name: name}
 	defer s.recovered()
-	if s.transaction.joins(c) {
+	if s.transaction.queues(c) {
 		s.queue(p)
 		return
 	}
@@ -48,7 +46,7 @@ func (s *session) execute(words [][]byte) {
 		c.Prepare(&s.Call, words)
 	}
 	s.begin(p, now)
-	w := s.runTogether(elapsed)
+	w := s.runGroup(elapsed)
 	seen := s.Tx.End()
 	if len(s.Postponed) > 0 {
 		s.writePostponed()
@@ -57,40 +55,31 @@ func (s *session) execute(words [][]byte) {
 	if w != nil {
 		s.await(w)
 	}
-	if len(s.afterwards) > 0 {
-		s.finish()
+	if len(s.deferred) > 0 {
+		s.runDeferred()
 	}
 }
 
-// finish does what a handler has put off until no lock is held.
-func (s *session) finish() {
-	list := s.afterwards
-	s.afterwards = nil
-	for _, do := range list {
-		do()
-	}
-}
-
-// denied tells why a call that is right in itself is not taken now: it cannot stand in a transaction, or it would change something that
-// the disk does not take, or would take memory that there is not, or it needs data that is still being loaded. For EXEC counts what is queued.
-func (s *session) denied(c *command.Command) error {
-	t, has, lacks := &s.transaction, c.Flags, ^c.Flags
-	if t.open {
-		switch {
-		case t.joins(c) && c.Flags&(command.NoMulti|command.OwnLocks) != 0:
-			return errNotInMulti
-		case c.Name == "exec":
-			has, lacks = has|t.has&(command.Write|command.DenyOOM), lacks|t.lacks
+// prepareFor logs the client in if it needs no password any more, and evicts keys if the call may
+// take memory. It returns an error if the call may not run now. No lock is held.
+func (s *session) prepareFor(c *command.Command) error {
+	if !s.authenticated && c.Flags&command.NoAuth == 0 {
+		if s.loginIfPasswordRemoved(); !s.authenticated {
+			return command.ErrNoAuth
 		}
 	}
-	grows := has&command.DenyOOM != 0 || t.joins(c) // what is queued takes memory, whatever it does
-	if grows && s.server.Engine.Crowded() && s.server.loading.Load() == 0 && !s.makeRoom() {
+	if s.transaction.forbids(c) {
+		return errNotInMulti
+	}
+	has, lacks := s.transaction.flags(c)
+	if has&command.DenyOOM != 0 && s.server.Engine.Crowded() && s.server.loading.Load() == 0 && !s.evictKeys() {
 		return engine.ErrOutOfMemory
 	}
 	return s.server.unavailable(has, lacks)
 }
 
-// unavailable tells why no call is taken now that has, and lacks, these flags.
+// unavailable returns why no call with these flags, and without those, can run now: the disk refuses
+// changes, or the data is being loaded. nil: it can.
 func (s *Server) unavailable(has, lacks command.Flags) error {
 	if has&(command.Write|command.Health) != 0 {
 		if why := s.refusal(); why != "" {
@@ -103,16 +92,28 @@ func (s *Server) unavailable(has, lacks command.Flags) error {
 	return nil
 }
 
-// See notes that what has just been answered may tell of any change up to a position: the replies
-// of the batch wait for that. While the disk fails, some positions may never be reached: a call
-// that only reads gets an error if it has seen such a change, and the client stays connected.
+// deferUntilUnlocked runs a function at the end of the call, when no lock is held. A handler needs
+// it for what takes locks or sleeps, because EXEC runs the handler under the locks of all its calls.
+func (s *session) deferUntilUnlocked(do func()) { s.deferred = append(s.deferred, do) }
+
+func (s *session) runDeferred() {
+	list := s.deferred
+	s.deferred = nil
+	for _, do := range list {
+		do()
+	}
+}
+
+// See records that a reply depends on changes up to a position: the replies of the batch wait until
+// the journal has them. While the disk fails, some positions are never reached: then a call that
+// only reads gets an error instead, and the client stays connected.
 func (s *session) See(p engine.Position) {
 	if p <= s.position {
 		return
 	}
-	if why := s.server.refusal(); why != "" && len(s.together) == 1 && s.together[0].Command.Flags&command.Write == 0 {
+	if why := s.server.refusal(); why != "" && len(s.group) == 1 && s.group[0].Command.Flags&command.Write == 0 {
 		if s.server.journal.Wait(p) != nil {
-			s.Reply.B = s.Reply.B[:s.begun]
+			s.Reply.B = s.Reply.B[:s.replyStart]
 			s.Refuse(engine.Error("MISCONF what this would read is not on the disk: " + why))
 			return
 		}
@@ -120,77 +121,8 @@ func (s *session) See(p engine.Position) {
 	s.position = p
 }
 
-// resolve finds the command that a call names and how many words its name has, and checks how many follow.
-func (s *Server) resolve(words [][]byte) (c *command.Command, name int, err error) {
-	c, name = command.Commands.Find(words[0]), 1
-	if c == nil && needsScripting("", words[0]) {
-		return nil, 0, errNoScripts
-	}
-	if c == nil {
-		return nil, 0, unknownCommand(words)
-	}
-	if len(c.Subs) > 0 && len(words) > 1 {
-		parent := c
-		if c, name = parent.Sub(words[1]), 2; c == nil {
-			if needsScripting(parent.Name, words[1]) {
-				return nil, 0, errNoScripts
-			}
-			return nil, 0, engine.Error(fmt.Sprintf("ERR unknown subcommand '%.128s'. Try %s HELP.", words[1], strings.ToUpper(parent.Name)))
-		}
-	}
-	if c.Rejects(len(words)) {
-		return c, 0, engine.Error("ERR wrong number of arguments for '" + c.FullName() + "' command")
-	}
-	if c.BoundsWords() {
-		err = c.TooLong(words, s.Settings.MaxKey.Load())
-	}
-	return c, name, err
-}
-
-// ofBrowser tells whether what should be a command is from an HTTP request: a web page can make a browser send one here, and have
-// commands in its body.
-func ofBrowser(name []byte) bool {
-	return grammar.EqualFold(name, "POST") || grammar.EqualFold(name, "HOST:")
-}
-
-// shun ends the session without a word. The log tells of it once a minute at most, lest whoever does it fills the disk.
-func (s *session) shun() {
-	s.closing = true
-	if s.server.seldom(&s.server.shunned, time.Minute) {
-		s.server.Log.Warn("a client sent POST or Host: as a command: its connection was closed, as a web page may be trying to reach this server",
-			"client", s.Client, "address", s.peer())
-	}
-}
-
-// unknownCommand quotes what was sent, within the bounds that Redis sets.
-func unknownCommand(words [][]byte) error {
-	text := fmt.Sprintf("ERR unknown command '%.128s', with args beginning with: ", words[0])
-	quoted := 0
-	for _, w := range words[1:] {
-		if quoted >= 128 {
-			break
-		}
-		arg := fmt.Sprintf("'%.*s' ", 128-quoted, w)
-		quoted += len(arg)
-		text += arg
-	}
-	return engine.Error(text)
-}
-
-// reject answers a call that comes to no handler. Of a transaction that is being gathered nothing will run then; c is nil for no command.
-func (s *session) reject(c *command.Command, err error) {
-	text := err.Error()
-	s.transaction.broken = s.transaction.open
-	if c != nil && c.FullName() == "exec" {
-		s.transaction = transaction{}
-		s.unwatch()
-		text = "EXECABORT Transaction discarded because of: " + strings.TrimPrefix(text, "ERR ")
-	}
-	s.Errors++
-	s.Reply.Error(text)
-}
-
-// recovered answers a panic of a handler: the client gets an error, the log the stack, and the process goes on.
+// recovered handles a panic of a handler: the client gets an error, the stack goes to the log, and
+// the process continues.
 func (s *session) recovered() {
 	fault := recover()
 	if fault == nil {
@@ -198,10 +130,10 @@ func (s *session) recovered() {
 	}
 	s.Postponed, s.Ready = nil, nil
 	s.See(s.Tx.End())
-	s.Fault(fault, s.begun)
+	s.Fault(fault, s.replyStart)
 }
 
-// writePostponed puts what was postponed into the replies.
+// writePostponed inserts what handlers have postponed until no lock is held into the replies.
 func (s *session) writePostponed() {
 	list := s.Postponed
 	s.Postponed = nil
@@ -220,4 +152,78 @@ func (s *session) writePostponed() {
 		}
 		s.Reply.B = append(s.Reply.B, rest[p.At-first:end-first]...)
 	}
+}
+
+// resolve finds the command of a call and checks the number and the length of its words. name is
+// the number of words that form the command's name. Of an unknown command or subcommand c is nil.
+func (s *Server) resolve(words [][]byte) (c *command.Command, name int, err error) {
+	c, name = command.Commands.Find(words[0]), 1
+	if c == nil && needsScripting("", words[0]) {
+		return nil, 0, errNoScripts
+	}
+	if c == nil {
+		return nil, 0, unknownCommand(words)
+	}
+	if len(c.Subs) > 0 && len(words) > 1 {
+		parent := c
+		if c, name = parent.Sub(words[1]), 2; c == nil {
+			if needsScripting(parent.Name, words[1]) {
+				return nil, 0, errNoScripts
+			}
+			return nil, 0, engine.Error(fmt.Sprintf("ERR unknown subcommand '%.128s'. Try %s HELP.",
+				words[1], strings.ToUpper(parent.Name)))
+		}
+	}
+	if c.Rejects(len(words)) {
+		return c, 0, engine.Error("ERR wrong number of arguments for '" + c.FullName() + "' command")
+	}
+	if c.BoundsWords() {
+		err = c.TooLong(words, s.Settings.MaxKey.Load())
+	}
+	return c, name, err
+}
+
+// isHTTP reports whether the name of a command is from an HTTP request: a web page can make a
+// browser send one to this port, with commands in its body.
+func isHTTP(name []byte) bool {
+	return grammar.EqualFold(name, "POST") || grammar.EqualFold(name, "HOST:")
+}
+
+// closeHTTP ends the session without a reply.
+func (s *session) closeHTTP() {
+	s.closing = true
+	if _, ok := s.server.allows(&s.server.httpLog, time.Minute); ok {
+		s.server.Log.Warn("a client sent POST or Host: as a command: its connection was closed, "+
+			"as a web page may be trying to reach this server",
+			"client", s.Client, "address", s.remoteAddress())
+	}
+}
+
+// unknownCommand quotes the words of a call within the bounds of Redis.
+func unknownCommand(words [][]byte) error {
+	text := fmt.Sprintf("ERR unknown command '%.128s', with args beginning with: ", words[0])
+	quoted := 0
+	for _, w := range words[1:] {
+		if quoted >= 128 {
+			break
+		}
+		arg := fmt.Sprintf("'%.*s' ", 128-quoted, w)
+		quoted += len(arg)
+		text += arg
+	}
+	return engine.Error(text)
+}
+
+// reject replies to a call that cannot run. It makes EXEC of an open transaction fail. c is nil if
+// the command is unknown.
+func (s *session) reject(c *command.Command, err error) {
+	text := err.Error()
+	s.transaction.broken = s.transaction.open
+	if c != nil && c.FullName() == "exec" {
+		s.transaction = transaction{}
+		s.unwatch()
+		text = "EXECABORT Transaction discarded because of: " + strings.TrimPrefix(text, "ERR ")
+	}
+	s.Errors++
+	s.Reply.Error(text)
 }

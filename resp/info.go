@@ -20,24 +20,25 @@ func init() {
 		Syntax: "[section [section ...]]", Summary: "Get information and statistics about the server", Run: info})
 }
 
-// section is a part of INFO. Its fields have Redis' names where Redis has the same figure, and none is told that is not known.
+// section is a part of INFO. Its fields have the names of Redis where Redis has the same figure.
+// Fields that are not known are left out.
 type section struct {
-	name string
-	tell func(*Server, *report)
-	keys bool // it tells of keys or policies
+	name  string
+	write func(*Server, *report)
+	keys  bool // it shows keys or policies
 }
 
 var sections = []section{
-	{name: "Server", tell: (*Server).tellServer},
-	{name: "Clients", tell: (*Server).tellClients},
-	{name: "Memory", tell: (*Server).tellMemory},
-	{name: "Persistence", tell: (*Server).tellPersistence},
-	{name: "Stats", tell: (*Server).tellStats},
-	{name: "Ratelimit", tell: (*Server).tellRatelimit, keys: true},
-	{name: "Replication", tell: (*Server).tellReplication},
-	{name: "CPU", tell: (*Server).tellCPU},
-	{name: "Cluster", tell: (*Server).tellCluster},
-	{name: "Keyspace", tell: (*Server).tellKeyspace, keys: true},
+	{name: "Server", write: (*Server).writeServer},
+	{name: "Clients", write: (*Server).writeClients},
+	{name: "Memory", write: (*Server).writeMemory},
+	{name: "Persistence", write: (*Server).writePersistence},
+	{name: "Stats", write: (*Server).writeStats},
+	{name: "Ratelimit", write: (*Server).writeRatelimit, keys: true},
+	{name: "Replication", write: (*Server).writeReplication},
+	{name: "CPU", write: (*Server).writeCPU},
+	{name: "Cluster", write: (*Server).writeCluster},
+	{name: "Keyspace", write: (*Server).writeKeyspace, keys: true},
 }
 
 // info handles INFO [section [section ...]].
@@ -55,12 +56,12 @@ func info(c *command.Call) error {
 	for _, s := range sections {
 		if all || wanted[strings.ToLower(s.name)] {
 			r.section(s.name)
-			s.tell(sessionOf(c).server, &r)
+			s.write(sessionOf(c).server, &r)
 			keys = keys || s.keys
 		}
 	}
 
-	if keys && sessionOf(c).server.refusal() == "" { // while the disk fails, operators are told without waiting for it
+	if keys && sessionOf(c).server.refusal() == "" { // while the disk fails, INFO does not wait for it
 		c.Tx.SeeAll()
 	}
 
@@ -68,10 +69,10 @@ func info(c *command.Call) error {
 	return nil
 }
 
-// report is the text of INFO as it grows.
+// report builds the text of INFO.
 type report struct {
 	strings.Builder
-	tx *engine.Tx // by which the keyspace is asked: within EXEC it holds all locks
+	tx *engine.Tx // within EXEC it holds all locks
 }
 
 func (r *report) section(name string) {
@@ -83,13 +84,13 @@ func (r *report) section(name string) {
 
 func (r *report) field(name string, value any) { fmt.Fprintf(r, "%s:%v\r\n", name, value) }
 
-// bytes tells an amount of memory twice, for programs and for people.
+// bytes writes an amount of memory twice, for programs and for people.
 func (r *report) bytes(name string, n int64) {
 	r.field(name, n)
 	r.field(name+"_human", humanBytes(n))
 }
 
-// humanBytes writes 1536 as 1.50K.
+// humanBytes formats 1536 as 1.50K, like Redis.
 func humanBytes(n int64) string {
 	if n < 1<<10 {
 		return fmt.Sprintf("%dB", n)
@@ -98,9 +99,9 @@ func humanBytes(n int64) string {
 	return fmt.Sprintf("%.2f%c", float64(n)/math.Pow(1024, float64(power)), "BKMGTP"[power])
 }
 
-func (s *Server) tellServer(r *report) {
+func (s *Server) writeServer(r *report) {
 	now, up := s.Clock(), time.Since(s.started)
-	r.field("redis_version", redisVersion) // of which the commands are spoken here
+	r.field("redis_version", redisVersion) // whose commands this server has
 	r.field("server_name", "rlserver")
 	r.field("rlserver_version", s.version)
 	r.field("redis_mode", "standalone")
@@ -119,7 +120,7 @@ func (s *Server) tellServer(r *report) {
 	r.field("uptime_in_days", int64(up/(24*time.Hour)))
 }
 
-func (s *Server) tellClients(r *report) {
+func (s *Server) writeClients(r *report) {
 	r.field("connected_clients", s.clients())
 	r.field("maxclients", s.Settings.MaxClients.Load())
 	r.field("reserved_clients", s.Settings.ReservedClients.Load())
@@ -129,7 +130,7 @@ func (s *Server) tellClients(r *report) {
 	r.field("clients_in_timeout_table", s.room.Timed.Load())
 }
 
-func (s *Server) tellMemory(r *report) {
+func (s *Server) writeMemory(r *report) {
 	sample := []metrics.Sample{{Name: "/memory/classes/total:bytes"}}
 	metrics.Read(sample)
 	r.bytes("used_memory", s.usedMemory())
@@ -139,7 +140,7 @@ func (s *Server) tellMemory(r *report) {
 	clients := s.clientMemory()
 	r.field("used_memory_dataset", s.Engine.Weight())
 	r.field("used_memory_overhead", max(0, s.overhead.Load()+clients))
-	r.field("mem_reserved", sample[0].Value.Uint64()) // from the system, by the runtime
+	r.field("mem_reserved", sample[0].Value.Uint64()) // what the Go runtime has from the system
 	r.bytes("maxmemory", s.Settings.MaxMemory())
 	r.field("maxmemory_policy", s.Settings.Policy())
 	r.field("maxmemory_clients", s.Settings.ClientsLimitShown())
@@ -150,7 +151,8 @@ func (s *Server) tellMemory(r *report) {
 	r.field("mem_allocator", runtime.Version())
 }
 
-// residentMemory is how much of the process stands in memory, as Linux tells it.
+// residentMemory is the resident set size of the process in bytes. ok is false where there is no
+// Linux /proc.
 func residentMemory() (bytes int64, ok bool) {
 	text, err := os.ReadFile("/proc/self/statm")
 	if err != nil {
@@ -161,31 +163,31 @@ func residentMemory() (bytes int64, ok bool) {
 	return resident * int64(os.Getpagesize()), err == nil
 }
 
-func (s *Server) tellStats(r *report) {
+func (s *Server) writeStats(r *report) {
 	totals, keys := s.totals(), s.Engine.Stats()
 	r.field("total_connections_received", totals.connections)
 	r.field("total_commands_processed", totals.calls)
 	r.field("total_net_input_bytes", totals.in)
 	r.field("total_net_output_bytes", totals.out)
 	r.field("rejected_connections", totals.rejected)
-	r.field("preauth_timeouts", s.lateLogins.Load())
-	r.field("acl_access_denied_auth", s.deniedLogins.Load())
+	r.field("preauth_timeouts", s.loginTimeouts.Load())
+	r.field("acl_access_denied_auth", s.failedLogins.Load())
 	r.field("expired_keys", keys.Expired)
 	r.field("evicted_keys", keys.Evicted)
 	r.field("evicted_clients", s.memory.Evicted.Load())
 	r.field("client_output_buffer_limit_disconnections", s.memory.Unread.Load())
-	r.field("maxmemory_refused_calls", s.crowdedOut.Load())
+	r.field("maxmemory_refused_calls", s.oomRefusals.Load())
 	r.field("keyspace_hits", keys.Hits)
 	r.field("keyspace_misses", keys.Misses)
 	r.field("total_error_replies", totals.errors)
 }
 
-func (s *Server) tellReplication(r *report) {
+func (s *Server) writeReplication(r *report) {
 	r.field("role", "master")
 	r.field("connected_slaves", 0)
 }
 
-func (s *Server) tellCPU(r *report) {
+func (s *Server) writeCPU(r *report) {
 	var u syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) == nil {
 		r.field("used_cpu_sys", fmt.Sprintf("%.6f", time.Duration(u.Stime.Nano()).Seconds()))
@@ -193,9 +195,9 @@ func (s *Server) tellCPU(r *report) {
 	}
 }
 
-func (s *Server) tellCluster(r *report) { r.field("cluster_enabled", 0) }
+func (s *Server) writeCluster(r *report) { r.field("cluster_enabled", 0) }
 
-func (s *Server) tellKeyspace(r *report) {
+func (s *Server) writeKeyspace(r *report) {
 	for db := range s.Engine.Databases() {
 		if keys, expires := r.tx.Count(db); keys > 0 {
 			r.field(fmt.Sprint("db", db), fmt.Sprintf("keys=%d,expires=%d", keys, expires))

@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// tellRatelimit tells what was decided: all in all, and by each command that has decided anything since the start, or since CONFIG RESETSTAT;
-// and by each policy.
-// A call that costs nothing decides nothing.
-func (s *Server) tellRatelimit(r *report) {
+// writeRatelimit writes how many calls were admitted and denied since the start or CONFIG RESETSTAT:
+// in total, by command, and by policy. Calls that cost nothing and commands without a decision are
+// left out.
+func (s *Server) writeRatelimit(r *report) {
 	var admitted, denied int64
 	lines := make(map[string]string)
 	for _, c := range command.Commands {
@@ -28,16 +28,18 @@ func (s *Server) tellRatelimit(r *report) {
 	for _, name := range slices.Sorted(maps.Keys(lines)) {
 		r.field(name, lines[name])
 	}
-	s.tellPolicies(r)
+	s.writePolicies(r)
 }
 
-// PoliciesChanged has the calls that wait tried again, by the policies of now. Whoever changes policies calls it, but for the commands.
+// PoliciesChanged tries the waiting calls again with the current policies. Code that changes policies
+// without a command calls it. No lock of the engine is held.
 func (s *Server) PoliciesChanged() { s.room.Stir() }
 
-// tellPolicies tells, for each policy, whether it is in SHADOW and how many calls it has admitted and denied.
-func (s *Server) tellPolicies(r *report) {
+// writePolicies writes, for each policy, whether it is in SHADOW mode, and how many calls it has
+// admitted and denied.
+func (s *Server) writePolicies(r *report) {
 	for _, p := range s.Engine.Policies() {
 		admitted, denied := p.Counts()
-		r.field("policy_"+p.Name(), fmt.Sprintf("shadow=%d,admitted=%d,denied=%d", digit(p.Shadow()), admitted, denied))
+		r.field("policy_"+p.Name(), fmt.Sprintf("shadow=%d,admitted=%d,denied=%d", boolDigit(p.Shadow()), admitted, denied))
 	}
 }

@@ -82,7 +82,7 @@ func TestFailedLoginsAreDelayed(t *testing.T) {
 		}
 		last := 4750 * time.Millisecond // 250 ms, 500 ms and four times 1 s
 		assert.Equal(t, last+firstLoginDelay, answered[7], "a good login forgets the failed ones")
-		assert.EqualValues(t, 7, s.deniedLogins.Load())
+		assert.EqualValues(t, 7, s.failedLogins.Load())
 		assert.Regexp(t, `(?m)^.*level=WARN msg="a login failed" client=1 address=\S+ others_since_the_last_line=0$`, log.String())
 		assert.Contains(t, log.String(), "others_since_the_last_line=2")
 		assert.LessOrEqual(t, strings.Count(log.String(), "a login failed"), 7)
@@ -98,7 +98,7 @@ func TestFailedLoginsAreLoggedOnceASecond(t *testing.T) {
 			_, err := c.ReadString('\n')
 			require.NoError(t, err)
 		}
-		assert.EqualValues(t, 20, s.deniedLogins.Load())
+		assert.EqualValues(t, 20, s.failedLogins.Load())
 		assert.LessOrEqual(t, strings.Count(log.String(), "\n"), 6, "in 5 seconds")
 		assert.Contains(t, log.String(), "others_since_the_last_line=3")
 	})
@@ -145,7 +145,7 @@ func TestClientsMustLogInInTime(t *testing.T) {
 				assert.Equal(t, 10*time.Second, time.Since(start))
 				client.Close()
 				<-ended
-				assert.EqualValues(t, 1, s.lateLogins.Load())
+				assert.EqualValues(t, 1, s.loginTimeouts.Load())
 			})
 		})
 	}
@@ -250,9 +250,9 @@ func TestPlacesKeptForOperators(t *testing.T) {
 	third := ts.dial()
 	require.Equal(t, full+" ", third.read())
 	require.Contains(t, c.do("INFO clients"), "reserved_clients:100\r\n")
-	require.EqualValues(t, 2, ts.places(&net.TCPAddr{IP: net.ParseIP("192.0.2.1")}), "half is for all")
+	require.EqualValues(t, 2, ts.maxClientsFor(&net.TCPAddr{IP: net.ParseIP("192.0.2.1")}), "half is for all")
 	require.Equal(t, "+OK", c.do("CONFIG SET reserved-clients 0"))
-	require.EqualValues(t, 4, ts.places(&net.TCPAddr{IP: net.ParseIP("192.0.2.1")}))
+	require.EqualValues(t, 4, ts.maxClientsFor(&net.TCPAddr{IP: net.ParseIP("192.0.2.1")}))
 	require.Equal(t, "*4 $16 reserved-clients $1 0 $15 preauth-timeout $1 0", c.do("CONFIG GET reserved-clients preauth-timeout"))
 	require.Contains(t, c.do("INFO stats"), "preauth_timeouts:0\r\nacl_access_denied_auth:0\r\n")
 }

@@ -7,27 +7,29 @@ import (
 	"time"
 )
 
-// The process takes what the keys weigh, which the engine knows at every moment; what clients hold, which is counted where it changes; and
-// the rest, the overhead: connections, the runtime, and what the estimates are wrong by. The overhead is measured after a collection.
+// The memory of the process has three parts: the keys, whose weight the engine counts; what clients
+// hold, which is counted where it changes; and the rest, the overhead: connections, the runtime, and
+// the error of the estimates. The overhead is measured after a garbage collection.
 //
-// maxmemory limits keys and overhead. What clients hold has a bound of its own, so no key is evicted for a client's buffers. A measurement
-// cannot tell a buffer that has just been freed from anything else: so none is taken while clients hold much, and the overhead
-// takes no more from the keys than baseOverhead and a ninth of what is left.
+// maxmemory limits keys and overhead. What clients hold has a limit of its own, so no key is evicted
+// for a client's buffers. A measurement cannot distinguish a buffer that has just been freed: so none
+// is taken while clients hold much, and the overhead takes at most baseOverhead and a ninth of the
+// rest from the keys.
 
 const (
-	baseOverhead = 16 << 20 // bytes that the process may take beside keys and clients, however few keys there are
-	quietClients = 1 << 20  // bytes that clients may hold while the overhead is measured, and a 64th of maxmemory
+	baseOverhead             = 16 << 20 // bytes beside keys and clients that maxmemory allows for, however few keys there are
+	maxClientsWhileMeasuring = 1 << 20  // bytes; plus a 64th of maxmemory
 )
 
-// MemoryTaken tells the server how many bytes the process could not do without a moment ago.
+// MemoryTaken takes how many bytes of the process are in use, as measured after a collection.
 func (s *Server) MemoryTaken(bytes int64) {
-	if held := s.memory.TakePeak(); held <= quietClients+s.Settings.MaxMemory()/64 {
+	if held := s.memory.TakePeak(); held <= maxClientsWhileMeasuring+s.Settings.MaxMemory()/64 {
 		s.overhead.Store(bytes - s.Engine.Weight() - held - s.takeConnectionsPeak()*clientmem.ConnectionSize)
 	}
-	s.fitMemory()
+	s.applyMemoryLimits()
 }
 
-// takeConnectionsPeak is how many connections there were at most since it was last asked.
+// takeConnectionsPeak returns the highest number of connections since the last call.
 func (s *Server) takeConnectionsPeak() (peak int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -36,11 +38,12 @@ func (s *Server) takeConnectionsPeak() (peak int64) {
 	return peak
 }
 
-// smallMaxMemory is a maxmemory below which the server itself may take all there is: 4 to 6 MB.
+// smallMaxMemory is a maxmemory in bytes below which little is left for keys: the server itself takes
+// 4 to 6 MB.
 const smallMaxMemory = 8 << 20
 
-// warnOfMaxMemory has the log tell when maxmemory leaves no room.
-func (s *Server) warnOfMaxMemory() {
+// warnAboutMaxMemory logs a warning if maxmemory leaves no memory for keys.
+func (s *Server) warnAboutMaxMemory() {
 	switch most := s.Settings.MaxMemory(); {
 	case most == 0:
 	case most < smallMaxMemory:
@@ -52,18 +55,19 @@ func (s *Server) warnOfMaxMemory() {
 	}
 }
 
-// clientMemory is what all clients take, in bytes.
+// clientMemory is the memory of all clients, in bytes.
 func (s *Server) clientMemory() int64 {
 	return s.memory.Bytes.Load() + int64(s.clients())*clientmem.ConnectionSize
 }
 
-// usedMemory is how much the process cannot do without, in bytes.
+// usedMemory is the memory in use by keys, clients and overhead, in bytes.
 func (s *Server) usedMemory() int64 {
 	return max(0, s.Engine.Weight()+s.overhead.Load()+s.clientMemory())
 }
 
-// fitMemory tells the engine what is configured, and what that leaves to the keys, and the clients what they may hold.
-func (s *Server) fitMemory() {
+// applyMemoryLimits passes the settings of memory on: the budget of the keys to the engine, the limits
+// of clients to their pools.
+func (s *Server) applyMemoryLimits() {
 	s.Engine.SetEviction(s.Settings.Policy(), int(s.Settings.MemorySamples.Load()))
 	budget := int64(math.MaxInt64)
 	if most := s.Settings.MaxMemory(); most > 0 {
@@ -76,25 +80,30 @@ func (s *Server) fitMemory() {
 	s.memory.Unauthenticated.Limit.Store(s.Settings.PreauthMemory.Load())
 }
 
-// relieveAll closes clients that hold more than they may since the limits have changed. No lock is held.
-func (s *Server) relieveAll() {
-	s.relieve(&s.memory.Normal)
-	s.relieve(&s.memory.Unauthenticated)
+// evictClientsOfAllPools closes the clients that are above limits that have changed. No lock is held.
+func (s *Server) evictClientsOfAllPools() {
+	s.evictClients(&s.memory.Normal)
+	s.evictClients(&s.memory.Unauthenticated)
 }
 
-// makeRoom evicts keys before a call that may need room, and tells whether it may have that.
-func (s *session) makeRoom() bool {
-	room := s.Tx.MakeRoom(s.server.Clock())
-	if !room {
-		s.server.crowdedOut.Add(1)
-		s.server.doubtOverhead()
+// evictKeys makes room in the keyspace for a call that may take memory. It returns false, and counts
+// the call as refused, if the eviction policy leaves nothing to evict. No lock is held.
+func (s *session) evictKeys() (enough bool) {
+	if s.Tx.MakeRoom(s.server.Clock()) {
+		return true
 	}
-	return room
+	s.server.oomRefusals.Add(1)
+	s.server.remeasureOverhead()
+	return false
 }
 
-// doubtOverhead has the overhead measured anew if it is more than the keys explain, once a second at most: what was measured may be gone.
-func (s *Server) doubtOverhead() {
-	if s.overhead.Load() > baseOverhead+s.Engine.Weight()/8 && s.seldom(&s.doubted, time.Second) {
+// remeasureOverhead starts a collection, once a second at most, if the measured overhead is more
+// than the keys explain: what was measured may have been freed since.
+func (s *Server) remeasureOverhead() {
+	if s.overhead.Load() <= baseOverhead+s.Engine.Weight()/8 {
+		return
+	}
+	if _, ok := s.allows(&s.remeasure, time.Second); ok {
 		go runtime.GC()
 	}
 }

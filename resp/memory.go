@@ -36,7 +36,8 @@ func init() {
 	)
 }
 
-// memoryUsage handles MEMORY USAGE key [SAMPLES count]. What a collection weighs is known, so there is nothing to sample.
+// memoryUsage handles MEMORY USAGE key [SAMPLES count]. The weight of each value is known, so SAMPLES
+// changes nothing.
 func memoryUsage(c *command.Call) error {
 	k := c.Args.Key()
 	for c.Args.More() {
@@ -61,7 +62,7 @@ func memoryUsage(c *command.Call) error {
 	return nil
 }
 
-// memoryStats handles MEMORY STATS: the figures of Redis that are measured here.
+// memoryStats handles MEMORY STATS, with the figures of Redis that are measured here.
 func memoryStats(c *command.Call) error {
 	s, keys := sessionOf(c).server, 0
 	for db := range s.Engine.Databases() {
@@ -100,14 +101,14 @@ func writeRatio(r *wire.Reply, name string, f float64) {
 	r.Double(f)
 }
 
-// runtimeBytes is a figure of the Go runtime.
+// runtimeBytes returns a metric of the Go runtime.
 func runtimeBytes(name string) int64 {
 	sample := []metrics.Sample{{Name: name}}
 	metrics.Read(sample)
 	return int64(sample[0].Value.Uint64())
 }
 
-// memoryMallocStats handles MEMORY MALLOC-STATS: what the Go runtime tells of its memory.
+// memoryMallocStats handles MEMORY MALLOC-STATS with the memory metrics of the Go runtime.
 func memoryMallocStats(c *command.Call) error {
 	var text strings.Builder
 	var samples []metrics.Sample
@@ -126,17 +127,18 @@ func memoryMallocStats(c *command.Call) error {
 	return nil
 }
 
-// memoryPurge handles MEMORY PURGE, which costs a collection: it is done once a second at most, whoever asks.
+// memoryPurge handles MEMORY PURGE. It costs a garbage collection, so it runs once a second at most
+// for all clients together.
 func memoryPurge(c *command.Call) error {
 	s := sessionOf(c)
-	if s.server.seldom(&s.server.purged, time.Second) {
+	if _, ok := s.server.allows(&s.server.purge, time.Second); ok {
 		debug.FreeOSMemory()
 	}
 	c.Reply.OK()
 	return nil
 }
 
-// memoryDoctor handles MEMORY DOCTOR.
+// memoryDoctor handles MEMORY DOCTOR: it checks for known problems and says what to do.
 func memoryDoctor(c *command.Call) error {
 	s := sessionOf(c).server
 	used, most := s.usedMemory(), s.Settings.MaxMemory()
@@ -147,7 +149,7 @@ func memoryDoctor(c *command.Call) error {
 	} else if used > most/10*9 {
 		find("%s of maxmemory %s are used: keys are evicted by %s, or soon will be.", humanBytes(used), humanBytes(most), s.Settings.Policy())
 	}
-	if n := s.crowdedOut.Load(); n > 0 {
+	if n := s.oomRefusals.Load(); n > 0 {
 		find("%d calls were answered OOM: there was nothing that %s may evict. Raise maxmemory, or delete keys.", n, s.Settings.Policy())
 	}
 	if other := max(0, s.overhead.Load()); most > 0 && other > most/2 {
@@ -163,5 +165,5 @@ func memoryDoctor(c *command.Call) error {
 	return nil
 }
 
-// leastToJudge is a size below which a process is as large as the runtime makes it.
+// leastToJudge is a resident size in bytes below which the runtime alone decides how large the process is.
 const leastToJudge = 128 << 20

@@ -8,98 +8,105 @@ import (
 	"time"
 )
 
-// Calls that arrive together in a pipeline are run together: each by its own handler, with its own answer and effects, in their order, but under
-// one hold of the shards of all their keys. So what they need can be fetched from memory side by side, as all keys are known before the first is
-// looked up; a cache is missed several times in each of a hundred thousand limiters, and that is what a decision on one of them costs. And the
-// effects of all go to the journal as one record.
+// The calls of a pipeline run as a group: each by its own handler, with its own reply and effects,
+// in order, but under one hold of the shards of all their keys. As all keys are known before the
+// first lookup, the objects can be prefetched side by side: a decision on one of a hundred thousand
+// limiters costs several cache misses and little else. And the journal gets one record for all.
 //
-// Nobody can see it but by the clock. Only the first call waits for locks: one further on whose shard is held by somebody else begins the next
-// hold. And before anybody who waits for a key that a call has changed is passed by, the hold ends.
+// Clients cannot see it except by the time. Only the first call waits for locks: a later one whose
+// shard is locked begins the next group. And the group ends before it passes a waiter for a key that
+// one of its calls has changed.
 
-// What is run under one hold is bounded, lest it shut others out for long: more would gain little.
+// A group is bounded so that it does not lock others out for long: more would gain little.
 const (
-	mostTogether      = 16      // calls
-	mostBytesTogether = 4 << 10 // of the first call, and of all others together
+	maxGroupCalls = 16
+	maxGroupBytes = 4 << 10 // of the first call, and of all others together
 )
 
-// small tells whether a call is so short that it cannot ask for much, but by its numbers.
-func small(words [][]byte) bool {
+// isSmall reports whether a call has few bytes.
+func isSmall(words [][]byte) bool {
 	size := 0
 	for _, w := range words {
 		size += len("$1\r\n\r\n") + len(w)
 	}
-	return size <= mostBytesTogether
+	return size <= maxGroupBytes
 }
 
-// begin locks what a call needs and, if it may, what the calls behind it need.
+// begin locks what a call needs and, if possible, what the calls behind it in the pipeline need.
+// now is Unix ms.
 func (s *session) begin(p command.Prepared, now int64) {
-	s.together = s.together[:0]
+	s.group = s.group[:0]
 	s.hasher.Reset()
-	s.gather(p)
+	s.addToGroup(p)
 	switch {
 	case p.WantsAll():
 		s.Tx.BeginAll(now, s.Db, p.Command.Flags&command.Write != 0)
 	case len(p.Command.Keys) > 0:
-		if p.Command.JoinsOthers() && small(p.Words) && s.silence == speak { // effects may have their values in the reply: it is taken back after the hold
-			s.gatherMore()
+		// CLIENT REPLY drops a reply when the call ends. In a group that would be too early:
+		// effects may have their values in the reply.
+		if p.Command.JoinsOthers() && isSmall(p.Words) && s.replyMode == replyOn {
+			s.extendGroup()
 		}
 		s.lock(now)
 	}
 }
 
-// gather adds a call to those that are run together.
-func (s *session) gather(p command.Prepared) {
+func (s *session) addToGroup(p command.Prepared) {
 	s.hasher.Add(&p)
-	s.together = append(s.together, p)
+	s.group = append(s.group, p)
 }
 
-// gatherMore adds what follows in the pipeline, as far as it is there and nothing speaks against it. What is to be refused is left to come first.
-// While the disk fails, each call is run by itself, see session.See.
-func (s *session) gatherMore() {
-	for offset := 0; len(s.together) < mostTogether && len(s.hasher.Keys) < engine.MostPrefetched; {
+// extendGroup adds the calls that follow in the pipeline, up to the first that has not arrived in
+// full, may not join, or would be refused. While the disk fails each call runs alone, see
+// session.See.
+func (s *session) extendGroup() {
+	for offset := 0; len(s.group) < maxGroupCalls && len(s.hasher.Keys) < engine.MostPrefetched; {
 		words, size := s.guard.Ahead(offset)
-		if size == 0 || offset+size > mostBytesTogether || offset == 0 && s.server.refusal() != "" {
+		if size == 0 || offset+size > maxGroupBytes || offset == 0 && s.server.refusal() != "" {
 			return
 		}
 		c, name, err := s.server.resolve(words)
-		if err != nil || !c.JoinsOthers() || s.server.Engine.Crowded() || s.denied(c) != nil {
+		if err != nil || !c.JoinsOthers() || s.server.Engine.Crowded() ||
+			s.server.unavailable(c.Flags, ^c.Flags) != nil {
 			return
 		}
-		s.gather(command.Prepared{Command: c, Words: words, Name: name, Size: size})
+		s.addToGroup(command.Prepared{Command: c, Words: words, Name: name, Size: size})
 		offset += size
 	}
 }
 
-// lock takes the locks of the first call, and of as many of the others as need no waiting. Those that are left over are gathered again.
+// lock locks the keys of the first call, and of as many others as it can without waiting. It drops
+// the rest from the group.
 func (s *session) lock(now int64) {
-	first := &s.together[0]
+	first := &s.group[0]
 	s.Tx.Begin(now, s.Db, s.hasher.Keys[:first.Keys], first.Command.Flags&command.Write != 0)
 	calls, keys := 1, first.Keys
-	for calls < len(s.together) && s.Tx.Join(s.hasher.Keys[keys:keys+s.together[calls].Keys]) {
-		keys += s.together[calls].Keys
+	for calls < len(s.group) && s.Tx.Join(s.hasher.Keys[keys:keys+s.group[calls].Keys]) {
+		keys += s.group[calls].Keys
 		calls++
 	}
-	s.together = s.together[:calls]
+	s.group = s.group[:calls]
 	s.Tx.Prefetch(s.hasher.Keys[:keys])
 }
 
-// runTogether runs the calls whose locks are held, until one is to wait, which is returned.
-func (s *session) runTogether(elapsed time.Duration) *waitqueue.Waiter {
+// runGroup runs the calls whose locks are held, up to the first that has to wait. It returns the
+// waiter of that call, or nil.
+func (s *session) runGroup(elapsed time.Duration) *waitqueue.Waiter {
 	keys := s.hasher.Keys
-	for i := range s.together {
-		p := &s.together[i]
+	for i := range s.group {
+		p := &s.group[i]
 		if i > 0 {
 			if s.Tx.Due() || len(s.Reply.B) >= wire.FlushSize {
 				return nil
 			}
 			s.guard.Take(p.Size)
-			s.begun = len(s.Reply.B)
-			s.show(p.Command, elapsed)
+			s.replyStart = len(s.Reply.B)
+			s.updateProfile(p.Command, elapsed)
 			s.calls++
 			s.Tx.Next(s.Db, p.Command.Flags&command.Write != 0)
 		}
 		if s.Run(p, keys[:p.Keys:p.Keys]) {
-			return s.hold(*p)
+			return s.enqueue(*p)
 		}
 		keys = keys[p.Keys:]
 	}

@@ -242,7 +242,7 @@ func TestPipelineWithoutMemory(t *testing.T) {
 	for i, reply := range c.pipe("GET k", "INCR k", "INCR k", "GET k", "INCR j", "TTL k") {
 		assert.Equal(t, i == 1 || i == 2 || i == 4, strings.HasPrefix(reply, "-OOM "), reply)
 	}
-	assert.EqualValues(t, 3, ts.crowdedOut.Load())
+	assert.EqualValues(t, 3, ts.oomRefusals.Load())
 }
 
 // A hold ends when it has done much, and what is long comes alone: what else is under the hold must not have to wait for it, and what follows has to be
@@ -298,7 +298,7 @@ func TestPipelinesDoNotAllocate(t *testing.T) {
 	}
 	text := []byte(pipeline(lines...))
 	s.pipelined(text)
-	for _, p := range s.together[:cap(s.together)] {
+	for _, p := range s.group[:cap(s.group)] {
 		assert.Nil(t, p.Words, "a session that is idle keeps no buffers alive")
 	}
 	assert.Zero(t, testing.AllocsPerRun(100, func() { s.pipelined(text) }))

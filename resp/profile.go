@@ -6,27 +6,30 @@ import (
 	"time"
 )
 
-// profile is the part of a session that CLIENT LIST shows to others. Only its own session writes to it.
+// profile is the part of a session that other goroutines may read, for CLIENT LIST and INFO. Only the
+// connection's own goroutine writes to it, except killed.
 type profile struct {
 	database atomic.Int32
 	resp     atomic.Int32
 	active   atomic.Int64 // elapsed ms at the last call
-	calls    atomic.Int64 // commands executed, as of the last reply
-	errors   atomic.Int64 // error replies, likewise
-	batches  atomic.Int64 // in how many batches the commands came
-	largest  atomic.Int64 // bytes of the largest reply, if it is one that counts
-	queued   atomic.Int32 // commands in a transaction, and one more; 0 outside of one; likewise
+	calls    atomic.Int64 // as of the last batch
+	errors   atomic.Int64 // error replies, as of the last batch
+	batches  atomic.Int64 // that the calls came in
+	largest  atomic.Int64 // bytes of the largest reply that was counted, see MayReply
+	queued   atomic.Int32 // commands in a transaction plus 1, as of the last batch; 0 outside MULTI
 	command  atomic.Pointer[command.Command]
 	name     atomic.Pointer[string]
 	library  atomic.Pointer[string]
 	version  atomic.Pointer[string]
 	noEvict  atomic.Bool
 	tracking atomic.Bool
-	killed   atomic.Bool // its end has begun: others see it no more
+	killed   atomic.Bool // it is being closed: CLIENT LIST and KILL leave it out
 }
 
-// show lets others see what the session does, be it refused; c is nil for no command. Loading is free, storing is not: in a batch little changes.
-func (s *session) show(c *command.Command, elapsed time.Duration) {
+// updateProfile records the current command and the time, also of calls that are refused. c is nil
+// if the command is unknown. It stores only what has changed, as an atomic store costs more than a
+// load.
+func (s *session) updateProfile(c *command.Command, elapsed time.Duration) {
 	if now := elapsed.Milliseconds(); s.profile.active.Load() != now {
 		s.profile.active.Store(now)
 	}
@@ -35,8 +38,8 @@ func (s *session) show(c *command.Command, elapsed time.Duration) {
 	}
 }
 
-// use selects a database.
-func (s *session) use(db int) {
+// selectDatabase changes the database of the following calls.
+func (s *session) selectDatabase(db int) {
 	s.Db = db
 	s.profile.database.Store(int32(db))
 }

@@ -30,13 +30,13 @@ const (
 	errWaitNegative = engine.Error("ERR timeout is negative")
 )
 
-// moduleList answers that there are no modules.
+// moduleList handles MODULE LIST: there are no modules.
 func moduleList(c *command.Call) error {
 	c.Reply.Array(0)
 	return nil
 }
 
-// role answers that this is a primary without replicas, which has sent nothing to any.
+// role handles ROLE: a primary without replicas, at offset 0.
 func role(c *command.Call) error {
 	c.Reply.Array(3)
 	c.Reply.BulkString("master")
@@ -45,7 +45,7 @@ func role(c *command.Call) error {
 	return nil
 }
 
-// waitForReplicas handles WAIT numreplicas timeout. There are no replicas and none will come: the answer is known before the timeout.
+// waitForReplicas handles WAIT numreplicas timeout. There are never replicas, so it replies 0 at once.
 func waitForReplicas(c *command.Call) error {
 	c.Args.Integer()
 	if c.Args.IntegerOr(errWaitTimeout) < 0 {

@@ -24,15 +24,14 @@ func init() {
 }
 
 const (
-	errNoStore        = engine.Error("ERR this server has its data in memory alone: restart it with --appendonly yes to have it on disk")
-	errNotSaved       = engine.Error("ERR the snapshot failed: the server's log says why") // Redis says ERR and no more
-	errSaving         = engine.Error("ERR Background save already in progress")
-	errRewriting      = engine.Error("ERR Background append only file rewriting already in progress")
-	errNotRewritten   = engine.Error("ERR Can't execute an AOF background rewriting. Please check the server logs for more information.")
-	errCannotShutDown = engine.Error("ERR Errors trying to SHUTDOWN. Check logs.")
+	errNoStore      = engine.Error("ERR this server has its data in memory alone: restart it with --appendonly yes to have it on disk")
+	errNotSaved     = engine.Error("ERR the snapshot failed: the server's log says why") // Redis says ERR and no more
+	errSaving       = engine.Error("ERR Background save already in progress")
+	errRewriting    = engine.Error("ERR Background append only file rewriting already in progress")
+	errNotRewritten = engine.Error("ERR Can't execute an AOF background rewriting. Please check the server logs for more information.")
 )
 
-// save handles SAVE. Others are served meanwhile.
+// save handles SAVE. Other clients are served meanwhile.
 func save(c *command.Call) error {
 	s := sessionOf(c)
 	if s.server.store == nil {
@@ -51,7 +50,8 @@ func save(c *command.Call) error {
 	return nil
 }
 
-// bgsave handles BGSAVE [SCHEDULE]. There is nothing but another snapshot that it would have to be scheduled after.
+// bgsave handles BGSAVE [SCHEDULE]. SCHEDULE changes nothing: only another snapshot could delay it,
+// and that is an error.
 func bgsave(c *command.Call) error {
 	c.Args.Word("SCHEDULE")
 	if err := c.Args.End(); err != nil {
@@ -60,12 +60,13 @@ func bgsave(c *command.Call) error {
 	return saveInBackground(c, "Background saving", errSaving, errNotSaved)
 }
 
-// bgrewriteaof handles BGREWRITEAOF: a snapshot is also what makes the log begin anew.
+// bgrewriteaof handles BGREWRITEAOF: a snapshot also starts a new log.
 func bgrewriteaof(c *command.Call) error {
 	return saveInBackground(c, "Background append only file rewriting", errRewriting, errNotRewritten)
 }
 
-// saveInBackground begins a snapshot and says so in the words of a command. Within EXEC it waits until the locks are let go of.
+// saveInBackground starts a snapshot and replies with the text of a command. Within EXEC it starts
+// after the locks are released.
 func saveInBackground(c *command.Call, doing string, busy, failed engine.Error) error {
 	s := sessionOf(c)
 	store := s.server.store
@@ -75,9 +76,9 @@ func saveInBackground(c *command.Call, doing string, busy, failed engine.Error) 
 	case c.Executing && store.Status().Saving:
 		return busy
 	case c.Executing:
-		s.afterwards = append(s.afterwards, func() {
+		s.deferUntilUnlocked(func() {
 			if err := store.SaveInBackground(); err != nil {
-				s.server.Log.Error("the snapshot that a transaction asked for was not begun", "client", c.Client, "error", err)
+				s.server.Log.Error("a snapshot requested in a transaction could not be started", "client", c.Client, "error", err)
 			}
 		})
 		c.Reply.Status(doing + " scheduled")
@@ -88,7 +89,7 @@ func saveInBackground(c *command.Call, doing string, busy, failed engine.Error) 
 	case errors.Is(err, ErrSaving):
 		return busy
 	case err != nil:
-		s.server.Log.Error("a snapshot could not be begun", "client", c.Client, "error", err)
+		s.server.Log.Error("a snapshot could not be started", "client", c.Client, "error", err)
 		return failed
 	}
 
@@ -96,7 +97,8 @@ func saveInBackground(c *command.Call, doing string, busy, failed engine.Error) 
 	return nil
 }
 
-// lastsave handles LASTSAVE. Before the first snapshot it answers, as Redis does, with the time of the start.
+// lastsave handles LASTSAVE. Before the first snapshot it replies, as Redis does, with the time of
+// the start.
 func lastsave(c *command.Call) error {
 	s := sessionOf(c)
 	var t config.StoreStatus
@@ -107,7 +109,8 @@ func lastsave(c *command.Call) error {
 	return nil
 }
 
-// lastSave is the time of the last good snapshot or else of the start, in Unix seconds.
+// lastSave is the time of the last successful snapshot, or of the start if there is none, in Unix
+// seconds.
 func (s *Server) lastSave(t config.StoreStatus) int64 {
 	if t.LastSave > 0 {
 		return t.LastSave / 1000

@@ -44,19 +44,20 @@ const (
 	errScriptFlush        = engine.Error("ERR SCRIPT FLUSH only support SYNC|ASYNC option")
 	errNotBusy            = engine.Error("NOTBUSY No scripts in execution right now.")
 
-	// Clients send a script again, some of them for ever, when the error begins with ERR unknown command or has the word that says
-	// that a script is not cached.
+	// Some clients send a script again, without end, if the error begins with ERR unknown command or
+	// says NOSCRIPT: this error must do neither.
 	errNoScripts = engine.Error("ERR this server runs no Lua scripts and no functions: use its own commands, which are atomic, such as " +
 		"RL.SLIDE, RL.TOKEN, RL.FIXED, RL.LEASE or RL.ALL; COMMAND LIST names them all")
 )
 
-// scripting are the commands of Redis that need Lua, by their full names. They are not in the table: nothing that works is told of them.
+// scripting are the commands of Redis that need Lua, by their full names. They are not in the command
+// table, so that COMMAND does not list them.
 var scripting = map[string]bool{
 	"eval": true, "eval_ro": true, "evalsha": true, "evalsha_ro": true, "fcall": true, "fcall_ro": true,
 	"script|load": true, "script|debug": true, "function|load": true,
 }
 
-// needsScripting tells whether a word, of a container if it is a subcommand, is one of them. It is asked about commands that are unknown.
+// needsScripting reports whether an unknown command, or subcommand of a container, is one of these.
 func needsScripting(container string, word []byte) bool {
 	if len(word) > 16 {
 		return false
@@ -79,7 +80,7 @@ func functionFlush(c *command.Call) error {
 // scriptFlush handles SCRIPT FLUSH [ASYNC | SYNC].
 func scriptFlush(c *command.Call) error { return flushNothing(c, errScriptFlush) }
 
-// flushNothing answers clients that begin with an empty server: there are no scripts and no functions.
+// flushNothing replies OK: clients flush at their start, and there are no scripts or functions.
 func flushNothing(c *command.Call, wrongOption engine.Error) error {
 	if c.Args.More() && (c.Args.Left() > 1 || !c.Args.Word("ASYNC") && !c.Args.Word("SYNC")) {
 		return wrongOption

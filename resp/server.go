@@ -16,51 +16,45 @@ import (
 	"time"
 )
 
-// Server answers Redis' protocol on any number of listeners from one engine.
+// Server serves the Redis protocol on any number of listeners from one engine.
 type Server struct {
 	command.Env
 	journal engine.Journal
-	store   Store // nil: none
+	store   Store // nil: the data is in memory alone
 	limits  *config.ConnectionLimits
 	version string
 	started time.Time
 	runID   string // 40 hex digits, new with every start
 
-	room waitqueue.Room // where calls wait
+	room waitqueue.Room // the queues of calls that wait
 
-	loading     atomic.Int64 // Unix ms since when the data is being loaded; 0: it is there
+	loading     atomic.Int64 // Unix ms when loading began; 0: the data is loaded
 	configuring sync.Mutex   // held while the store is configured
 
-	memory    clientmem.Pools
-	evictions logTurn
-	overruns  logTurn
+	memory        clientmem.Pools
+	overhead      atomic.Int64 // bytes of the process beside keys and clients, as last measured
+	oomRefusals   atomic.Int64 // calls refused with OOM since the start or CONFIG RESETSTAT
+	failedLogins  atomic.Int64 // since the start or CONFIG RESETSTAT
+	loginTimeouts atomic.Int64 // clients closed because they did not log in in time, likewise
 
-	overhead   atomic.Int64 // bytes that the process takes beside keys and clients, as last measured
-	doubted    atomic.Int64 // Unix ms of the last time the overhead was measured as it seemed wrong
-	crowdedOut atomic.Int64 // calls that were refused as there was no room, since the start or CONFIG RESETSTAT
+	// How often log lines are written, and memory is collected, on behalf of clients.
+	loginLog, httpLog, journalLog, evictionLog, outputLog throttle
+	remeasure, purge                                      throttle
 
-	deniedLogins atomic.Int64 // since the start or CONFIG RESETSTAT
-	lateLogins   atomic.Int64 // likewise: clients that were closed as they had not authenticated in time
-	loginLog     logTurn
-
-	shunned atomic.Int64 // as by seldom: when the log told last of an HTTP request
-	unkept  atomic.Int64 // and of replies that the journal did not stand for
-	purged  atomic.Int64 // and when memory was given back for MEMORY PURGE
-
-	unsaved      atomic.Bool   // that was SHUTDOWN NOSAVE
+	noSave       atomic.Bool   // the server ends by SHUTDOWN NOSAVE
 	shutdown     chan struct{} // closed when a client has sent SHUTDOWN
 	shutdownOnce sync.Once
 	drained      chan struct{} // closed when no session is left and none will come
 	drainedOnce  sync.Once
 	serving      sync.WaitGroup
 
-	mu              sync.Mutex
+	mu              sync.Mutex // of what follows
 	sessions        map[int64]*session
 	connectionsPeak int64 // the most sessions since takeConnectionsPeak
 	listeners       []net.Listener
 	draining        bool
-	gone            totals // of the sessions that are no more, and all connections: the last one's id
-	reset           totals // what had been counted when the counting began anew
+	ended           totals // of sessions that have ended; connections: of all, the last id
+	baseline        totals // as of the last CONFIG RESETSTAT
 }
 
 // Options are what a server is made of.
@@ -71,10 +65,10 @@ type Options struct {
 	Clock    *clock.Clock
 	Log      *slog.Logger
 	Settings *config.Settings
-	Version  string // of this server, as INFO and HELLO tell it
+	Version  string // of this server, for INFO
 
-	// ReloadPolicies reads the file of policies again. It changes all of them or, with an error that
-	// clients may see, none; nil: there is no such file. No lock of the engine may be held.
+	// ReloadPolicies reads the policy file again. It changes all policies or, with an error that
+	// clients may see, none. nil: there is no policy file. The caller holds no lock of the engine.
 	ReloadPolicies func() error
 }
 
@@ -82,25 +76,21 @@ type Options struct {
 func NewServer(o Options) *Server {
 	o.Settings.Stored = o.Store != nil
 	s := &Server{
-		Env:     command.Env{Engine: o.Engine, Time: o.Clock, Settings: o.Settings, Log: o.Log, Tallies: make(command.Tallies, command.Declared), ReloadPolicies: o.ReloadPolicies},
-		journal: o.Journal, store: o.Store,
-		version: o.Version, limits: o.Settings.Limits, started: time.Now(), runID: fmt.Sprintf("%016x%016x%08x", rand.Uint64(), rand.Uint64(), rand.Uint32()),
-		sessions: make(map[int64]*session), shutdown: make(chan struct{}), drained: make(chan struct{}),
+		Env: command.Env{
+			Engine: o.Engine, Time: o.Clock, Settings: o.Settings, Log: o.Log,
+			Tallies: make(command.Tallies, command.Declared), ReloadPolicies: o.ReloadPolicies,
+		},
+		journal: o.Journal, store: o.Store, version: o.Version,
+		limits: o.Settings.Limits, started: time.Now(),
+		runID:    fmt.Sprintf("%016x%016x%08x", rand.Uint64(), rand.Uint64(), rand.Uint32()),
+		sessions: make(map[int64]*session),
+		shutdown: make(chan struct{}), drained: make(chan struct{}),
 	}
 	s.Waiting, s.RetryWaiting = &s.room, s.PoliciesChanged
 	o.Clock.OnStep(s.room.Stir)
 	s.room.Init(o.Engine, o.Clock, s.unavailable)
 	s.memory.Init()
-	s.fitMemory()
-	s.warnOfMaxMemory()
+	s.applyMemoryLimits()
+	s.warnAboutMaxMemory()
 	return s
-}
-
-// retime makes connections that are idle go by the timeout of now.
-func (s *Server) retime() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, ss := range s.sessions {
-		ss.guard.Retime()
-	}
 }

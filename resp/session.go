@@ -12,46 +12,79 @@ import (
 	"github.com/tidwall/redcon"
 )
 
-// session is one client's connection: who it is, which database it has selected, and the answers it waits for.
-// Only the connection's own goroutine touches it, but for what says otherwise.
+// session is the connection of one client. Only the connection's own goroutine may touch it, except
+// profile, waiter, and what the guard declares as atomic.
 type session struct {
-	command.Call // the one that is being run; between calls, the buffers that all of them use
+	command.Call // the call that runs; between calls, the buffers that all calls use
 
+	// The socket.
 	server  *Server
 	guard   *wire.Guard
-	created int64 // elapsed ms
+	created int64   // elapsed ms
+	closing bool    // the connection is closed after the replies of the batch
+	calls   int64   // copied to the profile after each batch
+	profile profile // what other goroutines may read
 
+	// The login, see login.go.
 	authenticated bool
-	failedLogins  int // in a row, up to 16
-	silence       silence
-	closing       bool            // after the reply the connection is closed
-	position      engine.Position // of the latest change that the batch has seen: its replies wait for that much of the journal
+	failedLogins  int // in a row, at most 16
 
-	together []command.Prepared // the calls that are run under one hold
-	hasher   command.Hasher     // with the keys of all of them
+	// The replies of the batch.
+	replyMode  replyMode
+	replyStart int             // where the reply of the current call begins
+	position   engine.Position // the latest change a reply depends on: flush waits for the journal to have it
 
+	// The calls that run under one hold of locks, see pipeline.go, and what runs after it.
+	group    []command.Prepared
+	hasher   command.Hasher // with the keys of all of them
+	deferred []func()
+
+	// MULTI and WATCH, see transaction.go.
 	transaction transaction
 	watching    engine.Watch
-	afterwards  []func() // to be done when no lock is held any more
 
-	begun  int                              // where the answer of the call begins that is being run
-	waiter atomic.Pointer[waitqueue.Waiter] // while it waits; others may look
-
-	calls   int64   // counted here, shown in the profile after each batch
-	profile profile // what others may look at
+	waiter atomic.Pointer[waitqueue.Waiter] // while a call waits; nil otherwise
 }
 
-// silence is what CLIENT REPLY asks for.
-type silence uint8
+// replyMode is what CLIENT REPLY has set.
+type replyMode uint8
 
 const (
-	speak    silence = iota
-	mute             // CLIENT REPLY OFF
-	skipNext         // CLIENT REPLY SKIP, itself without an answer: the next call's answer is left out
-	skipThis         // the call whose answer is left out
+	replyOn       replyMode = iota
+	replyOff                // CLIENT REPLY OFF
+	replySkipNext           // CLIENT REPLY SKIP has just run: the reply of the next call is dropped
+	replySkipThis           // the reply of this call is dropped
 )
 
-// serve answers the commands that have arrived.
+// maxKeptReply is the capacity up to which a session keeps its reply buffer between batches, in
+// bytes. The guard takes larger ones.
+const maxKeptReply = 8 << 10
+
+// newSession returns a session that has no id yet.
+func (s *Server) newSession(g *wire.Guard) *session {
+	ss := &session{
+		server: s, guard: g, created: s.elapsed(),
+		Call: command.Call{
+			Env: &s.Env, Tx: s.Engine.NewTx(),
+			Random: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())),
+		},
+		hasher: command.Hasher{Engine: s.Engine},
+	}
+	ss.Conn, ss.Reply.Limiter = ss, ss
+	g.Unread = func(bytes int64) { s.countOutputOverrun(ss, bytes) }
+	g.Relieve = ss.evictClientsIfNeeded
+	g.LoginTime = s.Settings.PreauthTimeout
+	ss.profile.resp.Store(2)
+	ss.profile.active.Store(ss.created)
+	ss.setAuthenticated(s.Settings.Password() == "")
+	return ss
+}
+
+// sessionOf returns the connection of a call. It is the only way from a handler to its connection
+// and the server.
+func sessionOf(c *command.Call) *session { return c.Conn.(*session) }
+
+// serve runs the commands that have arrived and sends their replies.
 func (s *session) serve(conn redcon.Conn) {
 	for !s.closing {
 		words := s.guard.Next()
@@ -59,7 +92,7 @@ func (s *session) serve(conn redcon.Conn) {
 			break
 		}
 		s.execute(words)
-		s.hush()
+		s.applyReplyMode()
 		if len(s.Reply.B) >= wire.FlushSize || s.Reply.Truncated {
 			s.flush()
 		}
@@ -67,88 +100,76 @@ func (s *session) serve(conn redcon.Conn) {
 	s.flush()
 	if s.closing {
 		s.guard.Settle()
-		s.server.forget(s) // before the client can see the end and ask who is there
+		s.server.unregister(s) // a client that sees the end and asks CLIENT LIST must not find it
 		conn.Close()
 	}
 }
 
-// hush takes the call's answer back where CLIENT REPLY wants none.
-func (s *session) hush() {
-	switch s.silence {
-	case speak:
+// applyReplyMode drops the reply of the call if CLIENT REPLY says so.
+func (s *session) applyReplyMode() {
+	switch s.replyMode {
+	case replyOn:
 		return
-	case skipNext:
-		s.silence = skipThis
-	case skipThis:
-		s.silence = speak
+	case replySkipNext:
+		s.replyMode = replySkipThis
+	case replySkipThis:
+		s.replyMode = replyOn
 	}
-	s.Reply.B, s.Reply.Truncated = s.Reply.B[:s.begun], false
+	s.Reply.B, s.Reply.Truncated = s.Reply.B[:s.replyStart], false
 }
 
-const (
-	keptReply = 8 << 10 // the largest buffer that a session holds on to between batches
-)
-
-// flush sends the replies once the journal has what they acknowledge. If they cannot be sent, the next read says so and ends the session.
+// flush waits until the journal has the changes that the replies acknowledge, then sends the
+// replies. If sending fails, the next read of the guard returns the error and ends the session.
 func (s *session) flush() {
-	if s.position != 0 {
-		if err := s.server.journal.Wait(s.position); err != nil {
-			s.Reply.B = s.Reply.B[:0]
-			s.closing = true // what was promised cannot be kept: no reply is better than a wrong one
-			if s.server.seldom(&s.server.unkept, time.Second) {
-				s.server.Log.Error("changes could not be kept: the connections that made them are closed without a reply", "client", s.Client, "error", err)
-			}
-		}
-		s.position = 0
-	}
+	s.waitForJournal()
 	if s.Reply.Truncated {
-		s.cutOff()
+		s.closeForOutputLimit()
 	}
 	s.profile.calls.Store(s.calls)
 	s.profile.errors.Store(s.Errors)
 	s.profile.batches.Add(1)
-	if queued := s.transaction.shown(); s.profile.queued.Load() != queued {
+	if queued := s.transaction.profileCount(); s.profile.queued.Load() != queued {
 		s.profile.queued.Store(queued)
 	}
-	s.guard.Send(s.Reply.B, cap(s.Reply.B) > keptReply)
+	s.guard.Send(s.Reply.B, cap(s.Reply.B) > maxKeptReply)
 	s.release()
 	s.account()
 }
 
-// release lets go of what the batch has needed: a session may be idle for long after it.
+// waitForJournal drops the replies and closes the connection if the journal fails: no reply is
+// better than one that acknowledges a lost change.
+func (s *session) waitForJournal() {
+	if s.position == 0 {
+		return
+	}
+	if err := s.server.journal.Wait(s.position); err != nil {
+		s.Reply.B = s.Reply.B[:0]
+		s.closing = true
+		if _, ok := s.server.allows(&s.server.journalLog, time.Second); ok {
+			s.server.Log.Error(
+				"changes could not be written: the connections that made them are closed without a reply",
+				"client", s.Client, "error", err)
+		}
+	}
+	s.position = 0
+}
+
+// release drops what the batch needed: the session may be idle for a long time now.
 func (s *session) release() {
 	s.Reply.B = s.Reply.B[:0]
-	if cap(s.Reply.B) > keptReply {
+	if cap(s.Reply.B) > maxKeptReply {
 		s.Reply.B = nil // it belongs to the guard
 	}
 	s.Reply.NextCheck = 0
 	s.Words, s.Args, s.Keys, s.Ready = nil, command.Args{}, nil, nil
 	s.hasher.Release()
-	clear(s.together[:cap(s.together)])
+	clear(s.group[:cap(s.group)])
 }
 
-// sessionOf is the connection of a call, as the handlers of commands about connections and the
-// server know it.
-func sessionOf(c *command.Call) *session { return c.Conn.(*session) }
-
+// Gone implements the connection of command.Call.
 func (s *session) Gone() bool { return s.guard.Gone() }
 
+// Running implements the connection of command.Call.
 func (s *session) Running() time.Duration {
 	return s.server.Time.Elapsed() - time.Duration(s.profile.active.Load())*time.Millisecond
-}
-
-func (s *Server) newSession(g *wire.Guard) *session {
-	ss := &session{
-		server: s, guard: g, created: s.elapsed(),
-		Call:   command.Call{Env: &s.Env, Tx: s.Engine.NewTx(), Random: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))},
-		hasher: command.Hasher{Engine: s.Engine},
-	}
-	ss.Conn, ss.Reply.Limiter = ss, ss
-	g.Unread = func(bytes int64) { s.unread(ss, bytes) }
-	g.Relieve = ss.relieve
-	g.LoginTime = s.Settings.PreauthTimeout
-	ss.profile.resp.Store(2)
-	ss.profile.active.Store(ss.created)
-	ss.authenticate(s.Settings.Password() == "")
-	return ss
 }

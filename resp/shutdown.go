@@ -22,69 +22,13 @@ func init() {
 	)
 }
 
-// ShutdownRequested is closed when a client has sent SHUTDOWN.
-func (s *Server) ShutdownRequested() <-chan struct{} { return s.shutdown }
+const (
+	errNoShutdown     = engine.Error("ERR No shutdown in progress.")
+	errCannotShutDown = engine.Error("ERR Errors trying to SHUTDOWN. Check logs.")
+)
 
-// EndsUnsaved tells whether a client has sent SHUTDOWN NOSAVE.
-func (s *Server) EndsUnsaved() bool { return s.unsaved.Load() }
-
-func (s *Server) requestShutdown() { s.shutdownOnce.Do(func() { close(s.shutdown) }) }
-
-// Shutdown lets go of the listeners and of the clients: each gets the answers to what it has sent so far, then its connection is closed.
-// When the context ends first, the connections that are left are cut off; it returns how many.
-func (s *Server) Shutdown(ctx context.Context) (left int) {
-	s.mu.Lock()
-	s.draining = true
-	for _, ln := range s.listeners {
-		ln.Close()
-	}
-	for _, ss := range s.sessions {
-		ss.guard.Drain()
-	}
-	s.mu.Unlock()
-
-	if left = s.waitForSessions(ctx); left > 0 {
-		s.cutOff()
-	}
-	s.drainedOnce.Do(func() { close(s.drained) }) // lets redcon's accept loops end, which close what is left
-	s.serving.Wait()
-	return left
-}
-
-// cutOff closes the sockets of those who are left. What runs for them goes on, but no reply leaves any more.
-func (s *Server) cutOff() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, ss := range s.sessions {
-		ss.guard.Conn.Close()
-	}
-}
-
-// waitForSessions waits until all are gone. Sessions end by themselves and tell nobody; asking now and then is simpler than a count
-// that everybody keeps.
-func (s *Server) waitForSessions(ctx context.Context) (left int) {
-	for {
-		if left = s.clients(); left == 0 {
-			return 0
-		}
-		select {
-		case <-ctx.Done():
-			return left
-		case <-time.After(5 * time.Millisecond):
-		}
-	}
-}
-
-func (s *Server) clients() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.sessions)
-}
-
-const errNoShutdown = engine.Error("ERR No shutdown in progress.")
-
-// shutdown handles SHUTDOWN [NOSAVE | SAVE] [NOW] [FORCE] [ABORT]. It has no reply: the connection closes when the server is through.
-// Without SAVE no snapshot is taken, as the log has all there is.
+// shutdown handles SHUTDOWN [NOSAVE | SAVE] [NOW] [FORCE] [ABORT]. It has no reply: the connection
+// closes when the server has ended. Without SAVE no snapshot is taken, as the log has everything.
 func shutdown(c *command.Call) error {
 	s := sessionOf(c)
 	var save, nosave, now, force, abort bool
@@ -111,25 +55,40 @@ func shutdown(c *command.Call) error {
 		return err
 	}
 	if abort {
-		return errNoShutdown // it cannot be held up: by the time it could be asked to, it is through
+		return errNoShutdown // a shutdown that has begun cannot be stopped
 	}
-	if save && s.server.store != nil && s.server.loading.Load() == 0 { // half the data must not become a snapshot
-		if err := s.server.saveFinally(); err != nil {
-			s.server.Log.Error("SHUTDOWN SAVE could not save", "client", c.Client, "error", err, "stopping", force)
-			if !force {
-				return errCannotShutDown
-			}
+	if save {
+		if err := s.server.saveBeforeShutdown(c.Client, force); err != nil && !force {
+			return errCannotShutDown
 		}
 	}
 
 	s.closing = true
-	s.server.unsaved.Store(nosave)
+	s.server.noSave.Store(nosave)
 	s.server.requestShutdown()
 	return nil
 }
 
-// saveFinally takes the snapshot that SHUTDOWN SAVE asks for, after the one that may be under way: that lacks the last changes.
-func (s *Server) saveFinally() error {
+// saveBeforeShutdown takes a snapshot, unless there is no disk or the data is still being loaded:
+// a part of the data must not become a snapshot. force says, for the log, that the server stops even
+// if it fails.
+func (s *Server) saveBeforeShutdown(client int64, force bool) error {
+	if s.store == nil || s.loading.Load() != 0 {
+		return nil
+	}
+	err := s.saveAfterCurrent()
+	if err != nil {
+		s.Log.Error("SHUTDOWN SAVE could not save", "client", client, "error", err, "stopping", force)
+	}
+	return err
+}
+
+// saveRetry is how often saveAfterCurrent tries while a snapshot is being taken.
+const saveRetry = 10 * time.Millisecond
+
+// saveAfterCurrent takes a snapshot. If one is being taken already, it waits for that one to end
+// first, as that lacks the last changes.
+func (s *Server) saveAfterCurrent() error {
 	for {
 		err := s.store.Save()
 		if !errors.Is(err, ErrSaving) {
@@ -139,5 +98,56 @@ func (s *Server) saveFinally() error {
 	}
 }
 
-// saveRetry is how often SHUTDOWN SAVE asks whether the snapshot that is under way has come to its end.
-const saveRetry = 10 * time.Millisecond
+// ShutdownRequested returns a channel that is closed when a client has sent SHUTDOWN.
+func (s *Server) ShutdownRequested() <-chan struct{} { return s.shutdown }
+
+// EndsUnsaved reports whether a client has sent SHUTDOWN NOSAVE.
+func (s *Server) EndsUnsaved() bool { return s.noSave.Load() }
+
+func (s *Server) requestShutdown() { s.shutdownOnce.Do(func() { close(s.shutdown) }) }
+
+// Shutdown closes the listeners and drains the connections: each client gets the replies to what it
+// has sent in full, then its connection is closed. When the context ends first, Shutdown closes the
+// connections that are left, and returns how many.
+func (s *Server) Shutdown(ctx context.Context) (left int) {
+	s.mu.Lock()
+	s.draining = true
+	for _, ln := range s.listeners {
+		ln.Close()
+	}
+	for _, ss := range s.sessions {
+		ss.guard.Drain()
+	}
+	s.mu.Unlock()
+
+	if left = s.waitForSessions(ctx); left > 0 {
+		s.closeSessions()
+	}
+	s.drainedOnce.Do(func() { close(s.drained) }) // ends the accept loops of redcon, see gate.Accept
+	s.serving.Wait()
+	return left
+}
+
+// closeSessions closes the sockets of all sessions. Their calls run to the end, but no reply is sent.
+func (s *Server) closeSessions() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, ss := range s.sessions {
+		ss.guard.Conn.Close()
+	}
+}
+
+// waitForSessions waits until no session is left or the context ends, and returns how many are
+// left. It polls, which is simpler than a signal at the end of each session.
+func (s *Server) waitForSessions(ctx context.Context) (left int) {
+	for {
+		if left = s.clients(); left == 0 {
+			return 0
+		}
+		select {
+		case <-ctx.Done():
+			return left
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}

@@ -5,26 +5,27 @@ import (
 	"rlserver/resp/config"
 )
 
-// Store keeps the state on disk. A server without one is in memory alone: it answers SAVE and the like with an error that says how to have one.
-// Any goroutine may call the methods.
+// Store keeps the data on disk. Without a Store the data is in memory alone, and SAVE and similar
+// commands return an error that says how to enable it. Any goroutine may call the methods.
 type Store interface {
-	// Refusal is why commands that would change something are refused now: what follows MISCONF, "" while they are accepted.
-	// It is asked before each such command, so it must be fast.
+	// Refusal returns why changes are refused now, as the text after MISCONF; "": they are accepted.
+	// It is called before each such command, so it must be fast.
 	Refusal() string
-	// Save takes a snapshot and returns when it is on the disk. ErrSaving if one is being taken already.
+	// Save takes a snapshot and returns when it is on the disk. It returns ErrSaving if one is being
+	// taken already.
 	Save() error
-	// SaveInBackground begins a snapshot. ErrSaving if one is being taken already.
+	// SaveInBackground starts a snapshot. It returns ErrSaving if one is being taken already.
 	SaveInBackground() error
-	// Configure puts into force what CONFIG SET has changed. It is not called twice at once.
+	// Configure applies what CONFIG SET has changed. Calls do not overlap.
 	Configure(config.StoreSettings)
-	// Status may be asked by who holds locks of the engine: it must not wait for anybody who takes those.
+	// Status may be called under locks of the engine: it must not wait for a goroutine that takes them.
 	Status() config.StoreStatus
 }
 
-// ErrSaving is what a Store answers while a snapshot is being taken.
+// ErrSaving is returned by a Store while a snapshot is being taken.
 var ErrSaving = errors.New("a snapshot is being taken already")
 
-// refusal is the store's, if there is one.
+// refusal returns Store.Refusal, or "" without a store.
 func (s *Server) refusal() string {
 	if s.store == nil {
 		return ""
@@ -32,7 +33,8 @@ func (s *Server) refusal() string {
 	return s.store.Refusal()
 }
 
-// SetLoading tells the server that the data is being loaded, so that nobody may see it yet, or that it is there. At first it is there.
+// SetLoading sets whether the data is being loaded: until then clients get LOADING. A new server is
+// not loading.
 func (s *Server) SetLoading(yes bool) {
 	if yes {
 		s.loading.Store(s.Clock())
@@ -41,12 +43,12 @@ func (s *Server) SetLoading(yes bool) {
 	}
 }
 
-// configure tells the store what is configured now.
+// configure passes the current settings to the store.
 func (s *Server) configure() {
 	if s.store == nil {
 		return
 	}
-	s.configuring.Lock() // lest an older configuration comes last
+	s.configuring.Lock() // so that the newest settings are applied last
 	defer s.configuring.Unlock()
 	s.store.Configure(s.Settings.Store())
 }

@@ -1,6 +1,7 @@
 package resp
 
-// The families of commands. Each adds its entries to the command table.
+// The families of commands. Each package adds its entries to command.Commands when it is imported,
+// and nothing here calls it by name: a family that is missing in this list does not exist.
 import (
 	_ "rlserver/resp/commands/hashes"
 	_ "rlserver/resp/commands/keys"

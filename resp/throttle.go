@@ -5,25 +5,29 @@ import (
 	"time"
 )
 
-// logTurn lets one line a second through, and counts those in between.
-type logTurn struct{ last, missed atomic.Int64 }
+// throttle limits how often something happens that clients can cause: a log line, a collection.
+// So no client can fill the disk through the log. The zero value has not let anything through yet.
+type throttle struct {
+	last    atomic.Int64 // elapsed ms, plus 1, when it last let something through; 0: never
+	skipped atomic.Int64 // calls since then
+}
 
-// due tells whether it is time for a line at now (elapsed ms), and how many were left out since the last.
-func (l *logTurn) due(now int64) (missed int64, ok bool) {
-	now++ // 0 is never
-	if last := l.last.Load(); last != 0 && now-last < 1000 || !l.last.CompareAndSwap(last, now) {
-		l.missed.Add(1)
+// allow reports whether interval has passed since it last returned true, and how many calls were
+// skipped in between. now is elapsed milliseconds. Any goroutine may call it.
+func (t *throttle) allow(now int64, interval time.Duration) (skipped int64, ok bool) {
+	now++
+	last := t.last.Load()
+	if last != 0 && now-last < interval.Milliseconds() || !t.last.CompareAndSwap(last, now) {
+		t.skipped.Add(1)
 		return 0, false
 	}
-	return l.missed.Swap(0), true
+	return t.skipped.Swap(0), true
 }
 
-// seldom tells whether it is so long since it last did, which is kept in last as elapsed ms; 0: never. A log that is
-// written to only then cannot be made to fill the disk.
-func (s *Server) seldom(last *atomic.Int64, every time.Duration) bool {
-	now, then := 1+s.elapsed(), last.Load()
-	return (then == 0 || now-then >= every.Milliseconds()) && last.CompareAndSwap(then, now)
-}
-
-// elapsed is the monotonic clock in ms, by which durations are measured: the server's time may jump forward.
+// elapsed is the monotonic clock in ms, which measures durations: the server's time may jump.
 func (s *Server) elapsed() int64 { return s.Time.Elapsed().Milliseconds() }
+
+// allows is throttle.allow with the time of now.
+func (s *Server) allows(t *throttle, interval time.Duration) (skipped int64, ok bool) {
+	return t.allow(s.elapsed(), interval)
+}

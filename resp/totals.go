@@ -1,14 +1,14 @@
 package resp
 
-// totals are what a server counts from its start, or from the last CONFIG RESETSTAT.
+// totals are counters over all sessions since the start or the last CONFIG RESETSTAT.
 type totals struct {
 	connections, rejected int64
 	calls, errors         int64
-	batches               int64 // in which the calls came
+	batches               int64 // that the calls came in
 	in, out               int64 // bytes
 }
 
-// add counts what a session has done.
+// add adds the counters of a session.
 func (t *totals) add(s *session) {
 	t.calls += s.profile.calls.Load()
 	t.errors += s.profile.errors.Load()
@@ -18,16 +18,20 @@ func (t *totals) add(s *session) {
 }
 
 func (t totals) minus(u totals) totals {
-	return totals{t.connections - u.connections, t.rejected - u.rejected, t.calls - u.calls, t.errors - u.errors, t.batches - u.batches, t.in - u.in, t.out - u.out}
+	return totals{
+		t.connections - u.connections, t.rejected - u.rejected, t.calls - u.calls, t.errors - u.errors,
+		t.batches - u.batches, t.in - u.in, t.out - u.out,
+	}
 }
 
 func (s *Server) totals() totals {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.sinceStart().minus(s.reset)
+	return s.sinceStart().minus(s.baseline)
 }
 
-// Load is how many calls have been answered since the start and in how many batches they came: how deep clients pipeline.
+// Load returns the number of calls since the start and of the batches they came in: their quotient is
+// the depth of pipelines.
 func (s *Server) Load() (calls, batches int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -35,16 +39,16 @@ func (s *Server) Load() (calls, batches int64) {
 	return sum.calls, sum.batches
 }
 
-// resetTotals begins to count anew.
+// resetTotals makes totals count from zero.
 func (s *Server) resetTotals() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.reset = s.sinceStart()
+	s.baseline = s.sinceStart()
 }
 
-// sinceStart adds what the sessions of now have done to what those did that are gone; s.mu is held.
+// sinceStart returns the totals of all sessions, open and ended. s.mu is held.
 func (s *Server) sinceStart() totals {
-	sum := s.gone
+	sum := s.ended
 	for _, ss := range s.sessions {
 		sum.add(ss)
 	}

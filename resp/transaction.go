@@ -22,48 +22,73 @@ func init() {
 			Summary:    "Discard all commands issued after MULTI", Run: discard},
 		&command.Command{Name: "watch", Arity: -2, Flags: alike | command.Fast | command.Immediate, Group: "transactions", Since: "2.2.0", Complexity: "O(1) for every key.",
 			Keys: []command.KeySpec{command.KeysToEnd("RO", 1, 1)}, Syntax: "key [key ...]",
-			Summary: "Watch the given keys to determine execution of the MULTI/EXEC block", Run: watch},
+			Summary: "Watch the given keys to determine execution of the MULTI/EXEC block", Run: watchKeys},
 		&command.Command{Name: "unwatch", Arity: 1, Flags: alike | command.Fast, Group: "transactions", Since: "2.2.0", Complexity: "O(1)",
-			Summary: "Forget about all watched keys", Run: unwatch},
+			Summary: "Forget about all watched keys", Run: unwatchKeys},
 	)
 }
 
 const (
-	errNestedMulti    = engine.Error("ERR MULTI calls can not be nested")
-	errExecAlone      = engine.Error("ERR EXEC without MULTI")
-	errDiscardAlone   = engine.Error("ERR DISCARD without MULTI")
-	errWatchInMulti   = engine.Error("ERR WATCH inside MULTI is not allowed")
-	errNotInMulti     = engine.Error("ERR Command not allowed inside a transaction")
-	errExecAborted    = engine.Error("EXECABORT Transaction discarded because of previous errors.")
-	errQueueTooLarge  = engine.Error("ERR the transaction is too large: its commands may take 1 GB together")
-	maxQueued         = config.DefaultMaxQuery // bytes that the commands of a transaction may take
-	queuedCommandCost = 160                    // bytes that one takes beside its words: its place in the list, which grows by a quarter, and rounding
+	errNestedMulti   = engine.Error("ERR MULTI calls can not be nested")
+	errExecAlone     = engine.Error("ERR EXEC without MULTI")
+	errDiscardAlone  = engine.Error("ERR DISCARD without MULTI")
+	errWatchInMulti  = engine.Error("ERR WATCH inside MULTI is not allowed")
+	errNotInMulti    = engine.Error("ERR Command not allowed inside a transaction")
+	errExecAborted   = engine.Error("EXECABORT Transaction discarded because of previous errors.")
+	errQueueTooLarge = engine.Error("ERR the transaction is too large: its commands may take 1 GB together")
 )
 
-// transaction is what a session gathers between MULTI and EXEC. The zero value is none.
+// The memory of a transaction, in bytes.
+const (
+	maxQueued = config.DefaultMaxQuery // of all its commands
+
+	// queuedCommandCost is what a command takes beside its words: its element in a slice that grows
+	// by a quarter, and rounding.
+	queuedCommandCost = 160
+)
+
+// transaction is what a session collects between MULTI and EXEC. The zero value is a closed one.
 type transaction struct {
 	open   bool
-	broken bool // a command was refused: EXEC will run none
+	broken bool // a command was refused: EXEC runs none
 	calls  []command.Prepared
 	size   int           // bytes
 	has    command.Flags // those that any of the calls has
 	lacks  command.Flags // those that any of the calls lacks
 }
 
-// shown is how many commands are queued, and one more; 0 for no transaction.
-func (t *transaction) shown() int32 {
+// profileCount is the number of queued commands plus 1, or 0 outside MULTI.
+func (t *transaction) profileCount() int32 {
 	if !t.open {
 		return 0
 	}
 	return int32(len(t.calls)) + 1
 }
 
-// joins tells whether a command is queued rather than run.
-func (t *transaction) joins(c *command.Command) bool {
+// queues reports whether a command is queued instead of run.
+func (t *transaction) queues(c *command.Command) bool {
 	return t.open && c.Flags&command.Immediate == 0
 }
 
-// queue keeps a command for EXEC. What was sent is copied: its memory belongs to the connection.
+// forbids reports whether a command would be queued but may not be.
+func (t *transaction) forbids(c *command.Command) bool {
+	return t.queues(c) && c.Flags&(command.NoMulti|command.OwnLocks) != 0
+}
+
+// flags returns the flags that decide whether a command may run now: those it has and those it
+// lacks. For EXEC the queued commands count. What is queued takes memory, whatever it does.
+func (t *transaction) flags(c *command.Command) (has, lacks command.Flags) {
+	has, lacks = c.Flags, ^c.Flags
+	switch {
+	case t.queues(c):
+		has |= command.DenyOOM
+	case t.open && c.Name == "exec":
+		has, lacks = has|t.has&(command.Write|command.DenyOOM), lacks|t.lacks
+	}
+	return has, lacks
+}
+
+// queue keeps a command for EXEC. It copies the words, whose memory belongs to the connection.
 func (s *session) queue(p command.Prepared) {
 	t := &s.transaction
 	size := queuedCommandCost
@@ -77,7 +102,7 @@ func (s *session) queue(p command.Prepared) {
 	}
 	if t.size+size-int(s.guard.Memory.Part(clientmem.Transaction)) > wire.FlushSize {
 		s.guard.Memory.Set(clientmem.Transaction, t.size+size)
-		s.relieve()
+		s.evictClientsIfNeeded()
 	}
 	p.Words = waitqueue.CloneWords(p.Words)
 	t.calls, t.size = append(t.calls, p), t.size+size
@@ -99,20 +124,20 @@ func multiStart(c *command.Call) error {
 	return nil
 }
 
-// exec runs what was queued, under the locks of all its keys and of those that are watched: nobody sees a part of it, and all its
-// effects go to the journal as one.
+// exec handles EXEC. It runs the queued commands under the locks of all their keys and of the
+// watched ones: no other client sees a part of them, and the journal gets their effects as one record.
 func exec(c *command.Call) error {
-	t := sessionOf(c).transaction
+	s := sessionOf(c)
+	t := s.transaction
 	if !t.open {
 		return errExecAlone
 	}
-	sessionOf(c).transaction = transaction{}
+	s.transaction = transaction{}
 	if t.broken {
-		sessionOf(c).unwatch()
+		s.unwatch()
 		return errExecAborted
 	}
 
-	s := sessionOf(c)
 	s.beginAll(&t)
 	intact := s.Tx.Intact(&s.watching)
 	s.Tx.Unwatch(&s.watching)
@@ -133,7 +158,7 @@ func exec(c *command.Call) error {
 	return nil
 }
 
-// beginAll locks what the queued commands and those who watch need.
+// beginAll locks the keys of the queued commands and the watched keys.
 func (s *session) beginAll(t *transaction) {
 	s.hasher.Reset()
 	for i := range t.calls {
@@ -162,7 +187,7 @@ func discard(c *command.Call) error {
 	return nil
 }
 
-func watch(c *command.Call) error {
+func watchKeys(c *command.Call) error {
 	s := sessionOf(c)
 	if s.transaction.open {
 		return errWatchInMulti
@@ -175,14 +200,14 @@ func watch(c *command.Call) error {
 	return nil
 }
 
-func unwatch(c *command.Call) error {
+func unwatchKeys(c *command.Call) error {
 	sessionOf(c).unwatch()
 
 	c.Reply.OK()
 	return nil
 }
 
-// unwatch ends what WATCH began. No lock is held.
+// unwatch stops watching all keys. No lock is held.
 func (s *session) unwatch() {
 	keys := s.watching.Keys(nil)
 	if len(keys) == 0 {

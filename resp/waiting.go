@@ -6,19 +6,21 @@ import (
 	"rlserver/resp/waitqueue"
 )
 
-// hold lets a call wait whose handler has returned errHeld. Its locks are held.
-func (s *session) hold(p command.Prepared) *waitqueue.Waiter {
+// enqueue adds a call whose handler has returned ErrHeld to the queue of each of its keys. The locks
+// of the keys are held.
+func (s *session) enqueue(p command.Prepared) *waitqueue.Waiter {
 	w := s.server.room.Enter(&s.Call, p, s.guard.Wake)
 	s.waiter.Store(w)
 	return w
 }
 
-// await sends the replies that stand before the call's, and waits until the call is answered or the client is gone.
+// await sends the replies before the call's, and waits until the call has its reply or the client
+// has disconnected. No lock is held.
 func (s *session) await(w *waitqueue.Waiter) {
 	s.flush()
-	s.begun = 0
+	s.replyStart = 0
 	s.guard.Memory.Set(clientmem.Waiting, w.Size())
-	gone := s.closing // as the journal could not keep a change
+	gone := s.closing // the journal has failed
 	for !gone && w.Waits() {
 		gone = s.guard.Pause() != nil
 	}
@@ -26,7 +28,7 @@ func (s *session) await(w *waitqueue.Waiter) {
 	s.waiter.Store(nil)
 	s.guard.Memory.Set(clientmem.Waiting, 0)
 	if gone {
-		s.closing = true // as by Redis, without an answer
+		s.closing = true // without a reply, as in Redis
 		return
 	}
 	s.Errors += w.Own.Errors
