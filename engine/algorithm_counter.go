@@ -82,7 +82,7 @@ func (o *counterObject) moveBack(f *Effect, present, _ int64) (moved bool) {
 // putCounts makes the effect that of a sliding window counter's state.
 func (f *Effect) putCounts(c limit.Counts) { f.Kind, f.Counts = EffectCounter, c }
 
-// fitsCounter tells whether the numbers can be those of a counter.
+// fitsCounter reports whether the numbers can be those of a counter.
 func (f *Effect) fitsCounter() bool {
 	c := f.Counts
 	return isCount(c.Current) && isCount(c.Previous) && isDuration(c.Length) && c.Length > 0

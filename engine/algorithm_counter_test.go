@@ -21,7 +21,7 @@ func (b bruteCounter) used(c limit.Counter, now int64) int64 {
 	return b[n] + int64(math.Ceil(float64(b[n-1]*(c.Window-elapsed))/float64(c.Window)))
 }
 
-// refund takes the newest back, and tells how many those were.
+// refund takes the newest back, and returns how many those were.
 func (b bruteCounter) refund(c limit.Counter, now, n int64) (back int64) {
 	for i := range int64(2) {
 		took := min(n-back, b[now/c.Window-i])
@@ -40,8 +40,18 @@ func TestCounterAgainstBruteForce(t *testing.T) {
 	for range 200 {
 		log, brute := new(recorder), bruteCounter{}
 		c := newCaller(t, Options{Journal: log})
-		rule := rule.Rule{Kind: rule.Counter, Counter: limit.Counter{Limit: 1 + r.Int64N(20), Window: 10 + r.Int64N(90)}}
-		policy, err := ParsePolicy([]byte("p"), [][]byte{[]byte("COUNTER"), fmt.Append(nil, rule.Counter.Limit), fmt.Appendf(nil, "%dms", rule.Counter.Window)})
+		rule := rule.Rule{
+			Kind:    rule.Counter,
+			Counter: limit.Counter{Limit: 1 + r.Int64N(20), Window: 10 + r.Int64N(90)},
+		}
+		policy, err := ParsePolicy(
+			[]byte("p"),
+			[][]byte{
+				[]byte("COUNTER"),
+				fmt.Append(nil, rule.Counter.Limit),
+				fmt.Appendf(nil, "%dms", rule.Counter.Window),
+			},
+		)
 		require.NoError(t, err)
 		c.e.SetPolicies(c.now, []*Policy{policy})
 		const name = "p:{id}"
@@ -76,8 +86,18 @@ func TestCounterAgainstBruteForce(t *testing.T) {
 			}
 			require.Equal(t, max(free, 0), d.Remaining)
 			if d.RetryAfter > 0 {
-				require.Greater(t, max(cost, 1), rule.Counter.Limit-brute.used(rule.Counter, c.now+d.RetryAfter-1), "law 4")
-				require.LessOrEqual(t, max(cost, 1), rule.Counter.Limit-brute.used(rule.Counter, c.now+d.RetryAfter), "law 4")
+				require.Greater(
+					t,
+					max(cost, 1),
+					rule.Counter.Limit-brute.used(rule.Counter, c.now+d.RetryAfter-1),
+					"law 4",
+				)
+				require.LessOrEqual(
+					t,
+					max(cost, 1),
+					rule.Counter.Limit-brute.used(rule.Counter, c.now+d.RetryAfter),
+					"law 4",
+				)
 			}
 		}
 		requireSound(t, c.e)
@@ -100,7 +120,13 @@ func TestCounterKeys(t *testing.T) {
 		_, err = c.tx.Refund(k, 1, []byte("id"))
 		assert.Equal(t, ErrNoIDs, err)
 		content, _ := c.tx.Content(k)
-		require.NoError(t, c.tx.Restore(k, &Restored{Type: content.Type, Numbers: content.Numbers, ExpireAt: epoch + 2000, Idle: -1, Uses: -1}))
+		require.NoError(
+			t,
+			c.tx.Restore(
+				k,
+				&Restored{Type: content.Type, Numbers: content.Numbers, ExpireAt: epoch + 2000, Idle: -1, Uses: -1},
+			),
+		)
 		d, _ = c.tx.Decide(&l, 0)
 		assert.EqualValues(t, 3, d.Remaining)
 	})

@@ -36,8 +36,10 @@ var fixed = algorithm{
 // call's.
 func otherWindow(k Key, c *fixedObject) error {
 	window := c.count()
-	return Error(fmt.Sprintf("ERR key '%.128s' counts in another window until %s: give each window of RL.FIXED a key of its own",
-		k.Name, time.UnixMilli(window.End()).UTC().Format("2006-01-02T15:04:05.000Z")))
+	return Error(
+		fmt.Sprintf("ERR key '%.128s' counts in another window until %s: give each window of RL.FIXED a key of its own",
+			k.Name, time.UnixMilli(window.End()).UTC().Format("2006-01-02T15:04:05.000Z")),
+	)
 }
 
 // fixedObject is a fixed window. a is the hits used, b the window's length.

@@ -57,7 +57,7 @@ func (tx *Tx) dropLapsed(k Key, o object) object {
 	return o
 }
 
-// Release gives a lease back, and tells whether the id held one: a lease that has lapsed is not
+// Release gives a lease back, and reports whether the id held one: a lease that has lapsed is not
 // held. The key's deadline is when the last of the others lapses; without others the key is gone.
 func (tx *Tx) Release(k Key, id []byte) (bool, error) {
 	o := tx.lookup(k)

@@ -56,11 +56,11 @@ func (tx *Tx) Slide(k Key, rules []limit.Window, cost int64, id []byte) (limit.D
 		return limit.Decision{}, ErrTooManyHits
 	}
 	if !d.Allowed || cost == 0 || repeated {
-		return tx.noted(k, o, false, cost, tx.slideUntilGone(o, rules, cost, d), false), nil
+		return tx.note(k, o, false, cost, tx.slideUntilGone(o, rules, cost, d), false), nil
 	}
 	fresh := o == nil
 	o = tx.recordSlide(k, o, id, tx.lapsed(rules), cost, after(tx.now, d.ResetAfter))
-	return tx.noted(k, o, fresh, cost, d, false), nil
+	return tx.note(k, o, fresh, cost, d, false), nil
 }
 
 // decideSlide leaves the log that it has decided about in tx.log.
@@ -89,7 +89,10 @@ func (tx *Tx) recordSlide(k Key, o object, id []byte, trim int, cost, expireAt i
 // recordHits is one effect: the lapsed hits go, the new ones come, the deadline moves.
 func (tx *Tx) recordHits(k Key, o object, trim int, n, expireAt int64) object {
 	seq := tx.e.shardOf(k).seq.next(logIn(o).set, tx.now, uint64(n))
-	return tx.apply(o, &Effect{Kind: EffectHits, Key: k, Lo: trim, Hits: Hits{At: tx.now, Seq: seq, N: n}, ExpireAt: expireAt})
+	return tx.apply(
+		o,
+		&Effect{Kind: EffectHits, Key: k, Lo: trim, Hits: Hits{At: tx.now, Seq: seq, N: n}, ExpireAt: expireAt},
+	)
 }
 
 func (tx *Tx) recordHitsAs(k Key, o object, id []byte, trim int, n, expireAt int64) object {
@@ -231,7 +234,7 @@ func appendHitName(dst, id []byte, n int64) []byte {
 	return strconv.AppendInt(append(dst, ':'), n, 10)
 }
 
-// isHitName tells whether an id looks like a name that hits are given: …:<n>, or <ms>-<seq>.
+// isHitName reports whether an id looks like a name that hits are given: …:<n>, or <ms>-<seq>.
 func isHitName(id []byte) bool {
 	i := len(id)
 	for i > 0 && isDigit(id[i-1]) {
@@ -245,7 +248,7 @@ func isHitName(id []byte) bool {
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
-// areDigits tells whether there are digits, and nothing else.
+// areDigits reports whether there are digits, and nothing else.
 func areDigits(b []byte) bool {
 	for _, c := range b {
 		if !isDigit(c) {

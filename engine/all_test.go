@@ -32,7 +32,8 @@ func named(l Limit, name string) Limit {
 
 func nameOf(l *Limit) string { return string(l.Key.Name) }
 
-// brute is what limits of all kinds on a few keys remember, in plain lists, and the definition of each by counting.
+// brute is what limits of all kinds on a few keys remember, in plain lists, and the definition of
+// each by counting.
 type brute struct {
 	hits   map[string][]int64 // of sliding windows: when
 	counts map[string]map[int64]int64
@@ -40,13 +41,19 @@ type brute struct {
 	leases map[string]map[string]int64 // when they lapse, by id
 }
 
-// level is how much is missing from a token bucket at a moment, in parts of a token of which it has as many as its period has ms.
+// level is how much is missing from a token bucket at a moment, in parts of a token of which it has
+// as many as its period has ms.
 type level struct{ missing, at int64 }
 
 func (l level) then(b limit.Bucket, at int64) int64 { return max(0, l.missing-b.Refill*(at-l.at)) }
 
 func newBrute() *brute {
-	return &brute{make(map[string][]int64), make(map[string]map[int64]int64), make(map[string]level), make(map[string]map[string]int64)}
+	return &brute{
+		make(map[string][]int64),
+		make(map[string]map[int64]int64),
+		make(map[string]level),
+		make(map[string]map[string]int64),
+	}
 }
 
 // free is how much more one limit admits at a moment; below 0 if it has shrunk.
@@ -63,7 +70,8 @@ func (b *brute) free(l *Limit, at int64) int64 {
 		return l.Slide.Limit - used
 	case rule.Token:
 		room := l.Token.Capacity*l.Token.Period - b.levels[key].then(l.Token, at)
-		return (room - ((room%l.Token.Period)+l.Token.Period)%l.Token.Period) / l.Token.Period // rounded down
+		// rounded down
+		return (room - ((room%l.Token.Period)+l.Token.Period)%l.Token.Period) / l.Token.Period
 	case rule.Fixed:
 		return l.Fixed.Limit - b.counts[key][at/l.Fixed.Window.Length]
 	}
@@ -128,14 +136,14 @@ func (b *brute) record(limits []Limit, cost, now int64) {
 	}
 }
 
-// future tells whether a log has hits that are still to come.
+// future reports whether a log has hits that are still to come.
 func (w *world) future(limits []Limit) bool {
 	return slices.ContainsFunc(limits, func(l Limit) bool {
 		return slices.ContainsFunc(w.hits[string(l.Key.Name)], func(hit int64) bool { return hit > w.now })
 	})
 }
 
-// never tells whether no wait is long enough.
+// never reports whether no wait is long enough.
 func never(l *Limit, cost int64) bool {
 	switch l.Kind {
 	case rule.Slide:
@@ -163,7 +171,8 @@ func (b *brute) wait(l *Limit, cost, now int64) (ms int64) {
 func (b *brute) speaksOf(limits []Limit, cost, now int64, allowed bool) (rule int) {
 	tightest := int64(-1)
 	for i := range limits {
-		tight := int64(1<<40) - max(b.free(&limits[i], now), 0) // when admitted, b has recorded the call
+		// when admitted, b has recorded the call
+		tight := int64(1<<40) - max(b.free(&limits[i], now), 0)
 		if !allowed {
 			if tight = b.wait(&limits[i], cost, now); tight == limit.Never {
 				tight = 1 << 40
@@ -192,7 +201,13 @@ func newWorld(t *testing.T, r *rand.Rand) *world {
 		case rule.Slide:
 			var windows []Limit
 			for range 1 + r.IntN(3) {
-				windows = append(windows, named(Limit{Rule: rule.Rule{Slide: limit.Window{Limit: 1 + r.Int64N(6), Length: 1 + r.Int64N(60)}}}, name))
+				windows = append(
+					windows,
+					named(
+						Limit{Rule: rule.Rule{Slide: limit.Window{Limit: 1 + r.Int64N(6), Length: 1 + r.Int64N(60)}}},
+						name,
+					),
+				)
 			}
 			w.limits = append(w.limits, windows)
 		case rule.Token:
@@ -202,7 +217,20 @@ func newWorld(t *testing.T, r *rand.Rand) *world {
 			f := limit.Fixed{Limit: 1 + r.Int64N(6), Window: limit.Every(1 + r.Int64N(60))}
 			w.limits = append(w.limits, []Limit{named(Limit{Rule: rule.Rule{Kind: rule.Fixed, Fixed: f}}, name)})
 		case rule.Lease:
-			w.limits = append(w.limits, []Limit{named(Limit{Rule: rule.Rule{Kind: rule.Lease, Lease: limit.Lease{Limit: 1 + r.Int64N(4), TTL: 1 + r.Int64N(80)}}}, name)})
+			w.limits = append(
+				w.limits,
+				[]Limit{
+					named(
+						Limit{
+							Rule: rule.Rule{
+								Kind:  rule.Lease,
+								Lease: limit.Lease{Limit: 1 + r.Int64N(4), TTL: 1 + r.Int64N(80)},
+							},
+						},
+						name,
+					),
+				},
+			)
 		}
 	}
 	return w
@@ -256,7 +284,11 @@ func (w *world) disturb() {
 		}
 		if l.Kind == rule.Slide && w.IntN(2) == 0 {
 			at := w.now - 20 + w.Int64N(60)
-			_, _, err := w.tx.ZAdd(k, 0, []ZMember{{Member: fmt.Append(nil, "by hand ", w.Uint64()), Score: float64(at)}})
+			_, _, err := w.tx.ZAdd(
+				k,
+				0,
+				[]ZMember{{Member: fmt.Append(nil, "by hand ", w.Uint64()), Score: float64(at)}},
+			)
 			require.NoError(w.t, err)
 			w.tx.Persist(k)
 			w.hits[key] = append(w.hits[key], at)
@@ -350,7 +382,8 @@ func (w *world) requireRest(limits []Limit, cost int64, d limit.Decision, call s
 	if d.Allowed || !w.future(limits) {
 		require.Equal(w.t, w.speaksOf(limits, cost, w.now, d.Allowed), d.Index, "%s: %+v", call, d)
 	} else {
-		require.False(w.t, w.admits(&l, cost, w.now), "%s: %+v", call, d) // windows over one log then have to be waited for together
+		// windows over one log then have to be waited for together
+		require.False(w.t, w.admits(&l, cost, w.now), "%s: %+v", call, d)
 	}
 	require.Equal(w.t, max(w.free(&l, w.now), 0), d.Remaining, "%s: %+v", call, d)
 	require.Equal(w.t, l.Slide.Limit+l.Token.Capacity+l.Fixed.Limit+l.Lease.Limit, d.Limit, call)
@@ -364,7 +397,11 @@ func (w *world) requireRest(limits []Limit, cost int64, d limit.Decision, call s
 func TestAllRefusesWhatDoesNotFit(t *testing.T) {
 	c := newCaller(t, Options{})
 	c.token("t", limit.Bucket{Capacity: 9, Refill: 1, Period: 1000}, 1)
-	slide, token := Limit{Rule: rule.Rule{Slide: limit.Window{Limit: limit.MaxCount, Length: 1000}}}, Limit{Rule: rule.Rule{Kind: rule.Token, Token: limit.Bucket{Capacity: limit.MaxCount, Refill: 1, Period: 1}}}
+	slide, token := Limit{
+		Rule: rule.Rule{Slide: limit.Window{Limit: limit.MaxCount, Length: 1000}},
+	}, Limit{
+		Rule: rule.Rule{Kind: rule.Token, Token: limit.Bucket{Capacity: limit.MaxCount, Refill: 1, Period: 1}},
+	}
 	lease := Limit{Rule: rule.Rule{Kind: rule.Lease, Lease: limit.Lease{Limit: 1, TTL: 1000}}, ID: []byte("id")}
 	for _, step := range []struct {
 		limits []Limit
@@ -373,9 +410,12 @@ func TestAllRefusesWhatDoesNotFit(t *testing.T) {
 	}{
 		{[]Limit{named(token, "new"), named(slide, "t")}, 1, ErrWrongType},
 		{[]Limit{named(token, "new"), named(lease, "t")}, 1, ErrWrongType},
-		{[]Limit{named(slide, "s"), named(token, "x"), named(lease, "s")}, 1, Error("ERR key 's' is in more than one rule: only those of SLIDE may share a key")},
-		{[]Limit{named(token, "x"), named(slide, "s"), named(slide, "x")}, 1, Error("ERR key 'x' is in more than one rule: only those of SLIDE may share a key")},
-		{[]Limit{named(token, "x"), named(token, "x")}, 1, Error("ERR key 'x' is in more than one rule: only those of SLIDE may share a key")},
+		{[]Limit{named(slide, "s"), named(token, "x"), named(lease, "s")}, 1, Error("ERR key 's' is in more than " +
+			"one rule: only those of SLIDE may share a key")},
+		{[]Limit{named(token, "x"), named(slide, "s"), named(slide, "x")}, 1, Error("ERR key 'x' is in more than " +
+			"one rule: only those of SLIDE may share a key")},
+		{[]Limit{named(token, "x"), named(token, "x")}, 1, Error("ERR key 'x' is in more than one rule: only those " +
+			"of SLIDE may share a key")},
 		{[]Limit{named(token, "x"), named(slide, "s")}, MaxHits + 1, ErrManyHits},
 		{[]Limit{named(slide, "s"), named(slide, "r")}, MaxHits/2 + 1, ErrManyHits},
 	} {
@@ -388,7 +428,16 @@ func TestAllRefusesWhatDoesNotFit(t *testing.T) {
 	d, err := c.all([]Limit{named(slide, "s"), named(slide, "s"), named(token, "x")}, 1)
 	assert.NoError(t, err)
 	assert.True(t, d.Allowed, "windows over one log")
-	d, err = c.all([]Limit{named(slide, "s"), named(Limit{Rule: rule.Rule{Kind: rule.Token, Token: limit.Bucket{Capacity: 1, Refill: 1, Period: 1}}}, "y")}, limit.MaxCount)
+	d, err = c.all(
+		[]Limit{
+			named(slide, "s"),
+			named(
+				Limit{Rule: rule.Rule{Kind: rule.Token, Token: limit.Bucket{Capacity: 1, Refill: 1, Period: 1}}},
+				"y",
+			),
+		},
+		limit.MaxCount,
+	)
 	assert.NoError(t, err)
 	assert.EqualValues(t, limit.Never, d.RetryAfter, "a cost above a limit is denied, however large")
 }
@@ -436,14 +485,22 @@ func TestAllKnowsWhenKeysGo(t *testing.T) {
 	require.True(t, d.Allowed)
 }
 
-// threeKeys are the limits of a mail: per sender and minute, per domain, and how many at once, of which another worker holds a lease.
+// threeKeys are the limits of a mail: per sender and minute, per domain, and how many at once, of
+// which another worker holds a lease.
 func threeKeys(c *caller) ([]Limit, []Key) {
 	e := c.e
 	c.lease("at-once:123456", limit.Lease{Limit: 5, TTL: limit.MaxDuration}, "worker-2")
 	limits := []Limit{
 		{Key: e.Key([]byte("sender:123456")), Rule: rule.Rule{Slide: limit.Window{Limit: 100, Length: 100}}},
-		{Key: e.Key([]byte("domain:123456")), Rule: rule.Rule{Kind: rule.Token, Token: limit.Bucket{Capacity: 1 << 50, Refill: 1, Period: 1000}}},
-		{Key: e.Key([]byte("at-once:123456")), Rule: rule.Rule{Kind: rule.Lease, Lease: limit.Lease{Limit: 5, TTL: 1000}}, ID: []byte("worker-1")},
+		{
+			Key:  e.Key([]byte("domain:123456")),
+			Rule: rule.Rule{Kind: rule.Token, Token: limit.Bucket{Capacity: 1 << 50, Refill: 1, Period: 1000}},
+		},
+		{
+			Key:  e.Key([]byte("at-once:123456")),
+			Rule: rule.Rule{Kind: rule.Lease, Lease: limit.Lease{Limit: 5, TTL: 1000}},
+			ID:   []byte("worker-1"),
+		},
 	}
 	return limits, []Key{limits[0].Key, limits[1].Key, limits[2].Key}
 }
@@ -480,7 +537,10 @@ func BenchmarkAll(b *testing.B) {
 	run("slide, token and lease", threeKeys)
 	run("three slides", func(c *caller) (limits []Limit, keys []Key) {
 		for i := range 3 {
-			l := Limit{Key: c.e.Key(fmt.Append(nil, "key:12345", i)), Rule: rule.Rule{Slide: limit.Window{Limit: 100, Length: 100}}}
+			l := Limit{
+				Key:  c.e.Key(fmt.Append(nil, "key:12345", i)),
+				Rule: rule.Rule{Slide: limit.Window{Limit: 100, Length: 100}},
+			}
 			limits, keys = append(limits, l), append(keys, l.Key)
 		}
 		return limits, keys

@@ -10,10 +10,11 @@ import (
 	"rlserver/zset"
 )
 
-// Apply makes the changes of a call that happened elsewhere or earlier, at now (Unix ms): it is how a log is replayed. All of them
-// happen at once, in the eyes of others: it takes the locks that they need, as few as that is. Their keys are hashed anew; only the names
-// count. The error is of an effect that cannot have happened to this state, or to any: those before it have been applied. To delete
-// a missing key is no error.
+// Apply makes the changes of a call that happened elsewhere or earlier, at now (Unix ms): it is how
+// a log is replayed. All of them happen at once, in the eyes of others: it takes the locks that
+// they need, as few as that is. Their keys are hashed anew; only the names count. The error is of
+// an effect that cannot have happened to this state, or to any: those before it have been applied.
+// To delete a missing key is no error.
 func (e *Engine) Apply(now int64, effects []Effect) error {
 	tx := Tx{e: e}
 	tx.lockFor(now, effects)
@@ -24,14 +25,23 @@ func (e *Engine) Apply(now int64, effects []Effect) error {
 		f := effects[i]
 		f.Key, f.To = e.Key(f.Key.Name), e.Key(f.To.Name)
 		if !e.has(f.DB) || !e.has(f.ToDB) {
-			return fmt.Errorf("effect of kind %d on %.64q is about databases %d and %d of %d", f.Kind, f.Key.Name, f.DB, f.ToDB, e.databases)
+			return fmt.Errorf(
+				"effect of kind %d on %.64q is about databases %d and %d of %d",
+				f.Kind,
+				f.Key.Name,
+				f.DB,
+				f.ToDB,
+				e.databases,
+			)
 		}
 		var o object
 		if f.Kind.changesKey() {
 			o = e.shardOf(f.Key).find(f.DB, f.Key)
 		}
 		if o == nil && f.Kind == EffectDelete {
-			continue // its time had come when the snapshot was taken that this state is from, and it was deleted later
+			// its time had come when the snapshot was taken that this state is from, and it was
+			// deleted later
+			continue
 		}
 		if f.Kind == EffectZSet {
 			var err error
@@ -82,7 +92,7 @@ func (tx *Tx) lockFor(now int64, effects []Effect) {
 	tx.Begin(now, 0, keys, false)
 }
 
-// fits tells whether the effect can have happened to an object, nil for a missing key.
+// fits reports whether the effect can have happened to an object, nil for a missing key.
 func (f *Effect) fits(o object) bool {
 	switch f.Kind {
 	case EffectZSet:
@@ -105,7 +115,9 @@ func (f *Effect) fits(o object) bool {
 		return is[*zsetObject](o) && 0 <= f.Lo && f.Lo < f.Hi && f.Hi <= o.(*zsetObject).set.Len()
 	case EffectHits:
 		z, _ := o.(*zsetObject)
-		return missingOr[*zsetObject](o) && f.Lo >= 0 && (f.Lo == 0 || z != nil && f.Lo <= z.set.Len()) && 0 < f.Hits.N && f.Hits.N <= MaxHits
+		return missingOr[*zsetObject](o) && f.Lo >= 0 && (f.Lo == 0 || z != nil && f.Lo <= z.set.Len()) &&
+			0 < f.Hits.N &&
+			f.Hits.N <= MaxHits
 	}
 	fits, _ := f.fitsState(o)
 	return fits
@@ -118,8 +130,8 @@ func is[T object](o object) bool {
 
 func missingOr[T object](o object) bool { return o == nil || is[T](o) }
 
-// apply is the one function that changes state: live calls, replay and whoever follows the effects all come through it.
-// o is what stands under f.Key, nil for nothing; what stands there afterwards is returned.
+// apply is the one function that changes state: live calls and replay all come through it.
+// o is what is under f.Key, nil for nothing; what is there afterwards is returned.
 // An effect that does not fit the state panics; Apply has looked before.
 func (e *Engine) apply(o object, f *Effect) object {
 	if e.snapshot != nil {
@@ -231,8 +243,9 @@ func newString(name []byte) *stringObject {
 	return o
 }
 
-// withName allocates an object together with the text of its name, if that is as short as names are: one allocation, and no further
-// memory to be fetched to see that a key is the one that was asked for. A token bucket with a name of 16 bytes fills one cache line.
+// withName allocates an object together with the text of its name, if that is as short as names
+// are: one allocation, and no further memory to be fetched to see that a key is the one that was
+// asked for. A token bucket with a name of 16 bytes fills one cache line.
 func withName[T any](name []byte) (o *T, text string) {
 	switch {
 	case len(name) <= 16:
@@ -251,7 +264,7 @@ func withName[T any](name []byte) (o *T, text string) {
 	return new(T), string(name)
 }
 
-// drop removes what stands under the effect's key.
+// drop removes what is under the effect's key.
 func (e *Engine) drop(o object, f *Effect) object {
 	e.shardOf(f.Key).remove(f.DB, f.Key.hash, o)
 	return nil
@@ -265,7 +278,7 @@ func (e *Engine) keepUnlessEmpty(o object, size int, f *Effect) object {
 	return o
 }
 
-// put lets an object stand under a key, in place of what stood there.
+// put lets an object stand under a key, in place of what was there.
 func (e *Engine) put(db int, k Key, o object) {
 	sh := e.shardOf(k)
 	if old := sh.find(db, k); old != nil {
@@ -283,7 +296,8 @@ func (e *Engine) applyString(o object, f *Effect) object {
 		s = holding(e, nil, f, newString)
 	}
 	weight := s.weight()
-	s.value, s.shared = bytes.Clone(f.Value), false // the old one is not written over: a caller may still hold it
+	// the old one is not written over: a caller may still hold it
+	s.value, s.shared = bytes.Clone(f.Value), false
 	e.grown(f, s.weight()-weight)
 	if s.expireAt != f.ExpireAt {
 		e.shardOf(f.Key).setDeadline(f.DB, f.Key.hash, s, f.ExpireAt)
@@ -323,7 +337,8 @@ func (e *Engine) applyZSet(o object, f *Effect) object {
 	return z
 }
 
-// applyHits trims a log and records hits in it. The members are written into a buffer on the stack: the set copies them.
+// applyHits trims a log and records hits in it. The members are written into a buffer on the stack:
+// the set copies them.
 func (e *Engine) applyHits(o object, f *Effect) object {
 	z := holding(e, o, f, e.newZSet)
 	weight := z.weight()
@@ -352,7 +367,7 @@ func (h Hits) record(log *zset.Set) {
 	}
 }
 
-// pack adds the hits to a log that ends before them, and tells whether it does.
+// pack adds the hits to a log that ends before them, and reports whether it does.
 func (h Hits) pack(log *zset.Set) bool {
 	return log.Extend(float64(h.At), func(yield func([]byte) bool) {
 		var buf [40]byte
@@ -360,7 +375,8 @@ func (h Hits) pack(log *zset.Set) bool {
 	})
 }
 
-// inByteOrder visits the numbers from lo up to but not hi in the order of what they read as text, until visit returns false.
+// inByteOrder visits the numbers from lo up to but not hi in the order of what they read as text,
+// until visit returns false.
 func inByteOrder(lo, hi uint64, visit func(uint64) bool) {
 	if lo == 0 && !visit(0) {
 		return
@@ -377,7 +393,8 @@ func visitPrefix(prefix, lo, hi uint64, visit func(uint64) bool) bool {
 	if prefix >= hi {
 		return true
 	}
-	least, most := prefix, prefix // of those that begin with it and are below hi, by the number of their digits
+	// of those that begin with it and are below hi, by the number of their digits
+	least, most := prefix, prefix
 	for most < lo && least <= (hi-1)/10 {
 		least, most = least*10, most*10+9
 	}

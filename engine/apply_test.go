@@ -20,7 +20,11 @@ var heldBy = map[Type][]Effect{
 	TypeString: {{Kind: EffectString, Value: []byte("abc")}},
 	TypeHash:   {{Kind: EffectHashSet, Field: []byte("f"), Value: []byte("v")}},
 	TypeZSet: {
-		{Kind: EffectAdd, Field: []byte("1"), Score: 1}, {Kind: EffectAdd, Field: []byte("2"), Score: 2}, {Kind: EffectAdd, Field: []byte("c"), Score: 3},
+		{
+			Kind:  EffectAdd,
+			Field: []byte("1"),
+			Score: 1,
+		}, {Kind: EffectAdd, Field: []byte("2"), Score: 2}, {Kind: EffectAdd, Field: []byte("c"), Score: 3},
 	},
 	TypeToken:   {{Kind: EffectTokens, Tokens: limit.Tokens{Missing: 1}, ExpireAt: epoch}},
 	TypeFixed:   {{Kind: EffectCount, Count: limit.Count{Used: 1}, ExpireAt: epoch}},
@@ -37,7 +41,8 @@ func holder(t *testing.T, holds Type) *Engine {
 	return e
 }
 
-// requireRefused checks that an effect is an error that tells all those words, and that it changes nothing.
+// requireRefused checks that an effect is an error that tells all those words, and that it changes
+// nothing.
 func requireRefused(t *testing.T, holds Type, f Effect, words ...string) {
 	t.Helper()
 	e := holder(t, holds)
@@ -86,7 +91,15 @@ func TestApplyRefusesOtherTypes(t *testing.T) {
 	}
 	for _, kind := range EffectKinds() {
 		require.NotEmpty(t, fits[kind], "kind %d", kind)
-		f := Effect{Kind: kind, ToDB: 1, Field: []byte("f"), Value: []byte("FIXED 5 1m"), Hi: 1, Hits: Hits{N: 1}, Counts: limit.Counts{Length: 1}}
+		f := Effect{
+			Kind:   kind,
+			ToDB:   1,
+			Field:  []byte("f"),
+			Value:  []byte("FIXED 5 1m"),
+			Hi:     1,
+			Hits:   Hits{N: 1},
+			Counts: limit.Counts{Length: 1},
+		}
 		f.Key.Name, f.To.Name = []byte(held), []byte("other")
 		if kind == EffectZSet {
 			f.Value = []byte("\x01m\x00\x00\x00\x00\x00\x00\xf0\x3f")

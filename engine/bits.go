@@ -19,14 +19,14 @@ var singles = func() (all [256]byte) {
 
 func single(b byte) []byte { return singles[b : int(b)+1 : int(b)+1] }
 
-// Bit tells whether a bit of a string is set. The offset is not negative.
+// Bit reports whether a bit of a string is set. The offset is not negative.
 func Bit(value []byte, offset int64) bool {
 	at := offset >> 3
 	return at < int64(len(value)) && value[at]&(0x80>>(offset&7)) != 0
 }
 
-// SetBit sets or clears a bit of a string, which is stretched as far as that takes, and tells whether it was set. A missing key
-// is an empty string. The offset is below 8 * MaxString.
+// SetBit sets or clears a bit of a string, which is stretched as far as that takes, and reports
+// whether it was set. A missing key is an empty string. The offset is below 8 * MaxString.
 func (tx *Tx) SetBit(k Key, offset int64, on bool) (was bool, err error) {
 	o, value, err := tx.stretchable(k, offset>>3+1)
 	if err != nil {
@@ -65,13 +65,14 @@ func (tx *Tx) stretchable(k Key, length int64) (o object, value []byte, err erro
 	return o, value, nil
 }
 
-// MayStretch tells why a string cannot have so many bytes.
+// MayStretch returns why a string cannot have so many bytes.
 func (tx *Tx) MayStretch(k Key, length int64) error {
 	_, _, err := tx.stretchable(k, length)
 	return err
 }
 
-// Stretch adds zeros to the end of a string until it has at least so many bytes. A missing key is an empty string.
+// Stretch adds zeros to the end of a string until it has at least so many bytes. A missing key is
+// an empty string.
 func (tx *Tx) Stretch(k Key, length int64) error {
 	o, value, err := tx.stretchable(k, length)
 	if err == nil && (o == nil || int64(len(value)) < length) {
@@ -164,7 +165,8 @@ func (c BitChange) Result(old int64) (n int64, ok bool) {
 		return n & most, true
 	case above || !below && n > most:
 		return most, true
-	case !c.Add && (!c.Signed || n < most-math.MaxInt64): // as Redis: there the distance to the greatest overflows
+	case !c.Add && (!c.Signed || n < most-math.MaxInt64):
+		// as Redis: there the distance to the greatest overflows
 		return most, true
 	}
 	return least, true
@@ -179,8 +181,9 @@ func (f BitField) bounds() (least, most int64) {
 	return 0, math.MaxInt64 >> (63 - f.Bits)
 }
 
-// ChangeBits changes a field of a string, which MayStretch has allowed to reach as far as the field does. It tells what the field held and what the
-// change makes of it; ok is false if it stays as it is.
+// ChangeBits changes a field of a string, which MayStretch has allowed to reach as far as the field
+// does. It tells what the field held and what the change makes of it; ok is false if it stays as it
+// is.
 func (tx *Tx) ChangeBits(k Key, c BitChange) (old, now int64, ok bool, err error) {
 	o := tx.lookup(k)
 	s, err := as[*stringObject](o)
@@ -208,8 +211,9 @@ const (
 	BitNot // of one string
 )
 
-// BitOp lets a key hold what an operation makes of strings, in place of what it held, and returns how many bytes that has: as many as
-// the longest. If there are none the key is gone. A missing key is an empty string.
+// BitOp stores under a key what an operation makes of strings, in place of what it held, and
+// returns how many bytes that has: as many as the longest. If there are none the key is gone. A
+// missing key is an empty string.
 func (tx *Tx) BitOp(op BitOperation, dst Key, sources []Key) (length int, err error) {
 	values := make([][]byte, len(sources))
 	for i, k := range sources {
@@ -265,7 +269,8 @@ func (op BitOperation) combine(a, b []byte) {
 	}
 }
 
-// CountBits is how many bits are set from one bit up to but not another; both are within the value or at its end.
+// CountBits is how many bits are set from one bit up to but not another; both are within the value
+// or at its end.
 func CountBits(value []byte, from, to int64) (n int64) {
 	if from >= to {
 		return 0
@@ -283,8 +288,8 @@ func CountBits(value []byte, from, to int64) (n int64) {
 	return n
 }
 
-// FindBit is the offset of the first bit that is set, or is not, from one bit up to but not another; -1 if there is none. Both are
-// within the value or at its end.
+// FindBit is the offset of the first bit that is set, or is not, from one bit up to but not
+// another; -1 if there is none. Both are within the value or at its end.
 func FindBit(value []byte, set bool, from, to int64) int64 {
 	if from >= to {
 		return -1
@@ -294,7 +299,8 @@ func FindBit(value []byte, set bool, from, to int64) int64 {
 		flip = ^uint64(0)
 	}
 	at, end := from>>3, (to-1)>>3+1
-	word := func() (w uint64, size int64) { // the next 8 bytes, or what is left of them, with the bits that are sought set
+	// the next 8 bytes, or what is left of them, with the bits that are sought set
+	word := func() (w uint64, size int64) {
 		if at+8 <= end {
 			return binary.BigEndian.Uint64(value[at:]) ^ flip, 8
 		}

@@ -30,13 +30,32 @@ func TestBitsAgainstTheirText(t *testing.T) {
 		text := bitsOf(value)
 		from := rnd.IntN(len(text) + 1)
 		to := from + rnd.IntN(len(text)+1-from)
-		require.EqualValues(t, bytes.Count([]byte(text[from:to]), []byte("1")), CountBits(value, int64(from), int64(to)), "%s %d %d, seed %d", text, from, to, seed)
+		require.EqualValues(
+			t,
+			bytes.Count([]byte(text[from:to]), []byte("1")),
+			CountBits(value, int64(from), int64(to)),
+			"%s %d %d, seed %d",
+			text,
+			from,
+			to,
+			seed,
+		)
 		for bit, set := range []bool{false, true} {
 			want := bytes.IndexByte([]byte(text[from:to]), byte('0'+bit))
 			if want >= 0 {
 				want += from
 			}
-			require.EqualValues(t, want, FindBit(value, set, int64(from), int64(to)), "%t: %s %d %d, seed %d", set, text, from, to, seed)
+			require.EqualValues(
+				t,
+				want,
+				FindBit(value, set, int64(from), int64(to)),
+				"%t: %s %d %d, seed %d",
+				set,
+				text,
+				from,
+				to,
+				seed,
+			)
 		}
 	}
 }

@@ -49,7 +49,8 @@ func TestTopKeepsToItsBounds(t *testing.T) {
 	}
 }
 
-// checkDenials tells of the first shard whose counters do not add up to what it has counted, or stand out of order.
+// checkDenials tells of the first shard whose counters do not add up to what it has counted, or
+// stand out of order.
 func (e *Engine) checkDenials() error {
 	for i := range e.shards {
 		counters := e.shards[i].denied.counters
@@ -74,7 +75,13 @@ func TestTopCountsDenials(t *testing.T) {
 		c.token(name, bucket, 0) // to ask is not to be denied
 	}
 	c.slide("slide", []limit.Window{{Limit: 1, Length: 1000}}, 2, "") // nor is there a key
-	want := []Denials{{[]byte(long[:maxTopName]), 3}, {[]byte("twice"), 2}, {[]byte("also once"), 1}, {[]byte("once"), 1}, {[]byte("slide"), 1}}
+	want := []Denials{
+		{[]byte(long[:maxTopName]), 3},
+		{[]byte("twice"), 2},
+		{[]byte("also once"), 1},
+		{[]byte("once"), 1},
+		{[]byte("slide"), 1},
+	}
 	assert.Equal(t, want, c.e.Top(0, 10))
 	assert.Equal(t, want[:2], c.e.Top(0, 2))
 	assert.Empty(t, c.e.Top(1, 10), "another database")

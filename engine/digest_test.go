@@ -17,7 +17,8 @@ func digestOf(e *Engine, now int64) Digest {
 	return tx.DigestAll()
 }
 
-// The same keys have the same digest, however they came about and whatever the machine is; that the digests are Redis' is in the transcripts.
+// The same keys have the same digest, however they came about and whatever the machine is; that the
+// digests are Redis' is in the transcripts.
 func TestDigestGoesByTheContentAlone(t *testing.T) {
 	w := newWalk(7, Options{Shards: 1}).steps(2000)
 	other := w.log.replayed(Options{Shards: 8, Databases: walkDatabases, Seed: [2]uint64{3, 4}})
@@ -38,7 +39,8 @@ func TestDigestGoesByTheContentAlone(t *testing.T) {
 	assert.NotEqual(t, used, digestOf(w.e, w.now))
 }
 
-// What is made anew is what there was, in every detail that a snapshot has, with large collections too; and a snapshot under way goes on.
+// What is made anew is what there was, in every detail that a snapshot has, with large collections
+// too; and a snapshot under way goes on.
 func TestReloadKeepsAllKeys(t *testing.T) {
 	for seed := range uint64(10) {
 		w := newWalk(seed, Options{Shards: 4}).steps(1500)

@@ -25,7 +25,13 @@ func TestContentComesBack(t *testing.T) {
 
 	tape.calls = nil
 	c.with("z", func(k Key) {
-		require.NoError(t, c.tx.Restore(k, &Restored{Type: TypeToken, Numbers: [4]int64{3, 0, epoch}, ExpireAt: epoch + 500, Idle: 90, Uses: -1}))
+		require.NoError(
+			t,
+			c.tx.Restore(
+				k,
+				&Restored{Type: TypeToken, Numbers: [4]int64{3, 0, epoch}, ExpireAt: epoch + 500, Idle: 90, Uses: -1},
+			),
+		)
 		content, _ := c.tx.Content(k)
 		assert.Equal(t, TypeToken, content.Type)
 		assert.Equal(t, int64(3), content.Numbers[0])
@@ -37,7 +43,10 @@ func TestContentComesBack(t *testing.T) {
 	assert.Equal(t, []EffectKind{EffectDelete, EffectBucket}, kinds)
 
 	c.with("z", func(k Key) {
-		require.NoError(t, c.tx.Restore(k, &Restored{Type: TypeString, Text: []byte("x"), ExpireAt: epoch, Idle: -1, Uses: -1}))
+		require.NoError(
+			t,
+			c.tx.Restore(k, &Restored{Type: TypeString, Text: []byte("x"), ExpireAt: epoch, Idle: -1, Uses: -1}),
+		)
 		assert.False(t, c.tx.Exists(k), "its time has come")
 		require.NoError(t, c.tx.Restore(k, &Restored{Type: TypeString, Text: []byte("x"), Idle: 90, Uses: 200}))
 		idle, _ := c.tx.Idle(k)

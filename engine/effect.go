@@ -85,16 +85,16 @@ func (k EffectKind) String() string {
 	return fmt.Sprintf("kind %d", uint8(k))
 }
 
-// changesKey tells whether the effect is about what its Key holds, rather than about whole
+// changesKey reports whether the effect is about what its Key holds, rather than about whole
 // databases or policies.
 func (k EffectKind) changesKey() bool {
 	return k != EffectFlush && k != EffectSwap && k != EffectPolicy && k != EffectPolicyDelete
 }
 
-// hasTo tells whether the effect is about what another key, To, holds as well.
+// hasTo reports whether the effect is about what another key, To, holds as well.
 func (k EffectKind) hasTo() bool { return k == EffectRename || k == EffectCopy }
 
-// EffectKinds are all kinds there are, for those who must have something for each.
+// EffectKinds returns all kinds, for tables that must cover each.
 func EffectKinds() []EffectKind {
 	all := make([]EffectKind, 0, effectKinds-1)
 	for k := EffectKind(1); k < effectKinds; k++ {
@@ -120,7 +120,7 @@ type Effect struct {
 	Count    limit.Count
 	Counts   limit.Counts
 
-	// what Value tells, if it is made already: then there is no Value where there is no journal
+	// what Value encodes, if it is decoded already; without a journal there is no Value then
 	set *zset.Set
 }
 

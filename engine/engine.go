@@ -7,23 +7,27 @@ import (
 	"sync/atomic"
 
 	"rlserver/dict"
+	"rlserver/engine/rule"
 )
 
 // Options say what an engine is made of. The zero value of a field means its default.
 type Options struct {
-	Databases int       // how many keyspaces SELECT chooses among; default 16
-	Shards    int       // rounded up to a power of two, at most 4096; default 64
-	Seed      [2]uint64 // keys the hash of names: secret on a server that strangers can reach, fixed where replies must repeat
-	Journal   Journal   // where effects go; nil: nowhere
+	Databases int // how many keyspaces SELECT chooses among; default 16
+	Shards    int // rounded up to a power of two, at most 4096; default 64
+	// keys the hash of names: secret on a server that strangers can reach, fixed where replies must
+	// repeat
+	Seed    [2]uint64
+	Journal Journal // where effects go; nil: nowhere
 }
 
 // Journal takes the effects of every call, in the order in which they were applied to each key.
 type Journal interface {
-	// Append is called under the locks of the shards that changed, with all effects of one call at now (Unix ms): they are kept
-	// together or not at all. The slice and what it points to belong to the caller again when Append returns.
+	// Append is called under the locks of the shards that changed, with all effects of one call at
+	// now (Unix ms): they are kept together or not at all. The slice and what it points to belong
+	// to the caller again when Append returns.
 	Append(now int64, effects []Effect) Position
-	// Wait returns when everything up to the position is as durable as the journal's policy promises.
-	// A reply waits for the latest change it may have seen: see Tx.End.
+	// Wait returns when everything up to the position is as durable as the journal's policy
+	// promises. A reply waits for the latest change it may have seen: see Tx.End.
 	Wait(Position) error
 }
 
@@ -38,14 +42,18 @@ type Engine struct {
 	shardBits int
 	databases int
 	journal   Journal
-	policies  policies     // to read takes the lock of any shard, or naming; to write takes all of them and naming
-	naming    sync.RWMutex // nobody who holds it waits for a shard
-	changing  sync.Mutex   // held while a call changes policies, which takes longer than it holds all locks
-	memory    memory
+	// to read takes the lock of any shard, or naming; to write takes all of them and naming
+	policies policies
+	naming   sync.RWMutex // its holder never waits for a shard
+	// held while a call changes policies, which takes longer than it holds all locks
+	changing sync.Mutex
+	memory   memory
 
-	recountsBegun, recountsEnded atomic.Uint64 // how often counts of several shards were brought up to date at once
+	// how often counts of several shards were brought up to date at once
+	recountsBegun, recountsEnded atomic.Uint64
 
-	snapshot *Snapshot // the one being taken; set and cleared under all locks, so that any one suffices to read it
+	// the one being taken; set and cleared under all locks, so that any one suffices to read it
+	snapshot *Snapshot
 }
 
 // New returns an empty engine.
@@ -77,8 +85,8 @@ func New(o Options) *Engine {
 // Databases is how many keyspaces there are; they are numbered from 0.
 func (e *Engine) Databases() int { return e.databases }
 
-// Key is a key's name with its hash, which is computed once per call and serves to choose the shard and to find the key in it.
-// The name belongs to the caller.
+// Key is a key's name with its hash, which is computed once per call and serves to choose the shard
+// and to find the key in it. The name belongs to the caller.
 type Key struct {
 	Name []byte
 	hash uint64
@@ -89,13 +97,15 @@ func (e *Engine) Key(name []byte) Key {
 	return Key{Name: name, hash: e.hasher.Sum(name)}
 }
 
-// shardOf gives the shard that holds a key: the top bits of its hash. Each shard's dict works on the bits below.
+// shardOf gives the shard that holds a key: the top bits of its hash. Each shard's dict works on
+// the bits below.
 func (e *Engine) shardOf(k Key) *shard {
 	return &e.shards[e.shardIndex(k.hash)]
 }
 
 func (e *Engine) shardIndex(hash uint64) int {
-	return int(hash >> (64 - e.shardBits)) // a shift by 64 gives 0: one shard has no bits to choose by
+	// a shift by 64 gives 0: one shard has no bits to choose by
+	return int(hash >> (64 - e.shardBits))
 }
 
 // Changes is how many effects there were since the engine was made. It takes no lock.
@@ -110,14 +120,15 @@ func (e *Engine) Changes() (sum int64) {
 type Stats struct {
 	Hits    int64 // lookups by readers that found a key
 	Misses  int64 // and those that did not
-	Expired int64 // keys deleted because their time had come
+	Expired int64 // keys deleted because they had expired
 	Evicted int64 // keys deleted to make room
 }
 
 // ResetStats sets all counters to 0, those of denials and of the policies too.
 func (e *Engine) ResetStats() { e.NewTx().ResetStats() }
 
-// eachShard visits one shard after the other under its lock. It is called on an idle Tx, or within BeginAll, whose locks serve then.
+// eachShard visits one shard after the other under its lock. It is called on an idle Tx, or within
+// BeginAll, whose locks serve then.
 func (tx *Tx) eachShard(visit func(*shard)) {
 	held := len(tx.locked) > 0
 	for i := range tx.e.shards {
@@ -153,4 +164,96 @@ func (tx *Tx) ResetStats() {
 		sh.stats.reset()
 		sh.denied = denials{}
 	})
+}
+
+// Error is a failure that is sent to the client as it is: the first word is its code, the rest says
+// what is wrong. Everything else that fails is a fault of ours and reaches the client as an
+// internal error.
+type Error = rule.Error
+
+// The errors an operation on the keyspace can give, in Redis' words where Redis has them.
+const (
+	ErrWrongType      = Error("WRONGTYPE Operation against a key holding the wrong kind of value")
+	ErrSyntax         = Error("ERR syntax error")
+	ErrNotInteger     = Error("ERR value is not an integer or out of range")
+	ErrNotFloat       = Error("ERR value is not a valid float")
+	ErrHashNotInteger = Error("ERR hash value is not an integer")
+	ErrHashNotFloat   = Error("ERR hash value is not a float")
+	ErrOverflow       = Error("ERR increment or decrement would overflow")
+	ErrNaNOrInfinity  = Error("ERR increment would produce NaN or Infinity")
+	ErrScoreNaN       = Error("ERR resulting score is not a number (NaN)")
+	ErrNoSuchKey      = Error("ERR no such key")
+	ErrSameObject     = Error("ERR source and destination objects are the same")
+	ErrStringTooLong  = Error("ERR string exceeds maximum allowed size (proto-max-bulk-len)")
+	ErrOutOfMemory    = Error("OOM command not allowed when used memory > 'maxmemory'.")
+	ErrTooManyHits    = Error(
+		"ERR COST must be at most 1000000 for a sliding window, which keeps a member per hit: use RL.TOKEN or " +
+			"RL.FIXED for larger costs",
+	)
+	ErrManyHits = Error(
+		"ERR COST times the number of sliding windows' keys must be at most 1000000: each keeps a member per hit",
+	)
+	ErrNoIDs = Error("ERR ID goes with a sliding window: no other limiter knows its hits by name")
+)
+
+// lock takes the locks of a call. While it waits for one it holds no other for longer than a short
+// call takes: a call that wants several shards, of which one is held for long, must not keep others
+// from the rest meanwhile.
+func (tx *Tx) lock() {
+	if len(tx.locked) == 1 {
+		tx.locked[0].mu.Lock()
+		return
+	}
+	var first *shard // what was waited for
+	for range lockRounds {
+		first = tx.lockRest(first)
+		if first == nil {
+			return
+		}
+		first.mu.Lock()
+	}
+	if first != nil {
+		first.mu.Unlock()
+	}
+	// in the order of their index, so that no two calls wait for each other in a circle
+	for _, sh := range tx.locked {
+		sh.mu.Lock()
+	}
+}
+
+const (
+	lockRounds = 100 // how often lock begins anew before it holds on to what it has
+	lockTries  = 64  // how often it tries a lock that somebody else has, some 10 µs in all
+)
+
+// lockRest takes the locks of a call beside the one that is held, nil for none. If one cannot be
+// had soon, it lets go of all and returns it.
+func (tx *Tx) lockRest(held *shard) (missed *shard) {
+	for i, sh := range tx.locked {
+		if sh == held || sh.tryLock() {
+			continue
+		}
+		for _, other := range tx.locked[:i] {
+			if other != held {
+				other.mu.Unlock()
+			}
+		}
+		if held != nil {
+			held.mu.Unlock()
+		}
+		return sh
+	}
+	return nil
+}
+
+// tryLock takes the lock if it is free now or in a few microseconds.
+func (sh *shard) tryLock() bool {
+	for range lockTries {
+		if sh.mu.TryLock() {
+			return true
+		}
+		for range 100 { // the processor's time of a short call; to sleep would take longer
+		}
+	}
+	return false
 }

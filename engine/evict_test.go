@@ -20,7 +20,8 @@ func names(e *Engine) (list []string) {
 	return list
 }
 
-// evicted makes room for as long as there are more than so many keys, and gives those that are left.
+// evicted makes room for as long as there are more than so many keys, and gives those that are
+// left.
 func evicted(c *caller, p EvictionPolicy, left int) []string {
 	c.e.SetEviction(p, 100) // all there are
 	c.e.SetBudget(0)
@@ -81,34 +82,35 @@ func TestPolicies(t *testing.T) {
 	}
 }
 
-// Of limiters those go first that are nearly over, and then those that are least used; one that denies stays.
+// Of limiters those go first that are nearly over, and then those that are least used; one that
+// denies stays.
 func TestRatelimitOrder(t *testing.T) {
 	c := newCaller(t, Options{Shards: 1})
 	rule := func(n int64) []limit.Window { return []limit.Window{{Limit: n, Length: 3_600_000}} }
 	c.slide("denying", rule(2), 2, "")
-	c.slide("denied once, then exhausted", rule(2), 2, "")
-	require.False(t, c.slide("denied once, then exhausted", rule(2), 1, "").Allowed)
-	c.token("exhausted", limit.Bucket{Capacity: 2, Refill: 1, Period: 3_600_000}, 1)
-	c.token("exhausted", limit.Bucket{Capacity: 2, Refill: 1, Period: 3_600_000}, 1)
-	c.slide("worn", rule(10), 5, "")
+	c.slide("denied once, then full", rule(2), 2, "")
+	require.False(t, c.slide("denied once, then full", rule(2), 1, "").Allowed)
+	c.token("full", limit.Bucket{Capacity: 2, Refill: 1, Period: 3_600_000}, 1)
+	c.token("full", limit.Bucket{Capacity: 2, Refill: 1, Period: 3_600_000}, 1)
+	c.slide("high", rule(10), 5, "")
 	c.slide("spent", rule(1), 1, "")
 	c.now += 1000
-	c.slide("roomy", rule(10), 1, "")
+	c.slide("low", rule(10), 1, "")
 	c.with("string", func(k Key) { c.tx.Set(k, nil, SetMode{ExpireAt: c.now + 3_600_000}) })
 	c.with("no deadline", func(k Key) { c.tx.Set(k, nil, SetMode{}) })
 	c.now += 1000
-	c.slide("roomy, used later", rule(10), 1, "")
+	c.slide("low, used later", rule(10), 1, "")
 	c.slide("nearly over", []limit.Window{{Limit: 5, Length: 10_000}}, 3, "")
 	c.now += 9_000
 	require.False(t, c.slide("denying", rule(2), 1, "").Allowed)
-	require.True(t, c.slide("denied once, then exhausted", rule(3), 1, "").Allowed, "it is still as good as denying")
-	require.False(t, c.slide("worn", rule(10), 11, "").Allowed, "which tells nothing")
+	require.True(t, c.slide("denied once, then full", rule(3), 1, "").Allowed, "it is still as good as denying")
+	require.False(t, c.slide("high", rule(10), 11, "").Allowed, "which tells nothing")
 
-	order := []string{"nearly over", "string", "roomy", "roomy, used later", "spent", "worn", "exhausted"}
-	rest := []string{"denying", "denied once, then exhausted", "no deadline"}
+	order := []string{"nearly over", "string", "low", "low, used later", "spent", "high", "full"}
+	rest := []string{"denying", "denied once, then full", "no deadline"}
 	for i := range order {
 		left := evicted(c, Ratelimit, len(order)-i-1+len(rest))
-		if order[i] == "string" || order[i] == "roomy" { // the two are alike
+		if order[i] == "string" || order[i] == "low" { // the two are alike
 			continue
 		}
 		assert.ElementsMatch(t, append(order[i+1:], rest...), left, "after %s", order[i])
@@ -135,8 +137,8 @@ func TestWhatIsWaitedForStays(t *testing.T) {
 	assert.Equal(t, []string{"waited for"}, evicted(c, Ratelimit, 0))
 }
 
-// However a flood is made, whoever was denied before it is denied after it, what keys take stays within bounds, and the journal
-// tells of all that has gone.
+// However a flood is made, whoever was denied before it is denied after it, what keys take stays
+// within bounds, and the journal tells of all that has gone.
 func TestNoFloodFreesWhoIsDenied(t *testing.T) {
 	for range 5 {
 		seed := rand.Uint64()
@@ -159,7 +161,7 @@ func TestNoFloodFreesWhoIsDenied(t *testing.T) {
 			c.now += r.Int64N(100)
 			room := c.tx.MakeRoom(c.now)
 			require.True(t, room)
-			require.LessOrEqual(t, c.e.Weight(), int64(budget+8*toldGrain))
+			require.LessOrEqual(t, c.e.Weight(), int64(budget+8*reportGrain))
 			name := fmt.Sprint("flood:", i)
 			switch r.IntN(4) {
 			case 0:
@@ -183,8 +185,9 @@ func TestNoFloodFreesWhoIsDenied(t *testing.T) {
 	}
 }
 
-// Where nothing may go, calls are told that there is no room; where something may, that goes on until there is.
-// A counter whose owner denies calls by it, as INCREX does, is kept until a call is admitted again.
+// Where nothing may go, calls are told that there is no room; where something may, that goes on
+// until there is. A counter whose owner denies calls by it, as INCREX does, is kept until a call is
+// admitted again.
 func TestACounterIsKeptWhileItDenies(t *testing.T) {
 	c := newCaller(t, Options{Shards: 1})
 	set := func(value string) {
@@ -224,7 +227,7 @@ func TestMakeRoom(t *testing.T) {
 		require.Less(t, calls, 1000)
 	}
 	assert.Greater(t, calls, 1, "it takes its time")
-	assert.Less(t, c.e.Weight(), int64(20_000+4*toldGrain))
+	assert.Less(t, c.e.Weight(), int64(20_000+4*reportGrain))
 	assert.NotEmpty(t, names(c.e))
 
 	crowd(1000, c.now+1000)
@@ -252,7 +255,7 @@ func TestVolatileKeysAreFound(t *testing.T) {
 		c.with(fmt.Sprint(i), func(k Key) { c.tx.Set(k, nil, SetMode{}) })
 	}
 	c.with("the one", func(k Key) { c.tx.Set(k, nil, SetMode{ExpireAt: c.now + 1_000_000}) })
-	c.e.SetBudget(c.e.Weight() - 2*toldGrain)
+	c.e.SetBudget(c.e.Weight() - 2*reportGrain)
 	c.e.SetEviction(VolatileLRU, DefaultSamples)
 	for range 100 {
 		c.tx.MakeRoom(c.now)
@@ -261,8 +264,8 @@ func TestVolatileKeysAreFound(t *testing.T) {
 	assert.NotContains(t, names(c.e), "the one")
 }
 
-// A snapshot that is taken during a flood, and what the journal gets after its moment, give the state there is in the end; and it does not
-// keep what is evicted.
+// A snapshot that is taken during a flood, and what the journal gets after its moment, give the
+// state there is in the end; and it does not keep what is evicted.
 func TestSnapshotDuringAFlood(t *testing.T) {
 	for range 5 {
 		seed := rand.Uint64()

@@ -105,14 +105,16 @@ func TestDeadlines(t *testing.T) {
 		kinds = append(kinds, f.Kind)
 	}
 	assert.Equal(t, []EffectKind{EffectString, EffectExpire, // the second time nothing changed
-		EffectDelete, EffectString, EffectDelete, // expired, so deleted by the next writer; then by a deadline in the past
+		// expired, so deleted by the next writer; then by a deadline in the past
+		EffectDelete, EffectString, EffectDelete,
 		EffectString, EffectDelete,
 		EffectString, EffectExpire, EffectExpire}, kinds)
 	assert.Equal(t, dump(c.e), dump(log.replayed(Options{})))
 }
 
-// crowd fills an engine: databases 0, 2 and 3 with token buckets that are full again at epoch+1000 or, if late, epoch+9000, and
-// database 1 with strings that stay. It returns how many keys each database has.
+// crowd fills an engine: databases 0, 2 and 3 with token buckets that are full again at epoch+1000
+// or, if late, epoch+9000, and database 1 with strings that stay. It returns how many keys each
+// database has.
 func crowd(e *Engine, n int, late func(i int) bool) (sizes [4]int) {
 	tx := e.NewTx()
 	keys := make([]Key, 1)
@@ -166,7 +168,8 @@ func (w *watched) round(now int64) {
 	}
 }
 
-// mostPerStep is how many keys a step may look at: those of full buckets, of which one or two may have a few more in a chain.
+// mostPerStep is how many keys a step may look at: those of full buckets, of which one or two may
+// have a few more in a chain.
 const mostPerStep = sweepBuckets*16 + 32
 
 func TestSweepRound(t *testing.T) {
@@ -192,7 +195,13 @@ func TestSweepRound(t *testing.T) {
 		i := probe.IntN(manyKeys)
 		k := e.Key(fmt.Appendf(nil, "key:%d", i))
 		tx.Begin(now, i%4, []Key{k}, false)
-		require.Equal(t, i%4 == 1 || late(i), tx.Exists(k), "an expired key is never seen, before the sweeper has been there and after; key %d", i)
+		require.Equal(
+			t,
+			i%4 == 1 || late(i),
+			tx.Exists(k),
+			"an expired key is never seen, before the sweeper has been there and after; key %d",
+			i,
+		)
 		tx.End()
 	}
 	assert.Equal(t, manyKeys-sizes[1]-lateKeys, w.deleted)
@@ -221,7 +230,8 @@ func TestSweepRound(t *testing.T) {
 	assert.Zero(t, w.most, "nothing is looked at any more when nothing can be due")
 }
 
-// Keys whose deadline was put off, or taken away, before the sweeper came by are not deleted, and those that were armed anew are in time.
+// Keys whose deadline was put off, or taken away, before the sweeper came by are not deleted, and
+// those that were armed anew are in time.
 func TestSweepSparesTheRearmed(t *testing.T) {
 	seed := rand.Uint64()
 	t.Log("seed", seed)
@@ -323,7 +333,8 @@ func TestSweepRounds(t *testing.T) {
 	assert.Less(t, tiny, 0.1)
 }
 
-// BenchmarkSweep tells how long the locks are held, and how long it takes, to delete a million token buckets at once.
+// BenchmarkSweep tells how long the locks are held, and how long it takes, to delete a million
+// token buckets at once.
 func BenchmarkSweep(b *testing.B) {
 	for _, journal := range []Journal{nil, forgetful{}} {
 		b.Run(fmt.Sprintf("journal=%t", journal != nil), func(b *testing.B) {

@@ -49,7 +49,8 @@ func (m modelHash) sorted() modelHash {
 	return slices.SortedFunc(slices.Values(m), func(a, b pair) int { return strings.Compare(a.field, b.field) })
 }
 
-// TestHashesAgainstAModel lets a small hash and one around the size where it becomes a table grow and shrink.
+// TestHashesAgainstAModel lets a small hash and one around the size where it becomes a table grow
+// and shrink.
 func TestHashesAgainstAModel(t *testing.T) {
 	seed := rand.Uint64()
 	for _, fields := range []int{8, 2 * smallHash} {
@@ -147,7 +148,8 @@ func TestCloneOfAHash(t *testing.T) {
 	}
 }
 
-// A scan sees all that is there throughout, whatever comes and goes; of what is there at no time it sees nothing.
+// A scan sees all that is there throughout, whatever comes and goes; of what is there at no time it
+// sees nothing.
 func TestScanOfAHash(t *testing.T) {
 	for _, n := range []int{0, 3, smallHash, 5000} {
 		_, h := sizedHash(n)
@@ -191,7 +193,8 @@ func TestSamplesOfAHash(t *testing.T) {
 	assert.False(t, ok)
 }
 
-// Each field is drawn about as often as any other, in whichever way a sample comes about. The source of chance is fixed, and so is the outcome.
+// Each field is drawn about as often as any other, in whichever way a sample comes about. The
+// source of chance is fixed, and so is the outcome.
 func TestSamplesOfAHashAreFair(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(7, 8))
 	for _, c := range []struct{ fields, wanted, samples int }{
@@ -213,7 +216,8 @@ func TestSamplesOfAHashAreFair(t *testing.T) {
 			off := float64(drawn[fmt.Sprint(i)]) - mean
 			chiSquare += off * off / variance
 		}
-		// The sum of so many squares is about their number, with a deviation of the root of twice that.
+		// The sum of so many squares is about their number, with a deviation of the root of twice
+		// that.
 		assert.InDelta(t, c.fields, chiSquare, 4*math.Sqrt(2*float64(c.fields)), "%+v", c)
 	}
 }
@@ -279,7 +283,8 @@ func BenchmarkHash(b *testing.B) {
 	}
 }
 
-// Fields that are kept are those of the moment, whatever changes before they have been gone through, and several may go through them.
+// Fields that are kept are those of the moment, whatever changes before they have been gone
+// through, and several may go through them.
 func TestKeptFieldsStayAsTheyAre(t *testing.T) {
 	e := New(Options{})
 	tx, k := e.NewTx(), e.Key([]byte("h"))
@@ -301,7 +306,10 @@ func TestKeptFieldsStayAsTheyAre(t *testing.T) {
 	all(func() { h, _ := tx.Hash(k); first, second = h.Keep(), h.Keep() })
 	change := func(i int) {
 		all(func() {
-			_, err := tx.HSet(k, [][]byte{fmt.Append(nil, "f", i), []byte("other"), fmt.Append(nil, "new", i), []byte("new")})
+			_, err := tx.HSet(
+				k,
+				[][]byte{fmt.Append(nil, "f", i), []byte("other"), fmt.Append(nil, "new", i), []byte("new")},
+			)
 			require.NoError(t, err)
 			_, err = tx.HDel(k, [][]byte{fmt.Append(nil, "f", 4999-i)})
 			require.NoError(t, err)

@@ -38,7 +38,8 @@ func TestJoinWaitsForNobody(t *testing.T) {
 	other.End()
 }
 
-// All calls of a hold happen at the latest time that any of their shards has seen, and no shard sees an earlier one after that.
+// All calls of a hold happen at the latest time that any of their shards has seen, and no shard
+// sees an earlier one after that.
 func TestJoinedCallsHaveOneTime(t *testing.T) {
 	e := New(Options{})
 	k := apart(e, 2)
@@ -56,7 +57,8 @@ func TestJoinedCallsHaveOneTime(t *testing.T) {
 	begin(epoch, k[0])
 }
 
-// What a call may do is its own affair, whatever the others under the hold may; and each that only looks is counted.
+// What a call may do is its own affair, whatever the others under the hold may; and each that only
+// looks is counted.
 func TestNextSaysWhoWrites(t *testing.T) {
 	e := New(Options{})
 	k := e.Key([]byte("k"))

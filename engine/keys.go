@@ -3,22 +3,24 @@ package engine
 import (
 	"bytes"
 	"fmt"
+	"iter"
 	"math"
+	"math/rand/v2"
 	"strconv"
 )
 
-// Delete removes a key, and tells whether there was one.
+// Delete removes a key, and reports whether there was one.
 func (tx *Tx) Delete(k Key) bool {
 	o := tx.find(tx.db, k)
 	if o == nil {
-		tx.bury(tx.db, k)
+		tx.deleteExpired(tx.db, k)
 		return false
 	}
 	tx.delete(k, o)
 	return true
 }
 
-// Exists tells whether there is such a key. It is no use of it, in the eyes of the access clock.
+// Exists reports whether there is such a key. The access clock does not count it as a use.
 func (tx *Tx) Exists(k Key) bool { return tx.peek(k) != nil }
 
 // Touch is Exists and a use of the key.
@@ -40,8 +42,8 @@ func (tx *Tx) Type(k Key) Type {
 	return o.kind()
 }
 
-// Rename lets what stands under a key, with its deadline, stand under another one instead, in place of what stood there.
-// A missing key is ErrNoSuchKey; from a key to itself nothing happens.
+// Rename lets what is under a key, with its deadline, stand under another one instead, in place of
+// what was there. A missing key is ErrNoSuchKey; from a key to itself nothing happens.
 func (tx *Tx) Rename(from, to Key) error {
 	o := tx.lookup(from)
 	if o == nil {
@@ -53,7 +55,8 @@ func (tx *Tx) Rename(from, to Key) error {
 	return nil
 }
 
-// RenameNX is Rename unless the other key holds something, and tells whether it was done. A key holds itself.
+// RenameNX is Rename unless the other key holds something, and reports whether it was done. A key
+// holds itself.
 func (tx *Tx) RenameNX(from, to Key) (bool, error) {
 	o := tx.lookup(from)
 	if o == nil {
@@ -66,9 +69,10 @@ func (tx *Tx) RenameNX(from, to Key) (bool, error) {
 	return true, nil
 }
 
-// Copy lets a copy of what a key holds, with its deadline, stand under another key, in a database that exists, and tells whether
-// it was done: not if the key is missing, nor if the other one holds something, unless that is to be replaced.
-// The copy of a sorted set is lazy. From a key to itself is ErrSameObject.
+// Copy stores a copy of what a key holds, with its deadline, under another key, in a database that
+// exists, and reports whether it was done: not if the key is missing, nor if the other one holds
+// something, unless that is to be replaced. The copy of a sorted set is lazy. From a key to itself
+// is ErrSameObject.
 func (tx *Tx) Copy(from, to Key, db int, replace bool) (bool, error) {
 	if db == tx.db && same(from, to) {
 		return false, ErrSameObject
@@ -84,8 +88,9 @@ func (tx *Tx) Copy(from, to Key, db int, replace bool) (bool, error) {
 	return true, nil
 }
 
-// Move lets what a key holds, with its deadline, stand in another database that exists, and tells whether it was done: not if
-// the key is missing here, or there already. To the same database is ErrSameObject.
+// Move moves what a key holds, with its deadline, to another database that exists, and reports
+// whether it was done: not if the key is missing here, or there already. To the same database is
+// ErrSameObject.
 func (tx *Tx) Move(k Key, db int) (bool, error) {
 	if db == tx.db {
 		return false, ErrSameObject
@@ -100,8 +105,8 @@ func (tx *Tx) Move(k Key, db int) (bool, error) {
 
 func same(a, b Key) bool { return bytes.Equal(a.Name, b.Name) }
 
-// Size is how many keys the database has, with those whose time has come but that nobody has deleted yet, as in Redis.
-// It is for a call on the whole keyspace.
+// Size is how many keys the database has, with those that has expired but that nobody has deleted
+// yet, as in Redis. It is for a call on the whole keyspace.
 func (tx *Tx) Size() int { return tx.size(tx.db) }
 
 func (tx *Tx) size(db int) (keys int) {
@@ -111,7 +116,8 @@ func (tx *Tx) size(db int) (keys int) {
 	return keys
 }
 
-// Flush deletes all keys of the database, at once however many they are. It is for a call on the whole keyspace.
+// Flush deletes all keys of the database, at once however many they are. It is for a call on the
+// whole keyspace.
 func (tx *Tx) Flush() { tx.flush(tx.db) }
 
 // FlushAll is Flush for every database.
@@ -134,7 +140,8 @@ func (tx *Tx) Swap(a, b int) {
 	}
 }
 
-// Idle is for how many seconds nobody has used a key, up to 194 days; ok is false for a missing key. To ask is not to use.
+// Idle is for how many seconds nobody has used a key, up to 194 days; ok is false for a missing
+// key. The lookup is not a use.
 func (tx *Tx) Idle(k Key) (seconds int64, ok bool) {
 	o := tx.peek(k)
 	if o == nil {
@@ -149,7 +156,7 @@ const (
 	sharedNumbers = 10000
 )
 
-// Packing is up to which sizes Redis packs collections: hash-max-listpack-entries and its like.
+// Packing is up to which sizes Redis packs collections: hash-max-listpack-entries and so on.
 type Packing struct {
 	HashEntries, HashValue int64 // fields, and bytes of the longest field or value
 	ZSetEntries, ZSetValue int64 // members, and bytes of the longest
@@ -158,8 +165,9 @@ type Packing struct {
 // DefaultPacking is that of Redis.
 var DefaultPacking = Packing{HashEntries: 512, HashValue: 64, ZSetEntries: 128, ZSetValue: 64}
 
-// Encoding is the word of OBJECT ENCODING for how Redis would keep what a key holds: it is made out from the content
-// alone, not from how it came about. For what Redis lacks it is "packed". ok is false for a missing key. To ask is not to use.
+// Encoding is the word of OBJECT ENCODING for how Redis would keep what a key holds: it is made out
+// from the content alone, not from how it came about. For what Redis lacks it is "packed". ok is
+// false for a missing key. The lookup is not a use.
 func (tx *Tx) Encoding(k Key, p Packing) (word string, ok bool) {
 	o := tx.peek(k)
 	if o == nil {
@@ -212,7 +220,8 @@ func (o *zsetObject) encoding(p Packing) string {
 	return "listpack"
 }
 
-// Address is where a key's object stands in memory; ok is false for a missing key. To ask is not to use.
+// Address is where a key's object stands in memory; ok is false for a missing key. The lookup is
+// not a use.
 func (tx *Tx) Address(k Key) (text string, ok bool) {
 	o := tx.peek(k)
 	if o == nil {
@@ -221,8 +230,8 @@ func (tx *Tx) Address(k Key) (text string, ok bool) {
 	return fmt.Sprintf("%p", o), true
 }
 
-// References is the answer of OBJECT REFCOUNT: 1, but for the numbers that Redis keeps once for all keys. ok is false for a missing
-// key. To ask is not to use.
+// References is the answer of OBJECT REFCOUNT: 1, but for the numbers that Redis keeps once for all
+// keys. ok is false for a missing key. The lookup is not a use.
 func (tx *Tx) References(k Key) (n int64, ok bool) {
 	switch o := tx.peek(k).(type) {
 	case nil:
@@ -233,4 +242,137 @@ func (tx *Tx) References(k Key) (n int64, ok bool) {
 		}
 	}
 	return 1, true
+}
+
+// A SCAN cursor is a shard and a position in it: shard<<cursorShift | position. Both orders are
+// those of the keys' hashes, so a key that is there throughout is visited whatever comes and goes
+// around it, and never twice.
+const cursorShift = 32
+
+// scanStep is how many keys Scan looks at under one hold of a shard.
+const scanStep = 256
+
+// scanned is a key that Scan has come upon.
+type scanned struct {
+	name string // never written over, so it may be read when the shard is let go
+	kind Type
+}
+
+// Scan visits keys of the database from the cursor on until it has seen about count of them, and
+// returns the cursor to go on from, 0 after the last. 0 begins; a cursor that no scan returned may
+// visit nothing. A name holds as long as it is needed, and must not be written to.
+//
+// It is called on an idle Tx, not one that was given to Begin, and locks one shard after the other,
+// for a few hundred keys at a time; visit is called under no lock. Within BeginAll it goes by the
+// locks, and the time, that are held. The next End returns the position of the latest change it has
+// seen.
+func (tx *Tx) Scan(now int64, db int, cursor uint64, count int, visit func(name []byte, t Type)) (next uint64) {
+	var found []scanned
+	index, position := cursor>>cursorShift, cursor&(1<<cursorShift-1)
+	for index < uint64(len(tx.e.shards)) {
+		if count <= 0 {
+			return index<<cursorShift | position
+		}
+		var seen int
+		position, seen = tx.scanShard(&tx.e.shards[index], now, db, position, min(count, scanStep), &found)
+		for _, key := range found {
+			visit(bytesOf(key.name), key.kind)
+		}
+		clear(found)
+		found = found[:0]
+		if count -= seen; position == 0 {
+			index++
+		}
+	}
+	return 0
+}
+
+// scanShard takes about count keys of a shard from the position on. Those that have expired are
+// seen but not found.
+func (tx *Tx) scanShard(
+	sh *shard,
+	now int64,
+	db int,
+	position uint64,
+	count int,
+	found *[]scanned,
+) (next uint64, seen int) {
+	if len(tx.locked) == 0 {
+		tx.locked = append(tx.locked, sh)
+		tx.begin(now, db, false)
+		defer tx.endStep()
+	}
+	keys := sh.dbs[db].keys
+	if keys == nil {
+		return 0, 0
+	}
+	next = keys.Scan(position, count, func(o object) {
+		seen++
+		if h := o.head(); !h.expired(tx.now) {
+			*found = append(*found, scanned{h.name, o.kind()})
+		}
+	})
+	return next, seen
+}
+
+// Keys yields every key of the database, in no order that means anything. It is for a call on the
+// whole keyspace. A name holds until the next change or End, and must not be written to.
+func (tx *Tx) Keys() iter.Seq2[[]byte, Type] {
+	return func(yield func([]byte, Type) bool) {
+		for _, sh := range tx.locked {
+			keys := sh.dbs[tx.db].keys
+			if keys == nil {
+				continue
+			}
+			for o := range keys.All() {
+				if !o.head().expired(tx.now) && !yield(bytesOf(o.head().name), o.kind()) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// randomTries is how often RandomKey tries its luck before it takes what comes first.
+const randomTries = 100
+
+// RandomKey picks a key of the database; ok is false if there is none. It is for a call on the
+// whole keyspace. The name holds as long as those of Keys.
+//
+// Each key has the same chance as long as not nearly all of them have expired: then it is the first
+// live one.
+func (tx *Tx) RandomKey(r *rand.Rand) (name []byte, ok bool) {
+	total := tx.Size()
+	if total == 0 {
+		return nil, false
+	}
+	for range randomTries {
+		if h := tx.nth(r.IntN(total), r).head(); !h.expired(tx.now) {
+			return bytesOf(h.name), true
+		}
+	}
+	for name := range tx.Keys() {
+		return name, true
+	}
+	return nil, false
+}
+
+// nth picks a key of the shard that holds the n-th.
+func (tx *Tx) nth(n int, r *rand.Rand) object {
+	for _, sh := range tx.locked {
+		s := &sh.dbs[tx.db]
+		if n < s.size() {
+			o, _ := s.keys.Random(r)
+			return o
+		}
+		n -= s.size()
+	}
+	panic("engine: more keys were counted than there are")
+}
+
+func (s *space) size() int {
+	if s.keys == nil {
+		return 0
+	}
+	return s.keys.Len()
 }

@@ -124,7 +124,7 @@ func TestRename(t *testing.T) {
 	assert.Equal(t, ErrNoSuchKey, rename("new", "c"), "its time has come")
 	done, err := renameNX("c", "new")
 	assert.NoError(t, err)
-	assert.True(t, done, "onto a key whose time has come")
+	assert.True(t, done, "onto a key that has expired")
 	b.holds("0 new 3 0")
 }
 
@@ -159,7 +159,7 @@ func TestCopy(t *testing.T) {
 	b.now = epoch + 6
 	b.set("b", "3", 0)
 	assert.False(t, copyTo("a", "b", 0, true), "its time has come")
-	assert.True(t, copyTo("b", "c", 0, false), "onto a key whose time has come")
+	assert.True(t, copyTo("b", "c", 0, false), "onto a key that has expired")
 	assert.True(t, copyTo("b", "a", 3, false))
 	b.holds("0 a 1 "+d, "0 b 3 0", "0 c 3 0", "3 a 3 0")
 }
@@ -222,7 +222,7 @@ func TestMove(t *testing.T) {
 	assert.True(t, move("a", 2))
 	b.holds("0 b 2 0", fmt.Sprint("1 b 3 ", epoch+5), fmt.Sprint("2 a 1 ", epoch+5))
 	b.now = epoch + 6
-	assert.True(t, move("b", 1), "onto a key whose time has come")
+	assert.True(t, move("b", 1), "onto a key that has expired")
 	b.db = 2
 	assert.False(t, move("a", 0), "its time has come")
 	b.holds("1 b 2 0", fmt.Sprint("2 a 1 ", epoch+5))
@@ -256,7 +256,8 @@ func TestFlushAndSwap(t *testing.T) {
 	b.holds()
 }
 
-// Looking at a key without using it leaves the access clock alone; using it, or its coming to be, does not.
+// Looking at a key without using it leaves the access clock alone; using it, or its coming to be,
+// does not.
 func TestIdle(t *testing.T) {
 	b := newBoard(t)
 	idle := func() (seconds int64) {
@@ -411,8 +412,9 @@ func TestReadersChangeNothing(t *testing.T) {
 	b.holds("0 k v 0")
 }
 
-// Many callers work on the same few keys, two or three at a time, in any order, beside others that take the whole keyspace and a
-// sweeper. That they all come to an end shows that none waits for another in a circle.
+// Many callers work on the same few keys, two or three at a time, in any order, beside others that
+// take the whole keyspace and a sweeper. That they all come to an end shows that none waits for
+// another in a circle.
 func TestCallsOnManyKeysAtOnce(t *testing.T) {
 	log := new(recorder)
 	e := New(Options{Shards: 8, Databases: 4, Journal: log})
@@ -505,5 +507,10 @@ func TestCallsOnManyKeysAtOnce(t *testing.T) {
 	keys, _ := e.Size(0)
 	assert.Equal(t, coins, keys)
 	requireSound(t, e)
-	assert.Equal(t, dump(e), dump(log.replayed(Options{Databases: 4})), "the log has all changes in an order that gives the same state")
+	assert.Equal(
+		t,
+		dump(e),
+		dump(log.replayed(Options{Databases: 4})),
+		"the log has all changes in an order that gives the same state",
+	)
 }

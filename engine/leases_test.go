@@ -38,7 +38,12 @@ func TestLeaseKeys(t *testing.T) {
 	c.lease("k", two, "b")
 	assert.Equal(t, "log until 1767225601400: a@1767225601000 b@1767225601400", c.content("k"))
 	assert.Equal(t, limit.Decision{Limit: 2, RetryAfter: 600, ResetAfter: 1000}, c.lease("k", two, "c"))
-	assert.Equal(t, limit.Decision{Allowed: true, Free: true, Limit: 2, ResetAfter: 1000}, c.lease("k", two, "a"), "renewed when full")
+	assert.Equal(
+		t,
+		limit.Decision{Allowed: true, Free: true, Limit: 2, ResetAfter: 1000},
+		c.lease("k", two, "a"),
+		"renewed when full",
+	)
 	assert.True(t, c.release("k", "a"))
 	assert.False(t, c.release("k", "a"), "once")
 	c.lease("k", limit.Lease{Limit: 2, TTL: 200}, "c")
@@ -48,16 +53,26 @@ func TestLeaseKeys(t *testing.T) {
 	assert.Equal(t, "log until 1767225600600: c@1767225600600", c.content("k"), "the deadline is the last lapse")
 	c.now += 200
 	assert.False(t, c.release("k", "c"), "it has lapsed")
-	assert.Equal(t, "log until 1767225601600: d@1767225601600", func() string { c.lease("k", two, "d"); return c.content("k") }(), "lapsed leases are dropped")
+	assert.Equal(
+		t,
+		"log until 1767225601600: d@1767225601600",
+		func() string { c.lease("k", two, "d"); return c.content("k") }(),
+		"lapsed leases are dropped",
+	)
 	assert.True(t, c.release("k", "d"))
 	assert.Equal(t, "nothing", c.content("k"))
 }
 
-// A lease that was written by hand counts like any other, and a key keeps one that never lapses for ever.
+// A lease that was written by hand counts like any other, and a key keeps one that never lapses
+// forever.
 func TestLeasesByHand(t *testing.T) {
 	c := newCaller(t, Options{})
 	c.with("k", func(k Key) {
-		c.tx.ZAdd(k, 0, []ZMember{{Member: []byte("half"), Score: epoch + 10.5}, {Member: []byte("gone"), Score: epoch}})
+		c.tx.ZAdd(
+			k,
+			0,
+			[]ZMember{{Member: []byte("half"), Score: epoch + 10.5}, {Member: []byte("gone"), Score: epoch}},
+		)
 	})
 	assert.EqualValues(t, 11, c.lease("k", limit.Lease{Limit: 1, TTL: 5}, "a").RetryAfter)
 	assert.EqualValues(t, 0, c.lease("k", limit.Lease{Limit: 2, TTL: 5}, "a").Remaining)

@@ -1,9 +1,12 @@
 package engine
 
 import (
+	"bytes"
+	"fmt"
 	"math"
 
 	"rlserver/engine/limit"
+	"rlserver/engine/rule"
 )
 
 // as gives an object as the type an operation works on: nil for a missing key, ErrWrongType for any
@@ -39,15 +42,15 @@ func (tx *Tx) Decide(l *Limit, cost int64) (limit.Decision, error) {
 	case a.id == namesHits && cost > MaxHits && d.RetryAfter != limit.Never && !p.repeated:
 		return limit.Decision{}, ErrTooManyHits
 	case !d.Allowed || cost == 0 || p.repeated:
-		return tx.noted(l.Key, o, false, cost, tx.untilGone(o, d), false), nil
+		return tx.note(l.Key, o, false, cost, tx.untilGone(o, d), false), nil
 	}
 	fresh := o == nil
 	o = tx.recordPart(p, cost)
-	return tx.noted(l.Key, o, fresh, cost, d, false), nil
+	return tx.note(l.Key, o, fresh, cost, d, false), nil
 }
 
 // untilGone makes an answer hold for a key that expires before its limiter says it is free: a call
-// under a longer rule than the one that set the deadline is told of the earlier time, and so is one
+// under a longer rule than the one that set the deadline gets the earlier time, and so is one
 // whose key was given a deadline by hand.
 func (tx *Tx) untilGone(o object, d limit.Decision) limit.Decision {
 	at := goneAt(o)
@@ -76,4 +79,244 @@ func after(now, ms int64) int64 {
 		return math.MaxInt64
 	}
 	return now + ms
+}
+
+// Limit is what a call is held against: a key and the rule for it. It is one flat struct so that a
+// list of them is built up without allocating.
+type Limit struct {
+	Key Key
+	rule.Rule
+	ID []byte // what it is for depends on the algorithm, see idUse
+}
+
+// part is what was found under one key, and what is going to be recorded there.
+type part struct {
+	limit    *Limit // on this key, or the first of several sliding windows
+	first    int    // its index
+	several  bool   // there are more
+	object   object
+	repeated bool // the id is in the window already
+	trim     int  // hits of a log that have lapsed
+	answer   limit.Decision
+	effect   Effect // of a limiter with a state: Kind and the state after the call
+}
+
+// addPart adds a part, in the place of one of an earlier call.
+func (tx *Tx) addPart(l *Limit, i int, o object) *part {
+	n := len(tx.parts)
+	if n == cap(tx.parts) {
+		tx.parts = append(tx.parts, part{})
+	}
+	tx.parts = tx.parts[:n+1]
+	p := &tx.parts[n]
+	*p = part{limit: l, first: i, object: o}
+	return p
+}
+
+// dropParts drops what an earlier call has found.
+func (tx *Tx) dropParts() {
+	for i := range tx.parts {
+		p := &tx.parts[i]
+		p.limit, p.object, p.effect.Key = nil, nil, Key{}
+	}
+	tx.parts, tx.limits = tx.parts[:0], nil
+}
+
+// All decides a call of cost hits against one or more limits of any kinds: all admit it and it is
+// recorded in each, or nothing changes. A lease is one lease whatever the cost; a cost of 0 is a
+// peek at all. Index, Limit and Remaining speak of one limit: of a denied call, the one that must
+// be waited for longest; of an admitted one, the one with the least remaining; among equals, the
+// first. RetryAfter is when all admit, ResetAfter when all are as if they had never been used.
+//
+// Sliding windows with the same key share its log, as in Slide, and the call is recorded there
+// once, with the first one's id. To have any other two limits with the same key is an error. So is
+// a cost above MaxHits for all sliding windows' keys together, if they could ever admit it:
+// ErrManyHits.
+func (tx *Tx) All(limits []Limit, cost int64) (limit.Decision, error) {
+	return tx.all(limits, cost, false)
+}
+
+// all is All, or the same for a policy in SHADOW, which denies nothing.
+func (tx *Tx) all(limits []Limit, cost int64, shadow bool) (limit.Decision, error) {
+	if err := tx.findParts(limits); err != nil {
+		return limit.Decision{}, err
+	}
+	answer, err := tx.decideParts(cost)
+	if err != nil {
+		return limit.Decision{}, err
+	}
+	for i := range tx.parts {
+		p := &tx.parts[i]
+		o, k := p.object, p.limit.Key
+		switch {
+		case answer.Allowed && cost > 0:
+			tx.note(k, tx.recordPart(p, cost), o == nil, cost, p.answer, shadow)
+		case !p.answer.Allowed:
+			tx.note(k, o, false, cost, p.answer, shadow)
+		}
+	}
+	return answer, nil
+}
+
+// findParts looks at the keys, and refuses what does not fit.
+func (tx *Tx) findParts(limits []Limit) error {
+	tx.dropParts()
+	tx.limits = limits
+	for i := range limits {
+		l := &limits[i]
+		a := l.algorithm()
+		if p := tx.partOf(l.Key); p != nil {
+			if a.id != namesHits || p.limit.algorithm() != a {
+				return Error(
+					fmt.Sprintf(
+						"ERR key '%.128s' is in more than one rule: only those of SLIDE may share a key",
+						l.Key.Name,
+					),
+				)
+			}
+			p.several = true
+			continue
+		}
+		o := tx.lookup(l.Key)
+		if !a.fits(o) {
+			return ErrWrongType
+		}
+		tx.addPart(l, i, o)
+	}
+	return nil
+}
+
+func (tx *Tx) partOf(k Key) *part {
+	for i := range tx.parts {
+		if tx.parts[i].limit.Key.is(k) {
+			return &tx.parts[i]
+		}
+	}
+	return nil
+}
+
+func (k Key) is(other Key) bool { return k.hash == other.hash && bytes.Equal(k.Name, other.Name) }
+
+// decideParts asks each limit, and makes one answer of theirs.
+func (tx *Tx) decideParts(cost int64) (answer limit.Decision, err error) {
+	logs := int64(0)
+	for i := range tx.parts {
+		p := &tx.parts[i]
+		if err := tx.decidePart(p, cost); err != nil {
+			return limit.Decision{}, err
+		}
+		if p.limit.algorithm().id == namesHits && !p.repeated {
+			logs++
+		}
+		if i == 0 {
+			answer = p.answer
+		} else {
+			answer = answer.And(p.answer)
+		}
+	}
+	switch {
+	case answer.RetryAfter != limit.Never && logs > 0 && cost > MaxHits/logs:
+		return limit.Decision{}, ErrManyHits
+	case answer.Allowed && cost > 0:
+		return answer, nil
+	}
+	return tx.leaving(answer, cost), nil
+}
+
+// decidePart decides for one key. What it finds out is for the case that the call is recorded.
+func (tx *Tx) decidePart(p *part, cost int64) error {
+	if err := p.limit.algorithm().decide(tx, p, cost); err != nil {
+		return err
+	}
+	p.answer.Index = tx.limitAt(p, p.answer.Index)
+	if !p.answer.Allowed || cost == 0 || p.repeated {
+		p.answer = tx.untilGone(p.object, p.answer)
+	}
+	return nil
+}
+
+// rulesOf lists the windows over one log.
+func (tx *Tx) rulesOf(p *part) []limit.Window {
+	tx.rules = append(tx.rules[:0], p.limit.Slide)
+	if p.several {
+		for i := p.first + 1; i < len(tx.limits); i++ {
+			if tx.limits[i].Key.is(p.limit.Key) {
+				tx.rules = append(tx.rules, tx.limits[i].Slide)
+			}
+		}
+	}
+	return tx.rules
+}
+
+// limitAt is the index among all limits of the n-th over one log.
+func (tx *Tx) limitAt(p *part, n int) int {
+	i := p.first
+	for ; n > 0; n-- {
+		for i++; !tx.limits[i].Key.is(p.limit.Key); i++ {
+		}
+	}
+	return i
+}
+
+// leaving makes the answer one of a call that is not recorded: what some would have admitted does
+// not put off when they are unused, and some that admit now may not admit at the time when the
+// others do.
+func (tx *Tx) leaving(answer limit.Decision, cost int64) limit.Decision {
+	answer.ResetAfter = 0
+	for i := range tx.parts {
+		p := &tx.parts[i]
+		reset := p.answer.ResetAfter
+		if p.answer.Allowed && cost > 0 && !p.repeated {
+			admitted := p.answer
+			_ = tx.decidePart(p, 0) // it has no error: the call had none
+			reset = p.answer.ResetAfter
+			p.answer, p.repeated = admitted, false
+		}
+		answer.ResetAfter = max(answer.ResetAfter, reset)
+	}
+	if answer.RetryAfter > 0 && len(tx.parts) > 1 {
+		answer.RetryAfter = tx.allAdmit(after(tx.now, answer.RetryAfter), cost) - tx.now
+	}
+	return answer
+}
+
+// allAdmit is the earliest moment at which all admit, from t on, by when each has done so at some
+// time.
+func (tx *Tx) allAdmit(t, cost int64) int64 {
+	tx.budget = limit.MaxSteps
+	for agreed := 0; agreed < len(tx.parts); {
+		agreed = 0
+		for i := range tx.parts {
+			next := tx.admitsFrom(&tx.parts[i], t, cost)
+			if next == t {
+				agreed++
+			}
+			t = next
+		}
+	}
+	return t
+}
+
+// admitsFrom is the earliest moment, from t on, at which the limits of one key admit. A key that is
+// gone admits too.
+func (tx *Tx) admitsFrom(p *part, t, cost int64) int64 {
+	a := p.limit.algorithm()
+	if a.admitsFrom == nil {
+		return t
+	}
+	tx.log = logIn(p.object)
+	return min(a.admitsFrom(tx, p, t, cost), max(t, goneAt(p.object)))
+}
+
+// recordPart records a call that was admitted. It returns what the key holds then.
+func (tx *Tx) recordPart(p *part, cost int64) object {
+	if p.repeated {
+		return p.object
+	}
+	expireAt := after(tx.now, p.answer.ResetAfter)
+	if record := p.limit.algorithm().record; record != nil {
+		return record(tx, p, cost, expireAt)
+	}
+	p.effect.Key, p.effect.ExpireAt = p.limit.Key, expireAt
+	return tx.apply(p.object, &p.effect)
 }

@@ -167,8 +167,19 @@ func TestSlideAgainstBruteForce(t *testing.T) {
 				}
 				brute.hits = append(brute.hits, hit{c.now, name})
 			}
-			require.True(t, strings.HasPrefix(c.content("k"), fmt.Sprint("log until ", c.now+window, ":")), "the deadline is the window: %s", call)
-			require.EqualValues(t, brute.used(window, c.now), strings.Count(c.content("k"), "@"), "law 5, and nothing lapsed stays: %s", call)
+			require.True(
+				t,
+				strings.HasPrefix(c.content("k"), fmt.Sprint("log until ", c.now+window, ":")),
+				"the deadline is the window: %s",
+				call,
+			)
+			require.EqualValues(
+				t,
+				brute.used(window, c.now),
+				strings.Count(c.content("k"), "@"),
+				"law 5, and nothing lapsed stays: %s",
+				call,
+			)
 		}
 	}
 }
@@ -272,7 +283,11 @@ func TestLargestLimiters(t *testing.T) {
 	assert.True(t, d.Allowed)
 	assert.EqualValues(t, math.MaxInt64, d.ResetAfter)
 	c.now += tenYears
-	assert.EqualValues(t, 1, c.token("t", limit.Bucket{Capacity: limit.MaxCount, Refill: 1, Period: tenYears}, 0).Remaining)
+	assert.EqualValues(
+		t,
+		1,
+		c.token("t", limit.Bucket{Capacity: limit.MaxCount, Refill: 1, Period: tenYears}, 0).Remaining,
+	)
 	d = c.slide("s", []limit.Window{{Limit: limit.MaxCount, Length: tenYears}}, 1, "")
 	assert.EqualValues(t, limit.MaxCount-1, d.Remaining)
 	assert.EqualValues(t, tenYears, d.ResetAfter)
@@ -287,7 +302,11 @@ func TestTimeNeverRunsBackwardForAKey(t *testing.T) {
 	c.now -= 600
 	c.slide("k", rules, 1, "")
 	assert.False(t, c.slide("k", rules, 1, "").Allowed, "an earlier reading does not hide the hits")
-	assert.Equal(t, "log until 1767225601000: 1767225600000-0@1767225600000 1767225600000-1@1767225600000", c.content("k"))
+	assert.Equal(
+		t,
+		"log until 1767225601000: 1767225600000-0@1767225600000 1767225600000-1@1767225600000",
+		c.content("k"),
+	)
 }
 
 func BenchmarkDecisions(b *testing.B) {
@@ -306,7 +325,10 @@ func BenchmarkDecisions(b *testing.B) {
 	b.Run("token denied", func(b *testing.B) {
 		c := newCaller(b, Options{})
 		keys := []Key{c.e.Key([]byte("key:123456"))}
-		l := &Limit{Key: keys[0], Rule: rule.Rule{Kind: rule.Token, Token: limit.Bucket{Capacity: 1, Refill: 1, Period: 1000}}}
+		l := &Limit{
+			Key:  keys[0],
+			Rule: rule.Rule{Kind: rule.Token, Token: limit.Bucket{Capacity: 1, Refill: 1, Period: 1000}},
+		}
 		c.token("key:123456", l.Token, 1)
 		b.ReportAllocs()
 		for b.Loop() {
@@ -372,7 +394,10 @@ func TestHitSequencePassesOverTakenNames(t *testing.T) {
 		c.with("k", func(k Key) {
 			o := c.tx.apply(nil, &Effect{Kind: EffectAdd, Key: k, Field: []byte("other"), Score: epoch})
 			for _, seq := range taken {
-				o = c.tx.apply(o, &Effect{Kind: EffectAdd, Key: k, Field: Hits{At: epoch, Seq: seq}.member(nil, 0), Score: epoch})
+				o = c.tx.apply(
+					o,
+					&Effect{Kind: EffectAdd, Key: k, Field: Hits{At: epoch, Seq: seq}.member(nil, 0), Score: epoch},
+				)
 			}
 			first := new(hitSequence).next(&o.(*zsetObject).set, epoch, n)
 			for _, seq := range taken {
@@ -395,8 +420,22 @@ func TestIdleTxLetsGo(t *testing.T) {
 // says, and the answers know.
 func TestRetryKnowsWhenTheKeyGoes(t *testing.T) {
 	short, long := []limit.Window{{Limit: 2, Length: 300}}, []limit.Window{{Limit: 2, Length: 3600000}}
-	fewer, more := limit.Bucket{Capacity: 10, Refill: 10, Period: 300}, limit.Bucket{Capacity: 10, Refill: 1, Period: 3600000}
-	minute, day := limit.Fixed{Limit: 2, Window: limit.Every(60000)}, limit.Fixed{Limit: 2, Window: limit.Every(86400000)}
+	fewer, more := limit.Bucket{
+		Capacity: 10,
+		Refill:   10,
+		Period:   300,
+	}, limit.Bucket{
+		Capacity: 10,
+		Refill:   1,
+		Period:   3600000,
+	}
+	minute, day := limit.Fixed{
+		Limit:  2,
+		Window: limit.Every(60000),
+	}, limit.Fixed{
+		Limit:  2,
+		Window: limit.Every(86400000),
+	}
 	for name, call := range map[string]struct {
 		first, then func(c *caller) limit.Decision
 	}{
@@ -433,7 +472,10 @@ func TestFutureHitsHoldUpNobody(t *testing.T) {
 	c.with("k", func(k Key) {
 		o := object(nil)
 		for i := range hits {
-			o = c.tx.apply(o, &Effect{Kind: EffectAdd, Key: k, Field: fmt.Append(nil, "m", i), Score: epoch + 500 + float64(i)*1000})
+			o = c.tx.apply(
+				o,
+				&Effect{Kind: EffectAdd, Key: k, Field: fmt.Append(nil, "m", i), Score: epoch + 500 + float64(i)*1000},
+			)
 		}
 		c.tx.apply(o, &Effect{Kind: EffectAdd, Key: k, Field: []byte("now"), Score: epoch})
 	})
@@ -558,18 +600,28 @@ func (c *caller) peek(name string, rules []limit.Window, cost int64) (d limit.De
 // which is told why.
 func TestAnotherFixedWindowIsRefused(t *testing.T) {
 	c := newCaller(t, Options{})
-	hour, minute := limit.Fixed{Limit: 100, Window: limit.Every(3600_000)}, limit.Fixed{Limit: 5, Window: limit.Every(60_000)}
+	hour, minute := limit.Fixed{
+		Limit:  100,
+		Window: limit.Every(3600_000),
+	}, limit.Fixed{
+		Limit:  5,
+		Window: limit.Every(60_000),
+	}
 	day := limit.Fixed{Limit: 200, Window: limit.Calendar(limit.Day, nil)}
 	c.fixed("k", minute, 3)
 	assert.EqualValues(t, 96, c.fixed("k", hour, 1).Remaining, "a window that contains it takes its hits over")
 	before := c.content("k")
-	const refused = "ERR key 'k' counts in another window until 2026-01-01T01:00:00.000Z: give each window of RL.FIXED a key of its own"
+	const refused = "ERR key 'k' counts in another window until 2026-01-01T01:00:00.000Z: give each window of " +
+		"RL.FIXED a key of its own"
 	c.with("k", func(k Key) {
 		for cost := range int64(2) {
 			_, err := c.tx.Fixed(k, minute, cost)
 			assert.EqualError(t, err, refused)
-			_, err = c.tx.All([]Limit{{Key: c.e.Key([]byte("k2")), Rule: rule.Rule{Kind: rule.Token, Token: limit.Bucket{Capacity: 1, Refill: 1, Period: 1}}},
-				{Key: k, Rule: rule.Rule{Kind: rule.Fixed, Fixed: minute}}}[1:], cost)
+			_, err = c.tx.All(
+				[]Limit{{Key: c.e.Key([]byte("k2")), Rule: rule.Rule{Kind: rule.Token, Token: limit.Bucket{Capacity: 1, Refill: 1, Period: 1}}},
+					{Key: k, Rule: rule.Rule{Kind: rule.Fixed, Fixed: minute}}}[1:],
+				cost,
+			)
 			assert.EqualError(t, err, refused)
 		}
 	})

@@ -24,7 +24,8 @@ func within(t *testing.T, what string, do func()) {
 	}
 }
 
-// Counts are read without a lock: neither a call that holds its keys for long nor one that waits for it keeps them from being told.
+// Counts are read without a lock: neither a call that holds its keys for long nor one that waits
+// for it keeps them from being told.
 func TestCountsTakeNoLock(t *testing.T) {
 	e := New(Options{})
 	fill(e, 0, "k", 100, 0)
@@ -44,7 +45,8 @@ func TestCountsTakeNoLock(t *testing.T) {
 	assert.Zero(t, expires)
 }
 
-// A call that waits for one of its shards holds none of the others meanwhile, so that nobody waits for who waits.
+// A call that waits for one of its shards holds none of the others meanwhile, so that nobody waits
+// for who waits.
 func TestWhoWaitsHoldsNothing(t *testing.T) {
 	for name, begin := range map[string]func(*Tx, []Key){
 		"all":     func(tx *Tx, _ []Key) { tx.BeginAll(epoch, 0, true) },
@@ -79,7 +81,7 @@ func TestWhoWaitsHoldsNothing(t *testing.T) {
 				}
 			})
 			long.End()
-			within(t, "a call waits for ever", func() { <-began })
+			within(t, "a call waits forever", func() { <-began })
 		})
 	}
 }

@@ -10,14 +10,17 @@ const (
 	entryWeight  = 26 // of a key in its database, see package dict
 	fieldWeight  = 48 // of a field in a large hash, beside its text
 	memberWeight = 56 // of a member in a sorted set, beside its text
-	hitWeight    = 4  // of a member that names its score, as the hits of limiters do, beside its text and the room behind that
-	grain        = 16 // in which allocations grow, roughly
+	// of a member that names its score, as the hits of limiters do, beside its text and the room
+	// behind that
+	hitWeight = 4
+	grain     = 16 // in which allocations grow, roughly
 )
 
 // memory is what the keys weigh, what they may weigh, and what goes when they weigh more.
 type memory struct {
-	used atomic.Int64 // the sum of what the shards have told; each holds back less than toldGrain
-	_    [56]byte     // what follows is read with every call, and hardly ever written
+	// the sum of what the shards have reported; each is behind by less than reportGrain
+	used atomic.Int64
+	_    [56]byte // what follows is read with every call, and hardly ever written
 
 	budget    atomic.Int64 // math.MaxInt64: any
 	policy    atomic.Uint32
@@ -26,8 +29,9 @@ type memory struct {
 	turn      atomic.Uint64 // whose shard is the next to make room, modulo their number
 }
 
-// toldGrain is by how many bytes a shard changes before it tells the engine, lest all shards write to one place with every call.
-const toldGrain = 1 << 10
+// reportGrain is by how many bytes a shard changes before it reports to the engine, so that not all
+// shards write to one place with every call.
+const reportGrain = 1 << 10
 
 // Weight is what all keys take, in bytes, by the estimate that MemoryUsage gives. It takes no lock.
 func (e *Engine) Weight() (bytes int64) {
@@ -44,17 +48,18 @@ func (sh *shard) grow(db int, n int64) {
 	}
 	sh.dbs[db].weight += n
 	weight := sh.weight.Add(n)
-	if untold := weight - sh.told; untold >= toldGrain || untold <= -toldGrain {
-		sh.told = weight
-		sh.e.memory.used.Add(untold)
+	if unreported := weight - sh.reported; unreported >= reportGrain || unreported <= -reportGrain {
+		sh.reported = weight
+		sh.e.memory.used.Add(unreported)
 	}
 }
 
-// grown notes by how much an effect has changed what stands under its key.
+// grown notes by how much an effect has changed what is under its key.
 func (e *Engine) grown(f *Effect, n int64) { e.shardOf(f.Key).grow(f.DB, n) }
 
-// MemoryUsage estimates how many bytes a key takes, its name and its share of the keyspace's table included. ok is false if there is no
-// such key. However large it is, that takes no time: nothing is walked through.
+// MemoryUsage estimates how many bytes a key takes, its name and its share of the keyspace's table
+// included. ok is false if there is no such key. However large it is, that takes no time: nothing
+// is walked through.
 func (tx *Tx) MemoryUsage(k Key) (bytes int64, ok bool) {
 	o := tx.peek(k)
 	if o == nil {
@@ -63,7 +68,8 @@ func (tx *Tx) MemoryUsage(k Key) (bytes int64, ok bool) {
 	return weigh(o), true
 }
 
-// Usage is MemoryUsage for who is in no call; 0 if there is no such key. It takes the key's lock itself.
+// Usage is MemoryUsage outside of a call; 0 if there is no such key. It takes the key's lock
+// itself.
 func (e *Engine) Usage(db int, k Key) (bytes int64) {
 	sh := e.shardOf(k)
 	sh.mu.Lock()
@@ -74,7 +80,8 @@ func (e *Engine) Usage(db int, k Key) (bytes int64) {
 	return 0
 }
 
-// roomToStore tells whether there is room for so many bytes under a key, in place of what it holds.
+// roomToStore reports whether there is room for so many bytes under a key, in place of what it
+// holds.
 func (tx *Tx) roomToStore(db int, k Key, bytes int64) bool {
 	if bytes < LargeGrowth {
 		return true

@@ -9,7 +9,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// TestMemoryUsageIsNearWhatTheHeapSays fills engines with keys of one kind and compares the estimates with what the heap has grown by.
+// TestMemoryUsageIsNearWhatTheHeapSays fills engines with keys of one kind and compares the
+// estimates with what the heap has grown by.
 func TestMemoryUsageIsNearWhatTheHeapSays(t *testing.T) {
 	element := func(i, length int) []byte { return fmt.Appendf(nil, "%*d", length, i) }
 	for _, test := range []struct {
@@ -50,7 +51,16 @@ func TestMemoryUsageIsNearWhatTheHeapSays(t *testing.T) {
 			tx.End()
 		}
 		grown := heapSize() - before
-		assert.InEpsilon(t, grown, e.Weight(), 0.3, "%s: %d bytes a key, estimated %d", test.name, grown/int64(test.keys), e.Weight()/int64(test.keys))
+		assert.InEpsilon(
+			t,
+			grown,
+			e.Weight(),
+			0.3,
+			"%s: %d bytes a key, estimated %d",
+			test.name,
+			grown/int64(test.keys),
+			e.Weight()/int64(test.keys),
+		)
 		runtime.KeepAlive(e)
 		runtime.KeepAlive(keys)
 	}

@@ -15,9 +15,10 @@ const (
 
 func (t Type) String() string { return string(t) }
 
-// object is what a key holds, together with its name and its deadline: one allocation for a limiter.
-// Each type is its own struct. What all types must have is a method here, so that a new type which
-// lacks its weight, its part in snapshots, its content, its digest or its encoding does not compile.
+// object is what a key holds, together with its name and its deadline: one allocation for a
+// limiter. Each type is its own struct. What all types must have is a method here, so that a new
+// type which lacks its weight, its part in snapshots, its content, its digest or its encoding does
+// not compile.
 type object interface {
 	head() *header
 	kind() Type
@@ -33,8 +34,8 @@ type object interface {
 
 	accessed() uint32
 	touch(stamp uint32)
-	standing() standing
-	stand(standing)
+	pressure() pressure
+	setPressure(pressure)
 	clone(name string) object
 }
 
@@ -48,8 +49,9 @@ func (h *header) head() *header { return h }
 
 func (h *header) expired(now int64) bool { return h.expireAt != 0 && now > h.expireAt }
 
-// clock remembers the second of the last access, in 24 bits as Redis' LRU clock does: it wraps after 194 days. Under a policy that
-// counts accesses the bits are Redis' too, see frequency. Above them is the standing of a limiter.
+// clock remembers the second of the last access, in 24 bits as Redis' LRU clock does: it wraps
+// after 194 days. Under a policy that counts accesses the bits are Redis' too, see frequency. Above
+// them is the pressure of a limiter.
 type clock struct{ bits uint32 }
 
 const (
@@ -57,16 +59,18 @@ const (
 	clockMask = 1<<clockBits - 1
 )
 
-func (c *clock) accessed() uint32   { return c.bits & clockMask }
-func (c *clock) touch(stamp uint32) { c.bits = c.bits&^clockMask | stamp&clockMask }
-func (c *clock) standing() standing { return standing(c.bits >> clockBits) }
-func (c *clock) stand(s standing)   { c.bits = c.bits&clockMask | uint32(s)<<clockBits }
+func (c *clock) accessed() uint32       { return c.bits & clockMask }
+func (c *clock) touch(stamp uint32)     { c.bits = c.bits&^clockMask | stamp&clockMask }
+func (c *clock) pressure() pressure     { return pressure(c.bits >> clockBits) }
+func (c *clock) setPressure(s pressure) { c.bits = c.bits&clockMask | uint32(s)<<clockBits }
 
 type stringObject struct {
 	header
 	value []byte
 	clock
-	shared bool // a snapshot or an answer that is being written may be looking at value: its bytes are not written over, but copied first
+	// a snapshot or an answer that is being written may be looking at value: its bytes are not
+	// written over, but copied first
+	shared bool
 }
 
 func (*stringObject) kind() Type { return TypeString }
@@ -99,33 +103,38 @@ func (o *zsetObject) clone(name string) object {
 // stateObject is a limiter whose state is a few numbers. An effect sets them all.
 type stateObject interface {
 	object
-	numbers() [4]int64                                      // the state, for Content; putNumbers reads them
-	store(f *Effect)                                        // makes the effect the one that sets this state, but for its key and ExpireAt
-	refund(f *Effect, now, n int64) (back int64, used bool) // the same for the state with up to n hits less, and whether that is used
-	moveBack(f *Effect, present, by int64) (moved bool)     // the same for a state that is ahead, moved back as by MoveBack
+	// the state, for Content; putNumbers reads them
+	numbers() [4]int64
+	// makes the effect the one that sets this state, but for its key and ExpireAt
+	store(f *Effect)
+	// the same for the state with up to n hits less, and whether that is used
+	refund(f *Effect, now, n int64) (back int64, used bool)
+	// the same for a state that is ahead, moved back as by MoveBack
+	moveBack(f *Effect, present, by int64) (moved bool)
 }
 
-// packed is two numbers of a limiter's state together with its marks, which are in spare bits: a is below 1<<53, as
-// limit.MaxCount is, and b below 1<<40, as any duration in ms is. Millions of limiters are what a server is full of.
+// packed is two numbers of a limiter's state together with its marks, which are in spare bits: a is
+// below 1<<53, as limit.MaxCount is, and b below 1<<40, as any duration in ms is. Millions of
+// limiters are what a server is full of.
 type packed struct {
-	low  uint64 // a · 8 bits to spare · standing
+	low  uint64 // a · 8 bits to spare · pressure
 	high uint64 // b · access clock
 }
 
 const spareBits = 8
 
-func (p *packed) accessed() uint32   { return uint32(p.high & clockMask) }
-func (p *packed) touch(stamp uint32) { p.high = p.high&^clockMask | uint64(stamp&clockMask) }
-func (p *packed) standing() standing { return standing(p.low & standingMask) }
-func (p *packed) stand(s standing)   { p.low = p.low&^standingMask | uint64(s) }
+func (p *packed) accessed() uint32       { return uint32(p.high & clockMask) }
+func (p *packed) touch(stamp uint32)     { p.high = p.high&^clockMask | uint64(stamp&clockMask) }
+func (p *packed) pressure() pressure     { return pressure(p.low & pressureMask) }
+func (p *packed) setPressure(s pressure) { p.low = p.low&^pressureMask | uint64(s) }
 
 // encoding is "packed" for what Redis lacks.
 func (*packed) encoding(Packing) string { return "packed" }
 
-func (p *packed) a() int64      { return int64(p.low >> (spareBits + standingBits)) }
+func (p *packed) a() int64      { return int64(p.low >> (spareBits + pressureBits)) }
 func (p *packed) b() int64      { return int64(p.high >> clockBits) }
-func (p *packed) spare() uint64 { return p.low >> standingBits & (1<<spareBits - 1) }
+func (p *packed) spare() uint64 { return p.low >> pressureBits & (1<<spareBits - 1) }
 func (p *packed) set(a, b int64, spare uint64) {
-	p.low = uint64(a)<<(spareBits+standingBits) | spare<<standingBits | p.low&standingMask
+	p.low = uint64(a)<<(spareBits+pressureBits) | spare<<pressureBits | p.low&pressureMask
 	p.high = uint64(b)<<clockBits | p.high&clockMask
 }

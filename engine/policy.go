@@ -34,7 +34,7 @@ func (p *Policy) Name() string { return p.name }
 // SHADOW. rule.ParsePolicy reads it.
 func (p *Policy) Definition() string { return p.text }
 
-// Shadow tells whether the policy admits all, and only counts what it would have denied.
+// Shadow reports whether the policy admits all, and only counts what it would have denied.
 func (p *Policy) Shadow() bool { return p.shadow }
 
 // Counts are how many calls the policy has admitted and denied since it was set or the server
@@ -170,7 +170,7 @@ func (e *Engine) SetPolicies(now int64, list []*Policy) (c PolicyChanges) {
 }
 
 // publish makes changes to policies, which can be seen without the lock of a shard: by then they
-// are in the journal, so that whoever sees them knows by SeeAll which position to wait for.
+// are in the journal, so that a reader of them knows by SeeAll which position to wait for.
 func (tx *Tx) publish(effects []Effect) {
 	tx.e.naming.Lock()
 	defer tx.e.naming.Unlock()
@@ -216,7 +216,7 @@ type succession struct{ before, after *Policy }
 // successions are by the policies' name.
 type successions map[string]succession
 
-// end tells whether an object ends with one of the policies: that has made it, and not just
+// end reports whether an object ends with one of the policies: that has made it, and not just
 // somebody who chose such a name, and its successor cannot go on with it.
 func (ss successions) end(o object, now int64) bool {
 	if o.head().expireAt == 0 {

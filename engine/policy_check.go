@@ -104,7 +104,7 @@ func (c *check) add(shadow bool, keys []Key, id []byte) {
 	}
 }
 
-// repeats tells whether there are sliding windows, and all of them know the id.
+// repeats reports whether there are sliding windows, and all of them know the id.
 func (tx *Tx) repeats(limits []Limit, id []byte) bool {
 	found := false
 	for i := range limits {

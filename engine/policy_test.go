@@ -81,23 +81,32 @@ func TestDefinitions(t *testing.T) {
 func TestDefinitionsThatAreNone(t *testing.T) {
 	const duration = ": use seconds, or a number with ms, s, m, h, d or w"
 	for definition, want := range map[string]string{
-		"":                          "ERR unknown algorithm '': a policy is SLIDE, TOKEN, FIXED, LEASE, LEAKY or COUNTER",
-		"LEAKING 5 1s":              "ERR unknown algorithm 'LEAKING': a policy is SLIDE, TOKEN, FIXED, LEASE, LEAKY or COUNTER",
-		"SLIDE":                     "ERR something is missing: a policy is SLIDE limit window [SHADOW]",
-		"SLIDE 0 1s":                "ERR limit must be from 1 to 9007199254740991",
-		"SLIDE 05 1s":               "ERR value is not an integer or out of range: limit must be from 1 to 9007199254740991",
-		"SLIDE +5 1s":               "ERR value is not an integer or out of range: limit must be from 1 to 9007199254740991",
-		"SLIDE 9007199254740992 1":  "ERR limit must be from 1 to 9007199254740991",
-		"TOKEN 5 x 1s":              "ERR value is not an integer or out of range: refill must be from 1 to 9007199254740991",
-		"TOKEN 5.5 1 1s":            "ERR value is not an integer or out of range: capacity must be from 1 to 9007199254740991",
-		"SLIDE 5 1x":                "ERR invalid duration '1x'" + duration,
-		"FIXED 5 fortnight":         "ERR invalid duration 'fortnight'" + duration + "; or minute, hour, day, week, month or year for a window of the calendar",
-		"SLIDE 5 day":               "ERR invalid duration 'day'" + duration,
-		"LEASE 5":                   "ERR something is missing: a policy is LEASE limit ttl [SHADOW]",
-		"FIXED 5":                   "ERR something is missing: a policy is FIXED limit window [TZ zone] [SHADOW]",
-		"FIXED 5 day TZ":            "ERR something is missing: a policy is FIXED limit window [TZ zone] [SHADOW]",
-		"FIXED 5 day TZ Mars/Port":  "ERR unknown time zone 'Mars/Port': TZ takes an IANA name such as UTC or Europe/Berlin",
-		"FIXED 5 1d TZ UTC":         "ERR TZ goes with a window of the calendar: minute, hour, day, week, month or year",
+		"": "ERR unknown algorithm '': a policy is SLIDE, TOKEN, FIXED, LEASE, LEAKY or " +
+			"COUNTER",
+		"LEAKING 5 1s": "ERR unknown algorithm 'LEAKING': a policy is SLIDE, TOKEN, FIXED, LEASE, " +
+			"LEAKY or COUNTER",
+		"SLIDE":      "ERR something is missing: a policy is SLIDE limit window [SHADOW]",
+		"SLIDE 0 1s": "ERR limit must be from 1 to 9007199254740991",
+		"SLIDE 05 1s": "ERR value is not an integer or out of range: limit must be from 1 to " +
+			"9007199254740991",
+		"SLIDE +5 1s": "ERR value is not an integer or out of range: limit must be from 1 to " +
+			"9007199254740991",
+		"SLIDE 9007199254740992 1": "ERR limit must be from 1 to 9007199254740991",
+		"TOKEN 5 x 1s": "ERR value is not an integer or out of range: refill must be from 1 to " +
+			"9007199254740991",
+		"TOKEN 5.5 1 1s": "ERR value is not an integer or out of range: capacity must be from 1 to " +
+			"9007199254740991",
+		"SLIDE 5 1x": "ERR invalid duration '1x'" + duration,
+		"FIXED 5 fortnight": "ERR invalid duration 'fortnight'" + duration + "; or minute, hour, day, week, " +
+			"month or year for a window of the calendar",
+		"SLIDE 5 day":    "ERR invalid duration 'day'" + duration,
+		"LEASE 5":        "ERR something is missing: a policy is LEASE limit ttl [SHADOW]",
+		"FIXED 5":        "ERR something is missing: a policy is FIXED limit window [TZ zone] [SHADOW]",
+		"FIXED 5 day TZ": "ERR something is missing: a policy is FIXED limit window [TZ zone] [SHADOW]",
+		"FIXED 5 day TZ Mars/Port": "ERR unknown time zone 'Mars/Port': TZ takes an IANA name such as UTC or " +
+			"Europe/Berlin",
+		"FIXED 5 1d TZ UTC": "ERR TZ goes with a window of the calendar: minute, hour, day, week, month or " +
+			"year",
 		"FIXED 5 day TZ UTC TZ UTC": "ERR 'TZ' has no place there: a policy is FIXED limit window [TZ zone] [SHADOW]",
 		"SLIDE 5 1s SHADOW SHADOW":  "ERR 'SHADOW' has no place there: a policy is SLIDE limit window [SHADOW]",
 		"SLIDE 5 1s COST 3":         "ERR 'COST' has no place there: a policy is SLIDE limit window [SHADOW]",
@@ -116,7 +125,14 @@ func TestNamesOfPolicies(t *testing.T) {
 	}
 	for _, name := range []string{"", "a:b", "{a}", "a}", "a b", "a\n", "é", strings.Repeat("x", 64+1)} {
 		_, err := parsePolicy(name, "SLIDE 5 1s")
-		assert.EqualError(t, err, fmt.Sprintf("ERR a policy's name is 1 to 64 letters, digits, dots, underscores and hyphens, not '%s'", name))
+		assert.EqualError(
+			t,
+			err,
+			fmt.Sprintf(
+				"ERR a policy's name is 1 to 64 letters, digits, dots, underscores and hyphens, not '%s'",
+				name,
+			),
+		)
 	}
 	for _, name := range []string{"COST", "id", "Wait"} {
 		_, err := parsePolicy(name, "SLIDE 5 1s")
@@ -194,7 +210,8 @@ func TestCheckErrors(t *testing.T) {
 	assert.Equal(t, [2]int64{}, c.counts("s"))
 }
 
-// A policy in SHADOW denies nobody: RL.TOP does not know its keys, and they are evicted like those of any limiter with nothing left.
+// A policy in SHADOW denies nobody: RL.TOP does not know its keys, and they are evicted like those
+// of any limiter with nothing left.
 func TestShadowIsNoDenial(t *testing.T) {
 	c := newChecker(t, "try SLIDE 1 1h SHADOW", "bind SLIDE 1 1h")
 	for range 3 {
@@ -203,11 +220,11 @@ func TestShadowIsNoDenial(t *testing.T) {
 	}
 	assert.Equal(t, []Denials{{[]byte("bind:{ann}"), 2}}, c.e.Top(0, 10))
 	assert.Equal(t, [2]int64{1, 2}, c.counts("try"))
-	standings := make(map[string]standing)
+	pressures := make(map[string]pressure)
 	for o := range objects(c.e, 0) {
-		standings[o.head().name] = o.standing()
+		pressures[o.head().name] = o.pressure()
 	}
-	assert.Equal(t, map[string]standing{"try:{ann}": exhausted, "bind:{ann}": denying}, standings)
+	assert.Equal(t, map[string]pressure{"try:{ann}": pressureFull, "bind:{ann}": denying}, pressures)
 }
 
 // Each policy in SHADOW decides by itself what the binding ones have admitted.
@@ -223,7 +240,12 @@ func TestShadow(t *testing.T) {
 	assert.Equal(t, [2]int64{3, 0}, c.counts("other"))
 
 	d := c.must("ann", "other try", 1, "")
-	assert.Equal(t, limit.Decision{Allowed: true, Free: true, Limit: 1, Index: 1, ResetAfter: d.ResetAfter}, d, "all admit, and the tightest speaks")
+	assert.Equal(
+		t,
+		limit.Decision{Allowed: true, Free: true, Limit: 1, Index: 1, ResetAfter: d.ResetAfter},
+		d,
+		"all admit, and the tightest speaks",
+	)
 	d = c.must("bob", "try", 0, "")
 	assert.True(t, d.Allowed)
 	assert.Equal(t, [2]int64{1, 3}, c.counts("try"), "a peek does not count")
@@ -242,7 +264,14 @@ func TestShadow(t *testing.T) {
 
 // A request that all sliding windows know has been paid for, with those that know no requests too.
 func TestCheckRetries(t *testing.T) {
-	c := newChecker(t, "minute SLIDE 1 1m", "hour SLIDE 2 1h", "bucket TOKEN 2 1 1h", "day FIXED 9 1d", "lease LEASE 1 10s")
+	c := newChecker(
+		t,
+		"minute SLIDE 1 1m",
+		"hour SLIDE 2 1h",
+		"bucket TOKEN 2 1 1h",
+		"day FIXED 9 1d",
+		"lease LEASE 1 10s",
+	)
 	const all = "minute hour bucket day lease"
 	require.True(t, c.must("ann", all, 1, "r1").Allowed)
 	before := dump(c.e)
@@ -348,7 +377,8 @@ func TestAnotherAlgorithm(t *testing.T) {
 	assert.EqualError(t, err, "ERR no such policy 'p'")
 }
 
-// While calls are made, a policy goes from one algorithm to another: no call meets what the other has left.
+// While calls are made, a policy goes from one algorithm to another: no call meets what the other
+// has left.
 func TestAnotherAlgorithmUnderLoad(t *testing.T) {
 	c := newChecker(t, "p SLIDE 5 1h", "stays FIXED 1000000 1h")
 	var callers sync.WaitGroup
@@ -417,7 +447,8 @@ func TestApplyRefusesPoliciesThatAreNone(t *testing.T) {
 	}
 }
 
-// brutePolicy is a policy with all that was ever recorded under it, for each id, and the algorithm by its definition.
+// brutePolicy is a policy with all that was ever recorded under it, for each id, and the algorithm
+// by its definition.
 type brutePolicy struct {
 	limit  Limit
 	shadow bool
@@ -459,7 +490,8 @@ func (b *brutePolicy) admits(id string, now, cost int64) bool {
 	}
 }
 
-// The laws, through policies whose limits and algorithms change: never over, never under, all or nothing, retry_after exact, counts right.
+// The laws, through policies whose limits and algorithms change: never over, never under, all or
+// nothing, retry_after exact, counts right.
 func TestLawsThroughPolicies(t *testing.T) {
 	names := []string{"a", "b", "c", "d"}
 	for range 30 {
@@ -480,8 +512,10 @@ func TestLawsThroughPolicies(t *testing.T) {
 			if b.taken == nil || b.limit.Kind != p.limit.Kind {
 				b.taken = make(map[string][]bruteHit)
 			}
-			if b.limit.Kind == rule.Token && b.limit.Token.Capacity != p.limit.Token.Capacity && p.limit.Kind == rule.Token {
-				p = mustParse(name, b.text()) // what a bucket of another size has earned is told in package limit
+			if b.limit.Kind == rule.Token && b.limit.Token.Capacity != p.limit.Token.Capacity &&
+				p.limit.Kind == rule.Token {
+				// what a bucket of another size has earned is told in package limit
+				p = mustParse(name, b.text())
 			}
 			b.limit, b.shadow = p.limit, p.shadow
 			c.e.SetPolicies(c.now, []*Policy{p})
@@ -504,7 +538,17 @@ func TestLawsThroughPolicies(t *testing.T) {
 			}
 			before := dump(c.e)
 			d := c.must(id, strings.Join(called, " "), cost, "")
-			require.Equal(t, want, d.Allowed, "laws 2, 3 and 5 at %d: %v cost %d of %s\n%s", c.now, called, cost, id, strings.Join(before, "\n"))
+			require.Equal(
+				t,
+				want,
+				d.Allowed,
+				"laws 2, 3 and 5 at %d: %v cost %d of %s\n%s",
+				c.now,
+				called,
+				cost,
+				id,
+				strings.Join(before, "\n"),
+			)
 			require.Equal(t, allowed(&brute[called[d.Index]].limit), d.Limit)
 			require.True(t, !binds || !brute[called[d.Index]].shadow, "the answer speaks of what binds")
 			if !want || cost == 0 {
@@ -555,7 +599,14 @@ func (b *brutePolicy) text() string {
 func TestChecksDoNotAllocate(t *testing.T) {
 	e := New(Options{})
 	names := [][]byte{[]byte("t"), []byte("s"), []byte("f")}
-	e.SetPolicies(epoch, []*Policy{mustParse("t", "TOKEN 1000000 1 1s"), mustParse("s", "SLIDE 2 1s"), mustParse("f", "FIXED 2 1s SHADOW")})
+	e.SetPolicies(
+		epoch,
+		[]*Policy{
+			mustParse("t", "TOKEN 1000000 1 1s"),
+			mustParse("s", "SLIDE 2 1s"),
+			mustParse("f", "FIXED 2 1s SHADOW"),
+		},
+	)
 	keys, tx := policyKeys(e, names, []byte("ann")), e.NewTx()
 	now := int64(epoch)
 	call := func() {
@@ -576,7 +627,14 @@ func BenchmarkCheck(b *testing.B) {
 	for _, policies := range []string{"t", "s", "t s f"} {
 		b.Run(policies, func(b *testing.B) {
 			e := New(Options{})
-			e.SetPolicies(epoch, []*Policy{mustParse("t", "TOKEN 100 100 1s"), mustParse("s", "SLIDE 100 1m"), mustParse("f", "FIXED 100 1m SHADOW")})
+			e.SetPolicies(
+				epoch,
+				[]*Policy{
+					mustParse("t", "TOKEN 100 100 1s"),
+					mustParse("s", "SLIDE 100 1m"),
+					mustParse("f", "FIXED 100 1m SHADOW"),
+				},
+			)
 			names := bytes.Fields([]byte(policies))
 			keys, tx, now := policyKeys(e, names, []byte("ann")), e.NewTx(), int64(epoch)
 			b.ReportAllocs()
@@ -601,7 +659,8 @@ func BenchmarkSwitchPolicy(b *testing.B) {
 	}
 }
 
-// TestManyPoliciesTakeLinearMemory: to set four times as many policies, or to replay them, allocates about four times as much.
+// TestManyPoliciesTakeLinearMemory: to set four times as many policies, or to replay them,
+// allocates about four times as much.
 func TestManyPoliciesTakeLinearMemory(t *testing.T) {
 	set := func(n int) (setting, replaying uint64) {
 		journal := forgetful{}

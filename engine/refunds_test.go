@@ -35,7 +35,12 @@ func TestRefundOfHits(t *testing.T) {
 	c.now++
 	c.slide("k", rules, 2, "")
 	assert.EqualValues(t, 3, c.refund("k", 3, ""), "the newest first")
-	assert.Equal(t, "log until 1767225601001: 1767225600000-0@1767225600000 1767225600000-1@1767225600000", c.content("k"), "the deadline stays")
+	assert.Equal(
+		t,
+		"log until 1767225601001: 1767225600000-0@1767225600000 1767225600000-1@1767225600000",
+		c.content("k"),
+		"the deadline stays",
+	)
 	assert.EqualValues(t, 2, c.refund("k", limit.MaxCount, ""), "no more than were used")
 	assert.Equal(t, "nothing", c.content("k"))
 }
@@ -74,7 +79,24 @@ func TestRefundByIDAfterTheNewest(t *testing.T) {
 // No id is taken for another one's, and none for the name of a hit that has none.
 func TestIDsDoNotCollide(t *testing.T) {
 	rules := []limit.Window{{Limit: 100, Length: 1000}}
-	ids := []string{"a", "a:1", "a:2", "a:2:1", "a:1:1", "a:02", ":2", "2", "a:", "a:b:2", "a:b", "-1", "a-1", "1767225600000-0", "1767225600000-0:1", "0-0:2"}
+	ids := []string{
+		"a",
+		"a:1",
+		"a:2",
+		"a:2:1",
+		"a:1:1",
+		"a:02",
+		":2",
+		"2",
+		"a:",
+		"a:b:2",
+		"a:b",
+		"-1",
+		"a-1",
+		"1767225600000-0",
+		"1767225600000-0:1",
+		"0-0:2",
+	}
 	for i, first := range ids {
 		for _, second := range slices.Concat(ids[:i], ids[i+1:]) {
 			c := newCaller(t, Options{})
@@ -91,8 +113,8 @@ func TestIDsDoNotCollide(t *testing.T) {
 }
 
 // Refunds against a plain list of which id owns which name: a refund by id removes exactly the hits
-// of its calls, all of them if asked to, whatever was refunded before; one without an id removes the
-// newest hits. In the runs of the fixed seeds the log also expires between two calls.
+// of its calls, all of them if asked to, whatever was refunded before; one without an id removes
+// the newest hits. In the runs of the fixed seeds the log also expires between two calls.
 func TestRefundOfHitsAgainstBruteForce(t *testing.T) {
 	for _, seed := range []uint64{2167910261556739064, 9211349201012479659, rand.Uint64()} {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
@@ -104,7 +126,8 @@ func TestRefundOfHitsAgainstBruteForce(t *testing.T) {
 func refundOfHitsAgainstBruteForce(t *testing.T, r *rand.Rand) {
 	for range 150 {
 		c, rules := newCaller(t, Options{}), []limit.Window{{Limit: 60, Length: 40}}
-		owners, names := map[string]string{}, map[string]float64{} // names that were ever given, and those in the log
+		// names that were ever given, and those in the log
+		owners, names := map[string]string{}, map[string]float64{}
 		expireAt := int64(math.MaxInt64)
 		ids := []string{"", "a", "a:2", "a:2:1", "b", "b10", fmt.Sprint(c.now, "-0"), fmt.Sprint(c.now+3, "-1")}
 		for range 120 {

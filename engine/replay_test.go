@@ -16,7 +16,8 @@ import (
 	"rlserver/zset"
 )
 
-// walk makes random calls on an engine, of every kind there is, while its clock goes on. All that happens follows from its seed.
+// walk makes random calls on an engine, of every kind there is, while its clock goes on. All that
+// happens follows from its seed.
 type walk struct {
 	*rand.Rand
 	e       *Engine
@@ -57,7 +58,8 @@ func (w *walk) steps(n int) *walk {
 	return w
 }
 
-// some picks that many keys, mostly of those that hold a family's type, so that not all calls meet the wrong one.
+// some picks that many keys, mostly of those that hold a family's type, so that not all calls meet
+// the wrong one.
 func (w *walk) some(family string, n int) (keys []Key) {
 	for range n {
 		from := family
@@ -77,7 +79,8 @@ func (w *walk) any(n int) (keys []Key) {
 	return keys
 }
 
-// write makes a call that may change keys, read one that may not, and all one on the whole keyspace. Each tells the answer.
+// write makes a call that may change keys, read one that may not, and all one on the whole
+// keyspace. Each tells the answer.
 func (w *walk) write(keys []Key, call func(k []Key) []any) string {
 	return w.call(func() { w.lock(keys, true) }, keys, call)
 }
@@ -132,7 +135,12 @@ func (w *walk) deadline() int64 { return w.now - 200 + w.Int64N(3000) }
 
 func (w *walk) scores() zset.ScoreRange {
 	lo := w.IntN(20)
-	return zset.ScoreRange{Min: float64(lo), Max: float64(lo + w.IntN(10)), MinOpen: w.IntN(2) == 0, MaxOpen: w.IntN(2) == 0}
+	return zset.ScoreRange{
+		Min:     float64(lo),
+		Max:     float64(lo + w.IntN(10)),
+		MinOpen: w.IntN(2) == 0,
+		MaxOpen: w.IntN(2) == 0,
+	}
 }
 
 func (w *walk) zrange() *ZRange {
@@ -141,9 +149,18 @@ func (w *walk) zrange() *ZRange {
 		start := w.Int64N(6) - 3
 		return &ZRange{Start: start, Stop: start + w.Int64N(3), Reverse: w.IntN(2) == 0}
 	case 1:
-		return &ZRange{By: ZByScore, Scores: w.scores(), Limited: w.IntN(2) == 0, Offset: w.Int64N(3), Count: w.Int64N(4) - 1}
+		return &ZRange{
+			By:      ZByScore,
+			Scores:  w.scores(),
+			Limited: w.IntN(2) == 0,
+			Offset:  w.Int64N(3),
+			Count:   w.Int64N(4) - 1,
+		}
 	}
-	return &ZRange{By: ZByLex, Lex: zset.LexRange{Min: zset.LexBound{Member: w.field()}, Max: zset.LexBound{Infinite: 1}}}
+	return &ZRange{
+		By:  ZByLex,
+		Lex: zset.LexRange{Min: zset.LexBound{Member: w.field()}, Max: zset.LexBound{Infinite: 1}},
+	}
 }
 
 func (w *walk) sets(keys []Key) []ZSet {
@@ -192,7 +209,10 @@ var walkCalls = map[string]func(w *walk) string{
 		cost, id := w.hits()
 		limits := []Limit{
 			{Key: keys[0], Rule: rule.Rule{Kind: rule.Slide, Slide: limit.Window{Limit: 8, Length: 700}}, ID: id},
-			{Key: keys[1], Rule: rule.Rule{Kind: rule.Token, Token: limit.Bucket{Capacity: 9, Refill: 5, Period: 1000}}},
+			{
+				Key:  keys[1],
+				Rule: rule.Rule{Kind: rule.Token, Token: limit.Bucket{Capacity: 9, Refill: 5, Period: 1000}},
+			},
 			{Key: keys[2], Rule: rule.Rule{Kind: rule.Fixed, Fixed: limit.Fixed{Limit: 9, Window: limit.Every(1500)}}},
 			{Key: keys[3], Rule: rule.Rule{Kind: rule.Lease, Lease: limit.Lease{Limit: 4, TTL: 800}}, ID: w.field()},
 			{Key: keys[4], Rule: rule.Rule{Kind: rule.Slide, Slide: limit.Window{Limit: 12, Length: 2000}}, ID: id},
@@ -212,7 +232,11 @@ var walkCalls = map[string]func(w *walk) string{
 		return w.write(w.some("s", 1+sources), func(k []Key) []any { return answer(w.tx.BitOp(op, k[0], k[1:])) })
 	},
 	"ChangeBits": func(w *walk) string {
-		c := BitChange{BitField: BitField{Offset: w.Int64N(80), Bits: 1 + w.IntN(63), Signed: w.IntN(2) == 0}, N: int64(w.Uint64()), Overflow: Overflow(w.IntN(3))}
+		c := BitChange{
+			BitField: BitField{Offset: w.Int64N(80), Bits: 1 + w.IntN(63), Signed: w.IntN(2) == 0},
+			N:        int64(w.Uint64()),
+			Overflow: Overflow(w.IntN(3)),
+		}
 		return w.write(w.some("s", 1), func(k []Key) []any { return answer(w.tx.ChangeBits(k[0], c)) })
 	},
 	"Content": func(w *walk) string {
@@ -229,7 +253,12 @@ var walkCalls = map[string]func(w *walk) string{
 		})
 	},
 	"Restore": func(w *walk) string {
-		r := &Restored{Type: []Type{TypeString, TypeHash, TypeZSet, TypeToken, TypeFixed}[w.IntN(5)], Text: w.value(), Idle: -1, Uses: -1}
+		r := &Restored{
+			Type: []Type{TypeString, TypeHash, TypeZSet, TypeToken, TypeFixed}[w.IntN(5)],
+			Text: w.value(),
+			Idle: -1,
+			Uses: -1,
+		}
 		r.Pairs, r.Members = nil, nil
 		switch r.Type {
 		case TypeHash:
@@ -303,7 +332,10 @@ var walkCalls = map[string]func(w *walk) string{
 		return w.read(w.any(1), func(k []Key) []any { return answer(w.tx.Exists(k[0])) })
 	},
 	"Expire": func(w *walk) string {
-		return w.write(w.any(1), func(k []Key) []any { return answer(w.tx.Expire(k[0], w.deadline(), ExpireIf(w.IntN(16)))) })
+		return w.write(
+			w.any(1),
+			func(k []Key) []any { return answer(w.tx.Expire(k[0], w.deadline(), ExpireIf(w.IntN(16)))) },
+		)
 	},
 	"Decide": func(w *walk) string {
 		l := Limit{Rule: rule.Algorithms()[w.IntN(len(rule.Algorithms()))].Empty, ID: w.field()}
@@ -399,7 +431,10 @@ var walkCalls = map[string]func(w *walk) string{
 		if w.IntN(2) == 0 {
 			_, id = w.hits()
 		}
-		return w.write(w.some("ztf"[w.IntN(3):][:1], 1), func(k []Key) []any { return answer(w.tx.Refund(k[0], 1+w.Int64N(4), id)) })
+		return w.write(
+			w.some("ztf"[w.IntN(3):][:1], 1),
+			func(k []Key) []any { return answer(w.tx.Refund(k[0], 1+w.Int64N(4), id)) },
+		)
 	},
 	"Release": func(w *walk) string {
 		return w.write(w.some("l", 1), func(k []Key) []any { return answer(w.tx.Release(k[0], w.field())) })
@@ -412,7 +447,13 @@ var walkCalls = map[string]func(w *walk) string{
 	},
 	"Scan": func(w *walk) string {
 		var list []any
-		next := w.tx.Scan(w.now, w.db, 0, 1+w.IntN(20), func(name []byte, kind Type) { list = append(list, string(name), kind) })
+		next := w.tx.Scan(
+			w.now,
+			w.db,
+			0,
+			1+w.IntN(20),
+			func(name []byte, kind Type) { list = append(list, string(name), kind) },
+		)
 		return fmt.Sprint(append(list, next)...)
 	},
 	"Set": func(w *walk) string {
@@ -423,7 +464,10 @@ var walkCalls = map[string]func(w *walk) string{
 		return w.write(w.some("s", 1), func(k []Key) []any { return answer(w.tx.Set(k[0], w.value(), mode)) })
 	},
 	"SetRange": func(w *walk) string {
-		return w.write(w.some("s", 1), func(k []Key) []any { return answer(w.tx.SetRange(k[0], w.Int64N(10), w.value())) })
+		return w.write(
+			w.some("s", 1),
+			func(k []Key) []any { return answer(w.tx.SetRange(k[0], w.Int64N(10), w.value())) },
+		)
 	},
 	"Size": func(w *walk) string {
 		return w.all(func() []any { return answer(w.tx.Size()) })
@@ -448,8 +492,14 @@ var walkCalls = map[string]func(w *walk) string{
 		return w.read(w.any(1), func(k []Key) []any { return answer(w.tx.Type(k[0])) })
 	},
 	"ZAdd": func(w *walk) string {
-		members := []ZMember{{Member: w.field(), Score: float64(w.IntN(20))}, {Member: w.field(), Score: float64(w.now)}}
-		return w.write(w.some("z", 1), func(k []Key) []any { return answer(w.tx.ZAdd(k[0], ZAddIf(w.IntN(16)), members)) })
+		members := []ZMember{
+			{Member: w.field(), Score: float64(w.IntN(20))},
+			{Member: w.field(), Score: float64(w.now)},
+		}
+		return w.write(
+			w.some("z", 1),
+			func(k []Key) []any { return answer(w.tx.ZAdd(k[0], ZAddIf(w.IntN(16)), members)) },
+		)
 	},
 	"ZDiff": func(w *walk) string {
 		return w.read(w.some("z", 3), func(k []Key) []any { return answer(spelled(w.tx.ZDiff(w.sets(k)))) })
@@ -460,7 +510,10 @@ var walkCalls = map[string]func(w *walk) string{
 		})
 	},
 	"ZInter": func(w *walk) string {
-		return w.read(w.some("z", 2), func(k []Key) []any { return answer(spelled(w.tx.ZInter(w.sets(k), nil, zset.Sum))) })
+		return w.read(
+			w.some("z", 2),
+			func(k []Key) []any { return answer(spelled(w.tx.ZInter(w.sets(k), nil, zset.Sum))) },
+		)
 	},
 	"ZInterCard": func(w *walk) string {
 		return w.read(w.some("z", 2), func(k []Key) []any { return answer(w.tx.ZInterCard(w.sets(k), w.Int64N(4))) })
@@ -468,7 +521,12 @@ var walkCalls = map[string]func(w *walk) string{
 	"ZPop": func(w *walk) string {
 		return w.write(w.some("z", 2), func(k []Key) []any {
 			var popped string
-			found, err := w.tx.ZPop(k, 1+w.Int64N(3), w.IntN(2) == 0, func(from Key, m ZMembers) { popped = string(from.Name) + spelled(m) })
+			found, err := w.tx.ZPop(
+				k,
+				1+w.Int64N(3),
+				w.IntN(2) == 0,
+				func(from Key, m ZMembers) { popped = string(from.Name) + spelled(m) },
+			)
 			return answer(found, err, popped)
 		})
 	},
@@ -510,9 +568,32 @@ var walkCalls = map[string]func(w *walk) string{
 
 // What these tests promise, they promise of every method.
 func TestWalkCallsEveryMethod(t *testing.T) {
-	plumbing := []string{"Begin", "Join", "BeginAll", "Prefetch", "Next", "Due", "End", "Now", "Watch", "Intact", "Unwatch", "Afterwards", "MakeRoom", "MakeRoomFor", "RoomToStore",
-		"Count", "Stats", "ResetStats", "SeeAll", "Prepare", "Address", "Reload",
-		"DryRun", "NoTouch"}
+	plumbing := []string{
+		"Begin",
+		"Join",
+		"BeginAll",
+		"Prefetch",
+		"Next",
+		"Due",
+		"End",
+		"Now",
+		"Watch",
+		"Intact",
+		"Unwatch",
+		"Afterwards",
+		"MakeRoom",
+		"MakeRoomFor",
+		"RoomToStore",
+		"Count",
+		"Stats",
+		"ResetStats",
+		"SeeAll",
+		"Prepare",
+		"Address",
+		"Reload",
+		"DryRun",
+		"NoTouch",
+	}
 	for method := range reflect.TypeFor[*Tx]().Methods() {
 		_, called := walkCalls[method.Name]
 		assert.True(t, called || slices.Contains(plumbing, method.Name), "walkCalls lacks %s", method.Name)
@@ -524,8 +605,8 @@ const (
 	walkSteps = 2000
 )
 
-// The recorded effects of a run, applied to an empty engine, give the state of the run: with other shards and another hash of names,
-// call by call or all in one.
+// The recorded effects of a run, applied to an empty engine, give the state of the run: with other
+// shards and another hash of names, call by call or all in one.
 func TestReplayGivesTheSameState(t *testing.T) {
 	seen, keys := make(map[EffectKind]int), 0
 	for range walks {
@@ -547,8 +628,10 @@ func TestReplayGivesTheSameState(t *testing.T) {
 			seen[f.Kind]++
 		}
 	}
-	assert.Greater(t, keys, walks, "there is something to compare") // not in each: some runs end with FLUSHALL
-	former := []EffectKind{EffectTokens, EffectCount}               // in logs of former versions alone
+	// not in each: some runs end with FLUSHALL
+	assert.Greater(t, keys, walks, "there is something to compare")
+	// in logs of former versions alone
+	former := []EffectKind{EffectTokens, EffectCount}
 	for _, kind := range EffectKinds() {
 		if slices.Contains(former, kind) {
 			continue
@@ -570,8 +653,9 @@ func TestRunsRepeat(t *testing.T) {
 	}
 }
 
-// What the keys come to hold does not depend on how many shards there are, nor on the hash of names. (But for the names of hits, which a
-// shard numbers within a millisecond; and when an expired key is deleted is up to where the sweeper is.)
+// What the keys come to hold does not depend on how many shards there are, nor on the hash of
+// names. (But for the names of hits, which a shard numbers within a millisecond; and when an
+// expired key is deleted is up to where the sweeper is.)
 func TestStateDoesNotDependOnShards(t *testing.T) {
 	for range walks / 4 {
 		seed := rand.Uint64()
@@ -592,7 +676,8 @@ func TestStateDoesNotDependOnShards(t *testing.T) {
 	}
 }
 
-// What is applied is not to be seen in halves: by those who look at some of its keys, and not the first.
+// What is applied is not to be seen in halves: by those who look at some of its keys, and not the
+// first.
 func TestApplyIsAtomic(t *testing.T) {
 	e := New(Options{Shards: 64})
 	keys := []Key{e.Key([]byte("a")), e.Key([]byte("b")), e.Key([]byte("c"))}

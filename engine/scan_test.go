@@ -58,7 +58,8 @@ func TestScan(t *testing.T) {
 	assert.Empty(t, scanAll(t, New(Options{}), epoch, 0, 10, func() {}))
 }
 
-// A key that is there from beginning to end is met once and only once, whatever comes and goes meanwhile.
+// A key that is there from beginning to end is met once and only once, whatever comes and goes
+// meanwhile.
 func TestScanWhileKeysComeAndGo(t *testing.T) {
 	seed := rand.Uint64()
 	t.Log("seed", seed)
@@ -139,7 +140,8 @@ func TestKeys(t *testing.T) {
 	assert.Equal(t, 100, expires)
 }
 
-// Each of some keys is drawn about as often as any other, and none that has expired. The seed is fixed: this cannot fail by chance.
+// Each of some keys is drawn about as often as any other, and none that has expired. The seed is
+// fixed: this cannot fail by chance.
 func TestRandomKey(t *testing.T) {
 	e := New(Options{Shards: 8, Seed: [2]uint64{1, 2}})
 	fill(e, 0, "k", 50, 0)
@@ -154,7 +156,8 @@ func TestRandomKey(t *testing.T) {
 		tx.End()
 	}
 	assert.Len(t, drawn, 50)
-	assert.Greater(t, slices.Min(slices.Collect(maps.Values(drawn))), 100) // of 200, so 7 standard deviations away
+	// of 200, so 7 standard deviations away
+	assert.Greater(t, slices.Min(slices.Collect(maps.Values(drawn))), 100)
 	assert.Less(t, slices.Max(slices.Collect(maps.Values(drawn))), 300)
 }
 
@@ -203,7 +206,8 @@ func BenchmarkKeys(b *testing.B) {
 	}
 }
 
-// What a scan has found is visited when no shard is held, so that a visit that takes long keeps nobody waiting.
+// What a scan has found is visited when no shard is held, so that a visit that takes long keeps
+// nobody waiting.
 func TestScanVisitsUnderNoLock(t *testing.T) {
 	e := New(Options{Shards: 1})
 	fill(e, 0, "k", 1000, 0)
@@ -212,7 +216,7 @@ func TestScanVisitsUnderNoLock(t *testing.T) {
 	for cursor, more := uint64(0), true; more; more = cursor != 0 {
 		cursor = scanning.Scan(epoch, 0, cursor, 700, func(name []byte, _ Type) {
 			k := e.Key(name)
-			other.Begin(epoch, 0, []Key{k}, false) // waits for ever if the shard is held
+			other.Begin(epoch, 0, []Key{k}, false) // waits forever if the shard is held
 			assert.True(t, other.Exists(k))
 			other.End()
 			visited++

@@ -9,16 +9,17 @@ import (
 	"rlserver/dict"
 )
 
-// Snapshot is the whole keyspace at one moment, handed out bit by bit while the engine goes on. It has to be closed in the end.
-// It is for use by one goroutine, but for Keys.
+// Snapshot is the whole keyspace at one moment, handed out bit by bit while the engine goes on. It
+// has to be closed in the end. It is for use by one goroutine, but for Keys.
 //
-// Two things work towards the same end. Step walks through each dict that there was at that moment, in the order of hashes; and whoever
-// is the first to change a key that the walk has not come to hands out beforehand what the key holds. So each key is visited once,
-// as it was.
+// Two things work towards the same end. Step walks through each dict that there was at that moment,
+// in the order of hashes; and whoever is the first to change a key that the walk has not come to
+// hands out beforehand what the key holds. So each key is visited once, as it was.
 //
-// Beside the keyspace it takes memory for what was handed out by changes since the last Step, which is no more than one copy of each
-// small object and a share of each large one for all Steps together; and for the names of the keys changed or made ahead of
-// the walk, until that is through with their shard.
+// Beside the keyspace it takes memory for what was handed out by changes since the last Step, which
+// is no more than one copy of each small object and a share of each large one for all Steps
+// together; and for the names of the keys changed or made ahead of the walk, until that is through
+// with their shard.
 type Snapshot struct {
 	e      *Engine
 	at     int64 // the moment, Unix ms
@@ -37,8 +38,9 @@ type Snapshot struct {
 	spare *batch
 }
 
-// spaceWalk is the walk through one database's keys in one shard. It stays with the dict of the moment, wherever SWAPDB brings that to;
-// if FLUSHDB throws it away, it is all the easier. The shard's lock guards it.
+// spaceWalk is the walk through one database's keys in one shard. It stays with the dict of the
+// moment, wherever SWAPDB brings that to; if FLUSHDB throws it away, it is all the easier. The
+// shard's lock guards it.
 type spaceWalk struct {
 	passage
 	shard *shard
@@ -46,15 +48,17 @@ type spaceWalk struct {
 	keys  *dict.Dict[object] // nil at the end
 }
 
-// What a Step does under a lock ends with these, or a little later: buckets of a dict are taken whole.
+// What a Step does under a lock ends with these, or a little later: buckets of a dict are taken
+// whole.
 const (
 	stepKeys  = 64
 	stepBytes = 64 << 10
 )
 
-// Snapshot begins a snapshot: under the locks of all shards, for as long as it takes to note which dicts there are, it calls cut.
-// The effects that the journal got before are those that the snapshot contains, so cut is where to note the journal's position.
-// Another snapshot must not be under way: it panics.
+// Snapshot begins a snapshot: under the locks of all shards, for as long as it takes to note which
+// dicts there are, it calls cut. The effects that the journal got before are those that the
+// snapshot contains, so cut is where to note the journal's position. Another snapshot must not be
+// under way: it panics.
 func (e *Engine) Snapshot(cut func()) *Snapshot {
 	tx := e.NewTx()
 	tx.BeginAll(0, 0, false)
@@ -82,14 +86,16 @@ func (s *Snapshot) begin(sh *shard) {
 	}
 }
 
-// Step hands the next keys to visit, as effects that rebuild them in an empty engine, and tells whether it is to be called again. The policies
-// come first, each by itself.
-// Keys whose time had come at the snapshot's moment are left out, and those that are evicted before their turn comes. Each call of visit is about one object, or a part of a large one: then
-// the parts come in order, though not one after the other. The effects hold until visit returns, are not to be written to, and of their
-// keys only the names are set.
+// Step hands the next keys to visit, as effects that rebuild them in an empty engine, and reports
+// whether it is to be called again. The policies come first, each by itself. Keys that had expired
+// at the snapshot's moment are left out, and those that are evicted before their turn comes. Each
+// call of visit is about one object, or a part of a large one: then the parts come in order, though
+// not one after the other. The effects hold until visit returns, are not to be written to, and of
+// their keys only the names are set.
 //
-// One shard is locked at a time, for about 64 keys or 64 KB; visit is called under no lock. A large sorted set or hash is kept as it is
-// at a price that does not depend on its size, and visited in parts; a large string is visited whole, but not copied.
+// One shard is locked at a time, for about 64 keys or 64 KB; visit is called under no lock. A large
+// sorted set or hash is kept as it is at a price that does not depend on its size, and visited in
+// parts; a large string is visited whole, but not copied.
 func (s *Snapshot) Step(visit func(effects []Effect)) (more bool) {
 	switch {
 	case s.closed:
@@ -119,8 +125,8 @@ func (s *Snapshot) Step(visit func(effects []Effect)) (more bool) {
 	return true
 }
 
-// Keys tells how many keys have been taken, and how many there were at the snapshot's moment, expired ones included. Any goroutine
-// may ask.
+// Keys returns how many keys have been taken, and how many there were at the snapshot's moment,
+// expired ones included. Any goroutine may ask.
 func (s *Snapshot) Keys() (done, total int64) { return s.done.Load(), s.total }
 
 // Close ends the snapshot, before its end too: it gives up then. To close it again does nothing.
@@ -147,8 +153,9 @@ func (s *Snapshot) Close() {
 	s.walks, s.large, s.own, s.kept, s.spare = nil, nil, nil, nil, nil
 }
 
-// before hands out what an effect is about to change, or copies, as it may be evicted later. o is what stands under its key.
-// An effect on a whole database changes no object, only where dicts are, if anywhere; the walks go on over them.
+// before hands out what an effect is about to change, or copies, as it may be evicted later. o is
+// what is under its key. An effect on a whole database changes no object, only where dicts are, if
+// anywhere; the walks go on over them.
 func (s *Snapshot) before(o object, f *Effect) {
 	if !f.Kind.changesKey() {
 		return
@@ -162,10 +169,12 @@ func (s *Snapshot) before(o object, f *Effect) {
 	}
 }
 
-// keep hands out what stands under a key, nil for nothing, if this is the first change of the key and the walk has not come to it.
+// keep hands out what is under a key, nil for nothing, if this is the first change of the key and
+// the walk has not come to it.
 //
-// What is evicted is not handed out, as that would take more memory than goes: it is left out, as if it had gone a moment earlier. What the
-// journal got after the snapshot says that it went, and nothing else of it: who changed it or copied it has had it handed out.
+// What is evicted is not handed out, as that would take more memory than goes: it is left out, as
+// if it had gone a moment earlier. What the journal got after the snapshot says that it went, and
+// nothing else of it: a change or a copy of it has saved it first.
 func (s *Snapshot) keep(db int, k Key, o object) {
 	w := s.e.shardOf(k).dbs[db].walk
 	if w != nil && s.e.shardOf(k).evicting {
@@ -190,7 +199,8 @@ func (s *Snapshot) keep(db int, k Key, o object) {
 	s.kept[len(s.kept)-1].add(w.db, o)
 }
 
-// takeKept takes the oldest batch that changes handed out, if there is any, and leaves the empty one to them.
+// takeKept takes the oldest batch that changes handed out, if there is any, and leaves the empty
+// one to them.
 func (s *Snapshot) takeKept() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -202,7 +212,7 @@ func (s *Snapshot) takeKept() bool {
 	return true
 }
 
-// walk takes the next keys of a dict, and tells whether there are more.
+// walk takes the next keys of a dict, and reports whether there are more.
 func (s *Snapshot) walk(w *spaceWalk) (more bool) {
 	w.shard.mu.Lock()
 	defer w.shard.mu.Unlock()
@@ -226,19 +236,22 @@ func (s *Snapshot) walk(w *spaceWalk) (more bool) {
 	return true
 }
 
-// passage is a walk through a dict in steps, while others change it: how far it has come, and what it passes by from there on.
+// passage is a walk through a dict in steps, while others change it: how far it has come, and what
+// it passes by from there on.
 //
 //	place   0                      cursor                        2^32
 //	        |  walked: may change  |  to be walked, but for what  |
 //	                                  others have overtaken
 type passage struct {
-	cursor    uint64              // of dict.Scan, or passed
-	overtaken map[string]struct{} // names further on that were changed, came or went since the walk began
+	cursor uint64 // of dict.Scan, or passed
+	// names further on that were changed, came or went since the walk began
+	overtaken map[string]struct{}
 }
 
 const passed = 1 << 32
 
-// overtake is called before something changes under a name with this hash, and tells whether the walk was to come to it, but will not now.
+// overtake is called before something changes under a name with this hash, and reports whether the
+// walk was to come to it, but will not now.
 func (p *passage) overtake(hash uint64, name []byte) bool {
 	if hash>>32 < p.cursor || p.passesBy(string(name)) {
 		return false
@@ -250,8 +263,8 @@ func (p *passage) overtake(hash uint64, name []byte) bool {
 	return true
 }
 
-// leaveOut is called before what stands under a name goes for good, and tells whether the walk was to come to it. If something stands there
-// later, that overtakes the walk as what is new does.
+// leaveOut is called before what a name holds is evicted, and reports whether the walk was to come
+// to it. If the name holds something later, that overtakes the walk as a new key does.
 func (p *passage) leaveOut(hash uint64, name []byte) bool {
 	ahead := hash>>32 >= p.cursor && !p.passesBy(string(name))
 	delete(p.overtaken, string(name))

@@ -9,7 +9,8 @@ import (
 	"rlserver/zset"
 )
 
-// batch is objects as effects, a group for each. Those that are too large wait to be told in parts.
+// batch is objects as effects, a group for each. Those that are too large wait to be saved in
+// parts.
 type batch struct {
 	effects []Effect
 	ends    []int  // of the groups, in effects
@@ -31,7 +32,8 @@ func (b *batch) full() bool { return b.weight >= stepBytes }
 
 // add takes an object in, under the lock of its shard.
 func (b *batch) add(db int, o object) {
-	f := Effect{DB: db, Key: Key{Name: bytesOf(o.head().name)}} // a name is never written over, nor is a field or its value
+	// a name is never written over, nor is a field or its value
+	f := Effect{DB: db, Key: Key{Name: bytesOf(o.head().name)}}
 	if o.save(b, f) {
 		b.end()
 	}
@@ -75,7 +77,8 @@ func (b *batch) putState(f Effect, o stateObject) (whole bool) {
 	return true
 }
 
-// valueOf is a string's value: a copy if it is short, otherwise itself, and the string's next change has to copy it if need be.
+// valueOf is a string's value: a copy if it is short, otherwise itself, and the string's next
+// change has to copy it if need be.
 func (b *batch) valueOf(o *stringObject) []byte {
 	if len(o.value) <= smallBytes {
 		return b.copied(o.value)
@@ -90,7 +93,8 @@ func (b *batch) copied(text []byte) []byte {
 	return b.text[start:len(b.text):len(b.text)]
 }
 
-// small tells whether a sorted set is cheaper to copy than to clone: its owner pays for a clone with its next changes.
+// small reports whether a sorted set is cheaper to copy than to clone: its owner pays for a clone
+// with its next changes.
 func small(set *zset.Set) bool {
 	if set.Len() > smallCount {
 		return false
@@ -151,7 +155,8 @@ func (b *batch) reset() {
 	*b = batch{effects: b.effects[:0], ends: b.ends[:0], text: b.text[:0], large: b.large[:0]}
 }
 
-// large is a collection as it was at the snapshot's moment. No lock guards it: what it holds is nobody else's, or does not change.
+// large is a collection as it was at the snapshot's moment. No lock guards it: what it holds is
+// nobody else's, or does not change.
 type large struct {
 	of       Effect // each effect begins as this one
 	expireAt int64
@@ -163,7 +168,8 @@ type large struct {
 	frozen *frozen // where more of them are
 }
 
-// newLargeHash keeps a hash as it is: the pairs, of a few hundred at most, or a walk through the table.
+// newLargeHash keeps a hash as it is: the pairs, of a few hundred at most, or a walk through the
+// table.
 func newLargeHash(of Effect, expireAt int64, h *hash) *large {
 	l := &large{of: of, expireAt: expireAt, pairs: slices.Clone(h.few)}
 	if h.many != nil {
@@ -172,7 +178,8 @@ func newLargeHash(of Effect, expireAt int64, h *hash) *large {
 	return l
 }
 
-// part adds the next elements, and the deadline after the last, as one group, and tells whether there are more.
+// part adds the next elements, and the deadline after the last, as one group, and reports whether
+// there are more.
 func (l *large) part(b *batch) (more bool) {
 	if l.set != nil {
 		more = l.members(b)
@@ -216,8 +223,9 @@ func (l *large) close() {
 	}
 }
 
-// frozen is the fields of a large hash at one moment, taken step by step while it goes on changing: a snapshot of its own. The hash
-// may come under another shard's lock in the meantime, or nobody's, so there is one here.
+// frozen is the fields of a large hash at one moment, taken step by step while it goes on changing:
+// a snapshot of its own. The hash may come under another shard's lock in the meantime, or nobody's,
+// so there is one here.
 type frozen struct {
 	mu sync.Mutex
 	passage
@@ -225,7 +233,8 @@ type frozen struct {
 	kept   []pair // from changes
 }
 
-// next takes fields: those that changes have handed out, or else some from the table; none at the end.
+// next takes fields: those that changes have handed out, or else some from the table; none at the
+// end.
 func (z *frozen) next() (pairs []pair) {
 	z.mu.Lock()
 	defer z.mu.Unlock()
@@ -268,8 +277,9 @@ func (t *table) freeze() *frozen {
 	return z
 }
 
-// hold hands out a field that is about to change to those who still need it, and keeps them away until the change is made and letGo called.
-func (t *table) hold(hash uint64, field []byte) (letGo func()) {
+// hold hands a field that is about to change to the walks that still need it, and locks them until
+// release is called after the change.
+func (t *table) hold(hash uint64, field []byte) (release func()) {
 	walks := t.frozen
 	t.frozen = nil
 	for _, z := range walks {

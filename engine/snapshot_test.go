@@ -68,7 +68,8 @@ func (r *restoring) finish() {
 	require.False(r.t, r.step(), "there is no more")
 }
 
-// catchUp checks that the log from the snapshot on leads from there to what the engine came to hold.
+// catchUp checks that the log from the snapshot on leads from there to what the engine came to
+// hold.
 func (r *restoring) catchUp(e *Engine, log *recorder) {
 	r.t.Helper()
 	for _, call := range log.calls[r.log:] {
@@ -143,10 +144,16 @@ var storms = []func(w *walk){
 		w.write(w.some("z", 1), func(k []Key) []any { return answer(w.tx.ZAdd(k[0], 0, members)) })
 	},
 	func(w *walk) {
-		w.write(w.some("s", 1), func(k []Key) []any { return answer(w.tx.Append(k[0], bytes.Repeat(w.value(), smallBytes/3))) })
+		w.write(
+			w.some("s", 1),
+			func(k []Key) []any { return answer(w.tx.Append(k[0], bytes.Repeat(w.value(), smallBytes/3))) },
+		)
 	},
 	func(w *walk) {
-		w.write(w.some("s", 1), func(k []Key) []any { return answer(w.tx.SetRange(k[0], w.Int64N(3*smallBytes), w.value())) })
+		w.write(
+			w.some("s", 1),
+			func(k []Key) []any { return answer(w.tx.SetRange(k[0], w.Int64N(3*smallBytes), w.value())) },
+		)
 	},
 }
 
@@ -189,7 +196,8 @@ func (w *walk) stir() {
 	}
 }
 
-// A snapshot, and the log from it on, give the state of the engine, whatever happens while it is taken.
+// A snapshot, and the log from it on, give the state of the engine, whatever happens while it is
+// taken.
 func TestSnapshotIsAMoment(t *testing.T) {
 	finished, longest := 0, 0
 	for range 6 {
@@ -267,7 +275,14 @@ func TestSnapshotAmongCallers(t *testing.T) {
 	var stop atomic.Bool
 	var callers sync.WaitGroup
 	for i := range uint64(3) {
-		beside := &walk{Rand: rand.New(rand.NewPCG(seed, 2+i)), e: w.e, tx: w.e.NewTx(), sweeper: w.e.NewSweeper(), log: w.log, now: epoch}
+		beside := &walk{
+			Rand:    rand.New(rand.NewPCG(seed, 2+i)),
+			e:       w.e,
+			tx:      w.e.NewTx(),
+			sweeper: w.e.NewSweeper(),
+			log:     w.log,
+			now:     epoch,
+		}
 		callers.Go(func() {
 			for !stop.Load() {
 				beside.stir()
@@ -292,7 +307,8 @@ func TestSnapshotAmongCallers(t *testing.T) {
 	}
 }
 
-// A walk that has come to a place needs no more of what lies before it, and of what lies behind only what was there at the first change.
+// A walk that has come to a place needs no more of what lies before it, and of what lies behind
+// only what was there at the first change.
 func TestPassage(t *testing.T) {
 	const unit = 1 << 32 // between two places
 	var p passage
@@ -348,7 +364,8 @@ func TestSnapshotEffects(t *testing.T) {
 	}, told)
 }
 
-// A key that has expired at the snapshot's moment is deleted afterwards, which the log tells to a state that lacks it.
+// A key that has expired at the snapshot's moment is deleted afterwards, which the log tells to a
+// state that lacks it.
 func TestLogDeletesWhatASnapshotLeftOut(t *testing.T) {
 	b := newBoard(t)
 	b.set("a", "1", epoch+1)
@@ -434,7 +451,8 @@ func TestSnapshotOfLargeCollections(t *testing.T) {
 	assert.Equal(t, map[string]EffectKind{"h": EffectExpire, "z": EffectExpire}, last)
 }
 
-// A hash of a few hundred fields, which stand side by side, changes after the walk has come to it and before it is visited.
+// A hash of a few hundred fields, which stand side by side, changes after the walk has come to it
+// and before it is visited.
 func TestSnapshotOfMiddlingHash(t *testing.T) {
 	b := newBoard(t)
 	fields := func(value string) (pairs [][]byte) {

@@ -52,8 +52,9 @@ func (r *recorder) replayed(o Options) *Engine {
 	return e
 }
 
-// dump tells all that an engine holds, expired keys that nobody has deleted yet included: a line for each policy, and for every database one
-// for each key, in order, with its type, deadline and content.
+// dump tells all that an engine holds, expired keys that nobody has deleted yet included: a line
+// for each policy, and for every database one for each key, in order, with its type, deadline and
+// content.
 func dump(e *Engine) (lines []string) { return living(e, math.MinInt64) }
 
 // living is dump without what has expired.
@@ -67,7 +68,14 @@ func living(e *Engine, now int64) (lines []string) {
 			if o.head().expired(now) {
 				continue
 			}
-			keys[o.head().name] = fmt.Sprintf("%d %q: %v, deadline %d: %s", db, o.head().name, o.kind(), o.head().expireAt, contentOf(o))
+			keys[o.head().name] = fmt.Sprintf(
+				"%d %q: %v, deadline %d: %s",
+				db,
+				o.head().name,
+				o.kind(),
+				o.head().expireAt,
+				contentOf(o),
+			)
 		}
 		lines = slices.AppendSeq(lines, func(yield func(string) bool) {
 			for _, name := range slices.Sorted(maps.Keys(keys)) {
@@ -117,8 +125,9 @@ func contentOf(o object) string {
 	return b.String()
 }
 
-// requireSound checks what holds between calls: every key is found under its name, in its shard, and only there; keys with
-// deadlines are counted; collections are not empty, and sorted sets in order.
+// requireSound checks what holds between calls: every key is found under its name, in its shard,
+// and only there; keys with deadlines are counted; collections are not empty, and sorted sets in
+// order.
 func requireSound(t testing.TB, e *Engine) {
 	t.Helper()
 	for i := range e.shards {
@@ -153,6 +162,6 @@ func requireSound(t testing.TB, e *Engine) {
 			weight += weighs
 		}
 		require.Equal(t, weight, sh.weight.Load())
-		require.Less(t, max(weight-sh.told, sh.told-weight), int64(toldGrain))
+		require.Less(t, max(weight-sh.reported, sh.reported-weight), int64(reportGrain))
 	}
 }

@@ -2,10 +2,12 @@ package engine
 
 import "bytes"
 
-// MaxString is how many bytes a string may have that is built up by APPEND and SETRANGE: what a client can send at once, too.
+// MaxString is how many bytes a string may have that is built up by APPEND and SETRANGE: what a
+// client can send at once, too.
 const MaxString = 512 << 20
 
-// Get is the value of a string; ok is false for a missing key. The bytes are the keyspace's: they hold until the key's next change.
+// Get is the value of a string; ok is false for a missing key. The bytes are the keyspace's: they
+// hold until the key's next change.
 func (tx *Tx) Get(k Key) (value []byte, ok bool, err error) {
 	s, err := as[*stringObject](tx.lookup(k))
 	if s == nil {
@@ -14,7 +16,7 @@ func (tx *Tx) Get(k Key) (value []byte, ok bool, err error) {
 	return s.value, true, nil
 }
 
-// Share is Get for those who look at the value when the Tx has ended: its bytes stay as they are.
+// Share is Get for callers that use the value after the Tx has ended: its bytes stay as they are.
 func (tx *Tx) Share(k Key) (value []byte, ok bool, err error) {
 	s, err := as[*stringObject](tx.lookup(k))
 	if s == nil {
@@ -33,7 +35,8 @@ func (o *stringObject) share() []byte {
 	return o.value
 }
 
-// StringLength is how many bytes the string has that a key holds; 0 if it holds none. It takes the key's lock itself.
+// StringLength is how many bytes the string has that a key holds; 0 if it holds none. It takes the
+// key's lock itself.
 func (e *Engine) StringLength(db int, k Key) int64 {
 	sh := e.shardOf(k)
 	sh.mu.Lock()
@@ -49,10 +52,11 @@ type SetMode struct {
 	NX       bool  // only a missing key
 	XX       bool  // only a key that holds something
 	KeepTTL  bool  // a deadline that the key has stays; ExpireAt is for a key without one
-	ExpireAt int64 // the new deadline, Unix ms; 0: none; one that has passed leaves a key that nobody sees
+	ExpireAt int64 // the new deadline, Unix ms; 0: none; one in the past leaves a hidden key
 }
 
-// Set lets a key hold a string, whatever it held, and tells whether it was done: not if the mode forbade it.
+// Set stores a string under a key, whatever it held, and reports whether it was done: not if the
+// mode forbade it.
 func (tx *Tx) Set(k Key, value []byte, m SetMode) bool {
 	o := tx.lookup(k)
 	if m.NX && o != nil || m.XX && o == nil {
@@ -63,13 +67,14 @@ func (tx *Tx) Set(k Key, value []byte, m SetMode) bool {
 	}
 	tx.set(k, o, value, m.ExpireAt)
 	if o != nil {
-		o.stand(unasked) // who was denied has found room
+		o.setPressure(unused) // a denied client has room again
 	}
 	return true
 }
 
-// set applies the effect that takes least: nothing if nothing changes, and a value of the old one's length is written where that
-// stands. Counters mostly keep their length, and so do the values that a client writes over and over.
+// set applies the effect that takes least: nothing if nothing changes, and a value of the old one's
+// length is written where that stands. Counters mostly keep their length, and so do the values that
+// a client writes over and over.
 func (tx *Tx) set(k Key, o object, value []byte, expireAt int64) {
 	s, _ := o.(*stringObject)
 	switch {
@@ -80,8 +85,9 @@ func (tx *Tx) set(k Key, o object, value []byte, expireAt int64) {
 	}
 }
 
-// Append adds bytes to the end of a string and returns how many it has then. A missing key is an empty string, which comes to be
-// even if nothing is added. The time it takes, over many calls, is that of copying what is added.
+// Append adds bytes to the end of a string and returns how many it has then. A missing key is an
+// empty string, which becomes even if nothing is added. The time it takes, over many calls, is that
+// of copying what is added.
 func (tx *Tx) Append(k Key, added []byte) (length int, err error) {
 	o := tx.lookup(k)
 	s, err := as[*stringObject](o)
@@ -100,8 +106,9 @@ func (tx *Tx) Append(k Key, added []byte) (length int, err error) {
 	return length + len(added), nil
 }
 
-// SetRange writes bytes over a string from an offset on, which is not negative, and returns how many it has then. Between its end and
-// the offset come zeros. A missing key is an empty string; to write nothing changes nothing, wherever.
+// SetRange writes bytes over a string from an offset on, which is not negative, and returns how
+// many it has then. Between its end and the offset come zeros. A missing key is an empty string; to
+// write nothing changes nothing, wherever.
 func (tx *Tx) SetRange(k Key, offset int64, value []byte) (length int, err error) {
 	o := tx.lookup(k)
 	s, err := as[*stringObject](o)
@@ -124,5 +131,5 @@ func (tx *Tx) SetRange(k Key, offset int64, value []byte) (length int, err error
 	return max(length, int(offset)+len(value)), nil
 }
 
-// tooLong tells whether a string would outgrow MaxString by what is to stand from an offset on.
+// tooLong reports whether a string would outgrow MaxString by what is to stand from an offset on.
 func tooLong(offset int64, value []byte) bool { return offset > MaxString-int64(len(value)) }

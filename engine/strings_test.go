@@ -194,7 +194,8 @@ func TestLargestString(t *testing.T) {
 	})
 }
 
-// Appending byte by byte allocates as often as the string grows by a part of itself, not with every byte.
+// Appending byte by byte allocates as often as the string grows by a part of itself, not with every
+// byte.
 func TestAppendIsAmortised(t *testing.T) {
 	const length = 100_000
 	assert.Less(t, testing.AllocsPerRun(1, func() {

@@ -6,16 +6,19 @@ import (
 	"rlserver/engine/limit"
 )
 
-// Tx is one call's exclusive hold on the shards of its keys, at one moment. A connection makes one and uses it for every call:
+// Tx is one call's exclusive hold on the shards of its keys, at one moment. A connection makes one
+// and uses it for every call:
 //
 //	tx.Begin(now, db, keys, writing)   locks
 //	tx.Set(…)                          looks and changes, any number of times
 //	pos := tx.End()                    hands the effects to the journal, unlocks; the reply waits for pos
 //
-// Several calls may follow each other under one hold: Join adds the keys of a further one, before the first, and Next goes on to it.
+// Several calls may follow each other under one hold: Join adds the keys of a further one, before
+// the first, and Next goes on to it.
 //
-// Its methods may only be given keys that Begin or Join was given. What they return may point into the keyspace and holds until the
-// next change or End, whichever is first. An operation that errs has changed nothing.
+// Its methods may only be given keys that Begin or Join was given. What they return may point into
+// the keyspace and holds until the next change or End, whichever is first. An operation that errs
+// has changed nothing.
 type Tx struct {
 	e       *Engine
 	db      int
@@ -24,7 +27,8 @@ type Tx struct {
 	locked  []*shard // first those that were waited for, in the order of their index
 	effects []Effect // what changed so far, when there is a journal
 	changed int64    // how much that is
-	seen    Position // the latest change that the call has seen in steps that are over, or without locks
+	// the latest change that the call has seen in steps that are over, or without locks
+	seen Position
 
 	// scratch
 	log    hitLog         // of the sliding windows
@@ -39,8 +43,8 @@ type Tx struct {
 	dryRun  bool // in DryRun
 	noTouch bool // see NoTouch
 
-	told  []*Watch         // whose Then is to be called at the end
-	after []func(Position) // what Afterwards was given
+	notified []*Watch         // whose Then is called at the end
+	after    []func(Position) // what Afterwards was given
 }
 
 // NewTx returns a Tx, for use by one goroutine.
@@ -74,8 +78,9 @@ func (tx *Tx) Begin(now int64, db int, keys []Key, writing bool) {
 	tx.begin(now, db, writing)
 }
 
-// Join locks the shards of more keys, for a further call, if none of them has to be waited for: who holds locks must not wait for one that is not
-// next in their order. It tells whether the call may follow. Of the hold it is a part of, nothing has been looked at yet.
+// Join locks the shards of more keys, for a further call, if all of them are free: a holder of
+// locks must not wait for one that is not next in their order. It reports whether the call may
+// follow. Of the hold it is a part of, nothing has been looked at yet.
 func (tx *Tx) Join(keys []Key) bool {
 	for i := range keys {
 		sh := tx.e.shardOf(keys[i])
@@ -97,9 +102,10 @@ func (tx *Tx) Join(keys []Key) bool {
 // Next goes on to the next of several calls under one hold, on a database that exists.
 func (tx *Tx) Next(db int, writing bool) { tx.db, tx.writing = db, writing }
 
-// Due tells that no further call should follow under the same hold: others are to be told at its end, see Watch.Then, or it has changed so much that
-// others are kept out for long, and that MakeRoom should be asked first.
-func (tx *Tx) Due() bool { return len(tx.told) > 0 || tx.changed > manyChanges }
+// Due reports whether no further call should follow under the same hold: watchers wait for its end,
+// see Watch.Then, or it has changed so much that others would be locked out for long, and MakeRoom
+// should run first.
+func (tx *Tx) Due() bool { return len(tx.notified) > 0 || tx.changed > manyChanges }
 
 // BeginAll is Begin for a call on the whole keyspace.
 func (tx *Tx) BeginAll(now int64, db int, writing bool) {
@@ -109,8 +115,8 @@ func (tx *Tx) BeginAll(now int64, db int, writing bool) {
 	tx.begin(now, db, writing)
 }
 
-// begin takes the locks and settles on a time not before the latest any of the shards has seen: callers read the clock before
-// they hold the locks.
+// begin takes the locks and settles on a time not before the latest any of the shards has seen:
+// callers read the clock before they hold the locks.
 func (tx *Tx) begin(now int64, db int, writing bool) {
 	tx.db, tx.writing, tx.changed = db, writing, 0
 	tx.lock()
@@ -136,14 +142,14 @@ const (
 	keptParts   = 8  // and how many keys of All
 )
 
-// End hands what changed to the journal and lets go of the shards. It returns the position that
+// End hands what changed to the journal and unlocks the shards. It returns the position that
 // the journal must reach before the call is answered: that of the latest change to any shard that
-// the call held, by whomever, since a read or a denial must not report what may yet be lost.
+// the call held, whoever made it, since a read or a denial must not report what may yet be lost.
 // It is 0 if there was no change.
 func (tx *Tx) End() (pos Position) {
 	defer tx.unlock()
-	if len(tx.told) > 0 {
-		tx.follow()
+	if len(tx.notified) > 0 {
+		tx.callThen()
 	}
 	if len(tx.effects) > 0 {
 		tx.commit()
@@ -155,7 +161,8 @@ func (tx *Tx) End() (pos Position) {
 	return pos
 }
 
-// commit hands what has changed so far to the journal, as End does. A call that changes much does it in between.
+// commit hands what has changed so far to the journal, as End does. A call that changes much does
+// it in between.
 func (tx *Tx) commit() {
 	if len(tx.effects) == 0 {
 		return
@@ -178,20 +185,24 @@ func (tx *Tx) latest() Position {
 	return Position(pos)
 }
 
-// endStep is End for one of several steps that make up a call: the End of the call returns what all of them have seen.
+// endStep is End for one of several steps that make up a call: the End of the call returns what all
+// of them have seen.
 func (tx *Tx) endStep() { tx.seen = tx.End() }
 
-// SeeAll makes End return a position that covers all changes which the call may have seen without holding locks.
+// SeeAll makes End return a position that covers all changes which the call may have seen without
+// holding locks.
 func (tx *Tx) SeeAll() {
 	for i := range tx.e.shards {
 		tx.seen = max(tx.seen, Position(tx.e.shards[i].position.Load()))
 	}
 }
 
-// Afterwards has something done at the end of the call, still under its locks, that needs to know the call's place in the journal.
+// Afterwards has something done at the end of the call, still under its locks, that needs to know
+// the call's place in the journal.
 func (tx *Tx) Afterwards(do func(Position)) { tx.after = append(tx.after, do) }
 
-// unlock lets go of the shards, and of what the call has looked at: the Tx of an idle connection keeps nothing alive.
+// unlock unlocks the shards and drops what the call has looked at: the Tx of an idle connection
+// keeps nothing alive.
 func (tx *Tx) unlock() {
 	if cap(tx.effects) > keptEffects {
 		tx.effects = nil
@@ -201,7 +212,7 @@ func (tx *Tx) unlock() {
 	if cap(tx.parts) > keptParts {
 		tx.parts, tx.rules = nil, nil
 	}
-	tx.told, tx.after = nil, nil
+	tx.notified, tx.after = nil, nil
 	tx.check.reset()
 	tx.recount()
 	for _, sh := range tx.locked {
@@ -211,10 +222,12 @@ func (tx *Tx) unlock() {
 	tx.locked = tx.locked[:0]
 }
 
-// Now is the time of the call, Unix ms: what Begin was given, or later if one of its shards has already seen later.
+// Now is the time of the call, Unix ms: what Begin was given, or later if one of its shards has
+// already seen later.
 func (tx *Tx) Now() int64 { return tx.now }
 
-// lookup finds what a key holds, to be used: the access clock notes it. nil if there is no such key or its time has come.
+// lookup finds what a key holds, to be used: the access clock notes it. nil if there is no such key
+// or it has expired.
 func (tx *Tx) lookup(k Key) object {
 	o := tx.peek(k)
 	if o != nil && !tx.noTouch {
@@ -223,7 +236,7 @@ func (tx *Tx) lookup(k Key) object {
 	return o
 }
 
-// peek is lookup for those who ask about a key without using it.
+// peek is lookup without using the key.
 func (tx *Tx) peek(k Key) object {
 	o := tx.find(tx.db, k)
 	if !tx.writing {
@@ -232,7 +245,7 @@ func (tx *Tx) peek(k Key) object {
 	return o
 }
 
-// find is what a key of any database holds: nil if there is no such key or its time has come.
+// find is what a key of any database holds: nil if there is no such key or it has expired.
 func (tx *Tx) find(db int, k Key) object {
 	o := tx.e.shardOf(k).find(db, k)
 	if o != nil && o.head().expired(tx.now) {
@@ -241,21 +254,22 @@ func (tx *Tx) find(db int, k Key) object {
 	return o
 }
 
-// apply makes a change and records it. o is what lookup found under the effect's key; what the key holds afterwards is returned.
+// apply makes a change and records it. o is what lookup found under the effect's key; what the key
+// holds afterwards is returned.
 func (tx *Tx) apply(o object, f *Effect) object {
 	if tx.dryRun {
 		return o
 	}
 	f.DB = tx.db
 	if o == nil && f.Kind.changesKey() {
-		tx.bury(f.DB, f.Key)
+		tx.deleteExpired(f.DB, f.Key)
 	}
 	return tx.perform(o, f)
 }
 
-// bury deletes what stands under a key that was found empty: an object whose time has come. It is a change of its own,
-// so that the effects tell all that happened without asking a clock.
-func (tx *Tx) bury(db int, k Key) {
+// deleteExpired deletes the expired object under a key that lookup found empty. It is a change of
+// its own, so that the effects are complete without a clock.
+func (tx *Tx) deleteExpired(db int, k Key) {
 	sh := tx.e.shardOf(k)
 	if late := sh.find(db, k); late != nil {
 		sh.stats.expired.Add(1)
@@ -268,7 +282,7 @@ func (tx *Tx) perform(o object, f *Effect) object {
 	if !tx.writing {
 		panic("engine: a call that was begun as not writing tries to change something")
 	}
-	tx.alarm(o, f)
+	tx.notifyWatches(o, f)
 	tx.locked[0].changes.Add(1)
 	tx.changed += f.size()
 	o = tx.e.apply(o, f)
@@ -283,4 +297,59 @@ func (tx *Tx) perform(o object, f *Effect) object {
 // delete removes what a key holds.
 func (tx *Tx) delete(k Key, o object) {
 	tx.apply(o, &Effect{Kind: EffectDelete, Key: k})
+}
+
+// MostPrefetched is how many keys Prefetch looks after, the first of those it is given. To be of
+// use, what it fetches has to stay in a cache until the calls have come to it.
+const MostPrefetched = 16
+
+// Prefetch has what is under keys that Begin or Join was given fetched from memory, all of it side
+// by side, for calls that come to it one after the other and would wait for each piece: of one key,
+// nothing is. It changes nothing. See dict.Dict.Prefetch.
+func (tx *Tx) Prefetch(keys []Key) {
+	if len(keys) < 2 {
+		return
+	}
+	var objects [MostPrefetched]object
+	keys = keys[:min(len(keys), len(objects))]
+	for i := range keys {
+		if d := tx.e.shardOf(keys[i]).dbs[tx.db].keys; d != nil {
+			tx.fetched += d.Prefetch(tx.e.place(keys[i].hash))
+		}
+	}
+	for i := range keys {
+		if d := tx.e.shardOf(keys[i]).dbs[tx.db].keys; d != nil {
+			objects[i] = d.Guess(tx.e.place(keys[i].hash))
+		}
+	}
+	for _, o := range objects[:len(keys)] {
+		if o == nil {
+			continue
+		}
+		tx.fetched += len(o.head().name)
+		switch o := o.(type) {
+		case *tokenObject:
+			tx.fetched += int(o.high)
+		case *zsetObject:
+			tx.fetched += o.set.Prefetch()
+		case *stringObject:
+			tx.fetched += len(o.value)
+		}
+	}
+	for _, o := range objects[:len(keys)] {
+		if o == nil {
+			continue
+		}
+		if name := o.head().name; name != "" {
+			tx.fetched += int(name[0])
+		}
+		switch o := o.(type) {
+		case *zsetObject:
+			tx.fetched += o.set.PrefetchLast()
+		case *stringObject:
+			if len(o.value) > 0 {
+				tx.fetched += int(o.value[0])
+			}
+		}
+	}
 }

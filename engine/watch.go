@@ -5,11 +5,13 @@ import (
 	"sync/atomic"
 )
 
-// Watch notices changes to a few keys: those under which a client means to decide what it does next. The zero value watches
-// nothing. It belongs to one goroutine, but for Changed, and has to be unwatched in the end.
+// Watch notices changes to a few keys: those under which a client means to decide what it does
+// next. The zero value watches nothing. It belongs to one goroutine, but for Changed, and has to be
+// unwatched in the end.
 type Watch struct {
-	// Then, if not nil, is called at the end of each call that changes the key, under its locks and in the key's database, whatever
-	// goroutine makes it. What Then changes is part of that call. A Watch with it watches one key.
+	// Then, if not nil, is called at the end of each call that changes the key, under its locks and
+	// in the key's database, whatever goroutine makes it. What Then changes is part of that call. A
+	// Watch with it watches one key.
 	Then func(tx *Tx)
 
 	keys    []underWatch
@@ -24,23 +26,24 @@ type underWatch struct {
 	absent bool // there was nothing to be seen under it when the watching began
 }
 
-// watcher is who watches a key, in the shard of that key.
+// watcher is a Watch of a key, in the shard of that key.
 type watcher struct {
 	*Watch
 	absent bool
 }
 
-// watchedKey is a key with its database, for the map in which a shard finds who watches it.
+// watchedKey is a key with its database, for the map in which a shard finds its watchers.
 type watchedKey struct {
 	db   int
 	name string
 }
 
-// Changed tells whether any of the keys has been changed since it is watched, or deleted when its time came. A change that leaves things
-// as they were counts.
+// Changed reports whether any of the keys has been changed since it is watched, or deleted when its
+// time came. A change that leaves things as they were counts.
 func (w *Watch) Changed() bool { return w.changed.Load() }
 
-// watchSize is what watching a key takes beside two copies of its name: its places in a Watch and in the map of its shard.
+// watchSize is what watching a key takes beside two copies of its name: its places in a Watch and
+// in the map of its shard.
 const watchSize = 256
 
 // Size is how many bytes watching takes, about.
@@ -54,7 +57,8 @@ func (w *Watch) Keys(dst []Key) []Key {
 	return dst
 }
 
-// Watch begins to watch a key in the call's database. To watch it twice is to watch it once. The name is copied.
+// Watch begins to watch a key in the call's database. To watch it twice is to watch it once. The
+// name is copied.
 func (tx *Tx) Watch(w *Watch, k Key) {
 	sh, at := tx.e.shardOf(k), watchedKey{tx.db, string(k.Name)}
 	if slices.ContainsFunc(sh.watches[at], func(other watcher) bool { return other.Watch == w }) {
@@ -70,16 +74,20 @@ func (tx *Tx) Watch(w *Watch, k Key) {
 	sh.watches[at] = append(sh.watches[at], watcher{w, absent})
 }
 
-// Intact tells, of keys that Begin was given, whether none has changed and none has expired since it is watched.
+// Intact reports, for keys that Begin was given, whether none has changed and none has expired
+// since it is watched.
 func (tx *Tx) Intact(w *Watch) bool {
-	return !w.Changed() && !slices.ContainsFunc(w.keys, func(x underWatch) bool { return !x.absent && tx.find(x.db, x.key) == nil })
+	return !w.Changed() &&
+		!slices.ContainsFunc(w.keys, func(x underWatch) bool { return !x.absent && tx.find(x.db, x.key) == nil })
 }
 
 // Unwatch ends the watching of keys that Begin was given.
 func (tx *Tx) Unwatch(w *Watch) {
 	for _, x := range w.keys {
 		sh, at := tx.e.shardOf(x.key), watchedKey{x.db, string(x.key.Name)}
-		if rest := slices.DeleteFunc(sh.watches[at], func(other watcher) bool { return other.Watch == w }); len(rest) > 0 {
+		if rest := slices.DeleteFunc(sh.watches[at], func(other watcher) bool { return other.Watch == w }); len(
+			rest,
+		) > 0 {
 			sh.watches[at] = rest
 		} else {
 			delete(sh.watches, at)
@@ -89,26 +97,26 @@ func (tx *Tx) Unwatch(w *Watch) {
 	w.changed.Store(false)
 }
 
-// alarm tells those who watch what an effect is about to change. o is what stands under its key.
-func (tx *Tx) alarm(o object, f *Effect) {
+// notifyWatches notifies the watches of what an effect is about to change. o is what its key holds.
+func (tx *Tx) notifyWatches(o object, f *Effect) {
 	switch {
 	case f.Kind == EffectFlush || f.Kind == EffectSwap:
 		for _, sh := range tx.locked {
-			tx.alarmAll(sh, f)
+			tx.notifyAll(sh, f)
 		}
 		return
 	case !f.Kind.changesKey():
 		return
 	case f.Kind == EffectDelete && o.head().expired(tx.now):
-		tx.alarmKey(f.DB, f.Key, true)
+		tx.notifyKey(f.DB, f.Key, true)
 		return
 	case f.Kind.hasTo():
-		tx.alarmKey(f.target(), f.To, false)
+		tx.notifyKey(f.target(), f.To, false)
 	case f.Kind == EffectMove:
-		tx.alarmKey(f.ToDB, f.Key, false)
+		tx.notifyKey(f.ToDB, f.Key, false)
 	}
 	if f.Kind != EffectCopy {
-		tx.alarmKey(f.DB, f.Key, false)
+		tx.notifyKey(f.DB, f.Key, false)
 	}
 }
 
@@ -120,33 +128,36 @@ func (f *Effect) target() int {
 	return f.DB
 }
 
-// alarmKey tells those who watch a key. That an object goes whose time has come is no news to who never saw it.
-func (tx *Tx) alarmKey(db int, k Key, stale bool) {
+// notifyKey notifies the watches of a key. The deletion of an expired object does not concern a
+// watch that began when it had expired.
+func (tx *Tx) notifyKey(db int, k Key, stale bool) {
 	sh := tx.e.shardOf(k)
 	if len(sh.watches) == 0 {
 		return
 	}
 	for _, w := range sh.watches[watchedKey{db, string(k.Name)}] {
 		if !stale || !w.absent {
-			tx.tell(w.Watch)
+			tx.notify(w.Watch)
 		}
 	}
 }
 
-func (tx *Tx) tell(w *Watch) {
+func (tx *Tx) notify(w *Watch) {
 	w.changed.Store(true)
 	if w.Then != nil && !w.due {
 		w.due = true
-		tx.told = append(tx.told, w)
+		tx.notified = append(tx.notified, w)
 	}
 }
 
-// follow calls who wants to be called at the end of a call: in the order in which their keys were changed, and again if that changes one.
-func (tx *Tx) follow() {
+// callThen calls the Then of each notified watch: in the order in which their keys were changed,
+// and again if that changes one. It runs in the goroutine and under the locks of the call that made
+// the change, which may be another client's.
+func (tx *Tx) callThen() {
 	defer tx.NoTouch(tx.noTouch)
 	tx.noTouch = false
-	for i := 0; i < len(tx.told); i++ {
-		w := tx.told[i]
+	for i := 0; i < len(tx.notified); i++ {
+		w := tx.notified[i]
 		w.due = false
 		if len(w.keys) > 0 { // else it was unwatched since
 			tx.db, tx.writing = w.keys[0].db, true // whatever the call was, or the last of several
@@ -155,9 +166,10 @@ func (tx *Tx) follow() {
 	}
 }
 
-// alarmAll tells those who watch keys of a database that is emptied or changes places with another, if there is something under the key before
-// or after. What has expired is nothing, but to those who have seen it before.
-func (tx *Tx) alarmAll(sh *shard, f *Effect) {
+// notifyAll notifies the watches of keys of a database that is emptied or changes places with
+// another, if there is something under the key before or after. Expired objects count as missing,
+// except for watches that began before they expired.
+func (tx *Tx) notifyAll(sh *shard, f *Effect) {
 	for at, watches := range sh.watches {
 		other := at.db // whose keys take the place of these
 		switch {
@@ -173,7 +185,7 @@ func (tx *Tx) alarmAll(sh *shard, f *Effect) {
 		changed := tx.find(at.db, k) != nil || tx.find(other, k) != nil
 		for _, w := range watches {
 			if changed || stale && !w.absent {
-				tx.tell(w.Watch)
+				tx.notify(w.Watch)
 			}
 		}
 	}

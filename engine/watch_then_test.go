@@ -8,8 +8,8 @@ import (
 	"rlserver/engine/limit"
 )
 
-// Then is called once for each call that changes the key, after all that the call does, in the key's database; what it changes is part of
-// the call, and it is called again for that.
+// Then is called once for each call that changes the key, after all that the call does, in the
+// key's database; what it changes is part of the call, and it is called again for that.
 func TestThen(t *testing.T) {
 	var journal recorder
 	c := newCaller(t, Options{Journal: &journal})

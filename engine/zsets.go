@@ -7,8 +7,9 @@ import (
 	"rlserver/zset"
 )
 
-// ZSet is the sorted set that a key holds, to look at: what changes one is a method of Tx. The zero ZSet is what a
-// missing key holds, an empty one. It is good until the key's next change or the Tx's end, and so are the members it gives.
+// ZSet is the sorted set that a key holds, to look at: what changes one is a method of Tx. The zero
+// ZSet is what a missing key holds, an empty one. It is valid until the key's next change or the
+// Tx's end, and so are the members it gives.
 type ZSet struct{ set *zset.Set }
 
 // ZSet finds a key's sorted set.
@@ -17,7 +18,7 @@ func (tx *Tx) ZSet(k Key) (ZSet, error) {
 	return z, err
 }
 
-// zset is ZSet for who goes on to apply effects to the object.
+// zset is ZSet for callers that apply effects to the object.
 func (tx *Tx) zset(k Key) (object, ZSet, error) {
 	o := tx.lookup(k)
 	z, err := as[*zsetObject](o)
@@ -63,8 +64,8 @@ func (z ZSet) Rank(member []byte, fromGreatest bool) (rank int, score float64, o
 	return rank, score, ok
 }
 
-// Scan visits about count members from the cursor on, and returns the cursor to go on from, 0 after the last. 0 begins.
-// A member that is there throughout is visited at least once.
+// Scan visits about count members from the cursor on, and returns the cursor to go on from, 0 after
+// the last. 0 begins. A member that is there throughout is visited at least once.
 func (z ZSet) Scan(cursor uint64, count int, visit func(member []byte, score float64)) (next uint64) {
 	if z.set == nil {
 		return 0
@@ -88,7 +89,7 @@ const (
 	ZAddLT                    // if there is one, its score is greater than the new one
 )
 
-// hold tells whether a member, which has the old score if it exists, may get a score.
+// hold reports whether a member, which has the old score if it exists, may get a score.
 func (c ZAddIf) hold(exists bool, old, score float64) bool {
 	if !exists {
 		return c&ZAddXX == 0
@@ -96,8 +97,9 @@ func (c ZAddIf) hold(exists bool, old, score float64) bool {
 	return !(c&ZAddNX != 0 || c&ZAddGT != 0 && score <= old || c&ZAddLT != 0 && score >= old)
 }
 
-// ZAdd gives those members their scores for which the conditions hold, and tells how many were added and how many others got another
-// score. No score is NaN. A missing key is an empty sorted set.
+// ZAdd gives those members their scores for which the conditions hold, and returns how many were
+// added and how many others got another score. No score is NaN. A missing key is an empty sorted
+// set.
 func (tx *Tx) ZAdd(k Key, conditions ZAddIf, members []ZMember) (added, changed int, err error) {
 	o, z, err := tx.zset(k)
 	if err != nil {
@@ -127,8 +129,8 @@ func kept(score float64) float64 {
 	return score
 }
 
-// ZIncrBy adds to a member's score, which is 0 if there is no such member, and returns the new score; ok is false if the conditions
-// do not hold. A sum of opposite infinities is ErrScoreNaN.
+// ZIncrBy adds to a member's score, which is 0 if there is no such member, and returns the new
+// score; ok is false if the conditions do not hold. A sum of opposite infinities is ErrScoreNaN.
 func (tx *Tx) ZIncrBy(k Key, conditions ZAddIf, member []byte, by float64) (score float64, ok bool, err error) {
 	o, z, err := tx.zset(k)
 	if err != nil {
@@ -151,7 +153,7 @@ func (tx *Tx) ZIncrBy(k Key, conditions ZAddIf, member []byte, by float64) (scor
 	return score, true, nil
 }
 
-// ZRem removes members and tells how many there were. A sorted set without members is no key.
+// ZRem removes members and returns how many there were. A sorted set without members is no key.
 func (tx *Tx) ZRem(k Key, members [][]byte) (removed int, err error) {
 	o, z, err := tx.zset(k)
 	if err != nil {
@@ -167,9 +169,15 @@ func (tx *Tx) ZRem(k Key, members [][]byte) (removed int, err error) {
 	return removed, nil
 }
 
-// ZPop removes up to n members from one end of the first of the keys that holds any, and shows them before they go; found is
-// false if none of the keys holds any. Keys after that one are not looked at. A sorted set without members is no key.
-func (tx *Tx) ZPop(keys []Key, n int64, fromGreatest bool, see func(from Key, popped ZMembers)) (found bool, err error) {
+// ZPop removes up to n members from one end of the first of the keys that holds any, and shows them
+// before they go; found is false if none of the keys holds any. Keys after that one are not looked
+// at. A sorted set without members is no key.
+func (tx *Tx) ZPop(
+	keys []Key,
+	n int64,
+	fromGreatest bool,
+	see func(from Key, popped ZMembers),
+) (found bool, err error) {
 	for _, k := range keys {
 		o, z, err := tx.zset(k)
 		if err != nil {
@@ -191,8 +199,9 @@ func (tx *Tx) ZPop(keys []Key, n int64, fromGreatest bool, see func(from Key, po
 	return false, nil
 }
 
-// ZStore lets a key hold these members, in place of what it held, and tells how many there are. A sorted set without members is no key.
-// The members may be those of the sorted set that the key holds.
+// ZStore stores these members under a key, in place of what it held, and returns how many there
+// are. A sorted set without members is no key. The members may be those of the sorted set that the
+// key holds.
 func (tx *Tx) ZStore(dst Key, members ZMembers) (stored int) {
 	if members.Len() == 0 {
 		tx.Delete(dst)
@@ -203,7 +212,7 @@ func (tx *Tx) ZStore(dst Key, members ZMembers) (stored int) {
 	return members.Len()
 }
 
-// hasNegativeZero tells whether a set has a score that is equal to 0 but is read otherwise.
+// hasNegativeZero reports whether a set has a score that is equal to 0 but is read otherwise.
 func hasNegativeZero(set *zset.Set) bool {
 	lo, hi := set.ScoreSpan(zset.ScoreRange{})
 	for _, score := range set.Ascend(lo, hi) {
@@ -214,7 +223,7 @@ func hasNegativeZero(set *zset.Set) bool {
 	return false
 }
 
-// RoomToStore tells whether there is memory for members under a key.
+// RoomToStore reports whether there is memory for members under a key.
 func (tx *Tx) RoomToStore(dst Key, members ZMembers) error {
 	if !tx.roomToStore(tx.db, dst, members.weight()) {
 		return ErrOutOfMemory
@@ -268,4 +277,41 @@ func (m ZMembers) All() iter.Seq2[[]byte, float64] {
 			m.set.Ascend(m.lo, m.hi)(yield)
 		}
 	}
+}
+
+// What takes long is worked out of sorted sets as they were at one moment, when the locks are let
+// go: reading needs no more than that, and to store the result the sources must still be as they
+// were, see Watch.
+
+// Keep gives the sorted set as it is now, to be looked at by one goroutine for as long as it likes:
+// what changes later does not show. It costs next to nothing, but makes the next changes copy what
+// they change.
+func (z ZSet) Keep() ZSet {
+	if z.set == nil {
+		return z
+	}
+	return ZSet{z.set.Clone()}
+}
+
+// Keep is ZSet.Keep for members of one.
+func (m ZMembers) Keep() ZMembers {
+	if m.set != nil && !m.fresh {
+		m.set = m.set.Clone()
+	}
+	return m
+}
+
+// Prepare does what takes long in ZStore, and needs no lock. The members are to be stored once.
+func (tx *Tx) Prepare(m ZMembers) ZMembers {
+	if m.prepared || m.Len() == 0 {
+		return m
+	}
+	if !m.fresh || hasNegativeZero(m.set) {
+		m = whole(zset.Collect(&tx.e.hasher, m.All(), m.Len()))
+	}
+	if tx.e.journal != nil {
+		m.packed = m.set.Pack(nil)
+	}
+	m.prepared = true
+	return m
 }

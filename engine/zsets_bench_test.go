@@ -47,7 +47,13 @@ func BenchmarkZSet(b *testing.B) {
 				b.Fatal(err)
 			}
 		}
-		middle := ZRange{By: ZByScore, Scores: zset.ScoreRange{Max: float64(n)}, Limited: true, Offset: int64(n / 2), Count: 10}
+		middle := ZRange{
+			By:      ZByScore,
+			Scores:  zset.ScoreRange{Max: float64(n)},
+			Limited: true,
+			Offset:  int64(n / 2),
+			Count:   10,
+		}
 		for _, bench := range []struct {
 			name string
 			do   func(i int)

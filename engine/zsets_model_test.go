@@ -78,7 +78,8 @@ func inLex(r zset.LexRange, x []byte) bool {
 	return above && below
 }
 
-// ztrace plays random calls on an engine and on models. The last key's members all have the score 0, for ranges by member.
+// ztrace plays random calls on an engine and on models. The last key's members all have the score
+// 0, for ranges by member.
 type ztrace struct {
 	*testing.T
 	*rand.Rand
@@ -88,7 +89,8 @@ type ztrace struct {
 	models []*zmodel
 }
 
-// Random calls, of up to three operations each, do what the models do, and their effects do the same to a follower.
+// Random calls, of up to three operations each, do what the models do, and their effects do the
+// same to a follower.
 func TestSortedSetsAgainstAModel(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -367,7 +369,8 @@ func (z *ztrace) storeAlgebra() {
 	to.store(want.sorted())
 }
 
-// unionOf aggregates the smallest operand first: the sum of two opposite infinities and a third is told by their order.
+// unionOf aggregates the smallest operand first: the sum of two opposite infinities and a third is
+// told by their order.
 func unionOf(operands []*zmodel, weights []float64, how func(x, y float64) float64) *zmodel {
 	order := make([]int, len(operands))
 	for i := range order {

@@ -192,7 +192,8 @@ func TestPopShowsMembersBeforeTheyGo(t *testing.T) {
 	assert.Len(t, seen, 3)
 }
 
-// All choices of 3 from 6 come with the same chance: 20 of them, each 1,000 times in 20,000 but for 5 standard deviations.
+// All choices of 3 from 6 come with the same chance: 20 of them, each 1,000 times in 20,000 but for
+// 5 standard deviations.
 func TestSamplesAreFair(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	seen := make(map[[3]int]int)

@@ -15,7 +15,7 @@ type Weighted struct {
 	Weight float64
 }
 
-// Aggregate tells how the scores of one member are made one.
+// Aggregate is how the scores of one member are made one.
 type Aggregate uint8
 
 // What Redis calls AGGREGATE SUM, MIN and MAX.
@@ -83,7 +83,13 @@ func Intersect(h *dict.Hasher, in []Weighted, agg Aggregate) *Set {
 		found[i].score = orZero(found[i].score * sorted[0].Weight)
 	}
 	for i, w := range sorted[1:] {
-		found = inBoth(h, found, w.Set, others[i:], func(score, other float64) float64 { return agg.of(score, other*w.Weight) })
+		found = inBoth(
+			h,
+			found,
+			w.Set,
+			others[i:],
+			func(score, other float64) float64 { return agg.of(score, other*w.Weight) },
+		)
 	}
 	return build(h, found)
 }
@@ -170,7 +176,7 @@ func inBoth(h *dict.Hasher, found []element, s *Set, others []*Set, score func(a
 	return without(found, gone)
 }
 
-// lookUp tells whether it takes less to look n members up in sets than to walk
+// lookUp reports whether it takes less to look n members up in sets than to walk
 // through these: it does if they are many times as large, unless they are
 // clones that lack their indexes.
 func lookUp(n int, sets []*Set) bool {

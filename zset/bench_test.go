@@ -22,11 +22,27 @@ var (
 // filled at random, of a million each.
 func eachMillion(b *testing.B, bench func(b *testing.B, s *Set, member func(buf []byte, i int) []byte, base float64)) {
 	b.Run("log", func(b *testing.B) {
-		bench(b, filled(million, func(i int) (string, float64) { return string(logMember(nil, i)), 1700000000000 + float64(i) }), logMember, 1700000000000)
+		bench(
+			b,
+			filled(
+				million,
+				func(i int) (string, float64) { return string(logMember(nil, i)), 1700000000000 + float64(i) },
+			),
+			logMember,
+			1700000000000,
+		)
 	})
 	b.Run("others", func(b *testing.B) {
 		order := rand.New(rand.NewPCG(1, 1)).Perm(million)
-		bench(b, filled(million, func(i int) (string, float64) { return string(otherMember(nil, order[i])), float64(order[i]) }), otherMember, 0)
+		bench(
+			b,
+			filled(
+				million,
+				func(i int) (string, float64) { return string(otherMember(nil, order[i])), float64(order[i]) },
+			),
+			otherMember,
+			0,
+		)
 	})
 }
 
@@ -177,7 +193,10 @@ func BenchmarkMemory(b *testing.B) {
 		order := rand.New(rand.NewPCG(1, 1)).Perm(million)
 		for b.Loop() {
 			before := live()
-			s := filled(million, func(i int) (string, float64) { return string(otherMember(nil, order[i])), float64(order[i]) })
+			s := filled(
+				million,
+				func(i int) (string, float64) { return string(otherMember(nil, order[i])), float64(order[i]) },
+			)
 			b.ReportMetric(float64(live()-before)/million, "B/member")
 			runtime.KeepAlive(s)
 		}

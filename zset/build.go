@@ -59,7 +59,12 @@ func (s *Set) extend(elements []element) {
 // packed returns a run of elements that fit one, with members of so many bytes
 // together.
 func packed(elements []element, size int) run {
-	r := run{low: elements[0].score, high: elements[len(elements)-1].score, starts: make([]uint16, len(elements)), bytes: make([]byte, 0, size)}
+	r := run{
+		low:    elements[0].score,
+		high:   elements[len(elements)-1].score,
+		starts: make([]uint16, len(elements)),
+		bytes:  make([]byte, 0, size),
+	}
 	for i, e := range elements {
 		r.starts[i] = uint16(len(r.bytes))
 		r.bytes = append(r.bytes, e.member...)
@@ -86,7 +91,7 @@ func (q *sequence) append(r run) {
 }
 
 // members is elements by member, a hash table that finds them by what else it
-// is told of their order. It holds no more than their numbers.
+// learns their order. It holds no more than their numbers.
 type members struct {
 	h        *dict.Hasher
 	elements []element
@@ -185,7 +190,7 @@ func (s *Set) Pack(dst []byte) []byte {
 // packedSize is what a packed element takes beside its member, if that is short.
 const packedSize = 1 + 8
 
-// Unpack returns the set that Pack has told. The error says that it cannot have.
+// Unpack returns the set that Pack has encoded. The error says that it cannot have.
 func Unpack(h *dict.Hasher, packed []byte) (*Set, error) {
 	var elements []element
 	for len(packed) > 0 {
@@ -214,7 +219,7 @@ func Unpack(h *dict.Hasher, packed []byte) (*Set, error) {
 var errPacked = errors.New("what should be a sorted set is none")
 
 // Extend adds members in order, all with the score that they name. It does
-// nothing, and tells so, if the first would not come after all elements of the
+// nothing, and reports it, if the first would not come after all elements of the
 // set, or the set has an index. It packs runs, as build does.
 func (s *Set) Extend(score float64, members iter.Seq[[]byte]) (done bool) {
 	var batch [maxMembers]element
@@ -233,7 +238,8 @@ func (s *Set) Extend(score float64, members iter.Seq[[]byte]) (done bool) {
 			flush()
 		}
 		text = append(text, member...)
-		batch[n] = element{text[len(text)-len(member):], score} // of an earlier array, if text has grown since
+		// of an earlier array, if text has grown since
+		batch[n] = element{text[len(text)-len(member):], score}
 		n++
 	}
 	flush()

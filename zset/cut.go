@@ -2,7 +2,7 @@ package zset
 
 import "bytes"
 
-// cut is a place between two elements, told by what lies before it.
+// cut is a place between two elements, given by what lies before it.
 type cut struct {
 	side   side
 	score  float64
@@ -43,7 +43,7 @@ func (c *cut) follows(r *run, i int) bool {
 // in returns how many of the run's elements lie before the cut.
 func (c *cut) in(r *run) int { return c.between(r, 0, r.len()) }
 
-// between is in for who knows that it is lo at least and hi at most.
+// between is in when it is known to be lo at least and hi at most.
 func (c *cut) between(r *run, lo, hi int) int {
 	for lo < hi {
 		if m := int(uint(lo+hi) / 2); c.follows(r, m) {

@@ -36,21 +36,21 @@
 // hand mostly have the timestamp for member and score. Such members, that begin
 // with their score as an integer, are stored without it: a run keeps no scores
 // while all its members are of this kind. Nor do they need an index, as the
-// member tells where in the order to look. So a hit of 15 bytes in a log of a
+// member says where in the order to look. So a hit of 15 bytes in a log of a
 // hundred or more costs 20 to 30 bytes of memory in all, and a set of one hit
 // about 232.
 //
 // All other members are in the index, a dict of (hash, score) without the
-// member: the score leads to the place in the order, and what stands there
-// tells whether it is the one. They cost 26 bytes for that and 8 for the score.
-// Whoever enters the index stays until removed, even if the score comes to be
+// member: the score leads to the place in the order, and what is there
+// reports whether it is the one. They cost 26 bytes for that and 8 for the score.
+// A member that enters the index stays until removed, even if the score becomes
 // the named one: on that rests the guarantee of Scan, which see.
 //
 // # Clones
 //
 // Clone is a point in time that costs next to nothing: tree, chapters and runs
 // are shared, each marked with the owner who may change it. Clone gives both
-// sets new marks, so that all of it is nobody's, and whoever changes a chapter
+// sets new marks, so that neither owns any of it, and a change of a chapter
 // or run first makes a copy that bears the own mark. What is shared is never
 // written to, so clones may go to other goroutines. The index is not shared:
 // a clone builds its own if it is ever asked for a member, and a snapshot

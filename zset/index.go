@@ -3,7 +3,7 @@ package zset
 import "rlserver/dict"
 
 // indexed is what the index knows of a member: enough to find it in the
-// sequence, which tells whether it is the one. Two members that agree in both
+// sequence, which reports whether it is the one. Two members that agree in both
 // have an entry each, and either stands for both.
 type indexed struct {
 	hash  uint64

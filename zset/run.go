@@ -14,8 +14,8 @@ const (
 	sparseBytes   = maxBytes / 2
 )
 
-// owner tells whose a run or chapter is. Clones share them until one of the
-// two changes them; who is not the owner copies first.
+// owner says to which set a run or chapter belongs. Clones share them until one of the
+// two changes them; a set that is not the owner copies first.
 type owner struct{ _ byte }
 
 // run is a stretch of the set in order, packed. What lies before head was
@@ -73,8 +73,9 @@ func (r *run) readScore(i int) float64 {
 	return r.scores[r.head+i]
 }
 
-// fits reports whether a member of so many bytes may join the run. With what was removed from the front they mostly fit too, and that can be
-// told without a look at starts, which would have to be fetched from memory.
+// fits reports whether a member of so many bytes may join the run. With what was removed from the
+// front they mostly fit too, and that can be known without a look at starts, which would have to be
+// fetched from memory.
 func (r *run) fits(bytes int) bool {
 	return r.len() == 0 || r.len() < maxMembers && (len(r.bytes)+bytes <= maxBytes || r.size()+bytes <= maxBytes)
 }
@@ -169,7 +170,7 @@ func (r *run) move(members, bytes int) {
 	r.slide(starts, scores, roomy[byte](bytes, maxBytes))
 }
 
-// roomy returns an empty slice with room for n, half more but no more than half
+// withRoom returns an empty slice with room for n, half more but no more than half
 // of most, and what the allocator would give anyway.
 func roomy[T any](n, most int) []T { return slices.Grow([]T(nil), n+min(n, most)/2) }
 
@@ -201,7 +202,11 @@ func (r *run) split(k int) run {
 // its left, but inside the run.
 func (r *run) middle() int {
 	half := r.offset(r.head) + r.size()/2
-	k, _ := slices.BinarySearchFunc(r.starts[r.head:], half, func(start uint16, half int) int { return int(start) - half })
+	k, _ := slices.BinarySearchFunc(
+		r.starts[r.head:],
+		half,
+		func(start uint16, half int) int { return int(start) - half },
+	)
 	return max(1, min(k, r.len()-1))
 }
 

@@ -12,7 +12,9 @@ type sequence struct {
 	one   chapter // used while tree is nil
 	owner *owner  // whose chapters and runs may be changed in place
 	text  int     // bytes of all members together
-	room  [1]run  // where one keeps its first run, while that is its only one and there never was a clone: memory that is at hand
+	// where one keeps its first run, while that is its only one and there never was a clone: memory
+	// that is at hand
+	room [1]run
 }
 
 func (q *sequence) len() int {

@@ -253,7 +253,10 @@ func TestCheckFindsFaults(t *testing.T) {
 		"spare entry":        func(s *Set) { s.enter([]byte("y"), 7) },
 		"index of a clone":   func(s *Set) { s.bare = true },
 	} {
-		s := filled(maxRuns*maxMembers+1, func(i int) (string, float64) { return fmt.Sprint(100000 + i), float64(100000 + i) })
+		s := filled(
+			maxRuns*maxMembers+1,
+			func(i int) (string, float64) { return fmt.Sprint(100000 + i), float64(100000 + i) },
+		)
 		s.Add([]byte("x"), 1e6)
 		s.Add([]byte("100001"), 1e6)
 		s.Add([]byte("100000"), 1e6)

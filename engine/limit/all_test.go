@@ -17,7 +17,7 @@ func TestAndSpeaksOfTheTighter(t *testing.T) {
 		{"the least remaining", free, tight, reset(tight, 70)},
 		{"a denial", free, short, reset(short, 70)},
 		{"the longest wait", short, long, long},
-		{"for ever", long, never, reset(never, 40)},
+		{"forever", long, never, reset(never, 40)},
 		{"among equals the first", rule(short, 7), rule(short, 2), rule(short, 2)},
 	} {
 		if got := step.a.And(step.b); got != step.want {

@@ -36,7 +36,10 @@ func hotPaths(t testing.TB) []struct {
 		call func()
 	}{
 		{"Token/admitted", func() { now += 200; tokens, _ = bucket.Take(tokens, now, 1) }},
-		{"Token/turns", func() { now += 200; tokens, _ = bucket.Take(tokens, now, 1); tokens, _ = other.Take(tokens, now, 1) }},
+		{
+			"Token/turns",
+			func() { now += 200; tokens, _ = bucket.Take(tokens, now, 1); tokens, _ = other.Take(tokens, now, 1) },
+		},
 		{"Token/denied", func() { tokens, _ = bucket.Take(empty, epoch+1, 1) }},
 		{"Fixed/duration", take(length)},
 		{"Fixed/hour", take(hour)},

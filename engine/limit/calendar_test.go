@@ -10,7 +10,7 @@ import (
 var units = []Unit{Minute, Hour, Day, Week, Month, Year}
 
 // oddZones have skipped and repeated midnights, days and hours, half hours, changes of 30 minutes,
-// of two hours and of a day, rules that go on for ever and rules by decree.
+// of two hours and of a day, rules that go on forever and rules by decree.
 var oddZones = []string{
 	"UTC", "Europe/Berlin", "Europe/London", "Europe/Dublin", "Europe/Amsterdam", "Europe/Lisbon", "Europe/Moscow",
 	"America/New_York", "America/Sao_Paulo", "America/St_Johns", "America/Goose_Bay", "America/Havana", "America/Caracas",
@@ -124,7 +124,12 @@ func checkDays(t *testing.T, loc *time.Location, change int64) {
 			begin--
 		}
 		if start, _ := Calendar(Day, loc).Bounds(sec * 1000); start != begin*1000 {
-			t.Errorf("the day of %v begins at %v, not at %v", time.Unix(sec, 0).In(loc), time.Unix(begin, 0).In(loc), time.UnixMilli(start).In(loc))
+			t.Errorf(
+				"the day of %v begins at %v, not at %v",
+				time.Unix(sec, 0).In(loc),
+				time.Unix(begin, 0).In(loc),
+				time.UnixMilli(start).In(loc),
+			)
 		}
 	}
 }

@@ -18,11 +18,13 @@ func TestCounterSteps(t *testing.T) {
 		{1020, 0, Counts{}, Decision{Allowed: true, Limit: 10, Remaining: 10}},
 		{1020, 11, Counts{}, Decision{Limit: 10, Remaining: 10, RetryAfter: Never}},
 		{1020, 8, Counts{1000, 100, 8, 0}, Decision{Allowed: true, Limit: 10, Remaining: 2, ResetAfter: 180}},
-		{1020, 3, Counts{1000, 100, 8, 0}, Decision{Limit: 10, Remaining: 2, RetryAfter: 93, ResetAfter: 180}}, // ceil(8*.87) is 7
+		// ceil(8*.87) is 7
+		{1020, 3, Counts{1000, 100, 8, 0}, Decision{Limit: 10, Remaining: 2, RetryAfter: 93, ResetAfter: 180}},
 		{1112, 3, Counts{1000, 100, 8, 0}, Decision{Limit: 10, Remaining: 2, RetryAfter: 1, ResetAfter: 88}},
 		{1113, 3, Counts{1100, 100, 3, 8}, Decision{Allowed: true, Limit: 10, ResetAfter: 187}},
 		{1150, 1, Counts{1100, 100, 4, 8}, Decision{Allowed: true, Limit: 10, Remaining: 2, ResetAfter: 150}},
-		{1140, 3, Counts{1100, 100, 4, 8}, Decision{Limit: 10, Remaining: 1, RetryAfter: 23, ResetAfter: 160}}, // the clock went back
+		// the clock went back
+		{1140, 3, Counts{1100, 100, 4, 8}, Decision{Limit: 10, Remaining: 1, RetryAfter: 23, ResetAfter: 160}},
 		{1200, 7, Counts{1100, 100, 4, 8}, Decision{Limit: 10, Remaining: 6, RetryAfter: 25, ResetAfter: 100}},
 		{1300, 10, Counts{1300, 100, 10, 0}, Decision{Allowed: true, Limit: 10, ResetAfter: 200}},
 	}

@@ -31,7 +31,7 @@ type Decision struct {
 	// now.
 	ResetAfter int64
 
-	// Free tells of a call that is Allowed that it takes nothing from others: the lease that it
+	// Free reports of a call that is Allowed that it takes nothing from others: the lease that it
 	// renews or the hits of its id are there.
 	Free bool
 

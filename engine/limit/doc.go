@@ -25,7 +25,7 @@
 //
 // The sliding windows and the leases keep no state of their own. Their log is a sorted set that its
 // owner may also read and write by hand, so they only look at it, through the small interface Log,
-// and whoever called adds the hits that were admitted.
+// and the caller adds the hits that were admitted.
 //
 // # The laws
 //
@@ -36,7 +36,7 @@
 //  4. RetryAfter is exact: the same call is denied 1 ms earlier and admitted then.
 //  5. The hits of a call are admitted together or not at all, and so are its rules.
 //
-// laws_test.go holds each algorithm to each law, against oracles that keep every hit for ever and
+// laws_test.go holds each algorithm to each law, against oracles that keep every hit forever and
 // count by definition. All algorithms but the fixed window keep their promise over any stretch of
 // time; around the edge of two fixed windows twice the limit can pass.
 //
@@ -45,8 +45,8 @@
 // Times are Unix milliseconds, durations milliseconds, all integers. A product of a time and a
 // count takes up to 94 bits and is worked out in 128 (math/bits); nothing is ever rounded that is
 // carried on to the next call of the same rule, so nothing drifts. What is rounded is only what is
-// answered: waits up, so that who sleeps for one is admitted; counts down. A wait too long for an
-// int64 is math.MaxInt64.
+// answered: waits up, so that a caller that sleeps for one is admitted; counts down. A wait too
+// long for an int64 is math.MaxInt64.
 //
 // Floating point occurs in one place: the log's times are doubles because a sorted set's scores
 // are. They are compared, never calculated with, until rounded up to a whole millisecond.
@@ -55,7 +55,7 @@
 //	                            |   counts: [105, 115)        |  lapsed
 //
 // Time is held not to run backward. Where a state comes from a clock that was ahead (a key brought
-// from another machine), the call finds the limiter as it was then, and is told to wait for that
+// from another machine), the call finds the limiter as it was then, and has to wait for that
 // much longer.
 //
 // # Rules that change

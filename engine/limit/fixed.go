@@ -23,8 +23,8 @@ type Count struct{ Start, Length, Used int64 }
 //
 // The rule may change from call to call. A window that contains the one that is being counted takes
 // over its hits. Any other has to wait until that one ends: what is used in it says neither how
-// many hits are in the other, nor could it be told from a count of the other afterwards. Until then
-// ok is false, and there is no Decision.
+// many hits are in the other, nor could it be derived from a count of the other afterwards. Until
+// then ok is false, and there is no Decision.
 func (f Fixed) Take(s Count, now, cost int64) (after Count, d Decision, ok bool) {
 	at := now
 	if s.Used > 0 {

@@ -21,7 +21,8 @@ func TestFixedSteps(t *testing.T) {
 		{109, 0, Count{100, 10, 3}, Decision{Limit: 3, RetryAfter: 1, ResetAfter: 1}},
 		{110, 0, Count{100, 10, 3}, Decision{Allowed: true, Limit: 3, Remaining: 3}},
 		{110, 3, Count{110, 10, 3}, Decision{Allowed: true, Limit: 3, ResetAfter: 10}},
-		{108, 1, Count{110, 10, 3}, Decision{Limit: 3, RetryAfter: 12, ResetAfter: 12}}, // the clock went back
+		// the clock went back
+		{108, 1, Count{110, 10, 3}, Decision{Limit: 3, RetryAfter: 12, ResetAfter: 12}},
 		{999, 1, Count{990, 10, 1}, Decision{Allowed: true, Limit: 3, Remaining: 2, ResetAfter: 1}},
 	}
 	var s Count
@@ -79,7 +80,8 @@ func TestFixedAtTheExtremes(t *testing.T) {
 			switch {
 			case d.Allowed && (d.RetryAfter != 0 || s.Used < cost || s.Used > f.Limit || d.Remaining != f.Limit-s.Used || d.ResetAfter <= 0),
 				!d.Allowed && (s != before || (d.RetryAfter == Never) != (cost > f.Limit) || d.RetryAfter == 0),
-				d.Remaining < 0, d.ResetAfter < 0:
+				d.Remaining < 0,
+				d.ResetAfter < 0:
 				t.Errorf("%+v of %+v at %d, cost %d: %+v %+v", f, before, now, cost, s, d)
 			}
 		}
@@ -118,7 +120,10 @@ func TestFixedRefusesAnotherWindow(t *testing.T) {
 // whatever calls, are within its limit.
 func TestFixedWindowsInTurnsForgetNothing(t *testing.T) {
 	traces(t, 500, func(rnd *rand.Rand) {
-		rules := []Fixed{{between(rnd, 1, 5), Every(between(rnd, 1, 40))}, {between(rnd, 1, 9), Every(between(rnd, 1, 400))}}
+		rules := []Fixed{
+			{between(rnd, 1, 5), Every(between(rnd, 1, 40))},
+			{between(rnd, 1, 9), Every(between(rnd, 1, 400))},
+		}
 		type window struct {
 			rule  int
 			start int64

@@ -10,7 +10,7 @@ import (
 )
 
 // The five laws of every limiter, held against oracles that know nothing of states and formulas:
-// they keep every admitted hit for ever and count them over again as the algorithm's definition
+// they keep every admitted hit forever and count them over again as the algorithm's definition
 // says.
 
 // subject is a limiter under test beside its oracle.
@@ -323,7 +323,16 @@ func eachStep(t *testing.T, check func(step) string) {
 					st.got = s.call(st.now, st.cost)
 					st.after = s
 					if wrong := check(st); wrong != "" {
-						t.Errorf("call %d at %d of cost %d on %s: %+v: %s\n%+v", i, st.now, st.cost, st.before.state(), st.got, wrong, st.before)
+						t.Errorf(
+							"call %d at %d of cost %d on %s: %+v: %s\n%+v",
+							i,
+							st.now,
+							st.cost,
+							st.before.state(),
+							st.got,
+							wrong,
+							st.before,
+						)
 						return
 					}
 				}
@@ -406,7 +415,8 @@ func TestLaw4RetryAfterIsExact(t *testing.T) {
 			if asks(s.before, s.now+early, s.cost) {
 				return fmt.Sprint("would be admitted after ", early)
 			}
-			if early < wait-20 && wait > 1000 { // far from the edge of a long wait, now and then will do
+			// far from the edge of a long wait, now and then will do
+			if early < wait-20 && wait > 1000 {
 				early += wait / 40
 			}
 		}
@@ -458,7 +468,8 @@ func allOrNone(s *slideSubject, st step) string {
 		}
 	}
 	got := st.got
-	if got.Allowed != want.Allowed || got.Limit != want.Limit || got.Remaining != want.Remaining || got.Index != want.Index {
+	if got.Allowed != want.Allowed || got.Limit != want.Limit || got.Remaining != want.Remaining ||
+		got.Index != want.Index {
 		return fmt.Sprintf("each alone makes %+v", want)
 	}
 	return ""
@@ -479,7 +490,8 @@ func TestTheRestOfTheAnswerIsTrue(t *testing.T) {
 		if d.ResetAfter > 0 && s.after.unused(s.now+d.ResetAfter-1) {
 			return "unused before reset"
 		}
-		if peek := s.after.ask(s.now, 0); peek.ResetAfter != d.ResetAfter || peek.Limit == d.Limit && peek.Remaining != d.Remaining && len(rulesOf(s.after)) < 2 {
+		if peek := s.after.ask(s.now, 0); peek.ResetAfter != d.ResetAfter ||
+			peek.Limit == d.Limit && peek.Remaining != d.Remaining && len(rulesOf(s.after)) < 2 {
 			return fmt.Sprintf("a peek says %+v", peek)
 		}
 		if one := s.before.ask(s.now, 1); s.cost == 0 && (one.Allowed != d.Allowed || one.RetryAfter != d.RetryAfter) {

@@ -33,7 +33,7 @@ func TestLeaseSteps(t *testing.T) {
 		{"a shrunk limit waits for several", two, []float64{101, 102, 103, 104, 105}, -1, 100, 1, Decision{Limit: 2, RetryAfter: 4, ResetAfter: 5}},
 		{"renewed under a shrunk limit", two, []float64{101, 102, 103}, 1, 100, 1, Decision{Allowed: true, Limit: 2, ResetAfter: 10, Free: true}},
 		{"by hand, between two moments", two, []float64{106.5, 107.5}, -1, 106, 1, Decision{Limit: 2, RetryAfter: 1, ResetAfter: 2}},
-		{"by hand, for ever", two, []float64{math.Inf(1), math.Inf(1)}, -1, 100, 1, Decision{Limit: 2, RetryAfter: forever, ResetAfter: forever}},
+		{"by hand, forever", two, []float64{math.Inf(1), math.Inf(1)}, -1, 100, 1, Decision{Limit: 2, RetryAfter: forever, ResetAfter: forever}},
 	} {
 		if got := step.rule.Decide(logOf(step.leases...), step.own, step.now, step.cost); got != step.want {
 			t.Errorf("%s: got %+v, want %+v", step.name, got, step.want)

@@ -20,7 +20,8 @@ func TestMultiSteps(t *testing.T) {
 		{151, 2, Decision{Limit: 1, RetryAfter: Never, ResetAfter: 199, Index: 0}},
 		{151, 4, Decision{Limit: 1, RetryAfter: Never, ResetAfter: 199, Index: 0}},
 		{151, 5, Decision{Limit: 1, RetryAfter: Never, ResetAfter: 199, Index: 0}},
-		{300, 0, Decision{Allowed: true, Limit: 1, Remaining: 1, ResetAfter: 50, Index: 0}}, // a tie with rule 2
+		// a tie with rule 2
+		{300, 0, Decision{Allowed: true, Limit: 1, Remaining: 1, ResetAfter: 50, Index: 0}},
 		{350, 0, Decision{Allowed: true, Limit: 1, Remaining: 1, Index: 0}},
 	}
 	log := logOf()

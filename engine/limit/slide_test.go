@@ -86,7 +86,10 @@ func TestSlideAtTheExtremes(t *testing.T) {
 		for range 8 {
 			now, cost := extreme(rnd, year9999), extreme(rnd, MaxCount)
 			d := DecideAll(rule, log, now, cost)
-			if (d.RetryAfter == 0) != d.Allowed || (d.RetryAfter == Never) != (cost > rule[0].Limit) || d.Remaining < 0 || d.Remaining > rule[0].Limit || d.ResetAfter < 0 {
+			if (d.RetryAfter == 0) != d.Allowed || (d.RetryAfter == Never) != (cost > rule[0].Limit) ||
+				d.Remaining < 0 ||
+				d.Remaining > rule[0].Limit ||
+				d.ResetAfter < 0 {
 				t.Errorf("%+v at %d, cost %d: %+v", rule, now, cost, d)
 			}
 			log.add(float64(now)+rnd.Float64(), between(rnd, 0, 3))

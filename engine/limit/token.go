@@ -109,7 +109,8 @@ func (b Bucket) settle(s Tokens, now int64) level {
 	if now <= l.since {
 		return l
 	}
-	elapsed := uint64(now) - uint64(l.since) // right even where the signed difference would overflow
+	// right even where the signed difference would overflow
+	elapsed := uint64(now) - uint64(l.since)
 	hi, lo := bits.Mul64(elapsed, uint64(b.Refill))
 	lo, carry := bits.Add64(lo, uint64(l.earned), 0)
 	hi += carry

@@ -30,7 +30,8 @@ func TestTokenSteps(t *testing.T) {
 		{4, 2, state(3, 1, 4), Decision{Allowed: true, Limit: 3, ResetAfter: 10}},
 		{4, 0, state(3, 1, 4), Decision{Limit: 3, RetryAfter: 3, ResetAfter: 10}},
 		{7, 1, state(3, 0, 7), Decision{Allowed: true, Limit: 3, ResetAfter: 11}},
-		{5, 1, state(3, 0, 7), Decision{Limit: 3, RetryAfter: 6, ResetAfter: 13}}, // the clock went back
+		// the clock went back
+		{5, 1, state(3, 0, 7), Decision{Limit: 3, RetryAfter: 6, ResetAfter: 13}},
 		{17, 0, state(3, 0, 7), Decision{Allowed: true, Limit: 3, Remaining: 2, ResetAfter: 1}},
 		{18, 0, state(3, 0, 7), Decision{Allowed: true, Limit: 3, Remaining: 3}},
 		{18, 1, state(1, 0, 18), Decision{Allowed: true, Limit: 3, Remaining: 2, ResetAfter: 4}},
@@ -204,7 +205,17 @@ func TestTokenOfChangingPeriodsAgainstRationals(t *testing.T) {
 			tight.missing = new(big.Rat).Add(o.missing, big.NewRat(1, 1_000_000))
 			least := tight.take(b, now, cost)
 			if !within(got, most, least) {
-				t.Errorf("call %d: %+v of %+v at %d, cost %d: got %+v, want from %+v to %+v", i, b, before, now, cost, got, most, least)
+				t.Errorf(
+					"call %d: %+v of %+v at %d, cost %d: got %+v, want from %+v to %+v",
+					i,
+					b,
+					before,
+					now,
+					cost,
+					got,
+					most,
+					least,
+				)
 				return
 			}
 			if got.Allowed && cost > 0 {
@@ -214,13 +225,14 @@ func TestTokenOfChangingPeriodsAgainstRationals(t *testing.T) {
 	})
 }
 
-// within tells whether an answer is one that admits no more than the first, and no less than the
+// within reports whether an answer is one that admits no more than the first, and no less than the
 // second.
 func within(d, most, least Decision) bool {
 	switch {
 	case d.Allowed && !most.Allowed, least.Allowed && !d.Allowed:
 		return false
-	case d.Allowed != most.Allowed || d.Allowed != least.Allowed: // their times speak of different states
+	case d.Allowed != most.Allowed || d.Allowed != least.Allowed:
+		// their times speak of different states
 		return true
 	}
 	return uint64(d.RetryAfter) >= uint64(most.RetryAfter) && uint64(d.RetryAfter) <= uint64(least.RetryAfter) &&
@@ -332,7 +344,14 @@ func TestTokenDoesNotDriftInAYear(t *testing.T) {
 			}
 			admitted++
 			if due := b.Capacity + (now-epoch)*b.Refill/b.Period; admitted > due || admitted < due-d.Remaining {
-				t.Fatalf("%+v: %d admitted after %d ms, due: %d, remaining: %d", b, admitted, now-epoch, due, d.Remaining)
+				t.Fatalf(
+					"%+v: %d admitted after %d ms, due: %d, remaining: %d",
+					b,
+					admitted,
+					now-epoch,
+					due,
+					d.Remaining,
+				)
 			}
 		}
 		_, d := b.Take(s, now, 0)
@@ -344,7 +363,16 @@ func TestTokenDoesNotDriftInAYear(t *testing.T) {
 
 func FuzzToken(f *testing.F) {
 	f.Add(int64(3), int64(2), int64(7), int64(2), int64(1), int64(0), int64(4), int64(1))
-	f.Add(int64(MaxCount), int64(MaxCount), int64(MaxDuration), int64(MaxCount), int64(0), int64(0), int64(year9999), int64(MaxCount))
+	f.Add(
+		int64(MaxCount),
+		int64(MaxCount),
+		int64(MaxDuration),
+		int64(MaxCount),
+		int64(0),
+		int64(0),
+		int64(year9999),
+		int64(MaxCount),
+	)
 	f.Fuzz(func(t *testing.T, capacity, refill, period, missing, earned, since, now, cost int64) {
 		within := func(n, lo, hi int64) int64 { return lo + int64(uint64(n)%uint64(hi-lo+1)) }
 		b := Bucket{within(capacity, 1, MaxCount), within(refill, 1, MaxCount), within(period, 1, MaxDuration)}

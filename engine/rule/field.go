@@ -91,7 +91,9 @@ func Count(name string, word []byte, least, most int64) (int64, error) {
 	n, ok := integer(word)
 	switch {
 	case !ok:
-		return 0, Error(fmt.Sprintf("ERR value is not an integer or out of range: %s must be from %d to %d", name, least, most))
+		return 0, Error(
+			fmt.Sprintf("ERR value is not an integer or out of range: %s must be from %d to %d", name, least, most),
+		)
 	case n < least || n > most:
 		return 0, Error(fmt.Sprintf("ERR %s must be from %d to %d", name, least, most))
 	}
@@ -128,7 +130,13 @@ func integer(word []byte) (int64, bool) {
 func Duration(word []byte, hint string) (ms int64, err error) {
 	ms, ok := limit.ParseDuration(word)
 	if !ok {
-		return 0, Error(fmt.Sprintf("ERR invalid duration '%.128s': use seconds, or a number with ms, s, m, h, d or w%s", word, hint))
+		return 0, Error(
+			fmt.Sprintf(
+				"ERR invalid duration '%.128s': use seconds, or a number with ms, s, m, h, d or w%s",
+				word,
+				hint,
+			),
+		)
 	}
 	return ms, nil
 }
@@ -153,7 +161,9 @@ func readZone(word []byte, w *limit.Windows) error {
 	case w.Unit == 0:
 		return errZoneOfDuration
 	case !ok:
-		return Error(fmt.Sprintf("ERR unknown time zone '%.128s': TZ takes an IANA name such as UTC or Europe/Berlin", word))
+		return Error(
+			fmt.Sprintf("ERR unknown time zone '%.128s': TZ takes an IANA name such as UTC or Europe/Berlin", word),
+		)
 	}
 	w.Zone = zone
 	return nil

@@ -8,8 +8,9 @@ import (
 
 // Policy is a rule that has a name.
 type Policy struct {
-	Name   string
-	Text   string // the definition in the one form in which it is kept: SLIDE 5 1m SHADOW. ParsePolicy reads it
+	Name string
+	// the definition in the one form in which it is kept: SLIDE 5 1m SHADOW. ParsePolicy reads it
+	Text   string
 	Rule   Rule
 	Shadow bool
 }
@@ -37,7 +38,7 @@ type DefinitionError struct {
 
 func (e *DefinitionError) Error() string { return e.Err.Error() }
 
-// Unwrap gives what the client is told.
+// Unwrap gives the error for the client.
 func (e *DefinitionError) Unwrap() error { return e.Err }
 
 const longestPolicyName = 64
@@ -45,10 +46,17 @@ const longestPolicyName = 64
 func checkPolicyName(name []byte) error {
 	good := len(name) > 0 && len(name) <= longestPolicyName
 	for _, c := range name {
-		good = good && ('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '.' || c == '_' || c == '-')
+		good = good &&
+			('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '.' || c == '_' || c == '-')
 	}
 	if !good {
-		return Error(fmt.Sprintf("ERR a policy's name is 1 to %d letters, digits, dots, underscores and hyphens, not '%.128s'", longestPolicyName, name))
+		return Error(
+			fmt.Sprintf(
+				"ERR a policy's name is 1 to %d letters, digits, dots, underscores and hyphens, not '%.128s'",
+				longestPolicyName,
+				name,
+			),
+		)
 	}
 	for _, option := range []string{"COST", "ID", "WAIT"} {
 		if equalFold(name, option) {
@@ -104,7 +112,10 @@ func (d *definition) options(a *Algorithm) {
 		case bytes.EqualFold(word, []byte("SHADOW")) && !d.shadow:
 			d.shadow = true
 		default: // what is not known, or there twice
-			d.fail(d.taken-1, Error(fmt.Sprintf("ERR '%.128s' has no place there: a policy is %s", word, a.definition())))
+			d.fail(
+				d.taken-1,
+				Error(fmt.Sprintf("ERR '%.128s' has no place there: a policy is %s", word, a.definition())),
+			)
 		}
 	}
 	for i, value := range values {

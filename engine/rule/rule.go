@@ -26,7 +26,7 @@ type Rule struct {
 	Counter limit.Counter
 }
 
-// Error is told to the client as it stands: the first word is its code, the rest says what is
+// Error is sent to the client as it is: the first word is its code, the rest says what is
 // wrong.
 type Error string
 

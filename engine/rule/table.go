@@ -31,7 +31,9 @@ var algorithms = [...]Algorithm{
 		Fields: []Field{
 			count("limit", func(r *Rule, n int64) { r.Fixed.Limit = n }),
 			{Name: "window", form: aWindow, windows: func(r *Rule) *limit.Windows { return &r.Fixed.Window }}},
-		Options: []Field{{Name: "zone", Word: "TZ", form: aZone, windows: func(r *Rule) *limit.Windows { return &r.Fixed.Window }}}},
+		Options: []Field{
+			{Name: "zone", Word: "TZ", form: aZone, windows: func(r *Rule) *limit.Windows { return &r.Fixed.Window }},
+		}},
 	Lease: {Name: "LEASE", HasID: true,
 		Fields: []Field{
 			count("limit", func(r *Rule, n int64) { r.Lease.Limit = n }),
@@ -40,7 +42,9 @@ var algorithms = [...]Algorithm{
 		Fields: []Field{
 			count("rate", func(r *Rule, n int64) { r.Token.Refill = n }),
 			duration("period", func(r *Rule, ms int64) { r.Token.Period = ms })},
-		Options: []Field{number("queue", "QUEUE", 0, limit.MaxCount-1, func(r *Rule, n int64) { r.Token.Capacity = n + 1 })}},
+		Options: []Field{
+			number("queue", "QUEUE", 0, limit.MaxCount-1, func(r *Rule, n int64) { r.Token.Capacity = n + 1 }),
+		}},
 	Counter: {Name: "COUNTER",
 		Fields: []Field{
 			count("limit", func(r *Rule, n int64) { r.Counter.Limit = n }),
