@@ -171,7 +171,7 @@ func clientReply(c *command.Call) error {
 
 // clientUnblock handles CLIENT UNBLOCK client-id [TIMEOUT | ERROR].
 func clientUnblock(c *command.Call) error {
-	text, how := c.Args.Next(), waitqueue.GivenUp
+	text, how := c.Args.Next(), waitqueue.TimedOut
 	if c.Args.More() && !c.Args.Word("TIMEOUT") {
 		if how = waitqueue.Cancelled; c.Args.Left() > 1 || !c.Args.Word("ERROR") {
 			c.Args.Fail(errUnblockReason)

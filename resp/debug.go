@@ -139,7 +139,7 @@ func debugReload(c *command.Call) error {
 		}
 	}
 
-	c.Tx.BeginAll(s.server.Clock(), c.Db, false)
+	c.Tx.BeginAll(s.server.Clock(), c.DB, false)
 	keys := c.Tx.Reload()
 	c.Tx.End()
 

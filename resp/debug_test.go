@@ -35,7 +35,7 @@ func TestDebugReloadLeavesThoseWhoWait(t *testing.T) {
 	c.check([]answer{{"RL.LEASE jobs 1 1h one", "*5 :1…"}})
 	_, err := waiting.Write([]byte("RL.LEASE jobs 1 1h two WAIT 1h\r\n"))
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return ts.room.Waiting.Load() == 1 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return ts.queues.Waiting.Load() == 1 }, time.Minute, time.Millisecond)
 	c.check([]answer{{"DEBUG RELOAD", "+OK"}, {"RL.RELEASE jobs one", ":1"}})
 	assert.Contains(t, waiting.read(), "*5 :1 ")
 }

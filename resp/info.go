@@ -126,8 +126,8 @@ func (s *Server) writeClients(r *report) {
 	r.field("reserved_clients", s.Settings.ReservedClients.Load())
 	r.field("client_recent_max_input_buffer", s.memory.LargestInput.Value())
 	r.field("client_recent_max_output_buffer", s.memory.LargestOutput.Value())
-	r.field("blocked_clients", s.room.Waiting.Load())
-	r.field("clients_in_timeout_table", s.room.Timed.Load())
+	r.field("blocked_clients", s.queues.Waiting.Load())
+	r.field("clients_in_timeout_table", s.queues.Timed.Load())
 }
 
 func (s *Server) writeMemory(r *report) {

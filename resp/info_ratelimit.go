@@ -33,7 +33,7 @@ func (s *Server) writeRatelimit(r *report) {
 
 // PoliciesChanged tries the waiting calls again with the current policies. Code that changes policies
 // without a command calls it. No lock of the engine is held.
-func (s *Server) PoliciesChanged() { s.room.Stir() }
+func (s *Server) PoliciesChanged() { s.queues.RetryAll() }
 
 // writePolicies writes, for each policy, whether it is in SHADOW mode, and how many calls it has
 // admitted and denied.

@@ -323,7 +323,7 @@ func TestStir(t *testing.T) {
 		}
 		b.heard()
 		capacity = 3
-		b.room.Stir()
+		b.queues.RetryAll()
 		said := strings.Join(b.heard(), "\n")
 		assert.Regexp(t, `^0 a \*5 :1 :3 :1 .*\n0 b \*5 :1 :3 :0 .*$`, said)
 	})

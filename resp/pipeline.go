@@ -40,7 +40,7 @@ func (s *session) begin(p command.Prepared, now int64) {
 	s.addToGroup(p)
 	switch {
 	case p.WantsAll():
-		s.Tx.BeginAll(now, s.Db, p.Command.Flags&command.Write != 0)
+		s.Tx.BeginAll(now, s.DB, p.Command.Flags&command.Write != 0)
 	case len(p.Command.Keys) > 0:
 		// CLIENT REPLY drops a reply when the call ends. In a group that would be too early:
 		// effects may have their values in the reply.
@@ -79,7 +79,7 @@ func (s *session) extendGroup() {
 // the rest from the group.
 func (s *session) lock(now int64) {
 	first := &s.group[0]
-	s.Tx.Begin(now, s.Db, s.hasher.Keys[:first.Keys], first.Command.Flags&command.Write != 0)
+	s.Tx.Begin(now, s.DB, s.hasher.Keys[:first.Keys], first.Command.Flags&command.Write != 0)
 	calls, keys := 1, first.Keys
 	for calls < len(s.group) && s.Tx.Join(s.hasher.Keys[keys:keys+s.group[calls].Keys]) {
 		keys += s.group[calls].Keys
@@ -103,7 +103,7 @@ func (s *session) runGroup(elapsed time.Duration) *waitqueue.Waiter {
 			s.replyStart = len(s.Reply.B)
 			s.updateProfile(p.Command, elapsed)
 			s.calls++
-			s.Tx.Next(s.Db, p.Command.Flags&command.Write != 0)
+			s.Tx.Next(s.DB, p.Command.Flags&command.Write != 0)
 		}
 		if s.Run(p, keys[:p.Keys:p.Keys]) {
 			return s.enqueue(*p)

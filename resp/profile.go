@@ -40,6 +40,6 @@ func (s *session) updateProfile(c *command.Command, elapsed time.Duration) {
 
 // selectDatabase changes the database of the following calls.
 func (s *session) selectDatabase(db int) {
-	s.Db = db
+	s.DB = db
 	s.profile.database.Store(int32(db))
 }

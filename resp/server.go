@@ -26,7 +26,7 @@ type Server struct {
 	started time.Time
 	runID   string // 40 hex digits, new with every start
 
-	room waitqueue.Room // the queues of calls that wait
+	queues waitqueue.Queues // the queues of calls that wait
 
 	loading     atomic.Int64 // Unix ms when loading began; 0: the data is loaded
 	configuring sync.Mutex   // held while the store is configured
@@ -86,9 +86,9 @@ func NewServer(o Options) *Server {
 		sessions: make(map[int64]*session),
 		shutdown: make(chan struct{}), drained: make(chan struct{}),
 	}
-	s.Waiting, s.RetryWaiting = &s.room, s.PoliciesChanged
-	o.Clock.OnStep(s.room.Stir)
-	s.room.Init(o.Engine, o.Clock, s.unavailable)
+	s.Waiting, s.RetryWaiting = &s.queues, s.PoliciesChanged
+	o.Clock.OnStep(s.queues.RetryAll)
+	s.queues.Init(o.Engine, o.Clock, s.unavailable)
 	s.memory.Init()
 	s.applyMemoryLimits()
 	s.warnAboutMaxMemory()

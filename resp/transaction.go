@@ -5,7 +5,6 @@ import (
 	"rlserver/resp/clientmem"
 	"rlserver/resp/command"
 	"rlserver/resp/config"
-	"rlserver/resp/waitqueue"
 	"rlserver/resp/wire"
 )
 
@@ -104,7 +103,7 @@ func (s *session) queue(p command.Prepared) {
 		s.guard.Memory.Set(clientmem.Transaction, t.size+size)
 		s.evictClientsIfNeeded()
 	}
-	p.Words = waitqueue.CloneWords(p.Words)
+	p.Words = command.CloneWords(p.Words)
 	t.calls, t.size = append(t.calls, p), t.size+size
 	t.has, t.lacks = t.has|p.Command.Flags, t.lacks|^p.Command.Flags
 	if p.WantsAll() {
@@ -151,7 +150,7 @@ func exec(c *command.Call) error {
 	keys := s.hasher.Keys
 	for i := range t.calls {
 		p := &t.calls[i]
-		s.Tx.Next(s.Db, p.Command.Flags&command.Write != 0)
+		s.Tx.Next(s.DB, p.Command.Flags&command.Write != 0)
 		s.Run(p, keys[:p.Keys])
 		keys = keys[p.Keys:]
 	}
@@ -165,12 +164,12 @@ func (s *session) beginAll(t *transaction) {
 		s.hasher.Add(&t.calls[i])
 	}
 	if t.has&(command.WholeKeyspace|command.Stepwise) != 0 {
-		s.Tx.BeginAll(s.server.Clock(), s.Db, t.has&command.Write != 0)
+		s.Tx.BeginAll(s.server.Clock(), s.DB, t.has&command.Write != 0)
 		return
 	}
 	own := len(s.hasher.Keys)
 	s.hasher.Keys = s.watching.Keys(s.hasher.Keys)
-	s.Tx.Begin(s.server.Clock(), s.Db, s.hasher.Keys, t.has&command.Write != 0)
+	s.Tx.Begin(s.server.Clock(), s.DB, s.hasher.Keys, t.has&command.Write != 0)
 	s.hasher.Keys = s.hasher.Keys[:own]
 	s.Tx.Prefetch(s.hasher.Keys)
 }
@@ -213,7 +212,7 @@ func (s *session) unwatch() {
 	if len(keys) == 0 {
 		return
 	}
-	s.Tx.Begin(s.server.Clock(), s.Db, keys, false)
+	s.Tx.Begin(s.server.Clock(), s.DB, keys, false)
 	s.Tx.Unwatch(&s.watching)
 	s.Tx.End()
 }

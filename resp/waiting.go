@@ -6,10 +6,10 @@ import (
 	"rlserver/resp/waitqueue"
 )
 
-// enqueue adds a call whose handler has returned ErrHeld to the queue of each of its keys. The locks
+// enqueue adds a call whose handler has returned ErrWait to the queue of each of its keys. The locks
 // of the keys are held.
 func (s *session) enqueue(p command.Prepared) *waitqueue.Waiter {
-	w := s.server.room.Enter(&s.Call, p, s.guard.Wake)
+	w := s.server.queues.Enqueue(&s.Call, p, s.guard.Wake)
 	s.waiter.Store(w)
 	return w
 }
@@ -24,14 +24,15 @@ func (s *session) await(w *waitqueue.Waiter) {
 	for !gone && w.Waits() {
 		gone = s.guard.Pause() != nil
 	}
-	w.End(s.Tx)
+	w.Dequeue(s.Tx)
 	s.waiter.Store(nil)
 	s.guard.Memory.Set(clientmem.Waiting, 0)
 	if gone {
 		s.closing = true // without a reply, as in Redis
 		return
 	}
-	s.Errors += w.Own.Errors
-	s.Reply.B = append(s.Reply.B, w.Own.Reply.B...)
-	s.See(w.Position)
+	reply, errors, position := w.Answer()
+	s.Errors += errors
+	s.Reply.B = append(s.Reply.B, reply...)
+	s.See(position)
 }

@@ -26,14 +26,14 @@ type Call struct {
 	Keys    []engine.Key // all, in the order of the words
 	Reply   wire.Reply
 
-	Db     int   // the number of the database
+	DB     int   // the number of the database
 	Client int64 // the connection's id
 	Conn   conn
 	Random *rand.Rand
 
 	Executing bool    // within EXEC, under the locks of all that was queued
 	Attempt   Attempt // which one it is, of a call that may wait
-	Request   Request // of a handler that has returned errHeld
+	Request   Request // of a handler that has returned ErrWait
 	Postponed []postponed
 	Ready     any   // what prepare has made
 	Errors    int64 // replies that were errors
@@ -57,12 +57,12 @@ type conn interface {
 func (c *Call) MakeRoomFor(bytes int64) { c.Tx.MakeRoomFor(c.Env.Clock(), bytes) }
 
 // Usage is what a key takes, in bytes. No lock is held.
-func (c *Call) Usage(name []byte) int64 { return c.Env.Engine.Usage(c.Db, c.Env.Engine.Key(name)) }
+func (c *Call) Usage(name []byte) int64 { return c.Env.Engine.Usage(c.DB, c.Env.Engine.Key(name)) }
 
 // MakeRoomToStretch does so before a string is stretched to so many bytes.
 func (c *Call) MakeRoomToStretch(name []byte, length int64) {
 	if length >= engine.LargeGrowth {
-		c.MakeRoomFor(length - c.Env.Engine.StringLength(c.Db, c.Env.Engine.Key(name)))
+		c.MakeRoomFor(length - c.Env.Engine.StringLength(c.DB, c.Env.Engine.Key(name)))
 	}
 }
 
@@ -73,7 +73,7 @@ func (c *Call) Run(p *Prepared, keys []engine.Key) (held bool) {
 	c.Command, c.Words, c.Args, c.Keys = p.Command, p.Words, Args{List: p.Words[p.Name:], Keys: keys}, keys
 	switch err := p.Command.Run(c); err {
 	case nil:
-	case ErrHeld:
+	case ErrWait:
 		return true
 	default:
 		c.Reply.B = c.Reply.B[:mark] // half an answer never leaves
@@ -207,4 +207,18 @@ func (c *Call) Database() int {
 // WrongArity refuses a number of arguments that the command's declaration cannot.
 func (c *Call) WrongArity() engine.Error {
 	return engine.Error("ERR wrong number of arguments for '" + c.Command.FullName() + "' command")
+}
+
+// CloneWords copies the words of a call, which lie in a buffer that the next read overwrites.
+func CloneWords(words [][]byte) [][]byte {
+	size := 0
+	for _, word := range words {
+		size += len(word)
+	}
+	text, kept := make([]byte, 0, size), make([][]byte, len(words))
+	for i, word := range words {
+		text = append(text, word...)
+		kept[i] = text[len(text)-len(word) : len(text) : len(text)]
+	}
+	return kept
 }

@@ -18,19 +18,22 @@ const (
 	LastAttempt          // its time is over
 )
 
-// Request is what a handler that has returned errHeld wants.
+// Request is what a handler that has returned ErrWait wants.
 type Request struct {
 	Deadline time.Duration // as in waiter
-	Moment   int64         // when it can be admitted if nobody else comes, Unix ms; never: others are before it
-	Pop      Popper        // nil for a limiter
+	// when it can be admitted if no other call comes, Unix ms; Never: others are before it
+	RetryAt int64
+	Pop     Popper // nil for a limiter
 }
 
-// ErrHeld is returned by a handler whose call is to wait: there is no answer yet.
-var ErrHeld = errors.New("the call waits")
+// ErrWait is returned by a handler whose call is to wait: there is no answer yet.
+var ErrWait = errors.New("the call waits")
 
-// Admit has a limiter decide a call, by try, and makes the call wait if it came with WAIT and cannot be admitted now but may be in time:
-// then the error is errHeld, to be returned by the handler, which will be run again. Who comes while others wait goes behind them, unless
-// it can be told at once that it cannot be admitted in time, or it takes nothing: whoever renews a lease must not wait for its end.
+// Admit has a limiter decide a call, by try, and makes the call wait if it came with WAIT and
+// cannot be admitted now but may be in time: then the error is ErrWait, to be returned by the
+// handler, which will be run again. Who comes while others wait goes behind them, unless it can be
+// told at once that it cannot be admitted in time, or it takes nothing: whoever renews a lease must
+// not wait for its end.
 //
 // When its time is over a call is decided as one without WAIT: those do not look at who waits.
 func (c *Call) Admit(try func() (limit.Decision, error)) (limit.Decision, error) {
@@ -40,7 +43,7 @@ func (c *Call) Admit(try func() (limit.Decision, error)) (limit.Decision, error)
 	elapsed, deadline, behind := c.Env.Time.Elapsed(), c.Request.Deadline, false
 	if c.Attempt == firstAttempt {
 		deadline = After(elapsed, c.Args.Wait)
-		behind = !c.Env.Waiting.Empty(c.Db, c.Keys)
+		behind = !c.Env.Waiting.Empty(c.DB, c.Keys)
 	}
 	var d limit.Decision
 	var err error
@@ -56,11 +59,11 @@ func (c *Call) Admit(try func() (limit.Decision, error)) (limit.Decision, error)
 	if c.Env.Time.Until(moment) > deadline-elapsed {
 		return try()
 	}
-	c.Request = Request{Deadline: deadline, Moment: moment}
+	c.Request = Request{Deadline: deadline, RetryAt: moment}
 	if behind {
-		c.Request.Moment = Never
+		c.Request.RetryAt = Never
 	}
-	return d, ErrHeld
+	return d, ErrWait
 }
 
 // After is a deadline so many ms after a moment.

@@ -12,304 +12,320 @@ import (
 	"time"
 )
 
-// Room is where calls wait: a line for each key that any of them waits for.
-type Room struct {
+// Queues holds the calls that wait: a queue for each key that any of them waits for.
+type Queues struct {
 	engine      *engine.Engine
 	clock       *clock.Clock
-	unavailable func(has, lacks command.Flags) error // why a call is not tried again now
+	unavailable func(has, lacks command.Flags) error // why a call is refused without running it
 
-	tickets atomic.Int64
-	Waiting atomic.Int64 // calls
-	Timed   atomic.Int64 // calls that do not wait for ever
+	arrivals atomic.Int64 // waiters so far
+	Waiting  atomic.Int64 // calls that wait
+	Timed    atomic.Int64 // of these, calls with a timeout
 
-	mu    sync.Mutex // of lines alone: what is in a line is under the lock of its key
-	Lines map[lineKey]*line
+	mu     sync.Mutex // guards queues; what is in a queue is under the lock of its key
+	queues map[queueKey]*queue
 }
 
-func (r *Room) Init(e *engine.Engine, c *clock.Clock, unavailable func(has, lacks command.Flags) error) {
-	r.engine, r.clock, r.unavailable, r.Lines = e, c, unavailable, make(map[lineKey]*line)
+// Init sets what the queues work with. unavailable returns the error with which the server refuses
+// a command that has, or lacks, the given flags; nil: it runs the command.
+func (qs *Queues) Init(e *engine.Engine, c *clock.Clock, unavailable func(has, lacks command.Flags) error) {
+	qs.engine, qs.clock, qs.unavailable, qs.queues = e, c, unavailable, make(map[queueKey]*queue)
 }
 
-type lineKey struct {
+// Len returns how many keys have a queue.
+func (qs *Queues) Len() int {
+	qs.mu.Lock()
+	defer qs.mu.Unlock()
+	return len(qs.queues)
+}
+
+type queueKey struct {
 	db   int
 	name string
 }
 
-// line is who waits for a key, in order of arrival. Limiters' calls and those that pop do not hold each other up: a pop is what
-// may make room for a limiter.
-//
-// Nobody in it looks for himself. Whoever changes the key, and the timer when a time has come, goes through the line and answers those
-// whose turn it is, under the lock of the key: so the order is the line's, however the system schedules goroutines, and a change
-// that admits nobody wakes nobody.
-type line struct {
-	room    *Room
-	db      int
-	key     engine.Key
-	watch   engine.Watch
-	callers list.List // of limiters: *waiter
-	poppers list.List // likewise
-	due     deadlines // of those for whom this is the first of their lines
+// queue holds the calls that wait for a key, in order of arrival. Limiters and pops do not delay
+// each other: a pop may free what a limiter waits for. It is processed when the key changes and
+// when its timer fires, see the package comment.
+type queue struct {
+	owner    *Queues
+	db       int
+	key      engine.Key
+	watch    engine.Watch
+	limiters list.List // *Waiter
+	pops     list.List // *Waiter
+	timeouts timeouts  // of the waiters for which this is the queue of their first key
 
-	moment int64 // Unix ms before which the first caller cannot be admitted unless a key of its changes; 0: it has to be tried
-	timer  *time.Timer
-	set    alarm // what the timer is set to
+	// retryAt is the time, Unix ms, before which the first limiter cannot be admitted unless one of
+	// its keys changes. 0: it has to be retried.
+	retryAt int64
+
+	timer    *time.Timer
+	timerSet wakeTime // what the timer is set to
 }
 
-// alarm is when somebody's turn comes: at a moment of the server's time, which follows the system clock, or when a timeout
-// ends, which is measured by the monotonic clock.
-type alarm struct {
-	moment   int64         // Unix ms
+// wakeTime is when a queue has to be processed next: at a server time, which follows the system
+// clock, or at the end of a timeout, which is measured by the monotonic clock.
+type wakeTime struct {
+	retryAt  int64         // Unix ms
 	deadline time.Duration // elapsed
 }
 
-var noAlarm = alarm{command.Never, command.Never}
+var noWakeTime = wakeTime{command.Never, command.Never}
 
-// Empty tells, under the locks of the keys, whether no limiter's call waits for any of them.
-func (r *Room) Empty(db int, keys []engine.Key) bool {
-	if r.Waiting.Load() == 0 {
+// Empty reports whether no limiter's call waits for any of the keys. The caller holds their locks.
+func (qs *Queues) Empty(db int, keys []engine.Key) bool {
+	if qs.Waiting.Load() == 0 {
 		return true
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	qs.mu.Lock()
+	defer qs.mu.Unlock()
 	for _, k := range keys {
-		if l := r.Lines[lineKey{db, string(k.Name)}]; l != nil && l.callers.Len() > 0 {
+		if q := qs.queues[queueKey{db, string(k.Name)}]; q != nil && q.limiters.Len() > 0 {
 			return false
 		}
 	}
 	return true
 }
 
-// of gives the line of a key, a new one if there is none.
-func (r *Room) of(tx *engine.Tx, db int, k engine.Key) *line {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	l := r.Lines[lineKey{db, string(k.Name)}]
-	if l == nil {
-		l = &line{room: r, db: db, key: k, set: noAlarm}
-		l.key.Name = bytes.Clone(k.Name)
-		l.watch.Then = l.changed
-		tx.Watch(&l.watch, l.key)
-		r.Lines[lineKey{db, string(k.Name)}] = l
+// of returns the queue of a key, and creates it if it is missing. The caller holds the key's lock.
+func (qs *Queues) of(tx *engine.Tx, db int, k engine.Key) *queue {
+	qs.mu.Lock()
+	defer qs.mu.Unlock()
+	q := qs.queues[queueKey{db, string(k.Name)}]
+	if q == nil {
+		q = &queue{owner: qs, db: db, key: k, timerSet: noWakeTime}
+		q.key.Name = bytes.Clone(k.Name)
+		q.watch.Then = q.keyChanged
+		tx.Watch(&q.watch, q.key)
+		qs.queues[queueKey{db, string(k.Name)}] = q
 	}
-	return l
+	return q
 }
 
-// join puts a waiter at the end of the line of each of its keys. If nobody is before it, its request says when it can be admitted.
-func (r *Room) join(tx *engine.Tx, w *Waiter) {
-	r.Waiting.Add(1)
-	w.ticket = r.tickets.Add(1)
+// join appends a waiter to the queue of each of its keys. If it is the first limiter there, its
+// request says when it can be admitted.
+func (qs *Queues) join(tx *engine.Tx, w *Waiter) {
+	qs.Waiting.Add(1)
+	w.arrival = qs.arrivals.Add(1)
 	for _, k := range w.keys {
-		l := r.of(tx, w.Own.Db, k)
-		if w.standsIn(l) {
+		q := qs.of(tx, w.call.DB, k)
+		if w.isIn(q) {
 			continue
 		}
-		if w.pop != nil {
-			w.places = append(w.places, place{l, l.poppers.PushBack(w)})
+		if w.popper != nil {
+			w.entries = append(w.entries, entry{q, q.pops.PushBack(w)})
 			continue
 		}
-		w.places = append(w.places, place{l, l.callers.PushBack(w)})
-		if l.callers.Len() == 1 {
-			l.moment = w.Own.Request.Moment
+		w.entries = append(w.entries, entry{q, q.limiters.PushBack(w)})
+		if q.limiters.Len() == 1 {
+			q.retryAt = w.call.Request.RetryAt
 		}
 	}
 	if w.deadline != command.Never {
-		r.Timed.Add(1)
-		heap.Push(&w.places[0].line.due, w)
+		qs.Timed.Add(1)
+		heap.Push(&w.entries[0].queue.timeouts, w)
 	}
-	for _, p := range w.places {
-		p.line.arm()
-	}
-}
-
-// changed is called at the end of a call that has changed the key.
-func (l *line) changed(tx *engine.Tx) {
-	l.moment = 0
-	if l.serve(tx, nil) != nil {
-		l.arm()
+	for _, e := range w.entries {
+		e.queue.setTimer()
 	}
 }
 
-// ring is the timer's.
-func (l *line) ring() {
-	tx := l.room.engine.NewTx()
-	var all *Waiter
+// keyChanged processes the queue at the end of a call that has changed its key. It is the queue's
+// Watch.Then: it runs inside Tx.End of that call, which is another client's, under the locks of
+// that call. If the first limiter needs more locks, the timer fires at once and takes them.
+func (q *queue) keyChanged(tx *engine.Tx) {
+	q.retryAt = 0
+	if q.process(tx, nil) != nil {
+		q.setTimer()
+	}
+}
+
+// timerFired processes the queue when its timer fires. A call on several keys is run with the locks
+// of all.
+func (q *queue) timerFired() {
+	tx := q.owner.engine.NewTx()
+	var locked *Waiter // the one whose keys are all locked
 	for {
-		keys := []engine.Key{l.key}
-		if all != nil {
-			keys = all.keys
+		keys := []engine.Key{q.key}
+		if locked != nil {
+			keys = locked.keys
 		}
-		tx.Begin(l.room.clock.Now(), l.db, keys, true)
-		l.set = noAlarm
-		next := l.serve(tx, all)
+		tx.Begin(q.owner.clock.Now(), q.db, keys, true)
+		q.timerSet = noWakeTime
+		next := q.process(tx, locked)
 		tx.End()
 		if next == nil {
 			return
 		}
-		all = next
+		locked = next
 	}
 }
 
-// serve answers whose turn it is: the first callers, as long as they are admitted, and those who have waited for as long as they wanted.
-// A call on several keys needs the locks of all: unless it is the one for which they are held, it is returned, for ring to take them.
-func (l *line) serve(tx *engine.Tx, held *Waiter) (needs *Waiter) {
-	l.servePoppers(tx)
+// process runs the calls whose turn it is: the pops, the first limiters as long as they are
+// admitted, and the calls whose timeout has ended. A call on several keys needs the locks of all
+// its keys: unless it is locked, for which they are held, process returns it, and timerFired calls
+// again with the locks.
+func (q *queue) process(tx *engine.Tx, locked *Waiter) (needs *Waiter) {
+	q.processPops(tx)
 	for {
-		w, last := l.turn(tx.Now(), l.room.clock.Elapsed())
+		w, timedOut := q.next(tx.Now(), q.owner.clock.Elapsed())
 		if w == nil {
-			l.arm()
+			q.setTimer()
 			return nil
 		}
 		switch {
-		case !w.stands() || w.pop != nil:
-			w.attempt(tx, last)
-			l.remove(tx, w)
-		case len(w.places) > 1 && w != held:
+		case !w.isPending() || w.popper != nil:
+			w.attempt(tx, timedOut)
+			q.remove(tx, w)
+		case len(w.entries) > 1 && w != locked:
 			return w
-		case !last && !w.first():
-			l.moment = command.Never // who makes it the first of its other lines looks after it there
-		case w.attempt(tx, last):
-			w.leave(tx, l)
+		case !timedOut && !w.isFirst():
+			q.retryAt = command.Never // the queue where it is behind another retries it
+		case w.attempt(tx, timedOut):
+			w.leave(tx, q)
 		default:
-			w.expect(l)
+			w.scheduleRetry(q)
 		}
 	}
 }
 
-// turn is who may be answered now, if anybody, and whether it is the last time that it is tried.
-func (l *line) turn(now int64, elapsed time.Duration) (w *Waiter, last bool) {
-	switch first := l.callers.Front(); {
-	case first != nil && l.moment <= now:
+// next returns the waiter to run now, nil if there is none, and whether its timeout has ended: it
+// is then not retried.
+func (q *queue) next(now int64, elapsed time.Duration) (w *Waiter, timedOut bool) {
+	switch first := q.limiters.Front(); {
+	case first != nil && q.retryAt <= now:
 		return first.Value.(*Waiter), false
-	case len(l.due) > 0 && l.due[0].deadline <= elapsed:
-		return l.due[0], true
+	case len(q.timeouts) > 0 && q.timeouts[0].deadline <= elapsed:
+		return q.timeouts[0], true
 	}
 	return nil, false
 }
 
-// servePoppers gives what the key holds to those who wait for it.
-func (l *line) servePoppers(tx *engine.Tx) {
-	for e := l.poppers.Front(); e != nil; {
+// processPops pops members for the waiting pops, as long as the key has any.
+func (q *queue) processPops(tx *engine.Tx) {
+	for e := q.pops.Front(); e != nil; {
 		w := e.Value.(*Waiter)
 		e = e.Next()
-		if w.stands() && !w.take(tx, l.key) {
+		if w.isPending() && !w.tryPop(tx, q.key) {
 			return
 		}
-		l.remove(tx, w)
+		q.remove(tx, w)
 	}
 }
 
-// remove takes a waiter out of this line.
-func (l *line) remove(tx *engine.Tx, w *Waiter) {
-	for i := range w.places {
-		p := &w.places[i]
-		if p.line != l || p.element == nil {
+// remove removes a waiter from this queue, and closes the queue if it is empty then.
+func (q *queue) remove(tx *engine.Tx, w *Waiter) {
+	for i := range w.entries {
+		e := &w.entries[i]
+		if e.queue != q || e.element == nil {
 			continue
 		}
-		if w.pop != nil {
-			l.poppers.Remove(p.element)
+		if w.popper != nil {
+			q.pops.Remove(e.element)
 		} else {
-			if l.callers.Front() == p.element {
-				l.moment = 0
+			if q.limiters.Front() == e.element {
+				q.retryAt = 0
 			}
-			l.callers.Remove(p.element)
+			q.limiters.Remove(e.element)
 		}
-		p.element = nil
-		if i == 0 && w.index >= 0 {
-			heap.Remove(&l.due, w.index)
+		e.element = nil
+		if i == 0 && w.timeoutIndex >= 0 {
+			heap.Remove(&q.timeouts, w.timeoutIndex)
 		}
-		if l.callers.Len() == 0 && l.poppers.Len() == 0 {
-			l.close(tx)
+		if q.limiters.Len() == 0 && q.pops.Len() == 0 {
+			q.close(tx)
 		}
 	}
 }
 
-// close ends a line that nobody stands in.
-func (l *line) close(tx *engine.Tx) {
-	tx.Unwatch(&l.watch)
-	l.arm()
-	l.room.mu.Lock()
-	defer l.room.mu.Unlock()
-	delete(l.room.Lines, lineKey{l.db, string(l.key.Name)})
+// close removes a queue that is empty.
+func (q *queue) close(tx *engine.Tx) {
+	tx.Unwatch(&q.watch)
+	q.setTimer()
+	q.owner.mu.Lock()
+	defer q.owner.mu.Unlock()
+	delete(q.owner.queues, queueKey{q.db, string(q.key.Name)})
 }
 
-// next is when somebody's turn comes.
-func (l *line) next() alarm {
-	at := noAlarm
-	if l.callers.Len() > 0 {
-		at.moment = l.moment
+// wakeTime returns when the queue has to be processed next.
+func (q *queue) wakeTime() wakeTime {
+	at := noWakeTime
+	if q.limiters.Len() > 0 {
+		at.retryAt = q.retryAt
 	}
-	if len(l.due) > 0 {
-		at.deadline = l.due[0].deadline
+	if len(q.timeouts) > 0 {
+		at.deadline = q.timeouts[0].deadline
 	}
 	return at
 }
 
-// arm sets the timer.
-func (l *line) arm() {
-	at := l.next()
-	if at == l.set {
+// setTimer sets the timer to the next wake time, or stops it if there is none.
+func (q *queue) setTimer() {
+	at := q.wakeTime()
+	if at == q.timerSet {
 		return
 	}
-	l.set = at
+	q.timerSet = at
 	switch {
-	case at == noAlarm:
-		l.timer.Stop()
-	case l.timer == nil:
-		l.timer = time.AfterFunc(l.until(at), l.ring)
+	case at == noWakeTime:
+		q.timer.Stop()
+	case q.timer == nil:
+		q.timer = time.AfterFunc(q.until(at), q.timerFired)
 	default:
-		l.timer.Reset(l.until(at))
+		q.timer.Reset(q.until(at))
 	}
 }
 
-// farthest is the longest that a timer is set for: ring looks and sets it again.
-const farthest = 1 << 40 * time.Millisecond
+// maxTimer is the longest time that a timer is set to: timerFired sets it again if nothing is due.
+const maxTimer = 1 << 40 * time.Millisecond
 
-// until is how long it is until an alarm.
-func (l *line) until(at alarm) time.Duration {
-	clock := l.room.clock
-	return max(0, min(clock.Until(at.moment), at.deadline-clock.Elapsed(), farthest))
+// until returns how long it is until a wake time, at least 0 and at most maxTimer.
+func (q *queue) until(at wakeTime) time.Duration {
+	clock := q.owner.clock
+	return max(0, min(clock.Until(at.retryAt), at.deadline-clock.Elapsed(), maxTimer))
 }
 
-// Stir has the first caller of each line tried again, as what it is held against is not only in its keys: a policy has changed, or
-// the server's time has jumped. The caller holds no locks.
-func (r *Room) Stir() {
-	r.mu.Lock()
-	lines := make([]*line, 0, len(r.Lines))
-	for _, l := range r.Lines {
-		lines = append(lines, l)
+// RetryAll retries the first limiter of each queue, after a change that is not one of its keys: of
+// a policy, or of the server's time, which has jumped. The caller holds no locks.
+func (qs *Queues) RetryAll() {
+	qs.mu.Lock()
+	queues := make([]*queue, 0, len(qs.queues))
+	for _, q := range qs.queues {
+		queues = append(queues, q)
 	}
-	r.mu.Unlock()
-	tx := r.engine.NewTx()
-	for _, l := range lines {
-		tx.Begin(r.clock.Now(), l.db, []engine.Key{l.key}, true)
-		l.changed(tx)
+	qs.mu.Unlock()
+	tx := qs.engine.NewTx()
+	for _, q := range queues {
+		tx.Begin(qs.clock.Now(), q.db, []engine.Key{q.key}, true)
+		q.keyChanged(tx)
 		tx.End()
 	}
 }
 
-// deadlines is a heap: those who have waited long enough, in the order in which they have, or came.
-type deadlines []*Waiter
+// timeouts is a heap of waiters that have a timeout, by deadline and then by arrival.
+type timeouts []*Waiter
 
-func (d deadlines) Len() int { return len(d) }
-func (d deadlines) Less(i, j int) bool {
+func (d timeouts) Len() int { return len(d) }
+func (d timeouts) Less(i, j int) bool {
 	if d[i].deadline != d[j].deadline {
 		return d[i].deadline < d[j].deadline
 	}
-	return d[i].ticket < d[j].ticket
+	return d[i].arrival < d[j].arrival
 }
-func (d deadlines) Swap(i, j int) {
+func (d timeouts) Swap(i, j int) {
 	d[i], d[j] = d[j], d[i]
-	d[i].index, d[j].index = i, j
+	d[i].timeoutIndex, d[j].timeoutIndex = i, j
 }
-func (d *deadlines) Push(w any) {
-	w.(*Waiter).index = len(*d)
+func (d *timeouts) Push(w any) {
+	w.(*Waiter).timeoutIndex = len(*d)
 	*d = append(*d, w.(*Waiter))
 }
-func (d *deadlines) Pop() any {
+func (d *timeouts) Pop() any {
 	last := len(*d) - 1
 	w := (*d)[last]
 	(*d)[last] = nil
 	*d = (*d)[:last]
-	w.index = -1
+	w.timeoutIndex = -1
 	return w
 }

@@ -11,124 +11,128 @@ import (
 	"unsafe"
 )
 
-// Waiter is a call that waits on the server: for a limiter to admit it, or for something to pop. Its connection's goroutine sleeps in
-// guard.pause until whoever went through the line has answered the call.
+// Waiter is a call that waits. The goroutine of its connection sleeps in wire.Guard.Pause until the
+// call has a reply.
 type Waiter struct {
 	wake     func() // ends the sleep of its connection
-	room     *Room
-	call     command.Prepared // its words copied
+	owner    *Queues
+	prepared command.Prepared // with copies of the words
 	keys     []engine.Key     // all, in the order of the words
-	deadline time.Duration    // elapsed; never: it waits for ever
-	ticket   int64            // in order of arrival
-	pop      command.Popper   // nil for a limiter's call
+	deadline time.Duration    // elapsed; Never: no timeout
+	arrival  int64            // a number that grows with each waiter
+	popper   command.Popper   // nil for a limiter's call
 
-	places []place // each under the lock of its key
-	index  int     // in the first line's due, -1 if it is not there
+	entries      []entry // each under the lock of its key
+	timeoutIndex int     // in the timeouts of its first queue; -1: it is not there
 
-	mu       sync.Mutex // of what is below; no lock is asked for under it
-	outcome  ending
-	Position engine.Position // what the answer acknowledges
-	Own      command.Call    // runs the call again, by others: so not the owner's
+	mu       sync.Mutex // guards what follows; no lock is taken under it
+	outcome  Outcome
+	position engine.Position // the journal position before which the reply must not be sent
+	call     command.Call    // runs the handler; not the connection's, as other goroutines run it
 }
 
-// place is where a waiter stands in one line.
-type place struct {
-	line    *line
-	element *list.Element // nil: no more
+// entry is where a waiter is in one queue.
+type entry struct {
+	queue   *queue
+	element *list.Element // nil: it has left
 }
 
-// ending is what has become of a waiter.
-type ending uint8
+// Outcome says how far a waiter is, and how it ended.
+type Outcome uint8
 
 const (
-	pending   ending = iota
-	decided          // the answer is written, and goes to the journal with the call that brought it about
-	answered         // and may be sent
-	GivenUp          // by CLIENT UNBLOCK id TIMEOUT: as if its time were over
-	Cancelled        // by CLIENT UNBLOCK id ERROR
+	pending Outcome = iota // no reply yet
+	// the reply is written; the call that caused it has no journal position yet
+	decided
+	answered  // the reply may be sent
+	TimedOut  // by CLIENT UNBLOCK id TIMEOUT: as if its timeout had ended
+	Cancelled // by CLIENT UNBLOCK id ERROR
 )
 
 const errUnblocked = engine.Error("UNBLOCKED client unblocked via CLIENT UNBLOCK")
 
-// Enter lets a call wait whose handler has returned errHeld. Its locks are held. wake ends the sleep of its connection, and is called
-// when the call has been answered.
-func (r *Room) Enter(c *command.Call, p command.Prepared, wake func()) *Waiter {
-	p.Words = CloneWords(p.Words)
-	w := &Waiter{room: r, wake: wake, call: p, deadline: c.Request.Deadline, pop: c.Request.Pop, index: -1}
-	own := command.Hasher{Engine: r.engine}
-	own.Add(&w.call)
-	w.keys = own.Keys
-	w.Own = command.Call{Env: c.Env, Client: c.Client, Db: c.Db, Request: c.Request, Attempt: command.NextAttempt, Reply: wire.Reply{RESP3: c.Reply.RESP3}}
-	r.join(c.Tx, w)
+// Enqueue makes a call wait whose handler has returned command.ErrWait. The caller holds the locks
+// of its keys. wake is called when the call has a reply; it must not block or take a lock of this
+// package.
+func (qs *Queues) Enqueue(c *command.Call, p command.Prepared, wake func()) *Waiter {
+	p.Words = command.CloneWords(p.Words)
+	w := &Waiter{
+		owner: qs, wake: wake, prepared: p,
+		deadline: c.Request.Deadline, popper: c.Request.Pop, timeoutIndex: -1,
+	}
+	hasher := command.Hasher{Engine: qs.engine}
+	hasher.Add(&w.prepared)
+	w.keys = hasher.Keys
+	w.call = command.Call{
+		Env: c.Env, Client: c.Client, DB: c.DB, Request: c.Request, Attempt: command.NextAttempt,
+		Reply: wire.Reply{RESP3: c.Reply.RESP3},
+	}
+	qs.join(c.Tx, w)
 	return w
 }
 
-// End takes a call out of its lines if it is still there, and answers one that was unblocked. No lock is held. tx is idle.
-func (w *Waiter) End(tx *engine.Tx) {
-	if len(w.places) > 1 || w.current() != answered {
-		w.quit(tx)
+// Dequeue ends the waiting: it removes the call from the queues that it is still in, and replies to
+// one that was unblocked. The caller holds no locks, and tx has not begun.
+func (w *Waiter) Dequeue(tx *engine.Tx) {
+	if len(w.entries) > 1 || w.currentOutcome() != answered {
+		w.leaveAll(tx)
 	}
-	w.room.Waiting.Add(-1)
+	w.owner.Waiting.Add(-1)
 	if w.deadline != command.Never {
-		w.room.Timed.Add(-1)
+		w.owner.Timed.Add(-1)
 	}
 }
 
-func (w *Waiter) quit(tx *engine.Tx) {
-	tx.Begin(w.room.clock.Now(), w.Own.Db, w.keys, true)
-	defer func() { w.Position = max(w.Position, tx.End()) }()
+// leaveAll leaves all queues, with the locks of all keys.
+func (w *Waiter) leaveAll(tx *engine.Tx) {
+	tx.Begin(w.owner.clock.Now(), w.call.DB, w.keys, true)
+	defer func() { w.position = max(w.position, tx.End()) }()
 	w.leave(tx, nil)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch w.outcome {
-	case GivenUp:
-		w.try(tx, command.LastAttempt)
+	case TimedOut:
+		w.run(tx, command.LastAttempt)
 	case Cancelled:
-		w.Own.Reply.Error(string(errUnblocked))
-		w.Own.Errors++
+		w.call.Reply.Error(string(errUnblocked))
+		w.call.Errors++
 	}
 }
 
-// waiterSize is what a waiting call takes beside its words and keys, in bytes.
+// Answer returns the reply of a call that no longer waits, how many errors it has, and the journal
+// position before which it must not be sent. The reply belongs to the caller. It is called after
+// Dequeue.
+func (w *Waiter) Answer() (reply []byte, errors int64, position engine.Position) {
+	return w.call.Reply.B, w.call.Errors, w.position
+}
+
+// waiterSize is the memory of a waiter without its words and keys, in bytes.
 const waiterSize = 1 << 10
 
-// Size is what the call takes while it waits: its copy, and its places in the lines of its keys.
+// Size returns the memory that the call takes while it waits, in bytes: its copy, and the queues of
+// its keys.
 func (w *Waiter) Size() int {
-	size := waiterSize + len(w.keys)*int(unsafe.Sizeof(engine.Key{})+unsafe.Sizeof(line{})+unsafe.Sizeof(place{}))
-	for _, word := range w.call.Words {
+	size := waiterSize + len(w.keys)*int(unsafe.Sizeof(engine.Key{})+unsafe.Sizeof(queue{})+unsafe.Sizeof(entry{}))
+	for _, word := range w.prepared.Words {
 		size += wire.WordSize + 2*len(word)
 	}
 	return size
 }
 
-// CloneWords copies the words of a call, which lie in a buffer that is to be used again.
-func CloneWords(words [][]byte) [][]byte {
-	size := 0
-	for _, word := range words {
-		size += len(word)
-	}
-	text, kept := make([]byte, 0, size), make([][]byte, len(words))
-	for i, word := range words {
-		text = append(text, word...)
-		kept[i] = text[len(text)-len(word) : len(text) : len(text)]
-	}
-	return kept
-}
-
-func (w *Waiter) current() ending {
+func (w *Waiter) currentOutcome() Outcome {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.outcome
 }
 
-// Waits tells whether the answer may still come from others.
-func (w *Waiter) Waits() bool { o := w.current(); return o == pending || o == decided }
+// Waits reports whether the call still waits for its reply, or for the reply's journal position.
+func (w *Waiter) Waits() bool { o := w.currentOutcome(); return o == pending || o == decided }
 
-// stands tells whether it may be answered by who goes through a line.
-func (w *Waiter) stands() bool { return w.current() == pending }
+// isPending reports whether the call has no reply yet, and was not unblocked.
+func (w *Waiter) isPending() bool { return w.currentOutcome() == pending }
 
-// Unblock ends the waiting from outside, and tells whether there was any.
-func (w *Waiter) Unblock(how ending) bool {
+// Unblock ends the waiting, as TimedOut or Cancelled. It reports false if the call no longer waits.
+func (w *Waiter) Unblock(how Outcome) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.outcome != pending {
@@ -139,101 +143,110 @@ func (w *Waiter) Unblock(how ending) bool {
 	return true
 }
 
-// attempt tries the call, under the locks of its keys, and tells whether it needs no further one.
-func (w *Waiter) attempt(tx *engine.Tx, last bool) bool {
+// attempt runs the call, under the locks of its keys, and reports whether it has a reply. If its
+// timeout has ended it has one in any case.
+func (w *Waiter) attempt(tx *engine.Tx, timedOut bool) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.outcome != pending {
 		return true
 	}
 	how := command.NextAttempt
-	if last {
+	if timedOut {
 		how = command.LastAttempt
 	}
-	if !w.try(tx, how) {
+	if !w.run(tx, how) {
 		return false
 	}
-	w.decide(tx)
+	w.setDecided(tx)
 	return true
 }
 
-// take pops from a key that has something for it, and tells whether the key had.
-func (w *Waiter) take(tx *engine.Tx, k engine.Key) bool {
+// tryPop pops from a key, under its lock, and reports whether the key had a member. A key of
+// another type has none, as in Redis.
+func (w *Waiter) tryPop(tx *engine.Tx, k engine.Key) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.outcome != pending {
 		return true
 	}
-	found, err := w.pop.Pop(tx, []engine.Key{k}, &w.Own.Reply)
-	if err != nil || !found { // what is of another type is nothing, as for Redis
+	found, err := w.popper.Pop(tx, []engine.Key{k}, &w.call.Reply)
+	if err != nil || !found {
 		return false
 	}
-	w.decide(tx)
+	w.setDecided(tx)
 	return true
 }
 
-// decide lets the owner have the answer when it is known what has to be in the journal for it.
-func (w *Waiter) decide(tx *engine.Tx) {
+// setDecided marks the reply as written. When the call that tx belongs to has its journal position,
+// the connection is woken to send the reply. w.mu is held.
+func (w *Waiter) setDecided(tx *engine.Tx) {
 	w.outcome = decided
 	tx.Afterwards(func(p engine.Position) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.outcome, w.Position = answered, p
+		w.outcome, w.position = answered, p
 		w.wake()
 	})
 }
 
-// try runs the handler once more. It tells whether there is an answer.
-func (w *Waiter) try(tx *engine.Tx, how command.Attempt) (done bool) {
-	d := &w.Own
-	if w.pop != nil {
-		d.Reply.NullArray()
+// run runs the handler once more, and reports whether there is a reply. w.mu and the locks of the
+// keys are held.
+func (w *Waiter) run(tx *engine.Tx, how command.Attempt) (done bool) {
+	c := &w.call
+	if w.popper != nil {
+		c.Reply.NullArray()
 		return true
 	}
-	d.Tx, d.Attempt, d.Command = tx, how, w.call.Command
+	c.Tx, c.Attempt, c.Command = tx, how, w.prepared.Command
 	defer func() {
-		if fault := recover(); fault != nil { // here it would end a call of somebody else, or the process
-			d.Fault(fault, 0)
+		// not to end the call of the other client, or the process
+		if fault := recover(); fault != nil {
+			c.Fault(fault, 0)
 			done = true
 		}
-		d.Tx = nil
+		c.Tx = nil
 	}()
-	if err := w.room.unavailable(w.call.Command.Flags, ^w.call.Command.Flags); err != nil {
-		d.Refuse(err)
+	if err := w.owner.unavailable(c.Command.Flags, ^c.Command.Flags); err != nil {
+		c.Refuse(err)
 		return true
 	}
-	return !d.Run(&w.call, w.keys)
+	return !c.Run(&w.prepared, w.keys)
 }
 
-// first tells, under the locks of all its keys, whether nobody is before it.
-func (w *Waiter) first() bool {
-	return !slices.ContainsFunc(w.places, func(p place) bool { return p.line.callers.Front() != p.element })
+// isFirst reports whether no limiter is before it in any of its queues. The locks of all its keys
+// are held.
+func (w *Waiter) isFirst() bool {
+	return !slices.ContainsFunc(w.entries, func(e entry) bool { return e.queue.limiters.Front() != e.element })
 }
 
-// expect notes in all its lines, of which it is the first, when it can be admitted: whoever goes through one then tries it before others.
-func (w *Waiter) expect(through *line) {
-	for _, p := range w.places {
-		p.line.moment = w.Own.Request.Moment
-		if p.line != through {
-			p.line.arm()
+// scheduleRetry sets the time of the next attempt in all its queues, in which it is first.
+// processing is the queue that sets its own timer when it has been processed.
+func (w *Waiter) scheduleRetry(processing *queue) {
+	for _, e := range w.entries {
+		e.queue.retryAt = w.call.Request.RetryAt
+		if e.queue != processing {
+			e.queue.setTimer()
 		}
 	}
 }
 
-func (w *Waiter) standsIn(l *line) bool {
-	return slices.ContainsFunc(w.places, func(p place) bool { return p.line == l })
+// isIn reports whether it has an entry in a queue.
+func (w *Waiter) isIn(q *queue) bool {
+	return slices.ContainsFunc(w.entries, func(e entry) bool { return e.queue == q })
 }
 
-// leave takes it out of all its lines, under their locks. Those behind it are looked after by who goes through the line, and by the
-// timers of the others.
-func (w *Waiter) leave(tx *engine.Tx, through *line) {
-	for _, p := range w.places {
-		if p.element == nil {
+// leave removes it from all its queues, under the locks of all its keys. The timers of the queues
+// retry the waiters behind it, except in processing, which goes on with them itself. processing may
+// be nil.
+func (w *Waiter) leave(tx *engine.Tx, processing *queue) {
+	for _, e := range w.entries {
+		if e.element == nil {
 			continue
 		}
-		p.line.remove(tx, w)
-		if p.line != through {
-			p.line.arm()
+		e.queue.remove(tx, w)
+		if e.queue != processing {
+			e.queue.setTimer()
 		}
 	}
 }

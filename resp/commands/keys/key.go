@@ -133,7 +133,7 @@ func renameNX(c *command.Call) error {
 // copyKey handles COPY source destination [DB destination-db] [REPLACE].
 func copyKey(c *command.Call) error {
 	from, to := c.Args.Key(), c.Args.Key()
-	db, replace := c.Db, false
+	db, replace := c.DB, false
 	for c.Args.More() {
 		switch {
 		case c.Args.Word("REPLACE"):
@@ -186,7 +186,7 @@ func randomKey(c *command.Call) error {
 
 // dbSize handles DBSIZE. Outside of a transaction it takes no lock.
 func dbSize(c *command.Call) error {
-	n, _ := c.Tx.Count(c.Db)
+	n, _ := c.Tx.Count(c.DB)
 	c.Tx.SeeAll()
 
 	c.Reply.Count(n)

@@ -261,7 +261,7 @@ func bitop(c *command.Call) error {
 func roomForBitop(c *command.Call, words [][]byte) {
 	longest := int64(0)
 	for _, name := range words[3:] {
-		longest = max(longest, c.Env.Engine.StringLength(c.Db, c.Env.Engine.Key(name)))
+		longest = max(longest, c.Env.Engine.StringLength(c.DB, c.Env.Engine.Key(name)))
 	}
 	c.MakeRoomFor(longest)
 }

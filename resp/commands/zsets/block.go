@@ -93,7 +93,7 @@ func popOrWait(c *command.Call, keys []engine.Key, wait int64, p zpopper) error 
 		return nil
 	}
 	c.Request = command.Request{Deadline: command.After(c.Env.Time.Elapsed(), wait), Pop: p}
-	return command.ErrHeld
+	return command.ErrWait
 }
 
 // takeTimeout takes how long to wait, in seconds with decimals, and gives it in ms: never for 0, which is for ever.

@@ -56,7 +56,7 @@ func (w *Storing) Watch(tx *engine.Tx, sets []engine.ZSet) {
 // if it is the last try.
 func (w *Storing) Try(c *command.Call, last bool) (done bool, err error) {
 	members := c.Tx.Prepare(w.Combine(w.sets))
-	c.Tx.Begin(c.Env.Clock(), c.Db, w.Keys, true)
+	c.Tx.Begin(c.Env.Clock(), c.DB, w.Keys, true)
 	defer func() { c.Conn.See(c.Tx.End()) }()
 	intact := c.Tx.Intact(&w.changes)
 	c.Tx.Unwatch(&w.changes)
