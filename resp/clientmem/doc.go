@@ -1,11 +1,12 @@
-// Package clientmem counts the memory that clients hold, so that none of them can exhaust the server.
+// Package clientmem counts the memory that clients hold, so that none of them can exhaust the
+// server.
 //
 // # Model
 //
-// Each connection has an [Account]. It is a sum of parts: input that is not yet a whole command, the
-// arguments of a large command, a reply under construction, unread replies, a queued transaction,
-// watched keys, and the copy of a waiting call. Each account belongs to one [Pool], each pool to the
-// server's [Pools]:
+// Each connection has an [Account]. It is a sum of parts: input that is not yet a whole command,
+// the arguments of a large command, a reply under construction, unread replies, a queued
+// transaction, watched keys, and the copy of a waiting call. Each account belongs to one [Pool],
+// each pool to the server's [Pools]:
 //
 //	Account.Set(Input, 70_000)
 //	   part  Input     0 -> 70_000
@@ -31,9 +32,9 @@
 //
 // # Locks
 //
-// Account.mu is taken before nothing but the short lock of a maximum. It is safe to call Set under any
-// other lock of the server. Closing a client is the server's task (Pools.Evicting serializes it):
-// the package counts and never calls out.
+// Account.mu is taken before nothing but the short lock of a maximum. It is safe to call Set under
+// any other lock of the server. Closing a client is the server's task (Pools.Evicting serializes
+// it): the package counts and never calls out.
 //
 // # Left out on purpose
 //

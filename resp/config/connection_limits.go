@@ -5,15 +5,16 @@ import (
 	"sync/atomic"
 )
 
-// guardLimits are the limits an operator may change while the server runs.
-// One value is shared by all connections.
+// ConnectionLimits are the limits of connections that CONFIG SET can change. All connections share
+// one value.
 type ConnectionLimits struct {
-	MaxBulk  atomic.Int64 // bytes in one bulk string: proto-max-bulk-len
-	MaxQuery atomic.Int64 // bytes in one command as sent: client-query-buffer-limit
-	Clients  atomic.Int64 // bytes that all clients may hold together; math.MaxInt64: any number
-	Output   atomic.Pointer[outputLimits]
+	MaxBulk  atomic.Int64                 // bytes in one bulk string: proto-max-bulk-len
+	MaxQuery atomic.Int64                 // bytes in one command as sent: client-query-buffer-limit
+	Clients  atomic.Int64                 // bytes that all clients may hold together; math.MaxInt64: no limit
+	Output   atomic.Pointer[outputLimits] // by ClientClass; replaced as a whole
 }
 
+// NewConnectionLimits returns the default limits.
 func NewConnectionLimits() *ConnectionLimits {
 	l := new(ConnectionLimits)
 	l.MaxBulk.Store(defaultMaxBulk)
@@ -23,10 +24,11 @@ func NewConnectionLimits() *ConnectionLimits {
 	return l
 }
 
+// Limits on what a client sends.
 const (
 	defaultMaxBulk  = 512 << 20 // bytes in one bulk string
 	DefaultMaxQuery = 1 << 30   // bytes in one command
-	MinQuery        = 1 << 20   // the least that this may be set to
+	MinQuery        = 1 << 20   // the least value of client-query-buffer-limit
 )
 
 const (

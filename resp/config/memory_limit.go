@@ -12,16 +12,18 @@ import (
 
 const (
 	defaultPreauthMemory = 4 << 20
-	MinShare             = 1 << 20 // of a percentage: whoever has set maxmemory to next to nothing must be able to set it back
-	assumedMemory        = 4 << 30 // of a machine that does not say how much it has
-	errPercent           = valueError("percentage argument must be less or equal to 100")
-	errMemoryShare       = valueError("argument must be a memory or percent value")
+	// least bytes of a percentage: after a tiny maxmemory, a client must still be able to set it
+	// back
+	MinShare       = 1 << 20
+	assumedMemory  = 4 << 30 // bytes, on a machine that does not report its memory
+	errPercent     = valueError("percentage argument must be less or equal to 100")
+	errMemoryShare = valueError("argument must be a memory or percent value")
 )
 
-// MemoryShare is a number of bytes, or a percentage of maxmemory.
-type MemoryShare int64 // 0 or more: bytes; less: so many percent
+// MemoryShare is a number of bytes, or a percentage of maxmemory if it is negative. 0 is no limit.
+type MemoryShare int64
 
-// ParseMemoryShare reads a share as CONFIG SET takes it: 64mb or 20%. The error names what is wrong.
+// ParseMemoryShare reads a share as CONFIG SET takes it: 64mb or 20%. The error is Redis' text.
 func ParseMemoryShare(value string) (MemoryShare, error) {
 	digits, percent := strings.CutSuffix(value, "%")
 	if !percent {
@@ -41,6 +43,7 @@ func ParseMemoryShare(value string) (MemoryShare, error) {
 	return -MemoryShare(n), nil
 }
 
+// String returns what ParseMemoryShare reads.
 func (m MemoryShare) String() string {
 	if m < 0 {
 		return fmt.Sprint(int64(-m), "%")
@@ -48,7 +51,7 @@ func (m MemoryShare) String() string {
 	return fmt.Sprint(int64(m))
 }
 
-// of is the share of so many bytes.
+// of returns the share of a total in bytes, math.MaxInt64 for no limit.
 func (m MemoryShare) of(bytes int64) int64 {
 	switch {
 	case m == 0:
@@ -59,7 +62,8 @@ func (m MemoryShare) of(bytes int64) int64 {
 	return int64(m)
 }
 
-// clientsLimit is how many bytes all clients may hold: a percentage is of maxmemory or, without that, of the machine's memory.
+// ClientsLimit returns how many bytes all clients may hold, math.MaxInt64 for no limit. A
+// percentage is of maxmemory or, without that, of the machine's memory.
 func (s *Settings) ClientsLimit() int64 {
 	whole := s.MaxMemory()
 	if whole == 0 {
@@ -68,7 +72,7 @@ func (s *Settings) ClientsLimit() int64 {
 	return MemoryShare(s.clientsShare.Load()).of(whole)
 }
 
-// clientsLimitShown is clientsLimit in INFO: 0 for any amount.
+// ClientsLimitShown is ClientsLimit as INFO shows it: 0 for no limit.
 func (s *Settings) ClientsLimitShown() int64 {
 	if limit := s.ClientsLimit(); limit != math.MaxInt64 {
 		return limit
@@ -87,7 +91,8 @@ func memoryShare(name string) Parameter {
 	}
 }
 
-// machineMemory is how much memory the process may have: what the machine has or, if that is less, what its control group allows.
+// MachineMemory returns the memory that the process may have, in bytes: the machine's or, if less,
+// the limit of its control group.
 var MachineMemory = sync.OnceValue(func() int64 {
 	most := int64(assumedMemory)
 	if text, err := os.ReadFile("/proc/meminfo"); err == nil {

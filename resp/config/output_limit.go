@@ -8,18 +8,19 @@ import (
 	"sync/atomic"
 )
 
-// clientClass is a kind of client with an output buffer limit of its own.
+// ClientClass is a kind of client with an output buffer limit of its own.
 type ClientClass int32
 
 const (
-	Unauthenticated ClientClass = iota // fixed: hardBeforeAuth
+	Unauthenticated ClientClass = iota // its limit is fixed: PreauthOutputLimit
 	NormalClient
 	replicaClient // there are none: the limit is kept for CONFIG
 	pubsubClient  // there are none: the limit is kept for CONFIG
 	clientClasses
 )
 
-// configuredClasses are Redis' names, in the order and with the limits of client-output-buffer-limit.
+// configuredClasses are Redis' names, in the order and with the limits of
+// client-output-buffer-limit.
 var configuredClasses = [clientClasses]struct {
 	name, alias string
 	limit       OutputLimit
@@ -30,18 +31,20 @@ var configuredClasses = [clientClasses]struct {
 }
 
 const (
-	PreauthOutputLimit = 64 << 10 // bytes of replies that a client may leave unread before authentication
-	MaxUnread          = 1 << 30  // bytes of unread replies beyond which a client's commands wait, whatever the limits
+	// bytes of replies that a client may leave unread before authentication
+	PreauthOutputLimit = 64 << 10
+	// bytes of unread replies beyond which a client's commands wait, whatever the limits
+	MaxUnread = 1 << 30
 )
 
-// outputLimit says how many bytes of replies a client may leave unread. 0 is no limit.
+// OutputLimit limits the bytes of replies that a client may leave unread. 0 is no limit.
 type OutputLimit struct {
 	Hard    int64 // a client beyond this is closed at once
-	Soft    int64 // one that stays beyond this for so many seconds, too
+	Soft    int64 // a client that stays beyond this for Seconds is closed too
 	Seconds int64
 }
 
-// outputLimits are those of all classes. A value is never written to.
+// outputLimits are the limits of all classes. A value is immutable.
 type outputLimits [clientClasses]OutputLimit
 
 func defaultOutputLimits() *outputLimits {
@@ -58,14 +61,14 @@ const (
 	errOutputNumber = valueError("Error in hard, soft or soft_seconds setting in buffer limit configuration.")
 )
 
-// ParseOutputLimits reads what client-output-buffer-limit is to be, as Redis takes it: "normal 64mb 16mb 60", one
-// or several classes. The error names what is wrong.
+// ParseOutputLimits checks a value of client-output-buffer-limit: one or several classes as in
+// "normal 64mb 16mb 60". The error is Redis' text.
 func ParseOutputLimits(text string) error {
 	_, err := defaultOutputLimits().with(text)
 	return err
 }
 
-// with returns the limits with those changed that a text names.
+// with returns a copy of the limits with the changes of text.
 func (l *outputLimits) with(text string) (*outputLimits, error) {
 	changed := *l
 	if text == "" {
@@ -91,7 +94,7 @@ func (l *outputLimits) with(text string) (*outputLimits, error) {
 	return &changed, nil
 }
 
-// classNamed finds a class that can be configured; unauthenticated is none.
+// classNamed returns the class with a name, Unauthenticated if there is no such class.
 func classNamed(name string) ClientClass {
 	for class := NormalClient; class < clientClasses; class++ {
 		if c := &configuredClasses[class]; strings.EqualFold(name, c.name) || strings.EqualFold(name, c.alias) {
@@ -101,10 +104,14 @@ func classNamed(name string) ClientClass {
 	return Unauthenticated
 }
 
+// String returns the limits as CONFIG GET shows them.
 func (l *outputLimits) String() string {
 	var words []string
 	for class := NormalClient; class < clientClasses; class++ {
-		words = append(words, fmt.Sprint(configuredClasses[class].name, " ", l[class].Hard, " ", l[class].Soft, " ", l[class].Seconds))
+		words = append(
+			words,
+			fmt.Sprint(configuredClasses[class].name, " ", l[class].Hard, " ", l[class].Soft, " ", l[class].Seconds),
+		)
 	}
 	return strings.Join(words, " ")
 }

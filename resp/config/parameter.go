@@ -12,19 +12,21 @@ import (
 	"sync/atomic"
 )
 
-// parameter is one of those that CONFIG knows. It is either live: set makes sense of a value, and returns what puts it into force,
-// so that several are changed all or none; or it is fixed at the start, or for ever: then set is nil.
+// Parameter is a parameter of CONFIG. Set parses a value and returns a function that puts it into
+// force, so that several parameters change together or not at all. Set is nil if the parameter is
+// fixed at the start.
 type Parameter struct {
 	Name  string
-	Alias string // another name for the same
+	Alias string // another name; empty: none
 	Get   func(*Settings) string
 	Set   func(s *Settings, value string) (apply func(), err error)
-	Inert bool // set takes only the value that there is
+	Inert bool // Set accepts only the current value
 }
 
-// refused is what CONFIG SET says about a value, in Redis' words where it has them.
+// valueError is what CONFIG SET says about a value, in Redis' words where it has them.
 type valueError string
 
+// Error returns the text.
 func (e valueError) Error() string { return string(e) }
 
 const (
@@ -35,7 +37,7 @@ const (
 	ErrDuplicate = valueError("duplicate parameter")
 )
 
-// parameters are all there are, in the order in which CONFIG GET * gives them.
+// Parameters are all parameters, in the order in which CONFIG GET * returns them.
 var Parameters = []Parameter{
 	{Name: "bind", Get: func(s *Settings) string { return strings.Join(s.Start.Bind, " ") }},
 	{Name: "port", Get: func(s *Settings) string { return strconv.Itoa(s.Start.Port) }},
@@ -51,13 +53,49 @@ var Parameters = []Parameter{
 	integer("timeout", "", 0, math.MaxInt32, func(s *Settings) *atomic.Int64 { return &s.timeout }),
 	integer("tcp-keepalive", "", 0, math.MaxInt32, func(s *Settings) *atomic.Int64 { return &s.keepalive }),
 	logLevel("loglevel"),
-	memory("proto-max-bulk-len", "", 1<<20, math.MaxInt64, func(s *Settings) *atomic.Int64 { return &s.Limits.MaxBulk }),
+	memory(
+		"proto-max-bulk-len",
+		"",
+		1<<20,
+		math.MaxInt64,
+		func(s *Settings) *atomic.Int64 { return &s.Limits.MaxBulk },
+	),
 	memory("proto-max-key-len", "", 1, largestMaxKey, func(s *Settings) *atomic.Int64 { return &s.MaxKey }),
-	memory("client-query-buffer-limit", "", MinQuery, math.MaxInt64, func(s *Settings) *atomic.Int64 { return &s.Limits.MaxQuery }),
-	integer("hash-max-listpack-entries", "hash-max-ziplist-entries", 0, math.MaxInt64, func(s *Settings) *atomic.Int64 { return &s.hashEntries }),
-	memory("hash-max-listpack-value", "hash-max-ziplist-value", 0, math.MaxInt64, func(s *Settings) *atomic.Int64 { return &s.hashValue }),
-	integer("zset-max-listpack-entries", "zset-max-ziplist-entries", 0, math.MaxInt64, func(s *Settings) *atomic.Int64 { return &s.zsetEntries }),
-	memory("zset-max-listpack-value", "zset-max-ziplist-value", 0, math.MaxInt64, func(s *Settings) *atomic.Int64 { return &s.zsetValue }),
+	memory(
+		"client-query-buffer-limit",
+		"",
+		MinQuery,
+		math.MaxInt64,
+		func(s *Settings) *atomic.Int64 { return &s.Limits.MaxQuery },
+	),
+	integer(
+		"hash-max-listpack-entries",
+		"hash-max-ziplist-entries",
+		0,
+		math.MaxInt64,
+		func(s *Settings) *atomic.Int64 { return &s.hashEntries },
+	),
+	memory(
+		"hash-max-listpack-value",
+		"hash-max-ziplist-value",
+		0,
+		math.MaxInt64,
+		func(s *Settings) *atomic.Int64 { return &s.hashValue },
+	),
+	integer(
+		"zset-max-listpack-entries",
+		"zset-max-ziplist-entries",
+		0,
+		math.MaxInt64,
+		func(s *Settings) *atomic.Int64 { return &s.zsetEntries },
+	),
+	memory(
+		"zset-max-listpack-value",
+		"zset-max-ziplist-value",
+		0,
+		math.MaxInt64,
+		func(s *Settings) *atomic.Int64 { return &s.zsetValue },
+	),
 
 	memory("maxmemory", "", 0, math.MaxInt64, func(s *Settings) *atomic.Int64 { return &s.maxMemory }),
 	memoryShare("maxmemory-clients"),
@@ -69,8 +107,20 @@ var Parameters = []Parameter{
 	{Name: "dir", Get: func(s *Settings) string { return s.Start.Dir }},
 	appendOnly("appendonly"),
 	choice("appendfsync", fsyncPolicies, func(s *Settings) *atomic.Int64 { return &s.appendFsync }),
-	integer("auto-aof-rewrite-percentage", "", 0, math.MaxInt32, func(s *Settings) *atomic.Int64 { return &s.rewritePercentage }),
-	memory("auto-aof-rewrite-min-size", "", 0, math.MaxInt64, func(s *Settings) *atomic.Int64 { return &s.rewriteMinSize }),
+	integer(
+		"auto-aof-rewrite-percentage",
+		"",
+		0,
+		math.MaxInt32,
+		func(s *Settings) *atomic.Int64 { return &s.rewritePercentage },
+	),
+	memory(
+		"auto-aof-rewrite-min-size",
+		"",
+		0,
+		math.MaxInt64,
+		func(s *Settings) *atomic.Int64 { return &s.rewriteMinSize },
+	),
 	savePoints("save"),
 	choice("on-disk-failure", failurePolicies, func(s *Settings) *atomic.Int64 { return &s.onDiskFailure }),
 
@@ -83,7 +133,7 @@ var Parameters = []Parameter{
 	absent("tls-port", "0", "there is no TLS"),
 }
 
-// findParameter looks a name or an alias up, in any case.
+// Lookup returns the parameter with a name or alias, in any case; nil if there is none.
 func Lookup(name string) *Parameter {
 	i := slices.IndexFunc(Parameters, func(p Parameter) bool {
 		return strings.EqualFold(p.Name, name) || p.Alias != "" && strings.EqualFold(p.Alias, name)
@@ -94,7 +144,8 @@ func Lookup(name string) *Parameter {
 	return &Parameters[i]
 }
 
-// absent is a parameter of Redis' that clients ask for, of something the server does not do. Setting it to what it is changes nothing.
+// absent returns a parameter of Redis for a feature that the server does not have. It accepts only
+// its current value.
 func absent(name, value, without string) Parameter {
 	return Parameter{
 		Name: name, Inert: true,
@@ -133,7 +184,7 @@ func logLevel(name string) Parameter {
 	}
 }
 
-// choice is one word of a list. What is kept is its place there.
+// choice returns a parameter that is one word of a list. The setting holds the word's index.
 func choice(name string, words []string, at func(*Settings) *atomic.Int64) Parameter {
 	return Parameter{
 		Name: name,
@@ -148,7 +199,7 @@ func choice(name string, words []string, at func(*Settings) *atomic.Int64) Param
 	}
 }
 
-// appendOnly is decided at the start: a log that begins later would lack all that was before.
+// appendOnly is fixed at the start: a log that begins later would lack all earlier changes.
 func appendOnly(name string) Parameter {
 	get := func(s *Settings) string {
 		if s.Stored && s.Start.AppendOnly {
@@ -183,7 +234,9 @@ func savePoints(name string) Parameter {
 		Set: func(s *Settings, value string) (func(), error) {
 			list, err := ParseSavePoints(value)
 			if err == nil && len(list) > 0 && !s.Stored {
-				err = valueError("there are no snapshots, as the data is in memory alone: restart the server with --appendonly yes")
+				err = valueError(
+					"there are no snapshots, as the data is in memory alone: restart the server with --appendonly yes",
+				)
 			}
 			return func() { s.save.Store(&list) }, err
 		},
@@ -211,7 +264,7 @@ func boolean(name string, at func(*Settings) *atomic.Int64) Parameter {
 	}
 }
 
-// clients is how many may be connected: no more than the system has room for.
+// clients is the number of connections, limited by the file descriptors of the process.
 func clients(name string) Parameter {
 	p := integer(name, "", 1, math.MaxUint32, func(s *Settings) *atomic.Int64 { return &s.MaxClients })
 	set := p.Set
@@ -219,7 +272,12 @@ func clients(name string) Parameter {
 		put, err := set(s, value)
 		n, _ := grammar.ParseInt([]byte(value))
 		if most := s.Start.MostClients; err == nil && most > 0 && n > int64(most) {
-			err = valueError(fmt.Sprintf("The operating system is not able to handle the specified number of clients, try with %d", most))
+			err = valueError(
+				fmt.Sprintf(
+					"The operating system is not able to handle the specified number of clients, try with %d",
+					most,
+				),
+			)
 		}
 		return put, err
 	}
@@ -236,12 +294,17 @@ func integer(name, alias string, least, most int64, at func(*Settings) *atomic.I
 	})
 }
 
-// memory is a number of bytes, which may be given with a unit.
+// memory returns a parameter that is a number of bytes, with or without a unit.
 func memory(name, alias string, least, most int64, at func(*Settings) *atomic.Int64) Parameter {
 	return number(name, alias, least, most, at, ParseMemory)
 }
 
-func number(name, alias string, least, most int64, at func(*Settings) *atomic.Int64, parse func(string) (int64, error)) Parameter {
+func number(
+	name, alias string,
+	least, most int64,
+	at func(*Settings) *atomic.Int64,
+	parse func(string) (int64, error),
+) Parameter {
 	return Parameter{
 		Name: name, Alias: alias,
 		Get: func(s *Settings) string { return strconv.FormatInt(at(s).Load(), 10) },
@@ -255,7 +318,7 @@ func number(name, alias string, least, most int64, at func(*Settings) *atomic.In
 	}
 }
 
-// units are those of ParseMemory: k is a thousand and kb is 1024, as in redis.conf.
+// units are the units of ParseMemory, as in redis.conf: k is 1000 and kb is 1024.
 var units = map[string]int64{
 	"": 1, "b": 1, "k": 1e3, "kb": 1 << 10, "m": 1e6, "mb": 1 << 20, "g": 1e9, "gb": 1 << 30,
 }

@@ -7,18 +7,20 @@ import (
 	"strings"
 )
 
-// SavePoint asks for a snapshot when so many changes have been made and the last snapshot is so old.
+// SavePoint requests a snapshot after a number of changes, if the last snapshot is old enough.
 type SavePoint struct {
-	Seconds int64 // 1 or more
-	Changes int64 // 0 or more
+	Seconds int64 // age of the last snapshot, 1 or more
+	Changes int64 // since the last snapshot, 0 or more
 }
 
-// SavePoints are what the parameter save says: a snapshot is due as soon as one of them is reached. None: never.
+// SavePoints are the value of the parameter save: a snapshot is due as soon as one of them is
+// reached. Without any, none is ever due.
 type SavePoints []SavePoint
 
 const ErrSavePoints = valueError("Invalid save parameters")
 
-// ParseSavePoints reads pairs of seconds and changes as Redis takes them: "3600 1 300 100", single spaces between them. "" is none.
+// ParseSavePoints reads pairs of seconds and changes as Redis takes them: "3600 1 300 100",
+// with single spaces. "" returns nil.
 func ParseSavePoints(text string) (list SavePoints, err error) {
 	if text == "" {
 		return nil, nil
@@ -38,7 +40,7 @@ func ParseSavePoints(text string) (list SavePoints, err error) {
 	return list, nil
 }
 
-// String is what ParseSavePoints reads.
+// String returns what ParseSavePoints reads.
 func (list SavePoints) String() string {
 	var words []string
 	for _, p := range list {

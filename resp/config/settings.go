@@ -14,30 +14,35 @@ import (
 // Defaults are what a server starts with.
 type Defaults struct {
 	Port           int
-	Bind           []string
+	Bind           []string // addresses
 	UnixSocket     string
-	UnixSocketPerm string // octal; empty: as the umask has it
+	UnixSocketPerm string // octal; empty: the umask decides
 	Databases      int
-	Password       string // empty: none is asked for
+	Password       string // empty: none is required
 	ProtectedMode  bool
 	MaxClients     int
-	MostClients    int           // that the system has room for: more are refused to CONFIG SET maxclients; 0: any number
-	Reserved       int           // places of MaxClients that clients of other machines do not get, and as many beyond for the Unix socket
-	PreauthTimeout time.Duration // whole seconds that a client may take to authenticate; 0: any time
-	Timeout        time.Duration // whole seconds; 0: clients may be idle for ever
-	Keepalive      time.Duration // whole seconds between TCP keepalives; 0: none
-	MaxMemory      int64         // bytes that the process may take; 0: any number
-	ClientMemory   MemoryShare   // that all clients may hold; 0: any amount
-	PreauthMemory  int64         // bytes that all clients may hold that have not authenticated; 0: 4 MB
-	OutputLimits   string        // changes to client-output-buffer-limit, as ParseOutputLimits takes them
-	MemoryPolicy   string        // of engine.EvictionPolicies: which keys go to make room; empty: the first
-	LogLevel       string        // debug, verbose, notice or warning; empty: notice
-	MaxKey         int64         // bytes that a limiter's key may have; 0: 64 KB
-	DebugCommand   string        // who may use DEBUG: no, local or yes; empty: no
+	// that the system supports: CONFIG SET maxclients refuses more; 0: no limit
+	MostClients int
+	// connections of MaxClients that are reserved for local clients, and as many beyond for the
+	// Unix socket
+	Reserved int
+	// in whole seconds, that a client may take to authenticate; 0: no limit
+	PreauthTimeout time.Duration
+	Timeout        time.Duration // in whole seconds, that a client may be idle; 0: no limit
+	Keepalive      time.Duration // in whole seconds, between TCP keepalives; 0: none
+	MaxMemory      int64         // bytes that the process may take; 0: no limit
+	ClientMemory   MemoryShare   // that all clients may hold; 0: no limit
+	PreauthMemory  int64         // bytes that all clients without authentication may hold; 0: 4 MB
+	// changes to client-output-buffer-limit, as ParseOutputLimits takes them
+	OutputLimits string
+	MemoryPolicy string // one of engine.EvictionPolicies; empty: the first
+	LogLevel     string // debug, verbose, notice or warning; empty: notice
+	MaxKey       int64  // bytes that a limiter's key may have; 0: 64 KB
+	DebugCommand string // whether DEBUG is allowed: no, local or yes; empty: no
 
 	// For a server with a Store.
-	AppendOnly        bool       // whether it logs every change
-	Dir               string     // where its files are
+	AppendOnly        bool       // whether the store logs every change
+	Dir               string     // folder of its files
 	AppendFsync       string     // as in StoreSettings; empty: everysec
 	RewritePercentage int        // as in StoreSettings
 	RewriteMinSize    int64      // likewise
@@ -45,8 +50,8 @@ type Defaults struct {
 	OnDiskFailure     string     // likewise; empty: refuse
 }
 
-// Settings are a server's configuration: what it started with, and what can be changed while it runs. Any goroutine may use them.
-// CONFIG reads and writes them through the table in parameter.go.
+// Settings are a server's configuration: what it started with, and what can change while it runs.
+// Any goroutine may use them. CONFIG reads and writes them through Parameters.
 type Settings struct {
 	Start Defaults
 
@@ -61,7 +66,7 @@ type Settings struct {
 	Limits          *ConnectionLimits
 	MaxKey          atomic.Int64 // bytes
 
-	// Up to which sizes Redis packs collections: OBJECT ENCODING goes by them. Nothing else does.
+	// Sizes up to which Redis packs collections. Only OBJECT ENCODING uses them.
 	hashEntries, hashValue atomic.Int64
 	zsetEntries, zsetValue atomic.Int64
 
@@ -71,17 +76,17 @@ type Settings struct {
 	memoryPolicy  atomic.Int64 // an engine.EvictionPolicy
 	MemorySamples atomic.Int64
 
-	Stored            bool         // whether the server has a Store: what that does is told and taken only then
-	appendFsync       atomic.Int64 // of fsyncPolicies
+	Stored            bool         // whether the server has a Store, so that its parameters apply
+	appendFsync       atomic.Int64 // index in fsyncPolicies
 	rewritePercentage atomic.Int64
 	rewriteMinSize    atomic.Int64 // bytes
 	save              atomic.Pointer[SavePoints]
-	onDiskFailure     atomic.Int64 // of failurePolicies
+	onDiskFailure     atomic.Int64 // index in failurePolicies
 
 	Paused atomic.Bool // whether DEBUG SET-ACTIVE-EXPIRE 0 has stopped the sweeper
 }
 
-// NewSettings returns the settings of a server that starts with d.
+// NewSettings returns the settings of a server that starts with d, which must be valid.
 func NewSettings(d Defaults) *Settings {
 	s := &Settings{Start: d, Limits: NewConnectionLimits()}
 	s.password.Store(&d.Password)
@@ -115,16 +120,16 @@ func NewSettings(d Defaults) *Settings {
 	return s
 }
 
-// What appendfsync and on-disk-failure may be, the default first.
+// Values of appendfsync and on-disk-failure, the default first.
 var (
 	fsyncPolicies   = []string{"everysec", "always", "no"}
 	failurePolicies = []string{"refuse", "continue"}
 )
 
-// position is where a word stands in a list; that of the first if it does not.
+// position returns the index of a word in a list, 0 if it is not there.
 func position(list []string, word string) int64 { return int64(max(0, slices.Index(list, word))) }
 
-// Store is what a Store is to go by now.
+// Store returns the current settings of the store.
 func (s *Settings) Store() StoreSettings {
 	return StoreSettings{
 		AppendFsync: fsyncPolicies[s.appendFsync.Load()], RewritePercentage: s.rewritePercentage.Load(), RewriteMinSize: s.rewriteMinSize.Load(),
@@ -132,20 +137,20 @@ func (s *Settings) Store() StoreSettings {
 	}
 }
 
-// packing is what OBJECT ENCODING goes by.
+// Packing returns the sizes that OBJECT ENCODING uses.
 func (s *Settings) Packing() engine.Packing {
 	return engine.Packing{
 		HashEntries: s.hashEntries.Load(), HashValue: s.hashValue.Load(), ZSetEntries: s.zsetEntries.Load(), ZSetValue: s.zsetValue.Load(),
 	}
 }
 
-// Password is what AUTH asks for; empty: nothing.
+// Password returns the password that AUTH requires; empty: none.
 func (s *Settings) Password() string { return *s.password.Load() }
 
-// Timeout is how long a client may be idle; 0: for ever.
+// Timeout returns how long a client may be idle; 0: no limit.
 func (s *Settings) Timeout() time.Duration { return time.Duration(s.timeout.Load()) * time.Second }
 
-// PreauthTimeout is how long a client may take to authenticate; 0: any time, as there is no password, or it may.
+// PreauthTimeout returns how long a client may take to authenticate; 0: no limit, or no password.
 func (s *Settings) PreauthTimeout() time.Duration {
 	if s.Password() == "" {
 		return 0
@@ -153,34 +158,38 @@ func (s *Settings) PreauthTimeout() time.Duration {
 	return time.Duration(s.preauth.Load()) * time.Second
 }
 
-// MaxMemory is how many bytes the process may take; 0: any number.
+// MaxMemory returns how many bytes the process may take; 0: no limit.
 func (s *Settings) MaxMemory() int64 { return s.maxMemory.Load() }
 
+// Policy returns the eviction policy of maxmemory.
 func (s *Settings) Policy() engine.EvictionPolicy {
 	return engine.EvictionPolicy(s.memoryPolicy.Load())
 }
 
-// LogLevel is for the logger, which follows it when it changes.
+// LogLevel returns the level of the logger, which follows its changes.
 func (s *Settings) LogLevel() slog.Leveler { return &s.logLevel }
 
-// ActiveExpiry tells whether keys are to be deleted when their time has come although nobody asks for them.
+// ActiveExpiry reports whether expired keys are deleted even if no client accesses them.
 func (s *Settings) ActiveExpiry() bool { return !s.Paused.Load() }
 
-// keepAlive says how the system probes a connection that is silent, in the proportions that Redis uses.
+// KeepAlive returns how the system probes a silent connection, in Redis' proportions.
 func (s *Settings) KeepAlive() net.KeepAliveConfig {
 	every := time.Duration(s.keepalive.Load()) * time.Second
 	return net.KeepAliveConfig{Enable: every > 0, Idle: every, Interval: max(every/3, time.Second), Count: 3}
 }
 
-// levels are Redis' names for how much is logged, with slog's for the same.
+// levels are Redis' names of log levels with those of slog.
 type levels []struct {
 	name  string
 	level slog.Level
 }
 
-// logLevels begins with what logs most. Redis' verbose is what slog calls debug and a bit.
+// logLevels begins with the most verbose. Redis' verbose is between slog's debug and info.
 var logLevels = levels{
-	{"debug", slog.LevelDebug}, {"verbose", slog.LevelDebug + 2}, {"notice", slog.LevelInfo}, {"warning", slog.LevelWarn},
+	{
+		"debug",
+		slog.LevelDebug,
+	}, {"verbose", slog.LevelDebug + 2}, {"notice", slog.LevelInfo}, {"warning", slog.LevelWarn},
 }
 
 func (l levels) value(name string) slog.Level {

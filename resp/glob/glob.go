@@ -6,31 +6,38 @@ import (
 	"rlserver/engine"
 )
 
-// maxStars is how many stars Redis follows before it takes a pattern for an
-// attack, and matches nothing with it. A star that ends the pattern is not
-// counted, nor is one next to another.
+// maxStars is the number of stars beyond which Redis matches nothing with a pattern. A star that
+// ends the pattern is not counted, nor is one next to another.
 const maxStars = 1000
 
-// A call may take maxSteps steps to match its pattern, and stepsPerByte more for each
-// byte of a name and for as many bytes of each name: what patterns that
-// people write take is a small part of that.
+// A call may take maxSteps steps to match its pattern, and stepsPerByte more for each byte of the
+// names, and for stepsPerByte bytes of each name. Patterns that people write take a small part of
+// that.
 const (
 	maxSteps     = 1 << 24
 	stepsPerByte = 64
 )
 
-const ErrTooComplex = engine.Error("ERR the pattern takes too long to match: it needs fewer wildcards between stars, or shorter ones")
+// ErrTooComplex is the error of a pattern that takes too many steps to match.
+const ErrTooComplex = engine.Error(
+	"ERR the pattern takes too long to match: it needs fewer wildcards between stars, or shorter ones")
 
-// glob is the pattern of one call of KEYS, SCAN, CONFIG GET and the like.
+// Pattern is the pattern of one call. It counts the steps of all its matches, so it belongs to one
+// goroutine.
 type Pattern struct {
-	Text   []byte
+	Text []byte // not copied
+
 	nocase bool  // the case of ASCII letters is ignored
-	left   int64 // steps; if negative, what match returned means nothing
+	left   int64 // steps; negative: the results of Match mean nothing
 }
 
-func New(pattern []byte, nocase bool) Pattern { return Pattern{pattern, nocase, maxSteps} }
+// New returns a pattern with all its steps left. nocase ignores the case of ASCII letters.
+func New(text []byte, nocase bool) Pattern {
+	return Pattern{Text: text, nocase: nocase, left: maxSteps}
+}
 
-// err is errGlobSteps if the pattern took too many steps.
+// Err returns ErrTooComplex if the pattern took too many steps, so that the results of Match are
+// to be discarded.
 func (g *Pattern) Err() error {
 	if g.left < 0 {
 		return ErrTooComplex
@@ -38,34 +45,8 @@ func (g *Pattern) Err() error {
 	return nil
 }
 
-// match reports whether the pattern matches all of s.
-//
-//   - any bytes, or none
-//     ?        any one byte
-//     [a-c-]   one byte that is listed or in a range; ^ in front turns it around
-//     \x       x itself
-//
-// This is written out, not taken from a library, because clients may rely on
-// what Redis makes of odd patterns, and no two libraries agree on that:
-//
-//   - An empty s is matched by the empty pattern only, not even by a star. (KEYS
-//     and SCAN do not come here with a lone star.)
-//   - A class without its ] ends with the pattern. [] matches nothing and [^]
-//     anything.
-//   - A range may be written backward. Bytes are ordered as signed, so that
-//     [a-\xff] holds NUL, but not b. With nocase the ends are put in that
-//     order first and into lower case second, by a function of C's that makes
-//     all bytes unsigned except \xff: [a-\xfe] then holds nothing.
-//   - In [a-], the ] is the end of the range, and the class has no ].
-//   - An escaped byte in a class keeps its case, even with nocase.
-//   - A backslash that ends the pattern, or a class without ], is itself.
-//
-// The pattern is taken as segments between stars. Each element of a segment
-// takes one byte, so the first segment stands at the beginning of s, the last
-// at its end, and each other is looked for where the one before it ended: to
-// find it further left would leave less for the rest. Segments of plain bytes
-// are found in linear time. One with wildcards can take the product of its
-// length and that of s, so the steps are counted: see left.
+// Match reports whether the pattern matches all of s. After Match has run out of steps it returns
+// false and Err an error. The essay of the package describes the rules and the algorithm.
 func (g *Pattern) Match(s []byte) bool {
 	if len(s) == 0 {
 		return len(g.Text) == 0
@@ -102,9 +83,8 @@ func (g *Pattern) Match(s []byte) bool {
 	return n == len(s)
 }
 
-// segment returns where the segment at p ends, at a star or with the pattern,
-// how many bytes it takes, and whether all are plain bytes. fits is false if it
-// takes more than there are.
+// segment returns where the segment at p ends (at a star or with the pattern), how many bytes it
+// takes, and whether all of them are plain. fits is false if it takes more than most bytes.
 func (g *Pattern) segment(p, most int) (end, n int, plain, fits bool) {
 	plain = !g.nocase
 	for p < len(g.Text) && g.Text[p] != '*' {
@@ -123,8 +103,8 @@ func (g *Pattern) segment(p, most int) (end, n int, plain, fits bool) {
 	return p, n, plain, true
 }
 
-// find returns where in s the segment from p to end, which takes n bytes,
-// matches first, -1 if it does not.
+// find returns the index in s where the segment from p to end, which takes n bytes, first matches,
+// or -1.
 func (g *Pattern) find(p, end, n int, plain bool, s []byte) int {
 	if plain {
 		return bytes.Index(s, g.Text[p:end])
@@ -137,7 +117,7 @@ func (g *Pattern) find(p, end, n int, plain bool, s []byte) int {
 	return -1
 }
 
-// matchSegment tells whether the segment from p to end matches the beginning of
+// matchSegment reports whether the segment from p to end matches the beginning of
 // s, which is long enough.
 func (g *Pattern) matchSegment(p, end int, s []byte) bool {
 	for i := 0; p < end; i++ {
@@ -157,8 +137,8 @@ func skipStars(pattern []byte, p int) int {
 	return p
 }
 
-// matchOne matches c with what stands at p, which is not a star, and returns
-// where the pattern goes on.
+// matchOne matches c with the element at p, which is not a star, and returns
+// the index of the next element of the pattern.
 func matchOne(pattern []byte, p int, c byte, nocase bool) (next int, ok bool) {
 	switch b := pattern[p]; {
 	case b == '?':
@@ -202,7 +182,7 @@ func inRange(from, to, c byte, nocase bool) bool {
 	return lowerInt(byte(low)) <= lowerInt(c) && lowerInt(c) <= lowerInt(byte(high))
 }
 
-// lowerInt is what C's tolower makes of a char: \xff is EOF to it, which is -1.
+// lowerInt is C's tolower of a char: \xff is EOF to it, which is -1.
 func lowerInt(c byte) int {
 	if c == 0xff {
 		return -1

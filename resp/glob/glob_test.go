@@ -384,7 +384,8 @@ func BenchmarkMatchGlob(b *testing.B) {
 	}
 }
 
-// Segments of plain bytes are found in linear time, however they repeat themselves: of the steps that a call may take hardly any are used.
+// Segments of plain bytes are found in linear time, however they repeat themselves: of the steps
+// that a call may take hardly any are used.
 func TestGlobIsLinear(t *testing.T) {
 	a := bytes.Repeat([]byte("a"), 1<<20)
 	for _, pattern := range []string{

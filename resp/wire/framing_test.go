@@ -54,7 +54,9 @@ var framings = []framingCase{
 	{"*1048576\r\n", "", false},
 	{"*1048577\r\n", "", false},
 	{"*44739242\r\n", "", false},
-	{"*44739243\r\n", badArgs, true}, // the list of them alone is beyond client-query-buffer-limit; Redis waits for more, up to the next
+	// the list of them alone is beyond client-query-buffer-limit; Redis waits for more, up to the
+	// next
+	{"*44739243\r\n", badArgs, true},
 	{"*2147483647\r\n", badArgs, true},
 	{"*2147483648\r\n", badArgs, true},
 	{"*9223372036854775807\r\n", badArgs, true},
@@ -133,8 +135,16 @@ var framingsBeforeAuth = []framingCase{
 	{"*10\r\n", "", false},
 	{"*11\r\n", "-ERR Protocol error: unauthenticated multibulk length\r\n", true},
 	{"*-11\r\n", "", false},
-	{"*10\r\n$4\r\nECHO\r\n" + strings.Repeat("$1\r\nx\r\n", 9), "-ERR wrong number of arguments for 'echo' command\r\n", false},
-	{"*11\r\n$4\r\nECHO\r\n" + strings.Repeat("$1\r\nx\r\n", 10), "-ERR Protocol error: unauthenticated multibulk length\r\n", true},
+	{
+		"*10\r\n$4\r\nECHO\r\n" + strings.Repeat("$1\r\nx\r\n", 9),
+		"-ERR wrong number of arguments for 'echo' command\r\n",
+		false,
+	},
+	{
+		"*11\r\n$4\r\nECHO\r\n" + strings.Repeat("$1\r\nx\r\n", 10),
+		"-ERR Protocol error: unauthenticated multibulk length\r\n",
+		true,
+	},
 	{"*2147483647\r\n", "-ERR Protocol error: unauthenticated multibulk length\r\n", true},
 	{"*2147483648\r\n", badArgs, true},
 	{"*1\r\n$16384\r\n", "", false},
@@ -172,7 +182,15 @@ func requireFraming(t *testing.T, f framingCase, authenticated bool, chunks ...[
 	t.Helper()
 	got, err := askGuarded(authenticated, chunks...)
 	require.NoError(t, err, "%.99q", f.in)
-	require.Equal(t, guardedStream{f.reply, f.closed}, got, "%.99q in %d chunks, the first of %d bytes", f.in, len(chunks), len(chunks[0]))
+	require.Equal(
+		t,
+		guardedStream{f.reply, f.closed},
+		got,
+		"%.99q in %d chunks, the first of %d bytes",
+		f.in,
+		len(chunks),
+		len(chunks[0]),
+	)
 }
 
 func oneByOne(s string) (chunks [][]byte) {

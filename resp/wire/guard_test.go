@@ -65,7 +65,10 @@ func answerGuarded(reply []byte, g *Guard, args [][]byte) []byte {
 	name := strings.ToUpper(string(args[0]))
 	if len(args) != map[string]int{"PING": 1, "ECHO": 2, "AUTH": 2}[name] {
 		if name != "PING" && name != "ECHO" && name != "AUTH" {
-			return redcon.AppendError(reply, fmt.Sprintf("ERR unknown command '%.128s', with args beginning with: ", args[0]))
+			return redcon.AppendError(
+				reply,
+				fmt.Sprintf("ERR unknown command '%.128s', with args beginning with: ", args[0]),
+			)
 		}
 		return redcon.AppendError(reply, "ERR wrong number of arguments for '"+strings.ToLower(name)+"' command")
 	}
@@ -83,8 +86,8 @@ func answerGuarded(reply []byte, g *Guard, args [][]byte) []byte {
 	return redcon.AppendString(reply, "PONG")
 }
 
-// readGuarded gives do each command that the connection was scripted to send, read by redcon's own reader as far as it
-// is told, and returns what ended the stream.
+// readGuarded gives do each command that the connection was scripted to send, read by redcon's own
+// reader as far as it is told, and returns what ended the stream.
 func readGuarded(g *Guard, do func(words [][]byte)) error {
 	rd := redcon.NewReader(g)
 	for {
@@ -141,7 +144,8 @@ func TestGuardUnderRedcon(t *testing.T) {
 	for _, f := range append(framings, longFramings...) {
 		conn, err := net.Dial("tcp", ln.Addr().String())
 		require.NoError(t, err)
-		if _, err = conn.Write([]byte(f.in)); !f.closed { // one that is refused need not be read to its end
+		// one that is refused need not be read to its end
+		if _, err = conn.Write([]byte(f.in)); !f.closed {
 			require.NoError(t, err)
 			require.NoError(t, conn.(*net.TCPConn).CloseWrite())
 		}
@@ -190,7 +194,8 @@ func TestGuardBufferFollowsInput(t *testing.T) {
 		g.SetAuthenticated(true)
 		conn.onRead = func() {
 			i := len(c.chunks) - len(conn.chunks)
-			if i == len(c.chunks) || len(conn.chunks[0]) == len(c.chunks[i]) { // else it is there and being read
+			// else it is there and being read
+			if i == len(c.chunks) || len(conn.chunks[0]) == len(c.chunks[i]) {
 				require.LessOrEqual(t, cap(g.in.buf), c.want[i], "%s, chunk %d", c.name, i)
 			}
 		}
@@ -222,7 +227,14 @@ func TestGuardLargeCommands(t *testing.T) {
 				conn.sent.Truncate(0)
 			}
 			require.ErrorIs(t, serveGuarded(g), io.EOF)
-			require.Equal(t, want.String(), strings.TrimPrefix(conn.sent.String(), "+OK\r\n"), "chunks of %d, authenticated %v", chunk, authenticated)
+			require.Equal(
+				t,
+				want.String(),
+				strings.TrimPrefix(conn.sent.String(), "+OK\r\n"),
+				"chunks of %d, authenticated %v",
+				chunk,
+				authenticated,
+			)
 		}
 	}
 }
@@ -519,7 +531,11 @@ func BenchmarkGuard(b *testing.B) {
 		{"large", "*2\r\n$4\r\nECHO\r\n$65536\r\n" + strings.Repeat("x", 65536) + "\r\n", 1},
 	} {
 		b.Run(fmt.Sprintf("%s/%d", c.name, c.depth), func(b *testing.B) {
-			g := NewGuard(&repeatingConn{bytes: []byte(strings.Repeat(c.command, c.depth))}, config.NewConnectionLimits(), nil)
+			g := NewGuard(
+				&repeatingConn{bytes: []byte(strings.Repeat(c.command, c.depth))},
+				config.NewConnectionLimits(),
+				nil,
+			)
 			g.SetAuthenticated(true)
 			p := make([]byte, 4096)
 			b.ReportAllocs()
@@ -535,15 +551,17 @@ func BenchmarkGuard(b *testing.B) {
 	}
 }
 
-// A client that is still sending when the guard ends gets its replies and then the end, not a reset that loses them.
+// A client that is still sending when the guard ends gets its replies and then the end, not a reset
+// that loses them.
 func TestGuardLeavesNobodyInTheDark(t *testing.T) {
 	for name, test := range map[string]struct {
 		end  func(*Guard)
 		more string
 		want string
 	}{
-		"drained":        {(*Guard).Drain, "PING\r\n", "+PONG\r\n"},
-		"protocol error": {func(*Guard) {}, "*1\r\nPING\r\n", "+PONG\r\n-ERR Protocol error: expected '$', got 'P'\r\n"},
+		"drained": {(*Guard).Drain, "PING\r\n", "+PONG\r\n"},
+		"protocol error": {func(*Guard) {}, "*1\r\nPING\r\n", "+PONG\r\n-ERR Protocol error: expected '$', got " +
+			"'P'\r\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ln, err := net.Listen("tcp", "127.0.0.1:0")

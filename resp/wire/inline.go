@@ -3,10 +3,9 @@ package wire
 import "rlserver/resp/grammar"
 
 // splitInline appends the words of an inline command: a line, without its line
-// end, as a person types it into a terminal. A line of nothing but space has
-// none. ok is false if its quotes are unbalanced; what is then appended is of
-// no use. The words lie where the line was, which is written over: no word is
-// longer than what stands for it.
+// end, as a person types it into a terminal. A blank line has no words. ok is
+// false if the quotes are unbalanced. The words overwrite the line: no word is
+// longer than its source.
 //
 // The rules are Redis':
 //
@@ -45,7 +44,7 @@ func appendWord(dst, line []byte) (word, after []byte, ok bool) {
 	return dst, nil, true
 }
 
-// appendSingleQuoted appends what stands before the closing quote.
+// appendSingleQuoted appends the bytes before the closing quote.
 func appendSingleQuoted(dst, line []byte) (word, after []byte, ok bool) {
 	for i := 0; i < len(line); i++ {
 		switch {
@@ -60,8 +59,7 @@ func appendSingleQuoted(dst, line []byte) (word, after []byte, ok bool) {
 	return dst, nil, false
 }
 
-// appendDoubleQuoted appends what stands before the closing quote, its
-// escapes resolved.
+// appendDoubleQuoted appends the bytes before the closing quote and resolves their escapes.
 func appendDoubleQuoted(dst, line []byte) (word, after []byte, ok bool) {
 	for i := 0; i < len(line); i++ {
 		c := line[i]
@@ -79,8 +77,8 @@ func appendDoubleQuoted(dst, line []byte) (word, after []byte, ok bool) {
 	return dst, nil, false
 }
 
-// inlineEscape returns the byte that is meant by what follows a backslash, and
-// how much of it there was.
+// inlineEscape returns the byte that an escape stands for, and the length of the escape without its
+// backslash.
 func inlineEscape(s []byte) (c byte, n int) {
 	switch s[0] {
 	case 'n':

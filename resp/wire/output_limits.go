@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// share is how many bytes a client may hold at most: what all clients may hold, unless it is exempt.
+// share returns the most bytes that a client may hold: the limit of all clients, unless it is
+// exempt.
 func (g *Guard) share() int64 {
 	if g.Exempt.Load() {
 		return math.MaxInt64 - 1
@@ -14,7 +15,7 @@ func (g *Guard) share() int64 {
 	return min(max(g.in.limits.Clients.Load(), UncheckedSize), math.MaxInt64-1)
 }
 
-// hardLimit is how many bytes of unread replies close the client.
+// HardLimit returns the bytes of unread replies beyond which the client is closed.
 func (g *Guard) HardLimit() int64 {
 	most := g.share()
 	if hard := g.outputLimit().Hard; hard > 0 {
@@ -25,14 +26,15 @@ func (g *Guard) HardLimit() int64 {
 
 func (g *Guard) outputLimit() config.OutputLimit { return g.in.limits.Output.Load()[g.class()] }
 
-// pauseAt is how many bytes of unread replies make the commands of the client wait until it reads: TCP then slows the
-// client down. So a pipeline that asks for much more than the hard limit works as long as its replies are read.
-// It is a part of what all clients together may hold, so that a slow reader is paused before it is evicted.
+// pauseAt returns the bytes of unread replies beyond which the client's commands wait: TCP then
+// slows the client down. So a pipeline with more replies than the hard limit works as long as they
+// are read. It is a fraction of the limit of all clients, so a slow reader is paused before it is
+// evicted.
 func (g *Guard) pauseAt() int64 {
 	most := min(max(g.share()/4, FlushSize), config.MaxUnread)
 	switch limit := g.outputLimit(); {
 	case g.class() == config.Unauthenticated:
-		return math.MaxInt64 // it is closed instead
+		return math.MaxInt64 // it is closed at the hard limit instead
 	case limit.Soft > 0:
 		return min(limit.Soft, most)
 	case limit.Hard > 0:
@@ -41,7 +43,7 @@ func (g *Guard) pauseAt() int64 {
 	return most
 }
 
-// grace is how long the client may stay paused; 0: for ever.
+// grace returns how long the client may stay paused; 0: no limit.
 func (g *Guard) grace() time.Duration {
 	limit := g.outputLimit()
 	if limit.Soft == 0 {
@@ -50,7 +52,8 @@ func (g *Guard) grace() time.Duration {
 	return max(time.Duration(limit.Seconds)*time.Second, time.Millisecond)
 }
 
+// Sizes of replies.
 const (
-	FlushSize     = 64 << 10      // how much is sent before the batch is through
-	UncheckedSize = 2 * FlushSize // how large a reply may be that nobody counts
+	FlushSize     = 64 << 10      // bytes of replies that are sent before the batch has ended
+	UncheckedSize = 2 * FlushSize // bytes of a reply that is not counted in the client's account
 )

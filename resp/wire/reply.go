@@ -8,28 +8,29 @@ import (
 	"strconv"
 )
 
-// reply is where a session's answers are built up, one after the other, until the batch is through. The differences between RESP2 and
-// RESP3 live here and nowhere else: handlers say what they mean.
+// Reply is the buffer of a session's replies to the current batch. One method per kind of answer
+// appends it in RESP2 or RESP3: handlers need not know the difference.
 //
-// A reply that becomes too large for its client is cut off: what is written from then on is dropped, and the client is closed when
-// the call has ended. So a call is carried out in full however large its reply would be.
+// A reply that is too large for its client is truncated: what is written afterwards is dropped, and
+// the client is closed when the call has ended. So a call always runs in full.
 type Reply struct {
-	B     []byte
+	B     []byte // the replies
 	RESP3 bool
 
-	Limiter     Limiter // whose client the replies are for; nil: any size is right
-	NextCheck   int     // the length at which to ask the owner
-	Truncated   bool    // it is cut off
-	TruncatedAt int     // where
+	Limiter     Limiter // decides how large a reply may become; nil: no limit
+	NextCheck   int     // the length at which Limiter is asked again
+	Truncated   bool
+	TruncatedAt int // the length at which the reply was truncated
 }
 
-// Limiter says how large a reply may become.
+// Limiter decides how large a reply may become.
 type Limiter interface {
-	// MayReply is asked before a reply of a size is written into a buffer of so much room. It returns
-	// the size at which it is to be asked again; 0: the reply is too large.
+	// MayReply is asked before a reply grows to size bytes in a buffer of capacity room. It returns
+	// the size at which it is to be asked again, or 0 if the reply is too large.
 	MayReply(size, room int) (next int)
 }
 
+// header appends a type byte, a number and a line end.
 func (r *Reply) header(kind byte, n int64) {
 	if len(r.B) >= r.NextCheck {
 		r.fits(0)
@@ -37,7 +38,7 @@ func (r *Reply) header(kind byte, n int64) {
 	r.B = AppendHeader(r.B, kind, n)
 }
 
-// fits tells whether n more bytes may be written, and drops what was written after the reply was cut off.
+// fits reports whether n more bytes may be written, and drops what follows a truncation.
 func (r *Reply) fits(n int) bool {
 	switch {
 	case r.Limiter == nil:
@@ -53,22 +54,23 @@ func (r *Reply) fits(n int) bool {
 	return false
 }
 
-// full tells whether n more bytes may not be written.
+// full reports whether there is no space for n more bytes.
 func (r *Reply) full(n int) bool { return len(r.B)+n >= r.NextCheck && !r.fits(n) }
 
+// AppendHeader appends the header of a reply: a type byte, a number and a line end.
 func AppendHeader(b []byte, kind byte, n int64) []byte {
 	b = append(b, kind)
 	b = strconv.AppendInt(b, n, 10)
 	return append(b, '\r', '\n')
 }
 
-// integer answers with a whole number.
+// Integer appends an integer.
 func (r *Reply) Integer(n int64) { r.header(':', n) }
 
-// count answers with a size.
+// Count appends an integer that is a size.
 func (r *Reply) Count(n int) { r.header(':', int64(n)) }
 
-// flag answers 1 or 0.
+// Flag appends 1 for true and 0 for false.
 func (r *Reply) Flag(yes bool) {
 	if yes {
 		r.Integer(1)
@@ -77,16 +79,18 @@ func (r *Reply) Flag(yes bool) {
 	}
 }
 
-// status answers with a simple string, which holds no line break.
+// Status appends a simple string, which must not contain a line end.
 func (r *Reply) Status(s string) {
 	r.B = append(r.B, '+')
 	r.B = append(r.B, s...)
 	r.B = append(r.B, '\r', '\n')
 }
 
+// OK appends the simple string OK.
 func (r *Reply) OK() { r.Status("OK") }
 
-// error answers with an error, whose first word is its code. Line breaks in it become spaces: they would end the reply.
+// Error appends an error, whose first word is its code. Line ends in it become spaces, because they
+// would end the reply.
 func (r *Reply) Error(s string) {
 	r.B = append(r.B, '-')
 	start := len(r.B)
@@ -99,7 +103,7 @@ func (r *Reply) Error(s string) {
 	r.B = append(r.B, '\r', '\n')
 }
 
-// bulk answers with bytes.
+// Bulk appends a bulk string. b is copied.
 func (r *Reply) Bulk(b []byte) {
 	if r.full(len(b)) {
 		return
@@ -109,6 +113,7 @@ func (r *Reply) Bulk(b []byte) {
 	r.B = append(r.B, '\r', '\n')
 }
 
+// BulkString appends a bulk string.
 func (r *Reply) BulkString(s string) {
 	if r.full(len(s)) {
 		return
@@ -118,13 +123,13 @@ func (r *Reply) BulkString(s string) {
 	r.B = append(r.B, '\r', '\n')
 }
 
-// bulkInteger answers with a number as bytes.
+// BulkInteger appends a number as a bulk string.
 func (r *Reply) BulkInteger(n int64) {
 	var buf [20]byte
 	r.Bulk(strconv.AppendInt(buf[:0], n, 10))
 }
 
-// null answers that there is nothing, where a single value was asked for.
+// Null appends the null of a single value.
 func (r *Reply) Null() {
 	if r.RESP3 {
 		r.B = append(r.B, "_\r\n"...)
@@ -133,7 +138,7 @@ func (r *Reply) Null() {
 	}
 }
 
-// nullArray answers that there is nothing, where several values were asked for.
+// NullArray appends the null of an array.
 func (r *Reply) NullArray() {
 	if r.RESP3 {
 		r.B = append(r.B, "_\r\n"...)
@@ -142,13 +147,13 @@ func (r *Reply) NullArray() {
 	}
 }
 
-// double answers with a floating point number: in RESP2 as bytes.
+// Double appends a double, in RESP2 as a bulk string.
 func (r *Reply) Double(f float64) {
 	var buf [32]byte
 	r.DoubleText(grammar.AppendFloat(buf[:0], f))
 }
 
-// doubleText is double for a number whose text is known.
+// DoubleText appends a double that is already formatted.
 func (r *Reply) DoubleText(text []byte) {
 	if !r.RESP3 {
 		r.Bulk(text)
@@ -159,7 +164,7 @@ func (r *Reply) DoubleText(text []byte) {
 	r.B = append(r.B, '\r', '\n')
 }
 
-// verbatim answers with text for people: in RESP2 as bytes.
+// Verbatim appends text for people, in RESP2 as a bulk string.
 func (r *Reply) Verbatim(text string) {
 	if !r.RESP3 {
 		r.BulkString(text)
@@ -174,10 +179,10 @@ func (r *Reply) Verbatim(text string) {
 	r.B = append(r.B, '\r', '\n')
 }
 
-// array begins an answer of n elements, which follow.
+// Array begins an array. The caller appends its n elements.
 func (r *Reply) Array(n int) { r.header('*', int64(n)) }
 
-// mapping begins an answer of n pairs: in RESP2 an array of twice as many elements.
+// Mapping begins a map of n pairs, in RESP2 an array of 2n elements. The caller appends them.
 func (r *Reply) Mapping(n int) {
 	if r.RESP3 {
 		r.header('%', int64(n))
@@ -186,7 +191,7 @@ func (r *Reply) Mapping(n int) {
 	}
 }
 
-// set begins an answer of n different elements in no order: in RESP2 an array.
+// Set begins a set of n elements, in RESP2 an array. The caller appends them.
 func (r *Reply) Set(n int) {
 	if r.RESP3 {
 		r.header('~', int64(n))
@@ -195,24 +200,28 @@ func (r *Reply) Set(n int) {
 	}
 }
 
-// later marks the place of an array whose length is known only when its elements have been written: close puts the header there.
+// BeginArray begins an array whose length is known only after its elements are appended. EndArray
+// takes the mark and the length.
 func (r *Reply) BeginArray() (mark int) {
 	r.full(0)
 	return len(r.B)
 }
 
+// EndArray inserts the header of an array of n elements that began at mark.
 func (r *Reply) EndArray(mark, n int) {
 	var buf [24]byte
 	r.B = slices.Insert(r.B, mark, AppendHeader(buf[:0], '*', int64(n))...)
 }
 
-// integerText answers with a whole number and gives its digits, where they stand in the reply: they hold until that is sent.
+// IntegerText appends an integer and returns its digits. They lie in r.B and are valid until it is
+// reset.
 func (r *Reply) IntegerText(n int64) []byte {
 	r.Integer(n)
 	end := len(r.B) - len("\r\n")
 	return r.B[bytes.LastIndexByte(r.B[:end], ':')+1 : end]
 }
 
+// BulkOrNull appends a bulk string if found, else a null.
 func (r *Reply) BulkOrNull(value []byte, found bool) {
 	if found {
 		r.Bulk(value)

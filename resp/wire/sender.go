@@ -10,7 +10,9 @@ import (
 )
 
 const (
-	pumped     = 64 << 10 // how many bytes the pump sends at a time. A client that takes as many within its time is not idle
+	// bytes that the pump sends at a time; a client that reads as many within its timeout is not
+	// idle
+	pumped     = 64 << 10
 	replyChunk = 16 << 10 // bytes of a chunk of the queue, at least
 )
 
@@ -19,26 +21,27 @@ var (
 	errEvicted       = errors.New("the client was evicted for the memory it holds")
 )
 
-// sender is the way of replies into the socket. A client may send a pipeline before it reads the first reply: so
-// what the socket does not take at once is queued, a goroutine of its own, the pump, sends that, and the connection's goroutine
-// goes on reading. While the client keeps up there is neither queue nor pump. When the queue is long, the commands of the
-// client wait; one that does not read then, or leaves more unread than the hard limit allows, is closed.
+// sender writes replies to the socket. A client may send a pipeline before it reads the first
+// reply: so what the socket does not take at once is queued and sent by a goroutine, the pump,
+// while the connection's goroutine goes on reading. While the client keeps up there is neither
+// queue nor pump. When the queue is long, the client's commands wait. A client that then does not
+// read, or exceeds the hard limit, is closed.
 //
-// All is done under guard.writing, but for what waits.
+// Guard.writing protects all fields. It is not held while a write blocks.
 type sender struct {
-	raw     syscall.RawConn       // nil if the connection is none of the system's: then sending waits
-	try     func(fd uintptr) bool // trySend, made once
-	piece   []byte                // what trySend is to send
-	sent    int                   // and how much of it the socket has taken
-	failed  error                 // or why not
+	raw     syscall.RawConn       // nil if the connection is not a socket: then sending blocks
+	try     func(fd uintptr) bool // trySend, bound once to avoid an allocation
+	piece   []byte                // the input of trySend
+	sent    int                   // how much of it the socket has taken
+	failed  error                 // the error of trySend
 	queue   []unsent              // what the pump has yet to send
 	size    int64                 // bytes that the queue takes
-	pumping bool                  // there is a pump
-	taken   sync.Cond             // the pump has got on, or ended
+	pumping bool                  // the pump runs
+	taken   sync.Cond             // the pump has sent a chunk, or ended
 	err     error                 // why nothing can be sent any more
 	timed   bool                  // a write deadline is set
 	closing bool                  // finish waits
-	paused  *time.Timer           // closes the client when the queue has been long for too long
+	paused  *time.Timer           // closes the client if the queue stays too long
 }
 
 // unsent is a part of the queue.
@@ -47,7 +50,7 @@ type unsent struct {
 	sent  int // how many of them are sent
 }
 
-// send sends p, now or later. If keep is true, p belongs to the sender from then on.
+// send sends or queues p. If keep is true, the sender owns p from then on.
 func (s *sender) send(g *Guard, p []byte, keep bool) (n int, err error) {
 	if s.err == nil && !s.pumping {
 		n, s.err = s.sendNow(g, p)
@@ -65,7 +68,7 @@ func (s *sender) send(g *Guard, p []byte, keep bool) (n int, err error) {
 	return len(p), nil
 }
 
-// enqueue keeps what follows the first n bytes of p for the pump.
+// enqueue queues p without its first n bytes for the pump.
 func (s *sender) enqueue(g *Guard, p []byte, n int, keep bool) {
 	if keep {
 		s.append(p, n)
@@ -100,7 +103,8 @@ func (s *sender) copy(p []byte) {
 	}
 }
 
-// measure shows how long the queue is, and has the client closed if it stays long.
+// measure counts the queue in the client's account, and starts or stops the timer that closes a
+// client whose queue stays too long.
 func (s *sender) measure(g *Guard) {
 	g.Memory.Chunks.Store(int64(len(s.queue)))
 	if !g.Memory.Set(clientmem.Output, int(s.size)) && s.err == nil {
@@ -117,7 +121,7 @@ func (s *sender) measure(g *Guard) {
 	}
 }
 
-// endAfter closes the client after a time, unless the timer is no longer the sender's then.
+// endAfter closes the client after the grace, unless s.paused is another timer by then.
 func (s *sender) endAfter(g *Guard, grace time.Duration) (timer *time.Timer) {
 	return time.AfterFunc(grace, func() {
 		g.writing.Lock()
@@ -136,14 +140,14 @@ func (s *sender) overrun(g *Guard) {
 	s.fail(g, errUnreadReplies)
 }
 
-// fail ends the sending: what is queued is dropped.
+// fail ends sending and drops the queue.
 func (s *sender) fail(g *Guard, why error) {
 	if s.err == nil {
 		s.err = why
 	}
 	s.clear(g)
 	s.taken.Broadcast()
-	g.Conn.Close() // wakes a Read that waits for a client to whom nothing can be told
+	g.Conn.Close() // wakes a Read that waits
 }
 
 func (s *sender) clear(g *Guard) {
@@ -151,9 +155,9 @@ func (s *sender) clear(g *Guard) {
 	s.measure(g)
 }
 
-// sendNow sends what the socket takes without waiting.
+// sendNow sends what the socket takes without blocking.
 func (s *sender) sendNow(g *Guard, p []byte) (n int, err error) {
-	s.limitWait(g) // also for a write that does not wait: it fails if an earlier deadline has passed
+	s.limitWait(g) // even a write that does not block fails if an earlier deadline has passed
 	if s.raw == nil {
 		return g.Conn.Write(p)
 	}
@@ -166,7 +170,8 @@ func (s *sender) sendNow(g *Guard, p []byte) (n int, err error) {
 	return s.sent, err
 }
 
-// trySend writes until the socket takes no more. It always claims to be done, so that it is not made to wait.
+// trySend writes until the socket takes no more. It always returns true, so RawConn.Write does not
+// block.
 func (s *sender) trySend(fd uintptr) bool {
 	for s.sent < len(s.piece) {
 		n, err := syscall.Write(int(fd), s.piece[s.sent:])
@@ -208,7 +213,7 @@ func (s *sender) pump(g *Guard) {
 	s.taken.Broadcast()
 }
 
-// pass says that n more bytes of the first chunk are sent.
+// pass records that n more bytes of the first chunk are sent.
 func (s *sender) pass(g *Guard, n int) {
 	first := &s.queue[0]
 	if first.sent += n; first.sent == len(first.bytes) {
@@ -222,7 +227,8 @@ func (s *sender) pass(g *Guard, n int) {
 	}
 }
 
-// limitWait sets the deadline of the write that follows: a client that does not read is idle too.
+// limitWait sets the deadline of the write that follows: a client that does
+// not read is idle too.
 func (s *sender) limitWait(g *Guard) {
 	limit := g.idleLimit()
 	if s.closing {
@@ -234,7 +240,8 @@ func (s *sender) limitWait(g *Guard) {
 	}
 }
 
-// finish waits until the client has taken all, unless it takes nothing for a second. Nothing can be sent afterwards.
+// finish waits until the client has read all, or has read nothing for a second. Nothing can be sent
+// afterwards.
 func (s *sender) finish(g *Guard) {
 	s.closing = true
 	g.SetWriteDeadline(deadline(closeGrace)) // also for a write that waits already

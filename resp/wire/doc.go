@@ -1,0 +1,74 @@
+// Package wire stands between a client's socket and the server's commands: it splits the input into
+// commands, formats replies, and queues what the client does not read at once.
+//
+// # Model
+//
+// A connection has one [Guard], a net.Conn that redcon serves in place of the socket:
+//
+//	socket -> receive -> framing.buf -> words -> Guard.Next -> the session
+//	                          |
+//	                          +-> "*1 BATCH" -> Guard.Read -> redcon -> the session's handler
+//
+//	socket <- sender <- Guard.Send <- Reply.B <- the session
+//	            |
+//	            +-> queue -> pump    while the client reads too slowly
+//
+// redcon owns accept and the lives of the connections: it accepts, runs one goroutine per
+// connection, calls the server back when a connection opens and closes, and closes all of them at
+// the end. It does not parse. Its parser panics on a bulk length near the end of int64, lets its
+// buffer double without bound, parses an incomplete command anew at each read, allocates three
+// times per command, and reads inline commands differently from Redis. So Read hands redcon a
+// made-up command, "BATCH", once for each batch of commands that has arrived. redcon then calls the
+// session, which takes the commands themselves from Next. The cost is a copy of 15 bytes and
+// redcon's allocation per batch, not per command.
+//
+// # Framing
+//
+// The buffer of the input, and how far it is read:
+//
+//	buf  [ taken | checked | searched | unseen | free space ]
+//	             ^ head    ^ pos      ^ scan   ^ len(buf)
+//
+//	*2\r\n $3\r\nGET\r\n $1\r\nk\r\n    an array: one or more bulk strings
+//	GET k\r\n                           an inline command: words, with quotes
+//
+// No index moves back over a byte, so the work is linear in the input, even if it arrives one byte
+// at a time. Arrays of short lengths, which are nearly all commands, take a shorter way (words.go).
+// The buffer grows with what has arrived, never by what a length promises, and a connection that
+// waits for its next command holds none.
+//
+// # Replies
+//
+// [Reply] has one method per kind of answer. It alone knows the differences between RESP2 and
+// RESP3. A reply that is too large for its client is truncated while it is written: the call still
+// runs in full, and the client is closed.
+//
+// The sender writes what the socket takes without blocking. The rest is queued, and the pump, a
+// goroutine, sends it while the connection's goroutine goes on reading:
+//
+//	unread bytes   0 ........ pauseAt ............. hard limit
+//	               sent or    the client's          the client
+//	               queued     commands wait         is closed
+//
+// # Invariants
+//
+//   - The words that Next and Ahead return lie in the buffer. They are valid until the next call of
+//     Next, Read or Pause.
+//   - Read, Next, Ahead, Take, Pause and SetAuthenticated belong to the connection's goroutine. Any
+//     goroutine may call the other methods.
+//   - Every byte kept for a client is counted in Guard.Memory before it is waited for.
+//   - A protocol error is answered in Redis' words after the replies to all commands before it.
+//   - A deadline is set before the flag it serves is checked again, so Wake, Drain and Retime are
+//     never lost.
+//   - Drain ends the stream after the last whole command. The client is then told so (CloseWrite), and
+//     the input it still sends is discarded, so no reply is lost to a TCP reset.
+//
+// # Where Redis differs
+//
+// Two limits of Redis depend on how TCP cuts up the bytes. Here they do not: a line is too big with
+// its 65537th byte, and a command is too big as soon as its headers say so.
+//
+// # Left out on purpose
+//
+// TLS, and RESP3 input: clients send the same arrays in both protocols.
+package wire

@@ -1,0 +1,129 @@
+package wire
+
+import (
+	"bytes"
+	"rlserver/resp/grammar"
+	"slices"
+	"unsafe"
+)
+
+// common takes the next command if it is of the form that nearly all clients send, and returns its
+// words. Otherwise it returns nil, and the command is parsed in full. It is tried once per command,
+// which keeps the work linear.
+func (f *framing) common() [][]byte {
+	f.words = f.words[:0]
+	words, size := f.ahead(0)
+	if size > 0 {
+		f.take(f.head + size)
+	}
+	return words
+}
+
+// ahead returns the words and the size of the command that begins offset bytes after head, without
+// taking it. All words stay valid until next. The size is 0 if the command has not arrived in full
+// or is not of the common form.
+func (f *framing) ahead(offset int) (words [][]byte, size int) {
+	at, before := f.head+offset, len(f.words)
+	if f.scan > f.head || at == len(f.buf) || f.limits.MaxBulk.Load() < shortNumbers {
+		return nil, 0
+	}
+	most := shortNumbers
+	if !f.authenticated {
+		most = maxArgsBeforeAuth
+	}
+	words, size = splitCommon(f.words, f.buf[at:], most)
+	if size == 0 || int64(size) > f.limits.MaxQuery.Load() {
+		return nil, 0
+	}
+	f.words = words
+	return words[before:len(words):len(words)], size
+}
+
+// splitCommon appends the words of the command at the beginning of b and returns its size. The size
+// is 0 unless the command is an array of one to maxArgs bulk strings with short lengths and CRLF at
+// every line end.
+func splitCommon(words [][]byte, b []byte, maxArgs int) (_ [][]byte, size int) {
+	if b[0] != '*' {
+		return words, 0
+	}
+	args, i := shortNumber(b, 1)
+	if args == 0 || args > maxArgs {
+		return words, 0
+	}
+	for n := args; n > 0; n-- {
+		if i >= len(b) || b[i] != '$' {
+			return words, 0
+		}
+		size, begin := shortNumber(b, i+1)
+		end := begin + size
+		if i = end + 2; begin == 0 || i > len(b) || b[end] != '\r' || b[end+1] != '\n' {
+			return words, 0
+		}
+		words = append(words, b[begin:end:end])
+	}
+	return words, i
+}
+
+// shortNumbers is the bound of short lengths: four digits, within the limit on bulk strings even
+// before authentication.
+const shortNumbers = 10_000
+
+// shortNumber reads one to four digits without leading zeros, and the line end after them. next is
+// the index of the following line, or 0 if b has anything else at i.
+func shortNumber(b []byte, i int) (n, next int) {
+	for start := i; i+1 < len(b) && i <= start+4; i++ {
+		digit := b[i] - '0'
+		switch {
+		case digit <= 9:
+			n = n*10 + int(digit)
+		case b[i] == '\r' && b[i+1] == '\n' && i > start && (b[start] != '0' || i == start+1):
+			return n, i + 2
+		default:
+			return 0, 0
+		}
+	}
+	return 0, 0
+}
+
+// wordsSize returns the size of the list of words in bytes, 0 if it is no larger than what every
+// connection may keep.
+func (f *framing) wordsSize() int {
+	if cap(f.words) <= keptWords {
+		return 0
+	}
+	return cap(f.words) * WordSize
+}
+
+// keptWords is the capacity in words that a connection may keep between commands: 4 KB, enough for
+// the calls that run together.
+const keptWords = 4 << 10 / WordSize
+
+// WordSize is the size of a word in bytes, without the bytes it points to.
+const WordSize = int(unsafe.Sizeof([]byte(nil)))
+
+// dropWords drops the references to the buffer of the last words.
+func (f *framing) dropWords() {
+	if cap(f.words) > keptWords {
+		f.words = nil
+	}
+	clear(f.words[:cap(f.words)])
+}
+
+// splitArray appends the bulk strings of a valid array.
+func splitArray(words [][]byte, frame []byte) [][]byte {
+	n, frame := splitHeader(frame)
+	words = slices.Grow(words, n)
+	for range n {
+		var size int
+		size, frame = splitHeader(frame)
+		words, frame = append(words, frame[:size:size]), frame[size+2:]
+	}
+	return words
+}
+
+// splitHeader returns the number in the first line of frame, and the bytes after the line.
+func splitHeader(frame []byte) (n int, rest []byte) {
+	line, rest, _ := bytes.Cut(frame, []byte("\r\n"))
+	number, _ := grammar.ParseInt(line[1:])
+	return int(number), rest
+}
