@@ -32,9 +32,9 @@
 //
 // # Locks
 //
-// Account.mu is taken before nothing but the short lock of a maximum. It is safe to call Set under
-// any other lock of the server. Closing a client is the server's task (Pools.Evicting serializes
-// it): the package counts and never calls out.
+// An account's lock is a leaf, except for the short lock of a [RecentMax]. So Set may be called under
+// any other lock of the server. The package counts and never calls out: the server closes clients,
+// one search at a time (Pools.Evicting).
 //
 // # Left out on purpose
 //

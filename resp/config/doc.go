@@ -6,13 +6,13 @@
 //	flags -> Defaults -> NewSettings -> Settings <- Parameter.Get, Set <- CONFIG GET, CONFIG SET
 //	                                      |
 //	                                      +-> atomics, read by their users at each use
-//	                                      +-> Settings.Store -> StoreSettings -> the store's Configure
+//	                                      +-> Settings.Store -> StoreSettings -> Store.Configure
 //
 //	Defaults          what the server starts with, in Go's types, checked by the caller
 //	Settings          what is in force now
 //	ConnectionLimits  the part of Settings that connections read, shared by all of them
 //	Parameter         name, alias, and how to read and set one setting in Redis' spelling
-//	StoreSettings     what the store is told; StoreStatus is what it answers for INFO
+//	StoreSettings     the store's part of Settings; StoreStatus is its status for INFO
 //
 // The table Parameters is the only list of parameters: CONFIG GET, CONFIG SET and the documentation
 // are made from it. A new setting is a field of Settings, an entry in the table and a flag.

@@ -132,15 +132,19 @@ func position(list []string, word string) int64 { return int64(max(0, slices.Ind
 // Store returns the current settings of the store.
 func (s *Settings) Store() StoreSettings {
 	return StoreSettings{
-		AppendFsync: fsyncPolicies[s.appendFsync.Load()], RewritePercentage: s.rewritePercentage.Load(), RewriteMinSize: s.rewriteMinSize.Load(),
-		Save: *s.save.Load(), OnDiskFailure: failurePolicies[s.onDiskFailure.Load()],
+		AppendFsync:       fsyncPolicies[s.appendFsync.Load()],
+		RewritePercentage: s.rewritePercentage.Load(),
+		RewriteMinSize:    s.rewriteMinSize.Load(),
+		Save:              *s.save.Load(),
+		OnDiskFailure:     failurePolicies[s.onDiskFailure.Load()],
 	}
 }
 
 // Packing returns the sizes that OBJECT ENCODING uses.
 func (s *Settings) Packing() engine.Packing {
 	return engine.Packing{
-		HashEntries: s.hashEntries.Load(), HashValue: s.hashValue.Load(), ZSetEntries: s.zsetEntries.Load(), ZSetValue: s.zsetValue.Load(),
+		HashEntries: s.hashEntries.Load(), HashValue: s.hashValue.Load(),
+		ZSetEntries: s.zsetEntries.Load(), ZSetValue: s.zsetValue.Load(),
 	}
 }
 

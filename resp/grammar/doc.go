@@ -9,7 +9,7 @@
 //	long double  ParseLongDouble, AddLongDouble, AppendLongDouble   the x87's 80 bits, %.17Lf
 //
 // An integer has one spelling: "+1", "01", "-0", " 1" and "" are refused. So a stored integer can
-// be told from a string by its bytes, and reads back as it was written.
+// be distinguished from a string by its bytes, and reads back as it was written.
 //
 // A double or long double is what strtod takes, except NaN and surrounding space:
 //
@@ -24,8 +24,8 @@
 //
 //   - A value that would overflow, or become zero by underflow, is refused rather than changed.
 //   - Parsing is linear in the argument. A long double has a bound on its digits and its exponent, so
-//     that no argument costs more than a few KB of arithmetic.
-//   - ParseInt and EqualFold do not allocate. They are on the way of every decision.
+//     that no argument costs more than arithmetic on a few KB.
+//   - ParseInt and EqualFold do not allocate. Every decision uses them.
 //
 // # Left out on purpose
 //

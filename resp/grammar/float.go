@@ -103,7 +103,7 @@ func isHex(c byte) bool {
 // ParseFloat reads a double as Redis reads scores. ok is false for NaN, for a number that overflows
 // a double, and for one that would underflow to zero.
 func ParseFloat(b []byte) (d float64, ok bool) {
-	if len(b) <= 15 { // an integer of so many digits is a double exactly
+	if len(b) <= 15 { // a double holds an integer of 15 digits exactly
 		if n, ok := ParseInt(b); ok {
 			return float64(n), true
 		}

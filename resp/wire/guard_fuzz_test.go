@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// referenceStream is the framing of Redis, told as plainly as can be: it sees
+// referenceStream is the framing of Redis in its simplest form: it sees
 // all of the stream at once and does not care for time or memory.
 type referenceStream struct {
 	in            string
@@ -251,9 +251,13 @@ func checkGuard(t *testing.T, stream []byte, authenticated bool, seed uint64) {
 
 // framingScraps are what bad and good streams are made of.
 var framingScraps = []string{
-	"*1\r\n$4\r\nPING\r\n", "*2\r\n$4\r\nECHO\r\n$0\r\n\r\n", "*2\r\n$4\r\nAUTH\r\n$2\r\npw\r\n", "PING\r\n", "ECHO \"a b\" 'c'\n",
-	"*0\r\n", "*-1\r\n", "\r\n", " \n", "*", "$", "\r", "\n", "\r\n", "*3\r\n", "*11\r\n", "*12", "$1\r\nx\r\n", "$3\rXabcYZ", "0", "1", "10", "-", "'", "\"", "\\", "\\x41",
-	"\x00", "x", "$16384\r\n", "$16385\r\n", "*1\r\n$20000\r\n" + strings.Repeat("y", 20000) + "\r\n", "*2147483648\r\n", strings.Repeat("z", 40000),
+	"*1\r\n$4\r\nPING\r\n", "*2\r\n$4\r\nECHO\r\n$0\r\n\r\n", "*2\r\n$4\r\nAUTH\r\n$2\r\npw\r\n", "PING\r\n",
+	"ECHO \"a b\" 'c'\n",
+	"*0\r\n", "*-1\r\n", "\r\n", " \n", "*", "$", "\r", "\n", "\r\n", "*3\r\n", "*11\r\n", "*12", "$1\r\nx\r\n",
+	"$3\rXabcYZ", "0", "1", "10", "-", "'", "\"", "\\",
+	"\\x41",
+	"\x00", "x", "$16384\r\n", "$16385\r\n", "*1\r\n$20000\r\n" + strings.Repeat("y", 20000) + "\r\n", "*2147483648\r\n",
+	strings.Repeat("z", 40000),
 	"$9223372036854775807\r\n", "\v", " ",
 }
 

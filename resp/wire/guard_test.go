@@ -239,8 +239,8 @@ func TestGuardLargeCommands(t *testing.T) {
 	}
 }
 
-// redcon is told of a batch, whatever is in it, and a batch is all that has arrived in full.
-func TestGuardTellsOfBatches(t *testing.T) {
+// redcon reads one batch for all commands that have arrived in full, whatever they are.
+func TestGuardReportsBatches(t *testing.T) {
 	conn := &scriptedConn{chunks: [][]byte{[]byte("PING 1\r\nPING 2\r\n*1\r\n$4\r\nPI"), []byte("NG\r\n*0\r\n")}}
 	g := NewGuard(conn, config.NewConnectionLimits(), nil)
 	g.SetAuthenticated(true)

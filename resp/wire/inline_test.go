@@ -45,7 +45,8 @@ func TestSplitInline(t *testing.T) {
 		require.True(t, ok, "%q", c.line)
 		require.Equal(t, c.words, words, "%q", c.line)
 	}
-	for _, line := range []string{`"`, `'`, `"a`, `'a`, `a"`, `"a"b`, `'a'b`, `"a""b"`, `"a"'b'`, `'a''b'`, `"a\"`, `"a\`, `'a\'`, `'a\\'`, `'a\`, `ok "a`} {
+	for _, line := range []string{`"`, `'`, `"a`, `'a`, `a"`, `"a"b`, `'a'b`, `"a""b"`, `"a"'b'`,
+		`'a''b'`, `"a\"`, `"a\`, `'a\'`, `'a\\'`, `'a\`, `ok "a`} {
 		_, ok := splitLine(line)
 		require.False(t, ok, "%q", line)
 	}
