@@ -155,7 +155,7 @@ func (tx *Tx) refundNewest(k Key, o *zsetObject, n int64) int64 {
 }
 
 // refundNamed finds the hits of a call by their names, and by their score, which is that of the
-// first: a name may have been written by hand. The others stand behind the first; some may have
+// first: a name may have been written by hand. The others come after the first; some may have
 // been given back as the newest, so their numbers need not be in a row.
 func (tx *Tx) refundNamed(k Key, o *zsetObject, n int64, id []byte) (refunded int64) {
 	first := appendHitName(nil, id, 1)

@@ -459,7 +459,7 @@ func TestAllKnowsRepeatedIDs(t *testing.T) {
 	assert.Equal(t, "log until 1767225601000: a@1767225600000", c.content("s"))
 }
 
-// Law 4 where deadlines were set by hand: who waits for a key to go, waits no longer.
+// Law 4 where deadlines were set by hand: a wait for a key to expire is no longer than that.
 func TestAllKnowsWhenKeysGo(t *testing.T) {
 	c := newCaller(t, Options{})
 	limits := []Limit{

@@ -278,7 +278,7 @@ func (e *Engine) keepUnlessEmpty(o object, size int, f *Effect) object {
 	return o
 }
 
-// put lets an object stand under a key, in place of what was there.
+// put stores an object under a key, in place of what was there.
 func (e *Engine) put(db int, k Key, o object) {
 	sh := e.shardOf(k)
 	if old := sh.find(db, k); old != nil {

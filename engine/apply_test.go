@@ -41,8 +41,8 @@ func holder(t *testing.T, holds Type) *Engine {
 	return e
 }
 
-// requireRefused checks that an effect is an error that tells all those words, and that it changes
-// nothing.
+// requireRefused checks that an effect is refused with an error that has all those words, and that
+// it changes nothing.
 func requireRefused(t *testing.T, holds Type, f Effect, words ...string) {
 	t.Helper()
 	e := holder(t, holds)
@@ -162,7 +162,7 @@ func TestApplyRefusesWhatIsOutOfRange(t *testing.T) {
 	}
 }
 
-func TestApplyRefusesDatabasesThereAreNot(t *testing.T) {
+func TestApplyRefusesMissingDatabases(t *testing.T) {
 	for _, kind := range EffectKinds() {
 		for _, db := range []int{-1, 2, math.MaxInt32} {
 			f := Effect{Kind: kind, Key: Key{Name: []byte(held)}}
@@ -175,7 +175,7 @@ func TestApplyRefusesDatabasesThereAreNot(t *testing.T) {
 }
 
 // What comes before an effect that does not fit has been applied, what comes after has not.
-func TestApplyStopsWhereItErrs(t *testing.T) {
+func TestApplyStopsAtAnError(t *testing.T) {
 	e := New(Options{})
 	set := func(name string) Effect {
 		return Effect{Kind: EffectString, Key: Key{Name: []byte(name)}}

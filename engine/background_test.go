@@ -73,7 +73,7 @@ func TestBackgroundDeletesExpiredKeys(t *testing.T) {
 	})
 }
 
-func TestBackgroundKeepsExpiredKeysWhileToldTo(t *testing.T) {
+func TestBackgroundKeepsExpiredKeysWhilePaused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := startBackground()
 		defer b.Stop()

@@ -94,7 +94,7 @@ const MaxBitField = 8
 // End is how many bytes a string has that ends with the field.
 func (f BitField) End() int64 { return (f.Offset+int64(f.Bits)-1)>>3 + 1 }
 
-// In is the integer that stands in a string.
+// In is the integer that is in a string.
 func (f BitField) In(value []byte) int64 {
 	w := f.window(value)
 	shift := f.Offset & 7
@@ -182,8 +182,8 @@ func (f BitField) bounds() (least, most int64) {
 }
 
 // ChangeBits changes a field of a string, which MayStretch has allowed to reach as far as the field
-// does. It tells what the field held and what the change makes of it; ok is false if it stays as it
-// is.
+// does. It returns what the field held and what the change makes of it; ok is false if it stays as
+// it is.
 func (tx *Tx) ChangeBits(k Key, c BitChange) (old, now int64, ok bool, err error) {
 	o := tx.lookup(k)
 	s, err := as[*stringObject](o)
@@ -211,7 +211,7 @@ const (
 	BitNot // of one string
 )
 
-// BitOp stores under a key what an operation makes of strings, in place of what it held, and
+// BitOp stores under a key the result of an operation on strings, in place of what it held, and
 // returns how many bytes that has: as many as the longest. If there are none the key is gone. A
 // missing key is an empty string.
 func (tx *Tx) BitOp(op BitOperation, dst Key, sources []Key) (length int, err error) {

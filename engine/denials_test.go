@@ -32,25 +32,25 @@ func TestTopKeepsToItsBounds(t *testing.T) {
 		}
 		bound := func(name string) int64 { return ofShard[c.e.shardIndex(c.e.Key([]byte(name)).hash)] / maxCounters }
 
-		top, told := c.e.Top(0, 1<<20), map[string]bool{}
+		top, reported := c.e.Top(0, 1<<20), map[string]bool{}
 		require.LessOrEqual(t, len(top), c.e.MostTop())
 		for i, d := range top {
 			name := string(d.Name)
-			told[name] = true
+			reported[name] = true
 			assert.LessOrEqual(t, d.Count, exact[name], name)
 			assert.GreaterOrEqual(t, d.Count, exact[name]-bound(name), name)
 			assert.True(t, i == 0 || d.Count <= top[i-1].Count)
 		}
 		for name, n := range exact {
-			assert.True(t, told[name] || n <= bound(name), "%s was denied %d times", name, n)
+			assert.True(t, reported[name] || n <= bound(name), "%s was denied %d times", name, n)
 		}
 		assert.Equal(t, top[:3], c.e.Top(0, 3))
 		require.NoError(t, c.e.checkDenials())
 	}
 }
 
-// checkDenials tells of the first shard whose counters do not add up to what it has counted, or
-// stand out of order.
+// checkDenials reports the first shard whose counters do not add up to what it has counted, or are
+// out of order.
 func (e *Engine) checkDenials() error {
 	for i := range e.shards {
 		counters := e.shards[i].denied.counters

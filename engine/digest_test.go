@@ -19,7 +19,7 @@ func digestOf(e *Engine, now int64) Digest {
 
 // The same keys have the same digest, however they came about and whatever the machine is; that the
 // digests are Redis' is in the transcripts.
-func TestDigestGoesByTheContentAlone(t *testing.T) {
+func TestDigestDependsOnContentOnly(t *testing.T) {
 	w := newWalk(7, Options{Shards: 1}).steps(2000)
 	other := w.log.replayed(Options{Shards: 8, Databases: walkDatabases, Seed: [2]uint64{3, 4}})
 	require.NotZero(t, digestOf(w.e, w.now))

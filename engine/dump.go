@@ -109,7 +109,7 @@ func (tx *Tx) restore(k Key, r *Restored) (o object) {
 	return o
 }
 
-// Digest stands for what keys hold: equal contents have equal digests, in whatever order their
+// Digest is a hash of what keys hold: equal contents have equal digests, in whatever order their
 // parts have come. It is that of Redis, to the bit, for the types that Redis has.
 type Digest [sha1.Size]byte
 

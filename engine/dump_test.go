@@ -8,7 +8,7 @@ import (
 )
 
 // What is restored is what was taken out, and what was taken out stays as it was.
-func TestContentComesBack(t *testing.T) {
+func TestRestoreOfContent(t *testing.T) {
 	tape := new(recorder)
 	c := newCaller(t, Options{Journal: tape})
 	var z ZSet
@@ -59,7 +59,7 @@ func TestContentComesBack(t *testing.T) {
 	requireSound(t, c.e)
 }
 
-func TestRestoringNeedsRoomAndSense(t *testing.T) {
+func TestRestoreChecksMemoryAndContent(t *testing.T) {
 	c := newCaller(t, Options{})
 	c.e.SetBudget(1 << 20)
 	c.with("k", func(k Key) {

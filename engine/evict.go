@@ -7,11 +7,11 @@ import (
 	"rlserver/engine/limit"
 )
 
-// EvictionPolicy says which keys go to make room for others. The zero value is Ratelimit.
+// EvictionPolicy says which keys are evicted when memory runs short. The zero value is Ratelimit.
 type EvictionPolicy uint8
 
 // The policies: Redis', and Ratelimit, which knows limiters. Each looks at a few keys at a time and
-// lets the best of those go, as Redis does.
+// evicts the best of those, as Redis does.
 const (
 	// Ratelimit takes keys with a deadline, of which the first of these that there are, and among
 	// equals the one that nobody has used for longest: limiters whose time is nearly over, so that
@@ -85,8 +85,8 @@ func (e *Engine) roomFor(bytes int64) bool { return bytes < LargeGrowth || !e.cr
 
 // MakeRoom evicts keys, at now (Unix ms), until they take no more than they may, or it has tried
 // for long enough: some dozens of microseconds. It reports whether the next call may take more
-// room: not if it was crowded and nothing was found to evict. Evictions are effects as any: the
-// next End returns their position.
+// room: not if it was crowded and nothing was found to evict. Evictions are effects like any other:
+// the next End returns their position.
 //
 // It is called on an idle Tx, not one that was given to Begin, and locks one shard after the other.
 func (tx *Tx) MakeRoom(now int64) (room bool) { return tx.makeRoom(now, 0) }
@@ -117,7 +117,7 @@ func (tx *Tx) makeRoom(now, bytes int64) (room bool) {
 }
 
 // patience is how many keys one call to MakeRoom looks at. Where nearly all are denying, more would
-// hold up calls that find nothing in the end.
+// delay calls without finding anything.
 const patience = 512
 
 // eviction looks for keys to evict.
@@ -136,8 +136,8 @@ type eviction struct {
 	visited int // in this shard
 }
 
-// hand is where in a shard to look next. It goes round and round, in the order of hashes, which
-// nobody outside can foresee.
+// hand is where in a shard to look next. It goes around, in the order of hashes, which no client
+// can predict.
 type hand struct {
 	db     int
 	cursor uint64
@@ -261,8 +261,8 @@ func (p EvictionPolicy) worth(o object, now int64) (worth int64, may bool) {
 	return 0, true
 }
 
-// worthOf is the least worth of a limiter that stands so, under Ratelimit. What is no limiter is
-// worth what one is that has room.
+// worthOf is the least worth of a limiter under this pressure, with Ratelimit. A key that is no
+// limiter is worth as much as one that is little used.
 func worthOf(s pressure) int64 { return int64(max(s, pressureLow)) << 56 }
 
 // pressure is how near a limiter was to denying at its last call. It is neither in the log nor in a
@@ -284,7 +284,7 @@ const (
 	pressureMask = 1<<pressureBits - 1
 )
 
-// after is the pressure after one more decision. fresh is true of the first.
+// after is the pressure after one more decision. fresh: it is the first.
 func (s pressure) after(d limit.Decision, fresh bool) pressure {
 	switch {
 	case !d.Allowed && d.RetryAfter != limit.Never:
@@ -355,7 +355,7 @@ func (f frequency) count(now int64) uint8 {
 	return uint8(max(0, int(uint8(f))-int(idle)))
 }
 
-// use is one more access at now. roll is a number that any is as likely as any other.
+// use is one more access at now. roll is a uniform random number.
 func (f frequency) use(now int64, roll uint64) frequency {
 	count := f.count(now)
 	harder := uint64(max(0, int(count)-freshCount))*logFactor + 1
@@ -387,7 +387,7 @@ func (sh *shard) roll() uint64 {
 }
 
 // Frequency is how often a key is used, by the logarithmic counter of the policies that go by that;
-// ok is false for a missing key. To ask is not to use.
+// ok is false for a missing key. The lookup is not a use.
 func (tx *Tx) Frequency(k Key) (count int64, ok bool) {
 	o := tx.peek(k)
 	if o == nil {

@@ -104,7 +104,7 @@ func TestRatelimitOrder(t *testing.T) {
 	c.now += 9_000
 	require.False(t, c.slide("denying", rule(2), 1, "").Allowed)
 	require.True(t, c.slide("denied once, then full", rule(3), 1, "").Allowed, "it is still as good as denying")
-	require.False(t, c.slide("high", rule(10), 11, "").Allowed, "which tells nothing")
+	require.False(t, c.slide("high", rule(10), 11, "").Allowed, "which says nothing about what is left")
 
 	order := []string{"nearly over", "string", "low", "low, used later", "spent", "high", "full"}
 	rest := []string{"denying", "denied once, then full", "no deadline"}
@@ -121,7 +121,7 @@ func TestRatelimitOrder(t *testing.T) {
 }
 
 // A limiter that somebody waits for denies, though nothing counts that.
-func TestWhatIsWaitedForStays(t *testing.T) {
+func TestLimitersWithWaitersAreNotEvicted(t *testing.T) {
 	c := newCaller(t, Options{Shards: 1})
 	rules := []limit.Window{{Limit: 1, Length: 3_600_000}}
 	c.slide("waited for", rules, 1, "")
@@ -137,9 +137,9 @@ func TestWhatIsWaitedForStays(t *testing.T) {
 	assert.Equal(t, []string{"waited for"}, evicted(c, Ratelimit, 0))
 }
 
-// However a flood is made, whoever was denied before it is denied after it, what keys take stays
-// within bounds, and the journal tells of all that has gone.
-func TestNoFloodFreesWhoIsDenied(t *testing.T) {
+// Whatever a flood does, a limiter that denied before it denies after it, what keys take stays
+// within bounds, and the journal has all evictions.
+func TestFloodsDoNotEvictDenyingLimiters(t *testing.T) {
 	for range 5 {
 		seed := rand.Uint64()
 		t.Log("seed", seed)
@@ -185,7 +185,7 @@ func TestNoFloodFreesWhoIsDenied(t *testing.T) {
 	}
 }
 
-// Where nothing may go, calls are told that there is no room; where something may, that goes on
+// Where nothing may go, calls are refused for want of memory; where something may, that goes on
 // until there is. A counter whose owner denies calls by it, as INCREX does, is kept until a call is
 // admitted again.
 func TestACounterIsKeptWhileItDenies(t *testing.T) {

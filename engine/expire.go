@@ -52,7 +52,7 @@ func (tx *Tx) Persist(k Key) bool {
 }
 
 // Deadline is when a key expires, Unix ms: it is there up to and including that moment; 0: never.
-// ok is false for a missing key. To ask is not to use the key, in the eyes of the access clock.
+// ok is false for a missing key. The access clock does not count it as a use.
 func (tx *Tx) Deadline(k Key) (at int64, ok bool) {
 	o := tx.peek(k)
 	if o == nil {
@@ -61,10 +61,10 @@ func (tx *Tx) Deadline(k Key) (at int64, ok bool) {
 	return o.head().expireAt, true
 }
 
-// Sweeper deletes keys that has expired although nobody asks for them. It walks round and round the
-// keyspace in small steps. Each holds one shard's lock for as long as it takes to look at
-// sweepBuckets buckets, which tell by themselves whether anything in them is due, and to delete the
-// keys that are, a few hundred at most. For use by one goroutine.
+// Sweeper deletes keys that have expired that no call looks up. It walks around the keyspace again
+// and again in small steps. Each holds one shard's lock for as long as it takes to look at
+// sweepBuckets buckets, which know whether anything in them is due, and to delete the keys that
+// are, a few hundred at most. For use by one goroutine.
 type Sweeper struct {
 	e      *Engine
 	tx     *Tx

@@ -232,7 +232,7 @@ func TestSweepRound(t *testing.T) {
 
 // Keys whose deadline was put off, or taken away, before the sweeper came by are not deleted, and
 // those that were armed anew are in time.
-func TestSweepSparesTheRearmed(t *testing.T) {
+func TestSweepKeepsExtendedKeys(t *testing.T) {
 	seed := rand.Uint64()
 	t.Log("seed", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
@@ -298,7 +298,7 @@ func TestSweepRecordsDeletions(t *testing.T) {
 }
 
 // A database that is emptied while the sweeper is in the midst of it does not hold it up.
-func TestSweepPassesByWhatWasFlushed(t *testing.T) {
+func TestSweepSkipsFlushedKeys(t *testing.T) {
 	e := New(Options{Shards: 1, Databases: 4})
 	crowd(e, 8000, func(int) bool { return false })
 	w := watch(e.NewSweeper())
@@ -309,7 +309,7 @@ func TestSweepPassesByWhatWasFlushed(t *testing.T) {
 	tx.Flush()
 	tx.End()
 	for steps := 0; w.Rounds() < 1; steps++ {
-		require.Less(t, steps, 10_000, "the sweeper stands still")
+		require.Less(t, steps, 10_000, "the sweeper makes no progress")
 		w.step(epoch + 2000)
 	}
 	for db := range 4 {
@@ -318,7 +318,7 @@ func TestSweepPassesByWhatWasFlushed(t *testing.T) {
 	}
 }
 
-// The way round is told in parts, and never backward.
+// Rounds are reported in parts, and never backward.
 func TestSweepRounds(t *testing.T) {
 	e := New(Options{Shards: 2, Databases: 4})
 	crowd(e, 20000, func(int) bool { return false })
@@ -333,7 +333,7 @@ func TestSweepRounds(t *testing.T) {
 	assert.Less(t, tiny, 0.1)
 }
 
-// BenchmarkSweep tells how long the locks are held, and how long it takes, to delete a million
+// BenchmarkSweep measures how long the locks are held, and how long it takes, to delete a million
 // token buckets at once.
 func BenchmarkSweep(b *testing.B) {
 	for _, journal := range []Journal{nil, forgetful{}} {

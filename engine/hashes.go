@@ -121,7 +121,7 @@ func (h Hash) Pick(r *rand.Rand, n int) iter.Seq2[string, string] {
 	}
 }
 
-// HSet gives fields their values, which stand by turns in pairs, and returns how many fields are
+// HSet gives fields their values, which alternate in pairs, and returns how many fields are
 // new. A missing key is an empty hash.
 func (tx *Tx) HSet(k Key, pairs [][]byte) (added int, err error) {
 	o, h, err := tx.hash(k)
@@ -159,7 +159,7 @@ func (tx *Tx) HDel(k Key, fields [][]byte) (removed int, err error) {
 	return removed, nil
 }
 
-// hash holds the fields of a hash. Up to smallHash of them stand side by side in the order in which
+// hash holds the fields of a hash. Up to smallHash of them are side by side in the order in which
 // they came, as in Redis' small hashes, and are found by their tags; when there are more, all move
 // to a dict and stay there.
 //
@@ -212,7 +212,7 @@ func (t *table) find(sum uint64, field []byte) *pair {
 	return p
 }
 
-// index is where a field stands in few, -1 if it does not.
+// index is the index of a field in few, -1 if it is not there.
 func (h *hash) index(sum uint64, field []byte) int {
 	for i := 0; ; i++ {
 		next := bytes.IndexByte(h.tags[i:], byte(sum))

@@ -182,7 +182,7 @@ func TestSamplesOfAHash(t *testing.T) {
 				require.Equal(t, "value "+p.field, p.value)
 			}
 		}
-		for range (Hash{h}).Sample(rnd, int64(n)/5+1) { // who has seen enough may stop
+		for range (Hash{h}).Sample(rnd, int64(n)/5+1) { // the caller may stop
 			break
 		}
 		require.Len(t, pairsOf(Hash{h}.Pick(rnd, 3*n)), 3*n)

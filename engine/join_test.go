@@ -21,7 +21,7 @@ func apart(e *Engine, n int) (keys []Key) {
 }
 
 // Join waits for nobody, and leaves what it got to be let go of by End.
-func TestJoinWaitsForNobody(t *testing.T) {
+func TestJoinNeverBlocks(t *testing.T) {
 	e := New(Options{})
 	k := apart(e, 3)
 	tx, other := e.NewTx(), e.NewTx()
@@ -59,7 +59,7 @@ func TestJoinedCallsHaveOneTime(t *testing.T) {
 
 // What a call may do is its own affair, whatever the others under the hold may; and each that only
 // looks is counted.
-func TestNextSaysWhoWrites(t *testing.T) {
+func TestNextSetsWriting(t *testing.T) {
 	e := New(Options{})
 	k := e.Key([]byte("k"))
 	tx := e.NewTx()

@@ -42,7 +42,7 @@ func (tx *Tx) Type(k Key) Type {
 	return o.kind()
 }
 
-// Rename lets what is under a key, with its deadline, stand under another one instead, in place of
+// Rename moves what a key holds, with its deadline, to another key, in place of
 // what was there. A missing key is ErrNoSuchKey; from a key to itself nothing happens.
 func (tx *Tx) Rename(from, to Key) error {
 	o := tx.lookup(from)
@@ -220,7 +220,7 @@ func (o *zsetObject) encoding(p Packing) string {
 	return "listpack"
 }
 
-// Address is where a key's object stands in memory; ok is false for a missing key. The lookup is
+// Address is where a key's object is in memory; ok is false for a missing key. The lookup is
 // not a use.
 func (tx *Tx) Address(k Key) (text string, ok bool) {
 	o := tx.peek(k)

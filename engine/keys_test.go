@@ -165,7 +165,7 @@ func TestCopy(t *testing.T) {
 }
 
 // A copy and its original go separate ways, whatever their type.
-func TestCopiesAreApart(t *testing.T) {
+func TestCopiesAreIndependent(t *testing.T) {
 	b := newBoard(t)
 	rules := []limit.Window{{Limit: 1000, Length: 60_000}}
 	grow := map[string]func(k Key){
@@ -299,9 +299,9 @@ func TestIdle(t *testing.T) {
 	b.do(func(k []Key) { require.NoError(t, b.tx.Rename(k[0], k[1])) }, "k", "other")
 	b.now += 4000
 	b.do(func(k []Key) { b.tx.Copy(k[1], k[0], 0, false) }, "k", "other")
-	assert.Zero(t, idle(), "a copy has just come to be")
+	assert.Zero(t, idle(), "a copy is new")
 	b.now += clockMask * 1000
-	assert.EqualValues(t, clockMask, idle(), "the longest it can tell")
+	assert.EqualValues(t, clockMask, idle(), "the longest it can report")
 }
 
 func TestTypesAndEncodings(t *testing.T) {

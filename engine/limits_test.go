@@ -69,7 +69,7 @@ func (c *caller) fixed(name string, f limit.Fixed, cost int64) (d limit.Decision
 	return d
 }
 
-// content tells all that a key holds, for before and after.
+// content is all that a key holds, for before and after.
 func (c *caller) content(name string) (text string) {
 	c.with(name, func(k Key) {
 		switch o := c.tx.lookup(k).(type) {
@@ -370,7 +370,7 @@ func BenchmarkDecisions(b *testing.B) {
 
 // Law 4 where somebody's clock is ahead: a hit of the future counts when its time has come, so the
 // log must live until it lapses.
-func TestHitsOfTheFutureAreNotForgotten(t *testing.T) {
+func TestFutureHitsAreKept(t *testing.T) {
 	c := newCaller(t, Options{})
 	rules := []limit.Window{{Limit: 2, Length: 1000}}
 	c.with("k", func(k Key) {
@@ -387,7 +387,7 @@ func TestHitsOfTheFutureAreNotForgotten(t *testing.T) {
 }
 
 // Names that are taken are passed over in a few steps, however they lie.
-func TestHitSequencePassesOverTakenNames(t *testing.T) {
+func TestHitSequenceSkipsTakenNames(t *testing.T) {
 	const n = 1000
 	for _, taken := range [][]uint64{{}, {0}, {n - 1}, {0, n}, {n - 1, 2*n - 1, 3*n - 1}, {5, 6, 7, n + 3}, {n, n + 1}} {
 		c := newCaller(t, Options{})
@@ -409,7 +409,7 @@ func TestHitSequencePassesOverTakenNames(t *testing.T) {
 }
 
 // An idle Tx keeps nothing alive that has been deleted since.
-func TestIdleTxLetsGo(t *testing.T) {
+func TestIdleTxHoldsNothing(t *testing.T) {
 	c := newCaller(t, Options{})
 	c.slide("k", []limit.Window{{Limit: 2, Length: 1000}}, 1, "")
 	c.slide("k", []limit.Window{{Limit: 2, Length: 1000}}, 1, "")
@@ -462,7 +462,7 @@ func TestRetryKnowsWhenTheKeyGoes(t *testing.T) {
 
 // However many hits of the future somebody writes into a log, a call looks at a bounded number of
 // them.
-func TestFutureHitsHoldUpNobody(t *testing.T) {
+func TestFutureHitsDelayNoCall(t *testing.T) {
 	c := newCaller(t, Options{})
 	rules := make([]limit.Window, 128)
 	for i := range rules {
@@ -534,7 +534,7 @@ func BenchmarkManyKeys(b *testing.B) {
 
 // A denial speaks of the first of the windows that have to be waited for longest, also where the
 // key is gone before they admit. Each window's wait is that of a call against it alone.
-func TestADenialSpeaksOfTheFirstOfEqualWaits(t *testing.T) {
+func TestADenialReportsTheFirstOfEqualWaits(t *testing.T) {
 	seed := rand.Uint64()
 	t.Log("seed", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
@@ -597,7 +597,7 @@ func (c *caller) peek(name string, rules []limit.Window, cost int64) (d limit.De
 }
 
 // A key counts in one fixed window at a time, and changes nothing for a call with another one,
-// which is told why.
+// which gets an error.
 func TestAnotherFixedWindowIsRefused(t *testing.T) {
 	c := newCaller(t, Options{})
 	hour, minute := limit.Fixed{

@@ -25,7 +25,7 @@ func within(t *testing.T, what string, do func()) {
 }
 
 // Counts are read without a lock: neither a call that holds its keys for long nor one that waits
-// for it keeps them from being told.
+// for it keeps them from being read.
 func TestCountsTakeNoLock(t *testing.T) {
 	e := New(Options{})
 	fill(e, 0, "k", 100, 0)
@@ -46,8 +46,8 @@ func TestCountsTakeNoLock(t *testing.T) {
 }
 
 // A call that waits for one of its shards holds none of the others meanwhile, so that nobody waits
-// for who waits.
-func TestWhoWaitsHoldsNothing(t *testing.T) {
+// for a waiter.
+func TestWaitingCallsHoldNoLock(t *testing.T) {
 	for name, begin := range map[string]func(*Tx, []Key){
 		"all":     func(tx *Tx, _ []Key) { tx.BeginAll(epoch, 0, true) },
 		"several": func(tx *Tx, keys []Key) { tx.Begin(epoch, 0, keys, true) },

@@ -23,7 +23,7 @@ var (
 	oneASecond = limit.Bucket{Capacity: 1, Refill: 1, Period: 1000}
 )
 
-// peeks are what limiters tell at a moment, of all that the test below uses.
+// peeks are what limiters answer at a moment, of all that the test below uses.
 func (c *caller) peeks(keys int) (list []string) {
 	rules := []limit.Window{{Limit: 20, Length: 60_000}, {Limit: 60, Length: moveHour}}
 	for i := range keys {

@@ -23,7 +23,8 @@ type object interface {
 	head() *header
 	kind() Type
 
-	weight() int64 // bytes, the name aside; it depends only on what apply changes
+	weight() int64 // bytes, without the name; it depends only on what apply changes
+
 	// save adds the effects that rebuild it; f has the database and the key. A large collection is
 	// postponed, to be saved in parts: then it is not whole.
 	save(b *batch, f Effect) (whole bool)
@@ -103,13 +104,14 @@ func (o *zsetObject) clone(name string) object {
 // stateObject is a limiter whose state is a few numbers. An effect sets them all.
 type stateObject interface {
 	object
-	// the state, for Content; putNumbers reads them
+	// numbers is the state, for Content; putNumbers reads it. The order is the format of DUMP: never
+	// reorder.
 	numbers() [4]int64
-	// makes the effect the one that sets this state, but for its key and ExpireAt
+	// store makes the effect the one that sets this state, except for its key and ExpireAt
 	store(f *Effect)
-	// the same for the state with up to n hits less, and whether that is used
+	// refund is store for the state with up to n hits less; used: any hits are left
 	refund(f *Effect, now, n int64) (back int64, used bool)
-	// the same for a state that is ahead, moved back as by MoveBack
+	// moveBack is store for a state that lies in the future, moved back as by MoveBack
 	moveBack(f *Effect, present, by int64) (moved bool)
 }
 

@@ -116,7 +116,7 @@ func (p *Policy) effect() Effect {
 	return Effect{Kind: EffectPolicy, Key: Key{Name: bytesOf(p.name)}, Value: bytesOf(p.text)}
 }
 
-// PolicyChanges tell what SetPolicies has done.
+// PolicyChanges report what SetPolicies has done.
 type PolicyChanges struct {
 	Names    []string // of the policies that are new or say something else than before
 	Switched []string // of those among them whose algorithm is another one

@@ -24,12 +24,12 @@ func (c *check) reset() {
 	}
 }
 
-// Check decides a call of cost hits against policies, of which each is held against the key that
-// stands at its name's place in keys. The policies that bind admit it and it is recorded for each,
-// or nothing changes; the answer speaks of these, as that of All does, and Index counts all names.
-// If they admit it, those in SHADOW follow, each by itself: one that admits it too records it, and
-// one that does not, or whose key holds something else, only counts that. If none binds, the call
-// is admitted, and the answer speaks of the one with the least remaining.
+// Check decides a call of cost hits against policies, of which each is held against the key at the
+// same index of keys. The policies that bind admit it and it is recorded for each, or nothing
+// changes; the answer speaks of these, as that of All does, and Index counts all names. If they
+// admit it, those in SHADOW follow, each by itself: one that admits it too records it, and one that
+// does not, or whose key holds something else, only counts that. If none binds, the call is
+// admitted, and the answer speaks of the one with the least remaining.
 //
 // The id is that of the lease for policies that are leases, and has to be there for them; and of
 // the hits for sliding windows. If all sliding windows that bind know the id, the call is a retry

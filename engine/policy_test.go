@@ -78,7 +78,7 @@ func TestDefinitions(t *testing.T) {
 	}
 }
 
-func TestDefinitionsThatAreNone(t *testing.T) {
+func TestInvalidDefinitions(t *testing.T) {
 	const duration = ": use seconds, or a number with ms, s, m, h, d or w"
 	for definition, want := range map[string]string{
 		"": "ERR unknown algorithm '': a policy is SLIDE, TOKEN, FIXED, LEASE, LEAKY or " +
@@ -421,7 +421,7 @@ func TestFlushKeepsPolicies(t *testing.T) {
 	assert.Equal(t, []string{`policy "p": SLIDE 5 1h`}, dump(c.e))
 }
 
-// A policy's name is no key: who watches a key of that name hears nothing.
+// A policy's name is no key: a watch of a key of that name is not notified.
 func TestPoliciesAreNoKeys(t *testing.T) {
 	c := newChecker(t)
 	k := c.e.Key([]byte("p"))
@@ -434,7 +434,7 @@ func TestPoliciesAreNoKeys(t *testing.T) {
 	assert.False(t, w.Changed())
 }
 
-func TestApplyRefusesPoliciesThatAreNone(t *testing.T) {
+func TestApplyRefusesInvalidPolicies(t *testing.T) {
 	for _, f := range []Effect{
 		{Kind: EffectPolicy, Key: Key{Name: []byte("p")}, Value: []byte("SLIDE 0 1s")},
 		{Kind: EffectPolicy, Key: Key{Name: []byte("p")}, Value: []byte("SLIDE  1 1s")},
@@ -514,7 +514,7 @@ func TestLawsThroughPolicies(t *testing.T) {
 			}
 			if b.limit.Kind == rule.Token && b.limit.Token.Capacity != p.limit.Token.Capacity &&
 				p.limit.Kind == rule.Token {
-				// what a bucket of another size has earned is told in package limit
+				// what a bucket of another size has earned is tested in package limit
 				p = mustParse(name, b.text())
 			}
 			b.limit, b.shadow = p.limit, p.shadow

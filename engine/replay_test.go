@@ -80,7 +80,7 @@ func (w *walk) any(n int) (keys []Key) {
 }
 
 // write makes a call that may change keys, read one that may not, and all one on the whole
-// keyspace. Each tells the answer.
+// keyspace. Each returns the answer.
 func (w *walk) write(keys []Key, call func(k []Key) []any) string {
 	return w.call(func() { w.lock(keys, true) }, keys, call)
 }
@@ -105,13 +105,13 @@ func (w *walk) all(call func() []any) string {
 	return w.call(func() { w.tx.BeginAll(w.now, w.db, true) }, nil, func([]Key) []any { return call() })
 }
 
-func (w *walk) call(begin func(), keys []Key, call func(k []Key) []any) (told string) {
+func (w *walk) call(begin func(), keys []Key, call func(k []Key) []any) (reported string) {
 	begin()
 	defer w.tx.End()
 	for _, k := range keys {
-		told += fmt.Sprintf("%q ", k.Name)
+		reported += fmt.Sprintf("%q ", k.Name)
 	}
-	return told + fmt.Sprintln(call(keys)...)
+	return reported + fmt.Sprintln(call(keys)...)
 }
 
 // answer makes a list of what a method returned.
@@ -676,8 +676,8 @@ func TestStateDoesNotDependOnShards(t *testing.T) {
 	}
 }
 
-// What is applied is not to be seen in halves: by those who look at some of its keys, and not the
-// first.
+// What is applied is not to be seen in halves: by callers that look at some of its keys, and not
+// the first.
 func TestApplyIsAtomic(t *testing.T) {
 	e := New(Options{Shards: 64})
 	keys := []Key{e.Key([]byte("a")), e.Key([]byte("b")), e.Key([]byte("c"))}

@@ -194,7 +194,7 @@ func (tx *Tx) recount() {
 // mostRecounts is how often Size looks again while calls on several shards end.
 const mostRecounts = 100
 
-// Size is how many keys a database has and how many of them have a deadline. Keys that has expired
+// Size is how many keys a database has and how many of them have a deadline. Keys that have expired
 // count until they are deleted, as in Redis. It takes no lock: calls that have not ended do not
 // count.
 func (e *Engine) Size(db int) (keys, expires int) {
@@ -258,7 +258,7 @@ func (c *counters) reset() {
 //   - a key that was denied more than N/maxCounters times has a counter;
 //   - count is too high by error at most, and error is N/maxCounters at most: count-error is never too high.
 //
-// The counters stand in order, the highest first: the key that is denied over and over is found at
+// The counters are in order, the highest first: the key that is denied over and over is found at
 // the first look. A counter that goes up changes places with the first of those that it was equal
 // to.
 type denials struct {
@@ -267,7 +267,7 @@ type denials struct {
 	counters []counter
 }
 
-// hashed stands for a key: no client can find two names with one hash, see dict.Hasher.
+// hashed identifies a key: no client can find two names with one hash, see dict.Hasher.
 type hashed struct {
 	hash uint64
 	db   int

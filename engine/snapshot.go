@@ -9,17 +9,17 @@ import (
 	"rlserver/dict"
 )
 
-// Snapshot is the whole keyspace at one moment, handed out bit by bit while the engine goes on. It
-// has to be closed in the end. It is for use by one goroutine, but for Keys.
+// Snapshot is the whole keyspace at one moment, visited in steps while the engine goes on. It has
+// to be closed. It is for use by one goroutine, but for Keys.
 //
-// Two things work towards the same end. Step walks through each dict that there was at that moment,
-// in the order of hashes; and whoever is the first to change a key that the walk has not come to
-// hands out beforehand what the key holds. So each key is visited once, as it was.
+// Step walks through each dict of that moment, in the order of hashes. The first change of a key
+// that the walk has not reached saves beforehand what the key holds. So each key is visited once,
+// as it was.
 //
-// Beside the keyspace it takes memory for what was handed out by changes since the last Step, which
-// is no more than one copy of each small object and a share of each large one for all Steps
-// together; and for the names of the keys changed or made ahead of the walk, until that is through
-// with their shard.
+// Beside the keyspace it takes memory for what changes have saved since the last Step, which is no
+// more than one copy of each small object and a share of each large one for all Steps together; and
+// for the names of the keys changed or made ahead of the walk, until the walk has finished with
+// their shard.
 type Snapshot struct {
 	e      *Engine
 	at     int64 // the moment, Unix ms
@@ -39,7 +39,7 @@ type Snapshot struct {
 }
 
 // spaceWalk is the walk through one database's keys in one shard. It stays with the dict of the
-// moment, wherever SWAPDB brings that to; if FLUSHDB throws it away, it is all the easier. The
+// moment, wherever SWAPDB moves it, and also when FLUSHDB drops it from the keyspace. The
 // shard's lock guards it.
 type spaceWalk struct {
 	passage

@@ -327,7 +327,7 @@ func TestPassage(t *testing.T) {
 	assert.Nil(t, p.overtaken)
 }
 
-// What each object is told as. Expired ones are not.
+// What effects each object becomes. Expired ones are not.
 func TestSnapshotEffects(t *testing.T) {
 	b := newBoard(t)
 	late := int64(epoch + 50)
@@ -340,15 +340,15 @@ func TestSnapshotEffects(t *testing.T) {
 	b.do(func(k []Key) { _, _ = b.tx.Token(k[0], limit.Bucket{Capacity: 2, Refill: 1, Period: 1000}, 1) }, "t")
 	b.do(func(k []Key) { _, _ = b.tx.Fixed(k[0], limit.Fixed{Limit: 2, Window: limit.Every(1000)}, 1) }, "f")
 
-	var told []string
+	var reported []string
 	s := b.e.Snapshot(func() {})
 	for s.Step(func(effects []Effect) {
 		for _, f := range effects {
-			told = append(told, fmt.Sprintf("%d %s: %d %s=%s %v @%d %v %v", f.DB, f.Key.Name, f.Kind, f.Field, f.Value, f.Score, f.ExpireAt, f.Tokens, f.Count))
+			reported = append(reported, fmt.Sprintf("%d %s: %d %s=%s %v @%d %v %v", f.DB, f.Key.Name, f.Kind, f.Field, f.Value, f.Score, f.ExpireAt, f.Tokens, f.Count))
 		}
 	}) {
 	}
-	slices.SortStableFunc(told, func(a, b string) int { return strings.Compare(a[:3], b[:3]) })
+	slices.SortStableFunc(reported, func(a, b string) int { return strings.Compare(a[:3], b[:3]) })
 	none, noTokens, noCount := "@0", fmt.Sprint(limit.Tokens{}), fmt.Sprint(limit.Count{})
 	plain := " " + noTokens + " " + noCount
 	tokens, count := b.log.calls[len(b.log.calls)-2][0], b.log.calls[len(b.log.calls)-1][0]
@@ -361,7 +361,7 @@ func TestSnapshotEffects(t *testing.T) {
 		fmt.Sprintf("2 t: %d = 0 @%d %v %v", EffectBucket, tokens.ExpireAt, tokens.Tokens, noCount),
 		fmt.Sprintf("2 z: %d l= 1 %s", EffectAdd, none+plain),
 		fmt.Sprintf("2 z: %d m= 2 %s", EffectAdd, none+plain),
-	}, told)
+	}, reported)
 }
 
 // A key that has expired at the snapshot's moment is deleted afterwards, which the log tells to a
@@ -451,9 +451,9 @@ func TestSnapshotOfLargeCollections(t *testing.T) {
 	assert.Equal(t, map[string]EffectKind{"h": EffectExpire, "z": EffectExpire}, last)
 }
 
-// A hash of a few hundred fields, which stand side by side, changes after the walk has come to it
+// A hash of a few hundred fields, which are side by side, changes after the walk has come to it
 // and before it is visited.
-func TestSnapshotOfMiddlingHash(t *testing.T) {
+func TestSnapshotOfMediumHash(t *testing.T) {
 	b := newBoard(t)
 	fields := func(value string) (pairs [][]byte) {
 		for i := range smallCount + 100 {

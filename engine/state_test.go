@@ -52,7 +52,7 @@ func (r *recorder) replayed(o Options) *Engine {
 	return e
 }
 
-// dump tells all that an engine holds, expired keys that nobody has deleted yet included: a line
+// dump writes all that an engine holds, expired keys that nobody has deleted yet included: a line
 // for each policy, and for every database one for each key, in order, with its type, deadline and
 // content.
 func dump(e *Engine) (lines []string) { return living(e, math.MinInt64) }
@@ -147,7 +147,7 @@ func requireSound(t testing.TB, e *Engine) {
 				}
 				k := e.Key([]byte(o.head().name))
 				require.Equal(t, i, e.shardIndex(k.hash), "%q is in the wrong shard", o.head().name)
-				require.True(t, sh.find(db, k) == o, "%q stands in its shard twice", o.head().name)
+				require.True(t, sh.find(db, k) == o, "%q is in its shard twice", o.head().name)
 				switch o := o.(type) {
 				case *hashObject:
 					require.NotZero(t, o.fields.len(), "%q is empty", o.name)

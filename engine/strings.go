@@ -73,7 +73,7 @@ func (tx *Tx) Set(k Key, value []byte, m SetMode) bool {
 }
 
 // set applies the effect that takes least: nothing if nothing changes, and a value of the old one's
-// length is written where that stands. Counters mostly keep their length, and so do the values that
+// length is written in its place. Counters mostly keep their length, and so do the values that
 // a client writes over and over.
 func (tx *Tx) set(k Key, o object, value []byte, expireAt int64) {
 	s, _ := o.(*stringObject)
@@ -131,5 +131,5 @@ func (tx *Tx) SetRange(k Key, offset int64, value []byte) (length int, err error
 	return max(length, int(offset)+len(value)), nil
 }
 
-// tooLong reports whether a string would outgrow MaxString by what is to stand from an offset on.
+// tooLong reports whether a string would outgrow MaxString by what is written from an offset on.
 func tooLong(offset int64, value []byte) bool { return offset > MaxString-int64(len(value)) }

@@ -17,8 +17,8 @@ import (
 // the first, and Next goes on to it.
 //
 // Its methods may only be given keys that Begin or Join was given. What they return may point into
-// the keyspace and holds until the next change or End, whichever is first. An operation that errs
-// has changed nothing.
+// the keyspace and holds until the next change or End, whichever is first. An operation that
+// returns an error has changed nothing.
 type Tx struct {
 	e       *Engine
 	db      int
@@ -115,8 +115,8 @@ func (tx *Tx) BeginAll(now int64, db int, writing bool) {
 	tx.begin(now, db, writing)
 }
 
-// begin takes the locks and settles on a time not before the latest any of the shards has seen:
-// callers read the clock before they hold the locks.
+// begin takes the locks and settles on a time not before the latest that any of the shards has
+// seen: callers read the clock before they hold the locks.
 func (tx *Tx) begin(now int64, db int, writing bool) {
 	tx.db, tx.writing, tx.changed = db, writing, 0
 	tx.lock()
@@ -197,8 +197,8 @@ func (tx *Tx) SeeAll() {
 	}
 }
 
-// Afterwards has something done at the end of the call, still under its locks, that needs to know
-// the call's place in the journal.
+// Afterwards registers do, which is called at the end of the call, still under its locks, with the
+// call's position in the journal.
 func (tx *Tx) Afterwards(do func(Position)) { tx.after = append(tx.after, do) }
 
 // unlock unlocks the shards and drops what the call has looked at: the Tx of an idle connection

@@ -120,7 +120,7 @@ func (tx *Tx) notifyWatches(o object, f *Effect) {
 	}
 }
 
-// target is the database in which To stands.
+// target is the database of To.
 func (f *Effect) target() int {
 	if f.Kind == EffectCopy {
 		return f.ToDB

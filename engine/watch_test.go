@@ -8,7 +8,7 @@ import (
 	"rlserver/engine/limit"
 )
 
-// watching begins to watch keys of database 0 and returns what tells of changes.
+// watching begins to watch keys of database 0 and returns the watch of them.
 func watching(c *caller, names ...string) *Watch {
 	w := new(Watch)
 	for _, name := range names {

@@ -52,7 +52,7 @@ func (z ZSet) Score(member []byte) (score float64, ok bool) {
 	return z.set.Score(member)
 }
 
-// Rank is how many members stand before this one, from the least score on or from the greatest.
+// Rank is how many members come before this one, from the least score on or from the greatest.
 func (z ZSet) Rank(member []byte, fromGreatest bool) (rank int, score float64, ok bool) {
 	if z.set == nil {
 		return 0, 0, false

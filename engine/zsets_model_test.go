@@ -370,7 +370,7 @@ func (z *ztrace) storeAlgebra() {
 }
 
 // unionOf aggregates the smallest operand first: the sum of two opposite infinities and a third is
-// told by their order.
+// determined by their order.
 func unionOf(operands []*zmodel, weights []float64, how func(x, y float64) float64) *zmodel {
 	order := make([]int, len(operands))
 	for i := range order {

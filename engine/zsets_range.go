@@ -93,7 +93,7 @@ func (z ZSet) Count(r *ZRange) int {
 	return hi - lo
 }
 
-// Range gives the members of a range. What stands before them is not walked.
+// Range gives the members of a range. What comes before them is not walked.
 func (z ZSet) Range(r *ZRange) ZMembers {
 	if z.set == nil {
 		return ZMembers{}

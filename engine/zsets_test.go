@@ -33,7 +33,7 @@ func newZBench(t *testing.T) *zbench {
 	return z
 }
 
-// next ends the call, begins another one, and tells what the first one changed.
+// next ends the call, begins another one, and returns what the first one changed.
 func (z *zbench) next() (kinds []EffectKind) {
 	z.End()
 	z.Begin(epoch, 0, []Key{z.a, z.b, z.s}, true)
@@ -138,7 +138,7 @@ func TestStoringIsOneEffect(t *testing.T) {
 	z := newZBench(t)
 	a, err := z.ZSet(z.a)
 	require.NoError(t, err)
-	assert.Equal(t, 2, z.ZStore(z.s, a.Range(&ZRange{Start: 1, Stop: 2})), "whatever stood there")
+	assert.Equal(t, 2, z.ZStore(z.s, a.Range(&ZRange{Start: 1, Stop: 2})), "whatever was there")
 	assert.Equal(t, []EffectKind{EffectZSet}, z.next())
 	z.holds(t, z.s, "two 2, three 3")
 
@@ -154,7 +154,7 @@ func TestStoringIsOneEffect(t *testing.T) {
 }
 
 // Sorted sets are packed, and what is removed makes those behind it move.
-func TestStoredMembersAreNamedRightlyInTheJournal(t *testing.T) {
+func TestJournalNamesStoredMembers(t *testing.T) {
 	z := newZBench(t)
 	a, err := z.ZSet(z.a)
 	require.NoError(t, err)
@@ -168,7 +168,7 @@ func TestStoredMembersAreNamedRightlyInTheJournal(t *testing.T) {
 	z.next()
 }
 
-func TestPopShowsMembersBeforeTheyGo(t *testing.T) {
+func TestPopVisitsMembersBeforeRemoval(t *testing.T) {
 	z := newZBench(t)
 	var seen []string
 	see := func(from Key, popped ZMembers) { seen = append(seen, string(from.Name)+": "+listed(popped)) }

@@ -26,7 +26,7 @@ const (
 )
 
 // of aggregates two scores. As in Redis a sum that is not a number, that of
-// opposite infinities, is 0, and the first score stands where neither is less.
+// opposite infinities, is 0, and the first score is kept where neither is less.
 func (a Aggregate) of(x, y float64) float64 {
 	switch {
 	case a == Sum:

@@ -116,7 +116,7 @@ func (r *run) check() error {
 			return fmt.Errorf("%q does not name its score", r.member(i))
 		}
 		if i > 0 && !ordered(r, i-1, r, i) {
-			return fmt.Errorf("%q stands after %q", r.member(i), r.member(i-1))
+			return fmt.Errorf("%q comes after %q", r.member(i), r.member(i-1))
 		}
 	}
 	return nil

@@ -10,7 +10,7 @@
 //
 // # The sequence
 //
-// Elements stand in runs of up to 128, runs in chapters of up to 64, chapters
+// Elements are in runs of up to 128, runs in chapters of up to 64, chapters
 // in a B-tree (google/btree) once there are two. The tree itself does not know
 // ranks, but chapters and runs know how many they hold, and for a million
 // members there are 120 to 250 chapters to add up.

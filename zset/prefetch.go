@@ -3,7 +3,7 @@ package zset
 // Prefetch has the set itself fetched from memory, for PrefetchLast soon after. What the two return
 // means nothing; it is to be used in some way, so that the compiler keeps the fetching.
 func (s *Set) Prefetch() (n int) {
-	if s.bare { // what is read stands apart by a cache line or less
+	if s.bare { // what is read is apart by a cache line or less
 		n++
 	}
 	return n + s.seq.text + s.seq.one.n + s.seq.room[0].head + len(s.seq.room[0].bytes)

@@ -48,7 +48,7 @@ func (r *run) offset(j int) int {
 	return int(r.starts[j])
 }
 
-// member returns the i-th member. It is capped so that whoever appends to it
+// member returns the i-th member. It is capped so that an append to it
 // does not write into the next.
 func (r *run) member(i int) []byte {
 	lo, hi := r.offset(r.head+i), r.offset(r.head+i+1)

@@ -130,7 +130,7 @@ func (s *Set) scanIndexed(cursor uint64, count int, visit func([]byte, float64))
 	return next
 }
 
-// visitIndexed visits the members that the entries stand for, and returns how
+// visitIndexed visits the members that the entries name, and returns how
 // many it walked over to find them.
 func (s *Set) visitIndexed(batch []indexed, visit func([]byte, float64)) (walked int) {
 	slices.SortFunc(batch, func(a, b indexed) int {

@@ -159,7 +159,7 @@ func TestLexSpanOfDifferentScores(t *testing.T) {
 
 // Clones are changed and read in goroutines of their own while the original
 // changes: the race detector watches, and each ends up as if it were alone.
-func TestClonesGoTheirOwnWays(t *testing.T) {
+func TestClonesAreIndependent(t *testing.T) {
 	for _, n := range []int{0, 1, 100, 2000, 20_000} {
 		s := New(&hasher)
 		for i := range n {
@@ -232,7 +232,7 @@ func TestHotPathsDoNotAllocate(t *testing.T) {
 	}
 }
 
-// Check tells of whatever is wrong.
+// Check reports whatever is wrong.
 func TestCheckFindsFaults(t *testing.T) {
 	for name, spoil := range map[string]func(s *Set){
 		"order in a run":     func(s *Set) { r := &s.seq.first().runs[0]; r.starts[3], r.starts[4] = r.starts[4], r.starts[3] },

@@ -1,7 +1,7 @@
 package limit
 
 // And makes one answer of d and o, which a call that is held against both got: admitted only if it
-// was by both. It speaks of one of their rules, chosen as by DecideAll; their Index tells which
+// was by both. It speaks of one of their rules, chosen as by DecideAll; their Index says which
 // comes first. RetryAfter and ResetAfter are the later ones, and the call is Free if it is so for
 // both.
 //

@@ -2,7 +2,7 @@ package limit
 
 import "testing"
 
-func TestAndSpeaksOfTheTighter(t *testing.T) {
+func TestAndReportsTheTighter(t *testing.T) {
 	free := Decision{Allowed: true, Limit: 9, Remaining: 5, ResetAfter: 70, Index: 0}
 	tight := Decision{Allowed: true, Limit: 3, Remaining: 1, ResetAfter: 20, Index: 1}
 	short := Decision{Limit: 4, RetryAfter: 10, ResetAfter: 30, Index: 2}

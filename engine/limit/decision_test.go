@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Numbers that clients were told.
+// Numbers that clients have seen.
 func TestBoundsOfTheContract(t *testing.T) {
 	if MaxCount != 9_007_199_254_740_991 || MaxDuration != 315_360_000_000 || Never != -1 {
 		t.Errorf("MaxCount %d, MaxDuration %d, Never %d", int64(MaxCount), int64(MaxDuration), Never)

@@ -17,7 +17,7 @@ import (
 type subject interface {
 	// ask calls the limiter and keeps nothing.
 	ask(now, cost int64) Decision
-	// call calls the limiter and keeps what it returns; an admitted call is told to the oracle.
+	// call calls the limiter and keeps what it returns; an admitted call is recorded in the oracle.
 	call(now, cost int64) Decision
 	// state shows all that the limiter keeps.
 	state() string
@@ -341,7 +341,7 @@ func eachStep(t *testing.T, check func(step) string) {
 	}
 }
 
-// clockStep mostly stands still or moves little; it also leaps ahead and, sometimes, back.
+// clockStep mostly stays or moves little; it also leaps ahead and, sometimes, back.
 func clockStep(rnd *rand.Rand, long int64) int64 {
 	switch rnd.IntN(20) {
 	case 0:

@@ -41,8 +41,8 @@ func TestLeaseSteps(t *testing.T) {
 	}
 }
 
-// leaseSubject's oracle is a plain list of who holds a lease until when. Callers come one after the
-// other, each with one of a few ids.
+// leaseSubject's oracle is a plain list of the leases and when they lapse. Callers come one after
+// the other, each with one of a few ids.
 type leaseSubject struct {
 	rule   Lease
 	leases []lease

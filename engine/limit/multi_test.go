@@ -36,7 +36,7 @@ func TestMultiSteps(t *testing.T) {
 	}
 }
 
-func TestMultiSpeaksOfTheRule(t *testing.T) {
+func TestMultiReportsTheRule(t *testing.T) {
 	for _, c := range []struct {
 		why       string
 		rules     []Window

@@ -77,7 +77,7 @@ func (r Window) admits(log Log, t, cost int64, budget *int) int64 {
 // lapse returns the first whole millisecond at which a hit at time at counts no longer.
 func (r Window) lapse(at float64) int64 { return later(ceil(at), r.Length) }
 
-// resetAfter returns how long until the last hit leaves the window. added tells that one is being
+// resetAfter returns how long until the last hit leaves the window. added: one is being
 // added at now; entered is the rank of the first hit that is later than now.
 func resetAfter(log Log, window int64, entered int, now int64, added bool) int64 {
 	n := log.Len()

@@ -98,7 +98,7 @@ func TestSlideAtTheExtremes(t *testing.T) {
 }
 
 // What DecideAll promises to ask of the log: finding a rank or a time is all it costs.
-func TestSlideAsksLittle(t *testing.T) {
+func TestSlideLooksAtFewHits(t *testing.T) {
 	rule := []Window{{Limit: 3, Length: 10}}
 	for _, c := range []struct {
 		why           string

@@ -99,7 +99,7 @@ func (b Bucket) tokens(l level) Tokens {
 	return Tokens{Missing: l.missing, Fraction: fraction, Since: l.since}
 }
 
-// settle returns the bucket as it stands at now, with all that has flowed back since.
+// settle returns the bucket as it is at now, with all that has flowed back since.
 func (b Bucket) settle(s Tokens, now int64) level {
 	full := level{since: now} // and so without a past: like one that was never used
 	if s.Missing <= 0 {

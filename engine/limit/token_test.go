@@ -185,7 +185,7 @@ func TestTokenAgainstRationals(t *testing.T) {
 }
 
 // Whatever rules take turns, no call is admitted that the exact fractions would deny, and none is
-// denied, or told to wait longer, that would be admitted if a millionth of a token more were
+// denied, or made to wait longer, that would be admitted if a millionth of a token more were
 // missing.
 func TestTokenOfChangingPeriodsAgainstRationals(t *testing.T) {
 	traces(t, 600, func(rnd *rand.Rand) {
@@ -325,8 +325,8 @@ func TestTokenIsTheGenericCellRateAlgorithm(t *testing.T) {
 	})
 }
 
-// A caller who always comes back at the very moment it is told to gets, in a year, exactly what the
-// rule promises; and so it stands at every call on the way. (The capacity is above 1: a bucket of
+// A caller that always comes back at the very moment it was given gets, in a year, exactly what the
+// rule promises; and so at every call on the way. (The capacity is above 1: a bucket of
 // one token, full a fraction of a millisecond before it is asked, loses that fraction by
 // definition.)
 func TestTokenDoesNotDriftInAYear(t *testing.T) {
