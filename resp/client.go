@@ -11,16 +11,20 @@ import (
 func init() {
 	const own = command.NoScript | command.Loading | command.Stale
 	command.Register(
-		&command.Command{Name: "client", Arity: -2, Group: "connection", Since: "2.4.0", Complexity: "Depends on subcommand.",
-			Summary: "A container for client connection commands",
+		&command.Command{Name: "client", Arity: -2, Group: "connection", Since: "2.4.0",
+			Complexity: "Depends on subcommand.", Summary: "A container for client connection commands",
 			Subs: []*command.Command{
 				{Name: "caching", Arity: 3, Flags: own, Group: "connection", Since: "6.0.0", Complexity: "O(1)",
-					Syntax: "<YES | NO>", Summary: "Instruct the server about tracking or not keys in the next request", Run: clientCaching},
+					Syntax:  "<YES | NO>",
+					Summary: "Instruct the server about tracking or not keys in the next request",
+					Run:     clientCaching},
 				{Name: "getname", Arity: 2, Flags: own, Group: "connection", Since: "2.6.9", Complexity: "O(1)",
 					Summary: "Get the current connection name", Run: clientGetName},
-				{Name: "getredir", Arity: 2, Flags: own, Group: "connection", Since: "6.0.0", Complexity: "O(1)",
-					Summary: "Get tracking notifications redirection client ID if any", Run: clientGetRedir},
-				{Name: "help", Arity: 2, Flags: command.Loading | command.Stale, Group: "connection", Since: "5.0.0", Complexity: "O(1)",
+				{Name: "getredir", Arity: 2, Flags: own, Group: "connection", Since: "6.0.0",
+					Complexity: "O(1)", Summary: "Get tracking notifications redirection client ID if any",
+					Run: clientGetRedir},
+				{Name: "help", Arity: 2, Flags: command.Loading | command.Stale, Group: "connection",
+					Since: "5.0.0", Complexity: "O(1)",
 					Summary: "Show helpful text about the different subcommands", Run: command.Help},
 				{Name: "id", Arity: 2, Flags: own, Group: "connection", Since: "5.0.0", Complexity: "O(1)",
 					Summary: "Returns the client ID for the current connection", Run: clientID},
@@ -28,32 +32,46 @@ func init() {
 					Tips:    "nondeterministic_output",
 					Summary: "Returns information about the current client connection.", Run: clientInfo},
 				{Name: "kill", Arity: -3, Flags: command.Admin | own, Group: "connection", Since: "2.4.0",
-					Syntax:     "<ip:port | [ID client-id [client-id ...]] [TYPE <NORMAL | MASTER | SLAVE | REPLICA | PUBSUB>] " + clientFilterSyntax + ">",
+					Syntax: "<ip:port | [ID client-id [client-id ...]] " +
+						"[TYPE <NORMAL | MASTER | SLAVE | REPLICA | PUBSUB>] " + clientFilterSyntax + ">",
 					Complexity: "O(N) where N is the number of client connections",
 					Summary:    "Kill the connection of a client", Run: clientKill},
 				{Name: "list", Arity: -2, Flags: command.Admin | own, Group: "connection", Since: "2.4.0",
-					Tips:       "nondeterministic_output",
-					Syntax:     "[TYPE <NORMAL | MASTER | REPLICA | PUBSUB>] [ID client-id [client-id ...]] " + clientFilterSyntax,
+					Tips: "nondeterministic_output",
+					Syntax: "[TYPE <NORMAL | MASTER | REPLICA | PUBSUB>] [ID client-id [client-id ...]] " +
+						clientFilterSyntax,
 					Complexity: "O(N) where N is the number of client connections",
 					Summary:    "Get the list of client connections", Run: clientList},
-				{Name: "no-evict", Arity: 3, Flags: command.Admin | own, Group: "connection", Since: "7.0.0", Complexity: "O(1)",
-					Syntax: "<ON | OFF>", Summary: "Set client eviction mode for the current connection", Run: clientNoEvict},
-				{Name: "no-touch", Arity: 3, Flags: own, Group: "connection", Since: "7.2.0", Complexity: "O(1)",
-					Syntax: "<ON | OFF>", Summary: "Controls whether commands sent by the client affect the LRU/LFU of accessed keys.", Run: clientNoTouch},
+				{Name: "no-evict", Arity: 3, Flags: command.Admin | own, Group: "connection", Since: "7.0.0",
+					Complexity: "O(1)", Syntax: "<ON | OFF>",
+					Summary: "Set client eviction mode for the current connection", Run: clientNoEvict},
+				{Name: "no-touch", Arity: 3, Flags: own, Group: "connection", Since: "7.2.0",
+					Complexity: "O(1)", Syntax: "<ON | OFF>",
+					Summary: "Controls whether commands sent by the client affect the LRU/LFU of accessed keys.",
+					Run:     clientNoTouch},
 				{Name: "reply", Arity: 3, Flags: own, Group: "connection", Since: "3.2.0", Complexity: "O(1)",
-					Syntax: "<ON | OFF | SKIP>", Summary: "Instruct the server whether to reply to commands", Run: clientReply},
+					Syntax: "<ON | OFF | SKIP>", Summary: "Instruct the server whether to reply to commands",
+					Run: clientReply},
 				{Name: "setinfo", Arity: 4, Flags: own, Group: "connection", Since: "7.2.0", Complexity: "O(1)",
-					Syntax: "<LIB-NAME libname | LIB-VER libver>", Summary: "Sets information specific to the client or connection.", Run: clientSetInfo},
+					Syntax:  "<LIB-NAME libname | LIB-VER libver>",
+					Summary: "Sets information specific to the client or connection.", Run: clientSetInfo},
 				{Name: "setname", Arity: 3, Flags: own, Group: "connection", Since: "2.6.9", Complexity: "O(1)",
 					Syntax: "connection-name", Summary: "Set the current connection name", Run: clientSetName},
 				{Name: "tracking", Arity: -3, Flags: own, Group: "connection", Since: "6.0.0",
-					Syntax: "<ON | OFF> [OPTIN] [NOLOOP]", Complexity: "O(1). Some options may introduce additional complexity.",
-					Summary: "Enable or disable server assisted client side caching support", Run: clientTracking},
-				{Name: "trackinginfo", Arity: 2, Flags: own, Group: "connection", Since: "6.2.0", Complexity: "O(1)",
-					Summary: "Return information about server assisted client side caching for the current connection", Run: clientTrackingInfo},
+					Syntax:     "<ON | OFF> [OPTIN] [NOLOOP]",
+					Complexity: "O(1). Some options may introduce additional complexity.",
+					Summary:    "Enable or disable server assisted client side caching support",
+					Run:        clientTracking},
+				{Name: "trackinginfo", Arity: 2, Flags: own, Group: "connection", Since: "6.2.0",
+					Complexity: "O(1)",
+					Summary: "Return information about server assisted client side caching for the current " +
+						"connection",
+					Run: clientTrackingInfo},
 				{Name: "unblock", Arity: -3, Flags: command.Admin | own, Group: "connection", Since: "5.0.0",
-					Syntax: "client-id [TIMEOUT | ERROR]", Complexity: "O(log N) where N is the number of client connections",
-					Summary: "Unblock a client blocked in a blocking command from a different connection", Run: clientUnblock},
+					Syntax:     "client-id [TIMEOUT | ERROR]",
+					Complexity: "O(log N) where N is the number of client connections",
+					Summary:    "Unblock a client blocked in a blocking command from a different connection",
+					Run:        clientUnblock},
 			}},
 	)
 }
@@ -64,12 +82,14 @@ const (
 	errClientIDRange = engine.Error("ERR client-id should be greater than 0")
 	errMaxAge        = engine.Error("ERR maxage is not an integer or out of range")
 	errMaxAgeRange   = engine.Error("ERR maxage should be greater than 0")
-	errNotTracking   = engine.Error("ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or OPTOUT mode enabled")
+	errNotTracking   = engine.Error("ERR CLIENT CACHING can be called only when the client is in tracking mode with " +
+		"OPTIN or OPTOUT mode enabled")
 	errNotOptOut     = engine.Error("ERR CLIENT CACHING NO is only valid when tracking is enabled in OPTOUT mode.")
 	errNoCaching     = engine.Error("ERR this server does not track keys: replies must not be cached by the client")
 	errNoRedirect    = engine.Error("ERR The client ID you want redirect to does not exist")
 	errUnblockReason = engine.Error("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR")
-	errOnlyOptIn     = engine.Error("ERR this server does not track keys: CLIENT TRACKING ON is taken with OPTIN alone, and CLIENT CACHING YES refused")
+	errOnlyOptIn     = engine.Error("ERR this server does not track keys: CLIENT TRACKING ON is taken with OPTIN " +
+		"alone, and CLIENT CACHING YES refused")
 )
 
 func clientID(c *command.Call) error {

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// evictClients closes the largest clients of a pool until the others are within its limit. It may be
-// called under any lock except Server.mu and those below it, see the order of locks in doc.go.
+// evictClients closes the largest clients of a pool until the others are within its limit. It may
+// be called under any lock except Server.mu and those below it, see the order of locks in doc.go.
 func (s *Server) evictClients(p *clientmem.Pool) {
 	s.memory.Evicting.Lock()
 	defer s.memory.Evicting.Unlock()
@@ -46,7 +46,15 @@ func (s *Server) evict(ss *session, bytes int64) {
 	ss.guard.Conn.Close() // ends its Read and its Write, wherever it is
 	s.memory.Evicted.Add(1)
 	if more, ok := s.allows(&s.evictionLog, time.Second); ok {
-		s.Log.Warn("a client was evicted: clients hold more memory than they may", "held", bytes, "client", line, "others_since_the_last_line", more)
+		s.Log.Warn(
+			"a client was evicted: clients hold more memory than they may",
+			"held",
+			bytes,
+			"client",
+			line,
+			"others_since_the_last_line",
+			more,
+		)
 	}
 }
 

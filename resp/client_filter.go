@@ -10,7 +10,8 @@ import (
 )
 
 // clientFilterSyntax is the part of the syntax that CLIENT KILL and CLIENT LIST share.
-const clientFilterSyntax = "[USER username] [ADDR ip:port] [LADDR ip:port] [NAME connection-name] [MAXAGE maxage] [SKIPME yes/no]"
+const clientFilterSyntax = "[USER username] [ADDR ip:port] [LADDR ip:port] [NAME connection-name] " +
+	"[MAXAGE maxage] [SKIPME yes/no]"
 
 // clientFilter selects clients; a zero field matches any client.
 type clientFilter struct {
@@ -71,11 +72,12 @@ func takeClientIDs(a *command.Args, wrong engine.Error, least int64) (ids []int6
 	return ids
 }
 
-// continuesIDs reports whether the next word is another id: a number, or, in CLIENT LIST, any word that
-// is not an option, because Redis 7.0 accepts nothing but ids there.
+// continuesIDs reports whether the next word is another id: a number, or, in CLIENT LIST, any word
+// that is not an option, because Redis 7.0 accepts nothing but ids there.
 func continuesIDs(a *command.Args, wrong engine.Error) bool {
 	_, number := grammar.ParseInt(a.List[0])
-	return number || wrong == errClientIDList && !slices.ContainsFunc(clientOptions, func(word string) bool { return grammar.EqualFold(a.List[0], word) })
+	isNext := func(option string) bool { return grammar.EqualFold(a.List[0], option) }
+	return number || wrong == errClientIDList && !slices.ContainsFunc(clientOptions, isNext)
 }
 
 // clientOptions are the words that end a list of ids.

@@ -37,8 +37,8 @@ func clientList(c *command.Call) error {
 	return nil
 }
 
-// describe returns the session's line of CLIENT LIST, with those fields of Redis that have a meaning
-// here. Any goroutine may call it.
+// describe returns the session's line of CLIENT LIST, with those fields of Redis that have a
+// meaning here. Any goroutine may call it.
 func (s *session) describe() string {
 	p, now := &s.profile, s.server.elapsed()
 	last := "NULL"
@@ -46,19 +46,24 @@ func (s *session) describe() string {
 		last = c.FullName()
 	}
 	h, qbuf, events := &s.guard.Memory, s.guard.Queued.Load(), "r"
-	part := func(part clientmem.Part) int64 { return h.Part(part) }
+	part := h.Part
 	if part(clientmem.Output) > 0 {
 		events = "rw"
 	}
-	return fmt.Sprintf("id=%d addr=%s laddr=%s fd=%d name=%s age=%d idle=%d flags=%s db=%d sub=0 psub=0 ssub=0 multi=%d "+
-		"qbuf=%d qbuf-free=%d argv-mem=%d multi-mem=%d rbs=%d rbp=%d obl=%d oll=%d omem=%d tot-mem=%d events=%s cmd=%s user=%s redir=%d resp=%d lib-name=%s lib-ver=%s",
-		s.Client, s.remoteAddress(), s.localAddress(), s.descriptor(), textOf(&p.name), (now-s.created)/1000, (now-p.active.Load())/1000, s.flagLetters(), p.database.Load(), p.queued.Load()-1,
-		qbuf, max(0, part(clientmem.Input)-qbuf), part(clientmem.Args), part(clientmem.Transaction), part(clientmem.Reply), p.largest.Load(), 0, h.Chunks.Load(), part(clientmem.Output), clientmem.ConnectionSize+h.Total(),
-		events, last, defaultUser, s.redirection(), p.resp.Load(), textOf(&p.library), textOf(&p.version))
+	return fmt.Sprintf("id=%d addr=%s laddr=%s fd=%d name=%s age=%d idle=%d flags=%s db=%d sub=0 psub=0 ssub=0 "+
+		"multi=%d ",
+		s.Client, s.remoteAddress(), s.localAddress(), s.descriptor(), textOf(&p.name), (now-s.created)/1000,
+		(now-p.active.Load())/1000, s.flagLetters(), p.database.Load(), p.queued.Load()-1) +
+		fmt.Sprintf("qbuf=%d qbuf-free=%d argv-mem=%d multi-mem=%d rbs=%d rbp=%d obl=0 oll=%d omem=%d tot-mem=%d ",
+			qbuf, max(0, part(clientmem.Input)-qbuf), part(clientmem.Args), part(clientmem.Transaction),
+			part(clientmem.Reply), p.largest.Load(), h.Chunks.Load(), part(clientmem.Output),
+			clientmem.ConnectionSize+h.Total()) +
+		fmt.Sprintf("events=%s cmd=%s user=%s redir=%d resp=%d lib-name=%s lib-ver=%s",
+			events, last, defaultUser, s.redirection(), p.resp.Load(), textOf(&p.library), textOf(&p.version))
 }
 
-// flagLetters returns the letters of Redis: x within MULTI, b blocked, t tracking, U on a Unix socket,
-// e exempt from eviction, N none of these.
+// flagLetters returns the letters of Redis: x within MULTI, b blocked, t tracking, U on a Unix
+// socket, e exempt from eviction, N none of these.
 func (s *session) flagLetters() (letters string) {
 	if s.profile.queued.Load() > 0 {
 		letters += "x"

@@ -12,9 +12,9 @@ const (
 	manyWords = 1024 // a call of more words counts as memory of the client
 )
 
-// MayReply is called before a reply grows to size bytes in a buffer of room bytes. It returns the size
-// at which it must be called again, or 0 if the reply is too large. It may be called under locks of
-// the engine.
+// MayReply is called before a reply grows to size bytes in a buffer of room bytes. It returns the
+// size at which it must be called again, or 0 if the reply is too large. It may be called under
+// locks of the engine.
 func (s *session) MayReply(size, room int) (next int) {
 	hard := s.guard.HardLimit()
 	if int64(size) > hard {
@@ -48,7 +48,15 @@ func (s *session) closeForOutputLimit() {
 func (s *Server) countOutputOverrun(ss *session, bytes int64) {
 	s.memory.Unread.Add(1)
 	if more, ok := s.allows(&s.outputLog, time.Second); ok {
-		s.Log.Warn("a client was closed for overcoming of output buffer limits", "unread", bytes, "client", ss.describe(), "others_since_the_last_line", more)
+		s.Log.Warn(
+			"a client was closed for overcoming of output buffer limits",
+			"unread",
+			bytes,
+			"client",
+			ss.describe(),
+			"others_since_the_last_line",
+			more,
+		)
 	}
 }
 
@@ -65,8 +73,8 @@ func (s *session) account() {
 	s.evictClientsIfNeeded()
 }
 
-// evictClientsIfNeeded closes the largest clients if the pool of this one is above its limit. No lock
-// is held.
+// evictClientsIfNeeded closes the largest clients if the pool of this one is above its limit. No
+// lock is held.
 func (s *session) evictClientsIfNeeded() {
 	if s.guard.Memory.Total() == 0 { // nearly always between batches
 		return
@@ -76,8 +84,8 @@ func (s *session) evictClientsIfNeeded() {
 	}
 }
 
-// accountArgs counts what a call of so many words takes beside its bytes. It reports whether the call
-// may run: not if the client has been evicted.
+// accountArgs counts what a call of so many words takes beside its bytes. It reports whether the
+// call may run: not if the client has been evicted.
 func (s *session) accountArgs(words int) bool {
 	s.guard.Memory.Set(clientmem.Args, words*(wire.WordSize+int(unsafe.Sizeof(engine.Key{}))))
 	s.evictClientsIfNeeded()

@@ -6,8 +6,8 @@ import (
 )
 
 // clientTracking handles CLIENT TRACKING <ON | OFF> [OPTIN] [NOLOOP]. Some clients send ON OPTIN on
-// every connection. OPTIN tracks only keys that are read after CLIENT CACHING YES, which this server
-// refuses: so it never has to track a key.
+// every connection. OPTIN tracks only keys that are read after CLIENT CACHING YES, which this
+// server refuses: so it never has to track a key.
 func clientTracking(c *command.Call) error {
 	s := sessionOf(c)
 	on := takeOnOff(&c.Args)

@@ -13,19 +13,23 @@ import (
 func init() {
 	const operator = command.Admin | command.NoScript | command.Loading | command.Stale
 	command.Register(
-		&command.Command{Name: "config", Arity: -2, Group: "server", Since: "2.0.0", Complexity: "Depends on subcommand.",
-			Summary: "A container for server configuration commands",
+		&command.Command{Name: "config", Arity: -2, Group: "server", Since: "2.0.0",
+			Complexity: "Depends on subcommand.", Summary: "A container for server configuration commands",
 			Subs: []*command.Command{
 				{Name: "get", Arity: -3, Flags: operator, Group: "server", Since: "2.0.0",
 					Syntax:     "parameter [parameter ...]",
 					Complexity: "O(N) when N is the number of configuration parameters provided",
 					Summary:    "Get the values of configuration parameters", Run: configGet},
-				{Name: "help", Arity: 2, Flags: command.Loading | command.Stale, Group: "server", Since: "5.0.0", Complexity: "O(1)",
+				{Name: "help", Arity: 2, Flags: command.Loading | command.Stale, Group: "server",
+					Since: "5.0.0", Complexity: "O(1)",
 					Summary: "Show helpful text about the different subcommands", Run: command.Help},
-				{Name: "resetstat", Arity: 2, Flags: operator | command.Stepwise, Group: "server", Since: "2.0.0", Complexity: "O(1)",
-					Summary: "Reset the stats returned by INFO", Run: configResetStat},
-				{Name: "rewrite", Arity: 2, Flags: operator, Group: "server", Since: "2.8.0", Complexity: "O(1)",
-					Summary: "Rewrite the configuration file with the in memory configuration", Run: configRewrite},
+				{Name: "resetstat", Arity: 2, Flags: operator | command.Stepwise, Group: "server",
+					Since: "2.0.0", Complexity: "O(1)", Summary: "Reset the stats returned by INFO",
+					Run: configResetStat},
+				{Name: "rewrite", Arity: 2, Flags: operator, Group: "server", Since: "2.8.0",
+					Complexity: "O(1)",
+					Summary:    "Rewrite the configuration file with the in memory configuration",
+					Run:        configRewrite},
 				{Name: "set", Arity: -4, Flags: operator, Group: "server", Since: "2.0.0",
 					Tips:       "request_policy:all_nodes response_policy:all_succeeded",
 					Syntax:     "parameter value [parameter value ...]",
@@ -123,12 +127,16 @@ type configChange struct {
 	called, value string
 }
 
+func (c configChange) sameParameter(other configChange) bool { return c.Parameter == other.Parameter }
+
 func (c *configChange) refuse(why error) error {
-	return engine.Error(fmt.Sprintf("ERR CONFIG SET failed (possibly related to argument '%.128s') - %v", c.called, why))
+	return engine.Error(
+		fmt.Sprintf("ERR CONFIG SET failed (possibly related to argument '%.128s') - %v", c.called, why),
+	)
 }
 
-// takeConfigChanges takes names and values. It checks the names; the values are parsed when all names
-// are known to be good.
+// takeConfigChanges takes names and values. It checks the names; the values are parsed when all
+// names are known to be good.
 func takeConfigChanges(a *command.Args) (changes []configChange, err error) {
 	if a.Left()%2 != 0 {
 		return nil, engine.ErrSyntax
@@ -138,10 +146,12 @@ func takeConfigChanges(a *command.Args) (changes []configChange, err error) {
 		change.Parameter = config.Lookup(change.called)
 		switch {
 		case change.Parameter == nil:
-			return nil, engine.Error(fmt.Sprintf("ERR Unknown option or number of arguments for CONFIG SET - '%.128s'", change.called))
+			return nil, engine.Error(
+				fmt.Sprintf("ERR Unknown option or number of arguments for CONFIG SET - '%.128s'", change.called),
+			)
 		case change.Set == nil:
 			return nil, change.refuse(config.ErrImmutable)
-		case slices.ContainsFunc(changes, func(earlier configChange) bool { return earlier.Parameter == change.Parameter }):
+		case slices.ContainsFunc(changes, change.sameParameter):
 			return nil, change.refuse(config.ErrDuplicate)
 		}
 		changes = append(changes, change)
@@ -163,6 +173,6 @@ func configResetStat(c *command.Call) error {
 	return nil
 }
 
-// configRewrite handles CONFIG REWRITE. There is no configuration file: flags and the environment are
-// the configuration.
+// configRewrite handles CONFIG REWRITE. There is no configuration file: flags and the environment
+// are the configuration.
 func configRewrite(c *command.Call) error { return errNoConfigFile }

@@ -8,41 +8,40 @@ import (
 )
 
 func init() {
+	const handshake = command.NoScript | command.Loading | command.Stale | command.Fast | command.NoAuth |
+		command.AllowBusy
 	command.Register(
-		&command.Command{Name: "auth", Arity: -2, Flags: command.NoScript | command.Loading | command.Stale | command.Fast | command.NoAuth | command.AllowBusy,
+		&command.Command{Name: "auth", Arity: -2,
+			Flags:  handshake,
 			Syntax: "[username] password", Group: "connection", Since: "1.0.0",
 			Complexity: "O(N) where N is the number of passwords defined for the user",
-			Summary:    "Authenticate to the server",
-			Run:        auth},
+			Summary:    "Authenticate to the server", Run: auth},
 		&command.Command{Name: "echo", Arity: 2, Flags: command.Loading | command.Stale | command.Fast,
 			Syntax: "message", Group: "connection", Since: "1.0.0", Complexity: "O(1)",
-			Summary: "Echo the given string",
-			Run:     echo},
-		&command.Command{Name: "hello", Arity: -1, Flags: command.NoScript | command.Loading | command.Stale | command.Fast | command.NoAuth | command.AllowBusy,
-			Syntax: "[protover [AUTH username password] [SETNAME clientname]]", Group: "connection", Since: "6.0.0", Complexity: "O(1)",
-			Summary: "Handshake with Redis",
-			Run:     hello},
-		&command.Command{Name: "ping", Arity: -1, Flags: command.Fast | command.Health, Tips: "request_policy:all_shards response_policy:all_succeeded",
-			Syntax: "[message]", Group: "connection", Since: "1.0.0", Complexity: "O(1)",
-			Summary: "Ping the server",
-			Run:     ping},
-		&command.Command{Name: "quit", Arity: -1, Flags: command.AllowBusy | command.NoScript | command.Loading | command.Stale | command.Fast | command.NoAuth | command.Immediate,
-			Group: "connection", Since: "1.0.0", Complexity: "O(1)",
-			Summary: "Close the connection",
-			Run:     quit},
-		&command.Command{Name: "reset", Arity: 1, Flags: command.NoScript | command.Loading | command.Stale | command.Fast | command.NoAuth | command.AllowBusy | command.Immediate,
-			Group: "connection", Since: "6.2.0", Complexity: "O(1)",
-			Summary: "Reset the connection",
-			Run:     reset},
+			Summary: "Echo the given string", Run: echo},
+		&command.Command{Name: "hello", Arity: -1,
+			Flags:  handshake,
+			Syntax: "[protover [AUTH username password] [SETNAME clientname]]", Group: "connection",
+			Since: "6.0.0", Complexity: "O(1)", Summary: "Handshake with Redis", Run: hello},
+		&command.Command{Name: "ping", Arity: -1, Flags: command.Fast | command.Health,
+			Tips: "request_policy:all_shards response_policy:all_succeeded", Syntax: "[message]",
+			Group: "connection", Since: "1.0.0", Complexity: "O(1)", Summary: "Ping the server", Run: ping},
+		&command.Command{Name: "quit", Arity: -1,
+			Flags: handshake | command.Immediate,
+			Group: "connection", Since: "1.0.0", Complexity: "O(1)", Summary: "Close the connection",
+			Run: quit},
+		&command.Command{Name: "reset", Arity: 1,
+			Flags: handshake | command.Immediate,
+			Group: "connection", Since: "6.2.0", Complexity: "O(1)", Summary: "Reset the connection",
+			Run: reset},
 		&command.Command{Name: "select", Arity: 2, Flags: command.Loading | command.Stale | command.Fast,
 			Syntax: "index", Group: "connection", Since: "1.0.0", Complexity: "O(1)",
-			Summary: "Change the selected database for the current connection",
-			Run:     selectDatabase},
+			Summary: "Change the selected database for the current connection", Run: selectDatabase},
 	)
 }
 
-// redisVersion is the version of Redis that HELLO and INFO report: its commands are served here, and
-// clients choose by it what they send.
+// redisVersion is the version of Redis that HELLO and INFO report: its commands are served here,
+// and clients choose by it what they send.
 const redisVersion = "7.0.15"
 
 // defaultUser is the only user.
@@ -56,7 +55,8 @@ const (
 	errProtoNumber    = engine.Error("ERR Protocol version is not an integer or out of range")
 	errClientName     = engine.Error("ERR Client names cannot contain spaces, newlines or special characters.")
 	errLongClientName = engine.Error("ERR Client names must not be longer than 65536 bytes.")
-	errHelloNoAuth    = engine.Error("NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO AUTH <user> <pass> " +
+	errHelloNoAuth    = engine.Error("NOAUTH HELLO must be called with the client already authenticated, otherwise " +
+		"the HELLO AUTH <user> <pass> " +
 		"option can be used to authenticate the client and select the RESP protocol version at the same time")
 )
 
@@ -138,8 +138,8 @@ func selectDatabase(c *command.Call) error {
 	return nil
 }
 
-// hello handles HELLO [protover [AUTH username password] [SETNAME clientname]]. As in Redis the options
-// take effect one by one: a wrong one does not undo those before it.
+// hello handles HELLO [protover [AUTH username password] [SETNAME clientname]]. As in Redis the
+// options take effect one by one: a wrong one does not undo those before it.
 func hello(c *command.Call) error {
 	s := sessionOf(c)
 	version, err := takeProtocolVersion(&c.Args)
@@ -219,7 +219,8 @@ func (s *session) setName(name []byte) error {
 	return nil
 }
 
-// printable reports whether text may be a field of CLIENT LIST, whose fields are separated by spaces.
+// printable reports whether text may be a field of CLIENT LIST, whose fields are separated by
+// spaces.
 func printable(text []byte) bool {
 	for _, b := range text {
 		if b < '!' || b > '~' {

@@ -19,33 +19,47 @@ func init() {
 		return c
 	}
 	command.Register(
-		&command.Command{Name: "debug", Arity: -2, Flags: always, Group: "server", Since: "1.0.0", Complexity: "Depends on subcommand.",
-			Summary: "A container for debugging commands",
+		&command.Command{Name: "debug", Arity: -2, Flags: always, Group: "server", Since: "1.0.0",
+			Complexity: "Depends on subcommand.", Summary: "A container for debugging commands",
 			Subs: []*command.Command{
-				debug(&command.Command{Name: "digest", Arity: 2, Flags: operator | command.Readonly | command.WholeKeyspace,
+				debug(&command.Command{Name: "digest", Arity: 2,
+					Flags:      operator | command.Readonly | command.WholeKeyspace,
 					Complexity: "O(N) where N is the size of all keys",
-					Summary:    "A digest of all that the databases hold, that of Redis for the types that Redis has", Run: debugDigest}),
-				debug(&command.Command{Name: "digest-value", Arity: -3, Flags: operator | command.Readonly, Keys: []command.KeySpec{command.KeysToEnd("RO", 2, 1)},
-					Syntax: "key [key ...]", Complexity: "O(N) where N is the size of the keys",
-					Summary: "Digests of what keys hold, those of Redis for the types that Redis has", Run: debugDigestValue}),
-				debug(&command.Command{Name: "error", Arity: 3, Flags: always, Syntax: "message", Summary: "Answer with an error", Run: debugError}),
-				debug(&command.Command{Name: "help", Arity: 2, Flags: always, Summary: "Show helpful text about the different subcommands", Run: command.Help}),
-				debug(&command.Command{Name: "loadaof", Arity: 2, Flags: operator | command.OwnLocks, Complexity: "O(N) where N is the size of all keys",
-					Summary: "The same as DEBUG RELOAD", Run: debugReload}),
-				debug(&command.Command{Name: "log", Arity: 3, Flags: always, Syntax: "message", Summary: "Write a message to the server's log", Run: debugLog}),
-				debug(&command.Command{Name: "object", Arity: 3, Flags: operator | command.Readonly, Keys: []command.KeySpec{command.Key("RO", 2)}, Syntax: "key",
+					Summary:    "A digest of all that the databases hold, that of Redis for the types that Redis has",
+					Run:        debugDigest}),
+				debug(&command.Command{Name: "digest-value", Arity: -3, Flags: operator | command.Readonly,
+					Keys: []command.KeySpec{command.KeysToEnd("RO", 2, 1)}, Syntax: "key [key ...]",
+					Complexity: "O(N) where N is the size of the keys",
+					Summary:    "Digests of what keys hold, those of Redis for the types that Redis has",
+					Run:        debugDigestValue}),
+				debug(&command.Command{Name: "error", Arity: 3, Flags: always, Syntax: "message",
+					Summary: "Answer with an error", Run: debugError}),
+				debug(&command.Command{Name: "help", Arity: 2, Flags: always,
+					Summary: "Show helpful text about the different subcommands", Run: command.Help}),
+				debug(&command.Command{Name: "loadaof", Arity: 2, Flags: operator | command.OwnLocks,
+					Complexity: "O(N) where N is the size of all keys", Summary: "The same as DEBUG RELOAD",
+					Run: debugReload}),
+				debug(&command.Command{Name: "log", Arity: 3, Flags: always, Syntax: "message",
+					Summary: "Write a message to the server's log", Run: debugLog}),
+				debug(&command.Command{Name: "object", Arity: 3, Flags: operator | command.Readonly,
+					Keys: []command.KeySpec{command.Key("RO", 2)}, Syntax: "key",
 					Summary: "What is known of a key beside what it holds", Run: debugObject}),
-				debug(&command.Command{Name: "reload", Arity: 2, Flags: operator | command.OwnLocks, Complexity: "O(N) where N is the size of all keys",
-					Summary: "Save a snapshot if there is a disk to keep it, and make all keys anew as if it had been loaded", Run: debugReload}),
+				debug(&command.Command{Name: "reload", Arity: 2, Flags: operator | command.OwnLocks,
+					Complexity: "O(N) where N is the size of all keys",
+					Summary: "Save a snapshot if there is a disk to keep it, and make all keys anew as if it had " +
+						"been loaded",
+					Run: debugReload}),
 				debug(&command.Command{Name: "set-active-expire", Arity: 3, Flags: always, Syntax: "<0 | 1>",
-					Summary: "Whether keys are deleted when their time has come although nobody asks for them", Run: debugSetActiveExpire}),
+					Summary: "Whether keys are deleted when their time has come although nobody asks for them",
+					Run:     debugSetActiveExpire}),
 				debug(&command.Command{Name: "sleep", Arity: 3, Flags: always, Syntax: "seconds",
 					Summary: "Hold this connection for so many seconds, decimals allowed", Run: debugSleep}),
 			}},
 	)
 }
 
-const errDebugNotAllowed = engine.Error("ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", you can run it from a local connection, " +
+const errDebugNotAllowed = engine.Error("ERR DEBUG command not allowed. If the enable-debug-command option is set " +
+	"to \"local\", you can run it from a local connection, " +
 	"otherwise you need to set this option in the configuration file, and then restart the server.")
 
 // ifDebugAllowed wraps a handler: it refuses clients that enable-debug-command excludes.
@@ -125,7 +139,16 @@ func debugObject(c *command.Call) error {
 	references, _ := c.Tx.References(k)
 	bytes, _ := c.Tx.MemoryUsage(k)
 	idle, _ := c.Tx.Idle(k)
-	c.Reply.Status(fmt.Sprintf("Value at:%s refcount:%d encoding:%s memory:%d lru_seconds_idle:%d", at, references, encoding, bytes, idle))
+	c.Reply.Status(
+		fmt.Sprintf(
+			"Value at:%s refcount:%d encoding:%s memory:%d lru_seconds_idle:%d",
+			at,
+			references,
+			encoding,
+			bytes,
+			idle,
+		),
+	)
 	return nil
 }
 

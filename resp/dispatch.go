@@ -78,8 +78,8 @@ func (s *session) prepareFor(c *command.Command) error {
 	return s.server.unavailable(has, lacks)
 }
 
-// unavailable returns why no call with these flags, and without those, can run now: the disk refuses
-// changes, or the data is being loaded. nil: it can.
+// unavailable returns why no call with these flags, and without those, can run now: the disk
+// refuses changes, or the data is being loaded. nil: it can.
 func (s *Server) unavailable(has, lacks command.Flags) error {
 	if has&(command.Write|command.Health) != 0 {
 		if why := s.refusal(); why != "" {
@@ -93,7 +93,8 @@ func (s *Server) unavailable(has, lacks command.Flags) error {
 }
 
 // deferUntilUnlocked runs a function at the end of the call, when no lock is held. A handler needs
-// it for what takes locks or sleeps, because EXEC runs the handler under the locks of all its calls.
+// it for what takes locks or sleeps, because EXEC runs the handler under the locks of all its
+// calls.
 func (s *session) deferUntilUnlocked(do func()) { s.deferred = append(s.deferred, do) }
 
 func (s *session) runDeferred() {

@@ -20,8 +20,8 @@
 //
 // # The rooms
 //
-//	resp                 connections, dispatch, transactions, and the commands about these and the server
-//	resp/wire            the bytes of the protocol: framing, inline commands, replies, output, the guard
+//	resp                 connections, dispatch, transactions; commands about these and the server
+//	resp/wire            the bytes of the protocol: framing, replies, output, the guard
 //	resp/grammar         numbers and keywords as they are written in commands
 //	resp/glob            patterns, with a bound on their steps
 //	resp/config          settings, and the parameters of CONFIG
@@ -45,7 +45,7 @@
 //	dispatch.go          one call, from its words to its reply
 //	pipeline.go          several calls under one hold of locks
 //	waiting.go           a call that waits
-//	client_memory.go     what a session holds; client_eviction.go closes the sessions that hold most
+//	client_memory.go     what a session holds; client_eviction.go closes the largest
 //	maxmemory.go         how much memory the process takes, and what that leaves to the keys
 //	store.go             Store: what the server asks of the disk
 //	totals.go            counters of all sessions
@@ -78,9 +78,11 @@
 //   - Each command leaves exactly one reply, except with CLIENT REPLY OFF or SKIP, SHUTDOWN, and a
 //     connection that closes. A handler that fails or panics has its partial reply removed.
 //   - No reply is sent before the journal has the changes that the reply acknowledges or shows. If
-//     the journal fails, the connection closes without a reply; later reads of such changes get MISCONF.
+//     the journal fails, the connection closes without a reply; later reads of such changes get
+//     MISCONF.
 //   - Only the connection's goroutine touches a session, except for atomic fields.
-//   - The words of a call lie in buffers that the next read overwrites: a handler copies what it keeps.
+//   - The words of a call lie in buffers that the next read overwrites: a handler copies what it
+//     keeps.
 //   - The common calls allocate nothing between the socket and the reply; a test counts.
 //   - No input of a client ends the process.
 //   - Each buffer, queue and list that a client can make grow has a bound.

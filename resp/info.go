@@ -15,9 +15,21 @@ import (
 )
 
 func init() {
-	command.Register(&command.Command{Name: "info", Arity: -1, Flags: command.Loading | command.Stale | command.Stepwise, Group: "server", Since: "1.0.0", Complexity: "O(1)",
-		Categories: "dangerous", Tips: "nondeterministic_output request_policy:all_shards response_policy:special",
-		Syntax: "[section [section ...]]", Summary: "Get information and statistics about the server", Run: info})
+	command.Register(
+		&command.Command{
+			Name:       "info",
+			Arity:      -1,
+			Flags:      command.Loading | command.Stale | command.Stepwise,
+			Group:      "server",
+			Since:      "1.0.0",
+			Complexity: "O(1)",
+			Categories: "dangerous",
+			Tips:       "nondeterministic_output request_policy:all_shards response_policy:special",
+			Syntax:     "[section [section ...]]",
+			Summary:    "Get information and statistics about the server",
+			Run:        info,
+		},
+	)
 }
 
 // section is a part of INFO. Its fields have the names of Redis where Redis has the same figure.
@@ -61,7 +73,8 @@ func info(c *command.Call) error {
 		}
 	}
 
-	if keys && sessionOf(c).server.refusal() == "" { // while the disk fails, INFO does not wait for it
+	// while the disk fails, INFO does not wait for it
+	if keys && sessionOf(c).server.refusal() == "" {
 		c.Tx.SeeAll()
 	}
 

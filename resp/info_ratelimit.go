@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// writeRatelimit writes how many calls were admitted and denied since the start or CONFIG RESETSTAT:
-// in total, by command, and by policy. Calls that cost nothing and commands without a decision are
-// left out.
+// writeRatelimit writes how many calls were admitted and denied since the start or CONFIG
+// RESETSTAT: in total, by command, and by policy. Calls that cost nothing and commands without a
+// decision are left out.
 func (s *Server) writeRatelimit(r *report) {
 	var admitted, denied int64
 	lines := make(map[string]string)
@@ -31,8 +31,8 @@ func (s *Server) writeRatelimit(r *report) {
 	s.writePolicies(r)
 }
 
-// PoliciesChanged tries the waiting calls again with the current policies. Code that changes policies
-// without a command calls it. No lock of the engine is held.
+// PoliciesChanged tries the waiting calls again with the current policies. Code that changes
+// policies without a command calls it. No lock of the engine is held.
 func (s *Server) PoliciesChanged() { s.queues.RetryAll() }
 
 // writePolicies writes, for each policy, whether it is in SHADOW mode, and how many calls it has
@@ -40,6 +40,9 @@ func (s *Server) PoliciesChanged() { s.queues.RetryAll() }
 func (s *Server) writePolicies(r *report) {
 	for _, p := range s.Engine.Policies() {
 		admitted, denied := p.Counts()
-		r.field("policy_"+p.Name(), fmt.Sprintf("shadow=%d,admitted=%d,denied=%d", boolDigit(p.Shadow()), admitted, denied))
+		r.field(
+			"policy_"+p.Name(),
+			fmt.Sprintf("shadow=%d,admitted=%d,denied=%d", boolDigit(p.Shadow()), admitted, denied),
+		)
 	}
 }

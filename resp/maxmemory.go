@@ -8,17 +8,18 @@ import (
 )
 
 // The memory of the process has three parts: the keys, whose weight the engine counts; what clients
-// hold, which is counted where it changes; and the rest, the overhead: connections, the runtime, and
-// the error of the estimates. The overhead is measured after a garbage collection.
+// hold, which is counted where it changes; and the rest, the overhead: connections, the runtime,
+// and the error of the estimates. The overhead is measured after a garbage collection.
 //
-// maxmemory limits keys and overhead. What clients hold has a limit of its own, so no key is evicted
-// for a client's buffers. A measurement cannot distinguish a buffer that has just been freed: so none
-// is taken while clients hold much, and the overhead takes at most baseOverhead and a ninth of the
-// rest from the keys.
+// maxmemory limits keys and overhead. What clients hold has a limit of its own, so no key is
+// evicted for a client's buffers. A measurement cannot distinguish a buffer that has just been
+// freed: so none is taken while clients hold much, and the overhead takes at most baseOverhead and
+// a ninth of the rest from the keys.
 
 const (
-	baseOverhead             = 16 << 20 // bytes beside keys and clients that maxmemory allows for, however few keys there are
-	maxClientsWhileMeasuring = 1 << 20  // bytes; plus a 64th of maxmemory
+	// bytes beside keys and clients that maxmemory allows for, however few keys there are
+	baseOverhead             = 16 << 20
+	maxClientsWhileMeasuring = 1 << 20 // bytes; plus a 64th of maxmemory
 )
 
 // MemoryTaken takes how many bytes of the process are in use, as measured after a collection.
@@ -38,8 +39,8 @@ func (s *Server) takeConnectionsPeak() (peak int64) {
 	return peak
 }
 
-// smallMaxMemory is a maxmemory in bytes below which little is left for keys: the server itself takes
-// 4 to 6 MB.
+// smallMaxMemory is a maxmemory in bytes below which little is left for keys: the server itself
+// takes 4 to 6 MB.
 const smallMaxMemory = 8 << 20
 
 // warnAboutMaxMemory logs a warning if maxmemory leaves no memory for keys.
@@ -47,10 +48,12 @@ func (s *Server) warnAboutMaxMemory() {
 	switch most := s.Settings.MaxMemory(); {
 	case most == 0:
 	case most < smallMaxMemory:
-		s.Log.Warn("maxmemory is too small: the server itself takes some 4 MB of it, and commands that take memory are refused with OOM when none is left",
+		s.Log.Warn("maxmemory is too small: the server itself takes some 4 MB of it, and commands that take memory "+
+			"are refused with OOM when none is left",
 			"maxmemory", most, "advised", smallMaxMemory)
 	case most < s.usedMemory()-s.clientMemory():
-		s.Log.Warn("maxmemory is less than what is in use: keys are evicted, and commands that take memory may be refused with OOM",
+		s.Log.Warn("maxmemory is less than what is in use: keys are evicted, and commands that take memory may be "+
+			"refused with OOM",
 			"maxmemory", most, "used", s.usedMemory()-s.clientMemory())
 	}
 }
@@ -65,8 +68,8 @@ func (s *Server) usedMemory() int64 {
 	return max(0, s.Engine.Weight()+s.overhead.Load()+s.clientMemory())
 }
 
-// applyMemoryLimits passes the settings of memory on: the budget of the keys to the engine, the limits
-// of clients to their pools.
+// applyMemoryLimits passes the settings of memory on: the budget of the keys to the engine, the
+// limits of clients to their pools.
 func (s *Server) applyMemoryLimits() {
 	s.Engine.SetEviction(s.Settings.Policy(), int(s.Settings.MemorySamples.Load()))
 	budget := int64(math.MaxInt64)
@@ -80,14 +83,15 @@ func (s *Server) applyMemoryLimits() {
 	s.memory.Unauthenticated.Limit.Store(s.Settings.PreauthMemory.Load())
 }
 
-// evictClientsOfAllPools closes the clients that are above limits that have changed. No lock is held.
+// evictClientsOfAllPools closes the clients that are above limits that have changed. No lock is
+// held.
 func (s *Server) evictClientsOfAllPools() {
 	s.evictClients(&s.memory.Normal)
 	s.evictClients(&s.memory.Unauthenticated)
 }
 
-// evictKeys makes room in the keyspace for a call that may take memory. It returns false, and counts
-// the call as refused, if the eviction policy leaves nothing to evict. No lock is held.
+// evictKeys makes room in the keyspace for a call that may take memory. It returns false, and
+// counts the call as refused, if the eviction policy leaves nothing to evict. No lock is held.
 func (s *session) evictKeys() (enough bool) {
 	if s.Tx.MakeRoom(s.server.Clock()) {
 		return true

@@ -14,30 +14,33 @@ import (
 func init() {
 	const asks = "nondeterministic_output request_policy:all_shards response_policy:special"
 	command.Register(
-		&command.Command{Name: "memory", Arity: -2, Group: "server", Since: "4.0.0", Complexity: "Depends on subcommand.",
-			Summary: "A container for memory diagnostics commands",
+		&command.Command{Name: "memory", Arity: -2, Group: "server", Since: "4.0.0",
+			Complexity: "Depends on subcommand.", Summary: "A container for memory diagnostics commands",
 			Subs: []*command.Command{
 				{Name: "doctor", Arity: 2, Group: "server", Since: "4.0.0", Complexity: "O(1)", Tips: asks,
 					Summary: "Outputs memory problems report", Run: memoryDoctor},
-				{Name: "help", Arity: 2, Flags: command.Loading | command.Stale, Group: "server", Since: "4.0.0", Complexity: "O(1)",
+				{Name: "help", Arity: 2, Flags: command.Loading | command.Stale, Group: "server",
+					Since: "4.0.0", Complexity: "O(1)",
 					Summary: "Show helpful text about the different subcommands", Run: command.Help},
 				{Name: "malloc-stats", Arity: 2, Group: "server", Since: "4.0.0", Tips: asks,
 					Complexity: "Depends on how much memory is allocated, could be slow",
 					Summary:    "Show allocator internal stats", Run: memoryMallocStats},
-				{Name: "purge", Arity: 2, Group: "server", Since: "4.0.0", Tips: "request_policy:all_shards response_policy:all_succeeded",
+				{Name: "purge", Arity: 2, Group: "server", Since: "4.0.0",
+					Tips:       "request_policy:all_shards response_policy:all_succeeded",
 					Complexity: "Depends on how much memory is allocated, could be slow",
 					Summary:    "Ask the allocator to release memory", Run: memoryPurge},
-				{Name: "stats", Arity: 2, Flags: command.Stepwise, Group: "server", Since: "4.0.0", Complexity: "O(1)", Tips: asks,
-					Summary: "Show memory usage details", Run: memoryStats},
-				{Name: "usage", Arity: -3, Flags: command.Readonly, Keys: []command.KeySpec{command.Key("RO", 2)}, Group: "server", Since: "4.0.0",
+				{Name: "stats", Arity: 2, Flags: command.Stepwise, Group: "server", Since: "4.0.0",
+					Complexity: "O(1)", Tips: asks, Summary: "Show memory usage details", Run: memoryStats},
+				{Name: "usage", Arity: -3, Flags: command.Readonly,
+					Keys: []command.KeySpec{command.Key("RO", 2)}, Group: "server", Since: "4.0.0",
 					Syntax: "key [SAMPLES count]", Complexity: "O(N) where N is the number of samples.",
 					Summary: "Estimate the memory usage of a key", Run: memoryUsage},
 			}},
 	)
 }
 
-// memoryUsage handles MEMORY USAGE key [SAMPLES count]. The weight of each value is known, so SAMPLES
-// changes nothing.
+// memoryUsage handles MEMORY USAGE key [SAMPLES count]. The weight of each value is known, so
+// SAMPLES changes nothing.
 func memoryUsage(c *command.Call) error {
 	k := c.Args.Key()
 	for c.Args.More() {
@@ -83,7 +86,11 @@ func memoryStats(c *command.Call) error {
 	writeAmount(&c.Reply, "keys.bytes-per-key", dataset/int64(max(1, keys)))
 	writeAmount(&c.Reply, "dataset.bytes", dataset)
 	writeRatio(&c.Reply, "dataset.percentage", 100*float64(dataset)/float64(max(1, used)))
-	writeAmount(&c.Reply, "allocator.resident", runtimeBytes("/memory/classes/total:bytes")-runtimeBytes("/memory/classes/heap/released:bytes"))
+	writeAmount(
+		&c.Reply,
+		"allocator.resident",
+		runtimeBytes("/memory/classes/total:bytes")-runtimeBytes("/memory/classes/heap/released:bytes"),
+	)
 	if known {
 		writeRatio(&c.Reply, "fragmentation", float64(resident)/float64(max(1, used)))
 		writeAmount(&c.Reply, "fragmentation.bytes", resident-used)
@@ -147,16 +154,26 @@ func memoryDoctor(c *command.Call) error {
 	if most == 0 {
 		find("maxmemory is 0: the process may take all memory there is. Set --maxmemory.")
 	} else if used > most/10*9 {
-		find("%s of maxmemory %s are used: keys are evicted by %s, or soon will be.", humanBytes(used), humanBytes(most), s.Settings.Policy())
+		find("%s of maxmemory %s are used: keys are evicted by %s, or soon will be.",
+			humanBytes(used), humanBytes(most), s.Settings.Policy())
 	}
 	if n := s.oomRefusals.Load(); n > 0 {
-		find("%d calls were answered OOM: there was nothing that %s may evict. Raise maxmemory, or delete keys.", n, s.Settings.Policy())
+		find(
+			"%d calls were answered OOM: there was nothing that %s may evict. Raise maxmemory, or delete keys.",
+			n,
+			s.Settings.Policy(),
+		)
 	}
 	if other := max(0, s.overhead.Load()); most > 0 && other > most/2 {
-		find("%s are taken by other things than keys: by what clients send and do not read, for the most part. See CLIENT LIST.", humanBytes(other))
+		find("%s are taken by other things than keys: by what clients send and do not read, for the most part. See "+
+			"CLIENT LIST.", humanBytes(other))
 	}
 	if resident, ok := residentMemory(); ok && resident > leastToJudge && resident > used*3/2 {
-		find("the process stands at %s but needs %s: MEMORY PURGE gives memory back to the system.", humanBytes(resident), humanBytes(used))
+		find(
+			"the process stands at %s but needs %s: MEMORY PURGE gives memory back to the system.",
+			humanBytes(resident),
+			humanBytes(used),
+		)
 	}
 	if len(found) == 0 {
 		found = []string{"No problem was found."}
@@ -165,5 +182,6 @@ func memoryDoctor(c *command.Call) error {
 	return nil
 }
 
-// leastToJudge is a resident size in bytes below which the runtime alone decides how large the process is.
+// leastToJudge is a resident size in bytes below which the runtime alone decides how large the
+// process is.
 const leastToJudge = 128 << 20

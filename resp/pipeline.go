@@ -14,8 +14,8 @@ import (
 // limiters costs several cache misses and little else. And the journal gets one record for all.
 //
 // Clients cannot see it except by the time. Only the first call waits for locks: a later one whose
-// shard is locked begins the next group. And the group ends before it passes a waiter for a key that
-// one of its calls has changed.
+// shard is locked begins the next group. And the group ends before it passes a waiter for a key
+// that one of its calls has changed.
 
 // A group is bounded so that it does not lock others out for long: more would gain little.
 const (

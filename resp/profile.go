@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// profile is the part of a session that other goroutines may read, for CLIENT LIST and INFO. Only the
-// connection's own goroutine writes to it, except killed.
+// profile is the part of a session that other goroutines may read, for CLIENT LIST and INFO. Only
+// the connection's own goroutine writes to it, except killed.
 type profile struct {
 	database atomic.Int32
 	resp     atomic.Int32

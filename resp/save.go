@@ -10,25 +10,30 @@ import (
 func init() {
 	const saving = command.Admin | command.NoScript | command.NoAsyncLoading
 	command.Register(
-		&command.Command{Name: "save", Arity: 1, Flags: saving | command.NoMulti, Group: "server", Since: "1.0.0",
-			Complexity: "O(N) where N is the total number of keys in all databases",
-			Summary:    "Synchronously save the dataset to disk", Run: save},
-		&command.Command{Name: "bgsave", Arity: -1, Flags: saving, Group: "server", Since: "1.0.0", Complexity: "O(1)",
-			Syntax: "[SCHEDULE]", Summary: "Asynchronously save the dataset to disk", Run: bgsave},
-		&command.Command{Name: "bgrewriteaof", Arity: 1, Flags: saving, Group: "server", Since: "1.0.0", Complexity: "O(1)",
-			Summary: "Asynchronously rewrite the append-only file", Run: bgrewriteaof},
-		&command.Command{Name: "lastsave", Arity: 1, Flags: command.Fast | command.Loading | command.Stale, Group: "server", Since: "1.0.0", Complexity: "O(1)",
-			Categories: "admin dangerous", Tips: "nondeterministic_output",
+		&command.Command{Name: "save", Arity: 1, Flags: saving | command.NoMulti, Group: "server",
+			Since: "1.0.0", Complexity: "O(N) where N is the total number of keys in all databases",
+			Summary: "Synchronously save the dataset to disk", Run: save},
+		&command.Command{Name: "bgsave", Arity: -1, Flags: saving, Group: "server", Since: "1.0.0",
+			Complexity: "O(1)", Syntax: "[SCHEDULE]", Summary: "Asynchronously save the dataset to disk",
+			Run: bgsave},
+		&command.Command{Name: "bgrewriteaof", Arity: 1, Flags: saving, Group: "server", Since: "1.0.0",
+			Complexity: "O(1)", Summary: "Asynchronously rewrite the append-only file", Run: bgrewriteaof},
+		&command.Command{Name: "lastsave", Arity: 1, Flags: command.Fast | command.Loading | command.Stale,
+			Group: "server", Since: "1.0.0", Complexity: "O(1)", Categories: "admin dangerous",
+			Tips:    "nondeterministic_output",
 			Summary: "Get the UNIX time stamp of the last successful save to disk", Run: lastsave},
 	)
 }
 
 const (
-	errNoStore      = engine.Error("ERR this server has its data in memory alone: restart it with --appendonly yes to have it on disk")
-	errNotSaved     = engine.Error("ERR the snapshot failed: the server's log says why") // Redis says ERR and no more
+	errNoStore = engine.Error("ERR this server has its data in memory alone: restart it with --appendonly yes to " +
+		"have it on disk")
+	// Redis says ERR and no more
+	errNotSaved     = engine.Error("ERR the snapshot failed: the server's log says why")
 	errSaving       = engine.Error("ERR Background save already in progress")
 	errRewriting    = engine.Error("ERR Background append only file rewriting already in progress")
-	errNotRewritten = engine.Error("ERR Can't execute an AOF background rewriting. Please check the server logs for more information.")
+	errNotRewritten = engine.Error("ERR Can't execute an AOF background rewriting. Please check the server logs for " +
+		"more information.")
 )
 
 // save handles SAVE. Other clients are served meanwhile.
@@ -78,7 +83,13 @@ func saveInBackground(c *command.Call, doing string, busy, failed engine.Error) 
 	case c.Executing:
 		s.deferUntilUnlocked(func() {
 			if err := store.SaveInBackground(); err != nil {
-				s.server.Log.Error("a snapshot requested in a transaction could not be started", "client", c.Client, "error", err)
+				s.server.Log.Error(
+					"a snapshot requested in a transaction could not be started",
+					"client",
+					c.Client,
+					"error",
+					err,
+				)
 			}
 		})
 		c.Reply.Status(doing + " scheduled")

@@ -8,30 +8,36 @@ import (
 
 func init() {
 	command.Register(
-		&command.Command{Name: "function", Arity: -2, Group: "scripting", Since: "7.0.0", Complexity: "Depends on subcommand.",
-			Summary: "A container for function commands",
+		&command.Command{Name: "function", Arity: -2, Group: "scripting", Since: "7.0.0",
+			Complexity: "Depends on subcommand.", Summary: "A container for function commands",
 			Subs: []*command.Command{
-				{Name: "flush", Arity: -2, Flags: command.NoScript | command.Write, Group: "scripting", Since: "7.0.0",
-					Complexity: "O(N) where N is the number of functions deleted",
-					Tips:       "request_policy:all_shards response_policy:all_succeeded",
-					Syntax:     "[ASYNC | SYNC]", Summary: "Deleting all functions", Run: functionFlush},
-				{Name: "help", Arity: 2, Flags: command.Loading | command.Stale, Group: "scripting", Since: "7.0.0", Complexity: "O(1)",
+				{Name: "flush", Arity: -2, Flags: command.NoScript | command.Write, Group: "scripting",
+					Since: "7.0.0", Complexity: "O(N) where N is the number of functions deleted",
+					Tips:   "request_policy:all_shards response_policy:all_succeeded",
+					Syntax: "[ASYNC | SYNC]", Summary: "Deleting all functions", Run: functionFlush},
+				{Name: "help", Arity: 2, Flags: command.Loading | command.Stale, Group: "scripting",
+					Since: "7.0.0", Complexity: "O(1)",
 					Summary: "Show helpful text about the different subcommands", Run: command.Help},
 			}},
-		&command.Command{Name: "script", Arity: -2, Group: "scripting", Since: "2.6.0", Complexity: "Depends on subcommand.",
-			Summary: "A container for Lua scripts management commands",
+		&command.Command{Name: "script", Arity: -2, Group: "scripting", Since: "2.6.0",
+			Complexity: "Depends on subcommand.", Summary: "A container for Lua scripts management commands",
 			Subs: []*command.Command{
 				{Name: "exists", Arity: -3, Flags: command.NoScript, Group: "scripting", Since: "2.6.0",
-					Complexity: "O(N) with N being the number of scripts to check (so checking a single script is an O(1) operation).",
-					Tips:       "request_policy:all_shards response_policy:agg_logical_and",
-					Syntax:     "sha1 [sha1 ...]", Summary: "Check existence of scripts in the script cache.", Run: scriptExists},
+					Complexity: "O(N) with N being the number of scripts to check (so checking a single script is " +
+						"an O(1) operation).",
+					Tips:   "request_policy:all_shards response_policy:agg_logical_and",
+					Syntax: "sha1 [sha1 ...]", Summary: "Check existence of scripts in the script cache.",
+					Run: scriptExists},
 				{Name: "flush", Arity: -2, Flags: command.NoScript, Group: "scripting", Since: "2.6.0",
 					Complexity: "O(N) with N being the number of scripts in cache",
 					Tips:       "request_policy:all_nodes response_policy:all_succeeded",
-					Syntax:     "[ASYNC | SYNC]", Summary: "Remove all the scripts from the script cache.", Run: scriptFlush},
-				{Name: "help", Arity: 2, Flags: command.Loading | command.Stale, Group: "scripting", Since: "5.0.0", Complexity: "O(1)",
+					Syntax:     "[ASYNC | SYNC]", Summary: "Remove all the scripts from the script cache.",
+					Run: scriptFlush},
+				{Name: "help", Arity: 2, Flags: command.Loading | command.Stale, Group: "scripting",
+					Since: "5.0.0", Complexity: "O(1)",
 					Summary: "Show helpful text about the different subcommands", Run: command.Help},
-				{Name: "kill", Arity: 2, Flags: command.NoScript | command.AllowBusy, Group: "scripting", Since: "2.6.0", Complexity: "O(1)",
+				{Name: "kill", Arity: 2, Flags: command.NoScript | command.AllowBusy, Group: "scripting",
+					Since: "2.6.0", Complexity: "O(1)",
 					Tips:    "request_policy:all_shards response_policy:one_succeeded",
 					Summary: "Kill the script currently in execution.", Run: scriptKill},
 			}},
@@ -40,18 +46,20 @@ func init() {
 
 const (
 	errFunctionFlush      = engine.Error("ERR FUNCTION FLUSH only supports SYNC|ASYNC option")
-	errFunctionFlushArity = engine.Error("ERR unknown subcommand or wrong number of arguments for 'FLUSH'. Try FUNCTION HELP.")
-	errScriptFlush        = engine.Error("ERR SCRIPT FLUSH only support SYNC|ASYNC option")
-	errNotBusy            = engine.Error("NOTBUSY No scripts in execution right now.")
+	errFunctionFlushArity = engine.Error("ERR unknown subcommand or wrong number of arguments for 'FLUSH'. Try " +
+		"FUNCTION HELP.")
+	errScriptFlush = engine.Error("ERR SCRIPT FLUSH only support SYNC|ASYNC option")
+	errNotBusy     = engine.Error("NOTBUSY No scripts in execution right now.")
 
-	// Some clients send a script again, without end, if the error begins with ERR unknown command or
-	// says NOSCRIPT: this error must do neither.
-	errNoScripts = engine.Error("ERR this server runs no Lua scripts and no functions: use its own commands, which are atomic, such as " +
+	// Some clients send a script again, without end, if the error begins with ERR unknown command
+	// or says NOSCRIPT: this error must do neither.
+	errNoScripts = engine.Error("ERR this server runs no Lua scripts and no functions: use its own commands, which " +
+		"are atomic, such as " +
 		"RL.SLIDE, RL.TOKEN, RL.FIXED, RL.LEASE or RL.ALL; COMMAND LIST names them all")
 )
 
-// scripting are the commands of Redis that need Lua, by their full names. They are not in the command
-// table, so that COMMAND does not list them.
+// scripting are the commands of Redis that need Lua, by their full names. They are not in the
+// command table, so that COMMAND does not list them.
 var scripting = map[string]bool{
 	"eval": true, "eval_ro": true, "evalsha": true, "evalsha_ro": true, "fcall": true, "fcall_ro": true,
 	"script|load": true, "script|debug": true, "function|load": true,

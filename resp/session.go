@@ -32,7 +32,7 @@ type session struct {
 	// The replies of the batch.
 	replyMode  replyMode
 	replyStart int             // where the reply of the current call begins
-	position   engine.Position // the latest change a reply depends on: flush waits for the journal to have it
+	position   engine.Position // the latest change a reply depends on: flush waits for it
 
 	// The calls that run under one hold of locks, see pipeline.go, and what runs after it.
 	group    []command.Prepared

@@ -11,14 +11,11 @@ import (
 func init() {
 	const operator = command.Admin | command.NoScript | command.Loading | command.Stale
 	command.Register(
-		&command.Command{
-			Name: "shutdown", Arity: -1, Flags: operator | command.NoMulti | command.AllowBusy, Group: "server",
-			Since: "1.0.0", Syntax: "[NOSAVE | SAVE] [NOW] [FORCE] [ABORT]",
+		&command.Command{Name: "shutdown", Arity: -1, Flags: operator | command.NoMulti | command.AllowBusy,
+			Group: "server", Since: "1.0.0", Syntax: "[NOSAVE | SAVE] [NOW] [FORCE] [ABORT]",
 			Complexity: "O(N) when saving, where N is the total number of keys in all databases when saving data, " +
 				"otherwise O(1)",
-			Summary: "Synchronously save the dataset to disk and then shut down the server",
-			Run:     shutdown,
-		},
+			Summary: "Synchronously save the dataset to disk and then shut down the server", Run: shutdown},
 	)
 }
 
@@ -69,8 +66,8 @@ func shutdown(c *command.Call) error {
 	return nil
 }
 
-// saveBeforeShutdown takes a snapshot, unless there is no disk or the data is still being loaded:
-// a part of the data must not become a snapshot. force says, for the log, that the server stops even
+// saveBeforeShutdown takes a snapshot, unless there is no disk or the data is still being loaded: a
+// part of the data must not become a snapshot. force says, for the log, that the server stops even
 // if it fails.
 func (s *Server) saveBeforeShutdown(client int64, force bool) error {
 	if s.store == nil || s.loading.Load() != 0 {
@@ -123,12 +120,14 @@ func (s *Server) Shutdown(ctx context.Context) (left int) {
 	if left = s.waitForSessions(ctx); left > 0 {
 		s.closeSessions()
 	}
-	s.drainedOnce.Do(func() { close(s.drained) }) // ends the accept loops of redcon, see gate.Accept
+	// ends the accept loops of redcon, see gate.Accept
+	s.drainedOnce.Do(func() { close(s.drained) })
 	s.serving.Wait()
 	return left
 }
 
-// closeSessions closes the sockets of all sessions. Their calls run to the end, but no reply is sent.
+// closeSessions closes the sockets of all sessions. Their calls run to the end, but no reply is
+// sent.
 func (s *Server) closeSessions() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

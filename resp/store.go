@@ -8,17 +8,18 @@ import (
 // Store keeps the data on disk. Without a Store the data is in memory alone, and SAVE and similar
 // commands return an error that says how to enable it. Any goroutine may call the methods.
 type Store interface {
-	// Refusal returns why changes are refused now, as the text after MISCONF; "": they are accepted.
-	// It is called before each such command, so it must be fast.
+	// Refusal returns why changes are refused now, as the text after MISCONF; "": they are
+	// accepted. It is called before each such command, so it must be fast.
 	Refusal() string
-	// Save takes a snapshot and returns when it is on the disk. It returns ErrSaving if one is being
-	// taken already.
+	// Save takes a snapshot and returns when it is on the disk. It returns ErrSaving if one is
+	// being taken already.
 	Save() error
 	// SaveInBackground starts a snapshot. It returns ErrSaving if one is being taken already.
 	SaveInBackground() error
 	// Configure applies what CONFIG SET has changed. Calls do not overlap.
 	Configure(config.StoreSettings)
-	// Status may be called under locks of the engine: it must not wait for a goroutine that takes them.
+	// Status may be called under locks of the engine: it must not wait for a goroutine that takes
+	// them.
 	Status() config.StoreStatus
 }
 

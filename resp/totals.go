@@ -30,8 +30,8 @@ func (s *Server) totals() totals {
 	return s.sinceStart().minus(s.baseline)
 }
 
-// Load returns the number of calls since the start and of the batches they came in: their quotient is
-// the depth of pipelines.
+// Load returns the number of calls since the start and of the batches they came in: their quotient
+// is the depth of pipelines.
 func (s *Server) Load() (calls, batches int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,19 +11,22 @@ import (
 func init() {
 	const alike = command.NoScript | command.Loading | command.Stale | command.AllowBusy
 	command.Register(
-		&command.Command{Name: "multi", Arity: 1, Flags: alike | command.Fast | command.Immediate, Group: "transactions", Since: "1.2.0", Complexity: "O(1)",
+		&command.Command{Name: "multi", Arity: 1, Flags: alike | command.Fast | command.Immediate,
+			Group: "transactions", Since: "1.2.0", Complexity: "O(1)",
 			Summary: "Mark the start of a transaction block", Run: multiStart},
-		&command.Command{Name: "exec", Arity: 1, Flags: command.NoScript | command.Loading | command.Stale | command.SkipSlowlog | command.Immediate, Group: "transactions", Since: "1.2.0",
-			Complexity: "Depends on commands in the transaction",
-			Summary:    "Execute all commands issued after MULTI", Run: exec},
-		&command.Command{Name: "discard", Arity: 1, Flags: alike | command.Fast | command.Immediate, Group: "transactions", Since: "2.0.0",
-			Complexity: "O(N), when N is the number of queued commands",
-			Summary:    "Discard all commands issued after MULTI", Run: discard},
-		&command.Command{Name: "watch", Arity: -2, Flags: alike | command.Fast | command.Immediate, Group: "transactions", Since: "2.2.0", Complexity: "O(1) for every key.",
+		&command.Command{Name: "exec", Arity: 1,
+			Flags: command.NoScript | command.Loading | command.Stale | command.SkipSlowlog | command.Immediate,
+			Group: "transactions", Since: "1.2.0", Complexity: "Depends on commands in the transaction",
+			Summary: "Execute all commands issued after MULTI", Run: exec},
+		&command.Command{Name: "discard", Arity: 1, Flags: alike | command.Fast | command.Immediate,
+			Group: "transactions", Since: "2.0.0", Complexity: "O(N), when N is the number of queued commands",
+			Summary: "Discard all commands issued after MULTI", Run: discard},
+		&command.Command{Name: "watch", Arity: -2, Flags: alike | command.Fast | command.Immediate,
+			Group: "transactions", Since: "2.2.0", Complexity: "O(1) for every key.",
 			Keys: []command.KeySpec{command.KeysToEnd("RO", 1, 1)}, Syntax: "key [key ...]",
 			Summary: "Watch the given keys to determine execution of the MULTI/EXEC block", Run: watchKeys},
-		&command.Command{Name: "unwatch", Arity: 1, Flags: alike | command.Fast, Group: "transactions", Since: "2.2.0", Complexity: "O(1)",
-			Summary: "Forget about all watched keys", Run: unwatchKeys},
+		&command.Command{Name: "unwatch", Arity: 1, Flags: alike | command.Fast, Group: "transactions",
+			Since: "2.2.0", Complexity: "O(1)", Summary: "Forget about all watched keys", Run: unwatchKeys},
 	)
 }
 
@@ -124,7 +127,8 @@ func multiStart(c *command.Call) error {
 }
 
 // exec handles EXEC. It runs the queued commands under the locks of all their keys and of the
-// watched ones: no other client sees a part of them, and the journal gets their effects as one record.
+// watched ones: no other client sees a part of them, and the journal gets their effects as one
+// record.
 func exec(c *command.Call) error {
 	s := sessionOf(c)
 	t := s.transaction

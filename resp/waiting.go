@@ -6,8 +6,8 @@ import (
 	"rlserver/resp/waitqueue"
 )
 
-// enqueue adds a call whose handler has returned ErrWait to the queue of each of its keys. The locks
-// of the keys are held.
+// enqueue adds a call whose handler has returned ErrWait to the queue of each of its keys. The
+// locks of the keys are held.
 func (s *session) enqueue(p command.Prepared) *waitqueue.Waiter {
 	w := s.server.queues.Enqueue(&s.Call, p, s.guard.Wake)
 	s.waiter.Store(w)
