@@ -92,11 +92,13 @@ const (
 		"alone, and CLIENT CACHING YES refused")
 )
 
+// clientID handles CLIENT ID.
 func clientID(c *command.Call) error {
 	c.Reply.Integer(c.Client)
 	return nil
 }
 
+// clientGetName handles CLIENT GETNAME.
 func clientGetName(c *command.Call) error {
 	if name := sessionOf(c).profile.name.Load(); name != nil {
 		c.Reply.BulkString(*name)
@@ -106,6 +108,7 @@ func clientGetName(c *command.Call) error {
 	return nil
 }
 
+// clientSetName handles CLIENT SETNAME connection-name.
 func clientSetName(c *command.Call) error {
 	if err := sessionOf(c).setName(c.Args.Next()); err != nil {
 		return err
@@ -150,6 +153,7 @@ func clientNoEvict(c *command.Call) error {
 	return nil
 }
 
+// clientNoTouch handles CLIENT NO-TOUCH: lookups of the connection do not update access times.
 func clientNoTouch(c *command.Call) error {
 	on := takeOnOff(&c.Args)
 	if err := c.Args.End(); err != nil {
@@ -160,6 +164,7 @@ func clientNoTouch(c *command.Call) error {
 	return nil
 }
 
+// takeOnOff takes ON or OFF.
 func takeOnOff(a *command.Args) (on bool) {
 	if a.Word("ON") {
 		return true

@@ -12,6 +12,7 @@ import (
 	"syscall"
 )
 
+// clientInfo handles CLIENT INFO.
 func clientInfo(c *command.Call) error {
 	c.Reply.Verbatim(sessionOf(c).describe() + "\n")
 	return nil

@@ -18,7 +18,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// flood writes the same commands again and again, reads nothing, and returns when the connection is closed.
+// flood writes the same commands again and again, reads nothing, and returns when the connection is
+// closed.
 func (c *testClient) flood(commands string) {
 	c.t.Helper()
 	c.SetDeadline(time.Now().Add(time.Minute))
@@ -50,13 +51,14 @@ func (ts *testServer) named(name string) *testClient {
 	return c
 }
 
-// soon waits for something that the server does by itself.
+// soon waits until a condition is true.
 func (c *testClient) soon(what string, condition func() bool) {
 	c.t.Helper()
 	require.Eventually(c.t, condition, 20*time.Second, time.Millisecond, what)
 }
 
-// nothingHeld waits until no client holds anything, by the counters, which have to go back to nothing exactly.
+// nothingHeld waits until the counters say that no client holds memory: they must return to exactly
+// 0.
 func (c *testClient) nothingHeld(ts *testServer) {
 	c.t.Helper()
 	c.soon("nothing held", func() bool { return ts.memory.Bytes.Load() == 0 })
@@ -76,7 +78,7 @@ func TestUnreadRepliesBeforeAuth(t *testing.T) {
 	c.nothingHeld(ts)
 }
 
-// A client may leave as much unread as the limit before AUTH says and more after it.
+// A client may leave replies unread up to the limit before AUTH, and more after it.
 func TestUnreadRepliesAfterAuth(t *testing.T) {
 	ts := startServer(t, config.Defaults{Password: "secret"})
 	c := ts.dial()
@@ -141,7 +143,7 @@ func TestSoftOutputLimit(t *testing.T) {
 	c.nothingHeld(ts)
 }
 
-// A client that reads slowly gets all, however much more that is than the limits: its commands wait for it.
+// A client that reads slowly gets all its replies, however large: its commands wait until it reads.
 func TestSlowReaderGetsAll(t *testing.T) {
 	ts := startServer(t, config.Defaults{OutputLimits: "normal 2mb 1mb 60"})
 	c := ts.named("slow")
@@ -174,7 +176,8 @@ func TestUnreadRepliesAreCountedAfterQuit(t *testing.T) {
 	c.nothingHeld(ts)
 }
 
-// Half commands, transactions and calls of many words are bounded together; the largest client goes, and no key.
+// Incomplete commands, transactions and calls of many words have one limit together. The largest
+// client is evicted, and no key.
 func TestClientEviction(t *testing.T) {
 	half := func(size int) string {
 		return fmt.Sprintf("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$%d\r\n%s", size+1, strings.Repeat("x", size))
@@ -221,7 +224,7 @@ func watches(n int) string {
 	return b.String()
 }
 
-// A client that goes beyond the bound by itself is closed while it does.
+// A client that exceeds the limit alone is closed at that moment.
 func TestClientBeyondTheBound(t *testing.T) {
 	for name, commands := range map[string]string{
 		"a bulk string": "*1\r\n$100000000\r\n" + strings.Repeat("x", 2<<20),
@@ -265,13 +268,14 @@ func TestNoEvict(t *testing.T) {
 	assert.Positive(t, c.clientField("other", "id"))
 }
 
-// What an exempt client leaves unread is bounded by client-output-buffer-limit alone.
+// Only client-output-buffer-limit limits the unread replies of an exempt client.
 func TestNoEvictLeavesRepliesUnread(t *testing.T) {
 	ts := startServer(t, config.Defaults{ClientMemory: 1})
 	c, exempt := ts.dial(), ts.named("exempt")
 	require.Equal(t, "+OK", exempt.do("CLIENT NO-EVICT ON"))
 	require.Equal(t, ":1000001", exempt.do("SETRANGE k 1000000 x"))
-	_, err := exempt.Write(bytes.Repeat([]byte("GET k\r\n"), 15)) // fewer than make its commands wait
+	// fewer than make its commands wait
+	_, err := exempt.Write(bytes.Repeat([]byte("GET k\r\n"), 15))
 	require.NoError(t, err)
 	c.soon("unread", func() bool { return ts.memory.Exempt.Bytes.Load() > 4<<20 })
 	_, err = exempt.Write([]byte("CLIENT NO-EVICT OFF\r\n"))
@@ -280,7 +284,7 @@ func TestNoEvictLeavesRepliesUnread(t *testing.T) {
 	c.nothingHeld(ts)
 }
 
-// Clients that have not authenticated have a bound of their own, and cost those that have nothing.
+// Clients that have not authenticated have a limit of their own, and cost the others nothing.
 func TestPreauthMemory(t *testing.T) {
 	ts := startServer(t, config.Defaults{Password: "secret", PreauthMemory: 64 << 10})
 	c, friend := ts.dial(), ts.dial()
@@ -321,7 +325,7 @@ func TestWaitingCallsAreCounted(t *testing.T) {
 }
 
 // CLIENT REPLY OFF drops replies however large.
-func TestLargeRepliesThatNobodyWants(t *testing.T) {
+func TestLargeRepliesWithReplyOff(t *testing.T) {
 	ts := startServer(t, config.Defaults{OutputLimits: "normal 200kb 0 0"})
 	c := ts.dial()
 	require.Equal(t, ":300001", c.do("SETRANGE k 300000 x"))
@@ -334,7 +338,8 @@ func TestLargeRepliesThatNobodyWants(t *testing.T) {
 	c.nothingHeld(ts)
 }
 
-// used_memory and what the keys may take are true as soon as a client is gone, whenever it was measured.
+// used_memory and the budget of the keys are right as soon as a client has ended, whenever the
+// overhead was measured.
 func TestMemoryAfterALargeClient(t *testing.T) {
 	ts := startServer(t, config.Defaults{MaxMemory: 100 << 20, MemoryPolicy: "noeviction"})
 	c, large := ts.dial(), ts.named("large")
@@ -351,12 +356,13 @@ func TestMemoryAfterALargeClient(t *testing.T) {
 	ts.MemoryTaken(120 << 20) // it was held since the last measurement
 	assert.InDelta(t, before, c.number("used_memory"), 2*clientmem.ConnectionSize)
 	assert.Equal(t, "+OK", c.do("SET k v"))
-	ts.MemoryTaken(120 << 20) // what the keys do not explain leaves them most of maxmemory all the same
+	// what the keys do not explain leaves them most of maxmemory all the same
+	ts.MemoryTaken(120 << 20)
 	assert.Equal(t, "+OK", c.do("SET k v"))
 }
 
-// Whatever many clients do at once, the counters return to nothing.
-func TestCountersReturnToNothing(t *testing.T) {
+// Whatever many clients do at once, the counters return to 0.
+func TestCountersReturnToZero(t *testing.T) {
 	seed := rand.Uint64()
 	t.Log("seed", seed)
 	ts := startServer(t, config.Defaults{ClientMemory: 2 << 20, OutputLimits: "normal 1mb 300kb 1"})
@@ -411,7 +417,8 @@ func TestClientMemoryParameters(t *testing.T) {
 		share   = clients + "argument must be a memory or percent value"
 	)
 	c := startServer(t, config.Defaults{MaxMemory: 1000, ClientMemory: -20}).dial()
-	for _, step := range []struct{ name, value, reply, now string }{ // the replies are those of Redis 7.0.15
+	// the replies are those of Redis 7.0.15
+	for _, step := range []struct{ name, value, reply, now string }{
 		{"client-output-buffer-limit", "normal 0 0", words, "normal 67108864 16777216 60 slave 268435456 67108864 60 pubsub 33554432 8388608 60"},
 		{"client-output-buffer-limit", "", "+OK", "normal 67108864 16777216 60 slave 268435456 67108864 60 pubsub 33554432 8388608 60"},
 		{"client-output-buffer-limit", "normal 0 0 0", "+OK", "normal 0 0 0 slave 268435456 67108864 60 pubsub 33554432 8388608 60"},

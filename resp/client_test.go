@@ -57,7 +57,7 @@ func TestClientCommands(t *testing.T) {
 	})
 }
 
-// What Redis 7.0.15 does not know.
+// Subcommands that Redis 7.0.15 does not have.
 func TestClientCommandsOfOurs(t *testing.T) {
 	startServer(t, config.Defaults{}).dial().check([]answer{
 		{"CLIENT SETINFO LIB-NAME lib(x)", "+OK"},
@@ -169,7 +169,7 @@ func TestIdleClientsAreClosedOnceThereIsATimeout(t *testing.T) {
 	idle.ends()
 }
 
-// What Redis 7.0.15 shows of calls that it refuses.
+// CLIENT LIST after calls that are refused, as in Redis 7.0.15.
 func TestClientListShowsRefusedCommands(t *testing.T) {
 	ts := startServer(t, config.Defaults{})
 	c, other := ts.dial(), ts.dial()
@@ -186,7 +186,7 @@ func TestClientListShowsRefusedCommands(t *testing.T) {
 	require.Contains(t, other.do("CLIENT LIST ID 1"), " idle=5 ")
 }
 
-// CLIENT TRACKING with options for what is not here is not called a syntax error.
+// Options of CLIENT TRACKING that are not supported get an error that says so, not a syntax error.
 func TestClientTrackingRedirect(t *testing.T) {
 	ts := startServer(t, config.Defaults{})
 	c := ts.dial()
@@ -199,7 +199,7 @@ func TestClientTrackingRedirect(t *testing.T) {
 	})
 }
 
-// The filters of CLIENT LIST and CLIENT KILL, of which Redis 7.0.15 has some for the latter alone.
+// The filters of CLIENT LIST and CLIENT KILL. Redis 7.0.15 has some of them for CLIENT KILL alone.
 func TestClientFilters(t *testing.T) {
 	ts := startServer(t, config.Defaults{})
 	c := ts.dial()

@@ -48,6 +48,7 @@ func takeRedirection(a *command.Args, s *Server) {
 	}
 }
 
+// clientCaching handles CLIENT CACHING <YES | NO>, which is always refused.
 func clientCaching(c *command.Call) error {
 	switch {
 	case !sessionOf(c).profile.tracking.Load():
@@ -68,11 +69,13 @@ func (s *session) redirection() int64 {
 	return -1
 }
 
+// clientGetRedir handles CLIENT GETREDIR.
 func clientGetRedir(c *command.Call) error {
 	c.Reply.Integer(sessionOf(c).redirection())
 	return nil
 }
 
+// clientTrackingInfo handles CLIENT TRACKINGINFO.
 func clientTrackingInfo(c *command.Call) error {
 	s := sessionOf(c)
 	c.Reply.Mapping(3)

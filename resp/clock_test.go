@@ -34,8 +34,8 @@ func withClock(t *testing.T, test func(t *testing.T, b *bubble)) {
 	})
 }
 
-// requireHears compares what clients were told up to a moment, "name reply" in order, with when:
-// within 1 ms a second.
+// requireHears compares the replies that clients got up to a moment, "name reply" in order, with
+// when: within 1 ms a second.
 func (b *bubble) requireHears(until int64, want ...saying) {
 	b.t.Helper()
 	b.pass(until)
@@ -48,7 +48,7 @@ func (b *bubble) requireHears(until int64, want ...saying) {
 	}
 }
 
-// A timeout takes as long as it says, whatever the system clock does while somebody waits.
+// A timeout takes as long as it says, whatever the system clock does meanwhile.
 func TestTimeoutsGoByTheMonotonicClock(t *testing.T) {
 	for _, step := range steps {
 		t.Run(fmt.Sprint(time.Duration(step)*time.Microsecond), func(t *testing.T) {
@@ -57,7 +57,8 @@ func TestTimeoutsGoByTheMonotonicClock(t *testing.T) {
 				b.calls("pop", "BZPOPMIN nothing 5")
 				b.calls("pops", "BZMPOP 7 1 nothing MIN")
 				b.calls("large", "RL.SLIDE half 2 1m COST 2 WAIT 70s")
-				b.calls("small", "RL.SLIDE half 2 1m WAIT 30s") // it fits, but is behind the large one until its time is over
+				// it fits, but is behind the large one until its time is over
+				b.calls("small", "RL.SLIDE half 2 1m WAIT 30s")
 				b.calls("slide", "RL.SLIDE full 1 20s WAIT 21s")
 				b.calls("lease", "RL.LEASE one 1 10s a")
 				b.calls("next", "RL.LEASE one 1 10s b WAIT 1m")
@@ -75,8 +76,8 @@ func TestTimeoutsGoByTheMonotonicClock(t *testing.T) {
 	}
 }
 
-// A long timeout outlasts the jump that server time makes after a minute; a call that the jump lets
-// in is admitted then.
+// A long timeout does not end with the jump of server time after a minute; a call that the jump
+// admits is admitted then.
 func TestAJumpOfServerTimeEndsNoTimeout(t *testing.T) {
 	for _, step := range []int64{hour, 10 * year} {
 		withClock(t, func(t *testing.T, b *bubble) {
@@ -147,7 +148,7 @@ func TestInfoReportsTheClock(t *testing.T) {
 	})
 }
 
-// What CLIENT LIST calls age and idle are durations.
+// The fields age and idle of CLIENT LIST are durations.
 func TestAgeAndIdleGoByTheMonotonicClock(t *testing.T) {
 	withClock(t, func(t *testing.T, b *bubble) {
 		c, idle := b.dial(), b.dial()

@@ -159,6 +159,7 @@ func takeConfigChanges(a *command.Args) (changes []configChange, err error) {
 	return changes, nil
 }
 
+// configResetStat handles CONFIG RESETSTAT.
 func configResetStat(c *command.Call) error {
 	s := sessionOf(c)
 	c.Tx.ResetStats()

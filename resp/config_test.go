@@ -52,8 +52,8 @@ func TestConfig(t *testing.T) {
 	})
 }
 
-// What is not offered is refused, not silently taken.
-func TestConfigOfWhatIsNotThere(t *testing.T) {
+// Parameters for features that do not exist refuse other values, not silently accept them.
+func TestConfigOfMissingFeatures(t *testing.T) {
 	startServer(t, config.Defaults{}).dial().check([]answer{
 		{"CONFIG SET notify-keyspace-events K", "-ERR CONFIG SET failed (possibly related to argument 'notify-keyspace-events') - this server has it at '' always: there are no notifications"},
 		{"CONFIG SET hash-max-ziplist-value 1 hash-max-listpack-value 1", "-ERR CONFIG SET failed (possibly related to argument 'hash-max-listpack-value') - duplicate parameter"},
@@ -93,7 +93,8 @@ func TestResetStat(t *testing.T) {
 	for _, field := range []string{"connections_received", "net_output_bytes", "error_replies"} {
 		assert.Regexp(t, "total_"+field+`:\d{1,3}\r\n`, stats)
 	}
-	assert.Contains(t, stats, "total_connections_received:0\r\ntotal_commands_processed:1\r\n") // CONFIG RESETSTAT itself
+	// CONFIG RESETSTAT itself
+	assert.Contains(t, stats, "total_connections_received:0\r\ntotal_commands_processed:1\r\n")
 	assert.Contains(t, stats, "keyspace_misses:0\r\n")
 	require.Equal(t, ":1", c.do("CLIENT ID"))
 	require.Equal(t, ":3", ts.dial().do("CLIENT ID"))

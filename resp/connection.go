@@ -83,6 +83,7 @@ func auth(c *command.Call) error {
 	return nil
 }
 
+// echo handles ECHO message.
 func echo(c *command.Call) error {
 	c.Reply.Bulk(c.Args.Next())
 	return nil
@@ -101,6 +102,7 @@ func ping(c *command.Call) error {
 	return nil
 }
 
+// quit handles QUIT: the connection closes after the reply.
 func quit(c *command.Call) error {
 	sessionOf(c).closing = true
 	c.Reply.OK()

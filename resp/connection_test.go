@@ -13,10 +13,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// answer is a call and the reply that Redis 7.0.15 was seen to give, each \r\n as a space.
+// answer is a call and its reply as recorded from Redis 7.0.15, each \r\n as a space.
 type answer struct{ call, want string }
 
-// check sends calls over one connection. A … in what is wanted stands for anything.
+// check sends calls over one connection. A … in the expected reply matches anything.
 func (c *testClient) check(steps []answer) {
 	c.t.Helper()
 	for _, step := range steps {
@@ -151,7 +151,7 @@ func TestClientReply(t *testing.T) {
 	}
 }
 
-// visitor is a connection that claims to come from elsewhere.
+// visitor is a connection with a false remote address.
 type visitor struct {
 	net.Conn
 	from net.Addr

@@ -74,12 +74,14 @@ func ifDebugAllowed(run func(*command.Call) error) func(*command.Call) error {
 	}
 }
 
+// debugLog handles DEBUG LOG message.
 func debugLog(c *command.Call) error {
 	c.Env.Log.Warn("DEBUG LOG", "client", c.Client, "message", fmt.Sprintf("%.1024s", c.Args.Next()))
 	c.Reply.OK()
 	return nil
 }
 
+// debugSetActiveExpire handles DEBUG SET-ACTIVE-EXPIRE <0 | 1>.
 func debugSetActiveExpire(c *command.Call) error {
 	active := c.Args.Integer()
 	if err := c.Args.End(); err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The digests that Redis gives are in the transcripts; here is what Redis lacks.
+// The digests of Redis are tested by transcripts; these are of types that Redis lacks.
 func TestDebugDigestOfLimiters(t *testing.T) {
 	ts := startServer(t, config.Defaults{DebugCommand: "yes"})
 	c := ts.dial()
@@ -28,8 +28,8 @@ func TestDebugDigestOfLimiters(t *testing.T) {
 	assert.NotEqual(t, all, c.do("DEBUG DIGEST"))
 }
 
-// A call that waits for a key goes on waiting for what has been made anew.
-func TestDebugReloadLeavesThoseWhoWait(t *testing.T) {
+// A call that waits for a key still waits after the key has been reloaded.
+func TestDebugReloadKeepsWaiters(t *testing.T) {
 	ts := startServer(t, config.Defaults{DebugCommand: "yes"})
 	c, waiting := ts.dial(), ts.dial()
 	c.check([]answer{{"RL.LEASE jobs 1 1h one", "*5 :1…"}})
@@ -62,7 +62,7 @@ func TestDebugObject(t *testing.T) {
 	c.check([]answer{{"DEBUG OBJECT nope", "-ERR no such key"}})
 }
 
-func TestDebugIsForThoseWhoMayUseIt(t *testing.T) {
+func TestEnableDebugCommand(t *testing.T) {
 	c := startServer(t, config.Defaults{}).dial()
 	for _, line := range []string{"DIGEST", "DIGEST-VALUE k", "ERROR x", "OBJECT k", "RELOAD", "SLEEP 0", "LOG x", "HELP", "SET-ACTIVE-EXPIRE 1"} {
 		assert.Equal(t, "-"+string(errDebugNotAllowed), c.do("DEBUG "+line))

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// logged is a log to read in a test.
+// logged is a log that a test can read.
 type logged struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -38,8 +38,8 @@ func withCommand(t *testing.T, name string, run func(*command.Call) error) {
 	t.Cleanup(func() { delete(command.Commands, name) })
 }
 
-// A handler that panics costs its client an error and the log a stack: locks are let go of, what it had replied is taken
-// back, and the connection and the process go on.
+// A panic of a handler gives the client an error and the log a stack. Locks are released, the
+// partial reply is removed, and the connection and the process continue.
 func TestPanicOfAHandler(t *testing.T) {
 	withCommand(t, "testpanic", func(c *command.Call) error {
 		c.Tx.Set(c.Args.Key(), []byte("done before"), engine.SetMode{})
@@ -59,7 +59,7 @@ func TestPanicOfAHandler(t *testing.T) {
 	}
 }
 
-// Half an answer never leaves, and what is not meant for clients does not either.
+// No partial reply is sent, and no internal error.
 func TestErrorOfAHandler(t *testing.T) {
 	withCommand(t, "testfault", func(c *command.Call) error {
 		c.Reply.Array(3)
@@ -74,7 +74,7 @@ func TestErrorOfAHandler(t *testing.T) {
 	assert.Contains(t, log.String(), "disk on fire")
 }
 
-// A call that is declared not to write cannot.
+// A command without the write flag cannot write.
 func TestReadersCannotWrite(t *testing.T) {
 	withCommand(t, "testwrite", func(c *command.Call) error {
 		c.Tx.Set(c.Args.Key(), []byte("v"), engine.SetMode{})

@@ -13,7 +13,7 @@ import (
 	"rlserver/engine"
 )
 
-// slowJournal is a disk whose syncs a test lets through, or fail.
+// slowJournal is a journal whose syncs the test completes or fails.
 type slowJournal struct {
 	mu       sync.Mutex
 	changed  sync.Cond
@@ -62,8 +62,8 @@ func (j *slowJournal) fail(err error) {
 	j.changed.Broadcast()
 }
 
-// Each case is what one client prepares, what another one then changes, and what a third one asks
-// that tells of the change, with the beginning of its reply.
+// Each case is what one client prepares, what another one then changes, and a call of a third one
+// that shows the change, with the beginning of its reply.
 var tellingCalls = []struct{ before, change, ask, want string }{
 	{"", "SET k v", "GET k", "$1 v"},
 	{"SET k v", "DEL k", "EXISTS k", ":0"},
@@ -93,8 +93,8 @@ var tellingCalls = []struct{ before, change, ask, want string }{
 	{"", "SET k v", "PING\nGET j\nGET k", "$1 v"},
 }
 
-// A reply leaves only when all that it may tell of is durable, whoever has changed it.
-func TestRepliesWaitForWhatTheyTell(t *testing.T) {
+// A reply is sent only when all changes that it may show are durable, of any client.
+func TestRepliesWaitForTheChangesTheyShow(t *testing.T) {
 	for _, c := range tellingCalls {
 		t.Run(c.change+"; "+c.ask, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -117,7 +117,7 @@ func TestRepliesWaitForWhatTheyTell(t *testing.T) {
 	}
 }
 
-// EXEC that is aborted tells of a change, and so does a call that waited and was let in by one.
+// An aborted EXEC shows a change, and so does the reply of a call that a change has admitted.
 func TestAbortsAndAdmissionsWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := newSlowJournal()
@@ -138,7 +138,7 @@ func TestAbortsAndAdmissionsWait(t *testing.T) {
 	})
 }
 
-// What is durable is told at once, whatever else is on its way.
+// A reply that shows only durable changes is sent at once, whatever is being written.
 func TestRepliesDoNotWaitForOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := newSlowJournal()
@@ -157,7 +157,7 @@ func TestRepliesDoNotWaitForOthers(t *testing.T) {
 	})
 }
 
-// While the disk fails, what is durable can be read, and the rest cannot: the client is told so.
+// While the disk fails, durable data can be read; a read of other data gets an error.
 func TestReadsWhileTheDiskFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j, store := newSlowJournal(), new(fakeStore)

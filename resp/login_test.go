@@ -27,7 +27,7 @@ func (p *pipes) connect() *bufio.ReadWriter {
 	return bufio.NewReadWriter(bufio.NewReader(client), bufio.NewWriterSize(client, 0))
 }
 
-// withLogins runs a server by a time that passes when all wait.
+// withLogins runs a server in a synctest bubble.
 func withLogins(t *testing.T, d config.Defaults, log io.Writer, test func(t *testing.T, ts *Server, p *pipes)) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
@@ -104,7 +104,7 @@ func TestFailedLoginsAreLoggedOnceASecond(t *testing.T) {
 	})
 }
 
-// TestDelayOfALoginEndsWithTheServer: an orderly end does not wait for it.
+// Shutdown does not wait for the delay of a failed login.
 func TestDelayOfALoginEndsWithTheServer(t *testing.T) {
 	withLogins(t, config.Defaults{Password: "sesame"}, io.Discard, func(t *testing.T, s *Server, p *pipes) {
 		c := p.connect()
@@ -123,7 +123,7 @@ func TestDelayOfALoginEndsWithTheServer(t *testing.T) {
 	})
 }
 
-// TestClientsMustLogInInTime: whatever they send meanwhile.
+// Clients must log in in time, whatever else they send.
 func TestClientsMustLogInInTime(t *testing.T) {
 	dribble := func(c net.Conn, piece string) {
 		for {
@@ -187,7 +187,7 @@ func TestClientsThatLogInInTimeStay(t *testing.T) {
 	})
 }
 
-// TestLoginTimeIsSetWhileAClientWaits: CONFIG SET reaches a client that waits already.
+// CONFIG SET of the login time applies to clients that are connected already.
 func TestLoginTimeIsSetWhileAClientWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server, client := net.Pipe()
@@ -240,7 +240,7 @@ func TestPlacesKeptForOperators(t *testing.T) {
 	require.Equal(t, "+PONG", unix(), "the Unix socket has one place more")
 	require.Equal(t, full, unix())
 
-	// Where all clients are on loopback, they get all places.
+	// Clients on loopback get all of maxclients.
 	ts = startServer(t, config.Defaults{MaxClients: 4, Reserved: 100})
 	var c *testClient
 	for range 4 {

@@ -32,7 +32,8 @@ func (c *testClient) number(name string) int {
 	return n
 }
 
-// Without eviction, what may take memory is refused when there is none, in Redis' words. What takes none goes on.
+// Without eviction, commands that may take memory get the OOM error of Redis when there is none.
+// Others are served.
 func TestOutOfMemory(t *testing.T) {
 	c := startServer(t, config.Defaults{}).dial()
 	c.send("SET", "large", strings.Repeat("x", 200_000))
@@ -98,14 +99,15 @@ func TestMaxmemoryParameters(t *testing.T) {
 	}
 }
 
-// What the process takes beside its keys is taken off what those may take.
+// The overhead of the process reduces the budget of the keys.
 func TestOverheadIsPartOfMaxmemory(t *testing.T) {
 	ts := startServer(t, config.Defaults{MaxMemory: 1 << 20, MemoryPolicy: "noeviction"})
 	c := ts.dial()
 	require.Equal(t, "+OK", c.do("SET k v"))
 	weight := c.number("used_memory_dataset")
 	assert.Equal(t, weight+clientmem.ConnectionSize, c.number("used_memory"))
-	const taken = 1<<20 + 1000 + clientmem.ConnectionSize // the connection does not take from the keys
+	// the connection does not take from the keys
+	const taken = 1<<20 + 1000 + clientmem.ConnectionSize
 	ts.MemoryTaken(taken)
 	assert.Equal(t, taken, c.number("used_memory"))
 	assert.Equal(t, taken-weight, c.number("used_memory_overhead"))
@@ -115,8 +117,8 @@ func TestOverheadIsPartOfMaxmemory(t *testing.T) {
 	assert.Equal(t, "+OK", c.do("SET k v"))
 }
 
-// Keys that are not limiters, too, stay within the limit under each of Redis' policies, and those without a deadline stay where only
-// others may go.
+// Keys of all types stay within the limit under each policy of Redis. The volatile policies keep
+// keys without an expiry.
 func TestEviction(t *testing.T) {
 	for _, policy := range []string{"allkeys-lru", "allkeys-lfu", "allkeys-random", "volatile-lru", "volatile-lfu", "volatile-random", "volatile-ttl", "ratelimit"} {
 		t.Run(policy, func(t *testing.T) {
@@ -145,7 +147,7 @@ func TestEviction(t *testing.T) {
 	}
 }
 
-// OBJECT FREQ and OBJECT IDLETIME answer under the policies that keep what they tell of.
+// OBJECT FREQ and OBJECT IDLETIME reply under the policies that keep these figures.
 func TestAccessFrequency(t *testing.T) {
 	c := startServer(t, config.Defaults{MemoryPolicy: "allkeys-lfu"}).dial()
 	c.check([]answer{
@@ -250,7 +252,7 @@ func TestTalliesOfAllSessionsAddUp(t *testing.T) {
 	assert.Equal(t, fmt.Sprintf("*2 $1 t :%d", clients*calls-100), c.do("RL.TOP"))
 }
 
-func TestMaxMemoryThatLeavesNoRoomIsWarnedOf(t *testing.T) {
+func TestWarningAboutSmallMaxMemory(t *testing.T) {
 	var text logged
 	ts := startServer(t, config.Defaults{MaxMemory: 3 << 20}, func(o *Options) { o.Log = slog.New(slog.NewTextHandler(&text, nil)) })
 	assert.Contains(t, text.String(), "maxmemory is too small")
@@ -265,8 +267,9 @@ func TestMaxMemoryThatLeavesNoRoomIsWarnedOf(t *testing.T) {
 	assert.Contains(t, text.String(), "maxmemory is less than what is in use")
 }
 
-// What grows memory by much more than its call is long is refused when there is no room for it, in a transaction too, and changes nothing.
-func TestLargeResultsNeedRoom(t *testing.T) {
+// A short call that takes much memory is refused when there is none, in a transaction too, and
+// changes nothing.
+func TestLargeResultsNeedMemory(t *testing.T) {
 	c := startServer(t, config.Defaults{MemoryPolicy: "noeviction"}).dial()
 	words := []string{"ZADD", "z"}
 	for i := range 20_000 {
@@ -296,7 +299,7 @@ func TestLargeResultsNeedRoom(t *testing.T) {
 	})
 }
 
-// Keys are evicted for what a call stores, as for what a client sends.
+// Keys are evicted for the result that a call stores, as for the data that a client sends.
 func TestLargeResultsEvict(t *testing.T) {
 	c := startServer(t, config.Defaults{MemoryPolicy: "volatile-ttl"}).dial()
 	words := []string{"ZADD", "z"}
@@ -316,7 +319,7 @@ func TestLargeResultsEvict(t *testing.T) {
 	assert.Less(t, c.number("evicted_keys"), 1900)
 }
 
-// Whoever has set maxmemory to next to nothing can set it back.
+// A client that has set maxmemory to almost nothing can raise it again.
 func TestMaxMemoryOfNextToNothingLeavesClientsIn(t *testing.T) {
 	ts := startServer(t, config.Defaults{})
 	c, other := ts.dial(), ts.dial()

@@ -159,7 +159,7 @@ func memoryDoctor(c *command.Call) error {
 	}
 	if n := s.oomRefusals.Load(); n > 0 {
 		find(
-			"%d calls were answered OOM: there was nothing that %s may evict. Raise maxmemory, or delete keys.",
+			"%d calls were refused with OOM: %s had nothing to evict. Raise maxmemory, or delete keys.",
 			n,
 			s.Settings.Policy(),
 		)
@@ -170,7 +170,7 @@ func memoryDoctor(c *command.Call) error {
 	}
 	if resident, ok := residentMemory(); ok && resident > leastToJudge && resident > used*3/2 {
 		find(
-			"the process stands at %s but needs %s: MEMORY PURGE gives memory back to the system.",
+			"%s of the process are resident but only %s are needed: MEMORY PURGE returns memory to the system.",
 			humanBytes(resident),
 			humanBytes(used),
 		)

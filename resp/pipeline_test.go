@@ -57,12 +57,12 @@ func (m mirror) watch(o *Options) {
 
 func (m mirror) Wait(engine.Position) error { return nil }
 
-// requireShows holds what it shows against the original.
+// requireShows compares the mirror with the original.
 func (m mirror) requireShows(e *engine.Engine, now int64) {
 	require.Equal(m.t, contents(e, now), contents(m.e, now))
 }
 
-// contents tells all that an engine holds.
+// contents returns all keys and values of an engine.
 func contents(e *engine.Engine, now int64) (lines []string) {
 	tx := e.NewTx()
 	tx.BeginAll(now, 0, false)
@@ -77,7 +77,8 @@ func contents(e *engine.Engine, now int64) (lines []string) {
 	return lines
 }
 
-// anyCalls are what pipelines are made of in TestPipelinesAnswerAsSingleCalls: K stands for a key, another each time.
+// anyCalls are what pipelines are made of in TestPipelinesAnswerAsSingleCalls: K stands for a key,
+// another each time.
 var anyCalls = []string{
 	"RL.SLIDE K 3 1s", "RL.SLIDE K 3 1s COST 2 ID x", "RL.SLIDE K 3 1s COST 0", "RL.TOKEN K 3 1 1s", "RL.TOKEN K 3 1 1s COST 2", "RL.FIXED K 2 1s",
 	"RL.MULTI K 2 1s 3 2s", "RL.LEASE K 2 1s a", "RL.LEASE K 2 1s b", "RL.RELEASE K a", "RL.REFUND K 1", "RL.LEAKY K 2 1s QUEUE 1",
@@ -87,7 +88,7 @@ var anyCalls = []string{
 	"PING", "SELECT 1", "SELECT 0", "MULTI", "EXEC", "DISCARD", "WATCH K", "DBSIZE", "SCAN 0", "ECHO x", "RENAME K K", "SORT K", "OBJECT IDLETIME K", "OBJECT FREQ K",
 }
 
-// However calls come in, their answers and what they leave behind are the same.
+// Replies and keys are the same whether calls arrive one by one or in pipelines.
 func TestPipelinesAnswerAsSingleCalls(t *testing.T) {
 	seed := rand.Uint64()
 	t.Log("seed", seed)
@@ -122,7 +123,7 @@ func TestPipelinesAnswerAsSingleCalls(t *testing.T) {
 	}
 }
 
-// What others do at the same time does not let a call too many through.
+// Concurrent pipelines admit exactly as many calls as the limit.
 func TestPipelinesOfManyAdmitExactly(t *testing.T) {
 	ts := startServer(t, config.Defaults{})
 	const clients, calls, keys, most = 8, 40, 5, 50
@@ -155,7 +156,7 @@ func TestPipelinesOfManyAdmitExactly(t *testing.T) {
 	}
 }
 
-// A call that panics among others ends what is held, and only itself.
+// A call that panics in a group releases the locks; the other calls are not affected.
 func TestPanicWithinAPipeline(t *testing.T) {
 	withCommand(t, "testpanic", func(c *command.Call) error { panic("on purpose") })
 	command.Commands["testpanic"].Flags |= command.Fast
@@ -166,8 +167,8 @@ func TestPanicWithinAPipeline(t *testing.T) {
 	assert.Equal(t, ":3", ts.dial().do("INCR n"))
 }
 
-// What is not answered is recorded all the same.
-func TestSilenceWithinAPipeline(t *testing.T) {
+// Calls without a reply are recorded in the journal all the same.
+func TestReplyOffInAPipeline(t *testing.T) {
 	m := newMirror(t)
 	ts := startServer(t, config.Defaults{}, m.watch)
 	c := ts.dial()
@@ -183,8 +184,9 @@ func TestSilenceWithinAPipeline(t *testing.T) {
 	m.requireShows(ts.Engine, testStart)
 }
 
-// Who waits for a key is served before the calls that follow, in the pipeline, the one that made room.
-func TestPipelineDoesNotPassWhoWaits(t *testing.T) {
+// A waiter for a key is served before the calls that follow, in the pipeline, the call that frees
+// capacity.
+func TestPipelineDoesNotOvertakeWaiters(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bubble) {
 		holder := b.calls("holder", "RL.LEASE k 1 1h x")
 		b.calls("waiter", "RL.LEASE k 1 1h y WAIT 1h")
@@ -196,8 +198,8 @@ func TestPipelineDoesNotPassWhoWaits(t *testing.T) {
 	})
 }
 
-// Who waits is served though the last call of a transaction only looks.
-func TestTransactionThatServesWhoWaits(t *testing.T) {
+// A waiter is served although the last call of a transaction only reads.
+func TestTransactionServesWaiters(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bubble) {
 		b.calls("popper", "BZPOPMIN z 0")
 		b.calls("holder", "RL.LEASE k 1 1h x")
@@ -210,7 +212,7 @@ func TestTransactionThatServesWhoWaits(t *testing.T) {
 	})
 }
 
-// A call that waits keeps those behind it in the pipeline waiting, and they do not wait for what came before it.
+// Calls behind a waiting call in the pipeline wait; the replies of calls before it are sent.
 func TestCallThatWaitsAmongOthers(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bubble) {
 		c := b.calls("c", "INCR n\nRL.SLIDE k 1 1s\nRL.SLIDE k 1 1s WAIT 5s\nINCR n\nRL.SLIDE k 1 1s WAIT 5s\nINCR n")
@@ -220,7 +222,7 @@ func TestCallThatWaitsAmongOthers(t *testing.T) {
 	})
 }
 
-// What a call has done is recorded as it was, though the next one waits.
+// The effects of a call are recorded unchanged although the next call waits.
 func TestCheckThatWaitsAmongOthers(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bubble) {
 		c := b.calls("c", "RL.POLICY SET p TOKEN 1 1 10s\nRL.POLICY SET q TOKEN 9 1 1h\nRL.CHECK bob p\nRL.CHECK zed q\nRL.CHECK zac q")
@@ -231,7 +233,7 @@ func TestCheckThatWaitsAmongOthers(t *testing.T) {
 	})
 }
 
-// What is refused for want of memory is refused once.
+// A call that is refused with OOM is counted once.
 func TestPipelineWithoutMemory(t *testing.T) {
 	ts := startServer(t, config.Defaults{})
 	c := ts.dial()
@@ -245,9 +247,9 @@ func TestPipelineWithoutMemory(t *testing.T) {
 	assert.EqualValues(t, 3, ts.oomRefusals.Load())
 }
 
-// A hold ends when it has done much, and what is long comes alone: what else is under the hold must not have to wait for it, and what follows has to be
-// asked whether there is memory for it.
-func TestLargeCallsAreNotTogether(t *testing.T) {
+// A group ends after large replies, and large calls run alone: other clients must not wait for
+// them, and memory is checked before each.
+func TestLargeCallsRunAlone(t *testing.T) {
 	long := "HSET h" + strings.Repeat(" field value", 500)
 	for _, step := range []struct {
 		lines []string

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestScriptsAreRefusedInWordsThatEndRetries: clients go on for ever after an unknown command, and send the script again when NOSCRIPT is anywhere
-// in the text.
+// Clients retry without end after an unknown command, and send the script again if the error
+// contains NOSCRIPT.
 func TestScriptsAreRefusedInWordsThatEndRetries(t *testing.T) {
 	c := startServer(t, config.Defaults{}).dial()
 	for _, line := range []string{

@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A client may send a pipeline whole before it reads the first reply, however long both are.
-func TestPipelineIsReadWhileNobodyReadsReplies(t *testing.T) {
+// A client may send a whole pipeline before it reads the first reply, however long both are.
+func TestPipelineIsReadWhileRepliesAreUnread(t *testing.T) {
 	ts := startServer(t, config.Defaults{})
 	c := ts.dial()
 	value := strings.Repeat("v", 4000)
@@ -36,7 +36,7 @@ func TestPipelineIsReadWhileNobodyReadsReplies(t *testing.T) {
 	assert.Equal(t, "+PONG", strings.TrimSpace(c.read()))
 }
 
-// What a client has yet to take when it says QUIT still reaches it.
+// Replies that are unread at QUIT still reach the client.
 func TestBacklogIsSentBeforeTheEnd(t *testing.T) {
 	ts := startServer(t, config.Defaults{})
 	c := ts.dial()
@@ -58,7 +58,7 @@ func TestTimeoutEndsAClientThatDoesNotRead(t *testing.T) {
 	require.Eventually(t, func() bool { return ts.clients() == 0 }, time.Minute, time.Millisecond)
 }
 
-// A connection that is none of the system's is sent to as well.
+// The sender also works with a net.Conn that is not a socket.
 func TestSenderWithoutASocket(t *testing.T) {
 	here, there := net.Pipe()
 	g := wire.NewGuard(there, config.NewConnectionLimits(), nil)

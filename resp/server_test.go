@@ -21,7 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// testServer is a server in this process, on a loopback port, whose clock the test holds.
+// testServer is a server in this process, on a loopback port, whose clock the test controls.
 type testServer struct {
 	*Server
 	t    *testing.T
@@ -32,7 +32,7 @@ type testServer struct {
 // testStart is where a test's clock begins: 2026-01-01 00:00:00 UTC.
 const testStart = 1767225600000
 
-// startServer starts one that is in memory alone, unless with says otherwise.
+// startServer starts a server that is in memory alone, unless with says otherwise.
 func startServer(t *testing.T, d config.Defaults, with ...func(*Options)) *testServer {
 	t.Helper()
 	if d.Databases == 0 {
@@ -71,7 +71,7 @@ func clockBy(now func() int64) *clock.Clock {
 	}, slog.New(slog.DiscardHandler))
 }
 
-// standing is a time that does not pass.
+// standing is a clock that does not move.
 func standing() *atomic.Int64 {
 	now := new(atomic.Int64)
 	now.Store(testStart)
@@ -96,12 +96,13 @@ func (ts *testServer) dial() *testClient {
 	return ts.over(conn)
 }
 
-// over makes a client of a connection.
+// over returns a client on a connection.
 func (ts *testServer) over(conn net.Conn) *testClient {
 	return &testClient{Conn: conn, t: ts.t, r: bufio.NewReader(conn)}
 }
 
-// do sends one command, its words separated by spaces, and returns the raw reply with each \r\n as a space: "*2 :1 :2".
+// do sends one command, its words separated by spaces, and returns the raw reply with each \r\n as
+// a space: "*2 :1 :2".
 func (c *testClient) do(line string) string {
 	c.t.Helper()
 	return c.send(strings.Fields(line)...)
@@ -125,7 +126,7 @@ func (c *testClient) send(words ...string) string {
 	return strings.TrimSuffix(c.read(), " ")
 }
 
-// read reads one reply whole.
+// read reads one reply in full.
 func (c *testClient) read() string {
 	c.t.Helper()
 	line, err := c.r.ReadString('\n')

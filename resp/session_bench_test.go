@@ -17,7 +17,7 @@ func (deaf) Write(p []byte) (int, error) { return len(p), nil }
 func (deaf) LocalAddr() net.Addr         { return &net.TCPAddr{} }
 func (deaf) RemoteAddr() net.Addr        { return &net.TCPAddr{} }
 
-// newBenchSession is a session of a server that nobody else uses.
+// newBenchSession returns the only session of a server.
 func newBenchSession(now func() int64) *session {
 	settings := config.NewSettings(config.Defaults{Databases: 16, MaxClients: 10})
 	s := NewServer(Options{
@@ -58,7 +58,7 @@ func BenchmarkCall(b *testing.B) {
 	}
 }
 
-// TestCallsDoNotAllocate holds the common calls to what they promise.
+// The common calls do not allocate.
 func TestCallsDoNotAllocate(t *testing.T) {
 	now := int64(testStart)
 	s := newBenchSession(func() int64 { return now })

@@ -26,7 +26,8 @@ func TestShutdownAnswersWhatWasSent(t *testing.T) {
 	require.Error(t, err)
 }
 
-// A client that never stops sending gets the replies to all that was done, and then the end of the stream.
+// A client that never stops sending gets the replies to all calls that ran, and then the end of the
+// stream.
 func TestShutdownUnderLoad(t *testing.T) {
 	ts := startServer(t, config.Defaults{})
 	c := ts.dial()

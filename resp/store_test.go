@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// fakeStore does what a test tells it to, and keeps what it was told.
+// fakeStore behaves as the test sets, and records its calls.
 type fakeStore struct {
 	refusal    atomic.Pointer[string]
 	mu         sync.Mutex
@@ -29,7 +29,7 @@ type fakeStore struct {
 
 func (f *fakeStore) with(o *Options) { o.Store, f.locks = f, o.Engine }
 
-// set changes what the store says.
+// set changes the status of the store.
 func (f *fakeStore) set(change func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -73,7 +73,7 @@ func (f *fakeStore) Status() config.StoreStatus {
 	return f.status
 }
 
-// taken is how the snapshots so far were asked for.
+// taken returns how the snapshots so far were requested.
 func (f *fakeStore) taken() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -141,7 +141,7 @@ func TestLastSave(t *testing.T) {
 	assert.Equal(t, ":1234", c.do("LASTSAVE"))
 }
 
-// The snapshots that EXEC asks for take all locks, so they begin when it has let go of its own.
+// Snapshots take all locks, so those requested in EXEC start after it has released its own.
 func TestSavingInTransactions(t *testing.T) {
 	store := new(fakeStore)
 	c := startServer(t, config.Defaults{}, store.with).dial()
@@ -170,8 +170,8 @@ func TestSavingInTransactions(t *testing.T) {
 	})
 }
 
-// When the disk has failed, what would change anything is refused, and what only looks is not: by the rules of Redis, which counts PING to
-// the former, so that those who ask whether the server is well hear that it is not.
+// When the disk has failed, changes are refused and reads are not. As in Redis PING is refused too,
+// so that health checks notice.
 func TestDiskFailure(t *testing.T) {
 	store := new(fakeStore)
 	ts := startServer(t, config.Defaults{}, store.with)
@@ -457,7 +457,7 @@ func TestParseSavePoints(t *testing.T) {
 	}
 }
 
-// brokenJournal takes everything and keeps nothing.
+// brokenJournal accepts everything and keeps nothing.
 type brokenJournal struct{}
 
 func (brokenJournal) Append(int64, []engine.Effect) engine.Position { return 1 }

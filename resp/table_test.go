@@ -13,10 +13,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// accessForms are what a key specification may say, in Redis' words.
+// accessForms are the access flags of Redis' key specifications.
 var accessForms = regexp.MustCompile(`^(RO|RW|OW|RM)( (access|update|insert|delete|variable_flags))*$`)
 
-func TestEveryCommandIsDeclaredWhole(t *testing.T) {
+func TestEveryCommandIsDeclaredCompletely(t *testing.T) {
 	groups := []string{"generic", "string", "bitmap", "hash", "sorted-set", "connection", "server", "transactions", "scripting", "ratelimit"}
 	eachCommand(t, func(t *testing.T, c *command.Command) {
 		assert.Equal(t, strings.ToLower(c.Name), c.Name)
@@ -58,7 +58,8 @@ func TestArityAgreesWithSyntax(t *testing.T) {
 // otherArities are commands whose arity in Redis 7.0.15 is not what their syntax says.
 var otherArities = []string{"client|kill", "command|getkeys", "command|getkeysandflags", "quit"}
 
-// countWords tells how many words arguments take at least and at most, where any number is a great one.
+// countWords returns the minimum and maximum number of words of arguments; a large number means
+// any.
 func countWords(args []command.Argument) (least, most int) {
 	const any = 1 << 20
 	for _, a := range args {
@@ -160,7 +161,7 @@ func printed(reply any) string {
 	return fmt.Sprintf("%q\n", reply)
 }
 
-// eachCommand goes through all that are declared, subcommands too.
+// eachCommand visits all declared commands and subcommands.
 func eachCommand(t *testing.T, check func(t *testing.T, c *command.Command)) {
 	for _, c := range command.Commands.Sorted() {
 		t.Run(c.Name, func(t *testing.T) { check(t, c) })

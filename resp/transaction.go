@@ -115,6 +115,7 @@ func (s *session) queue(p command.Prepared) {
 	s.Reply.Status("QUEUED")
 }
 
+// multiStart handles MULTI.
 func multiStart(c *command.Call) error {
 	s := sessionOf(c)
 	if s.transaction.open {
@@ -178,6 +179,7 @@ func (s *session) beginAll(t *transaction) {
 	s.Tx.Prefetch(s.hasher.Keys)
 }
 
+// discard handles DISCARD.
 func discard(c *command.Call) error {
 	s := sessionOf(c)
 	if !s.transaction.open {
@@ -190,6 +192,7 @@ func discard(c *command.Call) error {
 	return nil
 }
 
+// watchKeys handles WATCH key [key ...].
 func watchKeys(c *command.Call) error {
 	s := sessionOf(c)
 	if s.transaction.open {
@@ -203,6 +206,7 @@ func watchKeys(c *command.Call) error {
 	return nil
 }
 
+// unwatchKeys handles UNWATCH.
 func unwatchKeys(c *command.Call) error {
 	sessionOf(c).unwatch()
 

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What one connection shows is in the transcripts recorded from Redis; here are those cases that take two.
+// Cases with one connection are in the transcripts recorded from Redis; these need two.
 func TestWatchSeesOtherClients(t *testing.T) {
 	ts := startServer(t, config.Defaults{})
 	c, other := ts.dial(), ts.dial()
@@ -56,7 +56,7 @@ func TestLimitersInTransactions(t *testing.T) {
 	assert.Equal(t, "*2 *5 :1 :1 :0 :0 :60000 *5 :0 :1 :0 :60000 :60000", c.do("EXEC"))
 }
 
-// Nobody sees a part of a transaction: money only ever changes hands.
+// No client sees a part of a transaction: the sum of all accounts stays the same.
 func TestTransactionsAreAtomic(t *testing.T) {
 	ts := startServer(t, config.Defaults{})
 	var clients sync.WaitGroup
@@ -82,7 +82,8 @@ func TestTransactionsAreAtomic(t *testing.T) {
 	assert.Equal(t, "*2 $4 -400 $3 400", ts.dial().do("MGET from to"))
 }
 
-// Transactions over the same keys in any order, whole-keyspace commands among them, do not wait for each other for ever.
+// Transactions over the same keys in any order, whole-keyspace commands among them, do not
+// deadlock.
 func TestTransactionsDoNotDeadlock(t *testing.T) {
 	ts := startServer(t, config.Defaults{})
 	var clients sync.WaitGroup
@@ -105,7 +106,7 @@ func TestTransactionsDoNotDeadlock(t *testing.T) {
 	assert.Equal(t, "+PONG", ts.dial().do("PING"))
 }
 
-func TestWhatATransactionCannotHold(t *testing.T) {
+func TestCommandsNotAllowedInATransaction(t *testing.T) {
 	ts := startServer(t, config.Defaults{DebugCommand: "yes"})
 	c := ts.dial()
 	for _, line := range []string{"RL.POLICY DEL p", "RL.TOP", "SHUTDOWN"} {
@@ -115,8 +116,8 @@ func TestWhatATransactionCannotHold(t *testing.T) {
 	}
 }
 
-// A connection that is gone watches nothing, and what it had queued has not happened.
-func TestTransactionOfAConnectionThatIsGone(t *testing.T) {
+// A closed connection watches nothing, and its queued commands do not run.
+func TestTransactionOfAClosedConnection(t *testing.T) {
 	ts := startServer(t, config.Defaults{})
 	gone, c := ts.dial(), ts.dial()
 	gone.do("WATCH k")
@@ -128,7 +129,7 @@ func TestTransactionOfAConnectionThatIsGone(t *testing.T) {
 	assert.Equal(t, "+OK", c.do("SET k 2"))
 }
 
-// What is queued is kept as it was sent, however much comes after it on the connection.
+// Queued commands stay unchanged, however much follows on the connection.
 func TestQueuedCommandsAreKept(t *testing.T) {
 	ts := startServer(t, config.Defaults{})
 	c := ts.dial()
@@ -141,7 +142,8 @@ func TestQueuedCommandsAreKept(t *testing.T) {
 	assert.True(t, strings.HasSuffix(c.do("EXEC"), ":409600 :409600"))
 }
 
-// What looks at the whole keyspace, or resets what is counted, sees in a transaction what the calls before it have done.
+// Commands on the whole keyspace, or on statistics, see the effects of earlier calls of their
+// transaction.
 func TestInfoWithinTransactions(t *testing.T) {
 	ts := startServer(t, config.Defaults{DebugCommand: "yes"})
 	c := ts.dial()
