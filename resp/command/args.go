@@ -7,8 +7,8 @@ import (
 	"rlserver/resp/grammar"
 )
 
-// Args is a cursor over a call's arguments. The first thing that goes wrong sticks: whatever is taken afterwards is a zero value,
-// and err says at the end of the parsing what it was. It allocates nothing.
+// Args is a cursor over the arguments of a call. It keeps the first error: what is taken after it
+// is a zero value, and End returns it. It allocates nothing.
 type Args struct {
 	List [][]byte // without the command's name
 	Keys []engine.Key
@@ -16,19 +16,20 @@ type Args struct {
 	Err  error
 }
 
+// More reports whether an argument is left and nothing has failed.
 func (a *Args) More() bool { return a.Err == nil && len(a.List) > 0 }
 
-// Left is how many arguments have not been taken yet.
+// Left returns how many arguments have not been taken yet.
 func (a *Args) Left() int { return len(a.List) }
 
-// Fail records what is wrong, unless something was before.
+// Fail records an error, if it is the first.
 func (a *Args) Fail(err error) {
 	if a.Err == nil {
 		a.Err = err
 	}
 }
 
-// Next takes an argument as it stands.
+// Next takes an argument. Its bytes are valid until the call ends.
 func (a *Args) Next() []byte {
 	if a.Err != nil {
 		return nil
@@ -60,7 +61,8 @@ func (a *Args) Key() engine.Key {
 // Integer takes a 64-bit integer.
 func (a *Args) Integer() int64 { return a.IntegerOr(engine.ErrNotInteger) }
 
-// IntegerOr takes a 64-bit integer whose absence or form is answered with an error of the command's own.
+// IntegerOr takes a 64-bit integer. A malformed one fails with err, a missing one is a syntax
+// error.
 func (a *Args) IntegerOr(err engine.Error) int64 {
 	b := a.Next()
 	if a.Err != nil {
@@ -76,6 +78,7 @@ func (a *Args) IntegerOr(err engine.Error) int64 {
 // Float takes a floating point number that is not NaN.
 func (a *Args) Float() float64 { return a.FloatOr(engine.ErrNotFloat) }
 
+// FloatOr takes a floating point number that is not NaN. A malformed one fails with err.
 func (a *Args) FloatOr(err engine.Error) float64 {
 	b := a.Next()
 	if a.Err != nil {
@@ -88,7 +91,8 @@ func (a *Args) FloatOr(err engine.Error) float64 {
 	return f
 }
 
-// Word takes the next argument if it is this word, in any case. The word is given in upper case.
+// Word takes the next argument if it is w, in any case, and reports whether it was. w is in upper
+// case.
 func (a *Args) Word(w string) bool {
 	if !a.More() || !grammar.EqualFold(a.List[0], w) {
 		return false
@@ -97,7 +101,7 @@ func (a *Args) Word(w string) bool {
 	return true
 }
 
-// End fails with a syntax error if anything is left, and tells what went wrong, if anything did.
+// End returns the first error, which is a syntax error if an argument is left.
 func (a *Args) End() error {
 	if len(a.List) > 0 {
 		a.Fail(engine.ErrSyntax)
@@ -114,6 +118,7 @@ func (a *Args) Positive(err engine.Error) int64 {
 	return n
 }
 
+// LongDoubleIn parses b, an argument that was taken before; absent is the result if b is nil.
 func (a *Args) LongDoubleIn(b []byte, absent *big.Float, err engine.Error) *big.Float {
 	if b == nil {
 		return absent
@@ -125,7 +130,8 @@ func (a *Args) LongDoubleIn(b []byte, absent *big.Float, err engine.Error) *big.
 	return f
 }
 
-// Picks takes what ZRANDMEMBER and HRANDFIELD have after the key: how many, and a word for more than the name of each.
+// Picks takes the arguments of ZRANDMEMBER and HRANDFIELD after the key: a count, and the option
+// with (WITHSCORES or WITHVALUES), which more reports.
 func (a *Args) Picks(with string) (n int64, more bool) {
 	n = a.Integer()
 	if n == math.MinInt64 {
@@ -141,7 +147,7 @@ func (a *Args) Picks(with string) (n int64, more bool) {
 	return n, more
 }
 
-// Int32Or takes an integer; one that is none, or needs more than 32 bits, is answered with the command's own errors.
+// Int32Or takes a 32-bit integer, with errors of the command for what is malformed or out of range.
 func (a *Args) Int32Or(malformed, outOfRange engine.Error) int64 {
 	n := a.IntegerOr(malformed)
 	if n < math.MinInt32 || n > math.MaxInt32 {
@@ -150,6 +156,6 @@ func (a *Args) Int32Or(malformed, outOfRange engine.Error) int64 {
 	return n
 }
 
-// maxPicks bounds the reply to a ZRANDMEMBER or HRANDFIELD that may repeat elements: Redis goes on
-// until it has no memory left.
+// maxPicks bounds the reply to a ZRANDMEMBER or HRANDFIELD that may repeat elements: Redis
+// continues until it is out of memory.
 const maxPicks = 1_000_000

@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// Call is one call of a command: what its handler works on. A connection has one and uses it for
-// every call; a call that waits has one of its own, which others run.
+// Call is what a handler works on. A connection reuses one for all its calls; a call that waits has
+// one of its own, which other goroutines run.
 type Call struct {
 	Env     *Env
 	Tx      *engine.Tx // holds the locks of the keys
@@ -26,48 +26,49 @@ type Call struct {
 	Keys    []engine.Key // all, in the order of the words
 	Reply   wire.Reply
 
-	DB     int   // the number of the database
+	DB     int   // index of the database
 	Client int64 // the connection's id
 	Conn   conn
 	Random *rand.Rand
 
-	Executing bool    // within EXEC, under the locks of all that was queued
-	Attempt   Attempt // which one it is, of a call that may wait
-	Request   Request // of a handler that has returned ErrWait
+	Executing bool    // within EXEC, under the locks of all queued calls
+	Attempt   Attempt // of a call that may wait
+	Request   Request // set by a handler that returns ErrWait
 	Postponed []postponed
-	Ready     any   // what prepare has made
+	Ready     any   // the result of Command.Prepare
 	Errors    int64 // replies that were errors
 
-	Rules  []limit.Window // scratch of RL.MULTI
-	Limits []engine.Limit // and of the other limiters
+	Rules  []limit.Window // scratch space of RL.MULTI
+	Limits []engine.Limit // scratch space of the other limiters
 }
 
 // conn is the connection that a call came from.
 type conn interface {
 	// Gone reports whether the client has closed the connection. It asks the system.
 	Gone() bool
-	// Running is for how long the call has been running.
+	// Running returns how long the call has been running.
 	Running() time.Duration
-	// See has the replies of the batch wait for a position of the journal. No lock is held.
+	// See delays the replies of the batch until the journal has reached a position. No lock is
+	// held.
 	See(engine.Position)
 }
 
-// MakeRoomFor evicts keys before a call that takes much more memory than it has words. Whether
-// there is room then is found out under its locks.
+// MakeRoomFor evicts keys before a call that needs many more bytes of memory than it was sent.
+// Whether there is enough memory is checked later, under its locks.
 func (c *Call) MakeRoomFor(bytes int64) { c.Tx.MakeRoomFor(c.Env.Clock(), bytes) }
 
-// Usage is what a key takes, in bytes. No lock is held.
+// Usage returns the memory of a key, in bytes; 0 if it is missing. No lock is held.
 func (c *Call) Usage(name []byte) int64 { return c.Env.Engine.Usage(c.DB, c.Env.Engine.Key(name)) }
 
-// MakeRoomToStretch does so before a string is stretched to so many bytes.
+// MakeRoomToStretch evicts keys before a string is lengthened to length bytes, if that is much.
 func (c *Call) MakeRoomToStretch(name []byte, length int64) {
 	if length >= engine.LargeGrowth {
 		c.MakeRoomFor(length - c.Env.Engine.StringLength(c.DB, c.Env.Engine.Key(name)))
 	}
 }
 
-// Run lets the handler of a command answer a call whose locks are held, and tells whether it is to
-// wait instead.
+// Run runs the handler of a call whose locks are held. It reports whether the call has to wait,
+// instead of a reply.
 func (c *Call) Run(p *Prepared, keys []engine.Key) (held bool) {
 	mark := len(c.Reply.B)
 	c.Command, c.Words, c.Args, c.Keys = p.Command, p.Words, Args{List: p.Words[p.Name:], Keys: keys}, keys
@@ -76,24 +77,26 @@ func (c *Call) Run(p *Prepared, keys []engine.Key) (held bool) {
 	case ErrWait:
 		return true
 	default:
-		c.Reply.B = c.Reply.B[:mark] // half an answer never leaves
+		c.Reply.B = c.Reply.B[:mark] // discard the partial reply
 		c.Refuse(err)
 	}
 	return false
 }
 
-// Refuse answers with what went wrong. Errors that are not meant for clients go to the log instead.
+// Refuse replies with an error. One that is not an engine.Error is logged, and the client gets an
+// internal error.
 func (c *Call) Refuse(err error) {
-	var told engine.Error
-	if !errors.As(err, &told) {
+	var reply engine.Error
+	if !errors.As(err, &reply) {
 		c.Env.Log.Error("a command failed", "command", c.Command.FullName(), "client", c.Client, "error", err)
-		told = "ERR internal error"
+		reply = "ERR internal error"
 	}
 	c.Errors++
-	c.Reply.Error(string(told))
+	c.Reply.Error(string(reply))
 }
 
-// Fault answers for a handler that has panicked: the client gets an error, the log the stack.
+// Fault replies with an error for a handler that has panicked, and logs the stack. mark is where
+// the reply began.
 func (c *Call) Fault(fault any, mark int) {
 	c.Env.Log.Error("a command panicked", "command", c.Command.FullName(), "client", c.Client,
 		"fault", fmt.Sprint(fault), "stack", string(debug.Stack()))
@@ -101,7 +104,7 @@ func (c *Call) Fault(fault any, mark int) {
 	c.Reply.Error("ERR internal error")
 }
 
-// Env is what handlers ask of the server, the same for all calls.
+// Env is what handlers use of the server. All calls share it.
 type Env struct {
 	Engine   *engine.Engine
 	Time     *clock.Clock
@@ -111,29 +114,32 @@ type Env struct {
 	Waiting  interface {
 		Empty(db int, keys []engine.Key) bool
 	}
-	ReloadPolicies func() error // nil: there is no file of policies
-	RetryWaiting   func()       // to be called, without locks, when policies have changed
+	ReloadPolicies func() error // nil: there is no policy file
+	RetryWaiting   func()       // called without locks after policies have changed
 }
 
+// Clock returns the server time, Unix ms.
 func (e *Env) Clock() int64 { return e.Time.Now() }
 
+// HasDatabase reports whether n is the index of a database.
 func (e *Env) HasDatabase(n int64) bool { return 0 <= n && n < int64(e.Engine.Databases()) }
 
 // Hasher hashes the keys of calls.
 type Hasher struct {
 	Engine *engine.Engine
 	Keys   []engine.Key
-	Names  []byte // of those keys that are not words of a call
+	Names  []byte // of keys that are not words of a call
 }
 
 const (
-	manyKeys  = 64      // how many keys a hasher keeps room for between batches
-	manyNames = 4 << 10 // and for how many bytes of names
+	manyKeys  = 64      // the most keys for which a Hasher keeps memory between batches
+	manyNames = 4 << 10 // the most bytes of names
 )
 
+// Reset removes all keys.
 func (h *Hasher) Reset() { h.Keys, h.Names = h.Keys[:0], h.Names[:0] }
 
-// Release lets go of what a batch has needed.
+// Release frees the memory of a batch, up to what is kept for the next one.
 func (h *Hasher) Release() {
 	if cap(h.Keys) > manyKeys {
 		h.Keys = nil
@@ -144,7 +150,7 @@ func (h *Hasher) Release() {
 	}
 }
 
-// Add hashes the keys of a call, behind those that are hashed already.
+// Add hashes the keys of a call, and appends them.
 func (h *Hasher) Add(p *Prepared) {
 	before := len(h.Keys)
 	if own := p.Command.HashKeys; own != nil {
@@ -158,7 +164,8 @@ func (h *Hasher) Add(p *Prepared) {
 }
 
 func (h *Hasher) addSpec(spec *KeySpec, words [][]byte) {
-	if spec.Begin > 0 && spec.Last == 0 && !spec.Counted && !spec.rules { // one key: nearly all commands
+	// one key: nearly all commands
+	if spec.Begin > 0 && spec.Last == 0 && !spec.Counted && !spec.rules {
 		h.Keys = append(h.Keys, h.Engine.Key(words[spec.Begin]))
 		return
 	}
@@ -169,17 +176,17 @@ func (h *Hasher) addSpec(spec *KeySpec, words [][]byte) {
 type Prepared struct {
 	Command *Command
 	Words   [][]byte
-	Name    int // how many of them are the command's name
-	Keys    int // how many keys it has, of those that are hashed
-	Size    int // bytes that it has in the pipeline, if it is not the first
+	Name    int // how many words are the command's name: 1, or 2 with a subcommand
+	Keys    int // how many keys it has in the Hasher
+	Size    int // bytes of the call in the pipeline, 0 for the first
 }
 
-// WantsAll tells whether a call needs the locks of all shards.
+// WantsAll reports whether a call needs the locks of all shards.
 func (p *Prepared) WantsAll() bool {
 	return p.Command.Flags&WholeKeyspace != 0 || p.Command.Reaches != nil && p.Command.Reaches(p.Words)
 }
 
-// Help handles HELP of every command that has subcommands: it tells what their declarations say.
+// Help handles HELP of every command that has subcommands, from their declarations.
 func Help(c *Call) error {
 	parent := c.Command.parent
 	c.Reply.Array(3 + 2*(len(parent.Subs)-1))
@@ -195,7 +202,7 @@ func Help(c *Call) error {
 	return nil
 }
 
-// Database takes the index of a database there is.
+// Database takes the index of a database.
 func (c *Call) Database() int {
 	n := c.Args.Int32Or(engine.ErrNotInteger, errNotInt32)
 	if !c.Env.HasDatabase(n) {
@@ -204,7 +211,7 @@ func (c *Call) Database() int {
 	return int(n)
 }
 
-// WrongArity refuses a number of arguments that the command's declaration cannot.
+// WrongArity returns the error for a number of arguments that Command.Arity cannot express.
 func (c *Call) WrongArity() engine.Error {
 	return engine.Error("ERR wrong number of arguments for '" + c.Command.FullName() + "' command")
 }

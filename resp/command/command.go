@@ -6,41 +6,43 @@ import (
 	"strings"
 )
 
-// Command is the one declaration of a command. Everything in it is used on every call or told to clients: the arity rejects, the keys choose
-// the locks, the write flag decides whether anything may change; and COMMAND, COMMAND DOCS, COMMAND GETKEYS, the hints of redis-cli and
-// docs/COMMANDS.md are read off it.
+// Command is the declaration of a command, see the package comment.
 type Command struct {
-	Name       string // in lower case; of a subcommand its own word alone
-	Syntax     string // the arguments in the notation of Redis' manual, see syntax.go
-	Arity      int    // how many words a call has, the name included; -n: n or more
-	Flags      Flags
-	Keys       []KeySpec
-	HashKeys   func(h *Hasher, words [][]byte) // of a command that makes its keys' names of its words; keys tells clients how to route it
-	Group      string                          // of the manual: generic, string, bitmap, hash, sorted-set, connection, server, ratelimit
-	Since      string                          // the version of Redis, or of this server for its own commands, that brought it
+	Name   string // in lower case; of a subcommand its own word alone
+	Syntax string // the arguments in the notation of Redis' manual, see syntax.go
+	Arity  int    // how many words a call has, the name included; -n: n or more
+	Flags  Flags
+	Keys   []KeySpec
+	// of a command that builds the names of its keys; Keys then only tells clients how to route it
+	HashKeys func(h *Hasher, words [][]byte)
+	// of the manual: generic, string, bitmap, hash, sorted-set, connection, server, ratelimit
+	Group string
+	// the version of Redis, or of this server for its own commands
+	Since      string
 	Complexity string
 	Summary    string
 	Example    string // a call and its reply, for docs/COMMANDS.md
-	Categories string // of access lists, beyond those that group and flags imply, separated by spaces
+	Categories string // access categories that group and flags do not imply, separated by spaces
 	Tips       string // for clients and proxies, separated by spaces
-	Deprecated string // since which version, and in replacedBy what to use instead
+	Deprecated string // since which version; ReplacedBy says what to use instead
 	ReplacedBy string
-	Prepare    func(c *Call, words [][]byte) // what can be done before the locks are taken; not of what EXEC runs
-	Reaches    func(words [][]byte) bool     // of a command that may look at keys that its words do not name: whether a call does
-	Run        func(*Call) error
-	Subs       []*Command
+	Prepare    func(c *Call, words [][]byte) // runs before the locks are taken, except in EXEC
+	// reports whether a call reads keys that its words do not name; nil: none does
+	Reaches func(words [][]byte) bool
+	Run     func(*Call) error
+	Subs    []*Command
 
 	parent *Command // of a subcommand
-	Index  int      // a number of its own
+	Index  int      // unique
 }
 
-// Flags are what COMMAND tells of a command, and what dispatch goes by.
+// Flags are those that COMMAND reports, and some that only this server uses.
 type Flags uint32
 
 const (
 	Write       Flags = 1 << iota // may change the keyspace
-	Readonly                      // looks at it
-	DenyOOM                       // may make it larger
+	Readonly                      // reads the keyspace
+	DenyOOM                       // may take memory
 	Admin                         // for operators
 	Fast                          // takes constant or logarithmic time
 	Loading                       // answers while data is being loaded
@@ -53,13 +55,13 @@ const (
 	NoAsyncLoading
 	AllowBusy       // answers while a script runs for too long
 	noMandatoryKeys // may be called without keys
-	Blocking        // may hold the connection until something happens
+	Blocking        // may block the connection
 	MovableKeys     // keys cannot be found by first, last and step alone
-	WholeKeyspace   // not told to clients: locks every shard
-	Stepwise        // not told to clients: locks one shard after the other, unless it is within a transaction, which then locks them all
-	Immediate       // not told to clients: runs within MULTI too, where others are queued
-	Health          // not told to clients: says whether the server is well, so that it is refused as writes are when the disk fails
-	OwnLocks        // not told to clients: cannot run under the locks of a transaction, as it takes locks itself or takes its time
+	WholeKeyspace   // not reported: locks every shard
+	Stepwise        // not reported: locks one shard after the other; within a transaction, all
+	Immediate       // not reported: runs within MULTI too, where others are queued
+	Health          // not reported: a health check, refused like writes when the disk fails
+	OwnLocks        // not reported: takes locks itself, or is slow: cannot run in a transaction
 )
 
 var flagNames = []struct {
@@ -67,34 +69,38 @@ var flagNames = []struct {
 	name string
 }{
 	{Write, "write"}, {Readonly, "readonly"}, {DenyOOM, "denyoom"}, {Admin, "admin"}, {NoScript, "noscript"},
-	{Loading, "loading"}, {Stale, "stale"}, {skipMonitor, "skip_monitor"}, {SkipSlowlog, "skip_slowlog"}, {Fast, "fast"}, {NoAuth, "no_auth"},
+	{
+		Loading,
+		"loading",
+	}, {Stale, "stale"}, {skipMonitor, "skip_monitor"}, {SkipSlowlog, "skip_slowlog"}, {Fast, "fast"}, {NoAuth, "no_auth"},
 	{noMandatoryKeys, "no_mandatory_keys"}, {NoAsyncLoading, "no_async_loading"}, {NoMulti, "no_multi"},
 	{Blocking, "blocking"}, {MovableKeys, "movablekeys"}, {AllowBusy, "allow_busy"},
 }
 
-// KeySpec says where keys stand among the words of a call.
+// KeySpec says which words of a call are keys.
 type KeySpec struct {
 	Access   string // in Redis' words, e.g. "RW access update"
 	Begin    int    // index of the first key, or of the number of keys
 	Last     int    // index of the last key relative to begin; negative: from the end of the call
 	Step     int    // from one key to the next
 	Counted  bool   // begin is the number of keys, which follow it
-	Patterns bool   // keys are made of patterns in the call and of what other keys hold: nobody can tell which
-	Token    string // the key is the word behind this one
-	rules    bool   // from begin on stand rules of RL.ALL, each with a key at its beginning
+	Patterns bool   // keys follow from patterns in the call and from the data
+	Token    string // the key is the word after this one
+	rules    bool   // rules of RL.ALL begin here, each with its key
 
-	variable func(words [][]byte) (access string) // the access of one call, where its options decide; nil: as access says
+	// the access of one call, if its options decide; nil: Access
+	variable func(words [][]byte) (access string)
 }
 
-// Key is the specification of one key at an index.
+// Key returns the specification of one key at an index.
 func Key(access string, at int) KeySpec { return KeySpec{Access: access, Begin: at, Step: 1} }
 
-// KeyVariable is the specification of one key whose access depends on the options of the call.
+// KeyVariable returns the specification of one key whose access depends on the options of the call.
 func KeyVariable(access string, at int, variable func(words [][]byte) string) KeySpec {
 	return KeySpec{Access: access + " variable_flags", Begin: at, Step: 1, variable: variable}
 }
 
-// accessOf is how a call uses the keys.
+// accessOf returns how a call uses the keys.
 func (k *KeySpec) accessOf(words [][]byte) string {
 	if k.variable != nil {
 		return k.variable(words)
@@ -102,23 +108,25 @@ func (k *KeySpec) accessOf(words [][]byte) string {
 	return k.Access
 }
 
-// KeysToEnd is that of keys from an index to the end, each step words after the one before.
+// KeysToEnd returns the specification of the keys from an index to the end, each step words after
+// the one before.
 func KeysToEnd(access string, from, step int) KeySpec {
 	return KeySpec{Access: access, Begin: from, Last: -1, Step: step}
 }
 
-// KeysCounted is that of a number of keys at an index, followed by as many keys.
+// KeysCounted returns the specification of a number of keys at an index, followed by that many
+// keys.
 func KeysCounted(access string, at int) KeySpec {
 	return KeySpec{Access: access, Begin: at, Step: 1, Counted: true}
 }
 
-// KeysOfRules is that of the keys at the beginning of rules, from an index on.
+// KeysOfRules returns the specification of the keys of rules, which begin at an index.
 func KeysOfRules(access string, from int) KeySpec {
 	return KeySpec{Access: access, Begin: from, Step: 1, rules: true}
 }
 
-// positions yields the indexes of the keys in a call. Of a call that is cut short or whose number of keys makes no sense it yields
-// those that can be made out; the handler finds what is wrong.
+// positions yields the indexes of the keys in a call. Of a call that is too short, or has a wrong
+// number of keys, it yields the keys that it finds; the handler reports the error.
 func (k KeySpec) positions(words [][]byte, yield func(int)) {
 	switch {
 	case k.Patterns:
@@ -158,7 +166,7 @@ func (k KeySpec) positions(words [][]byte, yield func(int)) {
 	}
 }
 
-// FullName is the name as COMMAND tells it: client|list.
+// FullName returns the name as COMMAND reports it: client|list.
 func (c *Command) FullName() string {
 	if c.parent != nil {
 		return c.parent.Name + "|" + c.Name
@@ -166,6 +174,7 @@ func (c *Command) FullName() string {
 	return c.Name
 }
 
+// Rejects reports whether the arity forbids a call of this many words.
 func (c *Command) Rejects(words int) bool {
 	return c.Arity >= 0 && words != c.Arity || words < -c.Arity
 }
@@ -173,12 +182,14 @@ func (c *Command) Rejects(words int) bool {
 // table holds all commands by name.
 type table map[string]*Command
 
+// Commands holds all commands that are registered.
 var Commands = make(table)
 
-// Declared is how many commands there are, with their subcommands: the next one's index.
+// Declared is the number of commands with their subcommands, and the next Command.Index.
 var Declared int
 
-// The families declare themselves: each file of commands/* registers its entries.
+// Register adds commands to the table. It is called by init functions, and panics if a name is
+// taken.
 func Register(family ...*Command) {
 	for _, c := range family {
 		if _, twice := Commands[c.Name]; twice {
@@ -194,7 +205,7 @@ func Register(family ...*Command) {
 	}
 }
 
-// Find looks a name up, in any case, without allocating.
+// Find returns the command of a name in any case; nil if there is none. It does not allocate.
 func (t table) Find(name []byte) *Command {
 	var buf [32]byte
 	if len(name) > len(buf) {
@@ -210,7 +221,7 @@ func (t table) Find(name []byte) *Command {
 	return t[string(lower)]
 }
 
-// Sub finds a subcommand by its word.
+// Sub returns the subcommand of a name in any case; nil if there is none.
 func (c *Command) Sub(word []byte) *Command {
 	i := slices.IndexFunc(c.Subs, func(s *Command) bool { return strings.EqualFold(s.Name, string(word)) })
 	if i < 0 {
@@ -219,8 +230,8 @@ func (c *Command) Sub(word []byte) *Command {
 	return c.Subs[i]
 }
 
-// JoinsOthers tells whether calls of a command may be run under one hold with others: they have keys, take little time and leave the session as
-// it is.
+// JoinsOthers reports whether calls of a command may run under the same locks as the calls before
+// and after: they have keys, are fast, and do not change the session.
 func (c *Command) JoinsOthers() bool {
 	return c.Flags&Fast != 0 && len(c.Keys) > 0 && c.Flags&(WholeKeyspace|Stepwise|Immediate|OwnLocks) == 0
 }

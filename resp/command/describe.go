@@ -18,25 +18,53 @@ func init() {
 			Complexity: "O(N) where N is the total number of Redis commands",
 			Summary:    "Get array of Redis command details", Run: commandAll,
 			Subs: []*Command{
-				{Name: "count", Arity: 2, Flags: open, Group: "server", Since: "2.8.13", Categories: "connection", Complexity: "O(1)",
-					Summary: "Get total number of Redis commands", Run: commandCount},
+				{
+					Name:       "count",
+					Arity:      2,
+					Flags:      open,
+					Group:      "server",
+					Since:      "2.8.13",
+					Categories: "connection",
+					Complexity: "O(1)",
+					Summary:    "Get total number of Redis commands",
+					Run:        commandCount,
+				},
 				{Name: "docs", Arity: -2, Flags: open, Group: "server", Since: "7.0.0", Categories: "connection",
 					Tips:   "nondeterministic_output_order",
-					Syntax: "[command-name [command-name ...]]", Complexity: "O(N) where N is the number of commands to look up",
+					Syntax: "[command-name [command-name ...]]", Complexity: "O(N) where N is the number of " +
+						"commands to look up",
 					Summary: "Get array of specific Redis command documentation", Run: commandDocs},
 				{Name: "getkeys", Arity: -4, Flags: open, Group: "server", Since: "2.8.13", Categories: "connection",
 					Syntax:     "command [arg [arg ...]]",
 					Complexity: "O(N) where N is the number of arguments to the command",
 					Summary:    "Extract keys given a full Redis command", Run: commandGetKeys},
-				{Name: "getkeysandflags", Arity: -4, Flags: open, Group: "server", Since: "7.0.0", Categories: "connection",
+				{
+					Name:       "getkeysandflags",
+					Arity:      -4,
+					Flags:      open,
+					Group:      "server",
+					Since:      "7.0.0",
+					Categories: "connection",
 					Syntax:     "command [arg [arg ...]]",
 					Complexity: "O(N) where N is the number of arguments to the command",
-					Summary:    "Extract keys and access flags given a full Redis command", Run: commandGetKeysAndFlags},
-				{Name: "help", Arity: 2, Flags: open, Group: "server", Since: "5.0.0", Categories: "connection", Complexity: "O(1)",
-					Summary: "Show helpful text about the different subcommands", Run: Help},
+					Summary:    "Extract keys and access flags given a full Redis command",
+					Run:        commandGetKeysAndFlags,
+				},
+				{
+					Name:       "help",
+					Arity:      2,
+					Flags:      open,
+					Group:      "server",
+					Since:      "5.0.0",
+					Categories: "connection",
+					Complexity: "O(1)",
+					Summary:    "Show helpful text about the different subcommands",
+					Run:        Help,
+				},
 				{Name: "info", Arity: -2, Flags: open, Group: "server", Since: "2.8.13", Categories: "connection",
 					Tips:   "nondeterministic_output_order",
-					Syntax: "[command-name [command-name ...]]", Complexity: "O(N) where N is the number of commands to look up",
+					Syntax: "[command-name [command-name ...]]", Complexity: "O(N) where N is the number of " +
+						"commands to look up",
 					Summary: "Get array of specific Redis command details, or all when no argument is given.", Run: commandInfo},
 				{Name: "list", Arity: -2, Flags: open, Group: "server", Since: "7.0.0", Categories: "connection",
 					Tips:       "nondeterministic_output_order",
@@ -59,7 +87,7 @@ func (t table) Sorted() []*Command {
 	return slices.SortedFunc(maps.Values(t), func(a, b *Command) int { return strings.Compare(a.Name, b.Name) })
 }
 
-// named finds a command by the name that COMMAND tells: client, or client|list.
+// named returns the command of a name as COMMAND reports it: client, or client|list.
 func (t table) named(name []byte) *Command {
 	parent, sub, has := strings.Cut(string(name), "|")
 	c := t.Find([]byte(parent))
@@ -100,7 +128,7 @@ func commandInfo(c *Call) error {
 	return nil
 }
 
-// commandDocs handles COMMAND DOCS [command-name [command-name ...]]. Names that are unknown are left out.
+// commandDocs handles COMMAND DOCS [command-name [command-name ...]]. Unknown names are skipped.
 func commandDocs(c *Call) error {
 	list := Commands.Sorted()
 	if c.Args.More() {
@@ -119,7 +147,8 @@ func commandDocs(c *Call) error {
 	return nil
 }
 
-// commandList handles COMMAND LIST [FILTERBY <MODULE module-name | ACLCAT category | PATTERN pattern>].
+// commandList handles COMMAND LIST [FILTERBY <MODULE module-name | ACLCAT category | PATTERN
+// pattern>].
 func commandList(c *Call) error {
 	means := func(*Command) bool { return true }
 	if c.Args.More() {
@@ -202,13 +231,13 @@ func commandGetKeysAndFlags(c *Call) error {
 	return nil
 }
 
-// keyAt is where a key stands in a call, and by which specification.
+// keyAt is the index of a key in a call, and its specification.
 type keyAt struct {
 	at   int
 	spec *KeySpec
 }
 
-// keysOf finds the keys in a call that somebody asks about.
+// keysOf returns the keys of a call that is described and not run.
 func keysOf(words [][]byte) (keys []keyAt, err error) {
 	c := Commands.Find(words[0])
 	if c != nil && len(c.Subs) > 0 && len(words) > 1 {
@@ -232,7 +261,7 @@ func keysOf(words [][]byte) (keys []keyAt, err error) {
 	return keys, nil
 }
 
-// complete tells whether a call has all the keys that its number of keys promises.
+// complete reports whether a call has all the keys that its number of keys promises.
 func (k *KeySpec) complete(words [][]byte) bool {
 	if !k.Counted {
 		return true
@@ -315,7 +344,8 @@ func writeTyped(r *wire.Reply, kind string, names []string, values []int) {
 	}
 }
 
-// flagWords are the flags as clients know them. That keys are movable shows in where they are.
+// flagWords returns the flags by their names in Redis. Whether keys are movable follows from their
+// specifications.
 func (c *Command) flagWords() (words []string) {
 	flags := c.Flags
 	if _, _, _, all := c.keyRange(); !all {
@@ -329,8 +359,9 @@ func (c *Command) flagWords() (words []string) {
 	return words
 }
 
-// keyRange describes the keys in the old way, by the first, the last (negative: from the end) and the step. all is false if that way does
-// not cover all keys: those that are counted, or in ranges that do not follow each other.
+// keyRange describes the keys in the old way, by the first, the last (negative: from the end) and
+// the step. all is false if that way does not cover all keys: those that are counted, or in ranges
+// that do not follow each other.
 func (c *Command) keyRange() (first, last, step int, all bool) {
 	if len(c.Keys) == 1 && !c.Keys[0].Counted {
 		k := c.Keys[0]
@@ -350,7 +381,7 @@ func (c *Command) keyRange() (first, last, step int, all bool) {
 	return first, last, step, all
 }
 
-// end is the index of the last key; negative: from the end of the call.
+// end returns the index of the last key; negative: from the end of the call.
 func (k *KeySpec) end() int {
 	if k.Last < 0 {
 		return k.Last
@@ -358,14 +389,41 @@ func (k *KeySpec) end() int {
 	return k.Begin + k.Last
 }
 
-// categoryOfGroup names the access categories that Redis names otherwise than the group of its manual.
-var categoryOfGroup = map[string]string{"generic": "keyspace", "sorted-set": "sortedset", "server": "", "transactions": "transaction"}
+// categoryOfGroup maps a group of the manual to its access category, if the names differ.
+var categoryOfGroup = map[string]string{
+	"generic":      "keyspace",
+	"sorted-set":   "sortedset",
+	"server":       "",
+	"transactions": "transaction",
+}
 
-// categoryOrder is the order in which Redis tells categories.
-var categoryOrder = []string{"keyspace", "read", "write", "set", "sortedset", "list", "hash", "string", "bitmap", "hyperloglog", "geo", "stream",
-	"pubsub", "admin", "fast", "slow", "blocking", "dangerous", "connection", "transaction", "scripting", "ratelimit"}
+// categoryOrder is the order in which Redis lists categories.
+var categoryOrder = []string{
+	"keyspace",
+	"read",
+	"write",
+	"set",
+	"sortedset",
+	"list",
+	"hash",
+	"string",
+	"bitmap",
+	"hyperloglog",
+	"geo",
+	"stream",
+	"pubsub",
+	"admin",
+	"fast",
+	"slow",
+	"blocking",
+	"dangerous",
+	"connection",
+	"transaction",
+	"scripting",
+	"ratelimit",
+}
 
-// accessCategories are those of access lists, most of which follow from the group and the flags.
+// accessCategories returns the access categories. Most follow from the group and the flags.
 func (c *Command) accessCategories() (names []string) {
 	names = strings.Fields(c.Categories)
 	group, special := categoryOfGroup[c.Group]
@@ -389,11 +447,14 @@ func (c *Command) accessCategories() (names []string) {
 	if c.Flags&Fast == 0 {
 		names = append(names, "slow")
 	}
-	slices.SortFunc(names, func(a, b string) int { return slices.Index(categoryOrder, a) - slices.Index(categoryOrder, b) })
+	slices.SortFunc(
+		names,
+		func(a, b string) int { return slices.Index(categoryOrder, a) - slices.Index(categoryOrder, b) },
+	)
 	return slices.Compact(names)
 }
 
-// docField is one of a reply that is made of those that a command has.
+// docField is a field of a COMMAND DOCS reply. Fields that do not apply are left out.
 type docField struct {
 	name string
 	tell func()
@@ -402,7 +463,12 @@ type docField struct {
 // writeCommandDocs answers with what COMMAND DOCS tells of one command.
 func writeCommandDocs(r *wire.Reply, c *Command) {
 	text := func(s string) func() { return func() { r.BulkString(s) } }
-	fields := []docField{{"summary", text(c.Summary)}, {"since", text(c.Since)}, {"group", text(c.Group)}, {"complexity", text(c.Complexity)}}
+	fields := []docField{
+		{"summary", text(c.Summary)},
+		{"since", text(c.Since)},
+		{"group", text(c.Group)},
+		{"complexity", text(c.Complexity)},
+	}
 	if c.Deprecated != "" {
 		fields = append(fields, docField{"doc_flags", func() { writeWords(r, "deprecated") }},
 			docField{"deprecated_since", text(c.Deprecated)}, docField{"replaced_by", text(c.ReplacedBy)})
@@ -426,10 +492,10 @@ func writeCommandDocs(r *wire.Reply, c *Command) {
 	}
 }
 
-// syntaxKeys tells by which specifications the keys in a syntax are found.
+// syntaxKeys assigns the keys in a syntax to the key specifications, in order.
 type syntaxKeys struct {
-	Next     []int // of those that are still to come
-	patterns int   // of those that are made of patterns; -1: there are none
+	Next     []int // of the keys that are left
+	patterns int   // of the pattern arguments; -1: there are none
 }
 
 func (c *Command) SyntaxKeys() *syntaxKeys {
@@ -445,7 +511,7 @@ func (c *Command) SyntaxKeys() *syntaxKeys {
 	return keys
 }
 
-// of is the specification of an argument; -1: it is no key.
+// of returns the index of the specification of an argument; -1: it is no key.
 func (k *syntaxKeys) of(a *Argument) (spec int) {
 	switch a.Kind {
 	case "key":

@@ -6,8 +6,9 @@ import (
 	"rlserver/resp/grammar"
 )
 
-// Deadline makes out a point in time, Unix ms, from a number, least or more, of units of so many ms. It may have passed, but must be
-// one that 64 bits can tell.
+// Deadline parses a time from an amount of at least least, in units of unit ms, and returns it as
+// Unix ms. The time may have passed. It fails if the amount is out of range or the time does not
+// fit 64 bits.
 func (c *Call) Deadline(amount []byte, least, unit int64, absolute bool) int64 {
 	n, ok := grammar.ParseInt(amount)
 	if !ok {
@@ -25,7 +26,7 @@ func (c *Call) Deadline(amount []byte, least, unit int64, absolute bool) int64 {
 	return now + n*unit
 }
 
-// invalidExpireTime is what is said of a time that a key cannot expire at.
+// invalidExpireTime returns the error for a time out of range.
 func (c *Call) invalidExpireTime() engine.Error {
 	return engine.Error("ERR invalid expire time in '" + c.Command.FullName() + "' command")
 }

@@ -6,26 +6,29 @@ import (
 	"rlserver/engine"
 )
 
-// postponed is an answer that takes long to make out, and needs no more of the keyspace than its handler has taken along: it is written
-// when no lock is held any more, at the place that it has among the others.
+// postponed is a reply that takes long, and needs no more of the keyspace than its handler has
+// kept. It is written after the locks are released, at its place among the other replies.
 type postponed struct {
-	At    int // where in the replies
+	At    int // index in the replies
 	Write func(*Call) error
 }
 
-// Postpone has the answer of the call written when the locks are let go of. What write looks at must stay as it is, see engine.Tx.Share.
-// A command that does so is not fast: those are run together with others.
+// Postpone has the reply of the call written after the locks are released. What write reads must
+// not change meanwhile, see engine.Tx.Share. A command that postpones must not have the flag Fast:
+// calls with it share locks with other calls.
 func (c *Call) Postpone(write func(*Call) error) {
 	c.Postponed = append(c.Postponed, postponed{len(c.Reply.B), write})
 }
 
-// longCall is how long a call runs before it asks whether the client still waits for its reply. A client that has closed its half of the connection alone
-// gets the replies to what it has sent, if they take no longer.
+// longCall is how long a call runs before it asks whether its client has gone. Calls that take less
+// also reply to a client that has only closed its half of the connection.
 const longCall = time.Second
 
+// ErrGone ends a call whose client has gone.
 const ErrGone = engine.Error("ERR the client has closed the connection")
 
-// Unwanted is errGone if the call has run for long and its client is gone. It is to be asked every few milliseconds.
+// Unwanted is errGone if the call has run for long and its client is gone. It is to be asked every
+// few milliseconds.
 func (c *Call) Unwanted() error {
 	if c.Conn.Running() < longCall || !c.Conn.Gone() {
 		return nil
@@ -33,5 +36,6 @@ func (c *Call) Unwanted() error {
 	return ErrGone
 }
 
-// LongReply is from how many members or fields on a reply is written when the locks are let go.
+// LongReply is the number of members or fields from which a reply is written after the locks are
+// released.
 const LongReply = 4096

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// ScanOptions are those of SCAN, HSCAN and ZSCAN.
+// ScanOptions holds the options of SCAN, HSCAN and ZSCAN.
 type ScanOptions struct {
 	Pattern  glob.Pattern
 	Count    int
@@ -17,10 +17,11 @@ type ScanOptions struct {
 	noValues bool   // of HSCAN
 }
 
-// defaultScanCount is how many elements are looked at without COUNT, more or less.
+// defaultScanCount is how many elements are visited without COUNT, about.
 const defaultScanCount = 10
 
-// ScanOptions takes [MATCH pattern] [COUNT count], and an option for the name of a type if there is a word for it. A hash has NOVALUES too.
+// ScanOptions takes [MATCH pattern] [COUNT count], and an option for the name of a type if there is
+// a word for it. A hash has NOVALUES too.
 func (a *Args) ScanOptions(typeWord string, hash bool) ScanOptions {
 	o := ScanOptions{Pattern: glob.New([]byte("*"), false), Count: defaultScanCount}
 	for a.More() {
@@ -46,12 +47,13 @@ func (a *Args) ScanOptions(typeWord string, hash bool) ScanOptions {
 	return o
 }
 
-// Match tells whether a name is asked for. A star alone is no pattern: it takes the empty name in too.
+// Match reports whether a name matches. A star alone matches the empty name too.
 func (o *ScanOptions) Match(name []byte) bool {
 	return string(o.Pattern.Text) == "*" || o.Pattern.Match(name)
 }
 
-// Err tells why the call should go no further: its pattern takes too long to match, or nobody waits for the reply.
+// Err returns an error if the call should stop: its pattern takes too long to match, or its client
+// has gone.
 func (o *ScanOptions) Err(c *Call) error {
 	if err := o.Pattern.Err(); err != nil {
 		return err
@@ -59,17 +61,19 @@ func (o *ScanOptions) Err(c *Call) error {
 	return c.Unwanted()
 }
 
-// MostScanned is how many elements of a hash or a sorted set one call visits, whatever COUNT says: they are visited under the lock of their key.
+// MostScanned is the most elements of a hash or a sorted set that one call visits, as it holds the
+// lock of the key.
 const MostScanned = 4096
 
-// Element is what HSCAN and ZSCAN visit: a field and its value, or a member and its score.
+// Element is a field with its value, or a member with its score.
 type Element struct {
 	Name, Value string
 	Score       float64
 }
 
-// Elements answers HSCAN and ZSCAN with those elements that match, when the lock of their key is let go.
-func (c *Call) Elements(o ScanOptions, next uint64, found []Element, tell func(*wire.Reply, Element)) error {
+// Elements replies to HSCAN and ZSCAN with the elements that match, after the lock of the key is
+// released.
+func (c *Call) Elements(o ScanOptions, next uint64, found []Element, write func(*wire.Reply, Element)) error {
 	c.Postpone(func(c *Call) error {
 		mark, n := c.Reply.BeginArray(), 0
 		for _, e := range found {
@@ -77,7 +81,7 @@ func (c *Call) Elements(o ScanOptions, next uint64, found []Element, tell func(*
 				c.Reply.BulkString(e.Name)
 				n++
 				if !o.noValues {
-					tell(&c.Reply, e)
+					write(&c.Reply, e)
 					n++
 				}
 			}
@@ -91,12 +95,13 @@ func (c *Call) Elements(o ScanOptions, next uint64, found []Element, tell func(*
 	return nil
 }
 
-// Is tells whether a type is asked for. A name that no type has finds nothing.
+// Is reports whether a type matches. An unknown type name matches none.
 func (o *ScanOptions) Is(t engine.Type) bool {
 	return o.typeName == nil || strings.EqualFold(string(o.typeName), t.String())
 }
 
-// Cursor takes a cursor as C's strtoul reads it, which Redis has do it: nothing at all is 0, and a sign is allowed.
+// Cursor takes a cursor as C's strtoul parses it, which Redis uses: an empty one is 0, and a sign
+// is allowed.
 func (a *Args) Cursor() uint64 {
 	b := a.Next()
 	if a.Err != nil || len(b) == 0 {
@@ -116,8 +121,8 @@ func (a *Args) Cursor() uint64 {
 	return n
 }
 
-// WriteCloseScan puts in front of the n elements that were written since later gave its mark what SCAN and its like answer:
-// where to go on from, and that there are n.
+// WriteCloseScan inserts the next cursor and the header of an array before n elements that were
+// written since mark, which Reply.Later returned.
 func WriteCloseScan(r *wire.Reply, mark int, next uint64, n int) {
 	var digits [20]byte
 	cursor := strconv.AppendUint(digits[:0], next, 10)

@@ -7,32 +7,34 @@ import (
 	"strings"
 )
 
-// Argument is a node of the tree that COMMAND DOCS tells of a command's arguments, read off its syntax. That is written as in Redis' manual:
+// Argument is a node of the tree of arguments in COMMAND DOCS. It is parsed from a syntax in the
+// notation of Redis' manual:
 //
 //	key                 an argument: a word in lower case
-//	COST cost           a token, which is sent as it stands, and the argument that goes with it
-//	[ … ]               may be left out
+//	COST cost           a token, which is sent literally, and its argument
+//	[ … ]               optional
 //	<a | b>, [a | b]    one of these
-//	member [member ...] as many as wanted, and at least one
+//	member [member ...] one or more
 //	[LIMIT offset count]  several under one token
 type Argument struct {
-	Name     string // the word; of a token its own, in lower case; of a group those of its parts
-	Kind     string // in Redis' words: key, string, integer, double, pattern, unix-time, pure-token, oneof or block
+	Name string // the word; of a token its own, in lower case; of a group those of its parts
+	// in Redis' words: key, string, integer, double, pattern, unix-time, pure-token, oneof or block
+	Kind     string
 	Token    string
 	Optional bool
 	Multiple bool
-	Again    bool // the token is repeated with each
+	Again    bool // the token is repeated with each value
 	Parts    []Argument
 }
 
-// The kinds of argument that are made of others or of nothing.
+// The kinds of arguments that consist of others, or of a token alone.
 const (
 	PureToken = "pure-token"
 	OneOf     = "oneof"
 	Block     = "block"
 )
 
-// kinds are those of arguments that are not just strings, by their word.
+// kinds maps the name of an argument to its kind, if that is not string.
 var kinds = map[string]string{
 	"key": "key", "key1": "key", "key2": "key", "newkey": "key", "source": "key", "destination": "key", "src": "key", "dst": "key", "destkey": "key",
 	"pattern": "pattern", "unix-time-seconds": "unix-time", "unix-time-milliseconds": "unix-time",
@@ -46,7 +48,7 @@ var kinds = map[string]string{
 	"max-burst": "integer", "tokens-per-period": "integer",
 }
 
-// otherKinds are those of words that mean something else in some command.
+// otherKinds maps a command and an argument to a kind, if it differs from kinds.
 var otherKinds = map[string]string{
 	"gcra period": "double", "cl.throttle period": "integer", "throttle period": "integer",
 	"incrbyfloat increment": "double", "hincrbyfloat increment": "double",
@@ -57,11 +59,11 @@ var otherKinds = map[string]string{
 	"rl.check id": "key", "zrangestore min": "string", "zrangestore max": "string", "zrange start": "string", "zrange stop": "string",
 }
 
-// Arguments reads the command's syntax. It is asked for seldom and by people, so nothing is kept of it.
+// Arguments reads the command's syntax. The result is not cached, as it is rarely needed.
 func (c *Command) Arguments() []Argument {
 	args, err := ParseSyntax(c.Syntax)
 	if err != nil {
-		panic(fmt.Sprintf("resp: syntax of %s: %v", c.FullName(), err)) // a test goes through all
+		panic(fmt.Sprintf("resp: syntax of %s: %v", c.FullName(), err)) // a test parses all
 	}
 	c.setKinds(args)
 	return args
@@ -128,7 +130,8 @@ func (p *syntaxParser) expect(word string) {
 	}
 }
 
-// sequence reads arguments up to what closes their group or begins its next alternative. token is the one they stand under, if any.
+// sequence reads arguments up to what closes their group or begins its next alternative. token is
+// the one they stand under, if any.
 func (p *syntaxParser) sequence(token string) (args []Argument) {
 	for len(p.words) > 0 && !strings.Contains("|>].", p.peek()[:1]) {
 		switch {
@@ -230,7 +233,8 @@ func group(kind string, parts []Argument) Argument {
 	return Argument{Name: strings.Join(names, "_"), Kind: kind, Parts: parts}
 }
 
-// repeat marks the last of the arguments that were read as one that may be given again, which is what inner says.
+// repeat marks the last of the arguments that were read as one that may be given again, which is
+// what inner says.
 func (p *syntaxParser) repeat(args []Argument, inner Argument, token string) []Argument {
 	n := 1
 	switch {
@@ -293,6 +297,7 @@ func (a Argument) bare() string {
 	return a.Name
 }
 
+// Join returns the notations of arguments, separated by between.
 func Join(args []Argument, between string) string {
 	texts := make([]string, len(args))
 	for i := range args {

@@ -6,8 +6,8 @@ import (
 	"rlserver/engine/limit"
 )
 
-// tally counts decisions of one sort: those of a command, say. Sessions count in different places, so that they do not wait for each
-// other's processors; the sum is exact. The zero value has counted nothing.
+// tally counts the decisions of a command. Sessions count in different stripes, so that they do not
+// contend for a cache line; the sum is exact. The zero value is ready to use.
 type tally struct{ stripes [tallyStripes]stripe }
 
 type stripe struct {
@@ -17,7 +17,7 @@ type stripe struct {
 
 const tallyStripes = 16
 
-// count counts a decision of a session's.
+// count counts a decision of a session.
 func (t *tally) count(session int64, allowed bool) {
 	if s := &t.stripes[session%tallyStripes]; allowed {
 		s.admitted.Add(1)
@@ -26,6 +26,7 @@ func (t *tally) count(session int64, allowed bool) {
 	}
 }
 
+// Sum returns how many calls were admitted and denied.
 func (t *tally) Sum() (admitted, denied int64) {
 	for i := range t.stripes {
 		admitted += t.stripes[i].admitted.Load()
@@ -34,7 +35,7 @@ func (t *tally) Sum() (admitted, denied int64) {
 	return admitted, denied
 }
 
-// Tallies hold a tally for each command that has decided anything, by its index.
+// Tallies holds a tally for each command that has decided a call, by Command.Index.
 type Tallies []atomic.Pointer[tally]
 
 func (ts Tallies) of(c *Command) *tally {
@@ -46,14 +47,14 @@ func (ts Tallies) of(c *Command) *tally {
 	return p.Load()
 }
 
-// Reset begins to count anew. A decision that is counted at this moment may be lost.
+// Reset sets all counts to 0. A decision that is counted meanwhile may be lost.
 func (ts Tallies) Reset() {
 	for i := range ts {
 		ts[i].Store(nil)
 	}
 }
 
-// Decided counts a decision, unless it was a peek.
+// Decided counts a decision, unless its cost is 0.
 func (c *Call) Decided(cost int64, d limit.Decision) {
 	if cost > 0 {
 		c.Env.Tallies.of(c.Command).count(c.Client, d.Allowed)

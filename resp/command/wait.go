@@ -9,24 +9,24 @@ import (
 	"time"
 )
 
-// Attempt says how a session runs a call that may wait.
+// Attempt says how often a call that may wait has run.
 type Attempt uint8
 
 const (
 	firstAttempt Attempt = iota
-	NextAttempt          // it stands first in its lines
-	LastAttempt          // its time is over
+	NextAttempt          // it is first in its queues
+	LastAttempt          // its timeout has ended
 )
 
-// Request is what a handler that has returned ErrWait wants.
+// Request says what a call waits for whose handler has returned ErrWait.
 type Request struct {
-	Deadline time.Duration // as in waiter
+	Deadline time.Duration // elapsed; Never: no timeout
 	// when it can be admitted if no other call comes, Unix ms; Never: others are before it
 	RetryAt int64
 	Pop     Popper // nil for a limiter
 }
 
-// ErrWait is returned by a handler whose call is to wait: there is no answer yet.
+// ErrWait is returned by a handler whose call has to wait: it has no reply yet.
 var ErrWait = errors.New("the call waits")
 
 // Admit has a limiter decide a call, by try, and makes the call wait if it came with WAIT and
@@ -66,7 +66,7 @@ func (c *Call) Admit(try func() (limit.Decision, error)) (limit.Decision, error)
 	return d, ErrWait
 }
 
-// After is a deadline so many ms after a moment.
+// After returns the deadline ms after elapsed; Never if it overflows.
 func After(elapsed time.Duration, ms int64) time.Duration {
 	if ms > int64((Never-elapsed)/time.Millisecond) {
 		return Never
@@ -74,11 +74,11 @@ func After(elapsed time.Duration, ms int64) time.Duration {
 	return elapsed + time.Duration(ms)*time.Millisecond
 }
 
-// Never is a moment, and a deadline, that does not come.
+// Never is a time, and a deadline, that does not come.
 const Never = math.MaxInt64
 
-// Popper takes something from one of several keys, and writes the reply.
+// Popper pops from the first of several keys that has an element, and writes the reply.
 type Popper interface {
-	// Pop reports whether any of the keys had something.
+	// Pop reports whether any of the keys had an element. The locks of the keys are held.
 	Pop(tx *engine.Tx, keys []engine.Key, r *wire.Reply) (found bool, err error)
 }

@@ -8,14 +8,17 @@ import (
 )
 
 const (
-	LongestWord = 64 << 10 // bytes of a word of a limiter's call that is no key, and of a client's name
+	// the most bytes of a limiter's argument that is no key, and of a client's name
+	LongestWord = 64 << 10
 )
 
-// BoundsWords tells whether the words of a command's calls have a longest length. They are compared and copied under
-// locks, and kept: those of limiters, which strangers may choose.
+// BoundsWords reports whether the arguments of a command are limited in length: those of limiters,
+// which users of the client's application may choose, are compared and copied under locks, and
+// stored.
 func (c *Command) BoundsWords() bool { return c.Group == "ratelimit" }
 
-// TooLong finds a word that a limiter's call may not have, before anything is done with it.
+// TooLong returns an error if a word of a limiter's call is too long, before the call is run.
+// mostKey is for keys, in bytes.
 func (c *Command) TooLong(words [][]byte, mostKey int64) error {
 	most := int(min(LongestWord, mostKey))
 	for _, word := range words {
@@ -26,7 +29,7 @@ func (c *Command) TooLong(words [][]byte, mostKey int64) error {
 	return nil
 }
 
-// findTooLong names the word, if it is not a key that is longer than others may be.
+// findTooLong returns an error that names the word. A key may be longer than other words.
 func (c *Command) findTooLong(words [][]byte, mostKey int64) error {
 	keys := make(map[int]bool)
 	for _, spec := range c.Keys {
@@ -36,18 +39,32 @@ func (c *Command) findTooLong(words [][]byte, mostKey int64) error {
 		size := int64(len(word))
 		switch {
 		case keys[i] && size > mostKey:
-			return engine.Error(fmt.Sprintf("ERR %s is too long: it has %d bytes, and proto-max-key-len allows %d", c.wordName(words, i), size, mostKey))
+			return engine.Error(
+				fmt.Sprintf(
+					"ERR %s is too long: it has %d bytes, and proto-max-key-len allows %d",
+					c.wordName(words, i),
+					size,
+					mostKey,
+				),
+			)
 		case !keys[i] && size > LongestWord:
-			return engine.Error(fmt.Sprintf("ERR %s is too long: it has %d bytes, and %d are allowed", c.wordName(words, i), size, LongestWord))
+			return engine.Error(
+				fmt.Sprintf(
+					"ERR %s is too long: it has %d bytes, and %d are allowed",
+					c.wordName(words, i),
+					size,
+					LongestWord,
+				),
+			)
 		}
 	}
 	return nil
 }
 
-// wordName is what the syntax calls a word of a call: "id", the value of an option "ID", or else its place.
+// wordName returns the name of a word in the syntax (id), its option (ID), or else its index.
 func (c *Command) wordName(words [][]byte, i int) string {
 	before := strings.Fields(c.Syntax)
-	for n, name := range before { // the arguments that stand in one place always
+	for n, name := range before { // the arguments with a fixed index
 		if strings.ContainsAny(name, "[<") {
 			before = before[:n]
 			break

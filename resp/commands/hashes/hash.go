@@ -10,97 +10,219 @@ import (
 
 func init() {
 	command.Register(
-		&command.Command{Name: "hset", Arity: -4, Flags: command.Write | command.DenyOOM | command.Fast, Keys: []command.KeySpec{command.Key("RW update", 1)},
-			Syntax: "key field value [field value ...]", Group: "hash", Since: "2.0.0",
-			Complexity: "O(1) for each field/value pair added, so O(N) to add N field/value pairs when the command is called with multiple field/value pairs.",
-			Summary:    "Set the string value of a hash field",
-			Run:        hset},
-		&command.Command{Name: "hmset", Arity: -4, Flags: command.Write | command.DenyOOM | command.Fast, Keys: []command.KeySpec{command.Key("RW update", 1)},
-			Syntax: "key field value [field value ...]", Group: "hash", Since: "2.0.0",
-			Deprecated: "4.0.0", ReplacedBy: "`HSET` with multiple field-value pairs",
+		&command.Command{
+			Name:   "hset",
+			Arity:  -4,
+			Flags:  command.Write | command.DenyOOM | command.Fast,
+			Keys:   []command.KeySpec{command.Key("RW update", 1)},
+			Syntax: "key field value [field value ...]",
+			Group:  "hash",
+			Since:  "2.0.0",
+			Complexity: "O(1) for each field/value pair added, so O(N) to add N field/value pairs when the command " +
+				"is called with multiple field/value pairs.",
+			Summary: "Set the string value of a hash field",
+			Run:     hset,
+		},
+		&command.Command{
+			Name:       "hmset",
+			Arity:      -4,
+			Flags:      command.Write | command.DenyOOM | command.Fast,
+			Keys:       []command.KeySpec{command.Key("RW update", 1)},
+			Syntax:     "key field value [field value ...]",
+			Group:      "hash",
+			Since:      "2.0.0",
+			Deprecated: "4.0.0",
+			ReplacedBy: "`HSET` with multiple field-value pairs",
 			Complexity: "O(N) where N is the number of fields being set.",
 			Summary:    "Set multiple hash fields to multiple values",
-			Run:        hmset},
-		&command.Command{Name: "hsetnx", Arity: 4, Flags: command.Write | command.DenyOOM | command.Fast, Keys: []command.KeySpec{command.Key("RW insert", 1)},
-			Syntax: "key field value", Group: "hash", Since: "2.0.0",
+			Run:        hmset,
+		},
+		&command.Command{
+			Name:       "hsetnx",
+			Arity:      4,
+			Flags:      command.Write | command.DenyOOM | command.Fast,
+			Keys:       []command.KeySpec{command.Key("RW insert", 1)},
+			Syntax:     "key field value",
+			Group:      "hash",
+			Since:      "2.0.0",
 			Complexity: "O(1)",
 			Summary:    "Set the value of a hash field, only if the field does not exist",
-			Run:        hsetnx},
-		&command.Command{Name: "hget", Arity: 3, Flags: command.Readonly | command.Fast, Keys: []command.KeySpec{command.Key("RO access", 1)},
-			Syntax: "key field", Group: "hash", Since: "2.0.0",
+			Run:        hsetnx,
+		},
+		&command.Command{
+			Name:       "hget",
+			Arity:      3,
+			Flags:      command.Readonly | command.Fast,
+			Keys:       []command.KeySpec{command.Key("RO access", 1)},
+			Syntax:     "key field",
+			Group:      "hash",
+			Since:      "2.0.0",
 			Complexity: "O(1)",
 			Summary:    "Get the value of a hash field",
-			Run:        hget},
-		&command.Command{Name: "hmget", Arity: -3, Flags: command.Readonly | command.Fast, Keys: []command.KeySpec{command.Key("RO access", 1)},
-			Syntax: "key field [field ...]", Group: "hash", Since: "2.0.0",
+			Run:        hget,
+		},
+		&command.Command{
+			Name:       "hmget",
+			Arity:      -3,
+			Flags:      command.Readonly | command.Fast,
+			Keys:       []command.KeySpec{command.Key("RO access", 1)},
+			Syntax:     "key field [field ...]",
+			Group:      "hash",
+			Since:      "2.0.0",
 			Complexity: "O(N) where N is the number of fields being requested.",
 			Summary:    "Get the values of all the given hash fields",
-			Run:        hmget},
-		&command.Command{Name: "hgetall", Arity: 2, Flags: command.Readonly, Keys: []command.KeySpec{command.Key("RO access", 1)},
-			Syntax: "key", Group: "hash", Since: "2.0.0",
+			Run:        hmget,
+		},
+		&command.Command{
+			Name:       "hgetall",
+			Arity:      2,
+			Flags:      command.Readonly,
+			Keys:       []command.KeySpec{command.Key("RO access", 1)},
+			Syntax:     "key",
+			Group:      "hash",
+			Since:      "2.0.0",
 			Complexity: "O(N) where N is the size of the hash.",
 			Summary:    "Get all the fields and values in a hash",
 			Tips:       "nondeterministic_output_order",
-			Run:        hgetall},
-		&command.Command{Name: "hkeys", Arity: 2, Flags: command.Readonly, Keys: []command.KeySpec{command.Key("RO access", 1)},
-			Syntax: "key", Group: "hash", Since: "2.0.0",
+			Run:        hgetall,
+		},
+		&command.Command{
+			Name:       "hkeys",
+			Arity:      2,
+			Flags:      command.Readonly,
+			Keys:       []command.KeySpec{command.Key("RO access", 1)},
+			Syntax:     "key",
+			Group:      "hash",
+			Since:      "2.0.0",
 			Complexity: "O(N) where N is the size of the hash.",
 			Summary:    "Get all the fields in a hash",
 			Tips:       "nondeterministic_output_order",
-			Run:        hkeys},
-		&command.Command{Name: "hvals", Arity: 2, Flags: command.Readonly, Keys: []command.KeySpec{command.Key("RO access", 1)},
-			Syntax: "key", Group: "hash", Since: "2.0.0",
+			Run:        hkeys,
+		},
+		&command.Command{
+			Name:       "hvals",
+			Arity:      2,
+			Flags:      command.Readonly,
+			Keys:       []command.KeySpec{command.Key("RO access", 1)},
+			Syntax:     "key",
+			Group:      "hash",
+			Since:      "2.0.0",
 			Complexity: "O(N) where N is the size of the hash.",
 			Summary:    "Get all the values in a hash",
 			Tips:       "nondeterministic_output_order",
-			Run:        hvals},
-		&command.Command{Name: "hlen", Arity: 2, Flags: command.Readonly | command.Fast, Keys: []command.KeySpec{command.Key("RO", 1)},
-			Syntax: "key", Group: "hash", Since: "2.0.0",
+			Run:        hvals,
+		},
+		&command.Command{
+			Name:       "hlen",
+			Arity:      2,
+			Flags:      command.Readonly | command.Fast,
+			Keys:       []command.KeySpec{command.Key("RO", 1)},
+			Syntax:     "key",
+			Group:      "hash",
+			Since:      "2.0.0",
 			Complexity: "O(1)",
 			Summary:    "Get the number of fields in a hash",
-			Run:        hlen},
-		&command.Command{Name: "hexists", Arity: 3, Flags: command.Readonly | command.Fast, Keys: []command.KeySpec{command.Key("RO", 1)},
-			Syntax: "key field", Group: "hash", Since: "2.0.0",
+			Run:        hlen,
+		},
+		&command.Command{
+			Name:       "hexists",
+			Arity:      3,
+			Flags:      command.Readonly | command.Fast,
+			Keys:       []command.KeySpec{command.Key("RO", 1)},
+			Syntax:     "key field",
+			Group:      "hash",
+			Since:      "2.0.0",
 			Complexity: "O(1)",
 			Summary:    "Determine if a hash field exists",
-			Run:        hexists},
-		&command.Command{Name: "hstrlen", Arity: 3, Flags: command.Readonly | command.Fast, Keys: []command.KeySpec{command.Key("RO", 1)},
-			Syntax: "key field", Group: "hash", Since: "3.2.0",
+			Run:        hexists,
+		},
+		&command.Command{
+			Name:       "hstrlen",
+			Arity:      3,
+			Flags:      command.Readonly | command.Fast,
+			Keys:       []command.KeySpec{command.Key("RO", 1)},
+			Syntax:     "key field",
+			Group:      "hash",
+			Since:      "3.2.0",
 			Complexity: "O(1)",
 			Summary:    "Get the length of the value of a hash field",
-			Run:        hstrlen},
-		&command.Command{Name: "hdel", Arity: -3, Flags: command.Write | command.Fast, Keys: []command.KeySpec{command.Key("RW delete", 1)},
-			Syntax: "key field [field ...]", Group: "hash", Since: "2.0.0",
+			Run:        hstrlen,
+		},
+		&command.Command{
+			Name:       "hdel",
+			Arity:      -3,
+			Flags:      command.Write | command.Fast,
+			Keys:       []command.KeySpec{command.Key("RW delete", 1)},
+			Syntax:     "key field [field ...]",
+			Group:      "hash",
+			Since:      "2.0.0",
 			Complexity: "O(N) where N is the number of fields to be removed.",
 			Summary:    "Delete one or more hash fields",
-			Run:        hdel},
-		&command.Command{Name: "hgetdel", Arity: -5, Flags: command.Write | command.Fast, Keys: []command.KeySpec{command.Key("RW access delete", 1)},
-			Syntax: "key FIELDS numfields field [field ...]", Group: "hash", Since: "8.0.0",
+			Run:        hdel,
+		},
+		&command.Command{
+			Name:       "hgetdel",
+			Arity:      -5,
+			Flags:      command.Write | command.Fast,
+			Keys:       []command.KeySpec{command.Key("RW access delete", 1)},
+			Syntax:     "key FIELDS numfields field [field ...]",
+			Group:      "hash",
+			Since:      "8.0.0",
 			Complexity: "O(N) where N is the number of specified fields",
 			Summary:    "Returns the value of a field and deletes it from the hash.",
-			Run:        hgetdel},
-		&command.Command{Name: "hincrby", Arity: 4, Flags: command.Write | command.DenyOOM | command.Fast, Keys: []command.KeySpec{command.Key("RW access update", 1)},
-			Syntax: "key field increment", Group: "hash", Since: "2.0.0",
+			Run:        hgetdel,
+		},
+		&command.Command{
+			Name:       "hincrby",
+			Arity:      4,
+			Flags:      command.Write | command.DenyOOM | command.Fast,
+			Keys:       []command.KeySpec{command.Key("RW access update", 1)},
+			Syntax:     "key field increment",
+			Group:      "hash",
+			Since:      "2.0.0",
 			Complexity: "O(1)",
 			Summary:    "Increment the integer value of a hash field by the given number",
-			Run:        hincrby},
-		&command.Command{Name: "hincrbyfloat", Arity: 4, Flags: command.Write | command.DenyOOM | command.Fast, Keys: []command.KeySpec{command.Key("RW access update", 1)},
-			Syntax: "key field increment", Group: "hash", Since: "2.6.0",
+			Run:        hincrby,
+		},
+		&command.Command{
+			Name:       "hincrbyfloat",
+			Arity:      4,
+			Flags:      command.Write | command.DenyOOM | command.Fast,
+			Keys:       []command.KeySpec{command.Key("RW access update", 1)},
+			Syntax:     "key field increment",
+			Group:      "hash",
+			Since:      "2.6.0",
 			Complexity: "O(1)",
 			Summary:    "Increment the float value of a hash field by the given amount",
-			Run:        hincrbyfloat},
-		&command.Command{Name: "hscan", Arity: -3, Flags: command.Readonly, Keys: []command.KeySpec{command.Key("RO access", 1)},
-			Syntax: "key cursor [MATCH pattern] [COUNT count] [NOVALUES]", Group: "hash", Since: "2.8.0",
-			Complexity: "O(1) for every call. O(N) for a complete iteration, including enough command calls for the cursor to return back to 0. N is the number of elements inside the collection..",
-			Summary:    "Incrementally iterate hash fields and associated values",
-			Tips:       "nondeterministic_output",
-			Run:        hscan},
-		&command.Command{Name: "hrandfield", Arity: -2, Flags: command.Readonly, Keys: []command.KeySpec{command.Key("RO access", 1)},
-			Syntax: "key [count [WITHVALUES]]", Group: "hash", Since: "6.2.0",
+			Run:        hincrbyfloat,
+		},
+		&command.Command{
+			Name:   "hscan",
+			Arity:  -3,
+			Flags:  command.Readonly,
+			Keys:   []command.KeySpec{command.Key("RO access", 1)},
+			Syntax: "key cursor [MATCH pattern] [COUNT count] [NOVALUES]",
+			Group:  "hash",
+			Since:  "2.8.0",
+			Complexity: "O(1) for every call. O(N) for a complete iteration, including enough command calls for the " +
+				"cursor to return back to 0. N is the number of elements inside the collection..",
+			Summary: "Incrementally iterate hash fields and associated values",
+			Tips:    "nondeterministic_output",
+			Run:     hscan,
+		},
+		&command.Command{
+			Name:       "hrandfield",
+			Arity:      -2,
+			Flags:      command.Readonly,
+			Keys:       []command.KeySpec{command.Key("RO access", 1)},
+			Syntax:     "key [count [WITHVALUES]]",
+			Group:      "hash",
+			Since:      "6.2.0",
 			Complexity: "O(N) where N is the number of fields returned",
 			Summary:    "Get one or multiple random fields from a hash",
 			Tips:       "nondeterministic_output",
-			Run:        hrandfield},
+			Run:        hrandfield,
+		},
 	)
 }
 
@@ -143,7 +265,7 @@ func setFields(c *command.Call) (added int, err error) {
 	return c.Tx.HSet(k, pairs)
 }
 
-// takeRest takes all arguments that are left.
+// takeRest takes all remaining arguments.
 func takeRest(a *command.Args) [][]byte {
 	if a.Err != nil {
 		return nil
@@ -189,7 +311,7 @@ func hget(c *command.Call) error {
 	return nil
 }
 
-// hashField parses the arguments of commands that look at one field.
+// hashField parses the arguments of commands that read one field.
 func hashField(c *command.Call) (engine.Hash, []byte, error) {
 	k, field := c.Args.Key(), c.Args.Next()
 	if err := c.Args.End(); err != nil {
@@ -253,7 +375,7 @@ func hmget(c *command.Call) error {
 	return nil
 }
 
-// wholeHash parses the arguments of commands that look at all fields.
+// wholeHash parses the arguments of commands that read all fields.
 func wholeHash(c *command.Call) (engine.Hash, error) {
 	k := c.Args.Key()
 	if err := c.Args.End(); err != nil {
@@ -298,7 +420,7 @@ func hvals(c *command.Call) error {
 	return nil
 }
 
-// fields answers with all fields of a hash, of a large one when the locks are let go.
+// fields replies with all fields of a hash; with those of a large one after the locks are released.
 func fields(c *command.Call, h engine.Hash, begin func(*wire.Reply, int), tell func(field, value string)) {
 	n, all := h.Len(), h.All()
 	write := func(c *command.Call) error {
@@ -375,7 +497,8 @@ func hgetdel(c *command.Call) error {
 	return nil
 }
 
-// hincrby handles HINCRBY key field increment. As in addTo, the sum's text is stored from the reply.
+// hincrby handles HINCRBY key field increment. As in addTo, the sum's text is stored from the
+// reply.
 func hincrby(c *command.Call) error {
 	k, field, by := c.Args.Key(), c.Args.Next(), c.Args.Integer()
 	if err := c.Args.End(); err != nil {
@@ -436,7 +559,8 @@ func hincrbyfloat(c *command.Call) error {
 	return nil
 }
 
-// hscan handles HSCAN key cursor [MATCH pattern] [COUNT count]. As in Redis a missing key is answered before the options are looked at.
+// hscan handles HSCAN key cursor [MATCH pattern] [COUNT count]. As in Redis, a missing key is
+// reported before the options are parsed.
 func hscan(c *command.Call) error {
 	k, cursor := c.Args.Key(), c.Args.Cursor()
 	if c.Args.Err != nil {
@@ -502,7 +626,8 @@ func hrandfieldOne(c *command.Call, k engine.Key) error {
 	return nil
 }
 
-// writeHashFields answers with n fields, and with their values too: flat in RESP2, in pairs in RESP3.
+// writeHashFields replies with n fields, and with their values if wanted: flat in RESP2, in pairs
+// in RESP3.
 func writeHashFields(r *wire.Reply, n int, fields iter.Seq2[string, string], withValues bool) {
 	if withValues && !r.RESP3 {
 		r.Array(2 * n)

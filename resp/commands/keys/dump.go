@@ -9,17 +9,39 @@ import (
 
 func init() {
 	command.Register(
-		&command.Command{Name: "dump", Arity: 2, Flags: command.Readonly, Keys: []command.KeySpec{command.Key("RO access", 1)}, Tips: "nondeterministic_output",
-			Syntax: "key", Group: "generic", Since: "2.6.0",
-			Complexity: "O(1) to access the key and additional O(N*M) to serialize it, where N is the number of Redis objects composing the value and M their average size. For small string values the time complexity is thus O(1)+O(1*M) where M is small, so simply O(1).",
-			Summary:    "Return a serialized version of the value stored at the specified key.",
-			Run:        dump},
-		&command.Command{Name: "restore", Arity: -4, Flags: command.Write | command.DenyOOM, Keys: []command.KeySpec{command.Key("OW update", 1)}, Categories: "dangerous",
-			Syntax: "key ttl serialized-value [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency]", Group: "generic", Since: "2.6.0",
-			Complexity: "O(1) to create the new key and additional O(N*M) to reconstruct the serialized value, where N is the number of Redis objects composing the value and M their average size. For small string values the time complexity is thus O(1)+O(1*M) where M is small, so simply O(1). However for sorted set values the complexity is O(N*M*log(N)) because inserting values into sorted sets is O(log(N)).",
-			Summary:    "Create a key using the provided serialized value, previously obtained using DUMP.",
-			Prepare:    readPayload,
-			Run:        restore},
+		&command.Command{
+			Name:   "dump",
+			Arity:  2,
+			Flags:  command.Readonly,
+			Keys:   []command.KeySpec{command.Key("RO access", 1)},
+			Tips:   "nondeterministic_output",
+			Syntax: "key",
+			Group:  "generic",
+			Since:  "2.6.0",
+			Complexity: "O(1) to access the key and additional O(N*M) to serialize it, where N is the number of " +
+				"Redis objects composing the value and M their average size. For small string values the time " +
+				"complexity is thus O(1)+O(1*M) where M is small, so simply O(1).",
+			Summary: "Return a serialized version of the value stored at the specified key.",
+			Run:     dump,
+		},
+		&command.Command{
+			Name:       "restore",
+			Arity:      -4,
+			Flags:      command.Write | command.DenyOOM,
+			Keys:       []command.KeySpec{command.Key("OW update", 1)},
+			Categories: "dangerous",
+			Syntax:     "key ttl serialized-value [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency]",
+			Group:      "generic",
+			Since:      "2.6.0",
+			Complexity: "O(1) to create the new key and additional O(N*M) to reconstruct the serialized value, " +
+				"where N is the number of Redis objects composing the value and M their average size. For small " +
+				"string values the time complexity is thus O(1)+O(1*M) where M is small, so simply O(1). " +
+				"However for sorted set values the complexity is O(N*M*log(N)) because inserting values " +
+				"into sorted sets is O(log(N)).",
+			Summary: "Create a key using the provided serialized value, previously obtained using DUMP.",
+			Prepare: readPayload,
+			Run:     restore,
+		},
 	)
 }
 
@@ -32,7 +54,7 @@ const (
 	errBadData     = engine.Error("ERR Bad data format")
 )
 
-// dump handles DUMP key. What is large is written down when the lock is let go of, but for hashes.
+// dump handles DUMP key. A large value is encoded after the lock is released, except a hash.
 func dump(c *command.Call) error {
 	content, ok := c.Tx.Content(c.Args.Key())
 	if !ok {
@@ -56,7 +78,7 @@ func dump(c *command.Call) error {
 			for member, score := range content.ZSet.Members().All() {
 				b = rdb.AppendMember(b, member, score)
 			}
-		case engine.TypeHash: // written down already
+		case engine.TypeHash: // encoded already
 		default:
 			b = rdb.AppendLimiter(b, content.Type.String(), content.Numbers)
 		}
@@ -66,7 +88,7 @@ func dump(c *command.Call) error {
 	return nil
 }
 
-// payload is what the payload of RESTORE says.
+// payload is the decoded payload of RESTORE.
 type payload struct {
 	value *engine.Restored
 	err   error
@@ -81,11 +103,11 @@ func readPayload(c *command.Call, words [][]byte) {
 	}
 }
 
-// effectWeight is what an element of a collection takes until the journal has it.
+// effectWeight is the memory of an element of a collection until the journal has it, in bytes.
 const effectWeight = 256
 
 func read(c *command.Call, text []byte) *payload {
-	v, err := rdb.Decode(text, c.Env.Engine.Budget()) // all keys may go
+	v, err := rdb.Decode(text, c.Env.Engine.Budget()) // all other keys may be evicted
 	var foreign rdb.ForeignError
 	switch {
 	case errors.Is(err, rdb.ErrChecksum):
@@ -93,7 +115,9 @@ func read(c *command.Call, text []byte) *payload {
 	case errors.Is(err, rdb.ErrTooLarge):
 		return &payload{err: engine.ErrOutOfMemory}
 	case errors.As(err, &foreign):
-		return &payload{err: engine.Error("ERR Bad data format: " + err.Error() + ", which this server has no type for")}
+		return &payload{
+			err: engine.Error("ERR Bad data format: " + err.Error() + ", which this server has no type for"),
+		}
 	case err != nil:
 		return &payload{err: errBadData}
 	}
@@ -105,7 +129,11 @@ func read(c *command.Call, text []byte) *payload {
 }
 
 func restored(v *rdb.Value) *engine.Restored {
-	r := &engine.Restored{Text: v.Text, Pairs: v.Pairs, Weight: v.Size + int64(len(v.Pairs)/2+len(v.Members))*effectWeight}
+	r := &engine.Restored{
+		Text:   v.Text,
+		Pairs:  v.Pairs,
+		Weight: v.Size + int64(len(v.Pairs)/2+len(v.Members))*effectWeight,
+	}
 	switch v.Kind {
 	case rdb.String:
 		r.Type = engine.TypeString
@@ -123,14 +151,14 @@ func restored(v *rdb.Value) *engine.Restored {
 	return r
 }
 
-// restoring is what the options of RESTORE say.
+// restoring holds the options of RESTORE.
 type restoring struct {
 	replace, absolute bool
-	idle, uses        int64 // -1: they do not say
+	idle, uses        int64 // -1: not given
 }
 
-// restore handles RESTORE key ttl serialized-value [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency]. As in Redis the options are
-// looked at first.
+// restore handles RESTORE key ttl serialized-value [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ
+// frequency]. As in Redis, the options are checked first.
 func restore(c *command.Call) error {
 	k := c.Args.Key()
 	ttl, text := command.Args{List: [][]byte{c.Args.Next()}}, c.Args.Next()
@@ -148,7 +176,7 @@ func restore(c *command.Call) error {
 	case expireAt < 0:
 		return errTTLNegative
 	case expireAt > 0 && !o.absolute:
-		expireAt += c.Tx.Now() // beyond the end of time it is a time that has passed, as for Redis
+		expireAt += c.Tx.Now() // may overflow into the past, as in Redis
 	}
 	p, ok := c.Ready.(*payload)
 	if !ok || c.Executing {

@@ -8,31 +8,65 @@ import (
 )
 
 func init() {
-	// Each of the two, setting and telling, has four forms: in seconds or ms, relative to now or a point in time.
+	// Setting and reading the expiry have four forms each: in seconds or ms, relative or absolute.
 	sets := func(name, unitName, since, summary string, unit int64, absolute bool) *command.Command {
-		return &command.Command{Name: name, Arity: -3, Flags: command.Write | command.Fast, Keys: []command.KeySpec{command.Key("RW update", 1)},
-			Syntax: "key " + unitName + " [NX | XX | GT | LT]", Group: "generic", Since: since, Complexity: "O(1)", Summary: summary,
-			Run: func(c *command.Call) error { return expire(c, unit, absolute) }}
+		return &command.Command{
+			Name:       name,
+			Arity:      -3,
+			Flags:      command.Write | command.Fast,
+			Keys:       []command.KeySpec{command.Key("RW update", 1)},
+			Syntax:     "key " + unitName + " [NX | XX | GT | LT]",
+			Group:      "generic",
+			Since:      since,
+			Complexity: "O(1)",
+			Summary:    summary,
+			Run:        func(c *command.Call) error { return expire(c, unit, absolute) },
+		}
 	}
 	tells := func(name, since, tips, summary string, unit int64, absolute bool) *command.Command {
-		return &command.Command{Name: name, Arity: 2, Flags: command.Readonly | command.Fast, Keys: []command.KeySpec{command.Key("RO access", 1)}, Tips: tips,
-			Syntax: "key", Group: "generic", Since: since, Complexity: "O(1)", Summary: summary,
-			Run: func(c *command.Call) error { return ttl(c, unit, absolute) }}
+		return &command.Command{
+			Name:       name,
+			Arity:      2,
+			Flags:      command.Readonly | command.Fast,
+			Keys:       []command.KeySpec{command.Key("RO access", 1)},
+			Tips:       tips,
+			Syntax:     "key",
+			Group:      "generic",
+			Since:      since,
+			Complexity: "O(1)",
+			Summary:    summary,
+			Run:        func(c *command.Call) error { return ttl(c, unit, absolute) },
+		}
 	}
 	const random = "nondeterministic_output"
 	command.Register(
 		sets("expire", "seconds", "1.0.0", "Set a key's time to live in seconds", 1000, false),
 		sets("pexpire", "milliseconds", "2.6.0", "Set a key's time to live in milliseconds", 1, false),
 		sets("expireat", "unix-time-seconds", "1.2.0", "Set the expiration for a key as a UNIX timestamp", 1000, true),
-		sets("pexpireat", "unix-time-milliseconds", "2.6.0", "Set the expiration for a key as a UNIX timestamp specified in milliseconds", 1, true),
+		sets(
+			"pexpireat",
+			"unix-time-milliseconds",
+			"2.6.0",
+			"Set the expiration for a key as a UNIX timestamp specified in milliseconds",
+			1,
+			true,
+		),
 		tells("ttl", "1.0.0", random, "Get the time to live for a key in seconds", 1000, false),
 		tells("pttl", "2.6.0", random, "Get the time to live for a key in milliseconds", 1, false),
 		tells("expiretime", "7.0.0", "", "Get the expiration Unix timestamp for a key", 1000, true),
 		tells("pexpiretime", "7.0.0", "", "Get the expiration Unix timestamp for a key in milliseconds", 1, true),
-		&command.Command{Name: "persist", Arity: 2, Flags: command.Write | command.Fast, Keys: []command.KeySpec{command.Key("RW update", 1)},
-			Syntax: "key", Group: "generic", Since: "2.2.0", Complexity: "O(1)",
-			Summary: "Remove the expiration from a key",
-			Run:     persist},
+		&command.Command{
+			Name:       "persist",
+			Arity:      2,
+			Flags:      command.Write | command.Fast,
+			Keys:       []command.KeySpec{command.Key("RW update", 1)},
+			Syntax:     "key",
+			Group:      "generic",
+			Since:      "2.2.0",
+			Complexity: "O(1)",
+			Summary:    "Remove the expiration from a key",
+			Run:        persist,
+		},
 	)
 }
 
@@ -41,8 +75,8 @@ const (
 	errGTAndLT     = engine.Error("ERR GT and LT options at the same time are not compatible")
 )
 
-// expire handles EXPIRE, PEXPIRE, EXPIREAT and PEXPIREAT key time [NX | XX | GT | LT]; the unit is in ms. The options are looked at
-// before the time, and the time before the key.
+// expire handles EXPIRE, PEXPIRE, EXPIREAT and PEXPIREAT key time [NX | XX | GT | LT]; unit is in
+// ms. The options are checked before the time, and the time before the key.
 func expire(c *command.Call, unit int64, absolute bool) error {
 	k, amount := c.Args.Key(), c.Args.Next()
 	conditions := takeExpireConditions(&c.Args)
@@ -57,7 +91,7 @@ func expire(c *command.Call, unit int64, absolute bool) error {
 	return nil
 }
 
-// takeExpireConditions takes the options to the end.
+// takeExpireConditions takes all remaining arguments, as options.
 func takeExpireConditions(a *command.Args) (all engine.ExpireIf) {
 	for a.More() {
 		switch {
@@ -82,7 +116,8 @@ func takeExpireConditions(a *command.Args) (all engine.ExpireIf) {
 	return all
 }
 
-// ttl handles TTL, PTTL, EXPIRETIME and PEXPIRETIME key. Whole units, of so many ms, are rounded to the nearest.
+// ttl handles TTL, PTTL, EXPIRETIME and PEXPIRETIME key. Whole units, of so many ms, are rounded to
+// the nearest.
 func ttl(c *command.Call, unit int64, absolute bool) error {
 	at, ok := c.Tx.Deadline(c.Args.Key())
 	switch {

@@ -11,21 +11,31 @@ func init() {
 		&command.Command{Name: "keys", Arity: 2, Flags: command.Readonly | command.Stepwise, Categories: "dangerous",
 			Tips:   "request_policy:all_shards nondeterministic_output_order",
 			Syntax: "pattern", Group: "generic", Since: "1.0.0",
-			Complexity: "O(N) with N being the number of keys in the database, under the assumption that the key names in the database and the given pattern have limited length.",
-			Summary:    "Find all keys matching the given pattern",
-			Run:        keys},
-		&command.Command{Name: "scan", Arity: -2, Flags: command.Readonly | command.Stepwise, Tips: "nondeterministic_output request_policy:special",
-			Syntax: "cursor [MATCH pattern] [COUNT count] [TYPE type]", Group: "generic", Since: "2.8.0",
-			Complexity: "O(1) for every call. O(N) for a complete iteration, including enough command calls for the cursor to return back to 0. N is the number of elements inside the collection.",
-			Summary:    "Incrementally iterate the keys space",
-			Run:        scan},
+			Complexity: "O(N) with N being the number of keys in the database, under the assumption that the key " +
+				"names in the database and the given pattern have limited length.",
+			Summary: "Find all keys matching the given pattern",
+			Run:     keys},
+		&command.Command{
+			Name:   "scan",
+			Arity:  -2,
+			Flags:  command.Readonly | command.Stepwise,
+			Tips:   "nondeterministic_output request_policy:special",
+			Syntax: "cursor [MATCH pattern] [COUNT count] [TYPE type]",
+			Group:  "generic",
+			Since:  "2.8.0",
+			Complexity: "O(1) for every call. O(N) for a complete iteration, including enough command calls for the " +
+				"cursor to return back to 0. N is the number of elements inside the collection.",
+			Summary: "Incrementally iterate the keys space",
+			Run:     scan,
+		},
 	)
 }
 
-// keysStep is how many keys KEYS looks at before it looks whether the reply is still wanted.
+// keysStep is how many keys KEYS visits between two checks whether the client is still there.
 const keysStep = 1024
 
-// keys handles KEYS pattern. Like SCAN it holds one shard after the other: a key that is there throughout is told once, others may be.
+// keys handles KEYS pattern. Like SCAN, it holds one shard after the other: a key that exists
+// throughout is returned once; other keys may be returned.
 func keys(c *command.Call) error {
 	filter := command.ScanOptions{Pattern: glob.New(c.Args.Next(), false)}
 	if err := c.Args.End(); err != nil {
@@ -49,7 +59,8 @@ func keys(c *command.Call) error {
 	return nil
 }
 
-// scan handles SCAN cursor [MATCH pattern] [COUNT count] [TYPE type]. It holds no lock: the Tx takes one shard after the other.
+// scan handles SCAN cursor [MATCH pattern] [COUNT count] [TYPE type]. It holds no lock: the Tx
+// locks one shard after the other.
 func scan(c *command.Call) error {
 	cursor := c.Args.Cursor()
 	options := c.Args.ScanOptions("TYPE", false)

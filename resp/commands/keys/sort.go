@@ -11,32 +11,55 @@ import (
 )
 
 func init() {
-	const complexity = "O(N+M*log(M)) where N is the number of elements in the list or set to sort, and M the number of returned elements. When the elements are not sorted, complexity is O(N)."
+	const complexity = "O(N+M*log(M)) where N is the number of elements in the list or set to sort, and M the " +
+		"number of returned elements. When the elements are not sorted, complexity is O(N)."
 	by := command.KeySpec{Access: "RO access", Step: 1, Patterns: true}
 	command.Register(
-		&command.Command{Name: "sort", Arity: -2, Flags: command.Write | command.DenyOOM, Categories: "set sortedset list dangerous",
-			Keys:   []command.KeySpec{command.Key("RO access", 1), by, {Access: "OW update", Step: 1, Token: "STORE"}},
-			Syntax: "key [BY pattern] [LIMIT offset count] [GET pattern [GET pattern ...]] [ASC | DESC] [ALPHA] [STORE destination]",
-			Group:  "generic", Since: "1.0.0", Complexity: complexity,
-			Summary: "Sort the elements in a list, set or sorted set",
-			Reaches: sortReaches,
-			Run:     func(c *command.Call) error { return sortSet(c, true) }},
-		&command.Command{Name: "sort_ro", Arity: -2, Flags: command.Readonly, Categories: "set sortedset list dangerous",
-			Keys:   []command.KeySpec{command.Key("RO access", 1), by},
-			Syntax: "key [BY pattern] [LIMIT offset count] [GET pattern [GET pattern ...]] [ASC | DESC] [ALPHA]",
-			Group:  "generic", Since: "7.0.0", Complexity: complexity,
-			Summary: "Sort the elements in a list, set or sorted set. Read-only variant of SORT.",
-			Reaches: sortReaches,
-			Run:     func(c *command.Call) error { return sortSet(c, false) }},
+		&command.Command{
+			Name:       "sort",
+			Arity:      -2,
+			Flags:      command.Write | command.DenyOOM,
+			Categories: "set sortedset list dangerous",
+			Keys: []command.KeySpec{
+				command.Key("RO access", 1),
+				by,
+				{Access: "OW update", Step: 1, Token: "STORE"},
+			},
+			Syntax: "key [BY pattern] [LIMIT offset count] [GET pattern [GET pattern ...]] [ASC | DESC] [ALPHA] " +
+				"[STORE destination]",
+			Group:      "generic",
+			Since:      "1.0.0",
+			Complexity: complexity,
+			Summary:    "Sort the elements in a list, set or sorted set",
+			Reaches:    sortReaches,
+			Run:        func(c *command.Call) error { return sortSet(c, true) },
+		},
+		&command.Command{
+			Name:       "sort_ro",
+			Arity:      -2,
+			Flags:      command.Readonly,
+			Categories: "set sortedset list dangerous",
+			Keys:       []command.KeySpec{command.Key("RO access", 1), by},
+			Syntax:     "key [BY pattern] [LIMIT offset count] [GET pattern [GET pattern ...]] [ASC | DESC] [ALPHA]",
+			Group:      "generic",
+			Since:      "7.0.0",
+			Complexity: complexity,
+			Summary:    "Sort the elements in a list, set or sorted set. Read-only variant of SORT.",
+			Reaches:    sortReaches,
+			Run:        func(c *command.Call) error { return sortSet(c, false) },
+		},
 	)
 }
 
 const (
-	ErrSortStore  = engine.Error("ERR SORT with STORE makes a list, and there are no lists here: leave STORE out, and the reply has the elements")
+	ErrSortStore = engine.Error(
+		"ERR SORT with STORE makes a list, and there are no lists here: leave STORE out, and the reply has the " +
+			"elements",
+	)
 	errSortScores = engine.Error("ERR One or more scores can't be converted into double")
 )
 
-// sorting is what SORT is asked for, and what it has found.
+// sorting holds the options of SORT, and the elements that it sorts.
 type sorting struct {
 	by       *pattern // nil: the elements themselves
 	unsorted bool     // in the order of the set
@@ -48,11 +71,11 @@ type sorting struct {
 	store    bool
 
 	list  []sortable
-	found [][]byte // for each of list what each of get has found; nil: nothing
+	found [][]byte // for each element of list, the result of each get; nil: missing
 	text  chunks
 }
 
-// sortable is an element on its way.
+// sortable is an element to be sorted.
 type sortable struct {
 	element []byte
 	weight  []byte // what it is sorted by with ALPHA; nil: nothing was found
@@ -60,13 +83,14 @@ type sortable struct {
 	index   int // in found, in steps of get
 }
 
-// sortReaches tells whether a call of SORT looks at keys that its words do not name.
+// sortReaches reports whether a call of SORT reads keys that its words do not name.
 func sortReaches(words [][]byte) bool {
 	return slices.ContainsFunc(words[2:], func(w []byte) bool { return bytes.IndexByte(w, '*') >= 0 })
 }
 
-// sortSet handles SORT and SORT_RO key [BY pattern] [LIMIT offset count] [GET pattern …] [ASC | DESC] [ALPHA] [STORE destination].
-// What it needs is gathered under the locks; it is sorted and answered when they are let go of.
+// sortSet handles SORT and SORT_RO key [BY pattern] [LIMIT offset count] [GET pattern …] [ASC |
+// DESC] [ALPHA] [STORE destination]. It gathers the elements under the locks, and sorts and replies
+// after they are released.
 func sortSet(c *command.Call, stores bool) error {
 	k := c.Args.Key()
 	q := takeSorting(&c.Args, stores)
@@ -135,7 +159,7 @@ func takeSorting(a *command.Args, stores bool) (q sorting) {
 	return q
 }
 
-// bounds are the places from start up to but not end that are answered, of so many.
+// bounds returns the range of elements in the reply, from start up to but not including end, of n.
 func (q *sorting) bounds(n int64) (start, end int64) {
 	start = min(max(q.offset, 0), n)
 	end = n
@@ -145,7 +169,7 @@ func (q *sorting) bounds(n int64) (start, end int64) {
 	return start, end
 }
 
-// gather takes the members and what GET finds for them.
+// gather collects the members and what GET finds for them.
 func (q *sorting) gather(c *command.Call, members engine.ZMembers) {
 	q.list = make([]sortable, 0, members.Len())
 	q.found = make([][]byte, 0, members.Len()*len(q.get))
@@ -162,7 +186,8 @@ func (q *sorting) gather(c *command.Call, members engine.ZMembers) {
 	}
 }
 
-// weigh finds what the elements are sorted by. Without ALPHA that is a number; 0 if there is none.
+// weigh finds the weights by which the elements are sorted. Without ALPHA they are numbers; 0 if
+// missing.
 func (q *sorting) weigh(c *command.Call) error {
 	if q.alpha && q.by == nil {
 		return nil
@@ -186,7 +211,7 @@ func (q *sorting) weigh(c *command.Call) error {
 	return nil
 }
 
-// sortScore reads a number as C's strtod does: space may stand before it, and nothing at all is 0.
+// sortScore reads a number as C's strtod does: leading space is skipped, and an empty text is 0.
 func sortScore(b []byte) (score float64, ok bool) {
 	if len(b) == 0 {
 		return 0, true
@@ -215,7 +240,8 @@ func (q *sorting) compare(a, b sortable) (order int) {
 	return order
 }
 
-// writeSorted answers with the elements at the places from start up to but not end, or with what GET has found for them.
+// writeSorted replies with the elements from start up to but not including end, or with what GET
+// has found for them.
 func writeSorted(r *wire.Reply, q *sorting, start, end int64) {
 	each := len(q.get)
 	r.Array(int(end-start) * max(each, 1))
@@ -229,7 +255,8 @@ func writeSorted(r *wire.Reply, q *sorting, start, end int64) {
 	}
 }
 
-// pattern names a key for each element: the first * stands for the element, and what follows -> is the field of a hash.
+// pattern names a key for each element: the first * is replaced by the element, and -> is followed
+// by the field of a hash.
 type pattern struct {
 	before, after []byte
 	field         []byte // nil: the key holds a string
@@ -250,7 +277,8 @@ func newPattern(text []byte) (p pattern) {
 	return p
 }
 
-// find is what stands under the key for an element; nil if there is nothing. It is good for ever. All shards are locked.
+// find returns the value of the key for an element; nil if it is missing. The value is never
+// changed, so it may be used after the locks are released. All shards are locked.
 func (p *pattern) find(c *command.Call, element []byte) []byte {
 	if !p.star {
 		return nil
@@ -274,7 +302,7 @@ func (p *pattern) find(c *command.Call, element []byte) []byte {
 	return nil
 }
 
-// chunks keeps many small texts in few allocations. None of them is nil.
+// chunks stores many small texts in few allocations. None of them is nil.
 type chunks struct{ free []byte }
 
 const chunk = 32 << 10

@@ -10,20 +10,31 @@ import (
 
 func init() {
 	command.Register(
-		&command.Command{Name: "rl.check", Arity: -3, Flags: command.Write | command.DenyOOM | command.Fast | command.Blocking, Keys: []command.KeySpec{command.Key("RW access update", 1)}, HashKeys: checkKeys,
-			Syntax: "id policy [policy ...] [COST cost] [ID request] [WAIT timeout]", Group: "ratelimit", Since: "1.0.0",
+		&command.Command{
+			Name:       "rl.check",
+			Arity:      -3,
+			Flags:      command.Write | command.DenyOOM | command.Fast | command.Blocking,
+			Keys:       []command.KeySpec{command.Key("RW access update", 1)},
+			HashKeys:   checkKeys,
+			Syntax:     "id policy [policy ...] [COST cost] [ID request] [WAIT timeout]",
+			Group:      "ratelimit",
+			Since:      "1.0.0",
 			Complexity: "that of the policies' algorithms, together",
 			Summary:    "Admits a call if all of the policies have room for it under an id, and records it for each.",
 			Example: "> RL.POLICY SET burst SLIDE 2 1s\n\"OK\"\n> RL.POLICY SET daily FIXED 1000 day\n\"OK\"\n" +
-				"> RL.CHECK ann burst daily COST 2\n1) (integer) 1\n2) (integer) 2\n3) (integer) 0\n4) (integer) 0\n5) (integer) 86400000\n6) (integer) 0\n" +
-				"> RL.CHECK ann burst daily\n1) (integer) 0\n2) (integer) 2\n3) (integer) 0\n4) (integer) 1000\n5) (integer) 86400000\n6) (integer) 0",
-			Run: checkPolicies},
+				"> RL.CHECK ann burst daily COST 2\n1) (integer) 1\n2) (integer) 2\n3) (integer) 0\n4) (integer) 0\n" +
+				"5) (integer) 86400000\n6) (integer) 0\n" +
+				"> RL.CHECK ann burst daily\n1) (integer) 0\n2) (integer) 2\n3) (integer) 0\n4) (integer) 1000\n5) " +
+				"(integer) 86400000\n6) (integer) 0",
+			Run: checkPolicies,
+		},
 	)
 }
 
 const (
-	MaxPolicies = 128                 // that one RL.CHECK may name
-	MaxCheckID  = command.LongestWord // bytes of an id, which goes into the name of a key for each policy
+	MaxPolicies = 128 // that one RL.CHECK may name
+	// bytes of an id, which goes into the name of a key for each policy
+	MaxCheckID = command.LongestWord
 
 	errTooManyPolicies = engine.Error("ERR too many policies: RL.CHECK takes at most 128")
 	errCheckID         = engine.Error("ERR the id of RL.CHECK must be 1 to 65536 bytes without { and }")
@@ -59,18 +70,20 @@ func goodCheckID(id []byte) bool {
 	return len(id) > 0 && len(id) <= MaxCheckID && !bytes.ContainsAny(id, "{}")
 }
 
-// policyNames are the words up to the first option, which no policy is called by. The first word is a name in any case.
+// policyNames returns the words up to the first option; the first word is always a name. No policy
+// has the name of an option.
 func policyNames(words [][]byte) [][]byte {
 	for i, word := range words {
-		if i > 0 && (grammar.EqualFold(word, "COST") || grammar.EqualFold(word, "ID") || grammar.EqualFold(word, "WAIT")) {
+		if i > 0 &&
+			(grammar.EqualFold(word, "COST") || grammar.EqualFold(word, "ID") || grammar.EqualFold(word, "WAIT")) {
 			return words[:i]
 		}
 	}
 	return words
 }
 
-// checkKeys hashes the keys of RL.CHECK, `policy:{id}` for each policy: to a cluster they are in the slot of the id. A call that will be refused
-// has none.
+// checkKeys hashes the keys of RL.CHECK, `policy:{id}` for each policy: in a cluster they are in
+// the slot of the id. A call that will be refused has no keys.
 func checkKeys(h *command.Hasher, words [][]byte) {
 	id, names := words[1], policyNames(words[2:])
 	if !goodCheckID(id) || len(names) > MaxPolicies {

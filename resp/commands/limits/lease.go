@@ -10,50 +10,99 @@ import (
 func init() {
 	one := "key <" + rule.Forms(" | ", " | ", true) + ">"
 	command.Register(
-		&command.Command{Name: "rl.all", Arity: -5, Flags: command.Write | command.DenyOOM | command.Fast | command.Blocking, Keys: []command.KeySpec{command.KeysOfRules("RW access update", 1)},
-			Syntax: one + " [" + one + " ...] [COST cost] [WAIT timeout]", Group: "ratelimit", Since: "1.0.0",
-			Complexity: "O(R*(R+log(N)+C)) with R the rules, at most 128, N the hits or leases of a key and C the cost of a sliding window",
-			Summary:    "Admits a call if all of several limits, of any kinds and on any keys, have room for it, and records it in each; or changes nothing.",
+		&command.Command{
+			Name:   "rl.all",
+			Arity:  -5,
+			Flags:  command.Write | command.DenyOOM | command.Fast | command.Blocking,
+			Keys:   []command.KeySpec{command.KeysOfRules("RW access update", 1)},
+			Syntax: one + " [" + one + " ...] [COST cost] [WAIT timeout]",
+			Group:  "ratelimit",
+			Since:  "1.0.0",
+			Complexity: "O(R*(R+log(N)+C)) with R the rules, at most 128, N the hits or leases of a key and C the " +
+				"cost of a sliding window",
+			Summary: "Admits a call if all of several limits, of any kinds and on any keys, have room for it, " +
+				"and records it in each; or changes nothing.",
 			Example: "> RL.ALL user:ann SLIDE 100 1m site TOKEN 500 50 1s work LEASE 1 30s job-7\n" +
 				"1) (integer) 1\n2) (integer) 1\n3) (integer) 0\n4) (integer) 0\n5) (integer) 60000\n6) (integer) 2\n" +
 				"> RL.ALL user:ann SLIDE 100 1m site TOKEN 500 50 1s work LEASE 1 30s job-8\n" +
-				"1) (integer) 0\n2) (integer) 1\n3) (integer) 0\n4) (integer) 30000\n5) (integer) 60000\n6) (integer) 2",
-			Run: all},
-		&command.Command{Name: "rl.lease", Arity: -5, Flags: command.Write | command.DenyOOM | command.Fast | command.Blocking, Keys: []command.KeySpec{command.Key("RW access update", 1)},
-			Syntax: "key limit ttl id [WAIT timeout]", Group: "ratelimit", Since: "1.0.0",
+				"1) (integer) 0\n2) (integer) 1\n3) (integer) 0\n4) (integer) 30000\n5) (integer) 60000\n6) " +
+				"(integer) 2",
+			Run: all,
+		},
+		&command.Command{
+			Name:       "rl.lease",
+			Arity:      -5,
+			Flags:      command.Write | command.DenyOOM | command.Fast | command.Blocking,
+			Keys:       []command.KeySpec{command.Key("RW access update", 1)},
+			Syntax:     "key limit ttl id [WAIT timeout]",
+			Group:      "ratelimit",
+			Since:      "1.0.0",
 			Complexity: "O(log(N)+M) with N the leases held and M those that have lapsed since",
-			Summary:    "Takes one of as many leases as may be held at once, or renews the one that the id holds. It lapses by itself.",
-			Example: "> RL.LEASE gpu 1 30s job-7\n1) (integer) 1\n2) (integer) 1\n3) (integer) 0\n4) (integer) 0\n5) (integer) 30000\n" +
-				"> RL.LEASE gpu 1 30s job-8\n1) (integer) 0\n2) (integer) 1\n3) (integer) 0\n4) (integer) 30000\n5) (integer) 30000",
-			Run: decide(rule.Lease, OptionWait)},
-		&command.Command{Name: "rl.release", Arity: 3, Flags: command.Write | command.Fast, Keys: []command.KeySpec{command.Key("RW access delete", 1)},
-			Syntax: "key id", Group: "ratelimit", Since: "1.0.0",
+			Summary: "Takes one of as many leases as may be held at once, or renews the one that the id holds. " +
+				"It lapses by itself.",
+			Example: "> RL.LEASE gpu 1 30s job-7\n1) (integer) 1\n2) (integer) 1\n3) (integer) 0\n4) (integer) 0\n" +
+				"5) (integer) 30000\n" +
+				"> RL.LEASE gpu 1 30s job-8\n1) (integer) 0\n2) (integer) 1\n3) (integer) 0\n4) (integer) 30000\n5) " +
+				"(integer) 30000",
+			Run: decide(rule.Lease, OptionWait),
+		},
+		&command.Command{
+			Name:       "rl.release",
+			Arity:      3,
+			Flags:      command.Write | command.Fast,
+			Keys:       []command.KeySpec{command.Key("RW access delete", 1)},
+			Syntax:     "key id",
+			Group:      "ratelimit",
+			Since:      "1.0.0",
 			Complexity: "O(log(N)+M) with N the leases held and M those that have lapsed since",
 			Summary:    "Gives a lease back. Replies 1, or 0 if the id holds none.",
-			Example:    "> RL.LEASE gpu 1 30s job-7\n1) (integer) 1\n2) (integer) 1\n3) (integer) 0\n4) (integer) 0\n5) (integer) 30000\n> RL.RELEASE gpu job-7\n(integer) 1",
-			Run:        release},
-		&command.Command{Name: "rl.refund", Arity: -3, Flags: command.Write | command.Fast, Keys: []command.KeySpec{command.Key("RW access update", 1)},
-			Syntax: "key hits [ID id]", Group: "ratelimit", Since: "1.0.0",
-			Complexity: "O(1) for buckets and fixed windows, O(log(N)+M) for logs with N the hits in it and M those given back, or recorded under the id",
-			Summary:    "Gives hits back to a limiter, at most what was used: the newest, or those of the id. Replies how many.",
-			Example: "> RL.SLIDE mail:ann 10 1h COST 3\n1) (integer) 1\n2) (integer) 10\n3) (integer) 7\n4) (integer) 0\n5) (integer) 3600000\n" +
+			Example: "> RL.LEASE gpu 1 30s job-7\n1) (integer) 1\n2) (integer) 1\n3) (integer) 0\n4) (integer) " +
+				"0\n5) (integer) 30000\n> RL.RELEASE gpu job-7\n(integer) 1",
+			Run: release,
+		},
+		&command.Command{
+			Name:   "rl.refund",
+			Arity:  -3,
+			Flags:  command.Write | command.Fast,
+			Keys:   []command.KeySpec{command.Key("RW access update", 1)},
+			Syntax: "key hits [ID id]",
+			Group:  "ratelimit",
+			Since:  "1.0.0",
+			Complexity: "O(1) for buckets and fixed windows, O(log(N)+M) for logs with N the hits in it and M those " +
+				"given back, or recorded under the id",
+			Summary: "Gives hits back to a limiter, at most what was used: the newest, or those of the id. " +
+				"Replies how many.",
+			Example: "> RL.SLIDE mail:ann 10 1h COST 3\n1) (integer) 1\n2) (integer) 10\n3) (integer) 7\n4) " +
+				"(integer) 0\n5) (integer) 3600000\n" +
 				"> RL.REFUND mail:ann 2\n(integer) 2\n> RL.REFUND mail:ann 2\n(integer) 1",
-			Run: refund},
-		&command.Command{Name: "rl.leaky", Arity: -4, Flags: command.Write | command.DenyOOM | command.Fast, Keys: []command.KeySpec{command.Key("RW access update", 1)},
-			Syntax: "key rate period [QUEUE queue] [COST cost]", Group: "ratelimit", Since: "1.0.0",
+			Run: refund,
+		},
+		&command.Command{
+			Name:       "rl.leaky",
+			Arity:      -4,
+			Flags:      command.Write | command.DenyOOM | command.Fast,
+			Keys:       []command.KeySpec{command.Key("RW access update", 1)},
+			Syntax:     "key rate period [QUEUE queue] [COST cost]",
+			Group:      "ratelimit",
+			Since:      "1.0.0",
 			Complexity: "O(1)",
-			Summary: "Paces calls with a leaky bucket: the sixth integer is how many ms an admitted caller is to wait before it goes ahead. " +
+			Summary: "Paces calls with a leaky bucket: the sixth integer is how many ms an admitted caller is to " +
+				"wait before it goes ahead. " +
 				"Denied when more than QUEUE, or any without it, would be waiting.",
-			Example: "> RL.LEAKY sms 2 1s QUEUE 1\n1) (integer) 1\n2) (integer) 2\n3) (integer) 1\n4) (integer) 0\n5) (integer) 500\n6) (integer) 0\n" +
-				"> RL.LEAKY sms 2 1s QUEUE 1\n1) (integer) 1\n2) (integer) 2\n3) (integer) 0\n4) (integer) 0\n5) (integer) 1000\n6) (integer) 500\n" +
-				"> RL.LEAKY sms 2 1s QUEUE 1\n1) (integer) 0\n2) (integer) 2\n3) (integer) 0\n4) (integer) 500\n5) (integer) 1000\n6) (integer) 0",
-			Run: decide(rule.Leaky, OptionCost)},
+			Example: "> RL.LEAKY sms 2 1s QUEUE 1\n1) (integer) 1\n2) (integer) 2\n3) (integer) 1\n4) (integer) 0\n" +
+				"5) (integer) 500\n6) (integer) 0\n" +
+				"> RL.LEAKY sms 2 1s QUEUE 1\n1) (integer) 1\n2) (integer) 2\n3) (integer) 0\n4) (integer) 0\n5) " +
+				"(integer) 1000\n6) (integer) 500\n" +
+				"> RL.LEAKY sms 2 1s QUEUE 1\n1) (integer) 0\n2) (integer) 2\n3) (integer) 0\n4) (integer) 500\n5) " +
+				"(integer) 1000\n6) (integer) 0",
+			Run: decide(rule.Leaky, OptionCost),
+		},
 	)
 }
 
 const (
-	maxRules  = 128 // how many rules one RL.ALL may have
-	keptRules = 8   // and for how many a session keeps room
+	maxRules  = 128 // the most rules of one RL.ALL
+	keptRules = 8   // for which a session keeps memory between calls
 )
 
 var errRule = engine.Error("ERR syntax error: a rule is a key and " + rule.Forms(", ", " or ", true) +
@@ -91,7 +140,7 @@ func all(c *command.Call) error {
 	return nil
 }
 
-// takeRule takes a key and what limits it.
+// takeRule takes a key, its algorithm and the algorithm's fields.
 func takeRule(a *command.Args, l *engine.Limit) {
 	if length := command.RuleLength(a.List); length == 0 || length > len(a.List) {
 		a.Fail(errRule)

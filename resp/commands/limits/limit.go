@@ -10,45 +10,90 @@ import (
 
 func init() {
 	command.Register(
-		&command.Command{Name: "rl.slide", Arity: -4, Flags: command.Write | command.DenyOOM | command.Fast | command.Blocking, Keys: []command.KeySpec{command.Key("RW access update", 1)},
-			Syntax: "key limit window [COST cost] [ID id] [WAIT timeout]", Group: "ratelimit", Since: "1.0.0",
+		&command.Command{
+			Name:       "rl.slide",
+			Arity:      -4,
+			Flags:      command.Write | command.DenyOOM | command.Fast | command.Blocking,
+			Keys:       []command.KeySpec{command.Key("RW access update", 1)},
+			Syntax:     "key limit window [COST cost] [ID id] [WAIT timeout]",
+			Group:      "ratelimit",
+			Since:      "1.0.0",
 			Complexity: "O(log(N)+C) with N the hits in the window and C the cost",
 			Summary:    "Admits a call if an exact sliding window has room for it, and records it.",
-			Example: "> RL.SLIDE login:ann 3 1m\n1) (integer) 1\n2) (integer) 3\n3) (integer) 2\n4) (integer) 0\n5) (integer) 60000\n" +
-				"> RL.SLIDE login:ann 3 1m COST 3\n1) (integer) 0\n2) (integer) 3\n3) (integer) 2\n4) (integer) 60000\n5) (integer) 60000",
-			Run: decide(rule.Slide, OptionCost|optionID|OptionWait)},
-		&command.Command{Name: "rl.multi", Arity: -4, Flags: command.Write | command.DenyOOM | command.Fast | command.Blocking, Keys: []command.KeySpec{command.Key("RW access update", 1)},
-			Syntax: "key limit window [limit window ...] [COST cost] [ID id] [WAIT timeout]", Group: "ratelimit", Since: "1.0.0",
+			Example: "> RL.SLIDE login:ann 3 1m\n1) (integer) 1\n2) (integer) 3\n3) (integer) 2\n4) (integer) 0\n5) " +
+				"(integer) 60000\n" +
+				"> RL.SLIDE login:ann 3 1m COST 3\n1) (integer) 0\n2) (integer) 3\n3) (integer) 2\n4) (integer) " +
+				"60000\n5) (integer) 60000",
+			Run: decide(rule.Slide, OptionCost|optionID|OptionWait),
+		},
+		&command.Command{
+			Name:       "rl.multi",
+			Arity:      -4,
+			Flags:      command.Write | command.DenyOOM | command.Fast | command.Blocking,
+			Keys:       []command.KeySpec{command.Key("RW access update", 1)},
+			Syntax:     "key limit window [limit window ...] [COST cost] [ID id] [WAIT timeout]",
+			Group:      "ratelimit",
+			Since:      "1.0.0",
 			Complexity: "O(W*log(N)+C) with W the windows, N the hits in the longest and C the cost",
-			Summary:    "Admits a call if all of several sliding windows over one log have room for it, and records it once.",
-			Example: "> RL.MULTI mail:ann 1 1m 5 1h 10 1d\n1) (integer) 1\n2) (integer) 1\n3) (integer) 0\n4) (integer) 0\n5) (integer) 86400000\n6) (integer) 0\n" +
-				"> RL.MULTI mail:ann 1 1m 5 1h 10 1d\n1) (integer) 0\n2) (integer) 1\n3) (integer) 0\n4) (integer) 60000\n5) (integer) 86400000\n6) (integer) 0",
-			Run: multi},
-		&command.Command{Name: "rl.token", Arity: -5, Flags: command.Write | command.DenyOOM | command.Fast | command.Blocking, Keys: []command.KeySpec{command.Key("RW access update", 1)},
-			Syntax: "key capacity refill period [COST cost] [WAIT timeout]", Group: "ratelimit", Since: "1.0.0",
+			Summary: "Admits a call if all of several sliding windows over one log have room for it, and records " +
+				"it once.",
+			Example: "> RL.MULTI mail:ann 1 1m 5 1h 10 1d\n1) (integer) 1\n2) (integer) 1\n3) (integer) 0\n4) " +
+				"(integer) 0\n5) (integer) 86400000\n6) (integer) 0\n" +
+				"> RL.MULTI mail:ann 1 1m 5 1h 10 1d\n1) (integer) 0\n2) (integer) 1\n3) (integer) 0\n4) (integer) " +
+				"60000\n5) (integer) 86400000\n6) (integer) 0",
+			Run: multi,
+		},
+		&command.Command{
+			Name:       "rl.token",
+			Arity:      -5,
+			Flags:      command.Write | command.DenyOOM | command.Fast | command.Blocking,
+			Keys:       []command.KeySpec{command.Key("RW access update", 1)},
+			Syntax:     "key capacity refill period [COST cost] [WAIT timeout]",
+			Group:      "ratelimit",
+			Since:      "1.0.0",
 			Complexity: "O(1)",
 			Summary:    "Admits a call if a token bucket holds enough tokens, and takes them.",
-			Example: "> RL.TOKEN api:ann 10 5 1s COST 8\n1) (integer) 1\n2) (integer) 10\n3) (integer) 2\n4) (integer) 0\n5) (integer) 1600\n" +
-				"> RL.TOKEN api:ann 10 5 1s COST 8\n1) (integer) 0\n2) (integer) 10\n3) (integer) 2\n4) (integer) 1200\n5) (integer) 1600",
-			Run: decide(rule.Token, OptionCost|OptionWait)},
-		&command.Command{Name: "rl.fixed", Arity: -4, Flags: command.Write | command.DenyOOM | command.Fast | command.Blocking, Keys: []command.KeySpec{command.Key("RW access update", 1)},
-			Syntax: "key limit window [COST cost] [TZ zone] [WAIT timeout]", Group: "ratelimit", Since: "1.0.0",
+			Example: "> RL.TOKEN api:ann 10 5 1s COST 8\n1) (integer) 1\n2) (integer) 10\n3) (integer) 2\n4) " +
+				"(integer) 0\n5) (integer) 1600\n" +
+				"> RL.TOKEN api:ann 10 5 1s COST 8\n1) (integer) 0\n2) (integer) 10\n3) (integer) 2\n4) (integer) " +
+				"1200\n5) (integer) 1600",
+			Run: decide(rule.Token, OptionCost|OptionWait),
+		},
+		&command.Command{
+			Name:       "rl.fixed",
+			Arity:      -4,
+			Flags:      command.Write | command.DenyOOM | command.Fast | command.Blocking,
+			Keys:       []command.KeySpec{command.Key("RW access update", 1)},
+			Syntax:     "key limit window [COST cost] [TZ zone] [WAIT timeout]",
+			Group:      "ratelimit",
+			Since:      "1.0.0",
 			Complexity: "O(1)",
 			Summary:    "Admits a call if the current fixed or calendar window has room for it, and counts it.",
-			Example:    "> RL.FIXED export:ann 100 day TZ Europe/Berlin\n1) (integer) 1\n2) (integer) 100\n3) (integer) 99\n4) (integer) 0\n5) (integer) 82800000",
-			Run:        decide(rule.Fixed, OptionCost|OptionWait)},
-		&command.Command{Name: "rl.counter", Arity: -4, Flags: command.Write | command.DenyOOM | command.Fast | command.Blocking, Keys: []command.KeySpec{command.Key("RW access update", 1)},
-			Syntax: "key limit window [COST cost] [WAIT timeout]", Group: "ratelimit", Since: "1.0.0",
+			Example: "> RL.FIXED export:ann 100 day TZ Europe/Berlin\n1) (integer) 1\n2) (integer) 100\n3) " +
+				"(integer) 99\n4) (integer) 0\n5) (integer) 82800000",
+			Run: decide(rule.Fixed, OptionCost|OptionWait),
+		},
+		&command.Command{
+			Name:       "rl.counter",
+			Arity:      -4,
+			Flags:      command.Write | command.DenyOOM | command.Fast | command.Blocking,
+			Keys:       []command.KeySpec{command.Key("RW access update", 1)},
+			Syntax:     "key limit window [COST cost] [WAIT timeout]",
+			Group:      "ratelimit",
+			Since:      "1.0.0",
 			Complexity: "O(1)",
 			Summary:    "Admits a call if a sliding window, estimated from two counts, has room for it, and counts it.",
-			Example: "> RL.COUNTER api:ann 1000 10s COST 600\n1) (integer) 1\n2) (integer) 1000\n3) (integer) 400\n4) (integer) 0\n5) (integer) 20000\n" +
-				"> RL.COUNTER api:ann 1000 10s COST 600\n1) (integer) 0\n2) (integer) 1000\n3) (integer) 400\n4) (integer) 13334\n5) (integer) 20000",
-			Run: decide(rule.Counter, OptionCost|OptionWait)},
+			Example: "> RL.COUNTER api:ann 1000 10s COST 600\n1) (integer) 1\n2) (integer) 1000\n3) (integer) 400\n" +
+				"4) (integer) 0\n5) (integer) 20000\n" +
+				"> RL.COUNTER api:ann 1000 10s COST 600\n1) (integer) 0\n2) (integer) 1000\n3) (integer) 400\n4) " +
+				"(integer) 13334\n5) (integer) 20000",
+			Run: decide(rule.Counter, OptionCost|OptionWait),
+		},
 	)
 }
 
-// decide makes the handler of a command that holds a call against one limit: key, the algorithm's
-// fields, and options.
+// decide returns the handler of a command with one limit. Its arguments are the key, the
+// algorithm's fields, and options.
 func decide(kind rule.Kind, allowed optionSet) func(*command.Call) error {
 	a := kind.Algorithm()
 	return func(c *command.Call) error {
@@ -74,14 +119,14 @@ func decide(kind rule.Kind, allowed optionSet) func(*command.Call) error {
 	}
 }
 
-// oneLimit is room for a limit that stays the session's: what decides goes by a table, so a limit
-// of the handler's own would be allocated.
+// oneLimit returns the scratch limit of the session. The deciding function is called through a
+// table, so a local variable would be allocated.
 func oneLimit(c *command.Call) *engine.Limit {
 	c.Limits = append(c.Limits[:0], engine.Limit{})
 	return &c.Limits[0]
 }
 
-// MaxWindows is how many windows one RL.MULTI may name.
+// MaxWindows is the most windows of one RL.MULTI.
 const MaxWindows = 128
 
 // multi handles RL.MULTI key limit window [limit window ...] [COST cost] [ID id] [WAIT timeout].
@@ -110,20 +155,21 @@ func multi(c *command.Call) error {
 	return nil
 }
 
-// WriteDecision answers with the five integers of every limiter.
+// WriteDecision replies with the five integers of every limiter.
 func WriteDecision(r *wire.Reply, d limit.Decision) {
 	r.Array(5)
 	writeFields(r, d)
 }
 
-// writeRuledDecision answers with the five and the index of the rule that they speak of.
+// writeRuledDecision replies with the five integers and the index of the rule that they are about.
 func writeRuledDecision(r *wire.Reply, d limit.Decision) {
 	r.Array(6)
 	writeFields(r, d)
 	r.Count(d.Index)
 }
 
-// writeDelayedDecision answers with the five and how long to wait before going ahead.
+// writeDelayedDecision replies with the five integers and how long to wait before proceeding, in
+// ms.
 func writeDelayedDecision(r *wire.Reply, d limit.Decision) {
 	r.Array(6)
 	writeFields(r, d)
@@ -170,7 +216,7 @@ func takeAmount(a *command.Args, name string, least int64) (n int64) {
 	return n
 }
 
-// takeDuration takes a length of time, in ms. The hint ends the error.
+// takeDuration takes a duration, and returns it in ms. An error ends with the hint.
 func takeDuration(a *command.Args, hint string) (ms int64) {
 	word := a.Next()
 	if a.Err == nil {
@@ -183,13 +229,13 @@ func TakeSlidingRule(a *command.Args) limit.Window {
 	return limit.Window{Limit: takeAmount(a, "limit", 1), Length: takeDuration(a, "")}
 }
 
-// beginsNumber tells the limit of one more window from an option.
+// beginsNumber reports whether an argument is the limit of one more window, and not an option.
 func beginsNumber(b []byte) bool {
 	return len(b) > 0 && (b[0] >= '0' && b[0] <= '9' || b[0] == '-' || b[0] == '+')
 }
 
-// options are what may follow the arguments of a limiter: a call without COST costs 1, and one
-// without ID has nil.
+// options holds the options of a limiter's call: without COST the cost is 1, and without ID the id
+// is nil.
 type options struct {
 	Cost int64
 	id   []byte
@@ -204,8 +250,8 @@ const (
 	OptionWait // for admit, which makes the call wait
 )
 
-// TakeOptions takes the options, in any order and each at most once. Those of an algorithm and the ID
-// go to the limit, if there is one.
+// TakeOptions takes the options, in any order and each at most once. Those of an algorithm and the
+// ID go to the limit, if there is one.
 func TakeOptions(a *command.Args, allowed optionSet, algorithm *rule.Algorithm, l *engine.Limit) options {
 	o, seen := options{Cost: 1}, 0
 	take := func(option optionSet, word string) bool {
@@ -235,8 +281,8 @@ func TakeOptions(a *command.Args, allowed optionSet, algorithm *rule.Algorithm, 
 	return o
 }
 
-// takeAlgorithmOption takes an option of an algorithm, if that is what comes next and has not been seen
-// yet.
+// takeAlgorithmOption takes an option of an algorithm, if that is what comes next and has not been
+// seen yet.
 func takeAlgorithmOption(a *command.Args, algorithm *rule.Algorithm, l *engine.Limit, seen *int) bool {
 	i := algorithm.OptionIndex(a.List[0])
 	if i < 0 || *seen&(1<<i) != 0 {

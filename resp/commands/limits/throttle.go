@@ -11,36 +11,68 @@ import (
 	"rlserver/resp/wire"
 )
 
-// Limiters as other servers have them, for their clients. All are the token bucket of RL.TOKEN,
+// Limiters of other servers, for their clients. All are the token bucket of RL.TOKEN,
 // seen as the generic cell rate algorithm, and exact where theirs round the time between two
 // tokens. The arguments, their order, the fields and the errors are the others'; errors of our own
 // are for what would not fit here.
 func init() {
 	command.Register(
-		&command.Command{Name: "cl.throttle", Arity: -5, Flags: command.Write | command.DenyOOM | command.Fast, Keys: []command.KeySpec{command.Key("RW access update", 1)},
-			Syntax: "key max_burst count period [quantity]", Group: "ratelimit", Since: "1.0.0",
+		&command.Command{
+			Name:       "cl.throttle",
+			Arity:      -5,
+			Flags:      command.Write | command.DenyOOM | command.Fast,
+			Keys:       []command.KeySpec{command.Key("RW access update", 1)},
+			Syntax:     "key max_burst count period [quantity]",
+			Group:      "ratelimit",
+			Since:      "1.0.0",
 			Complexity: "O(1)",
-			Summary: "RL.TOKEN for clients of redis-cell and Dragonfly: a bucket of max_burst+1 that refills with count each period, in seconds. Replies " +
-				"1 if limited or 0, the capacity, the remaining, the seconds until a retry or -1, and those until the bucket is full.",
-			Example: "> CL.THROTTLE api:ann 14 30 60\n1) (integer) 0\n2) (integer) 15\n3) (integer) 14\n4) (integer) -1\n5) (integer) 2\n" +
-				"> CL.THROTTLE api:ann 14 30 60 15\n1) (integer) 1\n2) (integer) 15\n3) (integer) 14\n4) (integer) 2\n5) (integer) 2",
-			Run: cellThrottle},
-		&command.Command{Name: "gcra", Arity: -5, Flags: command.Write | command.DenyOOM | command.Fast, Keys: []command.KeySpec{command.Key("RW access update", 1)},
-			Syntax: "key max-burst tokens-per-period period [TOKENS count]", Group: "ratelimit", Since: "1.0.0",
+			Summary: "RL.TOKEN for clients of redis-cell and Dragonfly: a bucket of max_burst+1 that refills with " +
+				"count each period, in seconds. Replies " +
+				"1 if limited or 0, the capacity, the remaining, the seconds until a retry or -1, and those until " +
+				"the bucket is full.",
+			Example: "> CL.THROTTLE api:ann 14 30 60\n1) (integer) 0\n2) (integer) 15\n3) (integer) 14\n4) " +
+				"(integer) -1\n5) (integer) 2\n" +
+				"> CL.THROTTLE api:ann 14 30 60 15\n1) (integer) 1\n2) (integer) 15\n3) (integer) 14\n4) (integer) " +
+				"2\n5) (integer) 2",
+			Run: cellThrottle,
+		},
+		&command.Command{
+			Name:       "gcra",
+			Arity:      -5,
+			Flags:      command.Write | command.DenyOOM | command.Fast,
+			Keys:       []command.KeySpec{command.Key("RW access update", 1)},
+			Syntax:     "key max-burst tokens-per-period period [TOKENS count]",
+			Group:      "ratelimit",
+			Since:      "1.0.0",
 			Complexity: "O(1)",
-			Summary: "RL.TOKEN for clients that know the GCRA of Redis 8.8's milestones: arguments and reply are those of CL.THROTTLE, but the period may " +
+			Summary: "RL.TOKEN for clients that know the GCRA of Redis 8.8's milestones: arguments and reply are " +
+				"those of CL.THROTTLE, but the period may " +
 				"have decimals.",
-			Example: "> GCRA api:ann 5 10 60 TOKENS 6\n1) (integer) 0\n2) (integer) 6\n3) (integer) 0\n4) (integer) -1\n5) (integer) 36\n" +
-				"> GCRA api:ann 5 10 60\n1) (integer) 1\n2) (integer) 6\n3) (integer) 0\n4) (integer) 6\n5) (integer) 36",
-			Run: gcra},
-		&command.Command{Name: "throttle", Arity: -5, Flags: command.Write | command.DenyOOM | command.Fast, Keys: []command.KeySpec{command.Key("RW access update", 1)},
-			Syntax: "key max_burst count period [quantity]", Group: "ratelimit", Since: "1.0.0",
+			Example: "> GCRA api:ann 5 10 60 TOKENS 6\n1) (integer) 0\n2) (integer) 6\n3) (integer) 0\n4) (integer) " +
+				"-1\n5) (integer) 36\n" +
+				"> GCRA api:ann 5 10 60\n1) (integer) 1\n2) (integer) 6\n3) (integer) 0\n4) (integer) 6\n5) " +
+				"(integer) 36",
+			Run: gcra,
+		},
+		&command.Command{
+			Name:       "throttle",
+			Arity:      -5,
+			Flags:      command.Write | command.DenyOOM | command.Fast,
+			Keys:       []command.KeySpec{command.Key("RW access update", 1)},
+			Syntax:     "key max_burst count period [quantity]",
+			Group:      "ratelimit",
+			Since:      "1.0.0",
 			Complexity: "O(1)",
-			Summary: "RL.TOKEN for clients of throttlecrab: a bucket of max_burst that refills with count each period, in seconds. Replies 1 if allowed or 0, " +
-				"the capacity, the remaining, the seconds until the bucket is full and those until a retry: 0 if allowed, -1 if never.",
-			Example: "> THROTTLE api:ann 10 100 60 10\n1) (integer) 1\n2) (integer) 10\n3) (integer) 0\n4) (integer) 6\n5) (integer) 0\n" +
-				"> THROTTLE api:ann 10 100 60 10\n1) (integer) 0\n2) (integer) 10\n3) (integer) 0\n4) (integer) 6\n5) (integer) 6",
-			Run: throttle},
+			Summary: "RL.TOKEN for clients of throttlecrab: a bucket of max_burst that refills with count each " +
+				"period, in seconds. Replies 1 if allowed or 0, " +
+				"the capacity, the remaining, the seconds until the bucket is full and those until a retry: 0 if " +
+				"allowed, -1 if never.",
+			Example: "> THROTTLE api:ann 10 100 60 10\n1) (integer) 1\n2) (integer) 10\n3) (integer) 0\n4) " +
+				"(integer) 6\n5) (integer) 0\n" +
+				"> THROTTLE api:ann 10 100 60 10\n1) (integer) 0\n2) (integer) 10\n3) (integer) 0\n4) (integer) 6\n" +
+				"5) (integer) 6",
+			Run: throttle,
+		},
 	)
 }
 
@@ -85,7 +117,7 @@ func cellThrottle(c *command.Call) error {
 	return nil
 }
 
-// takeCell takes a number as redis-cell does.
+// takeCell takes a number as redis-cell parses it.
 func takeCell(a *command.Args) int64 {
 	b := a.Next()
 	n, ok := grammar.ParseInt(b)
@@ -95,14 +127,15 @@ func takeCell(a *command.Args) int64 {
 	return n
 }
 
-// takeHold refuses a number that is out of our range.
+// takeHold fails on a number from outside the range of our own limiters.
 func takeHold(a *command.Args, name string, n, least, most int64) {
 	if n < least || n > most {
 		a.Fail(engine.Error(fmt.Sprintf("ERR %s must be from %d to %d", name, least, most)))
 	}
 }
 
-// endOrArity is args.end for commands of others, whose calls have too many words if any are left.
+// endOrArity is Args.End for commands of other servers: a remaining argument is a wrong number of
+// arguments.
 func endOrArity(c *command.Call) error {
 	if c.Args.More() {
 		return engine.Error("ERR wrong number of arguments for '" + c.Command.FullName() + "' command")
@@ -110,9 +143,9 @@ func endOrArity(c *command.Call) error {
 	return c.Args.Err
 }
 
-// decideCell decides as those servers do: a quantity of 0 is not limited by an empty bucket, as there
-// is nothing it needs, but by one from which more is missing than it holds. That is what a peek
-// asks of a bucket with room for one more.
+// decideCell decides as those servers do: a quantity of 0 is not limited by an empty bucket, as
+// there is nothing it needs, but by one from which more is missing than it holds. That is what a
+// peek asks of a bucket with room for one more.
 func decideCell(c *command.Call, k engine.Key, bucket limit.Bucket, quantity int64) (limit.Decision, error) {
 	if quantity > 0 {
 		d, err := Token(c, k, bucket, quantity)
@@ -134,7 +167,7 @@ func Token(c *command.Call, k engine.Key, bucket limit.Bucket, cost int64) (limi
 	return c.Tx.Decide(l, cost)
 }
 
-// writeLimited answers with the five integers of redis-cell.
+// writeLimited replies with the five integers of redis-cell.
 func writeLimited(r *wire.Reply, d limit.Decision) {
 	r.Array(5)
 	r.Flag(!d.Allowed)
@@ -183,8 +216,8 @@ func gcra(c *command.Call) error {
 	return nil
 }
 
-// takeLeast takes a number as Redis does: below the least has an error of Redis', above the most one of
-// ours.
+// takeLeast takes a number as Redis does: below least is an error of Redis, above most one of our
+// own.
 func takeLeast(a *command.Args, name string, least, most int64, below engine.Error) int64 {
 	n := a.Integer()
 	if a.Err == nil && n < least {

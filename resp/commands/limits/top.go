@@ -7,20 +7,31 @@ import (
 )
 
 func init() {
-	command.Register(&command.Command{Name: "rl.top", Arity: -1, Flags: command.Readonly | command.OwnLocks, Syntax: "[n]", Group: "ratelimit", Since: "1.0.0",
-		Complexity: "O(S) with S the counters there are, 64 for each of 64 shards at most",
-		Tips:       "nondeterministic_output",
-		Summary:    "Tells which keys of the database were denied most, and at least how often.",
-		Example: "> RL.TOKEN api:ann 1 1 1m\n1) (integer) 1\n2) (integer) 1\n3) (integer) 0\n4) (integer) 0\n5) (integer) 60000\n" +
-			"> RL.TOKEN api:ann 1 1 1m\n1) (integer) 0\n2) (integer) 1\n3) (integer) 0\n4) (integer) 60000\n5) (integer) 60000\n" +
-			"> RL.TOP\n1) \"api:ann\"\n2) (integer) 1",
-		Run: top})
+	command.Register(
+		&command.Command{
+			Name:       "rl.top",
+			Arity:      -1,
+			Flags:      command.Readonly | command.OwnLocks,
+			Syntax:     "[n]",
+			Group:      "ratelimit",
+			Since:      "1.0.0",
+			Complexity: "O(S) with S the counters there are, 64 for each of 64 shards at most",
+			Tips:       "nondeterministic_output",
+			Summary:    "Tells which keys of the database were denied most, and at least how often.",
+			Example: "> RL.TOKEN api:ann 1 1 1m\n1) (integer) 1\n2) (integer) 1\n3) (integer) 0\n4) (integer) 0\n5) " +
+				"(integer) 60000\n" +
+				"> RL.TOKEN api:ann 1 1 1m\n1) (integer) 0\n2) (integer) 1\n3) (integer) 0\n4) (integer) 60000\n5) " +
+				"(integer) 60000\n" +
+				"> RL.TOP\n1) \"api:ann\"\n2) (integer) 1",
+			Run: top,
+		},
+	)
 }
 
-// defaultTop is how many keys RL.TOP tells of unless it is told.
+// defaultTop is how many keys RL.TOP returns without n.
 const defaultTop = 10
 
-// top handles RL.TOP [n]. Keys and counts take turns, the highest first.
+// top handles RL.TOP [n]. The reply alternates keys and counts, the highest count first.
 func top(c *command.Call) error {
 	n := int64(defaultTop)
 	if c.Args.More() {

@@ -8,28 +8,68 @@ import (
 
 func init() {
 	command.Register(
-		&command.Command{Name: "setbit", Arity: 4, Flags: command.Write | command.DenyOOM, Keys: []command.KeySpec{command.Key("RW access update", 1)},
-			Syntax: "key offset value", Group: "bitmap", Since: "2.2.0", Complexity: "O(1)",
-			Summary: "Sets or clears the bit at offset in the string value stored at key",
-			Prepare: roomForBit,
-			Run:     setbit},
-		&command.Command{Name: "getbit", Arity: 3, Flags: command.Readonly | command.Fast, Keys: []command.KeySpec{command.Key("RO access", 1)},
-			Syntax: "key offset", Group: "bitmap", Since: "2.2.0", Complexity: "O(1)",
-			Summary: "Returns the bit value at offset in the string value stored at key",
-			Run:     getbit},
-		&command.Command{Name: "bitcount", Arity: -2, Flags: command.Readonly, Keys: []command.KeySpec{command.Key("RO access", 1)},
-			Syntax: "key [start end [BYTE | BIT]]", Group: "bitmap", Since: "2.6.0", Complexity: "O(N)",
-			Summary: "Count set bits in a string",
-			Run:     bitcount},
-		&command.Command{Name: "bitpos", Arity: -3, Flags: command.Readonly, Keys: []command.KeySpec{command.Key("RO access", 1)},
-			Syntax: "key bit [start [end [BYTE | BIT]]]", Group: "bitmap", Since: "2.8.7", Complexity: "O(N)",
-			Summary: "Find first bit set or clear in a string",
-			Run:     bitpos},
-		&command.Command{Name: "bitop", Arity: -4, Flags: command.Write | command.DenyOOM, Keys: []command.KeySpec{command.Key("OW update", 2), command.KeysToEnd("RO access", 3, 1)},
-			Syntax: "operation destkey key [key ...]", Group: "bitmap", Since: "2.6.0", Complexity: "O(N)",
-			Summary: "Perform bitwise operations between strings",
-			Prepare: roomForBitop,
-			Run:     bitop},
+		&command.Command{
+			Name:       "setbit",
+			Arity:      4,
+			Flags:      command.Write | command.DenyOOM,
+			Keys:       []command.KeySpec{command.Key("RW access update", 1)},
+			Syntax:     "key offset value",
+			Group:      "bitmap",
+			Since:      "2.2.0",
+			Complexity: "O(1)",
+			Summary:    "Sets or clears the bit at offset in the string value stored at key",
+			Prepare:    roomForBit,
+			Run:        setbit,
+		},
+		&command.Command{
+			Name:       "getbit",
+			Arity:      3,
+			Flags:      command.Readonly | command.Fast,
+			Keys:       []command.KeySpec{command.Key("RO access", 1)},
+			Syntax:     "key offset",
+			Group:      "bitmap",
+			Since:      "2.2.0",
+			Complexity: "O(1)",
+			Summary:    "Returns the bit value at offset in the string value stored at key",
+			Run:        getbit,
+		},
+		&command.Command{
+			Name:       "bitcount",
+			Arity:      -2,
+			Flags:      command.Readonly,
+			Keys:       []command.KeySpec{command.Key("RO access", 1)},
+			Syntax:     "key [start end [BYTE | BIT]]",
+			Group:      "bitmap",
+			Since:      "2.6.0",
+			Complexity: "O(N)",
+			Summary:    "Count set bits in a string",
+			Run:        bitcount,
+		},
+		&command.Command{
+			Name:       "bitpos",
+			Arity:      -3,
+			Flags:      command.Readonly,
+			Keys:       []command.KeySpec{command.Key("RO access", 1)},
+			Syntax:     "key bit [start [end [BYTE | BIT]]]",
+			Group:      "bitmap",
+			Since:      "2.8.7",
+			Complexity: "O(N)",
+			Summary:    "Find first bit set or clear in a string",
+			Run:        bitpos,
+		},
+		&command.Command{
+			Name:       "bitop",
+			Arity:      -4,
+			Flags:      command.Write | command.DenyOOM,
+			Keys:       []command.KeySpec{command.Key("OW update", 2), command.KeysToEnd("RO access", 3, 1)},
+			Syntax:     "operation destkey key [key ...]",
+			Group:      "bitmap",
+			Since:      "2.6.0",
+			Complexity: "O(N)",
+			Summary:    "Perform bitwise operations between strings",
+			Prepare:    roomForBitop,
+			Run:        bitop,
+		},
 	)
 }
 
@@ -40,10 +80,12 @@ const (
 	errBitNot    = engine.Error("ERR BITOP NOT must be called with a single source key.")
 )
 
-// LongBits is from how many bytes on the bits of a string are looked at when its lock is let go of.
+// LongBits is the length in bytes from which the bits of a string are read after its lock is
+// released.
 const LongBits = 256 << 10
 
-// takeBitOffset takes the offset of a bit, within what a string may have. One that begins with # counts integers of so many bits; 0: there is none.
+// takeBitOffset takes the offset of a bit, within the longest string. One that begins with # counts
+// integers of the given number of bits; 0: # is not allowed.
 func takeBitOffset(c *command.Call, bits int) int64 {
 	word := c.Args.Next()
 	if c.Args.Err != nil {
@@ -107,7 +149,8 @@ func getbit(c *command.Call) error {
 	return nil
 }
 
-// bitcount handles BITCOUNT key [start end [BYTE | BIT]]. As in Redis nothing more is looked at for a missing key.
+// bitcount handles BITCOUNT key [start end [BYTE | BIT]]. As in Redis, no more arguments are
+// checked for a missing key.
 func bitcount(c *command.Call) error {
 	value, found, err := c.Tx.Share(c.Args.Key())
 	if err != nil || !found {
@@ -129,8 +172,8 @@ func bitcount(c *command.Call) error {
 	return nil
 }
 
-// bitsCounted takes which bits of so many bytes are to be counted. As in Redis the unit is not looked at when two places from the end are
-// the wrong way round.
+// bitsCounted takes the range of bits to count, of a string of n bytes. As in Redis, the unit is
+// not checked if both places count from the end and start is after end.
 func bitsCounted(c *command.Call, length int64) (from, to int64, err error) {
 	switch c.Args.Left() {
 	case 0:
@@ -148,7 +191,7 @@ func bitsCounted(c *command.Call, length int64) (from, to int64, err error) {
 	return from, to, c.Args.End()
 }
 
-// bitUnit takes how many bits the places of a call count by.
+// bitUnit takes the unit of the places of a call, in bits.
 func bitUnit(c *command.Call) int64 {
 	switch {
 	case c.Args.Word("BIT"):
@@ -159,7 +202,8 @@ func bitUnit(c *command.Call) int64 {
 	return 8
 }
 
-// bitRange gives the bits from one place of a string up to and including another, both within it. Negative places count from its end.
+// bitRange returns the bits from one place of a string up to and including another, both within it.
+// Negative places count from its end.
 func bitRange(start, end, length, unit int64) (from, to int64) {
 	total := length * 8 / unit
 	start, end = fromEnd(start, total), min(fromEnd(end, total), total-1)
@@ -169,7 +213,8 @@ func bitRange(start, end, length, unit int64) (from, to int64) {
 	return start * unit, (end + 1) * unit
 }
 
-// bitpos handles BITPOS key bit [start [end [BYTE | BIT]]]. As in Redis nothing more is looked at for a missing key.
+// bitpos handles BITPOS key bit [start [end [BYTE | BIT]]]. As in Redis, no more arguments are
+// checked for a missing key.
 func bitpos(c *command.Call) error {
 	k, bit := c.Args.Key(), c.Args.Integer()
 	if c.Args.Err != nil {
@@ -193,7 +238,7 @@ func bitpos(c *command.Call) error {
 	answer := func(c *command.Call) error {
 		at := engine.FindBit(value, bit == 1, from, to)
 		if at < 0 && bit == 0 && !bounded && from < to {
-			at = to // behind the end come zeros
+			at = to // after the end there are zeros
 		}
 		c.Reply.Integer(at)
 		return nil
@@ -205,7 +250,8 @@ func bitpos(c *command.Call) error {
 	return nil
 }
 
-// bitsSearched takes which bits of so many bytes are to be searched, and tells whether they were given an end.
+// bitsSearched takes the range of bits to search, of a string of n bytes, and reports whether it
+// was given an end.
 func bitsSearched(c *command.Call, length int64) (from, to int64, bounded bool, err error) {
 	if c.Args.Left() > 3 {
 		return 0, 0, false, engine.ErrSyntax
@@ -216,7 +262,7 @@ func bitsSearched(c *command.Call, length int64) (from, to int64, bounded bool, 
 	start, last := c.Args.Integer(), int64(-1)
 	var end command.Args
 	if bounded = c.Args.More(); bounded {
-		end = command.Args{List: [][]byte{c.Args.Next()}} // which Redis looks at after the unit
+		end = command.Args{List: [][]byte{c.Args.Next()}} // Redis checks it after the unit
 	}
 	unit := bitUnit(c)
 	if err := c.Args.End(); err != nil {

@@ -9,23 +9,41 @@ import (
 
 func init() {
 	command.Register(
-		&command.Command{Name: "bitfield", Arity: -2, Flags: command.Write | command.DenyOOM, Keys: []command.KeySpec{command.KeyVariable("RW access update", 1, bitfieldAccess)},
-			Syntax: "key [GET encoding offset | [OVERFLOW <WRAP | SAT | FAIL>] <SET encoding offset value | INCRBY encoding offset increment> " +
-				"[GET encoding offset | [OVERFLOW <WRAP | SAT | FAIL>] <SET encoding offset value | INCRBY encoding offset increment> ...]]",
-			Group: "bitmap", Since: "3.2.0", Complexity: "O(1) for each subcommand specified",
-			Summary: "Perform arbitrary bitfield integer operations on strings",
-			Prepare: roomForBitfield,
-			Run:     bitfield},
-		&command.Command{Name: "bitfield_ro", Arity: -2, Flags: command.Readonly | command.Fast, Keys: []command.KeySpec{command.Key("RO access", 1)},
-			Syntax: "key [GET encoding offset [GET encoding offset ...]]",
-			Group:  "bitmap", Since: "6.0.0", Complexity: "O(1) for each subcommand specified",
-			Summary: "Perform arbitrary bitfield integer operations on strings. Read-only variant of BITFIELD",
-			Run:     bitfieldRO},
+		&command.Command{
+			Name:  "bitfield",
+			Arity: -2,
+			Flags: command.Write | command.DenyOOM,
+			Keys:  []command.KeySpec{command.KeyVariable("RW access update", 1, bitfieldAccess)},
+			Syntax: "key [GET encoding offset | [OVERFLOW <WRAP | SAT | FAIL>] <SET encoding offset value | INCRBY " +
+				"encoding offset increment> " +
+				"[GET encoding offset | [OVERFLOW <WRAP | SAT | FAIL>] <SET encoding offset value | INCRBY encoding " +
+				"offset increment> ...]]",
+			Group:      "bitmap",
+			Since:      "3.2.0",
+			Complexity: "O(1) for each subcommand specified",
+			Summary:    "Perform arbitrary bitfield integer operations on strings",
+			Prepare:    roomForBitfield,
+			Run:        bitfield,
+		},
+		&command.Command{
+			Name:       "bitfield_ro",
+			Arity:      -2,
+			Flags:      command.Readonly | command.Fast,
+			Keys:       []command.KeySpec{command.Key("RO access", 1)},
+			Syntax:     "key [GET encoding offset [GET encoding offset ...]]",
+			Group:      "bitmap",
+			Since:      "6.0.0",
+			Complexity: "O(1) for each subcommand specified",
+			Summary:    "Perform arbitrary bitfield integer operations on strings. Read-only variant of BITFIELD",
+			Run:        bitfieldRO,
+		},
 	)
 }
 
 const (
-	errBitfieldType     = engine.Error("ERR Invalid bitfield type. Use something like i16 u8. Note that u64 is not supported but i64 is.")
+	errBitfieldType = engine.Error(
+		"ERR Invalid bitfield type. Use something like i16 u8. Note that u64 is not supported but i64 is.",
+	)
 	errBitfieldOverflow = engine.Error("ERR Invalid OVERFLOW type specified")
 	errBitfieldReadOnly = engine.Error("ERR BITFIELD_RO only supports the GET subcommand")
 )
@@ -51,7 +69,8 @@ type bitfieldStep struct {
 	get bool
 }
 
-// bitfield handles BITFIELD key [GET type offset | SET type offset value | INCRBY type offset increment | OVERFLOW WRAP | SAT | FAIL] …
+// bitfield handles BITFIELD key [GET type offset | SET type offset value | INCRBY type offset
+// increment | OVERFLOW WRAP | SAT | FAIL] …
 func bitfield(c *command.Call) error {
 	k := c.Args.Key()
 	steps, length := bitfieldSteps(c)
@@ -112,7 +131,8 @@ func bitfieldGets(c *command.Call, k engine.Key, steps []bitfieldStep) error {
 	return nil
 }
 
-// bitfieldSteps takes the operations, and tells how many bytes the string has to have for those that change it; 0 if none does.
+// bitfieldSteps takes the operations, and returns how many bytes the string needs for those that
+// change it; 0 if none does.
 func bitfieldSteps(c *command.Call) (steps []bitfieldStep, length int64) {
 	var overflow engine.Overflow
 	for c.Args.More() {
@@ -142,7 +162,7 @@ func bitfieldSteps(c *command.Call) (steps []bitfieldStep, length int64) {
 	return steps, length
 }
 
-// takeOverflow takes what becomes of an integer that does not fit its field.
+// takeOverflow takes how an integer that does not fit its field is handled.
 func takeOverflow(a *command.Args) engine.Overflow {
 	switch {
 	case a.Word("WRAP"):

@@ -10,17 +10,25 @@ import (
 
 func init() {
 	command.Register(
-		&command.Command{Name: "increx", Arity: -2, Flags: command.Write | command.DenyOOM | command.Fast, Keys: []command.KeySpec{command.Key("RW access update", 1)},
+		&command.Command{
+			Name:  "increx",
+			Arity: -2,
+			Flags: command.Write | command.DenyOOM | command.Fast,
+			Keys:  []command.KeySpec{command.Key("RW access update", 1)},
 			Syntax: "key [BYINT increment | BYFLOAT increment] [LBOUND lowerbound] [UBOUND upperbound] [SATURATE] " +
 				"[EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | PERSIST] [ENX]",
-			Group: "string", Since: "8.8.0",
+			Group:      "string",
+			Since:      "8.8.0",
 			Complexity: "O(1)",
-			Summary: "Increments the number of a key within bounds and sets its expiration. A sum outside the bounds, or beyond 64 bits, " +
-				"changes nothing and reports an increment of 0: with UBOUND, EX and ENX that is a fixed-window limiter in one call",
+			Summary: "Increments the number of a key within bounds and sets its expiration. A sum outside the " +
+				"bounds, or beyond 64 bits, " +
+				"changes nothing and reports an increment of 0: with UBOUND, EX and ENX that is a fixed-window " +
+				"limiter in one call",
 			Example: "> INCREX calls:ada UBOUND 2 EX 60 ENX\n1) (integer) 1\n2) (integer) 1\n" +
 				"> INCREX calls:ada UBOUND 2 EX 60 ENX\n1) (integer) 2\n2) (integer) 1\n" +
 				"> INCREX calls:ada UBOUND 2 EX 60 ENX\n1) (integer) 2\n2) (integer) 0",
-			Run: increx},
+			Run: increx,
+		},
 	)
 }
 
@@ -39,7 +47,7 @@ const (
 	errAppliedInf       = engine.Error("ERR applied increment would be Infinity")
 )
 
-// incrEx is what the options of INCREX say.
+// incrEx holds the options of INCREX.
 type incrEx struct {
 	by, lower, upper []byte // as given; nil: not given
 	float            bool
@@ -47,10 +55,12 @@ type incrEx struct {
 	mode             engine.SetMode
 }
 
-// increx handles INCREX key [BYINT increment | BYFLOAT increment] [LBOUND lowerbound] [UBOUND upperbound] [SATURATE]
-// [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | PERSIST] [ENX].
+// increx handles INCREX key [BYINT increment | BYFLOAT increment] [LBOUND lowerbound] [UBOUND
+// upperbound] [SATURATE] [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT
+// unix-time-milliseconds | PERSIST] [ENX].
 //
-// A sum that is no number of its kind, 64-bit integer or long double, is out of bounds like any other: it is no error, as it is to INCRBY.
+// A sum that does not fit its kind, 64-bit integer or long double, is out of bounds, and not an
+// error as for INCRBY.
 func increx(c *command.Call) error {
 	k := c.Args.Key()
 	o := incrExOptions(c)
@@ -60,7 +70,7 @@ func increx(c *command.Call) error {
 	return increxInt(c, k, &o)
 }
 
-// incrExOptions takes the options. Unlike those of SET none may be given twice.
+// incrExOptions takes the options. Unlike for SET, none may be given twice.
 func incrExOptions(c *command.Call) (o incrEx) {
 	var t ttlOption
 	enx := false
@@ -129,7 +139,7 @@ func increxInt(c *command.Call, k engine.Key, o *incrEx) error {
 	return nil
 }
 
-// BoundedInt is old+by, or the bound that this passes.
+// BoundedInt returns old+by, or the bound that the sum exceeds.
 func BoundedInt(old, by, lower, upper int64) (sum int64, inside bool) {
 	sum, ok := grammar.AddInt(old, by)
 	switch {
@@ -197,13 +207,15 @@ func increxFloat(c *command.Call, k engine.Key, o *incrEx) error {
 	return nil
 }
 
-// The bounds of BYFLOAT where none are given: C's LDBL_MAX, and what is as far below zero.
+// The bounds of BYFLOAT if none are given: C's LDBL_MAX and -LDBL_MAX.
 var (
-	greatestLongDouble = new(big.Float).SetMantExp(new(big.Float).SetUint64(math.MaxUint64), grammar.LongDoubleMaxExp-grammar.LongDoublePrecision)
-	leastLongDouble    = new(big.Float).Neg(greatestLongDouble)
+	greatestLongDouble = new(
+		big.Float,
+	).SetMantExp(new(big.Float).SetUint64(math.MaxUint64), grammar.LongDoubleMaxExp-grammar.LongDoublePrecision)
+	leastLongDouble = new(big.Float).Neg(greatestLongDouble)
 )
 
-// BoundedFloat is old+by, both finite, or the bound that this passes.
+// BoundedFloat returns old+by, both finite, or the bound that the sum exceeds.
 func BoundedFloat(old, by, lower, upper *big.Float) (sum *big.Float, inside bool) {
 	sum, finite := grammar.AddLongDouble(old, by)
 	switch {

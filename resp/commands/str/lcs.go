@@ -8,11 +8,20 @@ import (
 )
 
 func init() {
-	command.Register(&command.Command{Name: "lcs", Arity: -3, Flags: command.Readonly, Keys: []command.KeySpec{{Access: "RO access", Begin: 1, Last: 1, Step: 1}},
-		Syntax: "key1 key2 [LEN] [IDX] [MINMATCHLEN len] [WITHMATCHLEN]", Group: "string", Since: "7.0.0",
-		Complexity: "O(N*M) where N and M are the lengths of s1 and s2, respectively",
-		Summary:    "Find longest common substring",
-		Run:        lcs})
+	command.Register(
+		&command.Command{
+			Name:       "lcs",
+			Arity:      -3,
+			Flags:      command.Readonly,
+			Keys:       []command.KeySpec{{Access: "RO access", Begin: 1, Last: 1, Step: 1}},
+			Syntax:     "key1 key2 [LEN] [IDX] [MINMATCHLEN len] [WITHMATCHLEN]",
+			Group:      "string",
+			Since:      "7.0.0",
+			Complexity: "O(N*M) where N and M are the lengths of s1 and s2, respectively",
+			Summary:    "Find longest common substring",
+			Run:        lcs,
+		},
+	)
 }
 
 const (
@@ -23,11 +32,11 @@ const (
 	ErrLCSMemory  = engine.Error("ERR Insufficient memory, failed allocating transient memory for LCS")
 )
 
-// lcsRequest is what LCS is asked for.
+// lcsRequest holds the arguments of LCS.
 type lcsRequest struct {
 	length, indexes bool
 	withLength      bool
-	shortest        int64 // of the matches that are told
+	shortest        int64 // the shortest match in the reply, in bytes
 }
 
 // lcs handles LCS key1 key2 [LEN] [IDX] [MINMATCHLEN len] [WITHMATCHLEN].
@@ -76,10 +85,12 @@ func takeLcsOptions(a *command.Args) (want lcsRequest) {
 	return want
 }
 
-// mostCells is how many pairs of bytes are compared at most, however large a bulk string may be: a bit of each is kept.
+// mostCells is the most pairs of bytes that are compared, however large a bulk string may be. One
+// bit of each is kept.
 const mostCells = 1 << 32
 
-// LcsFits tells why two lengths are too much: Redis keeps 4 bytes of each pair.
+// LcsFits returns an error if two strings of these lengths, in bytes, are too long. Redis keeps 4
+// bytes of each pair.
 func LcsFits(a, b, maxBulk int64) error {
 	switch cells := uint64(a+1) * uint64(b+1); {
 	case a >= math.MaxUint32-1 || b >= math.MaxUint32-1:
@@ -92,9 +103,9 @@ func LcsFits(a, b, maxBulk int64) error {
 	return nil
 }
 
-// lcsTable is what is known of the longest common subsequences of the beginnings of two strings. Of their lengths only the last
-// row is kept, along the shorter string. To go back from the end takes one bit of each pair of bytes: whether, if they differ, to leave
-// out that of a rather than that of b.
+// lcsTable holds the longest common subsequences of the prefixes of two strings. Of their lengths
+// only the last row is kept, along the shorter string. To go back from the end takes one bit of
+// each pair of bytes: whether, if they differ, to leave out that of a rather than that of b.
 type lcsTable struct {
 	a, b   []byte
 	length uint32
@@ -103,7 +114,8 @@ type lcsTable struct {
 	byA    bool // a is the outer one
 }
 
-// FillLCS fills the table, with its moves if they are wanted. It asks now and then whether to give up, and tells whether it did not.
+// FillLCS fills the table, with its moves if they are wanted. It asks now and then whether to give
+// up, and reports whether it has finished.
 func FillLCS(a, b []byte, moves bool, stop func() bool) (t lcsTable, ok bool) {
 	const stretch = 1 << 22 // pairs between two questions: some 10 ms
 	t = lcsTable{a: a, b: b, byA: len(b) <= len(a)}
@@ -128,7 +140,8 @@ func FillLCS(a, b []byte, moves bool, stop func() bool) (t lcsTable, ok bool) {
 	return t, true
 }
 
-// fillRow turns the lengths for one byte less of the outer string into those for its byte c, and returns the last.
+// fillRow turns the lengths for one byte less of the outer string into those for its byte c, and
+// returns the last.
 func (t *lcsTable) fillRow(row []uint32, inner []byte, c byte, outer int) (last uint32) {
 	var diagonal uint32
 	var word uint64 // of the moves
@@ -159,7 +172,7 @@ func (t *lcsTable) keep(place int, word uint64) {
 	}
 }
 
-// leavesA tells whether the way back from a pair of different bytes leaves out that of a.
+// leavesA reports whether the way back from a pair of different bytes leaves out that of a.
 func (t *lcsTable) leavesA(i, j int) bool {
 	at := j*t.inner + i
 	if t.byA {
@@ -168,10 +181,11 @@ func (t *lcsTable) leavesA(i, j int) bool {
 	return t.moves[at>>6]>>(at&63)&1 != 0
 }
 
-// match is a stretch that two strings have in common, from one place up to and including another.
+// match is a substring that two strings have in common, from one place up to and including another.
 type match struct{ aFrom, aTo, bFrom, bTo int }
 
-// matches goes back through the table, as Redis does: it calls found with what the strings have in common, the last first.
+// matches goes back through the table, as Redis does: it calls found with what the strings have in
+// common, the last first.
 func (t *lcsTable) matches(found func(match)) {
 	var m match
 	open := false
@@ -200,7 +214,7 @@ func (t *lcsTable) matches(found func(match)) {
 	}
 }
 
-// writeLcs answers with what is wanted of a table.
+// writeLcs replies with what the request wants of a table.
 func writeLcs(r *wire.Reply, t lcsTable, want lcsRequest) {
 	switch {
 	case want.indexes:

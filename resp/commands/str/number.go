@@ -10,31 +10,66 @@ import (
 
 func init() {
 	command.Register(
-		&command.Command{Name: "incr", Arity: 2, Flags: command.Write | command.DenyOOM | command.Fast, Keys: []command.KeySpec{command.Key("RW access update", 1)},
-			Syntax: "key", Group: "string", Since: "1.0.0",
+		&command.Command{
+			Name:       "incr",
+			Arity:      2,
+			Flags:      command.Write | command.DenyOOM | command.Fast,
+			Keys:       []command.KeySpec{command.Key("RW access update", 1)},
+			Syntax:     "key",
+			Group:      "string",
+			Since:      "1.0.0",
 			Complexity: "O(1)",
 			Summary:    "Increment the integer value of a key by one",
-			Run:        func(c *command.Call) error { return incr(c, 1) }},
-		&command.Command{Name: "decr", Arity: 2, Flags: command.Write | command.DenyOOM | command.Fast, Keys: []command.KeySpec{command.Key("RW access update", 1)},
-			Syntax: "key", Group: "string", Since: "1.0.0",
+			Run:        func(c *command.Call) error { return incr(c, 1) },
+		},
+		&command.Command{
+			Name:       "decr",
+			Arity:      2,
+			Flags:      command.Write | command.DenyOOM | command.Fast,
+			Keys:       []command.KeySpec{command.Key("RW access update", 1)},
+			Syntax:     "key",
+			Group:      "string",
+			Since:      "1.0.0",
 			Complexity: "O(1)",
 			Summary:    "Decrement the integer value of a key by one",
-			Run:        func(c *command.Call) error { return incr(c, -1) }},
-		&command.Command{Name: "incrby", Arity: 3, Flags: command.Write | command.DenyOOM | command.Fast, Keys: []command.KeySpec{command.Key("RW access update", 1)},
-			Syntax: "key increment", Group: "string", Since: "1.0.0",
+			Run:        func(c *command.Call) error { return incr(c, -1) },
+		},
+		&command.Command{
+			Name:       "incrby",
+			Arity:      3,
+			Flags:      command.Write | command.DenyOOM | command.Fast,
+			Keys:       []command.KeySpec{command.Key("RW access update", 1)},
+			Syntax:     "key increment",
+			Group:      "string",
+			Since:      "1.0.0",
 			Complexity: "O(1)",
 			Summary:    "Increment the integer value of a key by the given amount",
-			Run:        func(c *command.Call) error { return incrby(c, 1) }},
-		&command.Command{Name: "decrby", Arity: 3, Flags: command.Write | command.DenyOOM | command.Fast, Keys: []command.KeySpec{command.Key("RW access update", 1)},
-			Syntax: "key decrement", Group: "string", Since: "1.0.0",
+			Run:        func(c *command.Call) error { return incrby(c, 1) },
+		},
+		&command.Command{
+			Name:       "decrby",
+			Arity:      3,
+			Flags:      command.Write | command.DenyOOM | command.Fast,
+			Keys:       []command.KeySpec{command.Key("RW access update", 1)},
+			Syntax:     "key decrement",
+			Group:      "string",
+			Since:      "1.0.0",
 			Complexity: "O(1)",
 			Summary:    "Decrement the integer value of a key by the given number",
-			Run:        func(c *command.Call) error { return incrby(c, -1) }},
-		&command.Command{Name: "incrbyfloat", Arity: 3, Flags: command.Write | command.DenyOOM | command.Fast, Keys: []command.KeySpec{command.Key("RW access update", 1)},
-			Syntax: "key increment", Group: "string", Since: "2.6.0",
+			Run:        func(c *command.Call) error { return incrby(c, -1) },
+		},
+		&command.Command{
+			Name:       "incrbyfloat",
+			Arity:      3,
+			Flags:      command.Write | command.DenyOOM | command.Fast,
+			Keys:       []command.KeySpec{command.Key("RW access update", 1)},
+			Syntax:     "key increment",
+			Group:      "string",
+			Since:      "2.6.0",
 			Complexity: "O(1)",
 			Summary:    "Increment the float value of a key by the given amount",
-			Run:        incrbyfloat},
+			Run:        incrbyfloat,
+		},
 	)
 }
 
@@ -63,8 +98,8 @@ func incrby(c *command.Call, sign int64) error {
 	return addTo(c, k, sign*by)
 }
 
-// addTo adds to the integer that a string spells and answers with the sum. The sum's text is written once, into the reply,
-// and stored from there.
+// addTo adds to the integer in a string and replies with the sum. The sum's text is written once,
+// into the reply, and stored from there.
 func addTo(c *command.Call, k engine.Key, by int64) error {
 	old, err := storedInteger(c, k)
 	if err != nil {
@@ -80,7 +115,7 @@ func addTo(c *command.Call, k engine.Key, by int64) error {
 	return nil
 }
 
-// storedInteger is the integer that a string spells; 0 for a missing key.
+// storedInteger returns the integer in a string; 0 for a missing key.
 func storedInteger(c *command.Call, k engine.Key) (int64, error) {
 	value, found, err := c.Tx.Get(k)
 	if err != nil || !found {
@@ -119,7 +154,7 @@ func incrbyfloat(c *command.Call) error {
 	return nil
 }
 
-// storedLongDouble is the number that a string spells, which may be infinite; 0 for a missing key.
+// storedLongDouble returns the number in a string, which may be infinite; 0 for a missing key.
 func storedLongDouble(c *command.Call, k engine.Key) (*big.Float, error) {
 	value, found, err := c.Tx.Get(k)
 	if err != nil || !found {

@@ -8,38 +8,82 @@ import (
 
 func init() {
 	command.Register(
-		&command.Command{Name: "set", Arity: -3, Flags: command.Write | command.DenyOOM, Keys: []command.KeySpec{command.KeyVariable("RW access update", 1, setAccess)},
-			Syntax: "key value [NX | XX] [GET] [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | KEEPTTL]",
-			Group:  "string", Since: "1.0.0",
+		&command.Command{
+			Name:  "set",
+			Arity: -3,
+			Flags: command.Write | command.DenyOOM,
+			Keys:  []command.KeySpec{command.KeyVariable("RW access update", 1, setAccess)},
+			Syntax: "key value [NX | XX] [GET] [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT " +
+				"unix-time-milliseconds | KEEPTTL]",
+			Group:      "string",
+			Since:      "1.0.0",
 			Complexity: "O(1)",
 			Summary:    "Set the string value of a key",
-			Run:        set},
-		&command.Command{Name: "setnx", Arity: 3, Flags: command.Write | command.DenyOOM | command.Fast, Keys: []command.KeySpec{command.Key("OW insert", 1)},
-			Syntax: "key value", Group: "string", Since: "1.0.0",
+			Run:        set,
+		},
+		&command.Command{
+			Name:       "setnx",
+			Arity:      3,
+			Flags:      command.Write | command.DenyOOM | command.Fast,
+			Keys:       []command.KeySpec{command.Key("OW insert", 1)},
+			Syntax:     "key value",
+			Group:      "string",
+			Since:      "1.0.0",
 			Complexity: "O(1)",
 			Summary:    "Set the value of a key, only if the key does not exist",
-			Run:        setnx},
-		&command.Command{Name: "setex", Arity: 4, Flags: command.Write | command.DenyOOM, Keys: []command.KeySpec{command.Key("OW update", 1)},
-			Syntax: "key seconds value", Group: "string", Since: "2.0.0",
+			Run:        setnx,
+		},
+		&command.Command{
+			Name:       "setex",
+			Arity:      4,
+			Flags:      command.Write | command.DenyOOM,
+			Keys:       []command.KeySpec{command.Key("OW update", 1)},
+			Syntax:     "key seconds value",
+			Group:      "string",
+			Since:      "2.0.0",
 			Complexity: "O(1)",
 			Summary:    "Set the value and expiration of a key",
-			Run:        func(c *command.Call) error { return setFor(c, ttlEX) }},
-		&command.Command{Name: "psetex", Arity: 4, Flags: command.Write | command.DenyOOM, Keys: []command.KeySpec{command.Key("OW update", 1)},
-			Syntax: "key milliseconds value", Group: "string", Since: "2.6.0",
+			Run:        func(c *command.Call) error { return setFor(c, ttlEX) },
+		},
+		&command.Command{
+			Name:       "psetex",
+			Arity:      4,
+			Flags:      command.Write | command.DenyOOM,
+			Keys:       []command.KeySpec{command.Key("OW update", 1)},
+			Syntax:     "key milliseconds value",
+			Group:      "string",
+			Since:      "2.6.0",
 			Complexity: "O(1)",
 			Summary:    "Set the value and expiration in milliseconds of a key",
-			Run:        func(c *command.Call) error { return setFor(c, ttlPX) }},
-		&command.Command{Name: "getset", Arity: 3, Flags: command.Write | command.DenyOOM | command.Fast, Keys: []command.KeySpec{command.Key("RW access update", 1)},
-			Syntax: "key value", Group: "string", Since: "1.0.0", Deprecated: "6.2.0", ReplacedBy: "`SET` with the `!GET` argument",
+			Run:        func(c *command.Call) error { return setFor(c, ttlPX) },
+		},
+		&command.Command{
+			Name:       "getset",
+			Arity:      3,
+			Flags:      command.Write | command.DenyOOM | command.Fast,
+			Keys:       []command.KeySpec{command.Key("RW access update", 1)},
+			Syntax:     "key value",
+			Group:      "string",
+			Since:      "1.0.0",
+			Deprecated: "6.2.0",
+			ReplacedBy: "`SET` with the `!GET` argument",
 			Complexity: "O(1)",
 			Summary:    "Set the string value of a key and return its old value",
-			Run:        getset},
-		&command.Command{Name: "getex", Arity: -2, Flags: command.Write | command.Fast, Keys: []command.KeySpec{command.Key("RW access update", 1)},
-			Syntax: "key [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | PERSIST]",
-			Group:  "string", Since: "6.2.0",
+			Run:        getset,
+		},
+		&command.Command{
+			Name:  "getex",
+			Arity: -2,
+			Flags: command.Write | command.Fast,
+			Keys:  []command.KeySpec{command.Key("RW access update", 1)},
+			Syntax: "key [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | " +
+				"PERSIST]",
+			Group:      "string",
+			Since:      "6.2.0",
 			Complexity: "O(1)",
 			Summary:    "Get the value of a key and optionally set its expiration",
-			Run:        getex},
+			Run:        getex,
+		},
 	)
 }
 
@@ -53,8 +97,8 @@ func setAccess(words [][]byte) string {
 	return "OW update"
 }
 
-// set handles SET key value [NX | XX] [GET] [EX seconds | PX milliseconds | EXAT unix-time-seconds |
-// PXAT unix-time-milliseconds | KEEPTTL].
+// set handles SET key value [NX | XX] [GET] [EX seconds | PX milliseconds | EXAT unix-time-seconds
+// | PXAT unix-time-milliseconds | KEEPTTL].
 func set(c *command.Call) error {
 	k, value := c.Args.Key(), c.Args.Next()
 	mode, old := setOptions(c)
@@ -96,8 +140,8 @@ func setOptions(c *command.Call) (mode engine.SetMode, old bool) {
 	return mode, old
 }
 
-// setGet sets a key that holds a string, or nothing, and answers with what it held, whether it was set or not.
-// The old value is answered before it may be written over.
+// setGet sets a key that holds a string or is missing, and replies with its old value, whether it
+// was set or not. The old value is copied to the reply before it may be overwritten.
 func setGet(c *command.Call, k engine.Key, value []byte, mode engine.SetMode) error {
 	old, found, err := c.Tx.Get(k)
 	if err != nil {
@@ -146,8 +190,9 @@ func setFor(c *command.Call, unit ttlWord) error {
 	return nil
 }
 
-// getex handles GETEX key [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | PERSIST].
-// As in Redis the number is looked at last of all, and not for a missing key.
+// getex handles GETEX key [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT
+// unix-time-milliseconds | PERSIST]. As in Redis, the number is checked last, and not for a missing
+// key.
 func getex(c *command.Call) error {
 	k := c.Args.Key()
 	var t ttlOption
@@ -181,7 +226,7 @@ func getex(c *command.Call) error {
 	return nil
 }
 
-// ttlWord is an option that says what becomes of a key's deadline.
+// ttlWord is an option for the expiry of a key.
 type ttlWord uint8
 
 const (
@@ -194,16 +239,25 @@ const (
 	ttlPersist         // none
 )
 
-var ttlWords = [...]string{ttlEX: "EX", ttlPX: "PX", ttlEXAT: "EXAT", ttlPXAT: "PXAT", ttlKeep: "KEEPTTL", ttlPersist: "PERSIST"}
-
-// ttlOption is what the options of a call say of a key's deadline.
-type ttlOption struct {
-	word   ttlWord
-	amount []byte // of EX, PX, EXAT and PXAT: expireAt looks at it, when it is known that all options are in order
+var ttlWords = [...]string{
+	ttlEX:      "EX",
+	ttlPX:      "PX",
+	ttlEXAT:    "EXAT",
+	ttlPXAT:    "PXAT",
+	ttlKeep:    "KEEPTTL",
+	ttlPersist: "PERSIST",
 }
 
-// takeTtlOption takes an option of a key's deadline, if one stands next: EX, PX, EXAT, PXAT or the other one that the command knows.
-// Two different ones do not go together; of the same one twice the last counts.
+// ttlOption holds what the options of a call say about the expiry of a key.
+type ttlOption struct {
+	word ttlWord
+	// of EX, PX, EXAT and PXAT: expireAt parses it, after all options have been checked
+	amount []byte
+}
+
+// takeTtlOption takes an option for the expiry, if it is the next argument: EX, PX, EXAT, PXAT, or
+// the other one that the command knows. Two different ones are an error; of the same one twice the
+// last counts.
 func takeTtlOption(a *command.Args, t *ttlOption, other ttlWord) bool {
 	for w := ttlEX; w <= ttlPersist; w++ {
 		if (w <= ttlPXAT || w == other) && (t.word == ttlUnsaid || t.word == w) && a.Word(ttlWords[w]) {
@@ -217,7 +271,7 @@ func takeTtlOption(a *command.Args, t *ttlOption, other ttlWord) bool {
 	return false
 }
 
-// expireAt is the moment that the options say, Unix ms; 0 if they say none.
+// expireAt returns the time at which the options make the key expire, Unix ms; 0 if there is none.
 func expireAt(c *command.Call, t ttlOption) int64 {
 	if t.word == ttlUnsaid || t.word > ttlPXAT {
 		return 0

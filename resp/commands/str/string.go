@@ -8,60 +8,140 @@ import (
 
 func init() {
 	command.Register(
-		&command.Command{Name: "get", Arity: 2, Flags: command.Readonly | command.Fast, Keys: []command.KeySpec{command.Key("RO access", 1)},
-			Syntax: "key", Group: "string", Since: "1.0.0",
+		&command.Command{
+			Name:       "get",
+			Arity:      2,
+			Flags:      command.Readonly | command.Fast,
+			Keys:       []command.KeySpec{command.Key("RO access", 1)},
+			Syntax:     "key",
+			Group:      "string",
+			Since:      "1.0.0",
 			Complexity: "O(1)",
 			Summary:    "Get the value of a key",
-			Run:        get},
-		&command.Command{Name: "getdel", Arity: 2, Flags: command.Write | command.Fast, Keys: []command.KeySpec{command.Key("RW access delete", 1)},
-			Syntax: "key", Group: "string", Since: "6.2.0",
+			Run:        get,
+		},
+		&command.Command{
+			Name:       "getdel",
+			Arity:      2,
+			Flags:      command.Write | command.Fast,
+			Keys:       []command.KeySpec{command.Key("RW access delete", 1)},
+			Syntax:     "key",
+			Group:      "string",
+			Since:      "6.2.0",
 			Complexity: "O(1)",
 			Summary:    "Get the value of a key and delete the key",
-			Run:        getdel},
-		&command.Command{Name: "strlen", Arity: 2, Flags: command.Readonly | command.Fast, Keys: []command.KeySpec{command.Key("RO", 1)},
-			Syntax: "key", Group: "string", Since: "2.2.0",
+			Run:        getdel,
+		},
+		&command.Command{
+			Name:       "strlen",
+			Arity:      2,
+			Flags:      command.Readonly | command.Fast,
+			Keys:       []command.KeySpec{command.Key("RO", 1)},
+			Syntax:     "key",
+			Group:      "string",
+			Since:      "2.2.0",
 			Complexity: "O(1)",
 			Summary:    "Get the length of the value stored in a key",
-			Run:        strlen},
-		&command.Command{Name: "append", Arity: 3, Flags: command.Write | command.DenyOOM | command.Fast, Keys: []command.KeySpec{command.Key("RW insert", 1)},
-			Syntax: "key value", Group: "string", Since: "2.0.0",
-			Complexity: "O(1). The amortized time complexity is O(1) assuming the appended value is small and the already present value is of any size, since the space of a string grows by more than is needed at once.",
-			Summary:    "Append a value to a key",
-			Run:        appendValue},
-		&command.Command{Name: "getrange", Arity: 4, Flags: command.Readonly, Keys: []command.KeySpec{command.Key("RO access", 1)},
-			Syntax: "key start end", Group: "string", Since: "2.4.0",
-			Complexity: "O(N) where N is the length of the returned string. The complexity is ultimately determined by the returned length, but because creating a substring from an existing string is very cheap, it can be considered O(1) for small strings.",
-			Summary:    "Get a substring of the string stored at a key",
-			Run:        getrange},
-		&command.Command{Name: "substr", Arity: 4, Flags: command.Readonly, Keys: []command.KeySpec{command.Key("RO access", 1)},
-			Syntax: "key start end", Group: "string", Since: "1.0.0", Deprecated: "2.0.0", ReplacedBy: "`GETRANGE`",
-			Complexity: "O(N) where N is the length of the returned string. The complexity is ultimately determined by the returned length, but because creating a substring from an existing string is very cheap, it can be considered O(1) for small strings.",
-			Summary:    "Get a substring of the string stored at a key",
-			Run:        getrange},
-		&command.Command{Name: "setrange", Arity: 4, Flags: command.Write | command.DenyOOM, Keys: []command.KeySpec{command.Key("RW update", 1)},
-			Syntax: "key offset value", Group: "string", Since: "2.2.0",
-			Complexity: "O(1), not counting the time taken to copy the new string in place. Usually, this string is very small so the amortized complexity is O(1). Otherwise, complexity is O(M) with M being the length of the value argument.",
-			Summary:    "Overwrite part of a string at key starting at the specified offset",
-			Prepare:    roomForRange,
-			Run:        setrange},
-		&command.Command{Name: "mget", Arity: -2, Flags: command.Readonly | command.Fast, Keys: []command.KeySpec{command.KeysToEnd("RO access", 1, 1)},
-			Syntax: "key [key ...]", Group: "string", Since: "1.0.0",
+			Run:        strlen,
+		},
+		&command.Command{
+			Name:   "append",
+			Arity:  3,
+			Flags:  command.Write | command.DenyOOM | command.Fast,
+			Keys:   []command.KeySpec{command.Key("RW insert", 1)},
+			Syntax: "key value",
+			Group:  "string",
+			Since:  "2.0.0",
+			Complexity: "O(1). The amortized time complexity is O(1) assuming the appended value is small and the " +
+				"already present value is of any size, since the space of a string grows by more than is needed at " +
+				"once.",
+			Summary: "Append a value to a key",
+			Run:     appendValue,
+		},
+		&command.Command{
+			Name:   "getrange",
+			Arity:  4,
+			Flags:  command.Readonly,
+			Keys:   []command.KeySpec{command.Key("RO access", 1)},
+			Syntax: "key start end",
+			Group:  "string",
+			Since:  "2.4.0",
+			Complexity: "O(N) where N is the length of the returned string. The complexity is ultimately determined " +
+				"by the returned length, but because creating a substring from an existing string is very cheap, it " +
+				"can be considered O(1) for small strings.",
+			Summary: "Get a substring of the string stored at a key",
+			Run:     getrange,
+		},
+		&command.Command{
+			Name:       "substr",
+			Arity:      4,
+			Flags:      command.Readonly,
+			Keys:       []command.KeySpec{command.Key("RO access", 1)},
+			Syntax:     "key start end",
+			Group:      "string",
+			Since:      "1.0.0",
+			Deprecated: "2.0.0",
+			ReplacedBy: "`GETRANGE`",
+			Complexity: "O(N) where N is the length of the returned string. The complexity is ultimately determined " +
+				"by the returned length, but because creating a substring from an existing string is very cheap, it " +
+				"can be considered O(1) for small strings.",
+			Summary: "Get a substring of the string stored at a key",
+			Run:     getrange,
+		},
+		&command.Command{
+			Name:   "setrange",
+			Arity:  4,
+			Flags:  command.Write | command.DenyOOM,
+			Keys:   []command.KeySpec{command.Key("RW update", 1)},
+			Syntax: "key offset value",
+			Group:  "string",
+			Since:  "2.2.0",
+			Complexity: "O(1), not counting the time taken to copy the new string in place. Usually, this string is " +
+				"very small so the amortized complexity is O(1). Otherwise, complexity is O(M) with M being the " +
+				"length of the value argument.",
+			Summary: "Overwrite part of a string at key starting at the specified offset",
+			Prepare: roomForRange,
+			Run:     setrange,
+		},
+		&command.Command{
+			Name:       "mget",
+			Arity:      -2,
+			Flags:      command.Readonly | command.Fast,
+			Keys:       []command.KeySpec{command.KeysToEnd("RO access", 1, 1)},
+			Syntax:     "key [key ...]",
+			Group:      "string",
+			Since:      "1.0.0",
 			Complexity: "O(N) where N is the number of keys to retrieve.",
 			Summary:    "Get the values of all the given keys",
 			Tips:       "request_policy:multi_shard",
-			Run:        mget},
-		&command.Command{Name: "mset", Arity: -3, Flags: command.Write | command.DenyOOM, Keys: []command.KeySpec{command.KeysToEnd("OW update", 1, 2)},
-			Syntax: "key value [key value ...]", Group: "string", Since: "1.0.1",
+			Run:        mget,
+		},
+		&command.Command{
+			Name:       "mset",
+			Arity:      -3,
+			Flags:      command.Write | command.DenyOOM,
+			Keys:       []command.KeySpec{command.KeysToEnd("OW update", 1, 2)},
+			Syntax:     "key value [key value ...]",
+			Group:      "string",
+			Since:      "1.0.1",
 			Complexity: "O(N) where N is the number of keys to set.",
 			Summary:    "Set multiple keys to multiple values",
 			Tips:       "request_policy:multi_shard response_policy:all_succeeded",
-			Run:        mset},
-		&command.Command{Name: "msetnx", Arity: -3, Flags: command.Write | command.DenyOOM, Keys: []command.KeySpec{command.KeysToEnd("OW insert", 1, 2)},
-			Syntax: "key value [key value ...]", Group: "string", Since: "1.0.1",
+			Run:        mset,
+		},
+		&command.Command{
+			Name:       "msetnx",
+			Arity:      -3,
+			Flags:      command.Write | command.DenyOOM,
+			Keys:       []command.KeySpec{command.KeysToEnd("OW insert", 1, 2)},
+			Syntax:     "key value [key value ...]",
+			Group:      "string",
+			Since:      "1.0.1",
 			Complexity: "O(N) where N is the number of keys to set.",
 			Summary:    "Set multiple keys to multiple values, only if none of the keys exist",
 			Tips:       "request_policy:multi_shard response_policy:agg_min",
-			Run:        msetnx},
+			Run:        msetnx,
+		},
 	)
 }
 
@@ -150,8 +230,9 @@ func getrange(c *command.Call) error {
 	return nil
 }
 
-// substring is what stands from start up to and including end. Negative places count from the end of the value; what lies outside of
-// it is left out, but an end before the first byte stands for the first byte.
+// substring returns the bytes from start up to and including end. Negative places count from the
+// end of the value. The range is limited to the value; an end before the first byte means the first
+// byte.
 func substring(value []byte, start, end int64) []byte {
 	length := int64(len(value))
 	if start < 0 && end < 0 && start > end {
@@ -196,7 +277,7 @@ func roomForRange(c *command.Call, words [][]byte) {
 	}
 }
 
-// mget handles MGET key [key ...]. What is no string counts as missing.
+// mget handles MGET key [key ...]. A key that holds no string counts as missing.
 func mget(c *command.Call) error {
 	c.Reply.Array(c.Args.Left())
 	for c.Args.More() {

@@ -9,9 +9,12 @@ import (
 
 func init() {
 	const (
-		union   = "O(N)+O(M*log(M)) with N being the sum of the sizes of the input sorted sets, and M being the number of elements in the resulting sorted set."
-		inter   = "O(N*K)+O(M*log(M)) worst case with N being the smallest input sorted set, K being the number of input sorted sets and M being the number of elements in the resulting sorted set."
-		diff    = "O(L + (N-K)log(N)) worst case where L is the total number of elements in all the sets, N is the size of the first set, and K is the size of the result set."
+		union = "O(N)+O(M*log(M)) with N being the sum of the sizes of the input sorted sets, and M being the " +
+			"number of elements in the resulting sorted set."
+		inter = "O(N*K)+O(M*log(M)) worst case with N being the smallest input sorted set, K being the number of " +
+			"input sorted sets and M being the number of elements in the resulting sorted set."
+		diff = "O(L + (N-K)log(N)) worst case where L is the total number of elements in all the sets, N is the " +
+			"size of the first set, and K is the size of the result set."
 		sources = "numkeys key [key ...]"
 		scoring = " [WEIGHTS weight [weight ...]] [AGGREGATE <SUM | MIN | MAX>]"
 	)
@@ -35,29 +38,52 @@ func init() {
 			Complexity: diff,
 			Summary:    "Subtract multiple sorted sets",
 			Run:        func(c *command.Call) error { return zcombine(c, zdiff, algebraWords{looksUp: true, withScores: true}) }},
-		&command.Command{Name: "zunionstore", Arity: -4, Flags: command.Write | command.DenyOOM | command.MovableKeys, Keys: outputAndInputs,
-			Syntax: "destination " + sources + scoring, Group: "sorted-set", Since: "2.0.0",
-			Complexity: "O(N)+O(M log(M)) with N being the sum of the sizes of the input sorted sets, and M being the number of elements in the resulting sorted set.",
-			Summary:    "Add multiple sorted sets and store the resulting sorted set in a new key",
-			Prepare:    roomForUnion,
-			Run:        func(c *command.Call) error { return zcombinestore(c, zunion, algebraWords{scoring: true}) }},
-		&command.Command{Name: "zinterstore", Arity: -4, Flags: command.Write | command.DenyOOM | command.MovableKeys, Keys: outputAndInputs,
-			Syntax: "destination " + sources + scoring, Group: "sorted-set", Since: "2.0.0",
+		&command.Command{
+			Name:   "zunionstore",
+			Arity:  -4,
+			Flags:  command.Write | command.DenyOOM | command.MovableKeys,
+			Keys:   outputAndInputs,
+			Syntax: "destination " + sources + scoring,
+			Group:  "sorted-set",
+			Since:  "2.0.0",
+			Complexity: "O(N)+O(M log(M)) with N being the sum of the sizes of the input sorted sets, and M being " +
+				"the number of elements in the resulting sorted set.",
+			Summary: "Add multiple sorted sets and store the resulting sorted set in a new key",
+			Prepare: roomForUnion,
+			Run:     func(c *command.Call) error { return zcombinestore(c, zunion, algebraWords{scoring: true}) },
+		},
+		&command.Command{
+			Name:       "zinterstore",
+			Arity:      -4,
+			Flags:      command.Write | command.DenyOOM | command.MovableKeys,
+			Keys:       outputAndInputs,
+			Syntax:     "destination " + sources + scoring,
+			Group:      "sorted-set",
+			Since:      "2.0.0",
 			Complexity: inter,
 			Summary:    "Intersect multiple sorted sets and store the resulting sorted set in a new key",
 			Run: func(c *command.Call) error {
 				return zcombinestore(c, zinter, algebraWords{looksUp: true, least: true, scoring: true})
-			}},
-		&command.Command{Name: "zdiffstore", Arity: -4, Flags: command.Write | command.DenyOOM | command.MovableKeys, Keys: outputAndInputs,
-			Syntax: "destination " + sources, Group: "sorted-set", Since: "6.2.0",
+			},
+		},
+		&command.Command{
+			Name:       "zdiffstore",
+			Arity:      -4,
+			Flags:      command.Write | command.DenyOOM | command.MovableKeys,
+			Keys:       outputAndInputs,
+			Syntax:     "destination " + sources,
+			Group:      "sorted-set",
+			Since:      "6.2.0",
 			Complexity: diff,
 			Summary:    "Subtract multiple sorted sets and store the resulting sorted set in a new key",
-			Run:        func(c *command.Call) error { return zcombinestore(c, zdiff, algebraWords{looksUp: true}) }},
+			Run:        func(c *command.Call) error { return zcombinestore(c, zdiff, algebraWords{looksUp: true}) },
+		},
 		&command.Command{Name: "zintercard", Arity: -3, Flags: command.Readonly | command.MovableKeys, Keys: inputs,
 			Syntax: sources + " [LIMIT limit]", Group: "sorted-set", Since: "7.0.0",
-			Complexity: "O(N*K) worst case with N being the smallest input sorted set, K being the number of input sorted sets.",
-			Summary:    "Intersect multiple sorted sets and return the cardinality of the result",
-			Run:        zintercard},
+			Complexity: "O(N*K) worst case with N being the smallest input sorted set, K being the number of input " +
+				"sorted sets.",
+			Summary: "Intersect multiple sorted sets and return the cardinality of the result",
+			Run:     zintercard},
 	)
 }
 
@@ -66,7 +92,7 @@ const (
 	errNegativeLimit = engine.Error("ERR LIMIT can't be negative")
 )
 
-// algebra is what the commands that combine sorted sets are asked to do.
+// algebra holds the arguments of a command that combines sorted sets.
 type algebra struct {
 	keys       []engine.Key
 	sets       []engine.ZSet
@@ -85,8 +111,8 @@ func zinter(tx *engine.Tx, a algebra) engine.ZMembers {
 }
 func zdiff(tx *engine.Tx, a algebra) engine.ZMembers { return tx.ZDiff(a.sets) }
 
-// zcombine handles ZUNION and ZINTER numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE SUM | MIN | MAX] [WITHSCORES],
-// and ZDIFF numkeys key [key ...] [WITHSCORES].
+// zcombine handles ZUNION and ZINTER numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE
+// SUM | MIN | MAX] [WITHSCORES], and ZDIFF numkeys key [key ...] [WITHSCORES].
 func zcombine(c *command.Call, combine func(*engine.Tx, algebra) engine.ZMembers, known algebraWords) error {
 	a := takeAlgebra(c, known)
 	if err := c.Args.End(); err != nil {
@@ -106,8 +132,9 @@ func zcombine(c *command.Call, combine func(*engine.Tx, algebra) engine.ZMembers
 	return nil
 }
 
-// zcombinestore handles ZUNIONSTORE and ZINTERSTORE destination numkeys key [key ...] [WEIGHTS weight [weight ...]]
-// [AGGREGATE SUM | MIN | MAX], and ZDIFFSTORE destination numkeys key [key ...].
+// zcombinestore handles ZUNIONSTORE and ZINTERSTORE destination numkeys key [key ...] [WEIGHTS
+// weight [weight ...]] [AGGREGATE SUM | MIN | MAX], and ZDIFFSTORE destination numkeys key [key
+// ...].
 func zcombinestore(c *command.Call, combine func(*engine.Tx, algebra) engine.ZMembers, known algebraWords) error {
 	dst := c.Args.Key()
 	a := takeAlgebra(c, known)
@@ -121,7 +148,7 @@ func zcombinestore(c *command.Call, combine func(*engine.Tx, algebra) engine.ZMe
 	})
 }
 
-// roomForUnion makes room for the largest of the sets: the union is no smaller.
+// roomForUnion frees memory for the largest of the sets: the union is no smaller.
 func roomForUnion(c *command.Call, words [][]byte) {
 	n, ok := grammar.ParseInt(words[2])
 	if !ok || n < 1 || n > int64(len(words)-3) {
@@ -154,17 +181,19 @@ func zintercard(c *command.Call) error {
 	return nil
 }
 
-// algebraWords says which words a command knows after its keys.
+// algebraWords says which options a command has after its keys, and how it combines.
 type algebraWords struct {
 	scoring    bool // WEIGHTS and AGGREGATE
 	withScores bool // WITHSCORES
 	limit      bool // LIMIT
-	looksUp    bool // it looks the members of one set up in the others, if these are much larger: those of the first,
-	least      bool // or of the smallest
+	// it looks the members of one set up in the others, if these are much larger: those of the
+	// first,
+	looksUp bool
+	least   bool // or of the smallest
 }
 
-// takeAlgebra takes a number of keys, the keys, and options. Redis looks at what the keys hold before it reads on, so the lookup is part of
-// the parsing here.
+// takeAlgebra takes a number of keys, the keys, and options. Redis looks the keys up before it
+// parses the options, so the lookup is part of the parsing here.
 func takeAlgebra(c *command.Call, known algebraWords) (a algebra) {
 	a.keys, a.sets = operands(c)
 	a.long = known.long(a.sets)
@@ -185,13 +214,15 @@ func takeAlgebra(c *command.Call, known algebraWords) (a algebra) {
 	return a
 }
 
-// longWork is from how many members on a call works when its locks are let go: to walk through as many takes some milliseconds.
+// longWork is the number of members from which a call works after its locks are released: to walk
+// through that many takes some milliseconds.
 const longWork = 50_000
 
-// lookUpWork is how many members are walked through in the time in which one is looked up, or a little less.
+// lookUpWork is how many members are walked through in the time in which one is looked up, or a
+// little less.
 const lookUpWork = 8
 
-// long tells whether a command takes long to combine sets.
+// long reports whether a command takes long to combine sets.
 func (w algebraWords) long(sets []engine.ZSet) bool {
 	if len(sets) == 0 {
 		return false
@@ -209,7 +240,7 @@ func (w algebraWords) long(sets []engine.ZSet) bool {
 	return walk > longWork
 }
 
-// keep makes the sets stay as they are when the locks are let go.
+// keep replaces the sets by clones, which stay unchanged after the locks are released.
 func (a *algebra) keep() { keepAll(a.sets) }
 
 func keepAll(sets []engine.ZSet) {

@@ -10,21 +10,45 @@ import (
 func init() {
 	const alike = command.Write | command.NoScript | command.Fast | command.Blocking
 	command.Register(
-		&command.Command{Name: "bzpopmin", Arity: -3, Flags: alike, Keys: []command.KeySpec{{Access: "RW access delete", Begin: 1, Last: -2, Step: 1}},
-			Syntax: "key [key ...] timeout", Group: "sorted-set", Since: "5.0.0",
+		&command.Command{
+			Name:       "bzpopmin",
+			Arity:      -3,
+			Flags:      alike,
+			Keys:       []command.KeySpec{{Access: "RW access delete", Begin: 1, Last: -2, Step: 1}},
+			Syntax:     "key [key ...] timeout",
+			Group:      "sorted-set",
+			Since:      "5.0.0",
 			Complexity: "O(log(N)) with N being the number of elements in the sorted set.",
-			Summary:    "Remove and return the member with the lowest score from one or more sorted sets, or block until one is available",
-			Run:        func(c *command.Call) error { return bzpop(c, false) }},
-		&command.Command{Name: "bzpopmax", Arity: -3, Flags: alike, Keys: []command.KeySpec{{Access: "RW access delete", Begin: 1, Last: -2, Step: 1}},
-			Syntax: "key [key ...] timeout", Group: "sorted-set", Since: "5.0.0",
+			Summary: "Remove and return the member with the lowest score from one or more sorted sets, or block " +
+				"until one is available",
+			Run: func(c *command.Call) error { return bzpop(c, false) },
+		},
+		&command.Command{
+			Name:       "bzpopmax",
+			Arity:      -3,
+			Flags:      alike,
+			Keys:       []command.KeySpec{{Access: "RW access delete", Begin: 1, Last: -2, Step: 1}},
+			Syntax:     "key [key ...] timeout",
+			Group:      "sorted-set",
+			Since:      "5.0.0",
 			Complexity: "O(log(N)) with N being the number of elements in the sorted set.",
-			Summary:    "Remove and return the member with the highest score from one or more sorted sets, or block until one is available",
-			Run:        func(c *command.Call) error { return bzpop(c, true) }},
-		&command.Command{Name: "bzmpop", Arity: -5, Flags: command.Write | command.Blocking | command.MovableKeys, Keys: []command.KeySpec{command.KeysCounted("RW access delete", 2)},
-			Syntax: "timeout numkeys key [key ...] <MIN | MAX> [COUNT count]", Group: "sorted-set", Since: "7.0.0",
-			Complexity: "O(K) + O(M*log(N)) where K is the number of provided keys, N being the number of elements in the sorted set, and M being the number of elements popped.",
-			Summary:    "Remove and return members with scores in a sorted set or block until one is available",
-			Run:        bzmpop},
+			Summary: "Remove and return the member with the highest score from one or more sorted sets, or block " +
+				"until one is available",
+			Run: func(c *command.Call) error { return bzpop(c, true) },
+		},
+		&command.Command{
+			Name:   "bzmpop",
+			Arity:  -5,
+			Flags:  command.Write | command.Blocking | command.MovableKeys,
+			Keys:   []command.KeySpec{command.KeysCounted("RW access delete", 2)},
+			Syntax: "timeout numkeys key [key ...] <MIN | MAX> [COUNT count]",
+			Group:  "sorted-set",
+			Since:  "7.0.0",
+			Complexity: "O(K) + O(M*log(N)) where K is the number of provided keys, N being the number of elements " +
+				"in the sorted set, and M being the number of elements popped.",
+			Summary: "Remove and return members with scores in a sorted set or block until one is available",
+			Run:     bzmpop,
+		},
 	)
 }
 
@@ -33,14 +57,15 @@ const (
 	errTimeoutNegative = engine.Error("ERR timeout is negative")
 )
 
-// zpopper is what is popped once there is something, and how it is answered.
+// zpopper says how many members a call pops, from which end, and how it replies.
 type zpopper struct {
 	n        int64
 	greatest bool
 	pairs    bool // with the name of the key and pairs, as by ZMPOP; otherwise flat
 }
 
-// Pop takes from the first of the keys that holds any members; found is false if none does.
+// Pop removes members from the first of the keys that has any, and replies with them; found is
+// false if none has.
 func (p zpopper) Pop(tx *engine.Tx, keys []engine.Key, r *wire.Reply) (found bool, err error) {
 	return tx.ZPop(keys, p.n, p.greatest, func(from engine.Key, popped engine.ZMembers) {
 		if p.pairs {
@@ -70,7 +95,7 @@ func bzpop(c *command.Call, greatest bool) error {
 
 // bzmpop handles BZMPOP timeout numkeys key [key ...] MIN | MAX [COUNT count].
 func bzmpop(c *command.Call) error {
-	timeout := command.Args{List: [][]byte{c.Args.Next()}} // which Redis looks at last
+	timeout := command.Args{List: [][]byte{c.Args.Next()}} // Redis checks it last
 	keys, p := takePops(&c.Args)
 	if err := c.Args.End(); err != nil {
 		return err
@@ -82,7 +107,8 @@ func bzmpop(c *command.Call) error {
 	return popOrWait(c, keys, wait, p)
 }
 
-// popOrWait pops, now or, unless it is within a transaction, when there is something, and at the latest after wait ms.
+// popOrWait pops now, or waits for a member, at most for wait ms. Within a transaction it does not
+// wait.
 func popOrWait(c *command.Call, keys []engine.Key, wait int64, p zpopper) error {
 	found, err := p.Pop(c.Tx, keys, &c.Reply)
 	switch {
@@ -96,10 +122,12 @@ func popOrWait(c *command.Call, keys []engine.Key, wait int64, p zpopper) error 
 	return command.ErrWait
 }
 
-// takeTimeout takes how long to wait, in seconds with decimals, and gives it in ms: never for 0, which is for ever.
+// takeTimeout takes a timeout in decimal seconds, and returns it in ms; command.Never for 0, which
+// is no timeout.
 func takeTimeout(a *command.Args) (ms int64) {
 	seconds := a.FloatOr(errTimeoutFloat)
-	if seconds = math.Ceil(seconds * 1000); seconds < 0 || seconds >= math.MaxInt64 { // which Redis lets turn negative
+	// in Redis it overflows
+	if seconds = math.Ceil(seconds * 1000); seconds < 0 || seconds >= math.MaxInt64 {
 		a.Fail(errTimeoutNegative)
 	}
 	switch {
@@ -111,7 +139,8 @@ func takeTimeout(a *command.Args) (ms int64) {
 	return int64(seconds)
 }
 
-// takePops takes what ZMPOP has in common with BZMPOP: numkeys key [key ...] MIN | MAX [COUNT count].
+// takePops takes what ZMPOP has in common with BZMPOP: numkeys key [key ...] MIN | MAX [COUNT
+// count].
 func takePops(a *command.Args) (keys []engine.Key, p zpopper) {
 	keys = takeCountedKeys(a, takeIntegerFrom(a, 1, errNumKeys), 1)
 	p = zpopper{n: 1, greatest: a.Word("MAX"), pairs: true}

@@ -7,27 +7,58 @@ import (
 
 func init() {
 	command.Register(
-		&command.Command{Name: "zpopmin", Arity: -2, Flags: command.Write | command.Fast, Keys: []command.KeySpec{command.Key("RW access delete", 1)},
-			Syntax: "key [count]", Group: "sorted-set", Since: "5.0.0",
-			Complexity: "O(log(N)*M) with N being the number of elements in the sorted set, and M being the number of elements popped.",
-			Summary:    "Remove and return members with the lowest scores in a sorted set",
-			Run:        func(c *command.Call) error { return zpop(c, false) }},
-		&command.Command{Name: "zpopmax", Arity: -2, Flags: command.Write | command.Fast, Keys: []command.KeySpec{command.Key("RW access delete", 1)},
-			Syntax: "key [count]", Group: "sorted-set", Since: "5.0.0",
-			Complexity: "O(log(N)*M) with N being the number of elements in the sorted set, and M being the number of elements popped.",
-			Summary:    "Remove and return members with the highest scores in a sorted set",
-			Run:        func(c *command.Call) error { return zpop(c, true) }},
-		&command.Command{Name: "zmpop", Arity: -4, Flags: command.Write | command.MovableKeys, Keys: []command.KeySpec{command.KeysCounted("RW access delete", 1)},
-			Syntax: "numkeys key [key ...] <MIN | MAX> [COUNT count]", Group: "sorted-set", Since: "7.0.0",
-			Complexity: "O(K) + O(M*log(N)) where K is the number of provided keys, N being the number of elements in the sorted set, and M being the number of elements popped.",
-			Summary:    "Remove and return members with scores in a sorted set",
-			Run:        zmpop},
-		&command.Command{Name: "zrandmember", Arity: -2, Flags: command.Readonly, Keys: []command.KeySpec{command.Key("RO access", 1)},
-			Syntax: "key [count [WITHSCORES]]", Group: "sorted-set", Since: "6.2.0",
+		&command.Command{
+			Name:   "zpopmin",
+			Arity:  -2,
+			Flags:  command.Write | command.Fast,
+			Keys:   []command.KeySpec{command.Key("RW access delete", 1)},
+			Syntax: "key [count]",
+			Group:  "sorted-set",
+			Since:  "5.0.0",
+			Complexity: "O(log(N)*M) with N being the number of elements in the sorted set, and M being the number " +
+				"of elements popped.",
+			Summary: "Remove and return members with the lowest scores in a sorted set",
+			Run:     func(c *command.Call) error { return zpop(c, false) },
+		},
+		&command.Command{
+			Name:   "zpopmax",
+			Arity:  -2,
+			Flags:  command.Write | command.Fast,
+			Keys:   []command.KeySpec{command.Key("RW access delete", 1)},
+			Syntax: "key [count]",
+			Group:  "sorted-set",
+			Since:  "5.0.0",
+			Complexity: "O(log(N)*M) with N being the number of elements in the sorted set, and M being the number " +
+				"of elements popped.",
+			Summary: "Remove and return members with the highest scores in a sorted set",
+			Run:     func(c *command.Call) error { return zpop(c, true) },
+		},
+		&command.Command{
+			Name:   "zmpop",
+			Arity:  -4,
+			Flags:  command.Write | command.MovableKeys,
+			Keys:   []command.KeySpec{command.KeysCounted("RW access delete", 1)},
+			Syntax: "numkeys key [key ...] <MIN | MAX> [COUNT count]",
+			Group:  "sorted-set",
+			Since:  "7.0.0",
+			Complexity: "O(K) + O(M*log(N)) where K is the number of provided keys, N being the number of elements " +
+				"in the sorted set, and M being the number of elements popped.",
+			Summary: "Remove and return members with scores in a sorted set",
+			Run:     zmpop,
+		},
+		&command.Command{
+			Name:       "zrandmember",
+			Arity:      -2,
+			Flags:      command.Readonly,
+			Keys:       []command.KeySpec{command.Key("RO access", 1)},
+			Syntax:     "key [count [WITHSCORES]]",
+			Group:      "sorted-set",
+			Since:      "6.2.0",
 			Complexity: "O(N) where N is the number of elements returned",
 			Summary:    "Get one or multiple random elements from a sorted set",
 			Tips:       "nondeterministic_output",
-			Run:        zrandmember},
+			Run:        zrandmember,
+		},
 	)
 }
 
@@ -122,7 +153,7 @@ func zrandmemberOne(c *command.Call, k engine.Key) error {
 	return nil
 }
 
-// takeIntegerFrom takes an integer that is least or more; what else stands there is answered with an error of the command's own.
+// takeIntegerFrom takes an integer of at least least; anything else is err.
 func takeIntegerFrom(a *command.Args, least int64, err engine.Error) int64 {
 	n := a.IntegerOr(err)
 	if n < least {
@@ -131,7 +162,8 @@ func takeIntegerFrom(a *command.Args, least int64, err engine.Error) int64 {
 	return n
 }
 
-// takeCountedKeys takes n keys, which must leave at least a few arguments for what comes after them.
+// takeCountedKeys takes n keys; it is a syntax error if fewer than leave arguments remain after
+// them.
 func takeCountedKeys(a *command.Args, n int64, leave int) []engine.Key {
 	if n > int64(a.Left()-leave) {
 		a.Fail(engine.ErrSyntax)

@@ -12,91 +12,188 @@ import (
 
 func init() {
 	const (
-		walk   = "O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements returned."
-		limit  = "O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements being returned. If M is constant (e.g. always asking for the first 10 elements with LIMIT), you can consider it O(log(N))."
+		walk = "O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements " +
+			"returned."
+		limit = "O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements " +
+			"being returned. If M is constant (e.g. always asking for the first 10 elements with LIMIT), you can " +
+			"consider it O(log(N))."
 		search = "O(log(N)) with N being the number of elements in the sorted set."
-		remove = "O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements removed by the operation."
+		remove = "O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements " +
+			"removed by the operation."
 	)
 	command.Register(
-		&command.Command{Name: "zrange", Arity: -4, Flags: command.Readonly, Keys: []command.KeySpec{command.Key("RO access", 1)},
-			Syntax: "key start stop [BYSCORE | BYLEX] [REV] [LIMIT offset count] [WITHSCORES]", Group: "sorted-set", Since: "1.2.0",
+		&command.Command{
+			Name:       "zrange",
+			Arity:      -4,
+			Flags:      command.Readonly,
+			Keys:       []command.KeySpec{command.Key("RO access", 1)},
+			Syntax:     "key start stop [BYSCORE | BYLEX] [REV] [LIMIT offset count] [WITHSCORES]",
+			Group:      "sorted-set",
+			Since:      "1.2.0",
 			Complexity: walk,
 			Summary:    "Return a range of members in a sorted set",
-			Run:        func(c *command.Call) error { return zrange(c, rangeWords{any: true}) }},
-		&command.Command{Name: "zrevrange", Arity: -4, Flags: command.Readonly, Keys: []command.KeySpec{command.Key("RO access", 1)},
-			Syntax: "key start stop [WITHSCORES]", Group: "sorted-set", Since: "1.2.0",
+			Run:        func(c *command.Call) error { return zrange(c, rangeWords{any: true}) },
+		},
+		&command.Command{
+			Name:       "zrevrange",
+			Arity:      -4,
+			Flags:      command.Readonly,
+			Keys:       []command.KeySpec{command.Key("RO access", 1)},
+			Syntax:     "key start stop [WITHSCORES]",
+			Group:      "sorted-set",
+			Since:      "1.2.0",
 			Complexity: walk,
 			Summary:    "Return a range of members in a sorted set, by index, with scores ordered from high to low",
-			Deprecated: "6.2.0", ReplacedBy: "`ZRANGE` with the `REV` argument",
-			Run: func(c *command.Call) error { return zrange(c, rangeWords{by: engine.ZByRank, reverse: true}) }},
-		&command.Command{Name: "zrangebyscore", Arity: -4, Flags: command.Readonly, Keys: []command.KeySpec{command.Key("RO access", 1)},
-			Syntax: "key min max [WITHSCORES] [LIMIT offset count]", Group: "sorted-set", Since: "1.0.5",
+			Deprecated: "6.2.0",
+			ReplacedBy: "`ZRANGE` with the `REV` argument",
+			Run:        func(c *command.Call) error { return zrange(c, rangeWords{by: engine.ZByRank, reverse: true}) },
+		},
+		&command.Command{
+			Name:       "zrangebyscore",
+			Arity:      -4,
+			Flags:      command.Readonly,
+			Keys:       []command.KeySpec{command.Key("RO access", 1)},
+			Syntax:     "key min max [WITHSCORES] [LIMIT offset count]",
+			Group:      "sorted-set",
+			Since:      "1.0.5",
 			Complexity: limit,
 			Summary:    "Return a range of members in a sorted set, by score",
-			Deprecated: "6.2.0", ReplacedBy: "`ZRANGE` with the `BYSCORE` argument",
-			Run: func(c *command.Call) error { return zrange(c, rangeWords{by: engine.ZByScore}) }},
-		&command.Command{Name: "zrevrangebyscore", Arity: -4, Flags: command.Readonly, Keys: []command.KeySpec{command.Key("RO access", 1)},
-			Syntax: "key max min [WITHSCORES] [LIMIT offset count]", Group: "sorted-set", Since: "2.2.0",
+			Deprecated: "6.2.0",
+			ReplacedBy: "`ZRANGE` with the `BYSCORE` argument",
+			Run:        func(c *command.Call) error { return zrange(c, rangeWords{by: engine.ZByScore}) },
+		},
+		&command.Command{
+			Name:       "zrevrangebyscore",
+			Arity:      -4,
+			Flags:      command.Readonly,
+			Keys:       []command.KeySpec{command.Key("RO access", 1)},
+			Syntax:     "key max min [WITHSCORES] [LIMIT offset count]",
+			Group:      "sorted-set",
+			Since:      "2.2.0",
 			Complexity: limit,
 			Summary:    "Return a range of members in a sorted set, by score, with scores ordered from high to low",
-			Deprecated: "6.2.0", ReplacedBy: "`ZRANGE` with the `REV` and `BYSCORE` arguments",
-			Run: func(c *command.Call) error { return zrange(c, rangeWords{by: engine.ZByScore, reverse: true}) }},
-		&command.Command{Name: "zrangebylex", Arity: -4, Flags: command.Readonly, Keys: []command.KeySpec{command.Key("RO access", 1)},
-			Syntax: "key min max [LIMIT offset count]", Group: "sorted-set", Since: "2.8.9",
+			Deprecated: "6.2.0",
+			ReplacedBy: "`ZRANGE` with the `REV` and `BYSCORE` arguments",
+			Run:        func(c *command.Call) error { return zrange(c, rangeWords{by: engine.ZByScore, reverse: true}) },
+		},
+		&command.Command{
+			Name:       "zrangebylex",
+			Arity:      -4,
+			Flags:      command.Readonly,
+			Keys:       []command.KeySpec{command.Key("RO access", 1)},
+			Syntax:     "key min max [LIMIT offset count]",
+			Group:      "sorted-set",
+			Since:      "2.8.9",
 			Complexity: limit,
 			Summary:    "Return a range of members in a sorted set, by lexicographical range",
-			Deprecated: "6.2.0", ReplacedBy: "`ZRANGE` with the `BYLEX` argument",
-			Run: func(c *command.Call) error { return zrange(c, rangeWords{by: engine.ZByLex}) }},
-		&command.Command{Name: "zrevrangebylex", Arity: -4, Flags: command.Readonly, Keys: []command.KeySpec{command.Key("RO access", 1)},
-			Syntax: "key max min [LIMIT offset count]", Group: "sorted-set", Since: "2.8.9",
+			Deprecated: "6.2.0",
+			ReplacedBy: "`ZRANGE` with the `BYLEX` argument",
+			Run:        func(c *command.Call) error { return zrange(c, rangeWords{by: engine.ZByLex}) },
+		},
+		&command.Command{
+			Name:       "zrevrangebylex",
+			Arity:      -4,
+			Flags:      command.Readonly,
+			Keys:       []command.KeySpec{command.Key("RO access", 1)},
+			Syntax:     "key max min [LIMIT offset count]",
+			Group:      "sorted-set",
+			Since:      "2.8.9",
 			Complexity: limit,
-			Summary:    "Return a range of members in a sorted set, by lexicographical range, ordered from higher to lower strings.",
-			Deprecated: "6.2.0", ReplacedBy: "`ZRANGE` with the `REV` and `BYLEX` arguments",
-			Run: func(c *command.Call) error { return zrange(c, rangeWords{by: engine.ZByLex, reverse: true}) }},
-		&command.Command{Name: "zrangestore", Arity: -5, Flags: command.Write | command.DenyOOM, Keys: []command.KeySpec{command.Key("OW update", 1), command.Key("RO access", 2)},
-			Syntax: "dst src min max [BYSCORE | BYLEX] [REV] [LIMIT offset count]", Group: "sorted-set", Since: "6.2.0",
-			Complexity: "O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements stored into the destination key.",
-			Summary:    "Store a range of members from sorted set into another key",
-			Run:        zrangestore},
+			Summary: "Return a range of members in a sorted set, by lexicographical range, ordered from higher " +
+				"to lower strings.",
+			Deprecated: "6.2.0",
+			ReplacedBy: "`ZRANGE` with the `REV` and `BYLEX` arguments",
+			Run:        func(c *command.Call) error { return zrange(c, rangeWords{by: engine.ZByLex, reverse: true}) },
+		},
+		&command.Command{
+			Name:   "zrangestore",
+			Arity:  -5,
+			Flags:  command.Write | command.DenyOOM,
+			Keys:   []command.KeySpec{command.Key("OW update", 1), command.Key("RO access", 2)},
+			Syntax: "dst src min max [BYSCORE | BYLEX] [REV] [LIMIT offset count]",
+			Group:  "sorted-set",
+			Since:  "6.2.0",
+			Complexity: "O(log(N)+M) with N being the number of elements in the sorted set and M the number of " +
+				"elements stored into the destination key.",
+			Summary: "Store a range of members from sorted set into another key",
+			Run:     zrangestore,
+		},
 
-		&command.Command{Name: "zcount", Arity: 4, Flags: command.Readonly | command.Fast, Keys: []command.KeySpec{command.Key("RO access", 1)},
-			Syntax: "key min max", Group: "sorted-set", Since: "2.0.0",
+		&command.Command{
+			Name:       "zcount",
+			Arity:      4,
+			Flags:      command.Readonly | command.Fast,
+			Keys:       []command.KeySpec{command.Key("RO access", 1)},
+			Syntax:     "key min max",
+			Group:      "sorted-set",
+			Since:      "2.0.0",
 			Complexity: search,
 			Summary:    "Count the members in a sorted set with scores within the given values",
-			Run:        func(c *command.Call) error { return zcount(c, engine.ZByScore) }},
-		&command.Command{Name: "zlexcount", Arity: 4, Flags: command.Readonly | command.Fast, Keys: []command.KeySpec{command.Key("RO access", 1)},
-			Syntax: "key min max", Group: "sorted-set", Since: "2.8.9",
+			Run:        func(c *command.Call) error { return zcount(c, engine.ZByScore) },
+		},
+		&command.Command{
+			Name:       "zlexcount",
+			Arity:      4,
+			Flags:      command.Readonly | command.Fast,
+			Keys:       []command.KeySpec{command.Key("RO access", 1)},
+			Syntax:     "key min max",
+			Group:      "sorted-set",
+			Since:      "2.8.9",
 			Complexity: search,
 			Summary:    "Count the number of members in a sorted set between a given lexicographical range",
-			Run:        func(c *command.Call) error { return zcount(c, engine.ZByLex) }},
+			Run:        func(c *command.Call) error { return zcount(c, engine.ZByLex) },
+		},
 
-		&command.Command{Name: "zremrangebyrank", Arity: 4, Flags: command.Write, Keys: []command.KeySpec{command.Key("RW delete", 1)},
-			Syntax: "key start stop", Group: "sorted-set", Since: "2.0.0",
+		&command.Command{
+			Name:       "zremrangebyrank",
+			Arity:      4,
+			Flags:      command.Write,
+			Keys:       []command.KeySpec{command.Key("RW delete", 1)},
+			Syntax:     "key start stop",
+			Group:      "sorted-set",
+			Since:      "2.0.0",
 			Complexity: remove,
 			Summary:    "Remove all members in a sorted set within the given indexes",
-			Run:        func(c *command.Call) error { return zremrange(c, engine.ZByRank) }},
-		&command.Command{Name: "zremrangebyscore", Arity: 4, Flags: command.Write, Keys: []command.KeySpec{command.Key("RW delete", 1)},
-			Syntax: "key min max", Group: "sorted-set", Since: "1.2.0",
+			Run:        func(c *command.Call) error { return zremrange(c, engine.ZByRank) },
+		},
+		&command.Command{
+			Name:       "zremrangebyscore",
+			Arity:      4,
+			Flags:      command.Write,
+			Keys:       []command.KeySpec{command.Key("RW delete", 1)},
+			Syntax:     "key min max",
+			Group:      "sorted-set",
+			Since:      "1.2.0",
 			Complexity: remove,
 			Summary:    "Remove all members in a sorted set within the given scores",
-			Run:        func(c *command.Call) error { return zremrange(c, engine.ZByScore) }},
-		&command.Command{Name: "zremrangebylex", Arity: 4, Flags: command.Write, Keys: []command.KeySpec{command.Key("RW delete", 1)},
-			Syntax: "key min max", Group: "sorted-set", Since: "2.8.9",
+			Run:        func(c *command.Call) error { return zremrange(c, engine.ZByScore) },
+		},
+		&command.Command{
+			Name:       "zremrangebylex",
+			Arity:      4,
+			Flags:      command.Write,
+			Keys:       []command.KeySpec{command.Key("RW delete", 1)},
+			Syntax:     "key min max",
+			Group:      "sorted-set",
+			Since:      "2.8.9",
 			Complexity: remove,
 			Summary:    "Remove all members in a sorted set between the given lexicographical range",
-			Run:        func(c *command.Call) error { return zremrange(c, engine.ZByLex) }},
+			Run:        func(c *command.Call) error { return zremrange(c, engine.ZByLex) },
+		},
 	)
 }
 
 const (
-	errScoreBound    = engine.Error("ERR min or max is not a float")
-	errLexBound      = engine.Error("ERR min or max not valid string range item")
-	errLimitByRank   = engine.Error("ERR syntax error, LIMIT is only supported in combination with either BYSCORE or BYLEX")
+	errScoreBound  = engine.Error("ERR min or max is not a float")
+	errLexBound    = engine.Error("ERR min or max not valid string range item")
+	errLimitByRank = engine.Error(
+		"ERR syntax error, LIMIT is only supported in combination with either BYSCORE or BYLEX",
+	)
 	errScoresWithLex = engine.Error("ERR syntax error, WITHSCORES not supported in combination with BYLEX")
 )
 
-// zrange handles ZRANGE key start stop [BYSCORE | BYLEX] [REV] [LIMIT offset count] [WITHSCORES], and the five commands that have its
-// options in their names.
+// zrange handles ZRANGE key start stop [BYSCORE | BYLEX] [REV] [LIMIT offset count] [WITHSCORES],
+// and the five commands with its options in their names.
 func zrange(c *command.Call, words rangeWords) error {
 	k := c.Args.Key()
 	words.scores = true
@@ -137,7 +234,14 @@ func zrangestore(c *command.Call) error {
 		return err
 	}
 	sources := c.Keys[1:2]
-	return store(c, dst, sources, []engine.ZSet{z}, z.Range(&r).Len() > command.LongReply, func(sets []engine.ZSet) engine.ZMembers { return sets[0].Range(&r) })
+	return store(
+		c,
+		dst,
+		sources,
+		[]engine.ZSet{z},
+		z.Range(&r).Len() > command.LongReply,
+		func(sets []engine.ZSet) engine.ZMembers { return sets[0].Range(&r) },
+	)
 }
 
 // zcount handles ZCOUNT and ZLEXCOUNT key min max.
@@ -158,7 +262,8 @@ func zcount(c *command.Call, by engine.ZBy) error {
 	return nil
 }
 
-// zremrange handles ZREMRANGEBYRANK key start stop, ZREMRANGEBYSCORE and ZREMRANGEBYLEX key min max.
+// zremrange handles ZREMRANGEBYRANK key start stop, ZREMRANGEBYSCORE and ZREMRANGEBYLEX key min
+// max.
 func zremrange(c *command.Call, by engine.ZBy) error {
 	k := c.Args.Key()
 	r := engine.ZRange{By: by}
@@ -176,15 +281,17 @@ func zremrange(c *command.Call, by engine.ZBy) error {
 	return nil
 }
 
-// rangeWords says what a command's name has settled, and so is not a word among its options.
+// rangeWords says which options are implied by the name of a command, and so are not among its
+// arguments.
 type rangeWords struct {
-	any     bool       // nothing is settled: the words BYSCORE, BYLEX and REV are known
-	by      engine.ZBy // otherwise it is this
+	any     bool       // none is implied: BYSCORE, BYLEX and REV are options
+	by      engine.ZBy // otherwise the implied one
 	reverse bool
 	scores  bool // the word WITHSCORES is known
 }
 
-// takeZrange takes the two ends of a range and its options. Redis looks at the options first, and so at their mistakes.
+// takeZrange takes the two ends of a range and its options. As in Redis, errors of the options come
+// first.
 func takeZrange(a *command.Args, known rangeWords) (r engine.ZRange, withScores bool) {
 	r = engine.ZRange{By: known.by, Reverse: known.reverse}
 	first, last := a.Next(), a.Next()
@@ -220,7 +327,7 @@ func takeZrange(a *command.Args, known rangeWords) (r engine.ZRange, withScores 
 	return r, withScores
 }
 
-// takeEnds makes out the two ends of a range.
+// takeEnds parses the two ends of a range.
 func takeEnds(a *command.Args, r *engine.ZRange, first, last []byte) {
 	if a.Err != nil {
 		return
@@ -245,7 +352,7 @@ func takeEnds(a *command.Args, r *engine.ZRange, first, last []byte) {
 	}
 }
 
-// scoreBound reads one end of a range of scores: a number, open if a ( stands before it.
+// scoreBound reads one end of a range of scores: a number, open if it begins with (.
 func scoreBound(b []byte) (f float64, open, ok bool) {
 	if len(b) > 0 && b[0] == '(' {
 		b, open = b[1:], true
@@ -256,8 +363,9 @@ func scoreBound(b []byte) (f float64, open, ok bool) {
 	return f, open, ok
 }
 
-// strtod reads what parseFloat refuses and Redis takes as the end of a range, though not as a score: C's strtod skips spaces before a number,
-// makes infinity of what is too large and 0 of what is too small, finds 0 in nothing, and stops at a NUL.
+// strtod parses what parseFloat refuses and Redis accepts as the end of a range, though not as a
+// score. Like C's strtod it skips leading space, returns infinity for what is too large and 0 for
+// what is too small or empty, and stops at a NUL.
 func strtod(b []byte) (f float64, ok bool) {
 	b, _, _ = bytes.Cut(b, []byte{0})
 	if len(b) == 0 {

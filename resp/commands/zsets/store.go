@@ -5,12 +5,21 @@ import (
 	"rlserver/resp/command"
 )
 
-// storeTries is how often a result is worked out without locks, before it is under them: each time the sources may have changed meanwhile.
+// storeTries is how often a result is computed without locks before it is computed under them. Each
+// time the sources may have changed meanwhile.
 const storeTries = 3
 
-// store lets dst hold what is made of the sorted sets of some keys, and answers how many members that are. If it takes long, the members are worked out when
-// the locks are let go, of the sets as they are now, and stored if no set has changed since: then it is as if all had been done at the end.
-func store(c *command.Call, dst engine.Key, keys []engine.Key, sets []engine.ZSet, long bool, combine func([]engine.ZSet) engine.ZMembers) error {
+// store stores in dst what combine returns for the sorted sets of some keys, and replies with the
+// number of members. If that takes long, it is computed from clones after the locks are released,
+// and stored if no source has changed since. The call then takes effect at its end.
+func store(
+	c *command.Call,
+	dst engine.Key,
+	keys []engine.Key,
+	sets []engine.ZSet,
+	long bool,
+	combine func([]engine.ZSet) engine.ZMembers,
+) error {
 	if !long || c.Executing {
 		return storeMembers(c, dst, combine(sets))
 	}
@@ -34,7 +43,7 @@ func storeMembers(c *command.Call, dst engine.Key, members engine.ZMembers) erro
 	return nil
 }
 
-// Storing is a result that is worked out while no lock is held.
+// Storing is a result that is computed while no lock is held.
 type Storing struct {
 	Dst           engine.Key
 	Sources, Keys []engine.Key // keys are all of them
@@ -43,7 +52,7 @@ type Storing struct {
 	changes       engine.Watch // of the sources
 }
 
-// Watch begins to watch the sources, and keeps what they hold.
+// Watch begins to watch the sources, and clones their sets.
 func (w *Storing) Watch(tx *engine.Tx, sets []engine.ZSet) {
 	w.sets = sets
 	keepAll(w.sets)
@@ -52,8 +61,8 @@ func (w *Storing) Watch(tx *engine.Tx, sets []engine.ZSet) {
 	}
 }
 
-// Try stores the members that are made of the sets, if these are still what the sources hold. If they are not, it takes those of now, and works under the locks
-// if it is the last try.
+// Try stores the result if the sources have not changed since Watch. If they have, it clones the
+// current sets; the last try computes and stores the result under the locks.
 func (w *Storing) Try(c *command.Call, last bool) (done bool, err error) {
 	members := c.Tx.Prepare(w.Combine(w.sets))
 	c.Tx.Begin(c.Env.Clock(), c.DB, w.Keys, true)

@@ -9,52 +9,117 @@ import (
 
 func init() {
 	command.Register(
-		&command.Command{Name: "zadd", Arity: -4, Flags: command.Write | command.DenyOOM | command.Fast, Keys: []command.KeySpec{command.Key("RW update", 1)},
-			Syntax: "key [NX | XX] [GT | LT] [CH] [INCR] score member [score member ...]", Group: "sorted-set", Since: "1.2.0",
+		&command.Command{
+			Name:       "zadd",
+			Arity:      -4,
+			Flags:      command.Write | command.DenyOOM | command.Fast,
+			Keys:       []command.KeySpec{command.Key("RW update", 1)},
+			Syntax:     "key [NX | XX] [GT | LT] [CH] [INCR] score member [score member ...]",
+			Group:      "sorted-set",
+			Since:      "1.2.0",
 			Complexity: "O(log(N)) for each item added, where N is the number of elements in the sorted set.",
 			Summary:    "Add one or more members to a sorted set, or update its score if it already exists",
-			Run:        func(c *command.Call) error { return zadd(c, zaddOptions{}) }},
-		&command.Command{Name: "zincrby", Arity: 4, Flags: command.Write | command.DenyOOM | command.Fast, Keys: []command.KeySpec{command.Key("RW access update", 1)},
-			Syntax: "key increment member", Group: "sorted-set", Since: "1.2.0",
+			Run:        func(c *command.Call) error { return zadd(c, zaddOptions{}) },
+		},
+		&command.Command{
+			Name:       "zincrby",
+			Arity:      4,
+			Flags:      command.Write | command.DenyOOM | command.Fast,
+			Keys:       []command.KeySpec{command.Key("RW access update", 1)},
+			Syntax:     "key increment member",
+			Group:      "sorted-set",
+			Since:      "1.2.0",
 			Complexity: "O(log(N)) where N is the number of elements in the sorted set.",
 			Summary:    "Increment the score of a member in a sorted set",
-			Run:        func(c *command.Call) error { return zadd(c, zaddOptions{increment: true}) }},
-		&command.Command{Name: "zrem", Arity: -3, Flags: command.Write | command.Fast, Keys: []command.KeySpec{command.Key("RW delete", 1)},
-			Syntax: "key member [member ...]", Group: "sorted-set", Since: "1.2.0",
-			Complexity: "O(M*log(N)) with N being the number of elements in the sorted set and M the number of elements to be removed.",
-			Summary:    "Remove one or more members from a sorted set",
-			Run:        zrem},
-		&command.Command{Name: "zcard", Arity: 2, Flags: command.Readonly | command.Fast, Keys: []command.KeySpec{command.Key("RO", 1)},
-			Syntax: "key", Group: "sorted-set", Since: "1.2.0",
+			Run:        func(c *command.Call) error { return zadd(c, zaddOptions{increment: true}) },
+		},
+		&command.Command{
+			Name:   "zrem",
+			Arity:  -3,
+			Flags:  command.Write | command.Fast,
+			Keys:   []command.KeySpec{command.Key("RW delete", 1)},
+			Syntax: "key member [member ...]",
+			Group:  "sorted-set",
+			Since:  "1.2.0",
+			Complexity: "O(M*log(N)) with N being the number of elements in the sorted set and M the number of " +
+				"elements to be removed.",
+			Summary: "Remove one or more members from a sorted set",
+			Run:     zrem,
+		},
+		&command.Command{
+			Name:       "zcard",
+			Arity:      2,
+			Flags:      command.Readonly | command.Fast,
+			Keys:       []command.KeySpec{command.Key("RO", 1)},
+			Syntax:     "key",
+			Group:      "sorted-set",
+			Since:      "1.2.0",
 			Complexity: "O(1)",
 			Summary:    "Get the number of members in a sorted set",
-			Run:        zcard},
-		&command.Command{Name: "zscore", Arity: 3, Flags: command.Readonly | command.Fast, Keys: []command.KeySpec{command.Key("RO access", 1)},
-			Syntax: "key member", Group: "sorted-set", Since: "1.2.0",
+			Run:        zcard,
+		},
+		&command.Command{
+			Name:       "zscore",
+			Arity:      3,
+			Flags:      command.Readonly | command.Fast,
+			Keys:       []command.KeySpec{command.Key("RO access", 1)},
+			Syntax:     "key member",
+			Group:      "sorted-set",
+			Since:      "1.2.0",
 			Complexity: "O(1)",
 			Summary:    "Get the score associated with the given member in a sorted set",
-			Run:        zscore},
-		&command.Command{Name: "zmscore", Arity: -3, Flags: command.Readonly | command.Fast, Keys: []command.KeySpec{command.Key("RO access", 1)},
-			Syntax: "key member [member ...]", Group: "sorted-set", Since: "6.2.0",
+			Run:        zscore,
+		},
+		&command.Command{
+			Name:       "zmscore",
+			Arity:      -3,
+			Flags:      command.Readonly | command.Fast,
+			Keys:       []command.KeySpec{command.Key("RO access", 1)},
+			Syntax:     "key member [member ...]",
+			Group:      "sorted-set",
+			Since:      "6.2.0",
 			Complexity: "O(N) where N is the number of members being requested.",
 			Summary:    "Get the score associated with the given members in a sorted set",
-			Run:        zmscore},
-		&command.Command{Name: "zrank", Arity: -3, Flags: command.Readonly | command.Fast, Keys: []command.KeySpec{command.Key("RO access", 1)},
-			Syntax: "key member [WITHSCORE]", Group: "sorted-set", Since: "2.0.0",
+			Run:        zmscore,
+		},
+		&command.Command{
+			Name:       "zrank",
+			Arity:      -3,
+			Flags:      command.Readonly | command.Fast,
+			Keys:       []command.KeySpec{command.Key("RO access", 1)},
+			Syntax:     "key member [WITHSCORE]",
+			Group:      "sorted-set",
+			Since:      "2.0.0",
 			Complexity: "O(log(N))",
 			Summary:    "Determine the index of a member in a sorted set",
-			Run:        func(c *command.Call) error { return zrank(c, false) }},
-		&command.Command{Name: "zrevrank", Arity: -3, Flags: command.Readonly | command.Fast, Keys: []command.KeySpec{command.Key("RO access", 1)},
-			Syntax: "key member [WITHSCORE]", Group: "sorted-set", Since: "2.0.0",
+			Run:        func(c *command.Call) error { return zrank(c, false) },
+		},
+		&command.Command{
+			Name:       "zrevrank",
+			Arity:      -3,
+			Flags:      command.Readonly | command.Fast,
+			Keys:       []command.KeySpec{command.Key("RO access", 1)},
+			Syntax:     "key member [WITHSCORE]",
+			Group:      "sorted-set",
+			Since:      "2.0.0",
 			Complexity: "O(log(N))",
 			Summary:    "Determine the index of a member in a sorted set, with scores ordered from high to low",
-			Run:        func(c *command.Call) error { return zrank(c, true) }},
-		&command.Command{Name: "zscan", Arity: -3, Flags: command.Readonly, Keys: []command.KeySpec{command.Key("RO access", 1)},
-			Syntax: "key cursor [MATCH pattern] [COUNT count]", Group: "sorted-set", Since: "2.8.0",
-			Complexity: "O(1) for every call. O(N) for a complete iteration, including enough command calls for the cursor to return back to 0. N is the number of elements inside the collection..",
-			Summary:    "Incrementally iterate sorted sets elements and associated scores",
-			Tips:       "nondeterministic_output",
-			Run:        zscan},
+			Run:        func(c *command.Call) error { return zrank(c, true) },
+		},
+		&command.Command{
+			Name:   "zscan",
+			Arity:  -3,
+			Flags:  command.Readonly,
+			Keys:   []command.KeySpec{command.Key("RO access", 1)},
+			Syntax: "key cursor [MATCH pattern] [COUNT count]",
+			Group:  "sorted-set",
+			Since:  "2.8.0",
+			Complexity: "O(1) for every call. O(N) for a complete iteration, including enough command calls for the " +
+				"cursor to return back to 0. N is the number of elements inside the collection..",
+			Summary: "Incrementally iterate sorted sets elements and associated scores",
+			Tips:    "nondeterministic_output",
+			Run:     zscan,
+		},
 	)
 }
 
@@ -64,7 +129,7 @@ const (
 	errOneMemberBy = engine.Error("ERR INCR option supports a single increment-element pair")
 )
 
-// zaddOptions are what stands before the scores.
+// zaddOptions holds the options before the scores.
 type zaddOptions struct {
 	conditions   engine.ZAddIf
 	countChanged bool
@@ -92,7 +157,8 @@ func takeZaddOptions(a *command.Args, o zaddOptions) zaddOptions {
 	}
 }
 
-// conflict tells what is wrong with the options together, in the order in which Redis looks.
+// conflict returns the error of options that exclude each other, in the order in which Redis checks
+// them.
 func (o zaddOptions) conflict(words int) error {
 	has := func(c engine.ZAddIf) bool { return o.conditions&c == c }
 	switch {
@@ -108,8 +174,8 @@ func (o zaddOptions) conflict(words int) error {
 	return nil
 }
 
-// zadd handles ZADD key [NX | XX] [GT | LT] [CH] [INCR] score member [score member ...], and ZINCRBY key increment member, which
-// to Redis is the same with INCR given.
+// zadd handles ZADD key [NX | XX] [GT | LT] [CH] [INCR] score member [score member ...], and
+// ZINCRBY key increment member, which is the same with INCR.
 func zadd(c *command.Call, o zaddOptions) error {
 	k := c.Args.Key()
 	o = takeZaddOptions(&c.Args, o)
@@ -202,8 +268,8 @@ func zmscore(c *command.Call) error {
 	return nil
 }
 
-// zrank handles ZRANK and ZREVRANK key member [WITHSCORE]. The option came with Redis 7.2; anything else in its place is one argument too
-// many, as before.
+// zrank handles ZRANK and ZREVRANK key member [WITHSCORE]. The option is of Redis 7.2; anything
+// else in its place is a wrong number of arguments, as in 7.0.
 func zrank(c *command.Call, fromGreatest bool) error {
 	k, member := c.Args.Key(), c.Args.Next()
 	withScore := c.Args.Word("WITHSCORE")
@@ -232,7 +298,8 @@ func zrank(c *command.Call, fromGreatest bool) error {
 	return nil
 }
 
-// zscan handles ZSCAN key cursor [MATCH pattern] [COUNT count]. Of a key that is missing Redis does not read the options.
+// zscan handles ZSCAN key cursor [MATCH pattern] [COUNT count]. As in Redis, the options are not
+// checked for a missing key.
 func zscan(c *command.Call) error {
 	k, cursor := c.Args.Key(), c.Args.Cursor()
 	if c.Args.Err != nil {
@@ -259,7 +326,7 @@ func zscan(c *command.Call) error {
 	return c.Elements(options, next, found, func(r *wire.Reply, e command.Element) { writeBulkFloat(r, e.Score) })
 }
 
-// writeBulkFloat answers with a number as bytes, in RESP3 too.
+// writeBulkFloat replies with a number as a bulk string, in RESP3 too.
 func writeBulkFloat(r *wire.Reply, f float64) {
 	var buf [32]byte
 	r.Bulk(grammar.AppendFloat(buf[:0], f))
@@ -273,7 +340,8 @@ func writeScoreOrNull(r *wire.Reply, score float64, ok bool) {
 	}
 }
 
-// writeMembers answers with members, and with their scores too: flat in RESP2, in pairs in RESP3.
+// writeMembers replies with members, and with their scores if wanted: flat in RESP2, in pairs in
+// RESP3.
 func writeMembers(r *wire.Reply, m engine.ZMembers, withScores bool) {
 	switch {
 	case withScores && r.RESP3:
@@ -288,7 +356,7 @@ func writeMembers(r *wire.Reply, m engine.ZMembers, withScores bool) {
 	}
 }
 
-// writeMemberScores answers with members and their scores by turns.
+// writeMemberScores replies with members, each followed by its score.
 func writeMemberScores(r *wire.Reply, m engine.ZMembers) {
 	r.Array(2 * m.Len())
 	for member, score := range m.All() {
@@ -297,7 +365,7 @@ func writeMemberScores(r *wire.Reply, m engine.ZMembers) {
 	}
 }
 
-// writeMemberPairs answers with pairs of a member and its score.
+// writeMemberPairs replies with pairs of a member and its score.
 func writeMemberPairs(r *wire.Reply, m engine.ZMembers) {
 	r.Array(m.Len())
 	for member, score := range m.All() {

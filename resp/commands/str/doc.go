@@ -1,0 +1,13 @@
+// Package str has the handlers of the commands on strings, which include bitmaps and numbers.
+//
+// A handler runs under the locks of its keys. A value that it reads belongs to the keyspace and is
+// valid until they are released. A missing key is an empty string, or 0 as a number; a key of
+// another type is WRONGTYPE.
+//
+// A command that makes a string much larger than its arguments has memory freed for it in
+// Command.Prepare, before the locks are taken. LCS, and the counting of long bitmaps, run after
+// they are released.
+//
+// Numbers are formatted as Redis does, floating point numbers as C's long double: see package
+// grammar.
+package str
