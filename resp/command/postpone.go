@@ -27,8 +27,8 @@ const longCall = time.Second
 // ErrGone ends a call whose client has gone.
 const ErrGone = engine.Error("ERR the client has closed the connection")
 
-// Unwanted is errGone if the call has run for long and its client is gone. It is to be asked every
-// few milliseconds.
+// Unwanted returns ErrGone if the call has run for longCall and its client has gone. Long calls ask
+// every few milliseconds.
 func (c *Call) Unwanted() error {
 	if c.Conn.Running() < longCall || !c.Conn.Gone() {
 		return nil

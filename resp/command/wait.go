@@ -29,13 +29,14 @@ type Request struct {
 // ErrWait is returned by a handler whose call has to wait: it has no reply yet.
 var ErrWait = errors.New("the call waits")
 
-// Admit has a limiter decide a call, by try, and makes the call wait if it came with WAIT and
-// cannot be admitted now but may be in time: then the error is ErrWait, to be returned by the
-// handler, which will be run again. Who comes while others wait goes behind them, unless it can be
-// told at once that it cannot be admitted in time, or it takes nothing: whoever renews a lease must
-// not wait for its end.
+// Admit has a limiter decide a call, by try. A call with WAIT that is denied now, but may be admitted
+// before its timeout ends, gets ErrWait: the handler returns it, and is run again later.
 //
-// When its time is over a call is decided as one without WAIT: those do not look at who waits.
+// If other calls wait for the key, a new call waits behind them, with two exceptions: a call that
+// cannot be admitted in time is denied at once, and one that takes nothing is admitted, as the
+// renewal of a lease must not wait for the end of a lease.
+//
+// When its timeout has ended, a call is decided like one without WAIT, which does not regard waiters.
 func (c *Call) Admit(try func() (limit.Decision, error)) (limit.Decision, error) {
 	if c.Args.Wait == 0 || c.Executing || c.Attempt == LastAttempt {
 		return try()
