@@ -26,15 +26,16 @@
 //   - Memory is counted where it changes, never measured: the sums are exact at every moment, and
 //     return to zero when the clients are gone.
 //   - One goroutine at a time sets a part. Any goroutine may read it.
-//   - A closed account holds nothing and stays closed. Set then returns false, and the caller stops.
-//   - A client whose commands arrive whole and whose replies are read leaves its account at zero and
-//     touches no shared counter.
+//   - A closed account holds nothing and stays closed. Set then returns false, and the caller
+//     stops.
+//   - A client whose commands arrive whole and whose replies are read leaves its account at zero
+//     and touches no shared counter.
 //
 // # Locks
 //
-// An account's lock is a leaf, except for the short lock of a [RecentMax]. So Set may be called under
-// any other lock of the server. The package counts and never calls out: the server closes clients,
-// one search at a time (Pools.Evicting).
+// An account's lock is a leaf, except for the short lock of a [RecentMax]. So Set may be called
+// under any other lock of the server. The package counts and never calls out: the server closes
+// clients, one search at a time (Pools.Evicting).
 //
 // # Left out on purpose
 //

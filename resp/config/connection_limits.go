@@ -10,7 +10,7 @@ import (
 type ConnectionLimits struct {
 	MaxBulk  atomic.Int64                 // bytes in one bulk string: proto-max-bulk-len
 	MaxQuery atomic.Int64                 // bytes in one command as sent: client-query-buffer-limit
-	Clients  atomic.Int64                 // bytes that all clients may hold; math.MaxInt64: no limit
+	Clients  atomic.Int64                 // bytes that all clients hold; math.MaxInt64: no limit
 	Output   atomic.Pointer[outputLimits] // by ClientClass; replaced as a whole
 }
 

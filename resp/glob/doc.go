@@ -2,10 +2,8 @@
 //
 // # Model
 //
-//   - any bytes, or none
-//     ?        any one byte
-//     [a-c-]   one byte that is listed or in a range; ^ in front negates the class
-//     \x       x itself
+//   - any bytes, or none ?        any one byte [a-c-]   one byte that is listed or in a range; ^ in
+//     front negates the class \x       x itself
 //
 // A pattern is a list of segments between stars. Each element of a segment takes exactly one byte:
 //
@@ -33,8 +31,8 @@
 // The matcher is not taken from a library: clients may rely on what Redis makes of odd patterns,
 // and no two libraries agree on them.
 //
-//   - The empty name is matched by the empty pattern only, not by a star. KEYS and SCAN treat a lone
-//     star themselves.
+//   - The empty name is matched by the empty pattern only, not by a star. KEYS and SCAN treat a
+//     lone star themselves.
 //   - A class without its ] ends with the pattern. [] matches nothing and [^] matches anything.
 //   - A range may be written backward. Bytes are ordered as signed, so [a-\xff] contains NUL but
 //     not b. Without case, the ends are first ordered and then lowered by C's tolower, which turns

@@ -23,8 +23,8 @@
 // # Invariants
 //
 //   - A value that would overflow, or become zero by underflow, is refused rather than changed.
-//   - Parsing is linear in the argument. A long double has a bound on its digits and its exponent, so
-//     that no argument costs more than arithmetic on a few KB.
+//   - Parsing is linear in the argument. A long double has a bound on its digits and its exponent,
+//     so that no argument costs more than arithmetic on a few KB.
 //   - ParseInt and EqualFold do not allocate. Every decision uses them.
 //
 // # Left out on purpose

@@ -60,8 +60,8 @@
 //   - A protocol error is answered in Redis' words after the replies to all commands before it.
 //   - A deadline is set before the flag it serves is checked again, so Wake, Drain and Retime are
 //     never lost.
-//   - Drain ends the stream after the last whole command. The server then closes its side (CloseWrite)
-//     and discards the input that still arrives, so no reply is lost to a TCP reset.
+//   - Drain ends the stream after the last whole command. The server then closes its side
+//     (CloseWrite) and discards the input that still arrives, so no reply is lost to a TCP reset.
 //
 // # Where Redis differs
 //
