@@ -27,7 +27,7 @@
 // requests: absolute times, final scores, final limiter state. Replaying them needs no clock, no
 // configuration and no algorithm:
 //
-//	RL.SLIDE k 10 1s   ->  EffectHits{k, Lo: 2 expired hits go, Hits: {At: now, Seq: 0, N: 1}, ExpireAt: now+1000}
+//	RL.SLIDE k 10 1s   ->  EffectHits{k, Lo: 2, Hits: {At: now, N: 1}, ExpireAt: now+1000}
 //	INCR n             ->  EffectString{n, "8", ExpireAt: as it was}
 //	EXPIRE k -1        ->  EffectDelete{k}
 //
@@ -102,7 +102,7 @@
 //	object.go       what every type must have     dump.go    DUMP, RESTORE and the digests of keys
 //	watch.go        reports changes to a key, for WATCH and for waiters
 //	snapshot*.go    all keys at one moment, while calls go on
-//	memory.go       what keys weigh               evict.go   which are evicted, and what that goes by
+//	memory.go       what keys weigh               evict.go   which are evicted, and why
 //	expire.go       deadlines, the Sweeper; limiter state that lies in the future, moved back
 //	background.go   the sweeping and evicting beside the calls
 //	algorithms.go   the table of the limiters, and refunds; the arithmetic is in engine/limit
