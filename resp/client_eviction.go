@@ -46,15 +46,8 @@ func (s *Server) evict(ss *session, bytes int64) {
 	ss.guard.Conn.Close() // ends its Read and its Write, wherever it is
 	s.memory.Evicted.Add(1)
 	if more, ok := s.allows(&s.evictionLog, time.Second); ok {
-		s.Log.Warn(
-			"a client was evicted: clients hold more memory than they may",
-			"held",
-			bytes,
-			"client",
-			line,
-			"others_since_the_last_line",
-			more,
-		)
+		s.Log.Warn("a client was evicted: clients hold more memory than they may", "held", bytes, "client", line,
+			"others_since_the_last_line", more)
 	}
 }
 

@@ -48,15 +48,8 @@ func (s *session) closeForOutputLimit() {
 func (s *Server) countOutputOverrun(ss *session, bytes int64) {
 	s.memory.Unread.Add(1)
 	if more, ok := s.allows(&s.outputLog, time.Second); ok {
-		s.Log.Warn(
-			"a client was closed for overcoming of output buffer limits",
-			"unread",
-			bytes,
-			"client",
-			ss.describe(),
-			"others_since_the_last_line",
-			more,
-		)
+		s.Log.Warn("a client was closed for overcoming of output buffer limits", "unread", bytes, "client",
+			ss.describe(), "others_since_the_last_line", more)
 	}
 }
 

@@ -40,9 +40,7 @@ func (s *Server) PoliciesChanged() { s.queues.RetryAll() }
 func (s *Server) writePolicies(r *report) {
 	for _, p := range s.Engine.Policies() {
 		admitted, denied := p.Counts()
-		r.field(
-			"policy_"+p.Name(),
-			fmt.Sprintf("shadow=%d,admitted=%d,denied=%d", boolDigit(p.Shadow()), admitted, denied),
-		)
+		r.field("policy_"+p.Name(),
+			fmt.Sprintf("shadow=%d,admitted=%d,denied=%d", boolDigit(p.Shadow()), admitted, denied))
 	}
 }

@@ -86,11 +86,8 @@ func memoryStats(c *command.Call) error {
 	writeAmount(&c.Reply, "keys.bytes-per-key", dataset/int64(max(1, keys)))
 	writeAmount(&c.Reply, "dataset.bytes", dataset)
 	writeRatio(&c.Reply, "dataset.percentage", 100*float64(dataset)/float64(max(1, used)))
-	writeAmount(
-		&c.Reply,
-		"allocator.resident",
-		runtimeBytes("/memory/classes/total:bytes")-runtimeBytes("/memory/classes/heap/released:bytes"),
-	)
+	writeAmount(&c.Reply, "allocator.resident",
+		runtimeBytes("/memory/classes/total:bytes")-runtimeBytes("/memory/classes/heap/released:bytes"))
 	if known {
 		writeRatio(&c.Reply, "fragmentation", float64(resident)/float64(max(1, used)))
 		writeAmount(&c.Reply, "fragmentation.bytes", resident-used)
@@ -158,22 +155,16 @@ func memoryDoctor(c *command.Call) error {
 			humanBytes(used), humanBytes(most), s.Settings.Policy())
 	}
 	if n := s.oomRefusals.Load(); n > 0 {
-		find(
-			"%d calls were refused with OOM: %s had nothing to evict. Raise maxmemory, or delete keys.",
-			n,
-			s.Settings.Policy(),
-		)
+		find("%d calls were refused with OOM: %s had nothing to evict. Raise maxmemory, or delete keys.", n,
+			s.Settings.Policy())
 	}
 	if other := max(0, s.overhead.Load()); most > 0 && other > most/2 {
 		find("%s are taken by other things than keys: by what clients send and do not read, for the most part. See "+
 			"CLIENT LIST.", humanBytes(other))
 	}
 	if resident, ok := residentMemory(); ok && resident > leastToJudge && resident > used*3/2 {
-		find(
-			"%s of the process are resident but only %s are needed: MEMORY PURGE returns memory to the system.",
-			humanBytes(resident),
-			humanBytes(used),
-		)
+		find("%s of the process are resident but only %s are needed: MEMORY PURGE returns memory to the system.",
+			humanBytes(resident), humanBytes(used))
 	}
 	if len(found) == 0 {
 		found = []string{"No problem was found."}

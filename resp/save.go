@@ -83,13 +83,8 @@ func saveInBackground(c *command.Call, doing string, busy, failed engine.Error) 
 	case c.Executing:
 		s.deferUntilUnlocked(func() {
 			if err := store.SaveInBackground(); err != nil {
-				s.server.Log.Error(
-					"a snapshot requested in a transaction could not be started",
-					"client",
-					c.Client,
-					"error",
-					err,
-				)
+				s.server.Log.Error("a snapshot requested in a transaction could not be started", "client",
+					c.Client, "error", err)
 			}
 		})
 		c.Reply.Status(doing + " scheduled")
