@@ -28,7 +28,7 @@ func TestLCSIsBounded(t *testing.T) {
 		{math.MaxUint32 - 1, 0, math.MaxInt64, str.ErrLCSTooLong},
 		{1 << 20, 1 << 20, math.MaxInt64, str.ErrLCSMemory},
 	} {
-		if err := str.LcsFits(of.a, of.b, of.bulk); of.want == nil {
+		if err := str.LCSFits(of.a, of.b, of.bulk); of.want == nil {
 			assert.NoError(t, err, "%d and %d", of.a, of.b)
 		} else {
 			assert.Equal(t, of.want, err, "%d and %d", of.a, of.b)

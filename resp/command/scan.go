@@ -89,7 +89,7 @@ func (c *Call) Elements(o ScanOptions, next uint64, found []Element, write func(
 		if err := o.Err(c); err != nil {
 			return err
 		}
-		WriteCloseScan(&c.Reply, mark, next, n)
+		WriteScanHeader(&c.Reply, mark, next, n)
 		return nil
 	})
 	return nil
@@ -121,9 +121,9 @@ func (a *Args) Cursor() uint64 {
 	return n
 }
 
-// WriteCloseScan inserts the next cursor and the header of an array before n elements that were
+// WriteScanHeader inserts the next cursor and the header of an array before n elements that were
 // written since mark, which Reply.Later returned.
-func WriteCloseScan(r *wire.Reply, mark int, next uint64, n int) {
+func WriteScanHeader(r *wire.Reply, mark int, next uint64, n int) {
 	var digits [20]byte
 	cursor := strconv.AppendUint(digits[:0], next, 10)
 	var buf [64]byte

@@ -571,7 +571,7 @@ func hscan(c *command.Call) error {
 		return err
 	}
 	if h.Len() == 0 {
-		command.WriteCloseScan(&c.Reply, c.Reply.BeginArray(), 0, 0)
+		command.WriteScanHeader(&c.Reply, c.Reply.BeginArray(), 0, 0)
 		return nil
 	}
 	options := c.Args.ScanOptions("", true)

@@ -84,6 +84,6 @@ func scan(c *command.Call) error {
 			break
 		}
 	}
-	command.WriteCloseScan(&c.Reply, mark, cursor, n)
+	command.WriteScanHeader(&c.Reply, mark, cursor, n)
 	return nil
 }

@@ -53,7 +53,7 @@ func lcs(c *command.Call) error {
 	if want.length && want.indexes {
 		return errLCSOptions
 	}
-	if err := LcsFits(int64(len(a)), int64(len(b)), c.Env.Settings.Limits.MaxBulk.Load()); err != nil {
+	if err := LCSFits(int64(len(a)), int64(len(b)), c.Env.Settings.Limits.MaxBulk.Load()); err != nil {
 		return err
 	}
 	c.Postpone(func(c *command.Call) error {
@@ -89,9 +89,9 @@ func takeLcsOptions(a *command.Args) (want lcsRequest) {
 // bit of each is kept.
 const mostCells = 1 << 32
 
-// LcsFits returns an error if two strings of these lengths, in bytes, are too long. Redis keeps 4
+// LCSFits returns an error if two strings of these lengths, in bytes, are too long. Redis keeps 4
 // bytes of each pair.
-func LcsFits(a, b, maxBulk int64) error {
+func LCSFits(a, b, maxBulk int64) error {
 	switch cells := uint64(a+1) * uint64(b+1); {
 	case a >= math.MaxUint32-1 || b >= math.MaxUint32-1:
 		return ErrLCSTooLong

@@ -310,7 +310,7 @@ func zscan(c *command.Call) error {
 		return err
 	}
 	if z.Len() == 0 {
-		command.WriteCloseScan(&c.Reply, c.Reply.BeginArray(), 0, 0)
+		command.WriteScanHeader(&c.Reply, c.Reply.BeginArray(), 0, 0)
 		return nil
 	}
 	options := c.Args.ScanOptions("", false)
