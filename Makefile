@@ -22,10 +22,11 @@ race:
 	@test -n "$(RACE)" || { echo "make check runs the tests under the race detector, which needs a C compiler: install gcc"; exit 1; }
 
 .PHONY: lint
-lint: ## gofmt, go vet, staticcheck, and that the generated documentation is current
+lint: ## gofmt, go vet, staticcheck, the lengths of lines, and that the generated documentation is current
 	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "not gofmt'ed:" $$unformatted; exit 1; fi
 	$(GO) vet ./...
 	$(GO) tool staticcheck ./...
+	$(GO) test -count=1 -run '^TestLineLengths$$' ./integration
 	$(GO) run ./cmd/rlserver docs | diff -u docs/COMMANDS.md - || { echo "docs/COMMANDS.md is not current: run 'make docs'"; exit 1; }
 
 .PHONY: check

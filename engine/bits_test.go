@@ -115,9 +115,13 @@ func TestEffectsOfBits(t *testing.T) {
 		{"stretched", bit(8*8, false), 1},
 		{"no further", func(k Key) { c.tx.Stretch(k, 9) }, 0},
 		{"a field", func(k Key) { c.tx.ChangeBits(k, BitChange{BitField: BitField{Offset: 4, Bits: 8}, N: 0xff}) }, 2},
-		{"which stays", func(k Key) { c.tx.ChangeBits(k, BitChange{BitField: BitField{Offset: 4, Bits: 8}, N: 0xff}) }, 0},
+		{"which stays", func(k Key) {
+			c.tx.ChangeBits(k,
+				BitChange{BitField: BitField{Offset: 4, Bits: 8}, N: 0xff})
+		}, 0},
 		{"which may not change", func(k Key) {
-			c.tx.ChangeBits(k, BitChange{BitField: BitField{Offset: 4, Bits: 8}, N: 1, Add: true, Overflow: OverflowFail})
+			c.tx.ChangeBits(k, BitChange{BitField: BitField{Offset: 4, Bits: 8}, N: 1, Add: true,
+				Overflow: OverflowFail})
 		}, 0},
 	} {
 		tape.calls = nil

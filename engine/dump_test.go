@@ -68,7 +68,8 @@ func TestRestoreChecksMemoryAndContent(t *testing.T) {
 		assert.True(t, c.tx.Exists(k), "nothing is changed by a call that errs")
 	})
 	for _, r := range []Restored{
-		{}, {Type: TypeHash}, {Type: TypeZSet}, {Type: TypeToken, Numbers: [4]int64{-1}}, {Type: TypeToken, Numbers: [4]int64{3: 1 << 40}}, {Type: TypeFixed, Numbers: [4]int64{-1}}, {Type: "other"},
+		{}, {Type: TypeHash}, {Type: TypeZSet}, {Type: TypeToken, Numbers: [4]int64{-1}},
+		{Type: TypeToken, Numbers: [4]int64{3: 1 << 40}}, {Type: TypeFixed, Numbers: [4]int64{-1}}, {Type: "other"},
 	} {
 		assert.False(t, r.Valid(), "%+v", r)
 	}

@@ -163,7 +163,7 @@ func (tx *Tx) HDel(k Key, fields [][]byte) (removed int, err error) {
 // they came, as in Redis' small hashes, and are found by their tags; when there are more, all move
 // to a dict and stay there.
 //
-//	tags  [ 3f      | a0       | 3f        ]    a byte of each field's hash: bytes.IndexByte looks at 32 of them in a step
+//	tags  [ 3f      | a0       | 3f        ]    a byte of each field's hash, for bytes.IndexByte
 //	few   [ name ada| age 36   | mail a@b.c]
 type hash struct {
 	hasher *dict.Hasher

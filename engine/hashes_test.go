@@ -174,7 +174,8 @@ func TestSamplesOfAHash(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(5, 6))
 	for _, n := range []int{1, 10, smallHash, 3000} {
 		_, h := sizedHash(n)
-		for _, wanted := range []int64{0, 1, 2, int64(n) / 5, int64(n) / 2, int64(n) - 1, int64(n), int64(n) + 1, 1 << 62} {
+		for _, wanted := range []int64{0, 1, 2, int64(n) / 5, int64(n) / 2, int64(n) - 1, int64(n), int64(n) + 1,
+			1 << 62} {
 			sample := pairsOf(Hash{h}.Sample(rnd, wanted))
 			require.Len(t, sample, int(min(wanted, int64(n))), "%d of %d", wanted, n)
 			require.Len(t, maps.Collect(Hash{h}.Sample(rnd, wanted)), len(sample), "%d of %d: a field twice", wanted, n)

@@ -13,7 +13,8 @@ import (
 )
 
 func TestInByteOrder(t *testing.T) {
-	for _, c := range [][2]uint64{{0, 1}, {0, 1234}, {7, 7}, {9, 12}, {95, 1005}, {12345, 67890}, {999_999_990, 1_000_000_010}, {1<<63 - 20, 1<<63 - 1}} {
+	for _, c := range [][2]uint64{{0, 1}, {0, 1234}, {7, 7}, {9, 12}, {95, 1005}, {12345, 67890},
+		{999_999_990, 1_000_000_010}, {1<<63 - 20, 1<<63 - 1}} {
 		var got, want []string
 		inByteOrder(c[0], c[1], func(n uint64) bool {
 			got = append(got, strconv.FormatUint(n, 10))

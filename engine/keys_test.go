@@ -353,8 +353,10 @@ func TestTypesAndEncodings(t *testing.T) {
 		{"129 members", zset(129, "m"), TypeZSet, "skiplist", 1},
 		{"a member of 64", zset(1, long[:63]), TypeZSet, "listpack", 1},
 		{"a member of 65", zset(1, long), TypeZSet, "skiplist", 1},
-		{"a bucket", func(k Key) { b.tx.Token(k, limit.Bucket{Capacity: 1, Refill: 1, Period: 1000}, 1) }, TypeToken, "packed", 1},
-		{"a window", func(k Key) { b.tx.Fixed(k, limit.Fixed{Limit: 1, Window: limit.Every(1000)}, 1) }, TypeFixed, "packed", 1},
+		{"a bucket", func(k Key) { b.tx.Token(k, limit.Bucket{Capacity: 1, Refill: 1, Period: 1000}, 1) }, TypeToken,
+			"packed", 1},
+		{"a window", func(k Key) { b.tx.Fixed(k, limit.Fixed{Limit: 1, Window: limit.Every(1000)}, 1) }, TypeFixed,
+			"packed", 1},
 	} {
 		b.do(func(k []Key) {
 			b.tx.Delete(k[0])

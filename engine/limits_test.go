@@ -389,7 +389,8 @@ func TestFutureHitsAreKept(t *testing.T) {
 // Names that are taken are passed over in a few steps, however they lie.
 func TestHitSequenceSkipsTakenNames(t *testing.T) {
 	const n = 1000
-	for _, taken := range [][]uint64{{}, {0}, {n - 1}, {0, n}, {n - 1, 2*n - 1, 3*n - 1}, {5, 6, 7, n + 3}, {n, n + 1}} {
+	for _, taken := range [][]uint64{{}, {0}, {n - 1}, {0, n}, {n - 1, 2*n - 1, 3*n - 1}, {5, 6, 7, n + 3},
+		{n, n + 1}} {
 		c := newCaller(t, Options{})
 		c.with("k", func(k Key) {
 			o := c.tx.apply(nil, &Effect{Kind: EffectAdd, Key: k, Field: []byte("other"), Score: epoch})
@@ -439,9 +440,12 @@ func TestRetryKnowsWhenTheKeyGoes(t *testing.T) {
 	for name, call := range map[string]struct {
 		first, then func(c *caller) limit.Decision
 	}{
-		"slide": {func(c *caller) limit.Decision { return c.slide("k", short, 2, "") }, func(c *caller) limit.Decision { return c.slide("k", long, 1, "") }},
-		"token": {func(c *caller) limit.Decision { return c.token("k", fewer, 10) }, func(c *caller) limit.Decision { return c.token("k", more, 1) }},
-		"fixed": {func(c *caller) limit.Decision { return c.fixed("k", minute, 2) }, func(c *caller) limit.Decision { return c.fixed("k", day, 1) }},
+		"slide": {func(c *caller) limit.Decision { return c.slide("k", short, 2, "") },
+			func(c *caller) limit.Decision { return c.slide("k", long, 1, "") }},
+		"token": {func(c *caller) limit.Decision { return c.token("k", fewer, 10) },
+			func(c *caller) limit.Decision { return c.token("k", more, 1) }},
+		"fixed": {func(c *caller) limit.Decision { return c.fixed("k", minute, 2) },
+			func(c *caller) limit.Decision { return c.fixed("k", day, 1) }},
 		"by hand": {func(c *caller) limit.Decision {
 			d := c.slide("k", long, 2, "")
 			c.with("k", func(k Key) { c.tx.Expire(k, c.now+50, 0) })
@@ -618,7 +622,8 @@ func TestAnotherFixedWindowIsRefused(t *testing.T) {
 			_, err := c.tx.Fixed(k, minute, cost)
 			assert.EqualError(t, err, refused)
 			_, err = c.tx.All(
-				[]Limit{{Key: c.e.Key([]byte("k2")), Rule: rule.Rule{Kind: rule.Token, Token: limit.Bucket{Capacity: 1, Refill: 1, Period: 1}}},
+				[]Limit{{Key: c.e.Key([]byte("k2")),
+					Rule: rule.Rule{Kind: rule.Token, Token: limit.Bucket{Capacity: 1, Refill: 1, Period: 1}}},
 					{Key: k, Rule: rule.Rule{Kind: rule.Fixed, Fixed: minute}}}[1:],
 				cost,
 			)
@@ -671,7 +676,10 @@ func TestStatesOfFormerVersions(t *testing.T) {
 // throughASnapshot is a new engine that a snapshot of this one was applied to.
 func throughASnapshot(t *testing.T, e *Engine) *Engine {
 	restored := New(Options{})
-	for s := e.Snapshot(func() {}); s.Step(func(effects []Effect) { require.NoError(t, restored.Apply(epoch, effects)) }); {
+	for s := e.Snapshot(func() {}); s.Step(func(effects []Effect) {
+		require.NoError(t,
+			restored.Apply(epoch, effects))
+	}); {
 	}
 	return restored
 }

@@ -75,7 +75,10 @@ func TestMoveBackKeepsWhatWasUsed(t *testing.T) {
 			c.now += ahead
 			c.use(r, 3, 150)
 			latest, other := c.now, newCaller(t, Options{Shards: 1})
-			for s := c.e.Snapshot(func() {}); s.Step(func(f []Effect) { require.NoError(t, other.e.Apply(latest, f)) }); {
+			for s := c.e.Snapshot(func() {}); s.Step(func(f []Effect) {
+				require.NoError(t,
+					other.e.Apply(latest, f))
+			}); {
 			}
 			other.now = latest
 			want := other.peeks(3)

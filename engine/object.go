@@ -104,8 +104,8 @@ func (o *zsetObject) clone(name string) object {
 // stateObject is a limiter whose state is a few numbers. An effect sets them all.
 type stateObject interface {
 	object
-	// numbers is the state, for Content; putNumbers reads it. The order is the format of DUMP: never
-	// reorder.
+	// numbers is the state, for Content; putNumbers reads it. The order is the format of DUMP:
+	// never reorder.
 	numbers() [4]int64
 	// store makes the effect the one that sets this state, except for its key and ExpireAt
 	store(f *Effect)

@@ -502,7 +502,8 @@ func TestLawsThroughPolicies(t *testing.T) {
 		period := 1 + r.Int64N(60)
 		set := func(name string) {
 			p := mustParse(name, []string{
-				fmt.Sprintf("SLIDE %d 50ms", 1+r.IntN(6)), fmt.Sprintf("FIXED %d 70ms", 1+r.IntN(6)), fmt.Sprintf("TOKEN %d 2 %dms", 1+r.IntN(6), period),
+				fmt.Sprintf("SLIDE %d 50ms", 1+r.IntN(6)), fmt.Sprintf("FIXED %d 70ms", 1+r.IntN(6)),
+				fmt.Sprintf("TOKEN %d 2 %dms", 1+r.IntN(6), period),
 			}[r.IntN(3)]+[]string{"", "", " SHADOW"}[r.IntN(3)])
 			b := brute[name]
 			if b == nil {

@@ -256,7 +256,8 @@ func (c *counters) reset() {
 // counted is noted as its error, since as many of its denials may have gone by. So of N denials
 //
 //   - a key that was denied more than N/maxCounters times has a counter;
-//   - count is too high by error at most, and error is N/maxCounters at most: count-error is never too high.
+//   - count is too high by error at most, and error is N/maxCounters at most: count-error is never
+//     too high.
 //
 // The counters are in order, the highest first: the key that is denied over and over is found at
 // the first look. A counter that goes up changes places with the first of those that it was equal

@@ -344,7 +344,8 @@ func TestSnapshotEffects(t *testing.T) {
 	s := b.e.Snapshot(func() {})
 	for s.Step(func(effects []Effect) {
 		for _, f := range effects {
-			reported = append(reported, fmt.Sprintf("%d %s: %d %s=%s %v @%d %v %v", f.DB, f.Key.Name, f.Kind, f.Field, f.Value, f.Score, f.ExpireAt, f.Tokens, f.Count))
+			reported = append(reported, fmt.Sprintf("%d %s: %d %s=%s %v @%d %v %v", f.DB, f.Key.Name, f.Kind, f.Field,
+				f.Value, f.Score, f.ExpireAt, f.Tokens, f.Count))
 		}
 	}) {
 	}

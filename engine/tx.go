@@ -11,7 +11,7 @@ import (
 //
 //	tx.Begin(now, db, keys, writing)   locks
 //	tx.Set(…)                          looks and changes, any number of times
-//	pos := tx.End()                    hands the effects to the journal, unlocks; the reply waits for pos
+//	pos := tx.End()                    journals the effects, unlocks; the reply waits for pos
 //
 // Several calls may follow each other under one hold: Join adds the keys of a further one, before
 // the first, and Next goes on to it.

@@ -65,7 +65,11 @@ func BenchmarkZSet(b *testing.B) {
 				z.Count(&ZRange{By: ZByScore, Scores: zset.ScoreRange{Min: float64(i), Max: float64(n)}})
 			}},
 			{"Add", func(i int) { tx.ZAdd(k, 0, []ZMember{{members[i], float64(i) + 0.5}}) }},
-			{"RemAndAdd", func(i int) { tx.ZRem(k, members[i:i+1]); tx.ZAdd(k, 0, []ZMember{{members[i], float64(i)}}) }},
+			{"RemAndAdd", func(i int) {
+				tx.ZRem(k, members[i:i+1])
+				tx.ZAdd(k, 0,
+					[]ZMember{{members[i], float64(i)}})
+			}},
 			{"RangeLimit", func(int) {
 				z, _ := tx.ZSet(k)
 				for range z.Range(&middle).All() {

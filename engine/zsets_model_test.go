@@ -102,7 +102,8 @@ func TestSortedSetsAgainstAModel(t *testing.T) {
 		z.models = append(z.models, &zmodel{scores: map[string]float64{}})
 	}
 	operations := []func(){
-		z.add, z.add, z.add, z.incrBy, z.rem, z.remRange, z.pop, z.storeRange, z.storeAlgebra, z.expire, z.look, z.sample,
+		z.add, z.add, z.add, z.incrBy, z.rem, z.remRange, z.pop, z.storeRange, z.storeAlgebra, z.expire, z.look,
+		z.sample,
 	}
 	for range 1000 {
 		z.now += z.Int64N(20)

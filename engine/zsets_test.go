@@ -75,7 +75,11 @@ func (z *zbench) holds(t *testing.T, k Key, want string) {
 func TestWhatChangesNothingIsNoEffect(t *testing.T) {
 	z := newZBench(t)
 	for name, call := range map[string]func() error{
-		"the same score":           func() error { _, _, err := z.ZAdd(z.a, 0, zmembers("one", 1, "two", 2)); return err },
+		"the same score": func() error {
+			_, _,
+				err := z.ZAdd(z.a, 0, zmembers("one", 1, "two", 2))
+			return err
+		},
 		"a zero of the other sign": func() error { _, _, err := z.ZAdd(z.a, ZAddNX, zmembers("one", 0)); return err },
 		"only new ones":            func() error { _, _, err := z.ZAdd(z.a, ZAddNX, zmembers("one", 9)); return err },
 		"only old ones":            func() error { _, _, err := z.ZAdd(z.b, ZAddXX, zmembers("one", 9)); return err },
@@ -84,7 +88,11 @@ func TestWhatChangesNothingIsNoEffect(t *testing.T) {
 		"no such key":              func() error { _, err := z.ZRem(z.b, [][]byte{[]byte("one")}); return err },
 		"an empty range":           func() error { _, err := z.ZRemRange(z.a, &ZRange{Start: 7, Stop: 9}); return err },
 		"a range of no key":        func() error { _, err := z.ZRemRange(z.b, &zall); return err },
-		"no count":                 func() error { _, err := z.ZPop([]Key{z.b, z.a}, 0, true, func(Key, ZMembers) {}); return err },
+		"no count": func() error {
+			_,
+				err := z.ZPop([]Key{z.b, z.a}, 0, true, func(Key, ZMembers) {})
+			return err
+		},
 		"nothing in place of none": func() error { z.ZStore(z.b, ZMembers{}); return nil },
 	} {
 		require.NoError(t, call(), name)
@@ -102,7 +110,11 @@ func TestWrongTypesAndScoresAreRefusedUnchanged(t *testing.T) {
 		"ZIncrBy":   func() error { _, _, err := z.ZIncrBy(z.s, 0, []byte("one"), 1); return err },
 		"ZRem":      func() error { _, err := z.ZRem(z.s, [][]byte{[]byte("one")}); return err },
 		"ZRemRange": func() error { _, err := z.ZRemRange(z.s, &zall); return err },
-		"ZPop":      func() error { _, err := z.ZPop([]Key{z.b, z.s, z.a}, 1, false, func(Key, ZMembers) {}); return err },
+		"ZPop": func() error {
+			_, err := z.ZPop([]Key{z.b, z.s, z.a}, 1, false,
+				func(Key, ZMembers) {})
+			return err
+		},
 	} {
 		require.ErrorIs(t, call(), ErrWrongType, name)
 		assert.Empty(t, z.next(), name)

@@ -263,7 +263,8 @@ func TestFailure(t *testing.T) {
 					w.disk.mode = mode
 					w.disk.fail()
 					requireWait(t, goOn, w.store.Wait(w.set("lost", 0)))
-					synctest.Wait() // the writer wakes calls before it closes the file and logs the failure
+					// the writer wakes calls before it closes the file and logs the failure
+					synctest.Wait()
 					require.ErrorIs(t, w.store.Failure(), errDisk)
 					require.ErrorIs(t, w.store.Status().Failure, errDisk)
 					requireWait(t, goOn, w.store.Refuses())

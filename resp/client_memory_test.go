@@ -201,7 +201,8 @@ func TestClientEviction(t *testing.T) {
 			control.soon("small", func() bool { return control.clientField("small", "qbuf") > 90_000 })
 			go large.Write([]byte(c.sent))
 			control.soon("held", func() bool {
-				return control.clientField("large", c.field) > 300_000 && control.clientField("large", "tot-mem") > 300_000+clientmem.ConnectionSize
+				return control.clientField("large", c.field) > 300_000 &&
+					control.clientField("large", "tot-mem") > 300_000+clientmem.ConnectionSize
 			})
 			control.check([]answer{{"CONFIG SET maxmemory-clients 350kb", "+OK"}})
 			control.soon("closed", func() bool { return control.clientField("large", "id") < 0 })
@@ -419,18 +420,30 @@ func TestClientMemoryParameters(t *testing.T) {
 	c := startServer(t, config.Defaults{MaxMemory: 1000, ClientMemory: -20}).dial()
 	// the replies are those of Redis 7.0.15
 	for _, step := range []struct{ name, value, reply, now string }{
-		{"client-output-buffer-limit", "normal 0 0", words, "normal 67108864 16777216 60 slave 268435456 67108864 60 pubsub 33554432 8388608 60"},
-		{"client-output-buffer-limit", "", "+OK", "normal 67108864 16777216 60 slave 268435456 67108864 60 pubsub 33554432 8388608 60"},
-		{"client-output-buffer-limit", "normal 0 0 0", "+OK", "normal 0 0 0 slave 268435456 67108864 60 pubsub 33554432 8388608 60"},
-		{"client-output-buffer-limit", "foo 1 2 3", class, "normal 0 0 0 slave 268435456 67108864 60 pubsub 33554432 8388608 60"},
-		{"client-output-buffer-limit", "master 1 2 3", class, "normal 0 0 0 slave 268435456 67108864 60 pubsub 33554432 8388608 60"},
-		{"client-output-buffer-limit", "normal -1 0 0", number, "normal 0 0 0 slave 268435456 67108864 60 pubsub 33554432 8388608 60"},
-		{"client-output-buffer-limit", "normal 1 2 x", number, "normal 0 0 0 slave 268435456 67108864 60 pubsub 33554432 8388608 60"},
-		{"client-output-buffer-limit", "normal 1 2 -1", number, "normal 0 0 0 slave 268435456 67108864 60 pubsub 33554432 8388608 60"},
-		{"client-output-buffer-limit", "normal 1x 2 3", number, "normal 0 0 0 slave 268435456 67108864 60 pubsub 33554432 8388608 60"},
-		{"client-output-buffer-limit", "replica 10 5 60 pubsub 1k 1kb 3", "+OK", "normal 0 0 0 slave 10 5 60 pubsub 1000 1024 3"},
-		{"client-output-buffer-limit", "NORMAL 500000 6 7", "+OK", "normal 500000 6 7 slave 10 5 60 pubsub 1000 1024 3"},
-		{"client-output-buffer-limit", "normal 1 2 3 normal 400000 5 6", "+OK", "normal 400000 5 6 slave 10 5 60 pubsub 1000 1024 3"},
+		{"client-output-buffer-limit", "normal 0 0", words, "normal 67108864 16777216 60 slave 268435456 67108864 " +
+			"60 pubsub 33554432 8388608 60"},
+		{"client-output-buffer-limit", "", "+OK", "normal 67108864 16777216 60 slave 268435456 67108864 60 pubsub " +
+			"33554432 8388608 60"},
+		{"client-output-buffer-limit", "normal 0 0 0", "+OK", "normal 0 0 0 slave 268435456 67108864 60 pubsub " +
+			"33554432 8388608 60"},
+		{"client-output-buffer-limit", "foo 1 2 3", class, "normal 0 0 0 slave 268435456 67108864 60 pubsub " +
+			"33554432 8388608 60"},
+		{"client-output-buffer-limit", "master 1 2 3", class, "normal 0 0 0 slave 268435456 67108864 60 pubsub " +
+			"33554432 8388608 60"},
+		{"client-output-buffer-limit", "normal -1 0 0", number, "normal 0 0 0 slave 268435456 67108864 60 pubsub " +
+			"33554432 8388608 60"},
+		{"client-output-buffer-limit", "normal 1 2 x", number, "normal 0 0 0 slave 268435456 67108864 60 pubsub " +
+			"33554432 8388608 60"},
+		{"client-output-buffer-limit", "normal 1 2 -1", number, "normal 0 0 0 slave 268435456 67108864 60 pubsub " +
+			"33554432 8388608 60"},
+		{"client-output-buffer-limit", "normal 1x 2 3", number, "normal 0 0 0 slave 268435456 67108864 60 pubsub " +
+			"33554432 8388608 60"},
+		{"client-output-buffer-limit", "replica 10 5 60 pubsub 1k 1kb 3", "+OK", "normal 0 0 0 slave 10 5 60 pubsub " +
+			"1000 1024 3"},
+		{"client-output-buffer-limit", "NORMAL 500000 6 7", "+OK", "normal 500000 6 7 slave 10 5 60 pubsub 1000 " +
+			"1024 3"},
+		{"client-output-buffer-limit", "normal 1 2 3 normal 400000 5 6", "+OK", "normal 400000 5 6 slave 10 5 60 " +
+			"pubsub 1000 1024 3"},
 		{"client-output-buffer-limit", "normal  1 2 3", words, "normal 400000 5 6 slave 10 5 60 pubsub 1000 1024 3"},
 		{"maxmemory-clients", "101%", clients + "percentage argument must be less or equal to 100", "20%"},
 		{"maxmemory-clients", "-1", share, "20%"},
@@ -441,7 +454,11 @@ func TestClientMemoryParameters(t *testing.T) {
 		{"maxmemory-clients", "5%", "+OK", "5%"},
 	} {
 		assert.Equal(t, step.reply, c.send("CONFIG", "SET", step.name, step.value), step.value)
-		assert.Equal(t, fmt.Sprintf("*2 $%d %s $%d %s", len(step.name), step.name, len(step.now), step.now), c.do("CONFIG GET "+step.name))
+		assert.Equal(
+			t,
+			fmt.Sprintf("*2 $%d %s $%d %s", len(step.name), step.name, len(step.now), step.now),
+			c.do("CONFIG GET "+step.name),
+		)
 	}
 	assert.Equal(t, config.MinShare, c.number("maxmemory_clients"))
 	require.Equal(t, "+OK", c.do("CONFIG SET maxmemory 1000mb"))

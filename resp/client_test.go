@@ -26,7 +26,11 @@ func TestClientCommands(t *testing.T) {
 		{"CLIENT NO-EVICT perhaps", "-ERR syntax error"},
 		{"CLIENT GETREDIR", ":-1"},
 		{"CLIENT TRACKINGINFO", "*6 $5 flags *1 $3 off $8 redirect :-1 $8 prefixes *0"},
-		{"CLIENT CACHING YES", "-ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or OPTOUT mode enabled"},
+		{
+			"CLIENT CACHING YES",
+			"-ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or OPTOUT mode " +
+				"enabled",
+		},
 		{"CLIENT TRACKING maybe", "-ERR syntax error"},
 		{"HELLO 3", "%7…"},
 		{"CLIENT TRACKING ON OPTIN", "+OK"},
@@ -66,8 +70,16 @@ func TestClientCommandsOfOurs(t *testing.T) {
 		{"CLIENT SETINFO LIB-NAME a\x01", "-ERR LIB-NAME cannot contain spaces, newlines or special characters."},
 		{"CLIENT INFO", "$… lib-name=lib(x) lib-ver=1.2.3\n"},
 		{"CLIENT NO-TOUCH ON", "+OK"},
-		{"CLIENT TRACKING ON", "-ERR this server does not track keys: CLIENT TRACKING ON is taken with OPTIN alone, and CLIENT CACHING YES refused"},
-		{"CLIENT TRACKING ON BCAST", "-ERR this server does not track keys: CLIENT TRACKING ON is taken with OPTIN alone, and CLIENT CACHING YES refused"},
+		{
+			"CLIENT TRACKING ON",
+			"-ERR this server does not track keys: CLIENT TRACKING ON is taken with OPTIN alone, and CLIENT CACHING " +
+				"YES refused",
+		},
+		{
+			"CLIENT TRACKING ON BCAST",
+			"-ERR this server does not track keys: CLIENT TRACKING ON is taken with OPTIN alone, and CLIENT CACHING " +
+				"YES refused",
+		},
 		{"CLIENT TRACKING ON OPTIN NOLOOP", "+OK"},
 		{"CLIENT CACHING YES", "-ERR this server does not track keys: replies must not be cached by the client"},
 		{"RESET", "+RESET"},
@@ -86,8 +98,14 @@ func TestClientList(t *testing.T) {
 
 	lines := strings.Split(first.do("CLIENT LIST"), "\n")
 	require.Len(t, lines, 3)
-	require.Regexp(t, `^\$\d+ id=1 addr=127.0.0.1:\d+ laddr=`+ts.addr+` fd=\d+ name= age=5 idle=0 flags=N db=0 sub=0 psub=0 ssub=0 multi=-1 `+
-		`qbuf=0 qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=0 oll=0 omem=0 tot-mem=16384 events=r cmd=client\|list user=default redir=-1 resp=2 lib-name= lib-ver=$`, lines[0])
+	require.Regexp(
+		t,
+		`^\$\d+ id=1 addr=127.0.0.1:\d+ laddr=`+ts.addr+
+			` fd=\d+ name= age=5 idle=0 flags=N db=0 sub=0 psub=0 ssub=0 multi=-1 `+
+			`qbuf=0 qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=0 oll=0 omem=0 `+
+			`tot-mem=16384 events=r cmd=client\|list user=default redir=-1 resp=2 lib-name= lib-ver=$`,
+		lines[0],
+	)
 	require.Regexp(t, `^id=2 .* name=two age=5 idle=5 flags=e db=7 .* cmd=client\|no-evict `, lines[1])
 
 	require.Contains(t, first.do("CLIENT LIST ID 2 9"), " id=2 ")
@@ -135,7 +153,8 @@ var addrField = regexp.MustCompile(` addr=(\S+) `)
 
 func TestClientKill(t *testing.T) {
 	for name, kill := range map[string]string{
-		"by address": "CLIENT KILL %addr", "by id": "CLIENT KILL ID 2", "by option": "CLIENT KILL ADDR %addr TYPE normal USER default",
+		"by address": "CLIENT KILL %addr", "by id": "CLIENT KILL ID 2", "by option": "CLIENT KILL ADDR %addr TYPE " +
+			"normal USER default",
 		"all others": "CLIENT KILL SKIPME yes", "by the address here": "CLIENT KILL LADDR %laddr",
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -175,7 +194,8 @@ func TestClientListShowsRefusedCommands(t *testing.T) {
 	c, other := ts.dial(), ts.dial()
 	require.Equal(t, ":1", c.do("CLIENT ID"))
 	for _, step := range []struct{ call, shown string }{
-		{"GET", "get"}, {"NOPE x", "NULL"}, {"CLIENT NOPE", "NULL"}, {"GET k", "get"}, {"MULTI", "multi"}, {"GET", "get"},
+		{"GET", "get"}, {"NOPE x", "NULL"}, {"CLIENT NOPE", "NULL"}, {"GET k", "get"}, {"MULTI", "multi"},
+		{"GET", "get"},
 		{"CLIENT GETNAME a", "client|getname"}, {"CLIENT", "client"}, {"EVAL x 0", "NULL"},
 	} {
 		ts.advance(5000)
@@ -232,7 +252,8 @@ func TestClientFilters(t *testing.T) {
 		"MAXAGE 5 SKIPME YES ID 1 2 3":   "2 3",
 	} {
 		var ids []string
-		for _, found := range regexp.MustCompile(`(?m)(?:^|\s)id=(\d+) `).FindAllStringSubmatch(c.do("CLIENT LIST "+filter), -1) {
+		for _, found := range regexp.MustCompile(`(?m)(?:^|\s)id=(\d+) `).FindAllStringSubmatch(c.do("CLIENT LIST "+
+			filter), -1) {
 			ids = append(ids, found[1])
 		}
 		assert.Equal(t, want, strings.Join(ids, " "), filter)

@@ -10,7 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A long string's bits are looked at without its lock, and the answer stands where it belongs, in a pipeline and in a transaction.
+// A long string's bits are looked at without its lock, and the answer stands where it belongs, in a
+// pipeline and in a transaction.
 func TestLongBitsAreAnsweredInPlace(t *testing.T) {
 	client := startServer(t, config.Defaults{}).dial()
 	ask := func(line string) any {
@@ -23,7 +24,8 @@ func TestLongBitsAreAnsweredInPlace(t *testing.T) {
 	for _, want := range []any{"a", int64(1), int64(far), int64(far + 1), "b"} {
 		assert.Equal(t, want, readValue(t, client.r))
 	}
-	for _, line := range []string{"MULTI", "ECHO first", "BITCOUNT k", "SETBIT k 5 1", "BITCOUNT k", "BITPOS k 1", "DEL k", "ECHO last"} {
+	for _, line := range []string{"MULTI", "ECHO first", "BITCOUNT k", "SETBIT k 5 1", "BITCOUNT k", "BITPOS k 1",
+		"DEL k", "ECHO last"} {
 		ask(line)
 	}
 	assert.Equal(t, []any{"first", int64(1), int64(0), int64(2), int64(5), int64(1), "last"}, ask("EXEC"))
@@ -38,7 +40,8 @@ func TestStretchingIsBoundByMaxmemory(t *testing.T) {
 	}
 	const oom = "OOM command not allowed when used memory > 'maxmemory'."
 	for _, line := range []string{
-		"SETBIT k 4294967295 1", "SETRANGE k 536870000 x", "BITFIELD k SET u8 4294967295 1", "BITFIELD k SET u8 4294967288 1",
+		"SETBIT k 4294967295 1", "SETRANGE k 536870000 x", "BITFIELD k SET u8 4294967295 1", "BITFIELD k SET u8 " +
+			"4294967288 1",
 	} {
 		assert.Equal(t, oom, ask(line), line)
 	}

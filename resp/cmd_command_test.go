@@ -27,7 +27,8 @@ const golden = "testdata/commands-7.0.15.jsonl"
 
 var record = flag.String("record", "", "address of a redis-server 7.0.15 to record "+golden+" from")
 
-// told is what COMMAND INFO and COMMAND DOCS tell of one command, as far as servers can be held to it.
+// told is what COMMAND INFO and COMMAND DOCS tell of one command, as far as servers can be held to
+// it.
 type told struct {
 	Name       string            `json:"name"`
 	Arity      int64             `json:"arity"`
@@ -62,7 +63,13 @@ func ask(t *testing.T, addr string) map[string]told {
 }
 
 func tellOf(all map[string]told, info []any, docs map[string]any) {
-	c := told{Name: info[0].(string), Arity: info[1].(int64), Flags: texts(info[2]), Categories: texts(info[6]), Tips: texts(info[7])}
+	c := told{
+		Name:       info[0].(string),
+		Arity:      info[1].(int64),
+		Flags:      texts(info[2]),
+		Categories: texts(info[6]),
+		Tips:       texts(info[7]),
+	}
 	for i := range c.Range {
 		c.Range[i] = info[3+i].(int64)
 	}
@@ -126,7 +133,8 @@ func texts(value any) (list []string) {
 	return list
 }
 
-// readValue reads one reply: integers as int64, all texts as string, arrays and sets as []any, maps as map[string]any.
+// readValue reads one reply: integers as int64, all texts as string, arrays and sets as []any, maps
+// as map[string]any.
 func readValue(t *testing.T, r *bufio.Reader) any {
 	line, err := r.ReadString('\n')
 	require.NoError(t, err)
@@ -221,7 +229,8 @@ func compare(t *testing.T, redis, ours told) {
 		want, have any
 	}{
 		{"arity", redis.Arity, ours.Arity}, {"flags", redis.Flags, ours.Flags}, {"range", redis.Range, ours.Range},
-		{"categories", redis.Categories, ours.Categories}, {"tips", redis.Tips, ours.Tips}, {"keys", redis.Keys, ours.Keys},
+		{"categories", redis.Categories, ours.Categories}, {"tips", redis.Tips, ours.Tips},
+		{"keys", redis.Keys, ours.Keys},
 		{"syntax", redis.Syntax, ours.Syntax}, {"kinds", redis.Kinds, ours.Kinds}, {"docs", redis.Docs, ours.Docs},
 	} {
 		reason := otherwise[redis.Name+" "+field.name]
@@ -235,11 +244,20 @@ func compare(t *testing.T, redis, ours told) {
 
 func TestHelp(t *testing.T) {
 	c := startServer(t, config.Defaults{}).dial()
-	assert.Equal(t, "*5 +FUNCTION <subcommand> [<arg> [value] [opt] ...]. Subcommands are: +FLUSH [ASYNC | SYNC] +    Deleting all functions. "+
-		"+HELP +    Prints this help.", c.do("FUNCTION HELP"))
+	assert.Equal(
+		t,
+		"*5 +FUNCTION <subcommand> [<arg> [value] [opt] ...]. Subcommands are: +FLUSH [ASYNC | SYNC] +    Deleting "+
+			"all functions. "+
+			"+HELP +    Prints this help.",
+		c.do("FUNCTION HELP"),
+	)
 	for _, each := range command.Commands.Sorted() {
 		if len(each.Subs) > 0 && each.Name != "debug" {
-			assert.Regexp(t, `^\*\d+ \+`+strings.ToUpper(each.Name)+` .* \+HELP \+    Prints this help\.$`, c.do(each.Name+" HELP"))
+			assert.Regexp(
+				t,
+				`^\*\d+ \+`+strings.ToUpper(each.Name)+` .* \+HELP \+    Prints this help\.$`,
+				c.do(each.Name+" HELP"),
+			)
 		}
 	}
 }
@@ -250,10 +268,21 @@ func TestCommandCommand(t *testing.T) {
 		{"COMMAND DOCS nope", "*0"},
 		{"COMMAND COUNT x", "-ERR wrong number of arguments for 'command|count' command"},
 		{"COMMAND NOPE", "-ERR unknown subcommand 'NOPE'. Try COMMAND HELP."},
-		{"COMMAND INFO get", "*1 *10 $3 get :2 *2 +readonly +fast :1 :1 :1 *3 +@read +@string +@fast *0 *1 *6 $5 flags *2 +RO +access $12 begin_search " +
-			"*4 $4 type $5 index $4 spec *2 $5 index :1 $9 find_keys *4 $4 type $5 range $4 spec *6 $7 lastkey :0 $7 keystep :1 $5 limit :0 *0"},
-		{"COMMAND INFO CLIENT|ID", "*1 *10 $9 client|id :2 *3 +noscript +loading +stale :0 :0 :0 *2 +@slow +@connection *0 *0 *0"},
-		{"COMMAND DOCS select", "*2 $6 select *10 $7 summary $55 Change the selected database for the current connection…"},
+		{
+			"COMMAND INFO get",
+			"*1 *10 $3 get :2 *2 +readonly +fast :1 :1 :1 *3 +@read +@string +@fast *0 *1 *6 $5 flags *2 +RO " +
+				"+access $12 begin_search " +
+				"*4 $4 type $5 index $4 spec *2 $5 index :1 $9 find_keys *4 $4 type $5 range $4 spec *6 $7 lastkey " +
+				":0 $7 keystep :1 $5 limit :0 *0",
+		},
+		{
+			"COMMAND INFO CLIENT|ID",
+			"*1 *10 $9 client|id :2 *3 +noscript +loading +stale :0 :0 :0 *2 +@slow +@connection *0 *0 *0",
+		},
+		{
+			"COMMAND DOCS select",
+			"*2 $6 select *10 $7 summary $55 Change the selected database for the current connection…",
+		},
 		{"COMMAND GETKEYS GET k", "*1 $1 k"},
 		{"COMMAND GETKEYS MSET a 1 b 2", "*2 $1 a $1 b"},
 		{"COMMAND GETKEYS MEMORY USAGE k", "*1 $1 k"},
@@ -286,6 +315,11 @@ func TestCommandListsAgree(t *testing.T) {
 	assert.True(t, strings.HasPrefix(c.do("COMMAND LIST FILTERBY PATTERN hgetall"), "*1 "))
 	limiters := c.do("COMMAND LIST FILTERBY ACLCAT ratelimit")
 	for _, each := range command.Commands.Sorted() {
-		assert.Equal(t, each.Group == "ratelimit" && each.Run != nil, slices.Contains(strings.Fields(limiters), each.Name), each.Name)
+		assert.Equal(
+			t,
+			each.Group == "ratelimit" && each.Run != nil,
+			slices.Contains(strings.Fields(limiters), each.Name),
+			each.Name,
+		)
 	}
 }

@@ -24,17 +24,37 @@ func TestDumpComesBack(t *testing.T) {
 	server := startServer(t, config.Defaults{})
 	client := server.dial()
 	for _, call := range [][]string{
-		{"RL.TOKEN", "token", "10", "1", "1s", "COST", "3"}, {"RL.FIXED", "fixed", "10", "1h", "COST", "4"}, {"RL.SLIDE", "slide", "10", "1m", "COST", "5"},
+		{"RL.TOKEN", "token", "10", "1", "1s", "COST", "3"}, {"RL.FIXED", "fixed", "10", "1h", "COST", "4"},
+		{"RL.SLIDE", "slide", "10", "1m", "COST", "5"},
 		{"SET", "string", "a\x00b"}, {"HSET", "hash", "f", "1", "g", ""},
 	} {
 		client.sendWords(call...)
 	}
 	ask := map[string][]string{
-		"token": {"RL.TOKEN", "token", "10", "1", "1s", "COST", "0"}, "fixed": {"RL.FIXED", "fixed", "10", "1h", "COST", "0"},
-		"slide": {"RL.SLIDE", "slide", "10", "1m", "COST", "0"}, "string": {"GET", "string"}, "hash": {"HGETALL", "hash"},
+		"token": {
+			"RL.TOKEN",
+			"token",
+			"10",
+			"1",
+			"1s",
+			"COST",
+			"0",
+		}, "fixed": {"RL.FIXED", "fixed", "10", "1h", "COST", "0"},
+		"slide": {
+			"RL.SLIDE",
+			"slide",
+			"10",
+			"1m",
+			"COST",
+			"0",
+		}, "string": {"GET", "string"}, "hash": {"HGETALL", "hash"},
 	}
 	for name, question := range ask {
-		before, kind, ttl := client.sendWords(question...), client.sendWords("TYPE", name), client.sendWords("PTTL", name).(int64)
+		before, kind, ttl := client.sendWords(
+			question...), client.sendWords(
+			"TYPE",
+			name,
+		), client.sendWords("PTTL", name).(int64)
 		payload := client.sendWords("DUMP", name).(string)
 		client.sendWords("DEL", name)
 		require.Equal(t, "OK", client.sendWords("RESTORE", name, fmt.Sprint(max(ttl, 0)), payload), name)
@@ -49,7 +69,11 @@ func TestRestoreNamesWhatThereIsNot(t *testing.T) {
 	client := startServer(t, config.Defaults{}).dial()
 	for kind, name := range map[byte]string{1: "list", 2: "set", 15: "stream"} {
 		payload := string(rdb.AppendFooter([]byte{kind, 1, 1, 'a'}))
-		assert.Equal(t, "ERR Bad data format: the payload holds a "+name+", which this server has no type for", client.sendWords("RESTORE", "k", "0", payload))
+		assert.Equal(
+			t,
+			"ERR Bad data format: the payload holds a "+name+", which this server has no type for",
+			client.sendWords("RESTORE", "k", "0", payload),
+		)
 	}
 	for _, tokens := range []rdb.Numbers{{-1}, {0, 0, 0, 1 << 40}, {math.MaxInt64}, {0, 0, -1}, {0, 0, math.MaxInt64}} {
 		payload := string(rdb.AppendFooter(rdb.AppendLimiter(nil, "rl.token", tokens)))
@@ -58,7 +82,8 @@ func TestRestoreNamesWhatThereIsNot(t *testing.T) {
 	assert.Equal(t, int64(0), client.sendWords("EXISTS", "k"))
 }
 
-// A payload says what to allocate: within a transaction and without, that is held against maxmemory before.
+// A payload says what to allocate: within a transaction and without, that is held against maxmemory
+// before.
 func TestRestoreIsBoundByMaxmemory(t *testing.T) {
 	client := startServer(t, config.Defaults{MaxMemory: 8 << 20, MemoryPolicy: "noeviction"}).dial()
 	const oom = "OOM command not allowed when used memory > 'maxmemory'."

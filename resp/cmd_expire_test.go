@@ -78,7 +78,17 @@ func TestExpireReplies(t *testing.T) {
 func TestTimeToLive(t *testing.T) {
 	ts := startServer(t, config.Defaults{})
 	c := ts.dial()
-	converse(t, c, []exchange{{"SET k v", "+OK"}, {"PEXPIRE k 2500", ":1"}, {"TTL k", ":3"}, {"PTTL k", ":2500"}, {"EXPIRETIME k", ":1767225603"}})
+	converse(
+		t,
+		c,
+		[]exchange{
+			{"SET k v", "+OK"},
+			{"PEXPIRE k 2500", ":1"},
+			{"TTL k", ":3"},
+			{"PTTL k", ":2500"},
+			{"EXPIRETIME k", ":1767225603"},
+		},
+	)
 	ts.advance(1)
 	converse(t, c, []exchange{{"TTL k", ":2"}, {"PTTL k", ":2499"}, {"EXPIRETIME k", ":1767225603"}})
 	ts.advance(2000)
@@ -87,15 +97,22 @@ func TestTimeToLive(t *testing.T) {
 	converse(t, c, []exchange{{"EXISTS k", ":1"}, {"PTTL k", ":0"}, {"PEXPIRE k 0 NX", ":0"}})
 	ts.advance(1)
 	converse(t, c, []exchange{
-		{"PTTL k", ":-2"}, {"EXISTS k", ":0"}, {"TYPE k", "+none"}, {"KEYS *", "*0"}, {"SCAN 0", "*2 $1 0 *0"}, {"RANDOMKEY", "$-1"},
-		{"EXPIRE k 10", ":0"}, {"PERSIST k", ":0"}, {"RENAME k l", "-ERR no such key"}, {"COPY k l", ":0"}, {"MOVE k 1", ":0"},
+		{
+			"PTTL k",
+			":-2",
+		}, {"EXISTS k", ":0"}, {"TYPE k", "+none"}, {"KEYS *", "*0"}, {"SCAN 0", "*2 $1 0 *0"}, {"RANDOMKEY", "$-1"},
+		{
+			"EXPIRE k 10",
+			":0",
+		}, {"PERSIST k", ":0"}, {"RENAME k l", "-ERR no such key"}, {"COPY k l", ":0"}, {"MOVE k 1", ":0"},
 		{"DBSIZE", ":1"}, // until somebody deletes it, as in Redis
 		{"DEL k", ":0"},
 		{"DBSIZE", ":0"},
 	})
 }
 
-// The last moment that 64 bits can tell does not overflow on its way to seconds. The replies are those of Redis 7.0.15.
+// The last moment that 64 bits can tell does not overflow on its way to seconds. The replies are
+// those of Redis 7.0.15.
 func TestLongestTimeToLive(t *testing.T) {
 	converse(t, startServer(t, config.Defaults{}).dial(), []exchange{
 		{"SET k v", "+OK"},

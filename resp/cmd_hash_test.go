@@ -91,7 +91,10 @@ func TestHashReplies(t *testing.T) {
 		{"HRANDFIELD h x", notInteger},
 		{"HRANDFIELD h 1 x", "-ERR syntax error"},
 		{"HRANDFIELD h 1 WITHVALUES x", "-ERR syntax error"},
-		{"HRANDFIELD h -9223372036854775808", "-ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807"},
+		{
+			"HRANDFIELD h -9223372036854775808",
+			"-ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807",
+		},
 		{"HRANDFIELD h -9223372036854770000 WITHVALUES", "-ERR value is out of range"},
 		{"HSET one f v", ":1"},
 		{"HRANDFIELD one", "$1 f"},

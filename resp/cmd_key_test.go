@@ -112,7 +112,11 @@ func TestObjectReplies(t *testing.T) {
 		{"OBJECT ENCODING k", "$3 int"},
 		{"OBJECT REFCOUNT k", ":1"},
 		{"OBJECT IDLETIME k", ":0"},
-		{"OBJECT FREQ k", "-ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that when switching between policies at runtime LRU and LFU data will take some time to adjust."},
+		{
+			"OBJECT FREQ k",
+			"-ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that when " +
+				"switching between policies at runtime LRU and LFU data will take some time to adjust.",
+		},
 		{"SET k 1", "+OK"},
 		{"OBJECT REFCOUNT k", ":2147483647"},
 		{"SET k abc", "+OK"},
@@ -176,7 +180,10 @@ func TestIdleTime(t *testing.T) {
 	converse(t, c, []exchange{{"SET k v", "+OK"}, {"RL.TOKEN t 1000 1 1s COST 1000", "*5 :1 :1000 :0 :0 :1000000"}})
 	ts.advance(10_000)
 	converse(t, c, []exchange{
-		{"TYPE k", "+string"}, {"EXISTS k", ":1"}, {"TTL k", ":-1"}, {"OBJECT ENCODING k", "$6 embstr"}, {"KEYS k", "*1 $1 k"},
+		{
+			"TYPE k",
+			"+string",
+		}, {"EXISTS k", ":1"}, {"TTL k", ":-1"}, {"OBJECT ENCODING k", "$6 embstr"}, {"KEYS k", "*1 $1 k"},
 		{"OBJECT IDLETIME k", ":10"},
 		{"OBJECT IDLETIME t", ":10"},
 		{"TOUCH k", ":1"},

@@ -55,8 +55,8 @@ func requireSteps(t *testing.T, steps []limitStep) {
 	}
 }
 
-// Three messages an hour, and a sender who knows when the hour ends: the fixed window lets six through in two minutes, the sliding
-// one three.
+// Three messages an hour, and a sender who knows when the hour ends: the fixed window lets six
+// through in two minutes, the sliding one three.
 func TestThreeMessagesAnHour(t *testing.T) {
 	const fixed, slide = "RL.FIXED fixed 3 hour", "RL.SLIDE slide 3 1h"
 	requireSteps(t, []limitStep{
@@ -79,8 +79,8 @@ func TestThreeMessagesAnHour(t *testing.T) {
 	})
 }
 
-// A day of mail to one person: at most once a minute, five times an hour, ten times a day. The last integer says which of the three
-// an answer speaks of.
+// A day of mail to one person: at most once a minute, five times an hour, ten times a day. The last
+// integer says which of the three an answer speaks of.
 func TestMailOnceAMinuteFiveAnHourTenADay(t *testing.T) {
 	const mail = "RL.MULTI mail:ann 1 1m 5 1h 10 1d"
 	const sent = "*6 :1 :1 :0 :0 :86400000 :0"
@@ -92,7 +92,8 @@ func TestMailOnceAMinuteFiveAnHourTenADay(t *testing.T) {
 		{"2m", mail, sent},
 		{"3m", mail, sent},
 		{"4m", mail, sent},
-		{"4m30s", mail, "*6 :0 :5 :0 :3330000 :86370000 :1"}, // the minute would let it go in 30 s already
+		// the minute would let it go in 30 s already
+		{"4m30s", mail, "*6 :0 :5 :0 :3330000 :86370000 :1"},
 		{"5m", mail, "*6 :0 :5 :0 :3300000 :86340000 :1"},
 		{"59m59.999s", mail, "*6 :0 :5 :0 :1 :83040001 :1"},
 
@@ -108,7 +109,8 @@ func TestMailOnceAMinuteFiveAnHourTenADay(t *testing.T) {
 
 		{"24h", "ZCARD mail:ann", ":10"}, // what was denied was not counted
 		{"24h", mail, sent},
-		{"24h30s", mail, "*6 :0 :1 :0 :30000 :86370000 :0"}, // the day would refuse it as long; the first is named
+		// the day would refuse it as long; the first is named
+		{"24h30s", mail, "*6 :0 :1 :0 :30000 :86370000 :0"},
 		{"24h1m", mail, sent},
 	})
 }
@@ -125,19 +127,31 @@ func TestWindowsAreBounded(t *testing.T) {
 	assert.Equal(t, "-ERR limit must be from 1 to 9007199254740991", c.do("RL.MULTI k 1 1s 0 1s"))
 }
 
-// Only the names of the IANA database are zones: not what its folders hold besides, nor what the machine calls its own.
+// Only the names of the IANA database are zones: not what its folders hold besides, nor what the
+// machine calls its own.
 func TestZones(t *testing.T) {
 	ts := startServer(t, config.Defaults{})
 	c := ts.dial()
-	for _, zone := range []string{"UTC", "Europe/Berlin", "America/Argentina/Buenos_Aires", "Etc/GMT+5", "EST5EDT", "GMT", "W-SU"} {
+	for _, zone := range []string{"UTC", "Europe/Berlin", "America/Argentina/Buenos_Aires", "Etc/GMT+5", "EST5EDT",
+		"GMT", "W-SU"} {
 		assert.Regexp(t, `^\*5 :1 `, c.do("RL.FIXED "+zone+" 5 day TZ "+zone), zone)
 	}
-	for _, zone := range []string{"Local", "localtime", "posix/UTC", "right/Europe/Berlin", "Europe//Berlin", "./Europe/Berlin", "Europe/./Berlin",
-		"../../etc/passwd", "/etc/localtime", "Europe/Berlin/", "Mars/Olympus", "europe/berlin", "Europe", strings.Repeat("A", command.LongestWord)} {
-		assert.Regexp(t, `^-ERR unknown time zone '.*': TZ takes an IANA name such as UTC or Europe/Berlin$`, c.send("RL.FIXED", "k", "5", "day", "TZ", zone))
+	for _, zone := range []string{"Local", "localtime", "posix/UTC", "right/Europe/Berlin", "Europe//Berlin",
+		"./Europe/Berlin", "Europe/./Berlin",
+		"../../etc/passwd", "/etc/localtime", "Europe/Berlin/", "Mars/Olympus", "europe/berlin", "Europe",
+		strings.Repeat("A", command.LongestWord)} {
+		assert.Regexp(
+			t,
+			`^-ERR unknown time zone '.*': TZ takes an IANA name such as UTC or Europe/Berlin$`,
+			c.send("RL.FIXED", "k", "5", "day", "TZ", zone),
+		)
 	}
 	assert.Regexp(t, `^-ERR unknown time zone`, c.send("RL.FIXED", "k", "5", "day", "TZ", ""))
-	assert.Equal(t, "-ERR TZ goes with a window of the calendar: minute, hour, day, week, month or year", c.do("RL.FIXED k 5 1d TZ UTC"))
+	assert.Equal(
+		t,
+		"-ERR TZ goes with a window of the calendar: minute, hour, day, week, month or year",
+		c.do("RL.FIXED k 5 1d TZ UTC"),
+	)
 	assert.Equal(t, ":0", c.do("EXISTS k"))
 }
 

@@ -62,7 +62,11 @@ func TestPolicyReplies(t *testing.T) {
 		ts.advance(step.wait)
 		assert.Equal(t, step.want, c.do(step.call), step.call)
 	}
-	assert.Contains(t, c.do("INFO ratelimit"), "policy_api:shadow=0,admitted=2,denied=0\r\npolicy_day:shadow=1,admitted=0,denied=1\r\n")
+	assert.Contains(
+		t,
+		c.do("INFO ratelimit"),
+		"policy_api:shadow=0,admitted=2,denied=0\r\npolicy_day:shadow=1,admitted=0,denied=1\r\n",
+	)
 	assert.Equal(t, "+OK", c.do("CONFIG RESETSTAT"))
 	assert.Contains(t, c.do("INFO ratelimit"), "policy_api:shadow=0,admitted=0,denied=0\r\n")
 }
@@ -74,32 +78,43 @@ func TestPolicyErrors(t *testing.T) {
 	c.do("RL.POLICY SET b SLIDE 5 1m")
 	const badID = "-ERR the id of RL.CHECK must be 1 to 65536 bytes without { and }"
 	for call, want := range map[string]string{
-		"RL.CHECK ann":                         "-ERR wrong number of arguments for 'rl.check' command",
-		"RL.CHECK {ann} a":                     badID,
-		"RL.CHECK an}n a":                      badID,
-		"RL.CHECK {ann a":                      badID,
-		"RL.CHECK ann a b a":                   "-ERR policy 'a' is named twice",
-		"RL.CHECK ann a a:{b}":                 "-ERR no such policy 'a:{b}'",
-		"RL.CHECK ann COST 5":                  "-ERR no such policy 'COST'",
-		"RL.CHECK ann a COST -1":               "-ERR COST must be from 0 to 9007199254740991",
-		"RL.CHECK ann a COST 1 COST 1":         "-ERR syntax error",
-		"RL.CHECK ann a ID x ID x":             "-ERR syntax error",
-		"RL.CHECK ann a COST 1 b":              "-ERR syntax error",
-		"RL.CHECK ann a b COST 900000":         "*6 :0 :5 :5 :-1 :0 :0",
-		"RL.POLICY SET a SLIDE 5":              "-ERR wrong number of arguments for 'rl.policy|set' command",
-		"RL.POLICY SET a LEAKS 5 1s":           "-ERR unknown algorithm 'LEAKS': a policy is SLIDE, TOKEN, FIXED, LEASE, LEAKY or COUNTER",
-		"RL.POLICY SET a:b SLIDE 5 1s":         "-ERR a policy's name is 1 to 64 letters, digits, dots, underscores and hyphens, not 'a:b'",
+		"RL.CHECK ann":                 "-ERR wrong number of arguments for 'rl.check' command",
+		"RL.CHECK {ann} a":             badID,
+		"RL.CHECK an}n a":              badID,
+		"RL.CHECK {ann a":              badID,
+		"RL.CHECK ann a b a":           "-ERR policy 'a' is named twice",
+		"RL.CHECK ann a a:{b}":         "-ERR no such policy 'a:{b}'",
+		"RL.CHECK ann COST 5":          "-ERR no such policy 'COST'",
+		"RL.CHECK ann a COST -1":       "-ERR COST must be from 0 to 9007199254740991",
+		"RL.CHECK ann a COST 1 COST 1": "-ERR syntax error",
+		"RL.CHECK ann a ID x ID x":     "-ERR syntax error",
+		"RL.CHECK ann a COST 1 b":      "-ERR syntax error",
+		"RL.CHECK ann a b COST 900000": "*6 :0 :5 :5 :-1 :0 :0",
+		"RL.POLICY SET a SLIDE 5":      "-ERR wrong number of arguments for 'rl.policy|set' command",
+		"RL.POLICY SET a LEAKS 5 1s": "-ERR unknown algorithm 'LEAKS': a policy is SLIDE, TOKEN, FIXED, " +
+			"LEASE, LEAKY or COUNTER",
+		"RL.POLICY SET a:b SLIDE 5 1s": "-ERR a policy's name is 1 to 64 letters, digits, dots, underscores " +
+			"and hyphens, not 'a:b'",
 		"RL.POLICY SET a SLIDE 5 1s SHADOW NO": "-ERR 'NO' has no place there: a policy is SLIDE limit window [SHADOW]",
-		"RL.POLICY SET a TOKEN 5 1s SHADOW":    "-ERR value is not an integer or out of range: refill must be from 1 to 9007199254740991",
-		"RL.POLICY FROB":                       "-ERR unknown subcommand 'FROB'. Try RL.POLICY HELP.",
+		"RL.POLICY SET a TOKEN 5 1s SHADOW": "-ERR value is not an integer or out of range: refill must be from " +
+			"1 to 9007199254740991",
+		"RL.POLICY FROB": "-ERR unknown subcommand 'FROB'. Try RL.POLICY HELP.",
 	} {
 		assert.Equal(t, want, c.do(call), call)
 	}
 	assert.Equal(t, badID, c.send("RL.CHECK", "", "a"))
-	assert.Equal(t, "-ERR id is too long: it has 65537 bytes, and proto-max-key-len allows 65536", c.send("RL.CHECK", strings.Repeat("x", limits.MaxCheckID+1), "a"))
+	assert.Equal(
+		t,
+		"-ERR id is too long: it has 65537 bytes, and proto-max-key-len allows 65536",
+		c.send("RL.CHECK", strings.Repeat("x", limits.MaxCheckID+1), "a"),
+	)
 	assert.Equal(t, "-ERR ID must not be empty", c.send("RL.CHECK", "ann", "a", "ID", ""))
 	assert.Equal(t, "-ERR no such policy ''", c.send("RL.CHECK", "ann", "a", ""))
-	assert.Equal(t, "-ERR a policy's name is 1 to 64 letters, digits, dots, underscores and hyphens, not ''", c.send("RL.POLICY", "SET", "", "SLIDE", "5", "1s"))
+	assert.Equal(
+		t,
+		"-ERR a policy's name is 1 to 64 letters, digits, dots, underscores and hyphens, not ''",
+		c.send("RL.POLICY", "SET", "", "SLIDE", "5", "1s"),
+	)
 	assert.Equal(t, ":0", c.do("DBSIZE"), "errors change nothing")
 	assert.Equal(t, "$10 SLIDE 5 1m", c.do("RL.POLICY GET a"))
 }
@@ -115,11 +130,15 @@ func TestChecksAreBounded(t *testing.T) {
 	assert.Equal(t, "*6 :1 :5 :4 :0 :60000 :0", c.do(call))
 	assert.Equal(t, ":128", c.do("DBSIZE"))
 	assert.Equal(t, "-ERR too many policies: RL.CHECK takes at most 128", c.do(call+" p"))
-	assert.Equal(t, "-ERR COST times the number of sliding windows' keys must be at most 1000000: each keeps a member per hit",
-		func() string { c.do("RL.POLICY SET p0 SLIDE 5000000 1m"); return c.do("RL.CHECK bob p0 COST 1000001") }())
+	assert.Equal(
+		t,
+		"-ERR COST times the number of sliding windows' keys must be at most 1000000: each keeps a member per hit",
+		func() string { c.do("RL.POLICY SET p0 SLIDE 5000000 1m"); return c.do("RL.CHECK bob p0 COST 1000001") }(),
+	)
 }
 
-// Checks stand in transactions, whose locks they run under; to set policies takes time and locks of its own.
+// Checks stand in transactions, whose locks they run under; to set policies takes time and locks of
+// its own.
 func TestChecksInTransactions(t *testing.T) {
 	ts := startServer(t, config.Defaults{})
 	c := ts.dial()
@@ -132,7 +151,8 @@ func TestChecksInTransactions(t *testing.T) {
 		{"RL.CHECK {} b", "+QUEUED"},
 		{"RL.CHECK bob a", "+QUEUED"},
 		{"RL.POLICY GET a", "+QUEUED"},
-		{"EXEC", "*5 *6 :1 :1 :0 :0 :60000 :0 *6 :0 :1 :0 :60000 :60000 :1 -ERR the id of RL.CHECK must be 1 to 65536 bytes without { and } " +
+		{"EXEC", "*5 *6 :1 :1 :0 :0 :60000 :0 *6 :0 :1 :0 :60000 :60000 :1 -ERR the id of RL.CHECK must be 1 to " +
+			"65536 bytes without { and } " +
 			"*6 :1 :1 :0 :0 :60000 :0 $10 SLIDE 1 1m"},
 		{"MULTI", "+OK"},
 		{"RL.POLICY SET a SLIDE 2 1m", "-ERR Command not allowed inside a transaction"},
@@ -159,7 +179,8 @@ func TestReloadPolicies(t *testing.T) {
 func TestCheckCallsDoNotAllocate(t *testing.T) {
 	now := int64(testStart)
 	s := newBenchSession(func() int64 { return now })
-	for _, call := range []string{"RL.POLICY SET t TOKEN 100 100 1s", "RL.POLICY SET s SLIDE 2 1m", "RL.POLICY SET f FIXED 5 day TZ Europe/Berlin SHADOW"} {
+	for _, call := range []string{"RL.POLICY SET t TOKEN 100 100 1s", "RL.POLICY SET s SLIDE 2 1m", "RL.POLICY SET " +
+		"f FIXED 5 day TZ Europe/Berlin SHADOW"} {
 		s.execute(words(strings.Fields(call)...))
 	}
 	list := words("RL.CHECK", "ann", "t", "s", "f", "COST", "1")

@@ -9,7 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The steps are those by which redis-cell describes itself: a bucket of five that gets one back each second.
+// The steps are those by which redis-cell describes itself: a bucket of five that gets one back
+// each second.
 func TestCellThrottle(t *testing.T) {
 	requireSteps(t, []limitStep{
 		{"0s", "CL.THROTTLE k 4 1 1 6", "*5 :1 :5 :5 :-1 :0"}, // never more than the bucket holds
@@ -28,7 +29,8 @@ func TestCellThrottle(t *testing.T) {
 		{"9.5s", "CL.THROTTLE k 4 1 1 2", "*5 :0 :5 :2 :-1 :3"},
 		{"9.5s", "CL.THROTTLE k 4 1 1 5", "*5 :1 :5 :2 :3 :3"},
 		{"9.6s", "CL.THROTTLE k 4 1 1 5", "*5 :1 :5 :2 :3 :3"}, // 2.9 s: rounded up
-		{"9.6s", "CL.THROTTLE k 0 1 1 0", "*5 :1 :1 :0 :2 :3"}, // but by more than the bucket could owe it is: 1.9 s
+		// but by more than the bucket could owe it is: 1.9 s
+		{"9.6s", "CL.THROTTLE k 0 1 1 0", "*5 :1 :1 :0 :2 :3"},
 		{"9.6s", "TYPE k", "+rl.token"},
 		{"9.6s", "RL.TOKEN k 5 1 1s COST 0", "*5 :1 :5 :2 :0 :2900"},
 		{"9.6s", "CL.THROTTLE new 4 1 1 0", "*5 :0 :5 :5 :-1 :0"},
@@ -54,7 +56,8 @@ func TestGCRA(t *testing.T) {
 		{"7.002s", "GCRA thirds 2 2 0.0015 TOKENS 3", "*5 :1 :3 :2 :1 :1"},
 		{"7.002s", "GCRA thirds 2 2 0.0015 TOKENS 2", "*5 :0 :3 :0 :-1 :1"},
 		{"7.003s", "GCRA tiny 0 1 0.0000001", "*5 :0 :1 :0 :-1 :1"},
-		{"7.003s", "GCRA long 0 1 400000.0005", "*5 :0 :1 :0 :-1 :400001"}, // too long to count in microseconds
+		// too long to count in microseconds
+		{"7.003s", "GCRA long 0 1 400000.0005", "*5 :0 :1 :0 :-1 :400001"},
 		{"7.004s", "GCRA tiny 0 1 1e-7", "*5 :0 :1 :0 :-1 :1"},
 	})
 }
@@ -71,8 +74,9 @@ func TestThrottle(t *testing.T) {
 	})
 }
 
-// cell is the generic cell rate algorithm (ITU-T I.371, virtual scheduling), as the others have it: all it keeps is when the bucket will be full,
-// in microseconds. It is as exact as we are where the time between two tokens is a whole number of them.
+// cell is the generic cell rate algorithm (ITU-T I.371, virtual scheduling), as the others have it:
+// all it keeps is when the bucket will be full, in microseconds. It is as exact as we are where the
+// time between two tokens is a whole number of them.
 type cell struct{ interval, capacity, full int64 }
 
 func (c *cell) take(now, n int64) string {
@@ -88,7 +92,14 @@ func (c *cell) take(now, n int64) string {
 	default:
 		limited = 1
 	}
-	return fmt.Sprintf("*5 :%d :%d :%d :%d :%d", limited, c.capacity, max(tolerance-(begin-now), 0)/c.interval, retry, (begin-now+999_999)/1_000_000)
+	return fmt.Sprintf(
+		"*5 :%d :%d :%d :%d :%d",
+		limited,
+		c.capacity,
+		max(tolerance-(begin-now), 0)/c.interval,
+		retry,
+		(begin-now+999_999)/1_000_000,
+	)
 }
 
 func TestOthersAgreeWithTheAlgorithm(t *testing.T) {

@@ -10,9 +10,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A mail goes out if its sender, its domain, the day's quota and the workers all have room, or counts nowhere.
+// A mail goes out if its sender, its domain, the day's quota and the workers all have room, or
+// counts nowhere.
 func TestAllOrNothing(t *testing.T) {
-	const mail = "RL.ALL sender:ann SLIDE 2 1m domain TOKEN 5 1 1s quota FIXED 4 day TZ Europe/Berlin at-once LEASE 2 10s worker-"
+	const mail = "RL.ALL sender:ann SLIDE 2 1m domain TOKEN 5 1 1s quota FIXED 4 day TZ Europe/Berlin at-once LEASE " +
+		"2 10s worker-"
 	requireSteps(t, []limitStep{
 		{"0s", mail + "1", "*6 :1 :2 :1 :0 :82800000 :0"},
 		{"0s", mail + "2 COST 0", "*6 :1 :2 :1 :0 :82800000 :0"}, // a peek
@@ -24,7 +26,8 @@ func TestAllOrNothing(t *testing.T) {
 		{"1s", "RL.TOKEN domain 5 1 1s COST 5", "*5 :1 :5 :0 :0 :5000"},
 		{"1s", mail + "2", "*6 :0 :5 :0 :1000 :82799000 :1"}, // the domain
 		{"2s", mail + "2", "*6 :1 :2 :0 :0 :82798000 :0"},
-		{"2s", mail + "3", "*6 :0 :2 :0 :58000 :82798000 :0"}, // the sender has to wait for longer than the workers
+		// the sender has to wait for longer than the workers
+		{"2s", mail + "3", "*6 :0 :2 :0 :58000 :82798000 :0"},
 		{"59.999s", mail + "3", "*6 :0 :2 :0 :1 :82740001 :0"},
 		{"1m", mail + "3", "*6 :1 :2 :0 :0 :82740000 :0"},
 		{"1m2s", mail + "3 COST 3", "*6 :0 :2 :1 :-1 :82738000 :0"}, // never
@@ -40,7 +43,8 @@ func TestAllWithSeveralWindowsOverOneLog(t *testing.T) {
 		{"0s", "ZCARD log", ":1"},
 		{"30s", "RL.ALL log SLIDE 5 1h bucket TOKEN 9 1 1s log SLIDE 1 1m", "*6 :0 :1 :0 :30000 :3570000 :2"},
 		{"1m", "RL.ALL log SLIDE 1 1h bucket TOKEN 9 1 1s log SLIDE 1 1m", "*6 :0 :1 :0 :3540000 :3540000 :0"},
-		{"1m", "RL.ALL a SLIDE 1 1m b SLIDE 1 1m", "*6 :1 :1 :0 :0 :60000 :0"}, // among equals the first
+		// among equals the first
+		{"1m", "RL.ALL a SLIDE 1 1m b SLIDE 1 1m", "*6 :1 :1 :0 :0 :60000 :0"},
 		{"1m", "RL.ALL a SLIDE 1 1m b SLIDE 1 1m", "*6 :0 :1 :0 :60000 :60000 :0"},
 	})
 }
@@ -115,8 +119,10 @@ func TestRateErrors(t *testing.T) {
 	require.Regexp(t, "^.5 :1", c.do("RL.TOKEN bucket 5 1 1s"))
 	const (
 		wrongType = "-WRONGTYPE Operation against a key holding the wrong kind of value"
-		badRule   = "-ERR syntax error: a rule is a key and SLIDE limit window, TOKEN capacity refill period, FIXED limit window [TZ zone], LEASE limit ttl id, LEAKY rate period [QUEUE queue] or COUNTER limit window; behind the rules may stand COST cost and WAIT timeout"
-		shared    = "-ERR key 'k' is in more than one rule: only those of SLIDE may share a key"
+		badRule   = "-ERR syntax error: a rule is a key and SLIDE limit window, TOKEN capacity refill period, FIXED " +
+			"limit window [TZ zone], LEASE limit ttl id, LEAKY rate period [QUEUE queue] or COUNTER limit window; " +
+			"behind the rules may stand COST cost and WAIT timeout"
+		shared = "-ERR key 'k' is in more than one rule: only those of SLIDE may share a key"
 	)
 	for _, step := range []struct{ call, want string }{
 		{"RL.ALL", "-ERR wrong number of arguments for 'rl.all' command"},
@@ -135,16 +141,21 @@ func TestRateErrors(t *testing.T) {
 		{"RL.ALL k SLIDE 1 1s COST -1", "-ERR COST must be from 0 to 9007199254740991"},
 		{"RL.ALL k SLIDE 1 1s COST 9007199254740992", "-ERR COST must be from 0 to 9007199254740991"},
 		{"RL.ALL k SLIDE 0 1s r SLIDE 1 1s", "-ERR limit must be from 1 to 9007199254740991"},
-		{"RL.ALL r SLIDE 1 1s k SLIDE 1 0", "-ERR invalid duration '0': use seconds, or a number with ms, s, m, h, d or w"},
-		{"RL.ALL r SLIDE 1 1s k TOKEN 1 x 1s", "-ERR value is not an integer or out of range: refill must be from 1 to 9007199254740991"},
-		{"RL.ALL r SLIDE 1 1s k FIXED 1 1d TZ UTC", "-ERR TZ goes with a window of the calendar: minute, hour, day, week, month or year"},
-		{"RL.ALL r SLIDE 1 1s k FIXED 1 day TZ Utopia", "-ERR unknown time zone 'Utopia': TZ takes an IANA name such as UTC or Europe/Berlin"},
+		{"RL.ALL r SLIDE 1 1s k SLIDE 1 0", "-ERR invalid duration '0': use seconds, or a number with ms, s, m, h, " +
+			"d or w"},
+		{"RL.ALL r SLIDE 1 1s k TOKEN 1 x 1s", "-ERR value is not an integer or out of range: refill must be from 1 " +
+			"to 9007199254740991"},
+		{"RL.ALL r SLIDE 1 1s k FIXED 1 1d TZ UTC", "-ERR TZ goes with a window of the calendar: minute, hour, day, " +
+			"week, month or year"},
+		{"RL.ALL r SLIDE 1 1s k FIXED 1 day TZ Utopia", "-ERR unknown time zone 'Utopia': TZ takes an IANA name " +
+			"such as UTC or Europe/Berlin"},
 		{"RL.ALL k SLIDE 1 1s k TOKEN 1 1 1s", shared},
 		{"RL.ALL k LEASE 1 1s a k LEASE 1 1s b", shared},
 		{"RL.ALL k FIXED 1 1s r SLIDE 1 1s k SLIDE 1 1s", shared},
 		{"RL.ALL k SLIDE 1 1s text TOKEN 1 1 1s", wrongType},
 		{"RL.ALL k SLIDE 1 1s bucket LEASE 1 1s a", wrongType},
-		{"RL.ALL k SLIDE 9007199254740991 1s COST 1000001", "-ERR COST times the number of sliding windows' keys must be at most 1000000: each keeps a member per hit"},
+		{"RL.ALL k SLIDE 9007199254740991 1s COST 1000001", "-ERR COST times the number of sliding windows' keys " +
+			"must be at most 1000000: each keeps a member per hit"},
 		{"RL.ALL" + strings.Repeat(" k SLIDE 1 1s", 129), "-ERR too many rules: RL.ALL takes at most 128"},
 		{"RL.LEASE k 1 1s", "-ERR wrong number of arguments for 'rl.lease' command"},
 		{"RL.LEASE k 1 1s a b", "-ERR syntax error"},
@@ -172,30 +183,53 @@ func TestRateErrors(t *testing.T) {
 	} {
 		require.Equal(t, step.want, c.do(step.call), step.call)
 	}
-	assert.Equal(t, "-ERR id must not be empty: it is what a lease is renewed and released by", c.send("RL.LEASE", "k", "1", "1s", ""))
-	assert.Equal(t, "-ERR id must not be empty: it is what a lease is renewed and released by", c.send("RL.RELEASE", "k", ""))
-	assert.Equal(t, "-ERR id must not be empty: it is what a lease is renewed and released by", c.send("RL.ALL", "r", "SLIDE", "1", "1s", "k", "LEASE", "1", "1s", ""))
+	assert.Equal(
+		t,
+		"-ERR id must not be empty: it is what a lease is renewed and released by",
+		c.send("RL.LEASE", "k", "1", "1s", ""),
+	)
+	assert.Equal(
+		t,
+		"-ERR id must not be empty: it is what a lease is renewed and released by",
+		c.send("RL.RELEASE", "k", ""),
+	)
+	assert.Equal(
+		t,
+		"-ERR id must not be empty: it is what a lease is renewed and released by",
+		c.send("RL.ALL", "r", "SLIDE", "1", "1s", "k", "LEASE", "1", "1s", ""),
+	)
 	assert.Equal(t, "-ERR ID must not be empty", c.send("RL.REFUND", "k", "1", "ID", ""))
 	assert.Equal(t, ":0", c.do("EXISTS k r"), "what errs changes nothing")
 	assert.Regexp(t, `^\*6 :1 `, c.do("RL.ALL"+strings.Repeat(" k SLIDE 1 1s", 128)))
 }
 
-// Which words are keys depends on the rules before them. Words that mean something else elsewhere may be keys too.
+// Which words are keys depends on the rules before them. Words that mean something else elsewhere
+// may be keys too.
 func TestKeysOfRules(t *testing.T) {
 	ts := startServer(t, config.Defaults{})
 	c := ts.dial()
 	for _, step := range []struct{ call, want string }{
 		{"k SLIDE 1 1s", "*1 $1 k"},
-		{"a slide 1 1s b token 1 1 1s c fixed 1 day tz UTC d lease 1 1s id e FIXED 1 1d f SLIDE 1 1s COST 3", "*6 $1 a $1 b $1 c $1 d $1 e $1 f"},
+		{"a slide 1 1s b token 1 1 1s c fixed 1 day tz UTC d lease 1 1s id e FIXED 1 1d f SLIDE 1 1s COST 3",
+			"*6 $1 a $1 b $1 c $1 d $1 e $1 f"},
 		{"COST SLIDE 1 1s TZ SLIDE 1 1s COST 1", "*2 $4 COST $2 TZ"},
 		{"k FIXED 1 1d TZ SLIDE 1 1s", "*2 $1 k $2 TZ"},
 		{"SLIDE SLIDE 1 1s SLIDE TOKEN 1 1 1s", "*2 $5 SLIDE $5 SLIDE"},
 	} {
 		require.Equal(t, step.want, c.do("COMMAND GETKEYS RL.ALL "+step.call), step.call)
 		c.do("FLUSHALL")
-		require.NotRegexp(t, "^-", strings.Replace(c.do("RL.ALL "+step.call), "-ERR key 'SLIDE' is in more", "", 1), step.call)
+		require.NotRegexp(
+			t,
+			"^-",
+			strings.Replace(c.do("RL.ALL "+step.call), "-ERR key 'SLIDE' is in more", "", 1),
+			step.call,
+		)
 	}
-	require.Equal(t, "*2 *2 $1 a *3 +RW +access +update *2 $1 b *3 +RW +access +update", c.do("COMMAND GETKEYSANDFLAGS RL.ALL a SLIDE 1 1s b SLIDE 1 1s"))
+	require.Equal(
+		t,
+		"*2 *2 $1 a *3 +RW +access +update *2 $1 b *3 +RW +access +update",
+		c.do("COMMAND GETKEYSANDFLAGS RL.ALL a SLIDE 1 1s b SLIDE 1 1s"),
+	)
 	require.Contains(t, c.do("COMMAND INFO RL.ALL"), "*5 +write +denyoom +fast +blocking +movablekeys :1 :1 :1 ")
 }
 
@@ -215,7 +249,8 @@ func TestRatesDoNotAllocate(t *testing.T) {
 	now := int64(testStart)
 	s := newBenchSession(func() int64 { return now })
 	for _, call := range []string{
-		"RL.ALL a SLIDE 2 1m b TOKEN 100 100 1s c FIXED 100 1m", "RL.LEASE l 1 1m me", "RL.LEAKY p 10 1s QUEUE 5", "CL.THROTTLE t 100 100 60",
+		"RL.ALL a SLIDE 2 1m b TOKEN 100 100 1s c FIXED 100 1m", "RL.LEASE l 1 1m me", "RL.LEAKY p 10 1s QUEUE 5",
+		"CL.THROTTLE t 100 100 60",
 		"GCRA g 100 100 0.5 TOKENS 2", "THROTTLE h 100 100 60",
 	} {
 		list := words(strings.Fields(call)...)
@@ -232,7 +267,8 @@ func TestRatesDoNotAllocate(t *testing.T) {
 
 func BenchmarkAll(b *testing.B) {
 	for _, call := range []string{
-		"RL.SLIDE a 100 1m", "RL.ALL a SLIDE 100 1m", "RL.ALL a SLIDE 100 1m b TOKEN 100 100 1s c FIXED 100 1m", "RL.ALL a SLIDE 100 1m b SLIDE 100 1m c SLIDE 100 1m",
+		"RL.SLIDE a 100 1m", "RL.ALL a SLIDE 100 1m", "RL.ALL a SLIDE 100 1m b TOKEN 100 100 1s c FIXED 100 1m",
+		"RL.ALL a SLIDE 100 1m b SLIDE 100 1m c SLIDE 100 1m",
 	} {
 		b.Run(fmt.Sprint(call), func(b *testing.B) {
 			now := int64(testStart)

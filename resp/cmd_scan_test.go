@@ -50,7 +50,8 @@ func TestScanReplies(t *testing.T) {
 	})
 }
 
-// A scan that follows its cursors meets every key that was there all the time, once; COUNT says in how many steps, more or less.
+// A scan that follows its cursors meets every key that was there all the time, once; COUNT says in
+// how many steps, more or less.
 func TestScanCursors(t *testing.T) {
 	ts := startServer(t, config.Defaults{})
 	c := ts.dial()
@@ -75,7 +76,8 @@ func TestScanCursors(t *testing.T) {
 	assert.InDelta(t, n/50, calls, 10)
 }
 
-// An empty name is a name: a star finds it when it is the whole pattern, and no other pattern with a star does, as in Redis.
+// An empty name is a name: a star finds it when it is the whole pattern, and no other pattern with
+// a star does, as in Redis.
 func TestEmptyName(t *testing.T) {
 	c := startServer(t, config.Defaults{}).dial()
 	converse(t, c, []exchange{

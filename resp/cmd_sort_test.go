@@ -26,10 +26,12 @@ func TestSortStoresNoList(t *testing.T) {
 	assert.Equal(t, int64(1), ask("EXISTS z"))
 }
 
-// Only what is made of patterns looks at keys that nobody can name before: then all shards are locked, in a transaction as well.
+// Only what is made of patterns looks at keys that nobody can name before: then all shards are
+// locked, in a transaction as well.
 func TestSortLocksWhatItLooksAt(t *testing.T) {
 	for line, want := range map[string]bool{
-		"SORT z": false, "SORT z BY nosort GET #": false, "SORT z BY w*": true, "SORT z GET w*->f": true, "SORT_RO z LIMIT 0 1 GET *": true,
+		"SORT z": false, "SORT z BY nosort GET #": false, "SORT z BY w*": true, "SORT z GET w*->f": true,
+		"SORT_RO z LIMIT 0 1 GET *": true,
 	} {
 		var words [][]byte
 		for _, w := range strings.Fields(line) {
@@ -40,7 +42,8 @@ func TestSortLocksWhatItLooksAt(t *testing.T) {
 	}
 }
 
-// Calls that take all locks, some and one do not wait for each other in a circle, and what SORT tells is of one moment.
+// Calls that take all locks, some and one do not wait for each other in a circle, and what SORT
+// tells is of one moment.
 func TestSortAmongOthers(t *testing.T) {
 	server := startServer(t, config.Defaults{})
 	setup := server.dial()

@@ -125,7 +125,8 @@ func TestIncrExInRESP3(t *testing.T) {
 	})
 }
 
-// A sum that a long double cannot hold is out of bounds, and the bound where none is given is the greatest that it can.
+// A sum that a long double cannot hold is out of bounds, and the bound where none is given is the
+// greatest that it can.
 func TestIncrExWhereLongDoublesEnd(t *testing.T) {
 	c := startServer(t, config.Defaults{}).dial()
 	c.do("SET f 1e4932")

@@ -36,7 +36,8 @@ func TestLCSIsBounded(t *testing.T) {
 	}
 }
 
-// Whoever asked is looked after while the table is filled, which is given up when nobody waits for it.
+// Whoever asked is looked after while the table is filled, which is given up when nobody waits for
+// it.
 func TestLCSIsGivenUp(t *testing.T) {
 	a, b := bytes.Repeat([]byte("a"), 10_000), bytes.Repeat([]byte("b"), 10_000)
 	asked := 0

@@ -66,7 +66,10 @@ func TestSortedSetReplies(t *testing.T) {
 		{"ZRANGE zero 0 -1 WITHSCORES", "*4 $1 a $1 0 $1 b $1 0"},
 		{"ZUNIONSTORE zero 1 z WEIGHTS -0", ":6"},
 		{"ZSCORE zero a", "$1 0"},
-		{"ZUNION 1 zero WEIGHTS -1 WITHSCORES", "*12 $1 a $2 -0 $1 b $2 -0 $1 c $2 -0 $1 d $2 -0 $1 f $2 -0 $3 new $2 -0"},
+		{
+			"ZUNION 1 zero WEIGHTS -1 WITHSCORES",
+			"*12 $1 a $2 -0 $1 b $2 -0 $1 c $2 -0 $1 d $2 -0 $1 f $2 -0 $3 new $2 -0",
+		},
 		{"ZSCORE z a", "$4 32.5"},
 		{"ZSCORE z nobody", "$-1"},
 		{"ZSCORE none a", "$-1"},
@@ -134,7 +137,10 @@ func TestSortedSetRangeReplies(t *testing.T) {
 		{"ZRANGE z 5 1 BYSCORE", "*0"},
 		{"ZRANGE z 3 (3 BYSCORE", "*0"},
 		{"ZRANGE z 0 -1 LIMIT 1 -1", "*5 $1 a $1 b $1 c $1 d $1 e"},
-		{"ZRANGE z 0 -1 LIMIT 1 2", "-ERR syntax error, LIMIT is only supported in combination with either BYSCORE or BYLEX"},
+		{
+			"ZRANGE z 0 -1 LIMIT 1 2",
+			"-ERR syntax error, LIMIT is only supported in combination with either BYSCORE or BYLEX",
+		},
 		{"ZRANGE z 0 -1 BYSCORE LIMIT 1", "-ERR syntax error"},
 		{"ZRANGE z 0 -1 BYSCORE LIMIT x 1", "-ERR value is not an integer or out of range"},
 		{"ZRANGE z x y BYSCORE LIMIT x 1", "-ERR value is not an integer or out of range"},
@@ -152,7 +158,10 @@ func TestSortedSetRangeReplies(t *testing.T) {
 		{"ZREVRANGE z 0 1 WITHSCORES", "*4 $1 e $1 5 $1 d $1 4"},
 		{"ZREVRANGE z 0 1 REV", "-ERR syntax error"},
 		{"ZREVRANGE z 0 1 BYSCORE", "-ERR syntax error"},
-		{"ZREVRANGE z 0 1 LIMIT 0 1", "-ERR syntax error, LIMIT is only supported in combination with either BYSCORE or BYLEX"},
+		{
+			"ZREVRANGE z 0 1 LIMIT 0 1",
+			"-ERR syntax error, LIMIT is only supported in combination with either BYSCORE or BYLEX",
+		},
 		{"ZRANGEBYSCORE z 2 3", "*2 $1 b $1 c"},
 		{"ZRANGEBYSCORE z (2 (4 WITHSCORES LIMIT 0 1", "*2 $1 c $1 3"},
 		{"ZRANGEBYSCORE z 2 3 REV", "-ERR syntax error"},
@@ -331,7 +340,10 @@ func TestSortedSetPopReplies(t *testing.T) {
 		{"ZRANDMEMBER one x y z", "-ERR value is not an integer or out of range"},
 		{"ZRANDMEMBER one 1 WHAT", "-ERR syntax error"},
 		{"ZRANDMEMBER one 1 WITHSCORES 2", "-ERR syntax error"},
-		{"ZRANDMEMBER one -9223372036854775808", "-ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807"},
+		{
+			"ZRANDMEMBER one -9223372036854775808",
+			"-ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807",
+		},
 		{"ZRANDMEMBER one -9223372036854775807 WITHSCORES", "-ERR value is out of range"},
 		{"ZRANDMEMBER one 9223372036854775807", "*1 $1 a"},
 		{"ZRANDMEMBER one 9223372036854775807 WITHSCORES", "-ERR value is out of range"},
@@ -377,9 +389,11 @@ func TestScoreBoundsThatAreNoScores(t *testing.T) {
 	c := startServer(t, config.Defaults{}).dial()
 	c.do("ZADD z 1 a 2 b")
 	for bound, want := range map[string]string{
-		" 1": ":2", "\t1": ":2", "( 1": ":1", "(\n1": ":1", "1\x00x": ":2", "": ":2", "(": ":2", "0x1": ":2", "(0x1": ":1",
+		" 1": ":2", "\t1": ":2", "( 1": ":1", "(\n1": ":1", "1\x00x": ":2", "": ":2", "(": ":2", "0x1": ":2",
+		"(0x1":                            ":1",
 		"-0x1" + strings.Repeat("0", 300): ":2", "0x1" + strings.Repeat("0", 300): ":0",
-		"1 ": "-ERR min or max is not a float", " (1": "-ERR min or max is not a float", " ": "-ERR min or max is not a float",
+		"1 ": "-ERR min or max is not a float", " (1": "-ERR min or max is not a float", " ": "-ERR min or max is " +
+			"not a float",
 	} {
 		assert.Equal(t, want, c.send("ZCOUNT", "z", bound, "5"), "%q", bound)
 	}
@@ -439,5 +453,10 @@ func TestRandomMembers(t *testing.T) {
 		three := strings.Fields(c.do("ZRANDMEMBER z 3"))
 		assert.Len(t, map[string]bool{three[2]: true, three[4]: true, three[6]: true}, 3, "all different")
 	}
-	assert.Equal(t, "-ERR value is out of range", c.do("ZRANDMEMBER z -1000001"), "Redis would answer until it has no memory left")
+	assert.Equal(
+		t,
+		"-ERR value is out of range",
+		c.do("ZRANDMEMBER z -1000001"),
+		"Redis would answer until it has no memory left",
+	)
 }

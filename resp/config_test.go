@@ -26,21 +26,65 @@ func TestConfig(t *testing.T) {
 		{"CONFIG SET hash-max-listpack-value 1kb hash-max-listpack-entries 7", "+OK"},
 		{"CONFIG GET hash-max-ziplist-value", "*2 $22 hash-max-ziplist-value $4 1024"},
 		{"CONFIG SET hash-max-listpack-value 64 hash-max-listpack-entries 512", "+OK"},
-		{"CONFIG SET timeout 5 maxclients x", "-ERR CONFIG SET failed (possibly related to argument 'maxclients') - argument couldn't be parsed into an integer"},
+		{
+			"CONFIG SET timeout 5 maxclients x",
+			"-ERR CONFIG SET failed (possibly related to argument 'maxclients') - argument couldn't be parsed into " +
+				"an integer",
+		},
 		{"CONFIG GET timeout", "*2 $7 timeout $1 0"},
-		{"CONFIG SET timeout -1", "-ERR CONFIG SET failed (possibly related to argument 'timeout') - argument must be between 0 and 2147483647 inclusive"},
-		{"CONFIG SET timeout 2147483648", "-ERR CONFIG SET failed (possibly related to argument 'timeout') - argument must be between 0 and 2147483647 inclusive"},
-		{"CONFIG SET maxclients 0", "-ERR CONFIG SET failed (possibly related to argument 'maxclients') - argument must be between 1 and 4294967295 inclusive"},
-		{"CONFIG SET proto-max-bulk-len 1", "-ERR CONFIG SET failed (possibly related to argument 'proto-max-bulk-len') - argument must be between 1048576 and 9223372036854775807 inclusive"},
-		{"CONFIG SET proto-max-bulk-len much", "-ERR CONFIG SET failed (possibly related to argument 'proto-max-bulk-len') - argument must be a memory value"},
-		{"CONFIG SET proto-max-bulk-len -1", "-ERR CONFIG SET failed (possibly related to argument 'proto-max-bulk-len') - argument must be a memory value"},
-		{"CONFIG SET protected-mode maybe", "-ERR CONFIG SET failed (possibly related to argument 'protected-mode') - argument must be 'yes' or 'no'"},
-		{"CONFIG SET loglevel loud", "-ERR CONFIG SET failed (possibly related to argument 'loglevel') - argument(s) must be one of the following: debug, verbose, notice, warning…"},
-		{"CONFIG SET databases 3", "-ERR CONFIG SET failed (possibly related to argument 'databases') - can't set immutable config"},
-		{"CONFIG SET timeout 0 timeout 0", "-ERR CONFIG SET failed (possibly related to argument 'timeout') - duplicate parameter"},
+		{
+			"CONFIG SET timeout -1",
+			"-ERR CONFIG SET failed (possibly related to argument 'timeout') - argument must be between 0 and " +
+				"2147483647 inclusive",
+		},
+		{
+			"CONFIG SET timeout 2147483648",
+			"-ERR CONFIG SET failed (possibly related to argument 'timeout') - argument must be between 0 and " +
+				"2147483647 inclusive",
+		},
+		{
+			"CONFIG SET maxclients 0",
+			"-ERR CONFIG SET failed (possibly related to argument 'maxclients') - argument must be between 1 and " +
+				"4294967295 inclusive",
+		},
+		{
+			"CONFIG SET proto-max-bulk-len 1",
+			"-ERR CONFIG SET failed (possibly related to argument 'proto-max-bulk-len') - argument must be between " +
+				"1048576 and 9223372036854775807 inclusive",
+		},
+		{
+			"CONFIG SET proto-max-bulk-len much",
+			"-ERR CONFIG SET failed (possibly related to argument 'proto-max-bulk-len') - argument must be a memory " +
+				"value",
+		},
+		{
+			"CONFIG SET proto-max-bulk-len -1",
+			"-ERR CONFIG SET failed (possibly related to argument 'proto-max-bulk-len') - argument must be a memory " +
+				"value",
+		},
+		{
+			"CONFIG SET protected-mode maybe",
+			"-ERR CONFIG SET failed (possibly related to argument 'protected-mode') - argument must be 'yes' or 'no'",
+		},
+		{
+			"CONFIG SET loglevel loud",
+			"-ERR CONFIG SET failed (possibly related to argument 'loglevel') - argument(s) must be one of the " +
+				"following: debug, verbose, notice, warning…",
+		},
+		{
+			"CONFIG SET databases 3",
+			"-ERR CONFIG SET failed (possibly related to argument 'databases') - can't set immutable config",
+		},
+		{
+			"CONFIG SET timeout 0 timeout 0",
+			"-ERR CONFIG SET failed (possibly related to argument 'timeout') - duplicate parameter",
+		},
 		{"CONFIG SET nope 1", "-ERR Unknown option or number of arguments for CONFIG SET - 'nope'"},
 		{"CONFIG SET timeout x nope 1", "-ERR Unknown option or number of arguments for CONFIG SET - 'nope'"},
-		{"CONFIG SET timeout x databases 1", "-ERR CONFIG SET failed (possibly related to argument 'databases') - can't set immutable config"},
+		{
+			"CONFIG SET timeout x databases 1",
+			"-ERR CONFIG SET failed (possibly related to argument 'databases') - can't set immutable config",
+		},
 		{"CONFIG SET timeout 0 x", "-ERR syntax error"},
 		{"CONFIG SET timeout", "-ERR wrong number of arguments for 'config|set' command"},
 		{"CONFIG SET maxmemory-policy noeviction appendonly no maxmemory 0", "+OK"},
@@ -55,15 +99,28 @@ func TestConfig(t *testing.T) {
 // Parameters for features that do not exist refuse other values, not silently accept them.
 func TestConfigOfMissingFeatures(t *testing.T) {
 	startServer(t, config.Defaults{}).dial().check([]answer{
-		{"CONFIG SET notify-keyspace-events K", "-ERR CONFIG SET failed (possibly related to argument 'notify-keyspace-events') - this server has it at '' always: there are no notifications"},
-		{"CONFIG SET hash-max-ziplist-value 1 hash-max-listpack-value 1", "-ERR CONFIG SET failed (possibly related to argument 'hash-max-listpack-value') - duplicate parameter"},
-		{"CONFIG SET timeout 5 activedefrag yes", "-ERR CONFIG SET failed (possibly related to argument 'activedefrag') …"},
+		{
+			"CONFIG SET notify-keyspace-events K",
+			"-ERR CONFIG SET failed (possibly related to argument 'notify-keyspace-events') - this server has it at " +
+				"'' always: there are no notifications",
+		},
+		{
+			"CONFIG SET hash-max-ziplist-value 1 hash-max-listpack-value 1",
+			"-ERR CONFIG SET failed (possibly related to argument 'hash-max-listpack-value') - duplicate parameter",
+		},
+		{
+			"CONFIG SET timeout 5 activedefrag yes",
+			"-ERR CONFIG SET failed (possibly related to argument 'activedefrag') …",
+		},
 		{"CONFIG GET timeout", "*2 $7 timeout $1 0"},
 	})
 }
 
 func TestEveryParameterTakesItsOwnValue(t *testing.T) {
-	c := startServer(t, config.Defaults{LogLevel: "notice", Timeout: time.Hour, Port: 1, Bind: []string{"a", "b"}}).dial()
+	c := startServer(
+		t,
+		config.Defaults{LogLevel: "notice", Timeout: time.Hour, Port: 1, Bind: []string{"a", "b"}},
+	).dial()
 	for i := range config.Parameters {
 		p := &config.Parameters[i]
 		list := strings.SplitN(c.do("CONFIG GET "+p.Name), " ", 5)

@@ -37,7 +37,11 @@ func TestConnectionCommands(t *testing.T) {
 		{"SELECT -1", "-ERR DB index is out of range"},
 		{"SELECT a", "-ERR value is not an integer or out of range"},
 		{"SELECT 99999999999", "-ERR value is out of range, value must between -2147483648 and 2147483647"},
-		{"AUTH x", "-ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?"},
+		{
+			"AUTH x",
+			"-ERR AUTH <password> called without any password configured for the default user. Are you sure your " +
+				"configuration is correct?",
+		},
 		{"AUTH default x", "+OK"},
 		{"AUTH other x", "-WRONGPASS invalid username-password pair or user is disabled."},
 		{"AUTH a b c", "-ERR syntax error"},
@@ -54,7 +58,11 @@ func TestConnectionCommands(t *testing.T) {
 
 func TestHello(t *testing.T) {
 	startServer(t, config.Defaults{}).dial().check([]answer{
-		{"HELLO", "*14 $6 server $5 redis $7 version $6 7.0.15 $5 proto :2 $2 id :…$4 mode $10 standalone $4 role $6 master $7 modules *0"},
+		{
+			"HELLO",
+			"*14 $6 server $5 redis $7 version $6 7.0.15 $5 proto :2 $2 id :…$4 mode $10 standalone $4 role $6 " +
+				"master $7 modules *0",
+		},
 		{"HELLO 3", "%7 $6 server …*0"},
 		{"CLIENT GETNAME", "_"},
 		{"HELLO 3 SETNAME me", "%7…*0"},
@@ -81,8 +89,12 @@ func TestPassword(t *testing.T) {
 		{"GET k", "-NOAUTH Authentication required."},
 		{"PING", "-NOAUTH Authentication required."},
 		{"NOPE", "-ERR unknown command 'NOPE', with args beginning with: "},
-		{"HELLO 3", "-NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO AUTH <user> <pass> option can be used to " +
-			"authenticate the client and select the RESP protocol version at the same time"},
+		{
+			"HELLO 3",
+			"-NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO AUTH <user> " +
+				"<pass> option can be used to " +
+				"authenticate the client and select the RESP protocol version at the same time",
+		},
 		{"AUTH wrong", "-WRONGPASS invalid username-password pair or user is disabled."},
 		{"AUTH default wrong", "-WRONGPASS invalid username-password pair or user is disabled."},
 		{"AUTH other sesame", "-WRONGPASS invalid username-password pair or user is disabled."},
@@ -214,6 +226,7 @@ func TestMaxClientsWithinTheLimitOnOpenFiles(t *testing.T) {
 	c := startServer(t, config.Defaults{MaxClients: 5, MostClients: 10}).dial()
 	require.Equal(t, "+OK", c.do("CONFIG SET maxclients 10"))
 	require.Equal(t, "-ERR CONFIG SET failed (possibly related to argument 'maxclients') - "+
-		"The operating system is not able to handle the specified number of clients, try with 10", c.do("CONFIG SET timeout 9 maxclients 11"))
+		"The operating system is not able to handle the specified number of clients, try with 10", c.do("CONFIG SET "+
+		"timeout 9 maxclients 11"))
 	require.Equal(t, "*4 $10 maxclients $2 10 $7 timeout $1 0", c.do("CONFIG GET maxclients timeout"))
 }

@@ -15,7 +15,10 @@ func TestDebugDigestOfLimiters(t *testing.T) {
 	c := ts.dial()
 	c.check([]answer{
 		{"DEBUG DIGEST", "+0000000000000000000000000000000000000000"},
-		{"RL.TOKEN a 10 1 1s", "*5…"}, {"RL.FIXED b 10 1h", "*5…"}, {"RL.SLIDE c 10 1h", "*5…"}, {"RL.TOKEN a2 10 1 1s", "*5…"},
+		{
+			"RL.TOKEN a 10 1 1s",
+			"*5…",
+		}, {"RL.FIXED b 10 1h", "*5…"}, {"RL.SLIDE c 10 1h", "*5…"}, {"RL.TOKEN a2 10 1 1s", "*5…"},
 	})
 	assert.Equal(t, c.do("DEBUG DIGEST-VALUE a"), c.do("DEBUG DIGEST-VALUE a2"))
 	all, each := c.do("DEBUG DIGEST"), c.do("DEBUG DIGEST-VALUE a b c a2")
@@ -58,13 +61,18 @@ func TestDebugObject(t *testing.T) {
 	c := ts.dial()
 	c.check([]answer{{"SET k 5", "+OK"}})
 	ts.advance(3000)
-	assert.Regexp(t, `^\+Value at:0x[0-9a-f]+ refcount:2147483647 encoding:int memory:\d+ lru_seconds_idle:3$`, c.do("DEBUG OBJECT k"))
+	assert.Regexp(
+		t,
+		`^\+Value at:0x[0-9a-f]+ refcount:2147483647 encoding:int memory:\d+ lru_seconds_idle:3$`,
+		c.do("DEBUG OBJECT k"),
+	)
 	c.check([]answer{{"DEBUG OBJECT nope", "-ERR no such key"}})
 }
 
 func TestEnableDebugCommand(t *testing.T) {
 	c := startServer(t, config.Defaults{}).dial()
-	for _, line := range []string{"DIGEST", "DIGEST-VALUE k", "ERROR x", "OBJECT k", "RELOAD", "SLEEP 0", "LOG x", "HELP", "SET-ACTIVE-EXPIRE 1"} {
+	for _, line := range []string{"DIGEST", "DIGEST-VALUE k", "ERROR x", "OBJECT k", "RELOAD", "SLEEP 0", "LOG x",
+		"HELP", "SET-ACTIVE-EXPIRE 1"} {
 		assert.Equal(t, "-"+string(errDebugNotAllowed), c.do("DEBUG "+line))
 	}
 }
@@ -72,7 +80,8 @@ func TestEnableDebugCommand(t *testing.T) {
 func TestDebug(t *testing.T) {
 	for who, calls := range map[string][]answer{
 		"": {
-			{"DEBUG SLEEP 0", "-ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", you can run it from a local connection, " +
+			{"DEBUG SLEEP 0", "-ERR DEBUG command not allowed. If the enable-debug-command option is set to " +
+				"\"local\", you can run it from a local connection, " +
 				"otherwise you need to set this option in the configuration file, and then restart the server."},
 			{"DEBUG log hello", "-ERR DEBUG command not allowed.…"},
 			{"DEBUG HELP", "-ERR DEBUG command not allowed.…"},

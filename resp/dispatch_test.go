@@ -34,7 +34,15 @@ func (l *logged) String() string {
 // withCommand adds a command for the time of a test.
 func withCommand(t *testing.T, name string, run func(*command.Call) error) {
 	t.Helper()
-	command.Register(&command.Command{Name: name, Arity: 2, Flags: command.Write, Keys: []command.KeySpec{command.Key("RW", 1)}, Run: run})
+	command.Register(
+		&command.Command{
+			Name:  name,
+			Arity: 2,
+			Flags: command.Write,
+			Keys:  []command.KeySpec{command.Key("RW", 1)},
+			Run:   run,
+		},
+	)
 	t.Cleanup(func() { delete(command.Commands, name) })
 }
 

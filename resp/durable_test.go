@@ -134,7 +134,17 @@ func TestAbortsAndAdmissionsWait(t *testing.T) {
 		popping.call("PING")
 		assert.Empty(t, b.heard())
 		j.sync()
-		assert.ElementsMatch(t, []string{"0 watching *-1", "0 changing +OK", "0 adding :1", "0 popping *3 $1 z $1 m $1 1", "0 popping +PONG"}, b.heard())
+		assert.ElementsMatch(
+			t,
+			[]string{
+				"0 watching *-1",
+				"0 changing +OK",
+				"0 adding :1",
+				"0 popping *3 $1 z $1 m $1 1",
+				"0 popping +PONG",
+			},
+			b.heard(),
+		)
 	})
 }
 
@@ -172,12 +182,18 @@ func TestReadsWhileTheDiskFails(t *testing.T) {
 		refusal := "the disk fails"
 		store.refusal.Store(&refusal)
 		j.fail(errors.New(refusal))
-		assert.ElementsMatch(t, []string{"0 lost gone", "0 early gone"}, b.heard(), "nobody knows what has become of it")
+		assert.ElementsMatch(
+			t,
+			[]string{"0 lost gone", "0 early gone"},
+			b.heard(),
+			"nobody knows what has become of it",
+		)
 
 		why := "0 reader -MISCONF what this would read is not on the disk: the disk fails"
 		reader.call("GET {old}\nGET k\nECHO x\nKEYS *\nMULTI\nGET k\nEXEC\nGET {old}\nSET k w\nSCAN 0")
 		assert.Equal(t, []string{
-			"0 reader $1 v", why, "0 reader $1 x", why, "0 reader +OK", "0 reader +QUEUED", why, "0 reader $1 v", "0 reader -MISCONF the disk fails", why,
+			"0 reader $1 v", why, "0 reader $1 x", why, "0 reader +OK", "0 reader +QUEUED", why, "0 reader $1 v",
+			"0 reader -MISCONF the disk fails", why,
 		}, b.heard())
 		reader.call("INFO persistence")
 		assert.Len(t, b.heard(), 1, "operators are told")

@@ -22,9 +22,12 @@ func TestInfo(t *testing.T) {
 
 	all := c.do("INFO")
 	for _, field := range []string{
-		"# Server\r\nredis_version:7.0.15\r\nserver_name:rlserver\r\nrlserver_version:test\r\nredis_mode:standalone\r\n", "tcp_port:6379\r\n",
-		"server_time_usec:1767225600000000\r\n", "# Clients\r\nconnected_clients:1\r\nmaxclients:1000\r\n", "# Memory\r\nused_memory:", "maxmemory:0\r\n",
-		"total_connections_received:2\r\ntotal_commands_processed:7\r\n", "keyspace_hits:1\r\nkeyspace_misses:1\r\n", "total_error_replies:1\r\n",
+		"# Server\r\nredis_version:7.0.15\r\nserver_name:rlserver\r\nrlserver_version:test\r\n" +
+			"redis_mode:standalone\r\n", "tcp_port:6379\r\n",
+		"server_time_usec:1767225600000000\r\n", "# Clients\r\nconnected_clients:1\r\nmaxclients:1000\r\n",
+		"# Memory\r\nused_memory:", "maxmemory:0\r\n",
+		"total_connections_received:2\r\ntotal_commands_processed:7\r\n", "keyspace_hits:1\r\nkeyspace_misses:1\r\n",
+		"total_error_replies:1\r\n",
 		"# Replication\r\nrole:master\r\n", "# CPU\r\nused_cpu_sys:", "# Cluster\r\ncluster_enabled:0\r\n",
 		"# Keyspace\r\ndb0:keys=2,expires=1\r\ndb3:keys=1,expires=0\r\n",
 	} {

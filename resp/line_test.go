@@ -24,7 +24,8 @@ type modelCall struct {
 	gone     bool
 }
 
-// modelLine is what a line should be: a log of hits and those who wait, looked at anew in every millisecond.
+// modelLine is what a line should be: a log of hits and those who wait, looked at anew in every
+// millisecond.
 type modelLine struct {
 	limit  int
 	window int64
@@ -70,7 +71,8 @@ func (m *modelLine) step(now int64, say func(call *modelCall, allowed bool)) {
 		say(first, allowed)
 	}
 	late := slices.DeleteFunc(slices.Clone(m.line), func(c *modelCall) bool { return c.deadline > now })
-	for _, c := range late { // by arrival: those of one moment have come in that order too, as deadlines differ otherwise
+	// by arrival: those of one moment have come in that order too, as deadlines differ otherwise
+	for _, c := range late {
 		m.line = slices.DeleteFunc(m.line, func(x *modelCall) bool { return x == c })
 		say(c, m.admit(now, c.cost))
 	}
@@ -79,8 +81,8 @@ func (m *modelLine) step(now int64, say func(call *modelCall, allowed bool)) {
 	}
 }
 
-// Random traces of callers that wait, that do not, that go away, and of keys that are reset, against the model: who is admitted, who is
-// denied, in which order and in which millisecond.
+// Random traces of callers that wait, that do not, that go away, and of keys that are reset,
+// against the model: who is admitted, who is denied, in which order and in which millisecond.
 func TestLinesAgreeWithTheModel(t *testing.T) {
 	for range 30 {
 		seed := rand.Uint64()
@@ -114,7 +116,8 @@ func walkLines(t *testing.T, b *bubble, r *rand.Rand) {
 		if r.IntN(3) > 0 {
 			continue
 		}
-		time.Sleep(time.Duration(now+1) * time.Microsecond) // so what ends a timeout in a millisecond comes before what is called in it
+		// so what ends a timeout in a millisecond comes before what is called in it
+		time.Sleep(time.Duration(now+1) * time.Microsecond)
 		i := r.IntN(len(model))
 		m, key := &model[i], fmt.Sprint("k", i)
 		name := fmt.Sprintf("%03d", now)
@@ -135,7 +138,10 @@ func walkLines(t *testing.T, b *bubble, r *rand.Rand) {
 		default:
 			wait := int64(1 + r.IntN(150))
 			call.deadline = now + wait
-			open[name] = b.calls(name, fmt.Sprintf("RL.SLIDE %s %d %dms COST %d WAIT %dms", key, m.limit, m.window, call.cost, wait))
+			open[name] = b.calls(
+				name,
+				fmt.Sprintf("RL.SLIDE %s %d %dms COST %d WAIT %dms", key, m.limit, m.window, call.cost, wait),
+			)
 			switch {
 			case call.cost > m.limit || m.retry(now, call.cost) > wait:
 				say(now)(call, false)
@@ -147,7 +153,8 @@ func walkLines(t *testing.T, b *bubble, r *rand.Rand) {
 		}
 		m.step(now, say(now))
 	}
-	time.Sleep(600*time.Millisecond - time.Microsecond - time.Since(b.begun)) // the timeouts of the last one
+	// the timeouts of the last one
+	time.Sleep(600*time.Millisecond - time.Microsecond - time.Since(b.begun))
 	var said []string
 	for _, line := range b.heard() {
 		if before, after, ok := strings.Cut(line, " *5 :"); ok {
@@ -159,7 +166,8 @@ func walkLines(t *testing.T, b *bubble, r *rand.Rand) {
 	require.Equal(t, want, said)
 }
 
-// pair is a command for this test alone: one hit on each of two keys, both or neither, as RL.ALL does.
+// pair is a command for this test alone: one hit on each of two keys, both or neither, as RL.ALL
+// does.
 func pair(c *command.Call) error {
 	keys := [2]struct {
 		k    int
@@ -198,12 +206,18 @@ func pair(c *command.Call) error {
 }
 
 func withPair(t *testing.T) {
-	command.Commands["test.pair"] = &command.Command{Name: "test.pair", Arity: -7, Flags: command.Write | command.Blocking, Keys: []command.KeySpec{command.Key("RW", 1), command.Key("RW", 2)}, Run: pair}
+	command.Commands["test.pair"] = &command.Command{
+		Name:  "test.pair",
+		Arity: -7,
+		Flags: command.Write | command.Blocking,
+		Keys:  []command.KeySpec{command.Key("RW", 1), command.Key("RW", 2)},
+		Run:   pair,
+	}
 	t.Cleanup(func() { delete(command.Commands, "test.pair") })
 }
 
-// A call on two keys stands in both lines: it is admitted as soon as both have room and nobody is before it in either, and nobody who came
-// after it to one of them is admitted before it.
+// A call on two keys stands in both lines: it is admitted as soon as both have room and nobody is
+// before it in either, and nobody who came after it to one of them is admitted before it.
 func TestACallInTwoLines(t *testing.T) {
 	withPair(t)
 	inBubble(t, func(t *testing.T, b *bubble) {
@@ -220,23 +234,37 @@ func TestACallInTwoLines(t *testing.T) {
 		b.calls("late", "TEST.PAIR y x 1 1s 1 1s WAIT 500ms")
 		b.heard()
 		b.pass(6000)
-		assert.Equal(t, []string{"1100 y1 " + got, "1200 late *5 :0 :1 :0 :900 :900", "2100 pair " + got, "3100 x1 " + got, "3100 y2 " + got, "4100 again " + got},
-			b.heard())
+		assert.Equal(
+			t,
+			[]string{
+				"1100 y1 " + got,
+				"1200 late *5 :0 :1 :0 :900 :900",
+				"2100 pair " + got,
+				"3100 x1 " + got,
+				"3100 y2 " + got,
+				"4100 again " + got,
+			},
+			b.heard(),
+		)
 	})
 }
 
-// When a call in two lines goes away, those behind it in either are looked after, and so they are when a change makes room.
+// When a call in two lines goes away, those behind it in either are looked after, and so they are
+// when a change makes room.
 func TestTwoLinesMoveOn(t *testing.T) {
 	withPair(t)
 	for name, step := range map[string]struct {
 		change func(pair *caller, b *bubble)
 		want   []string
 	}{
-		"gone":  {func(pair *caller, b *bubble) { pair.Close() }, []string{"500 pair gone", "500 y " + got, "1000 x " + got}},
-		"reset": {func(pair *caller, b *bubble) { b.calls("del", "DEL x") }, []string{"500 del :1", "500 pair " + got, "1500 x " + got, "1500 y " + got}},
-		"time":  {func(pair *caller, b *bubble) {}, []string{"1000 pair " + got, "2000 x " + got, "2000 y " + got}},
+		"gone": {func(pair *caller, b *bubble) { pair.Close() },
+			[]string{"500 pair gone", "500 y " + got, "1000 x " + got}},
+		"reset": {func(pair *caller, b *bubble) { b.calls("del", "DEL x") },
+			[]string{"500 del :1", "500 pair " + got, "1500 x " + got, "1500 y " + got}},
+		"time": {func(pair *caller, b *bubble) {}, []string{"1000 pair " + got, "2000 x " + got, "2000 y " + got}},
 		"unblock": {func(pair *caller, b *bubble) { b.calls("a", "CLIENT UNBLOCK 2 ERROR") },
-			[]string{"500 a :1", "500 pair -UNBLOCKED client unblocked via CLIENT UNBLOCK", "500 y " + got, "1000 x " + got}},
+			[]string{"500 a :1", "500 pair -UNBLOCKED client unblocked via CLIENT UNBLOCK", "500 y " + got,
+				"1000 x " + got}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, b *bubble) {
@@ -254,8 +282,9 @@ func TestTwoLinesMoveOn(t *testing.T) {
 	}
 }
 
-// Random callers on one key or two. Nobody overtakes: of those who have a key in common and were admitted, who came first was
-// admitted first; nobody is left over; and no window ever holds more than it may.
+// Random callers on one key or two. Nobody overtakes: of those who have a key in common and were
+// admitted, who came first was admitted first; nobody is left over; and no window ever holds more
+// than it may.
 func TestNobodyOvertakes(t *testing.T) {
 	withPair(t)
 	for range 20 {
@@ -287,7 +316,13 @@ func TestNobodyOvertakes(t *testing.T) {
 						within := 0
 						for _, early := range said[:i] {
 							if slices.Contains(keysOf[early.name], key) {
-								require.True(t, early.name < late.name || early.at == late.at, "%v before %v", early, late)
+								require.True(
+									t,
+									early.name < late.name || early.at == late.at,
+									"%v before %v",
+									early,
+									late,
+								)
 								if early.at > late.at-60 {
 									within++
 								}
@@ -305,18 +340,24 @@ func TestNobodyOvertakes(t *testing.T) {
 func TestStir(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bubble) {
 		capacity := int64(1)
-		command.Commands["test.policy"] = &command.Command{Name: "test.policy", Arity: -2, Flags: command.Write | command.Blocking, Keys: []command.KeySpec{command.Key("RW", 1)}, Run: func(c *command.Call) error {
-			k := c.Args.Key()
-			limits.TakeOptions(&c.Args, limits.OptionCost|limits.OptionWait, nil, nil)
-			d, err := c.Admit(func() (limit.Decision, error) {
-				return limits.Token(c, k, limit.Bucket{Capacity: capacity, Refill: 1, Period: 3600000}, 1)
-			})
-			if err != nil {
-				return err
-			}
-			limits.WriteDecision(&c.Reply, d)
-			return nil
-		}}
+		command.Commands["test.policy"] = &command.Command{
+			Name:  "test.policy",
+			Arity: -2,
+			Flags: command.Write | command.Blocking,
+			Keys:  []command.KeySpec{command.Key("RW", 1)},
+			Run: func(c *command.Call) error {
+				k := c.Args.Key()
+				limits.TakeOptions(&c.Args, limits.OptionCost|limits.OptionWait, nil, nil)
+				d, err := c.Admit(func() (limit.Decision, error) {
+					return limits.Token(c, k, limit.Bucket{Capacity: capacity, Refill: 1, Period: 3600000}, 1)
+				})
+				if err != nil {
+					return err
+				}
+				limits.WriteDecision(&c.Reply, d)
+				return nil
+			},
+		}
 		defer delete(command.Commands, "test.policy")
 		for _, name := range []string{"setup", "a", "b", "c"} {
 			b.calls(name, "TEST.POLICY k WAIT 1d")

@@ -48,45 +48,54 @@ func withLogins(t *testing.T, d config.Defaults, log io.Writer, test func(t *tes
 
 func TestFailedLoginsAreDelayed(t *testing.T) {
 	var log logged
-	withLogins(t, config.Defaults{Password: "sesame", PreauthTimeout: time.Minute}, &log, func(t *testing.T, s *Server, p *pipes) {
-		guesser, other := p.connect(), p.connect()
-		start := time.Now()
-		go func() {
-			for i := range 6 {
-				fmt.Fprintf(guesser, "AUTH guess%d\r\n", i) // a pipeline
+	withLogins(
+		t,
+		config.Defaults{Password: "sesame", PreauthTimeout: time.Minute},
+		&log,
+		func(t *testing.T, s *Server, p *pipes) {
+			guesser, other := p.connect(), p.connect()
+			start := time.Now()
+			go func() {
+				for i := range 6 {
+					fmt.Fprintf(guesser, "AUTH guess%d\r\n", i) // a pipeline
+				}
+				fmt.Fprint(guesser, "AUTH sesame\r\nAUTH guess\r\n")
+				guesser.Flush()
+			}()
+			go func() {
+				fmt.Fprint(other, "AUTH sesame\r\nPING\r\n")
+				other.Flush()
+			}()
+			for _, want := range []string{"+OK\r\n", "+PONG\r\n"} {
+				line, err := other.ReadString('\n')
+				require.NoError(t, err)
+				require.Equal(t, want, line)
 			}
-			fmt.Fprint(guesser, "AUTH sesame\r\nAUTH guess\r\n")
-			guesser.Flush()
-		}()
-		go func() {
-			fmt.Fprint(other, "AUTH sesame\r\nPING\r\n")
-			other.Flush()
-		}()
-		for _, want := range []string{"+OK\r\n", "+PONG\r\n"} {
-			line, err := other.ReadString('\n')
-			require.NoError(t, err)
-			require.Equal(t, want, line)
-		}
-		require.Zero(t, time.Since(start), "others are not held")
+			require.Zero(t, time.Since(start), "others are not held")
 
-		var answered []time.Duration
-		for range 8 {
-			line, err := guesser.ReadString('\n')
-			require.NoError(t, err)
-			answered = append(answered, time.Since(start))
-			if len(answered) == 7 {
-				require.Equal(t, "+OK\r\n", line)
-			} else {
-				require.Equal(t, "-WRONGPASS invalid username-password pair or user is disabled.\r\n", line)
+			var answered []time.Duration
+			for range 8 {
+				line, err := guesser.ReadString('\n')
+				require.NoError(t, err)
+				answered = append(answered, time.Since(start))
+				if len(answered) == 7 {
+					require.Equal(t, "+OK\r\n", line)
+				} else {
+					require.Equal(t, "-WRONGPASS invalid username-password pair or user is disabled.\r\n", line)
+				}
 			}
-		}
-		last := 4750 * time.Millisecond // 250 ms, 500 ms and four times 1 s
-		assert.Equal(t, last+firstLoginDelay, answered[7], "a good login forgets the failed ones")
-		assert.EqualValues(t, 7, s.failedLogins.Load())
-		assert.Regexp(t, `(?m)^.*level=WARN msg="a login failed" client=1 address=\S+ others_since_the_last_line=0$`, log.String())
-		assert.Contains(t, log.String(), "others_since_the_last_line=2")
-		assert.LessOrEqual(t, strings.Count(log.String(), "a login failed"), 7)
-	})
+			last := 4750 * time.Millisecond // 250 ms, 500 ms and four times 1 s
+			assert.Equal(t, last+firstLoginDelay, answered[7], "a good login forgets the failed ones")
+			assert.EqualValues(t, 7, s.failedLogins.Load())
+			assert.Regexp(
+				t,
+				`(?m)^.*level=WARN msg="a login failed" client=1 address=\S+ others_since_the_last_line=0$`,
+				log.String(),
+			)
+			assert.Contains(t, log.String(), "others_since_the_last_line=2")
+			assert.LessOrEqual(t, strings.Count(log.String(), "a login failed"), 7)
+		},
+	)
 }
 
 func TestFailedLoginsAreLoggedOnceASecond(t *testing.T) {
@@ -133,58 +142,74 @@ func TestClientsMustLogInInTime(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 	}
-	for piece, name := range map[string]string{"": "nothing", "x": "a byte a second", "PING\r\n": "commands", "RESET\r\n": "what starts anew"} {
+	for piece, name := range map[string]string{"": "nothing", "x": "a byte a second", "PING\r\n": "commands",
+		"RESET\r\n": "what starts anew"} {
 		t.Run(name, func(t *testing.T) {
-			withLogins(t, config.Defaults{Password: "sesame", PreauthTimeout: 10 * time.Second}, io.Discard, func(t *testing.T, s *Server, p *pipes) {
-				client, server := net.Pipe()
-				start := time.Now()
-				p.arriving <- server
-				ended := make(chan struct{})
-				go func() { defer close(ended); dribble(client, piece) }()
-				io.Copy(io.Discard, client)
-				assert.Equal(t, 10*time.Second, time.Since(start))
-				client.Close()
-				<-ended
-				assert.EqualValues(t, 1, s.loginTimeouts.Load())
-			})
+			withLogins(
+				t,
+				config.Defaults{Password: "sesame", PreauthTimeout: 10 * time.Second},
+				io.Discard,
+				func(t *testing.T, s *Server, p *pipes) {
+					client, server := net.Pipe()
+					start := time.Now()
+					p.arriving <- server
+					ended := make(chan struct{})
+					go func() { defer close(ended); dribble(client, piece) }()
+					io.Copy(io.Discard, client)
+					assert.Equal(t, 10*time.Second, time.Since(start))
+					client.Close()
+					<-ended
+					assert.EqualValues(t, 1, s.loginTimeouts.Load())
+				},
+			)
 		})
 	}
 }
 
 func TestClientsThatLogInInTimeStay(t *testing.T) {
-	withLogins(t, config.Defaults{Password: "sesame", PreauthTimeout: 10 * time.Second}, io.Discard, func(t *testing.T, s *Server, p *pipes) {
-		c := p.connect()
-		ask := func(text, want string) {
-			t.Helper()
-			sent := make(chan struct{})
-			go func() { defer close(sent); fmt.Fprint(c, text); c.Flush() }()
+	withLogins(
+		t,
+		config.Defaults{Password: "sesame", PreauthTimeout: 10 * time.Second},
+		io.Discard,
+		func(t *testing.T, s *Server, p *pipes) {
+			c := p.connect()
+			ask := func(text, want string) {
+				t.Helper()
+				sent := make(chan struct{})
+				go func() { defer close(sent); fmt.Fprint(c, text); c.Flush() }()
+				line, err := c.ReadString('\n')
+				<-sent
+				require.NoError(t, err)
+				require.Equal(t, want, line)
+			}
+			time.Sleep(9 * time.Second)
+			ask("AUTH sesame\r\n", "+OK\r\n")
+			time.Sleep(time.Hour)
+			ask("PING\r\n", "+PONG\r\n")
+			ask("RESET\r\n", "+RESET\r\n") // the time runs from now on
+			time.Sleep(9 * time.Second)
+			ask("AUTH sesame\r\n", "+OK\r\n")
+			ask("CONFIG SET preauth-timeout 1\r\n", "+OK\r\n")
+			ask("RESET\r\n", "+RESET\r\n")
+			start := time.Now()
+			_, err := c.ReadString('\n')
+			assert.Equal(t, io.EOF, err)
+			assert.Equal(t, time.Second, time.Since(start))
+		},
+	)
+	withLogins(
+		t,
+		config.Defaults{PreauthTimeout: 10 * time.Second},
+		io.Discard,
+		func(t *testing.T, s *Server, p *pipes) {
+			c := p.connect()
+			time.Sleep(time.Hour)
+			go func() { fmt.Fprint(c, "PING\r\n"); c.Flush() }()
 			line, err := c.ReadString('\n')
-			<-sent
 			require.NoError(t, err)
-			require.Equal(t, want, line)
-		}
-		time.Sleep(9 * time.Second)
-		ask("AUTH sesame\r\n", "+OK\r\n")
-		time.Sleep(time.Hour)
-		ask("PING\r\n", "+PONG\r\n")
-		ask("RESET\r\n", "+RESET\r\n") // the time runs from now on
-		time.Sleep(9 * time.Second)
-		ask("AUTH sesame\r\n", "+OK\r\n")
-		ask("CONFIG SET preauth-timeout 1\r\n", "+OK\r\n")
-		ask("RESET\r\n", "+RESET\r\n")
-		start := time.Now()
-		_, err := c.ReadString('\n')
-		assert.Equal(t, io.EOF, err)
-		assert.Equal(t, time.Second, time.Since(start))
-	})
-	withLogins(t, config.Defaults{PreauthTimeout: 10 * time.Second}, io.Discard, func(t *testing.T, s *Server, p *pipes) {
-		c := p.connect()
-		time.Sleep(time.Hour)
-		go func() { fmt.Fprint(c, "PING\r\n"); c.Flush() }()
-		line, err := c.ReadString('\n')
-		require.NoError(t, err)
-		assert.Equal(t, "+PONG\r\n", line)
-	})
+			assert.Equal(t, "+PONG\r\n", line)
+		},
+	)
 }
 
 // CONFIG SET of the login time applies to clients that are connected already.
@@ -253,6 +278,10 @@ func TestPlacesKeptForOperators(t *testing.T) {
 	require.EqualValues(t, 2, ts.maxClientsFor(&net.TCPAddr{IP: net.ParseIP("192.0.2.1")}), "half is for all")
 	require.Equal(t, "+OK", c.do("CONFIG SET reserved-clients 0"))
 	require.EqualValues(t, 4, ts.maxClientsFor(&net.TCPAddr{IP: net.ParseIP("192.0.2.1")}))
-	require.Equal(t, "*4 $16 reserved-clients $1 0 $15 preauth-timeout $1 0", c.do("CONFIG GET reserved-clients preauth-timeout"))
+	require.Equal(
+		t,
+		"*4 $16 reserved-clients $1 0 $15 preauth-timeout $1 0",
+		c.do("CONFIG GET reserved-clients preauth-timeout"),
+	)
 	require.Contains(t, c.do("INFO stats"), "preauth_timeouts:0\r\nacl_access_denied_auth:0\r\n")
 }

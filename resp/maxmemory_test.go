@@ -60,7 +60,10 @@ func TestOutOfMemory(t *testing.T) {
 	require.Equal(t, "+OK", other.do("CONFIG SET maxmemory 100kb"))
 	require.Equal(t, 4, other.number("maxmemory_refused_calls"))
 	c.check([]answer{
-		{"EXEC", "-EXECABORT Transaction discarded because of: OOM command not allowed when used memory > 'maxmemory'."},
+		{
+			"EXEC",
+			"-EXECABORT Transaction discarded because of: OOM command not allowed when used memory > 'maxmemory'.",
+		},
 		{"GET k", "$1 2"},
 		{"MULTI", "+OK"},
 		{"DISCARD", "+OK"},
@@ -87,13 +90,25 @@ func TestMaxmemoryParameters(t *testing.T) {
 		{"CONFIG GET maxmemory", "*2 $9 maxmemory $10 1073741824"},
 		{"CONFIG GET maxmemory-policy", "*2 $16 maxmemory-policy $11 allkeys-lru"},
 		{"CONFIG GET maxmemory-samples", "*2 $17 maxmemory-samples $1 5"},
-		{"CONFIG SET maxmemory-policy volatile-what", "-ERR CONFIG SET failed (possibly related to argument 'maxmemory-policy') - argument(s) must be one of the following: ratelimit, noeviction, …"},
-		{"CONFIG SET maxmemory-samples 0", "-ERR CONFIG SET failed (possibly related to argument 'maxmemory-samples') - argument must be between 1 and 2147483647 inclusive"},
-		{"CONFIG SET maxmemory -1", "-ERR CONFIG SET failed (possibly related to argument 'maxmemory') - argument must be a memory value"},
+		{
+			"CONFIG SET maxmemory-policy volatile-what",
+			"-ERR CONFIG SET failed (possibly related to argument 'maxmemory-policy') - argument(s) must be one of " +
+				"the following: ratelimit, noeviction, …",
+		},
+		{
+			"CONFIG SET maxmemory-samples 0",
+			"-ERR CONFIG SET failed (possibly related to argument 'maxmemory-samples') - argument must be between 1 " +
+				"and 2147483647 inclusive",
+		},
+		{
+			"CONFIG SET maxmemory -1",
+			"-ERR CONFIG SET failed (possibly related to argument 'maxmemory') - argument must be a memory value",
+		},
 		{"CONFIG SET maxmemory 10 maxmemory-policy volatile-ttl maxmemory-samples 10", "+OK"},
 		{"CONFIG GET maxmemory", "*2 $9 maxmemory $2 10"},
 	})
-	for _, policy := range []string{"noeviction", "allkeys-lru", "allkeys-lfu", "allkeys-random", "volatile-lru", "volatile-lfu", "volatile-random", "volatile-ttl", "ratelimit"} {
+	for _, policy := range []string{"noeviction", "allkeys-lru", "allkeys-lfu", "allkeys-random", "volatile-lru",
+		"volatile-lfu", "volatile-random", "volatile-ttl", "ratelimit"} {
 		assert.Equal(t, "+OK", c.do("CONFIG SET maxmemory-policy "+policy))
 		assert.Equal(t, policy, c.field("maxmemory_policy"))
 	}
@@ -120,7 +135,8 @@ func TestOverheadIsPartOfMaxmemory(t *testing.T) {
 // Keys of all types stay within the limit under each policy of Redis. The volatile policies keep
 // keys without an expiry.
 func TestEviction(t *testing.T) {
-	for _, policy := range []string{"allkeys-lru", "allkeys-lfu", "allkeys-random", "volatile-lru", "volatile-lfu", "volatile-random", "volatile-ttl", "ratelimit"} {
+	for _, policy := range []string{"allkeys-lru", "allkeys-lfu", "allkeys-random", "volatile-lru", "volatile-lfu",
+		"volatile-random", "volatile-ttl", "ratelimit"} {
 		t.Run(policy, func(t *testing.T) {
 			ts := startServer(t, config.Defaults{MaxMemory: 300_000, MemoryPolicy: policy})
 			c := ts.dial()
@@ -155,11 +171,19 @@ func TestAccessFrequency(t *testing.T) {
 		{"OBJECT FREQ k", ":5"},
 		{"OBJECT FREQ nope", "$-1"},
 		{"OBJECT IDLETIME nope", "$-1"},
-		{"OBJECT IDLETIME k", "-ERR An LFU maxmemory policy is selected, idle time not tracked. Please note that when switching between policies at runtime LRU and LFU data will take some time to adjust."},
+		{
+			"OBJECT IDLETIME k",
+			"-ERR An LFU maxmemory policy is selected, idle time not tracked. Please note that when switching " +
+				"between policies at runtime LRU and LFU data will take some time to adjust.",
+		},
 		{"GET k", "$1 v"},
 		{"OBJECT FREQ k", ":6"},
 		{"CONFIG SET maxmemory-policy allkeys-lru", "+OK"},
-		{"OBJECT FREQ k", "-ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that when switching between policies at runtime LRU and LFU data will take some time to adjust."},
+		{
+			"OBJECT FREQ k",
+			"-ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that when " +
+				"switching between policies at runtime LRU and LFU data will take some time to adjust.",
+		},
 		{"GET k", "$1 v"},
 		{"OBJECT IDLETIME k", ":0"},
 	})
@@ -224,8 +248,15 @@ func TestInfoCountsDecisions(t *testing.T) {
 	}
 	c.do("RL.MULTI m 1 1m 2 1h")
 	c.check([]answer{{"MULTI", "+OK"}, {"RL.MULTI m 1 1m 2 1h", "+QUEUED"}, {"EXEC", "*1 *6 :0…"}})
-	assert.True(t, strings.HasSuffix(strings.TrimSpace(c.do("INFO ratelimit")), "# Ratelimit\r\ndecisions_admitted:6\r\ndecisions_denied:11\r\n"+
-		"rl_multi:admitted=1,denied=1\r\nrl_slide:admitted=3,denied=7\r\nrl_token:admitted=2,denied=3"), c.do("INFO ratelimit"))
+	assert.True(
+		t,
+		strings.HasSuffix(
+			strings.TrimSpace(c.do("INFO ratelimit")),
+			"# Ratelimit\r\ndecisions_admitted:6\r\ndecisions_denied:11\r\n"+
+				"rl_multi:admitted=1,denied=1\r\nrl_slide:admitted=3,denied=7\r\nrl_token:admitted=2,denied=3",
+		),
+		c.do("INFO ratelimit"),
+	)
 	c.do("CONFIG RESETSTAT")
 	assert.Contains(t, c.do("INFO"), "# Ratelimit\r\ndecisions_admitted:0\r\ndecisions_denied:0\r\n\r\n")
 }
@@ -254,7 +285,11 @@ func TestTalliesOfAllSessionsAddUp(t *testing.T) {
 
 func TestWarningAboutSmallMaxMemory(t *testing.T) {
 	var text logged
-	ts := startServer(t, config.Defaults{MaxMemory: 3 << 20}, func(o *Options) { o.Log = slog.New(slog.NewTextHandler(&text, nil)) })
+	ts := startServer(
+		t,
+		config.Defaults{MaxMemory: 3 << 20},
+		func(o *Options) { o.Log = slog.New(slog.NewTextHandler(&text, nil)) },
+	)
 	assert.Contains(t, text.String(), "maxmemory is too small")
 	c := ts.dial()
 	c.do("CONFIG SET maxmemory 100mb")
@@ -323,7 +358,14 @@ func TestLargeResultsEvict(t *testing.T) {
 func TestMaxMemoryOfNextToNothingLeavesClientsIn(t *testing.T) {
 	ts := startServer(t, config.Defaults{})
 	c, other := ts.dial(), ts.dial()
-	c.check([]answer{{"SET k v", "+OK"}, {"CONFIG SET maxmemory-clients 20%", "+OK"}, {"MULTI", "+OK"}, {"GET k", "+QUEUED"}})
+	c.check(
+		[]answer{
+			{"SET k v", "+OK"},
+			{"CONFIG SET maxmemory-clients 20%", "+OK"},
+			{"MULTI", "+OK"},
+			{"GET k", "+QUEUED"},
+		},
+	)
 	other.check([]answer{{"CONFIG SET maxmemory 1", "+OK"}, {"PING", "+PONG"}})
 	c.check([]answer{{"EXEC", "*1 $1 v"}, {"CONFIG SET maxmemory 0", "+OK"}, {"SET k w", "+OK"}})
 }

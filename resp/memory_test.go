@@ -15,8 +15,20 @@ func TestMemoryDiagnostics(t *testing.T) {
 	c := ts.dial()
 	c.check([]answer{{"SET a 1", "+OK"}, {"SET b 1", "+OK"}, {"MEMORY PURGE", "+OK"}, {"MEMORY PURGE", "+OK"}})
 	stats := c.do("MEMORY STATS")
-	assert.Regexp(t, `^\*\d+ \$15 total\.allocated :\d+ \$14 overhead\.total :\d+ \$10 keys\.count :2 \$18 keys\.bytes-per-key :\d+ \$13 dataset\.bytes :\d+ `, stats)
-	c.check([]answer{{"MULTI", "+OK"}, {"SET c 1", "+QUEUED"}, {"MEMORY STATS", "+QUEUED"}, {"EXEC", "*2 +OK *… keys.count :3 …"}})
+	assert.Regexp(
+		t,
+		`^\*\d+ \$15 total\.allocated :\d+ \$14 overhead\.total :\d+ `+
+			`\$10 keys\.count :2 \$18 keys\.bytes-per-key :\d+ \$13 dataset\.bytes :\d+ `,
+		stats,
+	)
+	c.check(
+		[]answer{
+			{"MULTI", "+OK"},
+			{"SET c 1", "+QUEUED"},
+			{"MEMORY STATS", "+QUEUED"},
+			{"EXEC", "*2 +OK *… keys.count :3 …"},
+		},
+	)
 	assert.Contains(t, c.do("MEMORY MALLOC-STATS"), "/memory/classes/heap/objects:bytes ")
 	assert.Contains(t, c.do("MEMORY DOCTOR"), "maxmemory is 0")
 	c.check([]answer{{"CONFIG SET maxmemory 100mb", "+OK"}})
@@ -46,7 +58,8 @@ func TestMemoryUsage(t *testing.T) {
 		c.do("ZADD z " + strconv.Itoa(i) + " member" + strconv.Itoa(i))
 	}
 	for key, bounds := range map[string][2]int{
-		"s": {100_000, 120_000}, "t": {48, 200}, "f": {48, 200}, "h": {64, 500}, "large": {40_000, 150_000}, "z": {20_000, 150_000},
+		"s": {100_000, 120_000}, "t": {48, 200}, "f": {48, 200}, "h": {64, 500}, "large": {40_000, 150_000},
+		"z": {20_000, 150_000},
 	} {
 		for _, samples := range []string{"", " SAMPLES 0", " samples 100"} {
 			n, err := strconv.Atoi(strings.TrimPrefix(c.do("MEMORY USAGE "+key+samples), ":"))

@@ -14,7 +14,8 @@ import (
 func TestWordsOfLimitersAreBounded(t *testing.T) {
 	ts := startServer(t, config.Defaults{})
 	c := ts.dial()
-	const key, other = " is too long: it has 65537 bytes, and proto-max-key-len allows 65536", " is too long: it has 65537 bytes, and 65536 are allowed"
+	const key, other = " is too long: it has 65537 bytes, and proto-max-key-len allows 65536", " is too long: it " +
+		"has 65537 bytes, and 65536 are allowed"
 	for line, want := range map[string]string{
 		"RL.SLIDE @ 5 1m":                    "key" + key,
 		"RL.SLIDE k 5 1m ID @":               "ID" + other,
@@ -74,14 +75,26 @@ func TestMaxKeyLengthCanBeSet(t *testing.T) {
 	const taken = "*5 :1 :5 :4 :0 :200"
 	assert.Equal(t, taken, limiter(100))
 	assert.Equal(t, "-ERR key is too long: it has 101 bytes, and proto-max-key-len allows 100", limiter(101))
-	assert.Equal(t, "-ERR id is too long: it has 101 bytes, and proto-max-key-len allows 100", c.send("RL.CHECK", strings.Repeat("k", 101), "policy"))
+	assert.Equal(
+		t,
+		"-ERR id is too long: it has 101 bytes, and proto-max-key-len allows 100",
+		c.send("RL.CHECK", strings.Repeat("k", 101), "policy"),
+	)
 	assert.Equal(t, "+OK", c.do("CONFIG SET proto-max-key-len 1mb"))
 	assert.Equal(t, taken, limiter(1<<20))
-	assert.Equal(t, fmt.Sprintf("-ERR key is too long: it has %d bytes, and proto-max-key-len allows %d", 1<<20+1, 1<<20), limiter(1<<20+1))
+	assert.Equal(
+		t,
+		fmt.Sprintf("-ERR key is too long: it has %d bytes, and proto-max-key-len allows %d", 1<<20+1, 1<<20),
+		limiter(1<<20+1),
+	)
 	assert.Equal(t, "-ERR ID is too long: it has 65537 bytes, and 65536 are allowed",
 		c.send("RL.SLIDE", "k", "5", "1s", "ID", strings.Repeat("x", command.LongestWord+1)))
-	assert.Equal(t, "-ERR CONFIG SET failed (possibly related to argument 'proto-max-key-len') - argument must be between 1 and 536870912 inclusive",
-		c.do("CONFIG SET proto-max-key-len 0"))
+	assert.Equal(
+		t,
+		"-ERR CONFIG SET failed (possibly related to argument 'proto-max-key-len') - argument must be between 1 and "+
+			"536870912 inclusive",
+		c.do("CONFIG SET proto-max-key-len 0"),
+	)
 }
 
 func TestNamesOfClientsAreBounded(t *testing.T) {

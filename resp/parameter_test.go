@@ -9,14 +9,16 @@ import (
 
 func TestParseMemory(t *testing.T) {
 	for text, want := range map[string]int64{
-		"0": 0, "1": 1, "1b": 1, "2k": 2000, "2kb": 2048, "2K": 2000, "3m": 3_000_000, "3Mb": 3 << 20, "4g": 4_000_000_000, "4GB": 4 << 30,
+		"0": 0, "1": 1, "1b": 1, "2k": 2000, "2kb": 2048, "2K": 2000, "3m": 3_000_000, "3Mb": 3 << 20,
+		"4g": 4_000_000_000, "4GB": 4 << 30,
 		"9223372036854775807": 1<<63 - 1, "8796093022207mb": 8796093022207 << 20,
 	} {
 		got, err := config.ParseMemory(text)
 		assert.NoError(t, err, text)
 		assert.Equal(t, want, got, text)
 	}
-	for _, text := range []string{"", "b", "k", "1x", "1bb", "1 k", "1.5k", "-1", "+1", "9223372036854775808", "8796093022208mb", "0x10", "1tb"} {
+	for _, text := range []string{"", "b", "k", "1x", "1bb", "1 k", "1.5k", "-1", "+1", "9223372036854775808",
+		"8796093022208mb", "0x10", "1tb"} {
 		_, err := config.ParseMemory(text)
 		assert.Equal(t, config.ErrNotMemory, err, text)
 	}
@@ -24,7 +26,8 @@ func TestParseMemory(t *testing.T) {
 
 func TestHumanBytes(t *testing.T) {
 	for n, want := range map[int64]string{
-		0: "0B", 1023: "1023B", 1024: "1.00K", 1536: "1.50K", 1 << 20: "1.00M", 5 << 30: "5.00G", 1 << 40: "1.00T", 1 << 62: "4096.00P",
+		0: "0B", 1023: "1023B", 1024: "1.00K", 1536: "1.50K", 1 << 20: "1.00M", 5 << 30: "5.00G", 1 << 40: "1.00T",
+		1 << 62: "4096.00P",
 	} {
 		assert.Equal(t, want, humanBytes(n))
 	}

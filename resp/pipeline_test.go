@@ -69,7 +69,8 @@ func contents(e *engine.Engine, now int64) (lines []string) {
 	tx.End()
 	for s := e.Snapshot(func() {}); s.Step(func(effects []engine.Effect) {
 		for _, f := range effects {
-			lines = append(lines, fmt.Sprintf("%v %d %q %q %q %v %v %v %v %d", f.Kind, f.DB, f.Key.Name, f.Field, f.Value, f.Score, f.Hits, f.Tokens, f.Count, f.ExpireAt))
+			lines = append(lines, fmt.Sprintf("%v %d %q %q %q %v %v %v %v %d", f.Kind, f.DB, f.Key.Name, f.Field,
+				f.Value, f.Score, f.Hits, f.Tokens, f.Count, f.ExpireAt))
 		}
 	}); {
 	}
@@ -80,12 +81,18 @@ func contents(e *engine.Engine, now int64) (lines []string) {
 // anyCalls are what pipelines are made of in TestPipelinesAnswerAsSingleCalls: K stands for a key,
 // another each time.
 var anyCalls = []string{
-	"RL.SLIDE K 3 1s", "RL.SLIDE K 3 1s COST 2 ID x", "RL.SLIDE K 3 1s COST 0", "RL.TOKEN K 3 1 1s", "RL.TOKEN K 3 1 1s COST 2", "RL.FIXED K 2 1s",
-	"RL.MULTI K 2 1s 3 2s", "RL.LEASE K 2 1s a", "RL.LEASE K 2 1s b", "RL.RELEASE K a", "RL.REFUND K 1", "RL.LEAKY K 2 1s QUEUE 1",
-	"RL.ALL K SLIDE 3 1s K TOKEN 3 1 1s", "RL.ALL K SLIDE 3 1s K LEASE 2 1s c K FIXED 3 1s", "RL.CHECK ann p", "RL.CHECK ann p q", "RL.CHECK bob q ID 7",
-	"CL.THROTTLE K 2 3 1", "GCRA K 2 3 1", "INCREX K UBOUND 3 EX 1 ENX", "RL.SLIDE K 0 1s", "RL.SLIDE K", "RL.TOKEN K 1 1 x", "NOSUCH K",
-	"SET K v", "GET K", "INCR K", "DEL K", "EXPIRE K 1", "PTTL K", "TYPE K", "ZADD K 1 a 2 b", "ZCARD K", "ZREM K a", "HSET K f v", "HGET K f", "MGET K K K",
-	"PING", "SELECT 1", "SELECT 0", "MULTI", "EXEC", "DISCARD", "WATCH K", "DBSIZE", "SCAN 0", "ECHO x", "RENAME K K", "SORT K", "OBJECT IDLETIME K", "OBJECT FREQ K",
+	"RL.SLIDE K 3 1s", "RL.SLIDE K 3 1s COST 2 ID x", "RL.SLIDE K 3 1s COST 0", "RL.TOKEN K 3 1 1s",
+	"RL.TOKEN K 3 1 1s COST 2", "RL.FIXED K 2 1s",
+	"RL.MULTI K 2 1s 3 2s", "RL.LEASE K 2 1s a", "RL.LEASE K 2 1s b", "RL.RELEASE K a", "RL.REFUND K 1",
+	"RL.LEAKY K 2 1s QUEUE 1",
+	"RL.ALL K SLIDE 3 1s K TOKEN 3 1 1s", "RL.ALL K SLIDE 3 1s K LEASE 2 1s c K FIXED 3 1s", "RL.CHECK ann p",
+	"RL.CHECK ann p q", "RL.CHECK bob q ID 7",
+	"CL.THROTTLE K 2 3 1", "GCRA K 2 3 1", "INCREX K UBOUND 3 EX 1 ENX", "RL.SLIDE K 0 1s", "RL.SLIDE K",
+	"RL.TOKEN K 1 1 x", "NOSUCH K",
+	"SET K v", "GET K", "INCR K", "DEL K", "EXPIRE K 1", "PTTL K", "TYPE K", "ZADD K 1 a 2 b", "ZCARD K", "ZREM K a",
+	"HSET K f v", "HGET K f", "MGET K K K",
+	"PING", "SELECT 1", "SELECT 0", "MULTI", "EXEC", "DISCARD", "WATCH K", "DBSIZE", "SCAN 0", "ECHO x", "RENAME K K",
+	"SORT K", "OBJECT IDLETIME K", "OBJECT FREQ K",
 }
 
 // Replies and keys are the same whether calls arrive one by one or in pipelines.
@@ -163,7 +170,11 @@ func TestPanicWithinAPipeline(t *testing.T) {
 	ts := startServer(t, config.Defaults{})
 	ts.Log = slog.New(slog.DiscardHandler)
 	c := ts.dial()
-	assert.Equal(t, []string{":1", ":1", "-ERR internal error", ":2", "+PONG"}, c.pipe("INCR n", "INCR m", "TESTPANIC k", "INCR n", "PING"))
+	assert.Equal(
+		t,
+		[]string{":1", ":1", "-ERR internal error", ":2", "+PONG"},
+		c.pipe("INCR n", "INCR m", "TESTPANIC k", "INCR n", "PING"),
+	)
 	assert.Equal(t, ":3", ts.dial().do("INCR n"))
 }
 
@@ -172,14 +183,39 @@ func TestReplyOffInAPipeline(t *testing.T) {
 	m := newMirror(t)
 	ts := startServer(t, config.Defaults{}, m.watch)
 	c := ts.dial()
-	go io.WriteString(c, pipeline("INCR n", "CLIENT REPLY SKIP", "INCR n", "INCR n", "CLIENT REPLY OFF", "INCR n", "INCR n", "CLIENT REPLY ON", "INCR n"))
+	go io.WriteString(
+		c,
+		pipeline(
+			"INCR n",
+			"CLIENT REPLY SKIP",
+			"INCR n",
+			"INCR n",
+			"CLIENT REPLY OFF",
+			"INCR n",
+			"INCR n",
+			"CLIENT REPLY ON",
+			"INCR n",
+		),
+	)
 	var replies []string
 	for range 4 {
 		replies = append(replies, strings.TrimSuffix(c.read(), " "))
 	}
 	assert.Equal(t, []string{":1", ":3", "+OK", ":6"}, replies)
 	m.requireShows(ts.Engine, testStart)
-	go io.WriteString(c, pipeline("CLIENT REPLY OFF", "INCRBY a 100", "TYPE n", "HINCRBY h f 12", "TYPE n", "INCRBYFLOAT b 1.5", "TYPE n", "CLIENT REPLY ON"))
+	go io.WriteString(
+		c,
+		pipeline(
+			"CLIENT REPLY OFF",
+			"INCRBY a 100",
+			"TYPE n",
+			"HINCRBY h f 12",
+			"TYPE n",
+			"INCRBYFLOAT b 1.5",
+			"TYPE n",
+			"CLIENT REPLY ON",
+		),
+	)
 	assert.Equal(t, "+OK ", c.read())
 	m.requireShows(ts.Engine, testStart)
 }
@@ -193,7 +229,8 @@ func TestPipelineDoesNotOvertakeWaiters(t *testing.T) {
 		b.heard()
 		holder.call("INCR n\nRL.RELEASE k x\nRL.LEASE k 1 1h z\nINCR n")
 		assert.Equal(t, []string{
-			"0 holder :1", "0 holder :1", "0 holder " + blocked + ":3600000 :3600000", "0 holder :2", "0 waiter *5 :1 :1 :0 :0 :3600000",
+			"0 holder :1", "0 holder :1", "0 holder " + blocked + ":3600000 :3600000", "0 holder :2", "0 waiter *5 " +
+				":1 :1 :0 :0 :3600000",
 		}, b.heard())
 	})
 }
@@ -207,7 +244,8 @@ func TestTransactionServesWaiters(t *testing.T) {
 		b.heard()
 		b.calls("c", "MULTI\nZADD z 1 a\nRL.RELEASE k x\nGET nothing\nEXEC")
 		assert.Equal(t, []string{
-			"0 c +OK", "0 c +QUEUED", "0 c +QUEUED", "0 c +QUEUED", "0 c *3 :1 :1 $-1", "0 popper *3 $1 z $1 a $1 1", "0 waiter *5 :1 :1 :0 :0 :3600000",
+			"0 c +OK", "0 c +QUEUED", "0 c +QUEUED", "0 c +QUEUED", "0 c *3 :1 :1 $-1", "0 popper *3 $1 z $1 a $1 1",
+			"0 waiter *5 :1 :1 :0 :0 :3600000",
 		}, b.heard())
 	})
 }
@@ -218,14 +256,22 @@ func TestCallThatWaitsAmongOthers(t *testing.T) {
 		c := b.calls("c", "INCR n\nRL.SLIDE k 1 1s\nRL.SLIDE k 1 1s WAIT 5s\nINCR n\nRL.SLIDE k 1 1s WAIT 5s\nINCR n")
 		c.call("INCR n")
 		b.pass(3000)
-		assert.Equal(t, []string{"0 c :1", "0 c " + got, "1000 c " + got, "1000 c :2", "2000 c " + got, "2000 c :3", "2000 c :4"}, b.heard())
+		assert.Equal(
+			t,
+			[]string{"0 c :1", "0 c " + got, "1000 c " + got, "1000 c :2", "2000 c " + got, "2000 c :3", "2000 c :4"},
+			b.heard(),
+		)
 	})
 }
 
 // The effects of a call are recorded unchanged although the next call waits.
 func TestCheckThatWaitsAmongOthers(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bubble) {
-		c := b.calls("c", "RL.POLICY SET p TOKEN 1 1 10s\nRL.POLICY SET q TOKEN 9 1 1h\nRL.CHECK bob p\nRL.CHECK zed q\nRL.CHECK zac q")
+		c := b.calls(
+			"c",
+			"RL.POLICY SET p TOKEN 1 1 10s\nRL.POLICY SET q TOKEN 9 1 1h\nRL.CHECK bob p\nRL.CHECK zed q\nRL.CHECK "+
+				"zac q",
+		)
 		b.heard()
 		c.call("RL.CHECK ann q\nRL.CHECK bob p WAIT 60s")
 		b.pass(10_000)
@@ -256,7 +302,8 @@ func TestLargeCallsRunAlone(t *testing.T) {
 		holds []int // how many calls each has
 	}{
 		{[]string{"RL.SLIDE a 9 1h", "RL.SLIDE b 9 1h", "GET c"}, []int{3}},
-		{[]string{"RL.SLIDE a 10000 1h COST 1000", "RL.SLIDE b 10000 1h COST 1000", "RL.SLIDE c 9 1h", "RL.SLIDE d 9 1h"}, []int{1, 1, 2}},
+		{[]string{"RL.SLIDE a 10000 1h COST 1000", "RL.SLIDE b 10000 1h COST 1000", "RL.SLIDE c 9 1h",
+			"RL.SLIDE d 9 1h"}, []int{1, 1, 2}},
 		{[]string{"RL.REFUND a 1000", "RL.REFUND b 1000", "INCR n", "INCR n"}, []int{1, 1, 2}},
 		{[]string{long, "INCR n", "INCR n", long, "INCR n"}, []int{1, 2, 1, 1}},
 		{[]string{"MGET a b c d e f g h i j k l m n o", "GET a", "GET b", "GET c"}, []int{2, 2}},
@@ -296,7 +343,11 @@ func TestPipelinesDoNotAllocate(t *testing.T) {
 	s := newSession()
 	var lines []string
 	for i := range 32 {
-		lines = append(lines, fmt.Sprintf("RL.TOKEN t%d 1000000 1 1h COST 1", i%20), fmt.Sprintf("RL.SLIDE s%d 1 1h COST 1 WAIT 1", i%20))
+		lines = append(
+			lines,
+			fmt.Sprintf("RL.TOKEN t%d 1000000 1 1h COST 1", i%20),
+			fmt.Sprintf("RL.SLIDE s%d 1 1h COST 1 WAIT 1", i%20),
+		)
 	}
 	text := []byte(pipeline(lines...))
 	s.pipelined(text)

@@ -14,7 +14,8 @@ import (
 func TestScriptsAreRefusedInWordsThatEndRetries(t *testing.T) {
 	c := startServer(t, config.Defaults{}).dial()
 	for _, line := range []string{
-		"EVAL return 0", "EVAL x", "eval", "EVALSHA 0123456789012345678901234567890123456789 1 k", "EVAL_RO x 0", "evalsha_ro x 0", "FCALL f 0", "FCALL_RO f 0",
+		"EVAL return 0", "EVAL x", "eval", "EVALSHA 0123456789012345678901234567890123456789 1 k", "EVAL_RO x 0",
+		"evalsha_ro x 0", "FCALL f 0", "FCALL_RO f 0",
 		"SCRIPT LOAD x", "SCRIPT load", "SCRIPT DEBUG YES", "FUNCTION LOAD x",
 	} {
 		got := c.do(line)
@@ -32,7 +33,10 @@ func TestScriptsAreRefusedInWordsThatEndRetries(t *testing.T) {
 		{"COMMAND INFO eval evalsha fcall script|load function|load", "*5 $-1 $-1 $-1 $-1 $-1"},
 		{"COMMAND LIST FILTERBY PATTERN *eval*", "*0"},
 		{"COMMAND LIST FILTERBY PATTERN fcall*", "*0"},
-		{"COMMAND LIST FILTERBY PATTERN script|*", "*4 $13 script|exists $12 script|flush $11 script|help $11 script|kill"},
+		{
+			"COMMAND LIST FILTERBY PATTERN script|*",
+			"*4 $13 script|exists $12 script|flush $11 script|help $11 script|kill",
+		},
 	})
 }
 
@@ -43,5 +47,9 @@ func TestFunctionFlush(t *testing.T) {
 		{"FUNCTION FLUSH sync", "+OK"},
 		{"FUNCTION FLUSH nope", "-ERR FUNCTION FLUSH only supports SYNC|ASYNC option"},
 	})
-	require.Equal(t, "-ERR unknown subcommand 'LIST'. Try FUNCTION HELP.", startServer(t, config.Defaults{}).dial().do("FUNCTION LIST"))
+	require.Equal(
+		t,
+		"-ERR unknown subcommand 'LIST'. Try FUNCTION HELP.",
+		startServer(t, config.Defaults{}).dial().do("FUNCTION LIST"),
+	)
 }

@@ -44,7 +44,9 @@ func startServer(t *testing.T, d config.Defaults, with ...func(*Options)) *testS
 	ts := &testServer{t: t, now: standing()}
 	o := Options{
 		Engine: engine.New(engine.Options{Databases: d.Databases, Seed: [2]uint64{1, 2}}),
-		Clock:  clockBy(ts.now.Load), Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Settings: config.NewSettings(d), Version: "test",
+		Clock: clockBy(
+			ts.now.Load,
+		), Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Settings: config.NewSettings(d), Version: "test",
 	}
 	for _, change := range with {
 		change(&o)
@@ -175,7 +177,13 @@ func TestAcceptFailuresAreLoggedOnceASecond(t *testing.T) {
 	close(drained)
 	g := &gate{
 		Listener: &exhausted{times: 5, wait: func() { now += 400 }},
-		server:   &Server{Env: command.Env{Time: clockBy(func() int64 { return now }), Log: slog.New(slog.NewTextHandler(&log, nil))}, drained: drained},
+		server: &Server{
+			Env: command.Env{
+				Time: clockBy(func() int64 { return now }),
+				Log:  slog.New(slog.NewTextHandler(&log, nil)),
+			},
+			drained: drained,
+		},
 	}
 	_, err := g.Accept()
 	require.ErrorIs(t, err, net.ErrClosed)

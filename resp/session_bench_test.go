@@ -21,7 +21,10 @@ func (deaf) RemoteAddr() net.Addr        { return &net.TCPAddr{} }
 func newBenchSession(now func() int64) *session {
 	settings := config.NewSettings(config.Defaults{Databases: 16, MaxClients: 10})
 	s := NewServer(Options{
-		Engine: engine.New(engine.Options{}), Store: new(fakeStore), Clock: clockBy(now), Settings: settings, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Engine: engine.New(
+			engine.Options{},
+		), Store: new(fakeStore), Clock: clockBy(now), Settings: settings,
+		Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})
 	return s.newSession(wire.NewGuard(deaf{}, settings.Limits, settings.Timeout))
 }
@@ -63,7 +66,8 @@ func TestCallsDoNotAllocate(t *testing.T) {
 	now := int64(testStart)
 	s := newBenchSession(func() int64 { return now })
 	for _, call := range [][]string{
-		{"PING"}, {"RL.TOKEN", "t", "100", "100", "1s"}, {"RL.FIXED", "f", "100", "1m"}, {"RL.SLIDE", "s", "2", "1m"}, {"RL.FIXED", "d", "1", "day", "TZ", "Europe/Berlin"},
+		{"PING"}, {"RL.TOKEN", "t", "100", "100", "1s"}, {"RL.FIXED", "f", "100", "1m"}, {"RL.SLIDE", "s", "2", "1m"},
+		{"RL.FIXED", "d", "1", "day", "TZ", "Europe/Berlin"},
 	} {
 		list := words(call...)
 		for range 3 { // what the key and the buffers need at first

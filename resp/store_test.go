@@ -103,7 +103,8 @@ func TestSaving(t *testing.T) {
 		{"BGSAVE SCHEDULE x", nil, "-ERR syntax error", ""},
 		{"BGREWRITEAOF", nil, "+Background append only file rewriting started", "background"},
 		{"BGREWRITEAOF", ErrSaving, "-ERR Background append only file rewriting already in progress", ""},
-		{"BGREWRITEAOF", errDisk, "-ERR Can't execute an AOF background rewriting. Please check the server logs for more information.", ""},
+		{"BGREWRITEAOF", errDisk, "-ERR Can't execute an AOF background rewriting. Please check the server logs for " +
+			"more information.", ""},
 		{"BGREWRITEAOF x", nil, "-ERR wrong number of arguments for 'bgrewriteaof' command", ""},
 		{"LASTSAVE x", nil, "-ERR wrong number of arguments for 'lastsave' command", ""},
 	} {
@@ -111,24 +112,38 @@ func TestSaving(t *testing.T) {
 		if step.err != nil {
 			store.errs = []error{step.err}
 		}
-		ts := startServer(t, config.Defaults{}, store.with, func(o *Options) { o.Log = slog.New(slog.NewTextHandler(log, nil)) })
+		ts := startServer(
+			t,
+			config.Defaults{},
+			store.with,
+			func(o *Options) { o.Log = slog.New(slog.NewTextHandler(log, nil)) },
+		)
 		assert.Equal(t, step.want, ts.dial().do(step.call), "%s: %v", step.call, step.err)
 		assert.Equal(t, step.asks, store.taken(), step.call)
-		assert.Equal(t, step.err == errDisk, strings.Contains(log.String(), errDisk.Error()), "what is wrong with the disk is in the log")
+		assert.Equal(
+			t,
+			step.err == errDisk,
+			strings.Contains(log.String(), errDisk.Error()),
+			"what is wrong with the disk is in the log",
+		)
 	}
 }
 
 func TestSavingWithoutAStore(t *testing.T) {
 	ts := startServer(t, config.Defaults{})
-	const inMemory = "-ERR this server has its data in memory alone: restart it with --appendonly yes to have it on disk"
+	const inMemory = "-ERR this server has its data in memory alone: restart it with --appendonly yes to have it on " +
+		"disk"
 	ts.dial().check([]answer{
 		{"SAVE", inMemory},
 		{"BGSAVE", inMemory},
 		{"BGSAVE x", "-ERR syntax error"},
 		{"BGREWRITEAOF", inMemory},
 		{"LASTSAVE", ":" + strconv.FormatInt(ts.started.Unix(), 10)},
-		{"INFO persistence", "$… # Persistence\r\nloading:0\r\nasync_loading:0\r\nrdb_bgsave_in_progress:0\r\naof_enabled:0\r\n" +
-			"aof_rewrite_in_progress:0\r\naof_rewrite_scheduled:0\r\n"},
+		{
+			"INFO persistence",
+			"$… # Persistence\r\nloading:0\r\nasync_loading:0\r\nrdb_bgsave_in_progress:0\r\naof_enabled:0\r\n" +
+				"aof_rewrite_in_progress:0\r\naof_rewrite_scheduled:0\r\n",
+		},
 	})
 }
 
@@ -166,7 +181,11 @@ func TestSavingInTransactions(t *testing.T) {
 		{"MULTI", "+OK"},
 		{"BGSAVE", "+QUEUED"},
 		{"BGREWRITEAOF", "+QUEUED"},
-		{"EXEC", "*2 -ERR Background save already in progress -ERR Background append only file rewriting already in progress"},
+		{
+			"EXEC",
+			"*2 -ERR Background save already in progress -ERR Background append only file rewriting already in " +
+				"progress",
+		},
 	})
 }
 
@@ -254,7 +273,12 @@ func TestLoading(t *testing.T) {
 		{"SELECT 1", "+QUEUED"},
 		{"EXEC", "*1 +OK"},
 	})
-	assert.Contains(t, c.do("INFO persistence"), "loading_total_bytes:1000\r\nloading_loaded_bytes:249\r\nloading_loaded_perc:24.90\r\nloading_eta_seconds:1\r\n")
+	assert.Contains(
+		t,
+		c.do("INFO persistence"),
+		"loading_total_bytes:1000\r\nloading_loaded_bytes:249\r\nloading_loaded_perc:24.90\r\n"+
+			"loading_eta_seconds:1\r\n",
+	)
 	ts.advance(10_000)
 	assert.Contains(t, c.do("INFO persistence"), "\r\nloading:1\r\nasync_loading:0\r\n")
 	assert.Contains(t, c.do("INFO persistence"), "loading_start_time:1767225600\r\nloading_total_bytes:1000\r\n")
@@ -265,7 +289,11 @@ func TestLoading(t *testing.T) {
 	ts.SetLoading(false)
 	c.check([]answer{{"GET k", "+QUEUED"}})
 	ts.SetLoading(true)
-	c.check([]answer{{"EXEC", "-EXECABORT Transaction discarded because of: LOADING Redis is loading the dataset in memory"}})
+	c.check(
+		[]answer{
+			{"EXEC", "-EXECABORT Transaction discarded because of: LOADING Redis is loading the dataset in memory"},
+		},
+	)
 	ts.SetLoading(false)
 	c.check([]answer{{"GET k", "$-1"}, {"SAVE", "+OK"}})
 	assert.NotContains(t, c.do("INFO persistence"), "loading_")
@@ -349,8 +377,10 @@ disk_failure_policy:refuse
 
 	store.set(func() {
 		store.status = config.StoreStatus{
-			Failure: "write:\r\nno space", Saving: true, SaveStarted: testStart - 2999, SaveKeysDone: 1, SaveKeys: 2, Saves: 3, LastSave: testStart - 5000,
-			LastSaveFailed: true, LastSaveTook: 4999, ChangesUnsaved: 5, LogSize: 6, LogSizeAtSave: 7, LogBuffered: 8, LogSyncsDelayed: 9, KeysLoaded: 10, KeysExpired: 11,
+			Failure: "write:\r\nno space", Saving: true, SaveStarted: testStart - 2999, SaveKeysDone: 1, SaveKeys: 2,
+			Saves: 3, LastSave: testStart - 5000,
+			LastSaveFailed: true, LastSaveTook: 4999, ChangesUnsaved: 5, LogSize: 6, LogSizeAtSave: 7, LogBuffered: 8,
+			LogSyncsDelayed: 9, KeysLoaded: 10, KeysExpired: 11,
 		}
 	})
 	c.do("CONFIG SET on-disk-failure continue")
@@ -389,38 +419,77 @@ func TestConfigOfAStore(t *testing.T) {
 	const failed = "-ERR CONFIG SET failed (possibly related to argument '"
 	store := new(fakeStore)
 	c := startServer(t, config.Defaults{
-		AppendOnly: true, Dir: "/var/lib/rlserver", RewritePercentage: 100, RewriteMinSize: 64 << 20, Save: config.SavePoints{{Seconds: 3600, Changes: 1}, {Seconds: 300, Changes: 100}},
+		AppendOnly: true, Dir: "/var/lib/rlserver", RewritePercentage: 100, RewriteMinSize: 64 << 20,
+		Save: config.SavePoints{{Seconds: 3600, Changes: 1}, {Seconds: 300, Changes: 100}},
 	}, store.with).dial()
 	c.check([]answer{
 		{"CONFIG GET append*", "*4 $10 appendonly $3 yes $11 appendfsync $8 everysec"},
 		{"CONFIG SET appendonly YES", "+OK"},
-		{"CONFIG SET appendonly no", failed + "appendonly') - it cannot change while the server runs: restart it with --appendonly no"},
+		{
+			"CONFIG SET appendonly no",
+			failed + "appendonly') - it cannot change while the server runs: restart it with --appendonly no",
+		},
 		{"CONFIG SET appendonly maybe", failed + "appendonly') - argument must be 'yes' or 'no'"},
 		{"CONFIG GET dir", "*2 $3 dir $17 /var/lib/rlserver"},
 		{"CONFIG SET dir /tmp", failed + "dir') - can't set immutable config"},
-		{"CONFIG SET appendfsync nope", failed + "appendfsync') - argument(s) must be one of the following: everysec, always, no"},
-		{"CONFIG SET on-disk-failure nope", failed + "on-disk-failure') - argument(s) must be one of the following: refuse, continue"},
-		{"CONFIG SET auto-aof-rewrite-percentage -1", failed + "auto-aof-rewrite-percentage') - argument must be between 0 and 2147483647 inclusive"},
-		{"CONFIG SET auto-aof-rewrite-percentage x", failed + "auto-aof-rewrite-percentage') - argument couldn't be parsed into an integer"},
-		{"CONFIG SET auto-aof-rewrite-min-size 1x", failed + "auto-aof-rewrite-min-size') - argument must be a memory value"},
-		{"CONFIG GET auto-aof-*", "*4 $27 auto-aof-rewrite-percentage $3 100 $25 auto-aof-rewrite-min-size $8 67108864"},
+		{
+			"CONFIG SET appendfsync nope",
+			failed + "appendfsync') - argument(s) must be one of the following: everysec, always, no",
+		},
+		{
+			"CONFIG SET on-disk-failure nope",
+			failed + "on-disk-failure') - argument(s) must be one of the following: refuse, continue",
+		},
+		{
+			"CONFIG SET auto-aof-rewrite-percentage -1",
+			failed + "auto-aof-rewrite-percentage') - argument must be between 0 and 2147483647 inclusive",
+		},
+		{
+			"CONFIG SET auto-aof-rewrite-percentage x",
+			failed + "auto-aof-rewrite-percentage') - argument couldn't be parsed into an integer",
+		},
+		{
+			"CONFIG SET auto-aof-rewrite-min-size 1x",
+			failed + "auto-aof-rewrite-min-size') - argument must be a memory value",
+		},
+		{
+			"CONFIG GET auto-aof-*",
+			"*4 $27 auto-aof-rewrite-percentage $3 100 $25 auto-aof-rewrite-min-size $8 67108864",
+		},
 		{"CONFIG GET save", "*2 $4 save $14 3600 1 300 100"},
 	})
 	require.Len(t, store.configured, 1, "once for each success")
 	assert.Equal(t, config.StoreSettings{
-		AppendFsync: "everysec", RewritePercentage: 100, RewriteMinSize: 64 << 20, Save: config.SavePoints{{Seconds: 3600, Changes: 1}, {Seconds: 300, Changes: 100}}, OnDiskFailure: "refuse",
+		AppendFsync: "everysec", RewritePercentage: 100, RewriteMinSize: 64 << 20,
+		Save: config.SavePoints{{Seconds: 3600, Changes: 1}, {Seconds: 300, Changes: 100}}, OnDiskFailure: "refuse",
 	}, store.configured[0])
 
-	assert.Equal(t, "+OK", c.send("CONFIG", "SET", "save", "900 1", "appendfsync", "ALWAYS", "auto-aof-rewrite-min-size", "1mb"))
+	assert.Equal(
+		t,
+		"+OK",
+		c.send("CONFIG", "SET", "save", "900 1", "appendfsync", "ALWAYS", "auto-aof-rewrite-min-size", "1mb"),
+	)
 	assert.Equal(t, "+OK", c.send("CONFIG", "SET", "auto-aof-rewrite-percentage", "0", "on-disk-failure", "continue"))
 	c.check([]answer{
-		{"CONFIG GET save appendfsync auto-aof-rewrite-min-size", "*6 $4 save $5 900 1 $11 appendfsync $6 always $25 auto-aof-rewrite-min-size $7 1048576"},
+		{
+			"CONFIG GET save appendfsync auto-aof-rewrite-min-size",
+			"*6 $4 save $5 900 1 $11 appendfsync $6 always $25 auto-aof-rewrite-min-size $7 1048576",
+		},
 		{"MULTI", "+OK"},
 		{"CONFIG SET appendfsync no", "+QUEUED"},
 		{"EXEC", "*1 +OK"},
 	})
 	require.Len(t, store.configured, 4)
-	assert.Equal(t, config.StoreSettings{AppendFsync: "no", RewriteMinSize: 1 << 20, Save: config.SavePoints{{Seconds: 900, Changes: 1}}, OnDiskFailure: "continue"}, store.configured[3])
+	assert.Equal(
+		t,
+		config.StoreSettings{
+			AppendFsync:    "no",
+			RewriteMinSize: 1 << 20,
+			Save:           config.SavePoints{{Seconds: 900, Changes: 1}},
+			OnDiskFailure:  "continue",
+		},
+		store.configured[3],
+	)
 
 	assert.Equal(t, "+OK", c.send("CONFIG", "SET", "save", ""))
 	assert.Equal(t, "*2 $4 save $0 ", c.send("CONFIG", "GET", "save"))
@@ -433,25 +502,37 @@ func TestConfigWithoutAStore(t *testing.T) {
 	c.check([]answer{
 		{"CONFIG GET appendonly", "*2 $10 appendonly $2 no"},
 		{"CONFIG SET appendonly no", "+OK"},
-		{"CONFIG SET appendonly yes", failed + "appendonly') - it cannot change while the server runs: restart it with --appendonly yes"},
+		{
+			"CONFIG SET appendonly yes",
+			failed + "appendonly') - it cannot change while the server runs: restart it with --appendonly yes",
+		},
 		{"CONFIG GET save", "*2 $4 save $0 "},
 		{"CONFIG SET appendfsync always auto-aof-rewrite-percentage 0", "+OK"},
 	})
 	assert.Equal(t, "+OK", c.send("CONFIG", "SET", "save", ""))
-	assert.Equal(t, failed+"save') - there are no snapshots, as the data is in memory alone: restart the server with --appendonly yes", c.send("CONFIG", "SET", "save", "900 1"))
+	assert.Equal(
+		t,
+		failed+"save') - there are no snapshots, as the data is in memory alone: restart the server with "+
+			"--appendonly yes",
+		c.send("CONFIG", "SET", "save", "900 1"),
+	)
 	assert.Equal(t, failed+"save') - Invalid save parameters", c.send("CONFIG", "SET", "save", "900"))
 }
 
 func TestParseSavePoints(t *testing.T) {
 	for text, want := range map[string]config.SavePoints{
-		"": nil, "900 1": {{Seconds: 900, Changes: 1}}, "900 0": {{Seconds: 900, Changes: 0}}, "+900 +1": {{Seconds: 900, Changes: 1}}, "3600 1 300 100 60 10000": {{Seconds: 3600, Changes: 1}, {Seconds: 300, Changes: 100}, {Seconds: 60, Changes: 10000}},
+		"": nil, "900 1": {{Seconds: 900, Changes: 1}}, "900 0": {{Seconds: 900, Changes: 0}},
+		"+900 +1": {{Seconds: 900, Changes: 1}},
+		"3600 1 300 100 60 10000": {{Seconds: 3600, Changes: 1}, {Seconds: 300, Changes: 100},
+			{Seconds: 60, Changes: 10000}},
 	} {
 		got, err := config.ParseSavePoints(text)
 		assert.NoError(t, err, text)
 		assert.Equal(t, want, got, text)
 		assert.Equal(t, strings.ReplaceAll(text, "+", ""), got.String())
 	}
-	for _, text := range []string{"900", " ", " 900 1", "900 1 ", "900  1", "0 1", "-1 1", "900 -1", "900 x", "x 1", "900 1 5", "900 1.5", "9223372036854775808 1"} {
+	for _, text := range []string{"900", " ", " 900 1", "900 1 ", "900  1", "0 1", "-1 1", "900 -1", "900 x", "x 1",
+		"900 1 5", "900 1.5", "9223372036854775808 1"} {
 		_, err := config.ParseSavePoints(text)
 		assert.Equal(t, config.ErrSavePoints, err, text)
 	}

@@ -17,7 +17,18 @@ import (
 var accessForms = regexp.MustCompile(`^(RO|RW|OW|RM)( (access|update|insert|delete|variable_flags))*$`)
 
 func TestEveryCommandIsDeclaredCompletely(t *testing.T) {
-	groups := []string{"generic", "string", "bitmap", "hash", "sorted-set", "connection", "server", "transactions", "scripting", "ratelimit"}
+	groups := []string{
+		"generic",
+		"string",
+		"bitmap",
+		"hash",
+		"sorted-set",
+		"connection",
+		"server",
+		"transactions",
+		"scripting",
+		"ratelimit",
+	}
 	eachCommand(t, func(t *testing.T, c *command.Command) {
 		assert.Equal(t, strings.ToLower(c.Name), c.Name)
 		assert.LessOrEqual(t, len(c.Name), 32, "find looks no further")
@@ -107,7 +118,12 @@ func TestKeysAgreeWithSyntaxAndFlags(t *testing.T) {
 			assert.Regexp(t, accessForms, spec.Access)
 			assert.Positive(t, spec.Step)
 			assert.Less(t, spec.Begin, max(c.Arity, -c.Arity), "hash looks at it without asking")
-			assert.True(t, changes != command.Readonly || strings.HasPrefix(spec.Access, "RO"), "%s for a command that only reads", spec.Access)
+			assert.True(
+				t,
+				changes != command.Readonly || strings.HasPrefix(spec.Access, "RO"),
+				"%s for a command that only reads",
+				spec.Access,
+			)
 			assert.Equal(t, first[i].Multiple || spec.Last < 0 || spec.Counted, spec.Last < 0 || spec.Counted)
 		}
 		if changes == command.Readonly {

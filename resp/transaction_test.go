@@ -147,8 +147,22 @@ func TestQueuedCommandsAreKept(t *testing.T) {
 func TestInfoWithinTransactions(t *testing.T) {
 	ts := startServer(t, config.Defaults{DebugCommand: "yes"})
 	c := ts.dial()
-	c.check([]answer{{"GET nope", "$-1"}, {"MULTI", "+OK"}, {"SET a 1", "+QUEUED"}, {"INFO keyspace", "+QUEUED"}, {"INFO", "+QUEUED"},
-		{"CONFIG RESETSTAT", "+QUEUED"}, {"INFO stats", "+QUEUED"}, {"DEBUG SLEEP 0.001", "+QUEUED"}, {"TIME", "+QUEUED"}})
+	c.check(
+		[]answer{
+			{"GET nope", "$-1"},
+			{"MULTI", "+OK"},
+			{"SET a 1", "+QUEUED"},
+			{"INFO keyspace", "+QUEUED"},
+			{"INFO", "+QUEUED"},
+			{
+				"CONFIG RESETSTAT",
+				"+QUEUED",
+			},
+			{"INFO stats", "+QUEUED"},
+			{"DEBUG SLEEP 0.001", "+QUEUED"},
+			{"TIME", "+QUEUED"},
+		},
+	)
 	got := c.do("EXEC")
 	assert.Contains(t, got, "# Keyspace\r\ndb0:keys=1,expires=0\r\n")
 	assert.Contains(t, got, "keyspace_misses:1\r\n")

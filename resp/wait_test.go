@@ -86,8 +86,12 @@ func newBubble(t *testing.T, journal engine.Journal, store Store) *bubble {
 		return wall + b.shift.Load(), elapsed
 	}}, slog.New(slog.DiscardHandler))
 	b.testServer = &testServer{t: t, Server: NewServer(Options{
-		Engine: engine.New(engine.Options{Seed: [2]uint64{1, 2}, Journal: journal}), Journal: journal, Store: store, Clock: time,
-		Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Settings: config.NewSettings(config.Defaults{Databases: 16, MaxClients: 1000}), Version: "test",
+		Engine: engine.New(
+			engine.Options{Seed: [2]uint64{1, 2}, Journal: journal},
+		), Journal: journal, Store: store, Clock: time,
+		Log: slog.New(
+			slog.NewTextHandler(io.Discard, nil),
+		), Settings: config.NewSettings(config.Defaults{Databases: 16, MaxClients: 1000}), Version: "test",
 	})}
 	go b.Serve(b.listener)
 	return b
@@ -138,7 +142,8 @@ func (c *caller) call(lines string) *caller {
 // calls has a new client call.
 func (b *bubble) calls(name, lines string) *caller { return b.caller(name).call(lines) }
 
-// heard tells what was said since it was asked for the last time: of one moment by the clients' names, to each in the order in which it was.
+// heard tells what was said since it was asked for the last time: of one moment by the clients'
+// names, to each in the order in which it was.
 func (b *bubble) heard() (lines []string) {
 	for _, s := range b.heardSayings() {
 		lines = append(lines, s.String())
@@ -148,7 +153,10 @@ func (b *bubble) heard() (lines []string) {
 
 func (b *bubble) heardSayings() []saying {
 	said := b.sayings()
-	slices.SortStableFunc(said, func(x, y saying) int { return cmp.Or(cmp.Compare(x.at, y.at), cmp.Compare(x.name, y.name)) })
+	slices.SortStableFunc(
+		said,
+		func(x, y saying) int { return cmp.Or(cmp.Compare(x.at, y.at), cmp.Compare(x.name, y.name)) },
+	)
 	return said
 }
 
@@ -198,7 +206,8 @@ func TestWaitIsAnsweredAtOnceIfItIsInVain(t *testing.T) {
 	})
 }
 
-// Who stands behind others is denied when its time is over, and not before; and who was let in at that moment has come first.
+// Who stands behind others is denied when its time is over, and not before; and who was let in at
+// that moment has come first.
 func TestWaitEndsInTime(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bubble) {
 		b.calls("a", one+"1s")
@@ -212,7 +221,8 @@ func TestWaitEndsInTime(t *testing.T) {
 	})
 }
 
-// A call whose time is over is decided as one without WAIT: the room that is there is no use to who is before it.
+// A call whose time is over is decided as one without WAIT: the room that is there is no use to who
+// is before it.
 func TestWaitLeavesNoRoomUnused(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bubble) {
 		b.calls("setup", "RL.SLIDE k 3 1s COST 2")
@@ -299,7 +309,8 @@ func TestWhoGoesAwayLeavesTheLine(t *testing.T) {
 	})
 }
 
-// What stands before a call that waits is answered before it, what stands behind it afterwards, also if it arrives while it waits.
+// What stands before a call that waits is answered before it, what stands behind it afterwards,
+// also if it arrives while it waits.
 func TestPipelineAroundACallThatWaits(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bubble) {
 		c := b.caller("c").call("SET a 1\n" + one + "1m\n" + one + "1m\nSET a 2\nGET a")
@@ -340,30 +351,44 @@ func TestCallsWithoutWaitGoAhead(t *testing.T) {
 	})
 }
 
-// A call that takes nothing has nothing to wait for: the lease that it renews would lapse in the line, and the hits of its id are paid.
+// A call that takes nothing has nothing to wait for: the lease that it renews would lapse in the
+// line, and the hits of its id are paid.
 func TestWhoTakesNothingDoesNotWait(t *testing.T) {
 	for _, step := range []struct{ setup, other, again, want string }{
 		{"RL.LEASE k 1 1s a WAIT 1m", "RL.LEASE k 1 1s b WAIT 1m", "", "*5 :1 :1 :0 :0 :1000"},
 		{"RL.ALL k LEASE 1 1s a l LEASE 1 1s a WAIT 1m", "RL.LEASE k 1 1s b WAIT 1m", "", "*6 :1 :1 :0 :0 :1000 :0"},
-		{"RL.ALL k LEASE 1 1s a t TOKEN 9 1 1s WAIT 1m", "RL.LEASE k 1 1s b WAIT 1m", "", ""}, // it takes a token
+		// it takes a token
+		{"RL.ALL k LEASE 1 1s a t TOKEN 9 1 1s WAIT 1m", "RL.LEASE k 1 1s b WAIT 1m", "", ""},
 		{"RL.SLIDE k 1 1s ID a WAIT 1m", "RL.SLIDE k 1 1s ID b WAIT 1m", "", "*5 :1 :1 :0 :0 :900"},
 		{"RL.MULTI k 1 1s 9 1h ID a WAIT 1m", "RL.SLIDE k 1 1s ID b WAIT 1m", "", "*6 :1 :1 :0 :0 :3599900 :0"},
-		{"RL.CHECK ann slide lease token ID a WAIT 1m", "RL.CHECK ann slide ID b WAIT 1m", "", "*6 :1 :1 :0 :0 :1000 :0"},
-		{"RL.CHECK ann slide ID a", "RL.CHECK ann slide shadow WAIT 1m", "RL.CHECK ann shadow WAIT 1m", "*6 :1 :1 :0 :0 :1000 :0"},
+		{"RL.CHECK ann slide lease token ID a WAIT 1m", "RL.CHECK ann slide ID b WAIT 1m", "",
+			"*6 :1 :1 :0 :0 :1000 :0"},
+		{"RL.CHECK ann slide ID a", "RL.CHECK ann slide shadow WAIT 1m", "RL.CHECK ann shadow WAIT 1m",
+			"*6 :1 :1 :0 :0 :1000 :0"},
 	} {
 		inBubble(t, func(t *testing.T, b *bubble) {
-			b.calls("policies", "RL.POLICY SET slide SLIDE 1 1s\nRL.POLICY SET lease LEASE 2 1s\nRL.POLICY SET token TOKEN 9 1 1s\nRL.POLICY SET shadow SLIDE 1 1s SHADOW")
+			b.calls(
+				"policies",
+				"RL.POLICY SET slide SLIDE 1 1s\nRL.POLICY SET lease LEASE 2 1s\nRL.POLICY SET token TOKEN 9 1 1s\n"+
+					"RL.POLICY SET shadow SLIDE 1 1s SHADOW",
+			)
 			b.calls("setup", step.setup)
 			b.pass(100)
 			b.calls("other", step.other)
 			b.heard()
 			b.calls("again", cmp.Or(step.again, step.setup))
-			assert.Equal(t, strings.TrimSpace("100 again "+step.want), cmp.Or(strings.Join(b.heard(), "\n"), "100 again"), step.setup)
+			assert.Equal(
+				t,
+				strings.TrimSpace("100 again "+step.want),
+				cmp.Or(strings.Join(b.heard(), "\n"), "100 again"),
+				step.setup,
+			)
 		})
 	}
 }
 
-// A policy with another algorithm begins anew, for who waits too: it is the new one that admits him, and knows of it.
+// A policy with another algorithm begins anew, for who waits too: it is the new one that admits
+// him, and knows of it.
 func TestWaitWhenThePolicyChanges(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bubble) {
 		b.calls("setup", "RL.POLICY SET p SLIDE 1 1h\nRL.CHECK ann p")
@@ -372,14 +397,22 @@ func TestWaitWhenThePolicyChanges(t *testing.T) {
 		b.pass(100)
 		b.heard()
 		b.calls("setup", "RL.POLICY SET p TOKEN 1 1 1m\nRL.CHECK ann p COST 0")
-		assert.Equal(t, []string{"100 first *6 :1 :1 :0 :0 :60000 :0", "100 setup +OK, keys of the former algorithm dropped: 1", "100 setup *6 :0 :1 :0 :60000 :60000 :0"},
-			b.heard())
+		assert.Equal(
+			t,
+			[]string{
+				"100 first *6 :1 :1 :0 :0 :60000 :0",
+				"100 setup +OK, keys of the former algorithm dropped: 1",
+				"100 setup *6 :0 :1 :0 :60000 :60000 :0",
+			},
+			b.heard(),
+		)
 		b.pass(60_100)
 		assert.Equal(t, []string{"60100 second *6 :1 :1 :0 :0 :60000 :0"}, b.heard())
 	})
 }
 
-// Who is admitted after waiting came when there was room. To make room then, under the locks of its keys, would wait for these for ever.
+// Who is admitted after waiting came when there was room. To make room then, under the locks of its
+// keys, would wait for these for ever.
 func TestWaitWhenMemoryHasRunOut(t *testing.T) {
 	for _, policy := range []string{"ratelimit", "allkeys-lru", "noeviction"} {
 		inBubble(t, func(t *testing.T, b *bubble) {
@@ -398,14 +431,26 @@ func TestWaitTakesADuration(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bubble) {
 		c := b.caller("c")
 		for _, wait := range []string{"-1", "0", "x", "11000d"} {
-			for _, call := range []string{"RL.SLIDE k 1 1s", "RL.MULTI k 1 1s", "RL.TOKEN k 1 1 1s", "RL.FIXED k 1 1s"} {
+			for _, call := range []string{"RL.SLIDE k 1 1s", "RL.MULTI k 1 1s", "RL.TOKEN k 1 1 1s",
+				"RL.FIXED k 1 1s"} {
 				c.call(call + " WAIT " + wait)
-				assert.Equal(t, []string{"0 c -ERR invalid duration '" + wait + "': use seconds, or a number with ms, s, m, h, d or w; " +
-					"WAIT takes from 1ms to 10 years, and a call without it does not wait"}, b.heard())
+				assert.Equal(
+					t,
+					[]string{
+						"0 c -ERR invalid duration '" + wait + "': use seconds, or a number with ms, s, m, h, d or " +
+							"w; " +
+							"WAIT takes from 1ms to 10 years, and a call without it does not wait",
+					},
+					b.heard(),
+				)
 			}
 		}
 		c.call("RL.TOKEN k 1 1 1s WAIT\nRL.TOKEN k 1 1 1s WAIT 1 WAIT 1\nRL.TOKEN k 1 1 1s COST 1 COST 1\nEXISTS k")
-		assert.Equal(t, []string{"0 c -ERR syntax error", "0 c -ERR syntax error", "0 c -ERR syntax error", "0 c :0"}, b.heard())
+		assert.Equal(
+			t,
+			[]string{"0 c -ERR syntax error", "0 c -ERR syntax error", "0 c -ERR syntax error", "0 c :0"},
+			b.heard(),
+		)
 	})
 }
 
@@ -413,7 +458,11 @@ func TestClientUnblock(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bubble) {
 		admin := b.caller("admin").call("RL.SLIDE k 1 1s")
 		for _, name := range []string{"one", "two", "three", "four"} {
-			b.calls(name, map[string]string{"one": one + "1m", "two": one + "1m", "three": "BZPOPMIN none 0", "four": "BZPOPMIN none other 0"}[name])
+			b.calls(
+				name,
+				map[string]string{"one": one + "1m", "two": one + "1m", "three": "BZPOPMIN none 0",
+					"four": "BZPOPMIN none other 0"}[name],
+			)
 		}
 		admin.call("CLIENT LIST")
 		assert.Equal(t, 4, strings.Count(strings.Join(b.heard(), " "), "flags=b "))
@@ -421,10 +470,14 @@ func TestClientUnblock(t *testing.T) {
 		assert.Equal(t, []string{"0 admin :0", "0 admin :0", "0 admin -ERR value is not an integer or out of range",
 			"0 admin -ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR"}, b.heard())
 		b.pass(400)
-		admin.call("MULTI\nCLIENT UNBLOCK 2 TIMEOUT\nCLIENT UNBLOCK 3 ERROR\nCLIENT UNBLOCK 4\nCLIENT UNBLOCK 5 ERROR\nCLIENT UNBLOCK 5\nEXEC")
+		admin.call(
+			"MULTI\nCLIENT UNBLOCK 2 TIMEOUT\nCLIENT UNBLOCK 3 ERROR\nCLIENT UNBLOCK 4\nCLIENT UNBLOCK 5 ERROR\n" +
+				"CLIENT UNBLOCK 5\nEXEC",
+		)
 		said := b.heard()
 		assert.Subset(t, said, []string{
-			"400 admin *5 :1 :1 :1 :1 :0", "400 one " + blocked + ":600 :600", "400 two -UNBLOCKED client unblocked via CLIENT UNBLOCK",
+			"400 admin *5 :1 :1 :1 :1 :0", "400 one " + blocked + ":600 :600", "400 two -UNBLOCKED client unblocked " +
+				"via CLIENT UNBLOCK",
 			"400 three *-1", "400 four -UNBLOCKED client unblocked via CLIENT UNBLOCK",
 		})
 		admin.call("INFO clients")
@@ -434,13 +487,17 @@ func TestClientUnblock(t *testing.T) {
 
 func TestClientReplyAndWaiting(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bubble) {
-		b.calls("c", one+"1m\nCLIENT REPLY SKIP\n"+one+"1m\nECHO behind\nCLIENT REPLY OFF\n"+one+"1m\nCLIENT REPLY ON\nECHO end")
+		b.calls(
+			"c",
+			one+"1m\nCLIENT REPLY SKIP\n"+one+"1m\nECHO behind\nCLIENT REPLY OFF\n"+one+"1m\nCLIENT REPLY ON\nECHO end",
+		)
 		b.pass(3000)
 		assert.Equal(t, []string{"0 c " + got, "1000 c $6 behind", "2000 c +OK", "2000 c $3 end"}, b.heard())
 	})
 }
 
-// Who waits is told nothing when the server ends, as by Redis, and does not hold it up; nor does CLIENT KILL leave anybody behind.
+// Who waits is told nothing when the server ends, as by Redis, and does not hold it up; nor does
+// CLIENT KILL leave anybody behind.
 func TestTheEndOfThoseWhoWait(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bubble) {
 		b.calls("setup", one+"1m")

@@ -74,7 +74,8 @@ func TestLongSetCommands(t *testing.T) {
 	assert.True(t, strings.HasSuffix(reply, "\r\n:90000\r\n"))
 }
 
-// A result is stored only if its sources are still what it was made of. Otherwise it is made anew, the last time under the locks.
+// A result is stored only if its sources are still what it was made of. Otherwise it is made anew,
+// the last time under the locks.
 func TestStoringSeesChanges(t *testing.T) {
 	for _, last := range []bool{false, true} {
 		s := newBenchSession(func() int64 { return testStart })
@@ -84,13 +85,18 @@ func TestStoringSeesChanges(t *testing.T) {
 		other.server = s.server
 		keys := []engine.Key{e.Key([]byte("dst")), e.Key([]byte("a"))}
 		disturbed := 0
-		w := &zsets.Storing{Dst: keys[0], Sources: keys[1:], Keys: keys, Combine: func(sets []engine.ZSet) engine.ZMembers {
-			if disturbed == 0 {
-				disturbed++
-				fillSet(t, other, "a", 10, 20)
-			}
-			return s.Tx.ZUnion(sets, nil, 0)
-		}}
+		w := &zsets.Storing{
+			Dst:     keys[0],
+			Sources: keys[1:],
+			Keys:    keys,
+			Combine: func(sets []engine.ZSet) engine.ZMembers {
+				if disturbed == 0 {
+					disturbed++
+					fillSet(t, other, "a", 10, 20)
+				}
+				return s.Tx.ZUnion(sets, nil, 0)
+			},
+		}
 		s.Tx.Begin(testStart, 0, keys, true)
 		sets, err := s.Tx.ZSets(w.Sources)
 		require.NoError(t, err)
@@ -116,7 +122,12 @@ func TestStoringSeesOtherTypes(t *testing.T) {
 	s := newBenchSession(func() int64 { return testStart })
 	fillSet(t, s, "a", 0, 10)
 	keys := []engine.Key{s.server.Engine.Key([]byte("dst")), s.server.Engine.Key([]byte("a"))}
-	w := &zsets.Storing{Dst: keys[0], Sources: keys[1:], Keys: keys, Combine: func(sets []engine.ZSet) engine.ZMembers { return s.Tx.ZUnion(sets, nil, 0) }}
+	w := &zsets.Storing{
+		Dst:     keys[0],
+		Sources: keys[1:],
+		Keys:    keys,
+		Combine: func(sets []engine.ZSet) engine.ZMembers { return s.Tx.ZUnion(sets, nil, 0) },
+	}
 	s.Tx.Begin(testStart, 0, keys, true)
 	sets, err := s.Tx.ZSets(w.Sources)
 	require.NoError(t, err)

@@ -151,7 +151,8 @@ var traces = []trace{
 		name: "long",
 		member: func(r *rand.Rand) string {
 			n := r.IntN(800)
-			size := []int{10, 300, maxBytes / 5, sparseBytes - 10, sparseBytes, sparseBytes, sparseBytes, maxBytes, 40000}[n%9]
+			size := []int{10, 300, maxBytes / 5, sparseBytes - 10, sparseBytes, sparseBytes, sparseBytes, maxBytes,
+				40000}[n%9]
 			return fmt.Sprintf("%d:%s", n, strings.Repeat("~", size))
 		},
 		score: func(r *rand.Rand, member string) float64 {

@@ -83,16 +83,22 @@ func removeFrom(s *Set, r *rand.Rand, stay, pass uint64, member func(uint64) []b
 // Where nothing changes, each is visited once; so it is in a clone.
 func TestScanOnce(t *testing.T) {
 	for name, s := range map[string]*Set{
-		"empty":   New(&hasher),
-		"one":     of("a", 1),
-		"names":   filled(1000, func(i int) (string, float64) { return fmt.Sprintf("%d-%d", i/3, i%3), float64(i / 3) }),
+		"empty": New(&hasher),
+		"one":   of("a", 1),
+		"names": filled(1000, func(i int) (string, float64) {
+			return fmt.Sprintf("%d-%d", i/3, i%3),
+				float64(i / 3)
+		}),
 		"tie":     filled(1000, func(i int) (string, float64) { return fmt.Sprintf("m%d", i), 3 }),
 		"ties":    filled(1000, func(i int) (string, float64) { return fmt.Sprintf("m%d", i), float64(i % 10) }),
 		"others":  filled(1000, func(i int) (string, float64) { return fmt.Sprintf("m%d", i), float64(i) + 0.5 }),
 		"mixture": filled(1000, func(i int) (string, float64) { return fmt.Sprintf("%d-", i), float64(i + i%2) }),
 		"digits":  filled(1000, func(i int) (string, float64) { return fmt.Sprintf("%d", i), float64(i % 10) }),
 		"minus":   filled(1000, func(i int) (string, float64) { return fmt.Sprintf("-%d", i), float64(-i) }),
-		"great":   filled(1000, func(i int) (string, float64) { return fmt.Sprintf("%d", 1<<52-i), float64(1<<52 - i) }),
+		"great": filled(1000, func(i int) (string, float64) {
+			return fmt.Sprintf("%d", 1<<52-i),
+				float64(1<<52 - i)
+		}),
 	} {
 		for _, s := range []*Set{s, s.Clone()} {
 			seen := scanAll(t, s, 7, func() {})

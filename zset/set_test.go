@@ -45,7 +45,8 @@ func TestNamed(t *testing.T) {
 		{"1700000000000-12", 1700000000000, true},
 		{"4503599627370496", 1 << 52, true}, {"4503599627370497", 0, false}, {"9999999999999999", 0, false},
 		{"10000000000000000", 0, false}, {"99999999999999999999999", 0, false},
-		{"", 0, false}, {"x", 0, false}, {"-1", 0, false}, {"+1", 0, false}, {"01", 0, false}, {"00", 0, false}, {"/", 0, false}, {":", 0, false},
+		{"", 0, false}, {"x", 0, false}, {"-1", 0, false}, {"+1", 0, false}, {"01", 0, false}, {"00", 0, false},
+		{"/", 0, false}, {":", 0, false},
 	} {
 		n, ok := named([]byte(tt.member))
 		assert.Equal(t, tt.ok, ok, tt.member)
@@ -235,7 +236,11 @@ func TestHotPathsDoNotAllocate(t *testing.T) {
 // Check reports whatever is wrong.
 func TestCheckFindsFaults(t *testing.T) {
 	for name, spoil := range map[string]func(s *Set){
-		"order in a run":     func(s *Set) { r := &s.seq.first().runs[0]; r.starts[3], r.starts[4] = r.starts[4], r.starts[3] },
+		"order in a run": func(s *Set) {
+			r := &s.seq.first().runs[0]
+			r.starts[3], r.starts[4] = r.starts[4],
+				r.starts[3]
+		},
 		"order of members":   func(s *Set) { copy(s.seq.first().runs[0].member(5), "9") },
 		"order of runs":      func(s *Set) { runs := s.seq.first().runs; runs[0], runs[1] = runs[1], runs[0] },
 		"first score":        func(s *Set) { s.seq.first().runs[0].low-- },
@@ -249,9 +254,12 @@ func TestCheckFindsFaults(t *testing.T) {
 		"crowded chapter":    func(s *Set) { ch := s.seq.first(); ch.runs = append(ch.runs, ch.runs[:maxRuns]...) },
 		"lone chapter":       func(s *Set) { s.seq.tree = newTree() },
 		"chapter beside":     func(s *Set) { s.seq.one.runs = make([]run, 1) },
-		"missing entry":      func(s *Set) { s.index.Remove(hasher.Sum([]byte("x")), func(indexed) bool { return true }) },
-		"spare entry":        func(s *Set) { s.enter([]byte("y"), 7) },
-		"index of a clone":   func(s *Set) { s.bare = true },
+		"missing entry": func(s *Set) {
+			s.index.Remove(hasher.Sum([]byte("x")),
+				func(indexed) bool { return true })
+		},
+		"spare entry":      func(s *Set) { s.enter([]byte("y"), 7) },
+		"index of a clone": func(s *Set) { s.bare = true },
 	} {
 		s := filled(
 			maxRuns*maxMembers+1,

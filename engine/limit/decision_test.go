@@ -23,7 +23,8 @@ func TestTimeSaturates(t *testing.T) {
 		}
 	}
 	for _, c := range []struct{ t, d, want int64 }{
-		{5, 3, 8}, {-5, 3, -2}, {math.MaxInt64 - 3, 2, math.MaxInt64 - 1}, {math.MaxInt64 - 3, 9, math.MaxInt64}, {math.MinInt64, math.MaxInt64, -1},
+		{5, 3, 8}, {-5, 3, -2}, {math.MaxInt64 - 3, 2, math.MaxInt64 - 1}, {math.MaxInt64 - 3, 9, math.MaxInt64},
+		{math.MinInt64, math.MaxInt64, -1},
 	} {
 		if got := later(c.t, c.d); got != c.want {
 			t.Errorf("%d later than %d: got %d, want %d", c.d, c.t, got, c.want)

@@ -16,7 +16,7 @@
 //	slide.go     Window, Log           an exact sliding window over a log of hits
 //	multi.go     DecideAll            one or several of those over one log, all or nothing
 //	lease.go     Lease.Decide         how many at once, over a log of when each lapses
-//	leaky.go     Bucket.Pace          the token bucket from the other side: how long until it is a call's turn
+//	leaky.go     Bucket.Pace          the token bucket as a pacer: how long until a call may go
 //	refund.go    Tokens, Count        what was used, given back
 //	decision.go  Decision             what every limiter answers
 //	all.go       Decision.And         the answers of several limiters made one
@@ -29,8 +29,8 @@
 //
 // # The laws
 //
-//  1. A denied call changes nothing, nor does a peek (a call of cost 0, which answers for a hit of 1):
-//     the state that comes back is the one that went in, bit for bit.
+//  1. A denied call changes nothing, nor does a peek (a call of cost 0, which answers for a hit of
+//     1): the state that comes back is the one that went in, bit for bit.
 //  2. Never over: no more is admitted than the algorithm's definition allows.
 //  3. Never under: a call is denied only if admitting it would break law 2.
 //  4. RetryAfter is exact: the same call is denied 1 ms earlier and admitted then.

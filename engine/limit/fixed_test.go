@@ -78,7 +78,8 @@ func TestFixedAtTheExtremes(t *testing.T) {
 			var d Decision
 			s, d, _ = f.Take(s, now, cost)
 			switch {
-			case d.Allowed && (d.RetryAfter != 0 || s.Used < cost || s.Used > f.Limit || d.Remaining != f.Limit-s.Used || d.ResetAfter <= 0),
+			case d.Allowed && (d.RetryAfter != 0 || s.Used < cost || s.Used > f.Limit ||
+				d.Remaining != f.Limit-s.Used || d.ResetAfter <= 0),
 				!d.Allowed && (s != before || (d.RetryAfter == Never) != (cost > f.Limit) || d.RetryAfter == 0),
 				d.Remaining < 0,
 				d.ResetAfter < 0:

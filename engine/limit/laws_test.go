@@ -137,7 +137,8 @@ func newCalendar(rnd *rand.Rand) subject {
 
 // calendarZones never turn their clocks back over a midnight, so labels never come again.
 var calendarZones = func() (zones []*time.Location) {
-	for _, name := range []string{"UTC", "Europe/Berlin", "America/New_York", "Asia/Kolkata", "Asia/Tokyo", "Australia/Lord_Howe"} {
+	for _, name := range []string{"UTC", "Europe/Berlin", "America/New_York", "Asia/Kolkata", "Asia/Tokyo",
+		"Australia/Lord_Howe"} {
 		loc, err := time.LoadLocation(name)
 		if err != nil {
 			panic(err)

@@ -57,7 +57,8 @@ func TestLeakyIsAQueue(t *testing.T) {
 				t.Errorf("call %d: %+v %+v, as a token bucket %+v %+v", i, after, d, asToken, want)
 			}
 			waiting := new(big.Rat).Quo(new(big.Rat).Sub(drained, at), each)
-			if fits := waiting.Add(waiting, new(big.Rat).SetInt64(max(cost, 1))).Cmp(new(big.Rat).SetInt64(b.Capacity)) <= 0; fits != d.Allowed {
+			if fits := waiting.Add(waiting,
+				new(big.Rat).SetInt64(max(cost, 1))).Cmp(new(big.Rat).SetInt64(b.Capacity)) <= 0; fits != d.Allowed {
 				t.Errorf("call %d at %d of cost %d on %+v: %+v, fits: %v", i, now, cost, b, d, fits)
 			}
 			want := int64(0)

@@ -47,18 +47,26 @@ func TestSlideOverALogWrittenByHand(t *testing.T) {
 		now, cost int64
 		want      Decision
 	}{
-		{"a fraction counts from the next ms", logOf(100.5, 100.5), 100, 1, Decision{Allowed: true, Limit: 2, Remaining: 1, ResetAfter: 11}},
+		{"a fraction counts from the next ms", logOf(100.5, 100.5), 100, 1,
+			Decision{Allowed: true, Limit: 2, Remaining: 1, ResetAfter: 11}},
 		{"and for as long as any", logOf(100.5, 100.5), 110, 1, Decision{Limit: 2, RetryAfter: 1, ResetAfter: 1}},
 		{"and no longer", logOf(100.5, 100.5), 111, 0, Decision{Allowed: true, Limit: 2, Remaining: 2}},
 		{"a hit to come takes no room yet", logOf(105, 106), 100, 2, Decision{Allowed: true, Limit: 2, ResetAfter: 16}},
-		{"it enters before there is room", logOf(99, 100, 105), 100, 2, Decision{Limit: 2, RetryAfter: 15, ResetAfter: 15}},
-		{"there is room before it enters", logOf(99, 100, 120), 100, 2, Decision{Limit: 2, RetryAfter: 10, ResetAfter: 30}},
-		{"it enters as another lapses", logOf(99, 99, 109, 109), 100, 1, Decision{Limit: 2, RetryAfter: 19, ResetAfter: 19}},
-		{"more than the limit, in and to come", logOf(98, 98, 99, 99, 100, 104, 108), 100, 1, Decision{Limit: 2, RetryAfter: 14, ResetAfter: 18}},
+		{"it enters before there is room", logOf(99, 100, 105), 100, 2,
+			Decision{Limit: 2, RetryAfter: 15, ResetAfter: 15}},
+		{"there is room before it enters", logOf(99, 100, 120), 100, 2,
+			Decision{Limit: 2, RetryAfter: 10, ResetAfter: 30}},
+		{"it enters as another lapses", logOf(99, 99, 109, 109), 100, 1,
+			Decision{Limit: 2, RetryAfter: 19, ResetAfter: 19}},
+		{"more than the limit, in and to come", logOf(98, 98, 99, 99, 100, 104, 108), 100, 1,
+			Decision{Limit: 2, RetryAfter: 14, ResetAfter: 18}},
 		{"it never enters", logOf(99, 100, inf), 100, 2, Decision{Limit: 2, RetryAfter: 10, ResetAfter: math.MaxInt64}},
-		{"a hit of before all time", logOf(math.Inf(-1)), 100, 1, Decision{Allowed: true, Limit: 2, Remaining: 1, ResetAfter: 10}},
-		{"times in nanoseconds", logOf(1.7e18, 1.7e18), 1700000000000, 1, Decision{Allowed: true, Limit: 2, Remaining: 1, ResetAfter: 1700000000000000000 + 10 - 1700000000000}},
-		{"far beyond an int64", logOf(1e300), 100, 0, Decision{Allowed: true, Limit: 2, Remaining: 2, ResetAfter: math.MaxInt64}},
+		{"a hit of before all time", logOf(math.Inf(-1)), 100, 1,
+			Decision{Allowed: true, Limit: 2, Remaining: 1, ResetAfter: 10}},
+		{"times in nanoseconds", logOf(1.7e18, 1.7e18), 1700000000000, 1,
+			Decision{Allowed: true, Limit: 2, Remaining: 1, ResetAfter: 1700000000000000000 + 10 - 1700000000000}},
+		{"far beyond an int64", logOf(1e300), 100, 0,
+			Decision{Allowed: true, Limit: 2, Remaining: 2, ResetAfter: math.MaxInt64}},
 		{"over the limit already", logOf(100, 100, 100), 100, 1, Decision{Limit: 2, RetryAfter: 10, ResetAfter: 10}},
 	} {
 		if d := DecideAll(rule, c.log, c.now, c.cost); d != c.want {
@@ -125,7 +133,8 @@ func TestRepeated(t *testing.T) {
 		{"as it stands", logOf(93, 95), Decision{Allowed: true, Free: true, Limit: 3, Remaining: 1, ResetAfter: 5}},
 		{"at the limit", logOf(93, 95, 100), Decision{Allowed: true, Free: true, Limit: 3, ResetAfter: 10}},
 		{"over the limit", logOf(93, 95, 96, 99), Decision{Allowed: true, Free: true, Limit: 3, ResetAfter: 9}},
-		{"with others lapsed and to come", logOf(90, 95, 107.5), Decision{Allowed: true, Free: true, Limit: 3, Remaining: 2, ResetAfter: 18}},
+		{"with others lapsed and to come", logOf(90, 95, 107.5),
+			Decision{Allowed: true, Free: true, Limit: 3, Remaining: 2, ResetAfter: 18}},
 	} {
 		if d := RepeatedAll([]Window{{3, 10}}, c.log, 100); d != c.want {
 			t.Errorf("%s: got %+v, want %+v", c.why, d, c.want)
@@ -136,7 +145,8 @@ func TestRepeated(t *testing.T) {
 		}
 	}
 	// The answer may speak of a short window, but all is reset only when the longest one is.
-	if d := RepeatedAll([]Window{{100, 50}, {3, 10}}, logOf(99), 100); d != (Decision{Allowed: true, Free: true, Limit: 3, Remaining: 2, ResetAfter: 49, Index: 1}) {
+	if d := RepeatedAll([]Window{{100, 50}, {3, 10}}, logOf(99),
+		100); d != (Decision{Allowed: true, Free: true, Limit: 3, Remaining: 2, ResetAfter: 49, Index: 1}) {
 		t.Errorf("got %+v", d)
 	}
 }

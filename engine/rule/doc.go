@@ -4,7 +4,7 @@
 //	rule.go    Rule: one algorithm with its numbers, as the engine takes it
 //	table.go   the table of algorithms: name, fields, options
 //	field.go   Field.Read: one word of a call or a definition, into a Rule
-//	policy.go  ParsePolicy: a name and a definition, and the one form in which definitions are kept
+//	policy.go  ParsePolicy: a name and a definition in its canonical form
 //
 // A new algorithm is an entry in the table and, if its numbers have no type yet, a field of Rule.
 // The commands, RL.ALL, RL.POLICY, the file of policies and the help texts go by the table; what

@@ -72,7 +72,8 @@ var flagNames = []struct {
 	{
 		Loading,
 		"loading",
-	}, {Stale, "stale"}, {skipMonitor, "skip_monitor"}, {SkipSlowlog, "skip_slowlog"}, {Fast, "fast"}, {NoAuth, "no_auth"},
+	}, {Stale, "stale"}, {skipMonitor, "skip_monitor"}, {SkipSlowlog, "skip_slowlog"}, {Fast, "fast"},
+	{NoAuth, "no_auth"},
 	{noMandatoryKeys, "no_mandatory_keys"}, {NoAsyncLoading, "no_async_loading"}, {NoMulti, "no_multi"},
 	{Blocking, "blocking"}, {MovableKeys, "movablekeys"}, {AllowBusy, "allow_busy"},
 }

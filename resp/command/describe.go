@@ -65,7 +65,8 @@ func init() {
 					Tips:   "nondeterministic_output_order",
 					Syntax: "[command-name [command-name ...]]", Complexity: "O(N) where N is the number of " +
 						"commands to look up",
-					Summary: "Get array of specific Redis command details, or all when no argument is given.", Run: commandInfo},
+					Summary: "Get array of specific Redis command details, or all when no argument is given.",
+					Run:     commandInfo},
 				{Name: "list", Arity: -2, Flags: open, Group: "server", Since: "7.0.0", Categories: "connection",
 					Tips:       "nondeterministic_output_order",
 					Syntax:     "[FILTERBY <MODULE module-name | ACLCAT category | PATTERN pattern>]",
@@ -439,7 +440,8 @@ func (c *Command) accessCategories() (names []string) {
 	for _, implied := range []struct {
 		flag Flags
 		name string
-	}{{Write, "write"}, {Readonly, "read"}, {Admin, "admin"}, {Admin, "dangerous"}, {Fast, "fast"}, {Blocking, "blocking"}} {
+	}{{Write, "write"}, {Readonly, "read"}, {Admin, "admin"}, {Admin, "dangerous"}, {Fast, "fast"},
+		{Blocking, "blocking"}} {
 		if c.Flags&implied.flag != 0 {
 			names = append(names, implied.name)
 		}

@@ -11,11 +11,12 @@
 //
 // # How to add a command
 //
-//  1. Find the package of its family below resp/commands, or add one and import it in resp/table.go.
-//  2. Register an entry in the init function of a file there. Copy name, arity, flags, key specifications, syntax, summary
-//     and complexity of a Redis command from Redis.
-//  3. Write the handler: take the arguments from Call.Args, call one method of Call.Tx, write to Call.Reply. Add a method to
-//     engine.Tx if the command does something new.
+//  1. Find the package of its family below resp/commands, or add one and import it in
+//     resp/table.go.
+//  2. Register an entry in the init function of a file there. Copy name, arity, flags, key
+//     specifications, syntax, summary and complexity of a Redis command from Redis.
+//  3. Write the handler: take the arguments from Call.Args, call one method of Call.Tx, write to
+//     Call.Reply. Add a method to engine.Tx if the command does something new.
 //  4. Record a transcript of the replies from Redis, or add an Example to a command of our own.
 //  5. Run `make docs`.
 //
@@ -25,10 +26,14 @@
 // WholeKeyspace under all, with Stepwise or OwnLocks under none. So a reply may be copied straight
 // from the keyspace. It must not take those locks again, block, or read a file.
 //
-//   - Args keeps the first error, so that parsing needs no error handling: check Args.End once, before anything is changed.
-//   - A handler that returns an error has its reply discarded, and the error is sent instead. It must have changed nothing.
-//   - A handler writes exactly one reply, or returns ErrWait to wait; it then runs again later, see package waitqueue.
-//   - Words and arguments are in buffers that the next read overwrites: what is kept must be copied.
+//   - Args keeps the first error, so that parsing needs no error handling: check Args.End once,
+//     before anything is changed.
+//   - A handler that returns an error has its reply discarded, and the error is sent instead. It
+//     must have changed nothing.
+//   - A handler writes exactly one reply, or returns ErrWait to wait; it then runs again later, see
+//     package waitqueue.
+//   - Words and arguments are in buffers that the next read overwrites: what is kept must be
+//     copied.
 //   - A common call allocates nothing between its words and its reply.
 //
 // # Calls that take long

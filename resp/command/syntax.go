@@ -36,13 +36,17 @@ const (
 
 // kinds maps the name of an argument to its kind, if that is not string.
 var kinds = map[string]string{
-	"key": "key", "key1": "key", "key2": "key", "newkey": "key", "source": "key", "destination": "key", "src": "key", "dst": "key", "destkey": "key",
+	"key": "key", "key1": "key", "key2": "key", "newkey": "key", "source": "key", "destination": "key", "src": "key",
+	"dst": "key", "destkey": "key",
 	"pattern": "pattern", "unix-time-seconds": "unix-time", "unix-time-milliseconds": "unix-time",
 	"bit":   "integer",
 	"score": "double", "min": "double", "max": "double",
-	"client-id": "integer", "count": "integer", "cursor": "integer", "db": "integer", "decrement": "integer", "destination-db": "integer",
-	"end": "integer", "frequency": "integer", "increment": "integer", "index": "integer", "index1": "integer", "index2": "integer", "limit": "integer",
-	"milliseconds": "integer", "numkeys": "integer", "numreplicas": "integer", "numfields": "integer", "maxage": "integer", "offset": "integer", "protover": "integer", "seconds": "integer", "start": "integer",
+	"client-id": "integer", "count": "integer", "cursor": "integer", "db": "integer", "decrement": "integer",
+	"destination-db": "integer",
+	"end":            "integer", "frequency": "integer", "increment": "integer", "index": "integer",
+	"index1": "integer", "index2": "integer", "limit": "integer",
+	"milliseconds": "integer", "numkeys": "integer", "numreplicas": "integer", "numfields": "integer",
+	"maxage": "integer", "offset": "integer", "protover": "integer", "seconds": "integer", "start": "integer",
 	"stop": "integer", "weight": "integer", "capacity": "integer", "refill": "integer", "cost": "integer",
 	"rate": "integer", "queue": "integer", "hits": "integer", "max_burst": "integer", "quantity": "integer",
 	"max-burst": "integer", "tokens-per-period": "integer",
@@ -53,10 +57,12 @@ var otherKinds = map[string]string{
 	"gcra period": "double", "cl.throttle period": "integer", "throttle period": "integer",
 	"incrbyfloat increment": "double", "hincrbyfloat increment": "double",
 	"zlexcount min": "string", "zlexcount max": "string", "zrangebylex min": "string", "zrangebylex max": "string",
-	"zremrangebylex min": "string", "zremrangebylex max": "string", "zrevrangebylex min": "string", "zrevrangebylex max": "string",
-	"lcs len": "integer", "restore ttl": "integer", "setbit value": "integer", "bitfield value": "integer",
+	"zremrangebylex min": "string", "zremrangebylex max": "string", "zrevrangebylex min": "string",
+	"zrevrangebylex max": "string",
+	"lcs len":            "integer", "restore ttl": "integer", "setbit value": "integer", "bitfield value": "integer",
 	"bzpopmin timeout": "double", "bzpopmax timeout": "double", "bzmpop timeout": "double", "wait timeout": "integer",
-	"rl.check id": "key", "zrangestore min": "string", "zrangestore max": "string", "zrange start": "string", "zrange stop": "string",
+	"rl.check id": "key", "zrangestore min": "string", "zrangestore max": "string", "zrange start": "string",
+	"zrange stop": "string",
 }
 
 // Arguments reads the command's syntax. The result is not cached, as it is rarely needed.

@@ -29,14 +29,15 @@ type Request struct {
 // ErrWait is returned by a handler whose call has to wait: it has no reply yet.
 var ErrWait = errors.New("the call waits")
 
-// Admit has a limiter decide a call, by try. A call with WAIT that is denied now, but may be admitted
-// before its timeout ends, gets ErrWait: the handler returns it, and is run again later.
+// Admit has a limiter decide a call, by try. A call with WAIT that is denied now, but may be
+// admitted before its timeout ends, gets ErrWait: the handler returns it, and is run again later.
 //
 // If other calls wait for the key, a new call waits behind them, with two exceptions: a call that
 // cannot be admitted in time is denied at once, and one that takes nothing is admitted, as the
 // renewal of a lease must not wait for the end of a lease.
 //
-// When its timeout has ended, a call is decided like one without WAIT, which does not regard waiters.
+// When its timeout has ended, a call is decided like one without WAIT, which does not regard
+// waiters.
 func (c *Call) Admit(try func() (limit.Decision, error)) (limit.Decision, error) {
 	if c.Args.Wait == 0 || c.Executing || c.Attempt == LastAttempt {
 		return try()

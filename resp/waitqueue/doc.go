@@ -9,7 +9,8 @@
 //
 // A waiter never checks its own turn. Two events process a queue, both under the lock of its key:
 //
-//   - The key changes: the engine calls Watch.Then, here queue.keyChanged, at the end of the call that changed it.
+//   - The key changes: the engine calls Watch.Then, here queue.keyChanged, at the end of the call
+//     that changed it.
 //   - The only timer of the queue fires: queue.timerFired.
 //
 // Either one runs the handlers of the waiters whose turn it is, stores the replies in the waiters,
@@ -27,9 +28,12 @@
 // before its locks are released. So the handler of a waiter runs there too, with that client's Tx,
 // and its changes belong to that client's journal record. Three consequences:
 //
-//   - A handler that panics there must not end the other client's call: waiter.run recovers and replies with an error.
-//   - A reply may be sent only when the journal has that record: Tx.Afterwards gives its position to the waiter.
-//   - What the handler writes goes to the waiter's own Call, never to the Call of the client whose Tx it is.
+//   - A handler that panics there must not end the other client's call: waiter.run recovers and
+//     replies with an error.
+//   - A reply may be sent only when the journal has that record: Tx.Afterwards gives its position
+//     to the waiter.
+//   - What the handler writes goes to the waiter's own Call, never to the Call of the client whose
+//     Tx it is.
 //
 // # Locks
 //

@@ -181,9 +181,11 @@ func TestGuardBufferFollowsInput(t *testing.T) {
 		want   []int // the most to hold when waiting for a chunk, or for the end
 	}{
 		{"idle", []string{"*1\r\n$4\r\nPING\r\n", "PING\r\n"}, []int{0, 0, 0}},
-		{"promises", []string{"*2\r\n$4\r\nECHO\r\n", "$500000000\r\n", "abc"}, []int{0, restBuffer, restBuffer, restBuffer}},
+		{"promises", []string{"*2\r\n$4\r\nECHO\r\n", "$500000000\r\n", "abc"},
+			[]int{0, restBuffer, restBuffer, restBuffer}},
 		{"after a large command", []string{echo, "PING\r\n"}, []int{0, 0, 0}},
-		{"behind a large command", []string{echo + "*1\r\n", "$4\r\n", "PING\r\n"}, []int{0, restBuffer, restBuffer, 0}},
+		{"behind a large command", []string{echo + "*1\r\n", "$4\r\n", "PING\r\n"},
+			[]int{0, restBuffer, restBuffer, 0}},
 		{"inside a large command", []string{echo[:200000], echo[200000:]}, []int{0, 400000, 0}},
 	} {
 		conn := &scriptedConn{}

@@ -150,7 +150,8 @@ func takeRule(a *command.Args, l *engine.Limit) {
 	a.Next()
 	takeFields(a, algorithm, l)
 	l.Key = key
-	for seen := 0; a.More() && command.OptionFollows(algorithm, a.List) && takeAlgorithmOption(a, algorithm, l, &seen); {
+	for seen := 0; a.More() && command.OptionFollows(algorithm, a.List) &&
+		takeAlgorithmOption(a, algorithm, l, &seen); {
 	}
 }
 

@@ -25,7 +25,10 @@ func init() {
 			Syntax: sources + scoring + " [WITHSCORES]", Group: "sorted-set", Since: "6.2.0",
 			Complexity: union,
 			Summary:    "Add multiple sorted sets",
-			Run:        func(c *command.Call) error { return zcombine(c, zunion, algebraWords{scoring: true, withScores: true}) }},
+			Run: func(c *command.Call) error {
+				return zcombine(c, zunion,
+					algebraWords{scoring: true, withScores: true})
+			}},
 		&command.Command{Name: "zinter", Arity: -3, Flags: command.Readonly | command.MovableKeys, Keys: inputs,
 			Syntax: sources + scoring + " [WITHSCORES]", Group: "sorted-set", Since: "6.2.0",
 			Complexity: inter,
@@ -37,7 +40,10 @@ func init() {
 			Syntax: sources + " [WITHSCORES]", Group: "sorted-set", Since: "6.2.0",
 			Complexity: diff,
 			Summary:    "Subtract multiple sorted sets",
-			Run:        func(c *command.Call) error { return zcombine(c, zdiff, algebraWords{looksUp: true, withScores: true}) }},
+			Run: func(c *command.Call) error {
+				return zcombine(c, zdiff,
+					algebraWords{looksUp: true, withScores: true})
+			}},
 		&command.Command{
 			Name:   "zunionstore",
 			Arity:  -4,

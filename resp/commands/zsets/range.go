@@ -74,7 +74,10 @@ func init() {
 			Summary:    "Return a range of members in a sorted set, by score, with scores ordered from high to low",
 			Deprecated: "6.2.0",
 			ReplacedBy: "`ZRANGE` with the `REV` and `BYSCORE` arguments",
-			Run:        func(c *command.Call) error { return zrange(c, rangeWords{by: engine.ZByScore, reverse: true}) },
+			Run: func(c *command.Call) error {
+				return zrange(c,
+					rangeWords{by: engine.ZByScore, reverse: true})
+			},
 		},
 		&command.Command{
 			Name:       "zrangebylex",

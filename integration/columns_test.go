@@ -1,0 +1,136 @@
+package integration
+
+import (
+	"go/scanner"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// The columns at which lines of Go end. A tab counts as four.
+const (
+	commentColumns = 100
+	codeColumns    = 120
+)
+
+// TestLineLengths looks for Go lines that are too long, in all packages.
+func TestLineLengths(t *testing.T) {
+	t.Parallel()
+	files := 0
+	err := filepath.WalkDir("..", func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && strings.HasPrefix(entry.Name(), ".") && path != "..":
+			return filepath.SkipDir
+		case entry.IsDir() || filepath.Ext(path) != ".go":
+			return nil
+		}
+		files++
+		source, err := os.ReadFile(path)
+		if err == nil {
+			for _, line := range longLines(source) {
+				assert.Fail(t, "a line is too long: comments end at column 100, code at 120", "%s:%d", path, line)
+			}
+		}
+		return err
+	})
+	require.NoError(t, err)
+	assert.Greater(t, files, 100)
+}
+
+// longLines returns the numbers of the lines of a Go file that end beyond their column.
+func longLines(source []byte) (long []int) {
+	comments, unbroken := classify(source)
+	number := 0
+	for line := range strings.Lines(string(source)) {
+		number++
+		limit := codeColumns
+		if comments[number] {
+			limit = commentColumns
+		}
+		if columns(strings.TrimRight(line, "\n")) > limit && !unbroken[number] {
+			long = append(long, number)
+		}
+	}
+	return long
+}
+
+func columns(line string) int {
+	return utf8.RuneCountInString(line) + 3*strings.Count(line, "\t")
+}
+
+// classify returns the lines that end in a comment, and those that cannot be broken:
+//   - a directive such as go:embed, and a comment of a single word, such as an address
+//   - the lines of a raw string, and a struct tag
+//   - a string without spaces that has the line to itself
+func classify(source []byte) (comments, unbroken map[int]bool) {
+	comments, unbroken = make(map[int]bool), make(map[int]bool)
+	files := token.NewFileSet()
+	file := files.AddFile("", files.Base(), len(source))
+	var s scanner.Scanner
+	s.Init(file, source, nil, scanner.ScanComments)
+	words := make(map[int]int)     // by line: how many tokens there are that are not punctuation
+	spaceless := make(map[int]int) // by line: how many of these are strings without spaces
+	for {
+		position, kind, text := s.Scan()
+		if kind == token.EOF {
+			break
+		}
+		first := file.Line(position)
+		last := first + strings.Count(text, "\n")
+		switch {
+		case kind == token.COMMENT:
+			for line := first; line <= last; line++ {
+				comments[line] = true
+			}
+			unbroken[first] = strings.HasPrefix(text, "//go:") || len(strings.Fields(strings.TrimLeft(text, "/"))) == 1
+		case kind == token.STRING && text[0] == '`' && (last > first || strings.Contains(text, `:"`)):
+			for line := first; line <= last; line++ {
+				unbroken[line] = true
+			}
+		case kind == token.STRING && !strings.Contains(text, " "):
+			spaceless[first]++
+			words[first]++
+		case kind.IsLiteral() || kind.IsKeyword():
+			words[first]++
+		}
+	}
+	for line, n := range spaceless {
+		unbroken[line] = unbroken[line] || n == 1 && words[line] == 1
+	}
+	return comments, unbroken
+}
+
+// TestLongLines checks the check.
+func TestLongLines(t *testing.T) {
+	t.Parallel()
+	word, text := strings.Repeat("x", 130), strings.Repeat("words ", 20)
+	for name, test := range map[string]struct {
+		line string
+		long bool
+	}{
+		"comment up to its column":    {"\t// " + strings.Repeat("a b ", 23) + "a", false},
+		"comment beyond it":           {"\t// " + strings.Repeat("a b ", 23) + "abc", true},
+		"comment behind code":         {"var a = 1 // " + text[:90], true},
+		"code up to its column":       {"var a = \"" + strings.Repeat("a b ", 27) + "ab\"", false},
+		"code beyond it":              {"var a = \"" + strings.Repeat("a b ", 27) + "abc\"", true},
+		"address in a comment":        {"// https://" + word, false},
+		"directive":                   {"//go:embed " + text, false},
+		"string that has no spaces":   {"var a = []string{\n\t\"" + word + "\",\n}", false},
+		"string behind something":     {"var a, b = 1, \"" + word + "\"", true},
+		"line of a raw string":        {"var a = `\n" + text + text + "\n`", false},
+		"raw string in a line":        {"var a = `" + text + "`", true},
+		"struct tag":                  {"type a struct {\n\tb int `help:\"" + text + "\"`\n}", false},
+		"signs of more than one byte": {"// " + strings.Repeat("ä ", 48), false},
+	} {
+		assert.Equal(t, test.long, len(longLines([]byte("package a\n\n"+test.line+"\n"))) > 0, name)
+	}
+}
