@@ -13,7 +13,7 @@
 //	  -> session.queue      transaction.go: within MULTI queues the command, and that is all
 //	  -> session.begin      pipeline.go: locks the keys, also those of calls that follow
 //	  -> session.runGroup   runs the handlers: arguments, a method of engine.Tx, reply
-//	  -> session.await      waiting.go: sleeps if the call has to wait
+//	  -> session.await      session.go: sleeps if the call has to wait
 //	  -> session.flush      session.go: waits for the journal once, sends the replies
 //	  -> wire               keeps what the client does not read at once
 //	socket
@@ -44,11 +44,9 @@
 //	login.go             passwords, the delay after a wrong one
 //	dispatch.go          one call, from its words to its reply
 //	pipeline.go          several calls under one hold of locks
-//	waiting.go           a call that waits
-//	client_memory.go     what a session holds; client_eviction.go closes the largest
+//	client_memory.go     what a session holds; closing the one that holds most
 //	maxmemory.go         how much memory the process takes, and what that leaves to the keys
 //	store.go             Store: what the server asks of the disk
-//	totals.go            counters of all sessions
 //	throttle.go          log lines that clients can cause are written once a second at most
 //	table.go             imports the families of commands
 //
