@@ -3,10 +3,11 @@ package resp
 import (
 	"errors"
 	"net"
-	"rlserver/resp/wire"
 	"time"
 
 	"github.com/tidwall/redcon"
+
+	"rlserver/resp/wire"
 )
 
 // Serve accepts and serves the clients of a listener until Shutdown. It owns the listener.

@@ -2,6 +2,7 @@ package resp
 
 import (
 	"fmt"
+
 	"rlserver/engine"
 	"rlserver/resp/command"
 	"rlserver/resp/grammar"

@@ -2,11 +2,12 @@ package resp
 
 import (
 	"fmt"
+	"slices"
+	"strings"
+
 	"rlserver/engine"
 	"rlserver/resp/command"
 	"rlserver/resp/grammar"
-	"slices"
-	"strings"
 )
 
 // clientFilterSyntax is the part of the syntax that CLIENT KILL and CLIENT LIST share.

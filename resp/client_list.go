@@ -5,11 +5,12 @@ import (
 	"fmt"
 	"math"
 	"net"
-	"rlserver/resp/clientmem"
-	"rlserver/resp/command"
 	"strings"
 	"sync/atomic"
 	"syscall"
+
+	"rlserver/resp/clientmem"
+	"rlserver/resp/command"
 )
 
 // clientInfo handles CLIENT INFO.

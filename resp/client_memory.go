@@ -2,17 +2,16 @@ package resp
 
 import (
 	"cmp"
-	"rlserver/engine"
-	"rlserver/resp/clientmem"
-	"rlserver/resp/wire"
 	"slices"
 	"time"
 	"unsafe"
+
+	"rlserver/engine"
+	"rlserver/resp/clientmem"
+	"rlserver/resp/wire"
 )
 
-const (
-	manyWords = 1024 // a call of more words counts as memory of the client
-)
+const manyWords = 1024 // a call of more words counts as memory of the client
 
 // MayReply is called before a reply grows to size bytes in a buffer of room bytes. It returns the
 // size at which it must be called again, or 0 if the reply is too large. It may be called under

@@ -7,8 +7,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"regexp"
-	"rlserver/resp/clientmem"
-	"rlserver/resp/config"
 	"strconv"
 	"strings"
 	"testing"
@@ -16,6 +14,9 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"rlserver/resp/clientmem"
+	"rlserver/resp/config"
 )
 
 // flood writes the same commands again and again, reads nothing, and returns when the connection is

@@ -5,13 +5,14 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"rlserver/resp/config"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"rlserver/resp/config"
 )
 
 func TestClientCommands(t *testing.T) {

@@ -3,15 +3,16 @@ package resp
 import (
 	"fmt"
 	"net"
-	"rlserver/clock"
-	"rlserver/resp/command"
-	"rlserver/resp/wire"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"rlserver/clock"
+	"rlserver/resp/command"
+	"rlserver/resp/wire"
 )
 
 const (

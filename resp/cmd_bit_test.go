@@ -2,12 +2,13 @@ package resp
 
 import (
 	"fmt"
-	"rlserver/resp/commands/str"
-	"rlserver/resp/config"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"rlserver/resp/commands/str"
+	"rlserver/resp/config"
 )
 
 // A long string's bits are looked at without its lock, and the answer stands where it belongs, in a

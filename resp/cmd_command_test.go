@@ -10,8 +10,6 @@ import (
 	"maps"
 	"net"
 	"os"
-	"rlserver/resp/command"
-	"rlserver/resp/config"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,6 +17,9 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"rlserver/resp/command"
+	"rlserver/resp/config"
 )
 
 // golden holds what Redis 7.0.15 tells of its commands, one to a line. Recorded by

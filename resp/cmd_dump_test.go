@@ -4,13 +4,14 @@ import (
 	"bytes"
 	"fmt"
 	"math"
-	"rlserver/rdb"
-	"rlserver/resp/config"
 	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"rlserver/rdb"
+	"rlserver/resp/config"
 )
 
 // sendWords sends words of any bytes and gives the reply.

@@ -1,8 +1,9 @@
 package resp
 
 import (
-	"rlserver/resp/config"
 	"testing"
+
+	"rlserver/resp/config"
 )
 
 // The replies are those of Redis 7.0.15.

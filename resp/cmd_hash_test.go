@@ -3,13 +3,14 @@ package resp
 import (
 	"fmt"
 	"maps"
-	"rlserver/resp/config"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"rlserver/resp/config"
 )
 
 // The replies are those of Redis 7.0.15.

@@ -2,11 +2,12 @@ package resp
 
 import (
 	"fmt"
-	"rlserver/resp/config"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"rlserver/resp/config"
 )
 
 // The replies are those of Redis 7.0.15.

@@ -1,15 +1,16 @@
 package resp
 
 import (
-	"rlserver/resp/command"
-	"rlserver/resp/commands/limits"
-	"rlserver/resp/config"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"rlserver/resp/command"
+	"rlserver/resp/commands/limits"
+	"rlserver/resp/config"
 )
 
 func TestLimiterReplies(t *testing.T) {

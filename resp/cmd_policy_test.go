@@ -3,12 +3,13 @@ package resp
 import (
 	"errors"
 	"fmt"
-	"rlserver/resp/commands/limits"
-	"rlserver/resp/config"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+
+	"rlserver/resp/commands/limits"
+	"rlserver/resp/config"
 )
 
 func TestPolicyReplies(t *testing.T) {

@@ -3,10 +3,11 @@ package resp
 import (
 	"fmt"
 	"math/rand/v2"
-	"rlserver/resp/config"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"rlserver/resp/config"
 )
 
 // The steps are those by which redis-cell describes itself: a bucket of five that gets one back

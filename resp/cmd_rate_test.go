@@ -2,12 +2,13 @@ package resp
 
 import (
 	"fmt"
-	"rlserver/resp/config"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"rlserver/resp/config"
 )
 
 // A mail goes out if its sender, its domain, the day's quota and the workers all have room, or

@@ -2,9 +2,6 @@ package resp
 
 import (
 	"fmt"
-	"rlserver/resp/config"
-	"rlserver/resp/glob"
-	"rlserver/resp/wire"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +9,10 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"rlserver/resp/config"
+	"rlserver/resp/glob"
+	"rlserver/resp/wire"
 )
 
 // The replies are those of Redis 7.0.15.

@@ -2,15 +2,16 @@ package resp
 
 import (
 	"fmt"
-	"rlserver/resp/command"
-	"rlserver/resp/commands/keys"
-	"rlserver/resp/config"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"rlserver/resp/command"
+	"rlserver/resp/commands/keys"
+	"rlserver/resp/config"
 )
 
 func TestSortStoresNoList(t *testing.T) {

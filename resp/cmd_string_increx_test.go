@@ -4,13 +4,14 @@ import (
 	"math"
 	"math/big"
 	"math/rand/v2"
-	"rlserver/resp/commands/str"
-	"rlserver/resp/config"
-	"rlserver/resp/grammar"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"rlserver/resp/commands/str"
+	"rlserver/resp/config"
+	"rlserver/resp/grammar"
 )
 
 // The replies are what Redis' manual and its tests of INCREX say of version 8.8.

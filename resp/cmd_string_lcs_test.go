@@ -4,14 +4,15 @@ import (
 	"bytes"
 	"math"
 	"net"
-	"rlserver/resp/commands/str"
-	"rlserver/resp/config"
-	"rlserver/resp/wire"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"rlserver/resp/commands/str"
+	"rlserver/resp/config"
+	"rlserver/resp/wire"
 )
 
 func TestLCSIsBounded(t *testing.T) {

@@ -2,14 +2,15 @@ package resp
 
 import (
 	"log/slog"
-	"rlserver/engine"
-	"rlserver/resp/config"
-	"rlserver/resp/wire"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"rlserver/engine"
+	"rlserver/resp/config"
+	"rlserver/resp/wire"
 )
 
 // exchange is a call and its raw reply. A word "" of a call is an empty argument.

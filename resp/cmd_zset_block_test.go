@@ -1,10 +1,11 @@
 package resp
 
 import (
-	"rlserver/resp/config"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+
+	"rlserver/resp/config"
 )
 
 // What Redis' own suite does not ask, see integration/conformance. But for what only this server

@@ -2,12 +2,13 @@ package resp
 
 import (
 	"fmt"
-	"rlserver/resp/config"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"rlserver/resp/config"
 )
 
 // The replies are those of Redis 7.0.15, here and below.

@@ -2,12 +2,13 @@ package resp
 
 import (
 	"fmt"
+	"slices"
+	"strings"
+
 	"rlserver/engine"
 	"rlserver/resp/command"
 	"rlserver/resp/config"
 	"rlserver/resp/glob"
-	"slices"
-	"strings"
 )
 
 func init() {

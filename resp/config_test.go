@@ -1,7 +1,6 @@
 package resp
 
 import (
-	"rlserver/resp/config"
 	"strconv"
 	"strings"
 	"testing"
@@ -9,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"rlserver/resp/config"
 )
 
 func TestConfig(t *testing.T) {

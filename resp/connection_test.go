@@ -5,12 +5,13 @@ import (
 	"io"
 	"net"
 	"regexp"
-	"rlserver/resp/config"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"rlserver/resp/config"
 )
 
 // answer is a call and its reply as recorded from Redis 7.0.15, each \r\n as a space.

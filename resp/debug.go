@@ -4,10 +4,11 @@ import (
 	"cmp"
 	"encoding/hex"
 	"fmt"
+	"time"
+
 	"rlserver/engine"
 	"rlserver/resp/command"
 	"rlserver/resp/wire"
-	"time"
 )
 
 func init() {

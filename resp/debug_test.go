@@ -1,12 +1,13 @@
 package resp
 
 import (
-	"rlserver/resp/config"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"rlserver/resp/config"
 )
 
 // The digests of Redis are tested by transcripts; these are of types that Redis lacks.

@@ -2,12 +2,13 @@ package resp
 
 import (
 	"fmt"
-	"rlserver/engine"
-	"rlserver/resp/command"
-	"rlserver/resp/grammar"
 	"slices"
 	"strings"
 	"time"
+
+	"rlserver/engine"
+	"rlserver/resp/command"
+	"rlserver/resp/grammar"
 )
 
 // execute runs one call: command table, arity, login, memory and disk, locks, handler, effects. It

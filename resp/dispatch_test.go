@@ -4,13 +4,14 @@ import (
 	"bytes"
 	"errors"
 	"log/slog"
-	"rlserver/engine"
-	"rlserver/resp/command"
-	"rlserver/resp/config"
 	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+
+	"rlserver/engine"
+	"rlserver/resp/command"
+	"rlserver/resp/config"
 )
 
 // logged is a log that a test can read.

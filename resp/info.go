@@ -5,13 +5,14 @@ import (
 	"math"
 	"math/bits"
 	"os"
-	"rlserver/engine"
-	"rlserver/resp/command"
 	"runtime"
 	"runtime/metrics"
 	"strings"
 	"syscall"
 	"time"
+
+	"rlserver/engine"
+	"rlserver/resp/command"
 )
 
 func init() {

@@ -2,8 +2,9 @@ package resp
 
 import (
 	"fmt"
-	"rlserver/resp/config"
 	"strings"
+
+	"rlserver/resp/config"
 )
 
 // writePersistence writes the state of the disk. A snapshot is both what Redis calls a background

@@ -3,9 +3,10 @@ package resp
 import (
 	"fmt"
 	"maps"
-	"rlserver/resp/command"
 	"slices"
 	"strings"
+
+	"rlserver/resp/command"
 )
 
 // writeRatelimit writes how many calls were admitted and denied since the start or CONFIG

@@ -1,11 +1,12 @@
 package resp
 
 import (
-	"rlserver/resp/config"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+
+	"rlserver/resp/config"
 )
 
 func TestInfo(t *testing.T) {

@@ -3,9 +3,6 @@ package resp
 import (
 	"fmt"
 	"math/rand/v2"
-	"rlserver/engine/limit"
-	"rlserver/resp/command"
-	"rlserver/resp/commands/limits"
 	"slices"
 	"strings"
 	"testing"
@@ -14,6 +11,10 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"rlserver/engine/limit"
+	"rlserver/resp/command"
+	"rlserver/resp/commands/limits"
 )
 
 // modelCall is a call on one sliding window, as the model knows it.

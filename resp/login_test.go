@@ -9,9 +9,6 @@ import (
 	"log/slog"
 	"net"
 	"os"
-	"rlserver/engine"
-	"rlserver/resp/config"
-	"rlserver/resp/wire"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -19,6 +16,10 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"rlserver/engine"
+	"rlserver/resp/config"
+	"rlserver/resp/wire"
 )
 
 func (p *pipes) connect() *bufio.ReadWriter {

@@ -2,9 +2,10 @@ package resp
 
 import (
 	"math"
-	"rlserver/resp/clientmem"
 	"runtime"
 	"time"
+
+	"rlserver/resp/clientmem"
 )
 
 // The memory of the process has three parts: the keys, whose weight the engine counts; what clients

@@ -4,14 +4,15 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"rlserver/resp/clientmem"
-	"rlserver/resp/config"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"rlserver/resp/clientmem"
+	"rlserver/resp/config"
 )
 
 const oom = "-OOM command not allowed when used memory > 'maxmemory'."

@@ -2,13 +2,14 @@ package resp
 
 import (
 	"fmt"
-	"rlserver/engine"
-	"rlserver/resp/command"
-	"rlserver/resp/wire"
 	"runtime/debug"
 	"runtime/metrics"
 	"strings"
 	"time"
+
+	"rlserver/engine"
+	"rlserver/resp/command"
+	"rlserver/resp/wire"
 )
 
 func init() {

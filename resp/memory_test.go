@@ -1,13 +1,14 @@
 package resp
 
 import (
-	"rlserver/resp/config"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"rlserver/resp/config"
 )
 
 func TestMemoryDiagnostics(t *testing.T) {

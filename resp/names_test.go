@@ -2,12 +2,13 @@ package resp
 
 import (
 	"fmt"
-	"rlserver/resp/command"
-	"rlserver/resp/config"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+
+	"rlserver/resp/command"
+	"rlserver/resp/config"
 )
 
 // TestWordsOfLimitersAreBounded: @ stands for 64 KB and one byte more.

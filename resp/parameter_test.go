@@ -1,10 +1,11 @@
 package resp
 
 import (
-	"rlserver/resp/config"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+
+	"rlserver/resp/config"
 )
 
 func TestParseMemory(t *testing.T) {

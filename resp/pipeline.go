@@ -1,11 +1,12 @@
 package resp
 
 import (
+	"time"
+
 	"rlserver/engine"
 	"rlserver/resp/command"
 	"rlserver/resp/waitqueue"
 	"rlserver/resp/wire"
-	"time"
 )
 
 // The calls of a pipeline run as a group: each by its own handler, with its own reply and effects,

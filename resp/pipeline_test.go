@@ -5,9 +5,6 @@ import (
 	"io"
 	"log/slog"
 	"math/rand/v2"
-	"rlserver/engine"
-	"rlserver/resp/command"
-	"rlserver/resp/config"
 	"slices"
 	"strings"
 	"sync"
@@ -15,6 +12,10 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"rlserver/engine"
+	"rlserver/resp/command"
+	"rlserver/resp/config"
 )
 
 // pipeline is commands, one a line, as clients send them.

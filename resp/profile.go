@@ -1,9 +1,10 @@
 package resp
 
 import (
-	"rlserver/resp/command"
 	"sync/atomic"
 	"time"
+
+	"rlserver/resp/command"
 )
 
 // profile is the part of a session that other goroutines may read, for CLIENT LIST and INFO. Only

@@ -2,6 +2,7 @@ package resp
 
 import (
 	"errors"
+
 	"rlserver/engine"
 	"rlserver/resp/command"
 	"rlserver/resp/config"

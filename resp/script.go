@@ -1,9 +1,10 @@
 package resp
 
 import (
+	"strings"
+
 	"rlserver/engine"
 	"rlserver/resp/command"
-	"strings"
 )
 
 func init() {

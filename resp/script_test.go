@@ -1,12 +1,13 @@
 package resp
 
 import (
-	"rlserver/resp/config"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"rlserver/resp/config"
 )
 
 // Clients retry without end after an unknown command, and send the script again if the error

@@ -5,14 +5,15 @@ import (
 	"bytes"
 	"io"
 	"net"
-	"rlserver/resp/config"
-	"rlserver/resp/wire"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"rlserver/resp/config"
+	"rlserver/resp/wire"
 )
 
 // A client may send a whole pipeline before it reads the first reply, however long both are.

@@ -5,15 +5,16 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
 	"rlserver/clock"
 	"rlserver/engine"
 	"rlserver/resp/clientmem"
 	"rlserver/resp/command"
 	"rlserver/resp/config"
 	"rlserver/resp/waitqueue"
-	"sync"
-	"sync/atomic"
-	"time"
 )
 
 // Server serves the Redis protocol on any number of listeners from one engine.

@@ -7,10 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"rlserver/clock"
-	"rlserver/engine"
-	"rlserver/resp/command"
-	"rlserver/resp/config"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -19,6 +15,11 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"rlserver/clock"
+	"rlserver/engine"
+	"rlserver/resp/command"
+	"rlserver/resp/config"
 )
 
 // testServer is a server in this process, on a loopback port, whose clock the test controls.

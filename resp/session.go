@@ -2,15 +2,16 @@ package resp
 
 import (
 	"math/rand/v2"
+	"sync/atomic"
+	"time"
+
+	"github.com/tidwall/redcon"
+
 	"rlserver/engine"
 	"rlserver/resp/clientmem"
 	"rlserver/resp/command"
 	"rlserver/resp/waitqueue"
 	"rlserver/resp/wire"
-	"sync/atomic"
-	"time"
-
-	"github.com/tidwall/redcon"
 )
 
 // session is the connection of one client. Only the connection's own goroutine may touch it, except

@@ -4,10 +4,11 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"testing"
+
 	"rlserver/engine"
 	"rlserver/resp/config"
 	"rlserver/resp/wire"
-	"testing"
 )
 
 // deaf is a connection that takes replies and sends nothing.

@@ -3,9 +3,10 @@ package resp
 import (
 	"context"
 	"errors"
+	"time"
+
 	"rlserver/engine"
 	"rlserver/resp/command"
-	"time"
 )
 
 func init() {

@@ -3,12 +3,13 @@ package resp
 import (
 	"io"
 	"net"
-	"rlserver/engine"
-	"rlserver/resp/config"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"rlserver/engine"
+	"rlserver/resp/config"
 )
 
 func TestShutdownAnswersWhatWasSent(t *testing.T) {

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"rlserver/engine"
-	"rlserver/resp/config"
 	"strconv"
 	"strings"
 	"sync"
@@ -14,6 +12,9 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"rlserver/engine"
+	"rlserver/resp/config"
 )
 
 // fakeStore behaves as the test sets, and records its calls.

@@ -3,14 +3,15 @@ package resp
 import (
 	"fmt"
 	"regexp"
-	"rlserver/resp/command"
-	"rlserver/resp/config"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"rlserver/resp/command"
+	"rlserver/resp/config"
 )
 
 // accessForms are the access flags of Redis' key specifications.

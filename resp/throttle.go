@@ -1,9 +1,10 @@
 package resp
 
 import (
-	"rlserver/resp/command"
 	"sync/atomic"
 	"time"
+
+	"rlserver/resp/command"
 )
 
 // throttle limits how often something happens that clients can cause: a log line, a collection.

@@ -1,10 +1,11 @@
 package resp
 
 import (
-	"rlserver/resp/config"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"rlserver/resp/config"
 )
 
 func TestTime(t *testing.T) {

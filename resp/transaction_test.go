@@ -1,7 +1,6 @@
 package resp
 
 import (
-	"rlserver/resp/config"
 	"strings"
 	"sync"
 	"testing"
@@ -9,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"rlserver/resp/config"
 )
 
 // Cases with one connection are in the transcripts recorded from Redis; these need two.

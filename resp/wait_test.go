@@ -7,9 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"rlserver/clock"
-	"rlserver/engine"
-	"rlserver/resp/config"
 	"slices"
 	"strings"
 	"sync"
@@ -20,6 +17,10 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"rlserver/clock"
+	"rlserver/engine"
+	"rlserver/resp/config"
 )
 
 // pipes is a listener whose connections are in memory, so that synctest can see who waits.

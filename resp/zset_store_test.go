@@ -2,13 +2,14 @@ package resp
 
 import (
 	"fmt"
-	"rlserver/engine"
-	"rlserver/resp/commands/zsets"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"rlserver/engine"
+	"rlserver/resp/commands/zsets"
 )
 
 // fillSet adds members <from> up to but not <to> to a key, with their numbers for scores.

@@ -6,15 +6,16 @@ import (
 	"io"
 	"net"
 	"net/netip"
-	"rlserver/engine"
-	"rlserver/process"
-	"rlserver/resp/config"
-	"rlserver/smallfile"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/alecthomas/kong"
+
+	"rlserver/engine"
+	"rlserver/process"
+	"rlserver/resp/config"
+	"rlserver/smallfile"
 )
 
 // version is what --version and INFO report.

@@ -10,6 +10,8 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"syscall"
+
 	"rlserver/clock"
 	"rlserver/engine"
 	"rlserver/persistence"
@@ -17,7 +19,6 @@ import (
 	"rlserver/process"
 	"rlserver/resp"
 	"rlserver/resp/config"
-	"syscall"
 )
 
 // parts are the parts of a server. They are opened in the order of the fields.

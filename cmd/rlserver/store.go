@@ -3,10 +3,11 @@ package main
 import (
 	"errors"
 	"math"
+	"time"
+
 	"rlserver/persistence"
 	"rlserver/resp"
 	"rlserver/resp/config"
-	"time"
 )
 
 // store adapts a persistence.Store to resp.Store: settings, status and errors in the terms of

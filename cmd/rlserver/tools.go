@@ -5,10 +5,11 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"rlserver/persistence"
-	"rlserver/resp/command"
 	"slices"
 	"time"
+
+	"rlserver/persistence"
+	"rlserver/resp/command"
 )
 
 // tool is a subcommand: something the program does other than serving.

@@ -3,6 +3,7 @@ package command
 import (
 	"math"
 	"math/big"
+
 	"rlserver/engine"
 	"rlserver/resp/grammar"
 )

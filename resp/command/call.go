@@ -5,14 +5,15 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"runtime/debug"
+	"strings"
+	"time"
+
 	"rlserver/clock"
 	"rlserver/engine"
 	"rlserver/engine/limit"
 	"rlserver/resp/config"
 	"rlserver/resp/wire"
-	"runtime/debug"
-	"strings"
-	"time"
 )
 
 // Call is what a handler works on. A connection reuses one for all its calls; a call that waits has

@@ -1,9 +1,10 @@
 package command
 
 import (
-	"rlserver/resp/grammar"
 	"slices"
 	"strings"
+
+	"rlserver/resp/grammar"
 )
 
 // Command is the declaration of a command, see the package comment.

@@ -2,12 +2,13 @@ package command
 
 import (
 	"maps"
+	"slices"
+	"strings"
+
 	"rlserver/engine"
 	"rlserver/resp/glob"
 	"rlserver/resp/grammar"
 	"rlserver/resp/wire"
-	"slices"
-	"strings"
 )
 
 func init() {

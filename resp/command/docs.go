@@ -1,11 +1,11 @@
 package command
 
 import (
-	"rlserver/resp/config"
-
 	_ "embed"
 	"fmt"
 	"strings"
+
+	"rlserver/resp/config"
 )
 
 var (

@@ -2,6 +2,7 @@ package command
 
 import (
 	"math"
+
 	"rlserver/engine"
 	"rlserver/resp/grammar"
 )

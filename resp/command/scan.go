@@ -1,12 +1,13 @@
 package command
 
 import (
-	"rlserver/engine"
-	"rlserver/resp/glob"
-	"rlserver/resp/wire"
 	"slices"
 	"strconv"
 	"strings"
+
+	"rlserver/engine"
+	"rlserver/resp/glob"
+	"rlserver/resp/wire"
 )
 
 // ScanOptions holds the options of SCAN, HSCAN and ZSCAN.

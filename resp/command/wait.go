@@ -3,10 +3,11 @@ package command
 import (
 	"errors"
 	"math"
+	"time"
+
 	"rlserver/engine"
 	"rlserver/engine/limit"
 	"rlserver/resp/wire"
-	"time"
 )
 
 // Attempt says how often a call that may wait has run.

@@ -2,9 +2,10 @@ package command
 
 import (
 	"fmt"
+	"strings"
+
 	"rlserver/engine"
 	"rlserver/resp/grammar"
-	"strings"
 )
 
 const (

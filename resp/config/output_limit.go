@@ -3,9 +3,10 @@ package config
 import (
 	"fmt"
 	"math"
-	"rlserver/resp/grammar"
 	"strings"
 	"sync/atomic"
+
+	"rlserver/resp/grammar"
 )
 
 // ClientClass is a kind of client with an output buffer limit of its own.

@@ -4,12 +4,13 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"rlserver/engine"
-	"rlserver/resp/grammar"
 	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
+
+	"rlserver/engine"
+	"rlserver/resp/grammar"
 )
 
 // Parameter is a parameter of CONFIG. Set parses a value and returns a function that puts it into

@@ -4,12 +4,13 @@ import (
 	"bytes"
 	"container/heap"
 	"container/list"
-	"rlserver/clock"
-	"rlserver/engine"
-	"rlserver/resp/command"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"rlserver/clock"
+	"rlserver/engine"
+	"rlserver/resp/command"
 )
 
 // Queues holds the calls that wait: a queue for each key that any of them waits for.

@@ -2,13 +2,14 @@ package waitqueue
 
 import (
 	"container/list"
-	"rlserver/engine"
-	"rlserver/resp/command"
-	"rlserver/resp/wire"
 	"slices"
 	"sync"
 	"time"
 	"unsafe"
+
+	"rlserver/engine"
+	"rlserver/resp/command"
+	"rlserver/resp/wire"
 )
 
 // Waiter is a call that waits. The goroutine of its connection sleeps in wire.Guard.Pause until the

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"math"
+
 	"rlserver/resp/config"
 	"rlserver/resp/grammar"
 )

@@ -3,12 +3,13 @@ package wire
 import (
 	"io"
 	"net"
-	"rlserver/resp/clientmem"
-	"rlserver/resp/config"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"rlserver/resp/clientmem"
+	"rlserver/resp/config"
 )
 
 const (

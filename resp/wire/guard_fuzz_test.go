@@ -5,12 +5,13 @@ import (
 	"math/big"
 	"math/rand/v2"
 	"regexp"
-	"rlserver/resp/config"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"rlserver/resp/config"
 )
 
 // referenceStream is the framing of Redis in its simplest form: it sees

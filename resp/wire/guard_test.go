@@ -8,7 +8,6 @@ import (
 	"math"
 	"net"
 	"os"
-	"rlserver/resp/config"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -18,6 +17,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"github.com/tidwall/redcon"
+
+	"rlserver/resp/config"
 )
 
 // scriptedConn is a socket whose peer has sent chunks, one for each read, and

@@ -2,8 +2,9 @@ package wire
 
 import (
 	"math"
-	"rlserver/resp/config"
 	"time"
+
+	"rlserver/resp/config"
 )
 
 // share returns the most bytes that a client may hold: the limit of all clients, unless it is

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"os"
+
 	"rlserver/resp/clientmem"
 )
 

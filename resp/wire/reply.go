@@ -3,9 +3,10 @@ package wire
 import (
 	"bytes"
 	"math"
-	"rlserver/resp/grammar"
 	"slices"
 	"strconv"
+
+	"rlserver/resp/grammar"
 )
 
 // Reply is the buffer of a session's replies to the current batch. One method per kind of answer

@@ -3,10 +3,11 @@ package wire
 import (
 	"errors"
 	"net"
-	"rlserver/resp/clientmem"
 	"sync"
 	"syscall"
 	"time"
+
+	"rlserver/resp/clientmem"
 )
 
 const (

@@ -2,9 +2,10 @@ package wire
 
 import (
 	"bytes"
-	"rlserver/resp/grammar"
 	"slices"
 	"unsafe"
+
+	"rlserver/resp/grammar"
 )
 
 // common takes the next command if it is of the form that nearly all clients send, and returns its

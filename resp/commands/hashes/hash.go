@@ -2,6 +2,7 @@ package hashes
 
 import (
 	"iter"
+
 	"rlserver/engine"
 	"rlserver/resp/command"
 	"rlserver/resp/grammar"

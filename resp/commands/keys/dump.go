@@ -2,6 +2,7 @@ package keys
 
 import (
 	"errors"
+
 	"rlserver/engine"
 	"rlserver/rdb"
 	"rlserver/resp/command"

@@ -3,6 +3,7 @@ package keys
 import (
 	"fmt"
 	"math"
+
 	"rlserver/engine"
 	"rlserver/resp/command"
 )

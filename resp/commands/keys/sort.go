@@ -3,11 +3,12 @@ package keys
 import (
 	"bytes"
 	"cmp"
+	"slices"
+
 	"rlserver/engine"
 	"rlserver/resp/command"
 	"rlserver/resp/grammar"
 	"rlserver/resp/wire"
-	"slices"
 )
 
 func init() {

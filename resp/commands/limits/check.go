@@ -2,6 +2,7 @@ package limits
 
 import (
 	"bytes"
+
 	"rlserver/engine"
 	"rlserver/engine/limit"
 	"rlserver/resp/command"

@@ -3,6 +3,7 @@ package limits
 import (
 	"fmt"
 	"math"
+
 	"rlserver/engine"
 	"rlserver/engine/limit"
 	"rlserver/engine/rule"

@@ -2,6 +2,7 @@ package limits
 
 import (
 	"fmt"
+
 	"rlserver/engine"
 	"rlserver/resp/command"
 )

@@ -2,6 +2,7 @@ package str
 
 import (
 	"bytes"
+
 	"rlserver/engine"
 	"rlserver/resp/command"
 	"rlserver/resp/grammar"

@@ -3,6 +3,7 @@ package str
 import (
 	"math"
 	"math/big"
+
 	"rlserver/engine"
 	"rlserver/resp/command"
 	"rlserver/resp/grammar"

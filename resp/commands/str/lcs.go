@@ -2,6 +2,7 @@ package str
 
 import (
 	"math"
+
 	"rlserver/engine"
 	"rlserver/resp/command"
 	"rlserver/resp/wire"

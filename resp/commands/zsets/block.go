@@ -2,6 +2,7 @@ package zsets
 
 import (
 	"math"
+
 	"rlserver/engine"
 	"rlserver/resp/command"
 	"rlserver/resp/wire"

@@ -3,11 +3,12 @@ package zsets
 import (
 	"bytes"
 	"errors"
+	"strconv"
+
 	"rlserver/engine"
 	"rlserver/resp/command"
 	"rlserver/resp/grammar"
 	"rlserver/zset"
-	"strconv"
 )
 
 func init() {
