@@ -30,8 +30,8 @@ func (d *disk) fill(after, writes int, mode failure) {
 // goOn makes calls until n have succeeded, as a client that retries when changes are refused.
 func (w *world) goOn(r *rand.Rand, calls int) {
 	for done := 0; done < calls; {
-		if w.store.Refuses() != nil {
-			require.ErrorIs(w.t, w.store.Refuses(), syscall.ENOSPC)
+		if why := w.store.Refuses(); why != nil { // asked once: it may change meanwhile
+			require.ErrorIs(w.t, why, syscall.ENOSPC)
 			require.NoError(w.t, w.store.Failure())
 			time.Sleep(retryInterval / 2)
 			continue
