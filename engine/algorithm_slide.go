@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"rlserver/engine/limit"
+	"rlserver/engine/rule"
 	"rlserver/zset"
 )
 
@@ -56,11 +57,12 @@ func (tx *Tx) Slide(k Key, rules []limit.Window, cost int64, id []byte) (limit.D
 		return limit.Decision{}, ErrTooManyHits
 	}
 	if !d.Allowed || cost == 0 || repeated {
-		return tx.note(k, o, false, cost, tx.slideUntilGone(o, rules, cost, d), false), nil
+		by := rule.Rule{Kind: rule.Slide, Slide: rules[d.Index]}
+		return tx.note(k, &by, o, false, cost, tx.slideUntilGone(o, rules, cost, d), false), nil
 	}
 	fresh := o == nil
 	o = tx.recordSlide(k, o, id, tx.lapsed(rules), cost, after(tx.now, d.ResetAfter))
-	return tx.note(k, o, fresh, cost, d, false), nil
+	return tx.note(k, nil, o, fresh, cost, d, false), nil
 }
 
 // decideSlide leaves the log that it has decided about in tx.log.

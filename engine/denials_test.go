@@ -75,18 +75,45 @@ func TestTopCountsDenials(t *testing.T) {
 		c.token(name, bucket, 0) // to ask is not to be denied
 	}
 	c.slide("slide", []limit.Window{{Limit: 1, Length: 1000}}, 2, "") // nor is there a key
+	byBucket := &rule.Rule{Kind: rule.Token, Token: bucket}
+	bySlide := &rule.Rule{Kind: rule.Slide, Slide: limit.Window{Limit: 1, Length: 1000}}
 	want := []Denials{
-		{[]byte(long[:maxTopName]), 3},
-		{[]byte("twice"), 2},
-		{[]byte("also once"), 1},
-		{[]byte("once"), 1},
-		{[]byte("slide"), 1},
+		{0, []byte(long[:maxTopName]), 3, byBucket},
+		{0, []byte("twice"), 2, byBucket},
+		{0, []byte("also once"), 1, byBucket},
+		{0, []byte("once"), 1, byBucket},
+		{0, []byte("slide"), 1, bySlide},
 	}
+	assert.Equal(t, want, c.e.Top(AllDatabases, 10))
+	assert.Equal(t, bySlide, c.e.DeniedBy(0, c.e.Key([]byte("slide"))))
+	assert.Nil(t, c.e.DeniedBy(1, c.e.Key([]byte("slide"))))
 	assert.Equal(t, want, c.e.Top(0, 10))
 	assert.Equal(t, want[:2], c.e.Top(0, 2))
 	assert.Empty(t, c.e.Top(1, 10), "another database")
 	c.e.ResetStats()
 	assert.Empty(t, c.e.Top(0, 10))
+}
+
+// Of several rules in one call, the one that denies is remembered.
+func TestTopKnowsTheRuleThatDenied(t *testing.T) {
+	c := newCaller(t, Options{})
+	windows := []limit.Window{{Limit: 10, Length: 1000}, {Limit: 2, Length: 5000}}
+	for range 3 {
+		c.slide("windows", windows, 1, "")
+	}
+	known := map[string]string{}
+	for _, d := range c.e.Top(AllDatabases, 10) {
+		known[string(d.Name)] = d.Rule.String()
+	}
+	assert.Equal(t, map[string]string{"windows": "SLIDE 2 5s"}, known)
+
+	p := newChecker(t, "wide SLIDE 9 1h", "login FIXED 1 day TZ Europe/Berlin")
+	for range 3 {
+		p.must("ann", "wide login", 1, "")
+	}
+	top := p.e.Top(AllDatabases, 10)
+	require.Len(t, top, 1)
+	assert.Equal(t, "login:{ann} FIXED 1 day TZ Europe/Berlin", string(top[0].Name)+" "+top[0].Rule.String())
 }
 
 // A denied decision allocates nothing, whether its key is counted already or takes a counter over.

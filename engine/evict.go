@@ -5,6 +5,7 @@ import (
 
 	"rlserver/dict"
 	"rlserver/engine/limit"
+	"rlserver/engine/rule"
 )
 
 // EvictionPolicy says which keys are evicted when memory runs short. The zero value is Ratelimit.
@@ -301,11 +302,13 @@ func (s pressure) after(d limit.Decision, fresh bool) pressure {
 	return pressureLow
 }
 
-// note records what was decided for a key: its pressure, and whether it was denied. o is what the
-// key holds after the call, nil for nothing; fresh: it is new. It returns the decision. In a dry
-// run a denial is not counted, but the waiter needs the key to stay. A policy in SHADOW denies
-// nothing.
-func (tx *Tx) note(k Key, o object, fresh bool, cost int64, d limit.Decision, shadow bool) limit.Decision {
+// note records what a rule has decided for a key: its pressure, and whether it was denied. o is
+// what the key holds after the call, nil for nothing; fresh: it is new. It returns the decision. In
+// a dry run a denial is not counted, but the waiter needs the key to stay. A policy in SHADOW
+// denies nothing.
+func (tx *Tx) note(
+	k Key, by *rule.Rule, o object, fresh bool, cost int64, d limit.Decision, shadow bool,
+) limit.Decision {
 	if tx.dryRun && d.Allowed {
 		return d
 	}
@@ -317,7 +320,7 @@ func (tx *Tx) note(k Key, o object, fresh bool, cost int64, d limit.Decision, sh
 		o.setPressure(s)
 	}
 	if !d.Allowed && cost > 0 && !shadow && !tx.dryRun {
-		tx.e.shardOf(k).denied.add(tx.db, k)
+		tx.e.shardOf(k).denied.add(tx.db, k, by)
 	}
 	return d
 }
@@ -328,7 +331,7 @@ func (tx *Tx) Denied(k Key) {
 	if o := tx.find(tx.db, k); o != nil {
 		o.setPressure(denying)
 	}
-	tx.e.shardOf(k).denied.add(tx.db, k)
+	tx.e.shardOf(k).denied.add(tx.db, k, nil)
 }
 
 // frequency is what an access clock holds while a policy counts accesses, in Redis' form: 16 bits

@@ -42,11 +42,11 @@ func (tx *Tx) Decide(l *Limit, cost int64) (limit.Decision, error) {
 	case a.id == namesHits && cost > MaxHits && d.RetryAfter != limit.Never && !p.repeated:
 		return limit.Decision{}, ErrTooManyHits
 	case !d.Allowed || cost == 0 || p.repeated:
-		return tx.note(l.Key, o, false, cost, tx.untilGone(o, d), false), nil
+		return tx.note(l.Key, &l.Rule, o, false, cost, tx.untilGone(o, d), false), nil
 	}
 	fresh := o == nil
 	o = tx.recordPart(p, cost)
-	return tx.note(l.Key, o, fresh, cost, d, false), nil
+	return tx.note(l.Key, &l.Rule, o, fresh, cost, d, false), nil
 }
 
 // untilGone makes an answer hold for a key that expires before its limiter says it is free: a call
@@ -147,12 +147,12 @@ func (tx *Tx) all(limits []Limit, cost int64, shadow bool) (limit.Decision, erro
 	}
 	for i := range tx.parts {
 		p := &tx.parts[i]
-		o, k := p.object, p.limit.Key
+		o, k, by := p.object, p.limit.Key, &limits[p.answer.Index].Rule
 		switch {
 		case answer.Allowed && cost > 0:
-			tx.note(k, tx.recordPart(p, cost), o == nil, cost, p.answer, shadow)
+			tx.note(k, by, tx.recordPart(p, cost), o == nil, cost, p.answer, shadow)
 		case !p.answer.Allowed:
-			tx.note(k, o, false, cost, p.answer, shadow)
+			tx.note(k, by, o, false, cost, p.answer, shadow)
 		}
 	}
 	return answer, nil

@@ -34,6 +34,12 @@ func (p *Policy) Name() string { return p.name }
 // SHADOW. rule.ParsePolicy reads it.
 func (p *Policy) Definition() string { return p.text }
 
+// Rule is its limit, a copy.
+func (p *Policy) Rule() *rule.Rule {
+	r := p.limit.Rule
+	return &r
+}
+
 // Shadow reports whether the policy admits all, and only counts what it would have denied.
 func (p *Policy) Shadow() bool { return p.shadow }
 

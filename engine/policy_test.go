@@ -218,7 +218,7 @@ func TestShadowIsNoDenial(t *testing.T) {
 		c.must("ann", "try", 1, "")
 		c.must("ann", "bind", 1, "")
 	}
-	assert.Equal(t, []Denials{{[]byte("bind:{ann}"), 2}}, c.e.Top(0, 10))
+	assert.Equal(t, []Denials{{0, []byte("bind:{ann}"), 2, c.e.Policy("bind").Rule()}}, c.e.Top(0, 10))
 	assert.Equal(t, [2]int64{1, 2}, c.counts("try"))
 	pressures := make(map[string]pressure)
 	for o := range objects(c.e, 0) {

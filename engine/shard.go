@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"rlserver/dict"
+	"rlserver/engine/rule"
 )
 
 // maxShards keeps a SCAN cursor, shard and position in it, below 2^53, the largest integer a
@@ -43,7 +44,8 @@ type shard struct {
 
 	stats   counters
 	counts  counts
-	changes atomic.Int64 // changed under the lock, but read without
+	types   [len(types)]atomic.Int64 // keys of each type; changed under the lock, but read without
+	changes atomic.Int64             // changed under the lock, but read without
 
 	_ [64]byte // a shard's lock shares no cache line with its neighbour's
 }
@@ -53,6 +55,7 @@ type space struct {
 	keys    *dict.Dict[object] // nil while it never held a key
 	expires int                // how many of them have a deadline
 	weight  int64              // bytes that they take
+	types   [len(types)]int    // how many of them are of each type
 	// of the snapshot being taken; nil if there is none, or keys are younger than it
 	walk *spaceWalk
 }
@@ -90,6 +93,7 @@ func (sh *shard) insert(db int, hash uint64, o object) {
 	}
 	s.keys.Insert(sh.e.place(hash), o)
 	sh.counts.note(db)
+	sh.countType(s, o, 1)
 	if at := o.head().expireAt; at != 0 {
 		s.expires++
 		s.keys.Mark(sh.e.place(hash), at)
@@ -101,6 +105,7 @@ func (sh *shard) remove(db int, hash uint64, o object) {
 	s := &sh.dbs[db]
 	s.keys.Remove(sh.e.place(hash), func(x object) bool { return x == o })
 	sh.counts.note(db)
+	sh.countType(s, o, -1)
 	if o.head().expireAt != 0 {
 		s.expires--
 	}
@@ -110,6 +115,9 @@ func (sh *shard) remove(db int, hash uint64, o object) {
 // flush empties a database.
 func (sh *shard) flush(db int) {
 	sh.grow(db, -sh.dbs[db].weight)
+	for i, n := range sh.dbs[db].types {
+		sh.types[i].Add(int64(-n))
+	}
 	sh.dbs[db] = space{}
 	sh.counts.note(db)
 }
@@ -128,6 +136,35 @@ func (sh *shard) setDeadline(db int, hash uint64, o object, at int64) {
 		s.expires++
 		s.keys.Mark(sh.e.place(hash), at)
 	}
+}
+
+// types are all that a key can hold.
+var types = [...]Type{TypeString, TypeHash, TypeZSet, TypeToken, TypeFixed, TypeCounter}
+
+// countType counts n keys more of an object's type.
+func (sh *shard) countType(s *space, o object, n int) {
+	i := slices.Index(types[:], o.kind())
+	s.types[i] += n
+	sh.types[i].Add(int64(n))
+}
+
+// TypeCount says how many keys of all databases hold a type.
+type TypeCount struct {
+	Type Type
+	Keys int64
+}
+
+// Types counts the keys of all databases by type, all types there are. Keys that have expired count
+// until they are deleted. It takes no lock.
+func (e *Engine) Types() []TypeCount {
+	list := make([]TypeCount, len(types))
+	for i := range list {
+		list[i].Type = types[i]
+		for j := range e.shards {
+			list[i].Keys += e.shards[j].types[i].Load()
+		}
+	}
+	return list
 }
 
 // counts are how many keys a shard has in each database, for readers that take no lock. A call
@@ -277,6 +314,8 @@ type hashed struct {
 type counter struct {
 	count, error int64
 	name         []byte
+	rule         *rule.Rule // that denied last
+	known        bool       // false: no rule of this server has decided
 }
 
 const (
@@ -284,7 +323,8 @@ const (
 	maxTopName  = 256 // bytes of a name that are kept
 )
 
-func (d *denials) add(db int, k Key) {
+// add counts a denial by a rule, nil if it was decided without one.
+func (d *denials) add(db int, k Key, by *rule.Rule) {
 	i := slices.Index(d.keys, hashed{k.hash, db})
 	if i < 0 {
 		i = d.take(db, k)
@@ -294,13 +334,17 @@ func (d *denials) add(db int, k Key) {
 	})
 	d.keys[i], d.keys[first] = d.keys[first], d.keys[i]
 	d.counters[i], d.counters[first] = d.counters[first], d.counters[i]
-	d.counters[first].count++
+	c := &d.counters[first]
+	c.count++
+	if c.known = by != nil; c.known {
+		*c.rule = *by
+	}
 }
 
 // take gives a key a counter, the last.
 func (d *denials) take(db int, k Key) (at int) {
 	if len(d.counters) < maxCounters {
-		d.keys, d.counters = append(d.keys, hashed{}), append(d.counters, counter{})
+		d.keys, d.counters = append(d.keys, hashed{}), append(d.counters, counter{rule: new(rule.Rule)})
 	}
 	at = len(d.counters) - 1
 	c := &d.counters[at]
@@ -309,33 +353,60 @@ func (d *denials) take(db int, k Key) (at int) {
 	return at
 }
 
-// Denials says that a key was denied at least so many times. A name that is longer than 256 bytes
-// is cut.
+// Denials says that a key of a database was denied at least so many times. A name that is longer
+// than 256 bytes is cut.
 type Denials struct {
+	DB    int
 	Name  []byte
 	Count int64
+	// Rule is the one that denied last; nil if no limiter has decided, as for INCREX.
+	Rule *rule.Rule
 }
 
 // MostTop is how many keys Top can return at most; those it is sure to know are far fewer.
 func (e *Engine) MostTop() int { return len(e.shards) * maxCounters }
 
-// Top is the n keys of a database that were denied most since the start, or since ResetStats, those
-// denied most first. It counts in bounded memory: of the N denials of a shard's keys, a key that
-// had more than N/64 is known, and its count too low by no more than that. It takes one shard's
-// lock after the other, and what it returns is the caller's.
+// AllDatabases is what Top takes in place of the number of a database.
+const AllDatabases = -1
+
+// Top is the n keys of a database, or of all, that were denied most since the start, or since
+// ResetStats, those denied most first. It counts in bounded memory: of the N denials of a shard's
+// keys, a key that had more than N/64 is known, and its count too low by no more than that. It
+// takes one shard's lock after the other, and what it returns is the caller's.
 func (e *Engine) Top(db, n int) (top []Denials) {
 	for i := range e.shards {
 		sh := &e.shards[i]
 		sh.mu.Lock()
 		for j, c := range sh.denied.counters {
-			if sh.denied.keys[j].db == db {
-				top = append(top, Denials{bytes.Clone(c.name), c.count - c.error})
+			if of := sh.denied.keys[j].db; of == db || db == AllDatabases {
+				top = append(top, c.denials(of))
 			}
 		}
 		sh.mu.Unlock()
 	}
 	slices.SortFunc(top, func(a, b Denials) int {
-		return cmp.Or(cmp.Compare(b.Count, a.Count), bytes.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(b.Count, a.Count), bytes.Compare(a.Name, b.Name), cmp.Compare(a.DB, b.DB))
 	})
 	return top[:min(n, len(top))]
+}
+
+func (c *counter) denials(db int) Denials {
+	d := Denials{DB: db, Name: bytes.Clone(c.name), Count: c.count - c.error}
+	if c.known {
+		by := *c.rule
+		d.Rule = &by
+	}
+	return d
+}
+
+// DeniedBy is the rule that denied a key last, if the key is among those that Top can return; nil
+// if it is not, or no limiter has decided. It takes the key's lock itself.
+func (e *Engine) DeniedBy(db int, k Key) *rule.Rule {
+	sh := e.shardOf(k)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if i := slices.Index(sh.denied.keys, hashed{k.hash, db}); i >= 0 {
+		return sh.denied.counters[i].denials(db).Rule
+	}
+	return nil
 }

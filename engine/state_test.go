@@ -132,6 +132,7 @@ func requireSound(t testing.TB, e *Engine) {
 	t.Helper()
 	for i := range e.shards {
 		sh, weight := &e.shards[i], int64(0)
+		var kinds [len(types)]int64
 		for db := range sh.dbs {
 			if sh.dbs[db].keys == nil {
 				require.Zero(t, sh.dbs[db].expires)
@@ -142,6 +143,7 @@ func requireSound(t testing.TB, e *Engine) {
 			for o := range sh.dbs[db].keys.All() {
 				n++
 				weighs += weigh(o)
+				kinds[slices.Index(types[:], o.kind())]++
 				if o.head().expireAt != 0 {
 					expires++
 				}
@@ -162,6 +164,9 @@ func requireSound(t testing.TB, e *Engine) {
 			weight += weighs
 		}
 		require.Equal(t, weight, sh.weight.Load())
+		for kind, n := range kinds {
+			require.Equal(t, n, sh.types[kind].Load(), "keys of type %s", types[kind])
+		}
 		require.Less(t, max(weight-sh.reported, sh.reported-weight), int64(reportGrain))
 	}
 }
