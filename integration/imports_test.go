@@ -20,6 +20,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 			"rlserver/resp",
 			"rlserver/resp/command",
 			"rlserver/resp/config",
+			"rlserver/certs",
 			"rlserver/clock",
 			"rlserver/engine",
 			"rlserver/persistence",
@@ -34,6 +35,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 		others: []string{"go.yaml.in/yaml/v3"},
 	},
 	"rlserver/smallfile": {},
+	"rlserver/certs":     {ours: []string{"rlserver/smallfile"}},
 	"rlserver/resp": {
 		ours: []string{
 			"rlserver/clock", "rlserver/engine",

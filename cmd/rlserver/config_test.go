@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"crypto/tls"
 	"maps"
 	"os"
 	"path/filepath"
@@ -142,6 +143,19 @@ func TestPasswordFileMustBeASmallRegularFile(t *testing.T) {
 	} {
 		_, err := (&flags{RequirepassFile: path}).password()
 		assert.EqualError(t, err, "--requirepass-file cannot be read: "+want)
+	}
+}
+
+func TestGenCert(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "tls")
+	var out bytes.Buffer
+	require.NoError(t, run([]string{"gen-cert", dir, "limits.example"}, &out))
+	assert.Contains(t, out.String(), "--tls-cert-file "+dir+"/server.crt")
+	_, err := tls.LoadX509KeyPair(dir+"/server.crt", dir+"/server.key")
+	assert.NoError(t, err)
+	assert.ErrorContains(t, run([]string{"gen-cert", dir}, &out), "exists already")
+	for _, args := range [][]string{{"gen-cert"}, {"gen-cert", ""}, {"gen-cert", "--force", dir}} {
+		assert.ErrorContains(t, run(args, &out), "name the directory of the certificates")
 	}
 }
 

@@ -5,6 +5,7 @@
 //	rlserver repair DIR         cuts off what is damaged, and keeps a copy
 //	rlserver repair --clock DIR moves data back that is ahead of the present, and keeps a copy
 //	rlserver dump [--json] DIR  prints each change in it
+//	rlserver gen-cert DIR       makes certificates to try TLS with
 //	rlserver docs               prints docs/COMMANDS.md
 //
 // It is the only place that knows all packages, and the edge at which time, randomness, files and

@@ -20,6 +20,7 @@ CONFIG SET changes what can change while the server runs, until it stops.
 	rlserver repair DIR         cuts off what is damaged, and keeps a copy
 	rlserver repair --clock DIR moves data back that is ahead of the present, and keeps a copy
 	rlserver dump [--json] DIR  prints the changes in a data directory, one per line
+	rlserver gen-cert DIR       makes certificates to try TLS with
 
 Each of these has a --help of its own.`
 

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"rlserver/certs"
 	"rlserver/persistence"
 	"rlserver/resp/command"
 )
@@ -47,6 +48,12 @@ between the present and the latest moment count as times. If the data is not ahe
 Prints every change in a data directory, one per line: the newest snapshot, and the log after it. Times are in UTC,
 with --json in Unix milliseconds. Text that is not UTF-8 is quoted; with --json it is in base64, and the name of its
 field ends in _base64. It changes nothing. A server may be using the directory.
+`},
+	"gen-cert": {genCert, `Usage: rlserver gen-cert DIR [HOST ...]
+
+Makes certificates to try TLS with, valid for a year: ca.crt, server.crt, server.key, client.crt and client.key in DIR,
+which is created if it does not exist. The server's is valid for localhost, 127.0.0.1, ::1 and each HOST, a name or an
+address. The key of the CA is not kept. Files that exist are never overwritten.
 `},
 }
 
@@ -92,6 +99,25 @@ func dump(args []string, out io.Writer) error {
 		return err
 	}
 	return persistence.Dump(dir, out, asJSON)
+}
+
+// genCert makes certificates and prints how to use them.
+func genCert(args []string, out io.Writer) error {
+	if len(args) == 0 || slices.ContainsFunc(args, func(arg string) bool { return arg == "" || arg[0] == '-' }) {
+		return errors.New("name the directory of the certificates: rlserver gen-cert DIR [HOST ...]")
+	}
+	dir := args[0]
+	if err := certs.Generate(dir, args[1:], time.Now()); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(
+		out,
+		"rlserver --tls-port 6380 --tls-cert-file %[1]s/server.crt --tls-key-file %[1]s/server.key "+
+			"--tls-ca-cert-file %[1]s/ca.crt\n"+
+			"redis-cli -p 6380 --tls --cacert %[1]s/ca.crt --cert %[1]s/client.crt --key %[1]s/client.key\n",
+		dir,
+	)
+	return err
 }
 
 // directoryAnd returns the data directory among the arguments of a tool, and whether a flag is
