@@ -11,6 +11,7 @@ import (
 
 	"rlserver/engine/limit"
 	"rlserver/engine/rule"
+	"rlserver/zset"
 )
 
 // all makes a call on the keys that the limits name.
@@ -287,7 +288,7 @@ func (w *world) disturb() {
 			_, _, err := w.tx.ZAdd(
 				k,
 				0,
-				[]ZMember{{Member: fmt.Append(nil, "by hand ", w.Uint64()), Score: float64(at)}},
+				[]zset.Member{{Member: fmt.Append(nil, "by hand ", w.Uint64()), Score: float64(at)}},
 			)
 			require.NoError(w.t, err)
 			w.tx.Persist(k)
@@ -469,7 +470,7 @@ func TestAllKnowsWhenKeysGo(t *testing.T) {
 	_, err := c.all(limits, 1)
 	require.NoError(t, err)
 	c.with("s", func(k Key) {
-		c.tx.ZAdd(k, 0, []ZMember{{Member: []byte("ahead"), Score: epoch + 40}})
+		c.tx.ZAdd(k, 0, []zset.Member{{Member: []byte("ahead"), Score: epoch + 40}})
 		c.tx.Expire(k, c.now+50, 0)
 	})
 	c.with("l", func(k Key) { c.tx.Expire(k, c.now+30, 0) })

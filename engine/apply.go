@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"unsafe"
 
+	"rlserver/bitmap"
 	"rlserver/zset"
 )
 
@@ -102,7 +103,7 @@ func (f *Effect) fits(o object) bool {
 	case EffectDelete, EffectExpire, EffectRename, EffectCopy, EffectMove:
 		return o != nil
 	case EffectSplice:
-		return missingOr[*stringObject](o) && f.Lo >= 0 && f.Lo <= MaxString+MaxBitField-len(f.Value)
+		return missingOr[*stringObject](o) && f.Lo >= 0 && f.Lo <= MaxString+bitmap.MaxField-len(f.Value)
 	case EffectHashSet:
 		return missingOr[*hashObject](o)
 	case EffectHashDelete:

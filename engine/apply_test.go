@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"rlserver/bitmap"
 	"rlserver/engine/limit"
 )
 
@@ -124,7 +125,7 @@ func TestApplyRefusesWhatIsOutOfRange(t *testing.T) {
 		f     Effect
 	}{
 		{TypeString, Effect{Kind: EffectSplice, Lo: -1, Value: []byte("x")}},
-		{TypeString, Effect{Kind: EffectSplice, Lo: MaxString + MaxBitField, Value: []byte("x")}},
+		{TypeString, Effect{Kind: EffectSplice, Lo: MaxString + bitmap.MaxField, Value: []byte("x")}},
 		{TypeNone, Effect{Kind: EffectSplice, Lo: math.MaxInt, Value: []byte("x")}},
 		{TypeZSet, Effect{Kind: EffectAdd, Field: []byte("m"), Score: math.NaN()}},
 		{TypeNone, Effect{Kind: EffectZSet}},

@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"rlserver/bitmap"
 )
 
 // bitsOf writes a string as its bits.
@@ -33,7 +35,7 @@ func TestBitsAgainstTheirText(t *testing.T) {
 		require.EqualValues(
 			t,
 			bytes.Count([]byte(text[from:to]), []byte("1")),
-			CountBits(value, int64(from), int64(to)),
+			bitmap.Count(value, int64(from), int64(to)),
 			"%s %d %d, seed %d",
 			text,
 			from,
@@ -48,7 +50,7 @@ func TestBitsAgainstTheirText(t *testing.T) {
 			require.EqualValues(
 				t,
 				want,
-				FindBit(value, set, int64(from), int64(to)),
+				bitmap.Find(value, set, int64(from), int64(to)),
 				"%t: %s %d %d, seed %d",
 				set,
 				text,
@@ -67,7 +69,7 @@ func TestBitFieldsAgainstTheirText(t *testing.T) {
 	o := Options{Shards: 1, Journal: tape}
 	c := newCaller(t, o)
 	for range 20_000 {
-		f := BitField{Offset: rnd.Int64N(100), Bits: 1 + rnd.IntN(63), Signed: rnd.IntN(2) == 0}
+		f := bitmap.Field{Offset: rnd.Int64N(100), Bits: 1 + rnd.IntN(63), Signed: rnd.IntN(2) == 0}
 		if f.Signed {
 			f.Bits = 1 + rnd.IntN(64)
 		}
@@ -76,7 +78,7 @@ func TestBitFieldsAgainstTheirText(t *testing.T) {
 			require.NoError(t, c.tx.Stretch(k, f.End()))
 			value, _, _ := c.tx.Get(k)
 			text := []byte(bitsOf(value))
-			old, now, ok, err := c.tx.ChangeBits(k, BitChange{BitField: f, N: n})
+			old, now, ok, err := c.tx.ChangeBits(k, bitmap.Change{Field: f, N: n})
 			require.NoError(t, err)
 			require.True(t, ok)
 			require.Equal(t, integerOf(text[f.Offset:][:f.Bits], f.Signed), old, "%+v, seed %d", f, seed)
@@ -114,14 +116,16 @@ func TestEffectsOfBits(t *testing.T) {
 		{"set", bit(9, true), 1},
 		{"stretched", bit(8*8, false), 1},
 		{"no further", func(k Key) { c.tx.Stretch(k, 9) }, 0},
-		{"a field", func(k Key) { c.tx.ChangeBits(k, BitChange{BitField: BitField{Offset: 4, Bits: 8}, N: 0xff}) }, 2},
+		{"a field", func(k Key) {
+			c.tx.ChangeBits(k, bitmap.Change{Field: bitmap.Field{Offset: 4, Bits: 8}, N: 0xff})
+		}, 2},
 		{"which stays", func(k Key) {
 			c.tx.ChangeBits(k,
-				BitChange{BitField: BitField{Offset: 4, Bits: 8}, N: 0xff})
+				bitmap.Change{Field: bitmap.Field{Offset: 4, Bits: 8}, N: 0xff})
 		}, 0},
 		{"which may not change", func(k Key) {
-			c.tx.ChangeBits(k, BitChange{BitField: BitField{Offset: 4, Bits: 8}, N: 1, Add: true,
-				Overflow: OverflowFail})
+			c.tx.ChangeBits(k, bitmap.Change{Field: bitmap.Field{Offset: 4, Bits: 8}, N: 1, Add: true,
+				Overflow: bitmap.OverflowFail})
 		}, 0},
 	} {
 		tape.calls = nil
@@ -173,7 +177,7 @@ func TestStretchingNeedsRoom(t *testing.T) {
 	})
 	to, from := c.e.Key([]byte("to")), c.e.Key([]byte("k"))
 	c.tx.Begin(c.now, 0, []Key{to, from}, true)
-	_, err := c.tx.BitOp(BitNot, to, []Key{from})
+	_, err := c.tx.BitOp(bitmap.Not, to, []Key{from})
 	c.tx.End()
 	assert.Equal(t, ErrOutOfMemory, err)
 

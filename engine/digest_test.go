@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"rlserver/engine/limit"
+	"rlserver/zset"
 )
 
 func digestOf(e *Engine, now int64) Digest {
@@ -48,11 +49,11 @@ func TestReloadKeepsAllKeys(t *testing.T) {
 		for i := range 3000 {
 			large = append(large, fmt.Appendf(nil, "f%d", i), fmt.Appendf(nil, "v%d", i))
 		}
-		hash, zset := w.e.Key([]byte("large hash")), w.e.Key([]byte("large zset"))
-		w.tx.Begin(w.now, 0, []Key{hash, zset}, true)
+		hash, sorted := w.e.Key([]byte("large hash")), w.e.Key([]byte("large zset"))
+		w.tx.Begin(w.now, 0, []Key{hash, sorted}, true)
 		w.tx.HSet(hash, large)
 		for i := range 3000 {
-			w.tx.ZAdd(zset, 0, []ZMember{{Member: large[i], Score: float64(i)}})
+			w.tx.ZAdd(sorted, 0, []zset.Member{{Member: large[i], Score: float64(i)}})
 		}
 		w.tx.End()
 		logged := len(w.log.calls)

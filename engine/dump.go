@@ -8,15 +8,16 @@ import (
 	"strconv"
 
 	"rlserver/dict"
+	"rlserver/zset"
 )
 
 // Content is what a key holds, to be written down elsewhere.
 type Content struct {
 	Type    Type
-	Text    []byte   // of a string: stays valid
-	Hash    Hash     // valid until the key's next change or the Tx's end
-	ZSet    ZSet     // stays valid, for one goroutine
-	Numbers [4]int64 // of a limiter with a state
+	Text    []byte    // of a string: stays valid
+	Hash    Hash      // valid until the key's next change or the Tx's end
+	ZSet    zset.View // stays valid, for one goroutine
+	Numbers [4]int64  // of a limiter with a state
 }
 
 // Content is what a key holds; ok is false for a missing key.
@@ -32,18 +33,15 @@ func (tx *Tx) Content(k Key) (c Content, ok bool) {
 
 func (o *stringObject) content(c *Content) { c.Text = o.share() }
 func (o *hashObject) content(c *Content)   { c.Hash = hashIn(o) }
-func (o *zsetObject) content(c *Content)   { c.ZSet = ZSet{o.set.Clone()} }
-
-// Members are all members, from the least score on.
-func (z ZSet) Members() ZMembers { return z.between(0, z.Len(), false) }
+func (o *zsetObject) content(c *Content)   { c.ZSet = zset.ViewOf(o.set.Clone()) }
 
 // Restored is what a key is to hold.
 type Restored struct {
 	Type    Type
-	Text    []byte    // of a string
-	Pairs   [][]byte  // of a hash: its fields, all different, and their values by turns
-	Members []ZMember // of a sorted set: all different
-	Numbers [4]int64  // of a limiter with a state, as Content has them
+	Text    []byte        // of a string
+	Pairs   [][]byte      // of a hash: its fields, all different, and their values by turns
+	Members []zset.Member // of a sorted set: all different
+	Numbers [4]int64      // of a limiter with a state, as Content has them
 
 	Weight   int64 // roughly what it takes
 	ExpireAt int64 // Unix ms; 0: never

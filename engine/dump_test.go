@@ -5,19 +5,21 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"rlserver/zset"
 )
 
 // What is restored is what was taken out, and what was taken out stays as it was.
 func TestRestoreOfContent(t *testing.T) {
 	tape := new(recorder)
 	c := newCaller(t, Options{Journal: tape})
-	var z ZSet
+	var z zset.View
 	c.with("z", func(k Key) {
-		c.tx.ZAdd(k, 0, []ZMember{{[]byte("a"), 1}, {[]byte("b"), 2}})
+		c.tx.ZAdd(k, 0, []zset.Member{{Member: []byte("a"), Score: 1}, {Member: []byte("b"), Score: 2}})
 		content, ok := c.tx.Content(k)
 		require.True(t, ok)
 		z = content.ZSet
-		c.tx.ZAdd(k, 0, []ZMember{{[]byte("a"), 9}, {[]byte("c"), 0}})
+		c.tx.ZAdd(k, 0, []zset.Member{{Member: []byte("a"), Score: 9}, {Member: []byte("c"), Score: 0}})
 	})
 	assert.Equal(t, 2, z.Len())
 	score, _ := z.Score([]byte("a"))

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"rlserver/engine/limit"
+	"rlserver/zset"
 )
 
 // board is an engine on which calls of several keys are made, and looked at by dumps.
@@ -317,7 +318,7 @@ func TestTypesAndEncodings(t *testing.T) {
 	zset := func(members int, prefix string) func(Key) {
 		return func(k Key) {
 			for i := range members {
-				b.tx.ZAdd(k, 0, []ZMember{{Member: fmt.Append([]byte(prefix), i), Score: 1}})
+				b.tx.ZAdd(k, 0, []zset.Member{{Member: fmt.Append([]byte(prefix), i), Score: 1}})
 			}
 		}
 	}
@@ -463,7 +464,7 @@ func TestCallsOnManyKeysAtOnce(t *testing.T) {
 			case 3:
 				tx.Set(a, []byte("v"), SetMode{ExpireAt: now + r.Int64N(20)})
 				tx.HSet(b, [][]byte{[]byte("f"), []byte("v")})
-				tx.ZAdd(c, 0, []ZMember{{Member: []byte("m"), Score: float64(now)}})
+				tx.ZAdd(c, 0, []zset.Member{{Member: []byte("m"), Score: float64(now)}})
 			case 4:
 				if to := 1 + r.IntN(3); to != db {
 					tx.Move(a, to)

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"rlserver/engine/limit"
+	"rlserver/zset"
 )
 
 func (c *caller) lease(name string, l limit.Lease, id string) (d limit.Decision) {
@@ -71,7 +72,7 @@ func TestLeasesByHand(t *testing.T) {
 		c.tx.ZAdd(
 			k,
 			0,
-			[]ZMember{{Member: []byte("half"), Score: epoch + 10.5}, {Member: []byte("gone"), Score: epoch}},
+			[]zset.Member{{Member: []byte("half"), Score: epoch + 10.5}, {Member: []byte("gone"), Score: epoch}},
 		)
 	})
 	assert.EqualValues(t, 11, c.lease("k", limit.Lease{Limit: 1, TTL: 5}, "a").RetryAfter)

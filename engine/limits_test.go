@@ -13,6 +13,7 @@ import (
 
 	"rlserver/engine/limit"
 	"rlserver/engine/rule"
+	"rlserver/zset"
 )
 
 // epoch is where the tests' clock begins: 2026-01-01 00:00:00 UTC, Unix ms.
@@ -225,7 +226,7 @@ func TestNamesOfAnIDThatAreTaken(t *testing.T) {
 	c := newCaller(t, Options{})
 	rules := []limit.Window{{Limit: 100, Length: 1000}}
 	c.with("k", func(k Key) {
-		_, _, err := c.tx.ZAdd(k, 0, []ZMember{{[]byte("a:2"), float64(c.now)}})
+		_, _, err := c.tx.ZAdd(k, 0, []zset.Member{{Member: []byte("a:2"), Score: float64(c.now)}})
 		require.NoError(t, err)
 	})
 	c.slide("k", rules, 2, "a")

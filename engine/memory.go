@@ -7,13 +7,9 @@ import (
 
 // What things weigh, in bytes: what the allocator sets aside for them, as measured.
 const (
-	entryWeight  = 26 // of a key in its database, see package dict
-	fieldWeight  = 48 // of a field in a large hash, beside its text
-	memberWeight = 56 // of a member in a sorted set, beside its text
-	// of a member that names its score, as the hits of limiters do, beside its text and the room
-	// behind that
-	hitWeight = 4
-	grain     = 16 // in which allocations grow, roughly
+	entryWeight = 26 // of a key in its database, see package dict
+	fieldWeight = 48 // of a field in a large hash, beside its text
+	grain       = 16 // in which allocations grow, roughly
 )
 
 // memory is what the keys weigh, what they may weigh, and what goes when they weigh more.
@@ -116,10 +112,5 @@ func (o *hashObject) weight() int64 {
 }
 
 func (o *zsetObject) weight() int64 {
-	text, indexed := o.set.Size()
-	members := o.set.Len()*hitWeight + text + text/4
-	if indexed {
-		members = o.set.Len()*memberWeight + text
-	}
-	return int64(unsafe.Sizeof(*o)) + int64(members)
+	return int64(unsafe.Sizeof(*o)) + int64(o.set.Weight())
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"rlserver/engine/limit"
+	"rlserver/zset"
 )
 
 const (
@@ -120,7 +121,7 @@ func TestMoveBackOfSortedSets(t *testing.T) {
 	rules := []limit.Window{{Limit: 9, Length: moveHour}}
 	c.slide("log", rules, 2, "")
 	c.with("scores", func(k Key) {
-		c.tx.ZAdd(k, 0, []ZMember{{Member: []byte("a"), Score: 9e12}, {Member: []byte("b"), Score: 1.5}})
+		c.tx.ZAdd(k, 0, []zset.Member{{Member: []byte("a"), Score: 9e12}, {Member: []byte("b"), Score: 1.5}})
 	})
 	c.slide("persisted", rules, 1, "")
 	c.now += ahead

@@ -15,6 +15,7 @@ import (
 
 	"rlserver/engine/limit"
 	"rlserver/engine/rule"
+	"rlserver/zset"
 )
 
 func parsePolicy(name, definition string) (*Policy, error) {
@@ -355,7 +356,7 @@ func TestAnotherAlgorithm(t *testing.T) {
 		if name == "p:{text}" {
 			c.tx.Set(k, nil, SetMode{ExpireAt: c.now + 1000})
 		} else {
-			_, _, err := c.tx.ZAdd(k, 0, []ZMember{{Member: []byte("m"), Score: 1}})
+			_, _, err := c.tx.ZAdd(k, 0, []zset.Member{{Member: []byte("m"), Score: 1}})
 			require.NoError(t, err)
 		}
 		c.tx.End()

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"rlserver/bitmap"
 	"rlserver/engine/limit"
 	"rlserver/engine/rule"
 	"rlserver/zset"
@@ -143,27 +144,27 @@ func (w *walk) scores() zset.ScoreRange {
 	}
 }
 
-func (w *walk) zrange() *ZRange {
+func (w *walk) zrange() *zset.Range {
 	switch w.IntN(3) {
 	case 0:
 		start := w.Int64N(6) - 3
-		return &ZRange{Start: start, Stop: start + w.Int64N(3), Reverse: w.IntN(2) == 0}
+		return &zset.Range{Start: start, Stop: start + w.Int64N(3), Reverse: w.IntN(2) == 0}
 	case 1:
-		return &ZRange{
-			By:      ZByScore,
+		return &zset.Range{
+			By:      zset.ByScore,
 			Scores:  w.scores(),
 			Limited: w.IntN(2) == 0,
 			Offset:  w.Int64N(3),
 			Count:   w.Int64N(4) - 1,
 		}
 	}
-	return &ZRange{
-		By:  ZByLex,
+	return &zset.Range{
+		By:  zset.ByLex,
 		Lex: zset.LexRange{Min: zset.LexBound{Member: w.field()}, Max: zset.LexBound{Infinite: 1}},
 	}
 }
 
-func (w *walk) sets(keys []Key) []ZSet {
+func (w *walk) sets(keys []Key) []zset.View {
 	sets, err := w.tx.ZSets(keys)
 	if err != nil {
 		return nil
@@ -172,7 +173,7 @@ func (w *walk) sets(keys []Key) []ZSet {
 }
 
 // spelled shows members, in their order.
-func spelled(m ZMembers) string {
+func spelled(m zset.Members) string {
 	text := fmt.Sprint(m.Len(), ":")
 	for member, score := range m.All() {
 		text += fmt.Sprintf(" %s=%v", member, score)
@@ -225,17 +226,17 @@ var walkCalls = map[string]func(w *walk) string{
 	},
 	"BitOp": func(w *walk) string {
 		sources := 1 + w.IntN(3)
-		op := BitOperation(w.IntN(4))
-		if op == BitNot {
+		op := bitmap.Operation(w.IntN(4))
+		if op == bitmap.Not {
 			sources = 1
 		}
 		return w.write(w.some("s", 1+sources), func(k []Key) []any { return answer(w.tx.BitOp(op, k[0], k[1:])) })
 	},
 	"ChangeBits": func(w *walk) string {
-		c := BitChange{
-			BitField: BitField{Offset: w.Int64N(80), Bits: 1 + w.IntN(63), Signed: w.IntN(2) == 0},
+		c := bitmap.Change{
+			Field:    bitmap.Field{Offset: w.Int64N(80), Bits: 1 + w.IntN(63), Signed: w.IntN(2) == 0},
 			N:        int64(w.Uint64()),
-			Overflow: Overflow(w.IntN(3)),
+			Overflow: bitmap.Overflow(w.IntN(3)),
 		}
 		return w.write(w.some("s", 1), func(k []Key) []any { return answer(w.tx.ChangeBits(k[0], c)) })
 	},
@@ -267,7 +268,7 @@ var walkCalls = map[string]func(w *walk) string{
 			}
 		case TypeZSet:
 			for i := range 1 + w.IntN(4) {
-				r.Members = append(r.Members, ZMember{fmt.Append(nil, i), float64(w.IntN(9))})
+				r.Members = append(r.Members, zset.Member{Member: fmt.Append(nil, i), Score: float64(w.IntN(9))})
 			}
 		case TypeToken:
 			r.Numbers = [4]int64{w.Int64N(9), int64(w.Uint64()), w.now}
@@ -492,7 +493,7 @@ var walkCalls = map[string]func(w *walk) string{
 		return w.read(w.any(1), func(k []Key) []any { return answer(w.tx.Type(k[0])) })
 	},
 	"ZAdd": func(w *walk) string {
-		members := []ZMember{
+		members := []zset.Member{
 			{Member: w.field(), Score: float64(w.IntN(20))},
 			{Member: w.field(), Score: float64(w.now)},
 		}
@@ -525,7 +526,7 @@ var walkCalls = map[string]func(w *walk) string{
 				k,
 				1+w.Int64N(3),
 				w.IntN(2) == 0,
-				func(from Key, m ZMembers) { popped = string(from.Name) + spelled(m) },
+				func(from Key, m zset.Members) { popped = string(from.Name) + spelled(m) },
 			)
 			return answer(found, err, popped)
 		})
@@ -539,7 +540,7 @@ var walkCalls = map[string]func(w *walk) string{
 	"ZSet": func(w *walk) string {
 		return w.read(w.some("z", 1), func(k []Key) []any {
 			z, err := w.tx.ZSet(k[0])
-			return answer(err, spelled(z.Range(&ZRange{Stop: -1})))
+			return answer(err, spelled(z.Range(&zset.Range{Stop: -1})))
 		})
 	},
 	"ZSets": func(w *walk) string {

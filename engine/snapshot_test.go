@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"rlserver/engine/limit"
+	"rlserver/zset"
 )
 
 // restoring is a snapshot being taken, and the engine that what it visits is applied to.
@@ -133,14 +134,20 @@ var storms = []func(w *walk){
 		w.write(w.some("h", 1), func(k []Key) []any { return answer(w.tx.HDel(k[0], fields)) })
 	},
 	func(w *walk) { // one with members of several runs
-		var members []ZMember
+		var members []zset.Member
 		for range w.IntN(3 * smallCount) {
-			members = append(members, ZMember{fmt.Appendf(nil, "m%d", w.IntN(1000)), float64(w.IntN(50))})
+			members = append(
+				members,
+				zset.Member{Member: fmt.Appendf(nil, "m%d", w.IntN(1000)), Score: float64(w.IntN(50))},
+			)
 		}
 		w.write(w.some("z", 1), func(k []Key) []any { return answer(w.tx.ZAdd(k[0], 0, members)) })
 	},
 	func(w *walk) { // and one with few, but long ones
-		members := []ZMember{{bytes.Repeat([]byte("x"), smallBytes), 1}, {bytes.Repeat([]byte("y"), smallBytes), 2}}
+		members := []zset.Member{
+			{Member: bytes.Repeat([]byte("x"), smallBytes), Score: 1},
+			{Member: bytes.Repeat([]byte("y"), smallBytes), Score: 2},
+		}
 		w.write(w.some("z", 1), func(k []Key) []any { return answer(w.tx.ZAdd(k[0], 0, members)) })
 	},
 	func(w *walk) {
@@ -336,7 +343,9 @@ func TestSnapshotEffects(t *testing.T) {
 	b.set("s", "v", late)
 	b.do(func(k []Key) { _, _ = b.tx.HSet(k[0], [][]byte{[]byte("f"), []byte("1"), []byte("g"), []byte("2")}) }, "h")
 	b.do(func(k []Key) { b.tx.Expire(k[0], late, 0) }, "h")
-	b.do(func(k []Key) { _, _, _ = b.tx.ZAdd(k[0], 0, []ZMember{{[]byte("m"), 2}, {[]byte("l"), 1}}) }, "z")
+	b.do(func(k []Key) {
+		_, _, _ = b.tx.ZAdd(k[0], 0, []zset.Member{{Member: []byte("m"), Score: 2}, {Member: []byte("l"), Score: 1}})
+	}, "z")
 	b.do(func(k []Key) { _, _ = b.tx.Token(k[0], limit.Bucket{Capacity: 2, Refill: 1, Period: 1000}, 1) }, "t")
 	b.do(func(k []Key) { _, _ = b.tx.Fixed(k[0], limit.Fixed{Limit: 2, Window: limit.Every(1000)}, 1) }, "f")
 
@@ -415,7 +424,7 @@ func TestSnapshotOfLargeCollections(t *testing.T) {
 			name := fmt.Append(nil, i)
 			_, err := b.tx.HSet(k[0], [][]byte{name, name})
 			require.NoError(t, err)
-			_, _, err = b.tx.ZAdd(k[1], 0, []ZMember{{name, float64(i)}})
+			_, _, err = b.tx.ZAdd(k[1], 0, []zset.Member{{Member: name, Score: float64(i)}})
 			require.NoError(t, err)
 		}
 		b.tx.Expire(k[0], epoch+1000, 0)

@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"rlserver/engine/limit"
+	"rlserver/zset"
 )
 
 // Then is called once for each call that changes the key, after all that the call does, in the
@@ -17,19 +18,21 @@ func TestThen(t *testing.T) {
 	w := &Watch{}
 	w.Then = func(tx *Tx) {
 		called++
-		_, err := tx.ZPop([]Key{c.e.Key([]byte("k"))}, 1, false, func(Key, ZMembers) {})
+		_, err := tx.ZPop([]Key{c.e.Key([]byte("k"))}, 1, false, func(Key, zset.Members) {})
 		assert.NoError(t, err)
 		tx.Afterwards(func(p Position) { assert.EqualValues(t, len(journal.calls), p) })
 	}
 	c.with("k", func(k Key) { c.tx.Watch(w, k) })
-	c.with("other", func(k Key) { c.tx.ZAdd(k, 0, []ZMember{{[]byte("a"), 1}}) })
+	c.with("other", func(k Key) { c.tx.ZAdd(k, 0, []zset.Member{{Member: []byte("a"), Score: 1}}) })
 	assert.Zero(t, called)
-	c.with("k", func(k Key) { c.tx.ZAdd(k, 0, []ZMember{{[]byte("a"), 1}, {[]byte("b"), 2}}) })
+	c.with("k", func(k Key) {
+		c.tx.ZAdd(k, 0, []zset.Member{{Member: []byte("a"), Score: 1}, {Member: []byte("b"), Score: 2}})
+	})
 	assert.Equal(t, 3, called, "for the call, and for each of the members that it popped itself")
 	assert.Len(t, journal.calls, 2, "the changes of one call are one record")
 	c.with("k", func(k Key) { assert.False(t, c.tx.Exists(k)) })
 	c.with("k", func(k Key) { c.tx.Unwatch(w) })
-	c.with("k", func(k Key) { c.tx.ZAdd(k, 0, []ZMember{{[]byte("a"), 1}}) })
+	c.with("k", func(k Key) { c.tx.ZAdd(k, 0, []zset.Member{{Member: []byte("a"), Score: 1}}) })
 	assert.Equal(t, 3, called)
 }
 

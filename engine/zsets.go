@@ -1,82 +1,33 @@
 package engine
 
 import (
-	"iter"
 	"math"
 
 	"rlserver/zset"
 )
 
-// ZSet is the sorted set that a key holds, to look at: what changes one is a method of Tx. The zero
-// ZSet is what a missing key holds, an empty one. It is valid until the key's next change or the
-// Tx's end, and so are the members it gives.
-type ZSet struct{ set *zset.Set }
-
 // ZSet finds a key's sorted set.
-func (tx *Tx) ZSet(k Key) (ZSet, error) {
+func (tx *Tx) ZSet(k Key) (zset.View, error) {
 	_, z, err := tx.zset(k)
 	return z, err
 }
 
 // zset is ZSet for callers that apply effects to the object.
-func (tx *Tx) zset(k Key) (object, ZSet, error) {
+func (tx *Tx) zset(k Key) (object, zset.View, error) {
 	o := tx.lookup(k)
 	z, err := as[*zsetObject](o)
 	if z == nil {
-		return o, ZSet{}, err
+		return o, zset.View{}, err
 	}
-	return o, ZSet{&z.set}, nil
+	return o, zset.ViewOf(&z.set), nil
 }
 
 // zsetIn is the sorted set of an object, or of none.
-func zsetIn(o object) ZSet {
+func zsetIn(o object) zset.View {
 	if z, ok := o.(*zsetObject); ok {
-		return ZSet{&z.set}
+		return zset.ViewOf(&z.set)
 	}
-	return ZSet{}
-}
-
-// Len is how many members there are.
-func (z ZSet) Len() int {
-	if z.set == nil {
-		return 0
-	}
-	return z.set.Len()
-}
-
-// Score is that of a member; ok is false if there is no such member.
-func (z ZSet) Score(member []byte) (score float64, ok bool) {
-	if z.set == nil {
-		return 0, false
-	}
-	return z.set.Score(member)
-}
-
-// Rank is how many members come before this one, from the least score on or from the greatest.
-func (z ZSet) Rank(member []byte, fromGreatest bool) (rank int, score float64, ok bool) {
-	if z.set == nil {
-		return 0, 0, false
-	}
-	rank, score, ok = z.set.Rank(member)
-	if ok && fromGreatest {
-		rank = z.set.Len() - 1 - rank
-	}
-	return rank, score, ok
-}
-
-// Scan visits about count members from the cursor on, and returns the cursor to go on from, 0 after
-// the last. 0 begins. A member that is there throughout is visited at least once.
-func (z ZSet) Scan(cursor uint64, count int, visit func(member []byte, score float64)) (next uint64) {
-	if z.set == nil {
-		return 0
-	}
-	return z.set.Scan(cursor, count, visit)
-}
-
-// ZMember is a member and its score. The bytes belong to the caller.
-type ZMember struct {
-	Member []byte
-	Score  float64
+	return zset.View{}
 }
 
 // ZAddIf are conditions for ZAdd and ZIncrBy, of which all must hold.
@@ -100,7 +51,7 @@ func (c ZAddIf) hold(exists bool, old, score float64) bool {
 // ZAdd gives those members their scores for which the conditions hold, and returns how many were
 // added and how many others got another score. No score is NaN. A missing key is an empty sorted
 // set.
-func (tx *Tx) ZAdd(k Key, conditions ZAddIf, members []ZMember) (added, changed int, err error) {
+func (tx *Tx) ZAdd(k Key, conditions ZAddIf, members []zset.Member) (added, changed int, err error) {
 	o, z, err := tx.zset(k)
 	if err != nil {
 		return 0, 0, err
@@ -176,7 +127,7 @@ func (tx *Tx) ZPop(
 	keys []Key,
 	n int64,
 	fromGreatest bool,
-	see func(from Key, popped ZMembers),
+	see func(from Key, popped zset.Members),
 ) (found bool, err error) {
 	for _, k := range keys {
 		o, z, err := tx.zset(k)
@@ -190,7 +141,7 @@ func (tx *Tx) ZPop(
 		if fromGreatest {
 			lo, hi = z.Len()-hi, z.Len()
 		}
-		see(k, z.between(lo, hi, fromGreatest))
+		see(k, z.Between(lo, hi, fromGreatest))
 		if lo < hi {
 			tx.apply(o, &Effect{Kind: EffectRemoveSpan, Key: k, Lo: lo, Hi: hi})
 		}
@@ -202,116 +153,78 @@ func (tx *Tx) ZPop(
 // ZStore stores these members under a key, in place of what it held, and returns how many there
 // are. A sorted set without members is no key. The members may be those of the sorted set that the
 // key holds.
-func (tx *Tx) ZStore(dst Key, members ZMembers) (stored int) {
+func (tx *Tx) ZStore(dst Key, members zset.Members) (stored int) {
 	if members.Len() == 0 {
 		tx.Delete(dst)
 		return 0
 	}
 	members = tx.Prepare(members)
-	tx.apply(tx.find(tx.db, dst), &Effect{Kind: EffectZSet, Key: dst, Value: members.packed, set: members.set})
+	set, packed := members.Prepared()
+	tx.apply(tx.find(tx.db, dst), &Effect{Kind: EffectZSet, Key: dst, Value: packed, set: set})
 	return members.Len()
 }
 
-// hasNegativeZero reports whether a set has a score that is equal to 0 but is read otherwise.
-func hasNegativeZero(set *zset.Set) bool {
-	lo, hi := set.ScoreSpan(zset.ScoreRange{})
-	for _, score := range set.Ascend(lo, hi) {
-		if math.Signbit(score) {
-			return true
-		}
-	}
-	return false
-}
-
 // RoomToStore reports whether there is memory for members under a key.
-func (tx *Tx) RoomToStore(dst Key, members ZMembers) error {
-	if !tx.roomToStore(tx.db, dst, members.weight()) {
+func (tx *Tx) RoomToStore(dst Key, members zset.Members) error {
+	if !tx.roomToStore(tx.db, dst, members.Weight()) {
 		return ErrOutOfMemory
 	}
 	return nil
-}
-
-// ZMembers are members with their scores, in some order. The zero value is none.
-type ZMembers struct {
-	set     *zset.Set
-	lo, hi  int // the ranks from lo up to but not hi
-	reverse bool
-	ranks   []int // if not nil: these
-	fresh   bool  // all of a set that is nobody else's
-
-	prepared bool   // by Tx.Prepare
-	packed   []byte // as zset.Set.Pack does it, if there is a journal
-}
-
-// weight is about what a set of the members takes.
-func (m ZMembers) weight() int64 {
-	if m.set == nil || m.set.Len() == 0 {
-		return 0
-	}
-	text, _ := m.set.Size()
-	return int64(m.Len()) * int64(memberWeight+text/m.set.Len())
-}
-
-// Len is how many there are.
-func (m ZMembers) Len() int {
-	if m.ranks != nil {
-		return len(m.ranks)
-	}
-	return m.hi - m.lo
-}
-
-// All yields them.
-func (m ZMembers) All() iter.Seq2[[]byte, float64] {
-	return func(yield func([]byte, float64) bool) {
-		switch {
-		case m.ranks != nil:
-			for _, rank := range m.ranks {
-				if !yield(m.set.At(rank)) {
-					return
-				}
-			}
-		case m.lo == m.hi:
-		case m.reverse:
-			m.set.Descend(m.lo, m.hi)(yield)
-		default:
-			m.set.Ascend(m.lo, m.hi)(yield)
-		}
-	}
 }
 
 // What takes long is worked out of sorted sets as they were at one moment, when the locks are let
 // go: reading needs no more than that, and to store the result the sources must still be as they
 // were, see Watch.
 
-// Keep gives the sorted set as it is now, to be looked at by one goroutine for as long as it likes:
-// what changes later does not show. It costs next to nothing, but makes the next changes copy what
-// they change.
-func (z ZSet) Keep() ZSet {
-	if z.set == nil {
-		return z
-	}
-	return ZSet{z.set.Clone()}
-}
-
-// Keep is ZSet.Keep for members of one.
-func (m ZMembers) Keep() ZMembers {
-	if m.set != nil && !m.fresh {
-		m.set = m.set.Clone()
-	}
-	return m
-}
-
 // Prepare does what takes long in ZStore, and needs no lock. The members are to be stored once.
-func (tx *Tx) Prepare(m ZMembers) ZMembers {
-	if m.prepared || m.Len() == 0 {
-		return m
+func (tx *Tx) Prepare(m zset.Members) zset.Members {
+	return m.Prepare(&tx.e.hasher, tx.e.journal != nil)
+}
+
+// ZRemRange removes the members of a range and returns how many there were. A sorted set without
+// members is no key.
+func (tx *Tx) ZRemRange(k Key, r *zset.Range) (removed int, err error) {
+	o, z, err := tx.zset(k)
+	if err != nil {
+		return 0, err
 	}
-	if !m.fresh || hasNegativeZero(m.set) {
-		m = whole(zset.Collect(&tx.e.hasher, m.All(), m.Len()))
+	lo, hi := z.Span(r)
+	if lo < hi {
+		tx.apply(o, &Effect{Kind: EffectRemoveSpan, Key: k, Lo: lo, Hi: hi})
 	}
-	if tx.e.journal != nil {
-		m.packed = m.set.Pack(nil)
+	return hi - lo, nil
+}
+
+// ZSets finds several keys' sorted sets, of which each may come more than once.
+func (tx *Tx) ZSets(keys []Key) (sets []zset.View, err error) {
+	sets = make([]zset.View, len(keys))
+	for i, k := range keys {
+		if sets[i], err = tx.ZSet(k); err != nil {
+			return nil, err
+		}
 	}
-	m.prepared = true
-	return m
+	return sets, nil
+}
+
+// ZUnion gives the members that any of the sets has, in order. Their scores are multiplied by the
+// weight of the set that they are from, and those of one member are aggregated. Weights are one for
+// each set, or nil: all are 1.
+func (tx *Tx) ZUnion(sets []zset.View, weights []float64, how zset.Aggregate) zset.Members {
+	return zset.Whole(zset.Union(&tx.e.hasher, zset.Operands(sets, weights), how))
+}
+
+// ZInter gives the members that all the sets have, with scores as those of ZUnion.
+func (tx *Tx) ZInter(sets []zset.View, weights []float64, how zset.Aggregate) zset.Members {
+	return zset.Whole(zset.Intersect(&tx.e.hasher, zset.Operands(sets, weights), how))
+}
+
+// ZDiff gives the members, with their scores, that the first set has and none of the others.
+func (tx *Tx) ZDiff(sets []zset.View) zset.Members {
+	return zset.Whole(zset.Diff(&tx.e.hasher, zset.Sets(sets)))
+}
+
+// ZInterCard is how many members all the sets have. It stops counting at the limit, if that is not
+// 0.
+func (tx *Tx) ZInterCard(sets []zset.View, limit int64) int {
+	return zset.IntersectCount(&tx.e.hasher, zset.Sets(sets), int(min(limit, math.MaxInt)))
 }

@@ -18,7 +18,7 @@ func BenchmarkLimiterByHand(b *testing.B) {
 	for b.Loop() {
 		now += window / most
 		tx.Begin(now, 0, []Key{k}, true)
-		lapsed := ZRange{By: ZByScore, Scores: zset.ScoreRange{Max: float64(now - window)}}
+		lapsed := zset.Range{By: zset.ByScore, Scores: zset.ScoreRange{Max: float64(now - window)}}
 		if _, err := tx.ZRemRange(k, &lapsed); err != nil {
 			b.Fatal(err)
 		}
@@ -27,7 +27,7 @@ func BenchmarkLimiterByHand(b *testing.B) {
 			b.Fatal(err, z.Len())
 		}
 		member = strconv.AppendInt(member[:0], now, 10)
-		if _, _, err := tx.ZAdd(k, 0, []ZMember{{member, float64(now)}}); err != nil {
+		if _, _, err := tx.ZAdd(k, 0, []zset.Member{{Member: member, Score: float64(now)}}); err != nil {
 			b.Fatal(err)
 		}
 		tx.End()
@@ -43,12 +43,12 @@ func BenchmarkZSet(b *testing.B) {
 		members := make([][]byte, n)
 		for i := range members {
 			members[i] = fmt.Appendf(nil, "player:%d", i)
-			if _, _, err := tx.ZAdd(k, 0, []ZMember{{members[i], float64(i)}}); err != nil {
+			if _, _, err := tx.ZAdd(k, 0, []zset.Member{{Member: members[i], Score: float64(i)}}); err != nil {
 				b.Fatal(err)
 			}
 		}
-		middle := ZRange{
-			By:      ZByScore,
+		middle := zset.Range{
+			By:      zset.ByScore,
 			Scores:  zset.ScoreRange{Max: float64(n)},
 			Limited: true,
 			Offset:  int64(n / 2),
@@ -62,13 +62,13 @@ func BenchmarkZSet(b *testing.B) {
 			{"Rank", func(i int) { z, _ := tx.ZSet(k); z.Rank(members[i], true) }},
 			{"Count", func(i int) {
 				z, _ := tx.ZSet(k)
-				z.Count(&ZRange{By: ZByScore, Scores: zset.ScoreRange{Min: float64(i), Max: float64(n)}})
+				z.Count(&zset.Range{By: zset.ByScore, Scores: zset.ScoreRange{Min: float64(i), Max: float64(n)}})
 			}},
-			{"Add", func(i int) { tx.ZAdd(k, 0, []ZMember{{members[i], float64(i) + 0.5}}) }},
+			{"Add", func(i int) { tx.ZAdd(k, 0, []zset.Member{{Member: members[i], Score: float64(i) + 0.5}}) }},
 			{"RemAndAdd", func(i int) {
 				tx.ZRem(k, members[i:i+1])
 				tx.ZAdd(k, 0,
-					[]ZMember{{members[i], float64(i)}})
+					[]zset.Member{{Member: members[i], Score: float64(i)}})
 			}},
 			{"RangeLimit", func(int) {
 				z, _ := tx.ZSet(k)

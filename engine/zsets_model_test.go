@@ -20,24 +20,24 @@ type zmodel struct {
 	deadline int64
 }
 
-func (m *zmodel) sorted() []ZMember {
-	var list []ZMember
+func (m *zmodel) sorted() []zset.Member {
+	var list []zset.Member
 	for member, score := range m.scores {
-		list = append(list, ZMember{[]byte(member), score})
+		list = append(list, zset.Member{Member: []byte(member), Score: score})
 	}
-	slices.SortFunc(list, func(x, y ZMember) int {
+	slices.SortFunc(list, func(x, y zset.Member) int {
 		return cmp.Or(cmp.Compare(x.Score, y.Score), bytes.Compare(x.Member, y.Member))
 	})
 	return list
 }
 
 // find gives a range's members the long way: filter, turn around, cut.
-func (m *zmodel) find(r *ZRange) []ZMember {
+func (m *zmodel) find(r *zset.Range) []zset.Member {
 	all := m.sorted()
 	if r.Reverse {
 		slices.Reverse(all)
 	}
-	var found []ZMember
+	var found []zset.Member
 	n := int64(len(all))
 	for i, x := range all {
 		start, stop := r.Start, r.Stop
@@ -47,13 +47,13 @@ func (m *zmodel) find(r *ZRange) []ZMember {
 		if stop < 0 {
 			stop += n
 		}
-		if r.By == ZByRank && (int64(i) < start || int64(i) > stop) ||
-			r.By == ZByScore && !inScores(r.Scores, x.Score) || r.By == ZByLex && !inLex(r.Lex, x.Member) {
+		if r.By == zset.ByRank && (int64(i) < start || int64(i) > stop) ||
+			r.By == zset.ByScore && !inScores(r.Scores, x.Score) || r.By == zset.ByLex && !inLex(r.Lex, x.Member) {
 			continue
 		}
 		found = append(found, x)
 	}
-	if !r.Limited || r.By == ZByRank {
+	if !r.Limited || r.By == zset.ByRank {
 		return found
 	}
 	if r.Offset < 0 || r.Offset > int64(len(found)) {
@@ -147,14 +147,14 @@ func (z *ztrace) compare() {
 	}
 }
 
-func (z *ztrace) set(i int) ZSet {
+func (z *ztrace) set(i int) zset.View {
 	z.Helper()
 	set, err := z.tx.ZSet(z.keys[i])
 	require.NoError(z, err)
 	return set
 }
 
-func (z *ztrace) equal(want []ZMember, got ZMembers) {
+func (z *ztrace) equal(want []zset.Member, got zset.Members) {
 	z.Helper()
 	require.Equal(z, len(want), got.Len())
 	i := 0
@@ -196,10 +196,10 @@ func (z *ztrace) conditions() ZAddIf {
 	return [...]ZAddIf{0, 0, 0, ZAddNX, ZAddXX, ZAddGT, ZAddLT, ZAddXX | ZAddGT, ZAddXX | ZAddLT}[z.IntN(9)]
 }
 
-func (z *ztrace) span(i int) *ZRange {
-	r := &ZRange{By: ZBy(z.IntN(2)), Reverse: z.IntN(2) == 0, Start: z.Int64N(40) - 20, Stop: z.Int64N(60) - 30}
+func (z *ztrace) span(i int) *zset.Range {
+	r := &zset.Range{By: zset.By(z.IntN(2)), Reverse: z.IntN(2) == 0, Start: z.Int64N(40) - 20, Stop: z.Int64N(60) - 30}
 	if i == 3 {
-		r.By = ZByLex
+		r.By = zset.ByLex
 	}
 	r.Scores = zset.ScoreRange{Min: z.score(i), Max: z.score(i), MinOpen: z.IntN(3) == 0, MaxOpen: z.IntN(3) == 0}
 	r.Lex.Min = zset.LexBound{Member: z.member(), Open: z.IntN(2) == 0, Infinite: int8(max(z.IntN(5)-3, 0) * -1)}
@@ -227,9 +227,9 @@ func allows(c ZAddIf, exists bool, old, score float64) bool {
 
 func (z *ztrace) add() {
 	i, m := z.any()
-	conditions, members, added, changed := z.conditions(), []ZMember(nil), 0, 0
+	conditions, members, added, changed := z.conditions(), []zset.Member(nil), 0, 0
 	for range z.IntN(12) {
-		x := ZMember{z.member(), z.score(i)}
+		x := zset.Member{Member: z.member(), Score: z.score(i)}
 		members = append(members, x)
 		old, exists := m.scores[string(x.Member)]
 		if !allows(conditions, exists, old, x.Score) {
@@ -284,7 +284,7 @@ func (z *ztrace) rem() {
 	m.settle()
 }
 
-func (m *zmodel) drop(members []ZMember) {
+func (m *zmodel) drop(members []zset.Member) {
 	for _, x := range members {
 		delete(m.scores, string(x.Member))
 	}
@@ -308,9 +308,9 @@ func (z *ztrace) pop() {
 		first = j
 	}
 	m, n, greatest := z.models[first], z.Int64N(5), z.IntN(2) == 0
-	want := m.find(&ZRange{Stop: math.MaxInt64, Reverse: greatest})
+	want := m.find(&zset.Range{Stop: math.MaxInt64, Reverse: greatest})
 	want = want[:min(int(n), len(want))]
-	found, err := z.tx.ZPop([]Key{z.keys[i], z.keys[j]}, n, greatest, func(from Key, popped ZMembers) {
+	found, err := z.tx.ZPop([]Key{z.keys[i], z.keys[j]}, n, greatest, func(from Key, popped zset.Members) {
 		require.Equal(z, z.keys[first].Name, from.Name)
 		z.equal(want, popped)
 	})
@@ -319,7 +319,7 @@ func (z *ztrace) pop() {
 	m.drop(want)
 }
 
-func (m *zmodel) store(members []ZMember) {
+func (m *zmodel) store(members []zset.Member) {
 	*m = zmodel{scores: map[string]float64{}}
 	for _, x := range members {
 		m.scores[string(x.Member)] = x.Score
@@ -347,7 +347,7 @@ func (z *ztrace) storeAlgebra() {
 	sets, err := z.tx.ZSets(keys)
 	require.NoError(z, err)
 	weights := []float64{1, 2, -0.5}[:len(sets)]
-	var got ZMembers
+	var got zset.Members
 	var want *zmodel
 	switch z.IntN(4) {
 	case 0:
@@ -439,8 +439,8 @@ func (z *ztrace) look() {
 	require.Equal(z, exists, ok)
 	require.Equal(z, want, score)
 	for _, greatest := range []bool{false, true} {
-		all := m.find(&ZRange{Stop: math.MaxInt64, Reverse: greatest})
-		place := slices.IndexFunc(all, func(x ZMember) bool { return bytes.Equal(x.Member, member) })
+		all := m.find(&zset.Range{Stop: math.MaxInt64, Reverse: greatest})
+		place := slices.IndexFunc(all, func(x zset.Member) bool { return bytes.Equal(x.Member, member) })
 		rank, score, ok := set.Rank(member, greatest)
 		require.Equal(z, exists, ok)
 		if ok {

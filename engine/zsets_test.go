@@ -45,15 +45,15 @@ func (z *zbench) next() (kinds []EffectKind) {
 }
 
 // zmembers are members and their scores by turns.
-func zmembers(list ...any) (members []ZMember) {
+func zmembers(list ...any) (members []zset.Member) {
 	for i := 0; i < len(list); i += 2 {
-		members = append(members, ZMember{Member: []byte(list[i].(string)), Score: float64(list[i+1].(int))})
+		members = append(members, zset.Member{Member: []byte(list[i].(string)), Score: float64(list[i+1].(int))})
 	}
 	return members
 }
 
 // listed writes members down: "one 1, two 2".
-func listed(members ZMembers) (text string) {
+func listed(members zset.Members) (text string) {
 	for member, score := range members.All() {
 		if text != "" {
 			text += ", "
@@ -63,7 +63,7 @@ func listed(members ZMembers) (text string) {
 	return text
 }
 
-var zall = ZRange{Stop: -1}
+var zall = zset.Range{Stop: -1}
 
 func (z *zbench) holds(t *testing.T, k Key, want string) {
 	t.Helper()
@@ -86,14 +86,17 @@ func TestWhatChangesNothingIsNoEffect(t *testing.T) {
 		"an increment of nothing":  func() error { _, _, err := z.ZIncrBy(z.a, 0, []byte("one"), 0); return err },
 		"no such member":           func() error { _, err := z.ZRem(z.a, [][]byte{[]byte("nobody")}); return err },
 		"no such key":              func() error { _, err := z.ZRem(z.b, [][]byte{[]byte("one")}); return err },
-		"an empty range":           func() error { _, err := z.ZRemRange(z.a, &ZRange{Start: 7, Stop: 9}); return err },
-		"a range of no key":        func() error { _, err := z.ZRemRange(z.b, &zall); return err },
-		"no count": func() error {
-			_,
-				err := z.ZPop([]Key{z.b, z.a}, 0, true, func(Key, ZMembers) {})
+		"an empty range": func() error {
+			_, err := z.ZRemRange(z.a, &zset.Range{Start: 7, Stop: 9})
 			return err
 		},
-		"nothing in place of none": func() error { z.ZStore(z.b, ZMembers{}); return nil },
+		"a range of no key": func() error { _, err := z.ZRemRange(z.b, &zall); return err },
+		"no count": func() error {
+			_,
+				err := z.ZPop([]Key{z.b, z.a}, 0, true, func(Key, zset.Members) {})
+			return err
+		},
+		"nothing in place of none": func() error { z.ZStore(z.b, zset.Members{}); return nil },
 	} {
 		require.NoError(t, call(), name)
 		assert.Empty(t, z.next(), name)
@@ -112,7 +115,7 @@ func TestWrongTypesAndScoresAreRefusedUnchanged(t *testing.T) {
 		"ZRemRange": func() error { _, err := z.ZRemRange(z.s, &zall); return err },
 		"ZPop": func() error {
 			_, err := z.ZPop([]Key{z.b, z.s, z.a}, 1, false,
-				func(Key, ZMembers) {})
+				func(Key, zset.Members) {})
 			return err
 		},
 	} {
@@ -120,7 +123,7 @@ func TestWrongTypesAndScoresAreRefusedUnchanged(t *testing.T) {
 		assert.Empty(t, z.next(), name)
 	}
 
-	_, _, err := z.ZAdd(z.a, 0, []ZMember{{[]byte("one"), math.Inf(1)}})
+	_, _, err := z.ZAdd(z.a, 0, []zset.Member{{Member: []byte("one"), Score: math.Inf(1)}})
 	require.NoError(t, err)
 	z.next()
 	_, _, err = z.ZIncrBy(z.a, 0, []byte("one"), math.Inf(-1))
@@ -133,7 +136,7 @@ func TestWrongTypesAndScoresAreRefusedUnchanged(t *testing.T) {
 
 func TestRemovingManyIsOneEffect(t *testing.T) {
 	z := newZBench(t)
-	n, err := z.ZRemRange(z.a, &ZRange{By: ZByScore, Scores: zset.ScoreRange{Min: 2, Max: 3}})
+	n, err := z.ZRemRange(z.a, &zset.Range{By: zset.ByScore, Scores: zset.ScoreRange{Min: 2, Max: 3}})
 	require.NoError(t, err)
 	assert.Equal(t, 2, n)
 	assert.Equal(t, []EffectKind{EffectRemoveSpan}, z.next())
@@ -150,18 +153,18 @@ func TestStoringIsOneEffect(t *testing.T) {
 	z := newZBench(t)
 	a, err := z.ZSet(z.a)
 	require.NoError(t, err)
-	assert.Equal(t, 2, z.ZStore(z.s, a.Range(&ZRange{Start: 1, Stop: 2})), "whatever was there")
+	assert.Equal(t, 2, z.ZStore(z.s, a.Range(&zset.Range{Start: 1, Stop: 2})), "whatever was there")
 	assert.Equal(t, []EffectKind{EffectZSet}, z.next())
 	z.holds(t, z.s, "two 2, three 3")
 
 	z.Expire(z.a, epoch+1000, 0)
-	assert.Equal(t, 2, z.ZStore(z.a, a.Range(&ZRange{Stop: 1})), "in place of what it is taken from")
+	assert.Equal(t, 2, z.ZStore(z.a, a.Range(&zset.Range{Stop: 1})), "in place of what it is taken from")
 	z.holds(t, z.a, "one 1, two 2")
 	deadline, _ := z.Deadline(z.a)
 	assert.Zero(t, deadline)
 	z.next()
 
-	assert.Equal(t, 0, z.ZStore(z.a, ZMembers{}))
+	assert.Equal(t, 0, z.ZStore(z.a, zset.Members{}))
 	assert.Equal(t, []EffectKind{EffectDelete}, z.next())
 }
 
@@ -183,7 +186,7 @@ func TestJournalNamesStoredMembers(t *testing.T) {
 func TestPopVisitsMembersBeforeRemoval(t *testing.T) {
 	z := newZBench(t)
 	var seen []string
-	see := func(from Key, popped ZMembers) { seen = append(seen, string(from.Name)+": "+listed(popped)) }
+	see := func(from Key, popped zset.Members) { seen = append(seen, string(from.Name)+": "+listed(popped)) }
 	for _, call := range []struct {
 		n        int64
 		greatest bool
@@ -210,7 +213,7 @@ func TestSamplesAreFair(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	seen := make(map[[3]int]int)
 	for range 20_000 {
-		ranks := differentRanks(r, 3, 6)
+		ranks := zset.DifferentRanks(r, 3, 6)
 		slices.Sort(ranks)
 		seen[[3]int(ranks)]++
 	}

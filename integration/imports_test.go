@@ -72,6 +72,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 			"rlserver/engine",
 			"rlserver/engine/limit",
 			"rlserver/rdb",
+			"rlserver/zset",
 			"rlserver/resp/command",
 			"rlserver/resp/glob",
 			"rlserver/resp/grammar",
@@ -89,7 +90,10 @@ var mayImport = map[string]struct{ ours, others []string }{
 		},
 	},
 	"rlserver/resp/commands/str": {
-		ours: []string{"rlserver/engine", "rlserver/resp/command", "rlserver/resp/grammar", "rlserver/resp/wire"},
+		ours: []string{
+			"rlserver/bitmap", "rlserver/engine",
+			"rlserver/resp/command", "rlserver/resp/grammar", "rlserver/resp/wire",
+		},
 	},
 	"rlserver/resp/commands/zsets": {
 		ours: []string{
@@ -107,11 +111,14 @@ var mayImport = map[string]struct{ ours, others []string }{
 		others: []string{"github.com/klauspost/compress/zstd"},
 	},
 	"rlserver/engine": {
-		ours: []string{"rlserver/engine/limit", "rlserver/engine/rule", "rlserver/zset", "rlserver/dict"},
+		ours: []string{
+			"rlserver/engine/limit", "rlserver/engine/rule", "rlserver/bitmap", "rlserver/dict", "rlserver/zset",
+		},
 	},
 	"rlserver/engine/rule":   {ours: []string{"rlserver/engine/limit"}},
 	"rlserver/engine/limit":  {},
 	"rlserver/rdb":           {},
+	"rlserver/bitmap":        {},
 	"rlserver/zset":          {ours: []string{"rlserver/dict"}, others: []string{"github.com/google/btree"}},
 	"rlserver/dict":          {others: []string{"github.com/dchest/siphash"}},
 	"rlserver/integration":   {},

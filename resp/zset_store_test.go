@@ -10,14 +10,15 @@ import (
 
 	"rlserver/engine"
 	"rlserver/resp/commands/zsets"
+	"rlserver/zset"
 )
 
 // fillSet adds members <from> up to but not <to> to a key, with their numbers for scores.
 func fillSet(t *testing.T, s *session, key string, from, to int) {
 	k := s.server.Engine.Key([]byte(key))
-	var members []engine.ZMember
+	var members []zset.Member
 	for i := from; i < to; i++ {
-		members = append(members, engine.ZMember{Member: fmt.Append(nil, "m", i), Score: float64(i)})
+		members = append(members, zset.Member{Member: fmt.Append(nil, "m", i), Score: float64(i)})
 	}
 	s.Tx.Begin(testStart, 0, []engine.Key{k}, true)
 	_, _, err := s.Tx.ZAdd(k, 0, members)
@@ -90,7 +91,7 @@ func TestStoringSeesChanges(t *testing.T) {
 			Dst:     keys[0],
 			Sources: keys[1:],
 			Keys:    keys,
-			Combine: func(sets []engine.ZSet) engine.ZMembers {
+			Combine: func(sets []zset.View) zset.Members {
 				if disturbed == 0 {
 					disturbed++
 					fillSet(t, other, "a", 10, 20)
@@ -127,7 +128,7 @@ func TestStoringSeesOtherTypes(t *testing.T) {
 		Dst:     keys[0],
 		Sources: keys[1:],
 		Keys:    keys,
-		Combine: func(sets []engine.ZSet) engine.ZMembers { return s.Tx.ZUnion(sets, nil, 0) },
+		Combine: func(sets []zset.View) zset.Members { return s.Tx.ZUnion(sets, nil, 0) },
 	}
 	s.Tx.Begin(testStart, 0, keys, true)
 	sets, err := s.Tx.ZSets(w.Sources)

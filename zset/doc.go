@@ -56,6 +56,12 @@
 // a clone builds its own if it is ever asked for a member, and a snapshot
 // never asks.
 //
+// # Looking at a set that may be missing
+//
+// A View shows a set, or none: its methods answer for a missing key as for an empty set. A Range
+// says which members are meant, by rank, score or bytes; Members are what a View gives, to be gone
+// through or stored. Keep makes either outlive the lock under which it was made.
+//
 // # What holds (Check)
 //
 //   - Elements ascend strictly; members are unique; counts are right.

@@ -103,3 +103,20 @@ func (s *Set) At(i int) (member []byte, score float64) {
 func (s *Set) Clone() *Set {
 	return &Set{hash: s.hash, bare: s.bare || s.index != nil, spelt: s.spelt, seq: s.seq.clone()}
 }
+
+// What a member takes in memory, in bytes, as measured.
+const (
+	memberWeight = 56 // beside its text
+	// of a member that names its score, as the hits of limiters do, beside its text and the room
+	// behind that
+	hitWeight = 4
+)
+
+// Weight estimates how many bytes the members of a set take. It does not walk through them.
+func (s *Set) Weight() int {
+	text, indexed := s.Size()
+	if indexed {
+		return s.Len()*memberWeight + text
+	}
+	return s.Len()*hitWeight + text + text/4
+}

@@ -6,6 +6,7 @@ import (
 	"rlserver/engine"
 	"rlserver/rdb"
 	"rlserver/resp/command"
+	"rlserver/zset"
 )
 
 func init() {
@@ -142,9 +143,9 @@ func restored(v *rdb.Value) *engine.Restored {
 		r.Type = engine.TypeHash
 	case rdb.SortedSet:
 		r.Type = engine.TypeZSet
-		r.Members = make([]engine.ZMember, len(v.Members))
+		r.Members = make([]zset.Member, len(v.Members))
 		for i, m := range v.Members {
-			r.Members[i] = engine.ZMember{Member: m.Name, Score: m.Score}
+			r.Members[i] = zset.Member{Member: m.Name, Score: m.Score}
 		}
 	case rdb.Limiter:
 		r.Type, r.Numbers = engine.Type(v.Type), v.Numbers

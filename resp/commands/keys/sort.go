@@ -9,6 +9,7 @@ import (
 	"rlserver/resp/command"
 	"rlserver/resp/grammar"
 	"rlserver/resp/wire"
+	"rlserver/zset"
 )
 
 func init() {
@@ -108,14 +109,14 @@ func sortSet(c *command.Call, stores bool) error {
 
 	start, end := q.bounds(int64(set.Len()))
 	if q.unsorted {
-		members := set.Range(&engine.ZRange{Start: start, Stop: end - 1, Reverse: q.desc})
+		members := set.Range(&zset.Range{Start: start, Stop: end - 1, Reverse: q.desc})
 		if start == end {
-			members = engine.ZMembers{}
+			members = zset.Members{}
 		}
 		start, end = 0, int64(members.Len())
 		q.gather(c, members)
 	} else {
-		q.gather(c, set.Range(&engine.ZRange{Stop: -1}))
+		q.gather(c, set.Range(&zset.Range{Stop: -1}))
 		if err := q.weigh(c); err != nil {
 			return err
 		}
@@ -171,7 +172,7 @@ func (q *sorting) bounds(n int64) (start, end int64) {
 }
 
 // gather collects the members and what GET finds for them.
-func (q *sorting) gather(c *command.Call, members engine.ZMembers) {
+func (q *sorting) gather(c *command.Call, members zset.Members) {
 	q.list = make([]sortable, 0, members.Len())
 	q.found = make([][]byte, 0, members.Len()*len(q.get))
 	for member := range members.All() {

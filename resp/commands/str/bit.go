@@ -1,6 +1,7 @@
 package str
 
 import (
+	"rlserver/bitmap"
 	"rlserver/engine"
 	"rlserver/resp/command"
 	"rlserver/resp/grammar"
@@ -145,7 +146,7 @@ func getbit(c *command.Call) error {
 		return err
 	}
 
-	c.Reply.Flag(engine.Bit(value, offset))
+	c.Reply.Flag(bitmap.Bit(value, offset))
 	return nil
 }
 
@@ -162,11 +163,11 @@ func bitcount(c *command.Call) error {
 		return err
 	}
 	if to-from < LongBits*8 {
-		c.Reply.Integer(engine.CountBits(value, from, to))
+		c.Reply.Integer(bitmap.Count(value, from, to))
 		return nil
 	}
 	c.Postpone(func(c *command.Call) error {
-		c.Reply.Integer(engine.CountBits(value, from, to))
+		c.Reply.Integer(bitmap.Count(value, from, to))
 		return nil
 	})
 	return nil
@@ -236,7 +237,7 @@ func bitpos(c *command.Call) error {
 		return err
 	}
 	answer := func(c *command.Call) error {
-		at := engine.FindBit(value, bit == 1, from, to)
+		at := bitmap.Find(value, bit == 1, from, to)
 		if at < 0 && bit == 0 && !bounded && from < to {
 			at = to // after the end there are zeros
 		}
@@ -277,21 +278,21 @@ func bitsSearched(c *command.Call, length int64) (from, to int64, bounded bool, 
 
 // bitop handles BITOP AND | OR | XOR | NOT destkey key [key ...].
 func bitop(c *command.Call) error {
-	var op engine.BitOperation
+	var op bitmap.Operation
 	switch {
 	case c.Args.Word("AND"):
-		op = engine.BitAnd
+		op = bitmap.And
 	case c.Args.Word("OR"):
-		op = engine.BitOr
+		op = bitmap.Or
 	case c.Args.Word("XOR"):
-		op = engine.BitXor
+		op = bitmap.Xor
 	case c.Args.Word("NOT"):
-		op = engine.BitNot
+		op = bitmap.Not
 	default:
 		return engine.ErrSyntax
 	}
 	dst, sources := c.Args.Key(), c.Args.Keys
-	if op == engine.BitNot && len(sources) != 1 {
+	if op == bitmap.Not && len(sources) != 1 {
 		return errBitNot
 	}
 

@@ -3,6 +3,7 @@ package str
 import (
 	"bytes"
 
+	"rlserver/bitmap"
 	"rlserver/engine"
 	"rlserver/resp/command"
 	"rlserver/resp/grammar"
@@ -66,7 +67,7 @@ func bitfieldAccess(words [][]byte) string {
 
 // bitfieldStep is one of the operations of BITFIELD.
 type bitfieldStep struct {
-	engine.BitChange
+	bitmap.Change
 	get bool
 }
 
@@ -92,7 +93,7 @@ func bitfield(c *command.Call) error {
 			c.Reply.Integer(step.In(value))
 			continue
 		}
-		old, now, ok, err := c.Tx.ChangeBits(k, step.BitChange)
+		old, now, ok, err := c.Tx.ChangeBits(k, step.Change)
 		switch {
 		case err != nil:
 			return err
@@ -135,7 +136,7 @@ func bitfieldGets(c *command.Call, k engine.Key, steps []bitfieldStep) error {
 // bitfieldSteps takes the operations, and returns how many bytes the string needs for those that
 // change it; 0 if none does.
 func bitfieldSteps(c *command.Call) (steps []bitfieldStep, length int64) {
-	var overflow engine.Overflow
+	var overflow bitmap.Overflow
 	for c.Args.More() {
 		left := c.Args.Left() - 1
 		var step bitfieldStep
@@ -164,14 +165,14 @@ func bitfieldSteps(c *command.Call) (steps []bitfieldStep, length int64) {
 }
 
 // takeOverflow takes how an integer that does not fit its field is handled.
-func takeOverflow(a *command.Args) engine.Overflow {
+func takeOverflow(a *command.Args) bitmap.Overflow {
 	switch {
 	case a.Word("WRAP"):
-		return engine.OverflowWrap
+		return bitmap.OverflowWrap
 	case a.Word("SAT"):
-		return engine.OverflowSat
+		return bitmap.OverflowSat
 	case a.Word("FAIL"):
-		return engine.OverflowFail
+		return bitmap.OverflowFail
 	}
 	a.Fail(errBitfieldOverflow)
 	return 0

@@ -101,7 +101,7 @@ const (
 // algebra holds the arguments of a command that combines sorted sets.
 type algebra struct {
 	keys       []engine.Key
-	sets       []engine.ZSet
+	sets       []zset.View
 	long       bool      // to combine them takes long
 	weights    []float64 // nil: all are 1
 	aggregate  zset.Aggregate
@@ -109,17 +109,17 @@ type algebra struct {
 	limit      int64
 }
 
-func zunion(tx *engine.Tx, a algebra) engine.ZMembers {
+func zunion(tx *engine.Tx, a algebra) zset.Members {
 	return tx.ZUnion(a.sets, a.weights, a.aggregate)
 }
-func zinter(tx *engine.Tx, a algebra) engine.ZMembers {
+func zinter(tx *engine.Tx, a algebra) zset.Members {
 	return tx.ZInter(a.sets, a.weights, a.aggregate)
 }
-func zdiff(tx *engine.Tx, a algebra) engine.ZMembers { return tx.ZDiff(a.sets) }
+func zdiff(tx *engine.Tx, a algebra) zset.Members { return tx.ZDiff(a.sets) }
 
 // zcombine handles ZUNION and ZINTER numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE
 // SUM | MIN | MAX] [WITHSCORES], and ZDIFF numkeys key [key ...] [WITHSCORES].
-func zcombine(c *command.Call, combine func(*engine.Tx, algebra) engine.ZMembers, known algebraWords) error {
+func zcombine(c *command.Call, combine func(*engine.Tx, algebra) zset.Members, known algebraWords) error {
 	a := takeAlgebra(c, known)
 	if err := c.Args.End(); err != nil {
 		return err
@@ -141,14 +141,14 @@ func zcombine(c *command.Call, combine func(*engine.Tx, algebra) engine.ZMembers
 // zcombinestore handles ZUNIONSTORE and ZINTERSTORE destination numkeys key [key ...] [WEIGHTS
 // weight [weight ...]] [AGGREGATE SUM | MIN | MAX], and ZDIFFSTORE destination numkeys key [key
 // ...].
-func zcombinestore(c *command.Call, combine func(*engine.Tx, algebra) engine.ZMembers, known algebraWords) error {
+func zcombinestore(c *command.Call, combine func(*engine.Tx, algebra) zset.Members, known algebraWords) error {
 	dst := c.Args.Key()
 	a := takeAlgebra(c, known)
 	if err := c.Args.End(); err != nil {
 		return err
 	}
 
-	return store(c, dst, a.keys, a.sets, a.long, func(sets []engine.ZSet) engine.ZMembers {
+	return store(c, dst, a.keys, a.sets, a.long, func(sets []zset.View) zset.Members {
 		a.sets = sets
 		return combine(c.Tx, a)
 	})
@@ -229,7 +229,7 @@ const longWork = 50_000
 const lookUpWork = 8
 
 // long reports whether a command takes long to combine sets.
-func (w algebraWords) long(sets []engine.ZSet) bool {
+func (w algebraWords) long(sets []zset.View) bool {
 	if len(sets) == 0 {
 		return false
 	}
@@ -249,13 +249,13 @@ func (w algebraWords) long(sets []engine.ZSet) bool {
 // keep replaces the sets by clones, which stay unchanged after the locks are released.
 func (a *algebra) keep() { keepAll(a.sets) }
 
-func keepAll(sets []engine.ZSet) {
+func keepAll(sets []zset.View) {
 	for i := range sets {
 		sets[i] = sets[i].Keep()
 	}
 }
 
-func operands(c *command.Call) ([]engine.Key, []engine.ZSet) {
+func operands(c *command.Call) ([]engine.Key, []zset.View) {
 	n := c.Args.Integer()
 	if n < 1 {
 		c.Args.Fail(engine.Error("ERR at least 1 input key is needed for '" + c.Command.FullName() + "' command"))

@@ -6,6 +6,7 @@ import (
 	"rlserver/engine"
 	"rlserver/resp/command"
 	"rlserver/resp/wire"
+	"rlserver/zset"
 )
 
 func init() {
@@ -68,7 +69,7 @@ type zpopper struct {
 // Pop removes members from the first of the keys that has any, and replies with them; found is
 // false if none has.
 func (p zpopper) Pop(tx *engine.Tx, keys []engine.Key, r *wire.Reply) (found bool, err error) {
-	return tx.ZPop(keys, p.n, p.greatest, func(from engine.Key, popped engine.ZMembers) {
+	return tx.ZPop(keys, p.n, p.greatest, func(from engine.Key, popped zset.Members) {
 		if p.pairs {
 			r.Array(2)
 			r.Bulk(from.Name)

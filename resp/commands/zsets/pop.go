@@ -3,6 +3,7 @@ package zsets
 import (
 	"rlserver/engine"
 	"rlserver/resp/command"
+	"rlserver/zset"
 )
 
 func init() {
@@ -81,7 +82,7 @@ func zpop(c *command.Call, greatest bool) error {
 		return err
 	}
 
-	found, err := c.Tx.ZPop(keys[:], n, greatest, func(_ engine.Key, popped engine.ZMembers) {
+	found, err := c.Tx.ZPop(keys[:], n, greatest, func(_ engine.Key, popped zset.Members) {
 		if counted {
 			writeMembers(&c.Reply, popped, true)
 		} else {
@@ -131,7 +132,7 @@ func zrandmember(c *command.Call) error {
 	if err != nil {
 		return err
 	}
-	var picked engine.ZMembers
+	var picked zset.Members
 	if n >= 0 {
 		picked = z.Sample(c.Random, n)
 	} else {

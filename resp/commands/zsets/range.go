@@ -47,7 +47,7 @@ func init() {
 			Summary:    "Return a range of members in a sorted set, by index, with scores ordered from high to low",
 			Deprecated: "6.2.0",
 			ReplacedBy: "`ZRANGE` with the `REV` argument",
-			Run:        func(c *command.Call) error { return zrange(c, rangeWords{by: engine.ZByRank, reverse: true}) },
+			Run:        func(c *command.Call) error { return zrange(c, rangeWords{by: zset.ByRank, reverse: true}) },
 		},
 		&command.Command{
 			Name:       "zrangebyscore",
@@ -61,7 +61,7 @@ func init() {
 			Summary:    "Return a range of members in a sorted set, by score",
 			Deprecated: "6.2.0",
 			ReplacedBy: "`ZRANGE` with the `BYSCORE` argument",
-			Run:        func(c *command.Call) error { return zrange(c, rangeWords{by: engine.ZByScore}) },
+			Run:        func(c *command.Call) error { return zrange(c, rangeWords{by: zset.ByScore}) },
 		},
 		&command.Command{
 			Name:       "zrevrangebyscore",
@@ -77,7 +77,7 @@ func init() {
 			ReplacedBy: "`ZRANGE` with the `REV` and `BYSCORE` arguments",
 			Run: func(c *command.Call) error {
 				return zrange(c,
-					rangeWords{by: engine.ZByScore, reverse: true})
+					rangeWords{by: zset.ByScore, reverse: true})
 			},
 		},
 		&command.Command{
@@ -92,7 +92,7 @@ func init() {
 			Summary:    "Return a range of members in a sorted set, by lexicographical range",
 			Deprecated: "6.2.0",
 			ReplacedBy: "`ZRANGE` with the `BYLEX` argument",
-			Run:        func(c *command.Call) error { return zrange(c, rangeWords{by: engine.ZByLex}) },
+			Run:        func(c *command.Call) error { return zrange(c, rangeWords{by: zset.ByLex}) },
 		},
 		&command.Command{
 			Name:       "zrevrangebylex",
@@ -107,7 +107,7 @@ func init() {
 				"to lower strings.",
 			Deprecated: "6.2.0",
 			ReplacedBy: "`ZRANGE` with the `REV` and `BYLEX` arguments",
-			Run:        func(c *command.Call) error { return zrange(c, rangeWords{by: engine.ZByLex, reverse: true}) },
+			Run:        func(c *command.Call) error { return zrange(c, rangeWords{by: zset.ByLex, reverse: true}) },
 		},
 		&command.Command{
 			Name:   "zrangestore",
@@ -133,7 +133,7 @@ func init() {
 			Since:      "2.0.0",
 			Complexity: search,
 			Summary:    "Count the members in a sorted set with scores within the given values",
-			Run:        func(c *command.Call) error { return zcount(c, engine.ZByScore) },
+			Run:        func(c *command.Call) error { return zcount(c, zset.ByScore) },
 		},
 		&command.Command{
 			Name:       "zlexcount",
@@ -145,7 +145,7 @@ func init() {
 			Since:      "2.8.9",
 			Complexity: search,
 			Summary:    "Count the number of members in a sorted set between a given lexicographical range",
-			Run:        func(c *command.Call) error { return zcount(c, engine.ZByLex) },
+			Run:        func(c *command.Call) error { return zcount(c, zset.ByLex) },
 		},
 
 		&command.Command{
@@ -158,7 +158,7 @@ func init() {
 			Since:      "2.0.0",
 			Complexity: remove,
 			Summary:    "Remove all members in a sorted set within the given indexes",
-			Run:        func(c *command.Call) error { return zremrange(c, engine.ZByRank) },
+			Run:        func(c *command.Call) error { return zremrange(c, zset.ByRank) },
 		},
 		&command.Command{
 			Name:       "zremrangebyscore",
@@ -170,7 +170,7 @@ func init() {
 			Since:      "1.2.0",
 			Complexity: remove,
 			Summary:    "Remove all members in a sorted set within the given scores",
-			Run:        func(c *command.Call) error { return zremrange(c, engine.ZByScore) },
+			Run:        func(c *command.Call) error { return zremrange(c, zset.ByScore) },
 		},
 		&command.Command{
 			Name:       "zremrangebylex",
@@ -182,7 +182,7 @@ func init() {
 			Since:      "2.8.9",
 			Complexity: remove,
 			Summary:    "Remove all members in a sorted set between the given lexicographical range",
-			Run:        func(c *command.Call) error { return zremrange(c, engine.ZByLex) },
+			Run:        func(c *command.Call) error { return zremrange(c, zset.ByLex) },
 		},
 	)
 }
@@ -242,16 +242,16 @@ func zrangestore(c *command.Call) error {
 		c,
 		dst,
 		sources,
-		[]engine.ZSet{z},
+		[]zset.View{z},
 		z.Range(&r).Len() > command.LongReply,
-		func(sets []engine.ZSet) engine.ZMembers { return sets[0].Range(&r) },
+		func(sets []zset.View) zset.Members { return sets[0].Range(&r) },
 	)
 }
 
 // zcount handles ZCOUNT and ZLEXCOUNT key min max.
-func zcount(c *command.Call, by engine.ZBy) error {
+func zcount(c *command.Call, by zset.By) error {
 	k := c.Args.Key()
-	r := engine.ZRange{By: by}
+	r := zset.Range{By: by}
 	takeEnds(&c.Args, &r, c.Args.Next(), c.Args.Next())
 	if err := c.Args.End(); err != nil {
 		return err
@@ -268,9 +268,9 @@ func zcount(c *command.Call, by engine.ZBy) error {
 
 // zremrange handles ZREMRANGEBYRANK key start stop, ZREMRANGEBYSCORE and ZREMRANGEBYLEX key min
 // max.
-func zremrange(c *command.Call, by engine.ZBy) error {
+func zremrange(c *command.Call, by zset.By) error {
 	k := c.Args.Key()
-	r := engine.ZRange{By: by}
+	r := zset.Range{By: by}
 	takeEnds(&c.Args, &r, c.Args.Next(), c.Args.Next())
 	if err := c.Args.End(); err != nil {
 		return err
@@ -288,16 +288,16 @@ func zremrange(c *command.Call, by engine.ZBy) error {
 // rangeWords says which options are implied by the name of a command, and so are not among its
 // arguments.
 type rangeWords struct {
-	any     bool       // none is implied: BYSCORE, BYLEX and REV are options
-	by      engine.ZBy // otherwise the implied one
+	any     bool    // none is implied: BYSCORE, BYLEX and REV are options
+	by      zset.By // otherwise the implied one
 	reverse bool
 	scores  bool // the word WITHSCORES is known
 }
 
 // takeZrange takes the two ends of a range and its options. As in Redis, errors of the options come
 // first.
-func takeZrange(a *command.Args, known rangeWords) (r engine.ZRange, withScores bool) {
-	r = engine.ZRange{By: known.by, Reverse: known.reverse}
+func takeZrange(a *command.Args, known rangeWords) (r zset.Range, withScores bool) {
+	r = zset.Range{By: known.by, Reverse: known.reverse}
 	first, last := a.Next(), a.Next()
 	byKnown := !known.any
 	limit := int64(-1)
@@ -310,21 +310,21 @@ func takeZrange(a *command.Args, known rangeWords) (r engine.ZRange, withScores 
 		case known.any && !r.Reverse && a.Word("REV"):
 			r.Reverse = true
 		case !byKnown && a.Word("BYLEX"):
-			r.By, byKnown = engine.ZByLex, true
+			r.By, byKnown = zset.ByLex, true
 		case !byKnown && a.Word("BYSCORE"):
-			r.By, byKnown = engine.ZByScore, true
+			r.By, byKnown = zset.ByScore, true
 		default:
 			a.Fail(engine.ErrSyntax)
 		}
 	}
-	if limit != -1 && r.By == engine.ZByRank {
+	if limit != -1 && r.By == zset.ByRank {
 		a.Fail(errLimitByRank)
 	}
-	if withScores && r.By == engine.ZByLex {
+	if withScores && r.By == zset.ByLex {
 		a.Fail(errScoresWithLex)
 	}
 	r.Limited, r.Count = true, limit
-	if r.Reverse && r.By != engine.ZByRank {
+	if r.Reverse && r.By != zset.ByRank {
 		first, last = last, first // from max to min
 	}
 	takeEnds(a, &r, first, last)
@@ -332,21 +332,21 @@ func takeZrange(a *command.Args, known rangeWords) (r engine.ZRange, withScores 
 }
 
 // takeEnds parses the two ends of a range.
-func takeEnds(a *command.Args, r *engine.ZRange, first, last []byte) {
+func takeEnds(a *command.Args, r *zset.Range, first, last []byte) {
 	if a.Err != nil {
 		return
 	}
 	var ok, also bool
 	bad := engine.ErrNotInteger
 	switch r.By {
-	case engine.ZByRank:
+	case zset.ByRank:
 		r.Start, ok = grammar.ParseInt(first)
 		r.Stop, also = grammar.ParseInt(last)
-	case engine.ZByScore:
+	case zset.ByScore:
 		r.Scores.Min, r.Scores.MinOpen, ok = scoreBound(first)
 		r.Scores.Max, r.Scores.MaxOpen, also = scoreBound(last)
 		bad = errScoreBound
-	case engine.ZByLex:
+	case zset.ByLex:
 		r.Lex.Min, ok = lexBound(first)
 		r.Lex.Max, also = lexBound(last)
 		bad = errLexBound

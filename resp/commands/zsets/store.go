@@ -3,6 +3,7 @@ package zsets
 import (
 	"rlserver/engine"
 	"rlserver/resp/command"
+	"rlserver/zset"
 )
 
 // storeTries is how often a result is computed without locks before it is computed under them. Each
@@ -16,9 +17,9 @@ func store(
 	c *command.Call,
 	dst engine.Key,
 	keys []engine.Key,
-	sets []engine.ZSet,
+	sets []zset.View,
 	long bool,
-	combine func([]engine.ZSet) engine.ZMembers,
+	combine func([]zset.View) zset.Members,
 ) error {
 	if !long || c.Executing {
 		return storeMembers(c, dst, combine(sets))
@@ -35,7 +36,7 @@ func store(
 	return nil
 }
 
-func storeMembers(c *command.Call, dst engine.Key, members engine.ZMembers) error {
+func storeMembers(c *command.Call, dst engine.Key, members zset.Members) error {
 	if err := c.Tx.RoomToStore(dst, members); err != nil {
 		return err
 	}
@@ -47,13 +48,13 @@ func storeMembers(c *command.Call, dst engine.Key, members engine.ZMembers) erro
 type Storing struct {
 	Dst           engine.Key
 	Sources, Keys []engine.Key // keys are all of them
-	sets          []engine.ZSet
-	Combine       func([]engine.ZSet) engine.ZMembers
+	sets          []zset.View
+	Combine       func([]zset.View) zset.Members
 	changes       engine.Watch // of the sources
 }
 
 // Watch begins to watch the sources, and clones their sets.
-func (w *Storing) Watch(tx *engine.Tx, sets []engine.ZSet) {
+func (w *Storing) Watch(tx *engine.Tx, sets []zset.View) {
 	w.sets = sets
 	keepAll(w.sets)
 	for _, k := range w.Sources {

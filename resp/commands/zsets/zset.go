@@ -5,6 +5,7 @@ import (
 	"rlserver/resp/command"
 	"rlserver/resp/grammar"
 	"rlserver/resp/wire"
+	"rlserver/zset"
 )
 
 func init() {
@@ -182,11 +183,11 @@ func zadd(c *command.Call, o zaddOptions) error {
 	if err := o.conflict(c.Args.Left()); err != nil {
 		return err
 	}
-	var few [8]engine.ZMember
+	var few [8]zset.Member
 	members := few[:0]
 	for c.Args.More() {
 		score := c.Args.Float()
-		members = append(members, engine.ZMember{Score: score, Member: c.Args.Next()})
+		members = append(members, zset.Member{Score: score, Member: c.Args.Next()})
 	}
 	if err := c.Args.End(); err != nil {
 		return err
@@ -207,7 +208,7 @@ func zadd(c *command.Call, o zaddOptions) error {
 	return nil
 }
 
-func zincrby(c *command.Call, k engine.Key, conditions engine.ZAddIf, by engine.ZMember) error {
+func zincrby(c *command.Call, k engine.Key, conditions engine.ZAddIf, by zset.Member) error {
 	score, ok, err := c.Tx.ZIncrBy(k, conditions, by.Member, by.Score)
 	if err != nil {
 		return err
@@ -342,7 +343,7 @@ func writeScoreOrNull(r *wire.Reply, score float64, ok bool) {
 
 // writeMembers replies with members, and with their scores if wanted: flat in RESP2, in pairs in
 // RESP3.
-func writeMembers(r *wire.Reply, m engine.ZMembers, withScores bool) {
+func writeMembers(r *wire.Reply, m zset.Members, withScores bool) {
 	switch {
 	case withScores && r.RESP3:
 		writeMemberPairs(r, m)
@@ -357,7 +358,7 @@ func writeMembers(r *wire.Reply, m engine.ZMembers, withScores bool) {
 }
 
 // writeMemberScores replies with members, each followed by its score.
-func writeMemberScores(r *wire.Reply, m engine.ZMembers) {
+func writeMemberScores(r *wire.Reply, m zset.Members) {
 	r.Array(2 * m.Len())
 	for member, score := range m.All() {
 		r.Bulk(member)
@@ -366,7 +367,7 @@ func writeMemberScores(r *wire.Reply, m engine.ZMembers) {
 }
 
 // writeMemberPairs replies with pairs of a member and its score.
-func writeMemberPairs(r *wire.Reply, m engine.ZMembers) {
+func writeMemberPairs(r *wire.Reply, m zset.Members) {
 	r.Array(m.Len())
 	for member, score := range m.All() {
 		r.Array(2)

@@ -1,0 +1,124 @@
+package zset
+
+import (
+	"iter"
+	"math"
+
+	"rlserver/dict"
+)
+
+// Member is a member and its score. The bytes belong to the caller.
+type Member struct {
+	Member []byte
+	Score  float64
+}
+
+// Members are members with their scores, in some order. The zero value is none.
+type Members struct {
+	set     *Set
+	lo, hi  int // the ranks from lo up to but not hi
+	reverse bool
+	ranks   []int // if not nil: these
+	fresh   bool  // all of a set that is nobody else's
+
+	prepared bool   // by Prepare
+	packed   []byte // as Set.Pack does it, if that was wanted
+}
+
+// Weight estimates how many bytes a set of the members takes.
+func (m Members) Weight() int64 {
+	if m.set == nil || m.set.Len() == 0 {
+		return 0
+	}
+	text, _ := m.set.Size()
+	return int64(m.Len()) * int64(memberWeight+text/m.set.Len())
+}
+
+// Len is how many there are.
+func (m Members) Len() int {
+	if m.ranks != nil {
+		return len(m.ranks)
+	}
+	return m.hi - m.lo
+}
+
+// All yields them.
+func (m Members) All() iter.Seq2[[]byte, float64] {
+	return func(yield func([]byte, float64) bool) {
+		switch {
+		case m.ranks != nil:
+			for _, rank := range m.ranks {
+				if !yield(m.set.At(rank)) {
+					return
+				}
+			}
+		case m.lo == m.hi:
+		case m.reverse:
+			m.set.Descend(m.lo, m.hi)(yield)
+		default:
+			m.set.Ascend(m.lo, m.hi)(yield)
+		}
+	}
+}
+
+// Keep is View.Keep for members of one.
+func (m Members) Keep() Members {
+	if m.set != nil && !m.fresh {
+		m.set = m.set.Clone()
+	}
+	return m
+}
+
+// Prepare collects the members in a set of their own, and encodes that as Set.Pack does if pack is
+// true. What is prepared already is returned as it is.
+func (m Members) Prepare(h *dict.Hasher, pack bool) Members {
+	if m.prepared || m.Len() == 0 {
+		return m
+	}
+	if !m.fresh || hasNegativeZero(m.set) {
+		m = Whole(Collect(h, m.All(), m.Len()))
+	}
+	if pack {
+		m.packed = m.set.Pack(nil)
+	}
+	m.prepared = true
+	return m
+}
+
+// Prepared returns what Prepare has made: the set and, if it was to be packed, its encoding.
+func (m Members) Prepared() (set *Set, packed []byte) { return m.set, m.packed }
+
+// hasNegativeZero reports whether a set has a score that is equal to 0 but is read otherwise.
+func hasNegativeZero(set *Set) bool {
+	lo, hi := set.ScoreSpan(ScoreRange{})
+	for _, score := range set.Ascend(lo, hi) {
+		if math.Signbit(score) {
+			return true
+		}
+	}
+	return false
+}
+
+// Whole gives the members of a set that was made for that.
+func Whole(set *Set) Members { return Members{set: set, hi: set.Len(), fresh: true} }
+
+// Operands are the sets with their weights, one for each; nil: all are 1.
+func Operands(sets []View, weights []float64) []Weighted {
+	operands := make([]Weighted, len(sets))
+	for i, z := range sets {
+		operands[i] = Weighted{Set: z.set, Weight: 1}
+		if weights != nil {
+			operands[i].Weight = weights[i]
+		}
+	}
+	return operands
+}
+
+// Sets are the sets that views show; nil for that of a missing key.
+func Sets(sets []View) []*Set {
+	operands := make([]*Set, len(sets))
+	for i, z := range sets {
+		operands[i] = z.set
+	}
+	return operands
+}

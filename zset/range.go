@@ -1,0 +1,78 @@
+package zset
+
+// By says what the two ends of a Range are.
+type By uint8
+
+const (
+	ByRank By = iota
+	ByScore
+	ByLex
+)
+
+// Range says which members of a sorted set are meant, and in which order. The zero value is the
+// first one.
+type Range struct {
+	By By
+	// ByRank: from the first of that order, 0, to the last, included; negative: counted from the
+	// end, -1 is the last
+	Start, Stop int64
+	Scores      ScoreRange // ByScore
+	Lex         LexRange   // ByLex, which makes sense if all scores are equal
+	Reverse     bool       // from the greatest to the least
+
+	Limited bool // of what ByScore or ByLex find,
+	// only Count after the first Offset; negative Offset: none, negative Count: all
+	Offset, Count int64
+}
+
+// ends gives the ranks of the range in a set, from lo up to but not hi, both 0 if there are none.
+func (r *Range) ends(set *Set) (lo, hi int) {
+	switch r.By {
+	case ByScore:
+		lo, hi = set.ScoreSpan(r.Scores)
+	case ByLex:
+		lo, hi = set.LexSpan(r.Lex)
+	default:
+		return r.ranks(set.Len())
+	}
+	if r.Limited {
+		lo, hi = r.limit(lo, hi)
+	}
+	return lo, max(lo, hi)
+}
+
+// ranks are the ends of a ByRank range among n members.
+func (r *Range) ranks(n int) (lo, hi int) {
+	start, stop := r.Start, r.Stop
+	if start < 0 {
+		start = max(0, start+int64(n))
+	}
+	if stop < 0 {
+		stop += int64(n)
+	}
+	stop = min(stop, int64(n)-1)
+	if start > stop {
+		return 0, 0
+	}
+	lo, hi = int(start), int(stop)+1
+	if r.Reverse {
+		lo, hi = n-hi, n-lo
+	}
+	return lo, hi
+}
+
+// limit cuts what the limit leaves out off the ends.
+func (r *Range) limit(lo, hi int) (int, int) {
+	n := int64(hi - lo)
+	if r.Offset < 0 || r.Offset >= n {
+		return 0, 0
+	}
+	skip, keep := int(r.Offset), int(n-r.Offset)
+	if r.Count >= 0 && r.Count < int64(keep) {
+		keep = int(r.Count)
+	}
+	if r.Reverse {
+		return hi - skip - keep, hi - skip
+	}
+	return lo + skip, lo + skip + keep
+}
