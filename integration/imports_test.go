@@ -36,6 +36,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 	},
 	"rlserver/smallfile": {},
 	"rlserver/certs":     {ours: []string{"rlserver/smallfile"}},
+	"rlserver/acl":       {ours: []string{"rlserver/smallfile"}},
 	"rlserver/resp": {
 		ours: []string{
 			"rlserver/clock", "rlserver/engine",

@@ -1,0 +1,133 @@
+package acl
+
+import "strings"
+
+// Key is a key or a channel that a call names.
+type Key struct {
+	Name    []byte
+	Access  Access // of a key: what the command does with it; 0: any access suffices
+	Channel bool   // it is a channel
+	Pattern bool   // it is a pattern of channels, which only an equal pattern allows
+}
+
+// Verdict is the result of a check. Of several selectors that deny a call, the greatest verdict is
+// reported.
+type Verdict uint8
+
+const (
+	Allowed Verdict = iota
+	DeniedCommand
+	DeniedKey
+	DeniedChannel
+	DeniedAuth // of a login that failed, not of a call
+)
+
+// String returns the reason as ACL LOG shows it.
+func (v Verdict) String() string {
+	return [...]string{"allowed", "command", "key", "channel", "auth"}[v]
+}
+
+// Call is a call that is checked.
+type Call struct {
+	Command  int    // its index in the catalog
+	FirstArg []byte // nil: there is none
+	Keys     []Key
+}
+
+// Check reports whether the user may run a call. For a denied key or channel it returns its index
+// in Keys.
+func (u *User) Check(call *Call) (verdict Verdict, denied int) {
+	if u.unrestricted {
+		return Allowed, 0
+	}
+	verdict = DeniedCommand
+	for i := range u.selectors {
+		v, which := u.selectors[i].check(u.catalog, call)
+		switch {
+		case v == Allowed:
+			return Allowed, 0
+		case v > verdict || v == verdict && which > denied:
+			verdict, denied = v, which
+		}
+	}
+	return verdict, denied
+}
+
+func (s *selector) check(c *Catalog, call *Call) (Verdict, int) {
+	i := call.Command
+	if !s.allCommands && !s.commands.has(i) && !c.commands[i].Open && !s.allowsFirstArg(call) {
+		return DeniedCommand, 0
+	}
+	for i := range call.Keys {
+		switch k := &call.Keys[i]; {
+		case k.Channel && !s.allowsChannel(c.match, k):
+			return DeniedChannel, i
+		case !k.Channel && !s.allowsKey(c.match, k):
+			return DeniedKey, i
+		}
+	}
+	return Allowed, 0
+}
+
+// AllowsAnyKey reports whether the user may run a call that also accesses keys which it does not
+// name, such as SORT with BY: a selector must allow the call and give the access to every key.
+func (u *User) AllowsAnyKey(call *Call, access Access) bool {
+	for i := range u.selectors {
+		s := &u.selectors[i]
+		if v, _ := s.check(u.catalog, call); v == Allowed && s.allowsAnyKey(access) {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *selector) allowsFirstArg(call *Call) bool {
+	if call.FirstArg == nil {
+		return false
+	}
+	for _, word := range s.firstArgs[call.Command] {
+		if strings.EqualFold(word, string(call.FirstArg)) {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *selector) allowsKey(match Matcher, k *Key) bool {
+	if s.allKeys {
+		return true
+	}
+	for i := range s.keys {
+		p := &s.keys[i]
+		if p.access&k.Access == k.Access && p.matches(match, k.Name) {
+			return true
+		}
+	}
+	return false
+}
+
+// allowsAnyKey reports whether the selector gives an access to every key: by ~*, %R~* or %W~*.
+func (s *selector) allowsAnyKey(access Access) bool {
+	if s.allKeys {
+		return true
+	}
+	for _, p := range s.keys {
+		if p.access&access == access && string(p.text) == "*" {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *selector) allowsChannel(match Matcher, k *Key) bool {
+	if s.allChannels {
+		return true
+	}
+	for i := range s.channels {
+		p := &s.channels[i]
+		if string(p.text) == string(k.Name) || !k.Pattern && p.matches(match, k.Name) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,140 @@
+package acl
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"rlserver/smallfile"
+)
+
+const (
+	maxFile     = 64 << 20 // bytes
+	maxProblems = 50       // that are reported of one file
+)
+
+// Load replaces all users by those of a file, which has a line `user name rules…` for each. After
+// an error nothing has changed; the error names each line that is wrong. The default user, if it is
+// not in the file, is as when a server starts without any settings. All other accounts are new, as
+// in Redis: the connections of the former ones are to be closed.
+func (s *Users) Load(path string) error {
+	text, err := smallfile.Read(path, maxFile)
+	if err != nil {
+		return fmt.Errorf("Error loading ACLs, opening file '%s': %w", path, err)
+	}
+	lines := strings.Split(string(bytes.TrimPrefix(text, []byte("\ufeff"))), "\n")
+	users, problems := map[string]*User{}, []string(nil)
+	for i, line := range lines {
+		problems = append(problems, s.parseLine(users, path, i+1, strings.Trim(line, " \t\r\n"))...)
+	}
+	if users[Default] == nil {
+		users[Default] = NewDefault(s.catalog)
+	}
+	if err := s.checkCount(len(users)); err != nil {
+		problems = append(problems, fmt.Sprintf("%s: %v.", path, err))
+	}
+	if len(problems) > maxProblems {
+		problems = append(problems[:maxProblems], fmt.Sprintf("And %d more errors.", len(problems)-maxProblems))
+	}
+	if len(problems) > 0 {
+		return errors.New(strings.Join(problems, " ") +
+			" WARNING: ACL errors detected, no change to the previously active ACL rules was performed")
+	}
+	s.replace(users)
+	return nil
+}
+
+// parseLine adds the user of a line, and returns what is wrong with the line. Most rules are not
+// quoted: they may hold a password.
+func (s *Users) parseLine(users map[string]*User, path string, number int, line string) (problems []string) {
+	words := strings.Split(line, " ")
+	switch {
+	case line == "":
+		return nil
+	case words[0] != "user" || len(words) < 2:
+		return []string{fmt.Sprintf("%s:%d should start with user keyword followed by the username.", path, number)}
+	case hasSpaces(words[1]) || words[1] == "":
+		return []string{fmt.Sprintf("'%s:%d: username '%s' contains invalid characters.", path, number, words[1])}
+	case users[words[1]] != nil:
+		return []string{fmt.Sprintf("WARNING: Duplicate user '%s' found on line %d.", words[1], number)}
+	}
+	merged, err := mergeSelectors(words[2:])
+	if err != nil {
+		return []string{fmt.Sprintf("%s:%d: Unmatched parenthesis in selector definition.", path, number)}
+	}
+	u := NewUser(s.catalog, s.allChannels())
+	for _, rule := range merged {
+		made, err := u.Apply([]string{strings.Trim(rule, "\t\r\n")}, s.allChannels())
+		switch {
+		case err == nil:
+			u = made
+		case errors.Is(err, ErrUnknownCommand):
+			problems = append(problems, fmt.Sprintf("%s:%d: Error in applying operation '%s': %v.", path, number, rule,
+				ErrUnknownCommand))
+		default:
+			return append(problems, fmt.Sprintf("%s:%d: %v.", path, number, errors.Unwrap(err)))
+		}
+	}
+	if err := s.checkSize(words[1], u); err != nil {
+		return append(problems, fmt.Sprintf("%s:%d: %v.", path, number, err))
+	}
+	users[words[1]] = u
+	return problems
+}
+
+// replace makes these all the users.
+func (s *Users) replace(users map[string]*User) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for name, a := range s.accounts {
+		if a != s.defaultAccount {
+			s.drop(a)
+			delete(s.accounts, name)
+		}
+	}
+	for name, u := range users {
+		a := s.accounts[name]
+		if a == nil {
+			a = &Account{name: name}
+			s.accounts[name] = a
+		}
+		a.user.Store(u)
+	}
+}
+
+// Describe returns all users as the lines of an ACL file, sorted by name.
+func (s *Users) Describe() (lines []string) {
+	for _, a := range s.All() {
+		lines = append(lines, "user "+a.name+" "+a.User().Describe())
+	}
+	return lines
+}
+
+// Save replaces a file by one with all users, in whole or, after an error, not at all. A new file
+// can be read by its owner only; an existing one keeps its permissions.
+func (s *Users) Save(path string) error {
+	mode := os.FileMode(0o600)
+	if info, err := os.Stat(path); err == nil {
+		if !info.Mode().IsRegular() {
+			return fmt.Errorf("%s is not a regular file", path)
+		}
+		mode = info.Mode().Perm()
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".tmp-")
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(f, strings.Join(s.Describe(), "\n")+"\n")
+	err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		os.Remove(f.Name())
+	}
+	return err
+}

@@ -1,0 +1,88 @@
+package acl
+
+import (
+	"slices"
+	"sync"
+)
+
+// Entry is a denied call or a failed login, with how often it happened within a minute.
+type Entry struct {
+	Count   int64
+	Reason  Verdict
+	Context string // toplevel or multi
+	Object  string // the command, key or channel; AUTH or HELLO of a login
+	User    string // the name
+	At      int64  // Unix ms of the last time
+	Client  string // the client's line of CLIENT LIST at that time
+}
+
+// Log holds the latest entries. The zero value is empty. Any goroutine may use it.
+type Log struct {
+	mu      sync.Mutex
+	entries []Entry // the newest first
+	counts  [DeniedAuth + 1]int64
+}
+
+const (
+	groupingTime  = 60_000 // ms within which equal entries are counted as one
+	groupingDepth = 10     // of the newest entries, as in Redis
+
+	// Bytes that are kept of names, which clients choose, and of a line of CLIENT LIST.
+	maxName   = 128
+	maxClient = 1024
+)
+
+// Add adds an entry. The log then has at most max.
+func (l *Log) Add(e Entry, max int) {
+	e.Count = 1
+	e.Object, e.User, e.Client = cut(e.Object, maxName), cut(e.User, maxName), cut(e.Client, maxClient)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.counts[e.Reason]++
+	if i := slices.IndexFunc(l.entries[:min(groupingDepth, len(l.entries))], e.equals); i >= 0 {
+		e.Count += l.entries[i].Count
+		l.entries = slices.Delete(l.entries, i, i+1)
+	}
+	l.entries = slices.Insert(l.entries, 0, e)
+	l.entries = slices.Delete(l.entries, min(max, len(l.entries)), len(l.entries))
+}
+
+// cut returns a copy of text that has at most max bytes, so that the log keeps no larger text.
+func cut(text string, max int) string {
+	return string([]byte(text[:min(len(text), max)]))
+}
+
+// equals reports whether two entries are counted as one.
+func (e Entry) equals(o Entry) bool {
+	apart := e.At - o.At
+	return e.Reason == o.Reason && e.Context == o.Context && e.Object == o.Object && e.User == o.User &&
+		-groupingTime <= apart && apart <= groupingTime
+}
+
+// Latest returns up to n entries, the newest first.
+func (l *Log) Latest(n int) []Entry {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.entries[:min(max(n, 0), len(l.entries))])
+}
+
+// Count returns how many calls or logins were denied for a reason since the start or ResetCounts.
+func (l *Log) Count(reason Verdict) int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.counts[reason]
+}
+
+// Reset removes the entries.
+func (l *Log) Reset() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.entries = nil
+}
+
+// ResetCounts sets the counts to 0.
+func (l *Log) ResetCounts() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.counts = [DeniedAuth + 1]int64{}
+}

@@ -1,0 +1,288 @@
+package acl
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"errors"
+	"slices"
+	"strings"
+)
+
+// Errors of rules, in the words of Redis.
+var (
+	ErrUnknownCommand      = errors.New("Unknown command or category name in ACL")
+	ErrSyntax              = errors.New("Syntax error")
+	ErrPatternAfterAllKeys = errors.New("Adding a pattern after the * pattern (or the 'allkeys' flag) is not valid " +
+		"and does not have any effect. Try 'resetkeys' to start with an empty list of patterns")
+	ErrPatternAfterAllChannels = errors.New("Adding a pattern after the * pattern (or the 'allchannels' flag) is not " +
+		"valid and does not have any effect. Try 'resetchannels' to start with an empty list of channels")
+	ErrNoSuchPassword = errors.New("The password you are trying to remove from the user does not exist")
+	ErrBadHash        = errors.New("The password hash must be exactly 64 characters and contain only lowercase " +
+		"hexadecimal characters")
+	ErrFirstArgOfSubcommand = errors.New("Allowing first-arg of a subcommand is not supported")
+)
+
+// digest is the SHA-256 of a password.
+type digest [sha256.Size]byte
+
+// User is what a user may do. It is immutable, so any goroutine may use it: Apply returns another.
+type User struct {
+	catalog      *Catalog
+	enabled      bool
+	noPassword   bool
+	sanitize     sanitize
+	passwords    []digest
+	selectors    []selector // the root is the first
+	unrestricted bool       // it may run every command on every key and channel
+}
+
+// sanitize says whether payloads of RESTORE are checked in full. This server always checks them; it
+// only keeps the setting.
+type sanitize uint8
+
+const (
+	sanitizeUnset sanitize = iota
+	sanitizeYes
+	sanitizeSkip
+)
+
+// NewUser returns a user that is off and may do nothing, as a new one in Redis. allChannels is the
+// setting acl-pubsub-default.
+func NewUser(c *Catalog, allChannels bool) *User {
+	return &User{catalog: c, selectors: []selector{newSelector(c, allChannels)}}
+}
+
+// NewDefault returns the default user as a server starts with it: it may do everything, without a
+// password.
+func NewDefault(c *Catalog) *User {
+	return mustApply(NewUser(c, false), "on", "nopass", "~*", "&*", "+@all")
+}
+
+// mustApply applies rules that are known to be correct.
+func mustApply(u *User, rules ...string) *User {
+	u, err := u.Apply(rules, false)
+	if err != nil {
+		panic(err)
+	}
+	return u
+}
+
+// RuleError says which rule cannot be applied, and why.
+type RuleError struct {
+	Rule string
+	Err  error
+}
+
+// Error returns the text of ACL SETUSER.
+func (e *RuleError) Error() string {
+	return "Error in ACL SETUSER modifier '" + e.Rule + "': " + e.Err.Error()
+}
+
+// Unwrap returns the reason, which does not quote the rule.
+func (e *RuleError) Unwrap() error { return e.Err }
+
+// UnmatchedError says that the parenthesis of a selector is not closed.
+type UnmatchedError struct{ Rule string }
+
+// Error returns the text of ACL SETUSER.
+func (e *UnmatchedError) Error() string {
+	return "Unmatched parenthesis in acl selector starting at '" + e.Rule + "'."
+}
+
+// Apply returns the user that the rules make of this one. A selector may be one rule or be spread
+// over several, up to its closing parenthesis. allChannels is the setting acl-pubsub-default, for
+// selectors that begin anew. The error is a *RuleError or an *UnmatchedError.
+func (u *User) Apply(rules []string, allChannels bool) (*User, error) {
+	merged, err := mergeSelectors(rules)
+	if err != nil {
+		return nil, err
+	}
+	made := *u
+	made.passwords, made.selectors = slices.Clone(u.passwords), nil
+	for _, s := range u.selectors {
+		made.selectors = append(made.selectors, s.clone())
+	}
+	for _, rule := range merged {
+		if err := made.apply(rule, allChannels); err != nil {
+			return nil, &RuleError{rule, err}
+		}
+	}
+	root := &made.selectors[0]
+	made.unrestricted = root.allCommands && root.allKeys && root.allChannels
+	return &made, nil
+}
+
+// mergeSelectors joins the rules of a selector that is spread over several.
+func mergeSelectors(rules []string) (merged []string, err error) {
+	var parts []string
+	for _, rule := range rules {
+		switch {
+		case parts == nil && strings.HasPrefix(rule, "(") && !strings.HasSuffix(rule, ")"):
+			parts = []string{rule}
+		case parts == nil:
+			merged = append(merged, rule)
+		default:
+			if parts = append(parts, rule); strings.HasSuffix(rule, ")") {
+				merged, parts = append(merged, strings.Join(parts, " ")), nil
+			}
+		}
+	}
+	if parts != nil {
+		return nil, &UnmatchedError{parts[0]}
+	}
+	return merged, nil
+}
+
+// apply changes the user by one rule.
+func (u *User) apply(rule string, allChannels bool) error {
+	if rule == "" {
+		return nil
+	}
+	switch strings.ToLower(rule) {
+	case "on", "off":
+		u.enabled = strings.EqualFold(rule, "on")
+		return nil
+	case "nopass", "resetpass":
+		u.noPassword, u.passwords = strings.EqualFold(rule, "nopass"), nil
+		return nil
+	case "sanitize-payload":
+		u.sanitize = sanitizeYes
+		return nil
+	case "skip-sanitize-payload":
+		u.sanitize = sanitizeSkip
+		return nil
+	case "clearselectors":
+		u.selectors = u.selectors[:1]
+		return nil
+	case "reset":
+		*u = *NewUser(u.catalog, allChannels)
+		u.sanitize = sanitizeYes
+		return nil
+	}
+	switch rule[0] {
+	case '>', '#', '<', '!':
+		return u.applyPassword(rule)
+	case '(':
+		if strings.HasSuffix(rule, ")") {
+			return u.addSelector(rule[1:len(rule)-1], allChannels)
+		}
+	}
+	return u.selectors[0].apply(u.catalog, rule)
+}
+
+// applyPassword adds a password (>) or removes one (<), or its digest (# and !).
+func (u *User) applyPassword(rule string) error {
+	d := digest(sha256.Sum256([]byte(rule[1:])))
+	if rule[0] == '#' || rule[0] == '!' {
+		raw, err := hex.DecodeString(rule[1:])
+		if err != nil || len(raw) != len(d) || strings.ToLower(rule) != rule {
+			return ErrBadHash
+		}
+		d = digest(raw)
+	}
+	at := slices.Index(u.passwords, d)
+	switch {
+	case rule[0] == '>' || rule[0] == '#':
+		u.noPassword = false
+		if at < 0 {
+			u.passwords = append(u.passwords, d)
+		}
+	case at < 0:
+		return ErrNoSuchPassword
+	default:
+		u.passwords = slices.Delete(u.passwords, at, at+1)
+	}
+	return nil
+}
+
+func (u *User) addSelector(rules string, allChannels bool) error {
+	s := newSelector(u.catalog, allChannels)
+	for _, rule := range strings.Fields(rules) {
+		if err := s.apply(u.catalog, rule); err != nil {
+			return err
+		}
+	}
+	u.selectors = append(u.selectors, s)
+	return nil
+}
+
+// size returns the memory of the user in bytes.
+func (u *User) size() int {
+	n := sha256.Size * len(u.passwords)
+	for i := range u.selectors {
+		n += u.selectors[i].size()
+	}
+	return n
+}
+
+// NeedsLogin reports whether a client must log in before it may act as this user: not if the user
+// is on and needs no password.
+func (u *User) NeedsLogin() bool { return !u.enabled || !u.noPassword }
+
+// NoPassword reports whether the user accepts any password.
+func (u *User) NoPassword() bool { return u.noPassword }
+
+// Unrestricted reports whether the user may run every call, so that Check need not be called.
+func (u *User) Unrestricted() bool { return u.unrestricted }
+
+// accepts reports whether a client may log in with a password. It compares with every digest,
+// whether or not one has matched.
+func (u *User) accepts(password []byte) bool {
+	given, right := sha256.Sum256(password), 0
+	for _, d := range u.passwords {
+		right |= subtle.ConstantTimeCompare(given[:], d[:])
+	}
+	return u.enabled && (u.noPassword || right == 1)
+}
+
+// Flags returns the rules for on, nopass and sanitize-payload that describe the user.
+func (u *User) Flags() (words []string) {
+	words = append(words, map[bool]string{true: "on", false: "off"}[u.enabled])
+	if u.noPassword {
+		words = append(words, "nopass")
+	}
+	switch u.sanitize {
+	case sanitizeYes:
+		words = append(words, "sanitize-payload")
+	case sanitizeSkip:
+		words = append(words, "skip-sanitize-payload")
+	}
+	return words
+}
+
+// Passwords returns the digests of the passwords in hexadecimal.
+func (u *User) Passwords() (list []string) {
+	for _, d := range u.passwords {
+		list = append(list, hex.EncodeToString(d[:]))
+	}
+	return list
+}
+
+// Part is what one selector allows, in the notation of rules.
+type Part struct{ Commands, Keys, Channels string }
+
+// Parts returns the user's selectors, the root first.
+func (u *User) Parts() (parts []Part) {
+	for i := range u.selectors {
+		s := &u.selectors[i]
+		parts = append(parts, Part{s.describeCommands(u.catalog), s.describeKeys(), s.describeChannels()})
+	}
+	return parts
+}
+
+// Describe returns rules that make an equal user of a new one.
+func (u *User) Describe() string {
+	rules := u.Flags()
+	for _, p := range u.Passwords() {
+		rules = append(rules, "#"+p)
+	}
+	for i := range u.selectors {
+		text := u.selectors[i].describe(u.catalog)
+		if i > 0 {
+			text = "(" + text + ")"
+		}
+		rules = append(rules, text)
+	}
+	return strings.Join(rules, " ")
+}
