@@ -2,6 +2,7 @@ package resp
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -183,6 +184,14 @@ func (s *Server) resolve(words [][]byte) (c *command.Command, name int, err erro
 		err = c.TooLong(words, s.Settings.MaxKey.Load())
 	}
 	return c, name, err
+}
+
+// mostBulk returns how many bytes an argument of the command with a name may have.
+func (s *Server) mostBulk(name []byte) int64 {
+	if c := command.Commands.Find(name); c == nil || !c.BoundsWords() {
+		return math.MaxInt64
+	}
+	return max(command.LongestWord, s.Settings.MaxKey.Load())
 }
 
 // isHTTP reports whether the name of a command is from an HTTP request: a web page can make a

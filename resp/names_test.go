@@ -107,3 +107,23 @@ func TestNamesOfClientsAreBounded(t *testing.T) {
 	assert.Equal(t, "-ERR LIB-NAME must not be longer than 65536 bytes.", c.send("CLIENT", "SETINFO", "LIB-NAME", long))
 	assert.Equal(t, "$65536 "+long[1:], c.send("CLIENT", "GETNAME"))
 }
+
+// An argument that is far too long is refused when its length arrives: the client need not send it,
+// and no memory is used for it.
+func TestWordFarTooLongIsRefusedByItsLength(t *testing.T) {
+	ts := startServer(t, config.Defaults{})
+	const want = "-ERR Protocol error: invalid bulk length: an argument of this command has at most 65536 bytes"
+	for _, begin := range []string{
+		strings.Replace(frame("RL.SLIDE", "key", "10", "1m", "ID", ""), "$0\r\n\r\n", "$419430400\r\n", 1),
+		"*6\r\n$8\r\nrl.slide\r\n$419430400\r\n",
+		"*5\r\n$9\r\nRL.POLICY\r\n$3\r\nSET\r\n$1114113\r\n",
+	} {
+		c := ts.dial()
+		c.Write([]byte(begin))
+		assert.Equal(t, want, strings.TrimSpace(c.read()), begin)
+		c.ends()
+	}
+	c := ts.dial()
+	assert.Equal(t, "$-1", c.send("GET", strings.Repeat("k", 1114113)), "a plain key is as long as in Redis")
+	assert.Contains(t, c.send("RL.TOKEN", strings.Repeat("k", 1<<20), "5", "5", "1s"), "key is too long")
+}

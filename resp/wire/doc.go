@@ -35,7 +35,8 @@
 // No index moves back over a byte, so the work is linear in the input, even if it arrives one byte
 // at a time. Arrays of short lengths, which are nearly all commands, take a shorter way (words.go).
 // The buffer grows with what has arrived, never by what a length promises, and a connection that
-// waits for its next command holds none.
+// waits for its next command holds none. A bulk string that is far longer than its command takes is
+// refused when its length arrives.
 //
 // # Replies
 //

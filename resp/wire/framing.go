@@ -3,6 +3,7 @@ package wire
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"math"
 
 	"rlserver/resp/config"
@@ -16,6 +17,10 @@ const (
 	maxArgsBeforeAuth = 10    // bulk strings in one command, before authentication
 	maxBulkBeforeAuth = 16384 // bytes in one bulk string, before authentication
 )
+
+// spareBulk is how many bytes a bulk string may have beyond what its command takes. The command then
+// refuses it with an error that names the argument, and the connection stays open.
+const spareBulk = 1 << 20
 
 // protocolError is a breach of RESP, in the words Redis answers it with.
 type protocolError string
@@ -47,6 +52,7 @@ var errBigQuery = errors.New("command beyond client-query-buffer-limit")
 type framing struct {
 	limits        *config.ConnectionLimits
 	authenticated bool
+	mostBulk      func(name []byte) int64 // see Guard.LimitBulk; may be nil
 
 	buf  []byte
 	head int // where the next command begins
@@ -173,10 +179,29 @@ func (f *framing) readBulkLength() bool {
 		return f.refuse(errBulkBeforeAuth)
 	case n > f.limits.MaxQuery.Load()-int64(next-f.head)-2:
 		return f.refuse(errBigQuery)
+	case n > spareBulk && f.mostBulk != nil:
+		if most := f.mostBulk(f.name()); n-spareBulk > most {
+			return f.refuse(bulkTooLarge(most))
+		}
 	}
 	f.advance(next)
 	f.bulk = int(n)
 	return true
+}
+
+// name returns the first word of the command at head, nil if it has not been read.
+func (f *framing) name() []byte {
+	_, rest := splitHeader(f.buf[f.head:f.pos])
+	if len(rest) == 0 {
+		return nil
+	}
+	size, rest := splitHeader(rest)
+	return rest[:size]
+}
+
+// bulkTooLarge is the error of a bulk string that is longer than its command takes.
+func bulkTooLarge(most int64) protocolError {
+	return protocolError(fmt.Sprintf("invalid bulk length: an argument of this command has at most %d bytes", most))
 }
 
 // notABulk names the byte that is found where a bulk string should begin. As in Redis, a line end

@@ -85,6 +85,11 @@ func (g *Guard) SetAuthenticated(yes bool) {
 	g.kind.Store(int32(kind))
 }
 
+// LimitBulk limits the bulk strings of single commands: most returns how many bytes an argument of
+// the command with a name may have. One that is far longer ends the stream when its length arrives,
+// before any memory is used for it.
+func (g *Guard) LimitBulk(most func(name []byte) int64) { g.in.mostBulk = most }
+
 // class returns the class of the output buffer limit that applies to the client.
 func (g *Guard) class() config.ClientClass { return config.ClientClass(g.kind.Load()) }
 
