@@ -12,6 +12,10 @@ import (
 // the kernel and the other processes (often the clients) displace each other: on two processors a
 // third of the throughput is lost. Calls that come in deep pipelines cost mostly the server's own
 // time. So one processor is left free until pipelines are deep.
+//
+// It is used while a call takes long. Goroutines are preempted every 10 ms, and the network is
+// polled when a processor has nothing else to do, or every 10 ms: with one processor and a long
+// call, other clients would wait for tens of milliseconds.
 const (
 	deepBatch    = 4   // average calls per read from which every processor is used
 	shallowBatch = 2   // average calls per read below which one processor is left free
@@ -19,24 +23,41 @@ const (
 	loadTick     = 250 * time.Millisecond
 )
 
-// FitProcessors adapts GOMAXPROCS to the load until stop is called. load returns how many calls
-// have come since the start, and in how many reads (batches). It does nothing if the environment
-// sets GOMAXPROCS or there is only one processor.
-func FitProcessors(load func() (calls, batches int64)) (stop func()) {
+// Processors adapts GOMAXPROCS to the load. It changes nothing if the environment sets GOMAXPROCS
+// or there is only one processor. Its methods are safe for concurrent use.
+type Processors struct {
+	all int // how many there are; 0: nothing is changed
+
+	mu   sync.Mutex
+	used int // GOMAXPROCS
+	long int // how many calls that take long are running
+}
+
+// FitProcessors leaves one processor free, until there is reason not to.
+func FitProcessors() *Processors {
 	all := runtime.GOMAXPROCS(0)
 	if os.Getenv("GOMAXPROCS") != "" || all == 1 {
+		return &Processors{}
+	}
+	p := &Processors{all: all, used: all}
+	p.use(all - 1)
+	return p
+}
+
+// Follow adapts to the load until stop is called. load returns how many calls have come since the
+// start, and in how many reads (batches).
+func (p *Processors) Follow(load func() (calls, batches int64)) (stop func()) {
+	if p.all == 0 {
 		return func() {}
 	}
 	quit := make(chan struct{})
-	go fitProcessors(all, load, quit)
+	go p.follow(load, quit)
 	return sync.OnceFunc(func() { close(quit) })
 }
 
-func fitProcessors(all int, load func() (calls, batches int64), quit <-chan struct{}) {
+func (p *Processors) follow(load func() (calls, batches int64), quit <-chan struct{}) {
 	ticker := time.NewTicker(loadTick)
 	defer ticker.Stop()
-	used := all - 1
-	runtime.GOMAXPROCS(used)
 	for calls, batches := int64(0), int64(0); ; {
 		select {
 		case <-quit:
@@ -44,11 +65,43 @@ func fitProcessors(all int, load func() (calls, batches int64), quit <-chan stru
 		case <-ticker.C:
 		}
 		c, b := load()
-		if want := processors(all, used, c-calls, b-batches); want != used {
-			runtime.GOMAXPROCS(want) // stops the world for some microseconds
-			used = want
-		}
+		p.adapt(c-calls, b-batches)
 		calls, batches = c, b
+	}
+}
+
+// adapt changes how many processors are used after a tick in which so many calls came in so many
+// batches.
+func (p *Processors) adapt(calls, batches int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.long == 0 {
+		p.use(processors(p.all, p.used, calls, batches))
+	}
+}
+
+// LongCall notes that a call that takes long begins, and with end that it ends. Meanwhile every
+// processor is used, and so it stays until the load says otherwise.
+func (p *Processors) LongCall() (end func()) {
+	if p.all == 0 {
+		return func() {}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.long++
+	p.use(p.all)
+	return func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.long--
+	}
+}
+
+// use sets how many processors are used. The caller holds mu.
+func (p *Processors) use(n int) {
+	if n != p.used {
+		runtime.GOMAXPROCS(n) // stops the world for some microseconds
+		p.used = n
 	}
 }
 

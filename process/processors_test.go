@@ -1,9 +1,11 @@
 package process
 
 import (
+	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 func TestProcessors(t *testing.T) {
@@ -24,4 +26,35 @@ func TestProcessors(t *testing.T) {
 	} {
 		assert.Equal(t, c.want, processors(8, c.used, c.calls, c.batches), "%+v", c)
 	}
+}
+
+// While a call takes long every processor is used, whatever the load.
+func TestLongCallsUseEveryProcessor(t *testing.T) {
+	t.Setenv("GOMAXPROCS", "")
+	before := runtime.GOMAXPROCS(3)
+	defer runtime.GOMAXPROCS(before)
+	p := FitProcessors()
+	using := func() int { return runtime.GOMAXPROCS(0) }
+	require.Equal(t, 2, using())
+	first, second := p.LongCall(), p.LongCall()
+	require.Equal(t, 3, using())
+	p.adapt(1000, 1000)
+	first()
+	p.adapt(1000, 1000)
+	require.Equal(t, 3, using(), "the second still runs")
+	second()
+	p.adapt(10, 10)
+	require.Equal(t, 3, using(), "too little load to tell")
+	p.adapt(1000, 1000)
+	require.Equal(t, 2, using())
+}
+
+func TestProcessorsAreLeftAsTheEnvironmentSays(t *testing.T) {
+	t.Setenv("GOMAXPROCS", "3")
+	before := runtime.GOMAXPROCS(3)
+	defer runtime.GOMAXPROCS(before)
+	p := FitProcessors()
+	defer p.LongCall()()
+	defer p.Follow(nil)()
+	require.Equal(t, 3, runtime.GOMAXPROCS(0))
 }

@@ -134,6 +134,7 @@ func (s *session) recovered() {
 	s.Postponed, s.Ready = nil, nil
 	s.See(s.Tx.End())
 	s.Fault(fault, s.replyStart)
+	s.runDeferred()
 }
 
 // writePostponed inserts what handlers have postponed until no lock is held into the replies.

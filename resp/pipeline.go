@@ -48,6 +48,9 @@ func (s *session) begin(p command.Prepared, now int64) {
 		if p.Command.JoinsOthers() && isSmall(p.Words) && s.replyMode == replyOn {
 			s.extendGroup()
 		}
+		if len(p.Words) > command.LongWork {
+			s.TakesLong()
+		}
 		s.lock(now)
 	}
 }

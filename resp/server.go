@@ -25,7 +25,9 @@ type Server struct {
 	limits  *config.ConnectionLimits
 	version string
 	started time.Time
-	runID   string // 40 hex digits, new with every start
+	// see Options.LongCall
+	longCall func() (end func())
+	runID    string // 40 hex digits, new with every start
 
 	queues waitqueue.Queues // the queues of calls that wait
 
@@ -68,6 +70,10 @@ type Options struct {
 	Settings *config.Settings
 	Version  string // of this server, for INFO
 
+	// LongCall is called when a call begins that takes many milliseconds, and end when it has run.
+	// nil: nobody needs to know.
+	LongCall func() (end func())
+
 	// ReloadPolicies reads the policy file again. It changes all policies or, with an error that
 	// clients may see, none. nil: there is no policy file. The caller holds no lock of the engine.
 	ReloadPolicies func() error
@@ -81,7 +87,7 @@ func NewServer(o Options) *Server {
 			Engine: o.Engine, Time: o.Clock, Settings: o.Settings, Log: o.Log,
 			Tallies: make(command.Tallies, command.Declared), ReloadPolicies: o.ReloadPolicies,
 		},
-		journal: o.Journal, store: o.Store, version: o.Version,
+		journal: o.Journal, store: o.Store, version: o.Version, longCall: o.LongCall,
 		limits: o.Settings.Limits, started: time.Now(),
 		runID:    fmt.Sprintf("%016x%016x%08x", rand.Uint64(), rand.Uint64(), rand.Uint32()),
 		sessions: make(map[int64]*session),

@@ -41,6 +41,8 @@ type session struct {
 	hasher   command.Hasher // with the keys of all of them
 	deferred []func()
 
+	takesLong bool // the call has called TakesLong
+
 	// MULTI and WATCH, see transaction.go.
 	transaction transaction
 	watching    engine.Watch
@@ -167,6 +169,19 @@ func (s *session) release() {
 	s.Words, s.Args, s.Keys, s.Ready = nil, command.Args{}, nil, nil
 	s.hasher.Release()
 	clear(s.group[:cap(s.group)])
+}
+
+// TakesLong implements the connection of command.Call.
+func (s *session) TakesLong() {
+	if s.takesLong || s.server.longCall == nil {
+		return
+	}
+	end := s.server.longCall()
+	s.takesLong = true
+	s.deferUntilUnlocked(func() {
+		s.takesLong = false
+		end()
+	})
 }
 
 // Gone implements the connection of command.Call.

@@ -142,6 +142,9 @@ func exec(c *command.Call) error {
 		return errExecAborted
 	}
 
+	if len(t.calls) > command.LongReply {
+		s.TakesLong()
+	}
 	s.beginAll(&t)
 	intact := s.Tx.Intact(&s.watching)
 	s.Tx.Unwatch(&s.watching)

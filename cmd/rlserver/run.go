@@ -34,6 +34,8 @@ type parts struct {
 	engine    *engine.Engine
 	file      *policyfile.File // nil without --policies
 	server    *resp.Server
+
+	processors *process.Processors
 }
 
 // serve runs the server, by the clocks of a source, until the context ends or a client sends
@@ -125,9 +127,10 @@ func (p *parts) connect() {
 	}
 	p.engine = engine.New(options)
 	shown := store{p.data}
+	p.processors = process.FitProcessors()
 	serverOptions := resp.Options{
 		Engine: p.engine, Journal: options.Journal, Store: shown, Clock: p.clock, Log: p.log, Settings: p.settings,
-		Version: version,
+		Version: version, LongCall: p.processors.LongCall,
 	}
 	if path := p.flags.Policies; path != "" {
 		p.file = policyfile.New(policyfile.Options{
@@ -146,7 +149,7 @@ func (p *parts) start() (stops []func()) {
 	background := p.engine.StartBackground(engine.BackgroundOptions{
 		Now: p.clock.Now, Expire: p.settings.ActiveExpiry, Refused: p.data.Refuses,
 	})
-	stops = []func(){p.clock.Run(), background.Stop, process.FitProcessors(p.server.Load)}
+	stops = []func(){p.clock.Run(), background.Stop, p.processors.Follow(p.server.Load)}
 	if p.file != nil {
 		stop := p.file.ReloadOn(p.hangups)
 		stops = append(stops, func() {

@@ -47,6 +47,8 @@ type Call struct {
 type conn interface {
 	// Gone reports whether the client has closed the connection. It asks the system.
 	Gone() bool
+	// TakesLong notes that the call takes many milliseconds, see Call.TakesLong.
+	TakesLong()
 	// Running returns how long the call has been running.
 	Running() time.Duration
 	// See delays the replies of the batch until the journal has reached a position. No lock is

@@ -431,6 +431,9 @@ func fields(c *command.Call, h engine.Hash, begin func(*wire.Reply, int), tell f
 		}
 		return nil
 	}
+	if n > command.LongWork {
+		c.TakesLong()
+	}
 	if n > command.LongReply {
 		all = h.Keep()
 		c.Postpone(write)

@@ -107,6 +107,9 @@ func sortSet(c *command.Call, stores bool) error {
 		return err
 	}
 
+	if set.Len() > command.LongWork {
+		c.TakesLong()
+	}
 	start, end := q.bounds(int64(set.Len()))
 	if q.unsorted {
 		members := set.Range(&zset.Range{Start: start, Stop: end - 1, Reverse: q.desc})

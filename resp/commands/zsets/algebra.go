@@ -127,6 +127,7 @@ func zcombine(c *command.Call, combine func(*engine.Tx, algebra) zset.Members, k
 
 	if a.long {
 		a.keep()
+		c.TakesLong()
 		c.Postpone(func(c *command.Call) error {
 			writeMembers(&c.Reply, combine(c.Tx, a), a.withScores)
 			return nil
@@ -176,6 +177,7 @@ func zintercard(c *command.Call) error {
 
 	if a.long {
 		a.keep()
+		c.TakesLong()
 		c.Postpone(func(c *command.Call) error {
 			c.Reply.Count(c.Tx.ZInterCard(a.sets, a.limit))
 			return nil
@@ -220,10 +222,6 @@ func takeAlgebra(c *command.Call, known algebraWords) (a algebra) {
 	return a
 }
 
-// longWork is the number of members from which a call works after its locks are released: to walk
-// through that many takes some milliseconds.
-const longWork = 50_000
-
 // lookUpWork is how many members are walked through in the time in which one is looked up, or a
 // little less.
 const lookUpWork = 8
@@ -243,7 +241,7 @@ func (w algebraWords) long(sets []zset.View) bool {
 	if w.looksUp {
 		walk = min(walk, lookUpWork*one*len(sets))
 	}
-	return walk > longWork
+	return walk > command.LongWork
 }
 
 // keep replaces the sets by clones, which stay unchanged after the locks are released.

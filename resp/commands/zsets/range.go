@@ -212,6 +212,9 @@ func zrange(c *command.Call, words rangeWords) error {
 	}
 
 	members := z.Range(&r)
+	if members.Len() > command.LongWork {
+		c.TakesLong()
+	}
 	if members.Len() > command.LongReply {
 		members = members.Keep()
 		c.Postpone(func(c *command.Call) error {
@@ -276,6 +279,9 @@ func zremrange(c *command.Call, by zset.By) error {
 		return err
 	}
 
+	if z, err := c.Tx.ZSet(k); err == nil && z.Count(&r) > command.LongWork {
+		c.TakesLong()
+	}
 	removed, err := c.Tx.ZRemRange(k, &r)
 	if err != nil {
 		return err

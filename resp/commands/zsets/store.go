@@ -24,6 +24,7 @@ func store(
 	if !long || c.Executing {
 		return storeMembers(c, dst, combine(sets))
 	}
+	c.TakesLong()
 	w := &Storing{Dst: dst, Sources: keys, Keys: c.Keys, Combine: combine}
 	w.Watch(c.Tx, sets)
 	c.Postpone(func(c *command.Call) error {
