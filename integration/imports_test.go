@@ -52,7 +52,10 @@ var mayImport = map[string]struct{ ours, others []string }{
 	"rlserver/resp/grammar":   {},
 	"rlserver/resp/glob":      {ours: []string{"rlserver/engine"}},
 	"rlserver/resp/clientmem": {},
-	"rlserver/resp/config":    {ours: []string{"rlserver/engine", "rlserver/resp/grammar"}},
+	"rlserver/resp/config": {
+		ours: []string{"rlserver/engine", "rlserver/resp/config/conffile", "rlserver/resp/grammar"},
+	},
+	"rlserver/resp/config/conffile": {ours: []string{"rlserver/smallfile"}},
 	"rlserver/resp/wire": {
 		ours: []string{"rlserver/engine", "rlserver/resp/clientmem", "rlserver/resp/config", "rlserver/resp/grammar"},
 	},

@@ -40,8 +40,6 @@ func init() {
 	)
 }
 
-const errNoConfigFile = engine.Error("ERR The server is running without a config file")
-
 // configGet handles CONFIG GET parameter [parameter ...], names or patterns. A parameter that is
 // requested by its alias is returned by its alias.
 func configGet(c *command.Call) error {
@@ -175,6 +173,16 @@ func configResetStat(c *command.Call) error {
 	return nil
 }
 
-// configRewrite handles CONFIG REWRITE. There is no configuration file: flags and the environment
-// are the configuration.
-func configRewrite(c *command.Call) error { return errNoConfigFile }
+// configRewrite handles CONFIG REWRITE.
+func configRewrite(c *command.Call) error {
+	switch err := c.Env.Settings.Rewrite(); err {
+	case nil:
+		c.Reply.OK()
+		return nil
+	case config.ErrNoFile:
+		return engine.Error("ERR " + err.Error())
+	default:
+		sessionOf(c).server.Log.Warn("CONFIG REWRITE failed", "error", err)
+		return engine.Error("ERR Rewriting config file: " + err.Error())
+	}
+}

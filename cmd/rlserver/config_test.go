@@ -3,32 +3,50 @@ package main
 import (
 	"bytes"
 	"crypto/tls"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"syscall"
 	"testing"
+	"time"
 
-	"github.com/alecthomas/kong"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"rlserver/resp/config"
 )
+
+// values returns what CONFIG GET * returns.
+func values(s *config.Settings) map[string]string {
+	all := make(map[string]string)
+	for _, p := range config.Parameters {
+		all[p.Name] = p.Get(s)
+	}
+	return all
+}
 
 func TestDefaultsAreThoseOfRedisButForDebug(t *testing.T) {
 	c, done, err := parse(nil, new(bytes.Buffer))
 	require.NoError(t, err)
 	require.False(t, done)
-	require.Equal(t, flags{
-		Port: 6379, Bind: []string{"127.0.0.1", "-::1"}, TcpKeepalive: 300,
-		ProtectedMode: "yes", EnableDebugCommand: "local",
-		Maxclients: 10000, Maxmemory: "0", MaxmemoryClients: "20%", PreauthMemory: "4mb",
-		MaxmemoryPolicy: "ratelimit", Databases: 16, Loglevel: "notice",
-		Appendonly: "yes", Appendfsync: "everysec", Dir: "./rlserver-data", OnDiskFailure: "refuse",
-		AutoAofRewritePercentage: 100, AutoAofRewriteMinSize: "64mb",
-		rewriteMinSize: 64 << 20, PreauthTimeout: 10, ReservedClients: 8, ProtoMaxKeyLen: "64kb",
-		maxKey: 64 << 10, clientMemory: -20, preauthMemory: 4 << 20,
-	}, c)
+	assert.Equal(t, map[string]string{
+		"bind": "127.0.0.1 -::1", "port": "6379", "unixsocket": "", "unixsocketperm": "0", "tcp-keepalive": "300",
+		"requirepass": "", "requirepass-file": "", "preauth-timeout": "10", "protected-mode": "yes",
+		"enable-debug-command": "local",
+		"databases":            "16", "maxclients": "10000", "reserved-clients": "8", "timeout": "0",
+		"loglevel": "notice", "policies": "",
+		"proto-max-bulk-len": "536870912", "proto-max-key-len": "65536", "client-query-buffer-limit": "1073741824",
+		"maxmemory": "0", "maxmemory-clients": "20%", "preauth-memory": "4194304",
+		"client-output-buffer-limit": "normal 67108864 16777216 60 slave 268435456 67108864 60 " +
+			"pubsub 33554432 8388608 60",
+		"maxmemory-policy": "ratelimit", "maxmemory-samples": "5",
+		"dir": "./rlserver-data", "appendonly": "yes", "appendfsync": "everysec",
+		"auto-aof-rewrite-percentage": "100", "auto-aof-rewrite-min-size": "67108864", "save": "",
+		"on-disk-failure":           "refuse",
+		"hash-max-listpack-entries": "512", "hash-max-listpack-value": "64",
+		"zset-max-listpack-entries": "128", "zset-max-listpack-value": "64",
+		"notify-keyspace-events": "", "slowlog-log-slower-than": "-1", "latency-monitor-threshold": "0",
+		"activedefrag": "no", "cluster-enabled": "no", "replica-read-only": "yes", "tls-port": "0",
+	}, values(c.Settings))
 }
 
 func TestFlagsAndEnvironment(t *testing.T) {
@@ -40,12 +58,12 @@ func TestFlagsAndEnvironment(t *testing.T) {
 	c, done, err := parse(argv, new(bytes.Buffer))
 	require.NoError(t, err)
 	require.False(t, done)
-	assert.Equal(t, 7000, c.Port)
-	assert.Equal(t, "sesame", c.Requirepass)
-	assert.EqualValues(t, 256<<20, c.maxmemory)
-	assert.Equal(t, 6, c.Maxclients, "a flag takes precedence over the environment")
-	assert.Equal(t, 9, c.Timeout)
-	assert.Equal(t, []string{"10.0.0.1", "-::1", "10.0.0.2"}, c.addresses())
+	assert.Equal(t, 7000, c.Start.Port)
+	assert.Equal(t, "sesame", c.Password())
+	assert.EqualValues(t, 256<<20, c.MaxMemory())
+	assert.EqualValues(t, 6, c.MaxClients.Load(), "a flag takes precedence over the environment")
+	assert.Equal(t, 9*time.Second, c.Timeout())
+	assert.Equal(t, []string{"10.0.0.1", "-::1", "10.0.0.2"}, c.Start.Bind)
 }
 
 func TestInvalidFlagsAreRefused(t *testing.T) {
@@ -53,24 +71,35 @@ func TestInvalidFlagsAreRefused(t *testing.T) {
 		argv []string
 		want string
 	}{
-		{[]string{"--port", "x"}, `--port: expected a valid 64 bit int but got "x"`},
-		{[]string{"--port", "70000"}, "--port must be from 0 to 65535, not 70000"},
+		{[]string{"--port", "x"}, `--port "x": argument couldn't be parsed into an integer`},
+		{[]string{"--port", "70000"}, `--port "70000": argument must be between 0 and 65535 inclusive`},
 		{[]string{"--port", "0"}, "--port 0 leaves nothing to listen on: give --unixsocket"},
 		{[]string{"--bind", ""}, "--bind names no address"},
-		{[]string{"--maxclients", "0"}, "--maxclients must be from 1 to 4294967295, not 0"},
-		{[]string{"--databases", "0"}, "--databases must be from 1 to 65536, not 0"},
-		{[]string{"--timeout=-1"}, "--timeout must be from 0 to 2147483647, not -1"},
-		{[]string{"--maxmemory", "much"}, `--maxmemory must be a number of bytes such as 256mb, not "much"`},
+		{[]string{"--dir", ""}, "--dir names no directory"},
+		{[]string{"--maxclients", "0"}, `--maxclients "0": argument must be between 1 and 4294967295 inclusive`},
+		{[]string{"--databases", "0"}, `--databases "0": argument must be between 1 and 65536 inclusive`},
+		{[]string{"--timeout=-1"}, `--timeout "-1": argument must be between 0 and 2147483647 inclusive`},
+		{[]string{"--maxmemory", "much"}, `--maxmemory "much": argument must be a memory value, such as 256mb`},
 		{[]string{"--proto-max-key-len", "0"},
-			`--proto-max-key-len must be a number of bytes from 1 to 512mb, not "0"`},
-		{[]string{"--proto-max-key-len", "1gb"},
-			`--proto-max-key-len must be a number of bytes from 1 to 512mb, not "1gb"`},
-		{[]string{"--protected-mode", "maybe"}, `--protected-mode must be one of "yes","no" but got "maybe"`},
-		{[]string{"--unixsocketperm", "rwx"}, `--unixsocketperm must be octal permissions such as 770, not "rwx"`},
+			`--proto-max-key-len "0": argument must be between 1 and 536870912 inclusive, such as 64kb`},
+		{[]string{"--maxmemory-clients", "101%"},
+			`--maxmemory-clients "101%": percentage argument must be less or equal to 100, such as 64mb or 20%`},
+		{[]string{"--client-output-buffer-limit", "normal 1"}, `--client-output-buffer-limit "normal 1": ` +
+			"Wrong number of arguments in buffer limit configuration., such as 'normal 64mb 16mb 60'"},
+		{[]string{"--save", "1"}, `--save "1": Invalid save parameters, such as '3600 1 300 100'`},
+		{[]string{"--protected-mode", "maybe"}, `--protected-mode "maybe": argument must be 'yes' or 'no'`},
+		{[]string{"--enable-debug-command", "maybe"},
+			`--enable-debug-command "maybe": argument(s) must be one of the following: no, local, yes`},
+		{[]string{"--unixsocketperm", "rwx"},
+			`--unixsocketperm "rwx": argument must be octal permissions, such as 770`},
 		{[]string{"--requirepass", "a", "--requirepass-file", "b"},
 			"--requirepass and --requirepass-file exclude each other"},
 		{[]string{"--unknown"}, "unknown flag --unknown"},
-		{[]string{"stray"}, "unexpected argument stray"},
+		{[]string{"stray"}, "open stray: no such file or directory"},
+		{[]string{"a", "stray"}, "unexpected argument stray"},
+		{[]string{"a", "--config", "b"}, "a and --config b: give one configuration file"},
+		{[]string{"--port", "x", "--timeout", "y"}, `--port "x": argument couldn't be parsed into an integer` + "\n" +
+			`--timeout "y": argument couldn't be parsed into an integer`},
 	} {
 		_, _, err := parse(test.argv, new(bytes.Buffer))
 		assert.EqualError(t, err, test.want, "%v", test.argv)
@@ -87,7 +116,7 @@ func TestPasswordFile(t *testing.T) {
 		{"\nsesame\n", "", "--requirepass-file " + path + ": its first line is empty, a password is needed"},
 	} {
 		require.NoError(t, os.WriteFile(path, []byte(test.content), 0o600))
-		password, err := (&flags{RequirepassFile: path}).password()
+		password, err := readPassword(path)
 		assert.Equal(t, test.password, password)
 		if test.fault != "" {
 			assert.EqualError(t, err, test.fault)
@@ -95,7 +124,7 @@ func TestPasswordFile(t *testing.T) {
 			assert.NoError(t, err)
 		}
 	}
-	_, err := (&flags{RequirepassFile: path + "x"}).password()
+	_, err := readPassword(path + "x")
 	assert.EqualError(t, err, "--requirepass-file cannot be read: open "+path+"x: no such file or directory")
 }
 
@@ -141,7 +170,7 @@ func TestPasswordFileMustBeASmallRegularFile(t *testing.T) {
 		pipe:  pipe + " must be a regular file, but is a named pipe",
 		large: large + " is too large: at most 65536 bytes are read",
 	} {
-		_, err := (&flags{RequirepassFile: path}).password()
+		_, err := readPassword(path)
 		assert.EqualError(t, err, "--requirepass-file cannot be read: "+want)
 	}
 }
@@ -159,15 +188,27 @@ func TestGenCert(t *testing.T) {
 	}
 }
 
-// Each flag has a help text, and no text is left of a flag that is gone.
-func TestEachFlagHasHelp(t *testing.T) {
-	parser, err := kong.New(new(flags), kong.Vars{"policies": ""})
+// Each flag has a help text and is named in it, under each of its names.
+func TestEachSettingIsAFlagWithHelp(t *testing.T) {
+	var out bytes.Buffer
+	_, done, err := parse([]string{"--help"}, &out)
 	require.NoError(t, err)
-	var flags []string
-	for _, flag := range parser.Model.Flags {
-		if flag.Name != "help" {
-			flags = append(flags, flag.Name)
+	require.True(t, done)
+	for _, p := range config.Parameters {
+		if p.Group == "" {
+			continue
+		}
+		assert.NotEmpty(t, helpOf(p.Name), p.Name)
+		assert.Contains(t, out.String(), "--"+p.Name+"="+p.Form, p.Name)
+		t.Setenv(environment(p.Name), p.Default)
+		_, _, err := parse([]string{"--" + p.Name + "=" + p.Default}, new(bytes.Buffer))
+		assert.NoError(t, err, p.Name)
+		if p.Alias != "" {
+			_, _, err := parse([]string{"--" + p.Alias + "=" + p.Default}, new(bytes.Buffer))
+			assert.NoError(t, err, p.Alias)
 		}
 	}
-	assert.ElementsMatch(t, flags, slices.Collect(maps.Keys(flagHelp)))
+	for name := range optionHelp {
+		assert.NotEmpty(t, helpOf(name), name)
+	}
 }

@@ -1,6 +1,6 @@
 // Command rlserver decides rate limits for clients that speak the Redis protocol.
 //
-//	rlserver [flags]            serves until SIGTERM, SIGINT or SHUTDOWN
+//	rlserver [flags] [FILE]     serves until SIGTERM, SIGINT or SHUTDOWN
 //	rlserver check DIR          reports what is readable in a data directory
 //	rlserver repair DIR         cuts off what is damaged, and keeps a copy
 //	rlserver repair --clock DIR moves data back that is ahead of the present, and keeps a copy
@@ -12,7 +12,8 @@
 // sockets enter:
 //
 //	main.go     the exit code
-//	config.go   flags and environment, and which values are allowed; help.go: their help texts
+//	flags.go    flags, made from the table of settings in resp/config, and the sources of values; help.go
+//	config.go   which settings exclude each other; --check-config
 //	run.go      the parts of a server: how they are opened and connected
 //	listen.go   addresses and sockets
 //	load.go     loading the data, and when clients are accepted
@@ -21,8 +22,9 @@
 //	tools.go    what the program does other than serving
 //
 // Flags have the names of Redis' parameters. Each can be set as an environment variable, RLSERVER_
-// and the name; a flag takes precedence. There is no configuration file except that of the
-// policies. CONFIG SET changes what can change later, until the process ends.
+// and the name, and in the configuration file FILE; a flag takes precedence over the environment,
+// and that over the file. CONFIG SET changes what can change later, and CONFIG REWRITE writes it to
+// the file.
 //
 // Flags, the policies' file, the data directory's lock and the addresses are checked before the
 // first client is accepted. Clients are accepted when the data is loaded, or after two seconds;

@@ -9,25 +9,27 @@ import (
 	"os"
 	"strconv"
 	"syscall"
+
+	"rlserver/resp/config"
 )
 
 // listen opens all listeners that the configuration names, or none.
-func listen(c flags) (listeners []net.Listener, err error) {
+func listen(start *config.Defaults) (listeners []net.Listener, err error) {
 	defer func() {
 		if err != nil {
 			closeAll(listeners)
 			listeners = nil
 		}
 	}()
-	if c.Port != 0 {
-		if listeners, err = listenTCP(c); err != nil {
+	if start.Port != 0 {
+		if listeners, err = listenTCP(start); err != nil {
 			return listeners, err
 		}
 	}
-	if c.Unixsocket != "" {
-		ln, err := listenUnix(c.Unixsocket, c.Unixsocketperm)
+	if start.UnixSocket != "" {
+		ln, err := listenUnix(start.UnixSocket, start.UnixSocketPerm)
 		if err != nil {
-			return listeners, fmt.Errorf("cannot listen on %s: %w", c.Unixsocket, err)
+			return listeners, fmt.Errorf("cannot listen on %s: %w", start.UnixSocket, err)
 		}
 		listeners = append(listeners, ln)
 	}
@@ -40,10 +42,10 @@ func closeAll(listeners []net.Listener) {
 	}
 }
 
-func listenTCP(c flags) (listeners []net.Listener, err error) {
+func listenTCP(start *config.Defaults) (listeners []net.Listener, err error) {
 	lc := net.ListenConfig{KeepAlive: -1} // the server sets it, connection by connection
-	for _, address := range c.addresses() {
-		network, hostPort, optional := place(address, c.Port)
+	for _, address := range start.Bind {
+		network, hostPort, optional := place(address, start.Port)
 		ln, err := lc.Listen(context.Background(), network, hostPort)
 		if optional && absent(err) {
 			continue

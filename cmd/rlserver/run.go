@@ -23,7 +23,7 @@ import (
 
 // parts are the parts of a server. They are opened in the order of the fields.
 type parts struct {
-	flags     flags
+	setup     setup
 	policies  []*engine.Policy // as read from the file of --policies before the start
 	hangups   chan os.Signal
 	settings  *config.Settings
@@ -41,7 +41,7 @@ type parts struct {
 // serve runs the server, by the clocks of a source, until the context ends or a client sends
 // SHUTDOWN. Every call in progress is answered before it returns, if it takes no longer than
 // drainTime.
-func serve(ctx context.Context, c flags, source clock.Source) error {
+func serve(ctx context.Context, c setup, source clock.Source) error {
 	p, err := open(c, source)
 	if err != nil {
 		return err
@@ -66,32 +66,39 @@ func serve(ctx context.Context, c flags, source clock.Source) error {
 
 // open opens all parts of the server. Files that operators name are read before the data directory
 // is touched.
-func open(c flags, source clock.Source) (p *parts, err error) {
-	p = &parts{flags: c, hangups: make(chan os.Signal, 1)}
-	warning, err := process.CheckAddressSpace(c.maxmemory)
+func open(c setup, source clock.Source) (p *parts, err error) {
+	p = &parts{setup: c, settings: c.Settings, hangups: make(chan os.Signal, 1)}
+	warning, err := process.CheckAddressSpace(c.MaxMemory())
 	if err != nil {
 		return nil, err
 	}
-	if err = p.readFiles(); err != nil {
-		return nil, err
+	if path := c.Start.Policies; path != "" {
+		// it would end the process while the data is loaded
+		signal.Notify(p.hangups, syscall.SIGHUP)
+		if p.policies, err = readPolicies(path); err != nil {
+			return nil, err
+		}
 	}
 	p.log = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: p.settings.LogLevel()}))
-	if possible := c.mostClients(); possible < c.Maxclients {
+	for _, why := range c.ignored {
+		p.log.Warn("a directive of the configuration file is ignored", "error", why)
+	}
+	if possible := c.MaxClients.Load(); possible < c.wanted {
 		p.log.Warn("fewer clients can be connected than maxclients asks for: the limit on open files is too low",
-			"maxclients", c.Maxclients, "possible", possible)
+			"maxclients", c.wanted, "possible", possible)
 	}
 	if warning != "" {
 		p.log.Warn(warning)
 	}
 	p.clock = clock.New(source, p.log)
 	p.data, err = persistence.Open(persistence.Options{
-		Dir: c.Dir, AppendOnly: c.appendOnly(), Clock: p.clock.Now, Log: p.log,
+		Dir: c.Start.Dir, AppendOnly: c.Start.AppendOnly, Clock: p.clock.Now, Log: p.log,
 		Settings: storeSettings(p.settings.Store()),
 	})
 	if err != nil {
 		return nil, err
 	}
-	if p.listeners, err = listen(c); err != nil {
+	if p.listeners, err = listen(&c.Start); err != nil {
 		return nil, errors.Join(err, p.data.Close())
 	}
 	p.connect()
@@ -101,28 +108,20 @@ func open(c flags, source clock.Source) (p *parts, err error) {
 	return p, nil
 }
 
-// readFiles reads the password and the policies.
-func (p *parts) readFiles() error {
-	password, err := p.flags.password()
+// readPolicies reads the file of --policies.
+func readPolicies(path string) ([]*engine.Policy, error) {
+	policies, err := policyfile.Read(path)
 	if err != nil {
-		return err
+		return nil, fmt.Errorf("--policies cannot be read: %w", err)
 	}
-	p.settings = config.NewSettings(p.flags.defaults(password))
-	if path := p.flags.Policies; path != "" {
-		// it would end the process while the data is loaded
-		signal.Notify(p.hangups, syscall.SIGHUP)
-		if p.policies, err = policyfile.Read(path); err != nil {
-			return fmt.Errorf("--policies cannot be read: %w", err)
-		}
-	}
-	return nil
+	return policies, nil
 }
 
 // connect makes the engine and the server, and gives each the parts that it uses. The server
 // answers LOADING until load.
 func (p *parts) connect() {
-	options := engine.Options{Databases: p.flags.Databases, Seed: seed()}
-	if p.flags.appendOnly() {
+	options := engine.Options{Databases: p.settings.Start.Databases, Seed: seed()}
+	if p.settings.Start.AppendOnly {
 		options.Journal = p.data
 	}
 	p.engine = engine.New(options)
@@ -132,7 +131,7 @@ func (p *parts) connect() {
 		Engine: p.engine, Journal: options.Journal, Store: shown, Clock: p.clock, Log: p.log, Settings: p.settings,
 		Version: version, LongCall: p.processors.LongCall,
 	}
-	if path := p.flags.Policies; path != "" {
+	if path := p.settings.Start.Policies; path != "" {
 		p.file = policyfile.New(policyfile.Options{
 			Path: path, Engine: p.engine, Now: p.clock.Now, Refusal: shown.Refusal, Log: p.log,
 			Changed: func() { p.server.PoliciesChanged() },

@@ -38,7 +38,7 @@ func (p *parts) stop(stops []func()) error {
 // locks until the context ends. The error says what may be lost.
 func (p *parts) closeData(ending context.Context) error {
 	var failed error
-	if !p.flags.appendOnly() && len(p.settings.Store().Save) > 0 && !p.server.EndsUnsaved() {
+	if !p.settings.Start.AppendOnly && len(p.settings.Store().Save) > 0 && !p.server.EndsUnsaved() {
 		err := errors.New("a call that is still running holds a part of the data")
 		if saved := make(chan error, 1); within(ending, func() { saved <- p.data.Snapshot() }) {
 			err = <-saved

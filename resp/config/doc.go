@@ -3,19 +3,22 @@
 //
 // # Model
 //
-//	flags -> Defaults -> NewSettings -> Settings <- Parameter.Get, Set <- CONFIG GET, CONFIG SET
-//	                                      |
-//	                                      +-> atomics, read by their users at each use
-//	                                      +-> Settings.Store -> StoreSettings -> Store.Configure
+//	file, environment, flags -> GivenValues -> Settings <-> CONFIG GET, SET, REWRITE
+//	                                             |
+//	                                             +-> atomics, read at each use
+//	                                             +-> StoreSettings -> Store.Configure
 //
-//	Defaults          what the server starts with, in Go's types, checked by the caller
+//	Parameter         one setting: name, default, help, and how to read and set its value
+//	GivenValues       the values given at the start, and where; a later source takes precedence
 //	Settings          what is in force now
+//	Defaults          the part of Settings that is fixed at the start; tests set more of it
 //	ConnectionLimits  the part of Settings that connections read, shared by all of them
-//	Parameter         name, alias, and how to read and set one setting in Redis' spelling
 //	StoreSettings     the store's part of Settings; StoreStatus is its status for INFO
+//	conffile          the syntax of the configuration file
 //
-// The table Parameters is the only list of parameters: CONFIG GET, CONFIG SET and the documentation
-// are made from it. A new setting is a field of Settings, an entry in the table and a flag.
+// The table Parameters is the only list of settings: flags and their help, the names of environment
+// variables, the directives of the configuration file, CONFIG and the documentation are made from
+// it. A new setting is a field of Settings and an entry in the table.
 //
 // # Setting several parameters
 //
@@ -42,9 +45,15 @@
 // answered OK. The parameters hash-max-listpack-* and zset-max-listpack-* change OBJECT ENCODING
 // alone.
 //
+// # The configuration file
+//
+// It has the syntax and the directives of redis.conf. Directives that the server does not have are
+// errors. CONFIG REWRITE writes only what CONFIG SET has changed: values from flags and the
+// environment, passwords among them, do not get into the file, and what an operator has written
+// stays as it is.
+//
 // # Left out on purpose
 //
-// There is no configuration file, so CONFIG REWRITE returns an error: flags configure a start.
 // Dir, appendonly and the addresses are fixed at the start. A log that begins later would lack all
 // earlier changes.
 package config

@@ -80,10 +80,9 @@ func (s *Settings) ClientsLimitShown() int64 {
 	return 0
 }
 
-func memoryShare(name string) Parameter {
-	return Parameter{
-		Name: name,
-		Get:  func(s *Settings) string { return MemoryShare(s.clientsShare.Load()).String() },
+func memoryShare() Value {
+	return Value{
+		Get: func(s *Settings) string { return MemoryShare(s.clientsShare.Load()).String() },
 		Set: func(s *Settings, value string) (func(), error) {
 			share, err := ParseMemoryShare(value)
 			return func() { s.clientsShare.Store(int64(share)) }, err

@@ -117,11 +117,10 @@ func (l *outputLimits) String() string {
 	return strings.Join(words, " ")
 }
 
-func outputBufferLimits(name string) Parameter {
+func outputBufferLimits() Value {
 	at := func(s *Settings) *atomic.Pointer[outputLimits] { return &s.Limits.Output }
-	return Parameter{
-		Name: name,
-		Get:  func(s *Settings) string { return at(s).Load().String() },
+	return Value{
+		Get: func(s *Settings) string { return at(s).Load().String() },
 		Set: func(s *Settings, value string) (func(), error) {
 			changed, err := at(s).Load().with(value)
 			return func() { at(s).Store(changed) }, err

@@ -9,19 +9,40 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"rlserver/engine"
 	"rlserver/resp/grammar"
 )
 
-// Parameter is a parameter of CONFIG. Set parses a value and returns a function that puts it into
-// force, so that several parameters change together or not at all. Set is nil if the parameter is
-// fixed at the start.
+// Parameter is a setting: a flag, an environment variable, a line of the configuration file and a
+// parameter of CONFIG, all of the same name.
 type Parameter struct {
-	Name  string
-	Alias string // another name; empty: none
-	Get   func(*Settings) string
+	Name    string
+	Alias   string // another name; empty: none
+	Group   string // the heading in --help; empty: a parameter of an absent feature, without a flag
+	Form    string // what --help shows for its value
+	Example string // a value that is allowed, for errors at the start; empty: the error says enough
+	Default string
+	Help    string // for --help; line breaks are spaces
+	Words   int    // how a line of the configuration file holds it: OneWord, ManyWords or a number
+	Secret  bool   // its value is not shown to operators
+	Value
+}
+
+// How a line of the configuration file holds a value. A number greater than 0 is how many words a
+// line has at a time; the lines of such a setting add up, and an empty one discards those before.
+const (
+	OneWord   = 0
+	ManyWords = -1
+)
+
+// Value reads and sets a setting. Set and Start parse a value and return a function that puts it
+// into force, so that several settings change together or not at all.
+type Value struct {
+	Get func(*Settings) string
+	// by CONFIG SET; nil: it is fixed
 	Set   func(s *Settings, value string) (apply func(), err error)
-	Inert bool // Set accepts only the current value
+	Start func(s *Settings, value string) (apply func(), err error) // at the start; nil: as Set
+	// Set accepts only the current value
+	Inert bool
 }
 
 // valueError is what CONFIG SET says about a value, in Redis' words where it has them.
@@ -38,102 +59,6 @@ const (
 	ErrDuplicate = valueError("duplicate parameter")
 )
 
-// Parameters are all parameters, in the order in which CONFIG GET * returns them.
-var Parameters = []Parameter{
-	{Name: "bind", Get: func(s *Settings) string { return strings.Join(s.Start.Bind, " ") }},
-	{Name: "port", Get: func(s *Settings) string { return strconv.Itoa(s.Start.Port) }},
-	{Name: "unixsocket", Get: func(s *Settings) string { return s.Start.UnixSocket }},
-	{Name: "unixsocketperm", Get: func(s *Settings) string { return cmp.Or(s.Start.UnixSocketPerm, "0") }},
-	{Name: "databases", Get: func(s *Settings) string { return strconv.Itoa(s.Start.Databases) }},
-	{Name: "enable-debug-command", Get: func(s *Settings) string { return cmp.Or(s.Start.DebugCommand, "no") }},
-	password("requirepass"),
-	boolean("protected-mode", func(s *Settings) *atomic.Int64 { return &s.ProtectedMode }),
-	clients("maxclients"),
-	integer("reserved-clients", "", 0, math.MaxInt32, func(s *Settings) *atomic.Int64 { return &s.ReservedClients }),
-	integer("preauth-timeout", "", 0, math.MaxInt32, func(s *Settings) *atomic.Int64 { return &s.preauth }),
-	integer("timeout", "", 0, math.MaxInt32, func(s *Settings) *atomic.Int64 { return &s.timeout }),
-	integer("tcp-keepalive", "", 0, math.MaxInt32, func(s *Settings) *atomic.Int64 { return &s.keepalive }),
-	logLevel("loglevel"),
-	memory(
-		"proto-max-bulk-len",
-		"",
-		1<<20,
-		math.MaxInt64,
-		func(s *Settings) *atomic.Int64 { return &s.Limits.MaxBulk },
-	),
-	memory("proto-max-key-len", "", 1, largestMaxKey, func(s *Settings) *atomic.Int64 { return &s.MaxKey }),
-	memory(
-		"client-query-buffer-limit",
-		"",
-		MinQuery,
-		math.MaxInt64,
-		func(s *Settings) *atomic.Int64 { return &s.Limits.MaxQuery },
-	),
-	integer(
-		"hash-max-listpack-entries",
-		"hash-max-ziplist-entries",
-		0,
-		math.MaxInt64,
-		func(s *Settings) *atomic.Int64 { return &s.hashEntries },
-	),
-	memory(
-		"hash-max-listpack-value",
-		"hash-max-ziplist-value",
-		0,
-		math.MaxInt64,
-		func(s *Settings) *atomic.Int64 { return &s.hashValue },
-	),
-	integer(
-		"zset-max-listpack-entries",
-		"zset-max-ziplist-entries",
-		0,
-		math.MaxInt64,
-		func(s *Settings) *atomic.Int64 { return &s.zsetEntries },
-	),
-	memory(
-		"zset-max-listpack-value",
-		"zset-max-ziplist-value",
-		0,
-		math.MaxInt64,
-		func(s *Settings) *atomic.Int64 { return &s.zsetValue },
-	),
-
-	memory("maxmemory", "", 0, math.MaxInt64, func(s *Settings) *atomic.Int64 { return &s.maxMemory }),
-	memoryShare("maxmemory-clients"),
-	memory("preauth-memory", "", 64<<10, math.MaxInt64, func(s *Settings) *atomic.Int64 { return &s.PreauthMemory }),
-	outputBufferLimits("client-output-buffer-limit"),
-	choice("maxmemory-policy", engine.EvictionPolicies, func(s *Settings) *atomic.Int64 { return &s.memoryPolicy }),
-	integer("maxmemory-samples", "", 1, math.MaxInt32, func(s *Settings) *atomic.Int64 { return &s.MemorySamples }),
-
-	{Name: "dir", Get: func(s *Settings) string { return s.Start.Dir }},
-	appendOnly("appendonly"),
-	choice("appendfsync", fsyncPolicies, func(s *Settings) *atomic.Int64 { return &s.appendFsync }),
-	integer(
-		"auto-aof-rewrite-percentage",
-		"",
-		0,
-		math.MaxInt32,
-		func(s *Settings) *atomic.Int64 { return &s.rewritePercentage },
-	),
-	memory(
-		"auto-aof-rewrite-min-size",
-		"",
-		0,
-		math.MaxInt64,
-		func(s *Settings) *atomic.Int64 { return &s.rewriteMinSize },
-	),
-	savePoints("save"),
-	choice("on-disk-failure", failurePolicies, func(s *Settings) *atomic.Int64 { return &s.onDiskFailure }),
-
-	absent("notify-keyspace-events", "", "there are no notifications"),
-	absent("slowlog-log-slower-than", "-1", "there is no slow log"),
-	absent("latency-monitor-threshold", "0", "latencies are not monitored"),
-	absent("activedefrag", "no", "memory is not defragmented"),
-	absent("cluster-enabled", "no", "there is no cluster"),
-	absent("replica-read-only", "yes", "there are no replicas"),
-	absent("tls-port", "0", "there is no TLS"),
-}
-
 // Lookup returns the parameter with a name or alias, in any case; nil if there is none.
 func Lookup(name string) *Parameter {
 	i := slices.IndexFunc(Parameters, func(p Parameter) bool {
@@ -148,32 +73,30 @@ func Lookup(name string) *Parameter {
 // absent returns a parameter of Redis for a feature that the server does not have. It accepts only
 // its current value.
 func absent(name, value, without string) Parameter {
-	return Parameter{
-		Name: name, Inert: true,
-		Get: func(*Settings) string { return value },
+	return Parameter{Name: name, Default: value, Value: Value{
+		Inert: true,
+		Get:   func(*Settings) string { return value },
 		Set: func(_ *Settings, given string) (func(), error) {
 			if !strings.EqualFold(given, value) {
 				return nil, valueError("this server has it at '" + value + "' always: " + without)
 			}
 			return func() {}, nil
 		},
-	}
+	}}
 }
 
-func password(name string) Parameter {
-	return Parameter{
-		Name: name,
-		Get:  (*Settings).Password,
+func password() Value {
+	return Value{
+		Get: (*Settings).Password,
 		Set: func(s *Settings, value string) (func(), error) {
 			return func() { s.password.Store(&value) }, nil
 		},
 	}
 }
 
-func logLevel(name string) Parameter {
-	return Parameter{
-		Name: name,
-		Get:  func(s *Settings) string { return logLevels.name(s.logLevel.Level()) },
+func logLevel() Value {
+	return Value{
+		Get: func(s *Settings) string { return logLevels.name(s.logLevel.Level()) },
 		Set: func(s *Settings, value string) (func(), error) {
 			for _, known := range logLevels {
 				if strings.EqualFold(known.name, value) {
@@ -185,31 +108,31 @@ func logLevel(name string) Parameter {
 	}
 }
 
-// choice returns a parameter that is one word of a list. The setting holds the word's index.
-func choice(name string, words []string, at func(*Settings) *atomic.Int64) Parameter {
-	return Parameter{
-		Name: name,
-		Get:  func(s *Settings) string { return words[at(s).Load()] },
+// choice returns a value that is one word of a list. The setting holds the word's index.
+func choice(words []string, at func(*Settings) *atomic.Int64) Value {
+	return Value{
+		Get: func(s *Settings) string { return words[at(s).Load()] },
 		Set: func(s *Settings, value string) (func(), error) {
-			i := slices.IndexFunc(words, func(word string) bool { return strings.EqualFold(word, value) })
-			if i < 0 {
-				return nil, valueError("argument(s) must be one of the following: " + strings.Join(words, ", "))
-			}
-			return func() { at(s).Store(int64(i)) }, nil
+			word, err := oneOf(words, value)
+			return func() { at(s).Store(position(words, word)) }, err
 		},
 	}
 }
 
 // appendOnly is fixed at the start: a log that begins later would lack all earlier changes.
-func appendOnly(name string) Parameter {
+func appendOnly() Value {
 	get := func(s *Settings) string {
 		if s.Stored && s.Start.AppendOnly {
 			return "yes"
 		}
 		return "no"
 	}
-	return Parameter{
-		Name: name, Get: get, Inert: true,
+	return Value{
+		Get: get, Inert: true,
+		Start: func(s *Settings, value string) (func(), error) {
+			word, err := oneOf([]string{"yes", "no"}, value)
+			return func() { s.Start.AppendOnly = word == "yes" }, err
+		},
 		Set: func(s *Settings, value string) (func(), error) {
 			value = strings.ToLower(value)
 			switch {
@@ -223,9 +146,8 @@ func appendOnly(name string) Parameter {
 	}
 }
 
-func savePoints(name string) Parameter {
-	return Parameter{
-		Name: name,
+func savePoints() Value {
+	return Value{
 		Get: func(s *Settings) string {
 			if !s.Stored {
 				return ""
@@ -244,9 +166,8 @@ func savePoints(name string) Parameter {
 	}
 }
 
-func boolean(name string, at func(*Settings) *atomic.Int64) Parameter {
-	return Parameter{
-		Name: name,
+func boolean(at func(*Settings) *atomic.Int64) Value {
+	return Value{
 		Get: func(s *Settings) string {
 			if at(s).Load() != 0 {
 				return "yes"
@@ -266,10 +187,10 @@ func boolean(name string, at func(*Settings) *atomic.Int64) Parameter {
 }
 
 // clients is the number of connections, limited by the file descriptors of the process.
-func clients(name string) Parameter {
-	p := integer(name, "", 1, math.MaxUint32, func(s *Settings) *atomic.Int64 { return &s.MaxClients })
-	set := p.Set
-	p.Set = func(s *Settings, value string) (func(), error) {
+func clients() Value {
+	v := integer(1, math.MaxUint32, func(s *Settings) *atomic.Int64 { return &s.MaxClients })
+	set := v.Set
+	v.Set = func(s *Settings, value string) (func(), error) {
 		put, err := set(s, value)
 		n, _ := grammar.ParseInt([]byte(value))
 		if most := s.Start.MostClients; err == nil && most > 0 && n > int64(most) {
@@ -282,39 +203,105 @@ func clients(name string) Parameter {
 		}
 		return put, err
 	}
-	return p
+	return v
 }
 
-func integer(name, alias string, least, most int64, at func(*Settings) *atomic.Int64) Parameter {
-	return number(name, alias, least, most, at, func(value string) (int64, error) {
-		n, ok := grammar.ParseInt([]byte(value))
-		if !ok {
-			return 0, errInteger
-		}
-		return n, nil
-	})
+func integer(least, most int64, at func(*Settings) *atomic.Int64) Value {
+	return number(least, most, at, parseInteger)
 }
 
-// memory returns a parameter that is a number of bytes, with or without a unit.
-func memory(name, alias string, least, most int64, at func(*Settings) *atomic.Int64) Parameter {
-	return number(name, alias, least, most, at, ParseMemory)
+func parseInteger(value string) (int64, error) {
+	n, ok := grammar.ParseInt([]byte(value))
+	if !ok {
+		return 0, errInteger
+	}
+	return n, nil
 }
 
-func number(
-	name, alias string,
-	least, most int64,
-	at func(*Settings) *atomic.Int64,
-	parse func(string) (int64, error),
-) Parameter {
-	return Parameter{
-		Name: name, Alias: alias,
+// memory returns a value that is a number of bytes, with or without a unit.
+func memory(least, most int64, at func(*Settings) *atomic.Int64) Value {
+	return number(least, most, at, ParseMemory)
+}
+
+func number(least, most int64, at func(*Settings) *atomic.Int64, parse func(string) (int64, error)) Value {
+	return Value{
 		Get: func(s *Settings) string { return strconv.FormatInt(at(s).Load(), 10) },
 		Set: func(s *Settings, value string) (func(), error) {
-			n, err := parse(value)
-			if err == nil && (n < least || n > most) {
-				err = valueError(fmt.Sprintf("argument must be between %d and %d inclusive", least, most))
-			}
+			n, err := between(least, most, parse, value)
 			return func() { at(s).Store(n) }, err
+		},
+	}
+}
+
+func between(least, most int64, parse func(string) (int64, error), value string) (int64, error) {
+	n, err := parse(value)
+	if err == nil && (n < least || n > most) {
+		err = valueError(fmt.Sprintf("argument must be between %d and %d inclusive", least, most))
+	}
+	return n, err
+}
+
+// fixedInteger, fixedChoice and fixedText return values that are fixed at the start.
+func fixedInteger(least, most int64, at func(*Settings) *int) Value {
+	return Value{
+		Get: func(s *Settings) string { return strconv.Itoa(*at(s)) },
+		Start: func(s *Settings, value string) (func(), error) {
+			n, err := between(least, most, parseInteger, value)
+			return func() { *at(s) = int(n) }, err
+		},
+	}
+}
+
+func fixedChoice(words []string, at func(*Settings) *string) Value {
+	return Value{
+		Get: func(s *Settings) string { return cmp.Or(*at(s), words[0]) },
+		Start: func(s *Settings, value string) (func(), error) {
+			word, err := oneOf(words, value)
+			return func() { *at(s) = word }, err
+		},
+	}
+}
+
+func fixedText(at func(*Settings) *string) Value {
+	return Value{
+		Get:   func(s *Settings) string { return *at(s) },
+		Start: func(s *Settings, value string) (func(), error) { return func() { *at(s) = value }, nil },
+	}
+}
+
+func oneOf(words []string, value string) (string, error) {
+	for _, word := range words {
+		if strings.EqualFold(word, value) {
+			return word, nil
+		}
+	}
+	return "", valueError("argument(s) must be one of the following: " + strings.Join(words, ", "))
+}
+
+// addresses is a list of addresses, separated by spaces or commas.
+func addresses() Value {
+	return Value{
+		Get: func(s *Settings) string { return strings.Join(s.Start.Bind, " ") },
+		Start: func(s *Settings, value string) (func(), error) {
+			list := strings.FieldsFunc(value, func(r rune) bool { return r == ' ' || r == ',' })
+			return func() { s.Start.Bind = list }, nil
+		},
+	}
+}
+
+// socketMode is the permissions of the Unix socket. As in Redis, 0 leaves them to the umask.
+func socketMode() Value {
+	return Value{
+		Get: func(s *Settings) string { return cmp.Or(s.Start.UnixSocketPerm, "0") },
+		Start: func(s *Settings, value string) (func(), error) {
+			bits, err := strconv.ParseUint(cmp.Or(value, "0"), 8, 9)
+			if err != nil {
+				return nil, valueError("argument must be octal permissions")
+			}
+			if bits == 0 {
+				value = ""
+			}
+			return func() { s.Start.UnixSocketPerm = value }, nil
 		},
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -39,6 +40,8 @@ type Defaults struct {
 	LogLevel     string // debug, verbose, notice or warning; empty: notice
 	MaxKey       int64  // bytes that a limiter's key may have; 0: 64 KB
 	DebugCommand string // whether DEBUG is allowed: no, local or yes; empty: no
+	PasswordFile string // whose first line becomes the password; empty: none
+	Policies     string // file of named limits; empty: none
 
 	// For a server with a Store.
 	AppendOnly        bool       // whether the store logs every change
@@ -54,6 +57,10 @@ type Defaults struct {
 // Any goroutine may use them. CONFIG reads and writes them through Parameters.
 type Settings struct {
 	Start Defaults
+	File  string // the configuration file, as an absolute path; empty: none
+
+	rewriting sync.Mutex
+	kept      map[string]string // value of each parameter that the next start takes; by Name
 
 	password        atomic.Pointer[string]
 	timeout         atomic.Int64 // seconds
@@ -146,6 +153,15 @@ func (s *Settings) Packing() engine.Packing {
 		HashEntries: s.hashEntries.Load(), HashValue: s.hashValue.Load(),
 		ZSetEntries: s.zsetEntries.Load(), ZSetValue: s.zsetValue.Load(),
 	}
+}
+
+// SetPassword sets the password that AUTH requires, as read from PasswordFile.
+func (s *Settings) SetPassword(password string) { s.password.Store(&password) }
+
+// LimitClients limits how many clients may be connected to what the system supports.
+func (s *Settings) LimitClients(most int) {
+	s.Start.MostClients = most
+	s.MaxClients.Store(min(s.MaxClients.Load(), int64(most)))
 }
 
 // Password returns the password that AUTH requires; empty: none.

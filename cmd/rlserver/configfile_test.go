@@ -1,0 +1,232 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// inDirectory writes files to a directory of the test and makes it the current one.
+func inDirectory(t *testing.T, files map[string]string) {
+	t.Helper()
+	t.Chdir(t.TempDir())
+	for name, text := range files {
+		require.NoError(t, os.WriteFile(name, []byte(text), 0o600))
+	}
+}
+
+// checked runs --check-config and returns what it prints, with single spaces, and its error.
+func checked(t *testing.T, argv ...string) (string, error) {
+	t.Helper()
+	var out bytes.Buffer
+	err := run(append(argv, "--check-config"), &out)
+	return regexp.MustCompile(` {2,}`).ReplaceAllString(out.String(), " "), err
+}
+
+const exampleFile = `# an example
+port 7000
+timeout 5
+Timeout 6
+save 3600 1
+save 300 100
+client-output-buffer-limit normal 1mb 0 0
+client-output-buffer-limit pubsub 2mb 0 0
+bind 127.0.0.1 -::1
+requirepass "open sesame"
+hash-max-ziplist-value 32
+activedefrag no
+maxmemory 100mb
+dir "a b"
+`
+
+func TestCheckConfigSaysWhatIsInForceAndWhy(t *testing.T) {
+	inDirectory(t, map[string]string{"a.conf": exampleFile})
+	t.Setenv("RLSERVER_MAXMEMORY", "200mb")
+	t.Setenv("RLSERVER_PORT", "7001")
+	for _, argv := range [][]string{{"a.conf"}, {"--config", "a.conf"}, {"--config=a.conf"}} {
+		out, err := checked(t, append(argv, "--port", "7002", "--save", "7 8", "--save", "9 10")...)
+		require.NoError(t, err)
+		for _, line := range []string{
+			"SETTING VALUE FROM",
+			"port 7002 --port, instead of a.conf:2, RLSERVER_PORT",
+			"timeout 6 a.conf:4, instead of a.conf:3",
+			`save "7 8 9 10" --save, instead of a.conf:5, a.conf:6`,
+			`client-output-buffer-limit "normal 1048576 0 0 slave 268435456 67108864 60 pubsub 2097152 0 0"` +
+				" a.conf:7, a.conf:8",
+			`bind "127.0.0.1 -::1" a.conf:9`,
+			"requirepass (hidden) a.conf:10",
+			"hash-max-listpack-value 32 a.conf:11",
+			"maxmemory 209715200 RLSERVER_MAXMEMORY, instead of a.conf:13",
+			`dir "a b" a.conf:14`,
+			"databases 16 default",
+		} {
+			assert.Contains(t, out, line+"\n")
+		}
+		assert.NotContains(t, out, "sesame")
+	}
+	t.Setenv("RLSERVER_CONFIG", "a.conf")
+	out, err := checked(t)
+	require.NoError(t, err)
+	assert.Contains(t, out, "timeout 6 a.conf:4")
+	require.NoError(t, os.WriteFile("b.yaml", []byte("{"), 0o600))
+	out, err = checked(t, "--policies", "b.yaml")
+	assert.ErrorContains(t, err, "--policies cannot be read: b.yaml")
+	assert.Contains(t, out, "policies b.yaml --policies\n", "the report is printed all the same")
+}
+
+func TestEmptySaveDiscardsLinesBefore(t *testing.T) {
+	inDirectory(t, map[string]string{"a.conf": "save 1 2\nsave \"\"\nsave 3 4\n", "b.conf": "save 1 2\nsave ''\n"})
+	c, _, err := parse([]string{"a.conf"}, new(bytes.Buffer))
+	require.NoError(t, err)
+	assert.Equal(t, "3 4", values(c.Settings)["save"])
+	c, _, err = parse([]string{"b.conf"}, new(bytes.Buffer))
+	require.NoError(t, err)
+	assert.Equal(t, "", values(c.Settings)["save"])
+}
+
+// Every error of a file is reported at once, with its line; without them nothing starts.
+func TestErrorsOfTheConfigurationFile(t *testing.T) {
+	inDirectory(t, map[string]string{
+		"a.conf": "daemonize no\n\nport x\nmaxmemory much\nprot 1\nappendonly\ntimeout 1 2\ncluster-enabled yes\n" +
+			"requirepass a b\ninclude b.conf\nclient-output-buffer-limit normal 1\n",
+		"b.conf": "databases 0\nuser alice on\n",
+		"c.conf": "port 1\nbind \"x\n",
+	})
+	require.NoError(t, syscall.Mkfifo("pipe", 0o600))
+	require.NoError(t, os.WriteFile("large", nil, 0o600))
+	require.NoError(t, os.Truncate("large", 16<<20+1))
+	unknown := []string{
+		"a.conf:1: daemonize is a directive of Redis that rlserver does not have",
+		"a.conf:5: prot is not a directive",
+	}
+	all := []string{
+		"a.conf:6: appendonly has the wrong number of arguments",
+		"a.conf:7: timeout has the wrong number of arguments",
+		"a.conf:9: requirepass has the wrong number of arguments",
+		`a.conf:3: port "x": argument couldn't be parsed into an integer`,
+		`b.conf:1: databases "0": argument must be between 1 and 65536 inclusive`,
+		`a.conf:4: maxmemory "much": argument must be a memory value, such as 256mb`,
+		`a.conf:11: client-output-buffer-limit "normal 1": ` +
+			"Wrong number of arguments in buffer limit configuration., such as 'normal 64mb 16mb 60'",
+	}
+	_, err := checked(t, "a.conf")
+	assert.ElementsMatch(t, append(append(unknown,
+		"a.conf:8: cluster-enabled is a directive of Redis that rlserver does not have",
+		"b.conf:2: user is a directive of Redis that rlserver does not have"), all...),
+		strings.Split(err.Error(), "\n"))
+	_, err = checked(t, "a.conf", "--ignore-unknown-config")
+	assert.ElementsMatch(t, all, strings.Split(err.Error(), "\n"))
+	for file, want := range map[string]string{
+		"c.conf": "c.conf:2: the quotes are not balanced, or something follows a closing quote",
+		"none":   "open none: no such file or directory",
+		"pipe":   "pipe must be a regular file, but is a named pipe",
+		".":      ". must be a regular file, but is a directory",
+		"large":  "large is too large: at most 16777216 bytes are read",
+	} {
+		_, _, err := parse([]string{file}, new(bytes.Buffer))
+		assert.EqualError(t, err, want)
+	}
+	status := exec.Command(program, "--check-config", "c.conf")
+	assert.Error(t, status.Run())
+	assert.Equal(t, 1, status.ProcessState.ExitCode())
+	assert.NoDirExists(t, "rlserver-data")
+}
+
+func TestIgnoredDirectivesAreLogged(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.conf")
+	require.NoError(t, os.WriteFile(path, []byte("daemonize no\n"), 0o600))
+	p := start(t, "--ignore-unknown-config", path)
+	p.connect()
+	p.Process.Signal(syscall.SIGTERM)
+	require.NoError(t, p.ends())
+	assert.Contains(t, p.stderr.String(), "a directive of the configuration file is ignored")
+	assert.Contains(t, p.stderr.String(), path+":1: daemonize is a directive of Redis")
+}
+
+// talk sends commands to a server and returns the first line of each reply.
+func talk(t *testing.T, conn net.Conn, commands ...string) (replies []string) {
+	t.Helper()
+	r := bufio.NewReader(conn)
+	for _, command := range commands {
+		fmt.Fprint(conn, command+"\r\n")
+		line, err := r.ReadString('\n')
+		require.NoError(t, err)
+		replies = append(replies, strings.TrimSpace(line))
+	}
+	return replies
+}
+
+// CONFIG REWRITE writes what CONFIG SET has changed, and nothing that flags or the environment
+// gave.
+func TestConfigRewrite(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.conf")
+	before := "# mine\ntimeout 5\nmaxmemory 100mb\n# snapshots\nsave 3600 1\nsave 300 100\n\nhash-max-ziplist-value " +
+		"32\n"
+	require.NoError(t, os.WriteFile(path, []byte(before), 0o640))
+	text := func() string {
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		return string(text)
+	}
+	p := start(t, path, "--timeout", "7")
+	conn := p.connect()
+	require.Equal(t, []string{"+OK"}, talk(t, conn, "CONFIG REWRITE"))
+	assert.Equal(t, before, text())
+	require.Equal(t, []string{"+OK", "+OK"}, talk(t, conn,
+		`CONFIG SET save "1 2 3 4 5 6" hash-max-listpack-value 33 loglevel warning maxmemory 200mb `+
+			`client-output-buffer-limit "normal 1mb 0 0" requirepass "a \"b"`, "CONFIG REWRITE"))
+	after := "# mine\ntimeout 5\nmaxmemory 209715200\n# snapshots\nsave 1 2\nsave 3 4\nsave 5 6\n\n" +
+		"hash-max-listpack-value 33\n# Generated by CONFIG REWRITE\nrequirepass \"a \\\"b\"\nloglevel warning\n" +
+		"client-output-buffer-limit normal 1048576 0 0\nclient-output-buffer-limit slave 268435456 67108864 60\n" +
+		"client-output-buffer-limit pubsub 33554432 8388608 60\n"
+	assert.Equal(t, after, text())
+	require.Equal(t, []string{"+OK", "+OK"}, talk(t, conn, `CONFIG SET save "" timeout 9`, "CONFIG REWRITE"))
+	after = strings.Replace(after, "save 1 2\nsave 3 4\nsave 5 6\n", "save \"\"\n", 1)
+	after = strings.Replace(after, "timeout 5\n", "timeout 9\n", 1)
+	assert.Equal(t, after, text())
+	p.Process.Signal(syscall.SIGTERM)
+	require.NoError(t, p.ends())
+	info, err := os.Stat(path)
+	require.NoError(t, err)
+	assert.Equal(t, os.FileMode(0o640), info.Mode().Perm())
+
+	p = start(t, path)
+	conn = p.connectAfter("AUTH \"a \\\"b\"\r\n")
+	require.Equal(t, []string{"+OK"}, talk(t, conn, "CONFIG REWRITE"))
+	assert.Equal(t, after, text(), "what is written is read back")
+}
+
+func TestConfigRewriteThatFails(t *testing.T) {
+	dir := t.TempDir()
+	path, password := filepath.Join(dir, "a.conf"), filepath.Join(dir, "password")
+	require.NoError(t, os.WriteFile(path, []byte("timeout 5\n"), 0o600))
+	require.NoError(t, os.WriteFile(password, []byte("x"), 0o600))
+	p := start(t, path, "--requirepass-file", password)
+	conn := p.connectAfter("AUTH x\r\n")
+	require.Equal(
+		t,
+		[]string{"+OK", "-ERR Rewriting config file: requirepass was changed, but requirepass-file names " +
+			"the file of the password: write it there", "+OK"},
+		talk(t, conn, "CONFIG SET requirepass y", "CONFIG REWRITE", "CONFIG SET requirepass x timeout 6"),
+	)
+	require.NoError(t, os.Remove(path))
+	require.NoError(t, os.Mkdir(path, 0o700))
+	require.Equal(t, []string{"-ERR Rewriting config file: " + path + " must be a regular file, but is a directory"},
+		talk(t, conn, "CONFIG REWRITE"))
+	require.NoError(t, os.Remove(path))
+	require.Equal(t, []string{"+OK"}, talk(t, conn, "CONFIG REWRITE"))
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	assert.Equal(t, "# Generated by CONFIG REWRITE\ntimeout 6\n", string(text), "a file that is gone is written anew")
+}

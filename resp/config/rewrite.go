@@ -1,0 +1,77 @@
+package config
+
+import (
+	"errors"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"rlserver/resp/config/conffile"
+)
+
+// ErrNoFile is returned by Rewrite if the server has no configuration file.
+var ErrNoFile = errors.New("The server is running without a config file")
+
+// errPasswordFile is returned by Rewrite instead of a file with two passwords.
+var errPasswordFile = errors.New("requirepass was changed, but requirepass-file names the file of the password: " +
+	"write it there")
+
+// Keep notes the current values as those that the next start takes, so that Rewrite writes only
+// what changes after it.
+func (s *Settings) Keep() {
+	s.kept = make(map[string]string, len(Parameters))
+	for i := range Parameters {
+		s.kept[Parameters[i].Name] = Parameters[i].Get(s)
+	}
+}
+
+// Rewrite writes the parameters that have changed since Keep or the last Rewrite to the
+// configuration file. Everything else in it stays as it is: comments, order and the way in which
+// values are written. Values from flags and the environment are not written.
+func (s *Settings) Rewrite() error {
+	if s.File == "" {
+		return ErrNoFile
+	}
+	s.rewriting.Lock()
+	defer s.rewriting.Unlock()
+	var changed []conffile.Setting
+	now := make(map[string]string, len(Parameters))
+	for i := range Parameters {
+		p := &Parameters[i]
+		value := p.Get(s)
+		if now[p.Name] = value; value == s.kept[p.Name] {
+			continue
+		}
+		if p.Name == "requirepass" && s.Start.PasswordFile != "" {
+			return errPasswordFile
+		}
+		changed = append(changed, p.directive(value))
+	}
+	text, err := conffile.ReadText(s.File)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := conffile.Write(s.File, conffile.Rewrite(text, changed)); err != nil {
+		return err
+	}
+	s.kept = now
+	return nil
+}
+
+// directive returns the lines of a configuration file that set a value.
+func (p *Parameter) directive(value string) conffile.Setting {
+	s := conffile.Setting{Names: []string{p.Name}}
+	if p.Alias != "" {
+		s.Names = append(s.Names, p.Alias)
+	}
+	words := strings.Fields(value)
+	switch {
+	case p.Words == OneWord || len(words) == 0:
+		s.Lines = [][]string{{value}}
+	case p.Words == ManyWords:
+		s.Lines = [][]string{words}
+	default:
+		s.Lines = slices.Collect(slices.Chunk(words, p.Words))
+	}
+	return s
+}

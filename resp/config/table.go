@@ -1,0 +1,164 @@
+package config
+
+import (
+	"math"
+	"strings"
+	"sync/atomic"
+
+	"rlserver/engine"
+)
+
+// Headings of --help.
+const (
+	groupListen        = "Listen"
+	groupAccess        = "Access"
+	groupService       = "Service"
+	groupPersistence   = "Persistence"
+	groupCompatibility = "Compatibility"
+)
+
+// Parameters are all parameters, in the order in which CONFIG GET * and --help list them.
+var Parameters = []Parameter{
+	{Name: "bind", Group: groupListen, Form: "ADDR,...", Default: "127.0.0.1 -::1", Words: ManyWords,
+		Help: `Addresses to listen on, separated by commas or, in quotes, by spaces. * means all addresses of this
+			machine. An address that begins with - is skipped if this machine does not have it. 127.0.0.1,-::1 by
+			default.`,
+		Value: addresses()},
+	{Name: "port", Group: groupListen, Form: "PORT", Default: "6379",
+		Help:  "TCP port, 6379 by default. 0: none.",
+		Value: fixedInteger(0, math.MaxUint16, func(s *Settings) *int { return &s.Start.Port })},
+	{Name: "unixsocket", Group: groupListen, Form: "PATH",
+		Help:  "Unix socket to listen on as well.",
+		Value: fixedText(func(s *Settings) *string { return &s.Start.UnixSocket })},
+	{Name: "unixsocketperm", Group: groupListen, Form: "MODE", Default: "0", Example: "770",
+		Help:  "Permissions of the Unix socket, in octal, such as 770. By default, and with 0, the umask decides.",
+		Value: socketMode()},
+	{Name: "tcp-keepalive", Group: groupListen, Form: "SECONDS", Default: "300",
+		Help: `How long a connection is silent before the system probes whether its peer is alive, 300 by default.
+			0: never.`,
+		Value: integer(0, math.MaxInt32, func(s *Settings) *atomic.Int64 { return &s.keepalive })},
+
+	{Name: "requirepass", Group: groupAccess, Form: "PASSWORD", Secret: true,
+		Help: `Password that clients must give with AUTH. Other users of this machine can see it in the list of
+			processes; --requirepass-file, the configuration file and the environment avoid that.`,
+		Value: password()},
+	{Name: "requirepass-file", Group: groupAccess, Form: "FILE",
+		Help:  "Regular file of at most 64 KB whose first line is the password.",
+		Value: fixedText(func(s *Settings) *string { return &s.Start.PasswordFile })},
+	{Name: "preauth-timeout", Group: groupAccess, Form: "SECONDS", Default: "10",
+		Help: `How long after it has connected a client may take to give the password, 10 by default. 0: no
+			limit.`,
+		Value: integer(0, math.MaxInt32, func(s *Settings) *atomic.Int64 { return &s.preauth })},
+	{Name: "protected-mode", Group: groupAccess, Form: "yes|no", Default: "yes",
+		Help:  "Whether clients on other machines are refused while there is no password, yes by default.",
+		Value: boolean(func(s *Settings) *atomic.Int64 { return &s.ProtectedMode })},
+	{Name: "enable-debug-command", Group: groupAccess, Form: "no|local|yes", Default: "local",
+		Help: `Clients that may use DEBUG: none (no), those on this machine (local), or all (yes). local by
+			default.`,
+		Value: fixedChoice([]string{"no", "local", "yes"}, func(s *Settings) *string { return &s.Start.DebugCommand })},
+
+	{Name: "databases", Group: groupService, Form: "N", Default: "16",
+		Help:  "How many databases SELECT can choose from, 16 by default.",
+		Value: fixedInteger(1, 1<<16, func(s *Settings) *int { return &s.Start.Databases })},
+	{Name: "maxclients", Group: groupService, Form: "N", Default: "10000",
+		Help:  "How many clients may be connected at once, 10000 by default.",
+		Value: clients()},
+	{Name: "reserved-clients", Group: groupService, Form: "N", Default: "8",
+		Help: `How many of the --maxclients connections are kept free for clients on this machine, at most half of
+			them, and how many more the Unix socket accepts. 8 by default.`,
+		Value: integer(0, math.MaxInt32, func(s *Settings) *atomic.Int64 { return &s.ReservedClients })},
+	{Name: "timeout", Group: groupService, Form: "SECONDS", Default: "0",
+		Help:  "How long a client may be idle before its connection is closed. 0, the default: no limit.",
+		Value: integer(0, math.MaxInt32, func(s *Settings) *atomic.Int64 { return &s.timeout })},
+	{Name: "loglevel", Group: groupService, Form: "LEVEL", Default: "notice",
+		Help:  "How much is logged, to standard error: debug, verbose, notice or warning. notice by default.",
+		Value: logLevel()},
+	{Name: "policies", Group: groupService, Form: "FILE",
+		Help: `YAML file of named limits for RL.CHECK: a regular file of at most 16 MB. It is read at the start,
+			after SIGHUP and by RL.POLICY RELOAD.`,
+		Value: fixedText(func(s *Settings) *string { return &s.Start.Policies })},
+	{Name: "proto-max-bulk-len", Group: groupService, Form: "SIZE", Default: "512mb", Example: "512mb",
+		Help:  "How long one argument of a command may be, 512mb by default.",
+		Value: memory(1<<20, math.MaxInt64, func(s *Settings) *atomic.Int64 { return &s.Limits.MaxBulk })},
+	{Name: "proto-max-key-len", Group: groupService, Form: "SIZE", Default: "64kb", Example: "64kb",
+		Help:  "How long the key of a limiter may be, 64kb by default. Other keys may be as long as in Redis.",
+		Value: memory(1, largestMaxKey, func(s *Settings) *atomic.Int64 { return &s.MaxKey })},
+	{Name: "client-query-buffer-limit", Group: groupService, Form: "SIZE", Default: "1gb", Example: "1gb",
+		Help:  "How long one command may be as a client sends it, 1gb by default.",
+		Value: memory(MinQuery, math.MaxInt64, func(s *Settings) *atomic.Int64 { return &s.Limits.MaxQuery })},
+
+	{Name: "maxmemory", Group: groupService, Form: "SIZE", Default: "0", Example: "256mb",
+		Help: `How much memory the server may use before keys are evicted, such as 256mb. Its own 4 MB or so are
+			included. The process stays below one and a half times that. 0, the default: no limit.`,
+		Value: memory(0, math.MaxInt64, func(s *Settings) *atomic.Int64 { return &s.maxMemory })},
+	{Name: "maxmemory-clients", Group: groupService, Form: "SIZE|PERCENT", Default: "20%", Example: "64mb or 20%",
+		Help: `How much memory all clients together may use, for unread replies, incomplete commands and
+			transactions, in addition to maxmemory. Beyond it the client that uses most is closed; no key is evicted
+			for it. Such as 64mb, or a percentage of maxmemory or, without maxmemory, of the machine's memory. 20%
+			by default. 0: no limit.`,
+		Value: memoryShare()},
+	{Name: "preauth-memory", Group: groupService, Form: "SIZE", Default: "4mb", Example: "4mb",
+		Help: `How much of that all clients together may use that have not given the password, 4mb by
+			default.`,
+		Value: memory(64<<10, math.MaxInt64, func(s *Settings) *atomic.Int64 { return &s.PreauthMemory })},
+	{Name: "client-output-buffer-limit", Group: groupService, Form: "'CLASS HARD SOFT SECONDS'", Words: 4,
+		Example: "'normal 64mb 16mb 60'",
+		Help: `How many bytes of replies a client may leave unread: it is closed beyond HARD, or beyond SOFT for
+			SECONDS. 'normal 64mb 16mb 60' by default. The classes are normal, replica and pubsub; 0: no limit.`,
+		Value: outputBufferLimits()},
+	{Name: "maxmemory-policy", Group: groupService, Form: "POLICY", Default: "ratelimit",
+		Help: `Which keys are evicted: ` + strings.Join(engine.EvictionPolicies, ", ") + `. ratelimit, the default,
+			evicts first the limiters whose loss changes least, and never one that denies calls.`,
+		Value: choice(engine.EvictionPolicies, func(s *Settings) *atomic.Int64 { return &s.memoryPolicy })},
+	{Name: "maxmemory-samples", Group: groupService, Form: "N", Default: "5",
+		Help:  "How many keys an eviction chooses from, 5 by default.",
+		Value: integer(1, math.MaxInt32, func(s *Settings) *atomic.Int64 { return &s.MemorySamples })},
+
+	{Name: "dir", Group: groupPersistence, Form: "DIR", Default: "./rlserver-data",
+		Help:  "Directory of the log and the snapshots, created if it does not exist. ./rlserver-data by default.",
+		Value: fixedText(func(s *Settings) *string { return &s.Start.Dir })},
+	{Name: "appendonly", Group: groupPersistence, Form: "yes|no", Default: "yes",
+		Help: `Whether every change is written to a log, from which the state is restored after a restart or a
+			crash. yes by default.`,
+		Value: appendOnly()},
+	{Name: "appendfsync", Group: groupPersistence, Form: "WHEN", Default: "everysec",
+		Help: `When the log is synced to the disk: before each call is answered (always), every second (everysec),
+			or when the system does it (no). everysec by default.`,
+		Value: choice(fsyncPolicies, func(s *Settings) *atomic.Int64 { return &s.appendFsync })},
+	{Name: "auto-aof-rewrite-percentage", Group: groupPersistence, Form: "PERCENT", Default: "100",
+		Help:  "A snapshot replaces the log when the log has grown by this much, 100 by default. 0: never.",
+		Value: integer(0, math.MaxInt32, func(s *Settings) *atomic.Int64 { return &s.rewritePercentage })},
+	{Name: "auto-aof-rewrite-min-size", Group: groupPersistence, Form: "SIZE", Default: "64mb", Example: "64mb",
+		Help:  "How large the log must be for that, 64mb by default.",
+		Value: memory(0, math.MaxInt64, func(s *Settings) *atomic.Int64 { return &s.rewriteMinSize })},
+	{Name: "save", Group: groupPersistence, Form: "'SECONDS CHANGES ...'", Words: 2, Example: "'3600 1 300 100'",
+		Help: `Take a snapshot also when so many changes were made within so many seconds, such as '3600 1 300 100'.
+			None by default. With --appendonly no it also makes an orderly stop take a snapshot.`,
+		Value: savePoints()},
+	{Name: "on-disk-failure", Group: groupPersistence, Form: "refuse|continue", Default: "refuse",
+		Help: `What happens when the log cannot be written: commands that change something are refused (refuse), or
+			the server goes on in memory alone (continue). refuse by default.`,
+		Value: choice(failurePolicies, func(s *Settings) *atomic.Int64 { return &s.onDiskFailure })},
+
+	{Name: "hash-max-listpack-entries", Alias: "hash-max-ziplist-entries", Group: groupCompatibility, Form: "N",
+		Default: "512", Help: "Up to how many fields OBJECT ENCODING says that a hash is a listpack, 512 by default.",
+		Value: integer(0, math.MaxInt64, func(s *Settings) *atomic.Int64 { return &s.hashEntries })},
+	{Name: "hash-max-listpack-value", Alias: "hash-max-ziplist-value", Group: groupCompatibility, Form: "SIZE",
+		Default: "64", Help: "Up to what length of its fields and values, 64 bytes by default.", Example: "64",
+		Value: memory(0, math.MaxInt64, func(s *Settings) *atomic.Int64 { return &s.hashValue })},
+	{Name: "zset-max-listpack-entries", Alias: "zset-max-ziplist-entries", Group: groupCompatibility, Form: "N",
+		Default: "128", Help: "Up to how many members OBJECT ENCODING says that a sorted set is a listpack, 128 by " +
+			"default.",
+		Value: integer(0, math.MaxInt64, func(s *Settings) *atomic.Int64 { return &s.zsetEntries })},
+	{Name: "zset-max-listpack-value", Alias: "zset-max-ziplist-value", Group: groupCompatibility, Form: "SIZE",
+		Default: "64", Help: "Up to what length of its members, 64 bytes by default.", Example: "64",
+		Value: memory(0, math.MaxInt64, func(s *Settings) *atomic.Int64 { return &s.zsetValue })},
+
+	absent("notify-keyspace-events", "", "there are no notifications"),
+	absent("slowlog-log-slower-than", "-1", "there is no slow log"),
+	absent("latency-monitor-threshold", "0", "latencies are not monitored"),
+	absent("activedefrag", "no", "memory is not defragmented"),
+	absent("cluster-enabled", "no", "there is no cluster"),
+	absent("replica-read-only", "yes", "there are no replicas"),
+	absent("tls-port", "0", "there is no TLS"),
+}
