@@ -158,7 +158,7 @@ func (e *Engine) Stats() (sum Stats) {
 // ResetStats is Engine.ResetStats for a Tx that is idle or within BeginAll.
 func (tx *Tx) ResetStats() {
 	for _, p := range tx.e.Policies() {
-		p.tally.reset()
+		p.decisions.Reset()
 	}
 	tx.eachShard(func(sh *shard) {
 		sh.stats.reset()

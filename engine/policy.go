@@ -6,9 +6,9 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync/atomic"
 
 	"rlserver/engine/rule"
+	"rlserver/stats"
 )
 
 // Policy is a limit that has a name and is kept by the engine, for Tx.Check. All but its counts
@@ -19,7 +19,8 @@ type Policy struct {
 	text   string
 	limit  Limit // without key and id
 	shadow bool
-	tally  *tally // nil until the engine keeps the policy; its successors of the same name count on
+	// nil until the engine keeps the policy; its successors of the same name count on
+	decisions *stats.Decisions
 }
 
 // NewPolicy makes a policy for SetPolicies.
@@ -43,37 +44,10 @@ func (p *Policy) Rule() *rule.Rule {
 // Shadow reports whether the policy admits all, and only counts what it would have denied.
 func (p *Policy) Shadow() bool { return p.shadow }
 
-// Counts are how many calls the policy has admitted and denied since it was set or the server
-// started, or since ResetStats. In SHADOW denied are those that it would have denied. A call that
-// others denied is not counted here, nor is a peek, nor the retry of a call that was.
-func (p *Policy) Counts() (admitted, denied int64) {
-	for i := range p.tally {
-		admitted += p.tally[i].admitted.Load()
-		denied += p.tally[i].denied.Load()
-	}
-	return admitted, denied
-}
-
-// tally counts a policy's calls. Those on different shards count on different cache lines.
-type tally [8]struct {
-	admitted, denied atomic.Int64
-	_                [48]byte
-}
-
-func (t *tally) count(shard int, admitted bool) {
-	if line := &t[shard%len(t)]; admitted {
-		line.admitted.Add(1)
-	} else {
-		line.denied.Add(1)
-	}
-}
-
-func (t *tally) reset() {
-	for i := range t {
-		t[i].admitted.Store(0)
-		t[i].denied.Store(0)
-	}
-}
+// Decisions returns what the policy has decided since it was set or the server started, or since
+// ResetStats. A call that others denied is not counted here, nor is a peek, nor the retry of a call
+// that was.
+func (p *Policy) Decisions() stats.DecisionCounts { return p.decisions.Snapshot() }
 
 // policies are those that the engine keeps, by name.
 type policies map[string]*Policy
@@ -102,9 +76,9 @@ func (e *Engine) applyPolicy(f *Effect) {
 		panic(fmt.Sprintf("engine: %s: %v", f.Kind, err))
 	}
 	if before := e.policies[p.name]; before != nil {
-		p.tally = before.tally
+		p.decisions = before.decisions
 	} else {
-		p.tally = new(tally)
+		p.decisions = new(stats.Decisions)
 	}
 	e.policies[p.name] = p
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"rlserver/engine/limit"
+	"rlserver/stats"
 )
 
 // check is what Check works on.
@@ -62,7 +63,7 @@ func (tx *Tx) Check(names [][]byte, keys []Key, cost int64, id []byte) (answer l
 	}
 	answer.Index = c.rules[answer.Index]
 	if len(bind) > 0 && answer.Allowed && !repeated && cost > 0 {
-		tx.tryAll(shadows, cost)
+		answer.ShadowDenied = tx.tryAll(shadows, cost).ShadowDenied
 	}
 	return answer, nil
 }
@@ -162,6 +163,7 @@ func and(answer, d limit.Decision, i int) limit.Decision {
 // tryAll holds a call against each of the policies in SHADOW by itself, and makes one answer of
 // theirs, which admits it.
 func (tx *Tx) tryAll(limits []Limit, cost int64) (answer limit.Decision) {
+	denied := false
 	for i := range limits {
 		d, err := tx.all(limits[i:i+1], cost, true)
 		if err != nil {
@@ -170,9 +172,11 @@ func (tx *Tx) tryAll(limits []Limit, cost int64) (answer limit.Decision) {
 		if err != nil || !tx.parts[0].repeated {
 			tx.count(&limits[i], len(tx.check.limits)-len(limits)+i, cost > 0, d.Allowed)
 		}
+		denied = denied || !d.Allowed
 		d.Allowed, d.RetryAfter, d.Free = true, 0, true
 		answer = and(answer, d, i)
 	}
+	answer.ShadowDenied = denied
 	return answer
 }
 
@@ -189,6 +193,13 @@ func (tx *Tx) tally(limits []Limit, admitted bool) {
 func (tx *Tx) count(l *Limit, i int, wanted, admitted bool) {
 	if wanted && !tx.dryRun {
 		p := tx.check.policies[tx.check.rules[i]]
-		p.tally.count(tx.e.shardIndex(l.Key.hash), admitted)
+		outcome := stats.Admitted
+		switch {
+		case !admitted && p.shadow:
+			outcome = stats.ShadowDenied
+		case !admitted:
+			outcome = stats.Denied
+		}
+		p.decisions.Count(tx.e.shardIndex(l.Key.hash), outcome)
 	}
 }

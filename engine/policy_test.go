@@ -186,8 +186,8 @@ func (c *checker) must(id, policies string, cost int64, request string) limit.De
 }
 
 func (c *checker) counts(name string) [2]int64 {
-	admitted, denied := c.e.Policy(name).Counts()
-	return [2]int64{admitted, denied}
+	d := c.e.Policy(name).Decisions()
+	return [2]int64{d.Admitted, d.Denied + d.ShadowDenied}
 }
 
 func TestCheckErrors(t *testing.T) {
@@ -234,6 +234,7 @@ func TestShadow(t *testing.T) {
 	for i := range 5 {
 		d := c.must("ann", "try bind other", 1, "")
 		assert.Equal(t, i < 3, d.Allowed)
+		assert.Equal(t, i == 1 || i == 2, d.ShadowDenied)
 		assert.Equal(t, 1, d.Index)
 	}
 	assert.Equal(t, [2]int64{3, 2}, c.counts("bind"))
@@ -243,7 +244,7 @@ func TestShadow(t *testing.T) {
 	d := c.must("ann", "other try", 1, "")
 	assert.Equal(
 		t,
-		limit.Decision{Allowed: true, Free: true, Limit: 1, Index: 1, ResetAfter: d.ResetAfter},
+		limit.Decision{Allowed: true, Free: true, ShadowDenied: true, Limit: 1, Index: 1, ResetAfter: d.ResetAfter},
 		d,
 		"all admit, and the tightest speaks",
 	)

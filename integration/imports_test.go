@@ -45,7 +45,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 			"rlserver/resp/waitqueue", "rlserver/resp/wire",
 			"rlserver/resp/commands/hashes", "rlserver/resp/commands/keys", "rlserver/resp/commands/limits",
 			"rlserver/resp/commands/str",
-			"rlserver/resp/commands/zsets",
+			"rlserver/resp/commands/zsets", "rlserver/stats",
 		},
 		others: []string{"github.com/tidwall/redcon"},
 	},
@@ -63,6 +63,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 		ours: []string{
 			"rlserver/clock", "rlserver/engine", "rlserver/engine/limit", "rlserver/engine/rule",
 			"rlserver/resp/config", "rlserver/resp/glob", "rlserver/resp/grammar", "rlserver/resp/wire",
+			"rlserver/stats",
 		},
 	},
 	"rlserver/resp/waitqueue": {
@@ -117,12 +118,14 @@ var mayImport = map[string]struct{ ours, others []string }{
 	"rlserver/engine": {
 		ours: []string{
 			"rlserver/engine/limit", "rlserver/engine/rule", "rlserver/bitmap", "rlserver/dict", "rlserver/zset",
+			"rlserver/stats",
 		},
 	},
 	"rlserver/engine/rule":   {ours: []string{"rlserver/engine/limit"}},
 	"rlserver/engine/limit":  {},
 	"rlserver/rdb":           {},
 	"rlserver/bitmap":        {},
+	"rlserver/stats":         {},
 	"rlserver/zset":          {ours: []string{"rlserver/dict"}, others: []string{"github.com/google/btree"}},
 	"rlserver/dict":          {others: []string{"github.com/dchest/siphash"}},
 	"rlserver/integration":   {},

@@ -88,6 +88,7 @@ type trouble struct {
 
 // observer is notified by the writer of a log.
 type observer interface {
+	logSynced(took time.Duration)
 	logStalled(err error)           // the disk is full; the write is retried
 	logResumed(after time.Duration) // everything that waited is written
 	logFailed(err error)            // the log is closed; called once

@@ -93,6 +93,9 @@ func (s *Store) take() error {
 	// the end, as in Redis: clients wait for LASTSAVE to change
 	s.status.LastSave, s.status.Changes, s.status.SnapshotBytes = s.options.Clock(), changes, size
 	s.saved = s.tried
+	if s.options.ObserveSnapshot != nil {
+		s.options.ObserveSnapshot(s.status.LastTook)
+	}
 	s.status.SizeAtSave = size + s.status.LogBytes
 	s.status.Saves++
 	s.log.Info("snapshot taken", "file", fileName(snapshotFile, sequence), "bytes", size, "keys", s.savedKeys.Load(),

@@ -325,3 +325,21 @@ func TestOneServerPerDirectory(t *testing.T) {
 	w.stop()
 	require.NoError(t, Repair(dir, new(bytes.Buffer)))
 }
+
+func TestSyncsAndSnapshotsAreObserved(t *testing.T) {
+	virtual(t, func(w *world) {
+		var syncs, snapshots []time.Duration
+		w.o.ObserveSync = func(took time.Duration) { syncs = append(syncs, took) }
+		w.o.ObserveSnapshot = func(took time.Duration) { snapshots = append(snapshots, took) }
+		require.True(t, w.start(SyncAlways))
+		w.disk.slowDown(ofLog, 10*time.Millisecond)
+		require.NoError(t, w.store.Wait(w.set("k", 1)))
+		require.NotEmpty(t, syncs)
+		require.GreaterOrEqual(t, syncs[len(syncs)-1], 10*time.Millisecond)
+		w.disk.slowDown(ofSnapshots, time.Minute)
+		require.NoError(t, w.store.Snapshot())
+		require.Len(t, snapshots, 1)
+		require.Equal(t, w.store.Status().LastTook, snapshots[0])
+		w.stop()
+	})
+}

@@ -21,6 +21,10 @@ type Options struct {
 	Log        *slog.Logger
 	Settings   Settings
 
+	// ObserveSync and ObserveSnapshot are called with how long each successful sync of the log, and
+	// each snapshot, has taken. nil: nobody asks.
+	ObserveSync, ObserveSnapshot func(took time.Duration)
+
 	fs      fileSystem // set by tests
 	segment int64      // size of a segment in bytes, set by tests
 }
@@ -316,6 +320,13 @@ func (s *Store) Refuses() error {
 		return nil
 	}
 	return t.err
+}
+
+// logSynced implements observer.
+func (s *Store) logSynced(took time.Duration) {
+	if s.options.ObserveSync != nil {
+		s.options.ObserveSync(took)
+	}
 }
 
 // logStalled implements observer.

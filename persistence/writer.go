@@ -291,9 +291,11 @@ func (l *log) sync() error {
 			return err
 		}
 		l.lastSync = start
-		if time.Since(start) > time.Second {
+		took := time.Since(start)
+		if took > time.Second {
 			l.delayed.Add(1)
 		}
+		l.observer.logSynced(took)
 		l.clean = l.offset
 	}
 	l.mu.Lock()

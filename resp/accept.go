@@ -99,6 +99,7 @@ func (s *Server) register(ss *session) (refusal string) {
 	}
 	s.ended.connections++
 	ss.Client = s.ended.connections
+	ss.meter.Stripe = int(ss.Client)
 	s.sessions[ss.Client] = ss
 	s.connectionsPeak = max(s.connectionsPeak, int64(len(s.sessions)))
 	return ""

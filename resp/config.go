@@ -168,7 +168,8 @@ func configResetStat(c *command.Call) error {
 	s.server.loginTimeouts.Store(0)
 	s.server.memory.Evicted.Store(0)
 	s.server.memory.Unread.Store(0)
-	s.server.Tallies.Reset()
+	s.meter.Flush()
+	s.server.Stats.Reset()
 	c.Reply.OK()
 	return nil
 }

@@ -21,7 +21,7 @@ func (s *session) execute(words [][]byte) {
 		s.closing = true
 		return
 	}
-	now, elapsed := s.server.Time.Read()
+	now, elapsed := s.readClock()
 	c, name, err := s.server.resolve(words)
 	s.updateProfile(c, elapsed)
 	if err == nil {
@@ -54,6 +54,8 @@ func (s *session) execute(words [][]byte) {
 		s.writePostponed()
 	}
 	s.See(seen)
+	s.measure(s.group, elapsed)
+	s.clock.fresh = true
 	if w != nil {
 		s.await(w)
 	}
@@ -105,6 +107,7 @@ func (s *session) runDeferred() {
 	for _, do := range list {
 		do()
 	}
+	s.clock.fresh = false
 }
 
 // See records that a reply depends on changes up to a position: the replies of the batch wait until
@@ -236,6 +239,8 @@ func (s *session) reject(c *command.Command, err error) {
 		s.unwatch()
 		text = "EXECABORT Transaction discarded because of: " + strings.TrimPrefix(text, "ERR ")
 	}
-	s.Errors++
-	s.Reply.Error(text)
+	if c != nil {
+		s.server.Stats.Rejected(c.Index, int(s.Client))
+	}
+	s.ReplyError(text)
 }

@@ -7,25 +7,32 @@ import (
 	"strings"
 
 	"rlserver/resp/command"
+	"rlserver/stats"
 )
 
 // writeRatelimit writes how many calls were admitted and denied since the start or CONFIG
 // RESETSTAT: in total, by command, and by policy. Calls that cost nothing and commands without a
-// decision are left out.
+// decision are left out. A call that is admitted although policies in SHADOW mode denied it counts
+// as admitted, and in decisions_shadow_denied.
 func (s *Server) writeRatelimit(r *report) {
-	var admitted, denied int64
+	var all stats.DecisionCounts
 	lines := make(map[string]string)
 	for _, c := range command.Commands {
-		t := s.Tallies[c.Index].Load()
-		if t == nil {
+		counts := s.Stats.Command(c.Index)
+		if counts == nil || counts.Decisions == (stats.DecisionCounts{}) {
 			continue
 		}
-		a, d := t.Sum()
-		admitted, denied = admitted+a, denied+d
-		lines[strings.ReplaceAll(c.Name, ".", "_")] = fmt.Sprintf("admitted=%d,denied=%d", a, d)
+		d := counts.Decisions
+		all = all.Plus(d)
+		lines[strings.ReplaceAll(c.Name, ".", "_")] = fmt.Sprintf(
+			"admitted=%d,denied=%d",
+			d.Admitted+d.ShadowDenied,
+			d.Denied,
+		)
 	}
-	r.field("decisions_admitted", admitted)
-	r.field("decisions_denied", denied)
+	r.field("decisions_admitted", all.Admitted+all.ShadowDenied)
+	r.field("decisions_denied", all.Denied)
+	r.field("decisions_shadow_denied", all.ShadowDenied)
 	for _, name := range slices.Sorted(maps.Keys(lines)) {
 		r.field(name, lines[name])
 	}
@@ -40,8 +47,8 @@ func (s *Server) PoliciesChanged() { s.queues.RetryAll() }
 // admitted and denied.
 func (s *Server) writePolicies(r *report) {
 	for _, p := range s.Engine.Policies() {
-		admitted, denied := p.Counts()
-		r.field("policy_"+p.Name(),
-			fmt.Sprintf("shadow=%d,admitted=%d,denied=%d", boolDigit(p.Shadow()), admitted, denied))
+		d := p.Decisions()
+		r.field("policy_"+p.Name(), fmt.Sprintf("shadow=%d,admitted=%d,denied=%d",
+			boolDigit(p.Shadow()), d.Admitted, d.Denied+d.ShadowDenied))
 	}
 }

@@ -1,12 +1,17 @@
 package resp
 
 import (
+	"io"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
+	"rlserver/resp/command"
 	"rlserver/resp/config"
+	"rlserver/stats"
 )
 
 func TestInfo(t *testing.T) {
@@ -45,4 +50,48 @@ func TestInfo(t *testing.T) {
 	assert.Regexp(t, `^\$\d+ # CPU\r\n(.*\r\n)+\r\n# Cluster\r\ncluster_enabled:0\r\n$`, c.do("INFO cluster nope cpu"))
 	c.do("HELLO 3")
 	assert.Equal(t, "=34 txt:# Cluster\r\ncluster_enabled:0\r\n", c.do("INFO cluster"))
+}
+
+func TestCallsAreCountedAndTimed(t *testing.T) {
+	ts := startServer(t, config.Defaults{})
+	c, other := ts.dial(), ts.dial()
+	counts := func(name string) stats.CommandCounts {
+		counts := ts.Stats.Command(command.Commands.Find([]byte(name)).Index)
+		if counts == nil {
+			return stats.CommandCounts{}
+		}
+		return *counts
+	}
+
+	c.pipe("SET a 1", "GET a", "GET b", "INCR a", "SET a x", "INCR a", "GET", "NOPE", "SET a 2")
+	assert.EqualValues(t, 3, counts("set").Calls)
+	assert.EqualValues(t, 2, counts("get").Calls)
+	assert.EqualValues(t, 1, counts("get").Rejected)
+	assert.EqualValues(t, 2, counts("incr").Calls)
+	assert.EqualValues(t, 1, counts("incr").Failed)
+	assert.Equal(t, map[string]int64{"ERR": 3}, ts.Stats.Errors.Snapshot())
+
+	c.pipe("MULTI", "SET a 1", "INCR a", "HGET a b", "INCR a", "GET", "EXEC")
+	assert.EqualValues(t, 1, counts("multi").Calls)
+	assert.EqualValues(t, 2, counts("incr").Calls, "queued and not run")
+	assert.EqualValues(t, 1, counts("exec").Failed)
+	c.pipe("MULTI", "SET a 1", "INCR a", "HGET a b", "INCR a", "EXEC")
+	assert.EqualValues(t, 4, counts("incr").Calls)
+	assert.EqualValues(t, 1, counts("hget").Failed)
+	assert.EqualValues(t, 2, counts("exec").Calls)
+	assert.Equal(t, map[string]int64{"ERR": 4, "EXECABORT": 1, "WRONGTYPE": 1}, ts.Stats.Errors.Snapshot())
+
+	// A call that waits counts once, and not the time that it waits.
+	c.do("RL.LEASE l 1 1h a")
+	io.WriteString(c, frame("RL.LEASE", "l", "1", "1h", "b", "WAIT", "30000"))
+	require.Eventually(t, func() bool { return ts.queues.Waiting.Load() == 1 }, time.Minute, time.Millisecond)
+	ts.advance(5000)
+	other.do("RL.RELEASE l a")
+	c.read()
+	assert.EqualValues(t, 2, counts("rl.lease").Calls)
+	assert.Zero(t, counts("rl.lease").Time)
+
+	c.do("CONFIG RESETSTAT")
+	assert.Zero(t, counts("set"))
+	assert.Empty(t, ts.Stats.Errors.Snapshot())
 }

@@ -253,13 +253,17 @@ func TestInfoCountsDecisions(t *testing.T) {
 		t,
 		strings.HasSuffix(
 			strings.TrimSpace(c.do("INFO ratelimit")),
-			"# Ratelimit\r\ndecisions_admitted:6\r\ndecisions_denied:11\r\n"+
+			"# Ratelimit\r\ndecisions_admitted:6\r\ndecisions_denied:11\r\ndecisions_shadow_denied:0\r\n"+
 				"rl_multi:admitted=1,denied=1\r\nrl_slide:admitted=3,denied=7\r\nrl_token:admitted=2,denied=3",
 		),
 		c.do("INFO ratelimit"),
 	)
 	c.do("CONFIG RESETSTAT")
-	assert.Contains(t, c.do("INFO"), "# Ratelimit\r\ndecisions_admitted:0\r\ndecisions_denied:0\r\n\r\n")
+	assert.Contains(
+		t,
+		c.do("INFO"),
+		"# Ratelimit\r\ndecisions_admitted:0\r\ndecisions_denied:0\r\ndecisions_shadow_denied:0\r\n\r\n",
+	)
 }
 
 func TestTalliesOfAllSessionsAddUp(t *testing.T) {

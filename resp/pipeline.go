@@ -101,6 +101,7 @@ func (s *session) runGroup(elapsed time.Duration) *waitqueue.Waiter {
 		p := &s.group[i]
 		if i > 0 {
 			if s.Tx.Due() || len(s.Reply.B) >= wire.FlushSize {
+				s.group = s.group[:i]
 				return nil
 			}
 			s.guard.Take(p.Size)
@@ -110,6 +111,7 @@ func (s *session) runGroup(elapsed time.Duration) *waitqueue.Waiter {
 			s.Tx.Next(s.DB, p.Command.Flags&command.Write != 0)
 		}
 		if s.Run(p, keys[:p.Keys:p.Keys]) {
+			s.group = s.group[:i+1]
 			return s.enqueue(*p)
 		}
 		keys = keys[p.Keys:]

@@ -45,6 +45,38 @@ func (s *session) selectDatabase(db int) {
 	s.profile.database.Store(int32(db))
 }
 
+// reading is what the clocks said at the end of the last call.
+type reading struct {
+	now     int64 // Unix ms
+	elapsed time.Duration
+	fresh   bool // another call follows at once: it began then
+}
+
+// readClock returns the server time in Unix ms and the elapsed time at which a call begins.
+func (s *session) readClock() (now int64, elapsed time.Duration) {
+	if s.clock.fresh {
+		s.clock.fresh = false
+		return s.clock.now, s.clock.elapsed
+	}
+	return s.server.Time.Read()
+}
+
+// measure counts calls that have run together, since they began, and returns when they ended. No
+// call's time is known by itself: each counts as its share.
+func (s *session) measure(calls []command.Prepared, begun time.Duration) (end time.Duration) {
+	s.clock.now, end = s.server.Time.Read()
+	s.clock.elapsed = end
+	share := (end - begun) / time.Duration(len(calls))
+	for i := 0; i < len(calls); {
+		c, first := calls[i].Command, i
+		for i < len(calls) && calls[i].Command == c {
+			i++
+		}
+		s.meter.Add(c.Index, int64(i-first), share)
+	}
+	return end
+}
+
 // totals are counters over all sessions since the start or the last CONFIG RESETSTAT.
 type totals struct {
 	connections, rejected int64

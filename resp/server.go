@@ -15,6 +15,7 @@ import (
 	"rlserver/resp/command"
 	"rlserver/resp/config"
 	"rlserver/resp/waitqueue"
+	"rlserver/stats"
 )
 
 // Server serves the Redis protocol on any number of listeners from one engine.
@@ -85,7 +86,7 @@ func NewServer(o Options) *Server {
 	s := &Server{
 		Env: command.Env{
 			Engine: o.Engine, Time: o.Clock, Settings: o.Settings, Log: o.Log,
-			Tallies: make(command.Tallies, command.Declared), ReloadPolicies: o.ReloadPolicies,
+			Stats: stats.New(command.Declared), ReloadPolicies: o.ReloadPolicies,
 		},
 		journal: o.Journal, store: o.Store, version: o.Version, longCall: o.LongCall,
 		limits: o.Settings.Limits, started: time.Now(),

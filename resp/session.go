@@ -12,6 +12,7 @@ import (
 	"rlserver/resp/command"
 	"rlserver/resp/waitqueue"
 	"rlserver/resp/wire"
+	"rlserver/stats"
 )
 
 // session is the connection of one client. Only the connection's own goroutine may touch it, except
@@ -42,6 +43,10 @@ type session struct {
 	deferred []func()
 
 	takesLong bool // the call has called TakesLong
+
+	// What the calls cost, see profile.go.
+	meter stats.Meter
+	clock reading
 
 	// MULTI and WATCH, see transaction.go.
 	transaction transaction
@@ -75,6 +80,7 @@ func (s *Server) newSession(g *wire.Guard) *session {
 		hasher: command.Hasher{Engine: s.Engine},
 	}
 	ss.Conn, ss.Reply.Limiter = ss, ss
+	ss.meter.Counters = s.Stats
 	g.Unread = func(bytes int64) { s.countOutputOverrun(ss, bytes) }
 	g.Relieve = ss.evictClientsIfNeeded
 	g.LoginTime = s.Settings.PreauthTimeout
@@ -126,6 +132,8 @@ func (s *session) applyReplyMode() {
 // flush waits until the journal has the changes that the replies acknowledge, then sends the
 // replies. If sending fails, the next read of the guard returns the error and ends the session.
 func (s *session) flush() {
+	s.meter.Flush()
+	s.clock.fresh = false
 	s.waitForJournal()
 	if s.Reply.Truncated {
 		s.closeForOutputLimit()

@@ -155,14 +155,30 @@ func exec(c *command.Call) error {
 	s.Executing = true
 	defer func() { s.Executing = false }()
 	s.Reply.Array(len(t.calls))
-	keys := s.hasher.Keys
-	for i := range t.calls {
-		p := &t.calls[i]
+	s.runQueued(t.calls)
+	return nil
+}
+
+// runQueued runs the queued commands, whose locks are held. Those that are not fast are timed one
+// by one, the others together.
+func (s *session) runQueued(calls []command.Prepared) {
+	keys, begun, timed := s.hasher.Keys, s.server.Time.Elapsed(), 0
+	for i := range calls {
+		p := &calls[i]
+		alone := p.Command.Flags&command.Fast == 0
+		if alone && timed < i {
+			begun, timed = s.measure(calls[timed:i], begun), i
+		}
 		s.Tx.Next(s.DB, p.Command.Flags&command.Write != 0)
 		s.Run(p, keys[:p.Keys])
 		keys = keys[p.Keys:]
+		if alone {
+			begun, timed = s.measure(calls[i:i+1], begun), i+1
+		}
 	}
-	return nil
+	if timed < len(calls) {
+		s.measure(calls[timed:], begun)
+	}
 }
 
 // beginAll locks the keys of the queued commands and the watched keys.

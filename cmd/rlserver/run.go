@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"rlserver/clock"
 	"rlserver/engine"
@@ -93,7 +94,9 @@ func open(c setup, source clock.Source) (p *parts, err error) {
 	p.clock = clock.New(source, p.log)
 	p.data, err = persistence.Open(persistence.Options{
 		Dir: c.Start.Dir, AppendOnly: c.Start.AppendOnly, Clock: p.clock.Now, Log: p.log,
-		Settings: storeSettings(p.settings.Store()),
+		Settings:        storeSettings(p.settings.Store()),
+		ObserveSync:     func(took time.Duration) { p.server.Stats.Fsync.Observe(took) },
+		ObserveSnapshot: func(took time.Duration) { p.server.Stats.Snapshot.Observe(took) },
 	})
 	if err != nil {
 		return nil, err

@@ -35,6 +35,9 @@ type Decision struct {
 	// renews or the hits of its id are there.
 	Free bool
 
+	// ShadowDenied reports of a call that is Allowed that a policy in SHADOW mode denied it.
+	ShadowDenied bool
+
 	// Delay is how long an admitted call is to wait before it goes ahead, if it is held against a
 	// bucket that paces.
 	Delay int64

@@ -14,6 +14,7 @@ import (
 	"rlserver/engine/limit"
 	"rlserver/resp/config"
 	"rlserver/resp/wire"
+	"rlserver/stats"
 )
 
 // Call is what a handler works on. A connection reuses one for all its calls; a call that waits has
@@ -94,8 +95,30 @@ func (c *Call) Refuse(err error) {
 		c.Env.Log.Error("a command failed", "command", c.Command.FullName(), "client", c.Client, "error", err)
 		reply = "ERR internal error"
 	}
+	c.Env.Stats.Failed(c.Command.Index, int(c.Client))
+	c.ReplyError(string(reply))
+}
+
+// ReplyError replies with an error, and counts it.
+func (c *Call) ReplyError(text string) {
 	c.Errors++
-	c.Reply.Error(string(reply))
+	c.Env.Stats.Errors.Count(text)
+	c.Reply.Error(text)
+}
+
+// Decided counts a decision of the command, unless its cost is 0.
+func (c *Call) Decided(cost int64, d limit.Decision) {
+	if cost == 0 {
+		return
+	}
+	outcome := stats.Admitted
+	switch {
+	case !d.Allowed:
+		outcome = stats.Denied
+	case d.ShadowDenied:
+		outcome = stats.ShadowDenied
+	}
+	c.Env.Stats.Decided(c.Command.Index, int(c.Client), outcome)
 }
 
 // Fault replies with an error for a handler that has panicked, and logs the stack. mark is where
@@ -104,7 +127,8 @@ func (c *Call) Fault(fault any, mark int) {
 	c.Env.Log.Error("a command panicked", "command", c.Command.FullName(), "client", c.Client,
 		"fault", fmt.Sprint(fault), "stack", string(debug.Stack()))
 	c.Reply.B = c.Reply.B[:mark]
-	c.Reply.Error("ERR internal error")
+	c.Env.Stats.Failed(c.Command.Index, int(c.Client))
+	c.ReplyError("ERR internal error")
 }
 
 // Env is what handlers use of the server. All calls share it.
@@ -113,7 +137,7 @@ type Env struct {
 	Time     *clock.Clock
 	Settings *config.Settings
 	Log      *slog.Logger
-	Tallies  Tallies
+	Stats    *stats.Counters
 	Waiting  interface {
 		Empty(db int, keys []engine.Key) bool
 	}

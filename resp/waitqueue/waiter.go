@@ -95,8 +95,7 @@ func (w *Waiter) leaveAll(tx *engine.Tx) {
 	case TimedOut:
 		w.run(tx, command.LastAttempt)
 	case Cancelled:
-		w.call.Reply.Error(string(errUnblocked))
-		w.call.Errors++
+		w.call.ReplyError(string(errUnblocked))
 	}
 }
 

@@ -142,16 +142,16 @@ func policyList(c *command.Call) error {
 	c.Tx.SeeAll()
 	c.Reply.Array(len(list))
 	for _, p := range list {
-		admitted, denied := p.Counts()
+		decisions := p.Decisions()
 		c.Reply.Mapping(4)
 		c.Reply.BulkString("name")
 		c.Reply.BulkString(p.Name())
 		c.Reply.BulkString("definition")
 		c.Reply.BulkString(p.Definition())
 		c.Reply.BulkString("admitted")
-		c.Reply.Integer(admitted)
+		c.Reply.Integer(decisions.Admitted)
 		c.Reply.BulkString("denied")
-		c.Reply.Integer(denied)
+		c.Reply.Integer(decisions.Denied + decisions.ShadowDenied)
 	}
 	return nil
 }

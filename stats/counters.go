@@ -1,0 +1,119 @@
+package stats
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// Counters are the counters of a server.
+type Counters struct {
+	Errors Errors
+
+	// Fsync has how long syncs of the log took, Snapshot how long snapshots took.
+	Fsync, Snapshot Histogram
+
+	untracked atomic.Bool // no latencies are counted, see TrackLatency
+	commands  []atomic.Pointer[command]
+}
+
+// New returns counters for commands with the indexes 0 to commands-1.
+func New(commands int) *Counters {
+	return &Counters{commands: make([]atomic.Pointer[command], commands)}
+}
+
+// command holds the counters of one command.
+type command struct {
+	decisions Decisions
+	stripes   [stripes]struct {
+		calls, nanoseconds, rejected, failed atomic.Int64
+		latency                              Histogram
+	}
+}
+
+// of returns the counters of a command, and creates them for its first call.
+func (c *Counters) of(index int) *command {
+	p := &c.commands[index]
+	if known := p.Load(); known != nil {
+		return known
+	}
+	p.CompareAndSwap(nil, new(command))
+	return p.Load()
+}
+
+// Decided counts a decision by a command. stripe is any number of the caller's.
+func (c *Counters) Decided(index, stripe int, o Outcome) { c.of(index).decisions.Count(stripe, o) }
+
+// Rejected counts a call that was refused before it ran.
+func (c *Counters) Rejected(index, stripe int) { c.of(index).stripes[stripe%stripes].rejected.Add(1) }
+
+// Failed counts a call that has run and replied with an error.
+func (c *Counters) Failed(index, stripe int) { c.of(index).stripes[stripe%stripes].failed.Add(1) }
+
+// add counts calls that have run. All have the same latency bucket.
+func (c *Counters) add(stripe int, r run) {
+	s := &c.of(r.index).stripes[stripe%stripes]
+	s.calls.Add(r.calls)
+	s.nanoseconds.Add(int64(r.took))
+	if !c.untracked.Load() {
+		s.latency.add(r.bucket, r.calls, r.took)
+	}
+}
+
+// TrackLatency sets whether the latencies of commands are counted: at first they are. It forgets
+// those that were counted when it is switched off.
+func (c *Counters) TrackLatency(yes bool) {
+	c.untracked.Store(!yes)
+	if !yes {
+		c.ResetLatency()
+	}
+}
+
+// TracksLatency reports what TrackLatency has set.
+func (c *Counters) TracksLatency() bool { return !c.untracked.Load() }
+
+// ResetLatency forgets the latencies of all commands.
+func (c *Counters) ResetLatency() {
+	for i := range c.commands {
+		if known := c.commands[i].Load(); known != nil {
+			for j := range known.stripes {
+				known.stripes[j].latency.Reset()
+			}
+		}
+	}
+}
+
+// Reset sets all counters to 0, except those of the disk. What is counted meanwhile may be lost.
+func (c *Counters) Reset() {
+	for i := range c.commands {
+		c.commands[i].Store(nil)
+	}
+	c.Errors.Reset()
+}
+
+// CommandCounts is a snapshot of the counters of one command.
+type CommandCounts struct {
+	Calls     int64         // that have run
+	Time      time.Duration // that these took together
+	Rejected  int64         // refused before they ran
+	Failed    int64         // of Calls, those whose reply was an error
+	Latency   Distribution  // of Calls; empty if latencies are not tracked
+	Decisions DecisionCounts
+}
+
+// Command returns the counters of a command; nil if it was never called.
+func (c *Counters) Command(index int) *CommandCounts {
+	known := c.commands[index].Load()
+	if known == nil {
+		return nil
+	}
+	sum := &CommandCounts{Decisions: known.decisions.Snapshot()}
+	for i := range known.stripes {
+		s := &known.stripes[i]
+		sum.Calls += s.calls.Load()
+		sum.Time += time.Duration(s.nanoseconds.Load())
+		sum.Rejected += s.rejected.Load()
+		sum.Failed += s.failed.Load()
+		s.latency.addTo(&sum.Latency)
+	}
+	return sum
+}
