@@ -116,9 +116,9 @@ func TestErrorsOfTheConfigurationFile(t *testing.T) {
 		"a.conf:9: requirepass has the wrong number of arguments",
 		`a.conf:3: port "x": argument couldn't be parsed into an integer`,
 		`b.conf:1: databases "0": argument must be between 1 and 65536 inclusive`,
-		`a.conf:4: maxmemory "much": argument must be a memory value, such as 256mb`,
+		`a.conf:4: maxmemory "much": argument must be a memory value; an example is 256mb`,
 		`a.conf:11: client-output-buffer-limit "normal 1": ` +
-			"Wrong number of arguments in buffer limit configuration., such as 'normal 64mb 16mb 60'",
+			"Wrong number of arguments in buffer limit configuration; an example is 'normal 64mb 16mb 60'",
 	}
 	_, err := checked(t, "a.conf")
 	assert.ElementsMatch(t, append(append(unknown,

@@ -159,13 +159,13 @@ func TestFailuresToStart(t *testing.T) {
 			"--requirepass-file cannot be read: open " + dir + "/no: no such file or directory"},
 		{"--port 0 --unixsocket " + dir + "/s --dir " + file,
 			"the data directory cannot be created: mkdir " + file + ": file exists"},
-		{"--appendfsync sometimes", `--appendfsync must be one of "always","everysec","no" but got "sometimes"`},
+		{"--appendfsync sometimes", `--appendfsync "sometimes": argument(s) must be one of the following: everysec, always, no`},
 		{"--auto-aof-rewrite-min-size much",
-			`--auto-aof-rewrite-min-size must be a number of bytes such as 64mb, not "much"`},
-		{"--save 900", `--save must be pairs of seconds and changes such as '3600 1 300 100', not "900"`},
+			`--auto-aof-rewrite-min-size "much": argument must be a memory value; an example is 64mb`},
+		{"--save 900", `--save "900": Invalid save parameters; an example is '3600 1 300 100'`},
 		{"--policies " + named, "--policies cannot be read: " + named + ":3: slide lacks window"},
 		{"--policies " + dir + "/no", "--policies cannot be read: open " + dir + "/no: no such file or directory"},
-		{"--maxclients none", `--maxclients: expected a valid 64 bit int but got "none"`},
+		{"--maxclients none", `--maxclients "none": argument couldn't be parsed into an integer`},
 	} {
 		cmd := exec.Command(program, strings.Fields(test.flags)...)
 		var stderr bytes.Buffer

@@ -118,7 +118,7 @@ func (p *Parameter) start(s *Settings, value string) error {
 func (g *Given) refuse(p *Parameter, why error) error {
 	text := why.Error()
 	if p.Example != "" {
-		text += ", such as " + p.Example
+		text = strings.TrimSuffix(text, ".") + "; an example is " + p.Example
 	}
 	if p.Secret {
 		return fmt.Errorf("%s: %s", g.As, text)
