@@ -80,7 +80,9 @@ func (o *counterObject) moveBack(f *Effect, present, _ int64) (moved bool) {
 }
 
 // putCounts makes the effect that of a sliding window counter's state.
-func (f *Effect) putCounts(c limit.Counts) { f.Kind, f.Counts = EffectCounter, c }
+func (f *Effect) putCounts(c limit.Counts) {
+	f.Kind, f.Tokens, f.Count, f.Counts = EffectCounter, limit.Tokens{}, limit.Count{}, c
+}
 
 // fitsCounter reports whether the numbers can be those of a counter.
 func (f *Effect) fitsCounter() bool {

@@ -107,7 +107,7 @@ func (o *fixedObject) moveBack(f *Effect, present, _ int64) (moved bool) {
 // putCount makes the effect that of a fixed window's state. EffectCount is for what was stored
 // before Lengths were.
 func (f *Effect) putCount(c limit.Count) {
-	f.Kind, f.Count = EffectWindow, c
+	f.Kind, f.Tokens, f.Count, f.Counts = EffectWindow, limit.Tokens{}, c, limit.Counts{}
 	if c.Length == 0 {
 		f.Kind = EffectCount
 	}

@@ -115,7 +115,7 @@ func (o *tokenObject) moveBack(f *Effect, present, by int64) (moved bool) {
 // putTokens makes the effect that of a token bucket's state. EffectTokens is for what was stored
 // before there were Fractions.
 func (f *Effect) putTokens(t limit.Tokens) {
-	f.Kind, f.Tokens = EffectBucket, t
+	f.Kind, f.Tokens, f.Count, f.Counts = EffectBucket, t, limit.Count{}, limit.Counts{}
 	if t.Earned > 0 {
 		f.Kind = EffectTokens
 	}

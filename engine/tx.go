@@ -212,8 +212,12 @@ func (tx *Tx) unlock() {
 	if cap(tx.parts) > keptParts {
 		tx.parts, tx.rules = nil, nil
 	}
-	tx.notified, tx.after = nil, nil
-	tx.check.reset()
+	if len(tx.notified) > 0 || len(tx.after) > 0 { // to clear them costs a write barrier
+		tx.notified, tx.after = nil, nil
+	}
+	if len(tx.check.policies) > 0 {
+		tx.check.reset()
+	}
 	tx.recount()
 	for _, sh := range tx.locked {
 		sh.mu.Unlock()
@@ -287,9 +291,8 @@ func (tx *Tx) perform(o object, f *Effect) object {
 	tx.changed += f.size()
 	o = tx.e.apply(o, f)
 	if tx.e.journal != nil {
-		recorded := *f
-		recorded.set = nil // it goes on to change
-		tx.effects = append(tx.effects, recorded)
+		tx.effects = append(tx.effects, *f)
+		tx.effects[len(tx.effects)-1].set = nil // it goes on to change
 	}
 	return o
 }
