@@ -34,6 +34,7 @@ type Command struct {
 	Subs    []*Command
 
 	parent *Command // of a subcommand
+	upper  string   // the name in upper case, as most clients send it
 	Index  int      // unique
 }
 
@@ -198,6 +199,7 @@ func Register(family ...*Command) {
 			panic("resp: command declared twice: " + c.Name)
 		}
 		Commands[c.Name] = c
+		c.upper = strings.ToUpper(c.Name)
 		c.Index = Declared
 		Declared++
 		for _, sub := range c.Subs {
@@ -205,6 +207,12 @@ func Register(family ...*Command) {
 			Declared++
 		}
 	}
+}
+
+// Called reports whether a command, and no subcommand, has a name in lower or upper case. Clients
+// repeat commands: this is cheaper than Find. c may be nil.
+func (c *Command) Called(name []byte) bool {
+	return c != nil && c.parent == nil && (string(name) == c.upper || string(name) == c.Name)
 }
 
 // Find returns the command of a name in any case; nil if there is none. It does not allocate.
