@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"rlserver/engine/limit"
+	"rlserver/engine/object"
 	"rlserver/engine/rule"
 )
 
@@ -21,8 +22,8 @@ func (b bruteCounter) used(c limit.Counter, now int64) int64 {
 	return b[n] + int64(math.Ceil(float64(b[n-1]*(c.Window-elapsed))/float64(c.Window)))
 }
 
-// refund takes the newest back, and returns how many those were.
-func (b bruteCounter) refund(c limit.Counter, now, n int64) (back int64) {
+// Refund takes the newest back, and returns how many those were.
+func (b bruteCounter) Refund(c limit.Counter, now, n int64) (back int64) {
 	for i := range int64(2) {
 		took := min(n-back, b[now/c.Window-i])
 		b[now/c.Window-i] -= took
@@ -59,11 +60,11 @@ func TestCounterAgainstBruteForce(t *testing.T) {
 			c.now += r.Int64N(3) * r.Int64N(20)
 			cost := r.Int64N(6)
 			if r.IntN(6) == 0 {
-				require.Equal(t, brute.refund(rule.Counter, c.now, cost+1), c.refund(name, cost+1, ""))
+				require.Equal(t, brute.Refund(rule.Counter, c.now, cost+1), c.Refund(name, cost+1, ""))
 				continue
 			}
 			var d limit.Decision
-			before, free := c.content(name), rule.Counter.Limit-brute.used(rule.Counter, c.now)
+			before, free := c.Content(name), rule.Counter.Limit-brute.used(rule.Counter, c.now)
 			c.with(name, func(k Key) {
 				l := Limit{Key: k, Rule: rule}
 				switch r.IntN(3) {
@@ -82,7 +83,7 @@ func TestCounterAgainstBruteForce(t *testing.T) {
 				free -= cost
 				require.EqualValues(t, (c.now/rule.Counter.Window+2)*rule.Counter.Window-c.now, d.ResetAfter)
 			} else {
-				require.Equal(t, before, c.content(name), "law 1")
+				require.Equal(t, before, c.Content(name), "law 1")
 			}
 			require.Equal(t, max(free, 0), d.Remaining)
 			if d.RetryAfter > 0 {
@@ -114,7 +115,7 @@ func TestCounterKeys(t *testing.T) {
 		d, err := c.tx.Decide(&l, 2)
 		require.NoError(t, err)
 		assert.Equal(t, limit.Decision{Allowed: true, Limit: 5, Remaining: 3, ResetAfter: 2000}, d)
-		assert.Equal(t, TypeCounter, c.tx.Type(k))
+		assert.Equal(t, object.TypeCounter, c.tx.Type(k))
 		_, err = c.tx.Token(k, limit.Bucket{Capacity: 1, Refill: 1, Period: 1}, 1)
 		assert.Equal(t, ErrWrongType, err)
 		_, err = c.tx.Refund(k, 1, []byte("id"))
@@ -124,7 +125,13 @@ func TestCounterKeys(t *testing.T) {
 			t,
 			c.tx.Restore(
 				k,
-				&Restored{Type: content.Type, Numbers: content.Numbers, ExpireAt: epoch + 2000, Idle: -1, Uses: -1},
+				&object.Restored{
+					Type:     content.Type,
+					Numbers:  content.Numbers,
+					ExpireAt: epoch + 2000,
+					Idle:     -1,
+					Uses:     -1,
+				},
 			),
 		)
 		d, _ = c.tx.Decide(&l, 0)

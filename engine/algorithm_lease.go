@@ -1,20 +1,24 @@
 package engine
 
-import "rlserver/engine/limit"
+import (
+	"rlserver/engine/effect"
+	"rlserver/engine/limit"
+	"rlserver/engine/object"
+)
 
 // lease is how many at once: a key holds a sorted set with a member per lease, named by its id,
 // whose score is when it lapses, Unix ms. The id, which is not empty, is renewed if it holds a
 // lease; if not, it takes one. The key's deadline is when the last lease lapses. Lapsed leases are
 // dropped on the way of an admitted call.
 var lease = algorithm{
-	holds:  TypeZSet,
+	holds:  object.TypeZSet,
 	id:     namesLease,
 	allows: func(l *Limit) int64 { return l.Lease.Limit },
 	decide: func(tx *Tx, p *part, cost int64) error {
 		p.answer = tx.decideLease(p.object, p.limit.Lease, p.limit.ID, cost)
 		return nil
 	},
-	record: func(tx *Tx, p *part, _, expireAt int64) object {
+	record: func(tx *Tx, p *part, _, expireAt int64) object.Object {
 		return tx.recordLease(p.limit.Key, p.object, p.limit.Lease, p.limit.ID, expireAt)
 	},
 	admitsFrom: func(tx *Tx, p *part, t, _ int64) int64 {
@@ -22,7 +26,7 @@ var lease = algorithm{
 	},
 }
 
-func (tx *Tx) decideLease(o object, rule limit.Lease, id []byte, cost int64) limit.Decision {
+func (tx *Tx) decideLease(o object.Object, rule limit.Lease, id []byte, cost int64) limit.Decision {
 	tx.log = logIn(o)
 	return rule.Decide(&tx.log, tx.log.rank(id), tx.now, cost)
 }
@@ -39,20 +43,20 @@ func (l *hitLog) rank(id []byte) int {
 	return rank
 }
 
-func (tx *Tx) recordLease(k Key, o object, rule limit.Lease, id []byte, expireAt int64) object {
+func (tx *Tx) recordLease(k Key, o object.Object, rule limit.Lease, id []byte, expireAt int64) object.Object {
 	o = tx.dropLapsed(k, o)
-	o = tx.apply(o, &Effect{Kind: EffectAdd, Key: k, Field: id, Score: float64(tx.now + rule.TTL)})
-	return tx.apply(o, &Effect{Kind: EffectExpire, Key: k, ExpireAt: expireAt})
+	o = tx.apply(o, &effect.Effect{Kind: effect.Add, Key: k, Field: id, Score: float64(tx.now + rule.TTL)})
+	return tx.apply(o, &effect.Effect{Kind: effect.Expire, Key: k, ExpireAt: expireAt})
 }
 
 // dropLapsed deletes the leases that have lapsed, and the key with the last of them.
-func (tx *Tx) dropLapsed(k Key, o object) object {
-	z, _ := o.(*zsetObject)
+func (tx *Tx) dropLapsed(k Key, o object.Object) object.Object {
+	z, _ := o.(*object.ZSet)
 	if z == nil {
 		return o
 	}
-	if lapsed := z.set.FirstAfter(float64(tx.now)); lapsed > 0 {
-		return tx.apply(o, &Effect{Kind: EffectRemoveSpan, Key: k, Hi: lapsed})
+	if lapsed := z.Set.FirstAfter(float64(tx.now)); lapsed > 0 {
+		return tx.apply(o, &effect.Effect{Kind: effect.RemoveSpan, Key: k, Hi: lapsed})
 	}
 	return o
 }
@@ -61,20 +65,20 @@ func (tx *Tx) dropLapsed(k Key, o object) object {
 // held. The key's deadline is when the last of the others lapses; without others the key is gone.
 func (tx *Tx) Release(k Key, id []byte) (bool, error) {
 	o := tx.lookup(k)
-	z, err := as[*zsetObject](o)
+	z, err := as[*object.ZSet](o)
 	if z == nil {
 		return false, err
 	}
-	if lapse, ok := z.set.Score(id); !ok || lapse <= float64(tx.now) {
+	if lapse, ok := z.Set.Score(id); !ok || lapse <= float64(tx.now) {
 		return false, nil
 	}
 	tx.dropLapsed(k, o) // and not the key: one is held
-	if o = tx.apply(o, &Effect{Kind: EffectRemove, Key: k, Field: id}); o == nil {
+	if o = tx.apply(o, &effect.Effect{Kind: effect.Remove, Key: k, Field: id}); o == nil {
 		return true, nil
 	}
-	_, last := z.set.At(z.set.Len() - 1)
-	if at := limit.Lapse(last); at != z.expireAt {
-		tx.apply(o, &Effect{Kind: EffectExpire, Key: k, ExpireAt: at})
+	_, last := z.Set.At(z.Set.Len() - 1)
+	if at := limit.Lapse(last); at != z.ExpireAt {
+		tx.apply(o, &effect.Effect{Kind: effect.Expire, Key: k, ExpireAt: at})
 	}
 	return true, nil
 }

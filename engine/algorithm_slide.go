@@ -1,10 +1,9 @@
 package engine
 
 import (
-	"iter"
-	"strconv"
-
+	"rlserver/engine/effect"
 	"rlserver/engine/limit"
+	"rlserver/engine/object"
 	"rlserver/engine/rule"
 	"rlserver/zset"
 )
@@ -12,7 +11,7 @@ import (
 // slide is an exact sliding window over a log of hits, a sorted set. Several limits may share one
 // log.
 var slide = algorithm{
-	holds:  TypeZSet,
+	holds:  object.TypeZSet,
 	id:     namesHits,
 	allows: func(l *Limit) int64 { return l.Slide.Limit },
 	decide: func(tx *Tx, p *part, cost int64) error {
@@ -24,7 +23,7 @@ var slide = algorithm{
 		}
 		return nil
 	},
-	record: func(tx *Tx, p *part, cost, expireAt int64) object {
+	record: func(tx *Tx, p *part, cost, expireAt int64) object.Object {
 		return tx.recordSlide(p.limit.Key, p.object, p.limit.ID, p.trim, cost, expireAt)
 	},
 	admitsFrom: func(tx *Tx, p *part, t, cost int64) int64 {
@@ -35,9 +34,6 @@ var slide = algorithm{
 	},
 }
 
-// MaxHits is the largest cost of one call on a sliding window, whose log keeps a member per hit.
-const MaxHits = 1_000_000
-
 // Slide decides a call of cost hits against sliding windows over the one log that the key holds, a
 // sorted set with a member per hit. All windows admit it and it is recorded once, or nothing
 // changes. A missing key is an empty log. Hits that no window reaches any more are dropped on the
@@ -45,15 +41,15 @@ const MaxHits = 1_000_000
 //
 // The members of an admitted call are `<ms>-<seq>`; with an id (not nil) they are the id, then
 // id:2, id:3, …, leaving out names that are taken, see appendHitName. A call whose id is in the
-// longest window already is answered as admitted, and nothing is recorded. A cost above MaxHits
-// that some time could be admitted is ErrTooManyHits.
+// longest window already is answered as admitted, and nothing is recorded. A cost above
+// effect.MaxHits that some time could be admitted is ErrTooManyHits.
 func (tx *Tx) Slide(k Key, rules []limit.Window, cost int64, id []byte) (limit.Decision, error) {
 	o := tx.lookup(k)
-	if _, err := as[*zsetObject](o); err != nil {
+	if _, err := as[*object.ZSet](o); err != nil {
 		return limit.Decision{}, err
 	}
 	d, repeated := tx.decideSlide(o, rules, cost, id)
-	if cost > MaxHits && d.RetryAfter != limit.Never && !repeated {
+	if cost > effect.MaxHits && d.RetryAfter != limit.Never && !repeated {
 		return limit.Decision{}, ErrTooManyHits
 	}
 	if !d.Allowed || cost == 0 || repeated {
@@ -61,12 +57,17 @@ func (tx *Tx) Slide(k Key, rules []limit.Window, cost int64, id []byte) (limit.D
 		return tx.note(k, &by, o, false, cost, tx.slideUntilGone(o, rules, cost, d), false), nil
 	}
 	fresh := o == nil
-	o = tx.recordSlide(k, o, id, tx.lapsed(rules), cost, after(tx.now, d.ResetAfter))
+	o = tx.recordSlide(k, o, id, tx.lapsed(rules), cost, limit.After(tx.now, d.ResetAfter))
 	return tx.note(k, nil, o, fresh, cost, d, false), nil
 }
 
 // decideSlide leaves the log that it has decided about in tx.log.
-func (tx *Tx) decideSlide(o object, rules []limit.Window, cost int64, id []byte) (d limit.Decision, repeated bool) {
+func (tx *Tx) decideSlide(
+	o object.Object,
+	rules []limit.Window,
+	cost int64,
+	id []byte,
+) (d limit.Decision, repeated bool) {
 	tx.log = logIn(o)
 	if id != nil && tx.log.set != nil {
 		if at, ok := tx.log.admitted(id); ok && at > float64(tx.now-limit.Longest(rules)) {
@@ -81,7 +82,7 @@ func (tx *Tx) lapsed(rules []limit.Window) int {
 	return tx.log.After(float64(tx.now - limit.Longest(rules)))
 }
 
-func (tx *Tx) recordSlide(k Key, o object, id []byte, trim int, cost, expireAt int64) object {
+func (tx *Tx) recordSlide(k Key, o object.Object, id []byte, trim int, cost, expireAt int64) object.Object {
 	if id == nil {
 		return tx.recordHits(k, o, trim, cost, expireAt)
 	}
@@ -89,31 +90,37 @@ func (tx *Tx) recordSlide(k Key, o object, id []byte, trim int, cost, expireAt i
 }
 
 // recordHits is one effect: the lapsed hits go, the new ones come, the deadline moves.
-func (tx *Tx) recordHits(k Key, o object, trim int, n, expireAt int64) object {
+func (tx *Tx) recordHits(k Key, o object.Object, trim int, n, expireAt int64) object.Object {
 	seq := tx.e.shardOf(k).seq.next(logIn(o).set, tx.now, uint64(n))
 	return tx.apply(
 		o,
-		&Effect{Kind: EffectHits, Key: k, Lo: trim, Hits: Hits{At: tx.now, Seq: seq, N: n}, ExpireAt: expireAt},
+		&effect.Effect{
+			Kind:     effect.AddHits,
+			Key:      k,
+			Lo:       trim,
+			Hits:     effect.Hits{At: tx.now, Seq: seq, N: n},
+			ExpireAt: expireAt,
+		},
 	)
 }
 
-func (tx *Tx) recordHitsAs(k Key, o object, id []byte, trim int, n, expireAt int64) object {
+func (tx *Tx) recordHitsAs(k Key, o object.Object, id []byte, trim int, n, expireAt int64) object.Object {
 	if trim > 0 {
-		o = tx.apply(o, &Effect{Kind: EffectRemoveSpan, Key: k, Hi: trim})
+		o = tx.apply(o, &effect.Effect{Kind: effect.RemoveSpan, Key: k, Hi: trim})
 	}
-	for name := range hitNames(id) {
+	for name := range effect.HitNames(id) {
 		if n == 0 {
 			break
 		}
-		if z, ok := o.(*zsetObject); ok {
-			if _, taken := z.set.Score(name); taken {
+		if z, ok := o.(*object.ZSet); ok {
+			if _, taken := z.Set.Score(name); taken {
 				continue
 			}
 		}
-		o = tx.apply(o, &Effect{Kind: EffectAdd, Key: k, Field: name, Score: float64(tx.now)})
+		o = tx.apply(o, &effect.Effect{Kind: effect.Add, Key: k, Field: name, Score: float64(tx.now)})
 		n--
 	}
-	return tx.apply(o, &Effect{Kind: EffectExpire, Key: k, ExpireAt: expireAt})
+	return tx.apply(o, &effect.Effect{Kind: effect.Expire, Key: k, ExpireAt: expireAt})
 }
 
 // hitSequence numbers the hits of a shard within a millisecond. Time never runs backward in a
@@ -132,7 +139,7 @@ func (q *hitSequence) next(set *zset.Set, now int64, n uint64) (first uint64) {
 	if set != nil {
 		var buf [40]byte
 		for i := n; i > 0; i-- { // from the last on, so as to pass over all that are taken at once
-			if _, taken := set.Score(Hits{At: now, Seq: first}.member(buf[:0], i-1)); taken {
+			if _, taken := set.Score(effect.Hits{At: now, Seq: first}.Member(buf[:0], i-1)); taken {
 				first += i
 				i = n + 1
 			}
@@ -162,20 +169,20 @@ type hitLog struct {
 	known bool
 }
 
-func logIn(o object) hitLog {
-	if z, ok := o.(*zsetObject); ok {
-		return hitLog{set: &z.set}
+func logIn(o object.Object) hitLog {
+	if z, ok := o.(*object.ZSet); ok {
+		return hitLog{set: &z.Set}
 	}
 	return hitLog{}
 }
 
 // admitted is when a call with that id was admitted, if its first hit is in the log.
 func (l *hitLog) admitted(id []byte) (at float64, ok bool) {
-	if !isHitName(id) {
+	if !effect.IsHitName(id) {
 		return l.set.Score(id)
 	}
 	var buf [64]byte
-	return l.set.Score(appendHitName(buf[:0], id, 1))
+	return l.set.Score(effect.AppendHitName(buf[:0], id, 1))
 }
 
 func (l *hitLog) Len() int {
@@ -202,7 +209,7 @@ func (l *hitLog) After(t float64) int {
 
 // slideUntilGone is untilGone for the windows over tx.log. Where the key is gone before some of
 // them admit, all of these wait equally long, and the answer speaks of the first.
-func (tx *Tx) slideUntilGone(o object, rules []limit.Window, cost int64, d limit.Decision) limit.Decision {
+func (tx *Tx) slideUntilGone(o object.Object, rules []limit.Window, cost int64, d limit.Decision) limit.Decision {
 	answer := tx.untilGone(o, d)
 	if answer.RetryAfter == d.RetryAfter {
 		return answer
@@ -214,48 +221,4 @@ func (tx *Tx) slideUntilGone(o object, rules []limit.Window, cost int64, d limit
 		}
 	}
 	return answer
-}
-
-// hitNames yields the names that an id gives to the hits of its call. Each has bytes of its own,
-// which an effect may keep.
-func hitNames(id []byte) iter.Seq[[]byte] {
-	return func(yield func([]byte) bool) {
-		for n := int64(1); yield(appendHitName(nil, id, n)); n++ {
-		}
-	}
-}
-
-// appendHitName appends the name of the n-th hit, from 1 on, of a call that has an id: id, id:2,
-// id:3, … The first is id:1 where the id itself could be the name of another hit. So no two calls'
-// hits ever have the same name, unless they have the same id.
-func appendHitName(dst, id []byte, n int64) []byte {
-	dst = append(dst, id...)
-	if n == 1 && !isHitName(id) {
-		return dst
-	}
-	return strconv.AppendInt(append(dst, ':'), n, 10)
-}
-
-// isHitName reports whether an id looks like a name that hits are given: …:<n>, or <ms>-<seq>.
-func isHitName(id []byte) bool {
-	i := len(id)
-	for i > 0 && isDigit(id[i-1]) {
-		i--
-	}
-	if i == 0 || i == len(id) {
-		return false
-	}
-	return id[i-1] == ':' || id[i-1] == '-' && areDigits(id[:i-1])
-}
-
-func isDigit(c byte) bool { return '0' <= c && c <= '9' }
-
-// areDigits reports whether there are digits, and nothing else.
-func areDigits(b []byte) bool {
-	for _, c := range b {
-		if !isDigit(c) {
-			return false
-		}
-	}
-	return len(b) > 0
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"rlserver/engine/effect"
 	"rlserver/engine/limit"
 	"rlserver/engine/rule"
 	"rlserver/zset"
@@ -265,7 +266,7 @@ func (w *world) some() (limits []Limit) {
 
 func (w *world) contents() (all []string) {
 	for _, key := range w.limits {
-		all = append(all, w.content(string(key[0].Key.Name)))
+		all = append(all, w.Content(string(key[0].Key.Name)))
 	}
 	return all
 }
@@ -417,14 +418,14 @@ func TestAllRefusesWhatDoesNotFit(t *testing.T) {
 			"one rule: only those of SLIDE may share a key")},
 		{[]Limit{named(token, "x"), named(token, "x")}, 1, Error("ERR key 'x' is in more than one rule: only those " +
 			"of SLIDE may share a key")},
-		{[]Limit{named(token, "x"), named(slide, "s")}, MaxHits + 1, ErrManyHits},
-		{[]Limit{named(slide, "s"), named(slide, "r")}, MaxHits/2 + 1, ErrManyHits},
+		{[]Limit{named(token, "x"), named(slide, "s")}, effect.MaxHits + 1, ErrManyHits},
+		{[]Limit{named(slide, "s"), named(slide, "r")}, effect.MaxHits/2 + 1, ErrManyHits},
 	} {
 		_, err := c.all(step.limits, step.cost)
 		require.Equal(t, step.want, err)
 	}
 	for _, key := range []string{"new", "s", "r", "x"} {
-		assert.Equal(t, "nothing", c.content(key))
+		assert.Equal(t, "nothing", c.Content(key))
 	}
 	d, err := c.all([]Limit{named(slide, "s"), named(slide, "s"), named(token, "x")}, 1)
 	assert.NoError(t, err)
@@ -457,7 +458,7 @@ func TestAllKnowsRepeatedIDs(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, want, d, "call %d", i)
 	}
-	assert.Equal(t, "log until 1767225601000: a@1767225600000", c.content("s"))
+	assert.Equal(t, "log until 1767225601000: a@1767225600000", c.Content("s"))
 }
 
 // Law 4 where deadlines were set by hand: a wait for a key to expire is no longer than that.

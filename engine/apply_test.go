@@ -10,46 +10,50 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"rlserver/bitmap"
+	"rlserver/engine/effect"
 	"rlserver/engine/limit"
+	"rlserver/engine/object"
 )
 
 const held = "held" // the key that the effects of these tests are about
 
 // holding one of each type: the sorted set has three members.
-var heldBy = map[Type][]Effect{
-	TypeNone:   nil,
-	TypeString: {{Kind: EffectString, Value: []byte("abc")}},
-	TypeHash:   {{Kind: EffectHashSet, Field: []byte("f"), Value: []byte("v")}},
-	TypeZSet: {
+var heldBy = map[object.Type][]effect.Effect{
+	object.TypeNone:   nil,
+	object.TypeString: {{Kind: effect.String, Value: []byte("abc")}},
+	object.TypeHash:   {{Kind: effect.HashSet, Field: []byte("f"), Value: []byte("v")}},
+	object.TypeZSet: {
 		{
-			Kind:  EffectAdd,
+			Kind:  effect.Add,
 			Field: []byte("1"),
 			Score: 1,
-		}, {Kind: EffectAdd, Field: []byte("2"), Score: 2}, {Kind: EffectAdd, Field: []byte("c"), Score: 3},
+		}, {Kind: effect.Add, Field: []byte("2"), Score: 2}, {Kind: effect.Add, Field: []byte("c"), Score: 3},
 	},
-	TypeToken:   {{Kind: EffectTokens, Tokens: limit.Tokens{Missing: 1}, ExpireAt: epoch}},
-	TypeFixed:   {{Kind: EffectCount, Count: limit.Count{Used: 1}, ExpireAt: epoch}},
-	TypeCounter: {{Kind: EffectCounter, Counts: limit.Counts{Start: epoch, Length: 1000, Current: 1}, ExpireAt: epoch}},
+	object.TypeToken: {{Kind: effect.Tokens, Tokens: limit.Tokens{Missing: 1}, ExpireAt: epoch}},
+	object.TypeFixed: {{Kind: effect.Count, Count: limit.Count{Used: 1}, ExpireAt: epoch}},
+	object.TypeCounter: {
+		{Kind: effect.Counter, Counts: limit.Counts{Start: epoch, Length: 1000, Current: 1}, ExpireAt: epoch},
+	},
 }
 
 // holder is an engine with two databases, in the first of which a key holds an object of the type.
-func holder(t *testing.T, holds Type) *Engine {
+func holder(t *testing.T, holds object.Type) *Engine {
 	e := New(Options{Databases: 2, Shards: 8})
 	for _, f := range heldBy[holds] {
 		f.Key.Name = []byte(held)
-		require.NoError(t, e.Apply(epoch, []Effect{f}))
+		require.NoError(t, e.Apply(epoch, []effect.Effect{f}))
 	}
 	return e
 }
 
 // requireRefused checks that an effect is refused with an error that has all those words, and that
 // it changes nothing.
-func requireRefused(t *testing.T, holds Type, f Effect, words ...string) {
+func requireRefused(t *testing.T, holds object.Type, f effect.Effect, words ...string) {
 	t.Helper()
 	e := holder(t, holds)
 	before := dump(e)
 	var err error
-	require.NotPanics(t, func() { err = e.Apply(epoch, []Effect{f}) })
+	require.NotPanics(t, func() { err = e.Apply(epoch, []effect.Effect{f}) })
 	require.Error(t, err)
 	for _, word := range words {
 		assert.Contains(t, err.Error(), word)
@@ -60,49 +64,56 @@ func requireRefused(t *testing.T, holds Type, f Effect, words ...string) {
 
 // Every kind of effect meets every type, and a missing key.
 func TestApplyRefusesOtherTypes(t *testing.T) {
-	anything := []Type{TypeString, TypeHash, TypeZSet, TypeToken, TypeFixed, TypeCounter}
-	all := append([]Type{TypeNone}, anything...)
-	fits := map[EffectKind][]Type{
-		EffectDelete:     all, // for a missing key, see Apply
-		EffectExpire:     anything,
-		EffectString:     all,
-		EffectSplice:     {TypeNone, TypeString},
-		EffectHashSet:    {TypeNone, TypeHash},
-		EffectHashDelete: {TypeHash},
-		EffectAdd:        {TypeNone, TypeZSet},
-		EffectRemove:     {TypeZSet},
-		EffectRemoveSpan: {TypeZSet},
-		EffectHits:       {TypeNone, TypeZSet},
-		EffectTokens:     {TypeNone, TypeToken},
-		EffectCount:      {TypeNone, TypeFixed},
-		EffectRename:     anything,
-		EffectCopy:       anything,
-		EffectMove:       anything,
-		EffectFlush:      all,
-		EffectSwap:       all,
-
-		EffectPolicy:       all,
-		EffectPolicyDelete: all,
-
-		EffectBucket: {TypeNone, TypeToken},
-		EffectWindow: {TypeNone, TypeFixed},
-
-		EffectCounter: {TypeNone, TypeCounter},
-		EffectZSet:    all,
+	anything := []object.Type{
+		object.TypeString,
+		object.TypeHash,
+		object.TypeZSet,
+		object.TypeToken,
+		object.TypeFixed,
+		object.TypeCounter,
 	}
-	for _, kind := range EffectKinds() {
+	all := append([]object.Type{object.TypeNone}, anything...)
+	fits := map[effect.Kind][]object.Type{
+		effect.Delete:     all, // for a missing key, see Apply
+		effect.Expire:     anything,
+		effect.String:     all,
+		effect.Splice:     {object.TypeNone, object.TypeString},
+		effect.HashSet:    {object.TypeNone, object.TypeHash},
+		effect.HashDelete: {object.TypeHash},
+		effect.Add:        {object.TypeNone, object.TypeZSet},
+		effect.Remove:     {object.TypeZSet},
+		effect.RemoveSpan: {object.TypeZSet},
+		effect.AddHits:    {object.TypeNone, object.TypeZSet},
+		effect.Tokens:     {object.TypeNone, object.TypeToken},
+		effect.Count:      {object.TypeNone, object.TypeFixed},
+		effect.Rename:     anything,
+		effect.Copy:       anything,
+		effect.Move:       anything,
+		effect.Flush:      all,
+		effect.Swap:       all,
+
+		effect.Policy:       all,
+		effect.PolicyDelete: all,
+
+		effect.Bucket: {object.TypeNone, object.TypeToken},
+		effect.Window: {object.TypeNone, object.TypeFixed},
+
+		effect.Counter: {object.TypeNone, object.TypeCounter},
+		effect.ZSet:    all,
+	}
+	for _, kind := range effect.Kinds() {
 		require.NotEmpty(t, fits[kind], "kind %d", kind)
-		f := Effect{
+		f := effect.Effect{
 			Kind:   kind,
 			ToDB:   1,
 			Field:  []byte("f"),
 			Value:  []byte("FIXED 5 1m"),
 			Hi:     1,
-			Hits:   Hits{N: 1},
+			Hits:   effect.Hits{N: 1},
 			Counts: limit.Counts{Length: 1},
 		}
 		f.Key.Name, f.To.Name = []byte(held), []byte("other")
-		if kind == EffectZSet {
+		if kind == effect.ZSet {
 			f.Value = []byte("\x01m\x00\x00\x00\x00\x00\x00\xf0\x3f")
 		}
 		for _, holds := range all {
@@ -112,7 +123,7 @@ func TestApplyRefusesOtherTypes(t *testing.T) {
 					return
 				}
 				e := holder(t, holds)
-				require.NoError(t, e.Apply(epoch, []Effect{f}))
+				require.NoError(t, e.Apply(epoch, []effect.Effect{f}))
 				requireSound(t, e)
 			})
 		}
@@ -121,40 +132,44 @@ func TestApplyRefusesOtherTypes(t *testing.T) {
 
 func TestApplyRefusesWhatIsOutOfRange(t *testing.T) {
 	for _, c := range []struct {
-		holds Type
-		f     Effect
+		holds object.Type
+		f     effect.Effect
 	}{
-		{TypeString, Effect{Kind: EffectSplice, Lo: -1, Value: []byte("x")}},
-		{TypeString, Effect{Kind: EffectSplice, Lo: MaxString + bitmap.MaxField, Value: []byte("x")}},
-		{TypeNone, Effect{Kind: EffectSplice, Lo: math.MaxInt, Value: []byte("x")}},
-		{TypeZSet, Effect{Kind: EffectAdd, Field: []byte("m"), Score: math.NaN()}},
-		{TypeNone, Effect{Kind: EffectZSet}},
-		{TypeZSet, Effect{Kind: EffectZSet, Value: []byte("\x02m\x00\x00\x00\x00\x00\x00\xf0\x3f")}},
-		{TypeZSet, Effect{Kind: EffectRemoveSpan, Lo: -1, Hi: 1}},
-		{TypeZSet, Effect{Kind: EffectRemoveSpan, Lo: 0, Hi: 4}},
-		{TypeZSet, Effect{Kind: EffectRemoveSpan, Lo: 1, Hi: 1}},
-		{TypeZSet, Effect{Kind: EffectRemoveSpan, Lo: 2, Hi: 1}},
-		{TypeZSet, Effect{Kind: EffectRemoveSpan, Lo: 3, Hi: 4}},
-		{TypeZSet, Effect{Kind: EffectHits, Lo: -1, Hits: Hits{N: 1}}},
-		{TypeZSet, Effect{Kind: EffectHits, Lo: 4, Hits: Hits{N: 1}}},
-		{TypeNone, Effect{Kind: EffectHits, Lo: 1, Hits: Hits{N: 1}}},
-		{TypeZSet, Effect{Kind: EffectHits}},
-		{TypeZSet, Effect{Kind: EffectHits, Hits: Hits{N: -1}}},
-		{TypeNone, Effect{Kind: EffectHits, Hits: Hits{N: MaxHits + 1}}},
-		{TypeToken, Effect{Kind: EffectTokens, Tokens: limit.Tokens{Missing: -1}}},
-		{TypeToken, Effect{Kind: EffectTokens, Tokens: limit.Tokens{Earned: -1}}},
-		{TypeNone, Effect{Kind: EffectTokens, Tokens: limit.Tokens{Earned: 1 << 40}}},
-		{TypeToken, Effect{Kind: EffectBucket, Tokens: limit.Tokens{Missing: limit.MaxCount + 1}}},
-		{TypeFixed, Effect{Kind: EffectCount, Count: limit.Count{Used: -1}}},
-		{TypeNone, Effect{Kind: EffectWindow, Count: limit.Count{Used: limit.MaxCount + 1}}},
-		{TypeNone, Effect{Kind: EffectWindow, Count: limit.Count{Length: -1}}},
-		{TypeFixed, Effect{Kind: EffectWindow, Count: limit.Count{Length: limit.MaxDuration + 1}}},
-		{TypeCounter, Effect{Kind: EffectCounter, Counts: limit.Counts{Current: -1, Length: 1}}},
-		{TypeNone, Effect{Kind: EffectCounter, Counts: limit.Counts{Previous: limit.MaxCount + 1, Length: 1}}},
-		{TypeNone, Effect{Kind: EffectCounter, Counts: limit.Counts{Current: 1}}},
-		{TypeString, Effect{Kind: 0}},
-		{TypeString, Effect{Kind: effectKinds}},
-		{TypeNone, Effect{Kind: math.MaxUint8}},
+		{object.TypeString, effect.Effect{Kind: effect.Splice, Lo: -1, Value: []byte("x")}},
+		{object.TypeString, effect.Effect{
+			Kind: effect.Splice, Lo: object.MaxString + bitmap.MaxField, Value: []byte("x"),
+		}},
+		{object.TypeNone, effect.Effect{Kind: effect.Splice, Lo: math.MaxInt, Value: []byte("x")}},
+		{object.TypeZSet, effect.Effect{Kind: effect.Add, Field: []byte("m"), Score: math.NaN()}},
+		{object.TypeNone, effect.Effect{Kind: effect.ZSet}},
+		{object.TypeZSet, effect.Effect{Kind: effect.ZSet, Value: []byte("\x02m\x00\x00\x00\x00\x00\x00\xf0\x3f")}},
+		{object.TypeZSet, effect.Effect{Kind: effect.RemoveSpan, Lo: -1, Hi: 1}},
+		{object.TypeZSet, effect.Effect{Kind: effect.RemoveSpan, Lo: 0, Hi: 4}},
+		{object.TypeZSet, effect.Effect{Kind: effect.RemoveSpan, Lo: 1, Hi: 1}},
+		{object.TypeZSet, effect.Effect{Kind: effect.RemoveSpan, Lo: 2, Hi: 1}},
+		{object.TypeZSet, effect.Effect{Kind: effect.RemoveSpan, Lo: 3, Hi: 4}},
+		{object.TypeZSet, effect.Effect{Kind: effect.AddHits, Lo: -1, Hits: effect.Hits{N: 1}}},
+		{object.TypeZSet, effect.Effect{Kind: effect.AddHits, Lo: 4, Hits: effect.Hits{N: 1}}},
+		{object.TypeNone, effect.Effect{Kind: effect.AddHits, Lo: 1, Hits: effect.Hits{N: 1}}},
+		{object.TypeZSet, effect.Effect{Kind: effect.AddHits}},
+		{object.TypeZSet, effect.Effect{Kind: effect.AddHits, Hits: effect.Hits{N: -1}}},
+		{object.TypeNone, effect.Effect{Kind: effect.AddHits, Hits: effect.Hits{N: effect.MaxHits + 1}}},
+		{object.TypeToken, effect.Effect{Kind: effect.Tokens, Tokens: limit.Tokens{Missing: -1}}},
+		{object.TypeToken, effect.Effect{Kind: effect.Tokens, Tokens: limit.Tokens{Earned: -1}}},
+		{object.TypeNone, effect.Effect{Kind: effect.Tokens, Tokens: limit.Tokens{Earned: 1 << 40}}},
+		{object.TypeToken, effect.Effect{Kind: effect.Bucket, Tokens: limit.Tokens{Missing: limit.MaxCount + 1}}},
+		{object.TypeFixed, effect.Effect{Kind: effect.Count, Count: limit.Count{Used: -1}}},
+		{object.TypeNone, effect.Effect{Kind: effect.Window, Count: limit.Count{Used: limit.MaxCount + 1}}},
+		{object.TypeNone, effect.Effect{Kind: effect.Window, Count: limit.Count{Length: -1}}},
+		{object.TypeFixed, effect.Effect{Kind: effect.Window, Count: limit.Count{Length: limit.MaxDuration + 1}}},
+		{object.TypeCounter, effect.Effect{Kind: effect.Counter, Counts: limit.Counts{Current: -1, Length: 1}}},
+		{object.TypeNone, effect.Effect{
+			Kind: effect.Counter, Counts: limit.Counts{Previous: limit.MaxCount + 1, Length: 1},
+		}},
+		{object.TypeNone, effect.Effect{Kind: effect.Counter, Counts: limit.Counts{Current: 1}}},
+		{object.TypeString, effect.Effect{Kind: 0}},
+		{object.TypeString, effect.Effect{Kind: 200}},
+		{object.TypeNone, effect.Effect{Kind: math.MaxUint8}},
 	} {
 		c.f.Key.Name = []byte(held)
 		t.Run(fmt.Sprint(c.f.Kind, " of ", c.holds), func(t *testing.T) {
@@ -164,13 +179,13 @@ func TestApplyRefusesWhatIsOutOfRange(t *testing.T) {
 }
 
 func TestApplyRefusesMissingDatabases(t *testing.T) {
-	for _, kind := range EffectKinds() {
+	for _, kind := range effect.Kinds() {
 		for _, db := range []int{-1, 2, math.MaxInt32} {
-			f := Effect{Kind: kind, Key: Key{Name: []byte(held)}}
+			f := effect.Effect{Kind: kind, Key: Key{Name: []byte(held)}}
 			f.DB = db
-			requireRefused(t, TypeString, f, `"held"`, fmt.Sprint(db))
+			requireRefused(t, object.TypeString, f, `"held"`, fmt.Sprint(db))
 			f.DB, f.ToDB = 0, db
-			requireRefused(t, TypeString, f, `"held"`, fmt.Sprint(db))
+			requireRefused(t, object.TypeString, f, `"held"`, fmt.Sprint(db))
 		}
 	}
 }
@@ -178,10 +193,10 @@ func TestApplyRefusesMissingDatabases(t *testing.T) {
 // What comes before an effect that does not fit has been applied, what comes after has not.
 func TestApplyStopsAtAnError(t *testing.T) {
 	e := New(Options{})
-	set := func(name string) Effect {
-		return Effect{Kind: EffectString, Key: Key{Name: []byte(name)}}
+	set := func(name string) effect.Effect {
+		return effect.Effect{Kind: effect.String, Key: Key{Name: []byte(name)}}
 	}
-	misfit := Effect{Kind: EffectRemove, Key: Key{Name: []byte("a")}, Field: []byte("m")}
-	require.ErrorContains(t, e.Apply(epoch, []Effect{set("a"), misfit, set("b")}), `"a"`)
+	misfit := effect.Effect{Kind: effect.Remove, Key: Key{Name: []byte("a")}, Field: []byte("m")}
+	require.ErrorContains(t, e.Apply(epoch, []effect.Effect{set("a"), misfit, set("b")}), `"a"`)
 	assert.Equal(t, []string{`0 "a": string, deadline 0: ""`}, dump(e))
 }

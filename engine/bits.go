@@ -1,6 +1,10 @@
 package engine
 
-import "rlserver/bitmap"
+import (
+	"rlserver/bitmap"
+	"rlserver/engine/effect"
+	"rlserver/engine/object"
+)
 
 // Bit 0 of a string is the highest bit of its first byte. What lies behind its end is zeros.
 
@@ -34,19 +38,19 @@ func (tx *Tx) SetBit(k Key, offset int64, on bool) (was bool, err error) {
 	if on {
 		b |= 0x80 >> (offset & 7)
 	}
-	tx.apply(o, &Effect{Kind: EffectSplice, Key: k, Lo: at, Value: single(b)})
+	tx.apply(o, &effect.Effect{Kind: effect.Splice, Key: k, Lo: at, Value: single(b)})
 	return was, nil
 }
 
 // stretchable finds a string that is to have at least so many bytes, if there is room for them.
-func (tx *Tx) stretchable(k Key, length int64) (o object, value []byte, err error) {
+func (tx *Tx) stretchable(k Key, length int64) (o object.Object, value []byte, err error) {
 	o = tx.lookup(k)
-	s, err := as[*stringObject](o)
+	s, err := as[*object.String](o)
 	if err != nil {
 		return o, nil, err
 	}
 	if s != nil {
-		value = s.value
+		value = s.Value
 	}
 	if !tx.e.roomFor(length - int64(len(value))) {
 		return o, nil, ErrOutOfMemory
@@ -65,7 +69,7 @@ func (tx *Tx) MayStretch(k Key, length int64) error {
 func (tx *Tx) Stretch(k Key, length int64) error {
 	o, value, err := tx.stretchable(k, length)
 	if err == nil && (o == nil || int64(len(value)) < length) {
-		tx.apply(o, &Effect{Kind: EffectSplice, Key: k, Lo: int(length) - 1, Value: single(0)})
+		tx.apply(o, &effect.Effect{Kind: effect.Splice, Key: k, Lo: int(length) - 1, Value: single(0)})
 	}
 	return err
 }
@@ -75,17 +79,17 @@ func (tx *Tx) Stretch(k Key, length int64) error {
 // it is.
 func (tx *Tx) ChangeBits(k Key, c bitmap.Change) (old, now int64, ok bool, err error) {
 	o := tx.lookup(k)
-	s, err := as[*stringObject](o)
+	s, err := as[*object.String](o)
 	if err != nil {
 		return 0, 0, false, err
 	}
 	var value []byte
 	if s != nil {
-		value = s.value
+		value = s.Value
 	}
 	old = c.In(value)
 	if now, ok = c.Result(old); ok && now != old {
-		tx.apply(o, &Effect{Kind: EffectSplice, Key: k, Lo: int(c.Offset >> 3), Value: c.With(value, now)})
+		tx.apply(o, &effect.Effect{Kind: effect.Splice, Key: k, Lo: int(c.Offset >> 3), Value: c.With(value, now)})
 	}
 	return old, now, ok, nil
 }

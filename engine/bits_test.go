@@ -11,6 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"rlserver/bitmap"
+	"rlserver/engine/effect"
+	"rlserver/engine/eviction"
+	"rlserver/engine/object"
 )
 
 // bitsOf writes a string as its bits.
@@ -132,7 +135,7 @@ func TestEffectsOfBits(t *testing.T) {
 		c.with("k", step.do)
 		size := 0
 		for _, f := range tape.effects() {
-			require.Equal(t, EffectSplice, f.Kind, step.what)
+			require.Equal(t, effect.Splice, f.Kind, step.what)
 			size += len(f.Value)
 		}
 		assert.Equal(t, step.bytes, size, step.what)
@@ -146,7 +149,7 @@ func TestEffectsOfBits(t *testing.T) {
 // What is taken along stays as it is, whatever happens to the key.
 func TestSharedStringsStay(t *testing.T) {
 	c := newCaller(t, Options{})
-	for _, length := range []int{10, smallBytes + 1} {
+	for _, length := range []int{10, object.SmallBytes + 1} {
 		c.with("k", func(k Key) {
 			c.tx.Set(k, make([]byte, length), SetMode{})
 			value, ok, err := c.tx.Share(k)
@@ -183,7 +186,7 @@ func TestStretchingNeedsRoom(t *testing.T) {
 
 	c.tx.MakeRoomFor(c.now, 11<<20)
 	assert.EqualValues(t, 6<<20+1, c.e.StringLength(0, from), "more than there can be")
-	c.e.SetEviction(AllKeysRandom, 5)
+	c.e.SetEviction(eviction.AllKeysRandom, 5)
 	c.tx.MakeRoomFor(c.now, 6<<20)
 	assert.Zero(t, c.e.StringLength(0, from))
 }

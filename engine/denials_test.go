@@ -26,11 +26,11 @@ func TestTopKeepsToItsBounds(t *testing.T) {
 			name := fmt.Sprint("key:", some.Uint64())
 			c.with(name, func(k Key) {
 				c.tx.Denied(k)
-				ofShard[c.e.shardIndex(k.hash)]++
+				ofShard[c.e.shardIndex(k.Hash)]++
 			})
 			exact[name]++
 		}
-		bound := func(name string) int64 { return ofShard[c.e.shardIndex(c.e.Key([]byte(name)).hash)] / maxCounters }
+		bound := func(name string) int64 { return ofShard[c.e.shardIndex(c.e.Key([]byte(name)).Hash)] / maxCounters }
 
 		top, reported := c.e.Top(0, 1<<20), map[string]bool{}
 		require.LessOrEqual(t, len(top), c.e.MostTop())

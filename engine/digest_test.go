@@ -7,11 +7,13 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"rlserver/engine/effect"
 	"rlserver/engine/limit"
+	"rlserver/engine/object"
 	"rlserver/zset"
 )
 
-func digestOf(e *Engine, now int64) Digest {
+func digestOf(e *Engine, now int64) object.Digest {
 	tx := e.NewTx()
 	tx.BeginAll(now, 0, false)
 	defer tx.End()
@@ -59,7 +61,7 @@ func TestReloadKeepsAllKeys(t *testing.T) {
 		logged := len(w.log.calls)
 		before, weight, digest := dump(w.e), w.e.Weight(), digestOf(w.e, w.now)
 		s := w.e.Snapshot(func() {})
-		s.Step(func([]Effect) {})
+		s.Step(func([]effect.Effect) {})
 
 		w.tx.BeginAll(w.now, 0, false)
 		keys := w.tx.Reload()
@@ -70,7 +72,7 @@ func TestReloadKeepsAllKeys(t *testing.T) {
 		assert.Equal(t, before, dump(w.e))
 		assert.Equal(t, digest, digestOf(w.e, w.now))
 		assert.InEpsilon(t, weight, w.e.Weight(), 0.1)
-		for s.Step(func([]Effect) {}) {
+		for s.Step(func([]effect.Effect) {}) {
 		}
 		requireSound(t, w.e)
 		w.steps(100)

@@ -27,9 +27,9 @@
 // requests: absolute times, final scores, final limiter state. Replaying them needs no clock, no
 // configuration and no algorithm:
 //
-//	RL.SLIDE k 10 1s   ->  EffectHits{k, Lo: 2, Hits: {At: now, N: 1}, ExpireAt: now+1000}
-//	INCR n             ->  EffectString{n, "8", ExpireAt: as it was}
-//	EXPIRE k -1        ->  EffectDelete{k}
+//	RL.SLIDE k 10 1s   ->  effect.AddHits{k, Lo: 2, Hits: {At: now, N: 1}, ExpireAt: now+1000}
+//	INCR n             ->  effect.String{n, "8", ExpireAt: as it was}
+//	EXPIRE k -1        ->  effect.Delete{k}
 //
 // A Tx validates first and changes afterwards: nothing fails after its first effect, so nothing is
 // ever rolled back. All effects of one call go to the journal in one piece, under the locks: per
@@ -37,10 +37,8 @@
 //
 // # Types
 //
-// A type is a struct that implements the interface object in object.go. What every type must have
-// is a method there: weight, save (for snapshots), content (for DUMP), digest, encoding, clone. A
-// type without one of them does not compile. The numbers of the effects are file format: they are
-// written out in effect.go and never renumbered.
+// What a key holds is an object.Object. Package engine/object has the types, and says what each
+// must have; package engine/effect has the kinds of changes.
 //
 // # Time
 //
@@ -98,10 +96,10 @@
 //	engine.go       Engine, keys, counters, errors
 //	shard.go        a lock and what it guards; counts per database; the keys denied most
 //	tx.go           one call or several: locks, lookup, apply, prefetch
-//	effect.go       what can change               apply.go   the one function that changes it
-//	object.go       what every type must have     dump.go    DUMP, RESTORE and the digests of keys
+//	apply.go        the one function that changes what keys hold, live and in replay
+//	dump.go         DUMP, RESTORE and the digests of keys
 //	watch.go        reports changes to a key, for WATCH and for waiters
-//	snapshot*.go    all keys at one moment, while calls go on
+//	snapshot.go     all keys at one moment, while calls go on
 //	memory.go       what keys weigh               evict.go   which are evicted, and why
 //	expire.go       deadlines, the Sweeper; limiter state that lies in the future, moved back
 //	background.go   the sweeping and evicting beside the calls
@@ -109,7 +107,13 @@
 //	algorithm_*.go  one limiter each: what its keys hold, what it decides and records
 //	limits.go       a call against one limit, or several at once, all or nothing
 //	policy*.go      named limits: how they change, and calls decided by several
-//	strings.go, bits.go, hashes.go, zsets*.go, keys.go: the operations by family
+//	strings.go, bits.go, hashes.go, zsets.go, keys.go: the operations by family
+//
+// and in packages of their own, which know no shards and no locks:
+//
+//	engine/effect    what can change              engine/object    what keys hold
+//	engine/eviction  what a key is worth          engine/limit     the arithmetic of limiters
+//	engine/rule      the text of limits           zset, dict, bitmap   data structures
 //
 // The fields of limits and policies are parsed in engine/rule.
 //

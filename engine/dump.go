@@ -1,74 +1,26 @@
 package engine
 
 import (
-	"crypto/sha1"
-	"encoding/binary"
-	"fmt"
-	"math"
-	"strconv"
-
 	"rlserver/dict"
-	"rlserver/zset"
+	"rlserver/engine/effect"
+	"rlserver/engine/eviction"
+	"rlserver/engine/object"
 )
 
-// Content is what a key holds, to be written down elsewhere.
-type Content struct {
-	Type    Type
-	Text    []byte    // of a string: stays valid
-	Hash    Hash      // valid until the key's next change or the Tx's end
-	ZSet    zset.View // stays valid, for one goroutine
-	Numbers [4]int64  // of a limiter with a state
-}
-
 // Content is what a key holds; ok is false for a missing key.
-func (tx *Tx) Content(k Key) (c Content, ok bool) {
+func (tx *Tx) Content(k Key) (c object.Content, ok bool) {
 	o := tx.lookup(k)
 	if o == nil {
 		return c, false
 	}
-	c.Type = o.kind()
-	o.content(&c)
+	c.Type = o.Kind()
+	o.Content(&c)
 	return c, true
-}
-
-func (o *stringObject) content(c *Content) { c.Text = o.share() }
-func (o *hashObject) content(c *Content)   { c.Hash = hashIn(o) }
-func (o *zsetObject) content(c *Content)   { c.ZSet = zset.ViewOf(o.set.Clone()) }
-
-// Restored is what a key is to hold.
-type Restored struct {
-	Type    Type
-	Text    []byte        // of a string
-	Pairs   [][]byte      // of a hash: its fields, all different, and their values by turns
-	Members []zset.Member // of a sorted set: all different
-	Numbers [4]int64      // of a limiter with a state, as Content has them
-
-	Weight   int64 // roughly what it takes
-	ExpireAt int64 // Unix ms; 0: never
-	Idle     int64 // seconds since its last use; negative: unknown
-	// how often it is used, by the logarithmic counter of the policies that go by that; negative:
-	// unknown
-	Uses int64
-}
-
-// Valid reports whether a key can hold this.
-func (r *Restored) Valid() bool {
-	switch r.Type {
-	case TypeString:
-		return true
-	case TypeHash:
-		return len(r.Pairs) > 0
-	case TypeZSet:
-		return len(r.Members) > 0
-	}
-	f := Effect{}
-	at, known := f.putNumbers(r.Type, r.Numbers)
-	return known && f.fits(nil) && 0 <= at && at <= latestSince
 }
 
 // Restore stores what was valid under a key, in place of what it held. If it has expired already
 // the key is gone.
-func (tx *Tx) Restore(k Key, r *Restored) error {
+func (tx *Tx) Restore(k Key, r *object.Restored) error {
 	if !tx.e.roomFor(r.Weight) {
 		return ErrOutOfMemory
 	}
@@ -77,64 +29,38 @@ func (tx *Tx) Restore(k Key, r *Restored) error {
 		return nil
 	}
 	o := tx.restore(k, r)
-	if r.ExpireAt != 0 && o.head().expireAt != r.ExpireAt {
-		tx.apply(o, &Effect{Kind: EffectExpire, Key: k, ExpireAt: r.ExpireAt})
+	if r.ExpireAt != 0 && o.Head().ExpireAt != r.ExpireAt {
+		tx.apply(o, &effect.Effect{Kind: effect.Expire, Key: k, ExpireAt: r.ExpireAt})
 	}
 	switch counts := tx.e.memory.frequency.Load(); {
 	case counts && r.Uses >= 0:
-		o.touch(minuteOf(tx.now)<<8 | uint32(r.Uses))
+		o.Touch(eviction.MinuteOf(tx.now)<<8 | uint32(r.Uses))
 	case !counts && r.Idle >= 0:
-		o.touch(uint32(tx.now/1000 - min(r.Idle, clockMask)))
+		o.Touch(uint32(tx.now/1000 - min(r.Idle, eviction.ClockMask)))
 	}
 	return nil
 }
 
-func (tx *Tx) restore(k Key, r *Restored) (o object) {
+func (tx *Tx) restore(k Key, r *object.Restored) (o object.Object) {
 	switch r.Type {
-	case TypeString:
-		return tx.apply(nil, &Effect{Kind: EffectString, Key: k, Value: r.Text, ExpireAt: r.ExpireAt})
+	case object.TypeString:
+		return tx.apply(nil, &effect.Effect{Kind: effect.String, Key: k, Value: r.Text, ExpireAt: r.ExpireAt})
 	}
-	f := Effect{Key: k, ExpireAt: r.ExpireAt}
-	if _, limiter := f.putNumbers(r.Type, r.Numbers); limiter {
+	f := effect.Effect{Key: k, ExpireAt: r.ExpireAt}
+	if _, limiter := object.PutNumbers(&f, r.Type, r.Numbers); limiter {
 		return tx.apply(nil, &f)
 	}
 	for i := 0; i+1 < len(r.Pairs); i += 2 {
-		o = tx.apply(o, &Effect{Kind: EffectHashSet, Key: k, Field: r.Pairs[i], Value: r.Pairs[i+1]})
+		o = tx.apply(o, &effect.Effect{Kind: effect.HashSet, Key: k, Field: r.Pairs[i], Value: r.Pairs[i+1]})
 	}
 	for _, m := range r.Members {
-		o = tx.apply(o, &Effect{Kind: EffectAdd, Key: k, Field: m.Member, Score: kept(m.Score)})
+		o = tx.apply(o, &effect.Effect{Kind: effect.Add, Key: k, Field: m.Member, Score: kept(m.Score)})
 	}
 	return o
 }
 
-// Digest is a hash of what keys hold: equal contents have equal digests, in whatever order their
-// parts have come. It is that of Redis, to the bit, for the types that Redis has.
-type Digest [sha1.Size]byte
-
-// The numbers by which Redis knows its types. Ours are known by their names.
-const (
-	digestString = 0
-	digestZSet   = 3
-	digestHash   = 4
-)
-
-// add mixes data in so that the order of what is added makes no difference.
-func (d *Digest) add(data []byte) {
-	for i, b := range sha1.Sum(data) {
-		d[i] ^= b
-	}
-}
-
-// mix mixes data in so that the order makes a difference.
-func (d *Digest) mix(data []byte) {
-	d.add(data)
-	*d = sha1.Sum(d[:])
-}
-
-func (d *Digest) mixNumber(n int) { d.mix(binary.BigEndian.AppendUint32(nil, uint32(n))) }
-
 // DigestAll is the digest of all databases. It is for a call on the whole keyspace.
-func (tx *Tx) DigestAll() (all Digest) {
+func (tx *Tx) DigestAll() (all object.Digest) {
 	for db := range tx.e.databases {
 		begun := false
 		for _, sh := range tx.locked {
@@ -143,17 +69,17 @@ func (tx *Tx) DigestAll() (all Digest) {
 				continue
 			}
 			for o := range keys.All() {
-				if o.head().expired(tx.now) {
+				if o.Head().Expired(tx.now) {
 					continue
 				}
 				if !begun {
-					all.mixNumber(db)
+					all.MixNumber(db)
 					begun = true
 				}
-				var one Digest
-				one.mix([]byte(o.head().name))
-				one.object(o)
-				all.add(one[:])
+				var one object.Digest
+				one.Mix([]byte(o.Head().Name))
+				one.Object(o)
+				all.Add(one[:])
 			}
 		}
 	}
@@ -161,70 +87,11 @@ func (tx *Tx) DigestAll() (all Digest) {
 }
 
 // Digest is the digest of what a key holds, without its name; that of a missing key is all zeros.
-func (tx *Tx) Digest(k Key) (d Digest) {
+func (tx *Tx) Digest(k Key) (d object.Digest) {
 	if o := tx.peek(k); o != nil {
-		d.object(o)
+		d.Object(o)
 	}
 	return d
-}
-
-func (d *Digest) object(o object) {
-	o.digest(d)
-	if o.head().expireAt != 0 {
-		d.add([]byte("!!expire!!"))
-	}
-}
-
-func (o *stringObject) digest(d *Digest) {
-	d.mixNumber(digestString)
-	d.mix(o.value)
-}
-
-func (o *hashObject) digest(d *Digest) {
-	d.mixNumber(digestHash)
-	for field, value := range o.fields.all() {
-		d.pair([]byte(field), []byte(value))
-	}
-}
-
-func (o *zsetObject) digest(d *Digest) {
-	d.mixNumber(digestZSet)
-	for member, score := range o.set.Ascend(0, o.set.Len()) {
-		d.pair(member, scoreText(score))
-	}
-}
-
-// state mixes in a limiter's state.
-func (d *Digest) state(o stateObject) {
-	d.mix([]byte(o.kind()))
-	d.mix(stateText(o))
-}
-
-// pair adds one of the parts of a collection, whose order makes no difference.
-func (d *Digest) pair(name, value []byte) {
-	var one Digest
-	one.mix(name)
-	one.mix(value)
-	d.add(one[:])
-}
-
-// scoreText writes a score as C's %.17g does.
-func scoreText(score float64) []byte {
-	switch {
-	case math.IsInf(score, 1):
-		return []byte("inf")
-	case math.IsInf(score, -1):
-		return []byte("-inf")
-	}
-	return strconv.AppendFloat(nil, score, 'g', 17, 64)
-}
-
-// stateText is the state of a limiter, as its effect has it.
-func stateText(o object) []byte {
-	var b batch
-	b.add(0, o)
-	f := b.effects[0]
-	return fmt.Appendf(nil, "%v %v", f.Tokens, f.Count)
 }
 
 // Reload makes all keys anew from the effects that a snapshot and its loading would go through:
@@ -245,9 +112,9 @@ func (tx *Tx) Reload() (keys int) {
 	return keys
 }
 
-func (e *Engine) reload(db int, old *dict.Dict[object]) {
-	var b batch
-	restore := func(effects []Effect) {
+func (e *Engine) reload(db int, old *dict.Dict[object.Object]) {
+	var b object.Batch
+	restore := func(effects []effect.Effect) {
 		for i := range effects {
 			f := &effects[i]
 			f.Key = e.Key(f.Key.Name)
@@ -255,16 +122,16 @@ func (e *Engine) reload(db int, old *dict.Dict[object]) {
 		}
 	}
 	for o := range old.All() {
-		b.add(db, o)
-		for _, l := range b.large {
+		b.Add(db, o)
+		for _, l := range b.Large {
 			for more := true; more; {
-				more = l.part(&b)
-				b.visit(restore)
-				b.effects, b.ends, b.text, b.weight = b.effects[:0], b.ends[:0], b.text[:0], 0
+				more = l.Part(&b)
+				b.Visit(restore)
+				b.Effects, b.Ends, b.Text, b.Weight = b.Effects[:0], b.Ends[:0], b.Text[:0], 0
 			}
-			l.close()
+			l.Close()
 		}
-		b.visit(restore)
-		b.reset()
+		b.Visit(restore)
+		b.Reset()
 	}
 }

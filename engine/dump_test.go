@@ -6,6 +6,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"rlserver/engine/effect"
+	"rlserver/engine/eviction"
+	"rlserver/engine/object"
 	"rlserver/zset"
 )
 
@@ -31,30 +34,45 @@ func TestRestoreOfContent(t *testing.T) {
 			t,
 			c.tx.Restore(
 				k,
-				&Restored{Type: TypeToken, Numbers: [4]int64{3, 0, epoch}, ExpireAt: epoch + 500, Idle: 90, Uses: -1},
+				&object.Restored{
+					Type:     object.TypeToken,
+					Numbers:  [4]int64{3, 0, epoch},
+					ExpireAt: epoch + 500,
+					Idle:     90,
+					Uses:     -1,
+				},
 			),
 		)
 		content, _ := c.tx.Content(k)
-		assert.Equal(t, TypeToken, content.Type)
+		assert.Equal(t, object.TypeToken, content.Type)
 		assert.Equal(t, int64(3), content.Numbers[0])
 	})
-	kinds := make([]EffectKind, 0, 2)
+	kinds := make([]effect.Kind, 0, 2)
 	for _, f := range tape.effects() {
 		kinds = append(kinds, f.Kind)
 	}
-	assert.Equal(t, []EffectKind{EffectDelete, EffectBucket}, kinds)
+	assert.Equal(t, []effect.Kind{effect.Delete, effect.Bucket}, kinds)
 
 	c.with("z", func(k Key) {
 		require.NoError(
 			t,
-			c.tx.Restore(k, &Restored{Type: TypeString, Text: []byte("x"), ExpireAt: epoch, Idle: -1, Uses: -1}),
+			c.tx.Restore(
+				k,
+				&object.Restored{Type: object.TypeString, Text: []byte("x"), ExpireAt: epoch, Idle: -1, Uses: -1},
+			),
 		)
 		assert.False(t, c.tx.Exists(k), "its time has come")
-		require.NoError(t, c.tx.Restore(k, &Restored{Type: TypeString, Text: []byte("x"), Idle: 90, Uses: 200}))
+		require.NoError(
+			t,
+			c.tx.Restore(k, &object.Restored{Type: object.TypeString, Text: []byte("x"), Idle: 90, Uses: 200}),
+		)
 		idle, _ := c.tx.Idle(k)
 		assert.Equal(t, int64(90), idle)
-		c.e.SetEviction(AllKeysLFU, 5)
-		require.NoError(t, c.tx.Restore(k, &Restored{Type: TypeString, Text: []byte("x"), Idle: 90, Uses: 200}))
+		c.e.SetEviction(eviction.AllKeysLFU, 5)
+		require.NoError(
+			t,
+			c.tx.Restore(k, &object.Restored{Type: object.TypeString, Text: []byte("x"), Idle: 90, Uses: 200}),
+		)
 		uses, _ := c.tx.Frequency(k)
 		assert.Equal(t, int64(200), uses)
 	})
@@ -66,12 +84,13 @@ func TestRestoreChecksMemoryAndContent(t *testing.T) {
 	c.e.SetBudget(1 << 20)
 	c.with("k", func(k Key) {
 		c.tx.Set(k, []byte("old"), SetMode{})
-		assert.Equal(t, ErrOutOfMemory, c.tx.Restore(k, &Restored{Type: TypeString, Weight: 2 << 20}))
+		assert.Equal(t, ErrOutOfMemory, c.tx.Restore(k, &object.Restored{Type: object.TypeString, Weight: 2 << 20}))
 		assert.True(t, c.tx.Exists(k), "nothing is changed by a call that errs")
 	})
-	for _, r := range []Restored{
-		{}, {Type: TypeHash}, {Type: TypeZSet}, {Type: TypeToken, Numbers: [4]int64{-1}},
-		{Type: TypeToken, Numbers: [4]int64{3: 1 << 40}}, {Type: TypeFixed, Numbers: [4]int64{-1}}, {Type: "other"},
+	for _, r := range []object.Restored{
+		{}, {Type: object.TypeHash}, {Type: object.TypeZSet}, {Type: object.TypeToken, Numbers: [4]int64{-1}},
+		{Type: object.TypeToken, Numbers: [4]int64{3: 1 << 40}},
+		{Type: object.TypeFixed, Numbers: [4]int64{-1}}, {Type: "other"},
 	} {
 		assert.False(t, r.Valid(), "%+v", r)
 	}

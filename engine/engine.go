@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"rlserver/dict"
+	"rlserver/engine/effect"
 	"rlserver/engine/rule"
 )
 
@@ -25,7 +26,7 @@ type Journal interface {
 	// Append is called under the locks of the shards that changed, with all effects of one call at
 	// now (Unix ms): they are kept together or not at all. The slice and what it points to belong
 	// to the caller again when Append returns.
-	Append(now int64, effects []Effect) Position
+	Append(now int64, effects []effect.Effect) Position
 	// Wait returns when everything up to the position is as durable as the journal's policy
 	// promises. A reply waits for the latest change it may have seen: see Tx.End.
 	Wait(Position) error
@@ -85,22 +86,18 @@ func New(o Options) *Engine {
 // Databases is how many keyspaces there are; they are numbered from 0.
 func (e *Engine) Databases() int { return e.databases }
 
-// Key is a key's name with its hash, which is computed once per call and serves to choose the shard
-// and to find the key in it. The name belongs to the caller.
-type Key struct {
-	Name []byte
-	hash uint64
-}
+// Key is a key's name with its hash, for the methods of Tx.
+type Key = effect.Key
 
 // Key hashes a name.
 func (e *Engine) Key(name []byte) Key {
-	return Key{Name: name, hash: e.hasher.Sum(name)}
+	return Key{Name: name, Hash: e.hasher.Sum(name)}
 }
 
 // shardOf gives the shard that holds a key: the top bits of its hash. Each shard's dict works on
 // the bits below.
 func (e *Engine) shardOf(k Key) *shard {
-	return &e.shards[e.shardIndex(k.hash)]
+	return &e.shards[e.shardIndex(k.Hash)]
 }
 
 func (e *Engine) shardIndex(hash uint64) int {

@@ -4,52 +4,11 @@ import (
 	"math"
 
 	"rlserver/dict"
+	"rlserver/engine/eviction"
 	"rlserver/engine/limit"
+	"rlserver/engine/object"
 	"rlserver/engine/rule"
 )
-
-// EvictionPolicy says which keys are evicted when memory runs short. The zero value is Ratelimit.
-type EvictionPolicy uint8
-
-// The policies: Redis', and Ratelimit, which knows limiters. Each looks at a few keys at a time and
-// evicts the best of those, as Redis does.
-const (
-	// Ratelimit takes keys with a deadline, of which the first of these that there are, and among
-	// equals the one that nobody has used for longest: limiters whose time is nearly over, so that
-	// they are nearly as good as new; those that are used by less than half, as nearly all of a
-	// flood are, and keys that are no limiters; those that their first call used up; those used by
-	// half or more; those with nothing left. One that is denying stays.
-	Ratelimit      EvictionPolicy = iota
-	NoEviction                    // nothing goes
-	AllKeysLRU                    // of all keys, the one that nobody has used for longest
-	AllKeysLFU                    // the one used least often
-	AllKeysRandom                 // any
-	VolatileLRU                   // of those with a deadline, likewise
-	VolatileLFU                   //
-	VolatileRandom                //
-	VolatileTTL                   // the one with the nearest deadline
-)
-
-// EvictionPolicies are the names of the policies, in their order.
-var EvictionPolicies = []string{
-	"ratelimit",
-	"noeviction",
-	"allkeys-lru",
-	"allkeys-lfu",
-	"allkeys-random",
-	"volatile-lru",
-	"volatile-lfu",
-	"volatile-random",
-	"volatile-ttl",
-}
-
-func (p EvictionPolicy) String() string { return EvictionPolicies[p] }
-
-// CountsAccesses reports whether the policy goes by how often keys are used, rather than by when.
-func (p EvictionPolicy) CountsAccesses() bool { return p == AllKeysLFU || p == VolatileLFU }
-
-// volatile reports whether the policy takes keys with a deadline alone.
-func (p EvictionPolicy) volatile() bool { return p == Ratelimit || p >= VolatileLRU }
 
 // DefaultSamples is how many keys are looked at to evict one, unless SetEviction says otherwise.
 const DefaultSamples = 5
@@ -62,7 +21,7 @@ func (e *Engine) SetBudget(bytes int64) { e.memory.budget.Store(bytes) }
 func (e *Engine) Budget() int64 { return e.memory.budget.Load() }
 
 // SetEviction says how MakeRoom makes room, and how many keys it looks at, at least, to evict one.
-func (e *Engine) SetEviction(p EvictionPolicy, samples int) {
+func (e *Engine) SetEviction(p eviction.Policy, samples int) {
 	e.memory.policy.Store(uint32(p))
 	e.memory.samples.Store(int64(max(samples, 1)))
 	e.memory.frequency.Store(p.CountsAccesses())
@@ -102,11 +61,11 @@ func (tx *Tx) MakeRoomFor(now, bytes int64) {
 
 func (tx *Tx) makeRoom(now, bytes int64) (room bool) {
 	e := tx.e
-	policy := EvictionPolicy(e.memory.policy.Load())
-	if policy == NoEviction {
+	policy := eviction.Policy(e.memory.policy.Load())
+	if policy == eviction.NoEviction {
 		return !e.crowdedBy(bytes)
 	}
-	v := eviction{tx: tx, policy: policy, samples: int(e.memory.samples.Load())}
+	v := evictor{tx: tx, policy: policy, samples: int(e.memory.samples.Load())}
 	for looks := 0; e.crowdedBy(bytes); looks++ {
 		if v.seen > patience || looks >= 2*len(e.shards) && v.gone == 0 || looks >= 8*len(e.shards) {
 			return v.gone > 0
@@ -121,18 +80,18 @@ func (tx *Tx) makeRoom(now, bytes int64) (room bool) {
 // delay calls without finding anything.
 const patience = 512
 
-// eviction looks for keys to evict.
-type eviction struct {
+// evictor looks for keys to evict.
+type evictor struct {
 	tx      *Tx
-	policy  EvictionPolicy
+	policy  eviction.Policy
 	samples int
 	seen    int // how many keys it has looked at
 	gone    int // and how many of these have gone
 
-	best    object // of those in the shard that it is looking at
+	best    object.Object // of those in the shard that it is looking at
 	worth   int64
 	bestDB  int
-	expired object // one that has expired
+	expired object.Object // one that has expired
 	enough  bool
 	visited int // in this shard
 }
@@ -151,7 +110,7 @@ const (
 )
 
 // evictFrom evicts one key of a shard, if there is one that may go.
-func (v *eviction) evictFrom(sh *shard, now int64) {
+func (v *evictor) evictFrom(sh *shard, now int64) {
 	tx := v.tx
 	defer tx.endStep()
 	tx.locked = append(tx.locked, sh)
@@ -173,31 +132,31 @@ func (v *eviction) evictFrom(sh *shard, now int64) {
 	}
 }
 
-func (v *eviction) drop(o object) {
+func (v *evictor) drop(o object.Object) {
 	v.gone++
 	sh := v.tx.locked[0]
 	sh.evicting = true
 	v.tx.db = v.bestDB
-	v.tx.delete(v.tx.e.Key(bytesOf(o.head().name)), o)
+	v.tx.delete(v.tx.e.Key(object.BytesOf(o.Head().Name)), o)
 	sh.evicting = false
 }
 
 // look looks at the next bucket of a shard, and reports whether there is any.
-func (v *eviction) look(sh *shard) bool {
-	s := sh.turnTo(v.policy.volatile())
+func (v *evictor) look(sh *shard) bool {
+	s := sh.turnTo(v.policy.Volatile())
 	if s == nil {
 		return false
 	}
-	if v.policy.volatile() {
-		sh.hand.cursor, _ = s.keys.Sweep(sh.hand.cursor, dict.AnyTime, 1, func(o object) (int64, bool) {
+	if v.policy.Volatile() {
+		sh.hand.cursor, _ = s.keys.Sweep(sh.hand.cursor, dict.AnyTime, 1, func(o object.Object) (int64, bool) {
 			v.visit(sh, o)
-			if at := o.head().expireAt; at != 0 {
+			if at := o.Head().ExpireAt; at != 0 {
 				return at, false
 			}
 			return math.MaxInt64, false
 		})
 	} else {
-		sh.hand.cursor = s.keys.Scan(sh.hand.cursor, 1, func(o object) { v.visit(sh, o) })
+		sh.hand.cursor = s.keys.Scan(sh.hand.cursor, 1, func(o object.Object) { v.visit(sh, o) })
 	}
 	if sh.hand.cursor == 0 {
 		sh.hand.db++
@@ -219,87 +178,21 @@ func (sh *shard) turnTo(volatile bool) *space {
 }
 
 // visit holds one more key against the best so far.
-func (v *eviction) visit(sh *shard, o object) {
+func (v *evictor) visit(sh *shard, o object.Object) {
 	v.visited++
 	if v.expired != nil {
 		return
 	}
-	if o.head().expired(sh.now) {
+	if o.Head().Expired(sh.now) {
 		v.expired, v.bestDB, v.enough = o, sh.hand.db, true
 		return
 	}
-	if worth, may := v.policy.worth(o, sh.now); may && (v.best == nil || worth < v.worth) {
+	if worth, may := v.policy.Worth(o.Head().ExpireAt, o.Accessed(), o.Pressure(), sh.now); may &&
+		(v.best == nil || worth < v.worth) {
 		v.best, v.worth, v.bestDB = o, worth, sh.hand.db
 	}
-	cheap := v.best != nil && (v.policy != Ratelimit || v.worth < worthOf(pressureHigh))
+	cheap := v.best != nil && (v.policy != eviction.Ratelimit || v.worth < eviction.WorthOf(eviction.PressureHigh))
 	v.enough = v.enough || v.visited >= v.samples && cheap || v.visited >= v.samples*pickier
-}
-
-// worth is how much is lost with an object at now (Unix ms), in units of the policy's; may is false
-// of one that has to stay.
-func (p EvictionPolicy) worth(o object, now int64) (worth int64, may bool) {
-	h := o.head()
-	if p.volatile() && h.expireAt == 0 {
-		return 0, false
-	}
-	// the greater, the shorter ago it was used
-	fresh := int64(clockMask - (uint32(now/1000)-o.accessed())&clockMask)
-	switch p {
-	case Ratelimit:
-		s := o.pressure()
-		left := h.expireAt - now
-		if nearlyOver := left < (clockMask-fresh)*1000/7; nearlyOver && s != denying {
-			return fresh, true
-		}
-		return worthOf(s) + fresh<<32 + min(left/1000, math.MaxUint32), s != denying
-	case AllKeysLRU, VolatileLRU:
-		return fresh, true
-	case AllKeysLFU, VolatileLFU:
-		return int64(frequency(o.accessed()).count(now)), true
-	case VolatileTTL:
-		return h.expireAt, true
-	}
-	return 0, true
-}
-
-// worthOf is the least worth of a limiter under this pressure, with Ratelimit. A key that is no
-// limiter is worth as much as one that is little used.
-func worthOf(s pressure) int64 { return int64(max(s, pressureLow)) << 56 }
-
-// pressure is how near a limiter was to denying at its last call. It is neither in the log nor in a
-// snapshot, as no decision depends on it: eviction goes by it, as evicting a limiter admits calls
-// that it would deny. A key that is no limiter is unused.
-type pressure uint8
-
-const (
-	unused       pressure = iota
-	pressureLow           // less than half of it is used
-	spent                 // its first call has used all of it
-	pressureHigh          // half of it is used, or more
-	pressureFull          // there is nothing left
-	denying               // a call was denied, and since then none has found room to spare
-)
-
-const (
-	pressureBits = 3
-	pressureMask = 1<<pressureBits - 1
-)
-
-// after is the pressure after one more decision. fresh: it is the first.
-func (s pressure) after(d limit.Decision, fresh bool) pressure {
-	switch {
-	case !d.Allowed && d.RetryAfter != limit.Never:
-		return denying
-	case !d.Allowed: // it says nothing about what is left
-		return s
-	case d.Remaining == 0 && fresh:
-		return spent
-	case d.Remaining == 0:
-		return max(s, pressureFull)
-	case d.Remaining <= d.Limit/2:
-		return pressureHigh
-	}
-	return pressureLow
 }
 
 // note records what a rule has decided for a key: its pressure, and whether it was denied. o is
@@ -307,17 +200,17 @@ func (s pressure) after(d limit.Decision, fresh bool) pressure {
 // a dry run a denial is not counted, but the waiter needs the key to stay. A policy in SHADOW
 // denies nothing.
 func (tx *Tx) note(
-	k Key, by *rule.Rule, o object, fresh bool, cost int64, d limit.Decision, shadow bool,
+	k Key, by *rule.Rule, o object.Object, fresh bool, cost int64, d limit.Decision, shadow bool,
 ) limit.Decision {
 	if tx.dryRun && d.Allowed {
 		return d
 	}
 	if o != nil {
-		s := o.pressure().after(d, fresh)
+		s := o.Pressure().After(d, fresh)
 		if shadow {
-			s = min(s, pressureFull)
+			s = min(s, eviction.PressureFull)
 		}
-		o.setPressure(s)
+		o.SetPressure(s)
 	}
 	if !d.Allowed && cost > 0 && !shadow && !tx.dryRun {
 		tx.e.shardOf(k).denied.add(tx.db, k, by)
@@ -329,55 +222,21 @@ func (tx *Tx) note(
 // and the policy ratelimit keeps the key.
 func (tx *Tx) Denied(k Key) {
 	if o := tx.find(tx.db, k); o != nil {
-		o.setPressure(denying)
+		o.SetPressure(eviction.Denying)
 	}
 	tx.e.shardOf(k).denied.add(tx.db, k, nil)
 }
 
-// frequency is what an access clock holds while a policy counts accesses, in Redis' form: 16 bits
-// of the minute of the last access, 8 bits of a counter that grows with the logarithm of the
-// accesses and loses one each minute.
-//
-//	23            8 7      0
-//	[ minute       | count  ]
-//
-// When the policy changes from one kind to the other, keys are taken for what their bits happen to
-// mean until they are used again.
-type frequency uint32
-
-const (
-	freshCount = 5  // of a new key, so that it is not evicted before its second use
-	logFactor  = 10 // how much harder each count is to come by
-)
-
-func minuteOf(now int64) uint32 { return uint32(now/60_000) & 0xffff }
-
-// count is the counter as it stands at now (Unix ms).
-func (f frequency) count(now int64) uint8 {
-	idle := (minuteOf(now) - uint32(f>>8)) & 0xffff
-	return uint8(max(0, int(uint8(f))-int(idle)))
-}
-
-// use is one more access at now. roll is a uniform random number.
-func (f frequency) use(now int64, roll uint64) frequency {
-	count := f.count(now)
-	harder := uint64(max(0, int(count)-freshCount))*logFactor + 1
-	if count < 255 && roll%harder == 0 {
-		count++
-	}
-	return frequency(minuteOf(now)<<8 | uint32(count))
-}
-
 // stamp is what an access clock is to hold when an object is used now. fresh is true for a new
 // object.
-func (m *memory) stamp(sh *shard, o object, fresh bool) uint32 {
+func (m *memory) stamp(sh *shard, o object.Object, fresh bool) uint32 {
 	switch {
 	case !m.frequency.Load():
 		return uint32(sh.now / 1000)
 	case fresh:
-		return minuteOf(sh.now)<<8 | freshCount
+		return eviction.MinuteOf(sh.now)<<8 | eviction.FreshCount
 	}
-	return uint32(frequency(o.accessed()).use(sh.now, sh.roll()))
+	return uint32(eviction.Frequency(o.Accessed()).Use(sh.now, sh.roll()))
 }
 
 // roll gives the shard's next random number: xorshift64*, of Vigna, An experimental exploration of
@@ -396,5 +255,5 @@ func (tx *Tx) Frequency(k Key) (count int64, ok bool) {
 	if o == nil {
 		return 0, false
 	}
-	return int64(frequency(o.accessed()).count(tx.now)), true
+	return int64(eviction.Frequency(o.Accessed()).Count(tx.now)), true
 }

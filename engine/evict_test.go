@@ -9,25 +9,27 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"rlserver/engine/effect"
+	"rlserver/engine/eviction"
 	"rlserver/engine/limit"
 )
 
 // names are the keys that there are.
 func names(e *Engine) (list []string) {
 	for o := range objects(e, 0) {
-		list = append(list, o.head().name)
+		list = append(list, o.Head().Name)
 	}
 	return list
 }
 
 // evicted makes room for as long as there are more than so many keys, and gives those that are
 // left.
-func evicted(c *caller, p EvictionPolicy, left int) []string {
+func evicted(c *caller, p eviction.Policy, left int) []string {
 	c.e.SetEviction(p, 100) // all there are
 	c.e.SetBudget(0)
 	defer c.e.SetBudget(math.MaxInt64)
 	for tries := 0; len(names(c.e)) > left && tries < 100; tries++ {
-		v := eviction{tx: c.tx, policy: p, samples: 100}
+		v := evictor{tx: c.tx, policy: p, samples: 100}
 		v.evictFrom(&c.e.shards[0], c.now)
 	}
 	requireSound(c.t, c.e)
@@ -44,7 +46,7 @@ func TestPolicies(t *testing.T) {
 			c.with(name, func(k Key) { c.tx.Get(k) })
 		}
 	}
-	prepare := func(p EvictionPolicy) *caller {
+	prepare := func(p eviction.Policy) *caller {
 		c := newCaller(t, Options{Shards: 1})
 		c.e.SetEviction(p, 100)
 		for i, name := range []string{"a", "b", "c"} {
@@ -63,22 +65,26 @@ func TestPolicies(t *testing.T) {
 		use(c, "c ttl", 1)
 		return c
 	}
-	for p, left := range map[EvictionPolicy][][]string{ // what is left of so many
-		AllKeysLRU:  {{}, {"c", "c ttl"}, {"b", "b ttl", "c", "c ttl"}},
-		AllKeysLFU:  {{}, {"a", "a ttl"}, {"a", "a ttl", "b", "b ttl"}},
-		VolatileLRU: {{"a", "b", "c"}, {"a", "b", "c", "c ttl"}, {"a", "b", "c", "b ttl", "c ttl"}},
-		VolatileLFU: {{"a", "b", "c"}, {"a", "b", "c", "a ttl"}, {"a", "b", "c", "a ttl", "b ttl"}},
-		VolatileTTL: {{"a", "b", "c"}, {"a", "b", "c", "a ttl"}, {"a", "b", "c", "a ttl", "b ttl"}},
-		Ratelimit:   {{"a", "b", "c"}, {"a", "b", "c", "c ttl"}, {"a", "b", "c", "b ttl", "c ttl"}},
+	for p, left := range map[eviction.Policy][][]string{ // what is left of so many
+		eviction.AllKeysLRU:  {{}, {"c", "c ttl"}, {"b", "b ttl", "c", "c ttl"}},
+		eviction.AllKeysLFU:  {{}, {"a", "a ttl"}, {"a", "a ttl", "b", "b ttl"}},
+		eviction.VolatileLRU: {{"a", "b", "c"}, {"a", "b", "c", "c ttl"}, {"a", "b", "c", "b ttl", "c ttl"}},
+		eviction.VolatileLFU: {{"a", "b", "c"}, {"a", "b", "c", "a ttl"}, {"a", "b", "c", "a ttl", "b ttl"}},
+		eviction.VolatileTTL: {{"a", "b", "c"}, {"a", "b", "c", "a ttl"}, {"a", "b", "c", "a ttl", "b ttl"}},
+		eviction.Ratelimit:   {{"a", "b", "c"}, {"a", "b", "c", "c ttl"}, {"a", "b", "c", "b ttl", "c ttl"}},
 	} {
 		for _, want := range left {
 			assert.ElementsMatch(t, want, evicted(prepare(p), p, len(want)), "%s, %d left", p, len(want))
 		}
 	}
-	assert.Empty(t, evicted(prepare(AllKeysRandom), AllKeysRandom, 0))
-	assert.ElementsMatch(t, []string{"a", "b", "c"}, evicted(prepare(VolatileRandom), VolatileRandom, 0))
-	for p, name := range EvictionPolicies {
-		assert.Equal(t, name, EvictionPolicy(p).String())
+	assert.Empty(t, evicted(prepare(eviction.AllKeysRandom), eviction.AllKeysRandom, 0))
+	assert.ElementsMatch(
+		t,
+		[]string{"a", "b", "c"},
+		evicted(prepare(eviction.VolatileRandom), eviction.VolatileRandom, 0),
+	)
+	for p, name := range eviction.Policies {
+		assert.Equal(t, name, eviction.Policy(p).String())
 	}
 }
 
@@ -109,15 +115,15 @@ func TestRatelimitOrder(t *testing.T) {
 	order := []string{"nearly over", "string", "low", "low, used later", "spent", "high", "full"}
 	rest := []string{"denying", "denied once, then full", "no deadline"}
 	for i := range order {
-		left := evicted(c, Ratelimit, len(order)-i-1+len(rest))
+		left := evicted(c, eviction.Ratelimit, len(order)-i-1+len(rest))
 		if order[i] == "string" || order[i] == "low" { // the two are alike
 			continue
 		}
 		assert.ElementsMatch(t, append(order[i+1:], rest...), left, "after %s", order[i])
 	}
-	assert.ElementsMatch(t, rest, evicted(c, Ratelimit, 0))
+	assert.ElementsMatch(t, rest, evicted(c, eviction.Ratelimit, 0))
 	c.slide("denying", rule(5), 1, "")
-	assert.ElementsMatch(t, rest[1:], evicted(c, Ratelimit, 0), "it has found room again")
+	assert.ElementsMatch(t, rest[1:], evicted(c, eviction.Ratelimit, 0), "it has found room again")
 }
 
 // A limiter that somebody waits for denies, though nothing counts that.
@@ -134,7 +140,7 @@ func TestLimitersWithWaitersAreNotEvicted(t *testing.T) {
 		})
 	})
 	assert.Empty(t, c.tx.e.Top(0, 1))
-	assert.Equal(t, []string{"waited for"}, evicted(c, Ratelimit, 0))
+	assert.Equal(t, []string{"waited for"}, evicted(c, eviction.Ratelimit, 0))
 }
 
 // Whatever a flood does, a limiter that denied before it denies after it, what keys take stays
@@ -148,7 +154,7 @@ func TestFloodsDoNotEvictDenyingLimiters(t *testing.T) {
 		c := newCaller(t, Options{Shards: 8, Journal: log, Seed: [2]uint64{seed, 1}})
 		const budget = 200_000
 		c.e.SetBudget(budget)
-		c.e.SetEviction(Ratelimit, 1+r.IntN(10))
+		c.e.SetEviction(eviction.Ratelimit, 1+r.IntN(10))
 		bucket := limit.Bucket{Capacity: 3, Refill: 1, Period: 3_600_000}
 		var denied []string
 		for i := range 50 {
@@ -195,9 +201,9 @@ func TestACounterIsKeptWhileItDenies(t *testing.T) {
 	}
 	set("1")
 	c.with("k", func(k Key) { c.tx.Denied(k) })
-	assert.Equal(t, []string{"k"}, evicted(c, Ratelimit, 0))
+	assert.Equal(t, []string{"k"}, evicted(c, eviction.Ratelimit, 0))
 	set("2")
-	assert.Empty(t, evicted(c, Ratelimit, 0))
+	assert.Empty(t, evicted(c, eviction.Ratelimit, 0))
 }
 
 func TestMakeRoom(t *testing.T) {
@@ -212,15 +218,15 @@ func TestMakeRoom(t *testing.T) {
 	assert.True(t, room(), "as long as there is no limit")
 	c.e.SetBudget(20_000)
 	require.True(t, c.e.Crowded())
-	for p := range EvictionPolicies {
-		c.e.SetEviction(EvictionPolicy(p), DefaultSamples)
-		if p := EvictionPolicy(p); p == NoEviction || p.volatile() {
+	for p := range eviction.Policies {
+		c.e.SetEviction(eviction.Policy(p), DefaultSamples)
+		if p := eviction.Policy(p); p == eviction.NoEviction || p.Volatile() {
 			assert.False(t, room(), p)
 		}
 	}
 	assert.Len(t, names(c.e), 1000)
 
-	c.e.SetEviction(AllKeysLRU, DefaultSamples)
+	c.e.SetEviction(eviction.AllKeysLRU, DefaultSamples)
 	calls := 0
 	for ; c.e.Crowded(); calls++ {
 		require.True(t, room(), "it is on its way")
@@ -231,7 +237,7 @@ func TestMakeRoom(t *testing.T) {
 	assert.NotEmpty(t, names(c.e))
 
 	crowd(1000, c.now+1000)
-	c.e.SetEviction(Ratelimit, DefaultSamples)
+	c.e.SetEviction(eviction.Ratelimit, DefaultSamples)
 	c.now += 2000
 	was := c.e.Stats()
 	for c.e.Crowded() {
@@ -256,7 +262,7 @@ func TestVolatileKeysAreFound(t *testing.T) {
 	}
 	c.with("the one", func(k Key) { c.tx.Set(k, nil, SetMode{ExpireAt: c.now + 1_000_000}) })
 	c.e.SetBudget(c.e.Weight() - 2*reportGrain)
-	c.e.SetEviction(VolatileLRU, DefaultSamples)
+	c.e.SetEviction(eviction.VolatileLRU, DefaultSamples)
 	for range 100 {
 		c.tx.MakeRoom(c.now)
 	}
@@ -296,7 +302,7 @@ func TestSnapshotDuringAFlood(t *testing.T) {
 		for range 2000 {
 			call()
 		}
-		var restored []Effect
+		var restored []effect.Effect
 		cut := 0
 		s := c.e.Snapshot(func() { cut = len(log.calls) })
 		most := 0
@@ -305,9 +311,9 @@ func TestSnapshotDuringAFlood(t *testing.T) {
 				call()
 			}
 			for _, b := range s.kept {
-				most = max(most, len(b.effects))
+				most = max(most, len(b.Effects))
 			}
-			more = s.Step(func(effects []Effect) {
+			more = s.Step(func(effects []effect.Effect) {
 				copies := &recorder{}
 				copies.Append(0, effects)
 				restored = append(restored, copies.effects()...)
@@ -325,24 +331,6 @@ func TestSnapshotDuringAFlood(t *testing.T) {
 		}
 		require.Equal(t, dump(c.e), dump(replica))
 	}
-}
-
-func TestFrequency(t *testing.T) {
-	f, r := frequency(freshCount), rand.New(rand.NewPCG(1, 2))
-	counts := map[int]uint8{}
-	for i := 1; i <= 1_000_000; i++ {
-		f = f.use(0, r.Uint64())
-		counts[i] = f.count(0)
-	}
-	// The counts that Redis' documentation gives for its default factor of 10.
-	for hits, want := range map[int]float64{100: 10, 1000: 18, 100_000: 142, 1_000_000: 255} {
-		assert.InDelta(t, want, counts[hits], 15, "%d hits", hits)
-	}
-	assert.EqualValues(t, 255-3, f.count(3*60_000), "each minute takes one away")
-	assert.EqualValues(t, 0, f.count(300*60_000))
-	harder := uint64((252-freshCount)*logFactor + 1)
-	assert.EqualValues(t, 253, f.use(3*60_000, harder).count(3*60_000), "from what is left it goes up")
-	assert.EqualValues(t, 252, f.use(3*60_000, harder+1).count(3*60_000))
 }
 
 func BenchmarkMakeRoom(b *testing.B) {

@@ -2,10 +2,10 @@ package engine
 
 import (
 	"math"
-	"strconv"
-	"strings"
 
+	"rlserver/engine/effect"
 	"rlserver/engine/limit"
+	"rlserver/engine/object"
 )
 
 // ExpireIf are conditions for Expire, of which all must hold.
@@ -30,13 +30,13 @@ func (c ExpireIf) hold(current, at int64) bool {
 // deadline that is not after now deletes the key instead. A missing key has nothing to set.
 func (tx *Tx) Expire(k Key, at int64, conditions ExpireIf) bool {
 	o := tx.lookup(k)
-	if o == nil || !conditions.hold(o.head().expireAt, at) {
+	if o == nil || !conditions.hold(o.Head().ExpireAt, at) {
 		return false
 	}
 	if at <= tx.now {
 		tx.delete(k, o)
-	} else if at != o.head().expireAt {
-		tx.apply(o, &Effect{Kind: EffectExpire, Key: k, ExpireAt: at})
+	} else if at != o.Head().ExpireAt {
+		tx.apply(o, &effect.Effect{Kind: effect.Expire, Key: k, ExpireAt: at})
 	}
 	return true
 }
@@ -44,10 +44,10 @@ func (tx *Tx) Expire(k Key, at int64, conditions ExpireIf) bool {
 // Persist takes a key's deadline away, and reports whether there was one.
 func (tx *Tx) Persist(k Key) bool {
 	o := tx.lookup(k)
-	if o == nil || o.head().expireAt == 0 {
+	if o == nil || o.Head().ExpireAt == 0 {
 		return false
 	}
-	tx.apply(o, &Effect{Kind: EffectExpire, Key: k})
+	tx.apply(o, &effect.Effect{Kind: effect.Expire, Key: k})
 	return true
 }
 
@@ -58,7 +58,7 @@ func (tx *Tx) Deadline(k Key) (at int64, ok bool) {
 	if o == nil {
 		return 0, false
 	}
-	return o.head().expireAt, true
+	return o.Head().ExpireAt, true
 }
 
 // Sweeper deletes keys that have expired that no call looks up. It walks around the keyspace again
@@ -71,8 +71,8 @@ type Sweeper struct {
 	shards int // how many it has been through; the next one is at this modulo their number
 	db     int
 	cursor uint64
-	visit  func(object) (due int64, drop bool)
-	due    []object
+	visit  func(object.Object) (due int64, drop bool)
+	due    []object.Object
 }
 
 const sweepBuckets = 16
@@ -80,16 +80,16 @@ const sweepBuckets = 16
 // NewSweeper returns a sweeper at the beginning of the keyspace.
 func (e *Engine) NewSweeper() *Sweeper {
 	s := &Sweeper{e: e, tx: e.NewTx()}
-	s.visit = func(o object) (int64, bool) {
-		h := o.head()
-		if h.expireAt == 0 {
+	s.visit = func(o object.Object) (int64, bool) {
+		h := o.Head()
+		if h.ExpireAt == 0 {
 			return math.MaxInt64, false
 		}
-		if h.expired(s.tx.now) {
+		if h.Expired(s.tx.now) {
 			s.due = append(s.due, o) // deleted at the end of the step, as an effect like any other
 			return math.MaxInt64, false
 		}
-		return h.expireAt, false
+		return h.ExpireAt, false
 	}
 	return s
 }
@@ -113,7 +113,7 @@ func (s *Sweeper) Step(now int64) (deleted int) {
 
 	s.look(sh)
 	for _, o := range s.due {
-		s.tx.delete(s.e.Key(bytesOf(o.head().name)), o)
+		s.tx.delete(s.e.Key(object.BytesOf(o.Head().Name)), o)
 	}
 	deleted = len(s.due)
 	sh.stats.expired.Add(int64(deleted))
@@ -177,7 +177,7 @@ func (m *mover) database(sh *shard, db int) (changed int) {
 	if sh.dbs[db].keys == nil {
 		return 0
 	}
-	var objects []object
+	var objects []object.Object
 	for o := range sh.dbs[db].keys.All() {
 		objects = append(objects, o)
 	}
@@ -192,21 +192,21 @@ func (m *mover) database(sh *shard, db int) (changed int) {
 	return changed
 }
 
-func (m *mover) object(o object) {
-	h := o.head()
-	k := m.tx.e.Key(bytesOf(h.name))
+func (m *mover) object(o object.Object) {
+	h := o.Head()
+	k := m.tx.e.Key(object.BytesOf(h.Name))
 	switch o := o.(type) {
-	case stateObject:
-		f := &Effect{Key: k, ExpireAt: m.deadline(h.expireAt)}
-		if o.moveBack(f, m.present, m.by) {
+	case object.State:
+		f := &effect.Effect{Key: k, ExpireAt: m.deadline(h.ExpireAt)}
+		if o.MoveBack(f, m.present, m.by) {
 			m.tx.apply(o, f)
 		}
 		return
-	case *zsetObject:
+	case *object.ZSet:
 		m.members(k, o)
 	}
-	if at := m.deadline(h.expireAt); at != h.expireAt {
-		m.tx.apply(o, &Effect{Kind: EffectExpire, Key: k, ExpireAt: at})
+	if at := m.deadline(h.ExpireAt); at != h.ExpireAt {
+		m.tx.apply(o, &effect.Effect{Kind: effect.Expire, Key: k, ExpireAt: at})
 	}
 }
 
@@ -219,7 +219,7 @@ func (m *mover) deadline(at int64) int64 {
 }
 
 // members moves the members of a sorted set that are times.
-func (m *mover) members(k Key, o *zsetObject) {
+func (m *mover) members(k Key, o *object.ZSet) {
 	type member struct {
 		name string
 		at   int64
@@ -227,48 +227,38 @@ func (m *mover) members(k Key, o *zsetObject) {
 	}
 	var moved []member
 	last := 0.0
-	if n := o.set.Len(); n > 0 {
-		_, last = o.set.At(n - 1)
+	if n := o.Set.Len(); n > 0 {
+		_, last = o.Set.At(n - 1)
 	}
-	leases := limit.Lapse(last) == o.expireAt // a log of hits lasts longer than the last of them
-	for name, score := range o.set.Ascend(o.set.FirstAfter(float64(m.present)), o.set.Len()) {
+	leases := limit.Lapse(last) == o.ExpireAt // a log of hits lasts longer than the last of them
+	for name, score := range o.Set.Ascend(o.Set.FirstAfter(float64(m.present)), o.Set.Len()) {
 		at := int64(score)
-		_, hit := hitName(string(name), at)
+		_, hit := effect.ParseHitName(string(name), at)
 		switch {
 		case score > math.MaxInt64/2 || float64(at) != score:
-		case hit, at <= o.expireAt && (!leases || m.deadline(at) != at):
+		case hit, at <= o.ExpireAt && (!leases || m.deadline(at) != at):
 			moved = append(moved, member{string(name), at, hit})
 		}
 	}
 	for _, x := range moved {
-		f := Effect{Kind: EffectAdd, Key: k, Field: []byte(x.name), Score: float64(x.at - m.by)}
+		f := effect.Effect{Kind: effect.Add, Key: k, Field: []byte(x.name), Score: float64(x.at - m.by)}
 		if x.hit {
 			f.Field = freeHit(o, x.name, x.at, x.at-m.by)
 		}
 		m.tx.apply(o, &f)
 		if x.hit {
-			m.tx.apply(o, &Effect{Kind: EffectRemove, Key: k, Field: []byte(x.name)})
+			m.tx.apply(o, &effect.Effect{Kind: effect.Remove, Key: k, Field: []byte(x.name)})
 		}
 	}
 }
 
-// hitName reports whether a name is that of a hit at a moment, and its number.
-func hitName(name string, at int64) (seq uint64, ok bool) {
-	prefix, number, found := strings.Cut(name, "-")
-	if !found || prefix != strconv.FormatInt(at, 10) {
-		return 0, false
-	}
-	seq, err := strconv.ParseUint(number, 10, 63)
-	return seq, err == nil && strconv.FormatUint(seq, 10) == number
-}
-
 // freeHit is a name for a hit that has moved, which nobody has: with its number, or the next that
 // is free.
-func freeHit(o *zsetObject, name string, from, to int64) (free []byte) {
-	seq, _ := hitName(name, from)
+func freeHit(o *object.ZSet, name string, from, to int64) (free []byte) {
+	seq, _ := effect.ParseHitName(name, from)
 	for ; ; seq++ {
-		free = Hits{At: to}.member(free[:0], seq)
-		if _, taken := o.set.Score(free); !taken {
+		free = effect.Hits{At: to}.Member(free[:0], seq)
+		if _, taken := o.Set.Score(free); !taken {
 			return free
 		}
 	}

@@ -11,7 +11,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"rlserver/engine/effect"
 	"rlserver/engine/limit"
+	"rlserver/engine/object"
 )
 
 func TestExpireConditions(t *testing.T) {
@@ -100,15 +102,15 @@ func TestDeadlines(t *testing.T) {
 		assert.Zero(t, at)
 	})
 
-	var kinds []EffectKind
+	var kinds []effect.Kind
 	for _, f := range log.effects() {
 		kinds = append(kinds, f.Kind)
 	}
-	assert.Equal(t, []EffectKind{EffectString, EffectExpire, // the second time nothing changed
+	assert.Equal(t, []effect.Kind{effect.String, effect.Expire, // the second time nothing changed
 		// expired, so deleted by the next writer; then by a deadline in the past
-		EffectDelete, EffectString, EffectDelete,
-		EffectString, EffectDelete,
-		EffectString, EffectExpire, EffectExpire}, kinds)
+		effect.Delete, effect.String, effect.Delete,
+		effect.String, effect.Delete,
+		effect.String, effect.Expire, effect.Expire}, kinds)
 	assert.Equal(t, dump(c.e), dump(log.replayed(Options{})))
 }
 
@@ -147,7 +149,7 @@ type watched struct {
 func watch(s *Sweeper) *watched {
 	w := &watched{Sweeper: s}
 	visit := s.visit
-	s.visit = func(o object) (int64, bool) {
+	s.visit = func(o object.Object) (int64, bool) {
 		w.looked++
 		return visit(o)
 	}
@@ -288,7 +290,7 @@ func TestSweepRecordsDeletions(t *testing.T) {
 
 	var deleted []string
 	for _, f := range slices.Concat(log.calls[before:]...) {
-		require.Equal(t, EffectDelete, f.Kind)
+		require.Equal(t, effect.Delete, f.Kind)
 		deleted = append(deleted, fmt.Sprint(f.DB, string(f.Key.Name)))
 	}
 	assert.Len(t, deleted, w.deleted)
@@ -379,5 +381,5 @@ func tokens(e *Engine, n int) {
 // forgetful is a journal that keeps nothing.
 type forgetful struct{}
 
-func (forgetful) Append(int64, []Effect) Position { return 1 }
-func (forgetful) Wait(Position) error             { return nil }
+func (forgetful) Append(int64, []effect.Effect) Position { return 1 }
+func (forgetful) Wait(Position) error                    { return nil }

@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"fmt"
 	"iter"
-	"math"
 	"math/rand/v2"
-	"strconv"
+
+	"rlserver/engine/effect"
+	"rlserver/engine/eviction"
+	"rlserver/engine/object"
 )
 
 // Delete removes a key, and reports whether there was one.
@@ -29,17 +31,17 @@ func (tx *Tx) Touch(k Key) bool {
 	if o == nil {
 		return false
 	}
-	o.touch(tx.e.memory.stamp(tx.e.shardOf(k), o, false))
+	o.Touch(tx.e.memory.stamp(tx.e.shardOf(k), o, false))
 	return true
 }
 
 // Type is what a key holds; TypeNone for a missing key.
-func (tx *Tx) Type(k Key) Type {
+func (tx *Tx) Type(k Key) object.Type {
 	o := tx.peek(k)
 	if o == nil {
-		return TypeNone
+		return object.TypeNone
 	}
-	return o.kind()
+	return o.Kind()
 }
 
 // Rename moves what a key holds, with its deadline, to another key, in place of
@@ -50,7 +52,7 @@ func (tx *Tx) Rename(from, to Key) error {
 		return ErrNoSuchKey
 	}
 	if !same(from, to) {
-		tx.apply(o, &Effect{Kind: EffectRename, Key: from, To: to})
+		tx.apply(o, &effect.Effect{Kind: effect.Rename, Key: from, To: to})
 	}
 	return nil
 }
@@ -65,7 +67,7 @@ func (tx *Tx) RenameNX(from, to Key) (bool, error) {
 	if tx.lookup(to) != nil {
 		return false, nil
 	}
-	tx.apply(o, &Effect{Kind: EffectRename, Key: from, To: to})
+	tx.apply(o, &effect.Effect{Kind: effect.Rename, Key: from, To: to})
 	return true, nil
 }
 
@@ -81,10 +83,10 @@ func (tx *Tx) Copy(from, to Key, db int, replace bool) (bool, error) {
 	if o == nil || !replace && tx.find(db, to) != nil {
 		return false, nil
 	}
-	if !tx.roomToStore(db, to, weigh(o)) {
+	if !tx.roomToStore(db, to, object.Weigh(o)) {
 		return false, ErrOutOfMemory
 	}
-	tx.apply(o, &Effect{Kind: EffectCopy, Key: from, To: to, ToDB: db})
+	tx.apply(o, &effect.Effect{Kind: effect.Copy, Key: from, To: to, ToDB: db})
 	return true, nil
 }
 
@@ -99,7 +101,7 @@ func (tx *Tx) Move(k Key, db int) (bool, error) {
 	if o == nil || tx.find(db, k) != nil {
 		return false, nil
 	}
-	tx.apply(o, &Effect{Kind: EffectMove, Key: k, ToDB: db})
+	tx.apply(o, &effect.Effect{Kind: effect.Move, Key: k, ToDB: db})
 	return true, nil
 }
 
@@ -129,14 +131,14 @@ func (tx *Tx) FlushAll() {
 
 func (tx *Tx) flush(db int) {
 	if tx.size(db) > 0 {
-		tx.perform(nil, &Effect{Kind: EffectFlush, DB: db})
+		tx.perform(nil, &effect.Effect{Kind: effect.Flush, DB: db})
 	}
 }
 
 // Swap lets two databases that exist change places. It is for a call on the whole keyspace.
 func (tx *Tx) Swap(a, b int) {
 	if a != b && tx.size(a)+tx.size(b) > 0 {
-		tx.perform(nil, &Effect{Kind: EffectSwap, DB: a, ToDB: b})
+		tx.perform(nil, &effect.Effect{Kind: effect.Swap, DB: a, ToDB: b})
 	}
 }
 
@@ -147,77 +149,18 @@ func (tx *Tx) Idle(k Key) (seconds int64, ok bool) {
 	if o == nil {
 		return 0, false
 	}
-	return int64((uint32(tx.now/1000) - o.accessed()) & clockMask), true
+	return int64((uint32(tx.now/1000) - o.Accessed()) & eviction.ClockMask), true
 }
-
-// The limits up to which Redis packs what it holds.
-const (
-	embstrSize    = 44
-	sharedNumbers = 10000
-)
-
-// Packing is up to which sizes Redis packs collections: hash-max-listpack-entries and so on.
-type Packing struct {
-	HashEntries, HashValue int64 // fields, and bytes of the longest field or value
-	ZSetEntries, ZSetValue int64 // members, and bytes of the longest
-}
-
-// DefaultPacking is that of Redis.
-var DefaultPacking = Packing{HashEntries: 512, HashValue: 64, ZSetEntries: 128, ZSetValue: 64}
 
 // Encoding is the word of OBJECT ENCODING for how Redis would keep what a key holds: it is made out
 // from the content alone, not from how it came about. For what Redis lacks it is "packed". ok is
 // false for a missing key. The lookup is not a use.
-func (tx *Tx) Encoding(k Key, p Packing) (word string, ok bool) {
+func (tx *Tx) Encoding(k Key, p object.Packing) (word string, ok bool) {
 	o := tx.peek(k)
 	if o == nil {
 		return "", false
 	}
-	return o.encoding(p), true
-}
-
-func (o *stringObject) encoding(Packing) string {
-	if _, ok := o.number(); ok {
-		return "int"
-	}
-	if len(o.value) <= embstrSize {
-		return "embstr"
-	}
-	return "raw"
-}
-
-// number is the 64-bit integer that a string spells, in the one way in which integers are written.
-func (o *stringObject) number() (n int64, ok bool) {
-	var buf [20]byte
-	if len(o.value) > len(buf) {
-		return 0, false
-	}
-	n, err := strconv.ParseInt(string(o.value), 10, 64)
-	return n, err == nil && string(strconv.AppendInt(buf[:0], n, 10)) == string(o.value)
-}
-
-func (o *hashObject) encoding(p Packing) string {
-	if int64(o.fields.len()) > p.HashEntries {
-		return "hashtable"
-	}
-	for field, value := range o.fields.all() {
-		if int64(max(len(field), len(value))) > p.HashValue {
-			return "hashtable"
-		}
-	}
-	return "listpack"
-}
-
-func (o *zsetObject) encoding(p Packing) string {
-	if int64(o.set.Len()) > p.ZSetEntries {
-		return "skiplist"
-	}
-	for member := range o.set.Ascend(0, o.set.Len()) {
-		if int64(len(member)) > p.ZSetValue {
-			return "skiplist"
-		}
-	}
-	return "listpack"
+	return o.Encoding(p), true
 }
 
 // Address is where a key's object is in memory; ok is false for a missing key. The lookup is
@@ -236,10 +179,8 @@ func (tx *Tx) References(k Key) (n int64, ok bool) {
 	switch o := tx.peek(k).(type) {
 	case nil:
 		return 0, false
-	case *stringObject:
-		if n, ok := o.number(); ok && 0 <= n && n < sharedNumbers {
-			return math.MaxInt32, true
-		}
+	case *object.String:
+		return o.References(), true
 	}
 	return 1, true
 }
@@ -255,7 +196,7 @@ const scanStep = 256
 // scanned is a key that Scan has come upon.
 type scanned struct {
 	name string // never written over, so it may be read when the shard is let go
-	kind Type
+	kind object.Type
 }
 
 // Scan visits keys of the database from the cursor on until it has seen about count of them, and
@@ -266,7 +207,7 @@ type scanned struct {
 // for a few hundred keys at a time; visit is called under no lock. Within BeginAll it goes by the
 // locks, and the time, that are held. The next End returns the position of the latest change it has
 // seen.
-func (tx *Tx) Scan(now int64, db int, cursor uint64, count int, visit func(name []byte, t Type)) (next uint64) {
+func (tx *Tx) Scan(now int64, db int, cursor uint64, count int, visit func(name []byte, t object.Type)) (next uint64) {
 	var found []scanned
 	index, position := cursor>>cursorShift, cursor&(1<<cursorShift-1)
 	for index < uint64(len(tx.e.shards)) {
@@ -276,7 +217,7 @@ func (tx *Tx) Scan(now int64, db int, cursor uint64, count int, visit func(name 
 		var seen int
 		position, seen = tx.scanShard(&tx.e.shards[index], now, db, position, min(count, scanStep), &found)
 		for _, key := range found {
-			visit(bytesOf(key.name), key.kind)
+			visit(object.BytesOf(key.name), key.kind)
 		}
 		clear(found)
 		found = found[:0]
@@ -306,10 +247,10 @@ func (tx *Tx) scanShard(
 	if keys == nil {
 		return 0, 0
 	}
-	next = keys.Scan(position, count, func(o object) {
+	next = keys.Scan(position, count, func(o object.Object) {
 		seen++
-		if h := o.head(); !h.expired(tx.now) {
-			*found = append(*found, scanned{h.name, o.kind()})
+		if h := o.Head(); !h.Expired(tx.now) {
+			*found = append(*found, scanned{h.Name, o.Kind()})
 		}
 	})
 	return next, seen
@@ -317,15 +258,15 @@ func (tx *Tx) scanShard(
 
 // Keys yields every key of the database, in no order that means anything. It is for a call on the
 // whole keyspace. A name holds until the next change or End, and must not be written to.
-func (tx *Tx) Keys() iter.Seq2[[]byte, Type] {
-	return func(yield func([]byte, Type) bool) {
+func (tx *Tx) Keys() iter.Seq2[[]byte, object.Type] {
+	return func(yield func([]byte, object.Type) bool) {
 		for _, sh := range tx.locked {
 			keys := sh.dbs[tx.db].keys
 			if keys == nil {
 				continue
 			}
 			for o := range keys.All() {
-				if !o.head().expired(tx.now) && !yield(bytesOf(o.head().name), o.kind()) {
+				if !o.Head().Expired(tx.now) && !yield(object.BytesOf(o.Head().Name), o.Kind()) {
 					return
 				}
 			}
@@ -347,8 +288,8 @@ func (tx *Tx) RandomKey(r *rand.Rand) (name []byte, ok bool) {
 		return nil, false
 	}
 	for range randomTries {
-		if h := tx.nth(r.IntN(total), r).head(); !h.expired(tx.now) {
-			return bytesOf(h.name), true
+		if h := tx.nth(r.IntN(total), r).Head(); !h.Expired(tx.now) {
+			return object.BytesOf(h.Name), true
 		}
 	}
 	for name := range tx.Keys() {
@@ -358,7 +299,7 @@ func (tx *Tx) RandomKey(r *rand.Rand) (name []byte, ok bool) {
 }
 
 // nth picks a key of the shard that holds the n-th.
-func (tx *Tx) nth(n int, r *rand.Rand) object {
+func (tx *Tx) nth(n int, r *rand.Rand) object.Object {
 	for _, sh := range tx.locked {
 		s := &sh.dbs[tx.db]
 		if n < s.size() {

@@ -11,7 +11,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"rlserver/engine/eviction"
 	"rlserver/engine/limit"
+	"rlserver/engine/object"
 	"rlserver/zset"
 )
 
@@ -277,13 +279,13 @@ func TestIdle(t *testing.T) {
 		b.tx.Exists(k[0])
 		b.tx.Type(k[0])
 		b.tx.Deadline(k[0])
-		b.tx.Encoding(k[0], DefaultPacking)
+		b.tx.Encoding(k[0], object.DefaultPacking)
 		b.tx.References(k[0])
 		b.tx.Idle(k[0])
 		_, ok := b.tx.Idle(k[1])
 		assert.False(t, ok)
 	}, "k", "missing")
-	b.tx.Scan(b.now, 0, 0, 10, func([]byte, Type) {})
+	b.tx.Scan(b.now, 0, 0, 10, func([]byte, object.Type) {})
 	b.all(func() {
 		for range b.tx.Keys() {
 		}
@@ -301,8 +303,8 @@ func TestIdle(t *testing.T) {
 	b.now += 4000
 	b.do(func(k []Key) { b.tx.Copy(k[1], k[0], 0, false) }, "k", "other")
 	assert.Zero(t, idle(), "a copy is new")
-	b.now += clockMask * 1000
-	assert.EqualValues(t, clockMask, idle(), "the longest it can report")
+	b.now += eviction.ClockMask * 1000
+	assert.EqualValues(t, eviction.ClockMask, idle(), "the longest it can report")
 }
 
 func TestTypesAndEncodings(t *testing.T) {
@@ -328,42 +330,45 @@ func TestTypesAndEncodings(t *testing.T) {
 	for _, step := range []struct {
 		name       string
 		make       func(Key)
-		kind       Type
+		kind       object.Type
 		encoding   string
 		references int64
 	}{
-		{"a number", str("12345"), TypeString, "int", 1},
-		{"a number that Redis shares", str("9999"), TypeString, "int", math.MaxInt32},
-		{"zero", str("0"), TypeString, "int", math.MaxInt32},
-		{"negative", str("-1"), TypeString, "int", 1},
-		{"the least number", str("-9223372036854775808"), TypeString, "int", 1},
-		{"the greatest number", str("9223372036854775807"), TypeString, "int", 1},
-		{"a greater one", str("9223372036854775808"), TypeString, "embstr", 1},
-		{"not how numbers are written", str("+1"), TypeString, "embstr", 1},
-		{"not how numbers are written", str("01"), TypeString, "embstr", 1},
-		{"not how numbers are written", str("-0"), TypeString, "embstr", 1},
-		{"not how numbers are written", str("1 "), TypeString, "embstr", 1},
-		{"nothing", str(""), TypeString, "embstr", 1},
-		{"44 bytes", str(long[:44]), TypeString, "embstr", 1},
-		{"45 bytes", str(long[:45]), TypeString, "raw", 1},
-		{"512 fields", hash(512, long), TypeHash, "listpack", 1},
-		{"513 fields", hash(513, "v"), TypeHash, "hashtable", 1},
-		{"a long value", hash(1, long+"x"), TypeHash, "hashtable", 1},
-		{"a long field", func(k Key) { b.tx.HSet(k, [][]byte{[]byte(long + "x"), nil}) }, TypeHash, "hashtable", 1},
-		{"128 members", zset(128, "m"), TypeZSet, "listpack", 1},
-		{"129 members", zset(129, "m"), TypeZSet, "skiplist", 1},
-		{"a member of 64", zset(1, long[:63]), TypeZSet, "listpack", 1},
-		{"a member of 65", zset(1, long), TypeZSet, "skiplist", 1},
-		{"a bucket", func(k Key) { b.tx.Token(k, limit.Bucket{Capacity: 1, Refill: 1, Period: 1000}, 1) }, TypeToken,
+		{"a number", str("12345"), object.TypeString, "int", 1},
+		{"a number that Redis shares", str("9999"), object.TypeString, "int", math.MaxInt32},
+		{"zero", str("0"), object.TypeString, "int", math.MaxInt32},
+		{"negative", str("-1"), object.TypeString, "int", 1},
+		{"the least number", str("-9223372036854775808"), object.TypeString, "int", 1},
+		{"the greatest number", str("9223372036854775807"), object.TypeString, "int", 1},
+		{"a greater one", str("9223372036854775808"), object.TypeString, "embstr", 1},
+		{"not how numbers are written", str("+1"), object.TypeString, "embstr", 1},
+		{"not how numbers are written", str("01"), object.TypeString, "embstr", 1},
+		{"not how numbers are written", str("-0"), object.TypeString, "embstr", 1},
+		{"not how numbers are written", str("1 "), object.TypeString, "embstr", 1},
+		{"nothing", str(""), object.TypeString, "embstr", 1},
+		{"44 bytes", str(long[:44]), object.TypeString, "embstr", 1},
+		{"45 bytes", str(long[:45]), object.TypeString, "raw", 1},
+		{"512 fields", hash(512, long), object.TypeHash, "listpack", 1},
+		{"513 fields", hash(513, "v"), object.TypeHash, "hashtable", 1},
+		{"a long value", hash(1, long+"x"), object.TypeHash, "hashtable", 1},
+		{"a long field", func(k Key) { b.tx.HSet(k, [][]byte{[]byte(long + "x"), nil}) },
+			object.TypeHash, "hashtable", 1},
+		{"128 members", zset(128, "m"), object.TypeZSet, "listpack", 1},
+		{"129 members", zset(129, "m"), object.TypeZSet, "skiplist", 1},
+		{"a member of 64", zset(1, long[:63]), object.TypeZSet, "listpack", 1},
+		{"a member of 65", zset(1, long), object.TypeZSet, "skiplist", 1},
+		{"a bucket", func(k Key) { b.tx.Token(k, limit.Bucket{Capacity: 1, Refill: 1, Period: 1000}, 1) },
+			object.TypeToken,
 			"packed", 1},
-		{"a window", func(k Key) { b.tx.Fixed(k, limit.Fixed{Limit: 1, Window: limit.Every(1000)}, 1) }, TypeFixed,
+		{"a window", func(k Key) { b.tx.Fixed(k, limit.Fixed{Limit: 1, Window: limit.Every(1000)}, 1) },
+			object.TypeFixed,
 			"packed", 1},
 	} {
 		b.do(func(k []Key) {
 			b.tx.Delete(k[0])
 			step.make(k[0])
 			assert.Equal(t, step.kind, b.tx.Type(k[0]), step.name)
-			encoding, ok := b.tx.Encoding(k[0], DefaultPacking)
+			encoding, ok := b.tx.Encoding(k[0], object.DefaultPacking)
 			assert.True(t, ok)
 			assert.Equal(t, step.encoding, encoding, step.name)
 			references, ok := b.tx.References(k[0])
@@ -372,8 +377,8 @@ func TestTypesAndEncodings(t *testing.T) {
 		}, "k")
 	}
 	b.do(func(k []Key) {
-		assert.Equal(t, TypeNone, b.tx.Type(k[0]))
-		_, ok := b.tx.Encoding(k[0], DefaultPacking)
+		assert.Equal(t, object.TypeNone, b.tx.Type(k[0]))
+		_, ok := b.tx.Encoding(k[0], object.DefaultPacking)
 		assert.False(t, ok)
 		_, ok = b.tx.References(k[0])
 		assert.False(t, ok)
@@ -476,7 +481,7 @@ func TestCallsOnManyKeysAtOnce(t *testing.T) {
 	})
 	run(func(tx *Tx, r *rand.Rand, now int64) {
 		if r.IntN(20) > 0 {
-			tx.Scan(now, 1, 0, 5, func([]byte, Type) {})
+			tx.Scan(now, 1, 0, 5, func([]byte, object.Type) {})
 			return
 		}
 		tx.BeginAll(now, 1, true)

@@ -37,7 +37,7 @@ func TestLeaseKeys(t *testing.T) {
 	c.lease("k", two, "a")
 	c.now += 400
 	c.lease("k", two, "b")
-	assert.Equal(t, "log until 1767225601400: a@1767225601000 b@1767225601400", c.content("k"))
+	assert.Equal(t, "log until 1767225601400: a@1767225601000 b@1767225601400", c.Content("k"))
 	assert.Equal(t, limit.Decision{Limit: 2, RetryAfter: 600, ResetAfter: 1000}, c.lease("k", two, "c"))
 	assert.Equal(
 		t,
@@ -48,20 +48,20 @@ func TestLeaseKeys(t *testing.T) {
 	assert.True(t, c.release("k", "a"))
 	assert.False(t, c.release("k", "a"), "once")
 	c.lease("k", limit.Lease{Limit: 2, TTL: 200}, "c")
-	assert.Equal(t, "log until 1767225601400: c@1767225600600 b@1767225601400", c.content("k"))
+	assert.Equal(t, "log until 1767225601400: c@1767225600600 b@1767225601400", c.Content("k"))
 
 	assert.True(t, c.release("k", "b"))
-	assert.Equal(t, "log until 1767225600600: c@1767225600600", c.content("k"), "the deadline is the last lapse")
+	assert.Equal(t, "log until 1767225600600: c@1767225600600", c.Content("k"), "the deadline is the last lapse")
 	c.now += 200
 	assert.False(t, c.release("k", "c"), "it has lapsed")
 	assert.Equal(
 		t,
 		"log until 1767225601600: d@1767225601600",
-		func() string { c.lease("k", two, "d"); return c.content("k") }(),
+		func() string { c.lease("k", two, "d"); return c.Content("k") }(),
 		"lapsed leases are dropped",
 	)
 	assert.True(t, c.release("k", "d"))
-	assert.Equal(t, "nothing", c.content("k"))
+	assert.Equal(t, "nothing", c.Content("k"))
 }
 
 // A lease that was written by hand counts like any other, and a key keeps one that never lapses
@@ -78,7 +78,7 @@ func TestLeasesByHand(t *testing.T) {
 	assert.EqualValues(t, 11, c.lease("k", limit.Lease{Limit: 1, TTL: 5}, "a").RetryAfter)
 	assert.EqualValues(t, 0, c.lease("k", limit.Lease{Limit: 2, TTL: 5}, "a").Remaining)
 	assert.True(t, c.release("k", "a"))
-	assert.Equal(t, "log until 1767225600011: half@1767225600010", c.content("k"))
+	assert.Equal(t, "log until 1767225600011: half@1767225600010", c.Content("k"))
 }
 
 func TestLeasesRefuseOtherTypes(t *testing.T) {
@@ -123,11 +123,11 @@ func TestLeasesAgainstBruteForce(t *testing.T) {
 				delete(held, id)
 				continue
 			}
-			rule, before := limit.Lease{Limit: 1 + r.Int64N(4), TTL: 1 + r.Int64N(60)}, c.content("k")
+			rule, before := limit.Lease{Limit: 1 + r.Int64N(4), TTL: 1 + r.Int64N(60)}, c.Content("k")
 			d := c.lease("k", rule, id)
 			require.Equal(t, admits(rule, id, c.now), d.Allowed)
 			if !d.Allowed {
-				require.Equal(t, before, c.content("k"))
+				require.Equal(t, before, c.Content("k"))
 				require.False(t, admits(rule, id, c.now+d.RetryAfter-1), "too late: %+v", d)
 				require.True(t, admits(rule, id, c.now+d.RetryAfter), "too early: %+v", d)
 				continue
@@ -138,7 +138,7 @@ func TestLeasesAgainstBruteForce(t *testing.T) {
 				last = max(last, lapses)
 			}
 			require.Equal(t, last-c.now, d.ResetAfter)
-			require.Contains(t, c.content("k"), fmt.Sprint("log until ", last, ":"))
+			require.Contains(t, c.Content("k"), fmt.Sprint("log until ", last, ":"))
 		}
 	}
 }

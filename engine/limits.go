@@ -1,17 +1,18 @@
 package engine
 
 import (
-	"bytes"
 	"fmt"
 	"math"
 
+	"rlserver/engine/effect"
 	"rlserver/engine/limit"
+	"rlserver/engine/object"
 	"rlserver/engine/rule"
 )
 
 // as gives an object as the type an operation works on: nil for a missing key, ErrWrongType for any
 // other type.
-func as[T object](o object) (t T, err error) {
+func as[T object.Object](o object.Object) (t T, err error) {
 	if o == nil {
 		return t, nil
 	}
@@ -39,7 +40,7 @@ func (tx *Tx) Decide(l *Limit, cost int64) (limit.Decision, error) {
 	}
 	d := p.answer
 	switch {
-	case a.id == namesHits && cost > MaxHits && d.RetryAfter != limit.Never && !p.repeated:
+	case a.id == namesHits && cost > effect.MaxHits && d.RetryAfter != limit.Never && !p.repeated:
 		return limit.Decision{}, ErrTooManyHits
 	case !d.Allowed || cost == 0 || p.repeated:
 		return tx.note(l.Key, &l.Rule, o, false, cost, tx.untilGone(o, d), false), nil
@@ -52,7 +53,7 @@ func (tx *Tx) Decide(l *Limit, cost int64) (limit.Decision, error) {
 // untilGone makes an answer hold for a key that expires before its limiter says it is free: a call
 // under a longer rule than the one that set the deadline gets the earlier time, and so is one
 // whose key was given a deadline by hand.
-func (tx *Tx) untilGone(o object, d limit.Decision) limit.Decision {
+func (tx *Tx) untilGone(o object.Object, d limit.Decision) limit.Decision {
 	at := goneAt(o)
 	if at == math.MaxInt64 {
 		return d
@@ -66,19 +67,11 @@ func (tx *Tx) untilGone(o object, d limit.Decision) limit.Decision {
 
 // goneAt is the first moment at which a key is there no more; math.MaxInt64 for one that stays, and
 // for none.
-func goneAt(o object) int64 {
-	if o == nil || o.head().expireAt == 0 || o.head().expireAt == math.MaxInt64 {
+func goneAt(o object.Object) int64 {
+	if o == nil || o.Head().ExpireAt == 0 || o.Head().ExpireAt == math.MaxInt64 {
 		return math.MaxInt64
 	}
-	return o.head().expireAt + 1
-}
-
-// after is now + ms, at most the last moment that Redis' commands can speak of.
-func after(now, ms int64) int64 {
-	if ms > math.MaxInt64-now {
-		return math.MaxInt64
-	}
-	return now + ms
+	return o.Head().ExpireAt + 1
 }
 
 // Limit is what a call is held against: a key and the rule for it. It is one flat struct so that a
@@ -94,24 +87,22 @@ type part struct {
 	limit    *Limit // on this key, or the first of several sliding windows
 	first    int    // its index
 	several  bool   // there are more
-	object   object
+	object   object.Object
 	repeated bool // the id is in the window already
 	trim     int  // hits of a log that have lapsed
 	answer   limit.Decision
-	effect   Effect // of a limiter with a state: Kind and the state after the call
+	effect   effect.Effect // of a limiter with a state: Kind and the state after the call
 }
 
 // addPart adds a part, in the place of one of an earlier call.
-func (tx *Tx) addPart(l *Limit, i int, o object) *part {
+func (tx *Tx) addPart(l *Limit, i int, o object.Object) *part {
 	n := len(tx.parts)
 	if n == cap(tx.parts) {
 		tx.parts = append(tx.parts, part{})
 	}
 	tx.parts = tx.parts[:n+1]
 	p := &tx.parts[n]
-	// decide sets the answer and the effect. They are large: clearing them first would show in the
-	// time of each decision.
-	p.limit, p.first, p.several, p.object, p.repeated, p.trim = l, i, false, o, false, 0
+	*p = part{limit: l, first: i, object: o}
 	return p
 }
 
@@ -132,7 +123,7 @@ func (tx *Tx) dropParts() {
 //
 // Sliding windows with the same key share its log, as in Slide, and the call is recorded there
 // once, with the first one's id. To have any other two limits with the same key is an error. So is
-// a cost above MaxHits for all sliding windows' keys together, if they could ever admit it:
+// a cost above effect.MaxHits for all sliding windows' keys together, if they could ever admit it:
 // ErrManyHits.
 func (tx *Tx) All(limits []Limit, cost int64) (limit.Decision, error) {
 	return tx.all(limits, cost, false)
@@ -190,14 +181,12 @@ func (tx *Tx) findParts(limits []Limit) error {
 
 func (tx *Tx) partOf(k Key) *part {
 	for i := range tx.parts {
-		if tx.parts[i].limit.Key.is(k) {
+		if tx.parts[i].limit.Key.Is(k) {
 			return &tx.parts[i]
 		}
 	}
 	return nil
 }
-
-func (k Key) is(other Key) bool { return k.hash == other.hash && bytes.Equal(k.Name, other.Name) }
 
 // decideParts asks each limit, and makes one answer of theirs.
 func (tx *Tx) decideParts(cost int64) (answer limit.Decision, err error) {
@@ -217,7 +206,7 @@ func (tx *Tx) decideParts(cost int64) (answer limit.Decision, err error) {
 		}
 	}
 	switch {
-	case answer.RetryAfter != limit.Never && logs > 0 && cost > MaxHits/logs:
+	case answer.RetryAfter != limit.Never && logs > 0 && cost > effect.MaxHits/logs:
 		return limit.Decision{}, ErrManyHits
 	case answer.Allowed && cost > 0:
 		return answer, nil
@@ -242,7 +231,7 @@ func (tx *Tx) rulesOf(p *part) []limit.Window {
 	tx.rules = append(tx.rules[:0], p.limit.Slide)
 	if p.several {
 		for i := p.first + 1; i < len(tx.limits); i++ {
-			if tx.limits[i].Key.is(p.limit.Key) {
+			if tx.limits[i].Key.Is(p.limit.Key) {
 				tx.rules = append(tx.rules, tx.limits[i].Slide)
 			}
 		}
@@ -254,7 +243,7 @@ func (tx *Tx) rulesOf(p *part) []limit.Window {
 func (tx *Tx) limitAt(p *part, n int) int {
 	i := p.first
 	for ; n > 0; n-- {
-		for i++; !tx.limits[i].Key.is(p.limit.Key); i++ {
+		for i++; !tx.limits[i].Key.Is(p.limit.Key); i++ {
 		}
 	}
 	return i
@@ -277,7 +266,7 @@ func (tx *Tx) leaving(answer limit.Decision, cost int64) limit.Decision {
 		answer.ResetAfter = max(answer.ResetAfter, reset)
 	}
 	if answer.RetryAfter > 0 && len(tx.parts) > 1 {
-		answer.RetryAfter = tx.allAdmit(after(tx.now, answer.RetryAfter), cost) - tx.now
+		answer.RetryAfter = tx.allAdmit(limit.After(tx.now, answer.RetryAfter), cost) - tx.now
 	}
 	return answer
 }
@@ -311,11 +300,11 @@ func (tx *Tx) admitsFrom(p *part, t, cost int64) int64 {
 }
 
 // recordPart records a call that was admitted. It returns what the key holds then.
-func (tx *Tx) recordPart(p *part, cost int64) object {
+func (tx *Tx) recordPart(p *part, cost int64) object.Object {
 	if p.repeated {
 		return p.object
 	}
-	expireAt := after(tx.now, p.answer.ResetAfter)
+	expireAt := limit.After(tx.now, p.answer.ResetAfter)
 	if record := p.limit.algorithm().record; record != nil {
 		return record(tx, p, cost, expireAt)
 	}

@@ -11,7 +11,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"rlserver/engine/effect"
 	"rlserver/engine/limit"
+	"rlserver/engine/object"
 	"rlserver/engine/rule"
 	"rlserver/zset"
 )
@@ -70,23 +72,23 @@ func (c *caller) fixed(name string, f limit.Fixed, cost int64) (d limit.Decision
 	return d
 }
 
-// content is all that a key holds, for before and after.
-func (c *caller) content(name string) (text string) {
+// Content is all that a key holds, for before and after.
+func (c *caller) Content(name string) (text string) {
 	c.with(name, func(k Key) {
 		switch o := c.tx.lookup(k).(type) {
 		case nil:
 			text = "nothing"
-		case *zsetObject:
-			text = fmt.Sprint("log until ", o.expireAt, ":")
-			for member, score := range o.set.Ascend(0, o.set.Len()) {
+		case *object.ZSet:
+			text = fmt.Sprint("log until ", o.ExpireAt, ":")
+			for member, score := range o.Set.Ascend(0, o.Set.Len()) {
 				text += fmt.Sprintf(" %s@%d", member, int64(score))
 			}
-		case *tokenObject:
-			text = fmt.Sprint(o.expireAt, o.tokens())
-		case *fixedObject:
-			text = fmt.Sprint(o.expireAt, o.count())
-		case stateObject:
-			text = fmt.Sprint(o.head().expireAt, o.numbers())
+		case *object.Token:
+			text = fmt.Sprint(o.ExpireAt, o.Tokens())
+		case *object.Fixed:
+			text = fmt.Sprint(o.ExpireAt, o.Count())
+		case object.State:
+			text = fmt.Sprint(o.Head().ExpireAt, o.Numbers())
 		}
 	})
 	return text
@@ -142,23 +144,23 @@ func TestSlideAgainstBruteForce(t *testing.T) {
 			if r.IntN(3) == 0 {
 				id = fmt.Sprint("id", r.IntN(8))
 			}
-			before := c.content("k")
+			before := c.Content("k")
 			d := c.slide("k", rules, cost, id)
 			call := fmt.Sprintf("rules %v cost %d id %q at +%d", rules, cost, id, c.now-epoch)
 
 			if brute.repeated(id, window, c.now) {
 				require.True(t, d.Allowed, "a retry is admitted: %s", call)
-				require.Equal(t, before, c.content("k"), "and counts nothing: %s", call)
+				require.Equal(t, before, c.Content("k"), "and counts nothing: %s", call)
 				continue
 			}
 			require.Equal(t, brute.admits(rules, cost, c.now), d.Allowed, "laws 2 and 3: %s", call)
 			if !d.Allowed {
-				require.Equal(t, before, c.content("k"), "law 1: %s", call)
+				require.Equal(t, before, c.Content("k"), "law 1: %s", call)
 				requireExactRetry(t, brute, rules, cost, c.now, d.RetryAfter, call)
 				continue
 			}
 			if cost == 0 {
-				require.Equal(t, before, c.content("k"), "a peek changes nothing: %s", call)
+				require.Equal(t, before, c.Content("k"), "a peek changes nothing: %s", call)
 				continue
 			}
 			for n := range cost {
@@ -170,14 +172,14 @@ func TestSlideAgainstBruteForce(t *testing.T) {
 			}
 			require.True(
 				t,
-				strings.HasPrefix(c.content("k"), fmt.Sprint("log until ", c.now+window, ":")),
+				strings.HasPrefix(c.Content("k"), fmt.Sprint("log until ", c.now+window, ":")),
 				"the deadline is the window: %s",
 				call,
 			)
 			require.EqualValues(
 				t,
 				brute.used(window, c.now),
-				strings.Count(c.content("k"), "@"),
+				strings.Count(c.Content("k"), "@"),
 				"law 5, and nothing lapsed stays: %s",
 				call,
 			)
@@ -205,20 +207,20 @@ func TestHitsNeverCollide(t *testing.T) {
 	c.with("k", func(k Key) {
 		for _, name := range []string{"1767225600000-0", "1767225600000-2"} {
 			o := c.tx.lookup(k)
-			c.tx.apply(o, &Effect{Kind: EffectAdd, Key: k, Field: []byte(name), Score: epoch})
+			c.tx.apply(o, &effect.Effect{Kind: effect.Add, Key: k, Field: []byte(name), Score: epoch})
 		}
 	})
 	d := c.slide("k", rules, 3, "")
 	assert.EqualValues(t, 95, d.Remaining)
-	assert.Equal(t, 5, strings.Count(c.content("k"), "@"))
+	assert.Equal(t, 5, strings.Count(c.Content("k"), "@"))
 
 	// A member named like a hit but with a score of another time is one more name that is taken.
 	c.with("odd", func(k Key) {
-		c.tx.apply(nil, &Effect{Kind: EffectAdd, Key: k, Field: []byte("1767225600000-5"), Score: epoch - 500})
+		c.tx.apply(nil, &effect.Effect{Kind: effect.Add, Key: k, Field: []byte("1767225600000-5"), Score: epoch - 500})
 	})
 	c.slide("odd", rules, 3, "")
 	c.slide("odd", rules, 3, "")
-	assert.Equal(t, 7, strings.Count(c.content("odd"), "@"))
+	assert.Equal(t, 7, strings.Count(c.Content("odd"), "@"))
 }
 
 // Names that an id gives are passed over when somebody has written them by hand: every hit counts.
@@ -230,7 +232,7 @@ func TestNamesOfAnIDThatAreTaken(t *testing.T) {
 		require.NoError(t, err)
 	})
 	c.slide("k", rules, 2, "a")
-	assert.Equal(t, "log until 1767225601000: a@1767225600000 a:2@1767225600000 a:3@1767225600000", c.content("k"))
+	assert.Equal(t, "log until 1767225601000: a@1767225600000 a:2@1767225600000 a:3@1767225600000", c.Content("k"))
 	assert.EqualValues(t, 97, c.slide("k", rules, 0, "").Remaining)
 }
 
@@ -244,7 +246,7 @@ func TestCostOfWindowsIsBounded(t *testing.T) {
 		assert.NoError(t, err)
 		assert.EqualValues(t, limit.Never, d.RetryAfter, "a cost above the limit is denied, however large")
 	})
-	assert.Equal(t, "nothing", c.content("k"))
+	assert.Equal(t, "nothing", c.Content("k"))
 }
 
 func TestLimitersRefuseOtherTypes(t *testing.T) {
@@ -269,10 +271,10 @@ func TestLimiterDeadlines(t *testing.T) {
 	assert.EqualValues(t, 2000, c.token("t", limit.Bucket{Capacity: 5, Refill: 1, Period: 1000}, 2).ResetAfter)
 	assert.EqualValues(t, 1000, c.fixed("f", limit.Fixed{Limit: 5, Window: limit.Every(1000)}, 2).ResetAfter)
 	c.now += 1001
-	assert.Equal(t, "nothing", c.content("f"))
-	assert.NotEqual(t, "nothing", c.content("t"))
+	assert.Equal(t, "nothing", c.Content("f"))
+	assert.NotEqual(t, "nothing", c.Content("t"))
 	c.now += 1000
-	assert.Equal(t, "nothing", c.content("t"))
+	assert.Equal(t, "nothing", c.Content("t"))
 }
 
 // The largest figures that the contract allows neither overflow nor panic, and the deadline stays a
@@ -306,7 +308,7 @@ func TestTimeNeverRunsBackwardForAKey(t *testing.T) {
 	assert.Equal(
 		t,
 		"log until 1767225601000: 1767225600000-0@1767225600000 1767225600000-1@1767225600000",
-		c.content("k"),
+		c.Content("k"),
 	)
 }
 
@@ -375,7 +377,7 @@ func TestFutureHitsAreKept(t *testing.T) {
 	c := newCaller(t, Options{})
 	rules := []limit.Window{{Limit: 2, Length: 1000}}
 	c.with("k", func(k Key) {
-		c.tx.apply(nil, &Effect{Kind: EffectAdd, Key: k, Field: []byte("ahead"), Score: epoch + 800})
+		c.tx.apply(nil, &effect.Effect{Kind: effect.Add, Key: k, Field: []byte("ahead"), Score: epoch + 800})
 	})
 	assert.EqualValues(t, 1800, c.slide("k", rules, 1, "").ResetAfter)
 	d := c.slide("k", rules, 2, "")
@@ -394,14 +396,19 @@ func TestHitSequenceSkipsTakenNames(t *testing.T) {
 		{n, n + 1}} {
 		c := newCaller(t, Options{})
 		c.with("k", func(k Key) {
-			o := c.tx.apply(nil, &Effect{Kind: EffectAdd, Key: k, Field: []byte("other"), Score: epoch})
+			o := c.tx.apply(nil, &effect.Effect{Kind: effect.Add, Key: k, Field: []byte("other"), Score: epoch})
 			for _, seq := range taken {
 				o = c.tx.apply(
 					o,
-					&Effect{Kind: EffectAdd, Key: k, Field: Hits{At: epoch, Seq: seq}.member(nil, 0), Score: epoch},
+					&effect.Effect{
+						Kind:  effect.Add,
+						Key:   k,
+						Field: effect.Hits{At: epoch, Seq: seq}.Member(nil, 0),
+						Score: epoch,
+					},
 				)
 			}
-			first := new(hitSequence).next(&o.(*zsetObject).set, epoch, n)
+			first := new(hitSequence).next(&o.(*object.ZSet).Set, epoch, n)
 			for _, seq := range taken {
 				assert.False(t, first <= seq && seq < first+n, "%d of %v lies in %d…%d", seq, taken, first, first+n-1)
 			}
@@ -475,14 +482,19 @@ func TestFutureHitsDelayNoCall(t *testing.T) {
 	}
 	const hits = 20000
 	c.with("k", func(k Key) {
-		o := object(nil)
+		o := object.Object(nil)
 		for i := range hits {
 			o = c.tx.apply(
 				o,
-				&Effect{Kind: EffectAdd, Key: k, Field: fmt.Append(nil, "m", i), Score: epoch + 500 + float64(i)*1000},
+				&effect.Effect{
+					Kind:  effect.Add,
+					Key:   k,
+					Field: fmt.Append(nil, "m", i),
+					Score: epoch + 500 + float64(i)*1000,
+				},
 			)
 		}
-		c.tx.apply(o, &Effect{Kind: EffectAdd, Key: k, Field: []byte("now"), Score: epoch})
+		c.tx.apply(o, &effect.Effect{Kind: effect.Add, Key: k, Field: []byte("now"), Score: epoch})
 	})
 	d := c.slide("k", rules, 1, "")
 	assert.False(t, d.Allowed)
@@ -615,7 +627,7 @@ func TestAnotherFixedWindowIsRefused(t *testing.T) {
 	day := limit.Fixed{Limit: 200, Window: limit.Calendar(limit.Day, nil)}
 	c.fixed("k", minute, 3)
 	assert.EqualValues(t, 96, c.fixed("k", hour, 1).Remaining, "a window that contains it takes its hits over")
-	before := c.content("k")
+	before := c.Content("k")
 	const refused = "ERR key 'k' counts in another window until 2026-01-01T01:00:00.000Z: give each window of " +
 		"RL.FIXED a key of its own"
 	c.with("k", func(k Key) {
@@ -631,9 +643,9 @@ func TestAnotherFixedWindowIsRefused(t *testing.T) {
 			assert.EqualError(t, err, refused)
 		}
 	})
-	assert.Equal(t, before, c.content("k"))
+	assert.Equal(t, before, c.Content("k"))
 	assert.EqualValues(t, 195, c.fixed("k", day, 1).Remaining)
-	c.refund("k", 5, "")
+	c.Refund("k", 5, "")
 	assert.EqualValues(t, 4, c.fixed("k", minute, 1).Remaining, "nothing is counted any more")
 	c.now += 60_000
 	assert.EqualValues(t, 98, c.fixed("k", hour, 1).Remaining, "the minute was within the hour")
@@ -656,15 +668,15 @@ func TestStatesOfFormerVersions(t *testing.T) {
 	log := new(recorder)
 	c := newCaller(t, Options{Journal: log})
 	bucket, window := limit.Tokens{Missing: 4, Earned: 17, Since: epoch}, limit.Count{Start: epoch, Used: 3}
-	require.NoError(t, c.e.Apply(epoch, []Effect{
-		{Kind: EffectTokens, Key: c.e.Key([]byte("t")), Tokens: bucket, ExpireAt: epoch + 4000},
-		{Kind: EffectCount, Key: c.e.Key([]byte("f")), Count: window, ExpireAt: epoch + 60_000},
+	require.NoError(t, c.e.Apply(epoch, []effect.Effect{
+		{Kind: effect.Tokens, Key: c.e.Key([]byte("t")), Tokens: bucket, ExpireAt: epoch + 4000},
+		{Kind: effect.Count, Key: c.e.Key([]byte("f")), Count: window, ExpireAt: epoch + 60_000},
 	}))
-	assert.Equal(t, fmt.Sprint(epoch+4000, bucket), c.content("t"))
+	assert.Equal(t, fmt.Sprint(epoch+4000, bucket), c.Content("t"))
 	assert.Equal(t, dump(c.e), dump(throughASnapshot(t, c.e)))
 	rule := limit.Bucket{Capacity: 5, Refill: 1, Period: 1000}
 	assert.EqualValues(t, 983, c.token("t", rule, 2).RetryAfter)
-	assert.EqualValues(t, 1, c.refund("t", 1, ""))
+	assert.EqualValues(t, 1, c.Refund("t", 1, ""))
 	assert.Equal(t, dump(c.e), dump(throughASnapshot(t, c.e)))
 	assert.EqualValues(t, 983, c.token("t", rule, 3).RetryAfter)
 	assert.True(t, c.token("t", rule, 2).Allowed)
@@ -677,7 +689,7 @@ func TestStatesOfFormerVersions(t *testing.T) {
 // throughASnapshot is a new engine that a snapshot of this one was applied to.
 func throughASnapshot(t *testing.T, e *Engine) *Engine {
 	restored := New(Options{})
-	for s := e.Snapshot(func() {}); s.Step(func(effects []Effect) {
+	for s := e.Snapshot(func() {}); s.Step(func(effects []effect.Effect) {
 		require.NoError(t,
 			restored.Apply(epoch, effects))
 	}); {

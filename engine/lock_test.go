@@ -57,8 +57,8 @@ func TestWaitingCallsHoldNoLock(t *testing.T) {
 			var keys []Key // one in each shard
 			for i, shards := 0, make(map[int]bool); len(keys) < 8; i++ {
 				k := e.Key(fmt.Append(nil, i))
-				if !shards[e.shardIndex(k.hash)] {
-					shards[e.shardIndex(k.hash)] = true
+				if !shards[e.shardIndex(k.Hash)] {
+					shards[e.shardIndex(k.Hash)] = true
 					keys = append(keys, k)
 				}
 			}

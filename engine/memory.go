@@ -2,14 +2,9 @@ package engine
 
 import (
 	"sync/atomic"
-	"unsafe"
-)
 
-// What things weigh, in bytes: what the allocator sets aside for them, as measured.
-const (
-	entryWeight = 26 // of a key in its database, see package dict
-	fieldWeight = 48 // of a field in a large hash, beside its text
-	grain       = 16 // in which allocations grow, roughly
+	"rlserver/engine/effect"
+	"rlserver/engine/object"
 )
 
 // memory is what the keys weigh, what they may weigh, and what goes when they weigh more.
@@ -51,7 +46,7 @@ func (sh *shard) grow(db int, n int64) {
 }
 
 // grown notes by how much an effect has changed what is under its key.
-func (e *Engine) grown(f *Effect, n int64) { e.shardOf(f.Key).grow(f.DB, n) }
+func (e *Engine) grown(f *effect.Effect, n int64) { e.shardOf(f.Key).grow(f.DB, n) }
 
 // MemoryUsage estimates how many bytes a key takes, its name and its share of the keyspace's table
 // included. ok is false if there is no such key. However large it is, that takes no time: nothing
@@ -61,7 +56,7 @@ func (tx *Tx) MemoryUsage(k Key) (bytes int64, ok bool) {
 	if o == nil {
 		return 0, false
 	}
-	return weigh(o), true
+	return object.Weigh(o), true
 }
 
 // Usage is MemoryUsage outside of a call; 0 if there is no such key. It takes the key's lock
@@ -71,7 +66,7 @@ func (e *Engine) Usage(db int, k Key) (bytes int64) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	if o := sh.find(db, k); o != nil {
-		return weigh(o)
+		return object.Weigh(o)
 	}
 	return 0
 }
@@ -83,34 +78,7 @@ func (tx *Tx) roomToStore(db int, k Key, bytes int64) bool {
 		return true
 	}
 	if o := tx.find(db, k); o != nil {
-		bytes -= weigh(o)
+		bytes -= object.Weigh(o)
 	}
 	return tx.e.roomFor(bytes)
-}
-
-// weigh is what an object takes with all that belongs to it. Only apply changes what it depends on.
-func weigh(o object) int64 {
-	return entryWeight + nameWeight(o.head().name) + o.weight()
-}
-
-// nameWeight is what a name takes: a short one is part of the object's allocation, see withName.
-func nameWeight(name string) int64 { return int64(allocated(max(len(name), 1))) }
-
-// allocated is what n bytes take.
-func allocated(n int) int { return (n + grain - 1) / grain * grain }
-
-func (o *stringObject) weight() int64 {
-	return int64(unsafe.Sizeof(*o)) + int64(allocated(cap(o.value)))
-}
-
-func (o *hashObject) weight() int64 {
-	table := cap(o.fields.few) * int(unsafe.Sizeof(pair{}))
-	if o.fields.many != nil {
-		table = o.fields.len() * fieldWeight
-	}
-	return int64(unsafe.Sizeof(*o)) + int64(table+o.fields.text)
-}
-
-func (o *zsetObject) weight() int64 {
-	return int64(unsafe.Sizeof(*o)) + int64(o.set.Weight())
 }

@@ -7,6 +7,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+
+	"rlserver/engine/effect"
+	"rlserver/engine/object"
 )
 
 // TestMemoryUsageIsNearWhatTheHeapSays fills engines with keys of one kind and compares the
@@ -16,22 +19,22 @@ func TestMemoryUsageIsNearWhatTheHeapSays(t *testing.T) {
 	for _, test := range []struct {
 		name           string
 		keys, elements int
-		kind           EffectKind
+		kind           effect.Kind
 		length         int
 	}{
-		{"short strings", 2000, 1, EffectString, 10},
-		{"long strings", 1000, 1, EffectString, 1000},
-		{"small hashes", 1000, 10, EffectHashSet, 10},
-		{"hashes of a hundred", 200, 100, EffectHashSet, 10},
-		{"large hashes", 20, 5000, EffectHashSet, 10},
-		{"small sorted sets", 1000, 10, EffectAdd, 10},
-		{"sorted sets of two hundred", 200, 200, EffectAdd, 10},
-		{"large sorted sets", 20, 5000, EffectAdd, 50},
-		{"logs of one hit", 5000, 1, EffectHits, 0},
-		{"logs of ten hits", 2000, 10, EffectHits, 0},
-		{"logs of a thousand hits", 100, 1000, EffectHits, 0},
-		{"token buckets", 10000, 1, EffectBucket, 0},
-		{"fixed windows", 10000, 1, EffectWindow, 0},
+		{"short strings", 2000, 1, effect.String, 10},
+		{"long strings", 1000, 1, effect.String, 1000},
+		{"small hashes", 1000, 10, effect.HashSet, 10},
+		{"hashes of a hundred", 200, 100, effect.HashSet, 10},
+		{"large hashes", 20, 5000, effect.HashSet, 10},
+		{"small sorted sets", 1000, 10, effect.Add, 10},
+		{"sorted sets of two hundred", 200, 200, effect.Add, 10},
+		{"large sorted sets", 20, 5000, effect.Add, 50},
+		{"logs of one hit", 5000, 1, effect.AddHits, 0},
+		{"logs of ten hits", 2000, 10, effect.AddHits, 0},
+		{"logs of a thousand hits", 100, 1000, effect.AddHits, 0},
+		{"token buckets", 10000, 1, effect.Bucket, 0},
+		{"fixed windows", 10000, 1, effect.Window, 0},
 	} {
 		e := New(Options{})
 		tx := e.NewTx()
@@ -42,11 +45,11 @@ func TestMemoryUsageIsNearWhatTheHeapSays(t *testing.T) {
 		before := heapSize()
 		for i := range keys {
 			tx.Begin(1, 0, keys[i:i+1], true)
-			var o object
+			var o object.Object
 			for j := range test.elements {
 				b := element(j, test.length)
-				o = tx.apply(o, &Effect{Kind: test.kind, Key: keys[i], Field: b, Value: b, Score: float64(j),
-					Hits: Hits{At: epoch + int64(j), N: 1}})
+				o = tx.apply(o, &effect.Effect{Kind: test.kind, Key: keys[i], Field: b, Value: b, Score: float64(j),
+					Hits: effect.Hits{At: epoch + int64(j), N: 1}})
 			}
 			tx.End()
 		}
@@ -65,8 +68,8 @@ func TestMemoryUsageIsNearWhatTheHeapSays(t *testing.T) {
 		runtime.KeepAlive(keys)
 	}
 	t.Run("a buffer with room to spare counts whole", func(t *testing.T) {
-		s := &stringObject{value: []byte(strings.Repeat("x", 100))[:1]}
-		assert.Greater(t, weigh(s), int64(100))
+		s := &object.String{Value: []byte(strings.Repeat("x", 100))[:1]}
+		assert.Greater(t, object.Weigh(s), int64(100))
 	})
 }
 

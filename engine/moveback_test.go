@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"rlserver/engine/effect"
 	"rlserver/engine/limit"
 	"rlserver/zset"
 )
@@ -76,7 +77,7 @@ func TestMoveBackKeepsWhatWasUsed(t *testing.T) {
 			c.now += ahead
 			c.use(r, 3, 150)
 			latest, other := c.now, newCaller(t, Options{Shards: 1})
-			for s := c.e.Snapshot(func() {}); s.Step(func(f []Effect) {
+			for s := c.e.Snapshot(func() {}); s.Step(func(f []effect.Effect) {
 				require.NoError(t,
 					other.e.Apply(latest, f))
 			}); {
@@ -125,10 +126,10 @@ func TestMoveBackOfSortedSets(t *testing.T) {
 	})
 	c.slide("persisted", rules, 1, "")
 	c.now += ahead
-	apply := func(f Effect) { require.NoError(t, c.e.Apply(c.now, []Effect{f})) }
+	apply := func(f effect.Effect) { require.NoError(t, c.e.Apply(c.now, []effect.Effect{f})) }
 	log, persisted := Key{Name: []byte("log")}, Key{Name: []byte("persisted")}
-	apply(Effect{Kind: EffectHits, Key: log, Hits: Hits{At: c.now, N: 3}, ExpireAt: c.now + moveHour})
-	apply(Effect{Kind: EffectHits, Key: persisted, Hits: Hits{At: c.now, N: 1}})
+	apply(effect.Effect{Kind: effect.AddHits, Key: log, Hits: effect.Hits{At: c.now, N: 3}, ExpireAt: c.now + moveHour})
+	apply(effect.Effect{Kind: effect.AddHits, Key: persisted, Hits: effect.Hits{At: c.now, N: 1}})
 	assert.Equal(t, 2, c.e.MoveBack(c.now, c.now-ahead))
 	c.now -= ahead
 	at := c.now
@@ -136,8 +137,8 @@ func TestMoveBackOfSortedSets(t *testing.T) {
 	for i := range 5 {
 		want += fmt.Sprintf(" %d-%d@%[1]d", at, i)
 	}
-	assert.Equal(t, want, c.content("log"))
-	assert.Equal(t, fmt.Sprintf("log until 0: %d-0@%[1]d %[1]d-2@%[1]d", at), c.content("persisted"))
+	assert.Equal(t, want, c.Content("log"))
+	assert.Equal(t, fmt.Sprintf("log until 0: %d-0@%[1]d %[1]d-2@%[1]d", at), c.Content("persisted"))
 	assert.EqualValues(t, 3, c.slide("log", rules, 1, "").Remaining)
-	assert.Equal(t, "log until 0: b@1 a@9000000000000", c.content("scores"))
+	assert.Equal(t, "log until 0: b@1 a@9000000000000", c.Content("scores"))
 }

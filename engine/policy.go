@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"rlserver/engine/effect"
+	"rlserver/engine/object"
 	"rlserver/engine/rule"
 	"rlserver/stats"
 )
@@ -70,8 +72,8 @@ func (e *Engine) Policies() []*Policy {
 }
 
 // applyPolicy puts a policy in the place of that of its name. The lock naming is held.
-func (e *Engine) applyPolicy(f *Effect) {
-	p, err := f.policy()
+func (e *Engine) applyPolicy(f *effect.Effect) {
+	p, err := policyOf(f)
 	if err != nil {
 		panic(fmt.Sprintf("engine: %s: %v", f.Kind, err))
 	}
@@ -84,16 +86,16 @@ func (e *Engine) applyPolicy(f *Effect) {
 }
 
 // applyPolicyDelete forgets a policy. The lock naming is held.
-func (e *Engine) applyPolicyDelete(f *Effect) { delete(e.policies, string(f.Key.Name)) }
+func (e *Engine) applyPolicyDelete(f *effect.Effect) { delete(e.policies, string(f.Key.Name)) }
 
-// policy is what EffectPolicy speaks of.
-func (f *Effect) policy() (*Policy, error) {
+// policyOf is the policy of an effect.Policy.
+func policyOf(f *effect.Effect) (*Policy, error) {
 	p, err := rule.ParsePolicy(f.Key.Name, bytes.Split(f.Value, []byte{' '}))
 	return NewPolicy(p), err
 }
 
-func (p *Policy) effect() Effect {
-	return Effect{Kind: EffectPolicy, Key: Key{Name: bytesOf(p.name)}, Value: bytesOf(p.text)}
+func (p *Policy) effect() effect.Effect {
+	return effect.Effect{Kind: effect.Policy, Key: Key{Name: object.BytesOf(p.name)}, Value: object.BytesOf(p.text)}
 }
 
 // PolicyChanges report what SetPolicies has done.
@@ -140,7 +142,7 @@ func (e *Engine) SetPolicies(now int64, list []*Policy) (c PolicyChanges) {
 	if len(leaving) > 0 {
 		c.Dropped = tx.dropKeysOf(leaving)
 	}
-	effects := make([]Effect, len(changed))
+	effects := make([]effect.Effect, len(changed))
 	for i, p := range changed {
 		effects[i] = p.effect()
 	}
@@ -151,7 +153,7 @@ func (e *Engine) SetPolicies(now int64, list []*Policy) (c PolicyChanges) {
 
 // publish makes changes to policies, which can be seen without the lock of a shard: by then they
 // are in the journal, so that a reader of them knows by SeeAll which position to wait for.
-func (tx *Tx) publish(effects []Effect) {
+func (tx *Tx) publish(effects []effect.Effect) {
 	tx.e.naming.Lock()
 	defer tx.e.naming.Unlock()
 	for i := range effects {
@@ -164,7 +166,7 @@ func (tx *Tx) publish(effects []Effect) {
 // effects to the journal shard by shard: a crash in the midst leaves the former policy with fewer
 // keys.
 func (tx *Tx) dropKeysOf(leaving successions) (dropped int) {
-	var due []object
+	var due []object.Object
 	for _, sh := range tx.locked {
 		for db := range sh.dbs {
 			keys := sh.dbs[db].keys
@@ -172,13 +174,13 @@ func (tx *Tx) dropKeysOf(leaving successions) (dropped int) {
 				continue
 			}
 			for o := range keys.All() {
-				if !o.head().expired(tx.now) && leaving.end(o, tx.now) {
+				if !o.Head().Expired(tx.now) && leaving.end(o, tx.now) {
 					due = append(due, o)
 				}
 			}
 			tx.db = db
 			for _, o := range due {
-				tx.delete(tx.e.Key(bytesOf(o.head().name)), o)
+				tx.delete(tx.e.Key(object.BytesOf(o.Head().Name)), o)
 			}
 			dropped += len(due)
 			clear(due)
@@ -198,13 +200,13 @@ type successions map[string]succession
 
 // end reports whether an object ends with one of the policies: that has made it, and not just
 // somebody who chose such a name, and its successor cannot go on with it.
-func (ss successions) end(o object, now int64) bool {
-	if o.head().expireAt == 0 {
+func (ss successions) end(o object.Object, now int64) bool {
+	if o.Head().ExpireAt == 0 {
 		return false
 	}
-	name, id, _ := strings.Cut(o.head().name, ":{")
+	name, id, _ := strings.Cut(o.Head().Name, ":{")
 	s, found := ss[name]
-	if !found || !strings.HasSuffix(id, "}") || o.kind() != s.before.limit.algorithm().holds {
+	if !found || !strings.HasSuffix(id, "}") || o.Kind() != s.before.limit.algorithm().holds {
 		return false
 	}
 	if s.before.limit.Kind != s.after.limit.Kind {
@@ -223,7 +225,7 @@ func (e *Engine) DeletePolicy(now int64, name string) (found bool) {
 	}
 	tx := e.NewTx()
 	tx.BeginAll(now, 0, true)
-	tx.publish([]Effect{{Kind: EffectPolicyDelete, Key: Key{Name: []byte(name)}}})
+	tx.publish([]effect.Effect{{Kind: effect.PolicyDelete, Key: Key{Name: []byte(name)}}})
 	tx.End()
 	return true
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"rlserver/engine/limit"
+	"rlserver/engine/object"
 	"rlserver/stats"
 )
 
@@ -113,11 +114,11 @@ func (tx *Tx) repeats(limits []Limit, id []byte) bool {
 		if l.algorithm().id != namesHits {
 			continue
 		}
-		z, ok := tx.lookup(l.Key).(*zsetObject)
+		z, ok := tx.lookup(l.Key).(*object.ZSet)
 		if !ok {
 			return false
 		}
-		log := hitLog{set: &z.set}
+		log := logIn(z)
 		if at, ok := log.admitted(id); !ok || at <= float64(tx.now-l.Slide.Length) {
 			return false
 		}
@@ -200,6 +201,6 @@ func (tx *Tx) count(l *Limit, i int, wanted, admitted bool) {
 		case !admitted:
 			outcome = stats.Denied
 		}
-		p.decisions.Count(tx.e.shardIndex(l.Key.hash), outcome)
+		p.decisions.Count(tx.e.shardIndex(l.Key.Hash), outcome)
 	}
 }

@@ -13,6 +13,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"rlserver/engine/effect"
+	"rlserver/engine/eviction"
 	"rlserver/engine/limit"
 	"rlserver/engine/rule"
 	"rlserver/zset"
@@ -221,11 +223,15 @@ func TestShadowIsNoDenial(t *testing.T) {
 	}
 	assert.Equal(t, []Denials{{0, []byte("bind:{ann}"), 2, c.e.Policy("bind").Rule()}}, c.e.Top(0, 10))
 	assert.Equal(t, [2]int64{1, 2}, c.counts("try"))
-	pressures := make(map[string]pressure)
+	pressures := make(map[string]eviction.Pressure)
 	for o := range objects(c.e, 0) {
-		pressures[o.head().name] = o.pressure()
+		pressures[o.Head().Name] = o.Pressure()
 	}
-	assert.Equal(t, map[string]pressure{"try:{ann}": pressureFull, "bind:{ann}": denying}, pressures)
+	assert.Equal(
+		t,
+		map[string]eviction.Pressure{"try:{ann}": eviction.PressureFull, "bind:{ann}": eviction.Denying},
+		pressures,
+	)
 }
 
 // Each policy in SHADOW decides by itself what the binding ones have admitted.
@@ -437,14 +443,14 @@ func TestPoliciesAreNoKeys(t *testing.T) {
 }
 
 func TestApplyRefusesInvalidPolicies(t *testing.T) {
-	for _, f := range []Effect{
-		{Kind: EffectPolicy, Key: Key{Name: []byte("p")}, Value: []byte("SLIDE 0 1s")},
-		{Kind: EffectPolicy, Key: Key{Name: []byte("p")}, Value: []byte("SLIDE  1 1s")},
-		{Kind: EffectPolicy, Key: Key{Name: []byte("p")}},
-		{Kind: EffectPolicy, Key: Key{Name: []byte("a b")}, Value: []byte("SLIDE 1 1s")},
+	for _, f := range []effect.Effect{
+		{Kind: effect.Policy, Key: Key{Name: []byte("p")}, Value: []byte("SLIDE 0 1s")},
+		{Kind: effect.Policy, Key: Key{Name: []byte("p")}, Value: []byte("SLIDE  1 1s")},
+		{Kind: effect.Policy, Key: Key{Name: []byte("p")}},
+		{Kind: effect.Policy, Key: Key{Name: []byte("a b")}, Value: []byte("SLIDE 1 1s")},
 	} {
 		e := New(Options{})
-		assert.ErrorContains(t, e.Apply(epoch, []Effect{f}), "effect policy on")
+		assert.ErrorContains(t, e.Apply(epoch, []effect.Effect{f}), "effect policy on")
 		assert.Empty(t, e.Policies())
 	}
 }
@@ -678,7 +684,7 @@ func TestManyPoliciesTakeLinearMemory(t *testing.T) {
 		copied := New(Options{})
 		replaying = bytesAllocated(func() {
 			for _, p := range list { // as a snapshot has them: each by itself
-				require.NoError(t, copied.Apply(1000, []Effect{p.effect()}))
+				require.NoError(t, copied.Apply(1000, []effect.Effect{p.effect()}))
 			}
 		})
 		require.Len(t, copied.Policies(), n)

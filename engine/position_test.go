@@ -5,7 +5,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"rlserver/engine/effect"
 	"rlserver/engine/limit"
+	"rlserver/engine/object"
 )
 
 // End returns the position of the latest change to what the call has held, by whomever.
@@ -14,7 +16,7 @@ func TestEndReturnsWhatTheCallHasSeen(t *testing.T) {
 	on := [2]Key{} // a key in each shard
 	for c := byte('a'); on[0].Name == nil || on[1].Name == nil; c++ {
 		k := e.Key([]byte{c})
-		on[e.shardIndex(k.hash)] = k
+		on[e.shardIndex(k.Hash)] = k
 	}
 	tx, other := e.NewTx(), e.NewTx()
 	call := func(tx *Tx, do func(), keys ...Key) Position {
@@ -42,7 +44,7 @@ func TestEndReturnsWhatTheCallHasSeen(t *testing.T) {
 	require.EqualValues(t, 2, tx.End())
 
 	seen := 0
-	require.Zero(t, tx.Scan(epoch, 0, 0, 100, func([]byte, Type) { seen++ }))
+	require.Zero(t, tx.Scan(epoch, 0, 0, 100, func([]byte, object.Type) { seen++ }))
 	require.Equal(t, 2, seen)
 	require.EqualValues(t, 2, tx.End(), "the steps of a scan")
 	require.EqualValues(t, 0, tx.End())
@@ -68,7 +70,7 @@ type watchful struct {
 	seen []bool
 }
 
-func (w *watchful) Append(int64, []Effect) Position {
+func (w *watchful) Append(int64, []effect.Effect) Position {
 	visible := w.e.naming.TryRLock()
 	if visible {
 		w.e.naming.RUnlock()

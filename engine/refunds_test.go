@@ -12,9 +12,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"rlserver/engine/limit"
+	"rlserver/engine/object"
 )
 
-func (c *caller) refund(name string, n int64, id string) (back int64) {
+func (c *caller) Refund(name string, n int64, id string) (back int64) {
 	c.with(name, func(k Key) {
 		var idBytes []byte
 		if id != "" {
@@ -30,19 +31,19 @@ func (c *caller) refund(name string, n int64, id string) (back int64) {
 func TestRefundOfHits(t *testing.T) {
 	c := newCaller(t, Options{})
 	rules := []limit.Window{{Limit: 10, Length: 1000}}
-	assert.EqualValues(t, 0, c.refund("k", 1, ""), "of a missing key")
+	assert.EqualValues(t, 0, c.Refund("k", 1, ""), "of a missing key")
 	c.slide("k", rules, 3, "")
 	c.now++
 	c.slide("k", rules, 2, "")
-	assert.EqualValues(t, 3, c.refund("k", 3, ""), "the newest first")
+	assert.EqualValues(t, 3, c.Refund("k", 3, ""), "the newest first")
 	assert.Equal(
 		t,
 		"log until 1767225601001: 1767225600000-0@1767225600000 1767225600000-1@1767225600000",
-		c.content("k"),
+		c.Content("k"),
 		"the deadline stays",
 	)
-	assert.EqualValues(t, 2, c.refund("k", limit.MaxCount, ""), "no more than were used")
-	assert.Equal(t, "nothing", c.content("k"))
+	assert.EqualValues(t, 2, c.Refund("k", limit.MaxCount, ""), "no more than were used")
+	assert.Equal(t, "nothing", c.Content("k"))
 }
 
 func TestRefundOfHitsByID(t *testing.T) {
@@ -52,16 +53,16 @@ func TestRefundOfHitsByID(t *testing.T) {
 	c.now++
 	c.slide("k", rules, 3, "a") // a, a:2, a:3
 	c.slide("k", rules, 1, "b")
-	assert.EqualValues(t, 0, c.refund("k", 1, "c"))
-	assert.EqualValues(t, 2, c.refund("k", 2, "a"))
-	assert.Equal(t, "log until 1767225601001: a:2:1@1767225600000 a@1767225600001 b@1767225600001", c.content("k"))
+	assert.EqualValues(t, 0, c.Refund("k", 1, "c"))
+	assert.EqualValues(t, 2, c.Refund("k", 2, "a"))
+	assert.Equal(t, "log until 1767225601001: a:2:1@1767225600000 a@1767225600001 b@1767225600001", c.Content("k"))
 	d := c.slide("k", rules, 3, "a")
 	assert.EqualValues(t, 7, d.Remaining, "what was given back in part is still known")
-	assert.EqualValues(t, 1, c.refund("k", 5, "a"))
-	assert.EqualValues(t, 0, c.refund("k", 5, "a"))
-	assert.EqualValues(t, 1, c.refund("k", 5, "b"))
-	assert.EqualValues(t, 1, c.refund("k", 5, "a:2"))
-	assert.Equal(t, "nothing", c.content("k"))
+	assert.EqualValues(t, 1, c.Refund("k", 5, "a"))
+	assert.EqualValues(t, 0, c.Refund("k", 5, "a"))
+	assert.EqualValues(t, 1, c.Refund("k", 5, "b"))
+	assert.EqualValues(t, 1, c.Refund("k", 5, "a:2"))
+	assert.Equal(t, "nothing", c.Content("k"))
 }
 
 // The hits of a call are found although the newest, which have any of its names, were given back.
@@ -69,11 +70,11 @@ func TestRefundByIDAfterTheNewest(t *testing.T) {
 	c := newCaller(t, Options{})
 	rules := []limit.Window{{Limit: 100, Length: 3600_000}}
 	c.slide("k", rules, 12, "r")
-	assert.EqualValues(t, 1, c.refund("k", 1, ""))
-	assert.EqualValues(t, 5, c.refund("k", 5, "r"))
+	assert.EqualValues(t, 1, c.Refund("k", 1, ""))
+	assert.EqualValues(t, 5, c.Refund("k", 5, "r"))
 	assert.True(t, c.slide("k", rules, 12, "r").Free, "what was given back in part is still known")
-	assert.EqualValues(t, 6, c.refund("k", 100, "r"))
-	assert.Equal(t, "nothing", c.content("k"))
+	assert.EqualValues(t, 6, c.Refund("k", 100, "r"))
+	assert.Equal(t, "nothing", c.Content("k"))
 }
 
 // No id is taken for another one's, and none for the name of a hit that has none.
@@ -106,8 +107,8 @@ func TestIDsDoNotCollide(t *testing.T) {
 			assert.False(t, d.Free, "%s after %s", second, first)
 			assert.EqualValues(t, 91, d.Remaining, "%s after %s", second, first)
 			assert.True(t, c.slide("k", rules, 1, first).Free, "%s", first)
-			assert.EqualValues(t, 3, c.refund("k", 100, second))
-			assert.EqualValues(t, 3, c.refund("k", 100, first), "%s but not %s", first, second)
+			assert.EqualValues(t, 3, c.Refund("k", 100, second))
+			assert.EqualValues(t, 3, c.Refund("k", 100, first), "%s but not %s", first, second)
 		}
 	}
 }
@@ -167,7 +168,7 @@ func refundOfHitsAgainstBruteForce(t *testing.T, r *rand.Rand) {
 				require.True(t, !d.Allowed || d.Free || n == 0, "%d hits are missing", n)
 				continue
 			}
-			back := c.refund("k", n, id)
+			back := c.Refund("k", n, id)
 			names = c.members("k")
 			oldest := math.Inf(1)
 			for name, at := range before {
@@ -194,8 +195,8 @@ func refundOfHitsAgainstBruteForce(t *testing.T, r *rand.Rand) {
 func (c *caller) members(name string) map[string]float64 {
 	members := map[string]float64{}
 	c.with(name, func(k Key) {
-		if z, ok := c.tx.lookup(k).(*zsetObject); ok {
-			for member, score := range z.set.Ascend(0, z.set.Len()) {
+		if z, ok := c.tx.lookup(k).(*object.ZSet); ok {
+			for member, score := range z.Set.Ascend(0, z.Set.Len()) {
 				members[string(member)] = score
 			}
 		}
@@ -215,7 +216,7 @@ func TestNamesOfHitsAreUnique(t *testing.T) {
 			name := "k"
 			c.slide(name, rules, 3, "")
 			given := slices.Collect(maps.Keys(c.members(name)))
-			c.refund(name, 2, "")
+			c.Refund(name, 2, "")
 			switch other := fmt.Sprint("other", i); move {
 			case "renamed", "copied":
 				from, to := c.e.Key([]byte(name)), c.e.Key([]byte(other))
@@ -248,28 +249,28 @@ func TestRefundOfTokens(t *testing.T) {
 	bucket := limit.Bucket{Capacity: 5, Refill: 1, Period: 1000}
 	c.token("t", bucket, 4)
 	c.now += 500
-	before := c.content("t")
-	assert.EqualValues(t, 3, c.refund("t", 3, ""))
-	assert.Equal(t, "1767225604000 {1 0 1767225600000 0}", c.content("t"), "after "+before)
+	before := c.Content("t")
+	assert.EqualValues(t, 3, c.Refund("t", 3, ""))
+	assert.Equal(t, "1767225604000 {1 0 1767225600000 0}", c.Content("t"), "after "+before)
 	d := c.token("t", bucket, 0)
 	assert.EqualValues(t, 4, d.Remaining)
 	assert.EqualValues(t, 500, d.ResetAfter, "half of it has flowed back already")
-	assert.EqualValues(t, 1, c.refund("t", 3, ""))
-	assert.Equal(t, "nothing", c.content("t"), "a full bucket is no key")
+	assert.EqualValues(t, 1, c.Refund("t", 3, ""))
+	assert.Equal(t, "nothing", c.Content("t"), "a full bucket is no key")
 }
 
 func TestRefundOfAFixedWindow(t *testing.T) {
 	c := newCaller(t, Options{})
 	minute := limit.Fixed{Limit: 5, Window: limit.Every(60000)}
 	c.fixed("f", minute, 4)
-	assert.EqualValues(t, 3, c.refund("f", 3, ""))
+	assert.EqualValues(t, 3, c.Refund("f", 3, ""))
 	assert.EqualValues(t, 4, c.fixed("f", minute, 0).Remaining)
 	c.now += 60000
-	assert.NotEqual(t, "nothing", c.content("f"), "a key is there at its deadline")
-	assert.EqualValues(t, 0, c.refund("f", 1, ""), "but its window is over")
+	assert.NotEqual(t, "nothing", c.Content("f"), "a key is there at its deadline")
+	assert.EqualValues(t, 0, c.Refund("f", 1, ""), "but its window is over")
 	c.fixed("f", minute, 2)
-	assert.EqualValues(t, 2, c.refund("f", 3, ""))
-	assert.Equal(t, "nothing", c.content("f"))
+	assert.EqualValues(t, 2, c.Refund("f", 3, ""))
+	assert.Equal(t, "nothing", c.Content("f"))
 }
 
 func TestRefundErrors(t *testing.T) {

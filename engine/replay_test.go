@@ -12,7 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"rlserver/bitmap"
+	"rlserver/engine/effect"
 	"rlserver/engine/limit"
+	"rlserver/engine/object"
 	"rlserver/engine/rule"
 	"rlserver/zset"
 )
@@ -254,25 +256,27 @@ var walkCalls = map[string]func(w *walk) string{
 		})
 	},
 	"Restore": func(w *walk) string {
-		r := &Restored{
-			Type: []Type{TypeString, TypeHash, TypeZSet, TypeToken, TypeFixed}[w.IntN(5)],
+		r := &object.Restored{
+			Type: []object.Type{
+				object.TypeString, object.TypeHash, object.TypeZSet, object.TypeToken, object.TypeFixed,
+			}[w.IntN(5)],
 			Text: w.value(),
 			Idle: -1,
 			Uses: -1,
 		}
 		r.Pairs, r.Members = nil, nil
 		switch r.Type {
-		case TypeHash:
+		case object.TypeHash:
 			for i := range 1 + w.IntN(4) {
 				r.Pairs = append(r.Pairs, fmt.Append(nil, i), w.value())
 			}
-		case TypeZSet:
+		case object.TypeZSet:
 			for i := range 1 + w.IntN(4) {
 				r.Members = append(r.Members, zset.Member{Member: fmt.Append(nil, i), Score: float64(w.IntN(9))})
 			}
-		case TypeToken:
+		case object.TypeToken:
 			r.Numbers = [4]int64{w.Int64N(9), int64(w.Uint64()), w.now}
-		case TypeFixed:
+		case object.TypeFixed:
 			r.Numbers = [4]int64{w.now / 1500 * 1500, 1500, w.Int64N(9)}
 		}
 		if w.IntN(2) == 0 {
@@ -327,7 +331,7 @@ var walkCalls = map[string]func(w *walk) string{
 		return w.all(func() []any { return answer(w.tx.DigestAll()) })
 	},
 	"Encoding": func(w *walk) string {
-		return w.read(w.any(1), func(k []Key) []any { return answer(w.tx.Encoding(k[0], DefaultPacking)) })
+		return w.read(w.any(1), func(k []Key) []any { return answer(w.tx.Encoding(k[0], object.DefaultPacking)) })
 	},
 	"Exists": func(w *walk) string {
 		return w.read(w.any(1), func(k []Key) []any { return answer(w.tx.Exists(k[0])) })
@@ -343,7 +347,9 @@ var walkCalls = map[string]func(w *walk) string{
 		l.Slide, l.Fixed = limit.Window{Limit: 4, Length: 900}, limit.Fixed{Limit: 5, Window: limit.Every(500)}
 		l.Counter = limit.Counter{Limit: 5, Window: 500}
 		l.Token.Refill, l.Token.Period, l.Lease = 2, 1000, limit.Lease{Limit: 3, TTL: 300}
-		family := map[Type]string{TypeZSet: "z", TypeToken: "t", TypeFixed: "f", TypeCounter: "c"}[l.algorithm().holds]
+		family := map[object.Type]string{
+			object.TypeZSet: "z", object.TypeToken: "t", object.TypeFixed: "f", object.TypeCounter: "c",
+		}[l.algorithm().holds]
 		return w.write(w.some(family, 1), func(k []Key) []any {
 			l.Key = k[0]
 			return answer(w.tx.Decide(&l, w.Int64N(3)))
@@ -453,7 +459,7 @@ var walkCalls = map[string]func(w *walk) string{
 			w.db,
 			0,
 			1+w.IntN(20),
-			func(name []byte, kind Type) { list = append(list, string(name), kind) },
+			func(name []byte, kind object.Type) { list = append(list, string(name), kind) },
 		)
 		return fmt.Sprint(append(list, next)...)
 	},
@@ -609,7 +615,7 @@ const (
 // The recorded effects of a run, applied to an empty engine, give the state of the run: with other
 // shards and another hash of names, call by call or all in one.
 func TestReplayGivesTheSameState(t *testing.T) {
-	seen, keys := make(map[EffectKind]int), 0
+	seen, keys := make(map[effect.Kind]int), 0
 	for range walks {
 		seed := rand.Uint64()
 		t.Log("seed", seed)
@@ -632,8 +638,8 @@ func TestReplayGivesTheSameState(t *testing.T) {
 	// not in each: some runs end with FLUSHALL
 	assert.Greater(t, keys, walks, "there is something to compare")
 	// in logs of former versions alone
-	former := []EffectKind{EffectTokens, EffectCount}
-	for _, kind := range EffectKinds() {
+	former := []effect.Kind{effect.Tokens, effect.Count}
+	for _, kind := range effect.Kinds() {
 		if slices.Contains(former, kind) {
 			continue
 		}
@@ -690,9 +696,12 @@ func TestApplyIsAtomic(t *testing.T) {
 	go func() {
 		defer close(done)
 		for i := range times {
-			var effects []Effect
+			var effects []effect.Effect
 			for _, k := range keys {
-				effects = append(effects, Effect{Kind: EffectString, Key: Key{Name: k.Name}, Value: fmt.Append(nil, i)})
+				effects = append(
+					effects,
+					effect.Effect{Kind: effect.String, Key: Key{Name: k.Name}, Value: fmt.Append(nil, i)},
+				)
 			}
 			require.NoError(t, e.Apply(0, effects))
 		}

@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"rlserver/engine/object"
 )
 
 // fill lets the keys name:0 … name:n-1 of a database hold a string with a deadline.
@@ -29,9 +31,9 @@ func scanAll(t *testing.T, e *Engine, now int64, db, count int, between func()) 
 	tx := e.NewTx()
 	for cursor, calls := uint64(0), 0; ; calls++ {
 		require.Less(t, calls, 100_000, "the scan does not end")
-		cursor = tx.Scan(now, db, cursor, count, func(name []byte, kind Type) {
+		cursor = tx.Scan(now, db, cursor, count, func(name []byte, kind object.Type) {
 			met[string(name)]++
-			require.Equal(t, TypeString, kind)
+			require.Equal(t, object.TypeString, kind)
 		})
 		require.Less(t, cursor, uint64(1)<<53, "a cursor that JavaScript can hold")
 		if cursor == 0 {
@@ -95,7 +97,7 @@ func TestScanOfAnyCursor(t *testing.T) {
 	for _, cursor := range []uint64{1, 1 << 31, 1<<32 - 1, 1 << 32, 3<<32 | 1<<31, 4 << 32, 1 << 53, 1<<64 - 1} {
 		for calls := 0; cursor != 0; calls++ {
 			require.Less(t, calls, 1000)
-			cursor = tx.Scan(epoch, 0, cursor, 10, func([]byte, Type) {})
+			cursor = tx.Scan(epoch, 0, cursor, 10, func([]byte, object.Type) {})
 		}
 	}
 }
@@ -107,10 +109,10 @@ func TestScanUnderAllLocks(t *testing.T) {
 	tx := e.NewTx()
 	tx.BeginAll(epoch+5, 0, false)
 	n := 0
-	assert.Zero(t, tx.Scan(epoch+6, 0, 0, 1000, func([]byte, Type) { n++ }))
+	assert.Zero(t, tx.Scan(epoch+6, 0, 0, 1000, func([]byte, object.Type) { n++ }))
 	assert.Equal(t, 100, n)
 	tx.End()
-	assert.Zero(t, tx.Scan(epoch+6, 0, 0, 1000, func([]byte, Type) { n++ }))
+	assert.Zero(t, tx.Scan(epoch+6, 0, 0, 1000, func([]byte, object.Type) { n++ }))
 	assert.Equal(t, 100, n)
 }
 
@@ -121,13 +123,13 @@ func TestKeys(t *testing.T) {
 	fill(e, 1, "other", 10, 0)
 	tx := e.NewTx()
 	tx.BeginAll(epoch+1, 0, false)
-	met := make(map[string]Type)
+	met := make(map[string]object.Type)
 	for name, kind := range tx.Keys() {
 		met[string(name)] = kind
 	}
 	assert.Len(t, met, 100)
 	for i := range 100 {
-		assert.Equal(t, TypeString, met[fmt.Sprint("k:", i)])
+		assert.Equal(t, object.TypeString, met[fmt.Sprint("k:", i)])
 	}
 	for range tx.Keys() {
 		break
@@ -185,7 +187,7 @@ func BenchmarkScan(b *testing.B) {
 	e := New(Options{})
 	tokens(e, 100_000)
 	tx := e.NewTx()
-	visit := func([]byte, Type) {}
+	visit := func([]byte, object.Type) {}
 	cursor := uint64(0)
 	b.ReportAllocs()
 	for b.Loop() {
@@ -214,7 +216,7 @@ func TestScanVisitsUnderNoLock(t *testing.T) {
 	scanning, other := e.NewTx(), e.NewTx()
 	visited := 0
 	for cursor, more := uint64(0), true; more; more = cursor != 0 {
-		cursor = scanning.Scan(epoch, 0, cursor, 700, func(name []byte, _ Type) {
+		cursor = scanning.Scan(epoch, 0, cursor, 700, func(name []byte, _ object.Type) {
 			k := e.Key(name)
 			other.Begin(epoch, 0, []Key{k}, false) // waits forever if the shard is held
 			assert.True(t, other.Exists(k))

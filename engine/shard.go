@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"rlserver/dict"
+	"rlserver/engine/object"
 	"rlserver/engine/rule"
 )
 
@@ -52,10 +53,10 @@ type shard struct {
 
 // space is one database's keys in one shard.
 type space struct {
-	keys    *dict.Dict[object] // nil while it never held a key
-	expires int                // how many of them have a deadline
-	weight  int64              // bytes that they take
-	types   [len(types)]int    // how many of them are of each type
+	keys    *dict.Dict[object.Object] // nil while it never held a key
+	expires int                       // how many of them have a deadline
+	weight  int64                     // bytes that they take
+	types   [len(types)]int           // how many of them are of each type
 	// of the snapshot being taken; nil if there is none, or keys are younger than it
 	walk *spaceWalk
 }
@@ -75,41 +76,43 @@ func (e *Engine) place(hash uint64) uint64 { return hash << e.shardBits }
 // continues notes that a log comes here that hits were given names in there.
 func (sh *shard) continues(from *shard) { sh.seq.gave(from.seq.at, from.seq.free) }
 
-func (sh *shard) find(db int, k Key) object {
+func (sh *shard) find(db int, k Key) object.Object {
 	keys := sh.dbs[db].keys
 	if keys == nil {
 		return nil
 	}
-	o, _ := keys.Find(sh.e.place(k.hash), func(o object) bool { return o.head().name == string(k.Name) })
+	o, _ := keys.Find(sh.e.place(k.Hash), func(o object.Object) bool { return o.Head().Name == string(k.Name) })
 	return o
 }
 
 // insert adds an object whose name the database lacks. Creation and a move to here are uses.
-func (sh *shard) insert(db int, hash uint64, o object) {
-	o.touch(sh.e.memory.stamp(sh, o, true))
+func (sh *shard) insert(db int, hash uint64, o object.Object) {
+	o.Touch(sh.e.memory.stamp(sh, o, true))
 	s := &sh.dbs[db]
 	if s.keys == nil {
-		s.keys = dict.New(func(o object) uint64 { return sh.e.place(sh.e.hasher.Sum(bytesOf(o.head().name))) })
+		s.keys = dict.New(
+			func(o object.Object) uint64 { return sh.e.place(sh.e.hasher.Sum(object.BytesOf(o.Head().Name))) },
+		)
 	}
 	s.keys.Insert(sh.e.place(hash), o)
 	sh.counts.note(db)
 	sh.countType(s, o, 1)
-	if at := o.head().expireAt; at != 0 {
+	if at := o.Head().ExpireAt; at != 0 {
 		s.expires++
 		s.keys.Mark(sh.e.place(hash), at)
 	}
-	sh.grow(db, weigh(o))
+	sh.grow(db, object.Weigh(o))
 }
 
-func (sh *shard) remove(db int, hash uint64, o object) {
+func (sh *shard) remove(db int, hash uint64, o object.Object) {
 	s := &sh.dbs[db]
-	s.keys.Remove(sh.e.place(hash), func(x object) bool { return x == o })
+	s.keys.Remove(sh.e.place(hash), func(x object.Object) bool { return x == o })
 	sh.counts.note(db)
 	sh.countType(s, o, -1)
-	if o.head().expireAt != 0 {
+	if o.Head().ExpireAt != 0 {
 		s.expires--
 	}
-	sh.grow(db, -weigh(o))
+	sh.grow(db, -object.Weigh(o))
 }
 
 // flush empties a database.
@@ -123,15 +126,15 @@ func (sh *shard) flush(db int) {
 }
 
 // setDeadline changes when an object that is in the database expires.
-func (sh *shard) setDeadline(db int, hash uint64, o object, at int64) {
-	s, h := &sh.dbs[db], o.head()
-	if (h.expireAt != 0) != (at != 0) {
+func (sh *shard) setDeadline(db int, hash uint64, o object.Object, at int64) {
+	s, h := &sh.dbs[db], o.Head()
+	if (h.ExpireAt != 0) != (at != 0) {
 		sh.counts.note(db)
 	}
-	if h.expireAt != 0 {
+	if h.ExpireAt != 0 {
 		s.expires--
 	}
-	h.expireAt = at
+	h.ExpireAt = at
 	if at != 0 {
 		s.expires++
 		s.keys.Mark(sh.e.place(hash), at)
@@ -139,18 +142,25 @@ func (sh *shard) setDeadline(db int, hash uint64, o object, at int64) {
 }
 
 // types are all that a key can hold.
-var types = [...]Type{TypeString, TypeHash, TypeZSet, TypeToken, TypeFixed, TypeCounter}
+var types = [...]object.Type{
+	object.TypeString,
+	object.TypeHash,
+	object.TypeZSet,
+	object.TypeToken,
+	object.TypeFixed,
+	object.TypeCounter,
+}
 
 // countType counts n keys more of an object's type.
-func (sh *shard) countType(s *space, o object, n int) {
-	i := slices.Index(types[:], o.kind())
+func (sh *shard) countType(s *space, o object.Object, n int) {
+	i := slices.Index(types[:], o.Kind())
 	s.types[i] += n
 	sh.types[i].Add(int64(n))
 }
 
 // TypeCount says how many keys of all databases hold a type.
 type TypeCount struct {
-	Type Type
+	Type object.Type
 	Keys int64
 }
 
@@ -325,7 +335,7 @@ const (
 
 // add counts a denial by a rule, nil if it was decided without one.
 func (d *denials) add(db int, k Key, by *rule.Rule) {
-	i := slices.Index(d.keys, hashed{k.hash, db})
+	i := slices.Index(d.keys, hashed{k.Hash, db})
 	if i < 0 {
 		i = d.take(db, k)
 	}
@@ -348,7 +358,7 @@ func (d *denials) take(db int, k Key) (at int) {
 	}
 	at = len(d.counters) - 1
 	c := &d.counters[at]
-	d.keys[at], c.error = hashed{k.hash, db}, c.count
+	d.keys[at], c.error = hashed{k.Hash, db}, c.count
 	c.name = append(c.name[:0], k.Name[:min(len(k.Name), maxTopName)]...)
 	return at
 }
@@ -405,7 +415,7 @@ func (e *Engine) DeniedBy(db int, k Key) *rule.Rule {
 	sh := e.shardOf(k)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	if i := slices.Index(sh.denied.keys, hashed{k.hash, db}); i >= 0 {
+	if i := slices.Index(sh.denied.keys, hashed{k.Hash, db}); i >= 0 {
 		return sh.denied.counters[i].denials(db).Rule
 	}
 	return nil

@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 
 	"rlserver/dict"
+	"rlserver/engine/effect"
+	"rlserver/engine/object"
 )
 
 // Snapshot is the whole keyspace at one moment, visited in steps while the engine goes on. It has
@@ -25,35 +27,28 @@ type Snapshot struct {
 	at     int64 // the moment, Unix ms
 	closed bool
 
-	policies []*Policy    // to be visited first
-	walks    []*spaceWalk // those that are not through yet
-	large    []*large     // objects taken from walks and changes, to be visited in parts
-	own      *batch       // what this Step visits
+	policies []*Policy       // to be visited first
+	walks    []*spaceWalk    // those that are not through yet
+	large    []*object.Large // objects taken from walks and changes, to be visited in parts
+	own      *object.Batch   // what this Step visits
 
 	total int64
 	done  atomic.Int64
 
-	mu    sync.Mutex // taken by changes, under the lock of a shard, and by Step, under none
-	kept  []*batch   // from changes; the last is being filled
-	spare *batch
+	mu    sync.Mutex      // taken by changes, under the lock of a shard, and by Step, under none
+	kept  []*object.Batch // from changes; the last is being filled
+	spare *object.Batch
 }
 
 // spaceWalk is the walk through one database's keys in one shard. It stays with the dict of the
 // moment, wherever SWAPDB moves it, and also when FLUSHDB drops it from the keyspace. The
 // shard's lock guards it.
 type spaceWalk struct {
-	passage
+	dict.Passage
 	shard *shard
-	db    int                // at the moment
-	keys  *dict.Dict[object] // nil at the end
+	db    int                       // at the moment
+	keys  *dict.Dict[object.Object] // nil at the end
 }
-
-// What a Step does under a lock ends with these, or a little later: buckets of a dict are taken
-// whole.
-const (
-	stepKeys  = 64
-	stepBytes = 64 << 10
-)
 
 // Snapshot begins a snapshot: under the locks of all shards, for as long as it takes to note which
 // dicts there are, it calls cut. The effects that the journal got before are those that the
@@ -67,7 +62,7 @@ func (e *Engine) Snapshot(cut func()) *Snapshot {
 		panic("engine: a snapshot is begun while another one is being taken")
 	}
 	cut()
-	s := &Snapshot{e: e, at: tx.now, own: new(batch), policies: e.Policies()}
+	s := &Snapshot{e: e, at: tx.now, own: new(object.Batch), policies: e.Policies()}
 	for i := range e.shards {
 		s.begin(&e.shards[i])
 	}
@@ -96,19 +91,19 @@ func (s *Snapshot) begin(sh *shard) {
 // One shard is locked at a time, for about 64 keys or 64 KB; visit is called under no lock. A large
 // sorted set or hash is kept as it is at a price that does not depend on its size, and visited in
 // parts; a large string is visited whole, but not copied.
-func (s *Snapshot) Step(visit func(effects []Effect)) (more bool) {
+func (s *Snapshot) Step(visit func(effects []effect.Effect)) (more bool) {
 	switch {
 	case s.closed:
 		return false
 	case len(s.policies) > 0:
 		for _, p := range s.policies {
-			s.own.put(p.effect())
-			s.own.end()
+			s.own.Put(p.effect())
+			s.own.End()
 		}
 		s.policies = nil
 	case s.takeKept():
 	case len(s.large) > 0:
-		if !s.large[0].part(s.own) {
+		if !s.large[0].Part(s.own) {
 			s.large = slices.Delete(s.large, 0, 1)
 		}
 	case len(s.walks) > 0:
@@ -119,9 +114,9 @@ func (s *Snapshot) Step(visit func(effects []Effect)) (more bool) {
 		s.Close()
 		return false
 	}
-	s.large = append(s.large, s.own.large...)
-	s.own.visit(visit)
-	s.own.reset()
+	s.large = append(s.large, s.own.Large...)
+	s.own.Visit(visit)
+	s.own.Reset()
 	return true
 }
 
@@ -145,10 +140,10 @@ func (s *Snapshot) Close() {
 	}
 	s.e.snapshot = nil
 	for _, b := range s.kept {
-		s.large = append(s.large, b.large...)
+		s.large = append(s.large, b.Large...)
 	}
 	for _, l := range s.large {
-		l.close()
+		l.Close()
 	}
 	s.walks, s.large, s.own, s.kept, s.spare = nil, nil, nil, nil, nil
 }
@@ -156,15 +151,15 @@ func (s *Snapshot) Close() {
 // before hands out what an effect is about to change, or copies, as it may be evicted later. o is
 // what is under its key. An effect on a whole database changes no object, only where dicts are, if
 // anywhere; the walks go on over them.
-func (s *Snapshot) before(o object, f *Effect) {
-	if !f.Kind.changesKey() {
+func (s *Snapshot) before(o object.Object, f *effect.Effect) {
+	if !f.Kind.ChangesKey() {
 		return
 	}
 	s.keep(f.DB, f.Key, o)
 	switch {
-	case f.Kind.hasTo():
-		s.keep(f.target(), f.To, s.e.shardOf(f.To).find(f.target(), f.To))
-	case f.Kind == EffectMove:
+	case f.Kind.HasTo():
+		s.keep(f.Target(), f.To, s.e.shardOf(f.To).find(f.Target(), f.To))
+	case f.Kind == effect.Move:
 		s.keep(f.ToDB, f.Key, s.e.shardOf(f.Key).find(f.ToDB, f.Key))
 	}
 }
@@ -175,28 +170,28 @@ func (s *Snapshot) before(o object, f *Effect) {
 // What is evicted is not handed out, as that would take more memory than goes: it is left out, as
 // if it had gone a moment earlier. What the journal got after the snapshot says that it went, and
 // nothing else of it: a change or a copy of it has saved it first.
-func (s *Snapshot) keep(db int, k Key, o object) {
+func (s *Snapshot) keep(db int, k Key, o object.Object) {
 	w := s.e.shardOf(k).dbs[db].walk
 	if w != nil && s.e.shardOf(k).evicting {
-		if w.leaveOut(s.e.place(k.hash), k.Name) {
+		if w.LeaveOut(s.e.place(k.Hash), k.Name) {
 			s.done.Add(1)
 		}
 		return
 	}
-	if w == nil || !w.overtake(s.e.place(k.hash), k.Name) || o == nil {
+	if w == nil || !w.Overtake(s.e.place(k.Hash), k.Name) || o == nil {
 		return
 	}
 	s.done.Add(1)
-	if o.head().expired(s.at) {
+	if o.Head().Expired(s.at) {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.kept) == 0 || s.kept[len(s.kept)-1].full() {
-		s.kept = append(s.kept, cmp.Or(s.spare, new(batch)))
+	if len(s.kept) == 0 || s.kept[len(s.kept)-1].Full() {
+		s.kept = append(s.kept, cmp.Or(s.spare, new(object.Batch)))
 		s.spare = nil
 	}
-	s.kept[len(s.kept)-1].add(w.db, o)
+	s.kept[len(s.kept)-1].Add(w.db, o)
 }
 
 // takeKept takes the oldest batch that changes handed out, if there is any, and leaves the empty
@@ -217,70 +212,21 @@ func (s *Snapshot) walk(w *spaceWalk) (more bool) {
 	w.shard.mu.Lock()
 	defer w.shard.mu.Unlock()
 	seen := 0
-	take := func(o object) {
+	take := func(o object.Object) {
 		seen++
-		if w.passesBy(o.head().name) {
+		if w.PassesBy(o.Head().Name) {
 			return
 		}
 		s.done.Add(1)
-		if !o.head().expired(s.at) {
-			s.own.add(w.db, o)
+		if !o.Head().Expired(s.at) {
+			s.own.Add(w.db, o)
 		}
 	}
-	for seen < stepKeys && !s.own.full() {
-		if w.reach(w.keys.Scan(w.cursor, 1, take)); w.over() {
+	for seen < object.StepKeys && !s.own.Full() {
+		if w.Reach(w.keys.Scan(w.Cursor, 1, take)); w.Over() {
 			w.keys = nil
 			return false
 		}
 	}
 	return true
 }
-
-// passage is a walk through a dict in steps, while others change it: how far it has come, and what
-// it passes by from there on.
-//
-//	place   0                      cursor                        2^32
-//	        |  walked: may change  |  to be walked, but for what  |
-//	                                  others have overtaken
-type passage struct {
-	cursor uint64 // of dict.Scan, or passed
-	// names further on that were changed, came or went since the walk began
-	overtaken map[string]struct{}
-}
-
-const passed = 1 << 32
-
-// overtake is called before something changes under a name with this hash, and reports whether the
-// walk was to come to it, but will not now.
-func (p *passage) overtake(hash uint64, name []byte) bool {
-	if hash>>32 < p.cursor || p.passesBy(string(name)) {
-		return false
-	}
-	if p.overtaken == nil {
-		p.overtaken = make(map[string]struct{})
-	}
-	p.overtaken[string(name)] = struct{}{}
-	return true
-}
-
-// leaveOut is called before what a name holds is evicted, and reports whether the walk was to come
-// to it. If the name holds something later, that overtakes the walk as a new key does.
-func (p *passage) leaveOut(hash uint64, name []byte) bool {
-	ahead := hash>>32 >= p.cursor && !p.passesBy(string(name))
-	delete(p.overtaken, string(name))
-	return ahead
-}
-
-func (p *passage) passesBy(name string) bool {
-	_, ok := p.overtaken[name]
-	return ok
-}
-
-// reach moves the walk on to what Scan returned.
-func (p *passage) reach(next uint64) {
-	if p.cursor = next; next == 0 {
-		p.cursor, p.overtaken = passed, nil
-	}
-}
-
-func (p *passage) over() bool { return p.cursor == passed }

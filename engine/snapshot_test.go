@@ -15,7 +15,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"rlserver/dict"
+	"rlserver/engine/effect"
 	"rlserver/engine/limit"
+	"rlserver/engine/object"
 	"rlserver/zset"
 )
 
@@ -43,7 +46,7 @@ func restore(t testing.TB, e *Engine, log *recorder) *restoring {
 	return r
 }
 
-func (r *restoring) visit(effects []Effect) {
+func (r *restoring) visit(effects []effect.Effect) {
 	require.NotEmpty(r.t, effects)
 	for i := range effects {
 		f := &effects[i]
@@ -126,7 +129,7 @@ var storms = []func(w *walk){
 	func(w *walk) { w.largeHash(func(i int) bool { return i%3 == 0 }) },
 	func(w *walk) {
 		var fields [][]byte
-		for i := range 4 * smallHash {
+		for i := range 4 * object.SmallHash {
 			if w.IntN(3) == 0 {
 				fields = append(fields, fmt.Appendf(nil, "f%d", i))
 			}
@@ -135,7 +138,7 @@ var storms = []func(w *walk){
 	},
 	func(w *walk) { // one with members of several runs
 		var members []zset.Member
-		for range w.IntN(3 * smallCount) {
+		for range w.IntN(3 * object.SmallCount) {
 			members = append(
 				members,
 				zset.Member{Member: fmt.Appendf(nil, "m%d", w.IntN(1000)), Score: float64(w.IntN(50))},
@@ -145,21 +148,25 @@ var storms = []func(w *walk){
 	},
 	func(w *walk) { // and one with few, but long ones
 		members := []zset.Member{
-			{Member: bytes.Repeat([]byte("x"), smallBytes), Score: 1},
-			{Member: bytes.Repeat([]byte("y"), smallBytes), Score: 2},
+			{Member: bytes.Repeat([]byte("x"), object.SmallBytes), Score: 1},
+			{Member: bytes.Repeat([]byte("y"), object.SmallBytes), Score: 2},
 		}
 		w.write(w.some("z", 1), func(k []Key) []any { return answer(w.tx.ZAdd(k[0], 0, members)) })
 	},
 	func(w *walk) {
 		w.write(
 			w.some("s", 1),
-			func(k []Key) []any { return answer(w.tx.Append(k[0], bytes.Repeat(w.value(), smallBytes/3))) },
+			func(k []Key) []any {
+				return answer(w.tx.Append(k[0], bytes.Repeat(w.value(), object.SmallBytes/3)))
+			},
 		)
 	},
 	func(w *walk) {
 		w.write(
 			w.some("s", 1),
-			func(k []Key) []any { return answer(w.tx.SetRange(k[0], w.Int64N(3*smallBytes), w.value())) },
+			func(k []Key) []any {
+				return answer(w.tx.SetRange(k[0], w.Int64N(3*object.SmallBytes), w.value()))
+			},
 		)
 	},
 }
@@ -187,7 +194,7 @@ func (w *walk) crowdDeadline() int64 {
 
 func (w *walk) largeHash(has func(i int) bool) {
 	var pairs [][]byte
-	for i := range smallHash + w.IntN(3*smallHash) {
+	for i := range object.SmallHash + w.IntN(3*object.SmallHash) {
 		if has(i) {
 			pairs = append(pairs, fmt.Appendf(nil, "f%d", i), w.value())
 		}
@@ -318,20 +325,20 @@ func TestSnapshotAmongCallers(t *testing.T) {
 // only what was there at the first change.
 func TestPassage(t *testing.T) {
 	const unit = 1 << 32 // between two places
-	var p passage
-	assert.True(t, p.overtake(0, []byte("first")))
-	assert.False(t, p.overtake(0, []byte("first")), "again")
-	p.reach(5)
-	assert.False(t, p.overtake(5*unit-1, []byte("last of those walked")))
-	assert.True(t, p.overtake(5*unit, []byte("next")))
-	assert.True(t, p.overtake(5*unit, []byte("its neighbour")))
-	assert.True(t, p.passesBy("next"))
-	assert.False(t, p.passesBy("last of those walked"))
-	assert.False(t, p.over())
-	p.reach(0)
-	assert.True(t, p.over())
-	assert.False(t, p.overtake(math.MaxUint64, []byte("late")))
-	assert.Nil(t, p.overtaken)
+	var p dict.Passage
+	assert.True(t, p.Overtake(0, []byte("first")))
+	assert.False(t, p.Overtake(0, []byte("first")), "again")
+	p.Reach(5)
+	assert.False(t, p.Overtake(5*unit-1, []byte("last of those walked")))
+	assert.True(t, p.Overtake(5*unit, []byte("next")))
+	assert.True(t, p.Overtake(5*unit, []byte("its neighbour")))
+	assert.True(t, p.PassesBy("next"))
+	assert.False(t, p.PassesBy("last of those walked"))
+	assert.False(t, p.Over())
+	p.Reach(0)
+	assert.True(t, p.Over())
+	assert.False(t, p.Overtake(math.MaxUint64, []byte("late")))
+	assert.Nil(t, p.Overtaken)
 }
 
 // What effects each object becomes. Expired ones are not.
@@ -341,7 +348,9 @@ func TestSnapshotEffects(t *testing.T) {
 	b.set("gone", "v", epoch-1)
 	b.db = 2
 	b.set("s", "v", late)
-	b.do(func(k []Key) { _, _ = b.tx.HSet(k[0], [][]byte{[]byte("f"), []byte("1"), []byte("g"), []byte("2")}) }, "h")
+	b.do(func(k []Key) {
+		_, _ = b.tx.HSet(k[0], [][]byte{[]byte("f"), []byte("1"), []byte("g"), []byte("2")})
+	}, "h")
 	b.do(func(k []Key) { b.tx.Expire(k[0], late, 0) }, "h")
 	b.do(func(k []Key) {
 		_, _, _ = b.tx.ZAdd(k[0], 0, []zset.Member{{Member: []byte("m"), Score: 2}, {Member: []byte("l"), Score: 1}})
@@ -351,7 +360,7 @@ func TestSnapshotEffects(t *testing.T) {
 
 	var reported []string
 	s := b.e.Snapshot(func() {})
-	for s.Step(func(effects []Effect) {
+	for s.Step(func(effects []effect.Effect) {
 		for _, f := range effects {
 			reported = append(reported, fmt.Sprintf("%d %s: %d %s=%s %v @%d %v %v", f.DB, f.Key.Name, f.Kind, f.Field,
 				f.Value, f.Score, f.ExpireAt, f.Tokens, f.Count))
@@ -363,14 +372,14 @@ func TestSnapshotEffects(t *testing.T) {
 	plain := " " + noTokens + " " + noCount
 	tokens, count := b.log.calls[len(b.log.calls)-2][0], b.log.calls[len(b.log.calls)-1][0]
 	assert.Equal(t, []string{
-		fmt.Sprintf("2 f: %d = 0 @%d %v %v", EffectWindow, count.ExpireAt, noTokens, count.Count),
-		fmt.Sprintf("2 h: %d f=1 0 %s", EffectHashSet, none+plain),
-		fmt.Sprintf("2 h: %d g=2 0 %s", EffectHashSet, none+plain),
-		fmt.Sprintf("2 h: %d = 0 @%d", EffectExpire, late) + plain,
-		fmt.Sprintf("2 s: %d =v 0 @%d", EffectString, late) + plain,
-		fmt.Sprintf("2 t: %d = 0 @%d %v %v", EffectBucket, tokens.ExpireAt, tokens.Tokens, noCount),
-		fmt.Sprintf("2 z: %d l= 1 %s", EffectAdd, none+plain),
-		fmt.Sprintf("2 z: %d m= 2 %s", EffectAdd, none+plain),
+		fmt.Sprintf("2 f: %d = 0 @%d %v %v", effect.Window, count.ExpireAt, noTokens, count.Count),
+		fmt.Sprintf("2 h: %d f=1 0 %s", effect.HashSet, none+plain),
+		fmt.Sprintf("2 h: %d g=2 0 %s", effect.HashSet, none+plain),
+		fmt.Sprintf("2 h: %d = 0 @%d", effect.Expire, late) + plain,
+		fmt.Sprintf("2 s: %d =v 0 @%d", effect.String, late) + plain,
+		fmt.Sprintf("2 t: %d = 0 @%d %v %v", effect.Bucket, tokens.ExpireAt, tokens.Tokens, noCount),
+		fmt.Sprintf("2 z: %d l= 1 %s", effect.Add, none+plain),
+		fmt.Sprintf("2 z: %d m= 2 %s", effect.Add, none+plain),
 	}, reported)
 }
 
@@ -403,7 +412,7 @@ func TestSnapshotsAreTakenOneAtATime(t *testing.T) {
 	s.Close()
 	s.Close()
 	requireNoTrace(t, b.e)
-	assert.False(t, s.Step(func([]Effect) { t.Error("closed") }))
+	assert.False(t, s.Step(func([]effect.Effect) { t.Error("closed") }))
 
 	r := restore(t, b.e, b.log)
 	for r.step() {
@@ -431,10 +440,10 @@ func TestSnapshotOfLargeCollections(t *testing.T) {
 		b.tx.Expire(k[1], epoch+1000, 0)
 	}, "h", "z")
 	r := restore(t, b.e, b.log)
-	last, parts := make(map[string]EffectKind), 0
-	for i := 0; r.s.Step(func(effects []Effect) {
+	last, parts := make(map[string]effect.Kind), 0
+	for i := 0; r.s.Step(func(effects []effect.Effect) {
 		parts++
-		assert.LessOrEqual(t, len(effects), stepBytes/effectWeight+1)
+		assert.LessOrEqual(t, len(effects), object.StepBytes/object.EffectWeight+1)
 		last[string(effects[0].Key.Name)] = effects[len(effects)-1].Kind
 		r.visit(effects)
 	}); i++ {
@@ -455,10 +464,10 @@ func TestSnapshotOfLargeCollections(t *testing.T) {
 	r.catchUp(b.e, b.log)
 	b.do(func(k []Key) {
 		_, _ = b.tx.HSet(k[0], [][]byte{[]byte("f"), []byte("after")})
-		assert.Empty(t, hashIn(b.tx.lookup(k[0])).fields.many.frozen, "the next change forgets the walk")
+		assert.Empty(t, object.HashIn(b.tx.lookup(k[0])).Fields.Many.Frozen, "the next change forgets the walk")
 	}, "other")
 	assert.Greater(t, parts, 10)
-	assert.Equal(t, map[string]EffectKind{"h": EffectExpire, "z": EffectExpire}, last)
+	assert.Equal(t, map[string]effect.Kind{"h": effect.Expire, "z": effect.Expire}, last)
 }
 
 // A hash of a few hundred fields, which are side by side, changes after the walk has come to it
@@ -466,7 +475,7 @@ func TestSnapshotOfLargeCollections(t *testing.T) {
 func TestSnapshotOfMediumHash(t *testing.T) {
 	b := newBoard(t)
 	fields := func(value string) (pairs [][]byte) {
-		for i := range smallCount + 100 {
+		for i := range object.SmallCount + 100 {
 			pairs = append(pairs, fmt.Append(nil, i), []byte(value))
 		}
 		return pairs
@@ -505,7 +514,7 @@ func TestSnapshotOfKeysThatAllChange(t *testing.T) {
 // A long string is not copied for a snapshot, but its bytes are before they are written over.
 func TestSnapshotSharesLongStrings(t *testing.T) {
 	b := newBoard(t)
-	long := strings.Repeat("x", 3*smallBytes)
+	long := strings.Repeat("x", 3*object.SmallBytes)
 	for _, change := range []func(k Key){
 		func(k Key) { _, _ = b.tx.SetRange(k, 1, []byte("yy")) },
 		func(k Key) { _, _ = b.tx.Append(k, []byte("yy")); _, _ = b.tx.SetRange(k, 0, []byte("z")) },
@@ -518,7 +527,7 @@ func TestSnapshotSharesLongStrings(t *testing.T) {
 			b.do(func(k []Key) { b.tx.Set(k[0], []byte(long), SetMode{}) }, "k")
 			s := b.e.Snapshot(func() {})
 			step := func() {
-				s.Step(func(effects []Effect) {
+				s.Step(func(effects []effect.Effect) {
 					if !ahead {
 						b.do(func(k []Key) { change(k[0]) }, "k")
 					}
@@ -545,7 +554,7 @@ func BenchmarkSnapshot(b *testing.B) {
 		s := e.Snapshot(func() {})
 		for more := true; more; {
 			begun := time.Now()
-			more = s.Step(func([]Effect) { visited++ })
+			more = s.Step(func([]effect.Effect) { visited++ })
 			longest = max(longest, time.Since(begun))
 		}
 	}

@@ -11,15 +11,18 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"rlserver/engine/effect"
+	"rlserver/engine/object"
 )
 
 // recorder is a journal that keeps copies of what it is given, call by call.
 type recorder struct {
 	mu    sync.Mutex
-	calls [][]Effect
+	calls [][]effect.Effect
 }
 
-func (r *recorder) Append(_ int64, effects []Effect) Position {
+func (r *recorder) Append(_ int64, effects []effect.Effect) Position {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	kept := slices.Clone(effects)
@@ -35,7 +38,7 @@ func (r *recorder) Append(_ int64, effects []Effect) Position {
 func (r *recorder) Wait(Position) error { return nil }
 
 // effects are all that were recorded, in one row.
-func (r *recorder) effects() []Effect {
+func (r *recorder) effects() []effect.Effect {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Concat(r.calls...)
@@ -65,15 +68,15 @@ func living(e *Engine, now int64) (lines []string) {
 	for db := range e.databases {
 		keys := make(map[string]string)
 		for o := range objects(e, db) {
-			if o.head().expired(now) {
+			if o.Head().Expired(now) {
 				continue
 			}
-			keys[o.head().name] = fmt.Sprintf(
+			keys[o.Head().Name] = fmt.Sprintf(
 				"%d %q: %v, deadline %d: %s",
 				db,
-				o.head().name,
-				o.kind(),
-				o.head().expireAt,
+				o.Head().Name,
+				o.Kind(),
+				o.Head().ExpireAt,
 				contentOf(o),
 			)
 		}
@@ -89,8 +92,8 @@ func living(e *Engine, now int64) (lines []string) {
 }
 
 // objects yields what a database holds.
-func objects(e *Engine, db int) func(func(object) bool) {
-	return func(yield func(object) bool) {
+func objects(e *Engine, db int) func(func(object.Object) bool) {
+	return func(yield func(object.Object) bool) {
 		for i := range e.shards {
 			if keys := e.shards[i].dbs[db].keys; keys != nil {
 				for o := range keys.All() {
@@ -103,22 +106,22 @@ func objects(e *Engine, db int) func(func(object) bool) {
 	}
 }
 
-func contentOf(o object) string {
+func contentOf(o object.Object) string {
 	var b strings.Builder
 	switch o := o.(type) {
-	case *stringObject:
-		fmt.Fprintf(&b, "%q", o.value)
-	case *hashObject:
-		fields := maps.Collect(o.fields.all())
+	case *object.String:
+		fmt.Fprintf(&b, "%q", o.Value)
+	case *object.Hash:
+		fields := maps.Collect(o.Fields.All())
 		for _, field := range slices.Sorted(maps.Keys(fields)) {
 			fmt.Fprintf(&b, "%q=%q ", field, fields[field])
 		}
-	case *zsetObject:
-		for member, score := range o.set.Ascend(0, o.set.Len()) {
+	case *object.ZSet:
+		for member, score := range o.Set.Ascend(0, o.Set.Len()) {
 			fmt.Fprintf(&b, "%q=%v ", member, score)
 		}
-	case stateObject:
-		fmt.Fprint(&b, o.numbers())
+	case object.State:
+		fmt.Fprint(&b, o.Numbers())
 	default:
 		panic(fmt.Sprintf("dump: no words for a %T", o))
 	}
@@ -142,20 +145,20 @@ func requireSound(t testing.TB, e *Engine) {
 			n, expires, weighs := 0, 0, int64(0)
 			for o := range sh.dbs[db].keys.All() {
 				n++
-				weighs += weigh(o)
-				kinds[slices.Index(types[:], o.kind())]++
-				if o.head().expireAt != 0 {
+				weighs += object.Weigh(o)
+				kinds[slices.Index(types[:], o.Kind())]++
+				if o.Head().ExpireAt != 0 {
 					expires++
 				}
-				k := e.Key([]byte(o.head().name))
-				require.Equal(t, i, e.shardIndex(k.hash), "%q is in the wrong shard", o.head().name)
-				require.True(t, sh.find(db, k) == o, "%q is in its shard twice", o.head().name)
+				k := e.Key([]byte(o.Head().Name))
+				require.Equal(t, i, e.shardIndex(k.Hash), "%q is in the wrong shard", o.Head().Name)
+				require.True(t, sh.find(db, k) == o, "%q is in its shard twice", o.Head().Name)
 				switch o := o.(type) {
-				case *hashObject:
-					require.NotZero(t, o.fields.len(), "%q is empty", o.name)
-				case *zsetObject:
-					require.NotZero(t, o.set.Len(), "%q is empty", o.name)
-					require.NoError(t, o.set.Check())
+				case *object.Hash:
+					require.NotZero(t, o.Fields.Len(), "%q is empty", o.Name)
+				case *object.ZSet:
+					require.NotZero(t, o.Set.Len(), "%q is empty", o.Name)
+					require.NoError(t, o.Set.Check())
 				}
 			}
 			require.Equal(t, n, sh.dbs[db].size())

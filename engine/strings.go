@@ -1,38 +1,30 @@
 package engine
 
-import "bytes"
+import (
+	"bytes"
 
-// MaxString is how many bytes a string may have that is built up by APPEND and SETRANGE: what a
-// client can send at once, too.
-const MaxString = 512 << 20
+	"rlserver/engine/effect"
+	"rlserver/engine/eviction"
+	"rlserver/engine/object"
+)
 
 // Get is the value of a string; ok is false for a missing key. The bytes are the keyspace's: they
 // hold until the key's next change.
 func (tx *Tx) Get(k Key) (value []byte, ok bool, err error) {
-	s, err := as[*stringObject](tx.lookup(k))
+	s, err := as[*object.String](tx.lookup(k))
 	if s == nil {
 		return nil, false, err
 	}
-	return s.value, true, nil
+	return s.Value, true, nil
 }
 
 // Share is Get for callers that use the value after the Tx has ended: its bytes stay as they are.
 func (tx *Tx) Share(k Key) (value []byte, ok bool, err error) {
-	s, err := as[*stringObject](tx.lookup(k))
+	s, err := as[*object.String](tx.lookup(k))
 	if s == nil {
 		return nil, false, err
 	}
-	return s.share(), true, nil
-}
-
-// share returns the value: a copy if it is short, otherwise itself, which the string's next change
-// copies before it writes.
-func (o *stringObject) share() []byte {
-	if len(o.value) <= smallBytes {
-		return bytes.Clone(o.value)
-	}
-	o.shared = true
-	return o.value
+	return s.Share(), true, nil
 }
 
 // StringLength is how many bytes the string has that a key holds; 0 if it holds none. It takes the
@@ -41,8 +33,8 @@ func (e *Engine) StringLength(db int, k Key) int64 {
 	sh := e.shardOf(k)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	if s, ok := sh.find(db, k).(*stringObject); ok {
-		return int64(len(s.value))
+	if s, ok := sh.find(db, k).(*object.String); ok {
+		return int64(len(s.Value))
 	}
 	return 0
 }
@@ -62,12 +54,12 @@ func (tx *Tx) Set(k Key, value []byte, m SetMode) bool {
 	if m.NX && o != nil || m.XX && o == nil {
 		return false
 	}
-	if m.KeepTTL && o != nil && o.head().expireAt != 0 {
-		m.ExpireAt = o.head().expireAt
+	if m.KeepTTL && o != nil && o.Head().ExpireAt != 0 {
+		m.ExpireAt = o.Head().ExpireAt
 	}
 	tx.set(k, o, value, m.ExpireAt)
 	if o != nil {
-		o.setPressure(unused) // a denied client has room again
+		o.SetPressure(eviction.Unused) // a denied client has room again
 	}
 	return true
 }
@@ -75,13 +67,13 @@ func (tx *Tx) Set(k Key, value []byte, m SetMode) bool {
 // set applies the effect that takes least: nothing if nothing changes, and a value of the old one's
 // length is written in its place. Counters mostly keep their length, and so do the values that
 // a client writes over and over.
-func (tx *Tx) set(k Key, o object, value []byte, expireAt int64) {
-	s, _ := o.(*stringObject)
+func (tx *Tx) set(k Key, o object.Object, value []byte, expireAt int64) {
+	s, _ := o.(*object.String)
 	switch {
-	case s == nil || s.expireAt != expireAt || len(s.value) != len(value):
-		tx.apply(o, &Effect{Kind: EffectString, Key: k, Value: value, ExpireAt: expireAt})
-	case !bytes.Equal(s.value, value):
-		tx.apply(o, &Effect{Kind: EffectSplice, Key: k, Value: value})
+	case s == nil || s.ExpireAt != expireAt || len(s.Value) != len(value):
+		tx.apply(o, &effect.Effect{Kind: effect.String, Key: k, Value: value, ExpireAt: expireAt})
+	case !bytes.Equal(s.Value, value):
+		tx.apply(o, &effect.Effect{Kind: effect.Splice, Key: k, Value: value})
 	}
 }
 
@@ -90,18 +82,18 @@ func (tx *Tx) set(k Key, o object, value []byte, expireAt int64) {
 // of copying what is added.
 func (tx *Tx) Append(k Key, added []byte) (length int, err error) {
 	o := tx.lookup(k)
-	s, err := as[*stringObject](o)
+	s, err := as[*object.String](o)
 	if err != nil {
 		return 0, err
 	}
 	if s != nil {
-		length = len(s.value)
+		length = len(s.Value)
 	}
 	if tooLong(int64(length), added) {
 		return 0, ErrStringTooLong
 	}
 	if s == nil || len(added) > 0 {
-		tx.apply(o, &Effect{Kind: EffectSplice, Key: k, Lo: length, Value: added})
+		tx.apply(o, &effect.Effect{Kind: effect.Splice, Key: k, Lo: length, Value: added})
 	}
 	return length + len(added), nil
 }
@@ -111,12 +103,12 @@ func (tx *Tx) Append(k Key, added []byte) (length int, err error) {
 // write nothing changes nothing, wherever.
 func (tx *Tx) SetRange(k Key, offset int64, value []byte) (length int, err error) {
 	o := tx.lookup(k)
-	s, err := as[*stringObject](o)
+	s, err := as[*object.String](o)
 	if err != nil {
 		return 0, err
 	}
 	if s != nil {
-		length = len(s.value)
+		length = len(s.Value)
 	}
 	if len(value) == 0 {
 		return length, nil
@@ -127,9 +119,9 @@ func (tx *Tx) SetRange(k Key, offset int64, value []byte) (length int, err error
 	if !tx.e.roomFor(offset - int64(length)) { // what comes before the value was not sent
 		return 0, ErrOutOfMemory
 	}
-	tx.apply(o, &Effect{Kind: EffectSplice, Key: k, Lo: int(offset), Value: value})
+	tx.apply(o, &effect.Effect{Kind: effect.Splice, Key: k, Lo: int(offset), Value: value})
 	return max(length, int(offset)+len(value)), nil
 }
 
 // tooLong reports whether a string would outgrow MaxString by what is written from an offset on.
-func tooLong(offset int64, value []byte) bool { return offset > MaxString-int64(len(value)) }
+func tooLong(offset int64, value []byte) bool { return offset > object.MaxString-int64(len(value)) }

@@ -9,6 +9,9 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"rlserver/engine/effect"
+	"rlserver/engine/object"
 )
 
 // modelString is what a key should hold.
@@ -115,26 +118,26 @@ func TestEffectsOfStrings(t *testing.T) {
 	for _, step := range []struct {
 		what string
 		do   func(k Key)
-		want []EffectKind
+		want []effect.Kind
 	}{
-		{"a new key", set("one", SetMode{}), []EffectKind{EffectString}},
+		{"a new key", set("one", SetMode{}), []effect.Kind{effect.String}},
 		{"the same again", set("one", SetMode{}), nil},
-		{"a value as long", set("two", SetMode{}), []EffectKind{EffectSplice}},
-		{"a longer one", set("three", SetMode{}), []EffectKind{EffectString}},
-		{"a deadline", set("three", SetMode{ExpireAt: epoch + 9}), []EffectKind{EffectString}},
-		{"which stays", set("seven", SetMode{KeepTTL: true}), []EffectKind{EffectSplice}},
+		{"a value as long", set("two", SetMode{}), []effect.Kind{effect.Splice}},
+		{"a longer one", set("three", SetMode{}), []effect.Kind{effect.String}},
+		{"a deadline", set("three", SetMode{ExpireAt: epoch + 9}), []effect.Kind{effect.String}},
+		{"which stays", set("seven", SetMode{KeepTTL: true}), []effect.Kind{effect.Splice}},
 		{"the same value, which stays", set("seven", SetMode{KeepTTL: true, ExpireAt: 1}), nil},
-		{"without it", set("seven", SetMode{}), []EffectKind{EffectString}},
+		{"without it", set("seven", SetMode{}), []effect.Kind{effect.String}},
 		{"only a missing key", set("x", SetMode{NX: true}), nil},
 		{"nothing appended", func(k Key) { c.tx.Append(k, nil) }, nil},
-		{"appended", func(k Key) { c.tx.Append(k, []byte("ty")) }, []EffectKind{EffectSplice}},
+		{"appended", func(k Key) { c.tx.Append(k, []byte("ty")) }, []effect.Kind{effect.Splice}},
 		{"nothing written far away", func(k Key) { c.tx.SetRange(k, 1<<40, nil) }, nil},
-		{"too far away", func(k Key) { c.tx.SetRange(k, MaxString, []byte("x")) }, nil},
-		{"written", func(k Key) { c.tx.SetRange(k, 9, []byte("x")) }, []EffectKind{EffectSplice}},
+		{"too far away", func(k Key) { c.tx.SetRange(k, object.MaxString, []byte("x")) }, nil},
+		{"written", func(k Key) { c.tx.SetRange(k, 9, []byte("x")) }, []effect.Kind{effect.Splice}},
 	} {
 		tape.calls = nil
 		c.with("k", step.do)
-		var kinds []EffectKind
+		var kinds []effect.Kind
 		for _, f := range tape.effects() {
 			kinds = append(kinds, f.Kind)
 		}
@@ -177,13 +180,13 @@ func TestStringsAndHashesRefuseOtherTypes(t *testing.T) {
 }
 
 func TestLargestString(t *testing.T) {
-	assert.False(t, tooLong(MaxString-1, []byte("x")))
-	assert.True(t, tooLong(MaxString, []byte("x")))
-	assert.False(t, tooLong(MaxString, nil))
+	assert.False(t, tooLong(object.MaxString-1, []byte("x")))
+	assert.True(t, tooLong(object.MaxString, []byte("x")))
+	assert.False(t, tooLong(object.MaxString, nil))
 
 	c := newCaller(t, Options{})
 	c.with("k", func(k Key) {
-		for _, offset := range []int64{MaxString - 1, MaxString, math.MaxInt64} {
+		for _, offset := range []int64{object.MaxString - 1, object.MaxString, math.MaxInt64} {
 			_, err := c.tx.SetRange(k, offset, []byte("xy"))
 			assert.Equal(t, ErrStringTooLong, err, offset)
 		}

@@ -3,7 +3,9 @@ package engine
 import (
 	"slices"
 
+	"rlserver/engine/effect"
 	"rlserver/engine/limit"
+	"rlserver/engine/object"
 )
 
 // Tx is one call's exclusive hold on the shards of its keys, at one moment. A connection makes one
@@ -24,9 +26,9 @@ type Tx struct {
 	db      int
 	now     int64
 	writing bool
-	locked  []*shard // first those that were waited for, in the order of their index
-	effects []Effect // what changed so far, when there is a journal
-	changed int64    // how much that is
+	locked  []*shard        // first those that were waited for, in the order of their index
+	effects []effect.Effect // what changed so far, when there is a journal
+	changed int64           // how much that is
 	// the latest change that the call has seen in steps that are over, or without locks
 	seen Position
 
@@ -212,12 +214,8 @@ func (tx *Tx) unlock() {
 	if cap(tx.parts) > keptParts {
 		tx.parts, tx.rules = nil, nil
 	}
-	if len(tx.notified) > 0 || len(tx.after) > 0 { // to clear them costs a write barrier
-		tx.notified, tx.after = nil, nil
-	}
-	if len(tx.check.policies) > 0 {
-		tx.check.reset()
-	}
+	tx.notified, tx.after = nil, nil
+	tx.check.reset()
 	tx.recount()
 	for _, sh := range tx.locked {
 		sh.mu.Unlock()
@@ -232,16 +230,16 @@ func (tx *Tx) Now() int64 { return tx.now }
 
 // lookup finds what a key holds, to be used: the access clock notes it. nil if there is no such key
 // or it has expired.
-func (tx *Tx) lookup(k Key) object {
+func (tx *Tx) lookup(k Key) object.Object {
 	o := tx.peek(k)
 	if o != nil && !tx.noTouch {
-		o.touch(tx.e.memory.stamp(tx.e.shardOf(k), o, false))
+		o.Touch(tx.e.memory.stamp(tx.e.shardOf(k), o, false))
 	}
 	return o
 }
 
 // peek is lookup without using the key.
-func (tx *Tx) peek(k Key) object {
+func (tx *Tx) peek(k Key) object.Object {
 	o := tx.find(tx.db, k)
 	if !tx.writing {
 		tx.e.shardOf(k).stats.count(o != nil)
@@ -250,9 +248,9 @@ func (tx *Tx) peek(k Key) object {
 }
 
 // find is what a key of any database holds: nil if there is no such key or it has expired.
-func (tx *Tx) find(db int, k Key) object {
+func (tx *Tx) find(db int, k Key) object.Object {
 	o := tx.e.shardOf(k).find(db, k)
-	if o != nil && o.head().expired(tx.now) {
+	if o != nil && o.Head().Expired(tx.now) {
 		return nil
 	}
 	return o
@@ -260,12 +258,12 @@ func (tx *Tx) find(db int, k Key) object {
 
 // apply makes a change and records it. o is what lookup found under the effect's key; what the key
 // holds afterwards is returned.
-func (tx *Tx) apply(o object, f *Effect) object {
+func (tx *Tx) apply(o object.Object, f *effect.Effect) object.Object {
 	if tx.dryRun {
 		return o
 	}
 	f.DB = tx.db
-	if o == nil && f.Kind.changesKey() {
+	if o == nil && f.Kind.ChangesKey() {
 		tx.deleteExpired(f.DB, f.Key)
 	}
 	return tx.perform(o, f)
@@ -277,29 +275,30 @@ func (tx *Tx) deleteExpired(db int, k Key) {
 	sh := tx.e.shardOf(k)
 	if late := sh.find(db, k); late != nil {
 		sh.stats.expired.Add(1)
-		tx.perform(late, &Effect{Kind: EffectDelete, DB: db, Key: k})
+		tx.perform(late, &effect.Effect{Kind: effect.Delete, DB: db, Key: k})
 	}
 }
 
 // perform is apply for an effect that names its database itself.
-func (tx *Tx) perform(o object, f *Effect) object {
+func (tx *Tx) perform(o object.Object, f *effect.Effect) object.Object {
 	if !tx.writing {
 		panic("engine: a call that was begun as not writing tries to change something")
 	}
 	tx.notifyWatches(o, f)
 	tx.locked[0].changes.Add(1)
-	tx.changed += f.size()
+	tx.changed += f.Size()
 	o = tx.e.apply(o, f)
 	if tx.e.journal != nil {
-		tx.effects = append(tx.effects, *f)
-		tx.effects[len(tx.effects)-1].set = nil // it goes on to change
+		recorded := *f
+		recorded.Set = nil // it goes on to change
+		tx.effects = append(tx.effects, recorded)
 	}
 	return o
 }
 
 // delete removes what a key holds.
-func (tx *Tx) delete(k Key, o object) {
-	tx.apply(o, &Effect{Kind: EffectDelete, Key: k})
+func (tx *Tx) delete(k Key, o object.Object) {
+	tx.apply(o, &effect.Effect{Kind: effect.Delete, Key: k})
 }
 
 // MostPrefetched is how many keys Prefetch looks after, the first of those it is given. To be of
@@ -313,45 +312,45 @@ func (tx *Tx) Prefetch(keys []Key) {
 	if len(keys) < 2 {
 		return
 	}
-	var objects [MostPrefetched]object
+	var objects [MostPrefetched]object.Object
 	keys = keys[:min(len(keys), len(objects))]
 	for i := range keys {
 		if d := tx.e.shardOf(keys[i]).dbs[tx.db].keys; d != nil {
-			tx.fetched += d.Prefetch(tx.e.place(keys[i].hash))
+			tx.fetched += d.Prefetch(tx.e.place(keys[i].Hash))
 		}
 	}
 	for i := range keys {
 		if d := tx.e.shardOf(keys[i]).dbs[tx.db].keys; d != nil {
-			objects[i] = d.Guess(tx.e.place(keys[i].hash))
+			objects[i] = d.Guess(tx.e.place(keys[i].Hash))
 		}
 	}
 	for _, o := range objects[:len(keys)] {
 		if o == nil {
 			continue
 		}
-		tx.fetched += len(o.head().name)
+		tx.fetched += len(o.Head().Name)
 		switch o := o.(type) {
-		case *tokenObject:
-			tx.fetched += int(o.high)
-		case *zsetObject:
-			tx.fetched += o.set.Prefetch()
-		case *stringObject:
-			tx.fetched += len(o.value)
+		case *object.Token:
+			tx.fetched += int(o.High)
+		case *object.ZSet:
+			tx.fetched += o.Set.Prefetch()
+		case *object.String:
+			tx.fetched += len(o.Value)
 		}
 	}
 	for _, o := range objects[:len(keys)] {
 		if o == nil {
 			continue
 		}
-		if name := o.head().name; name != "" {
+		if name := o.Head().Name; name != "" {
 			tx.fetched += int(name[0])
 		}
 		switch o := o.(type) {
-		case *zsetObject:
-			tx.fetched += o.set.PrefetchLast()
-		case *stringObject:
-			if len(o.value) > 0 {
-				tx.fetched += int(o.value[0])
+		case *object.ZSet:
+			tx.fetched += o.Set.PrefetchLast()
+		case *object.String:
+			if len(o.Value) > 0 {
+				tx.fetched += int(o.Value[0])
 			}
 		}
 	}

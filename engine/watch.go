@@ -3,6 +3,9 @@ package engine
 import (
 	"slices"
 	"sync/atomic"
+
+	"rlserver/engine/effect"
+	"rlserver/engine/object"
 )
 
 // Watch notices changes to a few keys: those under which a client means to decide what it does
@@ -98,34 +101,26 @@ func (tx *Tx) Unwatch(w *Watch) {
 }
 
 // notifyWatches notifies the watches of what an effect is about to change. o is what its key holds.
-func (tx *Tx) notifyWatches(o object, f *Effect) {
+func (tx *Tx) notifyWatches(o object.Object, f *effect.Effect) {
 	switch {
-	case f.Kind == EffectFlush || f.Kind == EffectSwap:
+	case f.Kind == effect.Flush || f.Kind == effect.Swap:
 		for _, sh := range tx.locked {
 			tx.notifyAll(sh, f)
 		}
 		return
-	case !f.Kind.changesKey():
+	case !f.Kind.ChangesKey():
 		return
-	case f.Kind == EffectDelete && o.head().expired(tx.now):
+	case f.Kind == effect.Delete && o.Head().Expired(tx.now):
 		tx.notifyKey(f.DB, f.Key, true)
 		return
-	case f.Kind.hasTo():
-		tx.notifyKey(f.target(), f.To, false)
-	case f.Kind == EffectMove:
+	case f.Kind.HasTo():
+		tx.notifyKey(f.Target(), f.To, false)
+	case f.Kind == effect.Move:
 		tx.notifyKey(f.ToDB, f.Key, false)
 	}
-	if f.Kind != EffectCopy {
+	if f.Kind != effect.Copy {
 		tx.notifyKey(f.DB, f.Key, false)
 	}
-}
-
-// target is the database of To.
-func (f *Effect) target() int {
-	if f.Kind == EffectCopy {
-		return f.ToDB
-	}
-	return f.DB
 }
 
 // notifyKey notifies the watches of a key. The deletion of an expired object does not concern a
@@ -169,18 +164,18 @@ func (tx *Tx) callThen() {
 // notifyAll notifies the watches of keys of a database that is emptied or changes places with
 // another, if there is something under the key before or after. Expired objects count as missing,
 // except for watches that began before they expired.
-func (tx *Tx) notifyAll(sh *shard, f *Effect) {
+func (tx *Tx) notifyAll(sh *shard, f *effect.Effect) {
 	for at, watches := range sh.watches {
 		other := at.db // whose keys take the place of these
 		switch {
-		case f.Kind == EffectSwap && at.db == f.DB:
+		case f.Kind == effect.Swap && at.db == f.DB:
 			other = f.ToDB
-		case f.Kind == EffectSwap && at.db == f.ToDB:
+		case f.Kind == effect.Swap && at.db == f.ToDB:
 			other = f.DB
 		case at.db != f.DB:
 			continue
 		}
-		k := Key{Name: []byte(at.name), hash: sh.e.hasher.Sum([]byte(at.name))}
+		k := Key{Name: []byte(at.name), Hash: sh.e.hasher.Sum([]byte(at.name))}
 		stale := sh.find(at.db, k) != nil
 		changed := tx.find(at.db, k) != nil || tx.find(other, k) != nil
 		for _, w := range watches {

@@ -3,6 +3,8 @@ package engine
 import (
 	"math"
 
+	"rlserver/engine/effect"
+	"rlserver/engine/object"
 	"rlserver/zset"
 )
 
@@ -13,21 +15,13 @@ func (tx *Tx) ZSet(k Key) (zset.View, error) {
 }
 
 // zset is ZSet for callers that apply effects to the object.
-func (tx *Tx) zset(k Key) (object, zset.View, error) {
+func (tx *Tx) zset(k Key) (object.Object, zset.View, error) {
 	o := tx.lookup(k)
-	z, err := as[*zsetObject](o)
+	z, err := as[*object.ZSet](o)
 	if z == nil {
 		return o, zset.View{}, err
 	}
-	return o, zset.ViewOf(&z.set), nil
-}
-
-// zsetIn is the sorted set of an object, or of none.
-func zsetIn(o object) zset.View {
-	if z, ok := o.(*zsetObject); ok {
-		return zset.ViewOf(&z.set)
-	}
-	return zset.View{}
+	return o, zset.ViewOf(&z.Set), nil
 }
 
 // ZAddIf are conditions for ZAdd and ZIncrBy, of which all must hold.
@@ -61,8 +55,8 @@ func (tx *Tx) ZAdd(k Key, conditions ZAddIf, members []zset.Member) (added, chan
 		if exists && old == m.Score || !conditions.hold(exists, old, m.Score) {
 			continue
 		}
-		o = tx.apply(o, &Effect{Kind: EffectAdd, Key: k, Field: m.Member, Score: kept(m.Score)})
-		z = zsetIn(o)
+		o = tx.apply(o, &effect.Effect{Kind: effect.Add, Key: k, Field: m.Member, Score: kept(m.Score)})
+		z = object.ZSetIn(o)
 		if exists {
 			changed++
 		} else {
@@ -99,7 +93,7 @@ func (tx *Tx) ZIncrBy(k Key, conditions ZAddIf, member []byte, by float64) (scor
 		return 0, false, ErrScoreNaN
 	}
 	if !exists || score != old {
-		tx.apply(o, &Effect{Kind: EffectAdd, Key: k, Field: member, Score: kept(score)})
+		tx.apply(o, &effect.Effect{Kind: effect.Add, Key: k, Field: member, Score: kept(score)})
 	}
 	return score, true, nil
 }
@@ -112,8 +106,8 @@ func (tx *Tx) ZRem(k Key, members [][]byte) (removed int, err error) {
 	}
 	for _, m := range members {
 		if _, exists := z.Score(m); exists {
-			o = tx.apply(o, &Effect{Kind: EffectRemove, Key: k, Field: m})
-			z = zsetIn(o)
+			o = tx.apply(o, &effect.Effect{Kind: effect.Remove, Key: k, Field: m})
+			z = object.ZSetIn(o)
 			removed++
 		}
 	}
@@ -143,7 +137,7 @@ func (tx *Tx) ZPop(
 		}
 		see(k, z.Between(lo, hi, fromGreatest))
 		if lo < hi {
-			tx.apply(o, &Effect{Kind: EffectRemoveSpan, Key: k, Lo: lo, Hi: hi})
+			tx.apply(o, &effect.Effect{Kind: effect.RemoveSpan, Key: k, Lo: lo, Hi: hi})
 		}
 		return true, nil
 	}
@@ -160,7 +154,7 @@ func (tx *Tx) ZStore(dst Key, members zset.Members) (stored int) {
 	}
 	members = tx.Prepare(members)
 	set, packed := members.Prepared()
-	tx.apply(tx.find(tx.db, dst), &Effect{Kind: EffectZSet, Key: dst, Value: packed, set: set})
+	tx.apply(tx.find(tx.db, dst), &effect.Effect{Kind: effect.ZSet, Key: dst, Value: packed, Set: set})
 	return members.Len()
 }
 
@@ -190,7 +184,7 @@ func (tx *Tx) ZRemRange(k Key, r *zset.Range) (removed int, err error) {
 	}
 	lo, hi := z.Span(r)
 	if lo < hi {
-		tx.apply(o, &Effect{Kind: EffectRemoveSpan, Key: k, Lo: lo, Hi: hi})
+		tx.apply(o, &effect.Effect{Kind: effect.RemoveSpan, Key: k, Lo: lo, Hi: hi})
 	}
 	return hi - lo, nil
 }

@@ -10,6 +10,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"rlserver/engine/effect"
+	"rlserver/engine/object"
 	"rlserver/zset"
 )
 
@@ -25,7 +27,7 @@ func newZBench(t *testing.T) *zbench {
 	e := New(Options{Journal: tape})
 	z := &zbench{Tx: e.NewTx(), tape: tape, a: e.Key([]byte("a")), b: e.Key([]byte("b")), s: e.Key([]byte("s"))}
 	z.Begin(epoch, 0, []Key{z.a, z.b, z.s}, true)
-	z.apply(nil, &Effect{Kind: EffectString, Key: z.s, Value: []byte("v")})
+	z.apply(nil, &effect.Effect{Kind: effect.String, Key: z.s, Value: []byte("v")})
 	_, _, err := z.ZAdd(z.a, 0, zmembers("one", 1, "two", 2, "three", 3))
 	require.NoError(t, err)
 	z.next()
@@ -34,7 +36,7 @@ func newZBench(t *testing.T) *zbench {
 }
 
 // next ends the call, begins another one, and returns what the first one changed.
-func (z *zbench) next() (kinds []EffectKind) {
+func (z *zbench) next() (kinds []effect.Kind) {
 	z.End()
 	z.Begin(epoch, 0, []Key{z.a, z.b, z.s}, true)
 	for _, f := range z.tape.effects() {
@@ -139,14 +141,14 @@ func TestRemovingManyIsOneEffect(t *testing.T) {
 	n, err := z.ZRemRange(z.a, &zset.Range{By: zset.ByScore, Scores: zset.ScoreRange{Min: 2, Max: 3}})
 	require.NoError(t, err)
 	assert.Equal(t, 2, n)
-	assert.Equal(t, []EffectKind{EffectRemoveSpan}, z.next())
+	assert.Equal(t, []effect.Kind{effect.RemoveSpan}, z.next())
 	z.holds(t, z.a, "one 1")
 
 	n, err = z.ZRem(z.a, [][]byte{[]byte("one"), []byte("one")})
 	require.NoError(t, err)
 	assert.Equal(t, 1, n)
-	assert.Equal(t, []EffectKind{EffectRemove}, z.next())
-	assert.Equal(t, TypeNone, z.Type(z.a), "an emptied sorted set is no key")
+	assert.Equal(t, []effect.Kind{effect.Remove}, z.next())
+	assert.Equal(t, object.TypeNone, z.Type(z.a), "an emptied sorted set is no key")
 }
 
 func TestStoringIsOneEffect(t *testing.T) {
@@ -154,7 +156,7 @@ func TestStoringIsOneEffect(t *testing.T) {
 	a, err := z.ZSet(z.a)
 	require.NoError(t, err)
 	assert.Equal(t, 2, z.ZStore(z.s, a.Range(&zset.Range{Start: 1, Stop: 2})), "whatever was there")
-	assert.Equal(t, []EffectKind{EffectZSet}, z.next())
+	assert.Equal(t, []effect.Kind{effect.ZSet}, z.next())
 	z.holds(t, z.s, "two 2, three 3")
 
 	z.Expire(z.a, epoch+1000, 0)
@@ -165,7 +167,7 @@ func TestStoringIsOneEffect(t *testing.T) {
 	z.next()
 
 	assert.Equal(t, 0, z.ZStore(z.a, zset.Members{}))
-	assert.Equal(t, []EffectKind{EffectDelete}, z.next())
+	assert.Equal(t, []effect.Kind{effect.Delete}, z.next())
 }
 
 // Sorted sets are packed, and what is removed makes those behind it move.

@@ -39,7 +39,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 	"rlserver/acl":       {ours: []string{"rlserver/smallfile"}},
 	"rlserver/resp": {
 		ours: []string{
-			"rlserver/clock", "rlserver/engine",
+			"rlserver/clock", "rlserver/engine", "rlserver/engine/object",
 			"rlserver/resp/clientmem", "rlserver/resp/command", "rlserver/resp/config", "rlserver/resp/glob",
 			"rlserver/resp/grammar",
 			"rlserver/resp/waitqueue", "rlserver/resp/wire",
@@ -53,7 +53,10 @@ var mayImport = map[string]struct{ ours, others []string }{
 	"rlserver/resp/glob":      {ours: []string{"rlserver/engine"}},
 	"rlserver/resp/clientmem": {},
 	"rlserver/resp/config": {
-		ours: []string{"rlserver/engine", "rlserver/resp/config/conffile", "rlserver/resp/grammar"},
+		ours: []string{
+			"rlserver/engine", "rlserver/engine/eviction", "rlserver/engine/object",
+			"rlserver/resp/config/conffile", "rlserver/resp/grammar",
+		},
 	},
 	"rlserver/resp/config/conffile": {ours: []string{"rlserver/smallfile"}},
 	"rlserver/resp/wire": {
@@ -61,7 +64,8 @@ var mayImport = map[string]struct{ ours, others []string }{
 	},
 	"rlserver/resp/command": {
 		ours: []string{
-			"rlserver/clock", "rlserver/engine", "rlserver/engine/limit", "rlserver/engine/rule",
+			"rlserver/clock",
+			"rlserver/engine", "rlserver/engine/limit", "rlserver/engine/object", "rlserver/engine/rule",
 			"rlserver/resp/config", "rlserver/resp/glob", "rlserver/resp/grammar", "rlserver/resp/wire",
 			"rlserver/stats",
 		},
@@ -70,12 +74,16 @@ var mayImport = map[string]struct{ ours, others []string }{
 		ours: []string{"rlserver/clock", "rlserver/engine", "rlserver/resp/command", "rlserver/resp/wire"},
 	},
 	"rlserver/resp/commands/hashes": {
-		ours: []string{"rlserver/engine", "rlserver/resp/command", "rlserver/resp/grammar", "rlserver/resp/wire"},
+		ours: []string{
+			"rlserver/engine", "rlserver/engine/object", "rlserver/resp/command", "rlserver/resp/grammar",
+			"rlserver/resp/wire",
+		},
 	},
 	"rlserver/resp/commands/keys": {
 		ours: []string{
 			"rlserver/engine",
 			"rlserver/engine/limit",
+			"rlserver/engine/object",
 			"rlserver/rdb",
 			"rlserver/zset",
 			"rlserver/resp/command",
@@ -96,7 +104,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 	},
 	"rlserver/resp/commands/str": {
 		ours: []string{
-			"rlserver/bitmap", "rlserver/engine",
+			"rlserver/bitmap", "rlserver/engine", "rlserver/engine/object",
 			"rlserver/resp/command", "rlserver/resp/grammar", "rlserver/resp/wire",
 		},
 	},
@@ -112,25 +120,34 @@ var mayImport = map[string]struct{ ours, others []string }{
 	"rlserver/clock":   {},
 	"rlserver/process": {},
 	"rlserver/persistence": {
-		ours:   []string{"rlserver/engine"},
+		ours:   []string{"rlserver/engine", "rlserver/engine/effect", "rlserver/engine/object"},
 		others: []string{"github.com/klauspost/compress/zstd"},
 	},
 	"rlserver/engine": {
 		ours: []string{
-			"rlserver/engine/limit", "rlserver/engine/rule", "rlserver/bitmap", "rlserver/dict", "rlserver/zset",
+			"rlserver/engine/effect", "rlserver/engine/eviction", "rlserver/engine/limit", "rlserver/engine/object",
+			"rlserver/engine/rule", "rlserver/bitmap", "rlserver/dict", "rlserver/zset",
 			"rlserver/stats",
 		},
 	},
-	"rlserver/engine/rule":   {ours: []string{"rlserver/engine/limit"}},
-	"rlserver/engine/limit":  {},
-	"rlserver/rdb":           {},
-	"rlserver/bitmap":        {},
-	"rlserver/stats":         {},
-	"rlserver/zset":          {ours: []string{"rlserver/dict"}, others: []string{"github.com/google/btree"}},
-	"rlserver/dict":          {others: []string{"github.com/dchest/siphash"}},
-	"rlserver/integration":   {},
-	"rlserver/bench/attack":  {},
-	"rlserver/bench/latency": {},
+	"rlserver/engine/object": {
+		ours: []string{
+			"rlserver/engine/effect", "rlserver/engine/eviction", "rlserver/engine/limit",
+			"rlserver/bitmap", "rlserver/dict", "rlserver/zset",
+		},
+	},
+	"rlserver/engine/effect":   {ours: []string{"rlserver/engine/limit", "rlserver/zset"}},
+	"rlserver/engine/eviction": {ours: []string{"rlserver/engine/limit"}},
+	"rlserver/engine/rule":     {ours: []string{"rlserver/engine/limit"}},
+	"rlserver/engine/limit":    {},
+	"rlserver/rdb":             {},
+	"rlserver/bitmap":          {},
+	"rlserver/stats":           {},
+	"rlserver/zset":            {ours: []string{"rlserver/dict"}, others: []string{"github.com/google/btree"}},
+	"rlserver/dict":            {others: []string{"github.com/dchest/siphash"}},
+	"rlserver/integration":     {},
+	"rlserver/bench/attack":    {},
+	"rlserver/bench/latency":   {},
 }
 
 func TestImportsRunInOneDirection(t *testing.T) {

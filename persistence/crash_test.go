@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"rlserver/engine"
+	"rlserver/engine/effect"
 	"rlserver/engine/limit"
 	"rlserver/engine/rule"
 )
@@ -113,7 +114,7 @@ func stateOf(e *engine.Engine) string {
 	var lines []string
 	s := e.Snapshot(func() {})
 	defer s.Close()
-	for s.Step(func(effects []engine.Effect) {
+	for s.Step(func(effects []effect.Effect) {
 		for i := range effects {
 			p := printer{}
 			p.effect(&effects[i])

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"rlserver/engine"
+	"rlserver/engine/effect"
 	"rlserver/engine/limit"
 )
 
@@ -21,7 +22,7 @@ func newDataWorld(t testing.TB, dir string) *world {
 }
 
 // apply makes a call with these effects, and waits until it is acknowledged.
-func (w *world) apply(effects ...engine.Effect) {
+func (w *world) apply(effects ...effect.Effect) {
 	w.t.Helper()
 	at := w.now.Add(10)
 	require.NoError(w.t, w.e.Apply(at, effects))
@@ -39,43 +40,43 @@ func key(name string) engine.Key { return engine.Key{Name: []byte(name)} }
 
 // callsOfAllKinds has every kind of effect, leaves a key of every type in three databases, and
 // applies to an empty engine.
-func callsOfAllKinds() [][]engine.Effect {
+func callsOfAllKinds() [][]effect.Effect {
 	binary := string([]byte{0, 255, '\r', '\n'}) + " key"
-	hit := func(name string, lo int, seq uint64, n int64) engine.Effect {
-		return engine.Effect{
-			Kind:     engine.EffectHits,
+	hit := func(name string, lo int, seq uint64, n int64) effect.Effect {
+		return effect.Effect{
+			Kind:     effect.AddHits,
 			Key:      key(name),
 			Lo:       lo,
-			Hits:     engine.Hits{At: testEpoch + int64(seq), Seq: seq, N: n},
+			Hits:     effect.Hits{At: testEpoch + int64(seq), Seq: seq, N: n},
 			ExpireAt: testEpoch + hour,
 		}
 	}
-	member := func(name, field string, score float64) engine.Effect {
-		return engine.Effect{Kind: engine.EffectAdd, Key: key(name), Field: []byte(field), Score: score}
+	member := func(name, field string, score float64) effect.Effect {
+		return effect.Effect{Kind: effect.Add, Key: key(name), Field: []byte(field), Score: score}
 	}
-	field := func(name, field, value string) engine.Effect {
-		return engine.Effect{Kind: engine.EffectHashSet, Key: key(name), Field: []byte(field), Value: []byte(value)}
+	field := func(name, field, value string) effect.Effect {
+		return effect.Effect{Kind: effect.HashSet, Key: key(name), Field: []byte(field), Value: []byte(value)}
 	}
-	text := func(db int, name, value string) engine.Effect {
-		return engine.Effect{Kind: engine.EffectString, DB: db, Key: key(name), Value: []byte(value)}
+	text := func(db int, name, value string) effect.Effect {
+		return effect.Effect{Kind: effect.String, DB: db, Key: key(name), Value: []byte(value)}
 	}
-	return [][]engine.Effect{
+	return [][]effect.Effect{
 		{text(0, "text", "Hello, world")},
 		{
-			{Kind: engine.EffectSplice, Key: key("text"), Lo: 7, Value: []byte("limits")},
-			{Kind: engine.EffectSplice, Key: key("spliced"), Lo: 3, Value: []byte("x")},
+			{Kind: effect.Splice, Key: key("text"), Lo: 7, Value: []byte("limits")},
+			{Kind: effect.Splice, Key: key("spliced"), Lo: 3, Value: []byte("x")},
 		},
-		{{Kind: engine.EffectString, Key: key("session"), Value: []byte{}, ExpireAt: testEpoch + hour}},
+		{{Kind: effect.String, Key: key("session"), Value: []byte{}, ExpireAt: testEpoch + hour}},
 		{text(0, binary, "\x80\x81")},
 		{field("hash", "one", "1"), field("hash", "two", "2 \"quoted\""), field("hash", "three", "")},
-		{{Kind: engine.EffectHashDelete, Key: key("hash"), Field: []byte("one")},
+		{{Kind: effect.HashDelete, Key: key("hash"), Field: []byte("one")},
 			{
-				Kind:     engine.EffectCounter,
+				Kind:     effect.Counter,
 				Key:      key("counter"),
 				Counts:   limit.Counts{Start: testEpoch, Length: hour, Current: 3, Previous: 9},
 				ExpireAt: testEpoch + 2*hour,
 			}},
-		{{Kind: engine.EffectExpire, Key: key("hash"), ExpireAt: testEpoch + 2*hour}},
+		{{Kind: effect.Expire, Key: key("hash"), ExpireAt: testEpoch + 2*hour}},
 		{
 			member("set", "a", -1.5),
 			member("set", "b", math.Inf(1)),
@@ -84,13 +85,13 @@ func callsOfAllKinds() [][]engine.Effect {
 			member("set", "e=f", 7),
 		},
 		{
-			{Kind: engine.EffectRemove, Key: key("set"), Field: []byte("a")},
-			{Kind: engine.EffectRemoveSpan, Key: key("set"), Lo: 0, Hi: 1},
+			{Kind: effect.Remove, Key: key("set"), Field: []byte("a")},
+			{Kind: effect.RemoveSpan, Key: key("set"), Lo: 0, Hi: 1},
 		},
 		{hit("slide", 0, 0, 5)}, {hit("slide", 0, 1, 1)}, {hit("slide", 2, 2, 3)},
 		{
 			{
-				Kind:     engine.EffectTokens,
+				Kind:     effect.Tokens,
 				Key:      key("bucket"),
 				Tokens:   limit.Tokens{Missing: 4, Earned: 17, Since: testEpoch},
 				ExpireAt: testEpoch + hour,
@@ -98,35 +99,35 @@ func callsOfAllKinds() [][]engine.Effect {
 		},
 		{
 			{
-				Kind:     engine.EffectCount,
+				Kind:     effect.Count,
 				Key:      key("window"),
 				Count:    limit.Count{Start: testEpoch - 1000, Used: 3},
 				ExpireAt: testEpoch + hour,
 			},
 		},
-		{text(0, "old", "name")}, {{Kind: engine.EffectRename, Key: key("old"), To: key("new")}},
-		{{Kind: engine.EffectCopy, Key: key("slide"), To: key("copied"), ToDB: 2}},
-		{{Kind: engine.EffectMove, Key: key("new"), ToDB: 1}},
-		{text(0, "gone", "soon")}, {{Kind: engine.EffectDelete, Key: key("gone")}},
-		{{Kind: engine.EffectSwap, DB: 1, ToDB: 2}},
+		{text(0, "old", "name")}, {{Kind: effect.Rename, Key: key("old"), To: key("new")}},
+		{{Kind: effect.Copy, Key: key("slide"), To: key("copied"), ToDB: 2}},
+		{{Kind: effect.Move, Key: key("new"), ToDB: 1}},
+		{text(0, "gone", "soon")}, {{Kind: effect.Delete, Key: key("gone")}},
+		{{Kind: effect.Swap, DB: 1, ToDB: 2}},
 		{
 			text(2, "here", "and away"),
 			{
-				Kind:  engine.EffectZSet,
+				Kind:  effect.ZSet,
 				Key:   key("stored"),
 				Value: []byte("\x01m\x00\x00\x00\x00\x00\x00\xf0\x3f\x01\xff\x00\x00\x00\x00\x00\x00\xf0\x7f"),
 			},
 		},
 		{
-			{Kind: engine.EffectFlush, DB: 2},
+			{Kind: effect.Flush, DB: 2},
 			{
-				Kind:     engine.EffectBucket,
+				Kind:     effect.Bucket,
 				Key:      key("rate"),
 				Tokens:   limit.Tokens{Missing: 4, Fraction: 1<<63 + 17, Since: testEpoch},
 				ExpireAt: testEpoch + hour,
 			},
 			{
-				Kind:     engine.EffectWindow,
+				Kind:     effect.Window,
 				Key:      key("quota"),
 				Count:    limit.Count{Start: testEpoch - 1000, Length: hour, Used: 3},
 				ExpireAt: testEpoch + hour - 1000,

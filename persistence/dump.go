@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"unicode/utf8"
 
-	"rlserver/engine"
+	"rlserver/engine/effect"
 )
 
 // Dump writes the records of a data directory to out, one line for each effect, in the order in
@@ -122,11 +122,11 @@ func (p *printer) end() error {
 }
 
 // effect appends the kind of an effect and its fields.
-func (p *printer) effect(f *engine.Effect) {
+func (p *printer) effect(f *effect.Effect) {
 	has := kindFields[f.Kind]
 	p.text("effect", []byte(f.Kind.String()))
 	p.number("db", int64(f.DB))
-	if len(f.Key.Name) > 0 || f.Kind != engine.EffectFlush && f.Kind != engine.EffectSwap {
+	if len(f.Key.Name) > 0 || f.Kind != effect.Flush && f.Kind != effect.Swap {
 		p.text("key", f.Key.Name)
 	}
 	if has&hasToDB != 0 {

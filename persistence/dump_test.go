@@ -13,7 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"rlserver/engine"
+	"rlserver/engine/effect"
 )
 
 // dumped returns the lines of a dump in JSON, as objects.
@@ -37,7 +37,7 @@ func TestDumpOfEveryKind(t *testing.T) {
 		hasBucket: {"missing", "fraction", "since"}, hasWindow: {"window", "length", "used"},
 		hasCounter: {"window", "length", "current", "previous"},
 	}
-	for _, kind := range engine.EffectKinds() {
+	for _, kind := range effect.Kinds() {
 		f := sample(kind)
 		want := []string{"file", "offset", "at", "effect", "db", "key"}
 		for bit, list := range names {

@@ -13,7 +13,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/require"
 
-	"rlserver/engine"
+	"rlserver/engine/effect"
 )
 
 // vandal damages files in steps of six bytes each: what to do, to which file, where (2), and with
@@ -220,6 +220,6 @@ func TestLengthsAreNotTrusted(t *testing.T) {
 		require.Less(t, allocated()-before, uint64(8<<20))
 	}
 	_, _, err := readRecord(nil,
-		reseal(append([]byte{byte(recordCall), 0, byte(engine.EffectString), 0}, binary.AppendUvarint(nil, 1<<62)...)))
+		reseal(append([]byte{byte(recordCall), 0, byte(effect.String), 0}, binary.AppendUvarint(nil, 1<<62)...)))
 	require.ErrorIs(t, err, errEnds)
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"rlserver/engine"
+	"rlserver/engine/effect"
 )
 
 // SyncMode is when the log is synced to the disk: --appendfsync.
@@ -115,7 +116,7 @@ var scratch = sync.Pool{New: func() any { return new([]byte) }}
 
 // Append implements engine.Journal. When the log has failed it returns a position that is never
 // reached.
-func (l *log) Append(now int64, effects []engine.Effect) engine.Position {
+func (l *log) Append(now int64, effects []effect.Effect) engine.Position {
 	buf := scratch.Get().(*[]byte)
 	*buf = appendRecord((*buf)[:0], now, effects) // outside of mu, which all calls share
 	l.mu.Lock()

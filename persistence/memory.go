@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"rlserver/engine"
+	"rlserver/engine/effect"
 )
 
 // Memory is a journal that keeps its records in memory, for tests. The zero value is empty and
@@ -14,7 +15,7 @@ type Memory struct {
 }
 
 // Append implements engine.Journal: it keeps the effects of a call as a record.
-func (m *Memory) Append(now int64, effects []engine.Effect) engine.Position {
+func (m *Memory) Append(now int64, effects []effect.Effect) engine.Position {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.records = appendRecord(m.records, now, effects)
@@ -28,7 +29,7 @@ func (m *Memory) Wait(engine.Position) error { return nil }
 func (m *Memory) Replay(e *engine.Engine) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var effects []engine.Effect
+	var effects []effect.Effect
 	for rest := m.records; len(rest) > 0; {
 		rec, size, err := readRecord(effects, rest)
 		if err == nil {

@@ -7,7 +7,7 @@ import (
 	"hash/crc32"
 	"math"
 
-	"rlserver/engine"
+	"rlserver/engine/effect"
 )
 
 // headerSize is the size of a record header: the length, 8 bytes, and the checksum, 4 bytes.
@@ -43,36 +43,36 @@ const (
 // kindFields are the fields of each kind. They are file format: never change those of a kind; add a
 // kind instead. A kind that has no fields besides database and key is listed too, with known alone.
 var kindFields = [...]fields{
-	engine.EffectDelete:     known,
-	engine.EffectExpire:     known | hasExpireAt,
-	engine.EffectString:     known | hasValue | hasExpireAt,
-	engine.EffectSplice:     known | hasValue | hasLo,
-	engine.EffectHashSet:    known | hasField | hasValue,
-	engine.EffectHashDelete: known | hasField,
-	engine.EffectAdd:        known | hasField | hasScore,
-	engine.EffectRemove:     known | hasField,
-	engine.EffectRemoveSpan: known | hasLo | hasHi,
-	engine.EffectHits:       known | hasLo | hasHits | hasExpireAt,
-	engine.EffectTokens:     known | hasTokens | hasExpireAt,
-	engine.EffectCount:      known | hasCount | hasExpireAt,
-	engine.EffectRename:     known | hasTo,
-	engine.EffectCopy:       known | hasTo | hasToDB,
-	engine.EffectMove:       known | hasToDB,
-	engine.EffectFlush:      known,
-	engine.EffectSwap:       known | hasToDB,
+	effect.Delete:     known,
+	effect.Expire:     known | hasExpireAt,
+	effect.String:     known | hasValue | hasExpireAt,
+	effect.Splice:     known | hasValue | hasLo,
+	effect.HashSet:    known | hasField | hasValue,
+	effect.HashDelete: known | hasField,
+	effect.Add:        known | hasField | hasScore,
+	effect.Remove:     known | hasField,
+	effect.RemoveSpan: known | hasLo | hasHi,
+	effect.AddHits:    known | hasLo | hasHits | hasExpireAt,
+	effect.Tokens:     known | hasTokens | hasExpireAt,
+	effect.Count:      known | hasCount | hasExpireAt,
+	effect.Rename:     known | hasTo,
+	effect.Copy:       known | hasTo | hasToDB,
+	effect.Move:       known | hasToDB,
+	effect.Flush:      known,
+	effect.Swap:       known | hasToDB,
 
-	engine.EffectPolicy:       known | hasValue,
-	engine.EffectPolicyDelete: known,
+	effect.Policy:       known | hasValue,
+	effect.PolicyDelete: known,
 
-	engine.EffectBucket: known | hasBucket | hasExpireAt,
-	engine.EffectWindow: known | hasWindow | hasExpireAt,
+	effect.Bucket: known | hasBucket | hasExpireAt,
+	effect.Window: known | hasWindow | hasExpireAt,
 
-	engine.EffectCounter: known | hasCounter | hasExpireAt,
-	engine.EffectZSet:    known | hasValue,
+	effect.Counter: known | hasCounter | hasExpireAt,
+	effect.ZSet:    known | hasValue,
 }
 
 // fieldsOf returns the fields of a kind. ok is false if there is no such kind.
-func fieldsOf(kind engine.EffectKind) (has fields, ok bool) {
+func fieldsOf(kind effect.Kind) (has fields, ok bool) {
 	if int(kind) < len(kindFields) {
 		has = kindFields[kind]
 	}
@@ -93,12 +93,12 @@ const (
 type record struct {
 	kind    recordKind
 	at      int64           // time of the call, or of writing, in Unix ms
-	effects []engine.Effect // of a recordCall
+	effects []effect.Effect // of a recordCall
 	number  int64           // of the other kinds
 }
 
 // appendRecord appends the effects of a call at now, in Unix ms, as a record.
-func appendRecord(dst []byte, now int64, effects []engine.Effect) []byte {
+func appendRecord(dst []byte, now int64, effects []effect.Effect) []byte {
 	dst, start := beginRecord(dst, recordCall, now)
 	for i := range effects {
 		dst = appendEffect(dst, &effects[i])
@@ -126,7 +126,7 @@ func endRecord(dst []byte, start int) []byte {
 	return dst
 }
 
-func appendEffect(dst []byte, f *engine.Effect) []byte {
+func appendEffect(dst []byte, f *effect.Effect) []byte {
 	has := kindFields[f.Kind]
 	dst = append(dst, byte(f.Kind))
 	dst = binary.AppendUvarint(dst, uint64(f.DB))
@@ -192,7 +192,7 @@ func appendBytes(dst, b []byte) []byte {
 // readRecord decodes the record at the beginning of b and returns its size in bytes. The effects
 // reuse dst and alias b; their keys are not hashed, because engine.Apply does that. The error is
 // ErrShort if b ends too early; otherwise it names what is wrong and at which byte.
-func readRecord(dst []engine.Effect, b []byte) (rec record, size int, err error) {
+func readRecord(dst []effect.Effect, b []byte) (rec record, size int, err error) {
 	if len(b) < headerSize {
 		return rec, 0, ErrShort
 	}
@@ -232,8 +232,8 @@ type reader struct {
 	err  error
 }
 
-func (r *reader) effect() (f engine.Effect) {
-	f.Kind = engine.EffectKind(r.take(1)[0])
+func (r *reader) effect() (f effect.Effect) {
+	f.Kind = effect.Kind(r.take(1)[0])
 	has, ok := fieldsOf(f.Kind)
 	if !ok {
 		r.fail(fmt.Errorf("unknown kind %d", f.Kind))
@@ -266,7 +266,7 @@ func (r *reader) effect() (f engine.Effect) {
 		f.ExpireAt = r.varint()
 	}
 	if has&hasHits != 0 {
-		f.Hits = engine.Hits{At: r.varint(), Seq: uint64(r.varint()), N: r.varint()}
+		f.Hits = effect.Hits{At: r.varint(), Seq: uint64(r.varint()), N: r.varint()}
 	}
 	if has&hasTokens != 0 {
 		f.Tokens.Missing, f.Tokens.Earned, f.Tokens.Since = r.varint(), r.varint(), r.varint()

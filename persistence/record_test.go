@@ -12,23 +12,24 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"rlserver/engine"
+	"rlserver/engine/effect"
 	"rlserver/engine/limit"
 	"rlserver/engine/rule"
 )
 
 // sample returns an effect of a kind with a value in each field of that kind.
-func sample(kind engine.EffectKind) engine.Effect {
-	full := engine.Effect{
+func sample(kind effect.Kind) effect.Effect {
+	full := effect.Effect{
 		DB: 3, ToDB: 15, Key: engine.Key{Name: []byte("key\r\n")}, To: engine.Key{Name: []byte("to")},
 		Field: []byte{0, 255}, Value: []byte("value"), Score: -1.5, Lo: 7, Hi: 1 << 40, ExpireAt: -1,
-		Hits:   engine.Hits{At: 1767225600000, Seq: 12, N: 3},
+		Hits:   effect.Hits{At: 1767225600000, Seq: 12, N: 3},
 		Tokens: limit.Tokens{Missing: limit.MaxCount, Earned: 99, Since: 1767225600000},
 		Count:  limit.Count{Start: -60000, Used: 4},
 	}
 	bucket, window := full.Tokens, full.Count
 	bucket.Fraction, bucket.Earned, window.Length = math.MaxUint64, 0, limit.MaxDuration
 	has := kindFields[kind]
-	f := engine.Effect{Kind: kind, DB: full.DB, Key: full.Key}
+	f := effect.Effect{Kind: kind, DB: full.DB, Key: full.Key}
 	for bit, keep := range map[fields]func(){
 		hasToDB: func() { f.ToDB = full.ToDB }, hasTo: func() { f.To = full.To },
 		hasField: func() { f.Field = full.Field }, hasValue: func() { f.Value = full.Value },
@@ -48,8 +49,8 @@ func sample(kind engine.EffectKind) engine.Effect {
 }
 
 func TestEveryKindHasACodec(t *testing.T) {
-	var all []engine.Effect
-	for _, kind := range engine.EffectKinds() {
+	var all []effect.Effect
+	for _, kind := range effect.Kinds() {
 		_, ok := fieldsOf(kind)
 		require.True(t, ok, "kind %d", kind)
 		all = append(all, sample(kind))
@@ -72,8 +73,8 @@ func TestMarks(t *testing.T) {
 }
 
 func TestDamageIsAnError(t *testing.T) {
-	var all []engine.Effect
-	for _, kind := range engine.EffectKinds() {
+	var all []effect.Effect
+	for _, kind := range effect.Kinds() {
 		all = append(all, sample(kind))
 	}
 	sealed := appendRecord(nil, 77, all)
@@ -107,8 +108,8 @@ func TestUnknownKindIsNamed(t *testing.T) {
 }
 
 func FuzzReadRecord(f *testing.F) {
-	for _, kind := range engine.EffectKinds() {
-		f.Add(appendRecord(nil, 1, []engine.Effect{sample(kind)})[headerSize:])
+	for _, kind := range effect.Kinds() {
+		f.Add(appendRecord(nil, 1, []effect.Effect{sample(kind)})[headerSize:])
 	}
 	f.Fuzz(func(t *testing.T, payload []byte) {
 		rec, size, err := readRecord(nil, reseal(payload))

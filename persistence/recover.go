@@ -11,6 +11,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"rlserver/engine"
+	"rlserver/engine/effect"
 )
 
 // files are the data files of a directory, in the order of their numbers.
@@ -232,12 +233,12 @@ func (f *files) covers(from, to uint64) bool {
 
 // forget empties the engine.
 func (r *recovery) forget() {
-	flush := make([]engine.Effect, r.e.Databases())
+	flush := make([]effect.Effect, r.e.Databases())
 	for db := range flush {
-		flush[db] = engine.Effect{Kind: engine.EffectFlush, DB: db}
+		flush[db] = effect.Effect{Kind: effect.Flush, DB: db}
 	}
 	for _, p := range r.e.Policies() {
-		flush = append(flush, engine.Effect{Kind: engine.EffectPolicyDelete, Key: engine.Key{Name: []byte(p.Name())}})
+		flush = append(flush, effect.Effect{Kind: effect.PolicyDelete, Key: engine.Key{Name: []byte(p.Name())}})
 	}
 	if err := r.e.Apply(0, flush); err != nil {
 		panic(err) // impossible: these effects apply to any engine

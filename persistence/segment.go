@@ -13,7 +13,8 @@ import (
 	"strconv"
 	"strings"
 
-	"rlserver/engine"
+	"rlserver/engine/effect"
+	"rlserver/engine/object"
 )
 
 // formatVersion is the version of the files that are written. Older versions are read too. It grows
@@ -33,7 +34,7 @@ var extensions = map[fileKind]string{logFile: ".log", snapshotFile: ".snapshot"}
 // maxRecord is the largest record in each kind of file, in bytes. A record in a segment cannot be
 // larger than the file, but a few bytes of a snapshot may decompress to any size. There each record
 // is about one key, in parts that have no more than a name, a field and its value.
-var maxRecord = map[fileKind]uint64{logFile: math.MaxUint64, snapshotFile: 3*engine.MaxString + 1<<20}
+var maxRecord = map[fileKind]uint64{logFile: math.MaxUint64, snapshotFile: 3*object.MaxString + 1<<20}
 
 // temporary is the suffix of a file that is not complete yet.
 const temporary = ".tmp"
@@ -144,7 +145,7 @@ type scanner struct {
 	most    uint64 // bytes in a record
 	offset  int64  // of the next record
 	buf     []byte
-	effects []engine.Effect
+	effects []effect.Effect
 }
 
 func newScanner(name string, src io.Reader, offset int64, most uint64) *scanner {

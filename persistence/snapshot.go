@@ -8,6 +8,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"rlserver/engine"
+	"rlserver/engine/effect"
 )
 
 const (
@@ -61,7 +62,7 @@ func (w *snapshotWriter) Write(p []byte) (int, error) {
 }
 
 // add adds the effects of a call to the next piece.
-func (w *snapshotWriter) add(effects []engine.Effect) {
+func (w *snapshotWriter) add(effects []effect.Effect) {
 	w.buf = appendRecord(w.buf, w.now, effects)
 	w.records++
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"rlserver/engine"
+	"rlserver/engine/effect"
 )
 
 // Options are the place of a store and how it works.
@@ -271,7 +272,7 @@ func (s *Store) set(change func(*Status)) {
 }
 
 // Append implements engine.Journal.
-func (s *Store) Append(now int64, effects []engine.Effect) engine.Position {
+func (s *Store) Append(now int64, effects []effect.Effect) engine.Position {
 	if l := s.journal.Load(); l != nil {
 		return l.Append(now, effects)
 	}

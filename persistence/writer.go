@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"time"
 
-	"rlserver/engine"
+	"rlserver/engine/effect"
 )
 
 // retryInterval is the time between retries of a write that found the disk full.
@@ -134,7 +134,7 @@ func (l *log) fail(err error) {
 
 // count counts records and the changes in them.
 func count(b []byte) (changes, records int) {
-	var effects []engine.Effect
+	var effects []effect.Effect
 	for len(b) > 0 {
 		rec, size, err := readRecord(effects[:0], b)
 		if err != nil {

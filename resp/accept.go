@@ -21,22 +21,15 @@ func (s *Server) Serve(ln net.Listener) error {
 	s.serving.Add(1)
 	s.mu.Unlock()
 	defer s.serving.Done()
-	unused := func(redcon.Conn, redcon.Command) {} // redcon insists on a handler
-	return redcon.Serve(&gate{Listener: ln, server: s}, unused, s.accept, s.closed)
+	return redcon.Serve(&gate{Listener: ln, server: s}, s.handle, s.accept, s.closed)
 }
 
-// connection is a client's connection as redcon sees it. redcon accepts it, gives it a goroutine
-// and closes it; the goroutine's first Read serves the client until the connection ends, so redcon
-// finds no commands to handle.
-type connection struct {
-	*wire.Guard
-	session *session // nil: the connection was refused
+// handle serves a batch of commands. redcon calls it when the connection's guard has one.
+func (s *Server) handle(conn redcon.Conn, _ redcon.Command) {
+	conn.Context().(*session).serve(conn)
 }
 
-// Read implements net.Conn. It serves the client until the connection ends.
-func (c *connection) Read(buf []byte) (int, error) { return 0, c.session.serve(buf) }
-
-// gate is a listener that wraps its connections.
+// gate is a listener that wraps connections in guards.
 type gate struct {
 	net.Listener
 	server *Server
@@ -51,7 +44,7 @@ func (g *gate) Accept() (net.Conn, error) {
 			if tcp, ok := conn.(*net.TCPConn); ok {
 				tcp.SetKeepAliveConfig(g.server.Settings.KeepAlive())
 			}
-			return &connection{Guard: wire.NewGuard(conn, g.server.limits, g.server.Settings.Timeout)}, nil
+			return wire.NewGuard(conn, g.server.limits, g.server.Settings.Timeout), nil
 		}
 		if errors.Is(err, net.ErrClosed) {
 			// redcon closes all connections when Accept fails: wait until they have ended.
@@ -68,11 +61,12 @@ func (g *gate) Accept() (net.Conn, error) {
 // accept creates the session of a new connection. It reports whether the connection is served;
 // otherwise the client gets an error and redcon closes the connection.
 func (s *Server) accept(conn redcon.Conn) bool {
-	c := conn.NetConn().(*connection)
+	g := conn.NetConn().(*wire.Guard)
 	refusal := protectedModeRefusal
-	if s.mayConnect(c.RemoteAddr()) {
-		c.session = s.newSession(c.Guard)
-		refusal = s.register(c.session)
+	if s.mayConnect(g.RemoteAddr()) {
+		ss := s.newSession(g)
+		conn.SetContext(ss)
+		refusal = s.register(ss)
 	}
 	if refusal != "" {
 		s.countRefusal()
@@ -135,7 +129,7 @@ func (s *Server) countRefusal() {
 
 // closed ends a session. redcon calls it at the end of every connection that was accepted.
 func (s *Server) closed(conn redcon.Conn, err error) {
-	ss := conn.NetConn().(*connection).session
+	ss := conn.Context().(*session)
 	if errors.Is(err, wire.ErrLoginTimeout) {
 		s.loginTimeouts.Add(1)
 	}

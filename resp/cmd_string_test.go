@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"rlserver/engine"
+	"rlserver/engine/effect"
 	"rlserver/resp/config"
 	"rlserver/resp/wire"
 )
@@ -259,7 +260,7 @@ func newSession() *session {
 
 type forgetfulJournal struct{}
 
-func (forgetfulJournal) Append(int64, []engine.Effect) engine.Position { return 1 }
+func (forgetfulJournal) Append(int64, []effect.Effect) engine.Position { return 1 }
 func (forgetfulJournal) Wait(engine.Position) error                    { return nil }
 
 // answer executes one call and gives its raw reply, which holds until the next.

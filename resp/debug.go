@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"rlserver/engine"
+	"rlserver/engine/object"
 	"rlserver/resp/command"
 	"rlserver/resp/wire"
 )
@@ -129,7 +130,7 @@ func debugDigestValue(c *command.Call) error {
 	return nil
 }
 
-func writeDigest(r *wire.Reply, d engine.Digest) { r.Status(hex.EncodeToString(d[:])) }
+func writeDigest(r *wire.Reply, d object.Digest) { r.Status(hex.EncodeToString(d[:])) }
 
 // debugObject handles DEBUG OBJECT key. The fields have the names of Redis, which programs parse.
 func debugObject(c *command.Call) error {

@@ -22,7 +22,7 @@ func (s *session) execute(words [][]byte) {
 		return
 	}
 	now, elapsed := s.readClock()
-	c, name, err := s.server.resolve(words, s.Command)
+	c, name, err := s.server.resolve(words)
 	s.updateProfile(c, elapsed)
 	if err == nil {
 		err = s.prepareFor(c)
@@ -163,12 +163,8 @@ func (s *session) writePostponed() {
 
 // resolve finds the command of a call and checks the number and the length of its words. name is
 // the number of words that form the command's name. Of an unknown command or subcommand c is nil.
-// last is the command of the client's last call, or nil: it is likely to be this one too.
-func (s *Server) resolve(words [][]byte, last *command.Command) (c *command.Command, name int, err error) {
-	c, name = last, 1
-	if !last.Called(words[0]) {
-		c = command.Commands.Find(words[0])
-	}
+func (s *Server) resolve(words [][]byte) (c *command.Command, name int, err error) {
+	c, name = command.Commands.Find(words[0]), 1
 	if c == nil && needsScripting("", words[0]) {
 		return nil, 0, errNoScripts
 	}

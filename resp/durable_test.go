@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"rlserver/engine"
+	"rlserver/engine/effect"
 )
 
 // slowJournal is a journal whose syncs the test completes or fails.
@@ -28,7 +29,7 @@ func newSlowJournal() *slowJournal {
 	return j
 }
 
-func (j *slowJournal) Append(int64, []engine.Effect) engine.Position {
+func (j *slowJournal) Append(int64, []effect.Effect) engine.Position {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.appended++

@@ -223,7 +223,7 @@ func TestLoginTimeIsSetWhileAClientWaits(t *testing.T) {
 		g.SetAuthenticated(false)
 		start, ended := time.Now(), make(chan error)
 		go func() {
-			err := g.Wait(make([]byte, 100))
+			_, err := g.Read(make([]byte, 100))
 			ended <- err
 		}()
 		synctest.Wait()

@@ -69,7 +69,7 @@ func (s *session) extendGroup() {
 		if size == 0 || offset+size > maxGroupBytes || offset == 0 && s.server.refusal() != "" {
 			return
 		}
-		c, name, err := s.server.resolve(words, s.Command)
+		c, name, err := s.server.resolve(words)
 		if err != nil || !c.JoinsOthers() || s.server.Engine.Crowded() ||
 			s.server.unavailable(c.Flags, ^c.Flags) != nil {
 			return

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"rlserver/engine"
+	"rlserver/engine/effect"
 	"rlserver/resp/command"
 	"rlserver/resp/config"
 )
@@ -46,7 +47,7 @@ func newMirror(t testing.TB) mirror {
 	return mirror{t, engine.New(engine.Options{Databases: 16, Seed: [2]uint64{1, 2}})}
 }
 
-func (m mirror) Append(now int64, effects []engine.Effect) engine.Position {
+func (m mirror) Append(now int64, effects []effect.Effect) engine.Position {
 	assert.NoError(m.t, m.e.Apply(now, effects))
 	return 1
 }
@@ -68,7 +69,7 @@ func contents(e *engine.Engine, now int64) (lines []string) {
 	tx := e.NewTx()
 	tx.BeginAll(now, 0, false)
 	tx.End()
-	for s := e.Snapshot(func() {}); s.Step(func(effects []engine.Effect) {
+	for s := e.Snapshot(func() {}); s.Step(func(effects []effect.Effect) {
 		for _, f := range effects {
 			lines = append(lines, fmt.Sprintf("%v %d %q %q %q %v %v %v %v %d", f.Kind, f.DB, f.Key.Name, f.Field,
 				f.Value, f.Score, f.Hits, f.Tokens, f.Count, f.ExpireAt))
@@ -336,7 +337,7 @@ func TestLargeCallsRunAlone(t *testing.T) {
 func (s *session) pipelined(text []byte) {
 	s.guard.SetAuthenticated(true)
 	s.guard.Feed(text)
-	s.runBatch()
+	s.serve(nil)
 	s.guard.Release()
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"rlserver/engine"
+	"rlserver/engine/effect"
 	"rlserver/resp/config"
 )
 
@@ -542,7 +543,7 @@ func TestParseSavePoints(t *testing.T) {
 // brokenJournal accepts everything and keeps nothing.
 type brokenJournal struct{}
 
-func (brokenJournal) Append(int64, []engine.Effect) engine.Position { return 1 }
+func (brokenJournal) Append(int64, []effect.Effect) engine.Position { return 1 }
 func (brokenJournal) Wait(engine.Position) error                    { return errDisk }
 
 // Without the journal there is no reply, and the log is not filled with it.

@@ -1,7 +1,7 @@
 package limit
 
 import (
-	"math/bits"
+	"math"
 	"strconv"
 )
 
@@ -29,20 +29,12 @@ func ParseDuration(b []byte) (ms int64, ok bool) {
 	if unit == 0 {
 		return 0, false
 	}
-	var n uint64
 	for _, c := range whole {
-		if n = n*10 + uint64(c-'0'); n > MaxDuration {
+		if ms = ms*10 + int64(c-'0'); ms > MaxDuration/unit {
 			return 0, false
 		}
 	}
-	high, product := bits.Mul64(n, uint64(unit))
-	if high != 0 || product > MaxDuration {
-		return 0, false
-	}
-	ms = int64(product)
-	if len(fraction) > 0 {
-		ms += scaleUp(fraction, unit)
-	}
+	ms = ms*unit + scaleUp(fraction, unit)
 	return ms, ms >= 1 && ms <= MaxDuration
 }
 
@@ -120,4 +112,12 @@ func DurationText(ms int64) string {
 		}
 	}
 	return strconv.FormatInt(ms, 10) + "ms"
+}
+
+// After is now + ms, at most the last moment that Redis' commands can speak of.
+func After(now, ms int64) int64 {
+	if ms > math.MaxInt64-now {
+		return math.MaxInt64
+	}
+	return now + ms
 }

@@ -180,13 +180,9 @@ func (h *Hasher) Release() {
 // Add hashes the keys of a call, and appends them.
 func (h *Hasher) Add(p *Prepared) {
 	before := len(h.Keys)
-	c := p.Command
-	switch {
-	case c.onlyKey > 0: // nearly all commands
-		h.Keys = append(h.Keys, h.Engine.Key(p.Words[c.onlyKey]))
-	case c.HashKeys != nil:
-		c.HashKeys(h, p.Words)
-	default:
+	if own := p.Command.HashKeys; own != nil {
+		own(h, p.Words)
+	} else {
 		for i := range p.Command.Keys {
 			h.addSpec(&p.Command.Keys[i], p.Words)
 		}
@@ -195,8 +191,9 @@ func (h *Hasher) Add(p *Prepared) {
 }
 
 func (h *Hasher) addSpec(spec *KeySpec, words [][]byte) {
-	if at := spec.single(); at > 0 {
-		h.Keys = append(h.Keys, h.Engine.Key(words[at]))
+	// one key: nearly all commands
+	if spec.Begin > 0 && spec.Last == 0 && !spec.Counted && !spec.rules {
+		h.Keys = append(h.Keys, h.Engine.Key(words[spec.Begin]))
 		return
 	}
 	spec.positions(words, func(i int) { h.Keys = append(h.Keys, h.Engine.Key(words[i])) })

@@ -34,9 +34,6 @@ type Command struct {
 	Subs    []*Command
 
 	parent *Command // of a subcommand
-	upper  string   // the name in upper case, as most clients send it
-
-	onlyKey int // the index of the key of a command that has one key; 0 for all others
 	Index  int      // unique
 }
 
@@ -103,14 +100,6 @@ func Key(access string, at int) KeySpec { return KeySpec{Access: access, Begin: 
 // KeyVariable returns the specification of one key whose access depends on the options of the call.
 func KeyVariable(access string, at int, variable func(words [][]byte) string) KeySpec {
 	return KeySpec{Access: access + " variable_flags", Begin: at, Step: 1, variable: variable}
-}
-
-// single returns the index of the key if there is always exactly one, else 0.
-func (k *KeySpec) single() int {
-	if k.Last != 0 || k.Counted || k.rules {
-		return 0
-	}
-	return k.Begin
 }
 
 // accessOf returns how a call uses the keys.
@@ -209,7 +198,6 @@ func Register(family ...*Command) {
 			panic("resp: command declared twice: " + c.Name)
 		}
 		Commands[c.Name] = c
-		c.upper, c.onlyKey = strings.ToUpper(c.Name), c.findOnlyKey()
 		c.Index = Declared
 		Declared++
 		for _, sub := range c.Subs {
@@ -217,20 +205,6 @@ func Register(family ...*Command) {
 			Declared++
 		}
 	}
-}
-
-// findOnlyKey returns the index of the key of a command that has one key, 0 for all others.
-func (c *Command) findOnlyKey() int {
-	if c.HashKeys != nil || len(c.Keys) != 1 {
-		return 0
-	}
-	return c.Keys[0].single()
-}
-
-// Called reports whether a command, and no subcommand, has a name in lower or upper case. Clients
-// repeat commands: this is cheaper than Find. c may be nil.
-func (c *Command) Called(name []byte) bool {
-	return c != nil && c.parent == nil && (string(name) == c.upper || string(name) == c.Name)
 }
 
 // Find returns the command of a name in any case; nil if there is none. It does not allocate.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"rlserver/engine"
+	"rlserver/engine/object"
 	"rlserver/resp/glob"
 	"rlserver/resp/wire"
 )
@@ -97,7 +98,7 @@ func (c *Call) Elements(o ScanOptions, next uint64, found []Element, write func(
 }
 
 // Is reports whether a type matches. An unknown type name matches none.
-func (o *ScanOptions) Is(t engine.Type) bool {
+func (o *ScanOptions) Is(t object.Type) bool {
 	return o.typeName == nil || strings.EqualFold(string(o.typeName), t.String())
 }
 

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"rlserver/engine"
+	"rlserver/engine/eviction"
+	"rlserver/engine/object"
 )
 
 // Defaults are what a server starts with.
@@ -36,7 +38,7 @@ type Defaults struct {
 	PreauthMemory  int64         // bytes that all clients without authentication may hold; 0: 4 MB
 	// changes to client-output-buffer-limit, as ParseOutputLimits takes them
 	OutputLimits string
-	MemoryPolicy string // one of engine.EvictionPolicies; empty: the first
+	MemoryPolicy string // one of eviction.Policies; empty: the first
 	LogLevel     string // debug, verbose, notice or warning; empty: notice
 	MaxKey       int64  // bytes that a limiter's key may have; 0: 64 KB
 	DebugCommand string // whether DEBUG is allowed: no, local or yes; empty: no
@@ -80,7 +82,7 @@ type Settings struct {
 	maxMemory     atomic.Int64 // bytes
 	clientsShare  atomic.Int64 // a MemoryShare
 	PreauthMemory atomic.Int64 // bytes
-	memoryPolicy  atomic.Int64 // an engine.EvictionPolicy
+	memoryPolicy  atomic.Int64 // an eviction.Policy
 	MemorySamples atomic.Int64
 
 	Stored            bool         // whether the server has a Store, so that its parameters apply
@@ -113,12 +115,12 @@ func NewSettings(d Defaults) *Settings {
 	if limits, err := defaultOutputLimits().with(d.OutputLimits); err == nil {
 		s.Limits.Output.Store(limits)
 	}
-	s.memoryPolicy.Store(position(engine.EvictionPolicies, d.MemoryPolicy))
+	s.memoryPolicy.Store(position(eviction.Policies, d.MemoryPolicy))
 	s.MemorySamples.Store(engine.DefaultSamples)
-	s.hashEntries.Store(engine.DefaultPacking.HashEntries)
-	s.hashValue.Store(engine.DefaultPacking.HashValue)
-	s.zsetEntries.Store(engine.DefaultPacking.ZSetEntries)
-	s.zsetValue.Store(engine.DefaultPacking.ZSetValue)
+	s.hashEntries.Store(object.DefaultPacking.HashEntries)
+	s.hashValue.Store(object.DefaultPacking.HashValue)
+	s.zsetEntries.Store(object.DefaultPacking.ZSetEntries)
+	s.zsetValue.Store(object.DefaultPacking.ZSetValue)
 	s.appendFsync.Store(position(fsyncPolicies, d.AppendFsync))
 	s.rewritePercentage.Store(int64(d.RewritePercentage))
 	s.rewriteMinSize.Store(d.RewriteMinSize)
@@ -148,8 +150,8 @@ func (s *Settings) Store() StoreSettings {
 }
 
 // Packing returns the sizes that OBJECT ENCODING uses.
-func (s *Settings) Packing() engine.Packing {
-	return engine.Packing{
+func (s *Settings) Packing() object.Packing {
+	return object.Packing{
 		HashEntries: s.hashEntries.Load(), HashValue: s.hashValue.Load(),
 		ZSetEntries: s.zsetEntries.Load(), ZSetValue: s.zsetValue.Load(),
 	}
@@ -182,8 +184,8 @@ func (s *Settings) PreauthTimeout() time.Duration {
 func (s *Settings) MaxMemory() int64 { return s.maxMemory.Load() }
 
 // Policy returns the eviction policy of maxmemory.
-func (s *Settings) Policy() engine.EvictionPolicy {
-	return engine.EvictionPolicy(s.memoryPolicy.Load())
+func (s *Settings) Policy() eviction.Policy {
+	return eviction.Policy(s.memoryPolicy.Load())
 }
 
 // LogLevel returns the level of the logger, which follows its changes.

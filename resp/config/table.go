@@ -5,7 +5,7 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"rlserver/engine"
+	"rlserver/engine/eviction"
 )
 
 // Headings of --help.
@@ -107,9 +107,9 @@ var Parameters = []Parameter{
 			SECONDS. 'normal 64mb 16mb 60' by default. The classes are normal, replica and pubsub; 0: no limit.`,
 		Value: outputBufferLimits()},
 	{Name: "maxmemory-policy", Group: groupService, Form: "POLICY", Default: "ratelimit",
-		Help: `Which keys are evicted: ` + strings.Join(engine.EvictionPolicies, ", ") + `. ratelimit, the default,
+		Help: `Which keys are evicted: ` + strings.Join(eviction.Policies, ", ") + `. ratelimit, the default,
 			evicts first the limiters whose loss changes least, and never one that denies calls.`,
-		Value: choice(engine.EvictionPolicies, func(s *Settings) *atomic.Int64 { return &s.memoryPolicy })},
+		Value: choice(eviction.Policies, func(s *Settings) *atomic.Int64 { return &s.memoryPolicy })},
 	{Name: "maxmemory-samples", Group: groupService, Form: "N", Default: "5",
 		Help:  "How many keys an eviction chooses from, 5 by default.",
 		Value: integer(1, math.MaxInt32, func(s *Settings) *atomic.Int64 { return &s.MemorySamples })},

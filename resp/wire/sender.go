@@ -148,7 +148,7 @@ func (s *sender) fail(g *Guard, why error) {
 	}
 	s.clear(g)
 	s.taken.Broadcast()
-	g.Conn.Close() // wakes a Wait that sleeps
+	g.Conn.Close() // wakes a Read that waits
 }
 
 func (s *sender) clear(g *Guard) {

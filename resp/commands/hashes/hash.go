@@ -4,6 +4,7 @@ import (
 	"iter"
 
 	"rlserver/engine"
+	"rlserver/engine/object"
 	"rlserver/resp/command"
 	"rlserver/resp/grammar"
 	"rlserver/resp/wire"
@@ -313,10 +314,10 @@ func hget(c *command.Call) error {
 }
 
 // hashField parses the arguments of commands that read one field.
-func hashField(c *command.Call) (engine.Hash, []byte, error) {
+func hashField(c *command.Call) (object.HashView, []byte, error) {
 	k, field := c.Args.Key(), c.Args.Next()
 	if err := c.Args.End(); err != nil {
-		return engine.Hash{}, nil, err
+		return object.HashView{}, nil, err
 	}
 	h, err := c.Tx.Hash(k)
 	return h, field, err
@@ -377,10 +378,10 @@ func hmget(c *command.Call) error {
 }
 
 // wholeHash parses the arguments of commands that read all fields.
-func wholeHash(c *command.Call) (engine.Hash, error) {
+func wholeHash(c *command.Call) (object.HashView, error) {
 	k := c.Args.Key()
 	if err := c.Args.End(); err != nil {
-		return engine.Hash{}, err
+		return object.HashView{}, err
 	}
 	return c.Tx.Hash(k)
 }
@@ -422,7 +423,7 @@ func hvals(c *command.Call) error {
 }
 
 // fields replies with all fields of a hash; with those of a large one after the locks are released.
-func fields(c *command.Call, h engine.Hash, begin func(*wire.Reply, int), tell func(field, value string)) {
+func fields(c *command.Call, h object.HashView, begin func(*wire.Reply, int), tell func(field, value string)) {
 	n, all := h.Len(), h.All()
 	write := func(c *command.Call) error {
 		begin(&c.Reply, n)

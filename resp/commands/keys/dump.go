@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"rlserver/engine"
+	"rlserver/engine/object"
 	"rlserver/rdb"
 	"rlserver/resp/command"
 	"rlserver/zset"
@@ -65,7 +66,7 @@ func dump(c *command.Call) error {
 	}
 	var b []byte
 	switch content.Type {
-	case engine.TypeHash:
+	case object.TypeHash:
 		b = rdb.AppendHash(b, content.Hash.Len())
 		for field, value := range content.Hash.All() {
 			b = rdb.AppendText(rdb.AppendText(b, field), value)
@@ -73,14 +74,14 @@ func dump(c *command.Call) error {
 	}
 	c.Postpone(func(c *command.Call) error {
 		switch content.Type {
-		case engine.TypeString:
+		case object.TypeString:
 			b = rdb.AppendString(b, content.Text)
-		case engine.TypeZSet:
+		case object.TypeZSet:
 			b = rdb.AppendSortedSet(b, content.ZSet.Len())
 			for member, score := range content.ZSet.Members().All() {
 				b = rdb.AppendMember(b, member, score)
 			}
-		case engine.TypeHash: // encoded already
+		case object.TypeHash: // encoded already
 		default:
 			b = rdb.AppendLimiter(b, content.Type.String(), content.Numbers)
 		}
@@ -92,7 +93,7 @@ func dump(c *command.Call) error {
 
 // payload is the decoded payload of RESTORE.
 type payload struct {
-	value *engine.Restored
+	value *object.Restored
 	err   error
 }
 
@@ -130,25 +131,25 @@ func read(c *command.Call, text []byte) *payload {
 	return &payload{value: r}
 }
 
-func restored(v *rdb.Value) *engine.Restored {
-	r := &engine.Restored{
+func restored(v *rdb.Value) *object.Restored {
+	r := &object.Restored{
 		Text:   v.Text,
 		Pairs:  v.Pairs,
 		Weight: v.Size + int64(len(v.Pairs)/2+len(v.Members))*effectWeight,
 	}
 	switch v.Kind {
 	case rdb.String:
-		r.Type = engine.TypeString
+		r.Type = object.TypeString
 	case rdb.Hash:
-		r.Type = engine.TypeHash
+		r.Type = object.TypeHash
 	case rdb.SortedSet:
-		r.Type = engine.TypeZSet
+		r.Type = object.TypeZSet
 		r.Members = make([]zset.Member, len(v.Members))
 		for i, m := range v.Members {
 			r.Members[i] = zset.Member{Member: m.Name, Score: m.Score}
 		}
 	case rdb.Limiter:
-		r.Type, r.Numbers = engine.Type(v.Type), v.Numbers
+		r.Type, r.Numbers = object.Type(v.Type), v.Numbers
 	}
 	return r
 }

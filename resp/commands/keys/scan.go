@@ -1,7 +1,7 @@
 package keys
 
 import (
-	"rlserver/engine"
+	"rlserver/engine/object"
 	"rlserver/resp/command"
 	"rlserver/resp/glob"
 )
@@ -45,7 +45,7 @@ func keys(c *command.Call) error {
 	mark, n := c.Reply.BeginArray(), 0
 	next := uint64(0)
 	for more := true; more; more = next != 0 {
-		next = c.Tx.Scan(c.Env.Clock(), c.DB, next, keysStep, func(name []byte, _ engine.Type) {
+		next = c.Tx.Scan(c.Env.Clock(), c.DB, next, keysStep, func(name []byte, _ object.Type) {
 			if filter.Match(name) {
 				c.Reply.Bulk(name)
 				n++
@@ -71,7 +71,7 @@ func scan(c *command.Call) error {
 	mark, n := c.Reply.BeginArray(), 0
 	for left := options.Count; ; {
 		step := min(left, keysStep)
-		cursor = c.Tx.Scan(c.Env.Clock(), c.DB, cursor, step, func(name []byte, t engine.Type) {
+		cursor = c.Tx.Scan(c.Env.Clock(), c.DB, cursor, step, func(name []byte, t object.Type) {
 			if options.Match(name) && options.Is(t) {
 				c.Reply.Bulk(name)
 				n++

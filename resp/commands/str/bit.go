@@ -3,6 +3,7 @@ package str
 import (
 	"rlserver/bitmap"
 	"rlserver/engine"
+	"rlserver/engine/object"
 	"rlserver/resp/command"
 	"rlserver/resp/grammar"
 )
@@ -106,7 +107,7 @@ func parseBitOffset(e *command.Env, word []byte, bits int) (offset int64, ok boo
 	} else {
 		offset, ok = grammar.ParseInt(word)
 	}
-	return offset, ok && offset >= 0 && offset>>3 < min(e.Settings.Limits.MaxBulk.Load(), engine.MaxString)
+	return offset, ok && offset >= 0 && offset>>3 < min(e.Settings.Limits.MaxBulk.Load(), object.MaxString)
 }
 
 // setbit handles SETBIT key offset value.

@@ -2,6 +2,7 @@ package str
 
 import (
 	"rlserver/engine"
+	"rlserver/engine/object"
 	"rlserver/resp/command"
 	"rlserver/resp/grammar"
 )
@@ -272,7 +273,7 @@ func setrange(c *command.Call) error {
 }
 
 func roomForRange(c *command.Call, words [][]byte) {
-	if offset, ok := grammar.ParseInt(words[2]); ok && offset < engine.MaxString {
+	if offset, ok := grammar.ParseInt(words[2]); ok && offset < object.MaxString {
 		c.MakeRoomToStretch(words[1], offset)
 	}
 }

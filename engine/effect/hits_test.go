@@ -1,4 +1,4 @@
-package engine
+package effect
 
 import (
 	"math/rand/v2"
@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"rlserver/dict"
 	"rlserver/zset"
 )
 
@@ -30,9 +31,10 @@ func TestInByteOrder(t *testing.T) {
 
 // Many hits at once make the same log as one after the other.
 func TestManyHitsArePacked(t *testing.T) {
-	r, e := rand.New(rand.NewPCG(1, 2)), New(Options{})
+	r, hasher := rand.New(rand.NewPCG(1, 2)), dict.NewHasher(1, 2)
+	const epoch = 1_700_000_000_000
 	for range 50 {
-		packed, single := zset.New(&e.hasher), zset.New(&e.hasher)
+		packed, single := zset.New(&hasher), zset.New(&hasher)
 		if r.IntN(4) == 0 {
 			packed.Add([]byte("other"), epoch-1)
 			single.Add([]byte("other"), epoch-1)
@@ -40,9 +42,9 @@ func TestManyHitsArePacked(t *testing.T) {
 		at, seq := int64(epoch), uint64(0)
 		for range 4 {
 			n := int64(1 + r.IntN(4*manyHits))
-			Hits{At: at, Seq: seq, N: n}.record(packed)
+			Hits{At: at, Seq: seq, N: n}.Record(packed)
 			for i := range uint64(n) {
-				single.Add(Hits{At: at, Seq: seq}.member(nil, i), float64(at))
+				single.Add(Hits{At: at, Seq: seq}.Member(nil, i), float64(at))
 			}
 			seq += uint64(n)
 			if r.IntN(2) == 0 {

@@ -1,0 +1,167 @@
+package effect
+
+import (
+	"fmt"
+
+	"rlserver/engine/limit"
+	"rlserver/zset"
+)
+
+// Kind is which change an effect is.
+type Kind uint8
+
+// The kinds of effects. The numbers are file format: never renumber, and never reuse one. Each kind
+// names the fields of Effect that it uses besides DB and Key.
+const (
+	Delete Kind = 1 // the key is gone
+	Expire Kind = 2 // ExpireAt: the key's deadline; 0: none
+	String Kind = 3 // Value, ExpireAt: the key holds this string
+
+	// Splice has Value and Lo: the string's bytes from offset Lo on are Value. A gap before
+	// them is zeros. A missing key counts as an empty string.
+	Splice Kind = 4
+
+	HashSet    Kind = 5 // Field, Value: the hash has this field
+	HashDelete Kind = 6 // Field: removed from the hash; an empty hash is gone
+	Add        Kind = 7 // Field, Score: the sorted set has this member with this score
+	Remove     Kind = 8 // Field: removed from the sorted set; an empty set is gone
+
+	// RemoveSpan has Lo and Hi: the members of rank Lo up to but not including Hi are gone.
+	// An empty set is gone.
+	RemoveSpan Kind = 9
+	// AddHits has Lo, Hits and ExpireAt: the log's first Lo members are gone, the hits are
+	// recorded, the deadline is set.
+	AddHits Kind = 10
+	// Tokens has Tokens and ExpireAt: the state of a token bucket, in the form without
+	// Fraction.
+	Tokens Kind = 11
+	// Count has Count and ExpireAt: the state of a fixed window, in the form without Length.
+	Count Kind = 12
+
+	// Rename has To: the object is moved to the key To, with its deadline, and replaces what
+	// is there.
+	Rename Kind = 13
+	// Copy has To and ToDB: a copy of the object replaces what is there.
+	Copy Kind = 14
+	// Move has ToDB: the object is moved to that database, with its deadline, and replaces
+	// what is there.
+	Move Kind = 15
+
+	Flush Kind = 16 // the database is empty
+	Swap  Kind = 17 // ToDB: the two databases have changed places
+
+	// Key, Value: the name and definition of a policy, in place of any before
+	Policy       Kind = 18
+	PolicyDelete Kind = 19 // Key: there is no policy of this name
+
+	// Tokens, ExpireAt: the state of a token bucket, in the form without Earned
+	Bucket Kind = 20
+	Window Kind = 21 // Count, ExpireAt: the state of a fixed window, with its Length
+
+	// ZSet has Value: the key holds the sorted set that zset.Set.Pack has encoded, without a
+	// deadline.
+	ZSet Kind = 22
+
+	Counter Kind = 23 // Counts, ExpireAt: the state of a sliding window counter
+
+	nextKind = Counter + 1 // one more than the last
+)
+
+var names = [nextKind]string{
+	Delete: "delete", Expire: "expire", String: "string", Splice: "splice",
+	HashSet: "hash-set", HashDelete: "hash-delete",
+	Add: "add", Remove: "remove", RemoveSpan: "remove-span",
+	AddHits: "hits", Tokens: "tokens", Count: "count",
+	Rename: "rename", Copy: "copy", Move: "move", Flush: "flush", Swap: "swap",
+	Policy: "policy", PolicyDelete: "policy-delete",
+	Bucket: "bucket", Window: "window", Counter: "counter", ZSet: "zset",
+}
+
+// String is the kind's name, for people.
+func (k Kind) String() string {
+	if int(k) < len(names) && names[k] != "" {
+		return names[k]
+	}
+	return fmt.Sprintf("kind %d", uint8(k))
+}
+
+// ChangesKey reports whether the effect is about what its Key holds, rather than about whole
+// databases or policies.
+func (k Kind) ChangesKey() bool {
+	return k != Flush && k != Swap && k != Policy && k != PolicyDelete
+}
+
+// HasTo reports whether the effect is about what another key, To, holds as well.
+func (k Kind) HasTo() bool { return k == Rename || k == Copy }
+
+// Kinds returns all kinds, for tables that must cover each.
+func Kinds() []Kind {
+	all := make([]Kind, 0, nextKind-1)
+	for k := Kind(1); k < nextKind; k++ {
+		all = append(all, k)
+	}
+	return all
+}
+
+// Effect is one change of state, as a result: absolute times, final values. Applying it asks no
+// clock, no configuration and no algorithm, so the effects of a run, applied in order to an empty
+// engine, rebuild its state. It is one flat struct so that recording one allocates nothing.
+type Effect struct {
+	Kind     Kind
+	DB, ToDB int
+	Key, To  Key
+	Field    []byte
+	Value    []byte
+	Score    float64
+	Lo, Hi   int
+	ExpireAt int64 // Unix ms; 0: never
+	Hits     Hits
+	Tokens   limit.Tokens
+	Count    limit.Count
+	Counts   limit.Counts
+
+	// what Value encodes, if it is decoded already; without a journal there is no Value then
+	Set *zset.Set
+}
+
+// Size is how many members, fields or keys an effect changes, databases aside.
+func (f *Effect) Size() int64 {
+	switch f.Kind {
+	case AddHits:
+		return f.Hits.N + int64(f.Lo)
+	case RemoveSpan:
+		return int64(f.Hi - f.Lo)
+	case ZSet:
+		return int64(f.Set.Len())
+	}
+	return 1
+}
+
+// Target is the database of To.
+func (f *Effect) Target() int {
+	if f.Kind == Copy {
+		return f.ToDB
+	}
+	return f.DB
+}
+
+// PutTokens makes the effect that of a token bucket's state. Tokens is for what was stored
+// before there were Fractions.
+func (f *Effect) PutTokens(t limit.Tokens) {
+	f.Kind, f.Tokens = Bucket, t
+	if t.Earned > 0 {
+		f.Kind = Tokens
+	}
+}
+
+// PutCount makes the effect that of a fixed window's state. Count is for what was stored
+// before Lengths were.
+func (f *Effect) PutCount(c limit.Count) {
+	f.Kind, f.Count = Window, c
+	if c.Length == 0 {
+		f.Kind = Count
+	}
+}
+
+// PutCounts makes the effect that of a sliding window counter's state.
+func (f *Effect) PutCounts(c limit.Counts) { f.Kind, f.Counts = Counter, c }

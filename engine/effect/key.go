@@ -1,0 +1,13 @@
+package effect
+
+import "bytes"
+
+// Key is a key's name with its hash, which is computed once per call and serves to choose the shard
+// and to find the key in it. The name belongs to the caller.
+type Key struct {
+	Name []byte
+	Hash uint64
+}
+
+// Is reports whether two keys are the same.
+func (k Key) Is(other Key) bool { return k.Hash == other.Hash && bytes.Equal(k.Name, other.Name) }

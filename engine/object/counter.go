@@ -1,0 +1,77 @@
+package object
+
+import (
+	"unsafe"
+
+	"rlserver/engine/effect"
+	"rlserver/engine/limit"
+)
+
+// TypeCounter is a sliding window counter.
+const TypeCounter Type = "rl.counter"
+
+// Counter is a sliding window counter. a is the hits of the current window, b its length.
+type Counter struct {
+	Header
+	packed
+	start    int64
+	previous int64
+}
+
+func (*Counter) Kind() Type { return TypeCounter }
+
+func (o *Counter) Clone(name string) Object {
+	c := *o
+	c.Name = name
+	return &c
+}
+
+// Counts is the state of the counter; nil is an unused one.
+func (o *Counter) Counts() limit.Counts {
+	if o == nil {
+		return limit.Counts{}
+	}
+	return limit.Counts{Start: o.start, Length: o.b(), Current: o.a(), Previous: o.previous}
+}
+
+// SetCounts makes the state that of the counter.
+func (o *Counter) SetCounts(c limit.Counts) {
+	o.set(c.Current, c.Length, 0)
+	o.start, o.previous = c.Start, c.Previous
+}
+
+func (o *Counter) Weight() int64 { return int64(unsafe.Sizeof(*o)) }
+
+func (o *Counter) save(b *Batch, f effect.Effect) (whole bool) { return b.putState(f, o) }
+
+func (o *Counter) Content(c *Content) { c.Numbers = o.Numbers() }
+
+func (o *Counter) digest(d *Digest) { d.state(o) }
+
+func (o *Counter) Numbers() [4]int64 {
+	c := o.Counts()
+	return [4]int64{c.Start, c.Length, c.Current, c.Previous}
+}
+
+func (o *Counter) store(f *effect.Effect) { f.PutCounts(o.Counts()) }
+
+func (o *Counter) Refund(f *effect.Effect, now, n int64) (back int64, used bool) {
+	state, back := o.Counts().Refund(now, n)
+	f.PutCounts(state)
+	return back, state != limit.Counts{}
+}
+
+func (o *Counter) MoveBack(f *effect.Effect, present, _ int64) (moved bool) {
+	state := o.Counts()
+	moved = state.Start > present
+	state, f.ExpireAt = state.MoveBack(present)
+	f.PutCounts(state)
+	return moved
+}
+
+// NewCounter returns an unused counter.
+func NewCounter(name []byte) *Counter {
+	o, text := withName[Counter](name)
+	o.Name = text
+	return o
+}

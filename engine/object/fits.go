@@ -1,0 +1,83 @@
+package object
+
+import (
+	"math"
+
+	"rlserver/bitmap"
+	"rlserver/engine/effect"
+	"rlserver/engine/limit"
+)
+
+// Fits reports whether the effect can have happened to an object, nil for a missing key.
+func Fits(f *effect.Effect, o Object) bool {
+	switch f.Kind {
+	case effect.ZSet:
+		return f.Set.Len() > 0
+	case effect.String, effect.Flush, effect.Swap, effect.PolicyDelete:
+		return true
+	case effect.Delete, effect.Expire, effect.Rename, effect.Copy, effect.Move:
+		return o != nil
+	case effect.Splice:
+		return MissingOr[*String](o) && f.Lo >= 0 && f.Lo <= MaxString+bitmap.MaxField-len(f.Value)
+	case effect.HashSet:
+		return MissingOr[*Hash](o)
+	case effect.HashDelete:
+		return is[*Hash](o)
+	case effect.Add:
+		return MissingOr[*ZSet](o) && !math.IsNaN(f.Score)
+	case effect.Remove:
+		return is[*ZSet](o)
+	case effect.RemoveSpan:
+		return is[*ZSet](o) && 0 <= f.Lo && f.Lo < f.Hi && f.Hi <= o.(*ZSet).Set.Len()
+	case effect.AddHits:
+		z, _ := o.(*ZSet)
+		return MissingOr[*ZSet](o) && f.Lo >= 0 && (f.Lo == 0 || z != nil && f.Lo <= z.Set.Len()) &&
+			0 < f.Hits.N &&
+			f.Hits.N <= effect.MaxHits
+	}
+	ok, _ := fitsState(f, o)
+	return ok
+}
+
+// fitsState reports whether the effect can set the state of an object, nil for a missing key. ok is
+// false if it is of no such kind.
+func fitsState(f *effect.Effect, o Object) (fits, ok bool) {
+	switch f.Kind {
+	case effect.Tokens, effect.Bucket:
+		t := f.Tokens
+		return MissingOr[*Token](o) && isCount(t.Missing) && isDuration(t.Earned), true
+	case effect.Count, effect.Window:
+		c := f.Count
+		return MissingOr[*Fixed](o) && isCount(c.Used) && isDuration(c.Length), true
+	case effect.Counter:
+		return MissingOr[*Counter](o) && fitsCounter(f), true
+	}
+	return false, false
+}
+
+// PutNumbers makes the effect the one that sets the state of a type which has these numbers. at is
+// the time that is in it, Unix ms. ok is false if there is no such type.
+func PutNumbers(f *effect.Effect, t Type, n [4]int64) (at int64, ok bool) {
+	switch t {
+	case TypeToken:
+		f.PutTokens(limit.Tokens{Missing: n[0], Fraction: uint64(n[1]), Since: n[2], Earned: n[3]})
+		return n[2], true
+	case TypeFixed:
+		f.PutCount(limit.Count{Start: n[0], Length: n[1], Used: n[2]})
+		return n[0], true
+	case TypeCounter:
+		f.PutCounts(limit.Counts{Start: n[0], Length: n[1], Current: n[2], Previous: n[3]})
+		return n[0], true
+	}
+	return 0, false
+}
+
+func isCount(n int64) bool { return 0 <= n && n <= limit.MaxCount }
+
+func isDuration(ms int64) bool { return 0 <= ms && ms <= limit.MaxDuration }
+
+// fitsCounter reports whether the numbers can be those of a counter.
+func fitsCounter(f *effect.Effect) bool {
+	c := f.Counts
+	return isCount(c.Current) && isCount(c.Previous) && isDuration(c.Length) && c.Length > 0
+}

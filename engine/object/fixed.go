@@ -1,0 +1,82 @@
+package object
+
+import (
+	"unsafe"
+
+	"rlserver/engine/effect"
+	"rlserver/engine/limit"
+)
+
+// TypeFixed is a fixed window.
+const TypeFixed Type = "rl.fixed"
+
+// Fixed is a fixed window. a is the hits used, b the window's length.
+type Fixed struct {
+	Header
+	packed
+	start int64
+}
+
+func (*Fixed) Kind() Type { return TypeFixed }
+
+func (o *Fixed) Clone(name string) Object {
+	c := *o
+	c.Name = name
+	return &c
+}
+
+// Count is the state of the window; nil is an unused one.
+func (o *Fixed) Count() limit.Count {
+	if o == nil {
+		return limit.Count{}
+	}
+	return limit.Count{Start: o.start, Length: o.b(), Used: o.a()}
+}
+
+// SetCount makes the state that of the window.
+func (o *Fixed) SetCount(c limit.Count) {
+	o.set(c.Used, c.Length, 0)
+	o.start = c.Start
+}
+
+func (o *Fixed) Weight() int64 { return int64(unsafe.Sizeof(*o)) }
+
+func (o *Fixed) save(b *Batch, f effect.Effect) (whole bool) { return b.putState(f, o) }
+
+func (o *Fixed) Content(c *Content) { c.Numbers = o.Numbers() }
+
+func (o *Fixed) digest(d *Digest) { d.state(o) }
+
+func (o *Fixed) Numbers() [4]int64 {
+	c := o.Count()
+	return [4]int64{c.Start, c.Length, c.Used}
+}
+
+func (o *Fixed) store(f *effect.Effect) { f.PutCount(o.Count()) }
+
+// Refund gives nothing back in the millisecond in which the window is over and the key still there,
+// as keys are at their deadline.
+func (o *Fixed) Refund(f *effect.Effect, now, n int64) (back int64, used bool) {
+	if o.ExpireAt == now {
+		return 0, true
+	}
+	state, back := o.Count().Refund(n)
+	f.PutCount(state)
+	return back, state.Used > 0
+}
+
+// MoveBack leaves the length open: which window of a calendar the present is in is not known. What
+// is counted from the present on is in it.
+func (o *Fixed) MoveBack(f *effect.Effect, present, _ int64) (moved bool) {
+	state := o.Count()
+	f.PutCount(limit.Count{Start: present, Used: state.Used})
+	f.ExpireAt = limit.After(present, o.ExpireAt-state.Start)
+	return state.Start > present
+}
+
+// NewFixed returns an unused window.
+func NewFixed(name []byte) *Fixed {
+	o, text := withName[Fixed](name)
+	o.Name = text
+	return o
+}

@@ -1,0 +1,119 @@
+package object
+
+import (
+	"bytes"
+	"math"
+	"strconv"
+	"unsafe"
+
+	"rlserver/engine/effect"
+)
+
+// MaxString is how many bytes a string may have that is built up by APPEND and SETRANGE: what a
+// client can send at once, too.
+const MaxString = 512 << 20
+
+// Up to these sizes an object becomes effects at once, under its shard's lock.
+const (
+	SmallCount = 128 // elements of a collection
+	SmallBytes = 4 << 10
+)
+
+// The limits up to which Redis packs what it holds.
+const (
+	embstrSize    = 44
+	sharedNumbers = 10000
+)
+
+// String is a string.
+type String struct {
+	Header
+	Value []byte
+	Clock
+	// a snapshot or an answer that is being written may be looking at value: its bytes are not
+	// written over, but copied first
+	shared bool
+}
+
+// NewString returns an empty string.
+func NewString(name []byte) *String {
+	o, text := withName[String](name)
+	o.Name = text
+	return o
+}
+
+// Put makes a copy of the value the string's. The old one is not written over: a caller may still
+// hold it.
+func (o *String) Put(value []byte) { o.Value, o.shared = bytes.Clone(value), false }
+
+// Splice writes a value over the bytes from an offset on. A gap before it is zeros.
+func (o *String) Splice(at int, value []byte) {
+	if o.shared && at < len(o.Value) {
+		o.Value, o.shared = bytes.Clone(o.Value), false
+	}
+	if end := at + len(value); end > len(o.Value) {
+		o.Value = append(o.Value, make([]byte, end-len(o.Value))...)
+	}
+	copy(o.Value[at:], value)
+}
+
+func (o *String) Content(c *Content) { c.Text = o.Share() }
+
+func (o *String) digest(d *Digest) {
+	d.MixNumber(digestString)
+	d.Mix(o.Value)
+}
+
+func (o *String) Encoding(Packing) string {
+	if _, ok := o.number(); ok {
+		return "int"
+	}
+	if len(o.Value) <= embstrSize {
+		return "embstr"
+	}
+	return "raw"
+}
+
+// number is the 64-bit integer that a string spells, in the one way in which integers are written.
+func (o *String) number() (n int64, ok bool) {
+	var buf [20]byte
+	if len(o.Value) > len(buf) {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(string(o.Value), 10, 64)
+	return n, err == nil && string(strconv.AppendInt(buf[:0], n, 10)) == string(o.Value)
+}
+
+// References is what Redis counts: numbers that it keeps once for all keys have the most there is.
+func (o *String) References() int64 {
+	if n, ok := o.number(); ok && 0 <= n && n < sharedNumbers {
+		return math.MaxInt32
+	}
+	return 1
+}
+
+func (o *String) Weight() int64 {
+	return int64(unsafe.Sizeof(*o)) + int64(allocated(cap(o.Value)))
+}
+
+func (*String) Kind() Type { return TypeString }
+
+func (o *String) Clone(name string) Object {
+	return &String{Header: Header{name, o.ExpireAt}, Value: append([]byte(nil), o.Value...), Clock: o.Clock}
+}
+
+func (o *String) save(b *Batch, f effect.Effect) (whole bool) {
+	f.Kind, f.Value, f.ExpireAt = effect.String, b.valueOf(o), o.ExpireAt
+	b.Put(f)
+	return true
+}
+
+// Share returns the value: a copy if it is short, otherwise itself, which the string's next change
+// copies before it writes.
+func (o *String) Share() []byte {
+	if len(o.Value) <= SmallBytes {
+		return bytes.Clone(o.Value)
+	}
+	o.shared = true
+	return o.Value
+}

@@ -1,0 +1,74 @@
+package object
+
+import (
+	"unsafe"
+
+	"rlserver/dict"
+	"rlserver/engine/effect"
+	"rlserver/zset"
+)
+
+// ZSet is a sorted set: one of the client's, or the log of a limiter.
+type ZSet struct {
+	Header
+	Clock
+	Set zset.Set // in place: one step less to the log of a limiter
+}
+
+// NewZSet returns an empty sorted set, whose members h hashes.
+func NewZSet(h *dict.Hasher, name []byte) *ZSet {
+	o, text := withName[ZSet](name)
+	o.Name, o.Set = text, *zset.New(h)
+	return o
+}
+
+// ZSetIn is the sorted set of an object, or of none.
+func ZSetIn(o Object) zset.View {
+	if z, ok := o.(*ZSet); ok {
+		return zset.ViewOf(&z.Set)
+	}
+	return zset.View{}
+}
+
+func (o *ZSet) Content(c *Content) { c.ZSet = zset.ViewOf(o.Set.Clone()) }
+
+func (o *ZSet) digest(d *Digest) {
+	d.MixNumber(digestZSet)
+	for member, score := range o.Set.Ascend(0, o.Set.Len()) {
+		d.pair(member, scoreText(score))
+	}
+}
+
+func (o *ZSet) Encoding(p Packing) string {
+	if int64(o.Set.Len()) > p.ZSetEntries {
+		return "skiplist"
+	}
+	for member := range o.Set.Ascend(0, o.Set.Len()) {
+		if int64(len(member)) > p.ZSetValue {
+			return "skiplist"
+		}
+	}
+	return "listpack"
+}
+
+func (o *ZSet) Weight() int64 {
+	return int64(unsafe.Sizeof(*o)) + int64(o.Set.Weight())
+}
+
+func (*ZSet) Kind() Type { return TypeZSet }
+
+func (o *ZSet) Clone(name string) Object {
+	return &ZSet{Header: Header{name, o.ExpireAt}, Clock: o.Clock, Set: *o.Set.Clone()}
+}
+
+func (o *ZSet) save(b *Batch, f effect.Effect) (whole bool) {
+	if !small(&o.Set) {
+		b.postpone(&Large{of: f, expireAt: o.ExpireAt, set: o.Set.Clone()})
+		return false
+	}
+	for member, score := range o.Set.Ascend(0, o.Set.Len()) {
+		b.putMember(f, b.copied(member), score)
+	}
+	b.putExpire(f, o.ExpireAt)
+	return true
+}
