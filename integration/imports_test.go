@@ -28,7 +28,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 			"rlserver/process",
 			"rlserver/smallfile",
 		},
-		others: []string{"github.com/alecthomas/kong"},
+		others: []string{"github.com/alecthomas/kong", "github.com/coreos/go-systemd/v22/daemon"},
 	},
 	"rlserver/policyfile": {
 		ours:   []string{"rlserver/engine", "rlserver/engine/rule", "rlserver/smallfile"},

@@ -23,6 +23,26 @@ func (readOnly) syncDir() error               { return nil }
 
 func ignoreBytes(int) {}
 
+// Progress is told how far long work is. Work consists of stages, one after the other, of a known
+// number of bytes each, which may turn out to be more.
+type Progress interface {
+	Begin(stage string, bytes int64) // ends the stage before
+	Add(bytes int)
+	End()
+}
+
+// Unfollowed is the Progress of work that nobody follows.
+type Unfollowed struct{}
+
+// Begin implements Progress.
+func (Unfollowed) Begin(string, int64) {}
+
+// Add implements Progress.
+func (Unfollowed) Add(int) {}
+
+// End implements Progress.
+func (Unfollowed) End() {}
+
 // maxReads is how often a directory is read that changes while it is read.
 const maxReads = 5
 
@@ -30,16 +50,19 @@ const maxReads = 5
 // says why the server would not start on it; a torn tail, which a start cuts off, is not an error.
 // Nothing is changed. A server may be using the directory: if something looks torn or missing, and
 // files have been created, removed or extended in the meantime, it is read again.
-func Check(dir string, out io.Writer) error { return checkLive(readOnly{directory(dir)}, out) }
+func Check(dir string, out io.Writer, p Progress) error {
+	defer p.End()
+	return checkLive(readOnly{directory(dir)}, out, p)
+}
 
-func checkLive(fs fileSystem, out io.Writer) error {
+func checkLive(fs fileSystem, out io.Writer, p Progress) error {
 	for look := 1; ; look++ {
 		before, err := sizes(fs)
 		if err != nil {
 			return err
 		}
 		var text bytes.Buffer
-		whole, found := check(fs, &text)
+		whole, found := check(fs, &text, p)
 		if after, err := sizes(fs); whole || look == maxReads || err == nil && maps.Equal(before, after) {
 			_, err := text.WriteTo(out)
 			return cmp.Or(found, err)
@@ -64,14 +87,15 @@ func sizes(fs fileSystem) (map[string]int64, error) {
 
 // check is Check for a directory that does not change. whole reports that nothing looks torn or
 // missing.
-func check(fs fileSystem, out io.Writer) (whole bool, err error) {
+func check(fs fileSystem, out io.Writer, p Progress) (whole bool, err error) {
 	f, err := listFiles(fs)
 	if err != nil {
 		return false, err
 	}
+	p.Begin("checking", sizeOf(fs, f))
 	for kind, list := range f.inOrder() {
 		for i, n := range list {
-			report, err := checkFile(fs, kind, n)
+			report, err := checkFile(fs, kind, n, p.Add)
 			if last := kind == logFile && i == len(list)-1; last && unbegun(err) {
 				report, err = "incomplete header, a start removes it", nil
 			}
@@ -84,7 +108,7 @@ func check(fs fileSystem, out io.Writer) (whole bool, err error) {
 	for _, name := range f.unfinished {
 		fmt.Fprintf(out, "%s: incomplete, a start removes it\n", name)
 	}
-	r, err := dryRun(fs, f)
+	r, err := dryRun(fs, f, p)
 	if err != nil {
 		return false, fmt.Errorf("a start on this directory would fail: %w", err)
 	}
@@ -127,9 +151,10 @@ func timeText(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01
 const maxDatabases = 1 << 16
 
 // dryRun loads a directory as a start would, with as many databases as it needs.
-func dryRun(fs fileSystem, f files) (recovery, error) {
+func dryRun(fs fileSystem, f files, p Progress) (recovery, error) {
 	for databases := 16; ; {
-		r := recovery{fs: fs, e: engine.New(engine.Options{Databases: databases, Shards: 1}), read: ignoreBytes}
+		p.Begin("loading", sizeOf(fs, f))
+		r := recovery{fs: fs, e: engine.New(engine.Options{Databases: databases, Shards: 1}), read: p.Add}
 		err := r.load(f)
 		few := (*databaseError)(nil)
 		if !errors.As(err, &few) {
@@ -140,8 +165,8 @@ func dryRun(fs fileSystem, f files) (recovery, error) {
 }
 
 // checkFile reads a file up to its end or its first damage.
-func checkFile(fs fileSystem, kind fileKind, n uint64) (report string, err error) {
-	d, err := openData(fs, kind, n, ignoreBytes)
+func checkFile(fs fileSystem, kind fileKind, n uint64, read func(int)) (report string, err error) {
+	d, err := openData(fs, kind, n, read)
 	if err != nil {
 		return "no records", err
 	}

@@ -2,10 +2,15 @@ package persistence
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"io"
+	"log/slog"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"rlserver/engine"
 )
 
 // shifting is a directory that a server changes right after its files have been listed, a few
@@ -24,6 +29,54 @@ func (s *shifting) list() ([]string, error) {
 	return names, err
 }
 
+// follower records how many bytes each stage announces and reports.
+type follower struct {
+	stages []string
+	of     []int64
+	done   []int64
+	ended  int
+}
+
+func (f *follower) Begin(stage string, bytes int64) {
+	f.stages, f.of, f.done = append(f.stages, stage), append(f.of, bytes), append(f.done, 0)
+}
+
+func (f *follower) Add(bytes int) { f.done[len(f.done)-1] += int64(bytes) }
+func (f *follower) End()          { f.ended++ }
+
+// Every long work reports all of its bytes, stage by stage.
+func TestProgressIsReportedToItsEnd(t *testing.T) {
+	d := newDataset(t)
+	for name, test := range map[string]struct {
+		work   func(dir string, f *follower) error
+		stages []string
+	}{
+		"check": {func(dir string, f *follower) error { return Check(dir, io.Discard, f) },
+			[]string{"checking", "loading"}},
+		"dump":   {func(dir string, f *follower) error { return Dump(dir, io.Discard, false, f) }, []string{"reading"}},
+		"repair": {func(dir string, f *follower) error { return Repair(dir, io.Discard, f) }, []string{"loading"}},
+		"repair of the clock": {func(dir string, f *follower) error { return RepairClock(dir, 0, io.Discard, f) },
+			[]string{"loading", "copying"}},
+		"a start": {func(dir string, f *follower) error {
+			s, err := Open(Options{
+				Dir: dir, AppendOnly: true, Clock: func() int64 { return 0 }, Log: slog.New(slog.DiscardHandler), Progress: f,
+			})
+			if err == nil {
+				_, err = s.Load(engine.New(engine.Options{Databases: maxDatabases}))
+				err = errors.Join(err, s.Close())
+			}
+			return err
+		}, []string{"loading"}},
+	} {
+		f := new(follower)
+		require.NoError(t, test.work(d.put(t), f), name)
+		require.Equal(t, test.stages, f.stages, name)
+		require.Equal(t, f.of, f.done, name)
+		require.NotZero(t, f.of[0], name)
+		require.Equal(t, 1, f.ended, name)
+	}
+}
+
 // A check of a directory whose server takes snapshots, which remove files, reports nothing wrong.
 func TestCheckWhileAServerWrites(t *testing.T) {
 	virtual(t, func(w *world) {
@@ -38,7 +91,7 @@ func TestCheckWhileAServerWrites(t *testing.T) {
 		nothing := func() {}
 		fs := &shifting{w.disk, []func(){nothing, change, nothing, nothing, change, nothing}}
 		var said bytes.Buffer
-		require.NoError(t, checkLive(readOnly{fs}, &said))
+		require.NoError(t, checkLive(readOnly{fs}, &said, Unfollowed{}))
 		require.NotContains(t, said.String(), "then")
 		require.Contains(t, said.String(), "a start on this directory reads 3 records\n")
 		require.Empty(t, fs.changes)
@@ -47,7 +100,12 @@ func TestCheckWhileAServerWrites(t *testing.T) {
 		for range maxReads {
 			fs.changes = append(fs.changes, change, nothing, nothing)
 		}
-		require.ErrorContains(t, checkLive(readOnly{fs}, &said), "a start on this directory would fail", "not for ever")
+		require.ErrorContains(
+			t,
+			checkLive(readOnly{fs}, &said, Unfollowed{}),
+			"a start on this directory would fail",
+			"not for ever",
+		)
 		w.stop()
 	})
 }

@@ -67,7 +67,7 @@ func useTools(t *testing.T, d *dataset) *tools {
 	_, _, x.start = loaded(t, x.dir, 3)
 	require.Error(t, x.start)
 	var out bytes.Buffer
-	err := Check(x.dir, &out)
+	err := Check(x.dir, &out, Unfollowed{})
 	require.Error(t, err)
 	require.Contains(t, err.Error(), "a start on this directory would fail: ")
 	require.Equal(t, d.files, readAll(t, x.dir), "neither a start that fails nor a check changes anything")
@@ -79,9 +79,9 @@ func useTools(t *testing.T, d *dataset) *tools {
 func (x *tools) requireSays(words string) {
 	x.t.Helper()
 	require.ErrorContains(x.t, x.start, words)
-	require.ErrorContains(x.t, Check(x.dir, new(bytes.Buffer)), words)
+	require.ErrorContains(x.t, Check(x.dir, new(bytes.Buffer), Unfollowed{}), words)
 	var out bytes.Buffer
-	require.NoError(x.t, Repair(x.dir, &out))
+	require.NoError(x.t, Repair(x.dir, &out, Unfollowed{}))
 	x.said = out.String()
 	require.Contains(x.t, x.said, "found: "+words)
 	require.Equal(x.t, 1, strings.Count(x.said, "found: "+words), "reported once")
@@ -96,7 +96,7 @@ func (x *tools) requireRepaired() (state string) {
 	require.Len(x.t, copies, 1)
 	require.Contains(x.t, x.said, copies[0])
 	require.Equal(x.t, x.before, readAll(x.t, copies[0]))
-	require.NoError(x.t, Check(x.dir, new(bytes.Buffer)))
+	require.NoError(x.t, Check(x.dir, new(bytes.Buffer), Unfollowed{}))
 	e, r, err := loaded(x.t, x.dir, 3)
 	require.NoError(x.t, err)
 	require.Nil(x.t, r.Torn)
@@ -231,7 +231,7 @@ func TestTornTail(t *testing.T) {
 				continue // it was zeros before
 			}
 			dir := whole.with(name, tail).put(t)
-			require.NoError(t, Check(dir, new(bytes.Buffer)))
+			require.NoError(t, Check(dir, new(bytes.Buffer), Unfollowed{}))
 			e, r, err := loaded(t, dir, 3)
 			require.NoError(t, err, "%s at %d", how, cut)
 			begin := int(r.Torn.Offset)
@@ -273,7 +273,7 @@ func TestUnbegunSegment(t *testing.T) {
 	name := fileName(logFile, number+1)
 	for size := range fileHeaderSize {
 		dir, said := whole.with(name, append([]byte{}, whole.files[last][:size]...)).put(t), new(bytes.Buffer)
-		require.NoError(t, Check(dir, said))
+		require.NoError(t, Check(dir, said, Unfollowed{}))
 		require.Contains(t, said.String(), name+": incomplete header, a start removes it\n")
 		e, r, err := loaded(t, dir, 3)
 		require.NoError(t, err)
@@ -308,10 +308,10 @@ func TestDamagedSnapshotIsSkipped(t *testing.T) {
 	damaged.files[missing] = fileHeader{version: formatVersion, kind: logFile, sequence: newest - 1}.encode()
 	dir = damaged.put(t)
 	var out bytes.Buffer
-	require.NoError(t, Check(dir, &out))
+	require.NoError(t, Check(dir, &out, Unfollowed{}))
 	require.Contains(t, out.String(), "skipping the newest snapshot")
 	out.Reset()
-	require.NoError(t, Repair(dir, &out))
+	require.NoError(t, Repair(dir, &out, Unfollowed{}))
 	require.Contains(t, out.String(), "nothing was changed")
 	require.Equal(t, damaged.files, readAll(t, dir))
 	e, r, err := loaded(t, dir, 3)
@@ -345,9 +345,9 @@ func TestNewerFormat(t *testing.T) {
 					"start a newer rlserver on this directory"
 				_, _, err := loaded(t, dir, 3)
 				require.EqualError(t, err, words)
-				require.ErrorContains(t, Check(dir, new(bytes.Buffer)), words)
-				require.EqualError(t, Repair(dir, new(bytes.Buffer)), words)
-				require.ErrorContains(t, Dump(dir, new(bytes.Buffer), false), words)
+				require.ErrorContains(t, Check(dir, new(bytes.Buffer), Unfollowed{}), words)
+				require.EqualError(t, Repair(dir, new(bytes.Buffer), Unfollowed{}), words)
+				require.ErrorContains(t, Dump(dir, new(bytes.Buffer), false, Unfollowed{}), words)
 				require.Equal(t, d.files, readAll(t, dir))
 			})
 		}
@@ -360,7 +360,7 @@ func TestMoreDatabasesThanConfigured(t *testing.T) {
 	_, _, err := loaded(t, dir, 2)
 	require.EqualError(t, err, "the data has keys in database 2: start with --databases 3 or more")
 	require.Equal(t, whole.files, readAll(t, dir))
-	require.NoError(t, Check(dir, new(bytes.Buffer)), "a check has enough of them")
+	require.NoError(t, Check(dir, new(bytes.Buffer), Unfollowed{}), "a check has enough of them")
 }
 
 // A file that cannot be read is not damaged, and is not changed.
@@ -393,6 +393,6 @@ func TestOtherFilesAreIgnored(t *testing.T) {
 	require.Equal(t, whole.last(), stateOf(e))
 	require.Equal(t, strange.files, readAll(t, dir))
 	var out bytes.Buffer
-	require.NoError(t, Check(dir, &out))
+	require.NoError(t, Check(dir, &out, Unfollowed{}))
 	assert.Equal(t, 5, strings.Count(out.String(), "\n"), "a line for each file and one for all:\n%s", out.String())
 }

@@ -17,7 +17,8 @@ import (
 // which a start reads them; with asJSON each line is a JSON object. Text that is not UTF-8 is
 // quoted as in Go; in JSON it is in base64, and its name ends in _base64. Nothing is changed. Dump
 // stops with an error at the first damage. A torn tail is not an error: the last line reports it.
-func Dump(dir string, out io.Writer, asJSON bool) error {
+func Dump(dir string, out io.Writer, asJSON bool, progress Progress) error {
+	defer progress.End()
 	fs := readOnly{directory(dir)}
 	f, err := listFiles(fs)
 	if err != nil {
@@ -28,7 +29,8 @@ func Dump(dir string, out io.Writer, asJSON bool) error {
 	f.snapshots = f.snapshots[max(0, len(f.snapshots)-1):]
 	buffered := bufio.NewWriterSize(out, 1<<16)
 	defer buffered.Flush()
-	p := printer{out: buffered, json: asJSON}
+	p := printer{out: buffered, json: asJSON, read: progress.Add}
+	progress.Begin("reading", sizeOf(fs, f))
 	for kind, list := range f.inOrder() {
 		for i, n := range list {
 			last := kind == logFile && i == len(list)-1 && missing == nil
@@ -52,6 +54,7 @@ func (f *files) newest() uint64 {
 type printer struct {
 	out  *bufio.Writer
 	json bool
+	read func(n int) // called with the number of bytes of each read
 	line []byte
 	sep  bool // the line is not empty
 }
@@ -59,7 +62,7 @@ type printer struct {
 // file writes the lines of a file. last is true of the last segment of the log, which may end with
 // a torn tail.
 func (p *printer) file(fs fileSystem, kind fileKind, n uint64, last bool) error {
-	d, err := openData(fs, kind, n, ignoreBytes)
+	d, err := openData(fs, kind, n, p.read)
 	broken := (*damage)(nil)
 	if errors.As(err, &broken) && last {
 		return p.torn(fs, broken, 0)

@@ -159,9 +159,9 @@ func FuzzDirectory(f *testing.F) {
 		if !v.resealed {
 			require.Less(t, allocated()-before, uint64(enough))
 		}
-		Dump(dir, io.Discard, true)
+		Dump(dir, io.Discard, true, Unfollowed{})
 		newer, few := (*newerError)(nil), (*databaseError)(nil)
-		repaired := Repair(dir, io.Discard)
+		repaired := Repair(dir, io.Discard, Unfollowed{})
 		switch {
 		case errors.As(repaired, &newer):
 			return
@@ -172,7 +172,7 @@ func FuzzDirectory(f *testing.F) {
 		if _, _, err = loaded(t, dir, 3); !errors.As(err, &few) {
 			require.NoError(t, err)
 		}
-		require.NoError(t, Check(dir, io.Discard))
+		require.NoError(t, Check(dir, io.Discard, Unfollowed{}))
 	})
 }
 

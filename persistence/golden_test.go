@@ -73,7 +73,7 @@ func tearOff(t *testing.T, dir string) {
 // it.
 func describe(t *testing.T, dir string) (dumped, state string) {
 	var out bytes.Buffer
-	require.NoError(t, Dump(dir, &out, false))
+	require.NoError(t, Dump(dir, &out, false, Unfollowed{}))
 	copied := t.TempDir()
 	writeAll(t, copied, readAll(t, dir))
 	e, _, err := loaded(t, copied, 3)

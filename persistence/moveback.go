@@ -14,7 +14,8 @@ import (
 // in Unix ms: see engine.MoveBack. All files are first copied to a folder that is named on out;
 // then one snapshot replaces them. The directory must be readable and not in use. If it is not
 // ahead, nothing is changed.
-func RepairClock(dir string, now int64, out io.Writer) error {
+func RepairClock(dir string, now int64, out io.Writer, p Progress) error {
+	defer p.End()
 	d := directory(dir)
 	lock, err := d.lock()
 	if err != nil {
@@ -25,7 +26,7 @@ func RepairClock(dir string, now int64, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	r, err := dryRun(readOnly{d}, f)
+	r, err := dryRun(readOnly{d}, f, p)
 	if err != nil {
 		return fmt.Errorf("%w; run \"rlserver repair %s\" without --clock first", err, dir)
 	}
@@ -34,7 +35,7 @@ func RepairClock(dir string, now int64, out io.Writer) error {
 		fmt.Fprintln(out, "the data is not ahead: nothing was changed")
 		return nil
 	}
-	copied, err := keepCopy(d)
+	copied, err := keepCopy(d, f, p)
 	if err != nil {
 		return fmt.Errorf("no copy could be made, so nothing was changed: %w", err)
 	}

@@ -15,7 +15,8 @@ import (
 // keys of a damaged snapshot before the damage. What comes after is lost, except in the copy of all
 // files that is made first, in a folder of the directory that is named on out. The directory must
 // not be in use. If files have a newer format version, it returns an error and changes nothing.
-func Repair(dir string, out io.Writer) error {
+func Repair(dir string, out io.Writer, p Progress) error {
+	defer p.End()
 	d := directory(dir)
 	lock, err := d.lock()
 	if err != nil {
@@ -27,7 +28,7 @@ func Repair(dir string, out io.Writer) error {
 		if err != nil {
 			return err
 		}
-		r, err := dryRun(readOnly{d}, f)
+		r, err := dryRun(readOnly{d}, f, p)
 		if err == nil {
 			fmt.Fprintf(out, "a start on this directory reads %d records%s%s\n", r.Records, skippedText(r.Recovery),
 				tornText(r.Torn))
@@ -42,7 +43,7 @@ func Repair(dir string, out io.Writer) error {
 		fmt.Fprintf(out, "found: %v\n", err)
 		if copied == "" {
 			var failed error
-			if copied, failed = keepCopy(d); failed != nil {
+			if copied, failed = keepCopy(d, f, p); failed != nil {
 				return fmt.Errorf("no copy could be made, so nothing was changed: %w", failed)
 			}
 			fmt.Fprintf(out, "copies of all files are in %s\n", copied)
@@ -54,7 +55,7 @@ func Repair(dir string, out io.Writer) error {
 }
 
 // keepCopy copies all data files to a folder in their directory.
-func keepCopy(d directory) (folder string, err error) {
+func keepCopy(d directory, f files, p Progress) (folder string, err error) {
 	names, err := d.list()
 	if err != nil {
 		return "", err
@@ -63,11 +64,12 @@ func keepCopy(d directory) (folder string, err error) {
 	if err := os.Mkdir(folder, 0o750); err != nil {
 		return "", err
 	}
+	p.Begin("copying", sizeOf(d, f))
 	for _, name := range names {
 		if name == lockName {
 			continue
 		}
-		if err := copyFile(filepath.Join(folder, name), d.path(name)); err != nil {
+		if err := copyFile(filepath.Join(folder, name), d.path(name), p.Add); err != nil {
 			// half a copy is useless and takes space
 			return "", errors.Join(err, os.RemoveAll(folder))
 		}
@@ -75,7 +77,7 @@ func keepCopy(d directory) (folder string, err error) {
 	return folder, errors.Join(directory(folder).syncDir(), d.syncDir())
 }
 
-func copyFile(to, from string) error {
+func copyFile(to, from string, copied func(int)) error {
 	src, err := os.Open(from)
 	if err != nil {
 		return err
@@ -85,7 +87,7 @@ func copyFile(to, from string) error {
 	if err != nil {
 		return err
 	}
-	_, err = io.Copy(dst, src)
+	_, err = io.Copy(dst, counted{src, copied})
 	if err == nil {
 		err = dst.Sync()
 	}

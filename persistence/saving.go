@@ -154,7 +154,7 @@ func (s *Store) removeBefore(snapshot uint64) error {
 			}
 		}
 	}
-	logBytes := s.sizeOf(files{segments: slices.DeleteFunc(f.segments, before)})
+	logBytes := sizeOf(s.fs, files{segments: slices.DeleteFunc(f.segments, before)})
 	s.mu.Lock()
 	s.status.LogBytes = logBytes
 	if l := s.journal.Load(); l != nil {

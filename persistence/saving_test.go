@@ -317,13 +317,13 @@ func TestOneServerPerDirectory(t *testing.T) {
 	inUse := fmt.Sprintf("the data directory %s is in use by process %d", dir, os.Getpid())
 	_, err := Open(w.o)
 	require.EqualError(t, err, inUse)
-	require.EqualError(t, Repair(dir, new(bytes.Buffer)), inUse)
-	require.NoError(t, Check(dir, new(bytes.Buffer)), "to look is allowed")
-	require.NoError(t, Dump(dir, new(bytes.Buffer), false))
+	require.EqualError(t, Repair(dir, new(bytes.Buffer), Unfollowed{}), inUse)
+	require.NoError(t, Check(dir, new(bytes.Buffer), Unfollowed{}), "to look is allowed")
+	require.NoError(t, Dump(dir, new(bytes.Buffer), false, Unfollowed{}))
 	w.stop()
 	require.True(t, w.start(SyncAlways))
 	w.stop()
-	require.NoError(t, Repair(dir, new(bytes.Buffer)))
+	require.NoError(t, Repair(dir, new(bytes.Buffer), Unfollowed{}))
 }
 
 func TestSyncsAndSnapshotsAreObserved(t *testing.T) {

@@ -22,6 +22,8 @@ type Options struct {
 	Log        *slog.Logger
 	Settings   Settings
 
+	Progress Progress // of Load; nil: nobody follows it
+
 	// ObserveSync and ObserveSnapshot are called with how long each successful sync of the log, and
 	// each snapshot, has taken. nil: nobody asks.
 	ObserveSync, ObserveSnapshot func(took time.Duration)
@@ -110,6 +112,9 @@ type Status struct {
 func Open(o Options) (*Store, error) {
 	s := &Store{options: o, log: o.Log, fs: o.fs}
 	s.settings.Store(&o.Settings)
+	if o.Progress == nil {
+		s.options.Progress = Unfollowed{}
+	}
 	if o.segment == 0 {
 		s.options.segment = segmentSize
 	}
@@ -151,8 +156,14 @@ func (s *Store) Load(e *engine.Engine) (Recovery, error) {
 	if err != nil {
 		return Recovery{}, err
 	}
-	s.toLoad.Store(s.sizeOf(f))
-	r := recovery{fs: s.fs, e: e, read: s.countLoaded()}
+	s.toLoad.Store(sizeOf(s.fs, f))
+	progress := s.options.Progress
+	progress.Begin("loading", s.toLoad.Load())
+	defer progress.End()
+	r := recovery{fs: s.fs, e: e, read: func(n int) {
+		s.loaded.Add(int64(n))
+		progress.Add(n)
+	}}
 	if err := r.load(f); err != nil {
 		return r.Recovery, s.advised(err)
 	}
@@ -162,8 +173,8 @@ func (s *Store) Load(e *engine.Engine) (Recovery, error) {
 			keys, _ := e.Size(db)
 			st.Keys += int64(keys)
 		}
-		st.SnapshotBytes = s.sizeOf(files{snapshots: f.snapshots})
-		st.LogBytes = s.sizeOf(files{segments: f.segments})
+		st.SnapshotBytes = sizeOf(s.fs, files{snapshots: f.snapshots})
+		st.LogBytes = sizeOf(s.fs, files{segments: f.segments})
 		// how far the log had grown then is unknown, so a snapshot may soon be due
 		st.SizeAtSave = st.SnapshotBytes
 	})
@@ -171,23 +182,11 @@ func (s *Store) Load(e *engine.Engine) (Recovery, error) {
 	return r.Recovery, nil
 }
 
-// countLoaded returns a function that counts bytes read, and logs the progress.
-func (s *Store) countLoaded() func(n int) {
-	logged := time.Now()
-	return func(n int) {
-		loaded := s.loaded.Add(int64(n))
-		if time.Since(logged) > 2*time.Second {
-			logged = time.Now()
-			s.log.Info("loading", "bytes", loaded, "of", s.toLoad.Load())
-		}
-	}
-}
-
 // sizeOf returns the size of files in bytes. A file that cannot be read counts as 0.
-func (s *Store) sizeOf(f files) (sum int64) {
+func sizeOf(fs fileSystem, f files) (sum int64) {
 	add := func(kind fileKind, list []uint64) {
 		for _, n := range list {
-			if file, err := s.fs.open(fileName(kind, n)); err == nil {
+			if file, err := fs.open(fileName(kind, n)); err == nil {
 				size, _ := file.size()
 				sum += size
 				file.Close()

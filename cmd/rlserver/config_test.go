@@ -33,7 +33,7 @@ func TestDefaultsAreThoseOfRedisButForDebug(t *testing.T) {
 		"requirepass": "", "requirepass-file": "", "preauth-timeout": "10", "protected-mode": "yes",
 		"enable-debug-command": "local",
 		"databases":            "16", "maxclients": "10000", "reserved-clients": "8", "timeout": "0",
-		"loglevel": "notice", "policies": "",
+		"loglevel": "notice", "log-format": "text", "policies": "",
 		"proto-max-bulk-len": "536870912", "proto-max-key-len": "65536", "client-query-buffer-limit": "1073741824",
 		"maxmemory": "0", "maxmemory-clients": "20%", "preauth-memory": "4194304",
 		"client-output-buffer-limit": "normal 67108864 16777216 60 slave 268435456 67108864 60 " +

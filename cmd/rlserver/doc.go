@@ -29,7 +29,7 @@
 // Flags, the policies' file, the data directory's lock and the addresses are checked before the
 // first client is accepted. Clients are accepted when the data is loaded, or after two seconds;
 // from then on they get LOADING until it is. An error until then is reported in one line on
-// standard error, and the exit code is 1. The log (log/slog, as text) goes there too.
+// standard error, and the exit code is 1. The log (log/slog, as text or JSON) goes there too.
 //
 // The server stops in the reverse order of its start. The listeners close; the commands that have
 // arrived in full are answered; the connections close; the background work stops; the log is

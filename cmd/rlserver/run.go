@@ -13,11 +13,14 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/coreos/go-systemd/v22/daemon"
+
 	"rlserver/clock"
 	"rlserver/engine"
 	"rlserver/persistence"
 	"rlserver/policyfile"
 	"rlserver/process"
+	"rlserver/progress"
 	"rlserver/resp"
 	"rlserver/resp/config"
 )
@@ -55,6 +58,7 @@ func serve(ctx context.Context, c setup, source clock.Source) error {
 	}
 	stops := p.start()
 	p.log.Info("ready", "version", version, "pid", os.Getpid())
+	p.notify(daemon.SdNotifyReady)
 
 	select {
 	case <-ctx.Done():
@@ -62,7 +66,24 @@ func serve(ctx context.Context, c setup, source clock.Source) error {
 	case <-p.server.ShutdownRequested():
 		p.log.Info("stopping", "reason", "SHUTDOWN")
 	}
+	p.notify(daemon.SdNotifyStopping)
 	return p.stop(stops)
+}
+
+// notify tells systemd about a change of state, if it has started the server and waits for that.
+func (p *parts) notify(state string) {
+	if _, err := daemon.SdNotify(false, state); err != nil {
+		p.log.Warn("systemd could not be notified", "state", state, "error", err)
+	}
+}
+
+// newLogger returns the logger of the server, which writes to standard error.
+func newLogger(s *config.Settings) *slog.Logger {
+	options := &slog.HandlerOptions{Level: s.LogLevel()}
+	if s.Start.LogFormat == "json" {
+		return slog.New(slog.NewJSONHandler(os.Stderr, options))
+	}
+	return slog.New(slog.NewTextHandler(os.Stderr, options))
 }
 
 // open opens all parts of the server. Files that operators name are read before the data directory
@@ -80,7 +101,7 @@ func open(c setup, source clock.Source) (p *parts, err error) {
 			return nil, err
 		}
 	}
-	p.log = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: p.settings.LogLevel()}))
+	p.log = newLogger(c.Settings)
 	for _, why := range c.ignored {
 		p.log.Warn("a directive of the configuration file is ignored", "error", why)
 	}
@@ -95,6 +116,7 @@ func open(c setup, source clock.Source) (p *parts, err error) {
 	p.data, err = persistence.Open(persistence.Options{
 		Dir: c.Start.Dir, AppendOnly: c.Start.AppendOnly, Clock: p.clock.Now, Log: p.log,
 		Settings:        storeSettings(p.settings.Store()),
+		Progress:        progress.New(progress.Terminal(os.Stderr), p.log),
 		ObserveSync:     func(took time.Duration) { p.server.Stats.Fsync.Observe(took) },
 		ObserveSnapshot: func(took time.Duration) { p.server.Stats.Snapshot.Observe(took) },
 	})

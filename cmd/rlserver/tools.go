@@ -4,12 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"slices"
 	"time"
 
 	"rlserver/certs"
 	"rlserver/persistence"
+	"rlserver/progress"
 	"rlserver/resp/command"
 )
 
@@ -79,7 +81,7 @@ func check(args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return persistence.Check(dir, out)
+	return persistence.Check(dir, out, meter())
 }
 
 func repair(args []string, out io.Writer) error {
@@ -88,9 +90,9 @@ func repair(args []string, out io.Writer) error {
 		return err
 	}
 	if clock {
-		return persistence.RepairClock(dir, time.Now().UnixMilli(), out)
+		return persistence.RepairClock(dir, time.Now().UnixMilli(), out, meter())
 	}
-	return persistence.Repair(dir, out)
+	return persistence.Repair(dir, out, meter())
 }
 
 func dump(args []string, out io.Writer) error {
@@ -98,7 +100,16 @@ func dump(args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return persistence.Dump(dir, out, asJSON)
+	if file, ok := out.(*os.File); ok && progress.Terminal(file) != nil {
+		// a bar would be among the lines
+		return persistence.Dump(dir, out, asJSON, persistence.Unfollowed{})
+	}
+	return persistence.Dump(dir, out, asJSON, meter())
+}
+
+// meter shows the progress of a tool on standard error.
+func meter() *progress.Meter {
+	return progress.New(progress.Terminal(os.Stderr), slog.New(slog.NewTextHandler(os.Stderr, nil)))
 }
 
 // genCert makes certificates and prints how to use them.

@@ -42,6 +42,7 @@ type Defaults struct {
 	LogLevel     string // debug, verbose, notice or warning; empty: notice
 	MaxKey       int64  // bytes that a limiter's key may have; 0: 64 KB
 	DebugCommand string // whether DEBUG is allowed: no, local or yes; empty: no
+	LogFormat    string // text or json; empty: text
 	PasswordFile string // whose first line becomes the password; empty: none
 	Policies     string // file of named limits; empty: none
 

@@ -1,0 +1,101 @@
+// Package progress shows how far long work is: as a bar on a terminal, and as a line in the log
+// every few seconds elsewhere. Both have the rate and the time that is left.
+package progress
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+	"golang.org/x/term"
+)
+
+const (
+	logEvery  = 5 * time.Second        // between two lines of the log
+	drawEvery = 100 * time.Millisecond // between two drawings of the bar
+	barWidth  = 30                     // in columns, without the figures
+)
+
+// Meter shows the progress of work that consists of stages, one after the other. Each stage reads
+// or writes a number of bytes. Only one goroutine uses it. A nil Meter shows nothing.
+type Meter struct {
+	terminal io.Writer // nil: the log
+	log      *slog.Logger
+
+	stage       string
+	total, done int64
+	began       time.Time
+	shown       time.Time // when the last line was logged
+	bar         *progressbar.ProgressBar
+}
+
+// New returns a Meter that draws on a terminal or, if terminal is nil, writes to the log.
+func New(terminal io.Writer, log *slog.Logger) *Meter { return &Meter{terminal: terminal, log: log} }
+
+// Terminal returns a file if it is a terminal, and nil otherwise.
+func Terminal(f *os.File) io.Writer {
+	if !term.IsTerminal(int(f.Fd())) {
+		return nil
+	}
+	return f
+}
+
+// Begin begins a stage of so many bytes, and ends the one before.
+func (m *Meter) Begin(stage string, total int64) {
+	if m == nil {
+		return
+	}
+	m.End()
+	m.stage, m.total, m.done = stage, total, 0
+	m.began = time.Now()
+	m.shown = m.began
+	if m.terminal != nil && total > 0 {
+		m.bar = progressbar.NewOptions64(
+			total, progressbar.OptionSetWriter(m.terminal), progressbar.OptionSetDescription(stage),
+			progressbar.OptionSetWidth(barWidth), progressbar.OptionShowBytes(true),
+			progressbar.OptionShowCount(), progressbar.OptionSetPredictTime(true),
+			progressbar.OptionThrottle(drawEvery), progressbar.OptionClearOnFinish())
+	}
+}
+
+// Add reports that n more bytes are done.
+func (m *Meter) Add(n int) {
+	if m == nil {
+		return
+	}
+	m.done += int64(n)
+	switch {
+	case m.bar != nil:
+		m.bar.Set64(min(m.done, m.total-1)) // End finishes it
+	case m.terminal == nil && time.Since(m.shown) >= logEvery:
+		m.shown = time.Now()
+		m.line()
+	}
+}
+
+// End ends the stage. The bar is removed from the terminal.
+func (m *Meter) End() {
+	if m == nil || m.bar == nil {
+		return
+	}
+	m.bar.Finish()
+	m.bar = nil
+}
+
+// line logs how far the stage is.
+func (m *Meter) line() {
+	took := time.Since(m.began)
+	rate := float64(m.done) / took.Seconds()
+	figures := []any{"bytes", m.done, "of", m.total, "bytes_per_second", int64(rate)}
+	if m.total > 0 {
+		figures = append(figures, "percent", min(100, m.done*100/m.total))
+	}
+	if left := max(0, m.total-m.done); rate > 0 {
+		seconds := time.Duration(float64(left) / rate * float64(time.Second))
+		figures = append(figures, "left", fmt.Sprint(seconds.Round(time.Second)))
+	}
+	m.log.Info(m.stage, figures...)
+}
