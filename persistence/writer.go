@@ -254,7 +254,7 @@ func (l *log) mark() error {
 // writeRecords writes records, and returns how many bytes of them are in the segment. These are
 // whole records.
 func (l *log) writeRecords(records []byte) (n int, err error) {
-	n, err = l.file.Write(records)
+	n, err = l.writePieces(records)
 	if err != nil {
 		n = wholeRecords(records[:n])
 		if isDiskFull(err) {
@@ -264,6 +264,24 @@ func (l *log) writeRecords(records []byte) (n int, err error) {
 	l.offset += int64(n)
 	l.size.Add(int64(n))
 	return n, err
+}
+
+// A write of many MB would occupy a processor for tens of milliseconds. So it is cut into pieces,
+// and between two of them other goroutines run.
+const (
+	writePiece = 1 << 20               // bytes
+	writePause = 20 * time.Microsecond // it may become a millisecond if nothing else is to be done
+)
+
+// writePieces writes to the segment, and returns how many bytes it has written.
+func (l *log) writePieces(p []byte) (n int, err error) {
+	for {
+		m, err := l.file.Write(p[n:min(len(p), n+writePiece)])
+		if n += m; err != nil || n == len(p) {
+			return n, err
+		}
+		time.Sleep(writePause)
+	}
 }
 
 // wholeRecords returns the length of the whole records at the beginning of b.

@@ -13,6 +13,13 @@ import (
 
 const manyWords = 1024 // a call of more words counts as memory of the client
 
+// A reply of many MB is written in steps when no lock is held: in between, the network is polled
+// and other calls run even if every processor has long work.
+const (
+	longReply = 512 << 10 // bytes of a step, about a millisecond
+	stepPause = 20 * time.Microsecond
+)
+
 // MayReply is called before a reply grows to size bytes in a buffer of room bytes. It returns the
 // size at which it must be called again, or 0 if the reply is too large. It may be called under
 // locks of the engine.
@@ -32,6 +39,10 @@ func (s *session) MayReply(size, room int) (next int) {
 			p.Store(int64(size))
 		}
 		next = size + size/4
+		if s.unlocked && size >= longReply {
+			next = size + min(size/4, longReply)
+			time.Sleep(stepPause)
+		}
 	}
 	return int(min(int64(max(next, wire.UncheckedSize)), hard+1))
 }

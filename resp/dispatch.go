@@ -144,6 +144,8 @@ func (s *session) recovered() {
 func (s *session) writePostponed() {
 	list := s.Postponed
 	s.Postponed = nil
+	s.unlocked = true
+	defer func() { s.unlocked = false }()
 	first := list[0].At
 	rest := slices.Clone(s.Reply.B[first:])
 	s.Reply.B = s.Reply.B[:first]

@@ -43,6 +43,7 @@ type session struct {
 	deferred []func()
 
 	takesLong bool // the call has called TakesLong
+	unlocked  bool // postponed replies are written
 
 	// What the calls cost, see profile.go.
 	meter stats.Meter

@@ -14,7 +14,8 @@ const (
 	// bytes that the pump sends at a time; a client that reads as many within its timeout is not
 	// idle
 	pumped     = 64 << 10
-	replyChunk = 16 << 10 // bytes of a chunk of the queue, at least
+	atOnce     = 256 << 10 // bytes of one system call, which occupies a processor
+	replyChunk = 16 << 10  // bytes of a chunk of the queue, at least
 )
 
 var (
@@ -175,7 +176,7 @@ func (s *sender) sendNow(g *Guard, p []byte) (n int, err error) {
 // block.
 func (s *sender) trySend(fd uintptr) bool {
 	for s.sent < len(s.piece) {
-		n, err := syscall.Write(int(fd), s.piece[s.sent:])
+		n, err := syscall.Write(int(fd), s.piece[s.sent:min(len(s.piece), s.sent+atOnce)])
 		switch {
 		case err == syscall.EINTR:
 			continue
