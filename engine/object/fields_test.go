@@ -150,3 +150,12 @@ func BenchmarkHash(b *testing.B) {
 		})
 	}
 }
+
+// A hash that is only read does not keep the walks through it that are over.
+func TestWalksThroughAHashThatEndAreDropped(t *testing.T) {
+	h := sizedHash(2 * SmallHash)
+	for range 100 {
+		require.Len(t, pairsOf(HashView{h}.Keep()), 2*SmallHash)
+	}
+	require.LessOrEqual(t, len(h.Many.Frozen), 1)
+}

@@ -2,6 +2,7 @@ package object
 
 import (
 	"iter"
+	"slices"
 	"sync"
 
 	"rlserver/dict"
@@ -15,22 +16,38 @@ type frozen struct {
 	dict.Passage
 	fields *dict.Dict[*pair]
 	kept   []pair // from changes
+	taken  []pair // what next has returned
+	read   int    // the sum of bytes that were read so that a cache has them
 }
 
 // next takes fields: those that changes have handed out, or else some from the table; none at the
-// end.
+// end. They are valid until the next call.
 func (z *frozen) next() (pairs []pair) {
 	z.mu.Lock()
 	defer z.mu.Unlock()
 	for len(z.kept) == 0 && !z.Over() {
 		z.Reach(z.fields.Scan(z.Cursor, SmallCount, func(p *pair) {
-			if !z.PassesBy(p.field) {
+			if len(z.Overtaken) == 0 || !z.PassesBy(p.field) {
 				z.kept = append(z.kept, *p)
 			}
 		}))
 	}
-	pairs, z.kept = z.kept, nil
-	return pairs
+	clear(z.taken)
+	z.kept, z.taken = z.taken[:0], z.kept
+	z.prefetch(z.taken)
+	return z.taken
+}
+
+// prefetch reads the first bytes of fields and values. They are far apart in memory: read side by
+// side here, they do not have to be waited for one after the other.
+func (z *frozen) prefetch(pairs []pair) {
+	sum := 0
+	for i := range pairs {
+		if p := &pairs[i]; p.field != "" && p.value != "" {
+			sum += int(p.field[0]) + int(p.value[0])
+		}
+	}
+	z.read += sum
 }
 
 // all yields the fields.
@@ -51,11 +68,19 @@ func (z *frozen) close() {
 	z.mu.Lock()
 	defer z.mu.Unlock()
 	z.Reach(0)
-	z.kept = nil
+	z.kept, z.taken = nil, nil
+}
+
+// ended reports whether the walk is over.
+func (z *frozen) ended() bool {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	return z.Over()
 }
 
 // freeze begins a walk through the fields as they are now.
 func (t *table) freeze() *frozen {
+	t.Frozen = slices.DeleteFunc(t.Frozen, (*frozen).ended) // a hash that never changes has no other end
 	z := &frozen{fields: &t.Dict}
 	t.Frozen = append(t.Frozen, z)
 	return z
