@@ -43,7 +43,7 @@ type Tx struct {
 	fetched int // what Prefetch has added up, to no end
 
 	dryRun  bool // in DryRun
-	noTouch bool // see NoTouch
+	noTouch bool // in NoTouch
 
 	notified []*Watch         // whose Then is called at the end
 	after    []func(Position) // what Afterwards was given
@@ -52,10 +52,14 @@ type Tx struct {
 // NewTx returns a Tx, for use by one goroutine.
 func (e *Engine) NewTx() *Tx { return &Tx{e: e} }
 
-// NoTouch chooses whether the connection that owns the Tx leaves the access clocks as they are when
-// it looks at keys, but for Touch: CLIENT NO-TOUCH. It holds until it is called again, for the
-// connection's own calls: not for those of others that Watch.Then makes at their end.
-func (tx *Tx) NoTouch(on bool) { tx.noTouch = on }
+// NoTouch runs calls whose lookups, but for Touch, leave the access clocks as they are if on is
+// true: CLIENT NO-TOUCH. The mode ends with run, even if that panics.
+func (tx *Tx) NoTouch(on bool, run func()) {
+	before := tx.noTouch
+	tx.noTouch = on
+	defer func() { tx.noTouch = before }()
+	run()
+}
 
 // DryRun runs calls of the limiters that decide and change nothing: they answer as they would
 // outside of it. Nothing counts their denials. The mode ends with run, even if that panics.

@@ -149,8 +149,6 @@ func (tx *Tx) notify(w *Watch) {
 // and again if that changes one. It runs in the goroutine and under the locks of the call that made
 // the change, which may be another client's.
 func (tx *Tx) callThen() {
-	defer tx.NoTouch(tx.noTouch)
-	tx.noTouch = false
 	for i := 0; i < len(tx.notified); i++ {
 		w := tx.notified[i]
 		w.due = false

@@ -80,16 +80,24 @@ func TestDryRunEnds(t *testing.T) {
 	})
 }
 
-// NoTouch holds for the calls of its owner, not for what Watch.Then does at their end.
+// NoTouch holds for the calls within it, not for what Watch.Then does at the end of a hold, and ends
+// with a panic too.
 func TestThenTouches(t *testing.T) {
 	c := newCaller(t, Options{})
 	c.set("k", 0)
 	noTouch := true
 	w := &Watch{Then: func(tx *Tx) { noTouch = tx.noTouch }}
 	c.with("k", func(k Key) { c.tx.Watch(w, k) })
-	c.tx.NoTouch(true)
-	c.set("k", epoch+1000)
+	c.with("k", func(k Key) {
+		c.tx.NoTouch(true, func() {
+			assert.True(t, c.tx.noTouch)
+			c.tx.Set(k, []byte("v"), SetMode{})
+			c.tx.NoTouch(false, func() { assert.False(t, c.tx.noTouch) })
+			assert.True(t, c.tx.noTouch)
+		})
+		assert.Panics(t, func() { c.tx.NoTouch(true, func() { panic("of a handler") }) })
+		assert.False(t, c.tx.noTouch)
+	})
 	assert.False(t, noTouch)
-	assert.True(t, c.tx.noTouch)
 	c.with("k", func(k Key) { c.tx.Unwatch(w) })
 }

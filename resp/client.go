@@ -160,7 +160,7 @@ func clientNoTouch(c *command.Call) error {
 	if err := c.Args.End(); err != nil {
 		return err
 	}
-	c.Tx.NoTouch(on)
+	c.NoTouch = on
 	c.Reply.OK()
 	return nil
 }

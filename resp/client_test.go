@@ -139,6 +139,14 @@ func TestClientNoTouch(t *testing.T) {
 	c.check([]answer{{"GET k", "$1 v"}, {"OBJECT IDLETIME k", ":10"}, {"TOUCH k", ":1"}, {"OBJECT IDLETIME k", ":0"}})
 	ts.advance(10_000)
 	c.check([]answer{{"RESET", "+RESET"}, {"OBJECT IDLETIME k", ":10"}, {"GET k", "$1 v"}, {"OBJECT IDLETIME k", ":0"}})
+
+	ts.advance(10_000) // it holds from the next call on, within EXEC too
+	c.check([]answer{
+		{"MULTI", "+OK"}, {"CLIENT NO-TOUCH ON", "+QUEUED"}, {"GET k", "+QUEUED"}, {"EXEC", "*2 +OK $1 v"},
+		{"OBJECT IDLETIME k", ":10"},
+		{"MULTI", "+OK"}, {"CLIENT NO-TOUCH OFF", "+QUEUED"}, {"GET k", "+QUEUED"}, {"EXEC", "*2 +OK $1 v"},
+		{"OBJECT IDLETIME k", ":0"},
+	})
 }
 
 // ends waits for the server to close the connection.

@@ -119,7 +119,7 @@ func reset(c *command.Call) error {
 	s.setAuthenticated(s.server.Settings.Password() == "")
 	s.profile.name.Store(nil)
 	s.profile.tracking.Store(false)
-	c.Tx.NoTouch(false)
+	c.NoTouch = false
 	s.replyMode = replyOn
 	s.transaction = transaction{}
 	s.unwatch()

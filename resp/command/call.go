@@ -31,6 +31,10 @@ type Call struct {
 	DB     int   // index of the database
 	Client int64 // the connection's id
 	Conn   conn
+
+	// NoTouch is CLIENT NO-TOUCH: lookups leave the access clocks of keys as they are.
+	NoTouch bool
+
 	Random *rand.Rand
 
 	Executing bool    // within EXEC, under the locks of all queued calls
@@ -76,7 +80,13 @@ func (c *Call) MakeRoomToStretch(name []byte, length int64) {
 func (c *Call) Run(p *Prepared, keys []engine.Key) (held bool) {
 	mark := len(c.Reply.B)
 	c.Command, c.Words, c.Args, c.Keys = p.Command, p.Words, Args{List: p.Words[p.Name:], Keys: keys}, keys
-	switch err := p.Command.Run(c); err {
+	var err error
+	if c.NoTouch || c.Executing {
+		c.Tx.NoTouch(c.NoTouch, func() { err = p.Command.Run(c) })
+	} else {
+		err = p.Command.Run(c)
+	}
+	switch err {
 	case nil:
 	case ErrWait:
 		return true
