@@ -24,9 +24,9 @@ func (readOnly) syncDir() error               { return nil }
 func ignoreBytes(int) {}
 
 // Progress is told how far long work is. Work consists of stages, one after the other, of a known
-// number of bytes each, which may turn out to be more.
+// number of bytes each, which may turn out to be more. Nothing is printed before End.
 type Progress interface {
-	Begin(stage string, bytes int64) // ends the stage before
+	Begin(stage string, bytes int64)
 	Add(bytes int)
 	End()
 }
@@ -51,7 +51,6 @@ const maxReads = 5
 // Nothing is changed. A server may be using the directory: if something looks torn or missing, and
 // files have been created, removed or extended in the meantime, it is read again.
 func Check(dir string, out io.Writer, p Progress) error {
-	defer p.End()
 	return checkLive(readOnly{directory(dir)}, out, p)
 }
 
@@ -105,6 +104,7 @@ func check(fs fileSystem, out io.Writer, p Progress) (whole bool, err error) {
 			fmt.Fprintf(out, "%s: %s\n", fileName(kind, n), report)
 		}
 	}
+	p.End()
 	for _, name := range f.unfinished {
 		fmt.Fprintf(out, "%s: incomplete, a start removes it\n", name)
 	}
@@ -156,6 +156,7 @@ func dryRun(fs fileSystem, f files, p Progress) (recovery, error) {
 		p.Begin("loading", sizeOf(fs, f))
 		r := recovery{fs: fs, e: engine.New(engine.Options{Databases: databases, Shards: 1}), read: p.Add}
 		err := r.load(f)
+		p.End()
 		few := (*databaseError)(nil)
 		if !errors.As(err, &few) {
 			return r, err

@@ -18,7 +18,6 @@ import (
 // quoted as in Go; in JSON it is in base64, and its name ends in _base64. Nothing is changed. Dump
 // stops with an error at the first damage. A torn tail is not an error: the last line reports it.
 func Dump(dir string, out io.Writer, asJSON bool, progress Progress) error {
-	defer progress.End()
 	fs := readOnly{directory(dir)}
 	f, err := listFiles(fs)
 	if err != nil {
@@ -31,6 +30,7 @@ func Dump(dir string, out io.Writer, asJSON bool, progress Progress) error {
 	defer buffered.Flush()
 	p := printer{out: buffered, json: asJSON, read: progress.Add}
 	progress.Begin("reading", sizeOf(fs, f))
+	defer progress.End()
 	for kind, list := range f.inOrder() {
 		for i, n := range list {
 			last := kind == logFile && i == len(list)-1 && missing == nil

@@ -15,7 +15,6 @@ import (
 // then one snapshot replaces them. The directory must be readable and not in use. If it is not
 // ahead, nothing is changed.
 func RepairClock(dir string, now int64, out io.Writer, p Progress) error {
-	defer p.End()
 	d := directory(dir)
 	lock, err := d.lock()
 	if err != nil {

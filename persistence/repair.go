@@ -16,7 +16,6 @@ import (
 // files that is made first, in a folder of the directory that is named on out. The directory must
 // not be in use. If files have a newer format version, it returns an error and changes nothing.
 func Repair(dir string, out io.Writer, p Progress) error {
-	defer p.End()
 	d := directory(dir)
 	lock, err := d.lock()
 	if err != nil {
@@ -65,6 +64,7 @@ func keepCopy(d directory, f files, p Progress) (folder string, err error) {
 		return "", err
 	}
 	p.Begin("copying", sizeOf(d, f))
+	defer p.End()
 	for _, name := range names {
 		if name == lockName {
 			continue
