@@ -91,7 +91,7 @@ func TestThenTouches(t *testing.T) {
 	c.with("k", func(k Key) {
 		c.tx.NoTouch(true, func() {
 			assert.True(t, c.tx.noTouch)
-			c.tx.Set(k, []byte("v"), SetMode{})
+			c.tx.Set(k, []byte("another value"), SetMode{})
 			c.tx.NoTouch(false, func() { assert.False(t, c.tx.noTouch) })
 			assert.True(t, c.tx.noTouch)
 		})
