@@ -14,5 +14,6 @@
 // A file sets all of its policies or, with an error, none. Policies with other names are kept.
 //
 // The parser takes time and memory in proportion to the length of the file, whatever is in it:
-// anchors, aliases and merges are refused, not followed.
+// anchors, aliases and merges are refused, not followed. As it takes much of both for each node, a
+// file that may have more than two million is refused before it is parsed.
 package policyfile

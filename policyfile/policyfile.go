@@ -13,7 +13,7 @@ import (
 	"rlserver/smallfile"
 )
 
-// maxSize is how many bytes a file may have: about 300,000 policies.
+// maxSize is how many bytes a file may have: about 260,000 policies.
 const maxSize = 16 << 20
 
 // Read reads a file of policies. The error names the file, and the line if its content is wrong.

@@ -156,6 +156,20 @@ func TestHostilePolicyFiles(t *testing.T) {
 	}
 }
 
+// Files of the largest size whose nodes would take gigabytes are refused before they are parsed.
+func TestFilesOfTooManyNodes(t *testing.T) {
+	for _, unit := range []string{"-\n", "- \r", "a, ", "[],", "{},", "'',", "a: 1\n", "? a\n", "---\n", "-\u0085"} {
+		text := []byte(strings.Repeat(unit, maxSize/len(unit)))
+		var err error
+		taken := bytesAllocated(func() { _, err = parse(text) })
+		assert.ErrorContains(t, err, "there are too many fields and values: at most 2097152 are read", unit)
+		assert.Less(t, taken, uint64(1<<20), unit)
+	}
+	policies := strings.Repeat("  policy-1: {slide: {limit: 5, window: 15m}}\n", 200_000)
+	assert.NoError(t, checkNodes([]byte(policies)))
+	assert.NoError(t, checkNodes([]byte(strings.Repeat("  policy-1:\n    token:\n      capacity: 5\n", 200_000))))
+}
+
 func TestManyPoliciesAreReadInLinearMemory(t *testing.T) {
 	read := func(n int) uint64 {
 		text := []byte("policies:\n")
