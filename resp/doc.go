@@ -34,10 +34,11 @@
 // resp. A handler in commands/... knows its call (command.Call) and no connection. A handler here
 // reaches the connection by sessionOf, and the server through that.
 //
-// In this package a file is named after what it holds: client_kill.go has CLIENT KILL, save.go has
-// SAVE and BGSAVE, config.go has CONFIG. Some hold no command:
+// In this package a file is named after what it holds: save.go has SAVE, BGSAVE and what the
+// server asks of the disk, config.go has CONFIG, unsupported.go has the commands of features that
+// rlserver lacks: scripts, modules, replicas. Some hold no command:
 //
-//	server.go            Server, its options and counters
+//	server.go            Server, its options and counters; throttle, for log lines that clients cause
 //	accept.go            connections from accept to end; protected mode, maxclients
 //	session.go           session: one connection, from batch to replies
 //	profile.go           what other goroutines may read of a session
@@ -46,8 +47,6 @@
 //	pipeline.go          several calls under one hold of locks
 //	client_memory.go     what a session holds; closing the one that holds most
 //	maxmemory.go         how much memory the process takes, and what that leaves to the keys
-//	store.go             Store: what the server asks of the disk
-//	throttle.go          log lines that clients can cause are written once a second at most
 //	table.go             imports the families of commands
 //
 // # The order of locks

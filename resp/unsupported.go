@@ -42,6 +42,27 @@ func init() {
 					Tips:    "request_policy:all_shards response_policy:one_succeeded",
 					Summary: "Kill the script currently in execution.", Run: scriptKill},
 			}},
+		&command.Command{Name: "module", Arity: -2, Group: "server", Since: "4.0.0",
+			Complexity: "Depends on subcommand.", Summary: "A container for module commands",
+			Subs: []*command.Command{
+				{Name: "help", Arity: 2, Flags: command.Loading | command.Stale, Group: "server",
+					Since: "5.0.0", Complexity: "O(1)",
+					Summary: "Show helpful text about the different subcommands", Run: command.Help},
+				{Name: "list", Arity: 2, Flags: command.Admin | command.NoScript, Group: "server",
+					Since: "4.0.0", Tips: "nondeterministic_output_order",
+					Complexity: "O(N) where N is the number of loaded modules.",
+					Summary:    "List all modules loaded by the server", Run: moduleList},
+			}},
+		&command.Command{Name: "role", Arity: 1,
+			Flags: command.NoScript | command.Loading | command.Stale | command.Fast, Group: "server",
+			Since: "2.8.12", Complexity: "O(1)", Categories: "admin dangerous",
+			Summary: "Return the role of the instance in the context of replication", Run: role},
+		&command.Command{Name: "wait", Arity: 3, Flags: command.NoScript, Group: "generic", Since: "3.0.0",
+			Complexity: "O(1)", Categories: "connection",
+			Tips: "request_policy:all_shards response_policy:agg_min", Syntax: "numreplicas timeout",
+			Summary: "Wait for the synchronous replication of all the write commands sent in the context of the " +
+				"current connection",
+			Run: waitForReplicas},
 	)
 }
 
@@ -109,3 +130,37 @@ func scriptExists(c *command.Call) error {
 }
 
 func scriptKill(*command.Call) error { return errNotBusy }
+
+const (
+	errWaitTimeout  = engine.Error("ERR timeout is not an integer or out of range")
+	errWaitNegative = engine.Error("ERR timeout is negative")
+)
+
+// moduleList handles MODULE LIST: there are no modules.
+func moduleList(c *command.Call) error {
+	c.Reply.Array(0)
+	return nil
+}
+
+// role handles ROLE: a primary without replicas, at offset 0.
+func role(c *command.Call) error {
+	c.Reply.Array(3)
+	c.Reply.BulkString("master")
+	c.Reply.Integer(0)
+	c.Reply.Array(0)
+	return nil
+}
+
+// waitForReplicas handles WAIT numreplicas timeout. There are never replicas, so it replies 0 at
+// once.
+func waitForReplicas(c *command.Call) error {
+	c.Args.Integer()
+	if c.Args.IntegerOr(errWaitTimeout) < 0 {
+		c.Args.Fail(errWaitNegative)
+	}
+	if err := c.Args.End(); err != nil {
+		return err
+	}
+	c.Reply.Integer(0)
+	return nil
+}
