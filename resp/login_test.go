@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/netip"
 	"os"
 	"strings"
 	"testing"
@@ -97,6 +98,66 @@ func TestFailedLoginsAreDelayed(t *testing.T) {
 			assert.LessOrEqual(t, strings.Count(log.String(), "a login failed"), 7)
 		},
 	)
+}
+
+// fromAddress is a connection that comes from an address.
+type fromAddress struct {
+	net.Conn
+	address net.TCPAddr
+}
+
+func (c fromAddress) RemoteAddr() net.Addr { return &c.address }
+
+func (p *pipes) connectFrom(address string) *bufio.ReadWriter {
+	client, server := net.Pipe()
+	p.arriving <- fromAddress{server, *net.TCPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr(address), 5000))}
+	return bufio.NewReadWriter(bufio.NewReader(client), bufio.NewWriterSize(client, 0))
+}
+
+// A new connection is no way around the delay: the failed logins of its address count.
+func TestFailedLoginsAreDelayedByAddress(t *testing.T) {
+	d := config.Defaults{Password: "sesame", PreauthTimeout: time.Minute}
+	withLogins(t, d, io.Discard, func(t *testing.T, s *Server, p *pipes) {
+		answered := func(address, password string) time.Duration {
+			c, start := p.connectFrom(address), time.Now()
+			go func() { fmt.Fprintf(c, "AUTH %s\r\n", password); c.Flush() }()
+			_, err := c.ReadString('\n')
+			require.NoError(t, err)
+			return time.Since(start)
+		}
+		for _, step := range []struct {
+			address, password string
+			want              time.Duration
+		}{
+			{"192.0.2.1", "guess", firstLoginDelay},
+			{"192.0.2.1", "guess", 2 * firstLoginDelay},
+			{"192.0.2.1", "guess", maxLoginDelay},
+			{"192.0.2.1", "guess", maxLoginDelay},
+			{"::ffff:192.0.2.1", "guess", maxLoginDelay},
+			{"192.0.2.2", "guess", firstLoginDelay},
+			{"2001:db8::1", "guess", firstLoginDelay},
+			{"2001:db8::ffff", "guess", 2 * firstLoginDelay},
+			{"2001:db8:0:1::1", "guess", firstLoginDelay},
+			{"192.0.2.1", "sesame", 0},
+			{"192.0.2.1", "guess", firstLoginDelay},
+		} {
+			require.Equal(t, step.want, answered(step.address, step.password), "%+v", step)
+		}
+		time.Sleep(addressMemory + time.Second)
+		require.Equal(t, firstLoginDelay, answered("192.0.2.1", "guess"), "long ago")
+	})
+}
+
+func TestAddressesOfFailedLoginsAreBounded(t *testing.T) {
+	var f loginFailures
+	address := func(i int) netip.Prefix {
+		return netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)}), 32)
+	}
+	for i := range 3 * mostAddresses {
+		require.Zero(t, f.add(address(i), 0))
+	}
+	require.Len(t, f.addresses, mostAddresses)
+	require.Equal(t, 1, f.add(address(3*mostAddresses-1), 0))
 }
 
 func TestFailedLoginsAreLoggedOnceASecond(t *testing.T) {

@@ -39,6 +39,7 @@ type Server struct {
 	overhead      atomic.Int64 // bytes of the process beside keys and clients, as last measured
 	oomRefusals   atomic.Int64 // calls refused with OOM since the start or CONFIG RESETSTAT
 	failedLogins  atomic.Int64 // since the start or CONFIG RESETSTAT
+	loginFailures loginFailures
 	loginTimeouts atomic.Int64 // clients closed because they did not log in in time, likewise
 
 	// How often log lines are written, and memory is collected, on behalf of clients.
