@@ -27,6 +27,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 			"rlserver/policyfile",
 			"rlserver/process",
 			"rlserver/smallfile",
+			"rlserver/web", "rlserver/engine/limit", "rlserver/engine/object", "rlserver/engine/rule",
 		},
 		others: []string{"github.com/alecthomas/kong", "github.com/coreos/go-systemd/v22/daemon"},
 	},
@@ -35,8 +36,16 @@ var mayImport = map[string]struct{ ours, others []string }{
 		others: []string{"go.yaml.in/yaml/v3"},
 	},
 	"rlserver/smallfile": {},
-	"rlserver/certs":     {ours: []string{"rlserver/smallfile"}},
-	"rlserver/acl":       {ours: []string{"rlserver/smallfile"}},
+	"rlserver/web": {
+		ours: []string{"rlserver/stats"},
+		others: []string{
+			"github.com/prometheus/client_golang/prometheus",
+			"github.com/prometheus/client_golang/prometheus/collectors",
+			"github.com/prometheus/client_golang/prometheus/promhttp",
+		},
+	},
+	"rlserver/certs": {ours: []string{"rlserver/smallfile"}},
+	"rlserver/acl":   {ours: []string{"rlserver/smallfile"}},
 	"rlserver/resp": {
 		ours: []string{
 			"rlserver/clock", "rlserver/engine", "rlserver/engine/object",

@@ -245,10 +245,13 @@ func (l *log) reached(sequence uint64) error {
 }
 
 // backlog returns how many bytes wait to be written.
-func (l *log) backlog() int64 {
+func (l *log) backlog() int64 { return int64(l.end() - l.written.Load()) }
+
+// end is the position behind what was appended last.
+func (l *log) end() uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return int64(l.appended - l.written.Load())
+	return l.appended
 }
 
 // err returns why the log has failed, nil if it has not.

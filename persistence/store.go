@@ -105,6 +105,8 @@ type Status struct {
 	SizeAtSave    int64 // of both, right after the last snapshot
 	Backlog       int64 // bytes that wait to be written
 	DelayedSyncs  int64 // that took longer than a second
+	Appended      int64 // bytes appended to the log since the start
+	Synced        int64 // of Appended, those that are synced to the disk
 }
 
 // Open locks a directory for this process, and creates it if it does not exist. Without AppendOnly
@@ -378,6 +380,8 @@ func (s *Store) Status() Status {
 	if l := s.journal.Load(); l != nil {
 		st.LogBytes += l.size.Load()
 		st.Backlog, st.DelayedSyncs = l.backlog(), l.delayed.Load()
+		st.Synced = int64(l.synced.Load()) // before end, as it is never above it
+		st.Appended = int64(l.end())
 	}
 	return st
 }

@@ -264,3 +264,37 @@ func (s *Server) writePolicies(r *report) {
 			boolDigit(p.Shadow()), d.Admitted, d.Denied+d.ShadowDenied))
 	}
 }
+
+// Figures are what other packages show of the server: figures of INFO, by the same counters.
+type Figures struct {
+	Uptime            time.Duration
+	Loading, Stopping bool
+	Calls, Errors     int64
+
+	Clients, WaitingCalls  int64
+	Received, Rejected     int64 // connections
+	BytesIn, BytesOut      int64
+	FailedLogins           int64
+	LoginTimeouts          int64
+	EvictedClients         int64
+	OutputLimit            int64 // clients closed because of client-output-buffer-limit
+	ClientMemory, Overhead int64 // bytes
+	OutOfMemory            int64 // calls refused with OOM
+}
+
+// Figures returns the figures of now. It takes no lock that a call holds for long.
+func (s *Server) Figures() Figures {
+	t := s.totals()
+	s.mu.Lock()
+	stopping := s.draining
+	s.mu.Unlock()
+	return Figures{
+		Uptime: time.Since(s.started), Loading: s.loading.Load() != 0, Stopping: stopping,
+		Calls: t.calls, Errors: t.errors,
+		Clients: int64(s.clients()), WaitingCalls: s.queues.Waiting.Load(),
+		Received: t.connections, Rejected: t.rejected, BytesIn: t.in, BytesOut: t.out,
+		FailedLogins: s.failedLogins.Load(), LoginTimeouts: s.loginTimeouts.Load(),
+		EvictedClients: s.memory.Evicted.Load(), OutputLimit: s.memory.Unread.Load(),
+		ClientMemory: s.clientMemory(), Overhead: s.overhead.Load(), OutOfMemory: s.oomRefusals.Load(),
+	}
+}

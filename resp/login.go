@@ -147,3 +147,24 @@ func (s *session) loginFailed() {
 	s.failedLogins = min(s.failedLogins+1, 16)
 	s.deferUntilUnlocked(func() { s.guard.PauseFor(delay) })
 }
+
+// PasswordRequired reports whether clients have to log in.
+func (s *Server) PasswordRequired() bool { return s.Settings.Password() != "" }
+
+// Login checks a user and a password for another protocol than that of Redis, from a client at an
+// address. It counts and logs failures; the caller delays the reply to them.
+func (s *Server) Login(user, password, address string) bool {
+	if user == defaultUser && s.passwordMatches([]byte(password)) {
+		return true
+	}
+	s.failedLogins.Add(1)
+	if skipped, ok := s.allows(&s.loginLog, time.Second); ok {
+		s.Log.Warn("a login by HTTP failed", "address", address, "others_since_the_last_line", skipped)
+	}
+	return false
+}
+
+// Protected reports whether protected mode refuses clients of other machines now.
+func (s *Server) Protected() bool {
+	return s.Settings.ProtectedMode.Load() != 0 && !s.PasswordRequired()
+}

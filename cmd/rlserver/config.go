@@ -78,6 +78,15 @@ func (c *setup) validate() error {
 		return errors.New("--bind names no address")
 	case start.Port == 0 && start.UnixSocket == "":
 		return errors.New("--port 0 leaves nothing to listen on: give --unixsocket")
+	case start.HTTP.Port != 0 && start.HTTP.Port == start.Port:
+		return fmt.Errorf("--http-port %d is the port of the Redis protocol: HTTP needs one of its own", start.Port)
+	case start.HTTP.Port != 0 && len(start.HTTP.Bind) == 0:
+		return errors.New("--http-bind names no address")
+	case start.HTTP.Port == 0 && (start.HTTP.TokenFile != "" || start.HTTP.Debug == "yes"):
+		return errors.New("--http-token-file and --debug-http need --http-port")
+	case start.HTTP.MaxStreams >= start.HTTP.MaxClients:
+		return fmt.Errorf("--http-max-streams %d must be below --http-max-clients, which is %d",
+			start.HTTP.MaxStreams, start.HTTP.MaxClients)
 	case c.Password() != "" && start.PasswordFile != "":
 		return errors.New("--requirepass and --requirepass-file exclude each other")
 	}
@@ -85,11 +94,14 @@ func (c *setup) validate() error {
 }
 
 // mostClients returns how many clients the limit on open files allows, without the additional ones
-// of the Unix socket.
+// of the Unix socket and those to the HTTP port.
 func (c *setup) mostClients() int {
 	most := process.MaxConnections()
 	if c.Start.UnixSocket != "" {
 		most = max(1, most-int(c.ReservedClients.Load()))
+	}
+	if c.Start.HTTP.Port != 0 {
+		most = max(1, most-c.Start.HTTP.MaxClients)
 	}
 	return most
 }

@@ -6,19 +6,21 @@
 //	rlserver repair --clock DIR moves data back that is ahead of the present, and keeps a copy
 //	rlserver dump [--json] DIR  prints each change in it
 //	rlserver gen-cert DIR       makes certificates to try TLS with
+//	rlserver healthcheck [URL]  asks the HTTP port of a server whether it is healthy
 //	rlserver docs               prints docs/COMMANDS.md
 //
 // It is the only place that knows all packages, and the edge at which time, randomness, files and
 // sockets enter:
 //
 //	main.go     the exit code
-//	flags.go    flags, made from the table of settings in resp/config, and the sources of values; help.go
+//	flags.go    flags, made from the settings in resp/config, and the sources of values; help.go
 //	config.go   which settings exclude each other; --check-config
 //	run.go      the parts of a server: how they are opened and connected
 //	listen.go   addresses and sockets
 //	load.go     loading the data, and when clients are accepted
 //	stop.go     the orderly stop
 //	store.go    package persistence as package resp sees it
+//	web.go      the HTTP server, and the other parts as package web sees them
 //	tools.go    what the program does other than serving
 //
 // Flags have the names of Redis' parameters. Each can be set as an environment variable, RLSERVER_

@@ -16,6 +16,7 @@ syntax of redis.conf: --requirepass-file FILE, RLSERVER_REQUIREPASS_FILE=FILE, r
 A flag takes precedence over the environment, and that over the file.
 CONFIG SET changes what can change while the server runs, CONFIG REWRITE writes it to the file.
 
+	rlserver healthcheck [URL]  asks the HTTP port of a server whether it is healthy
 	rlserver docs               prints the documentation of all commands
 	rlserver check DIR          reads a data directory and reports whether a server would start on it
 	rlserver repair DIR         cuts off what is damaged, and keeps a copy

@@ -22,7 +22,7 @@ func listen(start *config.Defaults) (listeners []net.Listener, err error) {
 		}
 	}()
 	if start.Port != 0 {
-		if listeners, err = listenTCP(start); err != nil {
+		if listeners, err = listenTCP(start.Bind, start.Port, "--bind"); err != nil {
 			return listeners, err
 		}
 	}
@@ -42,10 +42,11 @@ func closeAll(listeners []net.Listener) {
 	}
 }
 
-func listenTCP(start *config.Defaults) (listeners []net.Listener, err error) {
+// listenTCP listens on the addresses of a setting.
+func listenTCP(addresses []string, port int, setting string) (listeners []net.Listener, err error) {
 	lc := net.ListenConfig{KeepAlive: -1} // the server sets it, connection by connection
-	for _, address := range start.Bind {
-		network, hostPort, optional := place(address, start.Port)
+	for _, address := range addresses {
+		network, hostPort, optional := place(address, port)
 		ln, err := lc.Listen(context.Background(), network, hostPort)
 		if optional && absent(err) {
 			continue
@@ -56,7 +57,7 @@ func listenTCP(start *config.Defaults) (listeners []net.Listener, err error) {
 		listeners = append(listeners, ln)
 	}
 	if len(listeners) == 0 {
-		return nil, errors.New("cannot listen: this machine has none of the addresses of --bind")
+		return nil, errors.New("cannot listen: this machine has none of the addresses of " + setting)
 	}
 	return listeners, nil
 }

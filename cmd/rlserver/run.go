@@ -23,6 +23,7 @@ import (
 	"rlserver/progress"
 	"rlserver/resp"
 	"rlserver/resp/config"
+	"rlserver/web"
 )
 
 // parts are the parts of a server. They are opened in the order of the fields.
@@ -40,6 +41,7 @@ type parts struct {
 	server    *resp.Server
 
 	processors *process.Processors
+	web        *web.Server // nil without --http-port
 }
 
 // serve runs the server, by the clocks of a source, until the context ends or a client sends
@@ -54,6 +56,7 @@ func serve(ctx context.Context, c setup, source clock.Source) error {
 	if err := p.load(ctx); err != nil {
 		p.server.Shutdown(ctx) // closes the listeners that are served
 		closeAll(p.listeners)
+		p.closeWeb()
 		return err
 	}
 	stops := p.start()
@@ -127,6 +130,10 @@ func open(c setup, source clock.Source) (p *parts, err error) {
 		return nil, errors.Join(err, p.data.Close())
 	}
 	p.connect()
+	if err := p.openWeb(); err != nil {
+		closeAll(p.listeners)
+		return nil, errors.Join(err, p.data.Close())
+	}
 	for _, ln := range p.listeners {
 		p.log.Info("listening", "network", ln.Addr().Network(), "address", ln.Addr().String())
 	}

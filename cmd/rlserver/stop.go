@@ -23,6 +23,7 @@ func (p *parts) stop(stops []func()) error {
 		ending, cancel = context.WithTimeout(ending, stopTime)
 		defer cancel()
 	}
+	p.closeWeb() // until here /readyz has said that the server is stopping
 	// before the log is closed, because what they change is written to it
 	for _, stop := range stops {
 		within(ending, stop)

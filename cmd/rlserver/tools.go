@@ -27,6 +27,13 @@ var tools = map[string]tool{
 
 Prints docs/COMMANDS.md: all commands, as the command table declares them.
 `},
+	"healthcheck": {checkHealth, `Usage: rlserver healthcheck [URL]
+
+Asks a server whether it is healthy, for images without a shell, and exits with 0 if so, otherwise with 1. URL is that
+of --http-port: by default http://127.0.0.1:PORT/healthz with the port in the environment variable RLSERVER_HTTP_PORT.
+With /readyz in place of /healthz it asks whether the server has loaded its data, can write to the disk and is not
+stopping. An https URL of this machine is asked without checking the name in the certificate.
+`},
 	"check": {check, `Usage: rlserver check DIR
 
 Reads a data directory and prints what is in each file, up to its first damage, and whether a server would start on it.

@@ -279,12 +279,12 @@ func oneOf(words []string, value string) (string, error) {
 }
 
 // addresses is a list of addresses, separated by spaces or commas.
-func addresses() Value {
+func addresses(at func(*Settings) *[]string) Value {
 	return Value{
-		Get: func(s *Settings) string { return strings.Join(s.Start.Bind, " ") },
+		Get: func(s *Settings) string { return strings.Join(*at(s), " ") },
 		Start: func(s *Settings, value string) (func(), error) {
 			list := strings.FieldsFunc(value, func(r rune) bool { return r == ' ' || r == ',' })
-			return func() { s.Start.Bind = list }, nil
+			return func() { *at(s) = list }, nil
 		},
 	}
 }

@@ -45,6 +45,7 @@ type Defaults struct {
 	LogFormat    string // text or json; empty: text
 	PasswordFile string // whose first line becomes the password; empty: none
 	Policies     string // file of named limits; empty: none
+	HTTP         HTTPDefaults
 
 	// For a server with a Store.
 	AppendOnly        bool       // whether the store logs every change
@@ -54,6 +55,16 @@ type Defaults struct {
 	RewriteMinSize    int64      // likewise
 	Save              SavePoints // likewise
 	OnDiskFailure     string     // likewise; empty: refuse
+}
+
+// HTTPDefaults are the settings of the HTTP port.
+type HTTPDefaults struct {
+	Port       int      // 0: none
+	Bind       []string // addresses
+	TokenFile  string   // whose first line is a bearer token; empty: none
+	MaxClients int      // connections
+	MaxStreams int      // of MaxClients, those that are event streams
+	Debug      string   // whether profiles are served: no or yes; empty: no
 }
 
 // Settings are a server's configuration: what it started with, and what can change while it runs.

@@ -12,6 +12,7 @@ import (
 const (
 	groupListen        = "Listen"
 	groupAccess        = "Access"
+	groupHTTP          = "HTTP"
 	groupService       = "Service"
 	groupPersistence   = "Persistence"
 	groupCompatibility = "Compatibility"
@@ -23,7 +24,7 @@ var Parameters = []Parameter{
 		Help: `Addresses to listen on, separated by commas or, in quotes, by spaces. * means all addresses of this
 			machine. An address that begins with - is skipped if this machine does not have it. 127.0.0.1,-::1 by
 			default.`,
-		Value: addresses()},
+		Value: addresses(func(s *Settings) *[]string { return &s.Start.Bind })},
 	{Name: "port", Group: groupListen, Form: "PORT", Default: "6379",
 		Help:  "TCP port, 6379 by default. 0: none.",
 		Value: fixedInteger(0, math.MaxUint16, func(s *Settings) *int { return &s.Start.Port })},
@@ -56,6 +57,28 @@ var Parameters = []Parameter{
 		Help: `Clients that may use DEBUG: none (no), those on this machine (local), or all (yes). local by
 			default.`,
 		Value: fixedChoice([]string{"no", "local", "yes"}, func(s *Settings) *string { return &s.Start.DebugCommand })},
+
+	{Name: "http-port", Group: groupHTTP, Form: "PORT", Default: "0",
+		Help: `TCP port of the metrics for Prometheus (/metrics), of health checks (/healthz and /readyz), and of a page
+			that shows the server (/). It asks for a user and a password if clients need one. 0, the default: none.`,
+		Value: fixedInteger(0, math.MaxUint16, func(s *Settings) *int { return &s.Start.HTTP.Port })},
+	{Name: "http-bind", Group: groupHTTP, Form: "ADDR,...", Default: "127.0.0.1 -::1", Words: ManyWords,
+		Help:  "Addresses to listen on for --http-port, written as for --bind. 127.0.0.1,-::1 by default.",
+		Value: addresses(func(s *Settings) *[]string { return &s.Start.HTTP.Bind })},
+	{Name: "http-token-file", Group: groupHTTP, Form: "FILE",
+		Help: `Regular file whose first line is a token of at least 16 characters that HTTP clients may give instead
+			of a user and a password, as Prometheus does (authorization: credentials_file).`,
+		Value: fixedText(func(s *Settings) *string { return &s.Start.HTTP.TokenFile })},
+	{Name: "http-max-clients", Group: groupHTTP, Form: "N", Default: "128",
+		Help:  "How many connections the HTTP port may have at once, 128 by default.",
+		Value: fixedInteger(2, 10_000, func(s *Settings) *int { return &s.Start.HTTP.MaxClients })},
+	{Name: "http-max-streams", Group: groupHTTP, Form: "N", Default: "32",
+		Help:  "How many of these may be pages that are open, 32 by default.",
+		Value: fixedInteger(1, 9_999, func(s *Settings) *int { return &s.Start.HTTP.MaxStreams })},
+	{Name: "debug-http", Group: groupHTTP, Form: "yes|no", Default: "no",
+		Help: `Whether the HTTP port serves the profiles of the Go runtime at /debug/pprof, no by default. Profiles
+			show what is in memory, and take time to make.`,
+		Value: fixedChoice([]string{"no", "yes"}, func(s *Settings) *string { return &s.Start.HTTP.Debug })},
 
 	{Name: "databases", Group: groupService, Form: "N", Default: "16",
 		Help:  "How many databases SELECT can choose from, 16 by default.",

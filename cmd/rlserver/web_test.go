@@ -1,0 +1,231 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"rlserver/clock"
+)
+
+// startHTTP starts a server with an HTTP port until the test ends.
+func startHTTP(t *testing.T, flags ...string) (p *child, address string) {
+	t.Helper()
+	for range 20 { // a port that was free a moment ago may be taken
+		ln, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		ln.Close()
+		_, port, _ := net.SplitHostPort(ln.Addr().String())
+		p = start(t, append([]string{"--http-port", port, "--http-bind", "127.0.0.1"}, flags...)...)
+		for range 1000 {
+			if conn, err := net.Dial("tcp", ln.Addr().String()); err == nil {
+				conn.Close()
+				return p, ln.Addr().String()
+			}
+			select {
+			case <-p.ended:
+			case <-time.After(10 * time.Millisecond):
+				continue
+			}
+			break
+		}
+	}
+	require.FailNow(t, "the server does not serve HTTP", "%s", p.stderr.String())
+	return nil, ""
+}
+
+// fetch returns the body of a response, whose status must be as wanted.
+func fetch(t *testing.T, status int, url string, header ...string) string {
+	t.Helper()
+	request, err := http.NewRequest(http.MethodGet, url, nil)
+	require.NoError(t, err)
+	for i := 0; i < len(header); i += 2 {
+		request.Header.Set(header[i], header[i+1])
+	}
+	response, err := http.DefaultClient.Do(request)
+	require.NoError(t, err)
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	require.Equal(t, status, response.StatusCode, "%s: %s", url, text)
+	return string(text)
+}
+
+// infoFields returns the fields of INFO.
+func (c *client) infoFields() map[string]string {
+	fields := make(map[string]string)
+	for line := range strings.Lines(c.do("INFO everything")) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
+		fields[name] = value
+	}
+	return fields
+}
+
+// The metrics have the figures of INFO, and readiness follows the server.
+func TestMetricsAgreeWithInfo(t *testing.T) {
+	p, address := startHTTP(t)
+	conn := p.connect()
+	c := &client{t, conn, bufio.NewReader(conn)}
+	for range 5 {
+		c.do("RL.SLIDE login:ann 3 1h")
+		c.do("RL.TOKEN api:ann 2 1 1h")
+	}
+	c.do("RL.POLICY SET free SLIDE 1 1h SHADOW")
+	for range 3 {
+		c.do("RL.CHECK ann free")
+	}
+	c.do("SET x y")
+	c.do("HGET x f")
+	info := c.infoFields()
+	metrics := fetch(t, 200, "http://"+address+"/metrics")
+	for metric, field := range map[string]string{
+		"rlserver_connected_clients":                                             "connected_clients",
+		"rlserver_connections_received_total":                                    "total_connections_received",
+		"rlserver_expired_keys_total":                                            "expired_keys",
+		`rlserver_memory_bytes{use="keys"}`:                                      "used_memory_dataset",
+		`rlserver_decisions_total{command="rl.slide",outcome="denied"}`:          "=2",
+		`rlserver_decisions_total{command="rl.token",outcome="denied"}`:          "=3",
+		`rlserver_policy_decisions_total{outcome="admitted",policy="free"}`:      "=1",
+		`rlserver_policy_decisions_total{outcome="shadow_denied",policy="free"}`: "=2",
+		`rlserver_policy_shadow{policy="free"}`:                                  "=1",
+		`rlserver_command_duration_seconds_count{command="rl.slide"}`:            "=5",
+		`rlserver_command_errors_total{command="hget",stage="failed"}`:           "=1",
+		`rlserver_keys{type="zset"}`:                                             "=2",
+		`rlserver_keys{type="rl.token"}`:                                         "=1",
+		`rlserver_keys{type="string"}`:                                           "=1",
+		`rlserver_ready`:                                                         "=1",
+		`rlserver_disk_state{state="ok"}`:                                        "=1",
+		`rlserver_error_replies_total`:                                           "total_error_replies",
+		`rlserver_database_keys{db="0"}`:                                         "=4",
+	} {
+		want, literal := strings.CutPrefix(field, "=")
+		if !literal {
+			want = info[field]
+			require.NotEmpty(t, want, field)
+		}
+		n, err := strconv.ParseFloat(want, 64)
+		require.NoError(t, err)
+		assert.Contains(t, metrics, "\n"+metric+" "+strconv.FormatFloat(n, 'g', -1, 64)+"\n")
+	}
+	assert.NotContains(t, metrics, "ann", "no label has keys")
+
+	assert.Contains(t, fetch(t, 200, "http://"+address+"/api/limiter?db=0&key=bG9naW46YW5u"),
+		`"rule":"SLIDE 3 1h","unusable":"","limit":3,"used":3,"remaining":0`)
+	assert.Contains(t, fetch(t, 200, "http://"+address+"/api/limiter?db=0&key=ZnJlZTp7YW5ufQ"), `"rule":"SLIDE 1 1h",`)
+	assert.Contains(t, fetch(t, 200, "http://"+address+"/api/limiter?db=99&key=YQ"), `"found":false`)
+}
+
+func TestHTTPFollowsThePassword(t *testing.T) {
+	token := filepath.Join(t.TempDir(), "token")
+	require.NoError(t, os.WriteFile(token, []byte("0123456789abcdef\n"), 0o600))
+	p, address := startHTTP(t, "--requirepass", "sesame", "--http-token-file", token)
+	conn := p.connectAfter("AUTH sesame\r\n")
+	c := &client{t, conn, bufio.NewReader(conn)}
+	fetch(t, 401, "http://"+address+"/metrics")
+	fetch(t, 401, "http://default:wrong@"+address+"/")
+	fetch(t, 200, "http://default:sesame@"+address+"/")
+	fetch(t, 200, "http://"+address+"/metrics", "Authorization", "Bearer 0123456789abcdef")
+	fetch(t, 200, "http://"+address+"/healthz")
+	assert.Equal(t, "1", c.infoFields()["acl_access_denied_auth"])
+	assert.Equal(t, "OK", c.do("CONFIG SET requirepass open"))
+	fetch(t, 200, "http://default:open@"+address+"/")
+}
+
+func TestHealthcheck(t *testing.T) {
+	p, address := startHTTP(t)
+	p.connect()
+	check := func(environment string, arguments ...string) (string, error) {
+		cmd := exec.Command(program, append([]string{"healthcheck"}, arguments...)...)
+		cmd.Env = []string{"RLSERVER_HTTP_PORT=" + environment}
+		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}
+	_, port, _ := net.SplitHostPort(address)
+	for _, arguments := range [][]string{{}, {"http://" + address}, {"http://" + address + "/readyz"}} {
+		out, err := check(port, arguments...)
+		assert.NoError(t, err, out)
+		assert.Equal(t, "ok\n", out)
+	}
+	for want, arguments := range map[string][]string{
+		"404 Not Found":         {"http://" + address + "/nowhere"},
+		"connection refused":    {"http://127.0.0.1:1/healthz"},
+		"is no address such as": {address},
+		"healthcheck takes one": {"a", "b"},
+	} {
+		out, err := check(port, arguments...)
+		assert.Error(t, err)
+		assert.Contains(t, out, want)
+	}
+	out, err := check("")
+	assert.Error(t, err)
+	assert.Contains(t, out, "name the address, as RLSERVER_HTTP_PORT is not set")
+}
+
+func TestHTTPSettingsThatAreRefused(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer taken.Close()
+	_, port, _ := net.SplitHostPort(taken.Addr().String())
+	dir := t.TempDir()
+	short := filepath.Join(dir, "token")
+	require.NoError(t, os.WriteFile(short, []byte("short\n"), 0o600))
+	for flags, want := range map[string]string{
+		"--http-port " + port:          "cannot listen on 127.0.0.1:" + port + ": address already in use",
+		"--http-port 6379 --port 6379": "--http-port 6379 is the port of the Redis protocol: HTTP needs one of its own",
+		"--http-port 1 --http-bind ,":  "--http-bind names no address",
+		"--http-port 1 --http-token-file " + short: "--http-token-file " + short +
+			": its first line must be a token of at least 16 characters",
+		"--http-port 1 --http-token-file " + dir: "--http-token-file cannot be read: " + dir +
+			" must be a regular file, but is a directory",
+		"--debug-http yes": "--http-token-file and --debug-http need --http-port",
+		"--http-port 1 --http-max-clients 10 --http-max-streams 10": "--http-max-streams 10 must be below " +
+			"--http-max-clients, which is 10",
+	} {
+		flags = "--unixsocket " + filepath.Join(t.TempDir(), "s") + " --port 0 " + flags
+		cmd := exec.Command(program, strings.Fields(flags)...)
+		var stderr bytes.Buffer
+		cmd.Stderr, cmd.Dir = &stderr, t.TempDir()
+		require.Error(t, cmd.Run(), flags)
+		assert.Equal(t, "rlserver: "+want+"\n", stderr.String(), flags)
+	}
+}
+
+// A scrape reads counters, and no key: it takes no lock of the keys, so it is answered while a call
+// holds all of them.
+func TestAScrapeWaitsForNoKey(t *testing.T) {
+	c, _, err := parse([]string{"--port", "0", "--unixsocket", t.TempDir() + "/s", "--dir", t.TempDir()}, io.Discard)
+	require.NoError(t, err)
+	p, err := open(c, clock.System())
+	require.NoError(t, err)
+	defer p.data.Close()
+	defer closeAll(p.listeners)
+	tx := p.engine.NewTx()
+	tx.BeginAll(p.clock.Now(), 0, false)
+	defer tx.End()
+	done := make(chan struct{})
+	go func() {
+		assert.NotNil(t, webSource{p}.State())
+		assert.ErrorContains(t, webSource{p}.Ready(), "being loaded")
+		close(done)
+	}()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	select {
+	case <-done:
+	case <-ctx.Done():
+		assert.Fail(t, "the state waits for a lock of the keys")
+	}
+}

@@ -1,0 +1,69 @@
+package web
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// healthy serves /healthz: the process answers.
+func (s *Server) healthy(w http.ResponseWriter, _ *http.Request) { say(w, "ok") }
+
+// ready serves /readyz: the data is loaded, the disk works, and the server is not stopping. Neither
+// needs a password.
+func (s *Server) ready(w http.ResponseWriter, _ *http.Request) {
+	if err := s.source.Ready(); err != nil {
+		fail(w, http.StatusServiceUnavailable, "not ready: "+err.Error())
+		return
+	}
+	say(w, "ready")
+}
+
+func say(w http.ResponseWriter, text string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	_, _ = io.WriteString(w, text+"\n")
+}
+
+// CheckHealth asks a server at an address whether it is healthy: http://127.0.0.1:9121/healthz. The
+// error has the server's words. Certificates are not checked for addresses of this machine, which
+// the certificate of a server seldom names; client ones are offered if the server asks for one.
+func CheckHealth(ctx context.Context, address string, client *tls.Certificate) error {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return fmt.Errorf("%q is no address such as http://127.0.0.1:9121/readyz", address)
+	}
+	if u.Path == "" || u.Path == "/" {
+		u.Path = "/healthz"
+	}
+	config := &tls.Config{InsecureSkipVerify: isLocalMachine(u.Hostname())}
+	if client != nil {
+		config.Certificates = []tls.Certificate{*client}
+	}
+	transport := &http.Transport{TLSClientConfig: config, DisableKeepAlives: true}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return err
+	}
+	response, err := (&http.Client{Transport: transport, Timeout: 5 * time.Second}).Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	text, _ := io.ReadAll(io.LimitReader(response.Body, 1<<10))
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s: %s: %s", u, response.Status, strings.TrimSpace(string(text)))
+	}
+	return nil
+}
+
+// isLocalMachine reports whether a host is this machine's loopback interface.
+func isLocalMachine(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}

@@ -1,0 +1,135 @@
+package web
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"embed"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"mime"
+	"net/http"
+	"path"
+	"strconv"
+	"time"
+)
+
+//go:embed static
+var static embed.FS
+
+// page serves the files of the page. Browsers keep them as long as the server has the same ones.
+func page() http.Handler {
+	files, err := fs.Sub(static, "static")
+	if err != nil {
+		panic(err) // they are a part of the program
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		name := path.Clean(r.URL.Path)[1:]
+		if name == "" {
+			name = "index.html"
+		}
+		text, err := fs.ReadFile(files, name)
+		if err != nil {
+			fail(w, http.StatusNotFound, "there is nothing here: see /, /metrics, /healthz and /readyz")
+			return
+		}
+		sum := sha256.Sum256(text)
+		h := w.Header()
+		h.Set("Content-Type", mime.TypeByExtension(path.Ext(name)))
+		h.Set("Cache-Control", "no-cache")
+		h.Set("ETag", `"`+hex.EncodeToString(sum[:8])+`"`)
+		http.ServeContent(w, r, name, time.Time{}, bytes.NewReader(text))
+	})
+}
+
+// history serves the last hour.
+func (s *Server) history(w http.ResponseWriter, _ *http.Request) { sendJSON(w, s.sampler.past.json()) }
+
+func sendJSON(w http.ResponseWriter, text []byte) {
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(text)
+}
+
+// events serves a stream of views, one a second. A reader that does not take an event in time is
+// cut off.
+func (s *Server) events(w http.ResponseWriter, r *http.Request) {
+	if s.streams.Add(1) > s.maxStreams {
+		s.streams.Add(-1)
+		w.Header().Set("Retry-After", "5")
+		w.Header().Set("Connection", "close")
+		fail(w, http.StatusServiceUnavailable, fmt.Sprintf(
+			"too many pages are open: --http-max-streams is %d", s.maxStreams))
+		return
+	}
+	defer s.streams.Add(-1)
+	h := w.Header()
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("X-Accel-Buffering", "no")
+	control := http.NewResponseController(w)
+	control.SetReadDeadline(time.Time{}) // the stream goes on after the request's timeout
+
+	frame, leave := s.sampler.watch()
+	defer leave()
+	text := "retry: 2000\n\n"
+	for {
+		control.SetWriteDeadline(time.Now().Add(s.timeouts.Event))
+		_, err := w.Write([]byte(text))
+		if err == nil {
+			err = control.Flush()
+		}
+		if err != nil {
+			s.cutOff.Add(1)
+			return
+		}
+		select {
+		case <-frame.next:
+		case <-r.Context().Done():
+			return
+		}
+		frame = s.sampler.current()
+		text = "data: " + string(frame.event) + "\n\n"
+	}
+}
+
+// limiterView is what the page shows of a key.
+type limiterView struct {
+	Found     bool   `json:"found"`
+	Name      string `json:"name"`
+	Database  int    `json:"db"`
+	Type      string `json:"type"`
+	Rule      string `json:"rule"`
+	Unusable  string `json:"unusable"`
+	Limit     int64  `json:"limit"`
+	Used      int64  `json:"used"`
+	Remaining int64  `json:"remaining"`
+	RetryIn   int64  `json:"retryIn"`
+	ResetIn   int64  `json:"resetIn"`
+	ExpiresIn int64  `json:"expiresIn"` // -1: never
+}
+
+// limiter serves the state of a key: /api/limiter?db=0&key=<base64>. It changes nothing.
+func (s *Server) limiter(w http.ResponseWriter, r *http.Request) {
+	query := r.URL.Query()
+	name, err := base64.RawURLEncoding.DecodeString(query.Get("key"))
+	db, bad := strconv.Atoi(query.Get("db"))
+	if err != nil || bad != nil || db < 0 {
+		fail(
+			w,
+			http.StatusBadRequest,
+			"key must be the name of a key in base64 for URLs, and db the number of a database",
+		)
+		return
+	}
+	l, ok := s.source.Limiter(db, name)
+	v := limiterView{Found: ok, Name: readable(name), Database: db}
+	if ok {
+		v.Type, v.Rule, v.Unusable = l.Type, l.Rule, l.Unusable
+		v.Limit, v.Remaining, v.Used = l.Limit, l.Remaining, l.Limit-l.Remaining
+		v.RetryIn, v.ResetIn = l.RetryIn.Milliseconds(), l.ResetIn.Milliseconds()
+		v.ExpiresIn = max(-1, l.ExpiresIn.Milliseconds())
+	}
+	text, _ := json.Marshal(v) // numbers and text alone cannot fail
+	sendJSON(w, text)
+}

@@ -1,0 +1,216 @@
+package web
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"log"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/pprof"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Options are what a Server is made of.
+type Options struct {
+	Source Source
+	Access Access
+	Log    *slog.Logger
+	TLS    *tls.Config // nil: plain HTTP
+	Debug  bool        // serve /debug/pprof
+
+	MaxConnections int
+	MaxStreams     int // of events, at most MaxConnections
+
+	RESPPort string // where the Redis protocol is spoken, for clients that have the wrong port
+	Timeouts Timeouts
+}
+
+// Timeouts end what is slow. Zero values mean the defaults.
+type Timeouts struct {
+	Header     time.Duration // for the header of a request to arrive, 5 s
+	Request    time.Duration // for a request to arrive and its response to be taken, 10 s
+	Idle       time.Duration // between requests, 60 s
+	Event      time.Duration // for an event to be taken, 5 s
+	LoginDelay time.Duration // before a wrong password or token is answered, 500 ms
+}
+
+func (t *Timeouts) fill() {
+	for _, timeout := range []struct {
+		at       *time.Duration
+		fallback time.Duration
+	}{
+		{&t.Header, 5 * time.Second},
+		{&t.Request, 10 * time.Second},
+		{&t.Idle, time.Minute},
+		{&t.Event, 5 * time.Second},
+		{&t.LoginDelay, loginDelay},
+	} {
+		if *timeout.at == 0 {
+			*timeout.at = timeout.fallback
+		}
+	}
+}
+
+// maxHeader is how long the header of a request may be, in bytes. net/http adds 4 KB to it.
+const maxHeader = 8 << 10
+
+// Server serves HTTP.
+type Server struct {
+	source   Source
+	access   Access
+	log      *slog.Logger
+	timeouts Timeouts
+	hint     string
+
+	http           http.Server
+	encrypted      bool
+	maxConnections int64
+	maxStreams     int64
+
+	failedLogins atomic.Int64
+	streams      atomic.Int64
+	cutOff       atomic.Int64 // streams whose reader was too slow
+
+	sampler *sampler
+	ended   context.Context // ends with the server
+	end     context.CancelFunc
+
+	mu        sync.Mutex
+	listeners []*listener
+}
+
+// New returns a server that does not listen yet. Close stops its background work.
+func New(o Options) *Server {
+	o.Timeouts.fill()
+	s := &Server{
+		source: o.Source, access: o.Access, log: o.Log, timeouts: o.Timeouts,
+		encrypted: o.TLS != nil, maxConnections: int64(o.MaxConnections), maxStreams: int64(o.MaxStreams),
+		hint: "this port speaks HTTP, not the Redis protocol: use port " + o.RESPPort,
+	}
+	s.ended, s.end = context.WithCancel(context.Background())
+	s.sampler = newSampler(o.Source)
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true) // with HTTP/2 a connection could carry many requests at once
+	s.http = http.Server{
+		Handler: s.routes(o.Debug), TLSConfig: o.TLS, Protocols: protocols,
+		ReadHeaderTimeout: o.Timeouts.Header, ReadTimeout: o.Timeouts.Request, WriteTimeout: o.Timeouts.Request,
+		IdleTimeout: o.Timeouts.Idle, MaxHeaderBytes: maxHeader,
+		BaseContext: func(net.Listener) context.Context { return s.ended },
+		ErrorLog:    log.New(debugLog{o.Log}, "", 0),
+	}
+	go s.sampler.run(s.ended)
+	return s
+}
+
+// debugLog logs what net/http has to say about connections: clients can cause any number of lines.
+type debugLog struct{ log *slog.Logger }
+
+// Write implements io.Writer.
+func (d debugLog) Write(line []byte) (int, error) {
+	d.log.Debug("http", "message", strings.TrimSpace(string(line)))
+	return len(line), nil
+}
+
+// Serve serves the clients of a listener until Close. It owns the listener.
+func (s *Server) Serve(ln net.Listener) error {
+	limited := &listener{Listener: ln, max: s.maxConnections, encrypted: s.encrypted, hint: s.hint}
+	s.mu.Lock()
+	s.listeners = append(s.listeners, limited)
+	s.mu.Unlock()
+	var err error
+	if s.encrypted {
+		err = s.http.ServeTLS(limited, "", "")
+	} else {
+		err = s.http.Serve(limited)
+	}
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return err
+}
+
+// Close ends all streams and answers the requests that have arrived, until the context ends.
+func (s *Server) Close(ctx context.Context) {
+	s.end()
+	if s.http.Shutdown(ctx) != nil {
+		s.http.Close()
+	}
+}
+
+// connections returns how many there are, and how many were refused.
+func (s *Server) connections() (open, refused int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, l := range s.listeners {
+		open += l.open.Load()
+		refused += l.refused.Load()
+	}
+	return open, refused
+}
+
+// routes are the addresses that are served.
+func (s *Server) routes(debug bool) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("/healthz", s.healthy)
+	mux.HandleFunc("/readyz", s.ready)
+	closed := http.NewServeMux()
+	closed.Handle("/metrics", s.metricsHandler())
+	closed.HandleFunc("/api/history", s.history)
+	closed.HandleFunc("/api/events", s.events)
+	closed.HandleFunc("/api/limiter", s.limiter)
+	closed.Handle("/", page())
+	if debug {
+		closed.HandleFunc("/debug/pprof/", pprof.Index)
+		closed.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
+		closed.HandleFunc("/debug/pprof/profile", s.unhurried(pprof.Profile))
+		closed.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
+		closed.HandleFunc("/debug/pprof/trace", s.unhurried(pprof.Trace))
+	}
+	mux.Handle("/", s.guard(closed))
+	return readOnly(mux)
+}
+
+// unhurried lifts the timeout for a profile, which takes as many seconds as the request says.
+func (s *Server) unhurried(next http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		http.NewResponseController(w).SetWriteDeadline(time.Now().Add(10 * time.Minute))
+		next(w, r)
+	}
+}
+
+// contentSecurity lets the page use what this server serves, and nothing else.
+const contentSecurity = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src " +
+	"'self'; " +
+	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+// readOnly refuses methods that change something, and sets the headers of all responses.
+func readOnly(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Content-Security-Policy", contentSecurity)
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("X-Frame-Options", "DENY")
+		h.Set("Referrer-Policy", "no-referrer")
+		h.Set("Cross-Origin-Resource-Policy", "same-origin")
+		h.Set("Cache-Control", "no-store")
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			h.Set("Allow", "GET, HEAD")
+			h.Set("Connection", "close")
+			fail(w, http.StatusMethodNotAllowed, "this port only shows the server: use GET")
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// fail replies with an error in a line of text.
+func fail(w http.ResponseWriter, status int, text string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = w.Write([]byte(text + "\n"))
+}

@@ -1,0 +1,432 @@
+// The page of rlserver: the last hour from /api/history, then an event a second from /api/events.
+
+import * as text from "./format.js";
+import { Plot, spark } from "./plot.js";
+
+const $ = (id) => document.getElementById(id);
+const show = (id, value) => { const e = $(id); if (e.textContent !== value) e.textContent = value; };
+
+function element(name, attributes = {}, ...children) {
+  const e = document.createElement(name);
+  for (const key in attributes) e.setAttribute(key, attributes[key]);
+  e.append(...children);
+  return e;
+}
+
+// The last hour.
+
+let past = { step: 5000, points: 720, times: [], figures: {}, commands: {}, policies: {} };
+let view = null;
+let sums = null; // of the views since the last point
+
+const groups = ["figures", "commands", "policies"];
+
+// pairs returns what a view adds to each group of series.
+function pairs(v) {
+  const decided = (list) => Object.fromEntries(list.map((e) => [e.name, [e.admittedRate, e.deniedRate]]));
+  return {
+    figures: {
+      decisions: [v.rates.admitted, v.rates.denied], calls: [v.rates.calls, v.rates.errors],
+      clients: [v.clients.open, v.clients.waiting], memory: [v.memory.used, v.keys.total],
+      latency: [v.latency.p50, v.latency.p99],
+    },
+    commands: decided(v.commands), policies: decided(v.policies),
+  };
+}
+
+// remember adds a view to the current point, and ends the point when its time is over.
+function remember(v) {
+  sums ??= { n: 0, of: { figures: {}, commands: {}, policies: {} } };
+  sums.n++;
+  const now = pairs(v);
+  for (const group of groups) {
+    for (const name in now[group]) {
+      const sum = (sums.of[group][name] ??= [0, 0]);
+      now[group][name].forEach((value, i) => { sum[i] += value; });
+    }
+  }
+  if (past.times.length && v.time - past.times.at(-1) < past.step - 500) return false;
+  past.times.push(v.time);
+  for (const group of groups) {
+    for (const name in sums.of[group]) {
+      const sum = sums.of[group][name];
+      if (past[group][name] || sum[0] + sum[1] > 0) past[group][name] ??= [[], []];
+    }
+    for (const name in past[group]) {
+      const sum = sums.of[group][name] ?? [0, 0];
+      past[group][name].forEach((list, i) => {
+        list.push(sum[i] / sums.n);
+        if (list.length > past.points) list.shift();
+      });
+    }
+  }
+  if (past.times.length > past.points) past.times.shift();
+  sums = null;
+  return true;
+}
+
+// Plots.
+
+const pairText = (first, second, write) => (time, a, b) =>
+  `${text.moment(time)}  ${write(a)} ${first}` + (second ? `, ${write(b)} ${second}` : "");
+
+function plot(name, options) {
+  return new Plot($("plot-" + name), $(name + "-at"), { clock: text.clock, ...options });
+}
+
+const plots = {
+  decisions: plot("decisions", {
+    stacked: true, classes: ["", "line-denied"], format: text.rate, describe: pairText("admitted", "denied", text.rate),
+  }),
+  latency: plot("latency", {
+    classes: ["", "line-second"], format: (us) => (us ? text.took(us) : "0"), least: 10,
+    describe: pairText("median", "p99", text.took),
+  }),
+  calls: plot("calls", {
+    classes: ["", "line-denied"], format: text.rate, describe: pairText("calls", "errors", text.rate),
+  }),
+  clients: plot("clients", {
+    classes: ["", "line-second"], format: text.rate, least: 4, describe: pairText("open", "waiting", text.rate),
+  }),
+  memory: plot("memory", {
+    classes: ["", ""], format: text.size, bytes: true, bound: () => view?.memory.max ?? 0,
+    describe: (time, bytes, keys) => `${text.moment(time)}  ${text.size(bytes)}, ${text.count(keys)} keys`,
+  }),
+};
+plots.memory.options.classes[1] = null; // the number of keys has no scale of its own
+
+function drawPast() {
+  for (const name in plots) plots[name].set(past.times, past.figures[name]);
+}
+
+// Figures.
+
+function showFigures(v) {
+  show("version", v.version);
+  show("uptime", text.duration(v.uptime * 1000));
+  $("status").dataset.level = v.status.level;
+  const status = $("status").querySelector("span");
+  if (status.textContent !== v.status.text) status.textContent = v.status.text;
+
+  show("admitted-rate", text.rate(v.rates.admitted));
+  show("denied-rate", text.rate(v.rates.denied));
+  show("admitted-total", text.count(v.totals.admitted));
+  show("denied-total", text.count(v.totals.denied));
+  show("denied-share", text.percent(v.totals.denied, v.totals.admitted + v.totals.denied));
+  show("call-rate", text.rate(v.rates.calls));
+  show("calls-total", text.count(v.totals.calls));
+  show("errors-total", text.count(v.totals.errors));
+  const [p99, unit] = v.latency.p99 > 0 ? text.latency(v.latency.p99) : ["–", ""];
+  show("p99", p99);
+  show("p99-unit", unit);
+  show("p50", text.took(v.latency.p50));
+  show("clients", text.count(v.clients.open));
+  show("clients-max", text.count(v.clients.max));
+  show("waiting", text.count(v.clients.waiting));
+  const [memory, memoryUnit] = text.bytes(v.memory.used);
+  show("memory", memory);
+  show("memory-unit", memoryUnit);
+  const bounded = v.memory.keys + v.memory.overhead;
+  show("memory-sub", v.memory.max
+    ? `${text.percent(bounded, v.memory.max)} of ${text.size(v.memory.max)}` : "no bound: maxmemory is 0");
+  meter($("memory-meter"), bounded, v.memory.max);
+  $("memory-meter").hidden = !v.memory.max;
+}
+
+function meter(e, part, all) {
+  e.classList.toggle("full", all > 0 && part >= 0.9 * all);
+  e.firstElementChild.style.width = (all > 0 ? Math.min(100, (100 * part) / all) : 0) + "%";
+}
+
+// Lists. Rows keep their elements, so that focus and selection stay.
+
+function keyed(parent, list, keyOf, make, update) {
+  const rows = new Map([...parent.children].map((row) => [row.dataset.key, row]));
+  list.forEach((item, i) => {
+    const key = keyOf(item);
+    let row = rows.get(key);
+    rows.delete(key);
+    if (!row) {
+      row = make(item);
+      row.dataset.key = key;
+    }
+    if (parent.children[i] !== row) parent.insertBefore(row, parent.children[i] ?? null);
+    update(row, item);
+  });
+  rows.forEach((row) => row.remove());
+}
+
+const cells = (row) => (row.cellsByName ??= Object.fromEntries([...row.children].map((c) => [c.dataset.name, c])));
+
+function cell(row, name, value, kind = "") {
+  const c = cells(row)[name];
+  if (c.textContent !== value) c.textContent = value;
+  const known = (c.dataset.fixed ?? "") + " " + kind;
+  if (c.className !== known.trim()) c.className = known.trim();
+}
+
+function makeRow(name, columns) {
+  const row = element("tr", {}, element("th", { scope: "row", "data-name": "name", title: name }, name));
+  for (const [column, fixed] of columns) {
+    row.append(element("td", { "data-name": column, "data-fixed": fixed ?? "", class: fixed ?? "" }));
+  }
+  return row;
+}
+
+const quiet = (n) => (n > 0 ? "" : "zero");
+
+function showCommands(v, newPoint) {
+  const limiters = v.commands.filter((c) => c.admitted + c.denied > 0);
+  const others = v.commands.filter((c) => c.admitted + c.denied === 0).slice(0, 12);
+  $("no-commands").hidden = v.commands.length > 0;
+  $("commands").hidden = v.commands.length === 0;
+  keyed($("commands").tBodies[0], [...limiters, ...others], (c) => c.name,
+    (c) => makeRow(c.name.toUpperCase(), [["spark", "spark"], ["admitted"], ["denied"], ["calls"], ["errors"], ["p50"], ["p99"]]),
+    (row, c) => {
+      const decides = c.admitted + c.denied > 0;
+      row.dataset.admitted = c.admitted;
+      row.dataset.denied = c.denied;
+      cell(row, "admitted", decides ? text.rate(c.admittedRate) : "", quiet(c.admittedRate));
+      cell(row, "denied", decides ? text.rate(c.deniedRate) : "", c.deniedRate > 0 ? "hot" : "zero");
+      cell(row, "calls", text.rate(c.callRate), quiet(c.callRate));
+      cell(row, "errors", text.count(c.errors), quiet(c.errors));
+      cell(row, "p50", text.took(c.p50));
+      cell(row, "p99", text.took(c.p99));
+      drawSpark(row, past.commands[c.name], newPoint, false);
+    });
+}
+
+function drawSpark(row, series, newPoint, shadow) {
+  const target = cells(row).spark;
+  if (newPoint || !target.firstChild || row.dataset.mode !== String(shadow)) {
+    target.replaceChildren(...(series ? [spark(series, past.times.length, shadow)] : [spark(null, 1, false)]));
+    row.dataset.mode = shadow;
+  }
+}
+
+function showPolicies(v, newPoint) {
+  $("no-policies").hidden = v.policies.length > 0;
+  $("policies").hidden = v.policies.length === 0;
+  $("omitted").hidden = v.omitted === 0;
+  show("omitted", `${text.count(v.omitted)} more policies are not shown: these have decided most of late.`);
+  keyed($("policies").tBodies[0], v.policies, (p) => p.name,
+    (p) => makeRow(p.name, [["limit", "text"], ["spark", "spark"], ["admits"], ["denies"], ["admitted"], ["denied"], ["share", "split"]]),
+    (row, p) => {
+      row.classList.toggle("shadow", p.shadow);
+      row.dataset.admitted = p.admitted;
+      row.dataset.denied = p.denied;
+      const limit = p.definition.replace(/ SHADOW$/, "") + (p.shadow ? "|shadow" : "");
+      if (row.dataset.limit !== limit) {
+        row.dataset.limit = limit;
+        cells(row).limit.replaceChildren(p.definition.replace(/ SHADOW$/, ""));
+        if (p.shadow) cells(row).limit.append(element("b", { class: "badge" }, "SHADOW"));
+      }
+      cell(row, "admits", text.rate(p.admittedRate), quiet(p.admittedRate));
+      cell(row, "denies", text.rate(p.deniedRate), p.deniedRate > 0 ? "hot" : "zero");
+      cell(row, "admitted", text.count(p.admitted), quiet(p.admitted));
+      cell(row, "denied", (p.shadow && p.denied ? "would: " : "") + text.count(p.denied), quiet(p.denied));
+      const share = cells(row).share;
+      if (!share.firstChild) share.append(element("span", { class: "meter" }, element("i")), element("span"));
+      share.firstChild.firstChild.style.width = (p.denied ? (100 * p.denied) / (p.admitted + p.denied) : 0) + "%";
+      share.lastChild.textContent = text.percent(p.denied, p.admitted + p.denied);
+      drawSpark(row, past.policies[p.name], newPoint, p.shadow);
+    });
+}
+
+function showDenied(v) {
+  const most = v.denied[0]?.count ?? 0;
+  $("no-denied").hidden = v.denied.length > 0;
+  keyed($("denied"), v.denied, (k) => k.db + " " + k.id,
+    (k) => {
+      const row = element("li", {}, element("button", { type: "button" },
+        element("span", { class: "name" }), element("span", { class: "count" }),
+        element("span", { class: "rule" }), element("span", { class: "meter" }, element("i"))));
+      row.firstChild.addEventListener("click", () => openKey(row.item));
+      return row;
+    },
+    (row, k) => {
+      row.item = k;
+      const [name, denials, rule, bar] = row.firstChild.children;
+      name.textContent = k.name;
+      denials.textContent = text.count(k.count);
+      rule.textContent = (k.rule || "INCREX") + (k.db ? `, database ${k.db}` : "");
+      bar.firstChild.style.width = (100 * k.count) / most + "%";
+      row.firstChild.setAttribute("aria-label", `${k.name}, denied ${text.count(k.count)} times by ${rule.textContent}`);
+    });
+}
+
+// Facts.
+
+function facts(id, list) {
+  keyed($(id), list.flatMap(([term, value, kind]) => [["dt", term, term], ["dd", term, value, kind]]), ([tag, term]) => tag + term,
+    ([tag]) => element(tag),
+    (e, [tag, , value, kind]) => {
+      if (e.textContent !== value) e.textContent = value;
+      if (tag === "dd") e.className = kind ?? "";
+    });
+}
+
+function showFacts(v) {
+  facts("keys", [
+    ["Keys", text.count(v.keys.total)],
+    ...v.keys.types.filter((t) => t.keys > 0).map((t) => [t.type, text.count(t.keys)]),
+    ["With a deadline", text.count(v.keys.expires)],
+    ["Expired", text.count(v.keys.expired)],
+    ["Evicted", text.count(v.keys.evicted), v.keys.evicted ? "warn" : ""],
+    ["Found on lookup", text.percent(v.keys.hits, v.keys.hits + v.keys.misses)],
+  ]);
+  facts("memory-use", [
+    ["Keys", text.size(v.memory.keys)],
+    ["Clients", text.size(v.memory.clients)],
+    ["Overhead", text.size(v.memory.overhead)],
+    ["maxmemory", v.memory.max ? text.size(v.memory.max) : "no bound"],
+    ["maxmemory-clients", v.memory.maxClients ? text.size(v.memory.maxClients) : "no bound"],
+    ["Policy", v.memory.policy],
+    ["Refused with OOM", text.count(v.memory.refused), v.memory.refused ? "bad" : ""],
+  ]);
+  const d = v.disk;
+  facts("disk", [
+    ["State", d.appendOnly ? d.state : d.state + ", no log", d.state === "ok" ? "" : "bad"],
+    ...(d.failure ? [["Reason", d.failure, "bad"]] : []),
+    ...(d.appendOnly ? [
+      ["Log and snapshot", text.size(d.logBytes)],
+      ["Not synced yet", text.size(Math.max(0, d.appended - d.durable))],
+      ["fsync, p99", text.took(d.fsync.p99)],
+    ] : []),
+    ["Snapshots", d.saving ? text.count(d.saves) + ", one is running" : text.count(d.saves) + (d.lastSaveFailed ? ", the last failed" : ""), d.lastSaveFailed ? "bad" : ""],
+    ["Changes since", text.count(d.unsavedChanges)],
+  ]);
+  const ahead = v.clock.difference;
+  facts("clock", [
+    ["Server time", text.moment(v.time)],
+    ["Clock", v.clock.state + (v.clock.left ? `, ${text.duration(v.clock.left)} left` : ""), v.clock.state === "waiting" ? "warn" : ""],
+    ["System clock", ahead === 0 ? "agrees" : text.duration(Math.abs(ahead)) + (ahead > 0 ? " ahead" : " behind")],
+    ["Received", `${text.size(v.rates.in)}/s`],
+    ["Sent", `${text.size(v.rates.out)}/s`],
+    ["Refused connections", text.count(v.clients.rejected), v.clients.rejected ? "warn" : ""],
+    ["Failed logins", text.count(v.clients.failedLogins), v.clients.failedLogins ? "warn" : ""],
+  ]);
+}
+
+// A key.
+
+let chosen = null;
+let asking = false;
+
+function openKey(k) {
+  chosen = k;
+  show("key-name", k.name);
+  show("key-rule", k.rule ? "by " + k.rule : "");
+  show("key-state", "");
+  $("key-use").hidden = true;
+  facts("key-facts", []);
+  $("key").showModal();
+  askKey();
+}
+
+async function askKey() {
+  if (!chosen || asking || !$("key").open) return;
+  const k = chosen;
+  asking = true;
+  try {
+    const response = await fetch(`/api/limiter?db=${k.db}&key=${k.id}`);
+    if (!response.ok) throw new Error(await response.text());
+    if (k === chosen) showKey(k, await response.json());
+  } catch (problem) {
+    if (k === chosen) show("key-state", "The server does not answer: " + problem.message);
+  }
+  asking = false;
+}
+
+function showKey(k, l) {
+  const known = l.found && l.rule && !l.unusable;
+  show("key-rule", l.rule ? "by " + l.rule : "");
+  $("key-use").hidden = !known;
+  const state = $("key-state");
+  state.className = known ? (l.retryIn === 0 ? "admits" : "denies") : "";
+  show("key-state", !l.found ? "This key does not exist any more: it is unused."
+    : l.unusable ? l.unusable : !l.rule ? "No rule of this server denied it: INCREX keeps a bound of its own."
+    : l.retryIn === 0 ? "Admits now" : l.retryIn < 0 ? "Can never be admitted" : "Admits again in " + text.duration(l.retryIn));
+  if (known) {
+    show("key-used", text.count(l.used));
+    show("key-remaining", text.count(l.remaining));
+    meter($("key-use").firstElementChild, l.used, l.limit);
+  }
+  const current = view?.denied.find((e) => e.id === k.id && e.db === k.db) ?? k;
+  facts("key-facts", [
+    ...(known ? [["Limit", text.count(l.limit)], ["As if never used in", l.resetIn ? text.duration(l.resetIn) : "unused now"]] : []),
+    ...(l.found ? [["Type", l.type], ["Expires in", l.type === "none" ? "–" : l.expiresIn < 0 ? "never" : text.duration(l.expiresIn)]] : []),
+    ["Denied", text.count(current.count) + " times"],
+    ["Database", String(k.db)],
+  ]);
+}
+
+$("key").addEventListener("close", () => { chosen = null; });
+$("key").addEventListener("click", (event) => { if (event.target === $("key")) $("key").close(); });
+
+// The connection.
+
+function render(v) {
+  view = v;
+  const newPoint = remember(v);
+  showFigures(v);
+  showCommands(v, newPoint);
+  showPolicies(v, newPoint);
+  showDenied(v);
+  showFacts(v);
+  if (newPoint) drawPast();
+  askKey();
+}
+
+async function connect() {
+  try {
+    const response = await fetch("/api/history");
+    if (!response.ok) throw new Error(await response.text());
+    past = await response.json();
+    past.times ??= [];
+    sums = null;
+    drawPast();
+  } catch {
+    return lost("The server does not answer. Trying again …", 3000);
+  }
+  const events = new EventSource("/api/events");
+  events.onmessage = (event) => {
+    $("lost").hidden = true;
+    render(JSON.parse(event.data));
+  };
+  events.onerror = () => {
+    const refused = events.readyState === EventSource.CLOSED;
+    events.close();
+    lost(refused ? "The server refuses to send events: too many pages may be open. Trying again …"
+      : "The connection to the server is lost. Trying again …", 3000);
+  };
+}
+
+function lost(message, wait) {
+  $("lost").hidden = false;
+  show("lost", message);
+  $("status").dataset.level = "wait";
+  $("status").querySelector("span").textContent = "not connected";
+  setTimeout(connect, wait);
+}
+
+// The theme: as the system, light, or dark.
+
+const themes = [["", "Auto", "as the system"], ["light", "Light", "light"], ["dark", "Dark", "dark"]];
+
+function setTheme(name) {
+  const [theme, label, words] = themes.find((t) => t[0] === name) ?? themes[0];
+  document.documentElement.dataset.theme = theme;
+  $("theme").querySelector("span").textContent = label;
+  $("theme").setAttribute("aria-label", "Theme: " + words);
+}
+
+$("theme").addEventListener("click", () => {
+  const i = themes.findIndex((t) => t[0] === (document.documentElement.dataset.theme ?? ""));
+  const next = themes[(i + 1) % themes.length][0];
+  localStorage.setItem("theme", next);
+  setTheme(next);
+});
+setTheme(localStorage.getItem("theme") ?? "");
+
+connect();

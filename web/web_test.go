@@ -1,0 +1,388 @@
+package web
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"rlserver/stats"
+)
+
+const patience = 30 * time.Second
+
+// fake is a source that a test sets.
+type fake struct {
+	mu     sync.Mutex
+	state  State
+	denied []DeniedKey
+	ready  error
+}
+
+func (f *fake) State() *State {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	s := f.state
+	return &s
+}
+func (f *fake) Ready() error              { return f.ready }
+func (f *fake) Denied(n int) []DeniedKey  { return f.denied[:min(n, len(f.denied))] }
+func (f *fake) set(change func(s *State)) { f.mu.Lock(); defer f.mu.Unlock(); change(&f.state) }
+func (f *fake) Limiter(db int, key []byte) (Limiter, bool) {
+	if string(key) != "login:ann" {
+		return Limiter{}, false
+	}
+	return Limiter{
+		Type: "zset", ExpiresIn: time.Minute, Rule: "SLIDE 5 1m", Limit: 5, Remaining: 1,
+		RetryIn: 1500 * time.Millisecond, ResetIn: time.Minute,
+	}, true
+}
+
+func newFake() *fake {
+	f := &fake{state: State{
+		Version: "1", Time: 1e12,
+		Commands: []Command{{Name: "rl.slide", CommandCounts: stats.CommandCounts{
+			Calls: 10, Decisions: stats.DecisionCounts{Admitted: 7, Denied: 3},
+		}}, {Name: "get", CommandCounts: stats.CommandCounts{Calls: 4, Failed: 1}}},
+		Policies: []Policy{
+			{Name: "login", Definition: "SLIDE 5 1m", Decisions: stats.DecisionCounts{Admitted: 2, Denied: 1}},
+		},
+		Keys: Keys{Types: []TypeKeys{{"zset", 2}}, Databases: []Database{{0, 2, 1}}},
+		Disk: Disk{AppendOnly: true, State: "ok"}, Clock: Clock{State: "synced"},
+	}}
+	counters := stats.New(1)
+	meter := stats.Meter{Counters: counters}
+	for i := range 10 {
+		meter.Add(0, 1, time.Duration(i)*time.Millisecond)
+	}
+	meter.Flush()
+	f.state.Commands[0].Latency = counters.Command(0).Latency
+	return f
+}
+
+// open lets everybody on this machine in.
+var open = Access{
+	PasswordRequired: func() bool { return false },
+	Protected:        func() bool { return true },
+	Login:            func(string, string, string) bool { return false },
+}
+
+func options(source Source) Options {
+	return Options{
+		Source: source, Access: open, Log: slog.New(slog.DiscardHandler), MaxConnections: 50, MaxStreams: 4,
+		RESPPort: "6379",
+	}
+}
+
+// serving serves HTTP until the test ends, and returns the address.
+func serving(t *testing.T, o Options) (s *Server, address string) {
+	t.Helper()
+	s = New(o)
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	ended := make(chan error, 1)
+	go func() { ended <- s.Serve(ln) }()
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		s.Close(ctx)
+		assert.NoError(t, <-ended)
+	})
+	return s, ln.Addr().String()
+}
+
+// ask sends bytes and returns what the server answers until it closes the connection.
+func ask(t *testing.T, address, text string) string {
+	t.Helper()
+	c, err := net.Dial("tcp", address)
+	require.NoError(t, err)
+	defer c.Close()
+	c.SetDeadline(time.Now().Add(patience))
+	_, _ = io.WriteString(c, text) // the server may have closed it already
+	answer, _ := io.ReadAll(c)
+	return string(answer)
+}
+
+func get(path string) string {
+	return "GET " + path + " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+}
+
+func TestMetricsFollowTheConventions(t *testing.T) {
+	_, address := serving(t, options(newFake()))
+	response, err := http.Get("http://" + address + "/metrics")
+	require.NoError(t, err)
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	problems, err := promlint.New(strings.NewReader(string(text))).Lint()
+	require.NoError(t, err)
+	assert.Empty(t, problems)
+	for _, line := range []string{
+		`rlserver_decisions_total{command="rl.slide",outcome="admitted"} 7`,
+		`rlserver_decisions_total{command="rl.slide",outcome="denied"} 3`,
+		`rlserver_policy_decisions_total{outcome="denied",policy="login"} 1`,
+		`rlserver_command_calls_total{command="get"} 4`,
+		`rlserver_command_errors_total{command="get",stage="failed"} 1`,
+		`rlserver_command_duration_seconds_bucket{command="rl.slide",le="0.001024"} 2`,
+		`rlserver_command_duration_seconds_count{command="rl.slide"} 10`,
+		`rlserver_keys{type="zset"} 2`,
+		`rlserver_disk_state{state="ok"} 1`,
+		`rlserver_ready 1`,
+		`go_goroutines `,
+		`process_resident_memory_bytes `,
+	} {
+		assert.Contains(t, string(text), "\n"+line)
+	}
+}
+
+func TestHealth(t *testing.T) {
+	f := newFake()
+	_, address := serving(t, options(f))
+	check := func(path string) error { return CheckHealth(t.Context(), "http://"+address+path, nil) }
+	assert.NoError(t, check(""))
+	assert.NoError(t, check("/readyz"))
+	f.ready = errors.New("the data is being loaded")
+	assert.NoError(t, check("/healthz"), "it is alive")
+	assert.ErrorContains(t, check("/readyz"), "503 Service Unavailable: not ready: the data is being loaded")
+	for _, bad := range []string{"localhost:9121", "ftp://localhost/", "http://", ":"} {
+		assert.ErrorContains(t, CheckHealth(t.Context(), bad, nil), "is no address such as")
+	}
+	assert.ErrorContains(t, CheckHealth(t.Context(), "http://127.0.0.1:1/healthz", nil), "connection refused")
+}
+
+// request serves a request of a client at an address, without a socket.
+func request(s *Server, from, target string, header ...string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(http.MethodGet, target, nil)
+	r.RemoteAddr = from
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	w := httptest.NewRecorder()
+	s.http.Handler.ServeHTTP(w, r)
+	return w
+}
+
+const here, elsewhere = "127.0.0.1:5", "192.0.2.1:5"
+
+func TestAccessWithoutPassword(t *testing.T) {
+	o := options(newFake())
+	protected := true
+	o.Access.Protected = func() bool { return protected }
+	s := New(o)
+	defer s.Close(t.Context())
+	assert.Equal(t, 200, request(s, here, "http://localhost:9121/metrics").Code)
+	assert.Equal(t, 200, request(s, here, "http://127.0.0.1:9121/").Code)
+	assert.Equal(t, 200, request(s, "[::1]:5", "http://[::1]:9121/").Code)
+
+	w := request(s, here, "http://rebound.example:9121/metrics")
+	assert.Equal(t, 403, w.Code)
+	assert.Contains(t, w.Body.String(), "not as rebound.example")
+	w = request(s, elsewhere, "http://10.0.0.1:9121/metrics")
+	assert.Equal(t, 403, w.Code)
+	assert.Contains(t, w.Body.String(), "protected mode")
+	assert.Equal(t, 200, request(s, elsewhere, "http://10.0.0.1:9121/readyz").Code, "probes need nothing")
+	protected = false
+	assert.Equal(t, 200, request(s, elsewhere, "http://rlserver:9121/metrics").Code)
+}
+
+func TestAccessWithPasswordAndToken(t *testing.T) {
+	o := options(newFake())
+	o.Timeouts.LoginDelay = time.Nanosecond
+	o.Access = Access{
+		Token: "0123456789abcdef", PasswordRequired: func() bool { return true },
+		Login: func(user, password, _ string) bool { return user == "default" && password == "sesame" },
+	}
+	s := New(o)
+	defer s.Close(t.Context())
+	basic := func(user, password string) string {
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		r.SetBasicAuth(user, password)
+		return r.Header.Get("Authorization")
+	}
+	for _, path := range []string{"/metrics", "/", "/page.js", "/api/history", "/api/events", "/api/limiter"} {
+		w := request(s, here, path)
+		assert.Equal(t, 401, w.Code, path)
+		assert.Contains(t, w.Header().Get("WWW-Authenticate"), "Basic")
+	}
+	for credentials, code := range map[string]int{
+		basic("default", "sesame"): 200, basic("", "sesame"): 200, "Bearer 0123456789abcdef": 200,
+		"bearer 0123456789abcdef": 200, basic("default", "wrong"): 401, basic("ann", "sesame"): 401,
+		"Bearer wrong": 401, "Bearer ": 401, "Basic !": 401, "0123456789abcdef": 401,
+	} {
+		assert.Equal(t, code, request(s, elsewhere, "/metrics", "Authorization", credentials).Code, credentials)
+	}
+	assert.EqualValues(t, 6, s.failedLogins.Load())
+	assert.Equal(t, 200, request(s, elsewhere, "/healthz").Code)
+}
+
+func TestOnlyReadingIsServed(t *testing.T) {
+	s := New(options(newFake()))
+	defer s.Close(t.Context())
+	for _, method := range []string{"POST", "PUT", "DELETE", "CONNECT"} {
+		r := httptest.NewRequest(method, "/metrics", strings.NewReader("SHUTDOWN"))
+		w := httptest.NewRecorder()
+		s.http.Handler.ServeHTTP(w, r)
+		assert.Equal(t, 405, w.Code)
+	}
+	assert.Equal(t, 404, request(s, here, "http://localhost/nowhere").Code)
+	assert.Equal(t, 404, request(s, here, "http://localhost/debug/pprof/").Code, "only with --debug-http")
+	o := options(newFake())
+	o.Debug = true
+	debug := New(o)
+	defer debug.Close(t.Context())
+	assert.Equal(t, 200, request(debug, here, "http://localhost/debug/pprof/").Code)
+}
+
+func TestLimiterOfAKey(t *testing.T) {
+	s := New(options(newFake()))
+	defer s.Close(t.Context())
+	w := request(s, here, "http://localhost/api/limiter?db=0&key=bG9naW46YW5u")
+	assert.JSONEq(t, `{"found":true,"name":"login:ann","db":0,"type":"zset","rule":"SLIDE 5 1m","unusable":"",
+		"limit":5,"used":4,"remaining":1,"retryIn":1500,"resetIn":60000,"expiresIn":60000}`, w.Body.String())
+	assert.Contains(t, request(s, here, "http://localhost/api/limiter?db=0&key=YQ").Body.String(), `"found":false`)
+	for _, bad := range []string{"", "?db=0&key=!", "?db=x&key=YQ", "?db=-1&key=YQ"} {
+		assert.Equal(t, 400, request(s, here, "http://localhost/api/limiter"+bad).Code)
+	}
+}
+
+func TestLargeHeadersAreRefused(t *testing.T) {
+	_, address := serving(t, options(newFake()))
+	answer := ask(t, address, "GET / HTTP/1.1\r\nHost: localhost\r\nX: "+strings.Repeat("x", 1<<20)+"\r\n\r\n")
+	if answer != "" { // the rest of the header may reset the connection
+		assert.Contains(t, answer, "431 Request Header Fields Too Large")
+	}
+	assert.Contains(t, ask(t, address, get("/healthz")), "200 OK")
+}
+
+func TestClientsOfTheRedisProtocolAreTold(t *testing.T) {
+	_, address := serving(t, options(newFake()))
+	for _, text := range []string{"*1\r\n$4\r\nPING\r\n", "PING\r\n", "AUTH secret\r\n", "*3\r\n$8\r\nRL.SLIDE"} {
+		assert.Equal(t, "-ERR this port speaks HTTP, not the Redis protocol: use port 6379\r\n", ask(t, address, text))
+	}
+	assert.Contains(t, ask(t, address, "\x16\x03\x01\x02\x00\r\n\r\n"), "400 Bad Request")
+}
+
+func TestConnectionsAreLimited(t *testing.T) {
+	o := options(newFake())
+	o.MaxConnections = 3
+	s, address := serving(t, o)
+	var held []net.Conn
+	for range 3 {
+		c, err := net.Dial("tcp", address)
+		require.NoError(t, err)
+		defer c.Close()
+		held = append(held, c)
+	}
+	require.Eventually(t, func() bool { open, _ := s.connections(); return open == 3 }, patience, time.Millisecond)
+	for range 10 {
+		assert.Contains(t, ask(t, address, get("/metrics")), "too many connections: --http-max-clients is 3")
+	}
+	held[0].Close()
+	require.Eventually(t, func() bool { open, _ := s.connections(); return open == 2 }, patience, time.Millisecond)
+	assert.Contains(t, ask(t, address, get("/metrics")), "200 OK")
+}
+
+func TestSilentConnectionsAreClosed(t *testing.T) {
+	o := options(newFake())
+	o.Timeouts.Header = 50 * time.Millisecond
+	_, address := serving(t, o)
+	for _, text := range []string{"", "GET / HT", "GET / HTTP/1.1\r\nHost: a\r\n"} {
+		assert.NotContains(t, ask(t, address, text), "200 OK") // it returns, as the server closes
+	}
+}
+
+func TestASlowReaderOfTheMetricsIsCutOff(t *testing.T) {
+	f := newFake()
+	for i := range 100_000 { // more than the buffers of sockets hold
+		f.state.Policies = append(f.state.Policies, Policy{Name: fmt.Sprintf("policy-%080d", i)})
+	}
+	o := options(f)
+	o.Timeouts.Request = 2 * time.Second
+	s, address := serving(t, o)
+	c, err := net.Dial("tcp", address)
+	require.NoError(t, err)
+	defer c.Close()
+	_, err = io.WriteString(c, get("/metrics"))
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { open, _ := s.connections(); return open == 1 }, patience, time.Millisecond)
+	assert.Contains(t, ask(t, address, get("/healthz")), "200 OK", "nobody else waits")
+	require.Eventually(t, func() bool { open, _ := s.connections(); return open == 0 }, patience, time.Millisecond)
+}
+
+func TestASlowReaderOfEventsIsCutOff(t *testing.T) {
+	f := newFake()
+	for range maxDenied {
+		f.denied = append(f.denied, DeniedKey{Name: []byte(strings.Repeat("x", 1<<20))})
+	}
+	o := options(f)
+	o.Timeouts.Event = 100 * time.Millisecond
+	s, address := serving(t, o)
+	c, err := net.Dial("tcp", address)
+	require.NoError(t, err)
+	defer c.Close()
+	_, err = io.WriteString(c, get("/api/events"))
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return s.cutOff.Load() == 1 }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return s.streams.Load() == 0 }, patience, time.Millisecond)
+}
+
+func TestAThousandStreams(t *testing.T) {
+	s, address := serving(t, options(newFake()))
+	served := make(chan *bufio.Reader, 1000)
+	var all sync.WaitGroup
+	for range 1000 {
+		all.Go(func() {
+			c, err := net.Dial("tcp", address)
+			if err != nil {
+				return
+			}
+			t.Cleanup(func() { c.Close() })
+			c.SetDeadline(time.Now().Add(patience))
+			_, _ = io.WriteString(c, get("/api/events"))
+			r := bufio.NewReader(c)
+			if line, _ := r.ReadString('\n'); strings.Contains(line, "200 OK") {
+				served <- r
+			}
+		})
+	}
+	all.Wait()
+	assert.Len(t, served, 4, "--http-max-streams")
+	require.Eventually(t, func() bool { open, _ := s.connections(); return open <= 4 }, patience, time.Millisecond)
+	assert.Contains(t, ask(t, address, get("/metrics")), "rlserver_http_event_streams 4", "others are served")
+	assert.Contains(t, ask(t, address, get("/api/events")), "too many pages are open: --http-max-streams is 4")
+	r := <-served
+	for line := ""; !strings.HasPrefix(line, "data: {"); {
+		var err error
+		line, err = r.ReadString('\n')
+		require.NoError(t, err)
+	}
+}
+
+// The files of the page name no address outside the server, and a policy forbids the browser any.
+func TestThePageIsWhole(t *testing.T) {
+	s := New(options(newFake()))
+	defer s.Close(t.Context())
+	for _, name := range []string{"/", "/page.css", "/page.js", "/plot.js", "/format.js", "/icon.svg"} {
+		w := request(s, here, "http://localhost"+name)
+		require.Equal(t, 200, w.Code, name)
+		assert.Contains(t, w.Header().Get("Content-Security-Policy"), "default-src 'none'")
+		text := strings.ReplaceAll(w.Body.String(), "http://www.w3.org/2000/svg", "")
+		assert.NotContains(t, text, "//www.", name)
+		assert.NotRegexp(t, `(?i)https?://|@import|url\(\s*['"]?//`, text, name)
+		again := request(s, here, "http://localhost"+name, "If-None-Match", w.Header().Get("ETag"))
+		assert.Equal(t, 304, again.Code)
+	}
+}
