@@ -130,8 +130,8 @@ func clientSetInfo(c *command.Call) error {
 	default:
 		return engine.Error(fmt.Sprintf("ERR Unrecognized option '%.128s'", option))
 	}
-	if len(value) > command.LongestWord {
-		return engine.Error(fmt.Sprintf("ERR %s must not be longer than %d bytes.", option, command.LongestWord))
+	if len(value) > command.MaxWordLen {
+		return engine.Error(fmt.Sprintf("ERR %s must not be longer than %d bytes.", option, command.MaxWordLen))
 	}
 	if !printable(value) {
 		return engine.Error(fmt.Sprintf("ERR %s cannot contain spaces, newlines or special characters.", option))
@@ -144,7 +144,7 @@ func clientSetInfo(c *command.Call) error {
 // clientNoEvict handles CLIENT NO-EVICT, which exempts the connection from maxmemory-clients.
 func clientNoEvict(c *command.Call) error {
 	s := sessionOf(c)
-	on := takeOnOff(&c.Args)
+	on := parseOnOff(&c.Args)
 	if err := c.Args.End(); err != nil {
 		return err
 	}
@@ -156,7 +156,7 @@ func clientNoEvict(c *command.Call) error {
 
 // clientNoTouch handles CLIENT NO-TOUCH: lookups of the connection do not update access times.
 func clientNoTouch(c *command.Call) error {
-	on := takeOnOff(&c.Args)
+	on := parseOnOff(&c.Args)
 	if err := c.Args.End(); err != nil {
 		return err
 	}
@@ -165,8 +165,8 @@ func clientNoTouch(c *command.Call) error {
 	return nil
 }
 
-// takeOnOff takes ON or OFF.
-func takeOnOff(a *command.Args) (on bool) {
+// parseOnOff parses ON or OFF.
+func parseOnOff(a *command.Args) (on bool) {
 	if a.Word("ON") {
 		return true
 	}
@@ -226,7 +226,7 @@ func clientUnblock(c *command.Call) error {
 // server refuses: so it never has to track a key.
 func clientTracking(c *command.Call) error {
 	s := sessionOf(c)
-	on := takeOnOff(&c.Args)
+	on := parseOnOff(&c.Args)
 	optin, declined := false, false
 	for c.Args.More() {
 		switch {
@@ -239,7 +239,7 @@ func clientTracking(c *command.Call) error {
 			c.Args.Next()
 			declined = true
 		case c.Args.Left() > 1 && c.Args.Word("REDIRECT"):
-			takeRedirection(&c.Args, s.server)
+			parseRedirection(&c.Args, s.server)
 			declined = true
 		default:
 			c.Args.Fail(engine.ErrSyntax)
@@ -256,8 +256,8 @@ func clientTracking(c *command.Call) error {
 	return nil
 }
 
-// takeRedirection takes the id of a client that exists.
-func takeRedirection(a *command.Args, s *Server) {
+// parseRedirection parses the id of a client that exists.
+func parseRedirection(a *command.Args, s *Server) {
 	id := a.Integer()
 	if a.Err == nil && len(s.findClients(clientFilter{ids: []int64{id}})) == 0 {
 		a.Fail(errNoRedirect)

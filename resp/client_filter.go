@@ -17,7 +17,7 @@ const clientFilterSyntax = "[USER username] [ADDR ip:port] [LADDR ip:port] [NAME
 // clientFilter selects clients; a zero field matches any client.
 type clientFilter struct {
 	ids    []int64
-	kind   string // as takeClientType returns it
+	kind   string // as parseClientType returns it
 	addr   string
 	laddr  string  // the address the client has connected to
 	name   *string // "" matches clients without a name
@@ -26,17 +26,17 @@ type clientFilter struct {
 	skipMe trilean // SKIPME
 }
 
-// takeClientFilter takes the options of CLIENT KILL and CLIENT LIST. wrongID is the error for ids
+// parseClientFilter parses the options of CLIENT KILL and CLIENT LIST. wrongID is the error for ids
 // below least.
-func takeClientFilter(a *command.Args, wrongID engine.Error, least int64) (f clientFilter) {
+func parseClientFilter(a *command.Args, wrongID engine.Error, least int64) (f clientFilter) {
 	for a.More() {
 		switch {
 		case a.Left() < 2:
 			a.Fail(engine.ErrSyntax)
 		case a.Word("ID"):
-			f.ids = append(f.ids, takeClientIDs(a, wrongID, least)...)
+			f.ids = append(f.ids, parseClientIDs(a, wrongID, least)...)
 		case a.Word("TYPE"):
-			f.kind = takeClientType(a)
+			f.kind = parseClientType(a)
 		case a.Word("USER"):
 			if user := a.Next(); string(user) != defaultUser {
 				a.Fail(engine.Error(fmt.Sprintf("ERR No such user '%.128s'", user)))
@@ -53,7 +53,7 @@ func takeClientFilter(a *command.Args, wrongID engine.Error, least int64) (f cli
 				a.Fail(errMaxAgeRange)
 			}
 		case a.Word("SKIPME"):
-			f.skipMe = takeYesNo(a)
+			f.skipMe = parseYesNo(a)
 		default:
 			a.Fail(engine.ErrSyntax)
 		}
@@ -61,8 +61,8 @@ func takeClientFilter(a *command.Args, wrongID engine.Error, least int64) (f cli
 	return f
 }
 
-// takeClientIDs takes one id or more, up to a word that is an option.
-func takeClientIDs(a *command.Args, wrong engine.Error, least int64) (ids []int64) {
+// parseClientIDs parses one id or more, up to a word that is an option.
+func parseClientIDs(a *command.Args, wrong engine.Error, least int64) (ids []int64) {
 	for more := true; more; more = a.More() && continuesIDs(a, wrong) {
 		id := a.IntegerOr(wrong)
 		if a.Err == nil && id < least {
@@ -93,7 +93,7 @@ const (
 	no
 )
 
-func takeYesNo(a *command.Args) trilean {
+func parseYesNo(a *command.Args) trilean {
 	switch {
 	case a.Word("YES"):
 		return yes
@@ -104,8 +104,8 @@ func takeYesNo(a *command.Args) trilean {
 	return notGiven
 }
 
-// takeClientType takes a kind of client. All clients of this server are normal.
-func takeClientType(a *command.Args) string {
+// parseClientType parses a kind of client. All clients of this server are normal.
+func parseClientType(a *command.Args) string {
 	b := a.Next()
 	for _, kind := range []string{"normal", "master", "replica", "slave", "pubsub"} {
 		if strings.EqualFold(kind, string(b)) {

@@ -12,7 +12,7 @@ func clientKill(c *command.Call) error {
 		c.Reply.OK()
 		return nil
 	}
-	wanted := takeClientFilter(&c.Args, errClientIDRange, 1)
+	wanted := parseClientFilter(&c.Args, errClientIDRange, 1)
 	if wanted.skipMe != no {
 		wanted.skip = c.Client
 	}

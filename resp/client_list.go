@@ -21,7 +21,7 @@ func clientInfo(c *command.Call) error {
 
 // clientList handles CLIENT LIST. A client is listed if all options match.
 func clientList(c *command.Call) error {
-	wanted := takeClientFilter(&c.Args, errClientIDList, math.MinInt64)
+	wanted := parseClientFilter(&c.Args, errClientIDList, math.MinInt64)
 	if wanted.skipMe == yes {
 		wanted.skip = c.Client
 	}

@@ -252,7 +252,7 @@ func TestHelp(t *testing.T) {
 			"+HELP +    Prints this help.",
 		c.do("FUNCTION HELP"),
 	)
-	for _, each := range command.Commands.Sorted() {
+	for _, each := range command.Table.Sorted() {
 		if len(each.Subs) > 0 && each.Name != "debug" {
 			assert.Regexp(
 				t,
@@ -308,14 +308,14 @@ func TestCommandCommand(t *testing.T) {
 
 func TestCommandListsAgree(t *testing.T) {
 	c := startServer(t, config.Defaults{}).dial()
-	count := len(command.Commands)
+	count := len(command.Table)
 	assert.Equal(t, ":"+strconv.Itoa(count), c.do("COMMAND COUNT"))
 	assert.True(t, strings.HasPrefix(c.do("COMMAND"), "*"+strconv.Itoa(count)+" "))
 	assert.True(t, strings.HasPrefix(c.do("COMMAND INFO"), "*"+strconv.Itoa(count)+" "))
 	assert.True(t, strings.HasPrefix(c.do("COMMAND DOCS"), "*"+strconv.Itoa(2*count)+" "))
 	assert.True(t, strings.HasPrefix(c.do("COMMAND LIST FILTERBY PATTERN hgetall"), "*1 "))
 	limiters := c.do("COMMAND LIST FILTERBY ACLCAT ratelimit")
-	for _, each := range command.Commands.Sorted() {
+	for _, each := range command.Table.Sorted() {
 		assert.Equal(
 			t,
 			each.Group == "ratelimit" && each.Run != nil,

@@ -140,7 +140,7 @@ func TestZones(t *testing.T) {
 	for _, zone := range []string{"Local", "localtime", "posix/UTC", "right/Europe/Berlin", "Europe//Berlin",
 		"./Europe/Berlin", "Europe/./Berlin",
 		"../../etc/passwd", "/etc/localtime", "Europe/Berlin/", "Mars/Olympus", "europe/berlin", "Europe",
-		strings.Repeat("A", command.LongestWord)} {
+		strings.Repeat("A", command.MaxWordLen)} {
 		assert.Regexp(
 			t,
 			`^-ERR unknown time zone '.*': TZ takes an IANA name such as UTC or Europe/Berlin$`,

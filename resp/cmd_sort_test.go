@@ -38,7 +38,7 @@ func TestSortLocksWhatItLooksAt(t *testing.T) {
 		for _, w := range strings.Fields(line) {
 			words = append(words, []byte(w))
 		}
-		p := command.Prepared{Command: command.Commands.Find(words[0]), Words: words}
+		p := command.Prepared{Command: command.Table.Find(words[0]), Words: words}
 		assert.Equal(t, want, p.WantsAll(), line)
 	}
 }

@@ -89,7 +89,7 @@ func matchParameters(pattern *glob.Pattern) (names []string) {
 // configSet handles CONFIG SET parameter value [parameter value ...]. It changes all or none.
 func configSet(c *command.Call) error {
 	s := sessionOf(c)
-	changes, err := takeConfigChanges(&c.Args)
+	changes, err := parseConfigChanges(&c.Args)
 	if err != nil {
 		return err
 	}
@@ -134,9 +134,9 @@ func (c *configChange) refuse(why error) error {
 	)
 }
 
-// takeConfigChanges takes names and values. It checks the names; the values are parsed when all
+// parseConfigChanges parses names and values. It checks the names; the values are parsed when all
 // names are known to be good.
-func takeConfigChanges(a *command.Args) (changes []configChange, err error) {
+func parseConfigChanges(a *command.Args) (changes []configChange, err error) {
 	if a.Left()%2 != 0 {
 		return nil, engine.ErrSyntax
 	}

@@ -145,7 +145,7 @@ func selectDatabase(c *command.Call) error {
 // options take effect one by one: a wrong one does not undo those before it.
 func hello(c *command.Call) error {
 	s := sessionOf(c)
-	version, err := takeProtocolVersion(&c.Args)
+	version, err := parseProtocolVersion(&c.Args)
 	if err != nil {
 		return err
 	}
@@ -174,8 +174,8 @@ func hello(c *command.Call) error {
 	return nil
 }
 
-// takeProtocolVersion takes the first argument of HELLO. 0: there is none, and the protocol stays.
-func takeProtocolVersion(a *command.Args) (version int32, err error) {
+// parseProtocolVersion parses the first argument of HELLO. 0: there is none, and the protocol stays.
+func parseProtocolVersion(a *command.Args) (version int32, err error) {
 	if !a.More() {
 		return 0, nil
 	}
@@ -213,7 +213,7 @@ func writeHello(r *wire.Reply, s *session) {
 // setName sets the name of the connection; an empty one removes it.
 func (s *session) setName(name []byte) error {
 	switch {
-	case len(name) > command.LongestWord:
+	case len(name) > command.MaxWordLen:
 		return errLongClientName
 	case !printable(name):
 		return errClientName

@@ -166,7 +166,7 @@ func (s *session) writePostponed() {
 // resolve finds the command of a call and checks the number and the length of its words. name is
 // the number of words that form the command's name. Of an unknown command or subcommand c is nil.
 func (s *Server) resolve(words [][]byte) (c *command.Command, name int, err error) {
-	c, name = command.Commands.Find(words[0]), 1
+	c, name = command.Table.Find(words[0]), 1
 	if c == nil && needsScripting("", words[0]) {
 		return nil, 0, errNoScripts
 	}
@@ -194,10 +194,10 @@ func (s *Server) resolve(words [][]byte) (c *command.Command, name int, err erro
 
 // mostBulk returns how many bytes an argument of the command with a name may have.
 func (s *Server) mostBulk(name []byte) int64 {
-	if c := command.Commands.Find(name); c == nil || !c.BoundsWords() {
+	if c := command.Table.Find(name); c == nil || !c.BoundsWords() {
 		return math.MaxInt64
 	}
-	return max(command.LongestWord, s.Settings.MaxKey.Load())
+	return max(command.MaxWordLen, s.Settings.MaxKey.Load())
 }
 
 // isHTTP reports whether the name of a command is from an HTTP request: a web page can make a

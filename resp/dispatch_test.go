@@ -44,7 +44,7 @@ func withCommand(t *testing.T, name string, run func(*command.Call) error) {
 			Run:   run,
 		},
 	)
-	t.Cleanup(func() { delete(command.Commands, name) })
+	t.Cleanup(func() { delete(command.Table, name) })
 }
 
 // A panic of a handler gives the client an error and the log a stack. Locks are released, the
@@ -89,7 +89,7 @@ func TestReadersCannotWrite(t *testing.T) {
 		c.Tx.Set(c.Args.Key(), []byte("v"), engine.SetMode{})
 		return nil
 	})
-	command.Commands["testwrite"].Flags = command.Readonly
+	command.Table["testwrite"].Flags = command.Readonly
 	ts := startServer(t, config.Defaults{})
 	c := ts.dial()
 	assert.Equal(t, "-ERR internal error", c.do("TESTWRITE k"))

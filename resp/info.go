@@ -229,7 +229,7 @@ func (s *Server) writeKeyspace(r *report) {
 func (s *Server) writeRatelimit(r *report) {
 	var all stats.DecisionCounts
 	lines := make(map[string]string)
-	for _, c := range command.Commands {
+	for _, c := range command.Table {
 		counts := s.Stats.Command(c.Index)
 		if counts == nil || counts.Decisions == (stats.DecisionCounts{}) {
 			continue

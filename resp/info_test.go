@@ -56,7 +56,7 @@ func TestCallsAreCountedAndTimed(t *testing.T) {
 	ts := startServer(t, config.Defaults{})
 	c, other := ts.dial(), ts.dial()
 	counts := func(name string) stats.CommandCounts {
-		counts := ts.Stats.Command(command.Commands.Find([]byte(name)).Index)
+		counts := ts.Stats.Command(command.Table.Find([]byte(name)).Index)
 		if counts == nil {
 			return stats.CommandCounts{}
 		}

@@ -207,14 +207,14 @@ func pair(c *command.Call) error {
 }
 
 func withPair(t *testing.T) {
-	command.Commands["test.pair"] = &command.Command{
+	command.Table["test.pair"] = &command.Command{
 		Name:  "test.pair",
 		Arity: -7,
 		Flags: command.Write | command.Blocking,
 		Keys:  []command.KeySpec{command.Key("RW", 1), command.Key("RW", 2)},
 		Run:   pair,
 	}
-	t.Cleanup(func() { delete(command.Commands, "test.pair") })
+	t.Cleanup(func() { delete(command.Table, "test.pair") })
 }
 
 // A call on two keys stands in both lines: it is admitted as soon as both have room and nobody is
@@ -341,7 +341,7 @@ func TestNobodyOvertakes(t *testing.T) {
 func TestStir(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bubble) {
 		capacity := int64(1)
-		command.Commands["test.policy"] = &command.Command{
+		command.Table["test.policy"] = &command.Command{
 			Name:  "test.policy",
 			Arity: -2,
 			Flags: command.Write | command.Blocking,
@@ -359,7 +359,7 @@ func TestStir(t *testing.T) {
 				return nil
 			},
 		}
-		defer delete(command.Commands, "test.policy")
+		defer delete(command.Table, "test.policy")
 		for _, name := range []string{"setup", "a", "b", "c"} {
 			b.calls(name, "TEST.POLICY k WAIT 1d")
 		}

@@ -55,13 +55,13 @@ func TestWordsOfLimitersAreBounded(t *testing.T) {
 	} {
 		words := strings.Fields(line)
 		for i := range words {
-			words[i] = strings.ReplaceAll(words[i], "@", strings.Repeat("1", command.LongestWord+1))
+			words[i] = strings.ReplaceAll(words[i], "@", strings.Repeat("1", command.MaxWordLen+1))
 		}
 		assert.Equal(t, "-ERR "+want, c.send(words...), line)
 	}
 	assert.Equal(t, ":0", c.do("DBSIZE"))
 
-	longest := strings.Repeat("1", command.LongestWord)
+	longest := strings.Repeat("1", command.MaxWordLen)
 	assert.Equal(t, "*5 :1 :5 :4 :0 :60000", c.send("RL.SLIDE", longest, "5", "1m", "ID", longest))
 	assert.Equal(t, "*5 :1 :5 :4 :0 :60000", c.send("RL.LEASE", "leases", "5", "1m", longest))
 	assert.Equal(t, ":1", c.send("RL.RELEASE", "leases", longest))
@@ -89,7 +89,7 @@ func TestMaxKeyLengthCanBeSet(t *testing.T) {
 		limiter(1<<20+1),
 	)
 	assert.Equal(t, "-ERR ID is too long: it has 65537 bytes, and 65536 are allowed",
-		c.send("RL.SLIDE", "k", "5", "1s", "ID", strings.Repeat("x", command.LongestWord+1)))
+		c.send("RL.SLIDE", "k", "5", "1s", "ID", strings.Repeat("x", command.MaxWordLen+1)))
 	assert.Equal(
 		t,
 		"-ERR CONFIG SET failed (possibly related to argument 'proto-max-key-len') - argument must be between 1 and "+
@@ -100,7 +100,7 @@ func TestMaxKeyLengthCanBeSet(t *testing.T) {
 
 func TestNamesOfClientsAreBounded(t *testing.T) {
 	c := startServer(t, config.Defaults{}).dial()
-	long := strings.Repeat("x", command.LongestWord+1)
+	long := strings.Repeat("x", command.MaxWordLen+1)
 	assert.Equal(t, "+OK", c.send("CLIENT", "SETNAME", long[1:]))
 	assert.Equal(t, "-ERR Client names must not be longer than 65536 bytes.", c.send("CLIENT", "SETNAME", long))
 	assert.Equal(t, "-ERR Client names must not be longer than 65536 bytes.", c.send("HELLO", "2", "SETNAME", long))

@@ -168,7 +168,7 @@ func TestPipelinesOfManyAdmitExactly(t *testing.T) {
 // A call that panics in a group releases the locks; the other calls are not affected.
 func TestPanicWithinAPipeline(t *testing.T) {
 	withCommand(t, "testpanic", func(c *command.Call) error { panic("on purpose") })
-	command.Commands["testpanic"].Flags |= command.Fast
+	command.Table["testpanic"].Flags |= command.Fast
 	ts := startServer(t, config.Defaults{})
 	ts.Log = slog.New(slog.DiscardHandler)
 	c := ts.dial()

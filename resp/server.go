@@ -87,7 +87,7 @@ func NewServer(o Options) *Server {
 	s := &Server{
 		Env: command.Env{
 			Engine: o.Engine, Time: o.Clock, Settings: o.Settings, Log: o.Log,
-			Stats: stats.New(command.Declared), ReloadPolicies: o.ReloadPolicies,
+			Stats: stats.New(command.Count), ReloadPolicies: o.ReloadPolicies,
 		},
 		journal: o.Journal, store: o.Store, version: o.Version, longCall: o.LongCall,
 		limits: o.Settings.Limits, started: time.Now(),

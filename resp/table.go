@@ -1,6 +1,6 @@
 package resp
 
-// The families of commands. Each package adds its entries to command.Commands when it is imported,
+// The families of commands. Each package adds its entries to command.Table when it is imported,
 // and nothing here calls it by name: a family that is missing in this list does not exist.
 import (
 	_ "rlserver/resp/commands/hashes"

@@ -132,7 +132,7 @@ func (s webSource) State() *web.State {
 
 // addCommands adds the commands that were called.
 func (s webSource) addCommands(state *web.State) {
-	for _, c := range command.Commands {
+	for _, c := range command.Table {
 		for _, each := range append([]*command.Command{c}, c.Subs...) {
 			if counts := s.p.server.Stats.Command(each.Index); counts != nil {
 				state.Commands = append(state.Commands, web.Command{Name: each.FullName(), CommandCounts: *counts})

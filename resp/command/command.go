@@ -184,25 +184,25 @@ func (c *Command) Rejects(words int) bool {
 // table holds all commands by name.
 type table map[string]*Command
 
-// Commands holds all commands that are registered.
-var Commands = make(table)
+// Table holds the registered commands by name.
+var Table = make(table)
 
-// Declared is the number of commands with their subcommands, and the next Command.Index.
-var Declared int
+// Count is the number of commands and subcommands registered so far: the Index of the next one.
+var Count int
 
 // Register adds commands to the table. It is called by init functions, and panics if a name is
 // taken.
 func Register(family ...*Command) {
 	for _, c := range family {
-		if _, twice := Commands[c.Name]; twice {
+		if _, twice := Table[c.Name]; twice {
 			panic("resp: command declared twice: " + c.Name)
 		}
-		Commands[c.Name] = c
-		c.Index = Declared
-		Declared++
+		Table[c.Name] = c
+		c.Index = Count
+		Count++
 		for _, sub := range c.Subs {
-			sub.parent, sub.Index = c, Declared
-			Declared++
+			sub.parent, sub.Index = c, Count
+			Count++
 		}
 	}
 }

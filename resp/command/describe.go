@@ -101,7 +101,7 @@ func (t table) named(name []byte) *Command {
 
 // commandAll handles COMMAND.
 func commandAll(c *Call) error {
-	all := Commands.Sorted()
+	all := Table.Sorted()
 	c.Reply.Array(len(all))
 	for _, each := range all {
 		writeCommandInfo(&c.Reply, each)
@@ -110,7 +110,7 @@ func commandAll(c *Call) error {
 }
 
 func commandCount(c *Call) error {
-	c.Reply.Count(len(Commands))
+	c.Reply.Count(len(Table))
 	return nil
 }
 
@@ -121,7 +121,7 @@ func commandInfo(c *Call) error {
 	}
 	c.Reply.Array(c.Args.Left())
 	for c.Args.More() {
-		if each := Commands.named(c.Args.Next()); each != nil {
+		if each := Table.named(c.Args.Next()); each != nil {
 			writeCommandInfo(&c.Reply, each)
 		} else {
 			c.Reply.Null()
@@ -132,11 +132,11 @@ func commandInfo(c *Call) error {
 
 // commandDocs handles COMMAND DOCS [command-name [command-name ...]]. Unknown names are skipped.
 func commandDocs(c *Call) error {
-	list := Commands.Sorted()
+	list := Table.Sorted()
 	if c.Args.More() {
 		list = list[:0]
 		for c.Args.More() {
-			if each := Commands.named(c.Args.Next()); each != nil {
+			if each := Table.named(c.Args.Next()); each != nil {
 				list = append(list, each)
 			}
 		}
@@ -161,7 +161,7 @@ func commandList(c *Call) error {
 	}
 
 	var names []string
-	for _, each := range Commands.Sorted() {
+	for _, each := range Table.Sorted() {
 		for _, one := range append([]*Command{each}, each.Subs...) {
 			if means(one) {
 				names = append(names, one.FullName())
@@ -241,7 +241,7 @@ type keyAt struct {
 
 // keysOf returns the keys of a call that is described and not run.
 func keysOf(words [][]byte) (keys []keyAt, err error) {
-	c := Commands.Find(words[0])
+	c := Table.Find(words[0])
 	if c != nil && len(c.Subs) > 0 && len(words) > 1 {
 		c = c.Sub(words[1])
 	}

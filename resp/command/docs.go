@@ -107,7 +107,7 @@ func writeSummaries(text *strings.Builder, group string) {
 // inGroup returns the commands of a group that can be called: a container only if it does something
 // without a subcommand.
 func inGroup(group string) (list []*Command) {
-	for _, c := range Commands.Sorted() {
+	for _, c := range Table.Sorted() {
 		for _, each := range append([]*Command{c}, c.Subs...) {
 			if each.Group == group && each.Run != nil {
 				list = append(list, each)

@@ -63,9 +63,9 @@ func (o *ScanOptions) Err(c *Call) error {
 	return c.Unwanted()
 }
 
-// MostScanned is the most elements of a hash or a sorted set that one call visits, as it holds the
+// MaxScanCount is the most elements of a hash or a sorted set that one call visits, as it holds the
 // lock of the key.
-const MostScanned = 4096
+const MaxScanCount = 4096
 
 // Element is a field with its value, or a member with its score.
 type Element struct {

@@ -10,7 +10,7 @@ import (
 
 const (
 	// the most bytes of a limiter's argument that is no key, and of a client's name
-	LongestWord = 64 << 10
+	MaxWordLen = 64 << 10
 )
 
 // BoundsWords reports whether the arguments of a command are limited in length: those of limiters,
@@ -21,7 +21,7 @@ func (c *Command) BoundsWords() bool { return c.Group == "ratelimit" }
 // TooLong returns an error if a word of a limiter's call is too long, before the call is run.
 // mostKey is for keys, in bytes.
 func (c *Command) TooLong(words [][]byte, mostKey int64) error {
-	most := int(min(LongestWord, mostKey))
+	most := int(min(MaxWordLen, mostKey))
 	for _, word := range words {
 		if len(word) > most {
 			return c.findTooLong(words, mostKey)
@@ -48,13 +48,13 @@ func (c *Command) findTooLong(words [][]byte, mostKey int64) error {
 					mostKey,
 				),
 			)
-		case !keys[i] && size > LongestWord:
+		case !keys[i] && size > MaxWordLen:
 			return engine.Error(
 				fmt.Sprintf(
 					"ERR %s is too long: it has %d bytes, and %d are allowed",
 					c.wordName(words, i),
 					size,
-					LongestWord,
+					MaxWordLen,
 				),
 			)
 		}

@@ -257,7 +257,7 @@ func hmset(c *command.Call) error {
 }
 
 func setFields(c *command.Call) (added int, err error) {
-	k, pairs := c.Args.Key(), takeRest(&c.Args)
+	k, pairs := c.Args.Key(), parseRest(&c.Args)
 	if len(pairs)%2 != 0 {
 		return 0, c.WrongArity()
 	}
@@ -267,8 +267,8 @@ func setFields(c *command.Call) (added int, err error) {
 	return c.Tx.HSet(k, pairs)
 }
 
-// takeRest takes all remaining arguments.
-func takeRest(a *command.Args) [][]byte {
+// parseRest parses all remaining arguments.
+func parseRest(a *command.Args) [][]byte {
 	if a.Err != nil {
 		return nil
 	}
@@ -279,7 +279,7 @@ func takeRest(a *command.Args) [][]byte {
 
 // hsetnx handles HSETNX key field value.
 func hsetnx(c *command.Call) error {
-	k, pair := c.Args.Key(), takeRest(&c.Args)
+	k, pair := c.Args.Key(), parseRest(&c.Args)
 	if err := c.Args.End(); err != nil {
 		return err
 	}
@@ -359,7 +359,7 @@ func hstrlen(c *command.Call) error {
 
 // hmget handles HMGET key field [field ...].
 func hmget(c *command.Call) error {
-	k, fields := c.Args.Key(), takeRest(&c.Args)
+	k, fields := c.Args.Key(), parseRest(&c.Args)
 	if err := c.Args.End(); err != nil {
 		return err
 	}
@@ -456,7 +456,7 @@ func hlen(c *command.Call) error {
 
 // hdel handles HDEL key field [field ...].
 func hdel(c *command.Call) error {
-	k, fields := c.Args.Key(), takeRest(&c.Args)
+	k, fields := c.Args.Key(), parseRest(&c.Args)
 	if err := c.Args.End(); err != nil {
 		return err
 	}
@@ -483,7 +483,7 @@ func hgetdel(c *command.Call) error {
 	if n := c.Args.Positive(errFieldCount); c.Args.Err == nil && n != int64(c.Args.Left()) {
 		c.Args.Fail(errFieldsMismatch)
 	}
-	fields := takeRest(&c.Args)
+	fields := parseRest(&c.Args)
 	if err := c.Args.End(); err != nil {
 		return err
 	}
@@ -585,7 +585,7 @@ func hscan(c *command.Call) error {
 	}
 
 	var found []command.Element
-	next := h.Scan(cursor, min(options.Count, command.MostScanned), func(field, value string) {
+	next := h.Scan(cursor, min(options.Count, command.MaxScanCount), func(field, value string) {
 		found = append(found, command.Element{Name: field, Value: value})
 	})
 

@@ -165,7 +165,7 @@ type restoring struct {
 func restore(c *command.Call) error {
 	k := c.Args.Key()
 	ttl, text := command.Args{List: [][]byte{c.Args.Next()}}, c.Args.Next()
-	o := takeRestoring(&c.Args)
+	o := parseRestoring(&c.Args)
 	if err := c.Args.End(); err != nil {
 		return err
 	}
@@ -199,7 +199,7 @@ func restore(c *command.Call) error {
 	return nil
 }
 
-func takeRestoring(a *command.Args) restoring {
+func parseRestoring(a *command.Args) restoring {
 	o := restoring{idle: -1, uses: -1}
 	for a.More() {
 		switch {

@@ -80,7 +80,7 @@ const (
 // ms. The options are checked before the time, and the time before the key.
 func expire(c *command.Call, unit int64, absolute bool) error {
 	k, amount := c.Args.Key(), c.Args.Next()
-	conditions := takeExpireConditions(&c.Args)
+	conditions := parseExpireConditions(&c.Args)
 	at := c.Deadline(amount, math.MinInt64, unit, absolute)
 	if err := c.Args.End(); err != nil {
 		return err
@@ -92,8 +92,8 @@ func expire(c *command.Call, unit int64, absolute bool) error {
 	return nil
 }
 
-// takeExpireConditions takes all remaining arguments, as options.
-func takeExpireConditions(a *command.Args) (all engine.ExpireIf) {
+// parseExpireConditions parses all remaining arguments, as options.
+func parseExpireConditions(a *command.Args) (all engine.ExpireIf) {
 	for a.More() {
 		switch {
 		case a.Word("NX"):

@@ -95,7 +95,7 @@ func sortReaches(words [][]byte) bool {
 // after they are released.
 func sortSet(c *command.Call, stores bool) error {
 	k := c.Args.Key()
-	q := takeSorting(&c.Args, stores)
+	q := parseSorting(&c.Args, stores)
 	if err := c.Args.Err; err != nil {
 		return err
 	}
@@ -134,8 +134,8 @@ func sortSet(c *command.Call, stores bool) error {
 	return nil
 }
 
-// takeSorting takes the options.
-func takeSorting(a *command.Args, stores bool) (q sorting) {
+// parseSorting parses the options.
+func parseSorting(a *command.Args, stores bool) (q sorting) {
 	q.count = -1
 	for a.More() {
 		left := a.Left() - 1

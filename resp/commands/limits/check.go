@@ -35,7 +35,7 @@ func init() {
 const (
 	MaxPolicies = 128 // that one RL.CHECK may name
 	// bytes of an id, which goes into the name of a key for each policy
-	MaxCheckID = command.LongestWord
+	MaxCheckID = command.MaxWordLen
 
 	errTooManyPolicies = engine.Error("ERR too many policies: RL.CHECK takes at most 128")
 	errCheckID         = engine.Error("ERR the id of RL.CHECK must be 1 to 65536 bytes without { and }")

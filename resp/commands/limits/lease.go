@@ -111,13 +111,13 @@ var errRule = engine.Error("ERR syntax error: a rule is a key and " + rule.Forms
 // all handles RL.ALL rule [rule ...] [COST cost] [WAIT timeout].
 func all(c *command.Call) error {
 	limits := append(c.Limits[:0], engine.Limit{})
-	takeRule(&c.Args, &limits[0])
+	parseRule(&c.Args, &limits[0])
 	for c.Args.More() && command.BeginsRule(c.Args.List) {
 		if len(limits) == maxRules {
 			return command.ErrTooManyRules
 		}
 		limits = append(limits, engine.Limit{})
-		takeRule(&c.Args, &limits[len(limits)-1])
+		parseRule(&c.Args, &limits[len(limits)-1])
 	}
 	if cap(limits) <= keptRules {
 		c.Limits = limits
@@ -140,22 +140,22 @@ func all(c *command.Call) error {
 	return nil
 }
 
-// takeRule takes a key, its algorithm and the algorithm's fields.
-func takeRule(a *command.Args, l *engine.Limit) {
+// parseRule parses a key, its algorithm and the algorithm's fields.
+func parseRule(a *command.Args, l *engine.Limit) {
 	if length := command.RuleLength(a.List); length == 0 || length > len(a.List) {
 		a.Fail(errRule)
 		return
 	}
 	algorithm, key := rule.Find(a.List[1]), a.Key()
 	a.Next()
-	takeFields(a, algorithm, l)
+	parseFields(a, algorithm, l)
 	l.Key = key
 	for seen := 0; a.More() && command.OptionFollows(algorithm, a.List) &&
-		takeAlgorithmOption(a, algorithm, l, &seen); {
+		parseAlgorithmOption(a, algorithm, l, &seen); {
 	}
 }
 
-func takeLeaseID(a *command.Args) []byte {
+func parseLeaseID(a *command.Args) []byte {
 	id := a.Next()
 	if len(id) == 0 {
 		a.Fail(command.ErrEmptyLease)
@@ -165,7 +165,7 @@ func takeLeaseID(a *command.Args) []byte {
 
 // release handles RL.RELEASE key id.
 func release(c *command.Call) error {
-	k, id := c.Args.Key(), takeLeaseID(&c.Args)
+	k, id := c.Args.Key(), parseLeaseID(&c.Args)
 	if err := c.Args.End(); err != nil {
 		return err
 	}
@@ -181,7 +181,7 @@ func release(c *command.Call) error {
 
 // refund handles RL.REFUND key hits [ID id].
 func refund(c *command.Call) error {
-	k, n := c.Args.Key(), takeAmount(&c.Args, "hits", 1)
+	k, n := c.Args.Key(), parseAmount(&c.Args, "hits", 1)
 	o := TakeOptions(&c.Args, optionID, nil, nil)
 	if err := c.Args.End(); err != nil {
 		return err

@@ -98,7 +98,7 @@ func decide(kind rule.Kind, allowed optionSet) func(*command.Call) error {
 	a := kind.Algorithm()
 	return func(c *command.Call) error {
 		l := oneLimit(c)
-		takeLimit(&c.Args, a, l)
+		parseLimit(&c.Args, a, l)
 		o := TakeOptions(&c.Args, allowed, a, l)
 		if err := c.Args.End(); err != nil {
 			return err
@@ -184,31 +184,31 @@ func writeFields(r *wire.Reply, d limit.Decision) {
 	r.Integer(d.ResetAfter)
 }
 
-// takeLimit takes a key and an algorithm's fields.
-func takeLimit(a *command.Args, algorithm *rule.Algorithm, l *engine.Limit) {
+// parseLimit parses a key and an algorithm's fields.
+func parseLimit(a *command.Args, algorithm *rule.Algorithm, l *engine.Limit) {
 	l.Key = a.Key()
-	takeFields(a, algorithm, l)
+	parseFields(a, algorithm, l)
 }
 
-func takeFields(a *command.Args, algorithm *rule.Algorithm, l *engine.Limit) {
+func parseFields(a *command.Args, algorithm *rule.Algorithm, l *engine.Limit) {
 	l.Rule = algorithm.Empty
 	for i := range algorithm.Fields {
-		takeField(a, &algorithm.Fields[i], l)
+		parseField(a, &algorithm.Fields[i], l)
 	}
 	if algorithm.HasID {
-		l.ID = takeLeaseID(a)
+		l.ID = parseLeaseID(a)
 	}
 }
 
-func takeField(a *command.Args, f *rule.Field, l *engine.Limit) {
+func parseField(a *command.Args, f *rule.Field, l *engine.Limit) {
 	word := a.Next()
 	if a.Err == nil {
 		a.Err = f.Read(word, &l.Rule)
 	}
 }
 
-// takeAmount takes a count from least (0 or 1) to limit.MaxCount.
-func takeAmount(a *command.Args, name string, least int64) (n int64) {
+// parseAmount parses a count from least (0 or 1) to limit.MaxCount.
+func parseAmount(a *command.Args, name string, least int64) (n int64) {
 	word := a.Next()
 	if a.Err == nil {
 		n, a.Err = rule.Count(name, word, least, limit.MaxCount)
@@ -216,8 +216,8 @@ func takeAmount(a *command.Args, name string, least int64) (n int64) {
 	return n
 }
 
-// takeDuration takes a duration, and returns it in ms. An error ends with the hint.
-func takeDuration(a *command.Args, hint string) (ms int64) {
+// parseDuration parses a duration, and returns it in ms. An error ends with the hint.
+func parseDuration(a *command.Args, hint string) (ms int64) {
 	word := a.Next()
 	if a.Err == nil {
 		ms, a.Err = rule.Duration(word, hint)
@@ -226,7 +226,7 @@ func takeDuration(a *command.Args, hint string) (ms int64) {
 }
 
 func TakeSlidingRule(a *command.Args) limit.Window {
-	return limit.Window{Limit: takeAmount(a, "limit", 1), Length: takeDuration(a, "")}
+	return limit.Window{Limit: parseAmount(a, "limit", 1), Length: parseDuration(a, "")}
 }
 
 // beginsNumber reports whether an argument is the limit of one more window, and not an option.
@@ -264,7 +264,7 @@ func TakeOptions(a *command.Args, allowed optionSet, algorithm *rule.Algorithm, 
 	for a.More() {
 		switch {
 		case take(OptionCost, "COST"):
-			o.Cost = takeAmount(a, "COST", 0)
+			o.Cost = parseAmount(a, "COST", 0)
 		case take(optionID, "ID"):
 			if o.id = a.Next(); a.Err == nil && len(o.id) == 0 {
 				a.Fail(command.ErrEmptyID)
@@ -273,23 +273,23 @@ func TakeOptions(a *command.Args, allowed optionSet, algorithm *rule.Algorithm, 
 				l.ID = o.id
 			}
 		case take(OptionWait, "WAIT"):
-			a.Wait = takeDuration(a, "; WAIT takes from 1ms to 10 years, and a call without it does not wait")
-		case algorithm == nil || !takeAlgorithmOption(a, algorithm, l, &seen):
+			a.Wait = parseDuration(a, "; WAIT takes from 1ms to 10 years, and a call without it does not wait")
+		case algorithm == nil || !parseAlgorithmOption(a, algorithm, l, &seen):
 			a.Fail(engine.ErrSyntax)
 		}
 	}
 	return o
 }
 
-// takeAlgorithmOption takes an option of an algorithm, if that is what comes next and has not been
+// parseAlgorithmOption parses an option of an algorithm, if that is what comes next and has not been
 // seen yet.
-func takeAlgorithmOption(a *command.Args, algorithm *rule.Algorithm, l *engine.Limit, seen *int) bool {
+func parseAlgorithmOption(a *command.Args, algorithm *rule.Algorithm, l *engine.Limit, seen *int) bool {
 	i := algorithm.OptionIndex(a.List[0])
 	if i < 0 || *seen&(1<<i) != 0 {
 		return false
 	}
 	*seen |= 1 << i
 	a.Next()
-	takeField(a, &algorithm.Options[i], l)
+	parseField(a, &algorithm.Options[i], l)
 	return true
 }

@@ -91,9 +91,9 @@ const maxSeconds = limit.MaxDuration / 1000
 // cellThrottle handles CL.THROTTLE key max_burst count period [quantity].
 func cellThrottle(c *command.Call) error {
 	k := c.Args.Key()
-	burst, count, period, quantity := takeCell(&c.Args), takeCell(&c.Args), takeCell(&c.Args), int64(1)
+	burst, count, period, quantity := parseCell(&c.Args), parseCell(&c.Args), parseCell(&c.Args), int64(1)
 	if c.Args.More() {
-		quantity = takeCell(&c.Args)
+		quantity = parseCell(&c.Args)
 	}
 	if err := endOrArity(c); err != nil {
 		return err
@@ -101,10 +101,10 @@ func cellThrottle(c *command.Call) error {
 	if count == 0 || period == 0 {
 		return errZeroRate
 	}
-	takeHold(&c.Args, "max_burst", burst, 0, limit.MaxCount-1)
-	takeHold(&c.Args, "count", count, 1, limit.MaxCount)
-	takeHold(&c.Args, "period", period, 1, maxSeconds)
-	takeHold(&c.Args, "quantity", quantity, 0, math.MaxInt64)
+	parseHold(&c.Args, "max_burst", burst, 0, limit.MaxCount-1)
+	parseHold(&c.Args, "count", count, 1, limit.MaxCount)
+	parseHold(&c.Args, "period", period, 1, maxSeconds)
+	parseHold(&c.Args, "quantity", quantity, 0, math.MaxInt64)
 	if c.Args.Err != nil {
 		return c.Args.Err
 	}
@@ -118,8 +118,8 @@ func cellThrottle(c *command.Call) error {
 	return nil
 }
 
-// takeCell takes a number as redis-cell parses it.
-func takeCell(a *command.Args) int64 {
+// parseCell parses a number as redis-cell parses it.
+func parseCell(a *command.Args) int64 {
 	b := a.Next()
 	n, ok := grammar.ParseInt(b)
 	if !ok {
@@ -128,8 +128,8 @@ func takeCell(a *command.Args) int64 {
 	return n
 }
 
-// takeHold fails on a number from outside the range of our own limiters.
-func takeHold(a *command.Args, name string, n, least, most int64) {
+// parseHold fails on a number from outside the range of our own limiters.
+func parseHold(a *command.Args, name string, n, least, most int64) {
 	if n < least || n > most {
 		a.Fail(engine.Error(fmt.Sprintf("ERR %s must be from %d to %d", name, least, most)))
 	}
@@ -196,12 +196,12 @@ func gcra(c *command.Call) error {
 		return engine.Error("ERR wrong number of arguments for 'gcra' command")
 	}
 	k := c.Args.Key()
-	burst := takeLeast(&c.Args, "max-burst", 0, limit.MaxCount-1, command.ErrNotPositive)
-	refill := takeLeast(&c.Args, "tokens-per-period", 1, limit.MaxCount, errBelowOne)
-	bucket := bucketOfSeconds(burst+1, refill, takePeriod(&c.Args))
+	burst := parseLeast(&c.Args, "max-burst", 0, limit.MaxCount-1, command.ErrNotPositive)
+	refill := parseLeast(&c.Args, "tokens-per-period", 1, limit.MaxCount, errBelowOne)
+	bucket := bucketOfSeconds(burst+1, refill, parsePeriod(&c.Args))
 	tokens := int64(1)
 	if c.Args.More() {
-		tokens = takeTokens(&c.Args)
+		tokens = parseTokens(&c.Args)
 	}
 	if err := c.Args.End(); err != nil {
 		return err
@@ -217,21 +217,21 @@ func gcra(c *command.Call) error {
 	return nil
 }
 
-// takeLeast takes a number as Redis does: below least is an error of Redis, above most one of our
+// parseLeast parses a number as Redis does: below least is an error of Redis, above most one of our
 // own.
-func takeLeast(a *command.Args, name string, least, most int64, below engine.Error) int64 {
+func parseLeast(a *command.Args, name string, least, most int64, below engine.Error) int64 {
 	n := a.Integer()
 	if a.Err == nil && n < least {
 		a.Fail(below)
 	}
 	if a.Err == nil {
-		takeHold(a, name, n, least, most)
+		parseHold(a, name, n, least, most)
 	}
 	return n
 }
 
-// takePeriod takes decimal seconds.
-func takePeriod(a *command.Args) float64 {
+// parsePeriod parses decimal seconds.
+func parsePeriod(a *command.Args) float64 {
 	f := a.Float()
 	switch {
 	case a.Err != nil:
@@ -243,14 +243,14 @@ func takePeriod(a *command.Args) float64 {
 	return f
 }
 
-func takeTokens(a *command.Args) int64 {
+func parseTokens(a *command.Args) int64 {
 	switch {
 	case !a.Word("TOKENS"):
 		a.Fail(engine.ErrSyntax)
 	case !a.More():
 		a.Fail(errNoTokens)
 	}
-	return takeLeast(a, "TOKENS", 1, math.MaxInt64, errBelowOne)
+	return parseLeast(a, "TOKENS", 1, math.MaxInt64, errBelowOne)
 }
 
 // bucketOfSeconds is a bucket whose period is in seconds, to the microsecond as in Redis. A Bucket
@@ -284,9 +284,9 @@ func throttle(c *command.Call) error {
 	case burst <= 0 || count <= 0 || period <= 0:
 		return errRateLimit
 	}
-	takeHold(&c.Args, "max_burst", burst, 1, limit.MaxCount)
-	takeHold(&c.Args, "count", count, 1, limit.MaxCount)
-	takeHold(&c.Args, "period", period, 1, maxSeconds)
+	parseHold(&c.Args, "max_burst", burst, 1, limit.MaxCount)
+	parseHold(&c.Args, "count", count, 1, limit.MaxCount)
+	parseHold(&c.Args, "period", period, 1, maxSeconds)
 	if c.Args.Err != nil {
 		return c.Args.Err
 	}

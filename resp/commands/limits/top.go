@@ -36,7 +36,7 @@ const defaultTop = 10
 func top(c *command.Call) error {
 	n := int64(defaultTop)
 	if c.Args.More() {
-		n = takeTopCount(&c.Args, int64(c.Env.Engine.MostTop()))
+		n = parseTopCount(&c.Args, int64(c.Env.Engine.MostTop()))
 	}
 	if err := c.Args.End(); err != nil {
 		return err
@@ -53,8 +53,8 @@ func top(c *command.Call) error {
 	return nil
 }
 
-// takeTopCount takes a number from 1 to most.
-func takeTopCount(a *command.Args, most int64) int64 {
+// parseTopCount parses a number from 1 to most.
+func parseTopCount(a *command.Args, most int64) int64 {
 	wrong := engine.Error(fmt.Sprintf("ERR n must be from 1 to %d", most))
 	n := a.IntegerOr(wrong)
 	if a.Err == nil && (n < 1 || n > most) {

@@ -86,9 +86,9 @@ const (
 // released.
 const LongBits = 256 << 10
 
-// takeBitOffset takes the offset of a bit, within the longest string. One that begins with # counts
+// nextBitOffset parses the offset of a bit, within the longest string. One that begins with # counts
 // integers of the given number of bits; 0: # is not allowed.
-func takeBitOffset(c *command.Call, bits int) int64 {
+func nextBitOffset(c *command.Call, bits int) int64 {
 	word := c.Args.Next()
 	if c.Args.Err != nil {
 		return 0
@@ -112,7 +112,7 @@ func parseBitOffset(e *command.Env, word []byte, bits int) (offset int64, ok boo
 
 // setbit handles SETBIT key offset value.
 func setbit(c *command.Call) error {
-	k, offset, value := c.Args.Key(), takeBitOffset(c, 0), c.Args.IntegerOr(errBitValue)
+	k, offset, value := c.Args.Key(), nextBitOffset(c, 0), c.Args.IntegerOr(errBitValue)
 	if value&^1 != 0 {
 		c.Args.Fail(errBitValue)
 	}
@@ -137,7 +137,7 @@ func roomForBit(c *command.Call, words [][]byte) {
 
 // getbit handles GETBIT key offset.
 func getbit(c *command.Call) error {
-	k, offset := c.Args.Key(), takeBitOffset(c, 0)
+	k, offset := c.Args.Key(), nextBitOffset(c, 0)
 	if err := c.Args.End(); err != nil {
 		return err
 	}

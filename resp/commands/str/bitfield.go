@@ -147,14 +147,14 @@ func bitfieldSteps(c *command.Call) (steps []bitfieldStep, length int64) {
 		case left >= 3 && c.Args.Word("INCRBY"):
 			step.Add = true
 		case left >= 1 && c.Args.Word("OVERFLOW"):
-			overflow = takeOverflow(&c.Args)
+			overflow = parseOverflow(&c.Args)
 			continue
 		default:
 			c.Args.Fail(engine.ErrSyntax)
 			return nil, 0
 		}
-		step.Signed, step.Bits = takeBitfieldType(&c.Args)
-		step.Offset, step.Overflow = takeBitOffset(c, step.Bits), overflow
+		step.Signed, step.Bits = parseBitfieldType(&c.Args)
+		step.Offset, step.Overflow = nextBitOffset(c, step.Bits), overflow
 		if !step.get {
 			step.N = c.Args.Integer()
 			length = max(length, step.End())
@@ -164,8 +164,8 @@ func bitfieldSteps(c *command.Call) (steps []bitfieldStep, length int64) {
 	return steps, length
 }
 
-// takeOverflow takes how an integer that does not fit its field is handled.
-func takeOverflow(a *command.Args) bitmap.Overflow {
+// parseOverflow parses how an integer that does not fit its field is handled.
+func parseOverflow(a *command.Args) bitmap.Overflow {
 	switch {
 	case a.Word("WRAP"):
 		return bitmap.OverflowWrap
@@ -178,8 +178,8 @@ func takeOverflow(a *command.Args) bitmap.Overflow {
 	return 0
 }
 
-// takeBitfieldType takes the type of a field, e.g. i16. As in Redis it ends with a NUL.
-func takeBitfieldType(a *command.Args) (signed bool, bits int) {
+// parseBitfieldType parses the type of a field, e.g. i16. As in Redis it ends with a NUL.
+func parseBitfieldType(a *command.Args) (signed bool, bits int) {
 	word, _, _ := bytes.Cut(a.Next(), []byte{0})
 	if len(word) == 0 || word[0] != 'i' && word[0] != 'u' {
 		a.Fail(errBitfieldType)

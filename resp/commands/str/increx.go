@@ -89,7 +89,7 @@ func incrExOptions(c *command.Call) (o incrEx) {
 			o.saturate = true
 		case !enx && a.Word("ENX"):
 			enx = true
-		case t.word == ttlUnsaid && takeTtlOption(a, &t, ttlPersist):
+		case t.word == ttlUnsaid && parseTtlOption(a, &t, ttlPersist):
 		default:
 			a.Fail(engine.ErrSyntax)
 		}
@@ -106,9 +106,9 @@ func incrExOptions(c *command.Call) (o incrEx) {
 
 // increxInt is INCREX in 64-bit integers.
 func increxInt(c *command.Call, k engine.Key, o *incrEx) error {
-	by := takeIntegerIn(&c.Args, o.by, 1, errIncrementInteger)
-	lower := takeIntegerIn(&c.Args, o.lower, math.MinInt64, errLboundInteger)
-	upper := takeIntegerIn(&c.Args, o.upper, math.MaxInt64, errUboundInteger)
+	by := parseIntegerIn(&c.Args, o.by, 1, errIncrementInteger)
+	lower := parseIntegerIn(&c.Args, o.lower, math.MinInt64, errLboundInteger)
+	upper := parseIntegerIn(&c.Args, o.upper, math.MaxInt64, errUboundInteger)
 	if lower > upper {
 		c.Args.Fail(errBoundsCross)
 	}
@@ -152,8 +152,8 @@ func BoundedInt(old, by, lower, upper int64) (sum int64, inside bool) {
 	return sum, true
 }
 
-// takeIntegerIn reads an argument that was taken before; absent is for one that was not given.
-func takeIntegerIn(a *command.Args, b []byte, absent int64, err engine.Error) int64 {
+// parseIntegerIn reads an argument that was taken before; absent is for one that was not given.
+func parseIntegerIn(a *command.Args, b []byte, absent int64, err engine.Error) int64 {
 	if b == nil {
 		return absent
 	}

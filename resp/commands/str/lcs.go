@@ -47,7 +47,7 @@ func lcs(c *command.Call) error {
 	if errA != nil || errB != nil {
 		return errLCSTypes
 	}
-	want := takeLcsOptions(&c.Args)
+	want := parseLcsOptions(&c.Args)
 	if err := c.Args.End(); err != nil {
 		return err
 	}
@@ -68,7 +68,7 @@ func lcs(c *command.Call) error {
 	return nil
 }
 
-func takeLcsOptions(a *command.Args) (want lcsRequest) {
+func parseLcsOptions(a *command.Args) (want lcsRequest) {
 	for a.More() {
 		switch {
 		case a.Word("IDX"):

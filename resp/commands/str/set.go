@@ -130,7 +130,7 @@ func setOptions(c *command.Call) (mode engine.SetMode, old bool) {
 			mode.XX = true
 		case c.Args.Word("GET"):
 			old = true
-		case takeTtlOption(&c.Args, &t, ttlKeep):
+		case parseTtlOption(&c.Args, &t, ttlKeep):
 		default:
 			c.Args.Fail(engine.ErrSyntax)
 		}
@@ -196,7 +196,7 @@ func setFor(c *command.Call, unit ttlWord) error {
 func getex(c *command.Call) error {
 	k := c.Args.Key()
 	var t ttlOption
-	for c.Args.More() && takeTtlOption(&c.Args, &t, ttlPersist) {
+	for c.Args.More() && parseTtlOption(&c.Args, &t, ttlPersist) {
 	}
 	if err := c.Args.End(); err != nil {
 		return err
@@ -255,10 +255,10 @@ type ttlOption struct {
 	amount []byte
 }
 
-// takeTtlOption takes an option for the expiry, if it is the next argument: EX, PX, EXAT, PXAT, or
+// parseTtlOption parses an option for the expiry, if it is the next argument: EX, PX, EXAT, PXAT, or
 // the other one that the command knows. Two different ones are an error; of the same one twice the
 // last counts.
-func takeTtlOption(a *command.Args, t *ttlOption, other ttlWord) bool {
+func parseTtlOption(a *command.Args, t *ttlOption, other ttlWord) bool {
 	for w := ttlEX; w <= ttlPersist; w++ {
 		if (w <= ttlPXAT || w == other) && (t.word == ttlUnsaid || t.word == w) && a.Word(ttlWords[w]) {
 			t.word = w

@@ -120,7 +120,7 @@ func zdiff(tx *engine.Tx, a algebra) zset.Members { return tx.ZDiff(a.sets) }
 // zcombine handles ZUNION and ZINTER numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE
 // SUM | MIN | MAX] [WITHSCORES], and ZDIFF numkeys key [key ...] [WITHSCORES].
 func zcombine(c *command.Call, combine func(*engine.Tx, algebra) zset.Members, known algebraWords) error {
-	a := takeAlgebra(c, known)
+	a := parseAlgebra(c, known)
 	if err := c.Args.End(); err != nil {
 		return err
 	}
@@ -144,7 +144,7 @@ func zcombine(c *command.Call, combine func(*engine.Tx, algebra) zset.Members, k
 // ...].
 func zcombinestore(c *command.Call, combine func(*engine.Tx, algebra) zset.Members, known algebraWords) error {
 	dst := c.Args.Key()
-	a := takeAlgebra(c, known)
+	a := parseAlgebra(c, known)
 	if err := c.Args.End(); err != nil {
 		return err
 	}
@@ -170,7 +170,7 @@ func roomForUnion(c *command.Call, words [][]byte) {
 
 // zintercard handles ZINTERCARD numkeys key [key ...] [LIMIT limit].
 func zintercard(c *command.Call) error {
-	a := takeAlgebra(c, algebraWords{looksUp: true, least: true, limit: true})
+	a := parseAlgebra(c, algebraWords{looksUp: true, least: true, limit: true})
 	if err := c.Args.End(); err != nil {
 		return err
 	}
@@ -200,21 +200,21 @@ type algebraWords struct {
 	least   bool // or of the smallest
 }
 
-// takeAlgebra takes a number of keys, the keys, and options. Redis looks the keys up before it
+// parseAlgebra parses a number of keys, the keys, and options. Redis looks the keys up before it
 // parses the options, so the lookup is part of the parsing here.
-func takeAlgebra(c *command.Call, known algebraWords) (a algebra) {
+func parseAlgebra(c *command.Call, known algebraWords) (a algebra) {
 	a.keys, a.sets = operands(c)
 	a.long = known.long(a.sets)
 	for c.Args.More() {
 		switch {
 		case known.scoring && c.Args.Left() > len(a.sets) && c.Args.Word("WEIGHTS"):
-			a.weights = takeWeights(&c.Args, len(a.sets))
+			a.weights = parseWeights(&c.Args, len(a.sets))
 		case known.scoring && c.Args.Left() > 1 && c.Args.Word("AGGREGATE"):
-			a.aggregate = takeAggregate(&c.Args)
+			a.aggregate = parseAggregate(&c.Args)
 		case known.withScores && c.Args.Word("WITHSCORES"):
 			a.withScores = true
 		case known.limit && c.Args.Left() > 1 && c.Args.Word("LIMIT"):
-			a.limit = takeIntegerFrom(&c.Args, 0, errNegativeLimit)
+			a.limit = parseIntegerFrom(&c.Args, 0, errNegativeLimit)
 		default:
 			c.Args.Fail(engine.ErrSyntax)
 		}
@@ -258,7 +258,7 @@ func operands(c *command.Call) ([]engine.Key, []zset.View) {
 	if n < 1 {
 		c.Args.Fail(engine.Error("ERR at least 1 input key is needed for '" + c.Command.FullName() + "' command"))
 	}
-	keys := takeCountedKeys(&c.Args, n, 0)
+	keys := parseCountedKeys(&c.Args, n, 0)
 	if c.Args.Err != nil {
 		return nil, nil
 	}
@@ -269,7 +269,7 @@ func operands(c *command.Call) ([]engine.Key, []zset.View) {
 	return keys, sets
 }
 
-func takeWeights(a *command.Args, n int) []float64 {
+func parseWeights(a *command.Args, n int) []float64 {
 	weights := make([]float64, n)
 	for i := range weights {
 		weights[i] = a.FloatOr(errWeight)
@@ -277,7 +277,7 @@ func takeWeights(a *command.Args, n int) []float64 {
 	return weights
 }
 
-func takeAggregate(a *command.Args) zset.Aggregate {
+func parseAggregate(a *command.Args) zset.Aggregate {
 	switch {
 	case a.Word("SUM"):
 		return zset.Sum

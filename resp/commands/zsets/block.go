@@ -87,8 +87,8 @@ func (p zpopper) Pop(tx *engine.Tx, keys []engine.Key, r *wire.Reply) (found boo
 
 // bzpop handles BZPOPMIN and BZPOPMAX key [key ...] timeout.
 func bzpop(c *command.Call, greatest bool) error {
-	keys := takeCountedKeys(&c.Args, int64(c.Args.Left()-1), 1)
-	wait := takeTimeout(&c.Args)
+	keys := parseCountedKeys(&c.Args, int64(c.Args.Left()-1), 1)
+	wait := parseTimeout(&c.Args)
 	if err := c.Args.End(); err != nil {
 		return err
 	}
@@ -98,11 +98,11 @@ func bzpop(c *command.Call, greatest bool) error {
 // bzmpop handles BZMPOP timeout numkeys key [key ...] MIN | MAX [COUNT count].
 func bzmpop(c *command.Call) error {
 	timeout := command.Args{List: [][]byte{c.Args.Next()}} // Redis checks it last
-	keys, p := takePops(&c.Args)
+	keys, p := parsePops(&c.Args)
 	if err := c.Args.End(); err != nil {
 		return err
 	}
-	wait := takeTimeout(&timeout)
+	wait := parseTimeout(&timeout)
 	if timeout.Err != nil {
 		return timeout.Err
 	}
@@ -124,9 +124,9 @@ func popOrWait(c *command.Call, keys []engine.Key, wait int64, p zpopper) error 
 	return command.ErrWait
 }
 
-// takeTimeout takes a timeout in decimal seconds, and returns it in ms; command.Never for 0, which
+// parseTimeout parses a timeout in decimal seconds, and returns it in ms; command.Never for 0, which
 // is no timeout.
-func takeTimeout(a *command.Args) (ms int64) {
+func parseTimeout(a *command.Args) (ms int64) {
 	seconds := a.FloatOr(errTimeoutFloat)
 	// in Redis it overflows
 	if seconds = math.Ceil(seconds * 1000); seconds < 0 || seconds >= math.MaxInt64 {
@@ -141,16 +141,16 @@ func takeTimeout(a *command.Args) (ms int64) {
 	return int64(seconds)
 }
 
-// takePops takes what ZMPOP has in common with BZMPOP: numkeys key [key ...] MIN | MAX [COUNT
+// parsePops parses what ZMPOP has in common with BZMPOP: numkeys key [key ...] MIN | MAX [COUNT
 // count].
-func takePops(a *command.Args) (keys []engine.Key, p zpopper) {
-	keys = takeCountedKeys(a, takeIntegerFrom(a, 1, errNumKeys), 1)
+func parsePops(a *command.Args) (keys []engine.Key, p zpopper) {
+	keys = parseCountedKeys(a, parseIntegerFrom(a, 1, errNumKeys), 1)
 	p = zpopper{n: 1, greatest: a.Word("MAX"), pairs: true}
 	if !p.greatest && !a.Word("MIN") {
 		a.Fail(engine.ErrSyntax)
 	}
 	if a.Left() > 1 && a.Word("COUNT") {
-		p.n = takeIntegerFrom(a, 1, errPopCount)
+		p.n = parseIntegerFrom(a, 1, errPopCount)
 	}
 	return keys, p
 }

@@ -76,7 +76,7 @@ func zpop(c *command.Call, greatest bool) error {
 		return engine.ErrSyntax
 	}
 	if counted {
-		n = takeIntegerFrom(&c.Args, 0, command.ErrNotPositive)
+		n = parseIntegerFrom(&c.Args, 0, command.ErrNotPositive)
 	}
 	if err := c.Args.End(); err != nil {
 		return err
@@ -101,7 +101,7 @@ func zpop(c *command.Call, greatest bool) error {
 
 // zmpop handles ZMPOP numkeys key [key ...] MIN | MAX [COUNT count].
 func zmpop(c *command.Call) error {
-	keys, p := takePops(&c.Args)
+	keys, p := parsePops(&c.Args)
 	if err := c.Args.End(); err != nil {
 		return err
 	}
@@ -154,8 +154,8 @@ func zrandmemberOne(c *command.Call, k engine.Key) error {
 	return nil
 }
 
-// takeIntegerFrom takes an integer of at least least; anything else is err.
-func takeIntegerFrom(a *command.Args, least int64, err engine.Error) int64 {
+// parseIntegerFrom parses an integer of at least least; anything else is err.
+func parseIntegerFrom(a *command.Args, least int64, err engine.Error) int64 {
 	n := a.IntegerOr(err)
 	if n < least {
 		a.Fail(err)
@@ -163,9 +163,9 @@ func takeIntegerFrom(a *command.Args, least int64, err engine.Error) int64 {
 	return n
 }
 
-// takeCountedKeys takes n keys; it is a syntax error if fewer than leave arguments remain after
+// parseCountedKeys parses n keys; it is a syntax error if fewer than leave arguments remain after
 // them.
-func takeCountedKeys(a *command.Args, n int64, leave int) []engine.Key {
+func parseCountedKeys(a *command.Args, n int64, leave int) []engine.Key {
 	if n > int64(a.Left()-leave) {
 		a.Fail(engine.ErrSyntax)
 	}

@@ -201,7 +201,7 @@ const (
 func zrange(c *command.Call, words rangeWords) error {
 	k := c.Args.Key()
 	words.scores = true
-	r, withScores := takeZrange(&c.Args, words)
+	r, withScores := parseZrange(&c.Args, words)
 	if err := c.Args.End(); err != nil {
 		return err
 	}
@@ -231,7 +231,7 @@ func zrange(c *command.Call, words rangeWords) error {
 // zrangestore handles ZRANGESTORE dst src min max [BYSCORE | BYLEX] [REV] [LIMIT offset count].
 func zrangestore(c *command.Call) error {
 	dst, src := c.Args.Key(), c.Args.Key()
-	r, _ := takeZrange(&c.Args, rangeWords{any: true})
+	r, _ := parseZrange(&c.Args, rangeWords{any: true})
 	if err := c.Args.End(); err != nil {
 		return err
 	}
@@ -255,7 +255,7 @@ func zrangestore(c *command.Call) error {
 func zcount(c *command.Call, by zset.By) error {
 	k := c.Args.Key()
 	r := zset.Range{By: by}
-	takeEnds(&c.Args, &r, c.Args.Next(), c.Args.Next())
+	parseEnds(&c.Args, &r, c.Args.Next(), c.Args.Next())
 	if err := c.Args.End(); err != nil {
 		return err
 	}
@@ -274,7 +274,7 @@ func zcount(c *command.Call, by zset.By) error {
 func zremrange(c *command.Call, by zset.By) error {
 	k := c.Args.Key()
 	r := zset.Range{By: by}
-	takeEnds(&c.Args, &r, c.Args.Next(), c.Args.Next())
+	parseEnds(&c.Args, &r, c.Args.Next(), c.Args.Next())
 	if err := c.Args.End(); err != nil {
 		return err
 	}
@@ -300,9 +300,9 @@ type rangeWords struct {
 	scores  bool // the word WITHSCORES is known
 }
 
-// takeZrange takes the two ends of a range and its options. As in Redis, errors of the options come
+// parseZrange parses the two ends of a range and its options. As in Redis, errors of the options come
 // first.
-func takeZrange(a *command.Args, known rangeWords) (r zset.Range, withScores bool) {
+func parseZrange(a *command.Args, known rangeWords) (r zset.Range, withScores bool) {
 	r = zset.Range{By: known.by, Reverse: known.reverse}
 	first, last := a.Next(), a.Next()
 	byKnown := !known.any
@@ -333,12 +333,12 @@ func takeZrange(a *command.Args, known rangeWords) (r zset.Range, withScores boo
 	if r.Reverse && r.By != zset.ByRank {
 		first, last = last, first // from max to min
 	}
-	takeEnds(a, &r, first, last)
+	parseEnds(a, &r, first, last)
 	return r, withScores
 }
 
-// takeEnds parses the two ends of a range.
-func takeEnds(a *command.Args, r *zset.Range, first, last []byte) {
+// parseEnds parses the two ends of a range.
+func parseEnds(a *command.Args, r *zset.Range, first, last []byte) {
 	if a.Err != nil {
 		return
 	}

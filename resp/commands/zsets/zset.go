@@ -137,7 +137,7 @@ type zaddOptions struct {
 	increment    bool
 }
 
-func takeZaddOptions(a *command.Args, o zaddOptions) zaddOptions {
+func parseZaddOptions(a *command.Args, o zaddOptions) zaddOptions {
 	for {
 		switch {
 		case a.Word("NX"):
@@ -179,7 +179,7 @@ func (o zaddOptions) conflict(words int) error {
 // ZINCRBY key increment member, which is the same with INCR.
 func zadd(c *command.Call, o zaddOptions) error {
 	k := c.Args.Key()
-	o = takeZaddOptions(&c.Args, o)
+	o = parseZaddOptions(&c.Args, o)
 	if err := o.conflict(c.Args.Left()); err != nil {
 		return err
 	}
@@ -320,7 +320,7 @@ func zscan(c *command.Call) error {
 	}
 
 	var found []command.Element
-	next := z.Scan(cursor, min(options.Count, command.MostScanned), func(member []byte, score float64) {
+	next := z.Scan(cursor, min(options.Count, command.MaxScanCount), func(member []byte, score float64) {
 		found = append(found, command.Element{Name: string(member), Score: score})
 	})
 
