@@ -218,28 +218,29 @@ func Unpack(h *dict.Hasher, packed []byte) (*Set, error) {
 
 var errPacked = errors.New("what should be a sorted set is none")
 
-// Extend adds members in order, all with the score that they name. It does
-// nothing, and reports it, if the first would not come after all elements of the
-// set, or the set has an index. It packs runs, as build does.
+// Extend adds members in order, each of which must name the score. It does nothing, and reports it,
+// if the first does not name it or would not come after all elements of the set, or the set has an
+// index. It fills whole runs.
 func (s *Set) Extend(score float64, members iter.Seq[[]byte]) (done bool) {
-	var batch [maxMembers]element
+	var starts [maxMembers]uint16
 	var text []byte
 	n := 0
 	flush := func() {
-		s.extend(batch[:n])
-		text, n = text[:0], 0
+		if n > 0 {
+			s.seq.append(run{low: score, high: score, starts: slices.Clone(starts[:n]), bytes: slices.Clone(text)})
+			text, n = text[:0], 0
+		}
 	}
 	for member := range members {
 		if !done && (s.index != nil || s.bare || !selfScored(member, score) || !s.seq.beyond(member, score)) {
 			return false
 		}
 		done = true
-		if n == len(batch) {
+		if n == maxMembers || len(text)+len(member) > maxBytes {
 			flush()
 		}
+		starts[n] = uint16(len(text))
 		text = append(text, member...)
-		// of an earlier array, if text has grown since
-		batch[n] = element{text[len(text)-len(member):], score}
 		n++
 	}
 	flush()
