@@ -48,7 +48,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 	"rlserver/acl":   {ours: []string{"rlserver/smallfile"}},
 	"rlserver/resp": {
 		ours: []string{
-			"rlserver/clock", "rlserver/engine", "rlserver/engine/object",
+			"rlserver/certs", "rlserver/clock", "rlserver/engine", "rlserver/engine/object",
 			"rlserver/resp/clientmem", "rlserver/resp/command", "rlserver/resp/config", "rlserver/resp/glob",
 			"rlserver/resp/grammar",
 			"rlserver/resp/waitqueue", "rlserver/resp/wire",
@@ -63,7 +63,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 	"rlserver/resp/clientmem": {},
 	"rlserver/resp/config": {
 		ours: []string{
-			"rlserver/engine", "rlserver/engine/eviction", "rlserver/engine/object",
+			"rlserver/certs", "rlserver/engine", "rlserver/engine/eviction", "rlserver/engine/object",
 			"rlserver/resp/config/conffile", "rlserver/resp/grammar",
 		},
 	},
@@ -157,6 +157,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 	"rlserver/integration":     {},
 	"rlserver/bench/attack":    {},
 	"rlserver/bench/latency":   {},
+	"rlserver/bench/idle":      {},
 }
 
 func TestImportsRunInOneDirection(t *testing.T) {

@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"crypto/tls"
 	"errors"
 	"net"
 	"time"
@@ -11,7 +12,10 @@ import (
 )
 
 // Serve accepts and serves the clients of a listener until Shutdown. It owns the listener.
-func (s *Server) Serve(ln net.Listener) error {
+func (s *Server) Serve(ln net.Listener) error { return s.ServeTLS(ln, nil) }
+
+// ServeTLS is Serve for clients that speak TLS; nil: they do not.
+func (s *Server) ServeTLS(ln net.Listener, with *tls.Config) error {
 	s.mu.Lock()
 	if s.draining {
 		s.mu.Unlock()
@@ -21,7 +25,7 @@ func (s *Server) Serve(ln net.Listener) error {
 	s.serving.Add(1)
 	s.mu.Unlock()
 	defer s.serving.Done()
-	return redcon.Serve(&gate{Listener: ln, server: s}, s.handle, s.accept, s.closed)
+	return redcon.Serve(&gate{Listener: ln, server: s, tls: with}, s.handle, s.accept, s.closed)
 }
 
 // handle serves a batch of commands. redcon calls it when the connection's guard has one.
@@ -33,7 +37,8 @@ func (s *Server) handle(conn redcon.Conn, _ redcon.Command) {
 type gate struct {
 	net.Listener
 	server *Server
-	log    throttle // of errors of Accept
+	tls    *tls.Config // nil without TLS
+	log    throttle    // of errors of Accept
 }
 
 // Accept implements net.Listener. It tries again after errors such as a lack of file descriptors.
@@ -43,6 +48,9 @@ func (g *gate) Accept() (net.Conn, error) {
 		if err == nil {
 			if tcp, ok := conn.(*net.TCPConn); ok {
 				tcp.SetKeepAliveConfig(g.server.Settings.KeepAlive())
+			}
+			if g.tls != nil {
+				return wire.NewTLSGuard(conn, g.tls, g.server.limits, g.server.Settings.Timeout), nil
 			}
 			return wire.NewGuard(conn, g.server.limits, g.server.Settings.Timeout), nil
 		}
@@ -59,21 +67,35 @@ func (g *gate) Accept() (net.Conn, error) {
 }
 
 // accept creates the session of a new connection. It reports whether the connection is served;
-// otherwise the client gets an error and redcon closes the connection.
+// otherwise the client gets an error, as in Redis without TLS alone, and redcon closes the
+// connection.
 func (s *Server) accept(conn redcon.Conn) bool {
 	g := conn.NetConn().(*wire.Guard)
 	refusal := protectedModeRefusal
-	if s.mayConnect(g.RemoteAddr()) {
+	if g.TLS() || s.mayConnect(g.RemoteAddr()) { // with TLS, admit asks after the handshake
 		ss := s.newSession(g)
 		conn.SetContext(ss)
 		refusal = s.register(ss)
 	}
 	if refusal != "" {
 		s.countRefusal()
-		conn.WriteRaw([]byte("-" + refusal + "\r\n"))
+		if !g.TLS() {
+			conn.WriteRaw([]byte("-" + refusal + "\r\n"))
+		}
 		return false
 	}
 	return true
+}
+
+// admit is called when the TLS handshake of a session is complete. It returns why the client is
+// refused.
+func (s *Server) admit(ss *session) (refusal string) {
+	if !s.mayConnect(ss.guard.RemoteAddr()) {
+		s.countRefusal()
+		return protectedModeRefusal
+	}
+	ss.loginIfPasswordRemoved()
+	return ""
 }
 
 // mayConnect reports whether protected mode lets a client connect from an address.
@@ -101,7 +123,8 @@ func (s *Server) register(ss *session) (refusal string) {
 	ss.Client = s.ended.connections
 	ss.meter.Stripe = int(ss.Client)
 	s.sessions[ss.Client] = ss
-	s.connectionsPeak = max(s.connectionsPeak, int64(len(s.sessions)))
+	s.connectionBytes += ss.size()
+	s.connectionPeak = max(s.connectionPeak, s.connectionBytes)
 	return ""
 }
 
@@ -133,11 +156,27 @@ func (s *Server) closed(conn redcon.Conn, err error) {
 	if errors.Is(err, wire.ErrLoginTimeout) {
 		s.loginTimeouts.Add(1)
 	}
+	if failed, ok := errors.AsType[*wire.HandshakeError](err); ok {
+		s.countHandshakeFailure(ss, failed)
+	}
 	if err != nil {
 		s.Log.Debug("a connection failed", "client", ss.Client, "address", ss.remoteAddress(), "error", err)
 	}
 	s.unregister(ss)
 	ss.unwatch()
+}
+
+// countHandshakeFailure counts and logs a TLS handshake that has failed, unless the client has just
+// closed the connection.
+func (s *Server) countHandshakeFailure(ss *session, why *wire.HandshakeError) {
+	if why.Left() {
+		return
+	}
+	s.handshakeFailures.Add(1)
+	if more, ok := s.allows(&s.handshakeLog, time.Second); ok {
+		s.Log.Warn("a TLS handshake failed", "client", ss.Client, "address", ss.remoteAddress(), "error", why.Unwrap(),
+			"others_since_the_last_line", more)
+	}
 }
 
 // unregister removes a session from those that are served, and keeps its counts. A second call does
@@ -147,6 +186,7 @@ func (s *Server) unregister(ss *session) {
 	defer s.mu.Unlock()
 	if s.sessions[ss.Client] == ss {
 		delete(s.sessions, ss.Client)
+		s.connectionBytes -= ss.size()
 		s.ended.add(ss)
 		ss.guard.Memory.Close()
 	}

@@ -59,7 +59,7 @@ func (s *session) describe() string {
 		fmt.Sprintf("qbuf=%d qbuf-free=%d argv-mem=%d multi-mem=%d rbs=%d rbp=%d obl=0 oll=%d omem=%d tot-mem=%d ",
 			qbuf, max(0, part(clientmem.Input)-qbuf), part(clientmem.Args), part(clientmem.Transaction),
 			part(clientmem.Reply), p.largest.Load(), h.Chunks.Load(), part(clientmem.Output),
-			clientmem.ConnectionSize+h.Total()) +
+			s.size()+h.Total()) +
 		fmt.Sprintf("events=%s cmd=%s user=%s redir=%d resp=%d lib-name=%s lib-ver=%s",
 			events, last, defaultUser, s.redirection(), p.resp.Load(), textOf(&p.library), textOf(&p.version))
 }

@@ -20,6 +20,14 @@ const (
 	stepPause = 20 * time.Microsecond
 )
 
+// size is the memory of the connection beside its account, in bytes.
+func (s *session) size() int64 {
+	if s.guard.TLS() {
+		return clientmem.ConnectionSize + clientmem.TLSSize
+	}
+	return clientmem.ConnectionSize
+}
+
 // MayReply is called before a reply grows to size bytes in a buffer of room bytes. It returns the
 // size at which it must be called again, or 0 if the reply is too large. It may be called under
 // locks of the engine.

@@ -93,6 +93,8 @@ func configSet(c *command.Call) error {
 	if err != nil {
 		return err
 	}
+	s.server.setting.Lock()
+	defer s.server.setting.Unlock()
 	var apply []func()
 	for _, change := range changes {
 		put, err := change.Set(s.server.Settings, change.value)
@@ -100,6 +102,9 @@ func configSet(c *command.Call) error {
 			return change.refuse(err)
 		}
 		apply = append(apply, put)
+	}
+	if err := s.server.useCertificates(changes); err != nil {
+		return err
 	}
 
 	timeout, preauth := s.server.Settings.Timeout(), s.server.Settings.PreauthTimeout()
@@ -117,6 +122,27 @@ func configSet(c *command.Call) error {
 	s.deferUntilUnlocked(s.server.evictClientsOfAllPools)
 
 	c.Reply.OK()
+	return nil
+}
+
+// useCertificates puts the changes of TLS files into force, all or none. The settings do not have
+// them yet.
+func (s *Server) useCertificates(changes []configChange) error {
+	files, first := s.Settings.TLS(), -1
+	for i, change := range changes {
+		if change.TLS != nil {
+			*change.TLS(&files) = change.value
+			if first < 0 {
+				first = i
+			}
+		}
+	}
+	if first < 0 || s.certificates == nil {
+		return nil
+	}
+	if err := s.certificates.Use(files.Files()); err != nil {
+		return changes[first].refuse(fmt.Errorf("Unable to update TLS configuration: %w", err))
+	}
 	return nil
 }
 
@@ -166,6 +192,7 @@ func configResetStat(c *command.Call) error {
 	s.server.oomRefusals.Store(0)
 	s.server.failedLogins.Store(0)
 	s.server.loginTimeouts.Store(0)
+	s.server.handshakeFailures.Store(0)
 	s.server.memory.Evicted.Store(0)
 	s.server.memory.Unread.Store(0)
 	s.meter.Flush()

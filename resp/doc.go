@@ -5,7 +5,8 @@
 // # The way of a request
 //
 //	socket
-//	  -> gate.Accept        accept.go: wraps the socket in a guard; Server.accept makes a session
+//	  -> gate.Accept        accept.go: wraps the socket in a guard, with or without TLS;
+//	                        Server.accept makes a session
 //	  -> wire.Guard         finds commands and their words; limits on input, timeouts, drain
 //	  -> redcon             a goroutine per connection; calls Server.handle for each batch
 //	  -> session.serve      session.go: takes the commands of the batch one by one
@@ -117,7 +118,7 @@
 //
 // # Left out
 //
-// There are no users except the default one, no TLS, no scripts, no keyspace notifications, no
+// There are no users except the default one, no scripts, no keyspace notifications, no
 // replicas. CLIENT TRACKING ON is accepted with OPTIN alone, because some clients send it on each
 // connection; CLIENT CACHING YES, which would make the server track a key, is refused. INFO has no
 // field that is not measured. DEBUG SLEEP blocks its own connection, as no single thread runs all.

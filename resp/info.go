@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -127,7 +128,11 @@ func (s *Server) writeServer(r *report) {
 	r.field("go_version", runtime.Version())
 	r.field("process_id", os.Getpid())
 	r.field("run_id", s.runID)
-	r.field("tcp_port", s.Settings.Start.Port)
+	r.field("tcp_port", cmp.Or(s.Settings.Start.Port, s.Settings.Start.TLSPort))
+	if s.certificates != nil {
+		r.field("tls_port", s.Settings.Start.TLSPort)
+		r.field("tls_cert_expires", s.certificates.Expiry().Unix())
+	}
 	r.field("server_time_usec", now*1000)
 	difference := s.Time.Status()
 	r.field("clock_difference_ms", difference.Difference)
@@ -188,6 +193,7 @@ func (s *Server) writeStats(r *report) {
 	r.field("total_net_output_bytes", totals.out)
 	r.field("rejected_connections", totals.rejected)
 	r.field("preauth_timeouts", s.loginTimeouts.Load())
+	r.field("tls_handshake_failures", s.handshakeFailures.Load())
 	r.field("acl_access_denied_auth", s.failedLogins.Load())
 	r.field("expired_keys", keys.Expired)
 	r.field("evicted_keys", keys.Evicted)

@@ -4,8 +4,6 @@ import (
 	"math"
 	"runtime"
 	"time"
-
-	"rlserver/resp/clientmem"
 )
 
 // The memory of the process has three parts: the keys, whose weight the engine counts; what clients
@@ -26,17 +24,17 @@ const (
 // MemoryTaken takes how many bytes of the process are in use, as measured after a collection.
 func (s *Server) MemoryTaken(bytes int64) {
 	if held := s.memory.TakePeak(); held <= maxClientsWhileMeasuring+s.Settings.MaxMemory()/64 {
-		s.overhead.Store(bytes - s.Engine.Weight() - held - s.takeConnectionsPeak()*clientmem.ConnectionSize)
+		s.overhead.Store(bytes - s.Engine.Weight() - held - s.takeConnectionPeak())
 	}
 	s.applyMemoryLimits()
 }
 
-// takeConnectionsPeak returns the highest number of connections since the last call.
-func (s *Server) takeConnectionsPeak() (peak int64) {
+// takeConnectionPeak returns the most bytes that connections have taken, beside their accounts,
+// since the last call.
+func (s *Server) takeConnectionPeak() (peak int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := int64(len(s.sessions))
-	peak, s.connectionsPeak = max(s.connectionsPeak, now), now
+	peak, s.connectionPeak = s.connectionPeak, s.connectionBytes
 	return peak
 }
 
@@ -61,7 +59,9 @@ func (s *Server) warnAboutMaxMemory() {
 
 // clientMemory is the memory of all clients, in bytes.
 func (s *Server) clientMemory() int64 {
-	return s.memory.Bytes.Load() + int64(s.clients())*clientmem.ConnectionSize
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.memory.Bytes.Load() + s.connectionBytes
 }
 
 // usedMemory is the memory in use by keys, clients and overhead, in bytes.

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"rlserver/certs"
 	"rlserver/clock"
 	"rlserver/engine"
 	"rlserver/resp/clientmem"
@@ -23,9 +24,11 @@ type Server struct {
 	command.Env
 	journal engine.Journal
 	store   Store // nil: the data is in memory alone
-	limits  *config.ConnectionLimits
-	version string
-	started time.Time
+	// of the listeners with TLS; nil if there are none
+	certificates *certs.Store
+	limits       *config.ConnectionLimits
+	version      string
+	started      time.Time
 	// see Options.LongCall
 	longCall func() (end func())
 	runID    string // 40 hex digits, new with every start
@@ -34,6 +37,7 @@ type Server struct {
 
 	loading     atomic.Int64 // Unix ms when loading began; 0: the data is loaded
 	configuring sync.Mutex   // held while the store is configured
+	setting     sync.Mutex   // held by CONFIG SET
 
 	memory        clientmem.Pools
 	overhead      atomic.Int64 // bytes of the process beside keys and clients, as last measured
@@ -42,9 +46,11 @@ type Server struct {
 	loginFailures loginFailures
 	loginTimeouts atomic.Int64 // clients closed because they did not log in in time, likewise
 
+	handshakeFailures atomic.Int64 // of TLS, since the start or CONFIG RESETSTAT
+
 	// How often log lines are written, and memory is collected, on behalf of clients.
-	loginLog, httpLog, journalLog, evictionLog, outputLog throttle
-	remeasure, purge                                      throttle
+	loginLog, httpLog, handshakeLog, journalLog, evictionLog, outputLog throttle
+	remeasure, purge                                                    throttle
 
 	noSave       atomic.Bool   // the server ends by SHUTDOWN NOSAVE
 	shutdown     chan struct{} // closed when a client has sent SHUTDOWN
@@ -55,7 +61,8 @@ type Server struct {
 
 	mu              sync.Mutex // of what follows
 	sessions        map[int64]*session
-	connectionsPeak int64 // the most sessions since takeConnectionsPeak
+	connectionBytes int64 // memory of all sessions beside their accounts
+	connectionPeak  int64 // the most of these since takeConnectionPeak
 	listeners       []net.Listener
 	draining        bool
 	ended           totals // of sessions that have ended; connections: of all, the last id
@@ -64,13 +71,16 @@ type Server struct {
 
 // Options are what a server is made of.
 type Options struct {
-	Engine   *engine.Engine
-	Journal  engine.Journal // the engine's; nil if it has none
-	Store    Store          // nil: the data is in memory alone
-	Clock    *clock.Clock
-	Log      *slog.Logger
-	Settings *config.Settings
-	Version  string // of this server, for INFO
+	Engine  *engine.Engine
+	Journal engine.Journal // the engine's; nil if it has none
+	Store   Store          // nil: the data is in memory alone
+	// Certificates are those of the listeners with TLS, nil if there are none. CONFIG SET changes
+	// their files.
+	Certificates *certs.Store
+	Clock        *clock.Clock
+	Log          *slog.Logger
+	Settings     *config.Settings
+	Version      string // of this server, for INFO
 
 	// LongCall is called when a call begins that takes many milliseconds, and end when it has run.
 	// nil: nobody needs to know.
@@ -89,7 +99,7 @@ func NewServer(o Options) *Server {
 			Engine: o.Engine, Time: o.Clock, Settings: o.Settings, Log: o.Log,
 			Stats: stats.New(command.Count), ReloadPolicies: o.ReloadPolicies,
 		},
-		journal: o.Journal, store: o.Store, version: o.Version, longCall: o.LongCall,
+		journal: o.Journal, store: o.Store, certificates: o.Certificates, version: o.Version, longCall: o.LongCall,
 		limits: o.Settings.Limits, started: time.Now(),
 		runID:    fmt.Sprintf("%016x%016x%08x", rand.Uint64(), rand.Uint64(), rand.Uint32()),
 		sessions: make(map[int64]*session),

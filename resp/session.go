@@ -88,7 +88,10 @@ func (s *Server) newSession(g *wire.Guard) *session {
 	g.LimitBulk(s.mostBulk)
 	ss.profile.resp.Store(2)
 	ss.profile.active.Store(ss.created)
-	ss.setAuthenticated(s.Settings.Password() == "")
+	if g.TLS() { // until the handshake is complete, the client counts as one that has not logged in
+		g.Admit = func() string { return s.admit(ss) }
+	}
+	ss.setAuthenticated(s.Settings.Password() == "" && !g.TLS())
 	return ss
 }
 

@@ -4,11 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/netip"
 	"strconv"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"rlserver/process"
 	"rlserver/resp/config"
@@ -42,6 +44,9 @@ func parse(argv []string, out io.Writer) (c setup, done bool, err error) {
 		if path := settings.Start.Policies; err == nil && path != "" {
 			_, err = readPolicies(path)
 		}
+		if err == nil {
+			_, err = openCertificates(settings, time.Now, slog.New(slog.DiscardHandler))
+		}
 		report(out, settings, given)
 		return c, err == nil, err
 	}
@@ -74,12 +79,15 @@ func (c *setup) validate() error {
 	switch start := &c.Start; {
 	case start.Dir == "":
 		return errors.New("--dir names no directory")
-	case start.Port != 0 && len(start.Bind) == 0:
+	case (start.Port != 0 || start.TLSPort != 0) && len(start.Bind) == 0:
 		return errors.New("--bind names no address")
-	case start.Port == 0 && start.UnixSocket == "":
-		return errors.New("--port 0 leaves nothing to listen on: give --unixsocket")
-	case start.HTTP.Port != 0 && start.HTTP.Port == start.Port:
-		return fmt.Errorf("--http-port %d is the port of the Redis protocol: HTTP needs one of its own", start.Port)
+	case start.Port == 0 && start.TLSPort == 0 && start.UnixSocket == "":
+		return errors.New("--port 0 leaves nothing to listen on: give --tls-port or --unixsocket")
+	case start.Port != 0 && start.Port == start.TLSPort:
+		return fmt.Errorf("--port and --tls-port must differ, both are %d", start.Port)
+	case start.HTTP.Port != 0 && (start.HTTP.Port == start.Port || start.HTTP.Port == start.TLSPort):
+		return fmt.Errorf("--http-port %d is the port of the Redis protocol: HTTP needs one of its own",
+			start.HTTP.Port)
 	case start.HTTP.Port != 0 && len(start.HTTP.Bind) == 0:
 		return errors.New("--http-bind names no address")
 	case start.HTTP.Port == 0 && (start.HTTP.TokenFile != "" || start.HTTP.Debug == "yes"):

@@ -17,6 +17,7 @@
 //	config.go   which settings exclude each other; --check-config
 //	run.go      the parts of a server: how they are opened and connected
 //	listen.go   addresses and sockets
+//	tls.go      the certificates of TLS
 //	load.go     loading the data, and when clients are accepted
 //	stop.go     the orderly stop
 //	store.go    package persistence as package resp sees it

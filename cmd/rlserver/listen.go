@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net"
 	"os"
@@ -13,16 +14,32 @@ import (
 	"rlserver/resp/config"
 )
 
+// listener is a socket that clients connect to.
+type listener struct {
+	net.Listener
+	tls bool // its clients speak TLS
+}
+
 // listen opens all listeners that the configuration names, or none.
-func listen(start *config.Defaults) (listeners []net.Listener, err error) {
+func listen(start *config.Defaults) (listeners []listener, err error) {
 	defer func() {
 		if err != nil {
 			closeAll(listeners)
 			listeners = nil
 		}
 	}()
-	if start.Port != 0 {
-		if listeners, err = listenTCP(start.Bind, start.Port, "--bind"); err != nil {
+	for _, on := range []struct {
+		port int
+		tls  bool
+	}{{start.Port, false}, {start.TLSPort, true}} {
+		if on.port == 0 {
+			continue
+		}
+		opened, err := listenTCP(start.Bind, on.port, "--bind")
+		for _, ln := range opened {
+			listeners = append(listeners, listener{ln, on.tls})
+		}
+		if err != nil {
 			return listeners, err
 		}
 	}
@@ -31,12 +48,12 @@ func listen(start *config.Defaults) (listeners []net.Listener, err error) {
 		if err != nil {
 			return listeners, fmt.Errorf("cannot listen on %s: %w", start.UnixSocket, err)
 		}
-		listeners = append(listeners, ln)
+		listeners = append(listeners, listener{ln, false})
 	}
 	return listeners, nil
 }
 
-func closeAll(listeners []net.Listener) {
+func closeAll[L io.Closer](listeners []L) {
 	for _, ln := range listeners {
 		ln.Close()
 	}

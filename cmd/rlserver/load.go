@@ -44,7 +44,11 @@ func loadThenAccept(patience time.Duration, load func() error, accept func()) er
 // accept serves all listeners until Shutdown.
 func (p *parts) accept() {
 	for _, ln := range p.listeners {
-		go p.server.Serve(ln)
+		if ln.tls {
+			go p.server.ServeTLS(ln, p.certs.Config())
+		} else {
+			go p.server.Serve(ln)
+		}
 	}
 }
 

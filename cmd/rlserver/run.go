@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"os"
 	"os/signal"
 	"syscall"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/coreos/go-systemd/v22/daemon"
 
+	"rlserver/certs"
 	"rlserver/clock"
 	"rlserver/engine"
 	"rlserver/persistence"
@@ -35,7 +35,8 @@ type parts struct {
 	log       *slog.Logger
 	clock     *clock.Clock
 	data      *persistence.Store
-	listeners []net.Listener
+	certs     *certs.Store // nil without TLS
+	listeners []listener
 	engine    *engine.Engine
 	file      *policyfile.File // nil without --policies
 	server    *resp.Server
@@ -116,6 +117,10 @@ func open(c setup, source clock.Source) (p *parts, err error) {
 		p.log.Warn(warning)
 	}
 	p.clock = clock.New(source, p.log)
+	now := func() time.Time { return time.UnixMilli(p.clock.Now()) }
+	if p.certs, err = openCertificates(p.settings, now, p.log); err != nil {
+		return nil, err
+	}
 	p.data, err = persistence.Open(persistence.Options{
 		Dir: c.Start.Dir, AppendOnly: c.Start.AppendOnly, Clock: p.clock.Now, Log: p.log,
 		Settings:        storeSettings(p.settings.Store()),
@@ -135,7 +140,7 @@ func open(c setup, source clock.Source) (p *parts, err error) {
 		return nil, errors.Join(err, p.data.Close())
 	}
 	for _, ln := range p.listeners {
-		p.log.Info("listening", "network", ln.Addr().Network(), "address", ln.Addr().String())
+		p.log.Info("listening", "network", ln.Addr().Network(), "address", ln.Addr().String(), "tls", ln.tls)
 	}
 	return p, nil
 }
@@ -161,7 +166,7 @@ func (p *parts) connect() {
 	p.processors = process.FitProcessors()
 	serverOptions := resp.Options{
 		Engine: p.engine, Journal: options.Journal, Store: shown, Clock: p.clock, Log: p.log, Settings: p.settings,
-		Version: version, LongCall: p.processors.LongCall,
+		Version: version, LongCall: p.processors.LongCall, Certificates: p.certs,
 	}
 	if path := p.settings.Start.Policies; path != "" {
 		p.file = policyfile.New(policyfile.Options{
@@ -181,6 +186,9 @@ func (p *parts) start() (stops []func()) {
 		Now: p.clock.Now, Expire: p.settings.ActiveExpiry, Refused: p.data.Refuses,
 	})
 	stops = []func(){p.clock.Run(), background.Stop, p.processors.Follow(p.server.Load)}
+	if p.certs != nil {
+		stops = append(stops, p.watchCertificates())
+	}
 	if p.file != nil {
 		stop := p.file.ReloadOn(p.hangups)
 		stops = append(stops, func() {

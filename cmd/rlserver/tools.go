@@ -9,7 +9,6 @@ import (
 	"slices"
 	"time"
 
-	"rlserver/certs"
 	"rlserver/persistence"
 	"rlserver/progress"
 	"rlserver/resp/command"
@@ -117,25 +116,6 @@ func dump(args []string, out io.Writer) error {
 // meter shows the progress of a tool on standard error.
 func meter() *progress.Meter {
 	return progress.New(progress.Terminal(os.Stderr), slog.New(slog.NewTextHandler(os.Stderr, nil)))
-}
-
-// genCert makes certificates and prints how to use them.
-func genCert(args []string, out io.Writer) error {
-	if len(args) == 0 || slices.ContainsFunc(args, func(arg string) bool { return arg == "" || arg[0] == '-' }) {
-		return errors.New("name the directory of the certificates: rlserver gen-cert DIR [HOST ...]")
-	}
-	dir := args[0]
-	if err := certs.Generate(dir, args[1:], time.Now()); err != nil {
-		return err
-	}
-	_, err := fmt.Fprintf(
-		out,
-		"rlserver --tls-port 6380 --tls-cert-file %[1]s/server.crt --tls-key-file %[1]s/server.key "+
-			"--tls-ca-cert-file %[1]s/ca.crt\n"+
-			"redis-cli -p 6380 --tls --cacert %[1]s/ca.crt --cert %[1]s/client.crt --key %[1]s/client.key\n",
-		dir,
-	)
-	return err
 }
 
 // directoryAnd returns the data directory among the arguments of a tool, and whether a flag is

@@ -184,7 +184,7 @@ func TestHTTPSettingsThatAreRefused(t *testing.T) {
 	require.NoError(t, os.WriteFile(short, []byte("short\n"), 0o600))
 	for flags, want := range map[string]string{
 		"--http-port " + port:          "cannot listen on 127.0.0.1:" + port + ": address already in use",
-		"--http-port 6379 --port 6379": "--http-port 6379 is the port of the Redis protocol: HTTP needs one of its own",
+		"--http-port 6379 --port 6379": "--http-port 6379 is a port of the Redis protocol: HTTP needs one of its own",
 		"--http-port 1 --http-bind ,":  "--http-bind names no address",
 		"--http-port 1 --http-token-file " + short: "--http-token-file " + short +
 			": its first line must be a token of at least 16 characters",

@@ -16,6 +16,7 @@ const (
 	Transaction             // commands queued by MULTI
 	Watch                   // keys of WATCH
 	Waiting                 // copy of a call that waits
+	TLS                     // what TLS holds beyond TLSSize
 	partCount
 )
 
@@ -23,6 +24,10 @@ const (
 // runtime counts it: a goroutine's stack, the session and redcon's buffer. Half of that is never
 // touched while the connection is idle, so the process grows by less.
 const ConnectionSize = 16 << 10
+
+// TLSSize is the approximate memory that TLS takes for a connection besides, in bytes: its state,
+// and a buffer for the input. Records of 16 KB take more.
+const TLSSize = 12 << 10
 
 // Account is the memory that one client holds. The zero value is an empty account in no pool. Each
 // part is set by one goroutine at a time. Any goroutine may read.

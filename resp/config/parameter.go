@@ -43,6 +43,8 @@ type Value struct {
 	Start func(s *Settings, value string) (apply func(), err error) // at the start; nil: as Set
 	// Set accepts only the current value
 	Inert bool
+	// TLS returns the field of a parameter of TLS; nil for all others
+	TLS func(*TLSFiles) *string
 }
 
 // valueError is what CONFIG SET says about a value, in Redis' words where it has them.

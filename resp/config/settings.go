@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"rlserver/certs"
 	"rlserver/engine"
 	"rlserver/engine/eviction"
 	"rlserver/engine/object"
@@ -17,6 +18,8 @@ import (
 // Defaults are what a server starts with.
 type Defaults struct {
 	Port           int
+	TLSPort        int // 0: no TLS
+	TLS            TLSFiles
 	Bind           []string // addresses
 	UnixSocket     string
 	UnixSocketPerm string // octal; empty: the umask decides
@@ -76,6 +79,7 @@ type Settings struct {
 	rewriting sync.Mutex
 	kept      map[string]string // value of each parameter that the next start takes; by Name
 
+	tls             atomic.Pointer[TLSFiles]
 	password        atomic.Pointer[string]
 	timeout         atomic.Int64 // seconds
 	preauth         atomic.Int64 // seconds
@@ -110,6 +114,8 @@ type Settings struct {
 // NewSettings returns the settings of a server that starts with d, which must be valid.
 func NewSettings(d Defaults) *Settings {
 	s := &Settings{Start: d, Limits: NewConnectionLimits()}
+	d.TLS.AuthClients = cmp.Or(d.TLS.AuthClients, string(certs.Required))
+	s.tls.Store(&d.TLS)
 	s.password.Store(&d.Password)
 	s.timeout.Store(int64(d.Timeout / time.Second))
 	s.preauth.Store(int64(d.PreauthTimeout / time.Second))

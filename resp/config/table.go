@@ -11,6 +11,7 @@ import (
 // Headings of --help.
 const (
 	groupListen        = "Listen"
+	groupTLS           = "TLS"
 	groupAccess        = "Access"
 	groupHTTP          = "HTTP"
 	groupService       = "Service"
@@ -38,6 +39,28 @@ var Parameters = []Parameter{
 		Help: `How long a connection is silent before the system probes whether its peer is alive, 300 by default.
 			0: never.`,
 		Value: integer(0, math.MaxInt32, func(s *Settings) *atomic.Int64 { return &s.keepalive })},
+
+	{Name: "tls-port", Group: groupTLS, Form: "PORT", Default: "0",
+		Help: `TCP port for clients with TLS, beside --port or, with --port 0, instead of it. 0, the default: none.
+			rlserver gen-cert makes certificates to try it with.`,
+		Value: fixedInteger(0, math.MaxUint16, func(s *Settings) *int { return &s.Start.TLSPort })},
+	{Name: "tls-cert-file", Group: groupTLS, Form: "FILE",
+		Help: `Certificate of the server, in PEM, followed by the intermediate ones. This and the other two files are
+			read again when they change.`,
+		Value: tlsText(func(t *TLSFiles) *string { return &t.Cert }, nil)},
+	{Name: "tls-key-file", Group: groupTLS, Form: "FILE",
+		Help:  "Private key of the certificate, in PEM, without a passphrase. Only its owner should have access to it.",
+		Value: tlsText(func(t *TLSFiles) *string { return &t.Key }, nil)},
+	{Name: "tls-ca-cert-file", Group: groupTLS, Form: "FILE",
+		Help:  "Certificates of the CAs that sign those of the clients, in PEM.",
+		Value: tlsText(func(t *TLSFiles) *string { return &t.CA }, nil)},
+	{Name: "tls-auth-clients", Group: groupTLS, Form: "yes|no|optional", Default: "yes",
+		Help: `Whether clients must present a certificate (yes, the default), may (optional), or are not asked for
+			one (no).`,
+		Value: clientAuth()},
+	{Name: "tls-protocols", Group: groupTLS, Form: "'VERSION ...'", Example: "'TLSv1.2 TLSv1.3'",
+		Help:  "Versions of TLS to use: 'TLSv1.2 TLSv1.3', the default, or one of them.",
+		Value: tlsText(func(t *TLSFiles) *string { return &t.Protocols }, checkProtocols)},
 
 	{Name: "requirepass", Group: groupAccess, Form: "PASSWORD", Secret: true,
 		Help: `Password that clients must give with AUTH. Other users of this machine can see it in the list of
@@ -186,5 +209,4 @@ var Parameters = []Parameter{
 	absent("activedefrag", "no", "memory is not defragmented"),
 	absent("cluster-enabled", "no", "there is no cluster"),
 	absent("replica-read-only", "yes", "there are no replicas"),
-	absent("tls-port", "0", "there is no TLS"),
 }

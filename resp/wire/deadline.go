@@ -82,8 +82,18 @@ func (g *Guard) idleLimit() time.Duration {
 	return g.idle()
 }
 
-// loginBy returns when the client must have authenticated; zero: it has, or there is no limit.
+// loginBy returns when the client must have completed the TLS handshake and authenticated; zero: it
+// has, or there is no limit.
 func (g *Guard) loginBy() time.Time {
+	if g.tls != nil && !g.tls.ready.Load() {
+		return sooner(g.authenticateBy(), g.tls.by)
+	}
+	return g.authenticateBy()
+}
+
+// authenticateBy returns when the client must have authenticated; zero: it has, or there is no
+// limit.
+func (g *Guard) authenticateBy() time.Time {
 	since := g.loginSince.Load()
 	if since == nil || g.LoginTime == nil {
 		return time.Time{}

@@ -51,6 +51,18 @@
 //	               sent or    the client's          the client
 //	               queued     commands wait         is closed
 //
+// # TLS
+//
+// A connection with TLS has a tls.Conn between the guard and the socket (tls.go). The sender is
+// below it, so what it queues is encrypted, and the limits are the same:
+//
+//	socket -> tls.Conn -> receive
+//	socket <- sender <- tls.Conn <- Guard.Send
+//
+// The first Read makes the handshake, which ends after [HandshakeTime] or preauth-timeout. Until
+// then the client counts as one that has not authenticated. Guard.Conn is always the socket: to
+// close it ends everything at once, whoever holds the locks of tls.Conn.
+//
 // # Invariants
 //
 //   - The words that Next and Ahead return lie in the buffer. They are valid until the next call of
@@ -71,5 +83,5 @@
 //
 // # Left out on purpose
 //
-// TLS, and RESP3 input: clients send the same arrays in both protocols.
+// RESP3 input: clients send the same arrays in both protocols.
 package wire

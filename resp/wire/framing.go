@@ -18,8 +18,8 @@ const (
 	maxBulkBeforeAuth = 16384 // bytes in one bulk string, before authentication
 )
 
-// spareBulk is how many bytes a bulk string may have beyond what its command takes. The command then
-// refuses it with an error that names the argument, and the connection stays open.
+// spareBulk is how many bytes a bulk string may have beyond what its command takes. The command
+// then refuses it with an error that names the argument, and the connection stays open.
 const spareBulk = 1 << 20
 
 // protocolError is a breach of RESP, in the words Redis answers it with.
@@ -31,6 +31,7 @@ func (e protocolError) Error() string { return "Protocol error: " + string(e) }
 const (
 	errBigInline      protocolError = "too big inline request"
 	errQuotes         protocolError = "unbalanced quotes in request"
+	errTLS            protocolError = "TLS on a port without it: connect without TLS, or to tls-port"
 	errBigArgsLine    protocolError = "too big mbulk count string"
 	errArgsCount      protocolError = "invalid multibulk length"
 	errArgsBeforeAuth protocolError = "unauthenticated multibulk length"
@@ -42,6 +43,9 @@ const (
 // errBigQuery ends the stream at a command that would be beyond maxQuery. As in
 // Redis, the client gets no answer.
 var errBigQuery = errors.New("command beyond client-query-buffer-limit")
+
+// clientHello begins what a client of TLS sends first: the type of a record and its major version.
+var clientHello = []byte{0x16, 0x03}
 
 // framing splits a stream of bytes into commands, by Redis' rules, and the commands into words. The
 // essay of the package draws buf and the indices.
@@ -112,6 +116,9 @@ func (f *framing) refuse(err error) bool {
 // readInline splits the line at head into words, none if the line is blank. It reports whether
 // there was a line.
 func (f *framing) readInline() bool {
+	if bytes.HasPrefix(f.buf[f.head:], clientHello) {
+		return f.refuse(errTLS) // else it would wait for a line end that the client does not send
+	}
 	end, ok := f.lineEnd('\n', errBigInline)
 	if !ok {
 		return false

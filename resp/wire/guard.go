@@ -37,7 +37,11 @@ type Guard struct {
 	// Relieve is called, under no lock, before a wait if the client holds more and its pool is
 	// full. May be nil.
 	Relieve func()
+	// Admit is called when the TLS handshake is complete. A refusal, the text of an error, is sent
+	// to the client, and the stream ends. May be nil.
+	Admit func() (refusal string)
 
+	tls  *secure // nil without TLS
 	in   framing
 	head [][]byte // the command that Read has found and Next has not returned
 	deep bool     // the last read filled its space: there is probably more
@@ -147,6 +151,7 @@ func (g *Guard) Drain() {
 // with unread input resets the connection, and the client may lose replies. So leave first closes
 // the server's side and discards what the client still sends.
 func (g *Guard) leave(why error) error {
+	g.closeNotify()
 	g.writing.Lock()
 	g.sender.finish(g)
 	g.writing.Unlock()
@@ -159,7 +164,8 @@ func (g *Guard) leave(why error) error {
 }
 
 // Gone reports whether the client has closed the connection, for calls that take long. It cannot
-// report this of a client that has sent more input.
+// report this of a client that has sent more input, which over TLS includes the notice that it
+// closes.
 func (g *Guard) Gone() (yes bool) {
 	if g.sender.raw == nil {
 		return false
@@ -183,6 +189,9 @@ func (g *Guard) Write(p []byte) (int, error) {
 
 // Send is Write. If keep is true, the guard owns p from then on.
 func (g *Guard) Send(p []byte, keep bool) (int, error) {
+	if g.tls != nil {
+		return g.encrypt(p)
+	}
 	g.writing.Lock()
 	defer g.writing.Unlock()
 	return g.sender.send(g, p, keep)
@@ -203,6 +212,7 @@ func (g *Guard) Close() error {
 
 // Settle waits as Close does and ends sending, but leaves the socket open.
 func (g *Guard) Settle() {
+	g.closeNotify()
 	if g.writing.TryLock() {
 		g.sender.finish(g)
 		g.writing.Unlock()

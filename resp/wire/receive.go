@@ -26,6 +26,9 @@ func (g *Guard) fill(p []byte) error {
 	if g.draining.Load() {
 		return g.leave(io.EOF)
 	}
+	if g.tls != nil && !g.tls.ready.Load() {
+		return g.handshake()
+	}
 	g.Queued.Store(int64(g.in.unparsed()))
 	n, err := g.receive(p)
 	if n > 0 {
@@ -58,7 +61,7 @@ func (g *Guard) receive(p []byte) (n int, err error) {
 	if direct {
 		space = g.in.room(g.deep)
 	}
-	n, err = g.Conn.Read(space)
+	n, err = g.read(space)
 	g.deep = n == len(space)
 	if direct {
 		g.in.extend(n)

@@ -23,11 +23,11 @@ var (
 	errEvicted       = errors.New("the client was evicted for the memory it holds")
 )
 
-// sender writes replies to the socket. A client may send a pipeline before it reads the first
-// reply: so what the socket does not take at once is queued and sent by a goroutine, the pump,
-// while the connection's goroutine goes on reading. While the client keeps up there is neither
-// queue nor pump. When the queue is long, the client's commands wait. A client that then does not
-// read, or exceeds the hard limit, is closed.
+// sender writes replies, encrypted if the client speaks TLS, to the socket. A client may send a
+// pipeline before it reads the first reply: so what the socket does not take at once is queued and
+// sent by a goroutine, the pump, while the connection's goroutine goes on reading. While the client
+// keeps up there is neither queue nor pump. When the queue is long, the client's commands wait. A
+// client that then does not read, or exceeds the hard limit, is closed.
 //
 // Guard.writing protects all fields. It is not held while a write blocks.
 type sender struct {
@@ -42,7 +42,7 @@ type sender struct {
 	taken   sync.Cond             // the pump has sent a chunk, or ended
 	err     error                 // why nothing can be sent any more
 	timed   bool                  // a write deadline is set
-	closing bool                  // finish waits
+	closing bool                  // nothing follows: finish waits, or is about to
 	paused  *time.Timer           // closes the client if the queue stays too long
 }
 
@@ -61,7 +61,7 @@ func (s *sender) send(g *Guard, p []byte, keep bool) (n int, err error) {
 	if s.err == nil && n < len(p) {
 		s.enqueue(g, p, n, keep)
 	}
-	for s.err == nil && s.size > g.pauseAt() {
+	for s.err == nil && s.size > g.pauseAt() && !s.closing {
 		s.taken.Wait()
 	}
 	if s.err != nil {
