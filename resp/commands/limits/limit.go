@@ -104,6 +104,9 @@ func decide(kind rule.Kind, allowed optionSet) func(*command.Call) error {
 			return err
 		}
 
+		if kind == rule.Slide && o.Cost > command.LongWork {
+			c.TakesLong()
+		}
 		d, err := c.Admit(func() (limit.Decision, error) { return c.Tx.Decide(l, o.Cost) })
 		if err != nil {
 			return err
@@ -145,6 +148,9 @@ func multi(c *command.Call) error {
 		return err
 	}
 
+	if o.Cost > command.LongWork {
+		c.TakesLong()
+	}
 	d, err := c.Admit(func() (limit.Decision, error) { return c.Tx.Slide(k, rules, o.Cost, o.id) })
 	if err != nil {
 		return err
