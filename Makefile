@@ -44,6 +44,10 @@ conformance: build ## run Redis' own test suite against the server (fetches Debi
 live: ## compare the recorded replies with a real redis-server again; fails if there is none
 	TRANSCRIPT_LIVE=1 $(GO) test -count=1 -run 'Transcript' ./integration
 
+.PHONY: clients
+clients: ## redis-cli and redis-py over TLS; fails if they are missing, which make test does not
+	CLIENTS_LIVE=1 $(GO) test -count=1 -run '^TestTLS' ./integration
+
 .PHONY: bench
 bench: build ## speed and memory, side by side with a local redis-server if there is one; asserts nothing
 	bench/run

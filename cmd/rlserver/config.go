@@ -86,7 +86,7 @@ func (c *setup) validate() error {
 	case start.Port != 0 && start.Port == start.TLSPort:
 		return fmt.Errorf("--port and --tls-port must differ, both are %d", start.Port)
 	case start.HTTP.Port != 0 && (start.HTTP.Port == start.Port || start.HTTP.Port == start.TLSPort):
-		return fmt.Errorf("--http-port %d is the port of the Redis protocol: HTTP needs one of its own",
+		return fmt.Errorf("--http-port %d is a port of the Redis protocol: HTTP needs one of its own",
 			start.HTTP.Port)
 	case start.HTTP.Port != 0 && len(start.HTTP.Bind) == 0:
 		return errors.New("--http-bind names no address")

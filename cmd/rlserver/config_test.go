@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"crypto/tls"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -75,7 +74,7 @@ func TestInvalidFlagsAreRefused(t *testing.T) {
 	}{
 		{[]string{"--port", "x"}, `--port "x": argument couldn't be parsed into an integer`},
 		{[]string{"--port", "70000"}, `--port "70000": argument must be between 0 and 65535 inclusive`},
-		{[]string{"--port", "0"}, "--port 0 leaves nothing to listen on: give --unixsocket"},
+		{[]string{"--port", "0"}, "--port 0 leaves nothing to listen on: give --tls-port or --unixsocket"},
 		{[]string{"--bind", ""}, "--bind names no address"},
 		{[]string{"--dir", ""}, "--dir names no directory"},
 		{[]string{"--maxclients", "0"}, `--maxclients "0": argument must be between 1 and 4294967295 inclusive`},
@@ -174,19 +173,6 @@ func TestPasswordFileMustBeASmallRegularFile(t *testing.T) {
 	} {
 		_, err := readPassword(path)
 		assert.EqualError(t, err, "--requirepass-file cannot be read: "+want)
-	}
-}
-
-func TestGenCert(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "tls")
-	var out bytes.Buffer
-	require.NoError(t, run([]string{"gen-cert", dir, "limits.example"}, &out))
-	assert.Contains(t, out.String(), "--tls-cert-file "+dir+"/server.crt")
-	_, err := tls.LoadX509KeyPair(dir+"/server.crt", dir+"/server.key")
-	assert.NoError(t, err)
-	assert.ErrorContains(t, run([]string{"gen-cert", dir}, &out), "exists already")
-	for _, args := range [][]string{{"gen-cert"}, {"gen-cert", ""}, {"gen-cert", "--force", dir}} {
-		assert.ErrorContains(t, run(args, &out), "name the directory of the certificates")
 	}
 }
 
