@@ -16,9 +16,17 @@ const manyWords = 1024 // a call of more words counts as memory of the client
 // A reply of many MB is written in steps when no lock is held: in between, the network is polled
 // and other calls run even if every processor has long work.
 const (
-	longReply = 512 << 10 // bytes of a step, about a millisecond
+	stepTime  = 2 * time.Millisecond
 	stepPause = 20 * time.Microsecond
 )
+
+// pause ends a step if it has taken long enough.
+func (s *session) pause() {
+	if now := s.server.Time.Elapsed(); now-s.pausedAt > stepTime {
+		time.Sleep(stepPause)
+		s.pausedAt = s.server.Time.Elapsed()
+	}
+}
 
 // size is the memory of the connection beside its account, in bytes.
 func (s *session) size() int64 {
@@ -47,9 +55,9 @@ func (s *session) MayReply(size, room int) (next int) {
 			p.Store(int64(size))
 		}
 		next = size + size/4
-		if s.unlocked && size >= longReply {
-			next = size + min(size/4, longReply)
-			time.Sleep(stepPause)
+		if s.unlocked {
+			next = size + min(size/4, wire.FlushSize)
+			s.pause()
 		}
 	}
 	return int(min(int64(max(next, wire.UncheckedSize)), hard+1))

@@ -42,8 +42,9 @@ type session struct {
 	hasher   command.Hasher // with the keys of all of them
 	deferred []func()
 
-	takesLong bool // the call has called TakesLong
-	unlocked  bool // postponed replies are written
+	takesLong bool          // the call has called TakesLong
+	unlocked  bool          // postponed replies are written
+	pausedAt  time.Duration // elapsed, when that last made way for others
 
 	// What the calls cost, see profile.go.
 	meter stats.Meter
