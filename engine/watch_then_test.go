@@ -80,8 +80,8 @@ func TestDryRunEnds(t *testing.T) {
 	})
 }
 
-// NoTouch holds for the calls within it, not for what Watch.Then does at the end of a hold, and ends
-// with a panic too.
+// NoTouch holds for the calls within it, not for what Watch.Then does at the end of a hold, and
+// ends with a panic too.
 func TestThenTouches(t *testing.T) {
 	c := newCaller(t, Options{})
 	c.set("k", 0)

@@ -24,6 +24,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 			"rlserver/clock",
 			"rlserver/engine",
 			"rlserver/persistence",
+			"rlserver/progress",
 			"rlserver/policyfile",
 			"rlserver/process",
 			"rlserver/smallfile",
@@ -36,6 +37,10 @@ var mayImport = map[string]struct{ ours, others []string }{
 		others: []string{"go.yaml.in/yaml/v3"},
 	},
 	"rlserver/smallfile": {},
+	"rlserver/storage":   {},
+	"rlserver/progress": {
+		others: []string{"github.com/schollz/progressbar/v3", "golang.org/x/term"},
+	},
 	"rlserver/web": {
 		ours: []string{"rlserver/stats"},
 		others: []string{
@@ -48,7 +53,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 	"rlserver/acl":   {ours: []string{"rlserver/smallfile"}},
 	"rlserver/resp": {
 		ours: []string{
-			"rlserver/certs", "rlserver/clock", "rlserver/engine", "rlserver/engine/object",
+			"rlserver/certs", "rlserver/clock", "rlserver/engine", "rlserver/engine/object", "rlserver/storage",
 			"rlserver/resp/clientmem", "rlserver/resp/command", "rlserver/resp/config", "rlserver/resp/glob",
 			"rlserver/resp/grammar",
 			"rlserver/resp/waitqueue", "rlserver/resp/wire",
@@ -63,7 +68,8 @@ var mayImport = map[string]struct{ ours, others []string }{
 	"rlserver/resp/clientmem": {},
 	"rlserver/resp/config": {
 		ours: []string{
-			"rlserver/certs", "rlserver/engine", "rlserver/engine/eviction", "rlserver/engine/object",
+			"rlserver/certs", "rlserver/storage",
+			"rlserver/engine", "rlserver/engine/eviction", "rlserver/engine/object",
 			"rlserver/resp/config/conffile", "rlserver/resp/grammar",
 		},
 	},
@@ -129,7 +135,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 	"rlserver/clock":   {},
 	"rlserver/process": {},
 	"rlserver/persistence": {
-		ours:   []string{"rlserver/engine", "rlserver/engine/effect", "rlserver/engine/object"},
+		ours:   []string{"rlserver/engine", "rlserver/engine/effect", "rlserver/engine/object", "rlserver/storage"},
 		others: []string{"github.com/klauspost/compress/zstd"},
 	},
 	"rlserver/engine": {

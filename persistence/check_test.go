@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"rlserver/engine"
+	"rlserver/storage"
 )
 
 // shifting is a directory that a server changes right after its files have been listed, a few
@@ -59,7 +60,8 @@ func TestProgressIsReportedToItsEnd(t *testing.T) {
 			[]string{"loading", "copying"}},
 		"a start": {func(dir string, f *follower) error {
 			s, err := Open(Options{
-				Dir: dir, AppendOnly: true, Clock: func() int64 { return 0 }, Log: slog.New(slog.DiscardHandler), Progress: f,
+				Dir: dir, AppendOnly: true, Clock: func() int64 { return 0 },
+				Log: slog.New(slog.DiscardHandler), Progress: f,
 			})
 			if err == nil {
 				_, err = s.Load(engine.New(engine.Options{Databases: maxDatabases}))
@@ -80,7 +82,7 @@ func TestProgressIsReportedToItsEnd(t *testing.T) {
 // A check of a directory whose server takes snapshots, which remove files, reports nothing wrong.
 func TestCheckWhileAServerWrites(t *testing.T) {
 	virtual(t, func(w *world) {
-		require.True(t, w.start(SyncAlways))
+		require.True(t, w.start(storage.SyncAlways))
 		change := func() {
 			for i := range 3 {
 				require.NoError(t, w.store.Wait(w.set(fmt.Sprint(i), 100)))

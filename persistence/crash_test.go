@@ -19,6 +19,7 @@ import (
 	"rlserver/engine/effect"
 	"rlserver/engine/limit"
 	"rlserver/engine/rule"
+	"rlserver/storage"
 )
 
 const (
@@ -48,7 +49,7 @@ func newWorld(t testing.TB, d *disk, now int64) *world {
 
 // start opens the store on the disk and loads it. It reports whether that succeeded; it may fail
 // only because the disk fails.
-func (w *world) start(mode SyncMode) bool {
+func (w *world) start(mode storage.SyncMode) bool {
 	var err error
 	w.o.Settings.Sync = mode
 	w.store, err = Open(w.o)
@@ -128,7 +129,7 @@ func stateOf(e *engine.Engine) string {
 
 // live is a run with everything in it: calls, segments, a snapshot, a stop, a start and more calls.
 // It ends when the disk fails.
-func (w *world) live(r *rand.Rand, mode SyncMode) {
+func (w *world) live(r *rand.Rand, mode storage.SyncMode) {
 	w.states = []string{""}
 	if !w.start(mode) {
 		return
@@ -164,9 +165,9 @@ func (w *world) found(r *rand.Rand, why string) {
 	for _, failAt := range []int{0, 1 + r.IntN(6)} {
 		again := newWorld(w.t, w.disk.crash(r), w.now.Load())
 		again.disk.failAt, again.disk.mode = failAt, powerCut
-		if !again.start(SyncAlways) {
+		if !again.start(storage.SyncAlways) {
 			again = newWorld(w.t, again.disk.crash(r), w.now.Load())
-			require.True(w.t, again.start(SyncAlways), why)
+			require.True(w.t, again.start(storage.SyncAlways), why)
 		}
 		at, got := -1, stateOf(again.e)
 		for i, state := range w.states {
@@ -181,13 +182,13 @@ func (w *world) found(r *rand.Rand, why string) {
 	}
 }
 
-// The disk fails at each operation in turn, in each way. What was acknowledged with SyncAlways is
-// there afterwards, and the state is one that existed.
+// The disk fails at each operation in turn, in each way. What was acknowledged with
+// storage.SyncAlways is there afterwards, and the state is one that existed.
 func TestNothingAcknowledgedIsLost(t *testing.T) {
 	seed := rand.Uint64()
 	t.Log("seed", seed)
 	ops := 0
-	run := func(syncMode SyncMode, failAt int, mode failure) {
+	run := func(syncMode storage.SyncMode, failAt int, mode failure) {
 		synctest.Test(t, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, uint64(failAt)))
 			w := newWorld(t, newDisk(), testEpoch)
@@ -200,10 +201,10 @@ func TestNothingAcknowledgedIsLost(t *testing.T) {
 			w.found(r, fmt.Sprintf("seed %d: operation %d %s", seed, failAt, failures[mode]))
 		})
 	}
-	run(SyncAlways, 0, failOnce)
+	run(storage.SyncAlways, 0, failOnce)
 	for mode := range failures {
 		for k := 1; k <= ops; k++ {
-			run(SyncAlways, k, mode)
+			run(storage.SyncAlways, k, mode)
 		}
 	}
 }
@@ -218,7 +219,7 @@ func TestPowerCutAfterKill(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, round))
 			w := newWorld(t, newDisk(), testEpoch)
 			w.states = []string{""}
-			require.True(t, w.start(SyncNever))
+			require.True(t, w.start(storage.SyncNever))
 			for range 10 {
 				require.True(t, w.call(r))
 			}
@@ -226,7 +227,7 @@ func TestPowerCutAfterKill(t *testing.T) {
 			next := newWorld(t, w.disk.killed(), w.now.Load())
 			// ends the goroutines; this disk is not used any more
 			require.NoError(t, w.store.Close())
-			require.True(t, next.start(SyncAlways))
+			require.True(t, next.start(storage.SyncAlways))
 			next.states, next.acked = []string{stateOf(next.e)}, 0
 			require.Equal(t, w.states[len(w.states)-1], next.states[0])
 			for range r.IntN(10) {

@@ -15,6 +15,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"rlserver/storage"
 )
 
 // unpacked returns the records of a snapshot.
@@ -289,7 +291,7 @@ func TestDamagedSnapshotIsSkipped(t *testing.T) {
 	from := older.ofKind(snapshotFile)[0]
 	dir := older.put(t)
 	w := newDataWorld(t, dir)
-	require.True(t, w.start(SyncAlways))
+	require.True(t, w.start(storage.SyncAlways))
 	files := older.files
 	require.NoError(t, w.store.Snapshot())
 	w.apply(callsOfAllKinds()[0]...)

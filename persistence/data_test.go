@@ -12,6 +12,7 @@ import (
 	"rlserver/engine"
 	"rlserver/engine/effect"
 	"rlserver/engine/limit"
+	"rlserver/storage"
 )
 
 // newDataWorld returns a world whose data is in a real directory, as the tools need it.
@@ -149,7 +150,7 @@ func newDataset(t testing.TB) *dataset {
 	d := &dataset{offsets: map[string][]int64{}}
 	dir := t.TempDir()
 	w := newDataWorld(t, dir)
-	require.True(t, w.start(SyncAlways))
+	require.True(t, w.start(storage.SyncAlways))
 	for i, call := range callsOfAllKinds() {
 		w.apply(call...)
 		if i == 6 {

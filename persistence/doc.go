@@ -96,9 +96,9 @@
 // A write that fails because the disk is full (ENOSPC, EDQUOT) is retried four times a second. What
 // the short write has left of a record is cut off first, so the segment always ends with a whole
 // record; a segment that cannot be created is removed. Meanwhile records wait in memory, up to 32
-// MB: Refuses returns why changes are refused, Wait with SyncAlways returns that error, and what
-// was written is synced. If there is no space by the end, Close returns how many changes were not
-// written.
+// MB: Refuses returns why changes are refused, Wait with storage.SyncAlways returns that error, and
+// what was written is synced. If there is no space by the end, Close returns how many changes were
+// not written.
 //
 // Any other failed write, and any failed sync, closes the log for the rest of the process: what is
 // on the disk is unknown then, and a second sync would not tell. The same holds if its segment is

@@ -9,6 +9,7 @@ import (
 
 	"rlserver/engine"
 	"rlserver/engine/limit"
+	"rlserver/storage"
 )
 
 // A key that expired while the server was down is deleted by the start, and the deletion is logged:
@@ -16,7 +17,7 @@ import (
 func TestExpiredKeysDoNotComeBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, newDisk(), testEpoch)
-		require.True(t, w.start(SyncAlways))
+		require.True(t, w.start(storage.SyncAlways))
 		k := w.e.Key([]byte("k"))
 		w.tx.Begin(w.now.Load(), 0, []engine.Key{k}, true)
 		w.tx.Set(k, []byte("text"), engine.SetMode{ExpireAt: testEpoch + 100})
@@ -25,7 +26,7 @@ func TestExpiredKeysDoNotComeBack(t *testing.T) {
 		time.Sleep(time.Second)
 		w.now.Add(1000)
 
-		require.True(t, w.start(SyncAlways))
+		require.True(t, w.start(storage.SyncAlways))
 		require.Empty(t, stateOf(w.e))
 		require.EqualValues(t, 1, w.store.Status().Expired)
 		require.Zero(t, w.store.Status().Keys)
@@ -37,7 +38,7 @@ func TestExpiredKeysDoNotComeBack(t *testing.T) {
 		before := stateOf(w.e)
 		require.NoError(t, w.store.Close())
 
-		require.True(t, w.start(SyncAlways))
+		require.True(t, w.start(storage.SyncAlways))
 		require.Equal(t, before, stateOf(w.e))
 		require.NoError(t, w.store.Close())
 	})

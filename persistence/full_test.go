@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"rlserver/engine"
+	"rlserver/storage"
 )
 
 var errFull = &os.PathError{Op: "write", Path: "/data/log", Err: syscall.ENOSPC}
@@ -48,11 +49,11 @@ func (w *world) goOn(r *rand.Rand, calls int) {
 
 // The disk is full at each operation in turn, for some writes, of which it takes nothing or half.
 // Everything in memory is written when there is space: a start finds the state as it was, and after
-// a power failure what was acknowledged with SyncAlways.
+// a power failure what was acknowledged with storage.SyncAlways.
 func TestFullDiskForAWhile(t *testing.T) {
 	seed := rand.Uint64()
 	t.Log("seed", seed)
-	for _, syncMode := range []SyncMode{SyncAlways, SyncEverySecond} {
+	for _, syncMode := range []storage.SyncMode{storage.SyncAlways, storage.SyncEverySecond} {
 		for _, mode := range []failure{failOnce, failTorn} {
 			for _, writes := range []int{1, 4} {
 				full := 0
@@ -69,7 +70,7 @@ func TestFullDiskForAWhile(t *testing.T) {
 						require.NoError(t, w.store.Full())
 						require.Equal(t, said.with("disk is full"), said.with("nothing is lost"))
 						full += said.with("disk is full")
-						if syncMode == SyncAlways {
+						if syncMode == storage.SyncAlways {
 							// everything that was not acknowledged at once has been synced by now
 							w.acked = len(w.states) - 1
 						}
@@ -95,7 +96,7 @@ func TestKilledWhileTheDiskIsFull(t *testing.T) {
 			r := rand.New(rand.NewPCG(1, 1))
 			w := newWorld(t, newDisk(), testEpoch)
 			w.states = []string{""}
-			require.True(t, w.start(SyncEverySecond))
+			require.True(t, w.start(storage.SyncEverySecond))
 			w.disk.fill(k, 1000, failTorn)
 			for range 40 {
 				if w.store.Refuses() != nil {
@@ -106,9 +107,9 @@ func TestKilledWhileTheDiskIsFull(t *testing.T) {
 			}
 			next, said := newWorld(t, w.disk.killed(), w.now.Load()), new(lines)
 			next.o.Log = slog.New(said)
-			require.True(t, next.start(SyncEverySecond))
+			require.True(t, next.start(storage.SyncEverySecond))
 			require.Contains(t, w.states, stateOf(next.e))
-			require.Nil(t, next.store.Status().Load.Torn)
+			require.Nil(t, next.store.Recovery().Torn)
 			require.NoError(t, next.store.Close())
 			w.disk.fill(0, 0, failOnce)
 			require.NoError(t, w.store.Close(), "the end is another chance")
@@ -121,7 +122,7 @@ func TestStopWhileTheDiskIsFull(t *testing.T) {
 	virtual(t, func(w *world) {
 		said := new(lines)
 		w.o.Log = slog.New(said)
-		require.True(t, w.start(SyncEverySecond))
+		require.True(t, w.start(storage.SyncEverySecond))
 		require.NoError(t, w.store.Wait(w.set("kept", 0)))
 		time.Sleep(2 * time.Second)
 		w.disk.fill(1, 1000, failOnce)
@@ -140,18 +141,18 @@ func TestStopWhileTheDiskIsFull(t *testing.T) {
 		require.ErrorContains(t, err, "not written: 7 changes in 7 records")
 		require.Equal(t, 1, said.with("the log could not be written to its end"))
 		w.disk.fill(0, 0, failOnce)
-		require.True(t, w.start(SyncEverySecond))
+		require.True(t, w.start(storage.SyncEverySecond))
 		require.Contains(t, stateOf(w.e), "kept")
 		require.NotContains(t, stateOf(w.e), "key=6")
 		w.stop()
 	})
 }
 
-// With SyncAlways a change that waits for disk space is not acknowledged, and its call does not
-// wait.
+// With storage.SyncAlways a change that waits for disk space is not acknowledged, and its call does
+// not wait.
 func TestFullDiskWithSyncAlways(t *testing.T) {
 	virtual(t, func(w *world) {
-		require.True(t, w.start(SyncAlways))
+		require.True(t, w.start(storage.SyncAlways))
 		require.NoError(t, w.store.Wait(w.set("before", 0)))
 		w.disk.fill(1, 5, failOnce)
 		var calls sync.WaitGroup
@@ -164,7 +165,7 @@ func TestFullDiskWithSyncAlways(t *testing.T) {
 		require.NoError(t, w.store.Wait(w.set("after", 0)))
 		state := stateOf(w.e)
 		w.stop()
-		require.True(t, w.start(SyncAlways))
+		require.True(t, w.start(storage.SyncAlways))
 		require.Equal(t, state, stateOf(w.e))
 		w.stop()
 	})
@@ -175,7 +176,7 @@ func TestBacklogOfAFullDiskIsBounded(t *testing.T) {
 	virtual(t, func(w *world) {
 		said := new(lines)
 		w.o.Log, w.o.Settings.Continue = slog.New(said), true
-		require.True(t, w.start(SyncEverySecond))
+		require.True(t, w.start(storage.SyncEverySecond))
 		w.disk.fill(1, 1<<20, failOnce)
 		var last engine.Position
 		for range maxBacklog>>20 + 1 {
@@ -213,7 +214,7 @@ func TestDirectoryIsRemoved(t *testing.T) {
 					AppendOnly: true,
 					Clock:      func() int64 { return testEpoch },
 					Log:        slog.New(slog.DiscardHandler),
-					Settings:   Settings{Sync: SyncEverySecond},
+					Settings:   storage.Settings{Sync: storage.SyncEverySecond},
 				},
 			)
 			require.NoError(t, err)
@@ -235,7 +236,7 @@ func TestStopCancelsASnapshot(t *testing.T) {
 	virtual(t, func(w *world) {
 		var text strings.Builder
 		w.o.Log = slog.New(slog.NewTextHandler(&text, nil))
-		require.True(t, w.start(SyncEverySecond))
+		require.True(t, w.start(storage.SyncEverySecond))
 		for i := range 2000 {
 			w.set(fmt.Sprint(i), 1000)
 		}

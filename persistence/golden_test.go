@@ -16,6 +16,7 @@ import (
 
 	"rlserver/engine"
 	"rlserver/engine/limit"
+	"rlserver/storage"
 )
 
 // The golden directories of a format version are testdata/v<version>/<name>. Beside each are the
@@ -39,7 +40,7 @@ func TestWriteGolden(t *testing.T) {
 		dir := filepath.Join(root, name)
 		require.NoError(t, os.MkdirAll(dir, 0o750))
 		w := newDataWorld(t, dir)
-		require.True(t, w.start(SyncAlways))
+		require.True(t, w.start(storage.SyncAlways))
 		for i, call := range callsOfAllKinds() {
 			w.apply(call...)
 			if i == 16 && name == "snapshot" {

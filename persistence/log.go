@@ -8,15 +8,7 @@ import (
 
 	"rlserver/engine"
 	"rlserver/engine/effect"
-)
-
-// SyncMode is when the log is synced to the disk: --appendfsync.
-type SyncMode int32
-
-const (
-	SyncAlways      SyncMode = iota // before a call is acknowledged; waiting calls share a sync
-	SyncEverySecond                 // once a second
-	SyncNever                       // when the operating system decides
+	"rlserver/storage"
 )
 
 const (
@@ -96,7 +88,7 @@ type observer interface {
 }
 
 // newLog creates a segment and starts the goroutine that writes it.
-func newLog(fs fileSystem, clock func() int64, sequence uint64, mode SyncMode, limit int64,
+func newLog(fs fileSystem, clock func() int64, sequence uint64, mode storage.SyncMode, limit int64,
 	events observer) (*log, error) {
 	l := &log{
 		fs: fs, clock: clock, limit: limit, last: sequence, observer: events,
@@ -129,7 +121,7 @@ func (l *log) Append(now int64, effects []effect.Effect) engine.Position {
 	position, backlog := l.appended, len(l.pending)
 	l.mu.Unlock()
 	switch {
-	case backlog >= wakeBacklog || SyncMode(l.mode.Load()) == SyncAlways:
+	case backlog >= wakeBacklog || storage.SyncMode(l.mode.Load()) == storage.SyncAlways:
 		signal(l.wake)
 	case backlog == len(*buf): // the first since the writer took the last batch
 		signal(l.soon)
@@ -176,9 +168,9 @@ func signal(it chan struct{}) {
 	}
 }
 
-// Wait implements engine.Journal. With SyncAlways it waits until the position is durable, otherwise
-// only until the backlog is below maxBacklog. The error is why the log cannot be written. A call
-// that need not wait takes no lock.
+// Wait implements engine.Journal. With storage.SyncAlways it waits until the position is durable,
+// otherwise only until the backlog is below maxBacklog. The error is why the log cannot be written.
+// A call that need not wait takes no lock.
 func (l *log) Wait(p engine.Position) error {
 	position := uint64(p)
 	if l.durable(position) && l.trouble.Load() == nil {
@@ -193,7 +185,7 @@ func (l *log) Wait(p engine.Position) error {
 	if t == nil || l.synced.Load() >= position {
 		return nil
 	}
-	if SyncMode(l.mode.Load()) != SyncAlways && position <= l.appended {
+	if storage.SyncMode(l.mode.Load()) != storage.SyncAlways && position <= l.appended {
 		return nil // the mode promises no more than an attempt to write it
 	}
 	return t.err
@@ -204,11 +196,12 @@ func (l *log) durable(position uint64) bool {
 	if l.synced.Load() >= position {
 		return true
 	}
-	return SyncMode(l.mode.Load()) != SyncAlways && position-min(position, l.written.Load()) < maxBacklog
+	return storage.SyncMode(l.mode.Load()) != storage.SyncAlways &&
+		position-min(position, l.written.Load()) < maxBacklog
 }
 
 // setSyncMode changes the sync mode.
-func (l *log) setSyncMode(mode SyncMode) {
+func (l *log) setSyncMode(mode storage.SyncMode) {
 	l.mode.Store(int32(mode))
 	signal(l.wake)
 	l.mu.Lock()

@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"rlserver/storage"
 )
 
 // Snapshot takes a snapshot, and returns when it is durable and the files that it replaces are
-// removed. The error is ErrBusy if a snapshot is already being taken.
+// removed. The error is storage.ErrBusy if a snapshot is already being taken.
 func (s *Store) Snapshot() error {
 	if err := s.claim(); err != nil {
 		return err
@@ -32,7 +34,7 @@ func (s *Store) claim() error {
 	case s.closing.Load():
 		return errClosing
 	case s.busy:
-		return ErrBusy
+		return storage.ErrBusy
 	}
 	if err := s.Full(); err != nil { // what waits in memory has to be written before the snapshot
 		s.status.LastFailed, s.tried = true, time.Now()
@@ -189,7 +191,7 @@ func (s *Store) maintain() {
 		}
 		if why := s.due(); why != "" {
 			s.log.Info("beginning a snapshot", "because", why)
-			if err := s.SnapshotInBackground(); err != nil && !errors.Is(err, ErrBusy) {
+			if err := s.SnapshotInBackground(); err != nil && !errors.Is(err, storage.ErrBusy) {
 				s.log.Error("the snapshot has failed", "error", err)
 			}
 		}
@@ -227,7 +229,7 @@ func (s *Store) due() string {
 	}
 	since := time.Since(saved)
 	for _, save := range settings.Save {
-		if since >= save.After && st.Changes >= save.Changes {
+		if since.Seconds() >= float64(save.Seconds) && st.Changes >= save.Changes {
 			return fmt.Sprintf("%d changes in %v", st.Changes, since.Round(time.Second))
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"rlserver/engine"
+	"rlserver/storage"
 )
 
 // settle waits until everything that is due has happened.
@@ -26,7 +27,7 @@ func (w *world) settle() {
 func TestGrowthTakesSnapshots(t *testing.T) {
 	virtual(t, func(w *world) {
 		w.o.Settings.GrowthPercent, w.o.Settings.GrowthMin = 100, 10_000
-		require.True(t, w.start(SyncEverySecond))
+		require.True(t, w.start(storage.SyncEverySecond))
 		for range 9 {
 			w.set("k", 1000)
 		}
@@ -48,7 +49,7 @@ func TestGrowthTakesSnapshots(t *testing.T) {
 		w.set("k", 1000)
 		w.settle()
 		require.EqualValues(t, 2, w.store.Status().Saves)
-		w.store.Configure(Settings{Sync: SyncEverySecond})
+		w.store.Configure(storage.Settings{Sync: storage.SyncEverySecond})
 		w.set("k", 100_000)
 		w.settle()
 		require.EqualValues(t, 2, w.store.Status().Saves, "0 percent: never")
@@ -67,7 +68,7 @@ func TestGrowthIsMeasuredAgainstTheLastSnapshot(t *testing.T) {
 		{100, 99, 0, false}, {100, 100, 0, true},
 	} {
 		s := &Store{options: Options{AppendOnly: true, Clock: func() int64 { return 0 }}}
-		s.settings.Store(&Settings{GrowthPercent: c.percent, GrowthMin: 100})
+		s.settings.Store(&storage.Settings{GrowthPercent: c.percent, GrowthMin: 100})
 		s.status.LogBytes, s.status.SizeAtSave = c.size, c.base
 		require.Equal(t, c.due, s.due() != "", "%+v", c)
 	}
@@ -75,8 +76,8 @@ func TestGrowthIsMeasuredAgainstTheLastSnapshot(t *testing.T) {
 
 func TestSavePoints(t *testing.T) {
 	virtual(t, func(w *world) {
-		w.o.Settings.Save = []Save{{After: time.Hour, Changes: 1}, {After: time.Minute, Changes: 10}}
-		require.True(t, w.start(SyncEverySecond))
+		w.o.Settings.Save = []storage.SavePoint{{Seconds: 3600, Changes: 1}, {Seconds: 60, Changes: 10}}
+		require.True(t, w.start(storage.SyncEverySecond))
 		time.Sleep(3*time.Hour + maintainTick/2) // not at a tick of the store
 		require.Zero(t, w.store.Status().Saves, "nothing has changed")
 		for range 10 {
@@ -108,8 +109,8 @@ func TestSavePoints(t *testing.T) {
 func TestFailedSnapshotIsRetried(t *testing.T) {
 	virtual(t, func(w *world) {
 		said := new(lines)
-		w.o.Log, w.o.Settings.Save = slog.New(said), []Save{{After: time.Minute, Changes: 1}}
-		require.True(t, w.start(SyncEverySecond))
+		w.o.Log, w.o.Settings.Save = slog.New(said), []storage.SavePoint{{Seconds: 60, Changes: 1}}
+		require.True(t, w.start(storage.SyncEverySecond))
 		w.set("k", 1)
 		time.Sleep(59 * time.Second)
 		w.disk.slowDown(ofSnapshots, 5*time.Second)
@@ -138,14 +139,14 @@ func TestFailedSnapshotIsRetried(t *testing.T) {
 
 func TestOneSnapshotAtATime(t *testing.T) {
 	virtual(t, func(w *world) {
-		require.True(t, w.start(SyncAlways))
+		require.True(t, w.start(storage.SyncAlways))
 		w.set("k", 1)
 		w.disk.slowDown(ofSnapshots, time.Minute)
 		require.NoError(t, w.store.SnapshotInBackground())
 		time.Sleep(time.Second)
 		require.True(t, w.store.Status().Saving)
-		require.ErrorIs(t, w.store.Snapshot(), ErrBusy)
-		require.ErrorIs(t, w.store.SnapshotInBackground(), ErrBusy)
+		require.ErrorIs(t, w.store.Snapshot(), storage.ErrBusy)
+		require.ErrorIs(t, w.store.SnapshotInBackground(), storage.ErrBusy)
 		start := time.Now()
 		require.NoError(t, w.store.Wait(w.set("k", 1)), "calls go on meanwhile")
 		require.Zero(t, time.Since(start))
@@ -162,7 +163,7 @@ func TestOneSnapshotAtATime(t *testing.T) {
 // log.
 func TestCloseCancelsASnapshot(t *testing.T) {
 	virtual(t, func(w *world) {
-		require.True(t, w.start(SyncAlways))
+		require.True(t, w.start(storage.SyncAlways))
 		for i := range 2000 {
 			w.set(fmt.Sprint(i), 500)
 		}
@@ -175,7 +176,7 @@ func TestCloseCancelsASnapshot(t *testing.T) {
 		names, _ := w.disk.list()
 		require.Equal(t, []string{"0000000001.log", "0000000002.log"}, names)
 		require.ErrorIs(t, w.store.Snapshot(), errClosing)
-		require.True(t, w.start(SyncAlways))
+		require.True(t, w.start(storage.SyncAlways))
 		require.Equal(t, state, stateOf(w.e))
 		w.stop()
 	})
@@ -194,7 +195,7 @@ func stateOfRunning(w *world) string {
 // A snapshot that a crash has left unfinished is ignored, and removed by the next start.
 func TestUnfinishedSnapshot(t *testing.T) {
 	virtual(t, func(w *world) {
-		require.True(t, w.start(SyncAlways))
+		require.True(t, w.start(storage.SyncAlways))
 		require.NoError(t, w.store.Wait(w.set("k", 1)))
 		state := stateOf(w.e)
 		w.stop()
@@ -202,7 +203,7 @@ func TestUnfinishedSnapshot(t *testing.T) {
 		require.NoError(t, err)
 		_, err = half.Write(fileHeader{version: formatVersion, kind: snapshotFile, sequence: 9}.encode())
 		require.NoError(t, err)
-		require.True(t, w.start(SyncAlways))
+		require.True(t, w.start(storage.SyncAlways))
 		require.Equal(t, state, stateOf(w.e))
 		names, _ := w.disk.list()
 		require.Equal(t, []string{"0000000001.log", "0000000002.log"}, names)
@@ -213,7 +214,7 @@ func TestUnfinishedSnapshot(t *testing.T) {
 // Older files are removed when the new ones are durable, and not before.
 func TestOrderOfASnapshot(t *testing.T) {
 	virtual(t, func(w *world) {
-		require.True(t, w.start(SyncNever))
+		require.True(t, w.start(storage.SyncNever))
 		for range 2 {
 			w.set("k", 1)
 			require.NoError(t, w.store.Snapshot())
@@ -238,7 +239,7 @@ func TestOrderOfASnapshot(t *testing.T) {
 func TestSnapshotsWithoutALog(t *testing.T) {
 	w := newDataWorld(t, filepath.Join(t.TempDir(), "not", "there"))
 	w.o.AppendOnly = false
-	require.True(t, w.start(SyncAlways))
+	require.True(t, w.start(storage.SyncAlways))
 	require.Zero(t, w.set("a", 1), "nothing to wait for")
 	require.NoDirExists(t, w.o.Dir)
 	require.False(t, w.store.Status().AppendOnly)
@@ -250,24 +251,24 @@ func TestSnapshotsWithoutALog(t *testing.T) {
 	w.stop()
 	require.Equal(t, []string{"0000000002.snapshot"}, slices.Collect(maps.Keys(readAll(t, w.o.Dir))))
 
-	require.True(t, w.start(SyncAlways))
+	require.True(t, w.start(storage.SyncAlways))
 	require.Equal(t, state, stateOf(w.e))
 	w.set("b", 1)
 	require.NoError(t, w.store.Snapshot())
 	w.stop()
 
 	w.o.AppendOnly = true // and a log can continue from there
-	require.True(t, w.start(SyncAlways))
+	require.True(t, w.start(storage.SyncAlways))
 	require.Contains(t, stateOf(w.e), "key=b")
 	w.set("c", 1)
 	w.stop()
 	w.o.AppendOnly = false
-	require.True(t, w.start(SyncAlways))
+	require.True(t, w.start(storage.SyncAlways))
 	require.Contains(t, stateOf(w.e), "key=c")
 	require.NoError(t, w.store.Snapshot())
 	w.stop()
 	require.Len(t, readAll(t, w.o.Dir), 1)
-	require.True(t, w.start(SyncAlways))
+	require.True(t, w.start(storage.SyncAlways))
 	require.Contains(t, stateOf(w.e), "key=c")
 	w.stop()
 }
@@ -278,8 +279,8 @@ func TestDirectoryThatCannotBeCreated(t *testing.T) {
 	above := filepath.Join(t.TempDir(), "file")
 	w := newDataWorld(t, filepath.Join(above, "data"))
 	w.o.AppendOnly = false
-	w.o.Settings.Save = []Save{{After: 0, Changes: 1}}
-	require.True(t, w.start(SyncAlways))
+	w.o.Settings.Save = []storage.SavePoint{{Seconds: 0, Changes: 1}}
+	require.True(t, w.start(storage.SyncAlways))
 	require.NoError(t, os.WriteFile(above, nil, 0o600))
 	require.Error(t, w.store.SnapshotInBackground())
 	w.set("k", 1)
@@ -295,7 +296,7 @@ func TestDirectoryOfAnotherServer(t *testing.T) {
 	first, second := newDataWorld(t, dir), newDataWorld(t, dir)
 	for _, w := range []*world{first, second} {
 		w.o.AppendOnly = false
-		require.True(t, w.start(SyncAlways))
+		require.True(t, w.start(storage.SyncAlways))
 	}
 	first.set("k", 1)
 	require.NoError(t, first.store.Snapshot())
@@ -313,7 +314,7 @@ func TestDirectoryOfAnotherServer(t *testing.T) {
 func TestOneServerPerDirectory(t *testing.T) {
 	dir := t.TempDir()
 	w := newDataWorld(t, dir)
-	require.True(t, w.start(SyncAlways))
+	require.True(t, w.start(storage.SyncAlways))
 	inUse := fmt.Sprintf("the data directory %s is in use by process %d", dir, os.Getpid())
 	_, err := Open(w.o)
 	require.EqualError(t, err, inUse)
@@ -321,7 +322,7 @@ func TestOneServerPerDirectory(t *testing.T) {
 	require.NoError(t, Check(dir, new(bytes.Buffer), Unfollowed{}), "to look is allowed")
 	require.NoError(t, Dump(dir, new(bytes.Buffer), false, Unfollowed{}))
 	w.stop()
-	require.True(t, w.start(SyncAlways))
+	require.True(t, w.start(storage.SyncAlways))
 	w.stop()
 	require.NoError(t, Repair(dir, new(bytes.Buffer), Unfollowed{}))
 }
@@ -331,7 +332,7 @@ func TestSyncsAndSnapshotsAreObserved(t *testing.T) {
 		var syncs, snapshots []time.Duration
 		w.o.ObserveSync = func(took time.Duration) { syncs = append(syncs, took) }
 		w.o.ObserveSnapshot = func(took time.Duration) { snapshots = append(snapshots, took) }
-		require.True(t, w.start(SyncAlways))
+		require.True(t, w.start(storage.SyncAlways))
 		w.disk.slowDown(ofLog, 10*time.Millisecond)
 		require.NoError(t, w.store.Wait(w.set("k", 1)))
 		require.NotEmpty(t, syncs)

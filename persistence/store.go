@@ -12,6 +12,7 @@ import (
 
 	"rlserver/engine"
 	"rlserver/engine/effect"
+	"rlserver/storage"
 )
 
 // Options are the place of a store and how it works.
@@ -20,7 +21,7 @@ type Options struct {
 	AppendOnly bool // whether there is a log; otherwise only snapshots keep the state
 	Clock      func() int64
 	Log        *slog.Logger
-	Settings   Settings
+	Settings   storage.Settings
 
 	Progress Progress // of Load; nil: nobody follows it
 
@@ -32,24 +33,6 @@ type Options struct {
 	segment int64      // size of a segment in bytes, set by tests
 }
 
-// Settings are what can change while the store is in use.
-type Settings struct {
-	Sync          SyncMode
-	Continue      bool   // accept changes in memory alone when the log has failed
-	GrowthPercent int64  // take a snapshot when the data has grown by this since the last; 0: never
-	GrowthMin     int64  // but not below this many bytes
-	Save          []Save // take a snapshot when any of these is reached
-}
-
-// Save is a reason to take a snapshot: a number of changes, and a time since the last snapshot.
-type Save struct {
-	After   time.Duration
-	Changes int64
-}
-
-// ErrBusy reports that a snapshot is already being taken.
-var ErrBusy = errors.New("a snapshot is being taken already")
-
 // Store is a data directory in use: the log that an engine writes, and snapshots of the engine. It
 // is the engine's journal. Its methods are safe for concurrent use.
 type Store struct {
@@ -59,54 +42,22 @@ type Store struct {
 	lock     *os.File
 	engine   *engine.Engine
 	journal  atomic.Pointer[log] // nil until Start, and without AppendOnly
-	settings atomic.Pointer[Settings]
+	settings atomic.Pointer[storage.Settings]
 
-	mu     sync.Mutex
-	status Status    // except for what Status computes
-	busy   bool      // a snapshot is being taken
-	tried  time.Time // when the last snapshot ended, or failed
-	saved  time.Time // when the last successful snapshot ended, or the start
-	saving sync.WaitGroup
-	number uint64 // number of the last file, while there is no log
+	mu       sync.Mutex
+	status   storage.Status // except for what Status computes
+	recovery Recovery       // what Load has found
+	busy     bool           // a snapshot is being taken
+	tried    time.Time      // when the last snapshot ended, or failed
+	saved    time.Time      // when the last successful snapshot ended, or the start
+	saving   sync.WaitGroup
+	number   uint64 // number of the last file, while there is no log
 
 	loaded, toLoad        atomic.Int64 // bytes
 	savedKeys, keysToSave atomic.Int64 // in the current snapshot
 
 	closing    atomic.Bool
 	quit, done chan struct{} // of maintain
-}
-
-// Status is the state of a store.
-type Status struct {
-	AppendOnly bool
-	Settings   Settings
-	Failure    error // why the log has failed, which is final; nil: it works
-	Full       error // why the log has to wait for disk space; nil: it does not
-
-	Load      Recovery
-	LoadStart int64 // Unix ms
-	Loaded    int64 // bytes loaded so far
-	ToLoad    int64
-	Keys      int64 // loaded and not expired
-	Expired   int64 // that expired while the server was down
-
-	Saving     bool
-	SaveStart  int64 // Unix ms: of the current snapshot
-	SavedKeys  int64 // written so far
-	KeysToSave int64
-	LastSave   int64 // Unix ms: end of the last successful snapshot, or the start
-	LastFailed bool  // the last snapshot failed
-	LastTook   time.Duration
-	Saves      int64
-	Changes    int64 // since the last successful snapshot
-
-	LogBytes      int64 // in the log since the last snapshot
-	SnapshotBytes int64
-	SizeAtSave    int64 // of both, right after the last snapshot
-	Backlog       int64 // bytes that wait to be written
-	DelayedSyncs  int64 // that took longer than a second
-	Appended      int64 // bytes appended to the log since the start
-	Synced        int64 // of Appended, those that are synced to the disk
 }
 
 // Open locks a directory for this process, and creates it if it does not exist. Without AppendOnly
@@ -146,7 +97,7 @@ func (s *Store) open() error {
 // expired. It is called once.
 func (s *Store) Load(e *engine.Engine) (Recovery, error) {
 	s.engine = e
-	s.set(func(st *Status) {
+	s.set(func(st *storage.Status) {
 		s.saved = time.Now()
 		st.LoadStart = s.options.Clock()
 		st.LastSave = st.LoadStart
@@ -169,8 +120,8 @@ func (s *Store) Load(e *engine.Engine) (Recovery, error) {
 	if err := r.load(f); err != nil {
 		return r.Recovery, s.advised(err)
 	}
-	s.set(func(st *Status) {
-		st.Load = r.Recovery
+	s.set(func(st *storage.Status) {
+		s.recovery = r.Recovery
 		for db := range e.Databases() {
 			keys, _ := e.Size(db)
 			st.Keys += int64(keys)
@@ -255,18 +206,18 @@ func (s *Store) begin() error {
 func (s *Store) expire() {
 	expired := s.engine.Stats().Expired
 	s.mu.Lock()
-	now := max(s.options.Clock(), s.status.Load.Last)
+	now := max(s.options.Clock(), s.recovery.Last)
 	s.mu.Unlock()
 	for sweeper := s.engine.NewSweeper(); sweeper.Rounds() < 1; {
 		sweeper.Step(now)
 	}
-	s.set(func(st *Status) {
+	s.set(func(st *storage.Status) {
 		st.Expired = s.engine.Stats().Expired - expired
 		st.Keys -= st.Expired
 	})
 }
 
-func (s *Store) set(change func(*Status)) {
+func (s *Store) set(change func(*storage.Status)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	change(&s.status)
@@ -359,15 +310,22 @@ func (s *Store) logFailed(err error) {
 }
 
 // Configure changes the settings.
-func (s *Store) Configure(settings Settings) {
+func (s *Store) Configure(settings storage.Settings) {
 	s.settings.Store(&settings)
 	if l := s.journal.Load(); l != nil {
 		l.setSyncMode(settings.Sync)
 	}
 }
 
+// Recovery returns what Load has found.
+func (s *Store) Recovery() Recovery {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.recovery
+}
+
 // Status returns the current state.
-func (s *Store) Status() Status {
+func (s *Store) Status() storage.Status {
 	s.mu.Lock()
 	st := s.status
 	st.Saving = s.busy
@@ -400,7 +358,7 @@ func (s *Store) Close() error { return s.CloseBy(context.Background()) }
 // CloseBy is Close for a process that ends: it waits for a snapshot in progress, which may itself
 // wait for a lock, only until the context ends.
 func (s *Store) CloseBy(ctx context.Context) (err error) {
-	s.set(func(*Status) { s.closing.Store(true) }) // no snapshot begins after this
+	s.set(func(*storage.Status) { s.closing.Store(true) }) // no snapshot begins after this
 	if s.quit != nil {
 		close(s.quit)
 		<-s.done

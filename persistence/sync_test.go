@@ -20,6 +20,7 @@ import (
 
 	"rlserver/engine"
 	"rlserver/engine/limit"
+	"rlserver/storage"
 )
 
 // virtual runs a test in virtual time, with a world on a disk in memory that uses this time and
@@ -72,7 +73,7 @@ func TestSyncEverySecond(t *testing.T) {
 	t.Log("seed", seed)
 	virtual(t, func(w *world) {
 		r := rand.New(rand.NewPCG(seed, 0))
-		require.True(t, w.start(SyncEverySecond))
+		require.True(t, w.start(storage.SyncEverySecond))
 		var checks sync.WaitGroup
 		start := time.Now()
 		for i := range 300 {
@@ -99,7 +100,7 @@ func TestSyncEverySecond(t *testing.T) {
 func TestSyncNever(t *testing.T) {
 	virtual(t, func(w *world) {
 		w.o.segment = 10_000
-		require.True(t, w.start(SyncNever))
+		require.True(t, w.start(storage.SyncNever))
 		begun := w.disk.syncs()
 		for range 9 {
 			require.NoError(t, w.store.Wait(w.set("k", 1000)))
@@ -118,7 +119,7 @@ func TestSyncNever(t *testing.T) {
 // No call is acknowledged before it is durable, and calls that wait at the same time share a sync.
 func TestSyncAlways(t *testing.T) {
 	virtual(t, func(w *world) {
-		require.True(t, w.start(SyncAlways))
+		require.True(t, w.start(storage.SyncAlways))
 		begun := w.disk.syncs()
 		w.disk.slowDown(ofLog, 10*time.Millisecond)
 		var calls sync.WaitGroup
@@ -144,7 +145,7 @@ func TestSyncAlways(t *testing.T) {
 // Calls that wait in one sync mode continue in the next.
 func TestSyncModeChangesWhileCallsWait(t *testing.T) {
 	virtual(t, func(w *world) {
-		require.True(t, w.start(SyncAlways))
+		require.True(t, w.start(storage.SyncAlways))
 		w.disk.slowDown(ofLog, time.Hour)
 		start := time.Now()
 		var calls sync.WaitGroup
@@ -152,18 +153,18 @@ func TestSyncModeChangesWhileCallsWait(t *testing.T) {
 			calls.Go(func() { require.NoError(t, w.store.Wait(w.set(fmt.Sprint(i), 0))) })
 		}
 		time.Sleep(time.Minute)
-		w.store.Configure(Settings{Sync: SyncEverySecond})
+		w.store.Configure(storage.Settings{Sync: storage.SyncEverySecond})
 		calls.Wait()
 		require.Equal(t, time.Minute, time.Since(start))
 
 		w.disk.slowDown(ofLog, 0)
 		time.Sleep(3 * time.Hour)
-		w.store.Configure(Settings{Sync: SyncNever})
+		w.store.Configure(storage.Settings{Sync: storage.SyncNever})
 		position := w.set("late", 0)
 		require.NoError(t, w.store.Wait(position))
 		time.Sleep(time.Minute)
 		require.False(t, w.disk.onDisk("late"))
-		w.store.Configure(Settings{Sync: SyncAlways})
+		w.store.Configure(storage.Settings{Sync: storage.SyncAlways})
 		require.NoError(t, w.store.Wait(position))
 		require.True(t, w.disk.onDisk("late"))
 		w.stop()
@@ -173,7 +174,7 @@ func TestSyncModeChangesWhileCallsWait(t *testing.T) {
 // Calls do not fill the memory faster than the disk is written.
 func TestSlowDiskDelaysCalls(t *testing.T) {
 	virtual(t, func(w *world) {
-		require.True(t, w.start(SyncEverySecond))
+		require.True(t, w.start(storage.SyncEverySecond))
 		w.disk.slowDown(ofLog, time.Hour)
 		start := time.Now()
 		size := 0
@@ -194,7 +195,7 @@ func TestSlowDiskDelaysCalls(t *testing.T) {
 // A denied call leaves no trace on the disk.
 func TestDeniedCallsWriteNothing(t *testing.T) {
 	virtual(t, func(w *world) {
-		require.True(t, w.start(SyncAlways))
+		require.True(t, w.start(storage.SyncAlways))
 		k := w.e.Key([]byte("k"))
 		slide := func(cost int64) (limit.Decision, engine.Position) {
 			w.tx.Begin(w.o.Clock(), 0, []engine.Key{k}, true)
@@ -255,7 +256,7 @@ func TestFailure(t *testing.T) {
 				virtual(t, func(w *world) {
 					said := new(lines)
 					w.o.Log, w.o.Settings.Continue = slog.New(said), goOn
-					require.True(t, w.start(SyncAlways))
+					require.True(t, w.start(storage.SyncAlways))
 					require.NoError(t, w.store.Wait(w.set("before", 0)))
 					kept := w.set("kept", 0)
 					require.NoError(t, w.store.Wait(kept))
@@ -283,14 +284,14 @@ func TestFailure(t *testing.T) {
 					}
 					require.Equal(t, reminders, said.with("in memory alone, because the log has failed"))
 
-					w.store.Configure(Settings{Sync: SyncEverySecond, Continue: !goOn})
+					w.store.Configure(storage.Settings{Sync: storage.SyncEverySecond, Continue: !goOn})
 					requireWait(t, !goOn, w.store.Wait(w.set("k", 0)))
 					requireWait(t, !goOn, w.store.Refuses())
 					require.ErrorIs(t, w.store.Close(), errDisk)
 					require.Equal(t, before, w.disk.did())
 
 					w.disk.failAt = 0
-					require.True(t, w.start(SyncAlways))
+					require.True(t, w.start(storage.SyncAlways))
 					require.True(t, strings.Contains(stateOf(w.e), "kept"))
 					w.stop()
 				})
@@ -311,7 +312,7 @@ func requireWait(t *testing.T, goOn bool, err error) {
 // All calls that wait when the log fails return the error.
 func TestFailureWakesWaitingCalls(t *testing.T) {
 	virtual(t, func(w *world) {
-		require.True(t, w.start(SyncAlways))
+		require.True(t, w.start(storage.SyncAlways))
 		w.disk.slowDown(ofLog, time.Hour)
 		var calls sync.WaitGroup
 		for i := range 20 {
@@ -329,7 +330,7 @@ func TestFailureWakesWaitingCalls(t *testing.T) {
 func TestSnapshotAfterFailure(t *testing.T) {
 	virtual(t, func(w *world) {
 		w.o.Settings.Continue = true
-		require.True(t, w.start(SyncAlways))
+		require.True(t, w.start(storage.SyncAlways))
 		require.NoError(t, w.store.Wait(w.set("one", 0)))
 		w.disk.fail()
 		require.NoError(t, w.store.Wait(w.set("two", 0)))
@@ -340,12 +341,12 @@ func TestSnapshotAfterFailure(t *testing.T) {
 		}
 		state := stateOf(w.e)
 		require.Error(t, w.store.Close())
-		require.True(t, w.start(SyncAlways))
+		require.True(t, w.start(storage.SyncAlways))
 		require.Equal(t, state, stateOf(w.e))
 		require.NoError(t, w.store.Wait(w.set("four", 0)))
 		state = stateOf(w.e)
 		w.stop()
-		require.True(t, w.start(SyncAlways))
+		require.True(t, w.start(storage.SyncAlways))
 		require.Equal(t, state, stateOf(w.e))
 		w.stop()
 	})
@@ -357,7 +358,7 @@ func TestFullDiskAtStart(t *testing.T) {
 	full := &os.PathError{Op: "write", Path: "/data/0000000002.log", Err: syscall.ENOSPC}
 	for operation := range 4 { // create, header, sync, directory
 		virtual(t, func(w *world) {
-			require.True(t, w.start(SyncAlways))
+			require.True(t, w.start(storage.SyncAlways))
 			require.NoError(t, w.store.Wait(w.set("k", 0)))
 			w.stop()
 			// the first operation syncs what was read
@@ -373,7 +374,7 @@ func TestFullDiskAtStart(t *testing.T) {
 			require.ErrorContains(t, err, "/data/0000000002.log: no space left on device")
 			require.NotContains(t, err.Error(), "\n")
 			require.NoError(t, s.Close())
-			require.True(t, w.start(SyncAlways))
+			require.True(t, w.start(storage.SyncAlways))
 			require.Contains(t, stateOf(w.e), "key=k")
 			w.stop()
 		})
@@ -383,7 +384,7 @@ func TestFullDiskAtStart(t *testing.T) {
 // Slow syncs are counted.
 func TestDelayedSyncs(t *testing.T) {
 	virtual(t, func(w *world) {
-		require.True(t, w.start(SyncAlways))
+		require.True(t, w.start(storage.SyncAlways))
 		for _, slow := range []time.Duration{time.Second, time.Second + 1} {
 			w.disk.slowDown(ofLog, slow)
 			require.NoError(t, w.store.Wait(w.set("k", 0)))

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"rlserver/engine/effect"
+	"rlserver/storage"
 )
 
 // retryInterval is the time between retries of a write that found the disk full.
@@ -57,7 +58,7 @@ func (l *log) run() {
 			}
 		case err == nil:
 			l.resume()
-			if l.clean < l.offset && SyncMode(l.mode.Load()) == SyncEverySecond {
+			if l.clean < l.offset && storage.SyncMode(l.mode.Load()) == storage.SyncEverySecond {
 				timer.Reset(syncInterval - time.Since(l.lastSync))
 			}
 		}
@@ -191,10 +192,10 @@ func (l *log) writeBatch() error {
 
 // due reports whether it is time to sync.
 func (l *log) due() bool {
-	switch SyncMode(l.mode.Load()) {
-	case SyncAlways:
+	switch storage.SyncMode(l.mode.Load()) {
+	case storage.SyncAlways:
 		return true
-	case SyncEverySecond:
+	case storage.SyncEverySecond:
 		return time.Since(l.lastSync) >= syncInterval
 	}
 	return false

@@ -66,8 +66,8 @@ func parse(text []byte) (list []*engine.Policy, err error) {
 	return list, nil
 }
 
-// mostNodes is how many nodes the text of a file may have: names, values, mappings. The parser takes
-// up to 250 bytes of memory and a microsecond for each. A policy has about 8.
+// mostNodes is how many nodes the text of a file may have: names, values, mappings. The parser
+// takes up to 250 bytes of memory and a microsecond for each. A policy has about 8.
 const mostNodes = 2 << 20
 
 // checkNodes returns an error if the text may have more than mostNodes. It counts the characters

@@ -174,7 +174,8 @@ func hello(c *command.Call) error {
 	return nil
 }
 
-// parseProtocolVersion parses the first argument of HELLO. 0: there is none, and the protocol stays.
+// parseProtocolVersion parses the first argument of HELLO. 0: there is none, and the protocol
+// stays.
 func parseProtocolVersion(a *command.Args) (version int32, err error) {
 	if !a.More() {
 		return 0, nil

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"rlserver/resp/config"
+	"rlserver/storage"
 )
 
 // The digests of Redis are tested by transcripts; these are of types that Redis lacks.
@@ -45,7 +46,8 @@ func TestDebugReloadKeepsWaiters(t *testing.T) {
 }
 
 func TestDebugReloadSaves(t *testing.T) {
-	store := &fakeStore{errs: []error{ErrSaving}} // one is being taken: its own comes after that
+	// one is being taken: its own comes after that
+	store := &fakeStore{errs: []error{storage.ErrBusy}}
 	ts := startServer(t, config.Defaults{DebugCommand: "yes"}, store.with)
 	c := ts.dial()
 	c.check([]answer{

@@ -39,7 +39,7 @@
 // server asks of the disk, config.go has CONFIG, unsupported.go has the commands of features that
 // rlserver lacks: scripts, modules, replicas. Some hold no command:
 //
-//	server.go            Server, its options and counters; throttle, for log lines that clients cause
+//	server.go            Server, its options and counters; throttle, for lines of the log
 //	accept.go            connections from accept to end; protected mode, maxclients
 //	session.go           session: one connection, from batch to replies
 //	profile.go           what other goroutines may read of a session

@@ -1,17 +1,19 @@
 package resp
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
+	"time"
 
-	"rlserver/resp/config"
+	"rlserver/storage"
 )
 
 // writePersistence writes the state of the disk. A snapshot is both what Redis calls a background
 // save and a rewrite of the append only file. INFO shows it in the fields of both, as programs wait
 // for either to end.
 func (s *Server) writePersistence(r *report) {
-	var t config.StoreStatus
+	var t storage.Status
 	if s.store != nil {
 		t = s.store.Status()
 	}
@@ -31,79 +33,88 @@ func (s *Server) writePersistence(r *report) {
 	}
 }
 
-func (s *Server) writeSnapshots(r *report, t config.StoreStatus) {
-	r.field("current_save_keys_processed", t.SaveKeysDone)
-	r.field("current_save_keys_total", t.SaveKeys)
-	r.field("rdb_changes_since_last_save", t.ChangesUnsaved)
+func (s *Server) writeSnapshots(r *report, t storage.Status) {
+	r.field("current_save_keys_processed", t.SavedKeys)
+	r.field("current_save_keys_total", t.KeysToSave)
+	r.field("rdb_changes_since_last_save", t.Changes)
 	r.field("rdb_last_save_time", s.lastSave(t))
-	r.field("rdb_last_bgsave_status", okOrErr(!t.LastSaveFailed))
+	r.field("rdb_last_bgsave_status", okOrErr(!t.LastFailed))
 	r.field("rdb_last_bgsave_time_sec", lastSaveSeconds(t))
 	r.field("rdb_current_bgsave_time_sec", currentSaveSeconds(t, s.Clock()))
 	r.field("rdb_saves", t.Saves)
-	r.field("rdb_last_load_keys_expired", t.KeysExpired)
-	r.field("rdb_last_load_keys_loaded", t.KeysLoaded)
+	r.field("rdb_last_load_keys_expired", t.Expired)
+	r.field("rdb_last_load_keys_loaded", t.Keys)
 }
 
-func (s *Server) writeLog(r *report, t config.StoreStatus, logs bool) {
+func (s *Server) writeLog(r *report, t storage.Status, logs bool) {
 	r.field("aof_last_rewrite_time_sec", lastSaveSeconds(t))
 	r.field("aof_current_rewrite_time_sec", currentSaveSeconds(t, s.Clock()))
-	r.field("aof_last_bgrewrite_status", okOrErr(!t.LastSaveFailed))
-	r.field("aof_last_write_status", okOrErr(t.Failure+t.Full == ""))
+	r.field("aof_last_bgrewrite_status", okOrErr(!t.LastFailed))
+	r.field("aof_last_write_status", okOrErr(t.Failure == nil && t.Full == nil))
 	if logs {
-		r.field("aof_current_size", t.LogSize)
-		r.field("aof_base_size", t.LogSizeAtSave)
-		r.field("aof_buffer_length", t.LogBuffered)
-		if t.LogSyncsDelayed >= 0 {
-			r.field("aof_delayed_fsync", t.LogSyncsDelayed)
+		r.field("aof_current_size", t.Size())
+		r.field("aof_base_size", t.SizeAtSave)
+		r.field("aof_buffer_length", t.Backlog)
+		if t.DelayedSyncs >= 0 {
+			r.field("aof_delayed_fsync", t.DelayedSyncs)
 		}
 	}
 	r.field("disk_state", diskState(t))
-	r.field("disk_failure", strings.NewReplacer("\r", " ", "\n", " ").Replace(t.Failure+t.Full))
-	r.field("disk_failure_policy", s.Settings.Store().OnDiskFailure)
+	r.field("disk_failure", diskFailure(t))
+	r.field("disk_failure_policy", s.Settings.OnDiskFailure())
 }
 
 // diskState is ok, full while the log waits for free space, or failed until the server restarts.
-func diskState(t config.StoreStatus) string {
+func diskState(t storage.Status) string {
 	switch {
-	case t.Failure != "":
+	case t.Failure != nil:
 		return "failed"
-	case t.Full != "":
+	case t.Full != nil:
 		return "full"
 	}
 	return "ok"
 }
 
+// diskFailure is the error of the log, on one line; "" if it has none.
+func diskFailure(t storage.Status) string {
+	err := cmp.Or(t.Failure, t.Full)
+	if err == nil {
+		return ""
+	}
+	return strings.NewReplacer("\r", " ", "\n", " ").Replace(err.Error())
+}
+
 // writeLoading writes the progress of the loading that began at since (Unix ms), and estimates when
 // it ends.
-func (s *Server) writeLoading(r *report, t config.StoreStatus, since int64) {
+func (s *Server) writeLoading(r *report, t storage.Status, since int64) {
 	part, left, eta := 0.0, int64(1), int64(1) // as in Redis while nothing is known
-	if t.LoadTotal > 0 {
-		part, left = float64(t.LoadDone)/float64(t.LoadTotal), t.LoadTotal-t.LoadDone
+	if t.ToLoad > 0 {
+		part, left = float64(t.Loaded)/float64(t.ToLoad), t.ToLoad-t.Loaded
 	}
 	if elapsed := (s.Clock() - since) / 1000; elapsed > 0 {
-		eta = int64(float64(elapsed) * float64(left) / float64(t.LoadDone+1))
+		eta = int64(float64(elapsed) * float64(left) / float64(t.Loaded+1))
 	}
 	r.field("loading_start_time", since/1000)
-	r.field("loading_total_bytes", t.LoadTotal)
-	r.field("loading_loaded_bytes", t.LoadDone)
+	r.field("loading_total_bytes", t.ToLoad)
+	r.field("loading_loaded_bytes", t.Loaded)
 	r.field("loading_loaded_perc", fmt.Sprintf("%.2f", part*100))
 	r.field("loading_eta_seconds", eta)
 }
 
 // lastSaveSeconds is how long the last snapshot took; -1: there was none.
-func lastSaveSeconds(t config.StoreStatus) int64 {
-	if t.LastSaveTook < 0 {
+func lastSaveSeconds(t storage.Status) int64 {
+	if t.LastTook == 0 {
 		return -1
 	}
-	return t.LastSaveTook / 1000
+	return int64(t.LastTook / time.Second)
 }
 
 // currentSaveSeconds is for how long a snapshot has been running; -1: none is.
-func currentSaveSeconds(t config.StoreStatus, now int64) int64 {
+func currentSaveSeconds(t storage.Status, now int64) int64 {
 	if !t.Saving {
 		return -1
 	}
-	return (now - t.SaveStarted) / 1000
+	return (now - t.SaveStart) / 1000
 }
 
 func boolDigit(yes bool) int {

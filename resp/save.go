@@ -5,7 +5,7 @@ import (
 
 	"rlserver/engine"
 	"rlserver/resp/command"
-	"rlserver/resp/config"
+	"rlserver/storage"
 )
 
 func init() {
@@ -44,8 +44,8 @@ func save(c *command.Call) error {
 		return errNoStore
 	}
 
-	switch err := s.server.store.Save(); {
-	case errors.Is(err, ErrSaving):
+	switch err := s.server.store.Snapshot(); {
+	case errors.Is(err, storage.ErrBusy):
 		return errSaving
 	case err != nil:
 		s.server.Log.Error("SAVE failed", "client", c.Client, "error", err)
@@ -83,7 +83,7 @@ func saveInBackground(c *command.Call, doing string, busy, failed engine.Error) 
 		return busy
 	case c.Executing:
 		s.deferUntilUnlocked(func() {
-			if err := store.SaveInBackground(); err != nil {
+			if err := store.SnapshotInBackground(); err != nil {
 				s.server.Log.Error("a snapshot requested in a transaction could not be started", "client",
 					c.Client, "error", err)
 			}
@@ -92,8 +92,8 @@ func saveInBackground(c *command.Call, doing string, busy, failed engine.Error) 
 		return nil
 	}
 
-	switch err := store.SaveInBackground(); {
-	case errors.Is(err, ErrSaving):
+	switch err := store.SnapshotInBackground(); {
+	case errors.Is(err, storage.ErrBusy):
 		return busy
 	case err != nil:
 		s.server.Log.Error("a snapshot could not be started", "client", c.Client, "error", err)
@@ -108,7 +108,7 @@ func saveInBackground(c *command.Call, doing string, busy, failed engine.Error) 
 // the start.
 func lastsave(c *command.Call) error {
 	s := sessionOf(c)
-	var t config.StoreStatus
+	var t storage.Status
 	if s.server.store != nil {
 		t = s.server.store.Status()
 	}
@@ -118,7 +118,7 @@ func lastsave(c *command.Call) error {
 
 // lastSave is the time of the last successful snapshot, or of the start if there is none, in Unix
 // seconds.
-func (s *Server) lastSave(t config.StoreStatus) int64 {
+func (s *Server) lastSave(t storage.Status) int64 {
 	if t.LastSave > 0 {
 		return t.LastSave / 1000
 	}
@@ -131,20 +131,18 @@ type Store interface {
 	// Refusal returns why changes are refused now, as the text after MISCONF; "": they are
 	// accepted. It is called before each such command, so it must be fast.
 	Refusal() string
-	// Save takes a snapshot and returns when it is on the disk. It returns ErrSaving if one is
-	// being taken already.
-	Save() error
-	// SaveInBackground starts a snapshot. It returns ErrSaving if one is being taken already.
-	SaveInBackground() error
+	// Snapshot takes a snapshot and returns when it is on the disk. It returns storage.ErrBusy if
+	// one is being taken already.
+	Snapshot() error
+	// SnapshotInBackground starts a snapshot. It returns storage.ErrBusy if one is being taken
+	// already.
+	SnapshotInBackground() error
 	// Configure applies what CONFIG SET has changed. Calls do not overlap.
-	Configure(config.StoreSettings)
+	Configure(storage.Settings)
 	// Status may be called under locks of the engine: it must not wait for a goroutine that takes
 	// them.
-	Status() config.StoreStatus
+	Status() storage.Status
 }
-
-// ErrSaving is returned by a Store while a snapshot is being taken.
-var ErrSaving = errors.New("a snapshot is being taken already")
 
 // refusal returns Store.Refusal, or "" without a store.
 func (s *Server) refusal() string {

@@ -7,6 +7,7 @@ import (
 
 	"rlserver/engine"
 	"rlserver/resp/command"
+	"rlserver/storage"
 )
 
 func init() {
@@ -88,8 +89,8 @@ const saveRetry = 10 * time.Millisecond
 // first, as that lacks the last changes.
 func (s *Server) saveAfterCurrent() error {
 	for {
-		err := s.store.Save()
-		if !errors.Is(err, ErrSaving) {
+		err := s.store.Snapshot()
+		if !errors.Is(err, storage.ErrBusy) {
 			return err
 		}
 		time.Sleep(saveRetry)

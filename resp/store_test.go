@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -16,6 +17,7 @@ import (
 	"rlserver/engine"
 	"rlserver/engine/effect"
 	"rlserver/resp/config"
+	"rlserver/storage"
 )
 
 // fakeStore behaves as the test sets, and records its calls.
@@ -23,9 +25,9 @@ type fakeStore struct {
 	refusal    atomic.Pointer[string]
 	mu         sync.Mutex
 	errs       []error // what the next snapshots come to; none left: good
-	status     config.StoreStatus
+	status     storage.Status
 	snapshots  []string // how each good one was asked for: save or background
-	configured []config.StoreSettings
+	configured []storage.Settings
 	locks      *engine.Engine // whose locks every snapshot takes; nil: none's
 }
 
@@ -45,8 +47,8 @@ func (f *fakeStore) Refusal() string {
 	return ""
 }
 
-func (f *fakeStore) Save() error             { return f.snapshot("save") }
-func (f *fakeStore) SaveInBackground() error { return f.snapshot("background") }
+func (f *fakeStore) Snapshot() error             { return f.snapshot("save") }
+func (f *fakeStore) SnapshotInBackground() error { return f.snapshot("background") }
 
 func (f *fakeStore) snapshot(how string) error {
 	if f.locks != nil {
@@ -65,11 +67,11 @@ func (f *fakeStore) snapshot(how string) error {
 	return nil
 }
 
-func (f *fakeStore) Configure(s config.StoreSettings) {
+func (f *fakeStore) Configure(s storage.Settings) {
 	f.set(func() { f.configured = append(f.configured, s) })
 }
 
-func (f *fakeStore) Status() config.StoreStatus {
+func (f *fakeStore) Status() storage.Status {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.status
@@ -92,19 +94,19 @@ func TestSaving(t *testing.T) {
 		want, asks string
 	}{
 		{"SAVE", nil, "+OK", "save"},
-		{"SAVE", ErrSaving, "-ERR Background save already in progress", ""},
-		{"SAVE", fmt.Errorf("saving: %w", ErrSaving), "-ERR Background save already in progress", ""},
+		{"SAVE", storage.ErrBusy, "-ERR Background save already in progress", ""},
+		{"SAVE", fmt.Errorf("saving: %w", storage.ErrBusy), "-ERR Background save already in progress", ""},
 		{"SAVE", errDisk, notSaved, ""},
 		{"SAVE x", nil, "-ERR wrong number of arguments for 'save' command", ""},
 		{"BGSAVE", nil, "+Background saving started", "background"},
 		{"BGSAVE schedule", nil, "+Background saving started", "background"},
-		{"BGSAVE", ErrSaving, "-ERR Background save already in progress", ""},
-		{"BGSAVE SCHEDULE", ErrSaving, "-ERR Background save already in progress", ""},
+		{"BGSAVE", storage.ErrBusy, "-ERR Background save already in progress", ""},
+		{"BGSAVE SCHEDULE", storage.ErrBusy, "-ERR Background save already in progress", ""},
 		{"BGSAVE", errDisk, notSaved, ""},
 		{"BGSAVE x", nil, "-ERR syntax error", ""},
 		{"BGSAVE SCHEDULE x", nil, "-ERR syntax error", ""},
 		{"BGREWRITEAOF", nil, "+Background append only file rewriting started", "background"},
-		{"BGREWRITEAOF", ErrSaving, "-ERR Background append only file rewriting already in progress", ""},
+		{"BGREWRITEAOF", storage.ErrBusy, "-ERR Background append only file rewriting already in progress", ""},
 		{"BGREWRITEAOF", errDisk, "-ERR Can't execute an AOF background rewriting. Please check the server logs for " +
 			"more information.", ""},
 		{"BGREWRITEAOF x", nil, "-ERR wrong number of arguments for 'bgrewriteaof' command", ""},
@@ -246,7 +248,7 @@ func TestDiskFailure(t *testing.T) {
 }
 
 func TestLoading(t *testing.T) {
-	store := &fakeStore{status: config.StoreStatus{LoadTotal: 1000, LoadDone: 249}}
+	store := &fakeStore{status: storage.Status{ToLoad: 1000, Loaded: 249}}
 	ts := startServer(t, config.Defaults{Password: "secret"}, store.with)
 	ts.SetLoading(true)
 	const loading = "-LOADING Redis is loading the dataset in memory"
@@ -312,8 +314,8 @@ func TestShutdownSaves(t *testing.T) {
 		{"SHUTDOWN", nil, false, "", ""},
 		{"SHUTDOWN NOSAVE", nil, false, "", ""},
 		{"SHUTDOWN SAVE", nil, false, "", "save"},
-		{"shutdown now save", []error{ErrSaving, ErrSaving}, false, "", "save"},
-		{"SHUTDOWN SAVE", []error{ErrSaving, errDisk}, false, "-ERR Errors trying to SHUTDOWN. Check logs.", ""},
+		{"shutdown now save", []error{storage.ErrBusy, storage.ErrBusy}, false, "", "save"},
+		{"SHUTDOWN SAVE", []error{storage.ErrBusy, errDisk}, false, "-ERR Errors trying to SHUTDOWN. Check logs.", ""},
 		{"SHUTDOWN SAVE FORCE", []error{errDisk}, false, "", ""},
 		{"SHUTDOWN SAVE", nil, true, "", ""},
 		{"SHUTDOWN SAVE ABORT", nil, false, "-ERR syntax error", ""},
@@ -341,7 +343,7 @@ func TestShutdownSaves(t *testing.T) {
 }
 
 func TestInfoPersistence(t *testing.T) {
-	store := &fakeStore{status: config.StoreStatus{LastSaveTook: -1, LogSyncsDelayed: -1}}
+	store := &fakeStore{status: storage.Status{DelayedSyncs: -1}}
 	ts := startServer(t, config.Defaults{AppendOnly: true}, store.with)
 	c := ts.dial()
 	body := func() string {
@@ -378,11 +380,14 @@ disk_failure_policy:refuse
 `, body())
 
 	store.set(func() {
-		store.status = config.StoreStatus{
-			Failure: "write:\r\nno space", Saving: true, SaveStarted: testStart - 2999, SaveKeysDone: 1, SaveKeys: 2,
+		store.status = storage.Status{
+			Failure: errors.New(
+				"write:\r\nno space",
+			), Saving: true, SaveStart: testStart - 2999, SavedKeys: 1, KeysToSave: 2,
 			Saves: 3, LastSave: testStart - 5000,
-			LastSaveFailed: true, LastSaveTook: 4999, ChangesUnsaved: 5, LogSize: 6, LogSizeAtSave: 7, LogBuffered: 8,
-			LogSyncsDelayed: 9, KeysLoaded: 10, KeysExpired: 11,
+			LastFailed: true, LastTook: 4999 * time.Millisecond, Changes: 5,
+			LogBytes: 4, SnapshotBytes: 2, SizeAtSave: 7, Backlog: 8,
+			DelayedSyncs: 9, Keys: 10, Expired: 11,
 		}
 	})
 	c.do("CONFIG SET on-disk-failure continue")
@@ -422,7 +427,7 @@ func TestConfigOfAStore(t *testing.T) {
 	store := new(fakeStore)
 	c := startServer(t, config.Defaults{
 		AppendOnly: true, Dir: "/var/lib/rlserver", RewritePercentage: 100, RewriteMinSize: 64 << 20,
-		Save: config.SavePoints{{Seconds: 3600, Changes: 1}, {Seconds: 300, Changes: 100}},
+		Save: []storage.SavePoint{{Seconds: 3600, Changes: 1}, {Seconds: 300, Changes: 100}},
 	}, store.with).dial()
 	c.check([]answer{
 		{"CONFIG GET append*", "*4 $10 appendonly $3 yes $11 appendfsync $8 everysec"},
@@ -461,9 +466,9 @@ func TestConfigOfAStore(t *testing.T) {
 		{"CONFIG GET save", "*2 $4 save $14 3600 1 300 100"},
 	})
 	require.Len(t, store.configured, 1, "once for each success")
-	assert.Equal(t, config.StoreSettings{
-		AppendFsync: "everysec", RewritePercentage: 100, RewriteMinSize: 64 << 20,
-		Save: config.SavePoints{{Seconds: 3600, Changes: 1}, {Seconds: 300, Changes: 100}}, OnDiskFailure: "refuse",
+	assert.Equal(t, storage.Settings{
+		Sync: storage.SyncEverySecond, GrowthPercent: 100, GrowthMin: 64 << 20,
+		Save: []storage.SavePoint{{Seconds: 3600, Changes: 1}, {Seconds: 300, Changes: 100}},
 	}, store.configured[0])
 
 	assert.Equal(
@@ -484,11 +489,9 @@ func TestConfigOfAStore(t *testing.T) {
 	require.Len(t, store.configured, 4)
 	assert.Equal(
 		t,
-		config.StoreSettings{
-			AppendFsync:    "no",
-			RewriteMinSize: 1 << 20,
-			Save:           config.SavePoints{{Seconds: 900, Changes: 1}},
-			OnDiskFailure:  "continue",
+		storage.Settings{
+			Sync: storage.SyncNever, Continue: true, GrowthMin: 1 << 20,
+			Save: []storage.SavePoint{{Seconds: 900, Changes: 1}},
 		},
 		store.configured[3],
 	)
@@ -500,7 +503,10 @@ func TestConfigOfAStore(t *testing.T) {
 
 func TestConfigWithoutAStore(t *testing.T) {
 	const failed = "-ERR CONFIG SET failed (possibly related to argument '"
-	c := startServer(t, config.Defaults{AppendOnly: true, Save: config.SavePoints{{Seconds: 3600, Changes: 1}}}).dial()
+	c := startServer(
+		t,
+		config.Defaults{AppendOnly: true, Save: []storage.SavePoint{{Seconds: 3600, Changes: 1}}},
+	).dial()
 	c.check([]answer{
 		{"CONFIG GET appendonly", "*2 $10 appendonly $2 no"},
 		{"CONFIG SET appendonly no", "+OK"},

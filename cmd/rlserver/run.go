@@ -123,7 +123,7 @@ func open(c setup, source clock.Source) (p *parts, err error) {
 	}
 	p.data, err = persistence.Open(persistence.Options{
 		Dir: c.Start.Dir, AppendOnly: c.Start.AppendOnly, Clock: p.clock.Now, Log: p.log,
-		Settings:        storeSettings(p.settings.Store()),
+		Settings:        p.settings.Store(),
 		Progress:        progress.New(progress.Terminal(os.Stderr), p.log),
 		ObserveSync:     func(took time.Duration) { p.server.Stats.Fsync.Observe(took) },
 		ObserveSnapshot: func(took time.Duration) { p.server.Stats.Snapshot.Observe(took) },

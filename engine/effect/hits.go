@@ -34,7 +34,11 @@ func (h Hits) pack(log *zset.Set) bool {
 	return log.Extend(float64(h.At), func(yield func([]byte) bool) {
 		var buf [40]byte
 		begin := append(strconv.AppendInt(buf[:0], h.At, 10), '-')
-		inByteOrder(h.Seq, h.Seq+uint64(h.N), func(seq uint64) bool { return yield(strconv.AppendUint(begin, seq, 10)) })
+		inByteOrder(
+			h.Seq,
+			h.Seq+uint64(h.N),
+			func(seq uint64) bool { return yield(strconv.AppendUint(begin, seq, 10)) },
+		)
 	})
 }
 

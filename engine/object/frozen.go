@@ -80,7 +80,8 @@ func (z *frozen) ended() bool {
 
 // freeze begins a walk through the fields as they are now.
 func (t *table) freeze() *frozen {
-	t.Frozen = slices.DeleteFunc(t.Frozen, (*frozen).ended) // a hash that never changes has no other end
+	// a hash that never changes has no other end
+	t.Frozen = slices.DeleteFunc(t.Frozen, (*frozen).ended)
 	z := &frozen{fields: &t.Dict}
 	t.Frozen = append(t.Frozen, z)
 	return z

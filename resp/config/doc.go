@@ -6,14 +6,13 @@
 //	file, environment, flags -> GivenValues -> Settings <-> CONFIG GET, SET, REWRITE
 //	                                             |
 //	                                             +-> atomics, read at each use
-//	                                             +-> StoreSettings -> Store.Configure
+//	                                             +-> storage.Settings -> Store.Configure
 //
 //	Parameter         one setting: name, default, help, and how to read and set its value
 //	GivenValues       the values given at the start, and where; a later source takes precedence
 //	Settings          what is in force now
 //	Defaults          the part of Settings that is fixed at the start; tests set more of it
 //	ConnectionLimits  the part of Settings that connections read, shared by all of them
-//	StoreSettings     the store's part of Settings; StoreStatus is its status for INFO
 //	conffile          the syntax of the configuration file
 //
 // The table Parameters is the only list of settings: flags and their help, the names of environment

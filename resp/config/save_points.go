@@ -5,17 +5,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-)
 
-// SavePoint requests a snapshot after a number of changes, if the last snapshot is old enough.
-type SavePoint struct {
-	Seconds int64 // age of the last snapshot, 1 or more
-	Changes int64 // since the last snapshot, 0 or more
-}
+	"rlserver/storage"
+)
 
 // SavePoints are the value of the parameter save: a snapshot is due as soon as one of them is
 // reached. Without any, none is ever due.
-type SavePoints []SavePoint
+type SavePoints []storage.SavePoint
 
 const ErrSavePoints = valueError("Invalid save parameters")
 
@@ -35,7 +31,7 @@ func ParseSavePoints(text string) (list SavePoints, err error) {
 		if err != nil || err2 != nil || seconds < 1 || changes < 0 {
 			return nil, ErrSavePoints
 		}
-		list = append(list, SavePoint{seconds, changes})
+		list = append(list, storage.SavePoint{Seconds: seconds, Changes: changes})
 	}
 	return list, nil
 }

@@ -13,6 +13,7 @@ import (
 	"rlserver/engine"
 	"rlserver/engine/eviction"
 	"rlserver/engine/object"
+	"rlserver/storage"
 )
 
 // Defaults are what a server starts with.
@@ -53,8 +54,8 @@ type Defaults struct {
 	// For a server with a Store.
 	AppendOnly        bool       // whether the store logs every change
 	Dir               string     // folder of its files
-	AppendFsync       string     // as in StoreSettings; empty: everysec
-	RewritePercentage int        // as in StoreSettings
+	AppendFsync       string     // always, everysec or no; empty: everysec
+	RewritePercentage int        // as storage.Settings.GrowthPercent
 	RewriteMinSize    int64      // likewise
 	Save              SavePoints // likewise
 	OnDiskFailure     string     // likewise; empty: refuse
@@ -157,15 +158,18 @@ var (
 func position(list []string, word string) int64 { return int64(max(0, slices.Index(list, word))) }
 
 // Store returns the current settings of the store.
-func (s *Settings) Store() StoreSettings {
-	return StoreSettings{
-		AppendFsync:       fsyncPolicies[s.appendFsync.Load()],
-		RewritePercentage: s.rewritePercentage.Load(),
-		RewriteMinSize:    s.rewriteMinSize.Load(),
-		Save:              *s.save.Load(),
-		OnDiskFailure:     failurePolicies[s.onDiskFailure.Load()],
+func (s *Settings) Store() storage.Settings {
+	return storage.Settings{
+		Sync:          storage.SyncModes[fsyncPolicies[s.appendFsync.Load()]],
+		Continue:      s.OnDiskFailure() == "continue",
+		GrowthPercent: s.rewritePercentage.Load(),
+		GrowthMin:     s.rewriteMinSize.Load(),
+		Save:          *s.save.Load(),
 	}
 }
+
+// OnDiskFailure returns whether changes go on when the disk fails: refuse or continue.
+func (s *Settings) OnDiskFailure() string { return failurePolicies[s.onDiskFailure.Load()] }
 
 // Packing returns the sizes that OBJECT ENCODING uses.
 func (s *Settings) Packing() object.Packing {

@@ -287,8 +287,8 @@ func TakeOptions(a *command.Args, allowed optionSet, algorithm *rule.Algorithm, 
 	return o
 }
 
-// parseAlgorithmOption parses an option of an algorithm, if that is what comes next and has not been
-// seen yet.
+// parseAlgorithmOption parses an option of an algorithm, if that is what comes next and has not
+// been seen yet.
 func parseAlgorithmOption(a *command.Args, algorithm *rule.Algorithm, l *engine.Limit, seen *int) bool {
 	i := algorithm.OptionIndex(a.List[0])
 	if i < 0 || *seen&(1<<i) != 0 {

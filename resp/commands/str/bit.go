@@ -86,8 +86,8 @@ const (
 // released.
 const LongBits = 256 << 10
 
-// nextBitOffset parses the offset of a bit, within the longest string. One that begins with # counts
-// integers of the given number of bits; 0: # is not allowed.
+// nextBitOffset parses the offset of a bit, within the longest string. One that begins with #
+// counts integers of the given number of bits; 0: # is not allowed.
 func nextBitOffset(c *command.Call, bits int) int64 {
 	word := c.Args.Next()
 	if c.Args.Err != nil {

@@ -255,9 +255,9 @@ type ttlOption struct {
 	amount []byte
 }
 
-// parseTtlOption parses an option for the expiry, if it is the next argument: EX, PX, EXAT, PXAT, or
-// the other one that the command knows. Two different ones are an error; of the same one twice the
-// last counts.
+// parseTtlOption parses an option for the expiry, if it is the next argument: EX, PX, EXAT, PXAT,
+// or the other one that the command knows. Two different ones are an error; of the same one twice
+// the last counts.
 func parseTtlOption(a *command.Args, t *ttlOption, other ttlWord) bool {
 	for w := ttlEX; w <= ttlPersist; w++ {
 		if (w <= ttlPXAT || w == other) && (t.word == ttlUnsaid || t.word == w) && a.Word(ttlWords[w]) {

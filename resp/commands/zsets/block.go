@@ -124,8 +124,8 @@ func popOrWait(c *command.Call, keys []engine.Key, wait int64, p zpopper) error 
 	return command.ErrWait
 }
 
-// parseTimeout parses a timeout in decimal seconds, and returns it in ms; command.Never for 0, which
-// is no timeout.
+// parseTimeout parses a timeout in decimal seconds, and returns it in ms; command.Never for 0,
+// which is no timeout.
 func parseTimeout(a *command.Args) (ms int64) {
 	seconds := a.FloatOr(errTimeoutFloat)
 	// in Redis it overflows

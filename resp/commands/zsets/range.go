@@ -300,8 +300,8 @@ type rangeWords struct {
 	scores  bool // the word WITHSCORES is known
 }
 
-// parseZrange parses the two ends of a range and its options. As in Redis, errors of the options come
-// first.
+// parseZrange parses the two ends of a range and its options. As in Redis, errors of the options
+// come first.
 func parseZrange(a *command.Args, known rangeWords) (r zset.Range, withScores bool) {
 	r = zset.Range{By: known.by, Reverse: known.reverse}
 	first, last := a.Next(), a.Next()
