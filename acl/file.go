@@ -18,9 +18,9 @@ const (
 )
 
 // Load replaces all users by those of a file, which has a line `user name rules…` for each. After
-// an error nothing has changed; the error names each line that is wrong. The default user, if it is
-// not in the file, is as when a server starts without any settings. All other accounts are new, as
-// in Redis: the connections of the former ones are to be closed.
+// an error nothing has changed; the error names each line that is wrong. If the file does not
+// define the default user, it may do everything, with the password of SetDefaultPassword. All other
+// accounts are new, as in Redis: the connections of the former ones are to be closed.
 func (s *Users) Load(path string) error {
 	text, err := smallfile.Read(path, maxFile)
 	if err != nil {
@@ -31,10 +31,11 @@ func (s *Users) Load(path string) error {
 	for i, line := range lines {
 		problems = append(problems, s.parseLine(users, path, i+1, strings.Trim(line, " \t\r\n"))...)
 	}
+	defined := len(users)
 	if users[Default] == nil {
-		users[Default] = NewDefault(s.catalog)
+		defined++
 	}
-	if err := s.checkCount(len(users)); err != nil {
+	if err := s.checkCount(defined); err != nil {
 		problems = append(problems, fmt.Sprintf("%s: %v.", path, err))
 	}
 	if len(problems) > maxProblems {
@@ -48,8 +49,7 @@ func (s *Users) Load(path string) error {
 	return nil
 }
 
-// parseLine adds the user of a line, and returns what is wrong with the line. Most rules are not
-// quoted: they may hold a password.
+// parseLine adds the user of a line, and returns what is wrong with the line.
 func (s *Users) parseLine(users map[string]*User, path string, number int, line string) (problems []string) {
 	words := strings.Split(line, " ")
 	switch {
@@ -69,14 +69,13 @@ func (s *Users) parseLine(users map[string]*User, path string, number int, line 
 	u := NewUser(s.catalog, s.allChannels())
 	for _, rule := range merged {
 		made, err := u.Apply([]string{strings.Trim(rule, "\t\r\n")}, s.allChannels())
-		switch {
-		case err == nil:
+		if err == nil {
 			u = made
-		case errors.Is(err, ErrUnknownCommand):
-			problems = append(problems, fmt.Sprintf("%s:%d: Error in applying operation '%s': %v.", path, number, rule,
-				ErrUnknownCommand))
-		default:
-			return append(problems, fmt.Sprintf("%s:%d: %v.", path, number, errors.Unwrap(err)))
+			continue
+		}
+		problems = append(problems, fmt.Sprintf("%s:%d: %s.", path, number, Explain(err)))
+		if !errors.Is(err, ErrUnknownCommand) {
+			return problems // it may be the cause of further ones
 		}
 	}
 	if err := s.checkSize(words[1], u); err != nil {
@@ -90,6 +89,9 @@ func (s *Users) parseLine(users map[string]*User, path string, number int, line 
 func (s *Users) replace(users map[string]*User) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if users[Default] == nil {
+		users[Default] = s.initial
+	}
 	for name, a := range s.accounts {
 		if a != s.defaultAccount {
 			s.drop(a)
@@ -110,6 +112,20 @@ func (s *Users) replace(users map[string]*User) {
 func (s *Users) Describe() (lines []string) {
 	for _, a := range s.All() {
 		lines = append(lines, "user "+a.name+" "+a.User().Describe())
+	}
+	return lines
+}
+
+// Defined returns the names and rules of the users for a configuration file: of all, but of the
+// default user only if its rules are not those that it starts with.
+func (s *Users) Defined() (lines []string) {
+	s.mu.Lock()
+	initial := s.initial
+	s.mu.Unlock()
+	for _, a := range s.All() {
+		if u := a.User(); a != s.defaultAccount || u.Describe() != initial.Describe() {
+			lines = append(lines, a.name+" "+u.Describe())
+		}
 	}
 	return lines
 }

@@ -82,6 +82,19 @@ func (e *RuleError) Error() string {
 // Unwrap returns the reason, which does not quote the rule.
 func (e *RuleError) Unwrap() error { return e.Err }
 
+// Explain returns the text of an error of Apply or Set for a log, which has no passwords: of the
+// rules, only commands and categories are quoted.
+func Explain(err error) string {
+	var of *RuleError
+	switch {
+	case !errors.As(err, &of):
+		return err.Error()
+	case errors.Is(err, ErrUnknownCommand):
+		return "Error in applying operation '" + of.Rule + "': " + of.Err.Error()
+	}
+	return of.Err.Error()
+}
+
 // UnmatchedError says that the parenthesis of a selector is not closed.
 type UnmatchedError struct{ Rule string }
 

@@ -63,15 +63,16 @@ type Users struct {
 	mu             sync.Mutex // of what follows; no lock is taken under it
 	accounts       map[string]*Account
 	defaultAccount *Account // is never deleted
+	initial        *User    // the default user, if the ACL file does not define it
 }
 
 // NewUsers returns the default user alone.
 func NewUsers(c *Catalog, settings *Settings) *Users {
 	s := &Users{
-		catalog: c, settings: settings, defaultAccount: &Account{name: Default},
+		catalog: c, settings: settings, defaultAccount: &Account{name: Default}, initial: NewDefault(c),
 		nobody: mustApply(NewUser(c, false), "off", "#"+strings.Repeat("0", 64)),
 	}
-	s.defaultAccount.user.Store(NewDefault(c))
+	s.defaultAccount.user.Store(s.initial)
 	s.accounts = map[string]*Account{Default: s.defaultAccount}
 	return s
 }
@@ -172,8 +173,8 @@ func (s *Users) checkCount(users int) error {
 	return nil
 }
 
-// SetDefaultPassword replaces the passwords of the default user by one. With an empty one the user
-// needs no password.
+// SetDefaultPassword replaces the passwords of the default user by one, also for a later Load of a
+// file that does not define this user. With an empty one the user needs no password.
 func (s *Users) SetDefaultPassword(password string) {
 	rules := []string{"resetpass", ">" + password}
 	if password == "" {
@@ -182,6 +183,7 @@ func (s *Users) SetDefaultPassword(password string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.defaultAccount.user.Store(mustApply(s.defaultAccount.User(), rules...))
+	s.initial = mustApply(s.initial, rules...)
 }
 
 // ErrDefaultStays is the error of deleting the default user.

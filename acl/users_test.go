@@ -40,6 +40,15 @@ func TestLogin(t *testing.T) {
 	assert.NotNil(t, u.Login("default", []byte("sesame")))
 	assert.True(t, u.Default().User().NeedsLogin())
 	assert.True(t, u.Default().User().Unrestricted())
+
+	path := filepath.Join(t.TempDir(), "users.acl")
+	require.NoError(t, os.WriteFile(path, []byte("user ann on\n"), 0o600))
+	require.NoError(t, u.Load(path))
+	assert.True(t, u.Default().User().NeedsLogin(), "the file does not define the default user")
+	require.NoError(t, os.WriteFile(path, []byte("user default on nopass\n"), 0o600))
+	require.NoError(t, u.Load(path))
+	assert.False(t, u.Default().User().NeedsLogin())
+	assert.False(t, u.Default().User().Unrestricted())
 	u.SetDefaultPassword("")
 	assert.False(t, u.Default().User().NeedsLogin())
 }

@@ -17,6 +17,7 @@ import (
 var mayImport = map[string]struct{ ours, others []string }{
 	"rlserver/cmd/rlserver": {
 		ours: []string{
+			"rlserver/acl",
 			"rlserver/resp",
 			"rlserver/resp/command",
 			"rlserver/resp/config",
@@ -53,12 +54,12 @@ var mayImport = map[string]struct{ ours, others []string }{
 	"rlserver/acl":   {ours: []string{"rlserver/smallfile"}},
 	"rlserver/resp": {
 		ours: []string{
-			"rlserver/certs", "rlserver/clock", "rlserver/engine", "rlserver/engine/object", "rlserver/storage",
+			"rlserver/acl", "rlserver/certs", "rlserver/clock", "rlserver/engine", "rlserver/engine/object", "rlserver/storage",
 			"rlserver/resp/clientmem", "rlserver/resp/command", "rlserver/resp/config", "rlserver/resp/glob",
 			"rlserver/resp/grammar",
 			"rlserver/resp/waitqueue", "rlserver/resp/wire",
 			"rlserver/resp/commands/hashes", "rlserver/resp/commands/keys", "rlserver/resp/commands/limits",
-			"rlserver/resp/commands/str",
+			"rlserver/resp/commands/str", "rlserver/resp/commands/users",
 			"rlserver/resp/commands/zsets", "rlserver/stats",
 		},
 		others: []string{"github.com/tidwall/redcon"},
@@ -68,7 +69,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 	"rlserver/resp/clientmem": {},
 	"rlserver/resp/config": {
 		ours: []string{
-			"rlserver/certs", "rlserver/storage",
+			"rlserver/acl", "rlserver/certs", "rlserver/storage",
 			"rlserver/engine", "rlserver/engine/eviction", "rlserver/engine/object",
 			"rlserver/resp/config/conffile", "rlserver/resp/grammar",
 		},
@@ -79,7 +80,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 	},
 	"rlserver/resp/command": {
 		ours: []string{
-			"rlserver/clock",
+			"rlserver/acl", "rlserver/clock",
 			"rlserver/engine", "rlserver/engine/limit", "rlserver/engine/object", "rlserver/engine/rule",
 			"rlserver/resp/config", "rlserver/resp/glob", "rlserver/resp/grammar", "rlserver/resp/wire",
 			"rlserver/stats",
@@ -122,6 +123,9 @@ var mayImport = map[string]struct{ ours, others []string }{
 			"rlserver/bitmap", "rlserver/engine", "rlserver/engine/object",
 			"rlserver/resp/command", "rlserver/resp/grammar", "rlserver/resp/wire",
 		},
+	},
+	"rlserver/resp/commands/users": {
+		ours: []string{"rlserver/acl", "rlserver/engine", "rlserver/resp/command", "rlserver/resp/wire"},
 	},
 	"rlserver/resp/commands/zsets": {
 		ours: []string{

@@ -94,13 +94,13 @@ func (s *Server) admit(ss *session) (refusal string) {
 		s.countRefusal()
 		return protectedModeRefusal
 	}
-	ss.loginIfPasswordRemoved()
+	ss.loginIfNotNeeded()
 	return ""
 }
 
 // mayConnect reports whether protected mode lets a client connect from an address.
 func (s *Server) mayConnect(from net.Addr) bool {
-	return s.Settings.ProtectedMode.Load() == 0 || s.Settings.Password() != "" || isLocal(from)
+	return s.Settings.ProtectedMode.Load() == 0 || isLocal(from) || !s.Users.Default().User().NoPassword()
 }
 
 // isLocal reports whether an address is of this machine alone: loopback or a Unix socket.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"rlserver/acl"
 	"rlserver/engine"
 	"rlserver/resp/command"
 	"rlserver/resp/grammar"
@@ -22,13 +23,15 @@ type clientFilter struct {
 	laddr  string  // the address the client has connected to
 	name   *string // "" matches clients without a name
 	maxAge int64   // the least age of the connection in seconds
+	user   *acl.Account
 	skip   int64   // the id of a client that never matches; 0: none
 	skipMe trilean // SKIPME
 }
 
 // parseClientFilter parses the options of CLIENT KILL and CLIENT LIST. wrongID is the error for ids
 // below least.
-func parseClientFilter(a *command.Args, wrongID engine.Error, least int64) (f clientFilter) {
+func parseClientFilter(c *command.Call, wrongID engine.Error, least int64) (f clientFilter) {
+	a, users := &c.Args, c.Env.Users
 	for a.More() {
 		switch {
 		case a.Left() < 2:
@@ -38,7 +41,8 @@ func parseClientFilter(a *command.Args, wrongID engine.Error, least int64) (f cl
 		case a.Word("TYPE"):
 			f.kind = parseClientType(a)
 		case a.Word("USER"):
-			if user := a.Next(); string(user) != defaultUser {
+			user := a.Next()
+			if f.user = users.Find(string(user)); f.user == nil {
 				a.Fail(engine.Error(fmt.Sprintf("ERR No such user '%.128s'", user)))
 			}
 		case a.Word("ADDR"):
@@ -137,6 +141,7 @@ func (f *clientFilter) matches(s *session) bool {
 	case f.addr != "" && f.addr != s.remoteAddress():
 	case f.laddr != "" && f.laddr != s.localAddress():
 	case f.name != nil && *f.name != textOf(&s.profile.name):
+	case f.user != nil && f.user != s.profile.account.Load():
 	case f.maxAge > (s.server.elapsed()-s.created)/1000:
 	default:
 		return true

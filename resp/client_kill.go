@@ -12,7 +12,7 @@ func clientKill(c *command.Call) error {
 		c.Reply.OK()
 		return nil
 	}
-	wanted := parseClientFilter(&c.Args, errClientIDRange, 1)
+	wanted := parseClientFilter(c, errClientIDRange, 1)
 	if wanted.skipMe != no {
 		wanted.skip = c.Client
 	}
@@ -31,12 +31,18 @@ func clientKill(c *command.Call) error {
 func kill(c *command.Call, wanted clientFilter) (killed int) {
 	for _, s := range sessionOf(c).server.findClients(wanted) {
 		killed++
-		s.profile.killed.Store(true)
-		if s == sessionOf(c) {
-			sessionOf(c).closing = true
-		} else {
-			s.guard.Conn.Close() // ends its Read and its Write, wherever it is
-		}
+		s.close(sessionOf(c))
 	}
 	return killed
+}
+
+// close closes the connection of a client on behalf of another one. The connection that asks for it
+// itself closes after its reply.
+func (s *session) close(by *session) {
+	s.profile.killed.Store(true)
+	if s == by {
+		s.closing = true
+	} else {
+		s.guard.Conn.Close() // ends its Read and its Write, wherever it is
+	}
 }

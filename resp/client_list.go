@@ -21,7 +21,7 @@ func clientInfo(c *command.Call) error {
 
 // clientList handles CLIENT LIST. A client is listed if all options match.
 func clientList(c *command.Call) error {
-	wanted := parseClientFilter(&c.Args, errClientIDList, math.MinInt64)
+	wanted := parseClientFilter(c, errClientIDList, math.MinInt64)
 	if wanted.skipMe == yes {
 		wanted.skip = c.Client
 	}
@@ -60,8 +60,8 @@ func (s *session) describe() string {
 			qbuf, max(0, part(clientmem.Input)-qbuf), part(clientmem.Args), part(clientmem.Transaction),
 			part(clientmem.Reply), p.largest.Load(), h.Chunks.Load(), part(clientmem.Output),
 			s.size()+h.Total()) +
-		fmt.Sprintf("events=%s cmd=%s user=%s redir=%d resp=%d lib-name=%s lib-ver=%s",
-			events, last, defaultUser, s.redirection(), p.resp.Load(), textOf(&p.library), textOf(&p.version))
+		fmt.Sprintf("events=%s cmd=%s user=%s redir=%d resp=%d lib-name=%s lib-ver=%s", events, last,
+			p.account.Load().Name(), s.redirection(), p.resp.Load(), textOf(&p.library), textOf(&p.version))
 }
 
 // flagLetters returns the letters of Redis: x within MULTI, b blocked, t tracking, U on a Unix

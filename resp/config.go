@@ -50,7 +50,7 @@ func configGet(c *command.Call) error {
 		for _, name := range matchParameters(&pattern) {
 			if !slices.Contains(names, name) {
 				names = append(names, name)
-				values = append(values, config.Lookup(name).Get(c.Env.Settings))
+				values = append(values, config.Lookup(name).Shown(c.Env.Settings))
 			}
 		}
 	}
@@ -71,12 +71,15 @@ func configGet(c *command.Call) error {
 func matchParameters(pattern *glob.Pattern) (names []string) {
 	asked := string(pattern.Text)
 	if !strings.ContainsAny(asked, "[*?") {
-		if config.Lookup(asked) != nil {
+		if p := config.Lookup(asked); p != nil && !p.StartOnly {
 			names = append(names, asked)
 		}
 		return names
 	}
 	for _, p := range config.Parameters {
+		if p.StartOnly {
+			continue
+		}
 		for _, name := range []string{p.Name, p.Alias} {
 			if name != "" && pattern.Match([]byte(name)) {
 				names = append(names, name)
@@ -113,6 +116,9 @@ func configSet(c *command.Call) error {
 	}
 	if s.server.Settings.Timeout() != timeout || s.server.Settings.PreauthTimeout() != preauth {
 		s.server.applyTimeouts()
+	}
+	if slices.ContainsFunc(changes, func(change configChange) bool { return change.Name == "requirepass" }) {
+		c.Env.UsersChanged(c)
 	}
 	s.server.applyMemoryLimits()
 	if slices.ContainsFunc(changes, func(change configChange) bool { return change.Name == "maxmemory" }) {
@@ -170,7 +176,7 @@ func parseConfigChanges(a *command.Args) (changes []configChange, err error) {
 		change := configChange{called: string(a.Next()), value: string(a.Next())}
 		change.Parameter = config.Lookup(change.called)
 		switch {
-		case change.Parameter == nil:
+		case change.Parameter == nil || change.StartOnly:
 			return nil, engine.Error(
 				fmt.Sprintf("ERR Unknown option or number of arguments for CONFIG SET - '%.128s'", change.called),
 			)
@@ -190,7 +196,7 @@ func configResetStat(c *command.Call) error {
 	c.Tx.ResetStats()
 	s.server.resetTotals()
 	s.server.oomRefusals.Store(0)
-	s.server.failedLogins.Store(0)
+	c.Env.AccessLog.ResetCounts()
 	s.server.loginTimeouts.Store(0)
 	s.server.handshakeFailures.Store(0)
 	s.server.memory.Evicted.Store(0)

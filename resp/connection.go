@@ -3,6 +3,7 @@ package resp
 import (
 	"fmt"
 
+	"rlserver/acl"
 	"rlserver/engine"
 	"rlserver/resp/command"
 	"rlserver/resp/wire"
@@ -45,9 +46,6 @@ func init() {
 // and clients choose by it what they send.
 const redisVersion = "7.0.15"
 
-// defaultUser is the only user.
-const defaultUser = "default"
-
 const (
 	errNoPassword = engine.Error("ERR AUTH <password> called without any password configured for the default user. " +
 		"Are you sure your configuration is correct?")
@@ -64,11 +62,11 @@ const (
 // auth handles AUTH [username] password.
 func auth(c *command.Call) error {
 	s := sessionOf(c)
-	user := []byte(defaultUser)
+	user := []byte(acl.Default)
 	switch given := c.Args.Left(); {
 	case given == 2:
 		user = c.Args.Next()
-	case given == 1 && s.server.Settings.Password() == "":
+	case given == 1 && s.server.Users.Default().User().NoPassword():
 		c.Args.Fail(errNoPassword)
 	}
 	password := c.Args.Next()
@@ -116,7 +114,7 @@ func reset(c *command.Call) error {
 	s.selectDatabase(0)
 	s.setProtocol(2)
 	s.profile.noEvict.Store(false)
-	s.setAuthenticated(s.server.Settings.Password() == "")
+	s.logout()
 	s.profile.name.Store(nil)
 	s.profile.tracking.Store(false)
 	c.NoTouch = false
@@ -163,7 +161,7 @@ func hello(c *command.Call) error {
 		}
 	}
 
-	if s.loginIfPasswordRemoved(); !s.authenticated {
+	if s.loginIfNotNeeded(); !s.authenticated {
 		return errHelloNoAuth
 	}
 	if version != 0 {

@@ -121,7 +121,7 @@ func TestPasswordTakenAway(t *testing.T) {
 	ts := startServer(t, config.Defaults{Password: "sesame"})
 	out, in := ts.dial(), ts.dial()
 	out.check([]answer{{"PING", "-NOAUTH Authentication required."}})
-	in.check([]answer{{"AUTH sesame", "+OK"}, {"CONFIG GET requirepass", "*2 $11 requirepass $6 sesame"}})
+	in.check([]answer{{"AUTH sesame", "+OK"}, {"CONFIG GET requirepass", "*2 $11 requirepass $8 (hidden)"}})
 	require.Equal(t, "+OK", in.send("CONFIG", "SET", "requirepass", ""))
 	out.check([]answer{{"PING", "+PONG"}, {"HELLO", "*14…"}})
 }

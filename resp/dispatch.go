@@ -23,9 +23,10 @@ func (s *session) execute(words [][]byte) {
 	}
 	now, elapsed := s.readClock()
 	c, name, err := s.server.resolve(words)
+	p := command.Prepared{Command: c, Words: words, Name: name}
 	s.updateProfile(c, elapsed)
 	if err == nil {
-		err = s.prepareFor(c)
+		err = s.prepareFor(&p)
 	}
 	if c == nil && isHTTP(words[0]) {
 		s.closeHTTP()
@@ -38,7 +39,6 @@ func (s *session) execute(words [][]byte) {
 	s.Command = c
 	s.calls++
 
-	p := command.Prepared{Command: c, Words: words, Name: name}
 	defer s.recovered()
 	if s.transaction.queues(c) {
 		s.queue(p)
@@ -66,14 +66,20 @@ func (s *session) execute(words [][]byte) {
 
 // prepareFor logs the client in if it needs no password any more, and evicts keys if the call may
 // take memory. It returns an error if the call may not run now. No lock is held.
-func (s *session) prepareFor(c *command.Command) error {
+func (s *session) prepareFor(p *command.Prepared) error {
+	c := p.Command
 	if !s.authenticated && c.Flags&command.NoAuth == 0 {
-		if s.loginIfPasswordRemoved(); !s.authenticated {
+		if s.loginIfNotNeeded(); !s.authenticated {
 			return command.ErrNoAuth
 		}
 	}
 	if s.transaction.forbids(c) {
 		return errNotInMulti
+	}
+	if !s.Account.User().Unrestricted() {
+		if err := s.permit(p); err != nil {
+			return err
+		}
 	}
 	has, lacks := s.transaction.flags(c)
 	if has&command.DenyOOM != 0 && s.server.Engine.Crowded() && s.server.loading.Load() == 0 && !s.evictKeys() {

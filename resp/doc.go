@@ -10,7 +10,7 @@
 //	  -> wire.Guard         finds commands and their words; limits on input, timeouts, drain
 //	  -> redcon             a goroutine per connection; calls Server.handle for each batch
 //	  -> session.serve      session.go: takes the commands of the batch one by one
-//	  -> session.execute    dispatch.go: command table, arity, login, memory, disk
+//	  -> session.execute    dispatch.go: command table, arity, login, permission, memory, disk
 //	  -> session.queue      transaction.go: within MULTI queues the command, and that is all
 //	  -> session.begin      pipeline.go: locks the keys, also those of calls that follow
 //	  -> session.runGroup   runs the handlers: arguments, a method of engine.Tx, reply
@@ -28,6 +28,7 @@
 //	resp/config          settings, and the parameters of CONFIG
 //	resp/clientmem       counts what clients hold in memory, in pools that have limits
 //	resp/command         the command table: declaration, arguments, the call, documentation
+//	acl                  users, what they may do, and what they were denied
 //	resp/waitqueue       the queues of calls that wait for a key
 //	resp/commands/...    the handlers that work on keys, one package per family
 //
@@ -43,7 +44,7 @@
 //	accept.go            connections from accept to end; protected mode, maxclients
 //	session.go           session: one connection, from batch to replies
 //	profile.go           what other goroutines may read of a session
-//	login.go             passwords, the delay after a wrong one
+//	login.go             passwords, the delay after a wrong one; what the user may do
 //	dispatch.go          one call, from its words to its reply
 //	pipeline.go          several calls under one hold of locks
 //	client_memory.go     what a session holds; closing the one that holds most
@@ -118,7 +119,7 @@
 //
 // # Left out
 //
-// There are no users except the default one, no scripts, no keyspace notifications, no
+// There are no scripts, no keyspace notifications, no
 // replicas. CLIENT TRACKING ON is accepted with OPTIN alone, because some clients send it on each
 // connection; CLIENT CACHING YES, which would make the server track a key, is refused. INFO has no
 // field that is not measured. DEBUG SLEEP blocks its own connection, as no single thread runs all.

@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"rlserver/acl"
 	"rlserver/engine"
 	"rlserver/resp/command"
 	"rlserver/stats"
@@ -194,7 +195,15 @@ func (s *Server) writeStats(r *report) {
 	r.field("rejected_connections", totals.rejected)
 	r.field("preauth_timeouts", s.loginTimeouts.Load())
 	r.field("tls_handshake_failures", s.handshakeFailures.Load())
-	r.field("acl_access_denied_auth", s.failedLogins.Load())
+	for _, reason := range []struct {
+		suffix  string
+		verdict acl.Verdict
+	}{{"auth", acl.DeniedAuth}, {"cmd", acl.DeniedCommand}, {"key", acl.DeniedKey}, {"channel", acl.DeniedChannel}} {
+		r.field("acl_access_denied_"+reason.suffix, s.AccessLog.Count(reason.verdict))
+	}
+	users, size := s.Users.Size()
+	r.field("acl_users", users)
+	r.field("acl_users_memory", size)
 	r.field("expired_keys", keys.Expired)
 	r.field("evicted_keys", keys.Evicted)
 	r.field("evicted_clients", s.memory.Evicted.Load())
@@ -299,7 +308,7 @@ func (s *Server) Figures() Figures {
 		Calls: t.calls, Errors: t.errors,
 		Clients: int64(s.clients()), WaitingCalls: s.queues.Waiting.Load(),
 		Received: t.connections, Rejected: t.rejected, BytesIn: t.in, BytesOut: t.out,
-		FailedLogins: s.failedLogins.Load(), LoginTimeouts: s.loginTimeouts.Load(),
+		FailedLogins: s.AccessLog.Count(acl.DeniedAuth), LoginTimeouts: s.loginTimeouts.Load(),
 		EvictedClients: s.memory.Evicted.Load(), OutputLimit: s.memory.Unread.Load(),
 		ClientMemory: s.clientMemory(), Overhead: s.overhead.Load(), OutOfMemory: s.oomRefusals.Load(),
 	}

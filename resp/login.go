@@ -1,13 +1,14 @@
 package resp
 
 import (
-	"crypto/sha256"
-	"crypto/subtle"
 	"math"
 	"net"
 	"net/netip"
 	"sync"
 	"time"
+
+	"rlserver/acl"
+	"rlserver/resp/command"
 )
 
 // After a failed login the reply is delayed, twice as long each time, so that a client can try few
@@ -96,11 +97,12 @@ func sourceOf(a net.Addr) (source netip.Prefix, ok bool) {
 	return source, err == nil
 }
 
-// login checks a user and a password and authenticates the session, or returns errWrongPass.
-// Without a configured password any password is right, as in Redis.
+// login makes the session act as a user, or returns errWrongPass. Any password is right for a user
+// without one.
 func (s *session) login(user, password []byte) error {
-	if string(user) != defaultUser || s.server.Settings.Password() != "" && !s.server.passwordMatches(password) {
-		s.loginFailed()
+	a := s.server.Users.Login(string(user), password)
+	if a == nil || !s.setAccount(a) {
+		s.loginFailed(user)
 		return errWrongPass
 	}
 	s.failedLogins = 0
@@ -111,10 +113,31 @@ func (s *session) login(user, password []byte) error {
 	return nil
 }
 
-// loginIfPasswordRemoved authenticates a session that needed a password when the client connected,
-// if CONFIG SET has removed the password since.
-func (s *session) loginIfPasswordRemoved() {
-	if !s.authenticated && s.server.Settings.Password() == "" {
+// logout makes the session act as the default user, as a new connection does.
+func (s *session) logout() {
+	a := s.server.Users.Default()
+	s.setAccount(a)
+	s.setAuthenticated(!a.User().NeedsLogin())
+}
+
+// setAccount makes the session act as a user, unless the user has been deleted meanwhile: then
+// closeDeleted may not have seen the session.
+func (s *session) setAccount(a *acl.Account) bool {
+	former := s.Account
+	s.Account = a
+	s.profile.account.Store(a)
+	if !a.Deleted() {
+		return true
+	}
+	s.Account = former
+	s.profile.account.Store(former)
+	return false
+}
+
+// loginIfNotNeeded authenticates a session that needed a password when the client connected, if the
+// default user has none any more.
+func (s *session) loginIfNotNeeded() {
+	if !s.authenticated && !s.server.Users.Default().User().NeedsLogin() {
 		s.setAuthenticated(true)
 	}
 }
@@ -126,15 +149,9 @@ func (s *session) setAuthenticated(yes bool) {
 	s.choosePool()
 }
 
-// passwordMatches compares in a time that depends on neither password.
-func (s *Server) passwordMatches(given []byte) bool {
-	want, have := sha256.Sum256([]byte(s.Settings.Password())), sha256.Sum256(given)
-	return subtle.ConstantTimeCompare(want[:], have[:]) == 1
-}
-
-// loginFailed counts and logs a failed login, and delays its reply until no lock is held.
-func (s *session) loginFailed() {
-	s.server.failedLogins.Add(1)
+// loginFailed logs a failed login, and delays its reply until no lock is held.
+func (s *session) loginFailed(user []byte) {
+	s.logDenied(acl.DeniedAuth, string(s.Words[0]), string(user), s.Executing)
 	if skipped, ok := s.server.allows(&s.server.loginLog, time.Second); ok {
 		s.server.Log.Warn("a login failed", "client", s.Client, "address", s.remoteAddress(),
 			"others_since_the_last_line", skipped)
@@ -149,22 +166,112 @@ func (s *session) loginFailed() {
 }
 
 // PasswordRequired reports whether clients have to log in.
-func (s *Server) PasswordRequired() bool { return s.Settings.Password() != "" }
+func (s *Server) PasswordRequired() bool { return s.Users.Default().User().NeedsLogin() }
 
 // Login checks a user and a password for another protocol than that of Redis, from a client at an
-// address. It counts and logs failures; the caller delays the reply to them.
+// address. The user must be allowed to run INFO and RL.TOP, which show as much. It counts and logs
+// failures; the caller delays the reply to them.
 func (s *Server) Login(user, password, address string) bool {
-	if user == defaultUser && s.passwordMatches([]byte(password)) {
+	a := s.Users.Login(user, []byte(password))
+	if a != nil && mayRun(a.User(), "INFO") && mayRun(a.User(), "RL.TOP") {
 		return true
 	}
-	s.failedLogins.Add(1)
+	s.AccessLog.Add(acl.Entry{
+		Reason: acl.DeniedAuth, Object: "HTTP", User: user, Context: "toplevel", At: s.Clock(),
+		Client: "addr=" + address,
+	}, int(s.Settings.Access.LogLength.Load()))
 	if skipped, ok := s.allows(&s.loginLog, time.Second); ok {
 		s.Log.Warn("a login by HTTP failed", "address", address, "others_since_the_last_line", skipped)
 	}
 	return false
 }
 
+// mayRun reports whether a user may run a command that has no arguments.
+func mayRun(u *acl.User, name string) bool {
+	p := command.Prepare([][]byte{[]byte(name)})
+	return new(command.AccessCheck).Check(u, &p) == nil
+}
+
 // Protected reports whether protected mode refuses clients of other machines now.
 func (s *Server) Protected() bool {
 	return s.Settings.ProtectedMode.Load() != 0 && !s.PasswordRequired()
+}
+
+// permit returns the error of a call that the user may not run, and logs it; nil if the user may.
+// The caller has seen that the user is restricted.
+func (s *session) permit(p *command.Prepared) error {
+	denial := s.check(p)
+	if denial == nil {
+		return nil
+	}
+	s.logDenied(denial.Verdict, denial.Object, s.Account.Name(), s.transaction.open)
+	return denial.Error()
+}
+
+// permitAtExec is permit for a call of a transaction, which EXEC is about to run.
+func (s *session) permitAtExec(p *command.Prepared) error {
+	denial := s.check(p)
+	if denial == nil {
+		return nil
+	}
+	s.logDenied(denial.Verdict, denial.Object, s.Account.Name(), true)
+	return denial.AtExec()
+}
+
+// check returns why the user may not run a call; nil if the user may.
+func (s *session) check(p *command.Prepared) *command.Denial {
+	if s.access == nil {
+		s.access = new(command.AccessCheck)
+	}
+	return s.access.Check(s.Account.User(), p)
+}
+
+// logDenied adds an entry to ACL LOG.
+func (s *session) logDenied(why acl.Verdict, object, user string, multi bool) {
+	context := "toplevel"
+	if multi {
+		context = "multi"
+	}
+	s.server.AccessLog.Add(acl.Entry{
+		Reason: why, Object: object, User: user, Context: context, At: s.server.Clock(), Client: s.describe(),
+	}, int(s.server.Settings.Access.LogLength.Load()))
+}
+
+// usersChanged makes a change of users take effect on the connections: those of deleted users are
+// closed, and waiting calls that their users may not run any more are refused. The connection of
+// the call closes after its reply.
+func (s *Server) usersChanged(c *command.Call) {
+	s.applyTimeouts() // a login may be necessary now, or not any more
+	for _, ss := range s.findClients(clientFilter{}) {
+		if ss.profile.account.Load().Deleted() {
+			ss.close(sessionOf(c))
+		} else {
+			ss.refuseWaitingIfDenied()
+		}
+	}
+}
+
+// initUsers gives the server its users. Without any in the settings there is only the default user,
+// with the password of the settings.
+func (s *Server) initUsers() {
+	if s.Settings.Users == nil {
+		s.Settings.Users = acl.NewUsers(command.AccessCatalog(), &s.Settings.Access)
+		s.Settings.Users.SetDefaultPassword(s.Settings.Password())
+	}
+	s.Users, s.AccessLog, s.UsersChanged = s.Settings.Users, new(acl.Log), s.usersChanged
+}
+
+// refuseWaitingIfDenied ends the waiting of a call that the user may not run any more. Any
+// goroutine may call it.
+func (s *session) refuseWaitingIfDenied() {
+	w := s.waiter.Load()
+	if w == nil {
+		return
+	}
+	var check command.AccessCheck
+	account := s.profile.account.Load()
+	denial := check.Check(account.User(), w.Prepared())
+	if denial != nil && w.Refuse(denial.Error()) {
+		s.logDenied(denial.Verdict, denial.Object, account.Name(), false)
+	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"rlserver/acl"
 	"rlserver/engine"
 	"rlserver/resp/config"
 	"rlserver/resp/wire"
@@ -88,7 +89,7 @@ func TestFailedLoginsAreDelayed(t *testing.T) {
 			}
 			last := 4750 * time.Millisecond // 250 ms, 500 ms and four times 1 s
 			assert.Equal(t, last+firstLoginDelay, answered[7], "a good login forgets the failed ones")
-			assert.EqualValues(t, 7, s.failedLogins.Load())
+			assert.EqualValues(t, 7, s.AccessLog.Count(acl.DeniedAuth))
 			assert.Regexp(
 				t,
 				`(?m)^.*level=WARN msg="a login failed" client=1 address=\S+ others_since_the_last_line=0$`,
@@ -169,7 +170,7 @@ func TestFailedLoginsAreLoggedOnceASecond(t *testing.T) {
 			_, err := c.ReadString('\n')
 			require.NoError(t, err)
 		}
-		assert.EqualValues(t, 20, s.failedLogins.Load())
+		assert.EqualValues(t, 20, s.AccessLog.Count(acl.DeniedAuth))
 		assert.LessOrEqual(t, strings.Count(log.String(), "\n"), 6, "in 5 seconds")
 		assert.Contains(t, log.String(), "others_since_the_last_line=3")
 	})

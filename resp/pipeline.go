@@ -74,7 +74,11 @@ func (s *session) extendGroup() {
 			s.server.unavailable(c.Flags, ^c.Flags) != nil {
 			return
 		}
-		s.addToGroup(command.Prepared{Command: c, Words: words, Name: name, Size: size})
+		p := command.Prepared{Command: c, Words: words, Name: name, Size: size}
+		if !s.Account.User().Unrestricted() && s.check(&p) != nil {
+			return
+		}
+		s.addToGroup(p)
 		offset += size
 	}
 }

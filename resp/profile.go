@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"rlserver/acl"
 	"rlserver/resp/command"
 )
 
@@ -16,8 +17,11 @@ type profile struct {
 	calls    atomic.Int64 // as of the last batch
 	errors   atomic.Int64 // error replies, as of the last batch
 	batches  atomic.Int64 // that the calls came in
-	largest  atomic.Int64 // bytes of the largest reply that was counted, see MayReply
-	queued   atomic.Int32 // commands in a transaction plus 1, as of the last batch; 0 outside MULTI
+	// bytes of the largest reply that was counted, see MayReply
+	largest atomic.Int64
+	// commands in a transaction plus 1, as of the last batch; 0 outside MULTI
+	queued   atomic.Int32
+	account  atomic.Pointer[acl.Account] // the user that the connection acts as
 	command  atomic.Pointer[command.Command]
 	name     atomic.Pointer[string]
 	library  atomic.Pointer[string]

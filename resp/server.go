@@ -42,7 +42,6 @@ type Server struct {
 	memory        clientmem.Pools
 	overhead      atomic.Int64 // bytes of the process beside keys and clients, as last measured
 	oomRefusals   atomic.Int64 // calls refused with OOM since the start or CONFIG RESETSTAT
-	failedLogins  atomic.Int64 // since the start or CONFIG RESETSTAT
 	loginFailures loginFailures
 	loginTimeouts atomic.Int64 // clients closed because they did not log in in time, likewise
 
@@ -106,6 +105,7 @@ func NewServer(o Options) *Server {
 		shutdown: make(chan struct{}), drained: make(chan struct{}),
 	}
 	s.Waiting, s.RetryWaiting = &s.queues, s.PoliciesChanged
+	s.initUsers()
 	o.Clock.OnStep(s.queues.RetryAll)
 	s.queues.Init(o.Engine, o.Clock, s.unavailable)
 	s.memory.Init()

@@ -30,7 +30,8 @@ type session struct {
 
 	// The login, see login.go.
 	authenticated bool
-	failedLogins  int // in a row, at most 16
+	failedLogins  int                  // in a row, at most 16
+	access        *command.AccessCheck // nil until the first call of a restricted user
 
 	// The replies of the batch.
 	replyMode  replyMode
@@ -89,10 +90,11 @@ func (s *Server) newSession(g *wire.Guard) *session {
 	g.LimitBulk(s.mostBulk)
 	ss.profile.resp.Store(2)
 	ss.profile.active.Store(ss.created)
+	ss.logout()
 	if g.TLS() { // until the handshake is complete, the client counts as one that has not logged in
+		ss.setAuthenticated(false)
 		g.Admit = func() string { return s.admit(ss) }
 	}
-	ss.setAuthenticated(s.Settings.Password() == "" && !g.TLS())
 	return ss
 }
 
@@ -210,6 +212,10 @@ func (s *session) Running() time.Duration {
 func (s *session) enqueue(p command.Prepared) *waitqueue.Waiter {
 	w := s.server.queues.Enqueue(&s.Call, p, s.guard.Wake)
 	s.waiter.Store(w)
+	if !s.Account.User().Unrestricted() {
+		// the user may have changed before usersChanged could see the waiter
+		s.refuseWaitingIfDenied()
+	}
 	return w
 }
 

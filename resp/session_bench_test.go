@@ -1,10 +1,14 @@
 package resp
 
 import (
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
+	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 
 	"rlserver/engine"
 	"rlserver/resp/config"
@@ -62,10 +66,52 @@ func BenchmarkCall(b *testing.B) {
 	}
 }
 
+// restrict makes a session act as a user with key patterns.
+func (s *session) restrict(tb testing.TB) {
+	require.NoError(
+		tb,
+		s.server.Users.Set("ann", strings.Fields("on nopass +@all -@dangerous ~other:* ~user:* ~[a-z] ~token:*")),
+	)
+	require.NoError(tb, s.login([]byte("ann"), nil))
+}
+
+// What a restricted user costs beside the default one.
+func BenchmarkRestrictedUser(b *testing.B) {
+	for _, user := range []string{"default", "restricted"} {
+		for _, call := range [][]string{
+			{"GET", "user:42"}, {"RL.TOKEN", "user:42", "100", "100", "1s"}, {"RL.CHECK", "42", "token"},
+		} {
+			b.Run(user+"/"+call[0], func(b *testing.B) {
+				now := int64(testStart)
+				s := newBenchSession(func() int64 { now++; return now })
+				s.execute(words("RL.POLICY", "SET", "token", "TOKEN", "100", "100", "1s"))
+				if user == "restricted" {
+					s.restrict(b)
+				}
+				list := words(call...)
+				b.ReportAllocs()
+				for b.Loop() {
+					s.execute(list)
+					s.flush()
+				}
+			})
+		}
+	}
+}
+
 // The common calls do not allocate.
 func TestCallsDoNotAllocate(t *testing.T) {
+	for _, restricted := range []bool{false, true} {
+		t.Run(fmt.Sprint("restricted ", restricted), func(t *testing.T) { testCallsDoNotAllocate(t, restricted) })
+	}
+}
+
+func testCallsDoNotAllocate(t *testing.T, restricted bool) {
 	now := int64(testStart)
 	s := newBenchSession(func() int64 { return now })
+	if restricted {
+		s.restrict(t)
+	}
 	for _, call := range [][]string{
 		{"PING"}, {"RL.TOKEN", "t", "100", "100", "1s"}, {"RL.FIXED", "f", "100", "1m"}, {"RL.SLIDE", "s", "2", "1m"},
 		{"RL.FIXED", "d", "1", "day", "TZ", "Europe/Berlin"},

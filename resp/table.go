@@ -7,5 +7,6 @@ import (
 	_ "rlserver/resp/commands/keys"
 	_ "rlserver/resp/commands/limits"
 	_ "rlserver/resp/commands/str"
+	_ "rlserver/resp/commands/users"
 	_ "rlserver/resp/commands/zsets"
 )

@@ -169,8 +169,7 @@ func (s *session) runQueued(calls []command.Prepared) {
 		if alone && timed < i {
 			begun, timed = s.measure(calls[timed:i], begun), i
 		}
-		s.Tx.Next(s.DB, p.Command.Flags&command.Write != 0)
-		s.Run(p, keys[:p.Keys])
+		s.runIfPermitted(p, keys[:p.Keys])
 		keys = keys[p.Keys:]
 		if alone {
 			begun, timed = s.measure(calls[i:i+1], begun), i+1
@@ -179,6 +178,19 @@ func (s *session) runQueued(calls []command.Prepared) {
 	if timed < len(calls) {
 		s.measure(calls[timed:], begun)
 	}
+}
+
+// runIfPermitted runs a queued command, if the user may still run it.
+func (s *session) runIfPermitted(p *command.Prepared, keys []engine.Key) {
+	if !s.Account.User().Unrestricted() {
+		s.Command = p.Command
+		if err := s.permitAtExec(p); err != nil {
+			s.Refuse(err)
+			return
+		}
+	}
+	s.Tx.Next(s.DB, p.Command.Flags&command.Write != 0)
+	s.Run(p, keys)
 }
 
 // beginAll locks the keys of the queued commands and the watched keys.

@@ -69,6 +69,9 @@ func (c *setup) complete(a *arguments) (err error) {
 		}
 		c.SetPassword(password)
 	}
+	if err := c.makeUsers(); err != nil {
+		return err
+	}
 	c.wanted = c.MaxClients.Load()
 	c.LimitClients(c.mostClients())
 	c.Keep()
@@ -95,6 +98,8 @@ func (c *setup) validate() error {
 	case start.HTTP.MaxStreams >= start.HTTP.MaxClients:
 		return fmt.Errorf("--http-max-streams %d must be below --http-max-clients, which is %d",
 			start.HTTP.MaxStreams, start.HTTP.MaxClients)
+	case start.ACLFile != "" && len(start.UserLines) > 0:
+		return errors.New("--aclfile and --user exclude each other: define all users in one place")
 	case c.Password() != "" && start.PasswordFile != "":
 		return errors.New("--requirepass and --requirepass-file exclude each other")
 	}
@@ -124,12 +129,9 @@ func report(out io.Writer, settings *config.Settings, given config.GivenValues) 
 		if p.Group == "" {
 			continue
 		}
-		value, from := p.Get(settings), "default"
+		value, from := p.Shown(settings), "default"
 		if value == "" || strings.Contains(value, " ") {
 			value = strconv.Quote(value)
-		}
-		if p.Secret && p.Get(settings) != "" {
-			value = "(hidden)"
 		}
 		if g, ok := given[p.Name]; ok {
 			from = g.Origin

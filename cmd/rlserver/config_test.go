@@ -30,8 +30,9 @@ func TestDefaultsAreThoseOfRedisButForDebug(t *testing.T) {
 	assert.Equal(t, map[string]string{
 		"bind": "127.0.0.1 -::1", "port": "6379", "unixsocket": "", "unixsocketperm": "0", "tcp-keepalive": "300",
 		"requirepass": "", "requirepass-file": "", "preauth-timeout": "10", "protected-mode": "yes",
-		"enable-debug-command": "local",
-		"databases":            "16", "maxclients": "10000", "reserved-clients": "8", "timeout": "0",
+		"enable-debug-command": "local", "aclfile": "", "user": "", "acl-pubsub-default": "resetchannels",
+		"acl-max-users": "10000", "acl-max-user-size": "65536", "acllog-max-len": "128",
+		"databases": "16", "maxclients": "10000", "reserved-clients": "8", "timeout": "0",
 		"loglevel": "notice", "log-format": "text", "policies": "",
 		"proto-max-bulk-len": "536870912", "proto-max-key-len": "65536", "client-query-buffer-limit": "1073741824",
 		"maxmemory": "0", "maxmemory-clients": "20%", "preauth-memory": "4194304",

@@ -100,7 +100,7 @@ func TestErrorsOfTheConfigurationFile(t *testing.T) {
 	inDirectory(t, map[string]string{
 		"a.conf": "daemonize no\n\nport x\nmaxmemory much\nprot 1\nappendonly\ntimeout 1 2\ncluster-enabled yes\n" +
 			"requirepass a b\ninclude b.conf\nclient-output-buffer-limit normal 1\n",
-		"b.conf": "databases 0\nuser alice on\n",
+		"b.conf": "databases 0\nhz 10\n",
 		"c.conf": "port 1\nbind \"x\n",
 	})
 	require.NoError(t, syscall.Mkfifo("pipe", 0o600))
@@ -123,7 +123,7 @@ func TestErrorsOfTheConfigurationFile(t *testing.T) {
 	_, err := checked(t, "a.conf")
 	assert.ElementsMatch(t, append(append(unknown,
 		"a.conf:8: cluster-enabled is a directive of Redis that rlserver does not have",
-		"b.conf:2: user is a directive of Redis that rlserver does not have"), all...),
+		"b.conf:2: hz is a directive of Redis that rlserver does not have"), all...),
 		strings.Split(err.Error(), "\n"))
 	_, err = checked(t, "a.conf", "--ignore-unknown-config")
 	assert.ElementsMatch(t, all, strings.Split(err.Error(), "\n"))

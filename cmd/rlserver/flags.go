@@ -106,7 +106,7 @@ func (a *arguments) give(ignored func(why error)) (config.GivenValues, error) {
 		if values, set := a.settings[p.Name]; set {
 			value := values[len(values)-1]
 			if p.Words != config.OneWord {
-				value = strings.Join(values, " ")
+				value = p.Join(values)
 			}
 			given.Give(p.Name, config.Given{Value: value, Origin: "--" + p.Name, As: "--" + p.Name})
 		}

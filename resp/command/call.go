@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"rlserver/acl"
 	"rlserver/clock"
 	"rlserver/engine"
 	"rlserver/engine/limit"
@@ -28,9 +29,10 @@ type Call struct {
 	Keys    []engine.Key // all, in the order of the words
 	Reply   wire.Reply
 
-	DB     int   // index of the database
-	Client int64 // the connection's id
-	Conn   conn
+	DB      int          // index of the database
+	Client  int64        // the connection's id
+	Account *acl.Account // the user that the connection acts as
+	Conn    conn
 
 	// NoTouch is CLIENT NO-TOUCH: lookups leave the access clocks of keys as they are.
 	NoTouch bool
@@ -151,6 +153,9 @@ type Env struct {
 	Waiting  interface {
 		Empty(db int, keys []engine.Key) bool
 	}
+	Users          *acl.Users
+	AccessLog      *acl.Log
+	UsersChanged   func(*Call)  // called by a call that has changed users
 	ReloadPolicies func() error // nil: there is no policy file
 	RetryWaiting   func()       // called without locks after policies have changed
 }
@@ -163,7 +168,7 @@ func (e *Env) HasDatabase(n int64) bool { return 0 <= n && n < int64(e.Engine.Da
 
 // Hasher hashes the keys of calls.
 type Hasher struct {
-	Engine *engine.Engine
+	Engine *engine.Engine // nil: keys are only named, and not hashed
 	Keys   []engine.Key
 	Names  []byte // of keys that are not words of a call
 }
@@ -198,6 +203,15 @@ func (h *Hasher) Add(p *Prepared) {
 		}
 	}
 	p.Keys = len(h.Keys) - before
+}
+
+// AddName adds a key by its name, which is not copied.
+func (h *Hasher) AddName(name []byte) {
+	if h.Engine == nil {
+		h.Keys = append(h.Keys, engine.Key{Name: name})
+		return
+	}
+	h.Keys = append(h.Keys, h.Engine.Key(name))
 }
 
 func (h *Hasher) addSpec(spec *KeySpec, words [][]byte) {

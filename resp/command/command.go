@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"rlserver/acl"
 	"rlserver/resp/grammar"
 )
 
@@ -81,14 +82,16 @@ var flagNames = []struct {
 
 // KeySpec says which words of a call are keys.
 type KeySpec struct {
-	Access   string // in Redis' words, e.g. "RW access update"
-	Begin    int    // index of the first key, or of the number of keys
-	Last     int    // index of the last key relative to begin; negative: from the end of the call
-	Step     int    // from one key to the next
-	Counted  bool   // begin is the number of keys, which follow it
-	Patterns bool   // keys follow from patterns in the call and from the data
-	Token    string // the key is the word after this one
-	rules    bool   // rules of RL.ALL begin here, each with its key
+	Access string // in Redis' words, e.g. "RW access update"
+	Begin  int    // index of the first key, or of the number of keys
+	// index of the last key relative to begin; negative: from the end of the call
+	Last     int
+	Step     int        // from one key to the next
+	Counted  bool       // begin is the number of keys, which follow it
+	Patterns bool       // keys follow from patterns in the call and from the data
+	Token    string     // the key is the word after this one
+	rules    bool       // rules of RL.ALL begin here, each with its key
+	bits     acl.Access // Access for access rules; set by Register
 
 	// the access of one call, if its options decide; nil: Access
 	variable func(words [][]byte) (access string)
@@ -198,12 +201,20 @@ func Register(family ...*Command) {
 			panic("resp: command declared twice: " + c.Name)
 		}
 		Table[c.Name] = c
-		c.Index = Count
-		Count++
+		c.number()
 		for _, sub := range c.Subs {
-			sub.parent, sub.Index = c, Count
-			Count++
+			sub.parent = c
+			sub.number()
 		}
+	}
+}
+
+// number gives a command its index, and its keys the bits of their access.
+func (c *Command) number() {
+	c.Index = Count
+	Count++
+	for i := range c.Keys {
+		c.Keys[i].bits = accessBits(c.Keys[i].Access)
 	}
 }
 

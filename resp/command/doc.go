@@ -46,5 +46,5 @@
 // # Left out
 //
 // There are no modules and no scripts, so the table does not change after the init functions have
-// run. Access categories are reported, but there are no users whose rights they limit.
+// run.
 package command

@@ -49,7 +49,7 @@ var kinds = map[string]string{
 	"maxage": "integer", "offset": "integer", "protover": "integer", "seconds": "integer", "start": "integer",
 	"stop": "integer", "weight": "integer", "capacity": "integer", "refill": "integer", "cost": "integer",
 	"rate": "integer", "queue": "integer", "hits": "integer", "max_burst": "integer", "quantity": "integer",
-	"max-burst": "integer", "tokens-per-period": "integer",
+	"max-burst": "integer", "tokens-per-period": "integer", "bits": "integer",
 }
 
 // otherKinds maps a command and an argument to a kind, if it differs from kinds.

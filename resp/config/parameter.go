@@ -15,15 +15,19 @@ import (
 // Parameter is a setting: a flag, an environment variable, a line of the configuration file and a
 // parameter of CONFIG, all of the same name.
 type Parameter struct {
-	Name    string
-	Alias   string // another name; empty: none
-	Group   string // the heading in --help; empty: a parameter of an absent feature, without a flag
-	Form    string // what --help shows for its value
-	Example string // a value that is allowed, for errors at the start; empty: the error says enough
+	Name  string
+	Alias string // another name; empty: none
+	// the heading in --help; empty: a parameter of an absent feature, without a flag
+	Group string
+	Form  string // what --help shows for its value
+	// a value that is allowed, for errors at the start; empty: the error says enough
+	Example string
 	Default string
 	Help    string // for --help; line breaks are spaces
-	Words   int    // how a line of the configuration file holds it: OneWord, ManyWords or a number
-	Secret  bool   // its value is not shown to operators
+	// how a line of the configuration file holds it: OneWord, ManyWords or a number
+	Words     int
+	Secret    bool // its value is not shown to operators
+	StartOnly bool // CONFIG GET and SET do not know it, as in Redis
 	Value
 }
 
@@ -32,7 +36,40 @@ type Parameter struct {
 const (
 	OneWord   = 0
 	ManyWords = -1
+	ManyLines = -2 // the lines add up; in a value they are separated by line ends
 )
+
+// Hidden is shown instead of a secret value.
+const Hidden = "(hidden)"
+
+// MaxAccessLogLength bounds acllog-max-len: an entry takes at most about 1.5 KB.
+const MaxAccessLogLength = 100_000
+
+// channelDefaults are the values of acl-pubsub-default, by acl.Settings.AllChannels.
+var channelDefaults = []string{"resetchannels", "allchannels"}
+
+// addsUp reports whether the lines of the configuration file that hold the setting add up.
+func (p *Parameter) addsUp() bool { return p.Words > 0 || p.Words == ManyLines }
+
+// Join returns the value of several lines or flags.
+func (p *Parameter) Join(values []string) string { return strings.Join(values, p.separator()) }
+
+// separator is what is between two lines in a value.
+func (p *Parameter) separator() string {
+	if p.Words == ManyLines {
+		return "\n"
+	}
+	return " "
+}
+
+// Shown returns the value for operators. An empty secret is shown as empty.
+func (p *Parameter) Shown(s *Settings) string {
+	value := p.Get(s)
+	if p.Secret && value != "" {
+		return Hidden
+	}
+	return value
+}
 
 // Value reads and sets a setting. Set and Start parse a value and return a function that puts it
 // into force, so that several settings change together or not at all.
@@ -91,7 +128,27 @@ func password() Value {
 	return Value{
 		Get: (*Settings).Password,
 		Set: func(s *Settings, value string) (func(), error) {
-			return func() { s.password.Store(&value) }, nil
+			if value == Hidden {
+				return nil, valueError("'" + Hidden + "' is what CONFIG GET shows instead of a password")
+			}
+			return func() { s.SetPassword(value) }, nil
+		},
+	}
+}
+
+// users are the lines user of the configuration file. Without an ACL file they also say what users
+// there are now, for CONFIG REWRITE. Of the passwords they have the digests.
+func users() Value {
+	return Value{
+		Get: func(s *Settings) string {
+			if s.Users != nil && s.Start.ACLFile == "" {
+				return strings.Join(s.Users.Defined(), "\n")
+			}
+			return strings.Join(s.Start.UserLines, "\n")
+		},
+		Start: func(s *Settings, value string) (func(), error) {
+			lines := strings.FieldsFunc(value, func(r rune) bool { return r == '\n' })
+			return func() { s.Start.UserLines = lines }, nil
 		},
 	}
 }

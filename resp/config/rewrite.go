@@ -68,6 +68,10 @@ func (p *Parameter) directive(value string) conffile.Setting {
 	switch {
 	case p.Words == OneWord || len(words) == 0:
 		s.Lines = [][]string{{value}}
+	case p.Words == ManyLines:
+		for line := range strings.SplitSeq(value, "\n") {
+			s.Lines = append(s.Lines, strings.Fields(line))
+		}
 	case p.Words == ManyWords:
 		s.Lines = [][]string{words}
 	default:

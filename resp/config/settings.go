@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"rlserver/acl"
 	"rlserver/certs"
 	"rlserver/engine"
 	"rlserver/engine/eviction"
@@ -25,7 +26,7 @@ type Defaults struct {
 	UnixSocket     string
 	UnixSocketPerm string // octal; empty: the umask decides
 	Databases      int
-	Password       string // empty: none is required
+	Password       string // of the default user; empty: none is required
 	ProtectedMode  bool
 	MaxClients     int
 	// that the system supports: CONFIG SET maxclients refuses more; 0: no limit
@@ -42,13 +43,15 @@ type Defaults struct {
 	PreauthMemory  int64         // bytes that all clients without authentication may hold; 0: 4 MB
 	// changes to client-output-buffer-limit, as ParseOutputLimits takes them
 	OutputLimits string
-	MemoryPolicy string // one of eviction.Policies; empty: the first
-	LogLevel     string // debug, verbose, notice or warning; empty: notice
-	MaxKey       int64  // bytes that a limiter's key may have; 0: 64 KB
-	DebugCommand string // whether DEBUG is allowed: no, local or yes; empty: no
-	LogFormat    string // text or json; empty: text
-	PasswordFile string // whose first line becomes the password; empty: none
-	Policies     string // file of named limits; empty: none
+	MemoryPolicy string   // one of eviction.Policies; empty: the first
+	LogLevel     string   // debug, verbose, notice or warning; empty: notice
+	MaxKey       int64    // bytes that a limiter's key may have; 0: 64 KB
+	DebugCommand string   // whether DEBUG is allowed: no, local or yes; empty: no
+	LogFormat    string   // text or json; empty: text
+	PasswordFile string   // whose first line becomes the password; empty: none
+	ACLFile      string   // empty: none
+	UserLines    []string // users that are not in the ACL file: the name and rules of each
+	Policies     string   // file of named limits; empty: none
 	HTTP         HTTPDefaults
 
 	// For a server with a Store.
@@ -79,6 +82,9 @@ type Settings struct {
 
 	rewriting sync.Mutex
 	kept      map[string]string // value of each parameter that the next start takes; by Name
+
+	Users  *acl.Users   // nil until the values of the start are known
+	Access acl.Settings // of access control
 
 	tls             atomic.Pointer[TLSFiles]
 	password        atomic.Pointer[string]
@@ -118,6 +124,7 @@ func NewSettings(d Defaults) *Settings {
 	d.TLS.AuthClients = cmp.Or(d.TLS.AuthClients, string(certs.Required))
 	s.tls.Store(&d.TLS)
 	s.password.Store(&d.Password)
+	s.Access.Init()
 	s.timeout.Store(int64(d.Timeout / time.Second))
 	s.preauth.Store(int64(d.PreauthTimeout / time.Second))
 	s.ReservedClients.Store(int64(d.Reserved))
@@ -179,8 +186,13 @@ func (s *Settings) Packing() object.Packing {
 	}
 }
 
-// SetPassword sets the password that AUTH requires, as read from PasswordFile.
-func (s *Settings) SetPassword(password string) { s.password.Store(&password) }
+// SetPassword sets requirepass, the password of the default user.
+func (s *Settings) SetPassword(password string) {
+	s.password.Store(&password)
+	if s.Users != nil {
+		s.Users.SetDefaultPassword(password)
+	}
+}
 
 // LimitClients limits how many clients may be connected to what the system supports.
 func (s *Settings) LimitClients(most int) {
@@ -188,15 +200,16 @@ func (s *Settings) LimitClients(most int) {
 	s.MaxClients.Store(min(s.MaxClients.Load(), int64(most)))
 }
 
-// Password returns the password that AUTH requires; empty: none.
+// Password returns the value of requirepass, which only CONFIG REWRITE needs: Users decide who may
+// log in.
 func (s *Settings) Password() string { return *s.password.Load() }
 
 // Timeout returns how long a client may be idle; 0: no limit.
 func (s *Settings) Timeout() time.Duration { return time.Duration(s.timeout.Load()) * time.Second }
 
-// PreauthTimeout returns how long a client may take to authenticate; 0: no limit, or no password.
+// PreauthTimeout returns how long a client may take to authenticate; 0: no limit, or no need to.
 func (s *Settings) PreauthTimeout() time.Duration {
-	if s.Password() == "" {
+	if !s.Users.Default().User().NeedsLogin() {
 		return 0
 	}
 	return time.Duration(s.preauth.Load()) * time.Second

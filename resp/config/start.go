@@ -74,8 +74,8 @@ func (g GivenValues) directive(d conffile.Directive) error {
 		return fmt.Errorf("%s: %s has the wrong number of arguments", origin, d.Name)
 	}
 	value := Given{Value: strings.Join(d.Args, " "), Origin: origin, As: origin + ": " + d.Name}
-	if before := g[p.Name]; p.Words > 0 && before.Value != "" && value.Value != "" {
-		value.Value = before.Value + " " + value.Value
+	if before := g[p.Name]; p.addsUp() && before.Value != "" && value.Value != "" {
+		value.Value = before.Value + p.separator() + value.Value
 		value.Origin = before.Origin + ", " + value.Origin
 		delete(g, p.Name)
 	}

@@ -63,12 +63,34 @@ var Parameters = []Parameter{
 		Value: tlsText(func(t *TLSFiles) *string { return &t.Protocols }, checkProtocols)},
 
 	{Name: "requirepass", Group: groupAccess, Form: "PASSWORD", Secret: true,
-		Help: `Password that clients must give with AUTH. Other users of this machine can see it in the list of
-			processes; --requirepass-file, the configuration file and the environment avoid that.`,
+		Help: `Password of the default user, which clients must give with AUTH, unless --user or --aclfile defines this
+			user. Others on this machine can see it in the list of processes; --requirepass-file, the configuration
+			file and the environment avoid that.`,
 		Value: password()},
 	{Name: "requirepass-file", Group: groupAccess, Form: "FILE",
 		Help:  "Regular file of at most 64 KB whose first line is the password.",
 		Value: fixedText(func(s *Settings) *string { return &s.Start.PasswordFile })},
+	{Name: "aclfile", Group: groupAccess, Form: "FILE",
+		Help: `File of users and what they may do, a line 'user NAME RULES' each, in the notation of Redis. It is read
+			at the start and by ACL LOAD; ACL SAVE writes it.`,
+		Value: fixedText(func(s *Settings) *string { return &s.Start.ACLFile })},
+	{Name: "user", Group: groupAccess, Form: "'NAME RULES'", Words: ManyLines, Secret: true, StartOnly: true,
+		Help: `A user and what it may do, such as 'ann on #HASH ~login:* +@ratelimit'. The flag can be repeated. Not
+			together with --aclfile.`,
+		Value: users()},
+	{Name: "acl-pubsub-default", Group: groupAccess, Form: "RULE", Default: "resetchannels",
+		Help: `Whether new users may access all channels (allchannels) or none (resetchannels). resetchannels by
+			default.`,
+		Value: choice(channelDefaults, func(s *Settings) *atomic.Int64 { return &s.Access.AllChannels })},
+	{Name: "acl-max-users", Group: groupAccess, Form: "N", Default: "10000",
+		Help:  "How many users there may be, 10000 by default.",
+		Value: integer(1, math.MaxInt32, func(s *Settings) *atomic.Int64 { return &s.Access.MaxUsers })},
+	{Name: "acl-max-user-size", Group: groupAccess, Form: "SIZE", Default: "64kb", Example: "64kb",
+		Help:  "How much memory the name, the passwords and the rules of a user may take, 64kb by default.",
+		Value: memory(1<<10, math.MaxInt32, func(s *Settings) *atomic.Int64 { return &s.Access.MaxUserSize })},
+	{Name: "acllog-max-len", Group: groupAccess, Form: "N", Default: "128",
+		Help:  "How many denied calls and failed logins ACL LOG keeps, 128 by default.",
+		Value: integer(0, MaxAccessLogLength, func(s *Settings) *atomic.Int64 { return &s.Access.LogLength })},
 	{Name: "preauth-timeout", Group: groupAccess, Form: "SECONDS", Default: "10",
 		Help: `How long after it has connected a client may take to give the password, 10 by default. 0: no
 			limit.`,

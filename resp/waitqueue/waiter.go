@@ -28,6 +28,7 @@ type Waiter struct {
 
 	mu       sync.Mutex // guards what follows; no lock is taken under it
 	outcome  Outcome
+	refusal  engine.Error    // the reply of one that was refused
 	position engine.Position // the journal position before which the reply must not be sent
 	call     command.Call    // runs the handler; not the connection's, as other goroutines run it
 }
@@ -48,6 +49,7 @@ const (
 	answered  // the reply may be sent
 	TimedOut  // by CLIENT UNBLOCK id TIMEOUT: as if its timeout had ended
 	Cancelled // by CLIENT UNBLOCK id ERROR
+	refused   // by Refuse
 )
 
 const errUnblocked = engine.Error("UNBLOCKED client unblocked via CLIENT UNBLOCK")
@@ -65,7 +67,7 @@ func (qs *Queues) Enqueue(c *command.Call, p command.Prepared, wake func()) *Wai
 	hasher.Add(&w.prepared)
 	w.keys = hasher.Keys
 	w.call = command.Call{
-		Env: c.Env, Client: c.Client, DB: c.DB, Request: c.Request, Attempt: command.NextAttempt,
+		Env: c.Env, Client: c.Client, Account: c.Account, DB: c.DB, Request: c.Request, Attempt: command.NextAttempt,
 		Reply: wire.Reply{RESP3: c.Reply.RESP3},
 	}
 	qs.join(c.Tx, w)
@@ -96,6 +98,8 @@ func (w *Waiter) leaveAll(tx *engine.Tx) {
 		w.run(tx, command.LastAttempt)
 	case Cancelled:
 		w.call.ReplyError(string(errUnblocked))
+	case refused:
+		w.call.ReplyError(string(w.refusal))
 	}
 }
 
@@ -142,6 +146,21 @@ func (w *Waiter) Unblock(how Outcome) bool {
 	w.wake()
 	return true
 }
+
+// Refuse ends the waiting with an error as the reply. It reports false if the call no longer waits.
+func (w *Waiter) Refuse(err engine.Error) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.outcome != pending {
+		return false
+	}
+	w.outcome, w.refusal = refused, err
+	w.wake()
+	return true
+}
+
+// Prepared returns the call that waits, with copies of its words.
+func (w *Waiter) Prepared() *command.Prepared { return &w.prepared }
 
 // attempt runs the call, under the locks of its keys, and reports whether it has a reply. If its
 // timeout has ended it has one in any case.

@@ -58,6 +58,8 @@ const (
 		"ERR SORT with STORE makes a list, and there are no lists here: leave STORE out, and the reply has the " +
 			"elements",
 	)
+	errByDenied   = engine.Error("ERR BY option of SORT denied due to insufficient ACL permissions.")
+	errGetDenied  = engine.Error("ERR GET option of SORT denied due to insufficient ACL permissions.")
 	errSortScores = engine.Error("ERR One or more scores can't be converted into double")
 )
 
@@ -95,7 +97,7 @@ func sortReaches(words [][]byte) bool {
 // after they are released.
 func sortSet(c *command.Call, stores bool) error {
 	k := c.Args.Key()
-	q := parseSorting(&c.Args, stores)
+	q := parseSorting(c, stores)
 	if err := c.Args.Err; err != nil {
 		return err
 	}
@@ -134,8 +136,10 @@ func sortSet(c *command.Call, stores bool) error {
 	return nil
 }
 
-// parseSorting parses the options.
-func parseSorting(a *command.Args, stores bool) (q sorting) {
+// parseSorting parses the options. BY and GET read keys that are not in the call: the user must be
+// allowed to read all keys.
+func parseSorting(c *command.Call, stores bool) (q sorting) {
+	a := &c.Args
 	q.count = -1
 	for a.More() {
 		left := a.Left() - 1
@@ -153,10 +157,14 @@ func parseSorting(a *command.Args, stores bool) (q sorting) {
 			a.Next()
 		case left >= 1 && a.Word("BY"):
 			p := newPattern(a.Next())
-			q.by = &p
+			if q.by = &p; p.star && !c.MayReadAnyKey() {
+				a.Fail(errByDenied)
+			}
 			q.unsorted = q.unsorted || !p.star // as in Redis, even if another BY follows
 		case left >= 1 && a.Word("GET"):
-			q.get = append(q.get, newPattern(a.Next()))
+			if q.get = append(q.get, newPattern(a.Next())); !c.MayReadAnyKey() {
+				a.Fail(errGetDenied)
+			}
 		default:
 			a.Fail(engine.ErrSyntax)
 		}

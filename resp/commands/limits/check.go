@@ -93,6 +93,6 @@ func checkKeys(h *command.Hasher, words [][]byte) {
 	for _, name := range names {
 		start := len(h.Names)
 		h.Names = append(append(append(append(h.Names, name...), ":{"...), id...), '}')
-		h.Keys = append(h.Keys, h.Engine.Key(h.Names[start:len(h.Names):len(h.Names)]))
+		h.AddName(h.Names[start:len(h.Names):len(h.Names)])
 	}
 }

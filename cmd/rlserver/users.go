@@ -1,0 +1,37 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"rlserver/acl"
+	"rlserver/resp/command"
+)
+
+// makeUsers makes the users that the server starts with: the default one, and those of the ACL file
+// or of --user.
+func (c *setup) makeUsers() error {
+	users := acl.NewUsers(command.AccessCatalog(), &c.Access)
+	users.SetDefaultPassword(c.Password())
+	if path := c.Start.ACLFile; path != "" {
+		if err := users.Load(path); err != nil {
+			return fmt.Errorf("--aclfile: %w", err)
+		}
+	}
+	defined := make(map[string]bool)
+	for _, line := range c.Start.UserLines {
+		words := strings.Fields(line)
+		if len(words) == 0 {
+			continue
+		}
+		if defined[words[0]] {
+			return fmt.Errorf("--user: Duplicate user '%s'", words[0])
+		}
+		defined[words[0]] = true
+		if err := users.Set(words[0], append([]string{"reset"}, words[1:]...)); err != nil {
+			return fmt.Errorf("--user %s: %s", words[0], acl.Explain(err))
+		}
+	}
+	c.Users = users
+	return nil
+}

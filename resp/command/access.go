@@ -1,0 +1,176 @@
+package command
+
+import (
+	"strings"
+	"sync"
+
+	"rlserver/acl"
+	"rlserver/engine"
+	"rlserver/resp/glob"
+)
+
+// AccessCatalog returns the commands for access rules. The index of a command in it is
+// Command.Index.
+var AccessCatalog = sync.OnceValue(func() *acl.Catalog {
+	list := make([]acl.Command, Count)
+	for _, c := range Table {
+		for _, each := range append([]*Command{c}, c.Subs...) {
+			list[each.Index] = acl.Command{
+				Name: each.FullName(), Categories: each.accessCategories(), Open: each.Flags&NoAuth != 0,
+			}
+		}
+	}
+	return acl.NewCatalog(list, func(text, name []byte) bool {
+		pattern := glob.New(text, false)
+		return pattern.Match(name)
+	})
+})
+
+// AccessCheck checks calls against the permissions of their users. It keeps buffers; the zero value
+// is ready to use, by one goroutine.
+type AccessCheck struct {
+	call   acl.Call
+	hasher Hasher
+}
+
+// Denial is why a user may not run a call.
+type Denial struct {
+	Verdict acl.Verdict
+	Command *Command
+	Object  string // the name of the command, or the key
+}
+
+// Check returns why a user may not run a call; nil if it may. The words of the call are complete:
+// its arity has been checked.
+func (a *AccessCheck) Check(u *acl.User, p *Prepared) *Denial {
+	if u.Unrestricted() {
+		return nil
+	}
+	defer a.release()
+	switch v, i := u.Check(a.describe(p)); v {
+	case acl.Allowed:
+		return nil
+	case acl.DeniedCommand:
+		return &Denial{v, p.Command, p.Command.FullName()}
+	default:
+		return &Denial{v, p.Command, string(a.call.Keys[i].Name)}
+	}
+}
+
+// AllowsReadingAnyKey reports whether a user may run a call and read every key besides.
+func (a *AccessCheck) AllowsReadingAnyKey(u *acl.User, p *Prepared) bool {
+	defer a.release()
+	return u.Unrestricted() || u.AllowsAnyKey(a.describe(p), acl.Read)
+}
+
+// MayReadAnyKey reports whether the user may read keys that the words of the call do not name.
+func (c *Call) MayReadAnyKey() bool {
+	var check AccessCheck
+	p := Prepared{Command: c.Command, Words: c.Words, Name: 1}
+	if c.Command.parent != nil {
+		p.Name = 2
+	}
+	return check.AllowsReadingAnyKey(c.Account.User(), &p)
+}
+
+// describe fills a.call.
+func (a *AccessCheck) describe(p *Prepared) *acl.Call {
+	c := p.Command
+	a.call.Command, a.call.FirstArg, a.call.Keys = c.Index, nil, a.call.Keys[:0]
+	if p.Name < len(p.Words) {
+		a.call.FirstArg = p.Words[p.Name]
+	}
+	if c.HashKeys != nil {
+		a.hasher.Reset()
+		c.HashKeys(&a.hasher, p.Words)
+		for _, k := range a.hasher.Keys {
+			a.call.Keys = append(a.call.Keys, acl.Key{Name: k.Name, Access: c.Keys[0].bits})
+		}
+		return &a.call
+	}
+	for i := range c.Keys {
+		spec := &c.Keys[i]
+		access := spec.bits
+		if spec.variable != nil {
+			access = accessBits(spec.variable(p.Words))
+		}
+		// one key: nearly all commands
+		if spec.Begin > 0 && spec.Last == 0 && !spec.Counted && !spec.rules {
+			a.call.Keys = append(a.call.Keys, acl.Key{Name: p.Words[spec.Begin], Access: access})
+			continue
+		}
+		spec.positions(p.Words, func(at int) {
+			a.call.Keys = append(a.call.Keys, acl.Key{Name: p.Words[at], Access: access})
+		})
+	}
+	return &a.call
+}
+
+// release drops the words of the call, and large buffers.
+func (a *AccessCheck) release() {
+	clear(a.call.Keys)
+	if cap(a.call.Keys) > manyKeys {
+		a.call.Keys = nil
+	}
+	a.call.FirstArg = nil
+	a.hasher.Release()
+}
+
+// accessBits returns what a call does with a key, from the words of its specification. EXISTS and
+// others need any access only.
+func accessBits(words string) (access acl.Access) {
+	for word := range strings.FieldsSeq(words) {
+		switch word {
+		case "access":
+			access |= acl.Read
+		case "insert", "update", "delete":
+			access |= acl.Write
+		}
+	}
+	return access
+}
+
+// Error returns the reply to a call that is denied, in the words of Redis.
+func (d *Denial) Error() engine.Error {
+	switch d.Verdict {
+	case acl.DeniedCommand:
+		return engine.Error("NOPERM this user has no permissions to run the '" + d.Object + "' command")
+	case acl.DeniedKey:
+		return "NOPERM this user has no permissions to access one of the keys used as arguments"
+	}
+	return "NOPERM this user has no permissions to access one of the channels used as arguments"
+}
+
+// AtExec returns the reply to a call of a transaction that was allowed when it was queued.
+func (d *Denial) AtExec() engine.Error {
+	reason := "no permission to access one of the channels used as arguments"
+	switch d.Verdict {
+	case acl.DeniedCommand:
+		reason = "no permission to execute the command or subcommand"
+	case acl.DeniedKey:
+		reason = "no permission to touch the specified keys"
+	}
+	return engine.Error("NOPERM ACLs rules changed between the moment the transaction was accumulated and the EXEC " +
+		"call. This command is no longer allowed for the following reason: " + reason)
+}
+
+// DryRun returns the reply of ACL DRYRUN to a call that is denied.
+func (d *Denial) DryRun() string {
+	switch d.Verdict {
+	case acl.DeniedCommand:
+		return "This user has no permissions to run the '" + d.Object + "' command"
+	case acl.DeniedKey:
+		return "This user has no permissions to access the '" + d.Object + "' key"
+	}
+	return "This user has no permissions to access the '" + d.Object + "' channel"
+}
+
+// Prepare finds the command of a call that is not run, such as that of ACL DRYRUN. c is nil if it
+// is unknown.
+func Prepare(words [][]byte) (p Prepared) {
+	p = Prepared{Command: Table.Find(words[0]), Words: words, Name: 1}
+	if p.Command != nil && len(p.Command.Subs) > 0 && len(words) > 1 {
+		p.Command, p.Name = p.Command.Sub(words[1]), 2
+	}
+	return p
+}

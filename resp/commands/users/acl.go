@@ -1,0 +1,306 @@
+package users
+
+import (
+	"fmt"
+
+	"rlserver/acl"
+	"rlserver/engine"
+	"rlserver/resp/command"
+	"rlserver/resp/wire"
+)
+
+func init() {
+	const (
+		open     = command.NoScript | command.Loading | command.Stale
+		operator = command.Admin | open
+		perUser  = "O(N). Where N is the number of configured users."
+	)
+	command.Register(
+		&command.Command{Name: "acl", Arity: -2, Group: "server", Since: "6.0.0",
+			Complexity: "Depends on subcommand.", Summary: "A container for Access List Control commands ",
+			Subs: []*command.Command{
+				{Name: "cat", Arity: -2, Flags: open, Group: "server", Since: "6.0.0",
+					Complexity: "O(1) since the categories and commands are a fixed set.",
+					Syntax:     "[categoryname]",
+					Summary:    "List the ACL categories or the commands inside a category", Run: cat},
+				{Name: "deluser", Arity: -3, Flags: operator, Group: "server", Since: "6.0.0",
+					Complexity: "O(1) amortized time considering the typical user.",
+					Syntax:     "username [username ...]",
+					Summary:    "Remove the specified ACL users and the associated rules", Run: delUser},
+				{Name: "dryrun", Arity: -4, Flags: operator, Group: "server", Since: "7.0.0", Complexity: "O(1).",
+					Syntax: "username command [arg [arg ...]]",
+					Summary: "Returns whether the user can execute the given command without executing the " +
+						"command.",
+					Run: dryRun},
+				{Name: "genpass", Arity: -2, Flags: open, Group: "server", Since: "6.0.0", Complexity: "O(1)",
+					Syntax:  "[bits]",
+					Summary: "Generate a pseudorandom secure password to use for ACL users", Run: genPass},
+				{Name: "getuser", Arity: 3, Flags: operator, Group: "server", Since: "6.0.0",
+					Complexity: "O(N). Where N is the number of password, command and pattern rules that the " +
+						"user has.",
+					Syntax: "username", Summary: "Get the rules for a specific ACL user", Run: getUser},
+				{Name: "help", Arity: 2, Flags: command.Loading | command.Stale, Group: "server", Since: "6.0.0",
+					Complexity: "O(1)", Summary: "Show helpful text about the different subcommands",
+					Run: command.Help},
+				{Name: "list", Arity: 2, Flags: operator, Group: "server", Since: "6.0.0", Complexity: perUser,
+					Summary: "List the current ACL rules in ACL config file format", Run: list},
+				{Name: "load", Arity: 2, Flags: operator | command.OwnLocks, Group: "server", Since: "6.0.0",
+					Complexity: perUser, Summary: "Reload the ACLs from the configured ACL file", Run: load},
+				{Name: "log", Arity: -2, Flags: operator, Group: "server", Since: "6.0.0",
+					Complexity: "O(N) with N being the number of entries shown.", Syntax: "[count | RESET]",
+					Summary: "List latest events denied because of ACLs in place", Run: showLog},
+				{Name: "save", Arity: 2, Flags: operator | command.OwnLocks, Group: "server", Since: "6.0.0",
+					Complexity: perUser, Summary: "Save the current ACL rules in the configured ACL file", Run: save},
+				{Name: "setuser", Arity: -3, Flags: operator, Group: "server", Since: "6.0.0",
+					Complexity: "O(N). Where N is the number of rules provided.",
+					Syntax:     "username [rule [rule ...]]",
+					Summary:    "Modify or create the rules for a specific ACL user", Run: setUser},
+				{Name: "users", Arity: 2, Flags: operator, Group: "server", Since: "6.0.0", Complexity: perUser,
+					Summary: "List the username of all the configured ACL rules", Run: names},
+				{Name: "whoami", Arity: 2, Flags: open, Group: "server", Since: "6.0.0", Complexity: "O(1)",
+					Summary: "Return the name of the user associated to the current connection", Run: whoAmI},
+			}},
+	)
+}
+
+const (
+	errNoFile = engine.Error("ERR This Redis instance is not configured to use an ACL file. You may want to specify " +
+		"users via the ACL SETUSER command and then issue a CONFIG REWRITE (assuming you have a Redis configuration " +
+		"file set) in order to store users in the Redis configuration.")
+	errNotSaved = engine.Error("ERR There was an error trying to save the ACLs. Please check the server logs for " +
+		"more information")
+	errPasswordBits = engine.Error("ERR ACL GENPASS argument must be the number of bits for the output password, " +
+		"a positive number up to 4096")
+)
+
+// syntaxError is Redis' error for a number of arguments that a subcommand of ACL does not take.
+func syntaxError(c *command.Call) engine.Error {
+	return engine.Error(fmt.Sprintf("ERR unknown subcommand or wrong number of arguments for '%.128s'. Try ACL HELP.",
+		c.Words[1]))
+}
+
+// setUser handles ACL SETUSER username [rule [rule ...]].
+func setUser(c *command.Call) error {
+	name := string(c.Args.Next())
+	var rules []string
+	for c.Args.More() {
+		rules = append(rules, string(c.Args.Next()))
+	}
+
+	if err := c.Env.Users.Set(name, rules); err != nil {
+		return engine.Error("ERR " + err.Error())
+	}
+	c.Env.UsersChanged(c)
+
+	c.Reply.OK()
+	return nil
+}
+
+// delUser handles ACL DELUSER username [username ...].
+func delUser(c *command.Call) error {
+	var names []string
+	for c.Args.More() {
+		names = append(names, string(c.Args.Next()))
+	}
+
+	deleted, err := c.Env.Users.Delete(names)
+	if err != nil {
+		return engine.Error("ERR " + err.Error())
+	}
+	c.Env.UsersChanged(c)
+
+	c.Reply.Count(deleted)
+	return nil
+}
+
+// getUser handles ACL GETUSER username.
+func getUser(c *command.Call) error {
+	a := c.Env.Users.Find(string(c.Args.Next()))
+	if a == nil {
+		c.Reply.Null()
+		return nil
+	}
+
+	u, r := a.User(), &c.Reply
+	parts := u.Parts()
+	r.Mapping(6)
+	r.BulkString("flags")
+	flags := u.Flags()
+	r.Set(len(flags))
+	writeBulks(r, flags)
+	r.BulkString("passwords")
+	passwords := u.Passwords()
+	r.Array(len(passwords))
+	writeBulks(r, passwords)
+	writePart(r, parts[0])
+	r.BulkString("selectors")
+	r.Array(len(parts) - 1)
+	for _, p := range parts[1:] {
+		r.Mapping(3)
+		writePart(r, p)
+	}
+	return nil
+}
+
+func writeBulks(r *wire.Reply, list []string) {
+	for _, s := range list {
+		r.BulkString(s)
+	}
+}
+
+// writePart writes three fields of a mapping.
+func writePart(r *wire.Reply, p acl.Part) {
+	writeBulks(r, []string{"commands", p.Commands, "keys", p.Keys, "channels", p.Channels})
+}
+
+// list handles ACL LIST.
+func list(c *command.Call) error {
+	lines := c.Env.Users.Describe()
+	c.Reply.Array(len(lines))
+	writeBulks(&c.Reply, lines)
+	return nil
+}
+
+// names handles ACL USERS.
+func names(c *command.Call) error {
+	accounts := c.Env.Users.All()
+	c.Reply.Array(len(accounts))
+	for _, a := range accounts {
+		c.Reply.BulkString(a.Name())
+	}
+	return nil
+}
+
+// whoAmI handles ACL WHOAMI.
+func whoAmI(c *command.Call) error {
+	c.Reply.BulkString(c.Account.Name())
+	return nil
+}
+
+// cat handles ACL CAT [categoryname].
+func cat(c *command.Call) error {
+	if c.Args.Left() > 1 {
+		return syntaxError(c)
+	}
+	shown := acl.Categories
+	if c.Args.More() {
+		name, known := c.Args.Next(), false
+		if shown, known = c.Env.Users.Catalog().In(string(name)); !known {
+			return engine.Error(fmt.Sprintf("ERR Unknown category '%.128s'", name))
+		}
+	}
+
+	c.Reply.Array(len(shown))
+	writeBulks(&c.Reply, shown)
+	return nil
+}
+
+// genPass handles ACL GENPASS [bits].
+func genPass(c *command.Call) error {
+	if c.Args.Left() > 1 {
+		return syntaxError(c)
+	}
+	bits := int64(256)
+	if c.Args.More() {
+		bits = c.Args.Integer()
+	}
+	if c.Args.Err == nil && (bits <= 0 || bits > acl.MaxPasswordBits) {
+		c.Args.Fail(errPasswordBits)
+	}
+	if err := c.Args.End(); err != nil {
+		return err
+	}
+
+	c.Reply.BulkString(acl.GeneratePassword(int(bits)))
+	return nil
+}
+
+// dryRun handles ACL DRYRUN username command [arg [arg ...]].
+func dryRun(c *command.Call) error {
+	name := c.Args.Next()
+	a := c.Env.Users.Find(string(name))
+	if a == nil {
+		return engine.Error(fmt.Sprintf("ERR User '%.128s' not found", name))
+	}
+	p := command.Prepare(c.Args.List)
+	switch {
+	case p.Command == nil:
+		return engine.Error(fmt.Sprintf("ERR Command '%.128s' not found", c.Args.List[0]))
+	case p.Command.Rejects(len(p.Words)):
+		return engine.Error("ERR wrong number of arguments for '" + p.Command.FullName() + "' command")
+	}
+
+	var check command.AccessCheck
+	if denial := check.Check(a.User(), &p); denial != nil {
+		c.Reply.BulkString(denial.DryRun())
+		return nil
+	}
+	c.Reply.OK()
+	return nil
+}
+
+// showLog handles ACL LOG [count | RESET].
+func showLog(c *command.Call) error {
+	const shown = 10 // without a count
+	if c.Args.Left() > 1 {
+		return syntaxError(c)
+	}
+	if c.Args.Word("RESET") {
+		c.Env.AccessLog.Reset()
+		c.Reply.OK()
+		return nil
+	}
+	count := int64(shown)
+	if c.Args.More() {
+		count = c.Args.Integer()
+	}
+	if err := c.Args.End(); err != nil {
+		return err
+	}
+
+	entries, now := c.Env.AccessLog.Latest(int(min(max(count, 0), 1<<30))), c.Env.Clock()
+	c.Reply.Array(len(entries))
+	for _, e := range entries {
+		writeEntry(&c.Reply, e, now)
+	}
+	return nil
+}
+
+func writeEntry(r *wire.Reply, e acl.Entry, now int64) {
+	r.Mapping(7)
+	r.BulkString("count")
+	r.Integer(e.Count)
+	writeBulks(r, []string{"reason", e.Reason.String(), "context", e.Context, "object", e.Object, "username", e.User})
+	r.BulkString("age-seconds")
+	r.Double(float64(now-e.At) / 1000)
+	writeBulks(r, []string{"client-info", e.Client})
+}
+
+// load handles ACL LOAD. As in Redis, it closes the connections of all users but the default one.
+func load(c *command.Call) error {
+	path := c.Env.Settings.Start.ACLFile
+	if path == "" {
+		return errNoFile
+	}
+	if err := c.Env.Users.Load(path); err != nil {
+		return engine.Error("ERR " + err.Error())
+	}
+	c.Env.UsersChanged(c)
+
+	c.Reply.OK()
+	return nil
+}
+
+// save handles ACL SAVE.
+func save(c *command.Call) error {
+	path := c.Env.Settings.Start.ACLFile
+	if path == "" {
+		return errNoFile
+	}
+	if err := c.Env.Users.Save(path); err != nil {
+		c.Env.Log.Error("the users could not be saved in the ACL file", "error", err)
+		return errNotSaved
+	}
+	c.Reply.OK()
+	return nil
+}
