@@ -52,6 +52,7 @@ clients: ## redis-cli and redis-py over TLS; fails if they are missing, which ma
 bench: build ## speed and memory, side by side with a local redis-server if there is one; asserts nothing
 	bench/run
 	bench/disk
+	bench/tls
 
 .PHONY: crash
 crash: ## kill -9 the server under load, CRASH_ROUNDS times (default 50), and check that nothing acknowledged is lost

@@ -8,6 +8,7 @@ done
 
 work=$(mktemp -d)
 declare -A pid port
+client_flags=() # of redis-cli and redis-benchmark
 cleanup() {
     local name
     for name in "${!pid[@]}"; do stop "$name"; done
@@ -28,18 +29,19 @@ free_port() { # one that nothing listens on, outside the range that outgoing con
     die "no free port"
 }
 
-# start NAME starts the server of that name: redis, without persistence, or ours with own_flags and flags[NAME]. It finds what it has left in its
-# directory.
+# start NAME starts the server of that name: redis, without persistence, or ours with own_flags; both with flags[NAME].
+# It finds what it has left in its directory.
 declare -A flags
 start() {
-    local name=$1 command
+    local name=$1 command more
     port[$name]=$(free_port)
     if [[ $name == redis ]]; then
         command=(redis-server --save '' --appendonly no)
     else
-        read -ra command <<<"${flags[$name]:-}"
-        command=("$work/rlserver" "${own_flags[@]}" "${command[@]}")
+        command=("$work/rlserver" "${own_flags[@]}")
     fi
+    read -ra more <<<"${flags[$name]:-}"
+    command+=("${more[@]}")
     mkdir -p "$work/$name.data"
     (cd "$work/$name.data" && exec "${command[@]}" --bind 127.0.0.1 --port "${port[$name]}") >"$work/$name.log" 2>&1 &
     pid[$name]=$!
@@ -62,7 +64,7 @@ stop() {
 cli() { # cli NAME ARG ...
     local name=$1
     shift
-    redis-cli -p "${port[$name]}" "$@"
+    redis-cli -p "${port[$name]}" "${client_flags[@]}" "$@"
 }
 
 # rate NAME PIPELINE REQUESTS COMMAND ... prints requests per second.
@@ -70,7 +72,7 @@ rate() {
     local name=$1 pipeline=$2 requests=$3
     shift 3
     timeout 60 redis-benchmark -h 127.0.0.1 -p "${port[$name]}" -c "$connections" -r "$random_keys" \
-        -P "$pipeline" -n "$requests" --csv "$@" 2>"$work/benchmark.log" |
+        "${client_flags[@]}" -P "$pipeline" -n "$requests" --csv "$@" 2>"$work/benchmark.log" |
         awk -F'","' 'NR > 1 {printf "%d\n", $2; found = 1} END {exit !found}' ||
         { cat "$work/benchmark.log" >&2; die "redis-benchmark failed: $*"; }
 }

@@ -43,7 +43,8 @@ func TestTLSSettingsThatAreRefused(t *testing.T) {
 	require.NoError(t, err)
 	defer taken.Close()
 	_, port, _ := net.SplitHostPort(taken.Addr().String())
-	cert, key, ca := "--tls-cert-file "+dir+"/server.crt ", "--tls-key-file "+dir+"/server.key ", "--tls-ca-cert-file "+dir+"/ca.crt "
+	cert, key := "--tls-cert-file "+dir+"/server.crt ", "--tls-key-file "+dir+"/server.key "
+	ca := "--tls-ca-cert-file " + dir + "/ca.crt "
 	const cannot = "TLS cannot be used: "
 	for flags, want := range map[string]string{
 		"":   cannot + "TLS needs a certificate: set tls-cert-file",
