@@ -5,8 +5,8 @@ const tenth = new Intl.NumberFormat("en", { maximumFractionDigits: 1 });
 
 export const count = (n) => whole.format(n);
 
-// rate writes a number per second: one decimal below 100.
-export const rate = (n) => (n > 0 && n < 0.05 ? "<0.1" : n < 100 ? tenth.format(n) : whole.format(n));
+// rate writes a number per second: one decimal below 10.
+export const rate = (n) => (n > 0 && n < 0.05 ? "<0.1" : n < 9.95 ? tenth.format(n) : whole.format(n));
 
 export const percent = (part, all) => (all > 0 ? tenth.format((100 * part) / all) + " %" : "0 %");
 
@@ -26,12 +26,16 @@ export function latency(us) {
 }
 export const took = (us) => (us > 0 ? latency(us).join(" ") : "–");
 
-// duration writes ms in the two largest units.
+// duration writes ms, with a decimal below a minute.
 export function duration(ms) {
-  const s = Math.floor(ms / 1000);
-  const units = [["d", 86400], ["h", 3600], ["min", 60], ["s", 1]];
   if (ms < 1000) return whole.format(ms) + " ms";
-  if (s < 60) return (Math.ceil(ms / 100) / 10).toFixed(1) + " s";
+  return ms < 60e3 ? (Math.ceil(ms / 100) / 10).toFixed(1) + " s" : span(Math.floor(ms / 1000));
+}
+
+// span writes whole seconds in the two largest units.
+export function span(s) {
+  if (s < 1) return "0 s";
+  const units = [["d", 86400], ["h", 3600], ["min", 60], ["s", 1]];
   const first = units.findIndex(([, length]) => s >= length);
   return units.slice(first, first + 2)
     .map(([name, length], i) => [Math.floor((i ? s % units[first][1] : s) / length), name])

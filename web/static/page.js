@@ -86,7 +86,7 @@ const plots = {
     classes: ["", "line-denied"], format: text.rate, describe: pairText("calls", "errors", text.rate),
   }),
   clients: plot("clients", {
-    classes: ["", "line-second"], format: text.rate, least: 4, describe: pairText("open", "waiting", text.rate),
+    classes: ["", "line-second"], format: text.rate, describe: pairText("open", "waiting", text.rate),
   }),
   memory: plot("memory", {
     classes: ["", ""], format: text.size, bytes: true, bound: () => view?.memory.max ?? 0,
@@ -103,7 +103,7 @@ function drawPast() {
 
 function showFigures(v) {
   show("version", v.version);
-  show("uptime", text.duration(v.uptime * 1000));
+  show("uptime", text.span(v.uptime));
   $("status").dataset.level = v.status.level;
   const status = $("status").querySelector("span");
   if (status.textContent !== v.status.text) status.textContent = v.status.text;
@@ -189,7 +189,7 @@ function showCommands(v, newPoint) {
       cell(row, "admitted", decides ? text.rate(c.admittedRate) : "", quiet(c.admittedRate));
       cell(row, "denied", decides ? text.rate(c.deniedRate) : "", c.deniedRate > 0 ? "hot" : "zero");
       cell(row, "calls", text.rate(c.callRate), quiet(c.callRate));
-      cell(row, "errors", text.count(c.errors), quiet(c.errors));
+      cell(row, "errors", text.count(c.errors), c.errors > 0 ? "warn" : "zero");
       cell(row, "p50", text.took(c.p50));
       cell(row, "p99", text.took(c.p99));
       drawSpark(row, past.commands[c.name], newPoint, false);
@@ -198,8 +198,8 @@ function showCommands(v, newPoint) {
 
 function drawSpark(row, series, newPoint, shadow) {
   const target = cells(row).spark;
-  if (newPoint || !target.firstChild || row.dataset.mode !== String(shadow)) {
-    target.replaceChildren(...(series ? [spark(series, past.times.length, shadow)] : [spark(null, 1, false)]));
+  if (newPoint || row.dataset.mode !== String(shadow)) {
+    target.replaceChildren(...(series ? [spark(series, past.times.length, shadow)] : []));
     row.dataset.mode = shadow;
   }
 }
@@ -215,16 +215,18 @@ function showPolicies(v, newPoint) {
       row.classList.toggle("shadow", p.shadow);
       row.dataset.admitted = p.admitted;
       row.dataset.denied = p.denied;
-      const limit = p.definition.replace(/ SHADOW$/, "") + (p.shadow ? "|shadow" : "");
-      if (row.dataset.limit !== limit) {
-        row.dataset.limit = limit;
-        cells(row).limit.replaceChildren(p.definition.replace(/ SHADOW$/, ""));
-        if (p.shadow) cells(row).limit.append(element("b", { class: "badge" }, "SHADOW"));
+      const limit = p.definition.replace(/ SHADOW$/, "");
+      cell(row, "limit", limit);
+      const name = cells(row).name;
+      name.dataset.limit = limit;
+      if (p.shadow !== (name.lastChild.className === "badge")) {
+        if (p.shadow) name.append(element("b", { class: "badge" }, "SHADOW"));
+        else name.lastChild.remove();
       }
       cell(row, "admits", text.rate(p.admittedRate), quiet(p.admittedRate));
       cell(row, "denies", text.rate(p.deniedRate), p.deniedRate > 0 ? "hot" : "zero");
       cell(row, "admitted", text.count(p.admitted), quiet(p.admitted));
-      cell(row, "denied", (p.shadow && p.denied ? "would: " : "") + text.count(p.denied), quiet(p.denied));
+      cell(row, "denied", (p.shadow && p.denied ? "would deny " : "") + text.count(p.denied), quiet(p.denied));
       const share = cells(row).share;
       if (!share.firstChild) share.append(element("span", { class: "meter" }, element("i")), element("span"));
       share.firstChild.firstChild.style.width = (p.denied ? (100 * p.denied) / (p.admitted + p.denied) : 0) + "%";
@@ -236,6 +238,8 @@ function showPolicies(v, newPoint) {
 function showDenied(v) {
   const most = v.denied[0]?.count ?? 0;
   $("no-denied").hidden = v.denied.length > 0;
+  $("more").hidden = v.denied.length <= 10;
+  show("more", $("denied").classList.contains("all") ? "Show fewer" : `Show all ${v.denied.length}`);
   keyed($("denied"), v.denied, (k) => k.db + " " + k.id,
     (k) => {
       const row = element("li", {}, element("button", { type: "button" },
@@ -254,6 +258,11 @@ function showDenied(v) {
       row.firstChild.setAttribute("aria-label", `${k.name}, denied ${text.count(k.count)} times by ${rule.textContent}`);
     });
 }
+
+$("more").addEventListener("click", () => {
+  $("denied").classList.toggle("all");
+  if (view) showDenied(view);
+});
 
 // Facts.
 
@@ -299,6 +308,7 @@ function showFacts(v) {
   const ahead = v.clock.difference;
   facts("clock", [
     ["Server time", text.moment(v.time)],
+    ["Running for", text.span(v.uptime)],
     ["Clock", v.clock.state + (v.clock.left ? `, ${text.duration(v.clock.left)} left` : ""), v.clock.state === "waiting" ? "warn" : ""],
     ["System clock", ahead === 0 ? "agrees" : text.duration(Math.abs(ahead)) + (ahead > 0 ? " ahead" : " behind")],
     ["Received", `${text.size(v.rates.in)}/s`],
@@ -378,6 +388,9 @@ function render(v) {
   askKey();
 }
 
+let events = null;
+let retry = 0;
+
 async function connect() {
   try {
     const response = await fetch("/api/history");
@@ -389,14 +402,15 @@ async function connect() {
   } catch {
     return lost("The server does not answer. Trying again …", 3000);
   }
-  const events = new EventSource("/api/events");
-  events.onmessage = (event) => {
+  const stream = new EventSource("/api/events");
+  events = stream;
+  stream.onmessage = (event) => {
     $("lost").hidden = true;
     render(JSON.parse(event.data));
   };
-  events.onerror = () => {
-    const refused = events.readyState === EventSource.CLOSED;
-    events.close();
+  stream.onerror = () => {
+    const refused = stream.readyState === EventSource.CLOSED;
+    stream.close();
     lost(refused ? "The server refuses to send events: too many pages may be open. Trying again …"
       : "The connection to the server is lost. Trying again …", 3000);
   };
@@ -407,8 +421,15 @@ function lost(message, wait) {
   show("lost", message);
   $("status").dataset.level = "wait";
   $("status").querySelector("span").textContent = "not connected";
-  setTimeout(connect, wait);
+  retry = setTimeout(connect, wait);
 }
+
+// A page that the browser keeps for the back button leaves its place to others.
+addEventListener("pagehide", () => {
+  clearTimeout(retry);
+  events?.close();
+});
+addEventListener("pageshow", (event) => { if (event.persisted) connect(); });
 
 // The theme: as the system, light, or dark.
 

@@ -13,7 +13,7 @@ export function svg(name, attributes, ...children) {
 function niceTop(n, least) {
   n = Math.max(n, least);
   const power = 10 ** Math.floor(Math.log10(n));
-  for (const factor of [1, 2, 3, 4, 5, 6, 8, 10]) if (factor * power >= n) return factor * power;
+  for (const factor of [1, 1.2, 1.6, 2, 2.4, 3, 4, 5, 6, 8, 10]) if (factor * power >= n) return factor * power;
   return n;
 }
 
@@ -84,7 +84,7 @@ export class Plot {
     const { stacked, classes, format, bound, bytes, least, describe, clock } = this.options;
     const [a, b] = this.data, limit = bound ? bound() : 0;
     const peak = Math.max(limit, ...a.map((n, i) => (stacked ? n + b[i] : Math.max(n, b[i]))), 0);
-    const top = bytes ? niceBytes(Math.max(peak, 1)) : niceTop(peak, least ?? 1);
+    const top = bytes ? niceBytes(Math.max(peak, 1)) : niceTop(peak, least ?? 4);
     this.left = 52; this.right = width - 4;
     const floor = height - 20, ceiling = 8;
     this.to = this.times.at(-1) ?? 0;
@@ -110,8 +110,9 @@ export class Plot {
       const ground = this.times.map((time) => [x(time), floor]);
       if (stacked) root.append(svg("path", { class: "area-denied", d: area(upper, lower) }));
       root.append(svg("path", { class: "area-admitted", d: area(lower, ground) }));
-      root.append(svg("path", { class: "line " + classes[0], d: path(lower) }));
+      // the first line is on top: where the second adds nothing, it is not seen
       if (classes[1]) root.append(svg("path", { class: "line " + classes[1], d: path(upper) }));
+      root.append(svg("path", { class: "line " + classes[0], d: path(lower) }));
     }
     if (limit) root.append(svg("line", { class: "bound", x1: this.left, x2: this.right, y1: y(limit), y2: y(limit) }));
     const i = this.index();
@@ -133,11 +134,11 @@ export function spark(series, points, shadow) {
   const x = (i) => (points > 1 ? (i / (points - 1)) * width : width), y = (n) => height - 1.5 - (n / top) * (height - 4);
   const lower = a.map((n, i) => [x(i), y(n)]), upper = a.map((n, i) => [x(i), y(n + b[i])]);
   const root = svg("svg", { viewBox: `0 0 ${width} ${height}`, "aria-hidden": "true" });
-  root.append(svg("line", { class: "axis", x1: 0, x2: width, y1: height - 1.5, y2: height - 1.5 }));
-  if (series && points > 1) {
-    root.append(svg("path", { class: "area-admitted", d: path(lower) + `L${width} ${height - 1.5}L0 ${height - 1.5}Z` }));
-    root.append(svg("path", { class: "line", d: path(lower) }));
+  const floor = height - 1.5;
+  if (points > 1) {
+    root.append(svg("path", { class: "area-admitted", d: path(lower) + `L${width} ${floor}L0 ${floor}Z` }));
     if (b.some((n) => n > 0)) root.append(svg("path", { class: "line " + (shadow ? "line-shadow" : "line-denied"), d: path(upper) }));
+    root.append(svg("path", { class: "line", d: path(lower) }));
   }
   return root;
 }
