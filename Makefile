@@ -48,6 +48,10 @@ live: ## compare the recorded replies with a real redis-server again; fails if t
 clients: ## redis-cli and redis-py over TLS; fails if they are missing, which make test does not
 	CLIENTS_LIVE=1 $(GO) test -count=1 -run '^TestTLS' ./integration
 
+.PHONY: page
+page: ## test the server's page in headless Chromium; fails if there is none. SCREENSHOTS=DIR leaves pictures in DIR
+	cd integration/browser && $(GO) vet . && $(GO) test -count=1 ./...
+
 .PHONY: bench
 bench: build ## speed and memory, side by side with a local redis-server if there is one; asserts nothing
 	bench/run
