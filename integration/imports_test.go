@@ -58,6 +58,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 			"rlserver/resp/clientmem", "rlserver/resp/command", "rlserver/resp/config", "rlserver/resp/glob",
 			"rlserver/resp/grammar",
 			"rlserver/resp/waitqueue", "rlserver/resp/wire",
+			"rlserver/resp/diagnostics", "rlserver/resp/commands/diagnose",
 			"rlserver/resp/commands/hashes", "rlserver/resp/commands/keys", "rlserver/resp/commands/limits",
 			"rlserver/resp/commands/str", "rlserver/resp/commands/users",
 			"rlserver/resp/commands/zsets", "rlserver/stats",
@@ -82,12 +83,19 @@ var mayImport = map[string]struct{ ours, others []string }{
 		ours: []string{
 			"rlserver/acl", "rlserver/clock",
 			"rlserver/engine", "rlserver/engine/limit", "rlserver/engine/object", "rlserver/engine/rule",
-			"rlserver/resp/config", "rlserver/resp/glob", "rlserver/resp/grammar", "rlserver/resp/wire",
-			"rlserver/stats",
+			"rlserver/resp/config", "rlserver/resp/diagnostics", "rlserver/resp/glob", "rlserver/resp/grammar",
+			"rlserver/resp/wire", "rlserver/stats",
 		},
 	},
 	"rlserver/resp/waitqueue": {
 		ours: []string{"rlserver/clock", "rlserver/engine", "rlserver/resp/command", "rlserver/resp/wire"},
+	},
+	"rlserver/resp/diagnostics": {ours: []string{"rlserver/resp/config", "rlserver/resp/grammar"}},
+	"rlserver/resp/commands/diagnose": {
+		ours: []string{
+			"rlserver/engine", "rlserver/resp/command", "rlserver/resp/diagnostics", "rlserver/resp/wire",
+			"rlserver/stats",
+		},
 	},
 	"rlserver/resp/commands/hashes": {
 		ours: []string{

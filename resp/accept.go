@@ -188,6 +188,9 @@ func (s *Server) unregister(ss *session) {
 		delete(s.sessions, ss.Client)
 		s.connectionBytes -= ss.size()
 		s.ended.add(ss)
+		if ss.profile.monitors.Load() {
+			s.listMonitors()
+		}
 		ss.guard.Memory.Close()
 	}
 }

@@ -50,6 +50,9 @@ func init() {
 					Complexity: "O(1)", Syntax: "<ON | OFF>",
 					Summary: "Controls whether commands sent by the client affect the LRU/LFU of accessed keys.",
 					Run:     clientNoTouch},
+				{Name: "pause", Arity: -3, Flags: command.Admin | own, Group: "connection", Since: "2.9.50",
+					Complexity: "O(1)", Syntax: "timeout [WRITE | ALL]",
+					Summary: "Stop processing commands from clients for some time", Run: clientPause},
 				{Name: "reply", Arity: 3, Flags: own, Group: "connection", Since: "3.2.0", Complexity: "O(1)",
 					Syntax: "<ON | OFF | SKIP>", Summary: "Instruct the server whether to reply to commands",
 					Run: clientReply},
@@ -73,6 +76,9 @@ func init() {
 					Complexity: "O(log N) where N is the number of client connections",
 					Summary:    "Unblock a client blocked in a blocking command from a different connection",
 					Run:        clientUnblock},
+				{Name: "unpause", Arity: 2, Flags: command.Admin | own, Group: "connection", Since: "6.2.0",
+					Complexity: "O(N) Where N is the number of paused clients",
+					Summary:    "Resume processing of clients that were paused", Run: clientUnpause},
 			}},
 	)
 }

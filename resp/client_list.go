@@ -64,13 +64,16 @@ func (s *session) describe() string {
 			p.account.Load().Name(), s.redirection(), p.resp.Load(), textOf(&p.library), textOf(&p.version))
 }
 
-// flagLetters returns the letters of Redis: x within MULTI, b blocked, t tracking, U on a Unix
-// socket, e exempt from eviction, N none of these.
+// flagLetters returns the letters of Redis: O monitors, x within MULTI, b blocked, t tracking, U on
+// a Unix socket, e exempt from eviction, N none of these.
 func (s *session) flagLetters() (letters string) {
+	if s.profile.monitors.Load() {
+		letters += "O"
+	}
 	if s.profile.queued.Load() > 0 {
 		letters += "x"
 	}
-	if s.waiter.Load() != nil {
+	if s.waiter.Load() != nil || s.profile.paused.Load() {
 		letters += "b"
 	}
 	if s.profile.tracking.Load() {

@@ -121,6 +121,7 @@ func configSet(c *command.Call) error {
 		c.Env.UsersChanged(c)
 	}
 	s.server.applyMemoryLimits()
+	s.server.applyDiagnostics()
 	if slices.ContainsFunc(changes, func(change configChange) bool { return change.Name == "maxmemory" }) {
 		s.server.warnAboutMaxMemory()
 	}

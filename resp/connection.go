@@ -117,6 +117,7 @@ func reset(c *command.Call) error {
 	s.logout()
 	s.profile.name.Store(nil)
 	s.profile.tracking.Store(false)
+	s.setMonitoring(false)
 	c.NoTouch = false
 	s.replyMode = replyOn
 	s.transaction = transaction{}

@@ -28,6 +28,9 @@ func (s *session) execute(words [][]byte) {
 	if err == nil {
 		err = s.prepareFor(&p)
 	}
+	if err == nil && s.server.paused.Load() != nil && s.waitWhilePaused(c, words) {
+		return
+	}
 	if c == nil && isHTTP(words[0]) {
 		s.closeHTTP()
 		return
@@ -143,6 +146,7 @@ func (s *session) recovered() {
 	s.Postponed, s.Ready = nil, nil
 	s.See(s.Tx.End())
 	s.Fault(fault, s.replyStart)
+	s.measure(s.group, s.clock.elapsed)
 	s.runDeferred()
 }
 

@@ -44,6 +44,7 @@ type section struct {
 	name  string
 	write func(*Server, *report)
 	keys  bool // it shows keys or policies
+	extra bool // it is not shown by default
 }
 
 var sections = []section{
@@ -55,6 +56,9 @@ var sections = []section{
 	{name: "Ratelimit", write: (*Server).writeRatelimit, keys: true},
 	{name: "Replication", write: (*Server).writeReplication},
 	{name: "CPU", write: (*Server).writeCPU},
+	{name: "Commandstats", write: (*Server).writeCommandStats, extra: true},
+	{name: "Errorstats", write: (*Server).writeErrorStats},
+	{name: "Latencystats", write: (*Server).writeLatencyStats, extra: true},
 	{name: "Cluster", write: (*Server).writeCluster},
 	{name: "Keyspace", write: (*Server).writeKeyspace, keys: true},
 }
@@ -62,17 +66,19 @@ var sections = []section{
 // info handles INFO [section [section ...]].
 func info(c *command.Call) error {
 	wanted := make(map[string]bool)
-	all := !c.Args.More()
+	usual, all := !c.Args.More(), false
 	for c.Args.More() {
 		name := strings.ToLower(string(c.Args.Next()))
 		wanted[name] = true
-		all = all || name == "default" || name == "all" || name == "everything"
+		usual = usual || name == "default"
+		all = all || name == "all" || name == "everything"
 	}
+	sessionOf(c).FlushStats()
 
 	r := report{tx: c.Tx}
 	keys := false
 	for _, s := range sections {
-		if all || wanted[strings.ToLower(s.name)] {
+		if all || usual && !s.extra || wanted[strings.ToLower(s.name)] {
 			r.section(s.name)
 			s.write(sessionOf(c).server, &r)
 			keys = keys || s.keys
@@ -149,7 +155,8 @@ func (s *Server) writeClients(r *report) {
 	r.field("reserved_clients", s.Settings.ReservedClients.Load())
 	r.field("client_recent_max_input_buffer", s.memory.LargestInput.Value())
 	r.field("client_recent_max_output_buffer", s.memory.LargestOutput.Value())
-	r.field("blocked_clients", s.queues.Waiting.Load())
+	r.field("blocked_clients", s.queues.Waiting.Load()+s.held.Load())
+	r.field("monitor_clients", s.monitoring())
 	r.field("clients_in_timeout_table", s.queues.Timed.Load())
 }
 

@@ -66,7 +66,8 @@ func (s *session) addToGroup(p command.Prepared) {
 func (s *session) extendGroup() {
 	for offset := 0; len(s.group) < maxGroupCalls && len(s.hasher.Keys) < engine.MostPrefetched; {
 		words, size := s.guard.Ahead(offset)
-		if size == 0 || offset+size > maxGroupBytes || offset == 0 && s.server.refusal() != "" {
+		if size == 0 || offset+size > maxGroupBytes ||
+			offset == 0 && (s.server.refusal() != "" || s.server.paused.Load() != nil) {
 			return
 		}
 		c, name, err := s.server.resolve(words)

@@ -28,6 +28,8 @@ type profile struct {
 	version  atomic.Pointer[string]
 	noEvict  atomic.Bool
 	tracking atomic.Bool
+	monitors atomic.Bool // it has sent MONITOR
+	paused   atomic.Bool // its call waits for the end of a pause
 	killed   atomic.Bool // it is being closed: CLIENT LIST and KILL leave it out
 }
 
@@ -49,20 +51,21 @@ func (s *session) selectDatabase(db int) {
 	s.profile.database.Store(int32(db))
 }
 
-// reading is what the clocks said at the end of the last call.
+// reading is what the clocks said when a call began or ended.
 type reading struct {
 	now     int64 // Unix ms
 	elapsed time.Duration
-	fresh   bool // another call follows at once: it began then
+	fresh   bool // the last call ended then, and the next one follows at once
 }
 
 // readClock returns the server time in Unix ms and the elapsed time at which a call begins.
 func (s *session) readClock() (now int64, elapsed time.Duration) {
 	if s.clock.fresh {
 		s.clock.fresh = false
-		return s.clock.now, s.clock.elapsed
+	} else {
+		s.clock.now, s.clock.elapsed = s.server.Time.Read()
 	}
-	return s.server.Time.Read()
+	return s.clock.now, s.clock.elapsed
 }
 
 // measure counts calls that have run together, since they began, and returns when they ended. No
@@ -78,8 +81,14 @@ func (s *session) measure(calls []command.Prepared, begun time.Duration) (end ti
 		}
 		s.meter.Add(c.Index, int64(i-first), share)
 	}
+	if took := end - begun; int64(took) >= s.server.reportAfter.Load() {
+		s.report(calls, took)
+	}
 	return end
 }
+
+// FlushStats implements the connection of command.Call.
+func (s *session) FlushStats() { s.meter.Flush() }
 
 // totals are counters over all sessions since the start or the last CONFIG RESETSTAT.
 type totals struct {

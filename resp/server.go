@@ -35,6 +35,11 @@ type Server struct {
 
 	queues waitqueue.Queues // the queues of calls that wait
 
+	monitors    atomic.Pointer[[]*session] // the clients that have sent MONITOR
+	reportAfter atomic.Int64               // ns that calls must take to be reported, see monitor.go
+	paused      atomic.Pointer[pause]      // nil: no pause
+	held        atomic.Int64               // clients whose calls wait for the end of the pause
+
 	loading     atomic.Int64 // Unix ms when loading began; 0: the data is loaded
 	configuring sync.Mutex   // held while the store is configured
 	setting     sync.Mutex   // held by CONFIG SET
@@ -109,6 +114,7 @@ func NewServer(o Options) *Server {
 	o.Clock.OnStep(s.queues.RetryAll)
 	s.queues.Init(o.Engine, o.Clock, s.unavailable)
 	s.memory.Init()
+	s.applyDiagnostics()
 	s.applyMemoryLimits()
 	s.warnAboutMaxMemory()
 	return s

@@ -50,6 +50,7 @@ type session struct {
 	// What the calls cost, see profile.go.
 	meter stats.Meter
 	clock reading
+	shown []byte // lines for monitors, which get them when no lock is held
 
 	// MULTI and WATCH, see transaction.go.
 	transaction transaction

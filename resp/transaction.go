@@ -163,6 +163,7 @@ func exec(c *command.Call) error {
 // by one, the others together.
 func (s *session) runQueued(calls []command.Prepared) {
 	keys, begun, timed := s.hasher.Keys, s.server.Time.Elapsed(), 0
+	s.shown = s.shown[:0]
 	for i := range calls {
 		p := &calls[i]
 		alone := p.Command.Flags&command.Fast == 0

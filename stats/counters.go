@@ -59,28 +59,11 @@ func (c *Counters) add(stripe int, r run) {
 	}
 }
 
-// TrackLatency sets whether the latencies of commands are counted: at first they are. It forgets
-// those that were counted when it is switched off.
-func (c *Counters) TrackLatency(yes bool) {
-	c.untracked.Store(!yes)
-	if !yes {
-		c.ResetLatency()
-	}
-}
+// TrackLatency sets whether the latencies of commands are counted: at first they are.
+func (c *Counters) TrackLatency(yes bool) { c.untracked.Store(!yes) }
 
 // TracksLatency reports what TrackLatency has set.
 func (c *Counters) TracksLatency() bool { return !c.untracked.Load() }
-
-// ResetLatency forgets the latencies of all commands.
-func (c *Counters) ResetLatency() {
-	for i := range c.commands {
-		if known := c.commands[i].Load(); known != nil {
-			for j := range known.stripes {
-				known.stripes[j].latency.Reset()
-			}
-		}
-	}
-}
 
 // Reset sets all counters to 0, except those of the disk. What is counted meanwhile may be lost.
 func (c *Counters) Reset() {
@@ -96,7 +79,7 @@ type CommandCounts struct {
 	Time      time.Duration // that these took together
 	Rejected  int64         // refused before they ran
 	Failed    int64         // of Calls, those whose reply was an error
-	Latency   Distribution  // of Calls; empty if latencies are not tracked
+	Latency   Distribution  // of Calls, while latencies are tracked
 	Decisions DecisionCounts
 }
 

@@ -125,7 +125,7 @@ func open(c setup, source clock.Source) (p *parts, err error) {
 		Dir: c.Start.Dir, AppendOnly: c.Start.AppendOnly, Clock: p.clock.Now, Log: p.log,
 		Settings:        p.settings.Store(),
 		Progress:        progress.New(progress.Terminal(os.Stderr), p.log),
-		ObserveSync:     func(took time.Duration) { p.server.Stats.Fsync.Observe(took) },
+		ObserveSync:     func(took time.Duration) { p.server.ObserveSync(took) },
 		ObserveSnapshot: func(took time.Duration) { p.server.Stats.Snapshot.Observe(took) },
 	})
 	if err != nil {

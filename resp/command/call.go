@@ -14,6 +14,7 @@ import (
 	"rlserver/engine"
 	"rlserver/engine/limit"
 	"rlserver/resp/config"
+	"rlserver/resp/diagnostics"
 	"rlserver/resp/wire"
 	"rlserver/stats"
 )
@@ -61,6 +62,8 @@ type conn interface {
 	// See delays the replies of the batch until the journal has reached a position. No lock is
 	// held.
 	See(engine.Position)
+	// FlushStats passes the calls of the batch so far to Env.Stats.
+	FlushStats()
 }
 
 // MakeRoomFor evicts keys before a call that needs many more bytes of memory than it was sent.
@@ -150,6 +153,8 @@ type Env struct {
 	Settings *config.Settings
 	Log      *slog.Logger
 	Stats    *stats.Counters
+	Slowlog  diagnostics.Slowlog
+	Latency  diagnostics.Latency
 	Waiting  interface {
 		Empty(db int, keys []engine.Key) bool
 	}

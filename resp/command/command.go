@@ -52,7 +52,7 @@ const (
 	NoScript                      // not from scripts
 	NoAuth                        // before authentication
 	NoMulti                       // not within MULTI
-	skipMonitor                   // not shown to MONITOR
+	SkipMonitor                   // not shown to MONITOR
 	SkipSlowlog                   // not in the slow log
 	NoAsyncLoading
 	AllowBusy       // answers while a script runs for too long
@@ -74,7 +74,7 @@ var flagNames = []struct {
 	{
 		Loading,
 		"loading",
-	}, {Stale, "stale"}, {skipMonitor, "skip_monitor"}, {SkipSlowlog, "skip_slowlog"}, {Fast, "fast"},
+	}, {Stale, "stale"}, {SkipMonitor, "skip_monitor"}, {SkipSlowlog, "skip_slowlog"}, {Fast, "fast"},
 	{NoAuth, "no_auth"},
 	{noMandatoryKeys, "no_mandatory_keys"}, {NoAsyncLoading, "no_async_loading"}, {NoMulti, "no_multi"},
 	{Blocking, "blocking"}, {MovableKeys, "movablekeys"}, {AllowBusy, "allow_busy"},

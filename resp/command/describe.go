@@ -89,8 +89,8 @@ func (t table) Sorted() []*Command {
 	return slices.SortedFunc(maps.Values(t), func(a, b *Command) int { return strings.Compare(a.Name, b.Name) })
 }
 
-// named returns the command of a name as COMMAND reports it: client, or client|list.
-func (t table) named(name []byte) *Command {
+// Named returns the command of a name as COMMAND reports it: client, or client|list.
+func (t table) Named(name []byte) *Command {
 	parent, sub, has := strings.Cut(string(name), "|")
 	c := t.Find([]byte(parent))
 	if has && c != nil {
@@ -121,7 +121,7 @@ func commandInfo(c *Call) error {
 	}
 	c.Reply.Array(c.Args.Left())
 	for c.Args.More() {
-		if each := Table.named(c.Args.Next()); each != nil {
+		if each := Table.Named(c.Args.Next()); each != nil {
 			writeCommandInfo(&c.Reply, each)
 		} else {
 			c.Reply.Null()
@@ -136,7 +136,7 @@ func commandDocs(c *Call) error {
 	if c.Args.More() {
 		list = list[:0]
 		for c.Args.More() {
-			if each := Table.named(c.Args.Next()); each != nil {
+			if each := Table.Named(c.Args.Next()); each != nil {
 				list = append(list, each)
 			}
 		}
@@ -470,7 +470,9 @@ func writeCommandDocs(r *wire.Reply, c *Command) {
 		{"summary", text(c.Summary)},
 		{"since", text(c.Since)},
 		{"group", text(c.Group)},
-		{"complexity", text(c.Complexity)},
+	}
+	if c.Complexity != "" {
+		fields = append(fields, docField{"complexity", text(c.Complexity)})
 	}
 	if c.Deprecated != "" {
 		fields = append(fields, docField{"doc_flags", func() { writeWords(r, "deprecated") }},

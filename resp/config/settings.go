@@ -115,6 +115,13 @@ type Settings struct {
 	save              atomic.Pointer[SavePoints]
 	onDiskFailure     atomic.Int64 // index in failurePolicies
 
+	// What is recorded of slow calls and of latencies.
+	SlowlogSlowerThan  atomic.Int64 // µs; below 0: there is no slow log
+	SlowlogMaxLen      atomic.Int64
+	LatencyThreshold   atomic.Int64 // ms; 0: no events are recorded
+	LatencyTracking    atomic.Int64 // 0 or 1
+	latencyPercentiles atomic.Pointer[[]float64]
+
 	Paused atomic.Bool // whether DEBUG SET-ACTIVE-EXPIRE 0 has stopped the sweeper
 }
 
@@ -143,6 +150,10 @@ func NewSettings(d Defaults) *Settings {
 	}
 	s.memoryPolicy.Store(position(eviction.Policies, d.MemoryPolicy))
 	s.MemorySamples.Store(engine.DefaultSamples)
+	s.SlowlogSlowerThan.Store(defaultSlowerThan)
+	s.SlowlogMaxLen.Store(defaultSlowlogLen)
+	s.LatencyTracking.Store(1)
+	s.latencyPercentiles.Store(&defaultPercentiles)
 	s.hashEntries.Store(object.DefaultPacking.HashEntries)
 	s.hashValue.Store(object.DefaultPacking.HashValue)
 	s.zsetEntries.Store(object.DefaultPacking.ZSetEntries)

@@ -16,6 +16,7 @@ const (
 	groupHTTP          = "HTTP"
 	groupService       = "Service"
 	groupPersistence   = "Persistence"
+	groupDiagnostics   = "Diagnostics"
 	groupCompatibility = "Compatibility"
 )
 
@@ -211,6 +212,23 @@ var Parameters = []Parameter{
 			the server goes on in memory alone (continue). refuse by default.`,
 		Value: choice(failurePolicies, func(s *Settings) *atomic.Int64 { return &s.onDiskFailure })},
 
+	{Name: "slowlog-log-slower-than", Group: groupDiagnostics, Form: "MICROSECONDS", Default: "10000",
+		Help:  `Calls that take so long are kept for SLOWLOG GET, 10000 (10 ms) by default. 0: all calls. -1: none.`,
+		Value: integer(-1, math.MaxInt64, func(s *Settings) *atomic.Int64 { return &s.SlowlogSlowerThan })},
+	{Name: "slowlog-max-len", Group: groupDiagnostics, Form: "N", Default: "128",
+		Help:  "How many calls SLOWLOG keeps, in 16 MB at most. 128 by default.",
+		Value: integer(0, math.MaxInt64, func(s *Settings) *atomic.Int64 { return &s.SlowlogMaxLen })},
+	{Name: "latency-monitor-threshold", Group: groupDiagnostics, Form: "MILLISECONDS", Default: "0",
+		Help:  "Calls and syncs that take so long are kept for LATENCY LATEST. 0, the default: none are.",
+		Value: integer(0, math.MaxInt64, func(s *Settings) *atomic.Int64 { return &s.LatencyThreshold })},
+	{Name: "latency-tracking", Group: groupDiagnostics, Form: "yes|no", Default: "yes",
+		Help:  "Whether the latencies of each command are counted, for INFO latencystats and LATENCY HISTOGRAM.",
+		Value: boolean(func(s *Settings) *atomic.Int64 { return &s.LatencyTracking })},
+	{Name: "latency-tracking-info-percentiles", Group: groupDiagnostics, Form: "'PERCENT ...'", Words: ManyWords,
+		Default: "50 99 99.9", Example: "'50 99 99.9'",
+		Help:  "Percentiles that INFO latencystats shows, '50 99 99.9' by default.",
+		Value: percentiles()},
+
 	{Name: "hash-max-listpack-entries", Alias: "hash-max-ziplist-entries", Group: groupCompatibility, Form: "N",
 		Default: "512", Help: "Up to how many fields OBJECT ENCODING says that a hash is a listpack, 512 by default.",
 		Value: integer(0, math.MaxInt64, func(s *Settings) *atomic.Int64 { return &s.hashEntries })},
@@ -226,8 +244,6 @@ var Parameters = []Parameter{
 		Value: memory(0, math.MaxInt64, func(s *Settings) *atomic.Int64 { return &s.zsetValue })},
 
 	absent("notify-keyspace-events", "", "there are no notifications"),
-	absent("slowlog-log-slower-than", "-1", "there is no slow log"),
-	absent("latency-monitor-threshold", "0", "latencies are not monitored"),
 	absent("activedefrag", "no", "memory is not defragmented"),
 	absent("cluster-enabled", "no", "there is no cluster"),
 	absent("replica-read-only", "yes", "there are no replicas"),

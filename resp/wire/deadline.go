@@ -76,7 +76,7 @@ func (g *Guard) limitWait() error {
 }
 
 func (g *Guard) idleLimit() time.Duration {
-	if g.idle == nil {
+	if g.idle == nil || g.Listens.Load() {
 		return 0
 	}
 	return g.idle()

@@ -27,6 +27,7 @@ type Guard struct {
 	BytesOut atomic.Int64      // bytes written to the socket
 	Queued   atomic.Int64      // bytes read but neither returned nor checked, as of the last Read
 	Exempt   atomic.Bool       // by CLIENT NO-EVICT
+	Listens  atomic.Bool       // the client only listens: it is never idle
 
 	// LoginTime returns how long the client may take to authenticate, 0 for no limit. nil: no
 	// limit.
@@ -195,6 +196,17 @@ func (g *Guard) Send(p []byte, keep bool) (int, error) {
 	g.writing.Lock()
 	defer g.writing.Unlock()
 	return g.sender.send(g, p, keep)
+}
+
+// Push sends or queues p, which no command has asked for. It never waits: a client that leaves too
+// much unread is closed. Any goroutine may call it.
+func (g *Guard) Push(p []byte) {
+	g.writing.Lock()
+	defer g.writing.Unlock()
+	g.sender.offer(g, p, false)
+	if g.sender.err == nil && g.sender.size > config.MaxUnread {
+		g.sender.overrun(g)
+	}
 }
 
 // broken returns the error that ended sending, nil while it works.

@@ -54,13 +54,7 @@ type unsent struct {
 
 // send sends or queues p. If keep is true, the sender owns p from then on.
 func (s *sender) send(g *Guard, p []byte, keep bool) (n int, err error) {
-	if s.err == nil && !s.pumping {
-		n, s.err = s.sendNow(g, p)
-		g.BytesOut.Add(int64(n))
-	}
-	if s.err == nil && n < len(p) {
-		s.enqueue(g, p, n, keep)
-	}
+	n = s.offer(g, p, keep)
 	for s.err == nil && s.size > g.pauseAt() && !s.closing {
 		s.taken.Wait()
 	}
@@ -68,6 +62,18 @@ func (s *sender) send(g *Guard, p []byte, keep bool) (n int, err error) {
 		return n, s.err
 	}
 	return len(p), nil
+}
+
+// offer sends or queues p without waiting, and returns how many bytes of it are sent.
+func (s *sender) offer(g *Guard, p []byte, keep bool) (n int) {
+	if s.err == nil && !s.pumping {
+		n, s.err = s.sendNow(g, p)
+		g.BytesOut.Add(int64(n))
+	}
+	if s.err == nil && n < len(p) {
+		s.enqueue(g, p, n, keep)
+	}
+	return n
 }
 
 // enqueue queues p without its first n bytes for the pump.

@@ -1,0 +1,118 @@
+package resp
+
+import (
+	"math"
+	"time"
+
+	"rlserver/engine"
+	"rlserver/resp/command"
+)
+
+// isPaused reports whether a call is held back by CLIENT PAUSE.
+func (s *session) isPaused(p *pause, c *command.Command) bool {
+	if s.profile.monitors.Load() {
+		return false // as in Redis
+	}
+	has, _ := s.transaction.flags(c)
+	return p.all || has&command.Write != 0
+}
+
+// pause is what CLIENT PAUSE has set.
+type pause struct {
+	until time.Duration // elapsed
+	all   bool          // also of calls that change nothing
+}
+
+// currentPause returns the pause in force, or nil. It removes one that has ended.
+func (s *Server) currentPause() *pause {
+	p := s.paused.Load()
+	if p == nil || s.Time.Elapsed() < p.until {
+		return p
+	}
+	s.paused.CompareAndSwap(p, nil)
+	return s.paused.Load()
+}
+
+// waitWhilePaused waits until a call is no longer held back, and runs it. It reports whether it
+// did: otherwise the call may run now. No lock is held.
+func (s *session) waitWhilePaused(c *command.Command, words [][]byte) (waited bool) {
+	p := s.server.currentPause()
+	if p == nil || !s.isPaused(p, c) {
+		return false
+	}
+	words = command.CloneWords(words)
+	s.flush()
+	s.server.held.Add(1)
+	s.profile.paused.Store(true)
+	for p != nil && s.isPaused(p, c) && !s.closing {
+		s.closing = s.guard.PauseFor(p.until-s.server.Time.Elapsed()) != nil
+		p = s.server.currentPause()
+	}
+	s.profile.paused.Store(false)
+	s.server.held.Add(-1)
+	if !s.closing {
+		s.execute(words)
+	}
+	return true
+}
+
+const (
+	errPauseWords = engine.Error(
+		"ERR unknown subcommand or wrong number of arguments for 'PAUSE'. Try CLIENT HELP.")
+	errPauseMode     = engine.Error("ERR CLIENT PAUSE mode must be WRITE or ALL")
+	errPauseTimeout  = engine.Error("ERR timeout is not an integer or out of range")
+	errPauseNegative = engine.Error("ERR timeout is negative")
+	errPauseRange    = engine.Error("ERR timeout is out of range")
+)
+
+// clientPause handles CLIENT PAUSE timeout [WRITE | ALL]. A pause in force is never shortened.
+func clientPause(c *command.Call) error {
+	s := sessionOf(c).server
+	all := true
+	timeout := c.Args.List[0]
+	if c.Args.Left() > 2 {
+		return errPauseWords
+	}
+	if c.Args.Left() > 1 {
+		mode := command.Args{List: c.Args.List[1:]}
+		all = !mode.Word("WRITE")
+		if all && !mode.Word("ALL") {
+			return errPauseMode
+		}
+	}
+	c.Args.List = [][]byte{timeout}
+	ms := c.Args.IntegerOr(errPauseTimeout)
+	now := s.Time.Elapsed()
+	switch {
+	case c.Args.Err != nil:
+	case ms < 0:
+		c.Args.Fail(errPauseNegative)
+	case ms > math.MaxInt64-s.Clock():
+		c.Args.Fail(errPauseRange)
+	}
+	if err := c.Args.End(); err != nil {
+		return err
+	}
+	next := &pause{until: command.After(now, ms), all: all}
+	if p := s.currentPause(); p != nil {
+		next.until, next.all = max(next.until, p.until), next.all || p.all
+	}
+	s.paused.Store(next)
+	c.Reply.OK()
+	return nil
+}
+
+// clientUnpause handles CLIENT UNPAUSE.
+func clientUnpause(c *command.Call) error {
+	s := sessionOf(c).server
+	s.paused.Store(nil)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, ss := range s.sessions {
+		if ss.profile.paused.Load() {
+			ss.guard.Wake()
+		}
+	}
+	c.Reply.OK()
+	return nil
+}

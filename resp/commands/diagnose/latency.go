@@ -1,0 +1,165 @@
+package diagnose
+
+import (
+	"fmt"
+
+	"rlserver/engine"
+	"rlserver/resp/command"
+	"rlserver/resp/diagnostics"
+	"rlserver/resp/wire"
+	"rlserver/stats"
+)
+
+func init() {
+	const operator = command.Admin | command.NoScript | command.Loading | command.Stale
+	const all = "nondeterministic_output request_policy:all_nodes response_policy:special"
+	command.Register(
+		&command.Command{Name: "latency", Arity: -2, Group: "server", Since: "2.8.13",
+			Complexity: "Depends on subcommand.", Summary: "A container for latency diagnostics commands",
+			Subs: []*command.Command{
+				{Name: "doctor", Arity: 2, Flags: operator, Group: "server", Since: "2.8.13", Complexity: "O(1)",
+					Tips: all, Summary: "Return a human readable latency analysis report.", Run: latencyDoctor},
+				{Name: "graph", Arity: 3, Flags: operator, Group: "server", Since: "2.8.13", Complexity: "O(1)",
+					Tips: all, Syntax: "event", Summary: "Return a latency graph for the event.",
+					Run: latencyGraph},
+				{Name: "help", Arity: 2, Flags: command.Loading | command.Stale, Group: "server",
+					Since: "2.8.13", Complexity: "O(1)",
+					Summary: "Show helpful text about the different subcommands.", Run: command.Help},
+				{Name: "histogram", Arity: -2, Flags: operator, Group: "server", Since: "7.0.0", Tips: all,
+					Syntax: "[command [command ...]]",
+					Complexity: "O(N) where N is the number of commands with latency information being " +
+						"retrieved.",
+					Summary: "Return the cumulative distribution of latencies of a subset of commands or all.",
+					Run:     latencyHistogram},
+				{Name: "history", Arity: 3, Flags: operator, Group: "server", Since: "2.8.13",
+					Complexity: "O(1)", Tips: all, Syntax: "event",
+					Summary: "Return timestamp-latency samples for the event.", Run: latencyHistory},
+				{Name: "latest", Arity: 2, Flags: operator, Group: "server", Since: "2.8.13", Complexity: "O(1)",
+					Tips: all, Summary: "Return the latest latency samples for all events.", Run: latencyLatest},
+				{Name: "reset", Arity: -2, Flags: operator, Group: "server", Since: "2.8.13", Complexity: "O(1)",
+					Tips:    "request_policy:all_nodes response_policy:all_succeeded",
+					Syntax:  "[event [event ...]]",
+					Summary: "Reset latency data for one or more events.", Run: latencyReset},
+			}},
+	)
+}
+
+// latencyDoctor handles LATENCY DOCTOR.
+func latencyDoctor(c *command.Call) error {
+	c.Reply.Verbatim(c.Env.Latency.Doctor(c.Env.Clock()/1000, diagnostics.Advice{
+		Threshold: c.Env.Settings.LatencyThreshold.Load(), Slowlog: c.Env.Settings.SlowlogSlowerThan.Load(),
+	}))
+	return nil
+}
+
+// latencyGraph handles LATENCY GRAPH event.
+func latencyGraph(c *command.Call) error {
+	name := c.Args.Next()
+	e := c.Env.Latency.Event(string(name))
+	if e == nil {
+		return engine.Error(fmt.Sprintf("ERR No samples available for event '%.128s'", name))
+	}
+	c.Reply.Verbatim(e.Graph(c.Env.Clock() / 1000))
+	return nil
+}
+
+// latencyHistory handles LATENCY HISTORY event.
+func latencyHistory(c *command.Call) error {
+	e := c.Env.Latency.Event(string(c.Args.Next()))
+	if e == nil {
+		c.Reply.Array(0)
+		return nil
+	}
+	c.Reply.Array(len(e.Samples))
+	for _, s := range e.Samples {
+		c.Reply.Array(2)
+		c.Reply.Integer(s.Time)
+		c.Reply.Integer(s.Latency)
+	}
+	return nil
+}
+
+// latencyLatest handles LATENCY LATEST.
+func latencyLatest(c *command.Call) error {
+	events := c.Env.Latency.Events()
+	c.Reply.Array(len(events))
+	for _, e := range events {
+		c.Reply.Array(4)
+		c.Reply.BulkString(e.Name)
+		c.Reply.Integer(e.Last().Time)
+		c.Reply.Integer(e.Last().Latency)
+		c.Reply.Integer(e.Max)
+	}
+	return nil
+}
+
+// latencyReset handles LATENCY RESET [event [event ...]].
+func latencyReset(c *command.Call) error {
+	var names []string
+	for c.Args.More() {
+		names = append(names, string(c.Args.Next()))
+	}
+	c.Reply.Count(c.Env.Latency.Reset(names...))
+	return nil
+}
+
+// latencyHistogram handles LATENCY HISTOGRAM [COMMAND [COMMAND ...]]. Unknown names are skipped; a
+// command with subcommands has those listed.
+func latencyHistogram(c *command.Call) error {
+	list := command.Table.Sorted()
+	if c.Args.More() {
+		list = nil
+		for c.Args.More() {
+			if each := command.Table.Named(c.Args.Next()); each != nil {
+				list = append(list, each)
+			}
+		}
+	}
+	c.Conn.FlushStats()
+	var names []string
+	var latencies []stats.Distribution
+	for _, each := range list {
+		for _, one := range append([]*command.Command{each}, each.Subs...) {
+			if counts := c.Env.Stats.Command(one.Index); counts != nil && counts.Latency.Count > 0 {
+				names, latencies = append(names, one.FullName()), append(latencies, counts.Latency)
+			}
+		}
+	}
+
+	c.Reply.Mapping(len(names))
+	for i := range names {
+		c.Reply.BulkString(names[i])
+		writeHistogram(&c.Reply, &latencies[i])
+	}
+	return nil
+}
+
+// longestPower is that of the longest latency which LATENCY HISTOGRAM tells from longer ones: 2^20
+// µs is a second.
+const longestPower = 20
+
+// writeHistogram writes how many latencies did not exceed each power of two in µs, where that is
+// more than for the power before.
+func writeHistogram(r *wire.Reply, d *stats.Distribution) {
+	var powers, counts []int64
+	before := int64(0)
+	for power := range longestPower + 1 {
+		n := d.AtMost(power)
+		if power == longestPower {
+			n = d.Count
+		}
+		if n > before {
+			powers, counts = append(powers, 1<<power), append(counts, n)
+		}
+		before = n
+	}
+	r.Mapping(2)
+	r.BulkString("calls")
+	r.Integer(d.Count)
+	r.BulkString("histogram_usec")
+	r.Mapping(len(powers))
+	for i := range powers {
+		r.Integer(powers[i])
+		r.Integer(counts[i])
+	}
+}

@@ -1,0 +1,82 @@
+package diagnose
+
+import (
+	"rlserver/engine"
+	"rlserver/resp/command"
+)
+
+func init() {
+	const operator = command.Admin | command.Loading | command.Stale
+	command.Register(
+		&command.Command{Name: "slowlog", Arity: -2, Group: "server", Since: "2.2.12",
+			Complexity: "Depends on subcommand.", Summary: "A container for slow log commands",
+			Subs: []*command.Command{
+				{Name: "get", Arity: -2, Flags: operator, Group: "server", Since: "2.2.12", Syntax: "[count]",
+					Tips:       "request_policy:all_nodes nondeterministic_output",
+					Complexity: "O(N) where N is the number of entries returned",
+					Summary:    "Get the slow log's entries", Run: slowlogGet},
+				{Name: "help", Arity: 2, Flags: command.Loading | command.Stale, Group: "server",
+					Since: "6.2.0", Complexity: "O(1)",
+					Summary: "Show helpful text about the different subcommands", Run: command.Help},
+				{Name: "len", Arity: 2, Flags: operator, Group: "server", Since: "2.2.12", Complexity: "O(1)",
+					Tips:    "request_policy:all_nodes response_policy:agg_sum nondeterministic_output",
+					Summary: "Get the slow log's length", Run: slowlogLen},
+				{Name: "reset", Arity: 2, Flags: operator, Group: "server", Since: "2.2.12",
+					Tips:       "request_policy:all_nodes response_policy:all_succeeded",
+					Complexity: "O(N) where N is the number of entries in the slowlog",
+					Summary:    "Clear all entries from the slow log", Run: slowlogReset},
+			}},
+	)
+}
+
+const (
+	errSlowlogCount = engine.Error("ERR count should be greater than or equal to -1")
+	errSlowlogGet   = engine.Error("ERR unknown subcommand or wrong number of arguments for 'GET'. Try SLOWLOG HELP.")
+)
+
+// slowlogGet handles SLOWLOG GET [count].
+func slowlogGet(c *command.Call) error {
+	count := int64(10)
+	if c.Args.More() {
+		count = c.Args.IntegerOr(errSlowlogCount)
+		if count < -1 {
+			c.Args.Fail(errSlowlogCount)
+		}
+	}
+	if c.Args.Left() > 0 {
+		return errSlowlogGet
+	}
+	if err := c.Args.End(); err != nil {
+		return err
+	}
+
+	calls := c.Env.Slowlog.Last(count)
+	c.Reply.Array(len(calls))
+	for i := range calls {
+		call := &calls[i]
+		c.Reply.Array(6)
+		c.Reply.Integer(call.ID)
+		c.Reply.Integer(call.Time)
+		c.Reply.Integer(call.Took.Microseconds())
+		c.Reply.Array(len(call.Args))
+		for _, arg := range call.Args {
+			c.Reply.BulkString(arg)
+		}
+		c.Reply.BulkString(call.Address)
+		c.Reply.BulkString(call.Name)
+	}
+	return nil
+}
+
+// slowlogLen handles SLOWLOG LEN.
+func slowlogLen(c *command.Call) error {
+	c.Reply.Count(c.Env.Slowlog.Len())
+	return nil
+}
+
+// slowlogReset handles SLOWLOG RESET.
+func slowlogReset(c *command.Call) error {
+	c.Env.Slowlog.Reset()
+	c.Reply.OK()
+	return nil
+}

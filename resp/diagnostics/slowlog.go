@@ -1,0 +1,104 @@
+package diagnostics
+
+import (
+	"fmt"
+	"sync"
+	"time"
+)
+
+const (
+	maxSlowArgs  = 32       // of an entry
+	maxSlowArg   = 128      // bytes of an argument
+	maxSlowBytes = 16 << 20 // of all entries
+	entrySize    = 256      // bytes of an entry beside its texts
+	argSize      = 16       // bytes of an argument beside its text
+)
+
+// SlowCall is an entry of the slow log.
+type SlowCall struct {
+	ID      int64 // unique until the server restarts
+	Time    int64 // when it ended, Unix seconds
+	Took    time.Duration
+	Args    []string // trimmed
+	Address string   // of the client
+	Name    string   // of the client
+}
+
+func (c *SlowCall) size() int {
+	size := entrySize + len(c.Address) + len(c.Name)
+	for _, arg := range c.Args {
+		size += argSize + len(arg)
+	}
+	return size
+}
+
+// Slowlog holds the slow calls of late. The zero value is ready to use.
+type Slowlog struct {
+	mu    sync.Mutex
+	calls []SlowCall // the oldest first
+	bytes int
+	next  int64 // ID
+}
+
+// Add appends a call, of which ID and Args are not set, and drops the oldest so that at most
+// maxLen calls are left. words is copied.
+func (s *Slowlog) Add(call SlowCall, words [][]byte, maxLen int64) {
+	call.Args, call.Name = trim(words), trimArg([]byte(call.Name))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	call.ID = s.next
+	s.next++
+	s.calls = append(s.calls, call)
+	s.bytes += call.size()
+	drop := 0
+	for ; int64(len(s.calls)-drop) > maxLen || s.bytes > maxSlowBytes; drop++ {
+		s.bytes -= s.calls[drop].size()
+		s.calls[drop] = SlowCall{}
+	}
+	s.calls = s.calls[drop:]
+}
+
+// trim copies the words of a call. If there are too many, the last one says how many are left out.
+func trim(words [][]byte) (args []string) {
+	for i, word := range words {
+		if i == maxSlowArgs-1 && len(words) > maxSlowArgs {
+			return append(args, fmt.Sprintf("... (%d more arguments)", len(words)-i))
+		}
+		args = append(args, trimArg(word))
+	}
+	return args
+}
+
+func trimArg(word []byte) string {
+	if len(word) <= maxSlowArg {
+		return string(word)
+	}
+	return fmt.Sprintf("%s... (%d more bytes)", word[:maxSlowArg], len(word)-maxSlowArg)
+}
+
+// Last returns the last n calls, or all if n is -1, the newest first.
+func (s *Slowlog) Last(n int64) (calls []SlowCall) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n < 0 || n > int64(len(s.calls)) {
+		n = int64(len(s.calls))
+	}
+	for i := range int(n) {
+		calls = append(calls, s.calls[len(s.calls)-1-i])
+	}
+	return calls
+}
+
+// Len returns how many calls there are.
+func (s *Slowlog) Len() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.calls)
+}
+
+// Reset removes all calls.
+func (s *Slowlog) Reset() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.calls, s.bytes = nil, 0
+}

@@ -1,0 +1,70 @@
+package resp
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"rlserver/resp/command"
+	"rlserver/resp/config"
+	"rlserver/stats"
+)
+
+// eachCommand calls do for all commands that have been called, subcommands included, by name.
+func (s *Server) eachCommand(do func(name string, counts *stats.CommandCounts)) {
+	for _, c := range command.Table.Sorted() {
+		for _, one := range append([]*command.Command{c}, c.Subs...) {
+			if counts := s.Stats.Command(one.Index); counts != nil {
+				do(one.FullName(), counts)
+			}
+		}
+	}
+}
+
+// writeCommandStats writes what the calls of each command have cost.
+func (s *Server) writeCommandStats(r *report) {
+	s.eachCommand(func(name string, counts *stats.CommandCounts) {
+		us, each := counts.Time.Microseconds(), 0.0
+		if counts.Calls > 0 {
+			each = float64(us) / float64(counts.Calls)
+		}
+		if counts.Calls+counts.Rejected+counts.Failed > 0 {
+			r.field(
+				"cmdstat_"+name,
+				fmt.Sprintf("calls=%d,usec=%d,usec_per_call=%.2f,rejected_calls=%d,failed_calls=%d",
+					counts.Calls, us, each, counts.Rejected, counts.Failed),
+			)
+		}
+	})
+}
+
+// writeErrorStats writes how often each error code was the reply.
+func (s *Server) writeErrorStats(r *report) {
+	counts := s.Stats.Errors.Snapshot()
+	for _, code := range slices.Sorted(maps.Keys(counts)) {
+		// as in Redis, without what would end the field
+		name := strings.NewReplacer("#", "_", ":", "_").Replace(code)
+		r.field("errorstat_"+name, fmt.Sprintf("count=%d", counts[code]))
+	}
+}
+
+// writeLatencyStats writes the percentiles of the latencies of each command, in µs.
+func (s *Server) writeLatencyStats(r *report) {
+	if !s.Stats.TracksLatency() {
+		return
+	}
+	percentiles := s.Settings.LatencyPercentiles()
+	s.eachCommand(func(name string, counts *stats.CommandCounts) {
+		if counts.Latency.Count == 0 {
+			return
+		}
+		var list []string
+		for _, p := range percentiles {
+			list = append(list, fmt.Sprintf("p%s=%.3f", config.PercentileText(p),
+				float64(counts.Latency.Percentile(p))/float64(time.Microsecond)))
+		}
+		r.field("latency_percentiles_usec_"+name, strings.Join(list, ","))
+	})
+}

@@ -1,0 +1,189 @@
+package resp
+
+import (
+	"math"
+	"net"
+	"strings"
+	"time"
+
+	"rlserver/engine"
+	"rlserver/resp/command"
+	"rlserver/resp/diagnostics"
+	"rlserver/storage"
+)
+
+func init() {
+	command.Register(
+		&command.Command{Name: "monitor", Arity: 1,
+			Flags: command.Admin | command.NoScript | command.Loading | command.Stale, Group: "server",
+			Since: "1.0.0", Summary: "Listen for all requests received by the server in real time", Run: monitor},
+	)
+}
+
+const errMonitorInMulti = engine.Error("ERR MONITOR isn't allowed for DENY BLOCKING client")
+
+// monitor handles MONITOR. A second one has no reply, as in Redis.
+func monitor(c *command.Call) error {
+	s := sessionOf(c)
+	switch {
+	case c.Executing:
+		return errMonitorInMulti
+	case s.profile.monitors.Load():
+		return nil
+	}
+	s.setMonitoring(true)
+	c.Reply.OK()
+	return nil
+}
+
+// setMonitoring starts or stops showing a client the calls of all.
+func (s *session) setMonitoring(yes bool) {
+	if s.profile.monitors.Load() == yes {
+		return
+	}
+	s.profile.monitors.Store(yes)
+	s.guard.Listens.Store(yes)
+	s.server.mu.Lock()
+	defer s.server.mu.Unlock()
+	s.server.listMonitors()
+}
+
+// listMonitors updates the list of the clients that monitor. s.mu is held.
+func (s *Server) listMonitors() {
+	var list []*session
+	for _, ss := range s.sessions {
+		if ss.profile.monitors.Load() {
+			list = append(list, ss)
+		}
+	}
+	s.monitors.Store(&list)
+	s.setReportAfter()
+}
+
+// applyDiagnostics puts the settings of slow calls and latencies into force.
+func (s *Server) applyDiagnostics() {
+	if yes := s.Settings.LatencyTracking.Load() != 0; yes != s.Stats.TracksLatency() {
+		s.Stats.TrackLatency(yes)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.setReportAfter()
+}
+
+// setReportAfter computes how long calls must take to be reported. s.mu is held.
+func (s *Server) setReportAfter() {
+	after := min(s.slowAfter(), s.spikeAfter())
+	if list := s.monitors.Load(); list != nil && len(*list) > 0 {
+		after = 0
+	}
+	s.reportAfter.Store(int64(after))
+}
+
+// slowAfter is how long a call must take to get into the slow log.
+func (s *Server) slowAfter() time.Duration {
+	us := s.Settings.SlowlogSlowerThan.Load()
+	if us < 0 || us > math.MaxInt64/int64(time.Microsecond) {
+		return math.MaxInt64
+	}
+	return time.Duration(us) * time.Microsecond
+}
+
+// spikeAfter is how long a call must take to be an event of LATENCY.
+func (s *Server) spikeAfter() time.Duration {
+	ms := s.Settings.LatencyThreshold.Load()
+	if ms == 0 || ms > math.MaxInt64/int64(time.Millisecond) {
+		return math.MaxInt64
+	}
+	return time.Duration(ms) * time.Millisecond
+}
+
+// report passes calls that have run together, and have taken took, to the slow log, LATENCY and the
+// clients that monitor. Within EXEC it keeps what these get until no lock is held.
+func (s *session) report(calls []command.Prepared, took time.Duration) {
+	if took >= s.server.slowAfter() {
+		s.logSlow(calls, took)
+	}
+	if took >= s.server.spikeAfter() {
+		event := diagnostics.SlowCommand
+		if calls[0].Command.Flags&command.Fast != 0 {
+			event = diagnostics.SlowFastCommand
+		}
+		s.server.Latency.Add(event, s.clock.now/1000, took.Milliseconds())
+	}
+	if list := s.server.monitors.Load(); list != nil && len(*list) > 0 {
+		s.showCalls(calls, *list)
+	}
+}
+
+// logSlow adds calls to the slow log. It is not known which of several calls has been slow: if
+// their shares of the time are below the limit, the first stands for all.
+func (s *session) logSlow(calls []command.Prepared, took time.Duration) {
+	share, limit := took/time.Duration(len(calls)), s.server.slowAfter()
+	if share < limit {
+		calls, share = calls[:1], took
+	}
+	for i := range calls {
+		p := &calls[i]
+		if p.Command.Flags&command.SkipSlowlog == 0 {
+			s.server.Slowlog.Add(diagnostics.SlowCall{
+				Time: s.clock.now / 1000, Took: share, Address: s.remoteAddress(), Name: textOf(&s.profile.name),
+			}, diagnostics.Redacted(p.Command.FullName(), p.Words), s.server.Settings.SlowlogMaxLen.Load())
+		}
+	}
+}
+
+// maxKeptLines is the capacity of lines for monitors that a session keeps, in bytes.
+const maxKeptLines = 4 << 10
+
+// showCalls shows calls to the clients that monitor, except those of operators, as in Redis. No
+// client waits for a monitor: one that does not read is closed.
+func (s *session) showCalls(calls []command.Prepared, monitors []*session) {
+	if s.server.loading.Load() != 0 {
+		return
+	}
+	for i := range calls {
+		p := &calls[i]
+		if p.Command.Flags&(command.Admin|command.SkipMonitor) == 0 {
+			s.shown = diagnostics.AppendCall(s.shown, s.clock.now, s.DB, s.addressForMonitors(),
+				diagnostics.Redacted(p.Command.FullName(), p.Words))
+		}
+	}
+	if s.Executing || len(s.shown) == 0 {
+		return
+	}
+	for _, m := range monitors {
+		if m == s {
+			s.Reply.B = append(s.Reply.B, s.shown...)
+			continue
+		}
+		m.guard.Push(s.shown)
+		m.evictClientsIfNeeded()
+	}
+	if s.shown = s.shown[:0]; cap(s.shown) > maxKeptLines {
+		s.shown = nil
+	}
+}
+
+// addressForMonitors is the client's address as MONITOR shows it.
+func (s *session) addressForMonitors() string {
+	if _, unix := s.guard.LocalAddr().(*net.UnixAddr); unix {
+		return "unix:" + strings.TrimSuffix(s.remoteAddress(), ":0")
+	}
+	return s.remoteAddress()
+}
+
+// monitoring returns how many clients monitor.
+func (s *Server) monitoring() int {
+	if list := s.monitors.Load(); list != nil {
+		return len(*list)
+	}
+	return 0
+}
+
+// ObserveSync records how long a sync of the log has taken.
+func (s *Server) ObserveSync(took time.Duration) {
+	s.Stats.Fsync.Observe(took)
+	if took >= s.spikeAfter() && s.Settings.Store().Sync == storage.SyncAlways {
+		s.Latency.Add(diagnostics.SlowSync, s.Clock()/1000, took.Milliseconds())
+	}
+}

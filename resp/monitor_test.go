@@ -1,0 +1,251 @@
+package resp
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"rlserver/resp/config"
+)
+
+// shown reads n lines of a monitor, without time and address.
+func (c *testClient) shown(n int) (lines []string) {
+	c.t.Helper()
+	c.SetReadDeadline(time.Now().Add(10 * time.Second))
+	for range n {
+		line, err := c.r.ReadString('\n')
+		require.NoError(c.t, err)
+		stamp, rest, _ := strings.Cut(line, " [")
+		assert.Equal(c.t, "+1767225600.000000", stamp)
+		address, call, _ := strings.Cut(rest, "] ")
+		assert.Regexp(c.t, `^\d+ (127\.0\.0\.1:\d+|unix:/\S+)$`, address)
+		lines = append(lines, strings.TrimSuffix(call, "\r\n"))
+	}
+	return lines
+}
+
+func TestMonitor(t *testing.T) {
+	ts := startServer(t, config.Defaults{})
+	m, c := ts.dial(), ts.dial()
+	assert.Equal(t, "+OK", m.do("MONITOR"))
+	c.do("SET a b")
+	c.send("set", "x y", "\r\n\xff\"")
+	c.do("GET")
+	c.do("CONFIG GET port")
+	c.do("AUTH secret")
+	c.do("HELLO 2 AUTH ann secret")
+	c.pipe("MULTI", "SET a 1", "CONFIG GET port", "HGET a b", "EXEC", "PING")
+	c.do("SELECT 3")
+	c.do("PING")
+	assert.Equal(t, []string{
+		`"SET" "a" "b"`, `"set" "x y" "\r\n\xff\""`, `"AUTH" "(redacted)"`,
+		`"HELLO" "2" "AUTH" "(redacted)" "(redacted)"`,
+		`"MULTI"`, `"SET" "a" "1"`, `"HGET" "a" "b"`, `"EXEC"`, `"PING"`, `"SELECT" "3"`, `"PING"`,
+	}, m.shown(11))
+	assert.Contains(t, c.do("CLIENT LIST"), " flags=O ")
+	assert.Contains(t, c.do("INFO clients"), "monitor_clients:1\r\n")
+	m.shown(1)
+
+	assert.Equal(t, "+PONG", m.do("PING"), "other commands go on")
+	m.shown(1)
+	assert.Equal(t, "+RESET", m.do("RESET"))
+	c.do("PING")
+	assert.Equal(t, "+PONG", m.do("PING"))
+	assert.Zero(t, ts.monitoring())
+
+	m.do("MONITOR")
+	m.Close()
+	require.Eventually(t, func() bool { return ts.monitoring() == 0 }, time.Minute, time.Millisecond)
+	assert.Equal(t, "*1 -ERR MONITOR isn't allowed for DENY BLOCKING client",
+		c.pipe("MULTI", "MONITOR", "EXEC")[2])
+}
+
+func TestMonitorShowsWaitingCallsAndUnixSockets(t *testing.T) {
+	ts := startServer(t, config.Defaults{})
+	path := filepath.Join(t.TempDir(), "s")
+	ln, err := net.Listen("unix", path)
+	require.NoError(t, err)
+	go ts.Serve(ln)
+	conn, err := net.Dial("unix", path)
+	require.NoError(t, err)
+	defer conn.Close()
+	m, c := ts.dial(), ts.over(conn)
+	m.do("MONITOR")
+	c.do("RL.LEASE k 1 1h a")
+	io.WriteString(c, frame("RL.LEASE", "k", "1", "1h", "b", "WAIT", "60000"))
+	assert.Equal(t, []string{`"RL.LEASE" "k" "1" "1h" "a"`, `"RL.LEASE" "k" "1" "1h" "b" "WAIT" "60000"`}, m.shown(2),
+		"it is shown before it is admitted")
+}
+
+// A monitor that does not read is closed, and no other client waits for it.
+func TestMonitorThatDoesNotRead(t *testing.T) {
+	ts := startServer(t, config.Defaults{OutputLimits: "normal 1mb 0 0"})
+	m, c := ts.dial(), ts.dial()
+	m.do("MONITOR")
+	value := strings.Repeat("v", 50_000)
+	for range 2000 {
+		if ts.monitoring() == 0 {
+			break
+		}
+		c.send("SET", "k", value)
+	}
+	require.Eventually(t, func() bool { return ts.monitoring() == 0 }, time.Minute, time.Millisecond)
+	assert.Contains(t, c.do("INFO stats"), "client_output_buffer_limit_disconnections:1\r\n")
+	assert.Equal(t, 1, ts.clients())
+}
+
+// A monitor sends nothing, and is not closed for being idle.
+func TestMonitorsAreNotIdle(t *testing.T) {
+	ts := startServer(t, config.Defaults{Timeout: time.Second})
+	m := ts.dial()
+	m.do("MONITOR")
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	for _, ss := range ts.sessions {
+		assert.True(t, ss.guard.Listens.Load())
+	}
+}
+
+// ticking makes every look at the clock take a millisecond.
+func ticking(o *Options) {
+	now := new(atomic.Int64)
+	now.Store(testStart)
+	o.Clock = clockBy(func() int64 { return now.Add(1) })
+}
+
+func TestSlowCallsAreLogged(t *testing.T) {
+	ts := startServer(t, config.Defaults{}, ticking)
+	c := ts.dial()
+	c.do("CONFIG SET slowlog-log-slower-than 1000000")
+	c.pipe("SET a 1", "INCR a")
+	assert.Equal(t, ":0", c.do("SLOWLOG LEN"))
+	c.do("CONFIG SET slowlog-log-slower-than 1000")
+	c.do("SLOWLOG RESET")
+	c.do("CLIENT SETNAME me")
+	c.do("GET a")
+	assert.Regexp(t, `^\*1 \*6 :\d+ :1767225600 :\d+000 \*2 \$3 GET \$1 a \$\d+ 127.0.0.1:\d+ \$2 me$`,
+		c.do("SLOWLOG GET 1"))
+	c.do("SLOWLOG RESET")
+
+	// Calls that run together take less than that each, and more together: the first is logged.
+	c.do("CONFIG SET slowlog-log-slower-than -1")
+	c.do("SLOWLOG RESET")
+	var calls []string
+	for i := range 8 {
+		calls = append(calls, fmt.Sprint("INCRBY a ", i))
+	}
+	c.do("CONFIG SET slowlog-log-slower-than 1000")
+	c.do("SLOWLOG RESET")
+	c.pipe(calls...)
+	c.do("CONFIG SET slowlog-log-slower-than -1")
+	logged := c.do("SLOWLOG GET")
+	assert.Contains(t, logged, "$6 INCRBY $1 a $1 0 ")
+	assert.LessOrEqual(t, strings.Count(logged, "INCRBY"), 8)
+
+	c.do("CONFIG SET slowlog-log-slower-than 0 slowlog-max-len 3")
+	c.pipe("MULTI", "GET a", "HGET a b", "EXEC")
+	logged = c.do("SLOWLOG GET")
+	assert.Contains(t, logged, "$4 HGET ")
+	assert.NotContains(t, logged, "EXEC")
+}
+
+func TestLatencyEvents(t *testing.T) {
+	ts := startServer(t, config.Defaults{AppendOnly: true, AppendFsync: "always"}, ticking)
+	c := ts.dial()
+	c.do("DBSIZE")
+	assert.Equal(t, "*0", c.do("LATENCY LATEST"))
+	c.do("CONFIG SET latency-monitor-threshold 1")
+	c.do("SET a 1")
+	c.do("GET a")
+	latest := c.do("LATENCY LATEST")
+	assert.Contains(t, latest, "*4 $7 command :1767225600 :")
+	assert.Contains(t, latest, "*4 $12 fast-command :1767225600 :")
+	ts.ObserveSync(50 * time.Millisecond)
+	assert.Contains(t, c.do("LATENCY HISTORY aof-fsync-always"), ":50")
+	assert.EqualValues(t, 1, ts.Stats.Fsync.Snapshot().Count)
+	assert.Contains(t, c.do("LATENCY DOCTOR"), "fast-command: 1 latency spikes")
+	assert.Contains(t, c.do("LATENCY GRAPH command"), "command - high ")
+	assert.Contains(t, c.do("LATENCY RESET"), ":3")
+}
+
+func TestCommandStatistics(t *testing.T) {
+	ts := startServer(t, config.Defaults{})
+	c := ts.dial()
+	c.pipe("SET a x", "SET a x", "GET", "INCR a", "CONFIG GET port")
+	text := c.do("INFO commandstats")
+	for _, line := range []string{
+		"cmdstat_set:calls=2,usec=0,usec_per_call=0.00,rejected_calls=0,failed_calls=0\r\n",
+		"cmdstat_get:calls=0,usec=0,usec_per_call=0.00,rejected_calls=1,failed_calls=0\r\n",
+		"cmdstat_incr:calls=1,usec=0,usec_per_call=0.00,rejected_calls=0,failed_calls=1\r\n",
+		"cmdstat_config|get:calls=1,",
+	} {
+		assert.Contains(t, text, line)
+	}
+	assert.Contains(t, c.pipe("ECHO x", "INFO commandstats")[1], "cmdstat_echo:calls=1", "also of the same pipeline")
+	assert.Contains(t, c.do("INFO latencystats"), "latency_percentiles_usec_set:p50=0.250,p99=0.250,p99.9=0.250\r\n")
+	c.send("CONFIG", "SET", "latency-tracking-info-percentiles", "1 99.99")
+	assert.Contains(t, c.do("INFO latencystats"), "latency_percentiles_usec_set:p1=0.250,p99.99=0.250\r\n")
+	c.send("CONFIG", "SET", "latency-tracking-info-percentiles", "")
+	assert.Contains(t, c.do("INFO latencystats"), "latency_percentiles_usec_set:\r\n")
+}
+
+func TestClientPause(t *testing.T) {
+	ts := startServer(t, config.Defaults{})
+	c, w, r := ts.dial(), ts.named("writer"), ts.dial()
+	assert.Equal(t, "+OK", c.do("CLIENT PAUSE 1000000 WRITE"))
+	go io.WriteString(w, pipeline("GET a", "SET a 1", "GET a"))
+	assert.Equal(t, "$-1 ", w.read(), "replies to calls before it are sent")
+	require.Eventually(t, func() bool { return ts.held.Load() == 1 }, time.Minute, time.Millisecond)
+	assert.Contains(t, r.do("CLIENT LIST"), "name=writer age=0 idle=0 flags=b ")
+	assert.Contains(t, r.do("INFO clients"), "blocked_clients:1\r\n")
+	assert.Equal(t, []string{"$-1", "$-1", "+PONG"}, r.pipe("GET a", "GET b", "PING"))
+	assert.Equal(t, "+OK", c.do("CLIENT UNPAUSE"))
+	assert.Equal(t, "+OK ", w.read())
+	assert.Equal(t, "$1 1 ", w.read())
+	assert.Zero(t, ts.held.Load())
+	assert.Equal(t, "+OK", c.do("SET b 1"))
+
+	// A second pause does not shorten the first.
+	c.do("CLIENT PAUSE 5000 WRITE")
+	c.do("CLIENT PAUSE 1 WRITE")
+	io.WriteString(w, frame("INCR", "a"))
+	require.Eventually(t, func() bool { return ts.held.Load() == 1 }, time.Minute, time.Millisecond)
+	ts.advance(4999)
+	assert.Equal(t, "$1 1", r.do("GET a"))
+	ts.advance(1)
+	c.do("CLIENT UNPAUSE") // wakes it
+	assert.Equal(t, ":2 ", w.read())
+
+	// Transactions wait as a whole, and the connection of a client that waits may close.
+	c.do("CLIENT PAUSE 1000000 WRITE")
+	assert.Equal(t, []string{"+OK", "+QUEUED", "*1 $1 2"}, w.pipe("MULTI", "GET a", "EXEC"))
+	io.WriteString(w, pipeline("MULTI", "SET a 5"))
+	w.read()
+	require.Eventually(t, func() bool { return ts.held.Load() == 1 }, time.Minute, time.Millisecond)
+	w.Close()
+	require.Eventually(t, func() bool { return ts.held.Load() == 0 }, time.Minute, time.Millisecond)
+	assert.Equal(t, "$1 2", r.do("GET a"))
+	assert.Equal(t, "-ERR timeout is out of range", c.do("CLIENT PAUSE 9223372036854775807"))
+}
+
+func TestClientPauseOfAllCalls(t *testing.T) {
+	ts := startServer(t, config.Defaults{})
+	c, m, r := ts.dial(), ts.dial(), ts.dial()
+	m.do("MONITOR")
+	c.do("CLIENT PAUSE 100")
+	io.WriteString(r, frame("GET", "a"))
+	require.Eventually(t, func() bool { return ts.held.Load() == 1 }, time.Minute, time.Millisecond)
+	assert.Equal(t, "+PONG", m.do("PING"), "monitors are not paused")
+	assert.Equal(t, "-ERR wrong number of arguments for 'get' command", c.do("GET"), "errors are not either")
+	ts.advance(100)
+	assert.Equal(t, "$-1 ", r.read(), "it goes on when the time has passed")
+	assert.Equal(t, "+PONG", c.do("PING"))
+}
