@@ -30,6 +30,9 @@
 //	     Set("1gb") -> apply2, nil
 //	     apply1(); apply2()
 //
+// The parameters of TLS change together: their Value.TLS returns their field of TLSFiles, and the
+// caller has the resulting files read before it runs any apply.
+//
 // # Invariants
 //
 //   - Every setting that can change is an atomic. No reader takes a lock, and none keeps a copy

@@ -79,7 +79,8 @@
 // # Where Redis differs
 //
 // Two limits of Redis depend on how TCP cuts up the bytes. Here they do not: a line is too big with
-// its 65537th byte, and a command is too big as soon as its headers say so.
+// its 65537th byte, and a command is too big as soon as its headers say so. And a client that
+// speaks TLS on a port without it is refused at once: Redis waits for the end of an inline command.
 //
 // # Left out on purpose
 //

@@ -166,6 +166,8 @@ var longFramings = []framingCase{
 	{"*1\x00\r\n" + strings.Repeat("a", 70000), "-ERR Protocol error: too big mbulk count string\r\n", true},
 	{"*1\r\n$" + strings.Repeat("1", 70000), "-ERR Protocol error: too big bulk count string\r\n", true},
 	{"*1\r\n" + strings.Repeat("1", 70000), "-ERR Protocol error: too big bulk count string\r\n", true},
+	{"\x16\x03\x01\x02\x00", "-ERR Protocol error: " + string(errTLS) + "\r\n", true},
+	{"PING\r\n\x16\x03", "+PONG\r\n-ERR Protocol error: " + string(errTLS) + "\r\n", true},
 	{strings.Repeat("a", 70000), "-ERR Protocol error: too big inline request\r\n", true},
 	{strings.Repeat("a", 65537), "-ERR Protocol error: too big inline request\r\n", true},
 	{strings.Repeat("a", 65536), "", false},

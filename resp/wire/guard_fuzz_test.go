@@ -44,6 +44,9 @@ func isAuth(words []string) bool {
 }
 
 func (r *referenceStream) command() (words []string, ok bool) {
+	if strings.HasPrefix(r.in, "\x16\x03") {
+		return nil, r.refuse(string(errTLS))
+	}
 	if r.in[0] != '*' {
 		line, ok := r.line("\n", 0, "too big inline request")
 		if !ok {
