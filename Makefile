@@ -70,6 +70,18 @@ flood: ## five million new keys against 256 MB: memory of the process, latency o
 attack: build ## hostile clients, one attack after the other: memory, evictions, latencies of other clients; BEFORE=binary compares
 	$(GO) run ./bench/attack -server $(BIN) $(if $(BEFORE),-before $(BEFORE)) $(ATTACK)
 
+.PHONY: deploy
+deploy: ## check the files in deploy/: needs promtool (package prometheus) and systemd-analyze (package systemd)
+	cd deploy && $(GO) vet ./... && DEPLOY_TOOLS=required $(GO) test -count=1 ./...
+
+.PHONY: dist
+dist: ## build dist/: archives for linux/amd64 and arm64 with checksums, the same bytes for the same commit
+	GO="$(GO)" deploy/dist
+
+.PHONY: reproduce
+reproduce: dist ## build dist/ once more, elsewhere and from nothing, and compare
+	GO="$(GO)" deploy/reproduce
+
 .PHONY: fuzz
 fuzz: ## fuzz each parser for FUZZTIME (default 20s)
 	@for target in $$(grep -rhoE '^func (Fuzz[A-Za-z]+)' --include='*_test.go' . | awk '{print $$2}' | sort -u); do \

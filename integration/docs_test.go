@@ -13,6 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+const operate = "../docs/OPERATE.md"
+
 const commandsDocument = "../docs/COMMANDS.md"
 
 func documentText(t *testing.T, path string) string {
@@ -119,7 +121,7 @@ func TestDocumentsPointToWhatExists(t *testing.T) {
 	t.Parallel()
 	help, err := rlserver(t, "--help").Output()
 	require.NoError(t, err)
-	for _, document := range []string{"../README.md", guide, contributing, commandsDocument} {
+	for _, document := range []string{"../README.md", guide, operate, contributing, commandsDocument} {
 		text := regexp.MustCompile(`rlserver [a-z]+ --[a-z]+ DIR`).
 			ReplaceAllStringFunc(documentText(t, document), func(tool string) string {
 				assert.Contains(t, string(help), tool)

@@ -1,0 +1,207 @@
+package deploy
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	strict "sigs.k8s.io/yaml"
+)
+
+// expressions returns the queries of the dashboard and the expressions of the alerts.
+func expressions(t *testing.T) (list []string) {
+	var dashboard struct {
+		Panels []struct{ Targets []struct{ Expr string } }
+	}
+	text, err := os.ReadFile("grafana/rlserver.json")
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(text, &dashboard))
+	for _, panel := range dashboard.Panels {
+		for _, target := range panel.Targets {
+			list = append(list, target.Expr)
+		}
+	}
+	require.Greater(t, len(list), 30)
+	for _, rule := range alerts(t) {
+		list = append(list, rule.Expr)
+	}
+	return list
+}
+
+type alert struct{ Alert, Expr string }
+
+func alerts(t *testing.T) (list []alert) {
+	var file struct{ Groups []struct{ Rules []alert } }
+	text, err := os.ReadFile("prometheus/alerts.yaml")
+	require.NoError(t, err)
+	require.NoError(t, strict.Unmarshal(text, &file))
+	for _, group := range file.Groups {
+		list = append(list, group.Rules...)
+	}
+	require.Greater(t, len(list), 10)
+	return list
+}
+
+// exported returns the metrics of a server that has been used, each with the names of its labels.
+func exported(t *testing.T) map[string]map[string]bool {
+	dir := t.TempDir()
+	socket := filepath.Join(dir, "s")
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	_, port, _ := net.SplitHostPort(ln.Addr().String())
+	require.NoError(t, ln.Close())
+	server := exec.Command(
+		program,
+		"--port",
+		"0",
+		"--unixsocket",
+		socket,
+		"--http-port",
+		port,
+		"--http-bind",
+		"127.0.0.1",
+	)
+	server.Dir = dir
+	require.NoError(t, server.Start())
+	defer server.Process.Kill()
+
+	ctx := context.Background()
+	client := redis.NewClient(&redis.Options{Network: "unix", Addr: socket})
+	defer client.Close()
+	require.Eventually(t, func() bool { return client.Ping(ctx).Err() == nil }, 20*time.Second, 10*time.Millisecond)
+	for _, call := range []string{
+		"RL.SLIDE a 1 1m", "RL.SLIDE a 1 1m", "RL.POLICY SET p SLIDE 1 1m", "RL.CHECK ann p", "RL.CHECK ann p",
+	} {
+		var args []any
+		for _, word := range strings.Fields(call) {
+			args = append(args, word)
+		}
+		require.NoError(t, client.Do(ctx, args...).Err(), call)
+	}
+	response, err := http.Get("http://127.0.0.1:" + port + "/metrics")
+	require.NoError(t, err)
+	defer response.Body.Close()
+	return samples(t, response.Body)
+}
+
+func samples(t *testing.T, text io.Reader) map[string]map[string]bool {
+	found := map[string]map[string]bool{"up": {}}
+	sample, label := regexp.MustCompile(`^([a-z_0-9]+)(\{.*\})? `), regexp.MustCompile(`([a-z_]+)="`)
+	for lines := bufio.NewScanner(text); lines.Scan(); {
+		match := sample.FindStringSubmatch(lines.Text())
+		if match == nil {
+			require.True(t, strings.HasPrefix(lines.Text(), "#"), lines.Text())
+			continue
+		}
+		if found[match[1]] == nil {
+			found[match[1]] = make(map[string]bool)
+		}
+		for _, l := range label.FindAllStringSubmatch(match[2], -1) {
+			found[match[1]][l[1]] = true
+		}
+	}
+	return found
+}
+
+// Every metric and label that the dashboard and the alerts name is exported.
+func TestMetricsOfDashboardAndAlertsAreExported(t *testing.T) {
+	metrics := exported(t)
+	named := regexp.MustCompile(`\b((?:rlserver|process|go)_[a-z_]+|up)\b(?:\{([^}]*)\})?`)
+	label := regexp.MustCompile(`([a-z_]+)(?:=~|!=|!~|=)"`)
+	grouped := regexp.MustCompile(`\b(?:by|without) \(([a-z_, ]+)\)`)
+	for _, expr := range expressions(t) {
+		matches := named.FindAllStringSubmatch(expr, -1)
+		assert.NotEmpty(t, matches, expr)
+		known := map[string]bool{"instance": true, "job": true} // those that Prometheus adds
+		for _, match := range matches {
+			labels, ok := metrics[match[1]]
+			assert.True(t, ok, "%s is not exported: %s", match[1], expr)
+			for l := range labels {
+				known[l] = true
+			}
+			for _, l := range label.FindAllStringSubmatch(match[2], -1) {
+				assert.True(
+					t,
+					labels[l[1]] || l[1] == "instance" || l[1] == "job",
+					"%s has no label %s: %s",
+					match[1],
+					l[1],
+					expr,
+				)
+			}
+		}
+		for _, group := range grouped.FindAllStringSubmatch(expr, -1) {
+			for _, l := range strings.Split(group[1], ",") {
+				assert.True(t, known[strings.TrimSpace(l)], "no label %s: %s", l, expr)
+			}
+		}
+	}
+}
+
+// docs/OPERATE.md says about every alert what to do.
+func TestAlertsAreExplained(t *testing.T) {
+	text, err := os.ReadFile("../docs/OPERATE.md")
+	require.NoError(t, err)
+	for _, rule := range alerts(t) {
+		assert.Contains(t, string(text), "`"+rule.Alert+"`")
+	}
+}
+
+// tool returns the path of a program that checks a file. Where it is not installed the test is
+// skipped, unless DEPLOY_TOOLS is set.
+func tool(t *testing.T, name string) string {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	if err != nil && os.Getenv("DEPLOY_TOOLS") == "" {
+		t.Skipf("%s is not installed", name)
+	}
+	require.NoError(t, err)
+	return path
+}
+
+func run(t *testing.T, name string, args ...string) string {
+	t.Helper()
+	out, err := exec.Command(tool(t, name), args...).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	return string(out)
+}
+
+func TestAlertsAndQueriesAreValid(t *testing.T) {
+	run(t, "promtool", "check", "rules", "--lint-fatal", "prometheus/alerts.yaml")
+	run(t, "promtool", "test", "rules", "prometheus/alerts_test.yaml")
+	rules := "groups:\n- name: dashboard\n  rules:\n"
+	for i, expr := range expressions(t) {
+		expr = strings.NewReplacer("$__rate_interval", "1m", "$instance", ".*").Replace(expr)
+		rules += fmt.Sprintf("  - {record: r%d, expr: %q}\n", i, expr)
+	}
+	path := filepath.Join(t.TempDir(), "rules.yaml")
+	require.NoError(t, os.WriteFile(path, []byte(rules), 0o600))
+	run(t, "promtool", "check", "rules", path)
+}
+
+// The unit is valid, and systemd rates what it could do below 2.0 of 10.
+func TestUnitIsValidAndHardened(t *testing.T) {
+	text, err := os.ReadFile("systemd/rlserver.service")
+	require.NoError(t, err)
+	path := filepath.Join(t.TempDir(), "rlserver.service")
+	const installed = "ExecStart=/usr/bin/rlserver "
+	require.Contains(t, string(text), installed)
+	unit := strings.Replace(string(text), installed, "ExecStart="+program+" ", 1)
+	require.NoError(t, os.WriteFile(path, []byte(unit), 0o600))
+	assert.Empty(t, run(t, "systemd-analyze", "verify", path))
+	run(t, "systemd-analyze", "security", "--offline=true", "--threshold=20", path)
+}
