@@ -165,16 +165,25 @@ func (s *session) loginFailed(user []byte) {
 	s.deferUntilUnlocked(func() { s.guard.PauseFor(delay) })
 }
 
-// PasswordRequired reports whether clients have to log in.
-func (s *Server) PasswordRequired() bool { return s.Users.Default().User().NeedsLogin() }
+// LoginNeeded reports whether clients have to log in.
+func (s *Server) LoginNeeded() bool { return s.Users.Default().User().NeedsLogin() }
+
+// Anyone returns whether calls are allowed without a login; nil if a login is needed.
+func (s *Server) Anyone() func(words ...string) bool {
+	if s.LoginNeeded() {
+		return nil
+	}
+	return permission(s.Users.Default())
+}
 
 // Login checks a user and a password for another protocol than that of Redis, from a client at an
-// address. The user must be allowed to run INFO and RL.TOP, which show as much. It counts and logs
-// failures; the caller delays the reply to them.
-func (s *Server) Login(user, password, address string) bool {
+// address, and returns whether calls are allowed to the user; nil if the login is wrong. It counts
+// and logs failures; the caller delays the reply to them. noPassword says whether users who need no
+// password can log in.
+func (s *Server) Login(user, password, address string, noPassword bool) func(words ...string) bool {
 	a := s.Users.Login(user, []byte(password))
-	if a != nil && mayRun(a.User(), "INFO") && mayRun(a.User(), "RL.TOP") {
-		return true
+	if a != nil && (noPassword || !a.User().NoPassword()) {
+		return permission(a)
 	}
 	s.AccessLog.Add(acl.Entry{
 		Reason: acl.DeniedAuth, Object: "HTTP", User: user, Context: "toplevel", At: s.Clock(),
@@ -183,18 +192,24 @@ func (s *Server) Login(user, password, address string) bool {
 	if skipped, ok := s.allows(&s.loginLog, time.Second); ok {
 		s.Log.Warn("a login by HTTP failed", "address", address, "others_since_the_last_line", skipped)
 	}
-	return false
+	return nil
 }
 
-// mayRun reports whether a user may run a command that has no arguments.
-func mayRun(u *acl.User, name string) bool {
-	p := command.Prepare([][]byte{[]byte(name)})
-	return new(command.AccessCheck).Check(u, &p) == nil
+// permission returns whether a user may make a call.
+func permission(a *acl.Account) func(words ...string) bool {
+	return func(words ...string) bool {
+		call := make([][]byte, len(words))
+		for i, word := range words {
+			call[i] = []byte(word)
+		}
+		p := command.Prepare(call)
+		return new(command.AccessCheck).Check(a.User(), &p) == nil
+	}
 }
 
 // Protected reports whether protected mode refuses clients of other machines now.
 func (s *Server) Protected() bool {
-	return s.Settings.ProtectedMode.Load() != 0 && !s.PasswordRequired()
+	return s.Settings.ProtectedMode.Load() != 0 && !s.LoginNeeded()
 }
 
 // permit returns the error of a call that the user may not run, and logs it; nil if the user may.

@@ -11,18 +11,33 @@ import (
 	"time"
 )
 
+// Permission reports whether a call of the Redis protocol is allowed. What HTTP shows is allowed to
+// those who could see it by such calls.
+type Permission func(words ...string) bool
+
 // Access decides who may see what the server shows.
 type Access struct {
-	// Token is what clients may give as a bearer token; "": none.
+	// Token is what clients may give as a bearer token, which allows everything; "": there is none.
 	Token string
-	// PasswordRequired reports whether a user and a password are needed where no token is given.
-	PasswordRequired func() bool
-	// Login reports whether a user with this password may see the server's state. Its time depends
-	// on neither. It counts failures.
-	Login func(user, password, address string) bool
-	// Protected reports whether clients of other machines are refused while neither a password nor
-	// a token is needed.
+	// Anyone returns what is allowed without a login; nil: a login is needed.
+	Anyone func() Permission
+	// Login returns what a user is allowed; nil: the user or the password is wrong. It takes the
+	// same time for both, and counts failures.
+	Login func(user, password, address string) Permission
+	// Protected reports whether clients of other machines are refused while no login is needed.
 	Protected func() bool
+}
+
+// callsFor returns calls that show what a request asks for.
+func callsFor(r *http.Request) [][]string {
+	calls := [][]string{{"INFO"}}
+	if r.URL.Path != "/metrics" {
+		calls = append(calls, []string{"RL.TOP"})
+	}
+	if key, err := keyOf(r); err == nil && r.URL.Path == "/api/limiter" {
+		calls = append(calls, []string{"PTTL", string(key)})
+	}
+	return calls
 }
 
 // loginDelay is how long the reply to a wrong password or token takes, so that a connection can try
@@ -32,12 +47,13 @@ const loginDelay = 500 * time.Millisecond
 // guard serves a request if it may be served.
 func (s *Server) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		given := r.Header.Get("Authorization") != ""
+		may := s.permission(r)
 		switch {
-		case s.access.Token != "" || s.access.PasswordRequired():
-			if !s.admits(r) {
-				s.refuse(w, r)
-				return
-			}
+		case may == nil:
+			s.askForLogin(w, r)
+			return
+		case given || s.access.Token != "":
 		case !isLoopback(r.RemoteAddr):
 			if s.access.Protected() {
 				fail(w, http.StatusForbidden, "protected mode: without a password or --http-token-file only clients "+
@@ -51,23 +67,41 @@ func (s *Server) guard(next http.Handler) http.Handler {
 				"address only, not as "+r.Host)
 			return
 		}
+		for _, call := range callsFor(r) {
+			switch {
+			case may(call...):
+			case !given:
+				s.askForLogin(w, r)
+				return
+			default:
+				fail(w, http.StatusForbidden, "the user may not run what shows this: "+call[0])
+				return
+			}
+		}
 		next.ServeHTTP(w, r)
 	})
 }
 
-// admits checks the credentials of a request.
-func (s *Server) admits(r *http.Request) bool {
-	if scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " "); strings.EqualFold(scheme, "Bearer") {
-		return s.access.Token != "" && equal(strings.TrimSpace(token), s.access.Token)
+// permission returns what the credentials of a request allow; nil: they are wrong or missing.
+func (s *Server) permission(r *http.Request) Permission {
+	header := r.Header.Get("Authorization")
+	if header == "" && s.access.Token == "" {
+		return s.access.Anyone()
+	}
+	if scheme, token, _ := strings.Cut(header, " "); strings.EqualFold(scheme, "Bearer") {
+		if s.access.Token != "" && equal(strings.TrimSpace(token), s.access.Token) {
+			return func(...string) bool { return true }
+		}
+		return nil
 	}
 	user, password, ok := r.BasicAuth()
 	if !ok {
-		return false
+		return nil
 	}
 	if user == "" {
 		user = "default"
 	}
-	return s.access.PasswordRequired() && s.access.Login(user, password, r.RemoteAddr)
+	return s.access.Login(user, password, r.RemoteAddr)
 }
 
 // equal compares in a time that depends on neither text.
@@ -76,21 +110,17 @@ func equal(a, b string) bool {
 	return subtle.ConstantTimeCompare(x[:], y[:]) == 1
 }
 
-// refuse replies that credentials are needed. Wrong ones get the reply later.
-func (s *Server) refuse(w http.ResponseWriter, r *http.Request) {
+// askForLogin replies that credentials are needed. Wrong ones get the reply later.
+func (s *Server) askForLogin(w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get("Authorization") != "" {
 		s.failedLogins.Add(1)
 		sleep(r.Context(), s.timeouts.LoginDelay)
 	}
-	challenge, text := `Bearer realm="rlserver"`, "a bearer token is needed: the one in --http-token-file"
-	if s.access.PasswordRequired() {
-		challenge, text = `Basic realm="rlserver", charset="UTF-8"`, "a user and a password are needed, by basic "+
-			"authentication, of a user who may run INFO"
-		if s.access.Token != "" {
-			text += "; or the bearer token in --http-token-file"
-		}
+	text := "a user and a password are needed, by basic authentication"
+	if s.access.Token != "" {
+		text += ", or the bearer token in --http-token-file"
 	}
-	w.Header().Set("WWW-Authenticate", challenge)
+	w.Header().Set("WWW-Authenticate", `Basic realm="rlserver", charset="UTF-8"`)
 	fail(w, http.StatusUnauthorized, text)
 }
 

@@ -30,9 +30,10 @@
 // # Who may see it
 //
 // If clients of the Redis protocol need a password or there is a token, so do those of HTTP, except
-// for health checks. Without either, clients of other machines are refused in protected mode, and
-// those of this machine have to address it as localhost or by its IP address: a page of another
-// site can make a browser send requests here under a name of its own.
+// for health checks. A user sees what calls would show: the metrics with INFO, the page with RL.TOP
+// as well, a key with PTTL. Without either, clients of other machines are refused in protected
+// mode, and those of this machine have to address it as localhost or by its IP address: a page of
+// another site can make a browser send requests here under a name of its own.
 //
 // # Bounds
 //

@@ -109,11 +109,15 @@ type limiterView struct {
 	ExpiresIn int64  `json:"expiresIn"` // -1: never
 }
 
+// keyOf returns the key that a request for a limiter names.
+func keyOf(r *http.Request) ([]byte, error) {
+	return base64.RawURLEncoding.DecodeString(r.URL.Query().Get("key"))
+}
+
 // limiter serves the state of a key: /api/limiter?db=0&key=<base64>. It changes nothing.
 func (s *Server) limiter(w http.ResponseWriter, r *http.Request) {
-	query := r.URL.Query()
-	name, err := base64.RawURLEncoding.DecodeString(query.Get("key"))
-	db, bad := strconv.Atoi(query.Get("db"))
+	name, err := keyOf(r)
+	db, bad := strconv.Atoi(r.URL.Query().Get("db"))
 	if err != nil || bad != nil || db < 0 {
 		fail(
 			w,

@@ -73,11 +73,13 @@ func newFake() *fake {
 	return f
 }
 
+func anything(...string) bool { return true }
+
 // open lets everybody on this machine in.
 var open = Access{
-	PasswordRequired: func() bool { return false },
-	Protected:        func() bool { return true },
-	Login:            func(string, string, string) bool { return false },
+	Anyone:    func() Permission { return anything },
+	Protected: func() bool { return true },
+	Login:     func(string, string, string) Permission { return nil },
 }
 
 func options(source Source) Options {
@@ -202,8 +204,18 @@ func TestAccessWithPasswordAndToken(t *testing.T) {
 	o := options(newFake())
 	o.Timeouts.LoginDelay = time.Nanosecond
 	o.Access = Access{
-		Token: "0123456789abcdef", PasswordRequired: func() bool { return true },
-		Login: func(user, password, _ string) bool { return user == "default" && password == "sesame" },
+		Token: "0123456789abcdef", Anyone: func() Permission { return nil },
+		Login: func(user, password, _ string) Permission {
+			switch user + " " + password {
+			case "default sesame":
+				return anything
+			case "prometheus scrape":
+				return func(words ...string) bool { return words[0] == "INFO" }
+			case "support help":
+				return func(words ...string) bool { return words[0] != "PTTL" || words[1] == "login:ann" }
+			}
+			return nil
+		},
 	}
 	s := New(o)
 	defer s.Close(t.Context())
@@ -225,7 +237,26 @@ func TestAccessWithPasswordAndToken(t *testing.T) {
 		assert.Equal(t, code, request(s, elsewhere, "/metrics", "Authorization", credentials).Code, credentials)
 	}
 	assert.EqualValues(t, 6, s.failedLogins.Load())
+
+	as := func(credentials, path string) int {
+		return request(s, elsewhere, path, "Authorization", credentials).Code
+	}
+	assert.Equal(t, 200, as(basic("prometheus", "scrape"), "/metrics"))
+	assert.Equal(t, 403, as(basic("prometheus", "scrape"), "/"), "it would show keys")
+	assert.Equal(t, 200, as(basic("support", "help"), "/"))
+	assert.Equal(t, 200, as(basic("support", "help"), "/api/limiter?db=0&key=bG9naW46YW5u"))
+	assert.Equal(t, 403, as(basic("support", "help"), "/api/limiter?db=0&key=YQ"), "a key that the user may not see")
 	assert.Equal(t, 200, request(s, elsewhere, "/healthz").Code)
+}
+
+// Without a login, the default user may be allowed less than all.
+func TestAccessOfARestrictedDefaultUser(t *testing.T) {
+	o := options(newFake())
+	o.Access.Anyone = func() Permission { return func(words ...string) bool { return words[0] == "INFO" } }
+	s := New(o)
+	defer s.Close(t.Context())
+	assert.Equal(t, 200, request(s, here, "http://localhost/metrics").Code)
+	assert.Equal(t, 401, request(s, here, "http://localhost/").Code)
 }
 
 func TestOnlyReadingIsServed(t *testing.T) {

@@ -43,11 +43,14 @@ func TestDefaultsAreThoseOfRedisButForDebug(t *testing.T) {
 		"auto-aof-rewrite-percentage": "100", "auto-aof-rewrite-min-size": "67108864", "save": "",
 		"on-disk-failure": "refuse",
 		"http-port":       "0", "http-bind": "127.0.0.1 -::1", "http-token-file": "", "debug-http": "no",
+		"http-tls":         "yes",
 		"http-max-clients": "128", "http-max-streams": "32",
 		"hash-max-listpack-entries": "512", "hash-max-listpack-value": "64",
 		"zset-max-listpack-entries": "128", "zset-max-listpack-value": "64",
 		"notify-keyspace-events": "", "slowlog-log-slower-than": "-1", "latency-monitor-threshold": "0",
-		"activedefrag": "no", "cluster-enabled": "no", "replica-read-only": "yes", "tls-port": "0",
+		"activedefrag": "no", "cluster-enabled": "no", "replica-read-only": "yes",
+		"tls-port": "0", "tls-auth-clients": "yes", "tls-ca-cert-file": "", "tls-cert-file": "", "tls-key-file": "",
+		"tls-protocols": "",
 	}, values(c.Settings))
 }
 

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -34,17 +36,25 @@ func (p *parts) openWeb() error {
 		closeAll(listeners)
 		return err
 	}
+	var encryption *tls.Config
+	if p.certs != nil && start.TLS != "no" {
+		encryption = p.certs.Config()
+	}
 	p.web = web.New(web.Options{
-		Source: webSource{p}, Log: p.log, Debug: start.Debug == "yes",
+		Source: webSource{p}, Log: p.log, Debug: start.Debug == "yes", TLS: encryption,
 		Access: web.Access{
-			Token: token, PasswordRequired: p.server.PasswordRequired, Login: p.server.Login,
-			Protected: p.server.Protected,
+			Token: token, Protected: p.server.Protected,
+			Anyone: func() web.Permission { return p.server.Anyone() },
+			Login: func(user, password, address string) web.Permission {
+				// without a password it is no way around the token
+				return p.server.Login(user, password, address, token == "")
+			},
 		},
 		MaxConnections: start.MaxClients, MaxStreams: start.MaxStreams,
-		RESPPort: fmt.Sprint(p.settings.Start.Port),
+		RESPPort: fmt.Sprint(cmp.Or(p.settings.Start.Port, p.settings.Start.TLSPort)),
 	})
 	for _, ln := range listeners {
-		p.log.Info("listening", "network", "http", "address", ln.Addr().String())
+		p.log.Info("listening", "network", "http", "address", ln.Addr().String(), "tls", encryption != nil)
 		go p.web.Serve(ln)
 	}
 	return nil
@@ -236,6 +246,20 @@ func (s webSource) ruleOf(db int, k engine.Key) *rule.Rule {
 	return nil
 }
 
+// clientCertificate returns the certificate that the environment names, for servers that ask for
+// one; nil without one.
+func clientCertificate() (*tls.Certificate, error) {
+	cert, key := os.Getenv("RLSERVER_HTTP_CLIENT_CERT_FILE"), os.Getenv("RLSERVER_HTTP_CLIENT_KEY_FILE")
+	if cert == "" && key == "" {
+		return nil, nil
+	}
+	pair, err := tls.LoadX509KeyPair(cert, key)
+	if err != nil {
+		return nil, fmt.Errorf("RLSERVER_HTTP_CLIENT_CERT_FILE and RLSERVER_HTTP_CLIENT_KEY_FILE: %w", err)
+	}
+	return &pair, nil
+}
+
 // checkHealth is the tool healthcheck.
 func checkHealth(args []string, out io.Writer) error {
 	address := ""
@@ -250,11 +274,19 @@ func checkHealth(args []string, out io.Writer) error {
 			return errors.New("name the address, as RLSERVER_HTTP_PORT is not set: " +
 				"rlserver healthcheck http://127.0.0.1:9121/healthz")
 		}
-		address = "http://" + net.JoinHostPort("127.0.0.1", port) + "/healthz"
+		scheme := "http"
+		if os.Getenv("RLSERVER_TLS_CERT_FILE") != "" && os.Getenv("RLSERVER_HTTP_TLS") != "no" {
+			scheme = "https"
+		}
+		address = scheme + "://" + net.JoinHostPort("127.0.0.1", port) + "/healthz"
 	}
-	if err := web.CheckHealth(context.Background(), address, nil); err != nil {
+	certificate, err := clientCertificate()
+	if err != nil {
 		return err
 	}
-	_, err := fmt.Fprintln(out, "ok")
+	if err := web.CheckHealth(context.Background(), address, certificate); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(out, "ok")
 	return err
 }

@@ -4,6 +4,8 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"io"
 	"net"
 	"net/http"
@@ -142,6 +144,66 @@ func TestHTTPFollowsThePassword(t *testing.T) {
 	assert.Equal(t, "1", c.infoFields()["acl_access_denied_auth"])
 	assert.Equal(t, "OK", c.do("CONFIG SET requirepass open"))
 	fetch(t, 200, "http://default:open@"+address+"/")
+}
+
+// A user sees by HTTP what the user could see by commands.
+func TestHTTPFollowsUsers(t *testing.T) {
+	p, address := startHTTP(t)
+	conn := p.connect()
+	c := &client{t, conn, bufio.NewReader(conn)}
+	for range 2 {
+		c.do("RL.SLIDE login:ann 1 1h")
+	}
+	assert.Equal(t, "OK", c.do("ACL SETUSER scraper on >secret +info"))
+	assert.Equal(t, "OK", c.do("ACL SETUSER support on >help +info +rl.top +pttl ~login:*"))
+	fetch(t, 200, "http://scraper:secret@"+address+"/metrics")
+	fetch(t, 403, "http://scraper:secret@"+address+"/api/history")
+	fetch(t, 401, "http://scraper:wrong@"+address+"/metrics")
+	fetch(t, 200, "http://support:help@"+address+"/api/limiter?db=0&key=bG9naW46YW5u")
+	fetch(t, 403, "http://support:help@"+address+"/api/limiter?db=0&key=c2VjcmV0")
+	assert.Equal(t, "OK", c.do("ACL SETUSER scraper off"))
+	fetch(t, 401, "http://scraper:secret@"+address+"/metrics")
+	assert.Equal(t, "OK", c.do("ACL SETUSER default -rl.top"))
+	fetch(t, 200, "http://"+address+"/metrics")
+	fetch(t, 401, "http://"+address+"/")
+}
+
+// HTTP speaks TLS with the certificates of the server, unless it is told not to.
+func TestHTTPWithTLS(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, run([]string{"gen-cert", dir}, io.Discard))
+	file := func(name string) string { return filepath.Join(dir, name) }
+	flags := []string{"--tls-cert-file", file("server.crt"), "--tls-key-file", file("server.key"),
+		"--tls-ca-cert-file", file("ca.crt")}
+	_, address := startHTTP(t, flags...)
+	pair, err := tls.LoadX509KeyPair(file("client.crt"), file("client.key"))
+	require.NoError(t, err)
+	ca, err := os.ReadFile(file("ca.crt"))
+	require.NoError(t, err)
+	roots := x509.NewCertPool()
+	require.True(t, roots.AppendCertsFromPEM(ca))
+	ask := func(certificates ...tls.Certificate) error {
+		transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, Certificates: certificates}}
+		defer transport.CloseIdleConnections()
+		response, err := (&http.Client{Transport: transport}).Get("https://" + address + "/readyz")
+		if err == nil {
+			response.Body.Close()
+		}
+		return err
+	}
+	assert.NoError(t, ask(pair))
+	assert.Error(t, ask(), "clients must present a certificate, as on the port with TLS")
+	assert.Contains(t, fetch(t, 400, "http://"+address+"/"), "HTTPS server")
+
+	_, port, _ := net.SplitHostPort(address)
+	check := exec.Command(program, "healthcheck")
+	check.Env = []string{"RLSERVER_HTTP_PORT=" + port, "RLSERVER_TLS_CERT_FILE=" + file("server.crt"),
+		"RLSERVER_HTTP_CLIENT_CERT_FILE=" + file("client.crt"), "RLSERVER_HTTP_CLIENT_KEY_FILE=" + file("client.key")}
+	out, err := check.CombinedOutput()
+	assert.NoError(t, err, string(out))
+
+	_, plain := startHTTP(t, append(flags, "--http-tls", "no")...)
+	fetch(t, 200, "http://"+plain+"/metrics")
 }
 
 func TestHealthcheck(t *testing.T) {

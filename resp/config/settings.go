@@ -68,6 +68,7 @@ type Defaults struct {
 type HTTPDefaults struct {
 	Port       int      // 0: none
 	Bind       []string // addresses
+	TLS        string   // whether to speak TLS if there is a certificate: yes or no; empty: yes
 	TokenFile  string   // whose first line is a bearer token; empty: none
 	MaxClients int      // connections
 	MaxStreams int      // of MaxClients, those that are event streams

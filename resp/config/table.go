@@ -111,6 +111,10 @@ var Parameters = []Parameter{
 	{Name: "http-bind", Group: groupHTTP, Form: "ADDR,...", Default: "127.0.0.1 -::1", Words: ManyWords,
 		Help:  "Addresses to listen on for --http-port, written as for --bind. 127.0.0.1,-::1 by default.",
 		Value: addresses(func(s *Settings) *[]string { return &s.Start.HTTP.Bind })},
+	{Name: "http-tls", Group: groupHTTP, Form: "yes|no", Default: "yes",
+		Help: `Whether --http-port speaks TLS, with the same certificates and the same rules for those of clients,
+			if --tls-cert-file is set. yes by default.`,
+		Value: fixedChoice([]string{"yes", "no"}, func(s *Settings) *string { return &s.Start.HTTP.TLS })},
 	{Name: "http-token-file", Group: groupHTTP, Form: "FILE",
 		Help: `Regular file whose first line is a token of at least 16 characters that HTTP clients may give instead
 			of a user and a password, as Prometheus does (authorization: credentials_file).`,
