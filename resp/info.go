@@ -147,6 +147,7 @@ func (s *Server) writeServer(r *report) {
 	r.field("clock_state_ends_in_sec", int64(difference.Left/time.Second))
 	r.field("uptime_in_seconds", int64(up/time.Second))
 	r.field("uptime_in_days", int64(up/(24*time.Hour)))
+	r.field("config_file", s.Settings.File)
 }
 
 func (s *Server) writeClients(r *report) {

@@ -48,6 +48,9 @@ func parse(argv []string, out io.Writer) (c setup, done bool, err error) {
 			_, err = openCertificates(settings, time.Now, slog.New(slog.DiscardHandler))
 		}
 		report(out, settings, given)
+		for _, why := range c.ignored {
+			fmt.Fprintln(out, "ignored:", why)
+		}
 		return c, err == nil, err
 	}
 	return c, false, err

@@ -123,9 +123,13 @@ func TestErrorsOfTheConfigurationFile(t *testing.T) {
 	_, err := checked(t, "a.conf")
 	assert.ElementsMatch(t, append(append(unknown,
 		"a.conf:8: cluster-enabled is a directive of Redis that rlserver does not have",
-		"b.conf:2: hz is a directive of Redis that rlserver does not have"), all...),
+		"b.conf:2: hz is a directive of Redis that rlserver does not have",
+		"--ignore-unknown-config starts without the directives that rlserver does not have"), all...),
 		strings.Split(err.Error(), "\n"))
-	_, err = checked(t, "a.conf", "--ignore-unknown-config")
+	out, err := checked(t, "a.conf", "--ignore-unknown-config")
+	for _, line := range unknown {
+		assert.Contains(t, out, "ignored: "+line+"\n")
+	}
 	assert.ElementsMatch(t, all, strings.Split(err.Error(), "\n"))
 	for file, want := range map[string]string{
 		"c.conf": "c.conf:2: the quotes are not balanced, or something follows a closing quote",
@@ -181,6 +185,8 @@ func TestConfigRewrite(t *testing.T) {
 	}
 	p := start(t, path, "--timeout", "7")
 	conn := p.connect()
+	c := &client{t, conn, bufio.NewReader(conn)}
+	require.Contains(t, c.do("INFO server"), "config_file:"+path)
 	require.Equal(t, []string{"+OK"}, talk(t, conn, "CONFIG REWRITE"))
 	assert.Equal(t, before, text())
 	require.Equal(t, []string{"+OK", "+OK"}, talk(t, conn,

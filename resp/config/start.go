@@ -56,6 +56,12 @@ func (g GivenValues) ReadFile(path string, ignored func(why error)) error {
 			errs = append(errs, err)
 		}
 	}
+	if slices.ContainsFunc(errs, isUnknown) {
+		errs = append(
+			errs,
+			errors.New("--ignore-unknown-config starts without the directives that rlserver does not have"),
+		)
+	}
 	return errors.Join(errs...)
 }
 
