@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -388,6 +389,31 @@ func TestTLSPassword(t *testing.T) {
 	_, err := open.Write([]byte("*100\r\n"))
 	require.NoError(t, err)
 	require.Contains(t, open.read(), "unauthenticated multibulk length")
+}
+
+// What is pushed to a client is encrypted too, in the order of its replies.
+func TestTLSMonitor(t *testing.T) {
+	s := startTLS(t, certs.None, config.Defaults{OutputLimits: "normal 1mb 0 0"})
+	m, c := s.dialTLS(), s.dialTLS()
+	require.Equal(t, "+OK", m.do("MONITOR"))
+	var pushing sync.WaitGroup
+	for range 4 {
+		pushing.Go(func() {
+			other := s.dialTLS()
+			for range 50 {
+				other.do("SET a b")
+			}
+		})
+	}
+	pushing.Wait()
+	for _, line := range m.shown(200) {
+		require.Equal(t, `"SET" "a" "b"`, line)
+	}
+	value := strings.Repeat("v", 50_000) // now it does not read, is closed, and nobody waits for it
+	for s.monitoring() > 0 {
+		require.Equal(t, "+OK", c.send("SET", "k", value))
+	}
+	require.Equal(t, "+PONG", c.do("PING"))
 }
 
 // CLIENT KILL and eviction end a client of TLS wherever it is.

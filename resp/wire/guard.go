@@ -189,21 +189,34 @@ func (g *Guard) Write(p []byte) (int, error) {
 }
 
 // Send is Write. If keep is true, the guard owns p from then on.
-func (g *Guard) Send(p []byte, keep bool) (int, error) {
+func (g *Guard) Send(p []byte, keep bool) (n int, err error) {
 	if g.tls != nil {
-		return g.encrypt(p)
+		if n, err = g.encrypt(p); err != nil {
+			return n, err
+		}
 	}
 	g.writing.Lock()
 	defer g.writing.Unlock()
-	return g.sender.send(g, p, keep)
+	if g.tls == nil {
+		n = g.sender.offer(g, p, keep)
+	}
+	if err = g.sender.wait(g); err != nil {
+		return n, err
+	}
+	return len(p), nil
 }
 
 // Push sends or queues p, which no command has asked for. It never waits: a client that leaves too
 // much unread is closed. Any goroutine may call it.
 func (g *Guard) Push(p []byte) {
+	if g.tls != nil {
+		g.encrypt(p)
+	}
 	g.writing.Lock()
 	defer g.writing.Unlock()
-	g.sender.offer(g, p, false)
+	if g.tls == nil {
+		g.sender.offer(g, p, false)
+	}
 	if g.sender.err == nil && g.sender.size > config.MaxUnread {
 		g.sender.overrun(g)
 	}

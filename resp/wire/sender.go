@@ -42,7 +42,7 @@ type sender struct {
 	taken   sync.Cond             // the pump has sent a chunk, or ended
 	err     error                 // why nothing can be sent any more
 	timed   bool                  // a write deadline is set
-	closing bool                  // nothing follows: finish waits, or is about to
+	closing bool                  // finish waits
 	paused  *time.Timer           // closes the client if the queue stays too long
 }
 
@@ -52,19 +52,17 @@ type unsent struct {
 	sent  int // how many of them are sent
 }
 
-// send sends or queues p. If keep is true, the sender owns p from then on.
-func (s *sender) send(g *Guard, p []byte, keep bool) (n int, err error) {
-	n = s.offer(g, p, keep)
-	for s.err == nil && s.size > g.pauseAt() && !s.closing {
+// wait waits until the queue is short enough for more commands to run. It returns why nothing can
+// be sent any more.
+func (s *sender) wait(g *Guard) error {
+	for s.err == nil && s.size > g.pauseAt() {
 		s.taken.Wait()
 	}
-	if s.err != nil {
-		return n, s.err
-	}
-	return len(p), nil
+	return s.err
 }
 
-// offer sends or queues p without waiting, and returns how many bytes of it are sent.
+// offer sends or queues p without waiting, and returns how many bytes of it are sent. If keep is
+// true, the sender owns p from then on.
 func (s *sender) offer(g *Guard, p []byte, keep bool) (n int) {
 	if s.err == nil && !s.pumping {
 		n, s.err = s.sendNow(g, p)

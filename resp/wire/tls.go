@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -50,13 +49,11 @@ func (e *HandshakeError) Left() bool {
 //	socket -> beneath.Read -> tls.Conn -> receive
 //	socket <- sender <- beneath.Write <- tls.Conn <- Send
 //
-// So the sender sends and queues what is encrypted, and a write of tls.Conn waits only where Send
-// without TLS would.
+// So the sender sends and queues what is encrypted, and a write of tls.Conn never waits.
 type secure struct {
 	*tls.Conn
-	sending sync.Mutex // held while data is encrypted and sent
-	by      time.Time  // when the handshake must be complete
-	ready   atomic.Bool
+	by    time.Time // when the handshake must be complete
+	ready atomic.Bool
 
 	// What it holds, in bytes. These fields belong to the connection's goroutine.
 	messages int // of the handshake
@@ -96,11 +93,16 @@ func (b beneath) Read(p []byte) (n int, err error) {
 	return n, err
 }
 
-// Write sends what tls.Conn has encrypted. It waits only for a client that leaves too much unread.
+// Write sends or queues what tls.Conn has encrypted. It never waits, as tls.Conn holds a lock that
+// Push needs.
 func (b beneath) Write(p []byte) (int, error) {
 	b.g.writing.Lock()
 	defer b.g.writing.Unlock()
-	return b.g.sender.send(b.g, p, false)
+	b.g.sender.offer(b.g, p, false)
+	if err := b.g.sender.err; err != nil {
+		return 0, err
+	}
+	return len(p), nil
 }
 
 // SetWriteDeadline does nothing: the sender sets the deadlines of the socket.
@@ -174,26 +176,18 @@ func (g *Guard) answerPlain(err error) error {
 	return err
 }
 
-// encrypt is Send over TLS.
+// encrypt sends or queues p over TLS, without waiting. Any goroutine may call it.
 func (g *Guard) encrypt(p []byte) (int, error) {
 	if !g.tls.ready.Load() {
 		return 0, errNoHandshake
 	}
-	g.tls.sending.Lock()
-	defer g.tls.sending.Unlock()
 	return g.tls.Write(p)
 }
 
-// closeNotify tells the client of TLS that nothing follows, unless another goroutine is sending.
-// The client can tell the end from a broken connection by it.
+// closeNotify tells a client of TLS that nothing follows. By that it can tell the end from a broken
+// connection.
 func (g *Guard) closeNotify() {
-	if g.tls == nil || !g.tls.ready.Load() || !g.tls.sending.TryLock() {
-		return
-	}
-	defer g.tls.sending.Unlock()
-	if g.writing.TryLock() {
-		g.sender.closing = true // so that the alert does not wait for room in the queue
-		g.writing.Unlock()
+	if g.tls != nil && g.tls.ready.Load() {
 		g.tls.CloseWrite()
 	}
 }
