@@ -32,7 +32,8 @@ type Catalog struct {
 	order      []int // all commands by name
 }
 
-// NewCatalog returns a catalog of commands. The index of a command is its place in the list.
+// NewCatalog returns a catalog of commands. The index of a command is its place in the list; one
+// without a name does not exist for rules.
 // Categories that are not in Categories are ignored.
 func NewCatalog(commands []Command, match Matcher) *Catalog {
 	c := &Catalog{
@@ -40,6 +41,9 @@ func NewCatalog(commands []Command, match Matcher) *Catalog {
 		index: make(map[string]int), subs: make(map[int][]int), categories: make(map[string]bits),
 	}
 	for i, cmd := range commands {
+		if cmd.Name == "" {
+			continue
+		}
 		c.index[cmd.Name] = i
 		c.order = append(c.order, i)
 	}

@@ -203,7 +203,9 @@ func TestPasswordsAreNotShown(t *testing.T) {
 	ts := startServer(t, config.Defaults{}, func(o *Options) {
 		o.Log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	})
-	c := ts.dial()
+	c, watcher := ts.dial(), ts.dial()
+	require.Equal(t, "+OK", watcher.do("MONITOR"))
+	require.Equal(t, "+OK", c.do("CONFIG SET slowlog-log-slower-than 0"))
 	c.check([]answer{
 		{"CONFIG SET requirepass sesame1", "+OK"}, {"ACL SETUSER ann on >sesame2 +@all ~*", "+OK"},
 		{"AUTH ann sesame2", "+OK"}, {"AUTH default sesame1", "+OK"},
@@ -214,9 +216,13 @@ func TestPasswordsAreNotShown(t *testing.T) {
 	var shown string
 	for _, line := range []string{"CONFIG GET *", "INFO everything", "ACL LIST", "ACL GETUSER ann",
 		"ACL GETUSER default",
-		"ACL LOG", "CLIENT LIST", "CLIENT INFO"} {
+		"ACL LOG", "CLIENT LIST", "CLIENT INFO", "SLOWLOG GET", "ECHO last"} {
 		shown += c.do(line)
 	}
+	for line := ""; !strings.Contains(line, "last"); shown += line {
+		line = watcher.read()
+	}
+	assert.Contains(t, shown, "ACL", "SETUSER")
 	assert.Contains(t, shown, "requirepass $8 (hidden)")
 	assert.NotContains(t, shown+log.String(), "sesame")
 }

@@ -23,6 +23,7 @@ func init() {
 	command.Register(
 		&command.Command{Name: "debug", Arity: -2, Flags: always, Group: "server", Since: "1.0.0",
 			Complexity: "Depends on subcommand.", Summary: "A container for debugging commands",
+			SubsAreArguments: true,
 			Subs: []*command.Command{
 				debug(&command.Command{Name: "digest", Arity: 2,
 					Flags:      operator | command.Readonly | command.WholeKeyspace,

@@ -10,11 +10,14 @@ import (
 )
 
 // AccessCatalog returns the commands for access rules. The index of a command in it is
-// Command.Index.
+// Command.Index. Subcommands that rules take as first arguments have no name in it.
 var AccessCatalog = sync.OnceValue(func() *acl.Catalog {
 	list := make([]acl.Command, Count)
 	for _, c := range Table {
 		for _, each := range append([]*Command{c}, c.Subs...) {
+			if each.inRules() != each {
+				continue
+			}
 			list[each.Index] = acl.Command{
 				Name: each.FullName(), Categories: each.accessCategories(), Open: each.Flags&NoAuth != 0,
 			}
@@ -51,7 +54,7 @@ func (a *AccessCheck) Check(u *acl.User, p *Prepared) *Denial {
 	case acl.Allowed:
 		return nil
 	case acl.DeniedCommand:
-		return &Denial{v, p.Command, p.Command.FullName()}
+		return &Denial{v, p.Command, p.Command.inRules().FullName()}
 	default:
 		return &Denial{v, p.Command, string(a.call.Keys[i].Name)}
 	}
@@ -73,12 +76,24 @@ func (c *Call) MayReadAnyKey() bool {
 	return check.AllowsReadingAnyKey(c.Account.User(), &p)
 }
 
+// inRules returns the command that access rules name for this one: nearly always itself.
+func (c *Command) inRules() *Command {
+	if c.parent != nil && c.parent.SubsAreArguments {
+		return c.parent
+	}
+	return c
+}
+
 // describe fills a.call.
 func (a *AccessCheck) describe(p *Prepared) *acl.Call {
 	c := p.Command
-	a.call.Command, a.call.FirstArg, a.call.Keys = c.Index, nil, a.call.Keys[:0]
-	if p.Name < len(p.Words) {
-		a.call.FirstArg = p.Words[p.Name]
+	inRules, first := c.inRules(), p.Name
+	if inRules != c {
+		first--
+	}
+	a.call.Command, a.call.FirstArg, a.call.Keys = inRules.Index, nil, a.call.Keys[:0]
+	if first < len(p.Words) {
+		a.call.FirstArg = p.Words[first]
 	}
 	if c.HashKeys != nil {
 		a.hasher.Reset()

@@ -33,6 +33,8 @@ type Command struct {
 	Reaches func(words [][]byte) bool
 	Run     func(*Call) error
 	Subs    []*Command
+	// access rules take subcommands as first arguments, as in Redis: of DEBUG
+	SubsAreArguments bool
 
 	parent *Command // of a subcommand
 	Index  int      // unique
