@@ -3,6 +3,7 @@ package web
 import (
 	"fmt"
 	"net/http"
+	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -129,11 +130,23 @@ var (
 	policyDecision = counter("policy_decisions_total",
 		"Decisions of policies by outcome: shadow_denied is what a policy in SHADOW mode would have denied.",
 		"policy", "outcome")
-	policyShadow = gauge("policy_shadow", "Whether a policy is in SHADOW mode: it denies nothing.", "policy")
+	policyCount   = gauge("policies", "Policies that there are.")
+	policyOmitted = gauge("policies_omitted", "Policies without metrics of their own, as there are more than 1000.")
+	policyShadow  = gauge("policy_shadow", "Whether a policy is in SHADOW mode: it denies nothing.", "policy")
 )
 
+// maxPolicyMetrics is how many policies have metrics of their own: a scrape of more would take long.
+const maxPolicyMetrics = 1000
+
 func (m metrics) ofPolicies(out chan<- prometheus.Metric, s *State) {
-	for _, p := range s.Policies {
+	list := s.Policies
+	if len(list) > maxPolicyMetrics { // those that have decided nothing can be missed
+		list = slices.DeleteFunc(slices.Clone(list), func(p Policy) bool { return p.Decisions == stats.DecisionCounts{} })
+		list = list[:min(len(list), maxPolicyMetrics)]
+	}
+	policyCount.count(out, int64(len(s.Policies)))
+	policyOmitted.count(out, int64(len(s.Policies)-len(list)))
+	for _, p := range list {
 		policyDecision.count(out, p.Decisions.Admitted, p.Name, "admitted")
 		policyDecision.count(out, p.Decisions.Denied, p.Name, "denied")
 		policyDecision.count(out, p.Decisions.ShadowDenied, p.Name, "shadow_denied")

@@ -150,6 +150,20 @@ func TestMetricsFollowTheConventions(t *testing.T) {
 	}
 }
 
+func TestMetricsOfManyPoliciesAreBounded(t *testing.T) {
+	f := newFake()
+	for i := range 20_000 {
+		f.state.Policies = append(f.state.Policies, Policy{Name: fmt.Sprint("p", i)})
+	}
+	s := New(options(f))
+	defer s.Close(t.Context())
+	text := request(s, here, "http://localhost/metrics").Body.String()
+	assert.Contains(t, text, "\nrlserver_policies 20001\n")
+	assert.Contains(t, text, "\nrlserver_policies_omitted 20000\n")
+	assert.Contains(t, text, `rlserver_policy_decisions_total{outcome="denied",policy="login"} 1`)
+	assert.Less(t, len(text), 1<<20)
+}
+
 func TestHealth(t *testing.T) {
 	f := newFake()
 	_, address := serving(t, options(f))
@@ -338,7 +352,7 @@ func TestSilentConnectionsAreClosed(t *testing.T) {
 func TestASlowReaderOfTheMetricsIsCutOff(t *testing.T) {
 	f := newFake()
 	for i := range 100_000 { // more than the buffers of sockets hold
-		f.state.Policies = append(f.state.Policies, Policy{Name: fmt.Sprintf("policy-%080d", i)})
+		f.state.Keys.Types = append(f.state.Keys.Types, TypeKeys{Type: fmt.Sprintf("type-%080d", i)})
 	}
 	o := options(f)
 	o.Timeouts.Request = 2 * time.Second

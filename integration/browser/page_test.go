@@ -66,12 +66,14 @@ func serve(t *testing.T, flags ...string) (*redis.Client, string) {
 	t.Helper()
 	for range 20 { // a port that was free a moment ago may be taken
 		port, web := freePort(t), freePort(t)
-		cmd := exec.Command(binary, append([]string{"--port", port, "--http-port", web, "--dir", t.TempDir()}, flags...)...)
+		cmd := exec.Command(
+			binary,
+			append([]string{"--port", port, "--http-port", web, "--dir", t.TempDir()}, flags...)...)
 		var output bytes.Buffer
 		cmd.Stderr = &output
 		require.NoError(t, cmd.Start())
 		rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:" + port, Protocol: 2, DisableIdentity: true})
-		for start := time.Now(); time.Since(start) < patience && cmd.ProcessState == nil; time.Sleep(10 * time.Millisecond) {
+		for start := time.Now(); time.Since(start) < patience; time.Sleep(10 * time.Millisecond) {
 			if rdb.Ping(t.Context()).Err() == nil {
 				t.Cleanup(func() {
 					rdb.Close()
@@ -161,7 +163,8 @@ func (b *tab) listen(event any) {
 			b.problems = append(b.problems, fmt.Sprintf("console: %v", event.Args))
 		}
 	case *runtime.EventExceptionThrown:
-		b.problems = append(b.problems, fmt.Sprint(event.ExceptionDetails.Text, " ", event.ExceptionDetails.URL, ":", event.ExceptionDetails.LineNumber))
+		b.problems = append(b.problems, fmt.Sprint(event.ExceptionDetails.Text, " ",
+			event.ExceptionDetails.URL, ":", event.ExceptionDetails.LineNumber))
 	case *log.EventEntryAdded:
 		if event.Entry.Level == log.EntryLevelError || event.Entry.Level == log.EntryLevelWarning {
 			b.problems = append(b.problems, event.Entry.Text+" "+event.Entry.URL)
@@ -275,7 +278,11 @@ func TestThePageShowsWhatInfoShows(t *testing.T) {
 		strings.TrimSuffix(field("db0"), ",avg_ttl=0"))
 	assert.Equal(t, field("disk_state"), fact("disk", "State"))
 	assert.True(t, strings.HasPrefix(fact("clock", "Clock"), field("clock_state")))
-	assert.Equal(t, "SHADOW", ask[string](b, `document.querySelector('#policies tr[data-key="trial"] .badge').textContent`))
+	assert.Equal(
+		t,
+		"SHADOW",
+		ask[string](b, `document.querySelector('#policies tr[data-key="trial"] .badge').textContent`),
+	)
 
 	// live: what happens now is seen without loading the page again
 	require.NoError(t, rdb.Do(t.Context(), "RL.SLIDE", "search:ann", 4, "1h").Err())
@@ -341,7 +348,8 @@ func TestThePageByKeyboard(t *testing.T) {
 		}
 	}
 	for _, stop := range []string{
-		"skip", "theme", "plot-decisions", "scroll", "BUTTON", "plot-latency", "plot-calls", "plot-clients", "plot-memory",
+		"skip", "theme", "plot-decisions", "scroll", "BUTTON",
+		"plot-latency", "plot-calls", "plot-clients", "plot-memory",
 	} {
 		assert.True(t, seen[stop], "%s is reached by Tab; these are: %v", stop, seen)
 	}
@@ -385,7 +393,10 @@ func TestThePageOnAPhoneAndInBothThemes(t *testing.T) {
 	for _, screen := range []struct {
 		name, theme   string
 		width, height int64
-	}{{"light", "light", 1400, 1000}, {"dark", "dark", 1400, 1000}, {"phone", "light", 390, 844}, {"phone-dark", "dark", 360, 780}} {
+	}{
+		{"light", "light", 1400, 1000}, {"dark", "dark", 1400, 1000},
+		{"phone", "light", 390, 844}, {"phone-dark", "dark", 360, 780},
+	} {
 		b := open(t, url, screen.width, screen.height, screen.theme)
 		b.await(`document.querySelectorAll("#denied li").length === 3`)
 		least := ask[struct {
@@ -420,5 +431,7 @@ func TestAPageTooMany(t *testing.T) {
 	second.await(`document.getElementById("lost").textContent.startsWith("The server refuses to send events")`)
 	first.do(chromedp.Navigate("about:blank"))
 	load(t, rdb)
-	second.await(`document.getElementById("lost").hidden && document.getElementById("denied-total").textContent === "13"`)
+	second.await(
+		`document.getElementById("lost").hidden && document.getElementById("denied-total").textContent === "13"`,
+	)
 }
