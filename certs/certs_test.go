@@ -95,6 +95,15 @@ func TestGenerateOverwritesNothing(t *testing.T) {
 	}
 }
 
+func TestGenerateRefusesWhatIsNoHost(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "tls")
+	for _, host := range []string{"", "https://limits.example", "a b", "limits.example:6380", "ä.example", "*", "a..b"} {
+		assert.ErrorContains(t, Generate(dir, []string{host}, time.Now()), "is neither a host name nor an IP address")
+	}
+	assert.NoDirExists(t, dir)
+	assert.NoError(t, Generate(dir, []string{"*.limits.example", "2001:db8::1", "redis_0"}, time.Now()))
+}
+
 func TestClientsWithoutACertificate(t *testing.T) {
 	dir, files := generated(t, time.Now())
 	for auth, accepted := range map[ClientAuth]bool{Required: false, Optional: true, None: true} {
@@ -180,6 +189,38 @@ func TestWatchReadsChangedFiles(t *testing.T) {
 	other, _ := generated(t, time.Now())
 	replace(t, other, dir)
 	assert.Eventually(t, func() bool { return s.current.Load() != before }, time.Minute, time.Millisecond)
+}
+
+// Kubernetes replaces a symbolic link to the directory.
+func TestFilesBehindALinkThatChanges(t *testing.T) {
+	first, _ := generated(t, time.Now())
+	second, _ := generated(t, time.Now())
+	link := filepath.Join(t.TempDir(), "data")
+	require.NoError(t, os.Symlink(first, link))
+	s, _ := open(t, Files{Cert: link + "/server.crt", Key: link + "/server.key", ClientAuth: None})
+	before := s.current.Load()
+	require.NoError(t, os.Symlink(second, link+".new"))
+	require.NoError(t, os.Rename(link+".new", link))
+	s.look()
+	s.look()
+	assert.NotEqual(t, before.Certificates[0].Leaf.SerialNumber, s.current.Load().Certificates[0].Leaf.SerialNumber)
+}
+
+// A certificate whose key comes late is refused at first.
+func TestAKeyThatComesLate(t *testing.T) {
+	dir, files := generated(t, time.Now())
+	other, _ := generated(t, time.Now())
+	s, log := open(t, files)
+	before := s.current.Load()
+	require.NoError(t, os.Rename(other+"/server.crt", dir+"/server.crt"))
+	s.look()
+	s.look()
+	assert.Same(t, before, s.current.Load())
+	assert.Contains(t, log.String(), "private key does not match")
+	require.NoError(t, os.Rename(other+"/server.key", dir+"/server.key"))
+	s.look()
+	s.look()
+	assert.NotSame(t, before, s.current.Load())
 }
 
 func TestAnInvalidNewCertificateLeavesTheOldOne(t *testing.T) {

@@ -15,8 +15,12 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"regexp"
 	"time"
 )
+
+// hostName matches the names that a certificate can be valid for.
+var hostName = regexp.MustCompile(`^(\*\.)?[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$`)
 
 // validity is how long the certificates of Generate are valid.
 const validity = 365 * 24 * time.Hour
@@ -30,6 +34,11 @@ const validity = 365 * 24 * time.Hour
 // They are valid for a year from now. If one of the files exists, Generate returns an error and
 // writes nothing.
 func Generate(dir string, hosts []string, now time.Time) error {
+	for _, host := range hosts {
+		if net.ParseIP(host) == nil && !hostName.MatchString(host) {
+			return fmt.Errorf("%.128q is neither a host name nor an IP address", host)
+		}
+	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}

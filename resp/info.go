@@ -138,7 +138,7 @@ func (s *Server) writeServer(r *report) {
 	r.field("tcp_port", cmp.Or(s.Settings.Start.Port, s.Settings.Start.TLSPort))
 	if s.certificates != nil {
 		r.field("tls_port", s.Settings.Start.TLSPort)
-		r.field("tls_cert_expires", s.certificates.Expiry().Unix())
+		r.field("tls_cert_expires", s.certificateExpiry())
 	}
 	r.field("server_time_usec", now*1000)
 	difference := s.Time.Status()
@@ -299,10 +299,20 @@ type Figures struct {
 	BytesIn, BytesOut      int64
 	FailedLogins           int64
 	LoginTimeouts          int64
+	HandshakeFailures      int64 // of TLS
+	CertificateExpiry      int64 // Unix seconds; 0: there is no TLS
 	EvictedClients         int64
 	OutputLimit            int64 // clients closed because of client-output-buffer-limit
 	ClientMemory, Overhead int64 // bytes
 	OutOfMemory            int64 // calls refused with OOM
+}
+
+// certificateExpiry returns when the certificate of TLS expires, in Unix seconds; 0: there is none.
+func (s *Server) certificateExpiry() int64 {
+	if s.certificates == nil {
+		return 0
+	}
+	return s.certificates.Expiry().Unix()
 }
 
 // Figures returns the figures of now. It takes no lock that a call holds for long.
@@ -317,6 +327,7 @@ func (s *Server) Figures() Figures {
 		Clients: int64(s.clients()), WaitingCalls: s.queues.Waiting.Load(),
 		Received: t.connections, Rejected: t.rejected, BytesIn: t.in, BytesOut: t.out,
 		FailedLogins: s.AccessLog.Count(acl.DeniedAuth), LoginTimeouts: s.loginTimeouts.Load(),
+		HandshakeFailures: s.handshakeFailures.Load(), CertificateExpiry: s.certificateExpiry(),
 		EvictedClients: s.memory.Evicted.Load(), OutputLimit: s.memory.Unread.Load(),
 		ClientMemory: s.clientMemory(), Overhead: s.overhead.Load(), OutOfMemory: s.oomRefusals.Load(),
 	}

@@ -167,6 +167,8 @@ var (
 	bytesOut       = counter("network_transmit_bytes_total", "Bytes sent to clients.")
 	failedLogins   = counter("failed_logins_total", "Logins with a wrong user or password.")
 	loginTimeouts  = counter("login_timeouts_total", "Clients closed because they did not log in in time.")
+	handshakes     = counter("tls_handshake_failures_total", "TLS handshakes that failed.")
+	certificateEnd = gauge("tls_certificate_expiry_timestamp_seconds", "When the certificate of TLS expires.")
 	evictedClients = counter(
 		"evicted_clients_total",
 		"Clients closed because clients held more than maxmemory-clients.",
@@ -186,6 +188,10 @@ func (m metrics) ofClients(out chan<- prometheus.Metric, s *State) {
 	bytesOut.count(out, c.BytesOut)
 	failedLogins.count(out, c.FailedLogins)
 	loginTimeouts.count(out, c.LoginTimeouts)
+	handshakes.count(out, c.Handshakes)
+	if s.Expiry != 0 {
+		certificateEnd.count(out, s.Expiry)
+	}
 	evictedClients.count(out, c.Evicted)
 	outputLimitHits.count(out, c.OutputLimit)
 }

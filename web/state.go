@@ -25,6 +25,7 @@ type State struct {
 	Uptime   time.Duration
 	Loading  bool
 	Stopping bool
+	Expiry   int64 // when the certificate of TLS expires, Unix seconds; 0: there is none
 
 	Commands []Command // those that were called
 	Policies []Policy
@@ -65,6 +66,7 @@ type Clients struct {
 	BytesOut      int64 `json:"bytesOut"`
 	FailedLogins  int64 `json:"failedLogins"`
 	LoginTimeouts int64 `json:"loginTimeouts"`
+	Handshakes    int64 `json:"handshakes"`  // of TLS that failed
 	Evicted       int64 `json:"evicted"`     // closed because clients held too much memory
 	OutputLimit   int64 `json:"outputLimit"` // closed because they left too many replies unread
 }

@@ -104,11 +104,12 @@ func (s webSource) State() *web.State {
 	keys := p.engine.Stats()
 	state := &web.State{
 		Version: version, Time: p.clock.Now(), Uptime: f.Uptime, Loading: f.Loading, Stopping: f.Stopping,
-		Calls: f.Calls, Errors: f.Errors,
+		Expiry: f.CertificateExpiry,
+		Calls:  f.Calls, Errors: f.Errors,
 		Clients: web.Clients{
 			Open: f.Clients, Max: settings.MaxClients.Load(), Waiting: f.WaitingCalls,
 			Received: f.Received, Rejected: f.Rejected, BytesIn: f.BytesIn, BytesOut: f.BytesOut,
-			FailedLogins: f.FailedLogins, LoginTimeouts: f.LoginTimeouts,
+			FailedLogins: f.FailedLogins, LoginTimeouts: f.LoginTimeouts, Handshakes: f.HandshakeFailures,
 			Evicted: f.EvictedClients, OutputLimit: f.OutputLimit,
 		},
 		Keys: web.Keys{Hits: keys.Hits, Misses: keys.Misses, Expired: keys.Expired, Evicted: keys.Evicted},
