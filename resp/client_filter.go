@@ -26,6 +26,8 @@ type clientFilter struct {
 	user   *acl.Account
 	skip   int64   // the id of a client that never matches; 0: none
 	skipMe trilean // SKIPME
+
+	tracking bool // only clients that have sent CLIENT TRACKING ON
 }
 
 // parseClientFilter parses the options of CLIENT KILL and CLIENT LIST. wrongID is the error for ids
@@ -136,6 +138,7 @@ func (s *Server) findClients(f clientFilter) (found []*session) {
 func (f *clientFilter) matches(s *session) bool {
 	switch {
 	case s.Client == f.skip || s.profile.killed.Load():
+	case f.tracking && !s.profile.tracking.Load():
 	case f.ids != nil && !slices.Contains(f.ids, s.Client):
 	case f.kind != "" && f.kind != "normal":
 	case f.addr != "" && f.addr != s.remoteAddress():

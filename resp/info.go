@@ -107,6 +107,14 @@ func (r *report) section(name string) {
 	r.WriteString("# " + name + "\r\n")
 }
 
+// zero writes figures of features of Redis that this server does not have, as monitoring programs
+// expect them: 0 is their true value.
+func (r *report) zero(names ...string) {
+	for _, name := range names {
+		r.field(name, 0)
+	}
+}
+
 func (r *report) field(name string, value any) { fmt.Fprintf(r, "%s:%v\r\n", name, value) }
 
 // bytes writes an amount of memory twice, for programs and for people.
@@ -148,6 +156,7 @@ func (s *Server) writeServer(r *report) {
 	r.field("uptime_in_seconds", int64(up/time.Second))
 	r.field("uptime_in_days", int64(up/(24*time.Hour)))
 	r.field("config_file", s.Settings.File)
+	r.zero("io_threads_active")
 }
 
 func (s *Server) writeClients(r *report) {
@@ -158,7 +167,9 @@ func (s *Server) writeClients(r *report) {
 	r.field("client_recent_max_output_buffer", s.memory.LargestOutput.Value())
 	r.field("blocked_clients", s.queues.Waiting.Load()+s.held.Load())
 	r.field("monitor_clients", s.monitoring())
+	r.field("tracking_clients", len(s.findClients(clientFilter{tracking: true})))
 	r.field("clients_in_timeout_table", s.queues.Timed.Load())
+	r.zero("cluster_connections")
 }
 
 func (s *Server) writeMemory(r *report) {
@@ -167,7 +178,11 @@ func (s *Server) writeMemory(r *report) {
 	r.bytes("used_memory", s.usedMemory())
 	if rss, ok := residentMemory(); ok {
 		r.bytes("used_memory_rss", rss)
+		used := max(1, s.usedMemory())
+		r.field("mem_fragmentation_ratio", ratio(rss, used))
+		r.field("mem_fragmentation_bytes", rss-used)
 	}
+	s.writeAllocator(r)
 	clients := s.clientMemory()
 	r.field("used_memory_dataset", s.Engine.Weight())
 	r.field("used_memory_overhead", max(0, s.overhead.Load()+clients))
@@ -180,6 +195,8 @@ func (s *Server) writeMemory(r *report) {
 	r.field("mem_clients_normal", clients)
 	r.field("mem_clients_preauth", s.memory.Unauthenticated.Bytes.Load())
 	r.field("mem_allocator", runtime.Version())
+	r.zero("used_memory_lua", "used_memory_scripts", "number_of_cached_scripts", "active_defrag_running",
+		"lazyfree_pending_objects")
 }
 
 // residentMemory is the resident set size of the process in bytes. ok is false where there is no
@@ -198,8 +215,11 @@ func (s *Server) writeStats(r *report) {
 	totals, keys := s.totals(), s.Engine.Stats()
 	r.field("total_connections_received", totals.connections)
 	r.field("total_commands_processed", totals.calls)
+	r.field("instantaneous_ops_per_sec", int64(s.rates.calls.PerSecond()))
 	r.field("total_net_input_bytes", totals.in)
 	r.field("total_net_output_bytes", totals.out)
+	r.field("instantaneous_input_kbps", fmt.Sprintf("%.2f", s.rates.in.PerSecond()/1024))
+	r.field("instantaneous_output_kbps", fmt.Sprintf("%.2f", s.rates.out.PerSecond()/1024))
 	r.field("rejected_connections", totals.rejected)
 	r.field("preauth_timeouts", s.loginTimeouts.Load())
 	r.field("tls_handshake_failures", s.handshakeFailures.Load())
@@ -220,11 +240,20 @@ func (s *Server) writeStats(r *report) {
 	r.field("keyspace_hits", keys.Hits)
 	r.field("keyspace_misses", keys.Misses)
 	r.field("total_error_replies", totals.errors)
+	r.zero("sync_full", "sync_partial_ok", "sync_partial_err", "pubsub_channels", "pubsub_patterns",
+		"latest_fork_usec", "total_forks", "migrate_cached_sockets", "slave_expires_tracked_keys",
+		"active_defrag_hits", "active_defrag_misses", "active_defrag_key_hits", "active_defrag_key_misses",
+		"tracking_total_keys", "tracking_total_items", "tracking_total_prefixes", "unexpected_error_replies",
+		"dump_payload_sanitizations", "io_threaded_reads_processed", "io_threaded_writes_processed")
 }
 
 func (s *Server) writeReplication(r *report) {
 	r.field("role", "master")
 	r.field("connected_slaves", 0)
+	r.field("master_failover_state", "no-failover")
+	r.zero("master_repl_offset")
+	r.field("second_repl_offset", -1) // as in Redis: there was no other primary
+	r.zero("repl_backlog_active", "repl_backlog_size", "repl_backlog_first_byte_offset", "repl_backlog_histlen")
 }
 
 func (s *Server) writeCPU(r *report) {
@@ -233,7 +262,14 @@ func (s *Server) writeCPU(r *report) {
 		r.field("used_cpu_sys", fmt.Sprintf("%.6f", time.Duration(u.Stime.Nano()).Seconds()))
 		r.field("used_cpu_user", fmt.Sprintf("%.6f", time.Duration(u.Utime.Nano()).Seconds()))
 	}
+	if syscall.Getrusage(syscall.RUSAGE_CHILDREN, &u) == nil {
+		r.field("used_cpu_sys_children", fmt.Sprintf("%.6f", time.Duration(u.Stime.Nano()).Seconds()))
+		r.field("used_cpu_user_children", fmt.Sprintf("%.6f", time.Duration(u.Utime.Nano()).Seconds()))
+	}
 }
+
+// ratio divides, with the decimals of Redis.
+func ratio(a, b int64) string { return fmt.Sprintf("%.2f", float64(a)/float64(max(1, b))) }
 
 func (s *Server) writeCluster(r *report) { r.field("cluster_enabled", 0) }
 

@@ -24,6 +24,8 @@ func (s *Server) writePersistence(r *report) {
 	r.field("aof_enabled", boolDigit(logs))
 	r.field("aof_rewrite_in_progress", boolDigit(t.Saving))
 	r.field("aof_rewrite_scheduled", 0)
+	// snapshots are taken without a fork, and there are no modules
+	r.zero("rdb_last_cow_size", "aof_last_cow_size", "module_fork_in_progress", "module_fork_last_cow_size")
 	if s.store != nil {
 		s.writeSnapshots(r, t)
 		s.writeLog(r, t, logs)

@@ -68,3 +68,66 @@ func (s *Server) writeLatencyStats(r *report) {
 		r.field("latency_percentiles_usec_"+name, strings.Join(list, ","))
 	})
 }
+
+// rates are what INFO shows as instantaneous, of the last seconds.
+type rates struct{ calls, in, out stats.Rate }
+
+// StartSampling measures rates and the peak of memory once a second, until stop is called.
+func (s *Server) StartSampling() (stop func()) {
+	quit, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		ticker := time.NewTicker(time.Second)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-quit:
+				return
+			case <-ticker.C:
+				s.sample()
+			}
+		}
+	}()
+	return func() { close(quit); <-done }
+}
+
+func (s *Server) sample() {
+	s.mu.Lock()
+	sum := s.sinceStart()
+	s.mu.Unlock()
+	now := s.Time.Elapsed()
+	s.rates.calls.Sample(now, sum.calls)
+	s.rates.in.Sample(now, sum.in)
+	s.rates.out.Sample(now, sum.out)
+	s.notePeak()
+}
+
+// notePeak updates the peak of memory, and returns it.
+func (s *Server) notePeak() int64 {
+	used := s.usedMemory()
+	for {
+		peak := s.peakMemory.Load()
+		if used <= peak || s.peakMemory.CompareAndSwap(peak, used) {
+			return max(used, peak)
+		}
+	}
+}
+
+// writeAllocator writes the peak of memory, and how the Go runtime holds it, in Redis' terms:
+// objects, the pages that these lie in, and what is not returned to the system.
+func (s *Server) writeAllocator(r *report) {
+	peak := s.notePeak()
+	r.bytes("used_memory_peak", peak)
+	r.field("used_memory_peak_perc", ratio(100*s.usedMemory(), peak)+"%")
+	r.field("used_memory_startup", s.startup)
+	allocated := runtimeBytes("/memory/classes/heap/objects:bytes")
+	active := allocated + runtimeBytes("/memory/classes/heap/unused:bytes")
+	resident := runtimeBytes("/memory/classes/total:bytes") - runtimeBytes("/memory/classes/heap/released:bytes")
+	r.field("allocator_allocated", allocated)
+	r.field("allocator_active", active)
+	r.field("allocator_resident", resident)
+	r.field("allocator_frag_ratio", ratio(active, allocated))
+	r.field("allocator_frag_bytes", active-allocated)
+	r.field("allocator_rss_ratio", ratio(resident, active))
+	r.field("allocator_rss_bytes", resident-active)
+}

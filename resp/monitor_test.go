@@ -249,3 +249,36 @@ func TestClientPauseOfAllCalls(t *testing.T) {
 	assert.Equal(t, "$-1 ", r.read(), "it goes on when the time has passed")
 	assert.Equal(t, "+PONG", c.do("PING"))
 }
+
+func TestInstantaneousRates(t *testing.T) {
+	ts := startServer(t, config.Defaults{})
+	c := ts.dial()
+	ts.sample()
+	assert.Contains(t, c.do("INFO stats"), "instantaneous_ops_per_sec:0\r\n")
+	for range 19 {
+		c.do("PING")
+	}
+	ts.advance(2000)
+	ts.sample()
+	text := c.do("INFO stats")
+	assert.Contains(t, text, "instantaneous_ops_per_sec:10\r\n")
+	assert.Regexp(t, `instantaneous_input_kbps:0\.1\d\r\n`, text)
+	assert.Regexp(t, `instantaneous_output_kbps:[0-9.]+\r\n`, text)
+	for range 5 {
+		ts.advance(1000)
+		ts.sample()
+	}
+	assert.Contains(t, c.do("INFO stats"), "instantaneous_ops_per_sec:0\r\n")
+}
+
+func TestPeakOfMemory(t *testing.T) {
+	ts := startServer(t, config.Defaults{})
+	c := ts.dial()
+	ts.MemoryTaken(100 << 20)
+	peak := c.number("used_memory_peak")
+	assert.Greater(t, peak, 90<<20)
+	ts.MemoryTaken(10 << 20)
+	assert.Equal(t, peak, c.number("used_memory_peak"))
+	c.do("CLIENT TRACKING ON OPTIN")
+	assert.Equal(t, 1, c.number("tracking_clients"))
+}

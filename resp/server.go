@@ -40,6 +40,10 @@ type Server struct {
 	paused      atomic.Pointer[pause]      // nil: no pause
 	held        atomic.Int64               // clients whose calls wait for the end of the pause
 
+	rates      rates
+	peakMemory atomic.Int64 // bytes, the most that was seen
+	startup    int64        // bytes in use when the server was made
+
 	loading     atomic.Int64 // Unix ms when loading began; 0: the data is loaded
 	configuring sync.Mutex   // held while the store is configured
 	setting     sync.Mutex   // held by CONFIG SET
@@ -115,6 +119,7 @@ func NewServer(o Options) *Server {
 	s.queues.Init(o.Engine, o.Clock, s.unavailable)
 	s.memory.Init()
 	s.applyDiagnostics()
+	s.startup = runtimeBytes("/memory/classes/heap/objects:bytes")
 	s.applyMemoryLimits()
 	s.warnAboutMaxMemory()
 	return s

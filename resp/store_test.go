@@ -357,6 +357,10 @@ rdb_bgsave_in_progress:0
 aof_enabled:1
 aof_rewrite_in_progress:0
 aof_rewrite_scheduled:0
+rdb_last_cow_size:0
+aof_last_cow_size:0
+module_fork_in_progress:0
+module_fork_last_cow_size:0
 current_save_keys_processed:0
 current_save_keys_total:0
 rdb_changes_since_last_save:0
@@ -398,6 +402,10 @@ rdb_bgsave_in_progress:1
 aof_enabled:1
 aof_rewrite_in_progress:1
 aof_rewrite_scheduled:0
+rdb_last_cow_size:0
+aof_last_cow_size:0
+module_fork_in_progress:0
+module_fork_last_cow_size:0
 current_save_keys_processed:1
 current_save_keys_total:2
 rdb_changes_since_last_save:5

@@ -185,7 +185,7 @@ func (p *parts) start() (stops []func()) {
 	background := p.engine.StartBackground(engine.BackgroundOptions{
 		Now: p.clock.Now, Expire: p.settings.ActiveExpiry, Refused: p.data.Refuses,
 	})
-	stops = []func(){p.clock.Run(), background.Stop, p.processors.Follow(p.server.Load)}
+	stops = []func(){p.clock.Run(), p.server.StartSampling(), background.Stop, p.processors.Follow(p.server.Load)}
 	if p.certs != nil {
 		stops = append(stops, p.watchCertificates())
 	}
