@@ -27,6 +27,7 @@ func TestSystemdIsNotifiedAndTheLogIsJSON(t *testing.T) {
 		return string(b[:n])
 	}
 	require.Equal(t, "READY=1", message())
+	require.Equal(t, []string{"+OK"}, talk(t, p.connect(), "SAVE"))
 	p.Process.Signal(syscall.SIGTERM)
 	require.Equal(t, "STOPPING=1", message())
 	require.NoError(t, p.ends())
@@ -36,5 +37,6 @@ func TestSystemdIsNotifiedAndTheLogIsJSON(t *testing.T) {
 		require.NoError(t, json.Unmarshal([]byte(line), &entry), line)
 		messages = append(messages, entry.Msg)
 	}
+	assert.Contains(t, p.stderr.String(), `s"}`, "a duration has its unit")
 	assert.Subset(t, messages, []string{"listening", "ready", "stopping", "stopped"})
 }

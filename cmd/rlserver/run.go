@@ -85,6 +85,12 @@ func (p *parts) notify(state string) {
 func newLogger(s *config.Settings) *slog.Logger {
 	options := &slog.HandlerOptions{Level: s.LogLevel()}
 	if s.Start.LogFormat == "json" {
+		options.ReplaceAttr = func(_ []string, a slog.Attr) slog.Attr {
+			if a.Value.Kind() == slog.KindDuration { // else it is a number of nanoseconds
+				return slog.String(a.Key, a.Value.Duration().String())
+			}
+			return a
+		}
 		return slog.New(slog.NewJSONHandler(os.Stderr, options))
 	}
 	return slog.New(slog.NewTextHandler(os.Stderr, options))
