@@ -220,8 +220,8 @@ func isHTTP(name []byte) bool {
 func (s *session) closeHTTP() {
 	s.closing = true
 	if _, ok := s.server.allows(&s.server.httpLog, time.Minute); ok {
-		s.server.Log.Warn("a client sent POST or Host: as a command: its connection was closed, "+
-			"as a web page may be trying to reach this server",
+		s.server.Log.Warn("a client speaks HTTP on a port of the Redis protocol: its connection was closed, as a web "+
+			"page may be trying to reach this server; metrics and health checks are at --http-port",
 			"client", s.Client, "address", s.remoteAddress())
 	}
 }

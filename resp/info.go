@@ -144,6 +144,7 @@ func (s *Server) writeServer(r *report) {
 	r.field("process_id", os.Getpid())
 	r.field("run_id", s.runID)
 	r.field("tcp_port", cmp.Or(s.Settings.Start.Port, s.Settings.Start.TLSPort))
+	r.field("http_port", s.Settings.Start.HTTP.Port)
 	if s.certificates != nil {
 		r.field("tls_port", s.Settings.Start.TLSPort)
 		r.field("tls_cert_expires", s.certificateExpiry())

@@ -135,13 +135,16 @@ var (
 	policyShadow  = gauge("policy_shadow", "Whether a policy is in SHADOW mode: it denies nothing.", "policy")
 )
 
-// maxPolicyMetrics is how many policies have metrics of their own: a scrape of more would take long.
+// maxPolicyMetrics is how many policies have metrics of their own: a scrape of more would take
+// long.
 const maxPolicyMetrics = 1000
 
 func (m metrics) ofPolicies(out chan<- prometheus.Metric, s *State) {
 	list := s.Policies
 	if len(list) > maxPolicyMetrics { // those that have decided nothing can be missed
-		list = slices.DeleteFunc(slices.Clone(list), func(p Policy) bool { return p.Decisions == stats.DecisionCounts{} })
+		list = slices.DeleteFunc(slices.Clone(list), func(p Policy) bool {
+			return p.Decisions == stats.DecisionCounts{}
+		})
 		list = list[:min(len(list), maxPolicyMetrics)]
 	}
 	policyCount.count(out, int64(len(s.Policies)))
