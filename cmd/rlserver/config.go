@@ -41,11 +41,8 @@ func parse(argv []string, out io.Writer) (c setup, done bool, err error) {
 		err = c.complete(&a)
 	}
 	if a.CheckConfig {
-		if path := settings.Start.Policies; err == nil && path != "" {
-			_, err = readPolicies(path)
-		}
 		if err == nil {
-			_, err = openCertificates(settings, time.Now, slog.New(slog.DiscardHandler))
+			err = checkFiles(settings)
 		}
 		report(out, settings, given)
 		for _, why := range c.ignored {
@@ -54,6 +51,20 @@ func parse(argv []string, out io.Writer) (c setup, done bool, err error) {
 		return c, err == nil, err
 	}
 	return c, false, err
+}
+
+// checkFiles reports whether the files that a start reads later can be used.
+func checkFiles(settings *config.Settings) error {
+	if path := settings.Start.Policies; path != "" {
+		if _, err := readPolicies(path); err != nil {
+			return err
+		}
+	}
+	if _, err := readToken(settings.Start.HTTP.TokenFile); err != nil {
+		return err
+	}
+	_, err := openCertificates(settings, time.Now, slog.New(slog.DiscardHandler))
+	return err
 }
 
 // complete checks the settings against each other, and sets those that depend on the machine or on

@@ -83,6 +83,14 @@ func TestCheckConfigSaysWhatIsInForceAndWhy(t *testing.T) {
 	out, err = checked(t, "--policies", "b.yaml")
 	assert.ErrorContains(t, err, "--policies cannot be read: b.yaml")
 	assert.Contains(t, out, "policies b.yaml --policies\n", "the report is printed all the same")
+	for flags, want := range map[string]string{
+		"--http-port 1 --http-token-file none":                  "--http-token-file cannot be read: open none: no such file or directory",
+		"--tls-port 1 --tls-cert-file none --tls-key-file none": "open none: no such file or directory",
+		"--aclfile b.yaml": "--aclfile: b.yaml:1",
+	} {
+		_, err := checked(t, strings.Fields(flags)...)
+		assert.ErrorContains(t, err, want)
+	}
 }
 
 func TestEmptySaveDiscardsLinesBefore(t *testing.T) {
