@@ -97,7 +97,9 @@ func TestGenerateOverwritesNothing(t *testing.T) {
 
 func TestGenerateRefusesWhatIsNoHost(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "tls")
-	for _, host := range []string{"", "https://limits.example", "a b", "limits.example:6380", "ä.example", "*", "a..b"} {
+	for _, host := range []string{
+		"", "https://limits.example", "a b", "limits.example:6380", "ä.example", "*", "a..b",
+	} {
 		assert.ErrorContains(t, Generate(dir, []string{host}, time.Now()), "is neither a host name nor an IP address")
 	}
 	assert.NoDirExists(t, dir)
