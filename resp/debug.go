@@ -105,7 +105,14 @@ func debugSleep(c *command.Call) error {
 	}
 	sleep := func() { time.Sleep(time.Duration(seconds * float64(time.Second))) }
 	if c.Executing {
-		s.deferUntilUnlocked(sleep)
+		p := command.Prepared{Command: c.Command, Words: c.Words}
+		s.deferUntilUnlocked(func() {
+			begun := c.Env.Time.Elapsed()
+			sleep()
+			if took := c.Env.Time.Elapsed() - begun; took > 0 && took >= s.server.slowAfter() {
+				s.logSlow([]command.Prepared{p}, took)
+			}
+		})
 	} else {
 		sleep()
 	}
