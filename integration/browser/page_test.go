@@ -74,7 +74,7 @@ func serve(t *testing.T, flags ...string) (*redis.Client, string) {
 		require.NoError(t, cmd.Start())
 		rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:" + port, Protocol: 2, DisableIdentity: true})
 		for start := time.Now(); time.Since(start) < patience; time.Sleep(10 * time.Millisecond) {
-			if rdb.Ping(t.Context()).Err() == nil {
+			if err := rdb.Ping(t.Context()).Err(); err == nil || strings.Contains(err.Error(), "NOAUTH") {
 				t.Cleanup(func() {
 					rdb.Close()
 					cmd.Process.Signal(os.Interrupt)
@@ -420,6 +420,16 @@ func picture(t *testing.T, b *tab, name string) {
 	png, err := chromedp.Run(b.ctx, chromedp.FullScreenshot(100))
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, name+".png"), png, 0o644))
+}
+
+// With a password the browser asks for it once, and then uses it for all that the page asks.
+func TestThePageWithAPassword(t *testing.T) {
+	t.Parallel()
+	_, url := serve(t, "--requirepass", "sesame")
+	b := launch(t)
+	b.do(chromedp.Navigate(strings.Replace(url, "//", "//default:sesame@", 1)))
+	b.await(`document.getElementById("status").dataset.level === "ok"`)
+	assert.Empty(t, b.problems)
 }
 
 // A page that gets no events says so, and goes on when there is a place for it.

@@ -13,6 +13,9 @@ function element(name, attributes = {}, ...children) {
   return e;
 }
 
+// The address bar may hold a user and a password, which fetch refuses in an address.
+const at = (path) => location.origin + path;
+
 // The last hour.
 
 let past = { step: 5000, points: 720, times: [], figures: {}, commands: {}, policies: {} };
@@ -79,7 +82,7 @@ const plots = {
     stacked: true, classes: ["", "line-denied"], format: text.rate, describe: pairText("admitted", "denied", text.rate),
   }),
   latency: plot("latency", {
-    classes: ["", "line-second"], format: (us) => (us ? text.took(us) : "0"), least: 10,
+    classes: ["", "line-second"], format: (us) => (us ? text.took(us) : "0"), least: 10, peaks: true,
     describe: pairText("median", "p99", text.took),
   }),
   calls: plot("calls", {
@@ -339,7 +342,7 @@ async function askKey() {
   const k = chosen;
   asking = true;
   try {
-    const response = await fetch(`/api/limiter?db=${k.db}&key=${k.id}`);
+    const response = await fetch(at(`/api/limiter?db=${k.db}&key=${k.id}`));
     if (!response.ok) throw new Error(await response.text());
     if (k === chosen) showKey(k, await response.json());
   } catch (problem) {
@@ -393,7 +396,7 @@ let retry = 0;
 
 async function connect() {
   try {
-    const response = await fetch("/api/history");
+    const response = await fetch(at("/api/history"));
     if (!response.ok) throw new Error(await response.text());
     past = await response.json();
     past.times ??= [];
@@ -402,7 +405,7 @@ async function connect() {
   } catch {
     return lost("The server does not answer. Trying again …", 3000);
   }
-  const stream = new EventSource("/api/events");
+  const stream = new EventSource(at("/api/events"));
   events = stream;
   stream.onmessage = (event) => {
     $("lost").hidden = true;
@@ -442,12 +445,25 @@ function setTheme(name) {
   $("theme").setAttribute("aria-label", "Theme: " + words);
 }
 
+// The browser may refuse to store anything.
+function stored() {
+  try {
+    return localStorage.getItem("theme") ?? "";
+  } catch {
+    return "";
+  }
+}
+
 $("theme").addEventListener("click", () => {
   const i = themes.findIndex((t) => t[0] === (document.documentElement.dataset.theme ?? ""));
   const next = themes[(i + 1) % themes.length][0];
-  localStorage.setItem("theme", next);
   setTheme(next);
+  try {
+    localStorage.setItem("theme", next);
+  } catch {
+    // it holds until the page is left
+  }
 });
-setTheme(localStorage.getItem("theme") ?? "");
+setTheme(stored());
 
 connect();

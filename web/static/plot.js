@@ -26,6 +26,20 @@ function niceBytes(n) {
 
 const path = (points) => points.map(([x, y], i) => (i ? "L" : "M") + x.toFixed(1) + " " + y.toFixed(1)).join("");
 
+const average = (list) => list.reduce((sum, n) => sum + n, 0) / list.length;
+const peak = (list) => Math.max(...list);
+
+// thin returns a list with each so many elements in a row replaced by one, aligned to the end: more
+// points than pixels would be a blot.
+function thin(list, every, combine = average) {
+  if (every <= 1) return list;
+  const thinned = [];
+  for (let end = list.length; end > 0; end -= every) {
+    thinned.unshift(combine(list.slice(Math.max(0, end - every), end)));
+  }
+  return thinned;
+}
+
 // values returns a series of pairs at the last n points; where it is shorter, it was zero.
 export function values(series, n) {
   return [0, 1].map((i) => {
@@ -36,7 +50,8 @@ export function values(series, n) {
 
 // Plot draws two series into an element, and shows what they were at the pointer or, with the arrow
 // keys, at the focus. options: stacked, classes of the two lines, format of a value, bound (a
-// function), bytes, least top, and describe for the text of a point.
+// function), bytes, least top, peaks rather than averages where there is no space for each point, and
+// describe for the text of a point.
 export class Plot {
   constructor(element, output, options) {
     Object.assign(this, { element, output, options, times: [], data: [[], []], at: null });
@@ -81,10 +96,10 @@ export class Plot {
   draw() {
     const width = this.element.clientWidth, height = this.element.clientHeight;
     if (!width || !height) return;
-    const { stacked, classes, format, bound, bytes, least, describe, clock } = this.options;
+    const { stacked, classes, format, bound, bytes, least, peaks, describe, clock } = this.options;
     const [a, b] = this.data, limit = bound ? bound() : 0;
-    const peak = Math.max(limit, ...a.map((n, i) => (stacked ? n + b[i] : Math.max(n, b[i]))), 0);
-    const top = bytes ? niceBytes(Math.max(peak, 1)) : niceTop(peak, least ?? 4);
+    const highest = Math.max(limit, ...a.map((n, i) => (stacked ? n + b[i] : Math.max(n, b[i]))), 0);
+    const top = bytes ? niceBytes(Math.max(highest, 1)) : niceTop(highest, least ?? 4);
     this.left = 52; this.right = width - 4;
     const floor = height - 20, ceiling = 8;
     this.to = this.times.at(-1) ?? 0;
@@ -104,10 +119,11 @@ export class Plot {
       root.append(svg("text", { x: x(time), y: height - 3, "text-anchor": "middle" }, clock(time)));
     }
     if (this.times.length > 1) {
-      const line = (list) => this.times.map((time, i) => [x(time), y(list[i])]);
+      const every = Math.ceil((1.6 * this.times.length) / (this.right - this.left)), times = thin(this.times, every);
+      const line = (list) => thin(list, every, peaks ? peak : average).map((n, i) => [x(times[i]), y(n)]);
       const upper = line(stacked ? a.map((n, i) => n + b[i]) : b), lower = line(a);
       const area = (outer, inner) => path(outer) + path([...inner].reverse()).replace("M", "L") + "Z";
-      const ground = this.times.map((time) => [x(time), floor]);
+      const ground = times.map((time) => [x(time), floor]);
       if (stacked) root.append(svg("path", { class: "area-denied", d: area(upper, lower) }));
       root.append(svg("path", { class: "area-admitted", d: area(lower, ground) }));
       // the first line is on top: where the second adds nothing, it is not seen
@@ -129,7 +145,9 @@ export class Plot {
 
 // spark draws two series stacked, without axes.
 export function spark(series, points, shadow) {
-  const [a, b] = values(series, points), width = 114, height = 24;
+  const width = 114, height = 24, every = Math.ceil(points / (width / 2));
+  const [a, b] = values(series, points).map((list) => thin(list, every));
+  points = a.length;
   const top = Math.max(...a.map((n, i) => n + b[i]), 1e-9);
   const x = (i) => (points > 1 ? (i / (points - 1)) * width : width), y = (n) => height - 1.5 - (n / top) * (height - 4);
   const lower = a.map((n, i) => [x(i), y(n)]), upper = a.map((n, i) => [x(i), y(n + b[i])]);
