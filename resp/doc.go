@@ -84,6 +84,8 @@
 //     keeps.
 //   - The common calls allocate nothing between the socket and the reply; a test counts.
 //   - No input of a client ends the process.
+//   - What calls cost is counted by session.measure, once per group of calls: one comparison there
+//     leads to the slow log, LATENCY and MONITOR (monitor.go).
 //   - Each buffer, queue and list that a client can make grow has a bound.
 //
 // # Transactions
@@ -119,10 +121,10 @@
 //
 // # Left out
 //
-// There are no scripts, no keyspace notifications, no
-// replicas. CLIENT TRACKING ON is accepted with OPTIN alone, because some clients send it on each
-// connection; CLIENT CACHING YES, which would make the server track a key, is refused. INFO has no
-// field that is not measured. DEBUG SLEEP blocks its own connection, as no single thread runs all.
+// There are no scripts, no keyspace notifications, no replicas. CLIENT TRACKING ON is accepted with
+// OPTIN alone, because some clients send it on each connection; CLIENT CACHING YES, which would
+// make the server track a key, is refused. INFO has no field that is not measured, except 0 for
+// features that are absent. DEBUG SLEEP blocks its own connection, as no single thread runs all.
 // redcon owns accept and the goroutines of connections. The guard parses the protocol and only
 // tells redcon that a batch has arrived; the replies are package wire's.
 package resp
