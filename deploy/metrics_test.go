@@ -22,20 +22,26 @@ import (
 	strict "sigs.k8s.io/yaml"
 )
 
-// expressions returns the queries of the dashboard and the expressions of the alerts.
-func expressions(t *testing.T) (list []string) {
-	var dashboard struct {
+// dashboard returns the queries of the dashboard.
+func dashboard(t *testing.T) (list []string) {
+	var file struct {
 		Panels []struct{ Targets []struct{ Expr string } }
 	}
 	text, err := os.ReadFile("grafana/rlserver.json")
 	require.NoError(t, err)
-	require.NoError(t, json.Unmarshal(text, &dashboard))
-	for _, panel := range dashboard.Panels {
+	require.NoError(t, json.Unmarshal(text, &file))
+	for _, panel := range file.Panels {
 		for _, target := range panel.Targets {
 			list = append(list, target.Expr)
 		}
 	}
 	require.Greater(t, len(list), 30)
+	return list
+}
+
+// expressions returns the queries of the dashboard and the expressions of the alerts.
+func expressions(t *testing.T) []string {
+	list := dashboard(t)
 	for _, rule := range alerts(t) {
 		list = append(list, rule.Expr)
 	}
@@ -56,43 +62,55 @@ func alerts(t *testing.T) (list []alert) {
 	return list
 }
 
-// exported returns the metrics of a server that has been used, each with the names of its labels.
-func exported(t *testing.T) map[string]map[string]bool {
-	dir := t.TempDir()
-	socket := filepath.Join(dir, "s")
+// freePort returns a port that is free now.
+func freePort(t *testing.T) string {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	_, port, _ := net.SplitHostPort(ln.Addr().String())
-	require.NoError(t, ln.Close())
-	server := exec.Command(
-		program,
-		"--port",
-		"0",
-		"--unixsocket",
-		socket,
-		"--http-port",
-		port,
-		"--http-bind",
-		"127.0.0.1",
-	)
+	defer ln.Close()
+	_, port, err := net.SplitHostPort(ln.Addr().String())
+	require.NoError(t, err)
+	return port
+}
+
+// serve starts a server, and returns the address of its HTTP port and a function that uses it: each
+// call admits, denies and fails.
+func serve(t *testing.T) (address string, use func()) {
+	dir, ctx := t.TempDir(), context.Background()
+	socket := filepath.Join(dir, "s")
+	address = "127.0.0.1:" + freePort(t)
+	server := exec.Command(program, "--port", "0", "--unixsocket", socket, "--http-port", address[len("127.0.0.1:"):],
+		"--http-bind", "127.0.0.1", "--maxmemory", "256mb",
+		"--appendfsync", "always")
 	server.Dir = dir
 	require.NoError(t, server.Start())
-	defer server.Process.Kill()
-
-	ctx := context.Background()
+	t.Cleanup(func() {
+		server.Process.Kill()
+		server.Wait()
+	})
 	client := redis.NewClient(&redis.Options{Network: "unix", Addr: socket})
-	defer client.Close()
+	t.Cleanup(func() { client.Close() })
 	require.Eventually(t, func() bool { return client.Ping(ctx).Err() == nil }, 20*time.Second, 10*time.Millisecond)
-	for _, call := range []string{
-		"RL.SLIDE a 1 1m", "RL.SLIDE a 1 1m", "RL.POLICY SET p SLIDE 1 1m", "RL.CHECK ann p", "RL.CHECK ann p",
-	} {
-		var args []any
-		for _, word := range strings.Fields(call) {
-			args = append(args, word)
+	return address, func() {
+		for _, call := range []string{
+			"RL.SLIDE a 1 1m", "RL.POLICY SET p SLIDE 1 1m", "RL.CHECK ann p", "RL.POLICY SET q SLIDE 1 1m SHADOW",
+			"RL.CHECK ann q", "HGET a b", "SAVE",
+		} {
+			var args []any
+			for _, word := range strings.Fields(call) {
+				args = append(args, word)
+			}
+			if err := client.Do(ctx, args...).Err(); call != "HGET a b" {
+				require.NoError(t, err, call)
+			}
 		}
-		require.NoError(t, client.Do(ctx, args...).Err(), call)
 	}
-	response, err := http.Get("http://127.0.0.1:" + port + "/metrics")
+}
+
+// exported returns the metrics of a server that has been used, each with the names of its labels.
+func exported(t *testing.T) map[string]map[string]bool {
+	address, use := serve(t)
+	use()
+	response, err := http.Get("http://" + address + "/metrics")
 	require.NoError(t, err)
 	defer response.Body.Close()
 	return samples(t, response.Body)
