@@ -53,6 +53,18 @@ func (u *User) Check(call *Call) (verdict Verdict, denied int) {
 	return verdict, denied
 }
 
+// AllowsOneKey reports whether the user may run a command on a key, by a rule for the command itself:
+// the common case, in less time than Check. After false, Check decides.
+func (u *User) AllowsOneKey(command int, key []byte, access Access) bool {
+	for i := range u.selectors {
+		s := &u.selectors[i]
+		if s.commands.has(command) && s.allowsKey(u.catalog.match, key, access) {
+			return true
+		}
+	}
+	return false
+}
+
 func (s *selector) check(c *Catalog, call *Call) (Verdict, int) {
 	i := call.Command
 	if !s.allCommands && !s.commands.has(i) && !c.commands[i].Open && !s.allowsFirstArg(call) {
@@ -62,7 +74,7 @@ func (s *selector) check(c *Catalog, call *Call) (Verdict, int) {
 		switch k := &call.Keys[i]; {
 		case k.Channel && !s.allowsChannel(c.match, k):
 			return DeniedChannel, i
-		case !k.Channel && !s.allowsKey(c.match, k):
+		case !k.Channel && !s.allowsKey(c.match, k.Name, k.Access):
 			return DeniedKey, i
 		}
 	}
@@ -93,13 +105,13 @@ func (s *selector) allowsFirstArg(call *Call) bool {
 	return false
 }
 
-func (s *selector) allowsKey(match Matcher, k *Key) bool {
+func (s *selector) allowsKey(match Matcher, name []byte, access Access) bool {
 	if s.allKeys {
 		return true
 	}
 	for i := range s.keys {
 		p := &s.keys[i]
-		if p.access&k.Access == k.Access && p.matches(match, k.Name) {
+		if p.access&access == access && p.matches(match, name) {
 			return true
 		}
 	}

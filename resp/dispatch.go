@@ -79,7 +79,7 @@ func (s *session) prepareFor(p *command.Prepared) error {
 	if s.transaction.forbids(c) {
 		return errNotInMulti
 	}
-	if !s.Account.User().Unrestricted() {
+	if u := s.Account.User(); !u.Unrestricted() && !p.AllowedAtOnce(u) {
 		if err := s.permit(p); err != nil {
 			return err
 		}

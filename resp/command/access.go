@@ -46,7 +46,7 @@ type Denial struct {
 // Check returns why a user may not run a call; nil if it may. The words of the call are complete:
 // its arity has been checked.
 func (a *AccessCheck) Check(u *acl.User, p *Prepared) *Denial {
-	if u.Unrestricted() {
+	if u.Unrestricted() || p.AllowedAtOnce(u) {
 		return nil
 	}
 	defer a.release()
@@ -58,6 +58,13 @@ func (a *AccessCheck) Check(u *acl.User, p *Prepared) *Denial {
 	default:
 		return &Denial{v, p.Command, string(a.call.Keys[i].Name)}
 	}
+}
+
+// AllowedAtOnce reports whether a user may run a call of a command with one key: the common case, in
+// less time than Check. After false, Check decides.
+func (p *Prepared) AllowedAtOnce(u *acl.User) bool {
+	c := p.Command
+	return c.checkedKey > 0 && u.AllowsOneKey(c.Index, p.Words[c.checkedKey], c.Keys[0].bits)
 }
 
 // AllowsReadingAnyKey reports whether a user may run a call and read every key besides.

@@ -36,8 +36,9 @@ type Command struct {
 	// access rules take subcommands as first arguments, as in Redis: of DEBUG
 	SubsAreArguments bool
 
-	parent *Command // of a subcommand
-	Index  int      // unique
+	parent     *Command // of a subcommand
+	checkedKey int      // index of the only key of a command, for access checks; 0: it has none or several
+	Index      int      // unique
 }
 
 // Flags are those that COMMAND reports, and some that only this server uses.
@@ -217,6 +218,11 @@ func (c *Command) number() {
 	Count++
 	for i := range c.Keys {
 		c.Keys[i].bits = accessBits(c.Keys[i].Access)
+	}
+	if c.HashKeys == nil && len(c.Keys) == 1 && c.Keys[0].variable == nil {
+		if k := &c.Keys[0]; k.Last == 0 && !k.Counted && !k.rules {
+			c.checkedKey = k.Begin
+		}
 	}
 }
 
