@@ -60,8 +60,8 @@ func (a *AccessCheck) Check(u *acl.User, p *Prepared) *Denial {
 	}
 }
 
-// AllowedAtOnce reports whether a user may run a call of a command with one key: the common case, in
-// less time than Check. After false, Check decides.
+// AllowedAtOnce reports whether a user may run a call of a command with one key: the common case,
+// in less time than Check. After false, Check decides.
 func (p *Prepared) AllowedAtOnce(u *acl.User) bool {
 	c := p.Command
 	return c.checkedKey > 0 && u.AllowsOneKey(c.Index, p.Words[c.checkedKey], c.Keys[0].bits)

@@ -36,9 +36,10 @@ type Command struct {
 	// access rules take subcommands as first arguments, as in Redis: of DEBUG
 	SubsAreArguments bool
 
-	parent     *Command // of a subcommand
-	checkedKey int      // index of the only key of a command, for access checks; 0: it has none or several
-	Index      int      // unique
+	parent *Command // of a subcommand
+	// index of the only key of a command, for access checks; 0: it has none or several
+	checkedKey int
+	Index      int // unique
 }
 
 // Flags are those that COMMAND reports, and some that only this server uses.
