@@ -53,8 +53,8 @@ func (u *User) Check(call *Call) (verdict Verdict, denied int) {
 	return verdict, denied
 }
 
-// AllowsOneKey reports whether the user may run a command on a key, by a rule for the command itself:
-// the common case, in less time than Check. After false, Check decides.
+// AllowsOneKey reports whether the user may run a command on a key, by a rule for the command
+// itself: the common case, in less time than Check. After false, Check decides.
 func (u *User) AllowsOneKey(command int, key []byte, access Access) bool {
 	for i := range u.selectors {
 		s := &u.selectors[i]

@@ -62,6 +62,9 @@ func (s *Users) parseLine(users map[string]*User, path string, number int, line 
 	case users[words[1]] != nil:
 		return []string{fmt.Sprintf("WARNING: Duplicate user '%s' found on line %d.", words[1], number)}
 	}
+	if err := s.checkText(words[2:]); err != nil {
+		return []string{fmt.Sprintf("%s:%d: %v.", path, number, err)}
+	}
 	merged, err := mergeSelectors(words[2:])
 	if err != nil {
 		return []string{fmt.Sprintf("%s:%d: Unmatched parenthesis in selector definition.", path, number)}

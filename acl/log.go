@@ -19,7 +19,7 @@ type Entry struct {
 // Log holds the latest entries. The zero value is empty. Any goroutine may use it.
 type Log struct {
 	mu      sync.Mutex
-	entries []Entry // the newest first
+	entries []Entry // the oldest first
 	counts  [DeniedAuth + 1]int64
 }
 
@@ -39,12 +39,18 @@ func (l *Log) Add(e Entry, max int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.counts[e.Reason]++
-	if i := slices.IndexFunc(l.entries[:min(groupingDepth, len(l.entries))], e.equals); i >= 0 {
-		e.Count += l.entries[i].Count
-		l.entries = slices.Delete(l.entries, i, i+1)
+	for i := len(l.entries) - 1; i >= 0 && i >= len(l.entries)-groupingDepth; i-- {
+		if e.equals(l.entries[i]) {
+			e.Count += l.entries[i].Count
+			l.entries = slices.Delete(l.entries, i, i+1)
+			break
+		}
 	}
-	l.entries = slices.Insert(l.entries, 0, e)
-	l.entries = slices.Delete(l.entries, min(max, len(l.entries)), len(l.entries))
+	l.entries = append(l.entries, e)
+	if more := len(l.entries) - max; more > 0 {
+		clear(l.entries[:more]) // append copies the rest some time
+		l.entries = l.entries[more:]
+	}
 }
 
 // cut returns a copy of text that has at most max bytes, so that the log keeps no larger text.
@@ -63,7 +69,9 @@ func (e Entry) equals(o Entry) bool {
 func (l *Log) Latest(n int) []Entry {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return slices.Clone(l.entries[:min(max(n, 0), len(l.entries))])
+	latest := slices.Clone(l.entries[len(l.entries)-min(max(n, 0), len(l.entries)):])
+	slices.Reverse(latest)
+	return latest
 }
 
 // Count returns how many calls or logins were denied for a reason since the start or ResetCounts.

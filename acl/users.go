@@ -130,6 +130,9 @@ func (s *Users) Set(name string, rules []string) error {
 	if hasSpaces(name) {
 		return ErrUserName
 	}
+	if err := s.checkText(rules); err != nil {
+		return err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	a, u := s.accounts[name], NewUser(s.catalog, s.allChannels())
@@ -155,6 +158,19 @@ func (s *Users) Set(name string, rules []string) error {
 }
 
 func (s *Users) allChannels() bool { return s.settings.AllChannels.Load() != 0 }
+
+// checkText returns an error if the rules of one change are so long that it would take long to
+// apply them.
+func (s *Users) checkText(rules []string) error {
+	size := 0
+	for _, rule := range rules {
+		size += len(rule) + 1
+	}
+	if most := s.settings.MaxUserSize.Load(); int64(size) > most {
+		return fmt.Errorf("There are too many rules: they have %d bytes, and acl-max-user-size is %d", size, most)
+	}
+	return nil
+}
 
 // checkSize returns an error if a user takes too much memory.
 func (s *Users) checkSize(name string, u *User) error {

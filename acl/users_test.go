@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -85,6 +86,7 @@ func TestBoundsOfUsers(t *testing.T) {
 		rules = append(rules, fmt.Sprint("+get|", i))
 	}
 	require.ErrorContains(t, u.Set("b", rules), "acl-max-user-size")
+	require.ErrorContains(t, u.Set("b", slices.Repeat([]string{"+get"}, 300)), "too many rules: they have 1500 bytes")
 	require.ErrorContains(t, u.Set(strings.Repeat("n", 1000), nil), "acl-max-user-size")
 	users, bytes := u.Size()
 	assert.Equal(t, 3, users)
@@ -93,8 +95,10 @@ func TestBoundsOfUsers(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "acl")
 	require.NoError(t, os.WriteFile(path, []byte("user x on\nuser y on\nuser z on\n"), 0o600))
 	require.ErrorContains(t, u.Load(path), "acl-max-users is 3")
-	require.NoError(t, os.WriteFile(path, []byte("user x ~"+strings.Repeat("x", 1000)), 0o600))
+	require.NoError(t, os.WriteFile(path, []byte("user x ~"+strings.Repeat("x", 950)), 0o600))
 	require.ErrorContains(t, u.Load(path), path+":1: The user is too large")
+	require.NoError(t, os.WriteFile(path, []byte("user x ~"+strings.Repeat("x", 1000)), 0o600))
+	require.ErrorContains(t, u.Load(path), path+":1: There are too many rules")
 	require.NoError(t, os.WriteFile(path, []byte(strings.Repeat("nonsense\n", 1000)), 0o600))
 	require.ErrorContains(t, u.Load(path), "And 950 more errors.")
 }
