@@ -61,7 +61,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 			"rlserver/resp/waitqueue", "rlserver/resp/wire",
 			"rlserver/resp/diagnostics", "rlserver/resp/commands/diagnose",
 			"rlserver/resp/commands/hashes", "rlserver/resp/commands/keys", "rlserver/resp/commands/limits",
-			"rlserver/resp/commands/str", "rlserver/resp/commands/users",
+			"rlserver/resp/commands/server", "rlserver/resp/commands/str", "rlserver/resp/commands/users",
 			"rlserver/resp/commands/zsets", "rlserver/stats",
 		},
 		others: []string{"github.com/tidwall/redcon"},
@@ -85,7 +85,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 			"rlserver/acl", "rlserver/clock",
 			"rlserver/engine", "rlserver/engine/limit", "rlserver/engine/object", "rlserver/engine/rule",
 			"rlserver/resp/config", "rlserver/resp/diagnostics", "rlserver/resp/glob", "rlserver/resp/grammar",
-			"rlserver/resp/wire", "rlserver/stats",
+			"rlserver/resp/wire", "rlserver/stats", "rlserver/storage",
 		},
 	},
 	"rlserver/resp/waitqueue": {
@@ -125,6 +125,13 @@ var mayImport = map[string]struct{ ours, others []string }{
 			"rlserver/resp/command",
 			"rlserver/resp/grammar",
 			"rlserver/resp/wire",
+		},
+	},
+	"rlserver/resp/commands/server": {
+		ours: []string{
+			"rlserver/acl", "rlserver/engine", "rlserver/engine/object",
+			"rlserver/resp/command", "rlserver/resp/config", "rlserver/resp/glob", "rlserver/resp/wire",
+			"rlserver/stats", "rlserver/storage",
 		},
 	},
 	"rlserver/resp/commands/str": {

@@ -103,6 +103,9 @@ func (s *Server) mayConnect(from net.Addr) bool {
 	return s.Settings.ProtectedMode.Load() == 0 || isLocal(from) || !s.Users.Default().User().NoPassword()
 }
 
+// Local implements the connection of command.Call.
+func (s *session) Local() bool { return isLocal(s.guard.RemoteAddr()) }
+
 // isLocal reports whether an address is of this machine alone: loopback or a Unix socket.
 func isLocal(a net.Addr) bool {
 	tcp, ok := a.(*net.TCPAddr)

@@ -42,10 +42,6 @@ func init() {
 	)
 }
 
-// redisVersion is the version of Redis that HELLO and INFO report: its commands are served here,
-// and clients choose by it what they send.
-const redisVersion = "7.0.15"
-
 const (
 	errNoPassword = engine.Error("ERR AUTH <password> called without any password configured for the default user. " +
 		"Are you sure your configuration is correct?")
@@ -197,7 +193,7 @@ func writeHello(r *wire.Reply, s *session) {
 	r.BulkString("server")
 	r.BulkString("redis")
 	r.BulkString("version")
-	r.BulkString(redisVersion)
+	r.BulkString(command.RedisVersion)
 	r.BulkString("proto")
 	r.Integer(int64(s.profile.resp.Load()))
 	r.BulkString("id")

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"rlserver/resp/commands/server"
 	"rlserver/resp/config"
 	"rlserver/storage"
 )
@@ -56,7 +57,7 @@ func TestDebugReloadSaves(t *testing.T) {
 	})
 	assert.Equal(t, "save", store.taken())
 	store.set(func() { store.errs = []error{errDisk} })
-	c.check([]answer{{"DEBUG RELOAD", "-" + string(errNotSaved)}, {"GET k", "$1 v"}})
+	c.check([]answer{{"DEBUG RELOAD", "-" + "ERR the snapshot failed: the server's log says why"}, {"GET k", "$1 v"}})
 }
 
 func TestDebugObject(t *testing.T) {
@@ -76,7 +77,7 @@ func TestEnableDebugCommand(t *testing.T) {
 	c := startServer(t, config.Defaults{}).dial()
 	for _, line := range []string{"DIGEST", "DIGEST-VALUE k", "ERROR x", "OBJECT k", "RELOAD", "SLEEP 0", "LOG x",
 		"HELP", "SET-ACTIVE-EXPIRE 1"} {
-		assert.Equal(t, "-"+string(errDebugNotAllowed), c.do("DEBUG "+line))
+		assert.Equal(t, "-"+string(server.ErrDebugNotAllowed), c.do("DEBUG "+line))
 	}
 }
 

@@ -95,7 +95,7 @@ func (s *session) prepareFor(p *command.Prepared) error {
 // refuses changes, or the data is being loaded. nil: it can.
 func (s *Server) unavailable(has, lacks command.Flags) error {
 	if has&(command.Write|command.Health) != 0 {
-		if why := s.refusal(); why != "" {
+		if why := s.Refusal(); why != "" {
 			return engine.Error("MISCONF " + why)
 		}
 	}
@@ -105,10 +105,8 @@ func (s *Server) unavailable(has, lacks command.Flags) error {
 	return nil
 }
 
-// deferUntilUnlocked runs a function at the end of the call, when no lock is held. A handler needs
-// it for what takes locks or sleeps, because EXEC runs the handler under the locks of all its
-// calls.
-func (s *session) deferUntilUnlocked(do func()) { s.deferred = append(s.deferred, do) }
+// DeferUntilUnlocked implements the connection of command.Call.
+func (s *session) DeferUntilUnlocked(do func()) { s.deferred = append(s.deferred, do) }
 
 func (s *session) runDeferred() {
 	list := s.deferred
@@ -126,7 +124,7 @@ func (s *session) See(p engine.Position) {
 	if p <= s.position {
 		return
 	}
-	if why := s.server.refusal(); why != "" && len(s.group) == 1 && s.group[0].Command.Flags&command.Write == 0 {
+	if why := s.server.Refusal(); why != "" && len(s.group) == 1 && s.group[0].Command.Flags&command.Write == 0 {
 		if s.server.journal.Wait(p) != nil {
 			s.Reply.B = s.Reply.B[:s.replyStart]
 			s.Refuse(engine.Error("MISCONF what this would read is not on the disk: " + why))
@@ -177,8 +175,8 @@ func (s *session) writePostponed() {
 // the number of words that form the command's name. Of an unknown command or subcommand c is nil.
 func (s *Server) resolve(words [][]byte) (c *command.Command, name int, err error) {
 	c, name = command.Table.Find(words[0]), 1
-	if c == nil && needsScripting("", words[0]) {
-		return nil, 0, errNoScripts
+	if c == nil && command.NeedsScripting("", words[0]) {
+		return nil, 0, command.ErrNoScripts
 	}
 	if c == nil {
 		return nil, 0, unknownCommand(words)
@@ -186,8 +184,8 @@ func (s *Server) resolve(words [][]byte) (c *command.Command, name int, err erro
 	if len(c.Subs) > 0 && len(words) > 1 {
 		parent := c
 		if c, name = parent.Sub(words[1]), 2; c == nil {
-			if needsScripting(parent.Name, words[1]) {
-				return nil, 0, errNoScripts
+			if command.NeedsScripting(parent.Name, words[1]) {
+				return nil, 0, command.ErrNoScripts
 			}
 			return nil, 0, engine.Error(fmt.Sprintf("ERR unknown subcommand '%.128s'. Try %s HELP.",
 				words[1], strings.ToUpper(parent.Name)))

@@ -19,9 +19,9 @@
 //	  -> wire               keeps what the client does not read at once
 //	socket
 //
-// # The rooms
+// # The packages
 //
-//	resp                 connections, dispatch, transactions; commands about these and the server
+//	resp                 connections, dispatch, transactions, and the commands about these
 //	resp/wire            the bytes of the protocol: framing, replies, output, the guard
 //	resp/grammar         numbers and keywords as they are written in commands
 //	resp/glob            patterns, with a bound on their steps
@@ -30,15 +30,15 @@
 //	resp/command         the command table: declaration, arguments, the call, documentation
 //	acl                  users, what they may do, and what they were denied
 //	resp/waitqueue       the queues of calls that wait for a key
-//	resp/commands/...    the handlers that work on keys, one package per family
+//	resp/commands/...    the handlers of keys, users and the server, one package per family
 //
 // Imports go one way: resp imports all, commands/... import command, and none of these imports
 // resp. A handler in commands/... knows its call (command.Call) and no connection. A handler here
 // reaches the connection by sessionOf, and the server through that.
 //
-// In this package a file is named after what it holds: save.go has SAVE, BGSAVE and what the
-// server asks of the disk, config.go has CONFIG, unsupported.go has the commands of features that
-// rlserver lacks: scripts, modules, replicas. Some hold no command:
+// In this package a file is named after what it holds: transaction.go has MULTI, client_list.go has
+// CLIENT LIST. INFO, MEMORY, CONFIG, DEBUG and SAVE are in resp/commands/server. Some files hold no
+// command:
 //
 //	server.go            Server, its options and counters; throttle, for lines of the log
 //	accept.go            connections from accept to end; protected mode, maxclients
@@ -48,6 +48,8 @@
 //	dispatch.go          one call, from its words to its reply
 //	pipeline.go          several calls under one hold of locks
 //	client_memory.go     what a session holds; closing the one that holds most
+//	figures.go           what INFO and the metrics show of the server
+//	settings.go          puts what CONFIG SET changes into force
 //	maxmemory.go         how much memory the process takes, and what that leaves to the keys
 //	table.go             imports the families of commands
 //
@@ -68,7 +70,7 @@
 // handler, and all that it calls, therefore uses its command.Call and must not assume that it runs
 // in the goroutine of its connection.
 //
-// What takes shards itself, or sleeps, runs when the call holds none: session.deferUntilUnlocked.
+// What takes shards itself, or sleeps, runs when the call holds none: session.DeferUntilUnlocked.
 // Examples are a snapshot within EXEC and the delay of a failed login. No goroutine waits for the
 // journal while it holds a lock.
 //
@@ -107,10 +109,10 @@
 //
 // # Disk
 //
-// Store is what the server asks of persistence: whether changes are refused (MISCONF), snapshots,
-// and their status. A snapshot is both what Redis calls a background save and a rewrite of the
-// append only file: BGSAVE and BGREWRITEAOF start the same, and INFO shows it in the fields of
-// both. While the data is being loaded, commands that need it get LOADING.
+// storage.Store is what the server asks of persistence: whether changes are refused (MISCONF),
+// snapshots, and their status. A snapshot is both what Redis calls a background save and a rewrite
+// of the append only file: BGSAVE and BGREWRITEAOF start the same, and INFO shows it in the fields
+// of both. While the data is being loaded, commands that need it get LOADING.
 //
 // # The end
 //
@@ -126,5 +128,5 @@
 // make the server track a key, is refused. INFO has no field that is not measured, except 0 for
 // features that are absent. DEBUG SLEEP blocks its own connection, as no single thread runs all.
 // redcon owns accept and the goroutines of connections. The guard parses the protocol and only
-// tells redcon that a batch has arrived; the replies are package wire's.
+// reports to redcon that a batch has arrived; the replies are package wire's.
 package resp

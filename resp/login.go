@@ -162,7 +162,7 @@ func (s *session) loginFailed(user []byte) {
 	}
 	delay := min(firstLoginDelay<<before, maxLoginDelay)
 	s.failedLogins = min(s.failedLogins+1, 16)
-	s.deferUntilUnlocked(func() { s.guard.PauseFor(delay) })
+	s.DeferUntilUnlocked(func() { s.guard.PauseFor(delay) })
 }
 
 // LoginNeeded reports whether clients have to log in.

@@ -132,6 +132,13 @@ func (s *session) logSlow(calls []command.Prepared, took time.Duration) {
 	}
 }
 
+// LogIfSlow implements the connection of command.Call.
+func (s *session) LogIfSlow(p command.Prepared, took time.Duration) {
+	if took > 0 && took >= s.server.slowAfter() {
+		s.logSlow([]command.Prepared{p}, took)
+	}
+}
+
 // maxKeptLines is the capacity of lines for monitors that a session keeps, in bytes.
 const maxKeptLines = 4 << 10
 

@@ -67,7 +67,7 @@ func (s *session) extendGroup() {
 	for offset := 0; len(s.group) < maxGroupCalls && len(s.hasher.Keys) < engine.MostPrefetched; {
 		words, size := s.guard.Ahead(offset)
 		if size == 0 || offset+size > maxGroupBytes ||
-			offset == 0 && (s.server.refusal() != "" || s.server.paused.Load() != nil) {
+			offset == 0 && (s.server.Refusal() != "" || s.server.paused.Load() != nil) {
 			return
 		}
 		c, name, err := s.server.resolve(words)

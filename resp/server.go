@@ -17,21 +17,18 @@ import (
 	"rlserver/resp/config"
 	"rlserver/resp/waitqueue"
 	"rlserver/stats"
+	"rlserver/storage"
 )
 
 // Server serves the Redis protocol on any number of listeners from one engine.
 type Server struct {
 	command.Env
 	journal engine.Journal
-	store   Store // nil: the data is in memory alone
 	// of the listeners with TLS; nil if there are none
 	certificates *certs.Store
 	limits       *config.ConnectionLimits
-	version      string
-	started      time.Time
 	// see Options.LongCall
 	longCall func() (end func())
-	runID    string // 40 hex digits, new with every start
 
 	queues waitqueue.Queues // the queues of calls that wait
 
@@ -81,7 +78,7 @@ type Server struct {
 type Options struct {
 	Engine  *engine.Engine
 	Journal engine.Journal // the engine's; nil if it has none
-	Store   Store          // nil: the data is in memory alone
+	Store   storage.Store  // nil: the data is in memory alone
 	// Certificates are those of the listeners with TLS, nil if there are none. CONFIG SET changes
 	// their files.
 	Certificates *certs.Store
@@ -104,26 +101,43 @@ func NewServer(o Options) *Server {
 	o.Settings.Stored = o.Store != nil
 	s := &Server{
 		Env: command.Env{
+			Version: o.Version, Started: time.Now(), Store: o.Store,
+			RunID:  fmt.Sprintf("%016x%016x%08x", rand.Uint64(), rand.Uint64(), rand.Uint32()),
 			Engine: o.Engine, Time: o.Clock, Settings: o.Settings, Log: o.Log,
 			Stats: stats.New(command.Count), ReloadPolicies: o.ReloadPolicies,
 		},
-		journal: o.Journal, store: o.Store, certificates: o.Certificates, version: o.Version, longCall: o.LongCall,
-		limits: o.Settings.Limits, started: time.Now(),
-		runID:    fmt.Sprintf("%016x%016x%08x", rand.Uint64(), rand.Uint64(), rand.Uint32()),
+		journal: o.Journal, certificates: o.Certificates, longCall: o.LongCall,
+		limits:   o.Settings.Limits,
 		sessions: make(map[int64]*session),
 		shutdown: make(chan struct{}), drained: make(chan struct{}),
 	}
 	s.Waiting, s.RetryWaiting = &s.queues, s.PoliciesChanged
+	s.Env.Figures, s.ResetFigures, s.FreeMemory = s.Figures, s.resetFigures, s.freeMemory
+	s.ChangeSettings = s.changeSettings
 	s.initUsers()
 	o.Clock.OnStep(s.queues.RetryAll)
 	s.queues.Init(o.Engine, o.Clock, s.unavailable)
 	s.memory.Init()
 	s.applyDiagnostics()
-	s.startup = runtimeBytes("/memory/classes/heap/objects:bytes")
+	s.startup = command.RuntimeBytes("/memory/classes/heap/objects:bytes")
 	s.applyMemoryLimits()
 	s.warnAboutMaxMemory()
 	return s
 }
+
+// SetLoading sets whether the data is being loaded: until then clients get LOADING. A new server is
+// not loading.
+func (s *Server) SetLoading(yes bool) {
+	if yes {
+		s.loading.Store(s.Clock())
+	} else {
+		s.loading.Store(0)
+	}
+}
+
+// PoliciesChanged tries the waiting calls again with the current policies. Code that changes
+// policies without a command calls it. No lock of the engine is held.
+func (s *Server) PoliciesChanged() { s.queues.RetryAll() }
 
 // throttle limits how often something happens that clients can cause: a log line, a collection.
 // So no client can fill the disk through the log. The zero value has not let anything through yet.

@@ -194,7 +194,7 @@ func (s *session) TakesLong() {
 	}
 	end := s.server.longCall()
 	s.takesLong = true
-	s.deferUntilUnlocked(func() {
+	s.DeferUntilUnlocked(func() {
 		s.takesLong = false
 		end()
 	})

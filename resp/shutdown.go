@@ -2,7 +2,6 @@ package resp
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"rlserver/engine"
@@ -72,29 +71,14 @@ func shutdown(c *command.Call) error {
 // part of the data must not become a snapshot. force says, for the log, that the server stops even
 // if it fails.
 func (s *Server) saveBeforeShutdown(client int64, force bool) error {
-	if s.store == nil || s.loading.Load() != 0 {
+	if s.Store == nil || s.loading.Load() != 0 {
 		return nil
 	}
-	err := s.saveAfterCurrent()
+	err := storage.SnapshotAfterCurrent(s.Store)
 	if err != nil {
 		s.Log.Error("SHUTDOWN SAVE could not save", "client", client, "error", err, "stopping", force)
 	}
 	return err
-}
-
-// saveRetry is how often saveAfterCurrent tries while a snapshot is being taken.
-const saveRetry = 10 * time.Millisecond
-
-// saveAfterCurrent takes a snapshot. If one is being taken already, it waits for that one to end
-// first, as that lacks the last changes.
-func (s *Server) saveAfterCurrent() error {
-	for {
-		err := s.store.Snapshot()
-		if !errors.Is(err, storage.ErrBusy) {
-			return err
-		}
-		time.Sleep(saveRetry)
-	}
 }
 
 // ShutdownRequested returns a channel that is closed when a client has sent SHUTDOWN.

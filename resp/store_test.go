@@ -142,11 +142,12 @@ func TestSavingWithoutAStore(t *testing.T) {
 		{"BGSAVE", inMemory},
 		{"BGSAVE x", "-ERR syntax error"},
 		{"BGREWRITEAOF", inMemory},
-		{"LASTSAVE", ":" + strconv.FormatInt(ts.started.Unix(), 10)},
+		{"LASTSAVE", ":" + strconv.FormatInt(ts.Started.Unix(), 10)},
 		{
 			"INFO persistence",
 			"$… # Persistence\r\nloading:0\r\nasync_loading:0\r\nrdb_bgsave_in_progress:0\r\naof_enabled:0\r\n" +
-				"aof_rewrite_in_progress:0\r\naof_rewrite_scheduled:0\r\n",
+				"aof_rewrite_in_progress:0\r\naof_rewrite_scheduled:0\r\nrdb_last_cow_size:0\r\naof_last_cow_size:0\r\n" +
+				"module_fork_in_progress:0\r\nmodule_fork_last_cow_size:0\r\n",
 		},
 	})
 }
@@ -155,7 +156,7 @@ func TestLastSave(t *testing.T) {
 	store := new(fakeStore)
 	ts := startServer(t, config.Defaults{}, store.with)
 	c := ts.dial()
-	assert.Equal(t, ":"+strconv.FormatInt(ts.started.Unix(), 10), c.do("LASTSAVE"), "there was none")
+	assert.Equal(t, ":"+strconv.FormatInt(ts.Started.Unix(), 10), c.do("LASTSAVE"), "there was none")
 	store.set(func() { store.status.LastSave = 1234999 })
 	assert.Equal(t, ":1234", c.do("LASTSAVE"))
 }
@@ -364,7 +365,7 @@ module_fork_last_cow_size:0
 current_save_keys_processed:0
 current_save_keys_total:0
 rdb_changes_since_last_save:0
-rdb_last_save_time:`+strconv.FormatInt(ts.started.Unix(), 10)+`
+rdb_last_save_time:`+strconv.FormatInt(ts.Started.Unix(), 10)+`
 rdb_last_bgsave_status:ok
 rdb_last_bgsave_time_sec:-1
 rdb_current_bgsave_time_sec:-1

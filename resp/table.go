@@ -7,6 +7,7 @@ import (
 	_ "rlserver/resp/commands/hashes"
 	_ "rlserver/resp/commands/keys"
 	_ "rlserver/resp/commands/limits"
+	_ "rlserver/resp/commands/server"
 	_ "rlserver/resp/commands/str"
 	_ "rlserver/resp/commands/users"
 	_ "rlserver/resp/commands/zsets"

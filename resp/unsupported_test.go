@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"rlserver/resp/command"
 	"rlserver/resp/config"
 )
 
@@ -27,7 +28,7 @@ func TestScriptsAreRefusedInWordsThatEndRetries(t *testing.T) {
 	}
 	c.check([]answer{
 		{"MULTI", "+OK"},
-		{"EVAL x 0", "-" + string(errNoScripts)},
+		{"EVAL x 0", "-" + string(command.ErrNoScripts)},
 		{"EXEC", "-EXECABORT Transaction discarded because of previous errors."},
 		{"EVALX x 0", "-ERR unknown command 'EVALX', with args beginning with: 'x' '0' "},
 		{"SCRIPT NOPE", "-ERR unknown subcommand 'NOPE'. Try SCRIPT HELP."},

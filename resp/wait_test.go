@@ -21,6 +21,7 @@ import (
 	"rlserver/clock"
 	"rlserver/engine"
 	"rlserver/resp/config"
+	"rlserver/storage"
 )
 
 // pipes is a listener whose connections are in memory, so that synctest can see who waits.
@@ -79,7 +80,7 @@ func inBubble(t *testing.T, test func(t *testing.T, b *bubble)) {
 }
 
 // newBubble starts a server, in a synctest bubble.
-func newBubble(t *testing.T, journal engine.Journal, store Store) *bubble {
+func newBubble(t *testing.T, journal engine.Journal, store storage.Store) *bubble {
 	b := &bubble{listener: &pipes{arriving: make(chan net.Conn), closed: make(chan struct{})}, begun: time.Now()}
 	source := clock.System()
 	time := clock.New(clock.Source{Elapsed: source.Elapsed, Read: func() (int64, time.Duration) {

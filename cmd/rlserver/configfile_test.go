@@ -84,7 +84,8 @@ func TestCheckConfigSaysWhatIsInForceAndWhy(t *testing.T) {
 	assert.ErrorContains(t, err, "--policies cannot be read: b.yaml")
 	assert.Contains(t, out, "policies b.yaml --policies\n", "the report is printed all the same")
 	for flags, want := range map[string]string{
-		"--http-port 1 --http-token-file none":                  "--http-token-file cannot be read: open none: no such file or directory",
+		"--http-port 1 --http-token-file none": "--http-token-file cannot be read: open none: " +
+			"no such file or directory",
 		"--tls-port 1 --tls-cert-file none --tls-key-file none": "open none: no such file or directory",
 		"--aclfile b.yaml": "--aclfile: b.yaml:1",
 	} {

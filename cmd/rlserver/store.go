@@ -5,7 +5,7 @@ import "rlserver/persistence"
 // store is a persistence.Store that says in Redis' words why it refuses changes.
 type store struct{ *persistence.Store }
 
-// Refusal implements resp.Store.
+// Refusal implements storage.Store.
 func (s store) Refusal() string {
 	switch err := s.Refuses(); {
 	case err == nil:

@@ -17,6 +17,7 @@ import (
 	"rlserver/resp/diagnostics"
 	"rlserver/resp/wire"
 	"rlserver/stats"
+	"rlserver/storage"
 )
 
 // Call is what a handler works on. A connection reuses one for all its calls; a call that waits has
@@ -64,6 +65,14 @@ type conn interface {
 	See(engine.Position)
 	// FlushStats passes the calls of the batch so far to Env.Stats.
 	FlushStats()
+	// DeferUntilUnlocked runs a function at the end of the call, when no lock is held. A handler
+	// needs it for what takes locks or sleeps, because EXEC runs the handler under the locks of all
+	// its calls.
+	DeferUntilUnlocked(do func())
+	// LogIfSlow adds a call to the slow log if it took long enough.
+	LogIfSlow(p Prepared, took time.Duration)
+	// Local reports whether the client is on this machine.
+	Local() bool
 }
 
 // MakeRoomFor evicts keys before a call that needs many more bytes of memory than it was sent.
@@ -146,8 +155,17 @@ func (c *Call) Fault(fault any, mark int) {
 	c.ReplyError("ERR internal error")
 }
 
+// RedisVersion is the version of Redis that HELLO and INFO report: its commands are served here,
+// and clients choose by it what they send.
+const RedisVersion = "7.0.15"
+
 // Env is what handlers use of the server. All calls share it.
 type Env struct {
+	Version string // of this server
+	RunID   string // 40 hex digits, new with every start
+	Started time.Time
+	Store   storage.Store // nil: the data is in memory alone
+
 	Engine   *engine.Engine
 	Time     *clock.Clock
 	Settings *config.Settings
@@ -163,6 +181,21 @@ type Env struct {
 	UsersChanged   func(*Call)  // called by a call that has changed users
 	ReloadPolicies func() error // nil: there is no policy file
 	RetryWaiting   func()       // called without locks after policies have changed
+
+	Figures      func() Figures // takes no lock that a call holds for long
+	ResetFigures func()         // makes the counters of Figures and Stats count from zero
+	FreeMemory   func()         // returns memory to the system, once a second at most
+
+	// ChangeSettings changes settings, all or none, and puts them into force.
+	ChangeSettings func(*Call, []config.Change) error
+}
+
+// Refusal returns why the store refuses changes, or "".
+func (e *Env) Refusal() string {
+	if e.Store == nil {
+		return ""
+	}
+	return e.Store.Refusal()
 }
 
 // Clock returns the server time, Unix ms.

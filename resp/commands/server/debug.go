@@ -1,4 +1,4 @@
-package resp
+package server
 
 import (
 	"cmp"
@@ -10,6 +10,7 @@ import (
 	"rlserver/engine/object"
 	"rlserver/resp/command"
 	"rlserver/resp/wire"
+	"rlserver/storage"
 )
 
 func init() {
@@ -61,17 +62,17 @@ func init() {
 	)
 }
 
-const errDebugNotAllowed = engine.Error("ERR DEBUG command not allowed. If the enable-debug-command option is set " +
+// ErrDebugNotAllowed is the reply to clients that enable-debug-command excludes, as in Redis.
+const ErrDebugNotAllowed = engine.Error("ERR DEBUG command not allowed. If the enable-debug-command option is set " +
 	"to \"local\", you can run it from a local connection, " +
 	"otherwise you need to set this option in the configuration file, and then restart the server.")
 
 // ifDebugAllowed wraps a handler: it refuses clients that enable-debug-command excludes.
 func ifDebugAllowed(run func(*command.Call) error) func(*command.Call) error {
 	return func(c *command.Call) error {
-		s := sessionOf(c)
-		allowed := s.server.Settings.Start.DebugCommand
-		if allowed != "yes" && (allowed != "local" || !isLocal(s.guard.RemoteAddr())) {
-			return errDebugNotAllowed
+		allowed := c.Env.Settings.Start.DebugCommand
+		if allowed != "yes" && (allowed != "local" || !c.Conn.Local()) {
+			return ErrDebugNotAllowed
 		}
 		return run(c)
 	}
@@ -98,7 +99,6 @@ func debugSetActiveExpire(c *command.Call) error {
 // debugSleep handles DEBUG SLEEP seconds. It blocks this connection alone, where Redis blocks all.
 // Within EXEC it sleeps after the locks are released.
 func debugSleep(c *command.Call) error {
-	s := sessionOf(c)
 	seconds := c.Args.Float()
 	if err := c.Args.End(); err != nil {
 		return err
@@ -106,12 +106,10 @@ func debugSleep(c *command.Call) error {
 	sleep := func() { time.Sleep(time.Duration(seconds * float64(time.Second))) }
 	if c.Executing {
 		p := command.Prepared{Command: c.Command, Words: c.Words}
-		s.deferUntilUnlocked(func() {
+		c.Conn.DeferUntilUnlocked(func() {
 			begun := c.Env.Time.Elapsed()
 			sleep()
-			if took := c.Env.Time.Elapsed() - begun; took > 0 && took >= s.server.slowAfter() {
-				s.logSlow([]command.Prepared{p}, took)
-			}
+			c.Conn.LogIfSlow(p, c.Env.Time.Elapsed()-begun)
 		})
 	} else {
 		sleep()
@@ -166,19 +164,18 @@ func debugObject(c *command.Call) error {
 
 // debugReload handles DEBUG RELOAD and DEBUG LOADAOF: a snapshot and the log have the same content.
 func debugReload(c *command.Call) error {
-	s := sessionOf(c)
-	if s.server.store != nil {
-		if err := s.server.saveAfterCurrent(); err != nil {
-			s.server.Log.Error("DEBUG RELOAD could not save", "client", c.Client, "error", err)
+	if c.Env.Store != nil {
+		if err := storage.SnapshotAfterCurrent(c.Env.Store); err != nil {
+			c.Env.Log.Error("DEBUG RELOAD could not save", "client", c.Client, "error", err)
 			return errNotSaved
 		}
 	}
 
-	c.Tx.BeginAll(s.server.Clock(), c.DB, false)
+	c.Tx.BeginAll(c.Env.Clock(), c.DB, false)
 	keys := c.Tx.Reload()
 	c.Tx.End()
 
-	s.server.Log.Warn("DEBUG RELOAD", "client", c.Client, "keys", keys)
+	c.Env.Log.Warn("DEBUG RELOAD", "client", c.Client, "keys", keys)
 	c.Reply.OK()
 	return nil
 }

@@ -1,4 +1,4 @@
-package resp
+package server
 
 import (
 	"cmp"
@@ -42,25 +42,25 @@ func init() {
 // Fields that are not known are left out.
 type section struct {
 	name  string
-	write func(*Server, *report)
+	write func(*report)
 	keys  bool // it shows keys or policies
 	extra bool // it is not shown by default
 }
 
 var sections = []section{
-	{name: "Server", write: (*Server).writeServer},
-	{name: "Clients", write: (*Server).writeClients},
-	{name: "Memory", write: (*Server).writeMemory},
-	{name: "Persistence", write: (*Server).writePersistence},
-	{name: "Stats", write: (*Server).writeStats},
-	{name: "Ratelimit", write: (*Server).writeRatelimit, keys: true},
-	{name: "Replication", write: (*Server).writeReplication},
-	{name: "CPU", write: (*Server).writeCPU},
-	{name: "Commandstats", write: (*Server).writeCommandStats, extra: true},
-	{name: "Errorstats", write: (*Server).writeErrorStats},
-	{name: "Latencystats", write: (*Server).writeLatencyStats, extra: true},
-	{name: "Cluster", write: (*Server).writeCluster},
-	{name: "Keyspace", write: (*Server).writeKeyspace, keys: true},
+	{name: "Server", write: writeServer},
+	{name: "Clients", write: writeClients},
+	{name: "Memory", write: writeMemory},
+	{name: "Persistence", write: writePersistence},
+	{name: "Stats", write: writeStats},
+	{name: "Ratelimit", write: writeRatelimit, keys: true},
+	{name: "Replication", write: writeReplication},
+	{name: "CPU", write: writeCPU},
+	{name: "Commandstats", write: writeCommandStats, extra: true},
+	{name: "Errorstats", write: writeErrorStats},
+	{name: "Latencystats", write: writeLatencyStats, extra: true},
+	{name: "Cluster", write: writeCluster},
+	{name: "Keyspace", write: writeKeyspace, keys: true},
 }
 
 // info handles INFO [section [section ...]].
@@ -73,20 +73,20 @@ func info(c *command.Call) error {
 		usual = usual || name == "default"
 		all = all || name == "all" || name == "everything"
 	}
-	sessionOf(c).FlushStats()
+	c.Conn.FlushStats()
 
-	r := report{tx: c.Tx}
+	r := report{env: c.Env, tx: c.Tx, figures: c.Env.Figures()}
 	keys := false
 	for _, s := range sections {
 		if all || usual && !s.extra || wanted[strings.ToLower(s.name)] {
 			r.section(s.name)
-			s.write(sessionOf(c).server, &r)
+			s.write(&r)
 			keys = keys || s.keys
 		}
 	}
 
 	// while the disk fails, INFO does not wait for it
-	if keys && sessionOf(c).server.refusal() == "" {
+	if keys && c.Env.Refusal() == "" {
 		c.Tx.SeeAll()
 	}
 
@@ -97,7 +97,9 @@ func info(c *command.Call) error {
 // report builds the text of INFO.
 type report struct {
 	strings.Builder
-	tx *engine.Tx // within EXEC it holds all locks
+	env     *command.Env
+	tx      *engine.Tx // within EXEC it holds all locks
+	figures command.Figures
 }
 
 func (r *report) section(name string) {
@@ -132,69 +134,69 @@ func humanBytes(n int64) string {
 	return fmt.Sprintf("%.2f%c", float64(n)/math.Pow(1024, float64(power)), "BKMGTP"[power])
 }
 
-func (s *Server) writeServer(r *report) {
-	now, up := s.Clock(), time.Since(s.started)
-	r.field("redis_version", redisVersion) // whose commands this server has
+func writeServer(r *report) {
+	now, up := r.env.Clock(), r.figures.Uptime
+	r.field("redis_version", command.RedisVersion) // whose commands this server has
 	r.field("server_name", "rlserver")
-	r.field("rlserver_version", s.version)
+	r.field("rlserver_version", r.env.Version)
 	r.field("redis_mode", "standalone")
 	r.field("os", runtime.GOOS+" "+runtime.GOARCH)
 	r.field("arch_bits", bits.UintSize)
 	r.field("go_version", runtime.Version())
 	r.field("process_id", os.Getpid())
-	r.field("run_id", s.runID)
-	r.field("tcp_port", cmp.Or(s.Settings.Start.Port, s.Settings.Start.TLSPort))
-	r.field("http_port", s.Settings.Start.HTTP.Port)
-	if s.certificates != nil {
-		r.field("tls_port", s.Settings.Start.TLSPort)
-		r.field("tls_cert_expires", s.certificateExpiry())
+	r.field("run_id", r.env.RunID)
+	r.field("tcp_port", cmp.Or(r.env.Settings.Start.Port, r.env.Settings.Start.TLSPort))
+	r.field("http_port", r.env.Settings.Start.HTTP.Port)
+	if r.figures.CertificateExpiry != 0 {
+		r.field("tls_port", r.env.Settings.Start.TLSPort)
+		r.field("tls_cert_expires", r.figures.CertificateExpiry)
 	}
 	r.field("server_time_usec", now*1000)
-	difference := s.Time.Status()
+	difference := r.env.Time.Status()
 	r.field("clock_difference_ms", difference.Difference)
 	r.field("clock_state", difference.State)
 	r.field("clock_state_ends_in_sec", int64(difference.Left/time.Second))
 	r.field("uptime_in_seconds", int64(up/time.Second))
 	r.field("uptime_in_days", int64(up/(24*time.Hour)))
-	r.field("config_file", s.Settings.File)
+	r.field("config_file", r.env.Settings.File)
 	r.zero("io_threads_active")
 }
 
-func (s *Server) writeClients(r *report) {
-	r.field("connected_clients", s.clients())
-	r.field("maxclients", s.Settings.MaxClients.Load())
-	r.field("reserved_clients", s.Settings.ReservedClients.Load())
-	r.field("client_recent_max_input_buffer", s.memory.LargestInput.Value())
-	r.field("client_recent_max_output_buffer", s.memory.LargestOutput.Value())
-	r.field("blocked_clients", s.queues.Waiting.Load()+s.held.Load())
-	r.field("monitor_clients", s.monitoring())
-	r.field("tracking_clients", len(s.findClients(clientFilter{tracking: true})))
-	r.field("clients_in_timeout_table", s.queues.Timed.Load())
+func writeClients(r *report) {
+	r.field("connected_clients", r.figures.Clients)
+	r.field("maxclients", r.env.Settings.MaxClients.Load())
+	r.field("reserved_clients", r.env.Settings.ReservedClients.Load())
+	r.field("client_recent_max_input_buffer", r.figures.LargestInput)
+	r.field("client_recent_max_output_buffer", r.figures.LargestOutput)
+	r.field("blocked_clients", r.figures.WaitingCalls+r.figures.PausedCalls)
+	r.field("monitor_clients", r.figures.Monitors)
+	r.field("tracking_clients", r.figures.Tracking)
+	r.field("clients_in_timeout_table", r.figures.TimedCalls)
 	r.zero("cluster_connections")
 }
 
-func (s *Server) writeMemory(r *report) {
+func writeMemory(r *report) {
 	sample := []metrics.Sample{{Name: "/memory/classes/total:bytes"}}
 	metrics.Read(sample)
-	r.bytes("used_memory", s.usedMemory())
+	r.bytes("used_memory", r.figures.Memory)
 	if rss, ok := residentMemory(); ok {
 		r.bytes("used_memory_rss", rss)
-		used := max(1, s.usedMemory())
+		used := max(1, r.figures.Memory)
 		r.field("mem_fragmentation_ratio", ratio(rss, used))
 		r.field("mem_fragmentation_bytes", rss-used)
 	}
-	s.writeAllocator(r)
-	clients := s.clientMemory()
-	r.field("used_memory_dataset", s.Engine.Weight())
-	r.field("used_memory_overhead", max(0, s.overhead.Load()+clients))
+	writeAllocator(r)
+	clients := r.figures.ClientMemory
+	r.field("used_memory_dataset", r.env.Engine.Weight())
+	r.field("used_memory_overhead", max(0, r.figures.Overhead+clients))
 	r.field("mem_reserved", sample[0].Value.Uint64()) // what the Go runtime has from the system
-	r.bytes("maxmemory", s.Settings.MaxMemory())
-	r.field("maxmemory_policy", s.Settings.Policy())
-	r.field("maxmemory_clients", s.Settings.ClientsLimitShown())
+	r.bytes("maxmemory", r.env.Settings.MaxMemory())
+	r.field("maxmemory_policy", r.env.Settings.Policy())
+	r.field("maxmemory_clients", r.env.Settings.ClientsLimitShown())
 	r.field("mem_not_counted_for_evict", clients)
 	r.field("mem_clients_slaves", 0)
 	r.field("mem_clients_normal", clients)
-	r.field("mem_clients_preauth", s.memory.Unauthenticated.Bytes.Load())
+	r.field("mem_clients_preauth", r.figures.UnauthenticatedMemory)
 	r.field("mem_allocator", runtime.Version())
 	r.zero("used_memory_lua", "used_memory_scripts", "number_of_cached_scripts", "active_defrag_running",
 		"lazyfree_pending_objects")
@@ -212,35 +214,35 @@ func residentMemory() (bytes int64, ok bool) {
 	return resident * int64(os.Getpagesize()), err == nil
 }
 
-func (s *Server) writeStats(r *report) {
-	totals, keys := s.totals(), s.Engine.Stats()
-	r.field("total_connections_received", totals.connections)
-	r.field("total_commands_processed", totals.calls)
-	r.field("instantaneous_ops_per_sec", int64(s.rates.calls.PerSecond()))
-	r.field("total_net_input_bytes", totals.in)
-	r.field("total_net_output_bytes", totals.out)
-	r.field("instantaneous_input_kbps", fmt.Sprintf("%.2f", s.rates.in.PerSecond()/1024))
-	r.field("instantaneous_output_kbps", fmt.Sprintf("%.2f", s.rates.out.PerSecond()/1024))
-	r.field("rejected_connections", totals.rejected)
-	r.field("preauth_timeouts", s.loginTimeouts.Load())
-	r.field("tls_handshake_failures", s.handshakeFailures.Load())
+func writeStats(r *report) {
+	f, keys := &r.figures, r.env.Engine.Stats()
+	r.field("total_connections_received", f.Received)
+	r.field("total_commands_processed", f.Calls)
+	r.field("instantaneous_ops_per_sec", int64(f.CallRate))
+	r.field("total_net_input_bytes", f.BytesIn)
+	r.field("total_net_output_bytes", f.BytesOut)
+	r.field("instantaneous_input_kbps", fmt.Sprintf("%.2f", f.InRate/1024))
+	r.field("instantaneous_output_kbps", fmt.Sprintf("%.2f", f.OutRate/1024))
+	r.field("rejected_connections", f.Rejected)
+	r.field("preauth_timeouts", f.LoginTimeouts)
+	r.field("tls_handshake_failures", f.HandshakeFailures)
 	for _, reason := range []struct {
 		suffix  string
 		verdict acl.Verdict
 	}{{"auth", acl.DeniedAuth}, {"cmd", acl.DeniedCommand}, {"key", acl.DeniedKey}, {"channel", acl.DeniedChannel}} {
-		r.field("acl_access_denied_"+reason.suffix, s.AccessLog.Count(reason.verdict))
+		r.field("acl_access_denied_"+reason.suffix, r.env.AccessLog.Count(reason.verdict))
 	}
-	users, size := s.Users.Size()
+	users, size := r.env.Users.Size()
 	r.field("acl_users", users)
 	r.field("acl_users_memory", size)
 	r.field("expired_keys", keys.Expired)
 	r.field("evicted_keys", keys.Evicted)
-	r.field("evicted_clients", s.memory.Evicted.Load())
-	r.field("client_output_buffer_limit_disconnections", s.memory.Unread.Load())
-	r.field("maxmemory_refused_calls", s.oomRefusals.Load())
+	r.field("evicted_clients", f.EvictedClients)
+	r.field("client_output_buffer_limit_disconnections", f.OutputLimit)
+	r.field("maxmemory_refused_calls", f.OutOfMemory)
 	r.field("keyspace_hits", keys.Hits)
 	r.field("keyspace_misses", keys.Misses)
-	r.field("total_error_replies", totals.errors)
+	r.field("total_error_replies", f.Errors)
 	r.zero("sync_full", "sync_partial_ok", "sync_partial_err", "pubsub_channels", "pubsub_patterns",
 		"latest_fork_usec", "total_forks", "migrate_cached_sockets", "slave_expires_tracked_keys",
 		"active_defrag_hits", "active_defrag_misses", "active_defrag_key_hits", "active_defrag_key_misses",
@@ -248,7 +250,7 @@ func (s *Server) writeStats(r *report) {
 		"dump_payload_sanitizations", "io_threaded_reads_processed", "io_threaded_writes_processed")
 }
 
-func (s *Server) writeReplication(r *report) {
+func writeReplication(r *report) {
 	r.field("role", "master")
 	r.field("connected_slaves", 0)
 	r.field("master_failover_state", "no-failover")
@@ -257,7 +259,7 @@ func (s *Server) writeReplication(r *report) {
 	r.zero("repl_backlog_active", "repl_backlog_size", "repl_backlog_first_byte_offset", "repl_backlog_histlen")
 }
 
-func (s *Server) writeCPU(r *report) {
+func writeCPU(r *report) {
 	var u syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) == nil {
 		r.field("used_cpu_sys", fmt.Sprintf("%.6f", time.Duration(u.Stime.Nano()).Seconds()))
@@ -272,10 +274,10 @@ func (s *Server) writeCPU(r *report) {
 // ratio divides, with the decimals of Redis.
 func ratio(a, b int64) string { return fmt.Sprintf("%.2f", float64(a)/float64(max(1, b))) }
 
-func (s *Server) writeCluster(r *report) { r.field("cluster_enabled", 0) }
+func writeCluster(r *report) { r.field("cluster_enabled", 0) }
 
-func (s *Server) writeKeyspace(r *report) {
-	for db := range s.Engine.Databases() {
+func writeKeyspace(r *report) {
+	for db := range r.env.Engine.Databases() {
 		if keys, expires := r.tx.Count(db); keys > 0 {
 			r.field(fmt.Sprint("db", db), fmt.Sprintf("keys=%d,expires=%d", keys, expires))
 		}
@@ -286,11 +288,11 @@ func (s *Server) writeKeyspace(r *report) {
 // RESETSTAT: in total, by command, and by policy. Calls that cost nothing and commands without a
 // decision are left out. A call that is admitted although policies in SHADOW mode denied it counts
 // as admitted, and in decisions_shadow_denied.
-func (s *Server) writeRatelimit(r *report) {
+func writeRatelimit(r *report) {
 	var all stats.DecisionCounts
 	lines := make(map[string]string)
 	for _, c := range command.Table {
-		counts := s.Stats.Command(c.Index)
+		counts := r.env.Stats.Command(c.Index)
 		if counts == nil || counts.Decisions == (stats.DecisionCounts{}) {
 			continue
 		}
@@ -308,64 +310,15 @@ func (s *Server) writeRatelimit(r *report) {
 	for _, name := range slices.Sorted(maps.Keys(lines)) {
 		r.field(name, lines[name])
 	}
-	s.writePolicies(r)
+	writePolicies(r)
 }
-
-// PoliciesChanged tries the waiting calls again with the current policies. Code that changes
-// policies without a command calls it. No lock of the engine is held.
-func (s *Server) PoliciesChanged() { s.queues.RetryAll() }
 
 // writePolicies writes, for each policy, whether it is in SHADOW mode, and how many calls it has
 // admitted and denied.
-func (s *Server) writePolicies(r *report) {
-	for _, p := range s.Engine.Policies() {
+func writePolicies(r *report) {
+	for _, p := range r.env.Engine.Policies() {
 		d := p.Decisions()
 		r.field("policy_"+p.Name(), fmt.Sprintf("shadow=%d,admitted=%d,denied=%d",
 			boolDigit(p.Shadow()), d.Admitted, d.Denied+d.ShadowDenied))
-	}
-}
-
-// Figures are what other packages show of the server: figures of INFO, by the same counters.
-type Figures struct {
-	Uptime            time.Duration
-	Loading, Stopping bool
-	Calls, Errors     int64
-
-	Clients, WaitingCalls  int64
-	Received, Rejected     int64 // connections
-	BytesIn, BytesOut      int64
-	FailedLogins           int64
-	LoginTimeouts          int64
-	HandshakeFailures      int64 // of TLS
-	CertificateExpiry      int64 // Unix seconds; 0: there is no TLS
-	EvictedClients         int64
-	OutputLimit            int64 // clients closed because of client-output-buffer-limit
-	ClientMemory, Overhead int64 // bytes
-	OutOfMemory            int64 // calls refused with OOM
-}
-
-// certificateExpiry returns when the certificate of TLS expires, in Unix seconds; 0: there is none.
-func (s *Server) certificateExpiry() int64 {
-	if s.certificates == nil {
-		return 0
-	}
-	return s.certificates.Expiry().Unix()
-}
-
-// Figures returns the figures of now. It takes no lock that a call holds for long.
-func (s *Server) Figures() Figures {
-	t := s.totals()
-	s.mu.Lock()
-	stopping := s.draining
-	s.mu.Unlock()
-	return Figures{
-		Uptime: time.Since(s.started), Loading: s.loading.Load() != 0, Stopping: stopping,
-		Calls: t.calls, Errors: t.errors,
-		Clients: int64(s.clients()), WaitingCalls: s.queues.Waiting.Load(),
-		Received: t.connections, Rejected: t.rejected, BytesIn: t.in, BytesOut: t.out,
-		FailedLogins: s.AccessLog.Count(acl.DeniedAuth), LoginTimeouts: s.loginTimeouts.Load(),
-		HandshakeFailures: s.handshakeFailures.Load(), CertificateExpiry: s.certificateExpiry(),
-		EvictedClients: s.memory.Evicted.Load(), OutputLimit: s.memory.Unread.Load(),
-		ClientMemory: s.clientMemory(), Overhead: s.overhead.Load(), OutOfMemory: s.oomRefusals.Load(),
 	}
 }

@@ -1,4 +1,4 @@
-package resp
+package server
 
 import (
 	"fmt"
@@ -13,10 +13,10 @@ import (
 )
 
 // eachCommand calls do for all commands that have been called, subcommands included, by name.
-func (s *Server) eachCommand(do func(name string, counts *stats.CommandCounts)) {
+func eachCommand(s *stats.Counters, do func(name string, counts *stats.CommandCounts)) {
 	for _, c := range command.Table.Sorted() {
 		for _, one := range append([]*command.Command{c}, c.Subs...) {
-			if counts := s.Stats.Command(one.Index); counts != nil {
+			if counts := s.Command(one.Index); counts != nil {
 				do(one.FullName(), counts)
 			}
 		}
@@ -24,8 +24,8 @@ func (s *Server) eachCommand(do func(name string, counts *stats.CommandCounts)) 
 }
 
 // writeCommandStats writes what the calls of each command have cost.
-func (s *Server) writeCommandStats(r *report) {
-	s.eachCommand(func(name string, counts *stats.CommandCounts) {
+func writeCommandStats(r *report) {
+	eachCommand(r.env.Stats, func(name string, counts *stats.CommandCounts) {
 		us, each := counts.Time.Microseconds(), 0.0
 		if counts.Calls > 0 {
 			each = float64(us) / float64(counts.Calls)
@@ -41,8 +41,8 @@ func (s *Server) writeCommandStats(r *report) {
 }
 
 // writeErrorStats writes how often each error code was the reply.
-func (s *Server) writeErrorStats(r *report) {
-	counts := s.Stats.Errors.Snapshot()
+func writeErrorStats(r *report) {
+	counts := r.env.Stats.Errors.Snapshot()
 	for _, code := range slices.Sorted(maps.Keys(counts)) {
 		// as in Redis, without what would end the field
 		name := strings.NewReplacer("#", "_", ":", "_").Replace(code)
@@ -51,12 +51,12 @@ func (s *Server) writeErrorStats(r *report) {
 }
 
 // writeLatencyStats writes the percentiles of the latencies of each command, in µs.
-func (s *Server) writeLatencyStats(r *report) {
-	if !s.Stats.TracksLatency() {
+func writeLatencyStats(r *report) {
+	if !r.env.Stats.TracksLatency() {
 		return
 	}
-	percentiles := s.Settings.LatencyPercentiles()
-	s.eachCommand(func(name string, counts *stats.CommandCounts) {
+	percentiles := r.env.Settings.LatencyPercentiles()
+	eachCommand(r.env.Stats, func(name string, counts *stats.CommandCounts) {
 		if counts.Latency.Count == 0 {
 			return
 		}
@@ -69,60 +69,20 @@ func (s *Server) writeLatencyStats(r *report) {
 	})
 }
 
-// rates are what INFO shows as instantaneous, of the last seconds.
-type rates struct{ calls, in, out stats.Rate }
-
-// StartSampling measures rates and the peak of memory once a second, until stop is called.
-func (s *Server) StartSampling() (stop func()) {
-	quit, done := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(done)
-		ticker := time.NewTicker(time.Second)
-		defer ticker.Stop()
-		for {
-			select {
-			case <-quit:
-				return
-			case <-ticker.C:
-				s.sample()
-			}
-		}
-	}()
-	return func() { close(quit); <-done }
-}
-
-func (s *Server) sample() {
-	s.mu.Lock()
-	sum := s.sinceStart()
-	s.mu.Unlock()
-	now := s.Time.Elapsed()
-	s.rates.calls.Sample(now, sum.calls)
-	s.rates.in.Sample(now, sum.in)
-	s.rates.out.Sample(now, sum.out)
-	s.notePeak()
-}
-
-// notePeak updates the peak of memory, and returns it.
-func (s *Server) notePeak() int64 {
-	used := s.usedMemory()
-	for {
-		peak := s.peakMemory.Load()
-		if used <= peak || s.peakMemory.CompareAndSwap(peak, used) {
-			return max(used, peak)
-		}
-	}
-}
-
 // writeAllocator writes the peak of memory, and how the Go runtime holds it, in Redis' terms:
 // objects, the pages that these lie in, and what is not returned to the system.
-func (s *Server) writeAllocator(r *report) {
-	peak := s.notePeak()
+func writeAllocator(r *report) {
+	peak := r.figures.PeakMemory
 	r.bytes("used_memory_peak", peak)
-	r.field("used_memory_peak_perc", ratio(100*s.usedMemory(), peak)+"%")
-	r.field("used_memory_startup", s.startup)
-	allocated := runtimeBytes("/memory/classes/heap/objects:bytes")
-	active := allocated + runtimeBytes("/memory/classes/heap/unused:bytes")
-	resident := runtimeBytes("/memory/classes/total:bytes") - runtimeBytes("/memory/classes/heap/released:bytes")
+	r.field("used_memory_peak_perc", ratio(100*r.figures.Memory, peak)+"%")
+	r.field("used_memory_startup", r.figures.StartMemory)
+	allocated := command.RuntimeBytes("/memory/classes/heap/objects:bytes")
+	active := allocated + command.RuntimeBytes("/memory/classes/heap/unused:bytes")
+	resident := command.RuntimeBytes(
+		"/memory/classes/total:bytes",
+	) - command.RuntimeBytes(
+		"/memory/classes/heap/released:bytes",
+	)
 	r.field("allocator_allocated", allocated)
 	r.field("allocator_active", active)
 	r.field("allocator_resident", resident)

@@ -1,11 +1,9 @@
-package resp
+package server
 
 import (
 	"fmt"
-	"runtime/debug"
 	"runtime/metrics"
 	"strings"
-	"time"
 
 	"rlserver/engine"
 	"rlserver/resp/command"
@@ -68,12 +66,12 @@ func memoryUsage(c *command.Call) error {
 
 // memoryStats handles MEMORY STATS, with the figures of Redis that are measured here.
 func memoryStats(c *command.Call) error {
-	s, keys := sessionOf(c).server, 0
-	for db := range s.Engine.Databases() {
+	figures, keys := c.Env.Figures(), 0
+	for db := range c.Env.Engine.Databases() {
 		n, _ := c.Tx.Count(db)
 		keys += n
 	}
-	used, dataset := s.usedMemory(), s.Engine.Weight()
+	used, dataset := figures.Memory, c.Env.Engine.Weight()
 	resident, known := residentMemory()
 	fields := 7
 	if known {
@@ -82,13 +80,13 @@ func memoryStats(c *command.Call) error {
 
 	c.Reply.Mapping(fields)
 	writeAmount(&c.Reply, "total.allocated", used)
-	writeAmount(&c.Reply, "overhead.total", max(0, s.overhead.Load()))
+	writeAmount(&c.Reply, "overhead.total", max(0, figures.Overhead))
 	writeAmount(&c.Reply, "keys.count", int64(keys))
 	writeAmount(&c.Reply, "keys.bytes-per-key", dataset/int64(max(1, keys)))
 	writeAmount(&c.Reply, "dataset.bytes", dataset)
 	writeRatio(&c.Reply, "dataset.percentage", 100*float64(dataset)/float64(max(1, used)))
 	writeAmount(&c.Reply, "allocator.resident",
-		runtimeBytes("/memory/classes/total:bytes")-runtimeBytes("/memory/classes/heap/released:bytes"))
+		command.RuntimeBytes("/memory/classes/total:bytes")-command.RuntimeBytes("/memory/classes/heap/released:bytes"))
 	if known {
 		writeRatio(&c.Reply, "fragmentation", float64(resident)/float64(max(1, used)))
 		writeAmount(&c.Reply, "fragmentation.bytes", resident-used)
@@ -104,13 +102,6 @@ func writeAmount(r *wire.Reply, name string, n int64) {
 func writeRatio(r *wire.Reply, name string, f float64) {
 	r.BulkString(name)
 	r.Double(f)
-}
-
-// runtimeBytes returns a metric of the Go runtime.
-func runtimeBytes(name string) int64 {
-	sample := []metrics.Sample{{Name: name}}
-	metrics.Read(sample)
-	return int64(sample[0].Value.Uint64())
 }
 
 // memoryMallocStats handles MEMORY MALLOC-STATS with the memory metrics of the Go runtime.
@@ -132,34 +123,30 @@ func memoryMallocStats(c *command.Call) error {
 	return nil
 }
 
-// memoryPurge handles MEMORY PURGE. It costs a garbage collection, so it runs once a second at most
-// for all clients together.
+// memoryPurge handles MEMORY PURGE.
 func memoryPurge(c *command.Call) error {
-	s := sessionOf(c)
-	if _, ok := s.server.allows(&s.server.purge, time.Second); ok {
-		debug.FreeOSMemory()
-	}
+	c.Env.FreeMemory()
 	c.Reply.OK()
 	return nil
 }
 
 // memoryDoctor handles MEMORY DOCTOR: it checks for known problems and says what to do.
 func memoryDoctor(c *command.Call) error {
-	s := sessionOf(c).server
-	used, most := s.usedMemory(), s.Settings.MaxMemory()
+	figures := c.Env.Figures()
+	used, most := figures.Memory, c.Env.Settings.MaxMemory()
 	var found []string
 	find := func(format string, a ...any) { found = append(found, fmt.Sprintf(format, a...)) }
 	if most == 0 {
 		find("maxmemory is 0: the process may take all memory there is. Set --maxmemory.")
 	} else if used > most/10*9 {
 		find("%s of maxmemory %s are used: keys are evicted by %s, or soon will be.",
-			humanBytes(used), humanBytes(most), s.Settings.Policy())
+			humanBytes(used), humanBytes(most), c.Env.Settings.Policy())
 	}
-	if n := s.oomRefusals.Load(); n > 0 {
+	if n := figures.OutOfMemory; n > 0 {
 		find("%d calls were refused with OOM: %s had nothing to evict. Raise maxmemory, or delete keys.", n,
-			s.Settings.Policy())
+			c.Env.Settings.Policy())
 	}
-	if other := max(0, s.overhead.Load()); most > 0 && other > most/2 {
+	if other := max(0, figures.Overhead); most > 0 && other > most/2 {
 		find("%s are taken by other things than keys: by what clients send and do not read, for the most part. See "+
 			"CLIENT LIST.", humanBytes(other))
 	}

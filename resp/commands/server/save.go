@@ -1,4 +1,4 @@
-package resp
+package server
 
 import (
 	"errors"
@@ -39,16 +39,15 @@ const (
 
 // save handles SAVE. Other clients are served meanwhile.
 func save(c *command.Call) error {
-	s := sessionOf(c)
-	if s.server.store == nil {
+	if c.Env.Store == nil {
 		return errNoStore
 	}
 
-	switch err := s.server.store.Snapshot(); {
+	switch err := c.Env.Store.Snapshot(); {
 	case errors.Is(err, storage.ErrBusy):
 		return errSaving
 	case err != nil:
-		s.server.Log.Error("SAVE failed", "client", c.Client, "error", err)
+		c.Env.Log.Error("SAVE failed", "client", c.Client, "error", err)
 		return errNotSaved
 	}
 
@@ -74,17 +73,16 @@ func bgrewriteaof(c *command.Call) error {
 // saveInBackground starts a snapshot and replies with the text of a command. Within EXEC it starts
 // after the locks are released.
 func saveInBackground(c *command.Call, doing string, busy, failed engine.Error) error {
-	s := sessionOf(c)
-	store := s.server.store
+	store := c.Env.Store
 	switch {
 	case store == nil:
 		return errNoStore
 	case c.Executing && store.Status().Saving:
 		return busy
 	case c.Executing:
-		s.deferUntilUnlocked(func() {
+		c.Conn.DeferUntilUnlocked(func() {
 			if err := store.SnapshotInBackground(); err != nil {
-				s.server.Log.Error("a snapshot requested in a transaction could not be started", "client",
+				c.Env.Log.Error("a snapshot requested in a transaction could not be started", "client",
 					c.Client, "error", err)
 			}
 		})
@@ -96,7 +94,7 @@ func saveInBackground(c *command.Call, doing string, busy, failed engine.Error) 
 	case errors.Is(err, storage.ErrBusy):
 		return busy
 	case err != nil:
-		s.server.Log.Error("a snapshot could not be started", "client", c.Client, "error", err)
+		c.Env.Log.Error("a snapshot could not be started", "client", c.Client, "error", err)
 		return failed
 	}
 
@@ -107,67 +105,19 @@ func saveInBackground(c *command.Call, doing string, busy, failed engine.Error) 
 // lastsave handles LASTSAVE. Before the first snapshot it replies, as Redis does, with the time of
 // the start.
 func lastsave(c *command.Call) error {
-	s := sessionOf(c)
 	var t storage.Status
-	if s.server.store != nil {
-		t = s.server.store.Status()
+	if c.Env.Store != nil {
+		t = c.Env.Store.Status()
 	}
-	c.Reply.Integer(s.server.lastSave(t))
+	c.Reply.Integer(lastSaveTime(c.Env, t))
 	return nil
 }
 
-// lastSave is the time of the last successful snapshot, or of the start if there is none, in Unix
-// seconds.
-func (s *Server) lastSave(t storage.Status) int64 {
+// lastSaveTime is the time of the last successful snapshot, or of the start if there is none, in
+// Unix seconds.
+func lastSaveTime(e *command.Env, t storage.Status) int64 {
 	if t.LastSave > 0 {
 		return t.LastSave / 1000
 	}
-	return s.started.Unix()
-}
-
-// Store keeps the data on disk. Without a Store the data is in memory alone, and SAVE and similar
-// commands return an error that says how to enable it. Any goroutine may call the methods.
-type Store interface {
-	// Refusal returns why changes are refused now, as the text after MISCONF; "": they are
-	// accepted. It is called before each such command, so it must be fast.
-	Refusal() string
-	// Snapshot takes a snapshot and returns when it is on the disk. It returns storage.ErrBusy if
-	// one is being taken already.
-	Snapshot() error
-	// SnapshotInBackground starts a snapshot. It returns storage.ErrBusy if one is being taken
-	// already.
-	SnapshotInBackground() error
-	// Configure applies what CONFIG SET has changed. Calls do not overlap.
-	Configure(storage.Settings)
-	// Status may be called under locks of the engine: it must not wait for a goroutine that takes
-	// them.
-	Status() storage.Status
-}
-
-// refusal returns Store.Refusal, or "" without a store.
-func (s *Server) refusal() string {
-	if s.store == nil {
-		return ""
-	}
-	return s.store.Refusal()
-}
-
-// SetLoading sets whether the data is being loaded: until then clients get LOADING. A new server is
-// not loading.
-func (s *Server) SetLoading(yes bool) {
-	if yes {
-		s.loading.Store(s.Clock())
-	} else {
-		s.loading.Store(0)
-	}
-}
-
-// configure passes the current settings to the store.
-func (s *Server) configure() {
-	if s.store == nil {
-		return
-	}
-	s.configuring.Lock() // so that the newest settings are applied last
-	defer s.configuring.Unlock()
-	s.store.Configure(s.Settings.Store())
+	return e.Started.Unix()
 }

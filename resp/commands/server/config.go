@@ -1,4 +1,4 @@
-package resp
+package server
 
 import (
 	"fmt"
@@ -91,100 +91,36 @@ func matchParameters(pattern *glob.Pattern) (names []string) {
 
 // configSet handles CONFIG SET parameter value [parameter value ...]. It changes all or none.
 func configSet(c *command.Call) error {
-	s := sessionOf(c)
-	changes, err := parseConfigChanges(&c.Args)
+	changes, err := parseChanges(&c.Args)
 	if err != nil {
 		return err
 	}
-	s.server.setting.Lock()
-	defer s.server.setting.Unlock()
-	var apply []func()
-	for _, change := range changes {
-		put, err := change.Set(s.server.Settings, change.value)
-		if err != nil {
-			return change.refuse(err)
-		}
-		apply = append(apply, put)
-	}
-	if err := s.server.useCertificates(changes); err != nil {
+	if err := c.Env.ChangeSettings(c, changes); err != nil {
 		return err
 	}
-
-	timeout, preauth := s.server.Settings.Timeout(), s.server.Settings.PreauthTimeout()
-	for _, put := range apply {
-		put()
-	}
-	if s.server.Settings.Timeout() != timeout || s.server.Settings.PreauthTimeout() != preauth {
-		s.server.applyTimeouts()
-	}
-	if slices.ContainsFunc(changes, func(change configChange) bool { return change.Name == "requirepass" }) {
-		c.Env.UsersChanged(c)
-	}
-	s.server.applyMemoryLimits()
-	s.server.applyDiagnostics()
-	if slices.ContainsFunc(changes, func(change configChange) bool { return change.Name == "maxmemory" }) {
-		s.server.warnAboutMaxMemory()
-	}
-	s.deferUntilUnlocked(s.server.configure)
-	s.deferUntilUnlocked(s.server.evictClientsOfAllPools)
-
 	c.Reply.OK()
 	return nil
 }
 
-// useCertificates puts the changes of TLS files into force, all or none. The settings do not have
-// them yet.
-func (s *Server) useCertificates(changes []configChange) error {
-	files, first := s.Settings.TLS(), -1
-	for i, change := range changes {
-		if change.TLS != nil {
-			*change.TLS(&files) = change.value
-			if first < 0 {
-				first = i
-			}
-		}
-	}
-	if first < 0 || s.certificates == nil {
-		return nil
-	}
-	if err := s.certificates.Use(files.Files()); err != nil {
-		return changes[first].refuse(fmt.Errorf("Unable to update TLS configuration: %w", err))
-	}
-	return nil
-}
-
-// configChange is a parameter, the name the client used, and its new value.
-type configChange struct {
-	*config.Parameter
-	called, value string
-}
-
-func (c configChange) sameParameter(other configChange) bool { return c.Parameter == other.Parameter }
-
-func (c *configChange) refuse(why error) error {
-	return engine.Error(
-		fmt.Sprintf("ERR CONFIG SET failed (possibly related to argument '%.128s') - %v", c.called, why),
-	)
-}
-
-// parseConfigChanges parses names and values. It checks the names; the values are parsed when all
+// parseChanges parses names and values. It checks the names; the values are parsed when all
 // names are known to be good.
-func parseConfigChanges(a *command.Args) (changes []configChange, err error) {
+func parseChanges(a *command.Args) (changes []config.Change, err error) {
 	if a.Left()%2 != 0 {
 		return nil, engine.ErrSyntax
 	}
 	for a.More() {
-		change := configChange{called: string(a.Next()), value: string(a.Next())}
-		change.Parameter = config.Lookup(change.called)
+		change := config.Change{Called: string(a.Next()), Value: string(a.Next())}
+		change.Parameter = config.Lookup(change.Called)
+		sameParameter := func(other config.Change) bool { return change.Parameter == other.Parameter }
 		switch {
 		case change.Parameter == nil || change.StartOnly:
 			return nil, engine.Error(
-				fmt.Sprintf("ERR Unknown option or number of arguments for CONFIG SET - '%.128s'", change.called),
+				fmt.Sprintf("ERR Unknown option or number of arguments for CONFIG SET - '%.128s'", change.Called),
 			)
 		case change.Set == nil:
-			return nil, change.refuse(config.ErrImmutable)
-		case slices.ContainsFunc(changes, change.sameParameter):
-			return nil, change.refuse(config.ErrDuplicate)
+			return nil, change.Refuse(config.ErrImmutable)
+		case slices.ContainsFunc(changes, sameParameter):
+			return nil, change.Refuse(config.ErrDuplicate)
 		}
 		changes = append(changes, change)
 	}
@@ -193,17 +129,9 @@ func parseConfigChanges(a *command.Args) (changes []configChange, err error) {
 
 // configResetStat handles CONFIG RESETSTAT.
 func configResetStat(c *command.Call) error {
-	s := sessionOf(c)
 	c.Tx.ResetStats()
-	s.server.resetTotals()
-	s.server.oomRefusals.Store(0)
-	c.Env.AccessLog.ResetCounts()
-	s.server.loginTimeouts.Store(0)
-	s.server.handshakeFailures.Store(0)
-	s.server.memory.Evicted.Store(0)
-	s.server.memory.Unread.Store(0)
-	s.meter.Flush()
-	s.server.Stats.Reset()
+	c.Conn.FlushStats()
+	c.Env.ResetFigures()
 	c.Reply.OK()
 	return nil
 }
@@ -217,7 +145,7 @@ func configRewrite(c *command.Call) error {
 	case config.ErrNoFile:
 		return engine.Error("ERR " + err.Error())
 	default:
-		sessionOf(c).server.Log.Warn("CONFIG REWRITE failed", "error", err)
+		c.Env.Log.Warn("CONFIG REWRITE failed", "error", err)
 		return engine.Error("ERR Rewriting config file: " + err.Error())
 	}
 }

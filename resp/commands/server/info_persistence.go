@@ -1,4 +1,4 @@
-package resp
+package server
 
 import (
 	"cmp"
@@ -12,12 +12,12 @@ import (
 // writePersistence writes the state of the disk. A snapshot is both what Redis calls a background
 // save and a rewrite of the append only file. INFO shows it in the fields of both, as programs wait
 // for either to end.
-func (s *Server) writePersistence(r *report) {
+func writePersistence(r *report) {
 	var t storage.Status
-	if s.store != nil {
-		t = s.store.Status()
+	if r.env.Store != nil {
+		t = r.env.Store.Status()
 	}
-	logs, since := s.store != nil && s.Settings.Start.AppendOnly, s.loading.Load()
+	logs, since := r.env.Store != nil && r.env.Settings.Start.AppendOnly, r.figures.LoadingSince
 	r.field("loading", boolDigit(since != 0))
 	r.field("async_loading", 0) // no data is served while other data is loaded
 	r.field("rdb_bgsave_in_progress", boolDigit(t.Saving))
@@ -26,31 +26,31 @@ func (s *Server) writePersistence(r *report) {
 	r.field("aof_rewrite_scheduled", 0)
 	// snapshots are taken without a fork, and there are no modules
 	r.zero("rdb_last_cow_size", "aof_last_cow_size", "module_fork_in_progress", "module_fork_last_cow_size")
-	if s.store != nil {
-		s.writeSnapshots(r, t)
-		s.writeLog(r, t, logs)
+	if r.env.Store != nil {
+		writeSnapshots(r, t)
+		writeLog(r, t, logs)
 	}
 	if since != 0 {
-		s.writeLoading(r, t, since)
+		writeLoading(r, t, since)
 	}
 }
 
-func (s *Server) writeSnapshots(r *report, t storage.Status) {
+func writeSnapshots(r *report, t storage.Status) {
 	r.field("current_save_keys_processed", t.SavedKeys)
 	r.field("current_save_keys_total", t.KeysToSave)
 	r.field("rdb_changes_since_last_save", t.Changes)
-	r.field("rdb_last_save_time", s.lastSave(t))
+	r.field("rdb_last_save_time", lastSaveTime(r.env, t))
 	r.field("rdb_last_bgsave_status", okOrErr(!t.LastFailed))
 	r.field("rdb_last_bgsave_time_sec", lastSaveSeconds(t))
-	r.field("rdb_current_bgsave_time_sec", currentSaveSeconds(t, s.Clock()))
+	r.field("rdb_current_bgsave_time_sec", currentSaveSeconds(t, r.env.Clock()))
 	r.field("rdb_saves", t.Saves)
 	r.field("rdb_last_load_keys_expired", t.Expired)
 	r.field("rdb_last_load_keys_loaded", t.Keys)
 }
 
-func (s *Server) writeLog(r *report, t storage.Status, logs bool) {
+func writeLog(r *report, t storage.Status, logs bool) {
 	r.field("aof_last_rewrite_time_sec", lastSaveSeconds(t))
-	r.field("aof_current_rewrite_time_sec", currentSaveSeconds(t, s.Clock()))
+	r.field("aof_current_rewrite_time_sec", currentSaveSeconds(t, r.env.Clock()))
 	r.field("aof_last_bgrewrite_status", okOrErr(!t.LastFailed))
 	r.field("aof_last_write_status", okOrErr(t.Failure == nil && t.Full == nil))
 	if logs {
@@ -63,7 +63,7 @@ func (s *Server) writeLog(r *report, t storage.Status, logs bool) {
 	}
 	r.field("disk_state", diskState(t))
 	r.field("disk_failure", diskFailure(t))
-	r.field("disk_failure_policy", s.Settings.OnDiskFailure())
+	r.field("disk_failure_policy", r.env.Settings.OnDiskFailure())
 }
 
 // diskState is ok, full while the log waits for free space, or failed until the server restarts.
@@ -88,12 +88,12 @@ func diskFailure(t storage.Status) string {
 
 // writeLoading writes the progress of the loading that began at since (Unix ms), and estimates when
 // it ends.
-func (s *Server) writeLoading(r *report, t storage.Status, since int64) {
+func writeLoading(r *report, t storage.Status, since int64) {
 	part, left, eta := 0.0, int64(1), int64(1) // as in Redis while nothing is known
 	if t.ToLoad > 0 {
 		part, left = float64(t.Loaded)/float64(t.ToLoad), t.ToLoad-t.Loaded
 	}
-	if elapsed := (s.Clock() - since) / 1000; elapsed > 0 {
+	if elapsed := (r.env.Clock() - since) / 1000; elapsed > 0 {
 		eta = int64(float64(elapsed) * float64(left) / float64(t.Loaded+1))
 	}
 	r.field("loading_start_time", since/1000)

@@ -1,8 +1,6 @@
-package resp
+package server
 
 import (
-	"strings"
-
 	"rlserver/engine"
 	"rlserver/resp/command"
 )
@@ -72,32 +70,7 @@ const (
 		"FUNCTION HELP.")
 	errScriptFlush = engine.Error("ERR SCRIPT FLUSH only support SYNC|ASYNC option")
 	errNotBusy     = engine.Error("NOTBUSY No scripts in execution right now.")
-
-	// Some clients send a script again, without end, if the error begins with ERR unknown command
-	// or says NOSCRIPT: this error must do neither.
-	errNoScripts = engine.Error("ERR this server runs no Lua scripts and no functions: use its own commands, which " +
-		"are atomic, such as " +
-		"RL.SLIDE, RL.TOKEN, RL.FIXED, RL.LEASE or RL.ALL; COMMAND LIST names them all")
 )
-
-// scripting are the commands of Redis that need Lua, by their full names. They are not in the
-// command table, so that COMMAND does not list them.
-var scripting = map[string]bool{
-	"eval": true, "eval_ro": true, "evalsha": true, "evalsha_ro": true, "fcall": true, "fcall_ro": true,
-	"script|load": true, "script|debug": true, "function|load": true,
-}
-
-// needsScripting reports whether an unknown command, or subcommand of a container, is one of these.
-func needsScripting(container string, word []byte) bool {
-	if len(word) > 16 {
-		return false
-	}
-	name := strings.ToLower(string(word))
-	if container != "" {
-		name = container + "|" + name
-	}
-	return scripting[name]
-}
 
 // functionFlush handles FUNCTION FLUSH [ASYNC | SYNC].
 func functionFlush(c *command.Call) error {

@@ -1,0 +1,47 @@
+package command
+
+import (
+	"runtime/metrics"
+	"time"
+)
+
+// Figures are what the server counts and measures of itself. INFO, MEMORY and the metrics show
+// them. Counters are since the start or CONFIG RESETSTAT; memory is in bytes.
+type Figures struct {
+	Uptime            time.Duration
+	LoadingSince      int64 // Unix ms; 0: the data is loaded
+	Loading, Stopping bool
+	Calls, Errors     int64
+
+	Clients      int64
+	WaitingCalls int64 // in queues
+	TimedCalls   int64 // of these, with a timeout
+	PausedCalls  int64 // that CLIENT PAUSE holds back
+	Monitors     int   // clients that have sent MONITOR
+	Tracking     int   // clients that have sent CLIENT TRACKING ON
+
+	Received, Rejected        int64 // connections
+	BytesIn, BytesOut         int64
+	CallRate, InRate, OutRate float64 // calls and bytes per second, of the last seconds
+	FailedLogins              int64
+	LoginTimeouts             int64
+	HandshakeFailures         int64 // of TLS
+	CertificateExpiry         int64 // Unix seconds; 0: there is no TLS
+	EvictedClients            int64
+	OutputLimit               int64 // clients closed because of client-output-buffer-limit
+
+	LargestInput, LargestOutput int64 // buffers of a client, lately
+	Memory                      int64 // of keys, clients and overhead
+	PeakMemory, StartMemory     int64
+	ClientMemory                int64
+	UnauthenticatedMemory       int64 // of clients that have not logged in
+	Overhead                    int64
+	OutOfMemory                 int64 // calls refused with OOM
+}
+
+// RuntimeBytes returns a metric of the Go runtime.
+func RuntimeBytes(name string) int64 {
+	sample := []metrics.Sample{{Name: name}}
+	metrics.Read(sample)
+	return int64(sample[0].Value.Uint64())
+}

@@ -1,0 +1,22 @@
+package config
+
+import (
+	"fmt"
+
+	"rlserver/engine"
+)
+
+// Change is what CONFIG SET asks for: a parameter, the name the client used, and the new value. It
+// is not checked yet.
+type Change struct {
+	*Parameter
+	Called string
+	Value  string
+}
+
+// Refuse returns the reply to a change that fails.
+func (c *Change) Refuse(why error) error {
+	return engine.Error(
+		fmt.Sprintf("ERR CONFIG SET failed (possibly related to argument '%.128s') - %v", c.Called, why),
+	)
+}

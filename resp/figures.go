@@ -1,0 +1,108 @@
+package resp
+
+import (
+	"runtime/debug"
+	"time"
+
+	"rlserver/acl"
+	"rlserver/resp/command"
+	"rlserver/stats"
+)
+
+// Figures returns the figures of now. It takes no lock that a call holds for long.
+func (s *Server) Figures() command.Figures {
+	t := s.totals()
+	s.mu.Lock()
+	stopping := s.draining
+	s.mu.Unlock()
+	since := s.loading.Load()
+	return command.Figures{
+		Uptime: time.Since(s.Started), LoadingSince: since, Loading: since != 0, Stopping: stopping,
+		Calls: t.calls, Errors: t.errors,
+		Clients: int64(s.clients()), WaitingCalls: s.queues.Waiting.Load(), TimedCalls: s.queues.Timed.Load(),
+		PausedCalls: s.held.Load(), Monitors: s.monitoring(),
+		Tracking: len(s.findClients(clientFilter{tracking: true})),
+		Received: t.connections, Rejected: t.rejected, BytesIn: t.in, BytesOut: t.out,
+		CallRate: s.rates.calls.PerSecond(), InRate: s.rates.in.PerSecond(), OutRate: s.rates.out.PerSecond(),
+		FailedLogins: s.AccessLog.Count(acl.DeniedAuth), LoginTimeouts: s.loginTimeouts.Load(),
+		HandshakeFailures: s.handshakeFailures.Load(), CertificateExpiry: s.certificateExpiry(),
+		EvictedClients: s.memory.Evicted.Load(), OutputLimit: s.memory.Unread.Load(),
+		LargestInput: s.memory.LargestInput.Value(), LargestOutput: s.memory.LargestOutput.Value(),
+		Memory: s.usedMemory(), PeakMemory: s.notePeak(), StartMemory: s.startup,
+		ClientMemory: s.clientMemory(), UnauthenticatedMemory: s.memory.Unauthenticated.Bytes.Load(),
+		Overhead: s.overhead.Load(), OutOfMemory: s.oomRefusals.Load(),
+	}
+}
+
+// resetFigures makes the counters of Figures and of Env.Stats count from zero, for CONFIG
+// RESETSTAT.
+func (s *Server) resetFigures() {
+	s.resetTotals()
+	s.oomRefusals.Store(0)
+	s.AccessLog.ResetCounts()
+	s.loginTimeouts.Store(0)
+	s.handshakeFailures.Store(0)
+	s.memory.Evicted.Store(0)
+	s.memory.Unread.Store(0)
+	s.Stats.Reset()
+}
+
+// certificateExpiry returns when the certificate of TLS expires, in Unix seconds; 0: there is none.
+func (s *Server) certificateExpiry() int64 {
+	if s.certificates == nil {
+		return 0
+	}
+	return s.certificates.Expiry().Unix()
+}
+
+// freeMemory returns memory to the system. It costs a garbage collection, so it runs once a second
+// at most for all clients together.
+func (s *Server) freeMemory() {
+	if _, ok := s.allows(&s.purge, time.Second); ok {
+		debug.FreeOSMemory()
+	}
+}
+
+// rates are what INFO shows as instantaneous, of the last seconds.
+type rates struct{ calls, in, out stats.Rate }
+
+// StartSampling measures rates and the peak of memory once a second, until stop is called.
+func (s *Server) StartSampling() (stop func()) {
+	quit, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		ticker := time.NewTicker(time.Second)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-quit:
+				return
+			case <-ticker.C:
+				s.sample()
+			}
+		}
+	}()
+	return func() { close(quit); <-done }
+}
+
+func (s *Server) sample() {
+	s.mu.Lock()
+	sum := s.sinceStart()
+	s.mu.Unlock()
+	now := s.Time.Elapsed()
+	s.rates.calls.Sample(now, sum.calls)
+	s.rates.in.Sample(now, sum.in)
+	s.rates.out.Sample(now, sum.out)
+	s.notePeak()
+}
+
+// notePeak updates the peak of memory, and returns it.
+func (s *Server) notePeak() int64 {
+	used := s.usedMemory()
+	for {
+		peak := s.peakMemory.Load()
+		if used <= peak || s.peakMemory.CompareAndSwap(peak, used) {
+			return max(used, peak)
+		}
+	}
+}
