@@ -346,5 +346,6 @@ func TestPlacesKeptForOperators(t *testing.T) {
 		"*4 $16 reserved-clients $1 0 $15 preauth-timeout $1 0",
 		c.do("CONFIG GET reserved-clients preauth-timeout"),
 	)
-	require.Contains(t, c.do("INFO stats"), "preauth_timeouts:0\r\ntls_handshake_failures:0\r\nacl_access_denied_auth:0\r\n")
+	require.Contains(t, c.do("INFO stats"),
+		"preauth_timeouts:0\r\ntls_handshake_failures:0\r\nacl_access_denied_auth:0\r\n")
 }
