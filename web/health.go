@@ -32,7 +32,7 @@ func say(w http.ResponseWriter, text string) {
 
 // CheckHealth asks a server at an address whether it is healthy: http://127.0.0.1:9121/healthz. The
 // error has the server's words. Certificates are not checked for addresses of this machine, which
-// the certificate of a server seldom names; client ones are offered if the server asks for one.
+// certificates usually do not name. client is offered if the server asks for a certificate.
 func CheckHealth(ctx context.Context, address string, client *tls.Certificate) error {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
