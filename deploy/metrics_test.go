@@ -93,7 +93,7 @@ func serve(t *testing.T) (address string, use func()) {
 	return address, func() {
 		for _, call := range []string{
 			"RL.SLIDE a 1 1m", "RL.POLICY SET p SLIDE 1 1m", "RL.CHECK ann p", "RL.POLICY SET q SLIDE 1 1m SHADOW",
-			"RL.CHECK ann q", "HGET a b", "SET k v", "SAVE",
+			"RL.CHECK ann q", "HGET a b", "INCR n", "SAVE",
 		} {
 			var args []any
 			for _, word := range strings.Fields(call) {
