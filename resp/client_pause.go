@@ -57,8 +57,6 @@ func (s *session) waitWhilePaused(c *command.Command, words [][]byte) (waited bo
 }
 
 const (
-	errPauseWords = engine.Error(
-		"ERR unknown subcommand or wrong number of arguments for 'PAUSE'. Try CLIENT HELP.")
 	errPauseMode     = engine.Error("ERR CLIENT PAUSE mode must be WRITE or ALL")
 	errPauseTimeout  = engine.Error("ERR timeout is not an integer or out of range")
 	errPauseNegative = engine.Error("ERR timeout is negative")
@@ -71,7 +69,7 @@ func clientPause(c *command.Call) error {
 	all := true
 	timeout := c.Args.List[0]
 	if c.Args.Left() > 2 {
-		return errPauseWords
+		return c.WrongSubcommandArity()
 	}
 	if c.Args.Left() > 1 {
 		mode := command.Args{List: c.Args.List[1:]}

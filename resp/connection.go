@@ -115,7 +115,9 @@ func reset(c *command.Call) error {
 	s.profile.tracking.Store(false)
 	s.setMonitoring(false)
 	c.NoTouch = false
-	s.replyMode = replyOn
+	if s.replyMode != replySkipThis { // as in Redis, SKIP drops the reply of RESET too
+		s.replyMode = replyOn
+	}
 	s.transaction = transaction{}
 	s.unwatch()
 

@@ -153,6 +153,7 @@ func TestClientReply(t *testing.T) {
 		{"CLIENT REPLY SKIP\r\nPING one\r\nPING two\r\n", "$3\r\ntwo\r\n"},
 		{"CLIENT REPLY OFF\r\nPING one\r\nNOPE\r\nCLIENT REPLY SKIP\r\nPING\r\nCLIENT REPLY ON\r\n", "+OK\r\n"},
 		{"CLIENT REPLY OFF\r\nPING\r\nRESET\r\nPING\r\n", "+RESET\r\n+PONG\r\n"},
+		{"CLIENT REPLY SKIP\r\nRESET\r\nPING\r\n", "+PONG\r\n"},
 		{"CLIENT REPLY MAYBE\r\n", "-ERR syntax error\r\n"},
 	} {
 		_, err := c.Write([]byte(step.send))

@@ -305,6 +305,14 @@ func (c *Call) WrongArity() engine.Error {
 	return engine.Error("ERR wrong number of arguments for '" + c.Command.FullName() + "' command")
 }
 
+// WrongSubcommandArity returns the error for a number of arguments that Command.Arity cannot express,
+// as some subcommands phrase it.
+func (c *Call) WrongSubcommandArity() engine.Error {
+	container, _, _ := strings.Cut(c.Command.FullName(), "|")
+	return engine.Error(fmt.Sprintf("ERR unknown subcommand or wrong number of arguments for '%.128s'. Try %s HELP.",
+		c.Words[1], strings.ToUpper(container)))
+}
+
 // CloneWords copies the words of a call, which lie in a buffer that the next read overwrites.
 func CloneWords(words [][]byte) [][]byte {
 	size := 0

@@ -29,10 +29,7 @@ func init() {
 	)
 }
 
-const (
-	errSlowlogCount = engine.Error("ERR count should be greater than or equal to -1")
-	errSlowlogGet   = engine.Error("ERR unknown subcommand or wrong number of arguments for 'GET'. Try SLOWLOG HELP.")
-)
+const errSlowlogCount = engine.Error("ERR count should be greater than or equal to -1")
 
 // slowlogGet handles SLOWLOG GET [count].
 func slowlogGet(c *command.Call) error {
@@ -44,7 +41,7 @@ func slowlogGet(c *command.Call) error {
 		}
 	}
 	if c.Args.Left() > 0 {
-		return errSlowlogGet
+		return c.WrongSubcommandArity()
 	}
 	if err := c.Args.End(); err != nil {
 		return err

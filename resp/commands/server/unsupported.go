@@ -65,17 +65,15 @@ func init() {
 }
 
 const (
-	errFunctionFlush      = engine.Error("ERR FUNCTION FLUSH only supports SYNC|ASYNC option")
-	errFunctionFlushArity = engine.Error("ERR unknown subcommand or wrong number of arguments for 'FLUSH'. Try " +
-		"FUNCTION HELP.")
-	errScriptFlush = engine.Error("ERR SCRIPT FLUSH only support SYNC|ASYNC option")
-	errNotBusy     = engine.Error("NOTBUSY No scripts in execution right now.")
+	errFunctionFlush = engine.Error("ERR FUNCTION FLUSH only supports SYNC|ASYNC option")
+	errScriptFlush   = engine.Error("ERR SCRIPT FLUSH only support SYNC|ASYNC option")
+	errNotBusy       = engine.Error("NOTBUSY No scripts in execution right now.")
 )
 
 // functionFlush handles FUNCTION FLUSH [ASYNC | SYNC].
 func functionFlush(c *command.Call) error {
 	if c.Args.Left() > 1 {
-		return errFunctionFlushArity
+		return c.WrongSubcommandArity()
 	}
 	return flushNothing(c, errFunctionFlush)
 }

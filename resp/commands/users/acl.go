@@ -73,12 +73,6 @@ const (
 		"a positive number up to 4096")
 )
 
-// syntaxError is Redis' error for a number of arguments that a subcommand of ACL does not take.
-func syntaxError(c *command.Call) engine.Error {
-	return engine.Error(fmt.Sprintf("ERR unknown subcommand or wrong number of arguments for '%.128s'. Try ACL HELP.",
-		c.Words[1]))
-}
-
 // setUser handles ACL SETUSER username [rule [rule ...]].
 func setUser(c *command.Call) error {
 	name := string(c.Args.Next())
@@ -180,7 +174,7 @@ func whoAmI(c *command.Call) error {
 // cat handles ACL CAT [categoryname].
 func cat(c *command.Call) error {
 	if c.Args.Left() > 1 {
-		return syntaxError(c)
+		return c.WrongSubcommandArity()
 	}
 	shown := acl.Categories
 	if c.Args.More() {
@@ -198,7 +192,7 @@ func cat(c *command.Call) error {
 // genPass handles ACL GENPASS [bits].
 func genPass(c *command.Call) error {
 	if c.Args.Left() > 1 {
-		return syntaxError(c)
+		return c.WrongSubcommandArity()
 	}
 	bits := int64(256)
 	if c.Args.More() {
@@ -243,7 +237,7 @@ func dryRun(c *command.Call) error {
 func showLog(c *command.Call) error {
 	const shown = 10 // without a count
 	if c.Args.Left() > 1 {
-		return syntaxError(c)
+		return c.WrongSubcommandArity()
 	}
 	if c.Args.Word("RESET") {
 		c.Env.AccessLog.Reset()

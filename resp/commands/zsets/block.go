@@ -2,6 +2,7 @@ package zsets
 
 import (
 	"math"
+	"math/big"
 
 	"rlserver/engine"
 	"rlserver/resp/command"
@@ -124,21 +125,24 @@ func popOrWait(c *command.Call, keys []engine.Key, wait int64, p zpopper) error 
 	return command.ErrWait
 }
 
-// parseTimeout parses a timeout in decimal seconds, and returns it in ms; command.Never for 0,
-// which is no timeout.
+// parseTimeout parses a timeout in decimal seconds, and returns it in ms, rounded up; command.Never
+// for 0, which is no timeout. Redis calls one that overflows negative.
 func parseTimeout(a *command.Args) (ms int64) {
-	seconds := a.FloatOr(errTimeoutFloat)
-	// in Redis it overflows
-	if seconds = math.Ceil(seconds * 1000); seconds < 0 || seconds >= math.MaxInt64 {
-		a.Fail(errTimeoutNegative)
-	}
-	switch {
-	case a.Err != nil:
+	seconds := a.LongDoubleIn(a.Next(), nil, errTimeoutFloat)
+	if a.Err != nil {
 		return 0
-	case seconds == 0:
+	}
+	ms, accuracy := seconds.Mul(seconds, big.NewFloat(1000)).Int64()
+	switch {
+	case ms < 0 || ms == math.MaxInt64 && accuracy == big.Below:
+		a.Fail(errTimeoutNegative)
+	case accuracy == big.Below:
+		ms++
+	}
+	if ms == 0 {
 		return command.Never
 	}
-	return int64(seconds)
+	return ms
 }
 
 // parsePops parses what ZMPOP has in common with BZMPOP: numkeys key [key ...] MIN | MAX [COUNT
