@@ -28,8 +28,8 @@ var fixed = algorithm{
 	},
 }
 
-// otherWindow is the error of a call on a key that counts in a window that says nothing of the
-// call's.
+// otherWindow returns the error for a call on a key that counts in a window unrelated to the window
+// of the call.
 func otherWindow(k Key, c *object.Fixed) error {
 	window := c.Count()
 	return Error(

@@ -6,10 +6,10 @@ import (
 	"rlserver/engine/object"
 )
 
-// lease is how many at once: a key holds a sorted set with a member per lease, named by its id,
-// whose score is when it lapses, Unix ms. The id, which is not empty, is renewed if it holds a
-// lease; if not, it takes one. The key's deadline is when the last lease lapses. Lapsed leases are
-// dropped on the way of an admitted call.
+// lease limits concurrency. A key holds a sorted set with one member per lease, named by its id;
+// the score is when it lapses, in Unix ms. An id, which is not empty, renews the lease that it
+// holds, or takes a new one. The deadline of the key is when the last lease lapses. An admitted
+// call drops lapsed leases.
 var lease = algorithm{
 	holds:  object.TypeZSet,
 	id:     namesLease,
@@ -31,7 +31,7 @@ func (tx *Tx) decideLease(o object.Object, rule limit.Lease, id []byte, cost int
 	return rule.Decide(&tx.log, tx.log.rank(id), tx.now, cost)
 }
 
-// rank is that of a lease, -1 if there is none of that id.
+// rank returns the rank of the lease with an id, -1 if it is missing.
 func (l *hitLog) rank(id []byte) int {
 	if l.set == nil {
 		return -1
@@ -61,8 +61,9 @@ func (tx *Tx) dropLapsed(k Key, o object.Object) object.Object {
 	return o
 }
 
-// Release gives a lease back, and reports whether the id held one: a lease that has lapsed is not
-// held. The key's deadline is when the last of the others lapses; without others the key is gone.
+// Release ends a lease, and reports whether the id held one: a lapsed lease is not held. The
+// deadline of the key becomes when the last of the others lapses; without others the key is
+// deleted.
 func (tx *Tx) Release(k Key, id []byte) (bool, error) {
 	o := tx.lookup(k)
 	z, err := as[*object.ZSet](o)
@@ -72,7 +73,7 @@ func (tx *Tx) Release(k Key, id []byte) (bool, error) {
 	if lapse, ok := z.Set.Score(id); !ok || lapse <= float64(tx.now) {
 		return false, nil
 	}
-	tx.dropLapsed(k, o) // and not the key: one is held
+	tx.dropLapsed(k, o) // the key remains: one lease is held
 	if o = tx.apply(o, &effect.Effect{Kind: effect.Remove, Key: k, Field: id}); o == nil {
 		return true, nil
 	}

@@ -34,10 +34,10 @@ var slide = algorithm{
 	},
 }
 
-// Slide decides a call of cost hits against sliding windows over the one log that the key holds, a
-// sorted set with a member per hit. All windows admit it and it is recorded once, or nothing
-// changes. A missing key is an empty log. Hits that no window reaches any more are dropped on the
-// way of an admitted call.
+// Slide decides a call of cost hits against sliding windows over the log of the key, a sorted set
+// with one member per hit. If all windows admit the call it is recorded once, otherwise nothing
+// changes. A missing key is an empty log. An admitted call drops the hits that no window covers any
+// more.
 //
 // The members of an admitted call are `<ms>-<seq>`; with an id (not nil) they are the id, then
 // id:2, id:3, …, leaving out names that are taken, see appendHitName. A call whose id is in the
@@ -77,7 +77,7 @@ func (tx *Tx) decideSlide(
 	return limit.DecideAll(rules, &tx.log, tx.now, cost), false
 }
 
-// lapsed is how many hits of tx.log no window reaches any more.
+// lapsed returns how many hits of tx.log no window covers any more.
 func (tx *Tx) lapsed(rules []limit.Window) int {
 	return tx.log.After(float64(tx.now - limit.Longest(rules)))
 }
@@ -89,7 +89,7 @@ func (tx *Tx) recordSlide(k Key, o object.Object, id []byte, trim int, cost, exp
 	return tx.recordHitsAs(k, o, id, trim, cost, expireAt)
 }
 
-// recordHits is one effect: the lapsed hits go, the new ones come, the deadline moves.
+// recordHits makes one effect: it drops the lapsed hits, adds the new ones, and sets the deadline.
 func (tx *Tx) recordHits(k Key, o object.Object, trim int, n, expireAt int64) object.Object {
 	seq := tx.e.shardOf(k).seq.next(logIn(o).set, tx.now, uint64(n))
 	return tx.apply(
@@ -123,15 +123,15 @@ func (tx *Tx) recordHitsAs(k Key, o object.Object, id []byte, trim int, n, expir
 	return tx.apply(o, &effect.Effect{Kind: effect.Expire, Key: k, ExpireAt: expireAt})
 }
 
-// hitSequence numbers the hits of a shard within a millisecond. Time never runs backward in a
-// shard, and whatever becomes of a hit, its number is not given again, so `<ms>-<seq>` is unique.
+// hitSequence numbers the hits of a shard within a millisecond. The time of a shard never decreases
+// and numbers are not reused, so `<ms>-<seq>` is unique.
 type hitSequence struct {
 	at   int64
 	free uint64
 }
 
-// next finds n numbers in a row. Numbers whose names are in the set already are passed over: people
-// can write what they like into a sorted set.
+// next returns the first of n consecutive numbers. It skips numbers whose names are in the set
+// already: clients can add any member by ZADD.
 func (q *hitSequence) next(set *zset.Set, now int64, n uint64) (first uint64) {
 	if now == q.at {
 		first = q.free
@@ -148,9 +148,8 @@ func (q *hitSequence) next(set *zset.Set, now int64, n uint64) (first uint64) {
 	return first
 }
 
-// gave notes that the numbers below free were given at a time. The effects of hits do it, so that a
-// log which is replayed restores the sequence, and so do those that bring a log here from another
-// shard.
+// gave records that the numbers below free were used at a time. Effects that add hits or move a log
+// to this shard call it, so that a replay restores the sequence.
 func (q *hitSequence) gave(at int64, free uint64) {
 	switch {
 	case at > q.at:
@@ -160,8 +159,8 @@ func (q *hitSequence) gave(at int64, free uint64) {
 	}
 }
 
-// hitLog shows a sorted set, or a missing one, to the sliding windows. It remembers the last answer
-// of After: what had lapsed when the call was decided is what is dropped when it is recorded.
+// hitLog is a sorted set, or a missing one, as the log of sliding windows. It keeps the last result
+// of After: the hits that had lapsed at the decision are dropped when the call is recorded.
 type hitLog struct {
 	set   *zset.Set
 	asked float64
@@ -176,7 +175,7 @@ func logIn(o object.Object) hitLog {
 	return hitLog{}
 }
 
-// admitted is when a call with that id was admitted, if its first hit is in the log.
+// admitted returns when a call with that id was admitted, if its first hit is in the log.
 func (l *hitLog) admitted(id []byte) (at float64, ok bool) {
 	if !effect.IsHitName(id) {
 		return l.set.Score(id)
@@ -207,8 +206,8 @@ func (l *hitLog) After(t float64) int {
 	return l.after
 }
 
-// slideUntilGone is untilGone for the windows over tx.log. Where the key is gone before some of
-// them admit, all of these wait equally long, and the answer speaks of the first.
+// slideUntilGone is untilGone for the windows over tx.log. If the key expires before several of
+// them admit, these wait equally long, and the answer is about the first.
 func (tx *Tx) slideUntilGone(o object.Object, rules []limit.Window, cost int64, d limit.Decision) limit.Decision {
 	answer := tx.untilGone(o, d)
 	if answer.RetryAfter == d.RetryAfter {

@@ -18,7 +18,8 @@ var token = algorithm{
 	},
 }
 
-// leaky is a leaky bucket that paces. It is kept like a token bucket and shares its keys.
+// leaky is a leaky bucket that delays calls. It has the state of a token bucket and shares its
+// keys.
 var leaky = algorithm{
 	holds:  object.TypeToken,
 	allows: token.allows,

@@ -9,34 +9,32 @@ import (
 	"rlserver/engine/rule"
 )
 
-// algorithm is one of those that package rule has the words for: what its keys hold, and what it
-// does. Everything that decides goes by it, be it one limit (Decide), several (All) or policies
-// (Check).
+// algorithm implements a limiter algorithm that package rule declares: the objects of its keys, and
+// its decisions. One limit (Decide), several (All) and policies (Check) use it.
 type algorithm struct {
 	holds object.Type
 	id    idUse
 
-	// allows is how much a limit allows.
+	// allows returns how much a limit allows.
 	allows func(*Limit) int64
 
-	// decide decides for one key, of which it looks at the object. It sets the answer, and what
-	// record needs.
+	// decide decides for the object of one key. It sets the answer, and what record needs.
 	decide func(tx *Tx, p *part, cost int64) error
 
 	// record records an admitted call; nil: decide has set the part's effect to the state after it.
 	record func(tx *Tx, p *part, cost, expireAt int64) object.Object
 
-	// admitsFrom is the earliest moment, from t on, at which a call is admitted that was denied;
-	// tx.log is that of the key, and tx.budget for steps. nil: once the limit would admit the call,
-	// it goes on to do so for as long as nothing else happens.
+	// admitsFrom returns the earliest time, from t on, at which a denied call is admitted. tx.log
+	// is the log of the key, and tx.budget limits the steps. nil: a limit that would admit the call
+	// continues to admit it while nothing else happens.
 	admitsFrom func(tx *Tx, p *part, t, cost int64) int64
 
-	// succeeds reports whether a limit can go on with what another one of the same algorithm has
-	// left; nil: any can.
+	// succeeds reports whether a limit can continue with the state that another limit of the same
+	// algorithm has left; nil: any can.
 	succeeds func(o object.Object, l *Limit, now int64) bool
 }
 
-// algorithms are all there are.
+// algorithms is the table of algorithms, by kind.
 var algorithms = [...]*algorithm{
 	rule.Slide: &slide,
 	rule.Token: &token,
@@ -47,15 +45,15 @@ var algorithms = [...]*algorithm{
 	rule.Counter: &slidingCounter,
 }
 
-// idUse is what the id of a limit does.
+// idUse is the meaning of the id of a limit.
 type idUse uint8
 
 const (
 	noID idUse = iota
-	// it names the call's hits in a log, and is not recorded again while they are there; nil for
-	// none
+	// it names the hits of the call in a log: while they are there, the call is not recorded again.
+	// nil: no id
 	namesHits
-	namesLease // it is that of the lease, and has to be there
+	namesLease // it names the lease, and is required
 )
 
 func (l *Limit) algorithm() *algorithm { return algorithms[l.Kind] }
@@ -84,15 +82,14 @@ func (e *Engine) applyState(o object.Object, f *effect.Effect) (after object.Obj
 	return after, true
 }
 
-// Refund gives n hits back, from 1 on, and returns how many: no more than were used. The deadline
-// stays as it is, but a limiter of which nothing is used afterwards is no key. Of a missing key
-// nothing was used.
+// Refund gives back n hits, 1 or more, and returns how many it gave back: at most those that were
+// used, so 0 for a missing key. The deadline of the key stays, but a limiter that is unused
+// afterwards is deleted.
 //
-// From a sliding window the newest hits go; with an id (not nil), those that were recorded under
-// it, the one with the first name last: as long as any is left, a call that is repeated under that
-// id is known. A token bucket gets tokens back, at most those that were missing when it was last
-// taken from. A fixed window forgets hits of the current window. Limiters without a log know no
-// ids: ErrNoIDs.
+// A sliding window loses its newest hits; with an id (not nil), those recorded under it, the first
+// name last, so that a repeated call with that id is recognized while any of them remains. A token
+// bucket gets tokens back, at most those that were missing when it was last taken from. A fixed
+// window loses hits of the current window. With an id, limiters without a log return ErrNoIDs.
 func (tx *Tx) Refund(k Key, n int64, id []byte) (int64, error) {
 	o := tx.lookup(k)
 	switch o := o.(type) {
@@ -119,9 +116,9 @@ func (tx *Tx) refundNewest(k Key, o *object.ZSet, n int64) int64 {
 	return n
 }
 
-// refundNamed finds the hits of a call by their names, and by their score, which is that of the
-// first: a name may have been written by hand. The others come after the first; some may have
-// been given back as the newest, so their numbers need not be in a row.
+// refundNamed finds the hits of a call by their names and by the score of the first, since a client
+// may have written a name by ZADD. The others follow the first. Some may have been given back as
+// the newest hits, so their numbers can have gaps.
 func (tx *Tx) refundNamed(k Key, o *object.ZSet, n int64, id []byte) (refunded int64) {
 	first := effect.AppendHitName(nil, id, 1)
 	rank, at, ok := o.Set.Rank(first)

@@ -169,7 +169,8 @@ func (e *Engine) apply(o object.Object, f *effect.Effect) object.Object {
 	return nil
 }
 
-// holding gives the object of the wanted type under the effect's key, a new one if there is none.
+// holding returns the object of the wanted type under the key of the effect, a new one if the key
+// is missing.
 func holding[T object.Object](e *Engine, o object.Object, f *effect.Effect, create func(name []byte) T) T {
 	if o != nil {
 		return o.(T)

@@ -36,7 +36,7 @@ var heldBy = map[object.Type][]effect.Effect{
 	},
 }
 
-// holder is an engine with two databases, in the first of which a key holds an object of the type.
+// holder is an engine with two databases; a key of the first holds an object of the type.
 func holder(t *testing.T, holds object.Type) *Engine {
 	e := New(Options{Databases: 2, Shards: 8})
 	for _, f := range heldBy[holds] {

@@ -104,7 +104,7 @@ func integerOf(text []byte, signed bool) int64 {
 	return n.Int64()
 }
 
-// A change of bits takes the bytes that they lie in, and what changes nothing is none.
+// An effect on bits contains the bytes they are in, and a call that changes nothing has no effect.
 func TestEffectsOfBits(t *testing.T) {
 	tape := new(recorder)
 	c := newCaller(t, Options{Journal: tape})

@@ -224,7 +224,7 @@ const (
 )
 
 // lockRest takes the locks of a call beside the one that is held, nil for none. If one cannot be
-// had soon, it lets go of all and returns it.
+// had soon, it unlocks all and returns it.
 func (tx *Tx) lockRest(held *shard) (missed *shard) {
 	for i, sh := range tx.locked {
 		if sh == held || sh.tryLock() {

@@ -104,7 +104,7 @@ type hand struct {
 }
 
 const (
-	// that are looked at under one lock, most of which are passed by for they have no deadline
+	// examined under one lock; most of them are skipped, as they have no deadline
 	mostBuckets = 64
 	pickier     = 8 // how many times as many keys are looked at when none of them is worth little
 )

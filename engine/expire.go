@@ -8,7 +8,7 @@ import (
 	"rlserver/engine/object"
 )
 
-// ExpireIf are conditions for Expire, of which all must hold.
+// ExpireIf are conditions for Expire; all must hold.
 type ExpireIf uint8
 
 const (

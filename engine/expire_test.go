@@ -170,7 +170,7 @@ func (w *watched) round(now int64) {
 	}
 }
 
-// mostPerStep is how many keys a step may look at: those of full buckets, of which one or two may
+// mostPerStep is how many keys a step may look at: those of full buckets, one or two of which may
 // have a few more in a chain.
 const mostPerStep = sweepBuckets*16 + 32
 

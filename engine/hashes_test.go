@@ -123,7 +123,7 @@ func TestHashesAgainstAModel(t *testing.T) {
 	}
 }
 
-// A change to what is there already is none, and the key goes with its last field.
+// Setting a field to its value is not a change, and a key is deleted with its last field.
 func TestEffectsOfHashes(t *testing.T) {
 	tape := new(recorder)
 	c := newCaller(t, Options{Journal: tape})

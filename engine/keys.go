@@ -277,8 +277,8 @@ func (tx *Tx) Keys() iter.Seq2[[]byte, object.Type] {
 // randomTries is how often RandomKey tries its luck before it takes what comes first.
 const randomTries = 100
 
-// RandomKey picks a key of the database; ok is false if there is none. It is for a call on the
-// whole keyspace. The name holds as long as those of Keys.
+// RandomKey picks a key of the database; ok is false if the database is empty. It is for a call on
+// the whole keyspace. The name holds as long as those of Keys.
 //
 // Each key has the same chance as long as not nearly all of them have expired: then it is the first
 // live one.

@@ -407,7 +407,7 @@ func TestHitsAndMisses(t *testing.T) {
 	assert.Zero(t, b.e.Stats())
 }
 
-// A call that was begun as reading cannot change anything, whatever its handler tries.
+// A call that began as read-only cannot change anything.
 func TestReadersChangeNothing(t *testing.T) {
 	b := newBoard(t)
 	b.set("k", "v", 0)

@@ -10,8 +10,8 @@ import (
 	"rlserver/engine/rule"
 )
 
-// as gives an object as the type an operation works on: nil for a missing key, ErrWrongType for any
-// other type.
+// as returns an object as the type that an operation works on: nil for a missing key, ErrWrongType
+// for another type.
 func as[T object.Object](o object.Object) (t T, err error) {
 	if o == nil {
 		return t, nil
@@ -24,8 +24,8 @@ func as[T object.Object](o object.Object) (t T, err error) {
 }
 
 // Decide decides a call of cost hits against one limit: it admits the call, which is recorded, or
-// nothing changes. A missing key is an unused limiter. A cost of 0 is a peek. The error is of a key
-// that holds something else, of a window that cannot be counted, see limit.Fixed, or
+// nothing changes. A missing key is an unused limiter. A cost of 0 is a peek. It returns an error
+// if the key holds something else, if the window cannot be counted (see limit.Fixed), and
 // ErrTooManyHits.
 func (tx *Tx) Decide(l *Limit, cost int64) (limit.Decision, error) {
 	o := tx.lookup(l.Key)
@@ -50,9 +50,8 @@ func (tx *Tx) Decide(l *Limit, cost int64) (limit.Decision, error) {
 	return tx.note(l.Key, &l.Rule, o, fresh, cost, d, false), nil
 }
 
-// untilGone makes an answer hold for a key that expires before its limiter says it is free: a call
-// under a longer rule than the one that set the deadline gets the earlier time, and so is one
-// whose key was given a deadline by hand.
+// untilGone corrects an answer for a key that expires before its limiter is free: after a call with
+// a shorter rule, or EXPIRE, has set the deadline.
 func (tx *Tx) untilGone(o object.Object, d limit.Decision) limit.Decision {
 	at := goneAt(o)
 	if at == math.MaxInt64 {
@@ -65,8 +64,7 @@ func (tx *Tx) untilGone(o object.Object, d limit.Decision) limit.Decision {
 	return d
 }
 
-// goneAt is the first moment at which a key is there no more; math.MaxInt64 for one that stays, and
-// for none.
+// goneAt returns when a key expires; math.MaxInt64 if it does not, or is missing.
 func goneAt(o object.Object) int64 {
 	if o == nil || o.Head().ExpireAt == 0 || o.Head().ExpireAt == math.MaxInt64 {
 		return math.MaxInt64
@@ -74,15 +72,15 @@ func goneAt(o object.Object) int64 {
 	return o.Head().ExpireAt + 1
 }
 
-// Limit is what a call is held against: a key and the rule for it. It is one flat struct so that a
-// list of them is built up without allocating.
+// Limit is a key and its rule. It is one flat struct so that a list of limits is built without
+// allocating.
 type Limit struct {
 	Key Key
 	rule.Rule
-	ID []byte // what it is for depends on the algorithm, see idUse
+	ID []byte // its meaning depends on the algorithm, see idUse
 }
 
-// part is what was found under one key, and what is going to be recorded there.
+// part is what a decision has found under one key and will record there.
 type part struct {
 	limit    *Limit // on this key, or the first of several sliding windows
 	first    int    // its index
@@ -115,15 +113,15 @@ func (tx *Tx) dropParts() {
 	tx.parts, tx.limits = tx.parts[:0], nil
 }
 
-// All decides a call of cost hits against one or more limits of any kinds: all admit it and it is
-// recorded in each, or nothing changes. A lease is one lease whatever the cost; a cost of 0 is a
-// peek at all. Index, Limit and Remaining speak of one limit: of a denied call, the one that must
-// be waited for longest; of an admitted one, the one with the least remaining; among equals, the
-// first. RetryAfter is when all admit, ResetAfter when all are as if they had never been used.
+// All decides a call of cost hits against one or more limits of any kinds. If all admit it, it is
+// recorded in each, otherwise nothing changes. A lease is one lease whatever the cost; a cost of 0
+// is a peek. Index, Limit and Remaining are about one limit: for a denied call the one with the
+// longest wait, for an admitted call the one with the least remaining, among equals the first.
+// RetryAfter is when all admit, ResetAfter when all are unused.
 //
 // Sliding windows with the same key share its log, as in Slide, and the call is recorded there
-// once, with the first one's id. To have any other two limits with the same key is an error. So is
-// a cost above effect.MaxHits for all sliding windows' keys together, if they could ever admit it:
+// once, with the id of the first. Any other two limits with the same key are an error. A cost that
+// the sliding windows could admit but that is above effect.MaxHits for all their keys together is
 // ErrManyHits.
 func (tx *Tx) All(limits []Limit, cost int64) (limit.Decision, error) {
 	return tx.all(limits, cost, false)
@@ -151,7 +149,7 @@ func (tx *Tx) all(limits []Limit, cost int64, shadow bool) (limit.Decision, erro
 	return answer, nil
 }
 
-// findParts looks at the keys, and refuses what does not fit.
+// findParts looks up the keys, and refuses limits that do not fit them.
 func (tx *Tx) findParts(limits []Limit) error {
 	tx.dropParts()
 	tx.limits = limits
@@ -188,7 +186,7 @@ func (tx *Tx) partOf(k Key) *part {
 	return nil
 }
 
-// decideParts asks each limit, and makes one answer of theirs.
+// decideParts decides for each limit, and combines the answers.
 func (tx *Tx) decideParts(cost int64) (answer limit.Decision, err error) {
 	logs := int64(0)
 	for i := range tx.parts {
@@ -214,7 +212,7 @@ func (tx *Tx) decideParts(cost int64) (answer limit.Decision, err error) {
 	return tx.leaving(answer, cost), nil
 }
 
-// decidePart decides for one key. What it finds out is for the case that the call is recorded.
+// decidePart decides for one key, and prepares what recordPart needs.
 func (tx *Tx) decidePart(p *part, cost int64) error {
 	if err := p.limit.algorithm().decide(tx, p, cost); err != nil {
 		return err
@@ -239,7 +237,7 @@ func (tx *Tx) rulesOf(p *part) []limit.Window {
 	return tx.rules
 }
 
-// limitAt is the index among all limits of the n-th over one log.
+// limitAt returns the index, among all limits, of the n-th limit over one log.
 func (tx *Tx) limitAt(p *part, n int) int {
 	i := p.first
 	for ; n > 0; n-- {
@@ -249,9 +247,8 @@ func (tx *Tx) limitAt(p *part, n int) int {
 	return i
 }
 
-// leaving makes the answer one of a call that is not recorded: what some would have admitted does
-// not put off when they are unused, and some that admit now may not admit at the time when the
-// others do.
+// leaving corrects the answer for a call that is not recorded: limits that would have admitted it
+// are unused earlier, and may not admit it any more when the others do.
 func (tx *Tx) leaving(answer limit.Decision, cost int64) limit.Decision {
 	answer.ResetAfter = 0
 	for i := range tx.parts {
@@ -271,8 +268,7 @@ func (tx *Tx) leaving(answer limit.Decision, cost int64) limit.Decision {
 	return answer
 }
 
-// allAdmit is the earliest moment at which all admit, from t on, by when each has done so at some
-// time.
+// allAdmit returns the earliest time at which all admit. Each has admitted at some time before t.
 func (tx *Tx) allAdmit(t, cost int64) int64 {
 	tx.budget = limit.MaxSteps
 	for agreed := 0; agreed < len(tx.parts); {
@@ -288,8 +284,8 @@ func (tx *Tx) allAdmit(t, cost int64) int64 {
 	return t
 }
 
-// admitsFrom is the earliest moment, from t on, at which the limits of one key admit. A key that is
-// gone admits too.
+// admitsFrom returns the earliest time, from t on, at which the limits of one key admit. A key that
+// has expired admits, too.
 func (tx *Tx) admitsFrom(p *part, t, cost int64) int64 {
 	a := p.limit.algorithm()
 	if a.admitsFrom == nil {

@@ -26,7 +26,7 @@ func (c *check) reset() {
 	}
 }
 
-// Check decides a call of cost hits against policies, of which each is held against the key at the
+// Check decides a call of cost hits against policies, each with the key at the
 // same index of keys. The policies that bind admit it and it is recorded for each, or nothing
 // changes; the answer speaks of these, as that of All does, and Index counts all names. If they
 // admit it, those in SHADOW follow, each by itself: one that admits it too records it, and one that

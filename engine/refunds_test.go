@@ -113,7 +113,7 @@ func TestIDsDoNotCollide(t *testing.T) {
 	}
 }
 
-// Refunds against a plain list of which id owns which name: a refund by id removes exactly the hits
+// Refunds against a plain list of the names of each id: a refund by id removes exactly the hits
 // of its calls, all of them if asked to, whatever was refunded before; one without an id removes
 // the newest hits. In the runs of the fixed seeds the log also expires between two calls.
 func TestRefundOfHitsAgainstBruteForce(t *testing.T) {

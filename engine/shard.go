@@ -57,7 +57,7 @@ type space struct {
 	expires int                       // how many of them have a deadline
 	weight  int64                     // bytes that they take
 	types   [len(types)]int           // how many of them are of each type
-	// of the snapshot being taken; nil if there is none, or keys are younger than it
+	// of the snapshot being taken; nil without one, or if keys are younger than it
 	walk *spaceWalk
 }
 

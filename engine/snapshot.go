@@ -15,7 +15,7 @@ import (
 // to be closed. It is for use by one goroutine, but for Keys.
 //
 // Step walks through each dict of that moment, in the order of hashes. The first change of a key
-// that the walk has not reached saves beforehand what the key holds. So each key is visited once,
+// that the walk has not reached saves what the key holds first. So each key is visited once,
 // as it was.
 //
 // Beside the keyspace it takes memory for what changes have saved since the last Step, which is no

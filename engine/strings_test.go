@@ -108,7 +108,7 @@ func TestStringsAgainstAModel(t *testing.T) {
 	require.Equal(t, dump(c.e), dump(tape.replayed(o)), "replayed, seed %d", seed)
 }
 
-// A change takes as little as it can, and what changes nothing is none.
+// An effect is as small as possible, and a call that changes nothing has no effect.
 func TestEffectsOfStrings(t *testing.T) {
 	tape := new(recorder)
 	c := newCaller(t, Options{Journal: tape})

@@ -148,10 +148,10 @@ const (
 	keptParts   = 8  // and how many keys of All
 )
 
-// End hands what changed to the journal and unlocks the shards. It returns the position that
-// the journal must reach before the call is answered: that of the latest change to any shard that
-// the call held, whoever made it, since a read or a denial must not report what may yet be lost.
-// It is 0 if there was no change.
+// End hands what changed to the journal and unlocks the shards. It returns the position that the
+// journal must reach before the call is answered: the latest change, by any call, to the shards
+// that the call held, since a read or a denial must not report what may be lost. It is 0 if there
+// was no change.
 func (tx *Tx) End() (pos Position) {
 	defer tx.unlock()
 	if len(tx.notified) > 0 {
@@ -228,12 +228,12 @@ func (tx *Tx) unlock() {
 	tx.locked = tx.locked[:0]
 }
 
-// Now is the time of the call, Unix ms: what Begin was given, or later if one of its shards has
-// already seen later.
+// Now returns the time of the call, Unix ms: the time that Begin was given, or a later one that its
+// shards have already seen.
 func (tx *Tx) Now() int64 { return tx.now }
 
-// lookup finds what a key holds, to be used: the access clock notes it. nil if there is no such key
-// or it has expired.
+// lookup returns what a key holds, and updates its access clock; nil if the key is missing or has
+// expired.
 func (tx *Tx) lookup(k Key) object.Object {
 	o := tx.peek(k)
 	if o != nil && !tx.noTouch {
@@ -251,7 +251,7 @@ func (tx *Tx) peek(k Key) object.Object {
 	return o
 }
 
-// find is what a key of any database holds: nil if there is no such key or it has expired.
+// find returns what a key of any database holds; nil if the key is missing or has expired.
 func (tx *Tx) find(db int, k Key) object.Object {
 	o := tx.e.shardOf(k).find(db, k)
 	if o != nil && o.Head().Expired(tx.now) {
@@ -286,7 +286,7 @@ func (tx *Tx) deleteExpired(db int, k Key) {
 // perform is apply for an effect that names its database itself.
 func (tx *Tx) perform(o object.Object, f *effect.Effect) object.Object {
 	if !tx.writing {
-		panic("engine: a call that was begun as not writing tries to change something")
+		panic("engine: a call that began as read-only tries to change something")
 	}
 	tx.notifyWatches(o, f)
 	tx.locked[0].changes.Add(1)
@@ -305,13 +305,13 @@ func (tx *Tx) delete(k Key, o object.Object) {
 	tx.apply(o, &effect.Effect{Kind: effect.Delete, Key: k})
 }
 
-// MostPrefetched is how many keys Prefetch looks after, the first of those it is given. To be of
-// use, what it fetches has to stay in a cache until the calls have come to it.
+// MostPrefetched is how many keys Prefetch fetches, the first of those it is given. More would
+// leave the cache before the calls use them.
 const MostPrefetched = 16
 
-// Prefetch has what is under keys that Begin or Join was given fetched from memory, all of it side
-// by side, for calls that come to it one after the other and would wait for each piece: of one key,
-// nothing is. It changes nothing. See dict.Dict.Prefetch.
+// Prefetch loads the objects of keys that Begin or Join was given into the cache, all at once: the
+// calls that follow would wait for each in turn. With a single key it does nothing. It changes
+// nothing. See dict.Dict.Prefetch.
 func (tx *Tx) Prefetch(keys []Key) {
 	if len(keys) < 2 {
 		return

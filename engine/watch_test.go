@@ -70,7 +70,7 @@ func TestDeniedCallsAreNoChange(t *testing.T) {
 	assert.False(t, intact(c, w))
 }
 
-// Who watches no more is forgotten, by all shards, and others are not.
+// A watch that ends is removed from all shards, and others are not.
 func TestUnwatch(t *testing.T) {
 	c := newCaller(t, Options{})
 	one, two := watching(c, "a", "b", "a"), watching(c, "a")

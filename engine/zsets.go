@@ -24,7 +24,7 @@ func (tx *Tx) zset(k Key) (object.Object, zset.View, error) {
 	return o, zset.ViewOf(&z.Set), nil
 }
 
-// ZAddIf are conditions for ZAdd and ZIncrBy, of which all must hold.
+// ZAddIf are conditions for ZAdd and ZIncrBy; all must hold.
 type ZAddIf uint8
 
 const (
@@ -189,7 +189,7 @@ func (tx *Tx) ZRemRange(k Key, r *zset.Range) (removed int, err error) {
 	return hi - lo, nil
 }
 
-// ZSets finds several keys' sorted sets, of which each may come more than once.
+// ZSets returns the sorted sets of several keys; a key may occur more than once.
 func (tx *Tx) ZSets(keys []Key) (sets []zset.View, err error) {
 	sets = make([]zset.View, len(keys))
 	for i, k := range keys {

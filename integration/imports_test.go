@@ -197,7 +197,7 @@ func TestImportsRunInOneDirection(t *testing.T) {
 		}
 		require.NoError(t, decoder.Decode(&pkg))
 		may, listed := mayImport[pkg.ImportPath]
-		if !assert.True(t, listed, "package %s has no place in the house: give it one in mayImport", pkg.ImportPath) {
+		if !assert.True(t, listed, "package %s is not listed: add it to mayImport", pkg.ImportPath) {
 			continue
 		}
 		for _, imported := range pkg.Imports {
@@ -211,5 +211,5 @@ func TestImportsRunInOneDirection(t *testing.T) {
 			}
 		}
 	}
-	assert.Equal(t, len(mayImport), seen, "every package of the house was looked at")
+	assert.Equal(t, len(mayImport), seen, "every package was checked")
 }

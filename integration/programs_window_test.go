@@ -71,7 +71,7 @@ const someTime = 1767225600000
 
 func stopped(at int64) func() int64 { return func() int64 { return at } }
 
-// neverTwice returns member names of which no two are the same.
+// neverTwice returns unique member names.
 func neverTwice(client string) func(int64) string {
 	n := 0
 	return func(now int64) string {

@@ -23,7 +23,7 @@ func (readOnly) syncDir() error               { return nil }
 
 func ignoreBytes(int) {}
 
-// Progress is told how far long work is. Work consists of stages, one after the other, of a known
+// Progress receives how far long work is. Work consists of stages, one after the other, of a known
 // number of bytes each, which may turn out to be more. Nothing is printed before End.
 type Progress interface {
 	Begin(stage string, bytes int64)

@@ -47,7 +47,7 @@ func (w *world) goOn(r *rand.Rand, calls int) {
 	}
 }
 
-// The disk is full at each operation in turn, for some writes, of which it takes nothing or half.
+// The disk is full at each operation in turn, for some writes, and takes nothing of them or half.
 // Everything in memory is written when there is space: a start finds the state as it was, and after
 // a power failure what was acknowledged with storage.SyncAlways.
 func TestFullDiskForAWhile(t *testing.T) {

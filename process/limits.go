@@ -35,7 +35,7 @@ func CheckAddressSpace(maxmemory int64) (warning string, err error) {
 	return judgeAddressSpace(int64(space.Cur), pages*int64(os.Getpagesize()), maxmemory)
 }
 
-// judgeAddressSpace is CheckAddressSpace for a limit of which so many bytes are used.
+// judgeAddressSpace is CheckAddressSpace for a limit and the bytes used of it.
 func judgeAddressSpace(limit, used, maxmemory int64) (warning string, err error) {
 	const kB = 1 << 10
 	if need := used + leastSpace; limit < need {

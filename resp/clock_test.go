@@ -37,10 +37,10 @@ func withClock(t *testing.T, test func(t *testing.T, b *bubble)) {
 
 // requireHears compares the replies that clients got up to a moment, "name reply" in order, with
 // when: within 1 ms a second.
-func (b *bubble) requireHears(until int64, want ...saying) {
+func (b *bubble) requireHears(until int64, want ...received) {
 	b.t.Helper()
 	b.pass(until)
-	said := b.heardSayings()
+	said := b.sortedReplies()
 	require.Len(b.t, said, len(want), "%v", said)
 	for i, s := range said {
 		assert.Equal(b.t, want[i].name, s.name, "%v", said)
@@ -63,12 +63,12 @@ func TestTimeoutsGoByTheMonotonicClock(t *testing.T) {
 				b.calls("slide", "RL.SLIDE full 1 20s WAIT 21s")
 				b.calls("lease", "RL.LEASE one 1 10s a")
 				b.calls("next", "RL.LEASE one 1 10s b WAIT 1m")
-				b.sayings()
+				b.takeReplies()
 				b.pass(1000)
 				b.step(step)
 				b.requireHears(30500,
-					saying{5000, "pop", "*-1"}, saying{7000, "pops", "*-1"}, saying{10000, "next", "*5 :1"},
-					saying{20000, "slide", "*5 :1"}, saying{30000, "large", "*5 :0"}, saying{30000, "small", "*5 :1"})
+					received{5000, "pop", "*-1"}, received{7000, "pops", "*-1"}, received{10000, "next", "*5 :1"},
+					received{20000, "slide", "*5 :1"}, received{30000, "large", "*5 :0"}, received{30000, "small", "*5 :1"})
 				c := b.dial()
 				assert.Contains(t, c.do("RL.LEASE one 1 10s c"), "*5 :1", "the second has lapsed too")
 				c.Close()
@@ -85,10 +85,10 @@ func TestAJumpOfServerTimeEndsNoTimeout(t *testing.T) {
 			b.calls("taken", "RL.SLIDE full 1 50m")
 			b.calls("pop", "BZPOPMIN nothing 100")
 			b.calls("slide", "RL.SLIDE full 1 50m WAIT 2h")
-			b.sayings()
+			b.takeReplies()
 			b.step(step)
 			b.requireHears(60500)
-			b.requireHears(120000, saying{61000, "slide", "*5 :1"}, saying{100000, "pop", "*-1"})
+			b.requireHears(120000, received{61000, "slide", "*5 :1"}, received{100000, "pop", "*-1"})
 		})
 	}
 }

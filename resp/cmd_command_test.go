@@ -22,15 +22,15 @@ import (
 	"rlserver/resp/config"
 )
 
-// golden holds what Redis 7.0.15 tells of its commands, one to a line. Recorded by
+// golden holds the descriptions of the commands of Redis 7.0.15, one per line. Recorded by
 // go test ./resp -run TestCommandsAreThoseOfRedis -record 127.0.0.1:6379
 const golden = "testdata/commands-7.0.15.jsonl"
 
 var record = flag.String("record", "", "address of a redis-server 7.0.15 to record "+golden+" from")
 
-// told is what COMMAND INFO and COMMAND DOCS tell of one command, as far as servers can be held to
-// it.
-type told struct {
+// description is what COMMAND INFO and COMMAND DOCS return of one command, as far as servers can be
+// held to it.
+type description struct {
 	Name       string            `json:"name"`
 	Arity      int64             `json:"arity"`
 	Flags      []string          `json:"flags"`
@@ -44,7 +44,7 @@ type told struct {
 }
 
 // ask gets what the server at an address tells, in RESP3.
-func ask(t *testing.T, addr string) map[string]told {
+func ask(t *testing.T, addr string) map[string]description {
 	conn, err := net.Dial("tcp", addr)
 	require.NoError(t, err)
 	defer conn.Close()
@@ -55,16 +55,16 @@ func ask(t *testing.T, addr string) map[string]told {
 		return readValue(t, r)
 	}
 	send("HELLO 3")
-	all := make(map[string]told)
+	all := make(map[string]description)
 	docs := send("COMMAND DOCS").(map[string]any)
 	for _, info := range send("COMMAND INFO").([]any) {
-		tellOf(all, info.([]any), docs)
+		addDescription(all, info.([]any), docs)
 	}
 	return all
 }
 
-func tellOf(all map[string]told, info []any, docs map[string]any) {
-	c := told{
+func addDescription(all map[string]description, info []any, docs map[string]any) {
+	c := description{
 		Name:       info[0].(string),
 		Arity:      info[1].(int64),
 		Flags:      texts(info[2]),
@@ -84,11 +84,11 @@ func tellOf(all map[string]told, info []any, docs map[string]any) {
 	all[c.Name] = c
 	subs, _ := docs[c.Name].(map[string]any)["subcommands"].(map[string]any)
 	for _, sub := range info[9].([]any) {
-		tellOf(all, sub.([]any), subs)
+		addDescription(all, sub.([]any), subs)
 	}
 }
 
-func (c *told) describe(docs map[string]any) {
+func (c *description) describe(docs map[string]any) {
 	c.Docs = make(map[string]string)
 	for name, value := range docs {
 		if text, ok := value.(string); ok {
@@ -100,7 +100,7 @@ func (c *told) describe(docs map[string]any) {
 	}
 }
 
-func (c *told) tree(list []any) (args []command.Argument) {
+func (c *description) tree(list []any) (args []command.Argument) {
 	for _, each := range list {
 		m := each.(map[string]any)
 		a := command.Argument{Name: m["name"].(string), Kind: m["type"].(string)}
@@ -177,9 +177,9 @@ func TestCommandsAreThoseOfRedis(t *testing.T) {
 	}
 	file, err := os.ReadFile(golden)
 	require.NoError(t, err)
-	redis := make(map[string]told)
+	redis := make(map[string]description)
 	for line := range bytes.Lines(file) {
-		var c told
+		var c description
 		require.NoError(t, json.Unmarshal(line, &c))
 		redis[c.Name] = c
 	}
@@ -204,7 +204,7 @@ func recordGolden(t *testing.T) {
 	require.NoError(t, os.WriteFile(golden, file.Bytes(), 0o644))
 }
 
-// otherwise is what is told otherwise than by Redis 7.0.15, and why.
+// otherwise is what is description otherwise than by Redis 7.0.15, and why.
 var otherwise = map[string]string{
 	"append docs":                    "the complexity speaks of how memory grows here",
 	"client|kill syntax":             "as it is meant, not as Redis' generator writes it: any options, or the old form",
@@ -224,7 +224,7 @@ var otherwise = map[string]string{
 	"zrevrank syntax":                "WITHSCORE is of Redis 7.2",
 }
 
-func compare(t *testing.T, redis, ours told) {
+func compare(t *testing.T, redis, ours description) {
 	for _, field := range []struct {
 		name       string
 		want, have any
@@ -238,7 +238,7 @@ func compare(t *testing.T, redis, ours told) {
 		if reason == "" {
 			assert.Equal(t, field.want, field.have, field.name)
 		} else {
-			require.NotEqual(t, field.want, field.have, "%s is not told otherwise: %s", field.name, reason)
+			require.NotEqual(t, field.want, field.have, "%s is not description otherwise: %s", field.name, reason)
 		}
 	}
 }

@@ -56,7 +56,7 @@ func requireSteps(t *testing.T, steps []limitStep) {
 	}
 }
 
-// Three messages an hour, and a sender who knows when the hour ends: the fixed window lets six
+// Three messages an hour, and a sender that knows when the hour ends: the fixed window lets six
 // through in two minutes, the sliding one three.
 func TestThreeMessagesAnHour(t *testing.T) {
 	const fixed, slide = "RL.FIXED fixed 3 hour", "RL.SLIDE slide 3 1h"

@@ -37,7 +37,7 @@ func TestLCSIsBounded(t *testing.T) {
 	}
 }
 
-// Whoever asked is looked after while the table is filled, which is given up when nobody waits for
+// The connection is checked while the table is filled; the call ends when nobody waits for
 // it.
 func TestLCSIsGivenUp(t *testing.T) {
 	a, b := bytes.Repeat([]byte("a"), 10_000), bytes.Repeat([]byte("b"), 10_000)

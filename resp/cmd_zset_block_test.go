@@ -59,11 +59,11 @@ func TestBlockingPops(t *testing.T) {
 				for i, wait := range step.waits {
 					b.calls(string(rune('0'+i)), wait)
 				}
-				b.heard()
+				b.replies()
 				b.pass(100)
 				b.calls("x", step.calls)
 				b.pass(1000)
-				assert.ElementsMatch(t, step.want, b.heard())
+				assert.ElementsMatch(t, step.want, b.replies())
 			})
 		})
 	}

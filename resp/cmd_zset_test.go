@@ -419,7 +419,7 @@ func TestRankWithScore(t *testing.T) {
 	})
 }
 
-// A sorted set of many is scanned in parts, of which MATCH leaves out what does not match.
+// A large sorted set is scanned in parts, and MATCH leaves out members that do not match.
 func TestScanOfManyMembers(t *testing.T) {
 	c := startServer(t, config.Defaults{}).dial()
 	words := []string{"ZADD", "z"}

@@ -105,14 +105,14 @@ func TestRepliesWaitForTheChangesTheyShow(t *testing.T) {
 				defer j.sync()
 				b.calls("before", c.before)
 				j.sync()
-				b.heard()
+				b.replies()
 				b.calls("changing", c.change)
 				asking := b.calls("asking", c.ask)
-				assert.Empty(t, b.heard(), "nothing is durable")
+				assert.Empty(t, b.replies(), "nothing is durable")
 				j.sync()
-				assert.Contains(t, strings.Join(b.heard(), "\n"), "0 asking "+c.want)
+				assert.Contains(t, strings.Join(b.replies(), "\n"), "0 asking "+c.want)
 				asking.call("PING")
-				assert.Equal(t, []string{"0 asking +PONG"}, b.heard())
+				assert.Equal(t, []string{"0 asking +PONG"}, b.replies())
 			})
 		})
 	}
@@ -127,13 +127,13 @@ func TestAbortsAndAdmissionsWait(t *testing.T) {
 		defer j.sync()
 		watching := b.calls("watching", "WATCH k\nMULTI\nPING")
 		popping := b.calls("popping", "BZPOPMIN z 0")
-		b.heard()
+		b.replies()
 		b.calls("changing", "MSET k v j v")
 		watching.call("EXEC")
 		b.calls("adding", "ZADD z 1 m")
-		assert.Empty(t, b.heard())
+		assert.Empty(t, b.replies())
 		popping.call("PING")
-		assert.Empty(t, b.heard())
+		assert.Empty(t, b.replies())
 		j.sync()
 		assert.ElementsMatch(
 			t,
@@ -144,7 +144,7 @@ func TestAbortsAndAdmissionsWait(t *testing.T) {
 				"0 popping *3 $1 z $1 m $1 1",
 				"0 popping +PONG",
 			},
-			b.heard(),
+			b.replies(),
 		)
 	})
 }
@@ -158,13 +158,13 @@ func TestRepliesDoNotWaitForOthers(t *testing.T) {
 		defer j.sync()
 		reader := b.calls("reader", "SET j v")
 		j.sync()
-		b.heard()
+		b.replies()
 		b.calls("changing", "SET k v")
 		tx := b.Engine.NewTx()
 		tx.Begin(0, 0, []engine.Key{b.Engine.Key([]byte("j"))}, false)
 		require.Less(t, tx.End(), j.appended, "j and k are of different shards")
 		reader.call("GET j\nPING\nECHO x\nCONFIG GET timeout\nINFO server")
-		assert.Len(t, b.heard(), 5)
+		assert.Len(t, b.replies(), 5)
 	})
 }
 
@@ -177,7 +177,7 @@ func TestReadsWhileTheDiskFails(t *testing.T) {
 		defer j.sync()
 		reader := b.calls("reader", "SET {old} v")
 		j.sync()
-		b.heard()
+		b.replies()
 		b.calls("lost", "SET k v")
 		b.calls("early", "GET k")
 		refusal := "the disk fails"
@@ -186,7 +186,7 @@ func TestReadsWhileTheDiskFails(t *testing.T) {
 		assert.ElementsMatch(
 			t,
 			[]string{"0 lost gone", "0 early gone"},
-			b.heard(),
+			b.replies(),
 			"nobody knows what has become of it",
 		)
 
@@ -195,12 +195,12 @@ func TestReadsWhileTheDiskFails(t *testing.T) {
 		assert.Equal(t, []string{
 			"0 reader $1 v", why, "0 reader $1 x", why, "0 reader +OK", "0 reader +QUEUED", why, "0 reader $1 v",
 			"0 reader -MISCONF the disk fails", why,
-		}, b.heard())
+		}, b.replies())
 		reader.call("INFO persistence")
-		assert.Len(t, b.heard(), 1, "operators are told")
+		assert.Len(t, b.replies(), 1, "operators are told")
 		j.sync()
 		store.refusal.Store(nil)
 		reader.call("GET k")
-		assert.Equal(t, []string{"0 reader $1 v"}, b.heard())
+		assert.Equal(t, []string{"0 reader $1 v"}, b.replies())
 	})
 }

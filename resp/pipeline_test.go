@@ -228,12 +228,12 @@ func TestPipelineDoesNotOvertakeWaiters(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bubble) {
 		holder := b.calls("holder", "RL.LEASE k 1 1h x")
 		b.calls("waiter", "RL.LEASE k 1 1h y WAIT 1h")
-		b.heard()
+		b.replies()
 		holder.call("INCR n\nRL.RELEASE k x\nRL.LEASE k 1 1h z\nINCR n")
 		assert.Equal(t, []string{
 			"0 holder :1", "0 holder :1", "0 holder " + blocked + ":3600000 :3600000", "0 holder :2", "0 waiter *5 " +
 				":1 :1 :0 :0 :3600000",
-		}, b.heard())
+		}, b.replies())
 	})
 }
 
@@ -243,12 +243,12 @@ func TestTransactionServesWaiters(t *testing.T) {
 		b.calls("popper", "BZPOPMIN z 0")
 		b.calls("holder", "RL.LEASE k 1 1h x")
 		b.calls("waiter", "RL.LEASE k 1 1h y WAIT 1h")
-		b.heard()
+		b.replies()
 		b.calls("c", "MULTI\nZADD z 1 a\nRL.RELEASE k x\nGET nothing\nEXEC")
 		assert.Equal(t, []string{
 			"0 c +OK", "0 c +QUEUED", "0 c +QUEUED", "0 c +QUEUED", "0 c *3 :1 :1 $-1", "0 popper *3 $1 z $1 a $1 1",
 			"0 waiter *5 :1 :1 :0 :0 :3600000",
-		}, b.heard())
+		}, b.replies())
 	})
 }
 
@@ -261,7 +261,7 @@ func TestCallThatWaitsAmongOthers(t *testing.T) {
 		assert.Equal(
 			t,
 			[]string{"0 c :1", "0 c " + got, "1000 c " + got, "1000 c :2", "2000 c " + got, "2000 c :3", "2000 c :4"},
-			b.heard(),
+			b.replies(),
 		)
 	})
 }
@@ -274,10 +274,10 @@ func TestCheckThatWaitsAmongOthers(t *testing.T) {
 			"RL.POLICY SET p TOKEN 1 1 10s\nRL.POLICY SET q TOKEN 9 1 1h\nRL.CHECK bob p\nRL.CHECK zed q\nRL.CHECK "+
 				"zac q",
 		)
-		b.heard()
+		b.replies()
 		c.call("RL.CHECK ann q\nRL.CHECK bob p WAIT 60s")
 		b.pass(10_000)
-		assert.Equal(t, []string{"0 c *6 :1 :9 :8 :0 :3600000 :0", "10000 c *6 :1 :1 :0 :0 :10000 :0"}, b.heard())
+		assert.Equal(t, []string{"0 c *6 :1 :9 :8 :0 :3600000 :0", "10000 c *6 :1 :1 :0 :0 :10000 :0"}, b.replies())
 	})
 }
 

@@ -568,7 +568,7 @@ func TestBrokenJournal(t *testing.T) {
 		o.Journal, o.Engine = brokenJournal{}, engine.New(engine.Options{Journal: brokenJournal{}})
 		o.Log = slog.New(slog.NewTextHandler(log, nil))
 	})
-	told := func() int { return strings.Count(log.String(), errDisk.Error()) }
+	reported := func() int { return strings.Count(log.String(), errDisk.Error()) }
 	for range 3 {
 		c := ts.dial()
 		assert.Equal(t, "+PONG", c.do("PING"))
@@ -576,11 +576,11 @@ func TestBrokenJournal(t *testing.T) {
 		require.NoError(t, err)
 		c.ends()
 	}
-	assert.Equal(t, 1, told())
+	assert.Equal(t, 1, reported())
 	ts.advance(1000)
 	c := ts.dial()
 	_, err := c.Write([]byte("DEL k\r\n"))
 	require.NoError(t, err)
 	c.ends()
-	assert.Equal(t, 2, told())
+	assert.Equal(t, 2, reported())
 }

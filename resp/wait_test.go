@@ -24,7 +24,7 @@ import (
 	"rlserver/storage"
 )
 
-// pipes is a listener whose connections are in memory, so that synctest can see who waits.
+// pipes is a listener whose connections are in memory, so that synctest sees which goroutines wait.
 type pipes struct {
 	arriving chan net.Conn
 	closed   chan struct{}
@@ -47,25 +47,25 @@ func (p *pipes) Close() error {
 	return nil
 }
 
-// bubble is a server in a synctest bubble, whose clock is the bubble's.
+// bubble is a server in a synctest bubble, with the clock of the bubble.
 type bubble struct {
 	*testServer
 	listener *pipes
 	begun    time.Time
 	shift    atomic.Int64 // of the system clock, µs
 	mu       sync.Mutex
-	said     []saying
+	log      []received
 }
 
-// saying is what a client was told.
-type saying struct {
+// received is a reply that a client has received.
+type received struct {
 	at         int64 // ms since the beginning
 	name, text string
 }
 
-func (s saying) String() string { return fmt.Sprintf("%d %s %s", s.at, s.name, s.text) }
+func (s received) String() string { return fmt.Sprintf("%d %s %s", s.at, s.name, s.text) }
 
-// inBubble runs a test in one. Time passes when all that can happen has happened.
+// inBubble runs a test in a bubble: time passes when all goroutines wait.
 func inBubble(t *testing.T, test func(t *testing.T, b *bubble)) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMirror(t)
@@ -107,7 +107,7 @@ func (b *bubble) dial() *testClient {
 
 func (b *bubble) ms() int64 { return time.Since(b.begun).Milliseconds() }
 
-// caller is a client whose replies are noted down as they come.
+// caller is a client whose replies are recorded when they arrive.
 type caller struct {
 	net.Conn
 	b    *bubble
@@ -131,43 +131,43 @@ func (b *bubble) caller(name string) *caller {
 func (b *bubble) say(name, text string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.said = append(b.said, saying{b.ms(), name, text})
+	b.log = append(b.log, received{b.ms(), name, text})
 }
 
-// call sends commands, one a line, and waits for what comes of them at once.
+// call sends commands, one per line, and waits for their immediate replies.
 func (c *caller) call(lines string) *caller {
 	go io.WriteString(c, pipeline(strings.FieldsFunc(lines, func(r rune) bool { return r == '\n' })...))
 	synctest.Wait()
 	return c
 }
 
-// calls has a new client call.
+// calls connects a new client and sends commands.
 func (b *bubble) calls(name, lines string) *caller { return b.caller(name).call(lines) }
 
-// heard tells what was said since it was asked for the last time: of one moment by the clients'
-// names, to each in the order in which it was.
-func (b *bubble) heard() (lines []string) {
-	for _, s := range b.heardSayings() {
+// replies returns what was received since it was last called: by time, then by the name of the
+// client, then in the order of arrival.
+func (b *bubble) replies() (lines []string) {
+	for _, s := range b.sortedReplies() {
 		lines = append(lines, s.String())
 	}
 	return lines
 }
 
-func (b *bubble) heardSayings() []saying {
-	said := b.sayings()
+func (b *bubble) sortedReplies() []received {
+	said := b.takeReplies()
 	slices.SortStableFunc(
 		said,
-		func(x, y saying) int { return cmp.Or(cmp.Compare(x.at, y.at), cmp.Compare(x.name, y.name)) },
+		func(x, y received) int { return cmp.Or(cmp.Compare(x.at, y.at), cmp.Compare(x.name, y.name)) },
 	)
 	return said
 }
 
-// sayings is heard as it came.
-func (b *bubble) sayings() (said []saying) {
+// takeReplies returns what was received since it was last called, in the order of arrival.
+func (b *bubble) takeReplies() (said []received) {
 	synctest.Wait()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	said, b.said = b.said, nil
+	said, b.log = b.log, nil
 	return said
 }
 
@@ -190,7 +190,7 @@ func TestWaitIsFirstComeFirstServed(t *testing.T) {
 			b.pass(b.ms() + 10)
 		}
 		b.pass(3500)
-		assert.Equal(t, []string{"0 a " + got, "1000 b " + got, "2000 c " + got, "3000 d " + got}, b.heard())
+		assert.Equal(t, []string{"0 a " + got, "1000 b " + got, "2000 c " + got, "3000 d " + got}, b.replies())
 	})
 }
 
@@ -202,13 +202,13 @@ func TestWaitIsAnsweredAtOnceIfItIsInVain(t *testing.T) {
 		assert.Equal(t, []string{
 			"0 c " + got, "0 c " + blocked + ":1000 :1000", "0 c " + blocked + ":-1 :1000",
 			"0 c " + blocked + ":1000 :1000", "0 c " + blocked + ":-1 :1000",
-		}, b.heard())
+		}, b.replies())
 		b.pass(1000)
-		assert.Equal(t, []string{"1000 first " + got}, b.heard())
+		assert.Equal(t, []string{"1000 first " + got}, b.replies())
 	})
 }
 
-// Who stands behind others is denied when its time is over, and not before; and who was let in at
+// A waiter behind others is denied when its timeout ends, not before; and one that was admitted at
 // that moment has come first.
 func TestWaitEndsInTime(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bubble) {
@@ -219,7 +219,7 @@ func TestWaitEndsInTime(t *testing.T) {
 		b.pass(2000)
 		assert.Equal(t, []string{
 			"0 a " + got, "1000 b " + got, "1000 c " + blocked + ":1000 :1000", "1000 d " + blocked + ":1000 :1000",
-		}, b.heard(), "d has become the first and hears that it cannot be in time")
+		}, b.replies(), "d has become the first and hears that it cannot be in time")
 	})
 }
 
@@ -231,9 +231,9 @@ func TestWaitLeavesNoRoomUnused(t *testing.T) {
 		b.calls("large", "RL.SLIDE k 3 1s COST 3 WAIT 5s")
 		b.calls("small", "RL.SLIDE k 3 1s WAIT 500ms")
 		b.pass(100)
-		b.heard()
+		b.replies()
 		b.pass(2000)
-		assert.Equal(t, []string{"500 small *5 :1 :3 :0 :0 :1000", "1500 large *5 :1 :3 :0 :0 :1000"}, b.heard())
+		assert.Equal(t, []string{"500 small *5 :1 :3 :0 :0 :1000", "1500 large *5 :1 :3 :0 :0 :1000"}, b.replies())
 	})
 }
 
@@ -259,9 +259,9 @@ func TestWhatWakesThoseWhoWait(t *testing.T) {
 				b.calls("changer", step.before+"\nSELECT 0\n"+strings.TrimSuffix(step.limiter, " WAIT 2h"))
 				b.calls("waiter", step.limiter)
 				b.pass(100)
-				require.NotContains(t, strings.Join(b.heard(), "\n"), "waiter")
+				require.NotContains(t, strings.Join(b.replies(), "\n"), "waiter")
 				b.calls("changer", step.change)
-				assert.Regexp(t, `(?m)^100 waiter \*[56] :1 `, strings.Join(b.heard(), "\n"))
+				assert.Regexp(t, `(?m)^100 waiter \*[56] :1 `, strings.Join(b.replies(), "\n"))
 			})
 		})
 	}
@@ -273,9 +273,9 @@ func TestWaitKnowsOfExpiry(t *testing.T) {
 		b.calls("setup", "RL.TOKEN k 1 1 1h")
 		b.calls("waiter", "RL.TOKEN k 1 1 1h WAIT 2h")
 		b.calls("expire", "PEXPIRE k 700")
-		b.heard()
+		b.replies()
 		b.pass(1000)
-		assert.Equal(t, []string{"701 waiter *5 :1 :1 :0 :0 :3600000"}, b.heard())
+		assert.Equal(t, []string{"701 waiter *5 :1 :1 :0 :0 :3600000"}, b.replies())
 	})
 }
 
@@ -287,7 +287,7 @@ func TestWaitForAKeyOfAnotherType(t *testing.T) {
 		b.calls("b", one+"1m")
 		b.calls("set", "SET k v")
 		const wrong = " -WRONGTYPE Operation against a key holding the wrong kind of value"
-		assert.ElementsMatch(t, []string{"0 setup " + got, "0 set +OK", "0 a" + wrong, "0 b" + wrong}, b.heard())
+		assert.ElementsMatch(t, []string{"0 setup " + got, "0 set +OK", "0 a" + wrong, "0 b" + wrong}, b.replies())
 	})
 }
 
@@ -297,7 +297,7 @@ func TestWhoGoesAwayLeavesTheLine(t *testing.T) {
 		first := b.calls("first", one+"1m")
 		gone := b.calls("gone", one+"1m")
 		b.calls("last", one+"1m")
-		b.heard()
+		b.replies()
 		b.pass(500)
 		gone.Close()
 		synctest.Wait()
@@ -305,9 +305,9 @@ func TestWhoGoesAwayLeavesTheLine(t *testing.T) {
 		first.Close()
 		synctest.Wait()
 		assert.EqualValues(t, 1, b.queues.Waiting.Load())
-		b.heard()
+		b.replies()
 		b.pass(1000)
-		assert.Equal(t, []string{"1000 last " + got}, b.heard())
+		assert.Equal(t, []string{"1000 last " + got}, b.replies())
 	})
 }
 
@@ -319,37 +319,37 @@ func TestPipelineAroundACallThatWaits(t *testing.T) {
 		b.pass(500)
 		c.call(strings.Repeat("INCR n\n", 3000) + "ECHO " + strings.Repeat("x", 20000) + "\n" + one + "1m\nGET a")
 		b.calls("other", "GET a")
-		assert.Equal(t, []string{"0 c +OK", "0 c " + got, "500 other $1 1"}, b.heard())
+		assert.Equal(t, []string{"0 c +OK", "0 c " + got, "500 other $1 1"}, b.replies())
 		b.pass(1999)
-		said := b.heard()
+		said := b.replies()
 		assert.Equal(t, []string{"1000 c " + got, "1000 c +OK", "1000 c $1 2", "1000 c :1"}, said[:4])
 		assert.Len(t, said, 4+2999+1)
 		b.pass(2000)
-		assert.Equal(t, []string{"2000 c " + got, "2000 c $1 2"}, b.heard())
+		assert.Equal(t, []string{"2000 c " + got, "2000 c $1 2"}, b.replies())
 	})
 }
 
 func TestWaitWithinATransaction(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bubble) {
 		b.calls("c", "MULTI\n"+one+"1m\n"+one+"1m\nBZPOPMIN none 0\nBZMPOP 0 1 none MIN\nEXEC")
-		said := b.heard()
+		said := b.replies()
 		assert.Equal(t, "0 c *4 "+got+" "+blocked+":1000 :1000 *-1 *-1", said[len(said)-1])
 	})
 }
 
-// A call without WAIT does not look at who waits, and costs them nothing but time.
+// A call without WAIT ignores the waiters, and costs them only time.
 func TestCallsWithoutWaitGoAhead(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bubble) {
 		b.calls("setup", "RL.SLIDE k 2 1s\nRL.SLIDE k 2 1s")
 		b.pass(500)
 		b.calls("patient", "RL.SLIDE k 2 1s COST 2 WAIT 1500ms")
 		b.calls("del", "ZPOPMIN k")
-		b.heard()
+		b.replies()
 		b.pass(600)
 		b.calls("quick", "RL.SLIDE k 2 1s")
-		b.heard()
+		b.replies()
 		b.pass(2000)
-		assert.Equal(t, []string{"1600 patient *5 :1 :2 :0 :0 :1000"}, b.heard())
+		assert.Equal(t, []string{"1600 patient *5 :1 :2 :0 :0 :1000"}, b.replies())
 	})
 }
 
@@ -377,19 +377,19 @@ func TestWhoTakesNothingDoesNotWait(t *testing.T) {
 			b.calls("setup", step.setup)
 			b.pass(100)
 			b.calls("other", step.other)
-			b.heard()
+			b.replies()
 			b.calls("again", cmp.Or(step.again, step.setup))
 			assert.Equal(
 				t,
 				strings.TrimSpace("100 again "+step.want),
-				cmp.Or(strings.Join(b.heard(), "\n"), "100 again"),
+				cmp.Or(strings.Join(b.replies(), "\n"), "100 again"),
 				step.setup,
 			)
 		})
 	}
 }
 
-// A policy with another algorithm begins anew, for who waits too: it is the new one that admits
+// A policy with another algorithm starts afresh, also for waiters: it is the new one that admits
 // him, and knows of it.
 func TestWaitWhenThePolicyChanges(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bubble) {
@@ -397,7 +397,7 @@ func TestWaitWhenThePolicyChanges(t *testing.T) {
 		b.calls("first", "RL.CHECK ann p WAIT 2h")
 		b.calls("second", "RL.CHECK ann p WAIT 2h")
 		b.pass(100)
-		b.heard()
+		b.replies()
 		b.calls("setup", "RL.POLICY SET p TOKEN 1 1 1m\nRL.CHECK ann p COST 0")
 		assert.Equal(
 			t,
@@ -406,15 +406,15 @@ func TestWaitWhenThePolicyChanges(t *testing.T) {
 				"100 setup +OK, keys of the former algorithm dropped: 1",
 				"100 setup *6 :0 :1 :0 :60000 :60000 :0",
 			},
-			b.heard(),
+			b.replies(),
 		)
 		b.pass(60_100)
-		assert.Equal(t, []string{"60100 second *6 :1 :1 :0 :0 :60000 :0"}, b.heard())
+		assert.Equal(t, []string{"60100 second *6 :1 :1 :0 :0 :60000 :0"}, b.replies())
 	})
 }
 
-// Who is admitted after waiting came when there was room. To make room then, under the locks of its
-// keys, would wait for these for ever.
+// A waiter that is admitted was accepted when there was enough memory. To make room then, under the
+// locks of its keys, would wait for these for ever.
 func TestWaitWhenMemoryHasRunOut(t *testing.T) {
 	for _, policy := range []string{"ratelimit", "allkeys-lru", "noeviction"} {
 		inBubble(t, func(t *testing.T, b *bubble) {
@@ -422,9 +422,9 @@ func TestWaitWhenMemoryHasRunOut(t *testing.T) {
 			b.calls("behind", one+"3s")
 			b.calls("short", "RL.SLIDE l 1 1s\nRL.SLIDE l 1 1s WAIT 1s")
 			b.calls("setup", "CONFIG SET maxmemory-policy "+policy+" maxmemory 1")
-			b.heard()
+			b.replies()
 			b.pass(1500)
-			assert.Equal(t, []string{"1000 behind " + got, "1000 short " + got}, b.heard(), policy)
+			assert.Equal(t, []string{"1000 behind " + got, "1000 short " + got}, b.replies(), policy)
 		})
 	}
 }
@@ -443,7 +443,7 @@ func TestWaitTakesADuration(t *testing.T) {
 							"w; " +
 							"WAIT takes from 1ms to 10 years, and a call without it does not wait",
 					},
-					b.heard(),
+					b.replies(),
 				)
 			}
 		}
@@ -451,7 +451,7 @@ func TestWaitTakesADuration(t *testing.T) {
 		assert.Equal(
 			t,
 			[]string{"0 c -ERR syntax error", "0 c -ERR syntax error", "0 c -ERR syntax error", "0 c :0"},
-			b.heard(),
+			b.replies(),
 		)
 	})
 }
@@ -467,23 +467,23 @@ func TestClientUnblock(t *testing.T) {
 			)
 		}
 		admin.call("CLIENT LIST")
-		assert.Equal(t, 4, strings.Count(strings.Join(b.heard(), " "), "flags=b "))
+		assert.Equal(t, 4, strings.Count(strings.Join(b.replies(), " "), "flags=b "))
 		admin.call("CLIENT UNBLOCK 1\nCLIENT UNBLOCK 99\nCLIENT UNBLOCK x\nCLIENT UNBLOCK 2 NOW")
 		assert.Equal(t, []string{"0 admin :0", "0 admin :0", "0 admin -ERR value is not an integer or out of range",
-			"0 admin -ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR"}, b.heard())
+			"0 admin -ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR"}, b.replies())
 		b.pass(400)
 		admin.call(
 			"MULTI\nCLIENT UNBLOCK 2 TIMEOUT\nCLIENT UNBLOCK 3 ERROR\nCLIENT UNBLOCK 4\nCLIENT UNBLOCK 5 ERROR\n" +
 				"CLIENT UNBLOCK 5\nEXEC",
 		)
-		said := b.heard()
+		said := b.replies()
 		assert.Subset(t, said, []string{
 			"400 admin *5 :1 :1 :1 :1 :0", "400 one " + blocked + ":600 :600", "400 two -UNBLOCKED client unblocked " +
 				"via CLIENT UNBLOCK",
 			"400 three *-1", "400 four -UNBLOCKED client unblocked via CLIENT UNBLOCK",
 		})
 		admin.call("INFO clients")
-		assert.Contains(t, strings.Join(b.heard(), " "), "blocked_clients:0")
+		assert.Contains(t, strings.Join(b.replies(), " "), "blocked_clients:0")
 	})
 }
 
@@ -494,11 +494,11 @@ func TestClientReplyAndWaiting(t *testing.T) {
 			one+"1m\nCLIENT REPLY SKIP\n"+one+"1m\nECHO behind\nCLIENT REPLY OFF\n"+one+"1m\nCLIENT REPLY ON\nECHO end",
 		)
 		b.pass(3000)
-		assert.Equal(t, []string{"0 c " + got, "1000 c $6 behind", "2000 c +OK", "2000 c $3 end"}, b.heard())
+		assert.Equal(t, []string{"0 c " + got, "1000 c $6 behind", "2000 c +OK", "2000 c $3 end"}, b.replies())
 	})
 }
 
-// Who waits is told nothing when the server ends, as by Redis, and does not hold it up; nor does
+// A waiter gets no reply when the server ends, as in Redis, and does not delay the end; nor does
 // CLIENT KILL leave anybody behind.
 func TestTheEndOfThoseWhoWait(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bubble) {
@@ -506,12 +506,12 @@ func TestTheEndOfThoseWhoWait(t *testing.T) {
 		b.calls("a", one+"1m")
 		b.calls("b", "BZPOPMIN x y 0")
 		b.calls("c", one+"1m")
-		b.heard()
+		b.replies()
 		b.calls("killer", "CLIENT KILL ID 2")
-		assert.Subset(t, b.heard(), []string{"0 killer :1", "0 a gone"})
+		assert.Subset(t, b.replies(), []string{"0 killer :1", "0 a gone"})
 		assert.EqualValues(t, 2, b.queues.Waiting.Load())
 		b.Shutdown(t.Context())
-		assert.Subset(t, b.heard(), []string{"0 b gone", "0 c gone"})
+		assert.Subset(t, b.replies(), []string{"0 b gone", "0 c gone"})
 	})
 }
 
@@ -524,7 +524,7 @@ func TestIdleTimeoutWhileWaiting(t *testing.T) {
 		b.calls("retime", "CONFIG SET timeout 7")
 		b.pass(100000)
 		var said []string
-		for _, line := range b.heard() {
+		for _, line := range b.replies() {
 			if strings.Contains(line, "waiter") {
 				said = append(said, line)
 			}
@@ -533,13 +533,13 @@ func TestIdleTimeoutWhileWaiting(t *testing.T) {
 	})
 }
 
-// More than a command may have is not kept for who waits.
+// A waiter does not keep more words than a command may have.
 func TestWhatIsSentWhileWaitingIsBounded(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bubble) {
 		b.calls("setup", "CONFIG SET client-query-buffer-limit 1mb")
 		c := b.calls("c", "BZPOPMIN none 0")
-		b.heard()
+		b.replies()
 		c.call(strings.Repeat("x", 1<<20+1))
-		assert.Equal(t, []string{"0 c gone"}, b.heard())
+		assert.Equal(t, []string{"0 c gone"}, b.replies())
 	})
 }

@@ -119,7 +119,7 @@ func TestStoringSeesChanges(t *testing.T) {
 	}
 }
 
-// A source that is no sorted set any more is told of, and nothing is stored.
+// A source that is not a sorted set any more is an error, and nothing is stored.
 func TestStoringSeesOtherTypes(t *testing.T) {
 	s := newBenchSession(func() int64 { return testStart })
 	fillSet(t, s, "a", 0, 10)

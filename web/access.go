@@ -12,10 +12,10 @@ import (
 )
 
 // Permission reports whether a call of the Redis protocol is allowed. What HTTP shows is allowed to
-// those who could see it by such calls.
+// users who could see it by such calls.
 type Permission func(words ...string) bool
 
-// Access decides who may see what the server shows.
+// Access decides which users may see what the server shows.
 type Access struct {
 	// Token is what clients may give as a bearer token, which allows everything; "": there is none.
 	Token string

@@ -27,7 +27,7 @@
 // A stream that is not ready for a frame skips it. The keys that are denied most are those of
 // RL.TOP; a click asks for the state of one key, by the rule that denied it last.
 //
-// # Who may see it
+// # Access
 //
 // If clients of the Redis protocol need a password or there is a token, so do those of HTTP, except
 // for health checks. A user sees what calls would show: the metrics with INFO, the page with RL.TOP

@@ -14,7 +14,7 @@ import (
 type listener struct {
 	net.Listener
 	max       int64
-	encrypted bool // what is refused cannot be told in plain text
+	encrypted bool // a refusal cannot be sent in plain text
 	hint      string
 
 	open    atomic.Int64
@@ -22,7 +22,7 @@ type listener struct {
 	parting atomic.Int64 // refused connections that are being closed
 }
 
-// maxParting is how many refused connections are told why at once. Others are closed.
+// maxParting is how many refused connections get the reason at once. Others are closed.
 const maxParting = 64
 
 // partingTime is how long a refused client may take to read why.

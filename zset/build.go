@@ -131,7 +131,7 @@ func (t *members) put(slot uint64) {
 
 const numberMask = 1<<32 - 1
 
-// find returns the number of a member's element, -1 if there is none, and what
+// find returns the number of the element of a member, -1 if it is missing, and what
 // add wants to know.
 func (t *members) find(member []byte) (number int, hash uint64) {
 	hash = t.h.Sum(member) &^ numberMask
@@ -216,7 +216,7 @@ func Unpack(h *dict.Hasher, packed []byte) (*Set, error) {
 	return build(h, elements), nil
 }
 
-var errPacked = errors.New("what should be a sorted set is none")
+var errPacked = errors.New("this is not a sorted set")
 
 // Extend adds members in order, each of which must name the score. It does nothing, and reports it,
 // if the first does not name it or would not come after all elements of the set, or the set has an

@@ -13,7 +13,7 @@ type Member struct {
 	Score  float64
 }
 
-// Members are members with their scores, in some order. The zero value is none.
+// Members are members with their scores, in some order. The zero value is empty.
 type Members struct {
 	set     *Set
 	lo, hi  int // the ranks from lo up to but not hi

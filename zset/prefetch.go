@@ -1,6 +1,6 @@
 package zset
 
-// Prefetch has the set itself fetched from memory, for PrefetchLast soon after. What the two return
+// Prefetch loads the set itself into the cache, for PrefetchLast soon after. What the two return
 // means nothing; it is to be used in some way, so that the compiler keeps the fetching.
 func (s *Set) Prefetch() (n int) {
 	if s.bare { // what is read is apart by a cache line or less
@@ -9,7 +9,7 @@ func (s *Set) Prefetch() (n int) {
 	return n + s.seq.text + s.seq.one.n + s.seq.room[0].head + len(s.seq.room[0].bytes)
 }
 
-// PrefetchLast has the last member fetched from memory, of a set that is not large: to add to a log
+// PrefetchLast loads the last member of a set that is not large into the cache: to add to a log
 // is to look at it and write behind it.
 func (s *Set) PrefetchLast() (n int) {
 	runs := s.seq.one.runs

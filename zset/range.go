@@ -25,7 +25,8 @@ type Range struct {
 	Offset, Count int64
 }
 
-// ends gives the ranks of the range in a set, from lo up to but not hi, both 0 if there are none.
+// ends returns the ranks of the range in a set, from lo up to but not including hi; both are 0 if
+// the range is empty.
 func (r *Range) ends(set *Set) (lo, hi int) {
 	switch r.By {
 	case ByScore:

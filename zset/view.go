@@ -72,7 +72,7 @@ func (z View) Between(lo, hi int, reverse bool) Members {
 	return Members{set: z.set, lo: lo, hi: hi, reverse: reverse}
 }
 
-// Random picks a member, each with the same chance; ok is false if there is none.
+// Random picks a member, each with the same probability; ok is false if the set is empty.
 func (z View) Random(r *rand.Rand) (member []byte, ok bool) {
 	if z.Len() == 0 {
 		return nil, false

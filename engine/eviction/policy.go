@@ -8,7 +8,7 @@ type Policy uint8
 // The policies: Redis', and Ratelimit, which knows limiters. Each looks at a few keys at a time and
 // evicts the best of those, as Redis does.
 const (
-	// Ratelimit takes keys with a deadline, of which the first of these that there are, and among
+	// Ratelimit takes keys with a deadline: the first of these groups that is not empty, and among
 	// equals the one that nobody has used for longest: limiters whose time is nearly over, so that
 	// they are nearly as good as new; those that are used by less than half, as nearly all of a
 	// flood are, and keys that are no limiters; those that their first call used up; those used by

@@ -138,7 +138,7 @@ func (w Windows) next(wall int64) int64 {
 }
 
 // reaches returns the first moment at which the wall clock shows wall or later. It never falls as
-// wall rises, which is what makes the windows a partition. No offset is as large as a day, so the
+// wall increases: so the windows are a partition. No offset is as large as a day, so the
 // moment is less than a day from wall, and no zone changes its offset twice in those two days.
 func (w Windows) reaches(wall int64) int64 {
 	from, to := wall-dayMs, wall+dayMs

@@ -137,7 +137,7 @@ func (s Counts) ends() int64 {
 }
 
 // Refund gives n hits back at Unix millisecond now, n >= 1, the newest first, and returns how many
-// that were: no more than still count. Counts of which none is used afterwards are the zero value.
+// that were: no more than still count. Counts that are all unused afterwards are the zero value.
 func (s Counts) Refund(now, n int64) (Counts, int64) {
 	held := s.advance(max(now, s.Start))
 	current := min(n, held.Current)

@@ -1,7 +1,7 @@
 package limit
 
 // Pace is Take for a bucket that leaks: what is missing from the bucket waits in it, and drains at
-// Refill per Period. So the bucket holds what may wait and the one that goes ahead, Capacity in
+// Refill per Period. So the bucket holds what may wait and the call that runs, Capacity in
 // all, and a call is admitted if it still fits.
 //
 // Delay is how many milliseconds, rounded up, it takes until all that is ahead of the call has

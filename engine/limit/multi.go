@@ -77,7 +77,7 @@ func AdmitsFrom(rules []Window, log Log, t, cost int64, budget *int) int64 {
 	return t
 }
 
-// Longest is the longest window of the rules, of which there is at least one: what decides which
+// Longest returns the longest window of one or more rules: it decides which
 // hits a log keeps.
 func Longest(rules []Window) int64 {
 	window := rules[0].Length

@@ -50,7 +50,7 @@ func (h *Fields) Len() int {
 	return len(h.few)
 }
 
-// Find gives the pair of a field, nil if there is none. It holds until the next change.
+// Find returns the pair of a field, nil if it is missing. It is valid until the next change.
 func (h *Fields) Find(field []byte) *pair { return h.findHashed(h.hasher.Sum(field), field) }
 
 func (h *Fields) findHashed(sum uint64, field []byte) *pair {

@@ -140,7 +140,7 @@ func (h HashView) Scan(cursor uint64, count int, visit func(field, value string)
 	return h.Fields.scan(cursor, count, visit)
 }
 
-// Random picks a field, each with the same chance; ok is false if there is none.
+// Random picks a field, each with the same probability; ok is false if the hash is empty.
 func (h HashView) Random(r *rand.Rand) (field, value string, ok bool) {
 	if h.Len() == 0 {
 		return "", "", false
@@ -158,7 +158,8 @@ func (h HashView) Sample(r *rand.Rand, n int64) iter.Seq2[string, string] {
 	return h.Fields.sample(r, int(n))
 }
 
-// Pick yields a field n times, each time any with the same chance; nothing if there is none.
+// Pick yields n random fields, with repetitions, each with the same probability; nothing if the
+// hash is empty.
 func (h HashView) Pick(r *rand.Rand, n int) iter.Seq2[string, string] {
 	return func(yield func(string, string) bool) {
 		for range n {

@@ -20,7 +20,7 @@ type Field struct {
 	least, most int64                      // of a number
 }
 
-// Key is the field's name in a file: that of an option is its word.
+// Key is the name of the field in a file; for an option, its word in lower case.
 func (f *Field) Key() string {
 	if f.Word != "" {
 		return strings.ToLower(f.Word)
@@ -28,7 +28,7 @@ func (f *Field) Key() string {
 	return f.Name
 }
 
-// form is what a field looks like.
+// form is the syntax of a field.
 type form uint8
 
 const (
@@ -50,8 +50,8 @@ func duration(name string, put func(*Rule, int64)) Field {
 	return Field{Name: name, form: aDuration, put: put}
 }
 
-// Read takes the field's word into a rule, into which the fields before have been read. The error
-// is an Error. It allocates nothing if there is none.
+// Read parses the word of a field and sets the field of a rule. The fields before it have been
+// read. Errors are of type Error. Without an error it does not allocate.
 func (f *Field) Read(word []byte, r *Rule) (err error) {
 	var n int64
 	switch f.form {
@@ -74,7 +74,7 @@ func (f *Field) Read(word []byte, r *Rule) (err error) {
 	return err
 }
 
-// text is the one way in which a word that was read is kept.
+// text is the canonical form of a word that was read.
 func (f *Field) text(word []byte) string {
 	if f.form == aDuration || f.form == aWindow {
 		if ms, ok := limit.ParseDuration(word); ok {
@@ -86,7 +86,7 @@ func (f *Field) text(word []byte) string {
 	return string(word)
 }
 
-// Count reads a whole number, in the one way in which Redis writes it.
+// Count parses a whole number in the form in which Redis writes it.
 func Count(name string, word []byte, least, most int64) (int64, error) {
 	n, ok := integer(word)
 	switch {
@@ -126,7 +126,7 @@ func integer(word []byte) (int64, bool) {
 	return int64(n), n <= math.MaxInt64
 }
 
-// Duration reads a length of time, in ms. The hint ends the error.
+// Duration parses a duration and returns ms. The hint is the end of the error.
 func Duration(word []byte, hint string) (ms int64, err error) {
 	ms, ok := limit.ParseDuration(word)
 	if !ok {
@@ -141,8 +141,7 @@ func Duration(word []byte, hint string) (ms int64, err error) {
 	return ms, nil
 }
 
-// readWindow takes a length of time, or a unit of the calendar, which is in UTC until readZone says
-// otherwise.
+// readWindow parses a duration or a calendar unit, which is in UTC unless readZone sets a zone.
 func readWindow(word []byte, w *limit.Windows) error {
 	if unit, ok := limit.ParseCalendar(word); ok {
 		*w = limit.Calendar(unit, time.UTC)

@@ -2,7 +2,7 @@ package rule
 
 import "rlserver/engine/limit"
 
-// Kind says which algorithm a Rule is of.
+// Kind is the algorithm of a Rule.
 type Kind uint8
 
 // The algorithms. Each names the fields of Rule it uses.
@@ -11,11 +11,11 @@ const (
 	Token               // Token
 	Fixed               // Fixed
 	Lease               // Lease
-	Leaky               // Token, whose Capacity is what may wait and the one that goes ahead
+	Leaky               // Token: Capacity counts the calls that wait and the one that runs
 	Counter             // Counter
 )
 
-// Rule is an algorithm and its numbers. It is one flat struct so that a list of them is built up
+// Rule is an algorithm and its numbers. It is one flat struct so that a list of rules is built
 // without allocating.
 type Rule struct {
 	Kind    Kind

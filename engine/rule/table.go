@@ -16,7 +16,7 @@ type Algorithm struct {
 	Empty   Rule // what a rule is before its fields are read
 }
 
-// algorithms are all there are, by Kind.
+// algorithms is the table of algorithms, by Kind.
 var algorithms = [...]Algorithm{
 	Slide: {Name: "SLIDE",
 		Fields: []Field{
@@ -57,13 +57,13 @@ func init() {
 	}
 }
 
-// Algorithms are all there are.
+// Algorithms returns all algorithms.
 func Algorithms() []Algorithm { return algorithms[:] }
 
 // Algorithm is how rules of this kind are written.
 func (k Kind) Algorithm() *Algorithm { return &algorithms[k] }
 
-// Find finds an algorithm by its name, in any case; nil if there is none.
+// Find returns the algorithm of a name, in any case; nil if there is no such algorithm.
 func Find(name []byte) *Algorithm {
 	for i := range algorithms {
 		if equalFold(name, algorithms[i].Name) {

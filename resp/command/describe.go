@@ -272,7 +272,7 @@ func (k *KeySpec) complete(words [][]byte) bool {
 	return ok && n > 0 && n <= int64(len(words)-k.Begin-1)
 }
 
-// writeCommandInfo answers with what COMMAND tells of one command.
+// writeCommandInfo writes the description of a command in COMMAND.
 func writeCommandInfo(r *wire.Reply, c *Command) {
 	first, last, step, _ := c.keyRange()
 	r.Array(10)
@@ -463,7 +463,7 @@ type docField struct {
 	tell func()
 }
 
-// writeCommandDocs answers with what COMMAND DOCS tells of one command.
+// writeCommandDocs writes the description of a command in COMMAND DOCS.
 func writeCommandDocs(r *wire.Reply, c *Command) {
 	text := func(s string) func() { return func() { r.BulkString(s) } }
 	fields := []docField{

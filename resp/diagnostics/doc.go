@@ -13,6 +13,6 @@
 //
 // # Passwords
 //
-// Whoever shows a call to others passes it through Redacted first. A new command or setting that
+// Code that shows a call to others passes it through Redacted first. A new command or setting that
 // takes a password is declared there, or has config.Parameter.Secret.
 package diagnostics

@@ -52,7 +52,7 @@ func Rewrite(text string, settings []Setting) string {
 	return strings.Join(out, "\n") + "\n"
 }
 
-// settingOf returns the setting that a line is of, nil if there is none.
+// settingOf returns the setting of a line; nil if it has none.
 func settingOf(line string, settings []Setting) *Setting {
 	words, err := splitLine(line)
 	if err != nil || len(words) == 0 {

@@ -17,7 +17,7 @@ import (
 	"rlserver/resp/commands/limits"
 )
 
-// modelCall is a call on one sliding window, as the model knows it.
+// modelCall is a call on one sliding window, in the model.
 type modelCall struct {
 	name     string
 	cost     int
@@ -25,21 +25,20 @@ type modelCall struct {
 	gone     bool
 }
 
-// modelLine is what a line should be: a log of hits and those who wait, looked at anew in every
-// millisecond.
-type modelLine struct {
-	limit  int
-	window int64
-	hits   []int64
-	line   []*modelCall
+// modelQueue is a model of a queue: a log of hits and the waiters, evaluated every millisecond.
+type modelQueue struct {
+	limit   int
+	window  int64
+	hits    []int64
+	waiting []*modelCall
 }
 
-func (m *modelLine) fits(now int64, cost int) bool {
+func (m *modelQueue) fits(now int64, cost int) bool {
 	m.hits = slices.DeleteFunc(m.hits, func(at int64) bool { return at <= now-m.window })
 	return len(m.hits)+cost <= m.limit
 }
 
-func (m *modelLine) admit(now int64, cost int) bool {
+func (m *modelQueue) admit(now int64, cost int) bool {
 	if !m.fits(now, cost) {
 		return false
 	}
@@ -49,8 +48,8 @@ func (m *modelLine) admit(now int64, cost int) bool {
 	return true
 }
 
-// retry is how long until a call fits, if nobody else comes.
-func (m *modelLine) retry(now int64, cost int) (ms int64) {
+// retry returns how long until a call fits if no other call arrives.
+func (m *modelQueue) retry(now int64, cost int) (ms int64) {
 	for copied := *m; ; ms++ {
 		copied.hits = slices.Clone(m.hits)
 		if copied.fits(now+ms, cost) {
@@ -59,22 +58,22 @@ func (m *modelLine) retry(now int64, cost int) (ms int64) {
 	}
 }
 
-// step does what is due in a millisecond, and tells who is admitted and who is denied.
-func (m *modelLine) step(now int64, say func(call *modelCall, allowed bool)) {
-	m.line = slices.DeleteFunc(m.line, func(c *modelCall) bool { return c.gone })
-	for len(m.line) > 0 {
-		first := m.line[0]
+// step runs what is due in a millisecond, and reports which calls are admitted and denied.
+func (m *modelQueue) step(now int64, say func(call *modelCall, allowed bool)) {
+	m.waiting = slices.DeleteFunc(m.waiting, func(c *modelCall) bool { return c.gone })
+	for len(m.waiting) > 0 {
+		first := m.waiting[0]
 		allowed := m.admit(now, first.cost)
 		if !allowed && m.retry(now, first.cost) <= first.deadline-now && now < first.deadline {
 			break
 		}
-		m.line = m.line[1:]
+		m.waiting = m.waiting[1:]
 		say(first, allowed)
 	}
-	late := slices.DeleteFunc(slices.Clone(m.line), func(c *modelCall) bool { return c.deadline > now })
-	// by arrival: those of one moment have come in that order too, as deadlines differ otherwise
+	late := slices.DeleteFunc(slices.Clone(m.waiting), func(c *modelCall) bool { return c.deadline > now })
+	// in the order of arrival, also for calls of the same millisecond
 	for _, c := range late {
-		m.line = slices.DeleteFunc(m.line, func(x *modelCall) bool { return x == c })
+		m.waiting = slices.DeleteFunc(m.waiting, func(x *modelCall) bool { return x == c })
 		say(c, m.admit(now, c.cost))
 	}
 	if len(late) > 0 {
@@ -82,21 +81,21 @@ func (m *modelLine) step(now int64, say func(call *modelCall, allowed bool)) {
 	}
 }
 
-// Random traces of callers that wait, that do not, that go away, and of keys that are reset,
-// against the model: who is admitted, who is denied, in which order and in which millisecond.
-func TestLinesAgreeWithTheModel(t *testing.T) {
+// Random traces of calls that wait, calls that do not, clients that disconnect and keys that are
+// reset, against the model: which calls are admitted or denied, in which order and millisecond.
+func TestQueuesAgreeWithTheModel(t *testing.T) {
 	for range 30 {
 		seed := rand.Uint64()
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
-			inBubble(t, func(t *testing.T, b *bubble) { walkLines(t, b, rand.New(rand.NewPCG(seed, 0))) })
+			inBubble(t, func(t *testing.T, b *bubble) { walkQueues(t, b, rand.New(rand.NewPCG(seed, 0))) })
 		})
 	}
 }
 
-func walkLines(t *testing.T, b *bubble, r *rand.Rand) {
-	var model [2]modelLine
+func walkQueues(t *testing.T, b *bubble, r *rand.Rand) {
+	var model [2]modelQueue
 	for i := range model {
-		model[i] = modelLine{limit: 1 + r.IntN(4), window: int64(20 + r.IntN(100))}
+		model[i] = modelQueue{limit: 1 + r.IntN(4), window: int64(20 + r.IntN(100))}
 	}
 	var want []string
 	say := func(now int64) func(c *modelCall, allowed bool) {
@@ -117,7 +116,7 @@ func walkLines(t *testing.T, b *bubble, r *rand.Rand) {
 		if r.IntN(3) > 0 {
 			continue
 		}
-		// so what ends a timeout in a millisecond comes before what is called in it
+		// so timeouts of a millisecond end before its calls
 		time.Sleep(time.Duration(now+1) * time.Microsecond)
 		i := r.IntN(len(model))
 		m, key := &model[i], fmt.Sprint("k", i)
@@ -127,8 +126,8 @@ func walkLines(t *testing.T, b *bubble, r *rand.Rand) {
 			b.calls(name, "DEL "+key)
 			m.hits = nil
 		case 1:
-			if len(m.line) > 0 {
-				call = m.line[r.IntN(len(m.line))]
+			if len(m.waiting) > 0 {
+				call = m.waiting[r.IntN(len(m.waiting))]
 				call.gone = true
 				open[call.name].Close()
 				synctest.Wait()
@@ -146,18 +145,18 @@ func walkLines(t *testing.T, b *bubble, r *rand.Rand) {
 			switch {
 			case call.cost > m.limit || m.retry(now, call.cost) > wait:
 				say(now)(call, false)
-			case len(m.line) == 0 && m.admit(now, call.cost):
+			case len(m.waiting) == 0 && m.admit(now, call.cost):
 				say(now)(call, true)
 			default:
-				m.line = append(m.line, call)
+				m.waiting = append(m.waiting, call)
 			}
 		}
 		m.step(now, say(now))
 	}
-	// the timeouts of the last one
+	// the timeouts of the last calls
 	time.Sleep(600*time.Millisecond - time.Microsecond - time.Since(b.begun))
 	var said []string
-	for _, line := range b.heard() {
+	for _, line := range b.replies() {
 		if before, after, ok := strings.Cut(line, " *5 :"); ok {
 			said = append(said, before+" *5 :"+after[:1])
 		}
@@ -167,8 +166,7 @@ func walkLines(t *testing.T, b *bubble, r *rand.Rand) {
 	require.Equal(t, want, said)
 }
 
-// pair is a command for this test alone: one hit on each of two keys, both or neither, as RL.ALL
-// does.
+// pair is a command for tests: one hit on each of two keys, both or neither, like RL.ALL.
 func pair(c *command.Call) error {
 	keys := [2]struct {
 		k    int
@@ -217,9 +215,9 @@ func withPair(t *testing.T) {
 	t.Cleanup(func() { delete(command.Table, "test.pair") })
 }
 
-// A call on two keys stands in both lines: it is admitted as soon as both have room and nobody is
-// before it in either, and nobody who came after it to one of them is admitted before it.
-func TestACallInTwoLines(t *testing.T) {
+// A call on two keys waits in both queues. It is admitted as soon as both limits allow it and it is
+// the first in both queues. No later call on one of the keys is admitted before it.
+func TestCallInTwoQueues(t *testing.T) {
 	withPair(t)
 	inBubble(t, func(t *testing.T, b *bubble) {
 		b.calls("x0", "RL.SLIDE x 1 1s")
@@ -233,7 +231,7 @@ func TestACallInTwoLines(t *testing.T) {
 		b.calls("del", "DEL x")
 		b.pass(700)
 		b.calls("late", "TEST.PAIR y x 1 1s 1 1s WAIT 500ms")
-		b.heard()
+		b.replies()
 		b.pass(6000)
 		assert.Equal(
 			t,
@@ -245,14 +243,14 @@ func TestACallInTwoLines(t *testing.T) {
 				"3100 y2 " + got,
 				"4100 again " + got,
 			},
-			b.heard(),
+			b.replies(),
 		)
 	})
 }
 
-// When a call in two lines goes away, those behind it in either are looked after, and so they are
-// when a change makes room.
-func TestTwoLinesMoveOn(t *testing.T) {
+// When a call in two queues ends, the waiters behind it in both are tried again, and likewise after
+// a change of a key.
+func TestTwoQueuesAdvance(t *testing.T) {
 	withPair(t)
 	for name, step := range map[string]struct {
 		change func(pair *caller, b *bubble)
@@ -273,20 +271,19 @@ func TestTwoLinesMoveOn(t *testing.T) {
 				pair := b.calls("pair", "TEST.PAIR x y 1 1s 1 1s WAIT 1m")
 				b.calls("x", "RL.SLIDE x 1 1s WAIT 1m")
 				b.calls("y", "RL.SLIDE y 1 1s WAIT 1m")
-				b.heard()
+				b.replies()
 				b.pass(500)
 				step.change(pair, b)
 				b.pass(3000)
-				assert.Equal(t, step.want, b.heard())
+				assert.Equal(t, step.want, b.replies())
 			})
 		})
 	}
 }
 
-// Random callers on one key or two. Nobody overtakes: of those who have a key in common and were
-// admitted, who came first was admitted first; nobody is left over; and no window ever holds more
-// than it may.
-func TestNobodyOvertakes(t *testing.T) {
+// Random calls on one key or two. Calls with a key in common are admitted in the order of arrival,
+// all of them are admitted, and no window exceeds its limit.
+func TestOrderOfArrival(t *testing.T) {
 	withPair(t)
 	for range 20 {
 		seed := rand.Uint64()
@@ -309,7 +306,7 @@ func TestNobodyOvertakes(t *testing.T) {
 					keysOf[name] = keys
 				}
 				b.pass(100_000)
-				said := b.sayings()
+				said := b.takeReplies()
 				require.Len(t, said, 60)
 				for i, late := range said {
 					assert.Equal(t, "*5 :1", late.text[:5])
@@ -337,8 +334,8 @@ func TestNobodyOvertakes(t *testing.T) {
 	}
 }
 
-// A rule that is not in the key has changed.
-func TestStir(t *testing.T) {
+// RetryAll tries waiters again when a rule outside the keyspace has changed.
+func TestRetryAll(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bubble) {
 		capacity := int64(1)
 		command.Table["test.policy"] = &command.Command{
@@ -363,10 +360,10 @@ func TestStir(t *testing.T) {
 		for _, name := range []string{"setup", "a", "b", "c"} {
 			b.calls(name, "TEST.POLICY k WAIT 1d")
 		}
-		b.heard()
+		b.replies()
 		capacity = 3
 		b.queues.RetryAll()
-		said := strings.Join(b.heard(), "\n")
+		said := strings.Join(b.replies(), "\n")
 		assert.Regexp(t, `^0 a \*5 :1 :3 :1 .*\n0 b \*5 :1 :3 :0 .*$`, said)
 	})
 }
