@@ -66,9 +66,19 @@ func TestTimeoutsGoByTheMonotonicClock(t *testing.T) {
 				b.takeReplies()
 				b.pass(1000)
 				b.step(step)
-				b.requireHears(30500,
-					received{5000, "pop", "*-1"}, received{7000, "pops", "*-1"}, received{10000, "next", "*5 :1"},
-					received{20000, "slide", "*5 :1"}, received{30000, "large", "*5 :0"}, received{30000, "small", "*5 :1"})
+				b.requireHears(
+					30500,
+					received{5000, "pop", "*-1"},
+					received{7000, "pops", "*-1"},
+					received{10000, "next", "*5 :1"},
+					received{
+						20000,
+						"slide",
+						"*5 :1",
+					},
+					received{30000, "large", "*5 :0"},
+					received{30000, "small", "*5 :1"},
+				)
 				c := b.dial()
 				assert.Contains(t, c.do("RL.LEASE one 1 10s c"), "*5 :1", "the second has lapsed too")
 				c.Close()
