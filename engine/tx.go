@@ -218,8 +218,12 @@ func (tx *Tx) unlock() {
 	if cap(tx.parts) > keptParts {
 		tx.parts, tx.rules = nil, nil
 	}
-	tx.notified, tx.after = nil, nil
-	tx.check.reset()
+	if len(tx.notified) > 0 || len(tx.after) > 0 { // to clear them costs a write barrier
+		tx.notified, tx.after = nil, nil
+	}
+	if len(tx.check.policies) > 0 {
+		tx.check.reset()
+	}
 	tx.recount()
 	for _, sh := range tx.locked {
 		sh.mu.Unlock()
@@ -293,9 +297,8 @@ func (tx *Tx) perform(o object.Object, f *effect.Effect) object.Object {
 	tx.changed += f.Size()
 	o = tx.e.apply(o, f)
 	if tx.e.journal != nil {
-		recorded := *f
-		recorded.Set = nil // it goes on to change
-		tx.effects = append(tx.effects, recorded)
+		tx.effects = append(tx.effects, *f)
+		tx.effects[len(tx.effects)-1].Set = nil // it goes on to change
 	}
 	return o
 }

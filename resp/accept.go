@@ -25,20 +25,36 @@ func (s *Server) ServeTLS(ln net.Listener, with *tls.Config) error {
 	s.serving.Add(1)
 	s.mu.Unlock()
 	defer s.serving.Done()
-	return redcon.Serve(&gate{Listener: ln, server: s, tls: with}, s.handle, s.accept, s.closed)
+	unused := func(redcon.Conn, redcon.Command) {} // redcon insists on a handler
+	return redcon.Serve(&gate{Listener: ln, server: s, tls: with}, unused, s.accept, s.closed)
 }
 
-// handle serves a batch of commands. redcon calls it when the connection's guard has one.
-func (s *Server) handle(conn redcon.Conn, _ redcon.Command) {
-	conn.Context().(*session).serve(conn)
+// connection is a client's connection as redcon sees it. redcon accepts it, gives it a goroutine
+// and closes it; the goroutine's first Read serves the client until the connection ends, so redcon
+// finds no commands to handle.
+type connection struct {
+	*wire.Guard
+	session *session // nil: the connection was refused
 }
 
-// gate is a listener that wraps connections in guards.
+// Read implements net.Conn. It serves the client until the connection ends.
+func (c *connection) Read(buf []byte) (int, error) { return 0, c.session.serve(buf) }
+
+// gate is a listener that wraps its connections.
 type gate struct {
 	net.Listener
 	server *Server
 	tls    *tls.Config // nil without TLS
 	log    throttle    // of errors of Accept
+}
+
+// guard returns the guard of a new connection.
+func (g *gate) guard(conn net.Conn) *wire.Guard {
+	limits, idle := g.server.limits, g.server.Settings.Timeout
+	if g.tls != nil {
+		return wire.NewTLSGuard(conn, g.tls, limits, idle)
+	}
+	return wire.NewGuard(conn, limits, idle)
 }
 
 // Accept implements net.Listener. It tries again after errors such as a lack of file descriptors.
@@ -49,10 +65,7 @@ func (g *gate) Accept() (net.Conn, error) {
 			if tcp, ok := conn.(*net.TCPConn); ok {
 				tcp.SetKeepAliveConfig(g.server.Settings.KeepAlive())
 			}
-			if g.tls != nil {
-				return wire.NewTLSGuard(conn, g.tls, g.server.limits, g.server.Settings.Timeout), nil
-			}
-			return wire.NewGuard(conn, g.server.limits, g.server.Settings.Timeout), nil
+			return &connection{Guard: g.guard(conn)}, nil
 		}
 		if errors.Is(err, net.ErrClosed) {
 			// redcon closes all connections when Accept fails: wait until they have ended.
@@ -70,16 +83,15 @@ func (g *gate) Accept() (net.Conn, error) {
 // otherwise the client gets an error, as in Redis without TLS alone, and redcon closes the
 // connection.
 func (s *Server) accept(conn redcon.Conn) bool {
-	g := conn.NetConn().(*wire.Guard)
+	c := conn.NetConn().(*connection)
 	refusal := protectedModeRefusal
-	if g.TLS() || s.mayConnect(g.RemoteAddr()) { // with TLS, admit asks after the handshake
-		ss := s.newSession(g)
-		conn.SetContext(ss)
-		refusal = s.register(ss)
+	if c.TLS() || s.mayConnect(c.RemoteAddr()) { // with TLS, admit asks after the handshake
+		c.session = s.newSession(c.Guard)
+		refusal = s.register(c.session)
 	}
 	if refusal != "" {
 		s.countRefusal()
-		if !g.TLS() {
+		if !c.TLS() {
 			conn.WriteRaw([]byte("-" + refusal + "\r\n"))
 		}
 		return false
@@ -155,7 +167,7 @@ func (s *Server) countRefusal() {
 
 // closed ends a session. redcon calls it at the end of every connection that was accepted.
 func (s *Server) closed(conn redcon.Conn, err error) {
-	ss := conn.Context().(*session)
+	ss := conn.NetConn().(*connection).session
 	if errors.Is(err, wire.ErrLoginTimeout) {
 		s.loginTimeouts.Add(1)
 	}

@@ -7,9 +7,10 @@
 //	socket
 //	  -> gate.Accept        accept.go: wraps the socket in a guard, with or without TLS;
 //	                        Server.accept makes a session
+//	  -> redcon             a goroutine per connection, whose first Read is session.serve
+//	  -> session.serve      session.go: waits for commands until the connection ends
 //	  -> wire.Guard         finds commands and their words; limits on input, timeouts, drain
-//	  -> redcon             a goroutine per connection; calls Server.handle for each batch
-//	  -> session.serve      session.go: takes the commands of the batch one by one
+//	  -> session.runBatch   takes the commands that have arrived one by one
 //	  -> session.execute    dispatch.go: command table, arity, login, permission, memory, disk
 //	  -> session.queue      transaction.go: within MULTI queues the command, and that is all
 //	  -> session.begin      pipeline.go: locks the keys, also those of calls that follow
@@ -127,6 +128,10 @@
 // OPTIN alone, because some clients send it on each connection; CLIENT CACHING YES, which would
 // make the server track a key, is refused. INFO has no field that is not measured, except 0 for
 // features that are absent. DEBUG SLEEP blocks its own connection, as no single thread runs all.
-// redcon owns accept and the goroutines of connections. The guard parses the protocol and only
-// reports to redcon that a batch has arrived; the replies are package wire's.
+//
+// # redcon
+//
+// redcon accepts connections, gives each a goroutine, calls back when one opens and when it ends,
+// and closes all of them at the end. It neither parses commands nor formats replies: package wire
+// does. In tests its reader reads the server's replies.
 package resp

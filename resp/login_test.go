@@ -285,7 +285,7 @@ func TestLoginTimeIsSetWhileAClientWaits(t *testing.T) {
 		g.SetAuthenticated(false)
 		start, ended := time.Now(), make(chan error)
 		go func() {
-			_, err := g.Read(make([]byte, 100))
+			err := g.Wait(make([]byte, 100))
 			ended <- err
 		}()
 		synctest.Wait()

@@ -337,7 +337,7 @@ func TestLargeCallsRunAlone(t *testing.T) {
 func (s *session) pipelined(text []byte) {
 	s.guard.SetAuthenticated(true)
 	s.guard.Feed(text)
-	s.serve(nil)
+	s.runBatch()
 	s.guard.Release()
 }
 

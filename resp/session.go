@@ -1,11 +1,10 @@
 package resp
 
 import (
+	"io"
 	"math/rand/v2"
 	"sync/atomic"
 	"time"
-
-	"github.com/tidwall/redcon"
 
 	"rlserver/engine"
 	"rlserver/resp/clientmem"
@@ -103,8 +102,22 @@ func (s *Server) newSession(g *wire.Guard) *session {
 // and the server.
 func sessionOf(c *command.Call) *session { return c.Conn.(*session) }
 
-// serve runs the commands that have arrived and sends their replies.
-func (s *session) serve(conn redcon.Conn) {
+// serve serves the client until the connection ends, and returns why: io.EOF if the client or the
+// server has closed it. The guard may use buf as long as serve runs.
+func (s *session) serve(buf []byte) error {
+	for !s.closing {
+		if err := s.guard.Wait(buf); err != nil {
+			return err
+		}
+		s.runBatch()
+	}
+	s.guard.Settle()
+	s.server.unregister(s) // a client that sees the end and asks CLIENT LIST must not find it
+	return io.EOF
+}
+
+// runBatch runs the commands that have arrived and sends their replies.
+func (s *session) runBatch() {
 	for !s.closing {
 		words := s.guard.Next()
 		if words == nil {
@@ -117,11 +130,6 @@ func (s *session) serve(conn redcon.Conn) {
 		}
 	}
 	s.flush()
-	if s.closing {
-		s.guard.Settle()
-		s.server.unregister(s) // a client that sees the end and asks CLIENT LIST must not find it
-		conn.Close()
-	}
 }
 
 // applyReplyMode drops the reply of the call if CLIENT REPLY says so.

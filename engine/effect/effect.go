@@ -148,7 +148,7 @@ func (f *Effect) Target() int {
 // PutTokens makes the effect that of a token bucket's state. Tokens is for what was stored
 // before there were Fractions.
 func (f *Effect) PutTokens(t limit.Tokens) {
-	f.Kind, f.Tokens = Bucket, t
+	f.Kind, f.Tokens, f.Count, f.Counts = Bucket, t, limit.Count{}, limit.Counts{}
 	if t.Earned > 0 {
 		f.Kind = Tokens
 	}
@@ -157,11 +157,13 @@ func (f *Effect) PutTokens(t limit.Tokens) {
 // PutCount makes the effect that of a fixed window's state. Count is for what was stored
 // before Lengths were.
 func (f *Effect) PutCount(c limit.Count) {
-	f.Kind, f.Count = Window, c
+	f.Kind, f.Tokens, f.Count, f.Counts = Window, limit.Tokens{}, c, limit.Counts{}
 	if c.Length == 0 {
 		f.Kind = Count
 	}
 }
 
 // PutCounts makes the effect that of a sliding window counter's state.
-func (f *Effect) PutCounts(c limit.Counts) { f.Kind, f.Counts = Counter, c }
+func (f *Effect) PutCounts(c limit.Counts) {
+	f.Kind, f.Tokens, f.Count, f.Counts = Counter, limit.Tokens{}, limit.Count{}, c
+}

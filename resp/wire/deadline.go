@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// ErrLoginTimeout is the error of Read that ends the stream of a client that has not authenticated
+// ErrLoginTimeout is the error of Wait that ends the stream of a client that has not authenticated
 // in time.
 var ErrLoginTimeout = errors.New("not authenticated within preauth-timeout")
 
@@ -126,7 +126,7 @@ func deadline(limit time.Duration) time.Time {
 	return time.Now().Add(limit)
 }
 
-// Retime applies the current timeouts to a Read that waits. Call it when they have changed.
+// Retime applies the current timeouts to a Wait that sleeps. Call it when they have changed.
 func (g *Guard) Retime() {
 	g.SetReadDeadline(sooner(deadline(g.idleLimit()), g.loginBy()))
 	switch { // restore the deadline that this has replaced

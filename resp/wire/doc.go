@@ -3,24 +3,17 @@
 //
 // # Model
 //
-// A connection has one [Guard], a net.Conn that redcon serves in place of the socket:
+// A connection has one [Guard] between its socket and its session:
 //
-//	socket -> receive -> framing.buf -> words -> Guard.Next -> the session
-//	                          |
-//	                          +-> "*1 BATCH" -> Guard.Read -> redcon -> the session's handler
+//	socket -> receive -> framing.buf -> Guard.Wait -> Guard.Next -> the session
 //
 //	socket <- sender <- Guard.Send <- Reply.B <- the session
 //	            |
 //	            +-> queue -> pump    while the client reads too slowly
 //
-// redcon owns accept and the lives of the connections: it accepts, runs one goroutine per
-// connection, calls the server back when a connection opens and closes, and closes all of them at
-// the end. It does not parse. Its parser panics on a bulk length near the end of int64, lets its
-// buffer double without bound, parses an incomplete command anew at each read, allocates three
-// times per command, and reads inline commands differently from Redis. So Read hands redcon a
-// made-up command, "BATCH", once for each batch of commands that has arrived. redcon then calls the
-// session, which takes the commands themselves from Next. The cost is a copy of 15 bytes and
-// redcon's allocation per batch, not per command.
+// redcon's parser is not used: it panics on a bulk length near the end of int64, lets its buffer
+// double without bound, parses an incomplete command anew at each read, allocates three times per
+// command, and reads inline commands differently from Redis.
 //
 // # Framing
 //
@@ -66,8 +59,8 @@
 // # Invariants
 //
 //   - The words that Next and Ahead return lie in the buffer. They are valid until the next call of
-//     Next, Read or Pause.
-//   - Read, Next, Ahead, Take, Pause and SetAuthenticated belong to the connection's goroutine. Any
+//     Next, Wait or Pause.
+//   - Wait, Next, Ahead, Take, Pause and SetAuthenticated belong to the connection's goroutine. Any
 //     goroutine may call the other methods.
 //   - Every byte kept for a client is counted in Guard.Memory before it is waited for.
 //   - A protocol error is answered in Redis' words after the replies to all commands before it.

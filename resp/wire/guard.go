@@ -17,15 +17,15 @@ const (
 	leaveGrace = 100 * time.Millisecond // how long leave discards what the client still sends
 )
 
-// Guard is a net.Conn between a socket and redcon. The essay of the package says what it does, and
-// which methods belong to the connection's goroutine.
+// Guard is a net.Conn between a socket and its session. The package comment says what it does, and
+// which methods belong to the connection's goroutine. Its Read is the socket's: use Wait and Next.
 type Guard struct {
 	net.Conn
 
 	Memory   clientmem.Account // what the client holds
 	BytesIn  atomic.Int64      // bytes read from the socket
 	BytesOut atomic.Int64      // bytes written to the socket
-	Queued   atomic.Int64      // bytes read but neither returned nor checked, as of the last Read
+	Queued   atomic.Int64      // bytes read but neither returned nor checked, as of the last Wait
 	Exempt   atomic.Bool       // by CLIENT NO-EVICT
 	Listens  atomic.Bool       // the client only listens: it is never idle
 
@@ -44,7 +44,7 @@ type Guard struct {
 
 	tls  *secure // nil without TLS
 	in   framing
-	head [][]byte // the command that Read has found and Next has not returned
+	head [][]byte // the command that Wait has found and Next has not returned
 	deep bool     // the last read filled its space: there is probably more
 
 	idle  func() time.Duration // how long a read may wait, 0 for no limit; asked before each wait
@@ -56,7 +56,7 @@ type Guard struct {
 	leaving  atomic.Bool // leave discards the input, with a deadline of its own
 	woken    atomic.Bool // Pause is to end
 	readErr  error       // what ended the stream
-	scratch  []byte      // the rest of Read's buffer, which Pause may use until the next Read
+	scratch  []byte      // Wait's buffer, which Pause may use until the next Wait
 
 	writing sync.Mutex
 	sender  sender
@@ -98,32 +98,27 @@ func (g *Guard) LimitBulk(most func(name []byte) int64) { g.in.mostBulk = most }
 // class returns the class of the output buffer limit that applies to the client.
 func (g *Guard) class() config.ClientClass { return config.ClientClass(g.kind.Load()) }
 
-// batch is what Read gives redcon when there are commands.
-const batch = "*1\r\n$5\r\nBATCH\r\n"
-
-// Read waits until there is a command for Next to return, and copies batch into p. Until then it
-// uses p as a buffer, the larger the better.
+// Wait waits until there is a command for Next to return. Until then it uses buf, which must not be
+// empty, as a buffer: the larger the better.
 //
-// A protocol error is sent to the client and returned, once Next has returned all commands before
-// it. Nothing is read after it.
-func (g *Guard) Read(p []byte) (int, error) {
-	if len(p) < len(batch) {
-		return 0, io.ErrShortBuffer
-	}
+// It returns what ended the stream, once Next has returned all commands before that; io.EOF: the
+// client has closed the connection, or Drain was called. A protocol error has been sent to the
+// client. Nothing is read after an error.
+func (g *Guard) Wait(buf []byte) error {
 	for g.readErr == nil {
 		if g.head = g.in.next(); g.head != nil {
 			g.Queued.Store(int64(g.in.unparsed()))
-			g.scratch = p[len(batch):]
-			return copy(p, batch), nil
+			g.scratch = buf
+			return nil
 		}
-		g.readErr = g.fill(p)
+		g.readErr = g.fill(buf)
 	}
 	g.in.release()
-	return 0, g.readErr
+	return g.readErr
 }
 
 // Next returns the words of the next command that has arrived in full, or nil if there is none:
-// then Read has to wait for more. The words are valid until the next call.
+// then Wait has to be called. The words are valid until the next call.
 func (g *Guard) Next() [][]byte {
 	if words := g.head; words != nil {
 		g.head = nil
@@ -140,10 +135,10 @@ func (g *Guard) Ahead(offset int) (words [][]byte, size int) { return g.in.ahead
 // Take skips the next command, which Ahead has returned with this size.
 func (g *Guard) Take(size int) { g.in.take(g.in.head + size) }
 
-// Drain makes Read return io.EOF after all commands that have been read in full.
+// Drain makes Wait return io.EOF after all commands that have been read in full.
 func (g *Guard) Drain() {
 	g.draining.Store(true)
-	// This wakes a Read that waits. One that is about to wait either sets its
+	// This wakes a Wait that sleeps. One that is about to wait either sets its
 	// deadline before this one, or finds draining set.
 	g.SetReadDeadline(past)
 }
@@ -179,7 +174,7 @@ func (g *Guard) Gone() (yes bool) {
 	return yes || err != nil
 }
 
-// Write sends p, or queues what the client does not take at once. The next Read or Write returns
+// Write sends p, or queues what the client does not take at once. The next Wait or Write returns
 // the error of a queued write.
 func (g *Guard) Write(p []byte) (int, error) {
 	if len(p) == 0 {

@@ -90,16 +90,13 @@ func answerGuarded(reply []byte, g *Guard, args [][]byte) []byte {
 // readGuarded gives do each command that the connection was scripted to send, read by redcon's own
 // reader as far as it is told, and returns what ended the stream.
 func readGuarded(g *Guard, do func(words [][]byte)) error {
-	rd := redcon.NewReader(g)
+	buf := make([]byte, 4096)
 	for {
-		cmds, err := rd.ReadCommands()
-		if err != nil {
+		if err := g.Wait(buf); err != nil {
 			return err
 		}
-		for range cmds {
-			for words := g.Next(); words != nil; words = g.Next() {
-				do(words)
-			}
+		for words := g.Next(); words != nil; words = g.Next() {
+			do(words)
 		}
 	}
 }
@@ -130,17 +127,24 @@ func askGuarded(authenticated bool, chunks ...[]byte) (guardedStream, error) {
 }
 
 // A bad stream ends its own connection and nothing else.
-func TestGuardUnderRedcon(t *testing.T) {
+func TestGuardOnSockets(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	served := make(chan error, 1)
+	served := make(chan struct{})
 	go func() {
-		served <- redcon.Serve(guardingListener{ln}, func(conn redcon.Conn, cmd redcon.Command) {
-			g := conn.NetConn().(*Guard)
-			for words := g.Next(); words != nil; words = g.Next() {
-				conn.WriteRaw(answerGuarded(nil, g, words))
+		defer close(served)
+		for {
+			conn, err := ln.Accept()
+			if err != nil {
+				return
 			}
-		}, nil, nil)
+			g := NewGuard(conn, config.NewConnectionLimits(), nil)
+			g.SetAuthenticated(true)
+			go func() {
+				serveGuarded(g)
+				g.Close()
+			}()
+		}
 	}()
 	for _, f := range append(framings, longFramings...) {
 		conn, err := net.Dial("tcp", ln.Addr().String())
@@ -158,19 +162,7 @@ func TestGuardUnderRedcon(t *testing.T) {
 		conn.Close()
 	}
 	require.NoError(t, ln.Close())
-	require.NoError(t, <-served)
-}
-
-type guardingListener struct{ net.Listener }
-
-func (l guardingListener) Accept() (net.Conn, error) {
-	conn, err := l.Listener.Accept()
-	if err != nil {
-		return nil, err
-	}
-	g := NewGuard(conn, config.NewConnectionLimits(), nil)
-	g.SetAuthenticated(true)
-	return g, nil
+	<-served
 }
 
 // The buffer is as large as what has arrived asks for, whatever was promised.
@@ -242,29 +234,24 @@ func TestGuardLargeCommands(t *testing.T) {
 	}
 }
 
-// redcon reads one batch for all commands that have arrived in full, whatever they are.
-func TestGuardReportsBatches(t *testing.T) {
+// One Wait is enough for all commands that have arrived in full, whatever they are.
+func TestGuardWaitsOncePerBatch(t *testing.T) {
 	conn := &scriptedConn{chunks: [][]byte{[]byte("PING 1\r\nPING 2\r\n*1\r\n$4\r\nPI"), []byte("NG\r\n*0\r\n")}}
 	g := NewGuard(conn, config.NewConnectionLimits(), nil)
 	g.SetAuthenticated(true)
 	p := make([]byte, 100)
 	for _, want := range [][]string{{"PING 1", "PING 2"}, {"PING"}} {
-		n, err := g.Read(p)
-		require.NoError(t, err)
-		require.Equal(t, batch, string(p[:n]))
+		require.NoError(t, g.Wait(p))
 		for _, command := range want {
 			require.Equal(t, command, string(bytes.Join(g.Next(), []byte(" "))))
 		}
 		require.Nil(t, g.Next())
 	}
-	_, err := g.Read(p)
-	require.ErrorIs(t, err, io.EOF)
-	_, err = g.Read(p[:1])
-	require.ErrorIs(t, err, io.ErrShortBuffer)
+	require.ErrorIs(t, g.Wait(p), io.EOF)
 }
 
 // Half a command does not make the next wait in vain, and no command is returned twice.
-func TestGuardNextWithoutRead(t *testing.T) {
+func TestGuardNextWithoutWait(t *testing.T) {
 	g := NewGuard(&scriptedConn{}, config.NewConnectionLimits(), nil)
 	require.Nil(t, g.Next())
 }
@@ -280,12 +267,12 @@ func TestGuardWriteFails(t *testing.T) {
 	conn := &unpluggedConn{scriptedConn{chunks: [][]byte{[]byte("PING\r\n"), []byte("PING\r\n")}}}
 	g := NewGuard(conn, config.NewConnectionLimits(), nil)
 	p := make([]byte, 100)
-	_, err := g.Read(p)
+	err := g.Wait(p)
 	require.NoError(t, err)
 	require.NotNil(t, g.Next())
 	_, err = g.Write([]byte("lost"))
 	require.ErrorIs(t, err, errUnplugged)
-	_, err = g.Read(p)
+	err = g.Wait(p)
 	require.ErrorIs(t, err, errUnplugged)
 	_, err = g.Write([]byte("more"))
 	require.ErrorIs(t, err, errUnplugged)
@@ -330,14 +317,14 @@ func TestGuardIdle(t *testing.T) {
 			time.Sleep(time.Hour)
 			client.Write([]byte("PING\r\n"))
 		}()
-		_, err := g.Read(p)
+		err := g.Wait(p)
 		require.NoError(t, err)
 		limit = 0
-		_, err = g.Read(p)
+		err = g.Wait(p)
 		require.NoError(t, err, "the deadline is gone with the limit")
 		limit = time.Minute
 		start := time.Now()
-		_, err = g.Read(p)
+		err = g.Wait(p)
 		require.ErrorIs(t, err, os.ErrDeadlineExceeded)
 		require.Equal(t, limit, time.Since(start))
 	})
@@ -353,7 +340,7 @@ func TestGuardRetime(t *testing.T) {
 		ended := make(chan error)
 		start := time.Now()
 		go func() {
-			_, err := g.Read(make([]byte, 100))
+			err := g.Wait(make([]byte, 100))
 			ended <- err
 		}()
 		for _, l := range []time.Duration{time.Minute, 0, time.Hour} {
@@ -370,11 +357,11 @@ func TestGuardRetime(t *testing.T) {
 		limit := time.Minute
 		g := NewGuard(server, config.NewConnectionLimits(), func() time.Duration {
 			was := limit
-			limit = time.Hour // and retime sets its deadline before this Read does
+			limit = time.Hour // and retime sets its deadline before this Wait does
 			return was
 		})
 		start := time.Now()
-		_, err := g.Read(make([]byte, 100))
+		err := g.Wait(make([]byte, 100))
 		require.ErrorIs(t, err, os.ErrDeadlineExceeded)
 		require.Equal(t, time.Hour, time.Since(start))
 	})
@@ -385,7 +372,7 @@ func TestGuardRetime(t *testing.T) {
 		ended := make(chan error)
 		start := time.Now()
 		go func() {
-			_, err := g.Read(make([]byte, 100))
+			err := g.Wait(make([]byte, 100))
 			ended <- err
 		}()
 		synctest.Wait()
@@ -404,13 +391,13 @@ func TestGuardDrain(t *testing.T) {
 		g := NewGuard(server, config.NewConnectionLimits(), func() time.Duration { return time.Minute })
 		go client.Write([]byte("PING\r\nPING\r\nPI"))
 		p := make([]byte, 100)
-		_, err := g.Read(p) // before authentication: one command for each Read
+		err := g.Wait(p) // before authentication: one command for each Wait
 		require.NoError(t, err)
 		g.Drain()
 		start := time.Now()
-		_, err = g.Read(p)
+		err = g.Wait(p)
 		require.NoError(t, err)
-		_, err = g.Read(p)
+		err = g.Wait(p)
 		require.ErrorIs(t, err, io.EOF)
 		require.Zero(t, time.Since(start), "it waited for more")
 	})
@@ -420,7 +407,7 @@ func TestGuardDrain(t *testing.T) {
 		g := NewGuard(server, config.NewConnectionLimits(), nil)
 		ended := make(chan error)
 		go func() {
-			_, err := g.Read(make([]byte, 100))
+			err := g.Wait(make([]byte, 100))
 			ended <- err
 		}()
 		synctest.Wait()
@@ -438,7 +425,7 @@ func TestGuardPushWhileWaiting(t *testing.T) {
 		go func() {
 			p := make([]byte, 100)
 			for {
-				if _, err := g.Read(p); err != nil {
+				if err := g.Wait(p); err != nil {
 					return
 				}
 			}
@@ -494,7 +481,7 @@ func TestGuardDoesNotAllocate(t *testing.T) {
 		g.SetAuthenticated(true)
 		p, reply := make([]byte, 4096), []byte("+OK\r\n")
 		allocs := testing.AllocsPerRun(1000, func() {
-			g.Read(p)
+			g.Wait(p)
 			for g.Next() != nil {
 			}
 			g.Write(reply)
@@ -545,7 +532,7 @@ func BenchmarkGuard(b *testing.B) {
 			b.SetBytes(int64(len(c.command)))
 			for b.Loop() {
 				for g.Next() == nil {
-					if _, err := g.Read(p); err != nil {
+					if err := g.Wait(p); err != nil {
 						b.Fatal(err)
 					}
 				}
@@ -579,13 +566,13 @@ func TestGuardLeavesNobodyInTheDark(t *testing.T) {
 
 			p := make([]byte, 100)
 			fmt.Fprint(client, "PING\r\n")
-			_, err = g.Read(p)
+			err = g.Wait(p)
 			require.NoError(t, err)
 			fmt.Fprint(g, "+PONG\r\n")
 			fmt.Fprint(client, test.more)
 			fmt.Fprint(client, strings.Repeat("PING\r\n", 10_000)) // more than one read takes
 			test.end(g)
-			_, err = g.Read(p)
+			err = g.Wait(p)
 			require.Error(t, err)
 			g.Close()
 

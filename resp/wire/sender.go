@@ -153,7 +153,7 @@ func (s *sender) fail(g *Guard, why error) {
 	}
 	s.clear(g)
 	s.taken.Broadcast()
-	g.Conn.Close() // wakes a Read that waits
+	g.Conn.Close() // wakes a Wait that sleeps
 }
 
 func (s *sender) clear(g *Guard) {

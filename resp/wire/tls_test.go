@@ -42,7 +42,7 @@ func TestStalledHandshakesEnd(t *testing.T) {
 				}
 			})
 			time.AfterFunc(time.Second, g.Retime) // as CONFIG SET timeout calls it
-			_, err := g.Read(make([]byte, 4096))
+			err := g.Wait(make([]byte, 4096))
 			require.ErrorContains(t, err, "TLS handshake: not complete in time", name)
 			_, isHandshake := err.(*HandshakeError)
 			require.True(t, isHandshake, name)
@@ -61,7 +61,7 @@ func TestDrainEndsAHandshake(t *testing.T) {
 		g := NewTLSGuard(server, &tls.Config{}, config.NewConnectionLimits(), nil)
 		time.AfterFunc(time.Second, g.Drain)
 		start := time.Now()
-		_, err := g.Read(make([]byte, 4096))
+		err := g.Wait(make([]byte, 4096))
 		require.Error(t, err)
 		require.Equal(t, time.Second, time.Since(start))
 		g.Close()

@@ -125,8 +125,12 @@ func decide(kind rule.Kind, allowed optionSet) func(*command.Call) error {
 // oneLimit returns the scratch limit of the session. The deciding function is called through a
 // table, so a local variable would be allocated.
 func oneLimit(c *command.Call) *engine.Limit {
-	c.Limits = append(c.Limits[:0], engine.Limit{})
-	return &c.Limits[0]
+	if len(c.Limits) == 0 {
+		c.Limits = append(c.Limits, engine.Limit{})
+	}
+	l := &c.Limits[0] // takeLimit sets the key and the rule
+	l.ID = nil
+	return l
 }
 
 // MaxWindows is the most windows of one RL.MULTI.
