@@ -22,7 +22,7 @@ func (s *session) execute(words [][]byte) {
 		return
 	}
 	now, elapsed := s.readClock()
-	c, name, err := s.server.resolve(words)
+	c, name, err := s.server.resolve(words, s.Command)
 	p := command.Prepared{Command: c, Words: words, Name: name}
 	s.updateProfile(c, elapsed)
 	if err == nil {
@@ -173,8 +173,12 @@ func (s *session) writePostponed() {
 
 // resolve finds the command of a call and checks the number and the length of its words. name is
 // the number of words that form the command's name. Of an unknown command or subcommand c is nil.
-func (s *Server) resolve(words [][]byte) (c *command.Command, name int, err error) {
-	c, name = command.Table.Find(words[0]), 1
+// last is the command of the client's last call, or nil: it is likely to be this one too.
+func (s *Server) resolve(words [][]byte, last *command.Command) (c *command.Command, name int, err error) {
+	c, name = last, 1
+	if !last.Called(words[0]) {
+		c = command.Table.Find(words[0])
+	}
 	if c == nil && command.NeedsScripting("", words[0]) {
 		return nil, 0, command.ErrNoScripts
 	}

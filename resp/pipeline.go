@@ -70,7 +70,7 @@ func (s *session) extendGroup() {
 			offset == 0 && (s.server.Refusal() != "" || s.server.paused.Load() != nil) {
 			return
 		}
-		c, name, err := s.server.resolve(words)
+		c, name, err := s.server.resolve(words, s.Command)
 		if err != nil || !c.JoinsOthers() || s.server.Engine.Crowded() ||
 			s.server.unavailable(c.Flags, ^c.Flags) != nil {
 			return

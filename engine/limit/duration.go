@@ -2,6 +2,7 @@ package limit
 
 import (
 	"math"
+	"math/bits"
 	"strconv"
 )
 
@@ -29,12 +30,20 @@ func ParseDuration(b []byte) (ms int64, ok bool) {
 	if unit == 0 {
 		return 0, false
 	}
+	var n uint64
 	for _, c := range whole {
-		if ms = ms*10 + int64(c-'0'); ms > MaxDuration/unit {
+		if n = n*10 + uint64(c-'0'); n > MaxDuration {
 			return 0, false
 		}
 	}
-	ms = ms*unit + scaleUp(fraction, unit)
+	high, product := bits.Mul64(n, uint64(unit))
+	if high != 0 || product > MaxDuration {
+		return 0, false
+	}
+	ms = int64(product)
+	if len(fraction) > 0 {
+		ms += scaleUp(fraction, unit)
+	}
 	return ms, ms >= 1 && ms <= MaxDuration
 }
 

@@ -39,7 +39,8 @@ type Command struct {
 	parent *Command // of a subcommand
 	// index of the only key of a command, for access checks; 0: it has none or several
 	checkedKey int
-	Index      int // unique
+	upper      string // the name in upper case, as most clients send it
+	Index      int    // unique
 }
 
 // Flags are those that COMMAND reports, and some that only this server uses.
@@ -205,6 +206,7 @@ func Register(family ...*Command) {
 			panic("resp: command declared twice: " + c.Name)
 		}
 		Table[c.Name] = c
+		c.upper = strings.ToUpper(c.Name)
 		c.number()
 		for _, sub := range c.Subs {
 			sub.parent = c
@@ -225,6 +227,12 @@ func (c *Command) number() {
 			c.checkedKey = k.Begin
 		}
 	}
+}
+
+// Called reports whether a command, and no subcommand, has a name in lower or upper case. Clients
+// repeat commands: this is cheaper than Find. c may be nil.
+func (c *Command) Called(name []byte) bool {
+	return c != nil && c.parent == nil && (string(name) == c.upper || string(name) == c.Name)
 }
 
 // Find returns the command of a name in any case; nil if there is none. It does not allocate.

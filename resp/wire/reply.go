@@ -60,6 +60,9 @@ func (r *Reply) full(n int) bool { return len(r.B)+n >= r.NextCheck && !r.fits(n
 
 // AppendHeader appends the header of a reply: a type byte, a number and a line end.
 func AppendHeader(b []byte, kind byte, n int64) []byte {
+	if 0 <= n && n <= 9 { // most of the numbers in a decision
+		return append(b, kind, '0'+byte(n), '\r', '\n')
+	}
 	b = append(b, kind)
 	b = strconv.AppendInt(b, n, 10)
 	return append(b, '\r', '\n')
