@@ -56,11 +56,10 @@ func (f *Field) Read(word []byte, r *Rule) (err error) {
 	var n int64
 	switch f.form {
 	case aNumber:
-		name := f.Name
-		if f.Word != "" {
-			name = f.Word
+		var ok bool
+		if n, ok = integer(word); !ok || n < f.least || n > f.most {
+			_, err = Count(f.label(), word, f.least, f.most)
 		}
-		n, err = Count(name, word, f.least, f.most)
 	case aDuration:
 		n, err = Duration(word, "")
 	case aWindow:
@@ -72,6 +71,14 @@ func (f *Field) Read(word []byte, r *Rule) (err error) {
 		f.put(r, n)
 	}
 	return err
+}
+
+// label is the field's name in errors.
+func (f *Field) label() string {
+	if f.Word != "" {
+		return f.Word
+	}
+	return f.Name
 }
 
 // text is the canonical form of a word that was read.

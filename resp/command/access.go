@@ -64,7 +64,7 @@ func (a *AccessCheck) Check(u *acl.User, p *Prepared) *Denial {
 // in less time than Check. After false, Check decides.
 func (p *Prepared) AllowedAtOnce(u *acl.User) bool {
 	c := p.Command
-	return c.checkedKey > 0 && u.AllowsOneKey(c.Index, p.Words[c.checkedKey], c.Keys[0].bits)
+	return c.onlyKey > 0 && c.Keys[0].variable == nil && u.AllowsOneKey(c.Index, p.Words[c.onlyKey], c.Keys[0].bits)
 }
 
 // AllowsReadingAnyKey reports whether a user may run a call and read every key besides.

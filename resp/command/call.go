@@ -233,9 +233,13 @@ func (h *Hasher) Release() {
 // Add hashes the keys of a call, and appends them.
 func (h *Hasher) Add(p *Prepared) {
 	before := len(h.Keys)
-	if own := p.Command.HashKeys; own != nil {
-		own(h, p.Words)
-	} else {
+	c := p.Command
+	switch {
+	case c.onlyKey > 0: // nearly all commands
+		h.Keys = append(h.Keys, h.Engine.Key(p.Words[c.onlyKey]))
+	case c.HashKeys != nil:
+		c.HashKeys(h, p.Words)
+	default:
 		for i := range p.Command.Keys {
 			h.addSpec(&p.Command.Keys[i], p.Words)
 		}
@@ -253,9 +257,8 @@ func (h *Hasher) AddName(name []byte) {
 }
 
 func (h *Hasher) addSpec(spec *KeySpec, words [][]byte) {
-	// one key: nearly all commands
-	if spec.Begin > 0 && spec.Last == 0 && !spec.Counted && !spec.rules {
-		h.Keys = append(h.Keys, h.Engine.Key(words[spec.Begin]))
+	if at := spec.single(); at > 0 {
+		h.Keys = append(h.Keys, h.Engine.Key(words[at]))
 		return
 	}
 	spec.positions(words, func(i int) { h.Keys = append(h.Keys, h.Engine.Key(words[i])) })

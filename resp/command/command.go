@@ -37,10 +37,10 @@ type Command struct {
 	SubsAreArguments bool
 
 	parent *Command // of a subcommand
-	// index of the only key of a command, for access checks; 0: it has none or several
-	checkedKey int
-	upper      string // the name in upper case, as most clients send it
-	Index      int    // unique
+	upper  string   // the name in upper case, as most clients send it
+	Index  int      // unique
+
+	onlyKey int // the index of the key of a command that always has one key, else 0
 }
 
 // Flags are those that COMMAND reports, and some that only this server uses.
@@ -108,6 +108,14 @@ func Key(access string, at int) KeySpec { return KeySpec{Access: access, Begin: 
 // KeyVariable returns the specification of one key whose access depends on the options of the call.
 func KeyVariable(access string, at int, variable func(words [][]byte) string) KeySpec {
 	return KeySpec{Access: access + " variable_flags", Begin: at, Step: 1, variable: variable}
+}
+
+// single returns the index of the key if there is always exactly one, else 0.
+func (k *KeySpec) single() int {
+	if k.Last != 0 || k.Counted || k.rules {
+		return 0
+	}
+	return k.Begin
 }
 
 // accessOf returns how a call uses the keys.
@@ -222,10 +230,8 @@ func (c *Command) number() {
 	for i := range c.Keys {
 		c.Keys[i].bits = accessBits(c.Keys[i].Access)
 	}
-	if c.HashKeys == nil && len(c.Keys) == 1 && c.Keys[0].variable == nil {
-		if k := &c.Keys[0]; k.Last == 0 && !k.Counted && !k.rules {
-			c.checkedKey = k.Begin
-		}
+	if c.HashKeys == nil && len(c.Keys) == 1 {
+		c.onlyKey = c.Keys[0].single()
 	}
 }
 
