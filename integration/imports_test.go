@@ -88,6 +88,11 @@ var mayImport = map[string]struct{ ours, others []string }{
 			"rlserver/resp/wire", "rlserver/stats", "rlserver/storage",
 		},
 	},
+	"rlserver/resp/command/commandtest": {
+		ours: []string{
+			"rlserver/clock", "rlserver/engine", "rlserver/resp/command", "rlserver/resp/config", "rlserver/stats",
+		},
+	},
 	"rlserver/resp/waitqueue": {
 		ours: []string{"rlserver/clock", "rlserver/engine", "rlserver/resp/command", "rlserver/resp/wire"},
 	},

@@ -29,6 +29,7 @@
 //	resp/config          settings, and the parameters of CONFIG
 //	resp/clientmem       counts what clients hold in memory, in pools that have limits
 //	resp/command         the command table: declaration, arguments, the call, documentation
+//	resp/command/commandtest  runs handlers in tests, without a server
 //	acl                  users, what they may do, and what they were denied
 //	resp/waitqueue       the queues of calls that wait for a key
 //	resp/commands/...    the handlers of keys, users and the server, one package per family

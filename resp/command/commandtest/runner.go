@@ -1,0 +1,124 @@
+package commandtest
+
+import (
+	"log/slog"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"rlserver/clock"
+	"rlserver/engine"
+	"rlserver/resp/command"
+	"rlserver/resp/config"
+	"rlserver/stats"
+)
+
+// Start is when the clock of a Runner begins: 2026-01-01 00:00:00 UTC, in Unix ms.
+const Start = 1767225600000
+
+// Waits is what Do returns for a call that waits.
+const Waits = "waits"
+
+// Runner runs calls on an engine of its own. Its clock stands still between calls of Advance.
+type Runner struct {
+	command.Call
+	Queued bool // Env.Waiting reports that other calls wait for each key
+
+	// OnWait is called for a call that waits, under the locks of its keys; nil: nothing is called.
+	OnWait func(command.Prepared)
+
+	t        testing.TB
+	now      int64 // Unix ms
+	deferred []func()
+}
+
+// New returns a Runner with an empty keyspace.
+func New(t testing.TB) *Runner {
+	r := &Runner{t: t, now: Start}
+	elapsed := func() time.Duration { return time.Duration(r.now-Start) * time.Millisecond }
+	source := clock.Source{
+		Read:    func() (int64, time.Duration) { return r.now * 1000, elapsed() },
+		Elapsed: elapsed,
+	}
+	log := slog.New(slog.DiscardHandler)
+	e := engine.New(engine.Options{Databases: 16, Seed: [2]uint64{1, 2}})
+	r.Call = command.Call{
+		Env: &command.Env{
+			Engine: e, Time: clock.New(source, log), Log: log, Stats: stats.New(command.Count),
+			Settings: config.NewSettings(config.Defaults{Databases: 16, MaxClients: 1000}), Waiting: waiting{r},
+		},
+		Tx: e.NewTx(), Conn: conn{r}, Client: 1, Random: rand.New(rand.NewPCG(1, 2)),
+	}
+	return r
+}
+
+// Advance moves the clock.
+func (r *Runner) Advance(ms int64) { r.now += ms }
+
+// Do runs a call, whose words are separated by spaces, and returns the raw reply, with a space for
+// each end of line: "*2 :1 :2".
+func (r *Runner) Do(line string) string {
+	r.t.Helper()
+	var words [][]byte
+	for _, word := range strings.Fields(line) {
+		words = append(words, []byte(word))
+	}
+	c, name := command.Table.Find(words[0]), 1
+	if c != nil && len(c.Subs) > 0 && len(words) > 1 {
+		c, name = c.Sub(words[1]), 2
+	}
+	if c == nil || c.Rejects(len(words)) {
+		r.t.Fatalf("no such command, or a wrong number of arguments: %s", line)
+	}
+	return r.run(command.Prepared{Command: c, Words: words, Name: name})
+}
+
+func (r *Runner) run(p command.Prepared) string {
+	hasher := command.Hasher{Engine: r.Env.Engine}
+	hasher.Add(&p)
+	r.Reply.B, r.Ready = nil, nil
+	if p.Command.Prepare != nil {
+		p.Command.Prepare(&r.Call, p.Words)
+	}
+	writes := p.Command.Flags&command.Write != 0
+	locks := p.WantsAll() || len(hasher.Keys) > 0
+	switch {
+	case p.WantsAll():
+		r.Tx.BeginAll(r.now, r.DB, writes)
+	case locks:
+		r.Tx.Begin(r.now, r.DB, hasher.Keys, writes)
+	}
+	waits := r.Run(&p, hasher.Keys)
+	if waits && r.OnWait != nil {
+		r.OnWait(p)
+	}
+	if locks {
+		r.Tx.End()
+	}
+	for _, do := range r.deferred {
+		do()
+	}
+	r.deferred = nil
+	if waits {
+		return Waits
+	}
+	return strings.TrimSuffix(strings.ReplaceAll(string(r.Reply.B), "\r\n", " "), " ")
+}
+
+// waiting implements Env.Waiting.
+type waiting struct{ r *Runner }
+
+func (w waiting) Empty(int, []engine.Key) bool { return !w.r.Queued }
+
+// conn is the connection of the calls.
+type conn struct{ r *Runner }
+
+func (conn) Gone() bool                                { return false }
+func (conn) TakesLong()                                {}
+func (conn) Running() time.Duration                    { return 0 }
+func (conn) See(engine.Position)                       {}
+func (conn) FlushStats()                               {}
+func (conn) LogIfSlow(command.Prepared, time.Duration) {}
+func (conn) Local() bool                               { return true }
+func (c conn) DeferUntilUnlocked(do func())            { c.r.deferred = append(c.r.deferred, do) }
