@@ -308,8 +308,8 @@ func (c *Call) WrongArity() engine.Error {
 	return engine.Error("ERR wrong number of arguments for '" + c.Command.FullName() + "' command")
 }
 
-// WrongSubcommandArity is WrongArity as some subcommands phrase it, with the name as the client sent
-// it.
+// WrongSubcommandArity is WrongArity as some subcommands phrase it, with the name as the client
+// sent it.
 func (c *Call) WrongSubcommandArity() engine.Error {
 	container, _, _ := strings.Cut(c.Command.FullName(), "|")
 	return engine.Error(fmt.Sprintf("ERR unknown subcommand or wrong number of arguments for '%.128s'. Try %s HELP.",
