@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"rlserver/dict"
+	"rlserver/engine/denials"
 	"rlserver/engine/effect"
 	"rlserver/engine/rule"
 )
@@ -159,7 +160,7 @@ func (tx *Tx) ResetStats() {
 	}
 	tx.eachShard(func(sh *shard) {
 		sh.stats.reset()
-		sh.denied = denials{}
+		sh.denied = denials.Counters{}
 	})
 }
 

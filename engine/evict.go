@@ -213,7 +213,7 @@ func (tx *Tx) note(
 		o.SetPressure(s)
 	}
 	if !d.Allowed && cost > 0 && !shadow && !tx.dryRun {
-		tx.e.shardOf(k).denied.add(tx.db, k, by)
+		tx.e.shardOf(k).denied.Add(tx.db, k.Hash, k.Name, by)
 	}
 	return d
 }
@@ -224,7 +224,7 @@ func (tx *Tx) Denied(k Key) {
 	if o := tx.find(tx.db, k); o != nil {
 		o.SetPressure(eviction.Denying)
 	}
-	tx.e.shardOf(k).denied.add(tx.db, k, nil)
+	tx.e.shardOf(k).denied.Add(tx.db, k.Hash, k.Name, nil)
 }
 
 // stamp is what an access clock is to hold when an object is used now. fresh is true for a new

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"rlserver/engine/denials"
 	"rlserver/engine/effect"
 	"rlserver/engine/eviction"
 	"rlserver/engine/limit"
@@ -221,7 +222,9 @@ func TestShadowIsNoDenial(t *testing.T) {
 		c.must("ann", "try", 1, "")
 		c.must("ann", "bind", 1, "")
 	}
-	assert.Equal(t, []Denials{{0, []byte("bind:{ann}"), 2, c.e.Policy("bind").Rule()}}, c.e.Top(0, 10))
+	assert.Equal(t, []denials.Count{
+		{DB: 0, Name: []byte("bind:{ann}"), Count: 2, Rule: c.e.Policy("bind").Rule()},
+	}, c.e.Top(0, 10))
 	assert.Equal(t, [2]int64{1, 2}, c.counts("try"))
 	pressures := make(map[string]eviction.Pressure)
 	for o := range objects(c.e, 0) {

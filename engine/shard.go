@@ -1,16 +1,14 @@
 package engine
 
 import (
-	"bytes"
-	"cmp"
 	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
 
 	"rlserver/dict"
+	"rlserver/engine/denials"
 	"rlserver/engine/object"
-	"rlserver/engine/rule"
 )
 
 // maxShards keeps a SCAN cursor, shard and position in it, below 2^53, the largest integer a
@@ -39,7 +37,7 @@ type shard struct {
 
 	evicting bool // what goes now goes to make room
 
-	denied denials
+	denied denials.Counters
 
 	watches map[watchedKey][]watcher // notified of changes to their keys; mostly nil
 
@@ -293,130 +291,4 @@ func (c *counters) reset() {
 	c.misses.Store(0)
 	c.expired.Store(0)
 	c.evicted.Store(0)
-}
-
-// denials counts how often the keys of a shard were denied, in a bounded place: those that were
-// denied most, by the Space-Saving algorithm of Metwally, Agrawal and El Abbadi (Efficient
-// Computation of Frequent and Top-k Elements in Data Streams, ICDT 2005).
-//
-// There are maxCounters counters. A key that has none takes over the smallest, and what that had
-// counted is noted as its error, since as many of its denials may have gone by. So of N denials
-//
-//   - a key that was denied more than N/maxCounters times has a counter;
-//   - count is too high by error at most, and error is N/maxCounters at most: count-error is never
-//     too high.
-//
-// The counters are in order, the highest first: the key that is denied over and over is found at
-// the first look. A counter that goes up changes places with the first of those that it was equal
-// to.
-type denials struct {
-	// by counter, side by side, so that it takes a few cache lines to look through them
-	keys     []hashed
-	counters []counter
-}
-
-// hashed identifies a key: no client can find two names with one hash, see dict.Hasher.
-type hashed struct {
-	hash uint64
-	db   int
-}
-
-type counter struct {
-	count, error int64
-	name         []byte
-	rule         *rule.Rule // that denied last
-	known        bool       // false: no rule of this server has decided
-}
-
-const (
-	maxCounters = 64  // in a shard
-	maxTopName  = 256 // bytes of a name that are kept
-)
-
-// add counts a denial by a rule, nil if it was decided without one.
-func (d *denials) add(db int, k Key, by *rule.Rule) {
-	i := slices.Index(d.keys, hashed{k.Hash, db})
-	if i < 0 {
-		i = d.take(db, k)
-	}
-	first, _ := slices.BinarySearchFunc(d.counters[:i], d.counters[i].count, func(c counter, count int64) int {
-		return cmp.Compare(count, c.count)
-	})
-	d.keys[i], d.keys[first] = d.keys[first], d.keys[i]
-	d.counters[i], d.counters[first] = d.counters[first], d.counters[i]
-	c := &d.counters[first]
-	c.count++
-	if c.known = by != nil; c.known {
-		*c.rule = *by
-	}
-}
-
-// take gives a key a counter, the last.
-func (d *denials) take(db int, k Key) (at int) {
-	if len(d.counters) < maxCounters {
-		d.keys, d.counters = append(d.keys, hashed{}), append(d.counters, counter{rule: new(rule.Rule)})
-	}
-	at = len(d.counters) - 1
-	c := &d.counters[at]
-	d.keys[at], c.error = hashed{k.Hash, db}, c.count
-	c.name = append(c.name[:0], k.Name[:min(len(k.Name), maxTopName)]...)
-	return at
-}
-
-// Denials says that a key of a database was denied at least so many times. A name that is longer
-// than 256 bytes is cut.
-type Denials struct {
-	DB    int
-	Name  []byte
-	Count int64
-	// Rule is the one that denied last; nil if no limiter has decided, as for INCREX.
-	Rule *rule.Rule
-}
-
-// MostTop is how many keys Top can return at most; those it is sure to know are far fewer.
-func (e *Engine) MostTop() int { return len(e.shards) * maxCounters }
-
-// AllDatabases is what Top takes in place of the number of a database.
-const AllDatabases = -1
-
-// Top is the n keys of a database, or of all, that were denied most since the start, or since
-// ResetStats, those denied most first. It counts in bounded memory: of the N denials of a shard's
-// keys, a key that had more than N/64 is known, and its count too low by no more than that. It
-// takes one shard's lock after the other, and what it returns is the caller's.
-func (e *Engine) Top(db, n int) (top []Denials) {
-	for i := range e.shards {
-		sh := &e.shards[i]
-		sh.mu.Lock()
-		for j, c := range sh.denied.counters {
-			if of := sh.denied.keys[j].db; of == db || db == AllDatabases {
-				top = append(top, c.denials(of))
-			}
-		}
-		sh.mu.Unlock()
-	}
-	slices.SortFunc(top, func(a, b Denials) int {
-		return cmp.Or(cmp.Compare(b.Count, a.Count), bytes.Compare(a.Name, b.Name), cmp.Compare(a.DB, b.DB))
-	})
-	return top[:min(n, len(top))]
-}
-
-func (c *counter) denials(db int) Denials {
-	d := Denials{DB: db, Name: bytes.Clone(c.name), Count: c.count - c.error}
-	if c.known {
-		by := *c.rule
-		d.Rule = &by
-	}
-	return d
-}
-
-// DeniedBy is the rule that denied a key last, if the key is among those that Top can return; nil
-// if it is not, or no limiter has decided. It takes the key's lock itself.
-func (e *Engine) DeniedBy(db int, k Key) *rule.Rule {
-	sh := e.shardOf(k)
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	if i := slices.Index(sh.denied.keys, hashed{k.Hash, db}); i >= 0 {
-		return sh.denied.counters[i].denials(db).Rule
-	}
-	return nil
 }

@@ -165,8 +165,8 @@ var mayImport = map[string]struct{ ours, others []string }{
 	},
 	"rlserver/engine": {
 		ours: []string{
-			"rlserver/engine/effect", "rlserver/engine/eviction", "rlserver/engine/limit", "rlserver/engine/object",
-			"rlserver/engine/rule", "rlserver/bitmap", "rlserver/dict", "rlserver/zset",
+			"rlserver/engine/denials", "rlserver/engine/effect", "rlserver/engine/eviction", "rlserver/engine/limit",
+			"rlserver/engine/object", "rlserver/engine/rule", "rlserver/bitmap", "rlserver/dict", "rlserver/zset",
 			"rlserver/stats",
 		},
 	},
@@ -178,6 +178,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 	},
 	"rlserver/engine/effect":   {ours: []string{"rlserver/engine/limit", "rlserver/zset"}},
 	"rlserver/engine/eviction": {ours: []string{"rlserver/engine/limit"}},
+	"rlserver/engine/denials":  {ours: []string{"rlserver/engine/rule"}},
 	"rlserver/engine/rule":     {ours: []string{"rlserver/engine/limit"}},
 	"rlserver/engine/limit":    {},
 	"rlserver/rdb":             {},

@@ -1,0 +1,35 @@
+package engine
+
+import (
+	"rlserver/engine/denials"
+	"rlserver/engine/rule"
+)
+
+// AllDatabases is what Top takes in place of the number of a database.
+const AllDatabases = denials.AllDatabases
+
+// MostTop returns how many keys Top can return at most. Those it is sure to know are far fewer.
+func (e *Engine) MostTop() int { return len(e.shards) * denials.MaxCounters }
+
+// Top returns the n keys of a database, or of all, that were denied most since the start or
+// ResetStats, those denied most first. It counts in bounded memory: of N denials in a shard, a key
+// with more than N/64 is known, and its count is too low by at most that. It locks one shard after
+// the other. The caller owns the result.
+func (e *Engine) Top(db, n int) (top []denials.Count) {
+	for i := range e.shards {
+		sh := &e.shards[i]
+		sh.mu.Lock()
+		top = sh.denied.Append(top, db)
+		sh.mu.Unlock()
+	}
+	return denials.Top(top, n)
+}
+
+// DeniedBy returns the rule that denied a key last, if the key is among those that Top can return;
+// nil if it is not, or if no limiter has decided. It locks the key itself.
+func (e *Engine) DeniedBy(db int, k Key) *rule.Rule {
+	sh := e.shardOf(k)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	return sh.denied.Rule(db, k.Hash)
+}
