@@ -113,6 +113,7 @@
 //
 //	engine/effect    what can change              engine/object    what keys hold
 //	engine/eviction  what a key is worth          engine/limit     the arithmetic of limiters
+//	engine/denials   the keys that are denied most
 //	engine/rule      the text of limits           zset, dict, bitmap   data structures
 //
 // The fields of limits and policies are parsed in engine/rule.

@@ -45,8 +45,8 @@ func TestCountsTakeNoLock(t *testing.T) {
 	assert.Zero(t, expires)
 }
 
-// A call that waits for one of its shards holds none of the others meanwhile, so that nobody waits
-// for a waiter.
+// A call that waits for one of its shards holds none of the others meanwhile, so that no other call
+// waits for a waiter.
 func TestWaitingCallsHoldNoLock(t *testing.T) {
 	for name, begin := range map[string]func(*Tx, []Key){
 		"all":     func(tx *Tx, _ []Key) { tx.BeginAll(epoch, 0, true) },

@@ -55,7 +55,7 @@ func (r *recorder) replayed(o Options) *Engine {
 	return e
 }
 
-// dump writes all that an engine holds, expired keys that nobody has deleted yet included: a line
+// dump writes all that an engine holds, including expired keys that are not deleted yet: a line
 // for each policy, and for every database one for each key, in order, with its type, deadline and
 // content.
 func dump(e *Engine) (lines []string) { return living(e, math.MinInt64) }

@@ -27,7 +27,7 @@ func TestSortStoresNoList(t *testing.T) {
 	assert.Equal(t, int64(1), ask("EXISTS z"))
 }
 
-// Only what is made of patterns looks at keys that nobody can name before: then all shards are
+// Only what is made of patterns reads keys that are not known before the call: then all shards are
 // locked, in a transaction as well.
 func TestSortLocksWhatItLooksAt(t *testing.T) {
 	for line, want := range map[string]bool{

@@ -37,7 +37,7 @@ func TestLCSIsBounded(t *testing.T) {
 	}
 }
 
-// The connection is checked while the table is filled; the call ends when nobody waits for
+// The connection is checked while the table is filled; the call ends when no client waits for
 // it.
 func TestLCSIsGivenUp(t *testing.T) {
 	a, b := bytes.Repeat([]byte("a"), 10_000), bytes.Repeat([]byte("b"), 10_000)

@@ -39,7 +39,7 @@ func converse(t *testing.T, c *testClient, recorded []exchange) {
 // The replies are those of Redis 7.0.15.
 func TestStringReplies(t *testing.T) {
 	converse(t, startServer(t, config.Defaults{}).dial(), []exchange{
-		// SET and what it may be told
+		// SET and its options
 		{"SET k v", "+OK"},
 		{"GET k", "$1 v"},
 		{"SET k w NX", "$-1"},

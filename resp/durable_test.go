@@ -187,7 +187,7 @@ func TestReadsWhileTheDiskFails(t *testing.T) {
 			t,
 			[]string{"0 lost gone", "0 early gone"},
 			b.replies(),
-			"nobody knows what has become of it",
+			"its outcome is unknown",
 		)
 
 		why := "0 reader -MISCONF what this would read is not on the disk: the disk fails"
@@ -197,7 +197,7 @@ func TestReadsWhileTheDiskFails(t *testing.T) {
 			"0 reader -MISCONF the disk fails", why,
 		}, b.replies())
 		reader.call("INFO persistence")
-		assert.Len(t, b.replies(), 1, "operators are told")
+		assert.Len(t, b.replies(), 1, "the failure is logged")
 		j.sync()
 		store.refusal.Store(nil)
 		reader.call("GET k")

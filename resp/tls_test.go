@@ -91,7 +91,7 @@ func TestTLSVersions(t *testing.T) {
 		require.Contains(t, c.do("INFO server"), "\r\ntls_port:1\r\n")
 		require.Equal(t, "+OK", c.do("QUIT"))
 		_, err := c.r.ReadByte()
-		require.Equal(t, io.EOF, err, "the client is told that nothing follows")
+		require.Equal(t, io.EOF, err, "the client gets the end of the stream")
 	}
 	_, err := s.dialTLS(version(tls.VersionTLS11)).Write([]byte("PING\r\n"))
 	require.Error(t, err)
@@ -160,7 +160,7 @@ func TestTLSPipelineIsReadWhileRepliesAreUnread(t *testing.T) {
 	}
 }
 
-// A client that sends and never reads is closed at its limit, and nobody waits for it.
+// A client that sends and never reads is closed at its limit, and delays no other client.
 func TestTLSClientThatDoesNotRead(t *testing.T) {
 	s := startTLS(t, certs.None, config.Defaults{OutputLimits: "normal 2mb 1mb 1"})
 	c, other := s.dialTLS(), s.dialTLS()
@@ -187,7 +187,7 @@ func TestTLSClientThatDoesNotRead(t *testing.T) {
 	require.NotZero(t, s.memory.Unread.Load())
 }
 
-// Handshakes that stall keep nobody waiting. They count as clients that have not logged in, which
+// Handshakes that stall delay no other client. They count as clients that have not logged in, which
 // shutdown does not wait for.
 func TestTLSStalledHandshakes(t *testing.T) {
 	s := startTLS(t, certs.Required, config.Defaults{MaxClients: 20})
@@ -225,7 +225,7 @@ func TestTLSHandshakeMemory(t *testing.T) {
 	require.Equal(t, "+PONG", c.do("PING"))
 	require.Zero(t, s.memory.Bytes.Load(), "a usual handshake holds nothing worth counting")
 	record := append([]byte{0x16, 0x03, 0x01, 0x40, 0x00}, make([]byte, 1<<14)...)
-	// a ClientHello of 64 KB, of which 16 KB arrive
+	// 16 KB of a ClientHello of 64 KB arrive
 	copy(record[5:], []byte{0x01, 0x00, 0xff, 0x00})
 	for i := 0; s.memory.Evicted.Load() == 0; i++ {
 		require.Less(t, i, 100)

@@ -88,7 +88,7 @@ func answerGuarded(reply []byte, g *Guard, args [][]byte) []byte {
 }
 
 // readGuarded gives do each command that the connection was scripted to send, read by redcon's own
-// reader as far as it is told, and returns what ended the stream.
+// reader up to a limit, and returns what ended the stream.
 func readGuarded(g *Guard, do func(words [][]byte)) error {
 	buf := make([]byte, 4096)
 	for {
@@ -543,7 +543,7 @@ func BenchmarkGuard(b *testing.B) {
 
 // A client that is still sending when the guard ends gets its replies and then the end, not a reset
 // that loses them.
-func TestGuardLeavesNobodyInTheDark(t *testing.T) {
+func TestGuardAnswersBeforeItCloses(t *testing.T) {
 	for name, test := range map[string]struct {
 		end  func(*Guard)
 		more string
