@@ -9,18 +9,23 @@ import (
 	"strings"
 )
 
-// Errors of rules, in the words of Redis.
-var (
-	ErrUnknownCommand      = errors.New("Unknown command or category name in ACL")
-	ErrSyntax              = errors.New("Syntax error")
-	ErrPatternAfterAllKeys = errors.New("Adding a pattern after the * pattern (or the 'allkeys' flag) is not valid " +
+// Error is an error in the words of Redis, which begin with a capital letter.
+type Error string
+
+func (e Error) Error() string { return string(e) }
+
+// Errors of rules.
+const (
+	ErrUnknownCommand      = Error("Unknown command or category name in ACL")
+	ErrSyntax              = Error("Syntax error")
+	ErrPatternAfterAllKeys = Error("Adding a pattern after the * pattern (or the 'allkeys' flag) is not valid " +
 		"and does not have any effect. Try 'resetkeys' to start with an empty list of patterns")
-	ErrPatternAfterAllChannels = errors.New("Adding a pattern after the * pattern (or the 'allchannels' flag) is not " +
+	ErrPatternAfterAllChannels = Error("Adding a pattern after the * pattern (or the 'allchannels' flag) is not " +
 		"valid and does not have any effect. Try 'resetchannels' to start with an empty list of channels")
-	ErrNoSuchPassword = errors.New("The password you are trying to remove from the user does not exist")
-	ErrBadHash        = errors.New("The password hash must be exactly 64 characters and contain only lowercase " +
+	ErrNoSuchPassword = Error("The password you are trying to remove from the user does not exist")
+	ErrBadHash        = Error("The password hash must be exactly 64 characters and contain only lowercase " +
 		"hexadecimal characters")
-	ErrFirstArgOfSubcommand = errors.New("Allowing first-arg of a subcommand is not supported")
+	ErrFirstArgOfSubcommand = Error("Allowing first-arg of a subcommand is not supported")
 )
 
 // digest is the SHA-256 of a password.

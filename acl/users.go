@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"crypto/rand"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -123,7 +122,7 @@ func (s *Users) Login(name string, password []byte) *Account {
 }
 
 // ErrUserName is the error of a name that no user can have.
-var ErrUserName = errors.New("Usernames can't contain spaces or null characters")
+const ErrUserName = Error("Usernames can't contain spaces or null characters")
 
 // Set creates or changes a user by rules: by all of them or, after an error, by none.
 func (s *Users) Set(name string, rules []string) error {
@@ -167,7 +166,8 @@ func (s *Users) checkText(rules []string) error {
 		size += len(rule) + 1
 	}
 	if most := s.settings.MaxUserSize.Load(); int64(size) > most {
-		return fmt.Errorf("There are too many rules: they have %d bytes, and acl-max-user-size is %d", size, most)
+		return Error(fmt.Sprintf("There are too many rules: they have %d bytes, and acl-max-user-size is %d",
+			size, most))
 	}
 	return nil
 }
@@ -175,8 +175,8 @@ func (s *Users) checkText(rules []string) error {
 // checkSize returns an error if a user takes too much memory.
 func (s *Users) checkSize(name string, u *User) error {
 	if size, most := len(name)+u.size(), s.settings.MaxUserSize.Load(); int64(size) > most {
-		return fmt.Errorf("The user is too large: its name, passwords and patterns take %d bytes, and "+
-			"acl-max-user-size is %d", size, most)
+		return Error(fmt.Sprintf("The user is too large: its name, passwords and patterns take %d bytes, and "+
+			"acl-max-user-size is %d", size, most))
 	}
 	return nil
 }
@@ -184,7 +184,7 @@ func (s *Users) checkSize(name string, u *User) error {
 // checkCount returns an error if there may not be so many users.
 func (s *Users) checkCount(users int) error {
 	if most := s.settings.MaxUsers.Load(); int64(users) > most {
-		return fmt.Errorf("There are too many users: acl-max-users is %d", most)
+		return Error(fmt.Sprintf("There are too many users: acl-max-users is %d", most))
 	}
 	return nil
 }
@@ -203,7 +203,7 @@ func (s *Users) SetDefaultPassword(password string) {
 }
 
 // ErrDefaultStays is the error of deleting the default user.
-var ErrDefaultStays = errors.New("The 'default' user cannot be removed")
+const ErrDefaultStays = Error("The 'default' user cannot be removed")
 
 // Delete deletes users and returns how many of them existed. The connections that act as them are
 // to be closed.

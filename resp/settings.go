@@ -1,9 +1,9 @@
 package resp
 
 import (
-	"fmt"
 	"slices"
 
+	"rlserver/engine"
 	"rlserver/resp/command"
 	"rlserver/resp/config"
 )
@@ -62,7 +62,7 @@ func (s *Server) useCertificates(changes []config.Change) error {
 		return nil
 	}
 	if err := s.certificates.Use(files.Files()); err != nil {
-		return changes[first].Refuse(fmt.Errorf("Unable to update TLS configuration: %w", err))
+		return changes[first].Refuse(engine.Error("Unable to update TLS configuration: " + err.Error()))
 	}
 	return nil
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // ErrNoFile is returned by Rewrite if the server has no configuration file.
-var ErrNoFile = errors.New("The server is running without a config file")
+var ErrNoFile = errors.New("there is no configuration file")
 
 // errPasswordFile is returned by Rewrite instead of a file with two passwords.
 var errPasswordFile = errors.New("requirepass was changed, but requirepass-file names the file of the password: " +

@@ -143,7 +143,7 @@ func configRewrite(c *command.Call) error {
 		c.Reply.OK()
 		return nil
 	case config.ErrNoFile:
-		return engine.Error("ERR " + err.Error())
+		return engine.Error("ERR The server is running without a config file")
 	default:
 		c.Env.Log.Warn("CONFIG REWRITE failed", "error", err)
 		return engine.Error("ERR Rewriting config file: " + err.Error())
