@@ -88,7 +88,10 @@ func (s *session) prepareFor(p *command.Prepared) error {
 	if has&command.DenyOOM != 0 && s.server.Engine.Crowded() && s.server.loading.Load() == 0 && !s.evictKeys() {
 		return engine.ErrOutOfMemory
 	}
-	return s.server.unavailable(has, lacks)
+	if err := s.server.unavailable(has, lacks); err != nil || !s.profile.monitors.Load() {
+		return err
+	}
+	return refuseMonitor(has)
 }
 
 // unavailable returns why no call with these flags, and without those, can run now: the disk

@@ -86,6 +86,17 @@ func TestMonitorShowsWaitingCallsAndUnixSockets(t *testing.T) {
 }
 
 // A monitor that does not read is closed, and no other client waits for it.
+// A client that monitors is not paused, so it must not reach any key.
+func TestMonitorsDoNotUseKeys(t *testing.T) {
+	const refused = "-ERR Replica can't interact with the keyspace"
+	ts := startServer(t, config.Defaults{})
+	m, c := ts.dial(), ts.dial()
+	m.check([]answer{{"MONITOR", "+OK"}})
+	c.check([]answer{{"CLIENT PAUSE 100000", "+OK"}})
+	m.check([]answer{{"DEL k", refused}, {"GET k", refused}, {"RL.SLIDE l 5 1m", refused},
+		{"RL.TOP", refused}, {"RESET", "+RESET"}})
+}
+
 func TestMonitorThatDoesNotRead(t *testing.T) {
 	ts := startServer(t, config.Defaults{OutputLimits: "normal 1mb 0 0"})
 	m, c := ts.dial(), ts.dial()
