@@ -96,8 +96,8 @@ func (s *Store) open() error {
 // Load loads the state in the directory into an empty engine. Start deletes the keys that have
 // expired. It is called once.
 func (s *Store) Load(e *engine.Engine) (Recovery, error) {
-	s.engine = e
-	s.set(func(st *storage.Status) {
+	s.set(func(st *storage.Status) { // Status may be asked while the data is being loaded
+		s.engine = e
 		s.saved = time.Now()
 		st.LoadStart = s.options.Clock()
 		st.LastSave = st.LoadStart
@@ -329,12 +329,12 @@ func (s *Store) Status() storage.Status {
 	s.mu.Lock()
 	st := s.status
 	st.Saving = s.busy
+	st.Changes = s.changes() - st.Changes
 	s.mu.Unlock()
 	st.AppendOnly, st.Settings, st.Failure = s.options.AppendOnly, *s.settings.Load(), s.Failure()
 	st.Full = s.Full()
 	st.Loaded, st.ToLoad = s.loaded.Load(), s.toLoad.Load()
 	st.SavedKeys, st.KeysToSave = s.savedKeys.Load(), s.keysToSave.Load()
-	st.Changes = s.changes() - st.Changes
 	if l := s.journal.Load(); l != nil {
 		st.LogBytes += l.size.Load()
 		st.Backlog, st.DelayedSyncs = l.backlog(), l.delayed.Load()
@@ -344,6 +344,7 @@ func (s *Store) Status() storage.Status {
 	return st
 }
 
+// changes returns how many changes the engine has made. Before Load returns, mu is held.
 func (s *Store) changes() int64 {
 	if s.engine == nil {
 		return 0
