@@ -67,19 +67,44 @@ func (s *Server) guard(next http.Handler) http.Handler {
 				"address only, not as "+r.Host)
 			return
 		}
-		for _, call := range callsFor(r) {
-			switch {
-			case may(call...):
-			case !given:
-				s.askForLogin(w, r)
-				return
-			default:
-				fail(w, http.StatusForbidden, "the user may not run what shows this: "+call[0])
-				return
-			}
+		denied := deniedCall(may, r)
+		switch {
+		case denied == "":
+			still := func() bool { return s.stillAllowed(may, r) }
+			next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), stillAllowedKey{}, still)))
+		case !given:
+			s.askForLogin(w, r)
+		default:
+			fail(w, http.StatusForbidden, "the user may not run what shows this: "+denied)
 		}
-		next.ServeHTTP(w, r)
 	})
+}
+
+// deniedCall returns the name of a call that shows what a request asks for and is not allowed; "":
+// all are.
+func deniedCall(may Permission, r *http.Request) string {
+	for _, call := range callsFor(r) {
+		if !may(call...) {
+			return call[0]
+		}
+	}
+	return ""
+}
+
+// stillAllowedKey is the key in the context of a request of a func() bool, which reports whether
+// the request would still be served.
+type stillAllowedKey struct{}
+
+// stillAllowed reports whether a request that was served with a permission still would be: users
+// and their rules change while a stream goes on. As in Redis, a new password ends no login.
+func (s *Server) stillAllowed(may Permission, r *http.Request) bool {
+	if r.Header.Get("Authorization") == "" {
+		may = s.access.Anyone()
+		if may == nil || !isLoopback(r.RemoteAddr) && s.access.Protected() {
+			return false
+		}
+	}
+	return deniedCall(may, r) == ""
 }
 
 // permission returns what the credentials of a request allow; nil: they are wrong or missing.

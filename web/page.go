@@ -53,7 +53,7 @@ func sendJSON(w http.ResponseWriter, text []byte) {
 }
 
 // events serves a stream of views, one a second. A reader that does not take an event in time is
-// cut off.
+// cut off, and the stream ends when its user may not see it any more.
 func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	if s.streams.Add(1) > s.maxStreams {
 		s.streams.Add(-1)
@@ -70,6 +70,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	control := http.NewResponseController(w)
 	control.SetReadDeadline(time.Time{}) // the stream goes on after the request's timeout
 
+	stillAllowed := r.Context().Value(stillAllowedKey{}).(func() bool)
 	frame, leave := s.sampler.watch()
 	defer leave()
 	text := "retry: 2000\n\n"
@@ -86,6 +87,9 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 		select {
 		case <-frame.next:
 		case <-r.Context().Done():
+			return
+		}
+		if !stillAllowed() {
 			return
 		}
 		frame = s.sampler.current()

@@ -12,6 +12,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -233,11 +234,6 @@ func TestAccessWithPasswordAndToken(t *testing.T) {
 	}
 	s := New(o)
 	defer s.Close(t.Context())
-	basic := func(user, password string) string {
-		r := httptest.NewRequest(http.MethodGet, "/", nil)
-		r.SetBasicAuth(user, password)
-		return r.Header.Get("Authorization")
-	}
 	for _, path := range []string{"/metrics", "/", "/page.js", "/api/history", "/api/events", "/api/limiter"} {
 		w := request(s, here, path)
 		assert.Equal(t, 401, w.Code, path)
@@ -382,6 +378,46 @@ func TestASlowReaderOfEventsIsCutOff(t *testing.T) {
 	require.NoError(t, err)
 	require.Eventually(t, func() bool { return s.cutOff.Load() == 1 }, patience, time.Millisecond)
 	require.Eventually(t, func() bool { return s.streams.Load() == 0 }, patience, time.Millisecond)
+}
+
+// basic returns the credentials of a user.
+func basic(user, password string) string {
+	r := httptest.NewRequest(http.MethodGet, "/", nil)
+	r.SetBasicAuth(user, password)
+	return r.Header.Get("Authorization")
+}
+
+// A stream ends when its user is deleted or may do less, or when a login becomes necessary.
+func TestAStreamEndsWithItsPermission(t *testing.T) {
+	for _, credentials := range []string{"", "Authorization: " + basic("ann", "secret") + "\r\n"} {
+		var revoked atomic.Bool
+		may := func(...string) bool { return !revoked.Load() }
+		o := options(newFake())
+		o.Access.Login = func(string, string, string) Permission { return may }
+		o.Access.Anyone = func() Permission {
+			if revoked.Load() {
+				return nil
+			}
+			return anything
+		}
+		s, address := serving(t, o)
+		c, err := net.Dial("tcp", address)
+		require.NoError(t, err)
+		defer c.Close()
+		c.SetDeadline(time.Now().Add(patience))
+		_, err = io.WriteString(c, "GET /api/events HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"+
+			credentials+"\r\n")
+		require.NoError(t, err)
+		r := bufio.NewReader(c)
+		for line := ""; !strings.HasPrefix(line, "data: {"); {
+			line, err = r.ReadString('\n')
+			require.NoError(t, err)
+		}
+		revoked.Store(true)
+		_, err = io.Copy(io.Discard, r)
+		require.NoError(t, err)
+		require.Eventually(t, func() bool { return s.streams.Load() == 0 }, patience, time.Millisecond)
+	}
 }
 
 func TestAThousandStreams(t *testing.T) {
