@@ -63,6 +63,22 @@ func (s *Store) Config() *tls.Config {
 	}
 }
 
+// OptionalConfig is Config for a listener whose clients may do without a certificate where
+// ClientAuth is Required. One that is presented must be valid.
+func (s *Store) OptionalConfig() *tls.Config {
+	return &tls.Config{
+		MinVersion: tls.VersionTLS12,
+		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+			config := s.current.Load()
+			if config.ClientAuth == tls.RequireAndVerifyClientCert {
+				config = config.Clone()
+				config.ClientAuth = tls.VerifyClientCertIfGiven
+			}
+			return config, nil
+		},
+	}
+}
+
 // Expiry returns when the certificate in force expires.
 func (s *Store) Expiry() time.Time { return s.current.Load().Certificates[0].Leaf.NotAfter }
 

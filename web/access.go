@@ -22,8 +22,12 @@ type Access struct {
 	// Anyone returns what is allowed without a login; nil: a login is needed.
 	Anyone func() Permission
 	// Login returns what a user is allowed; nil: the user or the password is wrong. It takes the
-	// same time for both, and counts failures.
-	Login func(user, password, address string) Permission
+	// same time for both, and counts failures. noPassword says whether users who need no password
+	// can log in.
+	Login func(user, password, address string, noPassword bool) Permission
+	// NeedsCertificate reports whether clients of TLS that give no certificate have to log in, also
+	// where Anyone would allow them to see something.
+	NeedsCertificate func() bool
 	// Protected reports whether clients of other machines are refused while no login is needed.
 	Protected func() bool
 }
@@ -110,7 +114,8 @@ func (s *Server) stillAllowed(may Permission, r *http.Request) bool {
 // permission returns what the credentials of a request allow; nil: they are wrong or missing.
 func (s *Server) permission(r *http.Request) Permission {
 	header := r.Header.Get("Authorization")
-	if header == "" && s.access.Token == "" {
+	trusted := s.access.Token == "" && !s.lacksCertificate(r)
+	if header == "" && trusted {
 		return s.access.Anyone()
 	}
 	if scheme, token, _ := strings.Cut(header, " "); strings.EqualFold(scheme, "Bearer") {
@@ -126,7 +131,14 @@ func (s *Server) permission(r *http.Request) Permission {
 	if user == "" {
 		user = "default"
 	}
-	return s.access.Login(user, password, r.RemoteAddr)
+	// without a password it is no way around the token or the certificate
+	return s.access.Login(user, password, r.RemoteAddr, trusted)
+}
+
+// lacksCertificate reports whether the client of a request has given no certificate although the
+// server asks for one. A certificate that was given is valid: the handshake has checked it.
+func (s *Server) lacksCertificate(r *http.Request) bool {
+	return r.TLS != nil && len(r.TLS.PeerCertificates) == 0 && s.access.NeedsCertificate()
 }
 
 // equal compares in a time that depends on neither text.
@@ -144,6 +156,9 @@ func (s *Server) askForLogin(w http.ResponseWriter, r *http.Request) {
 	text := "a user and a password are needed, by basic authentication"
 	if s.access.Token != "" {
 		text += ", or the bearer token in --http-token-file"
+	}
+	if s.lacksCertificate(r) {
+		text += "; or a client certificate, as tls-auth-clients is yes, if no password is set"
 	}
 	w.Header().Set("WWW-Authenticate", `Basic realm="rlserver", charset="UTF-8"`)
 	fail(w, http.StatusUnauthorized, text)

@@ -32,8 +32,8 @@ func say(w http.ResponseWriter, text string) {
 
 // CheckHealth asks a server at an address whether it is healthy: http://127.0.0.1:9121/healthz. The
 // error has the server's words. Certificates are not checked for addresses of this machine, which
-// certificates usually do not name. client is offered if the server asks for a certificate.
-func CheckHealth(ctx context.Context, address string, client *tls.Certificate) error {
+// certificates usually do not name.
+func CheckHealth(ctx context.Context, address string) error {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return fmt.Errorf("%q is no address such as http://127.0.0.1:9121/readyz", address)
@@ -42,9 +42,6 @@ func CheckHealth(ctx context.Context, address string, client *tls.Certificate) e
 		u.Path = "/healthz"
 	}
 	config := &tls.Config{InsecureSkipVerify: isLocalMachine(u.Hostname())}
-	if client != nil {
-		config.Certificates = []tls.Certificate{*client}
-	}
 	transport := &http.Transport{TLSClientConfig: config, DisableKeepAlives: true}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {

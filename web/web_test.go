@@ -3,6 +3,8 @@ package web
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -80,7 +82,7 @@ func anything(...string) bool { return true }
 var open = Access{
 	Anyone:    func() Permission { return anything },
 	Protected: func() bool { return true },
-	Login:     func(string, string, string) Permission { return nil },
+	Login:     func(string, string, string, bool) Permission { return nil },
 }
 
 func options(source Source) Options {
@@ -168,16 +170,16 @@ func TestMetricsOfManyPoliciesAreBounded(t *testing.T) {
 func TestHealth(t *testing.T) {
 	f := newFake()
 	_, address := serving(t, options(f))
-	check := func(path string) error { return CheckHealth(t.Context(), "http://"+address+path, nil) }
+	check := func(path string) error { return CheckHealth(t.Context(), "http://"+address+path) }
 	assert.NoError(t, check(""))
 	assert.NoError(t, check("/readyz"))
 	f.ready = errors.New("the data is being loaded")
 	assert.NoError(t, check("/healthz"), "it is alive")
 	assert.ErrorContains(t, check("/readyz"), "503 Service Unavailable: not ready: the data is being loaded")
 	for _, bad := range []string{"localhost:9121", "ftp://localhost/", "http://", ":"} {
-		assert.ErrorContains(t, CheckHealth(t.Context(), bad, nil), "is no address such as")
+		assert.ErrorContains(t, CheckHealth(t.Context(), bad), "is no address such as")
 	}
-	assert.ErrorContains(t, CheckHealth(t.Context(), "http://127.0.0.1:1/healthz", nil), "connection refused")
+	assert.ErrorContains(t, CheckHealth(t.Context(), "http://127.0.0.1:1/healthz"), "connection refused")
 }
 
 // request serves a request of a client at an address, without a socket.
@@ -215,12 +217,44 @@ func TestAccessWithoutPassword(t *testing.T) {
 	assert.Equal(t, 200, request(s, elsewhere, "http://rlserver:9121/metrics").Code)
 }
 
+// A server that asks for certificates of clients serves one without only after a login. Health
+// checks ask for nothing.
+func TestAccessWithoutACertificate(t *testing.T) {
+	o := options(newFake())
+	o.Timeouts.LoginDelay = time.Nanosecond
+	o.Access.NeedsCertificate = func() bool { return true }
+	o.Access.Login = func(user, _, _ string, noPassword bool) Permission {
+		if user == "ann" || noPassword {
+			return anything
+		}
+		return nil
+	}
+	s := New(o)
+	defer s.Close(t.Context())
+	ask := func(path, user string, presented ...*x509.Certificate) int {
+		r := httptest.NewRequest(http.MethodGet, path, nil)
+		r.RemoteAddr, r.Host, r.TLS = here, "localhost:9121", &tls.ConnectionState{PeerCertificates: presented}
+		if user != "" {
+			r.SetBasicAuth(user, "sesame")
+		}
+		w := httptest.NewRecorder()
+		s.http.Handler.ServeHTTP(w, r)
+		return w.Code
+	}
+	assert.Equal(t, 401, ask("/metrics", ""))
+	assert.Equal(t, 401, ask("/metrics", "default"), "a user without a password is no way around the certificate")
+	assert.Equal(t, 200, ask("/metrics", "ann"))
+	assert.Equal(t, 200, ask("/metrics", "", new(x509.Certificate)))
+	assert.Equal(t, 200, ask("/metrics", "default", new(x509.Certificate)))
+	assert.Equal(t, 200, ask("/healthz", ""))
+}
+
 func TestAccessWithPasswordAndToken(t *testing.T) {
 	o := options(newFake())
 	o.Timeouts.LoginDelay = time.Nanosecond
 	o.Access = Access{
 		Token: "0123456789abcdef", Anyone: func() Permission { return nil },
-		Login: func(user, password, _ string) Permission {
+		Login: func(user, password, _ string, _ bool) Permission {
 			switch user + " " + password {
 			case "default sesame":
 				return anything
@@ -393,7 +427,7 @@ func TestAStreamEndsWithItsPermission(t *testing.T) {
 		var revoked atomic.Bool
 		may := func(...string) bool { return !revoked.Load() }
 		o := options(newFake())
-		o.Access.Login = func(string, string, string) Permission { return may }
+		o.Access.Login = func(string, string, string, bool) Permission { return may }
 		o.Access.Anyone = func() Permission {
 			if revoked.Load() {
 				return nil

@@ -30,8 +30,7 @@ Prints docs/COMMANDS.md: all commands, as the command table declares them.
 
 Asks a server whether it is healthy, for images without a shell, and exits with 0 if so, otherwise with 1. URL is that
 of --http-port: by default http://127.0.0.1:PORT/healthz with the port in the environment variable RLSERVER_HTTP_PORT,
-or https if RLSERVER_TLS_CERT_FILE is set. If the server asks for a certificate, it gets the one in the files that
-RLSERVER_HTTP_CLIENT_CERT_FILE and RLSERVER_HTTP_CLIENT_KEY_FILE name.
+or https if RLSERVER_TLS_CERT_FILE is set. Health checks need neither a password nor a certificate.
 With /readyz in place of /healthz it asks whether the server has loaded its data, can write to the disk and is not
 stopping. An https URL of this machine is asked without checking the name in the certificate.
 `},

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"rlserver/certs"
 	"rlserver/engine"
 	"rlserver/engine/limit"
 	"rlserver/engine/object"
@@ -38,17 +39,17 @@ func (p *parts) openWeb() error {
 	}
 	var encryption *tls.Config
 	if p.certs != nil && start.TLS != "no" {
-		encryption = p.certs.Config()
+		encryption = p.certs.OptionalConfig()
 	}
 	p.web = web.New(web.Options{
 		Source: webSource{p}, Log: p.log, Debug: start.Debug == "yes", TLS: encryption,
 		Access: web.Access{
 			Token: token, Protected: p.server.Protected,
 			Anyone: func() web.Permission { return p.server.Anyone() },
-			Login: func(user, password, address string) web.Permission {
-				// without a password it is no way around the token
-				return p.server.Login(user, password, address, token == "")
+			Login: func(user, password, address string, noPassword bool) web.Permission {
+				return p.server.Login(user, password, address, noPassword)
 			},
+			NeedsCertificate: func() bool { return p.settings.TLS().Files().ClientAuth == certs.Required },
 		},
 		MaxConnections: start.MaxClients, MaxStreams: start.MaxStreams,
 		RESPPort: fmt.Sprint(cmp.Or(p.settings.Start.Port, p.settings.Start.TLSPort)),
@@ -247,20 +248,6 @@ func (s webSource) ruleOf(db int, k engine.Key) *rule.Rule {
 	return nil
 }
 
-// clientCertificate returns the certificate that the environment names, for servers that ask for
-// one; nil without one.
-func clientCertificate() (*tls.Certificate, error) {
-	cert, key := os.Getenv("RLSERVER_HTTP_CLIENT_CERT_FILE"), os.Getenv("RLSERVER_HTTP_CLIENT_KEY_FILE")
-	if cert == "" && key == "" {
-		return nil, nil
-	}
-	pair, err := tls.LoadX509KeyPair(cert, key)
-	if err != nil {
-		return nil, fmt.Errorf("RLSERVER_HTTP_CLIENT_CERT_FILE and RLSERVER_HTTP_CLIENT_KEY_FILE: %w", err)
-	}
-	return &pair, nil
-}
-
 // checkHealth is the tool healthcheck.
 func checkHealth(args []string, out io.Writer) error {
 	address := ""
@@ -281,13 +268,9 @@ func checkHealth(args []string, out io.Writer) error {
 		}
 		address = scheme + "://" + net.JoinHostPort("127.0.0.1", port) + "/healthz"
 	}
-	certificate, err := clientCertificate()
-	if err != nil {
+	if err := web.CheckHealth(context.Background(), address); err != nil {
 		return err
 	}
-	if err := web.CheckHealth(context.Background(), address, certificate); err != nil {
-		return err
-	}
-	_, err = fmt.Fprintln(out, "ok")
+	_, err := fmt.Fprintln(out, "ok")
 	return err
 }

@@ -112,8 +112,8 @@ var Parameters = []Parameter{
 		Help:  "Addresses to listen on for --http-port, written as for --bind. 127.0.0.1,-::1 by default.",
 		Value: addresses(func(s *Settings) *[]string { return &s.Start.HTTP.Bind })},
 	{Name: "http-tls", Group: groupHTTP, Form: "yes|no", Default: "yes",
-		Help: `Whether --http-port speaks TLS, with the same certificates and the same rules for those of clients,
-			if --tls-cert-file is set. yes by default.`,
+		Help: `Whether --http-port speaks TLS, with the same certificates, if --tls-cert-file is set. yes by default.
+			Where --tls-auth-clients is yes, a client may log in instead of presenting a certificate.`,
 		Value: fixedChoice([]string{"yes", "no"}, func(s *Settings) *string { return &s.Start.HTTP.TLS })},
 	{Name: "http-token-file", Group: groupHTTP, Form: "FILE",
 		Help: `Regular file whose first line is a token of at least 16 characters that HTTP clients may give instead
