@@ -36,22 +36,21 @@ func comes(t *testing.T, s *server, call string) (conn net.Conn, in *bufio.Reade
 // waiting returns how many clients wait, by INFO.
 func waiting(t *testing.T, rdb *redis.Client) int { return int(infoNumber(t, rdb, "blocked_clients")) }
 
-// Sixty clients come one after the other to a limiter of ten a second, each with a WAIT of three
-// seconds. The log, which a second and wider window keeps, shows in which order and when they were
-// admitted: in order of arrival, ten in each second, none early. The denied ones came last.
+// Forty clients come one after the other to a limiter of ten a second, each with a WAIT that no
+// machine is too slow for. The log, which a second and wider window keeps, shows in which order and
+// when they were admitted: in order of arrival, none early.
 func TestClientsWaitInLine(t *testing.T) {
 	t.Parallel()
-	const crowd, limit, window = 60, 10, 1000
+	const crowd, limit, window = 40, 10, 1000
 	s := startServer(t)
 	rdb := s.connect(t)
-	admitted := make([]bool, crowd)
 	var replies sync.WaitGroup
 	for i := range crowd {
-		_, in := comes(t, s, fmt.Sprintf("RL.MULTI k %d %dms 1000000 1h ID c%03d WAIT 3s", limit, window, i))
+		_, in := comes(t, s, fmt.Sprintf("RL.MULTI k %d %dms 1000000 1h ID c%03d WAIT 10m", limit, window, i))
 		replies.Go(func() {
 			r, err := readReply(in)
 			if assert.NoError(t, err) {
-				admitted[i] = r.items[0].text == "1"
+				assert.Equal(t, "1", r.items[0].text, "client %d", i)
 			}
 		})
 	}
@@ -59,18 +58,13 @@ func TestClientsWaitInLine(t *testing.T) {
 
 	log, err := rdb.ZRangeWithScores(t.Context(), "k", 0, -1).Result()
 	require.NoError(t, err)
+	require.Len(t, log, crowd)
 	for i, hit := range log {
 		assert.Equal(t, fmt.Sprintf("c%03d", i), hit.Member, "in order of arrival")
-		assert.True(t, admitted[i])
 		if i >= limit {
 			assert.GreaterOrEqual(t, hit.Score-log[i-limit].Score, float64(window), "none early")
 		}
 	}
-	assert.NotContains(t, admitted[len(log):], true)
-	assert.GreaterOrEqual(t, len(log), 3*limit,
-		"the burst and ten in each of two seconds at least; forty if no deadline is missed by a slow machine")
-	assert.LessOrEqual(t, len(log), 4*limit)
-	t.Logf("%d of %d admitted", len(log), crowd)
 }
 
 // What waiting clients cost: memory, and processor time while nothing changes. WAITING_CLIENTS sets
