@@ -87,9 +87,11 @@ func serve(t *testing.T) (address string, use func()) {
 		server.Process.Kill()
 		server.Wait()
 	})
-	client := redis.NewClient(&redis.Options{Network: "unix", Addr: socket})
+	client := redis.NewClient(&redis.Options{
+		Network: "unix", Addr: socket, ReadTimeout: time.Minute, // SAVE waits for a disk that may be busy
+	})
 	t.Cleanup(func() { client.Close() })
-	require.Eventually(t, func() bool { return client.Ping(ctx).Err() == nil }, 20*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return client.Ping(ctx).Err() == nil }, time.Minute, 10*time.Millisecond)
 	return address, func() {
 		for _, call := range []string{
 			"RL.SLIDE a 1 1m", "RL.POLICY SET p SLIDE 1 1m", "RL.CHECK ann p", "RL.POLICY SET q SLIDE 1 1m SHADOW",

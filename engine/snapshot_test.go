@@ -202,8 +202,8 @@ func (w *walk) largeHash(has func(i int) bool) {
 	w.write(w.some("h", 1), func(k []Key) []any { return answer(w.tx.HSet(k[0], pairs)) })
 }
 
-// stir lets some time go by, with a storm now and then.
-func (w *walk) stir() {
+// passTime lets some time pass, sometimes with many changes.
+func (w *walk) passTime() {
 	w.steps(w.IntN(25))
 	if w.IntN(2) == 0 {
 		storms[w.IntN(len(storms))](w)
@@ -220,7 +220,7 @@ func TestSnapshotIsAMoment(t *testing.T) {
 		w := newWalk(seed, Options{Shards: 2, Seed: [2]uint64{seed, 4}})
 		for range 6 {
 			for range 1 + w.IntN(12) {
-				w.stir()
+				w.passTime()
 			}
 			r := restore(t, w.e, w.log)
 			giveUp, often := w.IntN(6) == 0, 1+w.IntN(8)
@@ -230,7 +230,7 @@ func TestSnapshotIsAMoment(t *testing.T) {
 					break
 				}
 				if w.IntN(often) == 0 {
-					w.stir()
+					w.passTime()
 				}
 			}
 			if r.s.closed {
@@ -263,7 +263,7 @@ func TestSnapshotOfAFollower(t *testing.T) {
 	t.Log("seed", seed)
 	w := newWalk(seed, Options{Shards: 4})
 	for range 60 {
-		w.stir()
+		w.passTime()
 	}
 	follower := New(Options{Databases: walkDatabases, Shards: 2})
 	var r *restoring
@@ -299,13 +299,13 @@ func TestSnapshotAmongCallers(t *testing.T) {
 		}
 		callers.Go(func() {
 			for !stop.Load() {
-				beside.stir()
+				beside.passTime()
 			}
 		})
 	}
 	var taken []*restoring
 	for range 5 {
-		w.stir()
+		w.passTime()
 		r := restore(t, w.e, w.log)
 		for r.step() {
 			w.steps(1)
