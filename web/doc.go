@@ -35,6 +35,9 @@
 // mode, and those of this machine have to address it as localhost or by its IP address: a page of
 // another site can make a browser send requests here under a name of its own.
 //
+// With TLS, clients need no certificate, as browsers, Prometheus and probes rarely have one. Where
+// tls-auth-clients is yes, a client without one has to log in or give the token.
+//
 // # Bounds
 //
 // Connections, streams, headers and the time that each step takes have limits. Above the limit of

@@ -62,14 +62,8 @@ const (
 	errOutputNumber = valueError("Error in hard, soft or soft_seconds setting in buffer limit configuration.")
 )
 
-// ParseOutputLimits checks a value of client-output-buffer-limit: one or several classes as in
-// "normal 64mb 16mb 60". The error is Redis' text.
-func ParseOutputLimits(text string) error {
-	_, err := defaultOutputLimits().with(text)
-	return err
-}
-
-// with returns a copy of the limits with the changes of text.
+// with returns a copy of the limits with the changes of text: one or several classes as in "normal
+// 64mb 16mb 60". The error is Redis' text.
 func (l *outputLimits) with(text string) (*outputLimits, error) {
 	changed := *l
 	if text == "" {

@@ -41,9 +41,10 @@ func TestParseMemoryShare(t *testing.T) {
 	}
 }
 
-func TestParseOutputLimits(t *testing.T) {
+func TestOutputLimits(t *testing.T) {
 	for _, text := range []string{"", "normal 64mb 16mb 60", "normal 0 0 0 pubsub 32mb 8mb 60"} {
-		assert.NoError(t, ParseOutputLimits(text), text)
+		_, err := defaultOutputLimits().with(text)
+		assert.NoError(t, err, text)
 	}
 	for text, want := range map[string]error{
 		"normal 1 1":    errOutputWords,
@@ -51,6 +52,7 @@ func TestParseOutputLimits(t *testing.T) {
 		"normal x 1 1":  errOutputNumber,
 		"normal 1 1 -1": errOutputNumber,
 	} {
-		assert.ErrorIs(t, ParseOutputLimits(text), want, text)
+		_, err := defaultOutputLimits().with(text)
+		assert.ErrorIs(t, err, want, text)
 	}
 }

@@ -41,7 +41,7 @@ type Defaults struct {
 	MaxMemory      int64         // bytes that the process may take; 0: no limit
 	ClientMemory   MemoryShare   // that all clients may hold; 0: no limit
 	PreauthMemory  int64         // bytes that all clients without authentication may hold; 0: 4 MB
-	// changes to client-output-buffer-limit, as ParseOutputLimits takes them
+	// changes to client-output-buffer-limit, such as "normal 64mb 16mb 60"
 	OutputLimits string
 	MemoryPolicy string   // one of eviction.Policies; empty: the first
 	LogLevel     string   // debug, verbose, notice or warning; empty: notice
