@@ -13,7 +13,8 @@ import (
 // maxmemory limits keys and overhead. What clients hold has a limit of its own, so no key is
 // evicted for a client's buffers. A measurement cannot distinguish a buffer that has just been
 // freed: so none is taken while clients hold much, and the overhead takes at most baseOverhead and
-// a ninth of the rest from the keys.
+// a ninth of the rest from the keys. Nor can it distinguish a connection that has just been closed:
+// so it only gives the least and the most that the overhead can be.
 
 const (
 	// bytes beside keys and clients that maxmemory allows for, however few keys there are
@@ -24,18 +25,22 @@ const (
 // MemoryTaken takes how many bytes of the process are in use, as measured after a collection.
 func (s *Server) MemoryTaken(bytes int64) {
 	if held := s.memory.TakePeak(); held <= maxClientsWhileMeasuring+s.Settings.MaxMemory()/64 {
-		s.overhead.Store(bytes - s.Engine.Weight() - held - s.takeConnectionPeak())
+		now, peak := s.takeConnectionPeak()
+		// with the connections of now, of the peak, or between
+		rest := bytes - s.Engine.Weight() - held
+		s.overhead.Store(max(rest-peak, min(s.overhead.Load(), rest-now)))
 	}
 	s.applyMemoryLimits()
 }
 
-// takeConnectionPeak returns the most bytes that connections have taken, beside their accounts,
-// since the last call.
-func (s *Server) takeConnectionPeak() (peak int64) {
+// takeConnectionPeak returns the bytes that connections take now, beside their accounts, and the
+// most that they have taken since the last call.
+func (s *Server) takeConnectionPeak() (now, peak int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	peak, s.connectionPeak = s.connectionPeak, s.connectionBytes
-	return peak
+	now, peak = s.connectionBytes, s.connectionPeak
+	s.connectionPeak = now
+	return now, peak
 }
 
 // smallMaxMemory is a maxmemory in bytes below which little is left for keys: the server itself

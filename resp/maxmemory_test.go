@@ -133,6 +133,37 @@ func TestOverheadIsPartOfMaxmemory(t *testing.T) {
 	assert.Equal(t, "+OK", c.do("SET k v"))
 }
 
+// used_memory and the budget of the keys are right after many clients have left, whether the
+// collection that follows finds their connections or not.
+func TestMemoryAfterManyClients(t *testing.T) {
+	const base, budget = 5 << 20, 20 << 20
+	ts := startServer(t, config.Defaults{MaxMemory: budget, MemoryPolicy: "noeviction"})
+	c := ts.dial()
+	ts.MemoryTaken(base)
+	before := c.number("used_memory")
+	for _, found := range []bool{false, true} {
+		var others []*testClient
+		for range 200 {
+			others = append(others, ts.dial())
+		}
+		c.soon("connected", func() bool { return c.number("connected_clients") == len(others)+1 })
+		all := base + len(others)*clientmem.ConnectionSize
+		ts.MemoryTaken(int64(all))
+		assert.Equal(t, before+all-base, c.number("used_memory"))
+		for _, other := range others {
+			other.Close()
+		}
+		c.soon("left", func() bool { return c.number("connected_clients") == 1 })
+		ts.MemoryTaken(map[bool]int64{false: base, true: int64(all)}[found])
+		assert.Equal(t, before, c.number("used_memory"), "found: %v", found)
+		c.send("SET", "k", strings.Repeat("x", budget-base+clientmem.ConnectionSize))
+		assert.Equal(t, oom, c.do("SET other v"), "the connections leave the keys nothing more")
+		assert.Equal(t, ":1", c.do("DEL k"))
+		ts.MemoryTaken(base)
+		assert.Equal(t, before, c.number("used_memory"))
+	}
+}
+
 // Keys of all types stay within the limit under each policy of Redis. The volatile policies keep
 // keys without an expiry.
 func TestEviction(t *testing.T) {
