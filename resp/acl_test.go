@@ -166,6 +166,20 @@ func TestDeletedUsersConnectionsClose(t *testing.T) {
 	require.NotContains(t, bob.do("CLIENT LIST"), "user=ann")
 }
 
+// A monitor sees the calls of all, so it ends when its user may not monitor any more.
+func TestMonitorEndsWithItsPermission(t *testing.T) {
+	ts := startServer(t, config.Defaults{})
+	admin, m, other := ts.dial(), ts.as("ann", "+@all ~*"), ts.dial()
+	require.Equal(t, "+OK", other.do("AUTH ann x"))
+	require.Equal(t, "+OK", m.do("MONITOR"))
+	require.Equal(t, "+OK", admin.do("ACL SETUSER ann -get"))
+	require.Equal(t, "+PONG", m.do("PING"), "it goes on")
+	m.shown(1)
+	require.Equal(t, "+OK", admin.do("ACL SETUSER ann -monitor"))
+	m.ends()
+	assert.Equal(t, "+PONG", other.do("PING"), "others of the user go on")
+}
+
 func TestClientCommandsKnowUsers(t *testing.T) {
 	ts := startServer(t, config.Defaults{})
 	ann, admin := ts.as("ann", "+@all ~*"), ts.dial()

@@ -252,13 +252,13 @@ func (s *session) logDenied(why acl.Verdict, object, user string, multi bool) {
 	}, int(s.server.Settings.Access.LogLength.Load()))
 }
 
-// usersChanged makes a change of users take effect on the connections: those of deleted users are
-// closed, and waiting calls that their users may not run any more are refused. The connection of
-// the call closes after its reply.
+// usersChanged makes a change of users take effect on the connections: those of deleted users, and
+// of monitors whose users may not run MONITOR any more, are closed, and waiting calls that their
+// users may not run any more are refused. The connection of the call closes after its reply.
 func (s *Server) usersChanged(c *command.Call) {
 	s.applyTimeouts() // a login may be necessary now, or not any more
 	for _, ss := range s.findClients(clientFilter{}) {
-		if ss.profile.account.Load().Deleted() {
+		if ss.profile.account.Load().Deleted() || ss.profile.monitors.Load() && !ss.mayMonitor() {
 			ss.close(sessionOf(c))
 		} else {
 			ss.refuseWaitingIfDenied()

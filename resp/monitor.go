@@ -43,8 +43,14 @@ func monitor(c *command.Call) error {
 		return nil
 	}
 	s.setMonitoring(true)
+	s.closing = !s.mayMonitor() // the user may have changed before usersChanged could see a monitor
 	c.Reply.OK()
 	return nil
+}
+
+// mayMonitor reports whether the user may run MONITOR. Any goroutine may call it.
+func (s *session) mayMonitor() bool {
+	return permission(s.profile.account.Load())("monitor")
 }
 
 // setMonitoring starts or stops showing a client the calls of all.
