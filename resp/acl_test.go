@@ -151,6 +151,7 @@ func TestWaitingCallIsJudgedAgain(t *testing.T) {
 		bob.soon("others go on waiting", func() bool { return ts.queues.Waiting.Load() == 1 })
 		require.Equal(t, ":1", admin.do("ACL DELUSER bob"))
 		bob.ends()
+		admin.soon("its call has ended", func() bool { return ts.queues.Waiting.Load() == 0 })
 	}
 	assert.Contains(t, admin.do("ACL LOG"), "reason $3 key ")
 }
