@@ -25,9 +25,10 @@ func (s *Settings) Keep() {
 	}
 }
 
-// Rewrite writes the parameters that have changed since Keep or the last Rewrite to the
-// configuration file. Everything else in it stays as it is: comments, order and the way in which
-// values are written. Values from flags and the environment are not written.
+// Rewrite writes the parameters that have changed since Keep to the configuration file, also those
+// that it has written before, as the file may have been edited or replaced meanwhile. Everything
+// else in it stays as it is: comments, order and the way in which values are written. Values from
+// flags and the environment are not written.
 func (s *Settings) Rewrite() error {
 	if s.File == "" {
 		return ErrNoFile
@@ -35,13 +36,14 @@ func (s *Settings) Rewrite() error {
 	s.rewriting.Lock()
 	defer s.rewriting.Unlock()
 	var changed []conffile.Setting
-	now := make(map[string]string, len(Parameters))
+	written := make(map[string]bool)
 	for i := range Parameters {
 		p := &Parameters[i]
 		value := p.Get(s)
-		if now[p.Name] = value; value == s.kept[p.Name] {
+		if value == s.kept[p.Name] && !s.written[p.Name] {
 			continue
 		}
+		written[p.Name] = true
 		if p.Name == "requirepass" && s.Start.PasswordFile != "" {
 			return errPasswordFile
 		}
@@ -54,7 +56,7 @@ func (s *Settings) Rewrite() error {
 	if err := conffile.Write(s.File, conffile.Rewrite(text, changed)); err != nil {
 		return err
 	}
-	s.kept = now
+	s.written = written
 	return nil
 }
 

@@ -83,6 +83,7 @@ type Settings struct {
 
 	rewriting sync.Mutex
 	kept      map[string]string // value of each parameter that the next start takes; by Name
+	written   map[string]bool   // the parameters that Rewrite has written; by Name
 
 	Users  *acl.Users   // nil until the values of the start are known
 	Access acl.Settings // of access control
