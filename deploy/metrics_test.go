@@ -88,7 +88,8 @@ func serve(t *testing.T) (address string, use func()) {
 		server.Wait()
 	})
 	client := redis.NewClient(&redis.Options{
-		Network: "unix", Addr: socket, ReadTimeout: time.Minute, // SAVE waits for a disk that may be busy
+		// SAVE waits for a disk that may be busy
+		Network: "unix", Addr: socket, ReadTimeout: time.Minute,
 	})
 	t.Cleanup(func() { client.Close() })
 	require.Eventually(t, func() bool { return client.Ping(ctx).Err() == nil }, time.Minute, 10*time.Millisecond)
