@@ -36,17 +36,19 @@ func comes(t *testing.T, s *server, call string) (conn net.Conn, in *bufio.Reade
 // waiting returns how many clients wait, by INFO.
 func waiting(t *testing.T, rdb *redis.Client) int { return int(infoNumber(t, rdb, "blocked_clients")) }
 
-// Forty clients come one after the other to a limiter of ten a second, each with a WAIT that no
-// machine is too slow for. The log, which a second and wider window keeps, shows in which order and
+// Forty clients come one after the other to a limiter that is used up, and wait. After DEL it
+// admits ten a second. The log, which a second and wider window keeps, shows in which order and
 // when they were admitted: in order of arrival, none early.
 func TestClientsWaitInLine(t *testing.T) {
 	t.Parallel()
 	const crowd, limit, window = 40, 10, 1000
 	s := startServer(t)
 	rdb := s.connect(t)
+	require.NoError(t, rdb.Do(t.Context(), words("RL.SLIDE k 1000 1d COST 1000")...).Err())
 	var replies sync.WaitGroup
 	for i := range crowd {
-		_, in := comes(t, s, fmt.Sprintf("RL.MULTI k %d %dms 1000000 1h ID c%03d WAIT 10m", limit, window, i))
+		_, in := comes(t, s, fmt.Sprintf("RL.MULTI k %d %dms 1000 1d ID c%03d WAIT 2d", limit, window, i))
+		await(t, func() bool { return waiting(t, rdb) == i+1 })
 		replies.Go(func() {
 			r, err := readReply(in)
 			if assert.NoError(t, err) {
@@ -54,6 +56,7 @@ func TestClientsWaitInLine(t *testing.T) {
 			}
 		})
 	}
+	require.NoError(t, rdb.Del(t.Context(), "k").Err())
 	replies.Wait()
 
 	log, err := rdb.ZRangeWithScores(t.Context(), "k", 0, -1).Result()
