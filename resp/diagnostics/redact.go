@@ -20,6 +20,10 @@ func Redacted(command string, words [][]byte) [][]byte {
 		return hide(words, func(i int) bool { return isAuth(i-1) || isAuth(i-2) })
 	case "acl|setuser":
 		return hide(words, func(i int) bool { return i > 1 })
+	case "acl|dryrun": // the arguments of another call, which may be AUTH
+		return hide(words, func(i int) bool { return i > 3 })
+	case "command|getkeys", "command|getkeysandflags":
+		return hide(words, func(i int) bool { return i > 2 })
 	case "config|set":
 		return hide(words, func(i int) bool { return i > 2 && i%2 == 1 && isSecret(words[i-1]) })
 	}
