@@ -4,9 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
-	"os"
-	"path/filepath"
 	"strings"
 
 	"rlserver/smallfile"
@@ -133,27 +130,7 @@ func (s *Users) Defined() (lines []string) {
 	return lines
 }
 
-// Save replaces a file by one with all users, in whole or, after an error, not at all. A new file
-// can be read by its owner only; an existing one keeps its permissions.
+// Save replaces a file by one with all users, see smallfile.Write.
 func (s *Users) Save(path string) error {
-	mode := os.FileMode(0o600)
-	if info, err := os.Stat(path); err == nil {
-		if !info.Mode().IsRegular() {
-			return fmt.Errorf("%s is not a regular file", path)
-		}
-		mode = info.Mode().Perm()
-	}
-	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".tmp-")
-	if err != nil {
-		return err
-	}
-	_, err = io.WriteString(f, strings.Join(s.Describe(), "\n")+"\n")
-	err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		os.Remove(f.Name())
-	}
-	return err
+	return smallfile.Write(path, strings.Join(s.Describe(), "\n")+"\n")
 }

@@ -73,7 +73,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 		ours: []string{
 			"rlserver/acl", "rlserver/certs", "rlserver/storage",
 			"rlserver/engine", "rlserver/engine/eviction", "rlserver/engine/object",
-			"rlserver/resp/config/conffile", "rlserver/resp/grammar",
+			"rlserver/resp/config/conffile", "rlserver/resp/grammar", "rlserver/smallfile",
 		},
 	},
 	"rlserver/resp/config/conffile": {ours: []string{"rlserver/smallfile"}},

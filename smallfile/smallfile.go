@@ -1,5 +1,5 @@
 // Package smallfile reads the files that operators name, such as one with a password: whole, within
-// a limit, and without waiting.
+// a limit, and without waiting. It replaces those that the server writes: whole, or not at all.
 package smallfile
 
 import (

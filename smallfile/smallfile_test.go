@@ -3,6 +3,7 @@ package smallfile
 import (
 	"net"
 	"os"
+	"path/filepath"
 	"syscall"
 	"testing"
 
@@ -36,4 +37,33 @@ func TestOnlyRegularFilesAreRead(t *testing.T) {
 	text, err := Read(large, limit+1)
 	require.NoError(t, err)
 	assert.Len(t, text, limit+1)
+}
+
+func TestWriteReplacesAFile(t *testing.T) {
+	t.Chdir(t.TempDir())
+	require.NoError(t, os.WriteFile("a.conf", []byte("port 1\n"), 0o600))
+	require.NoError(t, os.Chmod("a.conf", 0o640))
+	require.NoError(t, os.Symlink("a.conf", "link.conf"))
+	require.NoError(t, Write("link.conf", "port 2\n"))
+	text, err := os.ReadFile("a.conf")
+	require.NoError(t, err)
+	assert.Equal(t, "port 2\n", string(text))
+	info, err := os.Lstat("link.conf")
+	require.NoError(t, err)
+	assert.Equal(t, os.ModeSymlink, info.Mode().Type())
+	info, err = os.Stat("a.conf")
+	require.NoError(t, err)
+	assert.Equal(t, os.FileMode(0o640), info.Mode().Perm())
+
+	require.NoError(t, Write("new.conf", "port 3\n"))
+	info, err = os.Stat("new.conf")
+	require.NoError(t, err)
+	assert.Equal(t, os.FileMode(0o600), info.Mode().Perm())
+
+	require.NoError(t, os.Mkdir("dir", 0o700))
+	require.NoError(t, os.WriteFile("dir/keep", nil, 0o600))
+	assert.Error(t, Write("dir", "x"))
+	left, err := filepath.Glob(".*.tmp-*")
+	require.NoError(t, err)
+	assert.Empty(t, left, "a failed write leaves nothing behind")
 }

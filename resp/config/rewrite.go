@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"rlserver/resp/config/conffile"
+	"rlserver/smallfile"
 )
 
 // ErrNoFile is returned by Rewrite if the server has no configuration file.
@@ -53,7 +54,7 @@ func (s *Settings) Rewrite() error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if err := conffile.Write(s.File, conffile.Rewrite(text, changed)); err != nil {
+	if err := smallfile.Write(s.File, conffile.Rewrite(text, changed)); err != nil {
 		return err
 	}
 	s.written = written

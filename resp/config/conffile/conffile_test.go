@@ -3,7 +3,6 @@ package conffile
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -110,34 +109,6 @@ func TestRewriteKeepsOtherLines(t *testing.T) {
 	assert.Equal(t, after+"loglevel debug\n", again)
 	assert.Equal(t, "", Rewrite("", nil))
 	assert.Equal(t, generated+"\nport 1\n", Rewrite("", []Setting{{Names: []string{"port"}, Lines: [][]string{{"1"}}}}))
-}
-
-func TestWriteReplacesAFile(t *testing.T) {
-	write(t, map[string]string{"a.conf": "port 1\n"})
-	require.NoError(t, os.Chmod("a.conf", 0o640))
-	require.NoError(t, os.Symlink("a.conf", "link.conf"))
-	require.NoError(t, Write("link.conf", "port 2\n"))
-	text, err := ReadText("a.conf")
-	require.NoError(t, err)
-	assert.Equal(t, "port 2\n", text)
-	info, err := os.Lstat("link.conf")
-	require.NoError(t, err)
-	assert.Equal(t, os.ModeSymlink, info.Mode().Type())
-	info, err = os.Stat("a.conf")
-	require.NoError(t, err)
-	assert.Equal(t, os.FileMode(0o640), info.Mode().Perm())
-
-	require.NoError(t, Write("new.conf", "port 3\n"))
-	info, err = os.Stat("new.conf")
-	require.NoError(t, err)
-	assert.Equal(t, os.FileMode(0o600), info.Mode().Perm())
-
-	require.NoError(t, os.Mkdir("dir", 0o700))
-	require.NoError(t, os.WriteFile("dir/keep", nil, 0o600))
-	assert.Error(t, Write("dir", "x"))
-	left, err := filepath.Glob(".*.tmp-*")
-	require.NoError(t, err)
-	assert.Empty(t, left, "a failed write leaves nothing behind")
 }
 
 func FuzzQuote(f *testing.F) {
