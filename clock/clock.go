@@ -257,18 +257,22 @@ func slewTime(difference int64) time.Duration {
 }
 
 // Run calls Check once a second until stop is called.
-func (c *Clock) Run() (stop func()) {
+func (c *Clock) Run() (stop func()) { return Every(time.Second, c.Check) }
+
+// Every calls do at intervals, in a goroutine of its own, until stop is called. stop waits for the
+// call that runs.
+func Every(interval time.Duration, do func()) (stop func()) {
 	quit, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
-		ticker := time.NewTicker(time.Second)
+		ticker := time.NewTicker(interval)
 		defer ticker.Stop()
 		for {
 			select {
 			case <-quit:
 				return
 			case <-ticker.C:
-				c.Check()
+				do()
 			}
 		}
 	}()

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"rlserver/acl"
+	"rlserver/clock"
 	"rlserver/resp/command"
 	"rlserver/stats"
 )
@@ -67,23 +68,7 @@ func (s *Server) freeMemory() {
 type rates struct{ calls, in, out stats.Rate }
 
 // StartSampling measures rates and the peak of memory once a second, until stop is called.
-func (s *Server) StartSampling() (stop func()) {
-	quit, done := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(done)
-		ticker := time.NewTicker(time.Second)
-		defer ticker.Stop()
-		for {
-			select {
-			case <-quit:
-				return
-			case <-ticker.C:
-				s.sample()
-			}
-		}
-	}()
-	return func() { close(quit); <-done }
-}
+func (s *Server) StartSampling() (stop func()) { return clock.Every(time.Second, s.sample) }
 
 func (s *Server) sample() {
 	s.mu.Lock()
