@@ -57,7 +57,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 			"rlserver/acl", "rlserver/certs", "rlserver/clock", "rlserver/engine", "rlserver/engine/object",
 			"rlserver/storage",
 			"rlserver/resp/clientmem", "rlserver/resp/command", "rlserver/resp/config", "rlserver/resp/glob",
-			"rlserver/resp/grammar",
+			"rlserver/grammar",
 			"rlserver/resp/waitqueue", "rlserver/resp/wire",
 			"rlserver/resp/diagnostics", "rlserver/resp/commands/diagnose",
 			"rlserver/resp/commands/hashes", "rlserver/resp/commands/keys", "rlserver/resp/commands/limits",
@@ -66,25 +66,25 @@ var mayImport = map[string]struct{ ours, others []string }{
 		},
 		others: []string{"github.com/tidwall/redcon"},
 	},
-	"rlserver/resp/grammar":   {},
+	"rlserver/grammar":        {},
 	"rlserver/resp/glob":      {ours: []string{"rlserver/engine"}},
 	"rlserver/resp/clientmem": {},
 	"rlserver/resp/config": {
 		ours: []string{
 			"rlserver/acl", "rlserver/certs", "rlserver/storage",
 			"rlserver/engine", "rlserver/engine/eviction", "rlserver/engine/object",
-			"rlserver/resp/config/conffile", "rlserver/resp/grammar", "rlserver/smallfile",
+			"rlserver/resp/config/conffile", "rlserver/grammar", "rlserver/smallfile",
 		},
 	},
 	"rlserver/resp/config/conffile": {ours: []string{"rlserver/smallfile"}},
 	"rlserver/resp/wire": {
-		ours: []string{"rlserver/engine", "rlserver/resp/clientmem", "rlserver/resp/config", "rlserver/resp/grammar"},
+		ours: []string{"rlserver/engine", "rlserver/resp/clientmem", "rlserver/resp/config", "rlserver/grammar"},
 	},
 	"rlserver/resp/command": {
 		ours: []string{
 			"rlserver/acl", "rlserver/clock",
 			"rlserver/engine", "rlserver/engine/limit", "rlserver/engine/object", "rlserver/engine/rule",
-			"rlserver/resp/config", "rlserver/resp/diagnostics", "rlserver/resp/glob", "rlserver/resp/grammar",
+			"rlserver/resp/config", "rlserver/resp/diagnostics", "rlserver/resp/glob", "rlserver/grammar",
 			"rlserver/resp/wire", "rlserver/stats", "rlserver/storage",
 		},
 	},
@@ -96,7 +96,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 	"rlserver/resp/waitqueue": {
 		ours: []string{"rlserver/clock", "rlserver/engine", "rlserver/resp/command", "rlserver/resp/wire"},
 	},
-	"rlserver/resp/diagnostics": {ours: []string{"rlserver/resp/config", "rlserver/resp/grammar"}},
+	"rlserver/resp/diagnostics": {ours: []string{"rlserver/resp/config", "rlserver/grammar"}},
 	"rlserver/resp/commands/diagnose": {
 		ours: []string{
 			"rlserver/engine", "rlserver/resp/command", "rlserver/resp/diagnostics", "rlserver/resp/wire",
@@ -105,7 +105,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 	},
 	"rlserver/resp/commands/hashes": {
 		ours: []string{
-			"rlserver/engine", "rlserver/engine/object", "rlserver/resp/command", "rlserver/resp/grammar",
+			"rlserver/engine", "rlserver/engine/object", "rlserver/resp/command", "rlserver/grammar",
 			"rlserver/resp/wire",
 		},
 	},
@@ -118,7 +118,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 			"rlserver/zset",
 			"rlserver/resp/command",
 			"rlserver/resp/glob",
-			"rlserver/resp/grammar",
+			"rlserver/grammar",
 			"rlserver/resp/wire",
 		},
 	},
@@ -128,7 +128,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 			"rlserver/engine/limit",
 			"rlserver/engine/rule",
 			"rlserver/resp/command",
-			"rlserver/resp/grammar",
+			"rlserver/grammar",
 			"rlserver/resp/wire",
 		},
 	},
@@ -142,7 +142,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 	"rlserver/resp/commands/str": {
 		ours: []string{
 			"rlserver/bitmap", "rlserver/engine", "rlserver/engine/object",
-			"rlserver/resp/command", "rlserver/resp/grammar", "rlserver/resp/wire",
+			"rlserver/resp/command", "rlserver/grammar", "rlserver/resp/wire",
 		},
 	},
 	"rlserver/resp/commands/users": {
@@ -153,7 +153,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 			"rlserver/engine",
 			"rlserver/zset",
 			"rlserver/resp/command",
-			"rlserver/resp/grammar",
+			"rlserver/grammar",
 			"rlserver/resp/wire",
 		},
 	},
@@ -179,7 +179,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 	"rlserver/engine/effect":   {ours: []string{"rlserver/engine/limit", "rlserver/zset"}},
 	"rlserver/engine/eviction": {ours: []string{"rlserver/engine/limit"}},
 	"rlserver/engine/denials":  {ours: []string{"rlserver/engine/rule"}},
-	"rlserver/engine/rule":     {ours: []string{"rlserver/engine/limit"}},
+	"rlserver/engine/rule":     {ours: []string{"rlserver/engine/limit", "rlserver/grammar"}},
 	"rlserver/engine/limit":    {},
 	"rlserver/rdb":             {},
 	"rlserver/bitmap":          {},

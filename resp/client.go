@@ -4,8 +4,8 @@ import (
 	"fmt"
 
 	"rlserver/engine"
+	"rlserver/grammar"
 	"rlserver/resp/command"
-	"rlserver/resp/grammar"
 	"rlserver/resp/waitqueue"
 )
 

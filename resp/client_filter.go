@@ -7,8 +7,8 @@ import (
 
 	"rlserver/acl"
 	"rlserver/engine"
+	"rlserver/grammar"
 	"rlserver/resp/command"
-	"rlserver/resp/grammar"
 )
 
 // clientFilterSyntax is the part of the syntax that CLIENT KILL and CLIENT LIST share.

@@ -9,9 +9,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"rlserver/grammar"
 	"rlserver/resp/commands/str"
 	"rlserver/resp/config"
-	"rlserver/resp/grammar"
 )
 
 // The replies are what Redis' manual and its tests of INCREX say of version 8.8.

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"rlserver/engine"
+	"rlserver/grammar"
 	"rlserver/resp/command"
-	"rlserver/resp/grammar"
 )
 
 // execute runs one call: command table, arity, login, memory and disk, locks, handler, effects. It

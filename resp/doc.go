@@ -24,7 +24,6 @@
 //
 //	resp                 connections, dispatch, transactions, and the commands about these
 //	resp/wire            the bytes of the protocol: framing, replies, output, the guard
-//	resp/grammar         numbers and keywords as they are written in commands
 //	resp/glob            patterns, with a bound on their steps
 //	resp/config          settings, and the parameters of CONFIG
 //	resp/clientmem       counts what clients hold in memory, in pools that have limits

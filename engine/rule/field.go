@@ -2,11 +2,11 @@ package rule
 
 import (
 	"fmt"
-	"math"
 	"strings"
 	"time"
 
 	"rlserver/engine/limit"
+	"rlserver/grammar"
 )
 
 // Field is one argument of an algorithm, or an option, which has a word before it.
@@ -57,7 +57,7 @@ func (f *Field) Read(word []byte, r *Rule) (err error) {
 	switch f.form {
 	case aNumber:
 		var ok bool
-		if n, ok = integer(word); !ok || n < f.least || n > f.most {
+		if n, ok = grammar.ParseInt(word); !ok || n < f.least || n > f.most {
 			_, err = Count(f.label(), word, f.least, f.most)
 		}
 	case aDuration:
@@ -95,7 +95,7 @@ func (f *Field) text(word []byte) string {
 
 // Count parses a whole number in the form in which Redis writes it.
 func Count(name string, word []byte, least, most int64) (int64, error) {
-	n, ok := integer(word)
+	n, ok := grammar.ParseInt(word)
 	switch {
 	case !ok:
 		return 0, Error(
@@ -105,32 +105,6 @@ func Count(name string, word []byte, least, most int64) (int64, error) {
 		return 0, Error(fmt.Sprintf("ERR %s must be from %d to %d", name, least, most))
 	}
 	return n, nil
-}
-
-// integer reads a signed 64-bit integer: decimal digits, a minus where needed, no leading zeros.
-func integer(word []byte) (int64, bool) {
-	digits := word
-	negative := len(word) > 1 && word[0] == '-'
-	if negative {
-		digits = word[1:]
-	}
-	if len(digits) == 0 || len(digits) > 19 {
-		return 0, false
-	}
-	if digits[0] == '0' {
-		return 0, len(word) == 1
-	}
-	var n uint64 // 19 digits cannot overflow it
-	for _, c := range digits {
-		if c < '0' || c > '9' {
-			return 0, false
-		}
-		n = n*10 + uint64(c-'0')
-	}
-	if negative {
-		return -int64(n), n <= -math.MinInt64
-	}
-	return int64(n), n <= math.MaxInt64
 }
 
 // Duration parses a duration and returns ms. The hint is the end of the error.

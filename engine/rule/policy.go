@@ -3,6 +3,7 @@ package rule
 import (
 	"bytes"
 	"fmt"
+	"rlserver/grammar"
 	"strings"
 )
 
@@ -59,7 +60,7 @@ func checkPolicyName(name []byte) error {
 		)
 	}
 	for _, option := range []string{"COST", "ID", "WAIT"} {
-		if equalFold(name, option) {
+		if grammar.EqualFold(name, option) {
 			return Error(fmt.Sprintf("ERR a policy cannot be called '%s': that is an option of RL.CHECK", name))
 		}
 	}

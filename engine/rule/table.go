@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"rlserver/engine/limit"
+	"rlserver/grammar"
 )
 
 // Algorithm is how the rules of one algorithm are written: its name, its fields in that order, and
@@ -66,7 +67,7 @@ func (k Kind) Algorithm() *Algorithm { return &algorithms[k] }
 // Find returns the algorithm of a name, in any case; nil if there is no such algorithm.
 func Find(name []byte) *Algorithm {
 	for i := range algorithms {
-		if equalFold(name, algorithms[i].Name) {
+		if grammar.EqualFold(name, algorithms[i].Name) {
 			return &algorithms[i]
 		}
 	}
@@ -76,7 +77,7 @@ func Find(name []byte) *Algorithm {
 // OptionIndex finds an option by its word, in any case; -1 if the algorithm has none.
 func (a *Algorithm) OptionIndex(word []byte) int {
 	for i := range a.Options {
-		if equalFold(word, a.Options[i].Word) {
+		if grammar.EqualFold(word, a.Options[i].Word) {
 			return i
 		}
 	}
@@ -124,20 +125,4 @@ func list(between, last string, word func(*Algorithm) string) (text string) {
 		text += word(&algorithms[i])
 	}
 	return text
-}
-
-// equalFold compares a word with one in upper case, ASCII letters in any case.
-func equalFold(b []byte, upper string) bool {
-	if len(b) != len(upper) {
-		return false
-	}
-	for i, c := range b {
-		if 'a' <= c && c <= 'z' {
-			c -= 'a' - 'A'
-		}
-		if c != upper[i] {
-			return false
-		}
-	}
-	return true
 }

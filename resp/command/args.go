@@ -5,7 +5,7 @@ import (
 	"math/big"
 
 	"rlserver/engine"
-	"rlserver/resp/grammar"
+	"rlserver/grammar"
 )
 
 // Args is a cursor over the arguments of a call. It keeps the first error: what is taken after it

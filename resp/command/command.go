@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"rlserver/acl"
-	"rlserver/resp/grammar"
+	"rlserver/grammar"
 )
 
 // Command is the declaration of a command, see the package comment.

@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"rlserver/engine"
+	"rlserver/grammar"
 	"rlserver/resp/glob"
-	"rlserver/resp/grammar"
 	"rlserver/resp/wire"
 )
 

@@ -4,7 +4,7 @@ import (
 	"math"
 
 	"rlserver/engine"
-	"rlserver/resp/grammar"
+	"rlserver/grammar"
 )
 
 // Deadline parses a time from an amount of at least least, in units of unit ms, and returns it as

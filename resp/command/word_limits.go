@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"rlserver/engine"
-	"rlserver/resp/grammar"
+	"rlserver/grammar"
 )
 
 const (

@@ -4,7 +4,7 @@ import (
 	"strconv"
 	"strings"
 
-	"rlserver/resp/grammar"
+	"rlserver/grammar"
 )
 
 const (

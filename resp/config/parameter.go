@@ -9,7 +9,7 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"rlserver/resp/grammar"
+	"rlserver/grammar"
 )
 
 // Parameter is a setting: a flag, an environment variable, a line of the configuration file and a

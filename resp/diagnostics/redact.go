@@ -3,8 +3,8 @@ package diagnostics
 import (
 	"slices"
 
+	"rlserver/grammar"
 	"rlserver/resp/config"
-	"rlserver/resp/grammar"
 )
 
 var redacted = []byte("(redacted)")

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"math"
 
+	"rlserver/grammar"
 	"rlserver/resp/config"
-	"rlserver/resp/grammar"
 )
 
 // Redis' limits on what a client may send.

@@ -1,6 +1,6 @@
 package wire
 
-import "rlserver/resp/grammar"
+import "rlserver/grammar"
 
 // splitInline appends the words of an inline command: a line, without its line
 // end, as a person types it into a terminal. A blank line has no words. ok is

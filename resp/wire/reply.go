@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strconv"
 
-	"rlserver/resp/grammar"
+	"rlserver/grammar"
 )
 
 // Reply is the buffer of a session's replies to the current batch. One method per kind of answer

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"unsafe"
 
-	"rlserver/resp/grammar"
+	"rlserver/grammar"
 )
 
 // common takes the next command if it is of the form that nearly all clients send, and returns its

@@ -5,8 +5,8 @@ import (
 
 	"rlserver/engine"
 	"rlserver/engine/object"
+	"rlserver/grammar"
 	"rlserver/resp/command"
-	"rlserver/resp/grammar"
 	"rlserver/resp/wire"
 )
 

@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"rlserver/engine"
+	"rlserver/grammar"
 	"rlserver/resp/command"
-	"rlserver/resp/grammar"
 	"rlserver/resp/wire"
 	"rlserver/zset"
 )

@@ -5,8 +5,8 @@ import (
 
 	"rlserver/engine"
 	"rlserver/engine/limit"
+	"rlserver/grammar"
 	"rlserver/resp/command"
-	"rlserver/resp/grammar"
 )
 
 func init() {

@@ -7,8 +7,8 @@ import (
 	"rlserver/engine"
 	"rlserver/engine/limit"
 	"rlserver/engine/rule"
+	"rlserver/grammar"
 	"rlserver/resp/command"
-	"rlserver/resp/grammar"
 	"rlserver/resp/wire"
 )
 

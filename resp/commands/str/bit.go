@@ -4,8 +4,8 @@ import (
 	"rlserver/bitmap"
 	"rlserver/engine"
 	"rlserver/engine/object"
+	"rlserver/grammar"
 	"rlserver/resp/command"
-	"rlserver/resp/grammar"
 )
 
 func init() {

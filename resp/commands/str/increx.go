@@ -5,8 +5,8 @@ import (
 	"math/big"
 
 	"rlserver/engine"
+	"rlserver/grammar"
 	"rlserver/resp/command"
-	"rlserver/resp/grammar"
 )
 
 func init() {

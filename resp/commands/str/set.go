@@ -2,8 +2,8 @@ package str
 
 import (
 	"rlserver/engine"
+	"rlserver/grammar"
 	"rlserver/resp/command"
-	"rlserver/resp/grammar"
 )
 
 func init() {

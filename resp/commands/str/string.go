@@ -3,8 +3,8 @@ package str
 import (
 	"rlserver/engine"
 	"rlserver/engine/object"
+	"rlserver/grammar"
 	"rlserver/resp/command"
-	"rlserver/resp/grammar"
 )
 
 func init() {

@@ -6,8 +6,8 @@ import (
 	"strconv"
 
 	"rlserver/engine"
+	"rlserver/grammar"
 	"rlserver/resp/command"
-	"rlserver/resp/grammar"
 	"rlserver/zset"
 )
 

@@ -2,8 +2,8 @@ package zsets
 
 import (
 	"rlserver/engine"
+	"rlserver/grammar"
 	"rlserver/resp/command"
-	"rlserver/resp/grammar"
 	"rlserver/resp/wire"
 	"rlserver/zset"
 )
