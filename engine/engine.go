@@ -20,6 +20,9 @@ type Options struct {
 	// repeat
 	Seed    [2]uint64
 	Journal Journal // where effects go; nil: nowhere
+	// Origin is the position of what nothing has changed yet: Tx.End returns it at least. With a
+	// journal whose Wait also confirms reads, it is above 0.
+	Origin Position
 }
 
 // Journal takes the effects of every call, in the order in which they were applied to each key.
@@ -80,6 +83,7 @@ func New(o Options) *Engine {
 	e.policies = make(policies)
 	for i := range e.shards {
 		e.shards[i].init(e, i)
+		e.shards[i].position.Store(uint64(o.Origin))
 	}
 	return e
 }

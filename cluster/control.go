@@ -1,0 +1,162 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"net/rpc"
+	"sync"
+	"time"
+
+	"rlserver/cluster/mux"
+)
+
+// Nodes call each other on the control channel, by net/rpc.
+
+// Greeting is what nodes tell each other until the cluster is founded, and when one starts.
+type Greeting struct {
+	Member Member
+	Nonce  uint64 // of the process: a node that finds its own has dialled itself
+	Groups int    // that it expects a new cluster to have
+	Expect int
+	Map    *Map // nil: it belongs to no cluster yet
+}
+
+// Report is what nodes tell each other all the time.
+type Report struct {
+	Node  string
+	Leads map[int]uint64 // terms, by group
+	// the policies, from the node that leads group 0
+	HasPolicies bool
+	Policies    []Policy
+}
+
+// control serves the calls of other nodes.
+type control struct{ n *Node }
+
+// Greet answers a greeting.
+func (c *control) Greet(theirs Greeting, own *Greeting) error {
+	*own = c.n.greeting()
+	return nil
+}
+
+// Create makes the node a member of the cluster that a map describes, or tells it that the cluster
+// is founded.
+func (c *control) Create(m Map, _ *struct{}) error { return c.n.adopt(&m) }
+
+// Exchange takes a report and answers with one.
+func (c *control) Exchange(theirs Report, own *Report) error {
+	c.n.heard(theirs)
+	*own = c.n.report()
+	return nil
+}
+
+// serveControl serves the control channel until it is closed.
+func (n *Node) serveControl(l *mux.Layer) {
+	server := rpc.NewServer()
+	if err := server.RegisterName("Cluster", &control{n}); err != nil {
+		panic(err)
+	}
+	for {
+		c, err := l.Accept()
+		if err != nil {
+			return
+		}
+		go server.ServeConn(c)
+	}
+}
+
+// peer is the connection to the control channel of another node. It is dialled when it is used.
+type peer struct {
+	dial func() (*rpc.Client, error)
+
+	mu     sync.Mutex
+	client *rpc.Client
+}
+
+var errTooLong = errors.New("no answer in time")
+
+// call calls the other node, and closes the connection if that fails.
+func (p *peer) call(method string, args, reply any, timeout time.Duration) error {
+	client, err := p.connect()
+	if err != nil {
+		return err
+	}
+	select {
+	case done := <-client.Go("Cluster."+method, args, reply, make(chan *rpc.Call, 1)).Done:
+		err = done.Error
+	case <-time.After(timeout):
+		err = errTooLong
+	}
+	if _, said := err.(rpc.ServerError); err != nil && !said {
+		p.drop(client)
+	}
+	return err
+}
+
+func (p *peer) connect() (*rpc.Client, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.client == nil {
+		client, err := p.dial()
+		if err != nil {
+			return nil, err
+		}
+		p.client = client
+	}
+	return p.client, nil
+}
+
+func (p *peer) drop(client *rpc.Client) {
+	client.Close()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.client == client {
+		p.client = nil
+	}
+}
+
+func (p *peer) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.client != nil {
+		p.client.Close()
+		p.client = nil
+	}
+}
+
+// peerAt returns a peer by its address.
+func (n *Node) peerAt(address string) *peer {
+	return &peer{dial: func() (*rpc.Client, error) {
+		c, err := n.port.DialAddress(address, mux.Control, n.options.Timeout)
+		if err != nil {
+			return nil, err
+		}
+		return rpc.NewClient(c), nil
+	}}
+}
+
+// peerNamed returns a peer by its name, whose address may change.
+func (n *Node) peerNamed(name string) *peer {
+	return &peer{dial: func() (*rpc.Client, error) {
+		c, err := n.port.Dial(name, mux.Control, n.options.Timeout)
+		if err != nil {
+			return nil, err
+		}
+		return rpc.NewClient(c), nil
+	}}
+}
+
+// resolve returns where a node can be dialled.
+func (n *Node) resolve(name string) (string, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if address := n.addresses[name]; address != "" {
+		return address, nil
+	}
+	if n.m != nil {
+		if member := n.m.Member(name); member != nil {
+			return member.Address, nil
+		}
+	}
+	return "", fmt.Errorf("the address of node %s is not known", name)
+}

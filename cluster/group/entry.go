@@ -1,0 +1,102 @@
+package group
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"rlserver/engine"
+	"rlserver/engine/effect"
+	"rlserver/persistence"
+)
+
+// entryKind is what an entry is. The numbers are file format.
+type entryKind byte
+
+const (
+	entryBatch entryKind = 1 // the effects of calls, in order
+	entryClaim entryKind = 2 // a new leader begins: all entries before it are applied
+)
+
+// header is the beginning of an entry.
+//
+//	+---------+------+----------+------+-------+------+---------+---------+
+//	| version | kind | proposer | term | first | last | Unix ms | records |
+//	| 1       | 1    | 8        | 8    | 8     | 8    | 8       |         |
+//	+---------+------+----------+------+-------+------+---------+---------+
+//
+// Integers are big-endian. The records are those of package persistence, one for each call.
+type header struct {
+	kind entryKind
+	// proposer is the incarnation that has decided the calls, and has them in its engine.
+	proposer uint64
+	// term is the leadership under which the calls were decided. If the entry is agreed on under
+	// any other, another leader may have been there in between: it is void, for all replicas.
+	term uint64
+	// first and last are the numbers of the records. The proposer counts its records from 1. Without
+	// any, last is first-1.
+	first, last uint64
+	at          int64 // the time of the leader, Unix ms
+}
+
+const (
+	entryVersion = 1
+	headerSize   = 1 + 1 + 5*8
+)
+
+// put writes a header to the beginning of b.
+func (h header) put(b []byte) {
+	b[0], b[1] = entryVersion, byte(h.kind)
+	binary.BigEndian.PutUint64(b[2:], h.proposer)
+	binary.BigEndian.PutUint64(b[10:], h.term)
+	binary.BigEndian.PutUint64(b[18:], h.first)
+	binary.BigEndian.PutUint64(b[26:], h.last)
+	binary.BigEndian.PutUint64(b[34:], uint64(h.at))
+}
+
+// readHeader decodes the header of an entry, and returns what follows it.
+func readHeader(b []byte) (h header, records []byte, err error) {
+	switch {
+	case len(b) < headerSize:
+		return h, nil, errors.New("entry ends within its header")
+	case b[0] != entryVersion:
+		return h, nil, fmt.Errorf("entry of version %d, and this server knows version %d: it has to be upgraded",
+			b[0], entryVersion)
+	}
+	h.kind = entryKind(b[1])
+	h.proposer = binary.BigEndian.Uint64(b[2:])
+	h.term = binary.BigEndian.Uint64(b[10:])
+	h.first = binary.BigEndian.Uint64(b[18:])
+	h.last = binary.BigEndian.Uint64(b[26:])
+	h.at = int64(binary.BigEndian.Uint64(b[34:]))
+	if h.kind != entryBatch && h.kind != entryClaim {
+		return h, nil, fmt.Errorf("unknown kind of entry %d", h.kind)
+	}
+	return h, b[headerSize:], nil
+}
+
+// applier applies the records of entries to an engine. It reuses its memory.
+type applier struct{ effects []effect.Effect }
+
+// apply applies the records of an entry with numbers above after.
+func (a *applier) apply(e *engine.Engine, h header, records []byte, after uint64) error {
+	number := h.first
+	for ; len(records) > 0; number++ {
+		at, effects, size, err := persistence.ReadCall(a.effects, records)
+		if err != nil {
+			return err
+		}
+		records = records[size:]
+		if number > after {
+			if err := e.Apply(at, effects); err != nil {
+				return err
+			}
+		}
+		clear(effects)
+		a.effects = effects[:0]
+	}
+	if number != h.last+1 {
+		return fmt.Errorf("the entry has %d records, want %d", number-h.first, h.last+1-h.first)
+	}
+	return nil
+}

@@ -1,0 +1,195 @@
+package group
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"rlserver/engine"
+	"rlserver/persistence"
+)
+
+// fsm is what raft applies the agreed log to. Raft calls its methods from one goroutine, but for
+// those of a snapshot.
+type fsm struct {
+	engine   engine.Options
+	time     *timeline
+	replica  atomic.Pointer[Replica]
+	replaced func()      // called when Restore has replaced the replica
+	follows  func() bool // reports whether another node leads
+
+	applier applier
+	// the state contains the records of this incarnation up to this number: the log repeats some
+	skip     uint64
+	skipTo   uint64
+	latest   int64        // the latest time in the log, Unix ms
+	logBytes atomic.Int64 // applied since the last snapshot
+	index    atomic.Uint64
+	broken   func(error) // called if the log cannot be applied, which is final
+}
+
+// errVoid is the result of an entry that was decided under another leadership than it was agreed on
+// in.
+var errVoid = errors.New("decided under an earlier leadership")
+
+// claimed is the result of a claim.
+type claimed struct{ term uint64 }
+
+// Apply implements raft.FSM. It returns nil, an error or a claimed.
+func (f *fsm) Apply(l *raft.Log) any {
+	result := f.apply(l)
+	f.logBytes.Add(int64(len(l.Data)))
+	f.index.Store(l.Index)
+	return result
+}
+
+func (f *fsm) apply(l *raft.Log) any {
+	h, records, err := readHeader(l.Data)
+	if err != nil {
+		f.broken(fmt.Errorf("entry %d of the log: %w", l.Index, err))
+		return err
+	}
+	r := f.replica.Load()
+	own := h.proposer == r.id
+	f.time.saw(h.at, !own && f.follows())
+	f.latest = max(f.latest, h.at)
+	switch {
+	case h.kind == entryClaim:
+		if own {
+			f.skip, f.skipTo = 0, 0
+		}
+		return claimed{l.Term}
+	case h.term != l.Term:
+		if own && h.last >= h.first {
+			r.discard(errVoid)
+		}
+		return errVoid
+	case own:
+		r.sawOwn(h.last)
+		return nil
+	}
+	after := uint64(0)
+	if h.proposer == f.skip {
+		after = f.skipTo
+	}
+	if err := f.applier.apply(r.Engine, h, records, after); err != nil {
+		f.broken(fmt.Errorf("entry %d of the log: %w", l.Index, err))
+		return err
+	}
+	return nil
+}
+
+// A snapshot begins with this header, in big-endian integers; the state follows as package
+// persistence writes it.
+//
+//	+----------+---------+-------------+---------+---------+
+//	| RLSERVER | version | incarnation | records | Unix ms |
+//	| 8 bytes  | 1       | 8           | 8       | 8       |
+//	+----------+---------+-------------+---------+---------+
+//
+// The state contains the records of the incarnation up to that number, of which the log after the
+// snapshot may repeat some: a leader's engine is ahead of its log.
+const (
+	stateMagic      = "RLSERVER"
+	stateVersion    = 1
+	stateHeaderSize = len(stateMagic) + 1 + 3*8
+)
+
+// Snapshot implements raft.FSM.
+func (f *fsm) Snapshot() (raft.FSMSnapshot, error) {
+	r := f.replica.Load()
+	if why := r.why(); why != nil {
+		return nil, why
+	}
+	s := &snapshot{fsm: f, replica: r, incarnation: f.skip, records: f.skipTo, at: f.latest}
+	s.state = r.Engine.Snapshot(func() {
+		if own := r.cut(); own > 0 {
+			s.incarnation, s.records, s.await = r.id, own, own
+		}
+	})
+	s.covers = f.logBytes.Load()
+	return s, nil
+}
+
+// snapshot is the state at one moment.
+type snapshot struct {
+	fsm         *fsm
+	replica     *Replica
+	state       *engine.Snapshot
+	incarnation uint64
+	records     uint64
+	await       uint64 // what must be agreed on before the snapshot is complete
+	at          int64
+	covers      int64 // bytes of log
+}
+
+// Persist implements raft.FSMSnapshot.
+func (s *snapshot) Persist(sink raft.SnapshotSink) error {
+	header := append([]byte(stateMagic), stateVersion)
+	header = binary.BigEndian.AppendUint64(header, s.incarnation)
+	header = binary.BigEndian.AppendUint64(header, s.records)
+	header = binary.BigEndian.AppendUint64(header, uint64(s.at))
+	_, err := sink.Write(header)
+	if err == nil {
+		err = persistence.WriteState(sink, s.state, s.at, s.rest(time.Now()))
+	}
+	if err == nil {
+		err = s.replica.awaitAgreed(s.await)
+	}
+	if err == nil {
+		err = sink.Close()
+	}
+	if err == nil {
+		s.fsm.logBytes.Add(-s.covers)
+	}
+	return err
+}
+
+const (
+	snapshotWork = 200 * time.Microsecond // of work before a rest, in which calls run
+	snapshotRest = 4                      // how many times as long as the work a rest is
+	longestRest  = 100 * time.Millisecond
+)
+
+// rest returns what is called after each step: the work takes a fifth of the time.
+func (s *snapshot) rest(start time.Time) func() error {
+	return func() error {
+		if worked := time.Since(start); worked >= snapshotWork {
+			time.Sleep(min(snapshotRest*worked, longestRest))
+			start = time.Now()
+		}
+		return s.replica.why()
+	}
+}
+
+// Release implements raft.FSMSnapshot.
+func (s *snapshot) Release() { s.state.Close() }
+
+// Restore implements raft.FSM. The state that was there is replaced by a new replica's.
+func (f *fsm) Restore(src io.ReadCloser) error {
+	header := make([]byte, stateHeaderSize)
+	if _, err := io.ReadFull(src, header); err != nil {
+		return fmt.Errorf("snapshot ends within its header: %w", err)
+	}
+	rest := header[len(stateMagic):]
+	if string(header[:len(stateMagic)]) != stateMagic || rest[0] != stateVersion {
+		return fmt.Errorf("not a snapshot of version %d: it begins with %q", stateVersion, header[:len(stateMagic)+1])
+	}
+	r := newReplica(f.engine)
+	if err := persistence.ReadState("snapshot", src, r.Engine); err != nil {
+		return err
+	}
+	f.skip, f.skipTo = binary.BigEndian.Uint64(rest[1:]), binary.BigEndian.Uint64(rest[9:])
+	f.latest = int64(binary.BigEndian.Uint64(rest[17:]))
+	f.time.saw(f.latest, false)
+	f.logBytes.Store(0)
+	before := f.replica.Swap(r)
+	before.discard(errors.New("replaced by a snapshot of the group"))
+	f.replaced()
+	return nil
+}

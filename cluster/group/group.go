@@ -1,0 +1,485 @@
+package group
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"rlserver/clock"
+	"rlserver/engine"
+)
+
+// Options are what a group's replica on a node is made of.
+type Options struct {
+	Number  int           // of the group
+	Node    string        // the name of this node
+	Dir     string        // where the group's files are, on this node
+	Sync    bool          // whether the log is synced before an entry counts as stored
+	Timeout time.Duration // without a word of the leader until there is an election
+	Engine  engine.Options
+	Clock   clock.Source
+	Log     *slog.Logger
+	Layer   func() Layer // opens the connections; closed and opened again at a rebuild
+	// Begun is called before calls are served on a partition. It must not block. nil: nothing
+	Begun func(*Partition)
+
+	snapshotBytes int64 // of log between snapshots, set by tests
+}
+
+// Group is this node's replica of a group. Its methods are safe for concurrent use.
+type Group struct {
+	options Options
+	log     *slog.Logger
+	time    *timeline
+
+	running atomic.Pointer[running]
+
+	mu      sync.Mutex
+	changed chan struct{} // closed, and replaced, when leadership has changed
+	closed  bool
+
+	quit, done chan struct{}
+
+	counters
+}
+
+// counters are what a group counts.
+type counters struct {
+	Elections, Rebuilds, Snapshots atomic.Int64
+}
+
+// running is raft on a group's files. A rebuild replaces it.
+type running struct {
+	raft   *raft.Raft
+	fsm    *fsm
+	files  files
+	trans  *raft.NetworkTransport
+	notify chan bool     // leadership begins, ends
+	fresh  chan struct{} // capacity 1: the replica has been replaced by a snapshot
+	fault  atomic.Pointer[error]
+	work   sync.WaitGroup
+
+	shutdown func() raft.Future
+	started  atomic.Pointer[raft.Raft] // raft, for the fsm, which runs before raft is set
+}
+
+// defaultSnapshotBytes is the size of the log, in bytes, at which a snapshot is taken.
+const defaultSnapshotBytes = 64 << 20
+
+// Open opens a group's replica. members is the configuration that a new group begins with, the same
+// on all nodes; nil if this node joins a group that exists. It is ignored if there is state.
+func Open(o Options, members []string) (*Group, error) {
+	o.snapshotBytes = cmp.Or(o.snapshotBytes, defaultSnapshotBytes)
+	g := &Group{
+		options: o, log: o.Log.With("group", o.Number), time: newTimeline(o.Clock),
+		changed: make(chan struct{}), quit: make(chan struct{}), done: make(chan struct{}),
+	}
+	run, err := g.open(members)
+	if err != nil {
+		return nil, err
+	}
+	g.running.Store(run)
+	go g.manage()
+	return g, nil
+}
+
+// config returns raft's settings. A follower calls an election after one to two heartbeat timeouts.
+func (g *Group) config(notify chan<- bool) *raft.Config {
+	c := raft.DefaultConfig()
+	c.LocalID = raft.ServerID(g.options.Node)
+	c.HeartbeatTimeout = g.options.Timeout / 2
+	c.ElectionTimeout = g.options.Timeout / 2
+	c.LeaderLeaseTimeout = g.options.Timeout / 2
+	c.CommitTimeout = min(c.CommitTimeout, g.options.Timeout/10)
+	c.TrailingLogs = trailingEntries
+	c.SnapshotInterval = 1000 * time.Hour // they are taken by the size of the log
+	c.SnapshotThreshold = 1 << 62
+	c.ShutdownOnRemove = false
+	c.NoLegacyTelemetry = true
+	c.NotifyCh = notify
+	c.Logger = &logger{to: g.log}
+	return c
+}
+
+func (g *Group) open(members []string) (run *running, err error) {
+	run = &running{notify: make(chan bool, 64), fresh: make(chan struct{}, 1)}
+	config := g.config(run.notify)
+	if run.files, err = openFiles(g.options.Dir, g.options.Sync, config.Logger); err != nil {
+		return nil, err
+	}
+	run.fsm = &fsm{
+		engine: g.options.Engine, time: g.time,
+		replaced: func() {
+			select {
+			case run.fresh <- struct{}{}:
+			default:
+			}
+		},
+		follows: func() bool { started := run.started.Load(); return started != nil && started.State() == raft.Follower },
+		broken:  func(err error) { g.broken(run, err) },
+	}
+	run.fsm.replica.Store(newReplica(g.options.Engine))
+	run.trans = raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
+		Stream: stream{g.options.Layer(), nodeName(g.options.Node)}, MaxPool: 2, Timeout: g.options.Timeout / 4, Logger: config.Logger,
+	})
+	if err = g.bootstrap(run, config, members); err == nil {
+		run.raft, err = raft.NewRaft(config, run.fsm, run.files.cache, run.files.log, run.files.snapshots, run.trans)
+	}
+	if err != nil {
+		run.trans.Close()
+		run.files.log.Close()
+		return nil, fmt.Errorf("group %d cannot be opened: %w", g.options.Number, err)
+	}
+	run.started.Store(run.raft)
+	run.shutdown = sync.OnceValue(run.raft.Shutdown) // only the first future waits until all has ended
+	return run, nil
+}
+
+func (g *Group) bootstrap(run *running, config *raft.Config, members []string) error {
+	has, err := raft.HasExistingState(run.files.cache, run.files.log, run.files.snapshots)
+	if err != nil || has || len(members) == 0 {
+		return err
+	}
+	var first raft.Configuration
+	for _, name := range members {
+		first.Servers = append(first.Servers, raft.Server{ID: raft.ServerID(name), Address: raft.ServerAddress(name)})
+	}
+	return raft.BootstrapCluster(config, run.files.cache, run.files.log, run.files.snapshots, run.trans, first)
+}
+
+// close ends raft and closes its files. The replica is discarded first, so that nothing waits for it.
+func (run *running) close(why error) error {
+	run.fsm.replica.Load().discard(why)
+	err := run.shutdown().Error()
+	run.fsm.replica.Load().discard(why) // raft may have replaced it meanwhile
+	run.work.Wait()
+	return errors.Join(err, run.trans.Close(), run.files.log.Close())
+}
+
+// broken is called when this replica cannot go on: its log cannot be applied. The other replicas
+// are not affected.
+func (g *Group) broken(run *running, err error) {
+	if run.fault.CompareAndSwap(nil, &err) {
+		g.log.Error("this replica cannot be used any more: stop the node, remove the group's folder and start it "+
+			"again, and it gets the state from the others", "error", err)
+		run.fsm.replica.Load().discard(err)
+	}
+}
+
+// Close ends the replica. Leadership should have been handed over before.
+func (g *Group) Close() error {
+	g.mu.Lock()
+	if g.closed {
+		g.mu.Unlock()
+		return nil
+	}
+	g.closed = true
+	g.mu.Unlock()
+	close(g.quit)
+	<-g.done
+	return g.running.Load().close(errors.New("the node stops"))
+}
+
+// manage follows leadership and replaces what is spoiled, until Close.
+func (g *Group) manage() {
+	defer close(g.done)
+	for {
+		run := g.running.Load()
+		stop := g.propose(run)
+		again := g.follow(run)
+		run.shutdown() // what is on its way fails
+		stop()
+		if !again {
+			return
+		}
+		g.rebuild(run)
+	}
+}
+
+// follow follows the leadership of this node in one running raft. It reports whether that is to be
+// rebuilt, rather than closed.
+func (g *Group) follow(run *running) (rebuild bool) {
+	second := time.NewTicker(time.Second)
+	defer second.Stop()
+	leads := false
+	for {
+		r := run.fsm.replica.Load()
+		select {
+		case <-g.quit:
+			return false
+		case <-run.fresh:
+		case <-r.ruin:
+			if r == run.fsm.replica.Load() && run.fault.Load() == nil {
+				g.log.Info("rebuilding the state from the log", "because", r.why())
+				return true
+			}
+		case leads = <-run.notify:
+			if leads {
+				g.claim(run)
+			} else {
+				r.end(errors.New("another node leads or may lead"))
+				g.noteChange()
+			}
+		case <-second.C:
+			g.tick(run)
+		}
+	}
+}
+
+// claim begins to serve: when its entry is applied, everything before it is, and the leadership has
+// a term that entries are checked against.
+func (g *Group) claim(run *running) {
+	g.Elections.Add(1)
+	r := run.fsm.replica.Load()
+	entry := make([]byte, headerSize)
+	header{kind: entryClaim, proposer: r.id, first: 1}.put(entry)
+	f := run.raft.ApplyLog(raft.Log{Data: entry}, 0)
+	if f.Error() != nil {
+		return // leadership has ended: run.notify says so
+	}
+	c, ok := f.Response().(claimed)
+	if !ok || r != run.fsm.replica.Load() {
+		return
+	}
+	p := &Partition{
+		Replica: r, Group: g.options.Number, Clock: g.time.begin(), term: c.term, ended: make(chan struct{}),
+	}
+	if g.options.Begun != nil {
+		g.options.Begun(p)
+	}
+	if r.lead(p) {
+		g.log.Info("this node leads the group", "term", c.term)
+		g.noteChange()
+	} else {
+		close(p.ended)
+	}
+}
+
+// tick is called each second.
+func (g *Group) tick(run *running) {
+	r := run.fsm.replica.Load()
+	if p := r.leading.Load(); p != nil {
+		p.Clock.Check()
+		r.beat()
+	}
+	if run.fsm.logBytes.Load() >= g.options.snapshotBytes {
+		run.work.Add(1)
+		go func() {
+			defer run.work.Done()
+			g.snapshot(run)
+		}()
+	}
+}
+
+// snapshot takes a snapshot and shortens the log.
+func (g *Group) snapshot(run *running) error {
+	switch err := run.raft.Snapshot().Error(); {
+	case err == nil:
+		g.Snapshots.Add(1)
+		return nil
+	case errors.Is(err, raft.ErrNothingNewToSnapshot):
+		return nil
+	default:
+		g.log.Warn("the snapshot has failed and is tried again", "error", err)
+		return err
+	}
+}
+
+// Snapshot takes a snapshot and shortens the log.
+func (g *Group) Snapshot() error { return g.snapshot(g.running.Load()) }
+
+// rebuild replaces raft and the replica: the state is built anew from the last snapshot and the log
+// that is agreed on.
+func (g *Group) rebuild(old *running) {
+	g.noteChange()
+	start := time.Now()
+	g.Rebuilds.Add(1)
+	if err := old.close(errors.New("being rebuilt")); err != nil {
+		g.log.Warn("the replica was not closed in order", "error", err)
+	}
+	for {
+		run, err := g.open(nil)
+		if err == nil {
+			g.running.Store(run)
+			g.log.Info("the state is rebuilt", "took", time.Since(start).Round(time.Millisecond))
+			g.noteChange()
+			return
+		}
+		g.log.Error("the state cannot be rebuilt, which is tried again", "error", err)
+		select {
+		case <-g.quit:
+			return
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+// mostFlying is how many entries are on their way at once.
+const mostFlying = 2
+
+// propose starts what proposes the batches of the replicas, and returns what stops it.
+func (g *Group) propose(run *running) (stop func()) {
+	quit := make(chan struct{})
+	flying := make(chan func(), mostFlying-1)
+	var work sync.WaitGroup
+	work.Go(func() {
+		defer close(flying)
+		for {
+			r := run.fsm.replica.Load()
+			select {
+			case <-quit:
+				return
+			case <-r.work:
+			case <-time.After(100 * time.Millisecond): // the replica may have been replaced
+			}
+			for b := r.take(); b != nil; b = r.take() {
+				f := run.raft.ApplyLog(raft.Log{Data: b.entry}, 0)
+				flying <- func() { r.landed(b, result(f)) }
+			}
+		}
+	})
+	work.Go(func() {
+		for land := range flying {
+			land()
+		}
+	})
+	return func() {
+		close(quit)
+		work.Wait()
+	}
+}
+
+// result returns the error of an entry.
+func result(f raft.ApplyFuture) error {
+	if err := f.Error(); err != nil {
+		return err
+	}
+	err, _ := f.Response().(error)
+	return err
+}
+
+// noteChange wakes those who wait for a change of leadership.
+func (g *Group) noteChange() {
+	g.mu.Lock()
+	close(g.changed)
+	g.changed = make(chan struct{})
+	g.mu.Unlock()
+}
+
+// ErrNoLeader reports that no node leads the group, as far as this one knows.
+var ErrNoLeader = errors.New("no node leads the group")
+
+// MovedError reports that another node leads the group.
+type MovedError struct{ Node string }
+
+func (e *MovedError) Error() string { return "node " + e.Node + " leads the group" }
+
+// Leading returns the partition if calls are served here. Otherwise the error is a *MovedError or
+// ErrNoLeader.
+func (g *Group) Leading() (*Partition, error) {
+	run := g.running.Load()
+	if p := run.fsm.replica.Load().leading.Load(); p != nil {
+		return p, nil
+	}
+	if leader := g.leader(run); leader != "" && leader != g.options.Node {
+		return nil, &MovedError{leader}
+	}
+	return nil, ErrNoLeader
+}
+
+// leader returns the node that leads, as far as this one knows. One that was not heard for longer
+// than a few of its heartbeats take is likely to be gone: clients had better not be sent there.
+func (g *Group) leader(run *running) string {
+	_, id := run.raft.LeaderWithID()
+	if string(id) != g.options.Node && time.Since(run.raft.LastContact()) > g.options.Timeout/3 {
+		return ""
+	}
+	return string(id)
+}
+
+// Await is Leading, but waits for a leader until the context ends.
+func (g *Group) Await(ctx context.Context) (*Partition, error) {
+	poll := time.NewTicker(10 * time.Millisecond) // raft does not say when another node begins to lead
+	defer poll.Stop()
+	for {
+		g.mu.Lock()
+		changed := g.changed
+		g.mu.Unlock()
+		r, err := g.Leading()
+		if err != ErrNoLeader {
+			return r, err
+		}
+		select {
+		case <-changed:
+		case <-poll.C:
+		case <-ctx.Done():
+			return nil, ErrNoLeader
+		}
+	}
+}
+
+// HandOver makes another node lead, if this one does: it waits until nothing is on its way, so that
+// nothing has to be rebuilt. to names the node; "": any.
+func (g *Group) HandOver(ctx context.Context, to string) error {
+	run := g.running.Load()
+	r := run.fsm.replica.Load()
+	if !r.Leads() {
+		return nil
+	}
+	for !r.endQuietly() {
+		if r.why() != nil || !r.Leads() {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(time.Millisecond):
+		}
+	}
+	g.noteChange()
+	var err error
+	if to == "" {
+		err = run.raft.LeadershipTransfer().Error()
+	} else {
+		err = run.raft.LeadershipTransferToServer(raft.ServerID(to), raft.ServerAddress(to)).Error()
+	}
+	if err != nil && run.raft.State() == raft.Leader {
+		g.claim(run) // nobody else can: go on
+	}
+	return err
+}
+
+// Status is the state of a group on this node.
+type Status struct {
+	Leader  string // "": none is known
+	Leads   bool   // this node serves the group's calls
+	Term    uint64
+	Last    uint64 // index of the last entry of the log
+	Agreed  uint64 // of the last one that is known to be agreed on
+	Applied uint64 // of the last one that is applied
+	Members []string
+	Fault   error // why the replica cannot be used; nil: it can
+}
+
+// Status returns the state of the group on this node.
+func (g *Group) Status() Status {
+	run := g.running.Load()
+	s := Status{
+		Leader: g.leader(run), Leads: run.fsm.replica.Load().Leads(), Term: run.raft.CurrentTerm(),
+		Last: run.raft.LastIndex(), Agreed: run.raft.CommitIndex(), Applied: run.fsm.index.Load(),
+	}
+	for _, server := range run.raft.GetConfiguration().Configuration().Servers {
+		s.Members = append(s.Members, string(server.ID))
+	}
+	if err := run.fault.Load(); err != nil {
+		s.Fault = *err
+	}
+	return s
+}

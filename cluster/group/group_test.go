@@ -1,0 +1,497 @@
+package group
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"rlserver/clock"
+	"rlserver/cluster/mux"
+	"rlserver/engine"
+	"rlserver/engine/limit"
+	"rlserver/engine/object"
+	"rlserver/engine/rule"
+)
+
+const (
+	patience = 60 * time.Second // no condition takes so long, however slow the machine
+	timeout  = 400 * time.Millisecond
+)
+
+// trio is three nodes with a replica of one group each, in this process, over real sockets.
+type trio struct {
+	t     testing.TB
+	dir   string
+	nodes []*node
+
+	mu    sync.Mutex
+	cut   map[int]bool // nodes that reach nobody and are reached by nobody
+	conns map[net.Conn][2]int
+
+	snapshotBytes int64
+	sync          bool
+}
+
+type node struct {
+	trio  *trio
+	i     int
+	group *Group
+	port  *mux.Port
+}
+
+var names = []string{"a", "b", "c"}
+
+func testLog() *slog.Logger {
+	if os.Getenv("CLUSTER_TEST_LOG") != "" {
+		return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	}
+	return slog.New(slog.NewTextHandler(io.Discard, nil))
+}
+
+func newTrio(t testing.TB) *trio {
+	tr := &trio{t: t, dir: t.TempDir(), cut: make(map[int]bool), conns: make(map[net.Conn][2]int)}
+	for i := range names {
+		n := &node{trio: tr, i: i}
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		n.port = mux.New(mux.Options{Listener: l, Resolve: func(name string) (string, error) {
+			return tr.nodes[slices.Index(names, name)].port.Addr().String(), nil
+		}})
+		n.port.SetCluster(mux.ClusterID{1})
+		tr.nodes = append(tr.nodes, n)
+	}
+	t.Cleanup(func() {
+		for _, n := range tr.nodes {
+			n.stop()
+			n.port.Close()
+		}
+	})
+	return tr
+}
+
+func (n *node) start() {
+	var err error
+	n.group, err = Open(Options{
+		Node: names[n.i], Dir: fmt.Sprint(n.trio.dir, "/", n.i), Sync: n.trio.sync, Timeout: timeout, Engine: engine.Options{},
+		Clock: clock.System(), Log: testLog().With("node", names[n.i]),
+		Layer:         func() Layer { return &cuttable{n.port.Layer(0), n} },
+		snapshotBytes: n.trio.snapshotBytes,
+	}, names)
+	require.NoError(n.trio.t, err)
+}
+
+func (n *node) stop() {
+	if n.group != nil {
+		assert.NoError(n.trio.t, n.group.Close())
+		n.group = nil
+	}
+}
+
+func (tr *trio) startAll() {
+	for _, n := range tr.nodes {
+		n.start()
+	}
+}
+
+// cuttable is a layer whose connections a test can cut.
+type cuttable struct {
+	*mux.Layer
+	node *node
+}
+
+func (c *cuttable) Dial(name string, timeout time.Duration) (net.Conn, error) {
+	tr, to := c.node.trio, slices.Index(names, name)
+	tr.mu.Lock()
+	cut := tr.cut[c.node.i] || tr.cut[to]
+	tr.mu.Unlock()
+	if cut {
+		return nil, errors.New("cut")
+	}
+	conn, err := c.Layer.Dial(name, timeout)
+	if err == nil {
+		tr.mu.Lock()
+		defer tr.mu.Unlock()
+		if tr.cut[c.node.i] || tr.cut[to] {
+			conn.Close()
+			return nil, errors.New("cut")
+		}
+		tr.conns[conn] = [2]int{c.node.i, to}
+	}
+	return conn, err
+}
+
+// isolate cuts a node off.
+func (tr *trio) isolate(i int) {
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	tr.cut[i] = true
+	for conn, ends := range tr.conns {
+		if slices.Contains(ends[:], i) {
+			conn.Close()
+			delete(tr.conns, conn)
+		}
+	}
+}
+
+func (tr *trio) heal() {
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	clear(tr.cut)
+}
+
+// eventually waits for a condition.
+func (tr *trio) eventually(what string, condition func() bool) {
+	tr.t.Helper()
+	require.Eventually(tr.t, condition, patience, 5*time.Millisecond, what)
+}
+
+// leader waits until a node leads, other than those that are not to.
+func (tr *trio) leader(not ...int) *node {
+	tr.t.Helper()
+	var found *node
+	tr.eventually("a node leads", func() bool {
+		for _, n := range tr.nodes {
+			if n.group == nil || slices.Contains(not, n.i) {
+				continue
+			}
+			if _, err := n.group.Leading(); err == nil {
+				found = n
+				return true
+			}
+		}
+		return false
+	})
+	return found
+}
+
+const hour = int64(time.Hour / time.Millisecond)
+
+// decide makes one call against a limit for an hour, and does not wait for its outcome.
+func decide(r *Partition, key string, most int64) (allowed bool, err error) {
+	tx := r.Engine.NewTx()
+	k := r.Engine.Key([]byte(key))
+	tx.Begin(r.Clock.Now(), 0, []engine.Key{k}, true)
+	defer tx.End()
+	d, err := tx.Decide(&engine.Limit{Key: k, Rule: rule.Rule{
+		Kind: rule.Token, Token: limit.Bucket{Capacity: most, Refill: most, Period: hour},
+	}}, 1)
+	return d.Allowed, err
+}
+
+// admit makes one call against a limit for an hour.
+func admit(r *Partition, key string, most int64) (allowed bool, err error) {
+	tx := r.Engine.NewTx()
+	k := r.Engine.Key([]byte(key))
+	tx.Begin(r.Clock.Now(), 0, []engine.Key{k}, true)
+	d, err := tx.Slide(k, []limit.Window{{Limit: most, Length: hour}}, 1, nil)
+	pos := tx.End()
+	if err != nil {
+		return false, err
+	}
+	return d.Allowed, r.Wait(pos)
+}
+
+// used returns how many permits of a key a replica's engine has recorded.
+func used(r *Replica, key string) int64 {
+	tx := r.Engine.NewTx()
+	k := r.Engine.Key([]byte(key))
+	tx.Begin(0, 0, []engine.Key{k}, false)
+	defer tx.End()
+	set, err := tx.ZSet(k)
+	if err != nil {
+		return -1
+	}
+	return int64(set.Len())
+}
+
+func digest(r *Replica) object.Digest {
+	tx := r.Engine.NewTx()
+	tx.BeginAll(0, 0, false)
+	defer tx.End()
+	return tx.DigestAll()
+}
+
+// agree waits until all replicas have the same state, and nothing is on its way.
+func (tr *trio) agree() {
+	tr.t.Helper()
+	tr.eventually("all replicas have the same state", func() bool {
+		var first object.Digest
+		for i, n := range tr.nodes {
+			d := digest(n.group.running.Load().fsm.replica.Load())
+			if i == 0 {
+				first = d
+			} else if d != first {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+func TestACallIsOnAllReplicas(t *testing.T) {
+	tr := newTrio(t)
+	tr.startAll()
+	leader := tr.leader()
+	r, err := leader.group.Leading()
+	require.NoError(t, err)
+	for i := range 10 {
+		allowed, err := admit(r, "k", 5)
+		require.NoError(t, err)
+		assert.Equal(t, i < 5, allowed)
+	}
+	tr.agree()
+	for _, n := range tr.nodes {
+		assert.Equal(t, int64(5), used(n.group.running.Load().fsm.replica.Load(), "k"))
+	}
+}
+
+func TestFollowersSayWhoLeads(t *testing.T) {
+	tr := newTrio(t)
+	tr.startAll()
+	leader := tr.leader()
+	for _, n := range tr.nodes {
+		if n == leader {
+			continue
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		_, err := n.group.Await(ctx)
+		cancel()
+		var moved *MovedError
+		require.ErrorAs(t, err, &moved)
+		assert.Equal(t, names[leader.i], moved.Node)
+	}
+}
+
+func TestARestartKeepsTheState(t *testing.T) {
+	tr := newTrio(t)
+	tr.startAll()
+	r, err := tr.leader().group.Leading()
+	require.NoError(t, err)
+	for range 3 {
+		_, err := admit(r, "k", 5)
+		require.NoError(t, err)
+	}
+	for _, n := range tr.nodes {
+		n.stop()
+	}
+	tr.startAll()
+	r, err = tr.leader().group.Leading()
+	require.NoError(t, err)
+	assert.Equal(t, int64(3), used(r.Replica, "k"))
+	tr.agree()
+}
+
+func TestALeaderThatIsCutOffAdmitsNothingAndIsRebuilt(t *testing.T) {
+	tr := newTrio(t)
+	tr.startAll()
+	old := tr.leader()
+	r, err := old.group.Leading()
+	require.NoError(t, err)
+	allowed, err := admit(r, "k", 2)
+	require.NoError(t, err)
+	require.True(t, allowed)
+
+	tr.isolate(old.i)
+	_, err = admit(r, "k", 2) // decided here, and agreed on by nobody
+	require.ErrorIs(t, err, ErrUnknown)
+
+	next, err := tr.leader(old.i).group.Leading()
+	require.NoError(t, err)
+	allowed, err = admit(next, "k", 2)
+	require.NoError(t, err)
+	assert.True(t, allowed, "the other side has not seen it")
+	tr.heal()
+	tr.agree()
+	assert.Equal(t, int64(1), old.group.Rebuilds.Load())
+	assert.Equal(t, int64(2), used(old.group.running.Load().fsm.replica.Load(), "k"))
+}
+
+func TestADeposedLeaderGivesNoDenial(t *testing.T) {
+	tr := newTrio(t)
+	tr.startAll()
+	old := tr.leader()
+	r, err := old.group.Leading()
+	require.NoError(t, err)
+	_, err = admit(r, "k", 1)
+	require.NoError(t, err)
+	tr.isolate(old.i)
+	_, err = admit(r, "k", 1)
+	assert.Error(t, err, "a denial that nobody has confirmed")
+	tr.eventually("it stops", func() bool { return !r.Leads() })
+	_, err = admit(r, "k", 1)
+	assert.Error(t, err)
+}
+
+func TestLeadershipThatIsHandedOverRebuildsNothing(t *testing.T) {
+	tr := newTrio(t)
+	tr.startAll()
+	seen := make(map[int]bool)
+	for i := range 4 {
+		leader := tr.leader()
+		r, err := leader.group.Leading()
+		require.NoError(t, err)
+		allowed, err := admit(r, "k", 100)
+		require.NoError(t, err)
+		require.True(t, allowed, i)
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		err = leader.group.HandOver(ctx, "")
+		cancel()
+		if err == nil {
+			seen[tr.leader(leader.i).i] = true
+		}
+	}
+	tr.agree()
+	for _, n := range tr.nodes {
+		assert.Zero(t, n.group.Rebuilds.Load())
+		assert.Equal(t, int64(4), used(n.group.running.Load().fsm.replica.Load(), "k"))
+	}
+	assert.NotEmpty(t, seen)
+}
+
+func TestASnapshotOfABusyLeaderRestores(t *testing.T) {
+	tr := newTrio(t)
+	tr.startAll()
+	leader := tr.leader()
+	r, err := leader.group.Leading()
+	require.NoError(t, err)
+	stop, calls := make(chan struct{}), sync.WaitGroup{}
+	for i := range 8 {
+		calls.Go(func() {
+			for n := 0; ; n++ {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				if _, err := admit(r, fmt.Sprint("k", i, "-", n%50), 1000); err != nil {
+					return
+				}
+			}
+		})
+	}
+	for range 5 {
+		require.NoError(t, leader.group.Snapshot())
+	}
+	close(stop)
+	calls.Wait()
+	want := digest(r.Replica)
+	for _, n := range tr.nodes {
+		n.stop()
+	}
+	tr.startAll()
+	tr.leader()
+	tr.agree()
+	assert.Equal(t, want, digest(tr.nodes[leader.i].group.running.Load().fsm.replica.Load()))
+}
+
+func TestAReplicaThatIsFarBehindLoadsASnapshot(t *testing.T) {
+	tr := newTrio(t)
+	tr.startAll()
+	leader := tr.leader()
+	behind := tr.nodes[(leader.i+1)%3]
+	behind.stop()
+	require.NoError(t, os.RemoveAll(fmt.Sprint(tr.dir, "/", behind.i)))
+	r, err := leader.group.Leading()
+	require.NoError(t, err)
+	for i := range trailingEntries + 50 {
+		_, err := admit(r, fmt.Sprint("k", i%7), 1000)
+		require.NoError(t, err)
+	}
+	require.NoError(t, leader.group.Snapshot())
+	behind.start()
+	tr.agree()
+	assert.Positive(t, used(behind.group.running.Load().fsm.replica.Load(), "k0"))
+}
+
+// TestNothingIsAdmittedTwice has clients call whoever leads, while leaders are cut off, stopped and
+// hand over. What is acknowledged never exceeds the limit, and is never forgotten.
+func TestNothingIsAdmittedTwice(t *testing.T) {
+	tr := newTrio(t)
+	tr.snapshotBytes = 64 << 10
+	tr.startAll()
+	const keys = 20
+	mostOf := func(key int) int64 { return int64(10 + 30*key) } // some are used up soon, others not
+	var groups [3]atomic.Pointer[Group]
+	for i, n := range tr.nodes {
+		groups[i].Store(n.group)
+	}
+	var acknowledged, unknown [keys]atomic.Int64
+	var total atomic.Int64
+	stop, clients := make(chan struct{}), sync.WaitGroup{}
+	for c := range 12 {
+		clients.Go(func() {
+			for n := c; ; n++ {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				r, err := groups[n%3].Load().Leading()
+				if err != nil {
+					time.Sleep(100 * time.Microsecond)
+					continue
+				}
+				k := n % keys
+				allowed, err := admit(r, fmt.Sprint("k", k), mostOf(k))
+				switch {
+				case err != nil && allowed:
+					unknown[k].Add(1)
+				case err == nil && allowed:
+					acknowledged[k].Add(1)
+					total.Add(1)
+				case err == nil:
+					total.Add(1)
+				}
+			}
+		})
+	}
+	for round := range 9 {
+		before := total.Load()
+		tr.eventually("calls are served", func() bool { return total.Load() > before+200 })
+		leader := tr.leader()
+		switch round % 3 {
+		case 0:
+			tr.isolate(leader.i)
+			tr.leader(leader.i)
+			tr.heal()
+		case 1:
+			leader.stop()
+			tr.leader(leader.i)
+			leader.start()
+			groups[leader.i].Store(leader.group)
+		case 2:
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			leader.group.HandOver(ctx, "")
+			cancel()
+		}
+	}
+	close(stop)
+	clients.Wait()
+	tr.leader()
+	tr.agree()
+	var admitted, lost int64
+	r := &Partition{Replica: tr.nodes[0].group.running.Load().fsm.replica.Load()}
+	for k := range keys {
+		have := used(r.Replica, fmt.Sprint("k", k))
+		assert.LessOrEqual(t, acknowledged[k].Load(), mostOf(k))
+		assert.LessOrEqual(t, have, mostOf(k))
+		assert.GreaterOrEqual(t, have, acknowledged[k].Load(), "an acknowledged admit is forgotten")
+		assert.LessOrEqual(t, have, acknowledged[k].Load()+unknown[k].Load())
+		admitted += acknowledged[k].Load()
+		lost += have - acknowledged[k].Load()
+	}
+	t.Logf("%d calls, %d admitted, %d permits lost to unknown outcomes, rebuilds %d %d %d", total.Load(), admitted, lost,
+		tr.nodes[0].group.Rebuilds.Load(), tr.nodes[1].group.Rebuilds.Load(), tr.nodes[2].group.Rebuilds.Load())
+}

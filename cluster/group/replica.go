@@ -1,0 +1,324 @@
+package group
+
+import (
+	"cmp"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+
+	"rlserver/clock"
+	"rlserver/engine"
+	"rlserver/engine/effect"
+	"rlserver/persistence"
+)
+
+// maxBatch is the size of an entry, in bytes, from which no further call joins it.
+const maxBatch = 256 << 10
+
+// The outcomes of Wait other than nil.
+var (
+	// ErrUnknown reports that what the call has done was proposed, and may be agreed on or not.
+	ErrUnknown = errors.New("leadership ended before the change was agreed on: its outcome is unknown")
+	// ErrLost reports that the call has changed nothing: it may be run again.
+	ErrLost = errors.New("leadership ended before the call was proposed: it has changed nothing")
+)
+
+// Partition is a replica while it leads: what calls run on. It is a new one with each leadership.
+type Partition struct {
+	*Replica
+	Group int // number of the group
+	Clock *clock.Clock
+	Known any // what Options.Begun has set: how those who run calls know the partition
+	term  uint64
+	ended chan struct{}
+}
+
+// Ended is closed when the leadership has ended: calls that wait then have to be ended.
+func (p *Partition) Ended() <-chan struct{} { return p.ended }
+
+// Replica is one life of a group's state on this node: an engine, and the journal that the engine
+// writes while this replica leads. It is replaced when its engine has decided what the group has
+// not agreed on.
+//
+//	Append -> next -> (full: queue) -> proposed -> agreed on -> Wait returns
+//
+// Records are numbered from 1. Everything up to agreed is in the log.
+type Replica struct {
+	Engine *engine.Engine
+	id     uint64 // the incarnation: a random number
+
+	leading atomic.Pointer[Partition] // nil: calls are not served here
+
+	mu       sync.Mutex
+	appended uint64   // number of the last record
+	agreed   uint64   // number of the last record that is agreed on
+	flying   int      // batches with records that are proposed and not agreed on
+	queue    []*batch // full ones
+	next     *batch   // takes records; a call that waits now waits for this one
+	wanted   bool     // somebody waits for next
+	spoiled  error    // why this replica is to be replaced; nil: it is not
+	progress sync.Cond
+
+	work chan struct{} // capacity 1: there is something to propose
+	ruin chan struct{} // capacity 1: spoiled has been set
+}
+
+// batch is an entry that is being made, and those who wait until it is agreed on.
+type batch struct {
+	entry []byte // the header's place and the records
+	first uint64 // number of the first record
+	last  uint64 // and of the last; first-1: there is none
+	done  chan struct{}
+	err   error // valid when done is closed
+}
+
+// origin is the position of a keyspace that nothing has changed yet: a call that has only seen such
+// has to wait as well, until it is known that this replica leads.
+const origin engine.Position = 1
+
+func newReplica(o engine.Options) *Replica {
+	r := &Replica{
+		id: rand.Uint64(), work: make(chan struct{}, 1), ruin: make(chan struct{}, 1),
+	}
+	r.progress.L = &r.mu
+	r.next = r.newBatch()
+	o.Journal, o.Origin = r, origin
+	r.Engine = engine.New(o)
+	return r
+}
+
+// newBatch returns an empty batch that follows what has been appended.
+func (r *Replica) newBatch() *batch {
+	return &batch{
+		entry: make([]byte, headerSize, 4<<10), first: r.appended + 1, last: r.appended, done: make(chan struct{}),
+	}
+}
+
+func (b *batch) empty() bool { return b.last < b.first }
+
+// Leads reports whether calls are served here. It is fast, and may be out of date: Wait is what
+// confirms it.
+func (r *Replica) Leads() bool { return r.leading.Load() != nil }
+
+// Append implements engine.Journal.
+func (r *Replica) Append(now int64, effects []effect.Effect) engine.Position {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.appended++
+	if r.spoiled != nil || r.leading.Load() == nil {
+		r.spoil(errors.New("a call has changed something after the end of leadership"))
+		return engine.Position(r.appended) + origin
+	}
+	b := r.next
+	b.entry = persistence.AppendCall(b.entry, now, effects)
+	b.last = r.appended
+	if len(b.entry) >= maxBatch {
+		r.queue = append(r.queue, b)
+		r.next = r.newBatch()
+		r.signal()
+	}
+	return engine.Position(r.appended) + origin
+}
+
+// Wait implements engine.Journal: it returns when all records up to now are agreed on, and it is
+// certain that no other replica had begun to lead when it was called. So it is for calls that have
+// read or denied as well, and it does not matter what they have seen.
+func (r *Replica) Wait(engine.Position) error { return r.Ask().Wait() }
+
+// Outcome is what a call waits for, see Ask.
+type Outcome struct{ of *batch }
+
+// Wait returns as Replica.Wait does.
+func (o Outcome) Wait() error {
+	<-o.of.done
+	return o.of.err
+}
+
+// Ask begins what Wait ends, so that a client can wait for several groups at once.
+func (r *Replica) Ask() Outcome {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.spoiled != nil || r.leading.Load() == nil {
+		return Outcome{failed}
+	}
+	r.wanted = true
+	r.signal()
+	return Outcome{r.next}
+}
+
+// failed is what those wait for who come after the end of leadership.
+var failed = func() *batch {
+	b := &batch{done: make(chan struct{}), err: ErrUnknown}
+	close(b.done)
+	return b
+}()
+
+func (r *Replica) signal() {
+	select {
+	case r.work <- struct{}{}:
+	default:
+	}
+}
+
+// take takes the next batch to propose, nil if there is none, and completes its header.
+func (r *Replica) take() *batch {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p := r.leading.Load()
+	if r.spoiled != nil || p == nil {
+		return nil
+	}
+	var b *batch
+	switch {
+	case len(r.queue) > 0:
+		b = r.queue[0]
+		r.queue = r.queue[1:]
+	case r.wanted:
+		b = r.next
+		r.next, r.wanted = r.newBatch(), false
+	default:
+		return nil
+	}
+	if !b.empty() {
+		r.flying++
+	}
+	header{
+		kind: entryBatch, proposer: r.id, term: p.term, first: b.first, last: b.last, at: p.Clock.Now(),
+	}.put(b.entry)
+	return b
+}
+
+// landed is called when a batch that was taken is agreed on, or has failed.
+func (r *Replica) landed(b *batch, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err != nil {
+		r.endLocked(err) // while it still counts as on its way: the engine has what may never be agreed on
+		err = ErrUnknown
+	}
+	if !b.empty() {
+		r.flying--
+	}
+	b.err, b.entry = err, nil
+	close(b.done)
+}
+
+// sawOwn is called with the number of the last record of each own entry that is agreed on.
+func (r *Replica) sawOwn(last uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.agreed = max(r.agreed, last)
+	r.progress.Broadcast()
+}
+
+// lead begins to serve calls.
+func (r *Replica) lead(p *Partition) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.spoiled != nil {
+		return false
+	}
+	r.leading.Store(p)
+	return true
+}
+
+// end ends leadership. If anything was on its way, the engine is ahead of the log, perhaps for good:
+// then the replica is spoiled.
+func (r *Replica) end(why error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.endLocked(why)
+}
+
+func (r *Replica) endLocked(why error) {
+	p := r.leading.Swap(nil)
+	if p == nil {
+		return
+	}
+	close(p.ended)
+	if r.flying > 0 || len(r.queue) > 0 || !r.next.empty() {
+		r.spoil(why)
+		return
+	}
+	r.failWaiting(ErrLost)
+}
+
+// failWaiting ends the waiting for what is not proposed yet.
+func (r *Replica) failWaiting(err error) {
+	for _, b := range append(r.queue, r.next) {
+		b.err = err
+		close(b.done)
+	}
+	r.queue, r.next, r.wanted = nil, r.newBatch(), false
+}
+
+// spoil marks the replica as one to be replaced. r.mu is held.
+func (r *Replica) spoil(why error) {
+	if r.spoiled != nil {
+		return
+	}
+	r.spoiled = cmp.Or(why, errors.New("closed"))
+	if p := r.leading.Swap(nil); p != nil {
+		close(p.ended)
+	}
+	r.failWaiting(ErrUnknown)
+	r.progress.Broadcast()
+	select {
+	case r.ruin <- struct{}{}:
+	default:
+	}
+}
+
+// discard is spoil for a replica that is replaced anyway.
+func (r *Replica) discard(why error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.spoil(why)
+}
+
+// why returns why the replica is spoiled, nil if it is not.
+func (r *Replica) why() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.spoiled
+}
+
+// endQuietly ends leadership if nothing is on its way, and reports whether it has.
+func (r *Replica) endQuietly() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.flying > 0 || len(r.queue) > 0 || !r.next.empty() {
+		r.wanted = true
+		r.signal()
+		return false
+	}
+	r.endLocked(nil)
+	return true
+}
+
+// beat has an entry proposed that carries the time, also if there is nothing else to propose.
+func (r *Replica) beat() {
+	r.mu.Lock()
+	r.wanted = true
+	r.mu.Unlock()
+	r.signal()
+}
+
+// cut returns the number of the last record. It is called under all locks of the engine.
+func (r *Replica) cut() uint64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.appended
+}
+
+// awaitAgreed returns when all records up to a number are agreed on, or an error if that may never
+// be.
+func (r *Replica) awaitAgreed(number uint64) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for r.agreed < number && r.spoiled == nil {
+		r.progress.Wait()
+	}
+	return r.spoiled
+}

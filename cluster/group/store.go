@@ -1,0 +1,96 @@
+package group
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/raft"
+	wal "github.com/hashicorp/raft-wal"
+	"github.com/hashicorp/raft-wal/fs"
+	"github.com/hashicorp/raft-wal/segment"
+	"github.com/hashicorp/raft-wal/types"
+)
+
+const (
+	segmentSize     = 8 << 20 // bytes that a segment of the log is created with
+	cachedEntries   = 64      // the last entries, kept in memory for followers
+	keptSnapshots   = 1
+	trailingEntries = 256 // kept behind a snapshot for followers that are not far behind
+)
+
+// files are the stores of a group in its folder: log, terms and votes, snapshots.
+type files struct {
+	log       *wal.WAL
+	cache     raft.LogStore
+	snapshots *raft.FileSnapshotStore
+}
+
+func openFiles(dir string, sync bool, log hclog.Logger) (f files, err error) {
+	folder := filepath.Join(dir, "log")
+	if err = os.MkdirAll(folder, 0o750); err != nil {
+		return f, err
+	}
+	vfs := types.VFS(fs.New())
+	if !sync {
+		vfs = unsynced{vfs}
+	}
+	f.log, err = wal.Open(folder, wal.WithLogger(log), wal.WithSegmentSize(segmentSize),
+		wal.WithSegmentFiler(segment.NewFiler(folder, vfs)))
+	if err != nil {
+		return f, fmt.Errorf("the log in %s cannot be opened: %w", folder, err)
+	}
+	f.cache, err = raft.NewLogCache(cachedEntries, f.log)
+	if err == nil {
+		f.snapshots, err = raft.NewFileSnapshotStoreWithLogger(dir, keptSnapshots, log)
+	}
+	if err != nil {
+		f.log.Close()
+	}
+	return f, err
+}
+
+// unsynced is a file system whose files are not synced: --appendfsync no. Terms and votes are in a
+// file of their own, which is synced always.
+type unsynced struct{ types.VFS }
+
+func (u unsynced) Create(dir, name string, size uint64) (types.WritableFile, error) {
+	f, err := u.VFS.Create(dir, name, size)
+	return unsyncedFile{f}, err
+}
+
+func (u unsynced) OpenWriter(dir, name string) (types.WritableFile, error) {
+	f, err := u.VFS.OpenWriter(dir, name)
+	return unsyncedFile{f}, err
+}
+
+type unsyncedFile struct{ types.WritableFile }
+
+func (unsyncedFile) Sync() error { return nil }
+
+// Layer is where a group's connections to other nodes come from; *mux.Layer is one.
+type Layer interface {
+	net.Listener
+	Dial(node string, timeout time.Duration) (net.Conn, error)
+}
+
+// stream adapts a Layer: raft's addresses are the names of nodes.
+type stream struct {
+	Layer
+	node nodeName
+}
+
+// nodeName is the address of a node.
+type nodeName string
+
+func (n nodeName) Network() string { return "node" }
+func (n nodeName) String() string  { return string(n) }
+
+func (s stream) Addr() net.Addr { return s.node }
+
+func (s stream) Dial(node raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
+	return s.Layer.Dial(string(node), timeout)
+}

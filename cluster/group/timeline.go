@@ -1,0 +1,73 @@
+package group
+
+import (
+	"io"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"rlserver/clock"
+)
+
+// timeline is the time of a group. Followers estimate it: the latest time in the log plus the
+// monotonic time since that was applied here. A leader's time begins with its estimate, strictly
+// after the latest in the log, and is slewed towards the system clock from there. So a change of
+// leaders turns it neither forward nor back, whatever the system clocks of the nodes say.
+type timeline struct {
+	source clock.Source
+	point  atomic.Pointer[point]
+	live   atomic.Bool // a leader has been heard since this process started
+}
+
+// point is the latest time in the log, and when it was applied.
+type point struct {
+	at      int64 // Unix ms
+	applied time.Duration
+}
+
+func newTimeline(source clock.Source) *timeline {
+	t := &timeline{source: source}
+	t.point.Store(&point{})
+	return t
+}
+
+// saw is called with the time of each entry, Unix ms. live reports that another node's leadership
+// is present.
+func (t *timeline) saw(ms int64, live bool) {
+	if live {
+		t.live.Store(true)
+	}
+	if ms >= t.point.Load().at {
+		t.point.Store(&point{ms, t.source.Elapsed()})
+	}
+}
+
+// longestSlew keeps the difference that a leader's clock sees below a minute, which package clock
+// slews without a jump.
+const longestSlew = int64(30 * time.Second / time.Microsecond)
+
+// begin returns the clock of a new leader. If no leader has been heard since the start, the whole
+// cluster has stopped: then the system clock says how long that took.
+func (t *timeline) begin() *clock.Clock {
+	wall, elapsed := t.source.Read()
+	p := t.point.Load()
+	at := max(p.at*1000+(elapsed-p.applied).Microseconds(), (p.at+1)*1000)
+	if !t.live.Load() {
+		at = max(at, wall)
+	}
+	t.live.Store(true)
+	var led *clock.Clock // nil while it is made, at the time at
+	c := clock.New(clock.Source{
+		Elapsed: t.source.Elapsed,
+		Read: func() (int64, time.Duration) {
+			if led == nil {
+				return at, elapsed
+			}
+			wall, elapsed := t.source.Read()
+			now := led.Now() * 1000
+			return now + max(-longestSlew, min(wall-now, longestSlew)), elapsed
+		},
+	}, slog.New(slog.NewTextHandler(io.Discard, nil))) // the node's own clock logs differences, once
+	led = c
+	return c
+}

@@ -1,0 +1,65 @@
+package group
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"rlserver/clock"
+)
+
+// machine is a machine's clocks, handed in.
+type machine struct {
+	wall    int64 // Unix ms
+	elapsed time.Duration
+}
+
+func (m *machine) source() clock.Source {
+	return clock.Source{
+		Read:    func() (int64, time.Duration) { return m.wall * 1000, m.elapsed },
+		Elapsed: func() time.Duration { return m.elapsed },
+	}
+}
+
+func (m *machine) pass(d time.Duration) {
+	m.wall += d.Milliseconds()
+	m.elapsed += d
+}
+
+const noon = int64(1_800_000_000_000)
+
+func TestAFailoverTurnsTimeNeitherForwardNorBack(t *testing.T) {
+	for _, off := range []time.Duration{0, time.Hour, -time.Hour, 100 * time.Hour} {
+		m := &machine{wall: noon + off.Milliseconds(), elapsed: 5 * time.Second}
+		tl := newTimeline(m.source())
+		tl.saw(noon, true) // by the leader, whose clock is right
+		m.pass(700 * time.Millisecond)
+		c := tl.begin()
+		assert.Equal(t, noon+700, c.Now(), "system clock off by %v", off)
+		for range 1000 {
+			m.pass(time.Second)
+			c.Check()
+		}
+		want := noon + 700 + 1_000_000
+		assert.InDelta(t, want, c.Now(), 501, "slewed by 500 ppm at most, system clock off by %v", off)
+	}
+}
+
+func TestTimeGoesOnStrictlyAfterTheLog(t *testing.T) {
+	m := &machine{wall: noon - 1000}
+	tl := newTimeline(m.source())
+	tl.saw(noon, true)
+	assert.Equal(t, noon+1, tl.begin().Now())
+}
+
+func TestWhenTheWholeClusterStartsTheSystemClockCounts(t *testing.T) {
+	m := &machine{wall: noon}
+	tl := newTimeline(m.source())
+	tl.saw(noon-3_600_000, false) // from the own log
+	assert.Equal(t, noon, tl.begin().Now())
+
+	behind := newTimeline((&machine{wall: noon}).source())
+	behind.saw(noon+5000, false)
+	assert.Equal(t, noon+5001, behind.begin().Now(), "but never turns it back")
+}

@@ -1,0 +1,324 @@
+// Package mux shares one TCP port of a node among its groups and the control calls between nodes.
+//
+// A connection begins with a header that says what it is for; from then on it belongs to that
+// channel:
+//
+//	+----------+---------+-----------+-------------------------+
+//	| RLSRVCLU | version | channel   | 16 bytes of the cluster |
+//	| 8 bytes  | 1 byte  | 2 bytes   | (zeros: none yet)       |
+//	+----------+---------+-----------+-------------------------+
+//
+// The side that accepts answers with one byte: 0, or why it refuses. A connection of another
+// cluster is refused, and the side that has dialled gets an error that says so. With a TLS
+// configuration both sides prove themselves with certificates before the header is sent.
+package mux
+
+import (
+	"crypto/tls"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Channel is what a connection is for: a group, or Control.
+type Channel uint16
+
+// Control is the channel of calls between nodes that belong to no group.
+const Control Channel = 0xffff
+
+// ClusterID names a cluster. The zero value is that of a node that belongs to none.
+type ClusterID [16]byte
+
+const (
+	magic      = "RLSRVCLU"
+	version    = 1
+	headerSize = len(magic) + 1 + 2 + len(ClusterID{})
+
+	// handshakeTime is how long a side waits for the other's part of the handshake.
+	handshakeTime = 5 * time.Second
+	// maxHandshakes is how many connections may be in their handshake: more are closed.
+	maxHandshakes = 256
+)
+
+// What the accepting side answers.
+const (
+	accepted       = 0
+	refusedVersion = 1
+	refusedCluster = 2
+	refusedChannel = 3 // the node has no such group, or not now
+)
+
+// The reasons for which a node refuses a connection.
+var (
+	ErrOtherVersion = errors.New("the node speaks another version of the cluster's protocol")
+	ErrOtherCluster = errors.New("the node belongs to another cluster")
+	ErrNoChannel    = errors.New("the node has no replica of this group now")
+)
+
+// Options are what a port is made of.
+type Options struct {
+	Listener net.Listener
+	TLS      *tls.Config // nil: connections are neither encrypted nor proven; must ask for certificates
+	// Resolve returns the host:port at which a node can be dialled now.
+	Resolve func(node string) (string, error)
+}
+
+// Port is the listener of a node and what its connections are handed to.
+type Port struct {
+	options Options
+	cluster atomic.Pointer[ClusterID]
+	slots   chan struct{} // a place for each handshake
+
+	mu       sync.Mutex
+	channels map[Channel]*Layer
+	open     map[net.Conn]struct{} // accepted connections, closed with the port
+	closed   bool
+}
+
+// New returns a port that accepts from the listener at once.
+func New(o Options) *Port {
+	p := &Port{
+		options: o, slots: make(chan struct{}, maxHandshakes),
+		channels: make(map[Channel]*Layer), open: make(map[net.Conn]struct{}),
+	}
+	p.cluster.Store(new(ClusterID))
+	go p.run()
+	return p
+}
+
+// SetCluster sets the cluster that the node belongs to from now on.
+func (p *Port) SetCluster(id ClusterID) { p.cluster.Store(&id) }
+
+// Addr is where the port listens.
+func (p *Port) Addr() net.Addr { return p.options.Listener.Addr() }
+
+// Close closes the listener and all connections that it has accepted.
+func (p *Port) Close() error {
+	err := p.options.Listener.Close()
+	p.mu.Lock()
+	p.closed = true
+	open := slices.Collect(maps.Keys(p.open))
+	p.mu.Unlock()
+	for _, c := range open {
+		c.Close()
+	}
+	return err
+}
+
+func (p *Port) run() {
+	for {
+		c, err := p.options.Listener.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil {
+			time.Sleep(10 * time.Millisecond) // too many open files, for example
+			continue
+		}
+		select {
+		case p.slots <- struct{}{}:
+			go p.greet(c)
+		default:
+			c.Close()
+		}
+	}
+}
+
+// greet does the handshake of a connection and hands it to its channel.
+func (p *Port) greet(c net.Conn) {
+	defer func() { <-p.slots }()
+	c.SetDeadline(time.Now().Add(handshakeTime))
+	if p.options.TLS != nil {
+		c = tls.Server(c, p.options.TLS)
+	}
+	var header [headerSize]byte
+	if _, err := io.ReadFull(c, header[:]); err != nil || string(header[:len(magic)]) != magic {
+		c.Close()
+		return
+	}
+	layer, answer := p.place(header[len(magic):])
+	if _, err := c.Write([]byte{answer}); err != nil || layer == nil {
+		c.Close()
+		return
+	}
+	c.SetDeadline(time.Time{})
+	layer.take(p.keep(c))
+}
+
+// place finds the channel of a connection.
+func (p *Port) place(header []byte) (*Layer, byte) {
+	if header[0] != version {
+		return nil, refusedVersion
+	}
+	channel := Channel(binary.BigEndian.Uint16(header[1:]))
+	own, theirs := *p.cluster.Load(), ClusterID(header[3:])
+	// a node that belongs to no cluster yet may ask, and be asked, but replicates nothing
+	if theirs != own && (channel != Control || theirs != ClusterID{} && own != ClusterID{}) {
+		return nil, refusedCluster
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if l := p.channels[channel]; l != nil {
+		return l, accepted
+	}
+	return nil, refusedChannel
+}
+
+// kept is a connection that the port closes when it is closed.
+type kept struct {
+	net.Conn
+	port *Port
+}
+
+func (p *Port) keep(c net.Conn) net.Conn {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		c.Close()
+		return c
+	}
+	k := &kept{c, p}
+	p.open[k] = struct{}{}
+	return k
+}
+
+func (k *kept) Close() error {
+	k.port.mu.Lock()
+	delete(k.port.open, k)
+	k.port.mu.Unlock()
+	return k.Conn.Close()
+}
+
+// Dial opens a connection to a channel of another node. The address is resolved anew each time.
+func (p *Port) Dial(node string, channel Channel, timeout time.Duration) (net.Conn, error) {
+	address, err := p.options.Resolve(node)
+	if err != nil {
+		return nil, err
+	}
+	return p.DialAddress(address, channel, timeout)
+}
+
+// DialAddress is Dial for a node whose name is not known, by host:port.
+func (p *Port) DialAddress(address string, channel Channel, timeout time.Duration) (net.Conn, error) {
+	deadline := time.Now().Add(timeout)
+	c, err := net.DialTimeout("tcp", address, timeout)
+	if err != nil {
+		return nil, err
+	}
+	c.SetDeadline(deadline)
+	if p.options.TLS != nil {
+		c, err = p.secure(c, address)
+		if err != nil {
+			return nil, err
+		}
+	}
+	if err = p.introduce(c, channel); err != nil {
+		c.Close()
+		return nil, fmt.Errorf("node %s: %w", address, err)
+	}
+	c.SetDeadline(time.Time{})
+	return c, nil
+}
+
+func (p *Port) secure(c net.Conn, address string) (net.Conn, error) {
+	config := p.options.TLS.Clone()
+	if host, _, err := net.SplitHostPort(address); err == nil && config.ServerName == "" {
+		config.ServerName = host
+	}
+	secured := tls.Client(c, config)
+	if err := secured.Handshake(); err != nil {
+		c.Close()
+		return nil, fmt.Errorf("TLS with node %s: %w", address, err)
+	}
+	return secured, nil
+}
+
+func (p *Port) introduce(c net.Conn, channel Channel) error {
+	header := append([]byte(magic), version)
+	header = binary.BigEndian.AppendUint16(header, uint16(channel))
+	id := *p.cluster.Load()
+	if _, err := c.Write(append(header, id[:]...)); err != nil {
+		return err
+	}
+	var answer [1]byte
+	if _, err := io.ReadFull(c, answer[:]); err != nil {
+		return err
+	}
+	switch answer[0] {
+	case accepted:
+		return nil
+	case refusedVersion:
+		return ErrOtherVersion
+	case refusedCluster:
+		return ErrOtherCluster
+	case refusedChannel:
+		return ErrNoChannel
+	}
+	return fmt.Errorf("the node answers %d, which this version does not know", answer[0])
+}
+
+// Layer is the connections of one channel. It is a net.Listener of those that arrive.
+type Layer struct {
+	port    *Port
+	channel Channel
+	arrived chan net.Conn
+	quit    chan struct{}
+	once    sync.Once
+}
+
+// Layer opens a channel: from now on its connections are accepted. A channel is open once at a
+// time.
+func (p *Port) Layer(channel Channel) *Layer {
+	l := &Layer{port: p, channel: channel, arrived: make(chan net.Conn), quit: make(chan struct{})}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.channels[channel] != nil {
+		panic(fmt.Sprintf("mux: channel %d is opened twice", channel))
+	}
+	p.channels[channel] = l
+	return l
+}
+
+func (l *Layer) take(c net.Conn) {
+	select {
+	case l.arrived <- c:
+	case <-l.quit:
+		c.Close()
+	}
+}
+
+// Accept implements net.Listener.
+func (l *Layer) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.arrived:
+		return c, nil
+	case <-l.quit:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close closes the channel. Connections that were accepted stay open.
+func (l *Layer) Close() error {
+	l.once.Do(func() {
+		close(l.quit)
+		l.port.mu.Lock()
+		defer l.port.mu.Unlock()
+		delete(l.port.channels, l.channel)
+	})
+	return nil
+}
+
+// Addr implements net.Listener.
+func (l *Layer) Addr() net.Addr { return l.port.Addr() }
+
+// Dial opens a connection to the same channel of another node.
+func (l *Layer) Dial(node string, timeout time.Duration) (net.Conn, error) {
+	return l.port.Dial(node, l.channel, timeout)
+}

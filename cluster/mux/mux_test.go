@@ -1,0 +1,97 @@
+package mux
+
+import (
+	"io"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+const patience = 10 * time.Second
+
+// newPort returns a port on a free port of the loopback interface; names are addresses.
+func newPort(t *testing.T, id ClusterID) *Port {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	p := New(Options{Listener: l, Resolve: func(node string) (string, error) { return node, nil }})
+	p.SetCluster(id)
+	t.Cleanup(func() { p.Close() })
+	return p
+}
+
+func echo(l net.Listener, name string) {
+	for {
+		c, err := l.Accept()
+		if err != nil {
+			return
+		}
+		io.WriteString(c, name)
+		c.Close()
+	}
+}
+
+func TestConnectionsGoToTheirChannel(t *testing.T) {
+	a, b := newPort(t, ClusterID{1}), newPort(t, ClusterID{1})
+	go echo(b.Layer(0), "zero")
+	go echo(b.Layer(1), "one")
+	for channel, want := range []string{"zero", "one"} {
+		c, err := a.Dial(b.Addr().String(), Channel(channel), patience)
+		require.NoError(t, err)
+		got, err := io.ReadAll(c)
+		require.NoError(t, err)
+		assert.Equal(t, want, string(got))
+		c.Close()
+	}
+}
+
+func TestRefusalsSayWhy(t *testing.T) {
+	a, b, other, fresh := newPort(t, ClusterID{1}), newPort(t, ClusterID{1}), newPort(t, ClusterID{2}), newPort(t, ClusterID{})
+	go echo(b.Layer(Control), "control")
+	go echo(b.Layer(0), "zero")
+	for _, c := range []struct {
+		what    string
+		from    *Port
+		channel Channel
+		want    error
+	}{
+		{"a group that is not there", a, 7, ErrNoChannel},
+		{"a group from another cluster", other, 0, ErrOtherCluster},
+		{"control from another cluster", other, Control, ErrOtherCluster},
+		{"a group from a node of no cluster", fresh, 0, ErrOtherCluster},
+		{"control from a node of no cluster", fresh, Control, nil},
+		{"a group of the own cluster", a, 0, nil},
+	} {
+		conn, err := c.from.Dial(b.Addr().String(), c.channel, patience)
+		if assert.ErrorIs(t, err, c.want, c.what) && err == nil {
+			conn.Close()
+		}
+	}
+}
+
+func TestAClosedChannelCanBeOpenedAgain(t *testing.T) {
+	a, b := newPort(t, ClusterID{1}), newPort(t, ClusterID{1})
+	l := b.Layer(3)
+	l.Close()
+	_, err := a.Dial(b.Addr().String(), 3, patience)
+	require.ErrorIs(t, err, ErrNoChannel)
+	go echo(b.Layer(3), "again")
+	c, err := a.Dial(b.Addr().String(), 3, patience)
+	require.NoError(t, err)
+	c.Close()
+}
+
+func TestStrangersAreClosedAndDoNotCount(t *testing.T) {
+	b := newPort(t, ClusterID{1})
+	c, err := net.Dial("tcp", b.Addr().String())
+	require.NoError(t, err)
+	defer c.Close()
+	io.WriteString(c, "GET / HTTP/1.1\r\nHost: a-host-name-that-is-long-enough\r\n\r\n")
+	c.SetDeadline(time.Now().Add(patience))
+	got, _ := io.ReadAll(c)
+	assert.Empty(t, got)
+	assert.Empty(t, b.open)
+}

@@ -1,0 +1,281 @@
+package cluster
+
+import (
+	"context"
+	"crypto/sha1"
+	"crypto/tls"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"rlserver/clock"
+	"rlserver/cluster/group"
+	"rlserver/cluster/mux"
+	"rlserver/cluster/slot"
+	"rlserver/engine"
+)
+
+// The number of groups of a cluster.
+const (
+	DefaultGroups = 16
+	MaxGroups     = 1024
+)
+
+// Options are what a node is made of.
+type Options struct {
+	Name     string // of this node
+	Dir      string
+	Listener net.Listener // of the connections between nodes
+	TLS      *tls.Config  // of these; nil: none
+	Join     []string     // host:port of nodes to look for, this one may be among them
+	Expect   int          // how many nodes make a new cluster
+	Groups   int          // of a new cluster; 0: DefaultGroups, or what the cluster has
+	Timeout  time.Duration
+	Sync     bool   // whether logs are synced before an entry counts as stored
+	Host     string // for clients; "": that of the node's address
+	Port     int    // for clients
+	Version  string
+	Engine   engine.Options // of each group; the journal is set here
+	Clock    clock.Source
+	Log      *slog.Logger
+	Begun    func(*group.Partition) // called when this node begins to lead a group; nil: nothing
+}
+
+// Node is this process as a member of a cluster. Its methods are safe for concurrent use.
+type Node struct {
+	options Options
+	log     *slog.Logger
+	port    *mux.Port
+	control *mux.Layer
+	self    Member
+	nonce   uint64
+
+	copying  sync.Mutex // held while policies are copied
+	adopting sync.Mutex // held while the map is changed and groups are opened
+
+	opened atomic.Pointer[opened] // nil until the cluster is founded
+
+	mu        sync.Mutex
+	m         *Map                 // nil: this node belongs to no cluster yet
+	addresses map[string]string    // where nodes were last found, by name
+	heardAt   map[string]time.Time // when nodes were last heard, by name
+	leaders   []leader             // of each group, as other nodes report
+	ready     chan struct{}        // closed when the groups are open
+	failed    error                // why this node cannot be a member
+
+	quit context.CancelFunc
+	work sync.WaitGroup
+}
+
+// opened is what a member has.
+type opened struct {
+	m      *Map
+	groups []*group.Group // by number, nil without a replica here
+}
+
+type leader struct {
+	name string
+	term uint64
+}
+
+// Open opens the node in its directory, and looks for the others in the background.
+func Open(o Options) (*Node, error) {
+	if err := os.MkdirAll(o.Dir, 0o750); err != nil {
+		return nil, err
+	}
+	state, err := loadMap(o.Dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := usable(o, state); err != nil {
+		return nil, err
+	}
+	id := sha1.Sum([]byte(o.Name))
+	n := &Node{
+		options: o, log: o.Log, nonce: rand.Uint64(),
+		self: Member{
+			Name: o.Name, ID: hex.EncodeToString(id[:]), Address: o.Listener.Addr().String(),
+			Host: o.Host, Port: o.Port, Version: o.Version,
+		},
+		addresses: make(map[string]string), heardAt: make(map[string]time.Time), ready: make(chan struct{}),
+	}
+	n.port = mux.New(mux.Options{Listener: o.Listener, TLS: o.TLS, Resolve: n.resolve})
+	n.control = n.port.Layer(mux.Control)
+	if state != nil && state.Map != nil {
+		n.m = state.Map
+		n.port.SetCluster(n.m.clusterID())
+		err = n.store(false)
+	}
+	if err == nil && n.m != nil && n.m.Founded {
+		err = n.openGroups()
+	}
+	if err != nil {
+		n.port.Close()
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	n.quit = cancel
+	n.work.Go(func() { n.serveControl(n.control) })
+	n.work.Go(func() { n.seek(ctx) })
+	return n, nil
+}
+
+// usable returns why the state in a directory cannot be used with these options.
+func usable(o Options, state *saved) error {
+	switch {
+	case state == nil:
+		return nil
+	case state.Node != o.Name:
+		return fmt.Errorf("the directory %s belongs to node %s, and this one is %s: start with --node-id %[2]s, or with "+
+			"another --dir", o.Dir, state.Node, o.Name)
+	case state.Map != nil && o.Groups != 0 && o.Groups != state.Map.Groups():
+		return fmt.Errorf("the cluster has %d groups, and --cluster-groups is %d: the number is fixed when a cluster is made",
+			state.Map.Groups(), o.Groups)
+	case !o.Sync && !state.Clean && state.Boot != bootID():
+		return fmt.Errorf("the machine was restarted while node %s was running without --appendfsync always: the end of "+
+			"its log may be missing, so it must not vote: remove %s and let it join as a new node", o.Name, o.Dir)
+	}
+	return nil
+}
+
+// store writes the map to the directory.
+func (n *Node) store(clean bool) error {
+	return (&saved{Node: n.options.Name, Boot: bootID(), Clean: clean, Map: n.m}).save(n.options.Dir)
+}
+
+// openGroups opens the replicas that this node has.
+func (n *Node) openGroups() error {
+	groups := make([]*group.Group, n.m.Groups())
+	for g, names := range n.m.Replicas {
+		if !slices.Contains(names, n.self.Name) {
+			continue
+		}
+		opened, err := group.Open(group.Options{
+			Number: g, Node: n.self.Name, Dir: filepath.Join(n.options.Dir, fmt.Sprintf("group-%04d", g)),
+			Sync: n.options.Sync, Timeout: n.options.Timeout, Engine: n.options.Engine, Clock: n.options.Clock,
+			Log: n.log, Begun: n.options.Begun, Layer: func() group.Layer { return n.port.Layer(mux.Channel(g)) },
+		}, names)
+		if err != nil {
+			closeGroups(groups)
+			return err
+		}
+		groups[g] = opened
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.opened.Store(&opened{n.m, groups})
+	n.leaders = make([]leader, len(groups))
+	close(n.ready)
+	return nil
+}
+
+func closeGroups(groups []*group.Group) (err error) {
+	var work sync.WaitGroup
+	errs := make([]error, len(groups))
+	for i, g := range groups {
+		if g != nil {
+			work.Go(func() { errs[i] = g.Close() })
+		}
+	}
+	work.Wait()
+	return errors.Join(errs...)
+}
+
+// Close ends the node. HandOver should have been called before.
+func (n *Node) Close() error {
+	n.quit()
+	n.control.Close()
+	err := closeGroups(n.groups())
+	err = errors.Join(err, n.port.Close())
+	n.work.Wait()
+	n.adopting.Lock()
+	defer n.adopting.Unlock()
+	if n.m != nil {
+		err = errors.Join(err, n.store(err == nil))
+	}
+	return err
+}
+
+// HandOver makes other nodes lead the groups that this one leads.
+func (n *Node) HandOver(ctx context.Context) error {
+	groups := n.groups()
+	var work sync.WaitGroup
+	errs := make([]error, len(groups))
+	for i, g := range groups {
+		if g != nil {
+			work.Go(func() { errs[i] = g.HandOver(ctx, "") })
+		}
+	}
+	work.Wait()
+	return errors.Join(errs...)
+}
+
+// Ready is closed when the node is a member of a cluster that is founded.
+func (n *Node) Ready() <-chan struct{} { return n.ready }
+
+// Name returns the node's name.
+func (n *Node) Name() string { return n.self.Name }
+
+// Map returns the cluster's map, nil until the node belongs to one that is founded. It is not to be
+// changed.
+func (n *Node) Map() *Map {
+	if o := n.opened.Load(); o != nil {
+		return o.m
+	}
+	return nil
+}
+
+// groups returns the replicas on this node, by number.
+func (n *Node) groups() []*group.Group {
+	if o := n.opened.Load(); o != nil {
+		return o.groups
+	}
+	return nil
+}
+
+// Group returns the replica of a group on this node, nil if there is none.
+func (n *Node) Group(number int) *group.Group {
+	if groups := n.groups(); number < len(groups) {
+		return groups[number]
+	}
+	return nil
+}
+
+// GroupOf returns the number of the group that a slot belongs to.
+func (n *Node) GroupOf(s int) int { return slot.Group(s, n.Map().Groups()) }
+
+// Leader returns the node that leads a group, nil if none is known.
+func (n *Node) Leader(number int) *Member {
+	m := n.Map()
+	if m == nil {
+		return nil
+	}
+	if g := n.Group(number); g != nil {
+		st := g.Status()
+		if st.Leader == n.self.Name && !st.Leads {
+			return nil // it begins
+		}
+		return m.Member(st.Leader)
+	}
+	n.mu.Lock()
+	name := n.leaders[number].name
+	n.mu.Unlock()
+	return m.Member(name)
+}
+
+// Heard returns how long ago a node was heard, and whether it was since the start.
+func (n *Node) Heard(name string) (ago time.Duration, ok bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	at, ok := n.heardAt[name]
+	return time.Since(at), ok
+}

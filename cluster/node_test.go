@@ -1,0 +1,319 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"rlserver/clock"
+)
+
+const patience = 60 * time.Second
+
+// fleet is nodes in this process, over real sockets.
+type fleet struct {
+	t         *testing.T
+	dir       string
+	addresses []string
+	options   []Options
+	nodes     []*Node
+	log       lines
+}
+
+// lines collects what is logged.
+type lines struct {
+	mu   sync.Mutex
+	text string
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.text += string(p)
+	if os.Getenv("CLUSTER_TEST_LOG") != "" {
+		os.Stderr.Write(p)
+	}
+	return len(p), nil
+}
+
+func (l *lines) get() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text
+}
+
+func newFleet(t *testing.T, size int, change func(i int, o *Options)) *fleet {
+	f := &fleet{t: t, dir: t.TempDir(), options: make([]Options, size), nodes: make([]*Node, size)}
+	listeners := make([]net.Listener, size)
+	for i := range size {
+		var err error
+		listeners[i], err = net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		f.addresses = append(f.addresses, listeners[i].Addr().String())
+	}
+	for i := range size {
+		name := string(rune('a' + i))
+		f.options[i] = Options{
+			Name: name, Dir: filepath.Join(f.dir, name), Listener: listeners[i], Join: f.addresses, Expect: size,
+			Groups: 4, Timeout: 400 * time.Millisecond, Port: 7000 + i,
+			Clock: clock.System(), Log: slog.New(slog.NewTextHandler(&f.log, nil)).With("node", name),
+		}
+		if change != nil {
+			change(i, &f.options[i])
+		}
+	}
+	t.Cleanup(func() {
+		for i := range f.nodes {
+			f.stop(i)
+		}
+	})
+	return f
+}
+
+// start starts a node, on the address that it had before.
+func (f *fleet) start(i int) error {
+	o := f.options[i]
+	if o.Listener == nil {
+		f.eventually("the address is free", func() (err error) {
+			o.Listener, err = net.Listen("tcp", f.addresses[i])
+			return err
+		})
+	}
+	f.options[i].Listener = nil
+	n, err := Open(o)
+	if err != nil {
+		o.Listener.Close()
+		return err
+	}
+	f.nodes[i] = n
+	return nil
+}
+
+func (f *fleet) startAll() {
+	for i := range f.nodes {
+		require.NoError(f.t, f.start(i))
+	}
+}
+
+func (f *fleet) stop(i int) {
+	if f.nodes[i] != nil {
+		assert.NoError(f.t, f.nodes[i].Close())
+		f.nodes[i] = nil
+	}
+}
+
+func (f *fleet) eventually(what string, try func() error) {
+	f.t.Helper()
+	var err error
+	deadline := time.Now().Add(patience)
+	for time.Now().Before(deadline) {
+		if err = try(); err == nil {
+			return
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	require.NoError(f.t, err, what)
+}
+
+// settled waits until all running nodes agree on who leads each group.
+func (f *fleet) settled() {
+	f.t.Helper()
+	f.eventually("each group has a leader", func() error {
+		for _, n := range f.nodes {
+			if n == nil {
+				continue
+			}
+			if n.Map() == nil {
+				return fmt.Errorf("node %s is no member yet", n.Name())
+			}
+			for g := range n.Map().Groups() {
+				leader := n.Leader(g)
+				if leader == nil {
+					return fmt.Errorf("node %s knows no leader of group %d", n.Name(), g)
+				}
+				for _, other := range f.nodes {
+					if other != nil && other.Name() == leader.Name {
+						if _, err := other.Group(g).Leading(); err != nil {
+							return err
+						}
+					}
+				}
+			}
+		}
+		return nil
+	})
+}
+
+func TestNodesMakeACluster(t *testing.T) {
+	f := newFleet(t, 3, nil)
+	f.startAll()
+	f.settled()
+	m := f.nodes[0].Map()
+	for i, n := range f.nodes {
+		assert.Equal(t, m, n.Map())
+		assert.Equal(t, 7000+i, m.Member(n.Name()).Port)
+		assert.Equal(t, f.addresses[i], m.Member(n.Name()).Address)
+	}
+	assert.Equal(t, [][]string{{"a", "b", "c"}, {"b", "c", "a"}, {"c", "a", "b"}, {"a", "b", "c"}}, m.Replicas)
+}
+
+func TestFiveNodesHaveThreeReplicasOfEachGroup(t *testing.T) {
+	f := newFleet(t, 5, nil)
+	f.startAll()
+	f.settled()
+	for _, n := range f.nodes {
+		have := 0
+		for g := range n.Map().Groups() {
+			if n.Group(g) != nil {
+				have++
+			}
+			require.NotNil(t, n.Leader(g), "node %s is told who leads group %d", n.Name(), g)
+		}
+		assert.Less(t, have, n.Map().Groups())
+	}
+}
+
+func TestAClusterStartsAgain(t *testing.T) {
+	f := newFleet(t, 3, nil)
+	f.startAll()
+	f.settled()
+	id := f.nodes[0].Map().ID
+	for i := range f.nodes {
+		f.stop(i)
+	}
+	f.startAll()
+	f.settled()
+	assert.Equal(t, id, f.nodes[0].Map().ID)
+}
+
+func TestANodeThatLeavesHandsOver(t *testing.T) {
+	f := newFleet(t, 3, nil)
+	f.startAll()
+	f.settled()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	f.nodes[0].HandOver(ctx)
+	f.stop(0)
+	f.settled()
+	for g := range f.nodes[1].Map().Groups() {
+		assert.NotEqual(t, "a", f.nodes[1].Leader(g).Name)
+	}
+}
+
+func TestWaitsForAllNodesThatAreExpected(t *testing.T) {
+	f := newFleet(t, 3, nil)
+	require.NoError(t, f.start(0))
+	require.NoError(t, f.start(1))
+	f.eventually("it says what it waits for", func() error {
+		if text := f.log.get(); !strings.Contains(text, "2 of 3 are there") {
+			return fmt.Errorf("logged: %s", text)
+		}
+		return nil
+	})
+	assert.Nil(t, f.nodes[0].Map())
+	require.NoError(t, f.start(2))
+	f.settled()
+}
+
+func TestWhatDoesNotFitIsNamed(t *testing.T) {
+	for _, c := range []struct {
+		what   string
+		change func(i int, o *Options)
+		says   string
+	}{
+		{"another number of groups", func(i int, o *Options) { o.Groups += i / 2 }, "--cluster-groups has to be the same"},
+		{"another number of nodes", func(i int, o *Options) { o.Expect += i / 2 }, "--bootstrap-expect has to be the same"},
+		{"two nodes with one name", func(i int, o *Options) {
+			if i == 1 {
+				o.Name = "a"
+			}
+		}, "two nodes have the name a"},
+		{"a name that does not resolve", func(i int, o *Options) { o.Join = append(o.Join[:2:2], "no-such-host.invalid:1") },
+			"no-such-host.invalid"},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			f := newFleet(t, 3, c.change)
+			f.startAll()
+			f.eventually("it is logged", func() error {
+				if text := f.log.get(); !strings.Contains(text, c.says) {
+					return fmt.Errorf("logged: %s", text)
+				}
+				return nil
+			})
+			assert.Nil(t, f.nodes[0].Map())
+		})
+	}
+}
+
+func TestANodeOfAnotherClusterIsRefused(t *testing.T) {
+	f := newFleet(t, 3, nil)
+	f.startAll()
+	f.settled()
+	f.stop(2)
+	other := newFleet(t, 1, nil)
+	other.startAll()
+	other.settled()
+	other.stop(0)
+	o := other.options[0]
+	o.Listener, _ = net.Listen("tcp", f.addresses[2])
+	require.NotNil(t, o.Listener)
+	n, err := Open(o)
+	require.NoError(t, err)
+	defer n.Close()
+	p := f.nodes[0].peerAt(f.addresses[2])
+	defer p.close()
+	assert.ErrorContains(t, p.call("Exchange", f.nodes[0].report(), &Report{}, patience), "belongs to another cluster")
+}
+
+func TestANodeThatHasLostItsDataDoesNotVote(t *testing.T) {
+	f := newFleet(t, 3, nil)
+	f.startAll()
+	f.settled()
+	f.stop(2)
+	require.NoError(t, os.RemoveAll(f.options[2].Dir))
+	require.NoError(t, f.start(2))
+	f.eventually("it is logged", func() error {
+		if text := f.log.get(); !strings.Contains(text, "it must not vote") {
+			return fmt.Errorf("logged: %s", text)
+		}
+		return nil
+	})
+	assert.Nil(t, f.nodes[2].Map())
+}
+
+func TestADirectoryThatDoesNotFitIsRefused(t *testing.T) {
+	f := newFleet(t, 1, nil)
+	f.startAll()
+	f.settled()
+	f.stop(0)
+	before := f.options[0]
+
+	f.options[0].Name = "b"
+	assert.ErrorContains(t, f.start(0), "belongs to node a, and this one is b")
+	f.options[0] = before
+	f.options[0].Groups = 5
+	assert.ErrorContains(t, f.start(0), "the cluster has 4 groups, and --cluster-groups is 5")
+	f.options[0] = before
+
+	path := filepath.Join(before.Dir, mapFile)
+	whole, err := os.ReadFile(path)
+	require.NoError(t, err)
+	for _, cut := range []int{0, 1, len(whole) / 2} {
+		require.NoError(t, os.WriteFile(path, whole[:cut], 0o640))
+		assert.ErrorContains(t, f.start(0), "cluster.json cannot be used")
+	}
+	s := saved{Node: "a", Boot: "another"}
+	assert.ErrorContains(t, usable(before, &s), "the machine was restarted")
+	s.Clean = true
+	assert.NoError(t, usable(before, &s))
+}

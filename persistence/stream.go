@@ -1,0 +1,85 @@
+package persistence
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/klauspost/compress/zstd"
+
+	"rlserver/engine"
+	"rlserver/engine/effect"
+)
+
+// AppendCall appends the effects of a call at a time, Unix ms, as one record.
+func AppendCall(dst []byte, at int64, effects []effect.Effect) []byte {
+	return appendRecord(dst, at, effects)
+}
+
+// ReadCall decodes the record of a call at the beginning of b, and returns its size in bytes. The
+// effects reuse dst and alias b; engine.Apply copies what it keeps. The error is ErrShort if b ends
+// too early.
+func ReadCall(dst []effect.Effect, b []byte) (at int64, effects []effect.Effect, size int, err error) {
+	rec, size, err := readRecord(dst, b)
+	if err == nil && rec.kind != recordCall {
+		err = fmt.Errorf("record of kind %d, want %d", rec.kind, recordCall)
+	}
+	return rec.at, rec.effects, size, err
+}
+
+// WriteState writes all keys and policies of a snapshot as a compressed stream of records, which
+// ends with their number. The records have the time at, Unix ms. rest is called after each piece of
+// work: it may sleep, so that calls are not delayed, and its error ends the writing.
+func WriteState(dst io.Writer, s *engine.Snapshot, at int64, rest func() error) error {
+	packed, err := zstd.NewWriter(dst, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1),
+		zstd.WithWindowSize(maxWindow/8))
+	if err != nil {
+		return err
+	}
+	var buf []byte
+	records := int64(0)
+	add := func(effects []effect.Effect) {
+		buf = appendRecord(buf, at, effects)
+		records++
+	}
+	for more := true; more && err == nil; {
+		more = s.Step(add)
+		if len(buf) >= snapshotPiece {
+			_, err = packed.Write(buf)
+			buf = buf[:0]
+		}
+		if err == nil {
+			err = rest()
+		}
+	}
+	if err == nil {
+		_, err = packed.Write(appendMark(buf, recordEnd, at, records))
+	}
+	return errors.Join(err, packed.Close())
+}
+
+// ReadState applies the stream that WriteState has written to an empty engine. name is the stream's
+// in errors.
+func ReadState(name string, src io.Reader, e *engine.Engine) error {
+	unpacked, err := zstd.NewReader(src, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow))
+	if err != nil {
+		return err
+	}
+	defer unpacked.Close()
+	r := recovery{e: e}
+	for in := newScanner(name, unpacked, 0, maxRecord[snapshotFile]); ; {
+		offset := in.offset
+		rec, err := in.next()
+		switch {
+		case err == io.EOF:
+			return &damage{name, offset, ErrShort}
+		case err != nil:
+			return err
+		case rec.kind == recordEnd && rec.number == r.Records:
+			return r.end(&dataFile{scanner: in})
+		}
+		if err := r.apply(name, offset, rec); err != nil {
+			return err
+		}
+	}
+}
