@@ -50,7 +50,14 @@ func (s *session) execute(words [][]byte) {
 	if c.Prepare != nil {
 		c.Prepare(&s.Call, words)
 	}
-	s.begin(p, now)
+	if s.clustered != nil && overGroups[c.Name] != nil {
+		s.runOnGroups(p)
+		return
+	}
+	if err := s.begin(p, now); err != nil {
+		s.reject(c, err)
+		return
+	}
 	w := s.runGroup(elapsed)
 	seen := s.Tx.End()
 	if len(s.Postponed) > 0 {
@@ -61,6 +68,9 @@ func (s *session) execute(words [][]byte) {
 	s.clock.fresh = true
 	if w != nil {
 		s.await(w)
+		if s.clustered != nil {
+			s.markReply(&p, s.replyStart)
+		}
 	}
 	if len(s.deferred) > 0 {
 		s.runDeferred()
@@ -124,6 +134,10 @@ func (s *session) runDeferred() {
 // the journal has them. While the disk fails, some positions are never reached: then a call that
 // only reads gets an error instead, and the client stays connected.
 func (s *session) See(p engine.Position) {
+	if s.clustered != nil {
+		s.owe()
+		return
+	}
 	if p <= s.position {
 		return
 	}

@@ -35,10 +35,19 @@ func isSmall(words [][]byte) bool {
 
 // begin locks what a call needs and, if possible, what the calls behind it in the pipeline need.
 // now is Unix ms.
-func (s *session) begin(p command.Prepared, now int64) {
+func (s *session) begin(p command.Prepared, now int64) error {
 	s.group = s.group[:0]
 	s.hasher.Reset()
 	s.addToGroup(p)
+	if s.clustered != nil {
+		if err := s.enter(&p, s.hasher.Keys); err != nil {
+			return err
+		}
+		if len(s.group) == 0 { // it had to wait, and the replies before it were sent
+			s.addToGroup(p)
+		}
+		now = s.Env.Clock()
+	}
 	switch {
 	case p.WantsAll():
 		s.Tx.BeginAll(now, s.DB, p.Command.Flags&command.Write != 0)
@@ -53,6 +62,7 @@ func (s *session) begin(p command.Prepared, now int64) {
 		}
 		s.lock(now)
 	}
+	return nil
 }
 
 func (s *session) addToGroup(p command.Prepared) {
@@ -79,7 +89,12 @@ func (s *session) extendGroup() {
 		if !s.Account.User().Unrestricted() && s.check(&p) != nil {
 			return
 		}
+		before := len(s.hasher.Keys)
 		s.addToGroup(p)
+		if s.clustered != nil && !s.sameGroup(s.hasher.Keys[before:]) {
+			s.group, s.hasher.Keys = s.group[:len(s.group)-1], s.hasher.Keys[:before]
+			return
+		}
 		offset += size
 	}
 }
@@ -118,6 +133,9 @@ func (s *session) runGroup(elapsed time.Duration) *waitqueue.Waiter {
 		if s.Run(p, keys[:p.Keys:p.Keys]) {
 			s.group = s.group[:i+1]
 			return s.enqueue(*p)
+		}
+		if s.clustered != nil {
+			s.markReply(p, s.replyStart)
 		}
 		keys = keys[p.Keys:]
 	}

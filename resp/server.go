@@ -15,6 +15,7 @@ import (
 	"rlserver/resp/clientmem"
 	"rlserver/resp/command"
 	"rlserver/resp/config"
+	"rlserver/resp/diagnostics"
 	"rlserver/resp/waitqueue"
 	"rlserver/stats"
 	"rlserver/storage"
@@ -40,6 +41,9 @@ type Server struct {
 	rates      rates
 	peakMemory atomic.Int64 // bytes, the most that was seen
 	startup    int64        // bytes in use when the server was made
+
+	cluster Cluster    // nil: the server is alone
+	lobby   *partition // of calls without keys, in a cluster
 
 	loading     atomic.Int64 // Unix ms when loading began; 0: the data is loaded
 	configuring sync.Mutex   // held while the store is configured
@@ -87,6 +91,10 @@ type Options struct {
 	Settings     *config.Settings
 	Version      string // of this server, for INFO
 
+	// Cluster is the cluster that the server is a node of. Engine then has no keys: those of a call
+	// are in a partition. nil: the server is alone.
+	Cluster Cluster
+
 	// LongCall is called when a call begins that takes many milliseconds, and end when it has run.
 	// nil: nobody needs to know.
 	LongCall func() (end func())
@@ -102,7 +110,8 @@ func NewServer(o Options) *Server {
 	s := &Server{
 		Env: command.Env{
 			Version: o.Version, Started: time.Now(), Store: o.Store,
-			RunID:  fmt.Sprintf("%016x%016x%08x", rand.Uint64(), rand.Uint64(), rand.Uint32()),
+			RunID:   fmt.Sprintf("%016x%016x%08x", rand.Uint64(), rand.Uint64(), rand.Uint32()),
+			Slowlog: new(diagnostics.Slowlog), Latency: new(diagnostics.Latency),
 			Engine: o.Engine, Time: o.Clock, Settings: o.Settings, Log: o.Log,
 			Stats: stats.New(command.Count), ReloadPolicies: o.ReloadPolicies,
 		},
@@ -117,6 +126,10 @@ func NewServer(o Options) *Server {
 	s.initUsers()
 	o.Clock.OnStep(s.queues.RetryAll)
 	s.queues.Init(o.Engine, o.Clock, s.unavailable)
+	if o.Cluster != nil {
+		s.ClusterFields = s.writeClusterFields
+		s.cluster, s.lobby = o.Cluster, &partition{env: &s.Env, queues: &s.queues, group: -1}
+	}
 	s.memory.Init()
 	s.applyDiagnostics()
 	s.startup = command.RuntimeBytes("/memory/classes/heap/objects:bytes")

@@ -56,6 +56,8 @@ type session struct {
 	watching    engine.Watch
 
 	waiter atomic.Pointer[waitqueue.Waiter] // while a call waits; nil otherwise
+
+	clustered *clustered // nil: the server is alone
 }
 
 // replyMode is what CLIENT REPLY has set.
@@ -83,6 +85,10 @@ func (s *Server) newSession(g *wire.Guard) *session {
 		hasher: command.Hasher{Engine: s.Engine},
 	}
 	ss.Conn, ss.Reply.Limiter = ss, ss
+	if s.cluster != nil {
+		ss.clustered = &clustered{seats: make(map[int]seat)}
+		ss.use(s.lobby)
+	}
 	ss.meter.Counters = s.Stats
 	g.Unread = func(bytes int64) { s.countOutputOverrun(ss, bytes) }
 	g.Relieve = ss.evictClientsIfNeeded
@@ -168,6 +174,10 @@ func (s *session) flush() {
 // waitForJournal drops the replies and closes the connection if the journal fails: no reply is
 // better than one that acknowledges a lost change.
 func (s *session) waitForJournal() {
+	if s.clustered != nil {
+		s.settle()
+		return
+	}
 	if s.position == 0 {
 		return
 	}
@@ -219,7 +229,11 @@ func (s *session) Running() time.Duration {
 // enqueue adds a call whose handler has returned ErrWait to the queue of each of its keys. The
 // locks of the keys are held.
 func (s *session) enqueue(p command.Prepared) *waitqueue.Waiter {
-	w := s.server.queues.Enqueue(&s.Call, p, s.guard.Wake)
+	queues := &s.server.queues
+	if s.clustered != nil {
+		queues = s.clustered.at.partition.queues
+	}
+	w := queues.Enqueue(&s.Call, p, s.guard.Wake)
 	s.waiter.Store(w)
 	if !s.Account.User().Unrestricted() {
 		// the user may have changed before usersChanged could see the waiter
@@ -234,6 +248,7 @@ func (s *session) await(w *waitqueue.Waiter) {
 	s.flush()
 	s.replyStart = 0
 	s.guard.Memory.Set(clientmem.Waiting, w.Size())
+	s.failIfEnded()
 	gone := s.closing // the journal has failed
 	for !gone && w.Waits() {
 		gone = s.guard.Pause() != nil

@@ -28,6 +28,7 @@ func TestEveryCommandIsDeclaredCompletely(t *testing.T) {
 		"server",
 		"transactions",
 		"scripting",
+		"cluster",
 		"ratelimit",
 	}
 	eachCommand(t, func(t *testing.T, c *command.Command) {

@@ -93,6 +93,13 @@ func (t *transaction) flags(c *command.Command) (has, lacks command.Flags) {
 // queue keeps a command for EXEC. It copies the words, whose memory belongs to the connection.
 func (s *session) queue(p command.Prepared) {
 	t := &s.transaction
+	if s.clustered != nil {
+		if err := s.sameSlot(&p); err != nil {
+			t.broken = true
+			s.Refuse(err)
+			return
+		}
+	}
 	size := queuedCommandCost
 	for _, w := range p.Words {
 		size += len(w) + 24
@@ -122,6 +129,9 @@ func multiStart(c *command.Call) error {
 		return errNestedMulti
 	}
 	s.transaction.open = true
+	if s.clustered != nil {
+		s.clustered.slot = -1
+	}
 
 	c.Reply.OK()
 	return nil
@@ -144,6 +154,13 @@ func exec(c *command.Call) error {
 
 	if len(t.calls) > command.LongReply {
 		s.TakesLong()
+	}
+	if s.clustered != nil {
+		if moved, err := s.enterTransaction(); err != nil || moved {
+			s.unwatch()
+			c.Reply.NullArray()
+			return err
+		}
 	}
 	s.beginAll(&t)
 	intact := s.Tx.Intact(&s.watching)
@@ -201,12 +218,12 @@ func (s *session) beginAll(t *transaction) {
 		s.hasher.Add(&t.calls[i])
 	}
 	if t.has&(command.WholeKeyspace|command.Stepwise) != 0 {
-		s.Tx.BeginAll(s.server.Clock(), s.DB, t.has&command.Write != 0)
+		s.Tx.BeginAll(s.Env.Clock(), s.DB, t.has&command.Write != 0)
 		return
 	}
 	own := len(s.hasher.Keys)
 	s.hasher.Keys = s.watching.Keys(s.hasher.Keys)
-	s.Tx.Begin(s.server.Clock(), s.DB, s.hasher.Keys, t.has&command.Write != 0)
+	s.Tx.Begin(s.Env.Clock(), s.DB, s.hasher.Keys, t.has&command.Write != 0)
 	s.hasher.Keys = s.hasher.Keys[:own]
 	s.Tx.Prefetch(s.hasher.Keys)
 }
@@ -230,6 +247,11 @@ func watchKeys(c *command.Call) error {
 	if s.transaction.open {
 		return errWatchInMulti
 	}
+	if s.clustered != nil {
+		if err := s.watchesHere(); err != nil {
+			return err
+		}
+	}
 	for c.Args.More() {
 		c.Tx.Watch(&s.watching, c.Args.Key())
 	}
@@ -252,7 +274,10 @@ func (s *session) unwatch() {
 	if len(keys) == 0 {
 		return
 	}
-	s.Tx.Begin(s.server.Clock(), s.DB, keys, false)
+	if s.clustered != nil {
+		s.use(s.clustered.watch)
+	}
+	s.Tx.Begin(s.Env.Clock(), s.DB, keys, false)
 	s.Tx.Unwatch(&s.watching)
 	s.Tx.End()
 }

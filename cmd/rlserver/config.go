@@ -73,6 +73,11 @@ func (c *setup) complete(a *arguments) (err error) {
 	if err := c.validate(); err != nil {
 		return err
 	}
+	if c.clustered() {
+		if err := c.validateCluster(); err != nil {
+			return err
+		}
+	}
 	if c.File, err = a.absolute(); err != nil {
 		return err
 	}

@@ -49,9 +49,12 @@ func TestDefaultsAreThoseOfRedisButForDebug(t *testing.T) {
 		"zset-max-listpack-entries": "128", "zset-max-listpack-value": "64",
 		"notify-keyspace-events": "", "slowlog-log-slower-than": "10000", "slowlog-max-len": "128",
 		"latency-tracking": "yes", "latency-tracking-info-percentiles": "50 99 99.9", "latency-monitor-threshold": "0",
-		"activedefrag": "no", "cluster-enabled": "no", "replica-read-only": "yes",
+		"activedefrag": "no", "replica-read-only": "yes",
 		"tls-port": "0", "tls-auth-clients": "yes", "tls-ca-cert-file": "", "tls-cert-file": "", "tls-key-file": "",
-		"tls-protocols": "",
+		"tls-protocols":   "",
+		"cluster-enabled": "no", "node-id": "", "cluster-port": "0", "join": "", "bootstrap-expect": "3",
+		"cluster-groups": "0", "cluster-timeout": "1000", "failover-hold": "0", "cluster-announce-host": "",
+		"cluster-announce-port": "0",
 	}, values(c.Settings))
 }
 

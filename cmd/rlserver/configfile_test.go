@@ -107,7 +107,7 @@ func TestEmptySaveDiscardsLinesBefore(t *testing.T) {
 // Every error of a file is reported at once, with its line; without them nothing starts.
 func TestErrorsOfTheConfigurationFile(t *testing.T) {
 	inDirectory(t, map[string]string{
-		"a.conf": "daemonize no\n\nport x\nmaxmemory much\nprot 1\nappendonly\ntimeout 1 2\ncluster-enabled yes\n" +
+		"a.conf": "daemonize no\n\nport x\nmaxmemory much\nprot 1\nappendonly\ntimeout 1 2\ncluster-slave-no-failover yes\n" +
 			"requirepass a b\ninclude b.conf\nclient-output-buffer-limit normal 1\n",
 		"b.conf": "databases 0\nhz 10\n",
 		"c.conf": "port 1\nbind \"x\n",
@@ -131,7 +131,7 @@ func TestErrorsOfTheConfigurationFile(t *testing.T) {
 	}
 	_, err := checked(t, "a.conf")
 	assert.ElementsMatch(t, append(append(unknown,
-		"a.conf:8: cluster-enabled is a directive of Redis that rlserver does not have",
+		"a.conf:8: cluster-slave-no-failover is a directive of Redis that rlserver does not have",
 		"b.conf:2: hz is a directive of Redis that rlserver does not have",
 		"--ignore-unknown-config starts without the directives that rlserver does not have"), all...),
 		strings.Split(err.Error(), "\n"))

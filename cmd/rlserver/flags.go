@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -42,7 +43,7 @@ func parseFlags(argv []string, out io.Writer) (a arguments, done bool, err error
 	if err != nil {
 		return a, false, err
 	}
-	context, err := parser.Parse(argv)
+	context, err := parser.Parse(bareCluster(argv))
 	if done || err != nil {
 		return a, done, err
 	}
@@ -57,6 +58,17 @@ func parseFlags(argv []string, out io.Writer) (a arguments, done bool, err error
 		}
 	}
 	return a, false, nil
+}
+
+// bareCluster gives --cluster its value, if it has none.
+func bareCluster(argv []string) []string {
+	argv = slices.Clone(argv)
+	for i, arg := range argv {
+		if arg == "--cluster" && (i+1 == len(argv) || argv[i+1] != "yes" && argv[i+1] != "no") {
+			argv[i] = "--cluster=yes"
+		}
+	}
+	return argv
 }
 
 // settingFlags returns a pointer to a struct with a flag for each setting, as kong takes flags.

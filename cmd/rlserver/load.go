@@ -54,6 +54,9 @@ func (p *parts) accept() {
 
 // restore loads the data directory into the engine, and begins to write to it.
 func (p *parts) restore(ctx context.Context) error {
+	if p.cluster != nil {
+		return nil // the groups load their own data
+	}
 	start := time.Now()
 	var r persistence.Recovery
 	failed := make(chan error, 1)

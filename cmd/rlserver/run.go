@@ -42,7 +42,10 @@ type parts struct {
 	server    *resp.Server
 
 	processors *process.Processors
-	web        *web.Server // nil without --http-port
+
+	source  clock.Source
+	cluster *clusterParts // nil: the server is alone
+	web     *web.Server   // nil without --http-port
 }
 
 // serve runs the server, by the clocks of a source, until the context ends or a client sends
@@ -122,13 +125,18 @@ func open(c setup, source clock.Source) (p *parts, err error) {
 	if warning != "" {
 		p.log.Warn(warning)
 	}
-	p.clock = clock.New(source, p.log)
+	if c.clustered() {
+		if err := checkClusterDir(c.Start.Dir); err != nil {
+			return nil, err
+		}
+	}
+	p.clock, p.source = clock.New(source, p.log), source
 	now := func() time.Time { return time.UnixMilli(p.clock.Now()) }
 	if p.certs, err = openCertificates(p.settings, now, p.log); err != nil {
 		return nil, err
 	}
 	p.data, err = persistence.Open(persistence.Options{
-		Dir: c.Start.Dir, AppendOnly: c.Start.AppendOnly, Clock: p.clock.Now, Log: p.log,
+		Dir: c.Start.Dir, AppendOnly: c.Start.AppendOnly && !c.clustered(), Clock: p.clock.Now, Log: p.log,
 		Settings:        p.settings.Store(),
 		Progress:        progress.New(progress.Terminal(os.Stderr), p.log),
 		ObserveSync:     func(took time.Duration) { p.server.ObserveSync(took) },
@@ -141,6 +149,12 @@ func open(c setup, source clock.Source) (p *parts, err error) {
 		return nil, errors.Join(err, p.data.Close())
 	}
 	p.connect()
+	if c.clustered() {
+		if err := p.openCluster(); err != nil {
+			closeAll(p.listeners)
+			return nil, errors.Join(err, p.data.Close())
+		}
+	}
 	if err := p.openWeb(); err != nil {
 		closeAll(p.listeners)
 		return nil, errors.Join(err, p.data.Close())
@@ -164,7 +178,7 @@ func readPolicies(path string) ([]*engine.Policy, error) {
 // answers LOADING until load.
 func (p *parts) connect() {
 	options := engine.Options{Databases: p.settings.Start.Databases, Seed: seed()}
-	if p.settings.Start.AppendOnly {
+	if p.settings.Start.AppendOnly && !p.setup.clustered() {
 		options.Journal = p.data
 	}
 	p.engine = engine.New(options)
@@ -173,6 +187,10 @@ func (p *parts) connect() {
 	serverOptions := resp.Options{
 		Engine: p.engine, Journal: options.Journal, Store: shown, Clock: p.clock, Log: p.log, Settings: p.settings,
 		Version: version, LongCall: p.processors.LongCall, Certificates: p.certs,
+	}
+	if p.setup.clustered() {
+		p.cluster = newClusterParts(p, options)
+		serverOptions.Cluster, serverOptions.Store = p.cluster, nil
 	}
 	if path := p.settings.Start.Policies; path != "" {
 		p.file = policyfile.New(policyfile.Options{

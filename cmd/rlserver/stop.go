@@ -18,6 +18,9 @@ func (p *parts) stop(stops []func()) error {
 	drained, cancel := context.WithTimeout(context.Background(), drainTime)
 	defer cancel()
 	ending := context.Background() // limits the wait for the engine's locks
+	if p.cluster != nil {
+		p.cluster.handOver(drained)
+	}
 	if left := p.server.Shutdown(drained); left > 0 {
 		p.log.Warn("connections were cut off", "count", left)
 		ending, cancel = context.WithTimeout(ending, stopTime)
@@ -39,7 +42,7 @@ func (p *parts) stop(stops []func()) error {
 // locks until the context ends. The error says what may be lost.
 func (p *parts) closeData(ending context.Context) error {
 	var failed error
-	if !p.settings.Start.AppendOnly && len(p.settings.Store().Save) > 0 && !p.server.EndsUnsaved() {
+	if p.cluster == nil && !p.settings.Start.AppendOnly && len(p.settings.Store().Save) > 0 && !p.server.EndsUnsaved() {
 		err := errors.New("a call that is still running holds a part of the data")
 		if saved := make(chan error, 1); within(ending, func() { saved <- p.data.Snapshot() }) {
 			err = <-saved
@@ -48,6 +51,9 @@ func (p *parts) closeData(ending context.Context) error {
 			const lost = "the last snapshot could not be taken, and changes since the one before are lost"
 			failed = fmt.Errorf("%s: %w", lost, err)
 		}
+	}
+	if p.cluster != nil {
+		failed = errors.Join(failed, p.cluster.node.Close())
 	}
 	if err := p.data.CloseBy(ending); err != nil {
 		failed = errors.Join(failed, fmt.Errorf("the log could not be written to its end: %w", err))

@@ -171,14 +171,16 @@ type Env struct {
 	Settings *config.Settings
 	Log      *slog.Logger
 	Stats    *stats.Counters
-	Slowlog  diagnostics.Slowlog
-	Latency  diagnostics.Latency
+	Slowlog  *diagnostics.Slowlog
+	Latency  *diagnostics.Latency
 	Waiting  interface {
 		Empty(db int, keys []engine.Key) bool
 	}
-	Users          *acl.Users
-	AccessLog      *acl.Log
-	UsersChanged   func(*Call)  // called by a call that has changed users
+	Users        *acl.Users
+	AccessLog    *acl.Log
+	UsersChanged func(*Call) // called by a call that has changed users
+	// ClusterFields writes the fields of INFO about the cluster; nil: the server is alone.
+	ClusterFields  func(write func(name string, value any))
 	ReloadPolicies func() error // nil: there is no policy file
 	RetryWaiting   func()       // called without locks after policies have changed
 
@@ -196,6 +198,14 @@ func (e *Env) Refusal() string {
 		return ""
 	}
 	return e.Store.Refusal()
+}
+
+// Mode returns the mode of the server as INFO and HELLO report it.
+func (e *Env) Mode() string {
+	if e.ClusterFields != nil {
+		return "cluster"
+	}
+	return "standalone"
 }
 
 // Clock returns the server time, Unix ms.

@@ -393,6 +393,7 @@ func (k *KeySpec) end() int {
 
 // categoryOfGroup maps a group of the manual to its access category, if the names differ.
 var categoryOfGroup = map[string]string{
+	"cluster":      "",
 	"generic":      "keyspace",
 	"sorted-set":   "sortedset",
 	"server":       "",

@@ -61,8 +61,9 @@ var otherKinds = map[string]string{
 	"zrevrangebylex max": "string",
 	"lcs len":            "integer", "restore ttl": "integer", "setbit value": "integer", "bitfield value": "integer",
 	"bzpopmin timeout": "double", "bzpopmax timeout": "double", "bzmpop timeout": "double", "wait timeout": "integer",
-	"pause timeout": "integer",
-	"rl.check id":   "key", "zrangestore min": "string", "zrangestore max": "string", "zrange start": "string",
+	"pause timeout": "integer", "keyslot key": "string", "getkeysinslot slot": "integer",
+	"countkeysinslot slot": "integer",
+	"rl.check id":          "key", "zrangestore min": "string", "zrangestore max": "string", "zrange start": "string",
 	"zrange stop": "string",
 }
 

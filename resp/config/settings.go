@@ -54,6 +54,8 @@ type Defaults struct {
 	Policies     string   // file of named limits; empty: none
 	HTTP         HTTPDefaults
 
+	Cluster ClusterDefaults
+
 	// For a server with a Store.
 	AppendOnly        bool       // whether the store logs every change
 	Dir               string     // folder of its files
@@ -73,6 +75,20 @@ type HTTPDefaults struct {
 	MaxClients int      // connections
 	MaxStreams int      // of MaxClients, those that are event streams
 	Debug      string   // whether profiles are served: no or yes; empty: no
+}
+
+// ClusterDefaults are what a node of a cluster starts with.
+type ClusterDefaults struct {
+	Enabled      string // yes or no; empty: no
+	Node         string // name; empty: the host's
+	Port         int    // 0: the port for clients plus 10000
+	Join         []string
+	Expect       int
+	Groups       int // 0: 16, or what the cluster has
+	Timeout      int // ms
+	Hold         int // ms; 0: twice Timeout
+	AnnounceHost string
+	AnnouncePort int
 }
 
 // Settings are a server's configuration: what it started with, and what can change while it runs.

@@ -17,6 +17,7 @@ const (
 	groupService       = "Service"
 	groupPersistence   = "Persistence"
 	groupDiagnostics   = "Diagnostics"
+	groupCluster       = "Cluster"
 	groupCompatibility = "Compatibility"
 )
 
@@ -232,6 +233,42 @@ var Parameters = []Parameter{
 		Default: "50 99 99.9", Example: "'50 99 99.9'",
 		Help:  "Percentiles that INFO latencystats shows, '50 99 99.9' by default.",
 		Value: percentiles()},
+	{Name: "cluster-enabled", Alias: "cluster", Group: groupCluster, Form: "yes|no", Default: "no",
+		Help: `Whether this server is a node of a cluster, which shares the keys among its nodes and goes on if fewer
+			than half of them fail. no by default. --cluster alone is yes.`,
+		Value: fixedChoice([]string{"no", "yes"}, func(s *Settings) *string { return &s.Start.Cluster.Enabled })},
+	{Name: "node-id", Group: groupCluster, Form: "NAME",
+		Help:  "Name of this node, by default that of the host. It is unique in the cluster and never changes.",
+		Value: fixedText(func(s *Settings) *string { return &s.Start.Cluster.Node })},
+	{Name: "cluster-port", Group: groupCluster, Form: "PORT", Default: "0",
+		Help:  "TCP port for the other nodes. 0: --port plus 10000, which is the default.",
+		Value: fixedInteger(0, math.MaxUint16, func(s *Settings) *int { return &s.Start.Cluster.Port })},
+	{Name: "join", Group: groupCluster, Form: "HOST[:PORT],...", Words: ManyWords,
+		Help: `Nodes of the cluster, with their --cluster-port if it is another than here. This node may be among
+			them, so that all nodes have the same list.`,
+		Value: addresses(func(s *Settings) *[]string { return &s.Start.Cluster.Join })},
+	{Name: "bootstrap-expect", Group: groupCluster, Form: "N", Default: "3",
+		Help: `How many nodes make a new cluster, when all of them have found each other: 3 by default. It has no
+			effect once the cluster is made.`,
+		Value: fixedInteger(1, 99, func(s *Settings) *int { return &s.Start.Cluster.Expect })},
+	{Name: "cluster-groups", Group: groupCluster, Form: "N", Default: "0",
+		Help: `How many groups the slots of a new cluster are divided into: more let more nodes share the work. It
+			is fixed when the cluster is made. 0: 16, or what the cluster has, which is the default.`,
+		Value: fixedInteger(0, 1024, func(s *Settings) *int { return &s.Start.Cluster.Groups })},
+	{Name: "cluster-timeout", Alias: "cluster-node-timeout", Group: groupCluster, Form: "MS", Default: "1000",
+		Help: `How many milliseconds a group waits for a word of its leader before it elects another one, 1000 by
+			default.`,
+		Value: fixedInteger(100, 60000, func(s *Settings) *int { return &s.Start.Cluster.Timeout })},
+	{Name: "failover-hold", Group: groupCluster, Form: "MS", Default: "0",
+		Help: `How many milliseconds calls wait for a leader before they get CLUSTERDOWN. 0: twice
+			--cluster-timeout, which is the default.`,
+		Value: fixedInteger(0, 600000, func(s *Settings) *int { return &s.Start.Cluster.Hold })},
+	{Name: "cluster-announce-host", Alias: "cluster-announce-hostname", Group: groupCluster, Form: "HOST",
+		Help:  "Host at which clients reach this node. By default the one that other nodes have in --join.",
+		Value: fixedText(func(s *Settings) *string { return &s.Start.Cluster.AnnounceHost })},
+	{Name: "cluster-announce-port", Group: groupCluster, Form: "PORT", Default: "0",
+		Help:  "Port at which clients reach this node. 0: --port, which is the default.",
+		Value: fixedInteger(0, math.MaxUint16, func(s *Settings) *int { return &s.Start.Cluster.AnnouncePort })},
 
 	{Name: "hash-max-listpack-entries", Alias: "hash-max-ziplist-entries", Group: groupCompatibility, Form: "N",
 		Default: "512", Help: "Up to how many fields OBJECT ENCODING says that a hash is a listpack, 512 by default.",
@@ -249,6 +286,5 @@ var Parameters = []Parameter{
 
 	absent("notify-keyspace-events", "", "there are no notifications"),
 	absent("activedefrag", "no", "memory is not defragmented"),
-	absent("cluster-enabled", "no", "there is no cluster"),
 	absent("replica-read-only", "yes", "there are no replicas"),
 }

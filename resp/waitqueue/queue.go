@@ -304,6 +304,27 @@ func (qs *Queues) RetryAll() {
 	}
 }
 
+// Fail ends the waiting of all calls with an error, as the state they wait for is no longer here.
+// The caller holds no locks.
+func (qs *Queues) Fail() {
+	qs.mu.Lock()
+	queues := make([]*queue, 0, len(qs.queues))
+	for _, q := range qs.queues {
+		queues = append(queues, q)
+	}
+	qs.mu.Unlock()
+	tx := qs.engine.NewTx()
+	for _, q := range queues {
+		tx.Begin(qs.clock.Now(), q.db, []engine.Key{q.key}, false)
+		for _, waiting := range []*list.List{&q.limiters, &q.pops} {
+			for e := waiting.Front(); e != nil; e = e.Next() {
+				e.Value.(*Waiter).Refuse(errMoved)
+			}
+		}
+		tx.End()
+	}
+}
+
 // timeouts is a heap of waiters that have a timeout, by deadline and then by arrival.
 type timeouts []*Waiter
 

@@ -52,7 +52,11 @@ const (
 	refused   // by Refuse
 )
 
-const errUnblocked = engine.Error("UNBLOCKED client unblocked via CLIENT UNBLOCK")
+const (
+	errUnblocked = engine.Error("UNBLOCKED client unblocked via CLIENT UNBLOCK")
+	errMoved     = engine.Error("TRYAGAIN another node begins to lead this slot, and the call has changed nothing: send it " +
+		"again")
+)
 
 // Enqueue makes a call wait whose handler has returned command.ErrWait. The caller holds the locks
 // of its keys. wake is called when the call has a reply; it must not block or take a lock of this

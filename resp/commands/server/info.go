@@ -139,7 +139,7 @@ func writeServer(r *report) {
 	r.field("redis_version", command.RedisVersion) // whose commands this server has
 	r.field("server_name", "rlserver")
 	r.field("rlserver_version", r.env.Version)
-	r.field("redis_mode", "standalone")
+	r.field("redis_mode", r.env.Mode())
 	r.field("os", runtime.GOOS+" "+runtime.GOARCH)
 	r.field("arch_bits", bits.UintSize)
 	r.field("go_version", runtime.Version())
@@ -274,7 +274,14 @@ func writeCPU(r *report) {
 // ratio divides, with the decimals of Redis.
 func ratio(a, b int64) string { return fmt.Sprintf("%.2f", float64(a)/float64(max(1, b))) }
 
-func writeCluster(r *report) { r.field("cluster_enabled", 0) }
+func writeCluster(r *report) {
+	if r.env.ClusterFields == nil {
+		r.field("cluster_enabled", 0)
+		return
+	}
+	r.field("cluster_enabled", 1)
+	r.env.ClusterFields(r.field)
+}
 
 func writeKeyspace(r *report) {
 	for db := range r.env.Engine.Databases() {

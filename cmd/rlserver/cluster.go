@@ -1,0 +1,246 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"rlserver/cluster"
+	"rlserver/cluster/group"
+	"rlserver/engine"
+	"rlserver/resp"
+	"rlserver/storage"
+)
+
+// clustered reports whether the server is a node of a cluster.
+func (c *setup) clustered() bool { return c.Start.Cluster.Enabled == "yes" }
+
+// validateCluster checks the settings of a node against each other.
+func (c *setup) validateCluster() error {
+	switch start := &c.Start; {
+	case start.Port == 0:
+		return errors.New("--cluster needs --port: other nodes tell clients to go there")
+	case start.Port > 55535 && start.Cluster.Port == 0:
+		return fmt.Errorf("--port %d plus 10000 is no port: give --cluster-port", start.Port)
+	case len(start.Cluster.Join) == 0 && start.Cluster.Expect > 1:
+		return errors.New("--cluster needs --join with the nodes of the cluster, such as --join rl-0,rl-1,rl-2")
+	case !start.AppendOnly:
+		return errors.New("--cluster needs --appendonly yes: a node without a log would forget what it has agreed on")
+	case start.Databases != 16 && start.Databases != 1:
+		return fmt.Errorf("--cluster has database 0 alone, and --databases is %d", start.Databases)
+	}
+	return nil
+}
+
+// checkClusterDir returns an error if a directory has the data of a server alone.
+func checkClusterDir(dir string) error {
+	for _, pattern := range []string{"*.log", "*.snapshot"} {
+		if found, _ := filepath.Glob(filepath.Join(dir, pattern)); len(found) > 0 {
+			return fmt.Errorf("%s has the data of a server alone, %s: a node of a cluster needs a --dir of its own",
+				dir, filepath.Base(found[0]))
+		}
+	}
+	return nil
+}
+
+// groupShards is how many shards the engine of a group has: a node has several groups.
+const groupShards = 16
+
+// clusterParts are the parts of a node. It implements resp.Cluster.
+type clusterParts struct {
+	p      *parts
+	engine engine.Options
+	node   *cluster.Node
+	hold   time.Duration
+}
+
+func newClusterParts(p *parts, o engine.Options) *clusterParts {
+	start := &p.settings.Start.Cluster
+	o.Databases, o.Shards = 1, groupShards
+	hold := cmp.Or(start.Hold, 2*start.Timeout)
+	return &clusterParts{
+		p: p, engine: o, hold: time.Duration(hold) * time.Millisecond,
+	}
+}
+
+// openCluster opens the node. It looks for the others in the background.
+func (p *parts) openCluster() error {
+	start := &p.settings.Start
+	own := &start.Cluster
+	name := own.Node
+	if name == "" {
+		var err error
+		if name, err = os.Hostname(); err != nil {
+			return fmt.Errorf("give --node-id, as the host has no name: %w", err)
+		}
+	}
+	port := cmp.Or(own.Port, start.Port+10000)
+	listeners, err := listenTCP(start.Bind[:1], port, "--bind")
+	if err != nil {
+		return err
+	}
+	var join []string
+	for _, address := range own.Join {
+		if _, _, err := net.SplitHostPort(address); err != nil {
+			address = net.JoinHostPort(address, strconv.Itoa(port))
+		}
+		join = append(join, address)
+	}
+	if own.Expect%2 == 0 {
+		p.log.Warn("--bootstrap-expect is even: one node fewer would outlive as many failures", "nodes", own.Expect)
+	}
+	p.cluster.node, err = cluster.Open(cluster.Options{
+		Name: name, Dir: start.Dir, Listener: listeners[0], Join: join, Expect: own.Expect, Groups: own.Groups,
+		Timeout: time.Duration(own.Timeout) * time.Millisecond, Sync: p.settings.Store().Sync == storage.SyncAlways,
+		Host: own.AnnounceHost, Port: cmp.Or(own.AnnouncePort, start.Port), Version: version, Engine: p.cluster.engine,
+		Clock: p.source, Log: p.log, Begun: p.cluster.begun,
+	})
+	if err != nil {
+		closeAll(listeners)
+	}
+	return err
+}
+
+// begun starts the background work of a partition, which ends with it.
+func (c *clusterParts) begun(p *group.Partition) {
+	p.Known = &resp.Partition{
+		Engine: p.Engine, Clock: p.Clock, Ask: func() resp.Outcome { return p.Ask() }, Ended: p.Ended(),
+	}
+	background := p.Engine.StartBackground(engine.BackgroundOptions{
+		Now: p.Clock.Now, Expire: c.p.settings.ActiveExpiry,
+		Refused: func() error {
+			if !p.Leads() {
+				return group.ErrNoLeader
+			}
+			return nil
+		},
+	})
+	go func() {
+		<-p.Ended()
+		background.Stop()
+	}()
+}
+
+// Groups implements resp.Cluster.
+func (c *clusterParts) Groups() int {
+	if m := c.node.Map(); m != nil {
+		return m.Groups()
+	}
+	return 0
+}
+
+// Lead implements resp.Cluster.
+func (c *clusterParts) Lead(number int) (*resp.Partition, error) {
+	g := c.node.Group(number)
+	if g == nil {
+		return nil, c.elsewhere(number)
+	}
+	p, err := g.Leading()
+	return c.answer(p, err)
+}
+
+func (c *clusterParts) answer(p *group.Partition, err error) (*resp.Partition, error) {
+	if err == nil {
+		return p.Known.(*resp.Partition), nil
+	}
+	if moved, ok := errors.AsType[*group.MovedError](err); ok {
+		if m := c.node.Map().Member(moved.Node); m != nil {
+			return nil, &resp.MovedError{Address: addressOf(m)}
+		}
+	}
+	return nil, resp.ErrNoLeader
+}
+
+// elsewhere returns who leads a group of which this node has no replica.
+func (c *clusterParts) elsewhere(number int) error {
+	if m := c.node.Leader(number); m != nil {
+		return &resp.MovedError{Address: addressOf(m)}
+	}
+	return resp.ErrNoLeader
+}
+
+// Await implements resp.Cluster.
+func (c *clusterParts) Await(ctx context.Context, number int) (*resp.Partition, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.hold)
+	defer cancel()
+	if g := c.node.Group(number); g != nil {
+		return c.answer(g.Await(ctx))
+	}
+	for {
+		err := c.elsewhere(number)
+		if err != resp.ErrNoLeader {
+			return nil, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+func hostOf(m *cluster.Member) string {
+	if m.Host != "" {
+		return m.Host
+	}
+	host, _, _ := net.SplitHostPort(m.Address)
+	return host
+}
+
+func addressOf(m *cluster.Member) string { return net.JoinHostPort(hostOf(m), strconv.Itoa(m.Port)) }
+
+// View implements resp.Cluster.
+func (c *clusterParts) View() (v resp.ClusterView) {
+	m := c.node.Map()
+	if m == nil {
+		return v
+	}
+	ids := make(map[string]string)
+	for i := range m.Members {
+		member := &m.Members[i]
+		_, busPort, _ := net.SplitHostPort(member.Address)
+		bus, _ := strconv.Atoi(busPort)
+		ago, heard := c.node.Heard(member.Name)
+		up := member.Name == c.node.Name() || heard && ago < c.hold
+		ids[member.Name] = member.ID
+		v.Nodes = append(v.Nodes, resp.ClusterNode{
+			ID: member.ID, Name: member.Name, Host: hostOf(member), Port: member.Port, BusPort: bus, Up: up,
+		})
+		if member.Name == c.node.Name() {
+			v.Me = member.ID
+		}
+	}
+	for number, names := range m.Replicas {
+		nodes := []string{""}
+		leader := c.node.Leader(number)
+		if leader != nil {
+			nodes[0] = leader.ID
+		}
+		for _, name := range names {
+			if leader == nil || name != leader.Name {
+				nodes = append(nodes, ids[name])
+			}
+		}
+		v.Groups = append(v.Groups, nodes)
+		if g := c.node.Group(number); g != nil {
+			v.Term = max(v.Term, g.Status().Term)
+		}
+	}
+	return v
+}
+
+// HandOver implements resp.Cluster.
+func (c *clusterParts) HandOver(ctx context.Context) error { return c.node.HandOver(ctx) }
+
+// handOver is HandOver at the end of the server.
+func (c *clusterParts) handOver(ctx context.Context) {
+	if err := c.node.HandOver(ctx); err != nil {
+		c.p.log.Warn("not all groups were handed over: their other nodes elect leaders", "error", err)
+	}
+}

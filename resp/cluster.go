@@ -1,0 +1,412 @@
+package resp
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"rlserver/cluster/slot"
+	"rlserver/engine"
+	"rlserver/engine/object"
+	"rlserver/resp/command"
+	"rlserver/resp/wire"
+)
+
+func init() {
+	command.Register(
+		&command.Command{
+			Name: "cluster", Arity: -2, Group: "cluster", Since: "3.0.0", Complexity: "Depends on subcommand.",
+			Summary: "A container for cluster commands",
+			Subs: []*command.Command{
+				{
+					Name: "countkeysinslot", Arity: 3, Flags: command.Stale, Group: "cluster", Since: "3.0.0",
+					Complexity: "O(1)",
+					Syntax:     "slot",
+					Summary:    "Return the number of local keys in the specified hash slot", Run: inCluster(clusterCountKeys),
+				},
+				{
+					Name: "failover", Arity: -2, Flags: command.Admin | command.NoAsyncLoading | command.Stale, Group: "cluster", Since: "3.0.0",
+					Complexity: "O(1)",
+					Syntax:     "[FORCE | TAKEOVER]",
+					Summary:    "Forces a replica to perform a manual failover of its master.", Run: inCluster(clusterFailover),
+				},
+				{
+					Name: "getkeysinslot", Arity: 4, Flags: command.Stale, Group: "cluster", Since: "3.0.0",
+					Complexity: "O(log(N)) where N is the number of requested keys",
+					Tips:       "nondeterministic_output",
+					Syntax:     "slot count",
+					Summary:    "Return local key names in the specified hash slot", Run: inCluster(clusterGetKeys),
+				},
+				{
+					Name: "help", Arity: 2, Flags: command.Loading | command.Stale, Group: "cluster", Since: "5.0.0",
+					Complexity: "O(1)",
+					Summary:    "Show helpful text about the different subcommands", Run: command.Help,
+				},
+				{
+					Name: "info", Arity: 2, Flags: command.Stale, Group: "cluster", Since: "3.0.0",
+					Complexity: "O(1)",
+					Tips:       "nondeterministic_output",
+					Summary:    "Provides info about Redis Cluster node state", Run: inCluster(clusterInfo),
+				},
+				{
+					Name: "keyslot", Arity: 3, Flags: command.Stale, Group: "cluster", Since: "3.0.0",
+					Complexity: "O(N) where N is the number of bytes in the key",
+					Syntax:     "key",
+					Summary:    "Returns the hash slot of the specified key", Run: inCluster(clusterKeySlot),
+				},
+				{
+					Name: "myid", Arity: 2, Flags: command.Stale, Group: "cluster", Since: "3.0.0",
+					Complexity: "O(1)",
+					Summary:    "Return the node id", Run: inCluster(clusterMyID),
+				},
+				{
+					Name: "nodes", Arity: 2, Flags: command.Stale, Group: "cluster", Since: "3.0.0",
+					Complexity: "O(N) where N is the total number of Cluster nodes",
+					Tips:       "nondeterministic_output",
+					Summary:    "Get Cluster config for the node", Run: inCluster(clusterNodes),
+				},
+				{
+					Name: "shards", Arity: 2, Flags: command.Stale, Group: "cluster", Since: "7.0.0",
+					Complexity: "O(N) where N is the total number of cluster nodes",
+					Tips:       "nondeterministic_output",
+					Summary:    "Get array of cluster slots to node mappings", Run: inCluster(clusterShards),
+				},
+				{
+					Name: "slots", Arity: 2, Flags: command.Stale, Group: "cluster", Since: "3.0.0",
+					Complexity: "O(N) where N is the total number of Cluster nodes",
+					Deprecated: "7.0.0", ReplacedBy: "`CLUSTER SHARDS`",
+					Tips:    "nondeterministic_output",
+					Summary: "Get array of Cluster slot to node mappings", Run: inCluster(clusterSlots),
+				},
+			},
+		},
+		&command.Command{
+			Name: "readonly", Arity: 1, Flags: command.Fast | command.Loading | command.Stale, Group: "cluster", Since: "3.0.0",
+			Complexity: "O(1)",
+			Categories: "connection",
+			Summary:    "Enables read queries for a connection to a cluster replica node", Run: inCluster(accept),
+		},
+		&command.Command{
+			Name: "readwrite", Arity: 1, Flags: command.Fast | command.Loading | command.Stale, Group: "cluster", Since: "3.0.0",
+			Complexity: "O(1)",
+			Categories: "connection",
+			Summary:    "Disables read queries for a connection to a cluster replica node", Run: inCluster(accept),
+		},
+		&command.Command{
+			Name: "asking", Arity: 1, Flags: command.Fast, Group: "cluster", Since: "3.0.0",
+			Complexity: "O(1)",
+			Categories: "connection",
+			Summary:    "Sent by cluster clients after an -ASK redirect", Run: inCluster(accept),
+		},
+	)
+}
+
+const (
+	errNoCluster  = engine.Error("ERR This instance has cluster support disabled")
+	errBadSlot    = engine.Error("ERR Invalid or out of range slot")
+	errBadNumber  = engine.Error("ERR Invalid number of keys")
+	handOverAfter = 10 * time.Second // CLUSTER FAILOVER gives up
+)
+
+// ClusterView is the cluster as clients are to see it.
+type ClusterView struct {
+	Me    string // id of this node
+	Nodes []ClusterNode
+	// Groups has the ids of the nodes of each group, the leader's first; "": none leads.
+	Groups [][]string
+	Term   uint64 // the latest of all groups
+}
+
+// ClusterNode is a node of the cluster.
+type ClusterNode struct {
+	ID      string // 40 hex digits
+	Name    string
+	Host    string
+	Port    int // for clients
+	BusPort int
+	Up      bool // it was heard a short time ago
+}
+
+func (v *ClusterView) node(id string) *ClusterNode {
+	if i := slices.IndexFunc(v.Nodes, func(n ClusterNode) bool { return n.ID == id }); i >= 0 {
+		return &v.Nodes[i]
+	}
+	return nil
+}
+
+// slots returns the ranges of slots that a node leads.
+func (v *ClusterView) slots(id string) (list []slot.Range) {
+	for g, nodes := range v.Groups {
+		if len(nodes) == 0 || nodes[0] != id {
+			continue
+		}
+		r := slot.RangeOf(g, len(v.Groups))
+		if n := len(list); n > 0 && list[n-1].Last+1 == r.First {
+			list[n-1].Last = r.Last
+		} else {
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+func inCluster(run func(*command.Call) error) func(*command.Call) error {
+	return func(c *command.Call) error {
+		if sessionOf(c).server.cluster == nil {
+			return errNoCluster
+		}
+		return run(c)
+	}
+}
+
+func viewOf(c *command.Call) ClusterView { return sessionOf(c).server.cluster.View() }
+
+func accept(c *command.Call) error {
+	c.Reply.OK()
+	return nil
+}
+
+// clusterKeySlot handles CLUSTER KEYSLOT key.
+func clusterKeySlot(c *command.Call) error {
+	c.Reply.Integer(int64(slot.Of(c.Args.Next())))
+	return nil
+}
+
+// clusterMyID handles CLUSTER MYID.
+func clusterMyID(c *command.Call) error {
+	c.Reply.BulkString(viewOf(c).Me)
+	return nil
+}
+
+// clusterInfo handles CLUSTER INFO.
+func clusterInfo(c *command.Call) error {
+	v := viewOf(c)
+	state, served, leaders := "ok", 0, map[string]bool{}
+	for g, nodes := range v.Groups {
+		if len(nodes) == 0 || nodes[0] == "" {
+			state = "fail"
+			continue
+		}
+		r := slot.RangeOf(g, len(v.Groups))
+		served += r.Last - r.First + 1
+		leaders[nodes[0]] = true
+	}
+	if len(v.Groups) == 0 {
+		state = "fail"
+	}
+	var b strings.Builder
+	for _, f := range []struct {
+		name  string
+		value any
+	}{
+		{"state", state}, {"slots_assigned", served}, {"slots_ok", served}, {"slots_pfail", 0}, {"slots_fail", 0},
+		{"known_nodes", len(v.Nodes)}, {"size", len(leaders)}, {"current_epoch", v.Term}, {"my_epoch", v.Term},
+	} {
+		fmt.Fprintf(&b, "cluster_%s:%v\r\n", f.name, f.value)
+	}
+	c.Reply.BulkString(b.String())
+	return nil
+}
+
+// clusterNodes handles CLUSTER NODES.
+func clusterNodes(c *command.Call) error {
+	v := viewOf(c)
+	var b strings.Builder
+	for _, n := range v.Nodes {
+		flags, link := "master", "connected"
+		if n.ID == v.Me {
+			flags = "myself,master"
+		} else if !n.Up {
+			flags, link = "master,fail?", "disconnected"
+		}
+		fmt.Fprintf(&b, "%s %s:%d@%d %s - 0 0 %d %s", n.ID, n.Host, n.Port, n.BusPort, flags, v.Term, link)
+		for _, r := range v.slots(n.ID) {
+			if r.First == r.Last {
+				fmt.Fprintf(&b, " %d", r.First)
+			} else {
+				fmt.Fprintf(&b, " %d-%d", r.First, r.Last)
+			}
+		}
+		b.WriteByte('\n')
+	}
+	c.Reply.BulkString(b.String())
+	return nil
+}
+
+// clusterSlots handles CLUSTER SLOTS.
+func clusterSlots(c *command.Call) error {
+	v := viewOf(c)
+	led := 0
+	for _, nodes := range v.Groups {
+		if nodes[0] != "" {
+			led++
+		}
+	}
+	c.Reply.Array(led)
+	for g, nodes := range v.Groups {
+		if nodes[0] == "" {
+			continue
+		}
+		r := slot.RangeOf(g, len(v.Groups))
+		c.Reply.Array(2 + len(nodes))
+		c.Reply.Integer(int64(r.First))
+		c.Reply.Integer(int64(r.Last))
+		for _, id := range nodes {
+			n := v.node(id)
+			c.Reply.Array(4)
+			c.Reply.BulkString(n.Host)
+			c.Reply.Integer(int64(n.Port))
+			c.Reply.BulkString(n.ID)
+			c.Reply.Array(0)
+		}
+	}
+	return nil
+}
+
+// clusterShards handles CLUSTER SHARDS. A shard is a group of slots with the nodes that replicate it.
+func clusterShards(c *command.Call) error {
+	v := viewOf(c)
+	c.Reply.Array(len(v.Groups))
+	for g, nodes := range v.Groups {
+		r := slot.RangeOf(g, len(v.Groups))
+		c.Reply.Mapping(2)
+		c.Reply.BulkString("slots")
+		c.Reply.Array(2)
+		c.Reply.Integer(int64(r.First))
+		c.Reply.Integer(int64(r.Last))
+		c.Reply.BulkString("nodes")
+		known := nodes
+		if nodes[0] == "" {
+			known = nodes[1:]
+		}
+		c.Reply.Array(len(known))
+		for _, id := range known {
+			writeShardNode(&c.Reply, v.node(id), id == nodes[0])
+		}
+	}
+	return nil
+}
+
+func writeShardNode(r *wire.Reply, n *ClusterNode, leads bool) {
+	role, health := "replica", "online"
+	if leads {
+		role = "master"
+	}
+	if !n.Up {
+		health = "fail"
+	}
+	r.Mapping(7)
+	r.BulkString("id")
+	r.BulkString(n.ID)
+	r.BulkString("port")
+	r.Integer(int64(n.Port))
+	r.BulkString("ip")
+	r.BulkString(n.Host)
+	r.BulkString("endpoint")
+	r.BulkString(n.Host)
+	r.BulkString("role")
+	r.BulkString(role)
+	r.BulkString("replication-offset")
+	r.Integer(0)
+	r.BulkString("health")
+	r.BulkString(health)
+}
+
+// ledSlot takes a slot, and returns the partition if this node leads it.
+func ledSlot(c *command.Call) (at int, p *Partition, err error) {
+	at, err = strconv.Atoi(string(c.Args.Next()))
+	if err != nil || at < 0 || at >= slot.Count {
+		return 0, nil, errBadSlot
+	}
+	cluster := sessionOf(c).server.cluster
+	if groups := cluster.Groups(); groups > 0 {
+		p, _ = cluster.Lead(slot.Group(at, groups))
+	}
+	return at, p, nil
+}
+
+// keysOf returns up to count names of keys in a slot.
+func (s *session) keysOf(at int, p *Partition, count int) (names []string) {
+	tx := p.Engine.NewTx()
+	for cursor := uint64(0); len(names) < count; {
+		cursor = tx.Scan(p.Clock.Now(), 0, cursor, 1000, func(name []byte, _ object.Type) {
+			if slot.Of(name) == at && len(names) < count {
+				names = append(names, string(name))
+			}
+		})
+		if cursor == 0 {
+			break
+		}
+	}
+	return names
+}
+
+// clusterCountKeys handles CLUSTER COUNTKEYSINSLOT slot.
+func clusterCountKeys(c *command.Call) error {
+	at, p, err := ledSlot(c)
+	if err != nil {
+		return err
+	}
+	count := 0
+	if p != nil {
+		count = len(sessionOf(c).keysOf(at, p, 1<<31))
+	}
+	c.Reply.Integer(int64(count))
+	return nil
+}
+
+// clusterGetKeys handles CLUSTER GETKEYSINSLOT slot count.
+func clusterGetKeys(c *command.Call) error {
+	at, p, err := ledSlot(c)
+	if err != nil {
+		return err
+	}
+	count, err := strconv.Atoi(string(c.Args.Next()))
+	if err != nil || count < 0 {
+		return errBadNumber
+	}
+	var names []string
+	if p != nil {
+		names = sessionOf(c).keysOf(at, p, count)
+	}
+	c.Reply.Array(len(names))
+	for _, name := range names {
+		c.Reply.BulkString(name)
+	}
+	return nil
+}
+
+// clusterFailover handles CLUSTER FAILOVER: this node hands over all groups that it leads.
+func clusterFailover(c *command.Call) error {
+	s := sessionOf(c)
+	s.DeferUntilUnlocked(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), handOverAfter)
+		defer cancel()
+		if err := s.server.cluster.HandOver(ctx); err != nil {
+			s.server.Log.Warn("not all groups were handed over", "error", err)
+		}
+	})
+	c.Reply.OK()
+	return nil
+}
+
+// writeClusterFields writes who leads what to INFO.
+func (s *Server) writeClusterFields(write func(name string, value any)) {
+	v := s.cluster.View()
+	write("cluster_nodes", len(v.Nodes))
+	write("cluster_groups", len(v.Groups))
+	led, without := 0, 0
+	for _, nodes := range v.Groups {
+		switch nodes[0] {
+		case v.Me:
+			led++
+		case "":
+			without++
+		}
+	}
+	write("cluster_groups_led", led)
+	write("cluster_groups_without_leader", without)
+}

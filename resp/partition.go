@@ -1,0 +1,366 @@
+package resp
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"sync"
+
+	"rlserver/clock"
+	"rlserver/cluster/slot"
+	"rlserver/engine"
+	"rlserver/resp/command"
+	"rlserver/resp/grammar"
+	"rlserver/resp/waitqueue"
+)
+
+// A call runs on the partition of its keys' slot: an engine, its journal and its clock. A server
+// alone has one partition for all slots. In a cluster a node has one for each group of slots that it
+// leads, and one without keys for the calls that have none.
+
+// Partition is what calls on the keys of a group of slots run on, as long as this node leads it.
+type Partition struct {
+	Engine *engine.Engine
+	Clock  *clock.Clock
+	// Ask begins to wait until what calls have done and seen is agreed on.
+	Ask   func() Outcome
+	Ended <-chan struct{} // closed when the node no longer leads
+
+	once sync.Once
+	of   *partition
+}
+
+// Outcome is what replies of a partition wait for.
+type Outcome interface {
+	// Wait returns nil if the replies may be sent. Otherwise it is unknown whether what the calls
+	// have done is lost.
+	Wait() error
+}
+
+// Cluster is the cluster that this server is a node of.
+type Cluster interface {
+	// Groups returns how many groups share the slots; 0: the cluster is not made yet.
+	Groups() int
+	// Lead returns the partition of a group if this node leads it. Otherwise the error is a
+	// *MovedError or ErrNoLeader.
+	Lead(group int) (*Partition, error)
+	// Await is Lead, but waits for a leader as long as calls are held, or until the context ends.
+	Await(ctx context.Context, group int) (*Partition, error)
+	// View returns the cluster as clients are to see it.
+	View() ClusterView
+	// HandOver makes other nodes lead the groups that this one leads.
+	HandOver(ctx context.Context) error
+}
+
+// MovedError reports which node leads a group, by its host:port for clients.
+type MovedError struct{ Address string }
+
+func (e *MovedError) Error() string { return "moved to " + e.Address }
+
+// ErrNoLeader reports that no node leads a group now.
+var ErrNoLeader = errors.New("no node leads the group")
+
+// partition is a Partition with what the server adds to it.
+type partition struct {
+	env    *command.Env
+	queues *waitqueue.Queues
+	group  int        // number of the group; -1: calls without keys
+	shared *Partition // nil for the partition of a server alone, and for that without keys
+}
+
+// partitionOf returns the server's part of a partition.
+func (s *Server) partitionOf(group int, shared *Partition) *partition {
+	shared.once.Do(func() {
+		env := s.Env
+		p := &partition{env: &env, queues: new(waitqueue.Queues), group: group, shared: shared}
+		env.Engine, env.Time, env.Waiting = shared.Engine, shared.Clock, p.queues
+		env.RetryWaiting = p.queues.RetryAll
+		p.queues.Init(shared.Engine, shared.Clock, s.unavailable)
+		shared.of = p
+		go func() {
+			<-shared.Ended
+			p.queues.Fail()
+		}()
+	})
+	return shared.of
+}
+
+const (
+	errCrossSlot = engine.Error("CROSSSLOT Keys in request don't hash to the same slot")
+	errClusterNo = engine.Error("CLUSTERDOWN The cluster is down")
+	// errUnbound is Redis' for a slot that no node serves.
+	errUnbound       = engine.Error("CLUSTERDOWN Hash slot not served")
+	errLeaderChanged = engine.Error(
+		"TRYAGAIN another node begins to lead this slot, and the call has changed nothing: send it again")
+	errOutcomeWithID = engine.Error(
+		"TRYAGAIN another node begins to lead this slot: send the call again, its ID counts once")
+	errUncertain = engine.Error(
+		"UNCERTAIN another node begins to lead this slot: the call may have been carried out or not. A permit may " +
+			"be spent that was not granted. Calls with an ID can be sent again safely")
+	errOtherSlots = engine.Error(
+		"CROSSSLOT the keys of one call have to be in one slot of the cluster: keys with the same {tag} are, such as " +
+			"{user1}:minute and {user1}:day")
+	errWholeKeyspace = engine.Error("ERR this command is not available in a cluster: no node has all keys")
+)
+
+// seat is a session's Tx on a partition.
+type seat struct {
+	partition *partition
+	tx        *engine.Tx
+}
+
+// clustered is what a session keeps in a cluster.
+type clustered struct {
+	at    seat         // where the call runs
+	seats map[int]seat // by group
+	owed  []owed       // partitions that replies of the batch wait for
+	marks []mark
+	watch *partition // of the watched keys
+	slot  int        // of the keys of the transaction; -1: none yet
+}
+
+type owed struct {
+	partition *partition
+	outcome   Outcome
+	err       error
+}
+
+// mark is where the reply of a call is, and what it depends on.
+type mark struct {
+	start, end int
+	partition  *partition
+	all        bool // it depends on all partitions of the batch
+	write, id  bool
+}
+
+// use makes the calls that follow run on a partition.
+func (s *session) use(p *partition) {
+	c := s.clustered
+	if c.at.partition == p {
+		return
+	}
+	found := c.seats[p.group]
+	if found.partition != p {
+		found = seat{p, p.env.Engine.NewTx()}
+		c.seats[p.group] = found
+	}
+	c.at = found
+	s.Tx, s.Env = found.tx, p.env
+}
+
+// enter makes a call run on the partition of its keys, in a cluster. It may wait for an election;
+// no lock is held.
+func (s *session) enter(p *command.Prepared, keys []engine.Key) error {
+	if len(keys) == 0 {
+		if strings.HasPrefix(p.Command.FullName(), "rl.policy|") {
+			return s.enterSlot(0) // its group has the policies, and the others copy them from there
+		}
+		s.use(s.server.lobby)
+		if p.WantsAll() || p.Command.Flags&(command.Write|command.Readonly) != 0 && p.Command.Flags&command.OwnLocks == 0 {
+			return errWholeKeyspace
+		}
+		return nil
+	}
+	at, ok := slotOf(keys)
+	if !ok {
+		return crossSlot(p.Command)
+	}
+	return s.enterSlot(at)
+}
+
+// slotOf returns the slot of keys. ok is false if they are in several.
+func slotOf(keys []engine.Key) (at int, ok bool) {
+	at = slot.Of(keys[0].Name)
+	for i := range keys[1:] {
+		if slot.Of(keys[1+i].Name) != at {
+			return at, false
+		}
+	}
+	return at, true
+}
+
+// crossSlot returns Redis' words to commands that Redis has, and teaches with others.
+func crossSlot(c *command.Command) error {
+	if len(c.Name) > 3 && c.Name[:3] == "rl." {
+		return errOtherSlots
+	}
+	return errCrossSlot
+}
+
+func (s *session) enterSlot(at int) error {
+	cluster := s.server.cluster
+	groups := cluster.Groups()
+	if groups == 0 {
+		return errClusterNo
+	}
+	group := slot.Group(at, groups)
+	shared, err := cluster.Lead(group)
+	if err == ErrNoLeader {
+		s.flush() // what came before need not wait
+		s.replyStart, s.group = 0, s.group[:0]
+		s.hasher.Reset()
+		shared, err = cluster.Await(context.Background(), group)
+	}
+	if moved := (*MovedError)(nil); errors.As(err, &moved) {
+		return engine.Error("MOVED " + strconv.Itoa(at) + " " + moved.Address)
+	}
+	if err != nil {
+		return errUnbound
+	}
+	s.use(s.server.partitionOf(group, shared))
+	return nil
+}
+
+// sameGroup reports whether a further call can run under the same hold as those before it.
+func (s *session) sameGroup(keys []engine.Key) bool {
+	at, ok := slotOf(keys)
+	return ok && slot.Group(at, s.server.cluster.Groups()) == s.clustered.at.partition.group
+}
+
+// markReply notes where the reply of a call is.
+func (s *session) markReply(p *command.Prepared, start int) {
+	c := s.clustered
+	write := p.Command.Flags&command.Write != 0 || p.Command.Name == "exec"
+	c.marks = append(c.marks, mark{
+		start: start, end: len(s.Reply.B), partition: c.at.partition, write: write, id: write && hasID(p.Words),
+	})
+}
+
+// hasID reports whether a call of a limiter carries an id under which it counts once.
+func hasID(words [][]byte) bool {
+	if len(words[0]) < 3 || !grammar.EqualFold(words[0][:3], "RL.") {
+		return false
+	}
+	for _, w := range words[2:] {
+		if grammar.EqualFold(w, "ID") {
+			return true
+		}
+	}
+	return false
+}
+
+// owe notes that the replies of the batch wait for the present partition.
+func (s *session) owe() {
+	c := s.clustered
+	if c.at.partition.shared == nil {
+		return
+	}
+	for i := range c.owed {
+		if c.owed[i].partition == c.at.partition {
+			return
+		}
+	}
+	c.owed = append(c.owed, owed{partition: c.at.partition})
+}
+
+// settle waits until the replies of the batch may be sent. Those whose outcome is unknown are
+// replaced by errors.
+func (s *session) settle() {
+	c := s.clustered
+	for i := range c.owed {
+		c.owed[i].outcome = c.owed[i].partition.shared.Ask()
+	}
+	failed := false
+	for i := range c.owed {
+		c.owed[i].err = c.owed[i].outcome.Wait()
+		failed = failed || c.owed[i].err != nil
+	}
+	if failed {
+		s.replaceReplies()
+	}
+	clear(c.owed)
+	clear(c.marks)
+	c.owed, c.marks = c.owed[:0], c.marks[:0]
+}
+
+func (s *session) replaceReplies() {
+	c, from := s.clustered, s.Reply.B
+	s.Reply.B, s.Reply.Truncated = make([]byte, 0, len(from)), false
+	done := 0
+	for _, m := range c.marks {
+		if m.end > len(from) || !m.all && !c.failed(m.partition) {
+			continue // CLIENT REPLY has dropped it, or it stands
+		}
+		s.Reply.B = append(s.Reply.B, from[done:m.start]...)
+		done = m.end
+		switch {
+		case m.start == m.end:
+		case !m.write:
+			s.ReplyError(string(errLeaderChanged))
+		case m.id:
+			s.ReplyError(string(errOutcomeWithID))
+		default:
+			s.ReplyError(string(errUncertain))
+		}
+	}
+	s.Reply.B = append(s.Reply.B, from[done:]...)
+}
+
+func (c *clustered) failed(p *partition) bool {
+	for i := range c.owed {
+		if c.owed[i].partition == p {
+			return c.owed[i].err != nil
+		}
+	}
+	return false
+}
+
+// sameSlot checks a command that is queued in a transaction: its keys have to be in the slot of
+// those before, and that has to be led by this node.
+func (s *session) sameSlot(p *command.Prepared) error {
+	s.hasher.Reset()
+	s.hasher.Add(p)
+	if len(s.hasher.Keys) == 0 {
+		if p.WantsAll() || p.Command.Flags&(command.Write|command.Readonly) != 0 {
+			return errWholeKeyspace
+		}
+		return nil
+	}
+	at, ok := slotOf(s.hasher.Keys)
+	c := s.clustered
+	if !ok || c.slot >= 0 && c.slot != at {
+		return crossSlot(p.Command)
+	}
+	c.slot = at
+	return s.enterSlot(at)
+}
+
+// enterTransaction makes EXEC run on the partition of its keys. moved reports that the watched keys
+// are no longer here.
+func (s *session) enterTransaction() (moved bool, err error) {
+	c := s.clustered
+	watched := len(s.watching.Keys(nil)) > 0
+	switch {
+	case c.slot >= 0:
+		err = s.enterSlot(c.slot)
+	case watched:
+		s.use(c.watch)
+	}
+	return watched && c.watch != c.at.partition, err
+}
+
+// watchesHere notes where keys are watched: all of them have to be in one partition.
+func (s *session) watchesHere() error {
+	c := s.clustered
+	if len(s.watching.Keys(nil)) > 0 && c.watch != c.at.partition {
+		if c.watch.group != c.at.partition.group {
+			return errCrossSlot
+		}
+		return errLeaderChanged
+	}
+	c.watch = c.at.partition
+	return nil
+}
+
+// failIfEnded ends the waiting of a call that was added to its queues after the leadership ended.
+func (s *session) failIfEnded() {
+	if s.clustered == nil {
+		return
+	}
+	select {
+	case <-s.clustered.at.partition.shared.Ended:
+		s.clustered.at.partition.queues.Fail()
+	default:
+	}
+}
