@@ -1,0 +1,198 @@
+package integration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// nodes are the processes of a cluster.
+type nodes struct {
+	t     *testing.T
+	dir   string
+	ports []string // for clients
+	bus   []string // between nodes
+	flags []string
+	run   []*process
+}
+
+// startCluster starts a cluster of so many processes, and waits until each group has a leader.
+func startCluster(t *testing.T, size int, flags ...string) *nodes {
+	t.Helper()
+	c := &nodes{t: t, dir: t.TempDir(), flags: flags, run: make([]*process, size)}
+	for range size {
+		c.ports, c.bus = append(c.ports, freePort(t)), append(c.bus, freePort(t))
+	}
+	for i := range size {
+		c.start(i)
+	}
+	c.settled()
+	return c
+}
+
+func (c *nodes) start(i int) {
+	c.t.Helper()
+	var join []string
+	for _, port := range c.bus {
+		join = append(join, net.JoinHostPort("127.0.0.1", port))
+	}
+	c.run[i] = start(c.t, rlserver(c.t, append([]string{
+		"--cluster", "--bind", "127.0.0.1", "--port", c.ports[i], "--cluster-port", c.bus[i],
+		"--node-id", fmt.Sprint("n", i), "--dir", fmt.Sprint(c.dir, "/", i), "--join", strings.Join(join, ","),
+		"--bootstrap-expect", fmt.Sprint(len(c.run)), "--cluster-groups", "4", "--cluster-timeout", "400",
+	}, c.flags...)...))
+	require.True(c.t, c.run[i].becomesReady(), "%s", c.run[i].output())
+}
+
+func (c *nodes) kill(i int) {
+	c.run[i].cmd.Process.Kill()
+	<-c.run[i].ended
+	c.run[i] = nil
+}
+
+// client returns a client of one node alone.
+func (c *nodes) client(i int) *redis.Client {
+	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:" + c.ports[i], MaxRetries: -1})
+	c.t.Cleanup(func() { client.Close() })
+	return client
+}
+
+// settled waits until each running node sees a leader of each group.
+func (c *nodes) settled() {
+	c.t.Helper()
+	for i, p := range c.run {
+		if p == nil {
+			continue
+		}
+		client := c.client(i)
+		await(c.t, func() bool {
+			info := client.ClusterInfo(c.t.Context()).Val()
+			return strings.Contains(info, "cluster_slots_ok:16384")
+		})
+	}
+}
+
+func (c *nodes) clusterClient() *redis.ClusterClient {
+	var addrs []string
+	for _, port := range c.ports {
+		addrs = append(addrs, "127.0.0.1:"+port)
+	}
+	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: addrs})
+	c.t.Cleanup(func() { client.Close() })
+	return client
+}
+
+func TestClusterServesAClusterClient(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t, 3)
+	client := c.clusterClient()
+	for i := range 100 {
+		key := fmt.Sprint("k", i)
+		require.NoError(t, client.Set(t.Context(), key, i, 0).Err())
+		require.Equal(t, fmt.Sprint(i), client.Get(t.Context(), key).Val())
+	}
+	pipe := client.Pipeline()
+	for i := range 100 {
+		pipe.Get(t.Context(), fmt.Sprint("k", i))
+	}
+	replies, err := pipe.Exec(t.Context())
+	require.NoError(t, err)
+	for i, reply := range replies {
+		assert.Equal(t, fmt.Sprint(i), reply.(*redis.StringCmd).Val())
+	}
+	_, err = client.TxPipelined(t.Context(), func(p redis.Pipeliner) error {
+		p.Incr(t.Context(), "{t}a")
+		p.Incr(t.Context(), "{t}b")
+		return nil
+	})
+	require.NoError(t, err)
+	assert.Equal(t, "1", client.Get(t.Context(), "{t}b").Val())
+	err = client.Do(t.Context(), "RL.ALL", "a", "SLIDE", 1, "1s", "b", "SLIDE", 1, "1s").Err()
+	assert.Error(t, err)
+}
+
+// TestClusterAdmitsNothingTwice kills leaders with SIGKILL, and ends and starts nodes, while clients
+// make calls against limits of an hour. Nobody gets more than the limit.
+func TestClusterAdmitsNothingTwice(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t, 3)
+	const keys = 40
+	mostOf := func(key int) int { return 10 + 50*key }
+	var admitted, unknown [keys]atomic.Int64
+	var calls atomic.Int64
+	var longest atomic.Int64
+	ctx, stop := context.WithCancel(t.Context())
+	var clients sync.WaitGroup
+	for w := range 8 {
+		client := c.clusterClient()
+		clients.Go(func() {
+			for n := w; ctx.Err() == nil; n++ {
+				k := n % keys
+				begun := time.Now()
+				// in the background: a call that is cut short by the end of the test would be unknown
+				reply, err := client.Do(context.Background(), "RL.SLIDE", fmt.Sprint("limit", k), mostOf(k), "1h").Slice()
+				took := int64(time.Since(begun))
+				for l := longest.Load(); took > l && !longest.CompareAndSwap(l, took); l = longest.Load() {
+				}
+				switch {
+				case err == nil && reply[0] == int64(1):
+					admitted[k].Add(1)
+				case err != nil:
+					unknown[k].Add(1)
+				}
+				calls.Add(1)
+			}
+		})
+	}
+	for round := range 6 {
+		before := calls.Load()
+		await(t, func() bool { return calls.Load() > before+200 })
+		i := round % 3
+		if round < 3 {
+			c.kill(i)
+		} else {
+			c.run[i].stop(t)
+			c.run[i] = nil
+		}
+		before = calls.Load()
+		await(t, func() bool { return calls.Load() > before+200 })
+		c.start(i)
+		c.settled()
+	}
+	stop()
+	clients.Wait()
+	client := c.clusterClient()
+	var sum, lost int64
+	for k := range keys {
+		have, err := client.ZCard(t.Context(), fmt.Sprint("limit", k)).Result()
+		require.NoError(t, err)
+		assert.LessOrEqual(t, admitted[k].Load(), int64(mostOf(k)), "key %d", k)
+		assert.LessOrEqual(t, have, int64(mostOf(k)))
+		assert.GreaterOrEqual(t, have, admitted[k].Load(), "an acknowledged admit is forgotten")
+		sum, lost = sum+admitted[k].Load(), lost+have-admitted[k].Load()
+	}
+	t.Logf("%d calls, %d admitted, %d permits lost, longest call %v", calls.Load(), sum, lost, time.Duration(longest.Load()))
+}
+
+func TestClusterIsDownWithoutAMajority(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t, 3)
+	c.kill(1)
+	c.kill(2)
+	client := c.client(0)
+	await(t, func() bool {
+		err := client.Set(t.Context(), "k", 1, 0).Err()
+		var said redis.Error
+		return errors.As(err, &said) && strings.HasPrefix(said.Error(), "CLUSTERDOWN")
+	})
+}
