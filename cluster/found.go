@@ -269,6 +269,7 @@ func (n *Node) gossip(ctx context.Context) {
 			}
 		})
 	}
+	work.Go(func() { n.balance(ctx) })
 	work.Go(func() {
 		ticker := time.NewTicker(policyInterval)
 		defer ticker.Stop()
@@ -309,7 +310,11 @@ func (n *Node) heard(r Report) {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.heardAt[r.Node] = time.Now()
+	now := time.Now()
+	if now.Sub(n.heardAt[r.Node]) > n.options.Timeout {
+		n.heardSince[r.Node] = now
+	}
+	n.heardAt[r.Node] = now
 	for i := range n.leaders {
 		term, leads := r.Leads[i]
 		switch l := &n.leaders[i]; {

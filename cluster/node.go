@@ -68,9 +68,11 @@ type Node struct {
 	m         *Map                 // nil: this node belongs to no cluster yet
 	addresses map[string]string    // where nodes were last found, by name
 	heardAt   map[string]time.Time // when nodes were last heard, by name
-	leaders   []leader             // of each group, as other nodes report
-	ready     chan struct{}        // closed when the groups are open
-	failed    error                // why this node cannot be a member
+	// since when they have been heard without a gap of more than the timeout
+	heardSince map[string]time.Time
+	leaders    []leader      // of each group, as other nodes report
+	ready      chan struct{} // closed when the groups are open
+	failed     error         // why this node cannot be a member
 
 	quit context.CancelFunc
 	work sync.WaitGroup
@@ -106,7 +108,8 @@ func Open(o Options) (*Node, error) {
 			Name: o.Name, ID: hex.EncodeToString(id[:]), Address: o.Listener.Addr().String(),
 			Host: o.Host, Port: o.Port, Version: o.Version,
 		},
-		addresses: make(map[string]string), heardAt: make(map[string]time.Time), ready: make(chan struct{}),
+		addresses: make(map[string]string), heardAt: make(map[string]time.Time),
+		heardSince: make(map[string]time.Time), ready: make(chan struct{}),
 	}
 	n.port = mux.New(mux.Options{Listener: o.Listener, TLS: o.TLS, Resolve: n.resolve})
 	n.control = n.port.Layer(mux.Control)

@@ -16,6 +16,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"rlserver/clock"
+	"rlserver/cluster/group"
+	"rlserver/engine"
+	"rlserver/engine/rule"
 )
 
 const patience = 60 * time.Second
@@ -316,4 +319,60 @@ func TestADirectoryThatDoesNotFitIsRefused(t *testing.T) {
 	assert.ErrorContains(t, usable(before, &s), "the machine was restarted")
 	s.Clean = true
 	assert.NoError(t, usable(before, &s))
+}
+
+func TestEachNodeComesToLeadItsGroups(t *testing.T) {
+	f := newFleet(t, 3, nil)
+	f.startAll()
+	f.settled()
+	f.eventually("the nodes that should lead do", func() error {
+		m := f.nodes[0].Map()
+		for g, names := range m.Replicas {
+			if leader := f.nodes[0].Leader(g); leader == nil || leader.Name != names[0] {
+				return fmt.Errorf("group %d is led by %v, want %s", g, leader, names[0])
+			}
+		}
+		return nil
+	})
+	for _, n := range f.nodes {
+		for g := range n.Map().Groups() {
+			assert.Zero(t, n.Group(g).Rebuilds.Load(), "nothing is rebuilt for that")
+		}
+	}
+}
+
+func TestPoliciesOfGroup0ReachAllGroups(t *testing.T) {
+	f := newFleet(t, 3, nil)
+	f.startAll()
+	f.settled()
+	partition := func(g int) *group.Partition {
+		for _, n := range f.nodes {
+			if p, err := n.Group(g).Leading(); err == nil {
+				return p
+			}
+		}
+		return nil
+	}
+	parsed, err := rule.ParsePolicy([]byte("login"), [][]byte{[]byte("SLIDE"), []byte("5"), []byte("1m")})
+	require.NoError(t, err)
+	p := partition(0)
+	p.Engine.SetPolicies(p.Clock.Now(), []*engine.Policy{engine.NewPolicy(parsed)})
+	require.NoError(t, p.Wait(0))
+	everywhere := func(want int) func() error {
+		return func() error {
+			for g := range f.nodes[0].Map().Groups() {
+				if p := partition(g); p == nil || len(p.Engine.Policies()) != want {
+					return fmt.Errorf("group %d has not %d policies", g, want)
+				}
+			}
+			return nil
+		}
+	}
+	f.eventually("all groups have it", everywhere(1))
+	f.eventually("it is deleted", func() error {
+		if p := partition(0); p != nil {
+			p.Engine.DeletePolicy(p.Clock.Now(), "login")
+		}
+		return everywhere(0)()
+	})
 }
