@@ -67,6 +67,7 @@ type running struct {
 	work   sync.WaitGroup
 
 	shutdown func() raft.Future
+	ended    chan struct{} // closed by shutdown
 	started  atomic.Pointer[raft.Raft] // raft, for the fsm, which runs before raft is set
 }
 
@@ -138,7 +139,11 @@ func (g *Group) open(members []string) (run *running, err error) {
 		return nil, fmt.Errorf("group %d cannot be opened: %w", g.options.Number, err)
 	}
 	run.started.Store(run.raft)
-	run.shutdown = sync.OnceValue(run.raft.Shutdown) // only the first future waits until all has ended
+	run.ended = make(chan struct{})
+	run.shutdown = sync.OnceValue(func() raft.Future { // only the first future waits until all has ended
+		close(run.ended)
+		return run.raft.Shutdown()
+	})
 	return run, nil
 }
 
@@ -161,6 +166,18 @@ func (run *running) close(why error) error {
 	run.fsm.replica.Load().discard(why) // raft may have replaced it meanwhile
 	run.work.Wait()
 	return errors.Join(err, run.trans.Close(), run.files.log.Close())
+}
+
+// await returns the error of a future. Raft answers some of them never if it is shut down meanwhile.
+func (run *running) await(f raft.Future) error {
+	done := make(chan error, 1)
+	go func() { done <- f.Error() }()
+	select {
+	case err := <-done:
+		return err
+	case <-run.ended:
+		return raft.ErrRaftShutdown
+	}
 }
 
 // broken is called when this replica cannot go on: its log cannot be applied. The other replicas
@@ -280,7 +297,7 @@ func (g *Group) tick(run *running) {
 
 // snapshot takes a snapshot and shortens the log.
 func (g *Group) snapshot(run *running) error {
-	switch err := run.raft.Snapshot().Error(); {
+	switch err := run.await(run.raft.Snapshot()); {
 	case err == nil:
 		g.Snapshots.Add(1)
 		return nil
@@ -446,9 +463,9 @@ func (g *Group) HandOver(ctx context.Context, to string) error {
 	g.noteChange()
 	var err error
 	if to == "" {
-		err = run.raft.LeadershipTransfer().Error()
+		err = run.await(run.raft.LeadershipTransfer())
 	} else {
-		err = run.raft.LeadershipTransferToServer(raft.ServerID(to), raft.ServerAddress(to)).Error()
+		err = run.await(run.raft.LeadershipTransferToServer(raft.ServerID(to), raft.ServerAddress(to)))
 	}
 	if err != nil && run.raft.State() == raft.Leader {
 		g.claim(run) // nobody else can: go on
