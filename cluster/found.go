@@ -305,6 +305,9 @@ func (n *Node) report() Report {
 
 // heard notes another node's report.
 func (n *Node) heard(r Report) {
+	if n.Map() == nil {
+		return // the other one has begun already
+	}
 	if r.HasPolicies {
 		n.copyPolicies(r.Policies)
 	}

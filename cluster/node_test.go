@@ -376,3 +376,12 @@ func TestPoliciesOfGroup0ReachAllGroups(t *testing.T) {
 		return everywhere(0)()
 	})
 }
+
+func TestAReportThatComesBeforeTheClusterIsMadeIsIgnored(t *testing.T) {
+	f := newFleet(t, 3, nil)
+	require.NoError(t, f.start(0))
+	var own Report
+	c := &control{f.nodes[0]}
+	require.NoError(t, c.Exchange(Report{Node: "b", HasPolicies: true, Leads: map[int]uint64{0: 2}}, &own))
+	assert.Empty(t, own.Leads)
+}
