@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// The nodes that the map names first should lead, so that the work is spread. A leader hands a group
-// over to that node when it has been there for a while.
+// The nodes that the map names first should lead, so that the work is spread. A leader hands a
+// group over to that node when it has been there for a while.
 
 const (
 	balanceInterval = time.Second     // between two groups that are handed over

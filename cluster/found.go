@@ -149,11 +149,19 @@ func (n *Node) plan(found map[string]Greeting) (*Map, error) {
 		case g.Map != nil:
 			return nil, fmt.Errorf("waiting for node %s, which makes the cluster", g.Map.Founder)
 		case g.Groups != n.groupsWanted():
-			return nil, fmt.Errorf("node %s wants %d groups and this one %d: --cluster-groups has to be the same on all",
-				name, g.Groups, n.groupsWanted())
+			return nil, fmt.Errorf(
+				"node %s wants %d groups and this one %d: --cluster-groups has to be the same on all",
+				name,
+				g.Groups,
+				n.groupsWanted(),
+			)
 		case g.Expect != n.options.Expect:
-			return nil, fmt.Errorf("node %s expects %d nodes and this one %d: --bootstrap-expect has to be the same on all",
-				name, g.Expect, n.options.Expect)
+			return nil, fmt.Errorf(
+				"node %s expects %d nodes and this one %d: --bootstrap-expect has to be the same on all",
+				name,
+				g.Expect,
+				n.options.Expect,
+			)
 		}
 		members = append(members, g.Member)
 	}

@@ -38,7 +38,10 @@ type Map struct {
 
 // newMap returns the map of a new cluster. The members are sorted by name.
 func newMap(id mux.ClusterID, founder string, members []Member, groups int) *Map {
-	members = slices.SortedFunc(slices.Values(members), func(a, b Member) int { return strings.Compare(a.Name, b.Name) })
+	members = slices.SortedFunc(
+		slices.Values(members),
+		func(a, b Member) int { return strings.Compare(a.Name, b.Name) },
+	)
 	m := &Map{ID: hex.EncodeToString(id[:]), Founder: founder, Members: members, Replicas: make([][]string, groups)}
 	for g := range m.Replicas {
 		for i := range min(replication, len(members)) {

@@ -138,14 +138,26 @@ func usable(o Options, state *saved) error {
 	case state == nil:
 		return nil
 	case state.Node != o.Name:
-		return fmt.Errorf("the directory %s belongs to node %s, and this one is %s: start with --node-id %[2]s, or with "+
-			"another --dir", o.Dir, state.Node, o.Name)
+		return fmt.Errorf(
+			"the directory %s belongs to node %s, and this one is %s: start with --node-id %[2]s, or with "+
+				"another --dir",
+			o.Dir,
+			state.Node,
+			o.Name,
+		)
 	case state.Map != nil && o.Groups != 0 && o.Groups != state.Map.Groups():
-		return fmt.Errorf("the cluster has %d groups, and --cluster-groups is %d: the number is fixed when a cluster is made",
-			state.Map.Groups(), o.Groups)
+		return fmt.Errorf(
+			"the cluster has %d groups, and --cluster-groups is %d: the number is fixed when a cluster is made",
+			state.Map.Groups(),
+			o.Groups,
+		)
 	case !o.Sync && !state.Clean && state.Boot != bootID():
-		return fmt.Errorf("the machine was restarted while node %s was running without --appendfsync always: the end of "+
-			"its log may be missing, so it must not vote: remove %s and let it join as a new node", o.Name, o.Dir)
+		return fmt.Errorf(
+			"the machine was restarted while node %s was running without --appendfsync always: the end of "+
+				"its log may be missing, so it must not vote: remove %s and let it join as a new node",
+			o.Name,
+			o.Dir,
+		)
 	}
 	return nil
 }

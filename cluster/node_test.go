@@ -234,15 +234,18 @@ func TestWhatDoesNotFitIsNamed(t *testing.T) {
 		change func(i int, o *Options)
 		says   string
 	}{
-		{"another number of groups", func(i int, o *Options) { o.Groups += i / 2 }, "--cluster-groups has to be the same"},
-		{"another number of nodes", func(i int, o *Options) { o.Expect += i / 2 }, "--bootstrap-expect has to be the same"},
+		{"another number of groups", func(i int, o *Options) { o.Groups += i / 2 }, "--cluster-groups has to be the " +
+			"same"},
+		{"another number of nodes", func(i int, o *Options) { o.Expect += i / 2 }, "--bootstrap-expect has to be " +
+			"the same"},
 		{"two nodes with one name", func(i int, o *Options) {
 			if i == 1 {
 				o.Name = "a"
 			}
 		}, "two nodes have the name a"},
-		{"a name that does not resolve", func(i int, o *Options) { o.Join = append(o.Join[:2:2], "no-such-host.invalid:1") },
-			"no-such-host.invalid"},
+		{"a name that does not resolve", func(i int, o *Options) {
+			o.Join = append(o.Join[:2:2], "no-such-host.invalid:1")
+		}, "no-such-host.invalid"},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			f := newFleet(t, 3, c.change)

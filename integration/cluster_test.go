@@ -121,8 +121,8 @@ func TestClusterServesAClusterClient(t *testing.T) {
 	assert.Error(t, err)
 }
 
-// TestClusterAdmitsNothingTwice kills leaders with SIGKILL, and ends and starts nodes, while clients
-// make calls against limits of an hour. Nobody gets more than the limit.
+// TestClusterAdmitsNothingTwice kills leaders with SIGKILL, and ends and starts nodes, while
+// clients make calls against limits of an hour. Nobody gets more than the limit.
 func TestClusterAdmitsNothingTwice(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t, 3)
@@ -139,8 +139,10 @@ func TestClusterAdmitsNothingTwice(t *testing.T) {
 			for n := w; ctx.Err() == nil; n++ {
 				k := n % keys
 				begun := time.Now()
-				// in the background: a call that is cut short by the end of the test would be unknown
-				reply, err := client.Do(context.Background(), "RL.SLIDE", fmt.Sprint("limit", k), mostOf(k), "1h").Slice()
+				// in the background: a call that is cut short by the end of the test would be
+				// unknown
+				reply, err := client.Do(context.Background(), "RL.SLIDE", fmt.Sprint("limit", k), mostOf(k), "1h").
+					Slice()
 				took := int64(time.Since(begun))
 				for l := longest.Load(); took > l && !longest.CompareAndSwap(l, took); l = longest.Load() {
 				}
@@ -181,7 +183,13 @@ func TestClusterAdmitsNothingTwice(t *testing.T) {
 		assert.GreaterOrEqual(t, have, admitted[k].Load(), "an acknowledged admit is forgotten")
 		sum, lost = sum+admitted[k].Load(), lost+have-admitted[k].Load()
 	}
-	t.Logf("%d calls, %d admitted, %d permits lost, longest call %v", calls.Load(), sum, lost, time.Duration(longest.Load()))
+	t.Logf(
+		"%d calls, %d admitted, %d permits lost, longest call %v",
+		calls.Load(),
+		sum,
+		lost,
+		time.Duration(longest.Load()),
+	)
 }
 
 func TestClusterIsDownWithoutAMajority(t *testing.T) {

@@ -48,7 +48,12 @@ func TestAStreamRestoresTheState(t *testing.T) {
 func TestACutStreamIsRefused(t *testing.T) {
 	_, stream := stateStream(t)
 	for size := range stream {
-		assert.Error(t, ReadState("stream", bytes.NewReader(stream[:size]), engine.New(engine.Options{})), "%d bytes", size)
+		assert.Error(
+			t,
+			ReadState("stream", bytes.NewReader(stream[:size]), engine.New(engine.Options{})),
+			"%d bytes",
+			size,
+		)
 	}
 }
 

@@ -25,13 +25,16 @@ func init() {
 					Name: "countkeysinslot", Arity: 3, Flags: command.Stale, Group: "cluster", Since: "3.0.0",
 					Complexity: "O(1)",
 					Syntax:     "slot",
-					Summary:    "Return the number of local keys in the specified hash slot", Run: inCluster(clusterCountKeys),
+					Summary: "Return the number of local keys in the specified hash " +
+						"slot", Run: inCluster(clusterCountKeys),
 				},
 				{
-					Name: "failover", Arity: -2, Flags: command.Admin | command.NoAsyncLoading | command.Stale, Group: "cluster", Since: "3.0.0",
+					Name: "failover", Arity: -2, Flags: command.Admin | command.NoAsyncLoading | command.Stale,
+					Group: "cluster", Since: "3.0.0",
 					Complexity: "O(1)",
 					Syntax:     "[FORCE | TAKEOVER]",
-					Summary:    "Forces a replica to perform a manual failover of its master.", Run: inCluster(clusterFailover),
+					Summary: "Forces a replica to perform a manual failover of its " +
+						"master.", Run: inCluster(clusterFailover),
 				},
 				{
 					Name: "getkeysinslot", Arity: 4, Flags: command.Stale, Group: "cluster", Since: "3.0.0",
@@ -84,13 +87,15 @@ func init() {
 			},
 		},
 		&command.Command{
-			Name: "readonly", Arity: 1, Flags: command.Fast | command.Loading | command.Stale, Group: "cluster", Since: "3.0.0",
+			Name: "readonly", Arity: 1, Flags: command.Fast | command.Loading | command.Stale,
+			Group: "cluster", Since: "3.0.0",
 			Complexity: "O(1)",
 			Categories: "connection",
 			Summary:    "Enables read queries for a connection to a cluster replica node", Run: inCluster(accept),
 		},
 		&command.Command{
-			Name: "readwrite", Arity: 1, Flags: command.Fast | command.Loading | command.Stale, Group: "cluster", Since: "3.0.0",
+			Name: "readwrite", Arity: 1, Flags: command.Fast | command.Loading | command.Stale,
+			Group: "cluster", Since: "3.0.0",
 			Complexity: "O(1)",
 			Categories: "connection",
 			Summary:    "Disables read queries for a connection to a cluster replica node", Run: inCluster(accept),
@@ -266,7 +271,8 @@ func clusterSlots(c *command.Call) error {
 	return nil
 }
 
-// clusterShards handles CLUSTER SHARDS. A shard is a group of slots with the nodes that replicate it.
+// clusterShards handles CLUSTER SHARDS. A shard is a group of slots with the nodes that replicate
+// it.
 func clusterShards(c *command.Call) error {
 	v := viewOf(c)
 	c.Reply.Array(len(v.Groups))

@@ -102,11 +102,12 @@ func lastReply(s *session, p *command.Prepared, all []*partition) {
 	s.Reply.B = append(s.Reply.B, reply...)
 }
 
-// cursorGroupBits is how many low bits of a cursor of SCAN are the number of the group that it walks
-// through. The groups are walked through in order.
+// cursorGroupBits is how many low bits of a cursor of SCAN are the number of the group that it
+// walks through. The groups are walked through in order.
 const cursorGroupBits = 10
 
-// scanGroups walks through the groups that this node leads, as far as it does when their turn comes.
+// scanGroups walks through the groups that this node leads, as far as it does when their turn
+// comes.
 func scanGroups(s *session, p *command.Prepared, all []*partition) {
 	cursor, err := strconv.ParseUint(string(p.Words[1]), 10, 64)
 	if err != nil || len(all) == 0 {

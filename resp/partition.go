@@ -16,8 +16,8 @@ import (
 )
 
 // A call runs on the partition of its keys' slot: an engine, its journal and its clock. A server
-// alone has one partition for all slots. In a cluster a node has one for each group of slots that it
-// leads, and one without keys for the calls that have none.
+// alone has one partition for all slots. In a cluster a node has one for each group of slots that
+// it leads, and one without keys for the calls that have none.
 
 // Partition is what calls on the keys of a group of slots run on, as long as this node leads it.
 type Partition struct {
@@ -157,7 +157,8 @@ func (s *session) enter(p *command.Prepared, keys []engine.Key) error {
 			return s.enterSlot(0) // its group has the policies, and the others copy them from there
 		}
 		s.use(s.server.lobby)
-		if p.WantsAll() || p.Command.Flags&(command.Write|command.Readonly) != 0 && p.Command.Flags&command.OwnLocks == 0 {
+		if p.WantsAll() ||
+			p.Command.Flags&(command.Write|command.Readonly) != 0 && p.Command.Flags&command.OwnLocks == 0 {
 			return errWholeKeyspace
 		}
 		return nil

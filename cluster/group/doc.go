@@ -13,20 +13,24 @@
 //
 // A batch is all that has come while earlier ones were on their way, up to 256 KB. Wait joins the
 // batch that is being made, whatever the call has done: when that is agreed on, so is everything
-// before it, and this replica did lead when the call was decided. So denials and reads are confirmed
-// by the same means as changes. If there is nothing else to propose, the batch is empty.
+// before it, and this replica did lead when the call was decided. So denials and reads are
+// confirmed by the same means as changes. If there is nothing else to propose, the batch is empty.
 //
 // # Why no call is admitted twice
 //
 //   - An entry names the term in which its calls were decided. A leader learns its term from the
 //     claim, its first entry: when that is applied, everything before it is, in the engine in which
-//     it decides. An entry that is agreed on in another term is void, on all replicas: another leader
+//     it decides. An entry that is agreed on in another term is void, on all replicas: another
+//     leader
 //     may have been there since its calls were decided.
-//   - An entry names its proposer's incarnation, which is that of the engine. The proposer skips its
+//   - An entry names its proposer's incarnation, which is that of the engine. The proposer skips
+//     its
 //     own entries: its engine has them. All others apply them.
 //   - If anything was on its way when leadership ended, the engine is ahead of the log, perhaps for
-//     ever. The same holds if a call that began before the end appends after it. Then the replica is
-//     spoiled: raft is closed and opened again on the same files, with an empty engine, and the state
+//     ever. The same holds if a call that began before the end appends after it. Then the replica
+//     is
+//     spoiled: raft is closed and opened again on the same files, with an empty engine, and the
+//     state
 //     is built from the last snapshot and the log. HandOver ends leadership when nothing is on its
 //     way, so that nothing is rebuilt.
 //

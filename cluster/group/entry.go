@@ -33,8 +33,8 @@ type header struct {
 	// term is the leadership under which the calls were decided. If the entry is agreed on under
 	// any other, another leader may have been there in between: it is void, for all replicas.
 	term uint64
-	// first and last are the numbers of the records. The proposer counts its records from 1. Without
-	// any, last is first-1.
+	// first and last are the numbers of the records. The proposer counts its records from 1.
+	// Without any, last is first-1.
 	first, last uint64
 	at          int64 // the time of the leader, Unix ms
 }

@@ -67,7 +67,7 @@ type running struct {
 	work   sync.WaitGroup
 
 	shutdown func() raft.Future
-	ended    chan struct{} // closed by shutdown
+	ended    chan struct{}             // closed by shutdown
 	started  atomic.Pointer[raft.Raft] // raft, for the fsm, which runs before raft is set
 }
 
@@ -123,12 +123,18 @@ func (g *Group) open(members []string) (run *running, err error) {
 			default:
 			}
 		},
-		follows: func() bool { started := run.started.Load(); return started != nil && started.State() == raft.Follower },
-		broken:  func(err error) { g.broken(run, err) },
+		follows: func() bool {
+			started := run.started.Load()
+			return started != nil && started.State() == raft.Follower
+		},
+		broken: func(err error) { g.broken(run, err) },
 	}
 	run.fsm.replica.Store(newReplica(g.options.Engine))
 	run.trans = raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
-		Stream: stream{g.options.Layer(), nodeName(g.options.Node)}, MaxPool: 2, Timeout: g.options.Timeout / 4, Logger: config.Logger,
+		Stream: stream{
+			g.options.Layer(),
+			nodeName(g.options.Node),
+		}, MaxPool: 2, Timeout: g.options.Timeout / 4, Logger: config.Logger,
 	})
 	if err = g.bootstrap(run, config, members); err == nil {
 		run.raft, err = raft.NewRaft(config, run.fsm, run.files.cache, run.files.log, run.files.snapshots, run.trans)
@@ -140,7 +146,8 @@ func (g *Group) open(members []string) (run *running, err error) {
 	}
 	run.started.Store(run.raft)
 	run.ended = make(chan struct{})
-	run.shutdown = sync.OnceValue(func() raft.Future { // only the first future waits until all has ended
+	// only the first future waits until all has ended
+	run.shutdown = sync.OnceValue(func() raft.Future {
 		close(run.ended)
 		return run.raft.Shutdown()
 	})
@@ -159,7 +166,8 @@ func (g *Group) bootstrap(run *running, config *raft.Config, members []string) e
 	return raft.BootstrapCluster(config, run.files.cache, run.files.log, run.files.snapshots, run.trans, first)
 }
 
-// close ends raft and closes its files. The replica is discarded first, so that nothing waits for it.
+// close ends raft and closes its files. The replica is discarded first, so that nothing waits for
+// it.
 func (run *running) close(why error) error {
 	run.fsm.replica.Load().discard(why)
 	err := run.shutdown().Error()
@@ -168,7 +176,8 @@ func (run *running) close(why error) error {
 	return errors.Join(err, run.trans.Close(), run.files.log.Close())
 }
 
-// await returns the error of a future. Raft answers some of them never if it is shut down meanwhile.
+// await returns the error of a future. Raft answers some of them never if it is shut down
+// meanwhile.
 func (run *running) await(f raft.Future) error {
 	done := make(chan error, 1)
 	go func() { done <- f.Error() }()
@@ -423,7 +432,8 @@ func (g *Group) leader(run *running) string {
 
 // Await is Leading, but waits for a leader until the context ends.
 func (g *Group) Await(ctx context.Context) (*Partition, error) {
-	poll := time.NewTicker(10 * time.Millisecond) // raft does not say when another node begins to lead
+	// raft does not say when another node begins to lead
+	poll := time.NewTicker(10 * time.Millisecond)
 	defer poll.Stop()
 	for {
 		g.mu.Lock()

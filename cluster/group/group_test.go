@@ -84,7 +84,8 @@ func newTrio(t testing.TB) *trio {
 func (n *node) start() {
 	var err error
 	n.group, err = Open(Options{
-		Node: names[n.i], Dir: fmt.Sprint(n.trio.dir, "/", n.i), Sync: n.trio.sync, Timeout: timeout, Engine: engine.Options{},
+		Node: names[n.i], Dir: fmt.Sprint(n.trio.dir, "/", n.i), Sync: n.trio.sync,
+		Timeout: timeout, Engine: engine.Options{},
 		Clock: clock.System(), Log: testLog().With("node", names[n.i]),
 		Layer:         func() Layer { return &cuttable{n.port.Layer(0), n} },
 		snapshotBytes: n.trio.snapshotBytes,
@@ -492,6 +493,13 @@ func TestNothingIsAdmittedTwice(t *testing.T) {
 		admitted += acknowledged[k].Load()
 		lost += have - acknowledged[k].Load()
 	}
-	t.Logf("%d calls, %d admitted, %d permits lost to unknown outcomes, rebuilds %d %d %d", total.Load(), admitted, lost,
-		tr.nodes[0].group.Rebuilds.Load(), tr.nodes[1].group.Rebuilds.Load(), tr.nodes[2].group.Rebuilds.Load())
+	t.Logf(
+		"%d calls, %d admitted, %d permits lost to unknown outcomes, rebuilds %d %d %d",
+		total.Load(),
+		admitted,
+		lost,
+		tr.nodes[0].group.Rebuilds.Load(),
+		tr.nodes[1].group.Rebuilds.Load(),
+		tr.nodes[2].group.Rebuilds.Load(),
+	)
 }

@@ -194,7 +194,8 @@ func (r *Replica) landed(b *batch, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err != nil {
-		r.endLocked(err) // while it still counts as on its way: the engine has what may never be agreed on
+		// while it still counts as on its way: the engine has what may never be agreed on
+		r.endLocked(err)
 		err = ErrUnknown
 	}
 	if !b.empty() {
@@ -223,8 +224,8 @@ func (r *Replica) lead(p *Partition) bool {
 	return true
 }
 
-// end ends leadership. If anything was on its way, the engine is ahead of the log, perhaps for good:
-// then the replica is spoiled.
+// end ends leadership. If anything was on its way, the engine is ahead of the log, perhaps for
+// good: then the replica is spoiled.
 func (r *Replica) end(why error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -67,7 +67,8 @@ func (t *timeline) begin() *clock.Clock {
 			now := led.Now() * 1000
 			return now + max(-longestSlew, min(wall-now, longestSlew)), elapsed
 		},
-	}, slog.New(slog.NewTextHandler(io.Discard, nil))) // the node's own clock logs differences, once
+		// the node's own clock logs differences, once
+	}, slog.New(slog.NewTextHandler(io.Discard, nil)))
 	led = c
 	return c
 }

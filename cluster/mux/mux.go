@@ -65,7 +65,8 @@ var (
 // Options are what a port is made of.
 type Options struct {
 	Listener net.Listener
-	TLS      *tls.Config // nil: connections are neither encrypted nor proven; must ask for certificates
+	// nil: connections are neither encrypted nor proven; must ask for certificates
+	TLS *tls.Config
 	// Resolve returns the host:port at which a node can be dialled now.
 	Resolve func(node string) (string, error)
 }

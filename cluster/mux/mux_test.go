@@ -49,7 +49,19 @@ func TestConnectionsGoToTheirChannel(t *testing.T) {
 }
 
 func TestRefusalsSayWhy(t *testing.T) {
-	a, b, other, fresh := newPort(t, ClusterID{1}), newPort(t, ClusterID{1}), newPort(t, ClusterID{2}), newPort(t, ClusterID{})
+	a, b, other, fresh := newPort(
+		t,
+		ClusterID{1},
+	), newPort(
+		t,
+		ClusterID{1},
+	), newPort(
+		t,
+		ClusterID{2},
+	), newPort(
+		t,
+		ClusterID{},
+	)
 	go echo(b.Layer(Control), "control")
 	go echo(b.Layer(0), "zero")
 	for _, c := range []struct {

@@ -107,7 +107,8 @@ func TestEmptySaveDiscardsLinesBefore(t *testing.T) {
 // Every error of a file is reported at once, with its line; without them nothing starts.
 func TestErrorsOfTheConfigurationFile(t *testing.T) {
 	inDirectory(t, map[string]string{
-		"a.conf": "daemonize no\n\nport x\nmaxmemory much\nprot 1\nappendonly\ntimeout 1 2\ncluster-slave-no-failover yes\n" +
+		"a.conf": "daemonize no\n\nport x\nmaxmemory much\nprot 1\nappendonly\ntimeout 1 2\n" +
+			"cluster-slave-no-failover yes\n" +
 			"requirepass a b\ninclude b.conf\nclient-output-buffer-limit normal 1\n",
 		"b.conf": "databases 0\nhz 10\n",
 		"c.conf": "port 1\nbind \"x\n",

@@ -54,8 +54,8 @@ const (
 
 const (
 	errUnblocked = engine.Error("UNBLOCKED client unblocked via CLIENT UNBLOCK")
-	errMoved     = engine.Error("TRYAGAIN another node begins to lead this slot, and the call has changed nothing: send it " +
-		"again")
+	errMoved     = engine.Error(
+		"TRYAGAIN another node begins to lead this slot, and the call has changed nothing: send it again")
 )
 
 // Enqueue makes a call wait whose handler has returned command.ErrWait. The caller holds the locks
