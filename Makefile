@@ -6,6 +6,10 @@ BIN := bin/rlserver
 run: build ## build the server and start it with defaults; FLAGS="--port 6380" passes flags on
 	$(BIN) $(FLAGS)
 
+.PHONY: cluster
+cluster: build ## start three nodes of a cluster on this machine, and print how to talk to them and how to kill one
+	deploy/cluster/run $(BIN) $(FLAGS)
+
 .PHONY: build
 build: ## build bin/rlserver
 	$(GO) build -o $(BIN) ./cmd/rlserver

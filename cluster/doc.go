@@ -3,10 +3,10 @@
 //
 // # What a cluster is
 //
-// The 16,384 slots of Redis Cluster (package slot) are shared evenly by a number of groups, which is
-// fixed when the cluster is made. A group has replicas on up to three nodes, and one of them leads:
-// it serves the calls on the group's keys (package group). All connections between nodes use one
-// port (package mux).
+// The 16,384 slots of Redis Cluster (package slot) are shared evenly by a number of groups, which
+// is fixed when the cluster is made. A group has replicas on up to three nodes, and one of them
+// leads: it serves the calls on the group's keys (package group). All connections between nodes use
+// one port (package mux).
 //
 //	Node -> Map                which nodes there are, and which have a replica of each group
 //	     -> group.Group        one for each replica on this node
