@@ -96,8 +96,9 @@ func generate(hosts []string, now time.Time) ([]file, error) {
 
 func serverTemplate(hosts []string) *x509.Certificate {
 	template := &x509.Certificate{
-		Subject:     pkix.Name{CommonName: "rlserver"},
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		Subject: pkix.Name{CommonName: "rlserver"},
+		// the nodes of a cluster prove themselves with it to each other
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}
 	for _, host := range append([]string{"localhost", "127.0.0.1", "::1"}, hosts...) {
 		if ip := net.ParseIP(host); ip != nil {

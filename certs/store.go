@@ -3,6 +3,7 @@ package certs
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -77,6 +78,27 @@ func (s *Store) OptionalConfig() *tls.Config {
 			return config, nil
 		},
 	}
+}
+
+// Nodes returns the configuration for connections between servers that have certificates of the same
+// CA, for both sides. Each side proves itself with its certificate. The error says what is missing.
+func (s *Store) Nodes() (*tls.Config, error) {
+	authorities := s.current.Load().ClientCAs
+	if authorities == nil {
+		return nil, errors.New("nodes check each other's certificates against a CA: set tls-ca-cert-file, and " +
+			"tls-auth-clients to yes or optional")
+	}
+	return &tls.Config{
+		MinVersion: tls.VersionTLS12, RootCAs: authorities,
+		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			return &s.current.Load().Certificates[0], nil
+		},
+		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+			config := s.current.Load().Clone()
+			config.ClientAuth = tls.RequireAndVerifyClientCert
+			return config, nil
+		},
+	}, nil
 }
 
 // Expiry returns when the certificate in force expires.

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -95,8 +96,15 @@ func (p *parts) openCluster() error {
 	if own.Expect%2 == 0 {
 		p.log.Warn("--bootstrap-expect is even: one node fewer would outlive as many failures", "nodes", own.Expect)
 	}
+	var secure *tls.Config
+	if p.certs != nil {
+		if secure, err = p.certs.Nodes(); err != nil {
+			closeAll(listeners)
+			return fmt.Errorf("--cluster with TLS: %w", err)
+		}
+	}
 	p.cluster.node, err = cluster.Open(cluster.Options{
-		Name: name, Dir: start.Dir, Listener: listeners[0], Join: join, Expect: own.Expect, Groups: own.Groups,
+		Name: name, Dir: start.Dir, Listener: listeners[0], TLS: secure, Join: join, Expect: own.Expect, Groups: own.Groups,
 		Timeout: time.Duration(own.Timeout) * time.Millisecond, Sync: p.settings.Store().Sync == storage.SyncAlways,
 		Host: own.AnnounceHost, Port: cmp.Or(own.AnnouncePort, start.Port), Version: version, Engine: p.cluster.engine,
 		Clock: p.source, Log: p.log, Begun: p.cluster.begun,
