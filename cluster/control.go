@@ -50,6 +50,47 @@ func (c *control) Exchange(theirs Report, own *Report) error {
 	return nil
 }
 
+// Time is what a node knows about the time of a group.
+type Time struct {
+	MS    int64 // Unix ms
+	Known bool
+}
+
+// Time answers what this node knows about the time of a group.
+func (c *control) Time(number int, t *Time) error {
+	if g := c.n.Group(number); g != nil {
+		t.MS, t.Known = g.Estimate()
+	}
+	return nil
+}
+
+// askTime asks the other replicas of a group what time it is there, and returns the latest.
+func (n *Node) askTime(number int, names []string) (ms int64, known bool) {
+	answers := make(chan Time, replication)
+	asked := 0
+	for _, name := range names {
+		if name == n.self.Name {
+			continue
+		}
+		asked++
+		go func() {
+			p := n.peerNamed(name)
+			defer p.close()
+			var t Time
+			if p.call("Time", number, &t, n.options.Timeout/4) != nil {
+				t = Time{}
+			}
+			answers <- t
+		}()
+	}
+	for range asked {
+		if t := <-answers; t.Known {
+			ms, known = max(ms, t.MS), true
+		}
+	}
+	return ms, known
+}
+
 // serveControl serves the control channel until it is closed.
 func (n *Node) serveControl(l *mux.Layer) {
 	server := rpc.NewServer()

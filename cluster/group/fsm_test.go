@@ -26,7 +26,7 @@ func newFSM(t *testing.T) *fsm {
 
 // lead makes the replica lead in a term.
 func (f *fsm) lead(term uint64) *Partition {
-	p := &Partition{Replica: f.replica.Load(), Clock: f.time.begin(), term: term, ended: make(chan struct{})}
+	p := &Partition{Replica: f.replica.Load(), Clock: f.time.begin(nobody), term: term, ended: make(chan struct{})}
 	p.lead(p)
 	return p
 }

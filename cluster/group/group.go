@@ -27,6 +27,8 @@ type Options struct {
 	Clock   clock.Source
 	Log     *slog.Logger
 	Layer   func() Layer // opens the connections; closed and opened again at a rebuild
+	// AskTime asks the other nodes for what Group.Estimate returns there; nil: nobody can be asked
+	AskTime func() (ms int64, ok bool)
 	// Begun is called before calls are served on a partition. It must not block. nil: nothing
 	Begun func(*Partition)
 
@@ -78,6 +80,9 @@ const defaultSnapshotBytes = 64 << 20
 // on all nodes; nil if this node joins a group that exists. It is ignored if there is state.
 func Open(o Options, members []string) (*Group, error) {
 	o.snapshotBytes = cmp.Or(o.snapshotBytes, defaultSnapshotBytes)
+	if o.AskTime == nil {
+		o.AskTime = func() (int64, bool) { return 0, false }
+	}
 	g := &Group{
 		options: o, log: o.Log.With("group", o.Number), time: newTimeline(o.Clock),
 		changed: make(chan struct{}), quit: make(chan struct{}), done: make(chan struct{}),
@@ -275,7 +280,7 @@ func (g *Group) claim(run *running) {
 		return
 	}
 	p := &Partition{
-		Replica: r, Group: g.options.Number, Clock: g.time.begin(), term: c.term, ended: make(chan struct{}),
+		Replica: r, Group: g.options.Number, Clock: g.time.begin(g.options.AskTime), term: c.term, ended: make(chan struct{}),
 	}
 	if g.options.Begun != nil {
 		g.options.Begun(p)
@@ -482,6 +487,10 @@ func (g *Group) HandOver(ctx context.Context, to string) error {
 	}
 	return err
 }
+
+// Estimate returns the group's time as far as this node knows it, Unix ms. ok is false if it has
+// heard no leader since it was started.
+func (g *Group) Estimate() (ms int64, ok bool) { return g.time.estimate() }
 
 // Status is the state of a group on this node.
 type Status struct {

@@ -46,9 +46,22 @@ func (t *timeline) saw(ms int64, live bool) {
 // slews without a jump.
 const longestSlew = int64(30 * time.Second / time.Microsecond)
 
-// begin returns the clock of a new leader. If no leader has been heard since the start, the whole
-// cluster has stopped: then the system clock says how long that took.
-func (t *timeline) begin() *clock.Clock {
+// estimate returns the time as far as this replica knows it, Unix ms. ok is false if it has heard no
+// leader since the start: then it only knows when its log ends.
+func (t *timeline) estimate() (ms int64, ok bool) {
+	p := t.point.Load()
+	return p.at + (t.source.Elapsed() - p.applied).Milliseconds(), t.live.Load()
+}
+
+// begin returns the clock of a new leader. If it has heard no other leader since the start, ask
+// returns what the other nodes know. If they know nothing either, the whole cluster has stopped:
+// then the system clock says how long that took.
+func (t *timeline) begin(ask func() (ms int64, ok bool)) *clock.Clock {
+	if !t.live.Load() {
+		if ms, ok := ask(); ok {
+			t.saw(ms, true)
+		}
+	}
 	wall, elapsed := t.source.Read()
 	p := t.point.Load()
 	at := max(p.at*1000+(elapsed-p.applied).Microseconds(), (p.at+1)*1000)

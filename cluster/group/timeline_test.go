@@ -27,6 +27,9 @@ func (m *machine) pass(d time.Duration) {
 	m.elapsed += d
 }
 
+// nobody is the answer of other nodes that know nothing, or are not there.
+func nobody() (int64, bool) { return 0, false }
+
 const noon = int64(1_800_000_000_000)
 
 func TestAFailoverTurnsTimeNeitherForwardNorBack(t *testing.T) {
@@ -35,7 +38,7 @@ func TestAFailoverTurnsTimeNeitherForwardNorBack(t *testing.T) {
 		tl := newTimeline(m.source())
 		tl.saw(noon, true) // by the leader, whose clock is right
 		m.pass(700 * time.Millisecond)
-		c := tl.begin()
+		c := tl.begin(nobody)
 		assert.Equal(t, noon+700, c.Now(), "system clock off by %v", off)
 		for range 1000 {
 			m.pass(time.Second)
@@ -50,16 +53,26 @@ func TestTimeGoesOnStrictlyAfterTheLog(t *testing.T) {
 	m := &machine{wall: noon - 1000}
 	tl := newTimeline(m.source())
 	tl.saw(noon, true)
-	assert.Equal(t, noon+1, tl.begin().Now())
+	assert.Equal(t, noon+1, tl.begin(nobody).Now())
 }
 
 func TestWhenTheWholeClusterStartsTheSystemClockCounts(t *testing.T) {
 	m := &machine{wall: noon}
 	tl := newTimeline(m.source())
 	tl.saw(noon-3_600_000, false) // from the own log
-	assert.Equal(t, noon, tl.begin().Now())
+	assert.Equal(t, noon, tl.begin(nobody).Now())
 
 	behind := newTimeline((&machine{wall: noon}).source())
 	behind.saw(noon+5000, false)
-	assert.Equal(t, noon+5001, behind.begin().Now(), "but never turns it back")
+	assert.Equal(t, noon+5001, behind.begin(nobody).Now(), "but never turns it back")
+}
+
+func TestALeaderThatWasRestartedAsksTheOthers(t *testing.T) {
+	for _, off := range []time.Duration{time.Hour, -time.Hour} {
+		m := &machine{wall: noon + off.Milliseconds()}
+		tl := newTimeline(m.source())
+		tl.saw(noon-500, false) // from the own log
+		c := tl.begin(func() (int64, bool) { return noon, true })
+		assert.Equal(t, noon+1, c.Now(), "system clock off by %v", off)
+	}
 }
