@@ -178,7 +178,8 @@ func (n *Node) openGroups() error {
 			Number: g, Node: n.self.Name, Dir: filepath.Join(n.options.Dir, fmt.Sprintf("group-%04d", g)),
 			Sync: n.options.Sync, Timeout: n.options.Timeout, Engine: n.options.Engine, Clock: n.options.Clock,
 			Log: n.log, Begun: n.options.Begun,
-			AskTime: func() (int64, bool) { return n.askTime(g, names) }, Layer: func() group.Layer { return n.port.Layer(mux.Channel(g)) },
+			AskTime: func() (int64, bool) { return n.askTime(g, names) },
+			Layer:   func() group.Layer { return n.port.Layer(mux.Channel(g)) },
 		}, names)
 		if err != nil {
 			closeGroups(groups)

@@ -280,7 +280,8 @@ func (g *Group) claim(run *running) {
 		return
 	}
 	p := &Partition{
-		Replica: r, Group: g.options.Number, Clock: g.time.begin(g.options.AskTime), term: c.term, ended: make(chan struct{}),
+		Replica: r, Group: g.options.Number, Clock: g.time.begin(g.options.AskTime), term: c.term,
+		ended: make(chan struct{}),
 	}
 	if g.options.Begun != nil {
 		g.options.Begun(p)

@@ -46,7 +46,8 @@ func (t *timeline) saw(ms int64, live bool) {
 // slews without a jump.
 const longestSlew = int64(30 * time.Second / time.Microsecond)
 
-// estimate returns the time as far as this replica knows it, Unix ms. ok is false if it has heard no
+// estimate returns the time as far as this replica knows it, Unix ms. ok is false if it has heard
+// no
 // leader since the start: then it only knows when its log ends.
 func (t *timeline) estimate() (ms int64, ok bool) {
 	p := t.point.Load()

@@ -104,7 +104,8 @@ func (p *parts) openCluster() error {
 		}
 	}
 	p.cluster.node, err = cluster.Open(cluster.Options{
-		Name: name, Dir: start.Dir, Listener: listeners[0], TLS: secure, Join: join, Expect: own.Expect, Groups: own.Groups,
+		Name: name, Dir: start.Dir, Listener: listeners[0], TLS: secure, Join: join, Expect: own.Expect,
+		Groups:  own.Groups,
 		Timeout: time.Duration(own.Timeout) * time.Millisecond, Sync: p.settings.Store().Sync == storage.SyncAlways,
 		Host: own.AnnounceHost, Port: cmp.Or(own.AnnouncePort, start.Port), Version: version, Engine: p.cluster.engine,
 		Clock: p.source, Log: p.log, Begun: p.cluster.begun,
