@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -203,4 +204,28 @@ func TestClusterIsDownWithoutAMajority(t *testing.T) {
 		var said redis.Error
 		return errors.As(err, &said) && strings.HasPrefix(said.Error(), "CLUSTERDOWN")
 	})
+}
+
+func TestClusterServesRueidis(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t, 3)
+	client, err := rueidis.NewClient(rueidis.ClientOption{
+		InitAddress: []string{"127.0.0.1:" + c.ports[0]}, DisableCache: true,
+	})
+	require.NoError(t, err)
+	defer client.Close()
+	assert.Equal(t, rueidis.ClientModeCluster, client.Mode())
+	for i := range 100 {
+		key := fmt.Sprint("k", i)
+		require.NoError(t, client.Do(t.Context(), client.B().Set().Key(key).Value(key).Build()).Error())
+	}
+	var calls []rueidis.Completed
+	for i := range 100 {
+		calls = append(calls, client.B().Get().Key(fmt.Sprint("k", i)).Build())
+	}
+	for i, reply := range client.DoMulti(t.Context(), calls...) {
+		text, err := reply.ToString()
+		require.NoError(t, err)
+		assert.Equal(t, fmt.Sprint("k", i), text)
+	}
 }
