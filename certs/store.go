@@ -81,8 +81,8 @@ func (s *Store) OptionalConfig() *tls.Config {
 }
 
 // Nodes returns the configuration for connections between servers that have certificates of the
-// same
-// CA, for both sides. Each side proves itself with its certificate. The error says what is missing.
+// same CA, for both sides. Each side proves itself with its certificate. The error says what is
+// missing.
 func (s *Store) Nodes() (*tls.Config, error) {
 	authorities := s.current.Load().ClientCAs
 	if authorities == nil {

@@ -206,6 +206,53 @@ func TestClusterIsDownWithoutAMajority(t *testing.T) {
 	})
 }
 
+// TestClusterRefusesWhatItDoesNotHave makes calls that would be half right on one of several nodes.
+func TestClusterRefusesWhatItDoesNotHave(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t, 1)
+	client := c.client(0)
+	for _, test := range []struct{ call, want string }{
+		{"ACL SETUSER bob on", "ERR in a cluster, users are not copied"},
+		{"ACL DELUSER bob", "ERR in a cluster, users are not copied"},
+		{"ACL SAVE", "ERR in a cluster, users are not copied"},
+		{"SAVE", "ERR in a cluster, each group"},
+		{"BGSAVE", "ERR in a cluster, each group"},
+		{"BGREWRITEAOF", "ERR in a cluster, each group"},
+		{"LASTSAVE", "ERR in a cluster, each group"},
+		{"DEBUG RELOAD", "ERR in a cluster, each group"},
+		{"DEBUG LOADAOF", "ERR in a cluster, each group"},
+		{"RL.TOP", "ERR this command is not available in a cluster"},
+		{"RANDOMKEY", "ERR this command is not available in a cluster"},
+		{"MEMORY STATS", "ERR this command is not available in a cluster"},
+		{"MEMORY DOCTOR", "ERR this command is not available in a cluster"},
+		{"DEBUG DIGEST", "ERR this command is not available in a cluster"},
+		{"SWAPDB 0 0", "ERR this command is not available in a cluster"},
+		{"SORT k BY w_*", "ERR in a cluster, a call cannot read keys"},
+		{"SELECT 1", "ERR DB index is out of range"},
+		{"COPY {a}b {a}c DB 1", "ERR DB index is out of range"},
+		{"MOVE a 1", "ERR DB index is out of range"},
+		{"CLUSTER MEET 127.0.0.1 7000", "ERR unknown subcommand 'MEET'"},
+		{"CLUSTER FORGET x", "ERR unknown subcommand 'FORGET'"},
+		{"CONFIG SET maxmemory 100mb", "ERR CONFIG SET failed"},
+		{"CONFIG SET appendfsync always", "ERR CONFIG SET failed"},
+		{"CONFIG SET proto-max-bulk-len 1gb", "ERR CONFIG SET failed"},
+		{"CONFIG SET save 1", "ERR CONFIG SET failed"},
+	} {
+		var words []any
+		for _, word := range strings.Fields(test.call) {
+			words = append(words, word)
+		}
+		assert.ErrorContains(t, client.Do(t.Context(), words...).Err(), test.want, test.call)
+	}
+	pipe := client.TxPipeline()
+	pipe.Do(t.Context(), "ACL", "SETUSER", "bob")
+	_, err := pipe.Exec(t.Context())
+	assert.ErrorContains(t, err, "EXECABORT")
+	assert.NoError(t, client.Set(t.Context(), "k", 1, 0).Err())
+	assert.Equal(t, "16777216", client.ConfigGet(t.Context(), "proto-max-bulk-len").Val()["proto-max-bulk-len"])
+	assert.Equal(t, "1", client.ConfigGet(t.Context(), "databases").Val()["databases"])
+}
+
 func TestClusterServesRueidis(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t, 3)

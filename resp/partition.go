@@ -152,6 +152,9 @@ func (s *session) use(p *partition) {
 // enter makes a call run on the partition of its keys, in a cluster. It may wait for an election;
 // no lock is held.
 func (s *session) enter(p *command.Prepared, keys []engine.Key) error {
+	if err := refusedInCluster(p, len(keys)); err != nil {
+		return err
+	}
 	if len(keys) == 0 {
 		if strings.HasPrefix(p.Command.FullName(), "rl.policy|") {
 			return s.enterSlot(0) // its group has the policies, and the others copy them from there
@@ -312,6 +315,9 @@ func (c *clustered) failed(p *partition) bool {
 func (s *session) sameSlot(p *command.Prepared) error {
 	s.hasher.Reset()
 	s.hasher.Add(p)
+	if err := refusedInCluster(p, len(s.hasher.Keys)); err != nil {
+		return err
+	}
 	if len(s.hasher.Keys) == 0 {
 		if p.WantsAll() || p.Command.Flags&(command.Write|command.Readonly) != 0 {
 			return errWholeKeyspace

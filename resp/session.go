@@ -37,6 +37,8 @@ type session struct {
 	replyStart int             // where the reply of the current call begins
 	position   engine.Position // the latest change a reply depends on: flush waits for it
 
+	clustered *clustered // see partition.go; nil: the server is alone
+
 	// The calls that run under one hold of locks, see pipeline.go, and what runs after it.
 	group    []command.Prepared
 	hasher   command.Hasher // with the keys of all of them
@@ -56,8 +58,6 @@ type session struct {
 	watching    engine.Watch
 
 	waiter atomic.Pointer[waitqueue.Waiter] // while a call waits; nil otherwise
-
-	clustered *clustered // nil: the server is alone
 }
 
 // replyMode is what CLIENT REPLY has set.

@@ -12,6 +12,11 @@ import (
 func (s *Server) changeSettings(c *command.Call, changes []config.Change) error {
 	s.setting.Lock()
 	defer s.setting.Unlock()
+	if s.cluster != nil {
+		if err := refusedSetting(changes); err != nil {
+			return err
+		}
+	}
 	var apply []func()
 	for _, change := range changes {
 		put, err := change.Set(s.Settings, change.Value)

@@ -35,9 +35,30 @@ func (c *setup) validateCluster() error {
 		return errors.New("--cluster needs --appendonly yes: a node without a log would forget what it has agreed on")
 	case start.Databases != 16 && start.Databases != 1:
 		return fmt.Errorf("--cluster has database 0 alone, and --databases is %d", start.Databases)
+	case len(start.Bind) == 0:
+		return errors.New("--cluster needs --bind: other nodes and clients connect to its first address")
+	case start.TLSPort != 0:
+		return errors.New("--cluster does not have --tls-port yet: the cluster's redirections go to --port. TLS " +
+			"between the nodes needs --tls-cert-file, --tls-key-file and --tls-ca-cert-file alone")
+	case start.HTTP.Port != 0:
+		return errors.New("--cluster does not have --http-port yet: the page and the metrics do not know the keys of " +
+			"its groups. INFO cluster and CLUSTER NODES show the state")
+	case start.Policies != "":
+		return errors.New("--cluster does not have --policies yet: RL.POLICY SET gives a policy to all groups")
+	case len(c.Store().Save) > 0:
+		return errors.New("--cluster does not have --save: each group of slots makes snapshots as its log grows")
+	case c.MaxMemory() > 0:
+		return errors.New("--cluster does not have --maxmemory yet: keys of a cluster are not evicted")
 	}
+	start := &c.Start
+	start.Databases = 1
+	c.Limits.MaxBulk.Store(min(c.Limits.MaxBulk.Load(), mostClusterBulk))
 	return nil
 }
+
+// mostClusterBulk is how many bytes an argument may have at most: an entry of the nodes' log has at
+// most 64 MB.
+const mostClusterBulk = 16 << 20
 
 // checkClusterDir returns an error if a directory has the data of a server alone.
 func checkClusterDir(dir string) error {

@@ -35,6 +35,9 @@ const (
 	transactionsText = "" +
 		"The commands between MULTI and EXEC run as one: no other client sees a part of it. EXEC runs nothing\n" +
 		"if a key given to WATCH has changed since.\n"
+	clusterText = "" +
+		"Of a server that runs with `--cluster-enabled yes`, see docs/CLUSTER.md. READONLY, READWRITE\n" +
+		"and ASKING change nothing.\n"
 	scriptingText = "" +
 		"The server runs no scripts: EVAL, EVALSHA, EVAL_RO, EVALSHA_RO, FCALL, FCALL_RO, SCRIPT LOAD and\n" +
 		"FUNCTION LOAD return an error that names the commands to use instead. These commands exist for " +
@@ -53,6 +56,7 @@ var manual = []struct{ group, title, text string }{
 	{"connection", "Connections", ""},
 	{"server", "Server", serverText},
 	{"transactions", "Transactions", transactionsText},
+	{"cluster", "Cluster", clusterText},
 	{"scripting", "Scripting", scriptingText},
 	{"", "Errors of any command", errorsText},
 	{"", "Settings", settingsText + settable()},

@@ -1,0 +1,31 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
+
+func TestClusterSettingsThatAreRefused(t *testing.T) {
+	for _, test := range []struct{ flags, want string }{
+		{"", "--cluster needs --join"},
+		{"--join a,b,c --appendonly no", "--cluster needs --appendonly yes"},
+		{"--join a,b,c --databases 2", "--cluster has database 0 alone"},
+		{"--join a,b,c --port 0 --unixsocket s", "--cluster needs --port"},
+		{"--join a,b,c --port 60000", "--port 60000 plus 10000 is no port"},
+		{"--join a,b,c --tls-port 6390", "--cluster does not have --tls-port yet"},
+		{"--join a,b,c --http-port 8080", "--cluster does not have --http-port yet"},
+		{"--join a,b,c --policies p.yaml", "--cluster does not have --policies yet"},
+		{"--join a,b,c --maxmemory 1gb", "--cluster does not have --maxmemory yet"},
+		{"--join a,b,c --save=3600_1", "--cluster does not have --save"},
+	} {
+		argv := strings.Fields("--cluster " + test.flags)
+		for i := range argv {
+			argv[i] = strings.ReplaceAll(argv[i], "_", " ")
+		}
+		_, _, err := parse(argv, new(bytes.Buffer))
+		assert.ErrorContains(t, err, test.want, test.flags)
+	}
+}
