@@ -72,7 +72,6 @@ type Node struct {
 	heardSince map[string]time.Time
 	leaders    []leader      // of each group, as other nodes report
 	ready      chan struct{} // closed when the groups are open
-	failed     error         // why this node cannot be a member
 
 	quit context.CancelFunc
 	work sync.WaitGroup
