@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strconv"
 
+	"rlserver/grammar"
 	"rlserver/resp/command"
-	"rlserver/resp/grammar"
 )
 
 // Commands on the whole keyspace run on all groups that this node leads, one after the other.

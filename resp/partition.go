@@ -10,8 +10,8 @@ import (
 	"rlserver/clock"
 	"rlserver/cluster/slot"
 	"rlserver/engine"
+	"rlserver/grammar"
 	"rlserver/resp/command"
-	"rlserver/resp/grammar"
 	"rlserver/resp/waitqueue"
 )
 
