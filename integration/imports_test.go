@@ -73,9 +73,8 @@ var mayImport = map[string]struct{ ours, others []string }{
 	"rlserver/acl":   {ours: []string{"rlserver/smallfile"}},
 	"rlserver/resp": {
 		ours: []string{
-			"rlserver/cluster/slot",
-			"rlserver/acl", "rlserver/certs", "rlserver/clock", "rlserver/engine", "rlserver/engine/object",
-			"rlserver/storage",
+			"rlserver/cluster/slot", "rlserver/resp/commands/clustering",
+			"rlserver/acl", "rlserver/certs", "rlserver/clock", "rlserver/engine", "rlserver/storage",
 			"rlserver/resp/clientmem", "rlserver/resp/command", "rlserver/resp/config", "rlserver/resp/glob",
 			"rlserver/grammar",
 			"rlserver/resp/waitqueue", "rlserver/resp/wire",
@@ -102,7 +101,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 	},
 	"rlserver/resp/command": {
 		ours: []string{
-			"rlserver/acl", "rlserver/clock",
+			"rlserver/acl", "rlserver/clock", "rlserver/cluster/slot",
 			"rlserver/engine", "rlserver/engine/limit", "rlserver/engine/object", "rlserver/engine/rule",
 			"rlserver/resp/config", "rlserver/resp/diagnostics", "rlserver/resp/glob", "rlserver/grammar",
 			"rlserver/resp/wire", "rlserver/stats", "rlserver/storage",
@@ -117,6 +116,12 @@ var mayImport = map[string]struct{ ours, others []string }{
 		ours: []string{"rlserver/clock", "rlserver/engine", "rlserver/resp/command", "rlserver/resp/wire"},
 	},
 	"rlserver/resp/diagnostics": {ours: []string{"rlserver/resp/config", "rlserver/grammar"}},
+	"rlserver/resp/commands/clustering": {
+		ours: []string{
+			"rlserver/cluster/slot", "rlserver/engine", "rlserver/engine/object", "rlserver/grammar",
+			"rlserver/resp/command", "rlserver/resp/config", "rlserver/resp/wire",
+		},
+	},
 	"rlserver/resp/commands/diagnose": {
 		ours: []string{
 			"rlserver/engine", "rlserver/resp/command", "rlserver/resp/diagnostics", "rlserver/resp/wire",

@@ -10,6 +10,7 @@ import (
 	"rlserver/engine"
 	"rlserver/grammar"
 	"rlserver/resp/command"
+	"rlserver/resp/commands/clustering"
 )
 
 // execute runs one call: command table, arity, login, memory and disk, locks, handler, effects. It
@@ -50,9 +51,11 @@ func (s *session) execute(words [][]byte) {
 	if c.Prepare != nil {
 		c.Prepare(&s.Call, words)
 	}
-	if s.clustered != nil && overGroups[c.Name] != nil {
-		s.runOnGroups(p)
-		return
+	if s.clustered != nil {
+		if join := clustering.JoinOf(c); join != nil {
+			s.runOnGroups(p, join)
+			return
+		}
 	}
 	if err := s.begin(p, now); err != nil {
 		s.reject(c, err)

@@ -53,6 +53,8 @@
 //	settings.go          puts what CONFIG SET changes into force
 //	maxmemory.go         how much memory the process takes, and what that leaves to the keys
 //	table.go             imports the families of commands
+//	partition.go         in a cluster: where a call runs, and what its reply waits for
+//	keyspaces.go         in a cluster: commands on the whole keyspace
 //
 // # The order of locks
 //

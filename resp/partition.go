@@ -12,6 +12,7 @@ import (
 	"rlserver/engine"
 	"rlserver/grammar"
 	"rlserver/resp/command"
+	"rlserver/resp/commands/clustering"
 	"rlserver/resp/waitqueue"
 )
 
@@ -40,6 +41,7 @@ type Outcome interface {
 
 // Cluster is the cluster that this server is a node of.
 type Cluster interface {
+	command.Cluster
 	// Groups returns how many groups share the slots; 0: the cluster is not made yet.
 	Groups() int
 	// Lead returns the partition of a group if this node leads it. Otherwise the error is a
@@ -47,10 +49,6 @@ type Cluster interface {
 	Lead(group int) (*Partition, error)
 	// Await is Lead, but waits for a leader as long as calls are held, or until the context ends.
 	Await(ctx context.Context, group int) (*Partition, error)
-	// View returns the cluster as clients are to see it.
-	View() ClusterView
-	// HandOver makes other nodes lead the groups that this one leads.
-	HandOver(ctx context.Context) error
 }
 
 // MovedError reports which node leads a group, by its host:port for clients.
@@ -101,7 +99,6 @@ const (
 	errOtherSlots = engine.Error(
 		"CROSSSLOT the keys of one call have to be in one slot of the cluster: keys with the same {tag} are, such as " +
 			"{user1}:minute and {user1}:day")
-	errWholeKeyspace = engine.Error("ERR this command is not available in a cluster: no node has all keys")
 )
 
 // seat is a session's Tx on a partition.
@@ -152,7 +149,7 @@ func (s *session) use(p *partition) {
 // enter makes a call run on the partition of its keys, in a cluster. It may wait for an election;
 // no lock is held.
 func (s *session) enter(p *command.Prepared, keys []engine.Key) error {
-	if err := refusedInCluster(p, len(keys)); err != nil {
+	if err := clustering.Refused(p, len(keys)); err != nil {
 		return err
 	}
 	if len(keys) == 0 {
@@ -162,7 +159,7 @@ func (s *session) enter(p *command.Prepared, keys []engine.Key) error {
 		s.use(s.server.lobby)
 		if p.WantsAll() ||
 			p.Command.Flags&(command.Write|command.Readonly) != 0 && p.Command.Flags&command.OwnLocks == 0 {
-			return errWholeKeyspace
+			return clustering.ErrWholeKeyspace
 		}
 		return nil
 	}
@@ -315,12 +312,12 @@ func (c *clustered) failed(p *partition) bool {
 func (s *session) sameSlot(p *command.Prepared) error {
 	s.hasher.Reset()
 	s.hasher.Add(p)
-	if err := refusedInCluster(p, len(s.hasher.Keys)); err != nil {
+	if err := clustering.Refused(p, len(s.hasher.Keys)); err != nil {
 		return err
 	}
 	if len(s.hasher.Keys) == 0 {
 		if p.WantsAll() || p.Command.Flags&(command.Write|command.Readonly) != 0 {
-			return errWholeKeyspace
+			return clustering.ErrWholeKeyspace
 		}
 		return nil
 	}

@@ -122,12 +122,12 @@ func NewServer(o Options) *Server {
 	}
 	s.Waiting, s.RetryWaiting = &s.queues, s.PoliciesChanged
 	s.Env.Figures, s.ResetFigures, s.FreeMemory = s.Figures, s.resetFigures, s.freeMemory
-	s.ChangeSettings = s.changeSettings
+	s.ChangeSettings, s.Keyspaces = s.changeSettings, s.keyspaces
 	s.initUsers()
 	o.Clock.OnStep(s.queues.RetryAll)
 	s.queues.Init(o.Engine, o.Clock, s.unavailable)
 	if o.Cluster != nil {
-		s.ClusterFields = s.writeClusterFields
+		s.Env.Cluster = o.Cluster
 		s.cluster, s.lobby = o.Cluster, &partition{env: &s.Env, queues: &s.queues, group: -1}
 	}
 	s.memory.Init()

@@ -5,6 +5,7 @@ import (
 
 	"rlserver/engine"
 	"rlserver/resp/command"
+	"rlserver/resp/commands/clustering"
 	"rlserver/resp/config"
 )
 
@@ -13,7 +14,7 @@ func (s *Server) changeSettings(c *command.Call, changes []config.Change) error 
 	s.setting.Lock()
 	defer s.setting.Unlock()
 	if s.cluster != nil {
-		if err := refusedSetting(changes); err != nil {
+		if err := clustering.RefusedSetting(changes); err != nil {
 			return err
 		}
 	}

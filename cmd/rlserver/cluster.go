@@ -16,6 +16,7 @@ import (
 	"rlserver/cluster/group"
 	"rlserver/engine"
 	"rlserver/resp"
+	"rlserver/resp/command"
 	"rlserver/storage"
 )
 
@@ -226,7 +227,7 @@ func hostOf(m *cluster.Member) string {
 func addressOf(m *cluster.Member) string { return net.JoinHostPort(hostOf(m), strconv.Itoa(m.Port)) }
 
 // View implements resp.Cluster.
-func (c *clusterParts) View() (v resp.ClusterView) {
+func (c *clusterParts) View() (v command.ClusterView) {
 	m := c.node.Map()
 	if m == nil {
 		return v
@@ -239,7 +240,7 @@ func (c *clusterParts) View() (v resp.ClusterView) {
 		ago, heard := c.node.Heard(member.Name)
 		up := member.Name == c.node.Name() || heard && ago < c.hold
 		ids[member.Name] = member.ID
-		v.Nodes = append(v.Nodes, resp.ClusterNode{
+		v.Nodes = append(v.Nodes, command.ClusterNode{
 			ID: member.ID, Name: member.Name, Host: hostOf(member), Port: member.Port, BusPort: bus, Up: up,
 		})
 		if member.Name == c.node.Name() {

@@ -176,13 +176,13 @@ type Env struct {
 	Waiting  interface {
 		Empty(db int, keys []engine.Key) bool
 	}
-	Users        *acl.Users
-	AccessLog    *acl.Log
-	UsersChanged func(*Call) // called by a call that has changed users
-	// ClusterFields writes the fields of INFO about the cluster; nil: the server is alone.
-	ClusterFields  func(write func(name string, value any))
-	ReloadPolicies func() error // nil: there is no policy file
-	RetryWaiting   func()       // called without locks after policies have changed
+	Users          *acl.Users
+	AccessLog      *acl.Log
+	UsersChanged   func(*Call)       // called by a call that has changed users
+	Cluster        Cluster           // nil: the server is alone
+	Keyspaces      func() []Keyspace // what calls on this node run on
+	ReloadPolicies func() error      // nil: there is no policy file
+	RetryWaiting   func()            // called without locks after policies have changed
 
 	Figures      func() Figures // takes no lock that a call holds for long
 	ResetFigures func()         // makes the counters of Figures and Stats count from zero
@@ -202,7 +202,7 @@ func (e *Env) Refusal() string {
 
 // Mode returns the mode of the server as INFO and HELLO report it.
 func (e *Env) Mode() string {
-	if e.ClusterFields != nil {
+	if e.Cluster != nil {
 		return "cluster"
 	}
 	return "standalone"

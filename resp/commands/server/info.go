@@ -275,12 +275,13 @@ func writeCPU(r *report) {
 func ratio(a, b int64) string { return fmt.Sprintf("%.2f", float64(a)/float64(max(1, b))) }
 
 func writeCluster(r *report) {
-	if r.env.ClusterFields == nil {
+	if r.env.Cluster == nil {
 		r.field("cluster_enabled", 0)
 		return
 	}
 	r.field("cluster_enabled", 1)
-	r.env.ClusterFields(r.field)
+	v := r.env.Cluster.View()
+	v.Fields(r.field)
 }
 
 func writeKeyspace(r *report) {

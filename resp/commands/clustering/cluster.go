@@ -1,9 +1,9 @@
-package resp
+package clustering
 
 import (
 	"context"
 	"fmt"
-	"slices"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -116,58 +116,16 @@ const (
 	handOverAfter = 10 * time.Second // CLUSTER FAILOVER gives up
 )
 
-// ClusterView is the cluster as clients are to see it.
-type ClusterView struct {
-	Me    string // id of this node
-	Nodes []ClusterNode
-	// Groups has the ids of the nodes of each group, the leader's first; "": none leads.
-	Groups [][]string
-	Term   uint64 // the latest of all groups
-}
-
-// ClusterNode is a node of the cluster.
-type ClusterNode struct {
-	ID      string // 40 hex digits
-	Name    string
-	Host    string
-	Port    int // for clients
-	BusPort int
-	Up      bool // it was heard a short time ago
-}
-
-func (v *ClusterView) node(id string) *ClusterNode {
-	if i := slices.IndexFunc(v.Nodes, func(n ClusterNode) bool { return n.ID == id }); i >= 0 {
-		return &v.Nodes[i]
-	}
-	return nil
-}
-
-// slots returns the ranges of slots that a node leads.
-func (v *ClusterView) slots(id string) (list []slot.Range) {
-	for g, nodes := range v.Groups {
-		if len(nodes) == 0 || nodes[0] != id {
-			continue
-		}
-		r := slot.RangeOf(g, len(v.Groups))
-		if n := len(list); n > 0 && list[n-1].Last+1 == r.First {
-			list[n-1].Last = r.Last
-		} else {
-			list = append(list, r)
-		}
-	}
-	return list
-}
-
 func inCluster(run func(*command.Call) error) func(*command.Call) error {
 	return func(c *command.Call) error {
-		if sessionOf(c).server.cluster == nil {
+		if c.Env.Cluster == nil {
 			return errNoCluster
 		}
 		return run(c)
 	}
 }
 
-func viewOf(c *command.Call) ClusterView { return sessionOf(c).server.cluster.View() }
+func viewOf(c *command.Call) command.ClusterView { return c.Env.Cluster.View() }
 
 func accept(c *command.Call) error {
 	c.Reply.OK()
@@ -228,7 +186,7 @@ func clusterNodes(c *command.Call) error {
 			flags, link = "master,fail?", "disconnected"
 		}
 		fmt.Fprintf(&b, "%s %s:%d@%d %s - 0 0 %d %s", n.ID, n.Host, n.Port, n.BusPort, flags, v.Term, link)
-		for _, r := range v.slots(n.ID) {
+		for _, r := range v.Slots(n.ID) {
 			if r.First == r.Last {
 				fmt.Fprintf(&b, " %d", r.First)
 			} else {
@@ -260,7 +218,7 @@ func clusterSlots(c *command.Call) error {
 		c.Reply.Integer(int64(r.First))
 		c.Reply.Integer(int64(r.Last))
 		for _, id := range nodes {
-			n := v.node(id)
+			n := v.Node(id)
 			c.Reply.Array(4)
 			c.Reply.BulkString(n.Host)
 			c.Reply.Integer(int64(n.Port))
@@ -290,13 +248,13 @@ func clusterShards(c *command.Call) error {
 		}
 		c.Reply.Array(len(known))
 		for _, id := range known {
-			writeShardNode(&c.Reply, v.node(id), id == nodes[0])
+			writeShardNode(&c.Reply, v.Node(id), id == nodes[0])
 		}
 	}
 	return nil
 }
 
-func writeShardNode(r *wire.Reply, n *ClusterNode, leads bool) {
+func writeShardNode(r *wire.Reply, n *command.ClusterNode, leads bool) {
 	role, health := "replica", "online"
 	if leads {
 		role = "master"
@@ -321,24 +279,29 @@ func writeShardNode(r *wire.Reply, n *ClusterNode, leads bool) {
 	r.BulkString(health)
 }
 
-// ledSlot takes a slot, and returns the partition if this node leads it.
-func ledSlot(c *command.Call) (at int, p *Partition, err error) {
+// slotArg takes a slot, and returns the keyspace that has it if this node leads it.
+func slotArg(c *command.Call) (at int, led *command.Keyspace, err error) {
 	at, err = strconv.Atoi(string(c.Args.Next()))
 	if err != nil || at < 0 || at >= slot.Count {
 		return 0, nil, errBadSlot
 	}
-	cluster := sessionOf(c).server.cluster
-	if groups := cluster.Groups(); groups > 0 {
-		p, _ = cluster.Lead(slot.Group(at, groups))
+	groups := len(viewOf(c).Groups)
+	for _, k := range c.Env.Keyspaces() {
+		if k.Group == slot.Group(at, groups) {
+			return at, &k, nil
+		}
 	}
-	return at, p, nil
+	return at, nil, nil
 }
 
 // keysOf returns up to count names of keys in a slot.
-func (s *session) keysOf(at int, p *Partition, count int) (names []string) {
-	tx := p.Engine.NewTx()
+func keysOf(at int, k *command.Keyspace, count int) (names []string) {
+	if k == nil {
+		return nil
+	}
+	tx := k.Engine.NewTx()
 	for cursor := uint64(0); len(names) < count; {
-		cursor = tx.Scan(p.Clock.Now(), 0, cursor, 1000, func(name []byte, _ object.Type) {
+		cursor = tx.Scan(k.Time.Now(), 0, cursor, 1000, func(name []byte, _ object.Type) {
 			if slot.Of(name) == at && len(names) < count {
 				names = append(names, string(name))
 			}
@@ -352,21 +315,17 @@ func (s *session) keysOf(at int, p *Partition, count int) (names []string) {
 
 // clusterCountKeys handles CLUSTER COUNTKEYSINSLOT slot.
 func clusterCountKeys(c *command.Call) error {
-	at, p, err := ledSlot(c)
+	at, led, err := slotArg(c)
 	if err != nil {
 		return err
 	}
-	count := 0
-	if p != nil {
-		count = len(sessionOf(c).keysOf(at, p, 1<<31))
-	}
-	c.Reply.Integer(int64(count))
+	c.Reply.Integer(int64(len(keysOf(at, led, math.MaxInt))))
 	return nil
 }
 
 // clusterGetKeys handles CLUSTER GETKEYSINSLOT slot count.
 func clusterGetKeys(c *command.Call) error {
-	at, p, err := ledSlot(c)
+	at, led, err := slotArg(c)
 	if err != nil {
 		return err
 	}
@@ -374,10 +333,7 @@ func clusterGetKeys(c *command.Call) error {
 	if err != nil || count < 0 {
 		return errBadNumber
 	}
-	var names []string
-	if p != nil {
-		names = sessionOf(c).keysOf(at, p, count)
-	}
+	names := keysOf(at, led, count)
 	c.Reply.Array(len(names))
 	for _, name := range names {
 		c.Reply.BulkString(name)
@@ -387,32 +343,14 @@ func clusterGetKeys(c *command.Call) error {
 
 // clusterFailover handles CLUSTER FAILOVER: this node hands over all groups that it leads.
 func clusterFailover(c *command.Call) error {
-	s := sessionOf(c)
-	s.DeferUntilUnlocked(func() {
+	env := c.Env
+	c.Conn.DeferUntilUnlocked(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), handOverAfter)
 		defer cancel()
-		if err := s.server.cluster.HandOver(ctx); err != nil {
-			s.server.Log.Warn("not all groups were handed over", "error", err)
+		if err := env.Cluster.HandOver(ctx); err != nil {
+			env.Log.Warn("not all groups were handed over", "error", err)
 		}
 	})
 	c.Reply.OK()
 	return nil
-}
-
-// writeClusterFields writes who leads what to INFO.
-func (s *Server) writeClusterFields(write func(name string, value any)) {
-	v := s.cluster.View()
-	write("cluster_nodes", len(v.Nodes))
-	write("cluster_groups", len(v.Groups))
-	led, without := 0, 0
-	for _, nodes := range v.Groups {
-		switch nodes[0] {
-		case v.Me:
-			led++
-		case "":
-			without++
-		}
-	}
-	write("cluster_groups_led", led)
-	write("cluster_groups_without_leader", without)
 }

@@ -1,0 +1,86 @@
+package command
+
+import (
+	"context"
+	"slices"
+
+	"rlserver/clock"
+	"rlserver/cluster/slot"
+	"rlserver/engine"
+)
+
+// Cluster is the cluster that the server is a node of.
+type Cluster interface {
+	// View returns the cluster as clients are to see it.
+	View() ClusterView
+	// HandOver makes other nodes lead the groups that this one leads.
+	HandOver(ctx context.Context) error
+}
+
+// Keyspace is an engine that calls on this node run on, with its clock. A server alone has one. A
+// node of a cluster has one for each group of slots that it leads.
+type Keyspace struct {
+	Group  int // its number; 0 for a server alone
+	Engine *engine.Engine
+	Time   *clock.Clock
+}
+
+// ClusterView is the cluster as clients are to see it.
+type ClusterView struct {
+	Me    string // id of this node
+	Nodes []ClusterNode
+	// Groups has the ids of the nodes of each group, the leader's first; "": none leads.
+	Groups [][]string
+	Term   uint64 // the latest of all groups
+}
+
+// ClusterNode is a node of the cluster.
+type ClusterNode struct {
+	ID      string // 40 hex digits
+	Name    string
+	Host    string
+	Port    int // for clients
+	BusPort int
+	Up      bool // it was heard a short time ago
+}
+
+// Node returns a node by its id, nil if the cluster does not have it.
+func (v *ClusterView) Node(id string) *ClusterNode {
+	if i := slices.IndexFunc(v.Nodes, func(n ClusterNode) bool { return n.ID == id }); i >= 0 {
+		return &v.Nodes[i]
+	}
+	return nil
+}
+
+// Slots returns the ranges of slots that a node leads.
+func (v *ClusterView) Slots(id string) (list []slot.Range) {
+	for g, nodes := range v.Groups {
+		if len(nodes) == 0 || nodes[0] != id {
+			continue
+		}
+		r := slot.RangeOf(g, len(v.Groups))
+		if n := len(list); n > 0 && list[n-1].Last+1 == r.First {
+			list[n-1].Last = r.Last
+		} else {
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+// Fields writes the fields of INFO about the groups and their leaders.
+func (v *ClusterView) Fields(write func(name string, value any)) {
+	write("cluster_nodes", len(v.Nodes))
+	write("cluster_groups", len(v.Groups))
+	led, without := 0, 0
+	for _, nodes := range v.Groups {
+		switch nodes[0] {
+		case v.Me:
+			led++
+		case "":
+			without++
+		}
+	}
+	write("cluster_groups_led", led)
+	write("cluster_groups_without_leader", without)
+}

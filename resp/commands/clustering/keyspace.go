@@ -1,0 +1,128 @@
+package clustering
+
+import (
+	"bytes"
+	"slices"
+	"strconv"
+
+	"rlserver/grammar"
+	"rlserver/resp/command"
+	"rlserver/resp/wire"
+)
+
+// Commands on the whole keyspace run on all groups that this node leads, one after the other.
+
+// Joined is a call of a command on the whole keyspace, which runs on several groups.
+type Joined struct {
+	Words  [][]byte
+	Groups []int // numbers of those that this node leads, in order
+	// On runs the command on a group, with words that may differ from those of the call. Group -1
+	// has no keys.
+	On    func(group int, words [][]byte) (reply []byte, failed bool)
+	Reply *wire.Reply
+}
+
+// joins has the commands that run so, and how their replies are joined.
+var joins = map[string]func(*Joined){
+	"dbsize":   addUp,
+	"keys":     joinArrays,
+	"flushall": lastReply,
+	"flushdb":  lastReply,
+	"scan":     scanGroups,
+}
+
+// JoinOf returns how the replies of a command on the whole keyspace are joined; nil: the command
+// runs once.
+func JoinOf(c *command.Command) func(*Joined) {
+	if len(c.Keys) > 0 {
+		return nil
+	}
+	return joins[c.Name]
+}
+
+func (j *Joined) write(reply []byte) { j.Reply.B = append(j.Reply.B, reply...) }
+
+// addUp joins numbers.
+func addUp(j *Joined) {
+	sum := int64(0)
+	for _, group := range j.Groups {
+		reply, failed := j.On(group, j.Words)
+		if failed {
+			j.write(reply)
+			return
+		}
+		n, _ := grammar.ParseInt(bytes.TrimSuffix(reply[1:], []byte("\r\n")))
+		sum += n
+	}
+	j.Reply.Integer(sum)
+}
+
+// joinArrays joins arrays of names.
+func joinArrays(j *Joined) {
+	count, names := 0, []byte(nil)
+	for _, group := range j.Groups {
+		reply, failed := j.On(group, j.Words)
+		head, rest, _ := bytes.Cut(reply, []byte("\r\n"))
+		n, err := strconv.Atoi(string(head[1:]))
+		if failed || err != nil {
+			j.write(reply)
+			return
+		}
+		count, names = count+n, append(names, rest...)
+	}
+	j.Reply.Array(count)
+	j.write(names)
+}
+
+// lastReply keeps one of several replies that are alike.
+func lastReply(j *Joined) {
+	reply := []byte("+OK\r\n")
+	for _, group := range j.Groups {
+		var failed bool
+		if reply, failed = j.On(group, j.Words); failed {
+			break
+		}
+	}
+	j.write(reply)
+}
+
+// cursorGroupBits is how many low bits of a cursor of SCAN are the number of the group that it
+// walks through. The groups are walked through in order.
+const cursorGroupBits = 10
+
+// scanGroups walks through the groups that this node leads, as far as it does when their turn
+// comes.
+func scanGroups(j *Joined) {
+	cursor, err := strconv.ParseUint(string(j.Words[1]), 10, 64)
+	if err != nil || len(j.Groups) == 0 {
+		reply, _ := j.On(-1, j.Words)
+		j.write(reply)
+		return
+	}
+	group, within := int(cursor&(1<<cursorGroupBits-1)), cursor>>cursorGroupBits
+	at := slices.IndexFunc(j.Groups, func(led int) bool { return led >= group })
+	if at < 0 {
+		at, within = len(j.Groups)-1, 0 // the last one has moved away
+	} else if j.Groups[at] != group {
+		within = 0
+	}
+	words := slices.Clone(j.Words)
+	words[1] = strconv.AppendUint(nil, within, 10)
+	reply, failed := j.On(j.Groups[at], words)
+	if failed {
+		j.write(reply)
+		return
+	}
+	// *2 $<length> <cursor> *<n> …
+	parts := bytes.SplitN(reply, []byte("\r\n"), 4)
+	next, _ := strconv.ParseUint(string(parts[2]), 10, 64)
+	switch {
+	case next != 0:
+		next = next<<cursorGroupBits | uint64(j.Groups[at])
+	case at+1 < len(j.Groups):
+		next = uint64(j.Groups[at+1])
+	}
+	j.Reply.Array(2)
+	j.Reply.BulkString(strconv.FormatUint(next, 10))
+	j.write(parts[3])
+}

@@ -1,0 +1,63 @@
+package resp
+
+import (
+	"bytes"
+
+	"rlserver/resp/command"
+	"rlserver/resp/commands/clustering"
+)
+
+// keyspaces returns the engines that calls on this node run on.
+func (s *Server) keyspaces() []command.Keyspace {
+	if s.cluster == nil {
+		return []command.Keyspace{{Engine: s.Engine, Time: s.Time}}
+	}
+	var all []command.Keyspace
+	for group := range s.cluster.Groups() {
+		if p, err := s.cluster.Lead(group); err == nil {
+			all = append(all, command.Keyspace{Group: group, Engine: p.Engine, Time: p.Clock})
+		}
+	}
+	return all
+}
+
+// runOn runs a command on one partition, and returns its reply, which is removed from the buffer.
+func (s *session) runOn(p *command.Prepared, on *partition) (reply []byte, failed bool) {
+	s.use(on)
+	start, errs := len(s.Reply.B), s.Errors
+	if p.WantsAll() {
+		s.Tx.BeginAll(s.Env.Clock(), s.DB, p.Command.Flags&command.Write != 0)
+	}
+	s.Run(p, nil)
+	if p.WantsAll() {
+		s.Tx.End()
+	}
+	s.owe()
+	reply = bytes.Clone(s.Reply.B[start:])
+	s.Reply.B = s.Reply.B[:start]
+	return reply, s.Errors > errs
+}
+
+// runOnGroups runs a command on all groups that this node leads.
+func (s *session) runOnGroups(p command.Prepared, join func(*clustering.Joined)) {
+	start := len(s.Reply.B)
+	led := map[int]*partition{-1: s.server.lobby}
+	j := clustering.Joined{Words: p.Words, Reply: &s.Reply}
+	for group := range s.server.cluster.Groups() {
+		if shared, err := s.server.cluster.Lead(group); err == nil {
+			led[group] = s.server.partitionOf(group, shared)
+			j.Groups = append(j.Groups, group)
+		}
+	}
+	j.On = func(group int, words [][]byte) (reply []byte, failed bool) {
+		one := p
+		one.Words = words
+		return s.runOn(&one, led[group])
+	}
+	join(&j)
+	c := s.clustered
+	c.marks = append(c.marks, mark{
+		start: start, end: len(s.Reply.B), all: true, write: p.Command.Flags&command.Write != 0,
+	})
+	s.use(s.server.lobby)
+}
