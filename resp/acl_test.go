@@ -1,11 +1,9 @@
 package resp
 
 import (
-	"bytes"
 	"fmt"
 	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -20,7 +18,7 @@ func noCommand(name string) string {
 	return "-NOPERM this user has no permissions to run the '" + name + "' command"
 }
 
-// as returns a client that acts as a user with these rules.
+// as returns a client that is logged in as a user with these rules.
 func (ts *testServer) as(user, rules string) *testClient {
 	ts.t.Helper()
 	require.Equal(ts.t, "+OK", ts.dial().do("ACL SETUSER "+user+" reset on nopass "+rules))
@@ -29,7 +27,7 @@ func (ts *testServer) as(user, rules string) *testClient {
 	return c
 }
 
-// A policy can be given alone: its keys are policy:{id}.
+// A user can be given a single policy: its keys match policy:{id}.
 func TestUserMayCheckOnePolicyOnly(t *testing.T) {
 	ts := startServer(t, config.Defaults{})
 	ts.dial().check([]answer{
@@ -51,7 +49,7 @@ func TestUserMayCheckOnePolicyOnly(t *testing.T) {
 	})
 }
 
-func TestKeysOfLimitersAreJudged(t *testing.T) {
+func TestLimiterKeysNeedPermission(t *testing.T) {
 	ts := startServer(t, config.Defaults{})
 	ts.as("ann", "+@ratelimit ~a* %R~r*").check([]answer{
 		{"RL.ALL a1 SLIDE 5 1m a2 TOKEN 5 5 1m", "*6 :1 :5 :4 :0 :60000 :0"},
@@ -73,7 +71,7 @@ func TestKeysOfLimitersAreJudged(t *testing.T) {
 	})
 }
 
-func TestEveryLimiterIsInTheCategory(t *testing.T) {
+func TestLimitersAreInCategoryRatelimit(t *testing.T) {
 	ts := startServer(t, config.Defaults{})
 	listed := ts.dial().do("ACL CAT ratelimit") + " "
 	for _, name := range strings.Fields("rl.slide rl.token rl.multi rl.fixed rl.counter rl.all rl.lease rl.release " +
@@ -83,8 +81,8 @@ func TestEveryLimiterIsInTheCategory(t *testing.T) {
 	}
 }
 
-// The calls of a pipeline run under one hold of locks, and each is judged by itself.
-func TestPipelineIsJudgedCallByCall(t *testing.T) {
+// The calls of a pipeline run under the same locks, but each is checked on its own.
+func TestPipelineChecksEachCall(t *testing.T) {
 	ts := startServer(t, config.Defaults{})
 	c := ts.as("ann", "+rl.token ~a*")
 	var lines, want []string
@@ -99,8 +97,8 @@ func TestPipelineIsJudgedCallByCall(t *testing.T) {
 	require.Equal(t, ":0", ts.dial().do("EXISTS b"))
 }
 
-// A change of the user holds from the next call on, also in a pipeline of the user itself.
-func TestChangeHoldsFromTheNextCallOn(t *testing.T) {
+// A change to a user applies from the next call, also within a pipeline that the user sent.
+func TestUserChangeAppliesToTheNextCall(t *testing.T) {
 	ts := startServer(t, config.Defaults{})
 	c := ts.as("ann", "+get +acl|setuser ~a*")
 	require.Equal(t, []string{"$-1", "+OK", noKey, "+OK", noCommand("acl|setuser"), noCommand("get")},
@@ -108,7 +106,7 @@ func TestChangeHoldsFromTheNextCallOn(t *testing.T) {
 			"GET a1"))
 }
 
-func TestTransactionIsJudgedAgainAtExec(t *testing.T) {
+func TestExecChecksPermissionsAgain(t *testing.T) {
 	ts := startServer(t, config.Defaults{})
 	c, admin := ts.as("ann", "+@all ~a* ~b*"), ts.dial()
 	c.check([]answer{
@@ -124,16 +122,16 @@ func TestTransactionIsJudgedAgainAtExec(t *testing.T) {
 	assert.Contains(t, log, "reason $3 key $7 context $5 multi $6 object $2 b1 ")
 }
 
-// waits sends a call and waits until it waits.
-func (c *testClient) waits(ts *testServer, line string) {
+// block sends a call and returns when the server has queued it.
+func (c *testClient) block(ts *testServer, line string) {
 	c.t.Helper()
 	before := ts.queues.Waiting.Load()
 	_, err := c.Write([]byte(frame(strings.Fields(line)...)))
 	require.NoError(c.t, err)
-	c.soon("it waits", func() bool { return ts.queues.Waiting.Load() == before+1 })
+	c.eventually("the call waits", func() bool { return ts.queues.Waiting.Load() == before+1 })
 }
 
-func TestWaitingCallIsJudgedAgain(t *testing.T) {
+func TestWaitingCallEndsWithItsPermission(t *testing.T) {
 	ts := startServer(t, config.Defaults{})
 	admin := ts.dial()
 	require.Equal(t, "*5 :1 :1 :0 :0 :60000", admin.do("RL.SLIDE a 1 1m"))
@@ -141,47 +139,47 @@ func TestWaitingCallIsJudgedAgain(t *testing.T) {
 		ann, bob := ts.as("ann", "+rl.slide +bzpopmin +ping ~a ~z"), ts.as("bob", "+rl.slide +ping ~a")
 		popper := ts.dial()
 		require.Equal(t, "+OK", popper.do("AUTH ann x"))
-		ann.waits(ts, "RL.SLIDE a 1 1m WAIT 2m")
-		bob.waits(ts, "RL.SLIDE a 1 1m WAIT 2m")
-		popper.waits(ts, "BZPOPMIN z 0")
+		ann.block(ts, "RL.SLIDE a 1 1m WAIT 2m")
+		bob.block(ts, "RL.SLIDE a 1 1m WAIT 2m")
+		popper.block(ts, "BZPOPMIN z 0")
 		require.Equal(t, "+OK", admin.do("ACL SETUSER ann "+change))
 		assert.Contains(t, ann.read(), "-NOPERM this user has no permissions to ")
 		assert.Contains(t, popper.read(), "-NOPERM this user has no permissions to ")
-		require.Equal(t, "+PONG", ann.do("PING"), "the connection stays")
-		bob.soon("others go on waiting", func() bool { return ts.queues.Waiting.Load() == 1 })
+		require.Equal(t, "+PONG", ann.do("PING"), "the connection stays open")
+		bob.eventually("other users still wait", func() bool { return ts.queues.Waiting.Load() == 1 })
 		require.Equal(t, ":1", admin.do("ACL DELUSER bob"))
-		bob.ends()
-		admin.soon("its call has ended", func() bool { return ts.queues.Waiting.Load() == 0 })
+		bob.requireClosed()
+		admin.eventually("bob's call has ended", func() bool { return ts.queues.Waiting.Load() == 0 })
 	}
 	assert.Contains(t, admin.do("ACL LOG"), "reason $3 key ")
 }
 
-func TestDeletedUsersConnectionsClose(t *testing.T) {
+func TestDelUserClosesConnections(t *testing.T) {
 	ts := startServer(t, config.Defaults{})
 	ann, other, bob := ts.as("ann", "+@all ~*"), ts.dial(), ts.as("bob", "+@all ~*")
 	require.Equal(t, "+OK", other.do("AUTH ann x"))
-	require.Equal(t, ":1", ann.do("ACL DELUSER ann"), "it gets its reply")
-	ann.ends()
-	other.ends()
+	require.Equal(t, ":1", ann.do("ACL DELUSER ann"), "the caller gets its reply first")
+	ann.requireClosed()
+	other.requireClosed()
 	require.Equal(t, "+PONG", bob.do("PING"))
 	require.NotContains(t, bob.do("CLIENT LIST"), "user=ann")
 }
 
-// A monitor sees the calls of all, so it ends when its user may not monitor any more.
-func TestMonitorEndsWithItsPermission(t *testing.T) {
+// MONITOR shows the calls of all clients, so it ends when its user loses the permission.
+func TestMonitorEndsWithThePermission(t *testing.T) {
 	ts := startServer(t, config.Defaults{})
 	admin, m, other := ts.dial(), ts.as("ann", "+@all ~*"), ts.dial()
 	require.Equal(t, "+OK", other.do("AUTH ann x"))
 	require.Equal(t, "+OK", m.do("MONITOR"))
 	require.Equal(t, "+OK", admin.do("ACL SETUSER ann -get"))
-	require.Equal(t, "+PONG", m.do("PING"), "it goes on")
-	m.shown(1)
+	require.Equal(t, "+PONG", m.do("PING"), "MONITOR goes on")
+	m.monitored(1)
 	require.Equal(t, "+OK", admin.do("ACL SETUSER ann -monitor"))
-	m.ends()
-	assert.Equal(t, "+PONG", other.do("PING"), "others of the user go on")
+	m.requireClosed()
+	assert.Equal(t, "+PONG", other.do("PING"), "the user's other connections stay open")
 }
 
-func TestClientCommandsKnowUsers(t *testing.T) {
+func TestClientCommandsShowUsers(t *testing.T) {
 	ts := startServer(t, config.Defaults{})
 	ann, admin := ts.as("ann", "+@all ~*"), ts.dial()
 	assert.Contains(t, ann.do("CLIENT INFO"), " user=ann ")
@@ -190,31 +188,13 @@ func TestClientCommandsKnowUsers(t *testing.T) {
 	assert.NotContains(t, list, " user=default ")
 	assert.Equal(t, "-ERR No such user 'bob'", admin.do("CLIENT KILL USER bob"))
 	assert.Equal(t, ":1", admin.do("CLIENT KILL USER ann"))
-	ann.ends()
+	ann.requireClosed()
 	assert.Equal(t, "+RESET", admin.do("RESET"))
 	assert.Contains(t, admin.do("CLIENT INFO"), " user=default ")
 }
 
-// safeBuffer is a log that goroutines may write at once.
-type safeBuffer struct {
-	mu sync.Mutex
-	bytes.Buffer
-}
-
-func (b *safeBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.Buffer.Write(p)
-}
-
-func (b *safeBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.Buffer.String()
-}
-
 func TestPasswordsAreNotShown(t *testing.T) {
-	var log safeBuffer
+	var log logBuffer
 	ts := startServer(t, config.Defaults{}, func(o *Options) {
 		o.Log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	})
@@ -242,7 +222,7 @@ func TestPasswordsAreNotShown(t *testing.T) {
 	assert.NotContains(t, shown+log.String(), "sesame")
 }
 
-func TestAccessFieldsOfInfo(t *testing.T) {
+func TestInfoACLFields(t *testing.T) {
 	ts := startServer(t, config.Defaults{})
 	ann, admin := ts.as("ann", "+get ~a"), ts.dial()
 	ann.do("GET b")
@@ -259,7 +239,7 @@ func TestAccessFieldsOfInfo(t *testing.T) {
 	assert.Equal(t, "0", admin.field("acl_access_denied_cmd"))
 }
 
-func TestBoundsOfAccessControl(t *testing.T) {
+func TestACLLimits(t *testing.T) {
 	ts := startServer(t, config.Defaults{})
 	c := ts.dial()
 	c.check([]answer{
@@ -274,12 +254,12 @@ func TestBoundsOfAccessControl(t *testing.T) {
 		c.do(fmt.Sprint("AUTH ", strings.Repeat("u", 300), i, " x"))
 	}
 	log := ts.AccessLog.Latest(100)
-	require.Len(t, log, 1, "names are cut to the same length")
+	require.Len(t, log, 1, "the names are truncated to the same prefix")
 	assert.EqualValues(t, 10, log[0].Count)
 }
 
-// Patterns of users cannot make their clients' calls slow.
-func TestPatternsWithManyWildcardsEnd(t *testing.T) {
+// A key pattern with many wildcards does not make a call slow.
+func TestKeyPatternWithManyWildcards(t *testing.T) {
 	ts := startServer(t, config.Defaults{})
 	c := ts.as("ann", "+get ~"+strings.Repeat("[a-z]*", 300)+"!")
 	require.Equal(t, noKey, c.do("GET "+strings.Repeat("a", 30_000)))

@@ -19,8 +19,8 @@ import (
 	"rlserver/resp/config"
 )
 
-// flood writes the same commands again and again, reads nothing, and returns when the connection is
-// closed.
+// flood writes the same commands repeatedly, reads nothing, and returns when the server has closed
+// the connection.
 func (c *testClient) flood(commands string) {
 	c.t.Helper()
 	c.SetDeadline(time.Now().Add(time.Minute))
@@ -32,7 +32,7 @@ func (c *testClient) flood(commands string) {
 	}
 }
 
-// clientField is a field of a client's line in CLIENT LIST; -1 if there is no such client.
+// clientField returns a field of a client's line in CLIENT LIST, or -1 if there is no such client.
 func (c *testClient) clientField(name, field string) int {
 	c.t.Helper()
 	for line := range strings.Lines(c.do("CLIENT LIST")) {
@@ -45,24 +45,23 @@ func (c *testClient) clientField(name, field string) int {
 	return -1
 }
 
-// named is another connection with a name.
+// named opens a connection and sets its name.
 func (ts *testServer) named(name string) *testClient {
 	c := ts.dial()
 	require.Equal(ts.t, "+OK", c.do("CLIENT SETNAME "+name))
 	return c
 }
 
-// soon waits until a condition is true.
-func (c *testClient) soon(what string, condition func() bool) {
+// eventually waits until a condition is true.
+func (c *testClient) eventually(what string, condition func() bool) {
 	c.t.Helper()
 	require.Eventually(c.t, condition, 20*time.Second, time.Millisecond, what)
 }
 
-// nothingHeld waits until the counters say that no client holds memory: they must return to exactly
-// 0.
+// nothingHeld waits until the counters show that no client holds memory: they return to exactly 0.
 func (c *testClient) nothingHeld(ts *testServer) {
 	c.t.Helper()
-	c.soon("nothing held", func() bool { return ts.memory.Bytes.Load() == 0 })
+	c.eventually("nothing held", func() bool { return ts.memory.Bytes.Load() == 0 })
 	for _, p := range []*clientmem.Pool{&ts.memory.Unauthenticated, &ts.memory.Normal, &ts.memory.Exempt} {
 		require.Zero(c.t, p.Bytes.Load())
 	}
@@ -89,7 +88,7 @@ func TestUnreadRepliesAfterAuth(t *testing.T) {
 	require.NoError(t, err)
 	other := ts.dial()
 	require.Equal(t, "+OK", other.do("AUTH secret"))
-	other.soon("unread", func() bool { return ts.memory.Bytes.Load() > 10_000_000 })
+	other.eventually("unread", func() bool { return ts.memory.Bytes.Load() > 10_000_000 })
 	for range 2 {
 		require.Len(t, c.read(), len("$10000001 ")+10_000_001+1)
 	}
@@ -118,10 +117,10 @@ func TestHardOutputLimit(t *testing.T) {
 			_, err := greedy.Write([]byte(call))
 			require.NoError(t, err)
 			rest, _ := io.ReadAll(greedy.r)
-			assert.Less(t, len(rest), 1000, "half a large reply was sent")
-			c.soon("closed", func() bool { return c.clientField("greedy", "id") < 0 })
+			assert.Less(t, len(rest), 1000, "no part of a large reply is sent")
+			c.eventually("closed", func() bool { return c.clientField("greedy", "id") < 0 })
 			if name != "alone" { // there the connection may end before the second call
-				assert.Equal(t, "$1 1", c.do("GET after"), "a call whose reply is too large is carried out")
+				assert.Equal(t, "$1 1", c.do("GET after"), "a call whose reply is too large still runs")
 			}
 			assert.Equal(t, 1, c.number("client_output_buffer_limit_disconnections"))
 			assert.Equal(t, 0, c.number("evicted_clients"))
@@ -136,16 +135,16 @@ func TestSoftOutputLimit(t *testing.T) {
 	c, slow := ts.dial(), ts.named("slow")
 	require.Equal(t, ":500001", c.do("SETRANGE k 500000 x"))
 	go slow.flood("GET k\r\n")
-	c.soon("its commands wait", func() bool { return c.clientField("slow", "omem") > 1<<20 })
+	c.eventually("its commands wait", func() bool { return c.clientField("slow", "omem") > 1<<20 })
 	assert.Less(t, c.clientField("slow", "omem"), 3<<20)
 	assert.Positive(t, c.clientField("slow", "oll"))
-	c.soon("closed", func() bool { return c.clientField("slow", "id") < 0 })
+	c.eventually("closed", func() bool { return c.clientField("slow", "id") < 0 })
 	assert.Equal(t, 1, c.number("client_output_buffer_limit_disconnections"))
 	c.nothingHeld(ts)
 }
 
-// A client that reads slowly gets all its replies, however large: its commands wait until it reads.
-func TestSlowReaderGetsAll(t *testing.T) {
+// A client that reads slowly gets all its replies, of any size: its commands wait until it reads.
+func TestSlowReaderGetsAllReplies(t *testing.T) {
 	ts := startServer(t, config.Defaults{OutputLimits: "normal 2mb 1mb 60"})
 	c := ts.named("slow")
 	const calls, size = 100, 300_001 // 30 MB
@@ -170,15 +169,15 @@ func TestUnreadRepliesAreCountedAfterQuit(t *testing.T) {
 	require.Equal(t, ":10000001", c.do("SETRANGE k 10000000 x"))
 	_, err := leaving.Write([]byte("GET k\r\nGET k\r\nQUIT\r\n"))
 	require.NoError(t, err)
-	c.soon("unread", func() bool { return c.clientField("leaving", "omem") > 0 })
+	c.eventually("unread", func() bool { return c.clientField("leaving", "omem") > 0 })
 	all, err := io.ReadAll(leaving.r)
 	require.NoError(t, err)
 	require.Len(t, all, 2*(len("$10000001\r\n\r\n")+10_000_001)+len("+OK\r\n"))
 	c.nothingHeld(ts)
 }
 
-// Incomplete commands, transactions and calls of many words have one limit together. The largest
-// client is evicted, and no key.
+// Incomplete commands, transactions and calls with many words share one limit. The largest client
+// is evicted, and no key.
 func TestClientEviction(t *testing.T) {
 	half := func(size int) string {
 		return fmt.Sprintf("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$%d\r\n%s", size+1, strings.Repeat("x", size))
@@ -199,14 +198,14 @@ func TestClientEviction(t *testing.T) {
 			small, large := ts.named("small"), ts.named("large")
 			_, err := small.Write([]byte(half(100_000)))
 			require.NoError(t, err)
-			control.soon("small", func() bool { return control.clientField("small", "qbuf") > 90_000 })
+			control.eventually("small", func() bool { return control.clientField("small", "qbuf") > 90_000 })
 			go large.Write([]byte(c.sent))
-			control.soon("held", func() bool {
+			control.eventually("held", func() bool {
 				return control.clientField("large", c.field) > 300_000 &&
 					control.clientField("large", "tot-mem") > 300_000+clientmem.ConnectionSize
 			})
 			control.check([]answer{{"CONFIG SET maxmemory-clients 350kb", "+OK"}})
-			control.soon("closed", func() bool { return control.clientField("large", "id") < 0 })
+			control.eventually("closed", func() bool { return control.clientField("large", "id") < 0 })
 			assert.Equal(t, 1, control.number("evicted_clients"))
 			assert.Equal(t, 0, control.number("evicted_keys"))
 			assert.Equal(t, ":101", control.do("DBSIZE"))
@@ -226,8 +225,8 @@ func watches(n int) string {
 	return b.String()
 }
 
-// A client that exceeds the limit alone is closed at that moment.
-func TestClientBeyondTheBound(t *testing.T) {
+// A client that exceeds the limit by itself is closed at once.
+func TestClientAboveTheLimitIsClosed(t *testing.T) {
 	for name, commands := range map[string]string{
 		"a bulk string": "*1\r\n$100000000\r\n" + strings.Repeat("x", 2<<20),
 		"a transaction": "MULTI\r\n" + strings.Repeat(frame("SET", "key", "value"), 10_000),
@@ -241,7 +240,7 @@ func TestClientBeyondTheBound(t *testing.T) {
 			c.send("SET", "large", strings.Repeat("x", 900_000))
 			require.Equal(t, ":2000001", c.do("SETRANGE large 2000000 x"))
 			go greedy.Write([]byte(commands))
-			c.soon("closed", func() bool { return ts.clients() == 1 })
+			c.eventually("closed", func() bool { return ts.clients() == 1 })
 			assert.Equal(t, 1, c.number("evicted_clients")+c.number("client_output_buffer_limit_disconnections"))
 			c.nothingHeld(ts)
 		})
@@ -255,18 +254,18 @@ func TestNoEvict(t *testing.T) {
 	half := "*1\r\n$1000000\r\n" + strings.Repeat("x", 500_000)
 	_, err := exempt.Write([]byte(half))
 	require.NoError(t, err)
-	c.soon("held", func() bool { return c.clientField("exempt", "tot-mem") > 500_000 })
+	c.eventually("held", func() bool { return c.clientField("exempt", "tot-mem") > 500_000 })
 	_, err = other.Write([]byte(half[:20_000]))
 	require.NoError(t, err)
-	c.soon("held", func() bool { return c.clientField("other", "qbuf") > 15_000 })
-	assert.Equal(t, 0, c.number("evicted_clients"), "what an exempt client holds costs others nothing")
+	c.eventually("held", func() bool { return c.clientField("other", "qbuf") > 15_000 })
+	assert.Equal(t, 0, c.number("evicted_clients"), "memory of an exempt client does not count for the others")
 	_, err = exempt.Write([]byte(half[:500_000+14-500_000] + strings.Repeat("x", 500_000-14) + "\r\n"))
 	require.NoError(t, err)
 	require.Contains(t, exempt.read(), "-ERR unknown command")
 	require.Equal(t, "+OK", exempt.do("CLIENT NO-EVICT OFF"))
 	_, err = exempt.Write([]byte(half))
 	require.NoError(t, err)
-	c.soon("closed", func() bool { return c.clientField("exempt", "id") < 0 })
+	c.eventually("closed", func() bool { return c.clientField("exempt", "id") < 0 })
 	assert.Positive(t, c.clientField("other", "id"))
 }
 
@@ -279,14 +278,14 @@ func TestNoEvictLeavesRepliesUnread(t *testing.T) {
 	// fewer than make its commands wait
 	_, err := exempt.Write(bytes.Repeat([]byte("GET k\r\n"), 15))
 	require.NoError(t, err)
-	c.soon("unread", func() bool { return ts.memory.Exempt.Bytes.Load() > 4<<20 })
+	c.eventually("unread", func() bool { return ts.memory.Exempt.Bytes.Load() > 4<<20 })
 	_, err = exempt.Write([]byte("CLIENT NO-EVICT OFF\r\n"))
 	require.NoError(t, err)
-	c.soon("closed", func() bool { return ts.clients() == 1 })
+	c.eventually("closed", func() bool { return ts.clients() == 1 })
 	c.nothingHeld(ts)
 }
 
-// Clients that have not authenticated have a limit of their own, and cost the others nothing.
+// Clients that have not authenticated have a limit of their own, which does not affect the others.
 func TestPreauthMemory(t *testing.T) {
 	ts := startServer(t, config.Defaults{Password: "secret", PreauthMemory: 64 << 10})
 	c, friend := ts.dial(), ts.dial()
@@ -300,9 +299,9 @@ func TestPreauthMemory(t *testing.T) {
 		stranger := ts.dial()
 		go stranger.Write(half)
 	}
-	c.soon("evicted", func() bool { return c.number("evicted_clients") == 20 })
+	c.eventually("evicted", func() bool { return c.number("evicted_clients") == 20 })
 	assert.LessOrEqual(t, c.number("mem_clients_preauth"), 64<<10)
-	c.soon("held", func() bool { return c.clientField("friend", "qbuf") > 400_000 })
+	c.eventually("held", func() bool { return c.clientField("friend", "qbuf") > 400_000 })
 }
 
 func TestWaitingCallsAreCounted(t *testing.T) {
@@ -310,23 +309,23 @@ func TestWaitingCallsAreCounted(t *testing.T) {
 	c, waiting := ts.dial(), ts.named("waiting")
 	_, err := waiting.Write([]byte(frame("BZPOPMIN", strings.Repeat("k", 100_000), "0")))
 	require.NoError(t, err)
-	c.soon("held", func() bool { return c.clientField("waiting", "tot-mem") > 200_000 })
+	c.eventually("held", func() bool { return c.clientField("waiting", "tot-mem") > 200_000 })
 	_, err = waiting.Write([]byte(strings.Repeat("x", 60_000)))
 	require.NoError(t, err)
-	c.soon("kept", func() bool { return c.clientField("waiting", "qbuf") == 60_000 })
+	c.eventually("kept", func() bool { return c.clientField("waiting", "qbuf") == 60_000 })
 	assert.Equal(t, 1, c.number("blocked_clients"))
-	assert.Equal(t, 0, c.number("clients_in_timeout_table"), "it waits for ever")
+	assert.Equal(t, 0, c.number("clients_in_timeout_table"), "the call has no timeout")
 	timed := ts.dial()
 	_, err = timed.Write([]byte(frame("BZPOPMIN", "nothing", "1000")))
 	require.NoError(t, err)
-	c.soon("waits", func() bool { return c.number("clients_in_timeout_table") == 1 })
+	c.eventually("waits", func() bool { return c.number("clients_in_timeout_table") == 1 })
 	timed.Close()
 	waiting.Close()
 	c.nothingHeld(ts)
 	assert.Equal(t, 0, c.number("clients_in_timeout_table"))
 }
 
-// CLIENT REPLY OFF drops replies however large.
+// CLIENT REPLY OFF drops replies of any size.
 func TestLargeRepliesWithReplyOff(t *testing.T) {
 	ts := startServer(t, config.Defaults{OutputLimits: "normal 200kb 0 0"})
 	c := ts.dial()
@@ -340,8 +339,8 @@ func TestLargeRepliesWithReplyOff(t *testing.T) {
 	c.nothingHeld(ts)
 }
 
-// used_memory and the budget of the keys are right as soon as a client has ended, whenever the
-// overhead was measured.
+// used_memory and the memory left to the keys are right as soon as a client has ended, no matter
+// when the overhead was measured.
 func TestMemoryAfterALargeClient(t *testing.T) {
 	ts := startServer(t, config.Defaults{MaxMemory: 100 << 20, MemoryPolicy: "noeviction"})
 	c, large := ts.dial(), ts.named("large")
@@ -349,21 +348,21 @@ func TestMemoryAfterALargeClient(t *testing.T) {
 	before := c.number("used_memory")
 	_, err := large.Write([]byte("*1\r\n$50000000\r\n" + strings.Repeat("x", 16<<20)))
 	require.NoError(t, err)
-	c.soon("held", func() bool { return c.clientField("large", "qbuf") >= 16<<20 })
-	ts.MemoryTaken(120 << 20) // what is not yet collected, and what is copied, included
+	c.eventually("held", func() bool { return c.clientField("large", "qbuf") >= 16<<20 })
+	ts.MemoryTaken(120 << 20) // including garbage and copies
 	assert.Greater(t, c.number("used_memory"), 16<<20)
 	assert.Equal(t, "+OK", c.do("SET k v"))
 	large.Close()
 	c.nothingHeld(ts)
-	ts.MemoryTaken(120 << 20) // it was held since the last measurement
+	ts.MemoryTaken(120 << 20) // the memory was in use since the last measurement
 	assert.InDelta(t, before, c.number("used_memory"), 2*clientmem.ConnectionSize)
 	assert.Equal(t, "+OK", c.do("SET k v"))
-	// what the keys do not explain leaves them most of maxmemory all the same
+	// overhead that is not from the keys still leaves them most of maxmemory
 	ts.MemoryTaken(120 << 20)
 	assert.Equal(t, "+OK", c.do("SET k v"))
 }
 
-// Whatever many clients do at once, the counters return to 0.
+// The counters return to 0, whatever many concurrent clients do.
 func TestCountersReturnToZero(t *testing.T) {
 	seed := rand.Uint64()
 	t.Log("seed", seed)
@@ -404,7 +403,7 @@ func TestCountersReturnToZero(t *testing.T) {
 	for range clients {
 		<-done
 	}
-	control.soon("all gone", func() bool { return ts.clients() == 1 })
+	control.eventually("all gone", func() bool { return ts.clients() == 1 })
 	control.nothingHeld(ts)
 	assert.Equal(t, "+PONG", control.do("PING"))
 }

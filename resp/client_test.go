@@ -63,7 +63,7 @@ func TestClientCommands(t *testing.T) {
 }
 
 // Subcommands that Redis 7.0.15 does not have.
-func TestClientCommandsOfOurs(t *testing.T) {
+func TestClientSubcommandsRedisLacks(t *testing.T) {
 	startServer(t, config.Defaults{}).dial().check([]answer{
 		{"CLIENT SETINFO LIB-NAME lib(x)", "+OK"},
 		{"CLIENT SETINFO lib-ver 1.2.3", "+OK"},
@@ -115,7 +115,7 @@ func TestClientList(t *testing.T) {
 	require.Contains(t, second.do("CLIENT INFO"), " id=2 ")
 }
 
-func TestClientsOfAUnixSocket(t *testing.T) {
+func TestClientsOnAUnixSocket(t *testing.T) {
 	ts := startServer(t, config.Defaults{})
 	path := filepath.Join(t.TempDir(), "s")
 	ln, err := net.Listen("unix", path)
@@ -128,7 +128,7 @@ func TestClientsOfAUnixSocket(t *testing.T) {
 	require.Contains(t, c.do("CLIENT INFO"), "addr="+path+":0 laddr="+path+":0 ")
 	require.Contains(t, c.do("CLIENT INFO"), " flags=U ")
 	require.Equal(t, "+OK", c.do("CLIENT KILL "+path+":0"))
-	c.ends()
+	c.requireClosed()
 }
 
 func TestClientNoTouch(t *testing.T) {
@@ -140,7 +140,7 @@ func TestClientNoTouch(t *testing.T) {
 	ts.advance(10_000)
 	c.check([]answer{{"RESET", "+RESET"}, {"OBJECT IDLETIME k", ":10"}, {"GET k", "$1 v"}, {"OBJECT IDLETIME k", ":0"}})
 
-	ts.advance(10_000) // it holds from the next call on, within EXEC too
+	ts.advance(10_000) // NO-TOUCH applies from the next call on, also within EXEC
 	c.check([]answer{
 		{"MULTI", "+OK"}, {"CLIENT NO-TOUCH ON", "+QUEUED"}, {"GET k", "+QUEUED"}, {"EXEC", "*2 +OK $1 v"},
 		{"OBJECT IDLETIME k", ":10"},
@@ -149,8 +149,8 @@ func TestClientNoTouch(t *testing.T) {
 	})
 }
 
-// ends waits for the server to close the connection.
-func (c *testClient) ends() {
+// requireClosed waits for the server to close the connection.
+func (c *testClient) requireClosed() {
 	c.t.Helper()
 	c.SetReadDeadline(time.Now().Add(10 * time.Second))
 	_, err := c.r.ReadByte()
@@ -174,27 +174,27 @@ func TestClientKill(t *testing.T) {
 
 			got := killer.do(strings.NewReplacer("%addr", addr, "%laddr", ts.addr).Replace(kill))
 			assert.Contains(t, []string{"+OK", ":1"}, got)
-			victim.ends() // although the server was reading from it
+			victim.requireClosed() // although the server is reading from it
 			assert.NotContains(t, killer.do("CLIENT LIST"), addr)
 			assert.Equal(t, "+PONG", killer.do("PING"))
 		})
 	}
 }
 
-func TestClientKillsItselfAfterTheReply(t *testing.T) {
+func TestClientKillOfItselfSendsTheReply(t *testing.T) {
 	for _, kill := range []string{"CLIENT KILL ID 1 SKIPME no", "CLIENT KILL TYPE normal SKIPME no"} {
 		c := startServer(t, config.Defaults{}).dial()
 		require.Equal(t, ":1", c.do(kill))
-		c.ends()
+		c.requireClosed()
 	}
 }
 
-func TestIdleClientsAreClosedOnceThereIsATimeout(t *testing.T) {
+func TestNewTimeoutClosesIdleClients(t *testing.T) {
 	ts := startServer(t, config.Defaults{})
 	idle, other := ts.dial(), ts.dial()
 	require.Equal(t, "+PONG", idle.do("PING"))
 	require.Equal(t, "+OK", other.do("CONFIG SET timeout 1"))
-	idle.ends()
+	idle.requireClosed()
 }
 
 // CLIENT LIST after calls that are refused, as in Redis 7.0.15.
@@ -228,7 +228,7 @@ func TestClientTrackingRedirect(t *testing.T) {
 	})
 }
 
-// The filters of CLIENT LIST and CLIENT KILL. Redis 7.0.15 has some of them for CLIENT KILL alone.
+// The filters of CLIENT LIST and CLIENT KILL. Redis 7.0.15 has some of them only for CLIENT KILL.
 func TestClientFilters(t *testing.T) {
 	ts := startServer(t, config.Defaults{})
 	c := ts.dial()
@@ -287,6 +287,6 @@ func TestClientFilters(t *testing.T) {
 		{"CLIENT KILL NAME worker MAXAGE 5", ":1"},
 		{"CLIENT KILL ID 3 2 MAXAGE 1", ":1"},
 	})
-	named.ends()
-	plain.ends()
+	named.requireClosed()
+	plain.requireClosed()
 }

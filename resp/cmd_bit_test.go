@@ -11,9 +11,9 @@ import (
 	"rlserver/resp/config"
 )
 
-// A long string's bits are looked at without its lock, and the answer stands where it belongs, in a
-// pipeline and in a transaction.
-func TestLongBitsAreAnsweredInPlace(t *testing.T) {
+// The bits of a long string are read without its lock. The reply keeps its place, in a pipeline and
+// in a transaction.
+func TestBitsOfALongStringKeepReplyOrder(t *testing.T) {
 	client := startServer(t, config.Defaults{}).dial()
 	ask := func(line string) any {
 		fmt.Fprint(client, line+"\r\n")
@@ -32,8 +32,8 @@ func TestLongBitsAreAnsweredInPlace(t *testing.T) {
 	assert.Equal(t, []any{"first", int64(1), int64(0), int64(2), int64(5), int64(1), "last"}, ask("EXEC"))
 }
 
-// A few words must not make the server take more memory than it may.
-func TestStretchingIsBoundByMaxmemory(t *testing.T) {
+// A short command must not make the server exceed maxmemory.
+func TestGrowingAStringIsLimitedByMaxmemory(t *testing.T) {
 	client := startServer(t, config.Defaults{MaxMemory: 64 << 20, MemoryPolicy: "allkeys-random"}).dial()
 	ask := func(line string) any {
 		fmt.Fprint(client, line+"\r\n")
@@ -50,7 +50,7 @@ func TestStretchingIsBoundByMaxmemory(t *testing.T) {
 	assert.Equal(t, []any{int64(0)}, ask("BITFIELD k GET u8 4294967295"))
 
 	assert.Equal(t, int64(0), ask(fmt.Sprint("SETBIT k1 ", 8*(30<<20), " 1")))
-	assert.Equal(t, int64(0), ask(fmt.Sprint("SETBIT k2 ", 8*(40<<20), " 1")), "the other goes")
+	assert.Equal(t, int64(0), ask(fmt.Sprint("SETBIT k2 ", 8*(40<<20), " 1")), "the other key is evicted")
 	assert.Equal(t, int64(0), ask("EXISTS k1"))
 	ask("CONFIG SET maxmemory-policy noeviction")
 	assert.Equal(t, oom, ask("BITOP NOT k3 k2"))

@@ -23,13 +23,13 @@ import (
 )
 
 // golden holds the descriptions of the commands of Redis 7.0.15, one per line. Recorded by
-// go test ./resp -run TestCommandsAreThoseOfRedis -record 127.0.0.1:6379
+// go test ./resp -run TestCommandsMatchRedis -record 127.0.0.1:6379
 const golden = "testdata/commands-7.0.15.jsonl"
 
 var record = flag.String("record", "", "address of a redis-server 7.0.15 to record "+golden+" from")
 
-// description is what COMMAND INFO and COMMAND DOCS return of one command, as far as servers can be
-// held to it.
+// description is what COMMAND INFO and COMMAND DOCS return for one command, without what may differ
+// between servers.
 type description struct {
 	Name       string            `json:"name"`
 	Arity      int64             `json:"arity"`
@@ -43,7 +43,7 @@ type description struct {
 	Docs       map[string]string `json:"docs"`
 }
 
-// ask gets what the server at an address tells, in RESP3.
+// ask fetches the descriptions of all commands from the server at an address, in RESP3.
 func ask(t *testing.T, addr string) map[string]description {
 	conn, err := net.Dial("tcp", addr)
 	require.NoError(t, err)
@@ -76,7 +76,7 @@ func addDescription(all map[string]description, info []any, docs map[string]any)
 	}
 	for _, spec := range info[8].([]any) {
 		m := spec.(map[string]any)
-		delete(m, "notes") // are for people who read Redis' source
+		delete(m, "notes") // for readers of Redis' source
 		text, _ := json.Marshal(m)
 		c.Keys = append(c.Keys, string(text))
 	}
@@ -171,7 +171,7 @@ func readValue(t *testing.T, r *bufio.Reader) any {
 	return nil
 }
 
-func TestCommandsAreThoseOfRedis(t *testing.T) {
+func TestCommandsMatchRedis(t *testing.T) {
 	if *record != "" {
 		recordGolden(t)
 	}
@@ -187,7 +187,7 @@ func TestCommandsAreThoseOfRedis(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(ours)) {
 		want, known := redis[name]
 		if !known {
-			continue // ours, or of a later version
+			continue // not in Redis 7.0.15
 		}
 		t.Run(name, func(t *testing.T) { compare(t, want, ours[name]) })
 	}
@@ -204,24 +204,25 @@ func recordGolden(t *testing.T) {
 	require.NoError(t, os.WriteFile(golden, file.Bytes(), 0o644))
 }
 
-// otherwise is what is description otherwise than by Redis 7.0.15, and why.
-var otherwise = map[string]string{
-	"append docs":                    "the complexity speaks of how memory grows here",
-	"client|kill syntax":             "as it is meant, not as Redis' generator writes it: any options, or the old form",
-	"client|kill kinds":              "NAME and MAXAGE are of later versions",
-	"client|list syntax":             "the filters of CLIENT KILL are of later versions",
-	"client|list kinds":              "the filters of CLIENT KILL are of later versions",
-	"client|tracking syntax":         "only what cannot have keys tracked is taken",
-	"client|tracking kinds":          "only what cannot have keys tracked is taken",
-	"hscan syntax":                   "NOVALUES is of Redis 7.4",
+// deviations maps a command and field that differ from Redis 7.0.15 to the reason.
+var deviations = map[string]string{
+	"append docs": "the complexity describes how memory grows here",
+	"client|kill syntax": "the real syntax, which Redis' generator does not produce: any options, or " +
+		"the old form",
+	"client|kill kinds":              "NAME and MAXAGE are from later versions",
+	"client|list syntax":             "the filters of CLIENT KILL are from later versions",
+	"client|list kinds":              "the filters of CLIENT KILL are from later versions",
+	"client|tracking syntax":         "only options that track no keys are accepted",
+	"client|tracking kinds":          "only options that track no keys are accepted",
+	"hscan syntax":                   "NOVALUES is from Redis 7.4",
 	"command|getkeys syntax":         "Redis documents it from 7.2 on",
 	"command|getkeys kinds":          "Redis documents it from 7.2 on",
 	"command|getkeysandflags syntax": "Redis documents it from 7.2 on",
 	"command|getkeysandflags kinds":  "Redis documents it from 7.2 on",
-	"zrank arity":                    "WITHSCORE is of Redis 7.2",
-	"zrank syntax":                   "WITHSCORE is of Redis 7.2",
-	"zrevrank arity":                 "WITHSCORE is of Redis 7.2",
-	"zrevrank syntax":                "WITHSCORE is of Redis 7.2",
+	"zrank arity":                    "WITHSCORE is from Redis 7.2",
+	"zrank syntax":                   "WITHSCORE is from Redis 7.2",
+	"zrevrank arity":                 "WITHSCORE is from Redis 7.2",
+	"zrevrank syntax":                "WITHSCORE is from Redis 7.2",
 }
 
 func compare(t *testing.T, redis, ours description) {
@@ -234,11 +235,12 @@ func compare(t *testing.T, redis, ours description) {
 		{"keys", redis.Keys, ours.Keys},
 		{"syntax", redis.Syntax, ours.Syntax}, {"kinds", redis.Kinds, ours.Kinds}, {"docs", redis.Docs, ours.Docs},
 	} {
-		reason := otherwise[redis.Name+" "+field.name]
+		reason := deviations[redis.Name+" "+field.name]
 		if reason == "" {
 			assert.Equal(t, field.want, field.have, field.name)
 		} else {
-			require.NotEqual(t, field.want, field.have, "%s is not description otherwise: %s", field.name, reason)
+			const same = "%s is as in Redis, but listed as a deviation: %s"
+			require.NotEqual(t, field.want, field.have, same, field.name, reason)
 		}
 	}
 }

@@ -14,14 +14,14 @@ import (
 	"rlserver/resp/config"
 )
 
-// sendWords sends words of any bytes and gives the reply.
+// sendWords sends words, which may hold any bytes, and returns the reply.
 func (c *testClient) sendWords(words ...string) any {
 	fmt.Fprint(c, frame(words...))
 	return readValue(c.t, c.r)
 }
 
-// What is dumped comes back, limiters of our own types too.
-func TestDumpComesBack(t *testing.T) {
+// RESTORE brings back what DUMP returned, also for limiters, whose types Redis does not have.
+func TestRestoreAfterDump(t *testing.T) {
 	server := startServer(t, config.Defaults{})
 	client := server.dial()
 	for _, call := range [][]string{
@@ -66,7 +66,7 @@ func TestDumpComesBack(t *testing.T) {
 	}
 }
 
-func TestRestoreNamesWhatThereIsNot(t *testing.T) {
+func TestRestoreRefusesUnknownTypes(t *testing.T) {
 	client := startServer(t, config.Defaults{}).dial()
 	for kind, name := range map[byte]string{1: "list", 2: "set", 15: "stream"} {
 		payload := string(rdb.AppendFooter([]byte{kind, 1, 1, 'a'}))
@@ -83,9 +83,9 @@ func TestRestoreNamesWhatThereIsNot(t *testing.T) {
 	assert.Equal(t, int64(0), client.sendWords("EXISTS", "k"))
 }
 
-// A payload says what to allocate: within a transaction and without, that is held against maxmemory
-// before.
-func TestRestoreIsBoundByMaxmemory(t *testing.T) {
+// A payload decides how much RESTORE allocates. The amount is checked against maxmemory first,
+// within a transaction as well.
+func TestRestoreIsLimitedByMaxmemory(t *testing.T) {
 	client := startServer(t, config.Defaults{MaxMemory: 8 << 20, MemoryPolicy: "noeviction"}).dial()
 	const oom = "OOM command not allowed when used memory > 'maxmemory'."
 	many := rdb.AppendHash(nil, 60_000)
@@ -102,8 +102,8 @@ func TestRestoreIsBoundByMaxmemory(t *testing.T) {
 	assert.Equal(t, int64(0), client.sendWords("EXISTS", "k"))
 }
 
-// A payload that was read for a call that was then refused serves no other call.
-func TestEachPayloadServesItsCall(t *testing.T) {
+// A payload that was decoded for a call that then fails is not used by another call.
+func TestRestoreUsesItsOwnPayload(t *testing.T) {
 	client := startServer(t, config.Defaults{}).dial()
 	one := string(rdb.AppendFooter(rdb.AppendString(nil, bytes.Repeat([]byte("1"), 20))))
 	two := string(rdb.AppendFooter(rdb.AppendString(nil, bytes.Repeat([]byte("2"), 20))))

@@ -8,7 +8,7 @@ import (
 
 // The replies are those of Redis 7.0.15.
 func TestExpireReplies(t *testing.T) {
-	converse(t, startServer(t, config.Defaults{}).dial(), []exchange{
+	checkRecorded(t, startServer(t, config.Defaults{}).dial(), []exchange{
 		{"EXPIRE missing 100", ":0"},
 		{"TTL missing", ":-2"},
 		{"PTTL missing", ":-2"},
@@ -75,11 +75,11 @@ func TestExpireReplies(t *testing.T) {
 	})
 }
 
-// A key is there up to and including its deadline. Seconds are rounded to the nearest, as in Redis.
+// A key exists up to and including its deadline. Seconds are rounded to the nearest, as in Redis.
 func TestTimeToLive(t *testing.T) {
 	ts := startServer(t, config.Defaults{})
 	c := ts.dial()
-	converse(
+	checkRecorded(
 		t,
 		c,
 		[]exchange{
@@ -91,13 +91,13 @@ func TestTimeToLive(t *testing.T) {
 		},
 	)
 	ts.advance(1)
-	converse(t, c, []exchange{{"TTL k", ":2"}, {"PTTL k", ":2499"}, {"EXPIRETIME k", ":1767225603"}})
+	checkRecorded(t, c, []exchange{{"TTL k", ":2"}, {"PTTL k", ":2499"}, {"EXPIRETIME k", ":1767225603"}})
 	ts.advance(2000)
-	converse(t, c, []exchange{{"TTL k", ":0"}, {"PTTL k", ":499"}})
+	checkRecorded(t, c, []exchange{{"TTL k", ":0"}, {"PTTL k", ":499"}})
 	ts.advance(499)
-	converse(t, c, []exchange{{"EXISTS k", ":1"}, {"PTTL k", ":0"}, {"PEXPIRE k 0 NX", ":0"}})
+	checkRecorded(t, c, []exchange{{"EXISTS k", ":1"}, {"PTTL k", ":0"}, {"PEXPIRE k 0 NX", ":0"}})
 	ts.advance(1)
-	converse(t, c, []exchange{
+	checkRecorded(t, c, []exchange{
 		{
 			"PTTL k",
 			":-2",
@@ -106,16 +106,16 @@ func TestTimeToLive(t *testing.T) {
 			"EXPIRE k 10",
 			":0",
 		}, {"PERSIST k", ":0"}, {"RENAME k l", "-ERR no such key"}, {"COPY k l", ":0"}, {"MOVE k 1", ":0"},
-		{"DBSIZE", ":1"}, // until somebody deletes it, as in Redis
+		{"DBSIZE", ":1"}, // counts an expired key until it is deleted, as in Redis
 		{"DEL k", ":0"},
 		{"DBSIZE", ":0"},
 	})
 }
 
-// The last moment that 64 bits can tell does not overflow on its way to seconds. The replies are
-// those of Redis 7.0.15.
+// The latest deadline that fits in 64 bits does not overflow when it is converted to seconds. The
+// replies are those of Redis 7.0.15.
 func TestLongestTimeToLive(t *testing.T) {
-	converse(t, startServer(t, config.Defaults{}).dial(), []exchange{
+	checkRecorded(t, startServer(t, config.Defaults{}).dial(), []exchange{
 		{"SET k v", "+OK"},
 		{"PEXPIREAT k 9223372036854775807", ":1"},
 		{"PEXPIRETIME k", ":9223372036854775807"},

@@ -15,7 +15,7 @@ import (
 
 // The replies are those of Redis 7.0.15.
 func TestHashReplies(t *testing.T) {
-	converse(t, startServer(t, config.Defaults{}).dial(), []exchange{
+	checkRecorded(t, startServer(t, config.Defaults{}).dial(), []exchange{
 		// Fields
 		{"HSET h a 1 b 2 a 3", ":2"},
 		{"HSET h a 3", ":0"},
@@ -73,7 +73,7 @@ func TestHashReplies(t *testing.T) {
 		{"HINCRBYFLOAT nobody n inf", "-ERR value is NaN or Infinity"},
 		{"EXISTS nobody", ":0"},
 
-		// A part of it
+		// Scans and random fields
 		{"DEL h", ":1"},
 		{"HSET h a 1 b 2", ":2"},
 		{"HSCAN h 0", "*2 $1 0 *4 $1 a $1 1 $1 b $1 2"},
@@ -101,7 +101,7 @@ func TestHashReplies(t *testing.T) {
 		{"HRANDFIELD one", "$1 f"},
 		{"HRANDFIELD one -2 WITHVALUES", "*4 $1 f $1 v $1 f $1 v"},
 
-		// Of another type
+		// A key of another type
 		{"SET s v", "+OK"},
 		{"HSET s f v", wrongType},
 		{"HSET s f", "-ERR wrong number of arguments for 'hset' command"},
@@ -129,7 +129,7 @@ func TestHashReplies(t *testing.T) {
 func TestStringsAndHashesInRESP3(t *testing.T) {
 	c := startServer(t, config.Defaults{}).dial()
 	require.Equal(t, byte('%'), c.do("HELLO 3")[0])
-	converse(t, c, []exchange{
+	checkRecorded(t, c, []exchange{
 		{"GET nobody", "_"},
 		{"SET k v XX", "_"},
 		{"SET k v GET", "_"},
@@ -150,8 +150,8 @@ func TestStringsAndHashesInRESP3(t *testing.T) {
 	})
 }
 
-// A hash too large to be kept in order is scanned in steps, and whole.
-func TestScanOfALargeHash(t *testing.T) {
+// A large hash, which is not kept in order, is scanned completely and in several steps.
+func TestHScanOfALargeHash(t *testing.T) {
 	c := startServer(t, config.Defaults{}).dial()
 	want := make(map[string]string)
 	for i := range 1000 {
@@ -196,13 +196,13 @@ func TestRandomFields(t *testing.T) {
 		slices.Sort(fields)
 		assert.Len(t, slices.Compact(fields), 3)
 		for i := 2; i < len(words); i += 4 {
-			assert.Equal(t, "abcd"[words[i+2][0]-'1'], words[i][0], "a field with another's value")
+			assert.Equal(t, "abcd"[words[i+2][0]-'1'], words[i][0], "a field has the value of another one")
 		}
 	}
 	assert.Equal(t, "-ERR value is out of range", c.do("HRANDFIELD h -10000001"))
 }
 
-// What Redis 7.0.15 does not know: HGETDEL is of Redis 8.0, NOVALUES of 7.4.
+// What Redis 7.0.15 lacks: HGETDEL is from Redis 8.0, NOVALUES from 7.4.
 func TestHashCommandsOfLaterVersions(t *testing.T) {
 	startServer(t, config.Defaults{}).dial().check([]answer{
 		{"HSET h a 1 b 2 c 3", ":3"},

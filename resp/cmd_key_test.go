@@ -12,7 +12,7 @@ import (
 
 // The replies are those of Redis 7.0.15.
 func TestKeyReplies(t *testing.T) {
-	converse(t, startServer(t, config.Defaults{}).dial(), []exchange{
+	checkRecorded(t, startServer(t, config.Defaults{}).dial(), []exchange{
 		{"MSET a 1 b 2", "+OK"},
 		{"HSET h f v", ":1"},
 		{"ZADD z 1 m", ":1"},
@@ -104,7 +104,7 @@ func TestKeyReplies(t *testing.T) {
 
 // The replies are those of Redis 7.0.15.
 func TestObjectReplies(t *testing.T) {
-	converse(t, startServer(t, config.Defaults{}).dial(), []exchange{
+	checkRecorded(t, startServer(t, config.Defaults{}).dial(), []exchange{
 		{"OBJECT ENCODING missing", "$-1"},
 		{"OBJECT IDLETIME missing", "$-1"},
 		{"OBJECT REFCOUNT missing", "$-1"},
@@ -135,9 +135,9 @@ func TestObjectReplies(t *testing.T) {
 	})
 }
 
-// Limiters are keys like any other, and tell what they are.
+// Limiters are keys like any other, and TYPE shows their kind.
 func TestLimitersAreKeys(t *testing.T) {
-	converse(t, startServer(t, config.Defaults{}).dial(), []exchange{
+	checkRecorded(t, startServer(t, config.Defaults{}).dial(), []exchange{
 		{"RL.TOKEN t 10 1 1s", "*5 :1 :10 :9 :0 :1000"},
 		{"RL.FIXED f 10 1s", "*5 :1 :10 :9 :0 :1000"},
 		{"RL.SLIDE s 10 1s ID x", "*5 :1 :10 :9 :0 :1000"},
@@ -161,10 +161,10 @@ func TestLimitersAreKeys(t *testing.T) {
 	})
 }
 
-func TestMissingInRESP3(t *testing.T) {
+func TestMissingKeysInRESP3(t *testing.T) {
 	c := startServer(t, config.Defaults{}).dial()
 	c.do("HELLO 3")
-	converse(t, c, []exchange{
+	checkRecorded(t, c, []exchange{
 		{"RANDOMKEY", "_"},
 		{"OBJECT ENCODING missing", "_"},
 		{"OBJECT FREQ missing", "_"},
@@ -174,13 +174,17 @@ func TestMissingInRESP3(t *testing.T) {
 	})
 }
 
-// OBJECT looks at a key without using it, and so do others that only ask about it.
+// OBJECT does not change the idle time of a key, nor do other commands that only inspect it.
 func TestIdleTime(t *testing.T) {
 	ts := startServer(t, config.Defaults{})
 	c := ts.dial()
-	converse(t, c, []exchange{{"SET k v", "+OK"}, {"RL.TOKEN t 1000 1 1s COST 1000", "*5 :1 :1000 :0 :0 :1000000"}})
+	checkRecorded(
+		t,
+		c,
+		[]exchange{{"SET k v", "+OK"}, {"RL.TOKEN t 1000 1 1s COST 1000", "*5 :1 :1000 :0 :0 :1000000"}},
+	)
 	ts.advance(10_000)
-	converse(t, c, []exchange{
+	checkRecorded(t, c, []exchange{
 		{
 			"TYPE k",
 			"+string",
@@ -194,17 +198,21 @@ func TestIdleTime(t *testing.T) {
 	})
 }
 
-// A database that a client has selected may change under it.
-func TestSwapUnderAClient(t *testing.T) {
+// SWAPDB and FLUSHALL affect the database that another client has selected.
+func TestSwapDBAffectsOtherClients(t *testing.T) {
 	ts := startServer(t, config.Defaults{})
 	one, other := ts.dial(), ts.dial()
-	converse(t, one, []exchange{{"SET k 0", "+OK"}, {"SELECT 9", "+OK"}, {"SET k 9", "+OK"}, {"PEXPIRE k 1000", ":1"}})
-	converse(t, other, []exchange{{"SWAPDB 9 0", "+OK"}, {"GET k", "$1 9"}, {"PTTL k", ":1000"}})
-	converse(t, one, []exchange{{"GET k", "$1 0"}, {"TTL k", ":-1"}, {"FLUSHDB", "+OK"}, {"DBSIZE", ":0"}})
-	converse(t, other, []exchange{{"DBSIZE", ":1"}, {"FLUSHALL", "+OK"}, {"DBSIZE", ":0"}})
+	checkRecorded(
+		t,
+		one,
+		[]exchange{{"SET k 0", "+OK"}, {"SELECT 9", "+OK"}, {"SET k 9", "+OK"}, {"PEXPIRE k 1000", ":1"}},
+	)
+	checkRecorded(t, other, []exchange{{"SWAPDB 9 0", "+OK"}, {"GET k", "$1 9"}, {"PTTL k", ":1000"}})
+	checkRecorded(t, one, []exchange{{"GET k", "$1 0"}, {"TTL k", ":-1"}, {"FLUSHDB", "+OK"}, {"DBSIZE", ":0"}})
+	checkRecorded(t, other, []exchange{{"DBSIZE", ":1"}, {"FLUSHALL", "+OK"}, {"DBSIZE", ":0"}})
 }
 
-// A call may name keys of every shard, and the same one twice.
+// A call may name keys of every shard, and a key twice.
 func TestManyKeysInACall(t *testing.T) {
 	c := startServer(t, config.Defaults{}).dial()
 	set, del := []string{"MSET"}, []string{"DEL"}
@@ -213,7 +221,7 @@ func TestManyKeysInACall(t *testing.T) {
 		del = append(del, fmt.Sprint("k", i), fmt.Sprint("missing", i), fmt.Sprint("k", i))
 	}
 	require.Equal(t, "+OK", c.send(set...))
-	assert.Equal(t, ":1000", c.send(append([]string{"EXISTS"}, del[1:]...)...), "each time a key is named counts")
+	assert.Equal(t, ":1000", c.send(append([]string{"EXISTS"}, del[1:]...)...), "a key named twice counts twice")
 	assert.Equal(t, ":500", c.send(del...))
 	assert.Equal(t, ":0", c.do("DBSIZE"))
 }

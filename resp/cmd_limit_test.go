@@ -36,14 +36,14 @@ func TestLimiterReplies(t *testing.T) {
 	}
 }
 
-// A limitStep is a call at a time of the test's first day, or later.
+// A limitStep is a call at a given time, and its reply.
 type limitStep struct {
-	at   string // since its midnight, in UTC
+	at   string // since midnight of the first day, in UTC
 	call string
 	want string
 }
 
-// requireSteps takes the clock from one step to the next.
+// requireSteps sets the clock to the time of each step, sends its call and compares the reply.
 func requireSteps(t *testing.T, steps []limitStep) {
 	t.Helper()
 	ts := startServer(t, config.Defaults{})
@@ -56,8 +56,8 @@ func requireSteps(t *testing.T, steps []limitStep) {
 	}
 }
 
-// Three messages an hour, and a sender that knows when the hour ends: the fixed window lets six
-// through in two minutes, the sliding one three.
+// A limit of three messages an hour, and a sender that knows when the hour ends: the fixed window
+// admits six within two minutes, the sliding window three.
 func TestThreeMessagesAnHour(t *testing.T) {
 	const fixed, slide = "RL.FIXED fixed 3 hour", "RL.SLIDE slide 3 1h"
 	requireSteps(t, []limitStep{
@@ -81,7 +81,7 @@ func TestThreeMessagesAnHour(t *testing.T) {
 }
 
 // A day of mail to one person: at most once a minute, five times an hour, ten times a day. The last
-// integer says which of the three an answer speaks of.
+// integer of a reply is the index of the window that the reply describes.
 func TestMailOnceAMinuteFiveAnHourTenADay(t *testing.T) {
 	const mail = "RL.MULTI mail:ann 1 1m 5 1h 10 1d"
 	const sent = "*6 :1 :1 :0 :0 :86400000 :0"
@@ -93,7 +93,7 @@ func TestMailOnceAMinuteFiveAnHourTenADay(t *testing.T) {
 		{"2m", mail, sent},
 		{"3m", mail, sent},
 		{"4m", mail, sent},
-		// the minute would let it go in 30 s already
+		// the minute alone would admit it after 30 s
 		{"4m30s", mail, "*6 :0 :5 :0 :3330000 :86370000 :1"},
 		{"5m", mail, "*6 :0 :5 :0 :3300000 :86340000 :1"},
 		{"59m59.999s", mail, "*6 :0 :5 :0 :1 :83040001 :1"},
@@ -108,15 +108,15 @@ func TestMailOnceAMinuteFiveAnHourTenADay(t *testing.T) {
 		{"12h", mail, "*6 :0 :10 :0 :43200000 :47040000 :2"},
 		{"23h59m59.999s", mail, "*6 :0 :10 :0 :1 :3840001 :2"},
 
-		{"24h", "ZCARD mail:ann", ":10"}, // what was denied was not counted
+		{"24h", "ZCARD mail:ann", ":10"}, // denied calls do not count
 		{"24h", mail, sent},
-		// the day would refuse it as long; the first is named
+		// the wait for the day is as long; the first window is reported
 		{"24h30s", mail, "*6 :0 :1 :0 :30000 :86370000 :0"},
 		{"24h1m", mail, sent},
 	})
 }
 
-func TestWindowsAreBounded(t *testing.T) {
+func TestMultiWindowsAreLimited(t *testing.T) {
 	ts := startServer(t, config.Defaults{})
 	c := ts.dial()
 	most := "RL.MULTI k" + strings.Repeat(" 1 1s", limits.MaxWindows)
@@ -128,8 +128,8 @@ func TestWindowsAreBounded(t *testing.T) {
 	assert.Equal(t, "-ERR limit must be from 1 to 9007199254740991", c.do("RL.MULTI k 1 1s 0 1s"))
 }
 
-// Only the names of the IANA database are zones: not what its folders hold besides, nor what the
-// machine calls its own.
+// Only names of the IANA database are time zones: not other files in its directories, nor the
+// machine's own zone.
 func TestZones(t *testing.T) {
 	ts := startServer(t, config.Defaults{})
 	c := ts.dial()
@@ -156,7 +156,7 @@ func TestZones(t *testing.T) {
 	assert.Equal(t, ":0", c.do("EXISTS k"))
 }
 
-// The sliding window counter by itself, in RL.ALL, as a policy, waiting and given back.
+// The sliding window counter alone, with a refund, in RL.ALL and as a policy.
 func TestCounter(t *testing.T) {
 	ts := startServer(t, config.Defaults{})
 	c := ts.dial()

@@ -120,7 +120,7 @@ func TestPolicyErrors(t *testing.T) {
 	assert.Equal(t, "$10 SLIDE 5 1m", c.do("RL.POLICY GET a"))
 }
 
-func TestChecksAreBounded(t *testing.T) {
+func TestChecksAreLimited(t *testing.T) {
 	ts := startServer(t, config.Defaults{})
 	c := ts.dial()
 	call := "RL.CHECK ann"
@@ -138,8 +138,8 @@ func TestChecksAreBounded(t *testing.T) {
 	)
 }
 
-// Checks stand in transactions, whose locks they run under; to set policies takes time and locks of
-// its own.
+// RL.CHECK runs in a transaction, under its locks. RL.POLICY SET takes time and locks of its own,
+// and is refused there.
 func TestChecksInTransactions(t *testing.T) {
 	ts := startServer(t, config.Defaults{})
 	c := ts.dial()
@@ -176,7 +176,7 @@ func TestReloadPolicies(t *testing.T) {
 	assert.Equal(t, 2, calls)
 }
 
-// What a check needs for its keys and its decision is there from the calls before.
+// RL.CHECK reuses the buffers of earlier calls.
 func TestCheckCallsDoNotAllocate(t *testing.T) {
 	now := int64(testStart)
 	s := newBenchSession(func() int64 { return now })

@@ -10,8 +10,8 @@ import (
 	"rlserver/resp/config"
 )
 
-// The steps are those by which redis-cell describes itself: a bucket of five that gets one back
-// each second.
+// The steps are the example of redis-cell's documentation: a bucket of five tokens that gets one
+// back each second.
 func TestCellThrottle(t *testing.T) {
 	requireSteps(t, []limitStep{
 		{"0s", "CL.THROTTLE k 4 1 1 6", "*5 :1 :5 :5 :-1 :0"}, // never more than the bucket holds
@@ -20,7 +20,7 @@ func TestCellThrottle(t *testing.T) {
 		{"0s", "cl.throttle k 4 1 1 1", "*5 :0 :5 :3 :-1 :2"},
 		{"0s", "CL.THROTTLE k 4 1 1 3", "*5 :0 :5 :0 :-1 :5"},
 		{"0s", "CL.THROTTLE k 4 1 1", "*5 :1 :5 :0 :1 :5"},
-		{"0s", "CL.THROTTLE k 4 1 1 0", "*5 :0 :5 :0 :-1 :5"}, // nothing is not limited
+		{"0s", "CL.THROTTLE k 4 1 1 0", "*5 :0 :5 :0 :-1 :5"}, // a quantity of 0 is not limited
 		{"3s", "CL.THROTTLE k 4 1 1", "*5 :0 :5 :2 :-1 :3"},
 		{"3.1s", "CL.THROTTLE k 4 1 1", "*5 :0 :5 :1 :-1 :4"}, // 3.9 s
 		{"4s", "CL.THROTTLE k 4 1 1", "*5 :0 :5 :1 :-1 :4"},
@@ -30,7 +30,7 @@ func TestCellThrottle(t *testing.T) {
 		{"9.5s", "CL.THROTTLE k 4 1 1 2", "*5 :0 :5 :2 :-1 :3"},
 		{"9.5s", "CL.THROTTLE k 4 1 1 5", "*5 :1 :5 :2 :3 :3"},
 		{"9.6s", "CL.THROTTLE k 4 1 1 5", "*5 :1 :5 :2 :3 :3"}, // 2.9 s: rounded up
-		// but by more than the bucket could owe it is: 1.9 s
+		// unless more is owed than the bucket holds: 1.9 s
 		{"9.6s", "CL.THROTTLE k 0 1 1 0", "*5 :1 :1 :0 :2 :3"},
 		{"9.6s", "TYPE k", "+rl.token"},
 		{"9.6s", "RL.TOKEN k 5 1 1s COST 0", "*5 :1 :5 :2 :0 :2900"},
@@ -51,7 +51,7 @@ func TestGCRA(t *testing.T) {
 		{"6s", "GCRA half 0 1 0.5", "*5 :0 :1 :0 :-1 :1"},
 		{"6.499s", "GCRA half 0 1 0.5", "*5 :1 :1 :0 :1 :1"},
 		{"6.5s", "GCRA half 0 1 0.5", "*5 :0 :1 :0 :-1 :1"},
-		{"7s", "GCRA thirds 2 2 0.0015", "*5 :0 :3 :2 :-1 :1"}, // one each 0.75 ms
+		{"7s", "GCRA thirds 2 2 0.0015", "*5 :0 :3 :2 :-1 :1"}, // one token per 0.75 ms
 		{"7s", "GCRA thirds 2 2 0.0015 TOKENS 2", "*5 :0 :3 :0 :-1 :1"},
 		{"7s", "PTTL thirds", ":3"},
 		{"7.002s", "GCRA thirds 2 2 0.0015 TOKENS 3", "*5 :1 :3 :2 :1 :1"},
@@ -75,9 +75,9 @@ func TestThrottle(t *testing.T) {
 	})
 }
 
-// cell is the generic cell rate algorithm (ITU-T I.371, virtual scheduling), as the others have it:
-// all it keeps is when the bucket will be full, in microseconds. It is as exact as we are where the
-// time between two tokens is a whole number of them.
+// cell is the generic cell rate algorithm (ITU-T I.371, virtual scheduling), as the servers have it
+// whose commands these are: it keeps only the time at which the bucket is full, in microseconds. It
+// is as exact as this server where the time between two tokens is a whole number of microseconds.
 type cell struct{ interval, capacity, full int64 }
 
 func (c *cell) take(now, n int64) string {
@@ -103,7 +103,7 @@ func (c *cell) take(now, n int64) string {
 	)
 }
 
-func TestOthersAgreeWithTheAlgorithm(t *testing.T) {
+func TestCellThrottleAndGCRAMatchTheModel(t *testing.T) {
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 0))
 	ts := startServer(t, config.Defaults{})
@@ -124,7 +124,7 @@ func TestOthersAgreeWithTheAlgorithm(t *testing.T) {
 	}
 }
 
-func TestOthersErrors(t *testing.T) {
+func TestCellThrottleAndGCRAErrors(t *testing.T) {
 	ts := startServer(t, config.Defaults{})
 	c := ts.dial()
 	require.Equal(t, "+OK", c.do("SET text 1"))

@@ -11,8 +11,8 @@ import (
 	"rlserver/resp/config"
 )
 
-// A mail goes out if its sender, its domain, the day's quota and the workers all have room, or
-// counts nowhere.
+// A mail is admitted if its sender, its domain, the day's quota and the workers all admit it.
+// Otherwise it counts nowhere.
 func TestAllOrNothing(t *testing.T) {
 	const mail = "RL.ALL sender:ann SLIDE 2 1m domain TOKEN 5 1 1s quota FIXED 4 day TZ Europe/Berlin at-once LEASE " +
 		"2 10s worker-"
@@ -27,7 +27,7 @@ func TestAllOrNothing(t *testing.T) {
 		{"1s", "RL.TOKEN domain 5 1 1s COST 5", "*5 :1 :5 :0 :0 :5000"},
 		{"1s", mail + "2", "*6 :0 :5 :0 :1000 :82799000 :1"}, // the domain
 		{"2s", mail + "2", "*6 :1 :2 :0 :0 :82798000 :0"},
-		// the sender has to wait for longer than the workers
+		// the sender has to wait longer than for a worker
 		{"2s", mail + "3", "*6 :0 :2 :0 :58000 :82798000 :0"},
 		{"59.999s", mail + "3", "*6 :0 :2 :0 :1 :82740001 :0"},
 		{"1m", mail + "3", "*6 :1 :2 :0 :0 :82740000 :0"},
@@ -37,14 +37,14 @@ func TestAllOrNothing(t *testing.T) {
 	})
 }
 
-// Two windows over one log make one hit, in any order among other rules.
+// Two windows over one log record one hit, in any order among other rules.
 func TestAllWithSeveralWindowsOverOneLog(t *testing.T) {
 	requireSteps(t, []limitStep{
 		{"0s", "RL.ALL log SLIDE 5 1h bucket TOKEN 9 1 1s log SLIDE 1 1m", "*6 :1 :1 :0 :0 :3600000 :2"},
 		{"0s", "ZCARD log", ":1"},
 		{"30s", "RL.ALL log SLIDE 5 1h bucket TOKEN 9 1 1s log SLIDE 1 1m", "*6 :0 :1 :0 :30000 :3570000 :2"},
 		{"1m", "RL.ALL log SLIDE 1 1h bucket TOKEN 9 1 1s log SLIDE 1 1m", "*6 :0 :1 :0 :3540000 :3540000 :0"},
-		// among equals the first
+		// of equal waits, the first is reported
 		{"1m", "RL.ALL a SLIDE 1 1m b SLIDE 1 1m", "*6 :1 :1 :0 :0 :60000 :0"},
 		{"1m", "RL.ALL a SLIDE 1 1m b SLIDE 1 1m", "*6 :0 :1 :0 :60000 :60000 :0"},
 	})
@@ -59,12 +59,12 @@ func TestLeases(t *testing.T) {
 		{"5s", "RL.LEASE jobs 1 10s c", "*5 :0 :1 :0 :10000 :10000"},
 		{"5s", "PTTL jobs", ":10000"},
 		{"13.999s", "RL.LEASE jobs 2 10s c", "*5 :0 :2 :0 :1 :1001"},
-		{"14s", "RL.RELEASE jobs b", ":0"}, // it has lapsed
+		{"14s", "RL.RELEASE jobs b", ":0"}, // it has expired
 		{"14s", "RL.LEASE jobs 2 10s b", "*5 :1 :2 :0 :0 :10000"},
 		{"14s", "ZRANGE jobs 0 -1 WITHSCORES", "*4 $1 a $13 1767225615000 $1 b $13 1767225624000"},
 		{"14s", "RL.RELEASE jobs b", ":1"},
 		{"14s", "RL.RELEASE jobs b", ":0"},
-		{"14s", "PTTL jobs", ":1000"}, // until the last lapses
+		{"14s", "PTTL jobs", ":1000"}, // until the last lease expires
 		{"14s", "RL.RELEASE jobs a", ":1"},
 		{"14s", "EXISTS jobs", ":0"},
 		{"14s", "RL.RELEASE jobs a", ":0"},
@@ -80,7 +80,7 @@ func TestRefunds(t *testing.T) {
 		{"2s", "RL.REFUND s 9 ID other", ":0"},
 		{"2s", "RL.REFUND s 2 ID req", ":2"},
 		{"2s", "PTTL s", ":59000"},
-		{"2s", "RL.SLIDE s 5 1m COST 3 ID req", "*5 :1 :5 :3 :0 :59000"}, // still known
+		{"2s", "RL.SLIDE s 5 1m COST 3 ID req", "*5 :1 :5 :3 :0 :59000"}, // the id is still known
 		{"2s", "RL.REFUND s 9007199254740991", ":2"},
 		{"2s", "EXISTS s", ":0"},
 		{"2s", "RL.TOKEN t 5 1 10s COST 4", "*5 :1 :5 :1 :0 :40000"},
@@ -96,7 +96,7 @@ func TestRefunds(t *testing.T) {
 	})
 }
 
-func TestLeakyPaces(t *testing.T) {
+func TestLeakyReplies(t *testing.T) {
 	requireSteps(t, []limitStep{
 		{"0s", "RL.LEAKY k 3 10s QUEUE 2", "*6 :1 :3 :2 :0 :3334 :0"},
 		{"0s", "RL.LEAKY k 3 10s QUEUE 2", "*6 :1 :3 :1 :0 :6667 :3334"},
@@ -122,7 +122,7 @@ func TestRateErrors(t *testing.T) {
 		wrongType = "-WRONGTYPE Operation against a key holding the wrong kind of value"
 		badRule   = "-ERR syntax error: a rule is a key and SLIDE limit window, TOKEN capacity refill period, FIXED " +
 			"limit window [TZ zone], LEASE limit ttl id, LEAKY rate period [QUEUE queue] or COUNTER limit window; " +
-			"behind the rules may stand COST cost and WAIT timeout"
+			"COST cost and WAIT timeout may follow the rules"
 		shared = "-ERR key 'k' is in more than one rule: only those of SLIDE may share a key"
 	)
 	for _, step := range []struct{ call, want string }{
@@ -186,27 +186,26 @@ func TestRateErrors(t *testing.T) {
 	}
 	assert.Equal(
 		t,
-		"-ERR id must not be empty: it is what a lease is renewed and released by",
+		"-ERR id must not be empty: a lease is renewed and released by its id",
 		c.send("RL.LEASE", "k", "1", "1s", ""),
 	)
 	assert.Equal(
 		t,
-		"-ERR id must not be empty: it is what a lease is renewed and released by",
+		"-ERR id must not be empty: a lease is renewed and released by its id",
 		c.send("RL.RELEASE", "k", ""),
 	)
 	assert.Equal(
 		t,
-		"-ERR id must not be empty: it is what a lease is renewed and released by",
+		"-ERR id must not be empty: a lease is renewed and released by its id",
 		c.send("RL.ALL", "r", "SLIDE", "1", "1s", "k", "LEASE", "1", "1s", ""),
 	)
 	assert.Equal(t, "-ERR ID must not be empty", c.send("RL.REFUND", "k", "1", "ID", ""))
-	assert.Equal(t, ":0", c.do("EXISTS k r"), "what errs changes nothing")
+	assert.Equal(t, ":0", c.do("EXISTS k r"), "errors change nothing")
 	assert.Regexp(t, `^\*6 :1 `, c.do("RL.ALL"+strings.Repeat(" k SLIDE 1 1s", 128)))
 }
 
-// Which words are keys depends on the rules before them. Words that mean something else elsewhere
-// may be keys too.
-func TestKeysOfRules(t *testing.T) {
+// Which words are keys depends on the rules before them. A keyword may also be a key.
+func TestKeysOfAllRules(t *testing.T) {
 	ts := startServer(t, config.Defaults{})
 	c := ts.dial()
 	for _, step := range []struct{ call, want string }{
@@ -234,7 +233,7 @@ func TestKeysOfRules(t *testing.T) {
 	require.Contains(t, c.do("COMMAND INFO RL.ALL"), "*5 +write +denyoom +fast +blocking +movablekeys :1 :1 :1 ")
 }
 
-// Within a transaction the keys of all rules are locked with the others'.
+// EXEC locks the keys of all rules together with those of the other calls.
 func TestAllWithinATransaction(t *testing.T) {
 	ts := startServer(t, config.Defaults{})
 	c := ts.dial()

@@ -17,7 +17,7 @@ import (
 
 // The replies are those of Redis 7.0.15.
 func TestScanReplies(t *testing.T) {
-	converse(t, startServer(t, config.Defaults{}).dial(), []exchange{
+	checkRecorded(t, startServer(t, config.Defaults{}).dial(), []exchange{
 		{"SCAN 0", "*2 $1 0 *0"},
 		{"KEYS *", "*0"},
 		{"MSET k1 1 k2 2 other 3", "+OK"},
@@ -51,8 +51,8 @@ func TestScanReplies(t *testing.T) {
 	})
 }
 
-// A scan that follows its cursors meets every key that was there all the time, once; COUNT says in
-// how many steps, more or less.
+// A complete scan returns every key that exists throughout, once. COUNT sets the approximate number
+// of steps.
 func TestScanCursors(t *testing.T) {
 	ts := startServer(t, config.Defaults{})
 	c := ts.dial()
@@ -60,28 +60,27 @@ func TestScanCursors(t *testing.T) {
 	for i := range n {
 		require.Equal(t, "+OK", c.send("SET", fmt.Sprint("key ", i), "v"))
 	}
-	var met []string
+	var seen []string
 	cursor, calls := "0", 0
 	for ok := true; ok; ok = cursor != "0" {
 		words := strings.Split(c.send("SCAN", cursor, "COUNT", "50", "MATCH", "key *5"), " ")
 		cursor = words[2] // *2 $n cursor *n …
 		for i := 4; i < len(words); i += 3 {
-			met = append(met, words[i+1]+" "+words[i+2])
+			seen = append(seen, words[i+1]+" "+words[i+2])
 		}
 		calls++
 		require.Less(t, calls, n)
 	}
-	assert.Len(t, met, n/10)
-	slices.Sort(met)
-	assert.Len(t, slices.Compact(met), n/10)
+	assert.Len(t, seen, n/10)
+	slices.Sort(seen)
+	assert.Len(t, slices.Compact(seen), n/10)
 	assert.InDelta(t, n/50, calls, 10)
 }
 
-// An empty name is a name: a star finds it when it is the whole pattern, and no other pattern with
-// a star does, as in Redis.
-func TestEmptyName(t *testing.T) {
+// The empty string is a key. Of the patterns with a star, only * itself matches it, as in Redis.
+func TestScanFindsTheEmptyKey(t *testing.T) {
 	c := startServer(t, config.Defaults{}).dial()
-	converse(t, c, []exchange{
+	checkRecorded(t, c, []exchange{
 		{`SET "" v`, "+OK"},
 		{"KEYS *", "*1 $0 "},
 		{"KEYS **", "*0"},
@@ -93,7 +92,7 @@ func TestEmptyName(t *testing.T) {
 	})
 }
 
-// A pattern that takes too long to match is refused in words, by each command that takes one.
+// Each command that takes a pattern refuses one that takes too long to match.
 func TestHostilePatterns(t *testing.T) {
 	c := startServer(t, config.Defaults{}).dial()
 	long, pattern := strings.Repeat("a", 1<<17), "*"+strings.Repeat("?", 50_000)+"b*"
@@ -111,8 +110,8 @@ func TestHostilePatterns(t *testing.T) {
 	assert.Equal(t, "-"+string(glob.ErrTooComplex), c.send("COMMAND", "LIST", "FILTERBY", "PATTERN", "*"+class+"*"))
 }
 
-// One call visits no more elements of a key than it can in a short time, whatever COUNT says.
-func TestCountOfElementsIsBounded(t *testing.T) {
+// A call visits a bounded number of elements, whatever COUNT says.
+func TestScanCountIsLimited(t *testing.T) {
 	c := startServer(t, config.Defaults{}).dial()
 	for i := range 10_000 {
 		fmt.Fprintf(c, "HSET h f%d v\r\nZADD z %d m%d\r\n", i, i%7, i)
@@ -121,21 +120,21 @@ func TestCountOfElementsIsBounded(t *testing.T) {
 		require.Equal(t, ":1 ", c.read())
 	}
 	for _, call := range [][]string{{"HSCAN", "h"}, {"ZSCAN", "z"}} {
-		met, calls := make(map[string]bool), 0
+		seen, calls := make(map[string]bool), 0
 		for cursor, more := "0", true; more; more = cursor != "0" {
 			words := strings.Split(c.send(call[0], call[1], cursor, "COUNT", "1000000"), " ")
 			cursor, calls = words[2], calls+1
 			for i := 5; i < len(words); i += 4 {
-				met[words[i]] = true
+				seen[words[i]] = true
 			}
 		}
-		assert.Len(t, met, 10_000, call[0])
+		assert.Len(t, seen, 10_000, call[0])
 		assert.GreaterOrEqual(t, calls, 3, call[0])
 	}
 }
 
-// A long call asks whether its client is still there.
-func TestGuardSeesThatTheClientIsGone(t *testing.T) {
+// A long call checks whether its client is still connected.
+func TestGuardOfASessionDetectsDisconnect(t *testing.T) {
 	ts := startServer(t, config.Defaults{})
 	c := ts.dial()
 	require.Equal(t, "+PONG", c.send("PING"))

@@ -14,7 +14,7 @@ import (
 	"rlserver/resp/config"
 )
 
-func TestSortStoresNoList(t *testing.T) {
+func TestSortRefusesStore(t *testing.T) {
 	client := startServer(t, config.Defaults{}).dial()
 	ask := func(line string) any {
 		fmt.Fprint(client, line+"\r\n")
@@ -27,9 +27,9 @@ func TestSortStoresNoList(t *testing.T) {
 	assert.Equal(t, int64(1), ask("EXISTS z"))
 }
 
-// Only what is made of patterns reads keys that are not known before the call: then all shards are
-// locked, in a transaction as well.
-func TestSortLocksWhatItLooksAt(t *testing.T) {
+// SORT with BY or GET patterns reads keys that are not known before the call, so it locks all
+// shards, also in a transaction.
+func TestSortWithPatternsLocksAllShards(t *testing.T) {
 	for line, want := range map[string]bool{
 		"SORT z": false, "SORT z BY nosort GET #": false, "SORT z BY w*": true, "SORT z GET w*->f": true,
 		"SORT_RO z LIMIT 0 1 GET *": true,
@@ -43,9 +43,9 @@ func TestSortLocksWhatItLooksAt(t *testing.T) {
 	}
 }
 
-// Calls that take all locks, some and one do not wait for each other in a circle, and what SORT
-// tells is of one moment.
-func TestSortAmongOthers(t *testing.T) {
+// Calls that lock all, some and one of the shards do not deadlock, and SORT reads a consistent
+// state.
+func TestSortWithConcurrentWrites(t *testing.T) {
 	server := startServer(t, config.Defaults{})
 	setup := server.dial()
 	ask := func(c *testClient, line string) any {

@@ -14,9 +14,9 @@ import (
 	"rlserver/resp/config"
 )
 
-// The replies are what Redis' manual and its tests of INCREX say of version 8.8.
+// The replies are those that Redis' manual and its tests of INCREX give for version 8.8.
 func TestIncrExReplies(t *testing.T) {
-	converse(t, startServer(t, config.Defaults{}).dial(), []exchange{
+	checkRecorded(t, startServer(t, config.Defaults{}).dial(), []exchange{
 		{"INCREX n", "*2 :1 :1"},
 		{"INCREX n BYINT 9", "*2 :10 :9"},
 		{"increx n byint -20", "*2 :-10 :-20"},
@@ -39,7 +39,7 @@ func TestIncrExReplies(t *testing.T) {
 		{"INCREX nobody UBOUND 0 SATURATE", "*2 :0 :0"},
 		{"GET nobody", "$1 0"},
 
-		// Where 64 bits end
+		// The limits of 64 bits
 		{"SET n 9223372036854775800", "+OK"},
 		{"INCREX n BYINT 8", "*2 :9223372036854775800 :0"},
 		{"INCREX n BYINT 8 SATURATE", "*2 :9223372036854775807 :7"},
@@ -104,7 +104,7 @@ func TestIncrExReplies(t *testing.T) {
 		{"INCREX k BYFLOAT 1 LBOUND 10.5 UBOUND 5", "-ERR LBOUND can't be greater than UBOUND"},
 		{"EXISTS k", ":0"},
 
-		// A moment in the past
+		// A deadline in the past
 		{"SET k 10", "+OK"},
 		{"INCREX k EXAT 1", "*2 :11 :1"},
 		{"EXISTS k", ":0"},
@@ -119,16 +119,16 @@ func TestIncrExReplies(t *testing.T) {
 func TestIncrExInRESP3(t *testing.T) {
 	c := startServer(t, config.Defaults{}).dial()
 	require.Equal(t, byte('%'), c.do("HELLO 3")[0])
-	converse(t, c, []exchange{
+	checkRecorded(t, c, []exchange{
 		{"INCREX n BYINT 5", "*2 :5 :5"},
 		{"INCREX n BYFLOAT 2.5", "*2 ,7.5 ,2.5"},
 		{"INCREX n BYFLOAT 2.5 UBOUND 8", "*2 ,7.5 ,0"},
 	})
 }
 
-// A sum that a long double cannot hold is out of bounds, and the bound where none is given is the
-// greatest that it can.
-func TestIncrExWhereLongDoublesEnd(t *testing.T) {
+// A sum that does not fit in a long double is out of bounds. Without UBOUND the bound is the
+// greatest long double.
+func TestIncrExBeyondLongDouble(t *testing.T) {
 	c := startServer(t, config.Defaults{}).dial()
 	c.do("SET f 1e4932")
 	require.True(t, strings.HasSuffix(c.do("INCREX f BYFLOAT 1e4932 EX 100"), " $1 0"))
@@ -142,7 +142,7 @@ func TestIncrExWhereLongDoublesEnd(t *testing.T) {
 	require.Equal(t, "-ERR applied increment would be Infinity", c.do("INCREX f BYFLOAT -1 UBOUND -1e4932 SATURATE"))
 }
 
-// A fixed window: it opens with the first call, admits two, and closes by itself.
+// A fixed window: it starts with the first call, admits two, and ends by itself.
 func TestIncrExAsALimiter(t *testing.T) {
 	ts := startServer(t, config.Defaults{})
 	c := ts.dial()
@@ -176,7 +176,7 @@ func TestIncrExAsALimiter(t *testing.T) {
 	}
 }
 
-// TestBoundedSums holds both arithmetics to sums that cannot overflow.
+// TestBoundedSums compares the sums of integers and of floats with sums that cannot overflow.
 func TestBoundedSums(t *testing.T) {
 	seed := rand.Uint64()
 	rnd := rand.New(rand.NewPCG(seed, 0))

@@ -15,7 +15,7 @@ import (
 	"rlserver/resp/wire"
 )
 
-func TestLCSIsBounded(t *testing.T) {
+func TestLCSIsLimited(t *testing.T) {
 	const bulk = 512 << 20
 	for _, of := range []struct {
 		a, b, bulk int64
@@ -37,19 +37,18 @@ func TestLCSIsBounded(t *testing.T) {
 	}
 }
 
-// The connection is checked while the table is filled; the call ends when no client waits for
-// it.
-func TestLCSIsGivenUp(t *testing.T) {
+// The connection is checked while the table is filled; the call ends when its client is gone.
+func TestLCSStopsWhenTheClientIsGone(t *testing.T) {
 	a, b := bytes.Repeat([]byte("a"), 10_000), bytes.Repeat([]byte("b"), 10_000)
-	asked := 0
-	_, ok := str.FillLCS(a, b, true, func() bool { asked++; return asked == 3 })
+	checks := 0
+	_, ok := str.FillLCS(a, b, true, func() bool { checks++; return checks == 3 })
 	assert.False(t, ok)
-	assert.Equal(t, 3, asked)
+	assert.Equal(t, 3, checks)
 	_, ok = str.FillLCS(a[:100], b, true, func() bool { return true })
-	assert.True(t, ok, "too short to ask")
+	assert.True(t, ok, "too short to check the connection")
 }
 
-func TestGuardSeesTheClientGo(t *testing.T) {
+func TestGuardDetectsDisconnect(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer ln.Close()
@@ -62,7 +61,7 @@ func TestGuardSeesTheClientGo(t *testing.T) {
 	client.Close()
 	assert.Eventually(t, g.Gone, time.Minute, time.Millisecond)
 	conn.Close()
-	assert.True(t, g.Gone(), "closed here")
+	assert.True(t, g.Gone(), "closed by the server")
 }
 
 func BenchmarkLCS(b *testing.B) {

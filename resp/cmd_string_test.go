@@ -22,8 +22,8 @@ const (
 	notInteger = "-ERR value is not an integer or out of range"
 )
 
-// converse holds a server to replies that were recorded one after the other.
-func converse(t *testing.T, c *testClient, recorded []exchange) {
+// checkRecorded sends calls one after the other, and compares the replies with the recorded ones.
+func checkRecorded(t *testing.T, c *testClient, recorded []exchange) {
 	t.Helper()
 	for _, x := range recorded {
 		words := strings.Fields(x.call)
@@ -38,7 +38,7 @@ func converse(t *testing.T, c *testClient, recorded []exchange) {
 
 // The replies are those of Redis 7.0.15.
 func TestStringReplies(t *testing.T) {
-	converse(t, startServer(t, config.Defaults{}).dial(), []exchange{
+	checkRecorded(t, startServer(t, config.Defaults{}).dial(), []exchange{
 		// SET and its options
 		{"SET k v", "+OK"},
 		{"GET k", "$1 v"},
@@ -121,7 +121,7 @@ func TestStringReplies(t *testing.T) {
 		{"STRLEN a", ":13"},
 		{"STRLEN nobody", ":0"},
 
-		// Several at once
+		// Several keys
 		{"MSET a 1 b 2 a 3", "+OK"},
 		{"MGET a b c a", "*4 $1 3 $1 2 $-1 $1 3"},
 		{"MSET a 1 b", "-ERR wrong number of arguments for 'mset' command"},
@@ -132,7 +132,7 @@ func TestStringReplies(t *testing.T) {
 		{"MSETNX c 1 d", "-ERR wrong number of arguments for 'msetnx' command"},
 		{"MSET h x", "+OK"},
 
-		// Of another type
+		// A key of another type
 		{"DEL h", ":1"},
 		{"HSET h f v", ":1"},
 		{"GET h", wrongType},
@@ -164,7 +164,7 @@ func TestStringReplies(t *testing.T) {
 
 // The replies are those of Redis 7.0.15.
 func TestNumberReplies(t *testing.T) {
-	converse(t, startServer(t, config.Defaults{}).dial(), []exchange{
+	checkRecorded(t, startServer(t, config.Defaults{}).dial(), []exchange{
 		{"INCR n", ":1"},
 		{"INCR n", ":2"},
 		{"DECR n", ":1"},
@@ -211,7 +211,7 @@ func TestNumberReplies(t *testing.T) {
 	})
 }
 
-func TestLifeOfAString(t *testing.T) {
+func TestStringExpiry(t *testing.T) {
 	ts := startServer(t, config.Defaults{})
 	c := ts.dial()
 	for _, step := range []struct {
@@ -246,25 +246,25 @@ func TestLifeOfAString(t *testing.T) {
 	}
 }
 
-// newSession is a client without a connection, of a server whose changes go to a journal.
+// newSession returns a session without a connection, of a server with a journal.
 func newSession() *session {
-	e := engine.New(engine.Options{Seed: [2]uint64{1, 2}, Journal: forgetfulJournal{}})
+	e := engine.New(engine.Options{Seed: [2]uint64{1, 2}, Journal: discardJournal{}})
 	server := NewServer(Options{
-		Engine: e, Journal: forgetfulJournal{}, Clock: clockBy(standing().Load),
+		Engine: e, Journal: discardJournal{}, Clock: clockBy(frozenTime().Load),
 		Log: slog.New(slog.DiscardHandler), Settings: config.NewSettings(config.Defaults{}), Version: "test",
 	})
-	s := server.newSession(wire.NewGuard(deaf{}, config.NewConnectionLimits(), nil))
+	s := server.newSession(wire.NewGuard(discardConn{}, config.NewConnectionLimits(), nil))
 	s.setAuthenticated(true)
 	return s
 }
 
-type forgetfulJournal struct{}
+type discardJournal struct{}
 
-func (forgetfulJournal) Append(int64, []effect.Effect) engine.Position { return 1 }
-func (forgetfulJournal) Wait(engine.Position) error                    { return nil }
+func (discardJournal) Append(int64, []effect.Effect) engine.Position { return 1 }
+func (discardJournal) Wait(engine.Position) error                    { return nil }
 
-// answer executes one call and gives its raw reply, which holds until the next.
-func (s *session) answer(words [][]byte) []byte {
+// reply executes one call and returns its raw reply, which is valid until the next call.
+func (s *session) reply(words [][]byte) []byte {
 	s.Reply.B = s.Reply.B[:0]
 	s.execute(words)
 	return s.Reply.B
@@ -277,7 +277,7 @@ func wordsOf(call string) (words [][]byte) {
 	return words
 }
 
-// hotCalls are what applications send most. The calls before have made the keys.
+// hotCalls are the calls that applications send most. hotKeys create their keys.
 var (
 	hotKeys  = []string{"SET s text", "SET c 1000000", "HSET h f value n 1000000"}
 	hotCalls = []string{
@@ -291,10 +291,10 @@ func TestHotCallsDoNotAllocate(t *testing.T) {
 	for _, call := range hotCalls {
 		s, words := newSession(), wordsOf(call)
 		for _, made := range hotKeys {
-			require.NotEqual(t, byte('-'), s.answer(wordsOf(made))[0])
+			require.NotEqual(t, byte('-'), s.reply(wordsOf(made))[0])
 		}
-		require.NotEqual(t, byte('-'), s.answer(words)[0], "%s: %s", call, s.Reply.B)
-		assert.Zero(t, testing.AllocsPerRun(100, func() { s.answer(words) }), call)
+		require.NotEqual(t, byte('-'), s.reply(words)[0], "%s: %s", call, s.Reply.B)
+		assert.Zero(t, testing.AllocsPerRun(100, func() { s.reply(words) }), call)
 	}
 }
 
@@ -303,11 +303,11 @@ func BenchmarkHotCalls(b *testing.B) {
 		b.Run(strings.ReplaceAll(call, " ", "_"), func(b *testing.B) {
 			s, words := newSession(), wordsOf(call)
 			for _, made := range hotKeys {
-				s.answer(wordsOf(made))
+				s.reply(wordsOf(made))
 			}
 			b.ReportAllocs()
 			for b.Loop() {
-				s.answer(words)
+				s.reply(words)
 			}
 		})
 	}

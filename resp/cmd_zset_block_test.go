@@ -8,8 +8,8 @@ import (
 	"rlserver/resp/config"
 )
 
-// What Redis' own suite does not ask, see integration/conformance. But for what only this server
-// has, Redis 7.0.15 was seen to answer the same.
+// Cases that Redis' own suite (integration/conformance) lacks. Redis 7.0.15 replies the same,
+// except to commands that only this server has.
 func TestBlockingPops(t *testing.T) {
 	for _, step := range []struct {
 		name  string
@@ -17,14 +17,14 @@ func TestBlockingPops(t *testing.T) {
 		calls string
 		want  []string
 	}{
-		{"in the order of blocking, as far as there is any",
+		{"in the order of the calls, until there are no elements left",
 			[]string{"BZPOPMIN z 0", "BZPOPMAX z 0", "BZMPOP 0 1 z MIN COUNT 5", "BZPOPMIN z 0"},
 			"ZADD z 1 a 2 b 3 c 4 d\nZADD z 5 e",
 			[]string{"100 x :4", "100 x :1", "100 0 *3 $1 z $1 a $1 1", "100 1 *3 $1 z $1 d $1 4", "100 2 *2 $1 z " +
 				"*2 *2 $1 b $1 2 *2 $1 c $1 3", "100 3 *3 $1 z $1 e $1 5"}},
-		{"by the key that got something", []string{"BZPOPMIN a b a c 0"}, "ZADD b 1 x",
+		{"by the key that got an element", []string{"BZPOPMIN a b a c 0"}, "ZADD b 1 x",
 			[]string{"100 x :1", "100 0 *3 $1 b $1 x $1 1"}},
-		{"after a transaction, by what is left", []string{"BZPOPMIN a b 0", "BZPOPMIN a 0"}, "MULTI\nZADD a 1 x\n" +
+		{"after a transaction, by what it left", []string{"BZPOPMIN a b 0", "BZPOPMIN a 0"}, "MULTI\nZADD a 1 x\n" +
 			"DEL a\nZADD b 1 y\nEXEC",
 			[]string{"100 x +OK", "100 x +QUEUED", "100 x +QUEUED", "100 x +QUEUED", "100 x *3 :1 :1 :1",
 				"100 0 *3 $1 b $1 y $1 1"}},
@@ -38,18 +38,18 @@ func TestBlockingPops(t *testing.T) {
 			[]string{"100 x :1", "100 x +OK", "100 x +OK", "100 x :0", "100 0 *3 $1 z $1 a $1 1"}},
 		{"by ZUNIONSTORE", []string{"BZPOPMIN z 0"}, "ZADD y 1 a 2 b\nZUNIONSTORE z 1 y\nZCARD z",
 			[]string{"100 x :2", "100 x :2", "100 x :1", "100 0 *3 $1 z $1 a $1 1"}},
-		{"by a limiter, as its log is a sorted set", []string{"BZPOPMIN z 0"}, "RL.SLIDE z 1 1s\nEXISTS z",
-			[]string{"100 x " + got, "100 x :0", "100 0 *3 $1 z $14 946684800100-0 $12 946684800100"}},
-		{"not by what is no sorted set", []string{"BZPOPMIN z 0"}, "SET z x\nDEL z\nFLUSHALL\nZADD z 1 a",
+		{"by a limiter whose log is a sorted set", []string{"BZPOPMIN z 0"}, "RL.SLIDE z 1 1s\nEXISTS z",
+			[]string{"100 x " + admitted, "100 x :0", "100 0 *3 $1 z $14 946684800100-0 $12 946684800100"}},
+		{"not by a key of another type", []string{"BZPOPMIN z 0"}, "SET z x\nDEL z\nFLUSHALL\nZADD z 1 a",
 			[]string{"100 x +OK", "100 x :1", "100 x +OK", "100 x :1", "100 0 *3 $1 z $1 a $1 1"}},
 		{"not in another database", []string{"BZPOPMIN z 0.5"}, "SELECT 1\nZADD z 1 a",
 			[]string{"100 x +OK", "100 x :1", "500 0 *-1"}},
-		{"until its time is over", []string{"BZPOPMAX a b 0.2", "BZMPOP 0.3 2 a b MAX", "HELLO 3\nBZPOPMIN a 0.15",
+		{"until the timeout", []string{"BZPOPMAX a b 0.2", "BZMPOP 0.3 2 a b MAX", "HELLO 3\nBZPOPMIN a 0.15",
 			"HELLO 3\nBZMPOP 0.25 1 a MIN"}, "SET a x",
 			[]string{"100 x +OK", "150 2 _", "200 0 *-1", "250 3 _", "300 1 *-1"}},
 		{"in RESP3", []string{"HELLO 3\nBZPOPMAX z 0", "HELLO 3\nBZMPOP 0 1 z MIN"}, "ZADD z 1 a 2 b",
 			[]string{"100 x :2", "100 0 *3 $1 z $1 b ,2", "100 1 *2 $1 z *1 *2 $1 a ,1"}},
-		{"what is wrong is said at once",
+		{"an error is returned at once",
 			[]string{"SET s x\nBZPOPMIN z s 0", "BZPOPMIN z inf", "BZPOPMIN z -1", "BZPOPMIN z nan",
 				"BZMPOP x 1 z MIN"}, "PING",
 			[]string{"100 x +PONG"}},
@@ -60,9 +60,9 @@ func TestBlockingPops(t *testing.T) {
 					b.calls(string(rune('0'+i)), wait)
 				}
 				b.replies()
-				b.pass(100)
+				b.passUntil(100)
 				b.calls("x", step.calls)
-				b.pass(1000)
+				b.passUntil(1000)
 				assert.ElementsMatch(t, step.want, b.replies())
 			})
 		})

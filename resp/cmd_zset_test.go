@@ -13,7 +13,7 @@ import (
 
 // The replies are those of Redis 7.0.15, here and below.
 func TestSortedSetReplies(t *testing.T) {
-	converse(t, startServer(t, config.Defaults{}).dial(), []exchange{
+	checkRecorded(t, startServer(t, config.Defaults{}).dial(), []exchange{
 		{"ZADD z 1 a 2 b 3 c", ":3"},
 		{"ZADD z CH 1 a 5 b 4 d", ":2"},
 		{"ZADD z XX CH 9 e 6 b", ":1"},
@@ -28,7 +28,7 @@ func TestSortedSetReplies(t *testing.T) {
 		{"ZCARD none", ":0"},
 		{"ZADD z ch Incr 1e1 a", "$4 14.5"},
 		{"ZRANGE z 0 -1 WITHSCORES", "*10 $1 f $3 0.5 $1 b $1 1 $1 c $1 3 $1 d $1 4 $1 a $4 14.5"},
-		// Nothing is added if anything is wrong, in whichever place.
+		// Nothing is added if any argument is wrong.
 		{"ZADD z 1 g x h", "-ERR value is not a valid float"},
 		{"ZADD z 1 g nan h", "-ERR value is not a valid float"},
 		{"ZADD z 1 g 1e400 h", "-ERR value is not a valid float"},
@@ -45,7 +45,7 @@ func TestSortedSetReplies(t *testing.T) {
 		{"ZADD z WHAT 1 g", "-ERR syntax error"},
 		{"ZADD z 1", "-ERR wrong number of arguments for 'zadd' command"},
 		{"ZCARD z", ":5"},
-		// What is an infinity, and what is no number.
+		// Infinity and NaN.
 		{"ZADD inf +inf a -inf b Infinity c", ":3"},
 		{"ZADD inf INCR -inf a", "-ERR resulting score is not a number (NaN)"},
 		{"ZADD inf NX INCR -inf a", "$-1"},
@@ -60,7 +60,7 @@ func TestSortedSetReplies(t *testing.T) {
 		{"ZINCRBY z x a", "-ERR value is not a valid float"},
 		{"ZINCRBY z nan a", "-ERR value is not a valid float"},
 		{"ZINCRBY z 1", "-ERR wrong number of arguments for 'zincrby' command"},
-		// There is one zero.
+		// A score of -0 is 0.
 		{"ZADD zero -0 a", ":1"},
 		{"ZADD zero CH 0 a", ":0"},
 		{"ZINCRBY zero -0 b", "$2 -0"},
@@ -116,7 +116,7 @@ func TestSortedSetReplies(t *testing.T) {
 }
 
 func TestSortedSetRangeReplies(t *testing.T) {
-	converse(t, startServer(t, config.Defaults{}).dial(), []exchange{
+	checkRecorded(t, startServer(t, config.Defaults{}).dial(), []exchange{
 		{"ZADD z 1 a 2 b 3 c 4 d 5 e", ":5"},
 		{"ZRANGE z 1 2", "*2 $1 b $1 c"},
 		{"ZRANGE z -2 -1 WITHSCORES", "*4 $1 d $1 4 $1 e $1 5"},
@@ -237,8 +237,8 @@ func TestSortedSetRangeReplies(t *testing.T) {
 	})
 }
 
-func TestSortedSetAlgebraReplies(t *testing.T) {
-	converse(t, startServer(t, config.Defaults{}).dial(), []exchange{
+func TestSortedSetOperationReplies(t *testing.T) {
+	checkRecorded(t, startServer(t, config.Defaults{}).dial(), []exchange{
 		{"ZADD a 1 x 2 y 3 z", ":3"},
 		{"ZADD b 10 y 20 z 30 w", ":3"},
 		{"SET s v", "+OK"},
@@ -261,7 +261,7 @@ func TestSortedSetAlgebraReplies(t *testing.T) {
 		{"ZDIFFSTORE s 1 none", ":0"},
 		{"EXISTS s", ":0"},
 		{"SET s v", "+OK"},
-		// The number of keys comes first, then what they hold, then the rest.
+		// Checked in this order: the number of keys, their types, the other arguments.
 		{"ZUNION x a", "-ERR value is not an integer or out of range"},
 		{"ZUNION 0 a", "-ERR at least 1 input key is needed for 'zunion' command"},
 		{"ZUNION -1 a WITHSCORES", "-ERR at least 1 input key is needed for 'zunion' command"},
@@ -296,7 +296,7 @@ func TestSortedSetAlgebraReplies(t *testing.T) {
 }
 
 func TestSortedSetPopReplies(t *testing.T) {
-	converse(t, startServer(t, config.Defaults{}).dial(), []exchange{
+	checkRecorded(t, startServer(t, config.Defaults{}).dial(), []exchange{
 		{"ZADD z 1 a 2 b 3 c 4 d 5 e", ":5"},
 		{"ZPOPMIN z", "*2 $1 a $1 1"},
 		{"ZPOPMAX z 2", "*4 $1 e $1 5 $1 d $1 4"},
@@ -354,7 +354,7 @@ func TestSortedSetPopReplies(t *testing.T) {
 func TestSortedSetRepliesInRESP3(t *testing.T) {
 	c := startServer(t, config.Defaults{}).dial()
 	c.do("HELLO 3")
-	converse(t, c, []exchange{
+	checkRecorded(t, c, []exchange{
 		{"ZADD z 1 a 2.5 b inf c", ":3"},
 		{"ZSCORE z b", ",2.5"},
 		{"ZSCORE z nobody", "_"},
@@ -385,8 +385,8 @@ func TestSortedSetRepliesInRESP3(t *testing.T) {
 	})
 }
 
-// The ends of a range of scores are read by C's strtod, which takes more than a score may be.
-func TestScoreBoundsThatAreNoScores(t *testing.T) {
+// The bounds of a range of scores are parsed by C's strtod, which accepts more than a score may be.
+func TestScoreBoundsThatAreNotScores(t *testing.T) {
 	c := startServer(t, config.Defaults{}).dial()
 	c.do("ZADD z 1 a 2 b")
 	for bound, want := range map[string]string{
@@ -400,10 +400,10 @@ func TestScoreBoundsThatAreNoScores(t *testing.T) {
 	}
 }
 
-// WITHSCORE is of Redis 7.2, and so are these replies; without it ZRANK is as in 7.0.
+// WITHSCORE is from Redis 7.2, and so are these replies. Without it ZRANK is as in 7.0.
 func TestRankWithScore(t *testing.T) {
 	c := startServer(t, config.Defaults{}).dial()
-	converse(t, c, []exchange{
+	checkRecorded(t, c, []exchange{
 		{"ZADD z 1.5 a 2 b", ":2"},
 		{"ZRANK z a WITHSCORE", "*2 :0 $3 1.5"},
 		{"ZREVRANK z a withscore", "*2 :1 $3 1.5"},
@@ -413,14 +413,14 @@ func TestRankWithScore(t *testing.T) {
 		{"ZREVRANK z a WITHSCORES", "-ERR wrong number of arguments for 'zrevrank' command"},
 	})
 	c.do("HELLO 3")
-	converse(t, c, []exchange{
+	checkRecorded(t, c, []exchange{
 		{"ZRANK z a WITHSCORE", "*2 :0 ,1.5"},
 		{"ZRANK z nobody WITHSCORE", "_"},
 	})
 }
 
-// A large sorted set is scanned in parts, and MATCH leaves out members that do not match.
-func TestScanOfManyMembers(t *testing.T) {
+// A large sorted set is scanned in several steps, and MATCH leaves out members that do not match.
+func TestZScanOfALargeSortedSet(t *testing.T) {
 	c := startServer(t, config.Defaults{}).dial()
 	words := []string{"ZADD", "z"}
 	for i := range 1000 {
@@ -458,6 +458,6 @@ func TestRandomMembers(t *testing.T) {
 		t,
 		"-ERR value is out of range",
 		c.do("ZRANDMEMBER z -1000001"),
-		"Redis would answer until it has no memory left",
+		"Redis would reply until it runs out of memory",
 	)
 }

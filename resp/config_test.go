@@ -97,7 +97,8 @@ func TestConfig(t *testing.T) {
 	})
 }
 
-// Parameters for features that do not exist refuse other values, not silently accept them.
+// Parameters of features that the server lacks refuse other values; they do not silently accept
+// them.
 func TestConfigOfMissingFeatures(t *testing.T) {
 	startServer(t, config.Defaults{}).dial().check([]answer{
 		{
@@ -117,7 +118,7 @@ func TestConfigOfMissingFeatures(t *testing.T) {
 	})
 }
 
-func TestEveryParameterTakesItsOwnValue(t *testing.T) {
+func TestConfigSetAcceptsTheCurrentValue(t *testing.T) {
 	c := startServer(
 		t,
 		config.Defaults{LogLevel: "notice", Timeout: time.Hour, Port: 1, Bind: []string{"a", "b"}},

@@ -117,7 +117,7 @@ func TestPassword(t *testing.T) {
 	})
 }
 
-func TestPasswordTakenAway(t *testing.T) {
+func TestPasswordRemoved(t *testing.T) {
 	ts := startServer(t, config.Defaults{Password: "sesame"})
 	out, in := ts.dial(), ts.dial()
 	out.check([]answer{{"PING", "-NOAUTH Authentication required."}})
@@ -126,7 +126,7 @@ func TestPasswordTakenAway(t *testing.T) {
 	out.check([]answer{{"PING", "+PONG"}, {"HELLO", "*14…"}})
 }
 
-func TestQuitEndsTheConnectionAfterItsReply(t *testing.T) {
+func TestQuitClosesAfterItsReply(t *testing.T) {
 	c := startServer(t, config.Defaults{}).dial()
 	_, err := c.Write([]byte("PING\r\nQUIT\r\nPING\r\n"))
 	require.NoError(t, err)
@@ -134,8 +134,8 @@ func TestQuitEndsTheConnectionAfterItsReply(t *testing.T) {
 	require.Equal(t, "+PONG\r\n+OK\r\n", string(text))
 }
 
-// Redis does the same.
-func TestRequestsOfBrowsersEndTheConnection(t *testing.T) {
+// As in Redis.
+func TestHTTPRequestsCloseTheConnection(t *testing.T) {
 	ts := startServer(t, config.Defaults{})
 	for _, sent := range []string{"POST / HTTP/1.1\r\n", "Host: localhost:6379\r\nPING\r\n", "*1\r\n$4\r\npost\r\n"} {
 		c := ts.dial()
@@ -165,22 +165,22 @@ func TestClientReply(t *testing.T) {
 	}
 }
 
-// visitor is a connection with a false remote address.
-type visitor struct {
+// remoteConn is a connection with a made-up remote address.
+type remoteConn struct {
 	net.Conn
 	from net.Addr
 }
 
-func (v visitor) RemoteAddr() net.Addr { return v.from }
+func (v remoteConn) RemoteAddr() net.Addr { return v.from }
 
-type visited struct {
+type remoteListener struct {
 	net.Listener
 	from net.Addr
 }
 
-func (v visited) Accept() (net.Conn, error) {
+func (v remoteListener) Accept() (net.Conn, error) {
 	conn, err := v.Listener.Accept()
-	return visitor{conn, v.from}, err
+	return remoteConn{conn, v.from}, err
 }
 
 func TestProtectedMode(t *testing.T) {
@@ -199,7 +199,7 @@ func TestProtectedMode(t *testing.T) {
 		ts := startServer(t, test.defaults)
 		ln, err := net.Listen("tcp", "127.0.0.1:0")
 		require.NoError(t, err)
-		go ts.Serve(visited{ln, &net.TCPAddr{IP: net.ParseIP(test.from), Port: 1}})
+		go ts.Serve(remoteListener{ln, &net.TCPAddr{IP: net.ParseIP(test.from), Port: 1}})
 		conn, err := net.Dial("tcp", ln.Addr().String())
 		require.NoError(t, err)
 		fmt.Fprint(conn, "PING\r\nQUIT\r\n")
@@ -224,7 +224,7 @@ func TestMaxClients(t *testing.T) {
 	require.Contains(t, first.do("INFO stats"), "rejected_connections:1")
 }
 
-func TestMaxClientsWithinTheLimitOnOpenFiles(t *testing.T) {
+func TestMaxClientsIsLimitedByOpenFiles(t *testing.T) {
 	c := startServer(t, config.Defaults{MaxClients: 5, MostClients: 10}).dial()
 	require.Equal(t, "+OK", c.do("CONFIG SET maxclients 10"))
 	require.Equal(t, "-ERR CONFIG SET failed (possibly related to argument 'maxclients') - "+

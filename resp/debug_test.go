@@ -12,7 +12,7 @@ import (
 	"rlserver/storage"
 )
 
-// The digests of Redis are tested by transcripts; these are of types that Redis lacks.
+// Transcripts test the digests of Redis' types; these are of types that Redis lacks.
 func TestDebugDigestOfLimiters(t *testing.T) {
 	ts := startServer(t, config.Defaults{DebugCommand: "yes"})
 	c := ts.dial()
@@ -47,7 +47,7 @@ func TestDebugReloadKeepsWaiters(t *testing.T) {
 }
 
 func TestDebugReloadSaves(t *testing.T) {
-	// one is being taken: its own comes after that
+	// a snapshot is running: DEBUG RELOAD starts its own after it
 	store := &fakeStore{errs: []error{storage.ErrBusy}}
 	ts := startServer(t, config.Defaults{DebugCommand: "yes"}, store.with)
 	c := ts.dial()
@@ -82,7 +82,7 @@ func TestEnableDebugCommand(t *testing.T) {
 }
 
 func TestDebug(t *testing.T) {
-	for who, calls := range map[string][]answer{
+	for allowed, calls := range map[string][]answer{
 		"": {
 			{"DEBUG SLEEP 0", "-ERR DEBUG command not allowed. If the enable-debug-command option is set to " +
 				"\"local\", you can run it from a local connection, " +
@@ -100,6 +100,6 @@ func TestDebug(t *testing.T) {
 			{"DEBUG HELP", "*21 +DEBUG …"},
 		},
 	} {
-		startServer(t, config.Defaults{DebugCommand: who}).dial().check(calls)
+		startServer(t, config.Defaults{DebugCommand: allowed}).dial().check(calls)
 	}
 }

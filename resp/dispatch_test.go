@@ -14,25 +14,25 @@ import (
 	"rlserver/resp/config"
 )
 
-// logged is a log that a test can read.
-type logged struct {
+// logBuffer is a log output that a test can read at any time.
+type logBuffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer
 }
 
-func (l *logged) Write(p []byte) (int, error) {
+func (l *logBuffer) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.text.Write(p)
 }
 
-func (l *logged) String() string {
+func (l *logBuffer) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.text.String()
 }
 
-// withCommand adds a command for the time of a test.
+// withCommand registers a command until the test ends.
 func withCommand(t *testing.T, name string, run func(*command.Call) error) {
 	t.Helper()
 	command.Register(
@@ -49,7 +49,7 @@ func withCommand(t *testing.T, name string, run func(*command.Call) error) {
 
 // A panic of a handler gives the client an error and the log a stack. Locks are released, the
 // partial reply is removed, and the connection and the process continue.
-func TestPanicOfAHandler(t *testing.T) {
+func TestHandlerPanics(t *testing.T) {
 	withCommand(t, "testpanic", func(c *command.Call) error {
 		c.Tx.Set(c.Args.Key(), []byte("done before"), engine.SetMode{})
 		c.Reply.Array(3)
@@ -57,7 +57,7 @@ func TestPanicOfAHandler(t *testing.T) {
 		panic("on purpose")
 	})
 	ts := startServer(t, config.Defaults{})
-	log := new(logged)
+	log := new(logBuffer)
 	ts.Log = slog.New(slog.NewTextHandler(log, nil))
 	c := ts.dial()
 	assert.Equal(t, "-ERR internal error", c.do("TESTPANIC k"))
@@ -68,23 +68,23 @@ func TestPanicOfAHandler(t *testing.T) {
 	}
 }
 
-// No partial reply is sent, and no internal error.
-func TestErrorOfAHandler(t *testing.T) {
+// The client gets neither a partial reply nor the text of the internal error.
+func TestHandlerReturnsAnError(t *testing.T) {
 	withCommand(t, "testfault", func(c *command.Call) error {
 		c.Reply.Array(3)
-		return errors.New("disk on fire")
+		return errors.New("unexpected fault")
 	})
 	ts := startServer(t, config.Defaults{})
-	log := new(logged)
+	log := new(logBuffer)
 	ts.Log = slog.New(slog.NewTextHandler(log, nil))
 	c := ts.dial()
 	assert.Equal(t, "-ERR internal error", c.do("TESTFAULT k"))
 	assert.Equal(t, "+PONG", c.do("PING"))
-	assert.Contains(t, log.String(), "disk on fire")
+	assert.Contains(t, log.String(), "unexpected fault")
 }
 
 // A command without the write flag cannot write.
-func TestReadersCannotWrite(t *testing.T) {
+func TestReadonlyCommandCannotWrite(t *testing.T) {
 	withCommand(t, "testwrite", func(c *command.Call) error {
 		c.Tx.Set(c.Args.Key(), []byte("v"), engine.SetMode{})
 		return nil

@@ -14,7 +14,7 @@ import (
 	"rlserver/engine/effect"
 )
 
-// slowJournal is a journal whose syncs the test completes or fails.
+// slowJournal is a journal that the test makes durable, or fails.
 type slowJournal struct {
 	mu       sync.Mutex
 	changed  sync.Cond
@@ -48,7 +48,7 @@ func (j *slowJournal) Wait(p engine.Position) error {
 	return j.failed
 }
 
-// sync makes all that was appended durable.
+// sync makes all effects so far durable.
 func (j *slowJournal) sync() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -63,9 +63,9 @@ func (j *slowJournal) fail(err error) {
 	j.changed.Broadcast()
 }
 
-// Each case is what one client prepares, what another one then changes, and a call of a third one
-// that shows the change, with the beginning of its reply.
-var tellingCalls = []struct{ before, change, ask, want string }{
+// visibleChanges are cases of three clients: the first prepares, the second changes something, and
+// the third sends a call whose reply shows the change. want is the beginning of that reply.
+var visibleChanges = []struct{ before, change, ask, want string }{
 	{"", "SET k v", "GET k", "$1 v"},
 	{"SET k v", "DEL k", "EXISTS k", ":0"},
 	{"", "SET k v", "SET k w NX", "$-1"},
@@ -94,9 +94,9 @@ var tellingCalls = []struct{ before, change, ask, want string }{
 	{"", "SET k v", "PING\nGET j\nGET k", "$1 v"},
 }
 
-// A reply is sent only when all changes that it may show are durable, of any client.
+// A reply is sent only when all changes that it may show are durable, whichever client made them.
 func TestRepliesWaitForTheChangesTheyShow(t *testing.T) {
-	for _, c := range tellingCalls {
+	for _, c := range visibleChanges {
 		t.Run(c.change+"; "+c.ask, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				j := newSlowJournal()
@@ -118,8 +118,8 @@ func TestRepliesWaitForTheChangesTheyShow(t *testing.T) {
 	}
 }
 
-// An aborted EXEC shows a change, and so does the reply of a call that a change has admitted.
-func TestAbortsAndAdmissionsWait(t *testing.T) {
+// An aborted EXEC shows a change. So does the reply of a waiting call that a change has admitted.
+func TestAbortedExecAndAdmittedWaiterAwaitTheJournal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := newSlowJournal()
 		b := newBubble(t, j, nil)
@@ -149,7 +149,8 @@ func TestAbortsAndAdmissionsWait(t *testing.T) {
 	})
 }
 
-// A reply that shows only durable changes is sent at once, whatever is being written.
+// A reply that shows only durable changes is sent at once, even while other changes are not
+// durable.
 func TestRepliesDoNotWaitForOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := newSlowJournal()
@@ -187,7 +188,7 @@ func TestReadsWhileTheDiskFails(t *testing.T) {
 			t,
 			[]string{"0 lost gone", "0 early gone"},
 			b.replies(),
-			"its outcome is unknown",
+			"the connections close, as the outcome is unknown",
 		)
 
 		why := "0 reader -MISCONF what this would read is not on the disk: the disk fails"

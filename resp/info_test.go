@@ -73,7 +73,7 @@ func TestCallsAreCountedAndTimed(t *testing.T) {
 
 	c.pipe("MULTI", "SET a 1", "INCR a", "HGET a b", "INCR a", "GET", "EXEC")
 	assert.EqualValues(t, 1, counts("multi").Calls)
-	assert.EqualValues(t, 2, counts("incr").Calls, "queued and not run")
+	assert.EqualValues(t, 2, counts("incr").Calls, "queued calls have not run")
 	assert.EqualValues(t, 1, counts("exec").Failed)
 	c.pipe("MULTI", "SET a 1", "INCR a", "HGET a b", "INCR a", "EXEC")
 	assert.EqualValues(t, 4, counts("incr").Calls)
@@ -81,7 +81,7 @@ func TestCallsAreCountedAndTimed(t *testing.T) {
 	assert.EqualValues(t, 2, counts("exec").Calls)
 	assert.Equal(t, map[string]int64{"ERR": 4, "EXECABORT": 1, "WRONGTYPE": 1}, ts.Stats.Errors.Snapshot())
 
-	// A call that waits counts once, and not the time that it waits.
+	// A call that waits is counted once, without the time that it waits.
 	c.do("RL.LEASE l 1 1h a")
 	io.WriteString(c, frame("RL.LEASE", "l", "1", "1h", "b", "WAIT", "30000"))
 	require.Eventually(t, func() bool { return ts.queues.Waiting.Load() == 1 }, time.Minute, time.Millisecond)

@@ -50,7 +50,7 @@ func withLogins(t *testing.T, d config.Defaults, log io.Writer, test func(t *tes
 }
 
 func TestFailedLoginsAreDelayed(t *testing.T) {
-	var log logged
+	var log logBuffer
 	withLogins(
 		t,
 		config.Defaults{Password: "sesame", PreauthTimeout: time.Minute},
@@ -74,7 +74,7 @@ func TestFailedLoginsAreDelayed(t *testing.T) {
 				require.NoError(t, err)
 				require.Equal(t, want, line)
 			}
-			require.Zero(t, time.Since(start), "others are not held")
+			require.Zero(t, time.Since(start), "other clients are not delayed")
 
 			var answered []time.Duration
 			for range 8 {
@@ -88,7 +88,7 @@ func TestFailedLoginsAreDelayed(t *testing.T) {
 				}
 			}
 			last := 4750 * time.Millisecond // 250 ms, 500 ms and four times 1 s
-			assert.Equal(t, last+firstLoginDelay, answered[7], "a good login forgets the failed ones")
+			assert.Equal(t, last+firstLoginDelay, answered[7], "a successful login resets the delay")
 			assert.EqualValues(t, 7, s.AccessLog.Count(acl.DeniedAuth))
 			assert.Regexp(
 				t,
@@ -115,7 +115,7 @@ func (p *pipes) connectFrom(address string) *bufio.ReadWriter {
 	return bufio.NewReadWriter(bufio.NewReader(client), bufio.NewWriterSize(client, 0))
 }
 
-// A new connection is no way around the delay: the failed logins of its address count.
+// A new connection does not avoid the delay: failed logins count for the address.
 func TestFailedLoginsAreDelayedByAddress(t *testing.T) {
 	d := config.Defaults{Password: "sesame", PreauthTimeout: time.Minute}
 	withLogins(t, d, io.Discard, func(t *testing.T, s *Server, p *pipes) {
@@ -145,11 +145,11 @@ func TestFailedLoginsAreDelayedByAddress(t *testing.T) {
 			require.Equal(t, step.want, answered(step.address, step.password), "%+v", step)
 		}
 		time.Sleep(addressMemory + time.Second)
-		require.Equal(t, firstLoginDelay, answered("192.0.2.1", "guess"), "long ago")
+		require.Equal(t, firstLoginDelay, answered("192.0.2.1", "guess"), "failures of long ago do not count")
 	})
 }
 
-func TestAddressesOfFailedLoginsAreBounded(t *testing.T) {
+func TestLoginFailuresKeepALimitedNumberOfAddresses(t *testing.T) {
 	var f loginFailures
 	address := func(i int) netip.Prefix {
 		return netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)}), 32)
@@ -162,7 +162,7 @@ func TestAddressesOfFailedLoginsAreBounded(t *testing.T) {
 }
 
 func TestFailedLoginsAreLoggedOnceASecond(t *testing.T) {
-	var log logged
+	var log logBuffer
 	withLogins(t, config.Defaults{Password: "sesame"}, &log, func(t *testing.T, s *Server, p *pipes) {
 		for range 20 {
 			c := p.connect()
@@ -176,8 +176,8 @@ func TestFailedLoginsAreLoggedOnceASecond(t *testing.T) {
 	})
 }
 
-// Shutdown does not wait for the delay of a failed login.
-func TestDelayOfALoginEndsWithTheServer(t *testing.T) {
+// Shutdown does not wait until the delay of a failed login is over.
+func TestShutdownEndsTheLoginDelay(t *testing.T) {
 	withLogins(t, config.Defaults{Password: "sesame"}, io.Discard, func(t *testing.T, s *Server, p *pipes) {
 		c := p.connect()
 		go func() { fmt.Fprint(c, "AUTH guess\r\n"); c.Flush() }()
@@ -195,9 +195,9 @@ func TestDelayOfALoginEndsWithTheServer(t *testing.T) {
 	})
 }
 
-// Clients must log in in time, whatever else they send.
+// Clients must log in within preauth-timeout, whatever else they send.
 func TestClientsMustLogInInTime(t *testing.T) {
-	dribble := func(c net.Conn, piece string) {
+	sendSlowly := func(c net.Conn, piece string) {
 		for {
 			if _, err := fmt.Fprint(c, piece); err != nil {
 				return
@@ -206,7 +206,7 @@ func TestClientsMustLogInInTime(t *testing.T) {
 		}
 	}
 	for piece, name := range map[string]string{"": "nothing", "x": "a byte a second", "PING\r\n": "commands",
-		"RESET\r\n": "what starts anew"} {
+		"RESET\r\n": "RESET"} {
 		t.Run(name, func(t *testing.T) {
 			withLogins(
 				t,
@@ -217,7 +217,7 @@ func TestClientsMustLogInInTime(t *testing.T) {
 					start := time.Now()
 					p.arriving <- server
 					ended := make(chan struct{})
-					go func() { defer close(ended); dribble(client, piece) }()
+					go func() { defer close(ended); sendSlowly(client, piece) }()
 					io.Copy(io.Discard, client)
 					assert.Equal(t, 10*time.Second, time.Since(start))
 					client.Close()
@@ -229,7 +229,7 @@ func TestClientsMustLogInInTime(t *testing.T) {
 	}
 }
 
-func TestClientsThatLogInInTimeStay(t *testing.T) {
+func TestClientsThatLogInInTimeStayConnected(t *testing.T) {
 	withLogins(
 		t,
 		config.Defaults{Password: "sesame", PreauthTimeout: 10 * time.Second},
@@ -249,7 +249,7 @@ func TestClientsThatLogInInTimeStay(t *testing.T) {
 			ask("AUTH sesame\r\n", "+OK\r\n")
 			time.Sleep(time.Hour)
 			ask("PING\r\n", "+PONG\r\n")
-			ask("RESET\r\n", "+RESET\r\n") // the time runs from now on
+			ask("RESET\r\n", "+RESET\r\n") // the time starts again
 			time.Sleep(9 * time.Second)
 			ask("AUTH sesame\r\n", "+OK\r\n")
 			ask("CONFIG SET preauth-timeout 1\r\n", "+OK\r\n")
@@ -275,8 +275,8 @@ func TestClientsThatLogInInTimeStay(t *testing.T) {
 	)
 }
 
-// CONFIG SET of the login time applies to clients that are connected already.
-func TestLoginTimeIsSetWhileAClientWaits(t *testing.T) {
+// A change of preauth-timeout applies to clients that are connected already.
+func TestLoginTimeChangesForConnectedClients(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server, client := net.Pipe()
 		defer client.Close()
@@ -297,12 +297,12 @@ func TestLoginTimeIsSetWhileAClientWaits(t *testing.T) {
 	})
 }
 
-func TestPlacesKeptForOperators(t *testing.T) {
+func TestReservedClients(t *testing.T) {
 	ts := startServer(t, config.Defaults{MaxClients: 4, Reserved: 1})
 	from := func(addr net.Addr) func() string {
 		ln, err := net.Listen("tcp", "127.0.0.1:0")
 		require.NoError(t, err)
-		go ts.Serve(visited{ln, addr})
+		go ts.Serve(remoteListener{ln, addr})
 		return func() string {
 			conn, err := net.Dial("tcp", ln.Addr().String())
 			require.NoError(t, err)
@@ -322,10 +322,10 @@ func TestPlacesKeptForOperators(t *testing.T) {
 	for range 3 {
 		require.Equal(t, "+PONG", remote())
 	}
-	require.Equal(t, full, remote(), "one place is not for other machines")
+	require.Equal(t, full, remote(), "one connection is reserved for this machine")
 	require.Equal(t, "+PONG", loopback())
 	require.Equal(t, full, loopback())
-	require.Equal(t, "+PONG", unix(), "the Unix socket has one place more")
+	require.Equal(t, "+PONG", unix(), "one more connection is reserved for the Unix socket")
 	require.Equal(t, full, unix())
 
 	// Clients on loopback get all of maxclients.
@@ -335,10 +335,10 @@ func TestPlacesKeptForOperators(t *testing.T) {
 		c = ts.dial()
 		require.Equal(t, "+PONG", c.do("PING"))
 	}
-	third := ts.dial()
-	require.Equal(t, full+" ", third.read())
+	refused := ts.dial()
+	require.Equal(t, full+" ", refused.read())
 	require.Contains(t, c.do("INFO clients"), "reserved_clients:100\r\n")
-	require.EqualValues(t, 2, ts.maxClientsFor(&net.TCPAddr{IP: net.ParseIP("192.0.2.1")}), "half is for all")
+	require.EqualValues(t, 2, ts.maxClientsFor(&net.TCPAddr{IP: net.ParseIP("192.0.2.1")}), "half is never reserved")
 	require.Equal(t, "+OK", c.do("CONFIG SET reserved-clients 0"))
 	require.EqualValues(t, 4, ts.maxClientsFor(&net.TCPAddr{IP: net.ParseIP("192.0.2.1")}))
 	require.Equal(

@@ -17,7 +17,7 @@ import (
 
 const oom = "-OOM command not allowed when used memory > 'maxmemory'."
 
-// field is the value of a field of INFO.
+// field returns the value of a field of INFO.
 func (c *testClient) field(name string) string {
 	c.t.Helper()
 	_, rest, found := strings.Cut(c.do("INFO"), "\r\n"+name+":")
@@ -33,8 +33,8 @@ func (c *testClient) number(name string) int {
 	return n
 }
 
-// Without eviction, commands that may take memory get the OOM error of Redis when there is none.
-// Others are served.
+// Without eviction, commands that may take memory get the OOM error of Redis when it has run out.
+// Other commands run.
 func TestOutOfMemory(t *testing.T) {
 	c := startServer(t, config.Defaults{}).dial()
 	c.send("SET", "large", strings.Repeat("x", 200_000))
@@ -57,7 +57,7 @@ func TestOutOfMemory(t *testing.T) {
 		{"SET k 4", "+QUEUED"},
 		{"GET k", "+QUEUED"},
 	})
-	other := c.again()
+	other := c.dialAgain()
 	require.Equal(t, "+OK", other.do("CONFIG SET maxmemory 100kb"))
 	require.Equal(t, 4, other.number("maxmemory_refused_calls"))
 	c.check([]answer{
@@ -80,8 +80,8 @@ func TestOutOfMemory(t *testing.T) {
 	assert.Equal(t, 0, c.number("maxmemory_refused_calls"))
 }
 
-// again is another connection to the same server.
-func (c *testClient) again() *testClient {
+// dialAgain opens another connection to the same server.
+func (c *testClient) dialAgain() *testClient {
 	return (&testServer{t: c.t, addr: c.RemoteAddr().String()}).dial()
 }
 
@@ -115,14 +115,14 @@ func TestMaxmemoryParameters(t *testing.T) {
 	}
 }
 
-// The overhead of the process reduces the budget of the keys.
-func TestOverheadIsPartOfMaxmemory(t *testing.T) {
+// The overhead of the process reduces the memory that is left to the keys.
+func TestOverheadCountsTowardsMaxmemory(t *testing.T) {
 	ts := startServer(t, config.Defaults{MaxMemory: 1 << 20, MemoryPolicy: "noeviction"})
 	c := ts.dial()
 	require.Equal(t, "+OK", c.do("SET k v"))
 	weight := c.number("used_memory_dataset")
 	assert.Equal(t, weight+clientmem.ConnectionSize, c.number("used_memory"))
-	// the connection does not take from the keys
+	// the memory of the connection is not taken from the keys
 	const taken = 1<<20 + 1000 + clientmem.ConnectionSize
 	ts.MemoryTaken(taken)
 	assert.Equal(t, taken, c.number("used_memory"))
@@ -133,31 +133,31 @@ func TestOverheadIsPartOfMaxmemory(t *testing.T) {
 	assert.Equal(t, "+OK", c.do("SET k v"))
 }
 
-// used_memory and the budget of the keys are right after many clients have left, whether the
-// collection that follows finds their connections or not.
+// used_memory and the memory left to the keys are right after many clients have left, whether or
+// not the next collection still counts their connections.
 func TestMemoryAfterManyClients(t *testing.T) {
 	const base, budget = 5 << 20, 20 << 20
 	ts := startServer(t, config.Defaults{MaxMemory: budget, MemoryPolicy: "noeviction"})
 	c := ts.dial()
 	ts.MemoryTaken(base)
 	before := c.number("used_memory")
-	for _, found := range []bool{false, true} {
+	for _, counted := range []bool{false, true} {
 		var others []*testClient
 		for range 200 {
 			others = append(others, ts.dial())
 		}
-		c.soon("connected", func() bool { return c.number("connected_clients") == len(others)+1 })
+		c.eventually("connected", func() bool { return c.number("connected_clients") == len(others)+1 })
 		all := base + len(others)*clientmem.ConnectionSize
 		ts.MemoryTaken(int64(all))
 		assert.Equal(t, before+all-base, c.number("used_memory"))
 		for _, other := range others {
 			other.Close()
 		}
-		c.soon("left", func() bool { return c.number("connected_clients") == 1 })
-		ts.MemoryTaken(map[bool]int64{false: base, true: int64(all)}[found])
-		assert.Equal(t, before, c.number("used_memory"), "found: %v", found)
+		c.eventually("left", func() bool { return c.number("connected_clients") == 1 })
+		ts.MemoryTaken(map[bool]int64{false: base, true: int64(all)}[counted])
+		assert.Equal(t, before, c.number("used_memory"), "counted: %v", counted)
 		c.send("SET", "k", strings.Repeat("x", budget-base+clientmem.ConnectionSize))
-		assert.Equal(t, oom, c.do("SET other v"), "the connections leave the keys nothing more")
+		assert.Equal(t, oom, c.do("SET other v"), "the closed connections do not give the keys more memory")
 		assert.Equal(t, ":1", c.do("DEL k"))
 		ts.MemoryTaken(base)
 		assert.Equal(t, before, c.number("used_memory"))
@@ -225,12 +225,12 @@ func TestTop(t *testing.T) {
 	seed := rand.Uint64()
 	t.Log("seed", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
-	some := rand.NewZipf(r, 1.5, 1, 30)
+	zipf := rand.NewZipf(r, 1.5, 1, 30)
 	c := startServer(t, config.Defaults{}).dial()
 	require.Equal(t, "*0", c.do("RL.TOP"))
 	exact := map[string]int{}
 	for range 2000 {
-		key := fmt.Sprint("key:", some.Uint64())
+		key := fmt.Sprint("key:", zipf.Uint64())
 		if reply := c.do("RL.FIXED " + key + " 3 1h"); strings.HasPrefix(reply, "*5 :0") {
 			exact[key]++
 		}
@@ -242,7 +242,7 @@ func TestTop(t *testing.T) {
 	for i := 1; i < len(reply); i += 3 {
 		n, err := strconv.Atoi(reply[i+2][1:])
 		require.NoError(t, err)
-		assert.Equal(t, exact[reply[i+1]], n, "%s: so few keys are counted exactly", reply[i+1])
+		assert.Equal(t, exact[reply[i+1]], n, "%s: counts of few keys are exact", reply[i+1])
 		assert.LessOrEqual(t, n, last)
 		last = n
 	}
@@ -297,7 +297,7 @@ func TestInfoCountsDecisions(t *testing.T) {
 	)
 }
 
-func TestTalliesOfAllSessionsAddUp(t *testing.T) {
+func TestDecisionCountsOfAllSessionsAddUp(t *testing.T) {
 	ts := startServer(t, config.Defaults{})
 	const clients, calls = 40, 20
 	done := make(chan struct{})
@@ -320,7 +320,7 @@ func TestTalliesOfAllSessionsAddUp(t *testing.T) {
 }
 
 func TestWarningAboutSmallMaxMemory(t *testing.T) {
-	var text logged
+	var text logBuffer
 	ts := startServer(
 		t,
 		config.Defaults{MaxMemory: 3 << 20},
@@ -338,8 +338,8 @@ func TestWarningAboutSmallMaxMemory(t *testing.T) {
 	assert.Contains(t, text.String(), "maxmemory is less than what is in use")
 }
 
-// A short call that takes much memory is refused when there is none, in a transaction too, and
-// changes nothing.
+// A short call with a large result is refused if it does not fit in memory, also in a transaction,
+// and changes nothing.
 func TestLargeResultsNeedMemory(t *testing.T) {
 	c := startServer(t, config.Defaults{MemoryPolicy: "noeviction"}).dial()
 	words := []string{"ZADD", "z"}
@@ -359,7 +359,7 @@ func TestLargeResultsNeedMemory(t *testing.T) {
 		{"COPY s new", oom},
 		{"EXISTS new", ":0"},
 		{"ZRANGESTORE few z 0 9", ":10"},
-		{"ZUNIONSTORE old 1 z", ":20000"}, // in place of as much
+		{"ZUNIONSTORE old 1 z", ":20000"}, // replaces a result of the same size
 		{"COPY z old REPLACE", ":1"},
 		{"MULTI", "+OK"},
 		{"ZUNIONSTORE new 1 z", "+QUEUED"},
@@ -370,7 +370,7 @@ func TestLargeResultsNeedMemory(t *testing.T) {
 	})
 }
 
-// Keys are evicted for the result that a call stores, as for the data that a client sends.
+// Keys are evicted for a result that a call stores, as they are for data that a client sends.
 func TestLargeResultsEvict(t *testing.T) {
 	c := startServer(t, config.Defaults{MemoryPolicy: "volatile-ttl"}).dial()
 	words := []string{"ZADD", "z"}
@@ -390,8 +390,8 @@ func TestLargeResultsEvict(t *testing.T) {
 	assert.Less(t, c.number("evicted_keys"), 1900)
 }
 
-// A client that has set maxmemory to almost nothing can raise it again.
-func TestMaxMemoryOfNextToNothingLeavesClientsIn(t *testing.T) {
+// A client that has set maxmemory to nearly 0 can raise it again.
+func TestTinyMaxmemoryDoesNotCloseClients(t *testing.T) {
 	ts := startServer(t, config.Defaults{})
 	c, other := ts.dial(), ts.dial()
 	c.check(

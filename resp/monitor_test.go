@@ -16,8 +16,8 @@ import (
 	"rlserver/resp/config"
 )
 
-// shown reads n lines of a monitor, without time and address.
-func (c *testClient) shown(n int) (lines []string) {
+// monitored reads n lines of MONITOR, and returns them without time and address.
+func (c *testClient) monitored(n int) (lines []string) {
 	c.t.Helper()
 	c.SetReadDeadline(time.Now().Add(10 * time.Second))
 	for range n {
@@ -49,13 +49,13 @@ func TestMonitor(t *testing.T) {
 		`"SET" "a" "b"`, `"set" "x y" "\r\n\xff\""`, `"AUTH" "(redacted)"`,
 		`"HELLO" "2" "AUTH" "(redacted)" "(redacted)"`,
 		`"MULTI"`, `"SET" "a" "1"`, `"HGET" "a" "b"`, `"EXEC"`, `"PING"`, `"SELECT" "3"`, `"PING"`,
-	}, m.shown(11))
+	}, m.monitored(11))
 	assert.Contains(t, c.do("CLIENT LIST"), " flags=O ")
 	assert.Contains(t, c.do("INFO clients"), "monitor_clients:1\r\n")
-	m.shown(1)
+	m.monitored(1)
 
-	assert.Equal(t, "+PONG", m.do("PING"), "other commands go on")
-	m.shown(1)
+	assert.Equal(t, "+PONG", m.do("PING"), "other commands still work")
+	m.monitored(1)
 	assert.Equal(t, "+RESET", m.do("RESET"))
 	c.do("PING")
 	assert.Equal(t, "+PONG", m.do("PING"))
@@ -81,13 +81,16 @@ func TestMonitorShowsWaitingCallsAndUnixSockets(t *testing.T) {
 	m.do("MONITOR")
 	c.do("RL.LEASE k 1 1h a")
 	io.WriteString(c, frame("RL.LEASE", "k", "1", "1h", "b", "WAIT", "60000"))
-	assert.Equal(t, []string{`"RL.LEASE" "k" "1" "1h" "a"`, `"RL.LEASE" "k" "1" "1h" "b" "WAIT" "60000"`}, m.shown(2),
-		"it is shown before it is admitted")
+	assert.Equal(
+		t,
+		[]string{`"RL.LEASE" "k" "1" "1h" "a"`, `"RL.LEASE" "k" "1" "1h" "b" "WAIT" "60000"`},
+		m.monitored(2),
+		"a call is shown before it is admitted",
+	)
 }
 
-// A monitor that does not read is closed, and no other client waits for it.
-// A client that monitors is not paused, so it must not reach any key.
-func TestMonitorsDoNotUseKeys(t *testing.T) {
+// A client in MONITOR is not paused, so it must not access keys.
+func TestMonitorCannotAccessKeys(t *testing.T) {
 	const refused = "-ERR Replica can't interact with the keyspace"
 	ts := startServer(t, config.Defaults{})
 	m, c := ts.dial(), ts.dial()
@@ -97,6 +100,7 @@ func TestMonitorsDoNotUseKeys(t *testing.T) {
 		{"RL.TOP", refused}, {"RESET", "+RESET"}})
 }
 
+// A monitor that does not read is closed, and delays no other client.
 func TestMonitorThatDoesNotRead(t *testing.T) {
 	ts := startServer(t, config.Defaults{OutputLimits: "normal 1mb 0 0"})
 	m, c := ts.dial(), ts.dial()
@@ -113,7 +117,7 @@ func TestMonitorThatDoesNotRead(t *testing.T) {
 	assert.Equal(t, 1, ts.clients())
 }
 
-// A monitor sends nothing, and is not closed for being idle.
+// A monitor sends nothing, and still is not closed as idle.
 func TestMonitorsAreNotIdle(t *testing.T) {
 	ts := startServer(t, config.Defaults{Timeout: time.Second})
 	m := ts.dial()
@@ -125,7 +129,7 @@ func TestMonitorsAreNotIdle(t *testing.T) {
 	}
 }
 
-// ticking makes every look at the clock take a millisecond.
+// ticking advances the clock by a millisecond at each reading.
 func ticking(o *Options) {
 	now := new(atomic.Int64)
 	now.Store(testStart)
@@ -146,7 +150,8 @@ func TestSlowCallsAreLogged(t *testing.T) {
 		c.do("SLOWLOG GET 1"))
 	c.do("SLOWLOG RESET")
 
-	// Calls that run together take less than that each, and more together: the first is logged.
+	// Calls that run as a group each take less than the threshold, and together more: the first is
+	// logged.
 	c.do("CONFIG SET slowlog-log-slower-than -1")
 	c.do("SLOWLOG RESET")
 	var calls []string
@@ -200,7 +205,12 @@ func TestCommandStatistics(t *testing.T) {
 	} {
 		assert.Contains(t, text, line)
 	}
-	assert.Contains(t, c.pipe("ECHO x", "INFO commandstats")[1], "cmdstat_echo:calls=1", "also of the same pipeline")
+	assert.Contains(
+		t,
+		c.pipe("ECHO x", "INFO commandstats")[1],
+		"cmdstat_echo:calls=1",
+		"calls of the same pipeline are counted",
+	)
 	assert.Contains(t, c.do("INFO latencystats"), "latency_percentiles_usec_set:p50=0.250,p99=0.250,p99.9=0.250\r\n")
 	c.send("CONFIG", "SET", "latency-tracking-info-percentiles", "1 99.99")
 	assert.Contains(t, c.do("INFO latencystats"), "latency_percentiles_usec_set:p1=0.250,p99.99=0.250\r\n")
@@ -213,7 +223,7 @@ func TestClientPause(t *testing.T) {
 	c, w, r := ts.dial(), ts.named("writer"), ts.dial()
 	assert.Equal(t, "+OK", c.do("CLIENT PAUSE 1000000 WRITE"))
 	go io.WriteString(w, pipeline("GET a", "SET a 1", "GET a"))
-	assert.Equal(t, "$-1 ", w.read(), "replies to calls before it are sent")
+	assert.Equal(t, "$-1 ", w.read(), "the replies of earlier calls are sent")
 	require.Eventually(t, func() bool { return ts.held.Load() == 1 }, time.Minute, time.Millisecond)
 	assert.Contains(t, r.do("CLIENT LIST"), "name=writer age=0 idle=0 flags=b ")
 	assert.Contains(t, r.do("INFO clients"), "blocked_clients:1\r\n")
@@ -232,10 +242,10 @@ func TestClientPause(t *testing.T) {
 	ts.advance(4999)
 	assert.Equal(t, "$1 1", r.do("GET a"))
 	ts.advance(1)
-	c.do("CLIENT UNPAUSE") // wakes it
+	c.do("CLIENT UNPAUSE") // resumes the client
 	assert.Equal(t, ":2 ", w.read())
 
-	// Transactions wait as a whole, and the connection of a client that waits may close.
+	// Transactions wait as a whole, and a client that is paused may disconnect.
 	c.do("CLIENT PAUSE 1000000 WRITE")
 	assert.Equal(t, []string{"+OK", "+QUEUED", "*1 $1 2"}, w.pipe("MULTI", "GET a", "EXEC"))
 	io.WriteString(w, pipeline("MULTI", "SET a 5"))
@@ -255,9 +265,14 @@ func TestClientPauseOfAllCalls(t *testing.T) {
 	io.WriteString(r, frame("GET", "a"))
 	require.Eventually(t, func() bool { return ts.held.Load() == 1 }, time.Minute, time.Millisecond)
 	assert.Equal(t, "+PONG", m.do("PING"), "monitors are not paused")
-	assert.Equal(t, "-ERR wrong number of arguments for 'get' command", c.do("GET"), "errors are not either")
+	assert.Equal(
+		t,
+		"-ERR wrong number of arguments for 'get' command",
+		c.do("GET"),
+		"calls with errors are not paused either",
+	)
 	ts.advance(100)
-	assert.Equal(t, "$-1 ", r.read(), "it goes on when the time has passed")
+	assert.Equal(t, "$-1 ", r.read(), "the call runs when the pause is over")
 	assert.Equal(t, "+PONG", c.do("PING"))
 }
 

@@ -11,8 +11,8 @@ import (
 	"rlserver/resp/config"
 )
 
-// TestWordsOfLimitersAreBounded: @ stands for 64 KB and one byte more.
-func TestWordsOfLimitersAreBounded(t *testing.T) {
+// In these calls, @ stands for a word of one byte more than 64 KB.
+func TestLimiterWordsAreLimited(t *testing.T) {
 	ts := startServer(t, config.Defaults{})
 	c := ts.dial()
 	const key, other = " is too long: it has 65537 bytes, and proto-max-key-len allows 65536", " is too long: it " +
@@ -65,7 +65,7 @@ func TestWordsOfLimitersAreBounded(t *testing.T) {
 	assert.Equal(t, "*5 :1 :5 :4 :0 :60000", c.send("RL.SLIDE", longest, "5", "1m", "ID", longest))
 	assert.Equal(t, "*5 :1 :5 :4 :0 :60000", c.send("RL.LEASE", "leases", "5", "1m", longest))
 	assert.Equal(t, ":1", c.send("RL.RELEASE", "leases", longest))
-	assert.Equal(t, "+OK", c.send("SET", longest+"1", "plain keys are as long as in Redis"))
+	assert.Equal(t, "+OK", c.send("SET", longest+"1", "other keys may be as long as in Redis"))
 }
 
 func TestMaxKeyLengthCanBeSet(t *testing.T) {
@@ -98,7 +98,7 @@ func TestMaxKeyLengthCanBeSet(t *testing.T) {
 	)
 }
 
-func TestNamesOfClientsAreBounded(t *testing.T) {
+func TestClientNamesAreLimited(t *testing.T) {
 	c := startServer(t, config.Defaults{}).dial()
 	long := strings.Repeat("x", command.MaxWordLen+1)
 	assert.Equal(t, "+OK", c.send("CLIENT", "SETNAME", long[1:]))
@@ -108,9 +108,9 @@ func TestNamesOfClientsAreBounded(t *testing.T) {
 	assert.Equal(t, "$65536 "+long[1:], c.send("CLIENT", "GETNAME"))
 }
 
-// An argument that is far too long is refused when its length arrives: the client need not send it,
-// and no memory is used for it.
-func TestWordFarTooLongIsRefusedByItsLength(t *testing.T) {
+// An argument that is far too long is refused as soon as its length arrives: the client need not
+// send it, and it takes no memory.
+func TestTooLongWordIsRefusedByItsLength(t *testing.T) {
 	ts := startServer(t, config.Defaults{})
 	const want = "-ERR Protocol error: invalid bulk length: an argument of this command has at most 65536 bytes"
 	for _, begin := range []string{
@@ -121,9 +121,9 @@ func TestWordFarTooLongIsRefusedByItsLength(t *testing.T) {
 		c := ts.dial()
 		c.Write([]byte(begin))
 		assert.Equal(t, want, strings.TrimSpace(c.read()), begin)
-		c.ends()
+		c.requireClosed()
 	}
 	c := ts.dial()
-	assert.Equal(t, "$-1", c.send("GET", strings.Repeat("k", 1114113)), "a plain key is as long as in Redis")
+	assert.Equal(t, "$-1", c.send("GET", strings.Repeat("k", 1114113)), "other keys may be as long as in Redis")
 	assert.Contains(t, c.send("RL.TOKEN", strings.Repeat("k", 1<<20), "5", "5", "1s"), "key is too long")
 }

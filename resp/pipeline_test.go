@@ -19,7 +19,7 @@ import (
 	"rlserver/resp/config"
 )
 
-// pipeline is commands, one a line, as clients send them.
+// pipeline returns commands, given one per line, as clients send them.
 func pipeline(lines ...string) (text string) {
 	for _, line := range lines {
 		text += frame(strings.Fields(line)...)
@@ -37,7 +37,7 @@ func (c *testClient) pipe(lines ...string) (replies []string) {
 	return replies
 }
 
-// mirror is a journal that another engine follows as it is written.
+// mirror is a journal that applies all effects to a second engine.
 type mirror struct {
 	t testing.TB
 	e *engine.Engine
@@ -52,15 +52,15 @@ func (m mirror) Append(now int64, effects []effect.Effect) engine.Position {
 	return 1
 }
 
-// watch makes it the journal of a server.
-func (m mirror) watch(o *Options) {
+// attach makes the mirror the journal of a server.
+func (m mirror) attach(o *Options) {
 	o.Journal, o.Engine = m, engine.New(engine.Options{Databases: 16, Seed: [2]uint64{1, 2}, Journal: m})
 }
 
 func (m mirror) Wait(engine.Position) error { return nil }
 
-// requireShows compares the mirror with the original.
-func (m mirror) requireShows(e *engine.Engine, now int64) {
+// requireSame compares the mirror with an engine.
+func (m mirror) requireSame(e *engine.Engine, now int64) {
 	require.Equal(m.t, contents(e, now), contents(m.e, now))
 }
 
@@ -80,8 +80,7 @@ func contents(e *engine.Engine, now int64) (lines []string) {
 	return lines
 }
 
-// anyCalls are what pipelines are made of in TestPipelinesAnswerAsSingleCalls: K stands for a key,
-// another each time.
+// anyCalls are the calls of random pipelines. Each K stands for a random key.
 var anyCalls = []string{
 	"RL.SLIDE K 3 1s", "RL.SLIDE K 3 1s COST 2 ID x", "RL.SLIDE K 3 1s COST 0", "RL.TOKEN K 3 1 1s",
 	"RL.TOKEN K 3 1 1s COST 2", "RL.FIXED K 2 1s",
@@ -98,13 +97,13 @@ var anyCalls = []string{
 }
 
 // Replies and keys are the same whether calls arrive one by one or in pipelines.
-func TestPipelinesAnswerAsSingleCalls(t *testing.T) {
+func TestPipelinesReplyLikeSingleCalls(t *testing.T) {
 	seed := rand.Uint64()
 	t.Log("seed", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
 	for range 20 {
 		m := newMirror(t)
-		one, other := startServer(t, config.Defaults{}, m.watch), startServer(t, config.Defaults{})
+		one, other := startServer(t, config.Defaults{}, m.attach), startServer(t, config.Defaults{})
 		piped, single := one.dial(), other.dial()
 		for _, c := range []*testClient{piped, single} {
 			require.Equal(t, "+OK", c.do("RL.POLICY SET p SLIDE 2 1s"))
@@ -128,12 +127,12 @@ func TestPipelinesAnswerAsSingleCalls(t *testing.T) {
 			other.advance(step)
 		}
 		require.Equal(t, contents(other.Engine, other.now.Load()), contents(one.Engine, one.now.Load()))
-		m.requireShows(one.Engine, one.now.Load())
+		m.requireSame(one.Engine, one.now.Load())
 	}
 }
 
 // Concurrent pipelines admit exactly as many calls as the limit.
-func TestPipelinesOfManyAdmitExactly(t *testing.T) {
+func TestConcurrentPipelinesAdmitExactly(t *testing.T) {
 	ts := startServer(t, config.Defaults{})
 	const clients, calls, keys, most = 8, 40, 5, 50
 	var lines []string
@@ -180,10 +179,10 @@ func TestPanicWithinAPipeline(t *testing.T) {
 	assert.Equal(t, ":3", ts.dial().do("INCR n"))
 }
 
-// Calls without a reply are recorded in the journal all the same.
+// Calls without a reply are recorded in the journal too.
 func TestReplyOffInAPipeline(t *testing.T) {
 	m := newMirror(t)
-	ts := startServer(t, config.Defaults{}, m.watch)
+	ts := startServer(t, config.Defaults{}, m.attach)
 	c := ts.dial()
 	go io.WriteString(
 		c,
@@ -204,7 +203,7 @@ func TestReplyOffInAPipeline(t *testing.T) {
 		replies = append(replies, strings.TrimSuffix(c.read(), " "))
 	}
 	assert.Equal(t, []string{":1", ":3", "+OK", ":6"}, replies)
-	m.requireShows(ts.Engine, testStart)
+	m.requireSame(ts.Engine, testStart)
 	go io.WriteString(
 		c,
 		pipeline(
@@ -219,11 +218,11 @@ func TestReplyOffInAPipeline(t *testing.T) {
 		),
 	)
 	assert.Equal(t, "+OK ", c.read())
-	m.requireShows(ts.Engine, testStart)
+	m.requireSame(ts.Engine, testStart)
 }
 
-// A waiter for a key is served before the calls that follow, in the pipeline, the call that frees
-// capacity.
+// When a call in a pipeline frees capacity, a waiter is served before the following calls of the
+// pipeline.
 func TestPipelineDoesNotOvertakeWaiters(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bubble) {
 		holder := b.calls("holder", "RL.LEASE k 1 1h x")
@@ -231,13 +230,13 @@ func TestPipelineDoesNotOvertakeWaiters(t *testing.T) {
 		b.replies()
 		holder.call("INCR n\nRL.RELEASE k x\nRL.LEASE k 1 1h z\nINCR n")
 		assert.Equal(t, []string{
-			"0 holder :1", "0 holder :1", "0 holder " + blocked + ":3600000 :3600000", "0 holder :2", "0 waiter *5 " +
+			"0 holder :1", "0 holder :1", "0 holder " + denied + ":3600000 :3600000", "0 holder :2", "0 waiter *5 " +
 				":1 :1 :0 :0 :3600000",
 		}, b.replies())
 	})
 }
 
-// A waiter is served although the last call of a transaction only reads.
+// A waiter is served even if the last call of a transaction only reads.
 func TestTransactionServesWaiters(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bubble) {
 		b.calls("popper", "BZPOPMIN z 0")
@@ -252,22 +251,30 @@ func TestTransactionServesWaiters(t *testing.T) {
 	})
 }
 
-// Calls behind a waiting call in the pipeline wait; the replies of calls before it are sent.
-func TestCallThatWaitsAmongOthers(t *testing.T) {
+// Calls behind a waiting call in a pipeline wait too; the replies of the calls before it are sent.
+func TestWaitingCallInAPipeline(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bubble) {
 		c := b.calls("c", "INCR n\nRL.SLIDE k 1 1s\nRL.SLIDE k 1 1s WAIT 5s\nINCR n\nRL.SLIDE k 1 1s WAIT 5s\nINCR n")
 		c.call("INCR n")
-		b.pass(3000)
+		b.passUntil(3000)
 		assert.Equal(
 			t,
-			[]string{"0 c :1", "0 c " + got, "1000 c " + got, "1000 c :2", "2000 c " + got, "2000 c :3", "2000 c :4"},
+			[]string{
+				"0 c :1",
+				"0 c " + admitted,
+				"1000 c " + admitted,
+				"1000 c :2",
+				"2000 c " + admitted,
+				"2000 c :3",
+				"2000 c :4",
+			},
 			b.replies(),
 		)
 	})
 }
 
-// The effects of a call are recorded unchanged although the next call waits.
-func TestCheckThatWaitsAmongOthers(t *testing.T) {
+// The effects of a call are recorded unchanged even if the next call waits.
+func TestWaitingCheckInAPipeline(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bubble) {
 		c := b.calls(
 			"c",
@@ -276,7 +283,7 @@ func TestCheckThatWaitsAmongOthers(t *testing.T) {
 		)
 		b.replies()
 		c.call("RL.CHECK ann q\nRL.CHECK bob p WAIT 60s")
-		b.pass(10_000)
+		b.passUntil(10_000)
 		assert.Equal(t, []string{"0 c *6 :1 :9 :8 :0 :3600000 :0", "10000 c *6 :1 :1 :0 :0 :10000 :0"}, b.replies())
 	})
 }
@@ -295,13 +302,13 @@ func TestPipelineWithoutMemory(t *testing.T) {
 	assert.EqualValues(t, 3, ts.oomRefusals.Load())
 }
 
-// A group ends after large replies, and large calls run alone: other clients must not wait for
-// them, and memory is checked before each.
+// A group of calls ends after large replies, and large calls run alone: other clients must not wait
+// for them, and memory is checked before each.
 func TestLargeCallsRunAlone(t *testing.T) {
 	long := "HSET h" + strings.Repeat(" field value", 500)
 	for _, step := range []struct {
 		lines []string
-		holds []int // how many calls each has
+		holds []int // number of calls under each hold of the locks
 	}{
 		{[]string{"RL.SLIDE a 9 1h", "RL.SLIDE b 9 1h", "GET c"}, []int{3}},
 		{[]string{"RL.SLIDE a 10000 1h COST 1000", "RL.SLIDE b 10000 1h COST 1000", "RL.SLIDE c 9 1h",
@@ -314,7 +321,7 @@ func TestLargeCallsRunAlone(t *testing.T) {
 		s.guard.SetAuthenticated(true)
 		for _, made := range []string{"RL.SLIDE a 10000 1h COST 2000", "RL.SLIDE b 10000 1h COST 2000"} {
 			if strings.HasPrefix(step.lines[0], "RL.REFUND") {
-				s.answer(wordsOf(made))
+				s.reply(wordsOf(made))
 			}
 		}
 		text := pipeline(step.lines...)
@@ -354,12 +361,13 @@ func TestPipelinesDoNotAllocate(t *testing.T) {
 	text := []byte(pipeline(lines...))
 	s.pipelined(text)
 	for _, p := range s.group[:cap(s.group)] {
-		assert.Nil(t, p.Words, "a session that is idle keeps no buffers alive")
+		assert.Nil(t, p.Words, "an idle session references no buffers")
 	}
 	assert.Zero(t, testing.AllocsPerRun(100, func() { s.pipelined(text) }))
 }
 
-// BenchmarkPipeline is 16 calls to 100,000 keys at random, as they come from a socket.
+// BenchmarkPipeline runs pipelines of 16 calls on 100,000 random keys, as they arrive from a
+// socket.
 func BenchmarkPipeline(b *testing.B) {
 	for _, call := range []string{"RL.TOKEN key:%012d 100 100 1m", "RL.SLIDE key:%012d 100 1m", "GET key:%012d"} {
 		b.Run(strings.Fields(call)[0], func(b *testing.B) {

@@ -16,7 +16,7 @@ import (
 	"rlserver/resp/wire"
 )
 
-// A client may send a whole pipeline before it reads the first reply, however long both are.
+// A client may send a whole pipeline before it reads the first reply, whatever the size of both.
 func TestPipelineIsReadWhileRepliesAreUnread(t *testing.T) {
 	ts := startServer(t, config.Defaults{})
 	c := ts.dial()
@@ -38,7 +38,7 @@ func TestPipelineIsReadWhileRepliesAreUnread(t *testing.T) {
 }
 
 // Replies that are unread at QUIT still reach the client.
-func TestBacklogIsSentBeforeTheEnd(t *testing.T) {
+func TestUnreadRepliesAreSentAfterQuit(t *testing.T) {
 	ts := startServer(t, config.Defaults{})
 	c := ts.dial()
 	value := strings.Repeat("v", 1<<20)
@@ -50,8 +50,8 @@ func TestBacklogIsSentBeforeTheEnd(t *testing.T) {
 	assert.Len(t, all, 20*(len("$1048576\r\n\r\n")+1<<20)+len("+OK\r\n"))
 }
 
-// A client that does not read is idle, and --timeout ends it.
-func TestTimeoutEndsAClientThatDoesNotRead(t *testing.T) {
+// A client that does not read its replies is idle, and timeout closes it.
+func TestTimeoutClosesAClientThatDoesNotRead(t *testing.T) {
 	ts := startServer(t, config.Defaults{Timeout: time.Second})
 	c := ts.dial()
 	_, err := c.Write([]byte("SETRANGE k 50000000 x\r\n" + strings.Repeat("GET k\r\n", 4)))

@@ -22,7 +22,7 @@ import (
 	"rlserver/resp/config"
 )
 
-// testServer is a server in this process, on a loopback port, whose clock the test controls.
+// testServer is a server in this process, on a loopback port, with a clock that the test controls.
 type testServer struct {
 	*Server
 	t    *testing.T
@@ -30,10 +30,10 @@ type testServer struct {
 	now  *atomic.Int64 // Unix ms
 }
 
-// testStart is where a test's clock begins: 2026-01-01 00:00:00 UTC.
+// testStart is the time at which tests start, in Unix ms: 2026-01-01 00:00:00 UTC.
 const testStart = 1767225600000
 
-// startServer starts a server that is in memory alone, unless with says otherwise.
+// startServer starts a server without persistence, unless an option adds it.
 func startServer(t *testing.T, d config.Defaults, with ...func(*Options)) *testServer {
 	t.Helper()
 	if d.Databases == 0 {
@@ -42,12 +42,11 @@ func startServer(t *testing.T, d config.Defaults, with ...func(*Options)) *testS
 	if d.MaxClients == 0 {
 		d.MaxClients = 1000
 	}
-	ts := &testServer{t: t, now: standing()}
+	ts := &testServer{t: t, now: frozenTime()}
 	o := Options{
 		Engine: engine.New(engine.Options{Databases: d.Databases, Seed: [2]uint64{1, 2}}),
-		Clock: clockBy(
-			ts.now.Load,
-		), Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Settings: config.NewSettings(d), Version: "test",
+		Clock:  clockBy(ts.now.Load),
+		Log:    slog.New(slog.DiscardHandler), Settings: config.NewSettings(d), Version: "test",
 	}
 	for _, change := range with {
 		change(&o)
@@ -65,7 +64,7 @@ func startServer(t *testing.T, d config.Defaults, with ...func(*Options)) *testS
 	return ts
 }
 
-// clockBy is a clock that shows what now returns, Unix ms.
+// clockBy returns a clock that reads the time from now, in Unix ms.
 func clockBy(now func() int64) *clock.Clock {
 	elapsed := func(ms int64) time.Duration { return time.Duration(ms-testStart) * time.Millisecond }
 	return clock.New(clock.Source{
@@ -74,17 +73,17 @@ func clockBy(now func() int64) *clock.Clock {
 	}, slog.New(slog.DiscardHandler))
 }
 
-// standing is a clock that does not move.
-func standing() *atomic.Int64 {
+// frozenTime returns testStart, as a time that only the test advances.
+func frozenTime() *atomic.Int64 {
 	now := new(atomic.Int64)
 	now.Store(testStart)
 	return now
 }
 
-// advance moves the clock on.
+// advance advances the clock.
 func (ts *testServer) advance(ms int64) { ts.now.Add(ms) }
 
-// testClient is a connection that sends commands and gives raw replies.
+// testClient is a connection that sends commands and returns raw replies.
 type testClient struct {
 	net.Conn
 	t *testing.T
@@ -99,7 +98,7 @@ func (ts *testServer) dial() *testClient {
 	return ts.over(conn)
 }
 
-// over returns a client on a connection.
+// over returns a client that uses a connection.
 func (ts *testServer) over(conn net.Conn) *testClient {
 	return &testClient{Conn: conn, t: ts.t, r: bufio.NewReader(conn)}
 }
@@ -111,7 +110,7 @@ func (c *testClient) do(line string) string {
 	return c.send(strings.Fields(line)...)
 }
 
-// frame is a command as clients send it.
+// frame encodes a command as clients send it.
 func frame(words ...string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "*%d\r\n", len(words))
@@ -121,7 +120,7 @@ func frame(words ...string) string {
 	return b.String()
 }
 
-// send is do for words that hold spaces or nothing.
+// send is do for words that contain spaces or are empty.
 func (c *testClient) send(words ...string) string {
 	c.t.Helper()
 	_, err := c.Write([]byte(frame(words...)))
@@ -156,14 +155,15 @@ func (c *testClient) read() string {
 	return text
 }
 
-// exhausted is a listener that has no file descriptor left, so many times, and then is closed.
-type exhausted struct {
+// exhaustedListener fails to accept for want of a file descriptor, as often as times says, and then
+// is closed.
+type exhaustedListener struct {
 	net.Listener
 	times int
 	wait  func()
 }
 
-func (e *exhausted) Accept() (net.Conn, error) {
+func (e *exhaustedListener) Accept() (net.Conn, error) {
 	if e.times--; e.times < 0 {
 		return nil, net.ErrClosed
 	}
@@ -177,7 +177,7 @@ func TestAcceptFailuresAreLoggedOnceASecond(t *testing.T) {
 	drained := make(chan struct{})
 	close(drained)
 	g := &gate{
-		Listener: &exhausted{times: 5, wait: func() { now += 400 }},
+		Listener: &exhaustedListener{times: 5, wait: func() { now += 400 }},
 		server: &Server{
 			Env: command.Env{
 				Time: clockBy(func() int64 { return now }),

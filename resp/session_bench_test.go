@@ -2,7 +2,6 @@ package resp
 
 import (
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"strings"
@@ -15,23 +14,21 @@ import (
 	"rlserver/resp/wire"
 )
 
-// deaf is a connection that takes replies and sends nothing.
-type deaf struct{ net.Conn }
+// discardConn is a connection that discards replies and receives nothing.
+type discardConn struct{ net.Conn }
 
-func (deaf) Write(p []byte) (int, error) { return len(p), nil }
-func (deaf) LocalAddr() net.Addr         { return &net.TCPAddr{} }
-func (deaf) RemoteAddr() net.Addr        { return &net.TCPAddr{} }
+func (discardConn) Write(p []byte) (int, error) { return len(p), nil }
+func (discardConn) LocalAddr() net.Addr         { return &net.TCPAddr{} }
+func (discardConn) RemoteAddr() net.Addr        { return &net.TCPAddr{} }
 
-// newBenchSession returns the only session of a server.
+// newBenchSession returns a session without a connection, of a server of its own.
 func newBenchSession(now func() int64) *session {
 	settings := config.NewSettings(config.Defaults{Databases: 16, MaxClients: 10})
 	s := NewServer(Options{
-		Engine: engine.New(
-			engine.Options{},
-		), Store: new(fakeStore), Clock: clockBy(now), Settings: settings,
-		Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Engine: engine.New(engine.Options{}), Store: new(fakeStore), Clock: clockBy(now), Settings: settings,
+		Log: slog.New(slog.DiscardHandler),
 	})
-	return s.newSession(wire.NewGuard(deaf{}, settings.Limits, settings.Timeout))
+	return s.newSession(wire.NewGuard(discardConn{}, settings.Limits, settings.Timeout))
 }
 
 func words(call ...string) (list [][]byte) {
@@ -41,7 +38,7 @@ func words(call ...string) (list [][]byte) {
 	return list
 }
 
-// From the words of a call to its reply sent.
+// BenchmarkCall runs a call from its words to the reply that is sent.
 func BenchmarkCall(b *testing.B) {
 	for _, call := range [][]string{
 		{"PING"},
@@ -66,7 +63,7 @@ func BenchmarkCall(b *testing.B) {
 	}
 }
 
-// restrict makes a session act as a user with key patterns.
+// restrict logs a session in as a user with key patterns.
 func (s *session) restrict(tb testing.TB) {
 	require.NoError(
 		tb,
@@ -75,7 +72,8 @@ func (s *session) restrict(tb testing.TB) {
 	require.NoError(tb, s.login([]byte("ann"), nil))
 }
 
-// What a restricted user costs beside the default one.
+// BenchmarkRestrictedUser compares the cost of calls of a restricted user with those of the default
+// user.
 func BenchmarkRestrictedUser(b *testing.B) {
 	for _, user := range []string{"default", "restricted"} {
 		for _, call := range [][]string{
@@ -117,7 +115,7 @@ func testCallsDoNotAllocate(t *testing.T, restricted bool) {
 		{"RL.FIXED", "d", "1", "day", "TZ", "Europe/Berlin"},
 	} {
 		list := words(call...)
-		for range 3 { // what the key and the buffers need at first
+		for range 3 { // the first calls allocate the key and the buffers
 			s.execute(list)
 			s.flush()
 		}

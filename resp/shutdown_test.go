@@ -12,7 +12,7 @@ import (
 	"rlserver/resp/config"
 )
 
-func TestShutdownAnswersWhatWasSent(t *testing.T) {
+func TestShutdownRepliesToReceivedCalls(t *testing.T) {
 	ts := startServer(t, config.Defaults{})
 	idle, c := ts.dial(), ts.dial()
 	require.Equal(t, "+PONG", idle.do("PING"))
@@ -22,7 +22,7 @@ func TestShutdownAnswersWhatWasSent(t *testing.T) {
 	require.Equal(t, "+OK\r\n-ERR No shutdown in progress.\r\n-ERR syntax error\r\n", string(got))
 	<-ts.ShutdownRequested()
 	require.Zero(t, ts.Shutdown(t.Context()))
-	idle.ends()
+	idle.requireClosed()
 	_, err = net.Dial("tcp", ts.addr)
 	require.Error(t, err)
 }
@@ -64,5 +64,5 @@ func TestShutdownUnderLoad(t *testing.T) {
 
 func (c *testClient) quit() {
 	require.Equal(c.t, "+OK", c.do("QUIT"))
-	c.ends()
+	c.requireClosed()
 }

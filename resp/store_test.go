@@ -20,20 +20,20 @@ import (
 	"rlserver/storage"
 )
 
-// fakeStore behaves as the test sets, and records its calls.
+// fakeStore is a store that does what the test sets, and records its calls.
 type fakeStore struct {
 	refusal    atomic.Pointer[string]
 	mu         sync.Mutex
-	errs       []error // what the next snapshots come to; none left: good
+	errs       []error // results of the next snapshots; if empty, they succeed
 	status     storage.Status
-	snapshots  []string // how each good one was asked for: save or background
+	snapshots  []string // how each successful one was requested: save or background
 	configured []storage.Settings
-	locks      *engine.Engine // whose locks every snapshot takes; nil: none's
+	locks      *engine.Engine // each snapshot takes its locks; may be nil
 }
 
 func (f *fakeStore) with(o *Options) { o.Store, f.locks = f, o.Engine }
 
-// set changes the status of the store.
+// set changes fields of the store under its lock.
 func (f *fakeStore) set(change func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -112,7 +112,7 @@ func TestSaving(t *testing.T) {
 		{"BGREWRITEAOF x", nil, "-ERR wrong number of arguments for 'bgrewriteaof' command", ""},
 		{"LASTSAVE x", nil, "-ERR wrong number of arguments for 'lastsave' command", ""},
 	} {
-		store, log := new(fakeStore), new(logged)
+		store, log := new(fakeStore), new(logBuffer)
 		if step.err != nil {
 			store.errs = []error{step.err}
 		}
@@ -128,7 +128,7 @@ func TestSaving(t *testing.T) {
 			t,
 			step.err == errDisk,
 			strings.Contains(log.String(), errDisk.Error()),
-			"what is wrong with the disk is in the log",
+			"the log has the error of the disk",
 		)
 	}
 }
@@ -146,7 +146,8 @@ func TestSavingWithoutAStore(t *testing.T) {
 		{
 			"INFO persistence",
 			"$… # Persistence\r\nloading:0\r\nasync_loading:0\r\nrdb_bgsave_in_progress:0\r\naof_enabled:0\r\n" +
-				"aof_rewrite_in_progress:0\r\naof_rewrite_scheduled:0\r\nrdb_last_cow_size:0\r\naof_last_cow_size:0\r\n" +
+				"aof_rewrite_in_progress:0\r\naof_rewrite_scheduled:0\r\nrdb_last_cow_size:0\r\n" +
+				"aof_last_cow_size:0\r\n" +
 				"module_fork_in_progress:0\r\nmodule_fork_last_cow_size:0\r\n",
 		},
 	})
@@ -156,7 +157,12 @@ func TestLastSave(t *testing.T) {
 	store := new(fakeStore)
 	ts := startServer(t, config.Defaults{}, store.with)
 	c := ts.dial()
-	assert.Equal(t, ":"+strconv.FormatInt(ts.Started.Unix(), 10), c.do("LASTSAVE"), "there was none")
+	assert.Equal(
+		t,
+		":"+strconv.FormatInt(ts.Started.Unix(), 10),
+		c.do("LASTSAVE"),
+		"before the first save: the start of the server",
+	)
 	store.set(func() { store.status.LastSave = 1234999 })
 	assert.Equal(t, ":1234", c.do("LASTSAVE"))
 }
@@ -179,7 +185,7 @@ func TestSavingInTransactions(t *testing.T) {
 	})
 	assert.Equal(t, "background background", store.taken())
 	c.check([]answer{{"PING", "+PONG"}, {"BGSAVE", "+Background saving started"}})
-	assert.Equal(t, "background background background", store.taken(), "each only once")
+	assert.Equal(t, "background background background", store.taken(), "each starts only once")
 
 	store.set(func() { store.status.Saving = true })
 	c.check([]answer{
@@ -194,8 +200,8 @@ func TestSavingInTransactions(t *testing.T) {
 	})
 }
 
-// When the disk has failed, changes are refused and reads are not. As in Redis PING is refused too,
-// so that health checks notice.
+// When the disk has failed, changes are refused and reads are served. As in Redis, PING is refused
+// too, so that health checks notice.
 func TestDiskFailure(t *testing.T) {
 	store := new(fakeStore)
 	ts := startServer(t, config.Defaults{}, store.with)
@@ -330,14 +336,14 @@ func TestShutdownSaves(t *testing.T) {
 			assert.Equal(t, "+PONG", c.do("PING"))
 			select {
 			case <-ts.ShutdownRequested():
-				assert.Fail(t, "stops all the same", step.call)
+				assert.Fail(t, "the server shuts down after an error", step.call)
 			default:
 			}
 		} else {
 			_, err := c.Write([]byte(step.call + "\r\n"))
 			require.NoError(t, err)
 			<-ts.ShutdownRequested()
-			c.ends()
+			c.requireClosed()
 		}
 		assert.Equal(t, step.taken, store.taken(), step.call)
 	}
@@ -474,7 +480,7 @@ func TestConfigOfAStore(t *testing.T) {
 		},
 		{"CONFIG GET save", "*2 $4 save $14 3600 1 300 100"},
 	})
-	require.Len(t, store.configured, 1, "once for each success")
+	require.Len(t, store.configured, 1, "once for each successful CONFIG SET")
 	assert.Equal(t, storage.Settings{
 		Sync: storage.SyncEverySecond, GrowthPercent: 100, GrowthMin: 64 << 20,
 		Save: []storage.SavePoint{{Seconds: 3600, Changes: 1}, {Seconds: 300, Changes: 100}},
@@ -555,15 +561,15 @@ func TestParseSavePoints(t *testing.T) {
 	}
 }
 
-// brokenJournal accepts everything and keeps nothing.
+// brokenJournal accepts all effects, and fails to make them durable.
 type brokenJournal struct{}
 
 func (brokenJournal) Append(int64, []effect.Effect) engine.Position { return 1 }
 func (brokenJournal) Wait(engine.Position) error                    { return errDisk }
 
-// Without the journal there is no reply, and the log is not filled with it.
+// If the journal fails there is no reply, and the error is logged once a second.
 func TestBrokenJournal(t *testing.T) {
-	log := new(logged)
+	log := new(logBuffer)
 	ts := startServer(t, config.Defaults{}, func(o *Options) {
 		o.Journal, o.Engine = brokenJournal{}, engine.New(engine.Options{Journal: brokenJournal{}})
 		o.Log = slog.New(slog.NewTextHandler(log, nil))
@@ -574,13 +580,13 @@ func TestBrokenJournal(t *testing.T) {
 		assert.Equal(t, "+PONG", c.do("PING"))
 		_, err := c.Write([]byte("PING\r\nINCR k\r\n"))
 		require.NoError(t, err)
-		c.ends()
+		c.requireClosed()
 	}
 	assert.Equal(t, 1, reported())
 	ts.advance(1000)
 	c := ts.dial()
 	_, err := c.Write([]byte("DEL k\r\n"))
 	require.NoError(t, err)
-	c.ends()
+	c.requireClosed()
 	assert.Equal(t, 2, reported())
 }

@@ -14,7 +14,7 @@ import (
 	"rlserver/resp/config"
 )
 
-// accessForms are the access flags of Redis' key specifications.
+// accessForms matches the access flags of Redis' key specifications.
 var accessForms = regexp.MustCompile(`^(RO|RW|OW|RM)( (access|update|insert|delete|variable_flags))*$`)
 
 func TestEveryCommandIsDeclaredCompletely(t *testing.T) {
@@ -33,7 +33,7 @@ func TestEveryCommandIsDeclaredCompletely(t *testing.T) {
 	}
 	eachCommand(t, func(t *testing.T, c *command.Command) {
 		assert.Equal(t, strings.ToLower(c.Name), c.Name)
-		assert.LessOrEqual(t, len(c.Name), 32, "find looks no further")
+		assert.LessOrEqual(t, len(c.Name), 32, "longer names are not found")
 		assert.NotEmpty(t, c.Summary)
 		assert.True(t, c.Complexity != "" || c.Name == "monitor", "Redis has none for MONITOR")
 		assert.Regexp(t, `^\d+\.\d+\.\d+$`, c.Since)
@@ -41,7 +41,7 @@ func TestEveryCommandIsDeclaredCompletely(t *testing.T) {
 		assert.True(t, c.Run != nil || len(c.Subs) > 0, "nothing to run")
 		assert.Equal(t, c.Deprecated == "", c.ReplacedBy == "")
 		if strings.Contains(c.Syntax, "WAIT timeout") {
-			assert.NotZero(t, c.Flags&command.Blocking, "it may hold the connection")
+			assert.NotZero(t, c.Flags&command.Blocking, "the call may wait")
 		}
 		if c.Group == "ratelimit" && c.Run != nil && !slices.Contains(withoutExample, c.FullName()) {
 			assert.NotEmpty(t, c.Example)
@@ -49,7 +49,7 @@ func TestEveryCommandIsDeclaredCompletely(t *testing.T) {
 	})
 }
 
-// withoutExample are commands of ours that a server by itself cannot show, or that show themselves.
+// withoutExample are commands whose example cannot be run on a new server, or would be of no use.
 var withoutExample = []string{"rl.policy|help", "rl.policy|reload"}
 
 func TestArityAgreesWithSyntax(t *testing.T) {
@@ -68,18 +68,18 @@ func TestArityAgreesWithSyntax(t *testing.T) {
 	})
 }
 
-// otherArities are commands whose arity in Redis 7.0.15 is not what their syntax says.
+// otherArities are commands whose arity in Redis 7.0.15 differs from their syntax.
 var otherArities = []string{"client|kill", "command|getkeys", "command|getkeysandflags", "quit"}
 
-// countWords returns the minimum and maximum number of words of arguments; a large number means
-// any.
+// countWords returns the minimum and maximum number of words of arguments. A large maximum means
+// that there is none.
 func countWords(args []command.Argument) (least, most int) {
 	const any = 1 << 20
 	for _, a := range args {
 		lo, hi := 1, 1
 		switch a.Kind {
 		case command.PureToken:
-			lo, hi = 0, 0 // its token is counted below
+			lo, hi = 0, 0 // the token is counted below
 		case command.Block:
 			lo, hi = countWords(a.Parts)
 		case command.OneOf:
@@ -107,7 +107,12 @@ func TestKeysAgreeWithSyntaxAndFlags(t *testing.T) {
 	eachCommand(t, func(t *testing.T, c *command.Command) {
 		var keys []command.Argument
 		collectKeys(c.Arguments(), &keys)
-		require.Len(t, keys, len(c.SyntaxKeys().Next), "as many keys in the syntax as in the specifications")
+		require.Len(
+			t,
+			keys,
+			len(c.SyntaxKeys().Next),
+			"the syntax and the key specifications have the same number of keys",
+		)
 		changes := c.Flags & (command.Write | command.Readonly)
 		if len(c.Keys) > 0 && c.Group != "transactions" {
 			assert.True(t, changes == command.Write || changes == command.Readonly, "write or readonly, not both")
@@ -119,7 +124,7 @@ func TestKeysAgreeWithSyntaxAndFlags(t *testing.T) {
 		for i, spec := range c.Keys {
 			assert.Regexp(t, accessForms, spec.Access)
 			assert.Positive(t, spec.Step)
-			assert.Less(t, spec.Begin, max(c.Arity, -c.Arity), "hash looks at it without asking")
+			assert.Less(t, spec.Begin, max(c.Arity, -c.Arity), "the first key is read without a check of the length")
 			assert.True(
 				t,
 				changes != command.Readonly || strings.HasPrefix(spec.Access, "RO"),
@@ -129,7 +134,7 @@ func TestKeysAgreeWithSyntaxAndFlags(t *testing.T) {
 			assert.Equal(t, first[i].Multiple || spec.Last < 0 || spec.Counted, spec.Last < 0 || spec.Counted)
 		}
 		if changes == command.Readonly {
-			assert.Zero(t, c.Flags&command.DenyOOM, "what only reads takes no memory")
+			assert.Zero(t, c.Flags&command.DenyOOM, "commands that only read take no memory")
 		}
 		if changes != 0 && len(c.Keys) > 0 || c.Flags&command.WholeKeyspace != 0 {
 			assert.Zero(t, c.Flags&(command.Loading|command.NoAuth), "needs the keyspace")
@@ -146,7 +151,7 @@ func collectKeys(args []command.Argument, keys *[]command.Argument) {
 	}
 }
 
-// TestExamples sends every example of the documentation to a server of its own.
+// TestExamples sends each example of the documentation to a new server.
 func TestExamples(t *testing.T) {
 	eachCommand(t, func(t *testing.T, c *command.Command) {
 		if c.Example == "" {
@@ -164,7 +169,7 @@ func TestExamples(t *testing.T) {
 	})
 }
 
-// printed is a reply as redis-cli prints it.
+// printed formats a reply as redis-cli prints it.
 func printed(reply any) string {
 	switch reply := reply.(type) {
 	case int64:
@@ -189,7 +194,7 @@ func eachCommand(t *testing.T, check func(t *testing.T, c *command.Command)) {
 	}
 }
 
-func TestEverySyntaxIsReadAndWrittenAlike(t *testing.T) {
+func TestSyntaxParsesAndPrintsTheSame(t *testing.T) {
 	eachCommand(t, func(t *testing.T, c *command.Command) {
 		args, err := command.ParseSyntax(c.Syntax)
 		require.NoError(t, err)

@@ -21,10 +21,10 @@ import (
 	"rlserver/resp/config"
 )
 
-// tlsServer is a testServer that listens with TLS as well.
+// tlsServer is a testServer that also listens with TLS.
 type tlsServer struct {
 	*testServer
-	dir    string // of the certificates
+	dir    string // holds the certificates
 	secure string // address of the listener with TLS
 }
 
@@ -33,7 +33,7 @@ func startTLS(t *testing.T, auth certs.ClientAuth, d config.Defaults, with ...fu
 	t.Helper()
 	s := &tlsServer{dir: t.TempDir()}
 	require.NoError(t, certs.Generate(s.dir, nil, time.Now()))
-	d.TLSPort = 1 // not that of the listener, as the test chooses a free one
+	d.TLSPort = 1 // only shown: the test listens on a free port
 	d.TLS = config.TLSFiles{
 		Cert: s.dir + "/server.crt", Key: s.dir + "/server.key", CA: s.dir + "/ca.crt", AuthClients: string(auth),
 	}
@@ -47,7 +47,7 @@ func startTLS(t *testing.T, auth certs.ClientAuth, d config.Defaults, with ...fu
 	return s
 }
 
-// client returns a configuration of TLS that trusts the server and has the client's certificate.
+// client returns a TLS configuration that trusts the server and has the client's certificate.
 func (s *tlsServer) client() *tls.Config {
 	text, err := os.ReadFile(filepath.Join(s.dir, "ca.crt"))
 	require.NoError(s.t, err)
@@ -58,7 +58,7 @@ func (s *tlsServer) client() *tls.Config {
 	return &tls.Config{RootCAs: pool, ServerName: "localhost", Certificates: []tls.Certificate{pair}}
 }
 
-// raw connects to the listener with TLS, and does not speak TLS.
+// raw connects to the TLS listener without speaking TLS.
 func (s *tlsServer) raw() *testClient {
 	conn, err := net.Dial("tcp", s.secure)
 	require.NoError(s.t, err)
@@ -117,7 +117,7 @@ func TestTLSClientCertificates(t *testing.T) {
 	for auth, accepted := range map[certs.ClientAuth]bool{
 		certs.Required: false, certs.Optional: true, certs.None: true,
 	} {
-		log := new(logged)
+		log := new(logBuffer)
 		s := startTLS(t, auth, config.Defaults{}, func(o *Options) { o.Log = slog.New(slog.NewTextHandler(log, nil)) })
 		require.Equal(t, "+PONG", s.dialTLS().do("PING"))
 		c := s.dialTLS(withoutCertificate)
@@ -135,7 +135,7 @@ func TestTLSClientCertificates(t *testing.T) {
 	}
 }
 
-// A pipeline may be sent in full before the first reply is read, and its end is answered.
+// A pipeline may be sent completely before the first reply is read, and all its replies arrive.
 func TestTLSPipelineIsReadWhileRepliesAreUnread(t *testing.T) {
 	for _, v := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
 		s := startTLS(t, certs.None, config.Defaults{})
@@ -187,8 +187,8 @@ func TestTLSClientThatDoesNotRead(t *testing.T) {
 	require.NotZero(t, s.memory.Unread.Load())
 }
 
-// Handshakes that stall delay no other client. They count as clients that have not logged in, which
-// shutdown does not wait for.
+// Stalled handshakes delay no other client. They count as clients that have not logged in, and
+// shutdown does not wait for them.
 func TestTLSStalledHandshakes(t *testing.T) {
 	s := startTLS(t, certs.Required, config.Defaults{MaxClients: 20})
 	var stalled []*testClient
@@ -214,16 +214,16 @@ func TestTLSStalledHandshakes(t *testing.T) {
 	require.Equal(t, "+PONG", c.do("PING"))
 	require.Zero(t, s.Shutdown(t.Context()))
 	for _, c := range stalled {
-		c.ends()
+		c.requireClosed()
 	}
 }
 
-// What a handshake holds counts against preauth-memory.
+// The memory of a handshake counts towards preauth-memory.
 func TestTLSHandshakeMemory(t *testing.T) {
 	s := startTLS(t, certs.None, config.Defaults{PreauthMemory: 256 << 10})
 	c := s.dialTLS()
 	require.Equal(t, "+PONG", c.do("PING"))
-	require.Zero(t, s.memory.Bytes.Load(), "a usual handshake holds nothing worth counting")
+	require.Zero(t, s.memory.Bytes.Load(), "a normal handshake holds no memory that is counted")
 	record := append([]byte{0x16, 0x03, 0x01, 0x40, 0x00}, make([]byte, 1<<14)...)
 	// 16 KB of a ClientHello of 64 KB arrive
 	copy(record[5:], []byte{0x01, 0x00, 0xff, 0x00})
@@ -239,8 +239,8 @@ func TestTLSHandshakeMemory(t *testing.T) {
 	require.Equal(t, "+PONG", c.do("PING"))
 }
 
-// A shutdown answers what was sent in full, and then tells the client that nothing follows.
-func TestTLSShutdownAnswersWhatWasSent(t *testing.T) {
+// Shutdown replies to the commands that have arrived in full, and then sends the end of the stream.
+func TestTLSShutdownRepliesToReceivedCalls(t *testing.T) {
 	for _, v := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
 		s := startTLS(t, certs.None, config.Defaults{})
 		c, idle := s.dialTLS(version(v)), s.dialTLS(version(v))
@@ -262,7 +262,7 @@ func TestTLSShutdownAnswersWhatWasSent(t *testing.T) {
 	}
 }
 
-// CONFIG SET puts new certificates into force for new connections, and drops none.
+// CONFIG SET applies new certificates to new connections, and closes none.
 func TestTLSConfigSet(t *testing.T) {
 	s := startTLS(t, certs.Required, config.Defaults{})
 	c := s.dialTLS()
@@ -271,7 +271,7 @@ func TestTLSConfigSet(t *testing.T) {
 	require.NoError(t, certs.Generate(other, nil, time.Now()))
 	require.Equal(t, "+OK", c.do(fmt.Sprintf("CONFIG SET tls-cert-file %[1]s/server.crt tls-key-file %[1]s/server.key "+
 		"tls-ca-cert-file %[1]s/ca.crt", other)))
-	require.Equal(t, "+PONG", c.do("PING"), "the connection stays")
+	require.Equal(t, "+PONG", c.do("PING"), "the connection stays open")
 	_, err := s.dialTLS().Write([]byte("PING\r\n"))
 	require.ErrorContains(t, err, "certificate signed by unknown authority")
 	s.dir = other
@@ -288,7 +288,8 @@ func TestTLSConfigSet(t *testing.T) {
 	require.Error(t, err)
 }
 
-// A wrong new certificate is refused by name, with all other changes of the same call.
+// A new certificate that is not valid is refused with the name of its parameter, together with all
+// other changes of the call.
 func TestTLSConfigSetRefusals(t *testing.T) {
 	s := startTLS(t, certs.Required, config.Defaults{})
 	c := s.dialTLS()
@@ -315,7 +316,7 @@ func TestTLSConfigSetRefusals(t *testing.T) {
 	require.Equal(t, "+PONG", s.dialTLS().do("PING"))
 }
 
-// Each port says what is wrong to a client that speaks the other language.
+// Each port returns an error that says what is wrong to a client that speaks the other protocol.
 func TestTLSOnTheWrongPort(t *testing.T) {
 	s := startTLS(t, certs.None, config.Defaults{})
 	for _, command := range []string{"PING\r\n", "*1\r\n$4\r\nPING\r\n", "HELLO 3\r\n"} {
@@ -323,7 +324,7 @@ func TestTLSOnTheWrongPort(t *testing.T) {
 		_, err := c.Write([]byte(command))
 		require.NoError(t, err)
 		require.Contains(t, c.read(), "-ERR this port expects TLS", "%q", command)
-		c.ends()
+		c.requireClosed()
 	}
 	for _, request := range []string{"GET / HTTP/1.1\r\nHost: x\r\n\r\n", "POST / HTTP/1.1\r\nContent-Length: 0\r\n" +
 		"\r\n"} {
@@ -334,7 +335,7 @@ func TestTLSOnTheWrongPort(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "HTTP/1.0 400 Bad Request\r\n", line)
 	}
-	s.raw().Close() // a check whether the port is open is no failure
+	s.raw().Close() // a connection that only checks the port is not a failure
 	require.Eventually(t, func() bool { return s.handshakeFailures.Load() == 5 }, time.Minute, time.Millisecond)
 
 	plain := s.dial()
@@ -344,7 +345,7 @@ func TestTLSOnTheWrongPort(t *testing.T) {
 	_, err := hello.Write([]byte{0x16, 0x03, 0x01, 0x02, 0x00})
 	require.NoError(t, err)
 	require.Contains(t, hello.read(), "-ERR Protocol error: TLS on a port without it")
-	hello.ends()
+	hello.requireClosed()
 }
 
 func TestTLSProtectedMode(t *testing.T) {
@@ -353,7 +354,7 @@ func TestTLSProtectedMode(t *testing.T) {
 	remote := startTLS(t, certs.None, config.Defaults{ProtectedMode: true})
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	go remote.ServeTLS(fromAfar{ln}, remote.certificates.Config())
+	go remote.ServeTLS(remoteTCPListener{ln}, remote.certificates.Config())
 	remote.secure = ln.Addr().String()
 	c := remote.dialTLS()
 	require.NoError(t, c.Conn.(*tls.Conn).Handshake())
@@ -363,22 +364,22 @@ func TestTLSProtectedMode(t *testing.T) {
 	require.Contains(t, remote.dial().do("INFO stats"), "rejected_connections:1")
 }
 
-// fromAfar is a listener whose clients come from another machine.
-type fromAfar struct{ net.Listener }
+// remoteTCPListener is a listener whose clients seem to come from another machine.
+type remoteTCPListener struct{ net.Listener }
 
-func (l fromAfar) Accept() (net.Conn, error) {
+func (l remoteTCPListener) Accept() (net.Conn, error) {
 	conn, err := l.Listener.Accept()
 	if err != nil {
 		return nil, err
 	}
-	return distant{conn.(*net.TCPConn)}, nil
+	return remoteTCPConn{conn.(*net.TCPConn)}, nil
 }
 
-type distant struct{ *net.TCPConn }
+type remoteTCPConn struct{ *net.TCPConn }
 
-func (distant) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 1} }
+func (remoteTCPConn) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 1} }
 
-// A password is asked for after the handshake, and clients without one have the limits of others.
+// A password is required after the handshake, and the limits before login apply with TLS as well.
 func TestTLSPassword(t *testing.T) {
 	s := startTLS(t, certs.None, config.Defaults{Password: "sesame"})
 	c := s.dialTLS()
@@ -391,7 +392,7 @@ func TestTLSPassword(t *testing.T) {
 	require.Contains(t, open.read(), "unauthenticated multibulk length")
 }
 
-// What is pushed to a client is encrypted too, in the order of its replies.
+// Lines pushed to a client are encrypted too, in the order of its replies.
 func TestTLSMonitor(t *testing.T) {
 	s := startTLS(t, certs.None, config.Defaults{OutputLimits: "normal 1mb 0 0"})
 	m, c := s.dialTLS(), s.dialTLS()
@@ -406,17 +407,18 @@ func TestTLSMonitor(t *testing.T) {
 		})
 	}
 	pushing.Wait()
-	for _, line := range m.shown(200) {
+	for _, line := range m.monitored(200) {
 		require.Equal(t, `"SET" "a" "b"`, line)
 	}
-	value := strings.Repeat("v", 50_000) // now it does not read, is closed, and nobody waits for it
+	// now the monitor does not read: it is closed, and delays no other client
+	value := strings.Repeat("v", 50_000)
 	for s.monitoring() > 0 {
 		require.Equal(t, "+OK", c.send("SET", "k", value))
 	}
 	require.Equal(t, "+PONG", c.do("PING"))
 }
 
-// CLIENT KILL and eviction end a client of TLS wherever it is.
+// CLIENT KILL ends a TLS connection.
 func TestTLSClientKill(t *testing.T) {
 	s := startTLS(t, certs.None, config.Defaults{})
 	c, other := s.dialTLS(), s.dialTLS()

@@ -12,7 +12,7 @@ import (
 	"rlserver/resp/config"
 )
 
-// Cases with one connection are in the transcripts recorded from Redis; these need two.
+// Transcripts recorded from Redis test the cases with one connection; these need two.
 func TestWatchSeesOtherClients(t *testing.T) {
 	ts := startServer(t, config.Defaults{})
 	c, other := ts.dial(), ts.dial()
@@ -130,7 +130,7 @@ func TestTransactionOfAClosedConnection(t *testing.T) {
 	assert.Equal(t, "+OK", c.do("SET k 2"))
 }
 
-// Queued commands stay unchanged, however much follows on the connection.
+// Queued commands stay unchanged, whatever else arrives on the connection.
 func TestQueuedCommandsAreKept(t *testing.T) {
 	ts := startServer(t, config.Defaults{})
 	c := ts.dial()

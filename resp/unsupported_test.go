@@ -11,9 +11,9 @@ import (
 	"rlserver/resp/config"
 )
 
-// Clients retry without end after an unknown command, and send the script again if the error
-// contains NOSCRIPT.
-func TestScriptsAreRefusedInWordsThatEndRetries(t *testing.T) {
+// Clients retry endlessly after an unknown command, and send the script again if the error contains
+// NOSCRIPT.
+func TestScriptErrorsDoNotCauseRetries(t *testing.T) {
 	c := startServer(t, config.Defaults{}).dial()
 	for _, line := range []string{
 		"EVAL return 0", "EVAL x", "eval", "EVALSHA 0123456789012345678901234567890123456789 1 k", "EVAL_RO x 0",

@@ -24,7 +24,8 @@ import (
 	"rlserver/storage"
 )
 
-// pipes is a listener whose connections are in memory, so that synctest sees which goroutines wait.
+// pipes is a listener whose connections are in memory, so that synctest sees which goroutines wait
+// for them.
 type pipes struct {
 	arriving chan net.Conn
 	closed   chan struct{}
@@ -51,21 +52,21 @@ func (p *pipes) Close() error {
 type bubble struct {
 	*testServer
 	listener *pipes
-	begun    time.Time
+	start    time.Time
 	shift    atomic.Int64 // of the system clock, µs
 	mu       sync.Mutex
 	log      []received
 }
 
-// received is a reply that a client has received.
+// received is a reply, with the time of its arrival and the name of the client.
 type received struct {
-	at         int64 // ms since the beginning
+	at         int64 // ms since the start
 	name, text string
 }
 
 func (s received) String() string { return fmt.Sprintf("%d %s %s", s.at, s.name, s.text) }
 
-// inBubble runs a test in a bubble: time passes when all goroutines wait.
+// inBubble runs a test in a synctest bubble, where time passes when all goroutines wait.
 func inBubble(t *testing.T, test func(t *testing.T, b *bubble)) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMirror(t)
@@ -73,27 +74,24 @@ func inBubble(t *testing.T, test func(t *testing.T, b *bubble)) {
 		defer b.Shutdown(t.Context())
 		test(t, b)
 		b.Shutdown(t.Context())
-		assert.Zero(t, b.queues.Len(), "a queue is left though no call waits")
+		assert.Zero(t, b.queues.Len(), "a queue is left, but no call waits")
 		assert.Zero(t, b.queues.Waiting.Load())
-		m.requireShows(b.Engine, b.Clock())
+		m.requireSame(b.Engine, b.Clock())
 	})
 }
 
-// newBubble starts a server, in a synctest bubble.
+// newBubble starts a server in the synctest bubble of the caller.
 func newBubble(t *testing.T, journal engine.Journal, store storage.Store) *bubble {
-	b := &bubble{listener: &pipes{arriving: make(chan net.Conn), closed: make(chan struct{})}, begun: time.Now()}
+	b := &bubble{listener: &pipes{arriving: make(chan net.Conn), closed: make(chan struct{})}, start: time.Now()}
 	source := clock.System()
 	time := clock.New(clock.Source{Elapsed: source.Elapsed, Read: func() (int64, time.Duration) {
 		wall, elapsed := source.Read()
 		return wall + b.shift.Load(), elapsed
 	}}, slog.New(slog.DiscardHandler))
 	b.testServer = &testServer{t: t, Server: NewServer(Options{
-		Engine: engine.New(
-			engine.Options{Seed: [2]uint64{1, 2}, Journal: journal},
-		), Journal: journal, Store: store, Clock: time,
-		Log: slog.New(
-			slog.NewTextHandler(io.Discard, nil),
-		), Settings: config.NewSettings(config.Defaults{Databases: 16, MaxClients: 1000}), Version: "test",
+		Engine:  engine.New(engine.Options{Seed: [2]uint64{1, 2}, Journal: journal}),
+		Journal: journal, Store: store, Clock: time, Log: slog.New(slog.DiscardHandler),
+		Settings: config.NewSettings(config.Defaults{Databases: 16, MaxClients: 1000}), Version: "test",
 	})}
 	go b.Serve(b.listener)
 	return b
@@ -105,7 +103,7 @@ func (b *bubble) dial() *testClient {
 	return &testClient{Conn: here, t: b.t, r: bufio.NewReader(here)}
 }
 
-func (b *bubble) ms() int64 { return time.Since(b.begun).Milliseconds() }
+func (b *bubble) ms() int64 { return time.Since(b.start).Milliseconds() }
 
 // caller is a client whose replies are recorded when they arrive.
 type caller struct {
@@ -119,16 +117,16 @@ func (b *bubble) caller(name string) *caller {
 	go func() {
 		for {
 			if _, err := c.r.Peek(1); err != nil {
-				b.say(name, "gone")
+				b.record(name, "gone")
 				return
 			}
-			b.say(name, strings.TrimSpace(c.read()))
+			b.record(name, strings.TrimSpace(c.read()))
 		}
 	}()
 	return &caller{c.Conn, b, name}
 }
 
-func (b *bubble) say(name, text string) {
+func (b *bubble) record(name, text string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.log = append(b.log, received{b.ms(), name, text})
@@ -141,11 +139,11 @@ func (c *caller) call(lines string) *caller {
 	return c
 }
 
-// calls connects a new client and sends commands.
+// calls connects a new client and sends commands, one per line.
 func (b *bubble) calls(name, lines string) *caller { return b.caller(name).call(lines) }
 
-// replies returns what was received since it was last called: by time, then by the name of the
-// client, then in the order of arrival.
+// replies returns the replies since the last call of replies or takeReplies: by time, then by the
+// name of the client, then in the order of arrival.
 func (b *bubble) replies() (lines []string) {
 	for _, s := range b.sortedReplies() {
 		lines = append(lines, s.String())
@@ -154,90 +152,95 @@ func (b *bubble) replies() (lines []string) {
 }
 
 func (b *bubble) sortedReplies() []received {
-	said := b.takeReplies()
+	replies := b.takeReplies()
 	slices.SortStableFunc(
-		said,
+		replies,
 		func(x, y received) int { return cmp.Or(cmp.Compare(x.at, y.at), cmp.Compare(x.name, y.name)) },
 	)
-	return said
+	return replies
 }
 
-// takeReplies returns what was received since it was last called, in the order of arrival.
-func (b *bubble) takeReplies() (said []received) {
+// takeReplies returns the replies since it was last called, in the order of arrival.
+func (b *bubble) takeReplies() (replies []received) {
 	synctest.Wait()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	said, b.log = b.log, nil
-	return said
+	replies, b.log = b.log, nil
+	return replies
 }
 
-// pass lets time pass up to a moment, ms since the beginning.
-func (b *bubble) pass(until int64) {
-	time.Sleep(time.Duration(until)*time.Millisecond - time.Since(b.begun))
+// passUntil lets time pass until a number of ms since the start.
+func (b *bubble) passUntil(until int64) {
+	time.Sleep(time.Duration(until)*time.Millisecond - time.Since(b.start))
 	synctest.Wait()
 }
 
 const (
-	one     = "RL.SLIDE k 1 1s WAIT "
-	got     = "*5 :1 :1 :0 :0 :1000"
-	blocked = "*5 :0 :1 :0 "
+	waitCall = "RL.SLIDE k 1 1s WAIT "
+	admitted = "*5 :1 :1 :0 :0 :1000"
+	denied   = "*5 :0 :1 :0 "
 )
 
 func TestWaitIsFirstComeFirstServed(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bubble) {
 		for _, name := range []string{"a", "b", "c", "d"} {
-			b.calls(name, one+"1m")
-			b.pass(b.ms() + 10)
+			b.calls(name, waitCall+"1m")
+			b.passUntil(b.ms() + 10)
 		}
-		b.pass(3500)
-		assert.Equal(t, []string{"0 a " + got, "1000 b " + got, "2000 c " + got, "3000 d " + got}, b.replies())
+		b.passUntil(3500)
+		assert.Equal(
+			t,
+			[]string{"0 a " + admitted, "1000 b " + admitted, "2000 c " + admitted, "3000 d " + admitted},
+			b.replies(),
+		)
 	})
 }
 
-func TestWaitIsAnsweredAtOnceIfItIsInVain(t *testing.T) {
+func TestWaitIsDeniedAtOnceIfTheTimeoutIsTooShort(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bubble) {
-		c := b.caller("c").call("RL.SLIDE k 1 1s\n" + one + "999ms\nRL.SLIDE k 1 1s COST 2 WAIT 1m")
-		b.calls("first", one+"1s")
-		c.call(one + "999ms\nRL.SLIDE k 1 1s COST 2 WAIT 1m") // also behind others
+		c := b.caller("c").call("RL.SLIDE k 1 1s\n" + waitCall + "999ms\nRL.SLIDE k 1 1s COST 2 WAIT 1m")
+		b.calls("first", waitCall+"1s")
+		c.call(waitCall + "999ms\nRL.SLIDE k 1 1s COST 2 WAIT 1m") // also behind other waiters
 		assert.Equal(t, []string{
-			"0 c " + got, "0 c " + blocked + ":1000 :1000", "0 c " + blocked + ":-1 :1000",
-			"0 c " + blocked + ":1000 :1000", "0 c " + blocked + ":-1 :1000",
+			"0 c " + admitted, "0 c " + denied + ":1000 :1000", "0 c " + denied + ":-1 :1000",
+			"0 c " + denied + ":1000 :1000", "0 c " + denied + ":-1 :1000",
 		}, b.replies())
-		b.pass(1000)
-		assert.Equal(t, []string{"1000 first " + got}, b.replies())
+		b.passUntil(1000)
+		assert.Equal(t, []string{"1000 first " + admitted}, b.replies())
 	})
 }
 
-// A waiter behind others is denied when its timeout ends, not before; and one that was admitted at
-// that moment has come first.
-func TestWaitEndsInTime(t *testing.T) {
+// A waiter behind others is denied when its timeout ends, not before. A waiter that can be admitted
+// at that moment is admitted.
+func TestWaitEndsAtTheTimeout(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bubble) {
-		b.calls("a", one+"1s")
-		b.calls("b", one+"1s")
-		b.calls("c", one+"1s")
-		b.calls("d", one+"1500ms")
-		b.pass(2000)
+		b.calls("a", waitCall+"1s")
+		b.calls("b", waitCall+"1s")
+		b.calls("c", waitCall+"1s")
+		b.calls("d", waitCall+"1500ms")
+		b.passUntil(2000)
 		assert.Equal(t, []string{
-			"0 a " + got, "1000 b " + got, "1000 c " + blocked + ":1000 :1000", "1000 d " + blocked + ":1000 :1000",
-		}, b.replies(), "d has become the first and hears that it cannot be in time")
+			"0 a " + admitted, "1000 b " + admitted, "1000 c " + denied + ":1000 :1000",
+			"1000 d " + denied + ":1000 :1000",
+		}, b.replies(), "d is the first now, and is denied as its timeout is too short")
 	})
 }
 
-// A call whose time is over is decided as one without WAIT: the room that is there is no use to who
-// is before it.
-func TestWaitLeavesNoRoomUnused(t *testing.T) {
+// A call whose timeout ends is decided like one without WAIT: it may use capacity that is too small
+// for the waiter before it.
+func TestTimedOutCallUsesFreeCapacity(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bubble) {
 		b.calls("setup", "RL.SLIDE k 3 1s COST 2")
 		b.calls("large", "RL.SLIDE k 3 1s COST 3 WAIT 5s")
 		b.calls("small", "RL.SLIDE k 3 1s WAIT 500ms")
-		b.pass(100)
+		b.passUntil(100)
 		b.replies()
-		b.pass(2000)
+		b.passUntil(2000)
 		assert.Equal(t, []string{"500 small *5 :1 :3 :0 :0 :1000", "1500 large *5 :1 :3 :0 :0 :1000"}, b.replies())
 	})
 }
 
-func TestWhatWakesThoseWhoWait(t *testing.T) {
+func TestChangesThatWakeWaiters(t *testing.T) {
 	for _, step := range []struct{ before, limiter, change string }{
 		{"", "RL.SLIDE k 1 1h WAIT 2h", "DEL k"},
 		{"", "RL.MULTI k 1 1h 5 1d WAIT 2h", "UNLINK k"},
@@ -258,7 +261,7 @@ func TestWhatWakesThoseWhoWait(t *testing.T) {
 			inBubble(t, func(t *testing.T, b *bubble) {
 				b.calls("changer", step.before+"\nSELECT 0\n"+strings.TrimSuffix(step.limiter, " WAIT 2h"))
 				b.calls("waiter", step.limiter)
-				b.pass(100)
+				b.passUntil(100)
 				require.NotContains(t, strings.Join(b.replies(), "\n"), "waiter")
 				b.calls("changer", step.change)
 				assert.Regexp(t, `(?m)^100 waiter \*[56] :1 `, strings.Join(b.replies(), "\n"))
@@ -267,38 +270,38 @@ func TestWhatWakesThoseWhoWait(t *testing.T) {
 	}
 }
 
-// A deadline that is set by hand is a change, and the line goes by it from then on.
-func TestWaitKnowsOfExpiry(t *testing.T) {
+// EXPIRE changes the key: the queue is checked again at the new deadline.
+func TestWaitEndsWhenTheKeyExpires(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bubble) {
 		b.calls("setup", "RL.TOKEN k 1 1 1h")
 		b.calls("waiter", "RL.TOKEN k 1 1 1h WAIT 2h")
 		b.calls("expire", "PEXPIRE k 700")
 		b.replies()
-		b.pass(1000)
+		b.passUntil(1000)
 		assert.Equal(t, []string{"701 waiter *5 :1 :1 :0 :0 :3600000"}, b.replies())
 	})
 }
 
-// A key that becomes something else is an error for the first of the line, and for all behind it.
+// If a key gets another type, all its waiters get an error.
 func TestWaitForAKeyOfAnotherType(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bubble) {
-		b.calls("setup", one+"1m")
-		b.calls("a", one+"1m")
-		b.calls("b", one+"1m")
+		b.calls("setup", waitCall+"1m")
+		b.calls("a", waitCall+"1m")
+		b.calls("b", waitCall+"1m")
 		b.calls("set", "SET k v")
 		const wrong = " -WRONGTYPE Operation against a key holding the wrong kind of value"
-		assert.ElementsMatch(t, []string{"0 setup " + got, "0 set +OK", "0 a" + wrong, "0 b" + wrong}, b.replies())
+		assert.ElementsMatch(t, []string{"0 setup " + admitted, "0 set +OK", "0 a" + wrong, "0 b" + wrong}, b.replies())
 	})
 }
 
-func TestWhoGoesAwayLeavesTheLine(t *testing.T) {
+func TestDisconnectedWaitersLeaveTheQueue(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bubble) {
-		b.calls("setup", one+"1m")
-		first := b.calls("first", one+"1m")
-		gone := b.calls("gone", one+"1m")
-		b.calls("last", one+"1m")
+		b.calls("setup", waitCall+"1m")
+		first := b.calls("first", waitCall+"1m")
+		gone := b.calls("gone", waitCall+"1m")
+		b.calls("last", waitCall+"1m")
 		b.replies()
-		b.pass(500)
+		b.passUntil(500)
 		gone.Close()
 		synctest.Wait()
 		assert.EqualValues(t, 2, b.queues.Waiting.Load())
@@ -306,56 +309,56 @@ func TestWhoGoesAwayLeavesTheLine(t *testing.T) {
 		synctest.Wait()
 		assert.EqualValues(t, 1, b.queues.Waiting.Load())
 		b.replies()
-		b.pass(1000)
-		assert.Equal(t, []string{"1000 last " + got}, b.replies())
+		b.passUntil(1000)
+		assert.Equal(t, []string{"1000 last " + admitted}, b.replies())
 	})
 }
 
-// What stands before a call that waits is answered before it, what stands behind it afterwards,
-// also if it arrives while it waits.
-func TestPipelineAroundACallThatWaits(t *testing.T) {
+// Calls before a waiting call are replied to before it. Calls behind it are replied to after it,
+// even if they arrive while it waits.
+func TestPipelineAroundAWaitingCall(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bubble) {
-		c := b.caller("c").call("SET a 1\n" + one + "1m\n" + one + "1m\nSET a 2\nGET a")
-		b.pass(500)
-		c.call(strings.Repeat("INCR n\n", 3000) + "ECHO " + strings.Repeat("x", 20000) + "\n" + one + "1m\nGET a")
+		c := b.caller("c").call("SET a 1\n" + waitCall + "1m\n" + waitCall + "1m\nSET a 2\nGET a")
+		b.passUntil(500)
+		c.call(strings.Repeat("INCR n\n", 3000) + "ECHO " + strings.Repeat("x", 20000) + "\n" + waitCall + "1m\nGET a")
 		b.calls("other", "GET a")
-		assert.Equal(t, []string{"0 c +OK", "0 c " + got, "500 other $1 1"}, b.replies())
-		b.pass(1999)
-		said := b.replies()
-		assert.Equal(t, []string{"1000 c " + got, "1000 c +OK", "1000 c $1 2", "1000 c :1"}, said[:4])
-		assert.Len(t, said, 4+2999+1)
-		b.pass(2000)
-		assert.Equal(t, []string{"2000 c " + got, "2000 c $1 2"}, b.replies())
+		assert.Equal(t, []string{"0 c +OK", "0 c " + admitted, "500 other $1 1"}, b.replies())
+		b.passUntil(1999)
+		replies := b.replies()
+		assert.Equal(t, []string{"1000 c " + admitted, "1000 c +OK", "1000 c $1 2", "1000 c :1"}, replies[:4])
+		assert.Len(t, replies, 4+2999+1)
+		b.passUntil(2000)
+		assert.Equal(t, []string{"2000 c " + admitted, "2000 c $1 2"}, b.replies())
 	})
 }
 
 func TestWaitWithinATransaction(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bubble) {
-		b.calls("c", "MULTI\n"+one+"1m\n"+one+"1m\nBZPOPMIN none 0\nBZMPOP 0 1 none MIN\nEXEC")
-		said := b.replies()
-		assert.Equal(t, "0 c *4 "+got+" "+blocked+":1000 :1000 *-1 *-1", said[len(said)-1])
+		b.calls("c", "MULTI\n"+waitCall+"1m\n"+waitCall+"1m\nBZPOPMIN none 0\nBZMPOP 0 1 none MIN\nEXEC")
+		replies := b.replies()
+		assert.Equal(t, "0 c *4 "+admitted+" "+denied+":1000 :1000 *-1 *-1", replies[len(replies)-1])
 	})
 }
 
-// A call without WAIT ignores the waiters, and costs them only time.
-func TestCallsWithoutWaitGoAhead(t *testing.T) {
+// A call without WAIT ignores the waiters: they may wait longer because of it.
+func TestCallsWithoutWaitOvertakeWaiters(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bubble) {
 		b.calls("setup", "RL.SLIDE k 2 1s\nRL.SLIDE k 2 1s")
-		b.pass(500)
+		b.passUntil(500)
 		b.calls("patient", "RL.SLIDE k 2 1s COST 2 WAIT 1500ms")
 		b.calls("del", "ZPOPMIN k")
 		b.replies()
-		b.pass(600)
+		b.passUntil(600)
 		b.calls("quick", "RL.SLIDE k 2 1s")
 		b.replies()
-		b.pass(2000)
+		b.passUntil(2000)
 		assert.Equal(t, []string{"1600 patient *5 :1 :2 :0 :0 :1000"}, b.replies())
 	})
 }
 
-// A call that takes nothing has nothing to wait for: the lease that it renews would lapse in the
-// line, and the hits of its id are paid.
-func TestWhoTakesNothingDoesNotWait(t *testing.T) {
+// A call that takes no capacity does not wait: the lease that it renews would expire in the queue,
+// and the hits with its id are counted already.
+func TestCallThatTakesNothingDoesNotWait(t *testing.T) {
 	for _, step := range []struct{ setup, other, again, want string }{
 		{"RL.LEASE k 1 1s a WAIT 1m", "RL.LEASE k 1 1s b WAIT 1m", "", "*5 :1 :1 :0 :0 :1000"},
 		{"RL.ALL k LEASE 1 1s a l LEASE 1 1s a WAIT 1m", "RL.LEASE k 1 1s b WAIT 1m", "", "*6 :1 :1 :0 :0 :1000 :0"},
@@ -375,7 +378,7 @@ func TestWhoTakesNothingDoesNotWait(t *testing.T) {
 					"RL.POLICY SET shadow SLIDE 1 1s SHADOW",
 			)
 			b.calls("setup", step.setup)
-			b.pass(100)
+			b.passUntil(100)
 			b.calls("other", step.other)
 			b.replies()
 			b.calls("again", cmp.Or(step.again, step.setup))
@@ -389,14 +392,14 @@ func TestWhoTakesNothingDoesNotWait(t *testing.T) {
 	}
 }
 
-// A policy with another algorithm starts afresh, also for waiters: it is the new one that admits
-// him, and knows of it.
+// A policy that gets another algorithm starts without keys, also for its waiters: the new algorithm
+// admits them and counts them.
 func TestWaitWhenThePolicyChanges(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bubble) {
 		b.calls("setup", "RL.POLICY SET p SLIDE 1 1h\nRL.CHECK ann p")
 		b.calls("first", "RL.CHECK ann p WAIT 2h")
 		b.calls("second", "RL.CHECK ann p WAIT 2h")
-		b.pass(100)
+		b.passUntil(100)
 		b.replies()
 		b.calls("setup", "RL.POLICY SET p TOKEN 1 1 1m\nRL.CHECK ann p COST 0")
 		assert.Equal(
@@ -408,23 +411,23 @@ func TestWaitWhenThePolicyChanges(t *testing.T) {
 			},
 			b.replies(),
 		)
-		b.pass(60_100)
+		b.passUntil(60_100)
 		assert.Equal(t, []string{"60100 second *6 :1 :1 :0 :0 :60000 :0"}, b.replies())
 	})
 }
 
-// A waiter that is admitted was accepted when there was enough memory. To make room then, under the
-// locks of its keys, would wait for these for ever.
-func TestWaitWhenMemoryHasRunOut(t *testing.T) {
+// A waiter was accepted when there was enough memory, so it is admitted without eviction. Eviction
+// under the locks of its keys would deadlock.
+func TestWaiterIsAdmittedWithoutMemory(t *testing.T) {
 	for _, policy := range []string{"ratelimit", "allkeys-lru", "noeviction"} {
 		inBubble(t, func(t *testing.T, b *bubble) {
 			b.calls("setup", "SETRANGE large 200000 x\nRL.SLIDE k 1 1s")
-			b.calls("behind", one+"3s")
+			b.calls("behind", waitCall+"3s")
 			b.calls("short", "RL.SLIDE l 1 1s\nRL.SLIDE l 1 1s WAIT 1s")
 			b.calls("setup", "CONFIG SET maxmemory-policy "+policy+" maxmemory 1")
 			b.replies()
-			b.pass(1500)
-			assert.Equal(t, []string{"1000 behind " + got, "1000 short " + got}, b.replies(), policy)
+			b.passUntil(1500)
+			assert.Equal(t, []string{"1000 behind " + admitted, "1000 short " + admitted}, b.replies(), policy)
 		})
 	}
 }
@@ -462,7 +465,7 @@ func TestClientUnblock(t *testing.T) {
 		for _, name := range []string{"one", "two", "three", "four"} {
 			b.calls(
 				name,
-				map[string]string{"one": one + "1m", "two": one + "1m", "three": "BZPOPMIN none 0",
+				map[string]string{"one": waitCall + "1m", "two": waitCall + "1m", "three": "BZPOPMIN none 0",
 					"four": "BZPOPMIN none other 0"}[name],
 			)
 		}
@@ -471,14 +474,14 @@ func TestClientUnblock(t *testing.T) {
 		admin.call("CLIENT UNBLOCK 1\nCLIENT UNBLOCK 99\nCLIENT UNBLOCK x\nCLIENT UNBLOCK 2 NOW")
 		assert.Equal(t, []string{"0 admin :0", "0 admin :0", "0 admin -ERR value is not an integer or out of range",
 			"0 admin -ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR"}, b.replies())
-		b.pass(400)
+		b.passUntil(400)
 		admin.call(
 			"MULTI\nCLIENT UNBLOCK 2 TIMEOUT\nCLIENT UNBLOCK 3 ERROR\nCLIENT UNBLOCK 4\nCLIENT UNBLOCK 5 ERROR\n" +
 				"CLIENT UNBLOCK 5\nEXEC",
 		)
-		said := b.replies()
-		assert.Subset(t, said, []string{
-			"400 admin *5 :1 :1 :1 :1 :0", "400 one " + blocked + ":600 :600", "400 two -UNBLOCKED client unblocked " +
+		replies := b.replies()
+		assert.Subset(t, replies, []string{
+			"400 admin *5 :1 :1 :1 :1 :0", "400 one " + denied + ":600 :600", "400 two -UNBLOCKED client unblocked " +
 				"via CLIENT UNBLOCK",
 			"400 three *-1", "400 four -UNBLOCKED client unblocked via CLIENT UNBLOCK",
 		})
@@ -491,21 +494,22 @@ func TestClientReplyAndWaiting(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bubble) {
 		b.calls(
 			"c",
-			one+"1m\nCLIENT REPLY SKIP\n"+one+"1m\nECHO behind\nCLIENT REPLY OFF\n"+one+"1m\nCLIENT REPLY ON\nECHO end",
+			waitCall+"1m\nCLIENT REPLY SKIP\n"+waitCall+"1m\nECHO behind\nCLIENT REPLY OFF\n"+waitCall+"1m\nCLIENT "+
+				"REPLY ON\nECHO end",
 		)
-		b.pass(3000)
-		assert.Equal(t, []string{"0 c " + got, "1000 c $6 behind", "2000 c +OK", "2000 c $3 end"}, b.replies())
+		b.passUntil(3000)
+		assert.Equal(t, []string{"0 c " + admitted, "1000 c $6 behind", "2000 c +OK", "2000 c $3 end"}, b.replies())
 	})
 }
 
-// A waiter gets no reply when the server ends, as in Redis, and does not delay the end; nor does
-// CLIENT KILL leave anybody behind.
-func TestTheEndOfThoseWhoWait(t *testing.T) {
+// A waiter gets no reply when the server shuts down, as in Redis, and does not delay the shutdown.
+// CLIENT KILL removes a waiter from its queue.
+func TestShutdownAndKillEndWaiters(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bubble) {
-		b.calls("setup", one+"1m")
-		b.calls("a", one+"1m")
+		b.calls("setup", waitCall+"1m")
+		b.calls("a", waitCall+"1m")
 		b.calls("b", "BZPOPMIN x y 0")
-		b.calls("c", one+"1m")
+		b.calls("c", waitCall+"1m")
 		b.replies()
 		b.calls("killer", "CLIENT KILL ID 2")
 		assert.Subset(t, b.replies(), []string{"0 killer :1", "0 a gone"})
@@ -515,26 +519,26 @@ func TestTheEndOfThoseWhoWait(t *testing.T) {
 	})
 }
 
-// A client that waits is not idle, and is again when it has its answer.
+// A client is not idle while its call waits; its idle time starts with the reply.
 func TestIdleTimeoutWhileWaiting(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bubble) {
 		b.calls("setup", "CONFIG SET timeout 10\nRL.TOKEN k 1 1 1m")
 		b.calls("waiter", "RL.TOKEN k 1 1 1m WAIT 2m")
-		b.pass(5000)
+		b.passUntil(5000)
 		b.calls("retime", "CONFIG SET timeout 7")
-		b.pass(100000)
-		var said []string
+		b.passUntil(100000)
+		var replies []string
 		for _, line := range b.replies() {
 			if strings.Contains(line, "waiter") {
-				said = append(said, line)
+				replies = append(replies, line)
 			}
 		}
-		assert.Equal(t, []string{"60000 waiter *5 :1 :1 :0 :0 :60000", "67000 waiter gone"}, said)
+		assert.Equal(t, []string{"60000 waiter *5 :1 :1 :0 :0 :60000", "67000 waiter gone"}, replies)
 	})
 }
 
-// A waiter does not keep more words than a command may have.
-func TestWhatIsSentWhileWaitingIsBounded(t *testing.T) {
+// Input that arrives while a call waits is limited by client-query-buffer-limit.
+func TestInputDuringAWaitIsLimited(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bubble) {
 		b.calls("setup", "CONFIG SET client-query-buffer-limit 1mb")
 		c := b.calls("c", "BZPOPMIN none 0")

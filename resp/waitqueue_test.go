@@ -21,7 +21,7 @@ import (
 type modelCall struct {
 	name     string
 	cost     int
-	deadline int64 // ms since the beginning
+	deadline int64 // ms since the start
 	gone     bool
 }
 
@@ -58,8 +58,9 @@ func (m *modelQueue) retry(now int64, cost int) (ms int64) {
 	}
 }
 
-// step runs what is due in a millisecond, and reports which calls are admitted and denied.
-func (m *modelQueue) step(now int64, say func(call *modelCall, allowed bool)) {
+// step runs what is due in a millisecond, and calls decided for each call that is admitted or
+// denied.
+func (m *modelQueue) step(now int64, decided func(call *modelCall, allowed bool)) {
 	m.waiting = slices.DeleteFunc(m.waiting, func(c *modelCall) bool { return c.gone })
 	for len(m.waiting) > 0 {
 		first := m.waiting[0]
@@ -68,22 +69,23 @@ func (m *modelQueue) step(now int64, say func(call *modelCall, allowed bool)) {
 			break
 		}
 		m.waiting = m.waiting[1:]
-		say(first, allowed)
+		decided(first, allowed)
 	}
 	late := slices.DeleteFunc(slices.Clone(m.waiting), func(c *modelCall) bool { return c.deadline > now })
 	// in the order of arrival, also for calls of the same millisecond
 	for _, c := range late {
 		m.waiting = slices.DeleteFunc(m.waiting, func(x *modelCall) bool { return x == c })
-		say(c, m.admit(now, c.cost))
+		decided(c, m.admit(now, c.cost))
 	}
 	if len(late) > 0 {
-		m.step(now, say)
+		m.step(now, decided)
 	}
 }
 
-// Random traces of calls that wait, calls that do not, clients that disconnect and keys that are
-// reset, against the model: which calls are admitted or denied, in which order and millisecond.
-func TestQueuesAgreeWithTheModel(t *testing.T) {
+// Compares random traces with the model: calls that wait, calls that do not, clients that
+// disconnect and keys that are deleted. Calls must be admitted or denied in the same order and
+// millisecond.
+func TestQueuesMatchTheModel(t *testing.T) {
 	for range 30 {
 		seed := rand.Uint64()
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
@@ -98,25 +100,25 @@ func walkQueues(t *testing.T, b *bubble, r *rand.Rand) {
 		model[i] = modelQueue{limit: 1 + r.IntN(4), window: int64(20 + r.IntN(100))}
 	}
 	var want []string
-	say := func(now int64) func(c *modelCall, allowed bool) {
+	expect := func(now int64) func(c *modelCall, allowed bool) {
 		return func(c *modelCall, allowed bool) {
-			answer := 0
+			flag := 0
 			if allowed {
-				answer = 1
+				flag = 1
 			}
-			want = append(want, fmt.Sprintf("%d %s *5 :%d", now, c.name, answer))
+			want = append(want, fmt.Sprintf("%d %s *5 :%d", now, c.name, flag))
 		}
 	}
 	open := make(map[string]*caller)
 	for now := range int64(600) {
-		b.pass(now)
+		b.passUntil(now)
 		for i := range model {
-			model[i].step(now, say(now))
+			model[i].step(now, expect(now))
 		}
 		if r.IntN(3) > 0 {
 			continue
 		}
-		// so timeouts of a millisecond end before its calls
+		// timeouts that end in a millisecond come before its calls
 		time.Sleep(time.Duration(now+1) * time.Microsecond)
 		i := r.IntN(len(model))
 		m, key := &model[i], fmt.Sprint("k", i)
@@ -134,7 +136,7 @@ func walkQueues(t *testing.T, b *bubble, r *rand.Rand) {
 			}
 		case 2:
 			b.calls(name, fmt.Sprintf("RL.SLIDE %s %d %dms COST %d", key, m.limit, m.window, call.cost))
-			say(now)(call, m.admit(now, call.cost))
+			expect(now)(call, m.admit(now, call.cost))
 		default:
 			wait := int64(1 + r.IntN(150))
 			call.deadline = now + wait
@@ -144,29 +146,29 @@ func walkQueues(t *testing.T, b *bubble, r *rand.Rand) {
 			)
 			switch {
 			case call.cost > m.limit || m.retry(now, call.cost) > wait:
-				say(now)(call, false)
+				expect(now)(call, false)
 			case len(m.waiting) == 0 && m.admit(now, call.cost):
-				say(now)(call, true)
+				expect(now)(call, true)
 			default:
 				m.waiting = append(m.waiting, call)
 			}
 		}
-		m.step(now, say(now))
+		m.step(now, expect(now))
 	}
 	// the timeouts of the last calls
-	time.Sleep(600*time.Millisecond - time.Microsecond - time.Since(b.begun))
-	var said []string
+	time.Sleep(600*time.Millisecond - time.Microsecond - time.Since(b.start))
+	var replies []string
 	for _, line := range b.replies() {
 		if before, after, ok := strings.Cut(line, " *5 :"); ok {
-			said = append(said, before+" *5 :"+after[:1])
+			replies = append(replies, before+" *5 :"+after[:1])
 		}
 	}
 	slices.Sort(want)
-	slices.Sort(said)
-	require.Equal(t, want, said)
+	slices.Sort(replies)
+	require.Equal(t, want, replies)
 }
 
-// pair is a command for tests: one hit on each of two keys, both or neither, like RL.ALL.
+// pair is a command for tests: one hit on each of two keys or on neither, like RL.ALL.
 func pair(c *command.Call) error {
 	keys := [2]struct {
 		k    int
@@ -221,7 +223,7 @@ func TestCallInTwoQueues(t *testing.T) {
 	withPair(t)
 	inBubble(t, func(t *testing.T, b *bubble) {
 		b.calls("x0", "RL.SLIDE x 1 1s")
-		b.pass(100)
+		b.passUntil(100)
 		b.calls("y0", "RL.SLIDE y 1 1s")
 		b.calls("y1", "RL.SLIDE y 1 1s WAIT 1m")
 		b.calls("pair", "TEST.PAIR x y 1 1s 1 1s WAIT 1m")
@@ -229,27 +231,27 @@ func TestCallInTwoQueues(t *testing.T) {
 		b.calls("y2", "RL.SLIDE y 1 1s WAIT 1m")
 		b.calls("again", "TEST.PAIR y x 1 1s 1 1s WAIT 1m")
 		b.calls("del", "DEL x")
-		b.pass(700)
+		b.passUntil(700)
 		b.calls("late", "TEST.PAIR y x 1 1s 1 1s WAIT 500ms")
 		b.replies()
-		b.pass(6000)
+		b.passUntil(6000)
 		assert.Equal(
 			t,
 			[]string{
-				"1100 y1 " + got,
+				"1100 y1 " + admitted,
 				"1200 late *5 :0 :1 :0 :900 :900",
-				"2100 pair " + got,
-				"3100 x1 " + got,
-				"3100 y2 " + got,
-				"4100 again " + got,
+				"2100 pair " + admitted,
+				"3100 x1 " + admitted,
+				"3100 y2 " + admitted,
+				"4100 again " + admitted,
 			},
 			b.replies(),
 		)
 	})
 }
 
-// When a call in two queues ends, the waiters behind it in both are tried again, and likewise after
-// a change of a key.
+// When a call in two queues ends, the waiters behind it in both are tried again. The same holds
+// after a change of a key.
 func TestTwoQueuesAdvance(t *testing.T) {
 	withPair(t)
 	for name, step := range map[string]struct {
@@ -257,13 +259,14 @@ func TestTwoQueuesAdvance(t *testing.T) {
 		want   []string
 	}{
 		"gone": {func(pair *caller, b *bubble) { pair.Close() },
-			[]string{"500 pair gone", "500 y " + got, "1000 x " + got}},
+			[]string{"500 pair gone", "500 y " + admitted, "1000 x " + admitted}},
 		"reset": {func(pair *caller, b *bubble) { b.calls("del", "DEL x") },
-			[]string{"500 del :1", "500 pair " + got, "1500 x " + got, "1500 y " + got}},
-		"time": {func(pair *caller, b *bubble) {}, []string{"1000 pair " + got, "2000 x " + got, "2000 y " + got}},
+			[]string{"500 del :1", "500 pair " + admitted, "1500 x " + admitted, "1500 y " + admitted}},
+		"time": {func(pair *caller, b *bubble) {},
+			[]string{"1000 pair " + admitted, "2000 x " + admitted, "2000 y " + admitted}},
 		"unblock": {func(pair *caller, b *bubble) { b.calls("a", "CLIENT UNBLOCK 2 ERROR") },
-			[]string{"500 a :1", "500 pair -UNBLOCKED client unblocked via CLIENT UNBLOCK", "500 y " + got,
-				"1000 x " + got}},
+			[]string{"500 a :1", "500 pair -UNBLOCKED client unblocked via CLIENT UNBLOCK", "500 y " + admitted,
+				"1000 x " + admitted}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, b *bubble) {
@@ -272,17 +275,17 @@ func TestTwoQueuesAdvance(t *testing.T) {
 				b.calls("x", "RL.SLIDE x 1 1s WAIT 1m")
 				b.calls("y", "RL.SLIDE y 1 1s WAIT 1m")
 				b.replies()
-				b.pass(500)
+				b.passUntil(500)
 				step.change(pair, b)
-				b.pass(3000)
+				b.passUntil(3000)
 				assert.Equal(t, step.want, b.replies())
 			})
 		})
 	}
 }
 
-// Random calls on one key or two. Calls with a key in common are admitted in the order of arrival,
-// all of them are admitted, and no window exceeds its limit.
+// Random calls on one or two keys: calls with a common key are admitted in the order of arrival,
+// all calls are admitted, and no window exceeds its limit.
 func TestOrderOfArrival(t *testing.T) {
 	withPair(t)
 	for range 20 {
@@ -292,7 +295,7 @@ func TestOrderOfArrival(t *testing.T) {
 				r := rand.New(rand.NewPCG(seed, 0))
 				keysOf := make(map[string][]string)
 				for n := range 60 {
-					b.pass(int64(n) * 7)
+					b.passUntil(int64(n) * 7)
 					keys := []string{"a", "b", "c"}
 					r.Shuffle(len(keys), func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })
 					name := fmt.Sprintf("%03d", n)
@@ -305,14 +308,14 @@ func TestOrderOfArrival(t *testing.T) {
 					}
 					keysOf[name] = keys
 				}
-				b.pass(100_000)
-				said := b.takeReplies()
-				require.Len(t, said, 60)
-				for i, late := range said {
+				b.passUntil(100_000)
+				replies := b.takeReplies()
+				require.Len(t, replies, 60)
+				for i, late := range replies {
 					assert.Equal(t, "*5 :1", late.text[:5])
 					for _, key := range keysOf[late.name] {
 						within := 0
-						for _, early := range said[:i] {
+						for _, early := range replies[:i] {
 							if slices.Contains(keysOf[early.name], key) {
 								require.True(
 									t,
@@ -363,7 +366,7 @@ func TestRetryAll(t *testing.T) {
 		b.replies()
 		capacity = 3
 		b.queues.RetryAll()
-		said := strings.Join(b.replies(), "\n")
-		assert.Regexp(t, `^0 a \*5 :1 :3 :1 .*\n0 b \*5 :1 :3 :0 .*$`, said)
+		replies := strings.Join(b.replies(), "\n")
+		assert.Regexp(t, `^0 a \*5 :1 :3 :1 .*\n0 b \*5 :1 :3 :0 .*$`, replies)
 	})
 }

@@ -13,7 +13,7 @@ import (
 	"rlserver/zset"
 )
 
-// fillSet adds members <from> up to but not <to> to a key, with their numbers for scores.
+// fillSet adds the members m<from> to m<to-1> to a key, with their numbers as scores.
 func fillSet(t *testing.T, s *session, key string, from, to int) {
 	k := s.server.Engine.Key([]byte(key))
 	var members []zset.Member
@@ -26,14 +26,14 @@ func fillSet(t *testing.T, s *session, key string, from, to int) {
 	s.Tx.End()
 }
 
-// answers runs a call and gives its raw reply.
-func (s *session) answers(call string) string {
+// replyTo runs a call and returns its raw reply.
+func (s *session) replyTo(call string) string {
 	s.Reply.B = s.Reply.B[:0]
 	s.execute(words(strings.Fields(call)...))
 	return string(s.Reply.B)
 }
 
-// What is worked out without locks is what is worked out under them.
+// Results that are computed without locks equal those computed under them.
 func TestLongSetCommands(t *testing.T) {
 	s := newBenchSession(func() int64 { return testStart })
 	fillSet(t, s, "a", 0, 60_000)
@@ -58,27 +58,27 @@ func TestLongSetCommands(t *testing.T) {
 		{"ZUNIONSTORE missing 1 nothing", ":0"},
 		{"ZUNIONSTORE few 2 few b AGGREGATE MAX", ":60010"},
 	} {
-		reply, _, _ := strings.Cut(s.answers(c[0]), "\r\n")
+		reply, _, _ := strings.Cut(s.replyTo(c[0]), "\r\n")
 		assert.Equal(t, c[1], reply, c[0])
 	}
-	assert.Equal(t, "$5\r\n30007\r\n", s.answers("ZSCORE i m30007"))
-	assert.Equal(t, "$-1\r\n", s.answers("ZSCORE d m30007"))
-	assert.Equal(t, ":29999\r\n", s.answers("ZRANK d m29999"))
-	text := s.answers("ZRANGE a 59998 -1 WITHSCORES")
-	assert.True(t, strings.HasSuffix(s.answers("ZRANGE a 0 -1 WITHSCORES"), text[strings.Index(text, "$"):]))
+	assert.Equal(t, "$5\r\n30007\r\n", s.replyTo("ZSCORE i m30007"))
+	assert.Equal(t, "$-1\r\n", s.replyTo("ZSCORE d m30007"))
+	assert.Equal(t, ":29999\r\n", s.replyTo("ZRANK d m29999"))
+	text := s.replyTo("ZRANGE a 59998 -1 WITHSCORES")
+	assert.True(t, strings.HasSuffix(s.replyTo("ZRANGE a 0 -1 WITHSCORES"), text[strings.Index(text, "$"):]))
 
-	s.answers("MULTI")
-	s.answers("ZUNIONSTORE u 2 a b")
-	s.answers("ZRANGE a 0 5000")
-	s.answers("ZCARD u")
-	reply := s.answers("EXEC")
+	s.replyTo("MULTI")
+	s.replyTo("ZUNIONSTORE u 2 a b")
+	s.replyTo("ZRANGE a 0 5000")
+	s.replyTo("ZCARD u")
+	reply := s.replyTo("EXEC")
 	assert.True(t, strings.HasPrefix(reply, "*3\r\n:90000\r\n*5001\r\n$2\r\nm0\r\n"))
 	assert.True(t, strings.HasSuffix(reply, "\r\n:90000\r\n"))
 }
 
-// A result is stored only if its sources are still what it was made of. Otherwise it is made anew,
-// the last time under the locks.
-func TestStoringSeesChanges(t *testing.T) {
+// A result is stored only if its sources have not changed since they were read. Otherwise it is
+// computed again, the last time under the locks.
+func TestStoringDetectsChanges(t *testing.T) {
 	for _, last := range []bool{false, true} {
 		s := newBenchSession(func() int64 { return testStart })
 		fillSet(t, s, "a", 0, 10)
@@ -86,14 +86,14 @@ func TestStoringSeesChanges(t *testing.T) {
 		other.Tx = s.server.Engine.NewTx()
 		other.server = s.server
 		keys := []engine.Key{e.Key([]byte("dst")), e.Key([]byte("a"))}
-		disturbed := 0
+		changes := 0
 		w := &zsets.Storing{
 			Dst:     keys[0],
 			Sources: keys[1:],
 			Keys:    keys,
 			Combine: func(sets []zset.View) zset.Members {
-				if disturbed == 0 {
-					disturbed++
+				if changes == 0 {
+					changes++
 					fillSet(t, other, "a", 10, 20)
 				}
 				return s.Tx.ZUnion(sets, nil, 0)
@@ -115,12 +115,12 @@ func TestStoringSeesChanges(t *testing.T) {
 			assert.True(t, done)
 		}
 		assert.Equal(t, ":20\r\n", string(s.Reply.B))
-		assert.Equal(t, ":20\r\n", s.answers("ZCARD dst"))
+		assert.Equal(t, ":20\r\n", s.replyTo("ZCARD dst"))
 	}
 }
 
-// A source that is not a sorted set any more is an error, and nothing is stored.
-func TestStoringSeesOtherTypes(t *testing.T) {
+// If a source has become another type, the call returns an error and stores nothing.
+func TestStoringDetectsATypeChange(t *testing.T) {
 	s := newBenchSession(func() int64 { return testStart })
 	fillSet(t, s, "a", 0, 10)
 	keys := []engine.Key{s.server.Engine.Key([]byte("dst")), s.server.Engine.Key([]byte("a"))}
@@ -139,5 +139,5 @@ func TestStoringSeesOtherTypes(t *testing.T) {
 	done, err := w.Try(&s.Call, false)
 	assert.True(t, done)
 	assert.ErrorIs(t, err, engine.ErrWrongType)
-	assert.Equal(t, ":0\r\n", s.answers("EXISTS dst"))
+	assert.Equal(t, ":0\r\n", s.replyTo("EXISTS dst"))
 }
