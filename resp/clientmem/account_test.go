@@ -6,8 +6,9 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// What a client holds is counted in its pool, moves with it, and leaves with it.
-func TestAccountIsCountedInItsPool(t *testing.T) {
+// The memory of a client is counted in its pool, moves with the client, and is subtracted at the
+// end.
+func TestAccountCountsInItsPool(t *testing.T) {
 	var pools Pools
 	pools.Init()
 	var a, b Account
@@ -25,8 +26,8 @@ func TestAccountIsCountedInItsPool(t *testing.T) {
 	assert.Same(t, &pools.Normal, a.Pool())
 
 	assert.True(t, a.Close())
-	assert.False(t, a.Close(), "it is closed once")
-	assert.False(t, a.Set(Input, 1), "a closed client must not go on")
+	assert.False(t, a.Close(), "only the first Close reports true")
+	assert.False(t, a.Set(Input, 1), "Set on a closed account reports false")
 	b.Close()
 	assert.Zero(t, pools.Bytes.Load())
 	assert.GreaterOrEqual(t, pools.TakePeak(), before)

@@ -7,7 +7,7 @@ const (
 	ErrLoading        = engine.Error("LOADING Redis is loading the dataset in memory")
 	ErrTooManyWindows = engine.Error("ERR too many windows: RL.MULTI takes at most 128")
 	ErrEmptyID        = engine.Error("ERR ID must not be empty")
-	ErrEmptyLease     = engine.Error("ERR id must not be empty: it is what a lease is renewed and released by")
+	ErrEmptyLease     = engine.Error("ERR id must not be empty: a lease is renewed and released by its id")
 	ErrTooManyRules   = engine.Error("ERR too many rules: RL.ALL takes at most 128")
 	ErrNoSuchDB       = engine.Error("ERR DB index is out of range")
 	ErrNotPositive    = engine.Error("ERR value is out of range, must be positive")

@@ -16,7 +16,7 @@ func split(call string) (words [][]byte) {
 	return words
 }
 
-func TestSlowlogKeepsTheLastCalls(t *testing.T) {
+func TestSlowlogKeepsTheLatestCalls(t *testing.T) {
 	var s Slowlog
 	assert.Empty(t, s.Last(-1))
 	for i := range 10 {
@@ -52,7 +52,7 @@ func TestSlowlogTrimsArguments(t *testing.T) {
 	assert.Equal(t, "m", s.Last(1)[0].Args[31])
 }
 
-func TestSlowlogHasABoundInBytes(t *testing.T) {
+func TestSlowlogIsLimitedInBytes(t *testing.T) {
 	var s Slowlog
 	words := split("X" + strings.Repeat(" "+strings.Repeat("a", 128), 31))
 	for range 6000 {
@@ -63,7 +63,7 @@ func TestSlowlogHasABoundInBytes(t *testing.T) {
 	assert.EqualValues(t, 5999, s.Last(1)[0].ID)
 }
 
-func TestLatencyKeepsTheWorstOfASecond(t *testing.T) {
+func TestLatencyKeepsTheMaximumPerSecond(t *testing.T) {
 	var l Latency
 	assert.Nil(t, l.Event(SlowCommand))
 	for i, latency := range []int64{20, 50, 30} {
@@ -79,7 +79,7 @@ func TestLatencyKeepsTheWorstOfASecond(t *testing.T) {
 		l.Add(SlowCommand, 200+i, 1)
 	}
 	assert.Len(t, l.Event(SlowCommand).Samples, maxSamples)
-	assert.EqualValues(t, 50, l.Event(SlowCommand).Max, "the worst is remembered")
+	assert.EqualValues(t, 50, l.Event(SlowCommand).Max, "the maximum is kept")
 
 	assert.Zero(t, l.Reset("nope"))
 	assert.Equal(t, 1, l.Reset("COMMAND", "nope", "command"))
@@ -146,7 +146,7 @@ func TestPasswordsAreRedacted(t *testing.T) {
 		words := split(test.call)
 		shown := Redacted(test.command, words)
 		assert.Equal(t, test.want, joined(shown))
-		assert.Equal(t, test.call, joined(words), "the words stay as they are")
+		assert.Equal(t, test.call, joined(words), "the words are unchanged")
 	}
 }
 

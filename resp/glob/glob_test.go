@@ -15,8 +15,7 @@ type globCase struct {
 	want       bool
 }
 
-// recordedGlobs are what Redis 7.0.15 found by KEYS <pattern> with <s> as its
-// only key.
+// recordedGlobs are the results of KEYS <pattern> in Redis 7.0.15, with s as the only key.
 var recordedGlobs = []globCase{
 	{"", "", true},
 	{"", "a", false},
@@ -180,8 +179,8 @@ var recordedGlobs = []globCase{
 	{strings.Repeat("a*", 16) + "b", strings.Repeat("a", 100), false},
 }
 
-// recordedNocaseGlobs are whether COMMAND LIST FILTERBY PATTERN <pattern> of
-// Redis 7.0.15 listed "get".
+// recordedNocaseGlobs state whether COMMAND LIST FILTERBY PATTERN <pattern> of Redis 7.0.15 lists
+// "get".
 var recordedNocaseGlobs = []globCase{
 	{"get", "get", true},
 	{"GET", "get", true},
@@ -220,7 +219,7 @@ var recordedNocaseGlobs = []globCase{
 	{"[z-\xff]et", "get", true},
 }
 
-// globMatches is a pattern's only match.
+// globMatches reports whether s matches a pattern, with the whole budget of steps.
 func globMatches(pattern, s []byte, nocase bool) bool {
 	g := New(pattern, nocase)
 	return g.Match(s)
@@ -238,8 +237,7 @@ func TestMatchGlob(t *testing.T) {
 	}
 }
 
-// naiveGlob is glob.match by plain recursion, every star trying everything. It
-// knows nothing of maxStars.
+// naiveGlob is glob.match by plain recursion: each star tries every length. It has no maxStars.
 func naiveGlob(pattern, s []byte, nocase bool) bool {
 	switch {
 	case len(pattern) == 0:
@@ -264,8 +262,8 @@ func naiveGlob(pattern, s []byte, nocase bool) bool {
 	return naiveEqual(pattern[:1], s[:1], nocase) && naiveGlob(pattern[1:], s[1:], nocase)
 }
 
-// naiveClass lists the bytes in a class, by walking every range from end to
-// end.
+// naiveClass returns the bytes in a class, and the rest of the pattern. It walks through every
+// range.
 func naiveClass(class []byte, nocase bool) (members [256]bool, rest []byte) {
 	negate := strings.HasPrefix(string(class), "^")
 	if negate {
@@ -309,7 +307,7 @@ func naiveRange(members *[256]bool, from, to int, nocase bool) {
 	}
 }
 
-// naiveLower is the tolower of glibc.
+// naiveLower is tolower of glibc.
 func naiveLower(c int) int {
 	switch {
 	case c >= 'A' && c <= 'Z':
@@ -359,7 +357,7 @@ func FuzzMatchGlob(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, pattern, s []byte, nocase bool) {
 		if len(pattern) > 24 || len(s) > 24 {
-			globMatches(pattern, s, nocase) // too much for recursion, but not to be crashed by
+			globMatches(pattern, s, nocase) // too long for the recursion; it must only not panic
 			return
 		}
 		checkGlob(t, pattern, s, nocase)
@@ -384,8 +382,8 @@ func BenchmarkMatchGlob(b *testing.B) {
 	}
 }
 
-// Segments of plain bytes are found in linear time, however they repeat themselves: of the steps
-// that a call may take hardly any are used.
+// Segments of plain bytes are found in linear time, however repetitive they are: hardly any of the
+// steps of a call are used.
 func TestGlobIsLinear(t *testing.T) {
 	a := bytes.Repeat([]byte("a"), 1<<20)
 	for _, pattern := range []string{
@@ -401,8 +399,8 @@ func TestGlobIsLinear(t *testing.T) {
 	}
 }
 
-// A pattern that takes the product of lengths is given up.
-func TestGlobIsBounded(t *testing.T) {
+// Matching stops if it takes the product of the lengths of pattern and string.
+func TestGlobStepsAreLimited(t *testing.T) {
 	a := bytes.Repeat([]byte("a"), 1<<17)
 	for _, pattern := range []string{
 		"*" + strings.Repeat("?", 50_000) + "b*",

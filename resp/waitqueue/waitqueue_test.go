@@ -14,13 +14,13 @@ import (
 	_ "rlserver/resp/commands/zsets"
 )
 
-// fixture runs calls, and enqueues those that wait.
+// fixture runs calls, and enqueues those that have to wait.
 type fixture struct {
 	*commandtest.Runner
 	t     *testing.T
 	qs    Queues
-	last  *Waiter // of the last call that had to wait
-	woken int     // calls of wake
+	last  *Waiter // the last call that had to wait
+	woken int     // number of calls of wake
 }
 
 func newFixture(t *testing.T) *fixture {
@@ -40,7 +40,7 @@ func (f *fixture) enqueue(line string) *Waiter {
 	return f.last
 }
 
-// requireReply ends the waiting, and compares the reply.
+// requireReply dequeues a waiter that has its reply, and compares the reply.
 func (f *fixture) requireReply(want string, w *Waiter) {
 	f.t.Helper()
 	require.False(f.t, w.Waits())
@@ -49,7 +49,7 @@ func (f *fixture) requireReply(want string, w *Waiter) {
 	require.Equal(f.t, want, string(reply))
 }
 
-// requireEmpty checks that nothing is left of the calls that have waited.
+// requireEmpty checks that no queue and no count is left.
 func (f *fixture) requireEmpty() {
 	f.t.Helper()
 	assert.Zero(f.t, f.qs.Len())
@@ -76,13 +76,13 @@ func TestLimiterIsTriedAgainWhenItsKeyChanges(t *testing.T) {
 	first, second := f.enqueue("RL.SLIDE k 1 1h WAIT 3h"), f.enqueue("RL.SLIDE k 1 1h WAIT 3h")
 	f.Do("DEL k")
 	f.requireReply("*5\r\n:1\r\n:1\r\n:0\r\n:0\r\n:3600000\r\n", first)
-	assert.True(t, second.Waits(), "the first has taken the only hit")
+	assert.True(t, second.Waits(), "the first waiter has taken the only hit")
 	f.Do("DEL k")
 	f.requireReply("*5\r\n:1\r\n:1\r\n:0\r\n:0\r\n:3600000\r\n", second)
 	f.requireEmpty()
 }
 
-func TestEmptyRegardsLimitersAlone(t *testing.T) {
+func TestEmptyIgnoresPops(t *testing.T) {
 	f := newFixture(t)
 	keys := []engine.Key{f.Env.Engine.Key([]byte("k"))}
 	pop := f.enqueue("BZPOPMIN k 0")
@@ -91,7 +91,7 @@ func TestEmptyRegardsLimitersAlone(t *testing.T) {
 	waiter := f.enqueue("RL.SLIDE other 1 1h WAIT 2h")
 	other := []engine.Key{f.Env.Engine.Key([]byte("other"))}
 	assert.False(t, f.qs.Empty(0, other))
-	assert.True(t, f.qs.Empty(1, other), "of another database")
+	assert.True(t, f.qs.Empty(1, other), "the waiter is in another database")
 	for _, w := range []*Waiter{pop, waiter} {
 		require.True(t, w.Unblock(Cancelled))
 		f.requireReply("-UNBLOCKED client unblocked via CLIENT UNBLOCK\r\n", w)
@@ -99,7 +99,7 @@ func TestEmptyRegardsLimitersAlone(t *testing.T) {
 	f.requireEmpty()
 }
 
-func TestWaysToEndWaiting(t *testing.T) {
+func TestUnblockAndRefuse(t *testing.T) {
 	for name, end := range map[string]struct {
 		end  func(*Waiter) bool
 		want string
@@ -115,7 +115,7 @@ func TestWaysToEndWaiting(t *testing.T) {
 			w := f.enqueue("RL.SLIDE k 1 1h WAIT 2h")
 			assert.EqualValues(t, 1, f.qs.Timed.Load())
 			assert.True(t, end.end(w))
-			assert.False(t, w.Unblock(Cancelled), "it has ended already")
+			assert.False(t, w.Unblock(Cancelled), "the call has ended already")
 			assert.False(t, w.Refuse("ERR late"))
 			f.requireReply(end.want, w)
 			f.requireEmpty()
@@ -123,7 +123,7 @@ func TestWaysToEndWaiting(t *testing.T) {
 	}
 }
 
-func TestWaiterHasCopiesOfItsWords(t *testing.T) {
+func TestWaiterCountsItsWords(t *testing.T) {
 	f := newFixture(t)
 	f.Do("RL.SLIDE k 1 1h")
 	w := f.enqueue("RL.SLIDE k 1 1h WAIT 2h")

@@ -22,14 +22,14 @@ type framingCase struct {
 	closed bool // by the server
 }
 
-// framings are streams and what Redis 7.0.15 answered to them, recorded, on a
-// connection that need not authenticate.
+// framings are streams and the replies of Redis 7.0.15 to them, recorded on a connection that need
+// not authenticate.
 var framings = []framingCase{
 	{"*1\r\n$4\r\nPING\r\n", "+PONG\r\n", false},
 	{"*2\r\n$4\r\nECHO\r\n$0\r\n\r\n", "$0\r\n\r\n", false},
 	{"*3\r\n$4\r\nPING\r\n", "", false},
 
-	// Nothing to do.
+	// Empty commands.
 	{"*0\r\n*1\r\n$4\r\nPING\r\n", "+PONG\r\n", false},
 	{"*-1\r\n*1\r\n$4\r\nPING\r\n", "+PONG\r\n", false},
 	{"*-10\r\nPING\r\n", "+PONG\r\n", false},
@@ -37,11 +37,11 @@ var framings = []framingCase{
 	{"\r\n\n\r\nPING\r\n", "+PONG\r\n", false},
 	{"   \r\nPING\n", "+PONG\r\n", false},
 
-	// Bytes that Redis skips without looking.
+	// Bytes that Redis skips without checking them.
 	{"*2\r\n$4\r\nECHO\r\n$3\r\nabcXY*1\r\n$4\r\nPINGab", "$3\r\nabc\r\n+PONG\r\n", false},
 	{"*2\rX$4\rYECHOab$3\rZabcXY", "$3\r\nabc\r\n", false},
 
-	// How many bulk strings.
+	// The number of bulk strings.
 	{"*+1\r\n", badArgs, true},
 	{"*01\r\n", badArgs, true},
 	{"* 1\r\n", badArgs, true},
@@ -54,8 +54,8 @@ var framings = []framingCase{
 	{"*1048576\r\n", "", false},
 	{"*1048577\r\n", "", false},
 	{"*44739242\r\n", "", false},
-	// the list of them alone is beyond client-query-buffer-limit; Redis waits for more, up to the
-	// next
+	// The array of words alone would exceed client-query-buffer-limit. Redis waits for more input,
+	// up to the next case.
 	{"*44739243\r\n", badArgs, true},
 	{"*2147483647\r\n", badArgs, true},
 	{"*2147483648\r\n", badArgs, true},
@@ -64,7 +64,7 @@ var framings = []framingCase{
 	{"*-9223372036854775809\r\n", badArgs, true},
 	{"*18446744073709551617\r\n", badArgs, true},
 
-	// How long each is.
+	// The length of a bulk string.
 	{"*1\r\nPING\r\n", "-ERR Protocol error: expected '$', got 'P'\r\n", true},
 	{"*1\r\n4\r\n", "-ERR Protocol error: expected '$', got '4'\r\n", true},
 	{"*1\r\n\r\n", "-ERR Protocol error: expected '$', got ' '\r\n", true},
@@ -83,7 +83,7 @@ var framings = []framingCase{
 	{"*1\r\n$9223372036854775807\r\nabc\r\n", badBulk, true},
 	{"*1\r\n$9223372036854775808\r\nabc\r\n", badBulk, true},
 
-	// Lines that do not end, or not yet.
+	// Incomplete lines.
 	{"*1\n$4\nPING\n", "", false},
 	{"*1\r", "", false},
 	{"*1\r\nX", "", false},
@@ -122,13 +122,12 @@ var framings = []framingCase{
 	{`ECHO 'a\` + "\r\n", unquoted, true},
 	{"ECHO k \"\" \"\r\n", unquoted, true},
 
-	// What came before an error is answered, and nothing after it.
+	// Commands before an error get replies, those after it do not.
 	{"*1\r\n$4\r\nPING\r\n*1\r\n$-5\r\n*1\r\n$4\r\nPING\r\n", "+PONG\r\n" + badBulk, true},
 	{"PING\r\n*2\r\n$4\r\nECHO\r\n$1\r\nx\r\nECHO \"x\r\nPING\r\n", "+PONG\r\n$1\r\nx\r\n" + unquoted, true},
 }
 
-// framingsBeforeAuth are the same on a connection that has yet to
-// authenticate.
+// framingsBeforeAuth are streams on a connection that has not authenticated yet.
 var framingsBeforeAuth = []framingCase{
 	{"*1\r\n$4\r\nPING\r\n", noauth, false},
 	{"PING\r\n", noauth, false},
@@ -160,7 +159,7 @@ var framingsBeforeAuth = []framingCase{
 			"-ERR Protocol error: unauthenticated multibulk length\r\n", true},
 }
 
-// longFramings are those at the limit of 64 KB for a line.
+// longFramings are streams at the limit of 64 KB for a line.
 var longFramings = []framingCase{
 	{"*" + strings.Repeat("1", 70000), "-ERR Protocol error: too big mbulk count string\r\n", true},
 	{"*1\x00\r\n" + strings.Repeat("a", 70000), "-ERR Protocol error: too big mbulk count string\r\n", true},
@@ -176,10 +175,10 @@ var longFramings = []framingCase{
 	{"\x00" + strings.Repeat("PING\r\n", 12000), "-ERR Protocol error: too big inline request\r\n", true},
 }
 
-// longUnknown is the answer to a command of many a's.
+// longUnknown is the reply to an unknown command with a long name.
 var longUnknown = "-ERR unknown command '" + strings.Repeat("a", 128) + "', with args beginning with: \r\n"
 
-// requireFraming sends a stream in chunks.
+// requireFraming sends a stream in chunks, and compares the replies.
 func requireFraming(t *testing.T, f framingCase, authenticated bool, chunks ...[]byte) {
 	t.Helper()
 	got, err := askGuarded(authenticated, chunks...)

@@ -14,8 +14,8 @@ import (
 	"rlserver/resp/config"
 )
 
-// referenceStream is the framing of Redis in its simplest form: it sees
-// all of the stream at once and does not care for time or memory.
+// referenceStream is the framing of Redis in its simplest form: it has the whole stream at once,
+// and ignores time and memory.
 type referenceStream struct {
 	in            string
 	authenticated bool
@@ -107,7 +107,7 @@ func (r *referenceStream) refuse(why string) bool {
 	return false
 }
 
-// line takes a line that ends with end and as many bytes more, if it is there.
+// line consumes a line up to end and more bytes behind it, if they have arrived.
 func (r *referenceStream) line(end string, more int, tooBig string) (line string, ok bool) {
 	visible, _, _ := strings.Cut(r.in, "\x00")
 	at := strings.Index(visible, end)
@@ -148,7 +148,7 @@ func referenceSplit(line string) (words []string, ok bool) {
 	state, word := between, []byte{}
 	for i := 0; i <= len(line); i++ {
 		end := i == len(line)
-		c := byte(' ') // stands for the end too
+		c := byte(' ') // also stands for the end of the line
 		if !end {
 			c = line[i]
 		}
@@ -212,7 +212,7 @@ func referenceSplit(line string) (words []string, ok bool) {
 	return words, true
 }
 
-// collectGuarded returns the commands that come out of a guard behind which redcon reads.
+// collectGuarded returns the commands that a guard hands out.
 func collectGuarded(g *Guard) (commands [][]string, err error) {
 	err = readGuarded(g, func(words [][]byte) {
 		var command []string
@@ -227,8 +227,8 @@ func collectGuarded(g *Guard) (commands [][]string, err error) {
 	return commands, err
 }
 
-// checkGuard sends a stream through a guard, cut up at random, and compares
-// what comes out with the reference.
+// checkGuard sends a stream through a guard, in random chunks, and compares the commands with the
+// reference.
 func checkGuard(t *testing.T, stream []byte, authenticated bool, seed uint64) {
 	want := referenceStream{in: string(stream), authenticated: authenticated}
 	want.run()
@@ -253,7 +253,7 @@ func checkGuard(t *testing.T, stream []byte, authenticated bool, seed uint64) {
 	}
 }
 
-// framingScraps are what bad and good streams are made of.
+// framingScraps are the parts of random streams. The first eight are well-formed.
 var framingScraps = []string{
 	"*1\r\n$4\r\nPING\r\n", "*2\r\n$4\r\nECHO\r\n$0\r\n\r\n", "*2\r\n$4\r\nAUTH\r\n$2\r\npw\r\n", "PING\r\n",
 	"ECHO \"a b\" 'c'\n",
@@ -274,7 +274,7 @@ func TestGuardAgainstReference(t *testing.T) {
 		var stream []byte
 		for range rnd.IntN(12) {
 			scrap := framingScraps[rnd.IntN(len(framingScraps))]
-			if rnd.IntN(2) == 0 { // mostly well-formed, or it would end soon
+			if rnd.IntN(2) == 0 { // mostly well-formed, or most streams would end soon
 				scrap = framingScraps[rnd.IntN(8)]
 			}
 			stream = append(stream, scrap...)

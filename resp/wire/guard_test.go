@@ -21,8 +21,8 @@ import (
 	"rlserver/resp/config"
 )
 
-// scriptedConn is a socket whose peer has sent chunks, one for each read, and
-// then no more. A chunk larger than what it is read into takes several reads.
+// scriptedConn is a connection whose peer sends chunks, one for each read, and then closes it. A
+// chunk that is larger than the buffer takes several reads.
 type scriptedConn struct {
 	net.Conn
 	chunks [][]byte
@@ -57,11 +57,10 @@ func (c *scriptedConn) Close() error                     { return nil }
 func (c *scriptedConn) SetReadDeadline(time.Time) error  { return nil }
 func (c *scriptedConn) SetWriteDeadline(time.Time) error { return nil }
 
-// guardPassword authenticates with the server that answerGuarded plays.
+// guardPassword is the password that answerGuarded accepts.
 const guardPassword = "pw"
 
-// answerGuarded replies to a command as Redis does, as far as the tests of
-// framing need it.
+// answerGuarded appends the reply of Redis to a command, as far as the tests of framing need it.
 func answerGuarded(reply []byte, g *Guard, args [][]byte) []byte {
 	name := strings.ToUpper(string(args[0]))
 	if len(args) != map[string]int{"PING": 1, "ECHO": 2, "AUTH": 2}[name] {
@@ -87,8 +86,8 @@ func answerGuarded(reply []byte, g *Guard, args [][]byte) []byte {
 	return redcon.AppendString(reply, "PONG")
 }
 
-// readGuarded gives do each command that the connection was scripted to send, read by redcon's own
-// reader up to a limit, and returns what ended the stream.
+// readGuarded calls do for each command that the guard hands out, and returns the error that ends
+// the stream.
 func readGuarded(g *Guard, do func(words [][]byte)) error {
 	buf := make([]byte, 4096)
 	for {
@@ -101,18 +100,18 @@ func readGuarded(g *Guard, do func(words [][]byte)) error {
 	}
 }
 
-// serveGuarded plays a server.
+// serveGuarded serves the commands of a connection with answerGuarded.
 func serveGuarded(g *Guard) error {
 	return readGuarded(g, func(words [][]byte) { g.Write(answerGuarded(nil, g, words)) })
 }
 
-// guardedStream is what came of a stream of bytes.
+// guardedStream is the outcome of a stream of bytes.
 type guardedStream struct {
 	reply  string
 	closed bool // by the server, for a protocol error
 }
 
-// askGuarded sends chunks and returns what was answered.
+// askGuarded sends chunks, and returns the outcome.
 func askGuarded(authenticated bool, chunks ...[]byte) (guardedStream, error) {
 	conn := &scriptedConn{chunks: chunks}
 	g := NewGuard(conn, config.NewConnectionLimits(), nil)
@@ -126,7 +125,7 @@ func askGuarded(authenticated bool, chunks ...[]byte) (guardedStream, error) {
 	return guardedStream{conn.sent.String(), refused}, err
 }
 
-// A bad stream ends its own connection and nothing else.
+// A bad stream ends its own connection only.
 func TestGuardOnSockets(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -149,7 +148,7 @@ func TestGuardOnSockets(t *testing.T) {
 	for _, f := range append(framings, longFramings...) {
 		conn, err := net.Dial("tcp", ln.Addr().String())
 		require.NoError(t, err)
-		// one that is refused need not be read to its end
+		// a stream that is refused need not be read to its end
 		if _, err = conn.Write([]byte(f.in)); !f.closed {
 			require.NoError(t, err)
 			require.NoError(t, conn.(*net.TCPConn).CloseWrite())
@@ -165,16 +164,16 @@ func TestGuardOnSockets(t *testing.T) {
 	<-served
 }
 
-// The buffer is as large as what has arrived asks for, whatever was promised.
+// The buffer grows with the input that has arrived, whatever length is announced.
 func TestGuardBufferFollowsInput(t *testing.T) {
 	echo := "*2\r\n$4\r\nECHO\r\n$300000\r\n" + strings.Repeat("x", 300000) + "\r\n"
 	for _, c := range []struct {
 		name   string
 		chunks []string
-		want   []int // the most to hold when waiting for a chunk, or for the end
+		want   []int // largest buffer while waiting for each chunk, and for the end
 	}{
 		{"idle", []string{"*1\r\n$4\r\nPING\r\n", "PING\r\n"}, []int{0, 0, 0}},
-		{"promises", []string{"*2\r\n$4\r\nECHO\r\n", "$500000000\r\n", "abc"},
+		{"announced lengths", []string{"*2\r\n$4\r\nECHO\r\n", "$500000000\r\n", "abc"},
 			[]int{0, restBuffer, restBuffer, restBuffer}},
 		{"after a large command", []string{echo, "PING\r\n"}, []int{0, 0, 0}},
 		{"behind a large command", []string{echo + "*1\r\n", "$4\r\n", "PING\r\n"},
@@ -189,7 +188,7 @@ func TestGuardBufferFollowsInput(t *testing.T) {
 		g.SetAuthenticated(true)
 		conn.onRead = func() {
 			i := len(c.chunks) - len(conn.chunks)
-			// else it is there and being read
+			// otherwise the chunk is being read
 			if i == len(c.chunks) || len(conn.chunks[0]) == len(c.chunks[i]) {
 				require.LessOrEqual(t, cap(g.in.buf), c.want[i], "%s, chunk %d", c.name, i)
 			}
@@ -198,7 +197,7 @@ func TestGuardBufferFollowsInput(t *testing.T) {
 	}
 }
 
-// What stands behind a large command is not lost, wherever it was cut.
+// Input behind a large command is not lost, wherever it is cut.
 func TestGuardLargeCommands(t *testing.T) {
 	var in, want bytes.Buffer
 	for i, size := range []int{5, 4096, 10, 16384, 16385, 0, 20000, 20001, 300000, 3, 100000} {
@@ -234,7 +233,7 @@ func TestGuardLargeCommands(t *testing.T) {
 	}
 }
 
-// One Wait is enough for all commands that have arrived in full, whatever they are.
+// One Wait is enough for all commands that have arrived in full.
 func TestGuardWaitsOncePerBatch(t *testing.T) {
 	conn := &scriptedConn{chunks: [][]byte{[]byte("PING 1\r\nPING 2\r\n*1\r\n$4\r\nPI"), []byte("NG\r\n*0\r\n")}}
 	g := NewGuard(conn, config.NewConnectionLimits(), nil)
@@ -250,7 +249,7 @@ func TestGuardWaitsOncePerBatch(t *testing.T) {
 	require.ErrorIs(t, g.Wait(p), io.EOF)
 }
 
-// Half a command does not make the next wait in vain, and no command is returned twice.
+// Next returns nil if Wait has not been called.
 func TestGuardNextWithoutWait(t *testing.T) {
 	g := NewGuard(&scriptedConn{}, config.NewConnectionLimits(), nil)
 	require.Nil(t, g.Next())
@@ -285,7 +284,7 @@ func TestGuardWriteAfterClose(t *testing.T) {
 	require.ErrorIs(t, err, net.ErrClosed)
 }
 
-// A client that does not read cannot keep a connection open.
+// Close does not wait for a client that does not read.
 func TestGuardCloseOfStuckConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server, client := net.Pipe()
@@ -321,7 +320,7 @@ func TestGuardIdle(t *testing.T) {
 		require.NoError(t, err)
 		limit = 0
 		err = g.Wait(p)
-		require.NoError(t, err, "the deadline is gone with the limit")
+		require.NoError(t, err, "without a limit there is no deadline")
 		limit = time.Minute
 		start := time.Now()
 		err = g.Wait(p)
@@ -330,7 +329,7 @@ func TestGuardIdle(t *testing.T) {
 	})
 }
 
-// A change of the limit reaches a Read that waits, and one that is about to.
+// Retime applies a new limit to a Wait that is running, and to one that is about to start.
 func TestGuardRetime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server, client := net.Pipe()
@@ -357,7 +356,7 @@ func TestGuardRetime(t *testing.T) {
 		limit := time.Minute
 		g := NewGuard(server, config.NewConnectionLimits(), func() time.Duration {
 			was := limit
-			limit = time.Hour // and retime sets its deadline before this Wait does
+			limit = time.Hour // Retime sets the new deadline before this Wait sets its own
 			return was
 		})
 		start := time.Now()
@@ -376,14 +375,14 @@ func TestGuardRetime(t *testing.T) {
 			ended <- err
 		}()
 		synctest.Wait()
-		g.draining.Store(true) // drain was called, and its deadline is
-		g.Retime()             // lost to this
+		g.draining.Store(true) // Drain has been called, and Retime
+		g.Retime()             // overwrites its deadline
 		require.ErrorIs(t, <-ended, io.EOF)
 		require.Zero(t, time.Since(start))
 	})
 }
 
-// A drained guard hands out what it has and ends, whether it waits or not.
+// A drained guard hands out the commands that have arrived and ends, whether or not it waits.
 func TestGuardDrain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server, client := net.Pipe()
@@ -399,7 +398,7 @@ func TestGuardDrain(t *testing.T) {
 		require.NoError(t, err)
 		err = g.Wait(p)
 		require.ErrorIs(t, err, io.EOF)
-		require.Zero(t, time.Since(start), "it waited for more")
+		require.Zero(t, time.Since(start), "Wait does not wait for more input")
 	})
 	synctest.Test(t, func(t *testing.T) {
 		server, client := net.Pipe()
@@ -416,8 +415,8 @@ func TestGuardDrain(t *testing.T) {
 	})
 }
 
-// A reply pushed from elsewhere while the guard waits is not held, not even
-// behind half a command.
+// A line pushed by another goroutine while the guard waits is sent at once, even if half a command
+// has arrived.
 func TestGuardPushWhileWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server, client := net.Pipe()
@@ -490,7 +489,7 @@ func TestGuardDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// repeatingConn is a peer that sends the same bytes again and again.
+// repeatingConn is a connection whose peer sends the same bytes repeatedly.
 type repeatingConn struct {
 	net.Conn
 	bytes []byte
@@ -505,7 +504,7 @@ func (c *repeatingConn) Read(p []byte) (int, error) {
 
 func (c *repeatingConn) Write(p []byte) (int, error) { return len(p), nil }
 
-// BenchmarkGuard hands out commands. The figure is for one command.
+// BenchmarkGuard measures the time per command that a guard hands out.
 func BenchmarkGuard(b *testing.B) {
 	const slide = "*4\r\n$8\r\nRL.SLIDE\r\n$10\r\nuser:12345\r\n$3\r\n100\r\n$3\r\n60s\r\n"
 	for _, c := range []struct {
@@ -541,9 +540,9 @@ func BenchmarkGuard(b *testing.B) {
 	}
 }
 
-// A client that is still sending when the guard ends gets its replies and then the end, not a reset
-// that loses them.
-func TestGuardAnswersBeforeItCloses(t *testing.T) {
+// A client that is still sending when the guard ends gets its replies and the end of the stream,
+// not a reset that loses them.
+func TestGuardRepliesBeforeClose(t *testing.T) {
 	for name, test := range map[string]struct {
 		end  func(*Guard)
 		more string

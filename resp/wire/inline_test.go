@@ -17,8 +17,7 @@ func splitLine(line string) (words []string, ok bool) {
 	return words, ok
 }
 
-// What Redis makes of these lines is recorded with the framings; here they
-// are taken apart to the word.
+// The replies of Redis to such lines are recorded in framings; this test checks each word.
 func TestSplitInline(t *testing.T) {
 	for _, c := range []struct {
 		line  string
@@ -52,7 +51,7 @@ func TestSplitInline(t *testing.T) {
 	}
 }
 
-// Whatever bytes words are of, there is an inline command for them.
+// Words of any bytes can be written as an inline command.
 func TestSplitInlineRoundTrip(t *testing.T) {
 	seed := rand.Uint64()
 	rnd := rand.New(rand.NewPCG(seed, 0))
@@ -73,7 +72,7 @@ func TestSplitInlineRoundTrip(t *testing.T) {
 	}
 }
 
-// quoteInline writes a word in one of the ways it can be written.
+// quoteInline quotes a word in one of the possible ways, at random.
 func quoteInline(rnd *rand.Rand, word []byte) string {
 	if rnd.IntN(2) == 0 && !strings.ContainsAny(string(word), "\\\x00\n") {
 		return "'" + strings.ReplaceAll(string(word), "'", `\'`) + "'"

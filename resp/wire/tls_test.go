@@ -13,15 +13,15 @@ import (
 	"rlserver/resp/config"
 )
 
-// A client that does not complete the handshake is closed after ten seconds, or earlier if it would
-// have had to authenticate by then, however it sends its bytes.
-func TestStalledHandshakesEnd(t *testing.T) {
+// A client that does not complete the handshake is closed after ten seconds, or at preauth-timeout
+// if that is shorter, however it sends its bytes.
+func TestStalledHandshakesTimeOut(t *testing.T) {
 	for name, test := range map[string]struct {
 		login, want time.Duration
-		send        []byte // one byte each second, before silence
+		send        []byte // one byte per second, then nothing
 	}{
 		"nothing":               {0, HandshakeTime, nil},
-		"bytes without end":     {0, HandshakeTime, append([]byte{0x16, 0x03, 0x01, 0x02, 0x00}, make([]byte, 99)...)},
+		"a byte per second":     {0, HandshakeTime, append([]byte{0x16, 0x03, 0x01, 0x02, 0x00}, make([]byte, 99)...)},
 		"late preauth-timeout":  {time.Minute, HandshakeTime, nil},
 		"early preauth-timeout": {3 * time.Second, 3 * time.Second, []byte{0x16, 0x03}},
 	} {

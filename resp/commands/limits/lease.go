@@ -106,7 +106,7 @@ const (
 )
 
 var errRule = engine.Error("ERR syntax error: a rule is a key and " + rule.Forms(", ", " or ", true) +
-	"; behind the rules may stand COST cost and WAIT timeout")
+	"; COST cost and WAIT timeout may follow the rules")
 
 // all handles RL.ALL rule [rule ...] [COST cost] [WAIT timeout].
 func all(c *command.Call) error {

@@ -31,7 +31,7 @@ func TestSlidingWindow(t *testing.T) {
 	assert.Equal(t, "*5 :1 :2 :0 :0 :1000", r.Do("RL.SLIDE k 2 1s"))
 }
 
-func TestWaitIsForCallsThatFitInTime(t *testing.T) {
+func TestWaitOnlyIfTheTimeoutSuffices(t *testing.T) {
 	r := commandtest.New(t)
 	check(t, r, [][2]string{
 		{"RL.SLIDE k 1 1s", "*5 :1 :1 :0 :0 :1000"},

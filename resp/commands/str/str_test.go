@@ -17,7 +17,7 @@ func check(t *testing.T, r *commandtest.Runner, calls [][2]string) {
 	}
 }
 
-func TestSetAndItsConditions(t *testing.T) {
+func TestSetConditions(t *testing.T) {
 	check(t, commandtest.New(t), [][2]string{
 		{"SET k a NX", "+OK"},
 		{"SET k b NX", "$-1"},

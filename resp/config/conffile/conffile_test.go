@@ -33,7 +33,7 @@ func TestSplit(t *testing.T) {
 	}
 }
 
-// write writes files to a directory of the test and makes it the current one.
+// write writes files to a temporary directory and makes it the current one.
 func write(t *testing.T, files map[string]string) {
 	t.Chdir(t.TempDir())
 	for name, text := range files {
@@ -41,7 +41,7 @@ func write(t *testing.T, files map[string]string) {
 	}
 }
 
-func TestReadNamesFilesAndLines(t *testing.T) {
+func TestReadReportsFileAndLine(t *testing.T) {
 	write(t, map[string]string{
 		"a.conf": "\ufeff# comment\n\nPort 6379\r\ninclude b.conf\ninclude none*.conf\n  save 60 1\n",
 		"b.conf": "timeout 1",
@@ -66,8 +66,8 @@ func TestReadNamesFilesAndLines(t *testing.T) {
 	}
 }
 
-// Files that include each other, or many times, are an error and do not run for long.
-func TestIncludesAreBounded(t *testing.T) {
+// Files that include each other, or are included too often, are an error, found quickly.
+func TestIncludesAreLimited(t *testing.T) {
 	files := map[string]string{"x0.conf": "", "a.conf": "include b.conf\n", "b.conf": "include ./a.conf\n"}
 	for i := range 30 {
 		files[fmt.Sprintf("x%d.conf", i+1)] = strings.Repeat(fmt.Sprintf("include x%d.conf\n", i), 2)
@@ -123,7 +123,7 @@ func FuzzQuote(f *testing.F) {
 	})
 }
 
-// FuzzRewrite checks that what is written is read back, whatever the file had before.
+// FuzzRewrite checks that a rewritten setting is read back, whatever the file held before.
 func FuzzRewrite(f *testing.F) {
 	f.Add("# x\nport 1\n\nsave 1 2\nsave \"\n", "7000")
 	f.Fuzz(func(t *testing.T, text, value string) {
