@@ -19,7 +19,7 @@ var slide = algorithm{
 		p.answer, p.repeated = tx.decideSlide(p.object, rules, cost, p.limit.ID)
 		p.trim = tx.lapsed(rules)
 		if !p.answer.Allowed {
-			p.answer = tx.slideUntilGone(p.object, rules, cost, p.answer)
+			tx.endSlideWithKey(&p.answer, p.object, rules, cost)
 		}
 		return nil
 	},
@@ -54,11 +54,14 @@ func (tx *Tx) Slide(k Key, rules []limit.Window, cost int64, id []byte) (limit.D
 	}
 	if !d.Allowed || cost == 0 || repeated {
 		by := rule.Rule{Kind: rule.Slide, Slide: rules[d.Index]}
-		return tx.note(k, &by, o, false, cost, tx.slideUntilGone(o, rules, cost, d), false), nil
+		tx.endSlideWithKey(&d, o, rules, cost)
+		tx.note(k, &by, o, false, cost, &d, false)
+		return d, nil
 	}
 	fresh := o == nil
 	o = tx.recordSlide(k, o, id, tx.lapsed(rules), cost, limit.After(tx.now, d.ResetAfter))
-	return tx.note(k, nil, o, fresh, cost, d, false), nil
+	tx.note(k, nil, o, fresh, cost, &d, false)
+	return d, nil
 }
 
 // decideSlide leaves the log that it has decided about in tx.log.
@@ -206,18 +209,18 @@ func (l *hitLog) After(t float64) int {
 	return l.after
 }
 
-// slideUntilGone is untilGone for the windows over tx.log. If the key expires before several of
+// endSlideWithKey is endWithKey for the windows over tx.log. If the key expires before several of
 // them admit, these wait equally long, and the answer is about the first.
-func (tx *Tx) slideUntilGone(o object.Object, rules []limit.Window, cost int64, d limit.Decision) limit.Decision {
-	answer := tx.untilGone(o, d)
-	if answer.RetryAfter == d.RetryAfter {
-		return answer
+func (tx *Tx) endSlideWithKey(d *limit.Decision, o object.Object, rules []limit.Window, cost int64) {
+	before := d.RetryAfter
+	tx.endWithKey(d, o)
+	if d.RetryAfter == before {
+		return
 	}
 	for i := range rules[:d.Index] {
-		if one := limit.DecideAll(rules[i:i+1], &tx.log, tx.now, cost); one.RetryAfter >= answer.RetryAfter {
-			answer.Limit, answer.Remaining, answer.Index = one.Limit, one.Remaining, i
+		if one := limit.DecideAll(rules[i:i+1], &tx.log, tx.now, cost); one.RetryAfter >= d.RetryAfter {
+			d.Limit, d.Remaining, d.Index = one.Limit, one.Remaining, i
 			break
 		}
 	}
-	return answer
 }

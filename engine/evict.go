@@ -196,14 +196,13 @@ func (v *evictor) visit(sh *shard, o object.Object) {
 }
 
 // note records what a rule has decided for a key: its pressure, and whether it was denied. o is
-// what the key holds after the call, nil for nothing; fresh: it is new. It returns the decision. In
-// a dry run a denial is not counted, but the waiter needs the key to stay. A policy in SHADOW
-// denies nothing.
+// what the key holds after the call, nil for nothing; fresh: it is new. In a dry run a denial is not
+// counted, but the waiter needs the key to stay. A policy in SHADOW denies nothing.
 func (tx *Tx) note(
-	k Key, by *rule.Rule, o object.Object, fresh bool, cost int64, d limit.Decision, shadow bool,
-) limit.Decision {
+	k Key, by *rule.Rule, o object.Object, fresh bool, cost int64, d *limit.Decision, shadow bool,
+) {
 	if tx.dryRun && d.Allowed {
-		return d
+		return
 	}
 	if o != nil {
 		s := o.Pressure().After(d, fresh)
@@ -215,7 +214,6 @@ func (tx *Tx) note(
 	if !d.Allowed && cost > 0 && !shadow && !tx.dryRun {
 		tx.e.shardOf(k).denied.Add(tx.db, k.Hash, k.Name, by)
 	}
-	return d
 }
 
 // Denied notes that a call on a key was denied that no limiter here has decided: RL.TOP counts it,

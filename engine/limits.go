@@ -38,30 +38,31 @@ func (tx *Tx) Decide(l *Limit, cost int64) (limit.Decision, error) {
 	if err := a.decide(tx, p, cost); err != nil {
 		return limit.Decision{}, err
 	}
-	d := p.answer
+	d, fresh := &p.answer, false
 	switch {
 	case a.id == namesHits && cost > effect.MaxHits && d.RetryAfter != limit.Never && !p.repeated:
 		return limit.Decision{}, ErrTooManyHits
 	case !d.Allowed || cost == 0 || p.repeated:
-		return tx.note(l.Key, &l.Rule, o, false, cost, tx.untilGone(o, d), false), nil
+		tx.endWithKey(d, o)
+	default:
+		fresh = o == nil
+		o = tx.recordPart(p, cost)
 	}
-	fresh := o == nil
-	o = tx.recordPart(p, cost)
-	return tx.note(l.Key, &l.Rule, o, fresh, cost, d, false), nil
+	tx.note(l.Key, &l.Rule, o, fresh, cost, d, false)
+	return *d, nil
 }
 
-// untilGone corrects an answer for a key that expires before its limiter is free: after a call with
-// a shorter rule, or EXPIRE, has set the deadline.
-func (tx *Tx) untilGone(o object.Object, d limit.Decision) limit.Decision {
+// endWithKey corrects an answer for a key that expires before its limiter is free: after a call
+// with a shorter rule, or EXPIRE, has set the deadline.
+func (tx *Tx) endWithKey(d *limit.Decision, o object.Object) {
 	at := goneAt(o)
 	if at == math.MaxInt64 {
-		return d
+		return
 	}
 	d.ResetAfter = min(d.ResetAfter, at-tx.now)
 	if d.RetryAfter > 0 {
 		d.RetryAfter = min(d.RetryAfter, at-tx.now)
 	}
-	return d
 }
 
 // goneAt returns when a key expires; math.MaxInt64 if it does not, or is missing.
@@ -143,9 +144,9 @@ func (tx *Tx) all(limits []Limit, cost int64, shadow bool) (limit.Decision, erro
 		o, k, by := p.object, p.limit.Key, &limits[p.answer.Index].Rule
 		switch {
 		case answer.Allowed && cost > 0:
-			tx.note(k, by, tx.recordPart(p, cost), o == nil, cost, p.answer, shadow)
+			tx.note(k, by, tx.recordPart(p, cost), o == nil, cost, &p.answer, shadow)
 		case !p.answer.Allowed:
-			tx.note(k, by, o, false, cost, p.answer, shadow)
+			tx.note(k, by, o, false, cost, &p.answer, shadow)
 		}
 	}
 	return answer, nil
@@ -221,7 +222,7 @@ func (tx *Tx) decidePart(p *part, cost int64) error {
 	}
 	p.answer.Index = tx.limitAt(p, p.answer.Index)
 	if !p.answer.Allowed || cost == 0 || p.repeated {
-		p.answer = tx.untilGone(p.object, p.answer)
+		tx.endWithKey(&p.answer, p.object)
 	}
 	return nil
 }

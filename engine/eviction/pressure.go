@@ -8,7 +8,7 @@ import "rlserver/engine/limit"
 type Pressure uint8
 
 // After is the pressure after one more decision. fresh: it is the first.
-func (s Pressure) After(d limit.Decision, fresh bool) Pressure {
+func (s Pressure) After(d *limit.Decision, fresh bool) Pressure {
 	switch {
 	case !d.Allowed && d.RetryAfter != limit.Never:
 		return Denying

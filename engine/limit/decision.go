@@ -15,9 +15,7 @@ const (
 // Decision is the answer to one call. All durations are in milliseconds from the call's now,
 // rounded up, and saturate at math.MaxInt64.
 type Decision struct {
-	Allowed bool
-
-	// Limit is the limit that the answer speaks of.
+	// Limit is the limit that the answer is about.
 	Limit int64
 
 	// Remaining is how many hits could still be admitted now, after this call: 0 to Limit.
@@ -31,20 +29,22 @@ type Decision struct {
 	// now.
 	ResetAfter int64
 
-	// Free reports of a call that is Allowed that it takes nothing from others: the lease that it
-	// renews or the hits of its id are there.
-	Free bool
-
-	// ShadowDenied reports of a call that is Allowed that a policy in SHADOW mode denied it.
-	ShadowDenied bool
-
-	// Delay is how long an admitted call is to wait before it goes ahead, if it is held against a
-	// bucket that paces.
+	// Delay is how long an admitted call waits before it goes ahead, if a bucket paces it.
 	Delay int64
 
-	// Index is that of the rule that the answer speaks of where a call is held against several
-	// (DecideAll); 0 otherwise.
+	// Index is that of the rule that the answer is about if there are several (DecideAll);
+	// 0 otherwise.
 	Index int
+
+	Allowed bool
+
+	// Free reports that a call is Allowed and takes nothing from others: the lease that it renews,
+	// or the hits of its id, exist already.
+	Free bool
+
+	// ShadowDenied reports that a call is Allowed only because the policy that denied it is in
+	// SHADOW mode.
+	ShadowDenied bool
 }
 
 // forever is the time that saturated arithmetic stops at.

@@ -63,9 +63,24 @@ func AppendHeader(b []byte, kind byte, n int64) []byte {
 	if 0 <= n && n <= 9 { // most of the numbers in a decision
 		return append(b, kind, '0'+byte(n), '\r', '\n')
 	}
-	b = append(b, kind)
-	b = strconv.AppendInt(b, n, 10)
-	return append(b, '\r', '\n')
+	if n < 10 || n >= 1e9 {
+		b = append(b, kind)
+		b = strconv.AppendInt(b, n, 10)
+		return append(b, '\r', '\n')
+	}
+	// Nearly all other numbers: written in place from the last digit on.
+	end := len(b) + len("$1")
+	for bound := int64(10); n >= bound; bound *= 10 {
+		end++
+	}
+	b = append(b, "$123456789\r\n"...)[:end+len("\r\n")]
+	b[end], b[end+1] = '\r', '\n'
+	for rest := uint32(n); rest > 0; rest /= 10 {
+		end--
+		b[end] = '0' + byte(rest%10)
+	}
+	b[end-1] = kind
+	return b
 }
 
 // Integer appends an integer.
