@@ -25,7 +25,7 @@ func (n *Node) balance(ctx context.Context) {
 		}
 		if number, to := n.misplaced(); to != "" {
 			within, cancel := context.WithTimeout(ctx, n.options.Timeout)
-			if err := n.Group(number).HandOver(within, to); err != nil {
+			if err := n.Group(number).HandOver(within, to, "it should lead the group"); err != nil {
 				n.log.Debug("a group was not handed over", "group", number, "to", to, "error", err)
 			} else {
 				n.log.Info("handed a group over to the node that should lead it", "group", number, "to", to)

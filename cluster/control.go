@@ -25,6 +25,7 @@ type Greeting struct {
 type Report struct {
 	Node  string
 	Leads map[int]uint64 // terms, by group
+	Last  map[int]uint64 // the ends of the logs of these groups
 	// the policies, from the node that leads group 0
 	HasPolicies bool
 	Policies    []Policy

@@ -298,13 +298,13 @@ func (n *Node) gossip(ctx context.Context) {
 // report returns which groups this node leads.
 func (n *Node) report() Report {
 	groups := n.groups()
-	r := Report{Node: n.self.Name, Leads: make(map[int]uint64)}
+	r := Report{Node: n.self.Name, Leads: make(map[int]uint64), Last: make(map[int]uint64)}
 	for i, g := range groups {
 		if g == nil {
 			continue
 		}
 		if st := g.Status(); st.Leads {
-			r.Leads[i] = st.Term
+			r.Leads[i], r.Last[i] = st.Term, st.Last
 		}
 	}
 	r.Policies, r.HasPolicies = n.ownPolicies()
@@ -318,6 +318,11 @@ func (n *Node) heard(r Report) {
 	}
 	if r.HasPolicies {
 		n.copyPolicies(r.Policies)
+	}
+	for i, last := range r.Last {
+		if g := n.Group(i); g != nil {
+			g.HeardLast(last)
+		}
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()

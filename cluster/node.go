@@ -221,14 +221,14 @@ func (n *Node) Close() error {
 	return err
 }
 
-// HandOver makes other nodes lead the groups that this one leads.
-func (n *Node) HandOver(ctx context.Context) error {
+// HandOver makes other nodes lead the groups that this one leads. why is for the log.
+func (n *Node) HandOver(ctx context.Context, why string) error {
 	groups := n.groups()
 	var work sync.WaitGroup
 	errs := make([]error, len(groups))
 	for i, g := range groups {
 		if g != nil {
-			work.Go(func() { errs[i] = g.HandOver(ctx, "") })
+			work.Go(func() { errs[i] = g.HandOver(ctx, "", why) })
 		}
 	}
 	work.Wait()

@@ -205,7 +205,7 @@ func TestANodeThatLeavesHandsOver(t *testing.T) {
 	f.settled()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	f.nodes[0].HandOver(ctx)
+	f.nodes[0].HandOver(ctx, "a test")
 	f.stop(0)
 	f.settled()
 	for g := range f.nodes[1].Map().Groups() {
@@ -339,7 +339,7 @@ func TestEachNodeComesToLeadItsGroups(t *testing.T) {
 	})
 	for _, n := range f.nodes {
 		for g := range n.Map().Groups() {
-			assert.Zero(t, n.Group(g).Rebuilds.Load(), "nothing is rebuilt for that")
+			assert.Zero(t, n.Group(g).Figures().Rebuilds, "nothing is rebuilt for that")
 		}
 	}
 }

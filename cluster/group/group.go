@@ -49,12 +49,9 @@ type Group struct {
 
 	quit, done chan struct{}
 
-	counters
-}
-
-// counters are what a group counts.
-type counters struct {
-	Elections, Rebuilds, Snapshots atomic.Int64
+	leadership leadership
+	lag        lag
+	counters   counters
 }
 
 // running is raft on a group's files. A rebuild replaces it.
@@ -87,6 +84,7 @@ func Open(o Options, members []string) (*Group, error) {
 		options: o, log: o.Log.With("group", o.Number), time: newTimeline(o.Clock),
 		changed: make(chan struct{}), quit: make(chan struct{}), done: make(chan struct{}),
 	}
+	g.leadership.since = time.Now()
 	run, err := g.open(members)
 	if err != nil {
 		return nil, err
@@ -110,7 +108,7 @@ func (g *Group) config(notify chan<- bool) *raft.Config {
 	c.ShutdownOnRemove = false
 	c.NoLegacyTelemetry = true
 	c.NotifyCh = notify
-	c.Logger = &logger{to: g.log}
+	c.Logger = &logger{to: g.log, said: g.leadership.said}
 	return c
 }
 
@@ -142,13 +140,19 @@ func (g *Group) open(members []string) (run *running, err error) {
 		}, MaxPool: 2, Timeout: g.options.Timeout / 4, Logger: config.Logger,
 	})
 	if err = g.bootstrap(run, config, members); err == nil {
-		run.raft, err = raft.NewRaft(config, run.fsm, run.files.cache, run.files.log, run.files.snapshots, run.trans)
+		run.raft, err = raft.NewRaft(config, run.fsm, notedStore{run.files.cache, &g.leadership}, run.files.log,
+			run.files.snapshots, transport{run.trans, &g.leadership})
 	}
 	if err != nil {
 		run.trans.Close()
 		run.files.log.Close()
 		return nil, fmt.Errorf("group %d cannot be opened: %w", g.options.Number, err)
 	}
+	// the filter is called in order, by raft's own goroutine; a channel might lose something
+	run.raft.RegisterObserver(raft.NewObserver(nil, false, func(o *raft.Observation) bool {
+		g.leadership.observe(g, o)
+		return false
+	}))
 	run.started.Store(run.raft)
 	run.ended = make(chan struct{})
 	// only the first future waits until all has ended
@@ -215,7 +219,7 @@ func (g *Group) Close() error {
 	g.mu.Unlock()
 	close(g.quit)
 	<-g.done
-	return g.running.Load().close(errors.New("the node stops"))
+	return g.running.Load().close(errStopping)
 }
 
 // manage follows leadership and replaces what is spoiled, until Close.
@@ -239,24 +243,33 @@ func (g *Group) manage() {
 func (g *Group) follow(run *running) (rebuild bool) {
 	second := time.NewTicker(time.Second)
 	defer second.Stop()
-	leads := false
+	term := uint64(0) // in which this node leads; 0: it does not
+	lost := func(why string) {
+		if term != 0 {
+			g.log.Info("this node does not lead the group any more", "term", term, "because", why)
+			term = 0
+		}
+	}
 	for {
 		r := run.fsm.replica.Load()
 		select {
 		case <-g.quit:
+			lost(errStopping.Error())
 			return false
 		case <-run.fresh:
 		case <-r.ruin:
 			if r == run.fsm.replica.Load() && run.fault.Load() == nil {
+				lost(g.leadership.lost(g.options.Timeout / 2))
 				g.log.Info("rebuilding the state from the log", "because", r.why())
 				return true
 			}
-		case leads = <-run.notify:
+		case leads := <-run.notify:
 			if leads {
-				g.claim(run)
+				term = g.claim(run)
 			} else {
 				r.end(errors.New("another node leads or may lead"))
 				g.noteChange()
+				lost(g.leadership.lost(g.options.Timeout / 2))
 			}
 		case <-second.C:
 			g.tick(run)
@@ -265,19 +278,18 @@ func (g *Group) follow(run *running) (rebuild bool) {
 }
 
 // claim begins to serve: when its entry is applied, everything before it is, and the leadership has
-// a term that entries are checked against.
-func (g *Group) claim(run *running) {
-	g.Elections.Add(1)
+// a term that entries are checked against. It returns the term, 0 if this node does not serve.
+func (g *Group) claim(run *running) (term uint64) {
 	r := run.fsm.replica.Load()
 	entry := make([]byte, headerSize)
 	header{kind: entryClaim, proposer: r.id, first: 1}.put(entry)
 	f := run.raft.ApplyLog(raft.Log{Data: entry}, 0)
 	if f.Error() != nil {
-		return // leadership has ended: run.notify says so
+		return 0 // leadership has ended: run.notify says so
 	}
 	c, ok := f.Response().(claimed)
 	if !ok || r != run.fsm.replica.Load() {
-		return
+		return 0
 	}
 	p := &Partition{
 		Replica: r, Group: g.options.Number, Clock: g.time.begin(g.options.AskTime), term: c.term,
@@ -286,12 +298,13 @@ func (g *Group) claim(run *running) {
 	if g.options.Begun != nil {
 		g.options.Begun(p)
 	}
-	if r.lead(p) {
-		g.log.Info("this node leads the group", "term", c.term)
-		g.noteChange()
-	} else {
+	if !r.lead(p) {
 		close(p.ended)
+		return 0
 	}
+	g.log.Info("this node leads the group", "term", c.term, "because", g.leadership.gained(g.options.Node))
+	g.noteChange()
+	return c.term
 }
 
 // tick is called each second.
@@ -300,6 +313,9 @@ func (g *Group) tick(run *running) {
 	if p := r.leading.Load(); p != nil {
 		p.Clock.Check()
 		r.beat()
+		g.lag.note(run.raft.LastIndex(), time.Now())
+	} else {
+		g.leadership.warn(g)
 	}
 	if run.fsm.logBytes.Load() >= g.options.snapshotBytes {
 		run.work.Add(1)
@@ -314,11 +330,12 @@ func (g *Group) tick(run *running) {
 func (g *Group) snapshot(run *running) error {
 	switch err := run.await(run.raft.Snapshot()); {
 	case err == nil:
-		g.Snapshots.Add(1)
+		g.counters.snapshots.Add(1)
 		return nil
 	case errors.Is(err, raft.ErrNothingNewToSnapshot):
 		return nil
 	default:
+		g.counters.failedSnapshots.Add(1)
 		g.log.Warn("the snapshot has failed and is tried again", "error", err)
 		return err
 	}
@@ -332,7 +349,7 @@ func (g *Group) Snapshot() error { return g.snapshot(g.running.Load()) }
 func (g *Group) rebuild(old *running) {
 	g.noteChange()
 	start := time.Now()
-	g.Rebuilds.Add(1)
+	g.counters.rebuilds.Add(1)
 	if err := old.close(errors.New("being rebuilt")); err != nil {
 		g.log.Warn("the replica was not closed in order", "error", err)
 	}
@@ -459,8 +476,8 @@ func (g *Group) Await(ctx context.Context) (*Partition, error) {
 }
 
 // HandOver makes another node lead, if this one does: it waits until nothing is on its way, so that
-// nothing has to be rebuilt. to names the node; "": any.
-func (g *Group) HandOver(ctx context.Context, to string) error {
+// nothing has to be rebuilt. to names the node; "": any. why is for the log.
+func (g *Group) HandOver(ctx context.Context, to, why string) error {
 	run := g.running.Load()
 	r := run.fsm.replica.Load()
 	if !r.Leads() {
@@ -477,11 +494,17 @@ func (g *Group) HandOver(ctx context.Context, to string) error {
 		}
 	}
 	g.noteChange()
+	g.leadership.setHanded("handed over to " + cmp.Or(to, "another node") + ": " + why)
 	var err error
 	if to == "" {
 		err = run.await(run.raft.LeadershipTransfer())
 	} else {
 		err = run.await(run.raft.LeadershipTransferToServer(raft.ServerID(to), raft.ServerAddress(to)))
+	}
+	if err == nil {
+		g.counters.handOvers.Add(1)
+	} else {
+		g.leadership.setHanded("")
 	}
 	if err != nil && run.raft.State() == raft.Leader {
 		g.claim(run) // nobody else can: go on

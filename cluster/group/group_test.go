@@ -42,6 +42,7 @@ type trio struct {
 
 	snapshotBytes int64
 	sync          bool
+	log           *slog.Logger
 }
 
 type node struct {
@@ -61,7 +62,7 @@ func testLog() *slog.Logger {
 }
 
 func newTrio(t testing.TB) *trio {
-	tr := &trio{t: t, dir: t.TempDir(), cut: make(map[int]bool), conns: make(map[net.Conn][2]int)}
+	tr := &trio{t: t, dir: t.TempDir(), cut: make(map[int]bool), conns: make(map[net.Conn][2]int), log: testLog()}
 	for i := range names {
 		n := &node{trio: tr, i: i}
 		l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -86,7 +87,7 @@ func (n *node) start() {
 	n.group, err = Open(Options{
 		Node: names[n.i], Dir: fmt.Sprint(n.trio.dir, "/", n.i), Sync: n.trio.sync,
 		Timeout: timeout, Engine: engine.Options{},
-		Clock: clock.System(), Log: testLog().With("node", names[n.i]),
+		Clock: clock.System(), Log: n.trio.log.With("node", names[n.i]),
 		Layer:         func() Layer { return &cuttable{n.port.Layer(0), n} },
 		snapshotBytes: n.trio.snapshotBytes,
 	}, names)
@@ -315,7 +316,7 @@ func TestALeaderThatIsCutOffAdmitsNothingAndIsRebuilt(t *testing.T) {
 	assert.True(t, allowed, "the other side has not seen it")
 	tr.heal()
 	tr.agree()
-	assert.Equal(t, int64(1), old.group.Rebuilds.Load())
+	assert.Equal(t, int64(1), old.group.Figures().Rebuilds)
 	assert.Equal(t, int64(2), used(old.group.running.Load().fsm.replica.Load(), "k"))
 }
 
@@ -347,7 +348,7 @@ func TestLeadershipThatIsHandedOverRebuildsNothing(t *testing.T) {
 		require.NoError(t, err)
 		require.True(t, allowed, i)
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
-		err = leader.group.HandOver(ctx, "")
+		err = leader.group.HandOver(ctx, "", "a test")
 		cancel()
 		if err == nil {
 			seen[tr.leader(leader.i).i] = true
@@ -355,7 +356,7 @@ func TestLeadershipThatIsHandedOverRebuildsNothing(t *testing.T) {
 	}
 	tr.agree()
 	for _, n := range tr.nodes {
-		assert.Zero(t, n.group.Rebuilds.Load())
+		assert.Zero(t, n.group.Figures().Rebuilds)
 		assert.Equal(t, int64(4), used(n.group.running.Load().fsm.replica.Load(), "k"))
 	}
 	assert.NotEmpty(t, seen)
@@ -474,7 +475,7 @@ func TestNothingIsAdmittedTwice(t *testing.T) {
 			groups[leader.i].Store(leader.group)
 		case 2:
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
-			leader.group.HandOver(ctx, "")
+			leader.group.HandOver(ctx, "", "a test")
 			cancel()
 		}
 	}
@@ -498,8 +499,8 @@ func TestNothingIsAdmittedTwice(t *testing.T) {
 		total.Load(),
 		admitted,
 		lost,
-		tr.nodes[0].group.Rebuilds.Load(),
-		tr.nodes[1].group.Rebuilds.Load(),
-		tr.nodes[2].group.Rebuilds.Load(),
+		tr.nodes[0].group.Figures().Rebuilds,
+		tr.nodes[1].group.Figures().Rebuilds,
+		tr.nodes[2].group.Figures().Rebuilds,
 	)
 }

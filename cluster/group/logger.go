@@ -15,6 +15,7 @@ type logger struct {
 	to   *slog.Logger
 	name string
 	args []any
+	said func(message string)
 }
 
 var levels = map[hclog.Level]slog.Level{
@@ -23,6 +24,7 @@ var levels = map[hclog.Level]slog.Level{
 }
 
 func (l *logger) Log(level hclog.Level, msg string, args ...any) {
+	l.said(msg)
 	l.to.Log(context.Background(), levels[level], "raft: "+msg, append(args, l.args...)...)
 }
 
@@ -44,10 +46,10 @@ func (l *logger) IsError() bool { return l.enabled(hclog.Error) }
 
 func (l *logger) ImpliedArgs() []any { return l.args }
 func (l *logger) With(args ...any) hclog.Logger {
-	return &logger{l.to, l.name, append(append([]any(nil), l.args...), args...)}
+	return &logger{l.to, l.name, append(append([]any(nil), l.args...), args...), l.said}
 }
 func (l *logger) Name() string                        { return l.name }
-func (l *logger) Named(name string) hclog.Logger      { return &logger{l.to, name, l.args} }
+func (l *logger) Named(name string) hclog.Logger      { return &logger{l.to, name, l.args, l.said} }
 func (l *logger) ResetNamed(name string) hclog.Logger { return l.Named(name) }
 func (l *logger) SetLevel(hclog.Level)                {}
 func (l *logger) GetLevel() hclog.Level               { return hclog.Debug }

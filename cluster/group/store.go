@@ -25,7 +25,7 @@ const (
 // files are the stores of a group in its folder: log, terms and votes, snapshots.
 type files struct {
 	log       *wal.WAL
-	cache     raft.LogStore
+	cache     *raft.LogCache
 	snapshots *raft.FileSnapshotStore
 }
 

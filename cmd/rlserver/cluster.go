@@ -267,11 +267,13 @@ func (c *clusterParts) View() (v command.ClusterView) {
 }
 
 // HandOver implements resp.Cluster.
-func (c *clusterParts) HandOver(ctx context.Context) error { return c.node.HandOver(ctx) }
+func (c *clusterParts) HandOver(ctx context.Context) error {
+	return c.node.HandOver(ctx, "CLUSTER FAILOVER")
+}
 
 // handOver is HandOver at the end of the server.
 func (c *clusterParts) handOver(ctx context.Context) {
-	if err := c.node.HandOver(ctx); err != nil {
+	if err := c.node.HandOver(ctx, "the node stops"); err != nil {
 		c.p.log.Warn("not all groups were handed over: their other nodes elect leaders", "error", err)
 	}
 }

@@ -1,0 +1,124 @@
+package group
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// Figures are the state of a group on this node, and what its replica has counted.
+type Figures struct {
+	Status
+	Role       string // leader, follower, candidate or broken
+	LagEntries uint64 // entries of the leader's log that this replica has not applied
+	// LagTime is for how long the oldest of them is missing or, while no leader is heard, for how
+	// long that is so.
+	LagTime time.Duration
+	Counts
+}
+
+// Counts are what a replica counts, since the start of the node.
+type Counts struct {
+	ElectionsCalled int64 // by this node
+	ElectionsWon    int64
+	LeaderChanges   int64 // how often this node has learned of another leader
+	HandOvers       int64 // of leadership by this node
+	Rebuilds        int64 // of the engine, after what it had decided was not agreed on
+	Snapshots       int64
+	FailedSnapshots int64
+}
+
+type counters struct {
+	electionsCalled, electionsWon, leaderChanges, handOvers, rebuilds, snapshots, failedSnapshots atomic.Int64
+}
+
+func (c *counters) snapshot() Counts {
+	return Counts{
+		ElectionsCalled: c.electionsCalled.Load(), ElectionsWon: c.electionsWon.Load(),
+		LeaderChanges: c.leaderChanges.Load(), HandOvers: c.handOvers.Load(), Rebuilds: c.rebuilds.Load(),
+		Snapshots: c.snapshots.Load(), FailedSnapshots: c.failedSnapshots.Load(),
+	}
+}
+
+// Figures returns the figures of the group on this node.
+func (g *Group) Figures() Figures {
+	f := Figures{Status: g.Status(), Counts: g.counters.snapshot()}
+	run := g.running.Load()
+	switch {
+	case f.Fault != nil:
+		f.Role = "broken"
+	case f.Leads:
+		f.Role = "leader"
+	case run.raft.State() == raft.Follower:
+		f.Role = "follower"
+	default:
+		f.Role = "candidate" // or elected, and not serving yet
+	}
+	now := time.Now()
+	f.LagEntries, f.LagTime = g.lag.behind(f.Last, f.Applied, now)
+	if f.Leader == "" {
+		f.LagTime = max(f.LagTime, g.leadership.without(now))
+	}
+	return f
+}
+
+// HeardLast notes the index of the last entry in the log of the node that leads.
+func (g *Group) HeardLast(index uint64) { g.lag.note(index, time.Now()) }
+
+// lag measures how far a replica is behind its leader. A mark is where the leader's log ended at a
+// time: it is removed when the replica has applied so much.
+type lag struct {
+	mu    sync.Mutex
+	last  uint64 // the latest mark's index
+	marks []mark // in order
+}
+
+type mark struct {
+	index uint64
+	at    time.Time
+}
+
+// mostMarks is how many marks are kept; further ones replace the last.
+const mostMarks = 64
+
+func (l *lag) note(index uint64, now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if index <= l.last {
+		return
+	}
+	l.last = index
+	if n := len(l.marks); n == mostMarks {
+		l.marks[n-1].index = index
+	} else {
+		l.marks = append(l.marks, mark{index, now})
+	}
+}
+
+// reset forgets the marks: the log of another leader may be shorter.
+func (l *lag) reset() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.last, l.marks = 0, nil
+}
+
+// behind returns how many entries are missing and for how long the oldest is. last is the end of
+// the replica's own log.
+func (l *lag) behind(last, applied uint64, now time.Time) (entries uint64, since time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	done := 0
+	for done < len(l.marks) && l.marks[done].index <= applied {
+		done++
+	}
+	l.marks = append(l.marks[:0], l.marks[done:]...)
+	if len(l.marks) > 0 {
+		since = now.Sub(l.marks[0].at)
+	}
+	if last = max(last, l.last); last > applied {
+		entries = last - applied
+	}
+	return entries, since
+}

@@ -1,0 +1,180 @@
+package group
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// leadership is what a replica notes about who leads its group and why that has changed. A line of
+// the log and the figures are made of it.
+type leadership struct {
+	mu       sync.Mutex
+	leader   string    // "": none is known
+	previous string    // the one before; "": none was known since the start
+	since    time.Time // when leader became what it is
+	// for how long the leader was not heard when the last election was called
+	silence time.Duration
+	asked   bool   // the leader has asked this node to take over
+	handed  string // to whom this node hands the group over, and why; "": it does not
+	cutOff  bool   // fewer than a majority have answered this node while it led
+	disk    error  // why the last entry could not be stored; nil: it was
+	warned  bool   // the log says that there is no leader
+}
+
+// observe notes what raft does. It is called by raft's own goroutine, in order.
+func (l *leadership) observe(g *Group, o *raft.Observation) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch data := o.Data.(type) {
+	case raft.LeaderObservation:
+		l.lead(g, string(data.LeaderID))
+	case raft.RaftState:
+		switch data {
+		case raft.Candidate:
+			g.counters.electionsCalled.Add(1)
+			l.silence = time.Since(o.Raft.LastContact())
+			if o.Raft.LastContact().IsZero() {
+				l.silence = time.Since(l.since)
+			}
+		case raft.Leader:
+			g.counters.electionsWon.Add(1)
+			l.cutOff, l.disk, l.handed = false, nil, ""
+		}
+	}
+}
+
+// lead notes who leads.
+func (l *leadership) lead(g *Group, name string) {
+	if l.leader == name {
+		return
+	}
+	if l.leader != "" {
+		l.previous = l.leader
+	}
+	l.leader, l.since = name, time.Now()
+	g.lag.reset()
+	if name == "" {
+		return
+	}
+	g.counters.leaderChanges.Add(1)
+	if name != g.options.Node {
+		g.log.Debug("another node leads the group", "leader", name)
+	}
+	if l.warned {
+		l.warned = false
+		g.log.Info("the group has a leader again", "leader", name)
+	}
+}
+
+// warn logs that no leader is known for longer than elections take, once until there is one.
+func (l *leadership) warn(g *Group) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.leader == "" && !l.warned && time.Since(l.since) > 5*g.options.Timeout {
+		l.warned = true
+		g.log.Warn("the group has no leader that this node hears: its calls are refused", "before", l.previous,
+			"for", time.Since(l.since).Round(time.Millisecond))
+	}
+}
+
+// gained returns why this node leads.
+func (l *leadership) gained(node string) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch l.previous {
+	case "":
+		return "the group had no leader"
+	case node:
+		return "no other node has led since this one did"
+	}
+	if l.asked {
+		return fmt.Sprintf("node %s has handed it over", l.previous)
+	}
+	return fmt.Sprintf("no word from node %s for %v", l.previous, l.silence.Round(time.Millisecond))
+}
+
+// lost returns why this node does not lead any more.
+func (l *leadership) lost(timeout time.Duration) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.handed != "":
+		return l.handed
+	case l.disk != nil:
+		return fmt.Sprintf("the disk has failed: %v", l.disk)
+	case l.cutOff:
+		return fmt.Sprintf("cut off: no majority of the replicas has answered for %v", timeout)
+	case l.leader != "":
+		return fmt.Sprintf("node %s was elected, as others have not heard this one", l.leader)
+	}
+	return "another node has called an election, as it has not heard this one"
+}
+
+// without returns for how long no leader is known.
+func (l *leadership) without(now time.Time) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.leader != "" {
+		return 0 // it was not heard for less than an election takes
+	}
+	return now.Sub(l.since)
+}
+
+func (l *leadership) setHanded(text string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.handed = text
+}
+
+func (l *leadership) setDisk(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.disk = err
+}
+
+// said notes what raft logs and has no observation for.
+func (l *leadership) said(message string) {
+	if message == "failed to contact quorum of nodes, stepping down" {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.cutOff = true
+	}
+}
+
+// errStopping is why a replica that is closed leads no more.
+var errStopping = errors.New("the node stops")
+
+// transport notes that this node was asked to take over: only its calls for votes say so.
+type transport struct {
+	*raft.NetworkTransport
+	leadership *leadership
+}
+
+// RequestVote implements raft.Transport.
+func (t transport) RequestVote(
+	id raft.ServerID, at raft.ServerAddress, call *raft.RequestVoteRequest, reply *raft.RequestVoteResponse,
+) error {
+	t.leadership.mu.Lock()
+	t.leadership.asked = call.LeadershipTransfer
+	t.leadership.mu.Unlock()
+	return t.NetworkTransport.RequestVote(id, at, call, reply)
+}
+
+// notedStore notes why entries cannot be stored.
+type notedStore struct {
+	*raft.LogCache
+	leadership *leadership
+}
+
+// StoreLogs implements raft.LogStore.
+func (s notedStore) StoreLogs(entries []*raft.Log) error {
+	err := s.LogCache.StoreLogs(entries)
+	if err != nil {
+		s.leadership.setDisk(err)
+	}
+	return err
+}
