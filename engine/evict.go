@@ -196,8 +196,8 @@ func (v *evictor) visit(sh *shard, o object.Object) {
 }
 
 // note records what a rule has decided for a key: its pressure, and whether it was denied. o is
-// what the key holds after the call, nil for nothing; fresh: it is new. In a dry run a denial is not
-// counted, but the waiter needs the key to stay. A policy in SHADOW denies nothing.
+// what the key holds after the call, nil for nothing; fresh: it is new. In a dry run a denial is
+// not counted, but the waiter needs the key to stay. A policy in SHADOW denies nothing.
 func (tx *Tx) note(
 	k Key, by *rule.Rule, o object.Object, fresh bool, cost int64, d *limit.Decision, shadow bool,
 ) {
