@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"iter"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -29,7 +30,7 @@ func TestGuideExamples(t *testing.T) {
 	require.NotNil(t, yaml)
 	policies := filepath.Join(t.TempDir(), "policies.yaml")
 	require.NoError(t, os.WriteFile(policies, []byte(yaml[1]), 0o600))
-	client := newExampleClient(t, startServer(t, "--policies", policies))
+	client := newExampleClient(t, startServer(t, "--policies", policies).addr)
 
 	examples := regexp.MustCompile(`(?m)^    (\S.*) → (.+)$`).FindAllStringSubmatch(text, -1)
 	for _, example := range examples {
@@ -73,33 +74,60 @@ func pattern(shown string) string {
 	return "(?s)^" + strings.ReplaceAll(regexp.QuoteMeta(shown), "…", ".*") + "$"
 }
 
-// TestCommandExamples sends the example of each command that Redis has too. The table of commands
-// checks those of the limiters, at a time of its own.
+// TestCommandExamples sends the example of each command that Redis has too, except those of the
+// cluster. The table of commands checks those of the limiters, at a time of its own.
 func TestCommandExamples(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
-	admin := newExampleClient(t, s)
+	admin := newExampleClient(t, s.addr)
+	before, after, _ := strings.Cut(documentText(t, commandsDocument), "\n## Cluster\n")
+	_, after, _ = strings.Cut(after, "\n## ")
 	checked := 0
-	for section := range strings.SplitSeq(documentText(t, commandsDocument), "\n### ") {
-		title, body, _ := strings.Cut(section, "\n")
-		if !regexp.MustCompile(`(?m)^Redis \d`).MatchString(body) {
-			continue
-		}
+	for title, example := range redisExamples(t, before+"\n## "+after) {
 		for _, reset := range []string{"FLUSHALL", `CONFIG SET requirepass "" timeout 0 maxmemory-policy noeviction`} {
 			require.Equal(t, "OK", admin.call(reset).text)
 		}
 		await(t, func() bool {
 			return strings.Contains(admin.call("INFO persistence").text, "rdb_bgsave_in_progress:0")
 		})
-		example := regexp.MustCompile(`(?m)^    > (?:.+\n)+`).FindString(body)
-		require.NotEmpty(t, example, "%s has no example", title)
 		if title == "SHUTDOWN" {
 			continue // it has no reply
 		}
-		compareSession(t, newExampleClient(t, s), example)
+		compareSession(t, newExampleClient(t, s.addr), example)
 		checked++
 	}
 	assert.Greater(t, checked, 150)
+}
+
+// TestClusterCommandExamples sends the examples of the cluster's commands to a cluster of one node.
+func TestClusterCommandExamples(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t, 1)
+	_, section, _ := strings.Cut(documentText(t, commandsDocument), "\n## Cluster\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	checked := 0
+	for _, example := range redisExamples(t, section) {
+		compareSession(t, newExampleClient(t, "127.0.0.1:"+c.ports[0]), example)
+		checked++
+	}
+	assert.Greater(t, checked, 10)
+}
+
+// redisExamples returns the examples in a text, by the titles of the commands that Redis has too.
+func redisExamples(t *testing.T, text string) iter.Seq2[string, string] {
+	return func(yield func(title, example string) bool) {
+		for section := range strings.SplitSeq(text, "\n### ") {
+			title, body, _ := strings.Cut(section, "\n")
+			if !regexp.MustCompile(`(?m)^Redis \d`).MatchString(body) {
+				continue
+			}
+			example := regexp.MustCompile(`(?m)^    > (?:.+\n)+`).FindString(body)
+			require.NotEmpty(t, example, "%s has no example", title)
+			if !yield(title, example) {
+				return
+			}
+		}
+	}
 }
 
 // compareSession sends the commands of a session with redis-cli, and compares what it would print.
@@ -153,9 +181,9 @@ type exampleClient struct {
 	in   *bufio.Reader
 }
 
-func newExampleClient(t *testing.T, s *server) *exampleClient {
+func newExampleClient(t *testing.T, addr string) *exampleClient {
 	t.Helper()
-	conn, err := dial(s.addr)
+	conn, err := dial(addr)
 	require.NoError(t, err)
 	t.Cleanup(func() { conn.Close() })
 	return &exampleClient{t, conn, bufio.NewReader(conn)}

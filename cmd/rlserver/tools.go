@@ -79,7 +79,11 @@ func docs(args []string, out io.Writer) error {
 	if len(args) > 0 {
 		return errors.New("docs takes no arguments")
 	}
-	_, err := io.WriteString(out, command.Documentation())
+	text, err := command.Documentation()
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(out, text)
 	return err
 }
 

@@ -1,8 +1,12 @@
 package command
 
 import (
+	"cmp"
 	_ "embed"
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"rlserver/resp/config"
@@ -36,8 +40,8 @@ const (
 		"The commands between MULTI and EXEC run as one: no other client sees a part of it. EXEC runs nothing\n" +
 		"if a key given to WATCH has changed since.\n"
 	clusterText = "" +
-		"Of a server that runs with `--cluster-enabled yes`, see docs/CLUSTER.md. READONLY, READWRITE\n" +
-		"and ASKING change nothing.\n"
+		"A server that runs with `--cluster-enabled yes` answers these commands, see docs/CLUSTER.md. Others return an\n" +
+		"error, except for CLUSTER HELP. READONLY, READWRITE and ASKING change nothing.\n"
 	scriptingText = "" +
 		"The server runs no scripts: EVAL, EVALSHA, EVAL_RO, EVALSHA_RO, FCALL, FCALL_RO, SCRIPT LOAD and\n" +
 		"FUNCTION LOAD return an error that names the commands to use instead. These commands exist for " +
@@ -63,14 +67,18 @@ var manual = []struct{ group, title, text string }{
 	{"", "INFO fields", infoText},
 }
 
-// Documentation returns the text of docs/COMMANDS.md: all commands, as the table declares them.
-func Documentation() string {
+// Documentation returns the text of docs/COMMANDS.md: all commands, as the table declares them. It
+// returns an error if a command has no example, or if an example has no command.
+func Documentation() (string, error) {
+	examples := readExamples()
+	if err := checkExamples(examples); err != nil {
+		return "", err
+	}
 	var text strings.Builder
 	text.WriteString(introText)
 	for _, section := range manual {
 		fmt.Fprintf(&text, "- [%s](#%s)%s\n", section.title, anchor(section.title), linkedCommands(section.group))
 	}
-	examples := readExamples()
 	for _, section := range manual {
 		fmt.Fprintf(&text, "\n## %s\n\n", section.title)
 		writeSummaries(&text, section.group)
@@ -79,7 +87,34 @@ func Documentation() string {
 			c.document(&text, examples)
 		}
 	}
-	return text.String()
+	return text.String(), nil
+}
+
+// checkExamples returns an error for each command without an example, in its entry or in examples,
+// and for each of examples whose title is not a command.
+func checkExamples(examples map[string]string) error {
+	var errs []error
+	unused := maps.Clone(examples)
+	for _, section := range manual {
+		for _, c := range inGroup(section.group) {
+			if c.example(examples) == "" {
+				errs = append(errs, fmt.Errorf("%s has no example: add it to its entry in the command table, "+
+					"or to resp/command/docs_examples.md", c.title()))
+			}
+			delete(unused, c.title())
+		}
+	}
+	for _, title := range slices.Sorted(maps.Keys(unused)) {
+		errs = append(errs, fmt.Errorf("resp/command/docs_examples.md has an example for %s, which is not a command",
+			title))
+	}
+	return errors.Join(errs...)
+}
+
+// example returns a session that shows the command, from its entry or from examples; "" if it has
+// none.
+func (c *Command) example(examples map[string]string) string {
+	return cmp.Or(strings.TrimSpace(c.Example), examples[c.title()])
 }
 
 // linkedCommands returns the names of a group's commands, linked, for the list of contents.
@@ -143,13 +178,7 @@ func (c *Command) document(text *strings.Builder, examples map[string]string) {
 	}
 	complexity := strings.TrimSuffix(c.Complexity, ".")
 	fmt.Fprintf(text, "%s · %s · %s\n", c.origin(), complexity, strings.Join(c.properties(), ", "))
-	example := strings.TrimSpace(c.Example)
-	if example == "" {
-		example = examples[c.title()]
-	}
-	if example != "" {
-		text.WriteString("\n    " + strings.ReplaceAll(example, "\n", "\n    ") + "\n")
-	}
+	text.WriteString("\n    " + strings.ReplaceAll(c.example(examples), "\n", "\n    ") + "\n")
 }
 
 // writeWrapped writes a syntax as an indented block whose lines end at column 110, with
@@ -193,10 +222,12 @@ func (c *Command) properties() (words []string) {
 	return words
 }
 
-// readExamples reads docs_examples.md: by a command's title, a session that shows it.
+// readExamples parses docs_examples.md. It returns sessions by the title of the command that they
+// show.
 func readExamples() map[string]string {
 	examples := make(map[string]string)
-	for section := range strings.SplitSeq(examplesText, "\n### ") {
+	_, sections, _ := strings.Cut(examplesText, "\n### ")
+	for section := range strings.SplitSeq(sections, "\n### ") {
 		title, session, _ := strings.Cut(section, "\n")
 		examples[title] = strings.TrimSpace(session)
 	}

@@ -1,0 +1,32 @@
+package command
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// TestDocumentationRequiresExamples registers a command without an example. The table of this test
+// binary has no other commands.
+func TestDocumentationRequiresExamples(t *testing.T) {
+	c := &Command{
+		Name: "ping", Arity: 1, Group: "connection", Since: "1.0.0", Complexity: "O(1)", Summary: "Replies",
+		Run: func(*Call) error { return nil },
+	}
+	Register(c)
+	t.Cleanup(func() { delete(Table, "ping") })
+
+	err := checkExamples(nil)
+	assert.EqualError(t, err, "PING has no example: add it to its entry in the command table, "+
+		"or to resp/command/docs_examples.md")
+	require.NoError(t, checkExamples(map[string]string{"PING": "> PING\nPONG"}))
+	err = checkExamples(map[string]string{"PING": "> PING\nPONG", "PONG": "> PONG\n"})
+	assert.EqualError(t, err, "resp/command/docs_examples.md has an example for PONG, which is not a command")
+	c.Example = "> PING\nPONG"
+	require.NoError(t, checkExamples(nil))
+
+	text, err := Documentation()
+	assert.ErrorContains(t, err, "an example for APPEND, which is not a command")
+	assert.Empty(t, text)
+}
