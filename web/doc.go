@@ -17,6 +17,16 @@
 // the same for one key and for a million. INFO reads the same counters. Labels of metrics are
 // commands, policies and types, never keys or clients.
 //
+// # How to add a metric
+//
+//  1. Count it in package stats, or where similar counts are, and show it in INFO:
+//     resp/commands/server/info.go.
+//  2. state.go: add a field to State. cmd/rlserver/web.go sets it in webSource.State without
+//     waiting for a lock of the keyspace.
+//  3. metrics.go: add the metric, named by the conventions of Prometheus, without a label that
+//     holds keys or clients.
+//  4. If the page shows it: view.go and static/page.js. `make page` tests the page in Chromium.
+//
 // # The page
 //
 //	sampler   takes a State: once a second while a page is open, else every five seconds

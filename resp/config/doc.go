@@ -17,7 +17,18 @@
 //
 // The table Parameters is the only list of settings: flags and their help, the names of environment
 // variables, the directives of the configuration file, CONFIG and the documentation are made from
-// it. A new setting is a field of Settings and an entry in the table.
+// it.
+//
+// # How to add a setting
+//
+//  1. table.go: add an entry to Parameters with its name (the one of Redis if Redis has the
+//     setting), default, form and help, and a Value that reads, parses and sets it.
+//  2. settings.go: add a field to Settings: an atomic if CONFIG SET can change it, otherwise a
+//     field of Start.
+//  3. If it is fixed at the start, use a Value without Set: fixedText, fixedInteger or fixedChoice
+//     in parameter.go.
+//
+// CONFIG REWRITE and --check-config need nothing more.
 //
 // # Setting several parameters
 //
