@@ -134,15 +134,16 @@ func TestQuitClosesAfterItsReply(t *testing.T) {
 	require.Equal(t, "+PONG\r\n+OK\r\n", string(text))
 }
 
-// As in Redis.
+// As in Redis, but with an error that says why.
 func TestHTTPRequestsCloseTheConnection(t *testing.T) {
 	ts := startServer(t, config.Defaults{})
+	want := "-ERR this port speaks the Redis protocol, not HTTP: metrics and health checks are at --http-port\r\n"
 	for _, sent := range []string{"POST / HTTP/1.1\r\n", "Host: localhost:6379\r\nPING\r\n", "*1\r\n$4\r\npost\r\n"} {
 		c := ts.dial()
 		fmt.Fprint(c, sent)
 		got, err := io.ReadAll(c.r)
 		require.NoError(t, err)
-		require.Empty(t, got, sent)
+		require.Equal(t, want, string(got), sent)
 	}
 }
 

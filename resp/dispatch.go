@@ -238,9 +238,11 @@ func isHTTP(name []byte) bool {
 	return grammar.EqualFold(name, "POST") || grammar.EqualFold(name, "HOST:")
 }
 
-// closeHTTP ends the session without a reply.
+// closeHTTP ends the session. Unlike Redis it says why: people point a browser or a health check at
+// this port.
 func (s *session) closeHTTP() {
 	s.closing = true
+	s.ReplyError("ERR this port speaks the Redis protocol, not HTTP: metrics and health checks are at --http-port")
 	if _, ok := s.server.allows(&s.server.httpLog, time.Minute); ok {
 		s.server.Log.Warn("a client speaks HTTP on a port of the Redis protocol: its connection was closed, as a web "+
 			"page may be trying to reach this server; metrics and health checks are at --http-port",
