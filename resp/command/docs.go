@@ -40,8 +40,8 @@ const (
 		"The commands between MULTI and EXEC run as one: no other client sees a part of it. EXEC runs nothing\n" +
 		"if a key given to WATCH has changed since.\n"
 	clusterText = "" +
-		"A server that runs with `--cluster-enabled yes` answers these commands, see docs/CLUSTER.md. Others return an\n" +
-		"error, except for CLUSTER HELP. READONLY, READWRITE and ASKING change nothing.\n"
+		"A server that runs with `--cluster-enabled yes` answers these commands, see docs/CLUSTER.md. Others\n" +
+		"return an error, except for CLUSTER HELP. READONLY, READWRITE and ASKING change nothing.\n"
 	scriptingText = "" +
 		"The server runs no scripts: EVAL, EVALSHA, EVAL_RO, EVALSHA_RO, FCALL, FCALL_RO, SCRIPT LOAD and\n" +
 		"FUNCTION LOAD return an error that names the commands to use instead. These commands exist for " +
