@@ -75,6 +75,19 @@ func TestFlagsAndEnvironment(t *testing.T) {
 	assert.Equal(t, []string{"10.0.0.1", "-::1", "10.0.0.2"}, c.Start.Bind)
 }
 
+func TestYesIsTheValueOfABareFlag(t *testing.T) {
+	for want, argv := range map[string][]string{
+		"yes no":  {"--debug-http", "--http-port", "8080", "--protected-mode", "no"},
+		"yes yes": {"--http-port", "8080", "--debug-http", "yes", "--protected-mode"},
+		"no yes":  {"--http-port", "8080", "--debug-http=no", "--protected-mode"},
+	} {
+		c, _, err := parse(argv, new(bytes.Buffer))
+		require.NoError(t, err)
+		all := values(c.Settings)
+		assert.Equal(t, want, all["debug-http"]+" "+all["protected-mode"])
+	}
+}
+
 func TestInvalidFlagsAreRefused(t *testing.T) {
 	for _, test := range []struct {
 		argv []string

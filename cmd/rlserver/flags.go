@@ -43,7 +43,7 @@ func parseFlags(argv []string, out io.Writer) (a arguments, done bool, err error
 	if err != nil {
 		return a, false, err
 	}
-	context, err := parser.Parse(bareCluster(argv))
+	context, err := parser.Parse(bareSwitches(argv))
 	if done || err != nil {
 		return a, done, err
 	}
@@ -60,12 +60,17 @@ func parseFlags(argv []string, out io.Writer) (a arguments, done bool, err error
 	return a, false, nil
 }
 
-// bareCluster gives --cluster its value, if it has none.
-func bareCluster(argv []string) []string {
+// bareSwitches gives flags of settings that are yes or no, and have neither behind them, the value
+// yes.
+func bareSwitches(argv []string) []string {
 	argv = slices.Clone(argv)
 	for i, arg := range argv {
-		if arg == "--cluster" && (i+1 == len(argv) || argv[i+1] != "yes" && argv[i+1] != "no") {
-			argv[i] = "--cluster=yes"
+		p := config.Lookup(strings.TrimPrefix(arg, "--"))
+		if p == nil || p.Form != "yes|no" || !strings.HasPrefix(arg, "--") {
+			continue
+		}
+		if next := slices.Concat(argv[i+1:], []string{""})[0]; next != "yes" && next != "no" {
+			argv[i] = arg + "=yes"
 		}
 	}
 	return argv

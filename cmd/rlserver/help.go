@@ -13,7 +13,7 @@ const description = `A rate limiter for any client of Redis: send it RL.SLIDE, R
 
 Each setting is a flag, an environment variable and a line of the configuration file, which has the
 syntax of redis.conf: --requirepass-file FILE, RLSERVER_REQUIREPASS_FILE=FILE, requirepass-file FILE.
-A flag takes precedence over the environment, and that over the file.
+A flag takes precedence over the environment, and that over the file. A flag of yes|no alone is yes.
 CONFIG SET changes what can change while the server runs, CONFIG REWRITE writes it to the file.
 
 	rlserver healthcheck [URL]  asks the HTTP port of a server whether it is healthy

@@ -235,7 +235,7 @@ var Parameters = []Parameter{
 		Value: percentiles()},
 	{Name: "cluster-enabled", Alias: "cluster", Group: groupCluster, Form: "yes|no", Default: "no",
 		Help: `Whether this server is a node of a cluster, which shares the keys among its nodes and goes on if fewer
-			than half of them fail. no by default. --cluster alone is yes.`,
+			than half of them fail. no by default.`,
 		Value: fixedChoice([]string{"no", "yes"}, func(s *Settings) *string { return &s.Start.Cluster.Enabled })},
 	{Name: "node-id", Group: groupCluster, Form: "NAME",
 		Help:  "Name of this node, by default that of the host. It is unique in the cluster and never changes.",
