@@ -60,8 +60,8 @@ func parseFlags(argv []string, out io.Writer) (a arguments, done bool, err error
 	return a, false, nil
 }
 
-// bareSwitches gives flags of settings that are yes or no, and have neither behind them, the value
-// yes.
+// bareSwitches gives flags of settings that are yes or no, and are followed by another flag or by
+// nothing, the value yes.
 func bareSwitches(argv []string) []string {
 	argv = slices.Clone(argv)
 	for i, arg := range argv {
@@ -69,7 +69,7 @@ func bareSwitches(argv []string) []string {
 		if p == nil || p.Form != "yes|no" || !strings.HasPrefix(arg, "--") {
 			continue
 		}
-		if next := slices.Concat(argv[i+1:], []string{""})[0]; next != "yes" && next != "no" {
+		if i+1 == len(argv) || strings.HasPrefix(argv[i+1], "--") {
 			argv[i] = arg + "=yes"
 		}
 	}
