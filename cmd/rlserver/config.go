@@ -185,7 +185,7 @@ func place(address string, port int) (network, hostPort string, optional bool) {
 	network = "tcp"
 	switch host {
 	case "*":
-		host = ""
+		host = "0.0.0.0" // IPv4 alone, as in Redis: IPv6 beside it is ::*, a socket of its own
 	case "::*":
 		host = "::"
 	}

@@ -2,8 +2,10 @@ package main
 
 import (
 	"bytes"
+	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"syscall"
 	"testing"
 	"time"
@@ -159,13 +161,38 @@ func TestPlaces(t *testing.T) {
 		{"0.0.0.0", "tcp4", "0.0.0.0:1", false},
 		{"::1", "tcp6", "[::1]:1", false},
 		{"-::1", "tcp6", "[::1]:1", true},
-		{"*", "tcp", ":1", false},
+		{"*", "tcp4", "0.0.0.0:1", false},
 		{"-::*", "tcp6", "[::]:1", true},
 		{"localhost", "tcp", "localhost:1", false},
 	} {
 		network, place, optional := place(test.address, 1)
 		assert.Equal(t, []any{test.network, test.place, test.optional}, []any{network, place, optional}, test.address)
 	}
+}
+
+// The addresses of the container's image: IPv4 and IPv6 on the same port, two sockets.
+func TestAllAddressesOnOnePort(t *testing.T) {
+	for range 10 {
+		free, err := net.Listen("tcp4", "127.0.0.1:0")
+		require.NoError(t, err)
+		port := free.Addr().(*net.TCPAddr).Port
+		ipv6, taken := net.Listen("tcp6", net.JoinHostPort("::", strconv.Itoa(port)))
+		require.NoError(t, free.Close())
+		if taken != nil && !absent(taken) {
+			continue // somebody else has the port
+		}
+		want := 1
+		if taken == nil {
+			require.NoError(t, ipv6.Close())
+			want = 2
+		}
+		listeners, err := listenTCP([]string{"*", "-::*"}, port, "--bind")
+		closeAll(listeners)
+		require.NoError(t, err)
+		assert.Len(t, listeners, want)
+		return
+	}
+	t.Fatal("no port is free")
 }
 
 func TestVersionHelpAndDocs(t *testing.T) {

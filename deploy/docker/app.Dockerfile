@@ -1,4 +1,3 @@
-# syntax=docker/dockerfile:1
 # The application of compose.yaml: docker build -f deploy/docker/app.Dockerfile .
 FROM golang:1.26-bookworm AS build
 WORKDIR /src

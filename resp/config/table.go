@@ -24,9 +24,9 @@ const (
 // Parameters are all parameters, in the order in which CONFIG GET * and --help list them.
 var Parameters = []Parameter{
 	{Name: "bind", Group: groupListen, Form: "ADDR,...", Default: "127.0.0.1 -::1", Words: ManyWords,
-		Help: `Addresses to listen on, separated by commas or, in quotes, by spaces. * means all addresses of this
-			machine. An address that begins with - is skipped if this machine does not have it. 127.0.0.1,-::1 by
-			default.`,
+		Help: `Addresses to listen on, separated by commas or, in quotes, by spaces. * means all IPv4 addresses
+			of this machine, ::* all of IPv6. An address that begins with - is skipped if this machine does not have
+			it. 127.0.0.1,-::1 by default.`,
 		Value: addresses(func(s *Settings) *[]string { return &s.Start.Bind })},
 	{Name: "port", Group: groupListen, Form: "PORT", Default: "6379",
 		Help:  "TCP port, 6379 by default. 0: none.",
