@@ -22,12 +22,13 @@ import (
 	"rlserver/cluster/mux"
 	"rlserver/cluster/slot"
 	"rlserver/engine"
+	"rlserver/stats"
 )
 
 // The number of groups of a cluster.
 const (
 	DefaultGroups = 16
-	MaxGroups     = 1024
+	MaxGroups     = stats.MaxGroups
 )
 
 // Options are what a node is made of.

@@ -17,8 +17,8 @@ import (
 var mayImport = map[string]struct{ ours, others []string }{
 	"rlserver/cluster": {
 		ours: []string{
-			"rlserver/clock", "rlserver/cluster/group", "rlserver/cluster/mux", "rlserver/cluster/slot",
-			"rlserver/engine", "rlserver/engine/rule",
+			"rlserver/clock", "rlserver/cluster/group", "rlserver/cluster/mux", "rlserver/cluster/overview",
+			"rlserver/cluster/slot", "rlserver/engine", "rlserver/engine/rule", "rlserver/stats",
 		},
 	},
 	"rlserver/cluster/group": {
@@ -29,12 +29,14 @@ var mayImport = map[string]struct{ ours, others []string }{
 			"github.com/hashicorp/raft-wal/types",
 		},
 	},
-	"rlserver/cluster/mux":  {},
-	"rlserver/cluster/slot": {},
+	"rlserver/cluster/mux":      {},
+	"rlserver/cluster/overview": {ours: []string{"rlserver/stats"}},
+	"rlserver/cluster/slot":     {},
 	"rlserver/cmd/rlserver": {
 		ours: []string{
 			"rlserver/cluster",
 			"rlserver/cluster/group",
+			"rlserver/cluster/overview",
 			"rlserver/storage",
 			"rlserver/acl",
 			"rlserver/resp",
@@ -101,7 +103,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 	},
 	"rlserver/resp/command": {
 		ours: []string{
-			"rlserver/acl", "rlserver/clock", "rlserver/cluster/slot",
+			"rlserver/acl", "rlserver/clock", "rlserver/cluster/overview", "rlserver/cluster/slot",
 			"rlserver/engine", "rlserver/engine/limit", "rlserver/engine/object", "rlserver/engine/rule",
 			"rlserver/resp/config", "rlserver/resp/diagnostics", "rlserver/resp/glob", "rlserver/grammar",
 			"rlserver/resp/wire", "rlserver/stats", "rlserver/storage",
@@ -159,7 +161,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 	},
 	"rlserver/resp/commands/server": {
 		ours: []string{
-			"rlserver/acl", "rlserver/engine", "rlserver/engine/object",
+			"rlserver/acl", "rlserver/cluster/overview", "rlserver/engine", "rlserver/engine/object",
 			"rlserver/resp/command", "rlserver/resp/config", "rlserver/resp/glob", "rlserver/resp/wire",
 			"rlserver/stats", "rlserver/storage",
 		},

@@ -201,7 +201,9 @@ func (s *session) enterSlot(at int) error {
 		s.flush() // what came before need not wait
 		s.replyStart, s.group = 0, s.group[:0]
 		s.hasher.Reset()
+		release := s.server.Stats.Group(group).Hold()
 		shared, err = cluster.Await(context.Background(), group)
+		release()
 	}
 	if moved := (*MovedError)(nil); errors.As(err, &moved) {
 		return engine.Error("MOVED " + strconv.Itoa(at) + " " + moved.Address)
@@ -285,17 +287,30 @@ func (s *session) replaceReplies() {
 		}
 		s.Reply.B = append(s.Reply.B, from[done:m.start]...)
 		done = m.end
-		switch {
-		case m.start == m.end:
-		case !m.write:
-			s.ReplyError(string(errLeaderChanged))
-		case m.id:
-			s.ReplyError(string(errOutcomeWithID))
-		default:
-			s.ReplyError(string(errUncertain))
+		if m.start < m.end {
+			s.ReplyError(string(s.outcomeOf(m)))
 		}
 	}
 	s.Reply.B = append(s.Reply.B, from[done:]...)
+}
+
+// outcomeOf returns the error that replaces a reply, and counts it.
+func (s *session) outcomeOf(m mark) engine.Error {
+	at := m.partition
+	for i := 0; at == nil || at.shared == nil; i++ { // a call on all groups
+		at = s.clustered.owed[i].partition
+	}
+	counts := s.server.Stats.Group(at.group)
+	switch {
+	case !m.write:
+		counts.Repeat()
+		return errLeaderChanged
+	case m.id:
+		counts.Repeat()
+		return errOutcomeWithID
+	}
+	counts.Uncertain()
+	return errUncertain
 }
 
 func (c *clustered) failed(p *partition) bool {

@@ -14,6 +14,7 @@ type Counters struct {
 
 	untracked atomic.Bool // no latencies are counted, see TrackLatency
 	commands  []atomic.Pointer[command]
+	groups    atomic.Pointer[[MaxGroups]GroupCalls]
 }
 
 // New returns counters for commands with the indexes 0 to commands-1.
@@ -71,6 +72,7 @@ func (c *Counters) Reset() {
 		c.commands[i].Store(nil)
 	}
 	c.Errors.Reset()
+	c.resetGroups()
 }
 
 // CommandCounts is a snapshot of the counters of one command.

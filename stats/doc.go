@@ -6,6 +6,7 @@
 //	Decisions    how many calls limiters admitted and denied, by command and by policy
 //	Histogram    durations in fixed buckets
 //	Errors       error replies by code
+//	GroupCalls   held calls and replies of unknown outcome, by group of slots
 //	Meter        adds the calls of one connection up, so that a batch costs a few additions
 //	Rate         a counter's increase per second
 //

@@ -14,6 +14,7 @@ import (
 
 	"rlserver/cluster"
 	"rlserver/cluster/group"
+	"rlserver/cluster/overview"
 	"rlserver/engine"
 	"rlserver/resp"
 	"rlserver/resp/command"
@@ -264,6 +265,15 @@ func (c *clusterParts) View() (v command.ClusterView) {
 		}
 	}
 	return v
+}
+
+// Overview implements resp.Cluster.
+func (c *clusterParts) Overview() *overview.Cluster {
+	o := c.node.Overview(c.hold, addressOf)
+	for i := range o.Groups {
+		o.Groups[i].GroupCounts = c.p.server.Stats.Group(i).Snapshot()
+	}
+	return o
 }
 
 // HandOver implements resp.Cluster.

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"rlserver/clock"
+	"rlserver/cluster/overview"
 	"rlserver/cluster/slot"
 	"rlserver/engine"
 )
@@ -13,6 +14,8 @@ import (
 type Cluster interface {
 	// View returns the cluster as clients are to see it.
 	View() ClusterView
+	// Overview returns what this node knows about the cluster, for INFO.
+	Overview() *overview.Cluster
 	// HandOver makes other nodes lead the groups that this one leads.
 	HandOver(ctx context.Context) error
 }
@@ -66,21 +69,4 @@ func (v *ClusterView) Slots(id string) (list []slot.Range) {
 		}
 	}
 	return list
-}
-
-// Fields writes the fields of INFO about the groups and their leaders.
-func (v *ClusterView) Fields(write func(name string, value any)) {
-	write("cluster_nodes", len(v.Nodes))
-	write("cluster_groups", len(v.Groups))
-	led, without := 0, 0
-	for _, nodes := range v.Groups {
-		switch nodes[0] {
-		case v.Me:
-			led++
-		case "":
-			without++
-		}
-	}
-	write("cluster_groups_led", led)
-	write("cluster_groups_without_leader", without)
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"rlserver/acl"
+	"rlserver/cluster/overview"
 	"rlserver/engine"
 	"rlserver/resp/command"
 	"rlserver/stats"
@@ -100,6 +101,15 @@ type report struct {
 	env     *command.Env
 	tx      *engine.Tx // within EXEC it holds all locks
 	figures command.Figures
+	known   *overview.Cluster // see cluster
+}
+
+// cluster returns what the node knows about its cluster, the same for all sections.
+func (r *report) cluster() *overview.Cluster {
+	if r.known == nil {
+		r.known = r.env.Cluster.Overview()
+	}
+	return r.known
 }
 
 func (r *report) section(name string) {
@@ -251,12 +261,19 @@ func writeStats(r *report) {
 }
 
 func writeReplication(r *report) {
-	r.field("role", "master")
-	r.field("connected_slaves", 0)
+	replicas := 0
+	if r.env.Cluster != nil {
+		replicas = r.cluster().Others()
+	}
+	r.field("role", "master") // in a cluster each node leads some groups, or may soon
+	r.field("connected_slaves", replicas)
 	r.field("master_failover_state", "no-failover")
 	r.zero("master_repl_offset")
 	r.field("second_repl_offset", -1) // as in Redis: there was no other primary
 	r.zero("repl_backlog_active", "repl_backlog_size", "repl_backlog_first_byte_offset", "repl_backlog_histlen")
+	if r.env.Cluster != nil {
+		r.cluster().WriteReplication(r.field)
+	}
 }
 
 func writeCPU(r *report) {
@@ -280,8 +297,7 @@ func writeCluster(r *report) {
 		return
 	}
 	r.field("cluster_enabled", 1)
-	v := r.env.Cluster.View()
-	v.Fields(r.field)
+	r.cluster().WriteCluster(r.field)
 }
 
 func writeKeyspace(r *report) {

@@ -1,0 +1,79 @@
+package overview
+
+import "fmt"
+
+// WriteCluster writes the fields of INFO cluster: the nodes, and the sums over the groups.
+func (c *Cluster) WriteCluster(write func(name string, value any)) {
+	t := c.Totals()
+	up := 0
+	for i := range c.Nodes {
+		up += digit(c.Nodes[i].Up)
+	}
+	write("cluster_node", c.Name)
+	write("cluster_nodes", len(c.Nodes))
+	write("cluster_nodes_up", up)
+	write("cluster_groups", len(c.Groups))
+	write("cluster_groups_replicated", t.Replicas)
+	write("cluster_groups_led", t.Led)
+	write("cluster_groups_without_leader", t.WithoutLeader)
+	write("cluster_groups_broken", t.Broken)
+	write("cluster_elections_called", t.ElectionsCalled)
+	write("cluster_elections_won", t.ElectionsWon)
+	write("cluster_leader_changes", t.LeaderChanges)
+	write("cluster_handovers", t.HandOvers)
+	write("cluster_rebuilds", t.Rebuilds)
+	write("cluster_snapshots", t.Snapshots)
+	write("cluster_failed_snapshots", t.FailedSnapshots)
+	write("cluster_holding_calls", t.Holding)
+	write("cluster_held_calls", t.Held)
+	write("cluster_uncertain_replies", t.Uncertain)
+	write("cluster_tryagain_replies", t.Repeat)
+	for i := range c.Nodes {
+		n := &c.Nodes[i]
+		heard := int64(-1)
+		if n.Heard >= 0 {
+			heard = n.Heard.Milliseconds()
+		}
+		write(fmt.Sprint("node", i), fmt.Sprintf("name=%s,address=%s,up=%d,heard_ms=%d,leads=%d,replicas=%d,version=%s",
+			n.Name, n.Address, digit(n.Up), heard, n.Leads, n.Replicas, n.Version))
+	}
+}
+
+// WriteReplication writes the fields of INFO replication about the groups.
+func (c *Cluster) WriteReplication(write func(name string, value any)) {
+	t := c.Totals()
+	write("lag_entries", t.LagEntries)
+	write("lag_ms", t.Lag.Milliseconds())
+	for i := range c.Groups {
+		g := &c.Groups[i]
+		line := fmt.Sprintf("slots=%d-%d,role=%s,leader=%s", g.First, g.Last, g.Role, g.Leader)
+		if g.Role != None {
+			line += fmt.Sprintf(",term=%d,agreed=%d,log_end=%d,applied=%d,lag_entries=%d,lag_ms=%d,replicas=%d,"+
+				"elections_called=%d,elections_won=%d,leader_changes=%d,handovers=%d,rebuilds=%d,snapshots=%d,"+
+				"failed_snapshots=%d",
+				g.Term, g.Agreed, g.LogEnd, g.Applied, g.LagEntries, g.Lag.Milliseconds(), len(g.Replicas),
+				g.ElectionsCalled, g.ElectionsWon, g.LeaderChanges, g.HandOvers, g.Rebuilds, g.Snapshots,
+				g.FailedSnapshots)
+		}
+		line += fmt.Sprintf(",holding_calls=%d,held_calls=%d,uncertain_replies=%d,tryagain_replies=%d",
+			g.Holding, g.Held, g.Uncertain, g.Repeat)
+		write(fmt.Sprint("group", g.Number), line)
+	}
+}
+
+// Others returns how many other nodes are up.
+func (c *Cluster) Others() (up int) {
+	for i := range c.Nodes {
+		if c.Nodes[i].Name != c.Name {
+			up += digit(c.Nodes[i].Up)
+		}
+	}
+	return up
+}
+
+func digit(yes bool) int {
+	if yes {
+		return 1
+	}
+	return 0
+}

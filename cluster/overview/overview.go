@@ -1,0 +1,126 @@
+package overview
+
+import (
+	"time"
+
+	"rlserver/stats"
+)
+
+// The roles of a node in a group.
+const (
+	Leader    = "leader"
+	Follower  = "follower"
+	Candidate = "candidate" // an election is on
+	Broken    = "broken"    // the replica cannot be used
+	None      = "none"      // the node has no replica
+)
+
+// Roles has all roles.
+var Roles = []string{Leader, Follower, Candidate, Broken, None}
+
+// Cluster is a cluster as one of its nodes knows it.
+type Cluster struct {
+	Name   string // of this node
+	Nodes  []Node // none until the cluster is made
+	Groups []Group
+}
+
+// Node is a node of the cluster.
+type Node struct {
+	Name, ID string
+	Address  string // for clients, host:port
+	Version  string
+	Up       bool          // it is this node, or was heard a short time ago
+	Heard    time.Duration // how long ago; negative: it was not heard since the start
+	Leads    int           // groups
+	Replicas int           // of groups
+}
+
+// Group is a group of slots.
+type Group struct {
+	Number      int
+	First, Last int // slots
+	Leader      string
+	Replicas    []string // names of nodes
+	Role        string   // of this node
+	Fault       string   // why the replica is broken
+
+	// What follows is of this node's replica.
+	Term       uint64
+	LogEnd     uint64        // index of the last entry of the log
+	Agreed     uint64        // of the last one that is known to be agreed on
+	Applied    uint64        // of the last one that is applied
+	LagEntries uint64        // of the leader's log that are not applied here
+	Lag        time.Duration // for how long the oldest of them is missing, or no leader is heard
+	Counts
+}
+
+// Counts are counted by this node since its start; those of calls since CONFIG RESETSTAT.
+type Counts struct {
+	ElectionsCalled int64
+	ElectionsWon    int64
+	LeaderChanges   int64 // how often the node has learned of another leader
+	HandOvers       int64 // of leadership
+	Rebuilds        int64 // of engines
+	Snapshots       int64
+	FailedSnapshots int64
+	stats.GroupCounts
+}
+
+// add adds the counts of a group.
+func (c *Counts) add(d *Counts) {
+	c.ElectionsCalled += d.ElectionsCalled
+	c.ElectionsWon += d.ElectionsWon
+	c.LeaderChanges += d.LeaderChanges
+	c.HandOvers += d.HandOvers
+	c.Rebuilds += d.Rebuilds
+	c.Snapshots += d.Snapshots
+	c.FailedSnapshots += d.FailedSnapshots
+	c.Held += d.Held
+	c.Holding += d.Holding
+	c.Uncertain += d.Uncertain
+	c.Repeat += d.Repeat
+}
+
+// Totals are sums over the groups.
+type Totals struct {
+	Counts
+	Led, Replicas, WithoutLeader, Broken int // groups
+	LagEntries                           uint64
+	Lag                                  time.Duration // the longest
+}
+
+// Totals returns the sums over all groups.
+func (c *Cluster) Totals() (t Totals) {
+	for i := range c.Groups {
+		g := &c.Groups[i]
+		t.add(&g.Counts)
+		t.LagEntries += g.LagEntries
+		t.Lag = max(t.Lag, g.Lag)
+		if g.Role == Leader {
+			t.Led++
+		}
+		if g.Role != None {
+			t.Replicas++
+		}
+		if g.Role == Broken {
+			t.Broken++
+		}
+		if g.Leader == "" {
+			t.WithoutLeader++
+		}
+	}
+	return t
+}
+
+// Unready returns the number of a group of this node that has no leader or whose replica is broken.
+// ok is false if there is none.
+func (c *Cluster) Unready() (g *Group, ok bool) {
+	for i := range c.Groups {
+		g := &c.Groups[i]
+		if g.Role == Broken || g.Role != None && g.Leader == "" {
+			return g, true
+		}
+	}
+	return nil, false
+}

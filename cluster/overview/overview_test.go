@@ -1,0 +1,89 @@
+package overview
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"rlserver/stats"
+)
+
+func example() *Cluster {
+	return &Cluster{
+		Name: "a",
+		Nodes: []Node{
+			{Name: "a", Address: "a:6379", Up: true, Leads: 1, Replicas: 2, Version: "1"},
+			{Name: "b", Address: "b:6379", Heard: -1},
+		},
+		Groups: []Group{
+			{
+				Number: 0, First: 0, Last: 8191, Leader: "a", Role: Leader, Replicas: []string{"a", "b"}, Term: 3,
+				LogEnd: 12, Agreed: 11, Applied: 10, LagEntries: 2, Lag: 5 * time.Millisecond, Counts: Counts{
+					ElectionsCalled: 1, ElectionsWon: 1, LeaderChanges: 2, HandOvers: 3, Rebuilds: 4, Snapshots: 5,
+					FailedSnapshots: 6, GroupCounts: stats.GroupCounts{Holding: 1, Held: 7, Uncertain: 8, Repeat: 9},
+				},
+			},
+			{Number: 1, First: 8192, Last: 16383, Role: Follower, Lag: time.Second, LagEntries: 1, Counts: Counts{
+				ElectionsCalled: 10, GroupCounts: stats.GroupCounts{Uncertain: 1},
+			}},
+			{Number: 2, Role: None, Leader: "b"},
+		},
+	}
+}
+
+func TestInfo(t *testing.T) {
+	var b strings.Builder
+	write := func(name string, value any) { fmt.Fprintf(&b, "%s:%v\n", name, value) }
+	c := example()
+	c.WriteCluster(write)
+	assert.Equal(t, `cluster_node:a
+cluster_nodes:2
+cluster_nodes_up:1
+cluster_groups:3
+cluster_groups_replicated:2
+cluster_groups_led:1
+cluster_groups_without_leader:1
+cluster_groups_broken:0
+cluster_elections_called:11
+cluster_elections_won:1
+cluster_leader_changes:2
+cluster_handovers:3
+cluster_rebuilds:4
+cluster_snapshots:5
+cluster_failed_snapshots:6
+cluster_holding_calls:1
+cluster_held_calls:7
+cluster_uncertain_replies:9
+cluster_tryagain_replies:9
+node0:name=a,address=a:6379,up=1,heard_ms=0,leads=1,replicas=2,version=1
+node1:name=b,address=b:6379,up=0,heard_ms=-1,leads=0,replicas=0,version=
+`, b.String())
+	b.Reset()
+	c.WriteReplication(write)
+	assert.Equal(t, `lag_entries:3
+lag_ms:1000
+group0:slots=0-8191,role=leader,leader=a,term=3,agreed=11,log_end=12,applied=10,lag_entries=2,lag_ms=5,replicas=2,`+
+		`elections_called=1,elections_won=1,leader_changes=2,handovers=3,rebuilds=4,snapshots=5,failed_snapshots=6,`+
+		`holding_calls=1,held_calls=7,uncertain_replies=8,tryagain_replies=9
+group1:slots=8192-16383,role=follower,leader=,term=0,agreed=0,log_end=0,applied=0,lag_entries=1,lag_ms=1000,replicas=0,`+
+		`elections_called=10,elections_won=0,leader_changes=0,handovers=0,rebuilds=0,snapshots=0,failed_snapshots=0,`+
+		`holding_calls=0,held_calls=0,uncertain_replies=1,tryagain_replies=0
+group2:slots=0-0,role=none,leader=b,holding_calls=0,held_calls=0,uncertain_replies=0,tryagain_replies=0
+`, b.String())
+}
+
+func TestUnready(t *testing.T) {
+	c := example()
+	g, ok := c.Unready()
+	assert.True(t, ok)
+	assert.Equal(t, 1, g.Number)
+	c.Groups[1].Leader = "b"
+	_, ok = c.Unready()
+	assert.False(t, ok, "a group without a replica here is not asked")
+	c.Groups[0].Role = Broken
+	_, ok = c.Unready()
+	assert.True(t, ok)
+}

@@ -1,0 +1,98 @@
+package resp
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"rlserver/cluster/overview"
+	"rlserver/engine"
+	"rlserver/resp/command"
+	"rlserver/resp/config"
+)
+
+// fakeCluster is a cluster with one group, which this node leads. Tests say whether it does, and
+// whether what calls have done is agreed on.
+type fakeCluster struct {
+	command.Cluster
+	partition      *Partition
+	absent, failed atomic.Bool
+	awaited        chan struct{} // Await returns when something is received
+	server         *Server
+}
+
+func (f *fakeCluster) Groups() int { return 1 }
+
+func (f *fakeCluster) Lead(int) (*Partition, error) {
+	if f.absent.Load() {
+		return nil, ErrNoLeader
+	}
+	return f.partition, nil
+}
+
+func (f *fakeCluster) Await(context.Context, int) (*Partition, error) {
+	<-f.awaited
+	f.absent.Store(false)
+	return f.partition, nil
+}
+
+func (f *fakeCluster) Overview() *overview.Cluster {
+	return &overview.Cluster{Groups: []overview.Group{{
+		Role: overview.Leader, Counts: overview.Counts{GroupCounts: f.server.Stats.Group(0).Snapshot()},
+	}}}
+}
+
+type fakeOutcome struct{ f *fakeCluster }
+
+func (o fakeOutcome) Wait() error {
+	if o.f.failed.Load() {
+		return errors.New("leadership has ended")
+	}
+	return nil
+}
+
+// INFO counts the calls that are held, and the replies that are replaced when leadership ends.
+func TestInfoCountsHeldCallsAndUncertainReplies(t *testing.T) {
+	f := &fakeCluster{awaited: make(chan struct{})}
+	ts := startServer(t, config.Defaults{Databases: 1}, func(o *Options) {
+		f.partition = &Partition{
+			Engine: engine.New(engine.Options{Databases: 1, Seed: [2]uint64{1, 2}}), Clock: o.Clock,
+			Ask: func() Outcome { return fakeOutcome{f} }, Ended: make(chan struct{}),
+		}
+		o.Cluster = f
+	})
+	f.server = ts.Server
+	c, other := ts.dial(), ts.dial()
+	expect := func(holding, held, uncertain, tryagain string) {
+		t.Helper()
+		text := other.do("INFO cluster")
+		for name, value := range map[string]string{
+			"holding_calls": holding, "held_calls": held, "uncertain_replies": uncertain, "tryagain_replies": tryagain,
+		} {
+			assert.Contains(t, text, "cluster_"+name+":"+value+"\r\n")
+		}
+	}
+	assert.Equal(t, "+OK", c.do("SET k v"))
+	f.absent.Store(true)
+	_, err := c.Write([]byte(frame("GET", "k")))
+	assert.NoError(t, err)
+	holds := func() bool { return ts.Stats.Group(0).Snapshot().Holding == 1 }
+	assert.Eventually(t, holds, time.Minute, time.Millisecond)
+	expect("1", "1", "0", "0")
+	f.awaited <- struct{}{}
+	assert.Equal(t, "$1 v ", c.read())
+	expect("0", "1", "0", "0")
+
+	f.failed.Store(true)
+	assert.Contains(t, c.do("SET k w"), "-UNCERTAIN")
+	assert.Contains(t, c.do("RL.SLIDE l 1 1s ID a"), "-TRYAGAIN")
+	assert.Contains(t, c.do("GET k"), "-TRYAGAIN")
+	f.failed.Store(false)
+	expect("0", "1", "1", "2")
+	assert.Equal(t, "+OK", other.do("CONFIG RESETSTAT"))
+	expect("0", "0", "0", "0")
+}
