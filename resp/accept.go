@@ -14,7 +14,7 @@ import (
 // Serve accepts and serves the clients of a listener until Shutdown. It owns the listener.
 func (s *Server) Serve(ln net.Listener) error { return s.ServeTLS(ln, nil) }
 
-// ServeTLS is Serve for clients that speak TLS; nil: they do not.
+// ServeTLS is Serve for clients that speak TLS, or do not if with is nil.
 func (s *Server) ServeTLS(ln net.Listener, with *tls.Config) error {
 	s.mu.Lock()
 	if s.draining {
@@ -79,13 +79,12 @@ func (g *gate) Accept() (net.Conn, error) {
 	}
 }
 
-// accept creates the session of a new connection. It reports whether the connection is served;
-// otherwise the client gets an error, as in Redis without TLS alone, and redcon closes the
-// connection.
+// accept creates the session of a new connection. It reports whether the connection is served.
+// Otherwise redcon closes it; a client without TLS gets an error first, as in Redis.
 func (s *Server) accept(conn redcon.Conn) bool {
 	c := conn.NetConn().(*connection)
 	refusal := protectedModeRefusal
-	if c.TLS() || s.mayConnect(c.RemoteAddr()) { // with TLS, admit asks after the handshake
+	if c.TLS() || s.mayConnect(c.RemoteAddr()) { // with TLS, admit checks it after the handshake
 		c.session = s.newSession(c.Guard)
 		refusal = s.register(c.session)
 	}
@@ -100,7 +99,7 @@ func (s *Server) accept(conn redcon.Conn) bool {
 }
 
 // admit is called when the TLS handshake of a session is complete. It returns why the client is
-// refused.
+// refused, or "".
 func (s *Server) admit(ss *session) (refusal string) {
 	if !s.mayConnect(ss.guard.RemoteAddr()) {
 		s.countRefusal()
@@ -118,13 +117,15 @@ func (s *Server) mayConnect(from net.Addr) bool {
 // Local implements the connection of command.Call.
 func (s *session) Local() bool { return isLocal(s.guard.RemoteAddr()) }
 
-// isLocal reports whether an address is of this machine alone: loopback or a Unix socket.
+// isLocal reports whether an address can only be reached from this machine: loopback or a Unix
+// socket.
 func isLocal(a net.Addr) bool {
 	tcp, ok := a.(*net.TCPAddr)
 	return !ok || tcp.IP.IsLoopback()
 }
 
-// register adds a session to those that are served and gives it its id, or returns why it cannot.
+// register adds a session to those that are served and gives it its id, or returns why it is
+// refused.
 func (s *Server) register(ss *session) (refusal string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -143,9 +144,9 @@ func (s *Server) register(ss *session) (refusal string) {
 	return ""
 }
 
-// maxClientsFor is how many clients there may be before one from an address is refused. Operators
-// connect by loopback and the Unix socket: reserved-clients of maxclients are not for other
-// machines, and the Unix socket has as many beyond maxclients.
+// maxClientsFor returns how many clients there may be before one from an address is refused.
+// Operators connect by loopback and the Unix socket: reserved-clients of maxclients are not
+// available to other machines, and the Unix socket has as many beyond maxclients.
 func (s *Server) maxClientsFor(from net.Addr) int64 {
 	limit := s.Settings.MaxClients.Load()
 	reserved := min(s.Settings.ReservedClients.Load(), limit/2)
@@ -210,14 +211,14 @@ func (s *Server) unregister(ss *session) {
 	}
 }
 
-// clients is the number of sessions.
+// clients returns the number of sessions.
 func (s *Server) clients() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.sessions)
 }
 
-// applyTimeouts makes idle connections use the timeouts that are configured now.
+// applyTimeouts applies the configured timeouts to idle connections.
 func (s *Server) applyTimeouts() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -226,7 +227,7 @@ func (s *Server) applyTimeouts() {
 	}
 }
 
-// protectedModeRefusal is Redis' text to the letter: people search for it.
+// protectedModeRefusal is the exact text of Redis: users search for it.
 const protectedModeRefusal = "DENIED Redis is running in protected mode because protected mode is enabled and no " +
 	"password is set for the default user. " +
 	"In this mode connections are only accepted from the loopback interface. " +

@@ -95,8 +95,8 @@ const (
 	errNoCaching     = engine.Error("ERR this server does not track keys: replies must not be cached by the client")
 	errNoRedirect    = engine.Error("ERR The client ID you want redirect to does not exist")
 	errUnblockReason = engine.Error("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR")
-	errOnlyOptIn     = engine.Error("ERR this server does not track keys: CLIENT TRACKING ON is taken with OPTIN " +
-		"alone, and CLIENT CACHING YES refused")
+	errOnlyOptIn     = engine.Error("ERR this server does not track keys: CLIENT TRACKING ON is accepted only " +
+		"with OPTIN, and CLIENT CACHING YES is refused")
 )
 
 // clientID handles CLIENT ID.

@@ -22,9 +22,9 @@ type clientFilter struct {
 	addr   string
 	laddr  string  // the address the client has connected to
 	name   *string // "" matches clients without a name
-	maxAge int64   // the least age of the connection in seconds
+	maxAge int64   // the minimum age of the connection in seconds
 	user   *acl.Account
-	skip   int64   // the id of a client that never matches; 0: none
+	skip   int64   // the id of a client that does not match; 0: none
 	skipMe trilean // SKIPME
 
 	tracking bool // only clients that have sent CLIENT TRACKING ON
@@ -67,7 +67,7 @@ func parseClientFilter(c *command.Call, wrongID engine.Error, least int64) (f cl
 	return f
 }
 
-// parseClientIDs parses one id or more, up to a word that is an option.
+// parseClientIDs parses one or more ids, up to an option.
 func parseClientIDs(a *command.Args, wrong engine.Error, least int64) (ids []int64) {
 	for more := true; more; more = a.More() && continuesIDs(a, wrong) {
 		id := a.IntegerOr(wrong)

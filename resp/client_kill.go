@@ -36,13 +36,13 @@ func kill(c *command.Call, wanted clientFilter) (killed int) {
 	return killed
 }
 
-// close closes the connection of a client on behalf of another one. The connection that asks for it
-// itself closes after its reply.
+// close closes the connection of a client on behalf of another one. If both are the same, the
+// connection closes after the reply.
 func (s *session) close(by *session) {
 	s.profile.killed.Store(true)
 	if s == by {
 		s.closing = true
 	} else {
-		s.guard.Conn.Close() // ends its Read and its Write, wherever it is
+		s.guard.Conn.Close() // ends its Read and its Write
 	}
 }

@@ -39,8 +39,8 @@ func clientList(c *command.Call) error {
 	return nil
 }
 
-// describe returns the session's line of CLIENT LIST, with those fields of Redis that have a
-// meaning here. Any goroutine may call it.
+// describe returns the session's line of CLIENT LIST, with the fields of Redis that apply here. Any
+// goroutine may call it.
 func (s *session) describe() string {
 	p, now := &s.profile, s.server.elapsed()
 	last := "NULL"
@@ -64,8 +64,8 @@ func (s *session) describe() string {
 			p.account.Load().Name(), s.redirection(), p.resp.Load(), textOf(&p.library), textOf(&p.version))
 }
 
-// flagLetters returns the letters of Redis: O monitors, x within MULTI, b blocked, t tracking, U on
-// a Unix socket, e exempt from eviction, N none of these.
+// flagLetters returns the letters of Redis: O in MONITOR, x within MULTI, b blocked, t tracking, U
+// on a Unix socket, e exempt from eviction, N none of these.
 func (s *session) flagLetters() (letters string) {
 	if s.profile.monitors.Load() {
 		letters += "O"
@@ -95,13 +95,13 @@ func textOf(p *atomic.Pointer[string]) string {
 	return ""
 }
 
-// remoteAddress is the client's address in the format of Redis. For a Unix socket it is the path of
-// the socket and port 0, on both sides.
+// remoteAddress returns the client's address in the format of Redis. For a Unix socket it is the
+// path of the socket and port 0, on both sides.
 func (s *session) remoteAddress() string {
 	return addressText(s.guard.RemoteAddr(), s.guard.LocalAddr())
 }
 
-// localAddress is the address that the client has connected to.
+// localAddress returns the address that the client has connected to.
 func (s *session) localAddress() string { return addressText(s.guard.LocalAddr(), s.guard.LocalAddr()) }
 
 func addressText(of, local net.Addr) string {
@@ -111,7 +111,7 @@ func addressText(of, local net.Addr) string {
 	return of.String()
 }
 
-// descriptor is the file descriptor of the socket, or -1.
+// descriptor returns the file descriptor of the socket, or -1.
 func (s *session) descriptor() (fd int) {
 	fd = -1
 	if socket, ok := s.guard.Conn.(syscall.Conn); ok {

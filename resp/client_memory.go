@@ -11,10 +11,10 @@ import (
 	"rlserver/resp/wire"
 )
 
-const manyWords = 1024 // a call of more words counts as memory of the client
+const manyWords = 1024 // calls with more words are counted as memory of the client
 
-// A reply of many MB is written in steps when no lock is held: in between, the network is polled
-// and other calls run even if every processor has long work.
+// A reply of many MB is written in steps when no lock is held: between them the network is polled
+// and other calls run, even if every processor has long work.
 const (
 	stepTime  = 2 * time.Millisecond
 	stepPause = 20 * time.Microsecond
@@ -28,7 +28,7 @@ func (s *session) pause() {
 	}
 }
 
-// size is the memory of the connection beside its account, in bytes.
+// size returns the memory of the connection that is not in its account, in bytes.
 func (s *session) size() int64 {
 	if s.guard.TLS() {
 		return clientmem.ConnectionSize + clientmem.TLSSize
@@ -36,16 +36,16 @@ func (s *session) size() int64 {
 	return clientmem.ConnectionSize
 }
 
-// MayReply is called before a reply grows to size bytes in a buffer of room bytes. It returns the
-// size at which it must be called again, or 0 if the reply is too large. It may be called under
+// MayReply is called before a reply grows to size bytes in a buffer of capacity bytes. It returns
+// the size at which it must be called again, or 0 if the reply is too large. It may be called under
 // locks of the engine.
-func (s *session) MayReply(size, room int) (next int) {
+func (s *session) MayReply(size, capacity int) (next int) {
 	hard := s.guard.HardLimit()
 	if int64(size) > hard {
 		return 0
 	}
 	if size >= wire.UncheckedSize {
-		if !s.guard.Memory.Set(clientmem.Reply, max(size, room)) {
+		if !s.guard.Memory.Set(clientmem.Reply, max(size, capacity)) {
 			return 0
 		}
 		if p := s.pool(); p != nil && p.Full() {
@@ -65,14 +65,15 @@ func (s *session) MayReply(size, room int) (next int) {
 
 // closeForOutputLimit closes the connection of a client whose reply is too large.
 func (s *session) closeForOutputLimit() {
-	if !s.guard.Memory.Closed() { // otherwise it was evicted, and that was logged
+	if !s.guard.Memory.Closed() { // otherwise the client was evicted, and that was logged
 		s.server.countOutputOverrun(s, int64(s.Reply.TruncatedAt))
 	}
 	s.Reply.B, s.Reply.Truncated, s.closing = nil, false, true
 	s.guard.Conn.Close()
 }
 
-// countOutputOverrun counts and logs a client that is closed for the size of its unread replies.
+// countOutputOverrun counts and logs a client that is closed because its unread replies are too
+// large.
 func (s *Server) countOutputOverrun(ss *session, bytes int64) {
 	s.memory.Unread.Add(1)
 	if more, ok := s.allows(&s.outputLog, time.Second); ok {
@@ -81,10 +82,10 @@ func (s *Server) countOutputOverrun(ss *session, bytes int64) {
 	}
 }
 
-// account updates what the session holds between batches.
+// account updates the memory that the session holds between batches.
 func (s *session) account() {
 	h, words, multi, watch := &s.guard.Memory, s.guard.WordsSize(), s.transaction.size, s.watching.Size()
-	if h.Total() == 0 && words|multi|watch == 0 { // as nearly always
+	if h.Total() == 0 && words|multi|watch == 0 { // the common case
 		return
 	}
 	h.Set(clientmem.Reply, 0)
@@ -97,7 +98,7 @@ func (s *session) account() {
 // evictClientsIfNeeded closes the largest clients if the pool of this one is above its limit. No
 // lock is held.
 func (s *session) evictClientsIfNeeded() {
-	if s.guard.Memory.Total() == 0 { // nearly always between batches
+	if s.guard.Memory.Total() == 0 { // the common case between batches
 		return
 	}
 	if p := s.pool(); p != nil && p.Full() {
@@ -105,8 +106,8 @@ func (s *session) evictClientsIfNeeded() {
 	}
 }
 
-// accountArgs counts what a call of so many words takes beside its bytes. It reports whether the
-// call may run: not if the client has been evicted.
+// accountArgs counts the memory of a call of so many words, without their bytes. It reports whether
+// the call may run, which it may not if the client has been evicted.
 func (s *session) accountArgs(words int) bool {
 	s.guard.Memory.Set(clientmem.Args, words*(wire.WordSize+int(unsafe.Sizeof(engine.Key{}))))
 	s.evictClientsIfNeeded()
@@ -149,7 +150,7 @@ func (s *Server) evict(ss *session, bytes int64) {
 		return
 	}
 	ss.profile.killed.Store(true)
-	ss.guard.Conn.Close() // ends its Read and its Write, wherever it is
+	ss.guard.Conn.Close() // ends its Read and its Write
 	s.memory.Evicted.Add(1)
 	if more, ok := s.allows(&s.evictionLog, time.Second); ok {
 		s.Log.Warn("a client was evicted: clients hold more memory than they may", "held", bytes, "client", line,
@@ -157,7 +158,7 @@ func (s *Server) evict(ss *session, bytes int64) {
 	}
 }
 
-// pool returns the pool that counts the client; nil: none.
+// pool returns the pool that counts the client, or nil.
 func (s *session) pool() *clientmem.Pool { return s.guard.Memory.Pool() }
 
 // choosePool moves the client to the pool that it belongs to now.

@@ -8,7 +8,7 @@ import (
 	"rlserver/resp/command"
 )
 
-// isPaused reports whether a call is held back by CLIENT PAUSE.
+// isPaused reports whether CLIENT PAUSE holds back a call.
 func (s *session) isPaused(p *pause, c *command.Command) bool {
 	if s.profile.monitors.Load() {
 		return false // as in Redis
@@ -20,10 +20,10 @@ func (s *session) isPaused(p *pause, c *command.Command) bool {
 // pause is what CLIENT PAUSE has set.
 type pause struct {
 	until time.Duration // elapsed
-	all   bool          // also of calls that change nothing
+	all   bool          // pauses calls that change nothing as well
 }
 
-// currentPause returns the pause in force, or nil. It removes one that has ended.
+// currentPause returns the current pause, or nil. It removes one that has ended.
 func (s *Server) currentPause() *pause {
 	p := s.paused.Load()
 	if p == nil || s.Time.Elapsed() < p.until {
@@ -33,8 +33,8 @@ func (s *Server) currentPause() *pause {
 	return s.paused.Load()
 }
 
-// waitWhilePaused waits until a call is no longer held back, and runs it. It reports whether it
-// did: otherwise the call may run now. No lock is held.
+// waitWhilePaused waits until a call is no longer held back, and runs it. It returns false if there
+// is no pause: the caller then runs the call. No lock is held.
 func (s *session) waitWhilePaused(c *command.Command, words [][]byte) (waited bool) {
 	p := s.server.currentPause()
 	if p == nil || !s.isPaused(p, c) {
@@ -63,7 +63,7 @@ const (
 	errPauseRange    = engine.Error("ERR timeout is out of range")
 )
 
-// clientPause handles CLIENT PAUSE timeout [WRITE | ALL]. A pause in force is never shortened.
+// clientPause handles CLIENT PAUSE timeout [WRITE | ALL]. It never shortens the current pause.
 func clientPause(c *command.Call) error {
 	s := sessionOf(c).server
 	all := true

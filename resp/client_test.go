@@ -73,13 +73,13 @@ func TestClientSubcommandsRedisLacks(t *testing.T) {
 		{"CLIENT NO-TOUCH ON", "+OK"},
 		{
 			"CLIENT TRACKING ON",
-			"-ERR this server does not track keys: CLIENT TRACKING ON is taken with OPTIN alone, and CLIENT CACHING " +
-				"YES refused",
+			"-ERR this server does not track keys: CLIENT TRACKING ON is accepted only with OPTIN, and CLIENT " +
+				"CACHING YES is refused",
 		},
 		{
 			"CLIENT TRACKING ON BCAST",
-			"-ERR this server does not track keys: CLIENT TRACKING ON is taken with OPTIN alone, and CLIENT CACHING " +
-				"YES refused",
+			"-ERR this server does not track keys: CLIENT TRACKING ON is accepted only with OPTIN, and CLIENT " +
+				"CACHING YES is refused",
 		},
 		{"CLIENT TRACKING ON OPTIN NOLOOP", "+OK"},
 		{"CLIENT CACHING YES", "-ERR this server does not track keys: replies must not be cached by the client"},

@@ -135,7 +135,7 @@ func TestSaving(t *testing.T) {
 
 func TestSavingWithoutAStore(t *testing.T) {
 	ts := startServer(t, config.Defaults{})
-	const inMemory = "-ERR this server has its data in memory alone: restart it with --appendonly yes to have it on " +
+	const inMemory = "-ERR this server has its data only in memory: restart it with --appendonly yes to have it on " +
 		"disk"
 	ts.dial().check([]answer{
 		{"SAVE", inMemory},
@@ -535,7 +535,7 @@ func TestConfigWithoutAStore(t *testing.T) {
 	assert.Equal(t, "+OK", c.send("CONFIG", "SET", "save", ""))
 	assert.Equal(
 		t,
-		failed+"save') - there are no snapshots, as the data is in memory alone: restart the server with "+
+		failed+"save') - there are no snapshots, as the data is only in memory: restart the server with "+
 			"--appendonly yes",
 		c.send("CONFIG", "SET", "save", "900 1"),
 	)

@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 )
 
-// Part is what a client holds memory for.
+// Part is a use of memory by a client.
 type Part int
 
 const (
@@ -16,7 +16,7 @@ const (
 	Transaction             // commands queued by MULTI
 	Watch                   // keys of WATCH
 	Waiting                 // copy of a call that waits
-	TLS                     // what TLS holds beyond TLSSize
+	TLS                     // memory of TLS beyond TLSSize
 	partCount
 )
 
@@ -25,8 +25,8 @@ const (
 // touched while the connection is idle, so the process grows by less.
 const ConnectionSize = 16 << 10
 
-// TLSSize is the approximate memory that TLS takes for a connection besides, in bytes: its state,
-// and a buffer for the input. Records of 16 KB take more.
+// TLSSize is the approximate memory that TLS adds to a connection, in bytes: its state, and a
+// buffer for the input. Records of 16 KB take more.
 const TLSSize = 12 << 10
 
 // Account is the memory that one client holds. The zero value is an empty account in no pool. Each
@@ -42,8 +42,7 @@ type Account struct {
 	pool *Pool // nil: not counted
 }
 
-// Set sets the size of a part in bytes. It reports whether the client may go on, which it may not
-// after Close.
+// Set sets the size of a part in bytes. It returns false after Close: the client must stop.
 func (a *Account) Set(part Part, bytes int) bool {
 	if a.parts[part].Load() != int64(bytes) {
 		a.change(part, int64(bytes))
@@ -68,7 +67,7 @@ func (a *Account) Part(part Part) (bytes int64) { return a.parts[part].Load() }
 // Total returns the sum of all parts in bytes.
 func (a *Account) Total() (bytes int64) { return a.sum.Load() }
 
-// Pool returns the pool that counts the client, nil if there is none.
+// Pool returns the pool that counts the client, or nil.
 func (a *Account) Pool() *Pool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -81,7 +80,7 @@ func (a *Account) PoolFull() bool {
 	return p != nil && p.Full()
 }
 
-// MoveTo moves the account to another pool. A closed account stays in none.
+// MoveTo moves the account to another pool. A closed account is in no pool.
 func (a *Account) MoveTo(p *Pool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

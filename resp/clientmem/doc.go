@@ -16,15 +16,15 @@
 //
 // The normal pool is limited by maxmemory-clients, the pool of clients that have not authenticated
 // by preauth-memory. When a pool is over its limit, the server closes its largest clients. So
-// clients without a password cannot push out clients with one. CLIENT NO-EVICT moves a client to
+// clients that have not logged in cannot evict clients that have. CLIENT NO-EVICT moves a client to
 // the exempt pool, which has no limit.
 //
-// What clients hold never evicts a key: maxmemory counts it apart.
+// Memory of clients never evicts a key: it does not count towards maxmemory.
 //
 // # Invariants
 //
-//   - Memory is counted where it changes, never measured: the sums are exact at every moment, and
-//     return to zero when the clients are gone.
+//   - Memory is counted where it changes, never measured: the sums are always exact, and return to
+//     zero when the clients are gone.
 //   - One goroutine at a time sets a part. Any goroutine may read it.
 //   - A closed account holds nothing and stays closed. Set then returns false, and the caller
 //     stops.

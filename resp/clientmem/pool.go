@@ -8,7 +8,7 @@ import (
 
 // Pool is a set of clients with a common limit.
 type Pool struct {
-	Bytes atomic.Int64 // that its clients hold
+	Bytes atomic.Int64 // held by its clients
 	Limit atomic.Int64 // bytes; math.MaxInt64: no limit
 
 	pools *Pools
@@ -36,10 +36,10 @@ type Pools struct {
 	LargestInput  RecentMax // largest input buffer of a client, in bytes
 	LargestOutput RecentMax // most bytes of unread replies of a client
 
-	peak atomic.Int64 // the most bytes since TakePeak
+	peak atomic.Int64 // maximum of Bytes since TakePeak
 }
 
-// Init prepares the pools. None has a limit yet.
+// Init prepares the pools, without limits.
 func (all *Pools) Init() {
 	for _, p := range []*Pool{&all.Unauthenticated, &all.Normal, &all.Exempt} {
 		p.pools = all
@@ -54,7 +54,7 @@ func (all *Pools) add(bytes int64) {
 	}
 }
 
-// TakePeak returns the most bytes that all clients together have held since the last call.
+// TakePeak returns the maximum of Bytes since the last call.
 func (all *Pools) TakePeak() (bytes int64) {
 	return max(all.peak.Swap(all.Bytes.Load()), all.Bytes.Load())
 }

@@ -9,8 +9,8 @@ import (
 	"rlserver/resp/glob"
 )
 
-// AccessCatalog returns the commands for access rules. The index of a command in it is
-// Command.Index. Subcommands that rules take as first arguments have no name in it.
+// AccessCatalog returns the commands for access rules. Its indexes are those of Command.Index.
+// Subcommands that rules take as first arguments have no name in it.
 var AccessCatalog = sync.OnceValue(func() *acl.Catalog {
 	list := make([]acl.Command, Count)
 	for _, c := range Table {
@@ -29,8 +29,8 @@ var AccessCatalog = sync.OnceValue(func() *acl.Catalog {
 	})
 })
 
-// AccessCheck checks calls against the permissions of their users. It keeps buffers; the zero value
-// is ready to use, by one goroutine.
+// AccessCheck checks calls against the permissions of their users. It reuses its buffers; the zero
+// value is ready to use, by one goroutine.
 type AccessCheck struct {
 	call   acl.Call
 	hasher Hasher
@@ -43,8 +43,7 @@ type Denial struct {
 	Object  string // the name of the command, or the key
 }
 
-// Check returns why a user may not run a call; nil if it may. The words of the call are complete:
-// its arity has been checked.
+// Check returns why a user may not run a call, or nil. The arity of the call has been checked.
 func (a *AccessCheck) Check(u *acl.User, p *Prepared) *Denial {
 	if u.Unrestricted() || p.AllowedAtOnce(u) {
 		return nil
@@ -60,14 +59,14 @@ func (a *AccessCheck) Check(u *acl.User, p *Prepared) *Denial {
 	}
 }
 
-// AllowedAtOnce reports whether a user may run a call of a command with one key: the common case,
-// in less time than Check. After false, Check decides.
+// AllowedAtOnce reports whether a user may run a call of a command with one key. It is a fast path
+// of Check for the common case: if it returns false, Check decides.
 func (p *Prepared) AllowedAtOnce(u *acl.User) bool {
 	c := p.Command
 	return c.onlyKey > 0 && c.Keys[0].variable == nil && u.AllowsOneKey(c.Index, p.Words[c.onlyKey], c.Keys[0].bits)
 }
 
-// AllowsReadingAnyKey reports whether a user may run a call and read every key besides.
+// AllowsReadingAnyKey reports whether a user may run a call and also read every key.
 func (a *AccessCheck) AllowsReadingAnyKey(u *acl.User, p *Prepared) bool {
 	defer a.release()
 	return u.Unrestricted() || u.AllowsAnyKey(a.describe(p), acl.Read)
@@ -83,7 +82,7 @@ func (c *Call) MayReadAnyKey() bool {
 	return check.AllowsReadingAnyKey(c.Account.User(), &p)
 }
 
-// inRules returns the command that access rules name for this one: nearly always itself.
+// inRules returns the command that access rules name for this one, which is nearly always itself.
 func (c *Command) inRules() *Command {
 	if c.parent != nil && c.parent.SubsAreArguments {
 		return c.parent
@@ -138,8 +137,8 @@ func (a *AccessCheck) release() {
 	a.hasher.Release()
 }
 
-// accessBits returns what a call does with a key, from the words of its specification. EXISTS and
-// others need any access only.
+// accessBits returns the access that a call has to a key, from the words of its specification.
+// EXISTS and others only need any access.
 func accessBits(words string) (access acl.Access) {
 	for word := range strings.FieldsSeq(words) {
 		switch word {
@@ -152,7 +151,7 @@ func accessBits(words string) (access acl.Access) {
 	return access
 }
 
-// Error returns the reply to a call that is denied, in the words of Redis.
+// Error returns the reply to a call that is denied, as in Redis.
 func (d *Denial) Error() engine.Error {
 	switch d.Verdict {
 	case acl.DeniedCommand:

@@ -8,8 +8,8 @@ import (
 	"rlserver/grammar"
 )
 
-// Args is a cursor over the arguments of a call. It keeps the first error: what is taken after it
-// is a zero value, and End returns it. It allocates nothing.
+// Args is a cursor over the arguments of a call. It keeps the first error, which End returns;
+// arguments taken after it are zero values. It allocates nothing.
 type Args struct {
 	List [][]byte // without the command's name
 	Keys []engine.Key
@@ -148,7 +148,7 @@ func (a *Args) Picks(with string) (n int64, more bool) {
 	return n, more
 }
 
-// Int32Or takes a 32-bit integer, with errors of the command for what is malformed or out of range.
+// Int32Or takes a 32-bit integer. It fails with malformed or outOfRange.
 func (a *Args) Int32Or(malformed, outOfRange engine.Error) int64 {
 	n := a.IntegerOr(malformed)
 	if n < math.MinInt32 || n > math.MaxInt32 {
@@ -157,6 +157,6 @@ func (a *Args) Int32Or(malformed, outOfRange engine.Error) int64 {
 	return n
 }
 
-// maxPicks bounds the reply to a ZRANDMEMBER or HRANDFIELD that may repeat elements: Redis
+// maxPicks limits the reply to a ZRANDMEMBER or HRANDFIELD that may repeat elements. Redis
 // continues until it is out of memory.
 const maxPicks = 1_000_000

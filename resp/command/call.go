@@ -54,7 +54,7 @@ type Call struct {
 
 // conn is the connection that a call came from.
 type conn interface {
-	// Gone reports whether the client has closed the connection. It asks the system.
+	// Gone reports whether the client has closed the connection. It makes a system call.
 	Gone() bool
 	// TakesLong notes that the call takes many milliseconds, see Call.TakesLong.
 	TakesLong()
@@ -66,8 +66,8 @@ type conn interface {
 	// FlushStats passes the calls of the batch so far to Env.Stats.
 	FlushStats()
 	// DeferUntilUnlocked runs a function at the end of the call, when no lock is held. A handler
-	// needs it for what takes locks or sleeps, because EXEC runs the handler under the locks of all
-	// its calls.
+	// uses it for work that takes locks or sleeps, because EXEC runs the handler under the locks of
+	// all its calls.
 	DeferUntilUnlocked(do func())
 	// LogIfSlow adds a call to the slow log if it took long enough.
 	LogIfSlow(p Prepared, took time.Duration)
@@ -75,22 +75,22 @@ type conn interface {
 	Local() bool
 }
 
-// MakeRoomFor evicts keys before a call that needs many more bytes of memory than it was sent.
-// Whether there is enough memory is checked later, under its locks.
-func (c *Call) MakeRoomFor(bytes int64) { c.Tx.MakeRoomFor(c.Env.Clock(), bytes) }
+// EvictFor evicts keys before a call that needs many more bytes of memory than it was sent. Whether
+// there is enough memory is checked later, under its locks.
+func (c *Call) EvictFor(bytes int64) { c.Tx.MakeRoomFor(c.Env.Clock(), bytes) }
 
 // Usage returns the memory of a key, in bytes; 0 if it is missing. No lock is held.
 func (c *Call) Usage(name []byte) int64 { return c.Env.Engine.Usage(c.DB, c.Env.Engine.Key(name)) }
 
-// MakeRoomToStretch evicts keys before a string is lengthened to length bytes, if that is much.
-func (c *Call) MakeRoomToStretch(name []byte, length int64) {
+// EvictForString evicts keys before a string is lengthened to length bytes, if that is much.
+func (c *Call) EvictForString(name []byte, length int64) {
 	if length >= engine.LargeGrowth {
-		c.MakeRoomFor(length - c.Env.Engine.StringLength(c.DB, c.Env.Engine.Key(name)))
+		c.EvictFor(length - c.Env.Engine.StringLength(c.DB, c.Env.Engine.Key(name)))
 	}
 }
 
-// Run runs the handler of a call whose locks are held. It reports whether the call has to wait,
-// instead of a reply.
+// Run runs the handler of a call whose locks are held. If it reports true the call has to wait, and
+// there is no reply.
 func (c *Call) Run(p *Prepared, keys []engine.Key) (held bool) {
 	mark := len(c.Reply.B)
 	c.Command, c.Words, c.Args, c.Keys = p.Command, p.Words, Args{List: p.Words[p.Name:], Keys: keys}, keys
@@ -155,16 +155,16 @@ func (c *Call) Fault(fault any, mark int) {
 	c.ReplyError("ERR internal error")
 }
 
-// RedisVersion is the version of Redis that HELLO and INFO report: its commands are served here,
-// and clients choose by it what they send.
+// RedisVersion is the version of Redis that HELLO and INFO report. Its commands are served, and
+// clients choose by it what they send.
 const RedisVersion = "7.0.15"
 
-// Env is what handlers use of the server. All calls share it.
+// Env is the part of the server that handlers use. All calls share it.
 type Env struct {
 	Version string // of this server
 	RunID   string // 40 hex digits, new with every start
 	Started time.Time
-	Store   storage.Store // nil: the data is in memory alone
+	Store   storage.Store // nil: the data is only in memory
 
 	Engine   *engine.Engine
 	Time     *clock.Clock
@@ -178,7 +178,7 @@ type Env struct {
 	}
 	Users          *acl.Users
 	AccessLog      *acl.Log
-	UsersChanged   func(*Call)       // called by a call that has changed users
+	UsersChanged   func(*Call)       // called after a call has changed users
 	Cluster        Cluster           // nil: the server is alone
 	Keyspaces      func() []Keyspace // what calls on this node run on
 	ReloadPolicies func() error      // nil: there is no policy file
@@ -188,7 +188,7 @@ type Env struct {
 	ResetFigures func()         // makes the counters of Figures and Stats count from zero
 	FreeMemory   func()         // returns memory to the system, once a second at most
 
-	// ChangeSettings changes settings, all or none, and puts them into force.
+	// ChangeSettings changes all the settings or none, and applies them.
 	ChangeSettings func(*Call, []config.Change) error
 }
 
@@ -222,14 +222,14 @@ type Hasher struct {
 }
 
 const (
-	manyKeys  = 64      // the most keys for which a Hasher keeps memory between batches
-	manyNames = 4 << 10 // the most bytes of names
+	manyKeys  = 64      // a Hasher keeps memory for so many keys between batches
+	manyNames = 4 << 10 // and for so many bytes of names
 )
 
 // Reset removes all keys.
 func (h *Hasher) Reset() { h.Keys, h.Names = h.Keys[:0], h.Names[:0] }
 
-// Release frees the memory of a batch, up to what is kept for the next one.
+// Release drops the keys of a batch. Large buffers are freed, small ones kept for the next batch.
 func (h *Hasher) Release() {
 	if cap(h.Keys) > manyKeys {
 		h.Keys = nil
@@ -278,8 +278,8 @@ func (h *Hasher) addSpec(spec *KeySpec, words [][]byte) {
 type Prepared struct {
 	Command *Command
 	Words   [][]byte
-	Name    int // how many words are the command's name: 1, or 2 with a subcommand
-	Keys    int // how many keys it has in the Hasher
+	Name    int // number of words in the command's name: 1, or 2 with a subcommand
+	Keys    int // number of its keys in the Hasher
 	Size    int // bytes of the call in the pipeline, 0 for the first
 }
 
@@ -326,7 +326,7 @@ func (c *Call) WrongSubcommandArity() engine.Error {
 		c.Words[1], strings.ToUpper(container)))
 }
 
-// CloneWords copies the words of a call, which lie in a buffer that the next read overwrites.
+// CloneWords copies the words of a call, whose buffer the next read overwrites.
 func CloneWords(words [][]byte) [][]byte {
 	size := 0
 	for _, word := range words {

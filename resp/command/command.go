@@ -8,14 +8,14 @@ import (
 	"rlserver/grammar"
 )
 
-// Command is the declaration of a command, see the package comment.
+// Command is the declaration of a command. See the package comment.
 type Command struct {
-	Name   string // in lower case; of a subcommand its own word alone
+	Name   string // in lower case; of a subcommand without its parent
 	Syntax string // the arguments in the notation of Redis' manual, see syntax.go
-	Arity  int    // how many words a call has, the name included; -n: n or more
+	Arity  int    // number of words in a call, including the name; -n: n or more
 	Flags  Flags
 	Keys   []KeySpec
-	// of a command that builds the names of its keys; Keys then only tells clients how to route it
+	// for a command that builds the names of its keys; Keys then only tell clients how to route it
 	HashKeys func(h *Hasher, words [][]byte)
 	// of the manual: generic, string, bitmap, hash, sorted-set, connection, server, ratelimit
 	Group string
@@ -40,10 +40,10 @@ type Command struct {
 	upper  string   // the name in upper case, as most clients send it
 	Index  int      // unique
 
-	onlyKey int // the index of the key of a command that always has one key, else 0
+	onlyKey int // the index of the key if there is always exactly one, else 0
 }
 
-// Flags are those that COMMAND reports, and some that only this server uses.
+// Flags are the flags that COMMAND reports, and some that only this server uses.
 type Flags uint32
 
 const (
@@ -52,15 +52,15 @@ const (
 	DenyOOM                       // may take memory
 	Admin                         // for operators
 	Fast                          // takes constant or logarithmic time
-	Loading                       // answers while data is being loaded
-	Stale                         // answers on a replica that lost its primary
+	Loading                       // runs while data is being loaded
+	Stale                         // runs on a replica that has lost its primary
 	NoScript                      // not from scripts
 	NoAuth                        // before authentication
 	NoMulti                       // not within MULTI
 	SkipMonitor                   // not shown to MONITOR
 	SkipSlowlog                   // not in the slow log
 	NoAsyncLoading
-	AllowBusy       // answers while a script runs for too long
+	AllowBusy       // runs while a script runs for too long
 	noMandatoryKeys // may be called without keys
 	Blocking        // may block the connection
 	MovableKeys     // keys cannot be found by first, last and step alone
@@ -85,7 +85,7 @@ var flagNames = []struct {
 	{Blocking, "blocking"}, {MovableKeys, "movablekeys"}, {AllowBusy, "allow_busy"},
 }
 
-// KeySpec says which words of a call are keys.
+// KeySpec specifies which words of a call are keys.
 type KeySpec struct {
 	Access string // in Redis' words, e.g. "RW access update"
 	Begin  int    // index of the first key, or of the number of keys
@@ -93,7 +93,7 @@ type KeySpec struct {
 	Last     int
 	Step     int        // from one key to the next
 	Counted  bool       // begin is the number of keys, which follow it
-	Patterns bool       // keys follow from patterns in the call and from the data
+	Patterns bool       // keys depend on patterns in the call and on the data
 	Token    string     // the key is the word after this one
 	rules    bool       // rules of RL.ALL begin here, each with its key
 	bits     acl.Access // Access for access rules; set by Register
@@ -126,8 +126,7 @@ func (k *KeySpec) accessOf(words [][]byte) string {
 	return k.Access
 }
 
-// KeysToEnd returns the specification of the keys from an index to the end, each step words after
-// the one before.
+// KeysToEnd returns the specification of the keys from an index to the end, step words apart.
 func KeysToEnd(access string, from, step int) KeySpec {
 	return KeySpec{Access: access, Begin: from, Last: -1, Step: step}
 }
@@ -143,8 +142,8 @@ func KeysOfRules(access string, from int) KeySpec {
 	return KeySpec{Access: access, Begin: from, Step: 1, rules: true}
 }
 
-// positions yields the indexes of the keys in a call. Of a call that is too short, or has a wrong
-// number of keys, it yields the keys that it finds; the handler reports the error.
+// positions yields the indexes of the keys in a call. In a call that is too short, or has a wrong
+// number of keys, it yields those that it finds; the handler reports the error.
 func (k KeySpec) positions(words [][]byte, yield func(int)) {
 	switch {
 	case k.Patterns:
@@ -223,7 +222,7 @@ func Register(family ...*Command) {
 	}
 }
 
-// number gives a command its index, and its keys the bits of their access.
+// number sets the index of a command, and the access bits of its keys.
 func (c *Command) number() {
 	c.Index = Count
 	Count++
@@ -235,8 +234,8 @@ func (c *Command) number() {
 	}
 }
 
-// Called reports whether a command, and no subcommand, has a name in lower or upper case. Clients
-// repeat commands: this is cheaper than Find. c may be nil.
+// Called reports whether name, in lower or upper case, is the name of a command that is no
+// subcommand. Clients repeat commands: this is cheaper than Find. c may be nil.
 func (c *Command) Called(name []byte) bool {
 	return c != nil && c.parent == nil && (string(name) == c.upper || string(name) == c.Name)
 }

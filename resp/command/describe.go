@@ -84,7 +84,7 @@ const (
 	errKeyArguments  = engine.Error("ERR Invalid arguments specified for command")
 )
 
-// Sorted gives the commands by name.
+// Sorted returns the commands by name.
 func (t table) Sorted() []*Command {
 	return slices.SortedFunc(maps.Values(t), func(a, b *Command) int { return strings.Compare(a.Name, b.Name) })
 }
@@ -263,7 +263,7 @@ func keysOf(words [][]byte) (keys []keyAt, err error) {
 	return keys, nil
 }
 
-// complete reports whether a call has all the keys that its number of keys promises.
+// complete reports whether a call has as many keys as its number of keys says.
 func (k *KeySpec) complete(words [][]byte) bool {
 	if !k.Counted {
 		return true
@@ -302,7 +302,7 @@ func writeCommandInfo(r *wire.Reply, c *Command) {
 	}
 }
 
-// writeWords answers with a set of words that programs know.
+// writeWords writes a set of words, as status replies.
 func writeWords(r *wire.Reply, text string) {
 	list := strings.Fields(text)
 	r.Set(len(list))
@@ -328,7 +328,7 @@ func writeKeySpec(r *wire.Reply, k *KeySpec) {
 	case k.Counted:
 		writeTyped(r, "keynum", []string{"keynumidx", "firstkey", "keystep"}, []int{0, 1, k.Step})
 	case k.rules:
-		writeTyped(r, "unknown", nil, nil) // COMMAND GETKEYS knows
+		writeTyped(r, "unknown", nil, nil) // COMMAND GETKEYS returns the keys
 	default:
 		writeTyped(r, "range", []string{"lastkey", "keystep", "limit"}, []int{k.Last, k.Step, 0})
 	}
@@ -361,8 +361,8 @@ func (c *Command) flagWords() (words []string) {
 	return words
 }
 
-// keyRange describes the keys in the old way, by the first, the last (negative: from the end) and
-// the step. all is false if that way does not cover all keys: those that are counted, or in ranges
+// keyRange describes the keys in the old format, by the first, the last (negative: from the end)
+// and the step. all is false if that does not cover all keys: those that are counted, or in ranges
 // that do not follow each other.
 func (c *Command) keyRange() (first, last, step int, all bool) {
 	if len(c.Keys) == 1 && !c.Keys[0].Counted {
@@ -433,10 +433,10 @@ func (c *Command) accessCategories() (names []string) {
 	if !special {
 		group = c.Group
 	}
-	if c.Name == "wait" { // of the group generic, but not of the keyspace
+	if c.Name == "wait" { // its group is generic, but it is not in category keyspace
 		group = ""
 	}
-	if group != "" && len(c.Subs) == 0 && c.Reaches == nil { // SORT is of no group
+	if group != "" && len(c.Subs) == 0 && c.Reaches == nil { // SORT is in no category of its group
 		names = append(names, group)
 	}
 	for _, implied := range []struct {
@@ -460,8 +460,8 @@ func (c *Command) accessCategories() (names []string) {
 
 // docField is a field of a COMMAND DOCS reply. Fields that do not apply are left out.
 type docField struct {
-	name string
-	tell func()
+	name  string
+	write func()
 }
 
 // writeCommandDocs writes the description of a command in COMMAND DOCS.
@@ -494,7 +494,7 @@ func writeCommandDocs(r *wire.Reply, c *Command) {
 	r.Mapping(len(fields))
 	for _, f := range fields {
 		r.BulkString(f.name)
-		f.tell()
+		f.write()
 	}
 }
 
@@ -517,7 +517,7 @@ func (c *Command) SyntaxKeys() *syntaxKeys {
 	return keys
 }
 
-// of returns the index of the specification of an argument; -1: it is no key.
+// of returns the index of the specification of an argument, or -1 if it is not a key.
 func (k *syntaxKeys) of(a *Argument) (spec int) {
 	switch a.Kind {
 	case "key":
@@ -529,7 +529,7 @@ func (k *syntaxKeys) of(a *Argument) (spec int) {
 	return -1
 }
 
-// arguments is how many a specification has in the syntax.
+// arguments returns how many arguments of the syntax a specification covers.
 func (k *KeySpec) arguments() int {
 	switch {
 	case k.Patterns:
@@ -540,7 +540,7 @@ func (k *KeySpec) arguments() int {
 	return 1
 }
 
-// writeArguments answers with a tree of arguments.
+// writeArguments writes a tree of arguments.
 func writeArguments(r *wire.Reply, list []Argument, keys *syntaxKeys) {
 	r.Array(len(list))
 	for _, a := range list {
@@ -561,7 +561,7 @@ func writeArguments(r *wire.Reply, list []Argument, keys *syntaxKeys) {
 		r.Mapping(len(fields))
 		for _, f := range fields {
 			r.BulkString(f.name)
-			f.tell()
+			f.write()
 		}
 	}
 }

@@ -49,7 +49,7 @@ const (
 		"call them at the start.\n"
 )
 
-// manual is how docs/COMMANDS.md is divided. A section without a group has a text alone.
+// manual has the sections of docs/COMMANDS.md. A section without a group consists of a text.
 var manual = []struct{ group, title, text string }{
 	{"ratelimit", "Rate limits", rateLimitText},
 	{"string", "Strings", ""},
@@ -117,7 +117,7 @@ func (c *Command) example(examples map[string]string) string {
 	return cmp.Or(strings.TrimSpace(c.Example), examples[c.title()])
 }
 
-// linkedCommands returns the names of a group's commands, linked, for the list of contents.
+// linkedCommands returns the names of a group's commands, linked, for the table of contents.
 func linkedCommands(group string) string {
 	var links []string
 	for _, c := range inGroup(group) {
@@ -129,7 +129,7 @@ func linkedCommands(group string) string {
 	return ": " + strings.Join(links, " · ")
 }
 
-// writeSummaries writes the table of a group's commands with which its section begins.
+// writeSummaries writes the table of a group's commands, which begins its section.
 func writeSummaries(text *strings.Builder, group string) {
 	list := inGroup(group)
 	if len(list) == 0 {
@@ -156,7 +156,7 @@ func inGroup(group string) (list []*Command) {
 	return list
 }
 
-// title returns the name as people write it: CLIENT LIST.
+// title returns the name as users write it: CLIENT LIST.
 func (c *Command) title() string {
 	return strings.ToUpper(strings.ReplaceAll(c.FullName(), "|", " "))
 }
@@ -203,7 +203,7 @@ func (c *Command) origin() string {
 	return "Redis " + c.Since
 }
 
-// properties returns the flags that matter to a reader, in words.
+// properties describes the flags that matter to a reader.
 func (c *Command) properties() (words []string) {
 	for _, known := range []struct {
 		flag Flags

@@ -7,9 +7,9 @@ import (
 	"rlserver/grammar"
 )
 
-// Deadline parses a time from an amount of at least least, in units of unit ms, and returns it as
-// Unix ms. The time may have passed. It fails if the amount is out of range or the time does not
-// fit 64 bits.
+// Deadline parses an amount of time of at least least, in units of unit ms, and returns the
+// deadline in Unix ms. The deadline may have passed. It fails if the amount is out of range or the
+// deadline does not fit in 64 bits.
 func (c *Call) Deadline(amount []byte, least, unit int64, absolute bool) int64 {
 	n, ok := grammar.ParseInt(amount)
 	if !ok {

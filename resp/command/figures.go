@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Figures are what the server counts and measures of itself. INFO, MEMORY and the metrics show
-// them. Counters are since the start or CONFIG RESETSTAT; memory is in bytes.
+// Figures are counts and measurements of the server. INFO, MEMORY and the metrics show them.
+// Counters are since the start or CONFIG RESETSTAT; memory is in bytes.
 type Figures struct {
 	Uptime            time.Duration
 	LoadingSince      int64 // Unix ms; 0: the data is loaded
@@ -22,7 +22,7 @@ type Figures struct {
 
 	Received, Rejected        int64 // connections
 	BytesIn, BytesOut         int64
-	CallRate, InRate, OutRate float64 // calls and bytes per second, of the last seconds
+	CallRate, InRate, OutRate float64 // calls and bytes per second, over the last seconds
 	FailedLogins              int64
 	LoginTimeouts             int64
 	HandshakeFailures         int64 // of TLS
@@ -30,7 +30,7 @@ type Figures struct {
 	EvictedClients            int64
 	OutputLimit               int64 // clients closed because of client-output-buffer-limit
 
-	LargestInput, LargestOutput int64 // buffers of a client, lately
+	LargestInput, LargestOutput int64 // recent largest buffers of a client
 	Memory                      int64 // of keys, clients and overhead
 	PeakMemory, StartMemory     int64
 	ClientMemory                int64

@@ -2,12 +2,12 @@ package command
 
 import "rlserver/engine/rule"
 
-// BeginsRule reports whether words begin with a rule, and not with an option. The second word of a
-// rule is an algorithm, so its key may be COST.
+// BeginsRule reports whether words begin with a rule, not with an option. The second word of a rule
+// is an algorithm, so its key may be COST.
 func BeginsRule(words [][]byte) bool { return RuleLength(words) > 0 }
 
-// RuleLength returns how many words the rule at the beginning has, or should have; 0 if there is no
-// rule.
+// RuleLength returns how many words the rule at the beginning of words has, or should have; 0 if
+// there is no rule.
 func RuleLength(words [][]byte) int {
 	if len(words) < 2 {
 		return 0
@@ -28,8 +28,8 @@ func RuleLength(words [][]byte) int {
 	return n
 }
 
-// OptionFollows reports whether words begin with an option of an algorithm, and not with a key of
-// that name.
+// OptionFollows reports whether words begin with an option of an algorithm, not with a key of that
+// name.
 func OptionFollows(a *rule.Algorithm, words [][]byte) bool {
 	return len(words) > 0 && a.OptionIndex(words[0]) >= 0 && (len(words) < 2 || rule.Find(words[1]) == nil)
 }

@@ -19,11 +19,11 @@ type ScanOptions struct {
 	noValues bool   // of HSCAN
 }
 
-// defaultScanCount is how many elements are visited without COUNT, about.
+// defaultScanCount is the approximate number of elements that are visited without COUNT.
 const defaultScanCount = 10
 
-// ScanOptions takes [MATCH pattern] [COUNT count], and an option for the name of a type if there is
-// a word for it. A hash has NOVALUES too.
+// ScanOptions takes [MATCH pattern] [COUNT count], an option typeWord for the name of a type unless
+// that is empty, and NOVALUES for a hash.
 func (a *Args) ScanOptions(typeWord string, hash bool) ScanOptions {
 	o := ScanOptions{Pattern: glob.New([]byte("*"), false), Count: defaultScanCount}
 	for a.More() {
@@ -63,8 +63,8 @@ func (o *ScanOptions) Err(c *Call) error {
 	return c.Unwanted()
 }
 
-// MaxScanCount is the most elements of a hash or a sorted set that one call visits, as it holds the
-// lock of the key.
+// MaxScanCount is the maximum number of elements of a hash or sorted set that one call visits, as
+// it holds the lock of the key.
 const MaxScanCount = 4096
 
 // Element is a field with its value, or a member with its score.
@@ -102,7 +102,7 @@ func (o *ScanOptions) Is(t object.Type) bool {
 	return o.typeName == nil || strings.EqualFold(string(o.typeName), t.String())
 }
 
-// Cursor takes a cursor as C's strtoul parses it, which Redis uses: an empty one is 0, and a sign
+// Cursor takes a cursor as C's strtoul, which Redis uses, parses it: an empty one is 0, and a sign
 // is allowed.
 func (a *Args) Cursor() uint64 {
 	b := a.Next()

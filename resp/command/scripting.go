@@ -6,8 +6,8 @@ import (
 	"rlserver/engine"
 )
 
-// ErrNoScripts refuses what needs Lua. Some clients send a script again, without end, if the error
-// begins with ERR unknown command or says NOSCRIPT: this error must do neither.
+// ErrNoScripts refuses calls that need Lua. Some clients retry a script endlessly if the error
+// begins with ERR unknown command or contains NOSCRIPT; this one does neither.
 const ErrNoScripts = engine.Error("ERR this server runs no Lua scripts and no functions: use its own commands, " +
 	"which are atomic, such as RL.SLIDE, RL.TOKEN, RL.FIXED, RL.LEASE or RL.ALL; COMMAND LIST names them all")
 

@@ -67,11 +67,12 @@ var otherKinds = map[string]string{
 	"zrange stop": "string",
 }
 
-// Arguments reads the command's syntax. The result is not cached, as it is rarely needed.
+// Arguments parses the command's syntax. The result is not cached, as it is rarely needed.
 func (c *Command) Arguments() []Argument {
 	args, err := ParseSyntax(c.Syntax)
 	if err != nil {
-		panic(fmt.Sprintf("resp: syntax of %s: %v", c.FullName(), err)) // a test parses all
+		// a test parses every syntax
+		panic(fmt.Sprintf("resp: syntax of %s: %v", c.FullName(), err))
 	}
 	c.setKinds(args)
 	return args
@@ -87,7 +88,7 @@ func (c *Command) setKinds(args []Argument) {
 	}
 }
 
-// ParseSyntax reads a sequence of arguments.
+// ParseSyntax parses a sequence of arguments.
 func ParseSyntax(text string) ([]Argument, error) {
 	for _, mark := range []string{"[", "]", "<", ">", "|"} {
 		text = strings.ReplaceAll(text, mark, " "+mark+" ")
@@ -95,16 +96,16 @@ func ParseSyntax(text string) ([]Argument, error) {
 	p := syntaxParser{words: strings.Fields(text)}
 	args := p.sequence("")
 	if p.err == nil && p.choose != nil {
-		p.fail("'%s ...' repeats something other than what it stands in", p.choose.notation())
+		p.fail("'%s ...' does not repeat the alternatives before it", p.choose.notation())
 	}
 	if p.err == nil && len(p.words) > 0 {
-		p.fail("'%s' closes nothing", p.words[0])
+		p.fail("unexpected '%s'", p.words[0])
 	}
 	return args, p.err
 }
 
 type syntaxParser struct {
-	words  []string  // what is still to be read
+	words  []string  // not parsed yet
 	choose *Argument // the last of several alternatives ends with this repetition of all of them
 	err    error
 }
@@ -138,8 +139,8 @@ func (p *syntaxParser) expect(word string) {
 	}
 }
 
-// sequence reads arguments up to what closes their group or begins its next alternative. token is
-// the one they stand under, if any.
+// sequence parses arguments up to the end of their group or its next alternative. token is the
+// token before them, or "".
 func (p *syntaxParser) sequence(token string) (args []Argument) {
 	for len(p.words) > 0 && !strings.Contains("|>].", p.peek()[:1]) {
 		switch {
@@ -162,7 +163,7 @@ func (p *syntaxParser) sequence(token string) (args []Argument) {
 	return args
 }
 
-// single reads an argument, with its token if it has one.
+// single parses an argument, with its token if it has one.
 func (p *syntaxParser) single() Argument {
 	word := p.words[0]
 	p.words = p.words[1:]
@@ -186,7 +187,7 @@ func isToken(word string) bool {
 	return word == strings.ToUpper(word) && !strings.ContainsAny(word, "[]<>|.")
 }
 
-// choice reads alternatives. A single one is itself.
+// choice parses alternatives. A single alternative is returned as it is.
 func (p *syntaxParser) choice() Argument {
 	list := []Argument{p.alternative()}
 	for p.take("|") {
@@ -202,7 +203,7 @@ func (p *syntaxParser) choice() Argument {
 	return all
 }
 
-// alternative reads a sequence that is one argument. A token at its beginning stands for all of it.
+// alternative parses a sequence as one argument. A token at its beginning applies to all of it.
 func (p *syntaxParser) alternative() Argument {
 	token := p.peek()
 	if !isToken(token) {
@@ -225,7 +226,7 @@ func (p *syntaxParser) alternative() Argument {
 func (p *syntaxParser) one(args []Argument) Argument {
 	switch len(args) {
 	case 0:
-		p.fail("nothing stands before '%s'", strings.Join(p.words, " "))
+		p.fail("an argument is missing before '%s'", strings.Join(p.words, " "))
 		return Argument{}
 	case 1:
 		return args[0]
@@ -241,8 +242,8 @@ func group(kind string, parts []Argument) Argument {
 	return Argument{Name: strings.Join(names, "_"), Kind: kind, Parts: parts}
 }
 
-// repeat marks the last of the arguments that were read as one that may be given again, which is
-// what inner says.
+// repeat marks the last of the parsed arguments as repeatable. inner is the repetition in brackets:
+// what it repeats, and with or without the token.
 func (p *syntaxParser) repeat(args []Argument, inner Argument, token string) []Argument {
 	n := 1
 	switch {
@@ -253,7 +254,7 @@ func (p *syntaxParser) repeat(args []Argument, inner Argument, token string) []A
 		n = len(inner.Parts)
 	}
 	if len(args) < n {
-		p.fail("'%s ...' repeats nothing", inner.notation())
+		p.fail("'%s ...' has nothing to repeat", inner.notation())
 		return args
 	}
 	last := slices.Clone(args[len(args)-n:])
@@ -270,7 +271,7 @@ func (p *syntaxParser) repeat(args []Argument, inner Argument, token string) []A
 	return append(args[:len(args)-n], repeated)
 }
 
-// notation writes an argument as it is read.
+// notation formats an argument as ParseSyntax reads it.
 func (a Argument) notation() string {
 	text := a.bare()
 	if a.Kind == OneOf && !(a.Optional && a.Token == "") {
@@ -292,7 +293,8 @@ func (a Argument) notation() string {
 	return text
 }
 
-// bare is an argument without its token, and without what says whether and how often it is given.
+// bare formats an argument without its token, and without the marks of optional and repeated
+// arguments.
 func (a Argument) bare() string {
 	switch a.Kind {
 	case PureToken:

@@ -10,19 +10,19 @@ import (
 	"rlserver/resp/wire"
 )
 
-// Attempt says how often a call that may wait has run.
+// Attempt is the reason why a call that may wait runs.
 type Attempt uint8
 
 const (
 	firstAttempt Attempt = iota
-	NextAttempt          // it is first in its queues
-	LastAttempt          // its timeout has ended
+	NextAttempt          // the call is first in its queues
+	LastAttempt          // the timeout of the call has ended
 )
 
-// Request says what a call waits for whose handler has returned ErrWait.
+// Request describes what a call waits for. The handler sets it and returns ErrWait.
 type Request struct {
 	Deadline time.Duration // elapsed; Never: no timeout
-	// when it can be admitted if no other call comes, Unix ms; Never: others are before it
+	// when the call can be admitted if no other call arrives, Unix ms; Never: others are before it
 	RetryAt int64
 	Pop     Popper // nil for a limiter
 }
@@ -30,15 +30,15 @@ type Request struct {
 // ErrWait is returned by a handler whose call has to wait: it has no reply yet.
 var ErrWait = errors.New("the call waits")
 
-// Admit has a limiter decide a call, by try. A call with WAIT that is denied now, but may be
-// admitted before its timeout ends, gets ErrWait: the handler returns it, and is run again later.
+// Admit decides a call of a limiter with try. If a call with WAIT is denied now, but may be
+// admitted before its timeout ends, Admit returns ErrWait: the handler returns it too, and is run
+// again later.
 //
 // If other calls wait for the key, a new call waits behind them, with two exceptions: a call that
 // cannot be admitted in time is denied at once, and one that takes nothing is admitted, as the
 // renewal of a lease must not wait for the end of a lease.
 //
-// When its timeout has ended, a call is decided like one without WAIT, which does not regard
-// waiters.
+// When its timeout has ended, a call is decided like one without WAIT, which ignores the queue.
 func (c *Call) Admit(try func() (limit.Decision, error)) (limit.Decision, error) {
 	if c.Args.Wait == 0 || c.Executing || c.Attempt == LastAttempt {
 		return try()
@@ -50,7 +50,7 @@ func (c *Call) Admit(try func() (limit.Decision, error)) (limit.Decision, error)
 	}
 	var d limit.Decision
 	var err error
-	// A call that will wait is not denied yet: nothing counts it as that.
+	// A call that will wait is not denied yet, and must not be counted as denied.
 	c.Tx.DryRun(func() { d, err = try() })
 	switch {
 	case err != nil:
@@ -77,7 +77,7 @@ func After(elapsed time.Duration, ms int64) time.Duration {
 	return elapsed + time.Duration(ms)*time.Millisecond
 }
 
-// Never is a time, and a deadline, that does not come.
+// Never is a time or deadline in the infinite future.
 const Never = math.MaxInt64
 
 // Popper pops from the first of several keys that has an element, and writes the reply.

@@ -9,17 +9,18 @@ import (
 )
 
 const (
-	// the most bytes of a limiter's argument that is no key, and of a client's name
+	// MaxWordLen is the maximum length of arguments of limiters that are not keys, and of client
+	// names, in bytes.
 	MaxWordLen = 64 << 10
 )
 
-// BoundsWords reports whether the arguments of a command are limited in length: those of limiters,
-// which users of the client's application may choose, are compared and copied under locks, and
-// stored.
+// BoundsWords reports whether the arguments of a command are limited in length. Those of limiters
+// are, because the users of an application may choose them, and they are compared and copied under
+// locks, and stored.
 func (c *Command) BoundsWords() bool { return c.Group == "ratelimit" }
 
-// TooLong returns an error if a word of a limiter's call is too long, before the call is run.
-// mostKey is for keys, in bytes.
+// TooLong returns an error if a word of a limiter's call is too long, before the call runs. mostKey
+// is the limit for keys, in bytes.
 func (c *Command) TooLong(words [][]byte, mostKey int64) error {
 	most := int(min(MaxWordLen, mostKey))
 	for _, word := range words {
@@ -30,7 +31,7 @@ func (c *Command) TooLong(words [][]byte, mostKey int64) error {
 	return nil
 }
 
-// findTooLong returns an error that names the word. A key may be longer than other words.
+// findTooLong returns the error that names the word, or nil. A key may be longer than other words.
 func (c *Command) findTooLong(words [][]byte, mostKey int64) error {
 	keys := make(map[int]bool)
 	for _, spec := range c.Keys {
@@ -62,7 +63,7 @@ func (c *Command) findTooLong(words [][]byte, mostKey int64) error {
 	return nil
 }
 
-// wordName returns the name of a word in the syntax (id), its option (ID), or else its index.
+// wordName returns the name of a word in the syntax (id), or its option (ID), or its index.
 func (c *Command) wordName(words [][]byte, i int) string {
 	before := strings.Fields(c.Syntax)
 	for n, name := range before { // the arguments with a fixed index

@@ -217,7 +217,7 @@ func savePoints() Value {
 			list, err := ParseSavePoints(value)
 			if err == nil && len(list) > 0 && !s.Stored {
 				err = valueError(
-					"there are no snapshots, as the data is in memory alone: restart the server with --appendonly yes",
+					"there are no snapshots, as the data is only in memory: restart the server with --appendonly yes",
 				)
 			}
 			return func() { s.save.Store(&list) }, err

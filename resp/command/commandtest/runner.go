@@ -14,18 +14,18 @@ import (
 	"rlserver/stats"
 )
 
-// Start is when the clock of a Runner begins: 2026-01-01 00:00:00 UTC, in Unix ms.
+// Start is the time at which the clock of a Runner starts: 2026-01-01 00:00:00 UTC, in Unix ms.
 const Start = 1767225600000
 
-// Waits is what Do returns for a call that waits.
+// Waits is the result of Do for a call that waits.
 const Waits = "waits"
 
-// Runner runs calls on an engine of its own. Its clock stands still between calls of Advance.
+// Runner runs calls on an engine of its own. Only Advance moves its clock.
 type Runner struct {
 	command.Call
 	Queued bool // Env.Waiting reports that other calls wait for each key
 
-	// OnWait is called for a call that waits, under the locks of its keys; nil: nothing is called.
+	// OnWait is called for a call that waits, under the locks of its keys; may be nil.
 	OnWait func(command.Prepared)
 
 	t        testing.TB
@@ -56,8 +56,8 @@ func New(t testing.TB) *Runner {
 // Advance moves the clock.
 func (r *Runner) Advance(ms int64) { r.now += ms }
 
-// Do runs a call, whose words are separated by spaces, and returns the raw reply, with a space for
-// each end of line: "*2 :1 :2".
+// Do runs a call, its words separated by spaces, and returns the raw reply with each \r\n as a
+// space: "*2 :1 :2".
 func (r *Runner) Do(line string) string {
 	r.t.Helper()
 	var words [][]byte

@@ -134,12 +134,12 @@ func latencyHistogram(c *command.Call) error {
 	return nil
 }
 
-// longestPower is that of the longest latency which LATENCY HISTOGRAM tells from longer ones: 2^20
-// µs is a second.
+// longestPower is the power of two of the largest bucket of LATENCY HISTOGRAM: 2^20 µs is about a
+// second.
 const longestPower = 20
 
-// writeHistogram writes how many latencies did not exceed each power of two in µs, where that is
-// more than for the power before.
+// writeHistogram writes, for each power of two in µs, how many latencies did not exceed it. Powers
+// without additional latencies are left out.
 func writeHistogram(r *wire.Reply, d *stats.Distribution) {
 	var powers, counts []int64
 	before := int64(0)

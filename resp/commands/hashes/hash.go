@@ -422,13 +422,13 @@ func hvals(c *command.Call) error {
 	return nil
 }
 
-// fields replies with all fields of a hash; with those of a large one after the locks are released.
-func fields(c *command.Call, h object.HashView, begin func(*wire.Reply, int), tell func(field, value string)) {
+// fields replies with all fields of a hash. A large hash is written after the locks are released.
+func fields(c *command.Call, h object.HashView, begin func(*wire.Reply, int), writeField func(field, value string)) {
 	n, all := h.Len(), h.All()
 	write := func(c *command.Call) error {
 		begin(&c.Reply, n)
 		for field, value := range all {
-			tell(field, value)
+			writeField(field, value)
 		}
 		return nil
 	}

@@ -6,6 +6,6 @@
 // does SORT with patterns that look up other keys. Within a transaction all of them run under the
 // locks of the transaction.
 //
-// DUMP and SORT gather under the locks what they need, and write their reply after the locks are
-// released. RESTORE reads its payload before they are taken.
+// DUMP and SORT collect what they need under the locks, and write their reply after the locks are
+// released. RESTORE decodes its payload before they are taken.
 package keys

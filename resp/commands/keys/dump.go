@@ -97,16 +97,17 @@ type payload struct {
 	err   error
 }
 
-// readPayload reads the payload of a call before any lock is taken.
+// readPayload decodes the payload of a call before locks are taken.
 func readPayload(c *command.Call, words [][]byte) {
 	p := read(c, words[3])
 	c.Ready = p
 	if p.err == nil {
-		c.MakeRoomFor(p.value.Weight)
+		c.EvictFor(p.value.Weight)
 	}
 }
 
-// effectWeight is the memory of an element of a collection until the journal has it, in bytes.
+// effectWeight is the memory that an element of a collection takes until the journal has it, in
+// bytes.
 const effectWeight = 256
 
 func read(c *command.Call, text []byte) *payload {

@@ -10,7 +10,7 @@ import (
 
 func init() {
 	// Setting and reading the expiry have four forms each: in seconds or ms, relative or absolute.
-	sets := func(name, unitName, since, summary string, unit int64, absolute bool) *command.Command {
+	setter := func(name, unitName, since, summary string, unit int64, absolute bool) *command.Command {
 		return &command.Command{
 			Name:       name,
 			Arity:      -3,
@@ -24,7 +24,7 @@ func init() {
 			Run:        func(c *command.Call) error { return expire(c, unit, absolute) },
 		}
 	}
-	tells := func(name, since, tips, summary string, unit int64, absolute bool) *command.Command {
+	getter := func(name, since, tips, summary string, unit int64, absolute bool) *command.Command {
 		return &command.Command{
 			Name:       name,
 			Arity:      2,
@@ -41,10 +41,17 @@ func init() {
 	}
 	const random = "nondeterministic_output"
 	command.Register(
-		sets("expire", "seconds", "1.0.0", "Set a key's time to live in seconds", 1000, false),
-		sets("pexpire", "milliseconds", "2.6.0", "Set a key's time to live in milliseconds", 1, false),
-		sets("expireat", "unix-time-seconds", "1.2.0", "Set the expiration for a key as a UNIX timestamp", 1000, true),
-		sets(
+		setter("expire", "seconds", "1.0.0", "Set a key's time to live in seconds", 1000, false),
+		setter("pexpire", "milliseconds", "2.6.0", "Set a key's time to live in milliseconds", 1, false),
+		setter(
+			"expireat",
+			"unix-time-seconds",
+			"1.2.0",
+			"Set the expiration for a key as a UNIX timestamp",
+			1000,
+			true,
+		),
+		setter(
 			"pexpireat",
 			"unix-time-milliseconds",
 			"2.6.0",
@@ -52,10 +59,10 @@ func init() {
 			1,
 			true,
 		),
-		tells("ttl", "1.0.0", random, "Get the time to live for a key in seconds", 1000, false),
-		tells("pttl", "2.6.0", random, "Get the time to live for a key in milliseconds", 1, false),
-		tells("expiretime", "7.0.0", "", "Get the expiration Unix timestamp for a key", 1000, true),
-		tells("pexpiretime", "7.0.0", "", "Get the expiration Unix timestamp for a key in milliseconds", 1, true),
+		getter("ttl", "1.0.0", random, "Get the time to live for a key in seconds", 1000, false),
+		getter("pttl", "2.6.0", random, "Get the time to live for a key in milliseconds", 1, false),
+		getter("expiretime", "7.0.0", "", "Get the expiration Unix timestamp for a key", 1000, true),
+		getter("pexpiretime", "7.0.0", "", "Get the expiration Unix timestamp for a key in milliseconds", 1, true),
 		&command.Command{
 			Name:       "persist",
 			Arity:      2,
@@ -117,8 +124,8 @@ func parseExpireConditions(a *command.Args) (all engine.ExpireIf) {
 	return all
 }
 
-// ttl handles TTL, PTTL, EXPIRETIME and PEXPIRETIME key. Whole units, of so many ms, are rounded to
-// the nearest.
+// ttl handles TTL, PTTL, EXPIRETIME and PEXPIRETIME key. Times are rounded to the nearest unit, in
+// ms.
 func ttl(c *command.Call, unit int64, absolute bool) error {
 	at, ok := c.Tx.Deadline(c.Args.Key())
 	switch {

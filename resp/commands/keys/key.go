@@ -115,7 +115,7 @@ func init() {
 			Complexity: "O(N) worst case for collections, where N is the number of nested items. O(1) for string " +
 				"values.",
 			Summary: "Copy a key",
-			Prepare: func(c *command.Call, words [][]byte) { c.MakeRoomFor(c.Usage(words[1])) },
+			Prepare: func(c *command.Call, words [][]byte) { c.EvictFor(c.Usage(words[1])) },
 			Run:     copyKey,
 		},
 		&command.Command{

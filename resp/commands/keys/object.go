@@ -6,7 +6,7 @@ import (
 )
 
 func init() {
-	asks := func(name, since, summary string, run func(*command.Call) error) *command.Command {
+	inspect := func(name, since, summary string, run func(*command.Call) error) *command.Command {
 		return &command.Command{
 			Name:       name,
 			Arity:      3,
@@ -30,8 +30,8 @@ func init() {
 			Complexity: "Depends on subcommand.",
 			Summary:    "A container for object introspection commands",
 			Subs: []*command.Command{
-				asks("encoding", "2.2.3", "Inspect the internal encoding of a Redis object", objectEncoding),
-				asks("freq", "4.0.0", "Get the logarithmic access frequency counter of a Redis object", objectFreq),
+				inspect("encoding", "2.2.3", "Inspect the internal encoding of a Redis object", objectEncoding),
+				inspect("freq", "4.0.0", "Get the logarithmic access frequency counter of a Redis object", objectFreq),
 				{
 					Name:       "help",
 					Arity:      2,
@@ -42,8 +42,8 @@ func init() {
 					Summary:    "Show helpful text about the different subcommands",
 					Run:        command.Help,
 				},
-				asks("idletime", "2.2.3", "Get the time since a Redis object was last accessed", objectIdleTime),
-				asks("refcount", "2.2.3", "Get the number of references to the value of the key", objectRefCount),
+				inspect("idletime", "2.2.3", "Get the time since a Redis object was last accessed", objectIdleTime),
+				inspect("refcount", "2.2.3", "Get the number of references to the value of the key", objectRefCount),
 			},
 		},
 	)

@@ -31,11 +31,12 @@ func init() {
 	)
 }
 
-// keysStep is how many keys KEYS visits between two checks whether the client is still there.
+// keysStep is the number of keys that KEYS visits between two checks whether the client is still
+// connected.
 const keysStep = 1024
 
-// keys handles KEYS pattern. Like SCAN, it holds one shard after the other: a key that exists
-// throughout is returned once; other keys may be returned.
+// keys handles KEYS pattern. Like SCAN, it locks one shard at a time: a key that exists throughout
+// is returned once; other keys may be returned.
 func keys(c *command.Call) error {
 	filter := command.ScanOptions{Pattern: glob.New(c.Args.Next(), false)}
 	if err := c.Args.End(); err != nil {
@@ -59,8 +60,8 @@ func keys(c *command.Call) error {
 	return nil
 }
 
-// scan handles SCAN cursor [MATCH pattern] [COUNT count] [TYPE type]. It holds no lock: the Tx
-// locks one shard after the other.
+// scan handles SCAN cursor [MATCH pattern] [COUNT count] [TYPE type]. The Tx locks one shard at a
+// time.
 func scan(c *command.Call) error {
 	cursor := c.Args.Cursor()
 	options := c.Args.ScanOptions("TYPE", false)

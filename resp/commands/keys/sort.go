@@ -55,7 +55,7 @@ func init() {
 
 const (
 	ErrSortStore = engine.Error(
-		"ERR SORT with STORE makes a list, and there are no lists here: leave STORE out, and the reply has the " +
+		"ERR SORT with STORE creates a list, and this server has no lists: without STORE the reply has the " +
 			"elements",
 	)
 	errByDenied   = engine.Error("ERR BY option of SORT denied due to insufficient ACL permissions.")
@@ -65,7 +65,7 @@ const (
 
 // sorting holds the options of SORT, and the elements that it sorts.
 type sorting struct {
-	by       *pattern // nil: the elements themselves
+	by       *pattern // nil: by the elements themselves
 	unsorted bool     // in the order of the set
 	get      []pattern
 	alpha    bool
@@ -82,7 +82,7 @@ type sorting struct {
 // sortable is an element to be sorted.
 type sortable struct {
 	element []byte
-	weight  []byte // what it is sorted by with ALPHA; nil: nothing was found
+	weight  []byte // sort key with ALPHA; nil: not found
 	score   float64
 	index   int // in found, in steps of get
 }
@@ -93,8 +93,8 @@ func sortReaches(words [][]byte) bool {
 }
 
 // sortSet handles SORT and SORT_RO key [BY pattern] [LIMIT offset count] [GET pattern …] [ASC |
-// DESC] [ALPHA] [STORE destination]. It gathers the elements under the locks, and sorts and replies
-// after they are released.
+// DESC] [ALPHA] [STORE destination]. It collects the elements under the locks, and sorts and
+// replies after they are released.
 func sortSet(c *command.Call, stores bool) error {
 	k := c.Args.Key()
 	q := parseSorting(c, stores)
@@ -182,7 +182,7 @@ func (q *sorting) bounds(n int64) (start, end int64) {
 	return start, end
 }
 
-// gather collects the members and what GET finds for them.
+// gather collects the members and the values that GET finds for them.
 func (q *sorting) gather(c *command.Call, members zset.Members) {
 	q.list = make([]sortable, 0, members.Len())
 	q.found = make([][]byte, 0, members.Len()*len(q.get))
@@ -199,8 +199,8 @@ func (q *sorting) gather(c *command.Call, members zset.Members) {
 	}
 }
 
-// weigh finds the weights by which the elements are sorted. Without ALPHA they are numbers; 0 if
-// missing.
+// weigh finds the weights by which the elements are sorted. Without ALPHA they are numbers, and 0
+// if missing.
 func (q *sorting) weigh(c *command.Call) error {
 	if q.alpha && q.by == nil {
 		return nil
@@ -224,7 +224,7 @@ func (q *sorting) weigh(c *command.Call) error {
 	return nil
 }
 
-// sortScore reads a number as C's strtod does: leading space is skipped, and an empty text is 0.
+// sortScore parses a number like C's strtod: leading space is skipped, and an empty text is 0.
 func sortScore(b []byte) (score float64, ok bool) {
 	if len(b) == 0 {
 		return 0, true
@@ -253,8 +253,8 @@ func (q *sorting) compare(a, b sortable) (order int) {
 	return order
 }
 
-// writeSorted replies with the elements from start up to but not including end, or with what GET
-// has found for them.
+// writeSorted replies with the elements from start up to but not including end, or with the values
+// that GET has found for them.
 func writeSorted(r *wire.Reply, q *sorting, start, end int64) {
 	each := len(q.get)
 	r.Array(int(end-start) * max(each, 1))
@@ -273,10 +273,10 @@ func writeSorted(r *wire.Reply, q *sorting, start, end int64) {
 type pattern struct {
 	before, after []byte
 	field         []byte // nil: the key holds a string
-	star          bool   // without one it finds nothing
+	star          bool   // without a star it finds nothing
 	itself        bool   // #: the element
 
-	name []byte // of the last key, to be used again
+	name []byte // of the last key; the buffer is reused
 }
 
 func newPattern(text []byte) (p pattern) {
@@ -290,8 +290,8 @@ func newPattern(text []byte) (p pattern) {
 	return p
 }
 
-// find returns the value of the key for an element; nil if it is missing. The value is never
-// changed, so it may be used after the locks are released. All shards are locked.
+// find returns the value of the key for an element, or nil if it is missing. The value does not
+// change, so it may be used after the locks are released. All shards are locked.
 func (p *pattern) find(c *command.Call, element []byte) []byte {
 	if !p.star {
 		return nil

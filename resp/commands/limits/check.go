@@ -21,7 +21,7 @@ func init() {
 			Group:      "ratelimit",
 			Since:      "1.0.0",
 			Complexity: "that of the policies' algorithms, together",
-			Summary:    "Admits a call if all of the policies have room for it under an id, and records it for each.",
+			Summary:    "Admits a call if all of the policies admit it for an id, and records it for each.",
 			Example: "> RL.POLICY SET burst SLIDE 2 1s\n\"OK\"\n> RL.POLICY SET daily FIXED 1000 day\n\"OK\"\n" +
 				"> RL.CHECK ann burst daily COST 2\n1) (integer) 1\n2) (integer) 2\n3) (integer) 0\n4) (integer) 0\n" +
 				"5) (integer) 86400000\n6) (integer) 0\n" +
@@ -33,8 +33,9 @@ func init() {
 }
 
 const (
-	MaxPolicies = 128 // that one RL.CHECK may name
-	// bytes of an id, which goes into the name of a key for each policy
+	MaxPolicies = 128 // maximum of one RL.CHECK
+	// MaxCheckID is the maximum length of an id in bytes, which is in the name of a key for each
+	// policy.
 	MaxCheckID = command.MaxWordLen
 
 	errTooManyPolicies = engine.Error("ERR too many policies: RL.CHECK takes at most 128")
@@ -43,7 +44,7 @@ const (
 
 // checkPolicies handles RL.CHECK id policy [policy ...] [COST cost] [ID request] [WAIT timeout].
 func checkPolicies(c *command.Call) error {
-	if !goodCheckID(c.Args.Next()) {
+	if !validCheckID(c.Args.Next()) {
 		return errCheckID
 	}
 	names := policyNames(c.Args.List)
@@ -67,12 +68,12 @@ func checkPolicies(c *command.Call) error {
 	return nil
 }
 
-func goodCheckID(id []byte) bool {
+func validCheckID(id []byte) bool {
 	return len(id) > 0 && len(id) <= MaxCheckID && !bytes.ContainsAny(id, "{}")
 }
 
 // policyNames returns the words up to the first option; the first word is always a name. No policy
-// has the name of an option.
+// can have the name of an option.
 func policyNames(words [][]byte) [][]byte {
 	for i, word := range words {
 		if i > 0 &&
@@ -83,11 +84,11 @@ func policyNames(words [][]byte) [][]byte {
 	return words
 }
 
-// checkKeys hashes the keys of RL.CHECK, `policy:{id}` for each policy: in a cluster they are in
-// the slot of the id. A call that will be refused has no keys.
+// checkKeys hashes the keys of RL.CHECK, policy:{id} for each policy: in a cluster they are in the
+// slot of the id. A call that is going to be refused has no keys.
 func checkKeys(h *command.Hasher, words [][]byte) {
 	id, names := words[1], policyNames(words[2:])
-	if !goodCheckID(id) || len(names) > MaxPolicies {
+	if !validCheckID(id) || len(names) > MaxPolicies {
 		return
 	}
 	for _, name := range names {

@@ -20,8 +20,8 @@ func init() {
 			Since:  "1.0.0",
 			Complexity: "O(R*(R+log(N)+C)) with R the rules, at most 128, N the hits or leases of a key and C the " +
 				"cost of a sliding window",
-			Summary: "Admits a call if all of several limits, of any kinds and on any keys, have room for it, " +
-				"and records it in each; or changes nothing.",
+			Summary: "Admits a call if all of several limits, of any kinds and on any keys, admit it, and records it " +
+				"in each. Otherwise changes nothing.",
 			Example: "> RL.ALL user:ann SLIDE 100 1m site TOKEN 500 50 1s work LEASE 1 30s job-7\n" +
 				"1) (integer) 1\n2) (integer) 1\n3) (integer) 0\n4) (integer) 0\n5) (integer) 60000\n6) (integer) 2\n" +
 				"> RL.ALL user:ann SLIDE 100 1m site TOKEN 500 50 1s work LEASE 1 30s job-8\n" +
@@ -37,9 +37,8 @@ func init() {
 			Syntax:     "key limit ttl id [WAIT timeout]",
 			Group:      "ratelimit",
 			Since:      "1.0.0",
-			Complexity: "O(log(N)+M) with N the leases held and M those that have lapsed since",
-			Summary: "Takes one of as many leases as may be held at once, or renews the one that the id holds. " +
-				"It lapses by itself.",
+			Complexity: "O(log(N)+M) with N the leases held and M those that have expired",
+			Summary:    "Takes one of a limited number of leases, or renews the lease of the id. It expires after ttl.",
 			Example: "> RL.LEASE gpu 1 30s job-7\n1) (integer) 1\n2) (integer) 1\n3) (integer) 0\n4) (integer) 0\n" +
 				"5) (integer) 30000\n" +
 				"> RL.LEASE gpu 1 30s job-8\n1) (integer) 0\n2) (integer) 1\n3) (integer) 0\n4) (integer) 30000\n5) " +
@@ -54,8 +53,8 @@ func init() {
 			Syntax:     "key id",
 			Group:      "ratelimit",
 			Since:      "1.0.0",
-			Complexity: "O(log(N)+M) with N the leases held and M those that have lapsed since",
-			Summary:    "Gives a lease back. Replies 1, or 0 if the id holds none.",
+			Complexity: "O(log(N)+M) with N the leases held and M those that have expired",
+			Summary:    "Releases a lease. Replies 1, or 0 if the id holds none.",
 			Example: "> RL.LEASE gpu 1 30s job-7\n1) (integer) 1\n2) (integer) 1\n3) (integer) 0\n4) (integer) " +
 				"0\n5) (integer) 30000\n> RL.RELEASE gpu job-7\n(integer) 1",
 			Run: release,
@@ -69,9 +68,9 @@ func init() {
 			Group:  "ratelimit",
 			Since:  "1.0.0",
 			Complexity: "O(1) for buckets and fixed windows, O(log(N)+M) for logs with N the hits in it and M those " +
-				"given back, or recorded under the id",
-			Summary: "Gives hits back to a limiter, at most what was used: the newest, or those of the id. " +
-				"Replies how many.",
+				"refunded, or recorded under the id",
+			Summary: "Refunds hits to a limiter, at most as many as are used: the newest, or those of the id. " +
+				"Replies with their number.",
 			Example: "> RL.SLIDE mail:ann 10 1h COST 3\n1) (integer) 1\n2) (integer) 10\n3) (integer) 7\n4) " +
 				"(integer) 0\n5) (integer) 3600000\n" +
 				"> RL.REFUND mail:ann 2\n(integer) 2\n> RL.REFUND mail:ann 2\n(integer) 1",
@@ -86,9 +85,9 @@ func init() {
 			Group:      "ratelimit",
 			Since:      "1.0.0",
 			Complexity: "O(1)",
-			Summary: "Paces calls with a leaky bucket: the sixth integer is how many ms an admitted caller is to " +
-				"wait before it goes ahead. " +
-				"Denied when more than QUEUE, or any without it, would be waiting.",
+			Summary: "Paces calls with a leaky bucket: the sixth integer is how many ms an admitted caller has " +
+				"to wait before it proceeds. " +
+				"A call is denied if more than QUEUE calls (0 by default) would be waiting.",
 			Example: "> RL.LEAKY sms 2 1s QUEUE 1\n1) (integer) 1\n2) (integer) 2\n3) (integer) 1\n4) (integer) 0\n" +
 				"5) (integer) 500\n6) (integer) 0\n" +
 				"> RL.LEAKY sms 2 1s QUEUE 1\n1) (integer) 1\n2) (integer) 2\n3) (integer) 0\n4) (integer) 0\n5) " +
@@ -101,8 +100,8 @@ func init() {
 }
 
 const (
-	maxRules  = 128 // the most rules of one RL.ALL
-	keptRules = 8   // for which a session keeps memory between calls
+	maxRules  = 128 // maximum of one RL.ALL
+	keptRules = 8   // a session keeps memory for so many rules between calls
 )
 
 var errRule = engine.Error("ERR syntax error: a rule is a key and " + rule.Forms(", ", " or ", true) +
@@ -124,7 +123,7 @@ func all(c *command.Call) error {
 	}
 	o := TakeOptions(&c.Args, OptionCost|OptionWait, nil, nil)
 	switch err := c.Args.End(); {
-	case err == engine.ErrSyntax: // most likely a rule that is cut short
+	case err == engine.ErrSyntax: // most likely a rule that is incomplete
 		return errRule
 	case err != nil:
 		return err

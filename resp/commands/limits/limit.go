@@ -19,7 +19,7 @@ func init() {
 			Group:      "ratelimit",
 			Since:      "1.0.0",
 			Complexity: "O(log(N)+C) with N the hits in the window and C the cost",
-			Summary:    "Admits a call if an exact sliding window has room for it, and records it.",
+			Summary:    "Admits a call if it fits in an exact sliding window, and records it.",
 			Example: "> RL.SLIDE login:ann 3 1m\n1) (integer) 1\n2) (integer) 3\n3) (integer) 2\n4) (integer) 0\n5) " +
 				"(integer) 60000\n" +
 				"> RL.SLIDE login:ann 3 1m COST 3\n1) (integer) 0\n2) (integer) 3\n3) (integer) 2\n4) (integer) " +
@@ -35,8 +35,8 @@ func init() {
 			Group:      "ratelimit",
 			Since:      "1.0.0",
 			Complexity: "O(W*log(N)+C) with W the windows, N the hits in the longest and C the cost",
-			Summary: "Admits a call if all of several sliding windows over one log have room for it, and records " +
-				"it once.",
+			Summary: "Admits a call if it fits in each of several sliding windows over one log, and records it " +
+				"once.",
 			Example: "> RL.MULTI mail:ann 1 1m 5 1h 10 1d\n1) (integer) 1\n2) (integer) 1\n3) (integer) 0\n4) " +
 				"(integer) 0\n5) (integer) 86400000\n6) (integer) 0\n" +
 				"> RL.MULTI mail:ann 1 1m 5 1h 10 1d\n1) (integer) 0\n2) (integer) 1\n3) (integer) 0\n4) (integer) " +
@@ -68,7 +68,7 @@ func init() {
 			Group:      "ratelimit",
 			Since:      "1.0.0",
 			Complexity: "O(1)",
-			Summary:    "Admits a call if the current fixed or calendar window has room for it, and counts it.",
+			Summary:    "Admits a call if it fits in the current fixed or calendar window, and counts it.",
 			Example: "> RL.FIXED export:ann 100 day TZ Europe/Berlin\n1) (integer) 1\n2) (integer) 100\n3) " +
 				"(integer) 99\n4) (integer) 0\n5) (integer) 82800000",
 			Run: decide(rule.Fixed, OptionCost|OptionWait),
@@ -82,7 +82,8 @@ func init() {
 			Group:      "ratelimit",
 			Since:      "1.0.0",
 			Complexity: "O(1)",
-			Summary:    "Admits a call if a sliding window, estimated from two counts, has room for it, and counts it.",
+			Summary: "Admits a call if it fits in a sliding window that is estimated from two counts, and counts " +
+				"it.",
 			Example: "> RL.COUNTER api:ann 1000 10s COST 600\n1) (integer) 1\n2) (integer) 1000\n3) (integer) 400\n" +
 				"4) (integer) 0\n5) (integer) 20000\n" +
 				"> RL.COUNTER api:ann 1000 10s COST 600\n1) (integer) 0\n2) (integer) 1000\n3) (integer) 400\n4) " +
@@ -92,8 +93,8 @@ func init() {
 	)
 }
 
-// decide returns the handler of a command with one limit. Its arguments are the key, the
-// algorithm's fields, and options.
+// decide returns the handler of a command with one limit. Its arguments are the key, the fields of
+// the algorithm, and options.
 func decide(kind rule.Kind, allowed optionSet) func(*command.Call) error {
 	a := kind.Algorithm()
 	return func(c *command.Call) error {
@@ -122,18 +123,18 @@ func decide(kind rule.Kind, allowed optionSet) func(*command.Call) error {
 	}
 }
 
-// oneLimit returns the scratch limit of the session. The deciding function is called through a
-// table, so a local variable would be allocated.
+// oneLimit returns the scratch limit of the session. Decisions are made through a table of
+// functions, so a local variable would be allocated.
 func oneLimit(c *command.Call) *engine.Limit {
 	if len(c.Limits) == 0 {
 		c.Limits = append(c.Limits, engine.Limit{})
 	}
-	l := &c.Limits[0] // takeLimit sets the key and the rule
+	l := &c.Limits[0] // parseLimit sets the key and the rule
 	l.ID = nil
 	return l
 }
 
-// MaxWindows is the most windows of one RL.MULTI.
+// MaxWindows is the maximum number of windows of one RL.MULTI.
 const MaxWindows = 128
 
 // multi handles RL.MULTI key limit window [limit window ...] [COST cost] [ID id] [WAIT timeout].
@@ -171,7 +172,7 @@ func WriteDecision(r *wire.Reply, d limit.Decision) {
 	writeFields(r, d)
 }
 
-// writeRuledDecision replies with the five integers and the index of the rule that they are about.
+// writeRuledDecision replies with the five integers and the index of the rule that they describe.
 func writeRuledDecision(r *wire.Reply, d limit.Decision) {
 	r.Array(6)
 	writeFields(r, d)
@@ -239,7 +240,7 @@ func TakeSlidingRule(a *command.Args) limit.Window {
 	return limit.Window{Limit: parseAmount(a, "limit", 1), Length: parseDuration(a, "")}
 }
 
-// beginsNumber reports whether an argument is the limit of one more window, and not an option.
+// beginsNumber reports whether an argument is the limit of another window, not an option.
 func beginsNumber(b []byte) bool {
 	return len(b) > 0 && (b[0] >= '0' && b[0] <= '9' || b[0] == '-' || b[0] == '+')
 }
@@ -251,13 +252,13 @@ type options struct {
 	id   []byte
 }
 
-// optionSet says which options a command takes.
+// optionSet is a set of options that a command takes.
 type optionSet uint8
 
 const (
 	OptionCost optionSet = 1 << iota
 	optionID
-	OptionWait // for admit, which makes the call wait
+	OptionWait // for Call.Admit
 )
 
 // TakeOptions takes the options, in any order and each at most once. Those of an algorithm and the
@@ -291,8 +292,8 @@ func TakeOptions(a *command.Args, allowed optionSet, algorithm *rule.Algorithm, 
 	return o
 }
 
-// parseAlgorithmOption parses an option of an algorithm, if that is what comes next and has not
-// been seen yet.
+// parseAlgorithmOption parses the next argument if it is an option of the algorithm that has not
+// been given yet.
 func parseAlgorithmOption(a *command.Args, algorithm *rule.Algorithm, l *engine.Limit, seen *int) bool {
 	i := algorithm.OptionIndex(a.List[0])
 	if i < 0 || *seen&(1<<i) != 0 {

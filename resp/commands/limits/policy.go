@@ -27,7 +27,7 @@ func init() {
 					Since:      "1.0.0",
 					Complexity: "O(P) with P the policies",
 					Syntax:     "name",
-					Summary:    "Forgets a policy. Its keys stay until they expire.",
+					Summary:    "Deletes a policy. Its keys stay until they expire.",
 					Example: "> RL.POLICY SET login SLIDE 5 1m\n\"OK\"\n> RL.POLICY DEL login\n(integer) 1\n> " +
 						"RL.POLICY DEL login\n(integer) 0",
 					Run: policyDel,

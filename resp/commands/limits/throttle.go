@@ -12,10 +12,10 @@ import (
 	"rlserver/resp/wire"
 )
 
-// Limiters of other servers, for their clients. All are the token bucket of RL.TOKEN,
-// seen as the generic cell rate algorithm, and exact where theirs round the time between two
-// tokens. The arguments, their order, the fields and the errors are the others'; errors of our own
-// are for what would not fit here.
+// Limiters of other servers, for their clients. All are the token bucket of RL.TOKEN, seen as the
+// generic cell rate algorithm; they are exact where the other servers round the time between two
+// tokens. The arguments, their order, the fields and the errors are those of the other servers,
+// with additional errors for values that do not fit here.
 func init() {
 	command.Register(
 		&command.Command{
@@ -85,7 +85,7 @@ const (
 	errRateLimit = engine.Error("ERR Rate limit check failed: invalid rate limit parameters")
 )
 
-// maxSeconds is the longest period in seconds.
+// maxSeconds is the maximum period in seconds.
 const maxSeconds = limit.MaxDuration / 1000
 
 // cellThrottle handles CL.THROTTLE key max_burst count period [quantity].
@@ -101,10 +101,10 @@ func cellThrottle(c *command.Call) error {
 	if count == 0 || period == 0 {
 		return errZeroRate
 	}
-	parseHold(&c.Args, "max_burst", burst, 0, limit.MaxCount-1)
-	parseHold(&c.Args, "count", count, 1, limit.MaxCount)
-	parseHold(&c.Args, "period", period, 1, maxSeconds)
-	parseHold(&c.Args, "quantity", quantity, 0, math.MaxInt64)
+	checkRange(&c.Args, "max_burst", burst, 0, limit.MaxCount-1)
+	checkRange(&c.Args, "count", count, 1, limit.MaxCount)
+	checkRange(&c.Args, "period", period, 1, maxSeconds)
+	checkRange(&c.Args, "quantity", quantity, 0, math.MaxInt64)
 	if c.Args.Err != nil {
 		return c.Args.Err
 	}
@@ -128,15 +128,15 @@ func parseCell(a *command.Args) int64 {
 	return n
 }
 
-// parseHold fails on a number from outside the range of our own limiters.
-func parseHold(a *command.Args, name string, n, least, most int64) {
+// checkRange fails on a number outside the range of this server's limiters.
+func checkRange(a *command.Args, name string, n, least, most int64) {
 	if n < least || n > most {
 		a.Fail(engine.Error(fmt.Sprintf("ERR %s must be from %d to %d", name, least, most)))
 	}
 }
 
-// endOrArity is Args.End for commands of other servers: a remaining argument is a wrong number of
-// arguments.
+// endOrArity is Args.End for commands of other servers: an argument that is left over is a wrong
+// number of arguments.
 func endOrArity(c *command.Call) error {
 	if c.Args.More() {
 		return engine.Error("ERR wrong number of arguments for '" + c.Command.FullName() + "' command")
@@ -144,9 +144,9 @@ func endOrArity(c *command.Call) error {
 	return c.Args.Err
 }
 
-// decideCell decides as those servers do: a quantity of 0 is not limited by an empty bucket, as
-// there is nothing it needs, but by one from which more is missing than it holds. That is what a
-// peek asks of a bucket with room for one more.
+// decideCell decides as those servers do. A quantity of 0 is not denied by an empty bucket, as it
+// needs no token, but by one that owes more tokens than it holds. That equals a peek at a bucket
+// with a capacity of one more.
 func decideCell(c *command.Call, k engine.Key, bucket limit.Bucket, quantity int64) (limit.Decision, error) {
 	if quantity > 0 {
 		d, err := Token(c, k, bucket, quantity)
@@ -182,7 +182,7 @@ func writeLimited(r *wire.Reply, d limit.Decision) {
 	r.Integer(seconds(d.ResetAfter))
 }
 
-// seconds rounds milliseconds up; limit.Never stays.
+// seconds converts ms to seconds, rounded up. limit.Never stays as it is.
 func seconds(ms int64) int64 {
 	if ms < 0 {
 		return ms
@@ -217,15 +217,15 @@ func gcra(c *command.Call) error {
 	return nil
 }
 
-// parseLeast parses a number as Redis does: below least is an error of Redis, above most one of our
-// own.
+// parseLeast parses a number as Redis does: a number below least is an error of Redis, one above
+// most an error of this server.
 func parseLeast(a *command.Args, name string, least, most int64, below engine.Error) int64 {
 	n := a.Integer()
 	if a.Err == nil && n < least {
 		a.Fail(below)
 	}
 	if a.Err == nil {
-		parseHold(a, name, n, least, most)
+		checkRange(a, name, n, least, most)
 	}
 	return n
 }
@@ -253,10 +253,10 @@ func parseTokens(a *command.Args) int64 {
 	return parseLeast(a, "TOKENS", 1, math.MaxInt64, errBelowOne)
 }
 
-// bucketOfSeconds is a bucket whose period is in seconds, to the microsecond as in Redis. A Bucket
-// counts in ms: of a period that is no whole number of them it takes a thousand, and as many times
-// the tokens, where that can be; where not, the period is rounded up: no more is admitted than was
-// asked for.
+// bucketOfSeconds returns a bucket whose period is in seconds, exact to the microsecond as in
+// Redis. A Bucket counts in ms: for a period that is not a whole number of ms it uses a thousand
+// periods and a thousand times the tokens, if those fit. Otherwise the period is rounded up, so no
+// more calls are admitted than requested.
 func bucketOfSeconds(capacity, refill int64, period float64) limit.Bucket {
 	us := int64(math.Round(period * 1e6))
 	if us%1000 != 0 && us <= limit.MaxDuration && refill <= limit.MaxCount/1000 {
@@ -284,9 +284,9 @@ func throttle(c *command.Call) error {
 	case burst <= 0 || count <= 0 || period <= 0:
 		return errRateLimit
 	}
-	parseHold(&c.Args, "max_burst", burst, 1, limit.MaxCount)
-	parseHold(&c.Args, "count", count, 1, limit.MaxCount)
-	parseHold(&c.Args, "period", period, 1, maxSeconds)
+	checkRange(&c.Args, "max_burst", burst, 1, limit.MaxCount)
+	checkRange(&c.Args, "count", count, 1, limit.MaxCount)
+	checkRange(&c.Args, "period", period, 1, maxSeconds)
 	if c.Args.Err != nil {
 		return c.Args.Err
 	}

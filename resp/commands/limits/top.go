@@ -16,9 +16,10 @@ func init() {
 			Syntax:     "[n]",
 			Group:      "ratelimit",
 			Since:      "1.0.0",
-			Complexity: "O(S) with S the counters there are, 64 for each of 64 shards at most",
+			Complexity: "O(S) with S the number of counters, at most 64 for each of 64 shards",
 			Tips:       "nondeterministic_output",
-			Summary:    "Tells which keys of the database were denied most, and at least how often.",
+			Summary: "Returns the keys of the database with the most denied calls, and a lower bound of their " +
+				"number.",
 			Example: "> RL.TOKEN api:ann 1 1 1m\n1) (integer) 1\n2) (integer) 1\n3) (integer) 0\n4) (integer) 0\n5) " +
 				"(integer) 60000\n" +
 				"> RL.TOKEN api:ann 1 1 1m\n1) (integer) 0\n2) (integer) 1\n3) (integer) 0\n4) (integer) 60000\n5) " +
@@ -29,7 +30,7 @@ func init() {
 	)
 }
 
-// defaultTop is how many keys RL.TOP returns without n.
+// defaultTop is the number of keys that RL.TOP returns without n.
 const defaultTop = 10
 
 // top handles RL.TOP [n]. The reply alternates keys and counts, the highest count first.

@@ -69,10 +69,10 @@ func configGet(c *command.Call) error {
 
 // matchParameters returns the names and aliases that match a name or a pattern.
 func matchParameters(pattern *glob.Pattern) (names []string) {
-	asked := string(pattern.Text)
-	if !strings.ContainsAny(asked, "[*?") {
-		if p := config.Lookup(asked); p != nil && !p.StartOnly {
-			names = append(names, asked)
+	wanted := string(pattern.Text)
+	if !strings.ContainsAny(wanted, "[*?") {
+		if p := config.Lookup(wanted); p != nil && !p.StartOnly {
+			names = append(names, wanted)
 		}
 		return names
 	}
@@ -102,8 +102,8 @@ func configSet(c *command.Call) error {
 	return nil
 }
 
-// parseChanges parses names and values. It checks the names; the values are parsed when all
-// names are known to be good.
+// parseChanges parses names and values. It checks the names; the values are parsed after all names
+// have been checked.
 func parseChanges(a *command.Args) (changes []config.Change, err error) {
 	if a.Left()%2 != 0 {
 		return nil, engine.ErrSyntax

@@ -29,15 +29,15 @@ func init() {
 				debug(&command.Command{Name: "digest", Arity: 2,
 					Flags:      operator | command.Readonly | command.WholeKeyspace,
 					Complexity: "O(N) where N is the size of all keys",
-					Summary:    "A digest of all that the databases hold, that of Redis for the types that Redis has",
+					Summary:    "A digest of all databases, as in Redis for the types that Redis has",
 					Run:        debugDigest}),
 				debug(&command.Command{Name: "digest-value", Arity: -3, Flags: operator | command.Readonly,
 					Keys: []command.KeySpec{command.KeysToEnd("RO", 2, 1)}, Syntax: "key [key ...]",
 					Complexity: "O(N) where N is the size of the keys",
-					Summary:    "Digests of what keys hold, those of Redis for the types that Redis has",
+					Summary:    "Digests of the values of keys, as in Redis for the types that Redis has",
 					Run:        debugDigestValue}),
 				debug(&command.Command{Name: "error", Arity: 3, Flags: always, Syntax: "message",
-					Summary: "Answer with an error", Run: debugError}),
+					Summary: "Reply with an error", Run: debugError}),
 				debug(&command.Command{Name: "help", Arity: 2, Flags: always,
 					Summary: "Show helpful text about the different subcommands", Run: command.Help}),
 				debug(&command.Command{Name: "loadaof", Arity: 2, Flags: operator | command.OwnLocks,
@@ -47,17 +47,17 @@ func init() {
 					Summary: "Write a message to the server's log", Run: debugLog}),
 				debug(&command.Command{Name: "object", Arity: 3, Flags: operator | command.Readonly,
 					Keys: []command.KeySpec{command.Key("RO", 2)}, Syntax: "key",
-					Summary: "What is known of a key beside what it holds", Run: debugObject}),
+					Summary: "Internal information about a key", Run: debugObject}),
 				debug(&command.Command{Name: "reload", Arity: 2, Flags: operator | command.OwnLocks,
 					Complexity: "O(N) where N is the size of all keys",
-					Summary: "Save a snapshot if there is a disk to keep it, and make all keys anew as if it had " +
-						"been loaded",
+					Summary: "Save a snapshot if the server has a data directory, and rebuild all keys as if it " +
+						"had been loaded",
 					Run: debugReload}),
 				debug(&command.Command{Name: "set-active-expire", Arity: 3, Flags: always, Syntax: "<0 | 1>",
-					Summary: "Whether keys are deleted when their time has come although nobody asks for them",
+					Summary: "Whether expired keys are deleted in the background",
 					Run:     debugSetActiveExpire}),
 				debug(&command.Command{Name: "sleep", Arity: 3, Flags: always, Syntax: "seconds",
-					Summary: "Hold this connection for so many seconds, decimals allowed", Run: debugSleep}),
+					Summary: "Block this connection for a number of seconds, with decimals", Run: debugSleep}),
 			}},
 	)
 }
@@ -96,7 +96,7 @@ func debugSetActiveExpire(c *command.Call) error {
 	return nil
 }
 
-// debugSleep handles DEBUG SLEEP seconds. It blocks this connection alone, where Redis blocks all.
+// debugSleep handles DEBUG SLEEP seconds. It blocks only this connection, where Redis blocks all.
 // Within EXEC it sleeps after the locks are released.
 func debugSleep(c *command.Call) error {
 	seconds := c.Args.Float()
@@ -107,9 +107,9 @@ func debugSleep(c *command.Call) error {
 	if c.Executing {
 		p := command.Prepared{Command: c.Command, Words: c.Words}
 		c.Conn.DeferUntilUnlocked(func() {
-			begun := c.Env.Time.Elapsed()
+			start := c.Env.Time.Elapsed()
 			sleep()
-			c.Conn.LogIfSlow(p, c.Env.Time.Elapsed()-begun)
+			c.Conn.LogIfSlow(p, c.Env.Time.Elapsed()-start)
 		})
 	} else {
 		sleep()

@@ -39,13 +39,13 @@ func init() {
 	)
 }
 
-// section is a part of INFO. Its fields have the names of Redis where Redis has the same figure.
-// Fields that are not known are left out.
+// section is a section of INFO. Its fields have the names of Redis if Redis has the same figure.
+// Unknown values are left out.
 type section struct {
 	name  string
 	write func(*report)
-	keys  bool // it shows keys or policies
-	extra bool // it is not shown by default
+	keys  bool // shows keys or policies
+	extra bool // not shown by default
 }
 
 var sections = []section{
@@ -86,7 +86,7 @@ func info(c *command.Call) error {
 		}
 	}
 
-	// while the disk fails, INFO does not wait for it
+	// while the disk fails, INFO does not wait for the journal
 	if keys && c.Env.Refusal() == "" {
 		c.Tx.SeeAll()
 	}
@@ -119,8 +119,8 @@ func (r *report) section(name string) {
 	r.WriteString("# " + name + "\r\n")
 }
 
-// zero writes figures of features of Redis that this server does not have, as monitoring programs
-// expect them: 0 is their true value.
+// zero writes fields of features that this server lacks, as monitoring programs expect them: their
+// true value is 0.
 func (r *report) zero(names ...string) {
 	for _, name := range names {
 		r.field(name, 0)
@@ -129,7 +129,7 @@ func (r *report) zero(names ...string) {
 
 func (r *report) field(name string, value any) { fmt.Fprintf(r, "%s:%v\r\n", name, value) }
 
-// bytes writes an amount of memory twice, for programs and for people.
+// bytes writes an amount of memory twice, for programs and for humans.
 func (r *report) bytes(name string, n int64) {
 	r.field(name, n)
 	r.field(name+"_human", humanBytes(n))
@@ -146,7 +146,7 @@ func humanBytes(n int64) string {
 
 func writeServer(r *report) {
 	now, up := r.env.Clock(), r.figures.Uptime
-	r.field("redis_version", command.RedisVersion) // whose commands this server has
+	r.field("redis_version", command.RedisVersion) // the version whose commands this server has
 	r.field("server_name", "rlserver")
 	r.field("rlserver_version", r.env.Version)
 	r.field("redis_mode", r.env.Mode())
@@ -199,7 +199,8 @@ func writeMemory(r *report) {
 	clients := r.figures.ClientMemory
 	r.field("used_memory_dataset", r.env.Engine.Weight())
 	r.field("used_memory_overhead", max(0, r.figures.Overhead+clients))
-	r.field("mem_reserved", sample[0].Value.Uint64()) // what the Go runtime has from the system
+	// memory that the Go runtime has from the system
+	r.field("mem_reserved", sample[0].Value.Uint64())
 	r.bytes("maxmemory", r.env.Settings.MaxMemory())
 	r.field("maxmemory_policy", r.env.Settings.Policy())
 	r.field("maxmemory_clients", r.env.Settings.ClientsLimitShown())
@@ -212,8 +213,8 @@ func writeMemory(r *report) {
 		"lazyfree_pending_objects")
 }
 
-// residentMemory is the resident set size of the process in bytes. ok is false where there is no
-// Linux /proc.
+// residentMemory returns the resident set size of the process in bytes. ok is false without a Linux
+// /proc.
 func residentMemory() (bytes int64, ok bool) {
 	text, err := os.ReadFile("/proc/self/statm")
 	if err != nil {
@@ -288,7 +289,7 @@ func writeCPU(r *report) {
 	}
 }
 
-// ratio divides, with the decimals of Redis.
+// ratio formats a/b with two decimals, as Redis does.
 func ratio(a, b int64) string { return fmt.Sprintf("%.2f", float64(a)/float64(max(1, b))) }
 
 func writeCluster(r *report) {
@@ -309,7 +310,7 @@ func writeKeyspace(r *report) {
 }
 
 // writeRatelimit writes how many calls were admitted and denied since the start or CONFIG
-// RESETSTAT: in total, by command, and by policy. Calls that cost nothing and commands without a
+// RESETSTAT: in total, by command, and by policy. Calls with a cost of 0 and commands without a
 // decision are left out. A call that is admitted although policies in SHADOW mode denied it counts
 // as admitted, and in decisions_shadow_denied.
 func writeRatelimit(r *report) {

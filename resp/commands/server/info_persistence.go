@@ -66,7 +66,8 @@ func writeLog(r *report, t storage.Status, logs bool) {
 	r.field("disk_failure_policy", r.env.Settings.OnDiskFailure())
 }
 
-// diskState is ok, full while the log waits for free space, or failed until the server restarts.
+// diskState returns ok, full while the log waits for free space, or failed until the server
+// restarts.
 func diskState(t storage.Status) string {
 	switch {
 	case t.Failure != nil:
@@ -77,7 +78,7 @@ func diskState(t storage.Status) string {
 	return "ok"
 }
 
-// diskFailure is the error of the log, on one line; "" if it has none.
+// diskFailure returns the error of the log on one line, or "".
 func diskFailure(t storage.Status) string {
 	err := cmp.Or(t.Failure, t.Full)
 	if err == nil {
@@ -86,10 +87,10 @@ func diskFailure(t storage.Status) string {
 	return strings.NewReplacer("\r", " ", "\n", " ").Replace(err.Error())
 }
 
-// writeLoading writes the progress of the loading that began at since (Unix ms), and estimates when
-// it ends.
+// writeLoading writes the progress of loading, which began at since (Unix ms), and an estimate of
+// the time left.
 func writeLoading(r *report, t storage.Status, since int64) {
-	part, left, eta := 0.0, int64(1), int64(1) // as in Redis while nothing is known
+	part, left, eta := 0.0, int64(1), int64(1) // as in Redis before anything is loaded
 	if t.ToLoad > 0 {
 		part, left = float64(t.Loaded)/float64(t.ToLoad), t.ToLoad-t.Loaded
 	}
@@ -103,7 +104,7 @@ func writeLoading(r *report, t storage.Status, since int64) {
 	r.field("loading_eta_seconds", eta)
 }
 
-// lastSaveSeconds is how long the last snapshot took; -1: there was none.
+// lastSaveSeconds returns how long the last snapshot took; -1 if there is none.
 func lastSaveSeconds(t storage.Status) int64 {
 	if t.LastTook == 0 {
 		return -1
@@ -111,7 +112,7 @@ func lastSaveSeconds(t storage.Status) int64 {
 	return int64(t.LastTook / time.Second)
 }
 
-// currentSaveSeconds is for how long a snapshot has been running; -1: none is.
+// currentSaveSeconds returns for how long a snapshot has been running; -1 if none is.
 func currentSaveSeconds(t storage.Status, now int64) int64 {
 	if !t.Saving {
 		return -1

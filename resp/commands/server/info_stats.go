@@ -23,7 +23,7 @@ func eachCommand(s *stats.Counters, do func(name string, counts *stats.CommandCo
 	}
 }
 
-// writeCommandStats writes what the calls of each command have cost.
+// writeCommandStats writes the number and the time of the calls of each command.
 func writeCommandStats(r *report) {
 	eachCommand(r.env.Stats, func(name string, counts *stats.CommandCounts) {
 		us, each := counts.Time.Microseconds(), 0.0
@@ -44,7 +44,7 @@ func writeCommandStats(r *report) {
 func writeErrorStats(r *report) {
 	counts := r.env.Stats.Errors.Snapshot()
 	for _, code := range slices.Sorted(maps.Keys(counts)) {
-		// as in Redis, without what would end the field
+		// as in Redis, without characters that would end the field
 		name := strings.NewReplacer("#", "_", ":", "_").Replace(code)
 		r.field("errorstat_"+name, fmt.Sprintf("count=%d", counts[code]))
 	}
@@ -69,8 +69,8 @@ func writeLatencyStats(r *report) {
 	})
 }
 
-// writeAllocator writes the peak of memory, and how the Go runtime holds it, in Redis' terms:
-// objects, the pages that these lie in, and what is not returned to the system.
+// writeAllocator writes the peak of memory, and the memory of the Go runtime in Redis' terms:
+// objects, the pages with objects, and the memory that is not returned to the system.
 func writeAllocator(r *report) {
 	peak := r.figures.PeakMemory
 	r.bytes("used_memory_peak", peak)

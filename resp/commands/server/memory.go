@@ -11,17 +11,17 @@ import (
 )
 
 func init() {
-	const asks = "nondeterministic_output request_policy:all_shards response_policy:special"
+	const tips = "nondeterministic_output request_policy:all_shards response_policy:special"
 	command.Register(
 		&command.Command{Name: "memory", Arity: -2, Group: "server", Since: "4.0.0",
 			Complexity: "Depends on subcommand.", Summary: "A container for memory diagnostics commands",
 			Subs: []*command.Command{
-				{Name: "doctor", Arity: 2, Group: "server", Since: "4.0.0", Complexity: "O(1)", Tips: asks,
+				{Name: "doctor", Arity: 2, Group: "server", Since: "4.0.0", Complexity: "O(1)", Tips: tips,
 					Summary: "Outputs memory problems report", Run: memoryDoctor},
 				{Name: "help", Arity: 2, Flags: command.Loading | command.Stale, Group: "server",
 					Since: "4.0.0", Complexity: "O(1)",
 					Summary: "Show helpful text about the different subcommands", Run: command.Help},
-				{Name: "malloc-stats", Arity: 2, Group: "server", Since: "4.0.0", Tips: asks,
+				{Name: "malloc-stats", Arity: 2, Group: "server", Since: "4.0.0", Tips: tips,
 					Complexity: "Depends on how much memory is allocated, could be slow",
 					Summary:    "Show allocator internal stats", Run: memoryMallocStats},
 				{Name: "purge", Arity: 2, Group: "server", Since: "4.0.0",
@@ -29,7 +29,7 @@ func init() {
 					Complexity: "Depends on how much memory is allocated, could be slow",
 					Summary:    "Ask the allocator to release memory", Run: memoryPurge},
 				{Name: "stats", Arity: 2, Flags: command.Stepwise, Group: "server", Since: "4.0.0",
-					Complexity: "O(1)", Tips: asks, Summary: "Show memory usage details", Run: memoryStats},
+					Complexity: "O(1)", Tips: tips, Summary: "Show memory usage details", Run: memoryStats},
 				{Name: "usage", Arity: -3, Flags: command.Readonly,
 					Keys: []command.KeySpec{command.Key("RO", 2)}, Group: "server", Since: "4.0.0",
 					Syntax: "key [SAMPLES count]", Complexity: "O(N) where N is the number of samples.",
@@ -137,7 +137,7 @@ func memoryDoctor(c *command.Call) error {
 	var found []string
 	find := func(format string, a ...any) { found = append(found, fmt.Sprintf(format, a...)) }
 	if most == 0 {
-		find("maxmemory is 0: the process may take all memory there is. Set --maxmemory.")
+		find("maxmemory is 0: the process may take all memory of the machine. Set --maxmemory.")
 	} else if used > most/10*9 {
 		find("%s of maxmemory %s are used: keys are evicted by %s, or soon will be.",
 			humanBytes(used), humanBytes(most), c.Env.Settings.Policy())
@@ -147,10 +147,10 @@ func memoryDoctor(c *command.Call) error {
 			c.Env.Settings.Policy())
 	}
 	if other := max(0, figures.Overhead); most > 0 && other > most/2 {
-		find("%s are taken by other things than keys: by what clients send and do not read, for the most part. See "+
+		find("%s are used by something other than keys, mostly by buffers of clients that do not read. See "+
 			"CLIENT LIST.", humanBytes(other))
 	}
-	if resident, ok := residentMemory(); ok && resident > leastToJudge && resident > used*3/2 {
+	if resident, ok := residentMemory(); ok && resident > minResident && resident > used*3/2 {
 		find("%s of the process are resident but only %s are needed: MEMORY PURGE returns memory to the system.",
 			humanBytes(resident), humanBytes(used))
 	}
@@ -161,6 +161,5 @@ func memoryDoctor(c *command.Call) error {
 	return nil
 }
 
-// leastToJudge is a resident size in bytes below which the runtime alone decides how large the
-// process is.
-const leastToJudge = 128 << 20
+// minResident is a resident size in bytes. Below it the Go runtime decides the size of the process.
+const minResident = 128 << 20

@@ -27,9 +27,9 @@ func init() {
 }
 
 const (
-	errNoStore = engine.Error("ERR this server has its data in memory alone: restart it with --appendonly yes to " +
+	errNoStore = engine.Error("ERR this server has its data only in memory: restart it with --appendonly yes to " +
 		"have it on disk")
-	// Redis says ERR and no more
+	// Redis only says ERR
 	errNotSaved     = engine.Error("ERR the snapshot failed: the server's log says why")
 	errSaving       = engine.Error("ERR Background save already in progress")
 	errRewriting    = engine.Error("ERR Background append only file rewriting already in progress")
@@ -37,7 +37,7 @@ const (
 		"more information.")
 )
 
-// save handles SAVE. Other clients are served meanwhile.
+// save handles SAVE. Other clients are served while it runs.
 func save(c *command.Call) error {
 	if c.Env.Store == nil {
 		return errNoStore
@@ -113,8 +113,8 @@ func lastsave(c *command.Call) error {
 	return nil
 }
 
-// lastSaveTime is the time of the last successful snapshot, or of the start if there is none, in
-// Unix seconds.
+// lastSaveTime returns the time of the last successful snapshot, or of the start if there is none,
+// in Unix seconds.
 func lastSaveTime(e *command.Env, t storage.Status) int64 {
 	if t.LastSave > 0 {
 		return t.LastSave / 1000

@@ -20,7 +20,7 @@ func init() {
 			Since:      "2.2.0",
 			Complexity: "O(1)",
 			Summary:    "Sets or clears the bit at offset in the string value stored at key",
-			Prepare:    roomForBit,
+			Prepare:    evictForBit,
 			Run:        setbit,
 		},
 		&command.Command{
@@ -69,7 +69,7 @@ func init() {
 			Since:      "2.6.0",
 			Complexity: "O(N)",
 			Summary:    "Perform bitwise operations between strings",
-			Prepare:    roomForBitop,
+			Prepare:    evictForBitop,
 			Run:        bitop,
 		},
 	)
@@ -86,8 +86,8 @@ const (
 // released.
 const LongBits = 256 << 10
 
-// nextBitOffset parses the offset of a bit, within the longest string. One that begins with #
-// counts integers of the given number of bits; 0: # is not allowed.
+// nextBitOffset parses the offset of a bit, up to the maximum length of a string. An offset that
+// begins with # counts integers of the given number of bits; if bits is 0, # is not allowed.
 func nextBitOffset(c *command.Call, bits int) int64 {
 	word := c.Args.Next()
 	if c.Args.Err != nil {
@@ -129,9 +129,9 @@ func setbit(c *command.Call) error {
 	return nil
 }
 
-func roomForBit(c *command.Call, words [][]byte) {
+func evictForBit(c *command.Call, words [][]byte) {
 	if offset, ok := parseBitOffset(c.Env, words[2], 0); ok {
-		c.MakeRoomToStretch(words[1], offset>>3+1)
+		c.EvictForString(words[1], offset>>3+1)
 	}
 }
 
@@ -174,8 +174,8 @@ func bitcount(c *command.Call) error {
 	return nil
 }
 
-// bitsCounted takes the range of bits to count, of a string of n bytes. As in Redis, the unit is
-// not checked if both places count from the end and start is after end.
+// bitsCounted takes the range of bits to count in a string of length bytes. As in Redis, the unit
+// is not checked if both positions count from the end and start is after end.
 func bitsCounted(c *command.Call, length int64) (from, to int64, err error) {
 	switch c.Args.Left() {
 	case 0:
@@ -193,7 +193,7 @@ func bitsCounted(c *command.Call, length int64) (from, to int64, err error) {
 	return from, to, c.Args.End()
 }
 
-// bitUnit takes the unit of the places of a call, in bits.
+// bitUnit takes the unit of the positions of a call, in bits.
 func bitUnit(c *command.Call) int64 {
 	switch {
 	case c.Args.Word("BIT"):
@@ -204,8 +204,8 @@ func bitUnit(c *command.Call) int64 {
 	return 8
 }
 
-// bitRange returns the bits from one place of a string up to and including another, both within it.
-// Negative places count from its end.
+// bitRange returns the range of bits from start up to but not including to, limited to the string.
+// Negative positions count from the end of the string.
 func bitRange(start, end, length, unit int64) (from, to int64) {
 	total := length * 8 / unit
 	start, end = fromEnd(start, total), min(fromEnd(end, total), total-1)
@@ -237,23 +237,23 @@ func bitpos(c *command.Call) error {
 	if err != nil {
 		return err
 	}
-	answer := func(c *command.Call) error {
+	reply := func(c *command.Call) error {
 		at := bitmap.Find(value, bit == 1, from, to)
 		if at < 0 && bit == 0 && !bounded && from < to {
-			at = to // after the end there are zeros
+			at = to // zeros follow the end
 		}
 		c.Reply.Integer(at)
 		return nil
 	}
 	if to-from < LongBits*8 {
-		return answer(c)
+		return reply(c)
 	}
-	c.Postpone(answer)
+	c.Postpone(reply)
 	return nil
 }
 
-// bitsSearched takes the range of bits to search, of a string of n bytes, and reports whether it
-// was given an end.
+// bitsSearched takes the range of bits to search in a string of length bytes. bounded reports
+// whether an end was given.
 func bitsSearched(c *command.Call, length int64) (from, to int64, bounded bool, err error) {
 	if c.Args.Left() > 3 {
 		return 0, 0, false, engine.ErrSyntax
@@ -306,10 +306,10 @@ func bitop(c *command.Call) error {
 	return nil
 }
 
-func roomForBitop(c *command.Call, words [][]byte) {
+func evictForBitop(c *command.Call, words [][]byte) {
 	longest := int64(0)
 	for _, name := range words[3:] {
 		longest = max(longest, c.Env.Engine.StringLength(c.DB, c.Env.Engine.Key(name)))
 	}
-	c.MakeRoomFor(longest)
+	c.EvictFor(longest)
 }

@@ -24,7 +24,7 @@ func init() {
 			Since:      "3.2.0",
 			Complexity: "O(1) for each subcommand specified",
 			Summary:    "Perform arbitrary bitfield integer operations on strings",
-			Prepare:    roomForBitfield,
+			Prepare:    evictForBitfield,
 			Run:        bitfield,
 		},
 		&command.Command{
@@ -50,7 +50,7 @@ const (
 	errBitfieldReadOnly = engine.Error("ERR BITFIELD_RO only supports the GET subcommand")
 )
 
-// bitfieldAccess is how BITFIELD uses its key: it changes nothing if it only gets.
+// bitfieldAccess returns the access of BITFIELD to its key, which is read-only if it only gets.
 func bitfieldAccess(words [][]byte) string {
 	for i := 2; i < len(words); i++ {
 		switch left := len(words) - i - 1; {
@@ -65,7 +65,7 @@ func bitfieldAccess(words [][]byte) string {
 	return "RO access"
 }
 
-// bitfieldStep is one of the operations of BITFIELD.
+// bitfieldStep is an operation of BITFIELD.
 type bitfieldStep struct {
 	bitmap.Change
 	get bool
@@ -194,9 +194,9 @@ func parseBitfieldType(a *command.Args) (signed bool, bits int) {
 	return signed, int(n)
 }
 
-func roomForBitfield(c *command.Call, words [][]byte) {
-	asked := command.Call{Env: c.Env, Words: words, Args: command.Args{List: words[2:]}}
-	if _, length := bitfieldSteps(&asked); asked.Args.Err == nil {
-		c.MakeRoomToStretch(words[1], length)
+func evictForBitfield(c *command.Call, words [][]byte) {
+	parsed := command.Call{Env: c.Env, Words: words, Args: command.Args{List: words[2:]}}
+	if _, length := bitfieldSteps(&parsed); parsed.Args.Err == nil {
+		c.EvictForString(words[1], length)
 	}
 }

@@ -61,7 +61,7 @@ type incrEx struct {
 // unix-time-milliseconds | PERSIST] [ENX].
 //
 // A sum that does not fit its kind, 64-bit integer or long double, is out of bounds, and not an
-// error as for INCRBY.
+// error as in INCRBY.
 func increx(c *command.Call) error {
 	k := c.Args.Key()
 	o := incrExOptions(c)
@@ -71,7 +71,7 @@ func increx(c *command.Call) error {
 	return increxInt(c, k, &o)
 }
 
-// incrExOptions takes the options. Unlike for SET, none may be given twice.
+// incrExOptions takes the options. Unlike in SET, none may be given twice.
 func incrExOptions(c *command.Call) (o incrEx) {
 	var t ttlOption
 	enx := false
@@ -89,7 +89,7 @@ func incrExOptions(c *command.Call) (o incrEx) {
 			o.saturate = true
 		case !enx && a.Word("ENX"):
 			enx = true
-		case t.word == ttlUnsaid && parseTtlOption(a, &t, ttlPersist):
+		case t.word == ttlNotGiven && parseTtlOption(a, &t, ttlPersist):
 		default:
 			a.Fail(engine.ErrSyntax)
 		}
@@ -97,14 +97,14 @@ func incrExOptions(c *command.Call) (o incrEx) {
 	switch {
 	case enx && t.word == ttlPersist:
 		c.Args.Fail(engine.ErrSyntax)
-	case enx && t.word == ttlUnsaid:
+	case enx && t.word == ttlNotGiven:
 		c.Args.Fail(errENXAlone)
 	}
-	o.mode = engine.SetMode{KeepTTL: enx || t.word == ttlUnsaid, ExpireAt: expireAt(c, t)}
+	o.mode = engine.SetMode{KeepTTL: enx || t.word == ttlNotGiven, ExpireAt: expireAt(c, t)}
 	return o
 }
 
-// increxInt is INCREX in 64-bit integers.
+// increxInt handles INCREX with 64-bit integers.
 func increxInt(c *command.Call, k engine.Key, o *incrEx) error {
 	by := parseIntegerIn(&c.Args, o.by, 1, errIncrementInteger)
 	lower := parseIntegerIn(&c.Args, o.lower, math.MinInt64, errLboundInteger)
@@ -152,7 +152,7 @@ func BoundedInt(old, by, lower, upper int64) (sum int64, inside bool) {
 	return sum, true
 }
 
-// parseIntegerIn reads an argument that was taken before; absent is for one that was not given.
+// parseIntegerIn parses b, an argument that was taken before; absent is the result if b is nil.
 func parseIntegerIn(a *command.Args, b []byte, absent int64, err engine.Error) int64 {
 	if b == nil {
 		return absent
@@ -164,7 +164,7 @@ func parseIntegerIn(a *command.Args, b []byte, absent int64, err engine.Error) i
 	return n
 }
 
-// increxFloat is INCREX in long doubles.
+// increxFloat handles INCREX with long doubles.
 func increxFloat(c *command.Call, k engine.Key, o *incrEx) error {
 	by := c.Args.LongDoubleIn(o.by, nil, errIncrementFloat)
 	lower := c.Args.LongDoubleIn(o.lower, leastLongDouble, errLboundFloat)

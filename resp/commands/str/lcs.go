@@ -86,12 +86,12 @@ func parseLcsOptions(a *command.Args) (want lcsRequest) {
 	return want
 }
 
-// mostCells is the most pairs of bytes that are compared, however large a bulk string may be. One
-// bit of each is kept.
+// mostCells is the maximum number of pairs of bytes that are compared, whatever the limit on bulk
+// strings. One bit of each pair is kept.
 const mostCells = 1 << 32
 
-// LCSFits returns an error if two strings of these lengths, in bytes, are too long. Redis keeps 4
-// bytes of each pair.
+// LCSFits returns an error if two strings of these lengths, in bytes, are too long. The limits are
+// those of Redis, which keeps 4 bytes for each pair.
 func LCSFits(a, b, maxBulk int64) error {
 	switch cells := uint64(a+1) * uint64(b+1); {
 	case a >= math.MaxUint32-1 || b >= math.MaxUint32-1:
@@ -105,20 +105,21 @@ func LCSFits(a, b, maxBulk int64) error {
 }
 
 // lcsTable holds the longest common subsequences of the prefixes of two strings. Of their lengths
-// only the last row is kept, along the shorter string. To go back from the end takes one bit of
-// each pair of bytes: whether, if they differ, to leave out that of a rather than that of b.
+// only the last row is kept, along the shorter string. One bit for each pair of bytes is kept for
+// the way back from the end: if the bytes differ, it says whether to skip the byte of a or that of
+// b.
 type lcsTable struct {
 	a, b   []byte
 	length uint32
 	moves  []uint64 // bit outer * len(inner) + inner
 	inner  int
-	byA    bool // a is the outer one
+	byA    bool // a is the outer string
 }
 
-// FillLCS fills the table, with its moves if they are wanted. It asks now and then whether to give
-// up, and reports whether it has finished.
+// FillLCS fills the table, and its moves if wanted. It calls stop now and then, ends if that
+// returns true, and reports whether it has finished.
 func FillLCS(a, b []byte, moves bool, stop func() bool) (t lcsTable, ok bool) {
-	const stretch = 1 << 22 // pairs between two questions: some 10 ms
+	const stretch = 1 << 22 // pairs between two calls of stop: about 10 ms
 	t = lcsTable{a: a, b: b, byA: len(b) <= len(a)}
 	outer, inner := b, a
 	if t.byA {
@@ -141,8 +142,8 @@ func FillLCS(a, b []byte, moves bool, stop func() bool) (t lcsTable, ok bool) {
 	return t, true
 }
 
-// fillRow turns the lengths for one byte less of the outer string into those for its byte c, and
-// returns the last.
+// fillRow updates the row of lengths for the next byte c of the outer string, and returns the last
+// length.
 func (t *lcsTable) fillRow(row []uint32, inner []byte, c byte, outer int) (last uint32) {
 	var diagonal uint32
 	var word uint64 // of the moves
@@ -166,14 +167,14 @@ func (t *lcsTable) fillRow(row []uint32, inner []byte, c byte, outer int) (last 
 	return last
 }
 
-// keep adds to the moves, in the word of a place.
+// keep sets bits of the moves, in the word of a position.
 func (t *lcsTable) keep(place int, word uint64) {
 	if t.moves != nil && word != 0 {
 		t.moves[place>>6] |= word
 	}
 }
 
-// leavesA reports whether the way back from a pair of different bytes leaves out that of a.
+// leavesA reports whether the way back from a pair of different bytes skips that of a.
 func (t *lcsTable) leavesA(i, j int) bool {
 	at := j*t.inner + i
 	if t.byA {
@@ -182,11 +183,11 @@ func (t *lcsTable) leavesA(i, j int) bool {
 	return t.moves[at>>6]>>(at&63)&1 != 0
 }
 
-// match is a substring that two strings have in common, from one place up to and including another.
+// match is a common substring of two strings: the first and the last position in each.
 type match struct{ aFrom, aTo, bFrom, bTo int }
 
-// matches goes back through the table, as Redis does: it calls found with what the strings have in
-// common, the last first.
+// matches goes back through the table, as Redis does, and calls found with each common substring,
+// the last first.
 func (t *lcsTable) matches(found func(match)) {
 	var m match
 	open := false
@@ -215,7 +216,7 @@ func (t *lcsTable) matches(found func(match)) {
 	}
 }
 
-// writeLcs replies with what the request wants of a table.
+// writeLcs replies with the parts of a table that the request wants.
 func writeLcs(r *wire.Reply, t lcsTable, want lcsRequest) {
 	switch {
 	case want.indexes:

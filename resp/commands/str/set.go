@@ -87,7 +87,7 @@ func init() {
 	)
 }
 
-// setAccess is how SET uses its key: it reads it only for GET.
+// setAccess returns the access of SET to its key, which is read only for GET.
 func setAccess(words [][]byte) string {
 	for _, option := range words[3:] {
 		if grammar.EqualFold(option, "GET") {
@@ -140,8 +140,8 @@ func setOptions(c *command.Call) (mode engine.SetMode, old bool) {
 	return mode, old
 }
 
-// setGet sets a key that holds a string or is missing, and replies with its old value, whether it
-// was set or not. The old value is copied to the reply before it may be overwritten.
+// setGet sets a key that holds a string or is missing, and replies with its old value in any case.
+// The old value is copied to the reply before it may be overwritten.
 func setGet(c *command.Call, k engine.Key, value []byte, mode engine.SetMode) error {
 	old, found, err := c.Tx.Get(k)
 	if err != nil {
@@ -217,7 +217,7 @@ func getex(c *command.Call) error {
 
 	c.Reply.Bulk(value)
 	switch t.word {
-	case ttlUnsaid:
+	case ttlNotGiven:
 	case ttlPersist:
 		c.Tx.Persist(k)
 	default:
@@ -230,13 +230,13 @@ func getex(c *command.Call) error {
 type ttlWord uint8
 
 const (
-	ttlUnsaid  ttlWord = iota
-	ttlEX              // seconds from now
-	ttlPX              // milliseconds from now
-	ttlEXAT            // Unix seconds
-	ttlPXAT            // Unix milliseconds
-	ttlKeep            // as it is
-	ttlPersist         // none
+	ttlNotGiven ttlWord = iota
+	ttlEX               // seconds from now
+	ttlPX               // milliseconds from now
+	ttlEXAT             // Unix seconds
+	ttlPXAT             // Unix milliseconds
+	ttlKeep             // unchanged
+	ttlPersist          // none
 )
 
 var ttlWords = [...]string{
@@ -248,19 +248,19 @@ var ttlWords = [...]string{
 	ttlPersist: "PERSIST",
 }
 
-// ttlOption holds what the options of a call say about the expiry of a key.
+// ttlOption is the option of a call for the expiry of a key.
 type ttlOption struct {
 	word ttlWord
-	// of EX, PX, EXAT and PXAT: expireAt parses it, after all options have been checked
+	// the argument of EX, PX, EXAT and PXAT; expireAt parses it after all options have been checked
 	amount []byte
 }
 
-// parseTtlOption parses an option for the expiry, if it is the next argument: EX, PX, EXAT, PXAT,
-// or the other one that the command knows. Two different ones are an error; of the same one twice
-// the last counts.
+// parseTtlOption parses the next argument if it is an option for the expiry: EX, PX, EXAT, PXAT, or
+// other, which the command allows. Two different options are an error; if one is given twice, the
+// last counts.
 func parseTtlOption(a *command.Args, t *ttlOption, other ttlWord) bool {
 	for w := ttlEX; w <= ttlPersist; w++ {
-		if (w <= ttlPXAT || w == other) && (t.word == ttlUnsaid || t.word == w) && a.Word(ttlWords[w]) {
+		if (w <= ttlPXAT || w == other) && (t.word == ttlNotGiven || t.word == w) && a.Word(ttlWords[w]) {
 			t.word = w
 			if w <= ttlPXAT {
 				t.amount = a.Next()
@@ -273,7 +273,7 @@ func parseTtlOption(a *command.Args, t *ttlOption, other ttlWord) bool {
 
 // expireAt returns the time at which the options make the key expire, Unix ms; 0 if there is none.
 func expireAt(c *command.Call, t ttlOption) int64 {
-	if t.word == ttlUnsaid || t.word > ttlPXAT {
+	if t.word == ttlNotGiven || t.word > ttlPXAT {
 		return 0
 	}
 	unit := int64(1)

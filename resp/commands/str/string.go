@@ -54,8 +54,7 @@ func init() {
 			Group:  "string",
 			Since:  "2.0.0",
 			Complexity: "O(1). The amortized time complexity is O(1) assuming the appended value is small and the " +
-				"already present value is of any size, since the space of a string grows by more than is needed at " +
-				"once.",
+				"already present value is of any size, since a string grows by more than is needed at once.",
 			Summary: "Append a value to a key",
 			Run:     appendValue,
 		},
@@ -101,7 +100,7 @@ func init() {
 				"very small so the amortized complexity is O(1). Otherwise, complexity is O(M) with M being the " +
 				"length of the value argument.",
 			Summary: "Overwrite part of a string at key starting at the specified offset",
-			Prepare: roomForRange,
+			Prepare: evictForRange,
 			Run:     setrange,
 		},
 		&command.Command{
@@ -231,7 +230,7 @@ func getrange(c *command.Call) error {
 	return nil
 }
 
-// substring returns the bytes from start up to and including end. Negative places count from the
+// substring returns the bytes from start up to and including end. Negative positions count from the
 // end of the value. The range is limited to the value; an end before the first byte means the first
 // byte.
 func substring(value []byte, start, end int64) []byte {
@@ -272,13 +271,13 @@ func setrange(c *command.Call) error {
 	return nil
 }
 
-func roomForRange(c *command.Call, words [][]byte) {
+func evictForRange(c *command.Call, words [][]byte) {
 	if offset, ok := grammar.ParseInt(words[2]); ok && offset < object.MaxString {
-		c.MakeRoomToStretch(words[1], offset)
+		c.EvictForString(words[1], offset)
 	}
 }
 
-// mget handles MGET key [key ...]. A key that holds no string counts as missing.
+// mget handles MGET key [key ...]. A key that is not a string counts as missing.
 func mget(c *command.Call) error {
 	c.Reply.Array(c.Args.Left())
 	for c.Args.More() {

@@ -1,5 +1,6 @@
-// Package users handles ACL: users, what they may do, and what they were denied. Package acl has
-// the rules; the commands that log in (AUTH, HELLO) and the check of each call are in package resp.
+// Package users handles ACL: users, their permissions, and the calls that were denied. Package acl
+// has the rules; the commands that log in (AUTH, HELLO) and the check of each call are in package
+// resp.
 //
 // A call that changes users ends with command.Env.UsersChanged: it closes the connections of
 // deleted users and ends waiting calls that their users may not run any more.

@@ -27,14 +27,18 @@ func init() {
 			Summary:    "Add multiple sorted sets",
 			Run: func(c *command.Call) error {
 				return zcombine(c, zunion,
-					algebraWords{scoring: true, withScores: true})
+					operationOptions{scoring: true, withScores: true})
 			}},
 		&command.Command{Name: "zinter", Arity: -3, Flags: command.Readonly | command.MovableKeys, Keys: inputs,
 			Syntax: sources + scoring + " [WITHSCORES]", Group: "sorted-set", Since: "6.2.0",
 			Complexity: inter,
 			Summary:    "Intersect multiple sorted sets",
 			Run: func(c *command.Call) error {
-				return zcombine(c, zinter, algebraWords{looksUp: true, least: true, scoring: true, withScores: true})
+				return zcombine(
+					c,
+					zinter,
+					operationOptions{lookups: true, smallest: true, scoring: true, withScores: true},
+				)
 			}},
 		&command.Command{Name: "zdiff", Arity: -3, Flags: command.Readonly | command.MovableKeys, Keys: inputs,
 			Syntax: sources + " [WITHSCORES]", Group: "sorted-set", Since: "6.2.0",
@@ -42,7 +46,7 @@ func init() {
 			Summary:    "Subtract multiple sorted sets",
 			Run: func(c *command.Call) error {
 				return zcombine(c, zdiff,
-					algebraWords{looksUp: true, withScores: true})
+					operationOptions{lookups: true, withScores: true})
 			}},
 		&command.Command{
 			Name:   "zunionstore",
@@ -55,8 +59,8 @@ func init() {
 			Complexity: "O(N)+O(M log(M)) with N being the sum of the sizes of the input sorted sets, and M being " +
 				"the number of elements in the resulting sorted set.",
 			Summary: "Add multiple sorted sets and store the resulting sorted set in a new key",
-			Prepare: roomForUnion,
-			Run:     func(c *command.Call) error { return zcombinestore(c, zunion, algebraWords{scoring: true}) },
+			Prepare: evictForUnion,
+			Run:     func(c *command.Call) error { return zcombinestore(c, zunion, operationOptions{scoring: true}) },
 		},
 		&command.Command{
 			Name:       "zinterstore",
@@ -69,7 +73,7 @@ func init() {
 			Complexity: inter,
 			Summary:    "Intersect multiple sorted sets and store the resulting sorted set in a new key",
 			Run: func(c *command.Call) error {
-				return zcombinestore(c, zinter, algebraWords{looksUp: true, least: true, scoring: true})
+				return zcombinestore(c, zinter, operationOptions{lookups: true, smallest: true, scoring: true})
 			},
 		},
 		&command.Command{
@@ -82,7 +86,7 @@ func init() {
 			Since:      "6.2.0",
 			Complexity: diff,
 			Summary:    "Subtract multiple sorted sets and store the resulting sorted set in a new key",
-			Run:        func(c *command.Call) error { return zcombinestore(c, zdiff, algebraWords{looksUp: true}) },
+			Run:        func(c *command.Call) error { return zcombinestore(c, zdiff, operationOptions{lookups: true}) },
 		},
 		&command.Command{Name: "zintercard", Arity: -3, Flags: command.Readonly | command.MovableKeys, Keys: inputs,
 			Syntax: sources + " [LIMIT limit]", Group: "sorted-set", Since: "7.0.0",
@@ -98,29 +102,29 @@ const (
 	errNegativeLimit = engine.Error("ERR LIMIT can't be negative")
 )
 
-// algebra holds the arguments of a command that combines sorted sets.
-type algebra struct {
+// operation holds the arguments of a command that combines sorted sets.
+type operation struct {
 	keys       []engine.Key
 	sets       []zset.View
-	long       bool      // to combine them takes long
+	long       bool      // combining them takes long
 	weights    []float64 // nil: all are 1
 	aggregate  zset.Aggregate
 	withScores bool
 	limit      int64
 }
 
-func zunion(tx *engine.Tx, a algebra) zset.Members {
+func zunion(tx *engine.Tx, a operation) zset.Members {
 	return tx.ZUnion(a.sets, a.weights, a.aggregate)
 }
-func zinter(tx *engine.Tx, a algebra) zset.Members {
+func zinter(tx *engine.Tx, a operation) zset.Members {
 	return tx.ZInter(a.sets, a.weights, a.aggregate)
 }
-func zdiff(tx *engine.Tx, a algebra) zset.Members { return tx.ZDiff(a.sets) }
+func zdiff(tx *engine.Tx, a operation) zset.Members { return tx.ZDiff(a.sets) }
 
 // zcombine handles ZUNION and ZINTER numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE
 // SUM | MIN | MAX] [WITHSCORES], and ZDIFF numkeys key [key ...] [WITHSCORES].
-func zcombine(c *command.Call, combine func(*engine.Tx, algebra) zset.Members, known algebraWords) error {
-	a := parseAlgebra(c, known)
+func zcombine(c *command.Call, combine func(*engine.Tx, operation) zset.Members, known operationOptions) error {
+	a := parseOperation(c, known)
 	if err := c.Args.End(); err != nil {
 		return err
 	}
@@ -142,9 +146,9 @@ func zcombine(c *command.Call, combine func(*engine.Tx, algebra) zset.Members, k
 // zcombinestore handles ZUNIONSTORE and ZINTERSTORE destination numkeys key [key ...] [WEIGHTS
 // weight [weight ...]] [AGGREGATE SUM | MIN | MAX], and ZDIFFSTORE destination numkeys key [key
 // ...].
-func zcombinestore(c *command.Call, combine func(*engine.Tx, algebra) zset.Members, known algebraWords) error {
+func zcombinestore(c *command.Call, combine func(*engine.Tx, operation) zset.Members, known operationOptions) error {
 	dst := c.Args.Key()
-	a := parseAlgebra(c, known)
+	a := parseOperation(c, known)
 	if err := c.Args.End(); err != nil {
 		return err
 	}
@@ -155,8 +159,9 @@ func zcombinestore(c *command.Call, combine func(*engine.Tx, algebra) zset.Membe
 	})
 }
 
-// roomForUnion frees memory for the largest of the sets: the union is no smaller.
-func roomForUnion(c *command.Call, words [][]byte) {
+// evictForUnion evicts keys to free memory for the largest of the sets: the union is at least as
+// large.
+func evictForUnion(c *command.Call, words [][]byte) {
 	n, ok := grammar.ParseInt(words[2])
 	if !ok || n < 1 || n > int64(len(words)-3) {
 		return
@@ -165,12 +170,12 @@ func roomForUnion(c *command.Call, words [][]byte) {
 	for _, name := range words[3 : 3+n] {
 		largest = max(largest, c.Usage(name))
 	}
-	c.MakeRoomFor(largest - c.Usage(words[1]))
+	c.EvictFor(largest - c.Usage(words[1]))
 }
 
 // zintercard handles ZINTERCARD numkeys key [key ...] [LIMIT limit].
 func zintercard(c *command.Call) error {
-	a := parseAlgebra(c, algebraWords{looksUp: true, least: true, limit: true})
+	a := parseOperation(c, operationOptions{lookups: true, smallest: true, limit: true})
 	if err := c.Args.End(); err != nil {
 		return err
 	}
@@ -189,20 +194,20 @@ func zintercard(c *command.Call) error {
 	return nil
 }
 
-// algebraWords says which options a command has after its keys, and how it combines.
-type algebraWords struct {
+// operationOptions are the options that a command takes after its keys, and how it combines sets.
+type operationOptions struct {
 	scoring    bool // WEIGHTS and AGGREGATE
 	withScores bool // WITHSCORES
 	limit      bool // LIMIT
-	// it looks the members of one set up in the others, if these are much larger: those of the
-	// first,
-	looksUp bool
-	least   bool // or of the smallest
+	// if the other sets are much larger, the members of one set are looked up in them: those of the
+	// first set,
+	lookups  bool
+	smallest bool // or of the smallest set
 }
 
-// parseAlgebra parses a number of keys, the keys, and options. Redis looks the keys up before it
+// parseOperation parses a number of keys, the keys, and options. Redis looks the keys up before it
 // parses the options, so the lookup is part of the parsing here.
-func parseAlgebra(c *command.Call, known algebraWords) (a algebra) {
+func parseOperation(c *command.Call, known operationOptions) (a operation) {
 	a.keys, a.sets = operands(c)
 	a.long = known.long(a.sets)
 	for c.Args.More() {
@@ -222,30 +227,29 @@ func parseAlgebra(c *command.Call, known algebraWords) (a algebra) {
 	return a
 }
 
-// lookUpWork is how many members are walked through in the time in which one is looked up, or a
-// little less.
+// lookUpWork is the number of members that are visited in about the time of one lookup.
 const lookUpWork = 8
 
 // long reports whether a command takes long to combine sets.
-func (w algebraWords) long(sets []zset.View) bool {
+func (w operationOptions) long(sets []zset.View) bool {
 	if len(sets) == 0 {
 		return false
 	}
 	walk, one := 0, sets[0].Len()
 	for _, z := range sets {
 		walk += z.Len()
-		if w.least {
+		if w.smallest {
 			one = min(one, z.Len())
 		}
 	}
-	if w.looksUp {
+	if w.lookups {
 		walk = min(walk, lookUpWork*one*len(sets))
 	}
 	return walk > command.LongWork
 }
 
 // keep replaces the sets by clones, which stay unchanged after the locks are released.
-func (a *algebra) keep() { keepAll(a.sets) }
+func (a *operation) keep() { keepAll(a.sets) }
 
 func keepAll(sets []zset.View) {
 	for i := range sets {

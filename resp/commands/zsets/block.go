@@ -11,12 +11,12 @@ import (
 )
 
 func init() {
-	const alike = command.Write | command.NoScript | command.Fast | command.Blocking
+	const flags = command.Write | command.NoScript | command.Fast | command.Blocking
 	command.Register(
 		&command.Command{
 			Name:       "bzpopmin",
 			Arity:      -3,
-			Flags:      alike,
+			Flags:      flags,
 			Keys:       []command.KeySpec{{Access: "RW access delete", Begin: 1, Last: -2, Step: 1}},
 			Syntax:     "key [key ...] timeout",
 			Group:      "sorted-set",
@@ -29,7 +29,7 @@ func init() {
 		&command.Command{
 			Name:       "bzpopmax",
 			Arity:      -3,
-			Flags:      alike,
+			Flags:      flags,
 			Keys:       []command.KeySpec{{Access: "RW access delete", Begin: 1, Last: -2, Step: 1}},
 			Syntax:     "key [key ...] timeout",
 			Group:      "sorted-set",
@@ -60,11 +60,11 @@ const (
 	errTimeoutNegative = engine.Error("ERR timeout is negative")
 )
 
-// zpopper says how many members a call pops, from which end, and how it replies.
+// zpopper pops members for a call: their number, from which end, and the form of the reply.
 type zpopper struct {
 	n        int64
 	greatest bool
-	pairs    bool // with the name of the key and pairs, as by ZMPOP; otherwise flat
+	pairs    bool // reply with the name of the key and pairs, as ZMPOP does; otherwise flat
 }
 
 // Pop removes members from the first of the keys that has any, and replies with them; found is
@@ -110,8 +110,7 @@ func bzmpop(c *command.Call) error {
 	return popOrWait(c, keys, wait, p)
 }
 
-// popOrWait pops now, or waits for a member, at most for wait ms. Within a transaction it does not
-// wait.
+// popOrWait pops now, or waits up to wait ms for a member. Within a transaction it does not wait.
 func popOrWait(c *command.Call, keys []engine.Key, wait int64, p zpopper) error {
 	found, err := p.Pop(c.Tx, keys, &c.Reply)
 	switch {
@@ -126,7 +125,7 @@ func popOrWait(c *command.Call, keys []engine.Key, wait int64, p zpopper) error 
 }
 
 // parseTimeout parses a timeout in decimal seconds, and returns it in ms, rounded up; command.Never
-// for 0, which is no timeout. Redis calls one that overflows negative.
+// for 0, which is no timeout. As in Redis, one that overflows is an error that says negative.
 func parseTimeout(a *command.Args) (ms int64) {
 	seconds := a.LongDoubleIn(a.Next(), nil, errTimeoutFloat)
 	if a.Err != nil {
@@ -145,8 +144,8 @@ func parseTimeout(a *command.Args) (ms int64) {
 	return ms
 }
 
-// parsePops parses what ZMPOP has in common with BZMPOP: numkeys key [key ...] MIN | MAX [COUNT
-// count].
+// parsePops parses the arguments that ZMPOP and BZMPOP share: numkeys key [key ...] MIN | MAX
+// [COUNT count].
 func parsePops(a *command.Args) (keys []engine.Key, p zpopper) {
 	keys = parseCountedKeys(a, parseIntegerFrom(a, 1, errNumKeys), 1)
 	p = zpopper{n: 1, greatest: a.Word("MAX"), pairs: true}

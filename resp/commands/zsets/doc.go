@@ -1,6 +1,6 @@
 // Package zsets has the handlers of the commands on sorted sets.
 //
-// A handler runs under the locks of all its keys. An zset.View or zset.Members belongs to the
+// A handler runs under the locks of all its keys. A zset.View or zset.Members belongs to the
 // keyspace and is valid until they are released. A missing key is an empty sorted set; a key of
 // another type is WRONGTYPE.
 //

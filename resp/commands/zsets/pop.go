@@ -163,8 +163,8 @@ func parseIntegerFrom(a *command.Args, least int64, err engine.Error) int64 {
 	return n
 }
 
-// parseCountedKeys parses n keys; it is a syntax error if fewer than leave arguments remain after
-// them.
+// parseCountedKeys parses n keys. If fewer than leave arguments follow them, that is a syntax
+// error.
 func parseCountedKeys(a *command.Args, n int64, leave int) []engine.Key {
 	if n > int64(a.Left()-leave) {
 		a.Fail(engine.ErrSyntax)

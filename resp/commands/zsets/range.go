@@ -291,17 +291,16 @@ func zremrange(c *command.Call, by zset.By) error {
 	return nil
 }
 
-// rangeWords says which options are implied by the name of a command, and so are not among its
-// arguments.
+// rangeWords are the options that the name of a command implies, and which are not arguments of it.
 type rangeWords struct {
-	any     bool    // none is implied: BYSCORE, BYLEX and REV are options
-	by      zset.By // otherwise the implied one
+	any     bool    // nothing is implied: BYSCORE, BYLEX and REV are options
+	by      zset.By // otherwise the implied kind
 	reverse bool
-	scores  bool // the word WITHSCORES is known
+	scores  bool // WITHSCORES is an option
 }
 
-// parseZrange parses the two ends of a range and its options. As in Redis, errors of the options
-// come first.
+// parseZrange parses the ends of a range and its options. As in Redis, errors of the options come
+// first.
 func parseZrange(a *command.Args, known rangeWords) (r zset.Range, withScores bool) {
 	r = zset.Range{By: known.by, Reverse: known.reverse}
 	first, last := a.Next(), a.Next()
@@ -342,27 +341,27 @@ func parseEnds(a *command.Args, r *zset.Range, first, last []byte) {
 	if a.Err != nil {
 		return
 	}
-	var ok, also bool
+	var firstOK, lastOK bool
 	bad := engine.ErrNotInteger
 	switch r.By {
 	case zset.ByRank:
-		r.Start, ok = grammar.ParseInt(first)
-		r.Stop, also = grammar.ParseInt(last)
+		r.Start, firstOK = grammar.ParseInt(first)
+		r.Stop, lastOK = grammar.ParseInt(last)
 	case zset.ByScore:
-		r.Scores.Min, r.Scores.MinOpen, ok = scoreBound(first)
-		r.Scores.Max, r.Scores.MaxOpen, also = scoreBound(last)
+		r.Scores.Min, r.Scores.MinOpen, firstOK = scoreBound(first)
+		r.Scores.Max, r.Scores.MaxOpen, lastOK = scoreBound(last)
 		bad = errScoreBound
 	case zset.ByLex:
-		r.Lex.Min, ok = lexBound(first)
-		r.Lex.Max, also = lexBound(last)
+		r.Lex.Min, firstOK = lexBound(first)
+		r.Lex.Max, lastOK = lexBound(last)
 		bad = errLexBound
 	}
-	if !ok || !also {
+	if !firstOK || !lastOK {
 		a.Fail(bad)
 	}
 }
 
-// scoreBound reads one end of a range of scores: a number, open if it begins with (.
+// scoreBound parses one end of a range of scores: a number, open if it begins with (.
 func scoreBound(b []byte) (f float64, open, ok bool) {
 	if len(b) > 0 && b[0] == '(' {
 		b, open = b[1:], true
@@ -373,9 +372,9 @@ func scoreBound(b []byte) (f float64, open, ok bool) {
 	return f, open, ok
 }
 
-// strtod parses what parseFloat refuses and Redis accepts as the end of a range, though not as a
-// score. Like C's strtod it skips leading space, returns infinity for what is too large and 0 for
-// what is too small or empty, and stops at a NUL.
+// strtod parses bounds that ParseFloat refuses and Redis accepts as the end of a range, though not
+// as a score. Like C's strtod it skips leading space, returns infinity for numbers that are too
+// large and 0 for those too small or empty, and stops at a NUL.
 func strtod(b []byte) (f float64, ok bool) {
 	b, _, _ = bytes.Cut(b, []byte{0})
 	if len(b) == 0 {
@@ -393,7 +392,7 @@ func strtod(b []byte) (f float64, ok bool) {
 	return f, true
 }
 
-// lexBound reads one end of a range of members: [member, (member for an open end, - or +.
+// lexBound parses one end of a range of members: [member, (member for an open end, - or +.
 func lexBound(b []byte) (bound zset.LexBound, ok bool) {
 	switch {
 	case len(b) == 0:

@@ -6,8 +6,8 @@ import (
 	"rlserver/zset"
 )
 
-// storeTries is how often a result is computed without locks before it is computed under them. Each
-// time the sources may have changed meanwhile.
+// storeTries is the number of tries to compute a result without locks, while the sources may
+// change. After that it is computed under the locks.
 const storeTries = 3
 
 // store stores in dst what combine returns for the sorted sets of some keys, and replies with the
@@ -48,13 +48,13 @@ func storeMembers(c *command.Call, dst engine.Key, members zset.Members) error {
 // Storing is a result that is computed while no lock is held.
 type Storing struct {
 	Dst           engine.Key
-	Sources, Keys []engine.Key // keys are all of them
+	Sources, Keys []engine.Key // Keys are Sources and Dst
 	sets          []zset.View
 	Combine       func([]zset.View) zset.Members
 	changes       engine.Watch // of the sources
 }
 
-// Watch begins to watch the sources, and clones their sets.
+// Watch starts watching the sources, and clones their sets.
 func (w *Storing) Watch(tx *engine.Tx, sets []zset.View) {
 	w.sets = sets
 	keepAll(w.sets)
