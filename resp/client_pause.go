@@ -56,6 +56,18 @@ func (s *session) waitWhilePaused(c *command.Command, words [][]byte) (waited bo
 	return true
 }
 
+// pausedUnderLocks is waitWhilePaused for a call that has its locks: a pause may have begun since
+// the call was checked without them.
+func (s *session) pausedUnderLocks(call *command.Prepared) (waited bool) {
+	s.group = s.group[:1] // the calls behind it are checked by themselves
+	if p := s.server.currentPause(); p == nil || !s.isPaused(p, call.Command) {
+		return false
+	}
+	s.See(s.Tx.End())
+	s.calls--
+	return s.waitWhilePaused(call.Command, call.Words)
+}
+
 const (
 	errPauseMode     = engine.Error("ERR CLIENT PAUSE mode must be WRITE or ALL")
 	errPauseTimeout  = engine.Error("ERR timeout is not an integer or out of range")
@@ -96,6 +108,8 @@ func clientPause(c *command.Call) error {
 		next.until, next.all = max(next.until, p.until), next.all || p.all
 	}
 	s.paused.Store(next)
+	// Calls that have their locks end first: after OK nothing changes.
+	c.Conn.DeferUntilUnlocked(s.Engine.AwaitCalls)
 	c.Reply.OK()
 	return nil
 }

@@ -61,6 +61,9 @@ func (s *session) execute(words [][]byte) {
 		s.reject(c, err)
 		return
 	}
+	if s.server.paused.Load() != nil && s.pausedUnderLocks(&p) {
+		return
+	}
 	w := s.runGroup(elapsed)
 	seen := s.Tx.End()
 	if len(s.Postponed) > 0 {

@@ -6,6 +6,7 @@ import (
 	"net"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -255,6 +256,36 @@ func TestClientPause(t *testing.T) {
 	require.Eventually(t, func() bool { return ts.held.Load() == 0 }, time.Minute, time.Millisecond)
 	assert.Equal(t, "$1 2", r.do("GET a"))
 	assert.Equal(t, "-ERR timeout is out of range", c.do("CLIENT PAUSE 9223372036854775807"))
+}
+
+func TestNothingChangesAfterAPauseHasBegun(t *testing.T) {
+	ts := startServer(t, config.Defaults{})
+	c := ts.dial()
+	stop := make(chan struct{})
+	var writers sync.WaitGroup
+	for range 4 {
+		w := ts.dial()
+		writers.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+					w.pipe("INCR a", "INCR b", "GET a", "INCR c")
+				}
+			}
+		})
+	}
+	for range 300 {
+		require.Equal(t, "+OK", c.do("CLIENT PAUSE 1000000 WRITE"))
+		before := c.do("MGET a b c")
+		for range 5 {
+			require.Equal(t, before, c.do("MGET a b c"))
+		}
+		require.Equal(t, "+OK", c.do("CLIENT UNPAUSE"))
+	}
+	close(stop)
+	writers.Wait()
 }
 
 func TestClientPauseOfAllCalls(t *testing.T) {
