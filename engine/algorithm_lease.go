@@ -7,9 +7,9 @@ import (
 )
 
 // lease limits concurrency. A key holds a sorted set with one member per lease, named by its id;
-// the score is when it lapses, in Unix ms. An id, which is not empty, renews the lease that it
-// holds, or takes a new one. The deadline of the key is when the last lease lapses. An admitted
-// call drops lapsed leases.
+// its score is the time at which it expires, in Unix ms. A non-empty id renews the lease that it
+// names, or takes a new one. The key's deadline is the time at which the last lease expires. An
+// admitted call drops expired leases.
 var lease = algorithm{
 	holds:  object.TypeZSet,
 	id:     namesLease,
@@ -49,7 +49,7 @@ func (tx *Tx) recordLease(k Key, o object.Object, rule limit.Lease, id []byte, e
 	return tx.apply(o, &effect.Effect{Kind: effect.Expire, Key: k, ExpireAt: expireAt})
 }
 
-// dropLapsed deletes the leases that have lapsed, and the key with the last of them.
+// dropLapsed deletes the leases that have expired, and the key with the last of them.
 func (tx *Tx) dropLapsed(k Key, o object.Object) object.Object {
 	z, _ := o.(*object.ZSet)
 	if z == nil {
@@ -61,9 +61,9 @@ func (tx *Tx) dropLapsed(k Key, o object.Object) object.Object {
 	return o
 }
 
-// Release ends a lease, and reports whether the id held one: a lapsed lease is not held. The
-// deadline of the key becomes when the last of the others lapses; without others the key is
-// deleted.
+// Release ends a lease, and reports whether the id held one: an expired lease is not held. The
+// key's deadline is then the time at which the last of the other leases expires; without others the
+// key is deleted.
 func (tx *Tx) Release(k Key, id []byte) (bool, error) {
 	o := tx.lookup(k)
 	z, err := as[*object.ZSet](o)

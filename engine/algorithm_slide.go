@@ -36,13 +36,12 @@ var slide = algorithm{
 
 // Slide decides a call of cost hits against sliding windows over the log of the key, a sorted set
 // with one member per hit. If all windows admit the call it is recorded once, otherwise nothing
-// changes. A missing key is an empty log. An admitted call drops the hits that no window covers any
-// more.
+// changes. A missing key is an empty log. An admitted call drops the hits that no window covers.
 //
 // The members of an admitted call are `<ms>-<seq>`; with an id (not nil) they are the id, then
-// id:2, id:3, …, leaving out names that are taken, see appendHitName. A call whose id is in the
-// longest window already is answered as admitted, and nothing is recorded. A cost above
-// effect.MaxHits that some time could be admitted is ErrTooManyHits.
+// id:2, id:3, …, without names that are taken, see effect.AppendHitName. A call whose id is in the
+// longest window already is admitted, and nothing is recorded. If the limits could admit the cost,
+// but it is above effect.MaxHits, the error is ErrTooManyHits.
 func (tx *Tx) Slide(k Key, rules []limit.Window, cost int64, id []byte) (limit.Decision, error) {
 	o := tx.lookup(k)
 	if _, err := as[*object.ZSet](o); err != nil {
@@ -64,7 +63,7 @@ func (tx *Tx) Slide(k Key, rules []limit.Window, cost int64, id []byte) (limit.D
 	return d, nil
 }
 
-// decideSlide leaves the log that it has decided about in tx.log.
+// decideSlide decides a call, and sets tx.log to the log of the object.
 func (tx *Tx) decideSlide(
 	o object.Object,
 	rules []limit.Window,
@@ -80,7 +79,7 @@ func (tx *Tx) decideSlide(
 	return limit.DecideAll(rules, &tx.log, tx.now, cost), false
 }
 
-// lapsed returns how many hits of tx.log no window covers any more.
+// lapsed returns how many hits of tx.log no window covers.
 func (tx *Tx) lapsed(rules []limit.Window) int {
 	return tx.log.After(float64(tx.now - limit.Longest(rules)))
 }
@@ -92,7 +91,7 @@ func (tx *Tx) recordSlide(k Key, o object.Object, id []byte, trim int, cost, exp
 	return tx.recordHitsAs(k, o, id, trim, cost, expireAt)
 }
 
-// recordHits makes one effect: it drops the lapsed hits, adds the new ones, and sets the deadline.
+// recordHits drops the lapsed hits, adds new ones and sets the deadline, in one effect.
 func (tx *Tx) recordHits(k Key, o object.Object, trim int, n, expireAt int64) object.Object {
 	seq := tx.e.shardOf(k).seq.next(logIn(o).set, tx.now, uint64(n))
 	return tx.apply(
@@ -127,7 +126,7 @@ func (tx *Tx) recordHitsAs(k Key, o object.Object, id []byte, trim int, n, expir
 }
 
 // hitSequence numbers the hits of a shard within a millisecond. The time of a shard never decreases
-// and numbers are not reused, so `<ms>-<seq>` is unique.
+// and numbers are not reused, so the name `<ms>-<seq>` is unique.
 type hitSequence struct {
 	at   int64
 	free uint64
@@ -141,7 +140,8 @@ func (q *hitSequence) next(set *zset.Set, now int64, n uint64) (first uint64) {
 	}
 	if set != nil {
 		var buf [40]byte
-		for i := n; i > 0; i-- { // from the last on, so as to pass over all that are taken at once
+		// from the last one down, so that all taken numbers are skipped at once
+		for i := n; i > 0; i-- {
 			if _, taken := set.Score(effect.Hits{At: now, Seq: first}.Member(buf[:0], i-1)); taken {
 				first += i
 				i = n + 1
@@ -152,7 +152,7 @@ func (q *hitSequence) next(set *zset.Set, now int64, n uint64) (first uint64) {
 }
 
 // gave records that the numbers below free were used at a time. Effects that add hits or move a log
-// to this shard call it, so that a replay restores the sequence.
+// to this shard call it, so that replay restores the sequence.
 func (q *hitSequence) gave(at int64, free uint64) {
 	switch {
 	case at > q.at:
@@ -162,8 +162,8 @@ func (q *hitSequence) gave(at int64, free uint64) {
 	}
 }
 
-// hitLog is a sorted set, or a missing one, as the log of sliding windows. It keeps the last result
-// of After: the hits that had lapsed at the decision are dropped when the call is recorded.
+// hitLog is a sorted set, or a missing one, as the log of sliding windows. It caches the last
+// result of After, which is needed again to drop lapsed hits.
 type hitLog struct {
 	set   *zset.Set
 	asked float64
@@ -178,7 +178,8 @@ func logIn(o object.Object) hitLog {
 	return hitLog{}
 }
 
-// admitted returns when a call with that id was admitted, if its first hit is in the log.
+// admitted returns when a call with an id was admitted; ok is false if its first hit is not in the
+// log.
 func (l *hitLog) admitted(id []byte) (at float64, ok bool) {
 	if !effect.IsHitName(id) {
 		return l.set.Score(id)

@@ -18,7 +18,8 @@ type algorithm struct {
 	// allows returns how much a limit allows.
 	allows func(*Limit) int64
 
-	// decide decides for the object of one key. It sets the answer, and what record needs.
+	// decide decides for the object of one key. It sets the part's answer, and the fields that
+	// record needs.
 	decide func(tx *Tx, p *part, cost int64) error
 
 	// record records an admitted call; nil: decide has set the part's effect to the state after it.
@@ -50,8 +51,7 @@ type idUse uint8
 
 const (
 	noID idUse = iota
-	// it names the hits of the call in a log: while they are there, the call is not recorded again.
-	// nil: no id
+	// it names the hits of the call in a log: while they are there, the call is not recorded again
 	namesHits
 	namesLease // it names the lease, and is required
 )
@@ -83,12 +83,12 @@ func (e *Engine) applyState(o object.Object, f *effect.Effect) (after object.Obj
 }
 
 // Refund gives back n hits, 1 or more, and returns how many it gave back: at most those that were
-// used, so 0 for a missing key. The deadline of the key stays, but a limiter that is unused
-// afterwards is deleted.
+// used, so 0 for a missing key. The key keeps its deadline, but a limiter that is unused afterwards
+// is deleted.
 //
 // A sliding window loses its newest hits; with an id (not nil), those recorded under it, the first
 // name last, so that a repeated call with that id is recognized while any of them remains. A token
-// bucket gets tokens back, at most those that were missing when it was last taken from. A fixed
+// bucket regains tokens, at most those that were missing after its last admitted call. A fixed
 // window loses hits of the current window. With an id, limiters without a log return ErrNoIDs.
 func (tx *Tx) Refund(k Key, n int64, id []byte) (int64, error) {
 	o := tx.lookup(k)
@@ -117,8 +117,8 @@ func (tx *Tx) refundNewest(k Key, o *object.ZSet, n int64) int64 {
 }
 
 // refundNamed finds the hits of a call by their names and by the score of the first, since a client
-// may have written a name by ZADD. The others follow the first. Some may have been given back as
-// the newest hits, so their numbers can have gaps.
+// may have written a name by ZADD. The others follow the first. Some may have been refunded as the
+// newest hits, so their numbers can have gaps.
 func (tx *Tx) refundNamed(k Key, o *object.ZSet, n int64, id []byte) (refunded int64) {
 	first := effect.AppendHitName(nil, id, 1)
 	rank, at, ok := o.Set.Rank(first)

@@ -8,11 +8,11 @@ import (
 	"rlserver/zset"
 )
 
-// Apply makes the changes of a call that happened elsewhere or earlier, at now (Unix ms): it is how
-// a log is replayed. All of them happen at once, in the eyes of others: it takes the locks that
-// they need, as few as that is. Their keys are hashed anew; only the names count. The error is of
-// an effect that cannot have happened to this state, or to any: those before it have been applied.
-// To delete a missing key is no error.
+// Apply applies the effects of a call that happened elsewhere or earlier, at now (Unix ms), such as
+// when a log is replayed. Other calls see all of them or none: it locks only the shards that they
+// need. The keys are hashed again; only their names are used. It returns an error for an effect
+// that does not fit the state; those before it have been applied. Deleting a missing key is not an
+// error.
 func (e *Engine) Apply(now int64, effects []effect.Effect) error {
 	tx := Tx{e: e}
 	tx.lockFor(now, effects)
@@ -37,7 +37,7 @@ func (e *Engine) Apply(now int64, effects []effect.Effect) error {
 			o = e.shardOf(f.Key).find(f.DB, f.Key)
 		}
 		if o == nil && f.Kind == effect.Delete {
-			// its time had come when the snapshot was taken that this state is from, and it was
+			// it had expired when the snapshot was taken from which this state was loaded, and was
 			// deleted later
 			continue
 		}
@@ -62,9 +62,9 @@ func (e *Engine) Apply(now int64, effects []effect.Effect) error {
 
 func (e *Engine) has(db int) bool { return 0 <= db && db < e.databases }
 
-// lockFor locks what effects change.
+// lockFor locks the shards of the keys that effects change.
 func (tx *Tx) lockFor(now int64, effects []effect.Effect) {
-	if len(effects) > len(tx.e.shards) { // they are bound to need nearly all
+	if len(effects) > len(tx.e.shards) { // they need nearly all shards
 		tx.BeginAll(now, 0, false)
 		return
 	}
@@ -84,9 +84,9 @@ func (tx *Tx) lockFor(now int64, effects []effect.Effect) {
 	tx.Begin(now, 0, keys, false)
 }
 
-// apply is the one function that changes state: live calls and replay all come through it.
-// o is what is under f.Key, nil for nothing; what is there afterwards is returned.
-// An effect that does not fit the state panics; Apply has looked before.
+// apply is the only function that changes state, for live calls and for replay. o is the object
+// under f.Key, nil if it is missing; the object there afterwards is returned. It panics if the
+// effect does not fit the state, which Apply checks first.
 func (e *Engine) apply(o object.Object, f *effect.Effect) object.Object {
 	if e.snapshot != nil {
 		e.snapshot.before(o, f)
@@ -183,13 +183,13 @@ func holding[T object.Object](e *Engine, o object.Object, f *effect.Effect, crea
 func (e *Engine) newHash(name []byte) *object.Hash { return object.NewHash(&e.hasher, name) }
 func (e *Engine) newZSet(name []byte) *object.ZSet { return object.NewZSet(&e.hasher, name) }
 
-// drop removes what is under the effect's key.
+// drop removes the object under the effect's key.
 func (e *Engine) drop(o object.Object, f *effect.Effect) object.Object {
 	e.shardOf(f.Key).remove(f.DB, f.Key.Hash, o)
 	return nil
 }
 
-// keepUnlessEmpty drops a collection that lost its last element: an empty one is no key.
+// keepUnlessEmpty drops a collection that has lost its last element.
 func (e *Engine) keepUnlessEmpty(o object.Object, size int, f *effect.Effect) object.Object {
 	if size == 0 {
 		return e.drop(o, f)
@@ -197,7 +197,7 @@ func (e *Engine) keepUnlessEmpty(o object.Object, size int, f *effect.Effect) ob
 	return o
 }
 
-// put stores an object under a key, in place of what was there.
+// put stores an object under a key, and replaces the one there.
 func (e *Engine) put(db int, k Key, o object.Object) {
 	sh := e.shardOf(k)
 	if old := sh.find(db, k); old != nil {
@@ -249,8 +249,7 @@ func (e *Engine) applyZSet(o object.Object, f *effect.Effect) object.Object {
 	return z
 }
 
-// applyHits trims a log and records hits in it. The members are written into a buffer on the stack:
-// the set copies them.
+// applyHits trims a log and records hits in it.
 func (e *Engine) applyHits(o object.Object, f *effect.Effect) object.Object {
 	z := holding(e, o, f, e.newZSet)
 	weight := z.Weight()

@@ -7,23 +7,22 @@ import (
 
 const (
 	backgroundTick  = 100 * time.Millisecond
-	backgroundShare = 25 * time.Millisecond  // of work in each tick, at most, for each kind of work
-	backgroundTurn  = 200 * time.Microsecond // of work before the processor is left to calls
-	sweepRound      = time.Second            // for a pass over all keys, if the share allows
+	backgroundShare = 25 * time.Millisecond  // most time in each tick, for each kind of work
+	backgroundTurn  = 200 * time.Microsecond // work before it sleeps so that calls can run
+	sweepRound      = time.Second            // a pass over all keys, if backgroundShare suffices
 )
 
-// BackgroundOptions are what a Background needs to know. All are required, and are called from its
+// BackgroundOptions are the options of a Background. All are required, and are called from its
 // goroutine.
 type BackgroundOptions struct {
 	Now     func() int64 // the time, in Unix ms
-	Expire  func() bool  // reports whether expired keys are deleted at present
-	Refused func() error // why changes are refused at present; nil: they are not
+	Expire  func() bool  // reports whether expired keys are to be deleted now
+	Refused func() error // why changes are refused now; nil: they are not
 }
 
-// Background does the work that no call does: it deletes expired keys that nobody asks for, and
-// evicts keys while they take more memory than the budget. Calls evict only before they take more
-// memory, and only for themselves. It pauses while changes are refused, because what it would add
-// to the log stays in memory then.
+// Background deletes expired keys that no call looks up, and evicts keys while they take more
+// memory than the budget. Calls evict only before they take more memory, and only for themselves.
+// It pauses while changes are refused, because its effects would then stay in memory.
 type Background struct {
 	engine  *Engine
 	options BackgroundOptions
@@ -35,7 +34,7 @@ type Background struct {
 	done chan struct{}
 }
 
-// StartBackground starts the engine's background work, which goes on until Stop.
+// StartBackground starts the engine's background work, which runs until Stop.
 func (e *Engine) StartBackground(o BackgroundOptions) *Background {
 	b := &Background{
 		engine: e, options: o, sweeper: e.NewSweeper(), tx: e.NewTx(),
@@ -71,7 +70,7 @@ func (b *Background) run() {
 	}
 }
 
-// sweep goes one tick's share of the way through the keyspace.
+// sweep sweeps one tick's share of the keyspace.
 func (b *Background) sweep() {
 	goal := b.sweeper.Rounds() + 1/float64(sweepRound/backgroundTick)
 	workInTurns(func() (more bool) {

@@ -6,9 +6,9 @@ import (
 	"rlserver/engine/object"
 )
 
-// Bit 0 of a string is the highest bit of its first byte. What lies behind its end is zeros.
+// Bit 0 of a string is the highest bit of its first byte. Bits behind its end are 0.
 
-// singles has each byte: the value of an effect that writes one of them is a part of it.
+// singles holds every byte once, so that an effect that writes one byte needs no allocation.
 var singles = func() (all [256]byte) {
 	for i := range all {
 		all[i] = byte(i)
@@ -18,8 +18,8 @@ var singles = func() (all [256]byte) {
 
 func single(b byte) []byte { return singles[b : int(b)+1 : int(b)+1] }
 
-// SetBit sets or clears a bit of a string, which is stretched as far as that takes, and reports
-// whether it was set. A missing key is an empty string. The offset is below 8 * MaxString.
+// SetBit sets or clears a bit of a string, which it lengthens if necessary, and reports whether the
+// bit was set. A missing key is an empty string. The offset is below 8 * MaxString.
 func (tx *Tx) SetBit(k Key, offset int64, on bool) (was bool, err error) {
 	o, value, err := tx.stretchable(k, offset>>3+1)
 	if err != nil {
@@ -42,7 +42,8 @@ func (tx *Tx) SetBit(k Key, offset int64, on bool) (was bool, err error) {
 	return was, nil
 }
 
-// stretchable finds a string that is to have at least so many bytes, if there is room for them.
+// stretchable looks up a string that will have at least length bytes. It returns ErrOutOfMemory if
+// there is not enough memory for them.
 func (tx *Tx) stretchable(k Key, length int64) (o object.Object, value []byte, err error) {
 	o = tx.lookup(k)
 	s, err := as[*object.String](o)
@@ -58,7 +59,7 @@ func (tx *Tx) stretchable(k Key, length int64) (o object.Object, value []byte, e
 	return o, value, nil
 }
 
-// MayStretch returns why a string cannot have so many bytes.
+// MayStretch returns why a string cannot be lengthened to length bytes.
 func (tx *Tx) MayStretch(k Key, length int64) error {
 	_, _, err := tx.stretchable(k, length)
 	return err
@@ -74,9 +75,8 @@ func (tx *Tx) Stretch(k Key, length int64) error {
 	return err
 }
 
-// ChangeBits changes a field of a string, which MayStretch has allowed to reach as far as the field
-// does. It returns what the field held and what the change makes of it; ok is false if it stays as
-// it is.
+// ChangeBits changes a bit field of a string; MayStretch has returned nil for its end. It returns
+// the field's old and new values; ok is false if the change failed and the field keeps its value.
 func (tx *Tx) ChangeBits(k Key, c bitmap.Change) (old, now int64, ok bool, err error) {
 	o := tx.lookup(k)
 	s, err := as[*object.String](o)
@@ -94,9 +94,9 @@ func (tx *Tx) ChangeBits(k Key, c bitmap.Change) (old, now int64, ok bool, err e
 	return old, now, ok, nil
 }
 
-// BitOp stores under a key the result of an operation on strings, in place of what it held, and
-// returns how many bytes that has: as many as the longest. If there are none the key is gone. A
-// missing key is an empty string.
+// BitOp stores the result of an operation on strings under dst, replacing its value, and returns
+// its length in bytes: that of the longest string. If it is 0, dst is deleted. A missing key is an
+// empty string.
 func (tx *Tx) BitOp(op bitmap.Operation, dst Key, sources []Key) (length int, err error) {
 	values := make([][]byte, len(sources))
 	for i, k := range sources {

@@ -1,51 +1,51 @@
-// Package engine is the keyspace and everything that can happen to it: a state machine in memory.
+// Package engine is the keyspace: a state machine in memory.
 //
 // # The model
 //
 // A key holds an object: a string, a hash, a sorted set or the state of a limiter, with or without
 // a deadline. Keys are spread over shards by the top bits of their hash. Each shard has one lock,
-// and behind it a dict per database. A call goes
+// and behind it a dict per database. A call looks like this:
 //
-//	k := e.Key(name)                   hashes the name, once: for the shard and the place in it
+//	k := e.Key(name)                   hashes the name once, for the shard and the dict
 //	tx.Begin(now, db, keys, writing)   locks the shards of the keys, in shard order
-//	d, err := tx.Decide(&limit, cost)  look up, validate, decide, apply
-//	pos := tx.End()                    hands the effects to the journal, unlocks
+//	d, err := tx.Decide(&limit, cost)  looks up, validates, decides, applies
+//	pos := tx.End()                    passes the effects to the journal, unlocks
 //
 // A connection uses one Tx for all its calls, so that a decision allocates nothing. Calls that are
-// known in advance can share one hold of the locks: Join takes further locks as far as they are
-// free, and Prefetch fetches from memory what the calls will look at, all at once. With keys that
-// no cache holds, that fetching is most of the cost of a decision.
+// known in advance can share one hold of the locks: Join takes further locks if they are free, and
+// Prefetch loads the objects of all keys at once. With keys that are not in the CPU's caches,
+// loading them is most of the cost of a decision.
 //
-// Each shard knows the journal position of its last change, and End returns the latest of those
-// that were held. A reply waits for every change that it may report, so that it never reports what
-// a crash takes back.
+// Each shard knows the journal position of its last change, and End returns the latest position of
+// the shards that were locked. A reply waits for every change that it may report, so it never
+// reports a change that a crash undoes.
 //
 // # One way to change state
 //
-// Every change is an Effect and is made by one function, Engine.apply: a live call, the replay of a
-// log and the load of a snapshot all use it, so a log can miss nothing. Effects are results, not
-// requests: absolute times, final scores, final limiter state. Replaying them needs no clock, no
-// configuration and no algorithm:
+// Every change is an Effect and is made by one function, Engine.apply: live calls, the replay of a
+// log and the load of a snapshot all use it, so no change is missing from the log. Effects are
+// results, not requests: absolute times, final scores, final limiter state. Replaying them needs no
+// clock, no configuration and no algorithm:
 //
 //	RL.SLIDE k 10 1s   ->  effect.AddHits{k, Lo: 2, Hits: {At: now, N: 1}, ExpireAt: now+1000}
 //	INCR n             ->  effect.String{n, "8", ExpireAt: as it was}
 //	EXPIRE k -1        ->  effect.Delete{k}
 //
-// A Tx validates first and changes afterwards: nothing fails after its first effect, so nothing is
-// ever rolled back. All effects of one call go to the journal in one piece, under the locks: per
-// key, the order in the log is the order of the changes.
+// A Tx validates first and changes afterwards: nothing fails after its first effect, so there is no
+// rollback. All effects of one call go to the journal together, under the locks: for each key, the
+// order in the log is the order of the changes.
 //
 // # Types
 //
-// What a key holds is an object.Object. Package engine/object has the types, and says what each
-// must have; package engine/effect has the kinds of changes.
+// The value of a key is an object.Object. Package engine/object has the types, and says what each
+// must implement; package engine/effect has the kinds of changes.
 //
 // # Time
 //
 // The engine has no clock (package clock is the server's). Each call passes now, and a shard
 // remembers the latest time it has seen: a call that read the clock earlier but got the lock later
-// happens at that later time. So time never runs backward for a key, whatever the order of the
-// callers, and the names of hits, `<ms>-<seq>`, are unique: the sequence continues when hits are
+// happens at that later time. So time never runs backward for a key, in whatever order the callers
+// arrive, and the names of hits, `<ms>-<seq>`, are unique: the sequence continues when hits are
 // refunded, and when a log is replayed. After a start from a snapshot it begins anew, so calls must
 // bring a later time than the snapshot's, as package clock does.
 //
@@ -55,17 +55,17 @@
 // same edition of the time zone database, no eviction, no random members, and the same order of the
 // calls of several connections.
 //
-// An expired key is hidden from every reader at once. It is deleted by the next change under its
-// name, or by the Sweeper, which needs no index of deadlines: each bucket of a dict knows a time
-// before which nothing in it expires, and is visited only after that. As in Redis, a key exists up
-// to and including the millisecond of its deadline.
+// An expired key is hidden from every reader at once. It is deleted by the next change of its name,
+// or by the Sweeper, which needs no index of deadlines: each bucket of a dict has a time before
+// which nothing in it expires, and is visited only after that. As in Redis, a key exists up to and
+// including the millisecond of its deadline.
 //
 // # Policies
 //
 // A policy is a named limit; Check decides a call against several. Policies belong to no database.
 // Their map is changed under all locks, so a call that holds any lock sees the same policies
-// throughout, and the order of changes in the log is the order in which calls met them. The
-// definition is kept as text in one canonical form: it is what is set, logged and reported, and is
+// throughout, and the order of changes in the log is the order in which calls saw them. The
+// definition is kept as text in one canonical form, which is set, logged and reported, and is
 // parsed in one place.
 //
 // A policy whose algorithm changes leaves keys behind that the new algorithm cannot use. They are
@@ -75,44 +75,44 @@
 //
 // # Snapshots
 //
-// A Snapshot is all policies and keys as they were at one moment, visited in steps while calls go
-// on. It walks through each dict of that moment in the order of hashes, and Engine.apply asks it
-// before each change. If a key is changed that the walk has not reached, what it holds is saved
-// first and its name noted, so that the walk skips it:
+// A Snapshot is all policies and keys as they were at one moment, visited in steps while calls
+// continue. It walks through each dict of that moment in the order of hashes, and Engine.apply
+// calls it before each change. If a key is changed that the walk has not reached, its value is
+// saved first and its name noted, so that the walk skips it:
 //
 //	place   0                      cursor                        2^32
 //	        |  walked: may change  |  to be walked, except names  |
 //	                                  that changes have saved
 //
 // Splits and merges of buckets move no key across the cursor. FLUSHDB and SWAPDB change no object:
-// the walk goes on over the dict that it began with. Small objects become effects under their
+// the walk continues over the dict that it began with. Small objects become effects under their
 // shard's lock, some 64 keys at a time. A large sorted set is cloned, a long string is shared until
 // it is overwritten, and a large hash gets a walk of the same kind through its fields. Encoding and
-// disk writes need no lock. A snapshot and the log from its moment on give the state, except for
-// keys that had expired by then.
+// disk writes need no lock. A snapshot and the log after it give the state, except for keys that
+// had expired at the snapshot's moment.
 //
 // # Where things are
 //
 //	engine.go       Engine, keys, counters, errors
-//	shard.go        a lock and what it guards; counts per database; the keys denied most
+//	shard.go        a lock and what it guards; counts per database
 //	tx.go           one call or several: locks, lookup, apply, prefetch
 //	apply.go        the one function that changes what keys hold, live and in replay
 //	dump.go         DUMP, RESTORE and the digests of keys
 //	watch.go        reports changes to a key, for WATCH and for waiters
-//	snapshot.go     all keys at one moment, while calls go on
-//	memory.go       what keys weigh               evict.go   which are evicted, and why
-//	expire.go       deadlines, the Sweeper; limiter state that lies in the future, moved back
-//	background.go   the sweeping and evicting beside the calls
+//	snapshot.go     all keys at one moment, while calls continue
+//	memory.go       the memory of keys            evict.go   which keys are evicted
+//	expire.go       deadlines, the Sweeper; MoveBack for state in the future
+//	background.go   sweeping and evicting in the background
 //	algorithms.go   the table of the limiters, and refunds; the arithmetic is in engine/limit
 //	algorithm_*.go  one limiter each: what its keys hold, what it decides and records
 //	limits.go       a call against one limit, or several at once, all or nothing
 //	policy*.go      named limits: how they change, and calls decided by several
 //	strings.go, bits.go, hashes.go, zsets.go, keys.go: the operations by family
 //
-// and in packages of their own, which know no shards and no locks:
+// These packages have no shards and no locks:
 //
-//	engine/effect    what can change              engine/object    what keys hold
-//	engine/eviction  what a key is worth          engine/limit     the arithmetic of limiters
+//	engine/effect    the kinds of changes          engine/object    the values of keys
+//	engine/eviction  which key is evicted          engine/limit     the arithmetic of limiters
 //	engine/denials   the keys that are denied most
 //	engine/rule      the text of limits           zset, dict, bitmap   data structures
 //
@@ -121,22 +121,23 @@
 // # Memory
 //
 // The weight of each shard's keys is counted when objects are added, removed, grow or shrink; each
-// object knows its weight without being walked. A test compares it with the heap. The engine is
-// given a budget and keeps to it when MakeRoom is called: that samples a few neighbours in hash
-// order, under one shard's lock, and evicts the one that is worth least to the eviction policy. An
-// eviction is an effect like any other. What the policy goes by, when a key was used and how near a
-// limiter was to denying, is in spare bits of the objects and in no effect: the log has what was
-// evicted, not why. A limiter that denies is never evicted under the policy ratelimit.
+// object knows its weight without being walked. A test compares it with the heap. The engine has a
+// budget, which MakeRoom enforces: it samples a few neighbors in hash order, under one shard's
+// lock, and evicts the one with the lowest worth under the eviction policy. An eviction is an
+// effect like any other. The policy uses the time of the last access and how close a limiter was to
+// denying; both are in spare bits of the objects and in no effect: the log records evictions, not
+// their reasons. The policy ratelimit never evicts a limiter that denies.
 //
 // # Why package dict
 //
-// Go's map would hash each name a second time, has no cursor, and knows no deadlines. Package dict
-// takes the hash as it is and walks in hash order, so that SCAN neither misses a key that stays nor
-// returns one twice. It splits bucket by bucket, so that growth never pauses a shard, and keeps the
-// times that the Sweeper goes by.
+// Go's map would hash each name a second time, and has neither a cursor nor deadlines. Package dict
+// takes a hash that was computed before and walks in hash order, so that SCAN neither misses a key
+// that stays nor returns one twice. It splits bucket by bucket, so that growth never pauses a
+// shard, and keeps the times that the Sweeper uses.
 //
 // # Left out on purpose
 //
 // No rollback, no replication state, no statistics beyond a few counters per shard and two per
-// policy. Replies are formatted and requests parsed in package resp. Nothing calls back up.
+// policy. Replies are formatted and requests parsed in package resp. The engine calls no package
+// above it.
 package engine

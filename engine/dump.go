@@ -7,7 +7,7 @@ import (
 	"rlserver/engine/object"
 )
 
-// Content is what a key holds; ok is false for a missing key.
+// Content returns the value of a key; ok is false for a missing key.
 func (tx *Tx) Content(k Key) (c object.Content, ok bool) {
 	o := tx.lookup(k)
 	if o == nil {
@@ -18,8 +18,8 @@ func (tx *Tx) Content(k Key) (c object.Content, ok bool) {
 	return c, true
 }
 
-// Restore stores what was valid under a key, in place of what it held. If it has expired already
-// the key is gone.
+// Restore stores a value, which is Valid, under a key and replaces the old value. If the new one
+// has already expired, the key is deleted.
 func (tx *Tx) Restore(k Key, r *object.Restored) error {
 	if !tx.e.roomFor(r.Weight) {
 		return ErrOutOfMemory
@@ -59,7 +59,7 @@ func (tx *Tx) restore(k Key, r *object.Restored) (o object.Object) {
 	return o
 }
 
-// DigestAll is the digest of all databases. It is for a call on the whole keyspace.
+// DigestAll returns the digest of all databases. It is for a call on the whole keyspace.
 func (tx *Tx) DigestAll() (all object.Digest) {
 	for db := range tx.e.databases {
 		begun := false
@@ -86,7 +86,7 @@ func (tx *Tx) DigestAll() (all object.Digest) {
 	return all
 }
 
-// Digest is the digest of what a key holds, without its name; that of a missing key is all zeros.
+// Digest returns the digest of a key's value, without its name; all zeros for a missing key.
 func (tx *Tx) Digest(k Key) (d object.Digest) {
 	if o := tx.peek(k); o != nil {
 		d.Object(o)
@@ -94,9 +94,10 @@ func (tx *Tx) Digest(k Key) (d object.Digest) {
 	return d
 }
 
-// Reload makes all keys anew from the effects that a snapshot and its loading would go through:
-// what these cannot tell is lost. Keys whose time has come stay until they are deleted. It is for a
-// call on the whole keyspace that is not writing: nothing changes, so the journal gets nothing.
+// Reload rebuilds all keys from the effects that a snapshot would write, as loading it would, and
+// returns how many there are. State that is in no effect is lost. Expired keys stay until they are
+// deleted. It is for a call on the whole keyspace that is not writing: nothing changes, so the
+// journal gets nothing.
 func (tx *Tx) Reload() (keys int) {
 	for _, sh := range tx.locked {
 		for db := range sh.dbs {

@@ -12,16 +12,16 @@ import (
 	"rlserver/engine/rule"
 )
 
-// Options say what an engine is made of. The zero value of a field means its default.
+// Options are the options of New. The zero value of a field means its default.
 type Options struct {
-	Databases int // how many keyspaces SELECT chooses among; default 16
+	Databases int // number of databases, for SELECT; default 16
 	Shards    int // rounded up to a power of two, at most 4096; default 64
-	// keys the hash of names: secret on a server that strangers can reach, fixed where replies must
-	// repeat
+	// the key of the hash of names: secret on a server that untrusted clients can reach, fixed
+	// where replies must be reproducible
 	Seed    [2]uint64
 	Journal Journal // where effects go; nil: nowhere
-	// Origin is the position of what nothing has changed yet: Tx.End returns it at least. With a
-	// journal whose Wait also confirms reads, it is above 0.
+	// Origin is the position of keys that have not changed yet: Tx.End returns no lower one. It is
+	// above 0 with a journal whose Wait also confirms reads.
 	Origin Position
 }
 
@@ -31,15 +31,15 @@ type Journal interface {
 	// now (Unix ms): they are kept together or not at all. The slice and what it points to belong
 	// to the caller again when Append returns.
 	Append(now int64, effects []effect.Effect) Position
-	// Wait returns when everything up to the position is as durable as the journal's policy
+	// Wait returns when everything up to the position is as durable as the journal's sync mode
 	// promises. A reply waits for the latest change it may have seen: see Tx.End.
 	Wait(Position) error
 }
 
-// Position is a place in a journal; 0 is its beginning, where there is nothing to wait for.
+// Position is a position in a journal; 0 is its beginning, for which no reply waits.
 type Position uint64
 
-// Engine is the keyspace: a state machine that is handed the time with every call.
+// Engine is the keyspace: a state machine that gets the time with every call.
 // Its methods may be called from any goroutine.
 type Engine struct {
 	hasher    dict.Hasher
@@ -47,17 +47,17 @@ type Engine struct {
 	shardBits int
 	databases int
 	journal   Journal
-	// to read takes the lock of any shard, or naming; to write takes all of them and naming
+	// reading requires the lock of any shard, or naming; writing requires all of them and naming
 	policies policies
 	naming   sync.RWMutex // its holder never waits for a shard
-	// held while a call changes policies, which takes longer than it holds all locks
+	// held while a call changes policies, which takes longer than it holds the locks of all shards
 	changing sync.Mutex
 	memory   memory
 
-	// how often counts of several shards were brought up to date at once
+	// how often the counts of several shards were updated at once
 	recountsBegun, recountsEnded atomic.Uint64
 
-	// the one being taken; set and cleared under all locks, so that any one suffices to read it
+	// the one being taken; set and cleared under all locks, so any one of them suffices to read it
 	snapshot *Snapshot
 }
 
@@ -88,7 +88,7 @@ func New(o Options) *Engine {
 	return e
 }
 
-// Databases is how many keyspaces there are; they are numbered from 0.
+// Databases returns the number of databases; their indexes begin at 0.
 func (e *Engine) Databases() int { return e.databases }
 
 // Key is a key's name with its hash, for the methods of Tx.
@@ -99,8 +99,8 @@ func (e *Engine) Key(name []byte) Key {
 	return Key{Name: name, Hash: e.hasher.Sum(name)}
 }
 
-// shardOf gives the shard that holds a key: the top bits of its hash. Each shard's dict works on
-// the bits below.
+// shardOf returns the shard of a key. The top bits of the hash choose it; the shard's dicts use the
+// bits below.
 func (e *Engine) shardOf(k Key) *shard {
 	return &e.shards[e.shardIndex(k.Hash)]
 }
@@ -110,7 +110,7 @@ func (e *Engine) shardIndex(hash uint64) int {
 	return int(hash >> (64 - e.shardBits))
 }
 
-// Changes is how many effects there were since the engine was made. It takes no lock.
+// Changes returns how many effects there have been since New. It takes no lock.
 func (e *Engine) Changes() (sum int64) {
 	for i := range e.shards {
 		sum += e.shards[i].changes.Load()
@@ -123,14 +123,14 @@ type Stats struct {
 	Hits    int64 // lookups by readers that found a key
 	Misses  int64 // and those that did not
 	Expired int64 // keys deleted because they had expired
-	Evicted int64 // keys deleted to make room
+	Evicted int64 // keys deleted to free memory
 }
 
 // ResetStats sets all counters to 0, those of denials and of the policies too.
 func (e *Engine) ResetStats() { e.NewTx().ResetStats() }
 
-// eachShard visits one shard after the other under its lock. It is called on an idle Tx, or within
-// BeginAll, whose locks serve then.
+// eachShard visits one shard after the other under its lock. It is called on an idle Tx, or after
+// BeginAll, whose locks it then uses.
 func (tx *Tx) eachShard(visit func(*shard)) {
 	held := len(tx.locked) > 0
 	for i := range tx.e.shards {
@@ -168,12 +168,11 @@ func (tx *Tx) ResetStats() {
 	})
 }
 
-// Error is a failure that is sent to the client as it is: the first word is its code, the rest says
-// what is wrong. Everything else that fails is a fault of ours and reaches the client as an
-// internal error.
+// Error is an error that is sent to the client as it is: the first word is its code, the rest says
+// what is wrong. Any other error is a fault of the server, and the client gets an internal error.
 type Error = rule.Error
 
-// The errors an operation on the keyspace can give, in Redis' words where Redis has them.
+// The errors of operations on the keyspace, in Redis' words where Redis has them.
 const (
 	ErrWrongType      = Error("WRONGTYPE Operation against a key holding the wrong kind of value")
 	ErrSyntax         = Error("ERR syntax error")
@@ -198,15 +197,15 @@ const (
 	ErrNoIDs = Error("ERR ID goes with a sliding window: no other limiter knows its hits by name")
 )
 
-// lock takes the locks of a call. While it waits for one it holds no other for longer than a short
-// call takes: a call that wants several shards, of which one is held for long, must not keep others
-// from the rest meanwhile.
+// lock takes the locks of a call. While it waits for one, it holds no other for longer than a short
+// call takes: a call that needs several shards, one of which is locked for long, must not block
+// other calls on the rest.
 func (tx *Tx) lock() {
 	if len(tx.locked) == 1 {
 		tx.locked[0].mu.Lock()
 		return
 	}
-	var first *shard // what was waited for
+	var first *shard // the one that was waited for
 	for range lockRounds {
 		first = tx.lockRest(first)
 		if first == nil {
@@ -217,19 +216,19 @@ func (tx *Tx) lock() {
 	if first != nil {
 		first.mu.Unlock()
 	}
-	// in the order of their index, so that no two calls wait for each other in a circle
+	// in the order of their index, so that no two calls wait for each other
 	for _, sh := range tx.locked {
 		sh.mu.Lock()
 	}
 }
 
 const (
-	lockRounds = 100 // how often lock begins anew before it holds on to what it has
-	lockTries  = 64  // how often it tries a lock that somebody else has, some 10 µs in all
+	lockRounds = 100 // attempts of lock before it keeps the locks that it has
+	lockTries  = 64  // attempts of tryLock, some 10 µs in all
 )
 
-// lockRest takes the locks of a call beside the one that is held, nil for none. If one cannot be
-// had soon, it unlocks all and returns it.
+// lockRest takes the locks of a call except the one that is held already (nil: none is). If one is
+// not free soon, it unlocks all and returns that one.
 func (tx *Tx) lockRest(held *shard) (missed *shard) {
 	for i, sh := range tx.locked {
 		if sh == held || sh.tryLock() {
@@ -254,7 +253,7 @@ func (sh *shard) tryLock() bool {
 		if sh.mu.TryLock() {
 			return true
 		}
-		for range 100 { // the processor's time of a short call; to sleep would take longer
+		for range 100 { // about as long as a short call; sleeping would take longer
 		}
 	}
 	return false

@@ -10,49 +10,50 @@ import (
 	"rlserver/engine/rule"
 )
 
-// DefaultSamples is how many keys are looked at to evict one, unless SetEviction says otherwise.
+// DefaultSamples is how many keys are sampled to evict one, unless SetEviction sets another number.
 const DefaultSamples = 5
 
-// SetBudget says how many bytes all keys may take; math.MaxInt64 is any number. More than that they
-// take only until the next MakeRoom.
+// SetBudget sets how many bytes all keys may take; math.MaxInt64: any number. They may exceed it
+// until the next MakeRoom.
 func (e *Engine) SetBudget(bytes int64) { e.memory.budget.Store(bytes) }
 
-// Budget is how many bytes all keys may take.
+// Budget returns how many bytes all keys may take.
 func (e *Engine) Budget() int64 { return e.memory.budget.Load() }
 
-// SetEviction says how MakeRoom makes room, and how many keys it looks at, at least, to evict one.
+// SetEviction sets the eviction policy of MakeRoom, and how many keys it samples, at least, to
+// evict one.
 func (e *Engine) SetEviction(p eviction.Policy, samples int) {
 	e.memory.policy.Store(uint32(p))
 	e.memory.samples.Store(int64(max(samples, 1)))
 	e.memory.frequency.Store(p.CountsAccesses())
 }
 
-// Crowded reports whether the keys take more than the budget, to within a KB per shard. It is
-// cheap: it is called before each call.
+// Crowded reports whether the keys take more than the budget, to within a KB per shard. It runs
+// before each call and is cheap.
 func (e *Engine) Crowded() bool { return e.crowdedBy(0) }
 
-// crowdedBy is Crowded once the keys take so many bytes more.
+// crowdedBy reports whether the keys would be Crowded if they took so many more bytes.
 func (e *Engine) crowdedBy(bytes int64) bool {
 	return e.memory.used.Load()+bytes > e.memory.budget.Load()
 }
 
-// LargeGrowth is from how many bytes on a change is looked at before it makes the keys take so many
-// more. What is less may make them take more than they may until the next MakeRoom, as what a
-// client sends may.
+// LargeGrowth is the growth in bytes from which a change is checked against the budget before it is
+// made. Smaller changes may exceed the budget until the next MakeRoom, as may data that a client
+// sends.
 const LargeGrowth = 64 << 10
 
 func (e *Engine) roomFor(bytes int64) bool { return bytes < LargeGrowth || !e.crowdedBy(bytes) }
 
-// MakeRoom evicts keys, at now (Unix ms), until they take no more than they may, or it has tried
-// for long enough: some dozens of microseconds. It reports whether the next call may take more
-// room: not if it was crowded and nothing was found to evict. Evictions are effects like any other:
-// the next End returns their position.
+// MakeRoom evicts keys, at now (Unix ms), until they fit the budget, or for at most some dozens of
+// microseconds. It reports whether the next call may take more memory: false if the keys exceed the
+// budget and none could be evicted. Evictions are effects like any other: the next End returns
+// their position.
 //
-// It is called on an idle Tx, not one that was given to Begin, and locks one shard after the other.
+// It is called on an idle Tx, not between Begin and End, and locks one shard after the other.
 func (tx *Tx) MakeRoom(now int64) (room bool) { return tx.makeRoom(now, 0) }
 
-// MakeRoomFor does what MakeRoom does, for a call that is to take so many bytes more, and as often
-// as it takes. It does nothing if these are few, or more than all keys may take.
+// MakeRoomFor is MakeRoom for a call that will take so many more bytes; it repeats until they fit.
+// It does nothing if they are below LargeGrowth, or above the whole budget.
 func (tx *Tx) MakeRoomFor(now, bytes int64) {
 	for more := bytes <= tx.e.memory.budget.Load(); more && !tx.e.roomFor(bytes); {
 		more = tx.makeRoom(now, bytes)
@@ -76,8 +77,8 @@ func (tx *Tx) makeRoom(now, bytes int64) (room bool) {
 	return true
 }
 
-// patience is how many keys one call to MakeRoom looks at. Where nearly all are denying, more would
-// delay calls without finding anything.
+// patience is how many keys one call of MakeRoom samples at most. If nearly all of them are
+// denying, more would delay calls without finding a key to evict.
 const patience = 512
 
 // evictor looks for keys to evict.
@@ -85,31 +86,31 @@ type evictor struct {
 	tx      *Tx
 	policy  eviction.Policy
 	samples int
-	seen    int // how many keys it has looked at
-	gone    int // and how many of these have gone
+	seen    int // how many keys it has sampled
+	gone    int // how many of these were evicted
 
-	best    object.Object // of those in the shard that it is looking at
+	best    object.Object // of the keys sampled in the current shard
 	worth   int64
 	bestDB  int
-	expired object.Object // one that has expired
+	expired object.Object // an expired key in the current shard
 	enough  bool
-	visited int // in this shard
+	visited int // keys sampled in the current shard
 }
 
-// hand is where in a shard to look next. It goes around, in the order of hashes, which no client
-// can predict.
+// hand is the position in a shard at which sampling continues. It goes around in the order of
+// hashes, which no client can predict.
 type hand struct {
 	db     int
 	cursor uint64
 }
 
 const (
-	// examined under one lock; most of them are skipped, as they have no deadline
+	// buckets examined under one lock; most are skipped because their keys have no deadline
 	mostBuckets = 64
-	pickier     = 8 // how many times as many keys are looked at when none of them is worth little
+	pickier     = 8 // factor for the number of samples while no key of low worth is found
 )
 
-// evictFrom evicts one key of a shard, if there is one that may go.
+// evictFrom evicts one key of a shard, if there is one that may be evicted.
 func (v *evictor) evictFrom(sh *shard, now int64) {
 	tx := v.tx
 	defer tx.endStep()
@@ -141,7 +142,7 @@ func (v *evictor) drop(o object.Object) {
 	sh.evicting = false
 }
 
-// look looks at the next bucket of a shard, and reports whether there is any.
+// look samples the next bucket of a shard, and reports whether there is one.
 func (v *evictor) look(sh *shard) bool {
 	s := sh.turnTo(v.policy.Volatile())
 	if s == nil {
@@ -164,8 +165,8 @@ func (v *evictor) look(sh *shard) bool {
 	return true
 }
 
-// turnTo moves a shard's hand on to the next database that holds keys, with a deadline if that is
-// wanted, unless it is within one.
+// turnTo moves a shard's hand to the next database that has keys, with a deadline if volatile is
+// true. It stays in a database that it is within.
 func (sh *shard) turnTo(volatile bool) *space {
 	for range len(sh.dbs) + 1 {
 		sh.hand.db %= len(sh.dbs)
@@ -177,7 +178,7 @@ func (sh *shard) turnTo(volatile bool) *space {
 	return nil
 }
 
-// visit holds one more key against the best so far.
+// visit compares one more key with the best so far.
 func (v *evictor) visit(sh *shard, o object.Object) {
 	v.visited++
 	if v.expired != nil {
@@ -195,9 +196,10 @@ func (v *evictor) visit(sh *shard, o object.Object) {
 	v.enough = v.enough || v.visited >= v.samples && cheap || v.visited >= v.samples*pickier
 }
 
-// note records what a rule has decided for a key: its pressure, and whether it was denied. o is
-// what the key holds after the call, nil for nothing; fresh: it is new. In a dry run a denial is
-// not counted, but the waiter needs the key to stay. A policy in SHADOW denies nothing.
+// note records a rule's decision for a key: the pressure, and a denial. o is the key's object after
+// the call, nil if it is missing; fresh: the object is new. In a dry run a denial is not counted,
+// but sets the pressure, because the waiter needs the key to stay. A policy in SHADOW denies
+// nothing.
 func (tx *Tx) note(
 	k Key, by *rule.Rule, o object.Object, fresh bool, cost int64, d *limit.Decision, shadow bool,
 ) {
@@ -216,8 +218,8 @@ func (tx *Tx) note(
 	}
 }
 
-// Denied notes that a call on a key was denied that no limiter here has decided: RL.TOP counts it,
-// and the policy ratelimit keeps the key.
+// Denied records a denial that no limiter of the engine has decided: RL.TOP counts it, and the
+// policy ratelimit keeps the key.
 func (tx *Tx) Denied(k Key) {
 	if o := tx.find(tx.db, k); o != nil {
 		o.SetPressure(eviction.Denying)
@@ -225,8 +227,8 @@ func (tx *Tx) Denied(k Key) {
 	tx.e.shardOf(k).denied.Add(tx.db, k.Hash, k.Name, nil)
 }
 
-// stamp is what an access clock is to hold when an object is used now. fresh is true for a new
-// object.
+// stamp returns the new value of an object's access clock when the object is used now. fresh: the
+// object is new.
 func (m *memory) stamp(sh *shard, o object.Object, fresh bool) uint32 {
 	switch {
 	case !m.frequency.Load():
@@ -237,8 +239,8 @@ func (m *memory) stamp(sh *shard, o object.Object, fresh bool) uint32 {
 	return uint32(eviction.Frequency(o.Accessed()).Use(sh.now, sh.roll()))
 }
 
-// roll gives the shard's next random number: xorshift64*, of Vigna, An experimental exploration of
-// Marsaglia's xorshift generators, 2016. It follows from the engine's seed.
+// roll returns the shard's next random number: xorshift64* (Vigna, An experimental exploration of
+// Marsaglia's xorshift generators, 2016). The sequence is determined by the engine's seed.
 func (sh *shard) roll() uint64 {
 	sh.dice ^= sh.dice >> 12
 	sh.dice ^= sh.dice << 25
@@ -246,8 +248,8 @@ func (sh *shard) roll() uint64 {
 	return sh.dice * 0x2545f4914f6cdd1d >> 32
 }
 
-// Frequency is how often a key is used, by the logarithmic counter of the policies that go by that;
-// ok is false for a missing key. The lookup is not a use.
+// Frequency returns a key's logarithmic access counter, which the LFU policies use; ok is false for
+// a missing key. The lookup does not count as an access.
 func (tx *Tx) Frequency(k Key) (count int64, ok bool) {
 	o := tx.peek(k)
 	if o == nil {

@@ -14,11 +14,11 @@ type ExpireIf uint8
 const (
 	ExpireNX ExpireIf = 1 << iota // the key has no deadline
 	ExpireXX                      // it has one
-	ExpireGT                      // it has one before the new one; none is later than any
+	ExpireGT                      // it has one before the new one; no deadline counts as infinite
 	ExpireLT                      // it has one after the new one, or none
 )
 
-// hold reports whether a deadline may take the place of the current one, which is 0 for none.
+// hold reports whether a deadline may replace the current one, which is 0 for none.
 func (c ExpireIf) hold(current, at int64) bool {
 	return !(c&ExpireNX != 0 && current != 0 ||
 		c&ExpireXX != 0 && current == 0 ||
@@ -27,7 +27,7 @@ func (c ExpireIf) hold(current, at int64) bool {
 }
 
 // Expire sets a key's deadline, Unix ms, if the conditions hold, and reports whether it did. A
-// deadline that is not after now deletes the key instead. A missing key has nothing to set.
+// deadline that is not after now deletes the key instead. A missing key stays missing.
 func (tx *Tx) Expire(k Key, at int64, conditions ExpireIf) bool {
 	o := tx.lookup(k)
 	if o == nil || !conditions.hold(o.Head().ExpireAt, at) {
@@ -41,7 +41,7 @@ func (tx *Tx) Expire(k Key, at int64, conditions ExpireIf) bool {
 	return true
 }
 
-// Persist takes a key's deadline away, and reports whether there was one.
+// Persist removes a key's deadline, and reports whether there was one.
 func (tx *Tx) Persist(k Key) bool {
 	o := tx.lookup(k)
 	if o == nil || o.Head().ExpireAt == 0 {
@@ -51,8 +51,8 @@ func (tx *Tx) Persist(k Key) bool {
 	return true
 }
 
-// Deadline is when a key expires, Unix ms: it is there up to and including that moment; 0: never.
-// ok is false for a missing key. The access clock does not count it as a use.
+// Deadline returns when a key expires, Unix ms; 0: never. The key exists up to and including that
+// moment. ok is false for a missing key. The lookup does not count as an access.
 func (tx *Tx) Deadline(k Key) (at int64, ok bool) {
 	o := tx.peek(k)
 	if o == nil {
@@ -61,14 +61,13 @@ func (tx *Tx) Deadline(k Key) (at int64, ok bool) {
 	return o.Head().ExpireAt, true
 }
 
-// Sweeper deletes keys that have expired that no call looks up. It walks around the keyspace again
-// and again in small steps. Each holds one shard's lock for as long as it takes to look at
-// sweepBuckets buckets, which know whether anything in them is due, and to delete the keys that
-// are, a few hundred at most. For use by one goroutine.
+// Sweeper deletes expired keys that no call looks up. It walks through the keyspace repeatedly in
+// small steps. Each step visits sweepBuckets buckets under one shard's lock, skips those in which
+// no key is due, and deletes the due keys, a few hundred at most. It is for use by one goroutine.
 type Sweeper struct {
 	e      *Engine
 	tx     *Tx
-	shards int // how many it has been through; the next one is at this modulo their number
+	shards int // how many it has finished; the index of the next is this modulo their number
 	db     int
 	cursor uint64
 	visit  func(object.Object) (due int64, drop bool)
@@ -86,7 +85,7 @@ func (e *Engine) NewSweeper() *Sweeper {
 			return math.MaxInt64, false
 		}
 		if h.Expired(s.tx.now) {
-			s.due = append(s.due, o) // deleted at the end of the step, as an effect like any other
+			s.due = append(s.due, o) // deleted at the end of the step
 			return math.MaxInt64, false
 		}
 		return h.ExpireAt, false
@@ -94,9 +93,9 @@ func (e *Engine) NewSweeper() *Sweeper {
 	return s
 }
 
-// Rounds is how often the sweeper has been through the keyspace, in parts too: 1.5 is once and a
-// half. A key that has expired before a round begins, and stays where it is, is gone when the round
-// ends.
+// Rounds returns how many passes over the keyspace the sweeper has made, including a fraction for
+// the current one. A key that has expired before a round begins, and is not moved, is deleted when
+// the round ends.
 func (s *Sweeper) Rounds() float64 {
 	// cursors are positions in the order of 32-bit prefixes
 	database := float64(s.cursor) / (1 << 32)
@@ -122,8 +121,8 @@ func (s *Sweeper) Step(now int64) (deleted int) {
 	return deleted
 }
 
-// look finds what is due in the next buckets of a shard, and moves on: to the next database that
-// has anything with a deadline when one is through, and to the next shard after the last.
+// look finds the due keys in the next buckets of a shard, and advances: after the last bucket to
+// the next database with deadlines, and after the last database to the next shard.
 func (s *Sweeper) look(sh *shard) {
 	for s.db < s.e.databases && sh.dbs[s.db].expires == 0 {
 		s.db, s.cursor = s.db+1, 0
@@ -141,18 +140,18 @@ func (s *Sweeper) look(sh *shard) {
 	}
 }
 
-// MoveBack takes state whose time is ahead of the present back to it, all at once: what happened at
-// the latest moment happened now, and what happened before that and after the present is moved by
-// as much. It returns how many keys have changed. Both are in Unix ms.
+// MoveBack moves state that is ahead of the present back to it: the time latest becomes present,
+// and times between the two are moved by the same amount. It returns how many keys have changed.
+// Both are in Unix ms.
 //
 // What was used stays used: buckets, windows and logs are afterwards as they were at the latest
-// moment, and deadlines are as far away. Times up to the present are those of a clock that was
-// still right, and stay; so do deadlines that are nearer to the present than to the latest moment.
-// The state does not say which members of a sorted set are times. Those are taken for times that
-// are named as a hit is, and, in a set with a deadline, the whole numbers after the present and not
-// after the deadline.
+// moment, and the time left until each deadline is the same. Times up to the present are from
+// before the clock was wrong, and stay; so do deadlines that are nearer to the present than to the
+// latest moment. The state does not say which scores of a sorted set are times. A score is treated
+// as a time if its member is named like a hit, and in a set with a deadline if it is an integer
+// after the present and not after the deadline.
 //
-// Names of hits are made anew: time goes on after the present, so these are not given again.
+// Hits get new names. Time continues after the present, so these names are not used again.
 func (e *Engine) MoveBack(latest, present int64) (changed int) {
 	tx := e.NewTx()
 	tx.BeginAll(latest, 0, true)
@@ -167,7 +166,7 @@ func (e *Engine) MoveBack(latest, present int64) (changed int) {
 	return changed
 }
 
-// mover is a MoveBack on its way.
+// mover is the state of a MoveBack.
 type mover struct {
 	tx          *Tx
 	present, by int64
@@ -210,7 +209,7 @@ func (m *mover) object(o object.Object) {
 	}
 }
 
-// deadline moves a time that may rightly be in the future.
+// deadline moves a time that may be in the future even if the clock is right.
 func (m *mover) deadline(at int64) int64 {
 	if at == 0 || at == math.MaxInt64 || at-m.present < m.by/2 {
 		return at
@@ -218,7 +217,7 @@ func (m *mover) deadline(at int64) int64 {
 	return at - m.by
 }
 
-// members moves the members of a sorted set that are times.
+// members moves the scores of a sorted set that are times.
 func (m *mover) members(k Key, o *object.ZSet) {
 	type member struct {
 		name string
@@ -230,7 +229,7 @@ func (m *mover) members(k Key, o *object.ZSet) {
 	if n := o.Set.Len(); n > 0 {
 		_, last = o.Set.At(n - 1)
 	}
-	leases := limit.Lapse(last) == o.ExpireAt // a log of hits lasts longer than the last of them
+	leases := limit.Lapse(last) == o.ExpireAt // the deadline of a log of hits is after the last hit
 	for name, score := range o.Set.Ascend(o.Set.FirstAfter(float64(m.present)), o.Set.Len()) {
 		at := int64(score)
 		_, hit := effect.ParseHitName(string(name), at)
@@ -252,8 +251,7 @@ func (m *mover) members(k Key, o *object.ZSet) {
 	}
 }
 
-// freeHit is a name for a hit that has moved, which nobody has: with its number, or the next that
-// is free.
+// freeHit returns a free name for a hit that has moved: with its old number, or the next free one.
 func freeHit(o *object.ZSet, name string, from, to int64) (free []byte) {
 	seq, _ := effect.ParseHitName(name, from)
 	for ; ; seq++ {

@@ -5,7 +5,7 @@ import (
 	"rlserver/engine/object"
 )
 
-// Hash finds a key's hash.
+// Hash returns the hash that a key holds.
 func (tx *Tx) Hash(k Key) (object.HashView, error) {
 	_, h, err := tx.hash(k)
 	return h, err
@@ -21,8 +21,8 @@ func (tx *Tx) hash(k Key) (object.Object, object.HashView, error) {
 	return o, h.View(), nil
 }
 
-// HSet gives fields their values, which alternate in pairs, and returns how many fields are
-// new. A missing key is an empty hash.
+// HSet sets fields, given as alternating fields and values, and returns how many fields are new. A
+// missing key is an empty hash.
 func (tx *Tx) HSet(k Key, pairs [][]byte) (added int, err error) {
 	o, h, err := tx.hash(k)
 	if err != nil {
@@ -42,7 +42,7 @@ func (tx *Tx) HSet(k Key, pairs [][]byte) (added int, err error) {
 	return added, nil
 }
 
-// HDel removes fields and returns how many of them there were. A hash without fields is no key.
+// HDel removes fields and returns how many of them existed. A hash without fields is deleted.
 func (tx *Tx) HDel(k Key, fields [][]byte) (removed int, err error) {
 	o, h, err := tx.hash(k)
 	if err != nil {

@@ -22,10 +22,10 @@ func (tx *Tx) Delete(k Key) bool {
 	return true
 }
 
-// Exists reports whether there is such a key. The access clock does not count it as a use.
+// Exists reports whether a key exists. The lookup does not count as an access.
 func (tx *Tx) Exists(k Key) bool { return tx.peek(k) != nil }
 
-// Touch is Exists and a use of the key.
+// Touch is Exists, but counts as an access.
 func (tx *Tx) Touch(k Key) bool {
 	o := tx.peek(k)
 	if o == nil {
@@ -35,7 +35,7 @@ func (tx *Tx) Touch(k Key) bool {
 	return true
 }
 
-// Type is what a key holds; TypeNone for a missing key.
+// Type returns the type of a key; TypeNone for a missing key.
 func (tx *Tx) Type(k Key) object.Type {
 	o := tx.peek(k)
 	if o == nil {
@@ -44,8 +44,8 @@ func (tx *Tx) Type(k Key) object.Type {
 	return o.Kind()
 }
 
-// Rename moves what a key holds, with its deadline, to another key, in place of
-// what was there. A missing key is ErrNoSuchKey; from a key to itself nothing happens.
+// Rename moves the value of a key, with its deadline, to another key, and replaces the value there.
+// A missing key is ErrNoSuchKey; renaming a key to itself does nothing.
 func (tx *Tx) Rename(from, to Key) error {
 	o := tx.lookup(from)
 	if o == nil {
@@ -57,8 +57,8 @@ func (tx *Tx) Rename(from, to Key) error {
 	return nil
 }
 
-// RenameNX is Rename unless the other key holds something, and reports whether it was done. A key
-// holds itself.
+// RenameNX is Rename unless the other key exists, and reports whether it was done: false from a key
+// to itself.
 func (tx *Tx) RenameNX(from, to Key) (bool, error) {
 	o := tx.lookup(from)
 	if o == nil {
@@ -71,10 +71,9 @@ func (tx *Tx) RenameNX(from, to Key) (bool, error) {
 	return true, nil
 }
 
-// Copy stores a copy of what a key holds, with its deadline, under another key, in a database that
-// exists, and reports whether it was done: not if the key is missing, nor if the other one holds
-// something, unless that is to be replaced. The copy of a sorted set is lazy. From a key to itself
-// is ErrSameObject.
+// Copy copies the value of a key, with its deadline, to another key in a database that exists, and
+// reports whether it was done: false if the key is missing, or if the other one exists and replace
+// is false. The copy of a sorted set is lazy. Copying a key to itself is ErrSameObject.
 func (tx *Tx) Copy(from, to Key, db int, replace bool) (bool, error) {
 	if db == tx.db && same(from, to) {
 		return false, ErrSameObject
@@ -90,9 +89,8 @@ func (tx *Tx) Copy(from, to Key, db int, replace bool) (bool, error) {
 	return true, nil
 }
 
-// Move moves what a key holds, with its deadline, to another database that exists, and reports
-// whether it was done: not if the key is missing here, or there already. To the same database is
-// ErrSameObject.
+// Move moves a key, with its deadline, to another database that exists, and reports whether it was
+// done: false if the key is missing here, or exists there. The same database is ErrSameObject.
 func (tx *Tx) Move(k Key, db int) (bool, error) {
 	if db == tx.db {
 		return false, ErrSameObject
@@ -107,8 +105,8 @@ func (tx *Tx) Move(k Key, db int) (bool, error) {
 
 func same(a, b Key) bool { return bytes.Equal(a.Name, b.Name) }
 
-// Size is how many keys the database has, with those that has expired but that nobody has deleted
-// yet, as in Redis. It is for a call on the whole keyspace.
+// Size returns how many keys the database has, including expired keys that are not deleted yet, as
+// in Redis. It is for a call on the whole keyspace.
 func (tx *Tx) Size() int { return tx.size(tx.db) }
 
 func (tx *Tx) size(db int) (keys int) {
@@ -118,8 +116,8 @@ func (tx *Tx) size(db int) (keys int) {
 	return keys
 }
 
-// Flush deletes all keys of the database, at once however many they are. It is for a call on the
-// whole keyspace.
+// Flush deletes all keys of the database, in a time that does not depend on their number. It is for
+// a call on the whole keyspace.
 func (tx *Tx) Flush() { tx.flush(tx.db) }
 
 // FlushAll is Flush for every database.
@@ -135,15 +133,15 @@ func (tx *Tx) flush(db int) {
 	}
 }
 
-// Swap lets two databases that exist change places. It is for a call on the whole keyspace.
+// Swap swaps two databases that exist. It is for a call on the whole keyspace.
 func (tx *Tx) Swap(a, b int) {
 	if a != b && tx.size(a)+tx.size(b) > 0 {
 		tx.perform(nil, &effect.Effect{Kind: effect.Swap, DB: a, ToDB: b})
 	}
 }
 
-// Idle is for how many seconds nobody has used a key, up to 194 days; ok is false for a missing
-// key. The lookup is not a use.
+// Idle returns the seconds since the last access of a key, up to 194 days; ok is false for a
+// missing key. The lookup does not count as an access.
 func (tx *Tx) Idle(k Key) (seconds int64, ok bool) {
 	o := tx.peek(k)
 	if o == nil {
@@ -152,9 +150,9 @@ func (tx *Tx) Idle(k Key) (seconds int64, ok bool) {
 	return int64((uint32(tx.now/1000) - o.Accessed()) & eviction.ClockMask), true
 }
 
-// Encoding is the word of OBJECT ENCODING for how Redis would keep what a key holds: it is made out
-// from the content alone, not from how it came about. For what Redis lacks it is "packed". ok is
-// false for a missing key. The lookup is not a use.
+// Encoding returns the reply of OBJECT ENCODING: how Redis would encode the value, judging by its
+// content alone and not by its history. It is "packed" for types that Redis lacks. ok is false for
+// a missing key. The lookup does not count as an access.
 func (tx *Tx) Encoding(k Key, p object.Packing) (word string, ok bool) {
 	o := tx.peek(k)
 	if o == nil {
@@ -163,8 +161,8 @@ func (tx *Tx) Encoding(k Key, p object.Packing) (word string, ok bool) {
 	return o.Encoding(p), true
 }
 
-// Address is where a key's object is in memory; ok is false for a missing key. The lookup is
-// not a use.
+// Address returns the memory address of a key's object; ok is false for a missing key. The lookup
+// does not count as an access.
 func (tx *Tx) Address(k Key) (text string, ok bool) {
 	o := tx.peek(k)
 	if o == nil {
@@ -173,8 +171,8 @@ func (tx *Tx) Address(k Key) (text string, ok bool) {
 	return fmt.Sprintf("%p", o), true
 }
 
-// References is the answer of OBJECT REFCOUNT: 1, but for the numbers that Redis keeps once for all
-// keys. ok is false for a missing key. The lookup is not a use.
+// References returns the reply of OBJECT REFCOUNT: 1, except for integers that Redis shares among
+// keys. ok is false for a missing key. The lookup does not count as an access.
 func (tx *Tx) References(k Key) (n int64, ok bool) {
 	switch o := tx.peek(k).(type) {
 	case nil:
@@ -185,28 +183,27 @@ func (tx *Tx) References(k Key) (n int64, ok bool) {
 	return 1, true
 }
 
-// A SCAN cursor is a shard and a position in it: shard<<cursorShift | position. Both orders are
-// those of the keys' hashes, so a key that is there throughout is visited whatever comes and goes
-// around it, and never twice.
+// A SCAN cursor is a shard and a position in it: shard<<cursorShift | position. Both are in the
+// order of the keys' hashes, so a key that exists throughout is visited once, whatever keys are
+// added and removed meanwhile.
 const cursorShift = 32
 
-// scanStep is how many keys Scan looks at under one hold of a shard.
+// scanStep is how many keys Scan visits under one lock of a shard.
 const scanStep = 256
 
-// scanned is a key that Scan has come upon.
+// scanned is a key that Scan has found.
 type scanned struct {
-	name string // never written over, so it may be read when the shard is let go
+	name string // never overwritten, so it may be read after the shard is unlocked
 	kind object.Type
 }
 
-// Scan visits keys of the database from the cursor on until it has seen about count of them, and
-// returns the cursor to go on from, 0 after the last. 0 begins; a cursor that no scan returned may
-// visit nothing. A name holds as long as it is needed, and must not be written to.
+// Scan visits about count keys of the database from the cursor on, and returns the cursor at which
+// to continue, 0 after the last key. A scan begins with 0; a cursor that no scan returned may visit
+// nothing. A name stays valid, and must not be written to.
 //
-// It is called on an idle Tx, not one that was given to Begin, and locks one shard after the other,
-// for a few hundred keys at a time; visit is called under no lock. Within BeginAll it goes by the
-// locks, and the time, that are held. The next End returns the position of the latest change it has
-// seen.
+// It is called on an idle Tx, not between Begin and End, and locks one shard after the other, for a
+// few hundred keys at a time; visit is called under no lock. After BeginAll it uses the locks and
+// the time of that call. The next End returns the position of the latest change it has seen.
 func (tx *Tx) Scan(now int64, db int, cursor uint64, count int, visit func(name []byte, t object.Type)) (next uint64) {
 	var found []scanned
 	index, position := cursor>>cursorShift, cursor&(1<<cursorShift-1)
@@ -228,8 +225,8 @@ func (tx *Tx) Scan(now int64, db int, cursor uint64, count int, visit func(name 
 	return 0
 }
 
-// scanShard takes about count keys of a shard from the position on. Those that have expired are
-// seen but not found.
+// scanShard appends about count keys of a shard, from the position on, to found. Expired keys count
+// as seen but are not appended.
 func (tx *Tx) scanShard(
 	sh *shard,
 	now int64,
@@ -256,8 +253,8 @@ func (tx *Tx) scanShard(
 	return next, seen
 }
 
-// Keys yields every key of the database, in no order that means anything. It is for a call on the
-// whole keyspace. A name holds until the next change or End, and must not be written to.
+// Keys yields every key of the database, in no particular order. It is for a call on the whole
+// keyspace. A name is valid until the next change or End, and must not be written to.
 func (tx *Tx) Keys() iter.Seq2[[]byte, object.Type] {
 	return func(yield func([]byte, object.Type) bool) {
 		for _, sh := range tx.locked {
@@ -274,13 +271,13 @@ func (tx *Tx) Keys() iter.Seq2[[]byte, object.Type] {
 	}
 }
 
-// randomTries is how often RandomKey tries its luck before it takes what comes first.
+// randomTries is how many keys RandomKey draws before it takes the first live one.
 const randomTries = 100
 
-// RandomKey picks a key of the database; ok is false if the database is empty. It is for a call on
-// the whole keyspace. The name holds as long as those of Keys.
+// RandomKey returns a random key of the database; ok is false if the database is empty. It is for a
+// call on the whole keyspace. The name is valid as long as those of Keys.
 //
-// Each key has the same chance as long as not nearly all of them have expired: then it is the first
+// Each key has the same probability, unless nearly all keys have expired: then it returns the first
 // live one.
 func (tx *Tx) RandomKey(r *rand.Rand) (name []byte, ok bool) {
 	total := tx.Size()
@@ -298,7 +295,7 @@ func (tx *Tx) RandomKey(r *rand.Rand) (name []byte, ok bool) {
 	return nil, false
 }
 
-// nth picks a key of the shard that holds the n-th.
+// nth returns a random key of the shard that holds the n-th key.
 func (tx *Tx) nth(n int, r *rand.Rand) object.Object {
 	for _, sh := range tx.locked {
 		s := &sh.dbs[tx.db]

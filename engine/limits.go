@@ -10,8 +10,8 @@ import (
 	"rlserver/engine/rule"
 )
 
-// as returns an object as the type that an operation works on: nil for a missing key, ErrWrongType
-// for another type.
+// as returns an object as the type T that an operation requires: nil for a missing key,
+// ErrWrongType for another type.
 func as[T object.Object](o object.Object) (t T, err error) {
 	if o == nil {
 		return t, nil
@@ -25,7 +25,7 @@ func as[T object.Object](o object.Object) (t T, err error) {
 
 // Decide decides a call of cost hits against one limit: it admits the call, which is recorded, or
 // nothing changes. A missing key is an unused limiter. A cost of 0 is a peek. It returns an error
-// if the key holds something else, if the window cannot be counted (see limit.Fixed), and
+// if the key holds another type, if the window cannot be counted (see limit.Fixed), and
 // ErrTooManyHits.
 func (tx *Tx) Decide(l *Limit, cost int64) (limit.Decision, error) {
 	o := tx.lookup(l.Key)
@@ -81,19 +81,19 @@ type Limit struct {
 	ID []byte // its meaning depends on the algorithm, see idUse
 }
 
-// part is what a decision has found under one key and will record there.
+// part is the part of a decision that concerns one key: what it has found there and will record.
 type part struct {
 	limit    *Limit // on this key, or the first of several sliding windows
 	first    int    // its index
-	several  bool   // there are more
+	several  bool   // there are more windows
 	object   object.Object
 	repeated bool // the id is in the window already
-	trim     int  // hits of a log that have lapsed
+	trim     int  // lapsed hits of the log, to be dropped
 	answer   limit.Decision
-	effect   effect.Effect // of a limiter with a state: Kind and the state after the call
+	effect   effect.Effect // of a limiter without a log: Kind and the state after the call
 }
 
-// addPart adds a part, in the place of one of an earlier call.
+// addPart adds a part, and reuses the memory of an earlier call.
 func (tx *Tx) addPart(l *Limit, i int, o object.Object) *part {
 	n := len(tx.parts)
 	if n == cap(tx.parts) {
@@ -101,13 +101,13 @@ func (tx *Tx) addPart(l *Limit, i int, o object.Object) *part {
 	}
 	tx.parts = tx.parts[:n+1]
 	p := &tx.parts[n]
-	// decide sets the answer and the effect. They are large: clearing them first would show in the
-	// time of each decision.
+	// decide sets the answer and the effect. They are large: clearing them first would slow each
+	// decision down measurably.
 	p.limit, p.first, p.several, p.object, p.repeated, p.trim = l, i, false, o, false, 0
 	return p
 }
 
-// dropParts drops what an earlier call has found.
+// dropParts drops the parts of an earlier call.
 func (tx *Tx) dropParts() {
 	for i := range tx.parts {
 		p := &tx.parts[i]
@@ -116,21 +116,21 @@ func (tx *Tx) dropParts() {
 	tx.parts, tx.limits = tx.parts[:0], nil
 }
 
-// All decides a call of cost hits against one or more limits of any kinds. If all admit it, it is
-// recorded in each, otherwise nothing changes. A lease is one lease whatever the cost; a cost of 0
-// is a peek. Index, Limit and Remaining are about one limit: for a denied call the one with the
-// longest wait, for an admitted call the one with the least remaining, among equals the first.
-// RetryAfter is when all admit, ResetAfter when all are unused.
+// All decides a call of cost hits against one or more limits of any kind. If all admit it, it is
+// recorded in each, otherwise nothing changes. A call takes one lease whatever its cost; a cost of
+// 0 is a peek. Index, Limit and Remaining are about one limit: for a denied call the one with the
+// longest wait, for an admitted call the one with the least remaining, the first if several are
+// equal. RetryAfter is until all admit, ResetAfter until all are unused.
 //
 // Sliding windows with the same key share its log, as in Slide, and the call is recorded there
-// once, with the id of the first. Any other two limits with the same key are an error. A cost that
-// the sliding windows could admit but that is above effect.MaxHits for all their keys together is
+// once, with the id of the first. Other limits must not share a key. If the sliding windows could
+// admit the cost, but it is above effect.MaxHits for all their keys together, the error is
 // ErrManyHits.
 func (tx *Tx) All(limits []Limit, cost int64) (limit.Decision, error) {
 	return tx.all(limits, cost, false)
 }
 
-// all is All, or the same for a policy in SHADOW, which denies nothing.
+// all is All; shadow: for a policy in SHADOW, whose denials have no effect.
 func (tx *Tx) all(limits []Limit, cost int64, shadow bool) (limit.Decision, error) {
 	if err := tx.findParts(limits); err != nil {
 		return limit.Decision{}, err
@@ -152,7 +152,7 @@ func (tx *Tx) all(limits []Limit, cost int64, shadow bool) (limit.Decision, erro
 	return answer, nil
 }
 
-// findParts looks up the keys, and refuses limits that do not fit them.
+// findParts looks up the keys, and returns an error for limits that do not fit them.
 func (tx *Tx) findParts(limits []Limit) error {
 	tx.dropParts()
 	tx.limits = limits
@@ -227,7 +227,7 @@ func (tx *Tx) decidePart(p *part, cost int64) error {
 	return nil
 }
 
-// rulesOf lists the windows over one log.
+// rulesOf returns the windows over one log.
 func (tx *Tx) rulesOf(p *part) []limit.Window {
 	tx.rules = append(tx.rules[:0], p.limit.Slide)
 	if p.several {
@@ -250,8 +250,8 @@ func (tx *Tx) limitAt(p *part, n int) int {
 	return i
 }
 
-// leaving corrects the answer for a call that is not recorded: limits that would have admitted it
-// are unused earlier, and may not admit it any more when the others do.
+// leaving corrects the answer for a call that is not recorded: a limit that would have admitted it
+// becomes unused earlier, and may no longer admit it when the others do.
 func (tx *Tx) leaving(answer limit.Decision, cost int64) limit.Decision {
 	answer.ResetAfter = 0
 	for i := range tx.parts {
@@ -271,7 +271,8 @@ func (tx *Tx) leaving(answer limit.Decision, cost int64) limit.Decision {
 	return answer
 }
 
-// allAdmit returns the earliest time at which all admit. Each has admitted at some time before t.
+// allAdmit returns the earliest time, from t on, at which all admit. Each admits at some time up to
+// t.
 func (tx *Tx) allAdmit(t, cost int64) int64 {
 	tx.budget = limit.MaxSteps
 	for agreed := 0; agreed < len(tx.parts); {
@@ -287,8 +288,8 @@ func (tx *Tx) allAdmit(t, cost int64) int64 {
 	return t
 }
 
-// admitsFrom returns the earliest time, from t on, at which the limits of one key admit. A key that
-// has expired admits, too.
+// admitsFrom returns the earliest time, from t on, at which the limits of one key admit. An expired
+// key admits.
 func (tx *Tx) admitsFrom(p *part, t, cost int64) int64 {
 	a := p.limit.algorithm()
 	if a.admitsFrom == nil {
@@ -298,7 +299,7 @@ func (tx *Tx) admitsFrom(p *part, t, cost int64) int64 {
 	return min(a.admitsFrom(tx, p, t, cost), max(t, goneAt(p.object)))
 }
 
-// recordPart records a call that was admitted. It returns what the key holds then.
+// recordPart records an admitted call. It returns the key's object afterwards.
 func (tx *Tx) recordPart(p *part, cost int64) object.Object {
 	if p.repeated {
 		return p.object

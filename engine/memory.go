@@ -7,24 +7,24 @@ import (
 	"rlserver/engine/object"
 )
 
-// memory is what the keys weigh, what they may weigh, and what goes when they weigh more.
+// memory is how much memory the keys take, how much they may take, and the eviction policy.
 type memory struct {
 	// the sum of what the shards have reported; each is behind by less than reportGrain
 	used atomic.Int64
-	_    [56]byte // what follows is read with every call, and hardly ever written
+	_    [56]byte // the fields below are read by every call, and rarely written
 
 	budget    atomic.Int64 // math.MaxInt64: any
 	policy    atomic.Uint32
 	samples   atomic.Int64
 	frequency atomic.Bool   // access clocks count accesses
-	turn      atomic.Uint64 // whose shard is the next to make room, modulo their number
+	turn      atomic.Uint64 // the shard that evicts next, modulo their number
 }
 
-// reportGrain is by how many bytes a shard changes before it reports to the engine, so that not all
-// shards write to one place with every call.
+// reportGrain is by how many bytes the weight of a shard changes before it is added to memory.used,
+// so that not all shards write to one cache line with every call.
 const reportGrain = 1 << 10
 
-// Weight is what all keys take, in bytes, by the estimate that MemoryUsage gives. It takes no lock.
+// Weight returns how many bytes all keys take, by the estimate of MemoryUsage. It takes no lock.
 func (e *Engine) Weight() (bytes int64) {
 	for i := range e.shards {
 		bytes += e.shards[i].weight.Load()
@@ -32,7 +32,7 @@ func (e *Engine) Weight() (bytes int64) {
 	return bytes
 }
 
-// grow notes that the keys of a database take n bytes more than they did.
+// grow records that the keys of a database take n more bytes.
 func (sh *shard) grow(db int, n int64) {
 	if n == 0 {
 		return
@@ -45,12 +45,11 @@ func (sh *shard) grow(db int, n int64) {
 	}
 }
 
-// grown notes by how much an effect has changed what is under its key.
+// grown records by how many bytes an effect has changed the object under its key.
 func (e *Engine) grown(f *effect.Effect, n int64) { e.shardOf(f.Key).grow(f.DB, n) }
 
 // MemoryUsage estimates how many bytes a key takes, its name and its share of the keyspace's table
-// included. ok is false if there is no such key. However large it is, that takes no time: nothing
-// is walked through.
+// included. ok is false for a missing key. The time does not depend on the size of the value.
 func (tx *Tx) MemoryUsage(k Key) (bytes int64, ok bool) {
 	o := tx.peek(k)
 	if o == nil {
@@ -59,8 +58,7 @@ func (tx *Tx) MemoryUsage(k Key) (bytes int64, ok bool) {
 	return object.Weigh(o), true
 }
 
-// Usage is MemoryUsage outside of a call; 0 if there is no such key. It takes the key's lock
-// itself.
+// Usage is MemoryUsage outside of a call; 0 for a missing key. It takes the key's lock itself.
 func (e *Engine) Usage(db int, k Key) (bytes int64) {
 	sh := e.shardOf(k)
 	sh.mu.Lock()
@@ -71,8 +69,8 @@ func (e *Engine) Usage(db int, k Key) (bytes int64) {
 	return 0
 }
 
-// roomToStore reports whether there is room for so many bytes under a key, in place of what it
-// holds.
+// roomToStore reports whether the budget has room for a value of so many bytes in place of the
+// current value of a key.
 func (tx *Tx) roomToStore(db int, k Key, bytes int64) bool {
 	if bytes < LargeGrowth {
 		return true

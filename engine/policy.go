@@ -13,15 +13,15 @@ import (
 	"rlserver/stats"
 )
 
-// Policy is a limit that has a name and is kept by the engine, for Tx.Check. All but its counts
-// stays as it is: to change a policy is to put another one in its place, which is an effect like
-// any other. Policies are of no database, and FLUSHALL leaves them.
+// Policy is a named limit that the engine keeps, for Tx.Check. It is immutable except for its
+// counters: changing a policy replaces it, which is an effect like any other. Policies belong to no
+// database, and FLUSHALL keeps them.
 type Policy struct {
 	name   string
 	text   string
 	limit  Limit // without key and id
 	shadow bool
-	// nil until the engine keeps the policy; its successors of the same name count on
+	// nil until the engine keeps the policy; a policy that replaces it takes over its counters
 	decisions *stats.Decisions
 }
 
@@ -30,39 +30,39 @@ func NewPolicy(p rule.Policy) *Policy {
 	return &Policy{name: p.Name, text: p.Text, limit: Limit{Rule: p.Rule}, shadow: p.Shadow}
 }
 
-// Name is what Check calls it by.
+// Name returns the name by which Check finds the policy.
 func (p *Policy) Name() string { return p.name }
 
-// Definition is its algorithm and arguments in the one form in which they are written: SLIDE 5 1m
-// SHADOW. rule.ParsePolicy reads it.
+// Definition returns the algorithm and arguments in canonical form: SLIDE 5 1m SHADOW.
+// rule.ParsePolicy parses it.
 func (p *Policy) Definition() string { return p.text }
 
-// Rule is its limit, a copy.
+// Rule returns a copy of the policy's rule.
 func (p *Policy) Rule() *rule.Rule {
 	r := p.limit.Rule
 	return &r
 }
 
-// Shadow reports whether the policy admits all, and only counts what it would have denied.
+// Shadow reports whether the policy admits every call, and only counts those that it would have
+// denied.
 func (p *Policy) Shadow() bool { return p.shadow }
 
-// Decisions returns what the policy has decided since it was set or the server started, or since
-// ResetStats. A call that others denied is not counted here, nor is a peek, nor the retry of a call
-// that was.
+// Decisions returns the counts of the policy's decisions since it was set or the server started, or
+// since ResetStats. A call that other policies denied is not counted, nor a peek, nor the retry of
+// an admitted call.
 func (p *Policy) Decisions() stats.DecisionCounts { return p.decisions.Snapshot() }
 
-// policies are those that the engine keeps, by name.
+// policies are the policies that the engine keeps, by name.
 type policies map[string]*Policy
 
-// Policy finds a policy; nil if there is none of that name. It takes no shard's lock: see
-// Tx.SeeAll.
+// Policy returns the policy of a name, or nil. It takes no shard's lock: see Tx.SeeAll.
 func (e *Engine) Policy(name string) *Policy {
 	e.naming.RLock()
 	defer e.naming.RUnlock()
 	return e.policies[name]
 }
 
-// Policies lists all policies, by name. It takes no shard's lock: see Tx.SeeAll.
+// Policies returns all policies, sorted by name. It takes no shard's lock: see Tx.SeeAll.
 func (e *Engine) Policies() []*Policy {
 	e.naming.RLock()
 	list := slices.Collect(maps.Values(e.policies))
@@ -71,7 +71,7 @@ func (e *Engine) Policies() []*Policy {
 	return list
 }
 
-// applyPolicy puts a policy in the place of that of its name. The lock naming is held.
+// applyPolicy sets a policy, and replaces that of the same name. The lock naming is held.
 func (e *Engine) applyPolicy(f *effect.Effect) {
 	p, err := policyOf(f)
 	if err != nil {
@@ -85,10 +85,10 @@ func (e *Engine) applyPolicy(f *effect.Effect) {
 	e.policies[p.name] = p
 }
 
-// applyPolicyDelete forgets a policy. The lock naming is held.
+// applyPolicyDelete deletes a policy. The lock naming is held.
 func (e *Engine) applyPolicyDelete(f *effect.Effect) { delete(e.policies, string(f.Key.Name)) }
 
-// policyOf is the policy of an effect.Policy.
+// policyOf returns the policy that an effect.Policy sets.
 func policyOf(f *effect.Effect) (*Policy, error) {
 	p, err := rule.ParsePolicy(f.Key.Name, bytes.Split(f.Value, []byte{' '}))
 	return NewPolicy(p), err
@@ -98,21 +98,21 @@ func (p *Policy) effect() effect.Effect {
 	return effect.Effect{Kind: effect.Policy, Key: Key{Name: object.BytesOf(p.name)}, Value: object.BytesOf(p.text)}
 }
 
-// PolicyChanges report what SetPolicies has done.
+// PolicyChanges is the result of SetPolicies.
 type PolicyChanges struct {
-	Names    []string // of the policies that are new or say something else than before
-	Switched []string // of those among them whose algorithm is another one
-	Dropped  int      // how many keys were deleted that they cannot go on with
+	Names    []string // of the policies that are new or changed
+	Switched []string // of the changed policies whose algorithm is another one
+	Dropped  int      // how many keys were deleted because a changed policy cannot use them
 }
 
-// SetPolicies puts policies, whose names differ, in the place of those of their names: all at one
-// moment, at now (Unix ms). A changed limit holds from the next call on, over what was used before.
-// Counts go on.
+// SetPolicies sets policies, whose names differ, and replaces those of the same names: all at once,
+// at now (Unix ms). A changed limit applies from the next call on, and what was used before stays
+// used. Counters continue.
 //
-// Where the algorithm is another one, what the former has left is deleted, in all databases: the
-// keys named `name:{…}` that hold its type and have a deadline. Where the window of FIXED is, those
-// are deleted that count in a window which is not within the new one. That looks at each key there
-// is, while all calls wait: some 0.1 s for a million. No lock may be held.
+// If the algorithm changes, the keys of the former algorithm are deleted, in all databases: those
+// named `name:{…}` that hold its type and have a deadline. If the window of FIXED changes, the keys
+// are deleted that count in a window which is not within a new one. Both visit every key while all
+// calls wait: some 0.1 s for a million keys. The caller holds no lock.
 func (e *Engine) SetPolicies(now int64, list []*Policy) (c PolicyChanges) {
 	e.changing.Lock()
 	defer e.changing.Unlock()
@@ -151,8 +151,8 @@ func (e *Engine) SetPolicies(now int64, list []*Policy) (c PolicyChanges) {
 	return c
 }
 
-// publish makes changes to policies, which can be seen without the lock of a shard: by then they
-// are in the journal, so that a reader of them knows by SeeAll which position to wait for.
+// publish changes policies, which can be read without the lock of a shard. The changes are in the
+// journal before they can be read, so that SeeAll covers them.
 func (tx *Tx) publish(effects []effect.Effect) {
 	tx.e.naming.Lock()
 	defer tx.e.naming.Unlock()
@@ -162,9 +162,8 @@ func (tx *Tx) publish(effects []effect.Effect) {
 	tx.commit()
 }
 
-// dropKeysOf deletes what policies have left behind that are about to be replaced. It hands its
-// effects to the journal shard by shard: a crash in the midst leaves the former policy with fewer
-// keys.
+// dropKeysOf deletes the keys that the successors of policies cannot use. It passes its effects to
+// the journal shard by shard: after a crash in between, the former policy has fewer keys.
 func (tx *Tx) dropKeysOf(leaving successions) (dropped int) {
 	var due []object.Object
 	for _, sh := range tx.locked {
@@ -192,14 +191,14 @@ func (tx *Tx) dropKeysOf(leaving successions) (dropped int) {
 	return dropped
 }
 
-// succession is a policy and what is about to take its place.
+// succession is a policy and the one that replaces it.
 type succession struct{ before, after *Policy }
 
-// successions are by the policies' name.
+// successions are the successions by the policies' names.
 type successions map[string]succession
 
-// end reports whether an object ends with one of the policies: that has made it, and not just
-// somebody who chose such a name, and its successor cannot go on with it.
+// end reports whether an object is to be deleted with one of the policies: by its name, type and
+// deadline the policy has created it, and the successor cannot use it.
 func (ss successions) end(o object.Object, now int64) bool {
 	if o.Head().ExpireAt == 0 {
 		return false

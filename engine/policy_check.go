@@ -9,12 +9,12 @@ import (
 	"rlserver/stats"
 )
 
-// check is what Check works on.
+// check is the scratch space of Check.
 type check struct {
-	policies []*Policy // as they were named
-	limits   []Limit   // of the policies that bind, and then of those in SHADOW
+	policies []*Policy // in the order of the names
+	limits   []Limit   // of the enforced policies, and then of those in SHADOW
 	rules    []int     // the index of each limit's policy
-	binding  int       // how many bind
+	binding  int       // how many are enforced
 }
 
 func (c *check) reset() {
@@ -26,21 +26,21 @@ func (c *check) reset() {
 	}
 }
 
-// Check decides a call of cost hits against policies, each with the key at the
-// same index of keys. The policies that bind admit it and it is recorded for each, or nothing
-// changes; the answer speaks of these, as that of All does, and Index counts all names. If they
-// admit it, those in SHADOW follow, each by itself: one that admits it too records it, and one that
-// does not, or whose key holds something else, only counts that. If none binds, the call is
-// admitted, and the answer speaks of the one with the least remaining.
+// Check decides a call of cost hits against policies, each with the key at the same index of keys.
+// Either all enforced policies (those not in SHADOW) admit the call and it is recorded for each, or
+// nothing changes. The answer is about the enforced policies, as that of All, and Index is an index
+// into names. If they admit it, each policy in SHADOW decides by itself: it records the call if it
+// admits it; if not, or if its key holds another type, it only counts the denial. If no policy is
+// enforced, the call is admitted, and the answer is about the policy with the least remaining.
 //
-// The id is that of the lease for policies that are leases, and has to be there for them; and of
-// the hits for sliding windows. If all sliding windows that bind know the id, the call is a retry
-// of one that was admitted, and what the others hold for it has been paid: it is admitted and
-// nothing is recorded but leases, which are renewed, or taken anew if they have lapsed. Only for
-// want of such a lease it is denied.
+// The id names the lease for policies with leases, which require it, and the hits for sliding
+// windows. If all enforced sliding windows have the id, the call is a retry of an admitted one,
+// which the other policies have counted already: it is admitted, and only leases are recorded,
+// which are renewed, or taken again if they have expired. It is denied only if such a lease cannot
+// be taken.
 //
-// The names have to differ. The error names a policy that does not exist, is there twice or needs
-// an id.
+// The names must differ. The error names a policy that does not exist, is named twice or needs an
+// id.
 func (tx *Tx) Check(names [][]byte, keys []Key, cost int64, id []byte) (answer limit.Decision, err error) {
 	if err := tx.findPolicies(names, keys, id); err != nil {
 		return limit.Decision{}, err
@@ -69,7 +69,7 @@ func (tx *Tx) Check(names [][]byte, keys []Key, cost int64, id []byte) (answer l
 	return answer, nil
 }
 
-// findPolicies looks the policies up and makes limits of them.
+// findPolicies looks up the policies and builds their limits.
 func (tx *Tx) findPolicies(names [][]byte, keys []Key, id []byte) error {
 	c := &tx.check
 	c.reset()
@@ -106,7 +106,7 @@ func (c *check) add(shadow bool, keys []Key, id []byte) {
 	}
 }
 
-// repeats reports whether there are sliding windows, and all of them know the id.
+// repeats reports whether there are sliding windows, and all of them have the id.
 func (tx *Tx) repeats(limits []Limit, id []byte) bool {
 	found := false
 	for i := range limits {
@@ -127,9 +127,9 @@ func (tx *Tx) repeats(limits []Limit, id []byte) bool {
 	return found
 }
 
-// repeat answers a call that was admitted before.
+// repeat decides a call that was admitted before.
 func (tx *Tx) repeat(limits []Limit, cost int64) (answer limit.Decision, err error) {
-	held := cost // for the leases, unless one of them cannot be had
+	held := cost // the cost for leases; 0 if one of them cannot be taken
 	for i := range limits {
 		d, err := tx.All(limits[i:i+1], 0)
 		if err != nil {
@@ -143,7 +143,7 @@ func (tx *Tx) repeat(limits []Limit, cost int64) (answer limit.Decision, err err
 	for i := range limits {
 		var d limit.Decision
 		if limits[i].algorithm().id == namesLease {
-			d, _ = tx.All(limits[i:i+1], held) // which fits, as was just seen
+			d, _ = tx.All(limits[i:i+1], held) // it has no error: the peek had none
 		} else {
 			d, _ = tx.All(limits[i:i+1], 0)
 			d.Allowed, d.RetryAfter, d.Free = true, 0, true
@@ -153,7 +153,7 @@ func (tx *Tx) repeat(limits []Limit, cost int64) (answer limit.Decision, err err
 	return answer, nil
 }
 
-// and adds the answer about the i-th limit to that about those before.
+// and combines the answer about the i-th limit with that about the limits before it.
 func and(answer, d limit.Decision, i int) limit.Decision {
 	if d.Index = i; i == 0 {
 		return d
@@ -161,8 +161,8 @@ func and(answer, d limit.Decision, i int) limit.Decision {
 	return answer.And(d)
 }
 
-// tryAll holds a call against each of the policies in SHADOW by itself, and makes one answer of
-// theirs, which admits it.
+// tryAll decides a call against each of the policies in SHADOW by itself, and combines their
+// answers into one, which admits it.
 func (tx *Tx) tryAll(limits []Limit, cost int64) (answer limit.Decision) {
 	denied := false
 	for i := range limits {
@@ -181,8 +181,8 @@ func (tx *Tx) tryAll(limits []Limit, cost int64) (answer limit.Decision) {
 	return answer
 }
 
-// tally counts what All has just decided, as each policy has its key for itself: all have admitted
-// the call, or some have denied it.
+// tally counts the decisions of the last All, in which each policy has a key of its own: either all
+// have admitted the call, or some have denied it.
 func (tx *Tx) tally(limits []Limit, admitted bool) {
 	for i := range tx.parts {
 		p := &tx.parts[i]
@@ -190,7 +190,7 @@ func (tx *Tx) tally(limits []Limit, admitted bool) {
 	}
 }
 
-// count counts a decision about the i-th of all limits, if that is wanted.
+// count counts a decision about the i-th of all limits if wanted is true.
 func (tx *Tx) count(l *Limit, i int, wanted, admitted bool) {
 	if wanted && !tx.dryRun {
 		p := tx.check.policies[tx.check.rules[i]]

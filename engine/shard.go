@@ -21,9 +21,9 @@ type shard struct {
 	mu    sync.Mutex
 	e     *Engine
 	index int
-	now   int64 // the latest time any call brought: time never runs backward for what is kept here
+	now   int64 // the latest time that a call has passed: time never runs backward in a shard
 
-	// position is that of the last change in the journal. It is changed under the lock, but read
+	// position is the journal position of the last change. Changed under the lock, but read
 	// without.
 	position atomic.Uint64
 
@@ -31,11 +31,11 @@ type shard struct {
 	seq hitSequence
 
 	weight   atomic.Int64 // bytes that all keys take; changed under the lock, but read without
-	reported int64        // of them, what the sum of the engine has in it
-	hand     hand         // where the next keys to be evicted are looked for
+	reported int64        // how much of weight memory.used contains
+	hand     hand         // where eviction samples next
 	dice     uint64       // see roll
 
-	evicting bool // what goes now goes to make room
+	evicting bool // the deletion in progress is an eviction
 
 	denied denials.Counters
 
@@ -51,11 +51,11 @@ type shard struct {
 
 // space is one database's keys in one shard.
 type space struct {
-	keys    *dict.Dict[object.Object] // nil while it never held a key
+	keys    *dict.Dict[object.Object] // nil until it holds a key
 	expires int                       // how many of them have a deadline
-	weight  int64                     // bytes that they take
+	weight  int64                     // bytes that the keys take
 	types   [len(types)]int           // how many of them are of each type
-	// of the snapshot being taken; nil without one, or if keys are younger than it
+	// of the snapshot being taken; nil without one, or if the database was empty when it began
 	walk *spaceWalk
 }
 
@@ -67,11 +67,11 @@ func (sh *shard) init(e *Engine, index int) {
 	sh.dice = e.hasher.Sum([]byte{byte(index), byte(index >> 8)})
 }
 
-// place is a key's hash as the shard's dict knows it: without the bits that chose the shard, which
-// all its keys share.
+// place returns the hash that the shard's dict uses: without the bits that choose the shard, which
+// are the same for all its keys.
 func (e *Engine) place(hash uint64) uint64 { return hash << e.shardBits }
 
-// continues notes that a log comes here that hits were given names in there.
+// continues records that a log with hits of another shard is moved or copied to this one.
 func (sh *shard) continues(from *shard) { sh.seq.gave(from.seq.at, from.seq.free) }
 
 func (sh *shard) find(db int, k Key) object.Object {
@@ -83,7 +83,7 @@ func (sh *shard) find(db int, k Key) object.Object {
 	return o
 }
 
-// insert adds an object whose name the database lacks. Creation and a move to here are uses.
+// insert adds an object whose name the database lacks. It counts as an access.
 func (sh *shard) insert(db int, hash uint64, o object.Object) {
 	o.Touch(sh.e.memory.stamp(sh, o, true))
 	s := &sh.dbs[db]
@@ -139,7 +139,7 @@ func (sh *shard) setDeadline(db int, hash uint64, o object.Object, at int64) {
 	}
 }
 
-// types are all that a key can hold.
+// types are all types of values.
 var types = [...]object.Type{
 	object.TypeString,
 	object.TypeHash,
@@ -149,21 +149,21 @@ var types = [...]object.Type{
 	object.TypeCounter,
 }
 
-// countType counts n keys more of an object's type.
+// countType adds n to the number of keys of an object's type.
 func (sh *shard) countType(s *space, o object.Object, n int) {
 	i := slices.Index(types[:], o.Kind())
 	s.types[i] += n
 	sh.types[i].Add(int64(n))
 }
 
-// TypeCount says how many keys of all databases hold a type.
+// TypeCount is how many keys of all databases hold a type.
 type TypeCount struct {
 	Type object.Type
 	Keys int64
 }
 
-// Types counts the keys of all databases by type, all types there are. Keys that have expired count
-// until they are deleted. It takes no lock.
+// Types returns the number of keys of all databases for each type. Expired keys count until they
+// are deleted. It takes no lock.
 func (e *Engine) Types() []TypeCount {
 	list := make([]TypeCount, len(types))
 	for i := range list {
@@ -176,12 +176,11 @@ func (e *Engine) Types() []TypeCount {
 }
 
 // counts are how many keys a shard has in each database, for readers that take no lock. A call
-// brings them up to date at its end, so that they never show a part of it; where several shards
-// have changed, readers notice that they are being brought up to date and look again.
+// updates them at its end, so that they never show a part of it; if several shards have changed,
+// readers notice the update and read again.
 type counts struct {
 	keys, expires []atomic.Int64 // by database
-	// the database whose counts are to be brought up to date, and one more; 0: none; manyDatabases:
-	// any
+	// index + 1 of the database whose counts are out of date; 0: none; manyDatabases: possibly all
 	changed int
 }
 
@@ -191,7 +190,7 @@ func (c *counts) init(databases int) {
 	c.keys, c.expires = make([]atomic.Int64, databases), make([]atomic.Int64, databases)
 }
 
-// note remembers that the counts of a database have changed.
+// note records that the counts of a database have changed.
 func (c *counts) note(db int) {
 	switch c.changed {
 	case 0, db + 1:
@@ -201,7 +200,7 @@ func (c *counts) note(db int) {
 	}
 }
 
-// recount brings the counts of a shard up to date.
+// recount updates the counts of a shard.
 func (sh *shard) recount() {
 	lo, hi := 0, len(sh.dbs)
 	if sh.counts.changed != manyDatabases {
@@ -214,7 +213,7 @@ func (sh *shard) recount() {
 	sh.counts.changed = 0
 }
 
-// recount brings the counts of the shards that a call has changed up to date, at its end.
+// recount updates the counts of the shards that a call has changed, at its end.
 func (tx *Tx) recount() {
 	changed := 0
 	for _, sh := range tx.locked {
@@ -236,12 +235,12 @@ func (tx *Tx) recount() {
 	}
 }
 
-// mostRecounts is how often Size looks again while calls on several shards end.
+// mostRecounts is how often Size reads again while calls on several shards end.
 const mostRecounts = 100
 
-// Size is how many keys a database has and how many of them have a deadline. Keys that have expired
-// count until they are deleted, as in Redis. It takes no lock: calls that have not ended do not
-// count.
+// Size returns how many keys a database has and how many of them have a deadline. Expired keys
+// count until they are deleted, as in Redis. It takes no lock: changes of calls that have not ended
+// do not count.
 func (e *Engine) Size(db int) (keys, expires int) {
 	for range mostRecounts {
 		ended := e.recountsEnded.Load()
@@ -254,8 +253,8 @@ func (e *Engine) Size(db int) (keys, expires int) {
 	return keys, expires
 }
 
-// Count is Engine.Size for a Tx that is idle or within BeginAll: then what the call has changed so
-// far counts.
+// Count is Engine.Size for a Tx that is idle or within BeginAll. Within BeginAll the changes of the
+// call count.
 func (tx *Tx) Count(db int) (keys, expires int) {
 	if len(tx.locked) == 0 {
 		return tx.e.Size(db)
@@ -275,7 +274,7 @@ func (e *Engine) sum(db int) (keys, expires int) {
 	return keys, expires
 }
 
-// counters are those of Stats, for one shard: changed under its lock, but read without.
+// counters are the counters of Stats for one shard: changed under its lock, but read without.
 type counters struct{ hits, misses, expired, evicted atomic.Int64 }
 
 func (c *counters) count(found bool) {

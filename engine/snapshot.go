@@ -11,38 +11,39 @@ import (
 	"rlserver/engine/object"
 )
 
-// Snapshot is the whole keyspace at one moment, visited in steps while the engine goes on. It has
-// to be closed. It is for use by one goroutine, but for Keys.
+// Snapshot is the whole keyspace at one moment, visited in steps while calls continue. It must be
+// closed. Except for Keys, it is for use by one goroutine.
 //
-// Step walks through each dict of that moment, in the order of hashes. The first change of a key
-// that the walk has not reached saves what the key holds first. So each key is visited once,
-// as it was.
+// Step walks through each dict of that moment in the order of hashes. The first change of a key
+// that the walk has not reached saves the key's value first. So each key is visited once, as it
+// was.
 //
-// Beside the keyspace it takes memory for what changes have saved since the last Step, which is no
-// more than one copy of each small object and a share of each large one for all Steps together; and
-// for the names of the keys changed or made ahead of the walk, until the walk has finished with
-// their shard.
+// Beside the keyspace it takes memory for the values that changes have saved since the last Step:
+// in all Steps together at most one copy of each small object and a part of each large one. It also
+// takes memory for the names of the keys changed or created ahead of the walk, until the walk has
+// finished their shard.
 type Snapshot struct {
 	e      *Engine
 	at     int64 // the moment, Unix ms
 	closed bool
 
-	policies []*Policy       // to be visited first
-	walks    []*spaceWalk    // those that are not through yet
-	large    []*object.Large // objects taken from walks and changes, to be visited in parts
-	own      *object.Batch   // what this Step visits
+	policies []*Policy       // visited first
+	walks    []*spaceWalk    // those that are not finished
+	large    []*object.Large // objects from walks and changes, visited in parts
+	own      *object.Batch   // the objects that this Step visits
 
 	total int64
 	done  atomic.Int64
 
-	mu    sync.Mutex      // taken by changes, under the lock of a shard, and by Step, under none
-	kept  []*object.Batch // from changes; the last is being filled
+	// locked by changes, under the lock of a shard, and by Step, under no other
+	mu    sync.Mutex
+	kept  []*object.Batch // objects saved by changes; the last batch is being filled
 	spare *object.Batch
 }
 
 // spaceWalk is the walk through one database's keys in one shard. It stays with the dict of the
-// moment, wherever SWAPDB moves it, and also when FLUSHDB drops it from the keyspace. The
-// shard's lock guards it.
+// moment, even if SWAPDB moves it or FLUSHDB drops it from the keyspace. The shard's lock guards
+// it.
 type spaceWalk struct {
 	dict.Passage
 	shard *shard
@@ -50,10 +51,9 @@ type spaceWalk struct {
 	keys  *dict.Dict[object.Object] // nil at the end
 }
 
-// Snapshot begins a snapshot: under the locks of all shards, for as long as it takes to note which
-// dicts there are, it calls cut. The effects that the journal got before are those that the
-// snapshot contains, so cut is where to note the journal's position. Another snapshot must not be
-// under way: it panics.
+// Snapshot begins a snapshot. Under the locks of all shards, which it holds only while it lists the
+// dicts, it calls cut. The snapshot contains the effects that the journal got before cut, so cut is
+// where to note the journal's position. It panics if another snapshot is being taken.
 func (e *Engine) Snapshot(cut func()) *Snapshot {
 	tx := e.NewTx()
 	tx.BeginAll(0, 0, false)
@@ -81,16 +81,16 @@ func (s *Snapshot) begin(sh *shard) {
 	}
 }
 
-// Step hands the next keys to visit, as effects that rebuild them in an empty engine, and reports
-// whether it is to be called again. The policies come first, each by itself. Keys that had expired
-// at the snapshot's moment are left out, and those that are evicted before their turn comes. Each
-// call of visit is about one object, or a part of a large one: then the parts come in order, though
-// not one after the other. The effects hold until visit returns, are not to be written to, and of
-// their keys only the names are set.
+// Step passes the next keys to visit, as effects that rebuild them in an empty engine, and reports
+// whether it must be called again. The policies come first, each by itself. Keys that had expired
+// at the snapshot's moment are omitted, and so are those evicted before the walk reaches them. Each
+// call of visit is about one object, or a part of a large one: the parts come in order, but with
+// other objects between them. The effects are valid until visit returns and must not be written to;
+// only the names of their keys are set.
 //
 // One shard is locked at a time, for about 64 keys or 64 KB; visit is called under no lock. A large
-// sorted set or hash is kept as it is at a price that does not depend on its size, and visited in
-// parts; a large string is visited whole, but not copied.
+// sorted set or hash is preserved at a cost that does not depend on its size, and visited in parts;
+// a large string is visited whole, but not copied.
 func (s *Snapshot) Step(visit func(effects []effect.Effect)) (more bool) {
 	switch {
 	case s.closed:
@@ -120,11 +120,11 @@ func (s *Snapshot) Step(visit func(effects []effect.Effect)) (more bool) {
 	return true
 }
 
-// Keys returns how many keys have been taken, and how many there were at the snapshot's moment,
-// expired ones included. Any goroutine may ask.
+// Keys returns how many keys are done, and how many there were at the snapshot's moment, including
+// expired ones. Any goroutine may call it.
 func (s *Snapshot) Keys() (done, total int64) { return s.done.Load(), s.total }
 
-// Close ends the snapshot, before its end too: it gives up then. To close it again does nothing.
+// Close ends the snapshot, even if it is not complete. Closing it again does nothing.
 func (s *Snapshot) Close() {
 	if s.closed {
 		return
@@ -148,9 +148,9 @@ func (s *Snapshot) Close() {
 	s.walks, s.large, s.own, s.kept, s.spare = nil, nil, nil, nil, nil
 }
 
-// before hands out what an effect is about to change, or copies, as it may be evicted later. o is
-// what is under its key. An effect on a whole database changes no object, only where dicts are, if
-// anywhere; the walks go on over them.
+// before saves the objects that an effect is about to change, or to copy, as the original may be
+// evicted later. o is the object under its key. An effect on a whole database moves or drops dicts
+// but changes no object; the walks continue over them.
 func (s *Snapshot) before(o object.Object, f *effect.Effect) {
 	if !f.Kind.ChangesKey() {
 		return
@@ -164,12 +164,12 @@ func (s *Snapshot) before(o object.Object, f *effect.Effect) {
 	}
 }
 
-// keep hands out what is under a key, nil for nothing, if this is the first change of the key and
-// the walk has not come to it.
+// keep saves the object under a key (nil: missing) if this is the first change of the key and the
+// walk has not reached it.
 //
-// What is evicted is not handed out, as that would take more memory than goes: it is left out, as
-// if it had gone a moment earlier. What the journal got after the snapshot says that it went, and
-// nothing else of it: a change or a copy of it has saved it first.
+// An evicted object is not saved, as that would take more memory than the eviction frees: the
+// snapshot omits it, as if it had been evicted a moment earlier. The log after the snapshot has its
+// deletion and nothing else about it, because any change or copy would have saved it first.
 func (s *Snapshot) keep(db int, k Key, o object.Object) {
 	w := s.e.shardOf(k).dbs[db].walk
 	if w != nil && s.e.shardOf(k).evicting {
@@ -194,8 +194,8 @@ func (s *Snapshot) keep(db int, k Key, o object.Object) {
 	s.kept[len(s.kept)-1].Add(w.db, o)
 }
 
-// takeKept takes the oldest batch that changes handed out, if there is any, and leaves the empty
-// one to them.
+// takeKept takes the oldest batch that changes have filled, if there is one, and gives them the
+// empty one.
 func (s *Snapshot) takeKept() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -207,7 +207,7 @@ func (s *Snapshot) takeKept() bool {
 	return true
 }
 
-// walk takes the next keys of a dict, and reports whether there are more.
+// walk adds the next keys of a dict to the batch, and reports whether there are more.
 func (s *Snapshot) walk(w *spaceWalk) (more bool) {
 	w.shard.mu.Lock()
 	defer w.shard.mu.Unlock()

@@ -8,8 +8,8 @@ import (
 	"rlserver/engine/object"
 )
 
-// Get is the value of a string; ok is false for a missing key. The bytes are the keyspace's: they
-// hold until the key's next change.
+// Get returns the value of a string; ok is false for a missing key. The bytes belong to the
+// keyspace and are valid until the key's next change.
 func (tx *Tx) Get(k Key) (value []byte, ok bool, err error) {
 	s, err := as[*object.String](tx.lookup(k))
 	if s == nil {
@@ -18,7 +18,7 @@ func (tx *Tx) Get(k Key) (value []byte, ok bool, err error) {
 	return s.Value, true, nil
 }
 
-// Share is Get for callers that use the value after the Tx has ended: its bytes stay as they are.
+// Share is Get for callers that use the value after the Tx has ended: its bytes do not change.
 func (tx *Tx) Share(k Key) (value []byte, ok bool, err error) {
 	s, err := as[*object.String](tx.lookup(k))
 	if s == nil {
@@ -27,8 +27,8 @@ func (tx *Tx) Share(k Key) (value []byte, ok bool, err error) {
 	return s.Share(), true, nil
 }
 
-// StringLength is how many bytes the string has that a key holds; 0 if it holds none. It takes the
-// key's lock itself.
+// StringLength returns the length of the string under a key, in bytes; 0 if the key holds no
+// string. It takes the key's lock itself.
 func (e *Engine) StringLength(db int, k Key) int64 {
 	sh := e.shardOf(k)
 	sh.mu.Lock()
@@ -39,16 +39,16 @@ func (e *Engine) StringLength(db int, k Key) int64 {
 	return 0
 }
 
-// SetMode is how Set sets. The zero value: always, and the key loses its deadline.
+// SetMode are the options of Set. The zero value sets always, and removes the key's deadline.
 type SetMode struct {
 	NX       bool  // only a missing key
-	XX       bool  // only a key that holds something
-	KeepTTL  bool  // a deadline that the key has stays; ExpireAt is for a key without one
-	ExpireAt int64 // the new deadline, Unix ms; 0: none; one in the past leaves a hidden key
+	XX       bool  // only an existing key
+	KeepTTL  bool  // the key keeps its deadline; ExpireAt is for a key without one
+	ExpireAt int64 // the new deadline, Unix ms; 0: none; with one in the past the key has expired
 }
 
-// Set stores a string under a key, whatever it held, and reports whether it was done: not if the
-// mode forbade it.
+// Set stores a string under a key, replaces any value, and reports whether it was done: false if NX
+// or XX did not hold.
 func (tx *Tx) Set(k Key, value []byte, m SetMode) bool {
 	o := tx.lookup(k)
 	if m.NX && o != nil || m.XX && o == nil {
@@ -64,9 +64,8 @@ func (tx *Tx) Set(k Key, value []byte, m SetMode) bool {
 	return true
 }
 
-// set applies the effect that takes least: nothing if nothing changes, and a value of the old one's
-// length is written in its place. Counters mostly keep their length, and so do the values that
-// a client writes over and over.
+// set applies the cheapest effect: none if nothing changes, and a Splice if the value has the old
+// one's length. Most counters keep their length, and so do values that a client writes repeatedly.
 func (tx *Tx) set(k Key, o object.Object, value []byte, expireAt int64) {
 	s, _ := o.(*object.String)
 	switch {
@@ -77,9 +76,8 @@ func (tx *Tx) set(k Key, o object.Object, value []byte, expireAt int64) {
 	}
 }
 
-// Append adds bytes to the end of a string and returns how many it has then. A missing key is an
-// empty string, which becomes even if nothing is added. The time it takes, over many calls, is that
-// of copying what is added.
+// Append appends bytes to a string and returns its new length. A missing key becomes an empty
+// string, even if nothing is appended. Over many calls, the time is linear in the bytes appended.
 func (tx *Tx) Append(k Key, added []byte) (length int, err error) {
 	o := tx.lookup(k)
 	s, err := as[*object.String](o)
@@ -98,9 +96,9 @@ func (tx *Tx) Append(k Key, added []byte) (length int, err error) {
 	return length + len(added), nil
 }
 
-// SetRange writes bytes over a string from an offset on, which is not negative, and returns how
-// many it has then. Between its end and the offset come zeros. A missing key is an empty string; to
-// write nothing changes nothing, wherever.
+// SetRange overwrites a string from an offset on, which is not negative, and returns the string's
+// new length. A gap between its end and the offset is filled with zeros. A missing key is an empty
+// string. An empty value changes nothing.
 func (tx *Tx) SetRange(k Key, offset int64, value []byte) (length int, err error) {
 	o := tx.lookup(k)
 	s, err := as[*object.String](o)
@@ -116,12 +114,13 @@ func (tx *Tx) SetRange(k Key, offset int64, value []byte) (length int, err error
 	if tooLong(offset, value) {
 		return 0, ErrStringTooLong
 	}
-	if !tx.e.roomFor(offset - int64(length)) { // what comes before the value was not sent
+	// the zeros before the value were not sent by the client
+	if !tx.e.roomFor(offset - int64(length)) {
 		return 0, ErrOutOfMemory
 	}
 	tx.apply(o, &effect.Effect{Kind: effect.Splice, Key: k, Lo: int(offset), Value: value})
 	return max(length, int(offset)+len(value)), nil
 }
 
-// tooLong reports whether a string would outgrow MaxString by what is written from an offset on.
+// tooLong reports whether a string would exceed MaxString if a value were written at an offset.
 func tooLong(offset int64, value []byte) bool { return offset > object.MaxString-int64(len(value)) }

@@ -8,7 +8,7 @@ import (
 // AllDatabases is what Top takes in place of the number of a database.
 const AllDatabases = denials.AllDatabases
 
-// MostTop returns how many keys Top can return at most. Those it is sure to know are far fewer.
+// MostTop returns how many keys Top can return at most. Only a part of them is exact, see Top.
 func (e *Engine) MostTop() int { return len(e.shards) * denials.MaxCounters }
 
 // Top returns the n keys of a database, or of all, that were denied most since the start or
@@ -26,7 +26,7 @@ func (e *Engine) Top(db, n int) (top []denials.Count) {
 }
 
 // DeniedBy returns the rule that denied a key last, if the key is among those that Top can return;
-// nil if it is not, or if no limiter has decided. It locks the key itself.
+// otherwise, or if no limiter has decided, nil. It takes the key's lock itself.
 func (e *Engine) DeniedBy(db int, k Key) *rule.Rule {
 	sh := e.shardOf(k)
 	sh.mu.Lock()

@@ -8,28 +8,28 @@ import (
 	"rlserver/engine/object"
 )
 
-// Tx is one call's exclusive hold on the shards of its keys, at one moment. A connection makes one
-// and uses it for every call:
+// Tx is one call's exclusive access to the shards of its keys, at one moment. A connection creates
+// one and uses it for every call:
 //
 //	tx.Begin(now, db, keys, writing)   locks
-//	tx.Set(…)                          looks and changes, any number of times
+//	tx.Set(…)                          reads and changes, any number of times
 //	pos := tx.End()                    journals the effects, unlocks; the reply waits for pos
 //
-// Several calls may follow each other under one hold: Join adds the keys of a further one, before
-// the first, and Next goes on to it.
+// Several calls may run one after the other under one hold of the locks: Join adds the keys of
+// another call before the first one runs, and Next begins it.
 //
-// Its methods may only be given keys that Begin or Join was given. What they return may point into
-// the keyspace and holds until the next change or End, whichever is first. An operation that
+// Its methods take only keys that Begin or Join was given. Their results may point into the
+// keyspace and are valid until the next change or End, whichever is first. An operation that
 // returns an error has changed nothing.
 type Tx struct {
 	e       *Engine
 	db      int
 	now     int64
 	writing bool
-	locked  []*shard        // first those that were waited for, in the order of their index
-	effects []effect.Effect // what changed so far, when there is a journal
-	changed int64           // how much that is
-	// the latest change that the call has seen in steps that are over, or without locks
+	locked  []*shard        // first those of Begin, in the order of their index, then those of Join
+	effects []effect.Effect // the changes so far, if there is a journal
+	changed int64           // the number of changed members, fields and keys
+	// the latest change that the call has seen in earlier steps, or without locks
 	seen Position
 
 	// scratch
@@ -37,10 +37,10 @@ type Tx struct {
 	parts  []part         // of Decide and All
 	limits []Limit        // of All
 	rules  []limit.Window // of All
-	budget int            // of All, for steps over hits that are to come
+	budget int            // of All: how many hits in the future may still be skipped
 	check  check          // of Check
 
-	fetched int // what Prefetch has added up, to no end
+	fetched int // a sum that makes the reads of Prefetch count as used
 
 	dryRun  bool // in DryRun
 	noTouch bool // in NoTouch
@@ -52,8 +52,8 @@ type Tx struct {
 // NewTx returns a Tx, for use by one goroutine.
 func (e *Engine) NewTx() *Tx { return &Tx{e: e} }
 
-// NoTouch runs calls whose lookups, but for Touch, leave the access clocks as they are if on is
-// true: CLIENT NO-TOUCH. The mode ends with run, even if that panics.
+// NoTouch calls run. If on is true, lookups meanwhile, except Touch, leave the access clocks as
+// they are: CLIENT NO-TOUCH. The mode ends with run, even if that panics.
 func (tx *Tx) NoTouch(on bool, run func()) {
 	before := tx.noTouch
 	tx.noTouch = on
@@ -61,8 +61,8 @@ func (tx *Tx) NoTouch(on bool, run func()) {
 	run()
 }
 
-// DryRun runs calls of the limiters that decide and change nothing: they answer as they would
-// outside of it. Nothing counts their denials. The mode ends with run, even if that panics.
+// DryRun calls run. Limiters meanwhile decide as usual but change nothing, and their denials are
+// not counted. The mode ends with run, even if that panics.
 func (tx *Tx) DryRun(run func()) {
 	before := tx.dryRun
 	tx.dryRun = true
@@ -84,9 +84,9 @@ func (tx *Tx) Begin(now int64, db int, keys []Key, writing bool) {
 	tx.begin(now, db, writing)
 }
 
-// Join locks the shards of more keys, for a further call, if all of them are free: a holder of
-// locks must not wait for one that is not next in their order. It reports whether the call may
-// follow. Of the hold it is a part of, nothing has been looked at yet.
+// Join locks the shards of the keys of another call if all of them are free: waiting for a lock out
+// of order could deadlock. It reports whether the call may run under the same hold. No call of the
+// hold has read anything yet.
 func (tx *Tx) Join(keys []Key) bool {
 	for i := range keys {
 		sh := tx.e.shardOf(keys[i])
@@ -105,11 +105,11 @@ func (tx *Tx) Join(keys []Key) bool {
 	return true
 }
 
-// Next goes on to the next of several calls under one hold, on a database that exists.
+// Next begins the next of several calls under one hold, on a database that exists.
 func (tx *Tx) Next(db int, writing bool) { tx.db, tx.writing = db, writing }
 
-// Due reports whether no further call should follow under the same hold: watchers wait for its end,
-// see Watch.Then, or it has changed so much that others would be locked out for long, and MakeRoom
+// Due reports whether no further call should run under the same hold: watchers wait for its end,
+// see Watch.Then, or it has changed so much that other calls would wait for long, and MakeRoom
 // should run first.
 func (tx *Tx) Due() bool { return len(tx.notified) > 0 || tx.changed > manyChanges }
 
@@ -121,8 +121,8 @@ func (tx *Tx) BeginAll(now int64, db int, writing bool) {
 	tx.begin(now, db, writing)
 }
 
-// begin takes the locks and settles on a time not before the latest that any of the shards has
-// seen: callers read the clock before they hold the locks.
+// begin takes the locks and sets the time to now, or to the latest time that any of the shards has
+// seen if that is later: callers read the clock before they hold the locks.
 func (tx *Tx) begin(now int64, db int, writing bool) {
 	tx.db, tx.writing, tx.changed = db, writing, 0
 	tx.lock()
@@ -132,7 +132,7 @@ func (tx *Tx) begin(now int64, db int, writing bool) {
 	tx.settle(now)
 }
 
-// settle makes now the time of all that is locked.
+// settle makes now the time of all locked shards.
 func (tx *Tx) settle(now int64) {
 	tx.now = now
 	for _, sh := range tx.locked {
@@ -144,14 +144,14 @@ func (tx *Tx) settle(now int64) {
 const manyChanges = 256
 
 const (
-	keptEffects = 64 // how many effects a Tx keeps room for between calls
-	keptParts   = 8  // and how many keys of All
+	keptEffects = 64 // the largest capacity for effects that a Tx keeps between calls
+	keptParts   = 8  // and for parts
 )
 
-// End hands what changed to the journal and unlocks the shards. It returns the position that the
-// journal must reach before the call is answered: the latest change, by any call, to the shards
-// that the call held, since a read or a denial must not report what may be lost. It is 0 if there
-// was no change.
+// End passes the changes to the journal and unlocks the shards. It returns the position that the
+// journal must reach before the reply is sent: the latest change, by any call, to the shards that
+// the call held, because neither a read nor a denial may report a change that could be lost. It is
+// 0 if there was no change.
 func (tx *Tx) End() (pos Position) {
 	defer tx.unlock()
 	if len(tx.notified) > 0 {
@@ -167,8 +167,8 @@ func (tx *Tx) End() (pos Position) {
 	return pos
 }
 
-// commit hands what has changed so far to the journal, as End does. A call that changes much does
-// it in between.
+// commit passes the changes so far to the journal, as End does. A call that changes much does so in
+// between.
 func (tx *Tx) commit() {
 	if len(tx.effects) == 0 {
 		return
@@ -181,7 +181,7 @@ func (tx *Tx) commit() {
 	tx.effects = tx.effects[:0]
 }
 
-// latest is the position of the latest change that the call has seen.
+// latest returns the position of the latest change that the call has seen.
 func (tx *Tx) latest() Position {
 	pos := uint64(tx.seen)
 	for _, sh := range tx.locked {
@@ -191,12 +191,12 @@ func (tx *Tx) latest() Position {
 	return Position(pos)
 }
 
-// endStep is End for one of several steps that make up a call: the End of the call returns what all
-// of them have seen.
+// endStep is End for one of the steps of a call: the End of the call returns the latest position
+// that any of them has seen.
 func (tx *Tx) endStep() { tx.seen = tx.End() }
 
-// SeeAll makes End return a position that covers all changes which the call may have seen without
-// holding locks.
+// SeeAll makes End return a position that covers all changes that the call may have seen without
+// locks.
 func (tx *Tx) SeeAll() {
 	for i := range tx.e.shards {
 		tx.seen = max(tx.seen, Position(tx.e.shards[i].position.Load()))
@@ -207,8 +207,8 @@ func (tx *Tx) SeeAll() {
 // call's position in the journal.
 func (tx *Tx) Afterwards(do func(Position)) { tx.after = append(tx.after, do) }
 
-// unlock unlocks the shards and drops what the call has looked at: the Tx of an idle connection
-// keeps nothing alive.
+// unlock unlocks the shards and drops references to objects: the Tx of an idle connection keeps
+// nothing alive.
 func (tx *Tx) unlock() {
 	if cap(tx.effects) > keptEffects {
 		tx.effects = nil
@@ -218,7 +218,7 @@ func (tx *Tx) unlock() {
 	if cap(tx.parts) > keptParts {
 		tx.parts, tx.rules = nil, nil
 	}
-	if len(tx.notified) > 0 || len(tx.after) > 0 { // to clear them costs a write barrier
+	if len(tx.notified) > 0 || len(tx.after) > 0 { // clearing them costs a write barrier
 		tx.notified, tx.after = nil, nil
 	}
 	if len(tx.check.policies) > 0 {
@@ -236,8 +236,8 @@ func (tx *Tx) unlock() {
 // shards have already seen.
 func (tx *Tx) Now() int64 { return tx.now }
 
-// lookup returns what a key holds, and updates its access clock; nil if the key is missing or has
-// expired.
+// lookup returns the object under a key, and updates its access clock; nil if the key is missing or
+// has expired.
 func (tx *Tx) lookup(k Key) object.Object {
 	o := tx.peek(k)
 	if o != nil && !tx.noTouch {
@@ -246,7 +246,7 @@ func (tx *Tx) lookup(k Key) object.Object {
 	return o
 }
 
-// peek is lookup without using the key.
+// peek is lookup without an access.
 func (tx *Tx) peek(k Key) object.Object {
 	o := tx.find(tx.db, k)
 	if !tx.writing {
@@ -255,7 +255,7 @@ func (tx *Tx) peek(k Key) object.Object {
 	return o
 }
 
-// find returns what a key of any database holds; nil if the key is missing or has expired.
+// find returns the object under a key of any database; nil if the key is missing or has expired.
 func (tx *Tx) find(db int, k Key) object.Object {
 	o := tx.e.shardOf(k).find(db, k)
 	if o != nil && o.Head().Expired(tx.now) {
@@ -264,8 +264,8 @@ func (tx *Tx) find(db int, k Key) object.Object {
 	return o
 }
 
-// apply makes a change and records it. o is what lookup found under the effect's key; what the key
-// holds afterwards is returned.
+// apply makes a change and records its effect. o is the object that lookup found under the effect's
+// key; the object there afterwards is returned.
 func (tx *Tx) apply(o object.Object, f *effect.Effect) object.Object {
 	if tx.dryRun {
 		return o
@@ -277,8 +277,8 @@ func (tx *Tx) apply(o object.Object, f *effect.Effect) object.Object {
 	return tx.perform(o, f)
 }
 
-// deleteExpired deletes the expired object under a key that lookup found empty. It is a change of
-// its own, so that the effects are complete without a clock.
+// deleteExpired deletes the expired object under a key that lookup reported as missing. It is an
+// effect of its own, so that replay needs no clock.
 func (tx *Tx) deleteExpired(db int, k Key) {
 	sh := tx.e.shardOf(k)
 	if late := sh.find(db, k); late != nil {
@@ -287,7 +287,7 @@ func (tx *Tx) deleteExpired(db int, k Key) {
 	}
 }
 
-// perform is apply for an effect that names its database itself.
+// perform is apply for an effect whose database is set.
 func (tx *Tx) perform(o object.Object, f *effect.Effect) object.Object {
 	if !tx.writing {
 		panic("engine: a call that began as read-only tries to change something")
@@ -298,23 +298,23 @@ func (tx *Tx) perform(o object.Object, f *effect.Effect) object.Object {
 	o = tx.e.apply(o, f)
 	if tx.e.journal != nil {
 		tx.effects = append(tx.effects, *f)
-		tx.effects[len(tx.effects)-1].Set = nil // it goes on to change
+		tx.effects[len(tx.effects)-1].Set = nil // the set will change
 	}
 	return o
 }
 
-// delete removes what a key holds.
+// delete deletes a key.
 func (tx *Tx) delete(k Key, o object.Object) {
 	tx.apply(o, &effect.Effect{Kind: effect.Delete, Key: k})
 }
 
-// MostPrefetched is how many keys Prefetch fetches, the first of those it is given. More would
-// leave the cache before the calls use them.
+// MostPrefetched is how many keys Prefetch loads at most, the first ones. More would leave the
+// cache before the calls use them.
 const MostPrefetched = 16
 
-// Prefetch loads the objects of keys that Begin or Join was given into the cache, all at once: the
-// calls that follow would wait for each in turn. With a single key it does nothing. It changes
-// nothing. See dict.Dict.Prefetch.
+// Prefetch loads the objects of keys that Begin or Join was given into the CPU's caches, all at
+// once: otherwise the calls would wait for each in turn. With a single key it does nothing. See
+// dict.Dict.Prefetch.
 func (tx *Tx) Prefetch(keys []Key) {
 	if len(keys) < 2 {
 		return

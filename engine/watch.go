@@ -8,13 +8,12 @@ import (
 	"rlserver/engine/object"
 )
 
-// Watch notices changes to a few keys: those under which a client means to decide what it does
-// next. The zero value watches nothing. It belongs to one goroutine, but for Changed, and has to be
-// unwatched in the end.
+// Watch observes changes to a few keys, for WATCH and for waiters. The zero value watches nothing.
+// Except for Changed, it belongs to one goroutine. It must be unwatched in the end.
 type Watch struct {
 	// Then, if not nil, is called at the end of each call that changes the key, under its locks and
-	// in the key's database, whatever goroutine makes it. What Then changes is part of that call. A
-	// Watch with it watches one key.
+	// in the key's database, in the goroutine of that call. Changes by Then are part of the call. A
+	// Watch with a Then watches one key.
 	Then func(tx *Tx)
 
 	keys    []underWatch
@@ -26,7 +25,7 @@ type Watch struct {
 type underWatch struct {
 	db     int
 	key    Key
-	absent bool // there was nothing to be seen under it when the watching began
+	absent bool // it was missing or expired when the watching began
 }
 
 // watcher is a Watch of a key, in the shard of that key.
@@ -35,24 +34,24 @@ type watcher struct {
 	absent bool
 }
 
-// watchedKey is a key with its database, for the map in which a shard finds its watchers.
+// watchedKey is a key with its database: the key of a shard's map of watchers.
 type watchedKey struct {
 	db   int
 	name string
 }
 
-// Changed reports whether any of the keys has been changed since it is watched, or deleted when its
-// time came. A change that leaves things as they were counts.
+// Changed reports whether any of the keys was changed since Watch, or deleted when it expired. A
+// change that sets the same value counts.
 func (w *Watch) Changed() bool { return w.changed.Load() }
 
-// watchSize is what watching a key takes beside two copies of its name: its places in a Watch and
-// in the map of its shard.
+// watchSize is how many bytes watching a key takes beside two copies of its name: the entries in a
+// Watch and in the map of its shard.
 const watchSize = 256
 
-// Size is how many bytes watching takes, about.
+// Size returns how many bytes watching takes, about.
 func (w *Watch) Size() int { return w.size }
 
-// Keys are what is watched, to be given to Begin.
+// Keys appends the watched keys to dst, for Begin.
 func (w *Watch) Keys(dst []Key) []Key {
 	for _, k := range w.keys {
 		dst = append(dst, k.key)
@@ -60,8 +59,8 @@ func (w *Watch) Keys(dst []Key) []Key {
 	return dst
 }
 
-// Watch begins to watch a key in the call's database. To watch it twice is to watch it once. The
-// name is copied.
+// Watch begins to watch a key in the call's database. Watching it again does nothing. The name is
+// copied.
 func (tx *Tx) Watch(w *Watch, k Key) {
 	sh, at := tx.e.shardOf(k), watchedKey{tx.db, string(k.Name)}
 	if slices.ContainsFunc(sh.watches[at], func(other watcher) bool { return other.Watch == w }) {
@@ -77,8 +76,7 @@ func (tx *Tx) Watch(w *Watch, k Key) {
 	sh.watches[at] = append(sh.watches[at], watcher{w, absent})
 }
 
-// Intact reports, for keys that Begin was given, whether none has changed and none has expired
-// since it is watched.
+// Intact reports, for keys that Begin was given, whether none has changed or expired since Watch.
 func (tx *Tx) Intact(w *Watch) bool {
 	return !w.Changed() &&
 		!slices.ContainsFunc(w.keys, func(x underWatch) bool { return !x.absent && tx.find(x.db, x.key) == nil })
@@ -100,7 +98,8 @@ func (tx *Tx) Unwatch(w *Watch) {
 	w.changed.Store(false)
 }
 
-// notifyWatches notifies the watches of what an effect is about to change. o is what its key holds.
+// notifyWatches notifies the watches of the keys that an effect is about to change. o is the object
+// under its key.
 func (tx *Tx) notifyWatches(o object.Object, f *effect.Effect) {
 	switch {
 	case f.Kind == effect.Flush || f.Kind == effect.Swap:
@@ -123,8 +122,8 @@ func (tx *Tx) notifyWatches(o object.Object, f *effect.Effect) {
 	}
 }
 
-// notifyKey notifies the watches of a key. The deletion of an expired object does not concern a
-// watch that began when it had expired.
+// notifyKey notifies the watches of a key. stale: an expired object is deleted, which does not
+// notify a watch that began after it expired.
 func (tx *Tx) notifyKey(db int, k Key, stale bool) {
 	sh := tx.e.shardOf(k)
 	if len(sh.watches) == 0 {
@@ -145,26 +144,26 @@ func (tx *Tx) notify(w *Watch) {
 	}
 }
 
-// callThen calls the Then of each notified watch: in the order in which their keys were changed,
-// and again if that changes one. It runs in the goroutine and under the locks of the call that made
-// the change, which may be another client's.
+// callThen calls the Then of each notified watch, in the order in which their keys were changed,
+// and again if a Then changes one. It runs in the goroutine and under the locks of the call that
+// made the change, which may be another client's.
 func (tx *Tx) callThen() {
 	for i := 0; i < len(tx.notified); i++ {
 		w := tx.notified[i]
 		w.due = false
-		if len(w.keys) > 0 { // else it was unwatched since
-			tx.db, tx.writing = w.keys[0].db, true // whatever the call was, or the last of several
+		if len(w.keys) > 0 { // otherwise it was unwatched since
+			tx.db, tx.writing = w.keys[0].db, true // regardless of the call, or the last of several
 			w.Then(tx)
 		}
 	}
 }
 
-// notifyAll notifies the watches of keys of a database that is emptied or changes places with
-// another, if there is something under the key before or after. Expired objects count as missing,
-// except for watches that began before they expired.
+// notifyAll notifies the watches of keys of a database that is flushed or swapped, if the key
+// exists before or after. Expired objects count as missing, except for watches that began before
+// they expired.
 func (tx *Tx) notifyAll(sh *shard, f *effect.Effect) {
 	for at, watches := range sh.watches {
-		other := at.db // whose keys take the place of these
+		other := at.db // the database whose keys replace these
 		switch {
 		case f.Kind == effect.Swap && at.db == f.DB:
 			other = f.ToDB

@@ -8,7 +8,7 @@ import (
 	"rlserver/zset"
 )
 
-// ZSet finds a key's sorted set.
+// ZSet returns the sorted set that a key holds.
 func (tx *Tx) ZSet(k Key) (zset.View, error) {
 	_, z, err := tx.zset(k)
 	return z, err
@@ -34,7 +34,8 @@ const (
 	ZAddLT                    // if there is one, its score is greater than the new one
 )
 
-// hold reports whether a member, which has the old score if it exists, may get a score.
+// hold reports whether the conditions let a member, which has the old score if it exists, get a
+// score.
 func (c ZAddIf) hold(exists bool, old, score float64) bool {
 	if !exists {
 		return c&ZAddXX == 0
@@ -42,8 +43,8 @@ func (c ZAddIf) hold(exists bool, old, score float64) bool {
 	return !(c&ZAddNX != 0 || c&ZAddGT != 0 && score <= old || c&ZAddLT != 0 && score >= old)
 }
 
-// ZAdd gives those members their scores for which the conditions hold, and returns how many were
-// added and how many others got another score. No score is NaN. A missing key is an empty sorted
+// ZAdd sets the scores of those members for which the conditions hold, and returns how many were
+// added and how many existing scores changed. No score is NaN. A missing key is an empty sorted
 // set.
 func (tx *Tx) ZAdd(k Key, conditions ZAddIf, members []zset.Member) (added, changed int, err error) {
 	o, z, err := tx.zset(k)
@@ -66,16 +67,16 @@ func (tx *Tx) ZAdd(k Key, conditions ZAddIf, members []zset.Member) (added, chan
 	return added, changed, nil
 }
 
-// kept is a score as sorted sets keep it: with one zero, as Redis' small ones do.
+// kept returns a score as sorted sets store it: -0 becomes 0, as in Redis' small ones.
 func kept(score float64) float64 {
 	if score == 0 {
-		return 0 // and not -0, which is equal but reads otherwise
+		return 0 // not -0, which is equal but is printed differently
 	}
 	return score
 }
 
-// ZIncrBy adds to a member's score, which is 0 if there is no such member, and returns the new
-// score; ok is false if the conditions do not hold. A sum of opposite infinities is ErrScoreNaN.
+// ZIncrBy adds to a member's score, which is 0 for a missing member, and returns the new score; ok
+// is false if the conditions do not hold. A sum of opposite infinities is ErrScoreNaN.
 func (tx *Tx) ZIncrBy(k Key, conditions ZAddIf, member []byte, by float64) (score float64, ok bool, err error) {
 	o, z, err := tx.zset(k)
 	if err != nil {
@@ -98,7 +99,7 @@ func (tx *Tx) ZIncrBy(k Key, conditions ZAddIf, member []byte, by float64) (scor
 	return score, true, nil
 }
 
-// ZRem removes members and returns how many there were. A sorted set without members is no key.
+// ZRem removes members and returns how many existed. A sorted set without members is deleted.
 func (tx *Tx) ZRem(k Key, members [][]byte) (removed int, err error) {
 	o, z, err := tx.zset(k)
 	if err != nil {
@@ -114,9 +115,9 @@ func (tx *Tx) ZRem(k Key, members [][]byte) (removed int, err error) {
 	return removed, nil
 }
 
-// ZPop removes up to n members from one end of the first of the keys that holds any, and shows them
-// before they go; found is false if none of the keys holds any. Keys after that one are not looked
-// at. A sorted set without members is no key.
+// ZPop removes up to n members from one end of the first non-empty sorted set among the keys. It
+// passes them to see before it removes them; found is false if all keys are missing. Keys after
+// that one are not checked. A sorted set without members is deleted.
 func (tx *Tx) ZPop(
 	keys []Key,
 	n int64,
@@ -144,9 +145,8 @@ func (tx *Tx) ZPop(
 	return false, nil
 }
 
-// ZStore stores these members under a key, in place of what it held, and returns how many there
-// are. A sorted set without members is no key. The members may be those of the sorted set that the
-// key holds.
+// ZStore stores members under a key, replaces its value, and returns how many there are. Without
+// members the key is deleted. The members may be those of the sorted set that the key holds.
 func (tx *Tx) ZStore(dst Key, members zset.Members) (stored int) {
 	if members.Len() == 0 {
 		tx.Delete(dst)
@@ -158,7 +158,7 @@ func (tx *Tx) ZStore(dst Key, members zset.Members) (stored int) {
 	return members.Len()
 }
 
-// RoomToStore reports whether there is memory for members under a key.
+// RoomToStore returns ErrOutOfMemory if the budget has no room for the members under a key.
 func (tx *Tx) RoomToStore(dst Key, members zset.Members) error {
 	if !tx.roomToStore(tx.db, dst, members.Weight()) {
 		return ErrOutOfMemory
@@ -166,17 +166,17 @@ func (tx *Tx) RoomToStore(dst Key, members zset.Members) error {
 	return nil
 }
 
-// What takes long is worked out of sorted sets as they were at one moment, when the locks are let
-// go: reading needs no more than that, and to store the result the sources must still be as they
-// were, see Watch.
+// Operations that take long are computed from clones of the sorted sets, after the locks are
+// released. To store the result, the sources must not have changed since, see Watch.
 
-// Prepare does what takes long in ZStore, and needs no lock. The members are to be stored once.
+// Prepare does the part of ZStore that takes long, and needs no lock. Its result may be stored
+// once.
 func (tx *Tx) Prepare(m zset.Members) zset.Members {
 	return m.Prepare(&tx.e.hasher, tx.e.journal != nil)
 }
 
 // ZRemRange removes the members of a range and returns how many there were. A sorted set without
-// members is no key.
+// members is deleted.
 func (tx *Tx) ZRemRange(k Key, r *zset.Range) (removed int, err error) {
 	o, z, err := tx.zset(k)
 	if err != nil {
@@ -200,24 +200,24 @@ func (tx *Tx) ZSets(keys []Key) (sets []zset.View, err error) {
 	return sets, nil
 }
 
-// ZUnion gives the members that any of the sets has, in order. Their scores are multiplied by the
-// weight of the set that they are from, and those of one member are aggregated. Weights are one for
-// each set, or nil: all are 1.
+// ZUnion returns the members of any of the sets, in order. Scores are multiplied by the weight of
+// their set, and the scores of one member are aggregated. There is one weight for each set; nil:
+// all are 1.
 func (tx *Tx) ZUnion(sets []zset.View, weights []float64, how zset.Aggregate) zset.Members {
 	return zset.Whole(zset.Union(&tx.e.hasher, zset.Operands(sets, weights), how))
 }
 
-// ZInter gives the members that all the sets have, with scores as those of ZUnion.
+// ZInter returns the members that all sets have, with scores as in ZUnion.
 func (tx *Tx) ZInter(sets []zset.View, weights []float64, how zset.Aggregate) zset.Members {
 	return zset.Whole(zset.Intersect(&tx.e.hasher, zset.Operands(sets, weights), how))
 }
 
-// ZDiff gives the members, with their scores, that the first set has and none of the others.
+// ZDiff returns the members of the first set that no other set has, with their scores.
 func (tx *Tx) ZDiff(sets []zset.View) zset.Members {
 	return zset.Whole(zset.Diff(&tx.e.hasher, zset.Sets(sets)))
 }
 
-// ZInterCard is how many members all the sets have. It stops counting at the limit, if that is not
+// ZInterCard returns how many members all sets have. It stops counting at the limit, unless that is
 // 0.
 func (tx *Tx) ZInterCard(sets []zset.View, limit int64) int {
 	return zset.IntersectCount(&tx.e.hasher, zset.Sets(sets), int(min(limit, math.MaxInt)))

@@ -7,7 +7,7 @@ import (
 	"rlserver/zset"
 )
 
-// Kind is which change an effect is.
+// Kind is the kind of an effect.
 type Kind uint8
 
 // The kinds of effects. The numbers are file format: never renumber, and never reuse one. Each kind
@@ -29,8 +29,8 @@ const (
 	// RemoveSpan has Lo and Hi: the members of rank Lo up to but not including Hi are gone.
 	// An empty set is gone.
 	RemoveSpan Kind = 9
-	// AddHits has Lo, Hits and ExpireAt: the log's first Lo members are gone, the hits are
-	// recorded, the deadline is set.
+	// AddHits has Lo, Hits and ExpireAt: the log's first Lo members are removed, the hits are
+	// added, the deadline is set.
 	AddHits Kind = 10
 	// Tokens has Tokens and ExpireAt: the state of a token bucket, in the form without
 	// Fraction.
@@ -77,7 +77,7 @@ var names = [nextKind]string{
 	Bucket: "bucket", Window: "window", Counter: "counter", ZSet: "zset",
 }
 
-// String is the kind's name, for people.
+// String returns the kind's name.
 func (k Kind) String() string {
 	if int(k) < len(names) && names[k] != "" {
 		return names[k]
@@ -85,13 +85,12 @@ func (k Kind) String() string {
 	return fmt.Sprintf("kind %d", uint8(k))
 }
 
-// ChangesKey reports whether the effect is about what its Key holds, rather than about whole
-// databases or policies.
+// ChangesKey reports whether the effect changes its Key, rather than whole databases or policies.
 func (k Kind) ChangesKey() bool {
 	return k != Flush && k != Swap && k != Policy && k != PolicyDelete
 }
 
-// HasTo reports whether the effect is about what another key, To, holds as well.
+// HasTo reports whether the effect uses a second key, To.
 func (k Kind) HasTo() bool { return k == Rename || k == Copy }
 
 // Kinds returns all kinds, for tables that must cover each.
@@ -103,7 +102,7 @@ func Kinds() []Kind {
 	return all
 }
 
-// Effect is one change of state, as a result: absolute times, final values. Applying it asks no
+// Effect is one change of state, as a result: absolute times, final values. Applying it needs no
 // clock, no configuration and no algorithm, so the effects of a run, applied in order to an empty
 // engine, rebuild its state. It is one flat struct so that recording one allocates nothing.
 type Effect struct {
@@ -120,7 +119,7 @@ type Effect struct {
 	Count    limit.Count
 	Counts   limit.Counts
 
-	// what Value encodes, if it is decoded already; without a journal there is no Value then
+	// the decoded Value, if known; without a journal, Value may then be nil
 	Set *zset.Set
 }
 
@@ -137,7 +136,7 @@ func (f *Effect) Size() int64 {
 	return 1
 }
 
-// Target is the database of To.
+// Target returns the database of To.
 func (f *Effect) Target() int {
 	if f.Kind == Copy {
 		return f.ToDB
@@ -145,8 +144,8 @@ func (f *Effect) Target() int {
 	return f.DB
 }
 
-// PutTokens makes the effect that of a token bucket's state. Tokens is for what was stored
-// before there were Fractions.
+// PutTokens makes the effect set the state of a token bucket. The kind Tokens is for states that
+// were stored before Fraction existed.
 func (f *Effect) PutTokens(t limit.Tokens) {
 	f.Kind, f.Tokens, f.Count, f.Counts = Bucket, t, limit.Count{}, limit.Counts{}
 	if t.Earned > 0 {
@@ -154,8 +153,8 @@ func (f *Effect) PutTokens(t limit.Tokens) {
 	}
 }
 
-// PutCount makes the effect that of a fixed window's state. Count is for what was stored
-// before Lengths were.
+// PutCount makes the effect set the state of a fixed window. The kind Count is for states that were
+// stored before Length existed.
 func (f *Effect) PutCount(c limit.Count) {
 	f.Kind, f.Tokens, f.Count, f.Counts = Window, limit.Tokens{}, c, limit.Counts{}
 	if c.Length == 0 {
@@ -163,7 +162,7 @@ func (f *Effect) PutCount(c limit.Count) {
 	}
 }
 
-// PutCounts makes the effect that of a sliding window counter's state.
+// PutCounts makes the effect set the state of a sliding window counter.
 func (f *Effect) PutCounts(c limit.Counts) {
 	f.Kind, f.Tokens, f.Count, f.Counts = Counter, limit.Tokens{}, limit.Count{}, c
 }

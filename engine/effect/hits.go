@@ -6,8 +6,8 @@ import (
 	"rlserver/zset"
 )
 
-// MaxHits is how many hits one effect records at most. It is the largest cost of a call on a
-// sliding window, whose log keeps a member per hit.
+// MaxHits is how many hits one effect records at most: the largest cost of a call on a sliding
+// window, whose log has a member per hit.
 const MaxHits = 1_000_000
 
 // Hits are N members of a limiter's log, named `<At>-<Seq>`, `<At>-<Seq+1>`, …, each with the score
@@ -29,7 +29,7 @@ func (h Hits) Record(log *zset.Set) {
 	}
 }
 
-// pack adds the hits to a log that ends before them, and reports whether it does.
+// pack adds the hits to a log whose members are all before them. It returns false for other logs.
 func (h Hits) pack(log *zset.Set) bool {
 	return log.Extend(float64(h.At), func(yield func([]byte) bool) {
 		var buf [40]byte
@@ -49,11 +49,11 @@ func (h Hits) Member(dst []byte, i uint64) []byte {
 	return strconv.AppendUint(dst, h.Seq+i, 10)
 }
 
-// manyHits is from how many hits on they are packed.
+// manyHits is the number of hits from which Record packs them.
 const manyHits = 1024
 
-// inByteOrder visits the numbers from lo up to but not hi in the order of what they read as text,
-// until visit returns false.
+// inByteOrder visits the numbers in [lo, hi) in the order of their decimal texts, until visit
+// returns false.
 func inByteOrder(lo, hi uint64, visit func(uint64) bool) {
 	if lo == 0 && !visit(0) {
 		return
@@ -65,12 +65,12 @@ func inByteOrder(lo, hi uint64, visit func(uint64) bool) {
 	}
 }
 
-// visitPrefix visits those of the numbers that begin with the digits of one.
+// visitPrefix is inByteOrder for the numbers that begin with the digits of prefix.
 func visitPrefix(prefix, lo, hi uint64, visit func(uint64) bool) bool {
 	if prefix >= hi {
 		return true
 	}
-	// of those that begin with it and are below hi, by the number of their digits
+	// the range of such numbers with the same number of digits
 	least, most := prefix, prefix
 	for most < lo && least <= (hi-1)/10 {
 		least, most = least*10, most*10+9

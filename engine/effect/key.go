@@ -2,8 +2,8 @@ package effect
 
 import "bytes"
 
-// Key is a key's name with its hash, which is computed once per call and serves to choose the shard
-// and to find the key in it. The name belongs to the caller.
+// Key is a key's name with its hash, which is computed once per call, and is used to choose the
+// shard and to find the key in it. The name belongs to the caller.
 type Key struct {
 	Name []byte
 	Hash uint64

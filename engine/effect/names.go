@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// HitNames yields the names that an id gives to the hits of its call. Each has bytes of its own,
-// which an effect may keep.
+// HitNames yields the names of the hits of a call with an id. Each is a new slice, which an effect
+// may keep.
 func HitNames(id []byte) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		for n := int64(1); yield(AppendHitName(nil, id, n)); n++ {
@@ -16,8 +16,8 @@ func HitNames(id []byte) iter.Seq[[]byte] {
 }
 
 // AppendHitName appends the name of the n-th hit, from 1 on, of a call that has an id: id, id:2,
-// id:3, … The first is id:1 where the id itself could be the name of another hit. So no two calls'
-// hits ever have the same name, unless they have the same id.
+// id:3, … The first is id:1 if the id itself could be the name of another hit. So hits of two calls
+// never have the same name, unless the calls have the same id.
 func AppendHitName(dst, id []byte, n int64) []byte {
 	dst = append(dst, id...)
 	if n == 1 && !IsHitName(id) {
@@ -26,7 +26,7 @@ func AppendHitName(dst, id []byte, n int64) []byte {
 	return strconv.AppendInt(append(dst, ':'), n, 10)
 }
 
-// IsHitName reports whether an id looks like a name that hits are given: …:<n>, or <ms>-<seq>.
+// IsHitName reports whether an id has the form of a hit's name: …:<n>, or <ms>-<seq>.
 func IsHitName(id []byte) bool {
 	i := len(id)
 	for i > 0 && isDigit(id[i-1]) {
@@ -38,7 +38,7 @@ func IsHitName(id []byte) bool {
 	return id[i-1] == ':' || id[i-1] == '-' && AreDigits(id[:i-1])
 }
 
-// ParseHitName reports whether a name is that of a hit at a moment, and its number.
+// ParseHitName returns the number in the name of a hit at a time; ok is false for other names.
 func ParseHitName(name string, at int64) (seq uint64, ok bool) {
 	prefix, number, found := strings.Cut(name, "-")
 	if !found || prefix != strconv.FormatInt(at, 10) {
@@ -48,7 +48,7 @@ func ParseHitName(name string, at int64) (seq uint64, ok bool) {
 	return seq, err == nil && strconv.FormatUint(seq, 10) == number
 }
 
-// AreDigits reports whether there are digits, and nothing else.
+// AreDigits reports whether b consists of one or more digits.
 func AreDigits(b []byte) bool {
 	for _, c := range b {
 		if !isDigit(c) {

@@ -9,7 +9,7 @@ import (
 	"rlserver/grammar"
 )
 
-// Field is one argument of an algorithm, or an option, which has a word before it.
+// Field is one argument of an algorithm, or an option, which follows a keyword.
 type Field struct {
 	Name string
 	Word string // of an option, in upper case
@@ -20,7 +20,7 @@ type Field struct {
 	least, most int64                      // of a number
 }
 
-// Key is the name of the field in a file; for an option, its word in lower case.
+// Key returns the name of the field in a policy file; for an option, its keyword in lower case.
 func (f *Field) Key() string {
 	if f.Word != "" {
 		return strings.ToLower(f.Word)
@@ -73,7 +73,7 @@ func (f *Field) Read(word []byte, r *Rule) (err error) {
 	return err
 }
 
-// label is the field's name in errors.
+// label returns the field's name in errors.
 func (f *Field) label() string {
 	if f.Word != "" {
 		return f.Word
@@ -81,7 +81,7 @@ func (f *Field) label() string {
 	return f.Name
 }
 
-// text is the canonical form of a word that was read.
+// text returns the canonical form of a word that Read has accepted.
 func (f *Field) text(word []byte) string {
 	if f.form == aDuration || f.form == aWindow {
 		if ms, ok := limit.ParseDuration(word); ok {
@@ -93,7 +93,7 @@ func (f *Field) text(word []byte) string {
 	return string(word)
 }
 
-// Count parses a whole number in the form in which Redis writes it.
+// Count parses an integer in the canonical form, as Redis does.
 func Count(name string, word []byte, least, most int64) (int64, error) {
 	n, ok := grammar.ParseInt(word)
 	switch {
@@ -107,7 +107,7 @@ func Count(name string, word []byte, least, most int64) (int64, error) {
 	return n, nil
 }
 
-// Duration parses a duration and returns ms. The hint is the end of the error.
+// Duration parses a duration and returns it in ms. An error text ends with the hint.
 func Duration(word []byte, hint string) (ms int64, err error) {
 	ms, ok := limit.ParseDuration(word)
 	if !ok {

@@ -7,17 +7,17 @@ import (
 	"strings"
 )
 
-// Policy is a rule that has a name.
+// Policy is a named rule.
 type Policy struct {
 	Name string
-	// the definition in the one form in which it is kept: SLIDE 5 1m SHADOW. ParsePolicy reads it
+	// the definition in canonical form: SLIDE 5 1m SHADOW. ParsePolicy parses it
 	Text   string
 	Rule   Rule
 	Shadow bool
 }
 
 // ParsePolicy makes a policy of a name and the words of its definition: an algorithm, its fields,
-// and its options and SHADOW in any order. Words are in any case. Nothing of what is given is kept.
+// and its options and SHADOW in any order. Words are in any case. The arguments are not kept.
 // The error is an Error, or a *DefinitionError that wraps one.
 func ParsePolicy(name []byte, words [][]byte) (Policy, error) {
 	if err := checkPolicyName(name); err != nil {
@@ -31,15 +31,15 @@ func ParsePolicy(name []byte, words [][]byte) (Policy, error) {
 	return Policy{Name: string(name), Text: strings.Join(d.text, " "), Rule: d.rule, Shadow: d.shadow}, nil
 }
 
-// DefinitionError says which word of a definition is wrong.
+// DefinitionError is an error in a word of a definition.
 type DefinitionError struct {
-	Word int // its index; that after the last if something is missing
+	Word int // its index; the number of words if one is missing
 	Err  error
 }
 
 func (e *DefinitionError) Error() string { return e.Err.Error() }
 
-// Unwrap gives the error for the client.
+// Unwrap returns the error for the client.
 func (e *DefinitionError) Unwrap() error { return e.Err }
 
 const longestPolicyName = 64
@@ -67,8 +67,7 @@ func checkPolicyName(name []byte) error {
 	return nil
 }
 
-// definition is what becomes of the words of one. The first thing that is wrong is kept as the
-// error.
+// definition is a definition that is being parsed. It keeps the first error.
 type definition struct {
 	words  [][]byte
 	taken  int // how many words have been read
@@ -95,7 +94,8 @@ func (d *definition) read() {
 	d.options(a)
 }
 
-// options takes what is left, and writes it down in the order of the table.
+// options parses the remaining words, and appends the options to the text in the order of the
+// table.
 func (d *definition) options(a *Algorithm) {
 	values := make([][]byte, len(a.Options))
 	for d.err == nil && d.taken < len(d.words) {
@@ -112,7 +112,7 @@ func (d *definition) options(a *Algorithm) {
 		case i >= 0: // its value is missing
 		case bytes.EqualFold(word, []byte("SHADOW")) && !d.shadow:
 			d.shadow = true
-		default: // what is not known, or there twice
+		default: // unknown, or given twice
 			d.fail(
 				d.taken-1,
 				Error(fmt.Sprintf("ERR '%.128s' has no place there: a policy is %s", word, a.definition())),
@@ -129,10 +129,11 @@ func (d *definition) options(a *Algorithm) {
 	}
 }
 
-// definition is how the definition of a policy is written.
+// definition returns the syntax of a policy's definition.
 func (a *Algorithm) definition() string { return a.Name + " " + a.Syntax() + " [SHADOW]" }
 
-// has fails if not so many words are left.
+// has reports whether n words are left and there is no error; it sets the error if words are
+// missing.
 func (d *definition) has(n int, a *Algorithm) bool {
 	if len(d.words)-d.taken < n {
 		d.fail(len(d.words), Error("ERR something is missing: a policy is "+a.definition()))

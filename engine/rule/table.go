@@ -7,14 +7,13 @@ import (
 	"rlserver/grammar"
 )
 
-// Algorithm is how the rules of one algorithm are written: its name, its fields in that order, and
-// its options.
+// Algorithm is the syntax of one algorithm's rules: its name, its fields in order, and its options.
 type Algorithm struct {
 	Name    string // in upper case
 	Fields  []Field
 	Options []Field
 	HasID   bool // in calls, an id follows the fields
-	Empty   Rule // what a rule is before its fields are read
+	Empty   Rule // a rule before its fields are read
 }
 
 // algorithms is the table of algorithms, by Kind.
@@ -61,10 +60,10 @@ func init() {
 // Algorithms returns all algorithms.
 func Algorithms() []Algorithm { return algorithms[:] }
 
-// Algorithm is how rules of this kind are written.
+// Algorithm returns the syntax of rules of this kind.
 func (k Kind) Algorithm() *Algorithm { return &algorithms[k] }
 
-// Find returns the algorithm of a name, in any case; nil if there is no such algorithm.
+// Find returns the algorithm with a name, in any case; nil if there is none.
 func Find(name []byte) *Algorithm {
 	for i := range algorithms {
 		if grammar.EqualFold(name, algorithms[i].Name) {
@@ -74,7 +73,8 @@ func Find(name []byte) *Algorithm {
 	return nil
 }
 
-// OptionIndex finds an option by its word, in any case; -1 if the algorithm has none.
+// OptionIndex returns the index of an option by its keyword, in any case; -1 if there is no such
+// option.
 func (a *Algorithm) OptionIndex(word []byte) int {
 	for i := range a.Options {
 		if grammar.EqualFold(word, a.Options[i].Word) {
@@ -84,7 +84,7 @@ func (a *Algorithm) OptionIndex(word []byte) int {
 	return -1
 }
 
-// Syntax is how the arguments are written, as for redis-cli: limit window [TZ zone].
+// Syntax returns the syntax of the arguments, as redis-cli shows it: limit window [TZ zone].
 func (a *Algorithm) Syntax() string {
 	words := make([]string, 0, len(a.Fields)+len(a.Options)+1)
 	for _, f := range a.Fields {
@@ -96,12 +96,12 @@ func (a *Algorithm) Syntax() string {
 	return strings.Join(words, " ")
 }
 
-// Names lists the names of all algorithms for a sentence: SLIDE, TOKEN or FIXED.
+// Names returns the names of all algorithms for a sentence: SLIDE, TOKEN or FIXED.
 func Names() string {
 	return list(", ", " or ", func(a *Algorithm) string { return a.Name })
 }
 
-// Forms lists how the rules of all algorithms are written: in calls, where some have an id, or in
+// Forms returns the syntax of the rules of all algorithms: in calls, where some have an id, or in
 // definitions.
 func Forms(between, last string, inCalls bool) string {
 	return list(between, last, func(a *Algorithm) string {
