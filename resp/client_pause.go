@@ -33,6 +33,18 @@ func (s *Server) currentPause() *pause {
 	return s.paused.Load()
 }
 
+// changesPaused returns how long no call may change anything; 0: calls may.
+func (s *Server) changesPaused() time.Duration {
+	if s.paused.Load() == nil {
+		return 0
+	}
+	p := s.currentPause()
+	if p == nil {
+		return 0
+	}
+	return p.until - s.Time.Elapsed()
+}
+
 // waitWhilePaused waits until a call is no longer held back, and runs it. It returns false if there
 // is no pause: the caller then runs the call. No lock is held.
 func (s *session) waitWhilePaused(c *command.Command, words [][]byte) (waited bool) {
@@ -118,6 +130,7 @@ func clientPause(c *command.Call) error {
 func clientUnpause(c *command.Call) error {
 	s := sessionOf(c).server
 	s.paused.Store(nil)
+	c.Conn.DeferUntilUnlocked(s.RetryWaiting)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, ss := range s.sessions {

@@ -74,7 +74,7 @@ func (s *Server) partitionOf(group int, shared *Partition) *partition {
 		p := &partition{env: &env, queues: new(waitqueue.Queues), group: group, shared: shared}
 		env.Engine, env.Time, env.Waiting = shared.Engine, shared.Clock, p.queues
 		env.RetryWaiting = p.queues.RetryAll
-		p.queues.Init(shared.Engine, shared.Clock, s.unavailable)
+		p.queues.Init(shared.Engine, shared.Clock, s.unavailable, s.changesPaused)
 		shared.of = p
 		go func() {
 			<-shared.Ended

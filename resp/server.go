@@ -125,7 +125,7 @@ func NewServer(o Options) *Server {
 	s.ChangeSettings, s.Keyspaces = s.changeSettings, s.keyspaces
 	s.initUsers()
 	o.Clock.OnStep(s.queues.RetryAll)
-	s.queues.Init(o.Engine, o.Clock, s.unavailable)
+	s.queues.Init(o.Engine, o.Clock, s.unavailable, s.changesPaused)
 	if o.Cluster != nil {
 		s.Env.Cluster = o.Cluster
 		s.cluster, s.lobby = o.Cluster, &partition{env: &s.Env, queues: &s.queues, group: -1}

@@ -18,6 +18,7 @@ type Queues struct {
 	engine      *engine.Engine
 	clock       *clock.Clock
 	unavailable func(has, lacks command.Flags) error // why a call is refused without running it
+	paused      func() time.Duration                 // how long no call may change anything; 0: not at all
 
 	arrivals atomic.Int64 // waiters so far
 	Waiting  atomic.Int64 // calls that wait
@@ -28,9 +29,13 @@ type Queues struct {
 }
 
 // Init sets what the queues work with. unavailable returns the error with which the server refuses
-// a command that has, or lacks, the given flags; nil: it runs the command.
-func (qs *Queues) Init(e *engine.Engine, c *clock.Clock, unavailable func(has, lacks command.Flags) error) {
-	qs.engine, qs.clock, qs.unavailable, qs.queues = e, c, unavailable, make(map[queueKey]*queue)
+// a command that has, or lacks, the given flags; nil: it runs the command. paused returns for how
+// long no call may change anything, by CLIENT PAUSE; 0: they may. When a pause ends early, RetryAll
+// is called.
+func (qs *Queues) Init(e *engine.Engine, c *clock.Clock, unavailable func(has, lacks command.Flags) error,
+	paused func() time.Duration) {
+	qs.engine, qs.clock, qs.unavailable, qs.paused = e, c, unavailable, paused
+	qs.queues = make(map[queueKey]*queue)
 }
 
 // Len returns how many keys have a queue.
@@ -166,8 +171,12 @@ func (q *queue) timerFired() {
 // process runs the calls whose turn it is: the pops, the first limiters as long as they are
 // admitted, and the calls whose timeout has ended. A call on several keys needs the locks of all
 // its keys: unless it is locked, for which they are held, process returns it, and timerFired calls
-// again with the locks.
+// again with the locks. While changes are paused it sets the timer to the end of the pause.
 func (q *queue) process(tx *engine.Tx, locked *Waiter) (needs *Waiter) {
+	if pause := q.owner.paused(); pause > 0 {
+		q.setTimerTo(wakeTime{command.Never, q.owner.clock.Elapsed() + pause})
+		return nil
+	}
 	q.processPops(tx)
 	for {
 		w, timedOut := q.next(tx.Now(), q.owner.clock.Elapsed())
@@ -262,8 +271,9 @@ func (q *queue) wakeTime() wakeTime {
 }
 
 // setTimer sets the timer to the next wake time, or stops it if there is none.
-func (q *queue) setTimer() {
-	at := q.wakeTime()
+func (q *queue) setTimer() { q.setTimerTo(q.wakeTime()) }
+
+func (q *queue) setTimerTo(at wakeTime) {
 	if at == q.timerSet {
 		return
 	}
@@ -287,8 +297,8 @@ func (q *queue) until(at wakeTime) time.Duration {
 	return max(0, min(clock.Until(at.retryAt), at.deadline-clock.Elapsed(), maxTimer))
 }
 
-// RetryAll retries the first limiter of each queue, after a change that is not one of its keys: of
-// a policy, or of the server's time, which has jumped. The caller holds no locks.
+// RetryAll processes each queue, after a change that is not one of its key: of a policy, of the
+// server's time, which has jumped, or at the end of a pause. The caller holds no locks.
 func (qs *Queues) RetryAll() {
 	qs.mu.Lock()
 	queues := make([]*queue, 0, len(qs.queues))

@@ -2,6 +2,7 @@ package waitqueue
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -21,11 +22,13 @@ type fixture struct {
 	qs    Queues
 	last  *Waiter // the last call that had to wait
 	woken int     // number of calls of wake
+	pause time.Duration
 }
 
 func newFixture(t *testing.T) *fixture {
 	f := &fixture{Runner: commandtest.New(t), t: t}
-	f.qs.Init(f.Env.Engine, f.Env.Time, func(has, lacks command.Flags) error { return nil })
+	f.qs.Init(f.Env.Engine, f.Env.Time, func(has, lacks command.Flags) error { return nil },
+		func() time.Duration { return f.pause })
 	f.Env.Waiting = &f.qs
 	f.OnWait = func(p command.Prepared) {
 		f.last = f.qs.Enqueue(&f.Call, p, func() { f.woken++ })
@@ -79,6 +82,23 @@ func TestLimiterIsTriedAgainWhenItsKeyChanges(t *testing.T) {
 	assert.True(t, second.Waits(), "the first waiter has taken the only hit")
 	f.Do("DEL k")
 	f.requireReply("*5\r\n:1\r\n:1\r\n:0\r\n:0\r\n:3600000\r\n", second)
+	f.requireEmpty()
+}
+
+func TestWaitersAreNotRetriedDuringAPause(t *testing.T) {
+	f := newFixture(t)
+	f.Do("RL.SLIDE k 1 1h")
+	slide, pop := f.enqueue("RL.SLIDE k 1 1h WAIT 3h"), f.enqueue("BZPOPMIN z 0")
+	f.pause = time.Hour
+	f.Do("DEL k")
+	f.Do("ZADD z 1 a")
+	f.qs.RetryAll()
+	assert.True(t, slide.Waits())
+	assert.True(t, pop.Waits())
+	f.pause = 0
+	f.qs.RetryAll()
+	f.requireReply("*5\r\n:1\r\n:1\r\n:0\r\n:0\r\n:3600000\r\n", slide)
+	f.requireReply("*3\r\n$1\r\nz\r\n$1\r\na\r\n$1\r\n1\r\n", pop)
 	f.requireEmpty()
 }
 
