@@ -23,7 +23,8 @@ type Member struct {
 	ID      string // 40 hex digits, as clients of Redis Cluster know nodes
 	Address string // host:port between nodes
 	Host    string // for clients; "": the host of Address
-	Port    int    // for clients
+	Port    int    // for clients without TLS; 0: none
+	TLSPort int    // for clients with TLS; 0: none
 	Version string // of its rlserver
 }
 

@@ -43,7 +43,8 @@ type Options struct {
 	Timeout  time.Duration
 	Sync     bool   // whether logs are synced before an entry counts as stored
 	Host     string // for clients; "": that of the node's address
-	Port     int    // for clients
+	Port     int    // for clients without TLS; 0: none
+	TLSPort  int    // for clients with TLS; 0: none
 	Version  string
 	Engine   engine.Options // of each group; the journal is set here
 	Clock    clock.Source
@@ -106,7 +107,7 @@ func Open(o Options) (*Node, error) {
 		options: o, log: o.Log, nonce: rand.Uint64(),
 		self: Member{
 			Name: o.Name, ID: hex.EncodeToString(id[:]), Address: o.Listener.Addr().String(),
-			Host: o.Host, Port: o.Port, Version: o.Version,
+			Host: o.Host, Port: o.Port, TLSPort: o.TLSPort, Version: o.Version,
 		},
 		addresses: make(map[string]string), heardAt: make(map[string]time.Time),
 		heardSince: make(map[string]time.Time), ready: make(chan struct{}),

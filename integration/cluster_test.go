@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -24,13 +25,20 @@ type nodes struct {
 	ports []string // for clients
 	bus   []string // between nodes
 	flags []string
+	each  func(i int) []string // flags of one node; nil: none
 	run   []*process
 }
 
 // startCluster starts a cluster of so many processes, and waits until each group has a leader.
 func startCluster(t *testing.T, size int, flags ...string) *nodes {
 	t.Helper()
-	c := &nodes{t: t, dir: t.TempDir(), flags: flags, run: make([]*process, size)}
+	return startClusterOf(t, size, nil, flags...)
+}
+
+// startClusterOf is startCluster with flags of their own for each node.
+func startClusterOf(t *testing.T, size int, each func(i int) []string, flags ...string) *nodes {
+	t.Helper()
+	c := &nodes{t: t, dir: t.TempDir(), flags: flags, each: each, run: make([]*process, size)}
 	for range size {
 		c.ports, c.bus = append(c.ports, freePort(t)), append(c.bus, freePort(t))
 	}
@@ -47,11 +55,15 @@ func (c *nodes) start(i int) {
 	for _, port := range c.bus {
 		join = append(join, net.JoinHostPort("127.0.0.1", port))
 	}
+	flags := slices.Clone(c.flags)
+	if c.each != nil {
+		flags = append(flags, c.each(i)...)
+	}
 	c.run[i] = start(c.t, rlserver(c.t, append([]string{
 		"--cluster", "--bind", "127.0.0.1", "--port", c.ports[i], "--cluster-port", c.bus[i],
 		"--node-id", fmt.Sprint("n", i), "--dir", fmt.Sprint(c.dir, "/", i), "--join", strings.Join(join, ","),
 		"--bootstrap-expect", fmt.Sprint(len(c.run)), "--cluster-groups", "4", "--cluster-timeout", "400",
-	}, c.flags...)...))
+	}, flags...)...))
 	require.True(c.t, c.run[i].becomesReady(), "%s", c.run[i].output())
 }
 

@@ -117,6 +117,9 @@ func (s *Server) mayConnect(from net.Addr) bool {
 // Local implements the connection of command.Call.
 func (s *session) Local() bool { return isLocal(s.guard.RemoteAddr()) }
 
+// TLS implements command.Call.Conn.
+func (s *session) TLS() bool { return s.guard.TLS() }
+
 // isLocal reports whether an address can only be reached from this machine: loopback or a Unix
 // socket.
 func isLocal(a net.Addr) bool {

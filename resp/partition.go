@@ -52,7 +52,17 @@ type Cluster interface {
 }
 
 // MovedError reports which node leads a group, by its host:port for clients.
-type MovedError struct{ Address string }
+type MovedError struct {
+	Address    string // for clients without TLS
+	TLSAddress string // for clients with TLS
+}
+
+func (e *MovedError) addressFor(tls bool) string {
+	if tls {
+		return e.TLSAddress
+	}
+	return e.Address
+}
 
 func (e *MovedError) Error() string { return "moved to " + e.Address }
 
@@ -206,7 +216,7 @@ func (s *session) enterSlot(at int) error {
 		release()
 	}
 	if moved := (*MovedError)(nil); errors.As(err, &moved) {
-		return engine.Error("MOVED " + strconv.Itoa(at) + " " + moved.Address)
+		return engine.Error("MOVED " + strconv.Itoa(at) + " " + moved.addressFor(s.TLS()))
 	}
 	if err != nil {
 		return errUnbound

@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"os"
 	"path/filepath"
@@ -18,6 +19,7 @@ import (
 	"rlserver/engine"
 	"rlserver/resp"
 	"rlserver/resp/command"
+	"rlserver/resp/config"
 	"rlserver/storage"
 )
 
@@ -27,10 +29,11 @@ func (c *setup) clustered() bool { return c.Start.Cluster.Enabled == "yes" }
 // validateCluster checks the settings of a node against each other.
 func (c *setup) validateCluster() error {
 	switch start := &c.Start; {
-	case start.Port == 0:
-		return errors.New("--cluster needs --port: other nodes tell clients to go there")
-	case start.Port > 55535 && start.Cluster.Port == 0:
-		return fmt.Errorf("--port %d plus 10000 is no port: give --cluster-port", start.Port)
+	case start.Port == 0 && start.TLSPort == 0:
+		return errors.New("--cluster needs --port or --tls-port: other nodes tell clients to go there")
+	case nodePort(start) > math.MaxUint16:
+		return fmt.Errorf("the port for the other nodes would be %d, which is no port: give --cluster-port",
+			nodePort(start))
 	case len(start.Cluster.Join) == 0 && start.Cluster.Expect > 1:
 		return errors.New("--cluster needs --join with the nodes of the cluster, such as --join rl-0,rl-1,rl-2")
 	case !start.AppendOnly:
@@ -39,9 +42,6 @@ func (c *setup) validateCluster() error {
 		return fmt.Errorf("--cluster has database 0 alone, and --databases is %d", start.Databases)
 	case len(start.Bind) == 0:
 		return errors.New("--cluster needs --bind: other nodes and clients connect to its first address")
-	case start.TLSPort != 0:
-		return errors.New("--cluster does not have --tls-port yet: the cluster's redirections go to --port. TLS " +
-			"between the nodes needs --tls-cert-file, --tls-key-file and --tls-ca-cert-file alone")
 	case start.HTTP.Port != 0:
 		return errors.New("--cluster does not have --http-port yet: the page and the metrics do not know the keys of " +
 			"its groups. INFO cluster and CLUSTER NODES show the state")
@@ -56,6 +56,11 @@ func (c *setup) validateCluster() error {
 	start.Databases = 1
 	c.Limits.MaxBulk.Store(min(c.Limits.MaxBulk.Load(), mostClusterBulk))
 	return nil
+}
+
+// nodePort returns the port at which the other nodes reach this one.
+func nodePort(start *config.Defaults) int {
+	return cmp.Or(start.Cluster.Port, cmp.Or(start.Port, start.TLSPort)+10000)
 }
 
 // mostClusterBulk is how many bytes an argument may have at most: an entry of the nodes' log has at
@@ -104,7 +109,7 @@ func (p *parts) openCluster() error {
 			return fmt.Errorf("give --node-id, as the host has no name: %w", err)
 		}
 	}
-	port := cmp.Or(own.Port, start.Port+10000)
+	port := nodePort(start)
 	listeners, err := listenTCP(start.Bind[:1], port, "--bind")
 	if err != nil {
 		return err
@@ -130,13 +135,22 @@ func (p *parts) openCluster() error {
 		Name: name, Dir: start.Dir, Listener: listeners[0], TLS: secure, Join: join, Expect: own.Expect,
 		Groups:  own.Groups,
 		Timeout: time.Duration(own.Timeout) * time.Millisecond, Sync: p.settings.Store().Sync == storage.SyncAlways,
-		Host: own.AnnounceHost, Port: cmp.Or(own.AnnouncePort, start.Port), Version: version, Engine: p.cluster.engine,
+		Host: own.AnnounceHost, Port: announced(own.AnnouncePort, start.Port),
+		TLSPort: announced(own.AnnounceTLSPort, start.TLSPort), Version: version, Engine: p.cluster.engine,
 		Clock: p.source, Log: p.log, Begun: p.cluster.begun,
 	})
 	if err != nil {
 		closeAll(listeners)
 	}
 	return err
+}
+
+// announced returns the port at which clients reach a port of this node; 0: it has none.
+func announced(announce, port int) int {
+	if port == 0 {
+		return 0
+	}
+	return cmp.Or(announce, port)
 }
 
 // begun starts the background work of a partition, which ends with it.
@@ -183,7 +197,7 @@ func (c *clusterParts) answer(p *group.Partition, err error) (*resp.Partition, e
 	}
 	if moved, ok := errors.AsType[*group.MovedError](err); ok {
 		if m := c.node.Map().Member(moved.Node); m != nil {
-			return nil, &resp.MovedError{Address: addressOf(m)}
+			return nil, movedTo(m)
 		}
 	}
 	return nil, resp.ErrNoLeader
@@ -192,7 +206,7 @@ func (c *clusterParts) answer(p *group.Partition, err error) (*resp.Partition, e
 // elsewhere returns who leads a group of which this node has no replica.
 func (c *clusterParts) elsewhere(number int) error {
 	if m := c.node.Leader(number); m != nil {
-		return &resp.MovedError{Address: addressOf(m)}
+		return movedTo(m)
 	}
 	return resp.ErrNoLeader
 }
@@ -225,7 +239,14 @@ func hostOf(m *cluster.Member) string {
 	return host
 }
 
-func addressOf(m *cluster.Member) string { return net.JoinHostPort(hostOf(m), strconv.Itoa(m.Port)) }
+func addressOf(m *cluster.Member, tls bool) string {
+	ports := command.ClusterNode{Port: m.Port, TLSPort: m.TLSPort}
+	return net.JoinHostPort(hostOf(m), strconv.Itoa(ports.PortFor(tls)))
+}
+
+func movedTo(m *cluster.Member) *resp.MovedError {
+	return &resp.MovedError{Address: addressOf(m, false), TLSAddress: addressOf(m, true)}
+}
 
 // View implements resp.Cluster.
 func (c *clusterParts) View() (v command.ClusterView) {
@@ -242,7 +263,8 @@ func (c *clusterParts) View() (v command.ClusterView) {
 		up := member.Name == c.node.Name() || heard && ago < c.hold
 		ids[member.Name] = member.ID
 		v.Nodes = append(v.Nodes, command.ClusterNode{
-			ID: member.ID, Name: member.Name, Host: hostOf(member), Port: member.Port, BusPort: bus, Up: up,
+			ID: member.ID, Name: member.Name, Host: hostOf(member), Port: member.Port, TLSPort: member.TLSPort,
+			BusPort: bus, Up: up,
 		})
 		if member.Name == c.node.Name() {
 			v.Me = member.ID
@@ -269,7 +291,7 @@ func (c *clusterParts) View() (v command.ClusterView) {
 
 // Overview implements resp.Cluster.
 func (c *clusterParts) Overview() *overview.Cluster {
-	o := c.node.Overview(c.hold, addressOf)
+	o := c.node.Overview(c.hold, func(m *cluster.Member) string { return addressOf(m, false) })
 	for i := range o.Groups {
 		o.Groups[i].GroupCounts = c.p.server.Stats.Group(i).Snapshot()
 	}

@@ -73,6 +73,8 @@ type conn interface {
 	LogIfSlow(p Prepared, took time.Duration)
 	// Local reports whether the client is on this machine.
 	Local() bool
+	// TLS reports whether the client uses TLS.
+	TLS() bool
 }
 
 // EvictFor evicts keys before a call that needs many more bytes of memory than it was sent. Whether

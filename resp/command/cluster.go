@@ -42,9 +42,19 @@ type ClusterNode struct {
 	ID      string // 40 hex digits
 	Name    string
 	Host    string
-	Port    int // for clients
+	Port    int // for clients without TLS; 0: there is none
+	TLSPort int // for clients with TLS; 0: there is none
 	BusPort int
 	Up      bool // it was heard a short time ago
+}
+
+// PortFor returns the port for a client with TLS or without. Where there is only the other one, it
+// is that.
+func (n *ClusterNode) PortFor(tls bool) int {
+	if tls && n.TLSPort != 0 || n.Port == 0 {
+		return n.TLSPort
+	}
+	return n.Port
 }
 
 // Node returns a node by its id, nil if the cluster does not have it.

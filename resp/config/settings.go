@@ -89,6 +89,8 @@ type ClusterDefaults struct {
 	Hold         int // ms; 0: twice Timeout
 	AnnounceHost string
 	AnnouncePort int
+	// AnnounceTLSPort is the port at which clients with TLS reach this node; 0: that of --tls-port
+	AnnounceTLSPort int
 }
 
 // Settings are a server's configuration: what it started with, and what can change while it runs.

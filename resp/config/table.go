@@ -241,7 +241,7 @@ var Parameters = []Parameter{
 		Help:  "Name of this node, by default that of the host. It is unique in the cluster and never changes.",
 		Value: fixedText(func(s *Settings) *string { return &s.Start.Cluster.Node })},
 	{Name: "cluster-port", Group: groupCluster, Form: "PORT", Default: "0",
-		Help:  "TCP port for the other nodes. 0: --port plus 10000, which is the default.",
+		Help:  "TCP port for the other nodes. 0: --port plus 10000, or --tls-port plus 10000 with --port 0.",
 		Value: fixedInteger(0, math.MaxUint16, func(s *Settings) *int { return &s.Start.Cluster.Port })},
 	{Name: "join", Group: groupCluster, Form: "HOST[:PORT],...", Words: ManyWords,
 		Help: `Nodes of the cluster, with their --cluster-port if it is another than here. This node may be among
@@ -269,6 +269,9 @@ var Parameters = []Parameter{
 	{Name: "cluster-announce-port", Group: groupCluster, Form: "PORT", Default: "0",
 		Help:  "Port at which clients reach this node. 0: --port, which is the default.",
 		Value: fixedInteger(0, math.MaxUint16, func(s *Settings) *int { return &s.Start.Cluster.AnnouncePort })},
+	{Name: "cluster-announce-tls-port", Group: groupCluster, Form: "PORT", Default: "0",
+		Help:  "Port at which clients with TLS reach this node. 0: --tls-port, which is the default.",
+		Value: fixedInteger(0, math.MaxUint16, func(s *Settings) *int { return &s.Start.Cluster.AnnounceTLSPort })},
 
 	{Name: "hash-max-listpack-entries", Alias: "hash-max-ziplist-entries", Group: groupCompatibility, Form: "N",
 		Default: "512", Help: "Up to how many fields OBJECT ENCODING says that a hash is a listpack, 512 by default.",

@@ -121,4 +121,5 @@ func (conn) See(engine.Position)                       {}
 func (conn) FlushStats()                               {}
 func (conn) LogIfSlow(command.Prepared, time.Duration) {}
 func (conn) Local() bool                               { return true }
+func (conn) TLS() bool                                 { return false }
 func (c conn) DeferUntilUnlocked(do func())            { c.r.deferred = append(c.r.deferred, do) }

@@ -185,7 +185,8 @@ func clusterNodes(c *command.Call) error {
 		} else if !n.Up {
 			flags, link = "master,fail?", "disconnected"
 		}
-		fmt.Fprintf(&b, "%s %s:%d@%d %s - 0 0 %d %s", n.ID, n.Host, n.Port, n.BusPort, flags, v.Term, link)
+		port := n.PortFor(c.Conn.TLS())
+		fmt.Fprintf(&b, "%s %s:%d@%d %s - 0 0 %d %s", n.ID, n.Host, port, n.BusPort, flags, v.Term, link)
 		for _, r := range v.Slots(n.ID) {
 			if r.First == r.Last {
 				fmt.Fprintf(&b, " %d", r.First)
@@ -221,7 +222,7 @@ func clusterSlots(c *command.Call) error {
 			n := v.Node(id)
 			c.Reply.Array(4)
 			c.Reply.BulkString(n.Host)
-			c.Reply.Integer(int64(n.Port))
+			c.Reply.Integer(int64(n.PortFor(c.Conn.TLS())))
 			c.Reply.BulkString(n.ID)
 			c.Reply.Array(0)
 		}
@@ -262,11 +263,23 @@ func writeShardNode(r *wire.Reply, n *command.ClusterNode, leads bool) {
 	if !n.Up {
 		health = "fail"
 	}
-	r.Mapping(7)
+	ports := 0
+	for _, port := range []int{n.Port, n.TLSPort} {
+		if port != 0 {
+			ports++
+		}
+	}
+	r.Mapping(6 + ports)
 	r.BulkString("id")
 	r.BulkString(n.ID)
-	r.BulkString("port")
-	r.Integer(int64(n.Port))
+	if n.Port != 0 {
+		r.BulkString("port")
+		r.Integer(int64(n.Port))
+	}
+	if n.TLSPort != 0 {
+		r.BulkString("tls-port")
+		r.Integer(int64(n.TLSPort))
+	}
 	r.BulkString("ip")
 	r.BulkString(n.Host)
 	r.BulkString("endpoint")
