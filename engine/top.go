@@ -5,7 +5,7 @@ import (
 	"rlserver/engine/rule"
 )
 
-// AllDatabases is what Top takes in place of the number of a database.
+// AllDatabases is the argument of Top for all databases.
 const AllDatabases = denials.AllDatabases
 
 // MostTop returns how many keys Top can return at most. Only a part of them is exact, see Top.

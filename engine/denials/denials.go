@@ -12,18 +12,17 @@ import (
 // Space-Saving algorithm of Metwally, Agrawal and El Abbadi (Efficient Computation of Frequent and
 // Top-k Elements in Data Streams, ICDT 2005).
 //
-// There are MaxCounters counters. A key that has none takes over the smallest, and what that had
-// counted is noted as its error, since as many of its denials may have gone by. So of N denials
+// There are MaxCounters counters. A key without a counter takes over the one with the smallest
+// count, which becomes the key's error: at most so many of its denials were missed. So of N denials
 //
 //   - a key that was denied more than N/MaxCounters times has a counter;
-//   - count is too high by error at most, and error is N/MaxCounters at most: count-error is never
+//   - count is too high by at most error, and error is at most N/MaxCounters: count-error is never
 //     too high.
 //
-// The counters are in order, the highest first: the key that is denied over and over is found at
-// the first look. A counter that goes up changes places with the first of those that it was equal
-// to.
+// The counters are sorted, the highest first, so a key that is denied repeatedly is found at once.
+// A counter that is incremented is swapped with the first of those with the same count.
 type Counters struct {
-	// by counter, side by side, so that it takes a few cache lines to look through them
+	// by counter, in an array of their own, so that searching them reads few cache lines
 	keys     []hashed
 	counters []counter
 }
@@ -46,7 +45,7 @@ const (
 	MaxName     = 256 // bytes of a name that are kept
 )
 
-// Add counts a denial by a rule; nil: it was decided without one. It keeps neither name nor rule.
+// Add counts a denial by a rule; nil: no rule has decided. It copies name and rule.
 func (d *Counters) Add(db int, hash uint64, name []byte, by *rule.Rule) {
 	i := slices.Index(d.keys, hashed{hash, db})
 	if i < 0 {
@@ -64,7 +63,7 @@ func (d *Counters) Add(db int, hash uint64, name []byte, by *rule.Rule) {
 	}
 }
 
-// take gives a key a counter, the last.
+// take assigns the last counter to a key, a new one if there are fewer than MaxCounters.
 func (d *Counters) take(db int, hash uint64, name []byte) (at int) {
 	if len(d.counters) < MaxCounters {
 		d.keys, d.counters = append(d.keys, hashed{}), append(d.counters, counter{rule: new(rule.Rule)})
@@ -81,11 +80,11 @@ type Count struct {
 	DB    int
 	Name  []byte
 	Count int64
-	// Rule is the one that denied last; nil if no limiter has decided, as for INCREX.
+	// Rule is the rule that denied last; nil if no limiter has decided, as for INCREX.
 	Rule *rule.Rule
 }
 
-// AllDatabases is what Append takes in place of the number of a database.
+// AllDatabases is the argument of Append for all databases.
 const AllDatabases = -1
 
 // Append appends copies of the counts of a database, or of all, to a list.

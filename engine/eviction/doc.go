@@ -1,14 +1,15 @@
-// Package eviction says what a key is worth when memory runs short.
+// Package eviction decides which key to evict when memory is short.
 //
-// A Policy gives each key a worth; the least goes. It goes by the key's deadline, by its access
-// clock (24 bits: the second of the last access, or a Frequency if the policy counts accesses), and
-// by the Pressure on a limiter: how near its last call was to being denied. A limiter that denies
-// is never evicted under the policy ratelimit, because evicting it admits calls that it would deny.
+// A Policy assigns each key a worth; the key with the lowest worth is evicted. The worth depends on
+// the key's deadline, its access clock (24 bits: the second of the last access, or a Frequency if
+// the policy counts accesses), and the Pressure of a limiter: how close its last call was to a
+// denial. The policy ratelimit never evicts a limiter that denies, because that would admit calls
+// that it would deny.
 //
-// None of this is in the log or in a snapshot: no decision depends on it. Which keys are looked at,
-// and when, is package engine's, see its evict.go.
+// None of this is in the log or in a snapshot: no decision depends on it. Package engine chooses
+// the keys to sample, see its evict.go.
 //
-//	policy.go     the policies and what a key is worth to each
+//	policy.go     the policies, and the worth of a key under each
 //	frequency.go  the logarithmic counter of accesses, as in Redis
-//	pressure.go   how near a limiter is to denying
+//	pressure.go   how close a limiter is to a denial
 package eviction

@@ -1,23 +1,24 @@
 package eviction
 
-// Frequency is what an access clock holds while a policy counts accesses, in Redis' form: 16 bits
-// of the minute of the last access, 8 bits of a counter that grows with the logarithm of the
-// accesses and loses one each minute.
+// Frequency is the value of an access clock under a policy that counts accesses, in Redis' format:
+// 16 bits with the minute of the last access, 8 bits with a counter that grows with the logarithm
+// of the number of accesses and decreases by one each minute.
 //
 //	23            8 7      0
 //	[ minute       | count  ]
 //
-// When the policy changes from one kind to the other, keys are taken for what their bits happen to
-// mean until they are used again.
+// When the policy changes from one kind to the other, the bits of a key are misread until its next
+// access.
 type Frequency uint32
 
-// Count is the counter as it stands at now (Unix ms).
+// Count returns the counter at now (Unix ms).
 func (f Frequency) Count(now int64) uint8 {
 	idle := (MinuteOf(now) - uint32(f>>8)) & 0xffff
 	return uint8(max(0, int(uint8(f))-int(idle)))
 }
 
-// Use is one more access at now. roll is a uniform random number.
+// Use returns the value after one more access at now. roll is a uniformly distributed random
+// number.
 func (f Frequency) Use(now int64, roll uint64) Frequency {
 	count := f.Count(now)
 	harder := uint64(max(0, int(count)-FreshCount))*logFactor + 1
@@ -29,10 +30,10 @@ func (f Frequency) Use(now int64, roll uint64) Frequency {
 
 const (
 	FreshCount = 5  // of a new key, so that it is not evicted before its second use
-	logFactor  = 10 // how much harder each count is to come by
+	logFactor  = 10 // lfu-log-factor of Redis: the larger, the rarer each increment
 )
 
-// MinuteOf is the minute of a time (Unix ms) in 16 bits.
+// MinuteOf returns the minute of a time (Unix ms) in 16 bits.
 func MinuteOf(now int64) uint32 { return uint32(now/60_000) & 0xffff }
 
 const (

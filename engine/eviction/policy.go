@@ -2,29 +2,30 @@ package eviction
 
 import "math"
 
-// Policy says which keys are evicted when memory runs short. The zero value is Ratelimit.
+// Policy is an eviction policy: which keys are evicted when memory is short. The zero value is
+// Ratelimit.
 type Policy uint8
 
-// The policies: Redis', and Ratelimit, which knows limiters. Each looks at a few keys at a time and
-// evicts the best of those, as Redis does.
+// The policies: those of Redis, and Ratelimit, which knows limiters. Each evicts the best of a few
+// sampled keys, as Redis does.
 const (
-	// Ratelimit takes keys with a deadline: the first of these groups that is not empty, and among
-	// equals the one that nobody has used for longest: limiters whose time is nearly over, so that
-	// they are nearly as good as new; those that are used by less than half, as nearly all of a
-	// flood are, and keys that are no limiters; those that their first call used up; those used by
-	// half or more; those with nothing left. One that is denying stays.
+	// Ratelimit evicts keys with a deadline, from the first of these groups that is not empty, and
+	// within it the least recently used key: limiters close to their deadline, which are nearly
+	// unused; limiters of which less than half is used, as in a flood of new keys, and keys that
+	// are not limiters; limiters used up by their first call; limiters of which half or more is
+	// used; limiters with nothing remaining. A limiter that is denying is not evicted.
 	Ratelimit      Policy = iota
-	NoEviction            // nothing goes
-	AllKeysLRU            // of all keys, the one that nobody has used for longest
-	AllKeysLFU            // the one used least often
+	NoEviction            // nothing is evicted
+	AllKeysLRU            // of all keys, the least recently used
+	AllKeysLFU            // the least frequently used
 	AllKeysRandom         // any
-	VolatileLRU           // of those with a deadline, likewise
+	VolatileLRU           // the same three, of the keys with a deadline
 	VolatileLFU           //
 	VolatileRandom        //
 	VolatileTTL           // the one with the nearest deadline
 )
 
-// Policies are the names of the policies, in their order.
+// Policies are the names of the policies, by Policy.
 var Policies = []string{
 	"ratelimit",
 	"noeviction",
@@ -39,19 +40,21 @@ var Policies = []string{
 
 func (p Policy) String() string { return Policies[p] }
 
-// CountsAccesses reports whether the policy goes by how often keys are used, rather than by when.
+// CountsAccesses reports whether the policy uses the number of accesses rather than the time of the
+// last one.
 func (p Policy) CountsAccesses() bool { return p == AllKeysLFU || p == VolatileLFU }
 
-// Volatile reports whether the policy takes keys with a deadline alone.
+// Volatile reports whether the policy evicts only keys with a deadline.
 func (p Policy) Volatile() bool { return p == Ratelimit || p >= VolatileLRU }
 
-// Worth is how much is lost with a key at now (Unix ms), in units of the policy's; may is false for
-// one that must stay. The key has a deadline (Unix ms; 0: none), an access clock and a pressure.
+// Worth returns the worth of a key at now (Unix ms), in units of the policy; the key with the
+// lowest worth is evicted. may is false for a key that must not be evicted. expireAt is its
+// deadline (Unix ms; 0: none), accessed its access clock, s its pressure.
 func (p Policy) Worth(expireAt int64, accessed uint32, s Pressure, now int64) (worth int64, may bool) {
 	if p.Volatile() && expireAt == 0 {
 		return 0, false
 	}
-	// the greater, the shorter ago it was used
+	// the more recently used, the greater
 	fresh := int64(ClockMask - (uint32(now/1000)-accessed)&ClockMask)
 	switch p {
 	case Ratelimit:
@@ -70,6 +73,6 @@ func (p Policy) Worth(expireAt int64, accessed uint32, s Pressure, now int64) (w
 	return 0, true
 }
 
-// WorthOf is the least worth of a limiter under this pressure, with Ratelimit. A key that is no
-// limiter is worth as much as one that is little used.
+// WorthOf returns the lowest worth of a limiter with this pressure, under Ratelimit. A key that is
+// not a limiter has the worth of a limiter that is little used.
 func WorthOf(s Pressure) int64 { return int64(max(s, pressureLow)) << 56 }

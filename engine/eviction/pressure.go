@@ -2,17 +2,17 @@ package eviction
 
 import "rlserver/engine/limit"
 
-// Pressure is how near a limiter was to denying at its last call. It is neither in the log nor in a
-// snapshot, as no decision depends on it: eviction goes by it, as evicting a limiter admits calls
-// that it would deny. A key that is no limiter is unused.
+// Pressure is how close a limiter was to a denial at its last call. It is neither in the log nor in
+// a snapshot, because no decision depends on it. Eviction uses it, because evicting a limiter
+// admits calls that it would deny. A key that is not a limiter is Unused.
 type Pressure uint8
 
-// After is the pressure after one more decision. fresh: it is the first.
+// After returns the pressure after one more decision. fresh: it is the first.
 func (s Pressure) After(d *limit.Decision, fresh bool) Pressure {
 	switch {
 	case !d.Allowed && d.RetryAfter != limit.Never:
 		return Denying
-	case !d.Allowed: // it says nothing about what is left
+	case !d.Allowed: // the cost is above the limit: no information about the rest
 		return s
 	case d.Remaining == 0 && fresh:
 		return spent
@@ -26,11 +26,11 @@ func (s Pressure) After(d *limit.Decision, fresh bool) Pressure {
 
 const (
 	Unused       Pressure = iota
-	pressureLow           // less than half of it is used
-	spent                 // its first call has used all of it
-	PressureHigh          // half of it is used, or more
-	PressureFull          // there is nothing left
-	Denying               // a call was denied, and since then none has found room to spare
+	pressureLow           // less than half is used
+	spent                 // the first call has used all
+	PressureHigh          // half or more is used
+	PressureFull          // nothing remains
+	Denying               // a call was denied, and since then no call has left anything remaining
 )
 
 const (

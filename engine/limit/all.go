@@ -1,13 +1,13 @@
 package limit
 
-// And makes one answer of d and o, which a call that is held against both got: admitted only if it
-// was by both. It speaks of one of their rules, chosen as by DecideAll; their Index says which
-// comes first. RetryAfter and ResetAfter are the later ones, and the call is Free if it is so for
-// both.
+// And combines d and o, the answers of two limits to one call: it is admitted only if both admit
+// it. Limit and Remaining are about one of the rules, chosen as in DecideAll; the Index decides
+// which comes first. RetryAfter and ResetAfter are the later ones, and the call is Free if both say
+// so.
 //
-// That is when both admit, if each, once it admits a call, goes on to do so for as long as nothing
-// else happens. All do but a log with hits in the future and a lease that could be renewed: their
-// AdmitsFrom looks further.
+// RetryAfter is then the time at which both admit, provided that a limit that would admit a call
+// continues to admit it while nothing else happens. Exceptions are a log with hits in the future
+// and a lease that could be renewed; their AdmitsFrom looks further.
 func (d Decision) And(o Decision) Decision {
 	answer := d
 	if o.tighter(d) || !d.tighter(o) && o.Index < d.Index {

@@ -2,7 +2,7 @@ package limit
 
 import "time"
 
-// Unit is a calendar unit. The zero value is none.
+// Unit is a calendar unit. The zero value is no unit.
 type Unit uint8
 
 const (
@@ -30,7 +30,7 @@ const (
 	dayMs    = 24 * hourMs
 )
 
-// Windows is a rule that cuts all of time into windows, without gap or overlap. With a Unit the
+// Windows divides time into windows, without gap or overlap. With a Unit the
 // windows are calendar units in Zone; without one they last Length ms each (at least 1) and are
 // aligned to the Unix epoch.
 type Windows struct {
@@ -39,23 +39,23 @@ type Windows struct {
 	Zone   *time.Location // nil is UTC
 }
 
-// Every returns the windows that last ms milliseconds each, aligned to the Unix epoch.
+// Every returns windows of ms milliseconds each, aligned to the Unix epoch.
 func Every(ms int64) Windows { return Windows{Length: ms} }
 
 // Calendar returns the calendar windows of unit in zone; nil is UTC.
 func Calendar(unit Unit, zone *time.Location) Windows { return Windows{Unit: unit, Zone: zone} }
 
-// Bounds returns the window that holds the Unix millisecond now, for any now of the years 0 to
+// Bounds returns the window that contains the Unix millisecond now, for any now of the years 0 to
 // 9999: start <= now < end, and end is the start of the next window.
 //
-// A day, week, month or year begins when the wall clock first reaches its first midnight or passes
-// over it. So a day is 23 or 25 hours long where clocks change; one whose midnight is skipped
-// begins with the change; one whose midnight comes twice begins at the first; and a day that a zone
-// left out altogether (Pacific/Apia, 30 December 2011) has no window.
+// A day, week, month or year begins when the wall clock first reaches or skips its first midnight.
+// So a day is 23 or 25 hours long if clocks change on it; if its midnight is skipped, it begins
+// with the change; if its midnight occurs twice, it begins at the first; and a day that a zone
+// skipped completely (Pacific/Apia, 30 December 2011) has no window.
 //
-// A minute or an hour never lasts longer than a minute or an hour: when clocks go back, the hour
-// that the wall clock shows again is a window of its own, and a change amid an hour
-// (Australia/Lord_Howe moves by 30 minutes) ends a window.
+// A window of a minute or an hour is never longer than that: when clocks go back, the hour that the
+// wall clock repeats is a window of its own, and a change within an hour (Australia/Lord_Howe moves
+// by 30 minutes) ends a window.
 func (w Windows) Bounds(now int64) (start, end int64) {
 	switch w.Unit {
 	case 0:
@@ -69,7 +69,7 @@ func (w Windows) Bounds(now int64) (start, end int64) {
 	return w.dateBounds(now)
 }
 
-// floor returns the largest multiple of step that is not above t; also below 0.
+// floor returns the largest multiple of step that is not above t, which may be negative.
 func floor(t, step int64) int64 {
 	m := t % step
 	if m < 0 {
@@ -78,7 +78,7 @@ func floor(t, step int64) int64 {
 	return t - m
 }
 
-// clockBounds cuts by the offset in effect at now, and where the offset changes.
+// clockBounds divides time by the offset in effect at now, and at changes of the offset.
 func (w Windows) clockBounds(now, unit int64) (start, end int64) {
 	offset := w.offset(now)
 	start = floor(now+offset, unit) - offset
@@ -92,13 +92,13 @@ func (w Windows) clockBounds(now, unit int64) (start, end int64) {
 	return start, end
 }
 
-// dateBounds cuts at the first moments of local dates.
+// dateBounds divides time at the first moments of local dates.
 func (w Windows) dateBounds(now int64) (start, end int64) {
 	date := w.dateOf(now + w.offset(now))
 	start = w.reaches(date)
 	date = w.next(date)
 	end = w.reaches(date)
-	for end <= now { // the clock went back over a midnight: the new date has begun all the same
+	for end <= now { // the clock went back over a midnight: the new date had begun already
 		start = end
 		date = w.next(date)
 		end = w.reaches(date)
@@ -107,7 +107,7 @@ func (w Windows) dateBounds(now int64) (start, end int64) {
 }
 
 // dateOf returns the first midnight of the day, week, month or year of wall. Both are wall clock
-// readings: the Unix milliseconds at which a clock in UTC would show the same.
+// readings: the Unix milliseconds at which a clock in UTC would show the same time.
 func (w Windows) dateOf(wall int64) int64 {
 	switch w.Unit {
 	case Day:
@@ -137,9 +137,10 @@ func (w Windows) next(wall int64) int64 {
 	return w.dateOf(wall + 366*dayMs)
 }
 
-// reaches returns the first moment at which the wall clock shows wall or later. It never falls as
-// wall increases: so the windows are a partition. No offset is as large as a day, so the
-// moment is less than a day from wall, and no zone changes its offset twice in those two days.
+// reaches returns the first moment at which the wall clock shows wall or later. It does not
+// decrease as wall increases, so windows neither overlap nor leave gaps. No offset is as large as a
+// day, so the moment is less than a day from wall, and no zone changes its offset twice in those
+// two days.
 func (w Windows) reaches(wall int64) int64 {
 	from, to := wall-dayMs, wall+dayMs
 	before, after := w.offset(from), w.offset(to)
@@ -153,9 +154,9 @@ func (w Windows) reaches(wall int64) int64 {
 	return max(change, wall-after)
 }
 
-// change returns the moment in (from, to] at which the offset of from gives way to another. Offsets
-// change on whole seconds. It asks for the offset rather than for Time.ZoneBounds, whose bounds
-// stop at the ends of years, and on the last day of a leap year do not hold the moment asked for.
+// change returns the moment in (from, to] at which the offset of from changes. Offsets change on
+// whole seconds. It does not use Time.ZoneBounds, whose bounds end with years, and on the last day
+// of a leap year do not contain the given time.
 func (w Windows) change(from, to int64) int64 {
 	offset := w.offset(from)
 	lo, hi := floor(from, 1000)/1000, floor(to+999, 1000)/1000

@@ -3,13 +3,13 @@ package limit
 import "math/bits"
 
 // Counter is the rule of a sliding window counter: two counts in place of a log. Windows of Window
-// ms are aligned to the Unix epoch. With e ms of the current one gone,
+// ms are aligned to the Unix epoch. With e ms of the current one over,
 //
 //	used = current + ceil(previous * (Window - e) / Window)
 //
-// and a call is admitted when used and its cost are at most Limit. This takes the hits of the
-// previous window to have come evenly: where they did not, an exact window may see more than the
-// limit, at most twice as much, or fewer.
+// and a call is admitted if used + cost <= Limit. This assumes that the hits of the previous window
+// were evenly distributed: if not, an exact window may contain more hits than the limit, at most
+// twice as many, or fewer.
 //
 // Both are at least 1; Limit at most MaxCount, Window at most MaxDuration.
 type Counter struct{ Limit, Window int64 }
@@ -18,8 +18,8 @@ type Counter struct{ Limit, Window int64 }
 // Unix millisecond Start and lasts Length ms, and Previous in the one before. The zero value is an
 // unused limiter.
 //
-// The rule may change from call to call. With another window the counts begin anew, and all that
-// the old one still counted is in Previous.
+// The rule may change from call to call. With another window the counts restart, and Previous is
+// all that the old window still counted.
 type Counts struct{ Start, Length, Current, Previous int64 }
 
 // Take asks for cost hits at Unix millisecond now and returns the state after the call. It is s
@@ -51,7 +51,7 @@ func (c Counter) Take(s Counts, now, cost int64) (Counts, Decision) {
 
 func (s Counts) used() bool { return s.Current > 0 || s.Previous > 0 }
 
-// settle returns the counts of the rule's windows at a time that is not before s.Start.
+// settle returns the counts in the rule's windows at a time that is not before s.Start.
 func (c Counter) settle(s Counts, at int64) Counts {
 	s = s.advance(at)
 	if s.Length == c.Window {
@@ -60,7 +60,7 @@ func (c Counter) settle(s Counts, at int64) Counts {
 	return Counts{Start: floor(at, c.Window), Length: c.Window, Previous: min(s.Current+s.Previous, MaxCount)}
 }
 
-// advance returns the counts of the windows at a time that is not before s.Start.
+// advance returns the counts in windows of s.Length at a time that is not before s.Start.
 func (s Counts) advance(at int64) Counts {
 	if !s.used() || s.Length == 0 {
 		return Counts{}
@@ -75,7 +75,7 @@ func (s Counts) advance(at int64) Counts {
 	}
 }
 
-// weight is what counts as used at a time within the current window.
+// weight returns how many hits count as used at a time within the current window.
 func (s Counts) weight(at int64) int64 {
 	hi, lo := bits.Mul64(uint64(s.Previous), uint64(s.Start+s.Length-at))
 	lo, carry := bits.Add64(lo, uint64(s.Length-1), 0) // round up
@@ -83,7 +83,8 @@ func (s Counts) weight(at int64) int64 {
 	return s.Current + int64(used)
 }
 
-// fallsTo is the first moment from t on at which so many hits or fewer count as used, if none come.
+// fallsTo returns the first time, from t on, at which at most most hits count as used if none are
+// added.
 func (c Counter) fallsTo(s Counts, t, most int64) int64 {
 	if s.Length != c.Window {
 		return c.fallsAnew(s, t, most)
@@ -96,9 +97,9 @@ func (c Counter) fallsTo(s Counts, t, most int64) int64 {
 	return end + s.Length - stays(s.Current, most, s.Length)
 }
 
-// fallsAnew is fallsTo for the counts of another window. Each window of the rule begins with all
-// that these still count at that time, so what is not seen in the first is not seen in the next
-// ones either, until the others' own window ends.
+// fallsAnew is fallsTo for counts with another window length. Each window of the rule begins with
+// all that these counts still count at that time. So if the value is not reached in the first
+// window, it is not reached in later ones either, until the window of the counts ends.
 func (c Counter) fallsAnew(s Counts, t, most int64) int64 {
 	for {
 		held := c.settle(s, t)
@@ -114,8 +115,8 @@ func (c Counter) fallsAnew(s Counts, t, most int64) int64 {
 	}
 }
 
-// stays is for how many ms before the end of a window no more than most of the hits of the previous
-// one count.
+// stays returns for how many ms before the end of a window at most most hits of the previous one
+// count.
 func stays(previous, most, length int64) int64 {
 	if most >= previous {
 		return length
@@ -125,7 +126,7 @@ func stays(previous, most, length int64) int64 {
 	return int64(ms)
 }
 
-// ends is the first moment at which nothing counts as used.
+// ends returns the first time at which nothing counts as used.
 func (s Counts) ends() int64 {
 	switch {
 	case s.Current > 0:
@@ -136,8 +137,8 @@ func (s Counts) ends() int64 {
 	return 0
 }
 
-// Refund gives n hits back at Unix millisecond now, n >= 1, the newest first, and returns how many
-// that were: no more than still count. Counts that are all unused afterwards are the zero value.
+// Refund removes n hits at Unix millisecond now, n >= 1, the newest first, and returns how many it
+// removed: at most those that still count. Counts without hits become the zero value.
 func (s Counts) Refund(now, n int64) (Counts, int64) {
 	held := s.advance(max(now, s.Start))
 	current := min(n, held.Current)
@@ -150,7 +151,7 @@ func (s Counts) Refund(now, n int64) (Counts, int64) {
 	return held, current + previous
 }
 
-// MoveBack returns the same counts in the window of an earlier moment, and when they end.
+// MoveBack returns the same counts in the window of an earlier time, and when they end.
 func (s Counts) MoveBack(at int64) (moved Counts, ends int64) {
 	s.Start = floor(at, max(s.Length, 1))
 	return s, s.ends()

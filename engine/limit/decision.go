@@ -3,12 +3,11 @@ package limit
 import "math"
 
 const (
-	// Never is the RetryAfter of a call that no amount of waiting admits: its cost is above the
-	// limit.
+	// Never is the RetryAfter of a call that is never admitted: its cost is above the limit.
 	Never = -1
 
 	// MaxCount is the largest limit, capacity, refill or cost: 2^53 - 1, the largest integer that
-	// every client can hold exactly, also one whose only number is a double.
+	// every client can represent exactly, even if its only number type is a double.
 	MaxCount = 1<<53 - 1
 )
 
@@ -25,21 +24,21 @@ type Decision struct {
 	// shortest wait after which the same call is admitted if nothing else happens.
 	RetryAfter int64
 
-	// ResetAfter is how long until the limiter is as if it had never been used; 0 when it is so
-	// now.
+	// ResetAfter is how long until the limiter is as if it had never been used; 0 if it is now.
 	ResetAfter int64
 
-	// Delay is how long an admitted call waits before it goes ahead, if a bucket paces it.
+	// Delay is how long an admitted call has to wait before it proceeds, if a leaky bucket paces
+	// it.
 	Delay int64
 
-	// Index is that of the rule that the answer is about if there are several (DecideAll);
-	// 0 otherwise.
+	// Index is the index of the rule that the answer is about if there are several (DecideAll); 0
+	// otherwise.
 	Index int
 
 	Allowed bool
 
-	// Free reports that a call is Allowed and takes nothing from others: the lease that it renews,
-	// or the hits of its id, exist already.
+	// Free reports that a call is Allowed and uses nothing new: the lease that it renews, or the
+	// hits of its id, exist already.
 	Free bool
 
 	// ShadowDenied reports that a call is Allowed only because the policy that denied it is in
@@ -47,7 +46,7 @@ type Decision struct {
 	ShadowDenied bool
 }
 
-// forever is the time that saturated arithmetic stops at.
+// forever is the largest time: arithmetic saturates at it.
 const forever = math.MaxInt64
 
 // later returns t + d, for d >= 0.
@@ -58,7 +57,7 @@ func later(t, d int64) int64 {
 	return t + d
 }
 
-// until returns how long it is from now until t: 0 when t has come.
+// until returns how long it is from now until t: 0 if t is not after now.
 func until(t, now int64) int64 {
 	switch {
 	case t <= now:
@@ -69,6 +68,6 @@ func until(t, now int64) int64 {
 	return t - now
 }
 
-// hits returns the number of hits that must fit for a call of cost to be admitted: a peek, which
-// costs nothing, answers for a hit of 1.
+// hits returns the number of hits that must fit for a call of cost to be admitted: a peek, of cost
+// 0, is decided as a call of cost 1.
 func hits(cost int64) int64 { return max(cost, 1) }

@@ -13,8 +13,8 @@ const MaxDuration = 10 * 365 * dayMs
 //
 //	duration = digits [ "." digits ] [ "ms" | "s" | "m" | "h" | "d" | "w" ]
 //
-// A bare number is seconds. A fraction of a millisecond is rounded up: a window is never shorter
-// than was asked for. The arithmetic is decimal and exact, however many digits there are.
+// A bare number is seconds. A fraction of a millisecond is rounded up, so a window is never shorter
+// than requested. The arithmetic is decimal and exact for any number of digits.
 func ParseDuration(b []byte) (ms int64, ok bool) {
 	whole, b := digits(b)
 	if len(whole) == 0 {
@@ -75,7 +75,7 @@ func unitMs(name []byte) int64 {
 }
 
 // scaleUp returns 0.fraction times unit, rounded up. It works from the last digit to the first,
-// like division by hand: the floor is carried on, and whether anything was ever cut off.
+// like long division: it keeps the floor, and whether any remainder was cut off.
 func scaleUp(fraction []byte, unit int64) int64 {
 	var n, cut int64
 	for i := len(fraction) - 1; i >= 0; i-- {
@@ -99,7 +99,7 @@ func ParseCalendar(b []byte) (Unit, bool) {
 	return 0, false
 }
 
-// equalFold reports whether b is name in any case; name is of the letters a to z.
+// equalFold reports whether b equals name in any case; name consists of the letters a to z.
 func equalFold(b []byte, name string) bool {
 	if len(b) != len(name) {
 		return false
@@ -112,8 +112,8 @@ func equalFold(b []byte, name string) bool {
 	return true
 }
 
-// DurationText writes a duration of ms milliseconds, at least 1, as ParseDuration reads it, in the
-// largest unit up to days that makes it whole.
+// DurationText returns a duration of ms milliseconds, at least 1, as ParseDuration reads it, in the
+// largest unit up to days of which it is a multiple.
 func DurationText(ms int64) string {
 	for _, unit := range []string{"d", "h", "m", "s"} {
 		if length := unitMs([]byte(unit)); ms%length == 0 {
@@ -123,7 +123,7 @@ func DurationText(ms int64) string {
 	return strconv.FormatInt(ms, 10) + "ms"
 }
 
-// After is now + ms, at most the last moment that Redis' commands can speak of.
+// After returns now + ms, saturated at math.MaxInt64.
 func After(now, ms int64) int64 {
 	if ms > math.MaxInt64-now {
 		return math.MaxInt64

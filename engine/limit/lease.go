@@ -1,21 +1,19 @@
 package limit
 
-// Lease is the rule of how many at once: at most Limit leases are held, each for TTL ms from when
-// it was taken or renewed last, or until it is given back. Limit is from 1 to MaxCount, TTL from 1
-// to MaxDuration.
+// Lease is the rule of a concurrency limit: at most Limit leases are held, each for TTL ms from
+// when it was last taken or renewed, or until it is released. Limit is from 1 to MaxCount, TTL from
+// 1 to MaxDuration.
 //
-// The log is of leases here, and its times are when they lapse: one that is taken at t is held in
-// [t, t+TTL), and free at t+TTL.
+// The log has one entry per lease, whose time is the lease's expiry: a lease that is taken at t is
+// held in [t, t+TTL), and free at t+TTL.
 type Lease struct{ Limit, TTL int64 }
 
 // Decide answers a call for a lease at Unix millisecond now. own is the rank in the log of the
-// lease that has the caller's id already, or negative. One that is held is renewed, which is
-// admitted even when the limit is full, or has shrunk; one that has lapsed counts for nothing. If
-// the call is admitted, the caller is to put the lease at now + TTL. A cost of 0 is a peek; any
-// other is one lease.
+// lease with the caller's id, or negative if there is none. A lease that is held is renewed, even
+// if the limit is reached or was lowered; an expired one is ignored. If the call is admitted, the
+// caller sets the lease's time to now + TTL. A cost of 0 is a peek; any other cost is one lease.
 //
-// All there is to ask is when leases lapse, so to wait is simple: nothing comes by itself, and each
-// that lapses makes room for one.
+// RetryAfter follows from the expiry times: each lease that expires frees one.
 func (l Lease) Decide(leases Log, own int, now, cost int64) Decision {
 	n, lapsed := leases.Len(), leases.After(float64(now))
 	free := l.Limit - int64(n-lapsed) // below 0 when the limit has shrunk
@@ -32,7 +30,7 @@ func (l Lease) Decide(leases Log, own int, now, cost int64) Decision {
 	if d.Allowed && cost > 0 {
 		d.ResetAfter = l.TTL
 		if own == last {
-			last-- // it is moved
+			last-- // its time changes
 		}
 	}
 	if last >= 0 {
@@ -42,8 +40,8 @@ func (l Lease) Decide(leases Log, own int, now, cost int64) Decision {
 }
 
 // AdmitsFrom returns the earliest moment, from Unix millisecond t on, at which a call for a lease
-// is admitted. own is as in Decide: a lease that could be renewed now may have lapsed by then, and
-// the limit be full of others.
+// is admitted. own is as in Decide: a lease that could be renewed now may have expired by then, and
+// others may use the whole limit.
 func (l Lease) AdmitsFrom(leases Log, own int, t int64) int64 {
 	n, lapsed := leases.Len(), leases.After(float64(t))
 	free := l.Limit - int64(n-lapsed)
@@ -53,5 +51,5 @@ func (l Lease) AdmitsFrom(leases Log, own int, t int64) int64 {
 	return Lapse(leases.At(lapsed + int(-free)))
 }
 
-// Lapse is the first whole millisecond at which what lapses at a time of a log is held no longer.
+// Lapse returns the first whole millisecond at which a lease with a time of a log has expired.
 func Lapse(at float64) int64 { return ceil(at) }

@@ -1,10 +1,10 @@
 package limit
 
-// Refund gives n tokens back, n >= 1, and returns how many that were: no more than were missing
-// when the bucket was last taken from. A bucket from which nothing is missing afterwards is full,
-// and the zero value.
+// Refund returns n tokens to the bucket, n >= 1, and returns how many it returned: at most those
+// that were missing after the last admitted call. A bucket with no missing tokens becomes the zero
+// value.
 //
-// It needs no rule: tokens flow back at the same rate whatever is missing.
+// It needs no rule, because the refill rate does not depend on the number of missing tokens.
 func (s Tokens) Refund(n int64) (Tokens, int64) {
 	n = min(n, s.Missing)
 	if n == s.Missing {
@@ -14,8 +14,8 @@ func (s Tokens) Refund(n int64) (Tokens, int64) {
 	return s, n
 }
 
-// Refund gives n hits back, n >= 1, and returns how many that were: no more than were used. A
-// window in which none is used afterwards is the zero value.
+// Refund removes n hits, n >= 1, and returns how many it removed: at most those used. A window
+// without hits becomes the zero value.
 func (s Count) Refund(n int64) (Count, int64) {
 	n = min(n, s.Used)
 	if n == s.Used {

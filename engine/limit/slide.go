@@ -2,11 +2,11 @@ package limit
 
 import "math"
 
-// Log is the hits of a sliding window, in order of time: Unix ms, whole when a limiter recorded
-// them, fractional or in the future when someone added them by hand. Equal times are allowed.
+// Log is the hits of a sliding window, in order of time: Unix ms, integers if a limiter recorded
+// them, possibly fractional or in the future if a client added them. Equal times are allowed.
 //
-// It is called through this interface; a value of pointer shape (a pointer, or a struct of just
-// one) becomes a Log without an allocation.
+// A pointer, or a struct with one pointer as its only field, is converted to a Log without an
+// allocation.
 type Log interface {
 	// Len returns the number of hits.
 	Len() int
@@ -19,12 +19,12 @@ type Log interface {
 // Window is the rule of an exact sliding window: at most Limit hits in any (t-Length, t], Length in
 // ms. Both are at least 1; Limit at most MaxCount, Length at most MaxDuration.
 //
-// Times are asked about in whole milliseconds, so a hit at a fraction of one counts from the next
-// whole one on, and for Length ms like any other.
+// Calls have times in whole milliseconds, so a hit at a fraction of a millisecond counts from the
+// next whole one on, for Length ms like any other.
 type Window struct{ Limit, Length int64 }
 
-// decide answers a call of cost at now, but for ResetAfter. entered is the rank of the first hit
-// that is later than now.
+// decide decides a call of cost at now; it does not set ResetAfter. entered is the rank of the
+// first hit that is later than now.
 func (r Window) decide(log Log, entered int, now, cost int64, budget *int) Decision {
 	lapsed := log.After(float64(now - r.Length))
 	free := r.Limit - int64(entered-lapsed) // below 0 when the limit has shrunk
@@ -46,7 +46,7 @@ func (r Window) decide(log Log, entered int, now, cost int64, budget *int) Decis
 	return d
 }
 
-// repeated answers a call whose id is in the window already, but for ResetAfter.
+// repeated decides a call whose id is in the window already; it does not set ResetAfter.
 func (r Window) repeated(log Log, entered int, now int64) Decision {
 	used := int64(entered - log.After(float64(now-r.Length)))
 	return Decision{Allowed: true, Limit: r.Limit, Remaining: max(r.Limit-used, 0), Free: true}
@@ -54,9 +54,9 @@ func (r Window) repeated(log Log, entered int, now int64) Decision {
 
 // admits returns the earliest moment, from t on, at which a call of cost <= Limit is admitted.
 //
-// Room comes only from hits that lapse. With over hits too many in the window it takes until the
-// over-th oldest of them lapses, at least; by then others may have entered, so look again from
-// there.
+// Only lapsing hits free capacity. With over hits too many in the window, the call is denied until
+// the over-th oldest of them lapses; by then hits in the future may have entered the window, so
+// check again from there.
 func (r Window) admits(log Log, t, cost int64, budget *int) int64 {
 	for t <= MaxCount { // doubles count milliseconds one by one up to here, the year 287396
 		lapsed := log.After(float64(t - r.Length))
@@ -74,7 +74,7 @@ func (r Window) admits(log Log, t, cost int64, budget *int) int64 {
 	return forever
 }
 
-// lapse returns the first whole millisecond at which a hit at time at counts no longer.
+// lapse returns the first whole millisecond at which a hit at time at does not count.
 func (r Window) lapse(at float64) int64 { return later(ceil(at), r.Length) }
 
 // resetAfter returns how long until the last hit leaves the window. added: one is being
@@ -82,7 +82,7 @@ func (r Window) lapse(at float64) int64 { return later(ceil(at), r.Length) }
 func resetAfter(log Log, window int64, entered int, now int64, added bool) int64 {
 	n := log.Len()
 	if added && entered == n {
-		return window // nothing outlasts the new hit
+		return window // no hit is later than the new one
 	}
 	if n == 0 {
 		return 0

@@ -2,49 +2,48 @@ package limit
 
 import "math/bits"
 
-// Bucket is the rule of a token bucket: it holds at most Capacity tokens, starts full, and Refill
-// tokens flow back evenly over each Period (ms). A hit takes a token.
+// Bucket is the rule of a token bucket: it holds at most Capacity tokens, starts full, and is
+// refilled evenly with Refill tokens per Period (ms). A hit takes a token.
 //
 // All three are at least 1; Capacity and Refill at most MaxCount, Period at most MaxDuration.
 //
 // This is the classic token bucket, as in RFC 2215, section 3.6: over any T ms at most Capacity +
-// T*Refill/Period hits are admitted. Seen from the other side it is the generic cell rate algorithm
-// (GCRA, ITU-T I.371) with an increment of Period/Refill ms and a tolerance of Capacity-1
-// increments. GCRA keeps the time at which the bucket will be full, and must round it where the
-// increment is no whole number of milliseconds; how far from full the bucket is can be kept
-// exactly.
+// T*Refill/Period hits are admitted. It is equivalent to the generic cell rate algorithm (GCRA,
+// ITU-T I.371) with an increment of Period/Refill ms and a tolerance of Capacity-1 increments. GCRA
+// stores the time at which the bucket will be full, which must be rounded if the increment is not a
+// whole number of milliseconds; the number of missing tokens can be stored exactly.
 type Bucket struct{ Capacity, Refill, Period int64 }
 
 // Tokens is the state of a token bucket: how far from full it was at the Unix millisecond Since.
-// Missing counts whole tokens, and Fraction is what has already flowed back toward the next one, in
+// Missing counts whole tokens, and Fraction is how much of the next token is refilled already, in
 // 2^-64 of a token.
 //
 // The zero value is a full bucket. A full bucket has no Fraction.
 //
-// The rule may change from call to call. What is missing stays missing, so a bucket whose capacity
-// grows has the new room at once, and one whose capacity shrinks below what is missing admits
-// nothing until that has flowed back. What flows back is counted at the rule of the call that asks,
-// from the last admitted call on. The part of a token that was earned by then stays what it was
-// under any rule.
+// The rule may change from call to call. The number of missing tokens stays, so a bucket whose
+// capacity grows has the additional tokens at once, and one whose capacity falls below the number
+// of missing tokens admits nothing until enough of them are refilled. The refill since the last
+// admitted call is computed by the rule of the current call. The fraction of a token that was
+// earned before is kept under any rule.
 //
-// Under a rule, a token is worth Period units of which each millisecond earns Refill. Fraction is a
-// whole number of units, rounded down, and a rule of the same Period gets that number back exactly.
-// So does one of another Period if that has such a number of its own; otherwise the conversion
-// loses up to 2^-64 of a token. It never adds any while the product of the two periods is below
-// 2^64 ms², as it is where both are below 49 days. Beyond that it may add up to 2^-64 of a token.
+// Under a rule, a token is Period units, and each millisecond earns Refill units. Fraction is a
+// whole number of units, rounded down, from which a rule with the same Period restores that number
+// exactly. So does a rule with another Period if it can represent the fraction; otherwise the
+// conversion loses up to 2^-64 of a token. It never adds any if the product of the two periods is
+// below 2^64 ms², as for periods below 49 days. Above that it may add up to 2^-64 of a token.
 type Tokens struct {
 	Missing  int64
 	Fraction uint64
 	Since    int64
 
-	// Earned is in place of Fraction in states that were stored before there was one: a number of
-	// units of a period that is not known any more. They are taken for units of the rule that asks,
-	// and never make a token whole by themselves. States that Take returns after an admitted call
-	// have none.
+	// Earned replaces Fraction in states that were stored before there was a Fraction: a number of
+	// units of a period that is not known. They are interpreted as units of the current rule, and
+	// are never a whole token by themselves. States that Take returns after an admitted call have
+	// no Earned.
 	Earned int64
 }
 
-// level is a bucket as a rule sees it at a moment: what is missing, and the units earned toward the
+// level is the state of a bucket under a rule: the missing tokens, and the units earned toward the
 // next token, the last of them in part.
 type level struct {
 	missing int64
@@ -76,9 +75,8 @@ func (b Bucket) Take(s Tokens, now, cost int64) (Tokens, Decision) {
 	return s, d
 }
 
-// level converts a state to the units of the rule. Of the number of units that a Fraction was made
-// from, at most a part of 2^-64 of a token is missing; so it is the next one if that is no farther
-// away.
+// level converts a state to the units of the rule. Fraction was rounded down by less than 2^-64 of
+// a token, so the number of units is rounded up if the next one is within that distance.
 func (b Bucket) level(s Tokens) level {
 	l := level{missing: s.Missing, since: s.Since}
 	if s.Earned > 0 {
@@ -99,9 +97,9 @@ func (b Bucket) tokens(l level) Tokens {
 	return Tokens{Missing: l.missing, Fraction: fraction, Since: l.since}
 }
 
-// settle returns the bucket as it is at now, with all that has flowed back since.
+// settle returns the bucket at now, after the refill since s.Since.
 func (b Bucket) settle(s Tokens, now int64) level {
-	full := level{since: now} // and so without a past: like one that was never used
+	full := level{since: now} // like a bucket that was never used
 	if s.Missing <= 0 {
 		return full
 	}
@@ -109,7 +107,7 @@ func (b Bucket) settle(s Tokens, now int64) level {
 	if now <= l.since {
 		return l
 	}
-	// right even where the signed difference would overflow
+	// correct even if the signed difference would overflow
 	elapsed := uint64(now) - uint64(l.since)
 	hi, lo := bits.Mul64(elapsed, uint64(b.Refill))
 	lo, carry := bits.Add64(lo, uint64(l.earned), 0)
@@ -124,8 +122,8 @@ func (b Bucket) settle(s Tokens, now int64) level {
 	return level{missing: l.missing - int64(tokens), earned: int64(earned), part: l.part, since: now}
 }
 
-// wait returns how many milliseconds after now n more tokens will have flowed back; 0 for none. The
-// part of a unit that is there makes no difference: units are earned whole.
+// wait returns how many milliseconds after now n more tokens will be refilled; 0 if n is not
+// positive. A part of a unit makes no difference: units are earned whole.
 func (b Bucket) wait(l level, n, now int64) int64 {
 	if n <= 0 {
 		return 0

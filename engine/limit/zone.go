@@ -8,12 +8,12 @@ import (
 	_ "time/tzdata" // on machines without zone files too
 )
 
-// zoneName is what the names of the IANA database look like. Beside them its folders hold the same
-// zones under other names, with leap seconds, or as this machine happens to be set up.
+// zoneName is the form of the names of the IANA database. Its directories also contain the same
+// zones under other names, with leap seconds, or as configured on this machine.
 var zoneName = regexp.MustCompile(`^[A-Z][A-Za-z0-9_+-]*(/[A-Z][A-Za-z0-9_+-]*){0,2}$`)
 
-// zones remembers the time zones that were asked for, in a map that is copied for each new one:
-// there are no more of them than IANA names, reading one takes long, and finding one must not.
+// zones caches the time zones that were parsed, in a map that is copied for each new one. There are
+// at most as many as IANA names. Loading a zone is slow, and finding it must be fast.
 var zones atomic.Pointer[map[string]*time.Location]
 
 // ParseZone finds a time zone by its IANA name, UTC or Europe/Berlin.
@@ -35,6 +35,6 @@ func ParseZone(name []byte) (*time.Location, bool) {
 	if known != nil {
 		maps.Copy(more, *known)
 	}
-	zones.CompareAndSwap(known, &more) // if somebody was faster, the next call remembers it
+	zones.CompareAndSwap(known, &more) // if another goroutine was faster, the next call adds it
 	return z, true
 }

@@ -5,32 +5,31 @@ import (
 	"rlserver/zset"
 )
 
-// Content is what a key holds, to be written down elsewhere.
+// Content is the value of a key, for DUMP.
 type Content struct {
 	Type    Type
 	Text    []byte    // of a string: stays valid
 	Hash    HashView  // valid until the key's next change or the Tx's end
 	ZSet    zset.View // stays valid, for one goroutine
-	Numbers [4]int64  // of a limiter with a state
+	Numbers [4]int64  // of a limiter without a log
 }
 
-// Restored is what a key is to hold.
+// Restored is the value that RESTORE stores under a key.
 type Restored struct {
 	Type    Type
 	Text    []byte        // of a string
-	Pairs   [][]byte      // of a hash: its fields, all different, and their values by turns
+	Pairs   [][]byte      // of a hash: alternating fields, all different, and values
 	Members []zset.Member // of a sorted set: all different
-	Numbers [4]int64      // of a limiter with a state, as Content has them
+	Numbers [4]int64      // of a limiter without a log, as Content has them
 
-	Weight   int64 // roughly what it takes
+	Weight   int64 // bytes in memory, roughly
 	ExpireAt int64 // Unix ms; 0: never
 	Idle     int64 // seconds since its last use; negative: unknown
-	// how often it is used, by the logarithmic counter of the policies that go by that; negative:
-	// unknown
+	// the logarithmic access counter of the LFU policies; negative: unknown
 	Uses int64
 }
 
-// Valid reports whether a key can hold this.
+// Valid reports whether a key can hold the value.
 func (r *Restored) Valid() bool {
 	switch r.Type {
 	case TypeString:
@@ -45,11 +44,12 @@ func (r *Restored) Valid() bool {
 	return known && Fits(&f, nil) && 0 <= at && at <= latestSince
 }
 
-// Packing is up to which sizes Redis packs collections: hash-max-listpack-entries and so on.
+// Packing has the sizes up to which Redis encodes collections as listpacks:
+// hash-max-listpack-entries and so on.
 type Packing struct {
 	HashEntries, HashValue int64 // fields, and bytes of the longest field or value
 	ZSetEntries, ZSetValue int64 // members, and bytes of the longest
 }
 
-// DefaultPacking is that of Redis.
+// DefaultPacking has the defaults of Redis.
 var DefaultPacking = Packing{HashEntries: 512, HashValue: 64, ZSetEntries: 128, ZSetValue: 64}

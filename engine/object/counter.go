@@ -10,7 +10,8 @@ import (
 // TypeCounter is a sliding window counter.
 const TypeCounter Type = "rl.counter"
 
-// Counter is a sliding window counter. a is the hits of the current window, b its length.
+// Counter is a sliding window counter. packed.a is the hits of the current window, packed.b its
+// length.
 type Counter struct {
 	Header
 	packed
@@ -26,7 +27,7 @@ func (o *Counter) Clone(name string) Object {
 	return &c
 }
 
-// Counts is the state of the counter; nil is an unused one.
+// Counts returns the state of the counter; nil is an unused one.
 func (o *Counter) Counts() limit.Counts {
 	if o == nil {
 		return limit.Counts{}
@@ -34,7 +35,7 @@ func (o *Counter) Counts() limit.Counts {
 	return limit.Counts{Start: o.start, Length: o.b(), Current: o.a(), Previous: o.previous}
 }
 
-// SetCounts makes the state that of the counter.
+// SetCounts sets the state of the counter.
 func (o *Counter) SetCounts(c limit.Counts) {
 	o.set(c.Current, c.Length, 0)
 	o.start, o.previous = c.Start, c.Previous

@@ -8,34 +8,34 @@ import (
 	"strconv"
 )
 
-// Digest is a hash of what keys hold: equal contents have equal digests, in whatever order their
-// parts have come. It is that of Redis, to the bit, for the types that Redis has.
+// Digest is a hash of the values of keys: equal values have equal digests, regardless of the order
+// in which their parts were added. For the types that Redis has it equals the digest of Redis.
 type Digest [sha1.Size]byte
 
-// The numbers by which Redis knows its types. Ours are known by their names.
+// Redis' numbers of its types. Other types are identified by their names.
 const (
 	digestString = 0
 	digestZSet   = 3
 	digestHash   = 4
 )
 
-// Add mixes data in so that the order of what is added makes no difference.
+// Add adds data so that the order of calls makes no difference.
 func (d *Digest) Add(data []byte) {
 	for i, b := range sha1.Sum(data) {
 		d[i] ^= b
 	}
 }
 
-// Mix mixes data in so that the order makes a difference.
+// Mix adds data so that the order of calls makes a difference.
 func (d *Digest) Mix(data []byte) {
 	d.Add(data)
 	*d = sha1.Sum(d[:])
 }
 
-// MixNumber is Mix for a number, as Redis mixes in types and databases.
+// MixNumber is Mix for a number, encoded as Redis encodes types and databases.
 func (d *Digest) MixNumber(n int) { d.Mix(binary.BigEndian.AppendUint32(nil, uint32(n))) }
 
-// Object mixes in what an object holds and whether it has a deadline, but not its name.
+// Object adds the value of an object and whether it has a deadline, but not its name.
 func (d *Digest) Object(o Object) {
 	o.digest(d)
 	if o.Head().ExpireAt != 0 {
@@ -43,13 +43,13 @@ func (d *Digest) Object(o Object) {
 	}
 }
 
-// state mixes in a limiter's state.
+// state adds a limiter's state.
 func (d *Digest) state(o State) {
 	d.Mix([]byte(o.Kind()))
 	d.Mix(stateText(o))
 }
 
-// pair adds one of the parts of a collection, whose order makes no difference.
+// pair adds one element of a collection; the order of elements makes no difference.
 func (d *Digest) pair(name, value []byte) {
 	var one Digest
 	one.Mix(name)
@@ -57,7 +57,7 @@ func (d *Digest) pair(name, value []byte) {
 	d.Add(one[:])
 }
 
-// scoreText writes a score as C's %.17g does.
+// scoreText formats a score as C's %.17g does.
 func scoreText(score float64) []byte {
 	switch {
 	case math.IsInf(score, 1):
@@ -68,7 +68,7 @@ func scoreText(score float64) []byte {
 	return strconv.AppendFloat(nil, score, 'g', 17, 64)
 }
 
-// stateText is the state of a limiter, as its effect has it.
+// stateText returns the state of a limiter, as in its effect.
 func stateText(o Object) []byte {
 	var b Batch
 	b.Add(0, o)

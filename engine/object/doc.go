@@ -1,29 +1,29 @@
-// Package object is what a key holds: strings, hashes, sorted sets and the states of limiters.
+// Package object has the values of keys: strings, hashes, sorted sets and the states of limiters.
 //
 // An Object begins with a Header, the key's name and its deadline, so that a limiter is one
 // allocation. No object has a lock: that of its shard guards it. Objects are changed by the effects
-// of package effect, which package engine applies; nothing here looks at a clock or decides a call.
+// of package effect, which package engine applies; nothing here reads a clock or decides a call.
 //
 // # Adding a type
 //
 // A type is a struct that implements Object: weight, save (for snapshots), content (for DUMP),
-// digest, encoding, clone. One of these missing does not compile; save and digest are unexported,
-// so all types are in this package. A limiter whose state is a few numbers implements State as
-// well; token.go is an example. fits.go says which effects can have happened to it, and numbers are
-// read back there.
+// digest, encoding, clone. A type that lacks one of these does not compile; save and digest are
+// unexported, so all types are in this package. A limiter whose state is a few numbers implements
+// State as well; token.go is an example. fits.go has the effects that can apply to a type, and
+// parses the numbers of a State.
 //
 // # Memory
 //
-// Each object knows its weight without being walked. It depends only on what effects change, so
-// package engine counts what all keys take as it goes. A short name is part of the object's own
-// allocation. Spare bits of each object hold the access clock and the pressure that package
-// eviction goes by.
+// Each object returns its weight without visiting its elements. The weight depends only on what
+// effects change, so package engine adds up the memory of all keys as they change. A short name is
+// part of the object's own allocation. Spare bits of each object hold the access clock and the
+// pressure, which package eviction uses.
 //
-// # Saving while changes go on
+// # Saving while changes continue
 //
-// A Batch turns objects into effects under their shard's lock. What is large waits: a sorted set as
-// a clone, a hash as a frozen walk through its fields, to which each change hands the field that it
-// is about to change. A long string is shared until it is overwritten.
+// A Batch converts objects to effects under their shard's lock. Large objects are converted later:
+// a sorted set from a clone, a hash by a frozen walk through its fields, to which each change
+// passes the field that it is about to change. A long string is shared until it is overwritten.
 //
 // # Where things are
 //

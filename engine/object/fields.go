@@ -9,12 +9,12 @@ import (
 	"rlserver/dict"
 )
 
-// SmallHash is how many fields Redis' small hashes have at most.
+// SmallHash is how many fields a small hash of Redis has at most.
 const SmallHash = 512
 
-// Fields holds the fields of a hash. Up to smallHash of them are side by side in the order in which
-// they came, as in Redis' small hashes, and are found by their tags; when there are more, all move
-// to a dict and stay there.
+// Fields is the fields of a hash. Up to SmallHash of them are in a slice in the order of insertion,
+// as in Redis' small hashes, and are found by their tags; when there are more, all are moved to a
+// dict and stay there.
 //
 //	tags  [ 3f      | a0       | 3f        ]    a byte of each field's hash, for bytes.IndexByte
 //	few   [ name ada| age 36   | mail a@b.c]
@@ -22,18 +22,18 @@ type Fields struct {
 	hasher *dict.Hasher
 	tags   []byte
 	few    []pair
-	Many   *table // nil while they are few
-	text   int    // bytes set aside for the text of all fields and values
+	Many   *table // nil for a small hash
+	text   int    // bytes allocated for the text of all fields and values
 }
 
 func newFields(h *dict.Hasher) Fields { return Fields{hasher: h} }
 
 type pair struct{ field, value string }
 
-// table is the fields of a large hash.
+// table holds the fields of a large hash.
 type table struct {
 	dict.Dict[*pair]
-	// walks through the fields as they were earlier, notified of changes; mostly none
+	// walks through earlier states, which changes save fields for; mostly none
 	Frozen []*frozen
 }
 
@@ -42,7 +42,7 @@ func (t *table) find(sum uint64, field []byte) *pair {
 	return p
 }
 
-// Len is how many fields there are.
+// Len returns the number of fields.
 func (h *Fields) Len() int {
 	if h.Many != nil {
 		return h.Many.Len()
@@ -50,7 +50,7 @@ func (h *Fields) Len() int {
 	return len(h.few)
 }
 
-// Find returns the pair of a field, nil if it is missing. It is valid until the next change.
+// Find returns the pair of a field; nil if it is missing. The pair is valid until the next change.
 func (h *Fields) Find(field []byte) *pair { return h.findHashed(h.hasher.Sum(field), field) }
 
 func (h *Fields) findHashed(sum uint64, field []byte) *pair {
@@ -63,7 +63,7 @@ func (h *Fields) findHashed(sum uint64, field []byte) *pair {
 	return nil
 }
 
-// index is the index of a field in few, -1 if it is not there.
+// index returns the index of a field in few; -1 if it is missing.
 func (h *Fields) index(sum uint64, field []byte) int {
 	for i := 0; ; i++ {
 		next := bytes.IndexByte(h.tags[i:], byte(sum))
@@ -76,7 +76,7 @@ func (h *Fields) index(sum uint64, field []byte) int {
 	}
 }
 
-// Set gives a field its value. Both are copied.
+// Set sets the value of a field. Both are copied.
 func (h *Fields) Set(field, value []byte) {
 	sum := h.hasher.Sum(field)
 	if h.Many != nil && len(h.Many.Frozen) > 0 {
@@ -112,7 +112,7 @@ func (h *Fields) newTable() *table {
 	return &table{Dict: *dict.New(func(p *pair) uint64 { return hasher.Sum(BytesOf(p.field)) })}
 }
 
-// Remove removes a field, if there is one of that name.
+// Remove removes a field, if it exists.
 func (h *Fields) Remove(field []byte) {
 	sum := h.hasher.Sum(field)
 	if h.Many != nil && len(h.Many.Frozen) > 0 {
@@ -158,7 +158,7 @@ func (h *Fields) scan(cursor uint64, count int, visit func(field, value string))
 	return 0
 }
 
-// random picks one field; the hash is not empty.
+// random returns a random field; the hash is not empty.
 func (h *Fields) random(r *rand.Rand) *pair {
 	if h.Many != nil {
 		p, _ := h.Many.Random(r)
@@ -167,8 +167,8 @@ func (h *Fields) random(r *rand.Rand) *pair {
 	return &h.few[r.IntN(len(h.few))]
 }
 
-// sample yields n different fields, fewer than there are. Each choice of n has the same chance;
-// their order means nothing.
+// sample yields n different fields, fewer than there are, in no particular order. Each set of n
+// fields has the same probability.
 func (h *Fields) sample(r *rand.Rand, n int) iter.Seq2[string, string] {
 	if h.Many != nil && n < h.Len()/4 {
 		return h.draw(r, n)
@@ -176,8 +176,8 @@ func (h *Fields) sample(r *rand.Rand, n int) iter.Seq2[string, string] {
 	return h.pass(r, n)
 }
 
-// pass goes through all fields and takes each with the chance that as many are taken from the rest
-// as are still wanted: algorithm S of Knuth, The Art of Computer Programming, volume 2, 3.4.2.
+// pass visits all fields and selects each with the probability wanted/left: algorithm S of Knuth,
+// The Art of Computer Programming, volume 2, 3.4.2.
 func (h *Fields) pass(r *rand.Rand, wanted int) iter.Seq2[string, string] {
 	return func(yield func(string, string) bool) {
 		left, wanted := h.Len(), wanted
@@ -192,8 +192,8 @@ func (h *Fields) pass(r *rand.Rand, wanted int) iter.Seq2[string, string] {
 	}
 }
 
-// draw picks fields again and again until it has n different ones, which few of a large hash soon
-// are.
+// draw draws random fields until it has n different ones. This is fast if n is small compared to
+// the hash.
 func (h *Fields) draw(r *rand.Rand, n int) iter.Seq2[string, string] {
 	return func(yield func(string, string) bool) {
 		drawn := make(map[*pair]struct{}, n)

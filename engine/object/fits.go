@@ -8,7 +8,7 @@ import (
 	"rlserver/engine/limit"
 )
 
-// Fits reports whether the effect can have happened to an object, nil for a missing key.
+// Fits reports whether an effect can be applied to an object; nil is a missing key.
 func Fits(f *effect.Effect, o Object) bool {
 	switch f.Kind {
 	case effect.ZSet:
@@ -39,8 +39,8 @@ func Fits(f *effect.Effect, o Object) bool {
 	return ok
 }
 
-// fitsState reports whether the effect can set the state of an object, nil for a missing key. ok is
-// false if it is of no such kind.
+// fitsState reports whether an effect can set the state of a limiter; nil is a missing key. ok is
+// false if the effect is of another kind.
 func fitsState(f *effect.Effect, o Object) (fits, ok bool) {
 	switch f.Kind {
 	case effect.Tokens, effect.Bucket:
@@ -55,8 +55,8 @@ func fitsState(f *effect.Effect, o Object) (fits, ok bool) {
 	return false, false
 }
 
-// PutNumbers makes the effect the one that sets the state of a type which has these numbers. at is
-// the time that is in it, Unix ms. ok is false if there is no such type.
+// PutNumbers makes the effect set the state of a type from its numbers. at is the time in the
+// state, Unix ms. ok is false if the type is not a State.
 func PutNumbers(f *effect.Effect, t Type, n [4]int64) (at int64, ok bool) {
 	switch t {
 	case TypeToken:
@@ -76,7 +76,7 @@ func isCount(n int64) bool { return 0 <= n && n <= limit.MaxCount }
 
 func isDuration(ms int64) bool { return 0 <= ms && ms <= limit.MaxDuration }
 
-// fitsCounter reports whether the numbers can be those of a counter.
+// fitsCounter reports whether the counts are valid for a counter.
 func fitsCounter(f *effect.Effect) bool {
 	c := f.Counts
 	return isCount(c.Current) && isCount(c.Previous) && isDuration(c.Length) && c.Length > 0

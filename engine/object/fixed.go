@@ -10,7 +10,7 @@ import (
 // TypeFixed is a fixed window.
 const TypeFixed Type = "rl.fixed"
 
-// Fixed is a fixed window. a is the hits used, b the window's length.
+// Fixed is a fixed window. packed.a is the hits used, packed.b the window's length.
 type Fixed struct {
 	Header
 	packed
@@ -25,7 +25,7 @@ func (o *Fixed) Clone(name string) Object {
 	return &c
 }
 
-// Count is the state of the window; nil is an unused one.
+// Count returns the state of the window; nil is an unused one.
 func (o *Fixed) Count() limit.Count {
 	if o == nil {
 		return limit.Count{}
@@ -33,7 +33,7 @@ func (o *Fixed) Count() limit.Count {
 	return limit.Count{Start: o.start, Length: o.b(), Used: o.a()}
 }
 
-// SetCount makes the state that of the window.
+// SetCount sets the state of the window.
 func (o *Fixed) SetCount(c limit.Count) {
 	o.set(c.Used, c.Length, 0)
 	o.start = c.Start
@@ -54,8 +54,8 @@ func (o *Fixed) Numbers() [4]int64 {
 
 func (o *Fixed) store(f *effect.Effect) { f.PutCount(o.Count()) }
 
-// Refund gives nothing back in the millisecond in which the window is over and the key still there,
-// as keys are at their deadline.
+// Refund returns no hits in the millisecond of the key's deadline: the window is over, but the key
+// still exists.
 func (o *Fixed) Refund(f *effect.Effect, now, n int64) (back int64, used bool) {
 	if o.ExpireAt == now {
 		return 0, true
@@ -65,8 +65,8 @@ func (o *Fixed) Refund(f *effect.Effect, now, n int64) (back int64, used bool) {
 	return back, state.Used > 0
 }
 
-// MoveBack leaves the length open: which window of a calendar the present is in is not known. What
-// is counted from the present on is in it.
+// MoveBack sets the length to 0, unknown, because the calendar window of the present is not known
+// here. Hits from the present on count in it.
 func (o *Fixed) MoveBack(f *effect.Effect, present, _ int64) (moved bool) {
 	state := o.Count()
 	f.PutCount(limit.Count{Start: present, Used: state.Used})

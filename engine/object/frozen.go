@@ -8,19 +8,19 @@ import (
 	"rlserver/dict"
 )
 
-// frozen is the fields of a large hash at one moment, taken step by step while it goes on changing:
-// a snapshot of its own. The hash may come under another shard's lock in the meantime, or nobody's,
-// so there is one here.
+// frozen is a walk through the fields of a large hash as they were at one moment, in steps while
+// the hash changes. It has a lock of its own, because the hash may move to another shard meanwhile,
+// or be deleted.
 type frozen struct {
 	mu sync.Mutex
 	dict.Passage
 	fields *dict.Dict[*pair]
-	kept   []pair // from changes
-	taken  []pair // what next has returned
-	read   int    // the sum of bytes that were read so that a cache has them
+	kept   []pair // saved by changes
+	taken  []pair // the result of next
+	read   int    // a sum that makes the reads of prefetch count as used
 }
 
-// next takes fields: those that changes have handed out, or else some from the table; none at the
+// next returns fields: those that changes have saved, otherwise some from the table; none at the
 // end. They are valid until the next call.
 func (z *frozen) next() (pairs []pair) {
 	z.mu.Lock()
@@ -38,8 +38,8 @@ func (z *frozen) next() (pairs []pair) {
 	return z.taken
 }
 
-// prefetch reads the first bytes of fields and values. They are far apart in memory: read side by
-// side here, they do not have to be waited for one after the other.
+// prefetch reads the first bytes of fields and values, which are far apart in memory, so that the
+// CPU loads them in parallel.
 func (z *frozen) prefetch(pairs []pair) {
 	sum := 0
 	for i := range pairs {
@@ -80,15 +80,15 @@ func (z *frozen) ended() bool {
 
 // freeze begins a walk through the fields as they are now.
 func (t *table) freeze() *frozen {
-	// a hash that never changes has no other end
+	// hold removes them too, but is not called if the hash never changes
 	t.Frozen = slices.DeleteFunc(t.Frozen, (*frozen).ended)
 	z := &frozen{fields: &t.Dict}
 	t.Frozen = append(t.Frozen, z)
 	return z
 }
 
-// hold hands a field that is about to change to the walks that still need it, and locks them until
-// release is called after the change.
+// hold saves a field that is about to change in the walks that have not reached it, and locks them
+// until release is called after the change.
 func (t *table) hold(hash uint64, field []byte) (release func()) {
 	walks := t.Frozen
 	t.Frozen = nil

@@ -17,14 +17,14 @@ type Hash struct {
 	Fields Fields
 }
 
-// NewHash returns an empty hash, whose fields h hashes.
+// NewHash returns an empty hash. h hashes its fields.
 func NewHash(h *dict.Hasher, name []byte) *Hash {
 	o, text := withName[Hash](name)
 	o.Name, o.Fields = text, newFields(h)
 	return o
 }
 
-// HashIn is the hash of an object, or of none.
+// HashIn returns a view of an object that is a hash, otherwise an empty one.
 func HashIn(o Object) HashView {
 	if h, ok := o.(*Hash); ok {
 		return h.View()
@@ -41,7 +41,7 @@ func (o *Hash) digest(d *Digest) {
 	}
 }
 
-// View shows the fields.
+// View returns a view of the hash.
 func (o *Hash) View() HashView { return HashView{&o.Fields} }
 
 func (o *Hash) Encoding(p Packing) string {
@@ -82,12 +82,12 @@ func (o *Hash) save(b *Batch, f effect.Effect) (whole bool) {
 	return true
 }
 
-// HashView is the hash that a key holds, to look at: what changes one is a method of Tx. The zero
-// Hash is what a missing key holds, an empty one. It is valid until the key's next change or the
-// Tx's end; the fields and values it gives are good forever.
+// HashView is a read-only view of the hash of a key; methods of Tx change hashes. The zero value is
+// an empty hash, that of a missing key. A view is valid until the key's next change or the Tx's
+// end; the fields and values that it returns stay valid.
 type HashView struct{ Fields *Fields }
 
-// Len is how many fields there are.
+// Len returns the number of fields.
 func (h HashView) Len() int {
 	if h.Fields == nil {
 		return 0
@@ -95,7 +95,7 @@ func (h HashView) Len() int {
 	return h.Fields.Len()
 }
 
-// Get is the value of a field; ok is false if there is no such field.
+// Get returns the value of a field; ok is false if it is missing.
 func (h HashView) Get(field []byte) (value string, ok bool) {
 	if h.Fields == nil {
 		return "", false
@@ -107,8 +107,8 @@ func (h HashView) Get(field []byte) (value string, ok bool) {
 	return p.value, true
 }
 
-// All yields the fields and their values: of up to 512 in the order in which they came, of more in
-// an order that means nothing.
+// All yields the fields and their values: up to 512 in the order of insertion, more in no
+// particular order.
 func (h HashView) All() iter.Seq2[string, string] {
 	if h.Fields == nil {
 		return func(func(string, string) bool) {}
@@ -116,9 +116,9 @@ func (h HashView) All() iter.Seq2[string, string] {
 	return h.Fields.All()
 }
 
-// Keep gives the fields and their values as they are now, to be gone through once by one goroutine,
-// when the locks are let go: what changes later does not show. It costs next to nothing, but the
-// changes that come before that is done copy what they change.
+// Keep returns the fields and their values as they are now, for one iteration by one goroutine
+// after the locks are released. The cost does not depend on the size, but changes until the end of
+// the iteration copy the fields that they change.
 func (h HashView) Keep() iter.Seq2[string, string] {
 	if h.Fields == nil || h.Fields.Many == nil {
 		few := HashView{}
@@ -130,9 +130,9 @@ func (h HashView) Keep() iter.Seq2[string, string] {
 	return h.Fields.Many.freeze().all()
 }
 
-// Scan visits about count fields from the cursor on, and returns the cursor to go on from, 0 after
-// the last. 0 begins. A field that is there throughout is visited at least once. A hash of up to
-// 512 fields is visited whole.
+// Scan visits about count fields from the cursor on, and returns the cursor at which to continue, 0
+// after the last. A scan begins with 0. A field that exists throughout is visited at least once. A
+// hash of up to 512 fields is visited whole.
 func (h HashView) Scan(cursor uint64, count int, visit func(field, value string)) (next uint64) {
 	if h.Fields == nil {
 		return 0
@@ -140,7 +140,7 @@ func (h HashView) Scan(cursor uint64, count int, visit func(field, value string)
 	return h.Fields.scan(cursor, count, visit)
 }
 
-// Random picks a field, each with the same probability; ok is false if the hash is empty.
+// Random returns a random field, each with the same probability; ok is false if the hash is empty.
 func (h HashView) Random(r *rand.Rand) (field, value string, ok bool) {
 	if h.Len() == 0 {
 		return "", "", false
@@ -149,8 +149,8 @@ func (h HashView) Random(r *rand.Rand) (field, value string, ok bool) {
 	return p.field, p.value, true
 }
 
-// Sample yields n different fields, or all if there are no more than n. Each choice of n has the
-// same chance; their order means nothing.
+// Sample yields n different fields, or all if there are at most n, in no particular order. Each set
+// of n fields has the same probability.
 func (h HashView) Sample(r *rand.Rand, n int64) iter.Seq2[string, string] {
 	if n >= int64(h.Len()) {
 		return h.All()

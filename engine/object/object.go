@@ -7,10 +7,10 @@ import (
 	"rlserver/engine/eviction"
 )
 
-// Type says what a key holds, in the word of the TYPE command.
+// Type is the type of a key's value, as the TYPE command returns it.
 type Type string
 
-// The types. Each limiter with a state of its own has one more, see State.
+// The types of Redis. Each limiter without a log has one of its own, see State.
 const (
 	TypeNone   Type = "none" // no such key
 	TypeString Type = "string"
@@ -20,22 +20,21 @@ const (
 
 func (t Type) String() string { return string(t) }
 
-// Object is what a key holds, together with its name and its deadline: one allocation for a
-// limiter. Each type is its own struct. What all types must have is a method here, so that a new
-// type which lacks its weight, its part in snapshots, its content, its digest or its encoding does
-// not compile.
+// Object is the value of a key, together with the key's name and deadline: one allocation for a
+// limiter. Each type is its own struct. Everything that all types need is a method here, so that a
+// new type without weight, save, content, digest or encoding does not compile.
 type Object interface {
 	Head() *Header
 	Kind() Type
 
 	Weight() int64 // bytes, without the name; it depends only on what effects change
 
-	// save adds the effects that rebuild it; f has the database and the key. A large collection is
-	// postponed, to be saved in parts: then it is not whole.
+	// save adds the effects that rebuild the object; f has the database and the key. A large
+	// collection is postponed, to be saved in parts: whole is then false.
 	save(b *Batch, f effect.Effect) (whole bool)
 
-	Content(c *Content)        // sets what DUMP writes
-	digest(d *Digest)          // mixes in what it holds
+	Content(c *Content)        // sets the value that DUMP writes
+	digest(d *Digest)          // adds the value
 	Encoding(p Packing) string // for OBJECT ENCODING
 
 	Accessed() uint32
@@ -56,9 +55,9 @@ func (h *Header) Head() *Header { return h }
 // Expired reports whether the deadline is past at now (Unix ms).
 func (h *Header) Expired(now int64) bool { return h.ExpireAt != 0 && now > h.ExpireAt }
 
-// Clock remembers the second of the last access, in 24 bits as Redis' LRU clock does: it wraps
-// after 194 days. Under a policy that counts accesses the bits are Redis' too, see frequency. Above
-// them is the pressure of a limiter.
+// Clock is the access clock: the second of the last access in 24 bits, like Redis' LRU clock, which
+// wraps after 194 days, or an eviction.Frequency under a policy that counts accesses. Above these
+// bits is the pressure of a limiter.
 type Clock struct{ bits uint32 }
 
 func (c *Clock) Accessed() uint32            { return c.bits & eviction.ClockMask }
@@ -71,20 +70,20 @@ func (c *Clock) SetPressure(s eviction.Pressure) {
 // State is a limiter whose state is a few numbers. An effect sets them all.
 type State interface {
 	Object
-	// Numbers is the state, for Content; Restored reads it. The order is the format of DUMP:
-	// never reorder.
+	// Numbers returns the state, for Content and Restored. The order is the format of DUMP: never
+	// reorder.
 	Numbers() [4]int64
-	// store makes the effect the one that sets this state, except for its key and ExpireAt
+	// store makes the effect set this state, except for its key and ExpireAt
 	store(f *effect.Effect)
-	// Refund is store for the state with up to n hits less; used: any hits are left
+	// Refund is store for the state with up to n hits removed; used: hits remain
 	Refund(f *effect.Effect, now, n int64) (back int64, used bool)
-	// MoveBack is store for a state that lies in the future, moved back as by MoveBack
+	// MoveBack is store for a state in the future that is moved back, see engine.MoveBack
 	MoveBack(f *effect.Effect, present, by int64) (moved bool)
 }
 
-// withName allocates an object together with the text of its name, if that is as short as names
-// are: one allocation, and no further memory to be fetched to see that a key is the one that was
-// asked for. A token bucket with a name of 16 bytes fills one cache line.
+// withName allocates an object together with its name, if that has at most 32 bytes: one
+// allocation, and comparing the name reads no further cache line. A token bucket with a name of 16
+// bytes fills one cache line.
 func withName[T any](name []byte) (o *T, text string) {
 	switch {
 	case len(name) <= 16:
@@ -103,10 +102,10 @@ func withName[T any](name []byte) (o *T, text string) {
 	return new(T), string(name)
 }
 
-// BytesOf looks at a string's bytes, which must not be written to.
+// BytesOf returns a string's bytes without copying them. They must not be written to.
 func BytesOf(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }
 
-// TypeOf is the type of an object, TypeNone for a missing key.
+// TypeOf returns the type of an object; TypeNone for a missing key.
 func TypeOf(o Object) Type {
 	if o == nil {
 		return TypeNone

@@ -2,9 +2,9 @@ package object
 
 import "rlserver/engine/eviction"
 
-// packed is two numbers of a limiter's state together with its marks, which are in spare bits: a is
-// below 1<<53, as limit.MaxCount is, and b below 1<<40, as any duration in ms is. Millions of
-// limiters are what a server is full of.
+// packed is two numbers of a limiter's state, with the access clock and the pressure in spare bits:
+// a is below 1<<53, like limit.MaxCount, and b below 1<<40, like limit.MaxDuration. It saves memory
+// because a server can have millions of limiters.
 type packed struct {
 	low  uint64 // a · 8 bits to spare · pressure
 	High uint64 // b · access clock
@@ -22,7 +22,7 @@ func (p *packed) Pressure() eviction.Pressure {
 
 func (p *packed) SetPressure(s eviction.Pressure) { p.low = p.low&^eviction.PressureMask | uint64(s) }
 
-// Encoding is "packed" for what Redis lacks.
+// Encoding returns "packed" for types that Redis lacks.
 func (*packed) Encoding(Packing) string { return "packed" }
 
 func (p *packed) a() int64 { return int64(p.low >> (spareBits + eviction.PressureBits)) }

@@ -7,32 +7,32 @@ import (
 	"rlserver/zset"
 )
 
-// What a Step does under a lock ends with these, or a little later: buckets of a dict are taken
-// whole.
+// A Step releases the lock after so many keys or bytes, or a little later: it visits whole buckets
+// of a dict.
 const (
 	StepKeys  = 64
 	StepBytes = 64 << 10
 )
 
-// EffectWeight is what an effect counts beside its text.
+// EffectWeight is how many bytes an effect counts beside its text.
 const EffectWeight = 64
 
-// Batch is objects as effects, a group for each. Those that are too large wait to be saved in
-// parts.
+// Batch is objects converted to effects, a group for each. Large objects are postponed, to be saved
+// in parts.
 type Batch struct {
 	Effects []effect.Effect
 	Ends    []int  // of the groups, in effects
-	Text    []byte // what would change in the keyspace is copied here
+	Text    []byte // copies of text that may change in the keyspace
 	Weight  int
 	Large   []*Large
 }
 
-// Full reports whether the batch is as large as one step may make it.
+// Full reports whether the batch has reached the size of one step.
 func (b *Batch) Full() bool { return b.Weight >= StepBytes }
 
-// Add takes an object in, under the lock of its shard.
+// Add adds an object, under the lock of its shard.
 func (b *Batch) Add(db int, o Object) {
-	// a name is never written over, nor is a field or its value
+	// names, fields and their values are never overwritten, so they need no copy
 	f := effect.Effect{DB: db, Key: effect.Key{Name: BytesOf(o.Head().Name)}}
 	if o.save(b, f) {
 		b.End()
@@ -47,8 +47,8 @@ func (b *Batch) putState(f effect.Effect, o State) (whole bool) {
 	return true
 }
 
-// valueOf is a string's value: a copy if it is short, otherwise itself, and the string's next
-// change has to copy it if need be.
+// valueOf returns a string's value: a copy if it is short, otherwise the value itself, which the
+// string's next change copies if it would overwrite it.
 func (b *Batch) valueOf(o *String) []byte {
 	if len(o.Value) <= SmallBytes {
 		return b.copied(o.Value)
@@ -85,16 +85,16 @@ func (b *Batch) putExpire(f effect.Effect, at int64) {
 	}
 }
 
-// Put adds an effect to the group that End ends.
+// Put adds an effect to the current group.
 func (b *Batch) Put(f effect.Effect) {
 	b.Effects = append(b.Effects, f)
 	b.Weight += EffectWeight + len(f.Key.Name) + len(f.Field) + len(f.Value)
 }
 
-// End makes a group of the effects since the last one.
+// End ends the current group.
 func (b *Batch) End() { b.Ends = append(b.Ends, len(b.Effects)) }
 
-// Visit visits the groups.
+// Visit calls visit for each group.
 func (b *Batch) Visit(visit func([]effect.Effect)) {
 	start := 0
 	for _, end := range b.Ends {
@@ -105,15 +105,15 @@ func (b *Batch) Visit(visit func([]effect.Effect)) {
 	}
 }
 
-// Reset empties the batch, but for its room.
+// Reset empties the batch, and keeps its memory.
 func (b *Batch) Reset() {
 	clear(b.Effects)
 	clear(b.Large)
 	*b = Batch{Effects: b.Effects[:0], Ends: b.Ends[:0], Text: b.Text[:0], Large: b.Large[:0]}
 }
 
-// small reports whether a sorted set is cheaper to copy than to clone: its owner pays for a clone
-// with its next changes.
+// small reports whether a sorted set is cheaper to copy than to clone: after a clone, changes of
+// the set copy what they change.
 func small(set *zset.Set) bool {
 	if set.Len() > SmallCount {
 		return false
@@ -127,20 +127,20 @@ func small(set *zset.Set) bool {
 	return true
 }
 
-// Large is a collection as it was at the snapshot's moment. No lock guards it: what it holds is
-// nobody else's, or does not change.
+// Large is a collection as it was at the snapshot's moment. It needs no lock: its content is not
+// shared, or does not change.
 type Large struct {
-	of       effect.Effect // each effect begins as this one
+	of       effect.Effect // each effect is a copy of this one
 	expireAt int64
 
 	set  *zset.Set // a clone
 	rank int       // of the next member
 
 	pairs  []pair  // the next fields
-	frozen *frozen // where more of them are
+	frozen *frozen // the walk that returns more fields
 }
 
-// newLargeHash keeps a hash as it is: the pairs, of a few hundred at most, or a walk through the
+// newLargeHash preserves a hash as it is: a copy of up to SmallHash pairs, or a walk through the
 // table.
 func newLargeHash(of effect.Effect, expireAt int64, h *Fields) *Large {
 	l := &Large{of: of, expireAt: expireAt, pairs: slices.Clone(h.few)}
@@ -189,7 +189,7 @@ func (l *Large) fields(b *Batch) (more bool) {
 	return true
 }
 
-// Close ends the walk through a hash, which changes wait for no longer.
+// Close ends the walk through a hash.
 func (l *Large) Close() {
 	if l.frozen != nil {
 		l.frozen.close()

@@ -9,17 +9,16 @@ import (
 	"rlserver/engine/effect"
 )
 
-// MaxString is how many bytes a string may have that is built up by APPEND and SETRANGE: what a
-// client can send at once, too.
+// MaxString is the longest string that APPEND and SETRANGE can build, in bytes.
 const MaxString = 512 << 20
 
-// Up to these sizes an object becomes effects at once, under its shard's lock.
+// Up to these sizes an object is converted to effects at once, under its shard's lock.
 const (
 	SmallCount = 128 // elements of a collection
 	SmallBytes = 4 << 10
 )
 
-// The limits up to which Redis packs what it holds.
+// Limits of Redis' encodings.
 const (
 	embstrSize    = 44
 	sharedNumbers = 10000
@@ -30,8 +29,7 @@ type String struct {
 	Header
 	Value []byte
 	Clock
-	// a snapshot or an answer that is being written may be looking at value: its bytes are not
-	// written over, but copied first
+	// a snapshot or a reply may be reading Value: copy it before overwriting bytes
 	shared bool
 }
 
@@ -42,11 +40,11 @@ func NewString(name []byte) *String {
 	return o
 }
 
-// Put makes a copy of the value the string's. The old one is not written over: a caller may still
-// hold it.
+// Put sets the value to a copy. It does not overwrite the old value, which a caller may still be
+// reading.
 func (o *String) Put(value []byte) { o.Value, o.shared = bytes.Clone(value), false }
 
-// Splice writes a value over the bytes from an offset on. A gap before it is zeros.
+// Splice overwrites the bytes from an offset on. A gap before them is filled with zeros.
 func (o *String) Splice(at int, value []byte) {
 	if o.shared && at < len(o.Value) {
 		o.Value, o.shared = bytes.Clone(o.Value), false
@@ -74,7 +72,7 @@ func (o *String) Encoding(Packing) string {
 	return "raw"
 }
 
-// number is the 64-bit integer that a string spells, in the one way in which integers are written.
+// number returns the 64-bit integer that a string represents in canonical form.
 func (o *String) number() (n int64, ok bool) {
 	var buf [20]byte
 	if len(o.Value) > len(buf) {
@@ -84,7 +82,8 @@ func (o *String) number() (n int64, ok bool) {
 	return n, err == nil && string(strconv.AppendInt(buf[:0], n, 10)) == string(o.Value)
 }
 
-// References is what Redis counts: numbers that it keeps once for all keys have the most there is.
+// References returns the reference count of Redis: math.MaxInt32 for small integers, which Redis
+// shares among keys.
 func (o *String) References() int64 {
 	if n, ok := o.number(); ok && 0 <= n && n < sharedNumbers {
 		return math.MaxInt32

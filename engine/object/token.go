@@ -10,9 +10,9 @@ import (
 // TypeToken is a token bucket.
 const TypeToken Type = "rl.token"
 
-// Token is a token bucket, in 48 bytes. a is what is missing. The 64 bits of the Fraction are
-// in b, in the spare bits and in the low 16 bits of since; between these and the time since, Unix
-// ms, one bit tells that b is Earned instead.
+// Token is a token bucket, in 48 bytes. packed.a is the missing tokens. The 64 bits of Fraction are
+// in packed.b, in the spare bits and in the low 16 bits of since. Bit 16 of since is set if
+// packed.b is Earned instead, and the bits above it are the time Since, Unix ms.
 type Token struct {
 	Header
 	packed
@@ -41,7 +41,7 @@ func (o *Token) Clone(name string) Object {
 	return &c
 }
 
-// Tokens is the state of the bucket; nil is a full one.
+// Tokens returns the state of the bucket; nil is a full one.
 func (o *Token) Tokens() limit.Tokens {
 	if o == nil {
 		return limit.Tokens{}
@@ -55,7 +55,7 @@ func (o *Token) Tokens() limit.Tokens {
 	return t
 }
 
-// SetTokens makes the state that of the bucket.
+// SetTokens sets the state of the bucket.
 func (o *Token) SetTokens(t limit.Tokens) {
 	since := uint64(min(max(t.Since, 0), latestSince)) << sinceShift
 	if t.Earned > 0 {

@@ -8,21 +8,21 @@ import (
 	"rlserver/zset"
 )
 
-// ZSet is a sorted set: one of the client's, or the log of a limiter.
+// ZSet is a sorted set of a client, or the log of a limiter.
 type ZSet struct {
 	Header
 	Clock
-	Set zset.Set // in place: one step less to the log of a limiter
+	Set zset.Set // not a pointer, which saves a cache miss for each call on a limiter
 }
 
-// NewZSet returns an empty sorted set, whose members h hashes.
+// NewZSet returns an empty sorted set. h hashes its members.
 func NewZSet(h *dict.Hasher, name []byte) *ZSet {
 	o, text := withName[ZSet](name)
 	o.Name, o.Set = text, *zset.New(h)
 	return o
 }
 
-// ZSetIn is the sorted set of an object, or of none.
+// ZSetIn returns a view of an object that is a sorted set, otherwise an empty one.
 func ZSetIn(o Object) zset.View {
 	if z, ok := o.(*ZSet); ok {
 		return zset.ViewOf(&z.Set)
