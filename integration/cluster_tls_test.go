@@ -33,6 +33,7 @@ func TestClusterWithTLS(t *testing.T) {
 		require.Equal(t, fmt.Sprint(i), plain.Get(t.Context(), key).Val())
 	}
 
+	await(t, func() bool { return c.infoOf(0, "cluster")["cluster_groups_led"] != "4" }) // others lead, too
 	one := redis.NewClient(&redis.Options{Addr: "127.0.0.1:" + ports[0], TLSConfig: tlsClient(t, certificates)})
 	defer one.Close()
 	for _, use := range []struct {
