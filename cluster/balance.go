@@ -9,13 +9,15 @@ import (
 // group over to that node when it has been there for a while.
 
 const (
-	balanceInterval = time.Second     // between two groups that are handed over
-	balanceAfter    = 5 * time.Second // since the node that should lead was first heard
+	// defaultBalanceInterval is between two groups that are handed over.
+	defaultBalanceInterval = time.Second
+	// balanceAfter is since the node that should lead was first heard, in intervals.
+	balanceAfter = 5
 )
 
 // balance hands groups over until the context ends.
 func (n *Node) balance(ctx context.Context) {
-	ticker := time.NewTicker(balanceInterval)
+	ticker := time.NewTicker(n.options.balanceInterval)
 	defer ticker.Stop()
 	for {
 		select {
@@ -45,7 +47,7 @@ func (n *Node) misplaced() (number int, to string) {
 		n.mu.Lock()
 		since, at := n.heardSince[names[0]], n.heardAt[names[0]]
 		n.mu.Unlock()
-		if !since.IsZero() && time.Since(since) > balanceAfter && time.Since(at) < n.options.Timeout {
+		if !since.IsZero() && time.Since(since) > balanceAfter*n.options.balanceInterval && time.Since(at) < n.options.Timeout {
 			return number, names[0]
 		}
 	}

@@ -79,7 +79,8 @@ func (n *Node) askTime(number int, names []string) (ms int64, known bool) {
 			defer p.close()
 			var t Time
 			if p.call("Time", number, &t, n.options.Timeout/4) != nil {
-				t = Time{}
+				answers <- Time{} // t may still be written to
+				return
 			}
 			answers <- t
 		}()
@@ -117,7 +118,8 @@ type peer struct {
 
 var errTooLong = errors.New("no answer in time")
 
-// call calls the other node, and closes the connection if that fails.
+// call calls the other node, and closes the connection if that fails. After an error, the reply is
+// not to be used: an answer that comes late may be written to it.
 func (p *peer) call(method string, args, reply any, timeout time.Duration) error {
 	client, err := p.connect()
 	if err != nil {

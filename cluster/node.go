@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha1"
 	"crypto/tls"
@@ -50,6 +51,8 @@ type Options struct {
 	Clock    clock.Source
 	Log      *slog.Logger
 	Begun    func(*group.Partition) // called when this node begins to lead a group; nil: nothing
+
+	balanceInterval time.Duration // set by tests; 0: the default
 }
 
 // Node is this process as a member of a cluster. Its methods are safe for concurrent use.
@@ -102,6 +105,7 @@ func Open(o Options) (*Node, error) {
 	if err := usable(o, state); err != nil {
 		return nil, err
 	}
+	o.balanceInterval = cmp.Or(o.balanceInterval, defaultBalanceInterval)
 	id := sha1.Sum([]byte(o.Name))
 	n := &Node{
 		options: o, log: o.Log, nonce: rand.Uint64(),

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"rlserver/clock"
+	"rlserver/cluster/clustertest"
 	"rlserver/cluster/group"
 	"rlserver/engine"
 	"rlserver/engine/rule"
@@ -56,7 +57,7 @@ func (l *lines) get() string {
 }
 
 func newFleet(t *testing.T, size int, change func(i int, o *Options)) *fleet {
-	f := &fleet{t: t, dir: t.TempDir(), options: make([]Options, size), nodes: make([]*Node, size)}
+	f := &fleet{t: t, dir: clustertest.Dir(t), options: make([]Options, size), nodes: make([]*Node, size)}
 	listeners := make([]net.Listener, size)
 	for i := range size {
 		var err error
@@ -325,7 +326,7 @@ func TestADirectoryThatDoesNotFitIsRefused(t *testing.T) {
 }
 
 func TestEachNodeComesToLeadItsGroups(t *testing.T) {
-	f := newFleet(t, 3, nil)
+	f := newFleet(t, 3, func(_ int, o *Options) { o.balanceInterval = 100 * time.Millisecond })
 	f.startAll()
 	f.settled()
 	f.eventually("the nodes that should lead do", func() error {

@@ -29,9 +29,10 @@ var mayImport = map[string]struct{ ours, others []string }{
 			"github.com/hashicorp/raft-wal/types",
 		},
 	},
-	"rlserver/cluster/mux":      {},
-	"rlserver/cluster/overview": {ours: []string{"rlserver/stats"}},
-	"rlserver/cluster/slot":     {},
+	"rlserver/cluster/clustertest": {},
+	"rlserver/cluster/mux":         {},
+	"rlserver/cluster/overview":    {ours: []string{"rlserver/stats"}},
+	"rlserver/cluster/slot":        {},
 	"rlserver/cmd/rlserver": {
 		ours: []string{
 			"rlserver/cluster",

@@ -2,6 +2,7 @@ package integration
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"net"
 	"os"
@@ -15,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 )
 
@@ -33,6 +35,7 @@ func TestMain(m *testing.M) {
 	}
 	// A server built with the race detector would sleep for a second before it exits.
 	os.Setenv("GORACE", strings.TrimSpace(os.Getenv("GORACE")+" atexit_sleep_ms=10"))
+	redis.SetLogger(quiet{})
 	var err error
 	if buildDir, err = os.MkdirTemp("", "rlserver-"); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -42,6 +45,11 @@ func TestMain(m *testing.M) {
 	os.RemoveAll(buildDir)
 	os.Exit(code)
 }
+
+// quiet drops what the client library logs: each connection that a node which was killed refuses.
+type quiet struct{}
+
+func (quiet) Printf(context.Context, string, ...any) {}
 
 // built returns the path of the binary, which the first caller builds: with the race detector if
 // the tests run with it.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math/rand/v2"
 	"net"
 	"os"
 	"slices"
@@ -14,10 +15,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"rlserver/clock"
+	"rlserver/cluster/clustertest"
 	"rlserver/cluster/mux"
 	"rlserver/engine"
 	"rlserver/engine/limit"
@@ -27,7 +30,10 @@ import (
 
 const (
 	patience = 60 * time.Second // no condition takes so long, however slow the machine
-	timeout  = 400 * time.Millisecond
+	// steady is a timeout that no pause of a slow machine reaches. Nobody waits for it: trio.leader
+	// has a node call an election at once.
+	steady = 5 * time.Second
+	short  = 400 * time.Millisecond // for tests that go on through any number of elections
 )
 
 // trio is three nodes with a replica of one group each, in this process, over real sockets.
@@ -40,6 +46,7 @@ type trio struct {
 	cut   map[int]bool // nodes that reach nobody and are reached by nobody
 	conns map[net.Conn][2]int
 
+	timeout       time.Duration
 	snapshotBytes int64
 	sync          bool
 	log           *slog.Logger
@@ -62,7 +69,10 @@ func testLog() *slog.Logger {
 }
 
 func newTrio(t testing.TB) *trio {
-	tr := &trio{t: t, dir: t.TempDir(), cut: make(map[int]bool), conns: make(map[net.Conn][2]int), log: testLog()}
+	tr := &trio{
+		t: t, dir: clustertest.Dir(t), timeout: steady, cut: make(map[int]bool), conns: make(map[net.Conn][2]int),
+		log: testLog(),
+	}
 	for i := range names {
 		n := &node{trio: tr, i: i}
 		l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -86,7 +96,7 @@ func (n *node) start() {
 	var err error
 	n.group, err = Open(Options{
 		Node: names[n.i], Dir: fmt.Sprint(n.trio.dir, "/", n.i), Sync: n.trio.sync,
-		Timeout: timeout, Engine: engine.Options{},
+		Timeout: n.trio.timeout, Engine: engine.Options{},
 		Clock: clock.System(), Log: n.trio.log.With("node", names[n.i]),
 		Layer:         func() Layer { return &cuttable{n.port.Layer(0), n} },
 		snapshotBytes: n.trio.snapshotBytes,
@@ -163,7 +173,9 @@ func (tr *trio) eventually(what string, condition func() bool) {
 func (tr *trio) leader(not ...int) *node {
 	tr.t.Helper()
 	var found *node
+	var called time.Time
 	tr.eventually("a node leads", func() bool {
+		var idle []*node
 		for _, n := range tr.nodes {
 			if n.group == nil || slices.Contains(not, n.i) {
 				continue
@@ -172,10 +184,30 @@ func (tr *trio) leader(not ...int) *node {
 				found = n
 				return true
 			}
+			if n.group.running.Load().raft.State() == raft.Follower {
+				idle = append(idle, n)
+			} else {
+				called = time.Now() // an election is on
+			}
+		}
+		if tr.timeout == steady && time.Since(called) > time.Second && len(idle) > 0 {
+			called = time.Now()
+			idle[rand.IntN(len(idle))].callElection()
 		}
 		return false
 	})
 	return found
+}
+
+// callElection makes a node a candidate at once, as a leader does that hands over to it.
+func (n *node) callElection() {
+	name := names[n.i]
+	header := raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: []byte(name), Addr: []byte(name)}
+	err := n.group.running.Load().trans.TimeoutNow(raft.ServerID(name), raft.ServerAddress(name),
+		&raft.TimeoutNowRequest{RPCHeader: header}, &raft.TimeoutNowResponse{})
+	if err != nil {
+		n.trio.t.Log("no election could be called, which is tried again:", err)
+	}
 }
 
 const hour = int64(time.Hour / time.Millisecond)
@@ -243,6 +275,7 @@ func (tr *trio) agree() {
 }
 
 func TestACallIsOnAllReplicas(t *testing.T) {
+	t.Parallel()
 	tr := newTrio(t)
 	tr.startAll()
 	leader := tr.leader()
@@ -260,6 +293,7 @@ func TestACallIsOnAllReplicas(t *testing.T) {
 }
 
 func TestFollowersSayWhoLeads(t *testing.T) {
+	t.Parallel()
 	tr := newTrio(t)
 	tr.startAll()
 	leader := tr.leader()
@@ -277,6 +311,7 @@ func TestFollowersSayWhoLeads(t *testing.T) {
 }
 
 func TestARestartKeepsTheState(t *testing.T) {
+	t.Parallel()
 	tr := newTrio(t)
 	tr.startAll()
 	r, err := tr.leader().group.Leading()
@@ -296,6 +331,7 @@ func TestARestartKeepsTheState(t *testing.T) {
 }
 
 func TestALeaderThatIsCutOffAdmitsNothingAndIsRebuilt(t *testing.T) {
+	t.Parallel()
 	tr := newTrio(t)
 	tr.startAll()
 	old := tr.leader()
@@ -321,6 +357,7 @@ func TestALeaderThatIsCutOffAdmitsNothingAndIsRebuilt(t *testing.T) {
 }
 
 func TestADeposedLeaderGivesNoDenial(t *testing.T) {
+	t.Parallel()
 	tr := newTrio(t)
 	tr.startAll()
 	old := tr.leader()
@@ -337,6 +374,7 @@ func TestADeposedLeaderGivesNoDenial(t *testing.T) {
 }
 
 func TestLeadershipThatIsHandedOverRebuildsNothing(t *testing.T) {
+	t.Parallel()
 	tr := newTrio(t)
 	tr.startAll()
 	seen := make(map[int]bool)
@@ -363,6 +401,7 @@ func TestLeadershipThatIsHandedOverRebuildsNothing(t *testing.T) {
 }
 
 func TestASnapshotOfABusyLeaderRestores(t *testing.T) {
+	t.Parallel()
 	tr := newTrio(t)
 	tr.startAll()
 	leader := tr.leader()
@@ -399,6 +438,7 @@ func TestASnapshotOfABusyLeaderRestores(t *testing.T) {
 }
 
 func TestAReplicaThatIsFarBehindLoadsASnapshot(t *testing.T) {
+	t.Parallel()
 	tr := newTrio(t)
 	tr.startAll()
 	leader := tr.leader()
@@ -420,8 +460,9 @@ func TestAReplicaThatIsFarBehindLoadsASnapshot(t *testing.T) {
 // TestNothingIsAdmittedTwice has clients call whoever leads, while leaders are cut off, stopped and
 // hand over. What is acknowledged never exceeds the limit, and is never forgotten.
 func TestNothingIsAdmittedTwice(t *testing.T) {
+	t.Parallel()
 	tr := newTrio(t)
-	tr.snapshotBytes = 64 << 10
+	tr.timeout, tr.snapshotBytes = short, 64<<10
 	tr.startAll()
 	const keys = 20
 	mostOf := func(key int) int64 { return int64(10 + 30*key) } // some are used up soon, others not

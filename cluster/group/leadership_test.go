@@ -52,8 +52,10 @@ const (
 
 // Each change of leadership is a line of the nodes that it concerns, with the reason, and counted.
 func TestLogsSayWhyLeadershipChanged(t *testing.T) {
+	t.Parallel()
 	var log lines
 	tr := newTrio(t)
+	tr.timeout = time.Second
 	tr.log = slog.New(slog.NewJSONHandler(&log, nil))
 	tr.startAll()
 	expect := func(n *node, message, reason string) {
@@ -80,7 +82,7 @@ func TestLogsSayWhyLeadershipChanged(t *testing.T) {
 	assert.EqualValues(t, 1, first.group.Figures().HandOvers)
 
 	tr.isolate(second.i)
-	expect(second, lostLine, "cut off: no majority of the replicas has answered for 200ms")
+	expect(second, lostLine, "cut off: no majority of the replicas has answered for 500ms")
 	third := tr.leader(second.i)
 	expect(third, gainedLine, "no word from node "+names[second.i]+" for .*s")
 	alone := second.group.Figures()
