@@ -1,13 +1,14 @@
 // Package waitqueue holds the calls that wait on the server: a limiter's call with WAIT until the
 // limiter admits it, and a blocking pop until its key has a member.
 //
-// # The model
+// # Model
 //
 // Queues has one queue for each key that a call waits for. A waiter is a copy of such a call, with
-// an entry in the queue of each of its keys, in order of arrival. Limiters and pops stand in
-// separate lists of a queue, as a pop does not take what a limiter waits for.
+// an entry in the queue of each of its keys, in order of arrival. Limiters and pops are in separate
+// lists of a queue, as a pop does not take what a limiter waits for.
 //
-// A waiter never checks its own turn. Two events process a queue, both under the lock of its key:
+// A waiter does not check whether it is its turn. Two events process a queue, both under the lock
+// of its key:
 //
 //   - The key changes: the engine calls Watch.Then, here queue.keyChanged, at the end of the call
 //     that changed it.
@@ -15,8 +16,8 @@
 //
 // Either one runs the handlers of the waiters whose turn it is, stores the replies in the waiters,
 // and wakes their connections, which send them. So the order of the replies does not depend on how
-// goroutines are scheduled, a waiter that cannot be admitted is not woken, and nothing runs while
-// no key changes and no time comes.
+// goroutines are scheduled, a waiter that cannot be admitted is not woken, and nothing runs between
+// changes of keys and timers.
 //
 // A call on several keys runs only when it is first in all its queues, under the locks of all its
 // keys. Only the timer takes those locks; a queue that meets such a call elsewhere sets the timer
@@ -32,8 +33,8 @@
 //     replies with an error.
 //   - A reply may be sent only when the journal has that record: Tx.Afterwards gives its position
 //     to the waiter.
-//   - What the handler writes goes to the waiter's own Call, never to the Call of the client whose
-//     Tx it is.
+//   - The handler writes to the waiter's own Call, never to the Call of the client that owns the
+//     Tx.
 //
 // # Locks
 //
@@ -54,7 +55,6 @@
 //
 // # Left out
 //
-// There is no bound on waiters of its own: each is a connection, and counts towards the memory of
-// its client with Size. Waiters are not kept across a restart: a connection does not survive one
-// either.
+// There is no separate limit on waiters: each is a connection, and counts towards the memory of its
+// client with Size. Waiters are not kept across a restart, as connections are not.
 package waitqueue

@@ -18,27 +18,26 @@ type Queues struct {
 	engine      *engine.Engine
 	clock       *clock.Clock
 	unavailable func(has, lacks command.Flags) error // why a call is refused without running it
-	paused      func() time.Duration                 // how long no call may change anything; 0: not at all
+	paused      func() time.Duration                 // for how long calls may not change anything
 
 	arrivals atomic.Int64 // waiters so far
 	Waiting  atomic.Int64 // calls that wait
 	Timed    atomic.Int64 // of these, calls with a timeout
 
-	mu     sync.Mutex // guards queues; what is in a queue is under the lock of its key
+	mu     sync.Mutex // guards the map; the lock of its key guards each queue
 	queues map[queueKey]*queue
 }
 
-// Init sets what the queues work with. unavailable returns the error with which the server refuses
-// a command that has, or lacks, the given flags; nil: it runs the command. paused returns for how
-// long no call may change anything, by CLIENT PAUSE; 0: they may. When a pause ends early, RetryAll
-// is called.
+// Init sets the dependencies of the queues. unavailable returns the error with which the server
+// refuses a command that has and lacks the given flags, or nil. paused returns for how long CLIENT
+// PAUSE forbids changes; 0: they are allowed. When a pause ends early, RetryAll is called.
 func (qs *Queues) Init(e *engine.Engine, c *clock.Clock, unavailable func(has, lacks command.Flags) error,
 	paused func() time.Duration) {
 	qs.engine, qs.clock, qs.unavailable, qs.paused = e, c, unavailable, paused
 	qs.queues = make(map[queueKey]*queue)
 }
 
-// Len returns how many keys have a queue.
+// Len returns the number of keys that have a queue.
 func (qs *Queues) Len() int {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
@@ -51,8 +50,8 @@ type queueKey struct {
 }
 
 // queue holds the calls that wait for a key, in order of arrival. Limiters and pops do not delay
-// each other: a pop may free what a limiter waits for. It is processed when the key changes and
-// when its timer fires, see the package comment.
+// each other: a pop may free what a limiter waits for. The queue is processed when the key changes
+// and when its timer fires, see the package comment.
 type queue struct {
 	owner    *Queues
 	db       int
@@ -67,7 +66,7 @@ type queue struct {
 	retryAt int64
 
 	timer    *time.Timer
-	timerSet wakeTime // what the timer is set to
+	timerSet wakeTime // the time that the timer is set to
 }
 
 // wakeTime is when a queue has to be processed next: at a server time, which follows the system
@@ -147,11 +146,11 @@ func (q *queue) keyChanged(tx *engine.Tx) {
 	}
 }
 
-// timerFired processes the queue when its timer fires. A call on several keys is run with the locks
-// of all.
+// timerFired processes the queue when its timer fires. It runs a call on several keys with the
+// locks of all of them.
 func (q *queue) timerFired() {
 	tx := q.owner.engine.NewTx()
-	var locked *Waiter // the one whose keys are all locked
+	var locked *Waiter // the waiter whose keys are all locked
 	for {
 		keys := []engine.Key{q.key}
 		if locked != nil {
@@ -170,8 +169,9 @@ func (q *queue) timerFired() {
 
 // process runs the calls whose turn it is: the pops, the first limiters as long as they are
 // admitted, and the calls whose timeout has ended. A call on several keys needs the locks of all
-// its keys: unless it is locked, for which they are held, process returns it, and timerFired calls
-// again with the locks. While changes are paused it sets the timer to the end of the pause.
+// its keys, which are only held for the waiter locked. For another one process stops and returns
+// it; timerFired then calls process again with the locks. While changes are paused it sets the
+// timer to the end of the pause.
 func (q *queue) process(tx *engine.Tx, locked *Waiter) (needs *Waiter) {
 	if pause := q.owner.paused(); pause > 0 {
 		q.setTimerTo(wakeTime{command.Never, q.owner.clock.Elapsed() + pause})
@@ -200,8 +200,8 @@ func (q *queue) process(tx *engine.Tx, locked *Waiter) (needs *Waiter) {
 	}
 }
 
-// next returns the waiter to run now, nil if there is none, and whether its timeout has ended: it
-// is then not retried.
+// next returns the waiter to run now, or nil, and whether its timeout has ended: it is then not
+// retried.
 func (q *queue) next(now int64, elapsed time.Duration) (w *Waiter, timedOut bool) {
 	switch first := q.limiters.Front(); {
 	case first != nil && q.retryAt <= now:
@@ -291,14 +291,14 @@ func (q *queue) setTimerTo(at wakeTime) {
 // maxTimer is the longest time that a timer is set to: timerFired sets it again if nothing is due.
 const maxTimer = 1 << 40 * time.Millisecond
 
-// until returns how long it is until a wake time, at least 0 and at most maxTimer.
+// until returns the time until a wake time, at least 0 and at most maxTimer.
 func (q *queue) until(at wakeTime) time.Duration {
 	clock := q.owner.clock
 	return max(0, min(clock.Until(at.retryAt), at.deadline-clock.Elapsed(), maxTimer))
 }
 
-// RetryAll processes each queue, after a change that is not one of its key: of a policy, of the
-// server's time, which has jumped, or at the end of a pause. The caller holds no locks.
+// RetryAll processes each queue after a change other than of its keys: of a policy, of the server's
+// time, which has jumped, or at the end of a pause. The caller holds no locks.
 func (qs *Queues) RetryAll() {
 	qs.mu.Lock()
 	queues := make([]*queue, 0, len(qs.queues))
@@ -314,8 +314,8 @@ func (qs *Queues) RetryAll() {
 	}
 }
 
-// Fail ends the waiting of all calls with an error, as the state they wait for is no longer here.
-// The caller holds no locks.
+// Fail ends all waiting calls with an error, as the state that they wait for is no longer here. The
+// caller holds no locks.
 func (qs *Queues) Fail() {
 	qs.mu.Lock()
 	queues := make([]*queue, 0, len(qs.queues))

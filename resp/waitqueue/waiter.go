@@ -20,26 +20,26 @@ type Waiter struct {
 	prepared command.Prepared // with copies of the words
 	keys     []engine.Key     // all, in the order of the words
 	deadline time.Duration    // elapsed; Never: no timeout
-	arrival  int64            // a number that grows with each waiter
+	arrival  int64            // increases with each waiter
 	popper   command.Popper   // nil for a limiter's call
 
 	entries      []entry // each under the lock of its key
-	timeoutIndex int     // in the timeouts of its first queue; -1: it is not there
+	timeoutIndex int     // index in the timeouts of its first queue, or -1
 
-	mu       sync.Mutex // guards what follows; no lock is taken under it
+	mu       sync.Mutex // guards the fields below; no lock is taken under it
 	outcome  Outcome
-	refusal  engine.Error    // the reply of one that was refused
+	refusal  engine.Error    // the reply if the call was refused
 	position engine.Position // the journal position before which the reply must not be sent
 	call     command.Call    // runs the handler; not the connection's, as other goroutines run it
 }
 
-// entry is where a waiter is in one queue.
+// entry is the position of a waiter in one queue.
 type entry struct {
 	queue   *queue
-	element *list.Element // nil: it has left
+	element *list.Element // nil: the waiter has left the queue
 }
 
-// Outcome says how far a waiter is, and how it ended.
+// Outcome is the state of a waiter, and how it ended.
 type Outcome uint8
 
 const (
@@ -78,8 +78,8 @@ func (qs *Queues) Enqueue(c *command.Call, p command.Prepared, wake func()) *Wai
 	return w
 }
 
-// Dequeue ends the waiting: it removes the call from the queues that it is still in, and replies to
-// one that was unblocked. The caller holds no locks, and tx has not begun.
+// Dequeue ends the waiting: it removes the call from the queues that it is still in, and writes the
+// reply if the call was unblocked. The caller holds no locks, and tx has not begun.
 func (w *Waiter) Dequeue(tx *engine.Tx) {
 	if len(w.entries) > 1 || w.currentOutcome() != answered {
 		w.leaveAll(tx)
@@ -107,8 +107,8 @@ func (w *Waiter) leaveAll(tx *engine.Tx) {
 	}
 }
 
-// Answer returns the reply of a call that no longer waits, how many errors it has, and the journal
-// position before which it must not be sent. The reply belongs to the caller. It is called after
+// Answer returns the reply of a call that no longer waits, the number of errors in it, and the
+// journal position before which it must not be sent. The reply belongs to the caller. Call it after
 // Dequeue.
 func (w *Waiter) Answer() (reply []byte, errors int64, position engine.Position) {
 	return w.call.Reply.B, w.call.Errors, w.position
@@ -167,7 +167,7 @@ func (w *Waiter) Refuse(err engine.Error) bool {
 func (w *Waiter) Prepared() *command.Prepared { return &w.prepared }
 
 // attempt runs the call, under the locks of its keys, and reports whether it has a reply. If its
-// timeout has ended it has one in any case.
+// timeout has ended, it has one in any case.
 func (w *Waiter) attempt(tx *engine.Tx, timedOut bool) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -223,7 +223,7 @@ func (w *Waiter) run(tx *engine.Tx, how command.Attempt) (done bool) {
 	}
 	c.Tx, c.Attempt, c.Command = tx, how, w.prepared.Command
 	defer func() {
-		// not to end the call of the other client, or the process
+		// a panic must not end the call of the other client, or the process
 		if fault := recover(); fault != nil {
 			c.Fault(fault, 0)
 			done = true
@@ -237,14 +237,14 @@ func (w *Waiter) run(tx *engine.Tx, how command.Attempt) (done bool) {
 	return !c.Run(&w.prepared, w.keys)
 }
 
-// isFirst reports whether no limiter is before it in any of its queues. The locks of all its keys
-// are held.
+// isFirst reports whether the waiter is the first limiter in all its queues. The locks of all its
+// keys are held.
 func (w *Waiter) isFirst() bool {
 	return !slices.ContainsFunc(w.entries, func(e entry) bool { return e.queue.limiters.Front() != e.element })
 }
 
-// scheduleRetry sets the time of the next attempt in all its queues, in which it is first.
-// processing is the queue that sets its own timer when it has been processed.
+// scheduleRetry sets the time of the next attempt in all queues of the waiter, in which it is
+// first. processing is the queue that sets its own timer after it has been processed.
 func (w *Waiter) scheduleRetry(processing *queue) {
 	for _, e := range w.entries {
 		e.queue.retryAt = w.call.Request.RetryAt
@@ -254,14 +254,14 @@ func (w *Waiter) scheduleRetry(processing *queue) {
 	}
 }
 
-// isIn reports whether it has an entry in a queue.
+// isIn reports whether the waiter has an entry in a queue.
 func (w *Waiter) isIn(q *queue) bool {
 	return slices.ContainsFunc(w.entries, func(e entry) bool { return e.queue == q })
 }
 
-// leave removes it from all its queues, under the locks of all its keys. The timers of the queues
-// retry the waiters behind it, except in processing, which goes on with them itself. processing may
-// be nil.
+// leave removes the waiter from all its queues, under the locks of all its keys. The timers of the
+// queues retry the waiters behind it, except in processing, which retries them itself. processing
+// may be nil.
 func (w *Waiter) leave(tx *engine.Tx, processing *queue) {
 	for _, e := range w.entries {
 		if e.element == nil {

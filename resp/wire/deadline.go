@@ -11,9 +11,9 @@ import (
 // in time.
 var ErrLoginTimeout = errors.New("not authenticated within preauth-timeout")
 
-// Pause waits until Wake is called. It keeps the input that the client sends meanwhile, up to the
-// size limit of a command. It returns an error if the client is gone or the server shuts down. The
-// words that Next has returned become invalid. A client that waits is not idle.
+// Pause waits until Wake is called. It keeps the input that arrives while it waits, up to the size
+// limit of a command. It returns an error if the client is gone or the server shuts down. The words
+// that Next has returned become invalid. A client that waits is not idle.
 func (g *Guard) Pause() error {
 	if len(g.scratch) == 0 {
 		g.scratch = make([]byte, 512)
@@ -23,7 +23,8 @@ func (g *Guard) Pause() error {
 		if err := g.SetReadDeadline(time.Time{}); err != nil {
 			return err
 		}
-		// each is set before its deadline: so it is seen here, or its deadline ends the read
+		// Each flag is set before its deadline: either it is seen here, or its deadline ends the
+		// read.
 		switch {
 		case g.woken.Swap(false):
 			return nil
@@ -41,7 +42,7 @@ func (g *Guard) Pause() error {
 	}
 }
 
-// PauseFor is Pause for at most d, and no longer than the client has to authenticate.
+// PauseFor is Pause for at most d, and not beyond the time that the client has to authenticate.
 func (g *Guard) PauseFor(d time.Duration) error {
 	if by := g.loginBy(); !by.IsZero() {
 		d = min(d, time.Until(by))
@@ -68,7 +69,7 @@ func (g *Guard) limitWait() error {
 		if err := g.SetReadDeadline(sooner(deadline(limit), login)); err != nil {
 			return err
 		}
-		// else Retime was called, and may have set its deadline before this one
+		// otherwise Retime was called, and may have set its deadline before this one
 		if g.idleLimit() == limit && g.loginBy().Equal(login) {
 			return nil
 		}
@@ -83,7 +84,7 @@ func (g *Guard) idleLimit() time.Duration {
 }
 
 // loginBy returns when the client must have completed the TLS handshake and authenticated; zero: it
-// has, or there is no limit.
+// has done so, or there is no limit.
 func (g *Guard) loginBy() time.Time {
 	if g.tls != nil && !g.tls.ready.Load() {
 		return sooner(g.authenticateBy(), g.tls.by)
@@ -91,8 +92,8 @@ func (g *Guard) loginBy() time.Time {
 	return g.authenticateBy()
 }
 
-// authenticateBy returns when the client must have authenticated; zero: it has, or there is no
-// limit.
+// authenticateBy returns when the client must have authenticated; zero: it has done so, or there is
+// no limit.
 func (g *Guard) authenticateBy() time.Time {
 	since := g.loginSince.Load()
 	if since == nil || g.LoginTime == nil {
@@ -126,10 +127,10 @@ func deadline(limit time.Duration) time.Time {
 	return time.Now().Add(limit)
 }
 
-// Retime applies the current timeouts to a Wait that sleeps. Call it when they have changed.
+// Retime applies the current timeouts to a Wait that is running. Call it after they have changed.
 func (g *Guard) Retime() {
 	g.SetReadDeadline(sooner(deadline(g.idleLimit()), g.loginBy()))
-	switch { // restore the deadline that this has replaced
+	switch { // restore a deadline that this has replaced
 	case g.leaving.Load():
 		g.SetReadDeadline(time.Now().Add(leaveGrace))
 	case g.draining.Load():

@@ -1,5 +1,5 @@
-// Package wire stands between a client's socket and the server's commands: it splits the input into
-// commands, formats replies, and queues what the client does not read at once.
+// Package wire is the layer between a client's socket and the server's commands: it splits the
+// input into commands, formats replies, and queues replies that the client does not read at once.
 //
 // # Model
 //
@@ -11,13 +11,13 @@
 //	            |
 //	            +-> queue -> pump    while the client reads too slowly
 //
-// redcon's parser is not used: it panics on a bulk length near the end of int64, lets its buffer
-// double without bound, parses an incomplete command anew at each read, allocates three times per
-// command, and reads inline commands differently from Redis.
+// redcon's parser is not used: it panics on a bulk length near the maximum of int64, doubles its
+// buffer without limit, parses an incomplete command again at each read, allocates three times per
+// command, and parses inline commands differently from Redis.
 //
 // # Framing
 //
-// The buffer of the input, and how far it is read:
+// The buffer of the input, and how far it is processed:
 //
 //	buf  [ taken | checked | searched | unseen | free space ]
 //	             ^ head    ^ pos      ^ scan   ^ len(buf)
@@ -26,19 +26,19 @@
 //	GET k\r\n                           an inline command: words, with quotes
 //
 // No index moves back over a byte, so the work is linear in the input, even if it arrives one byte
-// at a time. Arrays of short lengths, which are nearly all commands, take a shorter way (words.go).
-// The buffer grows with what has arrived, never by what a length promises, and a connection that
-// waits for its next command holds none. A bulk string that is far longer than its command takes is
-// refused when its length arrives.
+// at a time. Arrays of short lengths, which are nearly all commands, take a fast path (words.go).
+// The buffer grows with the input that has arrived, never by an announced length, and a connection
+// that waits for its next command holds none. A bulk string that is far longer than its command
+// accepts is refused when its length arrives.
 //
 // # Replies
 //
-// [Reply] has one method per kind of answer. It alone knows the differences between RESP2 and
-// RESP3. A reply that is too large for its client is truncated while it is written: the call still
-// runs in full, and the client is closed.
+// [Reply] has one method per kind of reply. Only it knows the differences between RESP2 and RESP3.
+// A reply that is too large for its client is truncated while it is written: the call still runs in
+// full, and the client is closed.
 //
-// The sender writes what the socket takes without blocking. The rest is queued, and the pump, a
-// goroutine, sends it while the connection's goroutine goes on reading:
+// The sender writes as much as the socket accepts without blocking. The rest is queued, and a
+// goroutine, the pump, sends it while the connection's goroutine continues to read:
 //
 //	unread bytes   0 ........ pauseAt ............. hard limit
 //	               sent or    the client's          the client
@@ -47,33 +47,32 @@
 // # TLS
 //
 // A connection with TLS has a tls.Conn between the guard and the socket (tls.go). The sender is
-// below it, so what it queues is encrypted, and the limits are the same:
+// below it, so its queue is encrypted, and the limits are the same:
 //
 //	socket -> tls.Conn -> receive
 //	socket <- sender <- tls.Conn <- Guard.Send
 //
-// The first Read makes the handshake, which ends after [HandshakeTime] or preauth-timeout. Until
-// then the client counts as one that has not authenticated. Guard.Conn is always the socket: to
-// close it ends everything at once, whoever holds the locks of tls.Conn.
+// The first Read performs the handshake, which must end within [HandshakeTime] and preauth-timeout.
+// Until then the client counts as one that has not authenticated. Guard.Conn is always the socket:
+// closing it ends everything at once, even while another goroutine holds the locks of tls.Conn.
 //
 // # Invariants
 //
-//   - The words that Next and Ahead return lie in the buffer. They are valid until the next call of
+//   - The words that Next and Ahead return are in the buffer. They are valid until the next call of
 //     Next, Wait or Pause.
 //   - Wait, Next, Ahead, Take, Pause and SetAuthenticated belong to the connection's goroutine. Any
 //     goroutine may call the other methods.
 //   - Every byte kept for a client is counted in Guard.Memory before it is waited for.
-//   - A protocol error is answered in Redis' words after the replies to all commands before it.
-//   - A deadline is set before the flag it serves is checked again, so Wake, Drain and Retime are
-//     never lost.
+//   - A protocol error is sent with the text of Redis, after the replies to all earlier commands.
+//   - A deadline is set before its flag is checked again, so Wake, Drain and Retime are never lost.
 //   - Drain ends the stream after the last whole command. The server then closes its side
 //     (CloseWrite) and discards the input that still arrives, so no reply is lost to a TCP reset.
 //
 // # Where Redis differs
 //
-// Two limits of Redis depend on how TCP cuts up the bytes. Here they do not: a line is too big with
-// its 65537th byte, and a command is too big as soon as its headers say so. And a client that
-// speaks TLS on a port without it is refused at once: Redis waits for the end of an inline command.
+// Two limits of Redis depend on how TCP segments the input. Here they do not: a line is too big
+// with its 65537th byte, and a command is too big as soon as its headers say so. A client that
+// speaks TLS on a port without it is refused at once; Redis waits for the end of an inline command.
 //
 // # Left out on purpose
 //

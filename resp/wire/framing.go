@@ -18,11 +18,11 @@ const (
 	maxBulkBeforeAuth = 16384 // bytes in one bulk string, before authentication
 )
 
-// spareBulk is how many bytes a bulk string may have beyond what its command takes. The command
-// then refuses it with an error that names the argument, and the connection stays open.
+// spareBulk is the number of bytes by which a bulk string may exceed the limit of its command. The
+// command then refuses it with an error that names the argument, and the connection stays open.
 const spareBulk = 1 << 20
 
-// protocolError is a breach of RESP, in the words Redis answers it with.
+// protocolError is a violation of the protocol, with the text of Redis' error.
 type protocolError string
 
 // Error returns the text that Redis sends after "-ERR ".
@@ -40,15 +40,15 @@ const (
 	errBulkBeforeAuth protocolError = "unauthenticated bulk length"
 )
 
-// errBigQuery ends the stream at a command that would be beyond maxQuery. As in
-// Redis, the client gets no answer.
+// errBigQuery ends the stream at a command that is larger than client-query-buffer-limit. As in
+// Redis, the client gets no reply.
 var errBigQuery = errors.New("command beyond client-query-buffer-limit")
 
-// clientHello begins what a client of TLS sends first: the type of a record and its major version.
+// clientHello is the beginning of a TLS connection: the type of a record and its major version.
 var clientHello = []byte{0x16, 0x03}
 
 // framing splits a stream of bytes into commands, by Redis' rules, and the commands into words. The
-// essay of the package draws buf and the indices.
+// package comment shows buf and the indexes.
 //
 // Bytes that Redis ignores are corrected in place: Redis reads a line up to its CR and skips one
 // more byte, and skips two bytes after a bulk string, whatever they are. So the checked part of buf
@@ -59,14 +59,14 @@ type framing struct {
 	mostBulk      func(name []byte) int64 // see Guard.LimitBulk; may be nil
 
 	buf  []byte
-	head int // where the next command begins
-	pos  int // how far it has been checked
-	scan int // how far the line at pos has been searched for its end
+	head int // beginning of the next command
+	pos  int // end of its checked part
+	scan int // end of the part that has been searched for a line end
 	args int // bulk strings that the command at head still lacks; 0 before its header is read
 	bulk int // length of the bulk string at pos, or -1 before its header is read
 
-	words   [][]byte // of the last command, and of those after it that were looked at
-	refusal error    // what ends the stream: a protocolError, or errBigQuery
+	words   [][]byte // of the last command, and of those after it that Ahead has returned
+	refusal error    // the error that ends the stream: a protocolError, or errBigQuery
 }
 
 // next returns the words of the next whole command, at least one. It returns nil if the command has
@@ -113,11 +113,12 @@ func (f *framing) refuse(err error) bool {
 	return false
 }
 
-// readInline splits the line at head into words, none if the line is blank. It reports whether
-// there was a line.
+// readInline splits the line at head into words; a blank line has none. It reports whether the line
+// has arrived.
 func (f *framing) readInline() bool {
 	if bytes.HasPrefix(f.buf[f.head:], clientHello) {
-		return f.refuse(errTLS) // else it would wait for a line end that the client does not send
+		// otherwise it would wait for a line end that the client does not send
+		return f.refuse(errTLS)
 	}
 	end, ok := f.lineEnd('\n', errBigInline)
 	if !ok {
@@ -142,7 +143,7 @@ func (f *framing) readArgs() bool {
 	case n > maxArgsBeforeAuth && !f.authenticated:
 		return f.refuse(errArgsBeforeAuth)
 	case n > max(f.limits.MaxQuery.Load(), config.MinQuery)/int64(WordSize):
-		// the list of words alone would be larger
+		// the array of words alone would be larger
 		return f.refuse(errArgsCount)
 	case n <= 0:
 		f.take(next)
@@ -153,8 +154,8 @@ func (f *framing) readArgs() bool {
 	return true
 }
 
-// readBulks reads the bulk strings the command at head still lacks and
-// reports whether that made it whole.
+// readBulks reads the bulk strings that the command at head still lacks, and reports whether it is
+// complete.
 func (f *framing) readBulks() bool {
 	for ; f.args > 0; f.args-- {
 		if f.bulk < 0 && !f.readBulkLength() {
@@ -206,13 +207,13 @@ func (f *framing) name() []byte {
 	return rest[:size]
 }
 
-// bulkTooLarge is the error of a bulk string that is longer than its command takes.
+// bulkTooLarge returns the error of a bulk string that is longer than its command accepts.
 func bulkTooLarge(most int64) protocolError {
 	return protocolError(fmt.Sprintf("invalid bulk length: an argument of this command has at most %d bytes", most))
 }
 
-// notABulk names the byte that is found where a bulk string should begin. As in Redis, a line end
-// becomes a space, because it would end the error.
+// notABulk returns the error for a byte other than $ at the beginning of a bulk string. As in
+// Redis, a line end becomes a space, because it would end the error.
 func notABulk(b byte) protocolError {
 	if b == '\r' || b == '\n' {
 		b = ' '

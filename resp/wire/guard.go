@@ -13,16 +13,16 @@ import (
 )
 
 const (
-	closeGrace = time.Second            // how long Close waits for the client to read its replies
-	leaveGrace = 100 * time.Millisecond // how long leave discards what the client still sends
+	closeGrace = time.Second            // for which Close waits for the client to read its replies
+	leaveGrace = 100 * time.Millisecond // for which leave discards input
 )
 
-// Guard is a net.Conn between a socket and its session. The package comment says what it does, and
-// which methods belong to the connection's goroutine. Its Read is the socket's: use Wait and Next.
+// Guard is a net.Conn between a socket and its session. The package comment describes it, and which
+// methods belong to the connection's goroutine. Its Read is the socket's: use Wait and Next.
 type Guard struct {
 	net.Conn
 
-	Memory   clientmem.Account // what the client holds
+	Memory   clientmem.Account // memory of the client
 	BytesIn  atomic.Int64      // bytes read from the socket
 	BytesOut atomic.Int64      // bytes written to the socket
 	Queued   atomic.Int64      // bytes read but neither returned nor checked, as of the last Wait
@@ -32,11 +32,10 @@ type Guard struct {
 	// LoginTime returns how long the client may take to authenticate, 0 for no limit. nil: no
 	// limit.
 	LoginTime func() time.Duration
-	// Unread is called when the client is closed for the bytes of replies it leaves unread. May be
-	// nil.
+	// Unread is called when the client is closed for too many bytes of unread replies. May be nil.
 	Unread func(bytes int64)
-	// Relieve is called, under no lock, before a wait if the client holds more and its pool is
-	// full. May be nil.
+	// Relieve is called without locks, before a wait, if the memory of the client has grown and its
+	// pool is full. May be nil.
 	Relieve func()
 	// Admit is called when the TLS handshake is complete. A refusal, the text of an error, is sent
 	// to the client, and the stream ends. May be nil.
@@ -45,17 +44,17 @@ type Guard struct {
 	tls  *secure // nil without TLS
 	in   framing
 	head [][]byte // the command that Wait has found and Next has not returned
-	deep bool     // the last read filled its space: there is probably more
+	deep bool     // the last read filled its buffer: there is probably more
 
-	idle  func() time.Duration // how long a read may wait, 0 for no limit; asked before each wait
+	idle  func() time.Duration // how long a read may wait, 0 for no limit; called before each wait
 	timed bool                 // a read deadline is set
 
-	loginSince atomic.Pointer[time.Time] // since when the client may authenticate; nil: it has
+	loginSince atomic.Pointer[time.Time] // start of the time to authenticate; nil: authenticated
 
 	draining atomic.Bool
 	leaving  atomic.Bool // leave discards the input, with a deadline of its own
-	woken    atomic.Bool // Pause is to end
-	readErr  error       // what ended the stream
+	woken    atomic.Bool // Pause must end
+	readErr  error       // the error that ended the stream
 	scratch  []byte      // Wait's buffer, which Pause may use until the next Wait
 
 	writing sync.Mutex
@@ -63,8 +62,8 @@ type Guard struct {
 	kind    atomic.Int32 // a config.ClientClass
 }
 
-// NewGuard returns a guard of conn that has not authenticated. idle returns how long the client may
-// be idle, 0 for no limit; nil: no limit.
+// NewGuard returns a guard of a connection that has not authenticated. idle returns how long the
+// client may be idle, 0 for no limit; nil: no limit.
 func NewGuard(conn net.Conn, limits *config.ConnectionLimits, idle func() time.Duration) *Guard {
 	g := &Guard{Conn: conn, in: framing{limits: limits, bulk: -1}, idle: idle}
 	g.sender.taken.L = &g.writing
@@ -75,7 +74,7 @@ func NewGuard(conn net.Conn, limits *config.ConnectionLimits, idle func() time.D
 	return g
 }
 
-// SetAuthenticated lifts the limits that hold before authentication, or restores them, from the
+// SetAuthenticated removes the limits that apply before authentication, or restores them, from the
 // next command on.
 func (g *Guard) SetAuthenticated(yes bool) {
 	g.in.authenticated = yes
@@ -83,25 +82,25 @@ func (g *Guard) SetAuthenticated(yes bool) {
 	if yes {
 		kind = config.NormalClient
 		g.loginSince.Store(nil)
-	} else if g.loginSince.Load() == nil { // else RESET would give it more time
+	} else if g.loginSince.Load() == nil { // otherwise RESET would extend the time
 		now := time.Now()
 		g.loginSince.Store(&now)
 	}
 	g.kind.Store(int32(kind))
 }
 
-// LimitBulk limits the bulk strings of single commands: most returns how many bytes an argument of
-// the command with a name may have. One that is far longer ends the stream when its length arrives,
-// before any memory is used for it.
+// LimitBulk limits the bulk strings of single commands: most returns the maximum length in bytes of
+// an argument of the command with a name. One that is far longer ends the stream when its length
+// arrives, before any memory is used for it.
 func (g *Guard) LimitBulk(most func(name []byte) int64) { g.in.mostBulk = most }
 
 // class returns the class of the output buffer limit that applies to the client.
 func (g *Guard) class() config.ClientClass { return config.ClientClass(g.kind.Load()) }
 
 // Wait waits until there is a command for Next to return. Until then it uses buf, which must not be
-// empty, as a buffer: the larger the better.
+// empty, as a buffer; a larger one saves reads.
 //
-// It returns what ended the stream, once Next has returned all commands before that; io.EOF: the
+// After Next has returned all commands, Wait returns the error that ended the stream; io.EOF: the
 // client has closed the connection, or Drain was called. A protocol error has been sent to the
 // client. Nothing is read after an error.
 func (g *Guard) Wait(buf []byte) error {
@@ -117,8 +116,8 @@ func (g *Guard) Wait(buf []byte) error {
 	return g.readErr
 }
 
-// Next returns the words of the next command that has arrived in full, or nil if there is none:
-// then Wait has to be called. The words are valid until the next call.
+// Next returns the words of the next command that has arrived in full, or nil if Wait has to be
+// called first. The words are valid until the next call.
 func (g *Guard) Next() [][]byte {
 	if words := g.head; words != nil {
 		g.head = nil
@@ -138,14 +137,14 @@ func (g *Guard) Take(size int) { g.in.take(g.in.head + size) }
 // Drain makes Wait return io.EOF after all commands that have been read in full.
 func (g *Guard) Drain() {
 	g.draining.Store(true)
-	// This wakes a Wait that sleeps. One that is about to wait either sets its
-	// deadline before this one, or finds draining set.
+	// This wakes a Wait that is running. One that is about to start either sets its deadline before
+	// this one, or finds draining set.
 	g.SetReadDeadline(past)
 }
 
-// leave ends a stream that the client may still be sending on, and returns why. To close a socket
+// leave ends a stream on which the client may still be sending, and returns why. Closing a socket
 // with unread input resets the connection, and the client may lose replies. So leave first closes
-// the server's side and discards what the client still sends.
+// the server's side and discards the input that still arrives.
 func (g *Guard) leave(why error) error {
 	g.closeNotify()
 	g.writing.Lock()
@@ -160,8 +159,7 @@ func (g *Guard) leave(why error) error {
 }
 
 // Gone reports whether the client has closed the connection, for calls that take long. It cannot
-// report this of a client that has sent more input, which over TLS includes the notice that it
-// closes.
+// detect that if the client has sent more input, which over TLS includes the close notification.
 func (g *Guard) Gone() (yes bool) {
 	if g.sender.raw == nil {
 		return false
@@ -174,8 +172,8 @@ func (g *Guard) Gone() (yes bool) {
 	return yes || err != nil
 }
 
-// Write sends p, or queues what the client does not take at once. The next Wait or Write returns
-// the error of a queued write.
+// Write sends p, or queues the part that the client does not accept at once. The next Wait or Write
+// returns the error of a queued write.
 func (g *Guard) Write(p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
@@ -201,8 +199,8 @@ func (g *Guard) Send(p []byte, keep bool) (n int, err error) {
 	return len(p), nil
 }
 
-// Push sends or queues p, which no command has asked for. It never waits: a client that leaves too
-// much unread is closed. Any goroutine may call it.
+// Push sends or queues p, which is not the reply to a command. It never waits: a client that leaves
+// too much unread is closed. Any goroutine may call it.
 func (g *Guard) Push(p []byte) {
 	if g.tls != nil {
 		g.encrypt(p)
@@ -217,7 +215,7 @@ func (g *Guard) Push(p []byte) {
 	}
 }
 
-// broken returns the error that ended sending, nil while it works.
+// broken returns the error that ended sending, or nil.
 func (g *Guard) broken() error {
 	g.writing.Lock()
 	defer g.writing.Unlock()
@@ -230,7 +228,7 @@ func (g *Guard) Close() error {
 	return g.Conn.Close()
 }
 
-// Settle waits as Close does and ends sending, but leaves the socket open.
+// Settle waits like Close and ends sending, but leaves the socket open.
 func (g *Guard) Settle() {
 	g.closeNotify()
 	if g.writing.TryLock() {

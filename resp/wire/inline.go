@@ -2,20 +2,17 @@ package wire
 
 import "rlserver/grammar"
 
-// splitInline appends the words of an inline command: a line, without its line
-// end, as a person types it into a terminal. A blank line has no words. ok is
-// false if the quotes are unbalanced. The words overwrite the line: no word is
-// longer than its source.
+// splitInline appends the words of an inline command: a line, without its line end, as typed in a
+// terminal. A blank line has no words. ok is false if the quotes are unbalanced. The words
+// overwrite the line: no word is longer than its source.
 //
 // The rules are Redis':
 //
-//	word        ends at a space, tab, CR or LF; a quote may open inside it
-//	"..."       knows \n \r \t \b \a \xHH; a backslash before anything else yields that
-//	'...'       knows \' and nothing else
-//	after a closing quote comes a space or the end of the line
+// word ends at a space, tab, CR or LF; a quote may open inside it "..." has the escapes \n \r \t \b
+// \a \xHH; a backslash before any other byte yields that byte '...' has the escape \' only after a
+// closing quote comes a space or the end of the line
 //
-// A form feed or vertical tab is space between words and after a quote, but
-// does not end a word.
+// A form feed or vertical tab is space between words and after a quote, but does not end a word.
 func splitInline(words [][]byte, line []byte) (_ [][]byte, ok bool) {
 	for line = skipInlineSpace(line); len(line) > 0; line = skipInlineSpace(line) {
 		var word []byte
@@ -27,8 +24,7 @@ func splitInline(words [][]byte, line []byte) (_ [][]byte, ok bool) {
 	return words, true
 }
 
-// appendWord appends the word that line begins with, and returns the line
-// after it.
+// appendWord appends the word at the beginning of line, and returns the rest of the line.
 func appendWord(dst, line []byte) (word, after []byte, ok bool) {
 	for i, c := range line {
 		switch c {
@@ -59,7 +55,7 @@ func appendSingleQuoted(dst, line []byte) (word, after []byte, ok bool) {
 	return dst, nil, false
 }
 
-// appendDoubleQuoted appends the bytes before the closing quote and resolves their escapes.
+// appendDoubleQuoted appends the bytes before the closing quote, with escapes resolved.
 func appendDoubleQuoted(dst, line []byte) (word, after []byte, ok bool) {
 	for i := 0; i < len(line); i++ {
 		c := line[i]
@@ -77,8 +73,7 @@ func appendDoubleQuoted(dst, line []byte) (word, after []byte, ok bool) {
 	return dst, nil, false
 }
 
-// inlineEscape returns the byte that an escape stands for, and the length of the escape without its
-// backslash.
+// inlineEscape returns the byte of an escape, and the length of the escape without its backslash.
 func inlineEscape(s []byte) (c byte, n int) {
 	switch s[0] {
 	case 'n':

@@ -4,7 +4,7 @@ import (
 	"sync"
 )
 
-// The buffer grows with what has arrived, never by what a length promises.
+// The buffer grows with the input that has arrived, never by an announced length.
 const (
 	restBuffer = 4 << 10  // bytes; enough for a client that waits for its replies
 	deepBuffer = 16 << 10 // bytes; for a client that sends a pipeline
@@ -15,7 +15,7 @@ var (
 	deepBuffers = sync.Pool{New: func() any { return new([deepBuffer]byte) }}
 )
 
-// waiting returns how many bytes of the input have not been taken.
+// waiting returns the number of bytes of input that have not been taken.
 func (f *framing) waiting() int { return len(f.buf) - f.head }
 
 // add appends bytes that were read into another buffer.
@@ -24,51 +24,51 @@ func (f *framing) add(p []byte) {
 	f.buf = append(f.buf, p...)
 }
 
-// room returns free space to read into; deep asks for more, because the last read filled its space.
-// The caller then calls extend with the number of bytes read.
-func (f *framing) room(deep bool) []byte {
+// freeSpace returns free space to read into. deep asks for more, because the last read filled its
+// buffer. The caller then calls extend with the number of bytes read.
+func (f *framing) freeSpace(deep bool) []byte {
 	f.moveToFront()
 	f.grow(f.nextSize(deep))
 	return f.buf[len(f.buf):cap(f.buf)]
 }
 
-// nextSize returns the capacity that room gives the buffer, in bytes. A bulk string that is most of
-// its command gets little more than it needs.
+// nextSize returns the capacity that freeSpace gives the buffer, in bytes. For a bulk string that
+// is most of its command it is little more than that needs.
 func (f *framing) nextSize(deep bool) int {
 	switch size := cap(f.buf); {
 	case deep && size < deepBuffer:
 		return deepBuffer
 	case f.waiting() < size:
 		return size
-	case f.bulk > f.pos-f.head: // else large commands of many words would be copied again and again
+	case f.bulk > f.pos-f.head: // otherwise large commands of many words would be copied repeatedly
 		return min(2*size, f.pos-f.head+f.bulk+restBuffer)
 	default:
 		return 2 * size
 	}
 }
 
-// unparsed returns how many bytes of the input have not been checked.
+// unparsed returns the number of bytes of input that have not been checked.
 func (f *framing) unparsed() int { return len(f.buf) - f.pos }
 
-// extend adds n bytes that were read into room.
+// extend adds n bytes that were read into freeSpace.
 func (f *framing) extend(n int) { f.buf = f.buf[:len(f.buf)+n] }
 
-// moveToFront reclaims the space of the commands that were taken, or drops the buffer if it is
-// larger than necessary. It moves a command at most once.
+// moveToFront reclaims the space of commands that were taken, or drops the buffer if it is larger
+// than necessary. It moves a command at most once.
 func (f *framing) moveToFront() {
 	if f.head == 0 {
 		return
 	}
-	behind := f.buf[f.head:]
-	if len(behind) < restBuffer && cap(f.buf) > deepBuffer {
+	rest := f.buf[f.head:]
+	if len(rest) < restBuffer && cap(f.buf) > deepBuffer {
 		f.buf = nil
-		f.grow(len(behind))
+		f.grow(len(rest))
 	}
-	f.buf = append(f.buf[:0], behind...)
+	f.buf = append(f.buf[:0], rest...)
 	f.shift()
 }
 
-// shift moves the indices after the bytes at head were moved to the front.
+// shift adjusts the indexes after the bytes at head were moved to the front.
 func (f *framing) shift() {
 	f.pos -= f.head
 	f.scan -= f.head
@@ -89,19 +89,19 @@ func (f *framing) grow(size int) {
 		f.buf = make([]byte, 0, size)
 	}
 	f.buf = append(f.buf, old...)
-	giveBack(old)
+	putBuffer(old)
 }
 
-// release drops the buffer and all that is in it.
+// release drops the buffer and its content.
 func (f *framing) release() {
-	giveBack(f.buf)
+	putBuffer(f.buf)
 	f.buf = nil
 	f.head = 0
 	f.advance(0)
 	f.dropWords()
 }
 
-func giveBack(buf []byte) {
+func putBuffer(buf []byte) {
 	switch cap(buf) {
 	case restBuffer:
 		restBuffers.Put((*[restBuffer]byte)(buf[:restBuffer]))

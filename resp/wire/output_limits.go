@@ -7,7 +7,7 @@ import (
 	"rlserver/resp/config"
 )
 
-// share returns the most bytes that a client may hold: the limit of all clients, unless it is
+// share returns the maximum memory of a client in bytes: the limit of all clients, unless it is
 // exempt.
 func (g *Guard) share() int64 {
 	if g.Exempt.Load() {
@@ -16,7 +16,7 @@ func (g *Guard) share() int64 {
 	return min(max(g.in.limits.Clients.Load(), UncheckedSize), math.MaxInt64-1)
 }
 
-// HardLimit returns the bytes of unread replies beyond which the client is closed.
+// HardLimit returns the size of unread replies in bytes above which the client is closed.
 func (g *Guard) HardLimit() int64 {
 	most := g.share()
 	if hard := g.outputLimit().Hard; hard > 0 {
@@ -27,15 +27,15 @@ func (g *Guard) HardLimit() int64 {
 
 func (g *Guard) outputLimit() config.OutputLimit { return g.in.limits.Output.Load()[g.class()] }
 
-// pauseAt returns the bytes of unread replies beyond which the client's commands wait: TCP then
-// slows the client down. So a pipeline with more replies than the hard limit works as long as they
-// are read. It is a fraction of the limit of all clients, so a slow reader is paused before it is
-// evicted.
+// pauseAt returns the size of unread replies in bytes above which the client's commands wait: TCP
+// then slows the client down. So a pipeline with more replies than the hard limit works as long as
+// they are read. It is a fraction of the limit of all clients, so that a slow reader is paused
+// before it is evicted.
 func (g *Guard) pauseAt() int64 {
 	most := min(max(g.share()/4, FlushSize), config.MaxUnread)
 	switch limit := g.outputLimit(); {
 	case g.class() == config.Unauthenticated:
-		return math.MaxInt64 // it is closed at the hard limit instead
+		return math.MaxInt64 // the client is closed at the hard limit instead
 	case limit.Soft > 0:
 		return min(limit.Soft, most)
 	case limit.Hard > 0:

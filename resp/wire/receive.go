@@ -8,8 +8,8 @@ import (
 	"rlserver/resp/clientmem"
 )
 
-// fill waits for more input. If the stream ends here, it tells the client and returns the reason. p
-// is a buffer it may use.
+// fill waits for more input. If the stream ends here, it sends a protocol error to the client and
+// returns the reason. p is a buffer that it may use.
 func (g *Guard) fill(p []byte) error {
 	if refusal, ok := g.in.refusal.(protocolError); ok {
 		g.Write([]byte("-ERR " + refusal.Error() + "\r\n"))
@@ -48,7 +48,7 @@ func (g *Guard) fill(p []byte) error {
 }
 
 // receive reads from the socket. It reads into p if there is no incomplete command and p is
-// probably large enough: then the connection holds no buffer while it waits.
+// probably large enough: the connection then holds no buffer while it waits.
 func (g *Guard) receive(p []byte) (n int, err error) {
 	space := p
 	direct := g.deep || g.in.waiting() > 0
@@ -59,7 +59,7 @@ func (g *Guard) receive(p []byte) (n int, err error) {
 		return 0, errEvicted
 	}
 	if direct {
-		space = g.in.room(g.deep)
+		space = g.in.freeSpace(g.deep)
 	}
 	n, err = g.read(space)
 	g.deep = n == len(space)
@@ -71,8 +71,8 @@ func (g *Guard) receive(p []byte) (n int, err error) {
 	return n, err
 }
 
-// mayHold counts the memory that the client holds during the next read, including the growth of the
-// buffer. It reports whether the client may go on.
+// mayHold counts the memory of the client during the next read, including the growth of the buffer.
+// It reports whether the client may continue.
 func (g *Guard) mayHold(direct bool) bool {
 	size := 0
 	if direct {
@@ -91,11 +91,11 @@ func (g *Guard) mayHold(direct bool) bool {
 // Feed adds bytes to the input as if they had been read from the socket.
 func (g *Guard) Feed(p []byte) { g.in.add(p) }
 
-// Buffered returns how many bytes of input Next has not returned.
+// Buffered returns the number of bytes of input that Next has not returned.
 func (g *Guard) Buffered() int { return g.in.waiting() }
 
 // WordsSize returns the size of the argument list of the last command in bytes, 0 if it is small.
 func (g *Guard) WordsSize() int { return g.in.wordsSize() }
 
-// Release drops the input buffer and all that is in it.
+// Release drops the input buffer and its content.
 func (g *Guard) Release() { g.in.release() }

@@ -9,26 +9,26 @@ import (
 	"rlserver/grammar"
 )
 
-// Reply is the buffer of a session's replies to the current batch. One method per kind of answer
-// appends it in RESP2 or RESP3: handlers need not know the difference.
+// Reply is the buffer of a session's replies to the current batch. It has one method per kind of
+// reply, which appends it in RESP2 or RESP3: handlers need not know the difference.
 //
-// A reply that is too large for its client is truncated: what is written afterwards is dropped, and
-// the client is closed when the call has ended. So a call always runs in full.
+// A reply that is too large for its client is truncated: further writes are dropped, and the client
+// is closed when the call has ended. So a call always runs in full.
 type Reply struct {
 	B     []byte // the replies
 	RESP3 bool
 
 	Limiter     Limiter // decides how large a reply may become; nil: no limit
-	NextCheck   int     // the length at which Limiter is asked again
+	NextCheck   int     // the length at which Limiter is called again
 	Truncated   bool
 	TruncatedAt int // the length at which the reply was truncated
 }
 
 // Limiter decides how large a reply may become.
 type Limiter interface {
-	// MayReply is asked before a reply grows to size bytes in a buffer of capacity room. It returns
-	// the size at which it is to be asked again, or 0 if the reply is too large.
-	MayReply(size, room int) (next int)
+	// MayReply is called before a reply grows to size bytes in a buffer of capacity bytes. It
+	// returns the size at which it must be called again, or 0 if the reply is too large.
+	MayReply(size, capacity int) (next int)
 }
 
 // header appends a type byte, a number and a line end.
@@ -39,7 +39,8 @@ func (r *Reply) header(kind byte, n int64) {
 	r.B = AppendHeader(r.B, kind, n)
 }
 
-// fits reports whether n more bytes may be written, and drops what follows a truncation.
+// fits reports whether n more bytes may be written. After a truncation it drops the bytes that
+// follow it.
 func (r *Reply) fits(n int) bool {
 	switch {
 	case r.Limiter == nil:
@@ -60,7 +61,7 @@ func (r *Reply) full(n int) bool { return len(r.B)+n >= r.NextCheck && !r.fits(n
 
 // AppendHeader appends the header of a reply: a type byte, a number and a line end.
 func AppendHeader(b []byte, kind byte, n int64) []byte {
-	if 0 <= n && n <= 9 { // most of the numbers in a decision
+	if 0 <= n && n <= 9 { // most numbers in a decision
 		return append(b, kind, '0'+byte(n), '\r', '\n')
 	}
 	if n < 10 || n >= 1e9 {
@@ -183,7 +184,7 @@ func (r *Reply) DoubleText(text []byte) {
 	r.B = append(r.B, '\r', '\n')
 }
 
-// Verbatim appends text for people, in RESP2 as a bulk string.
+// Verbatim appends text for humans, in RESP2 as a bulk string.
 func (r *Reply) Verbatim(text string) {
 	if !r.RESP3 {
 		r.BulkString(text)
@@ -219,8 +220,8 @@ func (r *Reply) Set(n int) {
 	}
 }
 
-// BeginArray begins an array whose length is known only after its elements are appended. EndArray
-// takes the mark and the length.
+// BeginArray begins an array whose length is only known after its elements are appended. Pass mark
+// and the length to EndArray.
 func (r *Reply) BeginArray() (mark int) {
 	r.full(0)
 	return len(r.B)
@@ -232,7 +233,7 @@ func (r *Reply) EndArray(mark, n int) {
 	r.B = slices.Insert(r.B, mark, AppendHeader(buf[:0], '*', int64(n))...)
 }
 
-// IntegerText appends an integer and returns its digits. They lie in r.B and are valid until it is
+// IntegerText appends an integer and returns its digits. They are in r.B and valid until it is
 // reset.
 func (r *Reply) IntegerText(n int64) []byte {
 	r.Integer(n)

@@ -11,11 +11,11 @@ import (
 )
 
 const (
-	// bytes that the pump sends at a time; a client that reads as many within its timeout is not
+	// bytes that the pump sends at a time; a client that reads that many within its timeout is not
 	// idle
 	pumped     = 64 << 10
 	atOnce     = 256 << 10 // bytes of one system call, which occupies a processor
-	replyChunk = 16 << 10  // bytes of a chunk of the queue, at least
+	replyChunk = 16 << 10  // minimum size of a chunk of the queue in bytes
 )
 
 var (
@@ -24,23 +24,23 @@ var (
 )
 
 // sender writes replies, encrypted if the client speaks TLS, to the socket. A client may send a
-// pipeline before it reads the first reply: so what the socket does not take at once is queued and
-// sent by a goroutine, the pump, while the connection's goroutine goes on reading. While the client
-// keeps up there is neither queue nor pump. When the queue is long, the client's commands wait. A
-// client that then does not read, or exceeds the hard limit, is closed.
+// pipeline before it reads the first reply: so replies that the socket does not accept at once are
+// queued and sent by a goroutine, the pump, while the connection's goroutine continues to read.
+// While the client keeps up there is neither queue nor pump. When the queue is long, the client's
+// commands wait. A client that then does not read, or exceeds the hard limit, is closed.
 //
 // Guard.writing protects all fields. It is not held while a write blocks.
 type sender struct {
 	raw     syscall.RawConn       // nil if the connection is not a socket: then sending blocks
 	try     func(fd uintptr) bool // trySend, bound once to avoid an allocation
 	piece   []byte                // the input of trySend
-	sent    int                   // how much of it the socket has taken
+	sent    int                   // bytes of piece that were written
 	failed  error                 // the error of trySend
-	queue   []unsent              // what the pump has yet to send
-	size    int64                 // bytes that the queue takes
+	queue   []unsent              // not sent yet
+	size    int64                 // memory of the queue in bytes
 	pumping bool                  // the pump runs
 	taken   sync.Cond             // the pump has sent a chunk, or ended
-	err     error                 // why nothing can be sent any more
+	err     error                 // why sending has ended
 	timed   bool                  // a write deadline is set
 	closing bool                  // finish waits
 	paused  *time.Timer           // closes the client if the queue stays too long
@@ -49,11 +49,11 @@ type sender struct {
 // unsent is a part of the queue.
 type unsent struct {
 	bytes []byte
-	sent  int // how many of them are sent
+	sent  int // number of bytes that were sent
 }
 
-// wait waits until the queue is short enough for more commands to run. It returns why nothing can
-// be sent any more.
+// wait waits until the queue is short enough for more commands to run. It returns an error if
+// sending has ended.
 func (s *sender) wait(g *Guard) error {
 	for s.err == nil && s.size > g.pauseAt() {
 		s.taken.Wait()
@@ -61,8 +61,8 @@ func (s *sender) wait(g *Guard) error {
 	return s.err
 }
 
-// offer sends or queues p without waiting, and returns how many bytes of it are sent. If keep is
-// true, the sender owns p from then on.
+// offer sends or queues p without waiting, and returns the number of bytes that were sent. If keep
+// is true, the sender owns p from then on.
 func (s *sender) offer(g *Guard, p []byte, keep bool) (n int) {
 	if s.err == nil && !s.pumping {
 		n, s.err = s.sendNow(g, p)
@@ -97,7 +97,7 @@ func (s *sender) append(b []byte, sent int) {
 	s.size += int64(cap(b))
 }
 
-// copy fills the last chunk and begins another one for the rest.
+// copy appends p to the last chunk, and to a new one if necessary.
 func (s *sender) copy(p []byte) {
 	if last := len(s.queue) - 1; last >= 0 {
 		c := &s.queue[last]
@@ -127,7 +127,8 @@ func (s *sender) measure(g *Guard) {
 	}
 }
 
-// endAfter closes the client after the grace, unless s.paused is another timer by then.
+// endAfter returns a timer that closes the client after the grace, unless s.paused is another timer
+// by then.
 func (s *sender) endAfter(g *Guard, grace time.Duration) (timer *time.Timer) {
 	return time.AfterFunc(grace, func() {
 		g.writing.Lock()
@@ -161,7 +162,7 @@ func (s *sender) clear(g *Guard) {
 	s.measure(g)
 }
 
-// sendNow sends what the socket takes without blocking.
+// sendNow sends as much as the socket accepts without blocking.
 func (s *sender) sendNow(g *Guard, p []byte) (n int, err error) {
 	s.limitWait(g) // even a write that does not block fails if an earlier deadline has passed
 	if s.raw == nil {
@@ -176,8 +177,8 @@ func (s *sender) sendNow(g *Guard, p []byte) (n int, err error) {
 	return s.sent, err
 }
 
-// trySend writes until the socket takes no more. It always returns true, so RawConn.Write does not
-// block.
+// trySend writes until the socket accepts no more. It always returns true, so RawConn.Write does
+// not block.
 func (s *sender) trySend(fd uintptr) bool {
 	for s.sent < len(s.piece) {
 		n, err := syscall.Write(int(fd), s.piece[s.sent:min(len(s.piece), s.sent+atOnce)])
@@ -219,7 +220,7 @@ func (s *sender) pump(g *Guard) {
 	s.taken.Broadcast()
 }
 
-// pass records that n more bytes of the first chunk are sent.
+// pass records that n more bytes of the first chunk were sent.
 func (s *sender) pass(g *Guard, n int) {
 	first := &s.queue[0]
 	if first.sent += n; first.sent == len(first.bytes) {
@@ -246,11 +247,11 @@ func (s *sender) limitWait(g *Guard) {
 	}
 }
 
-// finish waits until the client has read all, or has read nothing for a second. Nothing can be sent
-// afterwards.
+// finish waits until the client has read all replies, or has read nothing for a second. Nothing can
+// be sent afterwards.
 func (s *sender) finish(g *Guard) {
 	s.closing = true
-	g.SetWriteDeadline(deadline(closeGrace)) // also for a write that waits already
+	g.SetWriteDeadline(deadline(closeGrace)) // also for a write that is waiting
 	for s.pumping {
 		s.taken.Wait()
 	}

@@ -15,13 +15,13 @@ import (
 	"rlserver/resp/config"
 )
 
-// HandshakeTime is how long a client may take for the TLS handshake.
+// HandshakeTime is the maximum time of the TLS handshake.
 const HandshakeTime = 10 * time.Second
 
-// What a client without TLS is answered on a port with TLS.
+// Replies to clients that do not speak TLS on a port with TLS.
 const (
 	plainRESPAnswer = "-ERR this port expects TLS: connect with TLS (redis-cli --tls), or to the port without it\r\n"
-	plainHTTPAnswer = "HTTP/1.0 400 Bad Request\r\n\r\nThis port expects TLS, and is not one for HTTP.\n"
+	plainHTTPAnswer = "HTTP/1.0 400 Bad Request\r\n\r\nThis port expects TLS and the Redis protocol, not HTTP.\n"
 )
 
 // errRefused ends the stream of a client that Admit has refused.
@@ -38,24 +38,24 @@ func (e *HandshakeError) Error() string { return "TLS handshake: " + e.cause.Err
 // Unwrap returns the cause.
 func (e *HandshakeError) Unwrap() error { return e.cause }
 
-// Left reports whether the client closed the connection instead, as programs do that only check
-// that the port is open, or the server did.
+// Left reports whether the client has just closed the connection, like programs that only check
+// that the port is open, or the server has.
 func (e *HandshakeError) Left() bool {
 	return errors.Is(e.cause, io.EOF) || errors.Is(e.cause, net.ErrClosed) || errors.Is(e.cause, syscall.ECONNRESET)
 }
 
-// secure is the TLS of a connection. It stands between the guard and the socket:
+// secure is the TLS of a connection, between the guard and the socket:
 //
 //	socket -> beneath.Read -> tls.Conn -> receive
 //	socket <- sender <- beneath.Write <- tls.Conn <- Send
 //
-// So the sender sends and queues what is encrypted, and a write of tls.Conn never waits.
+// So the sender sends and queues encrypted bytes, and a write of tls.Conn never waits.
 type secure struct {
 	*tls.Conn
 	by    time.Time // when the handshake must be complete
 	ready atomic.Bool
 
-	// What it holds, in bytes. These fields belong to the connection's goroutine.
+	// Its memory in bytes. These fields belong to the connection's goroutine.
 	messages int // of the handshake
 	input    int // the largest buffer that it has read into
 }
@@ -79,7 +79,7 @@ func NewTLSGuard(
 // TLS reports whether the client speaks TLS.
 func (g *Guard) TLS() bool { return g.tls != nil }
 
-// Read counts what tls.Conn holds.
+// Read counts the memory of tls.Conn.
 func (b beneath) Read(p []byte) (n int, err error) {
 	n, err = b.Conn.Read(p)
 	t := b.g.tls
@@ -93,8 +93,8 @@ func (b beneath) Read(p []byte) (n int, err error) {
 	return n, err
 }
 
-// Write sends or queues what tls.Conn has encrypted. It never waits, as tls.Conn holds a lock that
-// Push needs.
+// Write sends or queues the bytes that tls.Conn has encrypted. It never waits, as tls.Conn holds a
+// lock that Push needs.
 func (b beneath) Write(p []byte) (int, error) {
 	b.g.writing.Lock()
 	defer b.g.writing.Unlock()
@@ -108,10 +108,10 @@ func (b beneath) Write(p []byte) (int, error) {
 // SetWriteDeadline does nothing: the sender sets the deadlines of the socket.
 func (b beneath) SetWriteDeadline(time.Time) error { return nil }
 
-// countTLS counts in the client's account what its TLS holds beyond clientmem.TLSSize. It reports
-// whether the client may go on.
+// countTLS counts the memory of TLS beyond clientmem.TLSSize in the client's account. It reports
+// whether the client may continue.
 func (g *Guard) countTLS() bool {
-	// messages are held as they came, in the transcript, and parsed
+	// TLS holds messages as received, in the transcript, and parsed
 	before, size := g.Memory.Part(clientmem.TLS), max(0, 3*g.tls.messages+g.tls.input-clientmem.TLSSize)
 	alive := g.Memory.Set(clientmem.TLS, size)
 	if int64(size) > before && g.Memory.PoolFull() && g.Relieve != nil {
@@ -121,7 +121,7 @@ func (g *Guard) countTLS() bool {
 	return alive
 }
 
-// read reads what the client has sent, decrypted.
+// read reads from the client, decrypted.
 func (g *Guard) read(p []byte) (int, error) {
 	if g.tls != nil {
 		return g.tls.Read(p)
@@ -129,8 +129,8 @@ func (g *Guard) read(p []byte) (int, error) {
 	return g.Conn.Read(p)
 }
 
-// handshake completes the TLS handshake, until the deadline that limitWait has set, and asks
-// whether the client is admitted. It returns what ends the stream.
+// handshake performs the TLS handshake, until the deadline that limitWait has set, and calls Admit.
+// It returns the error that ends the stream.
 func (g *Guard) handshake() error {
 	if err := g.tls.Handshake(); err != nil {
 		if errors.Is(err, os.ErrDeadlineExceeded) && g.draining.Load() {
@@ -159,7 +159,7 @@ func (g *Guard) handshake() error {
 	return nil
 }
 
-// answerPlain tells a client without TLS what is wrong, and returns a short error for the log.
+// answerPlain sends an error to a client without TLS, and returns a short error for the log.
 func (g *Guard) answerPlain(err error) error {
 	header, ok := errors.AsType[tls.RecordHeaderError](err)
 	if !ok || header.Conn == nil {
@@ -184,7 +184,7 @@ func (g *Guard) encrypt(p []byte) (int, error) {
 	return g.tls.Write(p)
 }
 
-// closeNotify tells a client of TLS that nothing follows. By that it can tell the end from a broken
+// closeNotify sends the end of the stream to a TLS client, which distinguishes it from a broken
 // connection.
 func (g *Guard) closeNotify() {
 	if g.tls != nil && g.tls.ready.Load() {

@@ -8,9 +8,9 @@ import (
 	"rlserver/grammar"
 )
 
-// common takes the next command if it is of the form that nearly all clients send, and returns its
-// words. Otherwise it returns nil, and the command is parsed in full. It is tried once per command,
-// which keeps the work linear.
+// common takes the next command if it has the form that nearly all clients send, and returns its
+// words. Otherwise it returns nil, and the command is parsed in full. It is called once per
+// command, so the work stays linear.
 func (f *framing) common() [][]byte {
 	f.words = f.words[:0]
 	words, size := f.ahead(0)
@@ -65,11 +65,11 @@ func splitCommon(words [][]byte, b []byte, maxArgs int) (_ [][]byte, size int) {
 	return words, i
 }
 
-// shortNumbers is the bound of short lengths: four digits, within the limit on bulk strings even
+// shortNumbers is the limit of short lengths: four digits, within the limit on bulk strings even
 // before authentication.
 const shortNumbers = 10_000
 
-// shortNumber reads one to four digits without leading zeros, and the line end after them. next is
+// shortNumber parses one to four digits without leading zeros, and the line end after them. next is
 // the index of the following line, or 0 if b has anything else at i.
 func shortNumber(b []byte, i int) (n, next int) {
 	for start := i; i+1 < len(b) && i <= start+4; i++ {
@@ -86,7 +86,7 @@ func shortNumber(b []byte, i int) (n, next int) {
 	return 0, 0
 }
 
-// wordsSize returns the size of the list of words in bytes, 0 if it is no larger than what every
+// wordsSize returns the size of the list of words in bytes, or 0 if it is not larger than every
 // connection may keep.
 func (f *framing) wordsSize() int {
 	if cap(f.words) <= keptWords {
