@@ -103,8 +103,8 @@ func TestConfigOfMissingFeatures(t *testing.T) {
 	startServer(t, config.Defaults{}).dial().check([]answer{
 		{
 			"CONFIG SET notify-keyspace-events K",
-			"-ERR CONFIG SET failed (possibly related to argument 'notify-keyspace-events') - this server has it at " +
-				"'' always: there are no notifications",
+			"-ERR CONFIG SET failed (possibly related to argument 'notify-keyspace-events') - this server only " +
+				"supports '': there are no notifications",
 		},
 		{
 			"CONFIG SET hash-max-ziplist-value 1 hash-max-listpack-value 1",

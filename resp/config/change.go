@@ -6,8 +6,8 @@ import (
 	"rlserver/engine"
 )
 
-// Change is what CONFIG SET asks for: a parameter, the name the client used, and the new value. It
-// is not checked yet.
+// Change is a change that CONFIG SET requests: a parameter, the name that the client used, and the
+// new value. It is not checked yet.
 type Change struct {
 	*Parameter
 	Called string

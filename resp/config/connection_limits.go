@@ -24,11 +24,11 @@ func NewConnectionLimits() *ConnectionLimits {
 	return l
 }
 
-// Limits on what a client sends.
+// Limits on the input of a client.
 const (
 	defaultMaxBulk  = 512 << 20 // bytes in one bulk string
 	DefaultMaxQuery = 1 << 30   // bytes in one command
-	MinQuery        = 1 << 20   // the least value of client-query-buffer-limit
+	MinQuery        = 1 << 20   // minimum of client-query-buffer-limit
 )
 
 const (

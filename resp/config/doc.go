@@ -10,7 +10,7 @@
 //
 //	Parameter         one setting: name, default, help, and how to read and set its value
 //	GivenValues       the values given at the start, and where; a later source takes precedence
-//	Settings          what is in force now
+//	Settings          the current values
 //	Defaults          the part of Settings that is fixed at the start; tests set more of it
 //	ConnectionLimits  the part of Settings that connections read, shared by all of them
 //	conffile          the syntax of the configuration file
@@ -33,7 +33,7 @@
 // # Setting several parameters
 //
 // CONFIG SET changes all of its parameters or none. Parameter.Set only parses: it returns a
-// function that puts the value into force, or an error in Redis' words. The caller runs the
+// function that applies the value, or an error with the text of Redis. The caller runs the
 // functions after all values are parsed.
 //
 //	CONFIG SET timeout 10 maxmemory 1gb
@@ -49,21 +49,21 @@
 //   - Every setting that can change is an atomic. No reader takes a lock, and none keeps a copy
 //     beyond the operation at hand.
 //   - A value in Settings was checked: readers do not check it again.
-//   - What Get returns, Set takes.
+//   - Set accepts every value that Get returns.
 //
 // # Parameters of absent features
 //
 // Clients ask for some parameters of features that the server does not have. These have the value
-// that says so and refuse any other: an operator who enables keyspace notifications must not be
-// answered OK. The parameters hash-max-listpack-* and zset-max-listpack-* change OBJECT ENCODING
-// alone.
+// that means absence and refuse any other: an attempt to enable keyspace notifications must not be
+// answered with OK. The parameters hash-max-listpack-* and zset-max-listpack-* only change the
+// replies of OBJECT ENCODING.
 //
 // # The configuration file
 //
 // It has the syntax and the directives of redis.conf. Directives that the server does not have are
-// errors. CONFIG REWRITE writes only what CONFIG SET has changed: values from flags and the
-// environment, passwords among them, do not get into the file, and what an operator has written
-// stays as it is.
+// errors. CONFIG REWRITE writes only settings that have changed since the start: values from flags
+// and the environment, passwords among them, are not written to the file, and its other lines stay
+// as they are.
 //
 // # Left out on purpose
 //

@@ -12,8 +12,8 @@ import (
 
 const (
 	defaultPreauthMemory = 4 << 20
-	// least bytes of a percentage: after a tiny maxmemory, a client must still be able to set it
-	// back
+	// MinShare is the minimum of a percentage in bytes: after a tiny maxmemory, a client must still
+	// be able to raise it.
 	MinShare       = 1 << 20
 	assumedMemory  = 4 << 30 // bytes, on a machine that does not report its memory
 	errPercent     = valueError("percentage argument must be less or equal to 100")
@@ -23,7 +23,8 @@ const (
 // MemoryShare is a number of bytes, or a percentage of maxmemory if it is negative. 0 is no limit.
 type MemoryShare int64
 
-// ParseMemoryShare reads a share as CONFIG SET takes it: 64mb or 20%. The error is Redis' text.
+// ParseMemoryShare parses a share as CONFIG SET accepts it: 64mb or 20%. The error has the text of
+// Redis.
 func ParseMemoryShare(value string) (MemoryShare, error) {
 	digits, percent := strings.CutSuffix(value, "%")
 	if !percent {
@@ -90,8 +91,8 @@ func memoryShare() Value {
 	}
 }
 
-// MachineMemory returns the memory that the process may have, in bytes: the machine's or, if less,
-// the limit of its control group.
+// MachineMemory returns the memory available to the process, in bytes: that of the machine or, if
+// less, the limit of its control group.
 var MachineMemory = sync.OnceValue(func() int64 {
 	most := int64(assumedMemory)
 	if text, err := os.ReadFile("/proc/meminfo"); err == nil {
@@ -102,7 +103,7 @@ var MachineMemory = sync.OnceValue(func() int64 {
 	}
 	for _, file := range []string{"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"} {
 		if text, err := os.ReadFile(file); err == nil {
-			if limit, err := firstNumber(text); err == nil { // else it says max
+			if limit, err := firstNumber(text); err == nil { // the text max is no limit
 				most = min(most, limit)
 			}
 		}

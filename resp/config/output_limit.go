@@ -15,12 +15,12 @@ type ClientClass int32
 const (
 	Unauthenticated ClientClass = iota // its limit is fixed: PreauthOutputLimit
 	NormalClient
-	replicaClient // there are none: the limit is kept for CONFIG
-	pubsubClient  // there are none: the limit is kept for CONFIG
+	replicaClient // no such clients: the limit is only for CONFIG
+	pubsubClient  // no such clients: the limit is only for CONFIG
 	clientClasses
 )
 
-// configuredClasses are Redis' names, in the order and with the limits of
+// configuredClasses has the names and the default limits of Redis, in the order of
 // client-output-buffer-limit.
 var configuredClasses = [clientClasses]struct {
 	name, alias string
@@ -32,16 +32,18 @@ var configuredClasses = [clientClasses]struct {
 }
 
 const (
-	// bytes of replies that a client may leave unread before authentication
+	// PreauthOutputLimit is the limit on unread replies of a client that has not authenticated, in
+	// bytes.
 	PreauthOutputLimit = 64 << 10
-	// bytes of unread replies beyond which a client's commands wait, whatever the limits
+	// MaxUnread is the size of unread replies in bytes above which the commands of a client wait,
+	// whatever the limits.
 	MaxUnread = 1 << 30
 )
 
 // OutputLimit limits the bytes of replies that a client may leave unread. 0 is no limit.
 type OutputLimit struct {
-	Hard    int64 // a client beyond this is closed at once
-	Soft    int64 // a client that stays beyond this for Seconds is closed too
+	Hard    int64 // a client above this is closed at once
+	Soft    int64 // a client that is above this for Seconds is closed
 	Seconds int64
 }
 
@@ -62,8 +64,8 @@ const (
 	errOutputNumber = valueError("Error in hard, soft or soft_seconds setting in buffer limit configuration.")
 )
 
-// with returns a copy of the limits with the changes of text: one or several classes as in "normal
-// 64mb 16mb 60". The error is Redis' text.
+// with returns a copy of the limits with the changes in text: one or more classes as in "normal
+// 64mb 16mb 60". The error has the text of Redis.
 func (l *outputLimits) with(text string) (*outputLimits, error) {
 	changed := *l
 	if text == "" {
@@ -89,7 +91,7 @@ func (l *outputLimits) with(text string) (*outputLimits, error) {
 	return &changed, nil
 }
 
-// classNamed returns the class with a name, Unauthenticated if there is no such class.
+// classNamed returns the class with a name, or Unauthenticated if there is none.
 func classNamed(name string) ClientClass {
 	for class := NormalClient; class < clientClasses; class++ {
 		if c := &configuredClasses[class]; strings.EqualFold(name, c.name) || strings.EqualFold(name, c.alias) {

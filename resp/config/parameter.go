@@ -17,22 +17,22 @@ import (
 type Parameter struct {
 	Name  string
 	Alias string // another name; empty: none
-	// the heading in --help; empty: a parameter of an absent feature, without a flag
+	// the heading in --help; empty: the feature is absent, and there is no flag
 	Group string
 	Form  string // what --help shows for its value
-	// a value that is allowed, for errors at the start; empty: the error says enough
+	// a valid value, for errors at the start; empty: the error needs no example
 	Example string
 	Default string
 	Help    string // for --help; line breaks are spaces
-	// how a line of the configuration file holds it: OneWord, ManyWords or a number
+	// the form of a line in the configuration file: OneWord, ManyWords, ManyLines or a number
 	Words     int
 	Secret    bool // its value is not shown to operators
-	StartOnly bool // CONFIG GET and SET do not know it, as in Redis
+	StartOnly bool // unknown to CONFIG GET and SET, as in Redis
 	Value
 }
 
-// How a line of the configuration file holds a value. A number greater than 0 is how many words a
-// line has at a time; the lines of such a setting add up, and an empty one discards those before.
+// The form of a line in the configuration file. A number greater than 0 is the number of words in
+// each line; the lines of such a setting add up, and an empty one discards those before.
 const (
 	OneWord   = 0
 	ManyWords = -1
@@ -42,10 +42,10 @@ const (
 // Hidden is shown instead of a secret value.
 const Hidden = "(hidden)"
 
-// MaxAccessLogLength bounds acllog-max-len: an entry takes at most about 1.5 KB.
+// MaxAccessLogLength is the maximum of acllog-max-len: an entry takes at most about 1.5 KB.
 const MaxAccessLogLength = 100_000
 
-// channelDefaults are the values of acl-pubsub-default, by acl.Settings.AllChannels.
+// channelDefaults are the values of acl-pubsub-default. acl.Settings.AllChannels is the index.
 var channelDefaults = []string{"resetchannels", "allchannels"}
 
 // addsUp reports whether the lines of the configuration file that hold the setting add up.
@@ -54,7 +54,7 @@ func (p *Parameter) addsUp() bool { return p.Words > 0 || p.Words == ManyLines }
 // Join returns the value of several lines or flags.
 func (p *Parameter) Join(values []string) string { return strings.Join(values, p.separator()) }
 
-// separator is what is between two lines in a value.
+// separator separates two lines in a value.
 func (p *Parameter) separator() string {
 	if p.Words == ManyLines {
 		return "\n"
@@ -62,7 +62,7 @@ func (p *Parameter) separator() string {
 	return " "
 }
 
-// Shown returns the value for operators. An empty secret is shown as empty.
+// Shown returns the value for operators, with Hidden for a secret that is not empty.
 func (p *Parameter) Shown(s *Settings) string {
 	value := p.Get(s)
 	if p.Secret && value != "" {
@@ -71,20 +71,20 @@ func (p *Parameter) Shown(s *Settings) string {
 	return value
 }
 
-// Value reads and sets a setting. Set and Start parse a value and return a function that puts it
-// into force, so that several settings change together or not at all.
+// Value reads and sets a setting. Set and Start parse a value and return a function that applies
+// it, so that several settings change together or not at all.
 type Value struct {
 	Get func(*Settings) string
-	// by CONFIG SET; nil: it is fixed
+	// Set is for CONFIG SET; nil: the setting is fixed
 	Set   func(s *Settings, value string) (apply func(), err error)
-	Start func(s *Settings, value string) (apply func(), err error) // at the start; nil: as Set
+	Start func(s *Settings, value string) (apply func(), err error) // for the start; nil: Set
 	// Set accepts only the current value
 	Inert bool
 	// TLS returns the field of a parameter of TLS; nil for all others
 	TLS func(*TLSFiles) *string
 }
 
-// valueError is what CONFIG SET says about a value, in Redis' words where it has them.
+// valueError is the error of CONFIG SET for a value, with the text of Redis if Redis has one.
 type valueError string
 
 // Error returns the text.
@@ -117,7 +117,7 @@ func absent(name, value, without string) Parameter {
 		Get:   func(*Settings) string { return value },
 		Set: func(_ *Settings, given string) (func(), error) {
 			if !strings.EqualFold(given, value) {
-				return nil, valueError("this server has it at '" + value + "' always: " + without)
+				return nil, valueError("this server only supports '" + value + "': " + without)
 			}
 			return func() {}, nil
 		},
@@ -136,8 +136,8 @@ func password() Value {
 	}
 }
 
-// users are the lines user of the configuration file. Without an ACL file they also say what users
-// there are now, for CONFIG REWRITE. Of the passwords they have the digests.
+// users returns the value of the lines user of the configuration file. Without an ACL file it also
+// returns the current users, for CONFIG REWRITE, with the digests of their passwords.
 func users() Value {
 	return Value{
 		Get: func(s *Settings) string {
@@ -167,7 +167,7 @@ func logLevel() Value {
 	}
 }
 
-// choice returns a value that is one word of a list. The setting holds the word's index.
+// choice returns a value that is one of several words. The setting holds the word's index.
 func choice(words []string, at func(*Settings) *atomic.Int64) Value {
 	return Value{
 		Get: func(s *Settings) string { return words[at(s).Load()] },
@@ -178,7 +178,8 @@ func choice(words []string, at func(*Settings) *atomic.Int64) Value {
 	}
 }
 
-// appendOnly is fixed at the start: a log that begins later would lack all earlier changes.
+// appendOnly returns the value of appendonly, which is fixed at the start: a log that begins later
+// would lack all earlier changes.
 func appendOnly() Value {
 	get := func(s *Settings) string {
 		if s.Stored && s.Start.AppendOnly {
@@ -245,7 +246,7 @@ func boolean(at func(*Settings) *atomic.Int64) Value {
 	}
 }
 
-// clients is the number of connections, limited by the file descriptors of the process.
+// clients returns the value of maxclients, which is limited by the file descriptors of the process.
 func clients() Value {
 	v := integer(1, math.MaxUint32, func(s *Settings) *atomic.Int64 { return &s.MaxClients })
 	set := v.Set
@@ -337,7 +338,7 @@ func oneOf(words []string, value string) (string, error) {
 	return "", valueError("argument(s) must be one of the following: " + strings.Join(words, ", "))
 }
 
-// addresses is a list of addresses, separated by spaces or commas.
+// addresses returns a value that is a list of addresses, separated by spaces or commas.
 func addresses(at func(*Settings) *[]string) Value {
 	return Value{
 		Get: func(s *Settings) string { return strings.Join(*at(s), " ") },
@@ -348,7 +349,8 @@ func addresses(at func(*Settings) *[]string) Value {
 	}
 }
 
-// socketMode is the permissions of the Unix socket. As in Redis, 0 leaves them to the umask.
+// socketMode returns the value of the permissions of the Unix socket. As in Redis, 0 leaves them to
+// the umask.
 func socketMode() Value {
 	return Value{
 		Get: func(s *Settings) string { return cmp.Or(s.Start.UnixSocketPerm, "0") },
@@ -370,7 +372,7 @@ var units = map[string]int64{
 	"": 1, "b": 1, "k": 1e3, "kb": 1 << 10, "m": 1e6, "mb": 1 << 20, "g": 1e9, "gb": 1 << 30,
 }
 
-// ParseMemory reads a number of bytes as CONFIG SET takes it: 64mb.
+// ParseMemory parses a number of bytes as CONFIG SET accepts it: 64mb.
 func ParseMemory(value string) (int64, error) {
 	digits := strings.TrimRight(strings.ToLower(value), "bkmg")
 	unit, known := units[strings.ToLower(value[len(digits):])]

@@ -17,8 +17,8 @@ var ErrNoFile = errors.New("there is no configuration file")
 var errPasswordFile = errors.New("requirepass was changed, but requirepass-file names the file of the password: " +
 	"write it there")
 
-// Keep notes the current values as those that the next start takes, so that Rewrite writes only
-// what changes after it.
+// Keep records the current values as those of the next start, so that Rewrite only writes later
+// changes.
 func (s *Settings) Keep() {
 	s.kept = make(map[string]string, len(Parameters))
 	for i := range Parameters {
@@ -26,10 +26,10 @@ func (s *Settings) Keep() {
 	}
 }
 
-// Rewrite writes the parameters that have changed since Keep to the configuration file, also those
-// that it has written before, as the file may have been edited or replaced meanwhile. Everything
-// else in it stays as it is: comments, order and the way in which values are written. Values from
-// flags and the environment are not written.
+// Rewrite writes the parameters that have changed since Keep to the configuration file. It also
+// writes those that it has written before, as the file may have been edited or replaced since. All
+// else in the file stays unchanged: comments, order and the form of values. Values from flags and
+// the environment are not written.
 func (s *Settings) Rewrite() error {
 	if s.File == "" {
 		return ErrNoFile

@@ -9,14 +9,14 @@ import (
 	"rlserver/storage"
 )
 
-// SavePoints are the value of the parameter save: a snapshot is due as soon as one of them is
-// reached. Without any, none is ever due.
+// SavePoints is the value of the parameter save: a snapshot is due as soon as one of them is
+// reached. If it is empty, no snapshot is due.
 type SavePoints []storage.SavePoint
 
 const ErrSavePoints = valueError("Invalid save parameters")
 
-// ParseSavePoints reads pairs of seconds and changes as Redis takes them: "3600 1 300 100",
-// with single spaces. "" returns nil.
+// ParseSavePoints parses pairs of seconds and changes as Redis does: "3600 1 300 100", with single
+// spaces. "" returns nil.
 func ParseSavePoints(text string) (list SavePoints, err error) {
 	if text == "" {
 		return nil, nil
@@ -36,7 +36,7 @@ func ParseSavePoints(text string) (list SavePoints, err error) {
 	return list, nil
 }
 
-// String returns what ParseSavePoints reads.
+// String returns the text that ParseSavePoints parses.
 func (list SavePoints) String() string {
 	var words []string
 	for _, p := range list {

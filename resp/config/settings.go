@@ -17,7 +17,7 @@ import (
 	"rlserver/storage"
 )
 
-// Defaults are what a server starts with.
+// Defaults are the settings that a server starts with.
 type Defaults struct {
 	Port           int
 	TLSPort        int // 0: no TLS
@@ -29,26 +29,26 @@ type Defaults struct {
 	Password       string // of the default user; empty: none is required
 	ProtectedMode  bool
 	MaxClients     int
-	// that the system supports: CONFIG SET maxclients refuses more; 0: no limit
+	// the maximum that the system supports, and that CONFIG SET maxclients accepts; 0: no limit
 	MostClients int
-	// connections of MaxClients that are reserved for local clients, and as many beyond for the
-	// Unix socket
+	// number of MaxClients that are reserved for local clients, and as many beyond MaxClients for
+	// the Unix socket
 	Reserved int
-	// in whole seconds, that a client may take to authenticate; 0: no limit
+	// time to authenticate, in whole seconds; 0: no limit
 	PreauthTimeout time.Duration
-	Timeout        time.Duration // in whole seconds, that a client may be idle; 0: no limit
-	Keepalive      time.Duration // in whole seconds, between TCP keepalives; 0: none
-	MaxMemory      int64         // bytes that the process may take; 0: no limit
-	ClientMemory   MemoryShare   // that all clients may hold; 0: no limit
-	PreauthMemory  int64         // bytes that all clients without authentication may hold; 0: 4 MB
+	Timeout        time.Duration // idle time of a client, in whole seconds; 0: no limit
+	Keepalive      time.Duration // between TCP keepalives, in whole seconds; 0: none
+	MaxMemory      int64         // bytes of the process; 0: no limit
+	ClientMemory   MemoryShare   // of all clients; 0: no limit
+	PreauthMemory  int64         // bytes of all clients that have not authenticated; 0: 4 MB
 	// changes to client-output-buffer-limit, such as "normal 64mb 16mb 60"
 	OutputLimits string
 	MemoryPolicy string   // one of eviction.Policies; empty: the first
 	LogLevel     string   // debug, verbose, notice or warning; empty: notice
-	MaxKey       int64    // bytes that a limiter's key may have; 0: 64 KB
+	MaxKey       int64    // length of a limiter's key in bytes; 0: 64 KB
 	DebugCommand string   // whether DEBUG is allowed: no, local or yes; empty: no
 	LogFormat    string   // text or json; empty: text
-	PasswordFile string   // whose first line becomes the password; empty: none
+	PasswordFile string   // its first line is the password; empty: none
 	ACLFile      string   // empty: none
 	UserLines    []string // users that are not in the ACL file: the name and rules of each
 	Policies     string   // file of named limits; empty: none
@@ -58,9 +58,9 @@ type Defaults struct {
 
 	// For a server with a Store.
 	AppendOnly        bool       // whether the store logs every change
-	Dir               string     // folder of its files
+	Dir               string     // directory of its files
 	AppendFsync       string     // always, everysec or no; empty: everysec
-	RewritePercentage int        // as storage.Settings.GrowthPercent
+	RewritePercentage int        // see storage.Settings.GrowthPercent
 	RewriteMinSize    int64      // likewise
 	Save              SavePoints // likewise
 	OnDiskFailure     string     // likewise; empty: refuse
@@ -93,17 +93,17 @@ type ClusterDefaults struct {
 	AnnounceTLSPort int
 }
 
-// Settings are a server's configuration: what it started with, and what can change while it runs.
-// Any goroutine may use them. CONFIG reads and writes them through Parameters.
+// Settings are a server's configuration: the values of the start, and the current values of those
+// that can change. Any goroutine may use them. CONFIG reads and writes them through Parameters.
 type Settings struct {
 	Start Defaults
 	File  string // the configuration file, as an absolute path; empty: none
 
 	rewriting sync.Mutex
-	kept      map[string]string // value of each parameter that the next start takes; by Name
-	written   map[string]bool   // the parameters that Rewrite has written; by Name
+	kept      map[string]string // by name, the value of each parameter at the next start
+	written   map[string]bool   // by name, the parameters that Rewrite has written
 
-	Users  *acl.Users   // nil until the values of the start are known
+	Users  *acl.Users   // nil until the values of the start are parsed
 	Access acl.Settings // of access control
 
 	tls             atomic.Pointer[TLSFiles]
@@ -135,7 +135,7 @@ type Settings struct {
 	save              atomic.Pointer[SavePoints]
 	onDiskFailure     atomic.Int64 // index in failurePolicies
 
-	// What is recorded of slow calls and of latencies.
+	// The slow log and latencies.
 	SlowlogSlowerThan  atomic.Int64 // µs; below 0: there is no slow log
 	SlowlogMaxLen      atomic.Int64
 	LatencyThreshold   atomic.Int64 // ms; 0: no events are recorded
@@ -192,7 +192,7 @@ var (
 	failurePolicies = []string{"refuse", "continue"}
 )
 
-// position returns the index of a word in a list, 0 if it is not there.
+// position returns the index of a word in a list, or 0 if it is not there.
 func position(list []string, word string) int64 { return int64(max(0, slices.Index(list, word))) }
 
 // Store returns the current settings of the store.
@@ -206,7 +206,7 @@ func (s *Settings) Store() storage.Settings {
 	}
 }
 
-// OnDiskFailure returns whether changes go on when the disk fails: refuse or continue.
+// OnDiskFailure returns what happens to changes when the disk fails: refuse or continue.
 func (s *Settings) OnDiskFailure() string { return failurePolicies[s.onDiskFailure.Load()] }
 
 // Packing returns the sizes that OBJECT ENCODING uses.
@@ -231,14 +231,14 @@ func (s *Settings) LimitClients(most int) {
 	s.MaxClients.Store(min(s.MaxClients.Load(), int64(most)))
 }
 
-// Password returns the value of requirepass, which only CONFIG REWRITE needs: Users decide who may
-// log in.
+// Password returns the value of requirepass, for CONFIG REWRITE. Logins are checked by Users.
 func (s *Settings) Password() string { return *s.password.Load() }
 
 // Timeout returns how long a client may be idle; 0: no limit.
 func (s *Settings) Timeout() time.Duration { return time.Duration(s.timeout.Load()) * time.Second }
 
-// PreauthTimeout returns how long a client may take to authenticate; 0: no limit, or no need to.
+// PreauthTimeout returns how long a client may take to authenticate; 0: no limit, or no login is
+// needed.
 func (s *Settings) PreauthTimeout() time.Duration {
 	if !s.Users.Default().User().NeedsLogin() {
 		return 0
@@ -254,19 +254,19 @@ func (s *Settings) Policy() eviction.Policy {
 	return eviction.Policy(s.memoryPolicy.Load())
 }
 
-// LogLevel returns the level of the logger, which follows its changes.
+// LogLevel returns the level of the logger. It changes with the setting.
 func (s *Settings) LogLevel() slog.Leveler { return &s.logLevel }
 
-// ActiveExpiry reports whether expired keys are deleted even if no client accesses them.
+// ActiveExpiry reports whether expired keys are deleted in the background.
 func (s *Settings) ActiveExpiry() bool { return !s.Paused.Load() }
 
-// KeepAlive returns how the system probes a silent connection, in Redis' proportions.
+// KeepAlive returns the TCP keepalive of connections, with the proportions of Redis.
 func (s *Settings) KeepAlive() net.KeepAliveConfig {
 	every := time.Duration(s.keepalive.Load()) * time.Second
 	return net.KeepAliveConfig{Enable: every > 0, Idle: every, Interval: max(every/3, time.Second), Count: 3}
 }
 
-// levels are Redis' names of log levels with those of slog.
+// levels maps Redis' names of log levels to those of slog.
 type levels []struct {
 	name  string
 	level slog.Level

@@ -9,15 +9,15 @@ import (
 	"rlserver/resp/config/conffile"
 )
 
-// Given is the value that a setting is given at the start.
+// Given is the value of a setting at the start.
 type Given struct {
 	Value  string
-	Origin string   // where: a flag, an environment variable, or file and line; empty: the default
+	Origin string   // a flag, an environment variable, or file and line; empty: the default
 	Over   []string // the origins of values that it takes precedence over
-	As     string   // the origin and the setting, for errors
+	As     string   // origin and setting, for errors
 }
 
-// GivenValues are the values given at the start, by the names of their parameters.
+// GivenValues maps the names of parameters to their values at the start.
 type GivenValues map[string]Given
 
 // Give adds a value, which takes precedence over one that was added before.
@@ -28,7 +28,7 @@ func (g GivenValues) Give(name string, value Given) {
 	g[name] = value
 }
 
-// errUnknownDirective is the error of a directive that is no parameter.
+// errUnknownDirective is the error of a directive that is not a parameter.
 type errUnknownDirective struct{ name string }
 
 // Error implements error.
@@ -40,7 +40,7 @@ func (e errUnknownDirective) Error() string {
 }
 
 // ReadFile adds the values of a configuration file. Directives that rlserver does not have are
-// errors unless ignored is given, which is then called for each. All errors are returned, joined.
+// errors, or if ignored is given, it is called for each of them. All errors are returned, joined.
 func (g GivenValues) ReadFile(path string, ignored func(why error)) error {
 	list, err := conffile.Read(path)
 	if err != nil {
@@ -90,7 +90,7 @@ func (g GivenValues) directive(d conffile.Directive) error {
 }
 
 // Start returns the settings of a server that starts with these values, and with the defaults of
-// the table for all others. All errors are returned, joined.
+// the table for all other parameters. All errors are returned, joined.
 func (g GivenValues) Start() (*Settings, error) {
 	s := NewSettings(Defaults{})
 	s.Stored = true
@@ -108,7 +108,7 @@ func (g GivenValues) Start() (*Settings, error) {
 	return s, errors.Join(errs...)
 }
 
-// start puts a value into force before the server runs.
+// start applies a value before the server runs.
 func (p *Parameter) start(s *Settings, value string) error {
 	set := p.Start
 	if set == nil {

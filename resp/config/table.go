@@ -38,7 +38,7 @@ var Parameters = []Parameter{
 		Help:  "Permissions of the Unix socket, in octal, such as 770. By default, and with 0, the umask decides.",
 		Value: socketMode()},
 	{Name: "tcp-keepalive", Group: groupListen, Form: "SECONDS", Default: "300",
-		Help: `How long a connection is silent before the system probes whether its peer is alive, 300 by default.
+		Help: `How long a connection is silent before the system checks whether its peer is alive, 300 by default.
 			0: never.`,
 		Value: integer(0, math.MaxInt32, func(s *Settings) *atomic.Int64 { return &s.keepalive })},
 
@@ -73,11 +73,11 @@ var Parameters = []Parameter{
 		Help:  "Regular file of at most 64 KB whose first line is the password.",
 		Value: fixedText(func(s *Settings) *string { return &s.Start.PasswordFile })},
 	{Name: "aclfile", Group: groupAccess, Form: "FILE",
-		Help: `File of users and what they may do, a line 'user NAME RULES' each, in the notation of Redis. It is read
+		Help: `File of users and their rules, one line 'user NAME RULES' each, in the notation of Redis. It is read
 			at the start and by ACL LOAD; ACL SAVE writes it.`,
 		Value: fixedText(func(s *Settings) *string { return &s.Start.ACLFile })},
 	{Name: "user", Group: groupAccess, Form: "'NAME RULES'", Words: ManyLines, Secret: true, StartOnly: true,
-		Help: `A user and what it may do, such as 'ann on #HASH ~login:* +@ratelimit'. The flag can be repeated. Not
+		Help: `A user and its rules, such as 'ann on #HASH ~login:* +@ratelimit'. The flag can be repeated. Not
 			together with --aclfile.`,
 		Value: users()},
 	{Name: "acl-pubsub-default", Group: groupAccess, Form: "RULE", Default: "resetchannels",
@@ -94,7 +94,7 @@ var Parameters = []Parameter{
 		Help:  "How many denied calls and failed logins ACL LOG keeps, 128 by default.",
 		Value: integer(0, MaxAccessLogLength, func(s *Settings) *atomic.Int64 { return &s.Access.LogLength })},
 	{Name: "preauth-timeout", Group: groupAccess, Form: "SECONDS", Default: "10",
-		Help: `How long after it has connected a client may take to give the password, 10 by default. 0: no
+		Help: `How long a new client may take to give the password, 10 by default. 0: no
 			limit.`,
 		Value: integer(0, math.MaxInt32, func(s *Settings) *atomic.Int64 { return &s.preauth })},
 	{Name: "protected-mode", Group: groupAccess, Form: "yes|no", Default: "yes",
@@ -175,7 +175,7 @@ var Parameters = []Parameter{
 			by default. 0: no limit.`,
 		Value: memoryShare()},
 	{Name: "preauth-memory", Group: groupService, Form: "SIZE", Default: "4mb", Example: "4mb",
-		Help: `How much of that all clients together may use that have not given the password, 4mb by
+		Help: `How much of that the clients that have not given the password may use together, 4mb by
 			default.`,
 		Value: memory(64<<10, math.MaxInt64, func(s *Settings) *atomic.Int64 { return &s.PreauthMemory })},
 	{Name: "client-output-buffer-limit", Group: groupService, Form: "'CLASS HARD SOFT SECONDS'", Words: 4,
@@ -209,22 +209,23 @@ var Parameters = []Parameter{
 		Help:  "How large the log must be for that, 64mb by default.",
 		Value: memory(0, math.MaxInt64, func(s *Settings) *atomic.Int64 { return &s.rewriteMinSize })},
 	{Name: "save", Group: groupPersistence, Form: "'SECONDS CHANGES ...'", Words: 2, Example: "'3600 1 300 100'",
-		Help: `Take a snapshot also when so many changes were made within so many seconds, such as '3600 1 300 100'.
+		Help: `Also take a snapshot after that many changes within that many seconds, such as '3600 1 300 100'.
 			None by default. With --appendonly no it also makes an orderly stop take a snapshot.`,
 		Value: savePoints()},
 	{Name: "on-disk-failure", Group: groupPersistence, Form: "refuse|continue", Default: "refuse",
-		Help: `What happens when the log cannot be written: commands that change something are refused (refuse), or
-			the server goes on in memory alone (continue). refuse by default.`,
+		Help: `What happens when the log cannot be written: write commands are refused (refuse), or the
+			server continues only in memory (continue). refuse by default.`,
 		Value: choice(failurePolicies, func(s *Settings) *atomic.Int64 { return &s.onDiskFailure })},
 
 	{Name: "slowlog-log-slower-than", Group: groupDiagnostics, Form: "MICROSECONDS", Default: "10000",
-		Help:  `Calls that take so long are kept for SLOWLOG GET, 10000 (10 ms) by default. 0: all calls. -1: none.`,
+		Help: `Calls that take at least this long are kept for SLOWLOG GET, 10000 (10 ms) by default. 0: all.
+			-1: none.`,
 		Value: integer(-1, math.MaxInt64, func(s *Settings) *atomic.Int64 { return &s.SlowlogSlowerThan })},
 	{Name: "slowlog-max-len", Group: groupDiagnostics, Form: "N", Default: "128",
 		Help:  "How many calls SLOWLOG keeps, in 16 MB at most. 128 by default.",
 		Value: integer(0, math.MaxInt64, func(s *Settings) *atomic.Int64 { return &s.SlowlogMaxLen })},
 	{Name: "latency-monitor-threshold", Group: groupDiagnostics, Form: "MILLISECONDS", Default: "0",
-		Help:  "Calls and syncs that take so long are kept for LATENCY LATEST. 0, the default: none are.",
+		Help:  "Calls and syncs that take at least this long are kept for LATENCY LATEST. 0, the default: none.",
 		Value: integer(0, math.MaxInt64, func(s *Settings) *atomic.Int64 { return &s.LatencyThreshold })},
 	{Name: "latency-tracking", Group: groupDiagnostics, Form: "yes|no", Default: "yes",
 		Help:  "Whether the latencies of each command are counted, for INFO latencystats and LATENCY HISTOGRAM.",
@@ -274,17 +275,19 @@ var Parameters = []Parameter{
 		Value: fixedInteger(0, math.MaxUint16, func(s *Settings) *int { return &s.Start.Cluster.AnnounceTLSPort })},
 
 	{Name: "hash-max-listpack-entries", Alias: "hash-max-ziplist-entries", Group: groupCompatibility, Form: "N",
-		Default: "512", Help: "Up to how many fields OBJECT ENCODING says that a hash is a listpack, 512 by default.",
+		Default: "512", Help: "Maximum number of fields for which OBJECT ENCODING of a hash is listpack, 512 by " +
+			"default.",
 		Value: integer(0, math.MaxInt64, func(s *Settings) *atomic.Int64 { return &s.hashEntries })},
 	{Name: "hash-max-listpack-value", Alias: "hash-max-ziplist-value", Group: groupCompatibility, Form: "SIZE",
-		Default: "64", Help: "Up to what length of its fields and values, 64 bytes by default.", Example: "64",
+		Default: "64", Help: "Maximum length of its fields and values for that, 64 bytes by default.", Example: "64",
 		Value: memory(0, math.MaxInt64, func(s *Settings) *atomic.Int64 { return &s.hashValue })},
 	{Name: "zset-max-listpack-entries", Alias: "zset-max-ziplist-entries", Group: groupCompatibility, Form: "N",
-		Default: "128", Help: "Up to how many members OBJECT ENCODING says that a sorted set is a listpack, 128 by " +
+		Default: "128", Help: "Maximum number of members for which OBJECT ENCODING of a sorted set is listpack, 128 " +
+			"by " +
 			"default.",
 		Value: integer(0, math.MaxInt64, func(s *Settings) *atomic.Int64 { return &s.zsetEntries })},
 	{Name: "zset-max-listpack-value", Alias: "zset-max-ziplist-value", Group: groupCompatibility, Form: "SIZE",
-		Default: "64", Help: "Up to what length of its members, 64 bytes by default.", Example: "64",
+		Default: "64", Help: "Maximum length of its members for that, 64 bytes by default.", Example: "64",
 		Value: memory(0, math.MaxInt64, func(s *Settings) *atomic.Int64 { return &s.zsetValue })},
 
 	absent("notify-keyspace-events", "", "there are no notifications"),

@@ -25,8 +25,8 @@ func (t TLSFiles) Files() certs.Files {
 // TLS returns the current parameters of TLS.
 func (s *Settings) TLS() TLSFiles { return *s.tls.Load() }
 
-// tlsText returns a parameter of TLS. at returns its field; check may be nil. CONFIG SET has the
-// files read, with all changes of one call together, before it calls apply.
+// tlsText returns the value of a parameter of TLS. at returns its field; check may be nil. CONFIG
+// SET reads the files, with all changes of one call together, before it calls apply.
 func tlsText(at func(*TLSFiles) *string, check func(string) error) Value {
 	return Value{
 		TLS: at,
@@ -49,7 +49,7 @@ func tlsText(at func(*TLSFiles) *string, check func(string) error) Value {
 	}
 }
 
-// clientAuth returns tls-auth-clients. It takes its value in any case.
+// clientAuth returns the value of tls-auth-clients, in any case.
 func clientAuth() Value {
 	v := tlsText(func(t *TLSFiles) *string { return &t.AuthClients }, func(value string) error {
 		_, err := oneOf([]string{"no", "yes", "optional"}, value)

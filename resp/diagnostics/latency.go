@@ -9,12 +9,12 @@ import (
 
 // The events of Latency, by the names of Redis.
 const (
-	SlowCommand     = "command"          // a command that is not declared as fast
-	SlowFastCommand = "fast-command"     // one that is
+	SlowCommand     = "command"          // a command without the flag fast
+	SlowFastCommand = "fast-command"     // a command with it
 	SlowSync        = "aof-fsync-always" // a sync of the log, with appendfsync always
 )
 
-// maxSamples is how many samples of an event are kept.
+// maxSamples is the number of samples of an event that are kept.
 const maxSamples = 160
 
 // Sample is the longest latency of an event within a second.
@@ -32,7 +32,7 @@ type Latency struct {
 // series are the samples of an event, the oldest first.
 type series struct {
 	samples []Sample
-	max     int64 // ms, also of samples that are gone
+	max     int64 // ms, including samples that were dropped
 }
 
 // Add records that an event took latency ms, at a time in Unix seconds.
@@ -58,11 +58,11 @@ func (l *Latency) Add(event string, now, latency int64) {
 	s.samples = append(s.samples, Sample{now, latency})
 }
 
-// Event is what is known of an event.
+// Event is an event with its samples.
 type Event struct {
 	Name    string
 	Samples []Sample // at least one, the oldest first
-	Max     int64    // ms, also of samples that are gone
+	Max     int64    // ms, including samples that were dropped
 }
 
 // Last returns the newest sample.
@@ -79,7 +79,7 @@ func (l *Latency) Events() (events []Event) {
 	return events
 }
 
-// Event returns the event of a name, which is case-sensitive as in Redis; nil if there is none.
+// Event returns the event with a name, which is case-sensitive as in Redis, or nil.
 func (l *Latency) Event(name string) *Event {
 	for _, e := range l.Events() {
 		if e.Name == name {
@@ -89,20 +89,20 @@ func (l *Latency) Event(name string) *Event {
 	return nil
 }
 
-// Reset removes the events with any of the names, in any case, or all if there are no names. It
-// returns how many.
+// Reset removes the events with one of the names, in any case, or all if there are no names. It
+// returns their number.
 func (l *Latency) Reset(names ...string) (removed int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	before := len(l.events)
 	maps.DeleteFunc(l.events, func(event string, _ *series) bool {
-		isIt := func(name string) bool { return strings.EqualFold(name, event) }
-		return len(names) == 0 || slices.ContainsFunc(names, isIt)
+		isEvent := func(name string) bool { return strings.EqualFold(name, event) }
+		return len(names) == 0 || slices.ContainsFunc(names, isEvent)
 	})
 	return before - len(l.events)
 }
 
-// spikes sums an event up, in ms and seconds.
+// spikes summarizes an event, in ms and seconds.
 type spikes struct{ low, high, average, deviation, period int64 }
 
 func (e *Event) spikes(now int64) (s spikes) {

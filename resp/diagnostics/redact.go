@@ -10,7 +10,7 @@ import (
 var redacted = []byte("(redacted)")
 
 // Redacted returns the words of a call, with "(redacted)" in place of passwords. command is the
-// name as COMMAND reports it: acl|setuser. The words of other calls are returned as they are.
+// name as COMMAND reports it: acl|setuser. Calls without passwords are returned unchanged.
 func Redacted(command string, words [][]byte) [][]byte {
 	switch command {
 	case "auth":

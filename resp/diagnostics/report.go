@@ -6,19 +6,19 @@ import (
 	"strings"
 )
 
-// Advice is what Doctor needs to know of the settings.
+// Advice has the settings that Doctor needs.
 type Advice struct {
 	Threshold int64 // latency-monitor-threshold in ms; 0: nothing is monitored
 	Slowlog   int64 // slowlog-log-slower-than in µs; below 0: there is no slow log
 }
 
-// Doctor says what the events show, and what to do about it. now is Unix seconds.
+// Doctor reports what the events show, and what to do about it. now is Unix seconds.
 func (l *Latency) Doctor(now int64, a Advice) string {
 	events := l.Events()
 	switch {
 	case len(events) == 0 && a.Threshold == 0:
-		return "Latencies are not monitored. \"CONFIG SET latency-monitor-threshold <milliseconds>\" has what takes " +
-			"as long as that recorded.\n"
+		return "Latencies are not monitored. \"CONFIG SET latency-monitor-threshold <milliseconds>\" records " +
+			"calls that take at least that long.\n"
 	case len(events) == 0:
 		return "No latency spike was observed.\n"
 	}
@@ -52,13 +52,13 @@ func (a Advice) about(event string) (list []string) {
 				"CONFIG SET slowlog-log-slower-than %d.", a.Threshold*1000))
 		}
 		list = append(list, "See SLOWLOG GET for the calls that were slow.",
-			"Commands on large values, and those that look at all keys, take long: split large values, and use SCAN.")
+			"Commands on large values, and those that visit all keys, take long: split large values, and use SCAN.")
 	case SlowFastCommand:
 		list = append(
 			list,
-			"Fast commands are slow when the machine is busy or has too little memory: lower its load, "+
-				"or give this server a machine of its own. A limit on its CPU time, as containers have, stops it for "+
-				"up to a tenth of a second at a time.",
+			"Fast commands are slow when the machine is busy or has too little memory: reduce its load, "+
+				"or run this server on a machine of its own. A limit on its CPU time, as containers have, stops it "+
+				"for up to a tenth of a second at a time.",
 		)
 	case SlowSync:
 		list = append(list, "With appendfsync always each call waits for the disk: use a faster disk, or appendfsync "+
@@ -84,8 +84,8 @@ func (e *Event) Graph(now int64) string {
 	return text.String()
 }
 
-// drawGraph draws a row of columns: the latencies, an empty line, and below each column how long
-// ago it was, downwards.
+// drawGraph draws a row of columns: the latencies, an empty line, and below each column its age,
+// downwards.
 func drawGraph(text *strings.Builder, samples []Sample, s spikes, now int64) {
 	const fill = "_o#"
 	span := max(1, s.high-s.low)

@@ -10,14 +10,14 @@ const (
 	maxSlowArgs  = 32       // of an entry
 	maxSlowArg   = 128      // bytes of an argument
 	maxSlowBytes = 16 << 20 // of all entries
-	entrySize    = 256      // bytes of an entry beside its texts
-	argSize      = 16       // bytes of an argument beside its text
+	entrySize    = 256      // bytes of an entry without its texts
+	argSize      = 16       // bytes of an argument without its text
 )
 
 // SlowCall is an entry of the slow log.
 type SlowCall struct {
 	ID      int64 // unique until the server restarts
-	Time    int64 // when it ended, Unix seconds
+	Time    int64 // end of the call, Unix seconds
 	Took    time.Duration
 	Args    []string // trimmed
 	Address string   // of the client
@@ -32,7 +32,7 @@ func (c *SlowCall) size() int {
 	return size
 }
 
-// Slowlog holds the slow calls of late. The zero value is ready to use.
+// Slowlog holds the latest slow calls. The zero value is ready to use.
 type Slowlog struct {
 	mu    sync.Mutex
 	calls []SlowCall // the oldest first
@@ -40,8 +40,8 @@ type Slowlog struct {
 	next  int64 // ID
 }
 
-// Add appends a call, of which ID and Args are not set, and drops the oldest so that at most
-// maxLen calls are left. words is copied.
+// Add appends a call, whose ID and Args are not set, and drops the oldest calls above maxLen. words
+// is copied.
 func (s *Slowlog) Add(call SlowCall, words [][]byte, maxLen int64) {
 	call.Args, call.Name = trim(words), trimArg([]byte(call.Name))
 	s.mu.Lock()
@@ -58,7 +58,8 @@ func (s *Slowlog) Add(call SlowCall, words [][]byte, maxLen int64) {
 	s.calls = s.calls[drop:]
 }
 
-// trim copies the words of a call. If there are too many, the last one says how many are left out.
+// trim copies the words of a call. If there are too many, the last one states how many are left
+// out.
 func trim(words [][]byte) (args []string) {
 	for i, word := range words {
 		if i == maxSlowArgs-1 && len(words) > maxSlowArgs {
@@ -89,7 +90,7 @@ func (s *Slowlog) Last(n int64) (calls []SlowCall) {
 	return calls
 }
 
-// Len returns how many calls there are.
+// Len returns the number of calls.
 func (s *Slowlog) Len() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -2,8 +2,10 @@
 //
 // # Model
 //
-//   - any bytes, or none ?        any one byte [a-c-]   one byte that is listed or in a range; ^ in
-//     front negates the class \x       x itself
+//	?        any one byte
+//	*        any bytes, or none
+//	[a-c-]   one byte that is listed or in a range; ^ in front negates the class
+//	\x       x itself
 //
 // A pattern is a list of segments between stars. Each element of a segment takes exactly one byte:
 //
@@ -13,9 +15,9 @@
 //	          at the     first       at the
 //	          beginning  match       end
 //
-// The first segment stands at the beginning of the name and the last at its end. Each other segment
-// is searched for where the one before it ended. To take the first match is always right: a later
-// one leaves less for the rest. So there is no backtracking across stars.
+// The first segment matches at the beginning of the name and the last at its end. The search for
+// each other segment starts where the one before it ended. The first match is always right, as a
+// later one leaves less of the name for the rest. So there is no backtracking across stars.
 //
 // # Bounds
 //
@@ -24,12 +26,12 @@
 // more for each byte of a name. A call beyond that fails with [ErrTooComplex] and never blocks its
 // connection. As in Redis, a pattern with more than 1000 separate stars matches nothing.
 //
-// Commands match outside the locks of the keyspace, so a slow pattern delays its own client alone.
+// Commands match outside the locks of the keyspace, so a slow pattern only delays its own client.
 //
 // # Redis' rules for odd patterns
 //
-// The matcher is not taken from a library: clients may rely on what Redis makes of odd patterns,
-// and no two libraries agree on them.
+// The matcher is not taken from a library: clients may rely on the meaning of odd patterns in
+// Redis, and no two libraries agree on them.
 //
 //   - The empty name is matched by the empty pattern only, not by a star. KEYS and SCAN treat a
 //     lone star themselves.

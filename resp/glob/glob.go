@@ -6,13 +6,12 @@ import (
 	"rlserver/engine"
 )
 
-// maxStars is the number of stars beyond which Redis matches nothing with a pattern. A star that
-// ends the pattern is not counted, nor is one next to another.
+// maxStars is the number of stars above which a pattern matches nothing in Redis. A star that ends
+// the pattern is not counted, nor is one next to another.
 const maxStars = 1000
 
 // A call may take maxSteps steps to match its pattern, and stepsPerByte more for each byte of the
-// names, and for stepsPerByte bytes of each name. Patterns that people write take a small part of
-// that.
+// names, and for stepsPerByte bytes of each name. Normal patterns take a small part of that.
 const (
 	maxSteps     = 1 << 24
 	stepsPerByte = 64
@@ -28,7 +27,7 @@ type Pattern struct {
 	Text []byte // not copied
 
 	nocase bool  // the case of ASCII letters is ignored
-	left   int64 // steps; negative: the results of Match mean nothing
+	left   int64 // steps; negative: the results of Match are invalid
 }
 
 // New returns a pattern with all its steps left. nocase ignores the case of ASCII letters.
@@ -36,8 +35,8 @@ func New(text []byte, nocase bool) Pattern {
 	return Pattern{Text: text, nocase: nocase, left: maxSteps}
 }
 
-// Err returns ErrTooComplex if the pattern took too many steps, so that the results of Match are
-// to be discarded.
+// Err returns ErrTooComplex if the pattern took too many steps. The results of Match are then
+// invalid.
 func (g *Pattern) Err() error {
 	if g.left < 0 {
 		return ErrTooComplex
@@ -45,8 +44,8 @@ func (g *Pattern) Err() error {
 	return nil
 }
 
-// Match reports whether the pattern matches all of s. After Match has run out of steps it returns
-// false and Err an error. The essay of the package describes the rules and the algorithm.
+// Match reports whether the pattern matches all of s. After it has run out of steps, Match returns
+// false and Err an error. The package comment describes the rules and the algorithm.
 func (g *Pattern) Match(s []byte) bool {
 	if len(s) == 0 {
 		return len(g.Text) == 0
@@ -137,8 +136,8 @@ func skipStars(pattern []byte, p int) int {
 	return p
 }
 
-// matchOne matches c with the element at p, which is not a star, and returns
-// the index of the next element of the pattern.
+// matchOne matches c with the element at p, which is not a star, and returns the index of the next
+// element of the pattern.
 func matchOne(pattern []byte, p int, c byte, nocase bool) (next int, ok bool) {
 	switch b := pattern[p]; {
 	case b == '?':
@@ -182,7 +181,7 @@ func inRange(from, to, c byte, nocase bool) bool {
 	return lowerInt(byte(low)) <= lowerInt(c) && lowerInt(c) <= lowerInt(byte(high))
 }
 
-// lowerInt is C's tolower of a char: \xff is EOF to it, which is -1.
+// lowerInt is C's tolower of a char, for which \xff is EOF: -1.
 func lowerInt(c byte) int {
 	if c == 0xff {
 		return -1

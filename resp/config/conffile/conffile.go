@@ -2,8 +2,8 @@
 // directive per line, its name and its arguments separated by white space and quoted as in Redis'
 // inline commands. A line that begins with # is a comment.
 //
-// The package knows only the syntax, and the directive include. What other directives exist and
-// what they mean is the caller's to say.
+// The package knows only the syntax, and the directive include. The caller knows the other
+// directives.
 package conffile
 
 import (
@@ -18,27 +18,27 @@ import (
 
 // Directive is a line of a file that is not a comment.
 type Directive struct {
-	File string // as it was named
+	File string // the path as given
 	Line int    // from 1
 	Name string // in lower case
 	Args []string
 }
 
 const (
-	maxFile  = 16 << 20 // bytes that one file may have
-	maxFiles = 100      // that one may include, and those that they include
+	maxFile  = 16 << 20 // bytes of one file
+	maxFiles = 100      // files read for one, including it
 )
 
-// reader reads a file and what it includes.
+// reader reads a file and the files that it includes.
 type reader struct {
 	open  []string // files that are being read, outermost first, as absolute paths
 	files int
 	list  []Directive
 }
 
-// Read returns the directives of a file and, in place of each line include, those of the files that
-// it names. As in Redis, such a name may be a pattern, and a pattern may match no file. Files must
-// be regular and have at most 16 MB. The error names file and line.
+// Read returns the directives of a file. Each line include is replaced by the directives of the
+// files that it names. As in Redis, the name may be a pattern, which may match no file. Files must
+// be regular and have at most 16 MB. Errors name file and line.
 func Read(path string) ([]Directive, error) {
 	var r reader
 	err := r.read(path)

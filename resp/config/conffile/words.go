@@ -19,8 +19,8 @@ func splitLine(line string) ([]string, error) {
 	return Split(line)
 }
 
-// Split splits a line into words as Redis does. Within "…" it takes \n \r \t \b \a \\ \" and \xHH,
-// within '…' it takes \'. A closing quote ends the word.
+// Split splits a line into words as Redis does. It resolves \n \r \t \b \a \\ \" and \xHH within
+// "…", and \' within '…'. A closing quote ends the word.
 func Split(line string) (words []string, err error) {
 	for i := 0; ; {
 		for i < len(line) && isSpace(line[i]) {
@@ -37,7 +37,7 @@ func Split(line string) (words []string, err error) {
 	}
 }
 
-// splitWord returns the word that begins at i, and where it ends.
+// splitWord returns the word that begins at i, and the index of its end.
 func splitWord(line string, i int) (word string, end int, err error) {
 	var b []byte
 	for quote := byte(0); i < len(line); i++ {
@@ -68,8 +68,7 @@ func splitWord(line string, i int) (word string, end int, err error) {
 	return string(b), i, nil
 }
 
-// unescape returns the byte that an escape stands for, and how many bytes it has after its
-// backslash.
+// unescape returns the byte of an escape, and its length without the backslash.
 func unescape(rest string) (raw byte, used int) {
 	if rest[0] == 'x' && len(rest) >= 3 {
 		if n, err := strconv.ParseUint(rest[1:3], 16, 8); err == nil {
@@ -84,7 +83,7 @@ func unescape(rest string) (raw byte, used int) {
 
 func isSpace(c byte) bool { return c == ' ' || '\t' <= c && c <= '\r' }
 
-// Quote writes a word in the form that Split reads back.
+// Quote returns a word in the form that Split reads back.
 func Quote(word string) string {
 	if word != "" && word[0] != '#' && !strings.ContainsFunc(word, needsQuotes) {
 		return word
