@@ -139,7 +139,7 @@ func selectDatabase(c *command.Call) error {
 }
 
 // hello handles HELLO [protover [AUTH username password] [SETNAME clientname]]. As in Redis the
-// options take effect one by one: a wrong one does not undo those before it.
+// options take effect one by one: an error does not undo those before it.
 func hello(c *command.Call) error {
 	s := sessionOf(c)
 	version, err := parseProtocolVersion(&c.Args)
@@ -171,8 +171,8 @@ func hello(c *command.Call) error {
 	return nil
 }
 
-// parseProtocolVersion parses the first argument of HELLO. 0: there is none, and the protocol
-// stays.
+// parseProtocolVersion parses the first argument of HELLO. 0: it is missing, and the protocol does
+// not change.
 func parseProtocolVersion(a *command.Args) (version int32, err error) {
 	if !a.More() {
 		return 0, nil
@@ -184,7 +184,7 @@ func parseProtocolVersion(a *command.Args) (version int32, err error) {
 	return int32(n), a.Err
 }
 
-// setProtocol changes the protocol, from the reply to this call on.
+// setProtocol changes the protocol, beginning with the reply to this call.
 func (s *session) setProtocol(version int32) {
 	s.profile.resp.Store(version)
 	s.Reply.RESP3 = version == 3
@@ -220,8 +220,7 @@ func (s *session) setName(name []byte) error {
 	return nil
 }
 
-// printable reports whether text may be a field of CLIENT LIST, whose fields are separated by
-// spaces.
+// printable reports whether text may be a field of CLIENT LIST, which is separated by spaces.
 func printable(text []byte) bool {
 	for _, b := range text {
 		if b < '!' || b > '~' {

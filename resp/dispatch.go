@@ -14,8 +14,8 @@ import (
 )
 
 // execute runs one call: command table, arity, login, memory and disk, locks, handler, effects. It
-// leaves exactly one reply and waits for it if necessary. It may also run calls that follow in the
-// pipeline, see pipeline.go.
+// leaves exactly one reply, and waits for it if the call has to wait. It may also run calls that
+// follow in the pipeline, see pipeline.go.
 func (s *session) execute(words [][]byte) {
 	s.replyStart = len(s.Reply.B)
 	if len(words) > manyWords && !s.accountArgs(len(words)) {
@@ -83,8 +83,9 @@ func (s *session) execute(words [][]byte) {
 	}
 }
 
-// prepareFor logs the client in if it needs no password any more, and evicts keys if the call may
-// take memory. It returns an error if the call may not run now. No lock is held.
+// prepareFor checks whether a call may run now, and returns the error if not. It logs the client in
+// if the default user no longer needs a password, and evicts keys if the call may take memory. No
+// lock is held.
 func (s *session) prepareFor(p *command.Prepared) error {
 	c := p.Command
 	if !s.authenticated && c.Flags&command.NoAuth == 0 {
@@ -110,8 +111,8 @@ func (s *session) prepareFor(p *command.Prepared) error {
 	return refuseMonitor(has)
 }
 
-// unavailable returns why no call with these flags, and without those, can run now: the disk
-// refuses changes, or the data is being loaded. nil: it can.
+// unavailable returns why calls that have and lack these flags cannot run now: the disk refuses
+// changes, or the data is being loaded. nil: they can run.
 func (s *Server) unavailable(has, lacks command.Flags) error {
 	if has&(command.Write|command.Health) != 0 {
 		if why := s.Refusal(); why != "" {
@@ -137,8 +138,8 @@ func (s *session) runDeferred() {
 }
 
 // See records that a reply depends on changes up to a position: the replies of the batch wait until
-// the journal has them. While the disk fails, some positions are never reached: then a call that
-// only reads gets an error instead, and the client stays connected.
+// the journal has them. While the disk fails, some positions are never reached: a call that only
+// reads then gets an error, and the client stays connected.
 func (s *session) See(p engine.Position) {
 	if s.clustered != nil {
 		s.owe()
@@ -157,8 +158,8 @@ func (s *session) See(p engine.Position) {
 	s.position = p
 }
 
-// recovered handles a panic of a handler: the client gets an error, the stack goes to the log, and
-// the process continues.
+// recovered handles a panic of a handler: the client gets an error, the stack is logged, and the
+// process continues.
 func (s *session) recovered() {
 	fault := recover()
 	if fault == nil {
@@ -171,7 +172,8 @@ func (s *session) recovered() {
 	s.runDeferred()
 }
 
-// writePostponed inserts what handlers have postponed until no lock is held into the replies.
+// writePostponed writes the replies that handlers have postponed, and inserts them among the other
+// replies.
 func (s *session) writePostponed() {
 	list := s.Postponed
 	s.Postponed = nil
@@ -195,8 +197,8 @@ func (s *session) writePostponed() {
 }
 
 // resolve finds the command of a call and checks the number and the length of its words. name is
-// the number of words that form the command's name. Of an unknown command or subcommand c is nil.
-// last is the command of the client's last call, or nil: it is likely to be this one too.
+// the number of words in the command's name. c is nil for an unknown command or subcommand. last is
+// the command of the client's last call, or nil: it is likely to be the same.
 func (s *Server) resolve(words [][]byte, last *command.Command) (c *command.Command, name int, err error) {
 	c, name = last, 1
 	if !last.Called(words[0]) {
@@ -227,7 +229,7 @@ func (s *Server) resolve(words [][]byte, last *command.Command) (c *command.Comm
 	return c, name, err
 }
 
-// mostBulk returns how many bytes an argument of the command with a name may have.
+// mostBulk returns the maximum length in bytes of an argument of the command with a name.
 func (s *Server) mostBulk(name []byte) int64 {
 	if c := command.Table.Find(name); c == nil || !c.BoundsWords() {
 		return math.MaxInt64
@@ -253,7 +255,8 @@ func (s *session) closeHTTP() {
 	}
 }
 
-// unknownCommand quotes the words of a call within the bounds of Redis.
+// unknownCommand returns the error for an unknown command, which quotes the words up to the length
+// that Redis has.
 func unknownCommand(words [][]byte) error {
 	text := fmt.Sprintf("ERR unknown command '%.128s', with args beginning with: ", words[0])
 	quoted := 0
@@ -268,7 +271,7 @@ func unknownCommand(words [][]byte) error {
 	return engine.Error(text)
 }
 
-// reject replies to a call that cannot run. It makes EXEC of an open transaction fail. c is nil if
+// reject replies to a call that cannot run, and makes EXEC of an open transaction fail. c is nil if
 // the command is unknown.
 func (s *session) reject(c *command.Command, err error) {
 	text := err.Error()

@@ -1,6 +1,6 @@
 // Package resp is the server: it speaks the Redis protocol with clients and runs their commands on
-// the engine. It owns the connections and the order in which things happen. What happens inside a
-// step is in the packages below it, each with a doc.go of its own.
+// the engine. It owns the connections and the order of the steps of a call. The steps themselves
+// are in the packages below it, each with a doc.go of its own.
 //
 // # The way of a request
 //
@@ -12,46 +12,49 @@
 //	  -> wire.Guard         finds commands and their words; limits on input, timeouts, drain
 //	  -> session.runBatch   takes the commands that have arrived one by one
 //	  -> session.execute    dispatch.go: command table, arity, login, permission, memory, disk
-//	  -> session.queue      transaction.go: within MULTI queues the command, and that is all
+//	  -> session.queue      transaction.go: within MULTI queues the command instead of running it
 //	  -> session.begin      pipeline.go: locks the keys, also those of calls that follow
 //	  -> session.runGroup   runs the handlers: arguments, a method of engine.Tx, reply
 //	  -> session.await      session.go: sleeps if the call has to wait
 //	  -> session.flush      session.go: waits for the journal once, sends the replies
-//	  -> wire               keeps what the client does not read at once
+//	  -> wire               queues replies that the client does not read at once
 //	socket
 //
 // # The packages
 //
 //	resp                 connections, dispatch, transactions, and the commands about these
 //	resp/wire            the bytes of the protocol: framing, replies, output, the guard
-//	resp/glob            patterns, with a bound on their steps
+//	resp/glob            patterns, with a limit on their steps
 //	resp/config          settings, and the parameters of CONFIG
-//	resp/clientmem       counts what clients hold in memory, in pools that have limits
+//	resp/config/conffile the syntax of the configuration file
+//	resp/clientmem       counts the memory of clients, in pools that have limits
+//	resp/diagnostics     the slow log, latency events, and lines of MONITOR
 //	resp/command         the command table: declaration, arguments, the call, documentation
 //	resp/command/commandtest  runs handlers in tests, without a server
-//	acl                  users, what they may do, and what they were denied
 //	resp/waitqueue       the queues of calls that wait for a key
-//	resp/commands/...    the handlers of keys, users and the server, one package per family
+//	resp/commands/...    the handlers, one package per family: keys, limits, users, the server...
+//	acl                  users, their permissions, and the calls that were denied
+//	stats                counters of calls, errors and latencies
 //
 // Imports go one way: resp imports all, commands/... import command, and none of these imports
-// resp. A handler in commands/... knows its call (command.Call) and no connection. A handler here
-// reaches the connection by sessionOf, and the server through that.
+// resp. A handler in commands/... reaches the connection only by the interface Call.Conn. A handler
+// in this package reaches the session by sessionOf, and the server through it.
 //
-// In this package a file is named after what it holds: transaction.go has MULTI, client_list.go has
-// CLIENT LIST. INFO, MEMORY, CONFIG, DEBUG and SAVE are in resp/commands/server. Some files hold no
-// command:
+// In this package a file is named after its content: transaction.go has MULTI, client_list.go has
+// CLIENT LIST. INFO, MEMORY, CONFIG, DEBUG and SAVE are in resp/commands/server. The other files:
 //
-//	server.go            Server, its options and counters; throttle, for lines of the log
+//	server.go            Server, its options and counters; throttle, for lines of the log; TIME
 //	accept.go            connections from accept to end; protected mode, maxclients
 //	session.go           session: one connection, from batch to replies
-//	profile.go           what other goroutines may read of a session
-//	login.go             passwords, the delay after a wrong one; what the user may do
+//	profile.go           the part of a session that other goroutines may read
+//	connection.go        AUTH, HELLO, PING, QUIT, RESET, SELECT
+//	login.go             passwords, the delay after a wrong one; permissions
 //	dispatch.go          one call, from its words to its reply
-//	pipeline.go          several calls under one hold of locks
-//	client_memory.go     what a session holds; closing the one that holds most
-//	figures.go           what INFO and the metrics show of the server
-//	settings.go          puts what CONFIG SET changes into force
-//	maxmemory.go         how much memory the process takes, and what that leaves to the keys
+//	pipeline.go          several calls under the same locks
+//	client_memory.go     the memory of a session; closes the client that holds most
+//	figures.go           the figures of INFO and the metrics
+//	settings.go          applies the changes of CONFIG SET
+//	maxmemory.go         the memory of the process, and what is left of it for keys
 //	table.go             imports the families of commands
 //	partition.go         in a cluster: where a call runs, and what its reply waits for
 //	keyspaces.go         in a cluster: commands on the whole keyspace
@@ -73,11 +76,11 @@
 // handler, and all that it calls, therefore uses its command.Call and must not assume that it runs
 // in the goroutine of its connection.
 //
-// What takes shards itself, or sleeps, runs when the call holds none: session.DeferUntilUnlocked.
-// Examples are a snapshot within EXEC and the delay of a failed login. No goroutine waits for the
-// journal while it holds a lock.
+// Work that takes shards itself, or sleeps, runs when the call holds none:
+// session.DeferUntilUnlocked. Examples are a snapshot within EXEC and the delay of a failed login.
+// No goroutine waits for the journal while it holds a lock.
 //
-// # What always holds
+// # Invariants
 //
 //   - Each command leaves exactly one reply, except with CLIENT REPLY OFF or SKIP, SHUTDOWN, and a
 //     connection that closes. A handler that fails or panics has its partial reply removed.
@@ -85,13 +88,13 @@
 //     the journal fails, the connection closes without a reply; later reads of such changes get
 //     MISCONF.
 //   - Only the connection's goroutine touches a session, except for atomic fields.
-//   - The words of a call lie in buffers that the next read overwrites: a handler copies what it
-//     keeps.
+//   - The words of a call are in buffers that the next read overwrites: a handler copies the words
+//     that it keeps.
 //   - The common calls allocate nothing between the socket and the reply; a test counts.
 //   - No input of a client ends the process.
-//   - What calls cost is counted by session.measure, once per group of calls: one comparison there
-//     leads to the slow log, LATENCY and MONITOR (monitor.go).
-//   - Each buffer, queue and list that a client can make grow has a bound.
+//   - The time of calls is measured by session.measure, once per group of calls: one comparison
+//     there leads to the slow log, LATENCY and MONITOR (monitor.go).
+//   - Each buffer, queue and list that a client can make grow has a limit.
 //
 // # Transactions
 //
@@ -107,17 +110,18 @@
 // It refuses the command with OOM if there is nothing to evict. A command that runs is not
 // interrupted.
 //
-// What clients hold is counted, not measured, and has limits of its own: no key is evicted for a
-// client's buffers. If a pool of clients holds more than its limit, the largest of them are closed.
+// The memory of clients is counted, not measured, and has limits of its own: no key is evicted for
+// a client's buffers. If a pool of clients holds more than its limit, the largest of them are
+// closed.
 //
 // # Disk
 //
-// storage.Store is what the server asks of persistence: whether changes are refused (MISCONF),
-// snapshots, and their status. A snapshot is both what Redis calls a background save and a rewrite
-// of the append only file: BGSAVE and BGREWRITEAOF start the same, and INFO shows it in the fields
-// of both. While the data is being loaded, commands that need it get LOADING.
+// storage.Store is the interface to persistence: whether changes are refused (MISCONF), snapshots,
+// and their status. A snapshot is both what Redis calls a background save and a rewrite of the
+// append only file: BGSAVE and BGREWRITEAOF start the same, and INFO shows it in the fields of
+// both. While the data is being loaded, commands that need it get LOADING.
 //
-// # The end
+// # Shutdown
 //
 // Shutdown closes the listeners and drains the connections: each guard hands out the commands that
 // have arrived in full, and then reports the end of the stream. The client can read the replies to
@@ -126,14 +130,16 @@
 //
 // # Left out
 //
-// There are no scripts, no keyspace notifications, no replicas. CLIENT TRACKING ON is accepted with
-// OPTIN alone, because some clients send it on each connection; CLIENT CACHING YES, which would
-// make the server track a key, is refused. INFO has no field that is not measured, except 0 for
-// features that are absent. DEBUG SLEEP blocks its own connection, as no single thread runs all.
+// There are no scripts, no keyspace notifications, and no REPLICAOF. CLIENT TRACKING ON is accepted
+// only with OPTIN, because some clients send it on each connection; CLIENT CACHING YES, which would
+// make the server track a key, is refused. INFO leaves out the fields of Redis that the server does
+// not measure. Fields of absent features that monitoring programs expect have the constant that
+// Redis shows if the feature is unused, mostly 0. DEBUG SLEEP blocks only its own connection, as
+// calls do not share a thread.
 //
 // # redcon
 //
-// redcon accepts connections, gives each a goroutine, calls back when one opens and when it ends,
-// and closes all of them at the end. It neither parses commands nor formats replies: package wire
-// does. In tests its reader reads the server's replies.
+// redcon accepts connections, starts a goroutine for each, calls back when one opens and when it
+// ends, and closes all of them at the end. It neither parses commands nor formats replies: package
+// wire does.
 package resp

@@ -10,7 +10,7 @@ import (
 	"rlserver/stats"
 )
 
-// Figures returns the figures of now. It takes no lock that a call holds for long.
+// Figures returns the current figures. It takes no lock that a call holds for long.
 func (s *Server) Figures() command.Figures {
 	t := s.totals()
 	s.mu.Lock()
@@ -35,8 +35,7 @@ func (s *Server) Figures() command.Figures {
 	}
 }
 
-// resetFigures makes the counters of Figures and of Env.Stats count from zero, for CONFIG
-// RESETSTAT.
+// resetFigures resets the counters of Figures and of Env.Stats, for CONFIG RESETSTAT.
 func (s *Server) resetFigures() {
 	s.resetTotals()
 	s.oomRefusals.Store(0)
@@ -48,7 +47,7 @@ func (s *Server) resetFigures() {
 	s.Stats.Reset()
 }
 
-// certificateExpiry returns when the certificate of TLS expires, in Unix seconds; 0: there is none.
+// certificateExpiry returns when the certificate of TLS expires, in Unix seconds; 0 without TLS.
 func (s *Server) certificateExpiry() int64 {
 	if s.certificates == nil {
 		return 0
@@ -64,7 +63,7 @@ func (s *Server) freeMemory() {
 	}
 }
 
-// rates are what INFO shows as instantaneous, of the last seconds.
+// rates are the figures that INFO shows as instantaneous, over the last seconds.
 type rates struct{ calls, in, out stats.Rate }
 
 // StartSampling measures rates and the peak of memory once a second, until stop is called.

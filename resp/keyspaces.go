@@ -21,7 +21,7 @@ func (s *Server) keyspaces() []command.Keyspace {
 	return all
 }
 
-// runOn runs a command on one partition, and returns its reply, which is removed from the buffer.
+// runOn runs a command on one partition, and returns its reply after removing it from the buffer.
 func (s *session) runOn(p *command.Prepared, on *partition) (reply []byte, failed bool) {
 	s.use(on)
 	start, errs := len(s.Reply.B), s.Errors

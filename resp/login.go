@@ -11,20 +11,20 @@ import (
 	"rlserver/resp/command"
 )
 
-// After a failed login the reply is delayed, twice as long each time, so that a client can try few
-// passwords. The failed logins of a connection and those of its address count, so that new
-// connections are no way around.
+// After a failed login the reply is delayed, each time twice as long, so that a client can try few
+// passwords. Failed logins count for the connection and for its address, so new connections do not
+// avoid the delay.
 const (
 	firstLoginDelay = 250 * time.Millisecond
 	maxLoginDelay   = time.Second // a client that times out does not see the error
 )
 
 const (
-	addressMemory = time.Minute // how long the failed logins of an address count after the last
-	mostAddresses = 4096        // how many addresses are remembered
+	addressMemory = time.Minute // failed logins of an address count for so long after the last one
+	mostAddresses = 4096        // maximum number of addresses
 )
 
-// loginFailures counts failed logins by the address that they come from. The zero value is ready.
+// loginFailures counts failed logins by address. The zero value is ready to use.
 type loginFailures struct {
 	mu        sync.Mutex
 	addresses map[netip.Prefix]loginFailure
@@ -35,8 +35,8 @@ type loginFailure struct {
 	last  time.Duration
 }
 
-// add counts a failed login at an elapsed time, and returns how many there were in a row before. If
-// too many addresses are remembered, it forgets one of them.
+// add counts a failed login at an elapsed time, and returns how many failed in a row before it. If
+// there are too many addresses, it removes one.
 func (f *loginFailures) add(from netip.Prefix, now time.Duration) (before int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -48,16 +48,16 @@ func (f *loginFailures) add(from netip.Prefix, now time.Duration) (before int) {
 		old.count = 0
 	}
 	if !known && len(f.addresses) >= mostAddresses {
-		f.forgetOne(now)
+		f.removeOne(now)
 	}
 	f.addresses[from] = loginFailure{min(old.count+1, 16), now}
 	return old.count
 }
 
-// forgetOne removes the address that counts least of a few: of an attacker that has many, others
-// remain.
-func (f *loginFailures) forgetOne(now time.Duration) {
-	const looks = 8
+// removeOne removes the address with the fewest failures out of a sample: if an attacker uses many
+// addresses, those with more failures stay.
+func (f *loginFailures) removeOne(now time.Duration) {
+	const sample = 8
 	var least netip.Prefix
 	n, count := 0, math.MaxInt
 	for address, failure := range f.addresses {
@@ -67,22 +67,22 @@ func (f *loginFailures) forgetOne(now time.Duration) {
 		if failure.count < count {
 			least, count = address, failure.count
 		}
-		if n++; n == looks {
+		if n++; n == sample {
 			break
 		}
 	}
 	delete(f.addresses, least)
 }
 
-// forget removes an address after a login.
-func (f *loginFailures) forget(from netip.Prefix) {
+// remove removes an address after a login.
+func (f *loginFailures) remove(from netip.Prefix) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.addresses, from)
 }
 
-// sourceOf returns the address that a connection comes from, of IPv6 the network of 64 bits, which
-// is what one machine has. ok is false for a Unix socket.
+// sourceOf returns the address that a connection comes from; for IPv6 the /64 network, which one
+// machine usually has. ok is false for a Unix socket.
 func sourceOf(a net.Addr) (source netip.Prefix, ok bool) {
 	tcp, ok := a.(*net.TCPAddr)
 	if !ok {
@@ -97,7 +97,7 @@ func sourceOf(a net.Addr) (source netip.Prefix, ok bool) {
 	return source, err == nil
 }
 
-// login makes the session act as a user, or returns errWrongPass. Any password is right for a user
+// login logs the session in as a user, or returns errWrongPass. Any password is right for a user
 // without one.
 func (s *session) login(user, password []byte) error {
 	a := s.server.Users.Login(string(user), password)
@@ -107,21 +107,21 @@ func (s *session) login(user, password []byte) error {
 	}
 	s.failedLogins = 0
 	if source, ok := sourceOf(s.guard.RemoteAddr()); ok {
-		s.server.loginFailures.forget(source)
+		s.server.loginFailures.remove(source)
 	}
 	s.setAuthenticated(true)
 	return nil
 }
 
-// logout makes the session act as the default user, as a new connection does.
+// logout makes the session act as the default user, like a new connection.
 func (s *session) logout() {
 	a := s.server.Users.Default()
 	s.setAccount(a)
 	s.setAuthenticated(!a.User().NeedsLogin())
 }
 
-// setAccount makes the session act as a user, unless the user has been deleted meanwhile: then
-// closeDeleted may not have seen the session.
+// setAccount makes the session act as a user, unless the user has been deleted: usersChanged may
+// have run before it could find the session.
 func (s *session) setAccount(a *acl.Account) bool {
 	former := s.Account
 	s.Account = a
@@ -135,14 +135,14 @@ func (s *session) setAccount(a *acl.Account) bool {
 }
 
 // loginIfNotNeeded authenticates a session that needed a password when the client connected, if the
-// default user has none any more.
+// default user no longer needs one.
 func (s *session) loginIfNotNeeded() {
 	if !s.authenticated && !s.server.Users.Default().User().NeedsLogin() {
 		s.setAuthenticated(true)
 	}
 }
 
-// setAuthenticated changes what the connection may do, and the pool that counts its memory.
+// setAuthenticated changes the limits of the connection, and the pool that counts its memory.
 func (s *session) setAuthenticated(yes bool) {
 	s.authenticated = yes
 	s.guard.SetAuthenticated(yes)
@@ -168,7 +168,8 @@ func (s *session) loginFailed(user []byte) {
 // LoginNeeded reports whether clients have to log in.
 func (s *Server) LoginNeeded() bool { return s.Users.Default().User().NeedsLogin() }
 
-// Anyone returns whether calls are allowed without a login; nil if a login is needed.
+// Anyone returns the permission of clients that have not logged in: a function that reports whether
+// they may make a call. nil if a login is needed.
 func (s *Server) Anyone() func(words ...string) bool {
 	if s.LoginNeeded() {
 		return nil
@@ -177,9 +178,9 @@ func (s *Server) Anyone() func(words ...string) bool {
 }
 
 // Login checks a user and a password for another protocol than that of Redis, from a client at an
-// address, and returns whether calls are allowed to the user; nil if the login is wrong. It counts
-// and logs failures; the caller delays the reply to them. noPassword says whether users who need no
-// password can log in.
+// address. It returns the permission of the user, or nil if the login is wrong. It counts and logs
+// failures; the caller delays the reply to them. noPassword allows users that need no password to
+// log in.
 func (s *Server) Login(user, password, address string, noPassword bool) func(words ...string) bool {
 	a := s.Users.Login(user, []byte(password))
 	if a != nil && (noPassword || !a.User().NoPassword()) {
@@ -195,7 +196,7 @@ func (s *Server) Login(user, password, address string, noPassword bool) func(wor
 	return nil
 }
 
-// permission returns whether a user may make a call.
+// permission returns a function that reports whether a user may make a call.
 func permission(a *acl.Account) func(words ...string) bool {
 	return func(words ...string) bool {
 		call := make([][]byte, len(words))
@@ -207,13 +208,13 @@ func permission(a *acl.Account) func(words ...string) bool {
 	}
 }
 
-// Protected reports whether protected mode refuses clients of other machines now.
+// Protected reports whether protected mode currently refuses clients of other machines.
 func (s *Server) Protected() bool {
 	return s.Settings.ProtectedMode.Load() != 0 && !s.LoginNeeded()
 }
 
-// permit returns the error of a call that the user may not run, and logs it; nil if the user may.
-// The caller has seen that the user is restricted.
+// permit returns the error of a call that the user may not run, and logs it; nil if the user may
+// run it. The caller has checked that the user is restricted.
 func (s *session) permit(p *command.Prepared) error {
 	denial := s.check(p)
 	if denial == nil {
@@ -233,7 +234,7 @@ func (s *session) permitAtExec(p *command.Prepared) error {
 	return denial.AtExec()
 }
 
-// check returns why the user may not run a call; nil if the user may.
+// check returns why the user may not run a call, or nil.
 func (s *session) check(p *command.Prepared) *command.Denial {
 	if s.access == nil {
 		s.access = new(command.AccessCheck)
@@ -252,11 +253,11 @@ func (s *session) logDenied(why acl.Verdict, object, user string, multi bool) {
 	}, int(s.server.Settings.Access.LogLength.Load()))
 }
 
-// usersChanged makes a change of users take effect on the connections: those of deleted users, and
-// of monitors whose users may not run MONITOR any more, are closed, and waiting calls that their
-// users may not run any more are refused. The connection of the call closes after its reply.
+// usersChanged applies a change of users to the connections. It closes those of deleted users, and
+// monitors whose users may no longer run MONITOR. It refuses waiting calls that their users may no
+// longer run. The connection of the call closes after its reply.
 func (s *Server) usersChanged(c *command.Call) {
-	s.applyTimeouts() // a login may be necessary now, or not any more
+	s.applyTimeouts() // a login may have become necessary or unnecessary
 	for _, ss := range s.findClients(clientFilter{}) {
 		if ss.profile.account.Load().Deleted() || ss.profile.monitors.Load() && !ss.mayMonitor() {
 			ss.close(sessionOf(c))
@@ -266,8 +267,8 @@ func (s *Server) usersChanged(c *command.Call) {
 	}
 }
 
-// initUsers gives the server its users. Without any in the settings there is only the default user,
-// with the password of the settings.
+// initUsers sets the users of the server. If the settings have none, there is only the default
+// user, with the password of the settings.
 func (s *Server) initUsers() {
 	if s.Settings.Users == nil {
 		s.Settings.Users = acl.NewUsers(command.AccessCatalog(), &s.Settings.Access)
@@ -276,8 +277,8 @@ func (s *Server) initUsers() {
 	s.Users, s.AccessLog, s.UsersChanged = s.Settings.Users, new(acl.Log), s.usersChanged
 }
 
-// refuseWaitingIfDenied ends the waiting of a call that the user may not run any more. Any
-// goroutine may call it.
+// refuseWaitingIfDenied ends a waiting call that the user may no longer run. Any goroutine may call
+// it.
 func (s *session) refuseWaitingIfDenied() {
 	w := s.waiter.Load()
 	if w == nil {

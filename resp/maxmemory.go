@@ -6,35 +6,35 @@ import (
 	"time"
 )
 
-// The memory of the process has three parts: the keys, whose weight the engine counts; what clients
-// hold, which is counted where it changes; and the rest, the overhead: connections, the runtime,
-// and the error of the estimates. The overhead is measured after a garbage collection.
+// The memory of the process has three parts: the keys, whose weight the engine counts; the memory
+// of clients, which is counted where it changes; and the rest, the overhead: connections, the
+// runtime, and the error of the estimates. The overhead is measured after a garbage collection.
 //
-// maxmemory limits keys and overhead. What clients hold has a limit of its own, so no key is
+// maxmemory limits keys and overhead. The memory of clients has a limit of its own, so no key is
 // evicted for a client's buffers. A measurement cannot distinguish a buffer that has just been
-// freed: so none is taken while clients hold much, and the overhead takes at most baseOverhead and
-// a ninth of the rest from the keys. Nor can it distinguish a connection that has just been closed:
-// so it only gives the least and the most that the overhead can be.
+// freed. So none is taken while clients hold much, and the overhead takes at most baseOverhead and
+// a ninth of the rest from the keys. Nor can it distinguish a connection that has just been closed.
+// So it only gives the minimum and the maximum of the overhead.
 
 const (
-	// bytes beside keys and clients that maxmemory allows for, however few keys there are
+	// bytes of overhead that maxmemory allows for, however few keys there are
 	baseOverhead             = 16 << 20
 	maxClientsWhileMeasuring = 1 << 20 // bytes; plus a 64th of maxmemory
 )
 
-// MemoryTaken takes how many bytes of the process are in use, as measured after a collection.
+// MemoryTaken records the memory of the process in use, in bytes, as measured after a collection.
 func (s *Server) MemoryTaken(bytes int64) {
 	if held := s.memory.TakePeak(); held <= maxClientsWhileMeasuring+s.Settings.MaxMemory()/64 {
 		now, peak := s.takeConnectionPeak()
-		// with the connections of now, of the peak, or between
+		// including the connections of now, of the peak, or between
 		rest := bytes - s.Engine.Weight() - held
 		s.overhead.Store(max(rest-peak, min(s.overhead.Load(), rest-now)))
 	}
 	s.applyMemoryLimits()
 }
 
-// takeConnectionPeak returns the bytes that connections take now, beside their accounts, and the
-// most that they have taken since the last call.
+// takeConnectionPeak returns the bytes that connections take now, without their accounts, and the
+// maximum since the last call.
 func (s *Server) takeConnectionPeak() (now, peak int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -43,7 +43,7 @@ func (s *Server) takeConnectionPeak() (now, peak int64) {
 	return now, peak
 }
 
-// smallMaxMemory is a maxmemory in bytes below which little is left for keys: the server itself
+// smallMaxMemory is a maxmemory in bytes below which little is left for keys, as the server itself
 // takes 4 to 6 MB.
 const smallMaxMemory = 8 << 20
 
@@ -52,7 +52,7 @@ func (s *Server) warnAboutMaxMemory() {
 	switch most := s.Settings.MaxMemory(); {
 	case most == 0:
 	case most < smallMaxMemory:
-		s.Log.Warn("maxmemory is too small: the server itself takes some 4 MB of it, and commands that take memory "+
+		s.Log.Warn("maxmemory is too small: the server itself takes about 4 MB of it, and commands that take memory "+
 			"are refused with OOM when none is left",
 			"maxmemory", most, "advised", smallMaxMemory)
 	case most < s.usedMemory()-s.clientMemory():
@@ -62,19 +62,19 @@ func (s *Server) warnAboutMaxMemory() {
 	}
 }
 
-// clientMemory is the memory of all clients, in bytes.
+// clientMemory returns the memory of all clients, in bytes.
 func (s *Server) clientMemory() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.memory.Bytes.Load() + s.connectionBytes
 }
 
-// usedMemory is the memory in use by keys, clients and overhead, in bytes.
+// usedMemory returns the memory in use by keys, clients and overhead, in bytes.
 func (s *Server) usedMemory() int64 {
 	return max(0, s.Engine.Weight()+s.overhead.Load()+s.clientMemory())
 }
 
-// applyMemoryLimits passes the settings of memory on: the budget of the keys to the engine, the
+// applyMemoryLimits applies the settings of memory: the budget of the keys to the engine, the
 // limits of clients to their pools.
 func (s *Server) applyMemoryLimits() {
 	s.Engine.SetEviction(s.Settings.Policy(), int(s.Settings.MemorySamples.Load()))
@@ -89,15 +89,15 @@ func (s *Server) applyMemoryLimits() {
 	s.memory.Unauthenticated.Limit.Store(s.Settings.PreauthMemory.Load())
 }
 
-// evictClientsOfAllPools closes the clients that are above limits that have changed. No lock is
-// held.
+// evictClientsOfAllPools closes the largest clients of pools whose new limits they exceed. No lock
+// is held.
 func (s *Server) evictClientsOfAllPools() {
 	s.evictClients(&s.memory.Normal)
 	s.evictClients(&s.memory.Unauthenticated)
 }
 
-// evictKeys makes room in the keyspace for a call that may take memory. It returns false, and
-// counts the call as refused, if the eviction policy leaves nothing to evict. No lock is held.
+// evictKeys evicts keys for a call that may take memory. It returns false, and counts the call as
+// refused, if the eviction policy finds too little to evict. No lock is held.
 func (s *session) evictKeys() (enough bool) {
 	if s.Tx.MakeRoom(s.server.Clock()) {
 		return true
@@ -107,8 +107,8 @@ func (s *session) evictKeys() (enough bool) {
 	return false
 }
 
-// remeasureOverhead starts a collection, once a second at most, if the measured overhead is more
-// than the keys explain: what was measured may have been freed since.
+// remeasureOverhead starts a collection, at most once a second, if the measured overhead is larger
+// than the keys explain: part of it may have been freed since.
 func (s *Server) remeasureOverhead() {
 	if s.overhead.Load() <= baseOverhead+s.Engine.Weight()/8 {
 		return

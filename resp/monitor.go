@@ -25,7 +25,7 @@ const (
 	errMonitorKeys    = engine.Error("ERR Replica can't interact with the keyspace") // as in Redis
 )
 
-// refuseMonitor returns why a client that monitors may not run a call with these flags, or nil.
+// refuseMonitor returns why a client in MONITOR may not run a call with these flags, or nil.
 func refuseMonitor(flags command.Flags) error {
 	if flags&(command.Readonly|command.Write) != 0 {
 		return errMonitorKeys
@@ -43,7 +43,8 @@ func monitor(c *command.Call) error {
 		return nil
 	}
 	s.setMonitoring(true)
-	s.closing = !s.mayMonitor() // the user may have changed before usersChanged could see a monitor
+	// the user may have changed before usersChanged could find the monitor
+	s.closing = !s.mayMonitor()
 	c.Reply.OK()
 	return nil
 }
@@ -53,7 +54,7 @@ func (s *session) mayMonitor() bool {
 	return permission(s.profile.account.Load())("monitor")
 }
 
-// setMonitoring starts or stops showing a client the calls of all.
+// setMonitoring starts or stops showing the calls of all clients to this one.
 func (s *session) setMonitoring(yes bool) {
 	if s.profile.monitors.Load() == yes {
 		return
@@ -65,7 +66,7 @@ func (s *session) setMonitoring(yes bool) {
 	s.server.listMonitors()
 }
 
-// listMonitors updates the list of the clients that monitor. s.mu is held.
+// listMonitors updates the list of monitors. s.mu is held.
 func (s *Server) listMonitors() {
 	var list []*session
 	for _, ss := range s.sessions {
@@ -77,7 +78,7 @@ func (s *Server) listMonitors() {
 	s.setReportAfter()
 }
 
-// applyDiagnostics puts the settings of slow calls and latencies into force.
+// applyDiagnostics applies the settings of the slow log and of latencies.
 func (s *Server) applyDiagnostics() {
 	if yes := s.Settings.LatencyTracking.Load() != 0; yes != s.Stats.TracksLatency() {
 		s.Stats.TrackLatency(yes)
@@ -87,7 +88,7 @@ func (s *Server) applyDiagnostics() {
 	s.setReportAfter()
 }
 
-// setReportAfter computes how long calls must take to be reported. s.mu is held.
+// setReportAfter computes the time from which calls are reported. s.mu is held.
 func (s *Server) setReportAfter() {
 	after := min(s.slowAfter(), s.spikeAfter())
 	if list := s.monitors.Load(); list != nil && len(*list) > 0 {
@@ -96,7 +97,7 @@ func (s *Server) setReportAfter() {
 	s.reportAfter.Store(int64(after))
 }
 
-// slowAfter is how long a call must take to get into the slow log.
+// slowAfter returns the time from which calls are in the slow log.
 func (s *Server) slowAfter() time.Duration {
 	us := s.Settings.SlowlogSlowerThan.Load()
 	if us < 0 || us > math.MaxInt64/int64(time.Microsecond) {
@@ -105,7 +106,7 @@ func (s *Server) slowAfter() time.Duration {
 	return time.Duration(us) * time.Microsecond
 }
 
-// spikeAfter is how long a call must take to be an event of LATENCY.
+// spikeAfter returns the time from which calls are events of LATENCY.
 func (s *Server) spikeAfter() time.Duration {
 	ms := s.Settings.LatencyThreshold.Load()
 	if ms == 0 || ms > math.MaxInt64/int64(time.Millisecond) {
@@ -115,7 +116,7 @@ func (s *Server) spikeAfter() time.Duration {
 }
 
 // report passes calls that have run together, and have taken took, to the slow log, LATENCY and the
-// clients that monitor. Within EXEC it keeps what these get until no lock is held.
+// monitors. Within EXEC it keeps the lines for monitors until no lock is held.
 func (s *session) report(calls []command.Prepared, took time.Duration) {
 	if took >= s.server.slowAfter() {
 		s.logSlow(calls, took)
@@ -132,8 +133,8 @@ func (s *session) report(calls []command.Prepared, took time.Duration) {
 	}
 }
 
-// logSlow adds calls to the slow log. It is not known which of several calls has been slow: if
-// their shares of the time are below the limit, the first stands for all.
+// logSlow adds calls to the slow log. The times of single calls are not known: if their shares are
+// below the limit, the first call is logged with the time of all.
 func (s *session) logSlow(calls []command.Prepared, took time.Duration) {
 	share, limit := took/time.Duration(len(calls)), s.server.slowAfter()
 	if share < limit {
@@ -159,8 +160,8 @@ func (s *session) LogIfSlow(p command.Prepared, took time.Duration) {
 // maxKeptLines is the capacity of lines for monitors that a session keeps, in bytes.
 const maxKeptLines = 4 << 10
 
-// showCalls shows calls to the clients that monitor, except those of operators, as in Redis. No
-// client waits for a monitor: one that does not read is closed.
+// showCalls shows calls to the monitors, except those of operators, as in Redis. No client waits
+// for a monitor: one that does not read is closed.
 func (s *session) showCalls(calls []command.Prepared, monitors []*session) {
 	if s.server.loading.Load() != 0 {
 		return
@@ -188,7 +189,7 @@ func (s *session) showCalls(calls []command.Prepared, monitors []*session) {
 	}
 }
 
-// addressForMonitors is the client's address as MONITOR shows it.
+// addressForMonitors returns the client's address as MONITOR shows it.
 func (s *session) addressForMonitors() string {
 	if _, unix := s.guard.LocalAddr().(*net.UnixAddr); unix {
 		return "unix:" + strings.TrimSuffix(s.remoteAddress(), ":0")
@@ -196,7 +197,7 @@ func (s *session) addressForMonitors() string {
 	return s.remoteAddress()
 }
 
-// monitoring returns how many clients monitor.
+// monitoring returns the number of monitors.
 func (s *Server) monitoring() int {
 	if list := s.monitors.Load(); list != nil {
 		return len(*list)

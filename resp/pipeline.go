@@ -10,13 +10,13 @@ import (
 )
 
 // The calls of a pipeline run as a group: each by its own handler, with its own reply and effects,
-// in order, but under one hold of the shards of all their keys. As all keys are known before the
-// first lookup, the objects can be prefetched side by side: a decision on one of a hundred thousand
+// in order, but under the same locks on the shards of all their keys. As all keys are known before
+// the first lookup, the objects are prefetched together: a decision on one of a hundred thousand
 // limiters costs several cache misses and little else. And the journal gets one record for all.
 //
-// Clients cannot see it except by the time. Only the first call waits for locks: a later one whose
-// shard is locked begins the next group. And the group ends before it passes a waiter for a key
-// that one of its calls has changed.
+// Clients only notice the time. Only the first call waits for locks: a later one whose shard is
+// locked begins the next group. And the group ends before it passes a waiter for a key that one of
+// its calls has changed.
 
 // A group is bounded so that it does not lock others out for long: more would gain little.
 const (
@@ -24,7 +24,7 @@ const (
 	maxGroupBytes = 4 << 10 // of the first call, and of all others together
 )
 
-// isSmall reports whether a call has few bytes.
+// isSmall reports whether a call is short.
 func isSmall(words [][]byte) bool {
 	size := 0
 	for _, w := range words {
@@ -33,8 +33,8 @@ func isSmall(words [][]byte) bool {
 	return size <= maxGroupBytes
 }
 
-// begin locks what a call needs and, if possible, what the calls behind it in the pipeline need.
-// now is Unix ms.
+// begin locks the shards that a call needs and, if possible, those of the calls behind it in the
+// pipeline. now is Unix ms.
 func (s *session) begin(p command.Prepared, now int64) error {
 	s.group = s.group[:0]
 	s.hasher.Reset()
@@ -99,8 +99,8 @@ func (s *session) extendGroup() {
 	}
 }
 
-// lock locks the keys of the first call, and of as many others as it can without waiting. It drops
-// the rest from the group.
+// lock locks the keys of the first call, and of as many others as possible without waiting. It
+// drops the rest from the group.
 func (s *session) lock(now int64) {
 	first := &s.group[0]
 	s.Tx.Begin(now, s.DB, s.hasher.Keys[:first.Keys], first.Command.Flags&command.Write != 0)

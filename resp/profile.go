@@ -16,7 +16,7 @@ type profile struct {
 	active   atomic.Int64 // elapsed ms at the last call
 	calls    atomic.Int64 // as of the last batch
 	errors   atomic.Int64 // error replies, as of the last batch
-	batches  atomic.Int64 // that the calls came in
+	batches  atomic.Int64 // of the calls
 	// bytes of the largest reply that was counted, see MayReply
 	largest atomic.Int64
 	// commands in a transaction plus 1, as of the last batch; 0 outside MULTI
@@ -33,9 +33,9 @@ type profile struct {
 	killed   atomic.Bool // it is being closed: CLIENT LIST and KILL leave it out
 }
 
-// updateProfile records the current command and the time, also of calls that are refused. c is nil
-// if the command is unknown. It stores only what has changed, as an atomic store costs more than a
-// load.
+// updateProfile records the current command and the time, including calls that are refused. c is
+// nil if the command is unknown. It stores only values that have changed, as an atomic store costs
+// more than a load.
 func (s *session) updateProfile(c *command.Command, elapsed time.Duration) {
 	if now := elapsed.Milliseconds(); s.profile.active.Load() != now {
 		s.profile.active.Store(now)
@@ -51,14 +51,14 @@ func (s *session) selectDatabase(db int) {
 	s.profile.database.Store(int32(db))
 }
 
-// reading is what the clocks said when a call began or ended.
+// reading holds the clocks as read when a call began or ended.
 type reading struct {
 	now     int64 // Unix ms
 	elapsed time.Duration
-	fresh   bool // the last call ended then, and the next one follows at once
+	fresh   bool // read at the end of the last call, which the next one follows at once
 }
 
-// readClock returns the server time in Unix ms and the elapsed time at which a call begins.
+// readClock returns the server time in Unix ms and the elapsed time at the beginning of a call.
 func (s *session) readClock() (now int64, elapsed time.Duration) {
 	if s.clock.fresh {
 		s.clock.fresh = false
@@ -68,8 +68,8 @@ func (s *session) readClock() (now int64, elapsed time.Duration) {
 	return s.clock.now, s.clock.elapsed
 }
 
-// measure counts calls that have run together, since they began, and returns when they ended. No
-// call's time is known by itself: each counts as its share.
+// measure counts calls that have run together since begun, and returns when they ended. The times
+// of single calls are not known: each counts with an equal share.
 func (s *session) measure(calls []command.Prepared, begun time.Duration) (end time.Duration) {
 	s.clock.now, end = s.server.Time.Read()
 	s.clock.elapsed = end
@@ -94,7 +94,7 @@ func (s *session) FlushStats() { s.meter.Flush() }
 type totals struct {
 	connections, rejected int64
 	calls, errors         int64
-	batches               int64 // that the calls came in
+	batches               int64 // of the calls
 	in, out               int64 // bytes
 }
 

@@ -39,7 +39,7 @@ type Server struct {
 	held        atomic.Int64               // clients whose calls wait for the end of the pause
 
 	rates      rates
-	peakMemory atomic.Int64 // bytes, the most that was seen
+	peakMemory atomic.Int64 // bytes, the maximum so far
 	startup    int64        // bytes in use when the server was made
 
 	cluster Cluster    // nil: the server is alone
@@ -57,7 +57,7 @@ type Server struct {
 
 	handshakeFailures atomic.Int64 // of TLS, since the start or CONFIG RESETSTAT
 
-	// How often log lines are written, and memory is collected, on behalf of clients.
+	// Limits of log lines and collections that clients cause.
 	loginLog, httpLog, handshakeLog, journalLog, evictionLog, outputLog throttle
 	remeasure, purge                                                    throttle
 
@@ -68,21 +68,21 @@ type Server struct {
 	drainedOnce  sync.Once
 	serving      sync.WaitGroup
 
-	mu              sync.Mutex // of what follows
+	mu              sync.Mutex // guards the fields below
 	sessions        map[int64]*session
-	connectionBytes int64 // memory of all sessions beside their accounts
-	connectionPeak  int64 // the most of these since takeConnectionPeak
+	connectionBytes int64 // memory of all sessions without their accounts
+	connectionPeak  int64 // maximum of connectionBytes since takeConnectionPeak
 	listeners       []net.Listener
 	draining        bool
 	ended           totals // of sessions that have ended; connections: of all, the last id
 	baseline        totals // as of the last CONFIG RESETSTAT
 }
 
-// Options are what a server is made of.
+// Options are the arguments of NewServer.
 type Options struct {
 	Engine  *engine.Engine
 	Journal engine.Journal // the engine's; nil if it has none
-	Store   storage.Store  // nil: the data is in memory alone
+	Store   storage.Store  // nil: the data is only in memory
 	// Certificates are those of the listeners with TLS, nil if there are none. CONFIG SET changes
 	// their files.
 	Certificates *certs.Store
@@ -95,8 +95,8 @@ type Options struct {
 	// are in a partition. nil: the server is alone.
 	Cluster Cluster
 
-	// LongCall is called when a call begins that takes many milliseconds, and end when it has run.
-	// nil: nobody needs to know.
+	// LongCall is called when a call begins that takes many milliseconds, and end when it has
+	// ended. May be nil.
 	LongCall func() (end func())
 
 	// ReloadPolicies reads the policy file again. It changes all policies or, with an error that
@@ -138,8 +138,8 @@ func NewServer(o Options) *Server {
 	return s
 }
 
-// SetLoading sets whether the data is being loaded: until then clients get LOADING. A new server is
-// not loading.
+// SetLoading sets whether the data is being loaded; clients then get LOADING. A new server is not
+// loading.
 func (s *Server) SetLoading(yes bool) {
 	if yes {
 		s.loading.Store(s.Clock())
@@ -148,14 +148,14 @@ func (s *Server) SetLoading(yes bool) {
 	}
 }
 
-// PoliciesChanged tries the waiting calls again with the current policies. Code that changes
-// policies without a command calls it. No lock of the engine is held.
+// PoliciesChanged retries the waiting calls with the current policies. It must be called after
+// policies have changed without a command. No lock of the engine is held.
 func (s *Server) PoliciesChanged() { s.queues.RetryAll() }
 
-// throttle limits how often something happens that clients can cause: a log line, a collection.
-// So no client can fill the disk through the log. The zero value has not let anything through yet.
+// throttle limits how often something happens that clients can cause: a log line, a collection. So
+// no client can fill the disk through the log. The zero value is ready to use.
 type throttle struct {
-	last    atomic.Int64 // elapsed ms, plus 1, when it last let something through; 0: never
+	last    atomic.Int64 // elapsed ms, plus 1, at which allow last returned true; 0: never
 	skipped atomic.Int64 // calls since then
 }
 
@@ -171,10 +171,10 @@ func (t *throttle) allow(now int64, interval time.Duration) (skipped int64, ok b
 	return t.skipped.Swap(0), true
 }
 
-// elapsed is the monotonic clock in ms, which measures durations: the server's time may jump.
+// elapsed returns the monotonic time in ms. It measures durations, as the server's time may jump.
 func (s *Server) elapsed() int64 { return s.Time.Elapsed().Milliseconds() }
 
-// allows is throttle.allow with the time of now.
+// allows is throttle.allow at the current time.
 func (s *Server) allows(t *throttle, interval time.Duration) (skipped int64, ok bool) {
 	return t.allow(s.elapsed(), interval)
 }
@@ -187,7 +187,7 @@ func init() {
 	)
 }
 
-// serverTime handles TIME. It answers by the clock of all limits, which counts milliseconds.
+// serverTime handles TIME. It uses the clock of the limiters, which counts milliseconds.
 func serverTime(c *command.Call) error {
 	now := c.Env.Clock()
 	c.Reply.Array(2)

@@ -35,7 +35,7 @@ type session struct {
 	// The replies of the batch.
 	replyMode  replyMode
 	replyStart int             // where the reply of the current call begins
-	position   engine.Position // the latest change a reply depends on: flush waits for it
+	position   engine.Position // the latest change that a reply depends on: flush waits for it
 
 	clustered *clustered // see partition.go; nil: the server is alone
 
@@ -46,9 +46,9 @@ type session struct {
 
 	takesLong bool          // the call has called TakesLong
 	unlocked  bool          // postponed replies are written
-	pausedAt  time.Duration // elapsed, when that last made way for others
+	pausedAt  time.Duration // elapsed time of the last pause, see session.pause
 
-	// What the calls cost, see profile.go.
+	// Counts and times of the calls, see profile.go.
 	meter stats.Meter
 	clock reading
 	shown []byte // lines for monitors, which get them when no lock is held
@@ -60,7 +60,7 @@ type session struct {
 	waiter atomic.Pointer[waitqueue.Waiter] // while a call waits; nil otherwise
 }
 
-// replyMode is what CLIENT REPLY has set.
+// replyMode is the mode set by CLIENT REPLY.
 type replyMode uint8
 
 const (
@@ -74,7 +74,7 @@ const (
 // bytes. The guard takes larger ones.
 const maxKeptReply = 8 << 10
 
-// newSession returns a session that has no id yet.
+// newSession returns a session without an id.
 func (s *Server) newSession(g *wire.Guard) *session {
 	ss := &session{
 		server: s, guard: g, created: s.elapsed(),
@@ -104,8 +104,8 @@ func (s *Server) newSession(g *wire.Guard) *session {
 	return ss
 }
 
-// sessionOf returns the connection of a call. It is the only way from a handler to its connection
-// and the server.
+// sessionOf returns the session of a call. It is the only way from a handler to its connection and
+// the server.
 func sessionOf(c *command.Call) *session { return c.Conn.(*session) }
 
 // serve serves the client until the connection ends, and returns why: io.EOF if the client or the
@@ -118,7 +118,8 @@ func (s *session) serve(buf []byte) error {
 		s.runBatch()
 	}
 	s.guard.Settle()
-	s.server.unregister(s) // a client that sees the end and asks CLIENT LIST must not find it
+	// CLIENT LIST must not show a client that has seen the end of its connection
+	s.server.unregister(s)
 	return io.EOF
 }
 
@@ -138,7 +139,7 @@ func (s *session) runBatch() {
 	s.flush()
 }
 
-// applyReplyMode drops the reply of the call if CLIENT REPLY says so.
+// applyReplyMode drops the reply of the call if CLIENT REPLY requires it.
 func (s *session) applyReplyMode() {
 	switch s.replyMode {
 	case replyOn:
@@ -171,8 +172,8 @@ func (s *session) flush() {
 	s.account()
 }
 
-// waitForJournal drops the replies and closes the connection if the journal fails: no reply is
-// better than one that acknowledges a lost change.
+// waitForJournal waits for the journal. If the journal fails, it drops the replies and closes the
+// connection: no reply is better than one that acknowledges a lost change.
 func (s *session) waitForJournal() {
 	if s.clustered != nil {
 		s.settle()
@@ -193,11 +194,11 @@ func (s *session) waitForJournal() {
 	s.position = 0
 }
 
-// release drops what the batch needed: the session may be idle for a long time now.
+// release drops the buffers of the batch: the session may now be idle for a long time.
 func (s *session) release() {
 	s.Reply.B = s.Reply.B[:0]
 	if cap(s.Reply.B) > maxKeptReply {
-		s.Reply.B = nil // it belongs to the guard
+		s.Reply.B = nil // the guard owns it
 	}
 	s.Reply.NextCheck = 0
 	s.Words, s.Args, s.Keys, s.Ready = nil, command.Args{}, nil, nil
@@ -236,13 +237,13 @@ func (s *session) enqueue(p command.Prepared) *waitqueue.Waiter {
 	w := queues.Enqueue(&s.Call, p, s.guard.Wake)
 	s.waiter.Store(w)
 	if !s.Account.User().Unrestricted() {
-		// the user may have changed before usersChanged could see the waiter
+		// the user may have changed before usersChanged could find the waiter
 		s.refuseWaitingIfDenied()
 	}
 	return w
 }
 
-// await sends the replies before the call's, and waits until the call has its reply or the client
+// await sends the replies of earlier calls, and waits until the call has its reply or the client
 // has disconnected. No lock is held.
 func (s *session) await(w *waitqueue.Waiter) {
 	s.flush()

@@ -9,7 +9,7 @@ import (
 	"rlserver/resp/config"
 )
 
-// changeSettings changes settings, all or none, and puts them into force. The call is CONFIG SET.
+// changeSettings changes and applies settings, all or none. The call is CONFIG SET.
 func (s *Server) changeSettings(c *command.Call, changes []config.Change) error {
 	s.setting.Lock()
 	defer s.setting.Unlock()
@@ -52,8 +52,7 @@ func (s *Server) changeSettings(c *command.Call, changes []config.Change) error 
 	return nil
 }
 
-// useCertificates puts the changes of TLS files into force, all or none. The settings do not have
-// them yet.
+// useCertificates applies the changes of TLS files, all or none. The settings do not have them yet.
 func (s *Server) useCertificates(changes []config.Change) error {
 	files, first := s.Settings.TLS(), -1
 	for i, change := range changes {

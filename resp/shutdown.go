@@ -26,7 +26,7 @@ const (
 )
 
 // shutdown handles SHUTDOWN [NOSAVE | SAVE] [NOW] [FORCE] [ABORT]. It has no reply: the connection
-// closes when the server has ended. Without SAVE no snapshot is taken, as the log has everything.
+// closes when the server has ended. Without SAVE no snapshot is taken, as the log has all data.
 func shutdown(c *command.Call) error {
 	s := sessionOf(c)
 	var save, nosave, now, force, abort bool
@@ -67,9 +67,9 @@ func shutdown(c *command.Call) error {
 	return nil
 }
 
-// saveBeforeShutdown takes a snapshot, unless there is no disk or the data is still being loaded: a
-// part of the data must not become a snapshot. force says, for the log, that the server stops even
-// if it fails.
+// saveBeforeShutdown takes a snapshot, unless there is no store or the data is still being loaded:
+// part of the data must not become a snapshot. force means that the server stops even if the
+// snapshot fails; it is only logged.
 func (s *Server) saveBeforeShutdown(client int64, force bool) error {
 	if s.Store == nil || s.loading.Load() != 0 {
 		return nil
@@ -89,9 +89,9 @@ func (s *Server) EndsUnsaved() bool { return s.noSave.Load() }
 
 func (s *Server) requestShutdown() { s.shutdownOnce.Do(func() { close(s.shutdown) }) }
 
-// Shutdown closes the listeners and drains the connections: each client gets the replies to what it
-// has sent in full, then its connection is closed. When the context ends first, Shutdown closes the
-// connections that are left, and returns how many.
+// Shutdown closes the listeners and drains the connections: each client gets the replies to the
+// commands that it has sent in full, then its connection is closed. When the context ends first,
+// Shutdown closes the connections that are left, and returns their number.
 func (s *Server) Shutdown(ctx context.Context) (left int) {
 	s.mu.Lock()
 	s.draining = true

@@ -1,7 +1,7 @@
 package resp
 
-// The families of commands. Each package adds its entries to command.Table when it is imported,
-// and nothing here calls it by name: a family that is missing in this list does not exist.
+// The families of commands. Each package adds its entries to command.Table when it is imported. A
+// package that is missing from this list is not part of the server.
 import (
 	_ "rlserver/resp/commands/clustering"
 	_ "rlserver/resp/commands/diagnose"

@@ -9,23 +9,23 @@ import (
 )
 
 func init() {
-	const alike = command.NoScript | command.Loading | command.Stale | command.AllowBusy
+	const flags = command.NoScript | command.Loading | command.Stale | command.AllowBusy
 	command.Register(
-		&command.Command{Name: "multi", Arity: 1, Flags: alike | command.Fast | command.Immediate,
+		&command.Command{Name: "multi", Arity: 1, Flags: flags | command.Fast | command.Immediate,
 			Group: "transactions", Since: "1.2.0", Complexity: "O(1)",
 			Summary: "Mark the start of a transaction block", Run: multiStart},
 		&command.Command{Name: "exec", Arity: 1,
 			Flags: command.NoScript | command.Loading | command.Stale | command.SkipSlowlog | command.Immediate,
 			Group: "transactions", Since: "1.2.0", Complexity: "Depends on commands in the transaction",
 			Summary: "Execute all commands issued after MULTI", Run: exec},
-		&command.Command{Name: "discard", Arity: 1, Flags: alike | command.Fast | command.Immediate,
+		&command.Command{Name: "discard", Arity: 1, Flags: flags | command.Fast | command.Immediate,
 			Group: "transactions", Since: "2.0.0", Complexity: "O(N), when N is the number of queued commands",
 			Summary: "Discard all commands issued after MULTI", Run: discard},
-		&command.Command{Name: "watch", Arity: -2, Flags: alike | command.Fast | command.Immediate,
+		&command.Command{Name: "watch", Arity: -2, Flags: flags | command.Fast | command.Immediate,
 			Group: "transactions", Since: "2.2.0", Complexity: "O(1) for every key.",
 			Keys: []command.KeySpec{command.KeysToEnd("RO", 1, 1)}, Syntax: "key [key ...]",
 			Summary: "Watch the given keys to determine execution of the MULTI/EXEC block", Run: watchKeys},
-		&command.Command{Name: "unwatch", Arity: 1, Flags: alike | command.Fast, Group: "transactions",
+		&command.Command{Name: "unwatch", Arity: 1, Flags: flags | command.Fast, Group: "transactions",
 			Since: "2.2.0", Complexity: "O(1)", Summary: "Forget about all watched keys", Run: unwatchKeys},
 	)
 }
@@ -44,22 +44,22 @@ const (
 const (
 	maxQueued = config.DefaultMaxQuery // of all its commands
 
-	// queuedCommandCost is what a command takes beside its words: its element in a slice that grows
-	// by a quarter, and rounding.
+	// queuedCommandCost is the memory of a command without its words: its element in a slice that
+	// grows by a quarter, and rounding.
 	queuedCommandCost = 160
 )
 
-// transaction is what a session collects between MULTI and EXEC. The zero value is a closed one.
+// transaction is the state of a session between MULTI and EXEC. The zero value is a closed one.
 type transaction struct {
 	open   bool
 	broken bool // a command was refused: EXEC runs none
 	calls  []command.Prepared
 	size   int           // bytes
-	has    command.Flags // those that any of the calls has
-	lacks  command.Flags // those that any of the calls lacks
+	has    command.Flags // flags that any of the calls has
+	lacks  command.Flags // flags that any of the calls lacks
 }
 
-// profileCount is the number of queued commands plus 1, or 0 outside MULTI.
+// profileCount returns the number of queued commands plus 1, or 0 outside MULTI.
 func (t *transaction) profileCount() int32 {
 	if !t.open {
 		return 0
@@ -72,13 +72,14 @@ func (t *transaction) queues(c *command.Command) bool {
 	return t.open && c.Flags&command.Immediate == 0
 }
 
-// forbids reports whether a command would be queued but may not be.
+// forbids reports whether a command would be queued but must not be.
 func (t *transaction) forbids(c *command.Command) bool {
 	return t.queues(c) && c.Flags&(command.NoMulti|command.OwnLocks) != 0
 }
 
 // flags returns the flags that decide whether a command may run now: those it has and those it
-// lacks. For EXEC the queued commands count. What is queued takes memory, whatever it does.
+// lacks. For EXEC those of the queued commands are included. A command that is queued takes memory,
+// whatever it does.
 func (t *transaction) flags(c *command.Command) (has, lacks command.Flags) {
 	has, lacks = c.Flags, ^c.Flags
 	switch {
@@ -138,7 +139,7 @@ func multiStart(c *command.Call) error {
 }
 
 // exec handles EXEC. It runs the queued commands under the locks of all their keys and of the
-// watched ones: no other client sees a part of them, and the journal gets their effects as one
+// watched keys: no other client sees a part of them, and the journal gets their effects as one
 // record.
 func exec(c *command.Call) error {
 	s := sessionOf(c)

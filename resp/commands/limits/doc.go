@@ -6,8 +6,8 @@
 // decide, and replies with the five integers of a limit.Decision. A handler runs under the locks of
 // its keys, and its reply is sent when the journal has the decision.
 //
-//   - Every decision of a command with WAIT goes through Call.Admit, which makes the call wait. Every
-//     decision goes through Call.Decided, which counts it.
+//   - Every decision of a command with WAIT goes through Call.Admit, which makes the call wait.
+//     Every decision goes through Call.Decided, which counts it.
 //   - A call that names several keys is admitted by all of them, or takes nothing from any.
 //   - The limits of a call are kept in scratch space of the Call, so that a decision allocates
 //     nothing.

@@ -158,8 +158,7 @@ func parseZaddOptions(a *command.Args, o zaddOptions) zaddOptions {
 	}
 }
 
-// conflict returns the error of options that exclude each other, in the order in which Redis checks
-// them.
+// conflict returns the error of options that exclude each other. Redis checks them in this order.
 func (o zaddOptions) conflict(words int) error {
 	has := func(c engine.ZAddIf) bool { return o.conditions&c == c }
 	switch {
@@ -269,7 +268,7 @@ func zmscore(c *command.Call) error {
 	return nil
 }
 
-// zrank handles ZRANK and ZREVRANK key member [WITHSCORE]. The option is of Redis 7.2; anything
+// zrank handles ZRANK and ZREVRANK key member [WITHSCORE]. The option is from Redis 7.2; anything
 // else in its place is a wrong number of arguments, as in 7.0.
 func zrank(c *command.Call, fromGreatest bool) error {
 	k, member := c.Args.Key(), c.Args.Next()
