@@ -12,8 +12,7 @@ func Bit(value []byte, offset int64) bool {
 	return at < int64(len(value)) && value[at]&(0x80>>(offset&7)) != 0
 }
 
-// Count is how many bits are set from one bit up to but not another; both are within the value
-// or at its end.
+// Count returns how many bits in [from, to) are set. Both are within the value or at its end.
 func Count(value []byte, from, to int64) (n int64) {
 	if from >= to {
 		return 0
@@ -31,8 +30,8 @@ func Count(value []byte, from, to int64) (n int64) {
 	return n
 }
 
-// Find is the offset of the first bit that is set, or is not, from one bit up to but not
-// another; -1 if there is none. Both are within the value or at its end.
+// Find returns the offset of the first bit in [from, to) that is set (or not, if set is false); -1
+// if there is none. Both are within the value or at its end.
 func Find(value []byte, set bool, from, to int64) int64 {
 	if from >= to {
 		return -1
@@ -42,7 +41,7 @@ func Find(value []byte, set bool, from, to int64) int64 {
 		flip = ^uint64(0)
 	}
 	at, end := from>>3, (to-1)>>3+1
-	// the next 8 bytes, or what is left of them, with the bits that are sought set
+	// the next 8 bytes, or one at the end, in which the bits to be found are 1
 	word := func() (w uint64, size int64) {
 		if at+8 <= end {
 			return binary.BigEndian.Uint64(value[at:]) ^ flip, 8
@@ -73,7 +72,8 @@ const (
 	Not // of one string
 )
 
-// Combine has the bits of b, which is no longer than a, change those of a.
+// Combine stores the result of the operation on a and b in a. b is not longer than a, and bits
+// behind its end are 0.
 func (op Operation) Combine(a, b []byte) {
 	n := len(b)
 	switch op {

@@ -7,19 +7,19 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-func TestBitsOfAString(t *testing.T) {
+func TestBitCountAndFindReadBits(t *testing.T) {
 	value := []byte{0b1000_0001, 0b0000_0011}
 	assert.True(t, Bit(value, 0))
 	assert.False(t, Bit(value, 1))
 	assert.True(t, Bit(value, 15))
-	assert.False(t, Bit(value, 16), "what lies behind the end is zeros")
+	assert.False(t, Bit(value, 16), "bits behind the end are 0")
 	assert.EqualValues(t, 4, Count(value, 0, 16))
 	assert.EqualValues(t, 1, Count(value, 1, 8))
 	assert.EqualValues(t, 7, Find(value, true, 1, 16))
 	assert.EqualValues(t, -1, Find(value, true, 8, 14))
 }
 
-func TestOverflowOfAField(t *testing.T) {
+func TestChangeHandlesOverflow(t *testing.T) {
 	unsigned, signed := Field{Bits: 8}, Field{Bits: 8, Signed: true}
 	for _, c := range []struct {
 		change   Change

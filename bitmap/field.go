@@ -8,14 +8,14 @@ import (
 // Field is an integer within a string, its highest bit first.
 type Field struct {
 	Offset int64 // of its first bit
-	Bits   int   // how many it has: 1 to 64, 63 if it is unsigned
+	Bits   int   // how many bits it has: 1 to 64, or to 63 if it is unsigned
 	Signed bool
 }
 
-// End is how many bytes a string has that ends with the field.
+// End returns the length in bytes of a string that ends with the field.
 func (f Field) End() int64 { return (f.Offset+int64(f.Bits)-1)>>3 + 1 }
 
-// In is the integer that is in a string.
+// In returns the field's integer in a string.
 func (f Field) In(value []byte) int64 {
 	w := f.window(value)
 	shift := f.Offset & 7
@@ -27,7 +27,7 @@ func (f Field) In(value []byte) int64 {
 	return int64(n >> (64 - f.Bits))
 }
 
-// window is the bytes of a string that the field lies in.
+// window returns the bytes of a string that contain the field.
 func (f Field) window(value []byte) (w [9]byte) {
 	if at := f.Offset >> 3; at < int64(len(value)) {
 		copy(w[:], value[at:])
@@ -35,7 +35,7 @@ func (f Field) window(value []byte) (w [9]byte) {
 	return w
 }
 
-// With is the bytes that the field lies in, once it has another integer.
+// With returns the bytes that contain the field after it is set to n.
 func (f Field) With(value []byte, n int64) []byte {
 	w := f.window(value)
 	shift := f.Offset & 7
@@ -49,7 +49,7 @@ func (f Field) With(value []byte, n int64) []byte {
 	return w[:f.End()-f.Offset>>3]
 }
 
-// bounds are the least and the greatest integer that fit.
+// bounds returns the least and the greatest integer that fit.
 func (f Field) bounds() (least, most int64) {
 	if f.Signed {
 		most = math.MaxInt64 >> (64 - f.Bits)
@@ -58,15 +58,15 @@ func (f Field) bounds() (least, most int64) {
 	return 0, math.MaxInt64 >> (63 - f.Bits)
 }
 
-// MaxField is how many bytes the fields at the last offsets reach beyond the longest string.
+// MaxField is how many bytes a field can reach beyond the longest string.
 const MaxField = 8
 
-// Overflow says what becomes of an integer that does not fit its field.
+// Overflow is the handling of an integer that does not fit its field.
 type Overflow uint8
 
 const (
-	OverflowWrap Overflow = iota // its highest bits are left out
-	OverflowSat                  // it becomes the greatest that fits, or the least
+	OverflowWrap Overflow = iota // the highest bits are dropped
+	OverflowSat                  // saturate: the greatest or the least integer that fits
 	OverflowFail                 // the field stays as it is
 )
 
@@ -78,7 +78,8 @@ type Change struct {
 	Overflow Overflow
 }
 
-// Result is what the change makes of an integer; ok is false if the field stays as it is.
+// Result returns the new integer of a field that has the old one; ok is false if the field keeps
+// its value.
 func (c Change) Result(old int64) (n int64, ok bool) {
 	n = c.N
 	above, below := false, false
@@ -99,7 +100,7 @@ func (c Change) Result(old int64) (n int64, ok bool) {
 	case above || !below && n > most:
 		return most, true
 	case !c.Add && (!c.Signed || n < most-math.MaxInt64):
-		// as Redis: there the distance to the greatest overflows
+		// as in Redis, where the distance to the greatest integer overflows
 		return most, true
 	}
 	return least, true

@@ -43,7 +43,7 @@ func BenchmarkInsertRemove(b *testing.B) {
 	}
 }
 
-// Growth from an empty table, and the longest time of a single insert.
+// // BenchmarkGrow measures growth from an empty table, and the longest time of a single insert.
 func BenchmarkGrow(b *testing.B) {
 	const n = 1_000_000
 	b.ReportAllocs()
@@ -74,7 +74,7 @@ func BenchmarkRandom(b *testing.B) {
 	}
 }
 
-// A sweep over a million entries, none of which is due.
+// // BenchmarkSweepNothingDue sweeps a million entries, none of which is due.
 func BenchmarkSweepNothingDue(b *testing.B) {
 	d := filled(1_000_000)
 	b.ReportAllocs()
@@ -83,7 +83,7 @@ func BenchmarkSweepNothingDue(b *testing.B) {
 	}
 }
 
-// Live bytes per 16-byte entry.
+// // BenchmarkMemory measures live bytes per 16-byte entry.
 func BenchmarkMemory(b *testing.B) {
 	for _, n := range []uint64{16, 100, 1000, 500_000, 700_000, 1_000_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {

@@ -2,12 +2,12 @@ package dict
 
 // Dict is a set of entries found by hash, an extendible hash table. The caller decides which
 // entries are equal: it passes a hash and a predicate. The zero Dict is not usable, see New. A Dict
-// is not safe for concurrent use, not even by readers beside a writer.
+// is not safe for concurrent use, not even by readers together with one writer.
 type Dict[E any] struct {
 	dir    []*bucket[E] // 2^depth slots, indexed by the top bits; nil when empty
 	hashOf func(E) uint64
 	len    int
-	// pairs of buckets at full depth: while there are some, the directory cannot halve
+	// pairs of buckets at full depth: the directory can halve only without them
 	pairs   int
 	longest int   // no chain has more buckets than this
 	depth   uint8 // log2(len(dir))

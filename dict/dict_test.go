@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// hashes are ways to hash a number, from good to absurd.
+// hashes are functions that hash a number, from good to pathological.
 var hashes = map[string]func(uint64) uint64{
 	"siphash": sip,
 	"equal":   func(uint64) uint64 { return 0x0123456789abcdef },
@@ -55,7 +55,7 @@ func seeded(t testing.TB) *rand.Rand {
 	return rand.New(rand.NewPCG(seed, 0))
 }
 
-func TestAgainstMap(t *testing.T) {
+func TestDictMatchesMap(t *testing.T) {
 	for name, hash := range hashes {
 		t.Run(name, func(t *testing.T) { againstMap(t, hash) })
 	}
@@ -140,7 +140,7 @@ func TestDirectoryStaysSmall(t *testing.T) {
 	}
 }
 
-func TestSizes(t *testing.T) {
+func TestBucketFillsSizeClass(t *testing.T) {
 	assert.EqualValues(t, 288, unsafe.Sizeof(bucket[fmt.Stringer]{}), "a size class of the allocator")
 	assert.LessOrEqual(t, unsafe.Sizeof(Dict[fmt.Stringer]{}), uintptr(64))
 
@@ -152,8 +152,8 @@ func TestSizes(t *testing.T) {
 	assert.Equal(t, 1, d.dir[0].length())
 }
 
-// A shard uses hashes that are shifted past the bits that have chosen it.
-func TestFindLooksAtHardlyAnyOther(t *testing.T) {
+// A shard shifts out the bits of the hash that have chosen it.
+func TestFindComparesFewOtherEntries(t *testing.T) {
 	for _, name := range []string{"siphash", "shifted"} {
 		t.Run(name, func(t *testing.T) {
 			d := newTable(hashes[name])
@@ -173,9 +173,8 @@ func TestFindLooksAtHardlyAnyOther(t *testing.T) {
 	}
 }
 
-// Guess finds nearly everything that Find finds, with every kind of hash. For a missing entry it
-// only has to return.
-func TestGuess(t *testing.T) {
+// Guess finds nearly all entries that Find finds. For a missing entry it only must not panic.
+func TestGuessFindsMostEntries(t *testing.T) {
 	for name, hash := range hashes {
 		t.Run(name, func(t *testing.T) {
 			d := newTable(hash)
@@ -210,9 +209,8 @@ func TestMarkBounds(t *testing.T) {
 	}
 }
 
-// The expected sums are SipHash-2-4's own test vectors (key and input are
-// 00 01 02 …).
-func TestHasher(t *testing.T) {
+// The expected sums are the test vectors of SipHash-2-4 (key and input are 00 01 02 …).
+func TestHasherIsSipHash(t *testing.T) {
 	h := NewHasher(0x0706050403020100, 0x0f0e0d0c0b0a0908)
 	assert.Equal(t, uint64(0x726fdb47dd0e0e31), h.Sum(nil))
 	assert.Equal(t, uint64(0xa129ca6149be45e5), h.Sum([]byte{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14}))

@@ -8,8 +8,8 @@ const (
 	// agree in too many bits make a chain instead of a giant directory. At
 	// this load one bucket in 250 has a chain.
 	perSlot = 8
-	// sparse is the most that two buddies hold together when they merge: half
-	// a bucket, so that a merged bucket is far from splitting again.
+	// sparse is how many entries two buddies have at most when they merge: half a bucket, so that a
+	// merged bucket is far from splitting again.
 	sparse = slots / 2
 )
 

@@ -1,6 +1,5 @@
-// Package dict is the hash table under the keyspace, big hashes and sorted
-// sets: extendible hashing (Fagin, Nievergelt, Pippenger, Strong, 1979) with
-// small packed buckets.
+// Package dict is the hash table of the keyspace, of large hashes and of sorted sets: extendible
+// hashing (Fagin, Nievergelt, Pippenger, Strong, 1979) with small packed buckets.
 //
 // # Model
 //
@@ -15,12 +14,11 @@
 //	           A      \____B      C       D    E
 //	depth      2           2      2       3    3
 //
-// So every bucket covers one contiguous range of hashes: those that begin with
-// its depth bits. A full bucket splits by the next bit, alone; two halves of
-// one range merge when together they hold 8 entries or fewer. There is no
-// rehash, no second table and no pause: only the directory doubles or halves
-// at once, and it has a pointer for every 4 to 8 entries (1 MB for a million,
-// a fraction of a millisecond to copy).
+// So every bucket covers one contiguous range of hashes: those that begin with its depth bits. A
+// full bucket splits by the next bit, without other buckets; two halves of one range merge when
+// together they have at most 8 entries. There is no rehash, no second table and no pause: only the
+// directory doubles or halves at once, and it has a pointer for every 4 to 8 entries (1 MB for a
+// million, a fraction of a millisecond to copy).
 //
 // # A bucket in memory
 //
@@ -44,29 +42,29 @@
 // # Invariants
 //
 //   - The entries of a bucket agree in the first depth bits of their hashes.
-//   - No two buddies (buckets of one depth that differ in its last bit) hold 8
-//     entries or fewer between them. So the table never stays large for few entries.
+//   - No two buddies (buckets of one depth that differ in its last bit) have 8 entries or
+//     fewer together. So a table with few entries is not large.
 //   - Some bucket has the depth of the directory, or the directory has 1 slot.
 //   - A bucket has a chain only where it may not split: the directory does not
 //     double while it has more than a slot for every 8 entries, so hashes that
 //     agree in many bits cost time, never memory. With the keyed hash
-//     (Hasher) nobody can construct such keys.
+//     (Hasher) no client can construct such keys.
 //   - No entry is due before the mark of its bucket.
 //
 // # Scanning
 //
-// A cursor is a position in hash order: the top 32 bits of a hash. Splits and
-// merges change which bucket covers a position but not the order, so a scan
-// returns every entry that was there throughout once and only once. Redis'
-// cursor, a reversed bucket index, promises "at least once".
+// A cursor is a position in hash order: the top 32 bits of a hash. Splits and merges change which
+// bucket covers a position but not the order, so a scan returns every entry that was there
+// throughout once and only once. Redis' cursor, a reversed bucket index, guarantees "at least
+// once".
 //
 // # Marks
 //
-// A keyspace has to find the keys that have expired. Instead of an index of deadlines beside the
-// table, each bucket carries a mark, a time before which none of its entries is due: 6 bytes for a
-// dozen keys. Setting a deadline lowers the mark; a sweep skips the buckets whose mark is in the
-// future and recomputes the marks of those it visits. A deadline that was postponed leaves its mark
-// too early, which costs one needless visit.
+// A keyspace must find expired keys. Instead of an index of deadlines beside the table, each bucket
+// has a mark, a time before which none of its entries is due: 6 bytes for a dozen keys. Setting a
+// deadline lowers the mark; a sweep skips the buckets whose mark is in the future and recomputes
+// the marks of those it visits. A deadline that was postponed leaves its mark too early, which
+// costs one needless visit.
 //
 // # Left out on purpose
 //

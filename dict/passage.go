@@ -1,20 +1,19 @@
 package dict
 
-// Passage is a walk through a dict in steps, while others change it: how far it has come, and what
-// it passes by from there on.
+// Passage is the state of a walk through a dict in steps while others change it: the cursor, and
+// the names ahead of it that the walk skips.
 //
 //	place   0                      cursor                        2^32
-//	        |  walked: may change  |  to be walked, but for what  |
-//	                                  others have overtaken
+//	        |  walked: may change  |  to be walked, except names  |
+//	                                  in Overtaken
 type Passage struct {
 	Cursor uint64 // of Scan, or passed
-	// names further on that were changed, came or went since the walk began
+	// names ahead of the cursor that were changed, added or removed since the walk began
 	Overtaken map[string]struct{}
 }
 
-// Overtake is called before something changes under a name with this hash, and reports whether the
-// walk was to come to it, but will not now.
-// Over reports whether the walk has reached the end.
+// Overtake is called before the entry of a name with this hash changes. It reports whether the walk
+// had not reached the entry yet; from then on the walk skips it.
 func (p *Passage) Overtake(hash uint64, name []byte) bool {
 	if hash>>32 < p.Cursor || p.PassesBy(string(name)) {
 		return false
@@ -26,21 +25,21 @@ func (p *Passage) Overtake(hash uint64, name []byte) bool {
 	return true
 }
 
-// LeaveOut is called before what a name holds is evicted, and reports whether the walk was to come
-// to it. If the name holds something later, that overtakes the walk as a new key does.
+// LeaveOut is called before the entry of a name is evicted, and reports whether the walk had not
+// reached it yet. An entry that is added under the name later overtakes the walk like any new one.
 func (p *Passage) LeaveOut(hash uint64, name []byte) bool {
 	ahead := hash>>32 >= p.Cursor && !p.PassesBy(string(name))
 	delete(p.Overtaken, string(name))
 	return ahead
 }
 
-// PassesBy reports whether the walk leaves out what is under a name.
+// PassesBy reports whether the walk skips the entry of a name.
 func (p *Passage) PassesBy(name string) bool {
 	_, ok := p.Overtaken[name]
 	return ok
 }
 
-// Reach moves the walk on to what Scan returned.
+// Reach moves the walk to the cursor that Scan returned.
 func (p *Passage) Reach(next uint64) {
 	if p.Cursor = next; next == 0 {
 		p.Cursor, p.Overtaken = passed, nil

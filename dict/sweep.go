@@ -13,11 +13,11 @@ func (d *Dict[E]) Mark(hash uint64, at int64) {
 	}
 }
 
-// AnyTime as the now of Sweep makes it visit all buckets, except those without any entry that is
-// ever due.
+// AnyTime as the now of Sweep makes it visit all buckets except those without an entry that is ever
+// due.
 const AnyTime = latest
 
-// Sweep looks at up to maxBuckets buckets from the cursor on, and visits the entries of those whose
+// Sweep checks up to maxBuckets buckets from the cursor on, and visits the entries of those whose
 // mark is not after now. Visit returns when the entry is due next, MaxInt64 for never, or that the
 // entry is to be removed; from that the bucket gets an exact mark. Sweep returns the cursor to
 // continue from, 0 at the end, and the number of entries visited. Cursors are those of Scan; merged

@@ -10,7 +10,7 @@ import (
 
 // A full round of sweeping finds exactly what is due, with any step, while entries are inserted and
 // removed and get new deadlines between the calls.
-func TestSweepFindsWhatIsDue(t *testing.T) {
+func TestSweepFindsDueEntries(t *testing.T) {
 	for name, hash := range hashes {
 		t.Run(name, func(t *testing.T) { sweepAll(t, hash) })
 	}
@@ -66,7 +66,7 @@ func sweepOnce(d table, now int64, pace int, due map[uint64]int64) (dropped map[
 	return dropped
 }
 
-func TestSweepPassesByWhatIsNotDue(t *testing.T) {
+func TestSweepSkipsBucketsThatAreNotDue(t *testing.T) {
 	d := newTable(sip)
 	for key := range uint64(1000) {
 		d.insert(key)
@@ -86,7 +86,7 @@ func TestSweepPassesByWhatIsNotDue(t *testing.T) {
 	assert.Zero(t, visited, "the mark was recomputed")
 }
 
-func TestSweepIsBounded(t *testing.T) {
+func TestSweepVisitsAtMostMaxBuckets(t *testing.T) {
 	d := newTable(sip)
 	for key := range uint64(1000) {
 		d.insert(key)

@@ -21,11 +21,10 @@ func (d *Dict[E]) at(cursor uint64) (b *bucket[E], begin, end uint64) {
 // cursor to continue from. The first cursor is 0, and so is the one returned at the end. All are
 // below 2^32; with any other, nothing is visited.
 //
-// A cursor is a position in the order of hashes, which no split or merge
-// changes. So an entry that is there from the first call to the last is
-// visited exactly once, whatever is inserted and removed between the calls. An entry
-// that was removed and inserted again may be visited twice. Redis promises
-// only the former, not "once".
+// A cursor is a position in the order of hashes, which no split or merge changes. So an entry that
+// exists from the first call to the last is visited exactly once, whatever is inserted and removed
+// between the calls. An entry that was removed and inserted again may be visited twice. Redis only
+// guarantees that such an entry is visited, not that it is visited once.
 //
 // Visit must not change the Dict.
 func (d *Dict[E]) Scan(cursor uint64, count int, visit func(E)) (next uint64) {
@@ -76,11 +75,10 @@ func (d *Dict[E]) All() iter.Seq[E] {
 
 // Random returns one of the entries, each with the same probability; false if there are none.
 //
-// It draws a slot of the directory and a place in its chain until there is an
-// entry. A bucket is accepted through the first of its slots only and every
-// chain is taken to be as long as the longest, so all places are equally
-// likely. A draw succeeds in about one of three cases, or of six when there
-// are chains.
+// It draws a slot of the directory and a position in its chain until there is an entry. A bucket is
+// accepted only through the first of its slots, and every chain is treated as if it were as long as
+// the longest, so all positions are equally likely. A draw succeeds in about one of three cases, or
+// of six when there are chains.
 func (d *Dict[E]) Random(r *rand.Rand) (E, bool) {
 	if d.len == 0 {
 		var none E

@@ -8,9 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// An entry that is there throughout a scan is visited exactly once, and nothing is visited that was
-// never there, although the Dict grows and shrinks between the calls.
-func TestScanUnderChange(t *testing.T) {
+// An entry that exists throughout a scan is visited exactly once, and no entry is visited that
+// never existed, although the Dict grows and shrinks between the calls.
+func TestScanVisitsEachEntryOnceDuringChanges(t *testing.T) {
 	for name, hash := range hashes {
 		t.Run(name, func(t *testing.T) {
 			r := seeded(t)
@@ -63,7 +63,7 @@ func scanUnderChange(t *testing.T, r *rand.Rand, hash func(uint64) uint64) {
 	}
 }
 
-func TestScanEdges(t *testing.T) {
+func TestScanOfEmptyDictAndInvalidCursor(t *testing.T) {
 	d := newTable(sip)
 	none := func(item) { t.Error("visited an entry") }
 	assert.Zero(t, d.Scan(0, 10, none), "empty")
@@ -83,8 +83,8 @@ func TestScanEdges(t *testing.T) {
 	assert.NotZero(t, n, "no less than a bucket")
 }
 
-// Every entry is as likely as any other. With a fixed seed the statistic is a
-// fixed number; the bound is its 99.9th percentile under the claim.
+// All entries have the same probability. With a fixed seed the statistic is a fixed number; the
+// bound is its 99.9th percentile if they have.
 func TestRandomIsUniform(t *testing.T) {
 	for name, hash := range hashes {
 		d := newTable(hash)
@@ -108,7 +108,7 @@ func TestRandomIsUniform(t *testing.T) {
 	}
 }
 
-func TestRandomOfNone(t *testing.T) {
+func TestRandomOfEmptyDict(t *testing.T) {
 	_, ok := newTable(sip).Random(rand.New(rand.NewPCG(1, 1)))
 	assert.False(t, ok)
 }

@@ -23,25 +23,25 @@ func (readOnly) syncDir() error               { return nil }
 
 func ignoreBytes(int) {}
 
-// Progress receives how far long work is. Work consists of stages, one after the other, of a known
-// number of bytes each, which may turn out to be more. Nothing is printed before End.
+// Progress receives the progress of long operations. An operation has stages, one after the other,
+// of a known number of bytes each, which may grow. Nothing is printed before End.
 type Progress interface {
 	Begin(stage string, bytes int64)
 	Add(bytes int)
 	End()
 }
 
-// Unfollowed is the Progress of work that nobody follows.
-type Unfollowed struct{}
+// NoProgress is a Progress that ignores everything.
+type NoProgress struct{}
 
 // Begin implements Progress.
-func (Unfollowed) Begin(string, int64) {}
+func (NoProgress) Begin(string, int64) {}
 
 // Add implements Progress.
-func (Unfollowed) Add(int) {}
+func (NoProgress) Add(int) {}
 
 // End implements Progress.
-func (Unfollowed) End() {}
+func (NoProgress) End() {}
 
 // maxReads is how often a directory is read that changes while it is read.
 const maxReads = 5
@@ -84,7 +84,7 @@ func sizes(fs fileSystem) (map[string]int64, error) {
 	return bytes, err
 }
 
-// check is Check for a directory that does not change. whole reports that nothing looks torn or
+// check is Check for a directory that does not change. whole is false if something looks torn or
 // missing.
 func check(fs fileSystem, out io.Writer, p Progress) (whole bool, err error) {
 	f, err := listFiles(fs)
@@ -117,7 +117,7 @@ func check(fs fileSystem, out io.Writer, p Progress) (whole bool, err error) {
 	return r.Torn == nil, nil
 }
 
-// unbegun reports whether an error says that a file ends within its header.
+// unbegun reports whether an error is that of a file that ends within its header.
 func unbegun(err error) bool {
 	broken := (*damage)(nil)
 	return errors.As(err, &broken) && broken.offset == 0 && errors.Is(err, ErrShort)

@@ -14,14 +14,14 @@ import (
 	"rlserver/storage"
 )
 
-// shifting is a directory that a server changes right after its files have been listed, a few
-// times.
-type shifting struct {
+// changingDirectory is a directory that a server changes right after its files have been listed, a
+// few times.
+type changingDirectory struct {
 	fileSystem
 	changes []func()
 }
 
-func (s *shifting) list() ([]string, error) {
+func (s *changingDirectory) list() ([]string, error) {
 	names, err := s.fileSystem.list()
 	if len(s.changes) > 0 {
 		s.changes[0]()
@@ -30,35 +30,35 @@ func (s *shifting) list() ([]string, error) {
 	return names, err
 }
 
-// follower records how many bytes each stage announces and reports.
-type follower struct {
+// recorder records how many bytes each stage announces and reports.
+type recorder struct {
 	stages []string
 	of     []int64
 	done   []int64
 	ended  int
 }
 
-func (f *follower) Begin(stage string, bytes int64) {
+func (f *recorder) Begin(stage string, bytes int64) {
 	f.stages, f.of, f.done = append(f.stages, stage), append(f.of, bytes), append(f.done, 0)
 }
 
-func (f *follower) Add(bytes int) { f.done[len(f.done)-1] += int64(bytes) }
-func (f *follower) End()          { f.ended++ }
+func (f *recorder) Add(bytes int) { f.done[len(f.done)-1] += int64(bytes) }
+func (f *recorder) End()          { f.ended++ }
 
-// Every long work reports all of its bytes, stage by stage.
-func TestProgressIsReportedToItsEnd(t *testing.T) {
+// Every long operation reports all of its bytes, stage by stage.
+func TestProgressReportsAllBytes(t *testing.T) {
 	d := newDataset(t)
 	for name, test := range map[string]struct {
-		work   func(dir string, f *follower) error
+		work   func(dir string, f *recorder) error
 		stages []string
 	}{
-		"check": {func(dir string, f *follower) error { return Check(dir, io.Discard, f) },
+		"check": {func(dir string, f *recorder) error { return Check(dir, io.Discard, f) },
 			[]string{"checking", "loading"}},
-		"dump":   {func(dir string, f *follower) error { return Dump(dir, io.Discard, false, f) }, []string{"reading"}},
-		"repair": {func(dir string, f *follower) error { return Repair(dir, io.Discard, f) }, []string{"loading"}},
-		"repair of the clock": {func(dir string, f *follower) error { return RepairClock(dir, 0, io.Discard, f) },
+		"dump":   {func(dir string, f *recorder) error { return Dump(dir, io.Discard, false, f) }, []string{"reading"}},
+		"repair": {func(dir string, f *recorder) error { return Repair(dir, io.Discard, f) }, []string{"loading"}},
+		"repair of the clock": {func(dir string, f *recorder) error { return RepairClock(dir, 0, io.Discard, f) },
 			[]string{"loading", "copying"}},
-		"a start": {func(dir string, f *follower) error {
+		"a start": {func(dir string, f *recorder) error {
 			s, err := Open(Options{
 				Dir: dir, AppendOnly: true, Clock: func() int64 { return 0 },
 				Log: slog.New(slog.DiscardHandler), Progress: f,
@@ -70,7 +70,7 @@ func TestProgressIsReportedToItsEnd(t *testing.T) {
 			return err
 		}, []string{"loading"}},
 	} {
-		f := new(follower)
+		f := new(recorder)
 		require.NoError(t, test.work(d.put(t), f), name)
 		require.Equal(t, test.stages, f.stages, name)
 		require.Equal(t, f.of, f.done, name)
@@ -91,11 +91,11 @@ func TestCheckWhileAServerWrites(t *testing.T) {
 		}
 		change()
 		nothing := func() {}
-		fs := &shifting{w.disk, []func(){nothing, change, nothing, nothing, change, nothing}}
-		var said bytes.Buffer
-		require.NoError(t, checkLive(readOnly{fs}, &said, Unfollowed{}))
-		require.NotContains(t, said.String(), "then")
-		require.Contains(t, said.String(), "a start on this directory reads 3 records\n")
+		fs := &changingDirectory{w.disk, []func(){nothing, change, nothing, nothing, change, nothing}}
+		var output bytes.Buffer
+		require.NoError(t, checkLive(readOnly{fs}, &output, NoProgress{}))
+		require.NotContains(t, output.String(), "then")
+		require.Contains(t, output.String(), "a start on this directory reads 3 records\n")
 		require.Empty(t, fs.changes)
 
 		fs.changes = []func(){nothing}
@@ -104,9 +104,9 @@ func TestCheckWhileAServerWrites(t *testing.T) {
 		}
 		require.ErrorContains(
 			t,
-			checkLive(readOnly{fs}, &said, Unfollowed{}),
+			checkLive(readOnly{fs}, &output, NoProgress{}),
 			"a start on this directory would fail",
-			"not for ever",
+			"reading is retried maxReads times at most",
 		)
 		w.stop()
 	})

@@ -27,7 +27,7 @@ const (
 	hour      = 3600 * 1000 // nothing expires during a test
 )
 
-// world is a server without a network: an engine, its store, and what was acknowledged.
+// world is a server without a network: an engine, its store, and the acknowledged calls.
 type world struct {
 	t      testing.TB
 	disk   *disk
@@ -60,21 +60,21 @@ func (w *world) start(mode storage.SyncMode) bool {
 		err = w.store.Start()
 	}
 	if err != nil {
-		w.excuse(err)
+		w.allowDiskError(err)
 		w.store.Close()
 		return false
 	}
 	return true
 }
 
-func (w *world) excuse(err error) {
+func (w *world) allowDiskError(err error) {
 	if !errors.Is(err, errDisk) && !errors.Is(err, errPower) && !errors.Is(err, syscall.ENOSPC) {
 		w.t.Helper()
 		require.NoError(w.t, err)
 	}
 }
 
-// call changes something and waits until it is acknowledged or refused.
+// call makes a random change and waits until it is acknowledged or refused.
 func (w *world) call(r *rand.Rand) bool {
 	name := func() []byte { return fmt.Appendf(nil, "k%d", r.IntN(8)) }
 	k := []engine.Key{w.e.Key(name()), w.e.Key(name())}
@@ -103,14 +103,14 @@ func (w *world) call(r *rand.Rand) bool {
 	}
 	w.states = append(w.states, stateOf(w.e))
 	if err := w.store.Wait(position); err != nil {
-		w.excuse(err)
+		w.allowDiskError(err)
 		return false
 	}
 	w.acked = len(w.states) - 1
 	return true
 }
 
-// stateOf returns everything in an engine as text, by way of a snapshot.
+// stateOf returns the state of an engine as text, from a snapshot.
 func stateOf(e *engine.Engine) string {
 	var lines []string
 	s := e.Snapshot(func() {})
@@ -127,9 +127,9 @@ func stateOf(e *engine.Engine) string {
 	return strings.Join(lines, "\n")
 }
 
-// live is a run with everything in it: calls, segments, a snapshot, a stop, a start and more calls.
-// It ends when the disk fails.
-func (w *world) live(r *rand.Rand, mode storage.SyncMode) {
+// run makes calls, segments and snapshots, stops and starts the store, and makes more calls. It
+// ends when the disk fails.
+func (w *world) run(r *rand.Rand, mode storage.SyncMode) {
 	w.states = []string{""}
 	if !w.start(mode) {
 		return
@@ -139,11 +139,11 @@ func (w *world) live(r *rand.Rand, mode storage.SyncMode) {
 			break
 		}
 		if i == 15 || i == 30 {
-			w.excuse(w.store.Snapshot())
+			w.allowDiskError(w.store.Snapshot())
 		}
 	}
 	synctest.Wait()
-	w.excuse(w.store.Close())
+	w.allowDiskError(w.store.Close())
 	if w.store.Failure() == nil {
 		w.acked = len(w.states) - 1 // an orderly stop syncs
 		if w.start(mode) {
@@ -153,15 +153,15 @@ func (w *world) live(r *rand.Rand, mode storage.SyncMode) {
 					break
 				}
 			}
-			w.excuse(w.store.Close())
+			w.allowDiskError(w.store.Close())
 		}
 	}
 }
 
-// found compares what a start finds after a crash with what had happened: it is a prefix of that,
-// and has at least what was acknowledged. The power may fail again while the start cleans up after
-// the first crash.
-func (w *world) found(r *rand.Rand, why string) {
+// requireRecovered starts after a crash, and checks that the state is one that existed, with at
+// least all acknowledged calls. The power may fail again while the start cleans up after the first
+// crash.
+func (w *world) requireRecovered(r *rand.Rand, why string) {
 	for _, failAt := range []int{0, 1 + r.IntN(6)} {
 		again := newWorld(w.t, w.disk.crash(r), w.now.Load())
 		again.disk.failAt, again.disk.mode = failAt, powerCut
@@ -178,12 +178,12 @@ func (w *world) found(r *rand.Rand, why string) {
 		require.GreaterOrEqual(w.t, at, w.acked,
 			"%s: %d calls were acknowledged, of %d; found:\n%s\nwanted at least:\n%s", why, w.acked, len(w.states)-1,
 			got, w.states[w.acked])
-		again.excuse(again.store.Close())
+		again.allowDiskError(again.store.Close())
 	}
 }
 
-// The disk fails at each operation in turn, in each way. What was acknowledged with
-// storage.SyncAlways is there afterwards, and the state is one that existed.
+// The disk fails at each operation in turn, in each way. All calls acknowledged with
+// storage.SyncAlways are recovered, and the state is one that existed.
 func TestNothingAcknowledgedIsLost(t *testing.T) {
 	seed := rand.Uint64()
 	t.Log("seed", seed)
@@ -193,12 +193,12 @@ func TestNothingAcknowledgedIsLost(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, uint64(failAt)))
 			w := newWorld(t, newDisk(), testEpoch)
 			w.disk.failAt, w.disk.mode = failAt, mode
-			w.live(rand.New(rand.NewPCG(seed, 1)), syncMode)
+			w.run(rand.New(rand.NewPCG(seed, 1)), syncMode)
 			if failAt == 0 {
 				ops = w.disk.ops
 				require.Greater(t, ops, 50)
 			}
-			w.found(r, fmt.Sprintf("seed %d: operation %d %s", seed, failAt, failures[mode]))
+			w.requireRecovered(r, fmt.Sprintf("seed %d: operation %d %s", seed, failAt, failures[mode]))
 		})
 	}
 	run(storage.SyncAlways, 0, failOnce)
@@ -209,9 +209,9 @@ func TestNothingAcknowledgedIsLost(t *testing.T) {
 	}
 }
 
-// A killed process leaves behind what it wrote and did not sync. The next one continues from there.
-// If the power fails then, what it acknowledged is there, and so is everything that it had found.
-func TestPowerCutAfterKill(t *testing.T) {
+// A killed process leaves written data that is not synced. The next process continues from there.
+// If the power fails then, nothing is lost that it has acknowledged or loaded.
+func TestPowerCutAfterKillLosesNothingFound(t *testing.T) {
 	seed := rand.Uint64()
 	t.Log("seed", seed)
 	for round := range uint64(20) {
@@ -233,7 +233,7 @@ func TestPowerCutAfterKill(t *testing.T) {
 			for range r.IntN(10) {
 				require.True(t, next.call(r))
 			}
-			next.found(r, fmt.Sprintf("seed %d, round %d", seed, round))
+			next.requireRecovered(r, fmt.Sprintf("seed %d, round %d", seed, round))
 			require.NoError(t, next.store.Close())
 		})
 	}

@@ -37,7 +37,7 @@ func packed(t testing.TB, content, records []byte) []byte {
 	return z.EncodeAll(records, slices.Clone(content[:min(len(content), fileHeaderSize)]))
 }
 
-// flip returns a copy of bytes with one of them changed.
+// flip returns a copy of b with a changed byte.
 func flip(b []byte, at int64) []byte {
 	b = slices.Clone(b)
 	b[at] ^= 0x10
@@ -61,7 +61,7 @@ type tools struct {
 	dir    string
 	before map[string][]byte
 	start  error
-	said   string // by the repair
+	output string // by the repair
 }
 
 func useTools(t *testing.T, d *dataset) *tools {
@@ -69,36 +69,35 @@ func useTools(t *testing.T, d *dataset) *tools {
 	_, _, x.start = loaded(t, x.dir, 3)
 	require.Error(t, x.start)
 	var out bytes.Buffer
-	err := Check(x.dir, &out, Unfollowed{})
+	err := Check(x.dir, &out, NoProgress{})
 	require.Error(t, err)
 	require.Contains(t, err.Error(), "a start on this directory would fail: ")
 	require.Equal(t, d.files, readAll(t, x.dir), "neither a start that fails nor a check changes anything")
 	return x
 }
 
-// requireSays checks that the start, the check and the repair found the same, and that the error of
-// the start says what to do.
+// requireSays checks that the start, the check and the repair report the same damage.
 func (x *tools) requireSays(words string) {
 	x.t.Helper()
 	require.ErrorContains(x.t, x.start, words)
-	require.ErrorContains(x.t, Check(x.dir, new(bytes.Buffer), Unfollowed{}), words)
+	require.ErrorContains(x.t, Check(x.dir, new(bytes.Buffer), NoProgress{}), words)
 	var out bytes.Buffer
-	require.NoError(x.t, Repair(x.dir, &out, Unfollowed{}))
-	x.said = out.String()
-	require.Contains(x.t, x.said, "found: "+words)
-	require.Equal(x.t, 1, strings.Count(x.said, "found: "+words), "reported once")
+	require.NoError(x.t, Repair(x.dir, &out, NoProgress{}))
+	x.output = out.String()
+	require.Contains(x.t, x.output, "found: "+words)
+	require.Equal(x.t, 1, strings.Count(x.output, "found: "+words), "reported once")
 }
 
-// requireRepaired checks that the files are kept as they were and that a start and a check succeed,
+// requireRepaired checks that copies of the files are kept and that a start and a check succeed,
 // and returns the state.
 func (x *tools) requireRepaired() (state string) {
 	x.t.Helper()
 	copies, err := filepath.Glob(filepath.Join(x.dir, "before-repair-*"))
 	require.NoError(x.t, err)
 	require.Len(x.t, copies, 1)
-	require.Contains(x.t, x.said, copies[0])
+	require.Contains(x.t, x.output, copies[0])
 	require.Equal(x.t, x.before, readAll(x.t, copies[0]))
-	require.NoError(x.t, Check(x.dir, new(bytes.Buffer), Unfollowed{}))
+	require.NoError(x.t, Check(x.dir, new(bytes.Buffer), NoProgress{}))
 	e, r, err := loaded(x.t, x.dir, 3)
 	require.NoError(x.t, err)
 	require.Nil(x.t, r.Torn)
@@ -122,9 +121,9 @@ func TestDamageStopsTheStart(t *testing.T) {
 				require.ErrorContains(t, x.start, fmt.Sprintf(`"rlserver repair %s"`, x.dir))
 				x.requireSays(fmt.Sprintf("%s, offset %d: ", name, at))
 				require.Equal(t, whole.stateBefore(name, 1), x.requireRepaired())
-				require.Contains(t, x.said, fmt.Sprintf("%s: cut at offset %d\n", name, at))
+				require.Contains(t, x.output, fmt.Sprintf("%s: cut at offset %d\n", name, at))
 				for _, later := range segments[i+1:] {
-					require.Contains(t, x.said, later+": removed\n")
+					require.Contains(t, x.output, later+": removed\n")
 				}
 			})
 		}
@@ -135,13 +134,13 @@ func TestDamageStopsTheStart(t *testing.T) {
 			t.Run(name+" "+part, func(t *testing.T) {
 				x := useTools(t, whole.with(name, flip(whole.files[name], damaged)))
 				x.requireSays(name + ", offset 0: file header: ")
-				require.Equal(t, whole.last(), x.requireRepaired(), "what follows a header is not lost with it")
+				require.Equal(t, whole.last(), x.requireRepaired(), "the records after a damaged header are kept")
 			})
 		}
 	}
 }
 
-func TestDamagedSnapshot(t *testing.T) {
+func TestDamagedSnapshotStopsTheStart(t *testing.T) {
 	whole := newDataset(t)
 	name := whole.ofKind(snapshotFile)[0]
 	content := whole.files[name]
@@ -154,7 +153,7 @@ func TestDamagedSnapshot(t *testing.T) {
 			x := useTools(t, whole.with(name, packed(t, content, flip(records, damaged))))
 			x.requireSays(fmt.Sprintf("%s, offset %d: ", name, second))
 			state := x.requireRepaired()
-			require.Contains(t, x.said, name+": rewritten with the 1 records before the damage\n")
+			require.Contains(t, x.output, name+": rewritten with the 1 records before the damage\n")
 			require.NotEmpty(t, state)
 			require.Contains(t, whole.states[0], state, "the first key, and no other")
 		})
@@ -178,7 +177,7 @@ func TestDamagedSnapshot(t *testing.T) {
 		x := useTools(t, whole.with(name, more))
 		x.requireSays(fmt.Sprintf("%s, offset %d: records after the end", name, len(records)))
 		require.Equal(t, whole.states[0], x.requireRepaired(),
-			"the log is not read on from a snapshot that is in doubt")
+			"the log is not read after a damaged snapshot")
 	})
 	for _, size := range []int{0, 1, fileHeaderSize - 1, fileHeaderSize, len(content) / 2, len(content) - 1} {
 		t.Run(fmt.Sprint("of ", size, " bytes"), func(t *testing.T) {
@@ -198,28 +197,28 @@ func (d *dataset) with(name string, content []byte) *dataset {
 	return &dataset{files, d.states, d.offsets}
 }
 
-func TestMissingSegment(t *testing.T) {
+func TestMissingSegmentStopsTheStart(t *testing.T) {
 	whole := newDataset(t)
 	segments := whole.ofKind(logFile)
 	for i, name := range segments[:2] {
 		x := useTools(t, whole.with(name, nil))
 		x.requireSays(fmt.Sprintf("%s is missing, and %s cannot be read without it", name, segments[i+1]))
 		require.Equal(t, whole.stateBefore(name, 0), x.requireRepaired())
-		require.NotContains(t, x.said, segments[0]+": removed")
-		require.Contains(t, x.said, segments[2]+": removed")
+		require.NotContains(t, x.output, segments[0]+": removed")
+		require.Contains(t, x.output, segments[2]+": removed")
 	}
 }
 
-// A torn tail was never acknowledged. The end of a log is cut at every byte, or zeroed or garbled
-// from there on.
-func TestTornTail(t *testing.T) {
+// A torn tail is cut off, as it was never acknowledged. The end of a log is cut at every byte, or
+// zeroed or garbled from there on.
+func TestTornTailIsCutOff(t *testing.T) {
 	whole := newDataset(t)
 	name := slices.Max(whole.ofKind(logFile))
 	content, offsets := whole.files[name], whole.offsets[name]
 	last := int(offsets[len(offsets)-1])
 	rec, size, err := readRecord(nil, content[last:])
 	require.NoError(t, err)
-	end := last + size // of the last call; after it is the mark that says so
+	end := last + size // of the last call; a mark follows
 	prior, _, err := readRecord(nil, content[offsets[len(offsets)-2]:])
 	require.NoError(t, err)
 	for cut := last + 1; cut < end; cut++ {
@@ -230,10 +229,10 @@ func TestTornTail(t *testing.T) {
 		}
 		for how, tail := range map[string][]byte{"cut": content[:cut], "zeroed": zeroed, "garbled": garbled} {
 			if bytes.Equal(tail, content[:end]) {
-				continue // it was zeros before
+				continue // these bytes were zeros before
 			}
 			dir := whole.with(name, tail).put(t)
-			require.NoError(t, Check(dir, new(bytes.Buffer), Unfollowed{}))
+			require.NoError(t, Check(dir, new(bytes.Buffer), NoProgress{}))
 			e, r, err := loaded(t, dir, 3)
 			require.NoError(t, err, "%s at %d", how, cut)
 			begin := int(r.Torn.Offset)
@@ -251,12 +250,12 @@ func TestTornTail(t *testing.T) {
 	}
 	require.Greater(t, rec.at, prior.at)
 
-	t.Run("but not if that was synced", func(t *testing.T) {
+	t.Run("not if the tail was synced", func(t *testing.T) {
 		x := useTools(t, whole.with(name, flip(content, int64(last+headerSize))))
 		x.requireSays(fmt.Sprintf("%s, offset %d: ", name, last))
 		require.Equal(t, whole.states[len(whole.states)-2], x.requireRepaired())
 	})
-	t.Run("which no client can pretend", func(t *testing.T) {
+	t.Run("a client cannot forge a mark", func(t *testing.T) {
 		forged := slices.Clone(content[:last+3])
 		for n := range int64(4000) {
 			forged = appendMark(forged, recordSynced, testEpoch, n)
@@ -267,19 +266,19 @@ func TestTornTail(t *testing.T) {
 	})
 }
 
-// A crash can leave a last segment without all of its header.
-func TestUnbegunSegment(t *testing.T) {
+// A crash can leave a last segment with an incomplete header.
+func TestSegmentWithoutHeaderIsRemoved(t *testing.T) {
 	whole := newDataset(t)
 	last := slices.Max(whole.ofKind(logFile))
 	_, number, _ := parseName(last)
 	name := fileName(logFile, number+1)
 	for size := range fileHeaderSize {
-		dir, said := whole.with(name, append([]byte{}, whole.files[last][:size]...)).put(t), new(bytes.Buffer)
-		require.NoError(t, Check(dir, said, Unfollowed{}))
-		require.Contains(t, said.String(), name+": incomplete header, a start removes it\n")
+		dir, output := whole.with(name, append([]byte{}, whole.files[last][:size]...)).put(t), new(bytes.Buffer)
+		require.NoError(t, Check(dir, output, NoProgress{}))
+		require.Contains(t, output.String(), name+": incomplete header, a start removes it\n")
 		e, r, err := loaded(t, dir, 3)
 		require.NoError(t, err)
-		require.Nil(t, r.Torn, "nothing was in it")
+		require.Nil(t, r.Torn, "it had no records")
 		require.Equal(t, whole.last(), stateOf(e))
 		require.NoFileExists(t, filepath.Join(dir, name))
 	}
@@ -310,10 +309,10 @@ func TestDamagedSnapshotIsSkipped(t *testing.T) {
 	damaged.files[missing] = fileHeader{version: formatVersion, kind: logFile, sequence: newest - 1}.encode()
 	dir = damaged.put(t)
 	var out bytes.Buffer
-	require.NoError(t, Check(dir, &out, Unfollowed{}))
+	require.NoError(t, Check(dir, &out, NoProgress{}))
 	require.Contains(t, out.String(), "skipping the newest snapshot")
 	out.Reset()
-	require.NoError(t, Repair(dir, &out, Unfollowed{}))
+	require.NoError(t, Repair(dir, &out, NoProgress{}))
 	require.Contains(t, out.String(), "nothing was changed")
 	require.Equal(t, damaged.files, readAll(t, dir))
 	e, r, err := loaded(t, dir, 3)
@@ -328,14 +327,14 @@ func TestDamagedSnapshotIsSkipped(t *testing.T) {
 }
 
 // Files of a newer format are not changed.
-func TestNewerFormat(t *testing.T) {
+func TestNewerFormatIsRefused(t *testing.T) {
 	whole := newDataset(t)
 	for name, content := range whole.files {
 		for how, header := range map[string]func(h []byte){
 			"with the same checksum": func(h []byte) {
 				binary.LittleEndian.PutUint32(h[40:], crc32.Checksum(h[:40], castagnoli))
 			},
-			"summed up otherwise": func([]byte) {},
+			"with another checksum": func([]byte) {},
 		} {
 			t.Run(name+" "+how, func(t *testing.T) {
 				newer := slices.Clone(content)
@@ -347,26 +346,26 @@ func TestNewerFormat(t *testing.T) {
 					"start a newer rlserver on this directory"
 				_, _, err := loaded(t, dir, 3)
 				require.EqualError(t, err, words)
-				require.ErrorContains(t, Check(dir, new(bytes.Buffer), Unfollowed{}), words)
-				require.EqualError(t, Repair(dir, new(bytes.Buffer), Unfollowed{}), words)
-				require.ErrorContains(t, Dump(dir, new(bytes.Buffer), false, Unfollowed{}), words)
+				require.ErrorContains(t, Check(dir, new(bytes.Buffer), NoProgress{}), words)
+				require.EqualError(t, Repair(dir, new(bytes.Buffer), NoProgress{}), words)
+				require.ErrorContains(t, Dump(dir, new(bytes.Buffer), false, NoProgress{}), words)
 				require.Equal(t, d.files, readAll(t, dir))
 			})
 		}
 	}
 }
 
-func TestMoreDatabasesThanConfigured(t *testing.T) {
+func TestDatabaseThatIsNotConfiguredIsAnError(t *testing.T) {
 	whole := newDataset(t)
 	dir := whole.put(t)
 	_, _, err := loaded(t, dir, 2)
 	require.EqualError(t, err, "the data has keys in database 2: start with --databases 3 or more")
 	require.Equal(t, whole.files, readAll(t, dir))
-	require.NoError(t, Check(dir, new(bytes.Buffer), Unfollowed{}), "a check has enough of them")
+	require.NoError(t, Check(dir, new(bytes.Buffer), NoProgress{}), "a check uses as many databases as it needs")
 }
 
 // A file that cannot be read is not damaged, and is not changed.
-func TestUnreadableIsNotDamaged(t *testing.T) {
+func TestUnreadableFileIsNotDamage(t *testing.T) {
 	s := newScanner("", unreadable{}, 0, 100)
 	_, err := s.next()
 	require.ErrorIs(t, err, os.ErrDeadlineExceeded)
@@ -382,19 +381,19 @@ func (unreadable) Read([]byte) (int, error) {
 // Files with other names are ignored.
 func TestOtherFilesAreIgnored(t *testing.T) {
 	whole := newDataset(t)
-	strange := whole
+	others := whole
 	for _, name := range []string{
 		"README", "1.log", "00000000001.log", "0000000000.log", "0000000001.log.gz", "appendonly.aof",
 	} {
-		strange = strange.with(name, []byte("strange"))
+		others = others.with(name, []byte("other"))
 	}
-	dir := strange.put(t)
+	dir := others.put(t)
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "0000000099.log"), 0o750))
 	e, _, err := loaded(t, dir, 3)
 	require.NoError(t, err)
 	require.Equal(t, whole.last(), stateOf(e))
-	require.Equal(t, strange.files, readAll(t, dir))
+	require.Equal(t, others.files, readAll(t, dir))
 	var out bytes.Buffer
-	require.NoError(t, Check(dir, &out, Unfollowed{}))
+	require.NoError(t, Check(dir, &out, NoProgress{}))
 	assert.Equal(t, 5, strings.Count(out.String(), "\n"), "a line for each file and one for all:\n%s", out.String())
 }

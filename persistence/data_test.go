@@ -22,7 +22,7 @@ func newDataWorld(t testing.TB, dir string) *world {
 	return w
 }
 
-// apply makes a call with these effects, and waits until it is acknowledged.
+// apply makes a call with the given effects, and waits until it is acknowledged.
 func (w *world) apply(effects ...effect.Effect) {
 	w.t.Helper()
 	at := w.now.Add(10)
@@ -31,7 +31,7 @@ func (w *world) apply(effects ...effect.Effect) {
 	require.NoError(w.t, w.store.Wait(w.store.Append(at, effects)))
 }
 
-// stop closes the store in order.
+// stop closes the store.
 func (w *world) stop() {
 	w.t.Helper()
 	require.NoError(w.t, w.store.Close())
@@ -39,8 +39,8 @@ func (w *world) stop() {
 
 func key(name string) engine.Key { return engine.Key{Name: []byte(name)} }
 
-// callsOfAllKinds has every kind of effect, leaves a key of every type in three databases, and
-// applies to an empty engine.
+// callsOfAllKinds returns calls for an empty engine that have every kind of effect and leave a key
+// of every type in three databases.
 func callsOfAllKinds() [][]effect.Effect {
 	binary := string([]byte{0, 255, '\r', '\n'}) + " key"
 	hit := func(name string, lo int, seq uint64, n int64) effect.Effect {
@@ -138,7 +138,7 @@ func callsOfAllKinds() [][]effect.Effect {
 	}
 }
 
-// dataset is a directory that was closed in order, with its states.
+// dataset is a directory after an orderly stop, with its states.
 type dataset struct {
 	files   map[string][]byte
 	states  []string           // at the snapshot, and after each call from there on
@@ -233,7 +233,7 @@ func loaded(t testing.TB, dir string, databases int) (e *engine.Engine, r Recove
 	return e, r, err
 }
 
-func TestDatasetIsComplete(t *testing.T) {
+func TestDatasetHasSnapshotAndThreeSegments(t *testing.T) {
 	d := newDataset(t)
 	require.Len(t, d.files, 4, fmt.Sprint(d.offsets))
 	e, r, err := loaded(t, d.put(t), 3)

@@ -25,15 +25,16 @@ var (
 type disk struct {
 	mu      sync.Mutex
 	names   map[string]*inode
-	durable map[string]*inode        // the names as of the last syncDir
-	pending []dirChange              // directory changes since then
-	ops     int                      // that change something
-	history []string                 // what they were
-	slow    map[string]time.Duration // that a write or a sync takes, by the end of the file's name
-	why     error                    // error of the failing operation; nil: errDisk
-	failAt  int                      // the operation that fails; 0: none
-	fullAt  int                      // the operation from which on the disk is full
-	fullFor int                      // number of writes and new files that fail
+	durable map[string]*inode // the names as of the last syncDir
+	pending []dirChange       // directory changes since then
+	ops     int               // number of operations that change something
+	history []string          // the operations
+	// duration of a write or a sync, by extension of the file's name
+	slow    map[string]time.Duration
+	why     error // error of the failing operation; nil: errDisk
+	failAt  int   // the operation that fails; 0: none
+	fullAt  int   // the operation from which on the disk is full
+	fullFor int   // number of writes and new files that fail
 	mode    failure
 	dark    bool // the power has failed
 }
@@ -53,22 +54,22 @@ type dirChange struct {
 type failure int
 
 const (
-	failOnce failure = iota // it returns an error, and nothing of it happened
-	failTorn                // it returns an error, and half of it happened
-	powerCut                // the power fails during it
+	failOnce failure = iota // it returns an error and does nothing
+	failTorn                // it returns an error and does half
+	powerCut                // the power fails when half is done
 )
 
 var failures = map[failure]string{
 	failOnce: "fails once",
 	failTorn: "is torn",
-	powerCut: "is the last before the power fails",
+	powerCut: "is interrupted by a power failure",
 }
 
 func newDisk() *disk {
 	return &disk{names: map[string]*inode{}, durable: map[string]*inode{}, slow: map[string]time.Duration{}}
 }
 
-// operate counts an operation and returns how much of it happens: all, none or half.
+// operate counts an operation and returns how much of it is done: all (1), none or half.
 func (d *disk) operate(what string) (share float64, err error) {
 	if d.dark {
 		return 0, errPower
@@ -96,8 +97,8 @@ func (d *disk) operate(what string) (share float64, err error) {
 	return 0, cmp.Or(d.why, errDisk)
 }
 
-// did returns the operations so far.
-func (d *disk) did() []string {
+// operations returns the operations so far.
+func (d *disk) operations() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return slices.Clone(d.history)
@@ -108,7 +109,7 @@ const (
 	ofSnapshots = temporary
 )
 
-// slowDown makes writes and syncs take this long from now on.
+// slowDown makes writes and syncs of files with an extension take this long from now on.
 func (d *disk) slowDown(of string, to time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -278,8 +279,8 @@ func (f *diskFile) inPlace() error {
 
 func (f *diskFile) Close() error { return nil }
 
-// crash returns the disk as it is after a power failure: of the names and bytes that were not
-// synced, some are there and some are not, and the bytes may be torn and out of order.
+// crash returns the disk as it is after a power failure: a random part of the names and bytes that
+// were not synced is lost, and a sector may be zeros.
 func (d *disk) crash(r *rand.Rand) *disk {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -302,8 +303,8 @@ func (d *disk) crash(r *rand.Rand) *disk {
 	return found
 }
 
-// killed returns the disk as the next process finds it after the writer was killed and the power
-// stayed on: everything is there, synced or not.
+// killed returns the disk as the next process finds it after the writer was killed: unsynced data
+// is there.
 func (d *disk) killed() *disk {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -1,6 +1,6 @@
 // Package persistence stores the effects of calls in a directory, so that they survive the process:
-// as records in a log, one record for each call, and as snapshots of the whole keyspace, which
-// replace the log before them.
+// as records in a log, one for each call, and as snapshots of the whole keyspace, which replace the
+// log before them.
 //
 // # A data directory
 //
@@ -10,7 +10,7 @@
 //	0000000009.log           the segment that is being written
 //	0000000010.snapshot.tmp  an incomplete snapshot: readers ignore it
 //	lock                     locked by the process that uses the directory, with its pid in it
-//	before-repair-<time>     what Repair found, file by file
+//	before-repair-<time>     copies of all files from before a Repair
 //
 // Files with other names are ignored. Each start begins a new segment: no process writes behind
 // bytes that another process wrote.
@@ -31,9 +31,9 @@
 //
 // Fixed-size integers are little-endian. Integers that may be negative are zigzag varints. Scores
 // are the 8 bytes of the double. One table, kindFields, has the fields of each kind of effect;
-// encoder and decoder both use it. Kinds are added, and never renumbered. The version grows when an
-// older server could not read what is written. A file of a newer version is refused by name, and
-// nothing changes it.
+// encoder and decoder both use it. Kinds are added, and never renumbered. The version is raised
+// when an older server could not read the files. A file of a newer version is an error that names
+// it, and is not changed.
 //
 // Decoding never panics, and allocates memory for bytes that have arrived, not for a length alone.
 // Decoded effects alias the record's bytes; engine.Apply copies what it keeps. Snapshots are
@@ -42,12 +42,12 @@
 // # The writer
 //
 // Append encodes a call and copies it to memory, under the locks of its shards; a call waits for no
-// more than that. One goroutine (log.run) takes what has been appended, after 20 ms, or at once
-// when a call waits for it or 256 KB have been appended. It writes that with one write, and syncs
-// as the sync mode requires. A cut is a place in that stream where the next segment begins: at a
-// snapshot, or when a segment has 64 MB. A segment is synced and closed before the next one is
-// created, in every mode, so that a crash can tear the last one only. A mark is written before the
-// next records, and at the end of a log that is closed in order.
+// more than that. One goroutine (log.run) takes the appended records after 20 ms, or at once when a
+// call waits for it or 256 KB have been appended. It writes them with one write, and syncs as the
+// sync mode requires. A cut is a place in that stream where the next segment begins: at a snapshot,
+// or when a segment has 64 MB. A segment is synced and closed before the next one is created, in
+// every mode, so that a crash can tear the last one only. A mark is written before the next
+// records, and at the end of a log that is closed in order.
 //
 //	always     Wait returns when the position is durable; calls that wait together share a sync.
 //	           A call waits for the latest change that it has seen (engine.Tx.End)
@@ -93,18 +93,18 @@
 //
 // # When the disk fails
 //
-// A write that fails because the disk is full (ENOSPC, EDQUOT) is retried four times a second. What
-// the short write has left of a record is cut off first, so the segment always ends with a whole
-// record; a segment that cannot be created is removed. Meanwhile records wait in memory, up to 32
-// MB: Refuses returns why changes are refused, Wait with storage.SyncAlways returns that error, and
-// what was written is synced. If there is no space by the end, Close returns how many changes were
-// not written.
+// A write that fails because the disk is full (ENOSPC, EDQUOT) is retried four times a second. The
+// part of a record that the short write has left is cut off first, so the segment always ends with
+// a whole record; a segment that cannot be created is removed. Meanwhile records wait in memory, up
+// to 32 MB: Refuses returns why changes are refused, Wait with storage.SyncAlways returns that
+// error, and what was written is synced. If there is no space by the end, Close returns how many
+// changes were not written.
 //
-// Any other failed write, and any failed sync, closes the log for the rest of the process: what is
-// on the disk is unknown then, and a second sync would not tell. The same holds if its segment is
-// no longer in the directory, which is checked twice a second. If the server is to continue in
-// memory, its own log (slog) says so each minute. A snapshot may still succeed; then the next start
-// loads that one.
+// Any other failed write, and any failed sync, closes the log until the process ends: the content
+// of the disk is then unknown, and a second sync would not help. The same holds if its segment is
+// no longer in the directory, which is checked twice a second. If the server is configured to
+// continue in memory, it logs (slog) each minute that it does. A snapshot may still succeed; then
+// the next start loads that one.
 //
 // # Tests
 //

@@ -19,7 +19,7 @@ import (
 // dumped returns the lines of a dump in JSON, as objects.
 func dumped(t *testing.T, dir string) (lines []map[string]any, err error) {
 	var out bytes.Buffer
-	err = Dump(dir, &out, true, Unfollowed{})
+	err = Dump(dir, &out, true, NoProgress{})
 	for s := bufio.NewScanner(&out); s.Scan(); {
 		line := map[string]any{}
 		require.NoError(t, json.Unmarshal(s.Bytes(), &line), s.Text())
@@ -28,8 +28,8 @@ func dumped(t *testing.T, dir string) (lines []map[string]any, err error) {
 	return lines, err
 }
 
-// Every kind of effect is printed with all its fields.
-func TestDumpOfEveryKind(t *testing.T) {
+// Every kind of effect is printed with all of its fields.
+func TestDumpPrintsEveryKind(t *testing.T) {
 	names := map[fields][]string{
 		hasToDB: {"to_db"}, hasTo: {"to"}, hasField: {"field_base64"}, hasValue: {"value"}, hasScore: {"score"},
 		hasLo: {"from"}, hasHi: {"until"}, hasExpireAt: {"expires"}, hasHits: {"hit_at", "first", "hits"},
@@ -66,7 +66,7 @@ func TestDumpOfEveryKind(t *testing.T) {
 	}
 }
 
-func TestDumpInJSON(t *testing.T) {
+func TestDumpWritesJSON(t *testing.T) {
 	d := newDataset(t)
 	lines, err := dumped(t, d.put(t))
 	require.NoError(t, err)
@@ -74,7 +74,7 @@ func TestDumpInJSON(t *testing.T) {
 	require.True(t, slices.ContainsFunc(lines, func(line map[string]any) bool { return line["key_base64"] == binary }))
 	require.True(t, slices.ContainsFunc(lines, func(line map[string]any) bool { return line["score"] == "+Inf" }))
 	var text bytes.Buffer
-	require.NoError(t, Dump(d.put(t), &text, false, Unfollowed{}))
+	require.NoError(t, Dump(d.put(t), &text, false, NoProgress{}))
 	require.Equal(t, len(lines), strings.Count(text.String(), "\n"), "a line of text for each object")
 	last := lines[len(lines)-1]
 	require.Equal(t, "last", last["key"])
@@ -82,7 +82,7 @@ func TestDumpInJSON(t *testing.T) {
 }
 
 // A dump ends where the readable data ends: a torn tail is reported in a line, damage as an error.
-func TestDumpOfDamage(t *testing.T) {
+func TestDumpStopsAtDamage(t *testing.T) {
 	d := newDataset(t)
 	segments := d.ofKind(logFile)
 	last := segments[len(segments)-1]
@@ -96,7 +96,7 @@ func TestDumpOfDamage(t *testing.T) {
 	require.Equal(t, map[string]any{"file": last, "offset": float64(end), "torn": 5.0}, lines[len(lines)-1])
 	require.Equal(t, whole[:len(whole)-1], lines[:len(lines)-1])
 	var text bytes.Buffer
-	require.NoError(t, Dump(d.with(last, content[:7]).put(t), &text, false, Unfollowed{}))
+	require.NoError(t, Dump(d.with(last, content[:7]).put(t), &text, false, NoProgress{}))
 	require.True(t, strings.HasSuffix(text.String(), fmt.Sprintf("\nfile=%s offset=0 torn=7\n", last)))
 
 	lines, err = dumped(t, d.with(last, flip(content, end+headerSize)).put(t))

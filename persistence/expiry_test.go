@@ -14,7 +14,7 @@ import (
 
 // A key that expired while the server was down is deleted by the start, and the deletion is logged:
 // a key of any type that is created under its name later is loaded again.
-func TestExpiredKeysDoNotComeBack(t *testing.T) {
+func TestExpiredKeysAreDeletedByStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, newDisk(), testEpoch)
 		require.True(t, w.start(storage.SyncAlways))

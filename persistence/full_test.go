@@ -28,10 +28,10 @@ func (d *disk) fill(after, writes int, mode failure) {
 	d.fullAt, d.fullFor, d.mode = d.ops+after, writes, mode
 }
 
-// goOn makes calls until n have succeeded, as a client that retries when changes are refused.
-func (w *world) goOn(r *rand.Rand, calls int) {
+// makeCalls makes calls until n have succeeded, as a client that retries when changes are refused.
+func (w *world) makeCalls(r *rand.Rand, calls int) {
 	for done := 0; done < calls; {
-		if why := w.store.Refuses(); why != nil { // asked once: it may change meanwhile
+		if why := w.store.Refuses(); why != nil { // called once, as it may change meanwhile
 			require.ErrorIs(w.t, why, syscall.ENOSPC)
 			require.NoError(w.t, w.store.Failure())
 			time.Sleep(retryInterval / 2)
@@ -42,15 +42,15 @@ func (w *world) goOn(r *rand.Rand, calls int) {
 		w.now.Add(1)
 		time.Sleep(time.Duration(r.Int64N(int64(2 * writeDelay))))
 		if done%15 == 0 {
-			w.excuse(w.store.Snapshot())
+			w.allowDiskError(w.store.Snapshot())
 		}
 	}
 }
 
-// The disk is full at each operation in turn, for some writes, and takes nothing of them or half.
-// Everything in memory is written when there is space: a start finds the state as it was, and after
-// a power failure what was acknowledged with storage.SyncAlways.
-func TestFullDiskForAWhile(t *testing.T) {
+// The disk becomes full at each operation in turn, for some writes, of which it writes nothing or
+// half. Everything in memory is written when there is space: a start loads the whole state, and
+// after a power failure everything acknowledged with storage.SyncAlways.
+func TestWritesResumeAfterFullDisk(t *testing.T) {
 	seed := rand.Uint64()
 	t.Log("seed", seed)
 	for _, syncMode := range []storage.SyncMode{storage.SyncAlways, storage.SyncEverySecond} {
@@ -59,38 +59,38 @@ func TestFullDiskForAWhile(t *testing.T) {
 				full := 0
 				for k := 1; k <= 60; k++ {
 					synctest.Test(t, func(t *testing.T) {
-						w, said := newWorld(t, newDisk(), testEpoch), new(lines)
-						w.o.Log = slog.New(said)
+						w, logged := newWorld(t, newDisk(), testEpoch), new(lines)
+						w.o.Log = slog.New(logged)
 						w.states = []string{""}
 						require.True(t, w.start(syncMode))
 						w.disk.fill(k, writes, mode)
-						w.goOn(rand.New(rand.NewPCG(seed, 1)), 40)
+						w.makeCalls(rand.New(rand.NewPCG(seed, 1)), 40)
 						time.Sleep(2 * time.Second)
-						w.disk.fill(0, 0, mode) // in case it was never reached
+						w.disk.fill(0, 0, mode) // in case the disk did not become full
 						require.NoError(t, w.store.Full())
-						require.Equal(t, said.with("disk is full"), said.with("nothing is lost"))
-						full += said.with("disk is full")
+						require.Equal(t, logged.with("disk is full"), logged.with("nothing is lost"))
+						full += logged.with("disk is full")
 						if syncMode == storage.SyncAlways {
 							// everything that was not acknowledged at once has been synced by now
 							w.acked = len(w.states) - 1
 						}
 						why := fmt.Sprintf("seed %d, sync mode %d, %s for %d writes from %d on", seed, syncMode,
 							failures[mode], writes, k)
-						w.found(rand.New(rand.NewPCG(seed, 2)), why)
+						w.requireRecovered(rand.New(rand.NewPCG(seed, 2)), why)
 						require.NoError(t, w.store.Close())
 						require.True(t, w.start(syncMode))
 						require.Equal(t, w.states[len(w.states)-1], stateOf(w.e), why)
 						require.NoError(t, w.store.Close())
 					})
 				}
-				require.Greater(t, full, 10, "the log was written there")
+				require.Greater(t, full, 10, "the writes of the log were among them")
 			}
 		}
 	}
 }
 
 // A kill while the disk is full leaves no torn record and no unreadable segment.
-func TestKilledWhileTheDiskIsFull(t *testing.T) {
+func TestKillOnFullDiskLeavesNoTornRecord(t *testing.T) {
 	for k := 1; k <= 40; k++ {
 		synctest.Test(t, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(1, 1))
@@ -105,23 +105,23 @@ func TestKilledWhileTheDiskIsFull(t *testing.T) {
 				w.call(r)
 				time.Sleep(time.Duration(r.Int64N(int64(2 * writeDelay))))
 			}
-			next, said := newWorld(t, w.disk.killed(), w.now.Load()), new(lines)
-			next.o.Log = slog.New(said)
+			next, logged := newWorld(t, w.disk.killed(), w.now.Load()), new(lines)
+			next.o.Log = slog.New(logged)
 			require.True(t, next.start(storage.SyncEverySecond))
 			require.Contains(t, w.states, stateOf(next.e))
 			require.Nil(t, next.store.Recovery().Torn)
 			require.NoError(t, next.store.Close())
 			w.disk.fill(0, 0, failOnce)
-			require.NoError(t, w.store.Close(), "the end is another chance")
+			require.NoError(t, w.store.Close(), "Close retries the write")
 		})
 	}
 }
 
-// Close returns how much could not be written.
-func TestStopWhileTheDiskIsFull(t *testing.T) {
+// Close returns how many changes could not be written.
+func TestCloseReportsChangesLostToFullDisk(t *testing.T) {
 	virtual(t, func(w *world) {
-		said := new(lines)
-		w.o.Log = slog.New(said)
+		logged := new(lines)
+		w.o.Log = slog.New(logged)
 		require.True(t, w.start(storage.SyncEverySecond))
 		require.NoError(t, w.store.Wait(w.set("kept", 0)))
 		time.Sleep(2 * time.Second)
@@ -129,7 +129,7 @@ func TestStopWhileTheDiskIsFull(t *testing.T) {
 		for i := range 7 {
 			require.NoError(t, w.store.Wait(w.set(fmt.Sprint(i), 0)))
 		}
-		require.NoError(t, w.store.Refuses(), "it is not noticed yet")
+		require.NoError(t, w.store.Refuses(), "the writer has not tried yet")
 		time.Sleep(time.Second)
 		require.ErrorIs(t, w.store.Refuses(), syscall.ENOSPC)
 		require.ErrorIs(t, w.store.Status().Full, syscall.ENOSPC)
@@ -139,7 +139,7 @@ func TestStopWhileTheDiskIsFull(t *testing.T) {
 		err := w.store.Close()
 		require.ErrorIs(t, err, syscall.ENOSPC)
 		require.ErrorContains(t, err, "not written: 7 changes in 7 records")
-		require.Equal(t, 1, said.with("the log could not be written to its end"))
+		require.Equal(t, 1, logged.with("the log could not be written to its end"))
 		w.disk.fill(0, 0, failOnce)
 		require.True(t, w.start(storage.SyncEverySecond))
 		require.Contains(t, stateOf(w.e), "kept")
@@ -150,7 +150,7 @@ func TestStopWhileTheDiskIsFull(t *testing.T) {
 
 // With storage.SyncAlways a change that waits for disk space is not acknowledged, and its call does
 // not wait.
-func TestFullDiskWithSyncAlways(t *testing.T) {
+func TestFullDiskFailsCallsWithSyncAlways(t *testing.T) {
 	virtual(t, func(w *world) {
 		require.True(t, w.start(storage.SyncAlways))
 		require.NoError(t, w.store.Wait(w.set("before", 0)))
@@ -171,11 +171,12 @@ func TestFullDiskWithSyncAlways(t *testing.T) {
 	})
 }
 
-// What waits for disk space is bounded: beyond that the log fails, as after any other error.
+// The memory for changes that wait for disk space is bounded: above the bound the log fails, as
+// after any other error.
 func TestBacklogOfAFullDiskIsBounded(t *testing.T) {
 	virtual(t, func(w *world) {
-		said := new(lines)
-		w.o.Log, w.o.Settings.Continue = slog.New(said), true
+		logged := new(lines)
+		w.o.Log, w.o.Settings.Continue = slog.New(logged), true
 		require.True(t, w.start(storage.SyncEverySecond))
 		w.disk.fill(1, 1<<20, failOnce)
 		var last engine.Position
@@ -187,15 +188,15 @@ func TestBacklogOfAFullDiskIsBounded(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		require.ErrorIs(t, w.store.Failure(), errBacklog)
-		require.NoError(t, w.store.Wait(last), "the server goes on in memory")
-		require.Equal(t, 1, said.with("the log has failed and is closed"))
-		require.Equal(t, 1, said.with("kept in memory until there is space"))
+		require.NoError(t, w.store.Wait(last), "the server continues in memory")
+		require.Equal(t, 1, logged.with("the log has failed and is closed"))
+		require.Equal(t, 1, logged.with("kept in memory until there is space"))
 		require.ErrorIs(t, w.store.Close(), errBacklog)
 	})
 }
 
-// A directory that is removed, moved or replaced is noticed.
-func TestDirectoryIsRemoved(t *testing.T) {
+// The store fails if its directory is removed, moved or replaced.
+func TestRemovedDirectoryIsDetected(t *testing.T) {
 	for how, remove := range map[string]func(dir string) error{
 		"removed": os.RemoveAll,
 		"moved":   func(dir string) error { return os.Rename(dir, dir+".old") },
@@ -232,7 +233,7 @@ func TestDirectoryIsRemoved(t *testing.T) {
 }
 
 // A snapshot that the stop cancels is not an error.
-func TestStopCancelsASnapshot(t *testing.T) {
+func TestCanceledSnapshotIsNotAnError(t *testing.T) {
 	virtual(t, func(w *world) {
 		var text strings.Builder
 		w.o.Log = slog.New(slog.NewTextHandler(&text, nil))

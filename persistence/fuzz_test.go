@@ -16,49 +16,49 @@ import (
 	"rlserver/engine/effect"
 )
 
-// vandal damages files in steps of six bytes each: what to do, to which file, where (2), and with
-// what (2).
-type vandal struct {
+// damager damages files in steps of six bytes each: the kind of damage (1), the file (1), the
+// position (2) and an argument (2).
+type damager struct {
 	names    []string
 	files    map[string][]byte
-	resealed bool // the content of a record may be anything, with a valid checksum
+	resealed bool // a changed record got a valid checksum
 }
 
-const vandalStep = 6
+const damageStep = 6
 
-var vandalisms = []func(v *vandal, name string, at, with int){
-	func(v *vandal, name string, at, with int) { // flip
+var damages = []func(v *damager, name string, at, with int){
+	func(v *damager, name string, at, with int) { // flip
 		if b := v.files[name]; len(b) > 0 {
 			b[at%len(b)] ^= byte(with)
 		}
 	},
-	func(v *vandal, name string, at, with int) { // cut
+	func(v *damager, name string, at, with int) { // cut
 		b := v.files[name]
 		v.files[name] = b[:at%(len(b)+1)]
 	},
-	func(v *vandal, name string, at, with int) { // insert
+	func(v *damager, name string, at, with int) { // insert
 		b := v.files[name]
 		v.files[name] = slices.Insert(b, at%(len(b)+1), bytes.Repeat([]byte{byte(with)}, with>>8)...)
 	},
-	func(v *vandal, name string, at, with int) { // lose
+	func(v *damager, name string, at, with int) { // lose
 		b := v.files[name]
 		begin := at % (len(b) + 1)
 		v.files[name] = slices.Delete(b, begin, min(len(b), begin+with))
 	},
-	func(v *vandal, name string, at, with int) { // swap
+	func(v *damager, name string, at, with int) { // swap
 		other := v.names[with%len(v.names)]
 		v.files[name], v.files[other] = v.files[other], v.files[name]
 	},
-	func(v *vandal, name string, at, with int) { // remove
+	func(v *damager, name string, at, with int) { // remove
 		v.files[name] = nil
 	},
-	func(v *vandal, name string, at, with int) { // change a valid header
+	func(v *damager, name string, at, with int) { // change a valid header
 		if b := v.files[name]; len(b) >= fileHeaderSize {
 			b[at%40] ^= byte(with)
 			binary.LittleEndian.PutUint32(b[40:], crc32.Checksum(b[:40], castagnoli))
 		}
 	},
-	func(v *vandal, name string, at, with int) { // change a valid record
+	func(v *damager, name string, at, with int) { // change a valid record
 		v.inRecords(name, func(records []byte) []byte {
 			v.resealed = true
 			for begin := 0; begin < len(records); {
@@ -77,7 +77,7 @@ var vandalisms = []func(v *vandal, name string, at, with int){
 			return records
 		})
 	},
-	func(v *vandal, name string, at, with int) { // change what a snapshot decompresses to
+	func(v *damager, name string, at, with int) { // change the decompressed content of a snapshot
 		v.inRecords(name, func(records []byte) []byte {
 			if len(records) > 0 {
 				records[at%len(records)] ^= byte(with)
@@ -85,7 +85,7 @@ var vandalisms = []func(v *vandal, name string, at, with int){
 			return records
 		})
 	},
-	func(v *vandal, name string, at, with int) { // end it early, or repeat something
+	func(v *damager, name string, at, with int) { // end it early, or repeat something
 		v.inRecords(name, func(records []byte) []byte {
 			at %= len(records) + 1
 			return append(slices.Clone(records[:at]), records[max(0, at-with):]...)
@@ -94,7 +94,7 @@ var vandalisms = []func(v *vandal, name string, at, with int){
 }
 
 // inRecords changes the records of a file, compressed or not.
-func (v *vandal) inRecords(name string, change func(records []byte) []byte) {
+func (v *damager) inRecords(name string, change func(records []byte) []byte) {
 	b := v.files[name]
 	if len(b) < fileHeaderSize {
 		return
@@ -113,10 +113,10 @@ func (v *vandal) inRecords(name string, change func(records []byte) []byte) {
 	v.files[name] = packer.EncodeAll(change(records), b[:fileHeaderSize:fileHeaderSize])
 }
 
-func (v *vandal) do(steps []byte) {
-	for ; len(steps) >= vandalStep; steps = steps[vandalStep:] {
+func (v *damager) do(steps []byte) {
+	for ; len(steps) >= damageStep; steps = steps[damageStep:] {
 		name := v.names[int(steps[1])%len(v.names)]
-		vandalisms[int(steps[0])%len(vandalisms)](v, name, int(binary.LittleEndian.Uint16(steps[2:])),
+		damages[int(steps[0])%len(damages)](v, name, int(binary.LittleEndian.Uint16(steps[2:])),
 			int(binary.LittleEndian.Uint16(steps[4:])))
 	}
 }
@@ -128,26 +128,26 @@ func allocated() uint64 {
 	return sample[0].Value.Uint64()
 }
 
-// enough is how many bytes reading a directory of a few kilobytes may allocate, for the windows and
+// enough is how many bytes may be allocated to read a directory of a few kilobytes: the windows and
 // buffers of each file.
 const enough = 256 << 20
 
-// However a directory is damaged, a start on it succeeds or returns an error, and a start after a
-// repair succeeds, unless the format claims to be newer.
+// A start on a damaged directory succeeds or returns an error, and a start after a repair succeeds,
+// unless a file has a newer format version.
 func FuzzDirectory(f *testing.F) {
 	whole := newDataset(f)
 	names := append(whole.ofKind(snapshotFile), whole.ofKind(logFile)...)
-	for kind := range vandalisms {
+	for kind := range damages {
 		for file := range names {
 			f.Add([]byte{byte(kind), byte(file), 20, 1, 255, 0})
 		}
 	}
 	f.Fuzz(func(t *testing.T, steps []byte) {
-		v := &vandal{names: names, files: map[string][]byte{}}
+		v := &damager{names: names, files: map[string][]byte{}}
 		for _, name := range names {
 			v.files[name] = slices.Clone(whole.files[name])
 		}
-		v.do(steps[:min(len(steps), 4*vandalStep)])
+		v.do(steps[:min(len(steps), 4*damageStep)])
 		for name, content := range v.files {
 			if content == nil {
 				delete(v.files, name)
@@ -159,9 +159,9 @@ func FuzzDirectory(f *testing.F) {
 		if !v.resealed {
 			require.Less(t, allocated()-before, uint64(enough))
 		}
-		Dump(dir, io.Discard, true, Unfollowed{})
+		Dump(dir, io.Discard, true, NoProgress{})
 		newer, few := (*newerError)(nil), (*databaseError)(nil)
-		repaired := Repair(dir, io.Discard, Unfollowed{})
+		repaired := Repair(dir, io.Discard, NoProgress{})
 		switch {
 		case errors.As(repaired, &newer):
 			return
@@ -172,13 +172,13 @@ func FuzzDirectory(f *testing.F) {
 		if _, _, err = loaded(t, dir, 3); !errors.As(err, &few) {
 			require.NoError(t, err)
 		}
-		require.NoError(t, Check(dir, io.Discard, Unfollowed{}))
+		require.NoError(t, Check(dir, io.Discard, NoProgress{}))
 	})
 }
 
-// A few bytes may decompress to anything: a record that is longer than memory is refused, and what
-// does not begin like a record is not read further.
-func TestSnapshotBomb(t *testing.T) {
+// A few bytes can decompress to any size: a record longer than the maximum is refused, and data
+// that does not begin with a record is not read further.
+func TestSnapshotBombIsRefused(t *testing.T) {
 	whole := newDataset(t)
 	name := whole.ofKind(snapshotFile)[0]
 	for what, head := range map[string][]byte{

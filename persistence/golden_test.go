@@ -20,8 +20,8 @@ import (
 )
 
 // The golden directories of a format version are testdata/v<version>/<name>. Beside each are the
-// output of Dump, <name>.txt, and the state after a start, <name>.state. sums lists the SHA-256 of
-// all files.
+// output of Dump, <name>.txt, and the state after a start, <name>.state. The file sums has the
+// SHA-256 of all files.
 const sums = "SHA256SUMS"
 
 // golden are the directories of each version: a log alone, a snapshot with the log after it, and a
@@ -29,7 +29,7 @@ const sums = "SHA256SUMS"
 var golden = []string{"log", "snapshot", "torn"}
 
 // TestWriteGolden creates the golden directories of the current format version. It runs only if
-// RLSERVER_WRITE_GOLDEN is set, and never overwrites any.
+// RLSERVER_WRITE_GOLDEN is set, and never overwrites a directory.
 func TestWriteGolden(t *testing.T) {
 	if os.Getenv("RLSERVER_WRITE_GOLDEN") == "" {
 		t.Skip("RLSERVER_WRITE_GOLDEN is not set")
@@ -74,7 +74,7 @@ func tearOff(t *testing.T, dir string) {
 // it.
 func describe(t *testing.T, dir string) (dumped, state string) {
 	var out bytes.Buffer
-	require.NoError(t, Dump(dir, &out, false, Unfollowed{}))
+	require.NoError(t, Dump(dir, &out, false, NoProgress{}))
 	copied := t.TempDir()
 	writeAll(t, copied, readAll(t, dir))
 	e, _, err := loaded(t, copied, 3)
@@ -97,8 +97,8 @@ func summed(t *testing.T, root string) string {
 	return list.String()
 }
 
-// Every later version reads what any version has written.
-func TestGolden(t *testing.T) {
+// The directories of all versions are read as when they were written.
+func TestGoldenDirectoriesAreRead(t *testing.T) {
 	roots, err := filepath.Glob("testdata/v*")
 	require.NoError(t, err)
 	require.Len(t, roots, formatVersion)
@@ -121,9 +121,9 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// A window continues where it was: of the seven hits that the golden log leaves in it, none is lost
-// and none counted twice.
-func TestGoldenWindowAdmitsWhatIsLeft(t *testing.T) {
+// A window continues after a start: none of the seven hits that the golden log leaves in it is lost
+// or counted twice.
+func TestGoldenWindowContinues(t *testing.T) {
 	for _, name := range golden {
 		dir := t.TempDir()
 		writeAll(t, dir, readAll(t, filepath.Join("testdata/v1", name)))

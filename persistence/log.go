@@ -37,7 +37,7 @@ type log struct {
 	limit int64 // bytes in a segment
 
 	mu       sync.Mutex
-	pending  []byte    // records that the writer has not taken yet
+	pending  []byte    // records that the writer has not taken
 	spare    []byte    // an empty buffer for the records after them
 	cuts     []int     // offsets in pending at which a new segment begins
 	last     uint64    // number of the last segment, or of the last cut
@@ -170,7 +170,7 @@ func signal(it chan struct{}) {
 
 // Wait implements engine.Journal. With storage.SyncAlways it waits until the position is durable,
 // otherwise only until the backlog is below maxBacklog. The error is why the log cannot be written.
-// A call that need not wait takes no lock.
+// A call that does not wait takes no lock.
 func (l *log) Wait(p engine.Position) error {
 	position := uint64(p)
 	if l.durable(position) && l.trouble.Load() == nil {
@@ -224,7 +224,7 @@ func (l *log) cutHere() {
 	l.cuts = append(l.cuts, len(l.pending))
 }
 
-// reached returns when all segments before this one are durable, and this one exists.
+// reached waits until all segments before a segment are durable and the segment exists.
 func (l *log) reached(sequence uint64) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -240,14 +240,14 @@ func (l *log) reached(sequence uint64) error {
 // backlog returns how many bytes wait to be written.
 func (l *log) backlog() int64 { return int64(l.end() - l.written.Load()) }
 
-// end is the position behind what was appended last.
+// end returns the position after the last appended record.
 func (l *log) end() uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.appended
 }
 
-// err returns why the log has failed, nil if it has not.
+// err returns why the log has failed; nil if it works.
 func (l *log) err() error {
 	if t := l.trouble.Load(); t != nil && t.final {
 		return t.err

@@ -11,8 +11,8 @@ import (
 )
 
 // RepairClock moves the data in a directory back to the present if its latest time is ahead of now,
-// in Unix ms: see engine.MoveBack. All files are first copied to a folder that is named on out;
-// then one snapshot replaces them. The directory must be readable and not in use. If it is not
+// in Unix ms: see engine.MoveBack. All files are first copied to a folder, whose name is written to
+// out; then one snapshot replaces them. The directory must be readable and not in use. If it is not
 // ahead, nothing is changed.
 func RepairClock(dir string, now int64, out io.Writer, p Progress) error {
 	d := directory(dir)

@@ -18,8 +18,8 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // ErrShort reports that the bytes end before the record does: more may follow, or the tail is torn.
 var ErrShort = errors.New("record is cut short")
 
-// fields is which fields an effect has besides kind, database and key. The bits are not in the
-// files; the order in which appendEffect writes the fields is.
+// fields is the set of fields that an effect has besides kind, database and key. The bits are not
+// file format; the order in which appendEffect writes the fields is.
 type fields uint16
 
 const (
@@ -191,7 +191,7 @@ func appendBytes(dst, b []byte) []byte {
 
 // readRecord decodes the record at the beginning of b and returns its size in bytes. The effects
 // reuse dst and alias b; their keys are not hashed, because engine.Apply does that. The error is
-// ErrShort if b ends too early; otherwise it names what is wrong and at which byte.
+// ErrShort if b ends too early; other errors name the fault and the byte.
 func readRecord(dst []effect.Effect, b []byte) (rec record, size int, err error) {
 	if len(b) < headerSize {
 		return rec, 0, ErrShort

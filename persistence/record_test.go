@@ -62,7 +62,7 @@ func TestEveryKindHasACodec(t *testing.T) {
 	assert.Equal(t, record{kind: recordCall, at: 77, effects: all}, got)
 }
 
-func TestMarks(t *testing.T) {
+func TestMarksAreDecoded(t *testing.T) {
 	for _, kind := range []recordKind{recordSynced, recordEnd} {
 		mark, _, err := readRecord(nil, appendMark(nil, kind, -1, 1<<40))
 		require.NoError(t, err)
@@ -72,7 +72,7 @@ func TestMarks(t *testing.T) {
 	}
 }
 
-func TestDamageIsAnError(t *testing.T) {
+func TestReadRecordRefusesDamage(t *testing.T) {
 	var all []effect.Effect
 	for _, kind := range effect.Kinds() {
 		all = append(all, sample(kind))
@@ -90,7 +90,8 @@ func TestDamageIsAnError(t *testing.T) {
 	}
 }
 
-// reseal gives damaged bytes a valid header, so that the checks after the checksum are reached.
+// reseal adds a valid header to a damaged payload, so that the checks after the checksum are
+// reached.
 func reseal(payload []byte) []byte {
 	b := make([]byte, headerSize, headerSize+len(payload))
 	binary.LittleEndian.PutUint64(b, uint64(len(payload)))
@@ -128,7 +129,7 @@ func FuzzReadRecord(f *testing.F) {
 }
 
 // The records of a run rebuild its state in an engine with another seed and other shards.
-func TestReplayFromRecords(t *testing.T) {
+func TestReplayRebuildsState(t *testing.T) {
 	seed := rand.Uint64()
 	t.Log("seed", seed)
 	r := rand.New(rand.NewPCG(seed, 0))

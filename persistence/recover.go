@@ -109,7 +109,7 @@ func (d *dataFile) close() {
 const maxWindow = 8 << 20
 
 // openData opens a file and reads its header. read is called with the number of bytes of each read,
-// now and later. The error is a *damage or a *newerError if the content is at fault.
+// now and later. The error is a *damage or a *newerError if the content is wrong.
 func openData(fs fileSystem, kind fileKind, sequence uint64, read func(n int)) (*dataFile, error) {
 	name := fileName(kind, sequence)
 	file, err := fs.open(name)
@@ -155,11 +155,11 @@ func (c counted) Read(p []byte) (int, error) {
 // Recovery is what Load found in a directory.
 type Recovery struct {
 	Snapshot string // the snapshot that was loaded; "": none
-	Skipped  error  // what is wrong with a newer snapshot; nil: nothing
+	Skipped  error  // the damage of a newer snapshot; nil: no snapshot was skipped
 	Segments int    // of the log after it
 	Records  int64  // in all files that were read
 	Last     int64  // Unix ms: the latest time in all records, marks included; 0 without any
-	Torn     *Torn  // what was cut off the end of the log; nil: nothing
+	Torn     *Torn  // the end of the log that was cut off; nil: nothing was
 }
 
 // Torn is the end of a log that a crash left half written. It was never acknowledged as durable.
@@ -231,7 +231,7 @@ func (f *files) covers(from, to uint64) bool {
 	return err == nil && len(segments) > 0 && segments[len(segments)-1]+1 >= to
 }
 
-// forget empties the engine.
+// forget removes all keys and policies from the engine.
 func (r *recovery) forget() {
 	flush := make([]effect.Effect, r.e.Databases())
 	for db := range flush {
@@ -346,8 +346,8 @@ func (r *recovery) loadSegment(n uint64, last bool) error {
 	}
 }
 
-// removeUnbegun removes a last segment without a complete header, as a crash or a full disk leaves
-// it. No record is written before the header is synced, so nothing is lost.
+// removeUnbegun removes a last segment without a complete header, which a crash or a full disk can
+// leave. No record is written before the header is synced, so nothing is lost.
 func (r *recovery) removeUnbegun(broken *damage) error {
 	if _, err := tornFrom(r.fs, broken, 0); err != nil {
 		return err
@@ -368,7 +368,7 @@ func (r *recovery) cutTail(broken *damage, salt, since int64) (err error) {
 }
 
 // tornFrom describes the unreadable end of the last segment, if a crash can have left it so.
-// Otherwise, as when it had been synced, it returns the damage as the error.
+// Otherwise, for example if that part was synced, it returns the damage as the error.
 func tornFrom(fs fileSystem, broken *damage, salt int64) (*Torn, error) {
 	tail, err := readFrom(fs, broken.name, broken.offset)
 	switch {
@@ -396,9 +396,9 @@ func readFrom(fs fileSystem, name string, offset int64) ([]byte, error) {
 	return io.ReadAll(file)
 }
 
-// syncedBeyond reports whether the tail of a segment has a mark which says that more than the bytes
-// up to offset had been synced. A crash leaves no such mark, in whatever order the unsynced sectors
-// reached the disk.
+// syncedBeyond reports whether the tail of a segment has a mark according to which more than the
+// bytes up to offset were synced. A crash leaves no such mark, in whatever order the unsynced
+// sectors reached the disk.
 func syncedBeyond(tail []byte, offset, salt int64) bool {
 	const longest = 1 + 2*binary.MaxVarintLen64
 	for i := 0; i+headerSize < len(tail); i++ {

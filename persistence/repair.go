@@ -13,8 +13,9 @@ import (
 
 // Repair makes a data directory readable again: it cuts the log where it is damaged, and keeps the
 // keys of a damaged snapshot before the damage. What comes after is lost, except in the copy of all
-// files that is made first, in a folder of the directory that is named on out. The directory must
-// not be in use. If files have a newer format version, it returns an error and changes nothing.
+// files that is made first, in a folder of the directory, whose name is written to out. The
+// directory must not be in use. If files have a newer format version, it returns an error and
+// changes nothing.
 func Repair(dir string, out io.Writer, p Progress) error {
 	d := directory(dir)
 	lock, err := d.lock()

@@ -18,7 +18,7 @@ func (s *Store) Snapshot() error {
 	return s.take()
 }
 
-// SnapshotInBackground starts a snapshot. Status and the log report how it ends.
+// SnapshotInBackground starts a snapshot. Status and the log report its result.
 func (s *Store) SnapshotInBackground() error {
 	if err := s.claim(); err != nil {
 		return err
@@ -172,7 +172,7 @@ const (
 	remindAfter  = time.Minute // between log lines that say that the log has failed
 )
 
-// maintain takes snapshots when they are due, and repeats in the log that writing has failed.
+// maintain takes snapshots when they are due, and logs each minute that the log has failed.
 func (s *Store) maintain() {
 	defer close(s.done)
 	ticker := time.NewTicker(maintainTick)

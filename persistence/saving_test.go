@@ -18,7 +18,7 @@ import (
 	"rlserver/storage"
 )
 
-// settle waits until everything that is due has happened.
+// settle waits until the store has done everything that is due.
 func (w *world) settle() {
 	time.Sleep(2 * maintainTick)
 	synctest.Wait()
@@ -32,14 +32,14 @@ func TestGrowthTakesSnapshots(t *testing.T) {
 			w.set("k", 1000)
 		}
 		w.settle()
-		require.Zero(t, w.store.Status().Saves, "not below the least")
+		require.Zero(t, w.store.Status().Saves, "not below GrowthMin")
 		for i := range 5 {
 			w.set(fmt.Sprint(i), 1000)
 		}
 		w.settle()
 		st := w.store.Status()
 		require.EqualValues(t, 1, st.Saves)
-		require.Less(t, st.LogBytes+st.SnapshotBytes, int64(1000), "zeros are packed well")
+		require.Less(t, st.LogBytes+st.SnapshotBytes, int64(1000), "zeros compress well")
 		w.settle()
 		for range 9 {
 			w.set("k", 1000)
@@ -74,11 +74,11 @@ func TestGrowthIsMeasuredAgainstTheLastSnapshot(t *testing.T) {
 	}
 }
 
-func TestSavePoints(t *testing.T) {
+func TestSavePointsTakeSnapshots(t *testing.T) {
 	virtual(t, func(w *world) {
 		w.o.Settings.Save = []storage.SavePoint{{Seconds: 3600, Changes: 1}, {Seconds: 60, Changes: 10}}
 		require.True(t, w.start(storage.SyncEverySecond))
-		time.Sleep(3*time.Hour + maintainTick/2) // not at a tick of the store
+		time.Sleep(3*time.Hour + maintainTick/2) // between two ticks of the store
 		require.Zero(t, w.store.Status().Saves, "nothing has changed")
 		for range 10 {
 			w.set("k", 1)
@@ -108,8 +108,8 @@ func TestSavePoints(t *testing.T) {
 // A failed snapshot is retried, but not at once, and leaves nothing behind.
 func TestFailedSnapshotIsRetried(t *testing.T) {
 	virtual(t, func(w *world) {
-		said := new(lines)
-		w.o.Log, w.o.Settings.Save = slog.New(said), []storage.SavePoint{{Seconds: 60, Changes: 1}}
+		logged := new(lines)
+		w.o.Log, w.o.Settings.Save = slog.New(logged), []storage.SavePoint{{Seconds: 60, Changes: 1}}
 		require.True(t, w.start(storage.SyncEverySecond))
 		w.set("k", 1)
 		time.Sleep(59 * time.Second)
@@ -120,15 +120,15 @@ func TestFailedSnapshotIsRetried(t *testing.T) {
 		synctest.Wait()
 		st := w.store.Status()
 		require.True(t, st.LastFailed)
-		require.NoError(t, st.Failure, "the log goes on")
+		require.NoError(t, st.Failure, "the log continues")
 		require.Zero(t, st.Saves)
 		require.EqualValues(t, 1, st.Changes)
-		require.Equal(t, 1, said.with("the snapshot has failed"))
+		require.Equal(t, 1, logged.with("the snapshot has failed"))
 		names, _ := w.disk.list()
 		require.Equal(t, []string{"0000000001.log", "0000000002.log"}, names)
 		w.disk.slowDown(ofSnapshots, 0)
 		time.Sleep(retryAfter - 5*time.Second)
-		require.Equal(t, 1, said.with("beginning a snapshot"))
+		require.Equal(t, 1, logged.with("beginning a snapshot"))
 		time.Sleep(8 * time.Second)
 		st = w.store.Status()
 		require.EqualValues(t, 1, st.Saves)
@@ -137,7 +137,7 @@ func TestFailedSnapshotIsRetried(t *testing.T) {
 	})
 }
 
-func TestOneSnapshotAtATime(t *testing.T) {
+func TestOnlyOneSnapshotIsTakenAtATime(t *testing.T) {
 	virtual(t, func(w *world) {
 		require.True(t, w.start(storage.SyncAlways))
 		w.set("k", 1)
@@ -148,7 +148,7 @@ func TestOneSnapshotAtATime(t *testing.T) {
 		require.ErrorIs(t, w.store.Snapshot(), storage.ErrBusy)
 		require.ErrorIs(t, w.store.SnapshotInBackground(), storage.ErrBusy)
 		start := time.Now()
-		require.NoError(t, w.store.Wait(w.set("k", 1)), "calls go on meanwhile")
+		require.NoError(t, w.store.Wait(w.set("k", 1)), "calls continue meanwhile")
 		require.Zero(t, time.Since(start))
 		time.Sleep(time.Hour)
 		require.False(t, w.store.Status().Saving)
@@ -172,7 +172,7 @@ func TestCloseCancelsASnapshot(t *testing.T) {
 		time.Sleep(time.Second)
 		state, start := stateOfRunning(w), time.Now()
 		w.stop()
-		require.LessOrEqual(t, time.Since(start), 2*time.Minute+time.Second, "two writes, and no rest from them")
+		require.LessOrEqual(t, time.Since(start), 2*time.Minute+time.Second, "two writes, without pauses")
 		names, _ := w.disk.list()
 		require.Equal(t, []string{"0000000001.log", "0000000002.log"}, names)
 		require.ErrorIs(t, w.store.Snapshot(), errClosing)
@@ -182,8 +182,7 @@ func TestCloseCancelsASnapshot(t *testing.T) {
 	})
 }
 
-// stateOfRunning returns the state of an engine of which a snapshot is being taken, by a replay of
-// its log.
+// stateOfRunning returns the state of an engine during a snapshot, from a replay of its log.
 func stateOfRunning(w *world) string {
 	r := recovery{fs: readOnly{w.disk}, e: engine.New(engine.Options{Databases: 3}), read: ignoreBytes}
 	f, err := listFiles(w.disk)
@@ -193,7 +192,7 @@ func stateOfRunning(w *world) string {
 }
 
 // A snapshot that a crash has left unfinished is ignored, and removed by the next start.
-func TestUnfinishedSnapshot(t *testing.T) {
+func TestUnfinishedSnapshotIsRemoved(t *testing.T) {
 	virtual(t, func(w *world) {
 		require.True(t, w.start(storage.SyncAlways))
 		require.NoError(t, w.store.Wait(w.set("k", 1)))
@@ -212,24 +211,24 @@ func TestUnfinishedSnapshot(t *testing.T) {
 }
 
 // Older files are removed when the new ones are durable, and not before.
-func TestOrderOfASnapshot(t *testing.T) {
+func TestSnapshotRemovesOldFilesLast(t *testing.T) {
 	virtual(t, func(w *world) {
 		require.True(t, w.start(storage.SyncNever))
 		for range 2 {
 			w.set("k", 1)
 			require.NoError(t, w.store.Snapshot())
 		}
-		did := w.disk.did()
-		did = did[slices.Index(did, "create 0000000003.snapshot.tmp"):]
+		operations := w.disk.operations()
+		operations = operations[slices.Index(operations, "create 0000000003.snapshot.tmp"):]
 		order := []string{
 			"sync 0000000003.snapshot.tmp", "rename 0000000003.snapshot.tmp 0000000003.snapshot", "sync directory",
 			"remove 0000000002.snapshot", "remove 0000000002.log", "sync directory",
 		}
-		at := slices.Index(did, order[1])
-		require.Equal(t, order, did[at-1:at+5])
-		require.Contains(t, w.disk.did()[:len(w.disk.did())-len(did)+at], "create 0000000003.log",
-			"the log goes on from a snapshot before that has its name")
-		require.Contains(t, w.disk.did()[:len(w.disk.did())-len(did)+at], "sync 0000000002.log")
+		at := slices.Index(operations, order[1])
+		require.Equal(t, order, operations[at-1:at+5])
+		require.Contains(t, w.disk.operations()[:len(w.disk.operations())-len(operations)+at], "create 0000000003.log",
+			"the log continues in the next segment before the snapshot gets its name")
+		require.Contains(t, w.disk.operations()[:len(w.disk.operations())-len(operations)+at], "sync 0000000002.log")
 		w.stop()
 	})
 }
@@ -257,7 +256,7 @@ func TestSnapshotsWithoutALog(t *testing.T) {
 	require.NoError(t, w.store.Snapshot())
 	w.stop()
 
-	w.o.AppendOnly = true // and a log can continue from there
+	w.o.AppendOnly = true // a log can continue from a snapshot
 	require.True(t, w.start(storage.SyncAlways))
 	require.Contains(t, stateOf(w.e), "key=b")
 	w.set("c", 1)
@@ -275,7 +274,7 @@ func TestSnapshotsWithoutALog(t *testing.T) {
 
 // A directory that cannot be created is a failure like any other: it is logged, and retried after a
 // minute.
-func TestDirectoryThatCannotBeCreated(t *testing.T) {
+func TestSnapshotReportsDirectoryThatCannotBeCreated(t *testing.T) {
 	above := filepath.Join(t.TempDir(), "file")
 	w := newDataWorld(t, filepath.Join(above, "data"))
 	w.o.AppendOnly = false
@@ -291,7 +290,7 @@ func TestDirectoryThatCannotBeCreated(t *testing.T) {
 
 // Data that another server has put into a directory that did not exist at the start is not
 // replaced.
-func TestDirectoryOfAnotherServer(t *testing.T) {
+func TestDataOfAnotherServerIsKept(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	first, second := newDataWorld(t, dir), newDataWorld(t, dir)
 	for _, w := range []*world{first, second} {
@@ -311,20 +310,20 @@ func TestDirectoryOfAnotherServer(t *testing.T) {
 }
 
 // One process at a time can lock a directory; a repair locks it too.
-func TestOneServerPerDirectory(t *testing.T) {
+func TestDirectoryIsLockedForOneProcess(t *testing.T) {
 	dir := t.TempDir()
 	w := newDataWorld(t, dir)
 	require.True(t, w.start(storage.SyncAlways))
 	inUse := fmt.Sprintf("the data directory %s is in use by process %d", dir, os.Getpid())
 	_, err := Open(w.o)
 	require.EqualError(t, err, inUse)
-	require.EqualError(t, Repair(dir, new(bytes.Buffer), Unfollowed{}), inUse)
-	require.NoError(t, Check(dir, new(bytes.Buffer), Unfollowed{}), "to look is allowed")
-	require.NoError(t, Dump(dir, new(bytes.Buffer), false, Unfollowed{}))
+	require.EqualError(t, Repair(dir, new(bytes.Buffer), NoProgress{}), inUse)
+	require.NoError(t, Check(dir, new(bytes.Buffer), NoProgress{}), "reading is allowed")
+	require.NoError(t, Dump(dir, new(bytes.Buffer), false, NoProgress{}))
 	w.stop()
 	require.True(t, w.start(storage.SyncAlways))
 	w.stop()
-	require.NoError(t, Repair(dir, new(bytes.Buffer), Unfollowed{}))
+	require.NoError(t, Repair(dir, new(bytes.Buffer), NoProgress{}))
 }
 
 func TestSyncsAndSnapshotsAreObserved(t *testing.T) {

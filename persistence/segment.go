@@ -26,7 +26,7 @@ type fileKind uint32
 
 const (
 	logFile      fileKind = 1 // a segment of the log: records in the order of their calls
-	snapshotFile fileKind = 2 // a whole keyspace: records, compressed; the last is a recordEnd
+	snapshotFile fileKind = 2 // the whole keyspace: compressed records; the last is a recordEnd
 )
 
 var extensions = map[fileKind]string{logFile: ".log", snapshotFile: ".snapshot"}
@@ -153,7 +153,7 @@ func newScanner(name string, src io.Reader, offset int64, most uint64) *scanner 
 }
 
 // next returns the next record, which is valid until the next call. The error is io.EOF at the end
-// and a *damage for anything that is not a record. Any other error says that the file cannot be
+// and a *damage for anything that is not a record. Any other error means that the file cannot be
 // read.
 func (s *scanner) next() (rec record, err error) {
 	s.buf = s.buf[:0]

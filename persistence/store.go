@@ -15,18 +15,18 @@ import (
 	"rlserver/storage"
 )
 
-// Options are the place of a store and how it works.
+// Options are the options of Open.
 type Options struct {
 	Dir        string
-	AppendOnly bool // whether there is a log; otherwise only snapshots keep the state
+	AppendOnly bool // whether there is a log; otherwise there are only snapshots
 	Clock      func() int64
 	Log        *slog.Logger
 	Settings   storage.Settings
 
-	Progress Progress // of Load; nil: nobody follows it
+	Progress Progress // of Load; nil: it is not reported
 
-	// ObserveSync and ObserveSnapshot are called with how long each successful sync of the log, and
-	// each snapshot, has taken. nil: nobody asks.
+	// ObserveSync and ObserveSnapshot are called with the duration of each successful sync of the
+	// log and of each snapshot; may be nil.
 	ObserveSync, ObserveSnapshot func(took time.Duration)
 
 	fs      fileSystem // set by tests
@@ -46,7 +46,7 @@ type Store struct {
 
 	mu       sync.Mutex
 	status   storage.Status // except for what Status computes
-	recovery Recovery       // what Load has found
+	recovery Recovery       // the result of Load
 	busy     bool           // a snapshot is being taken
 	tried    time.Time      // when the last snapshot ended, or failed
 	saved    time.Time      // when the last successful snapshot ended, or the start
@@ -66,7 +66,7 @@ func Open(o Options) (*Store, error) {
 	s := &Store{options: o, log: o.Log, fs: o.fs}
 	s.settings.Store(&o.Settings)
 	if o.Progress == nil {
-		s.options.Progress = Unfollowed{}
+		s.options.Progress = NoProgress{}
 	}
 	if o.segment == 0 {
 		s.options.segment = segmentSize
@@ -96,7 +96,7 @@ func (s *Store) open() error {
 // Load loads the state in the directory into an empty engine. Start deletes the keys that have
 // expired. It is called once.
 func (s *Store) Load(e *engine.Engine) (Recovery, error) {
-	s.set(func(st *storage.Status) { // Status may be asked while the data is being loaded
+	s.set(func(st *storage.Status) { // Status may be called while the data is being loaded
 		s.engine = e
 		s.saved = time.Now()
 		st.LoadStart = s.options.Clock()
@@ -202,7 +202,7 @@ func (s *Store) begin() error {
 }
 
 // expire deletes the keys that expired before the start. That is logged like any deletion, so that
-// a replay of later effects on these names finds no key either.
+// a replay of later effects on these names finds no key.
 func (s *Store) expire() {
 	expired := s.engine.Stats().Expired
 	s.mu.Lock()
@@ -317,7 +317,7 @@ func (s *Store) Configure(settings storage.Settings) {
 	}
 }
 
-// Recovery returns what Load has found.
+// Recovery returns the result of Load.
 func (s *Store) Recovery() Recovery {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -338,7 +338,7 @@ func (s *Store) Status() storage.Status {
 	if l := s.journal.Load(); l != nil {
 		st.LogBytes += l.size.Load()
 		st.Backlog, st.DelayedSyncs = l.backlog(), l.delayed.Load()
-		st.Synced = int64(l.synced.Load()) // before end, as it is never above it
+		st.Synced = int64(l.synced.Load()) // read before end, as it is never above it
 		st.Appended = int64(l.end())
 	}
 	return st
@@ -352,8 +352,8 @@ func (s *Store) changes() int64 {
 	return s.engine.Changes()
 }
 
-// Close cancels a snapshot that is being taken, writes what was appended, and unlocks the
-// directory. What is appended after that is lost.
+// Close cancels a snapshot in progress, writes all appended effects, and unlocks the directory.
+// Effects appended after that are lost.
 func (s *Store) Close() error { return s.CloseBy(context.Background()) }
 
 // CloseBy is Close for a process that ends: it waits for a snapshot in progress, which may itself

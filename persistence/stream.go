@@ -58,8 +58,8 @@ func WriteState(dst io.Writer, s *engine.Snapshot, at int64, rest func() error) 
 	return errors.Join(err, packed.Close())
 }
 
-// ReadState applies the stream that WriteState has written to an empty engine. name is the stream's
-// in errors.
+// ReadState applies the stream that WriteState has written to an empty engine. Errors use name for
+// the stream.
 func ReadState(name string, src io.Reader, e *engine.Engine) error {
 	unpacked, err := zstd.NewReader(src, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow))
 	if err != nil {

@@ -38,14 +38,14 @@ func digestAll(e *engine.Engine) object.Digest {
 	return tx.DigestAll()
 }
 
-func TestAStreamRestoresTheState(t *testing.T) {
+func TestStreamRestoresState(t *testing.T) {
 	e, stream := stateStream(t)
 	other := engine.New(engine.Options{})
 	require.NoError(t, ReadState("stream", bytes.NewReader(stream), other))
 	assert.Equal(t, digestAll(e), digestAll(other))
 }
 
-func TestACutStreamIsRefused(t *testing.T) {
+func TestReadStateRefusesCutStream(t *testing.T) {
 	_, stream := stateStream(t)
 	for size := range stream {
 		assert.Error(

@@ -47,7 +47,7 @@ func (w *world) set(name string, size int) engine.Position {
 
 // syncs counts the syncs of the log.
 func (d *disk) syncs() (n int) {
-	for _, what := range d.did() {
+	for _, what := range d.operations() {
 		if strings.HasPrefix(what, "sync 0") && strings.HasSuffix(what, ".log") {
 			n++
 		}
@@ -67,8 +67,8 @@ func (d *disk) onDisk(text string) bool {
 	return false
 }
 
-// Whatever the pattern of calls, each is durable within a second.
-func TestSyncEverySecond(t *testing.T) {
+// Each call is durable within a second, for random patterns of calls.
+func TestSyncEverySecondIsDurableWithinASecond(t *testing.T) {
 	seed := rand.Uint64()
 	t.Log("seed", seed)
 	virtual(t, func(w *world) {
@@ -97,7 +97,7 @@ func TestSyncEverySecond(t *testing.T) {
 	})
 }
 
-func TestSyncNever(t *testing.T) {
+func TestSyncNeverSyncsOnlyWholeSegments(t *testing.T) {
 	virtual(t, func(w *world) {
 		w.o.segment = 10_000
 		require.True(t, w.start(storage.SyncNever))
@@ -117,7 +117,7 @@ func TestSyncNever(t *testing.T) {
 }
 
 // No call is acknowledged before it is durable, and calls that wait at the same time share a sync.
-func TestSyncAlways(t *testing.T) {
+func TestSyncAlwaysAcknowledgesDurableCalls(t *testing.T) {
 	virtual(t, func(w *world) {
 		require.True(t, w.start(storage.SyncAlways))
 		begun := w.disk.syncs()
@@ -136,7 +136,7 @@ func TestSyncAlways(t *testing.T) {
 		require.LessOrEqual(t, w.disk.syncs()-begun, 3)
 		time.Sleep(time.Hour)
 		idle := w.disk.syncs()
-		require.LessOrEqual(t, idle-begun, 3, "nothing is synced that is on the disk already")
+		require.LessOrEqual(t, idle-begun, 3, "data that is on the disk is not synced again")
 		require.NoError(t, w.store.Wait(0))
 		w.stop()
 	})
@@ -171,7 +171,7 @@ func TestSyncModeChangesWhileCallsWait(t *testing.T) {
 	})
 }
 
-// Calls do not fill the memory faster than the disk is written.
+// Calls wait when too much waits to be written.
 func TestSlowDiskDelaysCalls(t *testing.T) {
 	virtual(t, func(w *world) {
 		require.True(t, w.start(storage.SyncEverySecond))
@@ -192,7 +192,7 @@ func TestSlowDiskDelaysCalls(t *testing.T) {
 	})
 }
 
-// A denied call leaves no trace on the disk.
+// A denied call writes nothing to the disk.
 func TestDeniedCallsWriteNothing(t *testing.T) {
 	virtual(t, func(w *world) {
 		require.True(t, w.start(storage.SyncAlways))
@@ -206,14 +206,14 @@ func TestDeniedCallsWriteNothing(t *testing.T) {
 		_, last := slide(5)
 		require.NoError(t, w.store.Wait(last))
 		time.Sleep(time.Second)
-		before, size := w.disk.did(), w.store.Status().LogBytes
+		before, size := w.disk.operations(), w.store.Status().LogBytes
 		for cost := range int64(6) {
 			d, position := slide(cost)
 			require.False(t, d.Allowed)
-			require.Equal(t, last, position, "it has seen the call before it, and is no change itself")
+			require.Equal(t, last, position, "the position of the call before it")
 		}
 		time.Sleep(time.Minute)
-		require.Equal(t, before, w.disk.did())
+		require.Equal(t, before, w.disk.operations())
 		require.Equal(t, size, w.store.Status().LogBytes)
 		w.stop()
 	})
@@ -247,15 +247,14 @@ func (l *lines) with(word string) (n int) {
 	return n
 }
 
-// A failure is final: nothing is written any more, whatever is appended, and the log says what that
-// means.
-func TestFailure(t *testing.T) {
-	for _, goOn := range []bool{false, true} {
+// A failure is final: nothing is written after it, and the server's log reports the consequence.
+func TestFailureIsFinal(t *testing.T) {
+	for _, continues := range []bool{false, true} {
 		for _, mode := range []failure{failOnce, failTorn} {
-			t.Run(fmt.Sprintf("continue %v, %s", goOn, failures[mode]), func(t *testing.T) {
+			t.Run(fmt.Sprintf("continue %v, %s", continues, failures[mode]), func(t *testing.T) {
 				virtual(t, func(w *world) {
-					said := new(lines)
-					w.o.Log, w.o.Settings.Continue = slog.New(said), goOn
+					logged := new(lines)
+					w.o.Log, w.o.Settings.Continue = slog.New(logged), continues
 					require.True(t, w.start(storage.SyncAlways))
 					require.NoError(t, w.store.Wait(w.set("before", 0)))
 					kept := w.set("kept", 0)
@@ -263,32 +262,32 @@ func TestFailure(t *testing.T) {
 					require.NoError(t, w.store.Refuses())
 					w.disk.mode = mode
 					w.disk.fail()
-					requireWait(t, goOn, w.store.Wait(w.set("lost", 0)))
+					requireWait(t, continues, w.store.Wait(w.set("lost", 0)))
 					// the writer wakes calls before it closes the file and logs the failure
 					synctest.Wait()
 					require.ErrorIs(t, w.store.Failure(), errDisk)
 					require.ErrorIs(t, w.store.Status().Failure, errDisk)
-					requireWait(t, goOn, w.store.Refuses())
-					require.Equal(t, 1, said.with("the log has failed and is closed"))
+					requireWait(t, continues, w.store.Refuses())
+					require.Equal(t, 1, logged.with("the log has failed and is closed"))
 
-					before := w.disk.did()
+					before := w.disk.operations()
 					for range 10 {
-						requireWait(t, goOn, w.store.Wait(w.set("k", wakeBacklog)))
+						requireWait(t, continues, w.store.Wait(w.set("k", wakeBacklog)))
 						time.Sleep(59 * time.Second)
 					}
-					require.NoError(t, w.store.Wait(kept), "what was on the disk before is there")
-					require.Equal(t, before, w.disk.did())
+					require.NoError(t, w.store.Wait(kept), "changes that were on the disk before are durable")
+					require.Equal(t, before, w.disk.operations())
 					reminders := 0
-					if goOn {
+					if continues {
 						reminders = 9
 					}
-					require.Equal(t, reminders, said.with("in memory alone, because the log has failed"))
+					require.Equal(t, reminders, logged.with("in memory alone, because the log has failed"))
 
-					w.store.Configure(storage.Settings{Sync: storage.SyncEverySecond, Continue: !goOn})
-					requireWait(t, !goOn, w.store.Wait(w.set("k", 0)))
-					requireWait(t, !goOn, w.store.Refuses())
+					w.store.Configure(storage.Settings{Sync: storage.SyncEverySecond, Continue: !continues})
+					requireWait(t, !continues, w.store.Wait(w.set("k", 0)))
+					requireWait(t, !continues, w.store.Refuses())
 					require.ErrorIs(t, w.store.Close(), errDisk)
-					require.Equal(t, before, w.disk.did())
+					require.Equal(t, before, w.disk.operations())
 
 					w.disk.failAt = 0
 					require.True(t, w.start(storage.SyncAlways))
@@ -300,9 +299,9 @@ func TestFailure(t *testing.T) {
 	}
 }
 
-func requireWait(t *testing.T, goOn bool, err error) {
+func requireWait(t *testing.T, continues bool, err error) {
 	t.Helper()
-	if goOn {
+	if continues {
 		require.NoError(t, err)
 	} else {
 		require.ErrorIs(t, err, errDisk)
@@ -354,7 +353,7 @@ func TestSnapshotAfterFailure(t *testing.T) {
 
 // A disk that is full when the server starts is reported in one line that names the file. When
 // there is space, the next start succeeds.
-func TestFullDiskAtStart(t *testing.T) {
+func TestFullDiskAtStartIsReported(t *testing.T) {
 	full := &os.PathError{Op: "write", Path: "/data/0000000002.log", Err: syscall.ENOSPC}
 	for operation := range 4 { // create, header, sync, directory
 		virtual(t, func(w *world) {
@@ -382,7 +381,7 @@ func TestFullDiskAtStart(t *testing.T) {
 }
 
 // Slow syncs are counted.
-func TestDelayedSyncs(t *testing.T) {
+func TestDelayedSyncsAreCounted(t *testing.T) {
 	virtual(t, func(w *world) {
 		require.True(t, w.start(storage.SyncAlways))
 		for _, slow := range []time.Duration{time.Second, time.Second + 1} {
@@ -392,6 +391,6 @@ func TestDelayedSyncs(t *testing.T) {
 		w.disk.slowDown(ofLog, 0)
 		require.EqualValues(t, 1, w.store.Status().DelayedSyncs)
 		w.stop()
-		require.True(t, slices.Contains(w.disk.did(), "sync 0000000001.log"))
+		require.True(t, slices.Contains(w.disk.operations(), "sync 0000000001.log"))
 	})
 }

@@ -30,7 +30,7 @@ func (l *log) run() {
 			timer.Reset(writeDelay)
 			continue
 		case <-l.wake:
-			runtime.Gosched() // so that calls about to append share the sync
+			runtime.Gosched() // so that calls that are about to append share the sync
 		case <-timer.C:
 		}
 		if l.ended {
@@ -148,9 +148,9 @@ func count(b []byte) (changes, records int) {
 	return changes, records
 }
 
-// writeOut writes what was appended, and syncs if the sync mode requires it.
+// writeOut writes the appended records, and syncs if the sync mode requires it.
 func (l *log) writeOut(ending bool) error {
-	err := l.writeBatch() // what did not fit the disk the last time
+	err := l.writeBatch() // records that did not fit on the disk the last time
 	if err == nil {
 		l.take()
 		err = l.writeBatch()
@@ -201,7 +201,7 @@ func (l *log) due() bool {
 	return false
 }
 
-// take moves what was appended into the batch. A segment that is large enough ends with it.
+// take moves the appended records to the batch. A segment that is large enough ends with it.
 func (l *log) take() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -213,7 +213,7 @@ func (l *log) take() {
 	l.spare = nil
 }
 
-// giveBack lets calls append to the buffer of the written batch.
+// giveBack returns the buffer of the written batch, so that calls can append to it.
 func (l *log) giveBack() {
 	batch := l.batch
 	l.batch, l.taken, l.at = nil, nil, 0
@@ -240,7 +240,7 @@ func (l *log) write(end int) error {
 	return err
 }
 
-// mark writes how much of the segment is durable, unless the last mark says so already.
+// mark writes how much of the segment is durable, unless the last mark has the same number.
 func (l *log) mark() error {
 	if l.clean == l.marked {
 		return nil
@@ -271,7 +271,7 @@ func (l *log) writeRecords(records []byte) (n int, err error) {
 // and between two of them other goroutines run.
 const (
 	writePiece = 1 << 20               // bytes
-	writePause = 20 * time.Microsecond // it may become a millisecond if nothing else is to be done
+	writePause = 20 * time.Microsecond // it may become a millisecond if the processor is idle
 )
 
 // writePieces writes to the segment, and returns how many bytes it has written.
@@ -302,7 +302,7 @@ func isDiskFull(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 
-// sync makes what was written durable, and wakes the calls that wait for it.
+// sync makes the written records durable, and wakes the calls that wait for them.
 func (l *log) sync() error {
 	if l.clean < l.offset {
 		start := time.Now()
@@ -324,8 +324,8 @@ func (l *log) sync() error {
 	return nil
 }
 
-// finish syncs what was written, and marks the end as durable, so that damage to a finished log is
-// never taken for a torn tail.
+// finish syncs the written records, and marks the end as durable, so that damage to a finished log
+// is never mistaken for a torn tail.
 func (l *log) finish() error {
 	err := l.sync()
 	if err == nil {
@@ -351,7 +351,7 @@ func (l *log) rotate() error {
 }
 
 // newSalt returns a random number. All numbers in its range take 9 bytes in a mark, so that file
-// sizes do not depend on chance.
+// sizes are reproducible.
 func newSalt() int64 { return 1<<61 + rand.Int64N(1<<61) }
 
 // begin creates a segment. If it fails it leaves no file behind.
@@ -363,7 +363,7 @@ func (l *log) begin(sequence uint64) error {
 		if err != nil {
 			file.Close()
 			if left := l.fs.remove(name); left != nil {
-				err = fmt.Errorf("%w, and what there is of it cannot be removed: %w", err, left)
+				err = fmt.Errorf("%w, and its incomplete file cannot be removed: %w", err, left)
 			}
 		}
 	}

@@ -18,8 +18,7 @@ const (
 	encodedLZF   = 0xc3
 )
 
-// placeSize is how many bytes Decode counts for the place of a field, a value or a member in its
-// list.
+// placeSize is how many bytes Decode counts for an element of a list of fields, values or members.
 const placeSize = 48
 
 // Decode decodes a payload, and allocates at most limit bytes for it. The texts of the value may

@@ -56,8 +56,8 @@ const (
 	footerSize = 2 + 8
 )
 
-// The types that are read. The numbers are Redis' own up to 199: never renumber. Types in foreign
-// are refused with their name.
+// The types that are read. The numbers are Redis' own up to 199: never renumber. The error for a
+// type in foreign names it.
 const (
 	typeString       = 0
 	typeZSet         = 3
@@ -79,7 +79,7 @@ var foreign = map[byte]ForeignError{
 // jones is the polynomial of Redis' checksum, with its bits in reverse order.
 var jones = crc64.MakeTable(0x95ac9329ac4bc9b5)
 
-// checksum returns Redis' CRC-64. Go's begins and ends with an inversion, Redis' does not.
+// checksum returns Redis' CRC-64. Go's CRC-64 inverts the value before and after, Redis' does not.
 func checksum(b []byte) uint64 { return ^crc64.Update(^uint64(0), jones, b) }
 
 // AppendFooter completes the payload b with its version and checksum.

@@ -98,7 +98,7 @@ func TestDecodeReadsWhatRedisWrites(t *testing.T) {
 	}
 }
 
-// scored formats scores in one way.
+// scored returns a copy with scores in canonical form.
 func scored(t *testing.T, list []string) []string {
 	list = slices.Clone(list)
 	for i := 2; i < len(list); i += 2 {
@@ -164,7 +164,7 @@ func TestLimitersAreRestored(t *testing.T) {
 // sealed returns a payload with a valid checksum.
 func sealed(body string) []byte { return AppendFooter([]byte(body)) }
 
-func TestDecodeRefuses(t *testing.T) {
+func TestDecodeRefusesInvalidPayloads(t *testing.T) {
 	listpack := func(kind byte, entries string, count byte) []byte {
 		size := 7 + len(entries)
 		return sealed(string([]byte{kind, byte(size), byte(size), 0, 0, 0, count, 0}) + entries + "\xff")

@@ -26,7 +26,7 @@ func scanAll(t *testing.T, s *Set, count int, between func()) map[string]int {
 
 // Members that are there throughout are visited, though they are moved about
 // and others come and go in great numbers.
-func TestScanUnderChange(t *testing.T) {
+func TestScanVisitsEachEntryOnceDuringChanges(t *testing.T) {
 	const stay, pass = 200, 4000
 	forms := []string{"%d", "%d-1", "x%d", "0%d", "%d0:x"}
 	member := func(i uint64) []byte { return fmt.Appendf(nil, forms[i%5], i) }

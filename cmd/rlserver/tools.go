@@ -113,7 +113,7 @@ func dump(args []string, out io.Writer) error {
 	}
 	if file, ok := out.(*os.File); ok && progress.Terminal(file) != nil {
 		// a bar would be among the lines
-		return persistence.Dump(dir, out, asJSON, persistence.Unfollowed{})
+		return persistence.Dump(dir, out, asJSON, persistence.NoProgress{})
 	}
 	return persistence.Dump(dir, out, asJSON, meter())
 }
