@@ -64,7 +64,8 @@ func TestFlagsAndEnvironment(t *testing.T) {
 	t.Setenv("RLSERVER_PORT", "7000")
 	t.Setenv("RLSERVER_REQUIREPASS", "sesame")
 	t.Setenv("RLSERVER_MAXCLIENTS", "5")
-	t.Setenv("RLSERVER_VERSION", "7.1") // images set such variables: it does not ask for --version
+	t.Setenv("RLSERVER_CLUSTER_NODE_TIMEOUT", "700") // the other name of cluster-timeout
+	t.Setenv("RLSERVER_VERSION", "7.1")              // images set such variables: it does not ask for --version
 	argv := []string{"--maxclients", "6", "--timeout=9", "--maxmemory", "256mb", "--bind", "10.0.0.1 -::1,10.0.0.2"}
 	c, done, err := parse(argv, new(bytes.Buffer))
 	require.NoError(t, err)
@@ -74,6 +75,7 @@ func TestFlagsAndEnvironment(t *testing.T) {
 	assert.EqualValues(t, 256<<20, c.MaxMemory())
 	assert.EqualValues(t, 6, c.MaxClients.Load(), "a flag takes precedence over the environment")
 	assert.Equal(t, 9*time.Second, c.Timeout())
+	assert.Equal(t, 700, c.Start.Cluster.Timeout)
 	assert.Equal(t, []string{"10.0.0.1", "-::1", "10.0.0.2"}, c.Start.Bind)
 }
 

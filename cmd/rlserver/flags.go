@@ -116,9 +116,11 @@ func (a *arguments) give(ignored func(why error)) (config.GivenValues, error) {
 	}
 	for i := range config.Parameters {
 		p := &config.Parameters[i]
-		variable := environment(p.Name)
-		if value, set := os.LookupEnv(variable); set && p.Group != "" {
-			given.Give(p.Name, config.Given{Value: value, Origin: variable, As: variable})
+		for _, name := range []string{p.Alias, p.Name} {
+			variable := environment(name)
+			if value, set := os.LookupEnv(variable); set && name != "" && p.Group != "" {
+				given.Give(p.Name, config.Given{Value: value, Origin: variable, As: variable})
+			}
 		}
 		if values, set := a.settings[p.Name]; set {
 			value := values[len(values)-1]
