@@ -65,10 +65,27 @@ func (v *ClusterView) Node(id string) *ClusterNode {
 	return nil
 }
 
-// Slots returns the ranges of slots that a node leads.
+// Shown returns the ids of the nodes of a group, first the one that clients are to ask. While none
+// leads, that is this node, or else another one that is up: calls wait there for the election.
+// Clients do not expect slots that no node has.
+func (v *ClusterView) Shown(group int) []string {
+	nodes := v.Groups[group]
+	if nodes[0] != "" || len(nodes) == 1 {
+		return nodes
+	}
+	shown := slices.Clone(nodes[1:])
+	at := slices.Index(shown, v.Me)
+	if at < 0 {
+		at = max(0, slices.IndexFunc(shown, func(id string) bool { return v.Node(id).Up }))
+	}
+	shown[0], shown[at] = shown[at], shown[0]
+	return shown
+}
+
+// Slots returns the ranges of slots for which clients are to ask a node.
 func (v *ClusterView) Slots(id string) (list []slot.Range) {
-	for g, nodes := range v.Groups {
-		if len(nodes) == 0 || nodes[0] != id {
+	for g := range v.Groups {
+		if v.Shown(g)[0] != id {
 			continue
 		}
 		r := slot.RangeOf(g, len(v.Groups))

@@ -203,17 +203,9 @@ func clusterNodes(c *command.Call) error {
 // clusterSlots handles CLUSTER SLOTS.
 func clusterSlots(c *command.Call) error {
 	v := viewOf(c)
-	led := 0
-	for _, nodes := range v.Groups {
-		if nodes[0] != "" {
-			led++
-		}
-	}
-	c.Reply.Array(led)
-	for g, nodes := range v.Groups {
-		if nodes[0] == "" {
-			continue
-		}
+	c.Reply.Array(len(v.Groups))
+	for g := range v.Groups {
+		nodes := v.Shown(g)
 		r := slot.RangeOf(g, len(v.Groups))
 		c.Reply.Array(2 + len(nodes))
 		c.Reply.Integer(int64(r.First))
@@ -235,7 +227,8 @@ func clusterSlots(c *command.Call) error {
 func clusterShards(c *command.Call) error {
 	v := viewOf(c)
 	c.Reply.Array(len(v.Groups))
-	for g, nodes := range v.Groups {
+	for g := range v.Groups {
+		nodes := v.Shown(g)
 		r := slot.RangeOf(g, len(v.Groups))
 		c.Reply.Mapping(2)
 		c.Reply.BulkString("slots")
@@ -243,12 +236,8 @@ func clusterShards(c *command.Call) error {
 		c.Reply.Integer(int64(r.First))
 		c.Reply.Integer(int64(r.Last))
 		c.Reply.BulkString("nodes")
-		known := nodes
-		if nodes[0] == "" {
-			known = nodes[1:]
-		}
-		c.Reply.Array(len(known))
-		for _, id := range known {
+		c.Reply.Array(len(nodes))
+		for _, id := range nodes {
 			writeShardNode(&c.Reply, v.Node(id), id == nodes[0])
 		}
 	}
