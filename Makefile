@@ -49,8 +49,10 @@ live: ## compare the recorded replies with a real redis-server again; fails if t
 	TRANSCRIPT_LIVE=1 $(GO) test -count=1 -run 'Transcript' ./integration
 
 .PHONY: clients
-clients: ## redis-cli and redis-py over TLS; fails if they are missing, which make test does not
-	CLIENTS_LIVE=1 $(GO) test -count=1 -run '^TestTLS' ./integration
+clients: ## redis-cli and redis-py over TLS; redis-py, ioredis, Lettuce, go-redis and rueidis in a cluster whose nodes are killed
+	integration/clients/install .cache/clients
+	CLIENTS_LIVE=1 CLIENTS_DIR=$(CURDIR)/.cache/clients \
+		$(GO) test -count=1 -timeout 20m -run '^TestTLS|^TestClusterClients$$' ./integration
 
 .PHONY: page
 page: ## test the server's page in headless Chromium; fails if there is none. SCREENSHOTS=DIR leaves pictures in DIR

@@ -102,13 +102,17 @@ func (c *nodes) settled() {
 	}
 }
 
-func (c *nodes) clusterClient() *redis.ClusterClient {
-	var addrs []string
+// addresses returns where clients connect to.
+func (c *nodes) addresses() (list []string) {
 	for _, port := range c.ports {
-		addrs = append(addrs, "127.0.0.1:"+port)
+		list = append(list, "127.0.0.1:"+port)
 	}
+	return list
+}
+
+func (c *nodes) clusterClient() *redis.ClusterClient {
 	// A node that was killed refuses connections: trying again at the same node only takes time.
-	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: addrs, DialerRetries: 1})
+	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: c.addresses(), DialerRetries: 1})
 	c.t.Cleanup(func() { client.Close() })
 	return client
 }
