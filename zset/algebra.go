@@ -8,25 +8,25 @@ import (
 	"rlserver/dict"
 )
 
-// Weighted is an operand of Union and Intersect: a set and what its scores are
-// multiplied with. A nil Set is empty.
+// Weighted is an operand of Union and Intersect: a set and the factor of its scores. A nil Set is
+// empty.
 type Weighted struct {
 	Set    *Set
 	Weight float64
 }
 
-// Aggregate is how the scores of one member are made one.
+// Aggregate is how the scores of one member are combined.
 type Aggregate uint8
 
-// What Redis calls AGGREGATE SUM, MIN and MAX.
+// AGGREGATE SUM, MIN and MAX of Redis.
 const (
 	Sum Aggregate = iota
 	Min
 	Max
 )
 
-// of aggregates two scores. As in Redis a sum that is not a number, that of
-// opposite infinities, is 0, and the first score is kept where neither is less.
+// of aggregates two scores. As in Redis, the sum of opposite infinities is 0, and of equal scores
+// the first is kept.
 func (a Aggregate) of(x, y float64) float64 {
 	switch {
 	case a == Sum:
@@ -45,9 +45,9 @@ func orZero(x float64) float64 {
 	return x
 }
 
-// Union returns a new set of the members of any operand, each with its
-// weighted scores aggregated. Infinity times 0 is 0. Like Redis it takes the
-// operands by size, the smallest first, which a sum of floats can tell.
+// Union returns a new set of the members of any operand, each with its weighted scores aggregated.
+// Infinity times 0 is 0. Operands are processed by size, the smallest first, as in Redis: the order
+// can affect a sum of floats.
 func Union(h *dict.Hasher, in []Weighted, agg Aggregate) *Set {
 	in = bySize(in)
 	if len(in) == 0 {
@@ -68,7 +68,7 @@ func Union(h *dict.Hasher, in []Weighted, agg Aggregate) *Set {
 }
 
 // Intersect returns a new set of the members that all operands have, each with
-// its weighted scores aggregated, as in Union. No operands have no members.
+// its weighted scores aggregated, as in Union. Without operands it returns an empty set.
 func Intersect(h *dict.Hasher, in []Weighted, agg Aggregate) *Set {
 	sorted := bySize(in)
 	if len(sorted) == 0 || len(sorted) < len(in) {
@@ -129,8 +129,8 @@ func limited(n, limit int) int {
 	return n
 }
 
-// Diff returns a new set of the elements of the first set whose members no
-// other has. A nil set is empty.
+// Diff returns a new set of the elements of the first set whose members no other set has. A nil set
+// is empty.
 func Diff(h *dict.Hasher, in []*Set) *Set {
 	if len(in) == 0 || in[0].size() == 0 {
 		return New(h)
@@ -153,8 +153,7 @@ func Diff(h *dict.Hasher, in []*Set) *Set {
 	return build(h, without(found, gone))
 }
 
-// inBoth returns those elements whose members a set has too, with a score made
-// of both.
+// inBoth returns those elements whose members s has too, with a score computed from both.
 func inBoth(h *dict.Hasher, found []element, s *Set, others []*Set, score func(a, b float64) float64) []element {
 	gone := make([]bool, len(found))
 	if lookUp(len(found), others) {
@@ -176,14 +175,13 @@ func inBoth(h *dict.Hasher, found []element, s *Set, others []*Set, score func(a
 	return without(found, gone)
 }
 
-// lookUp reports whether it takes less to look n members up in sets than to walk
-// through these: it does if they are many times as large, unless they are
-// clones that lack their indexes.
+// lookUp reports whether looking up n members in sets is cheaper than walking through the sets: it
+// is if they are much larger, unless they are clones without indexes.
 func lookUp(n int, sets []*Set) bool {
-	const cost = 8 // of looking one up, in steps of a walk
+	const cost = 8 // of one lookup, in steps of a walk
 	walk := 0
 	for _, s := range sets {
-		if s.bare {
+		if s.unindexed {
 			return false
 		}
 		walk += s.Len()
@@ -191,7 +189,7 @@ func lookUp(n int, sets []*Set) bool {
 	return n < walk/cost || n <= fewLookUps
 }
 
-// fewLookUps is how many members are looked up in any case.
+// fewLookUps is up to how many members are always looked up.
 const fewLookUps = 64
 
 // elementsOf returns the elements of a set.
@@ -222,7 +220,7 @@ func (s *Set) size() int {
 	return s.Len()
 }
 
-// bySize returns the operands that are not empty, from the smallest on.
+// bySize returns the operands that are not empty, the smallest first.
 func bySize(in []Weighted) []Weighted {
 	in = slices.DeleteFunc(slices.Clone(in), func(w Weighted) bool { return w.Set.size() == 0 })
 	slices.SortStableFunc(in, func(a, b Weighted) int { return cmp.Compare(a.Set.Len(), b.Set.Len()) })

@@ -11,8 +11,8 @@ import (
 
 var inf = math.Inf(1)
 
-// The expected results are what Redis 7.0 gives for ZUNION and ZINTER.
-func TestUnionAndIntersect(t *testing.T) {
+// The expected results are those of ZUNION and ZINTER in Redis 7.0.
+func TestUnionAndIntersectMatchRedis(t *testing.T) {
 	a, b := of("x", 1, "y", 2, "z", 3), of("y", 20, "z", -30, "w", 5, "v", 6)
 	up, down := of("i", inf, "n", 1), of("i", math.Inf(-1), "n", 0, "m", 1)
 	for _, tt := range []struct {
@@ -42,7 +42,7 @@ func TestUnionAndIntersect(t *testing.T) {
 	}
 }
 
-func TestDiff(t *testing.T) {
+func TestDiffReturnsMembersOfTheFirstSetAlone(t *testing.T) {
 	a, b := of("x", 1, "y", 2, "z", 3, "4", 4), of("y", 20, "w", 5)
 	for _, tt := range []struct {
 		in   []*Set
@@ -62,7 +62,7 @@ func TestDiff(t *testing.T) {
 	}
 }
 
-func TestIntersectCount(t *testing.T) {
+func TestIntersectCountStopsAtLimit(t *testing.T) {
 	a, b := of("x", 1, "y", 2, "z", 3), of("y", 20, "z", -30, "w", 5, "v", 6)
 	for _, tt := range []struct {
 		in          []*Set
@@ -75,8 +75,8 @@ func TestIntersectCount(t *testing.T) {
 	}
 }
 
-// Large results have many runs, and the operands stay as they are.
-func TestAlgebraOfLargeSets(t *testing.T) {
+// Large results have many runs, and the operands do not change.
+func TestAlgebraOfLargeSetsKeepsOperands(t *testing.T) {
 	even := filled(4000, func(i int) (string, float64) { return fmt.Sprint(2 * i), float64(2 * i) })
 	third := filled(4000, func(i int) (string, float64) { return fmt.Sprint(3 * i), float64(-i) })
 	before := show(even) + show(third)

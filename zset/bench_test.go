@@ -11,15 +11,15 @@ import (
 const million = 1_000_000
 
 var (
-	// members are those of the sets below: 0 of rank 0 and so on.
+	// Functions that append the member of rank i of the sets below.
 	logMember = func(buf []byte, i int) []byte {
 		return append(strconv.AppendInt(buf, 1700000000000+int64(i), 10), "-0"...)
 	}
 	otherMember = func(buf []byte, i int) []byte { return strconv.AppendInt(append(buf, "user:"...), int64(i), 10) }
 )
 
-// eachMillion benchmarks a log, filled in order, and a set of other members,
-// filled at random, of a million each.
+// eachMillion benchmarks a log that is filled in order, and a set of other members that is filled
+// in random order, with a million members each.
 func eachMillion(b *testing.B, bench func(b *testing.B, s *Set, member func(buf []byte, i int) []byte, base float64)) {
 	b.Run("log", func(b *testing.B) {
 		bench(
@@ -100,7 +100,7 @@ func BenchmarkAscendAll(b *testing.B) {
 	})
 }
 
-// A member is removed and comes back.
+// // BenchmarkRemoveAdd removes a member and adds it again.
 func BenchmarkRemoveAdd(b *testing.B) {
 	eachMillion(b, func(b *testing.B, s *Set, member func([]byte, int) []byte, base float64) {
 		r, buf := rand.New(rand.NewPCG(1, 1)), make([]byte, 0, 32)
@@ -143,8 +143,8 @@ func BenchmarkClone(b *testing.B) {
 	})
 }
 
-// What a sliding window at its limit does for a hit: forget the oldest, count,
-// record.
+// // BenchmarkAppendLog does what a sliding window at its limit does for a hit: drop the oldest
+// hits, count, record.
 func BenchmarkAppendLog(b *testing.B) {
 	for _, window := range []int{1, 10, 100, 200, 1000, 100_000} {
 		b.Run(strconv.Itoa(window), func(b *testing.B) {
@@ -168,8 +168,8 @@ func BenchmarkAppend(b *testing.B) {
 	}
 }
 
-// Live bytes a hit of logs that have slid for a while, each at a time of its
-// own, and of a million others.
+// // BenchmarkMemory measures live bytes per hit of logs that have been trimmed for a while, each
+// to a different extent, and per member of a set of a million others.
 func BenchmarkMemory(b *testing.B) {
 	for _, window := range []int{1, 5, 10, 100, 200, 300, 500, 1000, 10_000} {
 		b.Run(fmt.Sprintf("log of %d", window), func(b *testing.B) {

@@ -12,7 +12,7 @@ import (
 	"rlserver/dict"
 )
 
-// element is one of a set that is yet to be built. Member aliases an operand.
+// element is an element of a set to be built. member aliases an operand.
 type element struct {
 	member []byte
 	score  float64
@@ -26,9 +26,9 @@ func (e element) compare(other element) int {
 	return bytes.Compare(e.member, other.member)
 }
 
-// build returns a set of elements in any order that have different members. It
-// packs whole runs and chapters, which is several times as fast as to add one
-// element after the other, and takes no more memory than the set.
+// build returns a set of elements in any order that have different members. It packs whole runs and
+// chapters, which is several times as fast as adding single elements, and needs no memory beside
+// the set.
 func build(h *dict.Hasher, elements []element) *Set {
 	if !slices.IsSortedFunc(elements, element.compare) {
 		slices.SortFunc(elements, element.compare)
@@ -38,11 +38,11 @@ func build(h *dict.Hasher, elements []element) *Set {
 	return s
 }
 
-// extend adds elements in order, all of them beyond those of the set.
+// extend adds sorted elements that are all greater than those of the set.
 func (s *Set) extend(elements []element) {
 	for _, e := range elements {
 		if !selfScored(e.member, e.score) {
-			s.enter(e.member, e.score)
+			s.addToIndex(e.member, e.score)
 		}
 	}
 	for len(elements) > 0 {
@@ -56,8 +56,7 @@ func (s *Set) extend(elements []element) {
 	}
 }
 
-// packed returns a run of elements that fit one, with members of so many bytes
-// together.
+// packed returns a run of elements, which fit one run. size is the length of all members together.
 func packed(elements []element, size int) run {
 	r := run{
 		low:    elements[0].score,
@@ -81,7 +80,7 @@ func packed(elements []element, size int) run {
 	return r
 }
 
-// append adds a run beyond all elements.
+// append adds a run whose elements are greater than all others.
 func (q *sequence) append(r run) {
 	r.owner = q.owner
 	ch := q.own(q.last())
@@ -90,12 +89,11 @@ func (q *sequence) append(r run) {
 	q.addRun(ch, len(ch.runs), r)
 }
 
-// members is elements by member, a hash table that finds them by what else it
-// learns their order. It holds no more than their numbers.
+// members is a hash table of elements by member. Its slots have the numbers of the elements.
 type members struct {
 	h        *dict.Hasher
 	elements []element
-	slots    []uint64 // upper half of the hash, and the element's number and one more; 0 for none
+	slots    []uint64 // upper half of the hash | number of the element + 1; 0: empty
 	shift    int
 }
 
@@ -131,8 +129,7 @@ func (t *members) put(slot uint64) {
 
 const numberMask = 1<<32 - 1
 
-// find returns the number of the element of a member, -1 if it is missing, and what
-// add wants to know.
+// find returns the number of the element of a member, -1 if it is missing, and the hash for add.
 func (t *members) find(member []byte) (number int, hash uint64) {
 	hash = t.h.Sum(member) &^ numberMask
 	for i := hash >> t.shift; t.slots[i] != 0; i = (i + 1) & uint64(len(t.slots)-1) {
@@ -145,7 +142,7 @@ func (t *members) find(member []byte) (number int, hash uint64) {
 	return -1, hash
 }
 
-// add adds an element that find has not found.
+// add adds an element whose member find has not found.
 func (t *members) add(hash uint64, e element) {
 	if len(t.elements) >= len(t.slots)*2/3 {
 		t.resize(2 * len(t.elements))
@@ -164,8 +161,8 @@ func tableOf(h *dict.Hasher, elements []element) *members {
 	return t
 }
 
-// Collect returns a set of elements in any order, whose members differ. A score
-// of -0 becomes 0, as in the sets that Redis stores.
+// Collect returns a set of about n elements in any order, whose members differ. A score of -0
+// becomes 0, as in sets that Redis stores.
 func Collect(h *dict.Hasher, all iter.Seq2[[]byte, float64], n int) *Set {
 	elements := make([]element, 0, n)
 	for member, score := range all {
@@ -174,9 +171,8 @@ func Collect(h *dict.Hasher, all iter.Seq2[[]byte, float64], n int) *Set {
 	return build(h, elements)
 }
 
-// Pack appends the elements of a set, in order: of each the length of the member
-// as an unsigned varint, the member, and the bits of the score, the lowest byte
-// first.
+// Pack appends the elements of a set in order: for each the length of the member as an unsigned
+// varint, the member, and the bits of the score, little-endian.
 func (s *Set) Pack(dst []byte) []byte {
 	dst = slices.Grow(dst, s.seq.text+s.Len()*packedSize)
 	for member, score := range s.Ascend(0, s.Len()) {
@@ -187,10 +183,11 @@ func (s *Set) Pack(dst []byte) []byte {
 	return dst
 }
 
-// packedSize is what a packed element takes beside its member, if that is short.
+// packedSize is how many bytes a packed element takes beside its member, if that is short.
 const packedSize = 1 + 8
 
-// Unpack returns the set that Pack has encoded. The error says that it cannot have.
+// Unpack returns the set that Pack has encoded. It returns an error if the bytes are not such an
+// encoding.
 func Unpack(h *dict.Hasher, packed []byte) (*Set, error) {
 	var elements []element
 	for len(packed) > 0 {
@@ -218,9 +215,9 @@ func Unpack(h *dict.Hasher, packed []byte) (*Set, error) {
 
 var errPacked = errors.New("this is not a sorted set")
 
-// Extend adds members in order, each of which must name the score. It does nothing, and reports it,
-// if the first does not name it or would not come after all elements of the set, or the set has an
-// index. It fills whole runs.
+// Extend adds sorted members, each of which must name the score, and fills whole runs. It returns
+// false and does nothing if the first member does not name the score or is not greater than all
+// elements of the set, or if the set has an index.
 func (s *Set) Extend(score float64, members iter.Seq[[]byte]) (done bool) {
 	var starts [maxMembers]uint16
 	var text []byte
@@ -232,7 +229,7 @@ func (s *Set) Extend(score float64, members iter.Seq[[]byte]) (done bool) {
 		}
 	}
 	for member := range members {
-		if !done && (s.index != nil || s.bare || !selfScored(member, score) || !s.seq.beyond(member, score)) {
+		if !done && (s.index != nil || s.unindexed || !selfScored(member, score) || !s.seq.beyond(member, score)) {
 			return false
 		}
 		done = true

@@ -7,16 +7,15 @@ const (
 	sparseRuns = maxRuns / 2
 )
 
-// chapter is a stretch of neighbouring runs and the number of their elements.
-// No run in it is empty.
+// chapter is a list of consecutive runs and the number of their elements. No run in it is empty.
 type chapter struct {
 	n     int
 	runs  []run
 	owner *owner
 }
 
-// place is a place between two elements: before the i-th of a run of a
-// chapter, or behind its last when i is the run's length.
+// place is a position between two elements: before the i-th of a run of a chapter, or after its
+// last if i is the run's length.
 type place struct {
 	ch     *chapter
 	run, i int
@@ -24,8 +23,7 @@ type place struct {
 
 func (p place) at() *run { return &p.ch.runs[p.run] }
 
-// find returns the place of the cut, in the run that holds the element before
-// it if there is one.
+// find returns the place of the cut, in the run with the element before it if there is one.
 func (ch *chapter) find(c *cut) place {
 	lo, hi := 0, len(ch.runs) // the runs below lo begin before the cut
 	for lo < hi {
@@ -41,8 +39,8 @@ func (ch *chapter) find(c *cut) place {
 	return place{ch, lo - 1, c.in(&ch.runs[lo-1])}
 }
 
-// skip returns the place that has n of the chapter's elements before it, in
-// the run that holds the element after it. n is less than there are.
+// skip returns the place with n of the chapter's elements before it, in the run with the element
+// after it. n is below the number of elements.
 func (ch *chapter) skip(n int) place {
 	i := 0
 	for ; n >= ch.runs[i].len(); i++ {
@@ -51,7 +49,7 @@ func (ch *chapter) skip(n int) place {
 	return place{ch, i, n}
 }
 
-// before is the number of elements in the runs before the i-th.
+// before returns the number of elements in the runs before the i-th.
 func (ch *chapter) before(i int) (n int) {
 	for j := range i {
 		n += ch.runs[j].len()
@@ -68,7 +66,7 @@ func (ch *chapter) own(i int) *run {
 	return r
 }
 
-// settle merges the i-th run with its neighbours if they are sparse.
+// settle merges the i-th run with its neighbors if they are sparse.
 func (ch *chapter) settle(i int) {
 	if i+1 < len(ch.runs) && ch.runs[i].joins(&ch.runs[i+1]) {
 		ch.join(i)
@@ -84,7 +82,7 @@ func (ch *chapter) join(i int) {
 	ch.runs = slices.Delete(ch.runs, i+1, i+2)
 }
 
-// split cuts the chapter before its k-th run and returns the second part.
+// split splits the chapter before its k-th run and returns the second part.
 func (ch *chapter) split(k int) *chapter {
 	right := &chapter{runs: slices.Clone(ch.runs[k:]), owner: ch.owner}
 	right.n = ch.n - ch.before(k)

@@ -18,10 +18,10 @@ func (s *Set) Check() error {
 	if counted, indexed := s.Size(); counted != text || s.index != nil && !indexed {
 		return fmt.Errorf("size %d, indexed %t, of members with %d bytes", counted, indexed, text)
 	}
-	if s.index != nil && (s.bare || s.index.Len() == 0) {
-		return fmt.Errorf("index of %d, bare %t", s.index.Len(), s.bare)
+	if s.index != nil && (s.unindexed || s.index.Len() == 0) {
+		return fmt.Errorf("index of %d, unindexed %t", s.index.Len(), s.unindexed)
 	}
-	if s.bare {
+	if s.unindexed {
 		return nil
 	}
 	inIndex := 0
@@ -40,10 +40,10 @@ func (s *Set) Check() error {
 }
 
 func (q *sequence) check() error {
-	if inRoom := len(q.one.runs) == 1 && &q.one.runs[0] == &q.room[0]; !inRoom && q.room[0].starts != nil {
-		return fmt.Errorf("a run was left behind in the room for the first")
-	} else if inRoom && q.owner != nil {
-		return fmt.Errorf("the first run of a set that was cloned is in its room")
+	if inlined := len(q.one.runs) == 1 && &q.one.runs[0] == &q.inline[0]; !inlined && q.inline[0].starts != nil {
+		return fmt.Errorf("the inline run is set but not used")
+	} else if inlined && q.owner != nil {
+		return fmt.Errorf("a set that was cloned uses its inline run")
 	}
 	if q.tree == nil {
 		return q.one.check(nil)
@@ -70,7 +70,8 @@ func (q *sequence) check() error {
 	return err
 }
 
-// check is given the run before the chapter, if there is one.
+// check returns the first invariant of the chapter that does not hold. previous is the run before
+// the chapter, or nil.
 func (ch *chapter) check(previous *run) error {
 	if len(ch.runs) > maxRuns {
 		return fmt.Errorf("chapter of %d runs", len(ch.runs))

@@ -2,7 +2,7 @@ package zset
 
 import "bytes"
 
-// cut is a place between two elements, given by what lies before it.
+// cut is a position between two elements, given by a condition for the elements before it.
 type cut struct {
 	side   side
 	score  float64
@@ -12,15 +12,15 @@ type cut struct {
 type side uint8
 
 const (
-	throughElement side = iota // elements up to and with (score, member) lie before
-	belowElement               // elements up to but without it
+	throughElement side = iota // elements <= (score, member)
+	belowElement               // elements < (score, member)
 	belowScore                 // scores < score
 	throughScore               // scores <= score
-	belowMember                // members < member, all scores being equal
-	throughMember              // members <= member, all scores being equal
+	belowMember                // members < member, if all scores are equal
+	throughMember              // members <= member, if all scores are equal
 )
 
-// follows reports whether the cut lies after the i-th element of the run.
+// follows reports whether the cut is after the i-th element of the run.
 func (c *cut) follows(r *run, i int) bool {
 	switch c.side {
 	case throughElement:
@@ -40,10 +40,10 @@ func (c *cut) follows(r *run, i int) bool {
 	}
 }
 
-// in returns how many of the run's elements lie before the cut.
+// in returns how many of the run's elements are before the cut.
 func (c *cut) in(r *run) int { return c.between(r, 0, r.len()) }
 
-// between is in when it is known to be lo at least and hi at most.
+// between is in if the result is known to be in [lo, hi].
 func (c *cut) between(r *run, lo, hi int) int {
 	for lo < hi {
 		if m := int(uint(lo+hi) / 2); c.follows(r, m) {
@@ -55,7 +55,7 @@ func (c *cut) between(r *run, lo, hi int) int {
 	return lo
 }
 
-// gallop is in for cuts that are likely near the beginning of the run.
+// gallop is in for cuts that are probably near the beginning of the run.
 func (c *cut) gallop(r *run) int {
 	hi := 1
 	for hi <= r.len() && c.follows(r, hi-1) {

@@ -2,15 +2,14 @@ package zset
 
 import "rlserver/dict"
 
-// indexed is what the index knows of a member: enough to find it in the
-// sequence, which reports whether it is the one. Two members that agree in both
-// have an entry each, and either stands for both.
+// indexed is the index entry of a member: enough to find it in the sequence, where it is compared.
+// Two members with the same hash and score have an entry each, and the entries are interchangeable.
 type indexed struct {
 	hash  uint64
 	score float64
 }
 
-// lookup returns where a member is, its score, and whether it is there.
+// lookup returns the place of a member, its score, and whether it exists.
 func (s *Set) lookup(member []byte) (p place, score float64, ok bool) {
 	if n, names := named(member); names {
 		if p, ok = s.seq.locate(member, float64(n)); ok {
@@ -31,38 +30,38 @@ func (s *Set) lookup(member []byte) (p place, score float64, ok bool) {
 	return p, e.score, ok
 }
 
-// enter notes the score of a member that was not indexed.
-func (s *Set) enter(member []byte, score float64) {
+// addToIndex adds an entry for a member that is not indexed.
+func (s *Set) addToIndex(member []byte, score float64) {
 	if s.index == nil {
-		s.index, s.spelt = dict.New(func(e indexed) uint64 { return e.hash }), true
+		s.index, s.hadIndex = dict.New(func(e indexed) uint64 { return e.hash }), true
 	}
 	hash := s.hash.Sum(member)
 	s.index.Insert(hash, indexed{hash, score})
 }
 
-// reenter notes that a member's score changed. From now on the member is in
-// the index, if it was not before.
-func (s *Set) reenter(member []byte, old, score float64) {
+// updateIndex sets the score of a member whose score has changed, and adds the member to the index
+// if it is not there.
+func (s *Set) updateIndex(member []byte, old, score float64) {
 	hash := s.hash.Sum(member)
 	is := func(e indexed) bool { return e == indexed{hash, old} }
 	if s.index == nil || !s.index.Replace(hash, is, indexed{hash, score}) {
-		s.enter(member, score)
+		s.addToIndex(member, score)
 	}
 }
 
-// leave takes a member out of the index, if it is there.
-func (s *Set) leave(member []byte, score float64) {
+// removeFromIndex removes a member from the index, if it is there.
+func (s *Set) removeFromIndex(member []byte, score float64) {
 	if s.index == nil {
 		return
 	}
 	hash := s.hash.Sum(member)
 	s.index.Remove(hash, func(e indexed) bool { return e == indexed{hash, score} })
 	if s.index.Len() == 0 {
-		s.index, s.spelt = nil, false
+		s.index, s.hadIndex = nil, false
 	}
 }
 
-// isIndexed reports whether the index knows a member that is in the set.
+// isIndexed reports whether a member of the set is in the index.
 func (s *Set) isIndexed(member []byte, score float64) bool {
 	if s.index == nil {
 		return false
@@ -72,16 +71,15 @@ func (s *Set) isIndexed(member []byte, score float64) bool {
 	return ok
 }
 
-// build makes the index of a clone when it is needed first. It is that of a
-// set to which the elements had just been added.
+// build builds the index of a clone when it is first needed.
 func (s *Set) build() {
-	if !s.bare {
+	if !s.unindexed {
 		return
 	}
-	s.bare = false
+	s.unindexed = false
 	for member, score := range s.Ascend(0, s.Len()) {
 		if !selfScored(member, score) {
-			s.enter(member, score)
+			s.addToIndex(member, score)
 		}
 	}
 }

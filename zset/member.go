@@ -2,8 +2,8 @@ package zset
 
 import "math"
 
-// maxName is the greatest score that a member can name, small enough for a
-// float64 to count past it and for a scan's cursor to hold it.
+// maxName is the greatest score that a member can name: float64 can represent the integers beyond
+// it, and a scan's cursor can hold it.
 const maxName = 1 << 52
 
 // named returns the number that a member begins with: decimal digits up to
@@ -24,8 +24,7 @@ func named(member []byte) (n uint64, ok bool) {
 	return n, n <= maxName
 }
 
-// selfScored reports whether the member names this score, to the bit: 0 is
-// not -0 here.
+// selfScored reports whether the member names this score exactly: 0 and -0 differ.
 func selfScored(member []byte, score float64) bool {
 	n, ok := named(member)
 	return ok && math.Float64bits(float64(n)) == math.Float64bits(score)

@@ -16,13 +16,13 @@ type Member struct {
 // Members are members with their scores, in some order. The zero value is empty.
 type Members struct {
 	set     *Set
-	lo, hi  int // the ranks from lo up to but not hi
+	lo, hi  int // the ranks [lo,hi)
 	reverse bool
-	ranks   []int // if not nil: these
-	fresh   bool  // all of a set that is nobody else's
+	ranks   []int // if not nil: these ranks
+	fresh   bool  // all members of a set that is not shared
 
-	prepared bool   // by Prepare
-	packed   []byte // as Set.Pack does it, if that was wanted
+	prepared bool   // Prepare has been called
+	packed   []byte // as encoded by Set.Pack, if requested
 }
 
 // Weight estimates how many bytes a set of the members takes.
@@ -34,7 +34,7 @@ func (m Members) Weight() int64 {
 	return int64(m.Len()) * int64(memberWeight+text/m.set.Len())
 }
 
-// Len is how many there are.
+// Len returns the number of members.
 func (m Members) Len() int {
 	if m.ranks != nil {
 		return len(m.ranks)
@@ -42,7 +42,7 @@ func (m Members) Len() int {
 	return m.hi - m.lo
 }
 
-// All yields them.
+// All yields the members and their scores.
 func (m Members) All() iter.Seq2[[]byte, float64] {
 	return func(yield func([]byte, float64) bool) {
 		switch {
@@ -61,7 +61,7 @@ func (m Members) All() iter.Seq2[[]byte, float64] {
 	}
 }
 
-// Keep is View.Keep for members of one.
+// Keep returns members that stay valid when the set changes, see View.Keep.
 func (m Members) Keep() Members {
 	if m.set != nil && !m.fresh {
 		m.set = m.set.Clone()
@@ -69,8 +69,8 @@ func (m Members) Keep() Members {
 	return m
 }
 
-// Prepare collects the members in a set of their own, and encodes that as Set.Pack does if pack is
-// true. What is prepared already is returned as it is.
+// Prepare collects the members in a new set, and encodes it with Set.Pack if pack is true. Prepared
+// members are returned as they are.
 func (m Members) Prepare(h *dict.Hasher, pack bool) Members {
 	if m.prepared || m.Len() == 0 {
 		return m
@@ -85,10 +85,11 @@ func (m Members) Prepare(h *dict.Hasher, pack bool) Members {
 	return m
 }
 
-// Prepared returns what Prepare has made: the set and, if it was to be packed, its encoding.
+// Prepared returns the results of Prepare: the set and, if pack was true, its encoding.
 func (m Members) Prepared() (set *Set, packed []byte) { return m.set, m.packed }
 
-// hasNegativeZero reports whether a set has a score that is equal to 0 but is read otherwise.
+// hasNegativeZero reports whether a set has a score of -0, which equals 0 but is printed
+// differently.
 func hasNegativeZero(set *Set) bool {
 	lo, hi := set.ScoreSpan(ScoreRange{})
 	for _, score := range set.Ascend(lo, hi) {
@@ -99,10 +100,10 @@ func hasNegativeZero(set *Set) bool {
 	return false
 }
 
-// Whole gives the members of a set that was made for that.
+// Whole returns the members of a set, which the Members own from then on.
 func Whole(set *Set) Members { return Members{set: set, hi: set.Len(), fresh: true} }
 
-// Operands are the sets with their weights, one for each; nil: all are 1.
+// Operands returns the sets of views with their weights, one for each; nil: all are 1.
 func Operands(sets []View, weights []float64) []Weighted {
 	operands := make([]Weighted, len(sets))
 	for i, z := range sets {
@@ -114,7 +115,7 @@ func Operands(sets []View, weights []float64) []Weighted {
 	return operands
 }
 
-// Sets are the sets that views show; nil for that of a missing key.
+// Sets returns the sets of views; nil for a missing key.
 func Sets(sets []View) []*Set {
 	operands := make([]*Set, len(sets))
 	for i, z := range sets {

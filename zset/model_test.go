@@ -23,7 +23,7 @@ func seeded(t testing.TB) *rand.Rand {
 	return rand.New(rand.NewPCG(seed, 0))
 }
 
-// model is what a Set is to be: a sorted slice.
+// model is the reference implementation of a Set: a sorted slice.
 type model []element
 
 func compare(a, b element) int {
@@ -32,7 +32,7 @@ func compare(a, b element) int {
 
 func (m model) rank(member []byte) int {
 	return slices.IndexFunc(m, func(e element) bool {
-		n := min(len(e.member), len(member), 10) // few bytes tell most apart, and quickly
+		n := min(len(e.member), len(member), 10) // a few bytes distinguish most members, and fast
 		return string(e.member[:n]) == string(member[:n]) && bytes.Equal(e.member, member)
 	})
 }
@@ -52,7 +52,7 @@ func (m *model) add(member []byte, score float64) (old float64, existed bool) {
 	return old, existed
 }
 
-// count is how many elements, from the first on, the test holds for.
+// count returns for how many elements, from the first on, the test holds.
 func (m model) count(test func(element) bool) int {
 	i := slices.IndexFunc(m, func(e element) bool { return !test(e) })
 	if i < 0 {
@@ -81,7 +81,7 @@ func (m model) lexSpan(r LexRange) (lo, hi int) {
 	return lo, max(lo, hi)
 }
 
-// equalBits tells -0 from 0.
+// equalBits compares floats; -0 and 0 differ.
 func equalBits(a, b float64) bool { return math.Float64bits(a) == math.Float64bits(b) }
 
 // requireSame compares all elements, both ways, and checks the invariants.
@@ -106,7 +106,7 @@ func requireSame(t *testing.T, m model, s *Set) {
 	require.Zero(t, i)
 }
 
-// trace is a kind of members and scores that a random test draws from.
+// trace is a distribution of members and scores for random tests.
 type trace struct {
 	name    string
 	member  func(*rand.Rand) string
@@ -164,7 +164,7 @@ var traces = []trace{
 	},
 }
 
-func TestAgainstModel(t *testing.T) {
+func TestSetMatchesModel(t *testing.T) {
 	for _, tr := range traces {
 		t.Run(tr.name, func(t *testing.T) {
 			againstModel(t, seeded(t), tr)
@@ -174,7 +174,7 @@ func TestAgainstModel(t *testing.T) {
 
 func againstModel(t *testing.T, r *rand.Rand, tr trace) {
 	s, m := New(&hasher), model(nil)
-	var old *Set // a clone, and what it is to stay
+	var old *Set // a clone, which must not change
 	var oldModel model
 	for step := range cmp.Or(tr.steps, 2000) {
 		member := []byte(tr.member(r))
@@ -198,7 +198,7 @@ func againstModel(t *testing.T, r *rand.Rand, tr trace) {
 			m = slices.Delete(m, from, to)
 		case op == 99:
 			old, oldModel = s.Clone(), slices.Clone(m)
-			if r.IntN(2) == 0 { // the original becomes the one that stays
+			if r.IntN(2) == 0 { // continue with the clone, and keep the original
 				s, old = old, s
 			}
 		default:
@@ -220,7 +220,7 @@ func againstModel(t *testing.T, r *rand.Rand, tr trace) {
 	requireSame(t, nil, s)
 }
 
-// requireAnswers asks for a random member, rank and range.
+// requireAnswers compares the results for a random member, rank and range.
 func requireAnswers(t *testing.T, r *rand.Rand, tr trace, m model, s *Set) {
 	t.Helper()
 	require.Equal(t, len(m), s.Len())
@@ -262,9 +262,9 @@ func lexBound(r *rand.Rand, tr trace) LexBound {
 	return LexBound{Member: []byte(tr.member(r)), Open: r.IntN(2) == 0, Infinite: infinite}
 }
 
-// Sets of many chapters, grown at the end, in the middle and everywhere,
-// shrunk from the front, the back and the middle.
-func TestManyChapters(t *testing.T) {
+// Sets of many chapters grow at the end, at the front and at random places, and shrink at the
+// front, the back and in the middle.
+func TestSetOfManyChaptersMatchesModel(t *testing.T) {
 	const n = 3*maxRuns*maxMembers + 1
 	grow := map[string]func(r *rand.Rand, i int) (string, float64){
 		"log": func(_ *rand.Rand, i int) (string, float64) {

@@ -1,16 +1,17 @@
 package zset
 
-// Prefetch loads the set itself into the cache, for PrefetchLast soon after. What the two return
-// means nothing; it is to be used in some way, so that the compiler keeps the fetching.
+// Prefetch loads the set itself into the CPU's caches, for a PrefetchLast soon after. The results
+// of both have no meaning, but the caller must use them so that the compiler does not remove the
+// loads.
 func (s *Set) Prefetch() (n int) {
-	if s.bare { // what is read is apart by a cache line or less
+	if s.unindexed { // the fields that are read are at most a cache line apart
 		n++
 	}
-	return n + s.seq.text + s.seq.one.n + s.seq.room[0].head + len(s.seq.room[0].bytes)
+	return n + s.seq.text + s.seq.one.n + s.seq.inline[0].head + len(s.seq.inline[0].bytes)
 }
 
-// PrefetchLast loads the last member of a set that is not large into the cache: to add to a log
-// is to look at it and write behind it.
+// PrefetchLast loads the last member of a set that is not large into the CPU's caches: adding to a
+// log reads it and writes after it.
 func (s *Set) PrefetchLast() (n int) {
 	runs := s.seq.one.runs
 	if len(runs) == 0 {

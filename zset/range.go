@@ -1,6 +1,6 @@
 package zset
 
-// By says what the two ends of a Range are.
+// By is the kind of the two ends of a Range.
 type By uint8
 
 const (
@@ -9,24 +9,22 @@ const (
 	ByLex
 )
 
-// Range says which members of a sorted set are meant, and in which order. The zero value is the
-// first one.
+// Range selects members of a sorted set, and their order. The zero value selects the first member.
 type Range struct {
 	By By
-	// ByRank: from the first of that order, 0, to the last, included; negative: counted from the
+	// ByRank: the first and the last rank in this order, both included; negative: counted from the
 	// end, -1 is the last
 	Start, Stop int64
 	Scores      ScoreRange // ByScore
-	Lex         LexRange   // ByLex, which makes sense if all scores are equal
+	Lex         LexRange   // ByLex, defined if all scores are equal
 	Reverse     bool       // from the greatest to the least
 
-	Limited bool // of what ByScore or ByLex find,
-	// only Count after the first Offset; negative Offset: none, negative Count: all
+	Limited bool // ByScore and ByLex:
+	// only Count members after the first Offset; negative Offset: none, negative Count: all
 	Offset, Count int64
 }
 
-// ends returns the ranks of the range in a set, from lo up to but not including hi; both are 0 if
-// the range is empty.
+// ends returns the ranks [lo,hi) of the range in a set; both are 0 if the range is empty.
 func (r *Range) ends(set *Set) (lo, hi int) {
 	switch r.By {
 	case ByScore:
@@ -42,7 +40,7 @@ func (r *Range) ends(set *Set) (lo, hi int) {
 	return lo, max(lo, hi)
 }
 
-// ranks are the ends of a ByRank range among n members.
+// ranks returns the ends of a ByRank range among n members.
 func (r *Range) ranks(n int) (lo, hi int) {
 	start, stop := r.Start, r.Stop
 	if start < 0 {
@@ -62,7 +60,7 @@ func (r *Range) ranks(n int) (lo, hi int) {
 	return lo, hi
 }
 
-// limit cuts what the limit leaves out off the ends.
+// limit applies Offset and Count to the ranks [lo,hi).
 func (r *Range) limit(lo, hi int) (int, int) {
 	n := int64(hi - lo)
 	if r.Offset < 0 || r.Offset >= n {

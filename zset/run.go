@@ -3,30 +3,29 @@ package zset
 import "slices"
 
 const (
-	// A run holds at most maxMembers, and more than one only while they have
-	// no more than maxBytes together. Larger runs would make searching a little
-	// faster; but inserting moves half a run on average, and a log has a part of
-	// a run empty at either end.
+	// A run has at most maxMembers, and more than one only if they have at most maxBytes together.
+	// Larger runs would make searching a little faster; but an insert moves half a run on average,
+	// and a log has unused space in a run at either end.
 	maxMembers = 128
 	maxBytes   = 8 << 10
-	// Neighbours merge when together they fit half a run.
+	// // Neighbors merge if together they fit half a run.
 	sparseMembers = maxMembers / 2
 	sparseBytes   = maxBytes / 2
 )
 
-// owner says to which set a run or chapter belongs. Clones share them until one of the
+// owner identifies the set to which a run or chapter belongs. Clones share them until one of the
 // two changes them; a set that is not the owner copies first.
 type owner struct{ _ byte }
 
-// run is a stretch of the set in order, packed. What lies before head was
-// removed from the front and still takes room: dropping the oldest moves head,
-// appending writes behind the last, and now and then the rest slides down.
-// Offsets fit in 16 bits, as a large member is alone in its run.
+// run is a packed sequence of consecutive elements. Elements before head were removed from the
+// front and still take memory: removing the first elements moves head, appending writes after the
+// last, and reserve moves the rest down if necessary. Offsets fit in 16 bits, because a large
+// member is alone in its run.
 type run struct {
 	low    float64  // the first score and
-	high   float64  // the last: all that most comparisons look at
-	head   int      // the first that is still there, in starts and scores
-	starts []uint16 // where in bytes each member begins
+	high   float64  // the last: most comparisons read no other
+	head   int      // index of the first element in starts and scores
+	starts []uint16 // offset in bytes of each member
 	bytes  []byte   // the members, end to end
 	owner  *owner
 	scores []float64 // nil while all members name their scores
@@ -34,13 +33,13 @@ type run struct {
 
 func (r *run) len() int { return len(r.starts) - r.head }
 
-// size is the number of bytes that the members have together.
+// size returns the length of all members together, in bytes.
 func (r *run) size() int { return len(r.bytes) - r.offset(r.head) }
 
-// text is the number of bytes that the members from lo up to hi have together.
+// text returns the length of the members [lo,hi) together, in bytes.
 func (r *run) text(lo, hi int) int { return r.offset(r.head+hi) - r.offset(r.head+lo) }
 
-// offset is where the j-th of starts begins, or would.
+// offset returns the offset in bytes of the j-th of starts; for len(starts) the end.
 func (r *run) offset(j int) int {
 	if j == len(r.starts) {
 		return len(r.bytes)
@@ -73,17 +72,17 @@ func (r *run) readScore(i int) float64 {
 	return r.scores[r.head+i]
 }
 
-// fits reports whether a member of so many bytes may join the run. With what was removed from the
-// front they mostly fit too, and that can be known without a look at starts, which would have to be
-// fetched from memory.
+// fits reports whether a member of so many bytes fits in the run. It first tries a check that
+// includes the removed elements at the front: it mostly succeeds, and reads no starts, which may
+// not be in a cache.
 func (r *run) fits(bytes int) bool {
 	return r.len() == 0 || r.len() < maxMembers && (len(r.bytes)+bytes <= maxBytes || r.size()+bytes <= maxBytes)
 }
 
-// insert puts a member that fits at i.
+// insert inserts a member, which fits, at i.
 func (r *run) insert(i int, member []byte, score float64) {
 	if r.scores == nil && !selfScored(member, score) {
-		r.spellOut()
+		r.storeScores()
 	}
 	r.reserve(1, len(member))
 	j := r.head + i
@@ -104,7 +103,7 @@ func (r *run) insert(i int, member []byte, score float64) {
 	}
 }
 
-// cut removes the members from lo up to hi, but not all of them.
+// cut removes the members [lo,hi), but not all of the run.
 func (r *run) cut(lo, hi int) {
 	if lo == 0 {
 		r.head += hi
@@ -128,9 +127,9 @@ func (r *run) cut(lo, hi int) {
 	}
 }
 
-// spellOut gives the run an array of scores, for a member that does not name
-// its own is about to join.
-func (r *run) spellOut() {
+// storeScores adds an array of scores to the run, before a member is added that does not name its
+// score.
+func (r *run) storeScores() {
 	r.scores = make([]float64, len(r.starts), cap(r.starts))
 	for j := r.head; j < len(r.starts); j++ {
 		n, _ := named(r.member(j - r.head))
@@ -138,9 +137,8 @@ func (r *run) spellOut() {
 	}
 }
 
-// reserve makes room for so many more members and bytes: it slides what is
-// there down if that wins enough to be worth it, or else moves it to larger
-// arrays.
+// reserve makes space for so many more members and bytes: it moves the elements down if that frees
+// enough, otherwise to larger arrays.
 func (r *run) reserve(members, bytes int) {
 	if len(r.starts)+members <= cap(r.starts) && len(r.bytes)+bytes <= cap(r.bytes) {
 		return
@@ -153,7 +151,7 @@ func (r *run) reserve(members, bytes int) {
 	r.move(members, bytes)
 }
 
-// reserveLike makes room for as many members and bytes as another run has.
+// reserveLike makes space for as many members and bytes as another run has.
 func (r *run) reserveLike(full *run) {
 	r.starts = make([]uint16, 0, full.len())
 	r.bytes = slices.Grow([]byte(nil), full.size())
@@ -162,20 +160,19 @@ func (r *run) reserveLike(full *run) {
 // move copies the run into arrays for so many members and bytes, and up to
 // half as many more.
 func (r *run) move(members, bytes int) {
-	starts := roomy[uint16](members, maxMembers)
+	starts := withCapacity[uint16](members, maxMembers)
 	var scores []float64
 	if r.scores != nil {
 		scores = make([]float64, 0, cap(starts))
 	}
-	r.slide(starts, scores, roomy[byte](bytes, maxBytes))
+	r.slide(starts, scores, withCapacity[byte](bytes, maxBytes))
 }
 
-// withRoom returns an empty slice with room for n, half more but no more than half
-// of most, and what the allocator would give anyway.
-func roomy[T any](n, most int) []T { return slices.Grow([]T(nil), n+min(n, most)/2) }
+// withCapacity returns an empty slice with capacity for n, and half as many more but at most half
+// of most, rounded up to a size class of the allocator.
+func withCapacity[T any](n, most int) []T { return slices.Grow([]T(nil), n+min(n, most)/2) }
 
-// slide moves the run to the beginning of the arrays given, which may be its
-// own.
+// slide moves the run to the beginning of the given arrays, which may be its own.
 func (r *run) slide(starts []uint16, scores []float64, bytes []byte) {
 	dead := r.offset(r.head)
 	r.bytes = append(bytes[:0], r.bytes[dead:]...)
@@ -189,7 +186,7 @@ func (r *run) slide(starts []uint16, scores []float64, bytes []byte) {
 	r.head = 0
 }
 
-// split cuts the run before k and returns the second part.
+// split splits the run before k and returns the second part.
 func (r *run) split(k int) run {
 	right := run{owner: r.owner, starts: r.starts, scores: r.scores, bytes: r.bytes, head: r.head + k, high: r.high}
 	right.low = right.readScore(0)
@@ -198,8 +195,8 @@ func (r *run) split(k int) run {
 	return right
 }
 
-// middle is where to split: the last place with at most half of the bytes on
-// its left, but inside the run.
+// middle returns where to split: the last place with at most half of the bytes before it, but
+// inside the run.
 func (r *run) middle() int {
 	half := r.offset(r.head) + r.size()/2
 	k, _ := slices.BinarySearchFunc(
@@ -210,10 +207,10 @@ func (r *run) middle() int {
 	return max(1, min(k, r.len()-1))
 }
 
-// absorb appends the members of the run that follows.
+// absorb appends the members of the next run.
 func (r *run) absorb(next *run) {
 	if r.scores == nil && next.scores != nil {
-		r.spellOut()
+		r.storeScores()
 	}
 	r.reserve(next.len(), next.size())
 	base, dead := len(r.bytes), next.offset(next.head)
@@ -227,12 +224,12 @@ func (r *run) absorb(next *run) {
 	r.high = next.high
 }
 
-// joins reports whether the two are sparse enough to merge.
+// joins reports whether the run and the next are sparse enough to merge.
 func (r *run) joins(next *run) bool {
 	return r.len()+next.len() <= sparseMembers && r.size()+next.size() <= sparseBytes
 }
 
-// disown makes the run's arrays its own.
+// disown copies the run's arrays, so that o owns the run.
 func (r *run) disown(o *owner) {
 	r.move(r.len(), r.size())
 	r.owner = o

@@ -8,37 +8,32 @@ import (
 )
 
 const (
-	// scanWhole is the size up to which a set is scanned in one go.
+	// scanWhole is the size up to which a set is visited in one call.
 	scanWhole = 128
-	// Cursors from 1 on are scores, each one more than the next to visit; those
-	// from scanIndex on are cursors of the index. All are below 2^53, so that
-	// a client may hold them in a float64.
+	// Cursors from 1 on are scores, each one above the next to visit; those from scanIndex on are
+	// cursors of the index. All are below 2^53, so that a client can store them in a float64.
 	scanIndex = maxName + 2
-	// scanWalk is how many members phase 2 walks over for each that it visits.
+	// scanWalk is how many members of phase 2 count as one visited member.
 	scanWalk = 1024
 )
 
-// Scan visits count elements or so, beginning at the cursor, and returns the
-// cursor to go on from. Both the first cursor and the one returned at the end
-// are 0; all are below 2^53. Visit must not change the set.
+// Scan visits about count elements from the cursor on, and returns the cursor at which to continue.
+// The first cursor is 0, and so is the one returned at the end; all are below 2^53. visit must not
+// change the set.
 //
-// An element that is in the set from the first call to the last is visited
-// at least once, and mostly just once, whatever comes, goes and moves between
-// the calls. For there are two phases, and the place of an element in its
-// phase does not change while it stays in the set:
+// An element that is in the set from the first call to the last is visited at least once, and
+// mostly exactly once, whatever is added, removed and changed between the calls. There are two
+// phases, and the position of an element in its phase does not change while it stays in the set:
 //
-//  1. Members outside the index, by score. They have the score that they name,
-//     which is why they need no index; when their score changes they enter it,
-//     to be met in phase 2.
-//  2. Members in the index, by hash. They stay in it until they are removed. Who
-//     enters it behind the scan, during phase 2, was outside and hence met
-//     during phase 1.
+//  1. Members outside the index, by score. They have the score that they name, so they need no
+//     index; when their score changes, they are added to it, and are visited in phase 2.
+//  2. Members in the index, by hash. They stay in it until they are removed. A member that is added
+//     to it during phase 2 was outside before and so was visited in phase 1.
 //
-// Sets of up to 128 members are visited as a whole, in order, whatever the
-// cursor. In phase 1, members with the same score go together. In phase 2, the
-// index knows a member's score but not the member, so a call walks over all
-// members of that score. When those are very many it visits more than count,
-// one for every 1024 of them.
+// Sets of up to 128 members are visited as a whole, in order, whatever the cursor. In phase 1,
+// members with the same score go together. In phase 2, the index knows a member's score but not the
+// member, so a call walks over all members of that score. If there are very many, it visits more
+// than count, one for every 1024 of them.
 func (s *Set) Scan(cursor uint64, count int, visit func(member []byte, score float64)) (next uint64) {
 	if s.Len() <= scanWhole {
 		for member, score := range s.Ascend(0, s.Len()) {
@@ -62,9 +57,8 @@ func (s *Set) Scan(cursor uint64, count int, visit func(member []byte, score flo
 	return next
 }
 
-// scanNames is phase 1. It returns the next cursor, and what is left of count
-// when the phase is over. A score that no such member has counts for one, so
-// that the time of a call is bounded.
+// scanNames is phase 1. It returns the next cursor, and the rest of count when the phase is over. A
+// score without such a member counts as one, so that the time of a call is bounded.
 func (s *Set) scanNames(cursor uint64, count int, visit func([]byte, float64)) (next uint64, left int) {
 	for n := max(cursor, 1) - 1; s.index == nil || s.index.Len() < s.Len(); {
 		if count <= 0 {
@@ -84,7 +78,7 @@ func (s *Set) scanNames(cursor uint64, count int, visit func([]byte, float64)) (
 	return scanIndex, count
 }
 
-// nextScore is the least score that is not below the one given, or infinity.
+// nextScore returns the lowest score that is not below from, or infinity.
 func (s *Set) nextScore(from float64) float64 {
 	next := math.Inf(1)
 	s.seq.ascend(s.seq.find(&cut{side: belowScore, score: from}), func(_ []byte, score float64) bool {
@@ -147,8 +141,8 @@ func (s *Set) visitIndexed(batch []indexed, visit func([]byte, float64)) (walked
 	return walked
 }
 
-// visitGroup visits the members that entries of one score, in the order of
-// their hashes, stand for, and returns how many have that score.
+// visitGroup visits the members of entries with one score, which are sorted by hash, and returns
+// how many members have that score.
 func (s *Set) visitGroup(group []indexed, visit func([]byte, float64)) (walked int) {
 	score := group[0].score
 	s.seq.ascend(s.seq.find(&cut{side: belowScore, score: score}), func(member []byte, found float64) bool {

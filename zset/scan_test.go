@@ -24,8 +24,8 @@ func scanAll(t *testing.T, s *Set, count int, between func()) map[string]int {
 	return seen
 }
 
-// Members that are there throughout are visited, though they are moved about
-// and others come and go in great numbers.
+// Members that exist throughout are visited, although their scores change and many other members
+// are added and removed.
 func TestScanVisitsEachEntryOnceDuringChanges(t *testing.T) {
 	const stay, pass = 200, 4000
 	forms := []string{"%d", "%d-1", "x%d", "0%d", "%d0:x"}
@@ -80,8 +80,8 @@ func removeFrom(s *Set, r *rand.Rand, stay, pass uint64, member func(uint64) []b
 	}
 }
 
-// Where nothing changes, each is visited once; so it is in a clone.
-func TestScanOnce(t *testing.T) {
+// If nothing changes, each element is visited once, in a clone too.
+func TestScanVisitsEachElementOnce(t *testing.T) {
 	for name, s := range map[string]*Set{
 		"empty": New(&hasher),
 		"one":   of("a", 1),
@@ -119,7 +119,7 @@ func filled(n int, element func(int) (string, float64)) *Set {
 	return s
 }
 
-func TestScanSmallSetsInOrder(t *testing.T) {
+func TestScanVisitsSmallSetsInOrder(t *testing.T) {
 	s := filled(scanWhole, func(i int) (string, float64) { return fmt.Sprintf("m%03d", i), float64(-i) })
 	n := 0
 	next := s.Scan(99, 1, func(_ []byte, score float64) {
@@ -130,8 +130,8 @@ func TestScanSmallSetsInOrder(t *testing.T) {
 	assert.Equal(t, scanWhole, n)
 }
 
-// Where a very great many have the same score, more are visited at once.
-func TestScanOfOneGreatTie(t *testing.T) {
+// If very many members have the same score, one call visits more of them.
+func TestScanVisitsMoreOfManyEqualScores(t *testing.T) {
 	const n = 20_000
 	s := filled(n, func(i int) (string, float64) { return fmt.Sprintf("m%d", i), 1 })
 	visited := 0
@@ -140,9 +140,8 @@ func TestScanOfOneGreatTie(t *testing.T) {
 	assert.InDelta(t, n/scanWalk, visited, 32)
 }
 
-// A call visits about as many as it was asked for, and a scan takes no more
-// calls than that warrants.
-func TestScanPace(t *testing.T) {
+// A call visits about count elements, and a scan takes the corresponding number of calls.
+func TestScanVisitsAboutCountElements(t *testing.T) {
 	log := filled(5000, func(i int) (string, float64) { return fmt.Sprint(i), float64(i) })
 	others := filled(5000, func(i int) (string, float64) { return fmt.Sprintf("m%d", i), float64(i) })
 	tie := filled(5000, func(i int) (string, float64) { return fmt.Sprintf("m%d", i), 1 })
@@ -170,7 +169,7 @@ func TestScanPace(t *testing.T) {
 	}
 }
 
-func TestScanBeyondTheLastCursor(t *testing.T) {
+func TestScanOfInvalidCursorVisitsNothing(t *testing.T) {
 	none := func([]byte, float64) { t.Error("visited an element") }
 	for _, s := range []*Set{
 		filled(1000, func(i int) (string, float64) { return fmt.Sprint(i), float64(i) }),

@@ -5,16 +5,14 @@ import (
 	"slices"
 )
 
-// sequence is the elements in order. It knows ranks, but finds an element only
-// by score and member.
+// sequence is the sorted elements. It finds elements by rank, or by score and member.
 type sequence struct {
-	tree  *tree   // nil while one chapter is enough
+	tree  *tree   // nil if there is only one chapter
 	one   chapter // used while tree is nil
-	owner *owner  // whose chapters and runs may be changed in place
-	text  int     // bytes of all members together
-	// where one keeps its first run, while that is its only one and there never was a clone: memory
-	// that is at hand
-	room [1]run
+	owner *owner  // chapters and runs with this owner may be changed in place
+	text  int     // length of all members together, in bytes
+	// the storage of one's only run, unless the set was cloned: it saves a cache miss
+	inline [1]run
 }
 
 func (q *sequence) len() int {
@@ -38,8 +36,8 @@ func (q *sequence) last() *chapter {
 	return q.tree.last()
 }
 
-// find returns the place of the cut, in the run that holds the element before
-// it if there is one. In an empty sequence that run does not exist.
+// find returns the place of the cut, in the run with the element before it if there is one. In an
+// empty sequence that run does not exist.
 func (q *sequence) find(c *cut) place {
 	if q.tree == nil {
 		return q.one.find(c)
@@ -47,7 +45,7 @@ func (q *sequence) find(c *cut) place {
 	return q.tree.seek(c).find(c)
 }
 
-// at returns the place of the i-th element, which there must be.
+// at returns the place of the i-th element, which must exist.
 func (q *sequence) at(i int) place {
 	if q.tree == nil {
 		return q.one.skip(i)
@@ -56,7 +54,7 @@ func (q *sequence) at(i int) place {
 	return ch.skip(i)
 }
 
-// rank is the number of elements before the place.
+// rank returns the number of elements before the place.
 func (q *sequence) rank(p place) int {
 	n := p.ch.before(p.run) + p.i
 	if q.tree != nil {
@@ -65,7 +63,7 @@ func (q *sequence) rank(p place) int {
 	return n
 }
 
-// locate returns the place of an element, and whether it is there.
+// locate returns the place of an element, and whether it exists.
 func (q *sequence) locate(member []byte, score float64) (place, bool) {
 	if q.beyond(member, score) {
 		return place{}, false
@@ -139,7 +137,7 @@ func (q *sequence) descend(p place, yield func([]byte, float64) bool) {
 	q.tree.chapters.DescendLessOrEqual(entry{ch: p.ch}, func(e entry) bool { return walk(e.ch) })
 }
 
-// own returns the chapter itself or, if it is shared, a copy in its place.
+// own returns the chapter, or if it is shared a copy that replaces it.
 func (q *sequence) own(ch *chapter) *chapter {
 	if ch.owner == q.owner {
 		return ch
@@ -153,7 +151,7 @@ func (q *sequence) own(ch *chapter) *chapter {
 	return &mine
 }
 
-// count notes that the chapter has n more elements.
+// count adds n to the number of elements of the chapter.
 func (q *sequence) count(ch *chapter, n int) {
 	ch.n += n
 	if q.tree != nil {
@@ -161,7 +159,7 @@ func (q *sequence) count(ch *chapter, n int) {
 	}
 }
 
-// insert adds an element that is not there.
+// insert adds an element that does not exist.
 func (q *sequence) insert(member []byte, score float64) {
 	c := cut{throughElement, score, member}
 	for {
@@ -174,7 +172,7 @@ func (q *sequence) insert(member []byte, score float64) {
 	}
 }
 
-// push adds an element beyond all others.
+// push adds an element that is greater than all others.
 func (q *sequence) push(member []byte, score float64) {
 	p := place{ch: q.own(q.last())}
 	if p.ch.n > 0 {
@@ -184,10 +182,9 @@ func (q *sequence) push(member []byte, score float64) {
 	q.put(p, member, score)
 }
 
-// split parts the full run at the place so that a member of this size may fit,
-// and reports whether it did. It does not where a new run serves better: at
-// the end, so that logs stay packed, and for large members, which are to have
-// runs of their own and only need a place between two.
+// split splits the full run at the place so that a member of this size may fit, and reports whether
+// it did. It does not if a new run is better: at the end, so that logs stay packed, and for large
+// members, which get runs of their own and only need a place between two.
 func (q *sequence) split(p place, size int) bool {
 	r := p.at()
 	edge := p.i == 0 || p.i == r.len()
@@ -207,8 +204,8 @@ func (q *sequence) isEnd(p place) bool {
 	return p.ch == q.last() && p.run == len(p.ch.runs)-1 && p.i == p.at().len()
 }
 
-// put adds an element at a place of an own chapter: in the run there if it
-// fits, in a new one beside it if not.
+// put adds an element at a place of a chapter that the set owns: in the run there if it fits,
+// otherwise in a new one next to it.
 func (q *sequence) put(p place, member []byte, score float64) {
 	q.count(p.ch, 1)
 	q.text += len(member)
@@ -225,19 +222,19 @@ func (q *sequence) put(p place, member []byte, score float64) {
 	}
 	r.insert(0, member, score)
 	if p.ch.runs == nil && q.owner == nil {
-		p.ch.runs = q.room[:0]
+		p.ch.runs = q.inline[:0]
 	}
 	if q.addRun(p.ch, p.run, r) {
 		p.ch.settle(p.run)
 	}
 }
 
-// addRun puts a run into an own chapter and reports whether it stayed whole.
-// The chapter after the last is begun afresh, so that logs stay packed.
+// addRun inserts a run into a chapter that the set owns, and reports whether the chapter was not
+// split. A run after the last of a full chapter begins a new chapter, so that logs stay packed.
 func (q *sequence) addRun(ch *chapter, i int, r run) (whole bool) {
 	ch.runs = slices.Insert(ch.runs, i, r)
 	if len(ch.runs) == 2 {
-		q.room = [1]run{} // it has moved out
+		q.inline = [1]run{} // the first run was moved to runs
 	}
 	if len(ch.runs) <= maxRuns {
 		return true
@@ -259,7 +256,7 @@ func (q *sequence) addRun(ch *chapter, i int, r run) (whole bool) {
 	return false
 }
 
-// remove takes out the k elements from the place on, all of one run.
+// remove removes k elements from the place on, all of one run.
 func (q *sequence) remove(p place, k int) {
 	if k == p.ch.n {
 		q.drop(p.ch)
@@ -277,8 +274,7 @@ func (q *sequence) remove(p place, k int) {
 	q.settle(ch)
 }
 
-// removeSpan takes out the elements from lo up to hi: chapters and runs as a
-// whole where it can.
+// removeSpan removes the elements [lo,hi): whole chapters and runs if possible.
 func (q *sequence) removeSpan(lo, hi int) {
 	for left := hi - lo; left > 0; {
 		p := q.at(lo)
@@ -293,13 +289,13 @@ func (q *sequence) removeSpan(lo, hi int) {
 	}
 }
 
-// drop takes out a chapter.
+// drop removes a chapter.
 func (q *sequence) drop(ch *chapter) {
 	for i := range ch.runs {
 		q.text -= ch.runs[i].size()
 	}
 	if q.tree == nil {
-		q.one, q.room = chapter{owner: q.owner}, [1]run{}
+		q.one, q.inline = chapter{owner: q.owner}, [1]run{}
 		return
 	}
 	q.tree.n -= ch.n
@@ -307,7 +303,7 @@ func (q *sequence) drop(ch *chapter) {
 	q.fold()
 }
 
-// settle merges the chapter with a neighbour if the two are sparse.
+// settle merges the chapter with a neighbor if the two are sparse.
 func (q *sequence) settle(ch *chapter) {
 	if q.tree == nil || len(ch.runs) > sparseRuns/2 {
 		return
@@ -319,7 +315,7 @@ func (q *sequence) settle(ch *chapter) {
 	}
 }
 
-// join makes one chapter of two neighbours.
+// join merges two neighboring chapters.
 func (q *sequence) join(left, right *chapter) {
 	q.tree.chapters.Delete(entry{ch: right})
 	left = q.own(left)
@@ -328,7 +324,7 @@ func (q *sequence) join(left, right *chapter) {
 	q.fold()
 }
 
-// fold does away with the tree when one chapter is left.
+// fold removes the tree if only one chapter is left.
 func (q *sequence) fold() {
 	if q.tree.chapters.Len() == 1 {
 		q.one, q.tree = *q.tree.first(), nil
@@ -338,7 +334,7 @@ func (q *sequence) fold() {
 // clone returns a sequence of the same elements that shares all of them.
 func (q *sequence) clone() sequence {
 	if q.owner == nil {
-		q.one.runs, q.room = slices.Clone(q.one.runs), [1]run{}
+		q.one.runs, q.inline = slices.Clone(q.one.runs), [1]run{}
 	}
 	other := *q
 	q.owner, other.owner = new(owner), new(owner)

@@ -6,18 +6,18 @@ import (
 	"rlserver/dict"
 )
 
-// Set is a sorted set: members with a score each, ordered by score and then
-// by the bytes of the member. A Set is not safe for concurrent use, not even
-// by readers, but see Clone. Slices that its methods hand out alias its memory
-// and are good until its next change; slices handed to them are not kept.
+// Set is a sorted set: members with a score each, ordered by score and then by the bytes of the
+// member. A Set is not safe for concurrent use, not even by readers, but see Clone. Slices that its
+// methods return alias its memory and are valid until its next change; slices passed to them are
+// not kept.
 //
-// A Set that holds something must not be copied, but for a fresh clone.
+// A Set that is not empty must not be copied, except for a new clone.
 type Set struct {
-	index *dict.Dict[indexed] // nil while there is nothing in it
-	seq   sequence
-	hash  *dict.Hasher
-	bare  bool // a clone that has not needed its index yet
-	spelt bool // there is an index, or was one in the set that this is a clone of
+	index     *dict.Dict[indexed] // nil if it is empty
+	seq       sequence
+	hash      *dict.Hasher
+	unindexed bool // a clone that has not needed its index yet
+	hadIndex  bool // the set has an index, or the set from which it was cloned had one
 }
 
 // New returns an empty set, whose index hashes members with h.
@@ -26,10 +26,9 @@ func New(h *dict.Hasher) *Set { return &Set{hash: h} }
 // Len returns the number of members.
 func (s *Set) Len() int { return s.seq.len() }
 
-// Size returns what the memory that the set takes depends on beside its length:
-// the bytes of all members together, and whether there is an index, as not all
-// members name their scores. It takes no time.
-func (s *Set) Size() (text int, indexed bool) { return s.seq.text, s.spelt }
+// Size returns the length of all members together, in bytes, and whether there is an index:
+// together with Len they determine the memory of the set. It takes constant time.
+func (s *Set) Size() (text int, indexed bool) { return s.seq.text, s.hadIndex }
 
 // Score returns the score of a member, and whether it is in the set.
 func (s *Set) Score(member []byte) (float64, bool) {
@@ -37,15 +36,15 @@ func (s *Set) Score(member []byte) (float64, bool) {
 	return score, ok
 }
 
-// Add inserts a member, or moves it to another score. It returns the score it
-// had and whether it was there. A score that is equal changes nothing, not
-// even 0 to -0. NaN has no place in the order and panics.
+// Add adds a member, or changes its score. It returns the old score and whether the member existed.
+// An equal score changes nothing, not even 0 to -0. It panics if the score is NaN, which has no
+// order.
 func (s *Set) Add(member []byte, score float64) (old float64, existed bool) {
 	if math.IsNaN(score) {
 		panic("zset: score is NaN")
 	}
 	names := selfScored(member, score)
-	if names && s.index == nil && !s.bare && s.seq.beyond(member, score) {
+	if names && s.index == nil && !s.unindexed && s.seq.beyond(member, score) {
 		s.seq.push(member, score)
 		return 0, false
 	}
@@ -53,25 +52,24 @@ func (s *Set) Add(member []byte, score float64) (old float64, existed bool) {
 	if !existed {
 		s.seq.insert(member, score)
 		if !names {
-			s.enter(member, score)
+			s.addToIndex(member, score)
 		}
 		return 0, false
 	}
 	if old != score {
-		s.build() // while the sequence is still what it was
+		s.build() // before the sequence changes
 		s.seq.remove(p, 1)
 		s.seq.insert(member, score)
-		s.reenter(member, old, score)
+		s.updateIndex(member, old, score)
 	}
 	return old, true
 }
 
-// Remove takes a member out. It returns the score it had and whether it was
-// there.
+// Remove removes a member. It returns its score and whether it existed.
 func (s *Set) Remove(member []byte) (score float64, existed bool) {
 	p, score, ok := s.lookup(member)
 	if ok {
-		s.leave(member, score)
+		s.removeFromIndex(member, score)
 		s.seq.remove(p, 1)
 	}
 	return score, ok
@@ -87,7 +85,7 @@ func (s *Set) Rank(member []byte) (rank int, score float64, ok bool) {
 	return rank, score, ok
 }
 
-// At returns the element of a rank from 0 to Len()-1; others panic.
+// At returns the element of a rank from 0 to Len()-1. It panics for other ranks.
 func (s *Set) At(i int) (member []byte, score float64) {
 	if i < 0 || i >= s.Len() {
 		panic("zset: rank out of range")
@@ -96,23 +94,22 @@ func (s *Set) At(i int) (member []byte, score float64) {
 	return p.at().member(p.i), p.at().score(p.i)
 }
 
-// Clone returns a copy of the set as it is now. It takes next to no time:
-// the two share everything until one of them changes, and then the part that
-// changes is copied. They may be used from different goroutines at once,
-// though not while Clone runs.
+// Clone returns a copy of the set as it is now. It takes nearly constant time: the two share
+// everything until one of them changes, which copies the part that changes. They may be used by
+// different goroutines concurrently, but not during Clone.
 func (s *Set) Clone() *Set {
-	return &Set{hash: s.hash, bare: s.bare || s.index != nil, spelt: s.spelt, seq: s.seq.clone()}
+	return &Set{hash: s.hash, unindexed: s.unindexed || s.index != nil, hadIndex: s.hadIndex, seq: s.seq.clone()}
 }
 
-// What a member takes in memory, in bytes, as measured.
+// The memory of a member in bytes, as measured.
 const (
 	memberWeight = 56 // beside its text
-	// of a member that names its score, as the hits of limiters do, beside its text and the room
-	// behind that
+	// of a member that names its score, like the hits of limiters, beside its text and spare
+	// capacity
 	hitWeight = 4
 )
 
-// Weight estimates how many bytes the members of a set take. It does not walk through them.
+// Weight estimates how many bytes the members of a set take. It takes constant time.
 func (s *Set) Weight() int {
 	text, indexed := s.Size()
 	if indexed {

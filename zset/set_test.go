@@ -35,7 +35,7 @@ func show(s *Set) string {
 	return strings.TrimSpace(b.String())
 }
 
-func TestNamed(t *testing.T) {
+func TestNamedParsesLeadingNumber(t *testing.T) {
 	for _, tt := range []struct {
 		member string
 		n      uint64
@@ -56,13 +56,13 @@ func TestNamed(t *testing.T) {
 	}
 }
 
-func TestZeroes(t *testing.T) {
+func TestNegativeZeroIsKept(t *testing.T) {
 	minus := math.Copysign(0, -1)
 	s := of("0", minus)
 	score, ok := s.Score([]byte("0"))
 	assert.True(t, ok && math.Signbit(score), "-0 is kept")
 	old, existed := s.Add([]byte("0"), 0)
-	assert.True(t, existed && math.Signbit(old), "and equals 0, so nothing changes")
+	assert.True(t, existed && math.Signbit(old), "-0 equals 0, so nothing changes")
 	score, _ = s.Score([]byte("0"))
 	assert.True(t, math.Signbit(score))
 	require.NoError(t, s.Check())
@@ -70,17 +70,17 @@ func TestZeroes(t *testing.T) {
 	assert.Nil(t, s.index)
 }
 
-func TestNaNPanics(t *testing.T) {
+func TestAddOfNaNPanics(t *testing.T) {
 	assert.Panics(t, func() { of("a", math.NaN()) })
 }
 
-func TestRankOutOfRangePanics(t *testing.T) {
+func TestAtOutOfRangePanics(t *testing.T) {
 	assert.Panics(t, func() { of("a", 1).At(1) })
 	assert.Panics(t, func() { of("a", 1).At(-1) })
 }
 
-// A limiter's log has no index and no scores: its members say it all.
-func TestLogsNeedNoIndex(t *testing.T) {
+// A limiter's log has no index and no scores, because its members name their scores.
+func TestLogsHaveNoIndex(t *testing.T) {
 	s := New(&hasher)
 	for i := range 5000 {
 		s.Add(fmt.Appendf(nil, "%d-%d", 1700000000000+i/3, i%3), float64(1700000000000+i/3))
@@ -92,15 +92,15 @@ func TestLogsNeedNoIndex(t *testing.T) {
 		assert.Nil(t, s.seq.one.runs[i].scores)
 	}
 	s.Add([]byte("1700000000000-0"), 5)
-	assert.Equal(t, 1, s.index.Len(), "one that moved away does")
+	assert.Equal(t, 1, s.index.Len(), "a member with another score is in the index")
 	s.Add([]byte("1700000000000-0"), 1700000000000)
-	assert.Equal(t, 1, s.index.Len(), "and stays there")
+	assert.Equal(t, 1, s.index.Len(), "it stays in the index")
 	require.NoError(t, s.Check())
 	s.Remove([]byte("1700000000000-0"))
 	assert.Nil(t, s.index)
 }
 
-func TestFilledInOrderIsPacked(t *testing.T) {
+func TestInOrderInsertsFillChapters(t *testing.T) {
 	s := New(&hasher)
 	const n = maxMembers*maxRuns + 1
 	for i := range n {
@@ -111,21 +111,21 @@ func TestFilledInOrderIsPacked(t *testing.T) {
 	require.NoError(t, s.Check())
 }
 
-func TestSlicesAreCapped(t *testing.T) {
+func TestAppendToMemberChangesNothing(t *testing.T) {
 	s := of("a", 1, "b", 2)
 	member, _ := s.At(0)
 	_ = append(member, 'x')
 	assert.Equal(t, "a=1 b=2", show(s))
 }
 
-func TestMembersAreCopied(t *testing.T) {
+func TestAddCopiesTheMember(t *testing.T) {
 	s, member := New(&hasher), []byte("a")
 	s.Add(member, 1)
 	member[0] = 'x'
 	assert.Equal(t, "a=1", show(s))
 }
 
-func TestRangesStopWhenAsked(t *testing.T) {
+func TestAscendAndDescendStopEarly(t *testing.T) {
 	s := of("a", 1, "b", 2, "c", 3)
 	got := ""
 	for member := range s.Ascend(-5, 100) {
@@ -149,8 +149,8 @@ func TestRangesStopWhenAsked(t *testing.T) {
 	}
 }
 
-// Lexicographic ranges over scores that differ: what Redis 7.0 answers.
-func TestLexSpanOfDifferentScores(t *testing.T) {
+// The expected lexicographic ranges over different scores are those of Redis 7.0.
+func TestLexSpanOfDifferentScoresMatchesRedis(t *testing.T) {
 	s := of("a", 1, "b", 2, "c", 3)
 	lo, hi := s.LexSpan(LexRange{LexBound{Member: []byte("b")}, LexBound{Infinite: 1}})
 	assert.Equal(t, [2]int{1, 3}, [2]int{lo, hi})
@@ -158,8 +158,8 @@ func TestLexSpanOfDifferentScores(t *testing.T) {
 	assert.Equal(t, lo, hi)
 }
 
-// Clones are changed and read in goroutines of their own while the original
-// changes: the race detector watches, and each ends up as if it were alone.
+// Clones are changed and read in other goroutines while the original changes, under the race
+// detector, and each ends as if it were alone.
 func TestClonesAreIndependent(t *testing.T) {
 	for _, n := range []int{0, 1, 100, 2000, 20_000} {
 		s := New(&hasher)
@@ -204,8 +204,8 @@ func TestClonesAreIndependent(t *testing.T) {
 	}
 }
 
-// The ways of a limiter and of a reader allocate nothing, in a small set and
-// in one with a tree, nor do they make their arguments do so.
+// The operations of a limiter and of a reader do not allocate, in a small set and in one with a
+// tree, and their arguments do not escape.
 func TestHotPathsDoNotAllocate(t *testing.T) {
 	for _, n := range []int{10, 1000, 3 * maxMembers * maxRuns} {
 		s := filled(n, func(i int) (string, float64) { return fmt.Sprintf("%d-0", i+i%2), float64(i) })
@@ -233,9 +233,9 @@ func TestHotPathsDoNotAllocate(t *testing.T) {
 	}
 }
 
-// Check reports whatever is wrong.
+// Check detects each violated invariant.
 func TestCheckFindsFaults(t *testing.T) {
-	for name, spoil := range map[string]func(s *Set){
+	for name, corrupt := range map[string]func(s *Set){
 		"order in a run": func(s *Set) {
 			r := &s.seq.first().runs[0]
 			r.starts[3], r.starts[4] = r.starts[4],
@@ -258,8 +258,8 @@ func TestCheckFindsFaults(t *testing.T) {
 			s.index.Remove(hasher.Sum([]byte("x")),
 				func(indexed) bool { return true })
 		},
-		"spare entry":      func(s *Set) { s.enter([]byte("y"), 7) },
-		"index of a clone": func(s *Set) { s.bare = true },
+		"spare entry":      func(s *Set) { s.addToIndex([]byte("y"), 7) },
+		"index of a clone": func(s *Set) { s.unindexed = true },
 	} {
 		s := filled(
 			maxRuns*maxMembers+1,
@@ -272,7 +272,7 @@ func TestCheckFindsFaults(t *testing.T) {
 			s.Add(fmt.Appendf(nil, "z%d", i), 1e7)
 		}
 		require.NoError(t, s.Check())
-		spoil(s)
+		corrupt(s)
 		assert.Error(t, s.Check(), name)
 	}
 }

@@ -2,27 +2,25 @@ package zset
 
 import "iter"
 
-// ScoreRange is the scores from Min to Max, without the ends that are open.
+// ScoreRange is the scores from Min to Max, without open ends.
 type ScoreRange struct {
 	Min, Max         float64
 	MinOpen, MaxOpen bool
 }
 
-// LexRange is the members from Min to Max in the order of their bytes. It
-// has a meaning only in sets whose scores are all equal; in others it holds
-// what a search for its ends comes upon, as in Redis.
+// LexRange is the members from Min to Max in the order of their bytes. It is defined for sets whose
+// scores are all equal; for others it selects what a binary search for its ends finds, as in Redis.
 type LexRange struct{ Min, Max LexBound }
 
 // LexBound is one end of a LexRange: [x, (x, - or +.
 type LexBound struct {
 	Member   []byte
 	Open     bool // (x: without the member itself
-	Infinite int8 // below 0 for -, above for +; then the rest means nothing
+	Infinite int8 // negative for -, positive for +; then the other fields are ignored
 }
 
-// FirstAfter returns the rank of the first element with a score greater than
-// this, Len() if there is none. It is fast when the answer is near either
-// end, where a limiter's window begins and ends.
+// FirstAfter returns the rank of the first element with a greater score, Len() if there is none. It
+// is fast near both ends, where a limiter's window begins and ends.
 func (s *Set) FirstAfter(score float64) int {
 	if s.Len() == 0 {
 		return 0
@@ -81,8 +79,8 @@ func (s *Set) lexRank(b LexBound, closed, open side) int {
 
 func (s *Set) rank(c *cut) int { return s.seq.rank(s.seq.find(c)) }
 
-// Ascend returns the elements of the ranks [lo,hi), those that there are, in
-// order. The set must not be changed while they are ranged over.
+// Ascend returns the elements of those ranks [lo,hi) that exist, in order. The set must not be
+// changed while they are ranged over.
 func (s *Set) Ascend(lo, hi int) iter.Seq2[[]byte, float64] {
 	return func(yield func([]byte, float64) bool) {
 		lo, hi := s.clip(lo, hi)
@@ -97,9 +95,8 @@ func (s *Set) Ascend(lo, hi int) iter.Seq2[[]byte, float64] {
 	}
 }
 
-// Descend returns the elements of the ranks [lo,hi), those that there are,
-// from the last to the first. The set must not be changed while they are
-// ranged over.
+// Descend returns the elements of those ranks [lo,hi) that exist, from the last to the first. The
+// set must not be changed while they are ranged over.
 func (s *Set) Descend(lo, hi int) iter.Seq2[[]byte, float64] {
 	return func(yield func([]byte, float64) bool) {
 		lo, hi := s.clip(lo, hi)
@@ -119,18 +116,18 @@ func (s *Set) Descend(lo, hi int) iter.Seq2[[]byte, float64] {
 func (s *Set) RemoveSpan(lo, hi int) int {
 	lo, hi = s.clip(lo, hi)
 	if hi-lo == s.Len() {
-		s.index, s.spelt, s.bare = nil, false, false
+		s.index, s.hadIndex, s.unindexed = nil, false, false
 	}
 	if s.index != nil {
 		for member, score := range s.Ascend(lo, hi) {
-			s.leave(member, score)
+			s.removeFromIndex(member, score)
 		}
 	}
 	s.seq.removeSpan(lo, hi)
 	return hi - lo
 }
 
-// clip returns the part of [lo,hi) that is ranks of the set.
+// clip returns the part of [lo,hi) that is within the set.
 func (s *Set) clip(lo, hi int) (int, int) {
 	hi = max(0, min(hi, s.Len()))
 	return max(0, min(lo, hi)), hi

@@ -7,16 +7,16 @@ import "github.com/google/btree"
 type tree struct {
 	chapters *btree.BTreeG[entry]
 	n        int // elements in all chapters
-	probe    cut // what seek looks for, here so that it costs no allocation
+	probe    cut // the argument of seek, kept here to avoid an allocation
 }
 
-// entry is a chapter in the tree, or a cut to find the chapter of.
+// entry is a chapter in the tree, or a cut whose chapter is searched.
 type entry struct {
 	ch  *chapter
 	cut *cut
 }
 
-// degree makes for nodes of up to 63 chapters, or half a million elements.
+// degree allows nodes of up to 63 chapters, or half a million elements.
 const degree = 32
 
 func newTree() *tree { return &tree{chapters: btree.NewG(degree, less)} }
@@ -60,7 +60,7 @@ func (t *tree) seek(c *cut) (ch *chapter) {
 	return ch
 }
 
-// skip returns the chapter of the n-th element and its number there.
+// skip returns the chapter of the n-th element and its index there.
 func (t *tree) skip(n int) (ch *chapter, rest int) {
 	t.chapters.Ascend(func(e entry) bool {
 		ch = e.ch
@@ -73,7 +73,7 @@ func (t *tree) skip(n int) (ch *chapter, rest int) {
 	return ch, n
 }
 
-// before is the number of elements in the chapters before ch.
+// before returns the number of elements in the chapters before ch.
 func (t *tree) before(ch *chapter) (n int) {
 	t.chapters.Ascend(func(e entry) bool {
 		if e.ch == ch {

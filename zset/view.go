@@ -2,15 +2,14 @@ package zset
 
 import "math/rand/v2"
 
-// View shows the sorted set that a key holds: it changes nothing. The zero View is what a
-// missing key holds, an empty set. It is valid until the set's next change, and so are the members
-// it gives.
+// View is a read-only view of the sorted set of a key. The zero value is an empty set, that of a
+// missing key. A view and the members that it returns are valid until the set's next change.
 type View struct{ set *Set }
 
-// ViewOf shows a set.
+// ViewOf returns a view of a set.
 func ViewOf(set *Set) View { return View{set} }
 
-// Len is how many members there are.
+// Len returns the number of members.
 func (z View) Len() int {
 	if z.set == nil {
 		return 0
@@ -18,7 +17,7 @@ func (z View) Len() int {
 	return z.set.Len()
 }
 
-// Score is that of a member; ok is false if there is no such member.
+// Score returns the score of a member; ok is false if it is missing.
 func (z View) Score(member []byte) (score float64, ok bool) {
 	if z.set == nil {
 		return 0, false
@@ -26,7 +25,8 @@ func (z View) Score(member []byte) (score float64, ok bool) {
 	return z.set.Score(member)
 }
 
-// Rank is how many members come before this one, from the least score on or from the greatest.
+// Rank returns how many members come before a member, from the lowest or from the greatest score,
+// and its score; ok is false if it is missing.
 func (z View) Rank(member []byte, fromGreatest bool) (rank int, score float64, ok bool) {
 	if z.set == nil {
 		return 0, 0, false
@@ -38,8 +38,8 @@ func (z View) Rank(member []byte, fromGreatest bool) (rank int, score float64, o
 	return rank, score, ok
 }
 
-// Scan visits about count members from the cursor on, and returns the cursor to go on from, 0 after
-// the last. 0 begins. A member that is there throughout is visited at least once.
+// Scan visits about count members from the cursor on, and returns the cursor at which to continue,
+// 0 after the last. A scan begins with 0. A member that exists throughout is visited at least once.
 func (z View) Scan(cursor uint64, count int, visit func(member []byte, score float64)) (next uint64) {
 	if z.set == nil {
 		return 0
@@ -47,7 +47,7 @@ func (z View) Scan(cursor uint64, count int, visit func(member []byte, score flo
 	return z.set.Scan(cursor, count, visit)
 }
 
-// Span gives the ranks of a range, from lo up to but not hi; both are 0 if it has no members.
+// Span returns the ranks [lo,hi) of a range; both are 0 if it has no members.
 func (z View) Span(r *Range) (lo, hi int) {
 	if z.set == nil {
 		return 0, 0
@@ -55,24 +55,24 @@ func (z View) Span(r *Range) (lo, hi int) {
 	return r.ends(z.set)
 }
 
-// Count is how many members the range has.
+// Count returns the number of members in a range.
 func (z View) Count(r *Range) int {
 	lo, hi := z.Span(r)
 	return hi - lo
 }
 
-// Range gives the members of a range. What comes before them is not walked.
+// Range returns the members of a range. It does not walk over those before them.
 func (z View) Range(r *Range) Members {
 	lo, hi := z.Span(r)
 	return z.Between(lo, hi, r.Reverse)
 }
 
-// Between gives the members of the ranks from lo up to but not hi.
+// Between returns the members of the ranks [lo,hi).
 func (z View) Between(lo, hi int, reverse bool) Members {
 	return Members{set: z.set, lo: lo, hi: hi, reverse: reverse}
 }
 
-// Random picks a member, each with the same probability; ok is false if the set is empty.
+// Random returns a random member, each with the same probability; ok is false if the set is empty.
 func (z View) Random(r *rand.Rand) (member []byte, ok bool) {
 	if z.Len() == 0 {
 		return nil, false
@@ -81,8 +81,8 @@ func (z View) Random(r *rand.Rand) (member []byte, ok bool) {
 	return member, true
 }
 
-// Sample picks n different members, or all if there are no more than n. Each choice of n has the
-// same chance; their order means nothing.
+// Sample returns n different members, or all if there are at most n, in no particular order. Each
+// set of n members has the same probability.
 func (z View) Sample(r *rand.Rand, n int64) Members {
 	if z.set == nil {
 		return Members{}
@@ -93,8 +93,8 @@ func (z View) Sample(r *rand.Rand, n int64) Members {
 	return Members{set: z.set, ranks: DifferentRanks(r, int(n), z.Len())}
 }
 
-// DifferentRanks picks k of the numbers below n by Robert Floyd's algorithm (CACM 30:9, 1987), in
-// time and memory that do not depend on n.
+// DifferentRanks returns k random numbers below n, all different, by Robert Floyd's algorithm (CACM
+// 30:9, 1987), in time and memory that do not depend on n.
 func DifferentRanks(r *rand.Rand, k, n int) []int {
 	ranks := make([]int, 0, k)
 	taken := make(map[int]struct{}, k)
@@ -109,8 +109,8 @@ func DifferentRanks(r *rand.Rand, k, n int) []int {
 	return ranks
 }
 
-// Pick picks a member n times, each time any with the same chance. It gives none only if there is
-// none.
+// Pick returns n random members, with repetitions, each with the same probability; none if the set
+// is empty.
 func (z View) Pick(r *rand.Rand, n int) Members {
 	if z.Len() == 0 {
 		return Members{}
@@ -122,8 +122,8 @@ func (z View) Pick(r *rand.Rand, n int) Members {
 	return Members{set: z.set, ranks: ranks}
 }
 
-// Keep gives the sorted set as it is now, to be looked at by one goroutine for as long as it likes:
-// what changes later does not show. It costs next to nothing, but makes the next changes copy what
+// Keep returns a view of the sorted set as it is now, for one goroutine: later changes do not
+// affect it. It takes nearly constant time, but the next changes of the set copy the parts that
 // they change.
 func (z View) Keep() View {
 	if z.set == nil {
@@ -132,5 +132,5 @@ func (z View) Keep() View {
 	return View{z.set.Clone()}
 }
 
-// Members are all members, from the least score on.
+// Members returns all members, from the lowest score on.
 func (z View) Members() Members { return z.Between(0, z.Len(), false) }
