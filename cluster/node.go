@@ -61,6 +61,7 @@ type Node struct {
 	log     *slog.Logger
 	port    *mux.Port
 	control *mux.Layer
+	forward *mux.Layer
 	self    Member
 	nonce   uint64
 
@@ -117,7 +118,7 @@ func Open(o Options) (*Node, error) {
 		heardSince: make(map[string]time.Time), ready: make(chan struct{}),
 	}
 	n.port = mux.New(mux.Options{Listener: o.Listener, TLS: o.TLS, Resolve: n.resolve})
-	n.control = n.port.Layer(mux.Control)
+	n.control, n.forward = n.port.Layer(mux.Control), n.port.Layer(mux.Forward)
 	if state != nil && state.Map != nil {
 		n.m = state.Map
 		n.port.SetCluster(n.m.clusterID())
@@ -243,6 +244,14 @@ func (n *Node) HandOver(ctx context.Context, why string) error {
 
 // Ready is closed when the node is a member of a cluster that is founded.
 func (n *Node) Ready() <-chan struct{} { return n.ready }
+
+// Forwarded returns the listener of the connections on which other nodes pass on calls of clients.
+func (n *Node) Forwarded() net.Listener { return n.forward }
+
+// DialForward opens a connection on which calls of clients are passed on to a node.
+func (n *Node) DialForward(node string) (net.Conn, error) {
+	return n.port.Dial(node, mux.Forward, n.options.Timeout)
+}
 
 // Name returns the node's name.
 func (n *Node) Name() string { return n.self.Name }

@@ -25,6 +25,7 @@ type nodes struct {
 	t     *testing.T
 	dir   string
 	ports []string // for clients
+	proxy []string // for clients whose calls are passed on
 	bus   []string // between nodes
 	flags []string
 	each  func(i int) []string // flags of one node; nil: none
@@ -43,6 +44,7 @@ func startClusterOf(t *testing.T, size int, each func(i int) []string, flags ...
 	c := &nodes{t: t, dir: clustertest.Dir(t), flags: flags, each: each, run: make([]*process, size)}
 	for range size {
 		c.ports, c.bus = append(c.ports, freePort(t)), append(c.bus, freePort(t))
+		c.proxy = append(c.proxy, freePort(t))
 	}
 	for i := range size {
 		c.start(i)
@@ -63,6 +65,7 @@ func (c *nodes) start(i int) {
 	}
 	c.run[i] = start(c.t, rlserver(c.t, append([]string{
 		"--cluster", "--bind", "127.0.0.1", "--port", c.ports[i], "--cluster-port", c.bus[i],
+		"--proxy-port", c.proxy[i],
 		"--node-id", fmt.Sprint("n", i), "--dir", fmt.Sprint(c.dir, "/", i), "--join", strings.Join(join, ","),
 		"--bootstrap-expect", fmt.Sprint(len(c.run)), "--cluster-groups", "4", "--cluster-timeout", "400",
 	}, flags...)...))
@@ -95,10 +98,19 @@ func (c *nodes) settled() {
 			continue
 		}
 		client := c.client(i)
-		await(c.t, func() bool {
-			info := client.ClusterInfo(c.t.Context()).Val()
+		var info string
+		if !assert.Eventually(c.t, func() bool {
+			info = client.ClusterInfo(c.t.Context()).Val()
 			return strings.Contains(info, "cluster_slots_ok:16384")
-		})
+		}, patience, 10*time.Millisecond) {
+			c.t.Log(info)
+			for i, p := range c.run {
+				if p != nil {
+					c.t.Logf("node %d:\n%s", i, p.output())
+				}
+			}
+			c.t.FailNow()
+		}
 	}
 }
 

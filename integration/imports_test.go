@@ -79,7 +79,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 			"rlserver/cluster/slot", "rlserver/resp/commands/clustering",
 			"rlserver/acl", "rlserver/certs", "rlserver/clock", "rlserver/engine", "rlserver/storage",
 			"rlserver/resp/clientmem", "rlserver/resp/command", "rlserver/resp/config", "rlserver/resp/glob",
-			"rlserver/grammar",
+			"rlserver/grammar", "rlserver/resp/forward",
 			"rlserver/resp/waitqueue", "rlserver/resp/wire",
 			"rlserver/resp/diagnostics", "rlserver/resp/commands/diagnose",
 			"rlserver/resp/commands/hashes", "rlserver/resp/commands/keys", "rlserver/resp/commands/limits",
@@ -98,6 +98,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 			"rlserver/resp/config/conffile", "rlserver/grammar", "rlserver/smallfile",
 		},
 	},
+	"rlserver/resp/forward":         {ours: []string{"rlserver/resp/wire"}},
 	"rlserver/resp/config/conffile": {ours: []string{"rlserver/smallfile"}},
 	"rlserver/resp/wire": {
 		ours: []string{"rlserver/engine", "rlserver/resp/clientmem", "rlserver/resp/config", "rlserver/grammar"},

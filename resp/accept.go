@@ -16,17 +16,32 @@ func (s *Server) Serve(ln net.Listener) error { return s.ServeTLS(ln, nil) }
 
 // ServeTLS is Serve for clients that speak TLS, or do not if with is nil.
 func (s *Server) ServeTLS(ln net.Listener, with *tls.Config) error {
+	return s.serve(&gate{Listener: ln, server: s, tls: with})
+}
+
+// ServeProxy is ServeTLS for clients whose calls are passed on to the nodes of the cluster that
+// lead their slots.
+func (s *Server) ServeProxy(ln net.Listener, with *tls.Config) error {
+	return s.serve(&gate{Listener: ln, server: s, tls: with, role: proxied})
+}
+
+// ServeNodes is Serve for other nodes of the cluster, which pass on calls of their clients.
+func (s *Server) ServeNodes(ln net.Listener) error {
+	return s.serve(&gate{Listener: ln, server: s, role: forOtherNode})
+}
+
+func (s *Server) serve(g *gate) error {
 	s.mu.Lock()
 	if s.draining {
 		s.mu.Unlock()
-		return ln.Close()
+		return g.Close()
 	}
-	s.listeners = append(s.listeners, ln)
+	s.listeners = append(s.listeners, g.Listener)
 	s.serving.Add(1)
 	s.mu.Unlock()
 	defer s.serving.Done()
 	unused := func(redcon.Conn, redcon.Command) {} // redcon insists on a handler
-	return redcon.Serve(&gate{Listener: ln, server: s, tls: with}, unused, s.accept, s.closed)
+	return redcon.Serve(g, unused, s.accept, s.closed)
 }
 
 // connection is a client's connection as redcon sees it. redcon accepts it, gives it a goroutine
@@ -34,6 +49,7 @@ func (s *Server) ServeTLS(ln net.Listener, with *tls.Config) error {
 // finds no commands to handle.
 type connection struct {
 	*wire.Guard
+	role    role
 	session *session // nil: the connection was refused
 }
 
@@ -45,12 +61,16 @@ type gate struct {
 	net.Listener
 	server *Server
 	tls    *tls.Config // nil without TLS
+	role   role        // of its sessions
 	log    throttle    // of errors of Accept
 }
 
 // guard returns the guard of a new connection.
 func (g *gate) guard(conn net.Conn) *wire.Guard {
 	limits, idle := g.server.limits, g.server.Settings.Timeout
+	if g.role == forOtherNode {
+		idle = nil
+	}
 	if g.tls != nil {
 		return wire.NewTLSGuard(conn, g.tls, limits, idle)
 	}
@@ -65,7 +85,7 @@ func (g *gate) Accept() (net.Conn, error) {
 			if tcp, ok := conn.(*net.TCPConn); ok {
 				tcp.SetKeepAliveConfig(g.server.Settings.KeepAlive())
 			}
-			return &connection{Guard: g.guard(conn)}, nil
+			return &connection{Guard: g.guard(conn), role: g.role}, nil
 		}
 		if errors.Is(err, net.ErrClosed) {
 			// redcon closes all connections when Accept fails: wait until they have ended.
@@ -84,8 +104,12 @@ func (g *gate) Accept() (net.Conn, error) {
 func (s *Server) accept(conn redcon.Conn) bool {
 	c := conn.NetConn().(*connection)
 	refusal := protectedModeRefusal
-	if c.TLS() || s.mayConnect(c.RemoteAddr()) { // with TLS, admit checks it after the handshake
+	// with TLS, admit checks it after the handshake
+	if c.TLS() || c.role == forOtherNode || s.mayConnect(c.RemoteAddr()) {
 		c.session = s.newSession(c.Guard)
+		if s.cluster != nil {
+			c.session.setRole(c.role)
+		}
 		refusal = s.register(c.session)
 	}
 	if refusal != "" {
@@ -135,7 +159,10 @@ func (s *Server) register(ss *session) (refusal string) {
 	if s.draining {
 		return "ERR server is shutting down"
 	}
-	if int64(len(s.sessions)) >= s.maxClientsFor(ss.guard.RemoteAddr()) {
+	switch {
+	case ss.isForNode():
+		s.forNodes++
+	case int64(len(s.sessions)-s.forNodes) >= s.maxClientsFor(ss.guard.RemoteAddr()):
 		return "ERR max number of clients reached"
 	}
 	s.ended.connections++
@@ -183,6 +210,9 @@ func (s *Server) closed(conn redcon.Conn, err error) {
 	}
 	s.unregister(ss)
 	ss.unwatch()
+	if ss.clustered != nil {
+		ss.clustered.calls.Close()
+	}
 }
 
 // countHandshakeFailure counts and logs a TLS handshake that has failed, unless the client has just
@@ -205,6 +235,9 @@ func (s *Server) unregister(ss *session) {
 	defer s.mu.Unlock()
 	if s.sessions[ss.Client] == ss {
 		delete(s.sessions, ss.Client)
+		if ss.isForNode() {
+			s.forNodes--
+		}
 		s.connectionBytes -= ss.size()
 		s.ended.add(ss)
 		if ss.profile.monitors.Load() {
@@ -214,11 +247,11 @@ func (s *Server) unregister(ss *session) {
 	}
 }
 
-// clients returns the number of sessions.
+// clients returns the number of sessions, without those for other nodes.
 func (s *Server) clients() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.sessions)
+	return len(s.sessions) - s.forNodes
 }
 
 // applyTimeouts applies the configured timeouts to idle connections.

@@ -137,7 +137,7 @@ func (s *Server) findClients(f clientFilter) (found []*session) {
 
 func (f *clientFilter) matches(s *session) bool {
 	switch {
-	case s.Client == f.skip || s.profile.killed.Load():
+	case s.Client == f.skip || s.profile.killed.Load() || s.isForNode():
 	case f.tracking && !s.profile.tracking.Load():
 	case f.ids != nil && !slices.Contains(f.ids, s.Client):
 	case f.kind != "" && f.kind != "normal":

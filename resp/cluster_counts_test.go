@@ -13,12 +13,14 @@ import (
 	"rlserver/engine"
 	"rlserver/resp/command"
 	"rlserver/resp/config"
+	"rlserver/resp/forward"
 )
 
 // fakeCluster is a cluster with one group, which this node leads. Tests say whether it does, and
 // whether what calls have done is agreed on.
 type fakeCluster struct {
 	command.Cluster
+	forward.Nodes
 	partition      *Partition
 	absent, failed atomic.Bool
 	awaited        chan struct{} // Await returns when something is received

@@ -57,7 +57,10 @@ func (s *session) execute(words [][]byte) {
 			return
 		}
 	}
-	if err := s.begin(p, now); err != nil {
+	if err := s.begin(p, now); err == errElsewhere {
+		s.passOn(&p)
+		return
+	} else if err != nil {
 		s.reject(c, err)
 		return
 	}

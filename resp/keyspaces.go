@@ -38,26 +38,36 @@ func (s *session) runOn(p *command.Prepared, on *partition) (reply []byte, faile
 	return reply, s.Errors > errs
 }
 
-// runOnGroups runs a command on all groups that this node leads.
+// runOnGroups runs a command on all groups that this node leads, and for a client of the proxy port
+// on all others too.
 func (s *session) runOnGroups(p command.Prepared, join func(*clustering.Joined)) {
+	everywhere := s.clustered.role == proxied
+	if everywhere {
+		s.flushBefore()
+	}
 	start := len(s.Reply.B)
+	m := mark{start: start, all: true, write: p.Command.Flags&command.Write != 0}
 	led := map[int]*partition{-1: s.server.lobby}
 	j := clustering.Joined{Words: p.Words, Reply: &s.Reply}
 	for group := range s.server.cluster.Groups() {
 		if shared, err := s.server.cluster.Lead(group); err == nil {
 			led[group] = s.server.partitionOf(group, shared)
 			j.Groups = append(j.Groups, group)
+		} else if everywhere {
+			j.Groups = append(j.Groups, group)
 		}
 	}
 	j.On = func(group int, words [][]byte) (reply []byte, failed bool) {
+		if led[group] == nil {
+			reply = s.passOnGroup(group, words, m)
+			return reply, len(reply) == 0 || reply[0] == '-'
+		}
 		one := p
 		one.Words = words
 		return s.runOn(&one, led[group])
 	}
 	join(&j)
-	c := s.clustered
-	c.marks = append(c.marks, mark{
-		start: start, end: len(s.Reply.B), all: true, write: p.Command.Flags&command.Write != 0,
-	})
+	m.end = len(s.Reply.B)
+	s.clustered.marks = append(s.clustered.marks, m)
 	s.use(s.server.lobby)
 }

@@ -13,6 +13,7 @@ import (
 	"rlserver/grammar"
 	"rlserver/resp/command"
 	"rlserver/resp/commands/clustering"
+	"rlserver/resp/forward"
 	"rlserver/resp/waitqueue"
 )
 
@@ -49,10 +50,12 @@ type Cluster interface {
 	Lead(group int) (*Partition, error)
 	// Await is Lead, but waits for a leader as long as calls are held, or until the context ends.
 	Await(ctx context.Context, group int) (*Partition, error)
+	forward.Nodes
 }
 
-// MovedError reports which node leads a group, by its host:port for clients.
+// MovedError reports which node leads a group, and its host:port for clients.
 type MovedError struct {
+	Node       string // its name
 	Address    string // for clients without TLS
 	TLSAddress string // for clients with TLS
 }
@@ -125,6 +128,16 @@ type clustered struct {
 	marks []mark
 	watch *partition // of the watched keys
 	slot  int        // of the keys of the transaction; -1: none yet
+
+	// of EXEC, see enterTransaction
+	aborted bool
+	refusal error
+
+	role   role
+	calls  forward.Client // calls that other nodes run, see passing.go
+	as     forward.Caller // of the batch of these
+	target forward.Call   // where a call goes for which enter has returned errElsewhere
+	node   forNode        // of a session for another node, see node_session.go
 }
 
 type owed struct {
@@ -139,6 +152,8 @@ type mark struct {
 	partition  *partition
 	all        bool // it depends on all partitions of the batch
 	write, id  bool
+	group      int // of a call that other nodes run
+	passed     int // number of the call among those that other nodes run, plus 1; 0: it runs here
 }
 
 // use makes the calls that follow run on a partition.
@@ -164,9 +179,13 @@ func (s *session) enter(p *command.Prepared, keys []engine.Key) error {
 	}
 	if len(keys) == 0 {
 		if strings.HasPrefix(p.Command.FullName(), "rl.policy|") {
-			return s.enterSlot(0) // its group has the policies, and the others copy them from there
+			// its group has the policies, and the others copy them from there
+			return s.enterSlot(0, s.clustered.role != forOtherNode)
 		}
 		s.use(s.server.lobby)
+		if p.Command.Name == "exec" && s.transaction.open && !s.transaction.broken {
+			return s.enterTransaction()
+		}
 		if p.WantsAll() ||
 			p.Command.Flags&(command.Write|command.Readonly) != 0 && p.Command.Flags&command.OwnLocks == 0 {
 			return clustering.ErrWholeKeyspace
@@ -177,7 +196,7 @@ func (s *session) enter(p *command.Prepared, keys []engine.Key) error {
 	if !ok {
 		return crossSlot(p.Command)
 	}
-	return s.enterSlot(at)
+	return s.enterSlot(at, s.clustered.role == proxied)
 }
 
 // slotOf returns the slot of keys. ok is false if they are in several.
@@ -199,23 +218,38 @@ func crossSlot(c *command.Command) error {
 	return errCrossSlot
 }
 
-func (s *session) enterSlot(at int) error {
-	cluster := s.server.cluster
+// enterSlot makes a call run on the partition of a slot. If pass is set, the call may run on
+// another node: then the error is errElsewhere.
+func (s *session) enterSlot(at int, pass bool) error {
+	c, cluster := s.clustered, s.server.cluster
 	groups := cluster.Groups()
 	if groups == 0 {
 		return errClusterNo
 	}
 	group := slot.Group(at, groups)
+	if c.role == forOtherNode {
+		return s.enterForNode(group)
+	}
+	if node := c.calls.Node(group); node != "" {
+		c.target = forward.Call{Node: node, Group: group}
+		return errElsewhere
+	}
 	shared, err := cluster.Lead(group)
 	if err == ErrNoLeader {
 		s.flush() // what came before need not wait
 		s.replyStart, s.group = 0, s.group[:0]
 		s.hasher.Reset()
 		release := s.server.Stats.Group(group).Hold()
-		shared, err = cluster.Await(context.Background(), group)
+		ctx, cancel := context.WithDeadline(context.Background(), c.calls.HeldUntil())
+		shared, err = cluster.Await(ctx, group)
+		cancel()
 		release()
 	}
 	if moved := (*MovedError)(nil); errors.As(err, &moved) {
+		if pass {
+			c.target = forward.Call{Node: moved.Node, Group: group}
+			return errElsewhere
+		}
 		return engine.Error("MOVED " + strconv.Itoa(at) + " " + moved.addressFor(s.TLS()))
 	}
 	if err != nil {
@@ -267,38 +301,52 @@ func (s *session) owe() {
 	c.owed = append(c.owed, owed{partition: c.at.partition})
 }
 
-// settle waits until the replies of the batch may be sent. Those whose outcome is unknown are
-// replaced by errors.
+// settle waits until the replies of the batch may be sent, and for those of other nodes. Those
+// whose outcome is unknown are replaced by errors.
 func (s *session) settle() {
 	c := s.clustered
+	passed := c.calls.Pending() > 0
 	for i := range c.owed {
 		c.owed[i].outcome = c.owed[i].partition.shared.Ask()
+	}
+	if passed {
+		c.calls.Send(c.as)
 	}
 	failed := false
 	for i := range c.owed {
 		c.owed[i].err = c.owed[i].outcome.Wait()
 		failed = failed || c.owed[i].err != nil
 	}
-	if failed {
-		s.replaceReplies()
+	if failed || passed {
+		s.replaceReplies(failed)
+	}
+	if passed {
+		c.calls.Done()
 	}
 	clear(c.owed)
 	clear(c.marks)
 	c.owed, c.marks = c.owed[:0], c.marks[:0]
 }
 
-func (s *session) replaceReplies() {
+// replaceReplies inserts the replies of other nodes, and replaces those whose outcome is unknown.
+func (s *session) replaceReplies(failed bool) {
 	c, from := s.clustered, s.Reply.B
-	s.Reply.B, s.Reply.Truncated = make([]byte, 0, len(from)), false
+	s.Reply.B, s.Reply.Truncated, s.Reply.NextCheck = make([]byte, 0, len(from)), false, 0
 	done := 0
 	for _, m := range c.marks {
-		if m.end > len(from) || !m.all && !c.failed(m.partition) {
+		if m.end > len(from) || m.passed == 0 && !(m.all && failed) && !c.failed(m.partition) {
 			continue // CLIENT REPLY has dropped it, or it stands
 		}
 		s.Reply.B = append(s.Reply.B, from[done:m.start]...)
 		done = m.end
-		if m.start < m.end {
+		switch {
+		case m.passed > 0:
+			s.collect(m)
+		case m.start != m.end:
 			s.ReplyError(string(s.outcomeOf(m)))
+		}
+		if s.closing || s.Reply.Truncated {
+			return
 		}
 	}
 	s.Reply.B = append(s.Reply.B, from[done:]...)
@@ -306,11 +354,13 @@ func (s *session) replaceReplies() {
 
 // outcomeOf returns the error that replaces a reply, and counts it.
 func (s *session) outcomeOf(m mark) engine.Error {
-	at := m.partition
-	for i := 0; at == nil || at.shared == nil; i++ { // a call on all groups
-		at = s.clustered.owed[i].partition
+	group := m.group
+	if at := m.partition; at != nil && at.shared != nil {
+		group = at.group
+	} else if owed := s.clustered.owed; m.all && len(owed) > 0 {
+		group = owed[0].partition.group
 	}
-	counts := s.server.Stats.Group(at.group)
+	counts := s.server.Stats.Group(group)
 	switch {
 	case !m.write:
 		counts.Repeat()
@@ -352,26 +402,53 @@ func (s *session) sameSlot(p *command.Prepared) error {
 		return crossSlot(p.Command)
 	}
 	c.slot = at
-	return s.enterSlot(at)
+	if err := s.enterSlot(at, c.role == proxied); err != errElsewhere {
+		return err
+	}
+	return nil // EXEC passes on the transaction
 }
 
-// enterTransaction makes EXEC run on the partition of its keys. moved reports that the watched keys
-// are no longer here.
-func (s *session) enterTransaction() (moved bool, err error) {
+// enterTransaction makes EXEC run on the partition of its keys. It notes whether the watched keys
+// are no longer here, and why the transaction cannot run. The error is errElsewhere if another node
+// is to run it.
+func (s *session) enterTransaction() (err error) {
 	c := s.clustered
-	watched := len(s.watching.Keys(nil)) > 0
+	c.aborted, c.refusal = false, nil
+	group, elsewhere := c.calls.Watches()
+	here := len(s.watching.Keys(nil)) > 0
+	if here {
+		group = c.watch.group
+	}
 	switch {
+	case c.slot >= 0 && (here || elsewhere) && slot.Group(c.slot, s.server.cluster.Groups()) != group:
+		err = errCrossSlot
 	case c.slot >= 0:
-		err = s.enterSlot(c.slot)
-	case watched:
+		err = s.enterSlot(c.slot, c.role == proxied)
+		c.aborted = here && c.watch != c.at.partition || elsewhere && err == nil
+	case elsewhere:
+		c.target = forward.Call{Group: group}
+		err = errElsewhere
+	case here:
 		s.use(c.watch)
 	}
-	return watched && c.watch != c.at.partition, err
+	if err == errElsewhere && !here {
+		return err
+	}
+	if c.aborted = c.aborted || err == errElsewhere; !c.aborted {
+		c.refusal = err
+	}
+	return nil
 }
 
 // watchesHere notes where keys are watched: all of them have to be in one partition.
 func (s *session) watchesHere() error {
 	c := s.clustered
+	if group, elsewhere := c.calls.Watches(); elsewhere {
+		if group != c.at.partition.group {
+			return errCrossSlot
+		}
+		return errLeaderChanged
+	}
 	if len(s.watching.Keys(nil)) > 0 && c.watch != c.at.partition {
 		if c.watch.group != c.at.partition.group {
 			return errCrossSlot

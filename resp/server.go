@@ -16,6 +16,7 @@ import (
 	"rlserver/resp/command"
 	"rlserver/resp/config"
 	"rlserver/resp/diagnostics"
+	"rlserver/resp/forward"
 	"rlserver/resp/waitqueue"
 	"rlserver/stats"
 	"rlserver/storage"
@@ -42,8 +43,9 @@ type Server struct {
 	peakMemory atomic.Int64 // bytes, the maximum so far
 	startup    int64        // bytes in use when the server was made
 
-	cluster Cluster    // nil: the server is alone
-	lobby   *partition // of calls without keys, in a cluster
+	cluster Cluster       // nil: the server is alone
+	lobby   *partition    // of calls without keys, in a cluster
+	passing *forward.Pool // of calls that other nodes run, in a cluster
 
 	loading     atomic.Int64 // Unix ms when loading began; 0: the data is loaded
 	configuring sync.Mutex   // held while the store is configured
@@ -70,6 +72,7 @@ type Server struct {
 
 	mu              sync.Mutex // guards the fields below
 	sessions        map[int64]*session
+	forNodes        int   // sessions for other nodes
 	connectionBytes int64 // memory of all sessions without their accounts
 	connectionPeak  int64 // maximum of connectionBytes since takeConnectionPeak
 	listeners       []net.Listener
@@ -94,6 +97,7 @@ type Options struct {
 	// Cluster is the cluster that the server is a node of. Engine then has no keys: those of a call
 	// are in a partition. nil: the server is alone.
 	Cluster Cluster
+	Hold    time.Duration // how long calls wait for a leader, in a cluster
 
 	// LongCall is called when a call begins that takes many milliseconds, and end when it has
 	// ended. May be nil.
@@ -127,8 +131,11 @@ func NewServer(o Options) *Server {
 	o.Clock.OnStep(s.queues.RetryAll)
 	s.queues.Init(o.Engine, o.Clock, s.unavailable, s.changesPaused)
 	if o.Cluster != nil {
-		s.Env.Cluster = o.Cluster
+		s.Env.Cluster, s.ProxyFields = o.Cluster, s.writeProxyFields
 		s.cluster, s.lobby = o.Cluster, &partition{env: &s.Env, queues: &s.queues, group: -1}
+		s.passing = forward.NewPool(forward.Options{
+			Nodes: o.Cluster, Hold: o.Hold, MostLinks: max(1, o.Settings.Start.Cluster.ProxyLinks),
+		})
 	}
 	s.memory.Init()
 	s.applyDiagnostics()

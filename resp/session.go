@@ -9,6 +9,7 @@ import (
 	"rlserver/engine"
 	"rlserver/resp/clientmem"
 	"rlserver/resp/command"
+	"rlserver/resp/forward"
 	"rlserver/resp/waitqueue"
 	"rlserver/resp/wire"
 	"rlserver/stats"
@@ -86,7 +87,7 @@ func (s *Server) newSession(g *wire.Guard) *session {
 	}
 	ss.Conn, ss.Reply.Limiter = ss, ss
 	if s.cluster != nil {
-		ss.clustered = &clustered{seats: make(map[int]seat)}
+		ss.clustered = &clustered{seats: make(map[int]seat), calls: forward.Client{Pool: s.passing, Gone: ss.left}}
 		ss.use(s.lobby)
 	}
 	ss.meter.Counters = s.Stats
@@ -115,7 +116,11 @@ func (s *session) serve(buf []byte) error {
 		if err := s.guard.Wait(buf); err != nil {
 			return err
 		}
-		s.runBatch()
+		if s.clustered == nil {
+			s.runBatch()
+		} else {
+			s.runInCluster()
+		}
 	}
 	s.guard.Settle()
 	// CLIENT LIST must not show a client that has seen the end of its connection

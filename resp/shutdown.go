@@ -126,7 +126,10 @@ func (s *Server) closeSessions() {
 // left. It polls, which is simpler than a signal at the end of each session.
 func (s *Server) waitForSessions(ctx context.Context) (left int) {
 	for {
-		if left = s.clients(); left == 0 {
+		s.mu.Lock()
+		left = len(s.sessions)
+		s.mu.Unlock()
+		if left == 0 {
 			return 0
 		}
 		select {

@@ -156,12 +156,10 @@ func exec(c *command.Call) error {
 	if len(t.calls) > command.LongReply {
 		s.TakesLong()
 	}
-	if s.clustered != nil {
-		if moved, err := s.enterTransaction(); err != nil || moved {
-			s.unwatch()
-			c.Reply.NullArray()
-			return err
-		}
+	if k := s.clustered; k != nil && (k.aborted || k.refusal != nil) {
+		s.unwatch()
+		c.Reply.NullArray()
+		return k.refusal
 	}
 	s.beginAll(&t)
 	intact := s.Tx.Intact(&s.watching)
@@ -271,6 +269,9 @@ func unwatchKeys(c *command.Call) error {
 
 // unwatch stops watching all keys. No lock is held.
 func (s *session) unwatch() {
+	if s.clustered != nil {
+		s.clustered.calls.Unwatch()
+	}
 	keys := s.watching.Keys(nil)
 	if len(keys) == 0 {
 		return

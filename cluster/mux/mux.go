@@ -27,11 +27,14 @@ import (
 	"time"
 )
 
-// Channel is what a connection is for: a group, or Control.
+// Channel is what a connection is for: a group, Control or Forward.
 type Channel uint16
 
-// Control is the channel of calls between nodes that belong to no group.
-const Control Channel = 0xffff
+// The channels that are no groups.
+const (
+	Control Channel = 0xffff // calls between nodes
+	Forward Channel = 0xfffe // calls of clients that nodes pass on
+)
 
 // ClusterID names a cluster. The zero value is that of a node that belongs to none.
 type ClusterID [16]byte

@@ -40,6 +40,9 @@ func (c *setup) validateCluster() error {
 		return errors.New("--cluster needs --appendonly yes: a node without a log would forget what it has agreed on")
 	case start.Databases != 16 && start.Databases != 1:
 		return fmt.Errorf("--cluster has database 0 alone, and --databases is %d", start.Databases)
+	case start.Cluster.ProxyPort != 0 && start.Cluster.ProxyPort == nodePort(start):
+		return fmt.Errorf("--proxy-port %d is the port for the other nodes: it needs one of its own",
+			start.Cluster.ProxyPort)
 	case len(start.Bind) == 0:
 		return errors.New("--cluster needs --bind: other nodes and clients connect to its first address")
 	case start.HTTP.Port != 0:
@@ -215,6 +218,10 @@ func (c *clusterParts) elsewhere(number int) error {
 func (c *clusterParts) Await(ctx context.Context, number int) (*resp.Partition, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.hold)
 	defer cancel()
+	return c.await(ctx, number)
+}
+
+func (c *clusterParts) await(ctx context.Context, number int) (*resp.Partition, error) {
 	if g := c.node.Group(number); g != nil {
 		return c.answer(g.Await(ctx))
 	}
@@ -231,6 +238,24 @@ func (c *clusterParts) Await(ctx context.Context, number int) (*resp.Partition, 
 	}
 }
 
+// Leader implements forward.Nodes.
+func (c *clusterParts) Leader(ctx context.Context, number int) (node string, err error) {
+	_, err = c.await(ctx, number)
+	if moved, ok := errors.AsType[*resp.MovedError](err); ok {
+		return moved.Node, nil
+	}
+	return c.node.Name(), err
+}
+
+// DialNode implements forward.Nodes.
+func (c *clusterParts) DialNode(node string) (net.Conn, error) { return c.node.DialForward(node) }
+
+// Reachable implements forward.Nodes.
+func (c *clusterParts) Reachable(node string) bool {
+	ago, heard := c.node.Heard(node)
+	return node == c.node.Name() || heard && ago < c.hold
+}
+
 func hostOf(m *cluster.Member) string {
 	if m.Host != "" {
 		return m.Host
@@ -245,7 +270,7 @@ func addressOf(m *cluster.Member, tls bool) string {
 }
 
 func movedTo(m *cluster.Member) *resp.MovedError {
-	return &resp.MovedError{Address: addressOf(m, false), TLSAddress: addressOf(m, true)}
+	return &resp.MovedError{Node: m.Name, Address: addressOf(m, false), TLSAddress: addressOf(m, true)}
 }
 
 // View implements resp.Cluster.

@@ -17,6 +17,11 @@ func TestClusterSettingsThatAreRefused(t *testing.T) {
 		{"--join a,b,c --port 60000", "the port for the other nodes would be 70000"},
 		{"--join a,b,c --http-port 8080", "--cluster does not have --http-port yet"},
 		{"--join a,b,c --policies p.yaml", "--cluster does not have --policies yet"},
+		{"--join a,b,c --proxy-port 16379", "--proxy-port 16379 is the port for the other nodes"},
+		{"--join a,b,c --cluster-port 7000 --proxy-port 7000", "--proxy-port 7000 is the port for the other nodes"},
+		{"--join a,b,c --proxy-port 6379", "--proxy-port 6379 is another port of this server"},
+		{"--join a,b,c --cluster-enabled no --proxy-port 7000", "--proxy-port needs --cluster"},
+		{"--join a,b,c --proxy-port 7000 --proxy-max-links 0", "--proxy-max-links"},
 		{"--join a,b,c --maxmemory 1gb", "--cluster does not have --maxmemory yet"},
 		{"--join a,b,c --save=3600_1", "--cluster does not have --save"},
 	} {

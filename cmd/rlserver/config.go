@@ -107,6 +107,12 @@ func (c *setup) validate() error {
 		return errors.New("--port 0 leaves nothing to listen on: give --tls-port or --unixsocket")
 	case start.Port != 0 && start.Port == start.TLSPort:
 		return fmt.Errorf("--port and --tls-port must differ, both are %d", start.Port)
+	case start.Cluster.ProxyPort != 0 && start.Cluster.Enabled != "yes":
+		return errors.New("--proxy-port needs --cluster: a server alone has nobody to pass calls on to")
+	case start.Cluster.ProxyPort != 0 && (start.Cluster.ProxyPort == start.Port ||
+		start.Cluster.ProxyPort == start.TLSPort || start.Cluster.ProxyPort == start.HTTP.Port):
+		return fmt.Errorf("--proxy-port %d is another port of this server: it needs one of its own",
+			start.Cluster.ProxyPort)
 	case start.HTTP.Port != 0 && (start.HTTP.Port == start.Port || start.HTTP.Port == start.TLSPort):
 		return fmt.Errorf("--http-port %d is a port of the Redis protocol: HTTP needs one of its own",
 			start.HTTP.Port)
@@ -134,6 +140,9 @@ func (c *setup) mostClients() int {
 	}
 	if c.Start.HTTP.Port != 0 {
 		most = max(1, most-c.Start.HTTP.MaxClients)
+	}
+	if c.clustered() { // connections of calls that are passed on, to other nodes and from them
+		most = max(1, most/2, most-4*c.Start.Cluster.ProxyLinks)
 	}
 	return most
 }

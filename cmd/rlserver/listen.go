@@ -17,7 +17,8 @@ import (
 // listener is a socket that clients connect to.
 type listener struct {
 	net.Listener
-	tls bool // its clients speak TLS
+	tls   bool // its clients speak TLS
+	proxy bool // the calls of its clients are passed on
 }
 
 // listen opens all listeners that the configuration names, or none.
@@ -29,15 +30,18 @@ func listen(start *config.Defaults) (listeners []listener, err error) {
 		}
 	}()
 	for _, on := range []struct {
-		port int
-		tls  bool
-	}{{start.Port, false}, {start.TLSPort, true}} {
+		port       int
+		tls, proxy bool
+	}{
+		{port: start.Port}, {port: start.TLSPort, tls: true},
+		{port: start.Cluster.ProxyPort, tls: start.Port == 0, proxy: true},
+	} {
 		if on.port == 0 {
 			continue
 		}
 		opened, err := listenTCP(start.Bind, on.port, "--bind")
 		for _, ln := range opened {
-			listeners = append(listeners, listener{ln, on.tls})
+			listeners = append(listeners, listener{ln, on.tls, on.proxy})
 		}
 		if err != nil {
 			return listeners, err
@@ -48,7 +52,7 @@ func listen(start *config.Defaults) (listeners []listener, err error) {
 		if err != nil {
 			return listeners, fmt.Errorf("cannot listen on %s: %w", start.UnixSocket, err)
 		}
-		listeners = append(listeners, listener{ln, false})
+		listeners = append(listeners, listener{Listener: ln})
 	}
 	return listeners, nil
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"sync"
 	"time"
@@ -44,11 +45,18 @@ func loadThenAccept(patience time.Duration, load func() error, accept func()) er
 // accept serves all listeners until Shutdown.
 func (p *parts) accept() {
 	for _, ln := range p.listeners {
+		var with *tls.Config
 		if ln.tls {
-			go p.server.ServeTLS(ln, p.certs.Config())
-		} else {
-			go p.server.Serve(ln)
+			with = p.certs.Config()
 		}
+		if ln.proxy {
+			go p.server.ServeProxy(ln, with)
+		} else {
+			go p.server.ServeTLS(ln, with)
+		}
+	}
+	if p.cluster != nil {
+		go p.server.ServeNodes(p.cluster.node.Forwarded())
 	}
 }
 

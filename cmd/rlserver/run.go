@@ -160,7 +160,8 @@ func open(c setup, source clock.Source) (p *parts, err error) {
 		return nil, errors.Join(err, p.data.Close())
 	}
 	for _, ln := range p.listeners {
-		p.log.Info("listening", "network", ln.Addr().Network(), "address", ln.Addr().String(), "tls", ln.tls)
+		p.log.Info("listening", "network", ln.Addr().Network(), "address", ln.Addr().String(), "tls", ln.tls,
+			"proxy", ln.proxy)
 	}
 	return p, nil
 }
@@ -190,7 +191,7 @@ func (p *parts) connect() {
 	}
 	if p.setup.clustered() {
 		p.cluster = newClusterParts(p, options)
-		serverOptions.Cluster, serverOptions.Store = p.cluster, nil
+		serverOptions.Cluster, serverOptions.Hold, serverOptions.Store = p.cluster, p.cluster.hold, nil
 	}
 	if path := p.settings.Start.Policies; path != "" {
 		p.file = policyfile.New(policyfile.Options{

@@ -178,13 +178,16 @@ type Env struct {
 	Waiting  interface {
 		Empty(db int, keys []engine.Key) bool
 	}
-	Users          *acl.Users
-	AccessLog      *acl.Log
-	UsersChanged   func(*Call)       // called after a call has changed users
-	Cluster        Cluster           // nil: the server is alone
-	Keyspaces      func() []Keyspace // what calls on this node run on
-	ReloadPolicies func() error      // nil: there is no policy file
-	RetryWaiting   func()            // called without locks after policies have changed
+	Users        *acl.Users
+	AccessLog    *acl.Log
+	UsersChanged func(*Call)       // called after a call has changed users
+	Cluster      Cluster           // nil: the server is alone
+	Keyspaces    func() []Keyspace // what calls on this node run on
+	// ProxyFields writes the fields of INFO about calls that are passed on to other nodes; nil: the
+	// server is alone.
+	ProxyFields    func(write func(name string, value any))
+	ReloadPolicies func() error // nil: there is no policy file
+	RetryWaiting   func()       // called without locks after policies have changed
 
 	Figures      func() Figures // takes no lock that a call holds for long
 	ResetFigures func()         // makes the counters of Figures and Stats count from zero

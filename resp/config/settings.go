@@ -91,6 +91,8 @@ type ClusterDefaults struct {
 	AnnouncePort int
 	// AnnounceTLSPort is the port at which clients with TLS reach this node; 0: that of --tls-port
 	AnnounceTLSPort int
+	ProxyPort       int // 0: none
+	ProxyLinks      int // connections to each other node for calls that are passed on
 }
 
 // Settings are a server's configuration: the values of the start, and the current values of those

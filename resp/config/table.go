@@ -273,6 +273,16 @@ var Parameters = []Parameter{
 	{Name: "cluster-announce-tls-port", Group: groupCluster, Form: "PORT", Default: "0",
 		Help:  "Port at which clients with TLS reach this node. 0: --tls-port, which is the default.",
 		Value: fixedInteger(0, math.MaxUint16, func(s *Settings) *int { return &s.Start.Cluster.AnnounceTLSPort })},
+	{Name: "proxy-port", Group: groupCluster, Form: "PORT", Default: "0",
+		Help: `TCP port at which this node passes calls on to the nodes that lead their slots, so that clients need
+			know nothing of the cluster. It listens on the addresses of --bind, with TLS if --port is 0. 0, the
+			default: none.`,
+		Value: fixedInteger(0, math.MaxUint16, func(s *Settings) *int { return &s.Start.Cluster.ProxyPort })},
+	{Name: "proxy-max-links", Group: groupCluster, Form: "N", Default: "256",
+		Help: `How many connections to each other node the calls of --proxy-port may use at once, 256 by default. More
+			calls wait for one. As many more are kept by calls that wait for a key and by WATCH; beyond these they
+			get an error.`,
+		Value: fixedInteger(1, 100000, func(s *Settings) *int { return &s.Start.Cluster.ProxyLinks })},
 
 	{Name: "hash-max-listpack-entries", Alias: "hash-max-ziplist-entries", Group: groupCompatibility, Form: "N",
 		Default: "512", Help: "Maximum number of fields for which OBJECT ENCODING of a hash is listpack, 512 by " +

@@ -1,0 +1,414 @@
+package integration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// proxied returns a plain client of the proxy port of a node, with RESP2 or RESP3.
+func (c *nodes) proxied(i, protocol int) *redis.Client {
+	client := redis.NewClient(&redis.Options{
+		Addr: "127.0.0.1:" + c.proxy[i], MaxRetries: -1, Protocol: protocol, ContextTimeoutEnabled: true,
+		ReadTimeout: patience, WriteTimeout: patience, PoolTimeout: patience,
+	})
+	c.t.Cleanup(func() { client.Close() })
+	return client
+}
+
+// TestProxyServesPlainClients makes calls on the proxy ports of all nodes with clients that know
+// nothing of the cluster.
+func TestProxyServesPlainClients(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t, 3)
+	for i := range 3 {
+		for _, protocol := range []int{2, 3} {
+			t.Run(fmt.Sprint("node ", i, " RESP", protocol), func(t *testing.T) {
+				client := c.proxied(i, protocol)
+				pipelines(t, client, 300)
+				transactions(t, client)
+				watches(t, client)
+				large(t, client)
+				refusals(t, client)
+			})
+		}
+	}
+	client, other := c.proxied(0, 2), c.proxied(1, 2)
+	waits(t, client, other)
+	wholeKeyspace(t, client, other, c)
+	connections(t, client)
+	info := client.Info(t.Context(), "cluster").Val()
+	assert.Contains(t, info, "proxy_calls:")
+	assert.NotContains(t, info, "proxy_calls:0\r\n")
+	assert.Contains(t, info, "proxy_calls_unknown:0\r\n")
+}
+
+// pipelines sends calls on many slots at once: their replies come in order.
+func pipelines(t *testing.T, client *redis.Client, calls int) {
+	t.Helper()
+	pipe := client.Pipeline()
+	for n := range calls {
+		pipe.Set(t.Context(), fmt.Sprint("k", n), n, 0)
+		pipe.Get(t.Context(), fmt.Sprint("k", n))
+		pipe.Echo(t.Context(), n)
+		pipe.HGet(t.Context(), fmt.Sprint("k", n), "x")
+	}
+	replies, err := pipe.Exec(t.Context())
+	require.ErrorContains(t, err, "WRONGTYPE")
+	require.Len(t, replies, 4*calls)
+	for n := range calls {
+		assert.Equal(t, "OK", replies[4*n].(*redis.StatusCmd).Val())
+		assert.Equal(t, fmt.Sprint(n), replies[4*n+1].(*redis.StringCmd).Val())
+		assert.Equal(t, fmt.Sprint(n), replies[4*n+2].(*redis.StringCmd).Val())
+		assert.ErrorContains(t, replies[4*n+3].Err(), "WRONGTYPE")
+	}
+}
+
+// transactions runs transactions with keys of one slot. What is about the connection runs on the
+// node that the client is connected to.
+func transactions(t *testing.T, client *redis.Client) {
+	t.Helper()
+	conn := client.Conn()
+	defer conn.Close()
+	own := conn.ClientID(t.Context()).Val()
+	for n := range 12 {
+		a, b := fmt.Sprintf("{tx%d}a", n), fmt.Sprintf("{tx%d}b", n)
+		client.Del(t.Context(), a, b)
+		var id *redis.IntCmd
+		replies, err := conn.TxPipelined(t.Context(), func(p redis.Pipeliner) error {
+			p.Incr(t.Context(), a)
+			id = p.ClientID(t.Context())
+			p.IncrBy(t.Context(), b, 7)
+			p.MGet(t.Context(), a, b)
+			return nil
+		})
+		require.NoError(t, err)
+		assert.Equal(t, own, id.Val())
+		assert.Equal(t, []any{"1", "7"}, replies[3].(*redis.SliceCmd).Val())
+		_, err = conn.TxPipelined(t.Context(), func(p redis.Pipeliner) error {
+			p.Incr(t.Context(), a)
+			p.Incr(t.Context(), "{other}a")
+			return nil
+		})
+		assert.ErrorContains(t, err, "EXECABORT")
+	}
+}
+
+// watches watches keys: a transaction fails if another client has changed them.
+func watches(t *testing.T, client *redis.Client) {
+	t.Helper()
+	for n := range 12 {
+		key := fmt.Sprintf("{watch%d}", n)
+		for _, change := range []bool{false, true} {
+			err := client.Watch(t.Context(), func(tx *redis.Tx) error {
+				tx.Get(t.Context(), key)
+				if change {
+					require.NoError(t, client.Set(t.Context(), key, "changed", 0).Err())
+				}
+				_, err := tx.TxPipelined(t.Context(), func(p redis.Pipeliner) error {
+					p.Set(t.Context(), key, "mine", 0)
+					return nil
+				})
+				return err
+			}, key, key+"too")
+			if change {
+				assert.ErrorIs(t, err, redis.TxFailedErr)
+			} else {
+				assert.NoError(t, err)
+			}
+		}
+		// UNWATCH forgets the keys
+		conn := client.Conn()
+		require.NoError(t, conn.Do(t.Context(), "WATCH", key).Err())
+		require.NoError(t, client.Set(t.Context(), key, "again", 0).Err())
+		require.NoError(t, conn.Do(t.Context(), "UNWATCH").Err())
+		_, err := conn.TxPipelined(t.Context(), func(p redis.Pipeliner) error {
+			p.Set(t.Context(), key, "mine", 0)
+			return nil
+		})
+		assert.NoError(t, err)
+		conn.Close()
+	}
+	err := client.Watch(t.Context(), func(*redis.Tx) error { return nil }, "{a}", "{b}")
+	assert.ErrorContains(t, err, "CROSSSLOT")
+}
+
+// large sends and reads values and transactions that no batch has space for.
+func large(t *testing.T, client *redis.Client) {
+	t.Helper()
+	value := strings.Repeat("0123456789abcdef", 1<<16)
+	pipe := client.Pipeline()
+	for n := range 6 {
+		pipe.Set(t.Context(), fmt.Sprint("large", n), value, 0)
+	}
+	for n := range 6 {
+		pipe.Get(t.Context(), fmt.Sprint("large", n))
+	}
+	replies, err := pipe.Exec(t.Context())
+	require.NoError(t, err)
+	for _, reply := range replies[6:] {
+		assert.True(t, reply.(*redis.StringCmd).Val() == value)
+	}
+	for n := range 3 {
+		key := fmt.Sprintf("{large%d}list", n)
+		client.Del(t.Context(), key)
+		_, err := client.TxPipelined(t.Context(), func(p redis.Pipeliner) error {
+			for i := range 5000 {
+				p.ZAdd(t.Context(), key, redis.Z{Score: float64(i), Member: i})
+			}
+			return nil
+		})
+		require.NoError(t, err)
+		assert.Equal(t, int64(5000), client.ZCard(t.Context(), key).Val())
+		assert.Len(t, client.ZRange(t.Context(), key, 0, -1).Val(), 5000)
+		client.Del(t.Context(), key)
+	}
+}
+
+// refusals makes calls that cannot be right.
+func refusals(t *testing.T, client *redis.Client) {
+	t.Helper()
+	err := client.Do(t.Context(), "RL.ALL", "a", "SLIDE", 1, "1s", "b", "SLIDE", 1, "1s").Err()
+	assert.ErrorContains(t, err, "CROSSSLOT the keys of one call have to be in one slot")
+	assert.ErrorContains(t, err, "{tag}")
+	assert.ErrorContains(t, client.MGet(t.Context(), "a", "b", "c").Err(), "CROSSSLOT")
+	assert.ErrorContains(t, client.Do(t.Context(), "NONSENSE", "a").Err(), "ERR unknown command")
+	assert.ErrorContains(t, client.Do(t.Context(), "\x00as", "default", "2", "0").Err(), "ERR unknown command")
+	assert.ErrorContains(t, client.Do(t.Context(), "\x00on", "1", "DBSIZE").Err(), "ERR unknown command")
+	for n := range 8 {
+		assert.ErrorContains(t, client.Do(t.Context(), "RL.SLIDE", fmt.Sprint("k", n), "x", "1s").Err(), "ERR")
+	}
+}
+
+// waits has calls of clients wait on one node for what is done on another.
+func waits(t *testing.T, client, other *redis.Client) {
+	t.Helper()
+	for n := range 6 {
+		key := fmt.Sprint("queue", n)
+		popped := make(chan error, 1)
+		go func() {
+			z, err := client.BZPopMin(t.Context(), patience, key).Result()
+			if err == nil && z.Member != "m" {
+				err = fmt.Errorf("popped %v", z)
+			}
+			popped <- err
+		}()
+		await(t, func() bool { // as soon as it waits, the member is gone at once
+			require.NoError(t, other.ZAdd(t.Context(), key, redis.Z{Score: 1, Member: "m"}).Err())
+			return len(popped) > 0
+		})
+		assert.NoError(t, <-popped)
+		limit := fmt.Sprint("paced", n)
+		reply, err := client.Do(t.Context(), "RL.SLIDE", limit, 1, "50ms").Slice()
+		require.NoError(t, err)
+		require.Equal(t, int64(1), reply[0])
+		reply, err = client.Do(t.Context(), "RL.SLIDE", limit, 1, "50ms", "WAIT", "30s").Slice()
+		require.NoError(t, err)
+		assert.Equal(t, int64(1), reply[0])
+	}
+	for n := range 3 { // a client that leaves pops nothing
+		key := fmt.Sprint("left", n)
+		waiting := func() bool {
+			return strings.Contains(client.ClientList(t.Context()).Val(), "cmd=bzpopmin")
+		}
+		conn, err := dial(client.Options().Addr)
+		require.NoError(t, err)
+		_, err = fmt.Fprintf(conn, "BZPOPMIN %s 0\r\n", key)
+		require.NoError(t, err)
+		await(t, waiting)
+		conn.Close()
+		await(t, func() bool { return !waiting() })
+		await(t, func() bool { // the node where it has waited may hear of it a moment later
+			require.NoError(t, other.ZAdd(t.Context(), key, redis.Z{Score: 1, Member: "m"}).Err())
+			return other.ZCard(t.Context(), key).Val() == 1
+		})
+	}
+	assert.ErrorIs(t, client.BZPopMin(t.Context(), time.Second, "nothing").Err(), redis.Nil)
+}
+
+// wholeKeyspace makes calls on all keys of the cluster.
+func wholeKeyspace(t *testing.T, client, other *redis.Client, c *nodes) {
+	t.Helper()
+	require.NoError(t, client.FlushAll(t.Context()).Err())
+	for i := range 3 {
+		assert.Zero(t, c.client(i).DBSize(t.Context()).Val())
+	}
+	var want []string
+	for n := range 100 {
+		key := fmt.Sprint("key", n)
+		want = append(want, key)
+		require.NoError(t, client.Set(t.Context(), key, n, 0).Err())
+	}
+	slices.Sort(want)
+	assert.Equal(t, int64(100), other.DBSize(t.Context()).Val())
+	have := other.Keys(t.Context(), "key*").Val()
+	slices.Sort(have)
+	assert.Equal(t, want, have)
+	have = nil
+	for scan := other.Scan(t.Context(), 0, "", 10).Iterator(); scan.Next(t.Context()); {
+		have = append(have, scan.Val())
+	}
+	slices.Sort(have)
+	assert.Equal(t, want, have)
+	// the ordinary port is about the groups of its node alone
+	require.NoError(t, c.client(0).FlushDB(t.Context()).Err())
+	assert.Greater(t, other.DBSize(t.Context()).Val(), int64(0))
+	require.NoError(t, other.FlushDB(t.Context()).Err())
+	assert.Zero(t, client.DBSize(t.Context()).Val())
+}
+
+// connections changes the state of a connection between calls that are passed on.
+func connections(t *testing.T, client *redis.Client) {
+	t.Helper()
+	conn := client.Conn()
+	defer conn.Close()
+	replies := conn.Pipeline()
+	for n := range 5 {
+		require.NoError(t, client.HSet(t.Context(), fmt.Sprint("map", n), "f", "v").Err())
+		replies.Do(t.Context(), "HELLO", 2)
+		replies.Do(t.Context(), "HGETALL", fmt.Sprint("map", n))
+		replies.Do(t.Context(), "HELLO", 3)
+		replies.Do(t.Context(), "HGETALL", fmt.Sprint("map", n))
+	}
+	list, err := replies.Exec(t.Context())
+	require.NoError(t, err)
+	for n := range 5 {
+		assert.Equal(t, []any{"f", "v"}, list[4*n+1].(*redis.Cmd).Val())
+		assert.Equal(t, map[any]any{"f": "v"}, list[4*n+3].(*redis.Cmd).Val())
+	}
+	assert.NoError(t, conn.Do(t.Context(), "CLIENT", "SETNAME", "me").Err())
+	assert.Equal(t, "me", conn.ClientGetName(t.Context()).Val())
+	assert.True(t, errors.Is(conn.Get(t.Context(), "missing").Err(), redis.Nil))
+}
+
+// TestProxyCountsOnceThroughFailovers kills nodes with SIGKILL and stops them while plain clients
+// make calls at the proxy ports of all nodes. A call with an ID is sent again until it has an
+// answer, and counts once. Of the others only those count whose outcome is unknown, beyond those
+// that were admitted.
+func TestProxyCountsOnceThroughFailovers(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t, 3)
+	const keys, limit = 12, 1_000_000
+	type account struct{ admitted, unknown atomic.Int64 }
+	var plain, withID [keys]account
+	var calls, sentAgain atomic.Int64
+	ctx, stop := context.WithCancel(t.Context())
+	var clients sync.WaitGroup
+	for w := range 6 {
+		var nodes []*redis.Client
+		for i := range 3 {
+			nodes = append(nodes, c.proxied(i, 2))
+		}
+		at := w
+		call := func(words ...any) (reply []any, err error) {
+			// in the background: a call that is cut short by the end of the test would be unknown
+			if reply, err = nodes[at%3].Do(context.Background(), words...).Slice(); err != nil {
+				if said := redis.Error(nil); !errors.As(err, &said) {
+					at++ // the node is gone
+				}
+			}
+			return reply, err
+		}
+		clients.Go(func() {
+			for n := w; ctx.Err() == nil; n += 6 {
+				k := n % keys
+				reply, err := call("RL.SLIDE", fmt.Sprint("plain", k), limit, "1h")
+				said := redis.Error(nil)
+				switch {
+				case err == nil && reply[0] == int64(1):
+					plain[k].admitted.Add(1)
+				case errors.As(err, &said) && !strings.HasPrefix(said.Error(), "UNCERTAIN"):
+					if !strings.HasPrefix(said.Error(), "CLUSTERDOWN") && !strings.HasPrefix(said.Error(), "LOADING") {
+						t.Errorf("%v", err)
+					}
+				default:
+					plain[k].unknown.Add(1)
+				}
+				id := fmt.Sprint("id", n)
+				for {
+					reply, err := call("RL.SLIDE", fmt.Sprint("id", k), limit, "1h", "ID", id)
+					if err == nil {
+						assert.Equal(t, int64(1), reply[0])
+						break
+					}
+					if errors.As(err, &said) && strings.HasPrefix(said.Error(), "UNCERTAIN") {
+						t.Errorf("a call with an ID: %v", err)
+					}
+					sentAgain.Add(1)
+				}
+				withID[k].admitted.Add(1)
+				calls.Add(2)
+			}
+		})
+	}
+	progress := func() {
+		before := calls.Load()
+		await(t, func() bool { return calls.Load() > before+100 })
+	}
+	for i := range 3 {
+		progress()
+		if i < 2 {
+			c.kill(i)
+		} else {
+			c.run[i].stop(t)
+			c.run[i] = nil
+		}
+		progress()
+		c.start(i)
+		c.settled()
+	}
+	progress()
+	stop()
+	clients.Wait()
+	client := c.proxied(0, 2)
+	var unknown int64
+	for k := range keys {
+		have, err := client.ZCard(t.Context(), fmt.Sprint("plain", k)).Result()
+		require.NoError(t, err)
+		assert.GreaterOrEqual(t, have, plain[k].admitted.Load(), "an acknowledged admit is forgotten")
+		assert.LessOrEqual(t, have, plain[k].admitted.Load()+plain[k].unknown.Load(), "a refused call was carried out")
+		have, err = client.ZCard(t.Context(), fmt.Sprint("id", k)).Result()
+		require.NoError(t, err)
+		assert.Equal(t, withID[k].admitted.Load(), have, "a call with an ID has counted twice, or not at all")
+		unknown += plain[k].unknown.Load()
+	}
+	t.Logf("%d calls, %d of unknown outcome, %d sent again with their ID", calls.Load(), unknown, sentAgain.Load())
+}
+
+// TestProxyHoldsAPipelineOnce cuts a node off from the others: the calls of a pipeline are held
+// together as long as one call.
+func TestProxyHoldsAPipelineOnce(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t, 3, "--failover-hold", "1000")
+	client := c.proxied(0, 2)
+	require.NoError(t, client.Set(t.Context(), "k", 1, 0).Err())
+	c.kill(1)
+	c.kill(2)
+	await(t, func() bool {
+		err := client.Set(t.Context(), "k", 1, 0).Err()
+		return err != nil && strings.HasPrefix(err.Error(), "CLUSTERDOWN")
+	})
+	pipe := client.Pipeline()
+	for n := range 200 {
+		pipe.Get(t.Context(), fmt.Sprint("k", n))
+	}
+	begun := time.Now()
+	replies, err := pipe.Exec(t.Context())
+	took := time.Since(begun)
+	assert.Error(t, err)
+	for _, reply := range replies {
+		assert.ErrorContains(t, reply.Err(), "CLUSTERDOWN")
+	}
+	assert.Less(t, took, 100*time.Second, "each call was held by itself")
+	assert.Error(t, client.FlushAll(t.Context()).Err())
+}

@@ -1,0 +1,195 @@
+package forward
+
+import (
+	"bufio"
+	"errors"
+	"net"
+	"os"
+	"strconv"
+	"syscall"
+	"time"
+
+	"rlserver/resp/wire"
+)
+
+// Control is the first word of what a node tells another on a link, which has no reply:
+//
+//	Control user protocol no-touch
+//
+// The calls that follow are those of a client that acts as the user, with RESP2 or RESP3, and with
+// CLIENT NO-TOUCH if that is 1. Refusals before it were read. No command of a client has this name.
+const Control = "\x00as"
+
+// OnGroup is the first word of a call on all keys of a group of slots:
+//
+//	OnGroup group command [argument ...]
+const OnGroup = "\x00on"
+
+// Caller is what the other node has to know about a client.
+type Caller struct {
+	User    string
+	RESP3   bool
+	NoTouch bool
+}
+
+func (c Caller) appendControl(b []byte) []byte {
+	protocol, noTouch := "2", "0"
+	if c.RESP3 {
+		protocol = "3"
+	}
+	if c.NoTouch {
+		noTouch = "1"
+	}
+	b = wire.AppendHeader(b, '*', 4)
+	for _, word := range []string{Control, c.User, protocol, noTouch} {
+		b = appendWord(b, word)
+	}
+	return b
+}
+
+func appendWord[W string | []byte](b []byte, word W) []byte {
+	b = wire.AppendHeader(b, '$', int64(len(word)))
+	b = append(b, word...)
+	return append(b, "\r\n"...)
+}
+
+// AppendCall appends a call to a request.
+func AppendCall(b []byte, words [][]byte) []byte {
+	b = wire.AppendHeader(b, '*', int64(len(words)))
+	for _, word := range words {
+		b = appendWord(b, word)
+	}
+	return b
+}
+
+// AppendOnGroup appends a call on all keys of a group.
+func AppendOnGroup(b []byte, group int, words [][]byte) []byte {
+	b = wire.AppendHeader(b, '*', int64(len(words)+2))
+	b = appendWord(b, OnGroup)
+	b = appendWord(b, strconv.Itoa(group))
+	for _, word := range words {
+		b = appendWord(b, word)
+	}
+	return b
+}
+
+// link is a connection to another node. One goroutine uses it at a time.
+type link struct {
+	peer *peer
+	conn net.Conn
+	in   *bufio.Reader
+	as   Caller
+	told bool // the other node knows as, and no refusal was read since
+
+	unread int // replies that were not read
+	broken bool
+	used   time.Time // when it was returned
+
+	client *Client       // that uses it now
+	slice  time.Duration // after which the client is asked whether to go on waiting
+}
+
+const linkBuffer = 4 << 10 // bytes
+
+func newLink(p *peer, conn net.Conn, slice time.Duration) *link {
+	l := &link{peer: p, conn: conn, slice: slice}
+	l.in = bufio.NewReaderSize(patient{l}, linkBuffer)
+	return l
+}
+
+// patient reads from a link as long as its client wants to wait.
+type patient struct{ l *link }
+
+func (p patient) Read(b []byte) (int, error) {
+	for {
+		if err := p.l.conn.SetReadDeadline(time.Now().Add(p.l.slice)); err != nil {
+			return 0, err
+		}
+		n, err := p.l.conn.Read(b)
+		if n > 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
+			return n, err
+		}
+		if err := p.l.client.keepOn(p.l); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// alive reports whether the other side has not closed an idle link. It asks the system.
+func (l *link) alive() bool {
+	if l.in.Buffered() > 0 {
+		return false // nothing is to arrive
+	}
+	conn := l.conn
+	if over, ok := conn.(interface{ NetConn() net.Conn }); ok {
+		conn = over.NetConn()
+	}
+	socket, ok := conn.(syscall.Conn)
+	if !ok {
+		return true
+	}
+	raw, err := socket.SyscallConn()
+	if err != nil {
+		return false
+	}
+	alive := false
+	err = raw.Control(func(fd uintptr) {
+		var next [1]byte
+		_, _, err := syscall.Recvfrom(int(fd), next[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
+		alive = err == syscall.EAGAIN || err == syscall.EINTR
+	})
+	return alive && err == nil
+}
+
+// tell makes the other node take what follows for calls of a caller.
+func (l *link) tell(as Caller, within time.Duration) error {
+	if l.told && l.as == as {
+		return nil
+	}
+	l.as, l.told = as, true
+	return l.send(as.appendControl(nil), within)
+}
+
+// send writes to the socket, each piece within some time: the other node reads all the time. It
+// changes nothing in l.
+func (l *link) send(b []byte, within time.Duration) error {
+	const piece = 256 << 10
+	for len(b) > 0 {
+		n := min(len(b), piece)
+		l.conn.SetWriteDeadline(time.Now().Add(within))
+		if _, err := l.conn.Write(b[:n]); err != nil {
+			return err
+		}
+		b = b[n:]
+	}
+	return nil
+}
+
+// read appends the next reply to r. refused reports that the call was not carried out: then r is as
+// before.
+func (l *link) read(r *wire.Reply) (refused bool, err error) {
+	mark := len(r.B)
+	if err := wire.CopyReply(r, l.in); err != nil {
+		l.broken = true
+		if !r.Truncated {
+			r.B = r.B[:mark]
+		}
+		return false, err
+	}
+	l.unread--
+	if !r.Truncated && isRefusal(r.B[mark:]) {
+		l.told = false
+		r.B = r.B[:mark]
+		return true, nil
+	}
+	return false, nil
+}
+
+// isRefusal reports whether a reply says that the node does not lead the slot.
+func isRefusal(reply []byte) bool {
+	return hasPrefix(reply, "-MOVED ") || hasPrefix(reply, "-CLUSTERDOWN ")
+}
+
+func hasPrefix(b []byte, prefix string) bool {
+	return len(b) >= len(prefix) && string(b[:len(prefix)]) == prefix
+}

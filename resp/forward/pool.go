@@ -1,0 +1,224 @@
+package forward
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Nodes is how the other nodes are found and reached. Any goroutine may call it.
+type Nodes interface {
+	// Leader returns the node that leads a group, which may be this one. It waits for one until the
+	// context ends.
+	Leader(ctx context.Context, group int) (node string, err error)
+	// DialNode opens a connection for calls that are passed on.
+	DialNode(node string) (net.Conn, error)
+	// Reachable reports whether a node was heard a short time ago.
+	Reachable(node string) bool
+}
+
+// Options are what a pool is made of.
+type Options struct {
+	Nodes Nodes
+	Hold  time.Duration // how long calls wait for a leader
+	// MostLinks is how many links to each node calls may use at once, and how many more may be kept
+	// by calls that wait and by watched keys.
+	MostLinks int
+}
+
+const (
+	idleTime  = 30 * time.Second // after which an unused link is closed
+	mostAgain = 64               // links to each node for calls that are sent again
+)
+
+var errBusy = errors.New("no link is free")
+
+// Pool has the links of a node to the others.
+type Pool struct {
+	options Options
+	Counters
+
+	mu    sync.Mutex
+	peers map[string]*peer
+}
+
+// Counters are what a pool counts.
+type Counters struct {
+	Calls   atomic.Int64 // calls that were sent, without those sent again
+	Again   atomic.Int64 // calls that were sent again, after a refusal
+	Unknown atomic.Int64 // calls whose outcome is unknown
+	Failed  atomic.Int64 // calls that found no leader in time, or no link
+	Busy    atomic.Int64 // calls that waited for a link, or were refused one
+	open    atomic.Int64
+}
+
+// Fields writes the fields of INFO about the pool.
+func (p *Pool) Fields(write func(name string, value any)) {
+	write("proxy_links_out", p.open.Load())
+	write("proxy_calls", p.Calls.Load())
+	write("proxy_calls_again", p.Again.Load())
+	write("proxy_calls_unknown", p.Unknown.Load())
+	write("proxy_calls_failed", p.Failed.Load())
+	write("proxy_link_waits", p.Busy.Load())
+}
+
+// NewPool returns a pool without links.
+func NewPool(o Options) *Pool { return &Pool{options: o, peers: make(map[string]*peer)} }
+
+// use is what a link is borrowed for. Each has its own limit, so that none keeps the others from
+// going on.
+type use int
+
+const (
+	forBatch use = iota
+	forRetry
+	forKeeping
+)
+
+// peer is another node.
+type peer struct {
+	pool  *Pool
+	node  string
+	slots [3]chan struct{} // a place for each link in use, by use
+
+	mu    sync.Mutex
+	idle  []*link // the one that was used last is the last
+	timer bool    // prune will run
+}
+
+func (p *Pool) peer(node string) *peer {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	at := p.peers[node]
+	if at == nil {
+		at = &peer{pool: p, node: node}
+		most := p.options.MostLinks
+		for i, n := range []int{most, min(most, mostAgain), most} {
+			at.slots[i] = make(chan struct{}, n)
+		}
+		p.peers[node] = at
+	}
+	return at
+}
+
+// borrow returns a link to a node. It waits for one up to a time, if more than the limit are in
+// use.
+func (p *Pool) borrow(node string, why use, wait time.Duration) (*link, error) {
+	at := p.peer(node)
+	if err := at.enter(why, wait); err != nil {
+		return nil, err
+	}
+	if l := at.takeIdle(); l != nil {
+		return l, nil
+	}
+	conn, err := p.options.Nodes.DialNode(node)
+	if err != nil {
+		at.leave(why)
+		return nil, err
+	}
+	p.open.Add(1)
+	return newLink(at, conn, max(p.options.Hold/8, 20*time.Millisecond)), nil
+}
+
+func (at *peer) enter(why use, wait time.Duration) error {
+	select {
+	case at.slots[why] <- struct{}{}:
+		return nil
+	default:
+	}
+	at.pool.Busy.Add(1)
+	if wait <= 0 {
+		return errBusy
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case at.slots[why] <- struct{}{}:
+		return nil
+	case <-timer.C:
+		return errBusy
+	}
+}
+
+func (at *peer) leave(why use) { <-at.slots[why] }
+
+// takeIdle returns an idle link that works, nil if there is none.
+func (at *peer) takeIdle() *link {
+	for {
+		at.mu.Lock()
+		n := len(at.idle)
+		if n == 0 {
+			at.mu.Unlock()
+			return nil
+		}
+		l := at.idle[n-1]
+		at.idle[n-1] = nil
+		at.idle = at.idle[:n-1]
+		at.mu.Unlock()
+		if l.alive() {
+			return l
+		}
+		l.close()
+	}
+}
+
+// giveBack returns a link. One with replies that were not read is closed.
+func (p *Pool) giveBack(l *link, why use) {
+	at := l.peer
+	defer at.leave(why)
+	l.client = nil
+	if l.broken || l.unread > 0 {
+		l.close()
+		return
+	}
+	at.mu.Lock()
+	defer at.mu.Unlock()
+	l.used = time.Now()
+	at.idle = append(at.idle, l)
+	at.pruneLater()
+}
+
+func (at *peer) pruneLater() {
+	if !at.timer {
+		at.timer = true
+		time.AfterFunc(idleTime, at.prune)
+	}
+}
+
+// prune closes links that were not used for a while.
+func (at *peer) prune() {
+	at.mu.Lock()
+	defer at.mu.Unlock()
+	at.timer = false
+	old := 0
+	for old < len(at.idle) && time.Since(at.idle[old].used) >= idleTime {
+		at.idle[old].close()
+		old++
+	}
+	at.idle = append(at.idle[:0:0], at.idle[old:]...)
+	if len(at.idle) > 0 {
+		at.pruneLater()
+	}
+}
+
+func (l *link) close() {
+	l.conn.Close()
+	l.peer.pool.open.Add(-1)
+}
+
+// Close closes the idle links. The others are closed as their sessions end.
+func (p *Pool) Close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, at := range p.peers {
+		at.mu.Lock()
+		for _, l := range at.idle {
+			l.close()
+		}
+		at.idle = nil
+		at.mu.Unlock()
+	}
+}

@@ -1,0 +1,153 @@
+package resp
+
+import (
+	"strconv"
+
+	"rlserver/engine"
+	"rlserver/resp/command"
+	"rlserver/resp/commands/clustering"
+	"rlserver/resp/forward"
+	"rlserver/resp/wire"
+)
+
+// A session for another node runs the calls that this node passes on, as the users of its clients.
+// See package forward for the protocol. It is no client: CLIENT LIST does not show it, and no limit
+// on clients counts it.
+
+// forNode is what a session for another node keeps.
+type forNode struct {
+	refused bool // a call was refused: those that follow are too, until the other node knows
+	unknown bool // the user is not known here
+}
+
+// isForNode reports whether the session is for another node.
+func (s *session) isForNode() bool { return s.clustered != nil && s.clustered.role == forOtherNode }
+
+// setRole says who a new session serves.
+func (s *session) setRole(r role) {
+	s.clustered.role = r
+	if r == forOtherNode {
+		s.setAuthenticated(true)
+		s.clustered.node.unknown = true // until the other node has named a user
+	}
+}
+
+const (
+	errNotHere     = engine.Error("CLUSTERDOWN this node does not lead the slot now")
+	errUnknownUser = "NOPERM the node that leads this slot does not know the user"
+)
+
+// enterForNode makes a call run on the partition of a group, if this node leads it. It does not
+// wait: the other node does.
+func (s *session) enterForNode(group int) error {
+	n := &s.clustered.node
+	if !n.refused {
+		if shared, err := s.server.cluster.Lead(group); err == nil {
+			s.use(s.server.partitionOf(group, shared))
+			return nil
+		}
+	}
+	n.refused = true
+	return errNotHere
+}
+
+// runInCluster is runBatch in a cluster.
+func (s *session) runInCluster() {
+	s.clustered.calls.Begin()
+	if s.isForNode() {
+		s.runForNode()
+	} else {
+		s.runBatch()
+	}
+}
+
+// runForNode is runBatch of a session for another node.
+func (s *session) runForNode() {
+	if !s.clustered.node.unknown && s.Account.Deleted() {
+		s.actAs(s.Account.Name())
+	}
+	for !s.closing {
+		words := s.guard.Next()
+		if words == nil {
+			break
+		}
+		switch string(words[0]) {
+		case forward.Control:
+			s.obey(words)
+			continue
+		case forward.OnGroup:
+			s.runOnGroup(words)
+		default:
+			if s.clustered.node.unknown {
+				s.ReplyError(errUnknownUser)
+			} else {
+				s.execute(words)
+			}
+		}
+		if len(s.Reply.B) >= wire.FlushSize || s.Reply.Truncated {
+			s.flush()
+		}
+	}
+	s.flush()
+}
+
+// obey handles forward.Control.
+func (s *session) obey(words [][]byte) {
+	if len(words) < 4 {
+		s.closing = true
+		return
+	}
+	if s.transaction.open {
+		s.transaction = transaction{}
+	}
+	s.clustered.node.refused = false
+	s.actAs(string(words[1]))
+	version, _ := strconv.Atoi(string(words[2]))
+	s.setProtocol(int32(version))
+	s.NoTouch = string(words[3]) == "1"
+}
+
+// actAs makes the session act as a user.
+func (s *session) actAs(user string) {
+	a := s.server.Users.Find(user)
+	s.clustered.node.unknown = a == nil || !s.setAccount(a)
+}
+
+// runOnGroup handles forward.OnGroup.
+func (s *session) runOnGroup(words [][]byte) {
+	s.replyStart = len(s.Reply.B)
+	defer s.recovered()
+	if len(words) < 3 {
+		s.closing = true
+		return
+	}
+	group, err := strconv.Atoi(string(words[1]))
+	groups := s.server.cluster.Groups()
+	c, name, failed := s.server.resolve(words[2:], nil)
+	p := command.Prepared{Command: c, Words: words[2:], Name: name}
+	switch {
+	case err != nil || failed != nil || group < 0 || clustering.JoinOf(c) == nil:
+		s.ReplyError("ERR this node cannot run the call: do all nodes have the same version?")
+		return
+	case group >= groups:
+		s.reject(c, errNotHere)
+		return
+	case s.clustered.node.unknown:
+		s.ReplyError(errUnknownUser)
+		return
+	}
+	if err := s.prepareFor(&p); err != nil {
+		s.reject(c, err)
+		return
+	}
+	if err := s.enterForNode(group); err != nil {
+		s.reject(c, err)
+		return
+	}
+	at := s.clustered.at.partition
+	reply, _ := s.runOn(&p, at)
+	s.Reply.B = append(s.Reply.B, reply...)
+	s.clustered.marks = append(s.clustered.marks, mark{
+		start: s.replyStart, end: len(s.Reply.B), partition: at, write: p.Command.Flags&command.Write != 0,
+	})
+}

@@ -1,0 +1,292 @@
+package resp
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"sync/atomic"
+
+	"rlserver/grammar"
+	"rlserver/resp/clientmem"
+	"rlserver/resp/command"
+	"rlserver/resp/forward"
+	"rlserver/resp/wire"
+)
+
+// Calls that another node has to run are passed on: those of clients of the proxy port, and those
+// about policies of all clients. The calls of a pipeline are sent together when the batch ends:
+// until then a mark keeps the place of their replies. Package forward has the rest.
+
+// role says who a session of a cluster's node serves.
+type role uint8
+
+const (
+	ordinary     role = iota // a client that follows MOVED
+	proxied                  // a client of the proxy port
+	forOtherNode             // another node, which passes on calls
+)
+
+// errElsewhere is the error of enter if another node is to run the call: passOn sends it there.
+var errElsewhere = errors.New("another node leads the slot")
+
+// errManyKept is the reply to calls that keep a link, if there are too many.
+const errManyKept = "ERR too many calls wait on other nodes, or keys are watched there: proxy-max-links limits them. " +
+	"Connect to the node itself"
+
+// caller is what other nodes know of the client.
+func (s *session) caller() forward.Caller {
+	return forward.Caller{User: s.Account.Name(), RESP3: s.Reply.RESP3, NoTouch: s.NoTouch}
+}
+
+// passOn has another node run a call for which enter has returned errElsewhere.
+func (s *session) passOn(p *command.Prepared) {
+	c := s.clustered
+	size := 0
+	for _, w := range p.Words {
+		size += len(w) + len("$10000\r\n\r\n")
+	}
+	switch {
+	case p.Command.Name == "watch":
+		s.watchElsewhere(p)
+	case p.Command.Name == "exec":
+		s.execElsewhere()
+	case mayWait(p) || s.replyMode != replyOn || !forward.Small(size):
+		s.passAlone(p)
+	default:
+		as := s.caller()
+		if c.calls.Pending() > 0 && (!c.calls.Fits(size) || c.as != as) {
+			s.flushBefore()
+		}
+		c.as = as
+		m := s.markOf(p, len(s.Reply.B))
+		m.passed = c.calls.Add(c.target, p.Words) + 1
+		c.marks = append(c.marks, m)
+	}
+}
+
+// markOf returns the mark of a call that another node runs, whose reply begins at start.
+func (s *session) markOf(p *command.Prepared, start int) mark {
+	write := p.Command.Flags&command.Write != 0
+	return mark{
+		start: start, end: start, group: s.clustered.target.Group, write: write, id: write && hasID(p.Words),
+	}
+}
+
+// mayWait reports whether a call may wait for its keys.
+func mayWait(p *command.Prepared) bool {
+	if p.Command.Flags&command.Blocking == 0 {
+		return false
+	}
+	if p.Words[0][0]|0x20 == 'b' {
+		return true
+	}
+	for _, w := range p.Words[2:] {
+		if grammar.EqualFold(w, "WAIT") {
+			return true
+		}
+	}
+	return false
+}
+
+// flushBefore sends the replies of the calls before this one.
+func (s *session) flushBefore() {
+	s.flush()
+	s.replyStart = 0
+}
+
+// collect appends the reply of a call of the batch. It sends the replies so far if they are many.
+func (s *session) collect(m mark) {
+	before := len(s.Reply.B)
+	s.ended(s.clustered.calls.Collect(m.passed-1, s.clustered.as, &s.Reply), m, before)
+	if len(s.Reply.B) >= wire.FlushSize && !s.Reply.Truncated {
+		if _, err := s.guard.Send(s.Reply.B, false); err != nil {
+			s.closing = true
+		}
+		s.Reply.B, s.Reply.NextCheck = s.Reply.B[:0], 0
+	}
+}
+
+// ended replies to a call that was passed on and has no reply of the other node. The reply begins
+// at start.
+func (s *session) ended(how forward.Outcome, m mark, start int) {
+	switch how {
+	case forward.Answered:
+		if start < len(s.Reply.B) && s.Reply.B[start] == '-' {
+			s.Errors++
+		}
+	case forward.Unknown:
+		s.ReplyError(string(s.outcomeOf(m)))
+	case forward.NoLeader:
+		s.ReplyError(string(errUnbound))
+	case forward.TooMany:
+		s.ReplyError(errManyKept)
+	case forward.Left:
+		s.closing = true
+	}
+}
+
+// left implements forward.Client.Gone.
+func (s *session) left() error {
+	if s.guard.Gone() || s.guard.Memory.Closed() {
+		return forward.ErrLeft
+	}
+	return nil
+}
+
+// passAlone has another node run a call that cannot be part of a batch.
+func (s *session) passAlone(p *command.Prepared) {
+	s.flushBefore()
+	request := forward.AppendCall(nil, p.Words)
+	s.guard.Memory.Set(clientmem.Waiting, len(request))
+	defer s.guard.Memory.Set(clientmem.Waiting, 0)
+	s.evictClientsIfNeeded()
+	call, wait := s.clustered.target, (func(func()) error)(nil)
+	if mayWait(p) {
+		call.Keeps, wait = true, s.waitFor
+		s.clustered.calls.Begin() // it may wait long before it has to be held
+		s.profile.paused.Store(true)
+		defer s.profile.paused.Store(false)
+	}
+	s.ended(s.clustered.calls.Do(call, request, s.caller(), &s.Reply, wait), s.markOf(p, 0), 0)
+}
+
+// waitFor waits until arrives returns. It returns an error if the client has left, or the server
+// stops.
+func (s *session) waitFor(arrives func()) error {
+	var done atomic.Bool
+	go func() {
+		arrives()
+		done.Store(true)
+		s.guard.Wake()
+	}()
+	for !done.Load() {
+		if s.guard.Pause() != nil {
+			return forward.ErrLeft
+		}
+	}
+	return nil
+}
+
+// watchElsewhere has another node watch keys.
+func (s *session) watchElsewhere(p *command.Prepared) {
+	c := s.clustered
+	group, elsewhere := c.calls.Watches()
+	here := len(s.watching.Keys(nil)) > 0
+	if here {
+		group = c.watch.group
+	}
+	switch {
+	case s.transaction.open:
+		s.Refuse(errWatchInMulti)
+	case (here || elsewhere) && group != c.target.Group:
+		s.Refuse(errCrossSlot)
+	case here:
+		s.Refuse(errLeaderChanged)
+	default:
+		s.flushBefore()
+		s.ended(c.calls.Watch(c.target, forward.AppendCall(nil, p.Words), s.caller(), &s.Reply), s.markOf(p, 0), 0)
+	}
+}
+
+// execElsewhere has another node run the calls of a transaction that have keys. The others run here
+// afterwards, as they are about this connection or this node.
+func (s *session) execElsewhere() {
+	c, t := s.clustered, s.transaction
+	s.transaction = transaction{}
+	s.flushBefore()
+	request, passed := execRequest(&t)
+	s.guard.Memory.Set(clientmem.Waiting, len(request))
+	defer s.guard.Memory.Set(clientmem.Waiting, 0)
+	s.evictClientsIfNeeded()
+	call := c.target
+	call.Replies = passed + len("mx") // of MULTI and EXEC too
+	reply := wire.Reply{RESP3: s.Reply.RESP3, Limiter: s}
+	var how forward.Outcome
+	if _, watched := c.calls.Watches(); watched {
+		var aborted bool
+		if aborted, how = c.calls.DoWatched(call, request, s.caller(), &reply); aborted {
+			s.Reply.NullArray()
+			return
+		}
+	} else {
+		how = c.calls.Do(call, request, s.caller(), &reply, nil)
+	}
+	if how == forward.Answered && !reply.Truncated && passed < len(t.calls) && reply.B[0] == '*' {
+		s.joinExec(&t, reply.B)
+		return
+	}
+	s.Reply.B, s.Reply.Truncated, s.Reply.TruncatedAt = reply.B, reply.Truncated, reply.TruncatedAt
+	s.ended(how, mark{group: call.Group, write: true}, 0)
+}
+
+// execRequest returns a transaction as it is passed on, and how many of its calls are.
+func execRequest(t *transaction) (request []byte, passed int) {
+	request = append(request, "*1\r\n$5\r\nMULTI\r\n"...)
+	for i := range t.calls {
+		if t.calls[i].Keys > 0 {
+			request = forward.AppendCall(request, t.calls[i].Words)
+			passed++
+		}
+	}
+	return append(request, "*1\r\n$4\r\nEXEC\r\n"...), passed
+}
+
+// joinExec joins the replies of another node with those of the calls that run here.
+func (s *session) joinExec(t *transaction, theirs []byte) {
+	if bytes.HasPrefix(theirs, []byte("*-1")) {
+		s.Reply.NullArray()
+		return
+	}
+	_, rest, _ := bytes.Cut(theirs, []byte("\r\n"))
+	from := bufio.NewReader(bytes.NewReader(rest))
+	s.use(s.server.lobby)
+	s.Executing = true
+	defer func() { s.Executing = false }()
+	s.Tx.Begin(s.Env.Clock(), s.DB, nil, false)
+	defer s.Tx.End()
+	s.Reply.Array(len(t.calls))
+	for i := range t.calls {
+		if p := &t.calls[i]; p.Keys > 0 {
+			wire.CopyReply(&s.Reply, from)
+		} else {
+			s.runIfPermitted(p, nil)
+		}
+	}
+}
+
+// passOnGroup has another node run a call on all keys of a group, and returns its reply. There is
+// no batch.
+func (s *session) passOnGroup(group int, words [][]byte, m mark) []byte {
+	own := s.Reply
+	s.Reply = wire.Reply{RESP3: own.RESP3, Limiter: s}
+	call := forward.Call{Group: group}
+	m.group, m.all = group, false
+	if _, err := s.server.cluster.Lead(group); err != nil {
+		if moved := (*MovedError)(nil); errors.As(err, &moved) {
+			call.Node = moved.Node
+		}
+	}
+	s.ended(s.clustered.calls.Do(call, forward.AppendOnGroup(nil, group, words), s.caller(), &s.Reply, nil), m, 0)
+	reply := s.Reply.B
+	if s.Reply.Truncated {
+		own.Truncated, own.TruncatedAt = true, len(own.B)
+	}
+	s.Reply = own
+	return reply
+}
+
+// writeProxyFields writes the fields of INFO about calls that are passed on.
+func (s *Server) writeProxyFields(write func(name string, value any)) {
+	clients := 0
+	s.mu.Lock()
+	for _, ss := range s.sessions {
+		if ss.clustered.role == proxied {
+			clients++
+		}
+	}
+	forNodes := s.forNodes
+	s.mu.Unlock()
+	write("proxy_clients", clients)
+	write("proxy_links_in", forNodes)
+	s.passing.Fields(write)
+}
