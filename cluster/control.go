@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"rlserver/cluster/group"
 	"rlserver/cluster/mux"
 )
 
@@ -29,6 +30,8 @@ type Report struct {
 	// the policies, from the node that leads group 0
 	HasPolicies bool
 	Policies    []Policy
+
+	Digests map[int]group.Digest // of the state of its replicas, by group
 }
 
 // control serves the calls of other nodes.

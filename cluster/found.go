@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"rlserver/cluster/group"
 	"rlserver/cluster/mux"
 )
 
@@ -298,10 +299,13 @@ func (n *Node) gossip(ctx context.Context) {
 // report returns which groups this node leads.
 func (n *Node) report() Report {
 	groups := n.groups()
-	r := Report{Node: n.self.Name, Leads: make(map[int]uint64), Last: make(map[int]uint64)}
+	r := Report{Node: n.self.Name, Leads: make(map[int]uint64), Last: make(map[int]uint64), Digests: make(map[int]group.Digest)}
 	for i, g := range groups {
 		if g == nil {
 			continue
+		}
+		if d := g.Digest(); d.Index != 0 {
+			r.Digests[i] = d
 		}
 		if st := g.Status(); st.Leads {
 			r.Leads[i], r.Last[i] = st.Term, st.Last
@@ -322,6 +326,11 @@ func (n *Node) heard(r Report) {
 	for i, last := range r.Last {
 		if g := n.Group(i); g != nil {
 			g.HeardLast(last)
+		}
+	}
+	for i, d := range r.Digests {
+		if g := n.Group(i); g != nil {
+			g.HeardDigest(r.Node, d)
 		}
 	}
 	n.mu.Lock()

@@ -292,10 +292,13 @@ func (n *Node) Leader(number int) *Member {
 	}
 	if g := n.Group(number); g != nil {
 		st := g.Status()
-		if st.Leader == n.self.Name && !st.Leads {
+		switch {
+		case st.Fault != nil: // it hears nothing: the reports of the others say who leads
+		case st.Leader == n.self.Name && !st.Leads:
 			return nil // it begins
+		default:
+			return m.Member(st.Leader)
 		}
-		return m.Member(st.Leader)
 	}
 	n.mu.Lock()
 	name := n.leaders[number].name

@@ -64,6 +64,7 @@ func (n *Node) overviewOf(number int, names []string, groups int) overview.Group
 	o.Counts = overview.Counts{
 		ElectionsCalled: f.ElectionsCalled, ElectionsWon: f.ElectionsWon, LeaderChanges: f.LeaderChanges,
 		HandOvers: f.HandOvers, Rebuilds: f.Rebuilds, Snapshots: f.Snapshots, FailedSnapshots: f.FailedSnapshots,
+		Digests: f.Digests,
 	}
 	return o
 }

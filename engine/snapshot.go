@@ -32,8 +32,9 @@ type Snapshot struct {
 	large    []*object.Large // objects from walks and changes, visited in parts
 	own      *object.Batch   // the objects that this Step visits
 
-	total int64
-	done  atomic.Int64
+	total   int64
+	done    atomic.Int64
+	omitted atomic.Bool // a key was evicted before its turn
 
 	// locked by changes, under the lock of a shard, and by Step, under no other
 	mu    sync.Mutex
@@ -54,7 +55,11 @@ type spaceWalk struct {
 // Snapshot begins a snapshot. Under the locks of all shards, which it holds only while it lists the
 // dicts, it calls cut. The snapshot contains the effects that the journal got before cut, so cut is
 // where to note the journal's position. It panics if another snapshot is being taken.
-func (e *Engine) Snapshot(cut func()) *Snapshot {
+func (e *Engine) Snapshot(cut func()) *Snapshot { return e.SnapshotAt(0, cut) }
+
+// SnapshotAt is Snapshot without the keys that have expired at a time, Unix ms, rather than at the
+// moment; 0: at the moment.
+func (e *Engine) SnapshotAt(at int64, cut func()) *Snapshot {
 	tx := e.NewTx()
 	tx.BeginAll(0, 0, false)
 	defer tx.unlock()
@@ -62,7 +67,7 @@ func (e *Engine) Snapshot(cut func()) *Snapshot {
 		panic("engine: a snapshot is begun while another one is being taken")
 	}
 	cut()
-	s := &Snapshot{e: e, at: tx.now, own: new(object.Batch), policies: e.Policies()}
+	s := &Snapshot{e: e, at: cmp.Or(at, tx.now), own: new(object.Batch), policies: e.Policies()}
 	for i := range e.shards {
 		s.begin(&e.shards[i])
 	}
@@ -124,6 +129,10 @@ func (s *Snapshot) Step(visit func(effects []effect.Effect)) (more bool) {
 // expired ones. Any goroutine may call it.
 func (s *Snapshot) Keys() (done, total int64) { return s.done.Load(), s.total }
 
+// Omitted reports whether keys were left out because they were evicted before their turn. Any
+// goroutine may call it.
+func (s *Snapshot) Omitted() bool { return s.omitted.Load() }
+
 // Close ends the snapshot, even if it is not complete. Closing it again does nothing.
 func (s *Snapshot) Close() {
 	if s.closed {
@@ -175,6 +184,7 @@ func (s *Snapshot) keep(db int, k Key, o object.Object) {
 	if w != nil && s.e.shardOf(k).evicting {
 		if w.LeaveOut(s.e.place(k.Hash), k.Name) {
 			s.done.Add(1)
+			s.omitted.Store(true)
 		}
 		return
 	}

@@ -22,13 +22,17 @@ var mayImport = map[string]struct{ ours, others []string }{
 		},
 	},
 	"rlserver/cluster/group": {
-		ours: []string{"rlserver/clock", "rlserver/engine", "rlserver/engine/effect", "rlserver/persistence"},
+		ours: []string{
+			"rlserver/clock", "rlserver/cluster/broken", "rlserver/engine", "rlserver/engine/effect",
+			"rlserver/persistence",
+		},
 		others: []string{
 			"github.com/hashicorp/go-hclog", "github.com/hashicorp/raft", "github.com/hashicorp/raft-wal",
 			"github.com/hashicorp/raft-wal/fs", "github.com/hashicorp/raft-wal/segment",
 			"github.com/hashicorp/raft-wal/types",
 		},
 	},
+	"rlserver/cluster/broken":      {},
 	"rlserver/cluster/clustertest": {},
 	"rlserver/cluster/mux":         {},
 	"rlserver/cluster/overview":    {ours: []string{"rlserver/stats"}},

@@ -16,6 +16,8 @@ type entryKind byte
 const (
 	entryBatch entryKind = 1 // the effects of calls, in order
 	entryClaim entryKind = 2 // a new leader begins: all entries before it are applied
+	// entryDigest has no records: all replicas compare their state at this entry.
+	entryDigest entryKind = 3
 )
 
 // header is the beginning of an entry.
@@ -69,7 +71,7 @@ func readHeader(b []byte) (h header, records []byte, err error) {
 	h.first = binary.BigEndian.Uint64(b[18:])
 	h.last = binary.BigEndian.Uint64(b[26:])
 	h.at = int64(binary.BigEndian.Uint64(b[34:]))
-	if h.kind != entryBatch && h.kind != entryClaim {
+	if h.kind < entryBatch || h.kind > entryDigest {
 		return h, nil, fmt.Errorf("unknown kind of entry %d", h.kind)
 	}
 	return h, b[headerSize:], nil

@@ -28,10 +28,11 @@ type Counts struct {
 	Rebuilds        int64 // of the engine, after what it had decided was not agreed on
 	Snapshots       int64
 	FailedSnapshots int64
+	Digests         int64 // times that the state was compared, and most replicas had the same
 }
 
 type counters struct {
-	electionsCalled, electionsWon, leaderChanges, handOvers, rebuilds, snapshots, failedSnapshots atomic.Int64
+	electionsCalled, electionsWon, leaderChanges, handOvers, rebuilds, snapshots, failedSnapshots, digests atomic.Int64
 }
 
 func (c *counters) snapshot() Counts {
@@ -39,6 +40,7 @@ func (c *counters) snapshot() Counts {
 		ElectionsCalled: c.electionsCalled.Load(), ElectionsWon: c.electionsWon.Load(),
 		LeaderChanges: c.leaderChanges.Load(), HandOvers: c.handOvers.Load(), Rebuilds: c.rebuilds.Load(),
 		Snapshots: c.snapshots.Load(), FailedSnapshots: c.failedSnapshots.Load(),
+		Digests: c.digests.Load(),
 	}
 }
 

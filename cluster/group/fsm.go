@@ -30,7 +30,8 @@ type fsm struct {
 	latest   int64        // the latest time in the log, Unix ms
 	logBytes atomic.Int64 // applied since the last snapshot
 	index    atomic.Uint64
-	broken   func(error) // called if the log cannot be applied, which is final
+	digested func(Digest) // called with the digest of the state at an entry
+	broken   func(error)  // called if the log cannot be applied, which is final
 }
 
 // errVoid is the result of an entry that was decided under another leadership than it was agreed on
@@ -64,6 +65,8 @@ func (f *fsm) apply(l *raft.Log) any {
 			f.skip, f.skipTo = 0, 0
 		}
 		return claimed{l.Term}
+	case h.kind == entryDigest:
+		return f.digest(l, h, own)
 	case h.term != l.Term:
 		if own && h.last >= h.first {
 			r.discard(errVoid)
@@ -106,6 +109,7 @@ func (f *fsm) Snapshot() (raft.FSMSnapshot, error) {
 	if why := r.why(); why != nil {
 		return nil, why
 	}
+	r.digest.pause()
 	s := &snapshot{fsm: f, replica: r, incarnation: f.skip, records: f.skipTo, at: f.latest}
 	s.state = r.Engine.Snapshot(func() {
 		if own := r.cut(); own > 0 {
@@ -168,7 +172,10 @@ func (s *snapshot) rest(start time.Time) func() error {
 }
 
 // Release implements raft.FSMSnapshot.
-func (s *snapshot) Release() { s.state.Close() }
+func (s *snapshot) Release() {
+	s.state.Close()
+	s.replica.digest.resume()
+}
 
 // Restore implements raft.FSM. The state that was there is replaced by a new replica's.
 func (f *fsm) Restore(src io.ReadCloser) error {

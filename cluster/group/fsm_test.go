@@ -18,7 +18,8 @@ import (
 func newFSM(t *testing.T) *fsm {
 	f := &fsm{
 		time: newTimeline(clock.System()), replaced: func() {}, follows: func() bool { return true },
-		broken: func(err error) { t.Errorf("the log cannot be applied: %v", err) },
+		digested: func(Digest) {},
+		broken:   func(err error) { t.Errorf("the log cannot be applied: %v", err) },
 	}
 	f.replica.Store(newReplica(f.engine))
 	return f

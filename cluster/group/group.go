@@ -32,7 +32,8 @@ type Options struct {
 	// Begun is called before calls are served on a partition. It must not block. nil: nothing
 	Begun func(*Partition)
 
-	snapshotBytes int64 // of log between snapshots, set by tests
+	snapshotBytes int64         // of log between snapshots, set by tests
+	digestEvery   time.Duration // between comparisons of the replicas' state, set by tests
 }
 
 // Group is this node's replica of a group. Its methods are safe for concurrent use.
@@ -51,6 +52,7 @@ type Group struct {
 
 	leadership leadership
 	lag        lag
+	comparison comparison
 	counters   counters
 }
 
@@ -77,6 +79,7 @@ const defaultSnapshotBytes = 64 << 20
 // on all nodes; nil if this node joins a group that exists. It is ignored if there is state.
 func Open(o Options, members []string) (*Group, error) {
 	o.snapshotBytes = cmp.Or(o.snapshotBytes, defaultSnapshotBytes)
+	o.digestEvery = cmp.Or(o.digestEvery, defaultDigestEvery)
 	if o.AskTime == nil {
 		o.AskTime = func() (int64, bool) { return 0, false }
 	}
@@ -130,7 +133,8 @@ func (g *Group) open(members []string) (run *running, err error) {
 			started := run.started.Load()
 			return started != nil && started.State() == raft.Follower
 		},
-		broken: func(err error) { g.broken(run, err) },
+		digested: func(d Digest) { g.setDigest(run, d) },
+		broken:   func(err error) { g.broken(run, err) },
 	}
 	run.fsm.replica.Store(newReplica(g.options.Engine))
 	run.trans = raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
@@ -258,7 +262,12 @@ func (g *Group) follow(run *running) (rebuild bool) {
 			return false
 		case <-run.fresh:
 		case <-r.ruin:
-			if r == run.fsm.replica.Load() && run.fault.Load() == nil {
+			if run.fault.Load() != nil { // it must neither lead nor vote
+				lost("the replica cannot be used any more")
+				g.noteChange()
+				return false
+			}
+			if r == run.fsm.replica.Load() {
 				lost(g.leadership.lost(g.options.Timeout / 2))
 				g.log.Info("rebuilding the state from the log", "because", r.why())
 				return true
@@ -313,6 +322,7 @@ func (g *Group) tick(run *running) {
 	if p := r.leading.Load(); p != nil {
 		p.Clock.Check()
 		r.beat()
+		g.proposeDigest(r)
 		g.lag.note(run.raft.LastIndex(), time.Now())
 	} else {
 		g.leadership.warn(g)
@@ -425,17 +435,23 @@ func (g *Group) noteChange() {
 // ErrNoLeader reports that no node leads the group, as far as this one knows.
 var ErrNoLeader = errors.New("no node leads the group")
 
+// ErrBroken reports that the replica cannot be used: other nodes serve the group.
+var ErrBroken = errors.New("the replica of the group on this node cannot be used")
+
 // MovedError reports that another node leads the group.
 type MovedError struct{ Node string }
 
 func (e *MovedError) Error() string { return "node " + e.Node + " leads the group" }
 
-// Leading returns the partition if calls are served here. Otherwise the error is a *MovedError or
-// ErrNoLeader.
+// Leading returns the partition if calls are served here. Otherwise the error is a *MovedError,
+// ErrNoLeader or ErrBroken.
 func (g *Group) Leading() (*Partition, error) {
 	run := g.running.Load()
 	if p := run.fsm.replica.Load().leading.Load(); p != nil {
 		return p, nil
+	}
+	if run.fault.Load() != nil {
+		return nil, ErrBroken
 	}
 	if leader := g.leader(run); leader != "" && leader != g.options.Node {
 		return nil, &MovedError{leader}

@@ -48,6 +48,7 @@ type trio struct {
 
 	timeout       time.Duration
 	snapshotBytes int64
+	digestEvery   time.Duration
 	sync          bool
 	log           *slog.Logger
 }
@@ -99,7 +100,7 @@ func (n *node) start() {
 		Timeout: n.trio.timeout, Engine: engine.Options{},
 		Clock: clock.System(), Log: n.trio.log.With("node", names[n.i]),
 		Layer:         func() Layer { return &cuttable{n.port.Layer(0), n} },
-		snapshotBytes: n.trio.snapshotBytes,
+		snapshotBytes: n.trio.snapshotBytes, digestEvery: n.trio.digestEvery,
 	}, names)
 	require.NoError(n.trio.t, err)
 }

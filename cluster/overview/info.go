@@ -24,6 +24,7 @@ func (c *Cluster) WriteCluster(write func(name string, value any)) {
 	write("cluster_rebuilds", t.Rebuilds)
 	write("cluster_snapshots", t.Snapshots)
 	write("cluster_failed_snapshots", t.FailedSnapshots)
+	write("cluster_digests", t.Digests)
 	write("cluster_holding_calls", t.Holding)
 	write("cluster_held_calls", t.Held)
 	write("cluster_uncertain_replies", t.Uncertain)
@@ -50,10 +51,10 @@ func (c *Cluster) WriteReplication(write func(name string, value any)) {
 		if g.Role != None {
 			line += fmt.Sprintf(",term=%d,agreed=%d,log_end=%d,applied=%d,lag_entries=%d,lag_ms=%d,replicas=%d,"+
 				"elections_called=%d,elections_won=%d,leader_changes=%d,handovers=%d,rebuilds=%d,snapshots=%d,"+
-				"failed_snapshots=%d",
+				"failed_snapshots=%d,digests=%d",
 				g.Term, g.Agreed, g.LogEnd, g.Applied, g.LagEntries, g.Lag.Milliseconds(), len(g.Replicas),
 				g.ElectionsCalled, g.ElectionsWon, g.LeaderChanges, g.HandOvers, g.Rebuilds, g.Snapshots,
-				g.FailedSnapshots)
+				g.FailedSnapshots, g.Digests)
 		}
 		line += fmt.Sprintf(",holding_calls=%d,held_calls=%d,uncertain_replies=%d,tryagain_replies=%d",
 			g.Holding, g.Held, g.Uncertain, g.Repeat)

@@ -64,6 +64,7 @@ type Counts struct {
 	Rebuilds        int64 // of engines
 	Snapshots       int64
 	FailedSnapshots int64
+	Digests         int64 // times that the state was compared and was that of most replicas
 	stats.GroupCounts
 }
 
@@ -76,6 +77,7 @@ func (c *Counts) add(d *Counts) {
 	c.Rebuilds += d.Rebuilds
 	c.Snapshots += d.Snapshots
 	c.FailedSnapshots += d.FailedSnapshots
+	c.Digests += d.Digests
 	c.Held += d.Held
 	c.Holding += d.Holding
 	c.Uncertain += d.Uncertain

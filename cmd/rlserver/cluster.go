@@ -191,6 +191,9 @@ func (c *clusterParts) Lead(number int) (*resp.Partition, error) {
 		return nil, c.elsewhere(number)
 	}
 	p, err := g.Leading()
+	if err == group.ErrBroken {
+		return nil, c.elsewhere(number)
+	}
 	return c.answer(p, err)
 }
 
@@ -206,7 +209,7 @@ func (c *clusterParts) answer(p *group.Partition, err error) (*resp.Partition, e
 	return nil, resp.ErrNoLeader
 }
 
-// elsewhere returns who leads a group of which this node has no replica.
+// elsewhere returns who leads a group of which this node has no replica that can be used.
 func (c *clusterParts) elsewhere(number int) error {
 	if m := c.node.Leader(number); m != nil {
 		return movedTo(m)
@@ -223,7 +226,9 @@ func (c *clusterParts) Await(ctx context.Context, number int) (*resp.Partition, 
 
 func (c *clusterParts) await(ctx context.Context, number int) (*resp.Partition, error) {
 	if g := c.node.Group(number); g != nil {
-		return c.answer(g.Await(ctx))
+		if p, err := g.Await(ctx); err != group.ErrBroken {
+			return c.answer(p, err)
+		}
 	}
 	for {
 		err := c.elsewhere(number)

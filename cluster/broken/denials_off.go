@@ -1,0 +1,5 @@
+//go:build !broken_denials
+
+package broken
+
+const Denials = false

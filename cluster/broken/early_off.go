@@ -1,0 +1,5 @@
+//go:build !broken_early
+
+package broken
+
+const Early = false

@@ -1,0 +1,5 @@
+//go:build broken_norebuild
+
+package broken
+
+const NoRebuild = true

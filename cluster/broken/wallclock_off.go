@@ -1,0 +1,5 @@
+//go:build !broken_wallclock
+
+package broken
+
+const WallClock = false
