@@ -47,7 +47,8 @@ func (n *Node) misplaced() (number int, to string) {
 		n.mu.Lock()
 		since, at := n.heardSince[names[0]], n.heardAt[names[0]]
 		n.mu.Unlock()
-		if !since.IsZero() && time.Since(since) > balanceAfter*n.options.balanceInterval && time.Since(at) < n.options.Timeout {
+		if !since.IsZero() && time.Since(since) > balanceAfter*n.options.balanceInterval &&
+			time.Since(at) < n.options.Timeout {
 			return number, names[0]
 		}
 	}

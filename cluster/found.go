@@ -299,7 +299,12 @@ func (n *Node) gossip(ctx context.Context) {
 // report returns which groups this node leads.
 func (n *Node) report() Report {
 	groups := n.groups()
-	r := Report{Node: n.self.Name, Leads: make(map[int]uint64), Last: make(map[int]uint64), Digests: make(map[int]group.Digest)}
+	r := Report{
+		Node:    n.self.Name,
+		Leads:   make(map[int]uint64),
+		Last:    make(map[int]uint64),
+		Digests: make(map[int]group.Digest),
+	}
 	for i, g := range groups {
 		if g == nil {
 			continue

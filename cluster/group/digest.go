@@ -17,9 +17,9 @@ import (
 // All replicas of a group must have the same state at the same entry of the log. The leader
 // proposes an entry for that each minute, if anything has changed. A follower that applies it
 // computes the digest of its state; the leader computes that of the moment at which it has queued
-// the entry, after all that it had decided until then. Keys that have expired at the entry's time do not
-// count: a replica that was restored from a snapshot lacks some that others still have. The nodes
-// report digests to each other.
+// the entry, after all that it had decided until then. Keys that have expired at the entry's time
+// do not count: a replica that was restored from a snapshot lacks some that others still have. The
+// nodes report digests to each other.
 //
 // The digest is computed from a snapshot, in steps with rests, while calls go on. That takes a
 // fifth of one processor for about three seconds per million keys, and memory for the values that
@@ -198,7 +198,8 @@ func (f *fsm) digest(l *raft.Log, h header, own bool) any {
 func (g *Group) proposeDigest(r *Replica) {
 	c := &g.comparison
 	c.mu.Lock()
-	if c.replica != r { // it has just begun: its time is not yet surely after all that any replica has seen
+	// it has just begun: its time is not yet surely after all that any replica has seen
+	if c.replica != r {
 		c.replica, c.proposed, c.number = r, time.Now(), 0
 	}
 	number := r.cut()
