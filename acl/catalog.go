@@ -5,21 +5,22 @@ import (
 	"strings"
 )
 
-// Command is what rules refer to.
+// Command is a command or subcommand that rules can allow or deny.
 type Command struct {
-	Name       string   // in lower case; of a subcommand with its container: client|list
+	// in lower case; a subcommand has its container's name in front: client|list
+	Name       string
 	Categories []string // without the @
 	Open       bool     // every user may run it: AUTH, HELLO, QUIT, RESET
 }
 
-// Categories are the names of all categories in the order of Redis, followed by ratelimit, which
-// has the commands of this server's own.
+// Categories are the names of all categories, in the order of Redis. The last one, ratelimit, has
+// this server's own commands.
 var Categories = []string{
 	"keyspace", "read", "write", "set", "sortedset", "list", "hash", "string", "bitmap", "hyperloglog", "geo", "stream",
 	"pubsub", "admin", "fast", "slow", "blocking", "dangerous", "connection", "transaction", "scripting", "ratelimit",
 }
 
-// Matcher reports whether a pattern in the notation of KEYS matches all of a name.
+// Matcher reports whether a glob pattern, as KEYS takes it, matches the whole name.
 type Matcher func(pattern, name []byte) bool
 
 // Catalog holds the commands that rules refer to. It is immutable.
@@ -32,9 +33,8 @@ type Catalog struct {
 	order      []int // all commands by name
 }
 
-// NewCatalog returns a catalog of commands. The index of a command is its place in the list; one
-// without a name does not exist for rules.
-// Categories that are not in Categories are ignored.
+// NewCatalog returns a catalog of commands. A command's position in the list is its index; rules
+// cannot refer to an element without a name. Unknown categories are ignored.
 func NewCatalog(commands []Command, match Matcher) *Catalog {
 	c := &Catalog{
 		commands: commands, match: match,

@@ -5,7 +5,7 @@ import "strings"
 // Key is a key or a channel that a call names.
 type Key struct {
 	Name    []byte
-	Access  Access // of a key: what the command does with it; 0: any access suffices
+	Access  Access // to a key: what the command does with it; 0: any access suffices
 	Channel bool   // it is a channel
 	Pattern bool   // it is a pattern of channels, which only an equal pattern allows
 }
@@ -19,7 +19,7 @@ const (
 	DeniedCommand
 	DeniedKey
 	DeniedChannel
-	DeniedAuth // of a login that failed, not of a call
+	DeniedAuth // a failed login, not a denied call
 )
 
 // String returns the reason as ACL LOG shows it.
@@ -27,15 +27,15 @@ func (v Verdict) String() string {
 	return [...]string{"allowed", "command", "key", "channel", "auth"}[v]
 }
 
-// Call is a call that is checked.
+// Call is a call to check.
 type Call struct {
 	Command  int    // its index in the catalog
-	FirstArg []byte // nil: there is none
+	FirstArg []byte // nil: no argument
 	Keys     []Key
 }
 
-// Check reports whether the user may run a call. For a denied key or channel it returns its index
-// in Keys.
+// Check reports whether the user may run a call. If a key or channel is denied, Check returns its
+// index in Keys.
 func (u *User) Check(call *Call) (verdict Verdict, denied int) {
 	if u.unrestricted {
 		return Allowed, 0
@@ -53,8 +53,8 @@ func (u *User) Check(call *Call) (verdict Verdict, denied int) {
 	return verdict, denied
 }
 
-// AllowsOneKey reports whether the user may run a command on a key, by a rule for the command
-// itself: the common case, in less time than Check. After false, Check decides.
+// AllowsOneKey reports whether a selector that allows the command itself gives the access to the
+// key. It is a fast path for the most common calls: if it returns false, Check decides.
 func (u *User) AllowsOneKey(command int, key []byte, access Access) bool {
 	for i := range u.selectors {
 		s := &u.selectors[i]
@@ -81,8 +81,9 @@ func (s *selector) check(c *Catalog, call *Call) (Verdict, int) {
 	return Allowed, 0
 }
 
-// AllowsAnyKey reports whether the user may run a call that also accesses keys which it does not
-// name, such as SORT with BY: a selector must allow the call and give the access to every key.
+// AllowsAnyKey reports whether the user may run a call that accesses keys which its arguments do
+// not name, such as SORT with BY: one selector must allow the call and give the access to every
+// key.
 func (u *User) AllowsAnyKey(call *Call, access Access) bool {
 	for i := range u.selectors {
 		s := &u.selectors[i]
@@ -118,7 +119,7 @@ func (s *selector) allowsKey(match Matcher, name []byte, access Access) bool {
 	return false
 }
 
-// allowsAnyKey reports whether the selector gives an access to every key: by ~*, %R~* or %W~*.
+// allowsAnyKey reports whether the selector gives the access to every key, by ~*, %R~* or %W~*.
 func (s *selector) allowsAnyKey(access Access) bool {
 	if s.allKeys {
 		return true

@@ -26,7 +26,7 @@ func (s *selector) describeChannels() string {
 	return strings.Join(list, " ")
 }
 
-// describe returns rules that make an equal selector of an empty one.
+// describe returns rules that turn an empty selector into an equal one.
 func (s *selector) describe(c *Catalog) string {
 	var list []string
 	if keys := s.describeKeys(); keys != "" {
@@ -41,9 +41,9 @@ func (s *selector) describe(c *Catalog) string {
 	return strings.Join(append(list, s.describeCommands(c)), " ")
 }
 
-// describeCommands returns rules for the commands: all or none, then the categories that fit best,
-// then single commands that make up the rest. It is the algorithm of
-// ACLDescribeSelectorCommandRules in Redis.
+// describeCommands returns rules for the commands: all or none, then the best fitting categories,
+// then single commands for the exceptions. The algorithm is ACLDescribeSelectorCommandRules of
+// Redis.
 func (s *selector) describeCommands(c *Catalog) string {
 	made, sign, rules := newSelector(c, false), "+", []string{"-@all"}
 	if s.future {
@@ -76,8 +76,9 @@ func (s *selector) describeCommands(c *Catalog) string {
 	return strings.Join(rules, " ")
 }
 
-// bestCategory returns the category that describes most of what is left with the fewest exceptions,
-// or "" if each has at least as many exceptions as it describes.
+// bestCategory returns the category that covers the most remaining commands with the fewest
+// exceptions, or "" if every category has at least as many exceptions as commands that it covers.
+// left is the selector without the effect of the categories that are applied already.
 func (s *selector) bestCategory(c *Catalog, left *selector, applied map[string]bool) (best string) {
 	fewest, most := len(c.commands)+1, 0
 	for _, name := range Categories {

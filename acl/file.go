@@ -11,13 +11,13 @@ import (
 
 const (
 	maxFile     = 64 << 20 // bytes
-	maxProblems = 50       // that are reported of one file
+	maxProblems = 50       // errors reported for one file
 )
 
 // Load replaces all users by those of a file, which has a line `user name rules…` for each. After
-// an error nothing has changed; the error names each line that is wrong. If the file does not
-// define the default user, it may do everything, with the password of SetDefaultPassword. All other
-// accounts are new, as in Redis: the connections of the former ones are to be closed.
+// an error nothing has changed; the error lists the wrong lines. If the file does not define the
+// default user, this user may run every call, with the password of SetDefaultPassword. As in Redis,
+// all other accounts are new: the caller must close the connections of the previous ones.
 func (s *Users) Load(path string) error {
 	text, err := smallfile.Read(path, maxFile)
 	if err != nil {
@@ -46,7 +46,7 @@ func (s *Users) Load(path string) error {
 	return nil
 }
 
-// parseLine adds the user of a line, and returns what is wrong with the line.
+// parseLine adds the user that a line defines, and returns the errors of the line.
 func (s *Users) parseLine(users map[string]*User, path string, number int, line string) (problems []string) {
 	words := strings.Split(line, " ")
 	switch {
@@ -75,7 +75,7 @@ func (s *Users) parseLine(users map[string]*User, path string, number int, line 
 		}
 		problems = append(problems, fmt.Sprintf("%s:%d: %s.", path, number, Explain(err)))
 		if !errors.Is(err, ErrUnknownCommand) {
-			return problems // it may be the cause of further ones
+			return problems // it may cause the following ones
 		}
 	}
 	if err := s.checkSize(words[1], u); err != nil {
@@ -85,7 +85,7 @@ func (s *Users) parseLine(users map[string]*User, path string, number int, line 
 	return problems
 }
 
-// replace makes these all the users.
+// replace replaces all users.
 func (s *Users) replace(users map[string]*User) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -116,8 +116,8 @@ func (s *Users) Describe() (lines []string) {
 	return lines
 }
 
-// Defined returns the names and rules of the users for a configuration file: of all, but of the
-// default user only if its rules are not those that it starts with.
+// Defined returns the names and rules of the users for a configuration file. The default user is
+// left out if its rules are the initial ones.
 func (s *Users) Defined() (lines []string) {
 	s.mu.Lock()
 	initial := s.initial

@@ -5,15 +5,15 @@ import (
 	"sync"
 )
 
-// Entry is a denied call or a failed login, with how often it happened within a minute.
+// Entry is a denied call or a failed login. Equal ones within a minute are one entry with a count.
 type Entry struct {
 	Count   int64
 	Reason  Verdict
 	Context string // toplevel or multi
-	Object  string // the command, key or channel; AUTH or HELLO of a login
+	Object  string // the command, key or channel; for a login AUTH or HELLO
 	User    string // the name
-	At      int64  // Unix ms of the last time
-	Client  string // the client's line of CLIENT LIST at that time
+	At      int64  // Unix ms, of the latest one
+	Client  string // the client's line of CLIENT LIST at the time At
 }
 
 // Log holds the latest entries. The zero value is empty. Any goroutine may use it.
@@ -24,18 +24,19 @@ type Log struct {
 }
 
 const (
-	groupingTime  = 60_000 // ms within which equal entries are counted as one
-	groupingDepth = 10     // of the newest entries, as in Redis
+	groupingTime  = 60_000 // ms within which equal entries are merged
+	groupingDepth = 10     // how many of the newest entries are compared, as in Redis
 
-	// Bytes that are kept of names, which clients choose, and of a line of CLIENT LIST.
+	// Longer texts are truncated to these lengths, in bytes: names, which clients choose, and a
+	// line of CLIENT LIST.
 	maxName   = 128
 	maxClient = 1024
 )
 
-// Add adds an entry. The log then has at most max.
+// Add adds an entry and removes the oldest ones until at most max are left.
 func (l *Log) Add(e Entry, max int) {
 	e.Count = 1
-	e.Object, e.User, e.Client = cut(e.Object, maxName), cut(e.User, maxName), cut(e.Client, maxClient)
+	e.Object, e.User, e.Client = truncate(e.Object, maxName), truncate(e.User, maxName), truncate(e.Client, maxClient)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.counts[e.Reason]++
@@ -48,17 +49,18 @@ func (l *Log) Add(e Entry, max int) {
 	}
 	l.entries = append(l.entries, e)
 	if more := len(l.entries) - max; more > 0 {
-		clear(l.entries[:more]) // append copies the rest some time
+		clear(l.entries[:more]) // frees the texts before append reallocates the slice
 		l.entries = l.entries[more:]
 	}
 }
 
-// cut returns a copy of text that has at most max bytes, so that the log keeps no larger text.
-func cut(text string, max int) string {
+// truncate returns a copy of the first max bytes of a text. The copy does not keep the whole text
+// in memory.
+func truncate(text string, max int) string {
 	return string([]byte(text[:min(len(text), max)]))
 }
 
-// equals reports whether two entries are counted as one.
+// equals reports whether two entries are to be merged.
 func (e Entry) equals(o Entry) bool {
 	apart := e.At - o.At
 	return e.Reason == o.Reason && e.Context == o.Context && e.Object == o.Object && e.User == o.User &&

@@ -91,11 +91,12 @@ func parseAccess(letters string) (access Access, err error) {
 	return access, nil
 }
 
-// hasSpaces reports whether text has white space or NUL, which rules and names of users cannot.
+// hasSpaces reports whether a text has white space or NUL, which rules and user names must not
+// have.
 func hasSpaces(text string) bool { return strings.ContainsAny(text, " \t\r\n\v\f\x00") }
 
-// addKeys applies a rule with a key pattern. A pattern that is there already gets the access of
-// both.
+// addKeys applies a rule with a key pattern. If the selector has the pattern already, the accesses
+// are combined.
 func (s *selector) addKeys(rule string) error {
 	if s.allKeys {
 		return ErrPatternAfterAllKeys

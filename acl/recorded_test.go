@@ -40,7 +40,7 @@ func redisCatalog(t *testing.T) *Catalog {
 	return NewCatalog(list, matchGlob)
 }
 
-// dryRuns are the calls that each user of the recording is tried with.
+// dryRuns are the calls that are checked for each recorded user.
 var dryRuns = []string{
 	"get a1", "set a1 x", "get c", "set c x", "mset a1 1 b 2", "config get x", "select 0", "select 1", "publish news x",
 	"subscribe n1", "psubscribe n*", "acl whoami", "ping", "auth x", "getset d1 x", "debug sleep 1",
@@ -79,7 +79,7 @@ func describeCall(c *Catalog, call string) (name string, described Call) {
 	return name, described
 }
 
-// verdicts returns for each dry run the letter of its verdict.
+// verdicts returns the first two letters of the verdict on each dry run.
 func verdicts(u *User) (letters string) {
 	for _, run := range dryRuns {
 		_, call := describeCall(u.catalog, run)
@@ -89,15 +89,15 @@ func verdicts(u *User) (letters string) {
 	return strings.TrimSpace(letters)
 }
 
-// normalize sorts the words of a description: the order of single commands in that of Redis is the
-// order of a hash table.
+// normalize sorts the words of a description: Redis lists single commands in the order of a hash
+// table.
 func normalize(line string) string {
 	words := strings.Fields(strings.NewReplacer("(", " ( ", ")", " ) ").Replace(line))
 	slices.Sort(words)
 	return strings.Join(words, " ")
 }
 
-func TestRulesAreThoseOfRedis(t *testing.T) {
+func TestRulesMatchRedis(t *testing.T) {
 	text, err := os.ReadFile(rulesFile)
 	require.NoError(t, err)
 	var settings Settings
@@ -124,7 +124,7 @@ func TestRulesAreThoseOfRedis(t *testing.T) {
 	require.Greater(t, steps, 200)
 }
 
-// TestRecordRules writes the files of testdata anew from a Redis 7.0.15 at ACL_RECORD, an address.
+// TestRecordRules rewrites the files of testdata, using a Redis 7.0.15 at the address ACL_RECORD.
 func TestRecordRules(t *testing.T) {
 	addr := os.Getenv("ACL_RECORD")
 	if addr == "" {
@@ -140,7 +140,7 @@ func TestRecordRules(t *testing.T) {
 	r.rules(250)
 }
 
-// recorder asks a Redis.
+// recorder runs commands on a Redis server.
 type recorder struct {
 	t    *testing.T
 	conn net.Conn
@@ -211,8 +211,8 @@ func (r *recorder) rules(steps int) {
 		for range 1 + rng.IntN(5) {
 			rules = append(rules, words[rng.IntN(len(words))])
 		}
-		if opens(rules) > 1 {
-			continue // Redis ignores what is before the second one
+		if countUnclosed(rules) > 1 {
+			continue // Redis ignores everything before the second one
 		}
 		reply := strings.TrimPrefix(r.do(append([]string{"ACL", "SETUSER", name}, rules...)...).(string), "-ERR ")
 		described := ""
@@ -242,8 +242,8 @@ func (r *recorder) rules(steps int) {
 	require.NoError(r.t, os.WriteFile(rulesFile, []byte(text.String()), 0o644))
 }
 
-// opens counts the rules that begin a selector and do not end it.
-func opens(rules []string) (n int) {
+// countUnclosed counts the rules that begin a selector and do not end it.
+func countUnclosed(rules []string) (n int) {
 	for _, rule := range rules {
 		if strings.HasPrefix(rule, "(") && !strings.HasSuffix(rule, ")") {
 			n++

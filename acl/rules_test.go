@@ -20,7 +20,7 @@ func ruleWords() []string {
 			"skip-sanitize-payload bad +acl|whoami -select|1 ON +GET +@READ %R~* %W~*",
 	)
 	words = append(words, "(~x* +get)", "(+@all -@admin ~y)", "( ~z +set )", "~with space", "")
-	for _, category := range Categories[:len(Categories)-1] { // ratelimit is not of Redis
+	for _, category := range Categories[:len(Categories)-1] { // Redis has no category ratelimit
 		words = append(words, "+@"+category, "-@"+category)
 	}
 	return words

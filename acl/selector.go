@@ -8,9 +8,9 @@ import (
 // selector is a set of commands, key patterns and channel patterns.
 type selector struct {
 	commands    bits
-	allCommands bool // none was removed since +@all
-	future      bool // it began with +@all: commands of later versions are allowed too
-	// by command: first arguments with which it is allowed although its bit is not set
+	allCommands bool // no command was removed since +@all
+	future      bool // after +@all: commands of later versions are allowed too
+	// by command: with these first arguments it is allowed although its bit is not set
 	firstArgs   map[int][]string
 	allKeys     bool
 	keys        []keyPattern
@@ -46,7 +46,7 @@ func (s *selector) addFirstArgs(command int, words ...string) {
 // Approximate memory, in bytes.
 const (
 	selectorSize = 160
-	patternSize  = 80 // of one pattern or first argument, without its text
+	patternSize  = 80 // one pattern or first argument, without its text
 )
 
 // size returns the memory of the selector in bytes.
@@ -66,7 +66,7 @@ func (s *selector) size() int {
 	return n
 }
 
-// apply changes the selector by one rule, which is not empty.
+// apply applies one rule, which must not be empty, to the selector.
 func (s *selector) apply(c *Catalog, rule string) error {
 	switch lower := strings.ToLower(rule); {
 	case lower == "allkeys" || rule == "~*":

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Error is an error in the words of Redis, which begin with a capital letter.
+// Error is an error with the text of Redis, which begins with a capital letter.
 type Error string
 
 func (e Error) Error() string { return string(e) }
@@ -31,7 +31,7 @@ const (
 // digest is the SHA-256 of a password.
 type digest [sha256.Size]byte
 
-// User is what a user may do. It is immutable, so any goroutine may use it: Apply returns another.
+// User is the state and the permissions of a user. It is immutable, so any goroutine may use it.
 type User struct {
 	catalog      *Catalog
 	enabled      bool
@@ -42,8 +42,8 @@ type User struct {
 	unrestricted bool       // it may run every command on every key and channel
 }
 
-// sanitize says whether payloads of RESTORE are checked in full. This server always checks them; it
-// only keeps the setting.
+// sanitize is the setting whether payloads of RESTORE are fully checked. This server always checks
+// them and only stores the setting.
 type sanitize uint8
 
 const (
@@ -52,14 +52,13 @@ const (
 	sanitizeSkip
 )
 
-// NewUser returns a user that is off and may do nothing, as a new one in Redis. allChannels is the
-// setting acl-pubsub-default.
+// NewUser returns a user that is off and has no permissions, like a new user in Redis. allChannels
+// is the setting acl-pubsub-default.
 func NewUser(c *Catalog, allChannels bool) *User {
 	return &User{catalog: c, selectors: []selector{newSelector(c, allChannels)}}
 }
 
-// NewDefault returns the default user as a server starts with it: it may do everything, without a
-// password.
+// NewDefault returns the initial default user, which may run every call and needs no password.
 func NewDefault(c *Catalog) *User {
 	return mustApply(NewUser(c, false), "on", "nopass", "~*", "&*", "+@all")
 }
@@ -73,7 +72,7 @@ func mustApply(u *User, rules ...string) *User {
 	return u
 }
 
-// RuleError says which rule cannot be applied, and why.
+// RuleError is the error of a rule that cannot be applied.
 type RuleError struct {
 	Rule string
 	Err  error
@@ -87,8 +86,8 @@ func (e *RuleError) Error() string {
 // Unwrap returns the reason, which does not quote the rule.
 func (e *RuleError) Unwrap() error { return e.Err }
 
-// Explain returns the text of an error of Apply or Set for a log, which has no passwords: of the
-// rules, only commands and categories are quoted.
+// Explain returns the text of an error of Apply or Set for a log. It contains no passwords: it
+// quotes only rules with an unknown command or category.
 func Explain(err error) string {
 	var of *RuleError
 	switch {
@@ -100,7 +99,7 @@ func Explain(err error) string {
 	return of.Err.Error()
 }
 
-// UnmatchedError says that the parenthesis of a selector is not closed.
+// UnmatchedError is the error of a selector whose parenthesis is not closed.
 type UnmatchedError struct{ Rule string }
 
 // Error returns the text of ACL SETUSER.
@@ -108,9 +107,9 @@ func (e *UnmatchedError) Error() string {
 	return "Unmatched parenthesis in acl selector starting at '" + e.Rule + "'."
 }
 
-// Apply returns the user that the rules make of this one. A selector may be one rule or be spread
-// over several, up to its closing parenthesis. allChannels is the setting acl-pubsub-default, for
-// selectors that begin anew. The error is a *RuleError or an *UnmatchedError.
+// Apply applies rules to a copy of the user, and returns the copy. A selector may be one rule or be
+// split over several, up to its closing parenthesis. allChannels is the setting acl-pubsub-default,
+// for new and reset selectors. The error is a *RuleError or an *UnmatchedError.
 func (u *User) Apply(rules []string, allChannels bool) (*User, error) {
 	merged, err := mergeSelectors(rules)
 	if err != nil {
@@ -131,7 +130,7 @@ func (u *User) Apply(rules []string, allChannels bool) (*User, error) {
 	return &made, nil
 }
 
-// mergeSelectors joins the rules of a selector that is spread over several.
+// mergeSelectors joins the parts of selectors that are split over several rules.
 func mergeSelectors(rules []string) (merged []string, err error) {
 	var parts []string
 	for _, rule := range rules {
@@ -152,7 +151,7 @@ func mergeSelectors(rules []string) (merged []string, err error) {
 	return merged, nil
 }
 
-// apply changes the user by one rule.
+// apply applies one rule to the user.
 func (u *User) apply(rule string, allChannels bool) error {
 	if rule == "" {
 		return nil
@@ -244,17 +243,17 @@ func (u *User) NoPassword() bool { return u.noPassword }
 // Unrestricted reports whether the user may run every call, so that Check need not be called.
 func (u *User) Unrestricted() bool { return u.unrestricted }
 
-// accepts reports whether a client may log in with a password. It compares with every digest,
-// whether or not one has matched.
+// accepts reports whether a client may log in with a password. It compares with every digest, so
+// that the time does not depend on which one matches.
 func (u *User) accepts(password []byte) bool {
-	given, right := sha256.Sum256(password), 0
+	given, match := sha256.Sum256(password), 0
 	for _, d := range u.passwords {
-		right |= subtle.ConstantTimeCompare(given[:], d[:])
+		match |= subtle.ConstantTimeCompare(given[:], d[:])
 	}
-	return u.enabled && (u.noPassword || right == 1)
+	return u.enabled && (u.noPassword || match == 1)
 }
 
-// Flags returns the rules for on, nopass and sanitize-payload that describe the user.
+// Flags returns the user's rules for on, nopass and sanitize-payload.
 func (u *User) Flags() (words []string) {
 	words = append(words, map[bool]string{true: "on", false: "off"}[u.enabled])
 	if u.noPassword {
@@ -277,7 +276,7 @@ func (u *User) Passwords() (list []string) {
 	return list
 }
 
-// Part is what one selector allows, in the notation of rules.
+// Part is the description of one selector, in the notation of rules.
 type Part struct{ Commands, Keys, Channels string }
 
 // Parts returns the user's selectors, the root first.
@@ -289,7 +288,7 @@ func (u *User) Parts() (parts []Part) {
 	return parts
 }
 
-// Describe returns rules that make an equal user of a new one.
+// Describe returns rules that turn a new user into an equal one.
 func (u *User) Describe() string {
 	rules := u.Flags()
 	for _, p := range u.Passwords() {

@@ -11,15 +11,15 @@ import (
 	"sync/atomic"
 )
 
-// Default is the name of the default user: a connection acts as this user until it logs in.
+// Default is the name of the default user: connections have its permissions until they log in.
 const Default = "default"
 
-// Settings are those of access control. Any goroutine may read and change them.
+// Settings are the settings of access control. Any goroutine may read and change them.
 type Settings struct {
-	MaxUsers    atomic.Int64 // how many users there may be, with the default user
-	MaxUserSize atomic.Int64 // bytes that one user may take
-	LogLength   atomic.Int64 // entries of the log
-	AllChannels atomic.Int64 // 1: new users may access all channels; 0: none
+	MaxUsers    atomic.Int64 // largest number of users, including the default user
+	MaxUserSize atomic.Int64 // largest memory of one user, bytes
+	LogLength   atomic.Int64 // largest number of log entries
+	AllChannels atomic.Int64 // 1: new users may access all channels; 0: no channel
 }
 
 // Defaults of Settings.
@@ -46,26 +46,26 @@ type Account struct {
 // Name returns the user's name.
 func (a *Account) Name() string { return a.name }
 
-// User returns what the user may do now, which is nothing if the user has been deleted.
+// User returns the user's current state. A deleted user has no permissions.
 func (a *Account) User() *User { return a.user.Load() }
 
-// Deleted reports whether the user has been deleted: connections that act as this user are to be
-// closed. A new user of the same name has another account.
+// Deleted reports whether the user has been deleted: connections with this account must be closed.
+// A new user of the same name has another account.
 func (a *Account) Deleted() bool { return a.deleted.Load() }
 
 // Users holds all users by name. Any goroutine may use it.
 type Users struct {
 	catalog  *Catalog
 	settings *Settings
-	nobody   *User // may do nothing; logins as unknown users are compared with it
+	nobody   *User // without permissions; for deleted users, and for logins with an unknown name
 
-	mu             sync.Mutex // of what follows; no lock is taken under it
+	mu             sync.Mutex // protects the following fields; no lock is taken while it is held
 	accounts       map[string]*Account
-	defaultAccount *Account // is never deleted
+	defaultAccount *Account // never deleted
 	initial        *User    // the default user, if the ACL file does not define it
 }
 
-// NewUsers returns the default user alone.
+// NewUsers returns Users with only the default user.
 func NewUsers(c *Catalog, settings *Settings) *Users {
 	s := &Users{
 		catalog: c, settings: settings, defaultAccount: &Account{name: Default}, initial: NewDefault(c),
@@ -82,7 +82,7 @@ func (s *Users) Catalog() *Catalog { return s.catalog }
 // Default returns the default user's account.
 func (s *Users) Default() *Account { return s.defaultAccount }
 
-// Find returns an account by name; nil if there is none.
+// Find returns the account of a name, or nil.
 func (s *Users) Find(name string) *Account {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -109,7 +109,7 @@ func (s *Users) Size() (users int, bytes int64) {
 	return users, bytes
 }
 
-// Login returns the account of a user that accepts a password; nil if there is none.
+// Login returns the account of a name if the password is correct and the user is on, or nil.
 func (s *Users) Login(name string, password []byte) *Account {
 	a, u := s.Find(name), s.nobody
 	if a != nil {
@@ -121,10 +121,10 @@ func (s *Users) Login(name string, password []byte) *Account {
 	return a
 }
 
-// ErrUserName is the error of a name that no user can have.
+// ErrUserName is the error of an invalid user name.
 const ErrUserName = Error("Usernames can't contain spaces or null characters")
 
-// Set creates or changes a user by rules: by all of them or, after an error, by none.
+// Set applies rules to a user, which it creates if necessary. After an error nothing has changed.
 func (s *Users) Set(name string, rules []string) error {
 	if hasSpaces(name) {
 		return ErrUserName
@@ -158,8 +158,8 @@ func (s *Users) Set(name string, rules []string) error {
 
 func (s *Users) allChannels() bool { return s.settings.AllChannels.Load() != 0 }
 
-// checkText returns an error if the rules of one change are so long that it would take long to
-// apply them.
+// checkText returns an error if the rules of one change are so long that applying them would take
+// long.
 func (s *Users) checkText(rules []string) error {
 	size := 0
 	for _, rule := range rules {
@@ -181,7 +181,7 @@ func (s *Users) checkSize(name string, u *User) error {
 	return nil
 }
 
-// checkCount returns an error if there may not be so many users.
+// checkCount returns an error if a number of users exceeds the limit.
 func (s *Users) checkCount(users int) error {
 	if most := s.settings.MaxUsers.Load(); int64(users) > most {
 		return Error(fmt.Sprintf("There are too many users: acl-max-users is %d", most))
@@ -189,8 +189,9 @@ func (s *Users) checkCount(users int) error {
 	return nil
 }
 
-// SetDefaultPassword replaces the passwords of the default user by one, also for a later Load of a
-// file that does not define this user. With an empty one the user needs no password.
+// SetDefaultPassword replaces the passwords of the default user by one. It also applies after a
+// later Load of a file that does not define this user. If the password is empty, the user needs
+// none.
 func (s *Users) SetDefaultPassword(password string) {
 	rules := []string{"resetpass", ">" + password}
 	if password == "" {
@@ -205,8 +206,8 @@ func (s *Users) SetDefaultPassword(password string) {
 // ErrDefaultStays is the error of deleting the default user.
 const ErrDefaultStays = Error("The 'default' user cannot be removed")
 
-// Delete deletes users and returns how many of them existed. The connections that act as them are
-// to be closed.
+// Delete deletes users and returns how many of them existed. The caller must close their
+// connections.
 func (s *Users) Delete(names []string) (deleted int, err error) {
 	if slices.Contains(names, Default) {
 		return 0, ErrDefaultStays
@@ -223,16 +224,17 @@ func (s *Users) Delete(names []string) (deleted int, err error) {
 	return deleted, nil
 }
 
-// drop takes all permissions from a deleted user.
+// drop marks an account as deleted and removes its permissions.
 func (s *Users) drop(a *Account) {
 	a.user.Store(s.nobody)
 	a.deleted.Store(true)
 }
 
-// MaxPasswordBits is the most bits that GeneratePassword takes.
+// MaxPasswordBits is the largest length of a generated password.
 const MaxPasswordBits = 4096
 
-// GeneratePassword returns a random password in hexadecimal of at least 1 to MaxPasswordBits bits.
+// GeneratePassword returns a random password in hexadecimal. bits, from 1 to MaxPasswordBits, is
+// rounded up to a multiple of 4.
 func GeneratePassword(bits int) string {
 	raw := make([]byte, (bits+7)/8)
 	rand.Read(raw) // never returns an error

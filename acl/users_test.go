@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// newUsers returns the default user, with two commands.
+// newUsers returns Users with only the default user, and a catalog of two commands.
 func newUsers() (*Users, *Settings) {
 	s := new(Settings)
 	s.Init()
@@ -28,13 +28,13 @@ func TestLogin(t *testing.T) {
 	require.NoError(t, u.Set("any", []string{"on", "nopass"}))
 	for _, step := range []struct {
 		name, password string
-		right          bool
+		accepted       bool
 	}{
 		{"ann", "one", true}, {"ann", "two", true}, {"ann", "three", false}, {"ann", "", false},
 		{"off", "one", false}, {"any", "whatever", true}, {"nobody", "one", false}, {"default", "", true},
 	} {
 		a := u.Login(step.name, []byte(step.password))
-		assert.Equal(t, step.right, a != nil, "%s %s", step.name, step.password)
+		assert.Equal(t, step.accepted, a != nil, "%s %s", step.name, step.password)
 	}
 	u.SetDefaultPassword("sesame")
 	assert.Nil(t, u.Login("default", []byte("")))
@@ -54,7 +54,7 @@ func TestLogin(t *testing.T) {
 	assert.False(t, u.Default().User().NeedsLogin())
 }
 
-func TestDeletedUserMayDoNothing(t *testing.T) {
+func TestDeletedUserHasNoPermissions(t *testing.T) {
 	u, _ := newUsers()
 	require.NoError(t, u.Set("ann", []string{"on", "nopass", "+@all", "~*", "&*"}))
 	former := u.Find("ann")
@@ -72,7 +72,7 @@ func TestDeletedUserMayDoNothing(t *testing.T) {
 	assert.True(t, former.Deleted())
 }
 
-func TestBoundsOfUsers(t *testing.T) {
+func TestUserLimits(t *testing.T) {
 	u, s := newUsers()
 	s.MaxUsers.Store(3)
 	s.MaxUserSize.Store(1000)
@@ -137,7 +137,7 @@ func TestSaveAndLoad(t *testing.T) {
 	assert.Len(t, entries, 1)
 }
 
-func TestLoadNamesWrongLines(t *testing.T) {
+func TestLoadReportsWrongLines(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "users.acl")
 	for _, step := range []struct{ text, want string }{
@@ -164,7 +164,7 @@ func TestLoadNamesWrongLines(t *testing.T) {
 	}
 }
 
-func TestLoadAndSaveTakeRegularFilesOnly(t *testing.T) {
+func TestLoadAndSaveRequireRegularFiles(t *testing.T) {
 	dir := t.TempDir()
 	fifo := filepath.Join(dir, "fifo")
 	require.NoError(t, syscall.Mkfifo(fifo, 0o600))
@@ -177,7 +177,7 @@ func TestLoadAndSaveTakeRegularFilesOnly(t *testing.T) {
 	require.Error(t, u.Save(filepath.Join(dir, "none", "users.acl")))
 }
 
-func TestLog(t *testing.T) {
+func TestLogMergesTruncatesAndCounts(t *testing.T) {
 	var l Log
 	denied := func(object string, at int64) Entry {
 		return Entry{Reason: DeniedKey, Context: "toplevel", Object: object, User: "ann", At: at}
@@ -189,7 +189,7 @@ func TestLog(t *testing.T) {
 	got := l.Latest(10)
 	require.Len(t, got, 3)
 	assert.Equal(t, "b", got[0].Object)
-	assert.EqualValues(t, 1, got[0].Count, "more than a minute later it is another entry")
+	assert.EqualValues(t, 1, got[0].Count, "entries more than a minute apart are not merged")
 	assert.EqualValues(t, 2, got[1].Count)
 	l.Add(denied(strings.Repeat("x", 1000), 62000), 3)
 	require.Len(t, l.Latest(10), 3)
@@ -216,7 +216,7 @@ func TestChecksDoNotAllocate(t *testing.T) {
 	}))
 }
 
-func TestAnyKeyNeedsAPatternOfAllKeys(t *testing.T) {
+func TestAllowsAnyKeyRequiresAPatternForAllKeys(t *testing.T) {
 	u, _ := newUsers()
 	for rules, allowed := range map[string]bool{
 		"+get ~a":       false,

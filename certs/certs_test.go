@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// generated makes certificates in a directory of the test.
+// generated creates certificates in a temporary directory.
 func generated(t *testing.T, now time.Time) (dir string, files Files) {
 	dir = t.TempDir()
 	require.NoError(t, Generate(dir, []string{"limits.example", "192.0.2.7"}, now))
@@ -47,7 +47,7 @@ func handshake(t *testing.T, s *Store, client *tls.Config) (*x509.Certificate, e
 		b.Close()
 	}()
 	conn := tls.Client(a, client)
-	// in TLS 1.3 a client learns at its first read that it is refused
+	// in TLS 1.3 a rejected client gets the error at its first read
 	if _, err := conn.Read(make([]byte, 1)); err != nil {
 		return nil, err
 	}
@@ -64,7 +64,7 @@ func clientConfig(t *testing.T, dir string, name string) *tls.Config {
 	return &tls.Config{RootCAs: pool, ServerName: name, Certificates: []tls.Certificate{pair}}
 }
 
-func TestGeneratedCertificatesWorkTogether(t *testing.T) {
+func TestHandshakeWithGeneratedCertificates(t *testing.T) {
 	dir, files := generated(t, time.Now())
 	s, log := open(t, files)
 	for _, name := range []string{"localhost", "127.0.0.1", "::1", "limits.example", "192.0.2.7"} {
@@ -95,7 +95,7 @@ func TestGenerateOverwritesNothing(t *testing.T) {
 	}
 }
 
-func TestGenerateRefusesWhatIsNoHost(t *testing.T) {
+func TestGenerateRejectsInvalidHosts(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "tls")
 	for _, host := range []string{
 		"", "https://limits.example", "a b", "limits.example:6380", "ä.example", "*", "a..b",
@@ -106,7 +106,7 @@ func TestGenerateRefusesWhatIsNoHost(t *testing.T) {
 	assert.NoError(t, Generate(dir, []string{"*.limits.example", "2001:db8::1", "redis_0"}, time.Now()))
 }
 
-func TestClientsWithoutACertificate(t *testing.T) {
+func TestClientAuthDecidesWhetherACertificateIsRequired(t *testing.T) {
 	dir, files := generated(t, time.Now())
 	for auth, accepted := range map[ClientAuth]bool{Required: false, Optional: true, None: true} {
 		files.ClientAuth = auth
@@ -118,7 +118,7 @@ func TestClientsWithoutACertificate(t *testing.T) {
 	}
 }
 
-func TestACertificateOfAnotherCAIsRefused(t *testing.T) {
+func TestClientCertificatesOfAnotherCAAreRejected(t *testing.T) {
 	dir, files := generated(t, time.Now())
 	other, _ := generated(t, time.Now())
 	for _, auth := range []ClientAuth{Required, Optional} {
@@ -126,7 +126,7 @@ func TestACertificateOfAnotherCAIsRefused(t *testing.T) {
 		s, _ := open(t, files)
 		client := clientConfig(t, dir, "localhost")
 		client.Certificates = clientConfig(t, other, "localhost").Certificates
-		// Go's client sends none if the CA is not among those that the server names
+		// Go's client sends no certificate if the server does not list its CA
 		client.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 			return &client.Certificates[0], nil
 		}
@@ -135,7 +135,7 @@ func TestACertificateOfAnotherCAIsRefused(t *testing.T) {
 	}
 }
 
-func TestProtocols(t *testing.T) {
+func TestProtocolsLimitTheTLSVersions(t *testing.T) {
 	dir, files := generated(t, time.Now())
 	const v10, v11, v12, v13 = tls.VersionTLS10, tls.VersionTLS11, tls.VersionTLS12, tls.VersionTLS13
 	for protocols, accepted := range map[string][]uint16{
@@ -169,14 +169,14 @@ func TestChangedFilesAreReadAgain(t *testing.T) {
 	s, log := open(t, files)
 	before, err := handshake(t, s, clientConfig(t, dir, "localhost"))
 	require.NoError(t, err)
-	s.look()
+	s.check()
 	assert.Empty(t, log.String(), "nothing has changed")
 
 	other, _ := generated(t, time.Now())
 	replace(t, other, dir)
-	s.look()
+	s.check()
 	assert.Empty(t, log.String(), "the change may not be complete")
-	s.look()
+	s.check()
 	after, err := handshake(t, s, clientConfig(t, dir, "localhost"))
 	require.NoError(t, err)
 	assert.NotEqual(t, before.SerialNumber, after.SerialNumber)
@@ -193,8 +193,8 @@ func TestWatchReadsChangedFiles(t *testing.T) {
 	assert.Eventually(t, func() bool { return s.current.Load() != before }, time.Minute, time.Millisecond)
 }
 
-// Kubernetes replaces a symbolic link to the directory.
-func TestFilesBehindALinkThatChanges(t *testing.T) {
+// Kubernetes updates files by replacing a symbolic link to their directory.
+func TestReplacedLinkToTheDirectoryIsNoticed(t *testing.T) {
 	first, _ := generated(t, time.Now())
 	second, _ := generated(t, time.Now())
 	link := filepath.Join(t.TempDir(), "data")
@@ -203,41 +203,41 @@ func TestFilesBehindALinkThatChanges(t *testing.T) {
 	before := s.current.Load()
 	require.NoError(t, os.Symlink(second, link+".new"))
 	require.NoError(t, os.Rename(link+".new", link))
-	s.look()
-	s.look()
+	s.check()
+	s.check()
 	assert.NotEqual(t, before.Certificates[0].Leaf.SerialNumber, s.current.Load().Certificates[0].Leaf.SerialNumber)
 }
 
-// A certificate whose key comes late is refused at first.
-func TestAKeyThatComesLate(t *testing.T) {
+// A new certificate is rejected until its key is there too.
+func TestCertificateIsUsedOnceItsKeyMatches(t *testing.T) {
 	dir, files := generated(t, time.Now())
 	other, _ := generated(t, time.Now())
 	s, log := open(t, files)
 	before := s.current.Load()
 	require.NoError(t, os.Rename(other+"/server.crt", dir+"/server.crt"))
-	s.look()
-	s.look()
+	s.check()
+	s.check()
 	assert.Same(t, before, s.current.Load())
 	assert.Contains(t, log.String(), "private key does not match")
 	require.NoError(t, os.Rename(other+"/server.key", dir+"/server.key"))
-	s.look()
-	s.look()
+	s.check()
+	s.check()
 	assert.NotSame(t, before, s.current.Load())
 }
 
-func TestAnInvalidNewCertificateLeavesTheOldOne(t *testing.T) {
+func TestInvalidNewCertificateKeepsTheOldOne(t *testing.T) {
 	dir, files := generated(t, time.Now())
 	s, log := open(t, files)
 	require.NoError(t, os.WriteFile(files.Cert, []byte("-----BEGIN CERTIFICATE-----\nno\n"), 0o644))
-	s.look()
-	s.look()
+	s.check()
+	s.check()
 	_, err := handshake(t, s, clientConfig(t, dir, "localhost"))
 	assert.NoError(t, err)
-	assert.Contains(t, log.String(), "the old one stays in force")
+	assert.Contains(t, log.String(), "the old one stays in use")
 	assert.Contains(t, log.String(), files.Cert)
 	logged := log.Len()
-	s.look()
-	s.look()
+	s.check()
+	s.check()
 	assert.Equal(t, logged, log.Len(), "the same file is not reported twice")
 
 	assert.Error(t, s.Use(Files{Cert: dir + "/missing", Key: files.Key, ClientAuth: None}))
@@ -245,7 +245,7 @@ func TestAnInvalidNewCertificateLeavesTheOldOne(t *testing.T) {
 	assert.NoError(t, err)
 }
 
-func TestFaultsAreNamed(t *testing.T) {
+func TestOpenReportsInvalidFiles(t *testing.T) {
 	dir, files := generated(t, time.Now())
 	other, _ := generated(t, time.Now())
 	pipe, empty, large := filepath.Join(dir, "pipe"), filepath.Join(dir, "empty"), filepath.Join(dir, "large")
@@ -273,7 +273,7 @@ func TestFaultsAreNamed(t *testing.T) {
 	}
 }
 
-func TestAnExpiredCertificateIsRefused(t *testing.T) {
+func TestExpiredCertificateIsRejected(t *testing.T) {
 	_, files := generated(t, time.Now().Add(-2*validity))
 	_, err := Open(files, time.Now, slog.New(slog.DiscardHandler))
 	assert.ErrorContains(t, err, "the certificate "+files.Cert+" expired on ")
@@ -285,15 +285,15 @@ func TestExpiryIsLoggedOnceADay(t *testing.T) {
 	s, err := Open(files, func() time.Time { return now }, slog.New(slog.NewTextHandler(log, nil)))
 	require.NoError(t, err)
 	lines := func(text string) int { return bytes.Count(log.Bytes(), []byte(text)) }
-	s.look()
+	s.check()
 	assert.Zero(t, log.Len())
 	now = s.Expiry().Add(-25 * time.Hour)
-	s.look()
-	s.look()
+	s.check()
+	s.check()
 	assert.Equal(t, 1, lines("expires soon"))
 	now = s.Expiry().Add(time.Hour)
-	s.look()
-	s.look()
+	s.check()
+	s.check()
 	assert.Equal(t, 1, lines("has expired"))
 }
 
@@ -303,7 +303,7 @@ func TestNotYetValidIsLogged(t *testing.T) {
 	assert.Contains(t, log.String(), "not valid yet")
 }
 
-func TestAKeyThatOthersMayReadIsLogged(t *testing.T) {
+func TestKeyReadableByOtherUsersIsLogged(t *testing.T) {
 	_, files := generated(t, time.Now())
 	require.NoError(t, os.Chmod(files.Key, 0o644))
 	_, log := open(t, files)

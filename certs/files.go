@@ -14,8 +14,8 @@ import (
 	"rlserver/smallfile"
 )
 
-// ClientAuth is whether clients must present a certificate that the CA has signed. Its values are
-// those of Redis' tls-auth-clients.
+// ClientAuth is the setting whether clients must present a certificate that the CA has signed. Its
+// values are those of Redis' tls-auth-clients.
 type ClientAuth string
 
 const (
@@ -26,18 +26,18 @@ const (
 
 // Files are the files of a certificate, in PEM, and how they are used.
 type Files struct {
-	Cert       string // certificate of the server, followed by the intermediate ones
+	Cert       string // certificate of the server, followed by intermediate certificates
 	Key        string // its private key
-	CA         string // certificates that sign those of the clients; not read if ClientAuth is None
+	CA         string // CA certificates for the clients; not read if ClientAuth is None
 	ClientAuth ClientAuth
-	Protocols  string // as ParseProtocols takes them
+	Protocols  string // see ParseProtocols
 }
 
 // maxFile is the largest size of a file, in bytes.
 const maxFile = 1 << 20
 
-// expirySoon is how long before it expires a certificate is warned about.
-const expirySoon = 14 * 24 * time.Hour
+// expiryWarning is how long before the expiry of a certificate warnings start.
+const expiryWarning = 14 * 24 * time.Hour
 
 // ParseClientAuth reads a value of tls-auth-clients, in any case.
 func ParseClientAuth(text string) (ClientAuth, error) {
@@ -68,8 +68,8 @@ func ParseProtocols(text string) (least, most uint16, err error) {
 	return least, most, nil
 }
 
-// read makes a configuration from the files. The error names the file that is invalid. now is the
-// time that decides whether a certificate has expired.
+// read creates a configuration from the files. The error contains the invalid file. now decides
+// whether a certificate has expired.
 func (f Files) read(now time.Time, log *slog.Logger) (*tls.Config, error) {
 	switch {
 	case f.Cert == "":
@@ -93,7 +93,7 @@ func (f Files) read(now time.Time, log *slog.Logger) (*tls.Config, error) {
 	}
 	config := &tls.Config{
 		MinVersion: least, MaxVersion: most, Certificates: []tls.Certificate{pair},
-		// small records at the beginning of each reply would cost a system call each
+		// the small records that begin each reply would cost one system call each
 		DynamicRecordSizingDisabled: true,
 	}
 	return config, f.authenticateClients(config)
@@ -123,7 +123,7 @@ func (f Files) readPair(log *slog.Logger) (pair tls.Certificate, err error) {
 	return pair, err
 }
 
-// authenticateClients makes handshakes ask for the client's certificate, unless ClientAuth is None.
+// authenticateClients sets how handshakes request and check the client's certificate.
 func (f Files) authenticateClients(config *tls.Config) error {
 	switch f.ClientAuth {
 	case None:
@@ -151,9 +151,9 @@ func (f Files) authenticateClients(config *tls.Config) error {
 	return nil
 }
 
-// stamp tells one state of a file from another. The zero value is that of a missing file.
+// stamp identifies a state of a file. The zero value is that of a missing file.
 type stamp struct {
-	inode    uint64 // a file that is renamed into place may have the same size and time
+	inode    uint64 // size and time may be equal if another file was renamed to this name
 	size     int64
 	modified time.Time
 }
@@ -173,5 +173,5 @@ func (f Files) stamps() (list [3]stamp) {
 	return list
 }
 
-// date formats a time for people.
+// date formats a time for messages.
 func date(t time.Time) string { return t.UTC().Format(time.DateTime) }

@@ -19,15 +19,15 @@ import (
 	"time"
 )
 
-// hostName matches the names that a certificate can be valid for.
+// hostName matches host names that a certificate can be valid for.
 var hostName = regexp.MustCompile(`^(\*\.)?[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$`)
 
 // validity is how long the certificates of Generate are valid.
 const validity = 365 * 24 * time.Hour
 
-// Generate writes certificates to try TLS with to a directory, which it creates if necessary:
+// Generate writes certificates for tests to a directory, which it creates if necessary:
 //
-//	ca.crt                  a CA, whose private key is not kept
+//	ca.crt                  a CA, whose private key is discarded
 //	server.crt, server.key  for localhost, the loopback addresses, and hosts, names or addresses
 //	client.crt, client.key  for clients
 //
@@ -97,7 +97,7 @@ func generate(hosts []string, now time.Time) ([]file, error) {
 func serverTemplate(hosts []string) *x509.Certificate {
 	template := &x509.Certificate{
 		Subject: pkix.Name{CommonName: "rlserver"},
-		// the nodes of a cluster prove themselves with it to each other
+		// cluster nodes use it both as server and as client
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}
 	for _, host := range append([]string{"localhost", "127.0.0.1", "::1"}, hosts...) {
@@ -116,8 +116,8 @@ type signed struct {
 	key  crypto.Signer
 }
 
-// sign makes a key and a certificate for it. The issuer signs it, or the key itself if there is
-// none.
+// sign creates a private key and a certificate for it. If issuer is nil, the certificate is
+// self-signed.
 func sign(template *x509.Certificate, issuer *signed, now time.Time) (*signed, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -126,7 +126,7 @@ func sign(template *x509.Certificate, issuer *signed, now time.Time) (*signed, e
 	if template.SerialNumber, err = rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120)); err != nil {
 		return nil, err
 	}
-	// an hour back, for clients whose clock is slow
+	// an hour ago, for clients whose clock is slow
 	template.NotBefore, template.NotAfter = now.Add(-time.Hour), now.Add(validity)
 	parent, signer := template, crypto.Signer(key)
 	if issuer != nil {
@@ -148,7 +148,7 @@ type file struct {
 	mode  fs.FileMode
 }
 
-// write creates the file. It leaves none if it fails.
+// write creates the file. After an error the file does not exist.
 func (f file) write(dir string) error {
 	path := filepath.Join(dir, f.name)
 	out, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, f.mode)

@@ -10,22 +10,22 @@ import (
 	"time"
 )
 
-// Store has the certificate that is in force. Any goroutine may use it.
+// Store has the current certificate. Any goroutine may use it.
 type Store struct {
 	log *slog.Logger
 	now func() time.Time
 
 	current atomic.Pointer[tls.Config]
 
-	mu     sync.Mutex // of what follows; held while files are read
-	files  Files
-	read   [3]stamp  // of the files as they were last read, whether they were valid or not
-	looked [3]stamp  // of the files as of the last look
-	warned time.Time // when the log last said that the certificate expires
+	mu      sync.Mutex // protects the following fields; held while files are read
+	files   Files
+	read    [3]stamp  // of the files when they were last read, valid or not
+	checked [3]stamp  // of the files at the last check
+	warned  time.Time // time of the last warning before the expiry
 }
 
-// Open reads the files. The error names the one that is invalid. now returns the time that decides
-// whether a certificate has expired.
+// Open reads the files. The error contains the invalid file. now decides whether a certificate has
+// expired.
 func Open(files Files, now func() time.Time, log *slog.Logger) (*Store, error) {
 	s := &Store{log: log, now: now}
 	if err := s.Use(files); err != nil {
@@ -34,8 +34,8 @@ func Open(files Files, now func() time.Time, log *slog.Logger) (*Store, error) {
 	return s, nil
 }
 
-// Use reads files and puts them into force, also if they are those in force. If it returns an
-// error, the certificate in force stays.
+// Use reads files and makes their certificate the current one, also if the files are the same as
+// before. After an error the current certificate stays in use.
 func (s *Store) Use(files Files) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -43,20 +43,20 @@ func (s *Store) Use(files Files) error {
 }
 
 func (s *Store) use(files Files) error {
-	stamps := files.stamps() // before reading: a change meanwhile is noticed later
+	stamps := files.stamps() // before reading, so that a change during the read is noticed later
 	config, err := files.read(s.now(), s.log)
 	if err != nil {
 		return err
 	}
-	s.files, s.read, s.looked = files, stamps, stamps
+	s.files, s.read, s.checked = files, stamps, stamps
 	s.current.Store(config)
 	s.warned = time.Time{}
 	s.warnBeforeExpiry()
 	return nil
 }
 
-// Config returns the configuration for a listener. It asks the store at each handshake, so it never
-// has to be replaced.
+// Config returns the configuration for a listener. It gets the current certificate from the store
+// at each handshake, so it never has to be replaced.
 func (s *Store) Config() *tls.Config {
 	return &tls.Config{
 		MinVersion:         tls.VersionTLS12,
@@ -64,8 +64,8 @@ func (s *Store) Config() *tls.Config {
 	}
 }
 
-// OptionalConfig is Config for a listener whose clients may do without a certificate where
-// ClientAuth is Required. One that is presented must be valid.
+// OptionalConfig is Config for a listener whose clients need no certificate even if ClientAuth is
+// Required. One that is presented must be valid.
 func (s *Store) OptionalConfig() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12,
@@ -80,9 +80,9 @@ func (s *Store) OptionalConfig() *tls.Config {
 	}
 }
 
-// Nodes returns the configuration for connections between servers that have certificates of the
-// same CA, for both sides. Each side proves itself with its certificate. The error says what is
-// missing.
+// Nodes returns the configuration, for both sides, of connections between servers with certificates
+// of the same CA. Each side authenticates itself with its certificate. The error contains the
+// missing settings.
 func (s *Store) Nodes() (*tls.Config, error) {
 	authorities := s.current.Load().ClientCAs
 	if authorities == nil {
@@ -102,11 +102,11 @@ func (s *Store) Nodes() (*tls.Config, error) {
 	}, nil
 }
 
-// Expiry returns when the certificate in force expires.
+// Expiry returns when the current certificate expires.
 func (s *Store) Expiry() time.Time { return s.current.Load().Certificates[0].Leaf.NotAfter }
 
-// Watch looks at the files at an interval until the context ends, and reads them again when they
-// have changed.
+// Watch checks the files at an interval until the context ends, and reads them again when they have
+// changed.
 func (s *Store) Watch(ctx context.Context, interval time.Duration) {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
@@ -115,25 +115,26 @@ func (s *Store) Watch(ctx context.Context, interval time.Duration) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			s.look()
+			s.check()
 		}
 	}
 }
 
-// look reads the files again if they differ from those last read, and are as in the last look.
-func (s *Store) look() {
+// check reads the files again if they have changed since the last read, but not since the last
+// check.
+func (s *Store) check() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.warnBeforeExpiry()
 	stamps := s.files.stamps()
-	settled := stamps == s.looked
-	s.looked = stamps
+	settled := stamps == s.checked
+	s.checked = stamps
 	if stamps == s.read || !settled {
 		return
 	}
 	if err := s.use(s.files); err != nil {
-		s.read = stamps // so the same files are not reported twice
-		s.log.Error("the new certificate is refused, the old one stays in force", "error", err)
+		s.read = stamps // do not report the same files twice
+		s.log.Error("the new certificate is invalid, the old one stays in use", "error", err)
 		return
 	}
 	s.log.Info("the certificate was read again", "file", s.files.Cert, "expires", date(s.Expiry()))
@@ -142,7 +143,7 @@ func (s *Store) look() {
 // warnBeforeExpiry logs once a day that the certificate is about to expire, or has expired.
 func (s *Store) warnBeforeExpiry() {
 	now, expiry := s.now(), s.Expiry()
-	if expiry.Sub(now) > expirySoon || now.Sub(s.warned) < 24*time.Hour && !s.warned.IsZero() {
+	if expiry.Sub(now) > expiryWarning || now.Sub(s.warned) < 24*time.Hour && !s.warned.IsZero() {
 		return
 	}
 	s.warned = now

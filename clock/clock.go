@@ -9,23 +9,22 @@ import (
 )
 
 const (
-	// slewPart is the rate of slewing: one part in 2000, 500 ppm.
+	// slewPart is the slew rate: one part in 2000, 500 ppm.
 	slewPart = 2000
 
-	// longestSlew is the largest difference that is slewed without waiting, µs.
+	// longestSlew is the largest difference that is slewed at once, µs.
 	longestSlew = int64(time.Minute / time.Microsecond)
 
-	// standTime is how long the system clock has to keep a larger one.
-	standTime = time.Minute
+	// followTime is how long a larger difference has to last before the clock follows it.
+	followTime = time.Minute
 
-	// wander is how far the system clock may move, relative to the monotonic clock, without a step,
-	// µs.
-	wander = int64(time.Second / time.Microsecond)
+	// maxDrift is how far the system clock may move against the monotonic clock without a step, µs.
+	maxDrift = int64(time.Second / time.Microsecond)
 
-	// agreement is the largest difference that counts as none, µs: readings are not exact.
-	agreement = int64(time.Millisecond/time.Microsecond) - 1
+	// tolerance is the largest difference that counts as none, µs, because readings are not exact.
+	tolerance = int64(time.Millisecond/time.Microsecond) - 1
 
-	// longestPause is how far the system clock may be ahead of the data at a start without being a
+	// longestPause is the largest lead of the system clock over the data at a start that is not a
 	// step, µs.
 	longestPause = int64(7 * 24 * time.Hour / time.Microsecond)
 )
@@ -34,7 +33,7 @@ const (
 type Source struct {
 	// Read returns the system clock in Unix µs and the monotonic clock at the same moment.
 	Read func() (wall int64, elapsed time.Duration)
-	// Elapsed returns the monotonic clock alone.
+	// Elapsed returns the monotonic clock.
 	Elapsed func() time.Duration
 }
 
@@ -58,14 +57,14 @@ type Clock struct {
 	latest atomic.Int64 // the last result of Now, Unix ms
 
 	mu      sync.Mutex
-	trusted int64 // system clock minus elapsed time, as of the last step that was followed, µs
-	step    *step // a step that is not followed yet; nil: none
+	trusted int64 // system clock minus elapsed time that server time follows, µs
+	step    *step // a step that server time does not follow yet, or nil
 	report  report
 	stepped func() // see OnStep
 }
 
-// line is server time as a function of elapsed time: it starts at a point and slews until the
-// difference is gone.
+// line is server time as a function of elapsed time: it starts at a point, and slews until the
+// difference is zero.
 type line struct {
 	from       int64 // elapsed, µs
 	at         int64 // server time then, Unix µs
@@ -77,7 +76,7 @@ func (l *line) time(elapsed time.Duration) int64 {
 	return l.at + since + clamp(l.difference, since/slewPart)
 }
 
-// left returns the difference that remains at an elapsed time, µs.
+// left returns the remaining difference at an elapsed time, µs.
 func (l *line) left(elapsed time.Duration) int64 {
 	since := max(0, elapsed.Microseconds()-l.from)
 	return l.difference - clamp(l.difference, since/slewPart)
@@ -92,7 +91,7 @@ type step struct {
 	since  time.Duration // elapsed
 }
 
-// New returns a clock that starts at the time of the system clock, and logs steps and differences.
+// New returns a clock that starts at the system time, and logs steps and differences.
 func New(source Source, log *slog.Logger) *Clock {
 	c := &Clock{source: source, log: log, stepped: func() {}}
 	wall, elapsed := source.Read()
@@ -111,7 +110,7 @@ func (c *Clock) Now() int64 {
 	return now
 }
 
-// Read returns Now and Elapsed of the same moment.
+// Read returns Now and Elapsed at the same moment.
 func (c *Clock) Read() (now int64, elapsed time.Duration) {
 	elapsed = c.source.Elapsed()
 	now = c.line.Load().time(elapsed) / 1000
@@ -126,8 +125,7 @@ func (c *Clock) Read() (now int64, elapsed time.Duration) {
 	}
 }
 
-// Elapsed returns the monotonic clock: the time since an unspecified moment. Use it to measure
-// durations.
+// Elapsed returns the monotonic clock: the time since an arbitrary moment, to measure durations.
 func (c *Clock) Elapsed() time.Duration { return c.source.Elapsed() }
 
 // Until returns how long it takes until a time in Unix ms; 0 if it has passed.
@@ -146,7 +144,7 @@ func duration(us int64) time.Duration {
 }
 
 // Continue makes server time continue strictly after last, the latest time in the data in Unix ms;
-// 0: there is no data. It is called once, before Check.
+// 0: there is no data. It must be called once, before Check.
 func (c *Clock) Continue(last int64) {
 	if last == 0 {
 		return
@@ -168,10 +166,10 @@ func (c *Clock) Continue(last int64) {
 		c.trusted = wall - us
 		c.line.Store(&line{from: us, at: wall})
 	}
-	c.latest.Store(0) // results of Now while the data was loading no longer count
+	c.latest.Store(0) // forget the results of Now before the data was loaded
 }
 
-// Check compares server time with the system clock. It is called about once a second.
+// Check compares server time with the system clock. It must be called about once a second.
 func (c *Clock) Check() {
 	if c.check() {
 		c.stepped()
@@ -183,18 +181,18 @@ func (c *Clock) check() (jumped bool) {
 	defer c.mu.Unlock()
 	wall, elapsed := c.source.Read()
 	us, now := elapsed.Microseconds(), c.line.Load().time(elapsed)
-	// of the system clock to the monotonic one, and to server time
+	// system clock minus monotonic clock, and minus server time
 	offset, difference := wall-us, wall-now
 	switch {
-	case near(difference, longestSlew) || near(offset-c.trusted, wander):
+	case near(difference, longestSlew) || near(offset-c.trusted, maxDrift):
 		if c.step != nil {
-			c.report.takenBack(c.log, difference)
+			c.report.undone(c.log, difference)
 		}
 		c.trusted, c.step = offset, nil
-	case c.step == nil || !near(offset-c.step.offset, wander):
+	case c.step == nil || !near(offset-c.step.offset, maxDrift):
 		c.step = &step{offset, elapsed}
 		c.report.waiting(c.log, difference, elapsed)
-	case elapsed-c.step.since >= standTime:
+	case elapsed-c.step.since >= followTime:
 		c.trusted, c.step = offset, nil
 		if jumped = difference > 0; jumped {
 			now = wall
@@ -203,7 +201,7 @@ func (c *Clock) check() (jumped bool) {
 	}
 	difference = c.trusted + us - now
 	changed := difference - c.line.Load().left(elapsed)
-	if jumped || !near(changed, agreement) {
+	if jumped || !near(changed, tolerance) {
 		c.line.Store(&line{from: us, at: now, difference: difference})
 	}
 	if c.step == nil {
@@ -215,25 +213,25 @@ func (c *Clock) check() (jumped bool) {
 // near reports whether n is between -most and most.
 func near(n, most int64) bool { return -most <= n && n <= most }
 
-// State is what a clock does about a difference.
+// State is how a clock handles a difference.
 type State string
 
 // The states, as INFO reports them.
 const (
-	Synced  State = "synced"  // there is no difference
-	Slewing State = "slewing" // it is being slewed away
-	Waiting State = "waiting" // a step has to last for a minute
+	Synced  State = "synced"  // no difference
+	Slewing State = "slewing" // the difference is being slewed
+	Waiting State = "waiting" // a step is followed once it has lasted for a minute
 )
 
 // Status compares server time with the system clock.
 type Status struct {
 	Difference int64 // system clock minus server time, ms
 	State      State
-	// how long the state lasts: until they agree, or until the step is followed
+	// remaining time of the state: until the difference is zero, or until the step is followed
 	Left time.Duration
 }
 
-// Status returns the current status. It takes only the clock's own lock.
+// Status returns the current status. It takes no lock but the clock's own.
 func (c *Clock) Status() Status {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -242,10 +240,10 @@ func (c *Clock) Status() Status {
 	s := Status{Difference: difference / 1000, State: Synced}
 	switch {
 	case c.step != nil:
-		s.State, s.Left = Waiting, max(0, standTime-(elapsed-c.step.since))
-	case !near(difference, longestSlew) && !near(wall-elapsed.Microseconds()-c.trusted, wander):
-		s.State, s.Left = Waiting, standTime // Check has not seen it yet
-	case !near(difference, agreement):
+		s.State, s.Left = Waiting, max(0, followTime-(elapsed-c.step.since))
+	case !near(difference, longestSlew) && !near(wall-elapsed.Microseconds()-c.trusted, maxDrift):
+		s.State, s.Left = Waiting, followTime // Check has not noticed it yet
+	case !near(difference, tolerance):
 		s.State, s.Left = Slewing, slewTime(difference)
 	}
 	return s
@@ -259,8 +257,8 @@ func slewTime(difference int64) time.Duration {
 // Run calls Check once a second until stop is called.
 func (c *Clock) Run() (stop func()) { return Every(time.Second, c.Check) }
 
-// Every calls do at intervals, in a goroutine of its own, until stop is called. stop waits for the
-// call that runs.
+// Every calls do at an interval, in a goroutine of its own, until stop is called. stop waits for a
+// running call.
 func Every(interval time.Duration, do func()) (stop func()) {
 	quit, done := make(chan struct{}), make(chan struct{})
 	go func() {

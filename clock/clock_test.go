@@ -22,7 +22,7 @@ const (
 	epoch  = 1767225600 * second // 2026-01-01 00:00:00 UTC
 )
 
-// machine has clocks that the test sets.
+// machine is a source of time that the test controls.
 type machine struct {
 	t       *testing.T
 	wall    int64 // µs
@@ -39,7 +39,7 @@ func newMachine(t *testing.T) *machine {
 	return m
 }
 
-// boot creates a clock as a process does at its start.
+// boot creates a clock, as a process does at its start.
 func (m *machine) boot() {
 	m.log.Reset()
 	m.clock = New(Source{
@@ -49,19 +49,19 @@ func (m *machine) boot() {
 	m.clock.OnStep(func() { m.jumps++ })
 }
 
-// pass advances the time, in µs, without a check.
-func (m *machine) pass(us int64) { m.wall, m.elapsed = m.wall+us, m.elapsed+us }
+// advance advances both clocks, by µs, without a check.
+func (m *machine) advance(us int64) { m.wall, m.elapsed = m.wall+us, m.elapsed+us }
 
-// run advances the time by seconds as Run does, and checks that server time advances at the right
-// rate, except for jumps.
+// run advances the time by seconds, with the checks of Run. It requires that server time advances
+// at the right rate, except for jumps.
 func (m *machine) run(seconds int64) {
 	m.t.Helper()
 	for range seconds {
 		before, jumps := m.clock.Now(), m.jumps
-		m.pass(second)
+		m.advance(second)
 		at := m.clock.Now()
 		if pace := at - before; pace < 999 || pace > 1001 {
-			m.t.Fatalf("server time has passed by %d ms in a second", pace)
+			m.t.Fatalf("server time has advanced by %d ms in a second", pace)
 		}
 		m.clock.Check()
 		if now := m.clock.Now(); now < at || now < m.last || m.jumps == jumps && now != at {
@@ -71,8 +71,7 @@ func (m *machine) run(seconds int64) {
 	}
 }
 
-// difference is server time minus the time there would be if the system clock had never been
-// touched, ms.
+// difference is server time minus the time of a system clock that was never set, ms.
 func (m *machine) difference(start int64) int64 { return m.clock.Now() - (epoch+m.elapsed-start)/1000 }
 
 func TestSmallStepsAreSlewed(t *testing.T) {
@@ -98,20 +97,20 @@ func TestSmallStepsAreSlewed(t *testing.T) {
 	}
 }
 
-func TestLargeStepsThatAreTakenBackLeaveNoTrace(t *testing.T) {
+func TestUndoneLargeStepsHaveNoEffect(t *testing.T) {
 	for _, step := range []int64{
 		61 * second, -61 * second, hour, -hour, 10 * year, -10 * year, 400 * year, -56 * year,
 	} {
-		for _, held := range []int64{0, 1, 59} {
-			t.Run(fmt.Sprint(step, held), func(t *testing.T) {
+		for _, seconds := range []int64{0, 1, 59} {
+			t.Run(fmt.Sprint(step, seconds), func(t *testing.T) {
 				m := newMachine(t)
 				start := m.elapsed
 				m.run(5)
 				m.wall += step
-				assert.Equal(t, Waiting, m.clock.Status().State, "even before it is noticed")
-				m.run(held)
+				assert.Equal(t, Waiting, m.clock.Status().State, "even before a check notices the step")
+				m.run(seconds)
 				assert.Equal(t, step/1000, m.clock.Status().Difference)
-				assert.Equal(t, held > 0, strings.Contains(m.log.String(), "has jumped: it is followed"))
+				assert.Equal(t, seconds > 0, strings.Contains(m.log.String(), "has jumped: server time follows"))
 				m.wall -= step
 				m.run(200)
 				assert.InDelta(t, 0, m.difference(start), 1)
@@ -161,7 +160,7 @@ func TestLargeStepBackwardIsSlewedAfterAMinute(t *testing.T) {
 	}
 }
 
-func TestASystemClockThatKeepsJumpingIsNotFollowed(t *testing.T) {
+func TestRepeatedJumpsAreNotFollowed(t *testing.T) {
 	m := newMachine(t)
 	start := m.elapsed
 	for i := range int64(600) {
@@ -169,18 +168,18 @@ func TestASystemClockThatKeepsJumpingIsNotFollowed(t *testing.T) {
 		m.run(1)
 	}
 	assert.Zero(t, m.jumps)
-	assert.InDelta(t, 0, m.difference(start), 301, "it is slewed at most")
+	assert.InDelta(t, 0, m.difference(start), 301, "small differences may be slewed")
 	assert.LessOrEqual(t, strings.Count(m.log.String(), "\n"), 20, "twice a minute\n%s", m.log.String())
 }
 
-func TestAPauseOfTheMachineIsAStep(t *testing.T) {
+func TestSuspensionIsAStep(t *testing.T) {
 	m := newMachine(t)
-	m.wall += 8 * hour // the monotonic clock does not count a suspension
+	m.wall += 8 * hour // the monotonic clock stops during a suspension
 	m.run(61)
 	assert.Equal(t, m.wall/1000, m.clock.Now())
 }
 
-func TestALastingDifferenceIsLoggedOnceAnHour(t *testing.T) {
+func TestLastingDifferenceIsLoggedOnceAnHour(t *testing.T) {
 	m := newMachine(t)
 	m.wall -= 10 * year
 	m.run(61)
@@ -189,25 +188,26 @@ func TestALastingDifferenceIsLoggedOnceAnHour(t *testing.T) {
 	assert.Equal(t, 10, strings.Count(m.log.String(), "\n"), m.log.String())
 }
 
-// TestRandomSteps checks the invariants of run while the system clock is set at random.
-func TestRandomSteps(t *testing.T) {
+// TestServerTimeIsSteadyAcrossRandomSteps sets the system clock at random times to random values.
+// run checks server time.
+func TestServerTimeIsSteadyAcrossRandomSteps(t *testing.T) {
 	for seed := range uint64(100) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		m := newMachine(t)
 		for range 30 {
 			m.wall += (r.Int64N(3) - 1) * []int64{1, 1000, second, 30 * second, hour, year}[r.IntN(6)]
-			m.pass(r.Int64N(second))
+			m.advance(r.Int64N(second))
 			m.run(r.Int64N(90))
 			st := m.clock.Status()
 			require.InDelta(t, m.wall/1000-m.clock.Now(), st.Difference, 1)
 		}
 		m.run(65)
 		assert.NotEqual(t, Waiting, m.clock.Status().State, "seed %d", seed)
-		assert.Less(t, m.clock.Status().Difference, int64(60001), "seed %d: forward it is followed", seed)
+		assert.Less(t, m.clock.Status().Difference, int64(60001), "seed %d: server time follows steps forward", seed)
 	}
 }
 
-func TestRestartsGoOnStrictlyAfterTheData(t *testing.T) {
+func TestRestartContinuesStrictlyAfterTheData(t *testing.T) {
 	const now = epoch / 1000
 	for _, step := range []struct {
 		name       string
@@ -218,8 +218,8 @@ func TestRestartsGoOnStrictlyAfterTheData(t *testing.T) {
 		{"data of a minute ago", now - 60000, now, Synced},
 		{"down for an hour", now - 3600_000, now, Synced},
 		{"down for a week", now - 7*86400_000, now, Synced},
-		{"the clock has stood", now, now + 1, Synced},
-		{"the clock has stood, within a millisecond", now - 1, now, Synced},
+		{"the clock did not advance", now, now + 1, Synced},
+		{"the clock did not advance, within a millisecond", now - 1, now, Synced},
 		{"a second ahead", now + 1000, now + 1001, Slewing},
 		{"an hour ahead", now + 3600_000, now + 3600_001, Slewing},
 		{"ten years ahead", now + 10*365*86400_000, now + 10*365*86400_000 + 1, Slewing},
@@ -234,7 +234,7 @@ func TestRestartsGoOnStrictlyAfterTheData(t *testing.T) {
 				assert.Equal(t, step.state, m.clock.Status().State)
 			}
 			m.run(59)
-			assert.InDelta(t, step.want+59000, m.clock.Now(), 31, "time goes on")
+			assert.InDelta(t, step.want+59000, m.clock.Now(), 31, "time advances")
 			m.run(2)
 			if step.state == Waiting {
 				assert.Equal(t, m.wall/1000, m.clock.Now())
@@ -243,16 +243,16 @@ func TestRestartsGoOnStrictlyAfterTheData(t *testing.T) {
 	}
 }
 
-func TestAheadDataIsReportedAtTheStart(t *testing.T) {
+func TestDataAheadOfTheClockIsLoggedAtTheStart(t *testing.T) {
 	m := newMachine(t)
 	m.clock.Continue(m.wall/1000 + 10*365*86400_000)
 	assert.Contains(t, m.log.String(), "rlserver repair --clock")
 	assert.Contains(t, m.log.String(), "difference=-87600h0m0.001s")
 }
 
-func TestUntil(t *testing.T) {
+func TestUntilIsZeroForPastTimes(t *testing.T) {
 	m := newMachine(t)
-	m.pass(300)
+	m.advance(300)
 	for _, step := range []struct {
 		ms   int64
 		want time.Duration
@@ -261,13 +261,13 @@ func TestUntil(t *testing.T) {
 	}
 }
 
-func TestManyReadersSeeNoStepBackward(t *testing.T) {
-	var wall sync.Mutex
+func TestConcurrentReadersNeverSeeTimeGoBackward(t *testing.T) {
+	var mu sync.Mutex
 	offset := int64(0)
 	source := System()
 	c := New(Source{Elapsed: source.Elapsed, Read: func() (int64, time.Duration) {
-		wall.Lock()
-		defer wall.Unlock()
+		mu.Lock()
+		defer mu.Unlock()
 		now, elapsed := source.Read()
 		return now + offset, elapsed
 	}}, slog.New(slog.DiscardHandler))
@@ -282,9 +282,9 @@ func TestManyReadersSeeNoStepBackward(t *testing.T) {
 					last = now
 				}
 				if last%1000 == 0 || i == 0 {
-					wall.Lock()
+					mu.Lock()
 					offset = rand.Int64N(200*second) - 100*second
-					wall.Unlock()
+					mu.Unlock()
 					c.Check()
 				}
 				if c.Elapsed() > 50*time.Millisecond {

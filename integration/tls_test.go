@@ -166,7 +166,7 @@ func TestTLSFilesAreReadAgain(t *testing.T) {
 	require.NotEqual(t, before, after)
 
 	require.NoError(t, os.WriteFile(dir+"/server.crt", []byte("nothing"), 0o644))
-	require.Eventually(t, func() bool { return strings.Contains(s.output(), "the old one stays in force") }, patience,
+	require.Eventually(t, func() bool { return strings.Contains(s.output(), "the old one stays in use") }, patience,
 		10*time.Millisecond)
 	_, still := s.dialTLS(t, tlsClient(t, dir))
 	require.Equal(t, after, still)
