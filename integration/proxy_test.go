@@ -412,3 +412,47 @@ func TestProxyHoldsAPipelineOnce(t *testing.T) {
 	assert.Less(t, took, 100*time.Second, "each call was held by itself")
 	assert.Error(t, client.FlushAll(t.Context()).Err())
 }
+
+// TestPoliciesReachAllGroups sets and deletes policies on any node.
+func TestPoliciesReachAllGroups(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t, 3)
+	// everywhere waits until all groups have the same policies on all nodes, or none
+	everywhere := func(none bool) {
+		await(t, func() bool {
+			versions := map[string]bool{}
+			for i := range 3 {
+				for group := range 4 {
+					line := c.infoOf(i, "replication")[fmt.Sprint("group", group)]
+					_, after, found := strings.Cut(line, ",policies=")
+					require.True(t, found, line)
+					version, _, _ := strings.Cut(after, ",")
+					versions[version] = true
+				}
+			}
+			return len(versions) == 1 && versions["0"] == none
+		})
+	}
+	everywhere(true)
+	for i := range 3 {
+		client, name := c.client(i), fmt.Sprint("policy", i)
+		require.NoError(t, client.Do(t.Context(), "RL.POLICY", "SET", name, "FIXED", 2, "1h").Err())
+		everywhere(false)
+		for n := range 20 {
+			reply, err := c.proxied(i, 2).Do(t.Context(), "RL.CHECK", fmt.Sprint("user", n), name).Slice()
+			require.NoError(t, err)
+			assert.Equal(t, int64(1), reply[0])
+		}
+		assert.Len(t, client.Do(t.Context(), "RL.POLICY", "LIST").Val(), i+1)
+		pipe := client.Pipeline()
+		get, wrong := pipe.Do(t.Context(), "RL.POLICY", "GET", name), pipe.Do(t.Context(), "RL.POLICY", "SET", "x", "y")
+		_, err := pipe.Exec(t.Context())
+		assert.Error(t, err)
+		assert.Equal(t, "FIXED 2 1h", get.Val())
+		assert.ErrorContains(t, wrong.Err(), "ERR")
+	}
+	for i := range 3 {
+		assert.Equal(t, int64(1), c.client(i).Do(t.Context(), "RL.POLICY", "DEL", fmt.Sprint("policy", (i+1)%3)).Val())
+	}
+	everywhere(true)
+}

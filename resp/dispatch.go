@@ -57,11 +57,12 @@ func (s *session) execute(words [][]byte) {
 			return
 		}
 	}
-	if err := s.begin(p, now); err == errElsewhere {
-		s.passOn(&p)
-		return
-	} else if err != nil {
-		s.reject(c, err)
+	if err := s.begin(p, now); err != nil {
+		if err == errElsewhere {
+			s.passOn(&p)
+		} else {
+			s.reject(c, err)
+		}
 		return
 	}
 	if s.server.paused.Load() != nil && s.pausedUnderLocks(&p) {

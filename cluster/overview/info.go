@@ -51,10 +51,10 @@ func (c *Cluster) WriteReplication(write func(name string, value any)) {
 		if g.Role != None {
 			line += fmt.Sprintf(",term=%d,agreed=%d,log_end=%d,applied=%d,lag_entries=%d,lag_ms=%d,replicas=%d,"+
 				"elections_called=%d,elections_won=%d,leader_changes=%d,handovers=%d,rebuilds=%d,snapshots=%d,"+
-				"failed_snapshots=%d,digests=%d",
+				"failed_snapshots=%d,digests=%d,policies=%s",
 				g.Term, g.Agreed, g.LogEnd, g.Applied, g.LagEntries, g.Lag.Milliseconds(), len(g.Replicas),
 				g.ElectionsCalled, g.ElectionsWon, g.LeaderChanges, g.HandOvers, g.Rebuilds, g.Snapshots,
-				g.FailedSnapshots, g.Digests)
+				g.FailedSnapshots, g.Digests, g.Policies)
 		}
 		line += fmt.Sprintf(",holding_calls=%d,held_calls=%d,uncertain_replies=%d,tryagain_replies=%d",
 			g.Holding, g.Held, g.Uncertain, g.Repeat)
