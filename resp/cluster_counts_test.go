@@ -3,6 +3,7 @@ package resp
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -97,4 +98,16 @@ func TestInfoCountsHeldCallsAndUncertainReplies(t *testing.T) {
 	expect("0", "1", "1", "2")
 	assert.Equal(t, "+OK", other.do("CONFIG RESETSTAT"))
 	expect("0", "0", "0", "0")
+}
+
+func TestCallsThatMayBeSentAgain(t *testing.T) {
+	for call, want := range map[string]bool{
+		"RL.SLIDE k 5 1m": false, "RL.SLIDE k 5 1m ID a": true, "rl.multi k 5 1m 9 1h cost 2 id a": true,
+		"RL.CHECK ann login ID a": true, "RL.LEASE k 5 1m a": true, "RL.RELEASE k a": true,
+		"RL.TOKEN k 5 1 1m": false, "RL.REFUND k 1 ID a": false, "SET k ID": false, "ZADD k 1 ID": false,
+	} {
+		p := command.Prepared{Words: words(strings.Fields(call)...)}
+		p.Command = command.Table.Find(p.Words[0])
+		assert.Equal(t, want, countsOnce(&p), call)
+	}
 }

@@ -3,6 +3,7 @@ package resp
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -270,19 +271,18 @@ func (s *session) markReply(p *command.Prepared, start int) {
 	c := s.clustered
 	write := p.Command.Flags&command.Write != 0 || p.Command.Name == "exec"
 	c.marks = append(c.marks, mark{
-		start: start, end: len(s.Reply.B), partition: c.at.partition, write: write, id: write && hasID(p.Words),
+		start: start, end: len(s.Reply.B), partition: c.at.partition, write: write, id: write && countsOnce(p),
 	})
 }
 
-// hasID reports whether a call of a limiter carries an id under which it counts once.
-func hasID(words [][]byte) bool {
-	if len(words[0]) < 3 || !grammar.EqualFold(words[0][:3], "RL.") {
-		return false
-	}
-	for _, w := range words[2:] {
-		if grammar.EqualFold(w, "ID") {
-			return true
-		}
+// countsOnce reports whether a call of a limiter that is sent again has no further effect: the same
+// lease, or an id in a log of hits. RL.REFUND with an id would give back more hits of that id.
+func countsOnce(p *command.Prepared) bool {
+	switch p.Command.Name {
+	case "rl.lease", "rl.release":
+		return true
+	case "rl.slide", "rl.multi", "rl.all", "rl.check":
+		return slices.ContainsFunc(p.Words[2:], func(w []byte) bool { return grammar.EqualFold(w, "ID") })
 	}
 	return false
 }

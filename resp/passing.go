@@ -68,7 +68,7 @@ func (s *session) passOn(p *command.Prepared) {
 func (s *session) markOf(p *command.Prepared, start int) mark {
 	write := p.Command.Flags&command.Write != 0
 	return mark{
-		start: start, end: start, group: s.clustered.target.Group, write: write, id: write && hasID(p.Words),
+		start: start, end: start, group: s.clustered.target.Group, write: write, id: write && countsOnce(p),
 	}
 }
 

@@ -237,7 +237,9 @@ func (r *Replica) lead(p *Partition) bool {
 	if r.spoiled != nil {
 		return false
 	}
-	r.leading.Store(p)
+	if before := r.leading.Swap(p); before != nil {
+		close(before.ended) // the same leadership was claimed twice
+	}
 	return true
 }
 
