@@ -80,8 +80,12 @@ func (b *Background) sweep() {
 }
 
 // evict evicts keys until they fit the budget, nothing is left to evict, or the tick's share of
-// time is used.
+// time is used. Of several engines that share a memory one evicts at a time.
 func (b *Background) evict() {
+	if !b.engine.memory.evicting.TryLock() {
+		return
+	}
+	defer b.engine.memory.evicting.Unlock()
 	workInTurns(func() (more bool) { return b.engine.Crowded() && b.tx.MakeRoom(b.options.Now()) })
 }
 

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"math"
 	"math/bits"
 	"sync"
 	"sync/atomic"
@@ -23,6 +22,8 @@ type Options struct {
 	// Origin is the position of keys that have not changed yet: Tx.End returns no lower one. It is
 	// above 0 with a journal whose Wait also confirms reads.
 	Origin Position
+	// Memory is shared by several engines of a process; nil: the engine has one of its own
+	Memory *Memory
 }
 
 // Journal takes the effects of every call, in the order in which they were applied to each key.
@@ -52,10 +53,12 @@ type Engine struct {
 	naming   sync.RWMutex // its holder never waits for a shard
 	// held while a call changes policies, which takes longer than it holds the locks of all shards
 	changing sync.Mutex
-	memory   memory
+	memory   *Memory
 
 	// how often the counts of several shards were updated at once
 	recountsBegun, recountsEnded atomic.Uint64
+
+	turn atomic.Uint64 // the shard that evicts next, modulo their number
 
 	// the one being taken; set and cleared under all locks, so any one of them suffices to read it
 	snapshot *Snapshot
@@ -78,8 +81,12 @@ func New(o Options) *Engine {
 		databases: o.Databases,
 		journal:   o.Journal,
 	}
-	e.memory.budget.Store(math.MaxInt64)
-	e.memory.samples.Store(DefaultSamples)
+	if e.memory = o.Memory; e.memory == nil {
+		e.memory = NewMemory()
+	} else {
+		e.memory.sharing.Add(1)
+	}
+	e.memory.add(e)
 	e.policies = make(policies)
 	for i := range e.shards {
 		e.shards[i].init(e, i)

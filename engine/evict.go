@@ -13,9 +13,16 @@ import (
 // DefaultSamples is how many keys are sampled to evict one, unless SetEviction sets another number.
 const DefaultSamples = 5
 
-// SetBudget sets how many bytes all keys may take; math.MaxInt64: any number. They may exceed it
-// until the next MakeRoom.
-func (e *Engine) SetBudget(bytes int64) { e.memory.budget.Store(bytes) }
+// SetBudget sets how many bytes all keys may take, those of all engines that share the memory
+// together; math.MaxInt64: any number. They may exceed it until the next MakeRoom.
+func (e *Engine) SetBudget(bytes int64) {
+	e.memory.budget.Store(bytes)
+	e.memory.bound.Store(bytes)
+}
+
+// SetBound sets, after SetBudget, how many bytes the keys may take without an eviction. It is above
+// the budget if other processes evict keys as well.
+func (e *Engine) SetBound(bytes int64) { e.memory.bound.Store(bytes) }
 
 // Budget returns how many bytes all keys may take.
 func (e *Engine) Budget() int64 { return e.memory.budget.Load() }
@@ -42,7 +49,9 @@ func (e *Engine) crowdedBy(bytes int64) bool {
 // sends.
 const LargeGrowth = 64 << 10
 
-func (e *Engine) roomFor(bytes int64) bool { return bytes < LargeGrowth || !e.crowdedBy(bytes) }
+func (e *Engine) roomFor(bytes int64) bool {
+	return bytes < LargeGrowth || e.memory.used.Load()+bytes <= e.memory.bound.Load()
+}
 
 // MakeRoom evicts keys, at now (Unix ms), until they fit the budget, or for at most some dozens of
 // microseconds. It reports whether the next call may take more memory: false if the keys exceed the
@@ -52,18 +61,20 @@ func (e *Engine) roomFor(bytes int64) bool { return bytes < LargeGrowth || !e.cr
 // It is called on an idle Tx, not between Begin and End, and locks one shard after the other.
 func (tx *Tx) MakeRoom(now int64) (room bool) { return tx.makeRoom(now, 0) }
 
-// MakeRoomFor is MakeRoom for a call that will take so many more bytes; it repeats until they fit.
-// It does nothing if they are below LargeGrowth, or above the whole budget.
-func (tx *Tx) MakeRoomFor(now, bytes int64) {
+// MakeRoomFor is MakeRoom for a call that will take so many more bytes; it repeats until they fit,
+// and reports whether they do. It evicts nothing if they are below LargeGrowth, or above the whole
+// budget.
+func (tx *Tx) MakeRoomFor(now, bytes int64) (room bool) {
 	for more := bytes <= tx.e.memory.budget.Load(); more && !tx.e.roomFor(bytes); {
 		more = tx.makeRoom(now, bytes)
 	}
+	return tx.e.roomFor(bytes)
 }
 
 func (tx *Tx) makeRoom(now, bytes int64) (room bool) {
 	e := tx.e
 	policy := eviction.Policy(e.memory.policy.Load())
-	if policy == eviction.NoEviction {
+	if policy == eviction.NoEviction || !e.overShare() {
 		return !e.crowdedBy(bytes)
 	}
 	v := evictor{tx: tx, policy: policy, samples: int(e.memory.samples.Load())}
@@ -71,7 +82,7 @@ func (tx *Tx) makeRoom(now, bytes int64) (room bool) {
 		if v.seen > patience || looks >= 2*len(e.shards) && v.gone == 0 || looks >= 8*len(e.shards) {
 			return v.gone > 0
 		}
-		sh := &e.shards[e.memory.turn.Add(1)%uint64(len(e.shards))]
+		sh := &e.shards[e.turn.Add(1)%uint64(len(e.shards))]
 		v.evictFrom(sh, now)
 	}
 	return true
@@ -229,7 +240,7 @@ func (tx *Tx) Denied(k Key) {
 
 // stamp returns the new value of an object's access clock when the object is used now. fresh: the
 // object is new.
-func (m *memory) stamp(sh *shard, o object.Object, fresh bool) uint32 {
+func (m *Memory) stamp(sh *shard, o object.Object, fresh bool) uint32 {
 	switch {
 	case !m.frequency.Load():
 		return uint32(sh.now / 1000)

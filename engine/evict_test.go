@@ -356,3 +356,51 @@ func BenchmarkMakeRoom(b *testing.B) {
 		i++
 	}
 }
+
+// TestEnginesShareAMemory has an engine that evicts for another one, down to its share of the
+// budget.
+func TestEnginesShareAMemory(t *testing.T) {
+	m := NewMemory()
+	follows, leads := newCaller(t, Options{Shards: 2, Memory: m}), newCaller(t, Options{Shards: 2, Memory: m})
+	fill := func(c *caller, n int) {
+		for i := range n {
+			c.with(fmt.Sprint("key:", i), func(k Key) { c.tx.Set(k, make([]byte, 100), SetMode{}) })
+		}
+	}
+	makeRoom := func() {
+		for leads.e.Crowded() && leads.tx.MakeRoom(leads.now) {
+		}
+	}
+	fill(follows, 1000)
+	fill(leads, 2000)
+	each := follows.e.Weight()
+	assert.Equal(t, each+leads.e.Weight(), m.Weight())
+	assert.Equal(t, 3000, m.Keys())
+	assert.Len(t, m.Engines(), 2)
+	leads.e.SetEviction(eviction.AllKeysLRU, DefaultSamples)
+	leads.e.SetBudget(each * 5 / 2)
+	assert.True(t, follows.e.Crowded(), "the budget is that of both")
+	makeRoom()
+	assert.False(t, leads.e.Crowded())
+	assert.InDelta(t, each*3/2, leads.e.Weight(), 8*reportGrain)
+
+	leads.e.SetBudget(each)
+	leads.e.SetBound(2 * each)
+	makeRoom()
+	assert.InDelta(t, each/2, leads.e.Weight(), 8*reportGrain, "it evicts what is above its share")
+	assert.False(t, leads.tx.MakeRoom(leads.now))
+	assert.False(t, m.Full())
+	assert.Len(t, names(follows.e), 1000, "an engine that is not asked evicts nothing")
+	leads.e.SetBound(each)
+	assert.True(t, m.Full())
+
+	follows.e.Discard()
+	follows.e.Discard()
+	fill(follows, 2000)
+	assert.Equal(t, leads.e.Weight(), m.Weight(), "what is discarded does not count")
+	assert.Len(t, m.Engines(), 1)
+	assert.False(t, leads.e.Crowded())
+	fill(leads, 2000)
+	makeRoom()
+	assert.InDelta(t, each, leads.e.Weight(), 8*reportGrain, "all of the budget is its share now")
+}

@@ -1,23 +1,129 @@
 package engine
 
 import (
+	"math"
+	"slices"
+	"sync"
 	"sync/atomic"
 
+	"rlserver/engine/denials"
 	"rlserver/engine/effect"
 	"rlserver/engine/object"
 )
 
-// memory is how much memory the keys take, how much they may take, and the eviction policy.
-type memory struct {
+// Memory is how much memory the keys of one or several engines take, how much they may take
+// together, and the eviction policy. It is safe for concurrent use.
+type Memory struct {
 	// the sum of what the shards have reported; each is behind by less than reportGrain
 	used atomic.Int64
 	_    [56]byte // the fields below are read by every call, and rarely written
 
-	budget    atomic.Int64 // math.MaxInt64: any
+	budget    atomic.Int64 // bytes above which keys are evicted; math.MaxInt64: never
+	bound     atomic.Int64 // bytes above which calls are refused, see SetBound
 	policy    atomic.Uint32
 	samples   atomic.Int64
-	frequency atomic.Bool   // access clocks count accesses
-	turn      atomic.Uint64 // the shard that evicts next, modulo their number
+	frequency atomic.Bool // access clocks count accesses
+
+	evicting sync.Mutex // held by the background work of the engine that evicts
+
+	sharing atomic.Int64 // engines that were made with this memory
+
+	mu      sync.Mutex
+	engines []*Engine // replaced, never changed
+}
+
+// NewMemory returns a Memory without a bound.
+func NewMemory() *Memory {
+	m := new(Memory)
+	m.budget.Store(math.MaxInt64)
+	m.bound.Store(math.MaxInt64)
+	m.samples.Store(DefaultSamples)
+	return m
+}
+
+// Engines returns the engines that share the memory. It is not to be changed.
+func (m *Memory) Engines() []*Engine {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.engines
+}
+
+// Weight is the sum of Engine.Weight.
+func (m *Memory) Weight() (bytes int64) {
+	for _, e := range m.Engines() {
+		bytes += e.Weight()
+	}
+	return bytes
+}
+
+// Keys returns how many keys all databases have together.
+func (m *Memory) Keys() (sum int) {
+	for _, e := range m.Engines() {
+		for db := range e.databases {
+			keys, _ := e.Size(db)
+			sum += keys
+		}
+	}
+	return sum
+}
+
+// Top is Engine.Top over all engines.
+func (m *Memory) Top(db, n int) (top []denials.Count) {
+	for _, e := range m.Engines() {
+		top = append(top, e.Top(db, n)...)
+	}
+	return denials.Top(top, n)
+}
+
+// Stats is the sum of Engine.Stats.
+func (m *Memory) Stats() (sum Stats) {
+	for _, e := range m.Engines() {
+		s := e.Stats()
+		sum.Hits += s.Hits
+		sum.Misses += s.Misses
+		sum.Expired += s.Expired
+		sum.Evicted += s.Evicted
+	}
+	return sum
+}
+
+func (m *Memory) add(e *Engine) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.engines = append(slices.Clone(m.engines), e)
+}
+
+// Full reports whether the keys take more than they may without an eviction, see SetBound.
+func (m *Memory) Full() bool { return m.used.Load() > m.bound.Load() }
+
+// overShare reports whether an engine may evict keys. If several share a memory, only those may
+// that have more than an equal share of the budget: some may be replicas, whose keys only another
+// process evicts, and no engine is to be emptied because of these.
+func (e *Engine) overShare() bool {
+	n := e.memory.sharing.Load()
+	return n < 2 || e.Weight() > e.memory.budget.Load()/n
+}
+
+// Memory returns the memory that the engine shares.
+func (e *Engine) Memory() *Memory { return e.memory }
+
+// Discard removes the engine from the memory that it shares, when it is no longer used. It takes
+// the locks of its shards, one after the other, and may be called again.
+func (e *Engine) Discard() {
+	m := e.memory
+	m.mu.Lock()
+	if i := slices.Index(m.engines, e); i >= 0 {
+		m.engines = slices.Delete(slices.Clone(m.engines), i, i+1)
+		m.sharing.Add(-1)
+	}
+	m.mu.Unlock()
+	for i := range e.shards {
+		sh := &e.shards[i]
+		sh.mu.Lock()
+		m.used.Add(-sh.reported)
+		sh.reported, sh.discarded = 0, true
+		sh.mu.Unlock()
+	}
 }
 
 // reportGrain is by how many bytes the weight of a shard changes before it is added to memory.used,
@@ -39,7 +145,8 @@ func (sh *shard) grow(db int, n int64) {
 	}
 	sh.dbs[db].weight += n
 	weight := sh.weight.Add(n)
-	if unreported := weight - sh.reported; unreported >= reportGrain || unreported <= -reportGrain {
+	unreported := weight - sh.reported
+	if (unreported >= reportGrain || unreported <= -reportGrain) && !sh.discarded {
 		sh.reported = weight
 		sh.e.memory.used.Add(unreported)
 	}

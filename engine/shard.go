@@ -46,6 +46,8 @@ type shard struct {
 	types   [len(types)]atomic.Int64 // keys of each type; changed under the lock, but read without
 	changes atomic.Int64             // changed under the lock, but read without
 
+	discarded bool // memory.used does not contain this shard any more
+
 	_ [64]byte // a shard's lock shares no cache line with its neighbour's
 }
 

@@ -81,7 +81,8 @@ var mayImport = map[string]struct{ ours, others []string }{
 	"rlserver/resp": {
 		ours: []string{
 			"rlserver/cluster/slot", "rlserver/resp/commands/clustering",
-			"rlserver/acl", "rlserver/certs", "rlserver/clock", "rlserver/engine", "rlserver/storage",
+			"rlserver/acl", "rlserver/certs", "rlserver/clock", "rlserver/engine", "rlserver/engine/eviction",
+			"rlserver/storage",
 			"rlserver/resp/clientmem", "rlserver/resp/command", "rlserver/resp/config", "rlserver/resp/glob",
 			"rlserver/grammar", "rlserver/resp/forward",
 			"rlserver/resp/waitqueue", "rlserver/resp/wire",
@@ -163,6 +164,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 			"rlserver/resp/command",
 			"rlserver/grammar",
 			"rlserver/resp/wire",
+			"rlserver/stats",
 		},
 	},
 	"rlserver/resp/commands/server": {

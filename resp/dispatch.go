@@ -48,12 +48,14 @@ func (s *session) execute(words [][]byte) {
 		s.queue(p)
 		return
 	}
-	if c.Prepare != nil {
+	if c.Prepare != nil && s.clustered == nil {
 		c.Prepare(&s.Call, words)
 	}
 	if s.clustered != nil {
 		if join := clustering.JoinOf(c); join != nil {
 			s.runOnGroups(p, join)
+			s.measure(s.group, elapsed)
+			s.runDeferred()
 			return
 		}
 	}
@@ -106,8 +108,10 @@ func (s *session) prepareFor(p *command.Prepared) error {
 		}
 	}
 	has, lacks := s.transaction.flags(c)
-	if has&command.DenyOOM != 0 && s.server.Engine.Crowded() && s.server.loading.Load() == 0 && !s.evictKeys() {
-		return engine.ErrOutOfMemory
+	if has&command.DenyOOM != 0 && s.server.Engine.Crowded() && s.server.loading.Load() == 0 {
+		if err := s.makeRoomToRun(p); err != nil {
+			return err
+		}
 	}
 	if err := s.server.unavailable(has, lacks); err != nil || !s.profile.monitors.Load() {
 		return err

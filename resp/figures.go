@@ -17,10 +17,11 @@ func (s *Server) Figures() command.Figures {
 	stopping := s.draining
 	s.mu.Unlock()
 	since := s.loading.Load()
+	waiting, timed := s.waitingCalls()
 	return command.Figures{
 		Uptime: time.Since(s.Started), LoadingSince: since, Loading: since != 0, Stopping: stopping,
 		Calls: t.calls, Errors: t.errors,
-		Clients: int64(s.clients()), WaitingCalls: s.queues.Waiting.Load(), TimedCalls: s.queues.Timed.Load(),
+		Clients: int64(s.clients()), WaitingCalls: waiting, TimedCalls: timed,
 		PausedCalls: s.held.Load(), Monitors: s.monitoring(),
 		Tracking: len(s.findClients(clientFilter{tracking: true})),
 		Received: t.connections, Rejected: t.rejected, BytesIn: t.in, BytesOut: t.out,

@@ -21,6 +21,21 @@ func (s *Server) keyspaces() []command.Keyspace {
 	return all
 }
 
+// waitingCalls returns how many calls wait for a key, and how many of them have a timeout.
+func (s *Server) waitingCalls() (all, timed int64) {
+	all, timed = s.queues.Waiting.Load(), s.queues.Timed.Load()
+	if s.cluster == nil {
+		return all, timed
+	}
+	for group := range s.cluster.Groups() {
+		if p, err := s.cluster.Lead(group); err == nil {
+			queues := s.partitionOf(group, p).queues
+			all, timed = all+queues.Waiting.Load(), timed+queues.Timed.Load()
+		}
+	}
+	return all, timed
+}
+
 // runOn runs a command on one partition, and returns its reply after removing it from the buffer.
 func (s *session) runOn(p *command.Prepared, on *partition) (reply []byte, failed bool) {
 	s.use(on)
@@ -41,6 +56,7 @@ func (s *session) runOn(p *command.Prepared, on *partition) (reply []byte, faile
 // runOnGroups runs a command on all groups that this node leads, and for a client of the proxy port
 // on all others too.
 func (s *session) runOnGroups(p command.Prepared, join func(*clustering.Joined)) {
+	s.group = append(s.group[:0], p)
 	everywhere := s.clustered.role == proxied
 	if everywhere {
 		s.flushBefore()
@@ -48,7 +64,7 @@ func (s *session) runOnGroups(p command.Prepared, join func(*clustering.Joined))
 	start := len(s.Reply.B)
 	m := mark{start: start, all: true, write: p.Command.Flags&command.Write != 0}
 	led := map[int]*partition{-1: s.server.lobby}
-	j := clustering.Joined{Words: p.Words, Reply: &s.Reply}
+	j := clustering.Joined{Words: p.Words, Reply: &s.Reply, Random: s.Random}
 	for group := range s.server.cluster.Groups() {
 		if shared, err := s.server.cluster.Lead(group); err == nil {
 			led[group] = s.server.partitionOf(group, shared)
@@ -65,6 +81,13 @@ func (s *session) runOnGroups(p command.Prepared, join func(*clustering.Joined))
 		one := p
 		one.Words = words
 		return s.runOn(&one, led[group])
+	}
+	j.Keys = func(group int) int {
+		if led[group] == nil {
+			return clustering.Integer(s.passOnGroup(group, [][]byte{[]byte("DBSIZE")}, m))
+		}
+		keys, _ := led[group].env.Engine.Size(s.DB)
+		return keys
 	}
 	join(&j)
 	m.end = len(s.Reply.B)

@@ -1,9 +1,15 @@
 package resp
 
 import (
+	"cmp"
 	"math"
 	"runtime"
 	"time"
+
+	"rlserver/cluster/slot"
+	"rlserver/engine"
+	"rlserver/engine/eviction"
+	"rlserver/resp/command"
 )
 
 // The memory of the process has three parts: the keys, whose weight the engine counts; the memory
@@ -27,7 +33,7 @@ func (s *Server) MemoryTaken(bytes int64) {
 	if held := s.memory.TakePeak(); held <= maxClientsWhileMeasuring+s.Settings.MaxMemory()/64 {
 		now, peak := s.takeConnectionPeak()
 		// including the connections of now, of the peak, or between
-		rest := bytes - s.Engine.Weight() - held
+		rest := bytes - s.Engine.Memory().Weight() - held
 		s.overhead.Store(max(rest-peak, min(s.overhead.Load(), rest-now)))
 	}
 	s.applyMemoryLimits()
@@ -71,7 +77,7 @@ func (s *Server) clientMemory() int64 {
 
 // usedMemory returns the memory in use by keys, clients and overhead, in bytes.
 func (s *Server) usedMemory() int64 {
-	return max(0, s.Engine.Weight()+s.overhead.Load()+s.clientMemory())
+	return max(0, s.Engine.Memory().Weight()+s.overhead.Load()+s.clientMemory())
 }
 
 // applyMemoryLimits applies the settings of memory: the budget of the keys to the engine, the
@@ -83,6 +89,9 @@ func (s *Server) applyMemoryLimits() {
 		budget = max(most-s.overhead.Load(), (most-baseOverhead)/9*8)
 	}
 	s.Engine.SetBudget(budget)
+	if s.cluster != nil && s.Settings.Policy() != eviction.NoEviction {
+		s.Engine.SetBound(cmp.Or(s.Settings.MaxMemory(), math.MaxInt64)) // see evictKeys
+	}
 	limit := s.Settings.ClientsLimit()
 	s.limits.Clients.Store(limit)
 	s.memory.Normal.Limit.Store(limit)
@@ -96,21 +105,70 @@ func (s *Server) evictClientsOfAllPools() {
 	s.evictClients(&s.memory.Unauthenticated)
 }
 
-// evictKeys evicts keys for a call that may take memory. It returns false, and counts the call as
-// refused, if the eviction policy finds too little to evict. No lock is held.
-func (s *session) evictKeys() (enough bool) {
-	if s.Tx.MakeRoom(s.server.Clock()) {
-		return true
+// makeRoomToRun evicts keys for a call that may take memory. It returns an error, and counts the
+// call as refused, if the eviction policy finds too little to evict. No lock is held.
+func (s *session) makeRoomToRun(p *command.Prepared) error {
+	if s.evictKeys(func(tx *engine.Tx, now int64) bool { return tx.MakeRoom(now) }) || s.runsElsewhere(p) {
+		return nil
 	}
 	s.server.oomRefusals.Add(1)
 	s.server.remeasureOverhead()
-	return false
+	return engine.ErrOutOfMemory
+}
+
+// evictKeys calls evict until it reports that there is room: once, or in a cluster for each group
+// that this node leads. A group that it follows evicts what its leader does, which may have a
+// larger budget, as its overhead is less. So if there is nothing to evict here, calls are refused
+// only when the keys alone take maxmemory.
+func (s *session) evictKeys(evict func(tx *engine.Tx, now int64) (room bool)) (room bool) {
+	if s.clustered == nil {
+		return evict(s.Tx, s.server.Clock())
+	}
+	before := s.clustered.at.partition
+	defer func() { s.use(before) }()
+	groups := s.server.cluster.Groups()
+	first := s.Random.IntN(max(groups, 1))
+	for i := range groups {
+		group := (first + i) % groups
+		if shared, err := s.server.cluster.Lead(group); err == nil {
+			s.use(s.server.partitionOf(group, shared))
+			if evict(s.Tx, s.Env.Clock()) {
+				return true
+			}
+		}
+	}
+	return !s.server.Engine.Memory().Full()
+}
+
+// EvictFor implements the connection of command.Call.
+func (s *session) EvictFor(bytes int64) {
+	s.evictKeys(func(tx *engine.Tx, now int64) bool { return tx.MakeRoomFor(now, bytes) })
+}
+
+// runsElsewhere reports whether another node of the cluster leads the slot of a call's keys.
+func (s *session) runsElsewhere(p *command.Prepared) bool {
+	if s.clustered == nil {
+		return false
+	}
+	hasher := command.Hasher{Engine: s.server.Engine}
+	hasher.Add(p)
+	at := -1
+	if len(hasher.Keys) > 0 {
+		at = slot.Of(hasher.Keys[0].Name)
+	} else if p.Command.Name == "exec" {
+		at = s.clustered.slot
+	}
+	if at < 0 {
+		return false
+	}
+	_, err := s.server.cluster.Lead(slot.Group(at, max(s.server.cluster.Groups(), 1)))
+	return err != nil
 }
 
 // remeasureOverhead starts a collection, at most once a second, if the measured overhead is larger
 // than the keys explain: part of it may have been freed since.
 func (s *Server) remeasureOverhead() {
-	if s.overhead.Load() <= baseOverhead+s.Engine.Weight()/8 {
+	if s.overhead.Load() <= baseOverhead+s.Engine.Memory().Weight()/8 {
 		return
 	}
 	if _, ok := s.allows(&s.remeasure, time.Second); ok {

@@ -175,7 +175,7 @@ func (s *session) use(p *partition) {
 // enter makes a call run on the partition of its keys, in a cluster. It may wait for an election;
 // no lock is held.
 func (s *session) enter(p *command.Prepared, keys []engine.Key) error {
-	if err := clustering.Refused(p, len(keys)); err != nil {
+	if err := clustering.Refused(p); err != nil {
 		return err
 	}
 	if len(keys) == 0 {
@@ -387,7 +387,7 @@ func (c *clustered) failed(p *partition) bool {
 func (s *session) sameSlot(p *command.Prepared) error {
 	s.hasher.Reset()
 	s.hasher.Add(p)
-	if err := clustering.Refused(p, len(s.hasher.Keys)); err != nil {
+	if err := clustering.Refused(p); err != nil {
 		return err
 	}
 	if len(s.hasher.Keys) == 0 {

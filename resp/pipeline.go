@@ -46,6 +46,9 @@ func (s *session) begin(p command.Prepared, now int64) error {
 		if len(s.group) == 0 { // it had to wait, and the replies before it were sent
 			s.addToGroup(p)
 		}
+		if p.Command.Prepare != nil {
+			p.Command.Prepare(&s.Call, p.Words)
+		}
 		now = s.Env.Clock()
 	}
 	switch {

@@ -197,6 +197,7 @@ func (f *fsm) Restore(src io.ReadCloser) error {
 	f.logBytes.Store(0)
 	before := f.replica.Swap(r)
 	before.discard(errors.New("replaced by a snapshot of the group"))
+	before.Engine.Discard()
 	f.replaced()
 	return nil
 }

@@ -150,6 +150,7 @@ func (g *Group) open(members []string) (run *running, err error) {
 	if err != nil {
 		run.trans.Close()
 		run.files.log.Close()
+		run.fsm.replica.Load().Engine.Discard()
 		return nil, fmt.Errorf("group %d cannot be opened: %w", g.options.Number, err)
 	}
 	// the filter is called in order, by raft's own goroutine; a channel might lose something
@@ -184,7 +185,9 @@ func (g *Group) bootstrap(run *running, config *raft.Config, members []string) e
 func (run *running) close(why error) error {
 	run.fsm.replica.Load().discard(why)
 	err := run.shutdown().Error()
-	run.fsm.replica.Load().discard(why) // raft may have replaced it meanwhile
+	last := run.fsm.replica.Load() // raft may have replaced it meanwhile
+	last.discard(why)
+	last.Engine.Discard()
 	run.work.Wait()
 	return errors.Join(err, run.trans.Close(), run.files.log.Close())
 }

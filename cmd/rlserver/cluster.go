@@ -52,8 +52,6 @@ func (c *setup) validateCluster() error {
 		return errors.New("--cluster does not have --policies yet: RL.POLICY SET gives a policy to all groups")
 	case len(c.Store().Save) > 0:
 		return errors.New("--cluster does not have --save: each group of slots makes snapshots as its log grows")
-	case c.MaxMemory() > 0:
-		return errors.New("--cluster does not have --maxmemory yet: keys of a cluster are not evicted")
 	}
 	start := &c.Start
 	start.Databases = 1
@@ -94,7 +92,7 @@ type clusterParts struct {
 
 func newClusterParts(p *parts, o engine.Options) *clusterParts {
 	start := &p.settings.Start.Cluster
-	o.Databases, o.Shards = 1, groupShards
+	o.Databases, o.Shards, o.Memory = 1, groupShards, p.engine.Memory()
 	hold := cmp.Or(start.Hold, 2*start.Timeout)
 	return &clusterParts{
 		p: p, engine: o, hold: time.Duration(hold) * time.Millisecond,

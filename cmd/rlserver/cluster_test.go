@@ -22,7 +22,6 @@ func TestClusterSettingsThatAreRefused(t *testing.T) {
 		{"--join a,b,c --proxy-port 6379", "--proxy-port 6379 is another port of this server"},
 		{"--join a,b,c --cluster-enabled no --proxy-port 7000", "--proxy-port needs --cluster"},
 		{"--join a,b,c --proxy-port 7000 --proxy-max-links 0", "--proxy-max-links"},
-		{"--join a,b,c --maxmemory 1gb", "--cluster does not have --maxmemory yet"},
 		{"--join a,b,c --save=3600_1", "--cluster does not have --save"},
 	} {
 		argv := strings.Fields("--cluster " + test.flags)

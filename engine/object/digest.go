@@ -26,6 +26,13 @@ func (d *Digest) Add(data []byte) {
 	}
 }
 
+// Combine adds the sum of what Add has added to another digest.
+func (d *Digest) Combine(sum Digest) {
+	for i, b := range sum {
+		d[i] ^= b
+	}
+}
+
 // Mix adds data so that the order of calls makes a difference.
 func (d *Digest) Mix(data []byte) {
 	d.Add(data)

@@ -71,6 +71,8 @@ type conn interface {
 	DeferUntilUnlocked(do func())
 	// LogIfSlow adds a call to the slow log if it took long enough.
 	LogIfSlow(p Prepared, took time.Duration)
+	// EvictFor evicts keys until so many bytes more fit, if it can. No lock is held.
+	EvictFor(bytes int64)
 	// Local reports whether the client is on this machine.
 	Local() bool
 	// TLS reports whether the client uses TLS.
@@ -79,7 +81,7 @@ type conn interface {
 
 // EvictFor evicts keys before a call that needs many more bytes of memory than it was sent. Whether
 // there is enough memory is checked later, under its locks.
-func (c *Call) EvictFor(bytes int64) { c.Tx.MakeRoomFor(c.Env.Clock(), bytes) }
+func (c *Call) EvictFor(bytes int64) { c.Conn.EvictFor(bytes) }
 
 // Usage returns the memory of a key, in bytes; 0 if it is missing. No lock is held.
 func (c *Call) Usage(name []byte) int64 { return c.Env.Engine.Usage(c.DB, c.Env.Engine.Key(name)) }

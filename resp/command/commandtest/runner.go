@@ -122,4 +122,5 @@ func (conn) FlushStats()                               {}
 func (conn) LogIfSlow(command.Prepared, time.Duration) {}
 func (conn) Local() bool                               { return true }
 func (conn) TLS() bool                                 { return false }
+func (c conn) EvictFor(bytes int64)                    { c.r.Tx.MakeRoomFor(c.r.now, bytes) }
 func (c conn) DeferUntilUnlocked(do func())            { c.r.deferred = append(c.r.deferred, do) }

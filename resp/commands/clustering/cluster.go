@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"strconv"
 	"strings"
 	"time"
 
@@ -46,7 +45,7 @@ func init() {
 				{
 					Name: "help", Arity: 2, Flags: command.Loading | command.Stale, Group: "cluster", Since: "5.0.0",
 					Complexity: "O(1)",
-					Summary:    "Show helpful text about the different subcommands", Run: command.Help,
+					Summary:    "Show helpful text about the different subcommands", Run: inCluster(command.Help),
 				},
 				{
 					Name: "info", Arity: 2, Flags: command.Stale, Group: "cluster", Since: "3.0.0",
@@ -111,8 +110,8 @@ func init() {
 
 const (
 	errNoCluster  = engine.Error("ERR This instance has cluster support disabled")
-	errBadSlot    = engine.Error("ERR Invalid or out of range slot")
-	errBadNumber  = engine.Error("ERR Invalid number of keys")
+	errBadSlot    = engine.Error("ERR Invalid slot")
+	errBadKeys    = engine.Error("ERR Invalid slot or number of keys")
 	handOverAfter = 10 * time.Second // CLUSTER FAILOVER gives up
 )
 
@@ -281,20 +280,18 @@ func writeShardNode(r *wire.Reply, n *command.ClusterNode, leads bool) {
 	r.BulkString(health)
 }
 
-// slotArg takes a slot, and returns the keyspace that has it if this node leads it.
-func slotArg(c *command.Call) (at int, led *command.Keyspace, err error) {
-	at, err = strconv.Atoi(string(c.Args.Next()))
-	if err != nil || at < 0 || at >= slot.Count {
-		return 0, nil, errBadSlot
-	}
+// keyspaceOf returns the keyspace that has a slot if this node leads it, otherwise nil.
+func keyspaceOf(c *command.Call, at int) *command.Keyspace {
 	groups := len(viewOf(c).Groups)
 	for _, k := range c.Env.Keyspaces() {
 		if k.Group == slot.Group(at, groups) {
-			return at, &k, nil
+			return &k
 		}
 	}
-	return at, nil, nil
+	return nil
 }
+
+func isSlot(n int64) bool { return 0 <= n && n < slot.Count }
 
 // keysOf returns up to count names of keys in a slot.
 func keysOf(at int, k *command.Keyspace, count int) (names []string) {
@@ -317,25 +314,27 @@ func keysOf(at int, k *command.Keyspace, count int) (names []string) {
 
 // clusterCountKeys handles CLUSTER COUNTKEYSINSLOT slot.
 func clusterCountKeys(c *command.Call) error {
-	at, led, err := slotArg(c)
-	if err != nil {
+	at := c.Args.Integer()
+	if err := c.Args.End(); err != nil {
 		return err
 	}
-	c.Reply.Integer(int64(len(keysOf(at, led, math.MaxInt))))
+	if !isSlot(at) {
+		return errBadSlot
+	}
+	c.Reply.Integer(int64(len(keysOf(int(at), keyspaceOf(c, int(at)), math.MaxInt))))
 	return nil
 }
 
 // clusterGetKeys handles CLUSTER GETKEYSINSLOT slot count.
 func clusterGetKeys(c *command.Call) error {
-	at, led, err := slotArg(c)
-	if err != nil {
+	at, count := c.Args.Integer(), c.Args.Integer()
+	if err := c.Args.End(); err != nil {
 		return err
 	}
-	count, err := strconv.Atoi(string(c.Args.Next()))
-	if err != nil || count < 0 {
-		return errBadNumber
+	if !isSlot(at) || count < 0 {
+		return errBadKeys
 	}
-	names := keysOf(at, led, count)
+	names := keysOf(int(at), keyspaceOf(c, int(at)), int(count))
 	c.Reply.Array(len(names))
 	for _, name := range names {
 		c.Reply.BulkString(name)

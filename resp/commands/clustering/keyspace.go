@@ -2,9 +2,12 @@ package clustering
 
 import (
 	"bytes"
+	"encoding/hex"
+	"math/rand/v2"
 	"slices"
 	"strconv"
 
+	"rlserver/engine/object"
 	"rlserver/grammar"
 	"rlserver/resp/command"
 	"rlserver/resp/wire"
@@ -18,17 +21,21 @@ type Joined struct {
 	Groups []int // numbers of those that this node leads, in order
 	// On runs the command on a group, with words that may differ from those of the call. Group -1
 	// has no keys.
-	On    func(group int, words [][]byte) (reply []byte, failed bool)
-	Reply *wire.Reply
+	On     func(group int, words [][]byte) (reply []byte, failed bool)
+	Keys   func(group int) int // how many it has
+	Random *rand.Rand
+	Reply  *wire.Reply
 }
 
 // joins has the commands that run so, and how their replies are joined.
 var joins = map[string]func(*Joined){
-	"dbsize":   addUp,
-	"keys":     joinArrays,
-	"flushall": lastReply,
-	"flushdb":  lastReply,
-	"scan":     scanGroups,
+	"dbsize":       addUp,
+	"debug|digest": addDigests,
+	"flushall":     lastReply,
+	"flushdb":      lastReply,
+	"keys":         joinArrays,
+	"randomkey":    drawGroup,
+	"scan":         scanGroups,
 }
 
 // JoinOf returns how the replies of a command on the whole keyspace are joined; nil: the command
@@ -37,10 +44,19 @@ func JoinOf(c *command.Command) func(*Joined) {
 	if len(c.Keys) > 0 {
 		return nil
 	}
-	return joins[c.Name]
+	return joins[c.FullName()]
 }
 
 func (j *Joined) write(reply []byte) { j.Reply.B = append(j.Reply.B, reply...) }
+
+// Integer returns the value of a reply that is an integer; 0 for any other.
+func Integer(reply []byte) int {
+	if len(reply) == 0 || reply[0] != ':' {
+		return 0
+	}
+	n, _ := grammar.ParseInt(bytes.TrimSuffix(reply[1:], []byte("\r\n")))
+	return int(n)
+}
 
 // addUp joins numbers.
 func addUp(j *Joined) {
@@ -51,8 +67,7 @@ func addUp(j *Joined) {
 			j.write(reply)
 			return
 		}
-		n, _ := grammar.ParseInt(bytes.TrimSuffix(reply[1:], []byte("\r\n")))
-		sum += n
+		sum += int64(Integer(reply))
 	}
 	j.Reply.Integer(sum)
 }
@@ -72,6 +87,51 @@ func joinArrays(j *Joined) {
 	}
 	j.Reply.Array(count)
 	j.write(names)
+}
+
+// drawGroup runs the command on one group, so that each key of all has the same chance.
+func drawGroup(j *Joined) {
+	sum, sizes := 0, make([]int, len(j.Groups))
+	for i, group := range j.Groups {
+		sizes[i] = j.Keys(group)
+		sum += sizes[i]
+	}
+	on, n := -1, j.Random.IntN(max(sum, 1))
+	for i, group := range j.Groups {
+		if n < sizes[i] {
+			on = group
+			break
+		}
+		n -= sizes[i]
+	}
+	reply, _ := j.On(on, j.Words)
+	j.write(reply)
+}
+
+// addDigests replies with what DEBUG DIGEST would if all keys were in one database of one server.
+func addDigests(j *Joined) {
+	// the digest of a database that has keys: its number, and the sum of its keys
+	var number, sum object.Digest
+	number.MixNumber(0)
+	sum.Combine(number)
+	empty := sum
+	for _, group := range j.Groups {
+		reply, failed := j.On(group, j.Words)
+		if failed {
+			j.write(reply)
+			return
+		}
+		var one object.Digest
+		hex.Decode(one[:], bytes.TrimSuffix(reply[1:], []byte("\r\n")))
+		if one != (object.Digest{}) {
+			one.Combine(number)
+			sum.Combine(one)
+		}
+	}
+	if sum == empty {
+		sum = object.Digest{}
+	}
+	j.Reply.Status(hex.EncodeToString(sum[:]))
 }
 
 // lastReply keeps one of several replies that are alike.

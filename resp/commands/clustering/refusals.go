@@ -1,7 +1,10 @@
 package clustering
 
 import (
+	"sync"
+
 	"rlserver/engine"
+	"rlserver/grammar"
 	"rlserver/resp/command"
 	"rlserver/resp/config"
 )
@@ -14,8 +17,13 @@ const (
 		"of each node and send ACL LOAD to each")
 	errSave = engine.Error("ERR in a cluster, each group of slots makes its snapshots by itself, as its log " +
 		"grows: they cannot be requested")
-	errReach = engine.Error("ERR in a cluster, a call cannot read keys that its words do not name: they may " +
-		"be on other nodes")
+
+	// as in Redis
+	errSelect = engine.Error("ERR SELECT is not allowed in cluster mode")
+	errSwap   = engine.Error("ERR SWAPDB is not allowed in cluster mode")
+	errMove   = engine.Error("ERR MOVE is not allowed in cluster mode")
+	errBy     = engine.Error("ERR BY option of SORT denied in Cluster mode.")
+	errGet    = engine.Error("ERR GET option of SORT denied in Cluster mode.")
 )
 
 // refused has the commands that are not available in a cluster, and why.
@@ -23,24 +31,48 @@ var refused = map[string]error{
 	"acl|setuser": errUsers, "acl|deluser": errUsers, "acl|save": errUsers,
 	"save": errSave, "bgsave": errSave, "bgrewriteaof": errSave, "lastsave": errSave,
 	"debug|reload": errSave, "debug|loadaof": errSave,
-	"rl.top": ErrWholeKeyspace, "memory|stats": ErrWholeKeyspace, "memory|doctor": ErrWholeKeyspace,
+	"swapdb": errSwap, "move": errMove,
 }
 
-// Refused returns why a call with so many keys is not available in a cluster; nil: it is.
-func Refused(p *command.Prepared, keys int) error {
-	if p.Command.Reaches != nil && p.Command.Reaches(p.Words) {
-		return errReach
+// refusals has the values of refused by Command.Index.
+var refusals = sync.OnceValue(func() []error {
+	list := make([]error, command.Count)
+	for _, c := range command.Table {
+		for _, each := range append([]*command.Command{c}, c.Subs...) {
+			list[each.Index] = refused[each.FullName()]
+		}
 	}
-	if keys > 0 {
-		return nil
+	return list
+})
+
+// Refused returns why a call is not available in a cluster; nil: it is.
+func Refused(p *command.Prepared) error {
+	c := p.Command
+	if c.Reaches != nil && c.Reaches(p.Words) {
+		return reaching(p.Words)
 	}
-	return refused[p.Command.FullName()]
+	if c.Name == "select" {
+		if n, ok := grammar.ParseInt(p.Words[1]); ok && n != 0 {
+			return errSelect
+		}
+	}
+	return refusals()[c.Index]
+}
+
+// reaching returns the error for a SORT that reads keys which its words do not name: they may be on
+// other nodes.
+func reaching(words [][]byte) error {
+	for _, word := range words[2:] {
+		if grammar.EqualFold(word, "BY") {
+			return errBy
+		}
+	}
+	return errGet
 }
 
 // fixed has the settings that CONFIG SET cannot change in a cluster, and why.
 var fixed = map[string]error{
 	"appendfsync":        engine.Error("in a cluster, it is set at the start of a node"),
-	"maxmemory":          engine.Error("in a cluster, no keys are evicted and memory has no limit"),
 	"proto-max-bulk-len": engine.Error("in a cluster, it is fixed: a call has to fit into an entry of the nodes' log"),
 	"save":               engine.Error("in a cluster, snapshots are made as the log of a group grows"),
 }

@@ -6,6 +6,7 @@ import (
 	"rlserver/engine"
 	"rlserver/engine/rule"
 	"rlserver/resp/command"
+	"rlserver/stats"
 )
 
 func init() {
@@ -140,9 +141,15 @@ func policyGet(c *command.Call) error {
 func policyList(c *command.Call) error {
 	list := c.Env.Engine.Policies()
 	c.Tx.SeeAll()
+	counts := make(map[string]stats.DecisionCounts)
+	for _, e := range c.Env.Engine.Memory().Engines() {
+		for _, p := range e.Policies() {
+			counts[p.Name()] = counts[p.Name()].Plus(p.Decisions())
+		}
+	}
 	c.Reply.Array(len(list))
 	for _, p := range list {
-		decisions := p.Decisions()
+		decisions := counts[p.Name()]
 		c.Reply.Mapping(4)
 		c.Reply.BulkString("name")
 		c.Reply.BulkString(p.Name())

@@ -43,7 +43,7 @@ func top(c *command.Call) error {
 		return err
 	}
 
-	list := c.Env.Engine.Top(c.DB, int(n))
+	list := c.Env.Engine.Memory().Top(c.DB, int(n))
 	c.Tx.SeeAll()
 
 	c.Reply.Array(2 * len(list))

@@ -129,7 +129,15 @@ func parseChanges(a *command.Args) (changes []config.Change, err error) {
 
 // configResetStat handles CONFIG RESETSTAT.
 func configResetStat(c *command.Call) error {
-	c.Tx.ResetStats()
+	if c.Env.Cluster == nil {
+		c.Tx.ResetStats()
+	} else {
+		c.Conn.DeferUntilUnlocked(func() {
+			for _, e := range c.Env.Engine.Memory().Engines() {
+				e.ResetStats()
+			}
+		})
+	}
 	c.Conn.FlushStats()
 	c.Env.ResetFigures()
 	c.Reply.OK()

@@ -197,7 +197,7 @@ func writeMemory(r *report) {
 	}
 	writeAllocator(r)
 	clients := r.figures.ClientMemory
-	r.field("used_memory_dataset", r.env.Engine.Weight())
+	r.field("used_memory_dataset", r.env.Engine.Memory().Weight())
 	r.field("used_memory_overhead", max(0, r.figures.Overhead+clients))
 	// memory that the Go runtime has from the system
 	r.field("mem_reserved", sample[0].Value.Uint64())
@@ -226,7 +226,7 @@ func residentMemory() (bytes int64, ok bool) {
 }
 
 func writeStats(r *report) {
-	f, keys := &r.figures, r.env.Engine.Stats()
+	f, keys := &r.figures, r.env.Engine.Memory().Stats()
 	r.field("total_connections_received", f.Received)
 	r.field("total_commands_processed", f.Calls)
 	r.field("instantaneous_ops_per_sec", int64(f.CallRate))
@@ -304,10 +304,24 @@ func writeCluster(r *report) {
 
 func writeKeyspace(r *report) {
 	for db := range r.env.Engine.Databases() {
-		if keys, expires := r.tx.Count(db); keys > 0 {
+		keys, expires := r.count(db)
+		if keys > 0 {
 			r.field(fmt.Sprint("db", db), fmt.Sprintf("keys=%d,expires=%d", keys, expires))
 		}
 	}
+}
+
+// count returns how many keys a database has and how many of them have a deadline: in a cluster,
+// those of the groups that this node leads.
+func (r *report) count(db int) (keys, expires int) {
+	if r.env.Cluster == nil {
+		return r.tx.Count(db)
+	}
+	for _, k := range r.env.Keyspaces() {
+		n, withDeadline := k.Engine.Size(db)
+		keys, expires = keys+n, expires+withDeadline
+	}
+	return keys, expires
 }
 
 // writeRatelimit writes how many calls were admitted and denied since the start or CONFIG
@@ -340,11 +354,18 @@ func writeRatelimit(r *report) {
 }
 
 // writePolicies writes, for each policy, whether it is in SHADOW mode, and how many calls it has
-// admitted and denied.
+// admitted and denied. In a cluster each replica of a group counts what it has decided.
 func writePolicies(r *report) {
-	for _, p := range r.env.Engine.Policies() {
-		d := p.Decisions()
-		r.field("policy_"+p.Name(), fmt.Sprintf("shadow=%d,admitted=%d,denied=%d",
-			boolDigit(p.Shadow()), d.Admitted, d.Denied+d.ShadowDenied))
+	shadow, counts := make(map[string]bool), make(map[string]stats.DecisionCounts)
+	for _, e := range r.env.Engine.Memory().Engines() {
+		for _, p := range e.Policies() {
+			shadow[p.Name()] = p.Shadow()
+			counts[p.Name()] = counts[p.Name()].Plus(p.Decisions())
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(counts)) {
+		d := counts[name]
+		r.field("policy_"+name, fmt.Sprintf("shadow=%d,admitted=%d,denied=%d",
+			boolDigit(shadow[name]), d.Admitted, d.Denied+d.ShadowDenied))
 	}
 }

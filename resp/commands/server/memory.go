@@ -71,7 +71,11 @@ func memoryStats(c *command.Call) error {
 		n, _ := c.Tx.Count(db)
 		keys += n
 	}
-	used, dataset := figures.Memory, c.Env.Engine.Weight()
+	memory := c.Env.Engine.Memory()
+	if c.Env.Cluster != nil { // what takes memory counts, in groups that this node leads or follows
+		keys = memory.Keys()
+	}
+	used, dataset := figures.Memory, memory.Weight()
 	resident, known := residentMemory()
 	fields := 7
 	if known {

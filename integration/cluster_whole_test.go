@@ -1,0 +1,147 @@
+package integration
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// infoValue reads a field of a section of INFO.
+func infoValue(client *redis.Client, section, name string) string {
+	_, rest, _ := strings.Cut(client.Info(context.Background(), section).Val(), "\n"+name+":")
+	value, _, _ := strings.Cut(rest, "\r\n")
+	return value
+}
+
+// TestANodeAnswersForAllItsGroups fills a cluster of one node and asks for what is in it.
+func TestANodeAnswersForAllItsGroups(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t, 1, "--enable-debug-command", "yes")
+	client := c.client(0)
+	single := startServer(t, "--dir", t.TempDir(), "--enable-debug-command", "yes").connect(t)
+	ctx := t.Context()
+	const count = 200
+	for i := range count {
+		for _, to := range []*redis.Client{client, single} {
+			require.NoError(t, to.Set(ctx, fmt.Sprint("key:", i), i, 0).Err())
+		}
+	}
+	field := func(section, name string) string { return infoValue(client, section, name) }
+	number := func(section, name string) int {
+		t.Helper()
+		n, err := strconv.Atoi(field(section, name))
+		require.NoError(t, err, name)
+		return n
+	}
+
+	assert.EqualValues(t, count, client.DBSize(ctx).Val())
+	assert.Len(t, client.Keys(ctx, "*").Val(), count)
+	assert.Equal(t, fmt.Sprintf("keys=%d,expires=0", count), field("keyspace", "db0"))
+	assert.Equal(t, "1", field("cluster", "cluster_enabled"))
+	assert.Equal(t, "cluster", field("server", "redis_mode"))
+	assert.Greater(t, number("memory", "used_memory_dataset"), count*50)
+	assert.Greater(t, number("memory", "used_memory"), count*50)
+	assert.EqualValues(t, count, client.Do(ctx, "MEMORY", "STATS").Val().(map[any]any)["keys.count"])
+	assert.NotEmpty(t, client.Do(ctx, "MEMORY", "DOCTOR").Val())
+	assert.Positive(t, client.MemoryUsage(ctx, "key:1").Val())
+
+	seen := make(map[string]bool)
+	for range 500 {
+		seen[client.RandomKey(ctx).Val()] = true
+	}
+	assert.Greater(t, len(seen), count/2, "keys of all groups are drawn")
+
+	digest := single.Do(ctx, "DEBUG", "DIGEST").Val()
+	assert.Equal(t, digest, client.Do(ctx, "DEBUG", "DIGEST").Val(), "as if all keys were on one server")
+	require.NoError(t, client.Del(ctx, "key:1").Err())
+	assert.NotEqual(t, digest, client.Do(ctx, "DEBUG", "DIGEST").Val())
+
+	require.NoError(t, client.Do(ctx, "RL.POLICY", "SET", "login", "SLIDE", 1, "1h").Err())
+	await(t, func() bool { // all groups have it
+		for i := range 20 {
+			if client.Do(ctx, "RL.CHECK", fmt.Sprint("user", i), "login", "COST", 0).Err() != nil {
+				return false
+			}
+		}
+		return true
+	})
+	for i := range 20 {
+		for range i + 1 {
+			require.NoError(t, client.Do(ctx, "RL.CHECK", fmt.Sprint("user", i), "login").Err())
+		}
+	}
+	assert.Equal(t, "shadow=0,admitted=20,denied=190", field("ratelimit", "policy_login"))
+	assert.Equal(t, "190", field("ratelimit", "decisions_denied"))
+	top := client.Do(ctx, "RL.TOP", 3).Val()
+	assert.Equal(t, []any{"login:{user19}", int64(19), "login:{user18}", int64(18), "login:{user17}", int64(17)}, top)
+	assert.Positive(t, number("stats", "keyspace_hits")+number("stats", "keyspace_misses"))
+	require.NoError(t, client.ConfigResetStat(ctx).Err())
+	assert.Equal(t, []any{}, client.Do(ctx, "RL.TOP").Val())
+	assert.Contains(t, client.Info(ctx, "commandstats").Val(), "cmdstat_config|resetstat")
+
+	require.NoError(t, client.FlushAll(ctx).Err())
+	assert.Zero(t, client.DBSize(ctx).Val())
+	assert.ErrorIs(t, client.RandomKey(ctx).Err(), redis.Nil)
+	assert.Equal(t, strings.Repeat("0", 40), client.Do(ctx, "DEBUG", "DIGEST").Val())
+}
+
+// TestLeadersEvictForTheirNode fills three nodes beyond their maxmemory. Each evicts keys of the
+// groups that it leads, and the others do the same to their replicas.
+func TestLeadersEvictForTheirNode(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t, 3, "--maxmemory", "32mb", "--maxmemory-policy", "allkeys-random")
+	client, ctx := c.clusterClient(), t.Context()
+	value := strings.Repeat("x", 20_000)
+	const count = 2500
+	for i := range count {
+		require.NoError(t, client.Set(ctx, fmt.Sprint("key:", i), value, 0).Err())
+	}
+	memory := func(node int) (keys int64, dataset int64) {
+		stats := c.client(node).Do(ctx, "MEMORY", "STATS").Val().(map[any]any)
+		return stats["keys.count"].(int64), stats["dataset.bytes"].(int64)
+	}
+	evicted := 0
+	for i := range c.run {
+		_, dataset := memory(i)
+		assert.Less(t, dataset, int64(32<<20))
+		n, _ := strconv.Atoi(infoValue(c.client(i), "stats", "evicted_keys"))
+		evicted += n
+	}
+	await(t, func() bool {
+		led := int64(0)
+		for i := range c.run {
+			led += c.client(i).DBSize(ctx).Val()
+		}
+		for i := range c.run {
+			if has, _ := memory(i); has != led {
+				return false
+			}
+		}
+		return led > 0 && led < count
+	})
+	assert.Positive(t, evicted)
+
+	// without anything to evict, calls that take memory are refused where they would run
+	for i := range c.run {
+		require.NoError(t, c.client(i).ConfigSet(ctx, "maxmemory-policy", "noeviction").Err())
+		require.NoError(t, c.client(i).ConfigSet(ctx, "maxmemory", "4mb").Err())
+	}
+	refused := 0
+	for i := range c.run {
+		err := c.client(i).Set(ctx, "key", value, 0).Err()
+		if strings.HasPrefix(err.Error(), "OOM") {
+			refused++
+		} else {
+			assert.ErrorContains(t, err, "MOVED")
+		}
+	}
+	assert.Equal(t, 1, refused)
+	assert.ErrorContains(t, client.Set(ctx, "key", value, 0).Err(), "OOM")
+	require.NoError(t, client.FlushAll(ctx).Err())
+}
