@@ -14,7 +14,7 @@ import (
 	"rlserver/engine/rule"
 )
 
-// bruteCounter is the definition of RL.COUNTER, by counting all hits there ever were.
+// bruteCounter implements the definition of RL.COUNTER by counting all hits.
 type bruteCounter map[int64]int64 // hits by window
 
 func (b bruteCounter) used(c limit.Counter, now int64) int64 {
@@ -22,7 +22,7 @@ func (b bruteCounter) used(c limit.Counter, now int64) int64 {
 	return b[n] + int64(math.Ceil(float64(b[n-1]*(c.Window-elapsed))/float64(c.Window)))
 }
 
-// Refund takes the newest back, and returns how many those were.
+// Refund removes the newest hits, and returns how many it removed.
 func (b bruteCounter) Refund(c limit.Counter, now, n int64) (back int64) {
 	for i := range int64(2) {
 		took := min(n-back, b[now/c.Window-i])
@@ -32,9 +32,8 @@ func (b bruteCounter) Refund(c limit.Counter, now, n int64) (back int64) {
 	return back
 }
 
-// Laws 1 to 5 for a counter as it works on keys, whether a call comes by itself, in RL.ALL or by a
-// policy, with refunds in between.
-func TestCounterAgainstBruteForce(t *testing.T) {
+// Laws 1 to 5 for counters on keys, for single calls, RL.ALL and policies, with refunds in between.
+func TestCounterMatchesBruteForce(t *testing.T) {
 	seed := rand.Uint64()
 	t.Log("seed", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
@@ -107,7 +106,7 @@ func TestCounterAgainstBruteForce(t *testing.T) {
 	}
 }
 
-func TestCounterKeys(t *testing.T) {
+func TestCounterOnKeys(t *testing.T) {
 	c := newCaller(t, Options{})
 	l := Limit{Rule: rule.Rule{Kind: rule.Counter, Counter: limit.Counter{Limit: 5, Window: 1000}}}
 	c.with("k", func(k Key) {

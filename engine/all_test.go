@@ -34,17 +34,17 @@ func named(l Limit, name string) Limit {
 
 func nameOf(l *Limit) string { return string(l.Key.Name) }
 
-// brute is what limits of all kinds on a few keys remember, in plain lists, and the definition of
-// each by counting.
+// brute has the state of limits of all kinds on a few keys in plain lists, and implements the
+// definition of each by counting.
 type brute struct {
-	hits   map[string][]int64 // of sliding windows: when
+	hits   map[string][]int64 // times of the hits of sliding windows
 	counts map[string]map[int64]int64
 	levels map[string]level
-	leases map[string]map[string]int64 // when they lapse, by id
+	leases map[string]map[string]int64 // expiry times by id
 }
 
-// level is how much is missing from a token bucket at a moment, in parts of a token of which it has
-// as many as its period has ms.
+// level is how much is missing from a token bucket at a time. The unit is a token divided by the ms
+// of the bucket's period.
 type level struct{ missing, at int64 }
 
 func (l level) then(b limit.Bucket, at int64) int64 { return max(0, l.missing-b.Refill*(at-l.at)) }
@@ -58,7 +58,7 @@ func newBrute() *brute {
 	}
 }
 
-// free is how much more one limit admits at a moment; below 0 if it has shrunk.
+// free returns how much more one limit admits at a time; negative if the limit was lowered.
 func (b *brute) free(l *Limit, at int64) int64 {
 	key := nameOf(l)
 	switch l.Kind {
@@ -110,7 +110,7 @@ func (b *brute) unused(l *Limit, at int64) bool {
 	return b.free(l, at) == l.Lease.Limit
 }
 
-// record puts down a call that was admitted, once for each key.
+// record records an admitted call, once for each key.
 func (b *brute) record(limits []Limit, cost, now int64) {
 	done := make(map[string]bool)
 	for _, l := range limits {
@@ -138,14 +138,14 @@ func (b *brute) record(limits []Limit, cost, now int64) {
 	}
 }
 
-// future reports whether a log has hits that are still to come.
+// future reports whether a log has hits in the future.
 func (w *world) future(limits []Limit) bool {
 	return slices.ContainsFunc(limits, func(l Limit) bool {
 		return slices.ContainsFunc(w.hits[string(l.Key.Name)], func(hit int64) bool { return hit > w.now })
 	})
 }
 
-// never reports whether no wait is long enough.
+// never reports whether a call is never admitted.
 func never(l *Limit, cost int64) bool {
 	switch l.Kind {
 	case rule.Slide:
@@ -158,7 +158,7 @@ func never(l *Limit, cost int64) bool {
 	return false
 }
 
-// wait is how long until one limit admits the call: 0 for now, limit.Never for not at all.
+// wait returns how long it is until one limit admits the call: 0 for now, limit.Never for never.
 func (b *brute) wait(l *Limit, cost, now int64) (ms int64) {
 	if never(l, cost) {
 		return limit.Never
@@ -169,8 +169,8 @@ func (b *brute) wait(l *Limit, cost, now int64) (ms int64) {
 	return ms
 }
 
-// speaksOf is the limit that an answer has to be about.
-func (b *brute) speaksOf(limits []Limit, cost, now int64, allowed bool) (rule int) {
+// reportedLimit returns the index of the limit that an answer must be about.
+func (b *brute) reportedLimit(limits []Limit, cost, now int64, allowed bool) (rule int) {
 	tightest := int64(-1)
 	for i := range limits {
 		// when admitted, b has recorded the call
@@ -187,7 +187,7 @@ func (b *brute) speaksOf(limits []Limit, cost, now int64, allowed bool) (rule in
 	return rule
 }
 
-// world is the limits that a random trace goes on with.
+// world is the state of a random trace: the limits, the engine and the oracle.
 type world struct {
 	*rand.Rand
 	*caller
@@ -238,7 +238,7 @@ func newWorld(t *testing.T, r *rand.Rand) *world {
 	return w
 }
 
-// some picks limits for a call, in any order, and lets some of them grow or shrink.
+// some returns random limits for a call, in random order, some of them raised.
 func (w *world) some() (limits []Limit) {
 	for _, key := range w.limits {
 		if len(limits) > 0 && w.IntN(3) == 0 {
@@ -271,7 +271,7 @@ func (w *world) contents() (all []string) {
 	return all
 }
 
-// disturb gives hits or leases back, and adds hits by hand, some of them in the future.
+// disturb refunds hits, releases leases, and adds hits by ZADD, some of them in the future.
 func (w *world) disturb() {
 	l := w.limits[w.IntN(len(w.limits))][0]
 	key, n := string(l.Key.Name), 1+w.Int64N(4)
@@ -289,7 +289,7 @@ func (w *world) disturb() {
 			_, _, err := w.tx.ZAdd(
 				k,
 				0,
-				[]zset.Member{{Member: fmt.Append(nil, "by hand ", w.Uint64()), Score: float64(at)}},
+				[]zset.Member{{Member: fmt.Append(nil, "zadd ", w.Uint64()), Score: float64(at)}},
 			)
 			require.NoError(w.t, err)
 			w.tx.Persist(k)
@@ -299,12 +299,12 @@ func (w *world) disturb() {
 		before := w.tx.lookup(k) != nil
 		back, err := w.tx.Refund(k, n, nil)
 		require.NoError(w.t, err)
-		require.True(w.t, before || back == 0, "of a missing key there is nothing to give back")
+		require.True(w.t, before || back == 0, "nothing can be refunded to a missing key")
 		w.refunded(&l, n, back)
 	})
 }
 
-// refunded holds what Refund gave back against what was used, and takes it back here too.
+// refunded compares the result of Refund with the hits used, and removes them from the oracle.
 func (w *world) refunded(l *Limit, n, back int64) {
 	key := string(l.Key.Name)
 	switch l.Kind {
@@ -334,8 +334,8 @@ func (w *world) refunded(l *Limit, n, back int64) {
 	}
 }
 
-// Laws 1 to 5 for any mix of limits, as they work on keys.
-func TestAllAgainstBruteForce(t *testing.T) {
+// Laws 1 to 5 for random combinations of limits on keys.
+func TestAllMatchesBruteForce(t *testing.T) {
 	seed := rand.Uint64()
 	t.Log("seed", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
@@ -365,7 +365,7 @@ func TestAllAgainstBruteForce(t *testing.T) {
 	}
 }
 
-// requireRetry is law 4, with every moment before.
+// requireRetry checks law 4 at every millisecond before.
 func (w *world) requireRetry(limits []Limit, cost int64, d limit.Decision, call string) {
 	if slices.ContainsFunc(limits, func(l Limit) bool { return never(&l, cost) }) {
 		require.EqualValues(w.t, limit.Never, d.RetryAfter, call)
@@ -382,9 +382,9 @@ func (w *world) requireRetry(limits []Limit, cost int64, d limit.Decision, call 
 func (w *world) requireRest(limits []Limit, cost int64, d limit.Decision, call string) {
 	l := limits[d.Index]
 	if d.Allowed || !w.future(limits) {
-		require.Equal(w.t, w.speaksOf(limits, cost, w.now, d.Allowed), d.Index, "%s: %+v", call, d)
+		require.Equal(w.t, w.reportedLimit(limits, cost, w.now, d.Allowed), d.Index, "%s: %+v", call, d)
 	} else {
-		// windows over one log then have to be waited for together
+		// with future hits, RetryAfter is for all windows over one log together
 		require.False(w.t, w.admits(&l, cost, w.now), "%s: %+v", call, d)
 	}
 	require.Equal(w.t, max(w.free(&l, w.now), 0), d.Remaining, "%s: %+v", call, d)
@@ -396,7 +396,7 @@ func (w *world) requireRest(limits []Limit, cost int64, d limit.Decision, call s
 	require.True(w.t, d.ResetAfter == 0 || !unused(w.now+d.ResetAfter-1), "unused before reset: %s: %+v", call, d)
 }
 
-func TestAllRefusesWhatDoesNotFit(t *testing.T) {
+func TestAllRefusesLimitsThatDoNotFit(t *testing.T) {
 	c := newCaller(t, Options{})
 	c.token("t", limit.Bucket{Capacity: 9, Refill: 1, Period: 1000}, 1)
 	slide, token := Limit{
@@ -444,8 +444,9 @@ func TestAllRefusesWhatDoesNotFit(t *testing.T) {
 	assert.EqualValues(t, limit.Never, d.RetryAfter, "a cost above a limit is denied, however large")
 }
 
-// A call whose id a sliding window knows is not counted there again, but is in the others.
-func TestAllKnowsRepeatedIDs(t *testing.T) {
+// A call whose id is in a sliding window is not counted there again, but is counted in the other
+// limits.
+func TestAllRecognizesRepeatedIDs(t *testing.T) {
 	c := newCaller(t, Options{})
 	slide := Limit{Rule: rule.Rule{Slide: limit.Window{Limit: 1, Length: 1000}}, ID: []byte("a")}
 	token := Limit{Rule: rule.Rule{Kind: rule.Token, Token: limit.Bucket{Capacity: 2, Refill: 1, Period: 1000}}}
@@ -461,8 +462,8 @@ func TestAllKnowsRepeatedIDs(t *testing.T) {
 	assert.Equal(t, "log until 1767225601000: a@1767225600000", c.Content("s"))
 }
 
-// Law 4 where deadlines were set by hand: a wait for a key to expire is no longer than that.
-func TestAllKnowsWhenKeysGo(t *testing.T) {
+// Law 4 with deadlines set by EXPIRE: RetryAfter is not longer than the time until the key expires.
+func TestAllWaitsNoLongerThanKeysExist(t *testing.T) {
 	c := newCaller(t, Options{})
 	limits := []Limit{
 		named(Limit{Rule: rule.Rule{Slide: limit.Window{Limit: 1, Length: 5000}}}, "s"),
@@ -487,9 +488,9 @@ func TestAllKnowsWhenKeysGo(t *testing.T) {
 	require.True(t, d.Allowed)
 }
 
-// threeKeys are the limits of a mail: per sender and minute, per domain, and how many at once, of
+// threeLimits returns the limits of a mail: per sender, per domain, and a concurrency limit of
 // which another worker holds a lease.
-func threeKeys(c *caller) ([]Limit, []Key) {
+func threeLimits(c *caller) ([]Limit, []Key) {
 	e := c.e
 	c.lease("at-once:123456", limit.Lease{Limit: 5, TTL: limit.MaxDuration}, "worker-2")
 	limits := []Limit{
@@ -509,7 +510,7 @@ func threeKeys(c *caller) ([]Limit, []Key) {
 
 func TestAllDoesNotAllocate(t *testing.T) {
 	c := newCaller(t, Options{})
-	limits, keys := threeKeys(c)
+	limits, keys := threeLimits(c)
 	call := func() {
 		c.now += 2
 		c.tx.Begin(c.now, 0, keys, true)
@@ -536,7 +537,7 @@ func BenchmarkAll(b *testing.B) {
 			}
 		})
 	}
-	run("slide, token and lease", threeKeys)
+	run("slide, token and lease", threeLimits)
 	run("three slides", func(c *caller) (limits []Limit, keys []Key) {
 		for i := range 3 {
 			l := Limit{
@@ -548,12 +549,12 @@ func BenchmarkAll(b *testing.B) {
 		return limits, keys
 	})
 	run("one slide", func(c *caller) ([]Limit, []Key) {
-		limits, keys := threeKeys(c)
+		limits, keys := threeLimits(c)
 		return limits[:1], keys[:1]
 	})
 	b.Run("RL.SLIDE", func(b *testing.B) {
 		c := newCaller(b, Options{})
-		limits, keys := threeKeys(c)
+		limits, keys := threeLimits(c)
 		rules := []limit.Window{limits[0].Slide}
 		b.ReportAllocs()
 		for b.Loop() {

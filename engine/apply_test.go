@@ -15,9 +15,9 @@ import (
 	"rlserver/engine/object"
 )
 
-const held = "held" // the key that the effects of these tests are about
+const held = "held" // the key of the effects in these tests
 
-// holding one of each type: the sorted set has three members.
+// heldBy has the effects that create a key of each type. The sorted set has three members.
 var heldBy = map[object.Type][]effect.Effect{
 	object.TypeNone:   nil,
 	object.TypeString: {{Kind: effect.String, Value: []byte("abc")}},
@@ -36,8 +36,8 @@ var heldBy = map[object.Type][]effect.Effect{
 	},
 }
 
-// holder is an engine with two databases; a key of the first holds an object of the type.
-func holder(t *testing.T, holds object.Type) *Engine {
+// engineWith returns an engine with two databases, and a key of a type in the first.
+func engineWith(t *testing.T, holds object.Type) *Engine {
 	e := New(Options{Databases: 2, Shards: 8})
 	for _, f := range heldBy[holds] {
 		f.Key.Name = []byte(held)
@@ -46,11 +46,11 @@ func holder(t *testing.T, holds object.Type) *Engine {
 	return e
 }
 
-// requireRefused checks that an effect is refused with an error that has all those words, and that
-// it changes nothing.
+// requireRefused checks that Apply returns an error with all words for an effect, and that the
+// effect changes nothing.
 func requireRefused(t *testing.T, holds object.Type, f effect.Effect, words ...string) {
 	t.Helper()
-	e := holder(t, holds)
+	e := engineWith(t, holds)
 	before := dump(e)
 	var err error
 	require.NotPanics(t, func() { err = e.Apply(epoch, []effect.Effect{f}) })
@@ -62,7 +62,7 @@ func requireRefused(t *testing.T, holds object.Type, f effect.Effect, words ...s
 	requireSound(t, e)
 }
 
-// Every kind of effect meets every type, and a missing key.
+// Every kind of effect is applied to every type, and to a missing key.
 func TestApplyRefusesOtherTypes(t *testing.T) {
 	anything := []object.Type{
 		object.TypeString,
@@ -122,7 +122,7 @@ func TestApplyRefusesOtherTypes(t *testing.T) {
 					requireRefused(t, holds, f, `"held"`, kind.String(), holds.String())
 					return
 				}
-				e := holder(t, holds)
+				e := engineWith(t, holds)
 				require.NoError(t, e.Apply(epoch, []effect.Effect{f}))
 				requireSound(t, e)
 			})
@@ -130,7 +130,7 @@ func TestApplyRefusesOtherTypes(t *testing.T) {
 	}
 }
 
-func TestApplyRefusesWhatIsOutOfRange(t *testing.T) {
+func TestApplyRefusesValuesOutOfRange(t *testing.T) {
 	for _, c := range []struct {
 		holds object.Type
 		f     effect.Effect
@@ -190,7 +190,7 @@ func TestApplyRefusesMissingDatabases(t *testing.T) {
 	}
 }
 
-// What comes before an effect that does not fit has been applied, what comes after has not.
+// Effects before one that does not fit are applied, those after it are not.
 func TestApplyStopsAtAnError(t *testing.T) {
 	e := New(Options{})
 	set := func(name string) effect.Effect {

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// background is an engine with background work and the conditions that the work depends on.
+// background is an engine with a Background and the options that the Background calls.
 type background struct {
 	*Engine
 	*Background
@@ -66,7 +66,7 @@ func TestBackgroundDeletesExpiredKeys(t *testing.T) {
 
 		time.Sleep(time.Second)
 		assert.Equal(t, 2010, b.size())
-		time.Sleep(2 * sweepRound) // the round that was under way, and one more
+		time.Sleep(2 * sweepRound) // the round in progress, and one more
 		assert.Equal(t, 10, b.size())
 		time.Sleep(time.Hour + 2*sweepRound)
 		assert.Zero(t, b.size())
@@ -133,8 +133,8 @@ func TestBackgroundStops(t *testing.T) {
 	})
 }
 
-// Long work takes turns with calls, and takes no more than its share of a tick.
-func TestWorkInTurns(t *testing.T) {
+// Long work sleeps between turns, and takes no more than its share of a tick.
+func TestWorkInTurnsSleepsBetweenTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const step = 50 * time.Microsecond
 		start, steps := time.Now(), 0
@@ -153,6 +153,6 @@ func TestWorkInTurns(t *testing.T) {
 			steps++
 			return steps < 7
 		})
-		assert.Equal(t, 7, steps, "it ends when there is nothing left to do")
+		assert.Equal(t, 7, steps, "it ends when a step reports that there are no more")
 	})
 }

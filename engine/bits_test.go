@@ -16,7 +16,7 @@ import (
 	"rlserver/engine/object"
 )
 
-// bitsOf writes a string as its bits.
+// bitsOf returns the bits of a string as text.
 func bitsOf(value []byte) (text string) {
 	for _, b := range value {
 		text += fmt.Sprintf("%08b", b)
@@ -24,7 +24,7 @@ func bitsOf(value []byte) (text string) {
 	return text
 }
 
-func TestBitsAgainstTheirText(t *testing.T) {
+func TestBitCountAndFindMatchText(t *testing.T) {
 	seed := rand.Uint64()
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	for range 20_000 {
@@ -65,11 +65,11 @@ func TestBitsAgainstTheirText(t *testing.T) {
 	}
 }
 
-func TestBitFieldsAgainstTheirText(t *testing.T) {
+func TestChangeBitsMatchesText(t *testing.T) {
 	seed := rand.Uint64()
 	rnd := rand.New(rand.NewPCG(seed, 0))
-	tape := new(recorder)
-	o := Options{Shards: 1, Journal: tape}
+	log := new(recorder)
+	o := Options{Shards: 1, Journal: log}
 	c := newCaller(t, o)
 	for range 20_000 {
 		f := bitmap.Field{Offset: rnd.Int64N(100), Bits: 1 + rnd.IntN(63), Signed: rnd.IntN(2) == 0}
@@ -93,7 +93,7 @@ func TestBitFieldsAgainstTheirText(t *testing.T) {
 		})
 	}
 	requireSound(t, c.e)
-	require.Equal(t, dump(c.e), dump(tape.replayed(o)), "replayed, seed %d", seed)
+	require.Equal(t, dump(c.e), dump(log.replayed(o)), "replayed, seed %d", seed)
 }
 
 func integerOf(text []byte, signed bool) int64 {
@@ -104,10 +104,10 @@ func integerOf(text []byte, signed bool) int64 {
 	return n.Int64()
 }
 
-// An effect on bits contains the bytes they are in, and a call that changes nothing has no effect.
-func TestEffectsOfBits(t *testing.T) {
-	tape := new(recorder)
-	c := newCaller(t, Options{Journal: tape})
+// An effect on bits contains the changed bytes, and a call that changes nothing has no effect.
+func TestBitChangesRecordOnlyChangedBytes(t *testing.T) {
+	log := new(recorder)
+	c := newCaller(t, Options{Journal: log})
 	bit := func(offset int64, on bool) func(Key) { return func(k Key) { c.tx.SetBit(k, offset, on) } }
 	for _, step := range []struct {
 		what  string
@@ -118,23 +118,23 @@ func TestEffectsOfBits(t *testing.T) {
 		{"the same again", bit(9, false), 0},
 		{"set", bit(9, true), 1},
 		{"stretched", bit(8*8, false), 1},
-		{"no further", func(k Key) { c.tx.Stretch(k, 9) }, 0},
+		{"not lengthened", func(k Key) { c.tx.Stretch(k, 9) }, 0},
 		{"a field", func(k Key) {
 			c.tx.ChangeBits(k, bitmap.Change{Field: bitmap.Field{Offset: 4, Bits: 8}, N: 0xff})
 		}, 2},
-		{"which stays", func(k Key) {
+		{"the same field again", func(k Key) {
 			c.tx.ChangeBits(k,
 				bitmap.Change{Field: bitmap.Field{Offset: 4, Bits: 8}, N: 0xff})
 		}, 0},
-		{"which may not change", func(k Key) {
+		{"a field that fails on overflow", func(k Key) {
 			c.tx.ChangeBits(k, bitmap.Change{Field: bitmap.Field{Offset: 4, Bits: 8}, N: 1, Add: true,
 				Overflow: bitmap.OverflowFail})
 		}, 0},
 	} {
-		tape.calls = nil
+		log.calls = nil
 		c.with("k", step.do)
 		size := 0
-		for _, f := range tape.effects() {
+		for _, f := range log.effects() {
 			require.Equal(t, effect.Splice, f.Kind, step.what)
 			size += len(f.Value)
 		}
@@ -146,8 +146,8 @@ func TestEffectsOfBits(t *testing.T) {
 	})
 }
 
-// What is taken along stays as it is, whatever happens to the key.
-func TestSharedStringsStay(t *testing.T) {
+// Shared values do not change when the key changes.
+func TestSharedStringsDoNotChange(t *testing.T) {
 	c := newCaller(t, Options{})
 	for _, length := range []int{10, object.SmallBytes + 1} {
 		c.with("k", func(k Key) {
@@ -163,8 +163,8 @@ func TestSharedStringsStay(t *testing.T) {
 	}
 }
 
-// A string is not stretched beyond what all keys may take, however few bytes ask for it.
-func TestStretchingNeedsRoom(t *testing.T) {
+// A string is not lengthened beyond the budget of all keys.
+func TestStretchRespectsTheBudget(t *testing.T) {
 	c := newCaller(t, Options{})
 	c.e.SetBudget(10 << 20)
 	c.with("k", func(k Key) {
@@ -185,7 +185,7 @@ func TestStretchingNeedsRoom(t *testing.T) {
 	assert.Equal(t, ErrOutOfMemory, err)
 
 	c.tx.MakeRoomFor(c.now, 11<<20)
-	assert.EqualValues(t, 6<<20+1, c.e.StringLength(0, from), "more than there can be")
+	assert.EqualValues(t, 6<<20+1, c.e.StringLength(0, from), "nothing is evicted for more than the budget")
 	c.e.SetEviction(eviction.AllKeysRandom, 5)
 	c.tx.MakeRoomFor(c.now, 6<<20)
 	assert.Zero(t, c.e.StringLength(0, from))

@@ -5,7 +5,7 @@ import (
 	"rlserver/engine/rule"
 )
 
-// The limiters by themselves, for tests that have no use for a Limit.
+// Single limiters, for tests that need no Limit.
 
 func (tx *Tx) Token(k Key, b limit.Bucket, cost int64) (limit.Decision, error) {
 	return tx.Decide(&Limit{Key: k, Rule: rule.Rule{Kind: rule.Token, Token: b}}, cost)
@@ -25,7 +25,7 @@ func (tx *Tx) Lease(k Key, l limit.Lease, id []byte) (limit.Decision, error) {
 	return tx.Decide(&Limit{Key: k, Rule: rule.Rule{Kind: rule.Lease, Lease: l}, ID: id}, 1)
 }
 
-// ParsePolicy makes a policy of a name and the words of its definition.
+// ParsePolicy returns the policy with a name and the words of its definition.
 func ParsePolicy(name []byte, words [][]byte) (*Policy, error) {
 	p, err := rule.ParsePolicy(name, words)
 	if err != nil {

@@ -20,8 +20,8 @@ func digestOf(e *Engine, now int64) object.Digest {
 	return tx.DigestAll()
 }
 
-// The same keys have the same digest, however they came about and whatever the machine is; that the
-// digests are Redis' is in the transcripts.
+// Equal keys have equal digests, regardless of history, seed and shards. The transcripts compare
+// digests with those of Redis.
 func TestDigestDependsOnContentOnly(t *testing.T) {
 	w := newWalk(7, Options{Shards: 1}).steps(2000)
 	other := w.log.replayed(Options{Shards: 8, Databases: walkDatabases, Seed: [2]uint64{3, 4}})
@@ -42,8 +42,8 @@ func TestDigestDependsOnContentOnly(t *testing.T) {
 	assert.NotEqual(t, used, digestOf(w.e, w.now))
 }
 
-// What is made anew is what there was, in every detail that a snapshot has, with large collections
-// too; and a snapshot under way goes on.
+// Reload restores every detail that a snapshot has, of large collections too, and a snapshot in
+// progress continues.
 func TestReloadKeepsAllKeys(t *testing.T) {
 	for seed := range uint64(10) {
 		w := newWalk(seed, Options{Shards: 4}).steps(1500)

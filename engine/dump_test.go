@@ -12,10 +12,10 @@ import (
 	"rlserver/zset"
 )
 
-// What is restored is what was taken out, and what was taken out stays as it was.
-func TestRestoreOfContent(t *testing.T) {
-	tape := new(recorder)
-	c := newCaller(t, Options{Journal: tape})
+// Restore stores the content, and the content of a key does not change when the key does.
+func TestRestoreStoresContent(t *testing.T) {
+	log := new(recorder)
+	c := newCaller(t, Options{Journal: log})
 	var z zset.View
 	c.with("z", func(k Key) {
 		c.tx.ZAdd(k, 0, []zset.Member{{Member: []byte("a"), Score: 1}, {Member: []byte("b"), Score: 2}})
@@ -28,7 +28,7 @@ func TestRestoreOfContent(t *testing.T) {
 	score, _ := z.Score([]byte("a"))
 	assert.Equal(t, 1.0, score)
 
-	tape.calls = nil
+	log.calls = nil
 	c.with("z", func(k Key) {
 		require.NoError(
 			t,
@@ -48,7 +48,7 @@ func TestRestoreOfContent(t *testing.T) {
 		assert.Equal(t, int64(3), content.Numbers[0])
 	})
 	kinds := make([]effect.Kind, 0, 2)
-	for _, f := range tape.effects() {
+	for _, f := range log.effects() {
 		kinds = append(kinds, f.Kind)
 	}
 	assert.Equal(t, []effect.Kind{effect.Delete, effect.Bucket}, kinds)
@@ -61,7 +61,7 @@ func TestRestoreOfContent(t *testing.T) {
 				&object.Restored{Type: object.TypeString, Text: []byte("x"), ExpireAt: epoch, Idle: -1, Uses: -1},
 			),
 		)
-		assert.False(t, c.tx.Exists(k), "its time has come")
+		assert.False(t, c.tx.Exists(k), "it has expired")
 		require.NoError(
 			t,
 			c.tx.Restore(k, &object.Restored{Type: object.TypeString, Text: []byte("x"), Idle: 90, Uses: 200}),
@@ -85,7 +85,7 @@ func TestRestoreChecksMemoryAndContent(t *testing.T) {
 	c.with("k", func(k Key) {
 		c.tx.Set(k, []byte("old"), SetMode{})
 		assert.Equal(t, ErrOutOfMemory, c.tx.Restore(k, &object.Restored{Type: object.TypeString, Weight: 2 << 20}))
-		assert.True(t, c.tx.Exists(k), "nothing is changed by a call that errs")
+		assert.True(t, c.tx.Exists(k), "a call with an error changes nothing")
 	})
 	for _, r := range []object.Restored{
 		{}, {Type: object.TypeHash}, {Type: object.TypeZSet}, {Type: object.TypeToken, Numbers: [4]int64{-1}},

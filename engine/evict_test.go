@@ -14,7 +14,7 @@ import (
 	"rlserver/engine/limit"
 )
 
-// names are the keys that there are.
+// names returns the names of all keys.
 func names(e *Engine) (list []string) {
 	for o := range objects(e, 0) {
 		list = append(list, o.Head().Name)
@@ -22,10 +22,9 @@ func names(e *Engine) (list []string) {
 	return list
 }
 
-// evicted makes room for as long as there are more than so many keys, and gives those that are
-// left.
+// evicted evicts until at most left keys remain, and returns their names.
 func evicted(c *caller, p eviction.Policy, left int) []string {
-	c.e.SetEviction(p, 100) // all there are
+	c.e.SetEviction(p, 100) // more than there are keys
 	c.e.SetBudget(0)
 	defer c.e.SetBudget(math.MaxInt64)
 	for tries := 0; len(names(c.e)) > left && tries < 100; tries++ {
@@ -36,8 +35,8 @@ func evicted(c *caller, p eviction.Policy, left int) []string {
 	return names(c.e)
 }
 
-// Each policy takes the keys in its order, and leaves those alone that are not its own.
-func TestPolicies(t *testing.T) {
+// Each policy evicts keys in its order, and volatile ones only keys with a deadline.
+func TestEvictionPoliciesEvictInTheirOrder(t *testing.T) {
 	always := func(c *caller, name string, deadline int64) {
 		c.with(name, func(k Key) { c.tx.Set(k, []byte("x"), SetMode{ExpireAt: deadline}) })
 	}
@@ -65,7 +64,8 @@ func TestPolicies(t *testing.T) {
 		use(c, "c ttl", 1)
 		return c
 	}
-	for p, left := range map[eviction.Policy][][]string{ // what is left of so many
+	// the remaining keys, for several numbers of them
+	for p, left := range map[eviction.Policy][][]string{
 		eviction.AllKeysLRU:  {{}, {"c", "c ttl"}, {"b", "b ttl", "c", "c ttl"}},
 		eviction.AllKeysLFU:  {{}, {"a", "a ttl"}, {"a", "a ttl", "b", "b ttl"}},
 		eviction.VolatileLRU: {{"a", "b", "c"}, {"a", "b", "c", "c ttl"}, {"a", "b", "c", "b ttl", "c ttl"}},
@@ -88,9 +88,9 @@ func TestPolicies(t *testing.T) {
 	}
 }
 
-// Of limiters those go first that are nearly over, and then those that are least used; one that
-// denies stays.
-func TestRatelimitOrder(t *testing.T) {
+// Limiters close to their deadline are evicted first, then those that are used least. A limiter
+// that denies is not evicted.
+func TestRatelimitEvictsUnusedLimitersFirst(t *testing.T) {
 	c := newCaller(t, Options{Shards: 1})
 	rule := func(n int64) []limit.Window { return []limit.Window{{Limit: n, Length: 3_600_000}} }
 	c.slide("denying", rule(2), 2, "")
@@ -109,24 +109,28 @@ func TestRatelimitOrder(t *testing.T) {
 	c.slide("nearly over", []limit.Window{{Limit: 5, Length: 10_000}}, 3, "")
 	c.now += 9_000
 	require.False(t, c.slide("denying", rule(2), 1, "").Allowed)
-	require.True(t, c.slide("denied once, then full", rule(3), 1, "").Allowed, "it is still as good as denying")
-	require.False(t, c.slide("high", rule(10), 11, "").Allowed, "which says nothing about what is left")
+	require.True(
+		t,
+		c.slide("denied once, then full", rule(3), 1, "").Allowed,
+		"it is still protected like a denying limiter",
+	)
+	require.False(t, c.slide("high", rule(10), 11, "").Allowed, "a cost above the limit does not change the pressure")
 
 	order := []string{"nearly over", "string", "low", "low, used later", "spent", "high", "full"}
 	rest := []string{"denying", "denied once, then full", "no deadline"}
 	for i := range order {
 		left := evicted(c, eviction.Ratelimit, len(order)-i-1+len(rest))
-		if order[i] == "string" || order[i] == "low" { // the two are alike
+		if order[i] == "string" || order[i] == "low" { // the two have the same worth
 			continue
 		}
 		assert.ElementsMatch(t, append(order[i+1:], rest...), left, "after %s", order[i])
 	}
 	assert.ElementsMatch(t, rest, evicted(c, eviction.Ratelimit, 0))
 	c.slide("denying", rule(5), 1, "")
-	assert.ElementsMatch(t, rest[1:], evicted(c, eviction.Ratelimit, 0), "it has found room again")
+	assert.ElementsMatch(t, rest[1:], evicted(c, eviction.Ratelimit, 0), "it has remaining hits again")
 }
 
-// A limiter that somebody waits for denies, though nothing counts that.
+// A limiter with a waiter counts as denying, although the denial is not counted.
 func TestLimitersWithWaitersAreNotEvicted(t *testing.T) {
 	c := newCaller(t, Options{Shards: 1})
 	rules := []limit.Window{{Limit: 1, Length: 3_600_000}}
@@ -143,8 +147,8 @@ func TestLimitersWithWaitersAreNotEvicted(t *testing.T) {
 	assert.Equal(t, []string{"waited for"}, evicted(c, eviction.Ratelimit, 0))
 }
 
-// Whatever a flood does, a limiter that denied before it denies after it, what keys take stays
-// within bounds, and the journal has all evictions.
+// A limiter that denied before a flood of new keys denies after it, memory stays within bounds, and
+// the journal has all evictions.
 func TestFloodsDoNotEvictDenyingLimiters(t *testing.T) {
 	for range 5 {
 		seed := rand.Uint64()
@@ -191,10 +195,8 @@ func TestFloodsDoNotEvictDenyingLimiters(t *testing.T) {
 	}
 }
 
-// Where nothing may go, calls are refused for want of memory; where something may, that goes on
-// until there is. A counter whose owner denies calls by it, as INCREX does, is kept until a call is
-// admitted again.
-func TestACounterIsKeptWhileItDenies(t *testing.T) {
+// A string by which a caller denies calls, as INCREX does, is not evicted until the next Set.
+func TestStringIsNotEvictedAfterDenied(t *testing.T) {
 	c := newCaller(t, Options{Shards: 1})
 	set := func(value string) {
 		c.with("k", func(k Key) { c.tx.Set(k, []byte(value), SetMode{ExpireAt: epoch + 1_000_000}) })
@@ -206,7 +208,7 @@ func TestACounterIsKeptWhileItDenies(t *testing.T) {
 	assert.Empty(t, evicted(c, eviction.Ratelimit, 0))
 }
 
-func TestMakeRoom(t *testing.T) {
+func TestMakeRoomEvictsDownToTheBudget(t *testing.T) {
 	c := newCaller(t, Options{Shards: 4})
 	crowd := func(n int, deadline int64) {
 		for i := range n {
@@ -215,7 +217,7 @@ func TestMakeRoom(t *testing.T) {
 	}
 	room := func() bool { room := c.tx.MakeRoom(c.now); return room }
 	crowd(1000, 0)
-	assert.True(t, room(), "as long as there is no limit")
+	assert.True(t, room(), "without a budget")
 	c.e.SetBudget(20_000)
 	require.True(t, c.e.Crowded())
 	for p := range eviction.Policies {
@@ -229,10 +231,10 @@ func TestMakeRoom(t *testing.T) {
 	c.e.SetEviction(eviction.AllKeysLRU, DefaultSamples)
 	calls := 0
 	for ; c.e.Crowded(); calls++ {
-		require.True(t, room(), "it is on its way")
+		require.True(t, room(), "keys are evicted")
 		require.Less(t, calls, 1000)
 	}
-	assert.Greater(t, calls, 1, "it takes its time")
+	assert.Greater(t, calls, 1, "one call evicts only a part")
 	assert.Less(t, c.e.Weight(), int64(20_000+4*reportGrain))
 	assert.NotEmpty(t, names(c.e))
 
@@ -243,7 +245,7 @@ func TestMakeRoom(t *testing.T) {
 	for c.e.Crowded() {
 		require.True(t, room())
 	}
-	assert.Equal(t, was.Evicted, c.e.Stats().Evicted, "what has expired goes first, and is not evicted")
+	assert.Equal(t, was.Evicted, c.e.Stats().Evicted, "expired keys are deleted first, and do not count as evicted")
 	assert.Greater(t, c.e.Stats().Expired, was.Expired)
 
 	tx := c.tx
@@ -254,8 +256,8 @@ func TestMakeRoom(t *testing.T) {
 	assert.True(t, room())
 }
 
-// The one key with a deadline is found among many without.
-func TestVolatileKeysAreFound(t *testing.T) {
+// The only key with a deadline is found among many without.
+func TestEvictionFindsTheOnlyVolatileKey(t *testing.T) {
 	c := newCaller(t, Options{Shards: 1})
 	for i := range 5000 {
 		c.with(fmt.Sprint(i), func(k Key) { c.tx.Set(k, nil, SetMode{}) })
@@ -270,9 +272,9 @@ func TestVolatileKeysAreFound(t *testing.T) {
 	assert.NotContains(t, names(c.e), "the one")
 }
 
-// A snapshot that is taken during a flood, and what the journal gets after its moment, give the
-// state there is in the end; and it does not keep what is evicted.
-func TestSnapshotDuringAFlood(t *testing.T) {
+// A snapshot taken during a flood, and the journal after it, give the final state; and the snapshot
+// does not save evicted objects.
+func TestSnapshotDuringEvictionsIsComplete(t *testing.T) {
 	for range 5 {
 		seed := rand.Uint64()
 		t.Log("seed", seed)
@@ -289,7 +291,7 @@ func TestSnapshotDuringAFlood(t *testing.T) {
 			c.token("t"+some(), limit.Bucket{Capacity: 1000, Refill: 1, Period: 60_000}, 1)
 			from, to := c.e.Key([]byte(some())), c.e.Key([]byte(some()))
 			c.tx.Begin(c.now, 0, []Key{from, to}, true)
-			switch r.IntN(4) { // a missing key and one onto itself are errors, which change nothing
+			switch r.IntN(4) { // errors, for a missing or the same key, change nothing
 			case 0:
 				_, _ = c.tx.Copy(from, to, 0, true)
 			case 1:

@@ -30,11 +30,11 @@ func TestExpireConditions(t *testing.T) {
 		{"NX", ExpireNX, before, false},
 		{"XX", ExpireXX, 0, false},
 		{"XX", ExpireXX, before, true},
-		{"GT: none is later than any", ExpireGT, 0, false},
+		{"GT: no deadline counts as infinite", ExpireGT, 0, false},
 		{"GT", ExpireGT, before, true},
 		{"GT", ExpireGT, at, false},
 		{"GT", ExpireGT, later, false},
-		{"LT: none is later than any", ExpireLT, 0, true},
+		{"LT: no deadline counts as infinite", ExpireLT, 0, true},
 		{"LT", ExpireLT, before, false},
 		{"LT", ExpireLT, at, false},
 		{"LT", ExpireLT, later, true},
@@ -57,8 +57,8 @@ func TestExpireConditions(t *testing.T) {
 	}
 }
 
-// A key is there up to and including its deadline; a deadline that is not after now deletes it.
-func TestDeadlines(t *testing.T) {
+// A key exists up to and including its deadline; a deadline that is not after now deletes it.
+func TestExpireSetsAndRemovesDeadlines(t *testing.T) {
 	log := new(recorder)
 	c := newCaller(t, Options{Journal: log})
 	exists := func() (yes bool) {
@@ -84,7 +84,7 @@ func TestDeadlines(t *testing.T) {
 	assert.True(t, exists())
 	c.now++
 	assert.False(t, exists())
-	assert.False(t, expire(c.now+1000), "an expired key has no deadline to set")
+	assert.False(t, expire(c.now+1000), "an expired key is missing")
 
 	set()
 	assert.True(t, expire(c.now))
@@ -106,8 +106,8 @@ func TestDeadlines(t *testing.T) {
 	for _, f := range log.effects() {
 		kinds = append(kinds, f.Kind)
 	}
-	assert.Equal(t, []effect.Kind{effect.String, effect.Expire, // the second time nothing changed
-		// expired, so deleted by the next writer; then by a deadline in the past
+	assert.Equal(t, []effect.Kind{effect.String, effect.Expire, // the second Expire changed nothing
+		// expired, deleted by the next writer; then deleted by a deadline in the past
 		effect.Delete, effect.String, effect.Delete,
 		effect.String, effect.Delete,
 		effect.String, effect.Expire, effect.Expire}, kinds)
@@ -138,16 +138,17 @@ func crowd(e *Engine, n int, late func(i int) bool) (sizes [4]int) {
 	return sizes
 }
 
-// watched counts what a sweeper does in each step: nothing here depends on how fast the machine is.
-type watched struct {
+// observedSweeper counts the work of a sweeper in each step, which does not depend on the speed of
+// the machine.
+type observedSweeper struct {
 	*Sweeper
-	looked, most int // at keys: in this step, and in the step that looked at most
+	looked, most int // keys visited in this step, and the most in one step
 	deleted      int // in all
 	steps        int
 }
 
-func watch(s *Sweeper) *watched {
-	w := &watched{Sweeper: s}
+func watch(s *Sweeper) *observedSweeper {
+	w := &observedSweeper{Sweeper: s}
 	visit := s.visit
 	s.visit = func(o object.Object) (int64, bool) {
 		w.looked++
@@ -156,32 +157,32 @@ func watch(s *Sweeper) *watched {
 	return w
 }
 
-func (w *watched) step(now int64) {
+func (w *observedSweeper) step(now int64) {
 	w.looked = 0
 	w.deleted += w.Step(now)
 	w.steps++
 	w.most = max(w.most, w.looked)
 }
 
-// round sweeps until the whole keyspace has been gone through once.
-func (w *watched) round(now int64) {
+// round sweeps the whole keyspace once.
+func (w *observedSweeper) round(now int64) {
 	for end := w.Rounds() + 1; w.Rounds() < end; {
 		w.step(now)
 	}
 }
 
-// mostPerStep is how many keys a step may look at: those of full buckets, one or two of which may
-// have a few more in a chain.
+// mostPerStep is how many keys a step may visit: those of full buckets, of which one or two may
+// have a short chain.
 const mostPerStep = sweepBuckets*16 + 32
 
-func TestSweepRound(t *testing.T) {
+func TestSweepRoundDeletesExpiredKeys(t *testing.T) {
 	e := New(Options{Seed: [2]uint64{1, 2}})
 	late := func(i int) bool { return i%10 == 0 }
 	sizes := crowd(e, manyKeys, late)
 	w := watch(e.NewSweeper())
 
 	w.round(epoch + 1000)
-	assert.Zero(t, w.deleted, "at its deadline a key is still there")
+	assert.Zero(t, w.deleted, "a key exists at its deadline")
 
 	tx, probe := e.NewTx(), rand.New(rand.NewPCG(3, 4))
 	var lateKeys int
@@ -201,7 +202,7 @@ func TestSweepRound(t *testing.T) {
 			t,
 			i%4 == 1 || late(i),
 			tx.Exists(k),
-			"an expired key is never seen, before the sweeper has been there and after; key %d",
+			"an expired key is never visible, before and after the sweeper deletes it; key %d",
 			i,
 		)
 		tx.End()
@@ -218,7 +219,7 @@ func TestSweepRound(t *testing.T) {
 			assert.Equal(t, expires, keys)
 		}
 	}
-	assert.Equal(t, lateKeys, left, "those whose time has not come")
+	assert.Equal(t, lateKeys, left, "keys that have not expired")
 	assert.EqualValues(t, w.deleted, e.Stats().Expired)
 	requireSound(t, e)
 
@@ -229,11 +230,11 @@ func TestSweepRound(t *testing.T) {
 	}
 	w.most = 0
 	w.round(epoch + 9001)
-	assert.Zero(t, w.most, "nothing is looked at any more when nothing can be due")
+	assert.Zero(t, w.most, "nothing is visited if no key can be due")
 }
 
-// Keys whose deadline was put off, or taken away, before the sweeper came by are not deleted, and
-// those that were armed anew are in time.
+// Keys whose deadline was postponed or removed are not deleted, and keys with a new deadline are
+// deleted in time.
 func TestSweepKeepsExtendedKeys(t *testing.T) {
 	seed := rand.Uint64()
 	t.Log("seed", seed)
@@ -241,7 +242,7 @@ func TestSweepKeepsExtendedKeys(t *testing.T) {
 	e := New(Options{Shards: 8, Databases: 4, Seed: [2]uint64{seed, 1}})
 	const n = 5000
 	crowd(e, n, func(int) bool { return false })
-	deadline := make([]int64, n) // what the keys ought to have; 0: none
+	deadline := make([]int64, n) // expected deadlines; 0: none
 	for i := range deadline {
 		if i%4 != 1 {
 			deadline[i] = epoch + 1000
@@ -279,7 +280,7 @@ func TestSweepKeepsExtendedKeys(t *testing.T) {
 	requireSound(t, e)
 }
 
-// What the sweeper does is recorded like any other change.
+// Deletions by the sweeper are recorded like any other change.
 func TestSweepRecordsDeletions(t *testing.T) {
 	log := new(recorder)
 	e := New(Options{Databases: 4, Journal: log})
@@ -299,7 +300,7 @@ func TestSweepRecordsDeletions(t *testing.T) {
 	assert.Equal(t, dump(e), dump(log.replayed(Options{Databases: 4, Shards: 2})))
 }
 
-// A database that is emptied while the sweeper is in the midst of it does not hold it up.
+// The sweeper continues if the database that it is sweeping is flushed.
 func TestSweepSkipsFlushedKeys(t *testing.T) {
 	e := New(Options{Shards: 1, Databases: 4})
 	crowd(e, 8000, func(int) bool { return false })
@@ -316,12 +317,12 @@ func TestSweepSkipsFlushedKeys(t *testing.T) {
 	}
 	for db := range 4 {
 		_, expires := e.Size(db)
-		assert.Zero(t, expires, "in the databases after it the sweeper begins at their beginning")
+		assert.Zero(t, expires, "the sweeper begins the next databases at their beginning")
 	}
 }
 
-// Rounds are reported in parts, and never backward.
-func TestSweepRounds(t *testing.T) {
+// Rounds increases with each step.
+func TestSweepRoundsIncrease(t *testing.T) {
 	e := New(Options{Shards: 2, Databases: 4})
 	crowd(e, 20000, func(int) bool { return false })
 	w := watch(e.NewSweeper())
@@ -338,7 +339,7 @@ func TestSweepRounds(t *testing.T) {
 // BenchmarkSweep measures how long the locks are held, and how long it takes, to delete a million
 // token buckets at once.
 func BenchmarkSweep(b *testing.B) {
-	for _, journal := range []Journal{nil, forgetful{}} {
+	for _, journal := range []Journal{nil, discard{}} {
 		b.Run(fmt.Sprintf("journal=%t", journal != nil), func(b *testing.B) {
 			const n = 1_000_000
 			for b.Loop() {
@@ -378,8 +379,8 @@ func tokens(e *Engine, n int) {
 	}
 }
 
-// forgetful is a journal that keeps nothing.
-type forgetful struct{}
+// discard is a journal that drops all effects.
+type discard struct{}
 
-func (forgetful) Append(int64, []effect.Effect) Position { return 1 }
-func (forgetful) Wait(Position) error                    { return nil }
+func (discard) Append(int64, []effect.Effect) Position { return 1 }
+func (discard) Wait(Position) error                    { return nil }

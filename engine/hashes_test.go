@@ -16,7 +16,7 @@ import (
 	"rlserver/engine/object"
 )
 
-// modelHash is a hash as one would write it down: pairs in the order in which their fields came.
+// modelHash is the reference implementation of a hash: pairs in the order of insertion.
 type modelHash []modelField
 
 type modelField struct{ name, value string }
@@ -53,14 +53,14 @@ func (m modelHash) sorted() modelHash {
 	return slices.SortedFunc(slices.Values(m), func(a, b modelField) int { return strings.Compare(a.name, b.name) })
 }
 
-// TestHashesAgainstAModel lets a small hash and one around the size where it becomes a table grow
-// and shrink.
-func TestHashesAgainstAModel(t *testing.T) {
+// TestHashesMatchModel grows and shrinks a small hash and one around the size at which it becomes a
+// table.
+func TestHashesMatchModel(t *testing.T) {
 	seed := rand.Uint64()
 	for _, fields := range []int{8, 2 * object.SmallHash} {
 		rnd := rand.New(rand.NewPCG(seed, 0))
-		tape := new(recorder)
-		o := Options{Shards: 1, Seed: [2]uint64{seed, 1}, Journal: tape}
+		log := new(recorder)
+		o := Options{Shards: 1, Seed: [2]uint64{seed, 1}, Journal: log}
 		c := newCaller(t, o)
 		var model modelHash
 		ordered := true
@@ -119,14 +119,14 @@ func TestHashesAgainstAModel(t *testing.T) {
 			require.False(t, ordered, "the hash has never been large, seed %d", seed)
 		}
 		requireSound(t, c.e)
-		require.Equal(t, dump(c.e), dump(tape.replayed(o)), "replayed, seed %d", seed)
+		require.Equal(t, dump(c.e), dump(log.replayed(o)), "replayed, seed %d", seed)
 	}
 }
 
 // Setting a field to its value is not a change, and a key is deleted with its last field.
-func TestEffectsOfHashes(t *testing.T) {
-	tape := new(recorder)
-	c := newCaller(t, Options{Journal: tape})
+func TestHashChangesRecordOnlyChangedFields(t *testing.T) {
+	log := new(recorder)
+	c := newCaller(t, Options{Journal: log})
 	words := func(line string) (list [][]byte) {
 		for _, w := range strings.Fields(line) {
 			list = append(list, []byte(w))
@@ -147,7 +147,7 @@ func TestEffectsOfHashes(t *testing.T) {
 		{"- a", 0, nil},
 		{"+ a 1", 1, []effect.Kind{effect.HashSet}},
 	} {
-		tape.calls = nil
+		log.calls = nil
 		c.with("k", func(k Key) {
 			change := c.tx.HSet
 			if step.do[0] == '-' {
@@ -158,16 +158,16 @@ func TestEffectsOfHashes(t *testing.T) {
 			assert.Equal(t, step.n, n, step.do)
 		})
 		var kinds []effect.Kind
-		for _, f := range tape.effects() {
+		for _, f := range log.effects() {
 			kinds = append(kinds, f.Kind)
 		}
 		assert.Equal(t, step.want, kinds, step.do)
 	}
 }
 
-// Fields that are kept are those of the moment, whatever changes before they have been gone
-// through, and several may go through them.
-func TestKeptFieldsStayAsTheyAre(t *testing.T) {
+// Keep returns the fields of one moment, even if they change during the iteration, and several
+// iterations may run.
+func TestKeptFieldsDoNotChange(t *testing.T) {
 	e := New(Options{})
 	tx, k := e.NewTx(), e.Key([]byte("h"))
 	all := func(do func()) {

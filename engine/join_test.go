@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// apart are keys of different shards.
-func apart(e *Engine, n int) (keys []Key) {
+// keysOfDifferentShards returns n keys, all of different shards.
+func keysOfDifferentShards(e *Engine, n int) (keys []Key) {
 	seen := make(map[*shard]bool)
 	for i := 0; len(keys) < n; i++ {
 		if k := e.Key(fmt.Append(nil, i)); !seen[e.shardOf(k)] {
@@ -20,10 +20,10 @@ func apart(e *Engine, n int) (keys []Key) {
 	return keys
 }
 
-// Join waits for nobody, and leaves what it got to be let go of by End.
+// Join does not block, and End unlocks the shards that it has locked.
 func TestJoinNeverBlocks(t *testing.T) {
 	e := New(Options{})
-	k := apart(e, 3)
+	k := keysOfDifferentShards(e, 3)
 	tx, other := e.NewTx(), e.NewTx()
 	other.Begin(epoch, 0, k[2:], true)
 	tx.Begin(epoch, 0, k[:1], true)
@@ -34,7 +34,7 @@ func TestJoinNeverBlocks(t *testing.T) {
 	tx.Begin(epoch, 0, k[:1], true)
 	require.True(t, tx.Join(k[1:]))
 	tx.End()
-	other.BeginAll(epoch, 0, true) // nothing is held any more
+	other.BeginAll(epoch, 0, true) // all shards are unlocked
 	other.End()
 }
 
@@ -42,7 +42,7 @@ func TestJoinNeverBlocks(t *testing.T) {
 // sees an earlier one after that.
 func TestJoinedCallsHaveOneTime(t *testing.T) {
 	e := New(Options{})
-	k := apart(e, 2)
+	k := keysOfDifferentShards(e, 2)
 	tx := e.NewTx()
 	begin := func(now int64, k Key) {
 		tx.Begin(now, 0, []Key{k}, true)
@@ -57,9 +57,9 @@ func TestJoinedCallsHaveOneTime(t *testing.T) {
 	begin(epoch, k[0])
 }
 
-// What a call may do is its own affair, whatever the others under the hold may; and each that only
-// looks is counted.
-func TestNextSetsWriting(t *testing.T) {
+// Whether a call may write does not depend on the other calls of the hold, and lookups of read-only
+// calls are counted.
+func TestNextSetsDatabaseAndWriting(t *testing.T) {
 	e := New(Options{})
 	k := e.Key([]byte("k"))
 	tx := e.NewTx()

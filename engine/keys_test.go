@@ -17,8 +17,8 @@ import (
 	"rlserver/zset"
 )
 
-// board is an engine on which calls of several keys are made, and looked at by dumps.
-type board struct {
+// keyspace is an engine for tests of calls on several keys, which compare dumps.
+type keyspace struct {
 	t   *testing.T
 	e   *Engine
 	tx  *Tx
@@ -27,14 +27,14 @@ type board struct {
 	db  int
 }
 
-func newBoard(t *testing.T) *board {
+func newKeyspace(t *testing.T) *keyspace {
 	log := new(recorder)
 	e := New(Options{Databases: 4, Journal: log})
-	return &board{t: t, e: e, tx: e.NewTx(), log: log, now: epoch}
+	return &keyspace{t: t, e: e, tx: e.NewTx(), log: log, now: epoch}
 }
 
 // do makes a call on keys.
-func (b *board) do(call func(k []Key), names ...string) {
+func (b *keyspace) do(call func(k []Key), names ...string) {
 	var keys []Key
 	for _, name := range names {
 		keys = append(keys, b.e.Key([]byte(name)))
@@ -45,18 +45,18 @@ func (b *board) do(call func(k []Key), names ...string) {
 }
 
 // all makes a call on the whole keyspace.
-func (b *board) all(call func()) {
+func (b *keyspace) all(call func()) {
 	b.tx.BeginAll(b.now, b.db, true)
 	defer b.tx.End()
 	call()
 }
 
-func (b *board) set(name, value string, expireAt int64) {
+func (b *keyspace) set(name, value string, expireAt int64) {
 	b.do(func(k []Key) { b.tx.Set(k[0], []byte(value), SetMode{ExpireAt: expireAt}) }, name)
 }
 
-// holds compares what there is with lines of the form: database name value deadline.
-func (b *board) holds(want ...string) {
+// holds compares all keys with lines of the form: database name value deadline.
+func (b *keyspace) holds(want ...string) {
 	b.t.Helper()
 	var lines []string
 	for _, w := range want {
@@ -68,31 +68,31 @@ func (b *board) holds(want ...string) {
 	requireSound(b.t, b.e)
 }
 
-// quiet makes sure that nothing is recorded meanwhile.
-func (b *board) quiet(do func()) {
+// requireNoEffects checks that do records no effects.
+func (b *keyspace) requireNoEffects(do func()) {
 	b.t.Helper()
 	before := len(b.log.effects())
 	do()
 	assert.Equal(b.t, before, len(b.log.effects()), "nothing changed, so nothing is recorded")
 }
 
-func TestDelete(t *testing.T) {
-	b := newBoard(t)
+func TestDeleteRemovesKeys(t *testing.T) {
+	b := newKeyspace(t)
 	b.set("a", "1", 0)
 	b.set("b", "2", epoch+5)
 	b.now = epoch + 6
 	b.do(func(k []Key) {
 		assert.True(t, b.tx.Delete(k[0]))
 		assert.False(t, b.tx.Delete(k[0]))
-		assert.False(t, b.tx.Delete(k[1]), "its time has come")
+		assert.False(t, b.tx.Delete(k[1]), "it has expired")
 		assert.False(t, b.tx.Delete(k[2]))
 	}, "a", "b", "c")
 	b.holds()
 	assert.EqualValues(t, 1, b.e.Stats().Expired)
 }
 
-func TestRename(t *testing.T) {
-	b := newBoard(t)
+func TestRenameMovesKeys(t *testing.T) {
+	b := newKeyspace(t)
 	rename := func(from, to string) (err error) {
 		b.do(func(k []Key) { err = b.tx.Rename(k[0], k[1]) }, from, to)
 		return err
@@ -101,7 +101,7 @@ func TestRename(t *testing.T) {
 		b.do(func(k []Key) { done, err = b.tx.RenameNX(k[0], k[1]) }, from, to)
 		return done, err
 	}
-	b.quiet(func() {
+	b.requireNoEffects(func() {
 		assert.Equal(t, ErrNoSuchKey, rename("a", "b"))
 		assert.Equal(t, ErrNoSuchKey, rename("a", "a"))
 		_, err := renameNX("a", "a")
@@ -110,7 +110,7 @@ func TestRename(t *testing.T) {
 	b.set("a", "1", epoch+5)
 	b.set("b", "2", epoch+9)
 	b.set("c", "3", 0)
-	b.quiet(func() {
+	b.requireNoEffects(func() {
 		assert.NoError(t, rename("a", "a"))
 		done, err := renameNX("a", "a")
 		assert.NoError(t, err)
@@ -124,15 +124,15 @@ func TestRename(t *testing.T) {
 	require.NoError(t, rename("b", "new"))
 	b.holds("0 c 3 0", fmt.Sprint("0 new 1 ", epoch+5))
 	b.now = epoch + 6
-	assert.Equal(t, ErrNoSuchKey, rename("new", "c"), "its time has come")
+	assert.Equal(t, ErrNoSuchKey, rename("new", "c"), "it has expired")
 	done, err := renameNX("c", "new")
 	assert.NoError(t, err)
-	assert.True(t, done, "onto a key that has expired")
+	assert.True(t, done, "to an expired key")
 	b.holds("0 new 3 0")
 }
 
-func TestCopy(t *testing.T) {
-	b := newBoard(t)
+func TestCopyCopiesKeys(t *testing.T) {
+	b := newKeyspace(t)
 	copyTo := func(from, to string, db int, replace bool) (done bool) {
 		b.do(func(k []Key) {
 			var err error
@@ -143,14 +143,14 @@ func TestCopy(t *testing.T) {
 	}
 	b.set("a", "1", epoch+5)
 	b.set("b", "2", 0)
-	b.quiet(func() {
+	b.requireNoEffects(func() {
 		assert.False(t, copyTo("missing", "b", 0, true))
 		assert.False(t, copyTo("a", "b", 0, false))
 		b.do(func(k []Key) {
 			_, err := b.tx.Copy(k[0], k[0], 0, true)
 			assert.Equal(t, ErrSameObject, err)
 			_, err = b.tx.Copy(k[1], k[1], 0, true)
-			assert.Equal(t, ErrSameObject, err, "before the key is looked for")
+			assert.Equal(t, ErrSameObject, err, "even for a missing key")
 		}, "a", "missing")
 	})
 	assert.True(t, copyTo("a", "b", 0, true))
@@ -161,15 +161,15 @@ func TestCopy(t *testing.T) {
 	b.holds("0 a 1 "+d, "0 b 1 "+d, "0 c 1 "+d, "3 a 1 "+d)
 	b.now = epoch + 6
 	b.set("b", "3", 0)
-	assert.False(t, copyTo("a", "b", 0, true), "its time has come")
-	assert.True(t, copyTo("b", "c", 0, false), "onto a key that has expired")
+	assert.False(t, copyTo("a", "b", 0, true), "it has expired")
+	assert.True(t, copyTo("b", "c", 0, false), "to an expired key")
 	assert.True(t, copyTo("b", "a", 3, false))
 	b.holds("0 a 1 "+d, "0 b 3 0", "0 c 3 0", "3 a 3 0")
 }
 
-// A copy and its original go separate ways, whatever their type.
+// A copy and its original are independent, for every type.
 func TestCopiesAreIndependent(t *testing.T) {
-	b := newBoard(t)
+	b := newKeyspace(t)
 	rules := []limit.Window{{Limit: 1000, Length: 60_000}}
 	grow := map[string]func(k Key){
 		"string": func(k Key) { b.tx.Append(k, []byte("more")) },
@@ -199,8 +199,8 @@ func TestCopiesAreIndependent(t *testing.T) {
 	assert.Equal(t, dump(b.e), dump(b.log.replayed(Options{Databases: 4})))
 }
 
-func TestMove(t *testing.T) {
-	b := newBoard(t)
+func TestMoveMovesKeysToDatabases(t *testing.T) {
+	b := newKeyspace(t)
 	move := func(name string, db int) (done bool) {
 		b.do(func(k []Key) {
 			var err error
@@ -214,26 +214,26 @@ func TestMove(t *testing.T) {
 	b.db = 1
 	b.set("b", "3", epoch+5)
 	b.db = 0
-	b.quiet(func() {
+	b.requireNoEffects(func() {
 		assert.False(t, move("missing", 1))
-		assert.False(t, move("b", 1), "it is there already")
+		assert.False(t, move("b", 1), "it exists there")
 		b.do(func(k []Key) {
 			_, err := b.tx.Move(k[0], 0)
-			assert.Equal(t, ErrSameObject, err, "before the key is looked for")
+			assert.Equal(t, ErrSameObject, err, "even for a missing key")
 		}, "missing")
 	})
 	assert.True(t, move("a", 2))
 	b.holds("0 b 2 0", fmt.Sprint("1 b 3 ", epoch+5), fmt.Sprint("2 a 1 ", epoch+5))
 	b.now = epoch + 6
-	assert.True(t, move("b", 1), "onto a key that has expired")
+	assert.True(t, move("b", 1), "to an expired key")
 	b.db = 2
-	assert.False(t, move("a", 0), "its time has come")
+	assert.False(t, move("a", 0), "it has expired")
 	b.holds("1 b 2 0", fmt.Sprint("2 a 1 ", epoch+5))
 }
 
-func TestFlushAndSwap(t *testing.T) {
-	b := newBoard(t)
-	b.quiet(func() {
+func TestFlushAndSwapChangeDatabases(t *testing.T) {
+	b := newKeyspace(t)
+	b.requireNoEffects(func() {
 		b.all(func() {
 			b.tx.Flush()
 			b.tx.FlushAll()
@@ -245,7 +245,7 @@ func TestFlushAndSwap(t *testing.T) {
 		b.set("k", fmt.Sprint(db), epoch+int64(db))
 		b.set("l", fmt.Sprint(db), 0)
 	}
-	b.quiet(func() { b.all(func() { b.tx.Swap(2, 2) }) })
+	b.requireNoEffects(func() { b.all(func() { b.tx.Swap(2, 2) }) })
 	b.db = 1
 	b.all(func() { b.tx.Flush() })
 	b.holds(fmt.Sprint("0 k 0 ", epoch), "0 l 0 0", fmt.Sprint("2 k 2 ", epoch+2), "2 l 2 0")
@@ -259,10 +259,9 @@ func TestFlushAndSwap(t *testing.T) {
 	b.holds()
 }
 
-// Looking at a key without using it leaves the access clock alone; using it, or its coming to be,
-// does not.
-func TestIdle(t *testing.T) {
-	b := newBoard(t)
+// Lookups that are not accesses keep the access clock; accesses and the creation of a key set it.
+func TestIdleCountsSecondsSinceAccess(t *testing.T) {
+	b := newKeyspace(t)
 	idle := func() (seconds int64) {
 		b.do(func(k []Key) {
 			var ok bool
@@ -274,7 +273,7 @@ func TestIdle(t *testing.T) {
 	b.set("k", "v", 0)
 	assert.Zero(t, idle())
 	b.now += 10_000
-	assert.EqualValues(t, 10, idle(), "since it came to be")
+	assert.EqualValues(t, 10, idle(), "since its creation")
 	b.do(func(k []Key) {
 		b.tx.Exists(k[0])
 		b.tx.Type(k[0])
@@ -291,7 +290,7 @@ func TestIdle(t *testing.T) {
 		}
 		b.tx.RandomKey(rand.New(rand.NewPCG(1, 2)))
 	})
-	assert.EqualValues(t, 10, idle(), "asking is no use")
+	assert.EqualValues(t, 10, idle(), "these lookups are not accesses")
 	b.do(func(k []Key) { b.tx.Touch(k[0]) }, "k")
 	assert.Zero(t, idle())
 	b.now += 5_999
@@ -308,7 +307,7 @@ func TestIdle(t *testing.T) {
 }
 
 func TestTypesAndEncodings(t *testing.T) {
-	b := newBoard(t)
+	b := newKeyspace(t)
 	long := strings.Repeat("x", 64)
 	hash := func(fields int, value string) func(Key) {
 		return func(k Key) {
@@ -341,10 +340,10 @@ func TestTypesAndEncodings(t *testing.T) {
 		{"the least number", str("-9223372036854775808"), object.TypeString, "int", 1},
 		{"the greatest number", str("9223372036854775807"), object.TypeString, "int", 1},
 		{"a greater one", str("9223372036854775808"), object.TypeString, "embstr", 1},
-		{"not how numbers are written", str("+1"), object.TypeString, "embstr", 1},
-		{"not how numbers are written", str("01"), object.TypeString, "embstr", 1},
-		{"not how numbers are written", str("-0"), object.TypeString, "embstr", 1},
-		{"not how numbers are written", str("1 "), object.TypeString, "embstr", 1},
+		{"not canonical", str("+1"), object.TypeString, "embstr", 1},
+		{"not canonical", str("01"), object.TypeString, "embstr", 1},
+		{"not canonical", str("-0"), object.TypeString, "embstr", 1},
+		{"not canonical", str("1 "), object.TypeString, "embstr", 1},
 		{"nothing", str(""), object.TypeString, "embstr", 1},
 		{"44 bytes", str(long[:44]), object.TypeString, "embstr", 1},
 		{"45 bytes", str(long[:45]), object.TypeString, "raw", 1},
@@ -385,9 +384,9 @@ func TestTypesAndEncodings(t *testing.T) {
 	}, "missing")
 }
 
-// Readers are counted whether they find a key, writers are not.
-func TestHitsAndMisses(t *testing.T) {
-	b := newBoard(t)
+// Lookups of readers are counted as hits or misses, those of writers are not.
+func TestStatsCountHitsAndMissesOfReaders(t *testing.T) {
+	b := newKeyspace(t)
 	b.set("k", "v", epoch)
 	read := func() {
 		keys := []Key{b.e.Key([]byte("k")), b.e.Key([]byte("missing"))}
@@ -408,8 +407,8 @@ func TestHitsAndMisses(t *testing.T) {
 }
 
 // A call that began as read-only cannot change anything.
-func TestReadersChangeNothing(t *testing.T) {
-	b := newBoard(t)
+func TestReadOnlyCallsCannotChangeKeys(t *testing.T) {
+	b := newKeyspace(t)
 	b.set("k", "v", 0)
 	b.tx.BeginAll(b.now, 0, false)
 	k := b.e.Key([]byte("k"))
@@ -420,10 +419,9 @@ func TestReadersChangeNothing(t *testing.T) {
 	b.holds("0 k v 0")
 }
 
-// Many callers work on the same few keys, two or three at a time, in any order, beside others that
-// take the whole keyspace and a sweeper. That they all come to an end shows that none waits for
-// another in a circle.
-func TestCallsOnManyKeysAtOnce(t *testing.T) {
+// Many goroutines make calls on two or three of the same few keys, in random order, while others
+// use the whole keyspace and a sweeper runs. If there were a deadlock, the test would not end.
+func TestConcurrentCallsDoNotDeadlock(t *testing.T) {
 	log := new(recorder)
 	e := New(Options{Shards: 8, Databases: 4, Journal: log})
 	const coins, names, rounds = 12, 24, 1500
@@ -446,13 +444,13 @@ func TestCallsOnManyKeysAtOnce(t *testing.T) {
 		defer tx.End()
 		do()
 	}
-	// Database 0: coins change their names, but none is lost or doubled.
+	// Database 0: coins are renamed, but none is lost or duplicated.
 	run(func(tx *Tx, r *rand.Rand, now int64) {
 		a := e.Key(fmt.Appendf(nil, "coin:%d", r.IntN(2*coins)))
 		b := e.Key(fmt.Appendf(nil, "coin:%d", r.IntN(2*coins)))
 		on(tx, now, 0, []Key{a, b}, func() { tx.RenameNX(a, b) })
 	})
-	// Databases 1 to 3: everything at once.
+	// Databases 1 to 3: all kinds of calls.
 	run(func(tx *Tx, r *rand.Rand, now int64) {
 		a, b, c := name(r), name(r), name(r)
 		keys, db := []Key{a, b, c}, 1+r.IntN(3)

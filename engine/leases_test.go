@@ -30,7 +30,7 @@ func (c *caller) release(name, id string) (released bool) {
 	return released
 }
 
-func TestLeaseKeys(t *testing.T) {
+func TestLeasesOnKeys(t *testing.T) {
 	c := newCaller(t, Options{})
 	two := limit.Lease{Limit: 2, TTL: 1000}
 	assert.False(t, c.release("k", "a"), "of a missing key")
@@ -51,22 +51,21 @@ func TestLeaseKeys(t *testing.T) {
 	assert.Equal(t, "log until 1767225601400: c@1767225600600 b@1767225601400", c.Content("k"))
 
 	assert.True(t, c.release("k", "b"))
-	assert.Equal(t, "log until 1767225600600: c@1767225600600", c.Content("k"), "the deadline is the last lapse")
+	assert.Equal(t, "log until 1767225600600: c@1767225600600", c.Content("k"), "the deadline is the last expiry")
 	c.now += 200
-	assert.False(t, c.release("k", "c"), "it has lapsed")
+	assert.False(t, c.release("k", "c"), "it has expired")
 	assert.Equal(
 		t,
 		"log until 1767225601600: d@1767225601600",
 		func() string { c.lease("k", two, "d"); return c.Content("k") }(),
-		"lapsed leases are dropped",
+		"expired leases are dropped",
 	)
 	assert.True(t, c.release("k", "d"))
 	assert.Equal(t, "nothing", c.Content("k"))
 }
 
-// A lease that was written by hand counts like any other, and a key keeps one that never lapses
-// forever.
-func TestLeasesByHand(t *testing.T) {
+// A lease that a client has written by ZADD counts like any other.
+func TestLeasesWrittenByClientsCount(t *testing.T) {
 	c := newCaller(t, Options{})
 	c.with("k", func(k Key) {
 		c.tx.ZAdd(
@@ -99,8 +98,8 @@ func TestLeasesRefuseOtherTypes(t *testing.T) {
 	})
 }
 
-// The laws for leases on keys: ids that come again, leases given back, keys that go.
-func TestLeasesAgainstBruteForce(t *testing.T) {
+// The laws for leases on keys, with repeated ids, released leases and deleted keys.
+func TestLeasesMatchBruteForce(t *testing.T) {
 	seed := rand.Uint64()
 	t.Log("seed", seed)
 	r := rand.New(rand.NewPCG(seed, 0))

@@ -359,7 +359,7 @@ func TestAnotherAlgorithm(t *testing.T) {
 	for i := range ids {
 		require.True(t, c.must(fmt.Sprint(i), "p pp", 2, "").Allowed)
 	}
-	foreign := []string{"p:{text}", "p:{board}", "p:", "p:{", "p", "p:x"}
+	foreign := []string{"p:{text}", "p:{keyspace}", "p:", "p:{", "p", "p:x"}
 	for _, name := range foreign { // not of a limiter, or not of that name
 		k := c.e.Key([]byte(name))
 		c.tx.Begin(c.now, 0, []Key{k}, true)
@@ -675,7 +675,7 @@ func BenchmarkSwitchPolicy(b *testing.B) {
 // allocates about four times as much.
 func TestManyPoliciesTakeLinearMemory(t *testing.T) {
 	set := func(n int) (setting, replaying uint64) {
-		journal := forgetful{}
+		journal := discard{}
 		e := New(Options{Journal: journal})
 		list := make([]*Policy, n)
 		for i := range list {

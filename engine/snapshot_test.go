@@ -343,7 +343,7 @@ func TestPassage(t *testing.T) {
 
 // What effects each object becomes. Expired ones are not.
 func TestSnapshotEffects(t *testing.T) {
-	b := newBoard(t)
+	b := newKeyspace(t)
 	late := int64(epoch + 50)
 	b.set("gone", "v", epoch-1)
 	b.db = 2
@@ -386,7 +386,7 @@ func TestSnapshotEffects(t *testing.T) {
 // A key that has expired at the snapshot's moment is deleted afterwards, which the log tells to a
 // state that lacks it.
 func TestLogDeletesWhatASnapshotLeftOut(t *testing.T) {
-	b := newBoard(t)
+	b := newKeyspace(t)
 	b.set("a", "1", epoch+1)
 	b.set("b", "1", epoch+1)
 	b.now += 2
@@ -402,7 +402,7 @@ func TestLogDeletesWhatASnapshotLeftOut(t *testing.T) {
 }
 
 func TestSnapshotsAreTakenOneAtATime(t *testing.T) {
-	b := newBoard(t)
+	b := newKeyspace(t)
 	b.set("a", "1", 0)
 	s := b.e.Snapshot(func() {})
 	assert.Panics(t, func() { b.e.Snapshot(func() { t.Error("no moment, no cut") }) })
@@ -427,7 +427,7 @@ func TestSnapshotsAreTakenOneAtATime(t *testing.T) {
 // A large object comes in parts, whole, while it changes and goes; its deadline comes last.
 func TestSnapshotOfLargeCollections(t *testing.T) {
 	const elements = 5000
-	b := newBoard(t)
+	b := newKeyspace(t)
 	b.do(func(k []Key) {
 		for i := range elements {
 			name := fmt.Append(nil, i)
@@ -473,7 +473,7 @@ func TestSnapshotOfLargeCollections(t *testing.T) {
 // A hash of a few hundred fields, which are side by side, changes after the walk has come to it
 // and before it is visited.
 func TestSnapshotOfMediumHash(t *testing.T) {
-	b := newBoard(t)
+	b := newKeyspace(t)
 	fields := func(value string) (pairs [][]byte) {
 		for i := range object.SmallCount + 100 {
 			pairs = append(pairs, fmt.Append(nil, i), []byte(value))
@@ -497,7 +497,7 @@ func TestSnapshotOfMediumHash(t *testing.T) {
 // What changes hand out between two steps may fill many batches.
 func TestSnapshotOfKeysThatAllChange(t *testing.T) {
 	const keys = 4000
-	b := newBoard(t)
+	b := newKeyspace(t)
 	tokens(b.e, keys)
 	r := restore(t, b.e, b.log)
 	for i := range keys {
@@ -513,7 +513,7 @@ func TestSnapshotOfKeysThatAllChange(t *testing.T) {
 
 // A long string is not copied for a snapshot, but its bytes are before they are written over.
 func TestSnapshotSharesLongStrings(t *testing.T) {
-	b := newBoard(t)
+	b := newKeyspace(t)
 	long := strings.Repeat("x", 3*object.SmallBytes)
 	for _, change := range []func(k Key){
 		func(k Key) { _, _ = b.tx.SetRange(k, 1, []byte("yy")) },

@@ -215,7 +215,7 @@ func TestAppendIsAmortised(t *testing.T) {
 }
 
 func BenchmarkStrings(b *testing.B) {
-	c := newCaller(b, Options{Journal: forgetful{}})
+	c := newCaller(b, Options{Journal: discard{}})
 	k := c.e.Key([]byte("k"))
 	values := [2][]byte{[]byte("1000000"), []byte("1000001")}
 	run := func(name string, do func(i int)) {

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Whatever the order of denials, counters are sorted, their counts add up, and a count is at most
+// For random denials, counters are sorted, their counts add up, and a count is at most
 // N/MaxCounters too low and never too high.
 func TestCountersKeepTheirBounds(t *testing.T) {
 	for _, skew := range []float64{1.05, 1.3, 2, 4} {
@@ -38,7 +38,7 @@ func TestCountersKeepTheirBounds(t *testing.T) {
 	}
 }
 
-func TestDatabasesAreApart(t *testing.T) {
+func TestDenialsAreCountedByDatabase(t *testing.T) {
 	var d Counters
 	d.Add(0, 1, []byte("k"), nil)
 	d.Add(1, 1, []byte("k"), nil)

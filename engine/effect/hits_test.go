@@ -13,7 +13,7 @@ import (
 	"rlserver/zset"
 )
 
-func TestInByteOrder(t *testing.T) {
+func TestInByteOrderSortsDecimalTexts(t *testing.T) {
 	for _, c := range [][2]uint64{{0, 1}, {0, 1234}, {7, 7}, {9, 12}, {95, 1005}, {12345, 67890},
 		{999_999_990, 1_000_000_010}, {1<<63 - 20, 1<<63 - 1}} {
 		var got, want []string
@@ -29,8 +29,8 @@ func TestInByteOrder(t *testing.T) {
 	}
 }
 
-// Many hits at once make the same log as one after the other.
-func TestManyHitsArePacked(t *testing.T) {
+// Recording many hits at once gives the same log as adding them one by one.
+func TestPackedHitsEqualSingleHits(t *testing.T) {
 	r, hasher := rand.New(rand.NewPCG(1, 2)), dict.NewHasher(1, 2)
 	const epoch = 1_700_000_000_000
 	for range 50 {

@@ -2,7 +2,7 @@ package limit
 
 import "testing"
 
-func TestAndReportsTheTighter(t *testing.T) {
+func TestAndReportsTheTighterDecision(t *testing.T) {
 	free := Decision{Allowed: true, Limit: 9, Remaining: 5, ResetAfter: 70, Index: 0}
 	tight := Decision{Allowed: true, Limit: 3, Remaining: 1, ResetAfter: 20, Index: 1}
 	short := Decision{Limit: 4, RetryAfter: 10, ResetAfter: 30, Index: 2}
@@ -29,8 +29,8 @@ func TestAndReportsTheTighter(t *testing.T) {
 	}
 }
 
-// A lease that could be renewed now has lapsed by the time that others do.
-func TestLeaseAdmitsFrom(t *testing.T) {
+// A lease that could be renewed now may have expired when others do.
+func TestLeaseAdmitsFromFindsEarliestTime(t *testing.T) {
 	two := Lease{Limit: 2, TTL: 10}
 	leases := logOf(105, 110, 120.5)
 	for _, step := range []struct {

@@ -2,7 +2,7 @@ package limit
 
 import "testing"
 
-// Every call of the hot path, once; the test below and the benchmarks both run them.
+// hotPaths returns every call of the hot path, for the test below and the benchmarks.
 func hotPaths(t testing.TB) []struct {
 	name string
 	call func()

@@ -9,8 +9,8 @@ import (
 
 var units = []Unit{Minute, Hour, Day, Week, Month, Year}
 
-// oddZones have skipped and repeated midnights, days and hours, half hours, changes of 30 minutes,
-// of two hours and of a day, rules that go on forever and rules by decree.
+// oddZones have skipped and repeated midnights, days and hours, offsets of half an hour, changes of
+// 30 minutes, two hours and a day, and both permanent and irregular rules.
 var oddZones = []string{
 	"UTC", "Europe/Berlin", "Europe/London", "Europe/Dublin", "Europe/Amsterdam", "Europe/Lisbon", "Europe/Moscow",
 	"America/New_York", "America/Sao_Paulo", "America/St_Johns", "America/Goose_Bay", "America/Havana",
@@ -67,8 +67,8 @@ func TestBoundsAreAPartition(t *testing.T) {
 	}
 }
 
-// longestWindow is the longest that a window of each unit can be: its longest length and, for those
-// made of dates, the day by which a zone can go back at most.
+// longestWindow is the longest that a window of each unit can be: the longest unit and, for dates,
+// the day by which a zone can go back at most.
 var longestWindow = map[Unit]int64{
 	Minute: minuteMs, Hour: hourMs, Day: 2 * dayMs, Week: 8 * dayMs, Month: 32 * dayMs, Year: 367 * dayMs,
 }
@@ -95,8 +95,8 @@ func checkPartition(t *testing.T, w Windows, now int64) {
 	}
 }
 
-// Dates begin when the wall clock first shows their midnight or later: look at the clock around
-// changes of every odd zone, and find where the days begin by looking alone.
+// Dates begin when the wall clock first shows their midnight or later. The test finds the
+// beginnings by searching around changes of every odd zone.
 func TestDaysBeginWhenTheWallClockFirstReachesThem(t *testing.T) {
 	traces(t, 1, func(rnd *rand.Rand) {
 		for _, name := range oddZones {
@@ -111,11 +111,11 @@ func TestDaysBeginWhenTheWallClockFirstReachesThem(t *testing.T) {
 }
 
 func checkDays(t *testing.T, loc *time.Location, change int64) {
-	midnight := func(sec int64) int64 { // the last one that the wall clock shows to be past
+	midnight := func(sec int64) int64 { // the last midnight before the wall clock's reading
 		_, offset := time.Unix(sec, 0).In(loc).Zone()
 		return floor((sec+int64(offset))*1000, dayMs)
 	}
-	const pace = 60 // some go back at a minute past midnight
+	const pace = 60 // some zones change at a minute past midnight
 	from, to := change-26*3600, change+26*3600
 	latest := midnight(from)
 	for sec := from; sec < to; sec += pace {
@@ -139,7 +139,7 @@ func checkDays(t *testing.T, loc *time.Location, change int64) {
 	}
 }
 
-// reaches relies on this: within two days, a zone changes its offset once at most.
+// reaches requires that a zone changes its offset at most once within two days.
 func TestNoZoneChangesTwiceInTwoDays(t *testing.T) {
 	for _, name := range oddZones {
 		moments := changes(zone(t, name))
@@ -151,7 +151,7 @@ func TestNoZoneChangesTwiceInTwoDays(t *testing.T) {
 	}
 }
 
-func TestBounds(t *testing.T) {
+func TestBoundsOfCalendarUnits(t *testing.T) {
 	for _, c := range []struct {
 		why        string
 		unit       Unit
@@ -187,30 +187,30 @@ func TestBounds(t *testing.T) {
 			"2017-10-16T02:00:00Z"},
 		{"the day before", Day, "America/Sao_Paulo", "2017-10-15T02:59:59.999Z", "2017-10-14T03:00:00Z",
 			"2017-10-15T03:00:00Z"},
-		{"midnight taken back", Day, "America/Sao_Paulo", "2018-02-18T02:30:00Z", "2018-02-17T02:00:00Z",
+		{"midnight repeated", Day, "America/Sao_Paulo", "2018-02-18T02:30:00Z", "2018-02-17T02:00:00Z",
 			"2018-02-18T03:00:00Z"},
 		{"midnight skipped in Cairo", Day, "Africa/Cairo", "2023-04-28T12:00:00Z", "2023-04-27T22:00:00Z",
 			"2023-04-28T21:00:00Z"},
 		{"midnight skipped in Beirut", Day, "Asia/Beirut", "2022-03-27T12:00:00Z", "2022-03-26T22:00:00Z",
 			"2022-03-27T21:00:00Z"},
-		{"midnight twice, begun at the first", Day, "America/St_Johns", "2010-11-07T03:00:00Z",
+		{"midnight twice, begins at the first", Day, "America/St_Johns", "2010-11-07T03:00:00Z",
 			"2010-11-07T02:30:00Z", "2010-11-08T03:30:00Z"},
-		{"a day left out: the one before", Day, "Pacific/Apia", "2011-12-30T09:59:59.999Z", "2011-12-29T10:00:00Z",
+		{"the day before a skipped day", Day, "Pacific/Apia", "2011-12-30T09:59:59.999Z", "2011-12-29T10:00:00Z",
 			"2011-12-30T10:00:00Z"},
-		{"a day left out: the one after", Day, "Pacific/Apia", "2011-12-30T10:00:00Z", "2011-12-30T10:00:00Z",
+		{"the day after a skipped day", Day, "Pacific/Apia", "2011-12-30T10:00:00Z", "2011-12-30T10:00:00Z",
 			"2011-12-31T10:00:00Z"},
 		{"a week of six days", Week, "Pacific/Apia", "2011-12-30T10:00:00Z", "2011-12-26T10:00:00Z",
 			"2012-01-01T10:00:00Z"},
-		{"a year less a day", Year, "Pacific/Apia", "2011-12-30T10:00:00Z", "2011-01-01T10:00:00Z",
+		{"a year without a day", Year, "Pacific/Apia", "2011-12-30T10:00:00Z", "2011-01-01T10:00:00Z",
 			"2011-12-31T10:00:00Z"},
 
-		{"the hour before it comes again", Hour, "Europe/Berlin", "2026-10-25T00:30:00Z", "2026-10-25T00:00:00Z",
+		{"the hour before it is repeated", Hour, "Europe/Berlin", "2026-10-25T00:30:00Z", "2026-10-25T00:00:00Z",
 			"2026-10-25T01:00:00Z"},
-		{"the hour that comes again", Hour, "Europe/Berlin", "2026-10-25T01:30:00Z", "2026-10-25T01:00:00Z",
+		{"the repeated hour", Hour, "Europe/Berlin", "2026-10-25T01:30:00Z", "2026-10-25T01:00:00Z",
 			"2026-10-25T02:00:00Z"},
-		{"half an hour forward: the hour cut short", Hour, "Australia/Lord_Howe", "2026-10-03T15:45:00Z",
+		{"half an hour forward: a short hour", Hour, "Australia/Lord_Howe", "2026-10-03T15:45:00Z",
 			"2026-10-03T15:30:00Z", "2026-10-03T16:00:00Z"},
-		{"half an hour back: the hour begun anew", Hour, "Australia/Lord_Howe", "2026-04-04T15:10:00Z",
+		{"half an hour back: a repeated half hour", Hour, "Australia/Lord_Howe", "2026-04-04T15:10:00Z",
 			"2026-04-04T15:00:00Z", "2026-04-04T15:30:00Z"},
 		{"day of 24 1/2 hours", Day, "Australia/Lord_Howe", "2026-04-04T15:10:00Z", "2026-04-04T13:00:00Z",
 			"2026-04-05T13:30:00Z"},
@@ -236,7 +236,7 @@ func TestBoundsOfDurations(t *testing.T) {
 	}
 }
 
-func TestUnitNames(t *testing.T) {
+func TestParseCalendarReadsUnitNames(t *testing.T) {
 	for _, unit := range units {
 		if got, ok := ParseCalendar([]byte(unit.String())); !ok || got != unit {
 			t.Errorf("%v is read as %v, %v", unit, got, ok)

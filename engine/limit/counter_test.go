@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestCounterSteps(t *testing.T) {
+func TestCounterTakeDecides(t *testing.T) {
 	c := Counter{Limit: 10, Window: 100}
 	steps := []struct {
 		at, cost int64
@@ -39,20 +39,20 @@ func TestCounterSteps(t *testing.T) {
 	}
 }
 
-// A changed window begins anew, and what the old one still counted is previous.
-func TestCounterOfAnotherWindow(t *testing.T) {
+// The counts restart with a changed window, and Previous is all that the old window still counted.
+func TestCounterTakesOverAnotherWindow(t *testing.T) {
 	s := Counts{1000, 100, 3, 4}
 	after, d := Counter{10, 50}.Take(s, 1075, 1)
 	if (after != Counts{1050, 50, 1, 7}) || d.Remaining != 5 { // ceil(7/2) and 1
 		t.Errorf("%+v %+v", after, d)
 	}
-	after, d = Counter{10, 50}.Take(s, 1110, 1) // the 4 count no more
+	after, d = Counter{10, 50}.Take(s, 1110, 1) // the 4 do not count
 	if (after != Counts{1100, 50, 1, 3}) || d.Remaining != 6 {
 		t.Errorf("%+v %+v", after, d)
 	}
 }
 
-func TestCounterRefund(t *testing.T) {
+func TestCounterRefundRemovesNewestHits(t *testing.T) {
 	for _, step := range []struct {
 		now, n int64
 		after  Counts
@@ -71,7 +71,7 @@ func TestCounterRefund(t *testing.T) {
 	}
 }
 
-// counterSubject's oracle counts all hits there ever were by the definition, in fractions.
+// counterSubject's oracle counts all hits by the definition, in fractions.
 type counterSubject struct {
 	rule  Counter
 	kept  Counts
@@ -105,7 +105,7 @@ func (s *counterSubject) twin() subject {
 func (s *counterSubject) disturb(rnd *rand.Rand, _ int64) { s.rule.Limit = between(rnd, 1, 6) }
 func (s *counterSubject) limit(int) int64                 { return s.rule.Limit }
 
-// held is now, or the start of the last used window if the clock has gone back behind it.
+// held returns now, or the start of the last used window if the clock has gone back before it.
 func (s *counterSubject) held(now int64) int64 {
 	if n := len(s.taken); n > 0 {
 		return max(now, s.taken[n-1].at/s.rule.Window*s.rule.Window)

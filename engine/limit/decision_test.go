@@ -5,14 +5,14 @@ import (
 	"testing"
 )
 
-// Numbers that clients have seen.
-func TestBoundsOfTheContract(t *testing.T) {
+// These numbers are part of the public contract.
+func TestContractConstants(t *testing.T) {
 	if MaxCount != 9_007_199_254_740_991 || MaxDuration != 315_360_000_000 || Never != -1 {
 		t.Errorf("MaxCount %d, MaxDuration %d, Never %d", int64(MaxCount), int64(MaxDuration), Never)
 	}
 }
 
-func TestTimeSaturates(t *testing.T) {
+func TestTimeArithmeticSaturates(t *testing.T) {
 	for _, c := range []struct{ t, now, want int64 }{
 		{5, 3, 2}, {3, 5, 0}, {4, 4, 0}, {-3, -5, 2},
 		{math.MaxInt64, 5, math.MaxInt64}, {math.MaxInt64 - 1, 5, math.MaxInt64 - 6},

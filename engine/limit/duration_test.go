@@ -78,7 +78,7 @@ func TestParseCalendar(t *testing.T) {
 	}
 }
 
-func TestDurationText(t *testing.T) {
+func TestDurationTextIsParsedBack(t *testing.T) {
 	for ms, want := range map[int64]string{1: "1ms", 999: "999ms", 1000: "1s", 1500: "1500ms", 60_000: "1m",
 		90_000: "90s", 86_400_000: "1d", MaxDuration: "3650d"} {
 		if got := DurationText(ms); got != want {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestFixedSteps(t *testing.T) {
+func TestFixedTakeDecides(t *testing.T) {
 	f := Fixed{Limit: 3, Window: Every(10)}
 	steps := []struct {
 		at, cost int64
@@ -36,7 +36,7 @@ func TestFixedSteps(t *testing.T) {
 	}
 }
 
-func TestFixedStates(t *testing.T) {
+func TestFixedTakesOverStates(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		rule  Fixed
@@ -45,19 +45,19 @@ func TestFixedStates(t *testing.T) {
 		after Count
 		want  Decision
 	}{
-		{"lengthened: what was counted counts", Fixed{9, Every(100)}, Count{120, 10, 4}, 125,
+		{"longer window: hits are taken over", Fixed{9, Every(100)}, Count{120, 10, 4}, 125,
 			Count{100, 100, 5}, Decision{Allowed: true, Limit: 9, Remaining: 4, ResetAfter: 75}},
-		{"shortened, when the former is over", Fixed{9, Every(5)}, Count{120, 10, 4}, 130,
+		{"shorter window, after the former has ended", Fixed{9, Every(5)}, Count{120, 10, 4}, 130,
 			Count{130, 5, 1}, Decision{Allowed: true, Limit: 9, Remaining: 8, ResetAfter: 5}},
-		{"of a length that is not known: still inside", Fixed{9, Every(5)}, Count{120, 0, 4}, 123,
+		{"unknown length: inside the window", Fixed{9, Every(5)}, Count{120, 0, 4}, 123,
 			Count{120, 5, 5}, Decision{Allowed: true, Limit: 9, Remaining: 4, ResetAfter: 2}},
-		{"of a length that is not known: past", Fixed{9, Every(5)}, Count{120, 0, 4}, 125,
+		{"unknown length: after the window", Fixed{9, Every(5)}, Count{120, 0, 4}, 125,
 			Count{125, 5, 1}, Decision{Allowed: true, Limit: 9, Remaining: 8, ResetAfter: 5}},
-		{"of a length that is not known: lengthened", Fixed{9, Every(100)}, Count{120, 0, 4}, 125,
+		{"unknown length: longer window", Fixed{9, Every(100)}, Count{120, 0, 4}, 125,
 			Count{100, 100, 5}, Decision{Allowed: true, Limit: 9, Remaining: 4, ResetAfter: 75}},
-		{"nothing used, whatever the start", Fixed{9, Every(10)}, Count{900, 7, 0}, 125,
+		{"nothing used, any start", Fixed{9, Every(10)}, Count{900, 7, 0}, 125,
 			Count{120, 10, 1}, Decision{Allowed: true, Limit: 9, Remaining: 8, ResetAfter: 5}},
-		{"limit below what is used", Fixed{2, Every(10)}, Count{120, 10, 4}, 125,
+		{"limit below the hits used", Fixed{2, Every(10)}, Count{120, 10, 4}, 125,
 			Count{120, 10, 4}, Decision{Limit: 2, RetryAfter: 5, ResetAfter: 5}},
 		{"to a calendar day", Fixed{9, Calendar(Day, nil)}, Count{120, 10, 4}, 125,
 			Count{0, dayMs, 5}, Decision{Allowed: true, Limit: 9, Remaining: 4, ResetAfter: dayMs - 125}},
@@ -89,8 +89,7 @@ func TestFixedAtTheExtremes(t *testing.T) {
 	})
 }
 
-// While a window is being counted, any other but one that contains it is refused, and changes
-// nothing.
+// Until a window ends, a window that does not contain it is refused, and changes nothing.
 func TestFixedRefusesAnotherWindow(t *testing.T) {
 	s := Count{120, 10, 4}
 	for _, c := range []struct {
@@ -116,10 +115,10 @@ func TestFixedRefusesAnotherWindow(t *testing.T) {
 	}
 }
 
-// However calls take turns with windows on one state, no window forgets what was used since a call
-// was first admitted in it: a later call in it is admitted only if all hits from then on, by
-// whatever calls, are within its limit.
-func TestFixedWindowsInTurnsForgetNothing(t *testing.T) {
+// If calls alternate between windows on one state, no window loses hits since a call was first
+// admitted in it: a later call in it is admitted only if all hits since then, of all calls, are
+// within its limit.
+func TestAlternatingFixedWindowsKeepHits(t *testing.T) {
 	traces(t, 500, func(rnd *rand.Rand) {
 		rules := []Fixed{
 			{between(rnd, 1, 5), Every(between(rnd, 1, 40))},

@@ -9,37 +9,37 @@ import (
 	"time"
 )
 
-// The five laws of every limiter, held against oracles that know nothing of states and formulas:
-// they keep every admitted hit forever and count them over again as the algorithm's definition
-// says.
+// The five laws of every limiter, checked against oracles without states and formulas: they keep
+// every admitted hit and count the hits by the algorithm's definition.
 
-// subject is a limiter under test beside its oracle.
+// subject is a limiter under test with its oracle.
 type subject interface {
 	// ask calls the limiter and keeps nothing.
 	ask(now, cost int64) Decision
 	// call calls the limiter and keeps what it returns; an admitted call is recorded in the oracle.
 	call(now, cost int64) Decision
-	// state shows all that the limiter keeps.
+	// state returns the state of the limiter as text.
 	state() string
 	// twin returns an independent copy.
 	twin() subject
-	// disturb may do what others can do between two calls: change the limit, add hits by hand.
+	// disturb may do what other clients can do between two calls: change the limit, add hits by
+	// ZADD.
 	disturb(rnd *rand.Rand, now int64)
 
-	// The oracle: limit is the limit of the rule, and each of the others answers by definition.
+	// The oracle: limit returns the limit of a rule, and the others answer by definition.
 	limit(rule int) int64
 	admits(now, cost int64) bool
 	left(now int64, rule int) int64
 	unused(now int64) bool
 }
 
-// asks makes a peek of a subject speak of what its cost of 1 would.
+// asks is admits for a call or a peek, which is decided like a cost of 1.
 func asks(s subject, now, cost int64) bool { return s.admits(now, max(cost, 1)) }
 
 type hit struct{ at, n int64 }
 
-// tokenSubject's oracle is the arrival curve that defines a token bucket: what was admitted from
-// any admitted call on until now is at most capacity + refill * elapsed / period.
+// tokenSubject's oracle is the arrival curve that defines a token bucket: the hits admitted from
+// any admitted call on until now are at most capacity + refill * elapsed / period.
 type tokenSubject struct {
 	rule  Bucket
 	kept  Tokens
@@ -72,7 +72,7 @@ func (s *tokenSubject) twin() subject {
 func (s *tokenSubject) disturb(*rand.Rand, int64) {}
 func (s *tokenSubject) limit(int) int64           { return s.rule.Capacity }
 
-// held is now, or the last admitted call if the clock has gone back behind it.
+// held returns now, or the time of the last admitted call if the clock has gone back before it.
 func (s *tokenSubject) held(now int64) int64 {
 	if n := len(s.taken); n > 0 {
 		return max(now, s.taken[n-1].at)
@@ -96,10 +96,10 @@ func (s *tokenSubject) admits(now, cost int64) bool {
 
 func (s *tokenSubject) left(now int64, _ int) int64 { return mostAdmitted(s, now, s.rule.Capacity) }
 
-// unused: a full bucket is like a new one, and only a full one admits all its capacity at once.
+// unused reports whether the bucket is full: only a full one admits its whole capacity at once.
 func (s *tokenSubject) unused(now int64) bool { return s.admits(now, s.rule.Capacity) }
 
-// fixedSubject's oracle compares what the calendar on the wall shows.
+// fixedSubject's oracle compares local dates and times as text.
 type fixedSubject struct {
 	rule  Fixed
 	kept  Count
@@ -135,7 +135,7 @@ func newCalendar(rnd *rand.Rand) subject {
 	}
 }
 
-// calendarZones never turn their clocks back over a midnight, so labels never come again.
+// calendarZones are zones whose clocks never go back over a midnight, so labels do not repeat.
 var calendarZones = func() (zones []*time.Location) {
 	for _, name := range []string{"UTC", "Europe/Berlin", "America/New_York", "Asia/Kolkata", "Asia/Tokyo",
 		"Australia/Lord_Howe"} {
@@ -171,7 +171,7 @@ func (s *fixedSubject) twin() subject {
 func (s *fixedSubject) disturb(rnd *rand.Rand, _ int64) { s.rule.Limit = between(rnd, 1, 6) }
 func (s *fixedSubject) limit(int) int64                 { return s.rule.Limit }
 
-// held is now, or the start of the last used window if the clock has gone back behind it.
+// held returns now, or the start of the last used window if the clock has gone back before it.
 func (s *fixedSubject) held(now int64) int64 {
 	if n := len(s.taken); n > 0 && s.taken[n-1].at > now {
 		return s.taken[n-1].at
@@ -191,8 +191,7 @@ func (s *fixedSubject) admits(now, cost int64) bool { return s.used(now)+cost <=
 func (s *fixedSubject) left(now int64, _ int) int64 { return mostAdmitted(s, now, s.rule.Limit) }
 func (s *fixedSubject) unused(now int64) bool       { return s.used(now) == 0 }
 
-// slideSubject's oracle looks through all hits there ever were. One rule is RL.SLIDE, several are
-// RL.MULTI.
+// slideSubject's oracle searches all hits. One rule is RL.SLIDE, several are RL.MULTI.
 type slideSubject struct {
 	rules []Window
 	log   *sliceLog
@@ -241,7 +240,7 @@ func (s *slideSubject) disturb(rnd *rand.Rand, now int64) {
 	switch rnd.IntN(3) {
 	case 0:
 		s.rules[rnd.IntN(len(s.rules))] = randomRule(rnd)
-	default: // by hand, in quarters of a millisecond, lapsed or to come
+	default: // as by ZADD, in quarters of a millisecond, in the past or future
 		s.add(float64(now)+float64(between(rnd, -200, 400))/4, between(rnd, 1, 3))
 	}
 }
@@ -287,7 +286,7 @@ func mostAdmitted(s subject, now, limit int64) int64 {
 	return 0
 }
 
-// step is one call of a trace, and what it met.
+// step is one call of a trace.
 type step struct {
 	now, cost int64
 	before    subject // the limiter as it was
@@ -295,8 +294,8 @@ type step struct {
 	got       Decision
 }
 
-// eachStep drives every kind of limiter through random traces and shows every call to check, which
-// returns what is wrong with it, or "".
+// eachStep runs every kind of limiter through random traces and passes every call to check, which
+// returns the fault, or "".
 func eachStep(t *testing.T, check func(step) string) {
 	kinds := []struct {
 		name string
@@ -342,7 +341,8 @@ func eachStep(t *testing.T, check func(step) string) {
 	}
 }
 
-// clockStep mostly stays or moves little; it also leaps ahead and, sometimes, back.
+// clockStep returns a step of the clock: mostly none or a small one, sometimes a large one forward
+// or a small one back.
 func clockStep(rnd *rand.Rand, long int64) int64 {
 	switch rnd.IntN(20) {
 	case 0:
@@ -367,7 +367,7 @@ func randomCost(rnd *rand.Rand) int64 {
 	return 1
 }
 
-func TestLaw1ADeniedCallOrAPeekChangesNothing(t *testing.T) {
+func TestLaw1DeniedCallsAndPeeksChangeNothing(t *testing.T) {
 	eachStep(t, func(s step) string {
 		if (!s.got.Allowed || s.cost == 0) && s.after.state() != s.before.state() {
 			return "state is now " + s.after.state()
@@ -388,7 +388,7 @@ func TestLaw2NeverOver(t *testing.T) {
 func TestLaw3NeverUnder(t *testing.T) {
 	eachStep(t, func(s step) string {
 		if !s.got.Allowed && asks(s.before, s.now, s.cost) {
-			return "denied though there was room"
+			return "denied below the limit"
 		}
 		return ""
 	})
@@ -399,7 +399,7 @@ func TestLaw4RetryAfterIsExact(t *testing.T) {
 		wait := s.got.RetryAfter
 		switch {
 		case s.got.Allowed && wait != 0:
-			return "admitted, and yet to retry"
+			return "admitted, but with RetryAfter"
 		case s.got.Allowed:
 			return ""
 		case wait == Never:
@@ -416,7 +416,7 @@ func TestLaw4RetryAfterIsExact(t *testing.T) {
 			if asks(s.before, s.now+early, s.cost) {
 				return fmt.Sprint("would be admitted after ", early)
 			}
-			// far from the edge of a long wait, now and then will do
+			// far from the end of a long wait, samples suffice
 			if early < wait-20 && wait > 1000 {
 				early += wait / 40
 			}
@@ -431,12 +431,12 @@ func TestLaw4RetryAfterIsExact(t *testing.T) {
 	})
 }
 
-func TestLaw5AllHitsOfACallTogetherOrNoneAtAll(t *testing.T) {
+func TestLaw5HitsOfACallAreAdmittedTogether(t *testing.T) {
 	eachStep(t, func(s step) string {
 		if s.cost == 0 {
 			return ""
 		}
-		// One by one at the same moment they must come to the same end, all of them or not all.
+		// Single hits at the same time must give the same result.
 		single, admitted := s.before.twin(), int64(0)
 		for range s.cost {
 			if single.call(s.now, 1).Allowed {
@@ -456,7 +456,7 @@ func TestLaw5AllHitsOfACallTogetherOrNoneAtAll(t *testing.T) {
 	})
 }
 
-// allOrNone holds the answer of several rules against the answers of each alone.
+// allOrNone compares the answer of several rules with the answers of single rules.
 func allOrNone(s *slideSubject, st step) string {
 	want := Decision{Allowed: true, Remaining: math.MaxInt64}
 	for i := range s.rules {
@@ -471,12 +471,12 @@ func allOrNone(s *slideSubject, st step) string {
 	got := st.got
 	if got.Allowed != want.Allowed || got.Limit != want.Limit || got.Remaining != want.Remaining ||
 		got.Index != want.Index {
-		return fmt.Sprintf("each alone makes %+v", want)
+		return fmt.Sprintf("the single rules give %+v", want)
 	}
 	return ""
 }
 
-func TestTheRestOfTheAnswerIsTrue(t *testing.T) {
+func TestRemainingAndResetAfterAreExact(t *testing.T) {
 	eachStep(t, func(s step) string {
 		d := s.got
 		if want := s.before.limit(d.Index); d.Limit != want {

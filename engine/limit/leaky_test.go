@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// A bucket that drains one each 3.5 ms and lets two wait.
-func TestLeakySteps(t *testing.T) {
+// A bucket that drains one call every 3.5 ms, with a queue of two.
+func TestPaceDecidesAndDelays(t *testing.T) {
 	b := Bucket{Capacity: 3, Refill: 2, Period: 7}
 	var s Tokens
 	for i, step := range []struct {
@@ -35,14 +35,14 @@ func TestLeakySteps(t *testing.T) {
 	}
 }
 
-// The oracle is a queue: each admitted hit drains for period/refill ms, from when it came or from
-// when the one before it had drained, whichever is later. A call waits until all before it have;
-// and what is decided is what the token bucket decides.
+// The oracle is a queue: each admitted hit drains for period/refill ms, from its arrival or from
+// when the hit before it has drained, whichever is later. A call waits until all hits before it
+// have drained. The decisions equal those of the token bucket.
 func TestLeakyIsAQueue(t *testing.T) {
 	traces(t, 300, func(rnd *rand.Rand) {
 		b := Bucket{between(rnd, 1, 6), between(rnd, 1, 6), between(rnd, 1, 60)}
 		each := big.NewRat(b.Period, b.Refill)
-		drained := new(big.Rat) // when the last of the queue will have
+		drained := new(big.Rat) // when the last hit of the queue has drained
 		s, now := Tokens{}, epoch
 		for i := range 100 {
 			now += max(clockStep(rnd, 60), 0)

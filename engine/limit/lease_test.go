@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestLeaseSteps(t *testing.T) {
+func TestLeaseDecides(t *testing.T) {
 	two := Lease{Limit: 2, TTL: 10}
 	for _, step := range []struct {
 		name   string
@@ -25,25 +25,25 @@ func TestLeaseSteps(t *testing.T) {
 			Decision{Allowed: true, Limit: 2, Remaining: 1, ResetAfter: 10}},
 		{"the last", two, []float64{107}, -1, 100, 1, Decision{Allowed: true, Limit: 2, ResetAfter: 10}},
 		{"full", two, []float64{107, 120}, -1, 100, 1, Decision{Limit: 2, RetryAfter: 7, ResetAfter: 20}},
-		{"full to the last moment", two, []float64{107, 120}, -1, 106, 1,
+		{"full until 1 ms before a lease expires", two, []float64{107, 120}, -1, 106, 1,
 			Decision{Limit: 2, RetryAfter: 1, ResetAfter: 14}},
-		{"at its moment a lease is free", two, []float64{107, 120}, -1, 107, 1,
+		{"free when a lease expires", two, []float64{107, 120}, -1, 107, 1,
 			Decision{Allowed: true, Limit: 2, ResetAfter: 13}},
 		{"renewed when full", two, []float64{107, 120}, 0, 100, 1,
 			Decision{Allowed: true, Limit: 2, ResetAfter: 20, Free: true}},
-		{"the last to lapse is renewed for less", two, []float64{107, 120}, 1, 100, 1,
+		{"the last to expire is renewed with a shorter TTL", two, []float64{107, 120}, 1, 100, 1,
 			Decision{Allowed: true, Limit: 2, ResetAfter: 10, Free: true}},
 		{"a peek renews none", two, []float64{107, 120}, 1, 100, 0,
 			Decision{Allowed: true, Limit: 2, ResetAfter: 20, Free: true}},
-		{"a lapsed one counts as new", two, []float64{107, 120, 130}, 0, 107, 1,
+		{"an expired lease counts as new", two, []float64{107, 120, 130}, 0, 107, 1,
 			Decision{Limit: 2, RetryAfter: 13, ResetAfter: 23}},
-		{"a shrunk limit waits for several", two, []float64{101, 102, 103, 104, 105}, -1, 100, 1,
+		{"a lowered limit waits for several", two, []float64{101, 102, 103, 104, 105}, -1, 100, 1,
 			Decision{Limit: 2, RetryAfter: 4, ResetAfter: 5}},
-		{"renewed under a shrunk limit", two, []float64{101, 102, 103}, 1, 100, 1,
+		{"renewed under a lowered limit", two, []float64{101, 102, 103}, 1, 100, 1,
 			Decision{Allowed: true, Limit: 2, ResetAfter: 10, Free: true}},
-		{"by hand, between two moments", two, []float64{106.5, 107.5}, -1, 106, 1,
+		{"fractional times", two, []float64{106.5, 107.5}, -1, 106, 1,
 			Decision{Limit: 2, RetryAfter: 1, ResetAfter: 2}},
-		{"by hand, forever", two, []float64{math.Inf(1), math.Inf(1)}, -1, 100, 1,
+		{"infinite times", two, []float64{math.Inf(1), math.Inf(1)}, -1, 100, 1,
 			Decision{Limit: 2, RetryAfter: forever, ResetAfter: forever}},
 	} {
 		if got := step.rule.Decide(logOf(step.leases...), step.own, step.now, step.cost); got != step.want {
@@ -52,8 +52,8 @@ func TestLeaseSteps(t *testing.T) {
 	}
 }
 
-// leaseSubject's oracle is a plain list of the leases and when they lapse. Callers come one after
-// the other, each with one of a few ids.
+// leaseSubject's oracle is a plain list of the leases and their expiry times. Each call has one of
+// a few ids.
 type leaseSubject struct {
 	rule   Lease
 	leases []lease
@@ -106,9 +106,9 @@ func (s *leaseSubject) disturb(rnd *rand.Rand, now int64) {
 	switch s.id = rnd.IntN(8); rnd.IntN(6) {
 	case 0:
 		s.rule = Lease{between(rnd, 1, 4), between(rnd, 1, 60)}
-	case 1: // by hand
+	case 1: // as by ZADD
 		s.put(rnd.IntN(8), float64(now)+float64(between(rnd, -40, 200))/4)
-	case 2: // given back
+	case 2: // released
 		s.leases = slices.DeleteFunc(s.leases, func(l lease) bool { return l.id == s.id })
 	}
 }

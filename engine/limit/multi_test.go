@@ -2,8 +2,8 @@ package limit
 
 import "testing"
 
-func TestMultiSteps(t *testing.T) {
-	rules := []Window{{1, 10}, {3, 50}, {4, 200}} // as one mail a minute, five an hour, ten a day
+func TestDecideAllDecidesSeveralWindows(t *testing.T) {
+	rules := []Window{{1, 10}, {3, 50}, {4, 200}} // short, medium and long windows
 	steps := []struct {
 		at, cost int64
 		want     Decision
@@ -36,7 +36,7 @@ func TestMultiSteps(t *testing.T) {
 	}
 }
 
-func TestMultiReportsTheRule(t *testing.T) {
+func TestDecideAllReportsTheRule(t *testing.T) {
 	for _, c := range []struct {
 		why       string
 		rules     []Window
@@ -48,7 +48,7 @@ func TestMultiReportsTheRule(t *testing.T) {
 			Decision{Allowed: true, Limit: 5, Remaining: 3, ResetAfter: 10, Index: 1}},
 		{"first among equals", []Window{{9, 10}, {5, 10}, {5, 20}}, logOf(), 100, 2,
 			Decision{Allowed: true, Limit: 5, Remaining: 3, ResetAfter: 20, Index: 1}},
-		{"one that denies, though another has less left", []Window{{2, 10}, {3, 50}}, logOf(60, 61), 100, 2,
+		{"the denying rule, although another has less remaining", []Window{{2, 10}, {3, 50}}, logOf(60, 61), 100, 2,
 			Decision{Limit: 3, Remaining: 1, RetryAfter: 10, ResetAfter: 11, Index: 1}},
 		{"longest wait", []Window{{1, 10}, {1, 30}, {1, 20}}, logOf(99), 100, 1,
 			Decision{Limit: 1, RetryAfter: 29, ResetAfter: 29, Index: 1}},
@@ -56,9 +56,9 @@ func TestMultiReportsTheRule(t *testing.T) {
 			Decision{Limit: 1, RetryAfter: 9, ResetAfter: 9, Index: 1}},
 		{"never is longest", []Window{{3, 1000}, {2, 10}, {1, 10}}, logOf(98, 99, 99), 100, 2,
 			Decision{Limit: 1, RetryAfter: Never, ResetAfter: 998 + 1, Index: 2}},
-		{"a wait that grows while waiting for another", []Window{{1, 10}, {1, 30}}, logOf(99, 125), 100, 1,
+		{"a wait that grows during the wait for another rule", []Window{{1, 10}, {1, 30}}, logOf(99, 125), 100, 1,
 			Decision{Limit: 1, RetryAfter: 55, ResetAfter: 55, Index: 1}},
-		{"room here is no room there", []Window{{1, 10}, {2, 40}}, logOf(95, 96, 132), 100, 1,
+		{"one rule admits while another denies", []Window{{1, 10}, {2, 40}}, logOf(95, 96, 132), 100, 1,
 			Decision{Limit: 2, RetryAfter: 42, ResetAfter: 72, Index: 1}},
 	} {
 		if d := DecideAll(c.rules, c.log, c.now, c.cost); d != c.want {
@@ -67,14 +67,14 @@ func TestMultiReportsTheRule(t *testing.T) {
 	}
 }
 
-func TestMultiOfOneIsSlide(t *testing.T) {
+func TestDecideAllOfOneRuleIsSlide(t *testing.T) {
 	eachStep(t, func(s step) string {
 		slide, ok := s.before.(*slideSubject)
 		if !ok || len(slide.rules) != 1 {
 			return ""
 		}
 		if d := DecideAll(slide.rules, slide.log, s.now, s.cost); d != s.got {
-			return "held against a list of one: not the same"
+			return "DecideAll of one rule differs"
 		}
 		return ""
 	})

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestRefundSteps(t *testing.T) {
+func TestRefundReturnsUsedHits(t *testing.T) {
 	for _, step := range []struct {
 		state Tokens
 		n     int64
@@ -39,8 +39,8 @@ func TestRefundSteps(t *testing.T) {
 	}
 }
 
-// Tokens that are given back, whenever, make what is missing that much less, exactly.
-func TestRefundedTokensAgainstRationals(t *testing.T) {
+// Refunds at any time reduce the missing tokens by exactly the refunded number.
+func TestRefundedTokensMatchRationals(t *testing.T) {
 	traces(t, 300, func(rnd *rand.Rand) {
 		b := Bucket{between(rnd, 1, 8), between(rnd, 1, 8), between(rnd, 1, 60)}
 		s, o, now := Tokens{}, rational{new(big.Rat), 0}, epoch

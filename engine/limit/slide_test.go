@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestSlideSteps(t *testing.T) {
+func TestSlideDecides(t *testing.T) {
 	rule := []Window{{Limit: 3, Length: 10}}
 	steps := []struct {
 		at, cost int64
@@ -38,7 +38,7 @@ func TestSlideSteps(t *testing.T) {
 	}
 }
 
-func TestSlideOverALogWrittenByHand(t *testing.T) {
+func TestSlideOverLogWrittenByClients(t *testing.T) {
 	inf := math.Inf(1)
 	rule := []Window{{Limit: 2, Length: 10}}
 	for _, c := range []struct {
@@ -49,19 +49,19 @@ func TestSlideOverALogWrittenByHand(t *testing.T) {
 	}{
 		{"a fraction counts from the next ms", logOf(100.5, 100.5), 100, 1,
 			Decision{Allowed: true, Limit: 2, Remaining: 1, ResetAfter: 11}},
-		{"and for as long as any", logOf(100.5, 100.5), 110, 1, Decision{Limit: 2, RetryAfter: 1, ResetAfter: 1}},
-		{"and no longer", logOf(100.5, 100.5), 111, 0, Decision{Allowed: true, Limit: 2, Remaining: 2}},
-		{"a hit to come takes no room yet", logOf(105, 106), 100, 2, Decision{Allowed: true, Limit: 2, ResetAfter: 16}},
-		{"it enters before there is room", logOf(99, 100, 105), 100, 2,
+		{"a fraction counts as long", logOf(100.5, 100.5), 110, 1, Decision{Limit: 2, RetryAfter: 1, ResetAfter: 1}},
+		{"and no longer than others", logOf(100.5, 100.5), 111, 0, Decision{Allowed: true, Limit: 2, Remaining: 2}},
+		{"a future hit does not count yet", logOf(105, 106), 100, 2, Decision{Allowed: true, Limit: 2, ResetAfter: 16}},
+		{"a future hit enters before others lapse", logOf(99, 100, 105), 100, 2,
 			Decision{Limit: 2, RetryAfter: 15, ResetAfter: 15}},
-		{"there is room before it enters", logOf(99, 100, 120), 100, 2,
+		{"others lapse before a future hit enters", logOf(99, 100, 120), 100, 2,
 			Decision{Limit: 2, RetryAfter: 10, ResetAfter: 30}},
-		{"it enters as another lapses", logOf(99, 99, 109, 109), 100, 1,
+		{"future hits enter when others lapse", logOf(99, 99, 109, 109), 100, 1,
 			Decision{Limit: 2, RetryAfter: 19, ResetAfter: 19}},
-		{"more than the limit, in and to come", logOf(98, 98, 99, 99, 100, 104, 108), 100, 1,
+		{"more hits than the limit, now and in the future", logOf(98, 98, 99, 99, 100, 104, 108), 100, 1,
 			Decision{Limit: 2, RetryAfter: 14, ResetAfter: 18}},
 		{"it never enters", logOf(99, 100, inf), 100, 2, Decision{Limit: 2, RetryAfter: 10, ResetAfter: math.MaxInt64}},
-		{"a hit of before all time", logOf(math.Inf(-1)), 100, 1,
+		{"a hit at minus infinity", logOf(math.Inf(-1)), 100, 1,
 			Decision{Allowed: true, Limit: 2, Remaining: 1, ResetAfter: 10}},
 		{"times in nanoseconds", logOf(1.7e18, 1.7e18), 1700000000000, 1,
 			Decision{Allowed: true, Limit: 2, Remaining: 1, ResetAfter: 1700000000000000000 + 10 - 1700000000000}},
@@ -75,8 +75,8 @@ func TestSlideOverALogWrittenByHand(t *testing.T) {
 	}
 }
 
-// Where doubles no longer count in milliseconds, waits saturate, and the search for one ends.
-func TestSlideBeyondTheYears(t *testing.T) {
+// For times that doubles cannot represent in milliseconds, waits saturate, and the search ends.
+func TestSlideSaturatesBeyondExactDoubles(t *testing.T) {
 	rule := []Window{{Limit: 1, Length: MaxDuration}}
 	log := logOf()
 	for at := float64(MaxCount) - 3*MaxDuration; at < 1<<54; at += MaxDuration / 2 {
@@ -105,8 +105,8 @@ func TestSlideAtTheExtremes(t *testing.T) {
 	})
 }
 
-// What DecideAll promises to ask of the log: finding a rank or a time is all it costs.
-func TestSlideLooksAtFewHits(t *testing.T) {
+// DecideAll makes as many lookups in the log as its comment says.
+func TestSlideLooksUpFewHits(t *testing.T) {
 	rule := []Window{{Limit: 3, Length: 10}}
 	for _, c := range []struct {
 		why           string
@@ -124,16 +124,16 @@ func TestSlideLooksAtFewHits(t *testing.T) {
 	}
 }
 
-func TestRepeated(t *testing.T) {
+func TestRepeatedAllReportsRemaining(t *testing.T) {
 	for _, c := range []struct {
 		why  string
 		log  *sliceLog
 		want Decision
 	}{
-		{"as it stands", logOf(93, 95), Decision{Allowed: true, Free: true, Limit: 3, Remaining: 1, ResetAfter: 5}},
+		{"below the limit", logOf(93, 95), Decision{Allowed: true, Free: true, Limit: 3, Remaining: 1, ResetAfter: 5}},
 		{"at the limit", logOf(93, 95, 100), Decision{Allowed: true, Free: true, Limit: 3, ResetAfter: 10}},
 		{"over the limit", logOf(93, 95, 96, 99), Decision{Allowed: true, Free: true, Limit: 3, ResetAfter: 9}},
-		{"with others lapsed and to come", logOf(90, 95, 107.5),
+		{"with lapsed and future hits", logOf(90, 95, 107.5),
 			Decision{Allowed: true, Free: true, Limit: 3, Remaining: 2, ResetAfter: 18}},
 	} {
 		if d := RepeatedAll([]Window{{3, 10}}, c.log, 100); d != c.want {
@@ -144,7 +144,7 @@ func TestRepeated(t *testing.T) {
 			t.Errorf("%s, of several: got %+v, want %+v", c.why, d, c.want)
 		}
 	}
-	// The answer may speak of a short window, but all is reset only when the longest one is.
+	// The answer may be about a short window, but ResetAfter is that of the longest.
 	if d := RepeatedAll([]Window{{100, 50}, {3, 10}}, logOf(99),
 		100); d != (Decision{Allowed: true, Free: true, Limit: 3, Remaining: 2, ResetAfter: 49, Index: 1}) {
 		t.Errorf("got %+v", d)

@@ -7,13 +7,13 @@ import (
 	"testing"
 )
 
-// bucketState is the state of a bucket to whose next token so many units have flowed back.
+// bucketState returns the state of a bucket with so many missing tokens and earned units.
 func bucketState(missing, earned, period, since int64) Tokens {
 	fraction := new(big.Int).Lsh(big.NewInt(earned), 64)
 	return Tokens{Missing: missing, Fraction: fraction.Quo(fraction, big.NewInt(period)).Uint64(), Since: since}
 }
 
-func TestTokenSteps(t *testing.T) {
+func TestTokenTakeDecides(t *testing.T) {
 	b := Bucket{Capacity: 3, Refill: 2, Period: 7} // a token every 3.5 ms
 	state := func(missing, earned, since int64) Tokens { return bucketState(missing, earned, b.Period, since) }
 	steps := []struct {
@@ -47,7 +47,7 @@ func TestTokenSteps(t *testing.T) {
 	}
 }
 
-func TestTokenStates(t *testing.T) {
+func TestTokenTakeWithChangedRules(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		rule  Bucket
@@ -57,32 +57,32 @@ func TestTokenStates(t *testing.T) {
 		after Tokens
 		want  Decision
 	}{
-		{"more capacity is there at once", Bucket{10, 1, 10}, Tokens{Missing: 3, Since: 100}, 100, 0,
+		{"a higher capacity is available at once", Bucket{10, 1, 10}, Tokens{Missing: 3, Since: 100}, 100, 0,
 			Tokens{Missing: 3, Since: 100}, Decision{Allowed: true, Limit: 10, Remaining: 7, ResetAfter: 30}},
-		{"less capacity than is missing", Bucket{2, 1, 10}, bucketState(5, 5, 10, 100), 100, 0,
+		{"a lower capacity than missing tokens", Bucket{2, 1, 10}, bucketState(5, 5, 10, 100), 100, 0,
 			bucketState(5, 5, 10, 100), Decision{Limit: 2, RetryAfter: 35, ResetAfter: 45}},
-		{"a shorter period keeps the part of a token", Bucket{5, 1, 10}, bucketState(5, 900, 1000, 100), 100, 0,
+		{"a shorter period keeps the fraction", Bucket{5, 1, 10}, bucketState(5, 900, 1000, 100), 100, 0,
 			bucketState(5, 900, 1000, 100), Decision{Limit: 5, RetryAfter: 1, ResetAfter: 41}},
-		{"and rounds it down", Bucket{5, 1, 10}, bucketState(5, 899, 1000, 100), 100, 0,
+		{"a shorter period rounds the fraction down", Bucket{5, 1, 10}, bucketState(5, 899, 1000, 100), 100, 0,
 			bucketState(5, 899, 1000, 100), Decision{Limit: 5, RetryAfter: 2, ResetAfter: 42}},
-		{"a longer period keeps it too", Bucket{5, 1, 1000}, bucketState(5, 9, 10, 100), 101, 0,
+		{"a longer period keeps the fraction", Bucket{5, 1, 1000}, bucketState(5, 9, 10, 100), 101, 0,
 			bucketState(5, 9, 10, 100), Decision{Limit: 5, RetryAfter: 99, ResetAfter: 4099}},
 		{"units of an unknown period are those of the rule", Bucket{5, 1, 1000},
 			Tokens{Missing: 5, Earned: 9, Since: 100}, 101, 0,
 			Tokens{Missing: 5, Earned: 9, Since: 100}, Decision{Limit: 5, RetryAfter: 990, ResetAfter: 4990}},
-		{"and complete no token", Bucket{5, 1, 10}, Tokens{Missing: 5, Earned: 900, Since: 100}, 100, 0,
+		{"such units complete no token", Bucket{5, 1, 10}, Tokens{Missing: 5, Earned: 900, Since: 100}, 100, 0,
 			Tokens{Missing: 5, Earned: 900, Since: 100}, Decision{Limit: 5, RetryAfter: 1, ResetAfter: 41}},
 		{"a wait that just fits an int64", Bucket{MaxCount, 1, MaxDuration},
 			Tokens{Missing: 29_247_120, Since: epoch}, epoch, 0,
 			Tokens{Missing: 29_247_120, Since: epoch},
 			Decision{Allowed: true, Limit: MaxCount, Remaining: MaxCount - 29_247_120,
 				ResetAfter: 29_247_120 * MaxDuration}},
-		{"a wait that does not", Bucket{MaxCount, 1, MaxDuration}, Tokens{Missing: 29_247_121, Since: epoch}, epoch, 0,
+		{"a wait that does not fit", Bucket{MaxCount, 1, MaxDuration}, Tokens{Missing: 29_247_121, Since: epoch}, epoch, 0,
 			Tokens{Missing: 29_247_121, Since: epoch},
 			Decision{Allowed: true, Limit: MaxCount, Remaining: MaxCount - 29_247_121, ResetAfter: math.MaxInt64}},
-		{"a full bucket has no past, nor a future", Bucket{5, 1, 10}, Tokens{Missing: 0, Since: 900}, 100, 1,
+		{"the time of a full bucket is ignored", Bucket{5, 1, 10}, Tokens{Missing: 0, Since: 900}, 100, 1,
 			Tokens{Missing: 1, Since: 100}, Decision{Allowed: true, Limit: 5, Remaining: 4, ResetAfter: 10}},
-		{"time since the last hit counts at the new rate", Bucket{5, 2, 10}, Tokens{Missing: 5, Since: 100}, 110, 1,
+		{"the refill since the last hit uses the new rule", Bucket{5, 2, 10}, Tokens{Missing: 5, Since: 100}, 110, 1,
 			Tokens{Missing: 4, Since: 110}, Decision{Allowed: true, Limit: 5, Remaining: 1, ResetAfter: 20}},
 	} {
 		s, d := c.rule.Take(c.state, c.now, c.cost)
@@ -92,7 +92,7 @@ func TestTokenStates(t *testing.T) {
 	}
 }
 
-// A bucket that has filled up again is like one that was never used.
+// A bucket that is full again is like one that was never used.
 func TestTokenFullIsUnused(t *testing.T) {
 	traces(t, 2000, func(rnd *rand.Rand) {
 		b := Bucket{between(rnd, 1, 9), between(rnd, 1, 9), between(rnd, 1, 99)}
@@ -106,14 +106,14 @@ func TestTokenFullIsUnused(t *testing.T) {
 	})
 }
 
-// rational is a token bucket in fractions: missing tokens, exactly, as of since. Rules make no
-// difference to what was earned by then.
+// rational is a token bucket in exact fractions: the missing tokens at since. They do not depend on
+// the rule.
 type rational struct {
 	missing *big.Rat
 	since   int64
 }
 
-// at returns what is missing at now under rule b.
+// at returns the missing tokens at now under rule b.
 func (o rational) at(b Bucket, now int64) *big.Rat {
 	missing := new(big.Rat).Set(o.missing)
 	if now > o.since {
@@ -166,9 +166,9 @@ func ceilRat(r *big.Rat) *big.Int {
 	return up.Div(up, r.Denom()) // Euclidean, so this is the floor also below 0
 }
 
-func TestTokenAgainstRationals(t *testing.T) {
+func TestTokenMatchesRationals(t *testing.T) {
 	traces(t, 400, func(rnd *rand.Rand) {
-		// Of one period: one that changes may cost 2^-64 of a token.
+		// All rules have one period: a change of it may lose 2^-64 of a token.
 		period := between(rnd, 1, 60)
 		rule := func() Bucket { return Bucket{between(rnd, 1, 8), between(rnd, 1, 8), period} }
 		b, now := rule(), epoch
@@ -189,10 +189,9 @@ func TestTokenAgainstRationals(t *testing.T) {
 	})
 }
 
-// Whatever rules take turns, no call is admitted that the exact fractions would deny, and none is
-// denied, or made to wait longer, that would be admitted if a millionth of a token more were
-// missing.
-func TestTokenOfChangingPeriodsAgainstRationals(t *testing.T) {
+// With alternating rules, no call is admitted that exact fractions would deny, and no call is
+// denied, or waits longer, that would be admitted with a millionth of a token less.
+func TestTokenOfChangingPeriodsMatchesRationals(t *testing.T) {
 	traces(t, 600, func(rnd *rand.Rand) {
 		longest := []int64{60, 5000, dayMs, 40 * dayMs}[rnd.IntN(4)]
 		rules := make([]Bucket, between(rnd, 2, 4))
@@ -230,23 +229,22 @@ func TestTokenOfChangingPeriodsAgainstRationals(t *testing.T) {
 	})
 }
 
-// within reports whether an answer is one that admits no more than the first, and no less than the
-// second.
+// within reports whether an answer admits no more than most, and no less than least.
 func within(d, most, least Decision) bool {
 	switch {
 	case d.Allowed && !most.Allowed, least.Allowed && !d.Allowed:
 		return false
 	case d.Allowed != most.Allowed || d.Allowed != least.Allowed:
-		// their times speak of different states
+		// their times are about different states
 		return true
 	}
 	return uint64(d.RetryAfter) >= uint64(most.RetryAfter) && uint64(d.RetryAfter) <= uint64(least.RetryAfter) &&
 		d.ResetAfter >= most.ResetAfter && d.ResetAfter <= least.ResetAfter
 }
 
-// Two spellings of one rate are one limit, however they take turns.
-func TestTokenOfTwoSpellingsIsOneRate(t *testing.T) {
-	for _, spelt := range [][2]Bucket{
+// Two rules with equal rates are one limit, even if calls alternate between them.
+func TestTokenOfEqualRatesIsOneLimit(t *testing.T) {
+	for _, rules := range [][2]Bucket{
 		{{10, 10, 1000}, {10, 1, 100}},
 		{{3, 7000, 600_000}, {3, 7, 600}},
 		{{2, 5, 31 * dayMs}, {2, 10, 62 * dayMs}},
@@ -254,17 +252,17 @@ func TestTokenOfTwoSpellingsIsOneRate(t *testing.T) {
 		rnd := rand.New(rand.NewPCG(1, 2))
 		one, turns, now := Tokens{}, Tokens{}, epoch
 		for i := range 2000 {
-			now += between(rnd, 0, 2*spelt[0].Period/spelt[0].Refill)
+			now += between(rnd, 0, 2*rules[0].Period/rules[0].Refill)
 			var want, got Decision
-			one, want = spelt[0].Take(one, now, 1)
-			if turns, got = spelt[i%2].Take(turns, now, 1); got != want {
-				t.Fatalf("%+v, call %d: got %+v, by the first alone %+v", spelt, i, got, want)
+			one, want = rules[0].Take(one, now, 1)
+			if turns, got = rules[i%2].Take(turns, now, 1); got != want {
+				t.Fatalf("%+v, call %d: got %+v, with the first rule only %+v", rules, i, got, want)
 			}
 		}
 	}
 }
 
-// extreme draws a number up to most that is often at an edge.
+// extreme returns a random number from 1 to most, often close to a bound.
 func extreme(rnd *rand.Rand, most int64) int64 {
 	switch rnd.IntN(5) {
 	case 0:
@@ -300,8 +298,8 @@ func TestTokenAtTheExtremes(t *testing.T) {
 	})
 }
 
-// The generic cell rate algorithm as ITU-T I.371 gives it (virtual scheduling), in fractions: it
-// keeps the theoretical arrival time of the next cell.
+// The oracle is the generic cell rate algorithm of ITU-T I.371 (virtual scheduling), in fractions:
+// it keeps the theoretical arrival time of the next cell.
 func TestTokenIsTheGenericCellRateAlgorithm(t *testing.T) {
 	traces(t, 300, func(rnd *rand.Rand) {
 		b := Bucket{between(rnd, 1, 8), between(rnd, 1, 8), between(rnd, 1, 60)}
@@ -330,10 +328,9 @@ func TestTokenIsTheGenericCellRateAlgorithm(t *testing.T) {
 	})
 }
 
-// A caller that always comes back at the very moment it was given gets, in a year, exactly what the
-// rule promises; and so at every call on the way. (The capacity is above 1: a bucket of
-// one token, full a fraction of a millisecond before it is asked, loses that fraction by
-// definition.)
+// A caller that always retries exactly after RetryAfter gets exactly the rate of the rule, over a
+// year and at every call in between. (The capacity is above 1: a bucket of one token that is full a
+// fraction of a millisecond before a call loses that fraction by definition.)
 func TestTokenDoesNotDriftInAYear(t *testing.T) {
 	for _, b := range []Bucket{
 		{Capacity: 10, Refill: 7, Period: 600_000},         // every 85714 2/7 ms
@@ -390,7 +387,7 @@ func FuzzToken(f *testing.F) {
 		now, cost = within(now, 0, year9999), within(cost, 0, MaxCount)
 		owed := new(big.Rat).SetFrac(big.NewInt(units), big.NewInt(b.Period))
 		if s.Missing == 0 {
-			s.Since = 0 // a full bucket has no past
+			s.Since = 0 // the time of a full bucket is ignored
 		}
 		o := rational{owed.Sub(new(big.Rat).SetInt64(s.Missing), owed), s.Since}
 		after, got := b.Take(s, now, cost)

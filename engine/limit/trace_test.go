@@ -10,7 +10,7 @@ import (
 
 var seedFlag = flag.Uint64("seed", 0, "seed of the random traces; 0 draws one")
 
-// traces runs f n times, each time with a random source of its own. A failure prints the seed that
+// traces runs f n times, each time with its own random source. A failure prints the seed that
 // repeats the run.
 func traces(t *testing.T, n int, f func(rnd *rand.Rand)) {
 	t.Helper()
@@ -29,7 +29,7 @@ func traces(t *testing.T, n int, f func(rnd *rand.Rand)) {
 // between returns a number from lo to hi, both included.
 func between(rnd *rand.Rand, lo, hi int64) int64 { return lo + rnd.Int64N(hi-lo+1) }
 
-// epoch is an ordinary moment of a server's life: 2026-01-01T00:00:00Z.
+// epoch is the time at which tests begin: 2026-01-01T00:00:00Z.
 const epoch int64 = 1767225600000
 
 // ms reads an instant of RFC 3339.
@@ -42,7 +42,7 @@ func ms(t testing.TB, s string) int64 {
 	return at.UnixMilli()
 }
 
-// zone loads a zone from the tzdata that the tests carry with them.
+// zone loads a time zone.
 func zone(t testing.TB, name string) *time.Location {
 	t.Helper()
 	loc, err := time.LoadLocation(name)
@@ -52,7 +52,7 @@ func zone(t testing.TB, name string) *time.Location {
 	return loc
 }
 
-// sliceLog is a Log on a sorted slice. It counts the questions it is asked.
+// sliceLog is a Log on a sorted slice. It counts lookups.
 type sliceLog struct {
 	times  []float64
 	asked  int // calls of After
