@@ -18,6 +18,7 @@ const (
 	entryClaim entryKind = 2 // a new leader begins: all entries before it are applied
 	// entryDigest has no records: all replicas compare their state at this entry.
 	entryDigest entryKind = 3
+	entryNote   entryKind = 4 // what the group holds beside its keys, see Note
 )
 
 // header is the beginning of an entry.
@@ -71,7 +72,7 @@ func readHeader(b []byte) (h header, records []byte, err error) {
 	h.first = binary.BigEndian.Uint64(b[18:])
 	h.last = binary.BigEndian.Uint64(b[26:])
 	h.at = int64(binary.BigEndian.Uint64(b[34:]))
-	if h.kind < entryBatch || h.kind > entryDigest {
+	if h.kind < entryBatch || h.kind > entryNote {
 		return h, nil, fmt.Errorf("unknown kind of entry %d", h.kind)
 	}
 	return h, b[headerSize:], nil

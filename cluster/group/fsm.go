@@ -30,8 +30,9 @@ type fsm struct {
 	latest   int64        // the latest time in the log, Unix ms
 	logBytes atomic.Int64 // applied since the last snapshot
 	index    atomic.Uint64
-	digested func(Digest) // called with the digest of the state at an entry
-	broken   func(error)  // called if the log cannot be applied, which is final
+	note     atomic.Pointer[Note] // nil: there is none yet
+	digested func(Digest)         // called with the digest of the state at an entry
+	broken   func(error)          // called if the log cannot be applied, which is final
 }
 
 // errVoid is the result of an entry that was decided under another leadership than it was agreed on
@@ -60,6 +61,8 @@ func (f *fsm) apply(l *raft.Log) any {
 	f.time.saw(h.at, !own && f.follows())
 	f.latest = max(f.latest, h.at)
 	switch {
+	case h.kind == entryNote:
+		return f.takeNote(records)
 	case h.kind == entryClaim:
 		if own {
 			f.skip, f.skipTo = 0, 0
@@ -87,20 +90,20 @@ func (f *fsm) apply(l *raft.Log) any {
 	return nil
 }
 
-// A snapshot begins with this header, in big-endian integers; the state follows as package
-// persistence writes it.
+// A snapshot begins with this header, in big-endian integers, and the group's note; the state
+// follows as package persistence writes it.
 //
-//	+----------+---------+-------------+---------+---------+
-//	| RLSERVER | version | incarnation | records | Unix ms |
-//	| 8 bytes  | 1       | 8           | 8       | 8       |
-//	+----------+---------+-------------+---------+---------+
+//	+----------+---------+-------------+---------+---------+-----------------+--------+------+
+//	| RLSERVER | version | incarnation | records | Unix ms | version of note | length | note |
+//	| 8 bytes  | 1       | 8           | 8       | 8       | 8               | 8      |      |
+//	+----------+---------+-------------+---------+---------+-----------------+--------+------+
 //
 // The state contains the records of the incarnation up to that number, of which the log after the
 // snapshot may repeat some: a leader's engine is ahead of its log.
 const (
 	stateMagic      = "RLSERVER"
-	stateVersion    = 1
-	stateHeaderSize = len(stateMagic) + 1 + 3*8
+	stateVersion    = 2
+	stateHeaderSize = len(stateMagic) + 1 + 5*8
 )
 
 // Snapshot implements raft.FSM.
@@ -110,7 +113,7 @@ func (f *fsm) Snapshot() (raft.FSMSnapshot, error) {
 		return nil, why
 	}
 	r.digest.pause()
-	s := &snapshot{fsm: f, replica: r, incarnation: f.skip, records: f.skipTo, at: f.latest}
+	s := &snapshot{fsm: f, replica: r, incarnation: f.skip, records: f.skipTo, at: f.latest, note: f.note.Load()}
 	s.state = r.Engine.Snapshot(func() {
 		if own := r.cut(); own > 0 {
 			s.incarnation, s.records, s.await = r.id, own, own
@@ -129,6 +132,7 @@ type snapshot struct {
 	records     uint64
 	await       uint64 // what must be agreed on before the snapshot is complete
 	at          int64
+	note        *Note
 	covers      int64 // bytes of log
 }
 
@@ -138,6 +142,7 @@ func (s *snapshot) Persist(sink raft.SnapshotSink) error {
 	header = binary.BigEndian.AppendUint64(header, s.incarnation)
 	header = binary.BigEndian.AppendUint64(header, s.records)
 	header = binary.BigEndian.AppendUint64(header, uint64(s.at))
+	header = s.note.append(header)
 	_, err := sink.Write(header)
 	if err == nil {
 		err = persistence.WriteState(sink, s.state, s.at, s.rest(time.Now()))
@@ -187,12 +192,17 @@ func (f *fsm) Restore(src io.ReadCloser) error {
 	if string(header[:len(stateMagic)]) != stateMagic || rest[0] != stateVersion {
 		return fmt.Errorf("not a snapshot of version %d: it begins with %q", stateVersion, header[:len(stateMagic)+1])
 	}
+	note, err := readNote(src, rest[25:])
+	if err != nil {
+		return err
+	}
 	r := newReplica(f.engine)
 	if err := persistence.ReadState("snapshot", src, r.Engine); err != nil {
 		return err
 	}
 	f.skip, f.skipTo = binary.BigEndian.Uint64(rest[1:]), binary.BigEndian.Uint64(rest[9:])
 	f.latest = int64(binary.BigEndian.Uint64(rest[17:]))
+	f.note.Store(note)
 	f.time.saw(f.latest, false)
 	f.logBytes.Store(0)
 	before := f.replica.Swap(r)

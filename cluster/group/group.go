@@ -18,15 +18,18 @@ import (
 
 // Options are what a group's replica on a node is made of.
 type Options struct {
-	Number  int           // of the group
-	Node    string        // the name of this node
-	Dir     string        // where the group's files are, on this node
-	Sync    bool          // whether the log is synced before an entry counts as stored
-	Timeout time.Duration // without a word of the leader until there is an election
-	Engine  engine.Options
-	Clock   clock.Source
-	Log     *slog.Logger
-	Layer   func() Layer // opens the connections; closed and opened again at a rebuild
+	Number int    // of the group
+	Node   string // the name of this node
+	// Instance tells this replica from others that the node has had, or will have: a random number
+	// that is stored with the replica. It never votes in the name of one that is lost.
+	Instance uint64
+	Dir      string        // where the group's files are, on this node
+	Sync     bool          // whether the log is synced before an entry counts as stored
+	Timeout  time.Duration // without a word of the leader until there is an election
+	Engine   engine.Options
+	Clock    clock.Source
+	Log      *slog.Logger
+	Layer    func() Layer // opens the connections; closed and opened again at a rebuild
 	// AskTime asks the other nodes for what Group.Estimate returns there; nil: nobody can be asked
 	AskTime func() (ms int64, ok bool)
 	// Begun is called before calls are served on a partition. It must not block. nil: nothing
@@ -43,6 +46,8 @@ type Group struct {
 	time    *timeline
 
 	running atomic.Pointer[running]
+
+	changing sync.Mutex // held while the members are changed
 
 	mu      sync.Mutex
 	changed chan struct{} // closed, and replaced, when leadership has changed
@@ -75,9 +80,9 @@ type running struct {
 // defaultSnapshotBytes is the size of the log, in bytes, at which a snapshot is taken.
 const defaultSnapshotBytes = 64 << 20
 
-// Open opens a group's replica. members is the configuration that a new group begins with, the same
-// on all nodes; nil if this node joins a group that exists. It is ignored if there is state.
-func Open(o Options, members []string) (*Group, error) {
+// Open opens a group's replica. Without state it belongs to no group yet: another replica that
+// leads the group has to add it, see AddNonvoter.
+func Open(o Options) (*Group, error) {
 	o.snapshotBytes = cmp.Or(o.snapshotBytes, defaultSnapshotBytes)
 	o.digestEvery = cmp.Or(o.digestEvery, defaultDigestEvery)
 	if o.AskTime == nil {
@@ -88,7 +93,7 @@ func Open(o Options, members []string) (*Group, error) {
 		changed: make(chan struct{}), quit: make(chan struct{}), done: make(chan struct{}),
 	}
 	g.leadership.since = time.Now()
-	run, err := g.open(members)
+	run, err := g.open()
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +105,7 @@ func Open(o Options, members []string) (*Group, error) {
 // config returns raft's settings. A follower calls an election after one to two heartbeat timeouts.
 func (g *Group) config(notify chan<- bool) *raft.Config {
 	c := raft.DefaultConfig()
-	c.LocalID = raft.ServerID(g.options.Node)
+	c.LocalID = raft.ServerID(g.options.id().String())
 	c.HeartbeatTimeout = g.options.Timeout / 2
 	c.ElectionTimeout = g.options.Timeout / 2
 	c.LeaderLeaseTimeout = g.options.Timeout / 2
@@ -115,7 +120,7 @@ func (g *Group) config(notify chan<- bool) *raft.Config {
 	return c
 }
 
-func (g *Group) open(members []string) (run *running, err error) {
+func (g *Group) open() (run *running, err error) {
 	run = &running{notify: make(chan bool, 64), fresh: make(chan struct{}, 1)}
 	config := g.config(run.notify)
 	if run.files, err = openFiles(g.options.Dir, g.options.Sync, config.Logger); err != nil {
@@ -140,13 +145,11 @@ func (g *Group) open(members []string) (run *running, err error) {
 	run.trans = raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
 		Stream: stream{
 			g.options.Layer(),
-			nodeName(g.options.Node),
+			g.options.id(),
 		}, MaxPool: 2, Timeout: g.options.Timeout / 4, Logger: config.Logger,
 	})
-	if err = g.bootstrap(run, config, members); err == nil {
-		run.raft, err = raft.NewRaft(config, run.fsm, notedStore{run.files.cache, &g.leadership}, run.files.log,
-			run.files.snapshots, transport{run.trans, &g.leadership})
-	}
+	run.raft, err = raft.NewRaft(config, run.fsm, notedStore{run.files.cache, &g.leadership}, run.files.log,
+		run.files.snapshots, transport{run.trans, &g.leadership})
 	if err != nil {
 		run.trans.Close()
 		run.files.log.Close()
@@ -166,18 +169,6 @@ func (g *Group) open(members []string) (run *running, err error) {
 		return run.raft.Shutdown()
 	})
 	return run, nil
-}
-
-func (g *Group) bootstrap(run *running, config *raft.Config, members []string) error {
-	has, err := raft.HasExistingState(run.files.cache, run.files.log, run.files.snapshots)
-	if err != nil || has || len(members) == 0 {
-		return err
-	}
-	var first raft.Configuration
-	for _, name := range members {
-		first.Servers = append(first.Servers, raft.Server{ID: raft.ServerID(name), Address: raft.ServerAddress(name)})
-	}
-	return raft.BootstrapCluster(config, run.files.cache, run.files.log, run.files.snapshots, run.trans, first)
 }
 
 // close ends raft and closes its files. The replica is discarded first, so that nothing waits for
@@ -367,7 +358,7 @@ func (g *Group) rebuild(old *running) {
 		g.log.Warn("the replica was not closed in order", "error", err)
 	}
 	for {
-		run, err := g.open(nil)
+		run, err := g.open()
 		if err == nil {
 			g.running.Store(run)
 			g.log.Info("the state is rebuilt", "took", time.Since(start).Round(time.Millisecond))
@@ -465,11 +456,12 @@ func (g *Group) Leading() (*Partition, error) {
 // leader returns the node that leads, as far as this one knows. One that was not heard for longer
 // than a few of its heartbeats take is likely to be gone: clients had better not be sent there.
 func (g *Group) leader(run *running) string {
-	_, id := run.raft.LeaderWithID()
-	if string(id) != g.options.Node && time.Since(run.raft.LastContact()) > g.options.Timeout/3 {
+	_, server := run.raft.LeaderWithID()
+	id, err := ParseReplicaID(string(server))
+	if err != nil || id != g.options.id() && time.Since(run.raft.LastContact()) > g.options.Timeout/3 {
 		return ""
 	}
-	return string(id)
+	return id.Node
 }
 
 // Await is Leading, but waits for a leader until the context ends.
@@ -515,10 +507,10 @@ func (g *Group) HandOver(ctx context.Context, to, why string) error {
 	g.noteChange()
 	g.leadership.setHanded("handed over to " + cmp.Or(to, "another node") + ": " + why)
 	var err error
-	if to == "" {
-		err = run.await(run.raft.LeadershipTransfer())
+	if id, ok := voterOn(run, to); ok {
+		err = run.await(run.raft.LeadershipTransferToServer(raft.ServerID(id), raft.ServerAddress(id)))
 	} else {
-		err = run.await(run.raft.LeadershipTransferToServer(raft.ServerID(to), raft.ServerAddress(to)))
+		err = run.await(run.raft.LeadershipTransfer())
 	}
 	if err == nil {
 		g.counters.handOvers.Add(1)
@@ -543,7 +535,7 @@ type Status struct {
 	Last    uint64 // index of the last entry of the log
 	Agreed  uint64 // of the last one that is known to be agreed on
 	Applied uint64 // of the last one that is applied
-	Members []string
+	Members []Server
 	Fault   error // why the replica cannot be used; nil: it can
 }
 
@@ -554,9 +546,7 @@ func (g *Group) Status() Status {
 		Leader: g.leader(run), Leads: run.fsm.replica.Load().Leads(), Term: run.raft.CurrentTerm(),
 		Last: run.raft.LastIndex(), Agreed: run.raft.CommitIndex(), Applied: run.fsm.index.Load(),
 	}
-	for _, server := range run.raft.GetConfiguration().Configuration().Servers {
-		s.Members = append(s.Members, string(server.ID))
-	}
+	s.Members = serversOf(run)
 	if err := run.fault.Load(); err != nil {
 		s.Fault = *err
 	}

@@ -94,14 +94,24 @@ func newTrio(t testing.TB) *trio {
 }
 
 func (n *node) start() {
-	var err error
-	n.group, err = Open(Options{
-		Node: names[n.i], Dir: fmt.Sprint(n.trio.dir, "/", n.i), Sync: n.trio.sync,
+	o := n.options(0)
+	require.NoError(n.trio.t, Bootstrap(o, []ReplicaID{{Node: "a"}, {Node: "b"}, {Node: "c"}}))
+	n.open(o)
+}
+
+func (n *node) options(instance uint64) Options {
+	return Options{
+		Node: names[n.i], Instance: instance, Dir: fmt.Sprint(n.trio.dir, "/", n.i), Sync: n.trio.sync,
 		Timeout: n.trio.timeout, Engine: engine.Options{},
 		Clock: clock.System(), Log: n.trio.log.With("node", names[n.i]),
-		Layer:         func() Layer { return &cuttable{n.port.Layer(0), n} },
+		Layer:         func() Layer { return &cuttable{n.port.Instance(0, instance), n} },
 		snapshotBytes: n.trio.snapshotBytes, digestEvery: n.trio.digestEvery,
-	}, names)
+	}
+}
+
+func (n *node) open(o Options) {
+	var err error
+	n.group, err = Open(o)
 	require.NoError(n.trio.t, err)
 }
 
@@ -124,7 +134,7 @@ type cuttable struct {
 	node *node
 }
 
-func (c *cuttable) Dial(name string, timeout time.Duration) (net.Conn, error) {
+func (c *cuttable) Dial(name string, instance uint64, timeout time.Duration) (net.Conn, error) {
 	tr, to := c.node.trio, slices.Index(names, name)
 	tr.mu.Lock()
 	cut := tr.cut[c.node.i] || tr.cut[to]
@@ -132,7 +142,7 @@ func (c *cuttable) Dial(name string, timeout time.Duration) (net.Conn, error) {
 	if cut {
 		return nil, errors.New("cut")
 	}
-	conn, err := c.Layer.Dial(name, timeout)
+	conn, err := c.Layer.Dial(name, instance, timeout)
 	if err == nil {
 		tr.mu.Lock()
 		defer tr.mu.Unlock()

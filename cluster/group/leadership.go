@@ -31,7 +31,8 @@ func (l *leadership) observe(g *Group, o *raft.Observation) {
 	defer l.mu.Unlock()
 	switch data := o.Data.(type) {
 	case raft.LeaderObservation:
-		l.lead(g, string(data.LeaderID))
+		id, _ := ParseReplicaID(string(data.LeaderID))
+		l.lead(g, id.Node)
 	case raft.RaftState:
 		switch data {
 		case raft.Candidate:

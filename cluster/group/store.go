@@ -74,23 +74,24 @@ func (unsyncedFile) Sync() error { return nil }
 // Layer is where a group's connections to other nodes come from; *mux.Layer is one.
 type Layer interface {
 	net.Listener
-	Dial(node string, timeout time.Duration) (net.Conn, error)
+	Dial(node string, instance uint64, timeout time.Duration) (net.Conn, error)
 }
 
-// stream adapts a Layer: raft's addresses are the names of nodes.
+// stream adapts a Layer: raft's addresses are the identities of replicas.
 type stream struct {
 	Layer
-	node nodeName
+	own ReplicaID
 }
 
-// nodeName is the address of a node.
-type nodeName string
+// Network implements net.Addr.
+func (id ReplicaID) Network() string { return "replica" }
 
-func (n nodeName) Network() string { return "node" }
-func (n nodeName) String() string  { return string(n) }
+func (s stream) Addr() net.Addr { return s.own }
 
-func (s stream) Addr() net.Addr { return s.node }
-
-func (s stream) Dial(node raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
-	return s.Layer.Dial(string(node), timeout)
+func (s stream) Dial(to raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
+	id, err := ParseReplicaID(string(to))
+	if err != nil {
+		return nil, err
+	}
+	return s.Layer.Dial(id.Node, id.Instance, timeout)
 }

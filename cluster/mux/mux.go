@@ -3,14 +3,16 @@
 // A connection begins with a header that says what it is for; from then on it belongs to that
 // channel:
 //
-//	+----------+---------+-----------+-------------------------+
-//	| RLSRVCLU | version | channel   | 16 bytes of the cluster |
-//	| 8 bytes  | 1 byte  | 2 bytes   | (zeros: none yet)       |
-//	+----------+---------+-----------+-------------------------+
+//	+----------+---------+-----------+-------------------------+----------+
+//	| RLSRVCLU | version | channel   | 16 bytes of the cluster | instance |
+//	| 8 bytes  | 1 byte  | 2 bytes   | (zeros: none yet)       | 8 bytes  |
+//	+----------+---------+-----------+-------------------------+----------+
 //
 // The side that accepts answers with one byte: 0, or why it refuses. A connection of another
-// cluster is refused, and the side that has dialled gets an error that says so. With a TLS
-// configuration both sides prove themselves with certificates before the header is sent.
+// cluster is refused, and the side that has dialled gets an error that says so. So is one for
+// another instance of the channel than the node has: a replica that has lost its data is not taken
+// for the one that it was. With a TLS configuration both sides prove themselves with certificates
+// before the header is sent.
 package mux
 
 import (
@@ -41,8 +43,8 @@ type ClusterID [16]byte
 
 const (
 	magic      = "RLSRVCLU"
-	version    = 1
-	headerSize = len(magic) + 1 + 2 + len(ClusterID{})
+	version    = 2
+	headerSize = len(magic) + 1 + 2 + len(ClusterID{}) + 8
 
 	// handshakeTime is how long a side waits for the other's part of the handshake.
 	handshakeTime = 5 * time.Second
@@ -55,14 +57,14 @@ const (
 	accepted       = 0
 	refusedVersion = 1
 	refusedCluster = 2
-	refusedChannel = 3 // the node has no such group, or not now
+	refusedChannel = 3 // the node has no such replica, or not now
 )
 
 // The reasons for which a node refuses a connection.
 var (
 	ErrOtherVersion = errors.New("the node speaks another version of the cluster's protocol")
 	ErrOtherCluster = errors.New("the node belongs to another cluster")
-	ErrNoChannel    = errors.New("the node has no replica of this group now")
+	ErrNoChannel    = errors.New("the node does not have this replica of the group now")
 )
 
 // Options are what a port is made of.
@@ -162,14 +164,14 @@ func (p *Port) place(header []byte) (*Layer, byte) {
 		return nil, refusedVersion
 	}
 	channel := Channel(binary.BigEndian.Uint16(header[1:]))
-	own, theirs := *p.cluster.Load(), ClusterID(header[3:])
+	own, theirs := *p.cluster.Load(), ClusterID(header[3:19])
 	// a node that belongs to no cluster yet may ask, and be asked, but replicates nothing
 	if theirs != own && (channel != Control || theirs != ClusterID{} && own != ClusterID{}) {
 		return nil, refusedCluster
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if l := p.channels[channel]; l != nil {
+	if l := p.channels[channel]; l != nil && l.instance == binary.BigEndian.Uint64(header[19:]) {
 		return l, accepted
 	}
 	return nil, refusedChannel
@@ -202,15 +204,25 @@ func (k *kept) Close() error {
 
 // Dial opens a connection to a channel of another node. The address is resolved anew each time.
 func (p *Port) Dial(node string, channel Channel, timeout time.Duration) (net.Conn, error) {
+	return p.dial(node, channel, 0, timeout)
+}
+
+func (p *Port) dial(node string, channel Channel, instance uint64, timeout time.Duration) (net.Conn, error) {
 	address, err := p.options.Resolve(node)
 	if err != nil {
 		return nil, err
 	}
-	return p.DialAddress(address, channel, timeout)
+	return p.dialAddress(address, channel, instance, timeout)
 }
 
 // DialAddress is Dial for a node whose name is not known, by host:port.
 func (p *Port) DialAddress(address string, channel Channel, timeout time.Duration) (net.Conn, error) {
+	return p.dialAddress(address, channel, 0, timeout)
+}
+
+func (p *Port) dialAddress(
+	address string, channel Channel, instance uint64, timeout time.Duration,
+) (net.Conn, error) {
 	deadline := time.Now().Add(timeout)
 	c, err := net.DialTimeout("tcp", address, timeout)
 	if err != nil {
@@ -223,7 +235,7 @@ func (p *Port) DialAddress(address string, channel Channel, timeout time.Duratio
 			return nil, err
 		}
 	}
-	if err = p.introduce(c, channel); err != nil {
+	if err = p.introduce(c, channel, instance); err != nil {
 		c.Close()
 		return nil, fmt.Errorf("node %s: %w", address, err)
 	}
@@ -244,11 +256,12 @@ func (p *Port) secure(c net.Conn, address string) (net.Conn, error) {
 	return secured, nil
 }
 
-func (p *Port) introduce(c net.Conn, channel Channel) error {
+func (p *Port) introduce(c net.Conn, channel Channel, instance uint64) error {
 	header := append([]byte(magic), version)
 	header = binary.BigEndian.AppendUint16(header, uint16(channel))
 	id := *p.cluster.Load()
-	if _, err := c.Write(append(header, id[:]...)); err != nil {
+	header = binary.BigEndian.AppendUint64(append(header, id[:]...), instance)
+	if _, err := c.Write(header); err != nil {
 		return err
 	}
 	var answer [1]byte
@@ -270,17 +283,23 @@ func (p *Port) introduce(c net.Conn, channel Channel) error {
 
 // Layer is the connections of one channel. It is a net.Listener of those that arrive.
 type Layer struct {
-	port    *Port
-	channel Channel
-	arrived chan net.Conn
-	quit    chan struct{}
-	once    sync.Once
+	port     *Port
+	channel  Channel
+	instance uint64
+	arrived  chan net.Conn
+	quit     chan struct{}
+	once     sync.Once
 }
 
 // Layer opens a channel: from now on its connections are accepted. A channel is open once at a
 // time.
-func (p *Port) Layer(channel Channel) *Layer {
-	l := &Layer{port: p, channel: channel, arrived: make(chan net.Conn), quit: make(chan struct{})}
+func (p *Port) Layer(channel Channel) *Layer { return p.Instance(channel, 0) }
+
+// Instance opens a channel for connections to one instance of what it is for.
+func (p *Port) Instance(channel Channel, instance uint64) *Layer {
+	l := &Layer{
+		port: p, channel: channel, instance: instance, arrived: make(chan net.Conn), quit: make(chan struct{}),
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.channels[channel] != nil {
@@ -322,7 +341,7 @@ func (l *Layer) Close() error {
 // Addr implements net.Listener.
 func (l *Layer) Addr() net.Addr { return l.port.Addr() }
 
-// Dial opens a connection to the same channel of another node.
-func (l *Layer) Dial(node string, timeout time.Duration) (net.Conn, error) {
-	return l.port.Dial(node, l.channel, timeout)
+// Dial opens a connection to the same channel of another node, if that has this instance of it.
+func (l *Layer) Dial(node string, instance uint64, timeout time.Duration) (net.Conn, error) {
+	return l.port.dial(node, l.channel, instance, timeout)
 }

@@ -1,0 +1,136 @@
+package group
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestAReplicaIDIsReadAsItIsWritten(t *testing.T) {
+	for _, id := range []ReplicaID{{"a", 0}, {"a/b", 1<<64 - 1}} {
+		read, err := ParseReplicaID(id.String())
+		assert.NoError(t, err)
+		assert.Equal(t, id, read)
+	}
+	for _, s := range []string{"", "a", "/1", "a/", "a/x", "a/11111111111111111"} {
+		_, err := ParseReplicaID(s)
+		assert.Error(t, err, s)
+	}
+}
+
+// change makes a change on the leader, whoever that is.
+func (tr *trio) change(c Change) {
+	tr.t.Helper()
+	tr.eventually(fmt.Sprint(c.Kind, " ", c.ID), func() bool { return tr.leader().group.Change(c, patience) == nil })
+}
+
+// TestALostReplicaIsReplaced has a node lose its replica: nothing connects to the new one under the
+// old one's name, so that it does not vote, until it is a member in its own right.
+func TestALostReplicaIsReplaced(t *testing.T) {
+	tr := newTrio(t)
+	tr.startAll()
+	leader := tr.leader()
+	lost, other := tr.nodes[(leader.i+1)%3], tr.nodes[(leader.i+2)%3]
+	r, err := leader.group.Leading()
+	require.NoError(t, err)
+	_, err = admit(r, "k", 5)
+	require.NoError(t, err)
+	lost.stop()
+	require.NoError(t, os.RemoveAll(fmt.Sprint(tr.dir, "/", lost.i)))
+	lost.open(lost.options(7))
+
+	// with the third node cut off, the leader and the amnesiac are no majority
+	other.stop()
+	tr.eventually("leadership ends", func() bool { return !r.Leads() })
+	assert.Empty(t, lost.group.Status().Members)
+	other.start()
+	tr.leader()
+
+	fresh, old := ReplicaID{names[lost.i], 7}, ReplicaID{names[lost.i], 0}
+	tr.change(Change{AddNonvoter, fresh})
+	tr.agree()
+	removed, _, ok := tr.leader().group.Removed(old)
+	assert.True(t, ok)
+	assert.False(t, removed)
+	tr.change(Change{AddVoter, fresh})
+	tr.change(Change{Remove, old})
+	removed, _, ok = tr.leader().group.Removed(old)
+	assert.True(t, ok && removed)
+	assert.True(t, slices.Contains(tr.leader().group.Status().Members, Server{fresh, true}))
+
+	// now it votes: the other one may go
+	at := tr.leader()
+	if at == lost {
+		at = leader
+	}
+	at.stop()
+	next, err := tr.leader(at.i).group.Leading()
+	require.NoError(t, err)
+	assert.Equal(t, int64(1), used(next.Replica, "k"))
+}
+
+func TestTheNoteOfAGroupIsOnAllReplicasAndInSnapshots(t *testing.T) {
+	tr := newTrio(t)
+	tr.startAll()
+	set := func(n Note) error {
+		var err error
+		tr.eventually("it is set or refused", func() bool {
+			err = tr.leader().group.SetNote(n)
+			return err == nil || err == ErrStale
+		})
+		return err
+	}
+	assert.Equal(t, ErrStale, set(Note{2, []byte("b")}))
+	require.NoError(t, set(Note{1, []byte("a")}))
+	require.NoError(t, set(Note{2, []byte("b")}))
+	assert.Equal(t, ErrStale, set(Note{2, []byte("c")}))
+	everywhere := func() bool {
+		for _, n := range tr.nodes {
+			if note := n.group.Note(); note == nil || note.Version != 2 || string(note.Data) != "b" {
+				return false
+			}
+		}
+		return true
+	}
+	tr.eventually("all replicas have it", everywhere)
+	for _, n := range tr.nodes {
+		require.NoError(t, n.group.Snapshot())
+		n.stop()
+	}
+	tr.startAll()
+	tr.eventually("it is in the snapshots", everywhere)
+}
+
+func TestOneReplicaGoesOnAlone(t *testing.T) {
+	tr := newTrio(t)
+	tr.startAll()
+	leader := tr.leader()
+	r, err := leader.group.Leading()
+	require.NoError(t, err)
+	for range 3 {
+		_, err := admit(r, "k", 5)
+		require.NoError(t, err)
+	}
+	require.NoError(t, leader.group.SetNote(Note{1, []byte("a")}))
+	tr.agree()
+	for _, n := range tr.nodes {
+		n.stop()
+	}
+	alone := tr.nodes[(leader.i+1)%3]
+	found, err := Recover(alone.options(0))
+	require.NoError(t, err)
+	assert.NotZero(t, found.Entries)
+	assert.Equal(t, &Note{1, []byte("a")}, found.Note)
+	alone.open(alone.options(0))
+	r, err = tr.leader().group.Leading()
+	require.NoError(t, err)
+	allowed, err := admit(r, "k", 4)
+	require.NoError(t, err)
+	assert.True(t, allowed)
+	assert.Equal(t, int64(4), used(r.Replica, "k"))
+	assert.Equal(t, "a", string(alone.group.Note().Data))
+}

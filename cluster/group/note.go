@@ -1,0 +1,89 @@
+package group
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/hashicorp/raft"
+)
+
+// Note is what a group agrees on beside its keys, and clients do not see: group 0 holds the map of
+// the cluster so. It is part of the log and of snapshots.
+type Note struct {
+	Version uint64 // 1 is the first; each note that replaces another has the next number
+	Data    []byte
+}
+
+// longestNote is the size of a note, in bytes, that a snapshot may have.
+const longestNote = 16 << 20
+
+// ErrStale reports that a note was not replaced: it had another version than expected.
+var ErrStale = errors.New("the note has another version")
+
+// Note returns the note as far as this replica knows; nil: there is none.
+func (g *Group) Note() *Note { return g.running.Load().fsm.note.Load() }
+
+// SetNote replaces the note by the one with the next version, on the leader. Any error but ErrStale
+// leaves open whether it has.
+func (g *Group) SetNote(n Note) error {
+	if _, err := g.Leading(); err != nil {
+		return err
+	}
+	entry := make([]byte, headerSize, headerSize+8+len(n.Data))
+	header{kind: entryNote, first: 1}.put(entry)
+	entry = append(binary.BigEndian.AppendUint64(entry, n.Version), n.Data...)
+	run := g.running.Load()
+	f := run.raft.ApplyLog(raft.Log{Data: entry}, g.options.Timeout)
+	if err := run.await(f); err != nil {
+		return err
+	}
+	err, _ := f.Response().(error)
+	return err
+}
+
+// takeNote applies an entry that replaces the note. It returns nil or an error.
+func (f *fsm) takeNote(content []byte) any {
+	if len(content) < 8 {
+		err := errors.New("note ends within its version")
+		f.broken(err)
+		return err
+	}
+	n := &Note{binary.BigEndian.Uint64(content), append([]byte(nil), content[8:]...)}
+	before := uint64(0)
+	if now := f.note.Load(); now != nil {
+		before = now.Version
+	}
+	if n.Version != before+1 {
+		return ErrStale
+	}
+	f.note.Store(n)
+	return nil
+}
+
+// append appends the note as a snapshot has it; nil is version 0.
+func (n *Note) append(b []byte) []byte {
+	if n == nil {
+		n = &Note{}
+	}
+	b = binary.BigEndian.AppendUint64(b, n.Version)
+	b = binary.BigEndian.AppendUint64(b, uint64(len(n.Data)))
+	return append(b, n.Data...)
+}
+
+// readNote reads a note of a snapshot, whose version and length have been read.
+func readNote(src io.Reader, head []byte) (*Note, error) {
+	version, length := binary.BigEndian.Uint64(head), binary.BigEndian.Uint64(head[8:])
+	switch {
+	case version == 0:
+		return nil, nil
+	case length > longestNote:
+		return nil, fmt.Errorf("snapshot has a note of %d bytes", length)
+	}
+	n := &Note{version, make([]byte, length)}
+	if _, err := io.ReadFull(src, n.Data); err != nil {
+		return nil, fmt.Errorf("snapshot ends within its note: %w", err)
+	}
+	return n, nil
+}

@@ -1,0 +1,36 @@
+package group
+
+import (
+	"errors"
+
+	"github.com/hashicorp/raft"
+)
+
+// errRecovered ends the replica that Recover has used to read the log.
+var errRecovered = errors.New("recovered")
+
+// Recovered is what Recover has found.
+type Recovered struct {
+	Entries uint64 // index of the last entry that is kept
+	Note    *Note  // nil: none
+}
+
+// Recover makes a replica that is not open the only member of its group, when a majority of the
+// others is lost for ever. It keeps all entries that it has, also those that were not agreed on. What
+// the lost members had agreed on without this one is lost.
+func Recover(o Options) (r Recovered, err error) {
+	g := &Group{options: o, log: o.Log.With("group", o.Number), time: newTimeline(o.Clock)}
+	config := g.config(nil)
+	state := &fsm{
+		engine: o.Engine, time: g.time, replaced: func() {}, follows: func() bool { return false },
+		digested: func(Digest) {},
+	}
+	// no snapshot is taken of what cannot be applied, and the log stays
+	state.broken = func(err error) { state.replica.Load().discard(err) }
+	state.replica.Store(newReplica(o.Engine))
+	err = g.withFiles(config, func(f files, trans raft.Transport) error {
+		return raft.RecoverCluster(config, state, f.cache, f.log, f.snapshots, trans, votersOf([]ReplicaID{o.id()}))
+	})
+	state.replica.Load().discard(errRecovered)
+	return Recovered{state.index.Load(), state.note.Load()}, err
+}
