@@ -17,38 +17,36 @@ const (
 
 // balance hands groups over until the context ends.
 func (n *Node) balance(ctx context.Context) {
-	ticker := time.NewTicker(n.options.balanceInterval)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
+	n.every(ctx, n.options.balanceInterval, func() {
+		number, to := n.misplaced()
+		if to == "" {
 			return
-		case <-ticker.C:
 		}
-		if number, to := n.misplaced(); to != "" {
-			within, cancel := context.WithTimeout(ctx, n.options.Timeout)
-			if err := n.Group(number).HandOver(within, to, "it should lead the group"); err != nil {
-				n.log.Debug("a group was not handed over", "group", number, "to", to, "error", err)
-			} else {
-				n.log.Info("handed a group over to the node that should lead it", "group", number, "to", to)
-			}
-			cancel()
+		within, cancel := context.WithTimeout(ctx, n.options.Timeout)
+		defer cancel()
+		if err := n.Group(number).HandOver(within, to, "it should lead the group"); err != nil {
+			n.log.Debug("a group was not handed over", "group", number, "to", to, "error", err)
+		} else {
+			n.log.Info("handed a group over to the node that should lead it", "group", number, "to", to)
 		}
-	}
+	})
 }
 
 // misplaced returns a group that this node leads and another one should, "" if there is none.
 func (n *Node) misplaced() (number int, to string) {
 	for number, names := range n.Map().Replicas {
 		g := n.Group(number)
-		if g == nil || names[0] == n.self.Name || !g.Status().Leads {
+		if g == nil || names[0] == n.self.Name {
+			continue
+		}
+		st := g.Status()
+		if !st.Leads || !settled(names, st.Members) || n.lostOne(number, st.Members) {
 			continue
 		}
 		n.mu.Lock()
-		since, at := n.heardSince[names[0]], n.heardAt[names[0]]
+		since, up, leaving := n.heardSince[names[0]], n.upLocked(names[0]), n.reports[names[0]].Leaving
 		n.mu.Unlock()
-		if !since.IsZero() && time.Since(since) > balanceAfter*n.options.balanceInterval &&
-			time.Since(at) < n.options.Timeout {
+		if !since.IsZero() && time.Since(since) > balanceAfter*n.options.balanceInterval && up && !leaving {
 			return number, names[0]
 		}
 	}

@@ -3,6 +3,7 @@ package cluster
 import (
 	"errors"
 	"fmt"
+	"net"
 	"net/rpc"
 	"sync"
 	"time"
@@ -22,18 +23,6 @@ type Greeting struct {
 	Map    *Map // nil: it belongs to no cluster yet
 }
 
-// Report is what nodes tell each other all the time.
-type Report struct {
-	Node  string
-	Leads map[int]uint64 // terms, by group
-	Last  map[int]uint64 // the ends of the logs of these groups
-	// the policies, from the node that leads group 0
-	HasPolicies bool
-	Policies    []Policy
-
-	Digests map[int]group.Digest // of the state of its replicas, by group
-}
-
 // control serves the calls of other nodes.
 type control struct{ n *Node }
 
@@ -51,6 +40,39 @@ func (c *control) Create(m Map, _ *struct{}) error { return c.n.adopt(&m) }
 func (c *control) Exchange(theirs Report, own *Report) error {
 	c.n.heard(theirs)
 	*own = c.n.report()
+	if m := c.n.Map(); m != nil && theirs.MapVersion < m.Version {
+		own.Map = m
+	}
+	return nil
+}
+
+// Ask changes the members.
+func (c *control) Ask(r Request, answer *Answer) (err error) {
+	answer.Map, err = c.n.ask(r)
+	return err
+}
+
+// Invite has the node join a cluster.
+func (c *control) Invite(i Invitation, _ *struct{}) error { return c.n.invited(i) }
+
+// RemovedArgs name a replica of a group.
+type RemovedArgs struct {
+	Group   int
+	Replica group.ReplicaID
+}
+
+// Removed is what the leader of a group knows about a replica.
+type Removed struct {
+	Known   bool // false: it does not lead
+	Removed bool // the group has agreed that it is no member
+	Term    uint64
+}
+
+// Removed answers whether a replica is no member of its group any more.
+func (c *control) Removed(args RemovedArgs, answer *Removed) error {
+	if g := c.n.Group(args.Group); g != nil {
+		answer.Removed, answer.Term, answer.Known = g.Removed(args.Replica)
+	}
 	return nil
 }
 
@@ -69,8 +91,11 @@ func (c *control) Time(number int, t *Time) error {
 }
 
 // askTime asks the other replicas of a group what time it is there, and returns the latest.
-func (n *Node) askTime(number int, names []string) (ms int64, known bool) {
-	answers := make(chan Time, replication)
+func (n *Node) askTime(number int) (ms int64, known bool) {
+	n.mu.Lock()
+	names := n.m.Replicas[number]
+	n.mu.Unlock()
+	answers := make(chan Time, len(names))
 	asked := 0
 	for _, name := range names {
 		if name == n.self.Name {
@@ -178,6 +203,7 @@ func (n *Node) peerAt(address string) *peer {
 		if err != nil {
 			return nil, err
 		}
+		n.seeOwnAddress(c)
 		return rpc.NewClient(c), nil
 	}}
 }
@@ -189,8 +215,21 @@ func (n *Node) peerNamed(name string) *peer {
 		if err != nil {
 			return nil, err
 		}
+		n.seeOwnAddress(c)
 		return rpc.NewClient(c), nil
 	}}
+}
+
+// seeOwnAddress notes from where other nodes are reached, if the node listens on all addresses and
+// nothing says how it is called.
+func (n *Node) seeOwnAddress(c net.Conn) {
+	host, _, err := net.SplitHostPort(c.LocalAddr().String())
+	_, port, errPort := net.SplitHostPort(n.port.Addr().String())
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.self.Address == "" && err == nil && errPort == nil {
+		n.self.Address = net.JoinHostPort(host, port)
+	}
 }
 
 // resolve returns where a node can be dialled.

@@ -10,15 +10,17 @@ import (
 	"sync"
 	"time"
 
-	"rlserver/cluster/group"
 	"rlserver/cluster/mux"
 )
 
 // How a cluster begins: each node greets the addresses of --join until it finds as many nodes as
 // are expected, none of which belongs to a cluster. Then the one whose name sorts first founds it.
 // It stores the map, has all others store it (Create), and when all have, it tells them that the
-// cluster is founded. Only then groups are opened. So a founder that ends in between begins again
-// where it was, and a node that has lost its data later is not taken for one that is new.
+// cluster is founded. Only then the replicas are written, once, and opened. So a founder that ends
+// in between begins again where it was, and a node that has lost its data later does not take itself
+// for one that the cluster begins with.
+//
+// A node that finds a cluster that is founded joins it, see members.go.
 
 // greeting returns what this node tells others about itself.
 func (n *Node) greeting() Greeting {
@@ -50,14 +52,15 @@ func (n *Node) seek(ctx context.Context) {
 			p.close()
 		}
 	}()
-	said := make(map[string]time.Time)
-	say := func(what string) {
-		if time.Since(said[what]) > sayInterval {
-			said[what] = time.Now()
-			n.log.Warn(what)
-		}
-	}
+	say := func(what string) { n.sayOften(what) }
 	for ctx.Err() == nil {
+		n.mu.Lock()
+		for _, address := range n.invitations {
+			if peers[address] == nil {
+				peers[address] = n.peerAt(address)
+			}
+		}
+		n.mu.Unlock()
 		found := n.greetAll(peers, say)
 		select {
 		case <-n.ready:
@@ -73,6 +76,19 @@ func (n *Node) seek(ctx context.Context) {
 		case <-n.ready:
 		case <-time.After(seekInterval):
 		}
+	}
+}
+
+// sayOften logs a warning that may be repeated often, at intervals.
+func (n *Node) sayOften(what string, args ...any) {
+	n.mu.Lock()
+	due := time.Since(n.said[what]) > sayInterval
+	if due {
+		n.said[what] = time.Now()
+	}
+	n.mu.Unlock()
+	if due {
+		n.log.Warn(what, args...)
 	}
 }
 
@@ -119,12 +135,12 @@ func (n *Node) tryToFound(found map[string]Greeting) error {
 	for _, g := range found {
 		switch {
 		case g.Map == nil || !g.Map.Founded:
-		case m != nil && m.ID == g.Map.ID:
-			return n.adopt(g.Map)
-		case g.Map.Member(n.self.Name) != nil:
-			return fmt.Errorf("node %s is a member of the cluster, but its directory %s has no data: it must not vote "+
-				"without what it has agreed on: restore the directory, or start it under another name",
-				n.self.Name, n.options.Dir)
+		case m == nil:
+			return n.join(g.Member.Address, g.Map.Groups())
+		case m.ID == g.Map.ID:
+			began := *m // as all have it that it begins with
+			began.Founded = true
+			return n.adopt(&began)
 		}
 	}
 	if m == nil {
@@ -245,113 +261,20 @@ func (n *Node) adopt(m *Map) error {
 		return nil
 	case n.m == nil && m.Founded:
 		return errors.New("the node has no data, and the cluster is founded")
+	case !m.has(&n.self):
+		return fmt.Errorf("node %s has another directory than the one that the cluster %s knows", n.self.Name, m.ID)
+	case n.closed:
+		return errors.New("the node stops")
 	}
 	if err := n.acceptLocked(m); err != nil || !m.Founded {
 		return err
 	}
+	if err := n.begin(m); err != nil {
+		return err
+	}
+	if err := n.store(false); err != nil {
+		return err
+	}
 	n.log.Info("the cluster is made", "id", m.ID, "nodes", len(m.Members), "groups", m.Groups())
 	return n.openGroups()
-}
-
-// gossip exchanges reports with all members until the context ends.
-func (n *Node) gossip(ctx context.Context) {
-	var work sync.WaitGroup
-	for _, member := range n.Map().Members {
-		if member.Name == n.self.Name {
-			continue
-		}
-		work.Go(func() {
-			p := n.peerNamed(member.Name)
-			defer p.close()
-			ticker := time.NewTicker(n.options.Timeout / 4)
-			defer ticker.Stop()
-			for {
-				var theirs Report
-				if p.call("Exchange", n.report(), &theirs, n.options.Timeout) == nil {
-					n.heard(theirs)
-				}
-				select {
-				case <-ctx.Done():
-					return
-				case <-ticker.C:
-				}
-			}
-		})
-	}
-	work.Go(func() { n.balance(ctx) })
-	work.Go(func() {
-		ticker := time.NewTicker(policyInterval)
-		defer ticker.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-ticker.C:
-			}
-			if list, ok := n.ownPolicies(); ok {
-				n.copyPolicies(list)
-			}
-		}
-	})
-	work.Wait()
-}
-
-// report returns which groups this node leads.
-func (n *Node) report() Report {
-	groups := n.groups()
-	r := Report{
-		Node:    n.self.Name,
-		Leads:   make(map[int]uint64),
-		Last:    make(map[int]uint64),
-		Digests: make(map[int]group.Digest),
-	}
-	for i, g := range groups {
-		if g == nil {
-			continue
-		}
-		if d := g.Digest(); d.Index != 0 {
-			r.Digests[i] = d
-		}
-		if st := g.Status(); st.Leads {
-			r.Leads[i], r.Last[i] = st.Term, st.Last
-		}
-	}
-	r.Policies, r.HasPolicies = n.ownPolicies()
-	return r
-}
-
-// heard notes another node's report.
-func (n *Node) heard(r Report) {
-	if n.Map() == nil {
-		return // the other one has begun already
-	}
-	if r.HasPolicies {
-		n.copyPolicies(r.Policies)
-	}
-	for i, last := range r.Last {
-		if g := n.Group(i); g != nil {
-			g.HeardLast(last)
-		}
-	}
-	for i, d := range r.Digests {
-		if g := n.Group(i); g != nil {
-			g.HeardDigest(r.Node, d)
-		}
-	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	now := time.Now()
-	if now.Sub(n.heardAt[r.Node]) > n.options.Timeout {
-		n.heardSince[r.Node] = now
-	}
-	n.heardAt[r.Node] = now
-	for i := range n.leaders {
-		term, leads := r.Leads[i]
-		switch l := &n.leaders[i]; {
-		case leads && term >= l.term:
-			*l = leader{r.Node, term}
-		case !leads && l.name == r.Node:
-			l.name = ""
-		}
-	}
 }

@@ -5,17 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
 	"rlserver/cluster/mux"
 )
-
-// replication is how many nodes have a replica of each group, if there are so many.
-const replication = 3
 
 // Member is a node of the cluster.
 type Member struct {
@@ -26,11 +20,29 @@ type Member struct {
 	Port    int    // for clients without TLS; 0: none
 	TLSPort int    // for clients with TLS; 0: none
 	Version string // of its rlserver
+	// Instance is that of the node's directory: a random number, another one if that is lost.
+	Instance uint64
+	// Leaving reports that its replicas are moved to other nodes, and that it is no member when
+	// they are.
+	Leaving bool
 }
 
-// Map says which nodes a cluster has, and which of them have a replica of each group.
+// at reports whether a node is where another one says that it is.
+func (m *Member) at(now Member) bool {
+	return m.Address == now.Address && m.Host == now.Host && m.Port == now.Port && m.TLSPort == now.TLSPort &&
+		m.Version == now.Version
+}
+
+func (m *Member) moveTo(now Member) {
+	m.Address, m.Host, m.Port, m.TLSPort, m.Version = now.Address, now.Host, now.Port, now.TLSPort, now.Version
+}
+
+// Map says which nodes a cluster has, and which of them are to have a replica of each group. The
+// groups come to match it one change of their members at a time. It is not changed but replaced by
+// one with the next version.
 type Map struct {
 	ID       string // 32 hex digits
+	Version  uint64 // 1: as the cluster was made
 	Founder  string // name of the node that has made the cluster
 	Founded  bool   // all nodes that it began with have this map
 	Members  []Member
@@ -39,11 +51,11 @@ type Map struct {
 
 // newMap returns the map of a new cluster. The members are sorted by name.
 func newMap(id mux.ClusterID, founder string, members []Member, groups int) *Map {
-	members = slices.SortedFunc(
-		slices.Values(members),
-		func(a, b Member) int { return strings.Compare(a.Name, b.Name) },
-	)
-	m := &Map{ID: hex.EncodeToString(id[:]), Founder: founder, Members: members, Replicas: make([][]string, groups)}
+	members = slices.SortedFunc(slices.Values(members), byName)
+	m := &Map{
+		ID: hex.EncodeToString(id[:]), Version: 1, Founder: founder, Members: members,
+		Replicas: make([][]string, groups),
+	}
 	for g := range m.Replicas {
 		for i := range min(replication, len(members)) {
 			m.Replicas[g] = append(m.Replicas[g], members[(g+i)%len(members)].Name)
@@ -51,6 +63,8 @@ func newMap(id mux.ClusterID, founder string, members []Member, groups int) *Map
 	}
 	return m
 }
+
+func byName(a, b Member) int { return strings.Compare(a.Name, b.Name) }
 
 // Groups returns how many groups the slots are divided into.
 func (m *Map) Groups() int { return len(m.Replicas) }
@@ -63,9 +77,52 @@ func (m *Map) Member(name string) *Member {
 	return nil
 }
 
+// has reports whether a node is a member with its present directory.
+func (m *Map) has(n *Member) bool {
+	known := m.Member(n.Name)
+	return known != nil && known.Instance == n.Instance
+}
+
+// staying returns the members that are not leaving.
+func (m *Map) staying() (list []Member) {
+	for _, n := range m.Members {
+		if !n.Leaving {
+			list = append(list, n)
+		}
+	}
+	return list
+}
+
+// next returns a copy with the next version, to be changed.
+func (m *Map) next() *Map {
+	c := *m
+	c.Version++
+	c.Members = slices.Clone(m.Members)
+	c.Replicas = slices.Clone(m.Replicas)
+	return &c
+}
+
 func (m *Map) clusterID() (id mux.ClusterID) {
 	hex.Decode(id[:], []byte(m.ID))
 	return id
+}
+
+// encode returns the map as group 0 holds it.
+func (m *Map) encode() []byte {
+	b, err := json.Marshal(m)
+	if err != nil {
+		panic(err) // it has nothing that cannot be encoded
+	}
+	return b
+}
+
+// decodeMap is the inverse of encode.
+func decodeMap(b []byte) (*Map, error) {
+	var m Map
+	if err := json.Unmarshal(b, &m); err != nil {
+		return nil, err
+	}
+	return &m, m.check()
 }
 
 // check returns what is wrong with a map that was read.
@@ -76,6 +133,13 @@ func (m *Map) check() error {
 		return fmt.Errorf("the id %q is not 32 hex digits", m.ID)
 	case len(m.Replicas) == 0 || len(m.Replicas) > MaxGroups:
 		return fmt.Errorf("%d groups", len(m.Replicas))
+	case len(m.Members) == 0:
+		return errors.New("no members")
+	}
+	for i := range m.Members {
+		if m.Member(m.Members[i].Name) != &m.Members[i] {
+			return fmt.Errorf("two members have the name %s", m.Members[i].Name)
+		}
 	}
 	for g, names := range m.Replicas {
 		for _, name := range names {
@@ -85,68 +149,4 @@ func (m *Map) check() error {
 		}
 	}
 	return nil
-}
-
-// mapFile is the file in a node's directory that has the map, and the node's name.
-const mapFile = "cluster.json"
-
-// saved is the content of that file.
-type saved struct {
-	Node string
-	Boot string // of the machine when the node was last started
-	// Clean reports that the node has ended in order. Without it, and with another Boot, a log that
-	// is not synced may be cut.
-	Clean bool
-	Map   *Map
-}
-
-// loadMap reads the file, nil if there is none.
-func loadMap(dir string) (*saved, error) {
-	path := filepath.Join(dir, mapFile)
-	b, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	var s saved
-	if err == nil {
-		err = json.Unmarshal(b, &s)
-	}
-	if err == nil && s.Map != nil {
-		err = s.Map.check()
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%s cannot be used: %w", path, err)
-	}
-	return &s, nil
-}
-
-// save replaces the file.
-func (s *saved) save(dir string) error {
-	b, err := json.MarshalIndent(s, "", "  ")
-	if err != nil {
-		return err
-	}
-	path := filepath.Join(dir, mapFile)
-	f, err := os.OpenFile(path+".tmp", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o640)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(append(b, '\n'))
-	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
-		err = os.Rename(path+".tmp", path)
-	}
-	if err != nil {
-		return err
-	}
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
-}
-
-// bootID names the present run of the machine; "" if the system does not say.
-func bootID() string {
-	b, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	return strings.TrimSpace(string(b))
 }

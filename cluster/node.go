@@ -65,15 +65,34 @@ type Node struct {
 	self    Member
 	nonce   uint64
 
-	copying  sync.Mutex // held while policies are copied
-	adopting sync.Mutex // held while the map is changed and groups are opened
+	started time.Time
 
-	opened atomic.Pointer[opened] // nil until the cluster is founded
+	copying sync.Mutex // held while policies are copied
 
-	mu        sync.Mutex
-	m         *Map                 // nil: this node belongs to no cluster yet
-	addresses map[string]string    // where nodes were last found, by name
-	heardAt   map[string]time.Time // when nodes were last heard, by name
+	changing sync.Mutex  // held while the map of group 0 is changed
+	agreed   *Map        // the one of agreedIn
+	agreedIn *group.Note // of group 0
+
+	// adopting is held while the map is replaced, and groups are opened and closed
+	adopting  sync.Mutex
+	begun     bool   // see saved
+	dismissed string // see saved
+	closed    bool
+
+	opened  atomic.Pointer[opened] // nil until the cluster is founded
+	leaving atomic.Bool            // it is about to stop: it hands over
+	// of one goroutine each, see gossip
+	noteRead uint64 // version of the note of group 0 that was read last
+	cut      []int  // groups whose replica was set aside
+	movers   []mover
+
+	mu          sync.Mutex
+	m           *Map                 // nil: this node belongs to no cluster yet
+	reports     map[string]Report    // the last ones, by name
+	said        map[string]time.Time // what was logged, see sayOften
+	invitations []string             // addresses to join
+	addresses   map[string]string    // where nodes were last found, by name
+	heardAt     map[string]time.Time // when nodes were last heard, by name
 	// since when they have been heard without a gap of more than the timeout
 	heardSince map[string]time.Time
 	leaders    []leader      // of each group, as other nodes report
@@ -83,15 +102,18 @@ type Node struct {
 	work sync.WaitGroup
 }
 
-// opened is what a member has.
+// opened is what a member has. It is replaced, not changed.
 type opened struct {
 	m      *Map
 	groups []*group.Group // by number, nil without a replica here
 }
 
+// leader is who leads a group, as it says.
 type leader struct {
-	name string
-	term uint64
+	name       string // "": none is known
+	term       uint64
+	members    []group.Server
+	mapVersion uint64 // of the map that it knows
 }
 
 // Open opens the node in its directory, and looks for the others in the background.
@@ -99,7 +121,7 @@ func Open(o Options) (*Node, error) {
 	if err := os.MkdirAll(o.Dir, 0o750); err != nil {
 		return nil, err
 	}
-	state, err := loadMap(o.Dir)
+	state, err := loadState(o.Dir)
 	if err != nil {
 		return nil, err
 	}
@@ -109,25 +131,17 @@ func Open(o Options) (*Node, error) {
 	o.balanceInterval = cmp.Or(o.balanceInterval, defaultBalanceInterval)
 	id := sha1.Sum([]byte(o.Name))
 	n := &Node{
-		options: o, log: o.Log, nonce: rand.Uint64(),
+		options: o, log: o.Log, nonce: rand.Uint64(), started: time.Now(),
 		self: Member{
-			Name: o.Name, ID: hex.EncodeToString(id[:]), Address: o.Listener.Addr().String(),
-			Host: o.Host, Port: o.Port, TLSPort: o.TLSPort, Version: o.Version,
+			Name: o.Name, ID: hex.EncodeToString(id[:]), Address: addressOf(o.Listener.Addr()),
+			Host: o.Host, Port: o.Port, TLSPort: o.TLSPort, Version: o.Version, Instance: rand.Uint64(),
 		},
-		addresses: make(map[string]string), heardAt: make(map[string]time.Time),
-		heardSince: make(map[string]time.Time), ready: make(chan struct{}),
+		addresses: make(map[string]string), heardAt: make(map[string]time.Time), reports: make(map[string]Report),
+		heardSince: make(map[string]time.Time), ready: make(chan struct{}), said: make(map[string]time.Time),
 	}
 	n.port = mux.New(mux.Options{Listener: o.Listener, TLS: o.TLS, Resolve: n.resolve})
 	n.control, n.forward = n.port.Layer(mux.Control), n.port.Layer(mux.Forward)
-	if state != nil && state.Map != nil {
-		n.m = state.Map
-		n.port.SetCluster(n.m.clusterID())
-		err = n.store(false)
-	}
-	if err == nil && n.m != nil && n.m.Founded {
-		err = n.openGroups()
-	}
-	if err != nil {
+	if err := n.resume(state); err != nil {
 		n.port.Close()
 		return nil, err
 	}
@@ -138,10 +152,59 @@ func Open(o Options) (*Node, error) {
 	return n, nil
 }
 
+// resume goes on with what the directory has.
+func (n *Node) resume(state *saved) error {
+	err := removeLeftovers(n.options.Dir)
+	if state != nil {
+		n.self.Instance, n.begun, n.m = state.Instance, state.Begun, state.Map
+		if n.m != nil {
+			n.port.SetCluster(n.m.clusterID())
+		}
+		if err == nil && mayBeCut(n.options, state) {
+			n.log.Warn("the machine was restarted while this node was running without --appendfsync always: the " +
+				"ends of its logs may be missing. It must not vote with them, and gets its groups from the other nodes")
+			err = setAside(n.options.Dir)
+		}
+	}
+	if err == nil {
+		n.cut, err = folders(n.options.Dir, cutPrefix)
+	}
+	if err == nil {
+		err = n.store(false)
+	}
+	if err == nil && n.m != nil && n.m.Founded {
+		if !n.begun {
+			err = n.begin(n.m)
+		}
+		if err == nil {
+			err = n.store(false)
+		}
+		if err == nil {
+			err = n.openGroups()
+		}
+	}
+	return err
+}
+
+// addressOf returns where a listener can be reached; "": it listens on all addresses.
+func addressOf(a net.Addr) string {
+	if tcp, ok := a.(*net.TCPAddr); ok && tcp.IP.IsUnspecified() {
+		return ""
+	}
+	return a.String()
+}
+
+// mayBeCut reports whether the end of the logs may be missing.
+func mayBeCut(o Options, state *saved) bool { return !o.Sync && !state.Clean && state.Boot != bootID() }
+
 // usable returns why the state in a directory cannot be used with these options.
 func usable(o Options, state *saved) error {
 	switch {
 	case state == nil:
+		if found, _ := filepath.Glob(filepath.Join(o.Dir, groupPrefix+"*")); len(found) > 0 {
+			return fmt.Errorf("the directory %s has the groups of a node, and no file %s: restore it, or remove all of "+
+				"the directory to let the node join as a new one", o.Dir, mapFile)
+		}
 		return nil
 	case state.Node != o.Name:
 		return fmt.Errorf(
@@ -157,48 +220,25 @@ func usable(o Options, state *saved) error {
 			state.Map.Groups(),
 			o.Groups,
 		)
-	case !o.Sync && !state.Clean && state.Boot != bootID():
-		return fmt.Errorf(
-			"the machine was restarted while node %s was running without --appendfsync always: the end of "+
-				"its log may be missing, so it must not vote: remove %s and let it join as a new node",
-			o.Name,
-			o.Dir,
-		)
+	case state.Dismissed != "":
+		return errors.New(state.Dismissed)
 	}
 	return nil
 }
 
-// store writes the map to the directory.
+// store writes what the node knows to the directory.
 func (n *Node) store(clean bool) error {
-	return (&saved{Node: n.options.Name, Boot: bootID(), Clean: clean, Map: n.m}).save(n.options.Dir)
+	return (&saved{
+		Format: stateFormat, Node: n.options.Name, Instance: n.self.Instance, Boot: bootID(), Clean: clean,
+		Begun: n.begun, Dismissed: n.dismissed, Map: n.m,
+	}).save(n.options.Dir)
 }
 
-// openGroups opens the replicas that this node has.
-func (n *Node) openGroups() error {
-	groups := make([]*group.Group, n.m.Groups())
-	for g, names := range n.m.Replicas {
-		if !slices.Contains(names, n.self.Name) {
-			continue
-		}
-		opened, err := group.Open(group.Options{
-			Number: g, Node: n.self.Name, Dir: filepath.Join(n.options.Dir, fmt.Sprintf("group-%04d", g)),
-			Sync: n.options.Sync, Timeout: n.options.Timeout, Engine: n.options.Engine, Clock: n.options.Clock,
-			Log: n.log, Begun: n.options.Begun,
-			AskTime: func() (int64, bool) { return n.askTime(g, names) },
-			Layer:   func() group.Layer { return n.port.Layer(mux.Channel(g)) },
-		}, names)
-		if err != nil {
-			closeGroups(groups)
-			return err
-		}
-		groups[g] = opened
-	}
+// itself returns what this node is now.
+func (n *Node) itself() Member {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.opened.Store(&opened{n.m, groups})
-	n.leaders = make([]leader, len(groups))
-	close(n.ready)
-	return nil
+	return n.self
 }
 
 func closeGroups(groups []*group.Group) (err error) {
@@ -217,15 +257,13 @@ func closeGroups(groups []*group.Group) (err error) {
 func (n *Node) Close() error {
 	n.quit()
 	n.control.Close()
+	n.adopting.Lock()
+	n.closed = true
+	n.adopting.Unlock()
 	err := closeGroups(n.groups())
 	err = errors.Join(err, n.port.Close())
 	n.work.Wait()
-	n.adopting.Lock()
-	defer n.adopting.Unlock()
-	if n.m != nil {
-		err = errors.Join(err, n.store(err == nil))
-	}
-	return err
+	return errors.Join(err, n.store(err == nil))
 }
 
 // HandOver makes other nodes lead the groups that this one leads. why is for the log.
@@ -240,6 +278,12 @@ func (n *Node) HandOver(ctx context.Context, why string) error {
 	}
 	work.Wait()
 	return errors.Join(errs...)
+}
+
+// Leave is HandOver for a node that is about to stop: no group is handed back to it.
+func (n *Node) Leave(ctx context.Context, why string) error {
+	n.leaving.Store(true)
+	return n.HandOver(ctx, why)
 }
 
 // Ready is closed when the node is a member of a cluster that is founded.
@@ -296,14 +340,18 @@ func (n *Node) Leader(number int) *Member {
 		case st.Fault != nil: // it hears nothing: the reports of the others say who leads
 		case st.Leader == n.self.Name && !st.Leads:
 			return nil // it begins
-		default:
+		case st.Leader != "":
 			return m.Member(st.Leader)
+		case slices.Contains(st.Members, group.Server{ID: g.ID(), Voter: true}):
+			return nil // there is an election, or this node is cut off
 		}
 	}
 	n.mu.Lock()
-	name := n.leaders[number].name
-	n.mu.Unlock()
-	return m.Member(name)
+	defer n.mu.Unlock()
+	if l := n.leaders[number]; n.upLocked(l.name) {
+		return m.Member(l.name)
+	}
+	return nil
 }
 
 // Heard returns how long ago a node was heard, and whether it was since the start.

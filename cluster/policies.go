@@ -79,3 +79,10 @@ func (n *Node) setPolicies(p *group.Partition, want []Policy) {
 
 // policyInterval is how often a node that leads group 0 copies the policies to its other groups.
 const policyInterval = 50 * time.Millisecond
+
+// sharePolicies copies the policies to the other groups of this node, if it leads group 0.
+func (n *Node) sharePolicies() {
+	if list, ok := n.ownPolicies(); ok {
+		n.copyPolicies(list)
+	}
+}

@@ -333,7 +333,7 @@ func (c *clusterParts) HandOver(ctx context.Context) error {
 
 // handOver is HandOver at the end of the server.
 func (c *clusterParts) handOver(ctx context.Context) {
-	if err := c.node.HandOver(ctx, "the node stops"); err != nil {
+	if err := c.node.Leave(ctx, "the node stops"); err != nil {
 		c.p.log.Warn("not all groups were handed over: their other nodes elect leaders", "error", err)
 	}
 }

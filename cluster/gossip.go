@@ -1,0 +1,178 @@
+package cluster
+
+import (
+	"context"
+	"time"
+
+	"rlserver/cluster/group"
+)
+
+// gossip exchanges reports with all members, and does what follows from them, until the context
+// ends.
+func (n *Node) gossip(ctx context.Context) {
+	type talk struct {
+		member Member
+		end    context.CancelFunc
+	}
+	talks := make(map[string]talk)
+	n.work.Go(func() { n.balance(ctx) })
+	n.work.Go(func() { n.every(ctx, policyInterval, n.sharePolicies) })
+	n.work.Go(func() { n.every(ctx, n.options.Timeout/8, n.reconcile) })
+	n.every(ctx, n.options.Timeout/8, func() {
+		n.readNote()
+		n.leadCluster()
+		n.move(ctx)
+		m := n.Map()
+		for name, t := range talks {
+			if now := m.Member(name); now == nil || now.Address != t.member.Address {
+				t.end()
+				delete(talks, name)
+			}
+		}
+		for _, member := range m.Members {
+			if _, ok := talks[member.Name]; !ok && member.Name != n.self.Name {
+				within, end := context.WithCancel(ctx)
+				talks[member.Name] = talk{member, end}
+				n.work.Go(func() { n.talk(within, member.Name) })
+			}
+		}
+	})
+	for _, t := range talks {
+		t.end()
+	}
+}
+
+// every calls a function at intervals until the context ends.
+func (n *Node) every(ctx context.Context, interval time.Duration, do func()) {
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			do()
+		}
+	}
+}
+
+// talk exchanges reports with one member.
+func (n *Node) talk(ctx context.Context, name string) {
+	p := n.peerNamed(name)
+	defer p.close()
+	n.every(ctx, n.options.Timeout/4, func() {
+		var theirs Report
+		if p.call("Exchange", n.report(), &theirs, n.options.Timeout) == nil {
+			n.heard(theirs)
+		}
+	})
+}
+
+// Report is what nodes tell each other all the time.
+type Report struct {
+	Node       string
+	Member     Member // what the node is now
+	MapVersion uint64
+	Map        *Map           // in answer to a node that has an older one
+	Leaving    bool           // the node is about to stop: it should not lead
+	Leads      map[int]uint64 // terms, by group
+	Last       map[int]uint64 // the ends of the logs of these groups
+	Members    map[int][]group.Server
+	Replicas   map[int]Replica // by group
+	// the policies, from the node that leads group 0
+	HasPolicies bool
+	Policies    []Policy
+
+	Digests map[int]group.Digest // of the state of its replicas, by group
+}
+
+// Replica is the state of a replica on a node.
+type Replica struct {
+	Instance uint64
+	Applied  uint64 // index of the last entry that is applied
+}
+
+// report returns what this node tells others.
+func (n *Node) report() Report {
+	r := Report{
+		Node: n.self.Name, Member: n.itself(), Leaving: n.leaving.Load(),
+		Leads: make(map[int]uint64), Last: make(map[int]uint64), Members: make(map[int][]group.Server), Replicas: make(map[int]Replica),
+		Digests: make(map[int]group.Digest),
+	}
+	if m := n.Map(); m != nil {
+		r.MapVersion = m.Version
+	}
+	for i, g := range n.groups() {
+		if g == nil {
+			continue
+		}
+		if d := g.Digest(); d.Index != 0 {
+			r.Digests[i] = d
+		}
+		st := g.Status()
+		r.Replicas[i] = Replica{g.ID().Instance, st.Applied}
+		if st.Leads {
+			r.Leads[i], r.Last[i], r.Members[i] = st.Term, st.Last, st.Members
+		}
+	}
+	r.Policies, r.HasPolicies = n.ownPolicies()
+	return r
+}
+
+// heard notes another node's report.
+func (n *Node) heard(r Report) {
+	m := n.Map()
+	if m == nil {
+		return // the other one has begun already
+	}
+	if r.Map != nil {
+		n.follow(r.Map)
+		m = n.Map()
+	}
+	if known := m.Member(r.Node); known == nil || known.Instance != r.Member.Instance {
+		return // it does not know yet that it is no member, or this node not that it is one
+	}
+	if r.HasPolicies {
+		n.copyPolicies(r.Policies)
+	}
+	for i, last := range r.Last {
+		if g := n.Group(i); g != nil {
+			g.HeardLast(last)
+		}
+	}
+	for i, d := range r.Digests {
+		if g := n.Group(i); g != nil {
+			g.HeardDigest(r.Node, d)
+		}
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	now := time.Now()
+	if now.Sub(n.heardAt[r.Node]) > n.options.Timeout {
+		n.heardSince[r.Node] = now
+	}
+	n.heardAt[r.Node] = now
+	n.reports[r.Node] = r
+	for i := range n.leaders {
+		term, leads := r.Leads[i]
+		switch l := &n.leaders[i]; {
+		case leads && term >= l.term:
+			*l = leader{r.Node, term, r.Members[i], r.MapVersion}
+		case !leads && l.name == r.Node:
+			l.name = ""
+		}
+	}
+}
+
+// upLocked reports whether a node was heard a short time ago. n.mu is held.
+func (n *Node) upLocked(name string) bool {
+	at, heard := n.heardAt[name]
+	return heard && time.Since(at) < n.options.Timeout
+}
+
+// up is upLocked, for this node as well.
+func (n *Node) up(name string) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return name == n.self.Name || n.upLocked(name)
+}

@@ -1,0 +1,283 @@
+package cluster
+
+import (
+	"context"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"rlserver/cluster/group"
+)
+
+// Each leader of a group compares the group's members with the map, and makes the next change that
+// brings them closer to it. Nothing else is remembered: whoever leads next goes on from there.
+//
+//	non-voter -> caught up -> voter -> leadership -> removal of the old one
+
+// mostMoves is how many groups that a node leads get a new member at once.
+const mostMoves = 2
+
+// members is what the next change of a group's members depends on.
+type members struct {
+	want []string // names of nodes
+	have []group.Server
+	self group.ReplicaID // which leads
+	// now returns the replica that a node has at present; false if the node is not there
+	now func(node string) (group.ReplicaID, bool)
+	// caughtUp reports whether a non-voter has what the group has agreed on
+	caughtUp func(group.ReplicaID) bool
+}
+
+func (m *members) has(id group.ReplicaID, voter bool) bool {
+	return slices.Contains(m.have, group.Server{ID: id, Voter: voter})
+}
+
+// stale reports whether a replica is not what the map wants: on another node, or lost.
+func (m *members) stale(id group.ReplicaID) bool {
+	now, there := m.now(id.Node)
+	return !slices.Contains(m.want, id.Node) || there && now != id
+}
+
+// replaced reports whether a voter can be removed: others are there in its place.
+func (m *members) replaced(id group.ReplicaID) bool {
+	now, _ := m.now(id.Node)
+	return m.stale(id) && (!slices.Contains(m.want, id.Node) || m.has(now, true))
+}
+
+// majority reports whether more than half of some voters are there.
+func (m *members) majority(voters []group.ReplicaID) bool {
+	there := 0
+	for _, id := range voters {
+		if now, ok := m.now(id.Node); ok && now == id {
+			there++
+		}
+	}
+	return 2*there > len(voters)
+}
+
+// next returns the next change, or which node should lead before there is one. joins reports that
+// the change brings a new member, which gets the whole state.
+func (m *members) next() (c group.Change, handOver string, joins bool) {
+	var voters []group.ReplicaID
+	joining := false
+	for _, s := range m.have {
+		switch {
+		case s.Voter:
+			voters = append(voters, s.ID)
+		case m.stale(s.ID):
+			return group.Change{Kind: group.Remove, ID: s.ID}, "", false
+		default:
+			joining = true
+		}
+	}
+	if len(voters) > len(m.want) {
+		if c, handOver, ok := m.drop(voters); ok {
+			return c, handOver, false
+		}
+	}
+	for _, s := range m.have {
+		if !s.Voter && m.caughtUp(s.ID) && m.majority(append(slices.Clone(voters), s.ID)) {
+			return group.Change{Kind: group.AddVoter, ID: s.ID}, "", false
+		}
+	}
+	for _, node := range m.want {
+		now, there := m.now(node)
+		if there && !joining && !m.has(now, true) {
+			return group.Change{Kind: group.AddNonvoter, ID: now}, "", true
+		}
+	}
+	return group.Change{}, "", false
+}
+
+// drop returns which voter is removed, those that are not there first. The leader hands over before
+// it is.
+func (m *members) drop(voters []group.ReplicaID) (c group.Change, handOver string, ok bool) {
+	for _, gone := range []bool{true, false} {
+		for _, id := range voters {
+			now, there := m.now(id.Node)
+			if id == m.self || gone != (!there || now != id) || !m.replaced(id) {
+				continue
+			}
+			rest := slices.DeleteFunc(slices.Clone(voters), func(v group.ReplicaID) bool { return v == id })
+			if m.majority(rest) {
+				return group.Change{Kind: group.Remove, ID: id}, "", true
+			}
+		}
+	}
+	if slices.Contains(m.want, m.self.Node) {
+		return c, "", false
+	}
+	for _, node := range m.want {
+		if now, there := m.now(node); there && m.has(now, true) {
+			return c, node, true
+		}
+	}
+	return c, "", false
+}
+
+// settled reports whether a group has just the members that the map wants.
+func settled(want []string, have []group.Server) bool {
+	for _, s := range have {
+		if !s.Voter || !slices.Contains(want, s.ID.Node) {
+			return false
+		}
+	}
+	return len(have) == len(want)
+}
+
+// mover makes the changes of one group.
+type mover struct {
+	busy atomic.Bool
+	// a non-voter has caught up if it applies what was agreed on at the mark within the timeout
+	mark mark
+}
+
+type mark struct {
+	id    group.ReplicaID
+	index uint64
+	at    time.Time
+}
+
+// move makes the next changes of all groups that this node leads.
+func (n *Node) move(ctx context.Context) {
+	if n.leaving.Load() {
+		return
+	}
+	m := n.Map()
+	type led struct {
+		number  int
+		g       *group.Group
+		members []group.Server
+	}
+	var unsettled []led
+	joining := 0
+	for number, g := range n.groups() {
+		if g == nil {
+			continue
+		}
+		st := g.Status()
+		if !st.Leads || settled(m.Replicas[number], st.Members) && !n.lostOne(number, st.Members) {
+			continue
+		}
+		unsettled = append(unsettled, led{number, g, st.Members})
+		if slices.ContainsFunc(st.Members, func(s group.Server) bool { return !s.Voter }) {
+			joining++
+		}
+	}
+	for _, l := range unsettled {
+		mover := &n.movers[l.number]
+		if !mover.busy.CompareAndSwap(false, true) {
+			continue
+		}
+		c, handOver, joins := n.membersOf(m, l.number, l.g, l.members).next()
+		if joins {
+			joining++
+		}
+		if joins && joining > mostMoves || c.Kind == group.NoChange && handOver == "" {
+			mover.busy.Store(false)
+			continue
+		}
+		n.work.Go(func() {
+			defer mover.busy.Store(false)
+			n.makeChange(ctx, l.number, l.g, c, handOver)
+		})
+	}
+}
+
+// lostOne reports whether a node has another replica of a group than the one that is a member.
+func (n *Node) lostOne(number int, members []group.Server) bool {
+	return slices.ContainsFunc(members, func(s group.Server) bool {
+		now, there := n.replicaOn(number, s.ID.Node)
+		return there && now != s.ID
+	})
+}
+
+func (n *Node) membersOf(m *Map, number int, g *group.Group, have []group.Server) *members {
+	return &members{
+		want: m.Replicas[number], have: have, self: g.ID(),
+		now:      func(node string) (group.ReplicaID, bool) { return n.replicaOn(number, node) },
+		caughtUp: func(id group.ReplicaID) bool { return n.caughtUp(number, g, id) },
+	}
+}
+
+// replicaOn returns which replica of a group a node has; false if it was not heard for a while.
+func (n *Node) replicaOn(number int, node string) (group.ReplicaID, bool) {
+	if node == n.self.Name {
+		if g := n.Group(number); g != nil {
+			return g.ID(), true
+		}
+		return group.ReplicaID{}, false
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	r, heard := n.reports[node]
+	have, ok := r.Replicas[number]
+	return group.ReplicaID{Node: node, Instance: have.Instance}, heard && ok && n.upLocked(node)
+}
+
+// caughtUp reports whether a non-voter is close to the leader.
+func (n *Node) caughtUp(number int, g *group.Group, id group.ReplicaID) bool {
+	n.mu.Lock()
+	applied, at := n.reports[id.Node].Replicas[number].Applied, n.heardAt[id.Node]
+	n.mu.Unlock()
+	k := &n.movers[number].mark
+	now := time.Now()
+	if k.id == id && applied >= k.index && at.After(k.at) {
+		if at.Sub(k.at) < n.options.Timeout {
+			return true
+		}
+		k.id = group.ReplicaID{}
+	}
+	if k.id != id {
+		*k = mark{id, g.Status().Agreed, now}
+	}
+	return false
+}
+
+func (n *Node) makeChange(ctx context.Context, number int, g *group.Group, c group.Change, handOver string) {
+	within, cancel := context.WithTimeout(ctx, n.options.Timeout)
+	defer cancel()
+	switch {
+	case handOver != "":
+		if err := g.HandOver(within, handOver, "its replica here is moved away"); err != nil {
+			n.log.Debug("a group was not handed over", "group", number, "to", handOver, "error", err)
+			return
+		}
+		n.log.Info("handed a group over before its replica here is removed", "group", number, "to", handOver)
+	case c.Kind != group.NoChange:
+		if err := g.Change(c, n.options.Timeout); err != nil {
+			n.log.Debug("the members of a group were not changed", "group", number, "change", c.Kind, "replica", c.ID,
+				"error", err)
+			return
+		}
+		n.log.Info("changed the members of a group", "group", number, "change", c.Kind, "replica", c.ID)
+	}
+}
+
+// Moves returns how many groups do not have the members yet that the map wants, as far as this node
+// knows.
+func (n *Node) Moves() (count int) {
+	m := n.Map()
+	if m == nil {
+		return 0
+	}
+	for number, want := range m.Replicas {
+		if have, ok := n.membersKnown(number); ok && !settled(want, have) {
+			count++
+		}
+	}
+	return count
+}
+
+// membersKnown returns the members of a group, as its leader says.
+func (n *Node) membersKnown(number int) ([]group.Server, bool) {
+	if g := n.Group(number); g != nil {
+		if st := g.Status(); st.Leads {
+			return st.Members, true
+		}
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	l := n.leaders[number]
+	return l.members, l.name != "" && n.upLocked(l.name)
+}

@@ -1,0 +1,293 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"rlserver/cluster/group"
+	"rlserver/cluster/mux"
+)
+
+// The replicas of a node are in folders, each with a file that says which instance it is. Folders
+// appear and disappear by being renamed, so that a replica is whole or not there. One that is not
+// there is made anew, under another instance: the group takes it for a new member.
+//
+//	group-0003  a replica
+//	cut-0003    one whose log may be cut: it is kept for --force-recover until the group has a leader
+//	new-0003    one that is being made
+//	gone-…      one that is being removed
+const (
+	groupPrefix  = "group-"
+	cutPrefix    = "cut-"
+	newPrefix    = "new-"
+	gonePrefix   = "gone-"
+	instanceFile = "replica"
+)
+
+func folder(prefix string, number int) string { return fmt.Sprintf("%s%04d", prefix, number) }
+
+// folders returns the numbers of the groups that have a folder with a prefix.
+func folders(dir, prefix string) (numbers []int, err error) {
+	entries, err := os.ReadDir(dir)
+	for _, e := range entries {
+		if rest, ok := strings.CutPrefix(e.Name(), prefix); ok {
+			if number, err := strconv.Atoi(rest); err == nil {
+				numbers = append(numbers, number)
+			}
+		}
+	}
+	return numbers, err
+}
+
+// removeLeftovers removes what the last run has not finished making or removing.
+func removeLeftovers(dir string) error {
+	entries, err := os.ReadDir(dir)
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), newPrefix) || strings.HasPrefix(e.Name(), gonePrefix) {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(dir, e.Name())))
+		}
+	}
+	return err
+}
+
+// removeReplica removes the folder of a replica that is not open.
+func removeReplica(dir, name string) error {
+	gone := filepath.Join(dir, fmt.Sprintf("%s%s-%016x", gonePrefix, name, rand.Uint64()))
+	if err := os.Rename(filepath.Join(dir, name), gone); err != nil {
+		return err
+	}
+	return errors.Join(syncDir(dir), os.RemoveAll(gone))
+}
+
+// instanceOf returns which replica is in a folder.
+func instanceOf(path string) (uint64, error) {
+	b, err := os.ReadFile(filepath.Join(path, instanceFile))
+	if err != nil {
+		return 0, err
+	}
+	instance, err := strconv.ParseUint(strings.TrimSpace(string(b)), 16, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%s is not the folder of a replica: %w", path, err)
+	}
+	return instance, nil
+}
+
+// createReplica makes the folder of a replica without state.
+func createReplica(dir string, number int, instance uint64) error {
+	making := filepath.Join(dir, folder(newPrefix, number))
+	err := os.RemoveAll(making)
+	if err == nil {
+		err = os.MkdirAll(making, 0o750)
+	}
+	if err == nil {
+		err = writeSynced(filepath.Join(making, instanceFile), fmt.Appendf(nil, "%016x\n", instance))
+	}
+	if err == nil {
+		err = errors.Join(syncDir(making), os.Rename(making, filepath.Join(dir, folder(groupPrefix, number))))
+	}
+	if err != nil {
+		return err
+	}
+	return syncDir(dir)
+}
+
+// setAside renames all replicas whose log may be cut.
+func setAside(dir string) error {
+	numbers, err := folders(dir, groupPrefix)
+	for _, number := range numbers {
+		cut := filepath.Join(dir, folder(cutPrefix, number))
+		err = errors.Join(err, os.RemoveAll(cut), os.Rename(filepath.Join(dir, folder(groupPrefix, number)), cut))
+	}
+	return errors.Join(err, syncDir(dir))
+}
+
+// groupOptions returns the options of a replica on this node.
+func (n *Node) groupOptions(number int, instance uint64) group.Options {
+	return group.Options{
+		Number: number, Node: n.self.Name, Instance: instance,
+		Dir:  filepath.Join(n.options.Dir, folder(groupPrefix, number)),
+		Sync: n.options.Sync, Timeout: n.options.Timeout, Engine: n.options.Engine, Clock: n.options.Clock,
+		Log: n.log, Begun: n.options.Begun,
+		AskTime: func() (int64, bool) { return n.askTime(number) },
+		Layer:   func() group.Layer { return n.port.Instance(mux.Channel(number), instance) },
+	}
+}
+
+// begin writes the replicas that a new cluster begins with.
+func (n *Node) begin(m *Map) error {
+	for number, names := range m.Replicas {
+		if !slices.Contains(names, n.self.Name) {
+			continue
+		}
+		var members []group.ReplicaID
+		for _, name := range names {
+			members = append(members, group.ReplicaID{Node: name, Instance: m.Member(name).Instance})
+		}
+		o := n.groupOptions(number, n.self.Instance)
+		if _, err := instanceOf(o.Dir); errors.Is(err, fs.ErrNotExist) {
+			err = createReplica(n.options.Dir, number, n.self.Instance)
+			if err != nil {
+				return err
+			}
+		}
+		if err := group.Bootstrap(o, members); err != nil {
+			return err
+		}
+	}
+	n.begun = true
+	return nil
+}
+
+// openReplica opens a replica that is there, or makes a new one.
+func (n *Node) openReplica(number int) (*group.Group, error) {
+	path := filepath.Join(n.options.Dir, folder(groupPrefix, number))
+	instance, err := instanceOf(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Stat(path); err == nil {
+			return nil, fmt.Errorf("%s is not the folder of a replica: it has no file %s", path, instanceFile)
+		}
+		instance = rand.Uint64()
+		n.log.Info("a new replica of a group is made here", "group", number)
+		err = createReplica(n.options.Dir, number, instance)
+		if err != nil {
+			return nil, err
+		}
+	} else if err != nil {
+		return nil, err
+	}
+	return group.Open(n.groupOptions(number, instance))
+}
+
+// openGroups opens the replicas that this node has, and those that the map wants.
+func (n *Node) openGroups() error {
+	groups := make([]*group.Group, n.m.Groups())
+	have, err := folders(n.options.Dir, groupPrefix)
+	if err != nil {
+		return err
+	}
+	for number, names := range n.m.Replicas {
+		if !slices.Contains(names, n.self.Name) && !slices.Contains(have, number) {
+			continue
+		}
+		if groups[number], err = n.openReplica(number); err != nil {
+			closeGroups(groups)
+			return err
+		}
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.opened.Store(&opened{n.m, groups})
+	n.leaders = make([]leader, len(groups))
+	n.movers = make([]mover, len(groups))
+	close(n.ready)
+	return nil
+}
+
+// setGroup replaces a replica. n.adopting is held.
+func (n *Node) setGroup(number int, g *group.Group) {
+	o := n.opened.Load()
+	groups := slices.Clone(o.groups)
+	groups[number] = g
+	n.opened.Store(&opened{o.m, groups})
+}
+
+// reconcile opens the replicas that the map wants, and removes those that it does not want any more
+// and that are members of their group no more.
+func (n *Node) reconcile() {
+	m := n.Map()
+	for number, names := range m.Replicas {
+		wanted, g := m.has(&n.self) && slices.Contains(names, n.self.Name), n.Group(number)
+		switch {
+		case wanted && g == nil:
+			n.adopting.Lock()
+			if n.closed {
+				n.adopting.Unlock()
+				return
+			}
+			opened, err := n.openReplica(number)
+			if err == nil {
+				n.setGroup(number, opened)
+			}
+			n.adopting.Unlock()
+			if err != nil {
+				n.sayOften("a replica cannot be made, which is tried again: "+err.Error(), "group", number)
+			}
+		case !wanted && g != nil:
+			n.retire(number, g)
+		}
+	}
+	n.removeCut()
+}
+
+// retire removes a replica if its group has agreed that it is no member. That is asked again when
+// it is closed: then it cannot become a member once more.
+func (n *Node) retire(number int, g *group.Group) {
+	if !n.removed(number, g) {
+		return
+	}
+	n.adopting.Lock()
+	defer n.adopting.Unlock()
+	if n.closed {
+		return
+	}
+	n.setGroup(number, nil)
+	if err := g.Close(); err != nil {
+		n.log.Warn("a replica was not closed in order", "group", number, "error", err)
+	}
+	if n.removed(number, g) {
+		err := removeReplica(n.options.Dir, folder(groupPrefix, number))
+		if err == nil {
+			n.log.Info("removed the replica of a group that has moved away", "group", number)
+			return
+		}
+		n.log.Error("the replica of a group that has moved away cannot be removed", "group", number, "error", err)
+	}
+	again, err := n.openReplica(number)
+	if err != nil {
+		n.log.Error("a replica cannot be opened again", "group", number, "error", err)
+		return
+	}
+	n.setGroup(number, again)
+}
+
+// removed asks the leader of a group whether a replica on this node is no member any more.
+func (n *Node) removed(number int, g *group.Group) bool {
+	n.mu.Lock()
+	name := n.leaders[number].name
+	n.mu.Unlock()
+	if name == "" || name == n.self.Name {
+		return false
+	}
+	p := n.peerNamed(name)
+	defer p.close()
+	var answer Removed
+	err := p.call("Removed", RemovedArgs{number, g.ID()}, &answer, n.options.Timeout)
+	return err == nil && answer.Known && answer.Removed && answer.Term >= g.Status().Term
+}
+
+// removeCut removes replicas that may be cut, of groups that go on without them.
+func (n *Node) removeCut() {
+	for _, number := range n.cut {
+		n.mu.Lock()
+		l := n.leaders[number]
+		leads := l.name != "" && n.upLocked(l.name)
+		n.mu.Unlock()
+		if !leads {
+			continue
+		}
+		err := removeReplica(n.options.Dir, folder(cutPrefix, number))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			n.log.Warn("a replica that may be cut cannot be removed", "group", number, "error", err)
+			continue
+		}
+		n.cut = slices.DeleteFunc(slices.Clone(n.cut), func(c int) bool { return c == number })
+		return // one at a time: the list has changed
+	}
+}

@@ -1,0 +1,99 @@
+package cluster
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// mapFile is the file in a node's directory that says which node it is, and has the latest map that
+// it knows.
+const mapFile = "cluster.json"
+
+// stateFormat is the version of the files of a node.
+const stateFormat = 2
+
+// saved is the content of that file.
+type saved struct {
+	Format   int
+	Node     string
+	Instance uint64 // of this directory, see Member
+	Boot     string // of the machine when the node was last started
+	// Clean reports that the node has ended in order. Without it, and with another Boot, a log that
+	// is not synced may be cut.
+	Clean bool
+	// Begun reports that the replicas that a new cluster begins with are written. They never are
+	// again: a replica that is missing from then on is lost.
+	Begun bool
+	// Dismissed is why the node is no member any more; "": it is one.
+	Dismissed string
+	Map       *Map
+}
+
+// loadState reads the file, nil if there is none.
+func loadState(dir string) (*saved, error) {
+	path := filepath.Join(dir, mapFile)
+	b, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var s saved
+	if err == nil {
+		err = json.Unmarshal(b, &s)
+	}
+	if err == nil && s.Map != nil {
+		err = s.Map.check()
+	}
+	if err == nil && s.Format != stateFormat {
+		err = fmt.Errorf("it has format %d, and this version knows %d: the data of another version cannot be used",
+			s.Format, stateFormat)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s cannot be used: %w", path, err)
+	}
+	return &s, nil
+}
+
+// save replaces the file.
+func (s *saved) save(dir string) error {
+	b, err := json.MarshalIndent(s, "", "  ")
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(dir, mapFile)
+	if err = writeSynced(path+".tmp", append(b, '\n')); err == nil {
+		err = os.Rename(path+".tmp", path)
+	}
+	if err != nil {
+		return err
+	}
+	return syncDir(dir)
+}
+
+func writeSynced(path string, b []byte) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o640)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b)
+	return errors.Join(err, f.Sync(), f.Close())
+}
+
+// syncDir makes the names in a directory durable.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// bootID names the present run of the machine; "" if the system does not say.
+func bootID() string {
+	b, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	return strings.TrimSpace(string(b))
+}
