@@ -14,26 +14,39 @@
 //
 // # How it begins
 //
-// See found.go. The map is stored in cluster.json in the node's directory, together with the node's
-// name. A node that is named in the map but has no data is refused: it might vote for what it has
-// forgotten.
+// See found.go. The latest map that a node knows is stored in cluster.json in its directory,
+// together with the node's name and instance.
+//
+// # How it changes
+//
+// The map is what the cluster should be. It is the hidden note of group 0, whose leader changes it
+// (members.go): a node joins or is forgotten, and the replicas are placed anew (place.go). Each
+// leader of a group brings the group's members closer to the map, one change at a time (moves.go).
+// It compares the two and remembers nothing, so whoever leads next goes on.
+//
+// A replica has an identity of its own: the node's name and a random number that is stored with it
+// (replicas.go). A node that has lost its data, or whose log may be cut, gets new ones: its groups
+// take them for new members, and it does not vote for what it has forgotten.
 //
 // # While it runs
 //
-// Nodes exchange reports on the control channel: which groups they lead, and, from the leader of
-// group 0, the policies, which each node sets in the groups that it leads. A leader hands a group
-// over to the node that the map names first, when that has been there for a while (balance.go).
+// Nodes exchange reports on the control channel (gossip.go): which groups they lead, their
+// replicas, and, from the leader of group 0, the policies, which each node sets in the groups that
+// it leads. A leader hands a group over to the node that the map names first, when that has been
+// there for a while (balance.go).
 //
 // # Files
 //
-//	map.go        Map, Member, cluster.json
-//	found.go      greetings, founding, reports
+//	map.go        Map, Member
+//	state.go      cluster.json
+//	found.go      greetings, founding
+//	members.go    joining and leaving
+//	place.go      which nodes should have replicas
+//	moves.go      changes of the members of groups
+//	replicas.go   the replicas in the node's directory
 //	node.go       Node: open, close, hand over; who leads what
+//	gossip.go     reports
 //	control.go    calls between nodes
 //	policies.go   the policies in all groups
 //	balance.go    who should lead
-//
-// # Left out so far
-//
-// The map is fixed when the cluster is made: nodes cannot be added or removed.
 package cluster

@@ -17,8 +17,8 @@ import (
 // are expected, none of which belongs to a cluster. Then the one whose name sorts first founds it.
 // It stores the map, has all others store it (Create), and when all have, it tells them that the
 // cluster is founded. Only then the replicas are written, once, and opened. So a founder that ends
-// in between begins again where it was, and a node that has lost its data later does not take itself
-// for one that the cluster begins with.
+// in between begins again where it was, and a node that has lost its data later does not take
+// itself for one that the cluster begins with.
 //
 // A node that finds a cluster that is founded joins it, see members.go.
 

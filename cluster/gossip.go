@@ -96,7 +96,8 @@ type Replica struct {
 func (n *Node) report() Report {
 	r := Report{
 		Node: n.self.Name, Member: n.itself(), Leaving: n.leaving.Load(),
-		Leads: make(map[int]uint64), Last: make(map[int]uint64), Members: make(map[int][]group.Server), Replicas: make(map[int]Replica),
+		Leads: make(map[int]uint64), Last: make(map[int]uint64),
+		Members: make(map[int][]group.Server), Replicas: make(map[int]Replica),
 		Digests: make(map[int]group.Digest),
 	}
 	if m := n.Map(); m != nil {

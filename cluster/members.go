@@ -258,8 +258,8 @@ func (n *Node) forget(name string) error {
 		case len(rest) == 0:
 			return false, fmt.Errorf("node %s is the last one of the cluster: stop it instead", name)
 		case 2*up <= len(rest):
-			return false, fmt.Errorf("without node %s, only %d of %d nodes would be there, which is no majority: start "+
-				"or remove the others first", name, up, len(rest))
+			return false, fmt.Errorf("without node %s, only %d of %d nodes would be there, which is no majority: "+
+				"start or remove the others first", name, up, len(rest))
 		}
 		if len(rest) < replication {
 			n.log.Warn("fewer nodes than replicas: no node may fail any more without calls being refused",
@@ -308,7 +308,8 @@ func (n *Node) ask(r Request) (*Map, error) {
 // Answer is the answer to a Request that was carried out.
 type Answer struct{ Map *Map }
 
-// Forget removes a node, by its name or id, in the background: its groups are moved to others first.
+// Forget removes a node, by its name or id, in the background: its groups are moved to others
+// first.
 func (n *Node) Forget(node string) error {
 	m := n.Map()
 	if m == nil {

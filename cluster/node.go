@@ -202,8 +202,8 @@ func usable(o Options, state *saved) error {
 	switch {
 	case state == nil:
 		if found, _ := filepath.Glob(filepath.Join(o.Dir, groupPrefix+"*")); len(found) > 0 {
-			return fmt.Errorf("the directory %s has the groups of a node, and no file %s: restore it, or remove all of "+
-				"the directory to let the node join as a new one", o.Dir, mapFile)
+			return fmt.Errorf("the directory %s has the groups of a node, and no file %s: restore it, or remove "+
+				"all of the directory to let the node join as a new one", o.Dir, mapFile)
 		}
 		return nil
 	case state.Node != o.Name:
@@ -352,6 +352,18 @@ func (n *Node) Leader(number int) *Member {
 		return m.Member(l.name)
 	}
 	return nil
+}
+
+// AwaitChange returns when it is time to look again who leads a group.
+func (n *Node) AwaitChange(ctx context.Context, number int) {
+	if g := n.Group(number); g != nil {
+		g.AwaitChange(ctx)
+		return
+	}
+	select {
+	case <-time.After(10 * time.Millisecond):
+	case <-ctx.Done():
+	}
 }
 
 // Heard returns how long ago a node was heard, and whether it was since the start.

@@ -20,7 +20,7 @@ import (
 // there is made anew, under another instance: the group takes it for a new member.
 //
 //	group-0003  a replica
-//	cut-0003    one whose log may be cut: it is kept for --force-recover until the group has a leader
+//	cut-0003    one whose log may be cut: kept for --force-recover until the group has a leader
 //	new-0003    one that is being made
 //	gone-…      one that is being removed
 const (

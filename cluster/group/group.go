@@ -466,23 +466,25 @@ func (g *Group) leader(run *running) string {
 
 // Await is Leading, but waits for a leader until the context ends.
 func (g *Group) Await(ctx context.Context) (*Partition, error) {
-	// raft does not say when another node begins to lead
-	poll := time.NewTicker(10 * time.Millisecond)
-	defer poll.Stop()
 	for {
-		g.mu.Lock()
-		changed := g.changed
-		g.mu.Unlock()
-		r, err := g.Leading()
-		if err != ErrNoLeader {
-			return r, err
+		p, err := g.Leading()
+		if err != ErrNoLeader || ctx.Err() != nil {
+			return p, err
 		}
-		select {
-		case <-changed:
-		case <-poll.C:
-		case <-ctx.Done():
-			return nil, ErrNoLeader
-		}
+		g.AwaitChange(ctx)
+	}
+}
+
+// AwaitChange returns when this node may have come to lead, or when it is time to look who else
+// does: raft does not say when another node begins to lead.
+func (g *Group) AwaitChange(ctx context.Context) {
+	g.mu.Lock()
+	changed := g.changed
+	g.mu.Unlock()
+	select {
+	case <-changed:
+	case <-time.After(10 * time.Millisecond):
+	case <-ctx.Done():
 	}
 }
 

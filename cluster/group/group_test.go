@@ -212,9 +212,9 @@ func (tr *trio) leader(not ...int) *node {
 
 // callElection makes a node a candidate at once, as a leader does that hands over to it.
 func (n *node) callElection() {
-	name := names[n.i]
-	header := raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: []byte(name), Addr: []byte(name)}
-	err := n.group.running.Load().trans.TimeoutNow(raft.ServerID(name), raft.ServerAddress(name),
+	id := n.group.ID().String()
+	header := raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: []byte(id), Addr: []byte(id)}
+	err := n.group.running.Load().trans.TimeoutNow(raft.ServerID(id), raft.ServerAddress(id),
 		&raft.TimeoutNowRequest{RPCHeader: header}, &raft.TimeoutNowResponse{})
 	if err != nil {
 		n.trio.t.Log("no election could be called, which is tried again:", err)

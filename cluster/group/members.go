@@ -88,7 +88,8 @@ func (g *Group) withFiles(config *raft.Config, do func(files, raft.Transport) er
 	if err != nil {
 		return err
 	}
-	_, trans := raft.NewInmemTransport(raft.ServerAddress(config.LocalID)) // encodes ids, connects to nothing
+	// encodes ids, connects to nothing
+	_, trans := raft.NewInmemTransport(raft.ServerAddress(config.LocalID))
 	if err = errors.Join(do(f, trans), f.log.Close()); err != nil {
 		return fmt.Errorf("group %d in %s: %w", g.options.Number, g.options.Dir, err)
 	}

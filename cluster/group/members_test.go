@@ -31,7 +31,9 @@ func (tr *trio) change(c Change) {
 // TestALostReplicaIsReplaced has a node lose its replica: nothing connects to the new one under the
 // old one's name, so that it does not vote, until it is a member in its own right.
 func TestALostReplicaIsReplaced(t *testing.T) {
+	t.Parallel()
 	tr := newTrio(t)
+	tr.timeout = short
 	tr.startAll()
 	leader := tr.leader()
 	lost, other := tr.nodes[(leader.i+1)%3], tr.nodes[(leader.i+2)%3]
@@ -74,6 +76,7 @@ func TestALostReplicaIsReplaced(t *testing.T) {
 }
 
 func TestTheNoteOfAGroupIsOnAllReplicasAndInSnapshots(t *testing.T) {
+	t.Parallel()
 	tr := newTrio(t)
 	tr.startAll()
 	set := func(n Note) error {
@@ -106,6 +109,7 @@ func TestTheNoteOfAGroupIsOnAllReplicasAndInSnapshots(t *testing.T) {
 }
 
 func TestOneReplicaGoesOnAlone(t *testing.T) {
+	t.Parallel()
 	tr := newTrio(t)
 	tr.startAll()
 	leader := tr.leader()

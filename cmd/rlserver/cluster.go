@@ -184,35 +184,23 @@ func (c *clusterParts) Groups() int {
 
 // Lead implements resp.Cluster.
 func (c *clusterParts) Lead(number int) (*resp.Partition, error) {
-	g := c.node.Group(number)
-	if g == nil {
-		return nil, c.elsewhere(number)
-	}
-	p, err := g.Leading()
-	if err == group.ErrBroken {
-		return nil, c.elsewhere(number)
-	}
-	return c.answer(p, err)
-}
-
-func (c *clusterParts) answer(p *group.Partition, err error) (*resp.Partition, error) {
-	if err == nil {
-		return p.Known.(*resp.Partition), nil
-	}
-	if moved, ok := errors.AsType[*group.MovedError](err); ok {
-		if m := c.node.Map().Member(moved.Node); m != nil {
-			return nil, movedTo(m)
+	var m *cluster.Member
+	if g := c.node.Group(number); g != nil {
+		p, err := g.Leading()
+		if err == nil {
+			return p.Known.(*resp.Partition), nil
+		}
+		if moved, ok := errors.AsType[*group.MovedError](err); ok {
+			m = c.node.Map().Member(moved.Node)
 		}
 	}
-	return nil, resp.ErrNoLeader
-}
-
-// elsewhere returns who leads a group of which this node has no replica that can be used.
-func (c *clusterParts) elsewhere(number int) error {
-	if m := c.node.Leader(number); m != nil {
-		return movedTo(m)
+	if m == nil {
+		m = c.node.Leader(number)
 	}
-	return resp.ErrNoLeader
+	if m != nil && m.Name != c.node.Name() {
+		return nil, movedTo(m)
+	}
+	return nil, resp.ErrNoLeader
 }
 
 // Await implements resp.Cluster.
@@ -223,21 +211,12 @@ func (c *clusterParts) Await(ctx context.Context, number int) (*resp.Partition, 
 }
 
 func (c *clusterParts) await(ctx context.Context, number int) (*resp.Partition, error) {
-	if g := c.node.Group(number); g != nil {
-		if p, err := g.Await(ctx); err != group.ErrBroken {
-			return c.answer(p, err)
-		}
-	}
 	for {
-		err := c.elsewhere(number)
-		if err != resp.ErrNoLeader {
-			return nil, err
+		p, err := c.Lead(number)
+		if err != resp.ErrNoLeader || ctx.Err() != nil {
+			return p, err
 		}
-		select {
-		case <-ctx.Done():
-			return nil, err
-		case <-time.After(10 * time.Millisecond):
-		}
+		c.node.AwaitChange(ctx, number)
 	}
 }
 
@@ -301,7 +280,7 @@ func (c *clusterParts) View() (v command.ClusterView) {
 	for number, names := range m.Replicas {
 		nodes := []string{""}
 		leader := c.node.Leader(number)
-		if leader != nil {
+		if leader != nil && ids[leader.Name] != "" { // it may be a later member than the map has
 			nodes[0] = leader.ID
 		}
 		for _, name := range names {
