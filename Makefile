@@ -64,6 +64,10 @@ bench: build ## speed and memory, side by side with a local redis-server if ther
 	bench/disk
 	bench/tls
 
+.PHONY: bench-cluster
+bench-cluster: build ## three nodes of a cluster beside a server alone: speed, CPU time, latency, leaders killed; asserts nothing
+	$(GO) run ./bench/cluster -server $(BIN) $(BENCH)
+
 .PHONY: crash
 crash: ## kill -9 the server under load, CRASH_ROUNDS times (default 50), and check that nothing acknowledged is lost
 	CRASH_ROUNDS=$${CRASH_ROUNDS:-50} $(GO) test -count=1 -timeout 30m -run 'Killed' -v ./integration
@@ -97,4 +101,4 @@ fuzz: ## fuzz each parser for FUZZTIME (default 20s)
 
 .PHONY: help
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

@@ -223,6 +223,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 	"rlserver/dict":            {others: []string{"github.com/dchest/siphash"}},
 	"rlserver/integration":     {},
 	"rlserver/bench/attack":    {},
+	"rlserver/bench/cluster":   {ours: []string{"rlserver/cluster/slot"}},
 	"rlserver/bench/latency":   {},
 	"rlserver/bench/idle":      {},
 }
