@@ -22,12 +22,12 @@ import (
 )
 
 // machine runs servers in this process, one after the other, with a system clock that the test
-// sets.
+// controls.
 type machine struct {
 	t       *testing.T
 	dir     string
-	ahead   atomic.Int64 // of the real clock, µs
-	stopped atomic.Int64 // the time at which the system clock stands, Unix µs; 0: it runs
+	ahead   atomic.Int64 // difference from the real clock, µs
+	stopped atomic.Int64 // constant time of the system clock, Unix µs; 0: the real clock
 }
 
 func newMachine(t *testing.T) *machine { return &machine{t: t, dir: t.TempDir()} }
@@ -43,8 +43,8 @@ func (m *machine) source() clock.Source {
 	}}
 }
 
-// while runs a server and calls do with a connection to it.
-func (m *machine) while(do func(c *client)) {
+// withServer runs a server and calls do with a connection to it.
+func (m *machine) withServer(do func(c *client)) {
 	m.t.Helper()
 	socket := filepath.Join(m.t.TempDir(), "s")
 	flags := []string{"--port", "0", "--unixsocket", socket, "--dir", m.dir, "--loglevel", "warning"}
@@ -60,7 +60,7 @@ func (m *machine) while(do func(c *client)) {
 	require.NoError(m.t, <-ended)
 }
 
-// repair runs the tool that moves the directory back, by the real clock, and returns its output.
+// repair runs repair --clock, with the real clock, on the directory and returns its output.
 func (m *machine) repair() string {
 	m.t.Helper()
 	var out bytes.Buffer
@@ -68,7 +68,7 @@ func (m *machine) repair() string {
 	return out.String()
 }
 
-// client returns replies as their elements, separated by spaces.
+// client returns replies as the texts of their elements, separated by spaces.
 type client struct {
 	t *testing.T
 	net.Conn
@@ -120,7 +120,7 @@ func (c *client) difference() int64 {
 	return n
 }
 
-// requireRefills waits until an empty bucket is full again, which takes 50 ms.
+// requireRefills requires that a bucket refills, which takes 50 ms.
 func (c *client) requireRefills() {
 	c.t.Helper()
 	const call = "RL.TOKEN bucket 1000 1000 50ms COST 1000"
@@ -135,12 +135,12 @@ const (
 	year = 365 * 24 * hour
 )
 
-// A system clock that is wrong for a moment has no lasting effect, in the server or in the
+// A system clock that is wrong for a short time has no lasting effect on the server or the
 // directory.
-func TestAClockThatIsWrongForAMoment(t *testing.T) {
+func TestShortClockErrorHasNoLastingEffect(t *testing.T) {
 	for _, step := range []int64{hour, -hour, 10 * year, -10 * year} {
 		m := newMachine(t)
-		m.while(func(c *client) {
+		m.withServer(func(c *client) {
 			c.requireRefills()
 			m.ahead.Store(step)
 			c.requireRefills()
@@ -149,7 +149,7 @@ func TestAClockThatIsWrongForAMoment(t *testing.T) {
 			c.requireRefills()
 			assert.InDelta(t, 0, c.difference(), 1000)
 		})
-		m.while(func(c *client) {
+		m.withServer(func(c *client) {
 			c.requireRefills()
 			assert.InDelta(t, 0, c.difference(), 1000)
 		})
@@ -157,14 +157,15 @@ func TestAClockThatIsWrongForAMoment(t *testing.T) {
 	}
 }
 
-// A server continues from a directory that is ahead, and the tool moves it back to the present.
-func TestRestartsWithTheClockSet(t *testing.T) {
+// A server continues from a directory that is ahead of the clock. repair --clock moves it back to
+// the present.
+func TestRestartWithDataAheadOfTheClock(t *testing.T) {
 	for _, step := range []int64{1e6, hour, 10 * year} {
 		t.Run(fmt.Sprint(time.Duration(step)*time.Microsecond), func(t *testing.T) {
 			m := newMachine(t)
 			m.ahead.Store(step)
 			var last int64
-			m.while(func(c *client) {
+			m.withServer(func(c *client) {
 				c.do("RL.SLIDE log 5 30d COST 3")
 				c.do("RL.SLIDE ids 5 30d ID a")
 				c.do("RL.TOKEN token 5 1 30d COST 3")
@@ -175,22 +176,22 @@ func TestRestartsWithTheClockSet(t *testing.T) {
 				c.requireRefills()
 				last = c.number("EXPIRETIME key")
 				if step > hour {
-					assert.Equal(t, "OK", c.do("SAVE")) // so that everything is in a snapshot
+					assert.Equal(t, "OK", c.do("SAVE")) // all keys are in a snapshot
 				}
 			})
 			m.ahead.Store(0)
-			require.True(t, m.holds(func(c *client) {
-				assert.InDelta(t, -step/1000, c.difference(), 20_000, "it goes on from there")
+			require.True(t, m.requireData(func(c *client) {
+				assert.InDelta(t, -step/1000, c.difference(), 20_000, "it continues after the latest time in the data")
 				c.requireRefills()
 				assert.Equal(t, last, c.number("EXPIRETIME key"))
 			}))
 			if step < hour {
-				return // by now it may not be ahead any more
+				return // the data may not be ahead any more
 			}
-			said := m.repair()
-			assert.Contains(t, said, "keys were moved back by")
-			assert.Contains(t, said, "copies of all files are in")
-			require.True(t, m.holds(func(c *client) {
+			output := m.repair()
+			assert.Contains(t, output, "keys were moved back by")
+			assert.Contains(t, output, "copies of all files are in")
+			require.True(t, m.requireData(func(c *client) {
 				assert.InDelta(t, 0, c.difference(), 1000)
 				c.requireRefills()
 				assert.InDelta(t, time.Now().Add(30*24*time.Hour).Unix(), c.number("EXPIRETIME key"), 60)
@@ -202,9 +203,9 @@ func TestRestartsWithTheClockSet(t *testing.T) {
 	}
 }
 
-// holds checks that a server has everything that the test above has used, and calls do.
-func (m *machine) holds(do func(c *client)) bool {
-	m.while(func(c *client) {
+// requireData requires all keys of the test above, and calls do.
+func (m *machine) requireData(do func(c *client)) bool {
+	m.withServer(func(c *client) {
 		assert.Regexp(m.t, "^1 5 2 0 ", c.do("RL.SLIDE log 5 30d COST 0"))
 		assert.Regexp(m.t, "^1 5 4 0 ", c.do("RL.SLIDE ids 5 30d ID a"))
 		assert.Regexp(m.t, "^1 5 2 0 ", c.do("RL.TOKEN token 5 1 30d COST 0"))
@@ -217,30 +218,31 @@ func (m *machine) holds(do func(c *client)) bool {
 	return !m.t.Failed()
 }
 
-// A server that starts with a clock far ahead of the data does not follow it for a minute: what is
-// written until then is not lost.
-func TestAStartWithAClockFarAhead(t *testing.T) {
+// A server whose clock is far ahead of the data does not follow it for a minute, so that a short
+// error of the clock expires no keys.
+func TestStartWithClockFarAheadKeepsKeys(t *testing.T) {
 	m := newMachine(t)
-	m.while(func(c *client) { c.do("SET key value EX 3600") })
+	m.withServer(func(c *client) { c.do("SET key value EX 3600") })
 	m.ahead.Store(10 * year)
-	m.while(func(c *client) {
+	m.withServer(func(c *client) {
 		assert.Equal(t, "value", c.do("GET key"))
 		c.requireRefills()
 	})
 	m.ahead.Store(0)
-	m.while(func(c *client) {
+	m.withServer(func(c *client) {
 		assert.Equal(t, "value", c.do("GET key"))
 		assert.InDelta(t, 0, c.difference(), 60_000)
 	})
 }
 
-// Names of hits are unique even if hits are refunded before a restart and the clock stands still.
+// Names of hits are unique even if hits are refunded before a restart and the clock does not
+// advance.
 func TestNamesOfHitsAreUniqueAcrossRestarts(t *testing.T) {
 	m := newMachine(t)
 	m.stopped.Store(time.Now().UnixMicro())
 	given := make(map[string]bool)
 	for range 4 {
-		m.while(func(c *client) {
+		m.withServer(func(c *client) {
 			for range 3 {
 				c.do("RL.SLIDE log 100 1h COST 3")
 				for _, name := range strings.Fields(c.do("ZRANGE log 0 -1")) {
@@ -254,7 +256,7 @@ func TestNamesOfHitsAreUniqueAcrossRestarts(t *testing.T) {
 	assert.Len(t, given, 36)
 }
 
-func TestRepairOfAClockNeedsAReadableDirectory(t *testing.T) {
+func TestRepairClockRequiresAReadableDirectory(t *testing.T) {
 	out := new(bytes.Buffer)
 	assert.ErrorContains(t, run([]string{"repair", "--clock"}, out), "rlserver repair [--clock] DIR")
 	assert.ErrorContains(t, run([]string{"repair", "--cluck", t.TempDir()}, out), "rlserver repair [--clock] DIR")

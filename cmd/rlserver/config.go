@@ -20,15 +20,15 @@ import (
 // version is what --version and INFO report.
 const version = "1.0.0"
 
-// setup is what the server starts with.
+// setup has the settings of the start.
 type setup struct {
 	*config.Settings
 	ignored []error // directives of the configuration file that are ignored
-	wanted  int64   // maxclients as given
+	wanted  int64   // configured maxclients, which may be more than is possible
 }
 
-// parse reads the command line, the environment and the configuration file. done reports that
-// everything has been printed, on out, as --help does.
+// parse reads the command line, the environment and the configuration file. done reports that a
+// flag such as --help has printed its text to out, and that no server is to start.
 func parse(argv []string, out io.Writer) (c setup, done bool, err error) {
 	a, done, err := parseFlags(argv, out)
 	if done || err != nil {
@@ -53,7 +53,7 @@ func parse(argv []string, out io.Writer) (c setup, done bool, err error) {
 	return c, false, err
 }
 
-// checkFiles reports whether the files that a start reads later can be used.
+// checkFiles checks the files that a server reads later at its start.
 func checkFiles(settings *config.Settings) error {
 	if path := settings.Start.Policies; path != "" {
 		if _, err := readPolicies(path); err != nil {
@@ -67,7 +67,7 @@ func checkFiles(settings *config.Settings) error {
 	return err
 }
 
-// complete checks the settings against each other, and sets those that depend on the machine or on
+// complete checks the settings against each other, and sets those that depend on the system or on
 // files.
 func (c *setup) complete(a *arguments) (err error) {
 	if err := c.validate(); err != nil {
@@ -100,9 +100,9 @@ func (c *setup) complete(a *arguments) (err error) {
 func (c *setup) validate() error {
 	switch start := &c.Start; {
 	case start.Dir == "":
-		return errors.New("--dir names no directory")
+		return errors.New("--dir is empty: it needs a directory")
 	case (start.Port != 0 || start.TLSPort != 0) && len(start.Bind) == 0:
-		return errors.New("--bind names no address")
+		return errors.New("--bind is empty: it needs an address")
 	case start.Port == 0 && start.TLSPort == 0 && start.UnixSocket == "":
 		return errors.New("--port 0 leaves nothing to listen on: give --tls-port or --unixsocket")
 	case start.Port != 0 && start.Port == start.TLSPort:
@@ -117,7 +117,7 @@ func (c *setup) validate() error {
 		return fmt.Errorf("--http-port %d is a port of the Redis protocol: HTTP needs one of its own",
 			start.HTTP.Port)
 	case start.HTTP.Port != 0 && len(start.HTTP.Bind) == 0:
-		return errors.New("--http-bind names no address")
+		return errors.New("--http-bind is empty: it needs an address")
 	case start.HTTP.Port == 0 && (start.HTTP.TokenFile != "" || start.HTTP.Debug == "yes"):
 		return errors.New("--http-token-file and --debug-http need --http-port")
 	case start.HTTP.MaxStreams >= start.HTTP.MaxClients:
@@ -131,8 +131,8 @@ func (c *setup) validate() error {
 	return nil
 }
 
-// mostClients returns how many clients the limit on open files allows, without the additional ones
-// of the Unix socket and those to the HTTP port.
+// mostClients returns how many clients the limit on open files allows, after subtracting the
+// reserved clients of the Unix socket and the connections of the HTTP port.
 func (c *setup) mostClients() int {
 	most := process.MaxConnections()
 	if c.Start.UnixSocket != "" {
@@ -147,7 +147,7 @@ func (c *setup) mostClients() int {
 	return most
 }
 
-// report prints each setting, its value and where it comes from.
+// report prints each setting, its value and its origin.
 func report(out io.Writer, settings *config.Settings, given config.GivenValues) {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	defer w.Flush()
@@ -171,7 +171,7 @@ func report(out io.Writer, settings *config.Settings, given config.GivenValues) 
 	}
 }
 
-// maxPasswordFile is how large the file of --requirepass-file may be, in bytes.
+// maxPasswordFile is the largest size of the file of --requirepass-file, in bytes.
 const maxPasswordFile = 64 << 10
 
 // readPassword returns the password in the file of --requirepass-file.
@@ -187,14 +187,14 @@ func readPassword(path string) (string, error) {
 	return line, nil
 }
 
-// place returns the arguments for net.Listen for an address of --bind. optional reports whether
-// this machine may lack it.
-func place(address string, port int) (network, hostPort string, optional bool) {
+// listenAddress returns the arguments of net.Listen for an address of --bind. An address with the
+// prefix "-" is optional: it is skipped if the machine does not have it.
+func listenAddress(address string, port int) (network, hostPort string, optional bool) {
 	host, optional := strings.CutPrefix(address, "-")
 	network = "tcp"
 	switch host {
 	case "*":
-		host = "0.0.0.0" // IPv4 alone, as in Redis: IPv6 beside it is ::*, a socket of its own
+		host = "0.0.0.0" // only IPv4, as in Redis: ::* is a separate socket for IPv6
 	case "::*":
 		host = "::"
 	}

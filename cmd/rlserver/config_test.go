@@ -16,7 +16,7 @@ import (
 	"rlserver/resp/config"
 )
 
-// values returns what CONFIG GET * returns.
+// values returns all settings as CONFIG GET * does.
 func values(s *config.Settings) map[string]string {
 	all := make(map[string]string)
 	for _, p := range config.Parameters {
@@ -25,7 +25,7 @@ func values(s *config.Settings) map[string]string {
 	return all
 }
 
-func TestDefaultsAreThoseOfRedisButForDebug(t *testing.T) {
+func TestDefaultsOfAllSettings(t *testing.T) {
 	c, done, err := parse(nil, new(bytes.Buffer))
 	require.NoError(t, err)
 	require.False(t, done)
@@ -61,12 +61,13 @@ func TestDefaultsAreThoseOfRedisButForDebug(t *testing.T) {
 	}, values(c.Settings))
 }
 
-func TestFlagsAndEnvironment(t *testing.T) {
+func TestFlagsOverrideTheEnvironment(t *testing.T) {
 	t.Setenv("RLSERVER_PORT", "7000")
 	t.Setenv("RLSERVER_REQUIREPASS", "sesame")
 	t.Setenv("RLSERVER_MAXCLIENTS", "5")
 	t.Setenv("RLSERVER_CLUSTER_NODE_TIMEOUT", "700") // the other name of cluster-timeout
-	t.Setenv("RLSERVER_VERSION", "7.1")              // images set such variables: it does not ask for --version
+	// set by many images; it must not act as --version
+	t.Setenv("RLSERVER_VERSION", "7.1")
 	argv := []string{"--maxclients", "6", "--timeout=9", "--maxmemory", "256mb", "--bind", "10.0.0.1 -::1,10.0.0.2"}
 	c, done, err := parse(argv, new(bytes.Buffer))
 	require.NoError(t, err)
@@ -80,7 +81,7 @@ func TestFlagsAndEnvironment(t *testing.T) {
 	assert.Equal(t, []string{"10.0.0.1", "-::1", "10.0.0.2"}, c.Start.Bind)
 }
 
-func TestYesIsTheValueOfABareFlag(t *testing.T) {
+func TestFlagWithoutAValueMeansYes(t *testing.T) {
 	for want, argv := range map[string][]string{
 		"yes no":  {"--debug-http", "--http-port", "8080", "--protected-mode", "no"},
 		"yes yes": {"--http-port", "8080", "--debug-http", "yes", "--protected-mode"},
@@ -93,7 +94,7 @@ func TestYesIsTheValueOfABareFlag(t *testing.T) {
 	}
 }
 
-func TestInvalidFlagsAreRefused(t *testing.T) {
+func TestInvalidFlagsAreRejected(t *testing.T) {
 	for _, test := range []struct {
 		argv []string
 		want string
@@ -101,8 +102,8 @@ func TestInvalidFlagsAreRefused(t *testing.T) {
 		{[]string{"--port", "x"}, `--port "x": argument couldn't be parsed into an integer`},
 		{[]string{"--port", "70000"}, `--port "70000": argument must be between 0 and 65535 inclusive`},
 		{[]string{"--port", "0"}, "--port 0 leaves nothing to listen on: give --tls-port or --unixsocket"},
-		{[]string{"--bind", ""}, "--bind names no address"},
-		{[]string{"--dir", ""}, "--dir names no directory"},
+		{[]string{"--bind", ""}, "--bind is empty: it needs an address"},
+		{[]string{"--dir", ""}, "--dir is empty: it needs a directory"},
 		{[]string{"--maxclients", "0"}, `--maxclients "0": argument must be between 1 and 4294967295 inclusive`},
 		{[]string{"--databases", "0"}, `--databases "0": argument must be between 1 and 65536 inclusive`},
 		{[]string{"--timeout=-1"}, `--timeout "-1": argument must be between 0 and 2147483647 inclusive`},
@@ -133,7 +134,7 @@ func TestInvalidFlagsAreRefused(t *testing.T) {
 	}
 }
 
-func TestPasswordFile(t *testing.T) {
+func TestPasswordIsTheFirstLineOfItsFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "password")
 	for _, test := range []struct{ content, password, fault string }{
 		{"sesame", "sesame", ""},
@@ -155,10 +156,10 @@ func TestPasswordFile(t *testing.T) {
 	assert.EqualError(t, err, "--requirepass-file cannot be read: open "+path+"x: no such file or directory")
 }
 
-func TestPlaces(t *testing.T) {
+func TestListenAddress(t *testing.T) {
 	for _, test := range []struct {
-		address, network, place string
-		optional                bool
+		address, network, hostPort string
+		optional                   bool
 	}{
 		{"127.0.0.1", "tcp4", "127.0.0.1:1", false},
 		{"0.0.0.0", "tcp4", "0.0.0.0:1", false},
@@ -168,21 +169,26 @@ func TestPlaces(t *testing.T) {
 		{"-::*", "tcp6", "[::]:1", true},
 		{"localhost", "tcp", "localhost:1", false},
 	} {
-		network, place, optional := place(test.address, 1)
-		assert.Equal(t, []any{test.network, test.place, test.optional}, []any{network, place, optional}, test.address)
+		network, hostPort, optional := listenAddress(test.address, 1)
+		assert.Equal(
+			t,
+			[]any{test.network, test.hostPort, test.optional},
+			[]any{network, hostPort, optional},
+			test.address,
+		)
 	}
 }
 
-// The addresses of the container's image: IPv4 and IPv6 on the same port, two sockets.
-func TestAllAddressesOnOnePort(t *testing.T) {
+// The container image binds the wildcard addresses of IPv4 and IPv6, two sockets on one port.
+func TestIPv4AndIPv6WildcardsShareAPort(t *testing.T) {
 	for range 10 {
 		free, err := net.Listen("tcp4", "127.0.0.1:0")
 		require.NoError(t, err)
 		port := free.Addr().(*net.TCPAddr).Port
 		ipv6, taken := net.Listen("tcp6", net.JoinHostPort("::", strconv.Itoa(port)))
 		require.NoError(t, free.Close())
-		if taken != nil && !absent(taken) {
-			continue // somebody else has the port
+		if taken != nil && !addressMissing(taken) {
+			continue // the port is in use
 		}
 		want := 1
 		if taken == nil {
@@ -227,7 +233,7 @@ func TestPasswordFileMustBeASmallRegularFile(t *testing.T) {
 	}
 }
 
-// Each flag has a help text and is named in it, under each of its names.
+// Each setting has a help text, and works as a flag under each of its names.
 func TestEachSettingIsAFlagWithHelp(t *testing.T) {
 	var out bytes.Buffer
 	_, done, err := parse([]string{"--help"}, &out)

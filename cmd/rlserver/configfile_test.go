@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// inDirectory writes files to a directory of the test and makes it the current one.
+// inDirectory writes files to a temporary directory and makes it the current one.
 func inDirectory(t *testing.T, files map[string]string) {
 	t.Helper()
 	t.Chdir(t.TempDir())
@@ -26,8 +26,8 @@ func inDirectory(t *testing.T, files map[string]string) {
 	}
 }
 
-// checked runs --check-config and returns what it prints, with single spaces, and its error.
-func checked(t *testing.T, argv ...string) (string, error) {
+// checkConfig runs --check-config and returns its output, with single spaces, and its error.
+func checkConfig(t *testing.T, argv ...string) (string, error) {
 	t.Helper()
 	var out bytes.Buffer
 	err := run(append(argv, "--check-config"), &out)
@@ -50,12 +50,12 @@ maxmemory 100mb
 dir "a b"
 `
 
-func TestCheckConfigSaysWhatIsInForceAndWhy(t *testing.T) {
+func TestCheckConfigPrintsValuesAndOrigins(t *testing.T) {
 	inDirectory(t, map[string]string{"a.conf": exampleFile})
 	t.Setenv("RLSERVER_MAXMEMORY", "200mb")
 	t.Setenv("RLSERVER_PORT", "7001")
 	for _, argv := range [][]string{{"a.conf"}, {"--config", "a.conf"}, {"--config=a.conf"}} {
-		out, err := checked(t, append(argv, "--port", "7002", "--save", "7 8", "--save", "9 10")...)
+		out, err := checkConfig(t, append(argv, "--port", "7002", "--save", "7 8", "--save", "9 10")...)
 		require.NoError(t, err)
 		for _, line := range []string{
 			"SETTING VALUE FROM",
@@ -76,25 +76,25 @@ func TestCheckConfigSaysWhatIsInForceAndWhy(t *testing.T) {
 		assert.NotContains(t, out, "sesame")
 	}
 	t.Setenv("RLSERVER_CONFIG", "a.conf")
-	out, err := checked(t)
+	out, err := checkConfig(t)
 	require.NoError(t, err)
 	assert.Contains(t, out, "timeout 6 a.conf:4")
 	require.NoError(t, os.WriteFile("b.yaml", []byte("{"), 0o600))
-	out, err = checked(t, "--policies", "b.yaml")
+	out, err = checkConfig(t, "--policies", "b.yaml")
 	assert.ErrorContains(t, err, "--policies cannot be read: b.yaml")
-	assert.Contains(t, out, "policies b.yaml --policies\n", "the report is printed all the same")
+	assert.Contains(t, out, "policies b.yaml --policies\n", "the report is printed despite the error")
 	for flags, want := range map[string]string{
 		"--http-port 1 --http-token-file none": "--http-token-file cannot be read: open none: " +
 			"no such file or directory",
 		"--tls-port 1 --tls-cert-file none --tls-key-file none": "open none: no such file or directory",
 		"--aclfile b.yaml": "--aclfile: b.yaml:1",
 	} {
-		_, err := checked(t, strings.Fields(flags)...)
+		_, err := checkConfig(t, strings.Fields(flags)...)
 		assert.ErrorContains(t, err, want)
 	}
 }
 
-func TestEmptySaveDiscardsLinesBefore(t *testing.T) {
+func TestEmptySaveDiscardsEarlierLines(t *testing.T) {
 	inDirectory(t, map[string]string{"a.conf": "save 1 2\nsave \"\"\nsave 3 4\n", "b.conf": "save 1 2\nsave ''\n"})
 	c, _, err := parse([]string{"a.conf"}, new(bytes.Buffer))
 	require.NoError(t, err)
@@ -104,8 +104,8 @@ func TestEmptySaveDiscardsLinesBefore(t *testing.T) {
 	assert.Equal(t, "", values(c.Settings)["save"])
 }
 
-// Every error of a file is reported at once, with its line; without them nothing starts.
-func TestErrorsOfTheConfigurationFile(t *testing.T) {
+// All errors of a file are reported with their lines, and no server starts.
+func TestAllErrorsOfAConfigurationFileAreReported(t *testing.T) {
 	inDirectory(t, map[string]string{
 		"a.conf": "daemonize no\n\nport x\nmaxmemory much\nprot 1\nappendonly\ntimeout 1 2\n" +
 			"cluster-slave-no-failover yes\n" +
@@ -130,13 +130,13 @@ func TestErrorsOfTheConfigurationFile(t *testing.T) {
 		`a.conf:11: client-output-buffer-limit "normal 1": ` +
 			"Wrong number of arguments in buffer limit configuration; an example is 'normal 64mb 16mb 60'",
 	}
-	_, err := checked(t, "a.conf")
+	_, err := checkConfig(t, "a.conf")
 	assert.ElementsMatch(t, append(append(unknown,
 		"a.conf:8: cluster-slave-no-failover is a directive of Redis that rlserver does not have",
 		"b.conf:2: hz is a directive of Redis that rlserver does not have",
 		"--ignore-unknown-config starts without the directives that rlserver does not have"), all...),
 		strings.Split(err.Error(), "\n"))
-	out, err := checked(t, "a.conf", "--ignore-unknown-config")
+	out, err := checkConfig(t, "a.conf", "--ignore-unknown-config")
 	for _, line := range unknown {
 		assert.Contains(t, out, "ignored: "+line+"\n")
 	}
@@ -163,13 +163,13 @@ func TestIgnoredDirectivesAreLogged(t *testing.T) {
 	p := start(t, "--ignore-unknown-config", path)
 	p.connect()
 	p.Process.Signal(syscall.SIGTERM)
-	require.NoError(t, p.ends())
+	require.NoError(t, p.waitForExit())
 	assert.Contains(t, p.stderr.String(), "a directive of the configuration file is ignored")
 	assert.Contains(t, p.stderr.String(), path+":1: daemonize is a directive of Redis")
 }
 
-// talk sends commands to a server and returns the first line of each reply.
-func talk(t *testing.T, conn net.Conn, commands ...string) (replies []string) {
+// firstLines sends commands to a server and returns the first line of each reply.
+func firstLines(t *testing.T, conn net.Conn, commands ...string) (replies []string) {
 	t.Helper()
 	r := bufio.NewReader(conn)
 	for _, command := range commands {
@@ -181,9 +181,9 @@ func talk(t *testing.T, conn net.Conn, commands ...string) (replies []string) {
 	return replies
 }
 
-// CONFIG REWRITE writes what CONFIG SET has changed, and nothing that flags or the environment
-// gave.
-func TestConfigRewrite(t *testing.T) {
+// CONFIG REWRITE writes the settings that CONFIG SET has changed, but not the values of flags and
+// the environment.
+func TestConfigRewriteWritesChangedSettings(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.conf")
 	before := "# mine\ntimeout 5\nmaxmemory 100mb\n# snapshots\nsave 3600 1\nsave 300 100\n\nhash-max-ziplist-value " +
 		"32\n"
@@ -197,9 +197,9 @@ func TestConfigRewrite(t *testing.T) {
 	conn := p.connect()
 	c := &client{t, conn, bufio.NewReader(conn)}
 	require.Contains(t, c.do("INFO server"), "config_file:"+path)
-	require.Equal(t, []string{"+OK"}, talk(t, conn, "CONFIG REWRITE"))
+	require.Equal(t, []string{"+OK"}, firstLines(t, conn, "CONFIG REWRITE"))
 	assert.Equal(t, before, text())
-	require.Equal(t, []string{"+OK", "+OK"}, talk(t, conn,
+	require.Equal(t, []string{"+OK", "+OK"}, firstLines(t, conn,
 		`CONFIG SET save "1 2 3 4 5 6" hash-max-listpack-value 33 loglevel warning maxmemory 200mb `+
 			`client-output-buffer-limit "normal 1mb 0 0" requirepass "a \"b"`, "CONFIG REWRITE"))
 	after := "# mine\ntimeout 5\nmaxmemory 209715200\n# snapshots\nsave 1 2\nsave 3 4\nsave 5 6\n\n" +
@@ -207,23 +207,23 @@ func TestConfigRewrite(t *testing.T) {
 		"client-output-buffer-limit normal 1048576 0 0\nclient-output-buffer-limit slave 268435456 67108864 60\n" +
 		"client-output-buffer-limit pubsub 33554432 8388608 60\n"
 	assert.Equal(t, after, text())
-	require.Equal(t, []string{"+OK", "+OK"}, talk(t, conn, `CONFIG SET save "" timeout 9`, "CONFIG REWRITE"))
+	require.Equal(t, []string{"+OK", "+OK"}, firstLines(t, conn, `CONFIG SET save "" timeout 9`, "CONFIG REWRITE"))
 	after = strings.Replace(after, "save 1 2\nsave 3 4\nsave 5 6\n", "save \"\"\n", 1)
 	after = strings.Replace(after, "timeout 5\n", "timeout 9\n", 1)
 	assert.Equal(t, after, text())
 	p.Process.Signal(syscall.SIGTERM)
-	require.NoError(t, p.ends())
+	require.NoError(t, p.waitForExit())
 	info, err := os.Stat(path)
 	require.NoError(t, err)
 	assert.Equal(t, os.FileMode(0o640), info.Mode().Perm())
 
 	p = start(t, path)
 	conn = p.connectAfter("AUTH \"a \\\"b\"\r\n")
-	require.Equal(t, []string{"+OK"}, talk(t, conn, "CONFIG REWRITE"))
-	assert.Equal(t, after, text(), "what is written is read back")
+	require.Equal(t, []string{"+OK"}, firstLines(t, conn, "CONFIG REWRITE"))
+	assert.Equal(t, after, text(), "the server reads back what it has written")
 }
 
-func TestConfigRewriteThatFails(t *testing.T) {
+func TestConfigRewriteReportsErrors(t *testing.T) {
 	dir := t.TempDir()
 	path, password := filepath.Join(dir, "a.conf"), filepath.Join(dir, "password")
 	require.NoError(t, os.WriteFile(path, []byte("timeout 5\n"), 0o600))
@@ -234,20 +234,20 @@ func TestConfigRewriteThatFails(t *testing.T) {
 		t,
 		[]string{"+OK", "-ERR Rewriting config file: requirepass was changed, but requirepass-file names " +
 			"the file of the password: write it there", "+OK"},
-		talk(t, conn, "CONFIG SET requirepass y", "CONFIG REWRITE", "CONFIG SET requirepass x timeout 6"),
+		firstLines(t, conn, "CONFIG SET requirepass y", "CONFIG REWRITE", "CONFIG SET requirepass x timeout 6"),
 	)
 	require.NoError(t, os.Remove(path))
 	require.NoError(t, os.Mkdir(path, 0o700))
 	require.Equal(t, []string{"-ERR Rewriting config file: " + path + " must be a regular file, but is a directory"},
-		talk(t, conn, "CONFIG REWRITE"))
+		firstLines(t, conn, "CONFIG REWRITE"))
 	require.NoError(t, os.Remove(path))
-	require.Equal(t, []string{"+OK"}, talk(t, conn, "CONFIG REWRITE"))
+	require.Equal(t, []string{"+OK"}, firstLines(t, conn, "CONFIG REWRITE"))
 	for _, replaced := range []string{"", "# edited\n"} {
 		text, err := os.ReadFile(path)
 		require.NoError(t, err)
 		assert.Equal(t, replaced+"# Generated by CONFIG REWRITE\ntimeout 6\n", string(text),
-			"a file that is gone is written anew")
+			"a missing file is created")
 		require.NoError(t, os.WriteFile(path, []byte("# edited\n"), 0o600))
-		require.Equal(t, []string{"+OK"}, talk(t, conn, "CONFIG REWRITE"))
+		require.Equal(t, []string{"+OK"}, firstLines(t, conn, "CONFIG REWRITE"))
 	}
 }

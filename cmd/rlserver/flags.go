@@ -15,7 +15,7 @@ import (
 	"rlserver/resp/config"
 )
 
-// options are the flags that are not settings.
+// options are the flags that are no settings.
 type options struct {
 	File                string           `arg:"" optional:"" env:"-"`
 	Config              string           `group:"Configuration" placeholder:"FILE"`
@@ -24,16 +24,16 @@ type options struct {
 	Version             kong.VersionFlag `short:"v" env:"-"`
 }
 
-// arguments is what the command line gives.
+// arguments are the parsed command line.
 type arguments struct {
 	options
-	file string // the configuration file as named; empty: none
-	// values of the settings by name; a flag that is given several times has several
+	file string // configuration file; empty: none
+	// values by setting; a flag that is given several times has several
 	settings map[string][]string
 }
 
-// parseFlags reads the command line and, for options, the environment. done reports that everything
-// has been printed, on out, as --help does.
+// parseFlags reads the command line and, for options, the environment. done reports that a flag
+// such as --help has printed its text to out.
 func parseFlags(argv []string, out io.Writer) (a arguments, done bool, err error) {
 	settings := settingFlags()
 	parser, err := kong.New(&a.options, kong.Name("rlserver"), kong.Description(description), kong.Writers(out, out),
@@ -60,8 +60,7 @@ func parseFlags(argv []string, out io.Writer) (a arguments, done bool, err error
 	return a, false, nil
 }
 
-// bareSwitches gives flags of settings that are yes or no, and are followed by another flag or by
-// nothing, the value yes.
+// bareSwitches adds the value yes to yes|no flags that are followed by another flag or by nothing.
 func bareSwitches(argv []string) []string {
 	argv = slices.Clone(argv)
 	for i, arg := range argv {
@@ -76,7 +75,7 @@ func bareSwitches(argv []string) []string {
 	return argv
 }
 
-// settingFlags returns a pointer to a struct with a flag for each setting, as kong takes flags.
+// settingFlags returns a pointer to a struct that has a field with kong's tags for each setting.
 func settingFlags() reflect.Value {
 	var fields []reflect.StructField
 	for i := range config.Parameters {
@@ -95,16 +94,16 @@ func settingFlags() reflect.Value {
 	return reflect.New(reflect.StructOf(fields))
 }
 
-// envPrefix begins the names of environment variables that set flags.
+// envPrefix is the prefix of environment variables for flags.
 const envPrefix = "RLSERVER"
 
-// environment returns the name of the variable that sets a parameter.
+// environment returns the environment variable of a parameter.
 func environment(name string) string {
 	return envPrefix + "_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
 }
 
-// give collects the values of the configuration file, the environment and the command line. Each
-// takes precedence over the one before. ignored is called for each directive that is ignored.
+// give collects the values of the configuration file, the environment and the command line. Later
+// ones take precedence. ignored is called for each directive that is ignored.
 func (a *arguments) give(ignored func(why error)) (config.GivenValues, error) {
 	given := make(config.GivenValues)
 	if !a.IgnoreUnknownConfig {
@@ -133,7 +132,7 @@ func (a *arguments) give(ignored func(why error)) (config.GivenValues, error) {
 	return given, err
 }
 
-// absolute returns the path of the configuration file from the root; empty: there is none.
+// absolute returns the absolute path of the configuration file, or "" if there is none.
 func (a *arguments) absolute() (string, error) {
 	if a.file == "" {
 		return "", nil

@@ -21,7 +21,7 @@ type listener struct {
 	proxy bool // the calls of its clients are passed on
 }
 
-// listen opens all listeners that the configuration names, or none.
+// listen opens all configured listeners. After an error none is open.
 func listen(start *config.Defaults) (listeners []listener, err error) {
 	defer func() {
 		if err != nil {
@@ -65,15 +65,15 @@ func closeAll[L io.Closer](listeners []L) {
 
 // listenTCP listens on the addresses of a setting.
 func listenTCP(addresses []string, port int, setting string) (listeners []net.Listener, err error) {
-	lc := net.ListenConfig{KeepAlive: -1} // the server sets it, connection by connection
+	lc := net.ListenConfig{KeepAlive: -1} // the server sets it for each connection
 	for _, address := range addresses {
-		network, hostPort, optional := place(address, port)
+		network, hostPort, optional := listenAddress(address, port)
 		ln, err := lc.Listen(context.Background(), network, hostPort)
-		if optional && absent(err) {
+		if optional && addressMissing(err) {
 			continue
 		}
 		if err != nil {
-			return listeners, fmt.Errorf("cannot listen on %s: %w", hostPort, plain(err))
+			return listeners, fmt.Errorf("cannot listen on %s: %w", hostPort, systemError(err))
 		}
 		listeners = append(listeners, ln)
 	}
@@ -83,14 +83,15 @@ func listenTCP(addresses []string, port int, setting string) (listeners []net.Li
 	return listeners, nil
 }
 
-// absent reports whether an error says that this machine does not have an address.
-func absent(err error) bool {
+// addressMissing reports whether the reason of an error is that this machine does not have an
+// address.
+func addressMissing(err error) bool {
 	return errors.Is(err, syscall.EADDRNOTAVAIL) || errors.Is(err, syscall.EAFNOSUPPORT) ||
 		errors.Is(err, syscall.EPROTONOSUPPORT)
 }
 
-// plain returns the system's own error within a network error.
-func plain(err error) error {
+// systemError returns the error of the operating system in a network error.
+func systemError(err error) error {
 	if op, ok := errors.AsType[*net.OpError](err); ok {
 		err = op.Err
 	}
@@ -100,15 +101,14 @@ func plain(err error) error {
 	return err
 }
 
-// listenUnix listens on a Unix socket. It replaces a socket that no server listens on, but no other
-// file.
+// listenUnix listens on a Unix socket. It replaces a stale socket, but no other file.
 func listenUnix(path, mode string) (net.Listener, error) {
-	if err := clearAway(path); err != nil {
+	if err := removeStaleSocket(path); err != nil {
 		return nil, err
 	}
 	ln, err := net.Listen("unix", path)
 	if err != nil {
-		return nil, plain(err)
+		return nil, systemError(err)
 	}
 	if mode != "" {
 		bits, err := strconv.ParseUint(mode, 8, 9)
@@ -123,8 +123,9 @@ func listenUnix(path, mode string) (net.Listener, error) {
 	return ln, nil
 }
 
-// clearAway removes a socket that was left by a server that did not stop in order.
-func clearAway(path string) error {
+// removeStaleSocket removes a socket that no server listens on, which an orderly stop would have
+// removed. It is an error if the path is anything else.
+func removeStaleSocket(path string) error {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

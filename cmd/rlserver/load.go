@@ -10,14 +10,14 @@ import (
 	"rlserver/persistence"
 )
 
-// loadPatience is how long clients that connect at the start wait for the data: their connections
-// stay in the backlog of the listening socket. After that they are accepted and get LOADING.
-const loadPatience = 2 * time.Second
+// maxLoadWait is how long clients that connect early wait for the data: their connections stay in
+// the backlog of the listening socket. After that they are accepted and get LOADING.
+const maxLoadWait = 2 * time.Second
 
-// load loads the data and the policies, and begins to accept clients. Clients may have been
+// load loads the data and the policies, and starts to accept clients. Clients may have been
 // accepted when it returns an error.
 func (p *parts) load(ctx context.Context) error {
-	return loadThenAccept(loadPatience, func() error {
+	return loadThenAccept(maxLoadWait, func() error {
 		if err := p.restore(ctx); err != nil {
 			return err
 		}
@@ -29,12 +29,12 @@ func (p *parts) load(ctx context.Context) error {
 	}, p.accept)
 }
 
-// loadThenAccept accepts clients when the data is loaded or patience has passed, whichever comes
-// first. It returns the error of load.
-func loadThenAccept(patience time.Duration, load func() error, accept func()) error {
+// loadThenAccept accepts clients when load returns without an error, or after a wait if load takes
+// longer. It returns the error of load.
+func loadThenAccept(wait time.Duration, load func() error, accept func()) error {
 	accept = sync.OnceFunc(accept)
-	impatient := time.AfterFunc(patience, accept)
-	defer impatient.Stop()
+	timer := time.AfterFunc(wait, accept)
+	defer timer.Stop()
 	if err := load(); err != nil {
 		return err
 	}
@@ -60,7 +60,7 @@ func (p *parts) accept() {
 	}
 }
 
-// restore loads the data directory into the engine, and begins to write to it.
+// restore loads the data directory into the engine, and starts to write to it.
 func (p *parts) restore(ctx context.Context) error {
 	if p.cluster != nil {
 		return nil // the groups load their own data
@@ -89,10 +89,10 @@ func (p *parts) restore(ctx context.Context) error {
 
 func (p *parts) logRecovery(r persistence.Recovery, took time.Duration) {
 	if r.Skipped != nil {
-		p.log.Warn("the newest snapshot is damaged: an older one and the log are used instead", "error", r.Skipped)
+		p.log.Warn("the newest snapshot is damaged: an older one and the log were loaded instead", "error", r.Skipped)
 	}
 	if t := r.Torn; t != nil {
-		p.log.Warn("the log ended in a torn record, which is cut off",
+		p.log.Warn("the log ended in a torn record, which was removed",
 			"segment", t.Segment, "offset", t.Offset, "bytes", t.Bytes, "since", time.UnixMilli(t.Since).UTC())
 	}
 	if r.Records > 0 {

@@ -19,15 +19,15 @@ func TestClientsAreAcceptedWhenTheDataIsLoaded(t *testing.T) {
 		{0, 0},
 		{time.Second, time.Second},
 		{1999 * time.Millisecond, 1999 * time.Millisecond},
-		{3 * time.Second, loadPatience},
-		{time.Hour, loadPatience},
+		{3 * time.Second, maxLoadWait},
+		{time.Hour, maxLoadWait},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			start := time.Now()
 			var loaded atomic.Bool
 			accepted := make(chan time.Duration, 2)
 			loadedBefore := make(chan bool, 2)
-			err := loadThenAccept(loadPatience, func() error {
+			err := loadThenAccept(maxLoadWait, func() error {
 				time.Sleep(test.loading)
 				loaded.Store(true)
 				return nil
@@ -39,7 +39,7 @@ func TestClientsAreAcceptedWhenTheDataIsLoaded(t *testing.T) {
 			require.NoError(t, err)
 			require.Len(t, accepted, 1, "clients are accepted once")
 			assert.Equal(t, test.accepted, <-accepted)
-			assert.Equal(t, test.loading <= loadPatience, <-loadedBefore)
+			assert.Equal(t, test.loading <= maxLoadWait, <-loadedBefore)
 		})
 	}
 }
@@ -47,7 +47,7 @@ func TestClientsAreAcceptedWhenTheDataIsLoaded(t *testing.T) {
 func TestNoClientIsAcceptedWhenTheDataCannotBeLoaded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		damaged := errors.New("damaged")
-		err := loadThenAccept(loadPatience, func() error {
+		err := loadThenAccept(maxLoadWait, func() error {
 			time.Sleep(time.Second)
 			return damaged
 		}, func() { t.Error("clients were accepted") })
@@ -56,8 +56,9 @@ func TestNoClientIsAcceptedWhenTheDataCannotBeLoaded(t *testing.T) {
 	})
 }
 
-// A client that connects as soon as it can is answered, and not with LOADING.
-func TestFirstCommandsAreServed(t *testing.T) {
+// The first call of a client that connects as early as possible is served, not answered with
+// LOADING.
+func TestFirstCallIsNotAnsweredWithLoading(t *testing.T) {
 	for range 10 {
 		p := start(t)
 		var conn net.Conn

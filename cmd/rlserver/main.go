@@ -18,8 +18,8 @@ func main() {
 	}
 }
 
-// run is the program. It returns nil after an orderly stop, and an error if the arguments are not
-// valid, or the server could not start or had to stop.
+// run runs the program. It returns nil after an orderly stop, and an error if the arguments are
+// invalid, the server cannot start, or it stops with a loss of data.
 func run(argv []string, out io.Writer) error {
 	if len(argv) > 0 {
 		if t, ok := tools[argv[0]]; ok {

@@ -18,7 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// program is the server, built once for all tests.
+// program is the path of the server's executable, which is built once for all tests.
 var program string
 
 func TestMain(m *testing.M) { os.Exit(buildAndRun(m)) }
@@ -38,32 +38,32 @@ func buildAndRun(m *testing.M) int {
 	return m.Run()
 }
 
-// child is a server process that listens on a Unix socket: no test takes another's port.
+// child is a server process that listens on a Unix socket, so that tests do not compete for ports.
 type child struct {
 	*exec.Cmd
 	t      *testing.T
 	socket string
 	stderr bytes.Buffer
-	ended  chan error
+	exited chan error
 }
 
 func start(t *testing.T, flags ...string) *child {
-	p := &child{t: t, socket: filepath.Join(t.TempDir(), "s"), ended: make(chan error, 1)}
+	p := &child{t: t, socket: filepath.Join(t.TempDir(), "s"), exited: make(chan error, 1)}
 	p.Cmd = exec.Command(program, append([]string{"--port", "0", "--unixsocket", p.socket}, flags...)...)
 	p.Stderr, p.Dir = &p.stderr, t.TempDir()
 	require.NoError(t, p.Start())
-	go func() { p.ended <- p.Wait() }()
+	go func() { p.exited <- p.Wait() }()
 	t.Cleanup(func() { p.Process.Kill() })
 	return p
 }
 
-// connect retries until the server listens and has loaded its data.
+// connect connects once the server listens and has loaded its data.
 func (p *child) connect() net.Conn {
 	p.t.Helper()
 	return p.connectAfter("")
 }
 
-// connectAfter is connect for a server that needs the commands in first, such as AUTH, before PING.
+// connectAfter is connect for a server that requires commands such as AUTH before PING.
 func (p *child) connectAfter(first string) net.Conn {
 	p.t.Helper()
 	for range 1000 {
@@ -80,23 +80,23 @@ func (p *child) connectAfter(first string) net.Conn {
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	require.FailNow(p.t, "the server does not serve", "%s", p.stderr.String())
+	require.FailNow(p.t, "the server does not answer", "%s", p.stderr.String())
 	return nil
 }
 
-// ends waits for the end of the process.
-func (p *child) ends() error {
+// waitForExit waits for the end of the process and returns its error.
+func (p *child) waitForExit() error {
 	p.t.Helper()
 	select {
-	case err := <-p.ended:
+	case err := <-p.exited:
 		return err
 	case <-time.After(20 * time.Second):
-		require.FailNow(p.t, "the server does not end", "%s", p.stderr.String())
+		require.FailNow(p.t, "the process does not exit", "%s", p.stderr.String())
 		return nil
 	}
 }
 
-func TestOrderlyStops(t *testing.T) {
+func TestSignalsAndShutdownStopTheServer(t *testing.T) {
 	for name, end := range map[string]func(p *child, conn net.Conn){
 		"SIGTERM":         func(p *child, _ net.Conn) { p.Process.Signal(syscall.SIGTERM) },
 		"SIGINT":          func(p *child, _ net.Conn) { p.Process.Signal(os.Interrupt) },
@@ -115,14 +115,14 @@ func TestOrderlyStops(t *testing.T) {
 
 			end(p, conn)
 			rest, _ := io.ReadAll(r)
-			assert.Empty(t, rest, "nothing is said before the connection closes")
-			assert.NoError(t, p.ends())
+			assert.Empty(t, rest, "the server sends nothing before it closes the connection")
+			assert.NoError(t, p.waitForExit())
 			assert.NoFileExists(t, p.socket)
 		})
 	}
 }
 
-func TestShutdownThatIsRefused(t *testing.T) {
+func TestInvalidShutdownIsRejected(t *testing.T) {
 	p := start(t)
 	conn := p.connect()
 	fmt.Fprint(conn, "SHUTDOWN ABORT\r\nSHUTDOWN SAVE NOSAVE\r\nSHUTDOWN ABORT NOW\r\nQUIT\r\n")
@@ -131,8 +131,8 @@ func TestShutdownThatIsRefused(t *testing.T) {
 	assert.Equal(t, "-ERR No shutdown in progress.\r\n-ERR syntax error\r\n-ERR syntax error\r\n+OK\r\n", string(got))
 }
 
-// A server that cannot start reports why in one line, and exits with 1.
-func TestFailuresToStart(t *testing.T) {
+// A server that cannot start prints the reason in one line, and exits with 1.
+func TestStartErrorIsOneLine(t *testing.T) {
 	dir := t.TempDir()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -193,7 +193,7 @@ func TestStaleSocketIsReplaced(t *testing.T) {
 	p := start(t)
 	p.connect()
 	require.NoError(t, p.Process.Kill())
-	require.Error(t, p.ends())
+	require.Error(t, p.waitForExit())
 	require.FileExists(t, p.socket)
 
 	second := exec.Command(program, "--port", "0", "--unixsocket", p.socket, "--unixsocketperm", "700")
@@ -207,7 +207,7 @@ func TestStaleSocketIsReplaced(t *testing.T) {
 	assert.NoError(t, second.Wait())
 }
 
-func TestPasswordFileIsUsed(t *testing.T) {
+func TestClientsLogInWithThePasswordOfAFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "password")
 	require.NoError(t, os.WriteFile(file, []byte("sesame\n"), 0o600))
 	p := start(t, "--requirepass-file", file)
@@ -221,8 +221,8 @@ func TestPasswordFileIsUsed(t *testing.T) {
 	assert.Equal(t, "-NOAUTH Authentication required.\r\n+OK\r\n+PONG\r\n+OK\r\n", string(got))
 }
 
-// A transaction that would run for minutes delays the stop by drainTime at most. What was
-// acknowledged before is kept.
+// A transaction that would run for minutes delays the stop by at most drainTime. Acknowledged
+// writes are kept.
 func TestStopDoesNotWaitForLongCalls(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -257,10 +257,10 @@ func TestStopDoesNotWaitForLongCalls(t *testing.T) {
 	}
 
 	p.Process.Signal(syscall.SIGTERM)
-	assert.NoError(t, p.ends())
+	assert.NoError(t, p.waitForExit())
 
-	again := start(t, "--dir", dir)
-	conn := again.connect()
+	second := start(t, "--dir", dir)
+	conn := second.connect()
 	fmt.Fprint(conn, "ZCARD a\r\n")
 	line, err := bufio.NewReader(conn).ReadString('\n')
 	require.NoError(t, err)

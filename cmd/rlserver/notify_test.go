@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// systemd learns when the server is ready and when it stops; the log can be read by programs.
+// systemd is notified when the server is ready and when it stops.
 func TestSystemdIsNotifiedAndTheLogIsJSON(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "notify")
 	ln, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: socket, Net: "unixgram"})
@@ -27,10 +27,10 @@ func TestSystemdIsNotifiedAndTheLogIsJSON(t *testing.T) {
 		return string(b[:n])
 	}
 	require.Equal(t, "READY=1", message())
-	require.Equal(t, []string{"+OK"}, talk(t, p.connect(), "SAVE"))
+	require.Equal(t, []string{"+OK"}, firstLines(t, p.connect(), "SAVE"))
 	p.Process.Signal(syscall.SIGTERM)
 	require.Equal(t, "STOPPING=1", message())
-	require.NoError(t, p.ends())
+	require.NoError(t, p.waitForExit())
 	var messages []string
 	for line := range strings.Lines(p.stderr.String()) {
 		var entry struct{ Level, Msg string }

@@ -29,7 +29,7 @@ import (
 // parts are the parts of a server. They are opened in the order of the fields.
 type parts struct {
 	setup     setup
-	policies  []*engine.Policy // as read from the file of --policies before the start
+	policies  []*engine.Policy // read from the file of --policies
 	hangups   chan os.Signal
 	settings  *config.Settings
 	log       *slog.Logger
@@ -44,12 +44,12 @@ type parts struct {
 	processors *process.Processors
 
 	source  clock.Source
-	cluster *clusterParts // nil: the server is alone
+	cluster *clusterParts // nil without --cluster
 	web     *web.Server   // nil without --http-port
 }
 
-// serve runs the server, by the clocks of a source, until the context ends or a client sends
-// SHUTDOWN. Every call in progress is answered before it returns, if it takes no longer than
+// serve runs the server with the given time source, until the context ends or a client sends
+// SHUTDOWN. Calls in progress are answered before it returns, unless they take longer than
 // drainTime.
 func serve(ctx context.Context, c setup, source clock.Source) error {
 	p, err := open(c, source)
@@ -77,19 +77,19 @@ func serve(ctx context.Context, c setup, source clock.Source) error {
 	return p.stop(stops)
 }
 
-// notify tells systemd about a change of state, if it has started the server and waits for that.
+// notify notifies systemd of a change of state, if systemd has started the server and expects it.
 func (p *parts) notify(state string) {
 	if _, err := daemon.SdNotify(false, state); err != nil {
 		p.log.Warn("systemd could not be notified", "state", state, "error", err)
 	}
 }
 
-// newLogger returns the logger of the server, which writes to standard error.
+// newLogger returns a logger that writes to standard error.
 func newLogger(s *config.Settings) *slog.Logger {
 	options := &slog.HandlerOptions{Level: s.LogLevel()}
 	if s.Start.LogFormat == "json" {
 		options.ReplaceAttr = func(_ []string, a slog.Attr) slog.Attr {
-			if a.Value.Kind() == slog.KindDuration { // else it is a number of nanoseconds
+			if a.Value.Kind() == slog.KindDuration { // would be a number of nanoseconds
 				return slog.String(a.Key, a.Value.Duration().String())
 			}
 			return a
@@ -99,8 +99,8 @@ func newLogger(s *config.Settings) *slog.Logger {
 	return slog.New(slog.NewTextHandler(os.Stderr, options))
 }
 
-// open opens all parts of the server. Files that operators name are read before the data directory
-// is touched.
+// open opens all parts of the server. It reads the files that flags name before it changes anything
+// in the data directory.
 func open(c setup, source clock.Source) (p *parts, err error) {
 	p = &parts{setup: c, settings: c.Settings, hangups: make(chan os.Signal, 1)}
 	warning, err := process.CheckAddressSpace(c.MaxMemory())
@@ -108,7 +108,7 @@ func open(c setup, source clock.Source) (p *parts, err error) {
 		return nil, err
 	}
 	if path := c.Start.Policies; path != "" {
-		// it would end the process while the data is loaded
+		// by default, the signal would end the process while the data is loading
 		signal.Notify(p.hangups, syscall.SIGHUP)
 		if p.policies, err = readPolicies(path); err != nil {
 			return nil, err
@@ -119,7 +119,7 @@ func open(c setup, source clock.Source) (p *parts, err error) {
 		p.log.Warn("a directive of the configuration file is ignored", "error", why)
 	}
 	if possible := c.MaxClients.Load(); possible < c.wanted {
-		p.log.Warn("fewer clients can be connected than maxclients asks for: the limit on open files is too low",
+		p.log.Warn("the limit on open files is too low for maxclients",
 			"maxclients", c.wanted, "possible", possible)
 	}
 	if warning != "" {
@@ -175,18 +175,18 @@ func readPolicies(path string) ([]*engine.Policy, error) {
 	return policies, nil
 }
 
-// connect makes the engine and the server, and gives each the parts that it uses. The server
-// answers LOADING until load.
+// connect creates the engine and the server, and connects the parts. The server answers LOADING
+// until load has returned.
 func (p *parts) connect() {
 	options := engine.Options{Databases: p.settings.Start.Databases, Seed: seed()}
 	if p.settings.Start.AppendOnly && !p.setup.clustered() {
 		options.Journal = p.data
 	}
 	p.engine = engine.New(options)
-	shown := store{p.data}
+	adapter := store{p.data}
 	p.processors = process.FitProcessors()
 	serverOptions := resp.Options{
-		Engine: p.engine, Journal: options.Journal, Store: shown, Clock: p.clock, Log: p.log, Settings: p.settings,
+		Engine: p.engine, Journal: options.Journal, Store: adapter, Clock: p.clock, Log: p.log, Settings: p.settings,
 		Version: version, LongCall: p.processors.LongCall, Certificates: p.certs,
 	}
 	if p.setup.clustered() {
@@ -195,7 +195,7 @@ func (p *parts) connect() {
 	}
 	if path := p.settings.Start.Policies; path != "" {
 		p.file = policyfile.New(policyfile.Options{
-			Path: path, Engine: p.engine, Now: p.clock.Now, Refusal: shown.Refusal, Log: p.log,
+			Path: path, Engine: p.engine, Now: p.clock.Now, Refusal: adapter.Refusal, Log: p.log,
 			Changed: func() { p.server.PoliciesChanged() },
 		})
 		serverOptions.ReloadPolicies = p.file.Reload
@@ -204,8 +204,8 @@ func (p *parts) connect() {
 	p.server.SetLoading(true)
 }
 
-// start starts the background work that begins when the data is loaded, and returns what stops it,
-// in this order.
+// start starts the background work of a server whose data is loaded. It returns the functions that
+// stop it, in the order of their calls.
 func (p *parts) start() (stops []func()) {
 	background := p.engine.StartBackground(engine.BackgroundOptions{
 		Now: p.clock.Now, Expire: p.settings.ActiveExpiry, Refused: p.data.Refuses,
@@ -217,17 +217,18 @@ func (p *parts) start() (stops []func()) {
 	if p.file != nil {
 		stop := p.file.ReloadOn(p.hangups)
 		stops = append(stops, func() {
-			signal.Ignore(syscall.SIGHUP) // it would end the process before the orderly stop does
+			// by default, the signal would end the process before the orderly stop
+			signal.Ignore(syscall.SIGHUP)
 			stop()
 		})
 	}
 	return stops
 }
 
-// seed draws the key under which names are hashed, so that nobody can choose names that collide.
+// seed returns a random hash key, so that clients cannot choose key names that collide.
 func seed() (key [2]uint64) {
 	var b [16]byte
-	rand.Read(b[:]) // never fails: it ends the process instead
+	rand.Read(b[:]) // never returns an error
 	key[0], key[1] = binary.LittleEndian.Uint64(b[:8]), binary.LittleEndian.Uint64(b[8:])
 	return key
 }

@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	drainTime = 10 * time.Second // for calls in progress to end
-	// for what waits for the locks of calls that are still running after that
+	drainTime = 10 * time.Second // limit of the wait for calls in progress
+	// limit of the wait for locks of calls that are still running after drainTime
 	stopTime = time.Second
 )
 
@@ -22,12 +22,12 @@ func (p *parts) stop(stops []func()) error {
 		p.cluster.handOver(drained)
 	}
 	if left := p.server.Shutdown(drained); left > 0 {
-		p.log.Warn("connections were cut off", "count", left)
+		p.log.Warn("connections were closed during calls", "count", left)
 		ending, cancel = context.WithTimeout(ending, stopTime)
 		defer cancel()
 	}
-	p.closeWeb() // until here /readyz has said that the server is stopping
-	// before the log is closed, because what they change is written to it
+	p.closeWeb() // /readyz has reported the stop until now
+	// before the log is closed, because they write changes to it
 	for _, stop := range stops {
 		within(ending, stop)
 	}
@@ -38,8 +38,8 @@ func (p *parts) stop(stops []func()) error {
 	return nil
 }
 
-// closeData takes the last snapshot, if one is wanted, and closes the data directory. It waits for
-// locks until the context ends. The error says what may be lost.
+// closeData takes a last snapshot, if the settings require one, and closes the data directory. It
+// waits for locks until the context ends. It returns an error if data may be lost.
 func (p *parts) closeData(ending context.Context) error {
 	var failed error
 	if p.cluster == nil && !p.settings.Start.AppendOnly && len(p.settings.Store().Save) > 0 && !p.server.EndsUnsaved() {
@@ -61,8 +61,8 @@ func (p *parts) closeData(ending context.Context) error {
 	return failed
 }
 
-// within calls do and reports whether it returned before the context ended. If it did not, it goes
-// on in the background.
+// within calls do and reports whether it returned before the context ended. If not, do continues in
+// the background.
 func within(ctx context.Context, do func()) bool {
 	done := make(chan struct{})
 	go func() {

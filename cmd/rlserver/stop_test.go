@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The exit code reports a last snapshot that could not be taken, because changes are lost.
-func TestStopWithoutTheLastSnapshot(t *testing.T) {
+// The exit code is 1 if the last snapshot fails, because changes are lost.
+func TestFailedLastSnapshotIsAnError(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")
 	require.NoError(t, os.Mkdir(dir, 0o750))
@@ -25,7 +25,7 @@ func TestStopWithoutTheLastSnapshot(t *testing.T) {
 	require.Equal(t, "+OK\r\n", line)
 	require.NoError(t, os.RemoveAll(dir))
 	p.Process.Signal(syscall.SIGTERM)
-	require.Error(t, p.ends())
+	require.Error(t, p.waitForExit())
 	assert.Equal(t, 1, p.ProcessState.ExitCode())
 	assert.Contains(t, p.stderr.String(),
 		"rlserver: the last snapshot could not be taken, and changes since the one before are lost: ")

@@ -2,7 +2,7 @@ package main
 
 import "rlserver/persistence"
 
-// store is a persistence.Store that says in Redis' words why it refuses changes.
+// store adds a Refusal with the texts of Redis to a persistence.Store.
 type store struct{ *persistence.Store }
 
 // Refusal implements storage.Store.
@@ -10,7 +10,7 @@ func (s store) Refusal() string {
 	switch err := s.Refuses(); {
 	case err == nil:
 	case s.Full() != nil:
-		return "Errors writing to the AOF file, which is tried again: " + err.Error()
+		return "Errors writing to the AOF file, will retry: " + err.Error()
 	default:
 		return "Errors writing to the AOF file: " + err.Error()
 	}

@@ -14,12 +14,12 @@ import (
 	"rlserver/resp/config"
 )
 
-// certificateInterval is how often the server looks whether the files of its certificate have
+// certificateInterval is how often the server checks whether the files of its certificate have
 // changed.
 const certificateInterval = time.Second
 
-// openCertificates reads the certificates of TLS. It returns nil if there is no port with TLS and
-// no certificate is given.
+// openCertificates reads the certificates of TLS. It returns nil if neither a TLS port nor a
+// certificate is configured.
 func openCertificates(s *config.Settings, now func() time.Time, log *slog.Logger) (*certs.Store, error) {
 	files := s.TLS().Files()
 	if s.Start.TLSPort == 0 && files.Cert == "" {
@@ -43,7 +43,7 @@ func (p *parts) watchCertificates() (stop func()) {
 	}
 }
 
-// genCert makes certificates and prints how to use them.
+// genCert generates certificates and prints example commands that use them.
 func genCert(args []string, out io.Writer) error {
 	if len(args) == 0 || slices.ContainsFunc(args, func(arg string) bool { return arg == "" || arg[0] == '-' }) {
 		return errors.New("name the directory of the certificates: rlserver gen-cert DIR [HOST ...]")

@@ -18,7 +18,7 @@ import (
 	"rlserver/certs"
 )
 
-func TestGenCert(t *testing.T) {
+func TestGenCertWritesCertificates(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "tls")
 	var out bytes.Buffer
 	require.NoError(t, run([]string{"gen-cert", dir, "limits.example"}, &out))
@@ -31,8 +31,8 @@ func TestGenCert(t *testing.T) {
 	}
 }
 
-// A server whose TLS cannot work does not start, and --check-config says so as well.
-func TestTLSSettingsThatAreRefused(t *testing.T) {
+// A server with invalid TLS settings does not start, and --check-config reports the same error.
+func TestInvalidTLSSettingsAreRejected(t *testing.T) {
 	dir, other, expired := t.TempDir(), t.TempDir(), t.TempDir()
 	require.NoError(t, certs.Generate(dir, nil, time.Now()))
 	require.NoError(t, certs.Generate(other, nil, time.Now()))
@@ -83,14 +83,14 @@ func TestTLSSettingsThatAreRefused(t *testing.T) {
 	}
 }
 
-func TestTLSKeyThatOthersMayReadIsLogged(t *testing.T) {
+func TestTLSKeyReadableByOtherUsersIsLogged(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, certs.Generate(dir, nil, time.Now()))
 	require.NoError(t, os.Chmod(dir+"/server.key", 0o640))
 	p := start(t, "--tls-cert-file", dir+"/server.crt", "--tls-key-file", dir+"/server.key", "--tls-auth-clients", "no")
 	p.connect()
 	require.NoError(t, p.Process.Signal(syscall.SIGTERM))
-	require.NoError(t, p.ends())
+	require.NoError(t, p.waitForExit())
 	assert.Contains(t, p.stderr.String(), "other users may read the private key")
 	assert.Contains(t, p.stderr.String(), "mode=640")
 }

@@ -14,13 +14,13 @@ import (
 	"rlserver/resp/command"
 )
 
-// tool is a subcommand: something the program does other than serving.
+// tool is a subcommand.
 type tool struct {
 	run  func(args []string, out io.Writer) error
-	help string // what --help prints
+	help string // text of --help
 }
 
-// tools are the subcommands, by the first word of the command line.
+// tools are the subcommands by name.
 var tools = map[string]tool{
 	"docs": {docs, `Usage: rlserver docs
 
@@ -28,11 +28,11 @@ Prints docs/COMMANDS.md: all commands, as the command table declares them.
 `},
 	"healthcheck": {checkHealth, `Usage: rlserver healthcheck [URL]
 
-Asks a server whether it is healthy, for images without a shell, and exits with 0 if so, otherwise with 1. URL is that
-of --http-port: by default http://127.0.0.1:PORT/healthz with the port in the environment variable RLSERVER_HTTP_PORT,
-or https if RLSERVER_TLS_CERT_FILE is set. Health checks need neither a password nor a certificate.
-With /readyz in place of /healthz it asks whether the server has loaded its data, can write to the disk and is not
-stopping. An https URL of this machine is asked without checking the name in the certificate.
+Checks over HTTP whether a server is healthy, for images without a shell. The exit code is 0 if it is, otherwise 1. The
+default URL is http://127.0.0.1:PORT/healthz with the port in the environment variable RLSERVER_HTTP_PORT, or https if
+RLSERVER_TLS_CERT_FILE is set. Health checks need neither a password nor a certificate.
+/readyz instead of /healthz checks whether the server has loaded its data, can write to the disk and is not stopping.
+For an https URL of this machine the name in the certificate is not checked.
 `},
 	"check": {check, `Usage: rlserver check DIR
 
@@ -41,28 +41,28 @@ The exit code is 0 if so, otherwise 1. It changes nothing. A server may be using
 `},
 	"repair": {repair, `Usage: rlserver repair [--clock] DIR
 
-Makes a server start on a damaged data directory again. First it copies all files to DIR/before-repair-<time>, which
-takes as much disk space again. Then it cuts the log where the damage begins; of a damaged snapshot it keeps the keys
-before the damage. The server no longer has what comes after. If a server would start anyway, nothing is changed. No
-server may be using the directory.
+Repairs a damaged data directory, so that a server starts on it again. First it copies all files to
+DIR/before-repair-<time>, which needs as much disk space as the data. Then it truncates the log where the damage begins;
+of a damaged snapshot it keeps the keys before the damage. Everything after the damage is lost. If a server would start
+anyway, nothing is changed. No server may be using the directory.
 
-With --clock it moves a directory that is ahead of the present back to it. That is the case if the directory was
-written while the system clock was wrong: make sure that the clock is right now. It copies all files first, as above.
-It treats the latest moment in the data as the present: limiters keep what was used of them, and the time left until
-each deadline stays the same. Times from before the clock was wrong are kept. In sorted sets with a deadline, integers
-between the present and the latest moment count as times. If the data is not ahead, nothing is changed.
+With --clock it moves the times in a data directory back to the present, if they are ahead because the system clock was
+wrong. Make sure that the clock is correct before you run it. It copies all files first, as above.
+It treats the latest time in the data as the present: limiters keep their usage, and the remaining time of each deadline
+stays the same. Times from before the clock was wrong do not change. In sorted sets with a deadline, integers between
+the present and the latest time count as times. If the data is not ahead, nothing is changed.
 `},
 	"dump": {dump, `Usage: rlserver dump [--json] DIR
 
-Prints every change in a data directory, one per line: the newest snapshot, and the log after it. Times are in UTC,
-with --json in Unix milliseconds. Text that is not UTF-8 is quoted; with --json it is in base64, and the name of its
-field ends in _base64. It changes nothing. A server may be using the directory.
+Prints every change in a data directory, one per line: the newest snapshot, and the log after it. Times are in UTC;
+with --json they are in Unix milliseconds. Text that is not UTF-8 is quoted; with --json it is in base64, and the name
+of its field ends in _base64. It changes nothing. A server may be using the directory.
 `},
 	"gen-cert": {genCert, `Usage: rlserver gen-cert DIR [HOST ...]
 
-Makes certificates to try TLS with, valid for a year: ca.crt, server.crt, server.key, client.crt and client.key in DIR,
-which is created if it does not exist. The server's is valid for localhost, 127.0.0.1, ::1 and each HOST, a name or an
-address. The key of the CA is not kept. Files that exist are never overwritten.
+Generates certificates for tests of TLS, valid for a year: ca.crt, server.crt, server.key, client.crt and client.key in
+DIR, which is created if it does not exist. The server certificate is valid for localhost, 127.0.0.1, ::1 and each HOST,
+a name or an address. The key of the CA is discarded. Existing files are never overwritten.
 `},
 }
 
@@ -112,13 +112,13 @@ func dump(args []string, out io.Writer) error {
 		return err
 	}
 	if file, ok := out.(*os.File); ok && progress.Terminal(file) != nil {
-		// a bar would be among the lines
+		// a progress bar would be printed between the lines
 		return persistence.Dump(dir, out, asJSON, persistence.NoProgress{})
 	}
 	return persistence.Dump(dir, out, asJSON, meter())
 }
 
-// meter shows the progress of a tool on standard error.
+// meter returns a Meter that shows the progress of a tool on standard error.
 func meter() *progress.Meter {
 	return progress.New(progress.Terminal(os.Stderr), slog.New(slog.NewTextHandler(os.Stderr, nil)))
 }

@@ -8,8 +8,8 @@ import (
 	"rlserver/resp/command"
 )
 
-// makeUsers makes the users that the server starts with: the default one, and those of the ACL file
-// or of --user.
+// makeUsers creates the users of the start: the default user, and those of the ACL file or of
+// --user.
 func (c *setup) makeUsers() error {
 	users := acl.NewUsers(command.AccessCatalog(), &c.Access)
 	users.SetDefaultPassword(c.Password())

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestUsersOfTheStart(t *testing.T) {
+func TestUsersFromFlagsAndFiles(t *testing.T) {
 	inDirectory(t, map[string]string{
 		"users.acl": "user ann on >secret ~a* +get\n",
 		"a.conf":    "requirepass sesame\nuser ann on >secret ~a* +get\nuser bob off\n",
@@ -35,7 +35,7 @@ func TestUsersOfTheStart(t *testing.T) {
 	assert.NotNil(t, c.Users.Login("default", []byte("other")))
 }
 
-func TestUsersThatAreRefused(t *testing.T) {
+func TestInvalidUsersAreRejected(t *testing.T) {
 	inDirectory(t, map[string]string{
 		"bad.acl":  "user ann on >secret\nuser bob on >secret +nosuch\nuser cem on >secret )\n",
 		"good.acl": "",
@@ -67,12 +67,12 @@ func TestUsersThatAreRefused(t *testing.T) {
 		_, _, err := parse(argv, new(bytes.Buffer))
 		require.ErrorContains(t, err, test.want, test.argv)
 		assert.NotContains(t, err.Error(), "secret")
-		_, err = checked(t, argv...)
+		_, err = checkConfig(t, argv...)
 		require.ErrorContains(t, err, test.want, "--check-config %s", test.argv)
 	}
 }
 
-func TestRewriteWritesUsers(t *testing.T) {
+func TestConfigRewriteWritesChangedUsers(t *testing.T) {
 	inDirectory(t, map[string]string{"a.conf": "# ours\nport 7000\nuser ann on >secret ~a* +get\n"})
 	c, _, err := parse([]string{"a.conf"}, new(bytes.Buffer))
 	require.NoError(t, err)
@@ -81,23 +81,23 @@ func TestRewriteWritesUsers(t *testing.T) {
 	require.NoError(t, err)
 	assert.Contains(t, string(text), "user ann on >secret ~a* +get\n", "nothing has changed")
 
-	require.NoError(t, c.Users.Set("bob", []string{"on", ">hush", "(~b +get)"}))
+	require.NoError(t, c.Users.Set("bob", []string{"on", ">sesame", "(~b +get)"}))
 	require.NoError(t, c.Users.Set("default", []string{"-flushall"}))
 	require.NoError(t, c.Rewrite())
 	text, err = os.ReadFile("a.conf")
 	require.NoError(t, err)
 	assert.Contains(t, string(text), "# ours\nport 7000\n")
 	assert.NotContains(t, string(text), "secret")
-	assert.NotContains(t, string(text), "hush")
+	assert.NotContains(t, string(text), "sesame")
 	again, _, err := parse([]string{"a.conf"}, new(bytes.Buffer))
 	require.NoError(t, err)
 	withoutSanitize := func(lines []string) string {
 		return strings.ReplaceAll(strings.Join(lines, "\n"), " sanitize-payload", "")
 	}
 	assert.Equal(t, withoutSanitize(c.Users.Describe()), withoutSanitize(again.Users.Describe()))
-	assert.NotNil(t, again.Users.Login("bob", []byte("hush")))
+	assert.NotNil(t, again.Users.Login("bob", []byte("sesame")))
 
-	out, err := checked(t, "a.conf")
+	out, err := checkConfig(t, "a.conf")
 	require.NoError(t, err)
 	assert.Contains(t, out, "user (hidden) ")
 }

@@ -22,7 +22,7 @@ import (
 	"rlserver/web"
 )
 
-// openWeb makes the HTTP server, and serves it; none without --http-port.
+// openWeb creates and serves the HTTP server. Without --http-port it does nothing.
 func (p *parts) openWeb() error {
 	start := &p.settings.Start.HTTP
 	if start.Port == 0 {
@@ -61,7 +61,7 @@ func (p *parts) openWeb() error {
 	return nil
 }
 
-// closeWeb ends the HTTP server. Responses that take longer than a second are cut off.
+// closeWeb stops the HTTP server. It closes connections whose responses take longer than a second.
 func (p *parts) closeWeb() {
 	if p.web == nil {
 		return
@@ -71,13 +71,14 @@ func (p *parts) closeWeb() {
 	p.web.Close(ctx)
 }
 
-// maxTokenFile is how large the file of --http-token-file may be, in bytes.
+// maxTokenFile is the largest size of the file of --http-token-file, in bytes.
 const maxTokenFile = 64 << 10
 
-// minToken is how long a token must be, in bytes: it is not delayed as users' passwords are.
+// minToken is the smallest length of a token, in bytes. A failed attempt with a token is not
+// delayed, unlike one with a password.
 const minToken = 16
 
-// readToken reads the token of --http-token-file; "" without one.
+// readToken reads the token of --http-token-file. Without a path it returns "".
 func readToken(path string) (string, error) {
 	if path == "" {
 		return "", nil
@@ -95,7 +96,7 @@ func readToken(path string) (string, error) {
 	return token, nil
 }
 
-// webSource shows the parts of the server to package web.
+// webSource implements web.Source by the parts of the server.
 type webSource struct{ p *parts }
 
 // State implements web.Source.
@@ -142,7 +143,7 @@ func (s webSource) State() *web.State {
 	return state
 }
 
-// addCommands adds the commands that were called.
+// addCommands adds the counts of all commands that were called.
 func (s webSource) addCommands(state *web.State) {
 	for _, c := range command.Table {
 		for _, each := range append([]*command.Command{c}, c.Subs...) {
@@ -234,8 +235,8 @@ func (s webSource) Limiter(db int, name []byte) (l web.Limiter, ok bool) {
 	return l, true
 }
 
-// ruleOf returns the rule by which a key was denied last or, of the key of a policy, that of the
-// policy; nil if neither is known.
+// ruleOf returns the rule by which a key was last denied or, for the key of a policy, the policy's
+// rule; nil if neither is known.
 func (s webSource) ruleOf(db int, k engine.Key) *rule.Rule {
 	if by := s.p.engine.DeniedBy(db, k); by != nil {
 		return by

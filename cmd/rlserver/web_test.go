@@ -26,7 +26,7 @@ import (
 // startHTTP starts a server with an HTTP port until the test ends.
 func startHTTP(t *testing.T, flags ...string) (p *child, address string) {
 	t.Helper()
-	for range 20 { // a port that was free a moment ago may be taken
+	for range 20 { // another process may take the free port before the server does
 		ln, err := net.Listen("tcp", "127.0.0.1:0")
 		require.NoError(t, err)
 		ln.Close()
@@ -38,7 +38,7 @@ func startHTTP(t *testing.T, flags ...string) (p *child, address string) {
 				return p, ln.Addr().String()
 			}
 			select {
-			case <-p.ended:
+			case <-p.exited:
 			case <-time.After(10 * time.Millisecond):
 				continue
 			}
@@ -49,7 +49,7 @@ func startHTTP(t *testing.T, flags ...string) (p *child, address string) {
 	return nil, ""
 }
 
-// fetch returns the body of a response, whose status must be as wanted.
+// fetch returns the body of a response, which must have the given status.
 func fetch(t *testing.T, status int, url string, header ...string) string {
 	t.Helper()
 	request, err := http.NewRequest(http.MethodGet, url, nil)
@@ -76,7 +76,7 @@ func (c *client) infoFields() map[string]string {
 	return fields
 }
 
-// The metrics have the figures of INFO, and readiness follows the server.
+// Metrics and INFO have the same values.
 func TestMetricsAgreeWithInfo(t *testing.T) {
 	p, address := startHTTP(t)
 	conn := p.connect()
@@ -130,7 +130,7 @@ func TestMetricsAgreeWithInfo(t *testing.T) {
 	assert.Contains(t, fetch(t, 200, "http://"+address+"/api/limiter?db=99&key=YQ"), `"found":false`)
 }
 
-func TestHTTPFollowsThePassword(t *testing.T) {
+func TestHTTPRequiresThePassword(t *testing.T) {
 	token := filepath.Join(t.TempDir(), "token")
 	require.NoError(t, os.WriteFile(token, []byte("0123456789abcdef\n"), 0o600))
 	p, address := startHTTP(t, "--requirepass", "sesame", "--http-token-file", token)
@@ -146,8 +146,8 @@ func TestHTTPFollowsThePassword(t *testing.T) {
 	fetch(t, 200, "http://default:open@"+address+"/")
 }
 
-// A user sees by HTTP what the user could see by commands.
-func TestHTTPFollowsUsers(t *testing.T) {
+// HTTP shows a user only what the user may read with commands.
+func TestHTTPChecksUserPermissions(t *testing.T) {
 	p, address := startHTTP(t)
 	conn := p.connect()
 	c := &client{t, conn, bufio.NewReader(conn)}
@@ -168,7 +168,7 @@ func TestHTTPFollowsUsers(t *testing.T) {
 	fetch(t, 401, "http://"+address+"/")
 }
 
-// HTTP speaks TLS with the certificates of the server, unless it is told not to.
+// HTTP uses TLS with the certificate of the server, unless --http-tls is no.
 func TestHTTPWithTLS(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, run([]string{"gen-cert", dir}, io.Discard))
@@ -182,7 +182,7 @@ func TestHTTPWithTLS(t *testing.T) {
 	require.NoError(t, err)
 	roots := x509.NewCertPool()
 	require.True(t, roots.AppendCertsFromPEM(ca))
-	ask := func(path string, certificates ...tls.Certificate) int {
+	get := func(path string, certificates ...tls.Certificate) int {
 		transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, Certificates: certificates}}
 		defer transport.CloseIdleConnections()
 		response, err := (&http.Client{Transport: transport}).Get("https://" + address + path)
@@ -190,9 +190,9 @@ func TestHTTPWithTLS(t *testing.T) {
 		response.Body.Close()
 		return response.StatusCode
 	}
-	assert.Equal(t, 200, ask("/metrics", pair))
-	assert.Equal(t, 401, ask("/metrics"), "without a certificate clients must log in")
-	assert.Equal(t, 200, ask("/healthz"), "health checks need neither")
+	assert.Equal(t, 200, get("/metrics", pair))
+	assert.Equal(t, 401, get("/metrics"), "without a certificate clients must log in")
+	assert.Equal(t, 200, get("/healthz"), "health checks need neither")
 	assert.Contains(t, fetch(t, 400, "http://"+address+"/"), "HTTPS server")
 
 	_, port, _ := net.SplitHostPort(address)
@@ -235,7 +235,7 @@ func TestHealthcheck(t *testing.T) {
 	assert.Contains(t, out, "name the address, as RLSERVER_HTTP_PORT is not set")
 }
 
-func TestHTTPSettingsThatAreRefused(t *testing.T) {
+func TestInvalidHTTPSettingsAreRejected(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer taken.Close()
@@ -246,7 +246,7 @@ func TestHTTPSettingsThatAreRefused(t *testing.T) {
 	for flags, want := range map[string]string{
 		"--http-port " + port:          "cannot listen on 127.0.0.1:" + port + ": address already in use",
 		"--http-port 6379 --port 6379": "--http-port 6379 is a port of the Redis protocol: HTTP needs one of its own",
-		"--http-port 1 --http-bind ,":  "--http-bind names no address",
+		"--http-port 1 --http-bind ,":  "--http-bind is empty: it needs an address",
 		"--http-port 1 --http-token-file " + short: "--http-token-file " + short +
 			": its first line must be a token of at least 16 characters",
 		"--http-port 1 --http-token-file " + dir: "--http-token-file cannot be read: " + dir +
@@ -264,9 +264,9 @@ func TestHTTPSettingsThatAreRefused(t *testing.T) {
 	}
 }
 
-// A scrape reads counters, and no key: it takes no lock of the keys, so it is answered while a call
+// A scrape reads counters and no keys. It takes no lock of the keys, so it is answered while a call
 // holds all of them.
-func TestAScrapeWaitsForNoKey(t *testing.T) {
+func TestScrapeTakesNoKeyLock(t *testing.T) {
 	c, _, err := parse([]string{"--port", "0", "--unixsocket", t.TempDir() + "/s", "--dir", t.TempDir()}, io.Discard)
 	require.NoError(t, err)
 	p, err := open(c, clock.System())
