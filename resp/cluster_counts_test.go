@@ -1,14 +1,17 @@
 package resp
 
 import (
+	"bufio"
 	"context"
 	"errors"
+	"net"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"rlserver/cluster/overview"
 	"rlserver/engine"
@@ -58,8 +61,7 @@ func (o fakeOutcome) Wait() error {
 	return nil
 }
 
-// INFO counts the calls that are held, and the replies that are replaced when leadership ends.
-func TestInfoCountsHeldCallsAndUncertainReplies(t *testing.T) {
+func newFakeCluster(t *testing.T) (*fakeCluster, *testServer) {
 	f := &fakeCluster{awaited: make(chan struct{})}
 	ts := startServer(t, config.Defaults{Databases: 1}, func(o *Options) {
 		f.partition = &Partition{
@@ -69,6 +71,29 @@ func TestInfoCountsHeldCallsAndUncertainReplies(t *testing.T) {
 		o.Cluster = f
 	})
 	f.server = ts.Server
+	return f, ts
+}
+
+// The first call of a connection runs on all groups: its statistics need the call.
+func TestWholeKeyspaceCallsComeFirst(t *testing.T) {
+	_, ts := newFakeCluster(t)
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	go ts.ServeProxy(ln, nil)
+	for _, call := range []string{"DBSIZE", "FLUSHALL", "KEYS *", "RL.TOP", "SCAN 0", "RANDOMKEY"} {
+		for _, address := range []string{ts.addr, ln.Addr().String()} {
+			conn, err := net.Dial("tcp", address)
+			require.NoError(t, err)
+			c := &testClient{Conn: conn, t: t, r: bufio.NewReader(conn)}
+			assert.NotContains(t, c.do(call), "internal error", call)
+			conn.Close()
+		}
+	}
+}
+
+// INFO counts the calls that are held, and the replies that are replaced when leadership ends.
+func TestInfoCountsHeldCallsAndUncertainReplies(t *testing.T) {
+	f, ts := newFakeCluster(t)
 	c, other := ts.dial(), ts.dial()
 	expect := func(holding, held, uncertain, tryagain string) {
 		t.Helper()

@@ -176,7 +176,9 @@ func (s *session) recovered() {
 	s.Postponed, s.Ready = nil, nil
 	s.See(s.Tx.End())
 	s.Fault(fault, s.replyStart)
-	s.measure(s.group, s.clock.elapsed)
+	if len(s.group) > 0 && s.group[0].Command != nil { // no second panic
+		s.measure(s.group, s.clock.elapsed)
+	}
 	s.runDeferred()
 }
 

@@ -93,4 +93,5 @@ func (s *session) runOnGroups(p command.Prepared, join func(*clustering.Joined))
 	m.end = len(s.Reply.B)
 	s.clustered.marks = append(s.clustered.marks, m)
 	s.use(s.server.lobby)
+	s.group = append(s.group[:0], p) // a flush has cleared it
 }
