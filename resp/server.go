@@ -185,20 +185,3 @@ func (s *Server) elapsed() int64 { return s.Time.Elapsed().Milliseconds() }
 func (s *Server) allows(t *throttle, interval time.Duration) (skipped int64, ok bool) {
 	return t.allow(s.elapsed(), interval)
 }
-
-func init() {
-	command.Register(
-		&command.Command{Name: "time", Arity: 1, Flags: command.Loading | command.Stale | command.Fast,
-			Group: "server", Since: "2.6.0", Complexity: "O(1)", Tips: "nondeterministic_output",
-			Summary: "Return the current server time", Run: serverTime},
-	)
-}
-
-// serverTime handles TIME. It uses the clock of the limiters, which counts milliseconds.
-func serverTime(c *command.Call) error {
-	now := c.Env.Clock()
-	c.Reply.Array(2)
-	c.Reply.BulkInteger(now / 1000)
-	c.Reply.BulkInteger(now % 1000 * 1000)
-	return nil
-}

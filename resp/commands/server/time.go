@@ -1,0 +1,20 @@
+package server
+
+import "rlserver/resp/command"
+
+func init() {
+	command.Register(
+		&command.Command{Name: "time", Arity: 1, Flags: command.Loading | command.Stale | command.Fast,
+			Group: "server", Since: "2.6.0", Complexity: "O(1)", Tips: "nondeterministic_output",
+			Summary: "Return the current server time", Run: serverTime},
+	)
+}
+
+// serverTime handles TIME. It uses the clock of the limiters, which counts milliseconds.
+func serverTime(c *command.Call) error {
+	now := c.Env.Clock()
+	c.Reply.Array(2)
+	c.Reply.BulkInteger(now / 1000)
+	c.Reply.BulkInteger(now % 1000 * 1000)
+	return nil
+}
