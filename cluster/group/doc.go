@@ -34,6 +34,9 @@
 //     is built from the last snapshot and the log. HandOver ends leadership when nothing is on its
 //     way, so that nothing is rebuilt.
 //
+// The record of a call with more than 256 KB of effects is split into several entries, which
+// followers apply together: see parts.go.
+//
 // # Snapshots
 //
 // A leader's engine is ahead of the log, and so is a snapshot of it. It notes the incarnation and

@@ -19,6 +19,9 @@ const (
 	// entryDigest has no records: all replicas compare their state at this entry.
 	entryDigest entryKind = 3
 	entryNote   entryKind = 4 // what the group holds beside its keys, see Note
+	// A record of one call that is too large for a batch: its parts but for the last, and the last.
+	entryPart     entryKind = 5
+	entryLastPart entryKind = 6
 )
 
 // header is the beginning of an entry.
@@ -72,7 +75,7 @@ func readHeader(b []byte) (h header, records []byte, err error) {
 	h.first = binary.BigEndian.Uint64(b[18:])
 	h.last = binary.BigEndian.Uint64(b[26:])
 	h.at = int64(binary.BigEndian.Uint64(b[34:]))
-	if h.kind < entryBatch || h.kind > entryNote {
+	if h.kind < entryBatch || h.kind > entryLastPart {
 		return h, nil, fmt.Errorf("unknown kind of entry %d", h.kind)
 	}
 	return h, b[headerSize:], nil

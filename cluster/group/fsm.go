@@ -24,6 +24,7 @@ type fsm struct {
 	follows  func() bool // reports whether another node leads
 
 	applier applier
+	partial partial
 	// the state contains the records of this incarnation up to this number: the log repeats some
 	skip     uint64
 	skipTo   uint64
@@ -64,6 +65,7 @@ func (f *fsm) apply(l *raft.Log) any {
 	case h.kind == entryNote:
 		return f.takeNote(records)
 	case h.kind == entryClaim:
+		f.partial = partial{}
 		if own {
 			f.skip, f.skipTo = 0, 0
 		}
@@ -71,7 +73,7 @@ func (f *fsm) apply(l *raft.Log) any {
 	case h.kind == entryDigest:
 		return f.digest(l, h, own)
 	case h.term != l.Term:
-		if own && h.last >= h.first {
+		if own && (h.last >= h.first || h.kind == entryPart) {
 			r.discard(errVoid)
 		}
 		return errVoid
@@ -83,7 +85,20 @@ func (f *fsm) apply(l *raft.Log) any {
 	if h.proposer == f.skip {
 		after = f.skipTo
 	}
-	if err := f.applier.apply(r.Engine, h, records, after); err != nil {
+	switch {
+	case h.kind != entryPart && h.kind != entryLastPart:
+	case h.first <= after:
+		return nil // the state contains it, and not all parts need follow
+	case h.kind == entryPart:
+		f.partial.add(h, records)
+		return nil
+	default:
+		records, err = f.partial.finish(h, records)
+	}
+	if err == nil {
+		err = f.applier.apply(r.Engine, h, records, after)
+	}
+	if err != nil {
 		f.broken(fmt.Errorf("entry %d of the log: %w", l.Index, err))
 		return err
 	}
@@ -111,6 +126,9 @@ func (f *fsm) Snapshot() (raft.FSMSnapshot, error) {
 	r := f.replica.Load()
 	if why := r.why(); why != nil {
 		return nil, why
+	}
+	if len(f.partial.data) > 0 {
+		return nil, errors.New("a large change is only applied in part: the snapshot is tried again")
 	}
 	r.digest.pause()
 	s := &snapshot{fsm: f, replica: r, incarnation: f.skip, records: f.skipTo, at: f.latest, note: f.note.Load()}
@@ -205,6 +223,7 @@ func (f *fsm) Restore(src io.ReadCloser) error {
 	f.note.Store(note)
 	f.time.saw(f.latest, false)
 	f.logBytes.Store(0)
+	f.partial = partial{}
 	before := f.replica.Swap(r)
 	before.discard(errors.New("replaced by a snapshot of the group"))
 	before.Engine.Discard()

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -99,7 +100,7 @@ func (r *Replica) newBatch() *batch {
 	}
 }
 
-func (b *batch) empty() bool { return b.last < b.first }
+func (b *batch) empty() bool { return b.last < b.first && b.kind != entryPart }
 
 // Leads reports whether calls are served here. It is fast, and may be out of date: Wait is what
 // confirms it.
@@ -117,7 +118,15 @@ func (r *Replica) Append(now int64, effects []effect.Effect) engine.Position {
 		return engine.Position(r.appended) + origin
 	}
 	b := r.next
+	before := len(b.entry)
 	b.entry = persistence.AppendCall(b.entry, now, effects)
+	if record := b.entry[before:]; len(record) > maxBatch {
+		b.entry = slices.Clone(b.entry[:before])
+		r.queue = append(append(r.queue, b), r.split(record)...)
+		r.next = r.newBatch()
+		r.signal()
+		return engine.Position(r.appended) + origin
+	}
 	b.last = r.appended
 	if len(b.entry) >= maxBatch {
 		r.queue = append(r.queue, b)

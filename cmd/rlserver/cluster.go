@@ -55,7 +55,6 @@ func (c *setup) validateCluster() error {
 	}
 	start := &c.Start
 	start.Databases = 1
-	c.Limits.MaxBulk.Store(min(c.Limits.MaxBulk.Load(), mostClusterBulk))
 	return nil
 }
 
@@ -63,10 +62,6 @@ func (c *setup) validateCluster() error {
 func nodePort(start *config.Defaults) int {
 	return cmp.Or(start.Cluster.Port, cmp.Or(start.Port, start.TLSPort)+10000)
 }
-
-// mostClusterBulk is how many bytes an argument may have at most: an entry of the nodes' log has at
-// most 64 MB.
-const mostClusterBulk = 16 << 20
 
 // checkClusterDir returns an error if a directory has the data of a server alone.
 func checkClusterDir(dir string) error {

@@ -72,9 +72,8 @@ func reaching(words [][]byte) error {
 
 // fixed has the settings that CONFIG SET cannot change in a cluster, and why.
 var fixed = map[string]error{
-	"appendfsync":        engine.Error("in a cluster, it is set at the start of a node"),
-	"proto-max-bulk-len": engine.Error("in a cluster, it is fixed: a call has to fit into an entry of the nodes' log"),
-	"save":               engine.Error("in a cluster, snapshots are made as the log of a group grows"),
+	"appendfsync": engine.Error("in a cluster, it is set at the start of a node"),
+	"save":        engine.Error("in a cluster, snapshots are made as the log of a group grows"),
 }
 
 // RefusedSetting returns why settings cannot be changed in a cluster; nil: they can.

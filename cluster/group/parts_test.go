@@ -1,0 +1,144 @@
+package group
+
+import (
+	"bytes"
+	"io"
+	"testing"
+
+	"github.com/hashicorp/raft"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"rlserver/engine"
+)
+
+// proposeAll returns the entries of all that has been appended, as they are agreed on in a term.
+func (p *Partition) proposeAll(first, term uint64) (logs []*raft.Log) {
+	p.Ask()
+	for b := p.take(); b != nil; b = p.take() {
+		logs = append(logs, &raft.Log{
+			Index: first + uint64(len(logs)), Term: term, Type: raft.LogCommand, Data: bytes.Clone(b.entry),
+		})
+	}
+	return logs
+}
+
+// large is a change of several parts, between two others, that cannot be made twice.
+func large(p *Partition) {
+	p.change(func(tx *engine.Tx, k func(string) engine.Key) { tx.Set(k("before"), []byte("1"), engine.SetMode{}) })
+	p.change(func(tx *engine.Tx, k func(string) engine.Key) {
+		rename(tx, k)
+		tx.Set(k("large"), bytes.Repeat([]byte("x"), 3*maxBatch), engine.SetMode{})
+		tx.Set(k("small"), []byte("2"), engine.SetMode{})
+	})
+	p.change(func(tx *engine.Tx, k func(string) engine.Key) { tx.Set(k("after"), []byte("3"), engine.SetMode{}) })
+}
+
+func TestALargeRecordIsSplit(t *testing.T) {
+	one, two := newFSM(t), newFSM(t)
+	p := one.lead(5)
+	large(p)
+	logs := p.proposeAll(1, 5)
+	assert.Len(t, logs, 1+4+1)
+	for i, log := range logs {
+		assert.LessOrEqual(t, len(log.Data), maxBatch+headerSize)
+		assert.Nil(t, one.Apply(log))
+		if i < 4 {
+			assert.False(t, p.endQuietly(), "parts are on their way")
+		}
+		assert.Nil(t, two.Apply(log))
+		state, err := two.Snapshot()
+		if i >= 1 && i < 4 {
+			assert.Error(t, err, "the log would lack the parts that are applied")
+			assert.Empty(t, two.get("c"))
+		} else {
+			require.NoError(t, err)
+			state.Release()
+		}
+	}
+	for _, f := range []*fsm{one, two} {
+		assert.Equal(t, "11", f.get("before")+f.get("c"))
+		assert.Len(t, f.get("large"), 3*maxBatch)
+		assert.Equal(t, "23", f.get("small")+f.get("after"))
+	}
+	assert.Equal(t, uint64(3), p.agreed)
+}
+
+func TestPartsOfAnEarlierLeadershipAreVoid(t *testing.T) {
+	one, two, three := newFSM(t), newFSM(t), newFSM(t)
+	p := one.lead(5)
+	large(p)
+	logs := p.proposeAll(1, 5)
+	for i, log := range logs {
+		if i >= 2 {
+			log.Term = 7
+		}
+	}
+	two.Apply(logs[0])
+	two.Apply(logs[1])
+	for _, log := range logs[2:] {
+		assert.Equal(t, errVoid, two.Apply(log))
+	}
+	assert.Equal(t, errVoid, one.Apply(logs[2]))
+	assert.ErrorIs(t, p.why(), errVoid, "its engine has what nobody agrees on")
+
+	next := three.lead(8)
+	three.Apply(logs[1])
+	claim := make([]byte, headerSize)
+	header{kind: entryClaim, proposer: next.id, first: 1}.put(claim)
+	for _, f := range []*fsm{two, three} {
+		f.Apply(&raft.Log{Index: 7, Term: 8, Type: raft.LogCommand, Data: claim})
+		assert.Empty(t, f.partial.data, "the rest of the record does not follow any more")
+	}
+}
+
+// TestALeadersSnapshotHasARecordOfWhichTheLogHasParts restores a snapshot that was taken between
+// the parts of a record.
+func TestALeadersSnapshotHasARecordOfWhichTheLogHasParts(t *testing.T) {
+	leader := newFSM(t)
+	p := leader.lead(5)
+	large(p)
+	logs := p.proposeAll(1, 5)
+	for _, log := range logs[:3] {
+		leader.Apply(log)
+	}
+	ahead, err := leader.Snapshot()
+	require.NoError(t, err)
+	for _, log := range logs[3:] {
+		leader.Apply(log)
+	}
+	var stored sink
+	require.NoError(t, ahead.Persist(&stored))
+	ahead.Release()
+	restored := newFSM(t)
+	require.NoError(t, restored.Restore(io.NopCloser(&stored)))
+	for _, log := range logs[3:] {
+		assert.Nil(t, restored.Apply(log))
+	}
+	assert.Equal(t, "123", restored.get("before")+restored.get("small")+restored.get("after"))
+	assert.Equal(t, digest(leader.replica.Load()), digest(restored.replica.Load()))
+}
+
+// TestALargeChangeCostsNoElection makes a change that takes many entries of the log.
+func TestALargeChangeCostsNoElection(t *testing.T) {
+	t.Parallel()
+	tr := newTrio(t)
+	tr.startAll()
+	leader := tr.leader()
+	p, err := leader.group.Leading()
+	require.NoError(t, err)
+	tx := p.Engine.NewTx()
+	tx.BeginAll(p.Clock.Now(), 0, true)
+	value := bytes.Repeat([]byte("x"), 8<<20)
+	for i := range 2 {
+		tx.Set(p.Engine.Key([]byte{byte(i)}), value, engine.SetMode{})
+	}
+	pos := tx.End()
+	require.NoError(t, p.Wait(pos))
+	tr.agree()
+	select {
+	case <-p.Ended():
+		t.Error("the leadership has ended")
+	default:
+	}
+}
