@@ -57,7 +57,7 @@ func (n *Node) overviewOf(number int, names []string, groups int) overview.Group
 	}
 	f := g.Figures()
 	o.Role, o.Term, o.LogEnd, o.Agreed, o.Applied = f.Role, f.Term, f.Last, f.Agreed, f.Applied
-	o.LagEntries, o.Lag, o.Policies = f.LagEntries, f.LagTime, g.PoliciesVersion()
+	o.LagEntries, o.Lag, o.Disk, o.Policies = f.LagEntries, f.LagTime, f.Disk, g.PoliciesVersion()
 	if f.Fault != nil {
 		o.Fault = f.Fault.Error()
 	}

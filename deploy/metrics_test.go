@@ -109,18 +109,45 @@ func serve(t *testing.T) (address string, use func()) {
 	}
 }
 
-// exported returns the metrics of a server that has been used, each with the names of its labels.
+// serveNode starts a node that is a cluster alone, and returns the address of its HTTP port when it
+// is ready.
+func serveNode(t *testing.T) (address string) {
+	address = "127.0.0.1:" + freePort(t)
+	node := exec.Command(program, "--cluster", "--bootstrap-expect", "1", "--node-id", "n", "--cluster-groups", "2",
+		"--bind", "127.0.0.1", "--port", freePort(t), "--cluster-port", freePort(t), "--dir", t.TempDir(),
+		"--http-port", address[len("127.0.0.1:"):], "--http-bind", "127.0.0.1")
+	require.NoError(t, node.Start())
+	t.Cleanup(func() {
+		node.Process.Kill()
+		node.Wait()
+	})
+	require.Eventually(t, func() bool {
+		response, err := http.Get("http://" + address + "/readyz")
+		if err != nil {
+			return false
+		}
+		defer response.Body.Close()
+		return response.StatusCode == http.StatusOK
+	}, time.Minute, 10*time.Millisecond)
+	return address
+}
+
+// exported returns the metrics of a server that has been used and of a node of a cluster, each with
+// the names of its labels.
 func exported(t *testing.T) map[string]map[string]bool {
 	address, use := serve(t)
 	use()
-	response, err := http.Get("http://" + address + "/metrics")
-	require.NoError(t, err)
-	defer response.Body.Close()
-	return samples(t, response.Body)
+	found := map[string]map[string]bool{"up": {}}
+	for _, address := range []string{address, serveNode(t)} {
+		response, err := http.Get("http://" + address + "/metrics")
+		require.NoError(t, err)
+		defer response.Body.Close()
+		samples(t, response.Body, found)
+	}
+	return found
 }
 
-func samples(t *testing.T, text io.Reader) map[string]map[string]bool {
-	found := map[string]map[string]bool{"up": {}}
+func samples(t *testing.T, text io.Reader, found map[string]map[string]bool) {
 	sample, label := regexp.MustCompile(`^([a-z_0-9]+)(\{.*\})? `), regexp.MustCompile(`([a-z_]+)="`)
 	for lines := bufio.NewScanner(text); lines.Scan(); {
 		match := sample.FindStringSubmatch(lines.Text())
@@ -135,7 +162,6 @@ func samples(t *testing.T, text io.Reader) map[string]map[string]bool {
 			found[match[1]][l[1]] = true
 		}
 	}
-	return found
 }
 
 // Every metric and label that the dashboard and the alerts name is exported.

@@ -15,15 +15,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A Prometheus that scrapes a server in use has a result for every query of the dashboard: names,
-// labels and how series are matched are right.
+// A Prometheus that scrapes a server in use and a node of a cluster has a result for every query of
+// the dashboard: names, labels and how series are matched are right.
 func TestDashboardShowsData(t *testing.T) {
 	binary := tool(t, "prometheus")
 	server, use := serve(t)
 	dir := t.TempDir()
 	config := filepath.Join(dir, "prometheus.yaml")
 	require.NoError(t, os.WriteFile(config, fmt.Appendf(nil, "global: {scrape_interval: 1s, evaluation_interval: 1s}\n"+
-		"scrape_configs:\n- job_name: rlserver\n  static_configs: [{targets: [%q]}]\n", server), 0o600))
+		"scrape_configs:\n- job_name: rlserver\n  static_configs: [{targets: [%q, %q]}]\n", server,
+		serveNode(t)), 0o600))
 	address := "127.0.0.1:" + freePort(t)
 	prometheus := exec.Command(binary, "--config.file", config, "--storage.tsdb.path", filepath.Join(dir, "data"),
 		"--web.listen-address", address)

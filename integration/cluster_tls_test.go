@@ -33,7 +33,8 @@ func TestClusterWithTLS(t *testing.T) {
 		require.Equal(t, fmt.Sprint(i), plain.Get(t.Context(), key).Val())
 	}
 
-	await(t, func() bool { return c.infoOf(0, "cluster")["cluster_groups_led"] != "4" }) // others lead, too
+	// others lead, too
+	await(t, func() bool { return c.infoOf(0, "cluster")["cluster_groups_led"] != "4" })
 	one := redis.NewClient(&redis.Options{Addr: "127.0.0.1:" + ports[0], TLSConfig: tlsClient(t, certificates)})
 	defer one.Close()
 	for _, use := range []struct {

@@ -2,11 +2,15 @@ package integration
 
 import (
 	"fmt"
+	"io"
+	"net/http"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // infoOf returns the fields of sections of INFO of a node.
@@ -25,7 +29,27 @@ func (c *nodes) infoOf(i int, sections ...string) map[string]string {
 // one of them is killed.
 func TestClusterCanBeSeen(t *testing.T) {
 	t.Parallel()
-	c := startCluster(t, 3, "--log-format", "json")
+	var pages []string
+	for range 3 {
+		pages = append(pages, freePort(t))
+	}
+	c := startClusterOf(t, 3, func(i int) []string {
+		return []string{"--http-port", pages[i], "--http-bind", "127.0.0.1"}
+	}, "--log-format", "json")
+	get := func(i int, path string) (status int, text string) {
+		response, err := http.Get("http://127.0.0.1:" + pages[i] + path)
+		if !assert.NoError(t, err) {
+			return 0, ""
+		}
+		defer response.Body.Close()
+		body, err := io.ReadAll(response.Body)
+		assert.NoError(t, err)
+		return response.StatusCode, string(body)
+	}
+	ready := func(i int) bool {
+		status, _ := get(i, "/readyz")
+		return status == http.StatusOK
+	}
 
 	leader := regexp.MustCompile(`,leader=(n\d),`)
 	for i := range 3 {
@@ -44,6 +68,36 @@ func TestClusterCanBeSeen(t *testing.T) {
 		}
 	}
 
+	// the metrics have the figures of INFO, and what calls on all groups have done
+	client := c.clusterClient()
+	for i := range 20 {
+		for range 2 {
+			require.NoError(t, client.Do(t.Context(), "RL.FIXED", fmt.Sprint("key", i), 1, "1h").Err())
+		}
+	}
+	metric := regexp.MustCompile(`(?m)^(rlserver_[a-z_]+\{[^}]*\}) (\d+)$`)
+	sum := func() map[string]int {
+		sums := make(map[string]int)
+		for i := range 3 {
+			_, text := get(i, "/metrics")
+			for _, found := range metric.FindAllStringSubmatch(text, -1) {
+				n, _ := strconv.Atoi(found[2])
+				sums[found[1]] += n
+			}
+		}
+		return sums
+	}
+	assert.Equal(t, 20, sum()[`rlserver_decisions_total{command="rl.fixed",outcome="denied"}`])
+	await(t, func() bool { // leadership may move while the nodes are asked
+		sums := sum()
+		good := ready(0) && ready(1) && ready(2) && sums[`rlserver_database_keys{db="0"}`] == 20
+		for group := range 4 {
+			good = good && sums[fmt.Sprintf(`rlserver_group_has_leader{group="%d"}`, group)] == 3 &&
+				sums[fmt.Sprintf(`rlserver_group_role{group="%d",role="leader"}`, group)] == 1
+		}
+		return good
+	})
+
 	await(t, func() bool { return c.infoOf(0, "cluster")["cluster_groups_led"] != "0" })
 	c.kill(0)
 	await(t, func() bool {
@@ -54,4 +108,20 @@ func TestClusterCanBeSeen(t *testing.T) {
 	})
 	because := regexp.MustCompile(`"msg":"this node leads the group".*"because":"no word from node n0 for [0-9.m]*s"`)
 	await(t, func() bool { return because.MatchString(c.run[1].output() + c.run[2].output()) })
+
+	// without a majority the last node is alive, and not ready
+	c.kill(1)
+	await(t, func() bool { return !ready(2) })
+	_, why := get(2, "/readyz")
+	assert.Contains(t, why, "has no leader that this node hears")
+	health := func(path string) error {
+		return rlserver(t, "healthcheck", "http://127.0.0.1:"+pages[2]+path).Run()
+	}
+	assert.NoError(t, health("/healthz"))
+	assert.Error(t, health("/readyz"))
+	_, text := get(2, "/metrics")
+	assert.Contains(t, text, "\nrlserver_ready 0\n")
+	await(t, func() bool {
+		return strings.Contains(c.run[2].output(), "the group has no leader that this node hears")
+	})
 }

@@ -42,6 +42,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 			"rlserver/cluster",
 			"rlserver/cluster/group",
 			"rlserver/cluster/overview",
+			"rlserver/cluster/slot",
 			"rlserver/storage",
 			"rlserver/acl",
 			"rlserver/resp",
@@ -69,7 +70,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 		others: []string{"github.com/schollz/progressbar/v3", "golang.org/x/term"},
 	},
 	"rlserver/web": {
-		ours: []string{"rlserver/stats"},
+		ours: []string{"rlserver/cluster/overview", "rlserver/stats"},
 		others: []string{
 			"github.com/prometheus/client_golang/prometheus",
 			"github.com/prometheus/client_golang/prometheus/collectors",

@@ -46,6 +46,7 @@ func (m metrics) Collect(out chan<- prometheus.Metric) {
 	m.ofMemory(out, state)
 	m.ofDisk(out, state)
 	m.ofServer(out, state)
+	m.ofCluster(out, state.Cluster)
 	m.ofHTTP(out)
 }
 

@@ -3,6 +3,7 @@ package web
 import (
 	"time"
 
+	"rlserver/cluster/overview"
 	"rlserver/stats"
 )
 
@@ -31,6 +32,9 @@ type State struct {
 	Policies []Policy
 
 	Calls, Errors int64
+
+	// Cluster is the cluster that the server is a node of; nil: it is alone.
+	Cluster *overview.Cluster
 
 	Clients  Clients
 	Keys     Keys

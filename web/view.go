@@ -35,6 +35,8 @@ type view struct {
 	Memory  memoryView `json:"memory"`
 	Disk    diskView   `json:"disk"`
 	Clock   clockView  `json:"clock"`
+
+	Cluster *clusterView `json:"cluster,omitempty"`
 }
 
 type statusView struct {
@@ -132,7 +134,8 @@ func between(before, now *State, elapsed time.Duration) *view {
 		Time: now.Time, Uptime: int64(now.Uptime / time.Second), Version: now.Version,
 		Totals: counts{Calls: now.Calls, Errors: now.Errors}, Clients: now.Clients, Keys: viewKeys(now.Keys),
 		Memory: memoryView{now.Memory, now.Memory.Used()}, Disk: diskView{now.Disk, latencyOf(now.Fsync)},
-		Clock: clockView{now.Clock.Difference, now.Clock.State, now.Clock.Left.Milliseconds()},
+		Clock:   clockView{now.Clock.Difference, now.Clock.State, now.Clock.Left.Milliseconds()},
+		Cluster: viewCluster(now.Cluster),
 		Rates: rates{
 			Calls: rate(before.Calls, now.Calls), Errors: rate(before.Errors, now.Errors),
 			In:  rate(before.Clients.BytesIn, now.Clients.BytesIn),
@@ -223,7 +226,8 @@ func (v *view) addPolicies(before, now *State, rate func(before, now int64) floa
 }
 
 func viewKeys(k Keys) keysView {
-	v := keysView{Expired: k.Expired, Evicted: k.Evicted, Hits: k.Hits, Misses: k.Misses, Types: k.Types}
+	v := keysView{Expired: k.Expired, Evicted: k.Evicted, Hits: k.Hits, Misses: k.Misses}
+	v.Types = append([]TypeKeys{}, k.Types...) // never null: a node may lead nothing
 	for _, db := range k.Databases {
 		v.Total += db.Keys
 		v.Expires += db.Expires

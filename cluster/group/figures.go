@@ -16,6 +16,7 @@ type Figures struct {
 	// LagTime is for how long the oldest of them is missing or, while no leader is heard, for how
 	// long that is so.
 	LagTime time.Duration
+	Disk    error // why the last entry could not be stored; nil: it was
 	Counts
 }
 
@@ -58,6 +59,7 @@ func (g *Group) Figures() Figures {
 	default:
 		f.Role = "candidate" // or elected, and not serving yet
 	}
+	f.Disk = g.leadership.diskError()
 	now := time.Now()
 	f.LagEntries, f.LagTime = g.lag.behind(f.Last, f.Applied, now)
 	if f.Leader == "" {

@@ -43,7 +43,7 @@ func (l *leadership) observe(g *Group, o *raft.Observation) {
 			}
 		case raft.Leader:
 			g.counters.electionsWon.Add(1)
-			l.cutOff, l.disk, l.handed = false, nil, ""
+			l.cutOff, l.handed = false, ""
 		}
 	}
 }
@@ -137,6 +137,13 @@ func (l *leadership) setDisk(err error) {
 	l.disk = err
 }
 
+// diskError returns why the last entry could not be stored, nil if it was.
+func (l *leadership) diskError() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.disk
+}
+
 // said notes what raft logs and has no observation for.
 func (l *leadership) said(message string) {
 	if message == "failed to contact quorum of nodes, stepping down" {
@@ -165,7 +172,7 @@ func (t transport) RequestVote(
 	return t.NetworkTransport.RequestVote(id, at, call, reply)
 }
 
-// notedStore notes why entries cannot be stored.
+// notedStore notes whether entries can be stored.
 type notedStore struct {
 	*raft.LogCache
 	leadership *leadership
@@ -174,8 +181,6 @@ type notedStore struct {
 // StoreLogs implements raft.LogStore.
 func (s notedStore) StoreLogs(entries []*raft.Log) error {
 	err := s.LogCache.StoreLogs(entries)
-	if err != nil {
-		s.leadership.setDisk(err)
-	}
+	s.leadership.setDisk(err)
 	return err
 }

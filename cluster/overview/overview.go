@@ -1,6 +1,8 @@
 package overview
 
 import (
+	"errors"
+	"fmt"
 	"time"
 
 	"rlserver/stats"
@@ -44,6 +46,7 @@ type Group struct {
 	Replicas    []string // names of nodes
 	Role        string   // of this node
 	Fault       string   // why the replica is broken
+	Disk        error    // why the last entry could not be stored; nil: it was
 
 	// What follows is of this node's replica.
 	Term       uint64
@@ -116,14 +119,31 @@ func (c *Cluster) Totals() (t Totals) {
 	return t
 }
 
-// Unready returns the number of a group of this node that has no leader or whose replica is broken.
-// ok is false if there is none.
-func (c *Cluster) Unready() (g *Group, ok bool) {
+// Ready returns why the node should get no calls: a group of which it has a replica has no leader,
+// or the replica cannot be used. nil: it should.
+func (c *Cluster) Ready() error {
+	if len(c.Groups) == 0 {
+		return errors.New("the cluster is not made yet: the log says for which nodes this one waits")
+	}
 	for i := range c.Groups {
-		g := &c.Groups[i]
-		if g.Role == Broken || g.Role != None && g.Leader == "" {
-			return g, true
+		switch g := &c.Groups[i]; {
+		case g.Role == Broken:
+			return fmt.Errorf("the replica of group %d is broken: %s", g.Number, g.Fault)
+		case g.Role != None && g.Disk != nil:
+			return fmt.Errorf("the log of group %d cannot be written: %w", g.Number, g.Disk)
+		case g.Role != None && g.Leader == "":
+			return fmt.Errorf("group %d has no leader that this node hears", g.Number)
 		}
 	}
-	return nil, false
+	return nil
+}
+
+// Disk returns why a log of the node cannot be written, nil if all can.
+func (c *Cluster) Disk() error {
+	for i := range c.Groups {
+		if err := c.Groups[i].Disk; err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -1,6 +1,7 @@
 package overview
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -79,15 +80,16 @@ group2:slots=0-0,role=none,leader=b,holding_calls=0,held_calls=0,uncertain_repli
 `, b.String())
 }
 
-func TestUnready(t *testing.T) {
+func TestReady(t *testing.T) {
+	assert.ErrorContains(t, new(Cluster).Ready(), "the cluster is not made yet")
 	c := example()
-	g, ok := c.Unready()
-	assert.True(t, ok)
-	assert.Equal(t, 1, g.Number)
+	assert.EqualError(t, c.Ready(), "group 1 has no leader that this node hears")
 	c.Groups[1].Leader = "b"
-	_, ok = c.Unready()
-	assert.False(t, ok, "a group without a replica here is not asked")
-	c.Groups[0].Role = Broken
-	_, ok = c.Unready()
-	assert.True(t, ok)
+	c.Groups[2].Leader = ""
+	assert.NoError(t, c.Ready(), "of groups without a replica here others know more")
+	c.Groups[1].Disk = errors.New("no space left on device")
+	assert.EqualError(t, c.Ready(), "the log of group 1 cannot be written: no space left on device")
+	assert.EqualError(t, c.Disk(), "no space left on device")
+	c.Groups[0].Role, c.Groups[0].Fault = Broken, "entry 7 is cut"
+	assert.EqualError(t, c.Ready(), "the replica of group 0 is broken: entry 7 is cut")
 }

@@ -45,9 +45,6 @@ func (c *setup) validateCluster() error {
 			start.Cluster.ProxyPort)
 	case len(start.Bind) == 0:
 		return errors.New("--cluster needs --bind: other nodes and clients connect to its first address")
-	case start.HTTP.Port != 0:
-		return errors.New("--cluster does not have --http-port yet: the page and the metrics do not know the keys of " +
-			"its groups. INFO cluster and CLUSTER NODES show the state")
 	case start.Policies != "":
 		return errors.New("--cluster does not have --policies yet: RL.POLICY SET gives a policy to all groups")
 	case len(c.Store().Save) > 0:

@@ -313,6 +313,9 @@ const retryInterval = 10 * time.Millisecond
 func (c *Client) again(
 	call *Call, request []byte, as Caller, r *wire.Reply, why use, wait func(func()) error,
 ) Outcome {
+	if held := c.Pool.options.Held; held != nil {
+		defer held(call.Group)()
+	}
 	for tries := 0; ; tries++ {
 		if outcome := c.next(call, tries); outcome != Answered {
 			return outcome

@@ -24,6 +24,8 @@ type Nodes interface {
 type Options struct {
 	Nodes Nodes
 	Hold  time.Duration // how long calls wait for a leader
+	// Held counts a call on a group that is sent again, until release is called; nil: nobody counts
+	Held func(group int) (release func())
 	// MostLinks is how many links to each node calls may use at once, and how many more may be kept
 	// by calls that wait and by watched keys.
 	MostLinks int

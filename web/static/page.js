@@ -267,6 +267,55 @@ $("more").addEventListener("click", () => {
   if (view) showDenied(view);
 });
 
+// The cluster: who leads what.
+
+function showCluster(c) {
+  $("cluster").hidden = !c;
+  if (!c) return;
+  const up = c.nodes.filter((n) => n.up).length;
+  show("cluster-note", c.nodes.length
+    ? `${up} of ${c.nodes.length} nodes are up; this one, ${c.name}, leads ${c.led} of ${c.total} groups. Keys, policies and memory are those of this node.`
+    : "The cluster is not made yet.");
+  keyed($("nodes").tBodies[0], c.nodes, (n) => n.name,
+    (n) => makeRow(n.name, [["state", "text"], ["leads", "split"], ["replicas"], ["heard"], ["address", "text"], ["version", "text"]]),
+    (row, n) => {
+      row.dataset.leads = n.leads;
+      cell(row, "state", n.me ? "this node" : n.up ? "up" : "not heard", n.up ? "" : "bad");
+      const leads = cells(row).leads;
+      if (!leads.firstChild) leads.append(element("span", { class: "meter" }, element("i")), element("span"));
+      leads.firstChild.firstChild.style.width = (c.total ? (100 * n.leads) / c.total : 0) + "%";
+      leads.lastChild.textContent = text.count(n.leads);
+      cell(row, "replicas", text.count(n.replicas));
+      cell(row, "heard", n.me ? "–" : n.heard < 0 ? "never" : text.duration(n.heard) + " ago", n.up ? "zero" : "bad");
+      cell(row, "address", n.address);
+      cell(row, "version", n.version, n.version === view.version ? "zero" : "warn");
+    });
+  keyed($("groups").tBodies[0], c.groups, (g) => String(g.number),
+    (g) => makeRow(`${g.number}`, [["leader", "text"], ["followers", "text"], ["role", "text"], ["lag"], ["entries"], ["agreed"], ["term"]]),
+    (row, g) => {
+      const here = g.role !== "none";
+      row.dataset.leader = g.leader;
+      cells(row).name.title = `slots ${g.first} to ${g.last}`;
+      cell(row, "leader", g.leader || "none", g.leader ? "" : "bad");
+      cell(row, "followers", g.replicas.filter((n) => n !== g.leader).join(", "), "zero");
+      cell(row, "role", here ? g.role : "–", g.role === "broken" ? "bad" : g.role === "candidate" ? "warn" : g.role === "leader" ? "leads" : "zero");
+      cell(row, "lag", here ? text.duration(g.lag) : "–", g.lag > 1000 ? "warn" : "zero");
+      cell(row, "entries", here ? text.count(g.lagEntries) : "–", quiet(g.lagEntries));
+      cell(row, "agreed", here ? text.count(g.agreed) : "–", "zero");
+      cell(row, "term", here ? text.count(g.term) : "–", "zero");
+    });
+  $("cluster-omitted").hidden = c.omitted === 0;
+  show("cluster-omitted", `${text.count(c.omitted)} more groups are not shown: these have trouble, or are led by this node.`);
+  facts("cluster-facts", [
+    ["Groups without a leader", text.count(c.withoutLeader), c.withoutLeader ? "bad" : ""],
+    ["Elections called here", text.count(c.elections)],
+    ["Leadership handed over", text.count(c.handOvers)],
+    ["Engines rebuilt", text.count(c.rebuilds)],
+    ["Calls that waited for a leader", text.count(c.held)],
+    ["Uncertain replies", text.count(c.uncertain), c.uncertain ? "warn" : ""],
+  ]);
+}
+
 // Facts.
 
 function facts(id, list) {
@@ -298,7 +347,7 @@ function showFacts(v) {
   ]);
   const d = v.disk;
   facts("disk", [
-    ["State", d.appendOnly ? d.state : d.state + ", no log", d.state === "ok" ? "" : "bad"],
+    ["State", d.appendOnly || v.cluster ? d.state : d.state + ", no log", d.state === "ok" ? "" : "bad"],
     ...(d.failure ? [["Reason", d.failure, "bad"]] : []),
     ...(d.appendOnly ? [
       ["Log and snapshot", text.size(d.logBytes)],
@@ -386,6 +435,7 @@ function render(v) {
   showCommands(v, newPoint);
   showPolicies(v, newPoint);
   showDenied(v);
+  showCluster(v.cluster);
   showFacts(v);
   if (newPoint) drawPast();
   askKey();

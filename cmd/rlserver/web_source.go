@@ -1,0 +1,249 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"rlserver/cluster/slot"
+	"rlserver/engine"
+	"rlserver/engine/limit"
+	"rlserver/engine/object"
+	"rlserver/engine/rule"
+	"rlserver/resp/command"
+	"rlserver/web"
+)
+
+// webSource implements web.Source by the parts of the server.
+type webSource struct{ p *parts }
+
+// State implements web.Source.
+func (s webSource) State() *web.State {
+	p := s.p
+	f, settings, clock := p.server.Figures(), p.settings, p.clock.Status()
+	keys := p.engine.Memory().Stats()
+	state := &web.State{
+		Version: version, Time: p.clock.Now(), Uptime: f.Uptime, Loading: f.Loading, Stopping: f.Stopping,
+		Expiry: f.CertificateExpiry,
+		Calls:  f.Calls, Errors: f.Errors,
+		Clients: web.Clients{
+			Open: f.Clients, Max: settings.MaxClients.Load(), Waiting: f.WaitingCalls,
+			Received: f.Received, Rejected: f.Rejected, BytesIn: f.BytesIn, BytesOut: f.BytesOut,
+			FailedLogins: f.FailedLogins, LoginTimeouts: f.LoginTimeouts, Handshakes: f.HandshakeFailures,
+			Evicted: f.EvictedClients, OutputLimit: f.OutputLimit,
+		},
+		Keys: web.Keys{Hits: keys.Hits, Misses: keys.Misses, Expired: keys.Expired, Evicted: keys.Evicted},
+		Memory: web.Memory{
+			Keys: p.engine.Memory().Weight(), Clients: f.ClientMemory, Overhead: f.Overhead,
+			Max: settings.MaxMemory(), MaxClients: settings.ClientsLimit(), Refused: f.OutOfMemory,
+			Policy: fmt.Sprint(settings.Policy()),
+		},
+		Disk:  s.disk(),
+		Fsync: p.server.Stats.Fsync.Snapshot(), Snapshot: p.server.Stats.Snapshot.Snapshot(),
+		Clock: web.Clock{Difference: clock.Difference, State: string(clock.State), Left: clock.Left},
+	}
+	s.addCommands(state)
+	s.addPolicies(state)
+	s.addKeys(state)
+	if p.cluster != nil {
+		s.addCluster(state)
+	}
+	return state
+}
+
+// addPolicies adds the policies. In a cluster each replica of a group counts what it has decided.
+func (s webSource) addPolicies(state *web.State) {
+	known := make(map[string]int)
+	for _, e := range s.p.engine.Memory().Engines() {
+		for _, policy := range e.Policies() {
+			name := policy.Name()
+			if i, ok := known[name]; ok {
+				sum := &state.Policies[i].Decisions
+				*sum = sum.Plus(policy.Decisions())
+				continue
+			}
+			known[name] = len(state.Policies)
+			state.Policies = append(state.Policies, web.Policy{
+				Name: name, Definition: policy.Definition(), Shadow: policy.Shadow(), Decisions: policy.Decisions(),
+			})
+		}
+	}
+}
+
+// addKeys adds how many keys there are: in a cluster, in the groups that this node leads.
+func (s webSource) addKeys(state *web.State) {
+	types := make(map[string]int)
+	for _, k := range s.p.server.Keyspaces() {
+		for _, t := range k.Engine.Types() {
+			name := string(t.Type)
+			i, ok := types[name]
+			if !ok {
+				i = len(state.Keys.Types)
+				types[name] = i
+				state.Keys.Types = append(state.Keys.Types, web.TypeKeys{Type: name})
+			}
+			state.Keys.Types[i].Keys += t.Keys
+		}
+		for db := range k.Engine.Databases() {
+			n, expires := k.Engine.Size(db)
+			state.Keys.Databases = addDatabase(state.Keys.Databases, db, n, expires)
+		}
+	}
+}
+
+// addDatabase adds the keys of a database to those that are listed, if there are any.
+func addDatabase(list []web.Database, db, keys, expires int) []web.Database {
+	if keys == 0 {
+		return list
+	}
+	i := slices.IndexFunc(list, func(d web.Database) bool { return d.Number == db })
+	if i < 0 {
+		i = len(list)
+		list = append(list, web.Database{Number: db})
+	}
+	list[i].Keys += int64(keys)
+	list[i].Expires += int64(expires)
+	return list
+}
+
+// addCluster adds the cluster, and what its groups make of the disk.
+func (s webSource) addCluster(state *web.State) {
+	state.Cluster = s.p.cluster.Overview()
+	t := state.Cluster.Totals()
+	state.Disk.Saves, state.Disk.Durable = t.Snapshots, 0
+	switch err := state.Cluster.Disk(); {
+	case errors.Is(err, syscall.ENOSPC):
+		state.Disk.State, state.Disk.Failure = "full", err.Error()
+	case err != nil:
+		state.Disk.State, state.Disk.Failure = "failed", err.Error()
+	}
+}
+
+// addCommands adds the counts of all commands that were called.
+func (s webSource) addCommands(state *web.State) {
+	for _, c := range command.Table {
+		for _, each := range append([]*command.Command{c}, c.Subs...) {
+			if counts := s.p.server.Stats.Command(each.Index); counts != nil {
+				state.Commands = append(state.Commands, web.Command{Name: each.FullName(), CommandCounts: *counts})
+			}
+		}
+	}
+}
+
+func (s webSource) disk() web.Disk {
+	st := s.p.data.Status()
+	d := web.Disk{
+		AppendOnly: st.AppendOnly, State: "ok", LogBytes: st.SnapshotBytes + st.LogBytes,
+		UnwrittenBytes: st.Backlog, Appended: st.Appended, Durable: st.Synced, SlowSyncs: st.DelayedSyncs,
+		Saving: st.Saving, Saves: st.Saves, LastSave: st.LastSave, LastSaveFailed: st.LastFailed,
+		UnsavedChanges: st.Changes,
+	}
+	switch {
+	case st.Failure != nil:
+		d.State, d.Failure = "failed", st.Failure.Error()
+	case st.Full != nil:
+		d.State, d.Failure = "full", st.Full.Error()
+	}
+	return d
+}
+
+// Ready implements web.Source.
+func (s webSource) Ready() error {
+	f := s.p.server.Figures()
+	switch {
+	case f.Stopping:
+		return errors.New("the server is stopping")
+	case f.Loading:
+		if st := s.p.data.Status(); st.ToLoad > 0 {
+			return fmt.Errorf("the data is being loaded, %d of %d bytes", st.Loaded, st.ToLoad)
+		}
+		return errors.New("the data is being loaded")
+	}
+	if s.p.cluster != nil {
+		return s.p.cluster.Overview().Ready()
+	}
+	return s.p.data.Refuses()
+}
+
+// Denied implements web.Source.
+func (s webSource) Denied(n int) []web.DeniedKey {
+	top := s.p.engine.Memory().Top(engine.AllDatabases, n)
+	list := make([]web.DeniedKey, len(top))
+	for i, d := range top {
+		list[i] = web.DeniedKey{Database: d.DB, Name: d.Name, Count: d.Count}
+		if d.Rule != nil {
+			list[i].Rule = d.Rule.String()
+		}
+	}
+	return list
+}
+
+// Limiter implements web.Source.
+func (s webSource) Limiter(db int, name []byte) (l web.Limiter, ok bool) {
+	e, now := s.keyspaceOf(name)
+	if e == nil || db >= e.Databases() {
+		return l, false
+	}
+	k := e.Key(name)
+	by := ruleOf(e, db, k)
+	tx := e.NewTx()
+	tx.Begin(now, db, []engine.Key{k}, false)
+	defer tx.End()
+	kind := tx.Type(k)
+	if l.Type = string(kind); kind == object.TypeNone && by == nil {
+		return l, false
+	}
+	l.ExpiresIn = -1
+	if at, ok := tx.Deadline(k); ok && at > 0 {
+		l.ExpiresIn = time.Duration(at-tx.Now()) * time.Millisecond
+	}
+	if by == nil {
+		return l, true
+	}
+	l.Rule = by.String()
+	var d limit.Decision
+	var err error
+	tx.NoTouch(true, func() {
+		tx.DryRun(func() { d, err = tx.Decide(&engine.Limit{Key: k, Rule: *by}, 0) })
+	})
+	if err != nil {
+		l.Unusable = strings.TrimPrefix(err.Error(), "ERR ")
+		return l, true
+	}
+	l.Limit, l.Remaining = d.Limit, d.Remaining
+	l.RetryIn, l.ResetIn = time.Duration(d.RetryAfter)*time.Millisecond, time.Duration(d.ResetAfter)*time.Millisecond
+	return l, true
+}
+
+// keyspaceOf returns the engine that has a key, and its time; nil if another node leads its slot.
+func (s webSource) keyspaceOf(name []byte) (e *engine.Engine, now int64) {
+	if s.p.cluster == nil {
+		return s.p.engine, s.p.clock.Now()
+	}
+	groups := s.p.cluster.Groups()
+	if groups == 0 {
+		return nil, 0
+	}
+	p, err := s.p.cluster.Lead(slot.Group(slot.Of(name), groups))
+	if err != nil {
+		return nil, 0
+	}
+	return p.Engine, p.Clock.Now()
+}
+
+// ruleOf returns the rule by which a key was last denied or, for the key of a policy, the policy's
+// rule; nil if neither is known.
+func ruleOf(e *engine.Engine, db int, k engine.Key) *rule.Rule {
+	if by := e.DeniedBy(db, k); by != nil {
+		return by
+	}
+	if name, id, found := strings.Cut(string(k.Name), ":{"); found && strings.HasSuffix(id, "}") {
+		if policy := e.Policy(name); policy != nil {
+			return policy.Rule()
+		}
+	}
+	return nil
+}
