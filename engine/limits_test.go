@@ -21,7 +21,7 @@ import (
 // epoch is where the tests' clock begins: 2026-01-01 00:00:00 UTC, Unix ms.
 const epoch = 1767225600000
 
-// caller makes calls of one key each on an engine, at a time that the test holds.
+// caller makes calls of one key each on an engine, at a time that the test sets.
 type caller struct {
 	t   testing.TB
 	e   *Engine
@@ -72,7 +72,7 @@ func (c *caller) fixed(name string, f limit.Fixed, cost int64) (d limit.Decision
 	return d
 }
 
-// Content is all that a key holds, for before and after.
+// Content describes all that a key holds, for comparisons.
 func (c *caller) Content(name string) (text string) {
 	c.with(name, func(k Key) {
 		switch o := c.tx.lookup(k).(type) {
@@ -94,13 +94,13 @@ func (c *caller) Content(name string) (text string) {
 	return text
 }
 
-// hit is an admitted unit in the oracle's plain list.
+// hit is an admitted unit in the reference model's list.
 type hit struct {
 	at int64
 	id string
 }
 
-// bruteSlide is the definition of RL.SLIDE and RL.MULTI, by counting.
+// bruteSlide is a reference model of RL.SLIDE and RL.MULTI that counts hits.
 type bruteSlide struct{ hits []hit }
 
 func (b *bruteSlide) used(window, now int64) (n int64) {
@@ -125,9 +125,8 @@ func (b *bruteSlide) repeated(id string, window, now int64) bool {
 	return id != "" && slices.ContainsFunc(b.hits, func(h hit) bool { return h.id == id && h.at > now-window })
 }
 
-// Laws 1 to 5 for the sliding windows as they work on keys: ids, deadlines, lapsed hits and keys
-// that expire included.
-func TestSlideAgainstBruteForce(t *testing.T) {
+// Laws 1 to 5 for sliding windows on keys, with ids, deadlines, lapsed hits and expiring keys.
+func TestSlideMatchesModel(t *testing.T) {
 	seed := rand.Uint64()
 	t.Log("seed", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
@@ -173,14 +172,14 @@ func TestSlideAgainstBruteForce(t *testing.T) {
 			require.True(
 				t,
 				strings.HasPrefix(c.Content("k"), fmt.Sprint("log until ", c.now+window, ":")),
-				"the deadline is the window: %s",
+				"the deadline is one window away: %s",
 				call,
 			)
 			require.EqualValues(
 				t,
 				brute.used(window, c.now),
 				strings.Count(c.Content("k"), "@"),
-				"law 5, and nothing lapsed stays: %s",
+				"law 5, and no lapsed hit stays: %s",
 				call,
 			)
 		}
@@ -199,8 +198,8 @@ func requireExactRetry(t *testing.T, brute *bruteSlide, rules []limit.Window, co
 	require.True(t, brute.admits(rules, cost, now+retry), "law 4, too early: %s", call)
 }
 
-// The sequence of hits stays unique when a log comes from another shard, and when people add names
-// of that form by hand.
+// The names of hits stay unique when a log comes from another shard, and when a client adds
+// members with such names.
 func TestHitsNeverCollide(t *testing.T) {
 	c := newCaller(t, Options{})
 	rules := []limit.Window{{Limit: 100, Length: 1000}}
@@ -214,7 +213,7 @@ func TestHitsNeverCollide(t *testing.T) {
 	assert.EqualValues(t, 95, d.Remaining)
 	assert.Equal(t, 5, strings.Count(c.Content("k"), "@"))
 
-	// A member named like a hit but with a score of another time is one more name that is taken.
+	// A member that is named like a hit, but whose score is another time, takes a name as well.
 	c.with("odd", func(k Key) {
 		c.tx.apply(nil, &effect.Effect{Kind: effect.Add, Key: k, Field: []byte("1767225600000-5"), Score: epoch - 500})
 	})
@@ -223,8 +222,8 @@ func TestHitsNeverCollide(t *testing.T) {
 	assert.Equal(t, 7, strings.Count(c.Content("odd"), "@"))
 }
 
-// Names that an id gives are passed over when somebody has written them by hand: every hit counts.
-func TestNamesOfAnIDThatAreTaken(t *testing.T) {
+// The names that an id gives are skipped if a client has added such members: every hit counts.
+func TestSlideSkipsTakenNamesOfID(t *testing.T) {
 	c := newCaller(t, Options{})
 	rules := []limit.Window{{Limit: 100, Length: 1000}}
 	c.with("k", func(k Key) {
@@ -265,7 +264,7 @@ func TestLimitersRefuseOtherTypes(t *testing.T) {
 	})
 }
 
-// A limiter's deadline is when it is as if never used: the key goes then, and no earlier.
+// A limiter's key expires when its state equals that of an unused limiter, not earlier.
 func TestLimiterDeadlines(t *testing.T) {
 	c := newCaller(t, Options{})
 	assert.EqualValues(t, 2000, c.token("t", limit.Bucket{Capacity: 5, Refill: 1, Period: 1000}, 2).ResetAfter)
@@ -277,9 +276,8 @@ func TestLimiterDeadlines(t *testing.T) {
 	assert.Equal(t, "nothing", c.Content("t"))
 }
 
-// The largest figures that the contract allows neither overflow nor panic, and the deadline stays a
-// deadline.
-func TestLargestLimiters(t *testing.T) {
+// The largest numbers that the contract allows neither overflow nor panic.
+func TestLargestLimitersDoNotOverflow(t *testing.T) {
 	c := newCaller(t, Options{})
 	const tenYears = 10 * 365 * 24 * 3600 * 1000
 	d := c.token("t", limit.Bucket{Capacity: limit.MaxCount, Refill: 1, Period: tenYears}, limit.MaxCount)
@@ -296,8 +294,8 @@ func TestLargestLimiters(t *testing.T) {
 	assert.EqualValues(t, tenYears, d.ResetAfter)
 }
 
-// Two callers that read the clock in one order and get the lock in the other: the later moment
-// holds for both.
+// Two callers read the clock in one order and take the lock in the other: the later time is used
+// for both.
 func TestTimeNeverRunsBackwardForAKey(t *testing.T) {
 	c := newCaller(t, Options{Shards: 1})
 	rules := []limit.Window{{Limit: 2, Length: 1000}}
@@ -371,8 +369,8 @@ func BenchmarkDecisions(b *testing.B) {
 	}
 }
 
-// Law 4 where somebody's clock is ahead: a hit of the future counts when its time has come, so the
-// log must live until it lapses.
+// Law 4 with a hit in the future, from a clock that was ahead: it counts once its time has come,
+// so the log is kept until it lapses.
 func TestFutureHitsAreKept(t *testing.T) {
 	c := newCaller(t, Options{})
 	rules := []limit.Window{{Limit: 2, Length: 1000}}
@@ -389,7 +387,7 @@ func TestFutureHitsAreKept(t *testing.T) {
 	assert.True(t, c.slide("k", rules, 2, "").Allowed)
 }
 
-// Names that are taken are passed over in a few steps, however they lie.
+// Taken names are skipped in a few steps, wherever they are in the sequence.
 func TestHitSequenceSkipsTakenNames(t *testing.T) {
 	const n = 1000
 	for _, taken := range [][]uint64{{}, {0}, {n - 1}, {0, n}, {n - 1, 2*n - 1, 3*n - 1}, {5, 6, 7, n + 3},
@@ -410,24 +408,24 @@ func TestHitSequenceSkipsTakenNames(t *testing.T) {
 			}
 			first := new(hitSequence).next(&o.(*object.ZSet).Set, epoch, n)
 			for _, seq := range taken {
-				assert.False(t, first <= seq && seq < first+n, "%d of %v lies in %d…%d", seq, taken, first, first+n-1)
+				assert.False(t, first <= seq && seq < first+n, "%d of %v is in %d…%d", seq, taken, first, first+n-1)
 			}
 			assert.LessOrEqual(t, first, uint64(3*n), "no further than needed")
 		})
 	}
 }
 
-// An idle Tx keeps nothing alive that has been deleted since.
-func TestIdleTxHoldsNothing(t *testing.T) {
+// An idle Tx keeps no deleted object alive.
+func TestIdleTxKeepsNoObject(t *testing.T) {
 	c := newCaller(t, Options{})
 	c.slide("k", []limit.Window{{Limit: 2, Length: 1000}}, 1, "")
 	c.slide("k", []limit.Window{{Limit: 2, Length: 1000}}, 1, "")
 	assert.Zero(t, c.tx.log)
 }
 
-// Law 4 when a rule is lengthened, or a deadline is set by hand: the key goes earlier than the rule
-// says, and the answers know.
-func TestRetryKnowsWhenTheKeyGoes(t *testing.T) {
+// Law 4 when a rule is lengthened or a client has set a deadline: the key expires earlier than
+// the rule says, and retry_after takes that into account.
+func TestRetryAfterEndsWithExpiry(t *testing.T) {
 	short, long := []limit.Window{{Limit: 2, Length: 300}}, []limit.Window{{Limit: 2, Length: 3600000}}
 	fewer, more := limit.Bucket{
 		Capacity: 10,
@@ -454,7 +452,7 @@ func TestRetryKnowsWhenTheKeyGoes(t *testing.T) {
 			func(c *caller) limit.Decision { return c.token("k", more, 1) }},
 		"fixed": {func(c *caller) limit.Decision { return c.fixed("k", minute, 2) },
 			func(c *caller) limit.Decision { return c.fixed("k", day, 1) }},
-		"by hand": {func(c *caller) limit.Decision {
+		"expire": {func(c *caller) limit.Decision {
 			d := c.slide("k", long, 2, "")
 			c.with("k", func(k Key) { c.tx.Expire(k, c.now+50, 0) })
 			return d
@@ -466,15 +464,14 @@ func TestRetryKnowsWhenTheKeyGoes(t *testing.T) {
 		require.False(t, d.Allowed, name)
 		assert.LessOrEqual(t, d.RetryAfter, d.ResetAfter, name)
 		c.now += d.RetryAfter - 1
-		assert.False(t, call.then(c).Allowed, "%s: a millisecond before", name)
+		assert.False(t, call.then(c).Allowed, "%s: one millisecond too early", name)
 		c.now++
-		assert.True(t, call.then(c).Allowed, "%s: at that moment", name)
+		assert.True(t, call.then(c).Allowed, "%s: at retry_after", name)
 	}
 }
 
-// However many hits of the future somebody writes into a log, a call looks at a bounded number of
-// them.
-func TestFutureHitsDelayNoCall(t *testing.T) {
+// A call looks at a bounded number of hits in the future, however many a client adds to a log.
+func TestFutureHitsVisitedIsBounded(t *testing.T) {
 	c := newCaller(t, Options{})
 	rules := make([]limit.Window, 128)
 	for i := range rules {
@@ -499,12 +496,12 @@ func TestFutureHitsDelayNoCall(t *testing.T) {
 	d := c.slide("k", rules, 1, "")
 	assert.False(t, d.Allowed)
 	c.now += d.RetryAfter
-	assert.True(t, c.slide("k", rules, 1, "").Allowed, "the answer is late, not wrong")
+	assert.True(t, c.slide("k", rules, 1, "").Allowed, "retry_after is too long, not too short")
 }
 
-// BenchmarkManyKeys decides over 100,000 keys in turn at random, one call at a time and 16 under
-// one hold: what a decision costs when its key is not in the processor's cache. Each key has had
-// its share of 3,000,000 calls before.
+// BenchmarkManyKeys decides on random keys out of 100,000, one call at a time and 16 under one
+// lock: the cost of a decision when its key is not in the processor's cache. 3,000,000 calls are
+// made beforehand.
 func BenchmarkManyKeys(b *testing.B) {
 	const keys, before = 100_000, 3_000_000
 	for _, decide := range []struct {
@@ -549,9 +546,9 @@ func BenchmarkManyKeys(b *testing.B) {
 	}
 }
 
-// A denial speaks of the first of the windows that have to be waited for longest, also where the
-// key is gone before they admit. Each window's wait is that of a call against it alone.
-func TestADenialReportsTheFirstOfEqualWaits(t *testing.T) {
+// A denial reports the first of the windows with the longest wait, also if the key expires
+// before they admit. Each window's wait is that of a call with this window alone.
+func TestDenialReportsFirstOfEqualWaits(t *testing.T) {
 	seed := rand.Uint64()
 	t.Log("seed", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
@@ -601,7 +598,7 @@ func TestADenialReportsTheFirstOfEqualWaits(t *testing.T) {
 	}
 }
 
-// peek is what slide would answer.
+// peek returns what slide would return.
 func (c *caller) peek(name string, rules []limit.Window, cost int64) (d limit.Decision) {
 	c.with(name, func(k Key) {
 		c.tx.DryRun(func() {
@@ -613,9 +610,9 @@ func (c *caller) peek(name string, rules []limit.Window, cost int64) (d limit.De
 	return d
 }
 
-// A key counts in one fixed window at a time, and changes nothing for a call with another one,
-// which gets an error.
-func TestAnotherFixedWindowIsRefused(t *testing.T) {
+// A key counts in one fixed window at a time: a call with another one gets an error and changes
+// nothing.
+func TestFixedRefusesOtherWindow(t *testing.T) {
 	c := newCaller(t, Options{})
 	hour, minute := limit.Fixed{
 		Limit:  100,
@@ -626,7 +623,7 @@ func TestAnotherFixedWindowIsRefused(t *testing.T) {
 	}
 	day := limit.Fixed{Limit: 200, Window: limit.Calendar(limit.Day, nil)}
 	c.fixed("k", minute, 3)
-	assert.EqualValues(t, 96, c.fixed("k", hour, 1).Remaining, "a window that contains it takes its hits over")
+	assert.EqualValues(t, 96, c.fixed("k", hour, 1).Remaining, "a window that contains the other takes its hits over")
 	before := c.Content("k")
 	const refused = "ERR key 'k' counts in another window until 2026-01-01T01:00:00.000Z: give each window of " +
 		"RL.FIXED a key of its own"
@@ -646,13 +643,14 @@ func TestAnotherFixedWindowIsRefused(t *testing.T) {
 	assert.Equal(t, before, c.Content("k"))
 	assert.EqualValues(t, 195, c.fixed("k", day, 1).Remaining)
 	c.Refund("k", 5, "")
-	assert.EqualValues(t, 4, c.fixed("k", minute, 1).Remaining, "nothing is counted any more")
+	assert.EqualValues(t, 4, c.fixed("k", minute, 1).Remaining, "the key is deleted")
 	c.now += 60_000
-	assert.EqualValues(t, 98, c.fixed("k", hour, 1).Remaining, "the minute was within the hour")
+	assert.EqualValues(t, 98, c.fixed("k", hour, 1).Remaining, "the minute is within the hour")
 }
 
-// What a bucket has earned stays the part of a token that it is when the period changes.
-func TestAChangedPeriodKeepsWhatWasEarned(t *testing.T) {
+// The fraction of a token that a bucket has earned stays the same fraction when the period
+// changes.
+func TestTokenKeepsFractionWhenPeriodChanges(t *testing.T) {
 	c := newCaller(t, Options{})
 	slow, fine := limit.Bucket{Capacity: 2, Refill: 10, Period: 1000}, limit.Bucket{Capacity: 2, Refill: 1, Period: 100}
 	c.token("k", slow, 2)
@@ -662,9 +660,9 @@ func TestAChangedPeriodKeepsWhatWasEarned(t *testing.T) {
 	assert.EqualValues(t, 90, c.token("k", slow, 1).RetryAfter)
 }
 
-// A bucket and a window that were stored by former versions go on with what is known of them, and
-// are stored again as they are.
-func TestStatesOfFormerVersions(t *testing.T) {
+// A bucket and a window that earlier versions stored are used as they are, and are stored again
+// unchanged until a call changes them.
+func TestStatesOfEarlierVersionsAreUsed(t *testing.T) {
 	log := new(recorder)
 	c := newCaller(t, Options{Journal: log})
 	bucket, window := limit.Tokens{Missing: 4, Earned: 17, Since: epoch}, limit.Count{Start: epoch, Used: 3}
@@ -686,7 +684,7 @@ func TestStatesOfFormerVersions(t *testing.T) {
 	assert.Equal(t, limit.Count{Start: epoch, Length: 3600_000, Used: 4}, log.calls[len(log.calls)-1][0].Count)
 }
 
-// throughASnapshot is a new engine that a snapshot of this one was applied to.
+// throughASnapshot returns a new engine after applying a snapshot of e to it.
 func throughASnapshot(t *testing.T, e *Engine) *Engine {
 	restored := New(Options{})
 	for s := e.Snapshot(func() {}); s.Step(func(effects []effect.Effect) {

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// within fails the test if something takes too long to be anything but stuck.
+// within fails the test if do is stuck: if it has not returned after 30 s.
 func within(t *testing.T, what string, do func()) {
 	t.Helper()
 	done := make(chan struct{})
@@ -24,9 +24,9 @@ func within(t *testing.T, what string, do func()) {
 	}
 }
 
-// Counts are read without a lock: neither a call that holds its keys for long nor one that waits
-// for it keeps them from being read.
-func TestCountsTakeNoLock(t *testing.T) {
+// Counts are read without a lock: a call that holds its keys for long does not delay it, nor
+// does one that waits for that call.
+func TestSizeAndStatsTakeNoLock(t *testing.T) {
 	e := New(Options{})
 	fill(e, 0, "k", 100, 0)
 	held := e.NewTx()
@@ -34,19 +34,19 @@ func TestCountsTakeNoLock(t *testing.T) {
 	held.Flush()
 	within(t, "Size or Stats waits for a call", func() {
 		keys, _ := e.Size(0)
-		assert.Equal(t, 100, keys, "what a call has changed shows when it ends")
+		assert.Equal(t, 100, keys, "the changes of a call are counted when it ends")
 		e.Stats()
 	})
 	keys, _ := held.Count(0)
-	assert.Zero(t, keys, "but to itself at once")
+	assert.Zero(t, keys, "the call itself sees them at once")
 	held.End()
 	keys, expires := e.Size(0)
 	assert.Zero(t, keys)
 	assert.Zero(t, expires)
 }
 
-// A call that waits for one of its shards holds none of the others meanwhile, so that no other call
-// waits for a waiter.
+// A call that waits for one of its shards holds no other shard meanwhile, so that no call waits
+// for a waiting call.
 func TestWaitingCallsHoldNoLock(t *testing.T) {
 	for name, begin := range map[string]func(*Tx, []Key){
 		"all":     func(tx *Tx, _ []Key) { tx.BeginAll(epoch, 0, true) },

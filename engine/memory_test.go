@@ -12,9 +12,9 @@ import (
 	"rlserver/engine/object"
 )
 
-// TestMemoryUsageIsNearWhatTheHeapSays fills engines with keys of one kind and compares the
-// estimates with what the heap has grown by.
-func TestMemoryUsageIsNearWhatTheHeapSays(t *testing.T) {
+// TestMemoryUsageMatchesHeap fills engines with keys of one kind and compares the
+// estimate with the growth of the heap.
+func TestMemoryUsageMatchesHeap(t *testing.T) {
 	element := func(i, length int) []byte { return fmt.Appendf(nil, "%*d", length, i) }
 	for _, test := range []struct {
 		name           string
@@ -67,7 +67,7 @@ func TestMemoryUsageIsNearWhatTheHeapSays(t *testing.T) {
 		runtime.KeepAlive(e)
 		runtime.KeepAlive(keys)
 	}
-	t.Run("a buffer with room to spare counts whole", func(t *testing.T) {
+	t.Run("the whole capacity of a buffer counts", func(t *testing.T) {
 		s := &object.String{Value: []byte(strings.Repeat("x", 100))[:1]}
 		assert.Greater(t, object.Weigh(s), int64(100))
 	})

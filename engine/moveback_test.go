@@ -25,7 +25,7 @@ var (
 	oneASecond = limit.Bucket{Capacity: 1, Refill: 1, Period: 1000}
 )
 
-// peeks are what limiters answer at a moment, of all that the test below uses.
+// peeks returns the answers of all limiters that use uses.
 func (c *caller) peeks(keys int) (list []string) {
 	rules := []limit.Window{{Limit: 20, Length: 60_000}, {Limit: 60, Length: moveHour}}
 	for i := range keys {
@@ -50,7 +50,7 @@ func (c *caller) peeks(keys int) (list []string) {
 	return list
 }
 
-// use has limiters used at random, for a time.
+// use makes random calls of limiters, and moves the clock on.
 func (c *caller) use(r *rand.Rand, keys, calls int) {
 	rules := []limit.Window{{Limit: 20, Length: 60_000}, {Limit: 60, Length: moveHour}}
 	for range calls {
@@ -67,9 +67,9 @@ func (c *caller) use(r *rand.Rand, keys, calls int) {
 	}
 }
 
-// TestMoveBackKeepsWhatWasUsed has limiters used on a clock that is ahead, and asks them before and
-// after.
-func TestMoveBackKeepsWhatWasUsed(t *testing.T) {
+// TestMoveBackKeepsUsage uses limiters on a clock that is ahead, and compares their
+// answers before and after MoveBack.
+func TestMoveBackKeepsUsage(t *testing.T) {
 	for _, ahead := range []int64{moveHour * 24, 10 * moveYear} {
 		for seed := range uint64(10) {
 			r := rand.New(rand.NewPCG(seed, uint64(ahead)))
@@ -98,13 +98,13 @@ func TestMoveBackKeepsWhatWasUsed(t *testing.T) {
 	}
 }
 
-// What is from before the clock was wrong stays as it is.
-func TestMoveBackLeavesWhatIsRight(t *testing.T) {
+// Times from before the clock was wrong stay as they are.
+func TestMoveBackKeepsEarlierTimes(t *testing.T) {
 	c := newCaller(t, Options{Shards: 1})
 	r := rand.New(rand.NewPCG(1, 2))
 	c.use(r, 3, 100)
 	present := c.now
-	c.peeks(3) // which takes leases
+	c.peeks(3) // takes leases
 	want := c.peeks(3)
 	c.now += 10 * moveYear
 	c.token("wrong", oneASecond, 1)
@@ -114,9 +114,9 @@ func TestMoveBackLeavesWhatIsRight(t *testing.T) {
 	assert.Equal(t, limit.Decision{Limit: 1, RetryAfter: 1000, ResetAfter: 1000}, c.token("wrong", oneASecond, 1))
 }
 
-// Hits that move onto others of the same name all count, and none of a user's numbers is taken for
-// a time.
-func TestMoveBackOfSortedSets(t *testing.T) {
+// Hits that get the same name as others all count, and a client's scores are not taken for
+// times.
+func TestMoveBackMovesHitsNotScores(t *testing.T) {
 	const ahead = 10 * moveYear
 	c := newCaller(t, Options{Shards: 1})
 	rules := []limit.Window{{Limit: 9, Length: moveHour}}

@@ -33,7 +33,7 @@ func mustParse(name, definition string) *Policy {
 	return p
 }
 
-// randomPolicy is one of any algorithm, mostly in force.
+// randomPolicy returns a policy with a random algorithm; one in four is in SHADOW.
 func randomPolicy(r *rand.Rand, name string) *Policy {
 	definition := []string{
 		fmt.Sprintf("SLIDE %d %dms", 1+r.IntN(6), 100+r.IntN(2000)),
@@ -47,7 +47,7 @@ func randomPolicy(r *rand.Rand, name string) *Policy {
 	return mustParse(name, definition)
 }
 
-// policyKeys are the keys of an id.
+// policyKeys returns the keys of an id under the named policies.
 func policyKeys(e *Engine, names [][]byte, id []byte) (keys []Key) {
 	for _, name := range names {
 		keys = append(keys, e.Key(fmt.Appendf(nil, "%s:{%s}", name, id)))
@@ -55,7 +55,7 @@ func policyKeys(e *Engine, names [][]byte, id []byte) (keys []Key) {
 	return keys
 }
 
-func TestDefinitions(t *testing.T) {
+func TestParsePolicy(t *testing.T) {
 	for definition, want := range map[string]string{
 		"slide 5 60":                                "SLIDE 5 1m",
 		"SLIDE 5 1.5s Shadow":                       "SLIDE 5 1500ms SHADOW",
@@ -82,7 +82,7 @@ func TestDefinitions(t *testing.T) {
 	}
 }
 
-func TestInvalidDefinitions(t *testing.T) {
+func TestParsePolicyRefusesInvalidDefinitions(t *testing.T) {
 	const duration = ": use seconds, or a number with ms, s, m, h, d or w"
 	for definition, want := range map[string]string{
 		"": "ERR unknown algorithm '': a policy is SLIDE, TOKEN, FIXED, LEASE, LEAKY or " +
@@ -122,7 +122,7 @@ func TestInvalidDefinitions(t *testing.T) {
 	}
 }
 
-func TestNamesOfPolicies(t *testing.T) {
+func TestParsePolicyChecksNames(t *testing.T) {
 	for _, name := range []string{"a", "login", "API.v2_read-only", strings.Repeat("x", 64), "costs", "7"} {
 		_, err := parsePolicy(name, "SLIDE 5 1s")
 		assert.NoError(t, err, name)
@@ -144,7 +144,7 @@ func TestNamesOfPolicies(t *testing.T) {
 	}
 }
 
-// checker is an engine with policies, and a call on it at a time.
+// checker makes calls on an engine with policies, one at a time.
 type checker struct {
 	t   *testing.T
 	e   *Engine
@@ -163,7 +163,7 @@ func newChecker(t *testing.T, policies ...string) *checker {
 	return c
 }
 
-// set sets a policy: its name, and its definition after it.
+// set sets a policy, given as its name and definition.
 func (c *checker) set(policy string) PolicyChanges {
 	name, definition, _ := strings.Cut(policy, " ")
 	return c.e.SetPolicies(c.now, []*Policy{mustParse(name, definition)})
@@ -210,13 +210,13 @@ func TestCheckErrors(t *testing.T) {
 	before := dump(c.e)
 	_, err := c.check("bob", "s t", 1, "")
 	assert.Equal(t, ErrWrongType, err)
-	assert.Equal(t, before, dump(c.e), "nothing half done")
+	assert.Equal(t, before, dump(c.e), "the failed call changes nothing")
 	assert.Equal(t, [2]int64{}, c.counts("s"))
 }
 
-// A policy in SHADOW denies nobody: RL.TOP does not know its keys, and they are evicted like those
-// of any limiter with nothing left.
-func TestShadowIsNoDenial(t *testing.T) {
+// A policy in SHADOW denies no call: RL.TOP does not list its keys, and they are evicted like
+// those of any exhausted limiter.
+func TestShadowDenialIsNotListed(t *testing.T) {
 	c := newChecker(t, "try SLIDE 1 1h SHADOW", "bind SLIDE 1 1h")
 	for range 3 {
 		c.must("ann", "try", 1, "")
@@ -237,8 +237,8 @@ func TestShadowIsNoDenial(t *testing.T) {
 	)
 }
 
-// Each policy in SHADOW decides by itself what the binding ones have admitted.
-func TestShadow(t *testing.T) {
+// Each policy in SHADOW decides alone on calls that the policies in force have admitted.
+func TestShadowDecidesAlone(t *testing.T) {
 	c := newChecker(t, "bind FIXED 3 1h", "try SLIDE 1 1h SHADOW", "other TOKEN 9 1 1h SHADOW")
 	for i := range 5 {
 		d := c.must("ann", "try bind other", 1, "")
@@ -247,7 +247,7 @@ func TestShadow(t *testing.T) {
 		assert.Equal(t, 1, d.Index)
 	}
 	assert.Equal(t, [2]int64{3, 2}, c.counts("bind"))
-	assert.Equal(t, [2]int64{1, 2}, c.counts("try"), "what others deny does not come to it")
+	assert.Equal(t, [2]int64{1, 2}, c.counts("try"), "calls that others deny are not counted")
 	assert.Equal(t, [2]int64{3, 0}, c.counts("other"))
 
 	d := c.must("ann", "other try", 1, "")
@@ -255,13 +255,13 @@ func TestShadow(t *testing.T) {
 		t,
 		limit.Decision{Allowed: true, Free: true, ShadowDenied: true, Limit: 1, Index: 1, ResetAfter: d.ResetAfter},
 		d,
-		"all admit, and the tightest speaks",
+		"all admit, and the answer is that of the tightest",
 	)
 	d = c.must("bob", "try", 0, "")
 	assert.True(t, d.Allowed)
 	assert.Equal(t, [2]int64{1, 3}, c.counts("try"), "a peek does not count")
 
-	// What the key of one in SHADOW holds does not matter to the call.
+	// A key of another type does not fail the call if its policy is in SHADOW.
 	keys := policyKeys(c.e, [][]byte{[]byte("try")}, []byte("eve"))
 	c.tx.Begin(c.now, 0, keys, true)
 	c.tx.Set(keys[0], nil, SetMode{})
@@ -273,8 +273,9 @@ func TestShadow(t *testing.T) {
 	assert.Equal(t, [2]int64{0, 0}, c.counts("try"))
 }
 
-// A request that all sliding windows know has been paid for, with those that know no requests too.
-func TestCheckRetries(t *testing.T) {
+// A request whose id all sliding windows have is a retry, and costs nothing with the other
+// algorithms either.
+func TestCheckRetryIsFree(t *testing.T) {
 	c := newChecker(
 		t,
 		"minute SLIDE 1 1m",
@@ -298,7 +299,7 @@ func TestCheckRetries(t *testing.T) {
 	assert.Equal(t, [2]int64{1, 1}, c.counts("minute"))
 	assert.Equal(t, [2]int64{1, 0}, c.counts("bucket"), "it did not deny r2")
 
-	c.now += 15_000 // the lease has lapsed, and somebody else takes it
+	c.now += 15_000 // the lease has lapsed, and another client takes it
 	lease := c.e.Key([]byte("lease:{ann}"))
 	c.tx.Begin(c.now, 0, []Key{lease}, true)
 	d, err := c.tx.Lease(lease, limit.Lease{Limit: 1, TTL: 10_000}, []byte("other"))
@@ -310,16 +311,16 @@ func TestCheckRetries(t *testing.T) {
 	assert.Equal(t, limit.Decision{Limit: 1, RetryAfter: 10_000, ResetAfter: d.ResetAfter, Index: 4}, d)
 	assert.Equal(t, before, dump(c.e))
 	c.now += 10_000
-	assert.True(t, c.must("ann", all, 1, "r1").Allowed, "it takes one anew")
+	assert.True(t, c.must("ann", all, 1, "r1").Allowed, "it takes the lease again")
 
-	c.now += 60_000 // the minute has forgotten r1, the hour has not
+	c.now += 60_000 // r1 has left the minute, not the hour
 	assert.True(t, c.must("ann", "minute hour bucket", 1, "r1").Allowed)
-	assert.False(t, c.must("ann", "bucket", 1, "r1").Allowed, "so it was paid for again where nobody knew it")
-	assert.Equal(t, [2]int64{1, 0}, c.counts("hour"), "but not there")
+	assert.False(t, c.must("ann", "bucket", 1, "r1").Allowed, "it took a token, as the minute did not have the id")
+	assert.Equal(t, [2]int64{1, 0}, c.counts("hour"), "the hour had it")
 }
 
-// What was used stays used when the limit changes.
-func TestChangedLimits(t *testing.T) {
+// Usage is kept when the limit changes.
+func TestChangedLimitKeepsUsage(t *testing.T) {
 	c := newChecker(t, "s SLIDE 2 1h", "t TOKEN 2 1 1h", "f FIXED 2 1h", "l LEASE 2 1h")
 	for _, name := range []string{"s", "t", "f", "l"} {
 		for i := range 3 {
@@ -331,15 +332,15 @@ func TestChangedLimits(t *testing.T) {
 		assert.Equal(t, PolicyChanges{Names: []string{policy[:1]}}, changes)
 		assert.True(t, c.must("ann", policy[:1], 1, "x").Allowed)
 		assert.False(t, c.must("ann", policy[:1], 1, "y").Allowed)
-		assert.Equal(t, [2]int64{3, 2}, c.counts(policy[:1]), "counts go on")
+		assert.Equal(t, [2]int64{3, 2}, c.counts(policy[:1]), "counts are kept")
 		records := len(c.log.calls)
-		assert.Zero(t, c.set(policy), "it says so already")
+		assert.Zero(t, c.set(policy), "the same definition changes nothing")
 		assert.Len(t, c.log.calls, records)
 	}
 }
 
-// A fixed window that is not within that of the changed policy is not counted on.
-func TestAnotherWindowOfAPolicy(t *testing.T) {
+// A counter is dropped if its window is not within that of the changed policy.
+func TestChangedWindowDropsCounters(t *testing.T) {
 	c := newChecker(t, "p FIXED 9 day", "other FIXED 9 day")
 	for _, id := range []string{"ann", "bob"} {
 		c.must(id, "p other", 1, "")
@@ -353,14 +354,14 @@ func TestAnotherWindowOfAPolicy(t *testing.T) {
 	require.Equal(t, dump(c.e), dump(c.log.replayed(Options{Databases: 2})))
 }
 
-func TestAnotherAlgorithm(t *testing.T) {
+func TestChangedAlgorithmDropsKeys(t *testing.T) {
 	c := newChecker(t, "p SLIDE 2 1h", "pp SLIDE 2 1h")
 	const ids = 1000
 	for i := range ids {
 		require.True(t, c.must(fmt.Sprint(i), "p pp", 2, "").Allowed)
 	}
 	foreign := []string{"p:{text}", "p:{keyspace}", "p:", "p:{", "p", "p:x"}
-	for _, name := range foreign { // not of a limiter, or not of that name
+	for _, name := range foreign { // not of a limiter, or not of this policy
 		k := c.e.Key([]byte(name))
 		c.tx.Begin(c.now, 0, []Key{k}, true)
 		if name == "p:{text}" {
@@ -388,9 +389,9 @@ func TestAnotherAlgorithm(t *testing.T) {
 	assert.EqualError(t, err, "ERR no such policy 'p'")
 }
 
-// While calls are made, a policy goes from one algorithm to another: no call meets what the other
-// has left.
-func TestAnotherAlgorithmUnderLoad(t *testing.T) {
+// While calls are made, a policy is switched between algorithms: no call finds a key of the
+// previous one.
+func TestChangedAlgorithmUnderLoad(t *testing.T) {
 	c := newChecker(t, "p SLIDE 5 1h", "stays FIXED 1000000 1h")
 	var callers sync.WaitGroup
 	stop := make(chan struct{})
@@ -432,8 +433,8 @@ func TestFlushKeepsPolicies(t *testing.T) {
 	assert.Equal(t, []string{`policy "p": SLIDE 5 1h`}, dump(c.e))
 }
 
-// A policy's name is no key: a watch of a key of that name is not notified.
-func TestPoliciesAreNoKeys(t *testing.T) {
+// A policy's name is not a key: a watch of a key of that name is not notified.
+func TestSetPolicyTouchesNoKey(t *testing.T) {
 	c := newChecker(t)
 	k := c.e.Key([]byte("p"))
 	var w Watch
@@ -458,8 +459,8 @@ func TestApplyRefusesInvalidPolicies(t *testing.T) {
 	}
 }
 
-// brutePolicy is a policy with all that was ever recorded under it, for each id, and the algorithm
-// by its definition.
+// brutePolicy is a reference model of a policy: it keeps all hits of each id and applies the
+// definition of the algorithm to them.
 type brutePolicy struct {
 	limit  Limit
 	shadow bool
@@ -487,7 +488,7 @@ func (b *brutePolicy) admits(id string, now, cost int64) bool {
 			}
 		}
 		return used+cost <= b.limit.Fixed.Limit
-	default: // no more from any call on than the bucket and what flowed back
+	default: // since any call, no more than the capacity and the refill
 		if cost > b.limit.Token.Capacity {
 			return false
 		}
@@ -501,9 +502,9 @@ func (b *brutePolicy) admits(id string, now, cost int64) bool {
 	}
 }
 
-// The laws, through policies whose limits and algorithms change: never over, never under, all or
-// nothing, retry_after exact, counts right.
-func TestLawsThroughPolicies(t *testing.T) {
+// The laws, with policies whose limits and algorithms change: never over, never under, all or
+// nothing, exact retry_after and counts.
+func TestPoliciesKeepLaws(t *testing.T) {
 	names := []string{"a", "b", "c", "d"}
 	for range 30 {
 		seed := rand.Uint64()
@@ -526,7 +527,7 @@ func TestLawsThroughPolicies(t *testing.T) {
 			}
 			if b.limit.Kind == rule.Token && b.limit.Token.Capacity != p.limit.Token.Capacity &&
 				p.limit.Kind == rule.Token {
-				// what a bucket of another size has earned is tested in package limit
+				// a change of capacity is tested in package limit
 				p = mustParse(name, b.text())
 			}
 			b.limit, b.shadow = p.limit, p.shadow
@@ -542,10 +543,10 @@ func TestLawsThroughPolicies(t *testing.T) {
 			}
 			r.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
 			called, id, cost := names[:1+r.IntN(len(names))], fmt.Sprint(r.IntN(2)), r.Int64N(4)
-			want, binds := true, false
+			want, binding := true, false
 			for _, name := range called {
 				if b := brute[name]; !b.shadow {
-					binds, want = true, want && b.admits(id, c.now, cost)
+					binding, want = true, want && b.admits(id, c.now, cost)
 				}
 			}
 			before := dump(c.e)
@@ -562,7 +563,7 @@ func TestLawsThroughPolicies(t *testing.T) {
 				strings.Join(before, "\n"),
 			)
 			require.Equal(t, allowed(&brute[called[d.Index]].limit), d.Limit)
-			require.True(t, !binds || !brute[called[d.Index]].shadow, "the answer speaks of what binds")
+			require.True(t, !binding || !brute[called[d.Index]].shadow, "the answer is that of a policy in force")
 			if !want || cost == 0 {
 				require.Equal(t, before, dump(c.e), "law 1")
 			}
@@ -599,7 +600,7 @@ func TestLawsThroughPolicies(t *testing.T) {
 	}
 }
 
-// text is the definition of a token bucket.
+// text returns the definition of a token bucket.
 func (b *brutePolicy) text() string {
 	text := fmt.Sprintf("TOKEN %d %d %dms", b.limit.Token.Capacity, b.limit.Token.Refill, b.limit.Token.Period)
 	if b.shadow {
@@ -660,7 +661,7 @@ func BenchmarkCheck(b *testing.B) {
 	}
 }
 
-// What all calls wait for when a policy's algorithm changes.
+// The time for which all calls wait when a policy's algorithm changes.
 func BenchmarkSwitchPolicy(b *testing.B) {
 	const keys = 1_000_000
 	e := New(Options{})
@@ -671,8 +672,8 @@ func BenchmarkSwitchPolicy(b *testing.B) {
 	}
 }
 
-// TestManyPoliciesTakeLinearMemory: to set four times as many policies, or to replay them,
-// allocates about four times as much.
+// TestManyPoliciesTakeLinearMemory: setting or replaying four times as many policies allocates
+// about four times as much.
 func TestManyPoliciesTakeLinearMemory(t *testing.T) {
 	set := func(n int) (setting, replaying uint64) {
 		journal := discard{}
@@ -686,7 +687,7 @@ func TestManyPoliciesTakeLinearMemory(t *testing.T) {
 
 		copied := New(Options{})
 		replaying = bytesAllocated(func() {
-			for _, p := range list { // as a snapshot has them: each by itself
+			for _, p := range list { // one by one, as in a snapshot
 				require.NoError(t, copied.Apply(1000, []effect.Effect{p.effect()}))
 			}
 		})
@@ -707,8 +708,8 @@ func bytesAllocated(do func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// TestPoliciesAreReadWhileTheyChange is for the race detector.
-func TestPoliciesAreReadWhileTheyChange(t *testing.T) {
+// For the race detector.
+func TestReadPoliciesDuringChanges(t *testing.T) {
 	e := New(Options{})
 	var readers sync.WaitGroup
 	done := make(chan struct{})

@@ -10,8 +10,9 @@ import (
 	"rlserver/engine/object"
 )
 
-// End returns the position of the latest change to what the call has held, by whomever.
-func TestEndReturnsWhatTheCallHasSeen(t *testing.T) {
+// End returns the position of the latest change by any call to the shards that this call has
+// held.
+func TestEndReturnsLatestPosition(t *testing.T) {
 	e := New(Options{Databases: 2, Shards: 2, Journal: new(recorder)})
 	on := [2]Key{} // a key in each shard
 	for c := byte('a'); on[0].Name == nil || on[1].Name == nil; c++ {
@@ -46,7 +47,7 @@ func TestEndReturnsWhatTheCallHasSeen(t *testing.T) {
 	seen := 0
 	require.Zero(t, tx.Scan(epoch, 0, 0, 100, func([]byte, object.Type) { seen++ }))
 	require.Equal(t, 2, seen)
-	require.EqualValues(t, 2, tx.End(), "the steps of a scan")
+	require.EqualValues(t, 2, tx.End(), "the position of a scan")
 	require.EqualValues(t, 0, tx.End())
 
 	tx.SeeAll()
@@ -64,13 +65,14 @@ func TestEndReturnsWhatTheCallHasSeen(t *testing.T) {
 	require.EqualValues(t, 4, tx.End())
 }
 
-// watchful is a journal that looks whether policies can be seen before their position is known.
-type watchful struct {
+// visibilityJournal is a journal that records whether policies are visible before their position
+// is known.
+type visibilityJournal struct {
 	e    *Engine
 	seen []bool
 }
 
-func (w *watchful) Append(int64, []effect.Effect) Position {
+func (w *visibilityJournal) Append(int64, []effect.Effect) Position {
 	visible := w.e.naming.TryRLock()
 	if visible {
 		w.e.naming.RUnlock()
@@ -78,10 +80,10 @@ func (w *watchful) Append(int64, []effect.Effect) Position {
 	w.seen = append(w.seen, visible)
 	return Position(len(w.seen))
 }
-func (w *watchful) Wait(Position) error { return nil }
+func (w *visibilityJournal) Wait(Position) error { return nil }
 
-func TestPoliciesAreInTheJournalBeforeTheyCanBeSeen(t *testing.T) {
-	w := new(watchful)
+func TestPoliciesAreRecordedBeforeVisible(t *testing.T) {
+	w := new(visibilityJournal)
 	w.e = New(Options{Journal: w})
 	p, err := ParsePolicy([]byte("p"), [][]byte{[]byte("SLIDE"), []byte("1"), []byte("1m")})
 	require.NoError(t, err)

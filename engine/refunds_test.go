@@ -28,10 +28,10 @@ func (c *caller) Refund(name string, n int64, id string) (back int64) {
 	return back
 }
 
-func TestRefundOfHits(t *testing.T) {
+func TestRefundHits(t *testing.T) {
 	c := newCaller(t, Options{})
 	rules := []limit.Window{{Limit: 10, Length: 1000}}
-	assert.EqualValues(t, 0, c.Refund("k", 1, ""), "of a missing key")
+	assert.EqualValues(t, 0, c.Refund("k", 1, ""), "a missing key")
 	c.slide("k", rules, 3, "")
 	c.now++
 	c.slide("k", rules, 2, "")
@@ -46,7 +46,7 @@ func TestRefundOfHits(t *testing.T) {
 	assert.Equal(t, "nothing", c.Content("k"))
 }
 
-func TestRefundOfHitsByID(t *testing.T) {
+func TestRefundHitsByID(t *testing.T) {
 	c := newCaller(t, Options{})
 	rules := []limit.Window{{Limit: 10, Length: 1000}}
 	c.slide("k", rules, 1, "a:2") // a:2:1
@@ -57,7 +57,7 @@ func TestRefundOfHitsByID(t *testing.T) {
 	assert.EqualValues(t, 2, c.Refund("k", 2, "a"))
 	assert.Equal(t, "log until 1767225601001: a:2:1@1767225600000 a@1767225600001 b@1767225600001", c.Content("k"))
 	d := c.slide("k", rules, 3, "a")
-	assert.EqualValues(t, 7, d.Remaining, "what was given back in part is still known")
+	assert.EqualValues(t, 7, d.Remaining, "the id is kept after a partial refund")
 	assert.EqualValues(t, 1, c.Refund("k", 5, "a"))
 	assert.EqualValues(t, 0, c.Refund("k", 5, "a"))
 	assert.EqualValues(t, 1, c.Refund("k", 5, "b"))
@@ -65,19 +65,20 @@ func TestRefundOfHitsByID(t *testing.T) {
 	assert.Equal(t, "nothing", c.Content("k"))
 }
 
-// The hits of a call are found although the newest, which have any of its names, were given back.
-func TestRefundByIDAfterTheNewest(t *testing.T) {
+// A call's hits are found by id after its newest one has been refunded without an id.
+func TestRefundByIDAfterNewest(t *testing.T) {
 	c := newCaller(t, Options{})
 	rules := []limit.Window{{Limit: 100, Length: 3600_000}}
 	c.slide("k", rules, 12, "r")
 	assert.EqualValues(t, 1, c.Refund("k", 1, ""))
 	assert.EqualValues(t, 5, c.Refund("k", 5, "r"))
-	assert.True(t, c.slide("k", rules, 12, "r").Free, "what was given back in part is still known")
+	assert.True(t, c.slide("k", rules, 12, "r").Free, "the id is kept after a partial refund")
 	assert.EqualValues(t, 6, c.Refund("k", 100, "r"))
 	assert.Equal(t, "nothing", c.Content("k"))
 }
 
-// No id is taken for another one's, and none for the name of a hit that has none.
+// The names of an id's hits are never taken for those of another id, nor for those of hits
+// without an id.
 func TestIDsDoNotCollide(t *testing.T) {
 	rules := []limit.Window{{Limit: 100, Length: 1000}}
 	ids := []string{
@@ -113,21 +114,21 @@ func TestIDsDoNotCollide(t *testing.T) {
 	}
 }
 
-// Refunds against a plain list of the names of each id: a refund by id removes exactly the hits
-// of its calls, all of them if asked to, whatever was refunded before; one without an id removes
-// the newest hits. In the runs of the fixed seeds the log also expires between two calls.
-func TestRefundOfHitsAgainstBruteForce(t *testing.T) {
+// Compares refunds with a list of the names of each id: a refund by id removes hits of its calls
+// only, as many as asked for, whatever was refunded before; one without an id removes the newest
+// hits. In the runs with fixed seeds the log also expires between two calls.
+func TestRefundHitsMatchesModel(t *testing.T) {
 	for _, seed := range []uint64{2167910261556739064, 9211349201012479659, rand.Uint64()} {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
-			refundOfHitsAgainstBruteForce(t, rand.New(rand.NewPCG(seed, 0)))
+			refundHitsMatchesModel(t, rand.New(rand.NewPCG(seed, 0)))
 		})
 	}
 }
 
-func refundOfHitsAgainstBruteForce(t *testing.T, r *rand.Rand) {
+func refundHitsMatchesModel(t *testing.T, r *rand.Rand) {
 	for range 60 {
 		c, rules := newCaller(t, Options{}), []limit.Window{{Limit: 60, Length: 40}}
-		// names that were ever given, and those in the log
+		// the id of each name ever given, and the names in the log
 		owners, names := map[string]string{}, map[string]float64{}
 		expireAt := int64(math.MaxInt64)
 		ids := []string{"", "a", "a:2", "a:2:1", "b", "b10", fmt.Sprint(c.now, "-0"), fmt.Sprint(c.now+3, "-1")}
@@ -191,7 +192,7 @@ func refundOfHitsAgainstBruteForce(t *testing.T, r *rand.Rand) {
 	}
 }
 
-// members are those of a log, with their times.
+// members returns the members of a log and their times.
 func (c *caller) members(name string) map[string]float64 {
 	members := map[string]float64{}
 	c.with(name, func(k Key) {
@@ -204,9 +205,8 @@ func (c *caller) members(name string) map[string]float64 {
 	return members
 }
 
-// A name is not given again in the millisecond in which it was given back: not to the same log, nor
-// to one that comes under another name to another shard, nor to one that was restored from the
-// effects.
+// A name is not used again in the millisecond in which it was refunded: not in the same log, nor in
+// one that is renamed or copied to another shard, nor in one that is restored from the effects.
 func TestNamesOfHitsAreUnique(t *testing.T) {
 	rules := []limit.Window{{Limit: 100, Length: 1000}}
 	for _, move := range []string{"stays", "renamed", "copied", "replayed"} {
@@ -244,7 +244,7 @@ func TestNamesOfHitsAreUnique(t *testing.T) {
 	}
 }
 
-func TestRefundOfTokens(t *testing.T) {
+func TestRefundTokens(t *testing.T) {
 	c := newCaller(t, Options{})
 	bucket := limit.Bucket{Capacity: 5, Refill: 1, Period: 1000}
 	c.token("t", bucket, 4)
@@ -254,19 +254,19 @@ func TestRefundOfTokens(t *testing.T) {
 	assert.Equal(t, "1767225604000 {1 0 1767225600000 0}", c.Content("t"), "after "+before)
 	d := c.token("t", bucket, 0)
 	assert.EqualValues(t, 4, d.Remaining)
-	assert.EqualValues(t, 500, d.ResetAfter, "half of it has flowed back already")
+	assert.EqualValues(t, 500, d.ResetAfter, "half of it has been refilled already")
 	assert.EqualValues(t, 1, c.Refund("t", 3, ""))
-	assert.Equal(t, "nothing", c.Content("t"), "a full bucket is no key")
+	assert.Equal(t, "nothing", c.Content("t"), "a full bucket's key is deleted")
 }
 
-func TestRefundOfAFixedWindow(t *testing.T) {
+func TestRefundFixedWindow(t *testing.T) {
 	c := newCaller(t, Options{})
 	minute := limit.Fixed{Limit: 5, Window: limit.Every(60000)}
 	c.fixed("f", minute, 4)
 	assert.EqualValues(t, 3, c.Refund("f", 3, ""))
 	assert.EqualValues(t, 4, c.fixed("f", minute, 0).Remaining)
 	c.now += 60000
-	assert.NotEqual(t, "nothing", c.Content("f"), "a key is there at its deadline")
+	assert.NotEqual(t, "nothing", c.Content("f"), "a key exists at its deadline")
 	assert.EqualValues(t, 0, c.Refund("f", 1, ""), "but its window is over")
 	c.fixed("f", minute, 2)
 	assert.EqualValues(t, 2, c.Refund("f", 3, ""))

@@ -19,8 +19,8 @@ import (
 	"rlserver/zset"
 )
 
-// walk makes random calls on an engine, of every kind there is, while its clock goes on. All that
-// happens follows from its seed.
+// walk makes random calls of all kinds on an engine and moves its clock on. The seed determines all
+// calls.
 type walk struct {
 	*rand.Rand
 	e       *Engine
@@ -29,8 +29,8 @@ type walk struct {
 	log     *recorder
 	now     int64
 	db      int
-	named   bool     // hits have names of their own, not those that a shard counts up
-	calls   []string // what was done, and the answers
+	named   bool     // all calls of sliding windows have an id, so that no shard numbers their hits
+	calls   []string // the calls and their answers
 }
 
 const walkDatabases = 3
@@ -61,8 +61,8 @@ func (w *walk) steps(n int) *walk {
 	return w
 }
 
-// some picks that many keys, mostly of those that hold a family's type, so that not all calls meet
-// the wrong one.
+// some picks n keys, mostly of those that hold a family's type, so that most calls find the right
+// type.
 func (w *walk) some(family string, n int) (keys []Key) {
 	for range n {
 		from := family
@@ -74,7 +74,7 @@ func (w *walk) some(family string, n int) (keys []Key) {
 	return keys
 }
 
-// any picks that many keys of any family.
+// any picks n keys of any families.
 func (w *walk) any(n int) (keys []Key) {
 	for range n {
 		keys = append(keys, w.some("shtfz"[w.IntN(5):][:1], 1)...)
@@ -83,7 +83,7 @@ func (w *walk) any(n int) (keys []Key) {
 }
 
 // write makes a call that may change keys, read one that may not, and all one on the whole
-// keyspace. Each returns the answer.
+// keyspace. Each returns the keys' names and the answer.
 func (w *walk) write(keys []Key, call func(k []Key) []any) string {
 	return w.call(func() { w.lock(keys, true) }, keys, call)
 }
@@ -92,11 +92,11 @@ func (w *walk) read(keys []Key, call func(k []Key) []any) string {
 	return w.call(func() { w.lock(keys, false) }, keys, call)
 }
 
-// lock holds the keys in one of the ways in which they can be held.
+// lock holds the keys, in one of the possible ways.
 func (w *walk) lock(keys []Key, writing bool) {
 	waited := w.IntN(len(keys) + 1)
 	w.tx.Begin(w.now, w.db, keys[:waited], false)
-	if !w.tx.Join(keys[waited:]) { // others are here too
+	if !w.tx.Join(keys[waited:]) { // another call holds their shards
 		w.tx.End()
 		w.tx.Begin(w.now, w.db, keys, false)
 	}
@@ -117,14 +117,14 @@ func (w *walk) call(begin func(), keys []Key, call func(k []Key) []any) (reporte
 	return reported + fmt.Sprintln(call(keys)...)
 }
 
-// answer makes a list of what a method returned.
+// answer returns the results of a method as a list.
 func answer(values ...any) []any { return values }
 
 func (w *walk) value() []byte {
 	return fmt.Appendf(nil, "%0*d", w.IntN(5), w.IntN(10_000))
 }
 
-// field is one of enough to make a hash large, in time.
+// field returns one of 12 field names.
 func (w *walk) field() []byte { return fmt.Appendf(nil, "f%d", w.IntN(12)) }
 
 func (w *walk) fields() (list [][]byte) {
@@ -174,8 +174,8 @@ func (w *walk) sets(keys []Key) []zset.View {
 	return sets
 }
 
-// spelled shows members, in their order.
-func spelled(m zset.Members) string {
+// describe returns members and scores as text, in order.
+func describe(m zset.Members) string {
 	text := fmt.Sprint(m.Len(), ":")
 	for member, score := range m.All() {
 		text += fmt.Sprintf(" %s=%v", member, score)
@@ -183,7 +183,7 @@ func spelled(m zset.Members) string {
 	return text
 }
 
-// hits are what a call of a sliding window records.
+// hits returns the cost and the id of a call of a sliding window.
 func (w *walk) hits() (cost int64, id []byte) {
 	if w.named || w.IntN(4) == 0 {
 		id = fmt.Appendf(nil, "id%d", w.IntN(50))
@@ -202,7 +202,7 @@ func (w *walk) setPolicies() {
 	w.e.SetPolicies(w.now, list)
 }
 
-// rareCalls empty so much that the others would have nothing to work on.
+// rareCalls delete so much that they are made less often.
 var rareCalls = map[string]bool{"Flush": true, "FlushAll": true, "Swap": true}
 
 // walkCalls has a call for every method of Tx.
@@ -406,7 +406,7 @@ var walkCalls = map[string]func(w *walk) string{
 	},
 	"MemoryUsage": func(w *walk) string {
 		return w.read(w.any(1), func(k []Key) []any {
-			_, ok := w.tx.MemoryUsage(k[0]) // how much is up to the allocator
+			_, ok := w.tx.MemoryUsage(k[0]) // the number depends on the allocator
 			return answer(ok)
 		})
 	},
@@ -427,7 +427,7 @@ var walkCalls = map[string]func(w *walk) string{
 		return w.write(w.any(1), func(k []Key) []any { return answer(w.tx.Persist(k[0])) })
 	},
 	"RandomKey": func(w *walk) string {
-		r := rand.New(rand.NewPCG(w.Uint64(), 0)) // how much of it is used depends on the shards
+		r := rand.New(rand.NewPCG(w.Uint64(), 0)) // how many numbers it draws depends on the shards
 		return w.all(func() []any { return answer(w.tx.RandomKey(r)) })
 	},
 	"References": func(w *walk) string {
@@ -509,7 +509,7 @@ var walkCalls = map[string]func(w *walk) string{
 		)
 	},
 	"ZDiff": func(w *walk) string {
-		return w.read(w.some("z", 3), func(k []Key) []any { return answer(spelled(w.tx.ZDiff(w.sets(k)))) })
+		return w.read(w.some("z", 3), func(k []Key) []any { return answer(describe(w.tx.ZDiff(w.sets(k)))) })
 	},
 	"ZIncrBy": func(w *walk) string {
 		return w.write(w.some("z", 1), func(k []Key) []any {
@@ -519,7 +519,7 @@ var walkCalls = map[string]func(w *walk) string{
 	"ZInter": func(w *walk) string {
 		return w.read(
 			w.some("z", 2),
-			func(k []Key) []any { return answer(spelled(w.tx.ZInter(w.sets(k), nil, zset.Sum))) },
+			func(k []Key) []any { return answer(describe(w.tx.ZInter(w.sets(k), nil, zset.Sum))) },
 		)
 	},
 	"ZInterCard": func(w *walk) string {
@@ -532,7 +532,7 @@ var walkCalls = map[string]func(w *walk) string{
 				k,
 				1+w.Int64N(3),
 				w.IntN(2) == 0,
-				func(from Key, m zset.Members) { popped = string(from.Name) + spelled(m) },
+				func(from Key, m zset.Members) { popped = string(from.Name) + describe(m) },
 			)
 			return answer(found, err, popped)
 		})
@@ -546,7 +546,7 @@ var walkCalls = map[string]func(w *walk) string{
 	"ZSet": func(w *walk) string {
 		return w.read(w.some("z", 1), func(k []Key) []any {
 			z, err := w.tx.ZSet(k[0])
-			return answer(err, spelled(z.Range(&zset.Range{Stop: -1})))
+			return answer(err, describe(z.Range(&zset.Range{Stop: -1})))
 		})
 	},
 	"ZSets": func(w *walk) string {
@@ -573,9 +573,9 @@ var walkCalls = map[string]func(w *walk) string{
 	},
 }
 
-// What these tests promise, they promise of every method.
+// The tests below cover every method of Tx.
 func TestWalkCallsEveryMethod(t *testing.T) {
-	plumbing := []string{
+	excluded := []string{
 		"Begin",
 		"Join",
 		"BeginAll",
@@ -603,7 +603,7 @@ func TestWalkCallsEveryMethod(t *testing.T) {
 	}
 	for method := range reflect.TypeFor[*Tx]().Methods() {
 		_, called := walkCalls[method.Name]
-		assert.True(t, called || slices.Contains(plumbing, method.Name), "walkCalls lacks %s", method.Name)
+		assert.True(t, called || slices.Contains(excluded, method.Name), "walkCalls lacks %s", method.Name)
 	}
 }
 
@@ -612,8 +612,8 @@ const (
 	walkSteps = 2000
 )
 
-// The recorded effects of a run, applied to an empty engine, give the state of the run: with other
-// shards and another hash of names, call by call or all in one.
+// The recorded effects of a run, applied to an empty engine, give the state of the run: with
+// another number of shards and another hash seed, call by call or all at once.
 func TestReplayGivesTheSameState(t *testing.T) {
 	seen, keys := make(map[effect.Kind]int), 0
 	for range walks {
@@ -635,9 +635,9 @@ func TestReplayGivesTheSameState(t *testing.T) {
 			seen[f.Kind]++
 		}
 	}
-	// not in each: some runs end with FLUSHALL
-	assert.Greater(t, keys, walks, "there is something to compare")
-	// in logs of former versions alone
+	// not in each run: some end with FLUSHALL
+	assert.Greater(t, keys, walks, "the runs leave keys to compare")
+	// only in logs of earlier versions
 	former := []effect.Kind{effect.Tokens, effect.Count}
 	for _, kind := range effect.Kinds() {
 		if slices.Contains(former, kind) {
@@ -648,7 +648,7 @@ func TestReplayGivesTheSameState(t *testing.T) {
 }
 
 // The same calls at the same times give the same answers, effects and state.
-func TestRunsRepeat(t *testing.T) {
+func TestRunsAreDeterministic(t *testing.T) {
 	for range walks / 4 {
 		seed := rand.Uint64()
 		t.Log("seed", seed)
@@ -660,9 +660,9 @@ func TestRunsRepeat(t *testing.T) {
 	}
 }
 
-// What the keys come to hold does not depend on how many shards there are, nor on the hash of
-// names. (But for the names of hits, which a shard numbers within a millisecond; and when an
-// expired key is deleted is up to where the sweeper is.)
+// The content of keys does not depend on the number of shards nor on the hash seed. (Excluded: the
+// names of hits without an id, which a shard numbers within a millisecond, and the time at which
+// the sweeper deletes an expired key.)
 func TestStateDoesNotDependOnShards(t *testing.T) {
 	for range walks / 4 {
 		seed := rand.Uint64()
@@ -683,8 +683,7 @@ func TestStateDoesNotDependOnShards(t *testing.T) {
 	}
 }
 
-// What is applied is not to be seen in halves: by callers that look at some of its keys, and not
-// the first.
+// No call sees half of an Apply, also if it does not hold the first of its keys.
 func TestApplyIsAtomic(t *testing.T) {
 	e := New(Options{Shards: 64})
 	keys := []Key{e.Key([]byte("a")), e.Key([]byte("b")), e.Key([]byte("c"))}

@@ -13,7 +13,7 @@ import (
 	"rlserver/engine/object"
 )
 
-// fill lets the keys name:0 … name:n-1 of a database hold a string with a deadline.
+// fill sets the keys name:0 … name:n-1 of a database to a string with a deadline.
 func fill(e *Engine, db int, name string, n int, expireAt int64) {
 	tx := e.NewTx()
 	for i := range n {
@@ -24,45 +24,46 @@ func fill(e *Engine, db int, name string, n int, expireAt int64) {
 	}
 }
 
-// scanAll scans from beginning to end and counts how often it met each key.
+// scanAll scans from beginning to end, calls between after each step, and returns how often each
+// key was seen.
 func scanAll(t *testing.T, e *Engine, now int64, db, count int, between func()) map[string]int {
 	t.Helper()
-	met := make(map[string]int)
+	seen := make(map[string]int)
 	tx := e.NewTx()
 	for cursor, calls := uint64(0), 0; ; calls++ {
 		require.Less(t, calls, 100_000, "the scan does not end")
 		cursor = tx.Scan(now, db, cursor, count, func(name []byte, kind object.Type) {
-			met[string(name)]++
+			seen[string(name)]++
 			require.Equal(t, object.TypeString, kind)
 		})
 		require.Less(t, cursor, uint64(1)<<53, "a cursor that JavaScript can hold")
 		if cursor == 0 {
-			return met
+			return seen
 		}
 		between()
 	}
 }
 
-func TestScan(t *testing.T) {
+func TestScanReturnsEachKeyOnce(t *testing.T) {
 	for _, shards := range []int{1, 2, 64, 4096} {
 		for _, count := range []int{1, 7, 10, 1000, 100000} {
 			e := New(Options{Shards: shards})
 			fill(e, 3, "k", 500, 0)
 			fill(e, 3, "gone", 100, epoch+10)
 			fill(e, 4, "other", 100, 0)
-			met := scanAll(t, e, epoch+11, 3, count, func() {})
-			assert.Len(t, met, 500, "%d shards, count %d", shards, count)
+			seen := scanAll(t, e, epoch+11, 3, count, func() {})
+			assert.Len(t, seen, 500, "%d shards, count %d", shards, count)
 			for i := range 500 {
-				require.Equal(t, 1, met[fmt.Sprint("k:", i)])
+				require.Equal(t, 1, seen[fmt.Sprint("k:", i)])
 			}
 		}
 	}
 	assert.Empty(t, scanAll(t, New(Options{}), epoch, 0, 10, func() {}))
 }
 
-// A key that is there from beginning to end is met once and only once, whatever comes and goes
-// meanwhile.
-func TestScanWhileKeysComeAndGo(t *testing.T) {
+// A scan returns a key that exists from beginning to end exactly once, whatever other keys are
+// added and deleted meanwhile.
+func TestScanDuringChanges(t *testing.T) {
 	seed := rand.Uint64()
 	t.Log("seed", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
@@ -72,7 +73,7 @@ func TestScanWhileKeysComeAndGo(t *testing.T) {
 		fill(e, 0, "stays", n, 0)
 		fill(e, 0, "goes", 1+r.IntN(2000), 0)
 		tx := e.NewTx()
-		met := scanAll(t, e, epoch, 0, 1+r.IntN(30), func() {
+		seen := scanAll(t, e, epoch, 0, 1+r.IntN(30), func() {
 			for range 20 {
 				k := e.Key(fmt.Appendf(nil, "goes:%d", r.IntN(2000)))
 				tx.Begin(epoch, 0, []Key{k}, true)
@@ -83,14 +84,14 @@ func TestScanWhileKeysComeAndGo(t *testing.T) {
 			}
 		})
 		for i := range n {
-			require.Equal(t, 1, met[fmt.Sprint("stays:", i)])
+			require.Equal(t, 1, seen[fmt.Sprint("stays:", i)])
 		}
 		requireSound(t, e)
 	}
 }
 
 // Cursors that no scan returned are harmless.
-func TestScanOfAnyCursor(t *testing.T) {
+func TestScanAcceptsAnyCursor(t *testing.T) {
 	e := New(Options{Shards: 4})
 	fill(e, 0, "k", 100, 0)
 	tx := e.NewTx()
@@ -102,7 +103,7 @@ func TestScanOfAnyCursor(t *testing.T) {
 	}
 }
 
-// Within a call on the whole keyspace a scan goes by the locks and the time of that call.
+// Within a call on the whole keyspace a scan uses the locks and the time of that call.
 func TestScanUnderAllLocks(t *testing.T) {
 	e := New(Options{Shards: 4})
 	fill(e, 0, "k", 100, epoch+5)
@@ -116,20 +117,20 @@ func TestScanUnderAllLocks(t *testing.T) {
 	assert.Equal(t, 100, n)
 }
 
-func TestKeys(t *testing.T) {
+func TestKeysSkipsExpired(t *testing.T) {
 	e := New(Options{})
 	fill(e, 0, "k", 100, 0)
 	fill(e, 0, "gone", 100, epoch)
 	fill(e, 1, "other", 10, 0)
 	tx := e.NewTx()
 	tx.BeginAll(epoch+1, 0, false)
-	met := make(map[string]object.Type)
+	seen := make(map[string]object.Type)
 	for name, kind := range tx.Keys() {
-		met[string(name)] = kind
+		seen[string(name)] = kind
 	}
-	assert.Len(t, met, 100)
+	assert.Len(t, seen, 100)
 	for i := range 100 {
-		assert.Equal(t, object.TypeString, met[fmt.Sprint("k:", i)])
+		assert.Equal(t, object.TypeString, seen[fmt.Sprint("k:", i)])
 	}
 	for range tx.Keys() {
 		break
@@ -142,9 +143,9 @@ func TestKeys(t *testing.T) {
 	assert.Equal(t, 100, expires)
 }
 
-// Each of some keys is drawn about as often as any other, and none that has expired. The seed is
-// fixed: this cannot fail by chance.
-func TestRandomKey(t *testing.T) {
+// RandomKey returns each key about as often as any other, and no expired one. The seed is fixed, so
+// the test cannot fail by chance.
+func TestRandomKeyIsFair(t *testing.T) {
 	e := New(Options{Shards: 8, Seed: [2]uint64{1, 2}})
 	fill(e, 0, "k", 50, 0)
 	fill(e, 0, "gone", 100, epoch)
@@ -158,12 +159,12 @@ func TestRandomKey(t *testing.T) {
 		tx.End()
 	}
 	assert.Len(t, drawn, 50)
-	// of 200, so 7 standard deviations away
+	// 200 on average; the bounds are 7 standard deviations away
 	assert.Greater(t, slices.Min(slices.Collect(maps.Values(drawn))), 100)
 	assert.Less(t, slices.Max(slices.Collect(maps.Values(drawn))), 300)
 }
 
-func TestRandomKeyAmongTheExpired(t *testing.T) {
+func TestRandomKeySkipsExpired(t *testing.T) {
 	e := New(Options{})
 	tx, r := e.NewTx(), rand.New(rand.NewPCG(1, 2))
 	draw := func() (string, bool) {
@@ -176,7 +177,7 @@ func TestRandomKeyAmongTheExpired(t *testing.T) {
 	assert.False(t, ok, "no key at all")
 	fill(e, 0, "gone", 5000, epoch)
 	_, ok = draw()
-	assert.False(t, ok, "none that lives")
+	assert.False(t, ok, "only expired keys")
 	fill(e, 0, "lives", 1, 0)
 	name, ok := draw()
 	assert.True(t, ok)
@@ -208,8 +209,7 @@ func BenchmarkKeys(b *testing.B) {
 	}
 }
 
-// What a scan has found is visited when no shard is held, so that a visit that takes long keeps
-// nobody waiting.
+// A scan calls visit when it holds no shard, so that a slow visit delays no other call.
 func TestScanVisitsUnderNoLock(t *testing.T) {
 	e := New(Options{Shards: 1})
 	fill(e, 0, "k", 1000, 0)

@@ -22,15 +22,15 @@ import (
 	"rlserver/zset"
 )
 
-// restoring is a snapshot being taken, and the engine that what it visits is applied to.
+// restoring is a snapshot in progress, and the engine that its effects are applied to.
 type restoring struct {
 	t    testing.TB
 	s    *Snapshot
 	copy *Engine
 	at   int64
-	want []string       // what lived at the snapshot's moment
-	log  int            // how many calls had been recorded then
-	seen map[string]int // how often what was visited
+	want []string       // the dump at the time of the snapshot
+	log  int            // the number of calls recorded by then
+	seen map[string]int // the number of visits of each key and element
 }
 
 func restore(t testing.TB, e *Engine, log *recorder) *restoring {
@@ -59,7 +59,7 @@ func (r *restoring) visit(effects []effect.Effect) {
 
 func (r *restoring) step() (more bool) { return r.s.Step(r.visit) }
 
-// finish checks what came of it, all being visited.
+// finish checks the copy after the last step.
 func (r *restoring) finish() {
 	r.t.Helper()
 	require.Equal(r.t, r.want, dump(r.copy))
@@ -72,8 +72,7 @@ func (r *restoring) finish() {
 	require.False(r.t, r.step(), "there is no more")
 }
 
-// catchUp checks that the log from the snapshot on leads from there to what the engine came to
-// hold.
+// catchUp applies the log since the snapshot, and checks that the copy then equals the engine.
 func (r *restoring) catchUp(e *Engine, log *recorder) {
 	r.t.Helper()
 	for _, call := range log.calls[r.log:] {
@@ -83,44 +82,44 @@ func (r *restoring) catchUp(e *Engine, log *recorder) {
 	requireSound(r.t, r.copy)
 }
 
-// storms change many keys at once, or large ones, that the calls of a walk hardly ever make.
-var storms = []func(w *walk){
-	func(w *walk) { // a crowd comes, and buckets split
+// bulkChanges change many keys at once, or make large ones, which the calls of a walk rarely do.
+var bulkChanges = []func(w *walk){
+	func(w *walk) { // many new keys, so that buckets split
 		for range 50 + w.IntN(400) {
-			w.crowd(func(k Key) { w.tx.Set(k, w.value(), SetMode{ExpireAt: w.crowdDeadline()}) })
+			w.bulkCall(func(k Key) { w.tx.Set(k, w.value(), SetMode{ExpireAt: w.bulkDeadline()}) })
 		}
 	},
 	func(w *walk) {
 		for range 50 + w.IntN(400) {
-			w.crowd(func(k Key) { _, _ = w.tx.Token(k, limit.Bucket{Capacity: 7, Refill: 3, Period: 1000}, 1) })
+			w.bulkCall(func(k Key) { _, _ = w.tx.Token(k, limit.Bucket{Capacity: 7, Refill: 3, Period: 1000}, 1) })
 		}
 	},
-	func(w *walk) { // most of it goes, and they merge
-		for i := range crowdKeys {
+	func(w *walk) { // most of them deleted, so that buckets merge
+		for i := range bulkKeys {
 			if w.IntN(8) > 0 {
-				w.one(crowdName(i), func(k Key) { w.tx.Delete(k) })
+				w.one(bulkName(i), func(k Key) { w.tx.Delete(k) })
 			}
 		}
 	},
 	func(w *walk) {
 		for range 100 {
-			w.crowd(func(k Key) {
+			w.bulkCall(func(k Key) {
 				switch w.IntN(4) {
 				case 0:
 					_, _ = w.tx.Append(k, w.value())
 				case 1:
 					_, _ = w.tx.Move(k, w.IntN(walkDatabases))
 				case 2:
-					w.tx.Expire(k, w.crowdDeadline(), 0)
+					w.tx.Expire(k, w.bulkDeadline(), 0)
 				case 3:
 					_, _ = w.tx.Fixed(k, limit.Fixed{Limit: 5, Window: limit.Every(1000)}, 1)
 				}
 			})
 		}
 	},
-	func(w *walk) { // names change all over the shards
+	func(w *walk) { // renames and copies across all shards
 		for range 50 {
-			keys := []Key{w.e.Key(crowdName(w.IntN(crowdKeys))), w.e.Key(crowdName(w.IntN(crowdKeys)))}
+			keys := []Key{w.e.Key(bulkName(w.IntN(bulkKeys))), w.e.Key(bulkName(w.IntN(bulkKeys)))}
 			w.write(keys, func(k []Key) []any { return answer(w.tx.Rename(k[0], k[1])) })
 			w.write(keys, func(k []Key) []any { return answer(w.tx.Copy(k[1], k[0], w.IntN(walkDatabases), true)) })
 		}
@@ -136,7 +135,7 @@ var storms = []func(w *walk){
 		}
 		w.write(w.some("h", 1), func(k []Key) []any { return answer(w.tx.HDel(k[0], fields)) })
 	},
-	func(w *walk) { // one with members of several runs
+	func(w *walk) { // a sorted set with several runs
 		var members []zset.Member
 		for range w.IntN(3 * object.SmallCount) {
 			members = append(
@@ -146,7 +145,7 @@ var storms = []func(w *walk){
 		}
 		w.write(w.some("z", 1), func(k []Key) []any { return answer(w.tx.ZAdd(k[0], 0, members)) })
 	},
-	func(w *walk) { // and one with few, but long ones
+	func(w *walk) { // a sorted set with few long members
 		members := []zset.Member{
 			{Member: bytes.Repeat([]byte("x"), object.SmallBytes), Score: 1},
 			{Member: bytes.Repeat([]byte("y"), object.SmallBytes), Score: 2},
@@ -171,12 +170,12 @@ var storms = []func(w *walk){
 	},
 }
 
-const crowdKeys = 1000
+const bulkKeys = 1000
 
-func crowdName(i int) []byte { return fmt.Appendf(nil, "crowd:%d", i) }
+func bulkName(i int) []byte { return fmt.Appendf(nil, "bulk:%d", i) }
 
-// crowd makes a call on one of many keys.
-func (w *walk) crowd(call func(k Key)) { w.one(crowdName(w.IntN(crowdKeys)), call) }
+// bulkCall makes a call on one of many keys.
+func (w *walk) bulkCall(call func(k Key)) { w.one(bulkName(w.IntN(bulkKeys)), call) }
 
 func (w *walk) one(name []byte, call func(k Key)) {
 	k := w.e.Key(name)
@@ -185,7 +184,7 @@ func (w *walk) one(name []byte, call func(k Key)) {
 	call(k)
 }
 
-func (w *walk) crowdDeadline() int64 {
+func (w *walk) bulkDeadline() int64 {
 	if w.IntN(2) == 0 {
 		return 0
 	}
@@ -202,17 +201,17 @@ func (w *walk) largeHash(has func(i int) bool) {
 	w.write(w.some("h", 1), func(k []Key) []any { return answer(w.tx.HSet(k[0], pairs)) })
 }
 
-// passTime lets some time pass, sometimes with many changes.
+// passTime makes some calls, and sometimes a bulk change.
 func (w *walk) passTime() {
 	w.steps(w.IntN(25))
 	if w.IntN(2) == 0 {
-		storms[w.IntN(len(storms))](w)
+		bulkChanges[w.IntN(len(bulkChanges))](w)
 	}
 }
 
-// A snapshot, and the log from it on, give the state of the engine, whatever happens while it is
-// taken.
-func TestSnapshotIsAMoment(t *testing.T) {
+// A snapshot is the state at one point in time, and with the log since then it gives the state of
+// the engine, whatever calls are made while it is taken.
+func TestSnapshotIsConsistent(t *testing.T) {
 	finished, longest := 0, 0
 	for range 6 {
 		seed := rand.Uint64()
@@ -223,13 +222,13 @@ func TestSnapshotIsAMoment(t *testing.T) {
 				w.passTime()
 			}
 			r := restore(t, w.e, w.log)
-			giveUp, often := w.IntN(6) == 0, 1+w.IntN(8)
+			abort, interval := w.IntN(6) == 0, 1+w.IntN(8)
 			for steps := 0; r.step(); steps++ {
 				longest = max(longest, steps)
-				if giveUp && steps > 4 {
+				if abort && steps > 4 {
 					break
 				}
-				if w.IntN(often) == 0 {
+				if w.IntN(interval) == 0 {
 					w.passTime()
 				}
 			}
@@ -244,10 +243,10 @@ func TestSnapshotIsAMoment(t *testing.T) {
 		requireSound(t, w.e)
 	}
 	assert.Greater(t, finished, 6)
-	assert.Greater(t, longest, 8, "much can happen between so many steps")
+	assert.Greater(t, longest, 8, "a snapshot has enough steps for calls in between")
 }
 
-// requireNoTrace checks that an engine remembers no snapshot.
+// requireNoTrace checks that an engine keeps nothing of a snapshot that has ended.
 func requireNoTrace(t testing.TB, e *Engine) {
 	require.Nil(t, e.snapshot)
 	for i := range e.shards {
@@ -257,39 +256,39 @@ func requireNoTrace(t testing.TB, e *Engine) {
 	}
 }
 
-// The engine that follows a log can be taken a snapshot of as well.
-func TestSnapshotOfAFollower(t *testing.T) {
+// A snapshot can be taken of an engine that applies a log.
+func TestSnapshotOfReplica(t *testing.T) {
 	seed := rand.Uint64()
 	t.Log("seed", seed)
 	w := newWalk(seed, Options{Shards: 4})
 	for range 60 {
 		w.passTime()
 	}
-	follower := New(Options{Databases: walkDatabases, Shards: 2})
+	replica := New(Options{Databases: walkDatabases, Shards: 2})
 	var r *restoring
 	for i, call := range w.log.calls {
-		require.NoError(t, follower.Apply(0, call))
+		require.NoError(t, replica.Apply(0, call))
 		switch {
 		case r == nil && w.IntN(100) == 0:
-			r = restore(t, follower, nil)
+			r = restore(t, replica, nil)
 		case r != nil && w.IntN(20) == 0 && !r.step():
 			r.finish()
 			r.log = i + 1
 			r = nil
 		}
 	}
-	require.Equal(t, dump(w.e), dump(follower))
+	require.Equal(t, dump(w.e), dump(replica))
 }
 
-// Callers and sweepers go on in goroutines of their own while snapshots are taken.
-func TestSnapshotAmongCallers(t *testing.T) {
+// Other goroutines make calls and sweep while snapshots are taken.
+func TestSnapshotDuringCalls(t *testing.T) {
 	seed := rand.Uint64()
 	t.Log("seed", seed)
 	w := newWalk(seed, Options{Shards: 8})
 	var stop atomic.Bool
 	var callers sync.WaitGroup
 	for i := range uint64(3) {
-		beside := &walk{
+		concurrent := &walk{
 			Rand:    rand.New(rand.NewPCG(seed, 2+i)),
 			e:       w.e,
 			tx:      w.e.NewTx(),
@@ -299,7 +298,7 @@ func TestSnapshotAmongCallers(t *testing.T) {
 		}
 		callers.Go(func() {
 			for !stop.Load() {
-				beside.passTime()
+				concurrent.passTime()
 			}
 		})
 	}
@@ -321,17 +320,17 @@ func TestSnapshotAmongCallers(t *testing.T) {
 	}
 }
 
-// A walk that has come to a place needs no more of what lies before it, and of what lies behind
-// only what was there at the first change.
+// A walk needs no entry before its position, and of those after it only the version before the
+// first change.
 func TestPassage(t *testing.T) {
-	const unit = 1 << 32 // between two places
+	const unit = 1 << 32 // between two positions
 	var p dict.Passage
 	assert.True(t, p.Overtake(0, []byte("first")))
 	assert.False(t, p.Overtake(0, []byte("first")), "again")
 	p.Reach(5)
 	assert.False(t, p.Overtake(5*unit-1, []byte("last of those walked")))
 	assert.True(t, p.Overtake(5*unit, []byte("next")))
-	assert.True(t, p.Overtake(5*unit, []byte("its neighbour")))
+	assert.True(t, p.Overtake(5*unit, []byte("another at this position")))
 	assert.True(t, p.PassesBy("next"))
 	assert.False(t, p.PassesBy("last of those walked"))
 	assert.False(t, p.Over())
@@ -341,7 +340,7 @@ func TestPassage(t *testing.T) {
 	assert.Nil(t, p.Overtaken)
 }
 
-// What effects each object becomes. Expired ones are not.
+// The effects for each type of object. Expired keys have none.
 func TestSnapshotEffects(t *testing.T) {
 	b := newKeyspace(t)
 	late := int64(epoch + 50)
@@ -383,17 +382,17 @@ func TestSnapshotEffects(t *testing.T) {
 	}, reported)
 }
 
-// A key that has expired at the snapshot's moment is deleted afterwards, which the log tells to a
-// state that lacks it.
-func TestLogDeletesWhatASnapshotLeftOut(t *testing.T) {
+// A key that has expired at the time of the snapshot is not part of it, but its deletion is in the
+// log after it.
+func TestLogDeletesKeysExpiredAtSnapshot(t *testing.T) {
 	b := newKeyspace(t)
 	b.set("a", "1", epoch+1)
 	b.set("b", "1", epoch+1)
 	b.now += 2
 	b.set("c", "1", 0)
 	r := restore(t, b.e, b.log)
-	b.set("a", "2", 0)                             // buried first
-	b.do(func(k []Key) { b.tx.Delete(k[0]) }, "b") // buried
+	b.set("a", "2", 0) // replaces an expired key
+	b.do(func(k []Key) { b.tx.Delete(k[0]) }, "b")
 	for r.step() {
 	}
 	r.finish()
@@ -401,11 +400,11 @@ func TestLogDeletesWhatASnapshotLeftOut(t *testing.T) {
 	assert.Len(t, dump(r.copy), 2)
 }
 
-func TestSnapshotsAreTakenOneAtATime(t *testing.T) {
+func TestOnlyOneSnapshotAtATime(t *testing.T) {
 	b := newKeyspace(t)
 	b.set("a", "1", 0)
 	s := b.e.Snapshot(func() {})
-	assert.Panics(t, func() { b.e.Snapshot(func() { t.Error("no moment, no cut") }) })
+	assert.Panics(t, func() { b.e.Snapshot(func() { t.Error("the second snapshot has begun") }) })
 	done, total := s.Keys()
 	assert.Equal(t, []int64{0, 1}, []int64{done, total})
 	b.set("a", "2", 0)
@@ -419,12 +418,13 @@ func TestSnapshotsAreTakenOneAtATime(t *testing.T) {
 	}
 	r.finish()
 	requireNoTrace(t, b.e)
-	r = restore(t, New(Options{}), nil) // of nothing
+	r = restore(t, New(Options{}), nil) // empty
 	require.False(t, r.step())
 	r.finish()
 }
 
-// A large object comes in parts, whole, while it changes and goes; its deadline comes last.
+// A large object is visited in parts, and completely although it changes and is deleted meanwhile;
+// its deadline comes last.
 func TestSnapshotOfLargeCollections(t *testing.T) {
 	const elements = 5000
 	b := newKeyspace(t)
@@ -464,14 +464,14 @@ func TestSnapshotOfLargeCollections(t *testing.T) {
 	r.catchUp(b.e, b.log)
 	b.do(func(k []Key) {
 		_, _ = b.tx.HSet(k[0], [][]byte{[]byte("f"), []byte("after")})
-		assert.Empty(t, object.HashIn(b.tx.lookup(k[0])).Fields.Many.Frozen, "the next change forgets the walk")
+		assert.Empty(t, object.HashIn(b.tx.lookup(k[0])).Fields.Many.Frozen, "the next change drops the walk")
 	}, "other")
 	assert.Greater(t, parts, 10)
 	assert.Equal(t, map[string]effect.Kind{"h": effect.Expire, "z": effect.Expire}, last)
 }
 
-// A hash of a few hundred fields, which are side by side, changes after the walk has come to it
-// and before it is visited.
+// A packed hash of a few hundred fields changes after the walk has reached it and before it is
+// visited.
 func TestSnapshotOfMediumHash(t *testing.T) {
 	b := newKeyspace(t)
 	fields := func(value string) (pairs [][]byte) {
@@ -483,7 +483,7 @@ func TestSnapshotOfMediumHash(t *testing.T) {
 	b.do(func(k []Key) { _, _ = b.tx.HSet(k[0], fields("old")) }, "h")
 	r := restore(t, b.e, b.log)
 	require.True(t, r.step())
-	require.Empty(t, r.seen, "it is known, not visited")
+	require.Empty(t, r.seen, "the walk has reached it, but not visited it")
 	b.do(func(k []Key) {
 		_, _ = b.tx.HSet(k[0], fields("new"))
 		_, _ = b.tx.HDel(k[0], [][]byte{[]byte("7")})
@@ -494,8 +494,8 @@ func TestSnapshotOfMediumHash(t *testing.T) {
 	r.catchUp(b.e, b.log)
 }
 
-// What changes hand out between two steps may fill many batches.
-func TestSnapshotOfKeysThatAllChange(t *testing.T) {
+// The changes between two steps may keep many batches of old versions.
+func TestSnapshotWhileAllKeysChange(t *testing.T) {
 	const keys = 4000
 	b := newKeyspace(t)
 	tokens(b.e, keys)
@@ -511,7 +511,7 @@ func TestSnapshotOfKeysThatAllChange(t *testing.T) {
 	assert.Len(t, r.want, keys)
 }
 
-// A long string is not copied for a snapshot, but its bytes are before they are written over.
+// A long string is not copied for a snapshot, but before its bytes are overwritten.
 func TestSnapshotSharesLongStrings(t *testing.T) {
 	b := newKeyspace(t)
 	long := strings.Repeat("x", 3*object.SmallBytes)

@@ -16,7 +16,7 @@ import (
 	"rlserver/engine/object"
 )
 
-// recorder is a journal that keeps copies of what it is given, call by call.
+// recorder is a journal that keeps copies of all effects, call by call.
 type recorder struct {
 	mu    sync.Mutex
 	calls [][]effect.Effect
@@ -37,14 +37,14 @@ func (r *recorder) Append(_ int64, effects []effect.Effect) Position {
 
 func (r *recorder) Wait(Position) error { return nil }
 
-// effects are all that were recorded, in one row.
+// effects returns all recorded effects.
 func (r *recorder) effects() []effect.Effect {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Concat(r.calls...)
 }
 
-// replayed is a new engine that all recorded calls were applied to, one by one.
+// replayed returns a new engine after applying all recorded calls to it, one by one.
 func (r *recorder) replayed(o Options) *Engine {
 	e := New(o)
 	for _, call := range r.calls {
@@ -55,12 +55,12 @@ func (r *recorder) replayed(o Options) *Engine {
 	return e
 }
 
-// dump writes all that an engine holds, including expired keys that are not deleted yet: a line
-// for each policy, and for every database one for each key, in order, with its type, deadline and
+// dump returns all that an engine holds, including expired keys that are not deleted yet: a line
+// for each policy, and for each database a line for each key, sorted, with its type, deadline and
 // content.
 func dump(e *Engine) (lines []string) { return living(e, math.MinInt64) }
 
-// living is dump without what has expired.
+// living is dump without expired keys.
 func living(e *Engine, now int64) (lines []string) {
 	for _, p := range e.Policies() {
 		lines = append(lines, fmt.Sprintf("policy %q: %s", p.Name(), p.Definition()))
@@ -91,7 +91,7 @@ func living(e *Engine, now int64) (lines []string) {
 	return lines
 }
 
-// objects yields what a database holds.
+// objects returns an iterator over the objects of a database.
 func objects(e *Engine, db int) func(func(object.Object) bool) {
 	return func(yield func(object.Object) bool) {
 		for i := range e.shards {
@@ -123,14 +123,14 @@ func contentOf(o object.Object) string {
 	case object.State:
 		fmt.Fprint(&b, o.Numbers())
 	default:
-		panic(fmt.Sprintf("dump: no words for a %T", o))
+		panic(fmt.Sprintf("dump: unknown type %T", o))
 	}
 	return b.String()
 }
 
-// requireSound checks what holds between calls: every key is found under its name, in its shard,
-// and only there; keys with deadlines are counted; collections are not empty, and sorted sets in
-// order.
+// requireSound checks the invariants between calls: each key is found under its name in its shard,
+// and only there; the counts of keys, deadlines, types and bytes are right; no collection is empty,
+// and sorted sets are in order.
 func requireSound(t testing.TB, e *Engine) {
 	t.Helper()
 	for i := range e.shards {
@@ -163,7 +163,7 @@ func requireSound(t testing.TB, e *Engine) {
 			}
 			require.Equal(t, n, sh.dbs[db].size())
 			require.Equal(t, expires, sh.dbs[db].expires)
-			require.Equal(t, weighs, sh.dbs[db].weight, "what was counted, as keys came, went and grew")
+			require.Equal(t, weighs, sh.dbs[db].weight, "the weight counted with each change")
 			weight += weighs
 		}
 		require.Equal(t, weight, sh.weight.Load())

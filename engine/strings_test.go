@@ -14,16 +14,16 @@ import (
 	"rlserver/engine/object"
 )
 
-// modelString is what a key should hold.
+// modelString is the expected content of a key.
 type modelString struct {
 	value    string
 	expireAt int64 // 0: never
 }
 
-// stringModel is a keyspace of strings as one would write it down.
+// stringModel is a reference model of a keyspace of strings.
 type stringModel map[string]modelString
 
-// at forgets what has expired.
+// at removes the expired keys.
 func (m stringModel) at(now int64) {
 	for name, s := range m {
 		if s.expireAt != 0 && now > s.expireAt {
@@ -55,11 +55,11 @@ func (m stringModel) write(name string, offset int, value string) int {
 	return len(s.value)
 }
 
-func TestStringsAgainstAModel(t *testing.T) {
+func TestStringsMatchModel(t *testing.T) {
 	seed := rand.Uint64()
 	rnd := rand.New(rand.NewPCG(seed, 0))
-	tape := new(recorder)
-	o := Options{Shards: 4, Seed: [2]uint64{seed, 1}, Journal: tape}
+	log := new(recorder)
+	o := Options{Shards: 4, Seed: [2]uint64{seed, 1}, Journal: log}
 	c, model := newCaller(t, o), make(stringModel)
 	text := func() string { return "abcdefgh"[:rnd.IntN(9)] }
 
@@ -105,13 +105,13 @@ func TestStringsAgainstAModel(t *testing.T) {
 		})
 	}
 	requireSound(t, c.e)
-	require.Equal(t, dump(c.e), dump(tape.replayed(o)), "replayed, seed %d", seed)
+	require.Equal(t, dump(c.e), dump(log.replayed(o)), "replayed, seed %d", seed)
 }
 
-// An effect is as small as possible, and a call that changes nothing has no effect.
-func TestEffectsOfStrings(t *testing.T) {
-	tape := new(recorder)
-	c := newCaller(t, Options{Journal: tape})
+// A call has the smallest possible effect, and none if it changes nothing.
+func TestStringEffectsAreMinimal(t *testing.T) {
+	log := new(recorder)
+	c := newCaller(t, Options{Journal: log})
 	set := func(value string, mode SetMode) func(Key) {
 		return func(k Key) { c.tx.Set(k, []byte(value), mode) }
 	}
@@ -121,24 +121,24 @@ func TestEffectsOfStrings(t *testing.T) {
 		want []effect.Kind
 	}{
 		{"a new key", set("one", SetMode{}), []effect.Kind{effect.String}},
-		{"the same again", set("one", SetMode{}), nil},
-		{"a value as long", set("two", SetMode{}), []effect.Kind{effect.Splice}},
-		{"a longer one", set("three", SetMode{}), []effect.Kind{effect.String}},
+		{"the same value", set("one", SetMode{}), nil},
+		{"a value of the same length", set("two", SetMode{}), []effect.Kind{effect.Splice}},
+		{"a longer value", set("three", SetMode{}), []effect.Kind{effect.String}},
 		{"a deadline", set("three", SetMode{ExpireAt: epoch + 9}), []effect.Kind{effect.String}},
-		{"which stays", set("seven", SetMode{KeepTTL: true}), []effect.Kind{effect.Splice}},
-		{"the same value, which stays", set("seven", SetMode{KeepTTL: true, ExpireAt: 1}), nil},
-		{"without it", set("seven", SetMode{}), []effect.Kind{effect.String}},
-		{"only a missing key", set("x", SetMode{NX: true}), nil},
-		{"nothing appended", func(k Key) { c.tx.Append(k, nil) }, nil},
+		{"a kept deadline", set("seven", SetMode{KeepTTL: true}), []effect.Kind{effect.Splice}},
+		{"the same value and a kept deadline", set("seven", SetMode{KeepTTL: true, ExpireAt: 1}), nil},
+		{"without the deadline", set("seven", SetMode{}), []effect.Kind{effect.String}},
+		{"NX for an existing key", set("x", SetMode{NX: true}), nil},
+		{"an empty append", func(k Key) { c.tx.Append(k, nil) }, nil},
 		{"appended", func(k Key) { c.tx.Append(k, []byte("ty")) }, []effect.Kind{effect.Splice}},
-		{"nothing written far away", func(k Key) { c.tx.SetRange(k, 1<<40, nil) }, nil},
-		{"too far away", func(k Key) { c.tx.SetRange(k, object.MaxString, []byte("x")) }, nil},
+		{"an empty write past the end", func(k Key) { c.tx.SetRange(k, 1<<40, nil) }, nil},
+		{"a write past the largest size", func(k Key) { c.tx.SetRange(k, object.MaxString, []byte("x")) }, nil},
 		{"written", func(k Key) { c.tx.SetRange(k, 9, []byte("x")) }, []effect.Kind{effect.Splice}},
 	} {
-		tape.calls = nil
+		log.calls = nil
 		c.with("k", step.do)
 		var kinds []effect.Kind
-		for _, f := range tape.effects() {
+		for _, f := range log.effects() {
 			kinds = append(kinds, f.Kind)
 		}
 		assert.Equal(t, step.want, kinds, step.what)
@@ -149,16 +149,16 @@ func TestEffectsOfStrings(t *testing.T) {
 	})
 	c.with("k2", func(k Key) {
 		c.tx.Append(k, nil)
-		assert.True(t, c.tx.Exists(k), "nothing appended to nothing is an empty string")
+		assert.True(t, c.tx.Exists(k), "an empty append to a missing key creates an empty string")
 	})
 }
 
 func TestStringsAndHashesRefuseOtherTypes(t *testing.T) {
-	tape := new(recorder)
-	c := newCaller(t, Options{Journal: tape})
+	log := new(recorder)
+	c := newCaller(t, Options{Journal: log})
 	c.with("h", func(k Key) { c.tx.HSet(k, [][]byte{[]byte("f"), []byte("v")}) })
 	c.with("s", func(k Key) { c.tx.Set(k, []byte("v"), SetMode{}) })
-	tape.calls = nil
+	log.calls = nil
 	c.with("h", func(k Key) {
 		_, ok, err := c.tx.Get(k)
 		assert.Equal(t, ErrWrongType, err)
@@ -176,10 +176,10 @@ func TestStringsAndHashesRefuseOtherTypes(t *testing.T) {
 		_, err = c.tx.HDel(k, [][]byte{[]byte("f")})
 		assert.Equal(t, ErrWrongType, err)
 	})
-	assert.Empty(t, tape.calls)
+	assert.Empty(t, log.calls)
 }
 
-func TestLargestString(t *testing.T) {
+func TestLargestStringIsEnforced(t *testing.T) {
 	assert.False(t, tooLong(object.MaxString-1, []byte("x")))
 	assert.True(t, tooLong(object.MaxString, []byte("x")))
 	assert.False(t, tooLong(object.MaxString, nil))
@@ -197,8 +197,8 @@ func TestLargestString(t *testing.T) {
 	})
 }
 
-// Appending byte by byte allocates as often as the string grows by a part of itself, not with every
-// byte.
+// Appending byte by byte allocates when the capacity grows by a fraction of the length, not with
+// every byte.
 func TestAppendIsAmortised(t *testing.T) {
 	const length = 100_000
 	assert.Less(t, testing.AllocsPerRun(1, func() {

@@ -14,8 +14,8 @@ import (
 	"rlserver/engine/rule"
 )
 
-// Over skewed random denials the counts keep to the bounds of the algorithm, whatever the order.
-func TestTopKeepsToItsBounds(t *testing.T) {
+// With skewed random denials the counts are within the bounds of the algorithm.
+func TestTopIsWithinErrorBounds(t *testing.T) {
 	for _, skew := range []float64{1.05, 1.3, 2, 4} {
 		seed := rand.Uint64()
 		t.Log("seed", seed)
@@ -60,9 +60,9 @@ func TestTopCountsDenials(t *testing.T) {
 		for range n {
 			require.False(t, c.token(name, bucket, 1).Allowed)
 		}
-		c.token(name, bucket, 0) // to ask is not to be denied
+		c.token(name, bucket, 0) // a peek is not a denial
 	}
-	c.slide("slide", []limit.Window{{Limit: 1, Length: 1000}}, 2, "") // nor is there a key
+	c.slide("slide", []limit.Window{{Limit: 1, Length: 1000}}, 2, "") // creates no key
 	byBucket := &rule.Rule{Kind: rule.Token, Token: bucket}
 	bySlide := &rule.Rule{Kind: rule.Slide, Slide: limit.Window{Limit: 1, Length: 1000}}
 	want := []denials.Count{
@@ -82,18 +82,18 @@ func TestTopCountsDenials(t *testing.T) {
 	assert.Empty(t, c.e.Top(0, 10))
 }
 
-// Of several rules in one call, the one that denies is remembered.
-func TestTopKnowsTheRuleThatDenied(t *testing.T) {
+// Of several rules in one call, Top reports the one that denies.
+func TestTopReportsDenyingRule(t *testing.T) {
 	c := newCaller(t, Options{})
 	windows := []limit.Window{{Limit: 10, Length: 1000}, {Limit: 2, Length: 5000}}
 	for range 3 {
 		c.slide("windows", windows, 1, "")
 	}
-	known := map[string]string{}
+	rules := map[string]string{}
 	for _, d := range c.e.Top(AllDatabases, 10) {
-		known[string(d.Name)] = d.Rule.String()
+		rules[string(d.Name)] = d.Rule.String()
 	}
-	assert.Equal(t, map[string]string{"windows": "SLIDE 2 5s"}, known)
+	assert.Equal(t, map[string]string{"windows": "SLIDE 2 5s"}, rules)
 
 	p := newChecker(t, "wide SLIDE 9 1h", "login FIXED 1 day TZ Europe/Berlin")
 	for range 3 {
@@ -104,8 +104,9 @@ func TestTopKnowsTheRuleThatDenied(t *testing.T) {
 	assert.Equal(t, "login:{ann} FIXED 1 day TZ Europe/Berlin", string(top[0].Name)+" "+top[0].Rule.String())
 }
 
-// A denied decision allocates nothing, whether its key is counted already or takes a counter over.
-func TestDenialsAllocateNothing(t *testing.T) {
+// A denied decision does not allocate, whether its key has a counter already or takes over another
+// one's.
+func TestDenialsDoNotAllocate(t *testing.T) {
 	e := New(Options{Shards: 1})
 	tx := e.NewTx()
 	var keys [2 * denials.MaxCounters][1]Key

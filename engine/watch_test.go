@@ -8,7 +8,7 @@ import (
 	"rlserver/engine/limit"
 )
 
-// watching begins to watch keys of database 0 and returns the watch of them.
+// watching starts a watch of keys of database 0.
 func watching(c *caller, names ...string) *Watch {
 	w := new(Watch)
 	for _, name := range names {
@@ -17,7 +17,7 @@ func watching(c *caller, names ...string) *Watch {
 	return w
 }
 
-// intact asks as EXEC does.
+// intact reports whether EXEC would run.
 func intact(c *caller, w *Watch) bool {
 	c.tx.Begin(c.now, 0, w.Keys(nil), false)
 	defer c.tx.End()
@@ -28,9 +28,9 @@ func (c *caller) set(name string, expireAt int64) {
 	c.with(name, func(k Key) { c.tx.Set(k, []byte("v"), SetMode{ExpireAt: expireAt}) })
 }
 
-// The cases that need time to pass; those of one moment are in the transcripts recorded from Redis.
-func TestWatchedKeysThatExpire(t *testing.T) {
-	t.Run("a key that was there and expires has changed", func(t *testing.T) {
+// The cases that depend on time; the others are in the transcripts recorded from Redis.
+func TestWatchSeesExpiry(t *testing.T) {
+	t.Run("a key that expires has changed", func(t *testing.T) {
 		c := newCaller(t, Options{})
 		c.set("k", epoch+10)
 		w := watching(c, "k", "other")
@@ -39,7 +39,7 @@ func TestWatchedKeysThatExpire(t *testing.T) {
 		c.now++
 		assert.False(t, intact(c, w))
 	})
-	t.Run("so has one that the sweeper has deleted", func(t *testing.T) {
+	t.Run("a key that the sweeper deletes has changed", func(t *testing.T) {
 		c := newCaller(t, Options{Shards: 1, Databases: 1})
 		c.set("k", epoch+10)
 		w := watching(c, "k")
@@ -47,7 +47,7 @@ func TestWatchedKeysThatExpire(t *testing.T) {
 		assert.Equal(t, 1, c.e.NewSweeper().Step(c.now))
 		assert.True(t, w.Changed())
 	})
-	t.Run("one that had expired before has not, though it is deleted only now", func(t *testing.T) {
+	t.Run("a key that had expired before has not changed when it is deleted", func(t *testing.T) {
 		c := newCaller(t, Options{Shards: 1, Databases: 1})
 		c.set("k", epoch+10)
 		c.now += 11
@@ -59,7 +59,7 @@ func TestWatchedKeysThatExpire(t *testing.T) {
 	})
 }
 
-func TestDeniedCallsAreNoChange(t *testing.T) {
+func TestWatchIgnoresDeniedCalls(t *testing.T) {
 	c := newCaller(t, Options{})
 	c.token("k", tokenOfOne, 1)
 	w := watching(c, "k")
@@ -70,8 +70,8 @@ func TestDeniedCallsAreNoChange(t *testing.T) {
 	assert.False(t, intact(c, w))
 }
 
-// A watch that ends is removed from all shards, and others are not.
-func TestUnwatch(t *testing.T) {
+// Unwatch removes a watch from all shards, and no other watch.
+func TestUnwatchRemovesOnlyItsWatch(t *testing.T) {
 	c := newCaller(t, Options{})
 	one, two := watching(c, "a", "b", "a"), watching(c, "a")
 	c.tx.Begin(c.now, 0, one.Keys(nil), false)

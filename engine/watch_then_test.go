@@ -9,9 +9,9 @@ import (
 	"rlserver/zset"
 )
 
-// Then is called once for each call that changes the key, after all that the call does, in the
-// key's database; what it changes is part of the call, and it is called again for that.
-func TestThen(t *testing.T) {
+// Then is called at the end of each call that changes the key, in the key's database; what it
+// changes is part of the call, and makes it be called again.
+func TestThenRunsAfterEachChange(t *testing.T) {
 	var journal recorder
 	c := newCaller(t, Options{Journal: &journal})
 	var called int
@@ -28,7 +28,7 @@ func TestThen(t *testing.T) {
 	c.with("k", func(k Key) {
 		c.tx.ZAdd(k, 0, []zset.Member{{Member: []byte("a"), Score: 1}, {Member: []byte("b"), Score: 2}})
 	})
-	assert.Equal(t, 3, called, "for the call, and for each of the members that it popped itself")
+	assert.Equal(t, 3, called, "once for the call, and once for each member that it popped")
 	assert.Len(t, journal.calls, 2, "the changes of one call are one record")
 	c.with("k", func(k Key) { assert.False(t, c.tx.Exists(k)) })
 	c.with("k", func(k Key) { c.tx.Unwatch(w) })
@@ -36,7 +36,7 @@ func TestThen(t *testing.T) {
 	assert.Equal(t, 3, called)
 }
 
-// A dry run answers and changes nothing; the next decision of the Tx is made.
+// A dry run answers and changes nothing; the next decision of the Tx is not dry.
 func TestDryRun(t *testing.T) {
 	c := newCaller(t, Options{})
 	rules := []limit.Window{{Limit: 1, Length: 1000}}
@@ -66,7 +66,7 @@ func TestDryRun(t *testing.T) {
 	}
 }
 
-// A dry run ends with the function it runs, even if that panics, and one within another ends alone.
+// A dry run ends with its function, even if that panics; a nested one does not end the outer one.
 func TestDryRunEnds(t *testing.T) {
 	c := newCaller(t, Options{})
 	c.with("k", func(k Key) {
@@ -80,9 +80,9 @@ func TestDryRunEnds(t *testing.T) {
 	})
 }
 
-// NoTouch holds for the calls within it, not for what Watch.Then does at the end of a hold, and
-// ends with a panic too.
-func TestThenTouches(t *testing.T) {
+// NoTouch applies to the calls within it, not to what Watch.Then does at the end of the call. It
+// also ends with a panic.
+func TestThenIsNotPartOfNoTouch(t *testing.T) {
 	c := newCaller(t, Options{})
 	c.set("k", 0)
 	noTouch := true

@@ -8,8 +8,9 @@ import (
 	"rlserver/zset"
 )
 
-// A limiter made by hand, as many are: drop what the window has left, count, record.
-func BenchmarkLimiterByHand(b *testing.B) {
+// A sliding window made of sorted set commands, as many clients have: remove lapsed hits, count,
+// add.
+func BenchmarkSortedSetLimiter(b *testing.B) {
 	const window, most = 60_000, 100
 	e := New(Options{})
 	tx, k := e.NewTx(), e.Key([]byte("user:1"))
@@ -34,7 +35,7 @@ func BenchmarkLimiterByHand(b *testing.B) {
 	}
 }
 
-// The same questions to sets of different sizes, whose members name no score.
+// The same calls on sets of different sizes.
 func BenchmarkZSet(b *testing.B) {
 	for _, n := range []int{100, 10_000, 1_000_000} {
 		e := New(Options{})

@@ -14,7 +14,7 @@ import (
 	"rlserver/zset"
 )
 
-// zmodel is what sorted sets are by definition: scores by member, put in order when somebody asks.
+// zmodel is a reference model of a sorted set: scores by member, sorted for each call.
 type zmodel struct {
 	scores   map[string]float64
 	deadline int64
@@ -31,7 +31,7 @@ func (m *zmodel) sorted() []zset.Member {
 	return list
 }
 
-// find gives a range's members the long way: filter, turn around, cut.
+// find returns the members of a range: it reverses, filters and cuts the whole list.
 func (m *zmodel) find(r *zset.Range) []zset.Member {
 	all := m.sorted()
 	if r.Reverse {
@@ -78,7 +78,7 @@ func inLex(r zset.LexRange, x []byte) bool {
 	return above && below
 }
 
-// ztrace plays random calls on an engine and on models. The last key's members all have the score
+// ztrace makes random calls on an engine and on models. The last key's members all have the score
 // 0, for ranges by member.
 type ztrace struct {
 	*testing.T
@@ -89,20 +89,20 @@ type ztrace struct {
 	models []*zmodel
 }
 
-// Random calls, of up to three operations each, do what the models do, and their effects do the
-// same to a follower.
-func TestSortedSetsAgainstAModel(t *testing.T) {
+// Random calls, of up to three operations each, give the same results as the models, and their
+// effects make a replica equal.
+func TestSortedSetsMatchModel(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
-	tape := new(recorder)
-	e, follower := New(Options{Journal: tape, Shards: 2, Databases: 1}), New(Options{Shards: 1, Databases: 1})
+	log := new(recorder)
+	e, replica := New(Options{Journal: log, Shards: 2, Databases: 1}), New(Options{Shards: 1, Databases: 1})
 	z := &ztrace{T: t, Rand: rand.New(rand.NewPCG(seed, 0)), tx: e.NewTx(), now: epoch}
 	for _, name := range []string{"a", "b", "c", "lex"} {
 		z.keys = append(z.keys, e.Key([]byte(name)))
 		z.models = append(z.models, &zmodel{scores: map[string]float64{}})
 	}
 	operations := []func(){
-		z.add, z.add, z.add, z.incrBy, z.rem, z.remRange, z.pop, z.storeRange, z.storeAlgebra, z.expire, z.look,
+		z.add, z.add, z.add, z.incrBy, z.rem, z.remRange, z.pop, z.storeRange, z.storeAlgebra, z.expire, z.reads,
 		z.sample,
 	}
 	for range 1000 {
@@ -115,9 +115,9 @@ func TestSortedSetsAgainstAModel(t *testing.T) {
 		z.tx.End()
 		requireSound(t, e)
 
-		require.NoError(t, follower.Apply(0, tape.effects()))
-		tape.calls = nil
-		require.Equal(t, dump(e), dump(follower))
+		require.NoError(t, replica.Apply(0, log.effects()))
+		log.calls = nil
+		require.Equal(t, dump(e), dump(replica))
 	}
 }
 
@@ -130,7 +130,7 @@ func (z *ztrace) begin() {
 	}
 }
 
-// settle lets a model without members be no key.
+// settle removes the deadline of a model without members, whose key does not exist.
 func (m *zmodel) settle() {
 	if len(m.scores) == 0 {
 		m.deadline = 0
@@ -166,14 +166,14 @@ func (z *ztrace) equal(want []zset.Member, got zset.Members) {
 	require.Equal(z, len(want), i)
 }
 
-// any picks one of the keys, other one whose scores differ.
+// any picks one of all keys, other one of those with differing scores.
 func (z *ztrace) any() (int, *zmodel)   { i := z.IntN(4); return i, z.models[i] }
 func (z *ztrace) other() (int, *zmodel) { i := z.IntN(3); return i, z.models[i] }
 
 func (z *ztrace) member() []byte {
 	switch z.IntN(3) {
 	case 0:
-		return fmt.Appendf(nil, "%d-%d", z.IntN(40), z.IntN(3)) // as hits are named
+		return fmt.Appendf(nil, "%d-%d", z.IntN(40), z.IntN(3)) // like the name of a hit
 	case 1:
 		return fmt.Append(nil, z.IntN(200))
 	default:
@@ -210,7 +210,7 @@ func (z *ztrace) span(i int) *zset.Range {
 	return r
 }
 
-// allows is ZAddIf.hold in the words of Redis' manual.
+// allows is ZAddIf.hold as Redis' manual defines it.
 func allows(c ZAddIf, exists bool, old, score float64) bool {
 	switch {
 	case !exists:
@@ -370,8 +370,8 @@ func (z *ztrace) storeAlgebra() {
 	to.store(want.sorted())
 }
 
-// unionOf aggregates the smallest operand first: the sum of two opposite infinities and a third is
-// determined by their order.
+// unionOf aggregates the smallest operand first, as Redis does: the sum of two opposite infinities
+// and a third value depends on their order.
 func unionOf(operands []*zmodel, weights []float64, how func(x, y float64) float64) *zmodel {
 	order := make([]int, len(operands))
 	for i := range order {
@@ -385,7 +385,7 @@ func unionOf(operands []*zmodel, weights []float64, how func(x, y float64) float
 			if known, ok := all.scores[member]; ok {
 				score = how(known, score)
 			}
-			all.scores[member] = score + 0 // with one zero
+			all.scores[member] = score + 0 // turns -0 into 0
 		}
 	}
 	return all
@@ -406,7 +406,7 @@ func keep(m *zmodel, which func(string) bool) {
 	}
 }
 
-// in is how many of the operands have a member.
+// in returns how many of the operands have a member.
 func in(member string, operands []*zmodel) (n int) {
 	for _, m := range operands {
 		if _, ok := m.scores[member]; ok {
@@ -424,8 +424,8 @@ func (z *ztrace) expire() {
 	}
 }
 
-// look asks all that there is to ask.
-func (z *ztrace) look() {
+// reads compares all reads.
+func (z *ztrace) reads() {
 	i, m := z.any()
 	set, r := z.set(i), z.span(i)
 	found := m.find(r)

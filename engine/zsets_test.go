@@ -15,17 +15,17 @@ import (
 	"rlserver/zset"
 )
 
-// zbench is an engine whose effects are on a tape, with a call begun on some keys.
+// zbench is an engine with a recorder, and a call that holds three keys.
 type zbench struct {
 	*Tx
-	tape    *recorder
-	a, b, s Key // a and b hold what the test puts there, s a string
+	log     *recorder
+	a, b, s Key // a holds a sorted set, b nothing, s a string
 }
 
 func newZBench(t *testing.T) *zbench {
-	tape := new(recorder)
-	e := New(Options{Journal: tape})
-	z := &zbench{Tx: e.NewTx(), tape: tape, a: e.Key([]byte("a")), b: e.Key([]byte("b")), s: e.Key([]byte("s"))}
+	log := new(recorder)
+	e := New(Options{Journal: log})
+	z := &zbench{Tx: e.NewTx(), log: log, a: e.Key([]byte("a")), b: e.Key([]byte("b")), s: e.Key([]byte("s"))}
 	z.Begin(epoch, 0, []Key{z.a, z.b, z.s}, true)
 	z.apply(nil, &effect.Effect{Kind: effect.String, Key: z.s, Value: []byte("v")})
 	_, _, err := z.ZAdd(z.a, 0, zmembers("one", 1, "two", 2, "three", 3))
@@ -35,18 +35,18 @@ func newZBench(t *testing.T) *zbench {
 	return z
 }
 
-// next ends the call, begins another one, and returns what the first one changed.
+// next ends the call, begins another one, and returns the kinds of the first one's effects.
 func (z *zbench) next() (kinds []effect.Kind) {
 	z.End()
 	z.Begin(epoch, 0, []Key{z.a, z.b, z.s}, true)
-	for _, f := range z.tape.effects() {
+	for _, f := range z.log.effects() {
 		kinds = append(kinds, f.Kind)
 	}
-	z.tape.calls = nil
+	z.log.calls = nil
 	return kinds
 }
 
-// zmembers are members and their scores by turns.
+// zmembers makes members of a list of names and scores.
 func zmembers(list ...any) (members []zset.Member) {
 	for i := 0; i < len(list); i += 2 {
 		members = append(members, zset.Member{Member: []byte(list[i].(string)), Score: float64(list[i+1].(int))})
@@ -54,7 +54,7 @@ func zmembers(list ...any) (members []zset.Member) {
 	return members
 }
 
-// listed writes members down: "one 1, two 2".
+// listed returns members as text: "one 1, two 2".
 func listed(members zset.Members) (text string) {
 	for member, score := range members.All() {
 		if text != "" {
@@ -74,7 +74,7 @@ func (z *zbench) holds(t *testing.T, k Key, want string) {
 	assert.Equal(t, want, listed(set.Range(&zall)))
 }
 
-func TestWhatChangesNothingIsNoEffect(t *testing.T) {
+func TestUnchangedSortedSetHasNoEffect(t *testing.T) {
 	z := newZBench(t)
 	for name, call := range map[string]func() error{
 		"the same score": func() error {
@@ -83,22 +83,22 @@ func TestWhatChangesNothingIsNoEffect(t *testing.T) {
 			return err
 		},
 		"a zero of the other sign": func() error { _, _, err := z.ZAdd(z.a, ZAddNX, zmembers("one", 0)); return err },
-		"only new ones":            func() error { _, _, err := z.ZAdd(z.a, ZAddNX, zmembers("one", 9)); return err },
-		"only old ones":            func() error { _, _, err := z.ZAdd(z.b, ZAddXX, zmembers("one", 9)); return err },
-		"an increment of nothing":  func() error { _, _, err := z.ZIncrBy(z.a, 0, []byte("one"), 0); return err },
-		"no such member":           func() error { _, err := z.ZRem(z.a, [][]byte{[]byte("nobody")}); return err },
+		"NX":                       func() error { _, _, err := z.ZAdd(z.a, ZAddNX, zmembers("one", 9)); return err },
+		"XX":                       func() error { _, _, err := z.ZAdd(z.b, ZAddXX, zmembers("one", 9)); return err },
+		"an increment by 0":        func() error { _, _, err := z.ZIncrBy(z.a, 0, []byte("one"), 0); return err },
+		"no such member":           func() error { _, err := z.ZRem(z.a, [][]byte{[]byte("none")}); return err },
 		"no such key":              func() error { _, err := z.ZRem(z.b, [][]byte{[]byte("one")}); return err },
 		"an empty range": func() error {
 			_, err := z.ZRemRange(z.a, &zset.Range{Start: 7, Stop: 9})
 			return err
 		},
-		"a range of no key": func() error { _, err := z.ZRemRange(z.b, &zall); return err },
-		"no count": func() error {
+		"a range of a missing key": func() error { _, err := z.ZRemRange(z.b, &zall); return err },
+		"a count of 0": func() error {
 			_,
 				err := z.ZPop([]Key{z.b, z.a}, 0, true, func(Key, zset.Members) {})
 			return err
 		},
-		"nothing in place of none": func() error { z.ZStore(z.b, zset.Members{}); return nil },
+		"an empty result for a missing key": func() error { z.ZStore(z.b, zset.Members{}); return nil },
 	} {
 		require.NoError(t, call(), name)
 		assert.Empty(t, z.next(), name)
@@ -106,7 +106,7 @@ func TestWhatChangesNothingIsNoEffect(t *testing.T) {
 	z.holds(t, z.a, "one 1, two 2, three 3")
 }
 
-func TestWrongTypesAndScoresAreRefusedUnchanged(t *testing.T) {
+func TestSortedSetErrorsChangeNothing(t *testing.T) {
 	z := newZBench(t)
 	for name, call := range map[string]func() error{
 		"ZSet":      func() error { _, err := z.ZSet(z.s); return err },
@@ -131,7 +131,7 @@ func TestWrongTypesAndScoresAreRefusedUnchanged(t *testing.T) {
 	_, _, err = z.ZIncrBy(z.a, 0, []byte("one"), math.Inf(-1))
 	require.ErrorIs(t, err, ErrScoreNaN)
 	_, ok, err := z.ZIncrBy(z.a, ZAddNX, []byte("one"), math.Inf(-1))
-	require.NoError(t, err, "NX forbids it before there is a sum")
+	require.NoError(t, err, "NX is checked before the sum")
 	assert.False(t, ok)
 	assert.Empty(t, z.next())
 }
@@ -148,19 +148,19 @@ func TestRemovingManyIsOneEffect(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, 1, n)
 	assert.Equal(t, []effect.Kind{effect.Remove}, z.next())
-	assert.Equal(t, object.TypeNone, z.Type(z.a), "an emptied sorted set is no key")
+	assert.Equal(t, object.TypeNone, z.Type(z.a), "an empty sorted set's key is deleted")
 }
 
 func TestStoringIsOneEffect(t *testing.T) {
 	z := newZBench(t)
 	a, err := z.ZSet(z.a)
 	require.NoError(t, err)
-	assert.Equal(t, 2, z.ZStore(z.s, a.Range(&zset.Range{Start: 1, Stop: 2})), "whatever was there")
+	assert.Equal(t, 2, z.ZStore(z.s, a.Range(&zset.Range{Start: 1, Stop: 2})), "a key of another type is replaced")
 	assert.Equal(t, []effect.Kind{effect.ZSet}, z.next())
 	z.holds(t, z.s, "two 2, three 3")
 
 	z.Expire(z.a, epoch+1000, 0)
-	assert.Equal(t, 2, z.ZStore(z.a, a.Range(&zset.Range{Stop: 1})), "in place of what it is taken from")
+	assert.Equal(t, 2, z.ZStore(z.a, a.Range(&zset.Range{Stop: 1})), "its source is replaced")
 	z.holds(t, z.a, "one 1, two 2")
 	deadline, _ := z.Deadline(z.a)
 	assert.Zero(t, deadline)
@@ -170,7 +170,7 @@ func TestStoringIsOneEffect(t *testing.T) {
 	assert.Equal(t, []effect.Kind{effect.Delete}, z.next())
 }
 
-// Sorted sets are packed, and what is removed makes those behind it move.
+// The recorded members stay intact when a removal from a packed sorted set moves those after it.
 func TestJournalNamesStoredMembers(t *testing.T) {
 	z := newZBench(t)
 	a, err := z.ZSet(z.a)
@@ -179,9 +179,9 @@ func TestJournalNamesStoredMembers(t *testing.T) {
 	_, err = z.ZRem(z.a, [][]byte{[]byte("two")})
 	require.NoError(t, err)
 	z.End()
-	follower := New(Options{})
-	require.NoError(t, follower.Apply(0, z.tape.effects()[:1]))
-	assert.Equal(t, []string{`0 "b": zset, deadline 0: "one"=1 "two"=2 "three"=3 `}, dump(follower))
+	replica := New(Options{})
+	require.NoError(t, replica.Apply(0, z.log.effects()[:1]))
+	assert.Equal(t, []string{`0 "b": zset, deadline 0: "one"=1 "two"=2 "three"=3 `}, dump(replica))
 	z.next()
 }
 
@@ -209,9 +209,9 @@ func TestPopVisitsMembersBeforeRemoval(t *testing.T) {
 	assert.Len(t, seen, 3)
 }
 
-// All choices of 3 from 6 come with the same chance: 20 of them, each 1,000 times in 20,000 but for
-// 5 standard deviations.
-func TestSamplesAreFair(t *testing.T) {
+// All 20 choices of 3 from 6 are equally likely: each comes 1,000 times in 20,000 samples, within 5
+// standard deviations.
+func TestDifferentRanksIsFair(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	seen := make(map[[3]int]int)
 	for range 20_000 {

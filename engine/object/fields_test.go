@@ -21,7 +21,7 @@ func pairsOf(fields iter.Seq2[string, string]) (pairs []pair) {
 	return pairs
 }
 
-// sizedHash is a hash of n fields, which are numbered, as are their values.
+// sizedHash returns a hash of n numbered fields with numbered values.
 func sizedHash(n int) *Fields {
 	hasher := dict.NewHasher(3, 4)
 	h := newFields(&hasher)
@@ -31,7 +31,7 @@ func sizedHash(n int) *Fields {
 	return &h
 }
 
-func TestCloneOfAHash(t *testing.T) {
+func TestHashCloneIsIndependent(t *testing.T) {
 	for _, n := range []int{0, 3, SmallHash, SmallHash + 1} {
 		h := sizedHash(n)
 		before := maps.Collect(h.All())
@@ -50,9 +50,9 @@ func TestCloneOfAHash(t *testing.T) {
 	}
 }
 
-// A scan sees all that is there throughout, whatever comes and goes; of what is there at no time it
-// sees nothing.
-func TestScanOfAHash(t *testing.T) {
+// A scan returns every field that exists throughout, whatever is added and removed meanwhile,
+// and none that never existed.
+func TestHashScanDuringChanges(t *testing.T) {
 	for _, n := range []int{0, 3, SmallHash, 5000} {
 		h := sizedHash(n)
 		seen := make(map[string]string)
@@ -72,7 +72,7 @@ func TestScanOfAHash(t *testing.T) {
 	require.Zero(t, HashView{}.Scan(0, 10, func(string, string) { t.Error("a missing key has a field") }))
 }
 
-func TestSamplesOfAHash(t *testing.T) {
+func TestHashSample(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(5, 6))
 	for _, n := range []int{1, 10, SmallHash, 3000} {
 		h := sizedHash(n)
@@ -103,14 +103,14 @@ func TestSamplesOfAHash(t *testing.T) {
 	assert.False(t, ok)
 }
 
-// Each field is drawn about as often as any other, in whichever way a sample comes about. The
-// source of chance is fixed, and so is the outcome.
-func TestSamplesOfAHashAreFair(t *testing.T) {
+// Each field is sampled about as often as any other, with each way of sampling. The random
+// source is fixed, and so is the result.
+func TestHashSampleIsFair(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(7, 8))
 	for _, c := range []struct{ fields, wanted, samples int }{
 		{10, 3, 4000},                         // small
-		{SmallHash + 88, 20, 4000},            // drawn again and again
-		{SmallHash + 88, SmallHash - 12, 300}, // passed through
+		{SmallHash + 88, 20, 4000},            // random picks, repeated ones dropped
+		{SmallHash + 88, SmallHash - 12, 300}, // one pass through all
 	} {
 		h := sizedHash(c.fields)
 		drawn := make(map[string]int)
@@ -126,8 +126,8 @@ func TestSamplesOfAHashAreFair(t *testing.T) {
 			off := float64(drawn[fmt.Sprint(i)]) - mean
 			chiSquare += off * off / variance
 		}
-		// The sum of so many squares is about their number, with a deviation of the root of twice
-		// that.
+		// A chi-square value is about the number of its terms n, with a standard deviation of
+		// √(2n).
 		assert.InDelta(t, c.fields, chiSquare, 4*math.Sqrt(2*float64(c.fields)), "%+v", c)
 	}
 }
@@ -151,8 +151,8 @@ func BenchmarkHash(b *testing.B) {
 	}
 }
 
-// A hash that is only read does not keep the walks through it that are over.
-func TestWalksThroughAHashThatEndAreDropped(t *testing.T) {
+// A hash that is only read does not keep iterations that have ended.
+func TestHashDropsEndedWalks(t *testing.T) {
 	h := sizedHash(2 * SmallHash)
 	for range 100 {
 		require.Len(t, pairsOf(HashView{h}.Keep()), 2*SmallHash)

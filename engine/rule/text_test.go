@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Every algorithm is written as it is read.
-func TestRulesAreWrittenAsTheyAreRead(t *testing.T) {
+// Rule.String of every algorithm returns the text that ParsePolicy reads.
+func TestRuleStringIsParsable(t *testing.T) {
 	written := make(map[Kind]bool)
 	for _, text := range []string{
 		"SLIDE 5 1m", "TOKEN 100 10 1500ms", "FIXED 10 90s", "FIXED 20 day", "FIXED 20 week TZ Europe/Berlin",
