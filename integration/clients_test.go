@@ -22,8 +22,8 @@ import (
 )
 
 // The programs in the folder clients use a cluster with clients of other languages. Their arguments
-// are the prefix of their keys, and the addresses of the nodes. They try what their library has, and
-// print ready. Then they call RL.SLIDE until their input ends, and print progress for each 100
+// are the prefix of their keys, and the addresses of the nodes. They try what their library has,
+// and print ready. Then they call RL.SLIDE until their input ends, and print progress for each 100
 // replies. In the end they print a clientReport.
 
 // clientReport is what a client did.
