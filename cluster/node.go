@@ -36,11 +36,12 @@ const (
 type Options struct {
 	Name     string // of this node
 	Dir      string
-	Listener net.Listener // of the connections between nodes
-	TLS      *tls.Config  // of these; nil: none
-	Join     []string     // host:port of nodes to look for, this one may be among them
-	Expect   int          // how many nodes make a new cluster
-	Groups   int          // of a new cluster; 0: DefaultGroups, or what the cluster has
+	Listener net.Listener   // of the connections between nodes
+	More     []net.Listener // the same for further addresses of this machine
+	TLS      *tls.Config    // of these; nil: none
+	Join     []string       // host:port of nodes to look for, this one may be among them
+	Expect   int            // how many nodes make a new cluster
+	Groups   int            // of a new cluster; 0: DefaultGroups, or what the cluster has
 	Timeout  time.Duration
 	Sync     bool   // whether logs are synced before an entry counts as stored
 	Host     string // for clients; "": that of the node's address
@@ -139,7 +140,7 @@ func Open(o Options) (*Node, error) {
 		addresses: make(map[string]string), heardAt: make(map[string]time.Time), reports: make(map[string]Report),
 		heardSince: make(map[string]time.Time), ready: make(chan struct{}), said: make(map[string]time.Time),
 	}
-	n.port = mux.New(mux.Options{Listener: o.Listener, TLS: o.TLS, Resolve: n.resolve})
+	n.port = mux.New(mux.Options{Listener: o.Listener, More: o.More, TLS: o.TLS, Resolve: n.resolve})
 	n.control, n.forward = n.port.Layer(mux.Control), n.port.Layer(mux.Forward)
 	if err := n.resume(state); err != nil {
 		n.port.Close()

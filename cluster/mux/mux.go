@@ -70,6 +70,7 @@ var (
 // Options are what a port is made of.
 type Options struct {
 	Listener net.Listener
+	More     []net.Listener // for further addresses of this machine
 	// nil: connections are neither encrypted nor proven; must ask for certificates
 	TLS *tls.Config
 	// Resolve returns the host:port at which a node can be dialled now.
@@ -88,14 +89,17 @@ type Port struct {
 	closed   bool
 }
 
-// New returns a port that accepts from the listener at once.
+// New returns a port that accepts from its listeners at once.
 func New(o Options) *Port {
 	p := &Port{
 		options: o, slots: make(chan struct{}, maxHandshakes),
 		channels: make(map[Channel]*Layer), open: make(map[net.Conn]struct{}),
 	}
 	p.cluster.Store(new(ClusterID))
-	go p.run()
+	go p.run(o.Listener)
+	for _, listener := range o.More {
+		go p.run(listener)
+	}
 	return p
 }
 
@@ -105,9 +109,12 @@ func (p *Port) SetCluster(id ClusterID) { p.cluster.Store(&id) }
 // Addr is where the port listens.
 func (p *Port) Addr() net.Addr { return p.options.Listener.Addr() }
 
-// Close closes the listener and all connections that it has accepted.
+// Close closes the listeners and all connections that it has accepted.
 func (p *Port) Close() error {
 	err := p.options.Listener.Close()
+	for _, listener := range p.options.More {
+		err = errors.Join(err, listener.Close())
+	}
 	p.mu.Lock()
 	p.closed = true
 	open := slices.Collect(maps.Keys(p.open))
@@ -118,9 +125,9 @@ func (p *Port) Close() error {
 	return err
 }
 
-func (p *Port) run() {
+func (p *Port) run(listener net.Listener) {
 	for {
-		c, err := p.options.Listener.Accept()
+		c, err := listener.Accept()
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}

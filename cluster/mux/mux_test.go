@@ -48,6 +48,34 @@ func TestConnectionsGoToTheirChannel(t *testing.T) {
 	}
 }
 
+// As with --bind "* -::*", whose second address is the only one of a network without IPv4.
+func TestAPortHasSeveralAddresses(t *testing.T) {
+	var listeners []net.Listener
+	for range 3 {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		listeners = append(listeners, l)
+	}
+	b := New(Options{Listener: listeners[0], More: listeners[1:]})
+	b.SetCluster(ClusterID{1})
+	t.Cleanup(func() { b.Close() })
+	go echo(b.Layer(0), "zero")
+	a := newPort(t, ClusterID{1})
+	for _, l := range listeners {
+		c, err := a.Dial(l.Addr().String(), 0, patience)
+		require.NoError(t, err)
+		got, err := io.ReadAll(c)
+		require.NoError(t, err)
+		assert.Equal(t, "zero", string(got))
+		c.Close()
+	}
+	require.NoError(t, b.Close())
+	for _, l := range listeners {
+		_, err := l.Accept()
+		assert.ErrorIs(t, err, net.ErrClosed)
+	}
+}
+
 func TestRefusalsSayWhy(t *testing.T) {
 	a, b, other, fresh := newPort(
 		t,

@@ -44,7 +44,7 @@ func (c *setup) validateCluster() error {
 		return fmt.Errorf("--proxy-port %d is the port for the other nodes: it needs one of its own",
 			start.Cluster.ProxyPort)
 	case len(start.Bind) == 0:
-		return errors.New("--cluster needs --bind: other nodes and clients connect to its first address")
+		return errors.New("--cluster needs --bind: other nodes and clients connect to its addresses")
 	case start.Policies != "":
 		return errors.New("--cluster does not have --policies yet: RL.POLICY SET gives a policy to all groups")
 	case len(c.Store().Save) > 0:
@@ -103,7 +103,7 @@ func (p *parts) openCluster() error {
 		}
 	}
 	port := nodePort(start)
-	listeners, err := listenTCP(start.Bind[:1], port, "--bind")
+	listeners, err := listenTCP(start.Bind, port, "--bind")
 	if err != nil {
 		return err
 	}
@@ -125,7 +125,7 @@ func (p *parts) openCluster() error {
 		}
 	}
 	p.cluster.node, err = cluster.Open(cluster.Options{
-		Name: name, Dir: start.Dir, Listener: listeners[0], TLS: secure, Join: join, Expect: own.Expect,
+		Name: name, Dir: start.Dir, Listener: listeners[0], More: listeners[1:], TLS: secure, Join: join, Expect: own.Expect,
 		Groups:  own.Groups,
 		Timeout: time.Duration(own.Timeout) * time.Millisecond, Sync: p.settings.Store().Sync == storage.SyncAlways,
 		Host: own.AnnounceHost, Port: announced(own.AnnouncePort, start.Port),
