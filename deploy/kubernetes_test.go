@@ -3,9 +3,11 @@ package deploy
 import (
 	"bufio"
 	"bytes"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -13,6 +15,7 @@ import (
 	apps "k8s.io/api/apps/v1"
 	core "k8s.io/api/core/v1"
 	networking "k8s.io/api/networking/v1"
+	policies "k8s.io/api/policy/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	strict "sigs.k8s.io/yaml"
@@ -21,6 +24,8 @@ import (
 // types are the API's own types of what the manifests contain.
 var types = map[meta.TypeMeta]func() any{
 	{APIVersion: "apps/v1", Kind: "Deployment"}:                 func() any { return new(apps.Deployment) },
+	{APIVersion: "apps/v1", Kind: "StatefulSet"}:                func() any { return new(apps.StatefulSet) },
+	{APIVersion: "policy/v1", Kind: "PodDisruptionBudget"}:      func() any { return new(policies.PodDisruptionBudget) },
 	{APIVersion: "v1", Kind: "ConfigMap"}:                       func() any { return new(core.ConfigMap) },
 	{APIVersion: "v1", Kind: "PersistentVolumeClaim"}:           func() any { return new(core.PersistentVolumeClaim) },
 	{APIVersion: "v1", Kind: "Service"}:                         func() any { return new(core.Service) },
@@ -50,18 +55,32 @@ func manifest(t *testing.T, path string) (objects []any) {
 	}
 }
 
-func deployments(t *testing.T) (list []*apps.Deployment) {
+// workload is what a Deployment and a StatefulSet have in common.
+type workload struct {
+	selector *meta.LabelSelector
+	template *core.PodTemplateSpec
+	claims   []string // volumes that are made for each pod
+}
+
+func workloads(t *testing.T) (list []workload) {
 	files, err := filepath.Glob("kubernetes/*.yaml")
 	require.NoError(t, err)
-	require.Len(t, files, 2)
+	require.Len(t, files, 3)
 	for _, file := range files {
 		for _, object := range manifest(t, file) {
-			if d, ok := object.(*apps.Deployment); ok {
-				list = append(list, d)
+			switch o := object.(type) {
+			case *apps.Deployment:
+				list = append(list, workload{o.Spec.Selector, &o.Spec.Template, nil})
+			case *apps.StatefulSet:
+				w := workload{o.Spec.Selector, &o.Spec.Template, nil}
+				for i := range o.Spec.VolumeClaimTemplates {
+					w.claims = append(w.claims, o.Spec.VolumeClaimTemplates[i].Name)
+				}
+				list = append(list, w)
 			}
 		}
 	}
-	require.Len(t, list, 2)
+	require.Len(t, list, 3)
 	return list
 }
 
@@ -79,9 +98,9 @@ func rlserverOf(t *testing.T, pod *core.PodSpec) *core.Container {
 }
 
 func TestManifestsRestrictWhatRuns(t *testing.T) {
-	for _, d := range deployments(t) {
-		pod := &d.Spec.Template.Spec
-		assert.Equal(t, d.Spec.Selector.MatchLabels, d.Spec.Template.Labels)
+	for _, w := range workloads(t) {
+		pod := &w.template.Spec
+		assert.Equal(t, w.selector.MatchLabels, w.template.Labels)
 		assert.True(t, *pod.SecurityContext.RunAsNonRoot)
 		assert.False(t, *pod.EnableServiceLinks, "a Service would set RLSERVER_PORT")
 		assert.False(t, *pod.AutomountServiceAccountToken)
@@ -96,15 +115,12 @@ func TestManifestsRestrictWhatRuns(t *testing.T) {
 		c := rlserverOf(t, pod)
 		assert.NotNil(t, c.StartupProbe)
 		assert.NotNil(t, c.LivenessProbe)
+		volumes := w.claims
+		for i := range pod.Volumes {
+			volumes = append(volumes, pod.Volumes[i].Name)
+		}
 		for _, mount := range c.VolumeMounts {
-			assert.Condition(t, func() bool {
-				for _, v := range pod.Volumes {
-					if v.Name == mount.Name {
-						return true
-					}
-				}
-				return false
-			}, mount.Name)
+			assert.Contains(t, volumes, mount.Name)
 		}
 	}
 }
@@ -125,11 +141,26 @@ func TestManifestsFitTogether(t *testing.T) {
 			deployment = o
 		}
 	}
-	labels := deployment.Spec.Template.Labels
-	assert.Equal(t, labels, policy.Spec.PodSelector.MatchLabels)
-	assert.Equal(t, labels, service.Spec.Selector)
-	c := rlserverOf(t, &deployment.Spec.Template.Spec)
-	assert.NotNil(t, c.ReadinessProbe)
+	fits(t, &deployment.Spec.Template, policy, service)
+	assert.Empty(t, policy.Spec.Egress)
+
+	sidecar := manifest(t, "kubernetes/sidecar.yaml")[0].(*apps.Deployment)
+	pod := &sidecar.Spec.Template.Spec
+	server := rlserverOf(t, pod)
+	assert.Equal(t, core.ContainerRestartPolicyAlways, *server.RestartPolicy)
+	assert.Equal(t, env(server)["RLSERVER_UNIXSOCKET"], env(&pod.Containers[0])["RLSERVER_SOCKET"])
+	assert.Subset(t, server.VolumeMounts, pod.Containers[0].VolumeMounts)
+}
+
+// fits checks that a policy and services select the pods, and that the ports that they and the
+// probes name are those of the container.
+func fits(
+	t *testing.T, template *core.PodTemplateSpec, policy *networking.NetworkPolicy, services ...*core.Service,
+) {
+	t.Helper()
+	assert.Equal(t, template.Labels, policy.Spec.PodSelector.MatchLabels)
+	assert.Len(t, policy.Spec.PolicyTypes, 2)
+	c := rlserverOf(t, &template.Spec)
 	ports := make(map[string]bool)
 	for _, port := range c.Ports {
 		ports[port.Name] = true
@@ -139,21 +170,69 @@ func TestManifestsFitTogether(t *testing.T) {
 			assert.True(t, ports[port.Port.StrVal], port.Port.StrVal)
 		}
 	}
-	for _, port := range service.Spec.Ports {
-		assert.True(t, ports[port.TargetPort.StrVal], port.Name)
+	for _, service := range services {
+		assert.Equal(t, template.Labels, service.Spec.Selector)
+		for _, port := range service.Spec.Ports {
+			assert.True(t, ports[port.TargetPort.StrVal], port.Name)
+		}
 	}
 	for _, probe := range []*core.Probe{c.StartupProbe, c.LivenessProbe, c.ReadinessProbe} {
-		assert.True(t, ports[probe.HTTPGet.Port.StrVal])
+		if assert.NotNil(t, probe) {
+			assert.True(t, ports[probe.HTTPGet.Port.StrVal])
+		}
 	}
-	assert.Len(t, policy.Spec.PolicyTypes, 2)
-	assert.Empty(t, policy.Spec.Egress)
+}
 
-	sidecar := manifest(t, "kubernetes/sidecar.yaml")[0].(*apps.Deployment)
-	pod := &sidecar.Spec.Template.Spec
-	server := rlserverOf(t, pod)
-	assert.Equal(t, core.ContainerRestartPolicyAlways, *server.RestartPolicy)
-	assert.Equal(t, env(server)["RLSERVER_UNIXSOCKET"], env(&pod.Containers[0])["RLSERVER_SOCKET"])
-	assert.Subset(t, server.VolumeMounts, pod.Containers[0].VolumeMounts)
+// The nodes find each other before they are ready, one at most is taken away at a time, and what
+// the configuration names is what the other objects have.
+func TestClusterManifestFitsTogether(t *testing.T) {
+	var policy *networking.NetworkPolicy
+	var config *core.ConfigMap
+	var set *apps.StatefulSet
+	var budget *policies.PodDisruptionBudget
+	services := make(map[string]*core.Service)
+	for _, object := range manifest(t, "kubernetes/cluster.yaml") {
+		switch o := object.(type) {
+		case *networking.NetworkPolicy:
+			policy = o
+		case *core.ConfigMap:
+			config = o
+		case *core.Service:
+			services[o.Name] = o
+		case *apps.StatefulSet:
+			set = o
+		case *policies.PodDisruptionBudget:
+			budget = o
+		}
+	}
+	template := &set.Spec.Template
+	own, nodes := services[set.Name], services[set.Spec.ServiceName]
+	fits(t, template, policy, own, nodes)
+	assert.Equal(t, core.ClusterIPNone, nodes.Spec.ClusterIP)
+	assert.True(t, nodes.Spec.PublishNotReadyAddresses)
+	assert.False(t, own.Spec.PublishNotReadyAddresses)
+	assert.Equal(t, apps.ParallelPodManagement, set.Spec.PodManagementPolicy)
+	assert.Equal(t, template.Labels, budget.Spec.Selector.MatchLabels)
+	assert.Equal(t, 1, budget.Spec.MaxUnavailable.IntValue())
+	assert.Equal(t, template.Labels,
+		template.Spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution[0].LabelSelector.MatchLabels)
+
+	var join []string
+	for i := range int(*set.Spec.Replicas) {
+		join = append(join, fmt.Sprintf("%s-%d.%s", set.Name, i, nodes.Name))
+	}
+	text := "\n" + config.Data["rlserver.conf"]
+	assert.Contains(t, text, "join "+strings.Join(join, ",")+"\n")
+	assert.Contains(t, text, fmt.Sprintf("bootstrap-expect %d\n", *set.Spec.Replicas))
+	for _, port := range rlserverOf(t, &template.Spec).Ports {
+		setting := map[string]string{
+			"resp": "port", "proxy": "proxy-port", "nodes": "cluster-port", "http": "http-port",
+		}[port.Name]
+		assert.Contains(t, text, fmt.Sprintf("\n%s %d\n", setting, port.ContainerPort))
+	}
+	assert.Equal(t, policy.Spec.Ingress[1], networking.NetworkPolicyIngressRule{
+		From: policy.Spec.Egress[0].To, Ports: policy.Spec.Egress[0].Ports,
+	}, "what a node may connect to is what a node accepts")
 }
 
 func env(c *core.Container) map[string]string {

@@ -49,7 +49,7 @@ func check(t *testing.T, env map[string]string, argv ...string) string {
 }
 
 // secrets writes the files that settings name in the folder /secrets, and returns the text with a
-// folder that exists.
+// folder that exists instead.
 func secrets(t *testing.T, text string) string {
 	dir := t.TempDir()
 	for _, match := range regexp.MustCompile(`/secrets/(\S+)`).FindAllStringSubmatch(text, -1) {
@@ -63,13 +63,24 @@ func secrets(t *testing.T, text string) string {
 
 func TestConfigurationFilesAreValid(t *testing.T) {
 	check(t, nil, "rlserver.conf")
-	for _, object := range manifest(t, "kubernetes/deployment.yaml") {
-		if c, ok := object.(*core.ConfigMap); ok {
-			path := filepath.Join(t.TempDir(), "rlserver.conf")
-			require.NoError(t, os.WriteFile(path, []byte(secrets(t, c.Data["rlserver.conf"])), 0o600))
-			out := check(t, nil, path)
-			assert.Regexp(t, `(?m)^requirepass +\(hidden\)`, out)
-			assert.Regexp(t, `(?m)^maxmemory +536870912 `, out)
+	certs := filepath.Join(t.TempDir(), "certs")
+	out, err := exec.Command(program, "gen-cert", certs).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	for own, name := range map[string]string{"tls.crt": "server.crt", "tls.key": "server.key"} {
+		require.NoError(t, os.Rename(filepath.Join(certs, name), filepath.Join(certs, own)))
+	}
+	for file, want := range map[string]string{
+		"deployment.yaml": `maxmemory +536870912`, "cluster.yaml": `cluster-enabled +yes`,
+	} {
+		for _, object := range manifest(t, "kubernetes/"+file) {
+			if c, ok := object.(*core.ConfigMap); ok {
+				text := strings.ReplaceAll(secrets(t, c.Data["rlserver.conf"]), " /tls/", " "+certs+"/")
+				path := filepath.Join(t.TempDir(), "rlserver.conf")
+				require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+				out := check(t, nil, path)
+				assert.Regexp(t, `(?m)^requirepass +\(hidden\)`, out)
+				assert.Regexp(t, `(?m)^`+want+` `, out)
+			}
 		}
 	}
 }
@@ -77,10 +88,13 @@ func TestConfigurationFilesAreValid(t *testing.T) {
 // The variables that the image, compose and the manifests set are settings, with values that they
 // can have.
 func TestEnvironmentIsValid(t *testing.T) {
-	for _, path := range []string{"docker/Dockerfile", "docker/compose.yaml", "kubernetes/sidecar.yaml"} {
+	for _, path := range []string{
+		"docker/Dockerfile", "docker/compose.yaml", "docker/cluster.yaml", "kubernetes/sidecar.yaml",
+	} {
 		text, err := os.ReadFile(path)
 		require.NoError(t, err)
 		text = regexp.MustCompile(`(?m)^#.*$`).ReplaceAll(text, nil)
+		text = []byte(secrets(t, strings.ReplaceAll(string(text), "/run/secrets/", "/secrets/")))
 		env := make(map[string]string)
 		pattern := regexp.MustCompile(`(RLSERVER_[A-Z_]+)(?:=|: |, value: )("[^"]*"|[^\s"}]+)`)
 		for _, match := range pattern.FindAllStringSubmatch(string(text), -1) {
