@@ -1,7 +1,7 @@
 package grammar
 
-// EqualFold reports whether b is the word upper, which is in upper case, in any case of its ASCII
-// letters.
+// EqualFold reports whether b equals upper, which must be in upper case, apart from the case of
+// ASCII letters.
 func EqualFold(b []byte, upper string) bool {
 	if len(b) != len(upper) {
 		return false
@@ -17,7 +17,7 @@ func EqualFold(b []byte, upper string) bool {
 	return true
 }
 
-// HexDigit returns the value of a hexadecimal digit in any case. ok is false for any other byte.
+// HexDigit returns the value of a hexadecimal digit in either case. ok is false for any other byte.
 func HexDigit(c byte) (value byte, ok bool) {
 	switch {
 	case '0' <= c && c <= '9':

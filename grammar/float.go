@@ -6,34 +6,34 @@ import (
 	"strconv"
 )
 
-// float is a floating point number as C's strtod reads one, taken apart:
+// float has the parts of a floating point number in the syntax of C's strtod:
 //
 //	[+-] digits [. digits] [e [+-] digits]
 //	[+-] 0x hexdigits [. hexdigits] [p [+-] digits]
 //	[+-] inf | infinity
 //
-// in any case, with a digit on at least one side of the point. Redis takes
-// all of these, but no space around them and no NaN.
+// in any case, with a digit on at least one side of the point. Redis accepts all of these, but no
+// surrounding space and no NaN.
 type float struct {
 	negative bool
 	infinite bool
 	hex      bool
 	whole    []byte // digits before the point
-	fraction []byte // digits after it
-	exponent int    // of ten, or of two if hex
+	fraction []byte // digits after the point
+	exponent int    // power of ten, or of two if hex
 }
 
-// farExponent is beyond the range of any format in use, and small enough to be added to the length
-// of an argument without overflow.
+// farExponent is beyond the range of every format, and small enough to be added to the length of an
+// argument without overflow.
 const farExponent = 1 << 40
 
-// IsFloat reports whether b is a floating point number as ParseFloat reads one, of any size.
+// IsFloat reports whether b has the syntax of a number for ParseFloat, whatever its size.
 func IsFloat(b []byte) bool {
 	_, ok := scanFloat(b)
 	return ok
 }
 
-// scanFloat takes a number apart.
+// scanFloat returns the parts of a number.
 func scanFloat(b []byte) (f float, ok bool) {
 	if len(b) > 0 && (b[0] == '-' || b[0] == '+') {
 		f.negative = b[0] == '-'
@@ -63,7 +63,7 @@ func scanFloat(b []byte) (f float, ok bool) {
 	return f, len(b) == 0
 }
 
-// scanExponent reads a signed decimal and limits its size to farExponent.
+// scanExponent parses a signed decimal and limits it to ±farExponent.
 func scanExponent(b []byte) (exponent int, rest []byte, ok bool) {
 	negative := false
 	if len(b) > 0 && (b[0] == '-' || b[0] == '+') {
@@ -80,7 +80,7 @@ func scanExponent(b []byte) (exponent int, rest []byte, ok bool) {
 	return exponent, rest, len(digits) > 0
 }
 
-// isZero reports whether all digits are zeros, whatever the exponent.
+// isZero reports whether all digits are zeros.
 func (f *float) isZero() bool {
 	return !f.infinite && len(bytes.TrimLeft(f.whole, "0")) == 0 && len(bytes.TrimLeft(f.fraction, "0")) == 0
 }
@@ -100,10 +100,10 @@ func isHex(c byte) bool {
 	return ok
 }
 
-// ParseFloat reads a double as Redis reads scores. ok is false for NaN, for a number that overflows
-// a double, and for one that would underflow to zero.
+// ParseFloat parses a double as Redis parses scores. ok is false for NaN, and for a number that
+// overflows or underflows to zero.
 func ParseFloat(b []byte) (d float64, ok bool) {
-	if len(b) <= 15 { // a double holds an integer of 15 digits exactly
+	if len(b) <= 15 { // exact in a double
 		if n, ok := ParseInt(b); ok {
 			return float64(n), true
 		}
@@ -114,14 +114,14 @@ func ParseFloat(b []byte) (d float64, ok bool) {
 	}
 	text := string(b)
 	if f.hex && bytes.IndexByte(b, 'p') < 0 && bytes.IndexByte(b, 'P') < 0 {
-		text += "p0" // strconv insists on an exponent
+		text += "p0" // strconv requires an exponent
 	}
 	d, err := strconv.ParseFloat(text, 64)
 	return d, err == nil && (d != 0 || f.isZero())
 }
 
-// AppendFloat appends a double as Redis replies with one: C's %.17g. These are enough digits to
-// read the same double back, though not the fewest.
+// AppendFloat appends a double in the format of Redis' replies: C's %.17g, which is enough to read
+// the same double back, though not the shortest text.
 func AppendFloat(dst []byte, f float64) []byte {
 	switch {
 	case math.IsInf(f, 1):

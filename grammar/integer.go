@@ -4,10 +4,9 @@ import (
 	"math"
 )
 
-// ParseInt reads a signed 64-bit integer as Redis writes one: decimal digits,
-// a minus where needed, and nothing else. There is one way to write each
-// number, so a plus, leading zeros, "-0", spaces and the empty string are all
-// refused, as is a number beyond int64.
+// ParseInt parses a signed 64-bit integer in Redis' only spelling: decimal digits, and a minus sign
+// where needed. A plus sign, leading zeros, "-0", spaces, the empty string and numbers beyond int64
+// are errors.
 func ParseInt(b []byte) (int64, bool) {
 	digits := b
 	negative := len(b) > 1 && b[0] == '-'
@@ -20,7 +19,7 @@ func ParseInt(b []byte) (int64, bool) {
 	if digits[0] == '0' {
 		return 0, len(b) == 1
 	}
-	var n uint64 // 19 digits cannot overflow it
+	var n uint64 // 19 digits do not overflow
 	for _, c := range digits {
 		if c < '0' || c > '9' {
 			return 0, false
@@ -33,7 +32,7 @@ func ParseInt(b []byte) (int64, bool) {
 	return int64(n), n <= math.MaxInt64
 }
 
-// AddInt returns a+b. ok is false if that overflows 64 bits.
+// AddInt returns a+b. ok is false if the sum overflows.
 func AddInt(a, b int64) (sum int64, ok bool) {
 	sum = a + b
 	return sum, (sum >= a) == (b >= 0)

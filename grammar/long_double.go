@@ -10,14 +10,13 @@ import (
 // operation the same way.
 const (
 	LongDoublePrecision = 64      // bits
-	LongDoubleMaxExp    = 16384   // all numbers are below 2 to this power
-	longDoubleMinExp    = -16445  // the least above zero is 2 to this power
-	longDoubleMaxText   = 5 << 10 // bytes of an argument; Redis has the same limit
+	LongDoubleMaxExp    = 16384   // all numbers are less than 2 to this power
+	longDoubleMinExp    = -16445  // the smallest number above zero is 2 to this power
+	longDoubleMaxText   = 5 << 10 // bytes of an argument, as in Redis
 )
 
-// ParseLongDouble reads a number as INCRBYFLOAT does, by the same grammar as
-// ParseFloat. ok is false for what is not a number, and for a number that overflows or would
-// underflow to zero. f may be infinite.
+// ParseLongDouble parses a number as INCRBYFLOAT does. The syntax is that of ParseFloat. ok is
+// false if it is not a number, or if it overflows or underflows to zero. f may be infinite.
 func ParseLongDouble(b []byte) (f *big.Float, ok bool) {
 	if len(b) >= longDoubleMaxText {
 		return nil, false
@@ -39,17 +38,17 @@ func ParseLongDouble(b []byte) (f *big.Float, ok bool) {
 	return f, true
 }
 
-// setBig sets z to the number without its sign, rounded once, to nearest even,
-// and reports whether that is within the range of a long double.
+// setBig sets z to the absolute value of the number, rounded once, to nearest even. It reports
+// whether z is in the range of a long double.
 func (f *float) setBig(z *big.Float) bool {
-	base, perDigit, reach := 10, 1, 5000 // 10^5000 is out of range, as is 10^-5000
+	base, perDigit, limit := 10, 1, 5000 // 10^5000 and 10^-5000 are out of range
 	if f.hex {
-		base, perDigit, reach = 16, 4, 17000 // as is 2^17000
+		base, perDigit, limit = 16, 4, 17000 // so is 2^17000
 	}
 	digits := append(append([]byte(nil), f.whole...), f.fraction...)
 	exponent := f.exponent - perDigit*len(f.fraction)
 	significant := bytes.TrimLeft(digits, "0")
-	if magnitude := exponent + perDigit*len(significant); magnitude > reach || magnitude < -reach {
+	if magnitude := exponent + perDigit*len(significant); magnitude > limit || magnitude < -limit {
 		return false
 	}
 	mantissa, _ := new(big.Int).SetString(string(significant), base)
@@ -62,7 +61,7 @@ func (f *float) setBig(z *big.Float) bool {
 	return inLongDouble(z)
 }
 
-// scaleByTen sets z to mantissa times ten to the exponent.
+// scaleByTen sets z to mantissa * 10^exponent.
 func scaleByTen(z *big.Float, mantissa *big.Int, exponent int) {
 	power := big.NewInt(int64(max(exponent, -exponent)))
 	power.Exp(big.NewInt(10), power, nil)
@@ -70,23 +69,22 @@ func scaleByTen(z *big.Float, mantissa *big.Int, exponent int) {
 		z.SetInt(mantissa.Mul(mantissa, power))
 		return
 	}
-	// SetInt is exact for a Float that has no precision yet.
+	// SetInt is exact for a new Float
 	z.Quo(new(big.Float).SetInt(mantissa), new(big.Float).SetInt(power))
 }
 
-// inLongDouble reports whether z, which is finite and not zero, neither
-// overflows a long double nor rounds to zero in one.
+// inLongDouble reports whether z, which is finite and not zero, neither overflows nor rounds to
+// zero in a long double.
 func inLongDouble(z *big.Float) bool {
 	exp := z.MantExp(nil) // z is from 2^(exp-1) up to 2^exp
 	if exp == longDoubleMinExp {
-		return z.MinPrec() > 1 // half the least: a tie, which goes to the even zero
+		return z.MinPrec() > 1 // exactly half of the smallest number rounds to zero, which is even
 	}
 	return exp > longDoubleMinExp && exp <= LongDoubleMaxExp
 }
 
-// AddLongDouble adds two numbers in long double arithmetic. ok is false if
-// the sum is not finite, which Redis refuses with "increment would produce NaN
-// or Infinity".
+// AddLongDouble adds two numbers in long double arithmetic. ok is false if the sum is not finite;
+// the error of Redis is "increment would produce NaN or Infinity".
 func AddLongDouble(a, b *big.Float) (sum *big.Float, ok bool) {
 	if a.IsInf() || b.IsInf() {
 		return nil, false
@@ -95,8 +93,8 @@ func AddLongDouble(a, b *big.Float) (sum *big.Float, ok bool) {
 	return sum, sum.MantExp(nil) <= LongDoubleMaxExp
 }
 
-// AppendLongDouble appends a long double as INCRBYFLOAT replies with one: C's
-// %.17Lf without trailing zeros. f is finite.
+// AppendLongDouble appends a finite long double in the format of INCRBYFLOAT's reply: C's %.17Lf
+// without trailing zeros.
 func AppendLongDouble(dst []byte, f *big.Float) []byte {
 	start := len(dst)
 	dst = f.Append(dst, 'f', 17)

@@ -14,8 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// recordedInts are what Redis 7.0.15 made of INCRBY k <in> on a zero, "" for
-// an error.
+// recordedInts are the results of INCRBY k <in> on a zero in Redis 7.0.15; "" is an error.
 var recordedInts = []struct{ in, want string }{
 	{"", ""},
 	{"0", "0"},
@@ -60,7 +59,7 @@ var recordedInts = []struct{ in, want string }{
 	{"1_0", ""},
 }
 
-func TestParseInt(t *testing.T) {
+func TestParseIntMatchesRedis(t *testing.T) {
 	for _, c := range recordedInts {
 		n, ok := ParseInt([]byte(c.in))
 		assert.Equal(t, c.want != "", ok, "%q", c.in)
@@ -70,14 +69,13 @@ func TestParseInt(t *testing.T) {
 	}
 }
 
-// longHuman stands for an answer of hundreds of digits. It is in
-// testdata/incrbyfloat.txt.
-const longHuman = "long"
+// longText stands for a result of hundreds of digits, see testdata/incrbyfloat.txt.
+const longText = "long"
 
-// recordedFloats are what Redis 7.0.15 made of ZADD k <in> m, by ZSCORE, and of
-// INCRBYFLOAT k <in> on a missing key: "" for "not a valid float", "inf" for
-// "would produce NaN or Infinity".
-var recordedFloats = []struct{ in, score, human string }{
+// recordedFloats are the results in Redis 7.0.15 of ZADD k <in> m, read by ZSCORE, and of
+// INCRBYFLOAT k <in> on a missing key. "" is the error "not a valid float", "inf" the error "would
+// produce NaN or Infinity".
+var recordedFloats = []struct{ in, score, sum string }{
 	{"", "", ""},
 	{"1", "1", "1"},
 	{"-1", "-1", "-1"},
@@ -158,13 +156,13 @@ var recordedFloats = []struct{ in, score, human string }{
 	{"-nan", "", ""},
 	{"nan(1)", "", ""},
 	{"nan()", "", ""},
-	{"1e308", "1e+308", longHuman},
-	{"1.7976931348623157e308", "1.7976931348623157e+308", longHuman},
-	{"1.7976931348623158e308", "1.7976931348623157e+308", longHuman},
-	{"1.7976931348623159e308", "", longHuman},
-	{"1e309", "", longHuman},
-	{"-1e309", "", longHuman},
-	{"1e400", "", longHuman},
+	{"1e308", "1e+308", longText},
+	{"1.7976931348623157e308", "1.7976931348623157e+308", longText},
+	{"1.7976931348623158e308", "1.7976931348623157e+308", longText},
+	{"1.7976931348623159e308", "", longText},
+	{"1e309", "", longText},
+	{"-1e309", "", longText},
+	{"1e400", "", longText},
 	{"1e-307", "9.9999999999999991e-308", "0"},
 	{"1e-308", "9.9999999999999991e-309", "0"},
 	{"4.9406564584124654e-324", "4.9406564584124654e-324", "0"},
@@ -182,11 +180,11 @@ var recordedFloats = []struct{ in, score, human string }{
 	{"1e99999999999999999999", "", ""},
 	{"1e-99999999999999999999", "", ""},
 	{"1e00000000000000000001", "10", "10"},
-	{"0x1p1023", "8.9884656743115795e+307", longHuman},
-	{"0x1.fffffffffffffp1023", "1.7976931348623157e+308", longHuman},
-	{"0x1.fffffffffffff7p1023", "1.7976931348623157e+308", longHuman},
-	{"0x1.fffffffffffff8p1023", "", longHuman},
-	{"0x1p1024", "", longHuman},
+	{"0x1p1023", "8.9884656743115795e+307", longText},
+	{"0x1.fffffffffffffp1023", "1.7976931348623157e+308", longText},
+	{"0x1.fffffffffffff7p1023", "1.7976931348623157e+308", longText},
+	{"0x1.fffffffffffff8p1023", "", longText},
+	{"0x1p1024", "", longText},
 	{"0x1p-1074", "4.9406564584124654e-324", "0"},
 	{"0x1p-1075", "", "0"},
 	{"0x1.1p-1075", "4.9406564584124654e-324", "0"},
@@ -213,7 +211,7 @@ var recordedFloats = []struct{ in, score, human string }{
 	{"9223372036854775808", "9.2233720368547758e+18", "9223372036854775808"},
 }
 
-func TestParseFloat(t *testing.T) {
+func TestParseFloatMatchesRedis(t *testing.T) {
 	for _, c := range recordedFloats {
 		f, ok := ParseFloat([]byte(c.in))
 		assert.Equal(t, c.score != "", ok, "%q", c.in)
@@ -223,23 +221,23 @@ func TestParseFloat(t *testing.T) {
 	}
 }
 
-func TestParseLongDouble(t *testing.T) {
+func TestParseLongDoubleMatchesRedis(t *testing.T) {
 	for _, c := range recordedFloats {
 		f, ok := ParseLongDouble([]byte(c.in))
-		assert.Equal(t, c.human != "", ok, "%q", c.in)
+		assert.Equal(t, c.sum != "", ok, "%q", c.in)
 		switch {
-		case !ok || c.human == longHuman:
-		case c.human == "inf":
+		case !ok || c.sum == longText:
+		case c.sum == "inf":
 			assert.True(t, f.IsInf(), "%q", c.in)
 		default:
-			assert.Equal(t, c.human, string(AppendLongDouble(nil, f)), "%q", c.in)
+			assert.Equal(t, c.sum, string(AppendLongDouble(nil, f)), "%q", c.in)
 		}
 	}
 }
 
-// Redis copies the text of a long double into a buffer of 5 KB, ended by a
-// NUL; that of a double it reads where it is.
-func TestParseFloatOfGreatLength(t *testing.T) {
+// Redis copies the text of a long double to a NUL-terminated buffer of 5 KB. The length of a double
+// is not limited.
+func TestLengthOfNumbers(t *testing.T) {
 	fits := []byte(strings.Repeat("0", 5118) + "1")
 	f, ok := ParseFloat(fits)
 	assert.True(t, ok && f == 1)
@@ -261,8 +259,7 @@ func TestParseFloatOfGreatLength(t *testing.T) {
 	assert.Equal(t, "0.1", string(AppendLongDouble(nil, long)))
 }
 
-// goldenLines calls f with each line of a golden file but the first, which
-// says what it holds.
+// goldenLines calls f with each line of a golden file except for the first, which is a description.
 func goldenLines(t *testing.T, name string, f func(line string)) {
 	file, err := os.Open("testdata/" + name)
 	require.NoError(t, err)
@@ -277,7 +274,7 @@ func goldenLines(t *testing.T, name string, f func(line string)) {
 	require.Greater(t, n, 400)
 }
 
-func TestAppendFloatGolden(t *testing.T) {
+func TestAppendFloatMatchesRedis(t *testing.T) {
 	goldenLines(t, "doubles.txt", func(line string) {
 		fields := strings.Fields(line)
 		require.Len(t, fields, 3)
@@ -289,7 +286,7 @@ func TestAppendFloatGolden(t *testing.T) {
 	})
 }
 
-func TestIncrByFloatGolden(t *testing.T) {
+func TestLongDoubleSumsMatchRedis(t *testing.T) {
 	goldenLines(t, "incrbyfloat.txt", func(line string) {
 		fields := strings.Split(line, "\t")
 		require.Len(t, fields, 3)
@@ -297,7 +294,7 @@ func TestIncrByFloatGolden(t *testing.T) {
 	})
 }
 
-// No score is ever NaN, but if one were, Go's word for it is not C's.
+// Scores are never NaN, but Go's text for NaN differs from C's.
 func TestAppendFloatOfNaN(t *testing.T) {
 	assert.Equal(t, "score nan", string(AppendFloat([]byte("score "), math.NaN())))
 }
@@ -316,8 +313,7 @@ func incrByFloat(value, increment string) string {
 	return string(AppendLongDouble(nil, sum))
 }
 
-// Every double is read back from what appendFloat makes of it.
-func TestFloatRoundTrip(t *testing.T) {
+func TestParseFloatReadsWhatAppendFloatWrites(t *testing.T) {
 	seed := rand.Uint64()
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	for range 30_000 {
@@ -354,9 +350,15 @@ func FuzzParseFloat(f *testing.F) {
 		long, okLong := ParseLongDouble(b)
 		switch {
 		case !okLong && okDouble:
-			require.GreaterOrEqual(t, len(b), longDoubleMaxText, "%q is a double, but not a long double", b)
+			require.GreaterOrEqual(
+				t,
+				len(b),
+				longDoubleMaxText,
+				"%q is accepted as a double, but not as a long double",
+				b,
+			)
 		case okDouble && !math.IsInf(d, 0):
-			// Rounding twice may end one step beside rounding once.
+			// rounding twice may differ from rounding once by one step
 			near, _ := long.Float64()
 			steps := int64(math.Float64bits(d)) - int64(math.Float64bits(near))
 			require.LessOrEqual(t, max(steps, -steps), int64(1), "%q", b)

@@ -1,5 +1,5 @@
-// Package policyfile keeps the policies of an engine as a YAML file defines them: the file of
-// --policies, which is read at the start, after SIGHUP and by RL.POLICY RELOAD.
+// Package policyfile loads the policies of an engine from a YAML file: the file of --policies,
+// which is read at the start, after SIGHUP and by RL.POLICY RELOAD.
 //
 //	policies:
 //	  login: {slide: {limit: 5, window: 1m}, shadow: true}
@@ -7,13 +7,13 @@
 //	  quota: {fixed: {limit: 10000, window: month, tz: Europe/Berlin}}
 //	  jobs:  {lease: {limit: 3, ttl: 30s}}
 //
-// A policy has one algorithm with its fields, and may have shadow. The algorithms and their fields
-// are those of package rule. No field may be missing, except options and shadow, and no unknown
-// field may be there. An error names the line.
+// A policy has one algorithm with its fields, and may have shadow. Package rule declares the
+// algorithms and their fields. All fields are required except for options and shadow; unknown
+// fields are errors. Errors contain the line.
 //
-// A file sets all of its policies or, with an error, none. Policies with other names are kept.
+// A file sets all of its policies or, after an error, none. Policies with other names stay.
 //
-// The parser takes time and memory in proportion to the length of the file, whatever is in it:
-// anchors, aliases and merges are refused, not followed. As it takes much of both for each node, a
-// file that may have more than two million is refused before it is parsed.
+// The parser takes time and memory in proportion to the length of the file, whatever its content:
+// anchors, aliases and merge keys are errors. As each node costs much of both, a file that may have
+// more than two million nodes is rejected before it is parsed.
 package policyfile

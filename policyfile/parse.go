@@ -16,7 +16,7 @@ import (
 	"rlserver/engine/rule"
 )
 
-// lineError is an error in a line of the file, counted from 1.
+// lineError is an error in a line of the file. The first line is 1.
 type lineError struct {
 	line int
 	what string
@@ -24,18 +24,18 @@ type lineError struct {
 
 func (e *lineError) Error() string { return fmt.Sprintf("line %d: %s", e.line, e.what) }
 
-func wrong(at *yaml.Node, format string, args ...any) error {
+func errorAt(at *yaml.Node, format string, args ...any) error {
 	return &lineError{max(at.Line, 1), fmt.Sprintf(format, args...)}
 }
 
-// nowhere is the position of errors about the whole file.
-var nowhere = new(yaml.Node)
+// wholeFile is the position of errors that belong to no line.
+var wholeFile = new(yaml.Node)
 
-// parse parses the text of a file of policies. The error is a *lineError.
+// parse parses a file of policies. The error is a *lineError.
 func parse(text []byte) (list []*engine.Policy, err error) {
 	defer func() {
-		if fault := recover(); fault != nil { // the library panics on internal errors
-			list, err = nil, wrong(nowhere, "this is not YAML: %.128s", fmt.Sprint(fault))
+		if panicked := recover(); panicked != nil { // the library panics on internal errors
+			list, err = nil, errorAt(wholeFile, "this is not YAML: %.128s", fmt.Sprint(panicked))
 		}
 	}()
 	if err := checkNodes(text); err != nil {
@@ -50,7 +50,7 @@ func parse(text []byte) (list []*engine.Policy, err error) {
 		return nil, err
 	}
 	if len(top) == 0 {
-		return nil, wrong(nowhere, "policies: is missing")
+		return nil, errorAt(wholeFile, "policies: is missing")
 	}
 	policies, err := fieldsOf(top[0].value, "policies")
 	if err != nil {
@@ -66,12 +66,12 @@ func parse(text []byte) (list []*engine.Policy, err error) {
 	return list, nil
 }
 
-// mostNodes is how many nodes the text of a file may have: names, values, mappings. The parser
-// takes up to 250 bytes of memory and a microsecond for each. A policy has about 8.
-const mostNodes = 2 << 20
+// maxNodes is the largest number of nodes of a file: names, values, mappings. The parser takes up
+// to 250 bytes of memory and a microsecond for each. A policy has about 8.
+const maxNodes = 2 << 20
 
-// checkNodes returns an error if the text may have more than mostNodes. It counts the characters
-// without which YAML begins no node, in quotes and comments as well.
+// checkNodes returns an error if the text may have more than maxNodes nodes. It counts the
+// characters that can begin a node, including those in quotes and comments.
 func checkNodes(text []byte) error {
 	nodes, line := 0, 1
 	for i, c := range text {
@@ -82,12 +82,12 @@ func checkNodes(text []byte) error {
 		case '\r', ',', ':', '[', '{', '?':
 			nodes++
 		case '-':
-			if i+1 == len(text) || !isWord(text[i+1]) { // not policy-1
+			if i+1 == len(text) || !isWord(text[i+1]) { // not a hyphen in a name
 				nodes++
 			}
 		}
-		if nodes > mostNodes {
-			return &lineError{line, fmt.Sprintf("there are too many fields and values: at most %d are read", mostNodes)}
+		if nodes > maxNodes {
+			return &lineError{line, fmt.Sprintf("there are too many fields and values: at most %d are read", maxNodes)}
 		}
 	}
 	return nil
@@ -97,8 +97,8 @@ func isWord(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-' || c == '.' || c == '_'
 }
 
-// onlyDocument parses YAML with one document, and any number of empty ones. Aliases are not
-// resolved, so the tree is no larger than the text.
+// onlyDocument parses YAML with one document and any number of empty ones. It does not resolve
+// aliases, so the tree is not larger than the text.
 func onlyDocument(text []byte) (document *yaml.Node, err error) {
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	for {
@@ -106,7 +106,7 @@ func onlyDocument(text []byte) (document *yaml.Node, err error) {
 		err := decoder.Decode(&next)
 		switch {
 		case err == io.EOF && document == nil:
-			return nil, wrong(nowhere, "the file is empty: it begins with policies:")
+			return nil, errorAt(wholeFile, "the file is empty: it must begin with policies:")
 		case err == io.EOF:
 			return document, nil
 		case err != nil:
@@ -116,7 +116,7 @@ func onlyDocument(text []byte) (document *yaml.Node, err error) {
 		switch {
 		case body.Kind == yaml.ScalarNode && body.Value == "" && body.Style == 0:
 		case document != nil:
-			return nil, wrong(body, "one document is enough")
+			return nil, errorAt(body, "there may be only one document")
 		default:
 			document = body
 		}
@@ -130,13 +130,13 @@ var yamlError = regexp.MustCompile(`^yaml: (?:line (\d+): )?((?s).*)`)
 var parserErrors = regexp.MustCompile(
 	`^(did not find expected (node content|key|'-'|','|<)|found (duplicate|incompatible|undefined))`)
 
-// unknownAnchor matches the only error that never has a line.
+// unknownAnchor matches the only error without a line.
 var unknownAnchor = regexp.MustCompile(`^unknown anchor '(.*)' referenced$`)
 
 func syntaxError(text []byte, err error) error {
 	parts := yamlError.FindStringSubmatch(err.Error())
 	if parts == nil {
-		return wrong(nowhere, "%.256s", err.Error())
+		return errorAt(wholeFile, "%.256s", err.Error())
 	}
 	line, _ := strconv.Atoi(parts[1])
 	if parserErrors.MatchString(parts[2]) {
@@ -149,7 +149,7 @@ func syntaxError(text []byte, err error) error {
 	return &lineError{max(line, 1), fmt.Sprintf("%.256s", parts[2])}
 }
 
-// policyFields returns the fields that a policy may have: one for each algorithm, and shadow.
+// policyFields returns the possible fields of a policy: one for each algorithm, and shadow.
 func policyFields() (names []string) {
 	for _, a := range rule.Algorithms() {
 		names = append(names, strings.ToLower(a.Name))
@@ -157,7 +157,7 @@ func policyFields() (names []string) {
 	return append(names, "shadow")
 }
 
-// parsePolicy converts a field to a policy, by way of the arguments of RL.POLICY SET.
+// parsePolicy converts a field to a policy: it parses the fields as arguments of RL.POLICY SET.
 func parsePolicy(f field) (*engine.Policy, error) {
 	parts, err := fieldsOf(f.value, fmt.Sprintf("policy %.128s", f.name), policyFields()...)
 	if err != nil {
@@ -168,11 +168,11 @@ func parsePolicy(f field) (*engine.Policy, error) {
 	for _, part := range parts {
 		switch {
 		case part.name == "shadow":
-			if shadow, err = truth(part); err != nil {
+			if shadow, err = boolean(part); err != nil {
 				return nil, err
 			}
 		case words != nil:
-			return nil, wrong(part.at, "policy %.128s has two algorithms", f.name)
+			return nil, errorAt(part.at, "policy %.128s has two algorithms", f.name)
 		default:
 			if words, err = wordsOf(part); err != nil {
 				return nil, err
@@ -180,7 +180,7 @@ func parsePolicy(f field) (*engine.Policy, error) {
 		}
 	}
 	if words == nil {
-		return nil, wrong(f.at, "policy %.128s has no algorithm: %s", f.name, strings.ToLower(rule.Names()))
+		return nil, errorAt(f.at, "policy %.128s has no algorithm: %s", f.name, strings.ToLower(rule.Names()))
 	}
 	var definition [][]byte
 	for _, w := range words {
@@ -195,7 +195,7 @@ func parsePolicy(f field) (*engine.Policy, error) {
 		if bad := (*rule.DefinitionError)(nil); errors.As(err, &bad) && bad.Word < len(words) {
 			at = words[bad.Word].at
 		}
-		return nil, wrong(at, "policy %.128s: %s", f.name, strings.TrimPrefix(err.Error(), "ERR "))
+		return nil, errorAt(at, "policy %.128s: %s", f.name, strings.TrimPrefix(err.Error(), "ERR "))
 	}
 	return engine.NewPolicy(p), nil
 }
@@ -225,7 +225,7 @@ func wordsOf(algorithm field) (words []word, err error) {
 		case at < 0 && f.Word != "":
 			continue
 		case at < 0:
-			return nil, wrong(algorithm.at, "%s lacks %s", algorithm.name, names[i])
+			return nil, errorAt(algorithm.at, "%s lacks %s", algorithm.name, names[i])
 		case f.Word != "":
 			words = append(words, word{f.Word, given[at].at})
 		}
@@ -245,24 +245,28 @@ type field struct {
 	value *yaml.Node
 }
 
-// fieldsOf returns the fields of a mapping, which errors call of. If names are given, only those
-// fields are allowed.
+// fieldsOf returns the fields of a mapping; of is its name in errors. If names are given, other
+// fields are errors.
 func fieldsOf(node *yaml.Node, of string, names ...string) (list []field, err error) {
 	if kind := kindOf(node); kind != "mapping" {
-		return nil, wrong(node, "%s must have fields, but is of type %s", of, kind)
+		return nil, errorAt(node, "%s must have fields, but is of type %s", of, kind)
 	}
 	seen := make(map[string]*yaml.Node)
 	for i := 0; i < len(node.Content); i += 2 {
 		at, name := node.Content[i], node.Content[i].Value
 		switch {
 		case at.Kind == yaml.AliasNode || at.Anchor != "" || at.Tag == "!!merge":
-			return nil, wrong(at, "%s must name its fields itself: there are no anchors, aliases and merging", of)
+			return nil, errorAt(
+				at,
+				"%s must list its own fields: anchors, aliases and merge keys are not supported",
+				of,
+			)
 		case at.Kind != yaml.ScalarNode:
-			return nil, wrong(at, "%s has a field whose name is of type %s", of, kindOf(at))
+			return nil, errorAt(at, "%s has a field whose name is of type %s", of, kindOf(at))
 		case seen[name] != nil:
-			return nil, wrong(at, "%s has %.128s twice: first in line %d", of, name, seen[name].Line)
+			return nil, errorAt(at, "%s has %.128s twice: first in line %d", of, name, seen[name].Line)
 		case len(names) > 0 && !slices.Contains(names, name):
-			return nil, wrong(at, "%s has no field %.128s: there are %s", of, name, strings.Join(names, ", "))
+			return nil, errorAt(at, "%s has no field %.128s: there are %s", of, name, strings.Join(names, ", "))
 		}
 		seen[name] = at
 		list = append(list, field{name, at, node.Content[i+1]})
@@ -270,7 +274,7 @@ func fieldsOf(node *yaml.Node, of string, names ...string) (list []field, err er
 	return list, nil
 }
 
-// kindOf returns what a node is, in the terms of YAML.
+// kindOf returns the kind of a node in the terms of YAML.
 func kindOf(node *yaml.Node) string {
 	switch {
 	case node.Kind == yaml.AliasNode:
@@ -289,7 +293,7 @@ func kindOf(node *yaml.Node) string {
 	return strings.TrimPrefix(node.Tag, "!!")
 }
 
-// scalar returns the text of a plain value as it is in the file.
+// scalar returns the text of a plain value.
 func scalar(f field) (string, error) {
 	switch kindOf(f.value) {
 	case "int", "float", "str", "timestamp":
@@ -297,12 +301,12 @@ func scalar(f field) (string, error) {
 			return text, nil
 		}
 	}
-	return "", wrong(f.at, "%s must be a number or a word", f.name)
+	return "", errorAt(f.at, "%s must be a number or a word", f.name)
 }
 
-func truth(f field) (yes bool, err error) {
+func boolean(f field) (yes bool, err error) {
 	if kindOf(f.value) != "bool" || f.value.Decode(&yes) != nil {
-		return false, wrong(f.at, "%s must be true or false", f.name)
+		return false, errorAt(f.at, "%s must be true or false", f.name)
 	}
 	return yes, nil
 }

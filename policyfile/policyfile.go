@@ -13,10 +13,11 @@ import (
 	"rlserver/smallfile"
 )
 
-// maxSize is how many bytes a file may have: about 260,000 policies.
+// maxSize is the largest size of a file, in bytes. It is enough for about 260,000 policies.
 const maxSize = 16 << 20
 
-// Read reads a file of policies. The error names the file, and the line if its content is wrong.
+// Read reads a file of policies. The error contains the path and, if the content is wrong, the
+// line.
 func Read(path string) ([]*engine.Policy, error) {
 	text, err := smallfile.Read(path, maxSize)
 	if err != nil {
@@ -29,26 +30,28 @@ func Read(path string) ([]*engine.Policy, error) {
 	return list, err
 }
 
-// Options are what a File needs. All are required.
+// Options configure a File. All are required.
 type Options struct {
 	Path    string
 	Engine  *engine.Engine
 	Now     func() int64  // Unix ms
-	Refusal func() string // why changes are refused at present; "": they are not
-	Changed func()        // called after policies have been set
+	Refusal func() string // why changes are refused now, or ""
+	Changed func()        // is called after policies have been set
 	Log     *slog.Logger
 }
 
-// File is a file of policies that an engine follows. Its methods are safe for concurrent use.
+// File is a file of policies that is loaded into an engine. Its methods are safe for concurrent
+// use.
 type File struct {
 	Options
-	mu sync.Mutex // held from reading to setting, so that what was read last is set last
+	// held from reading to setting, so that an older version never replaces a newer one
+	mu sync.Mutex
 }
 
-// New returns the file. Nothing is read before Reload.
+// New returns a File without reading it.
 func New(o Options) *File { return &File{Options: o} }
 
-// Reload reads the file again and sets all of its policies or, with an error, none.
+// Reload reads the file again and sets all of its policies or, after an error, none.
 func (f *File) Reload() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -64,7 +67,7 @@ func (f *File) Reload() error {
 	return nil
 }
 
-// Set sets the policies that Read has returned. Policies with other names are kept.
+// Set sets policies that Read has returned. Policies with other names stay.
 func (f *File) Set(list []*engine.Policy) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -74,12 +77,12 @@ func (f *File) Set(list []*engine.Policy) {
 func (f *File) set(list []*engine.Policy) {
 	changes := f.Engine.SetPolicies(f.Now(), list)
 	f.Changed()
-	f.Log.Info("policies set", "file", f.Path, "policies", len(list), "changed", someOf(changes.Names),
-		"switched", someOf(changes.Switched), "dropped", changes.Dropped)
+	f.Log.Info("policies set", "file", f.Path, "policies", len(list), "changed", shorten(changes.Names),
+		"switched", shorten(changes.Switched), "dropped", changes.Dropped)
 }
 
-// someOf returns a list of names, shortened to fit a log line.
-func someOf(names []string) string {
+// shorten returns a list of names for a log line: the first 20, and how many more there are.
+func shorten(names []string) string {
 	const most = 20
 	if len(names) > most {
 		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], " "), len(names)-most)
@@ -90,12 +93,12 @@ func someOf(names []string) string {
 // reloadInterval is the shortest time between two reloads by signals.
 const reloadInterval = time.Second
 
-// ReloadOn reloads the file after each signal until stop is called. The log reports errors.
+// ReloadOn reloads the file after each signal until stop is called. Errors are logged.
 func (f *File) ReloadOn(signals <-chan os.Signal) (stop func()) {
 	quit, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
-		paced(reloadInterval, signals, quit, func() { _ = f.Reload() })
+		throttle(reloadInterval, signals, quit, func() { _ = f.Reload() })
 	}()
 	return sync.OnceFunc(func() {
 		close(quit)
@@ -103,9 +106,9 @@ func (f *File) ReloadOn(signals <-chan os.Signal) (stop func()) {
 	})
 }
 
-// paced calls do for each signal, but not twice within an interval: the signals in between count as
-// one.
-func paced(interval time.Duration, signals <-chan os.Signal, quit <-chan struct{}, do func()) {
+// throttle calls do for each signal, but at most once per interval: signals in between are
+// combined.
+func throttle(interval time.Duration, signals <-chan os.Signal, quit <-chan struct{}, do func()) {
 	for {
 		select {
 		case <-quit:

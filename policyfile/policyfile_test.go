@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestPolicyFiles(t *testing.T) {
+func TestParsePolicies(t *testing.T) {
 	for _, test := range []struct {
 		text string
 		want []string
@@ -45,21 +45,21 @@ func TestPolicyFiles(t *testing.T) {
 	}
 }
 
-func TestPolicyFilesThatAreRefused(t *testing.T) {
+func TestReadReportsTheLineOfAnError(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "policies.yaml")
 	const three = "policies:\n  login:\n    "
 	for _, test := range []struct {
 		text, want string
 	}{
-		{"", "1: the file is empty: it begins with policies:"},
-		{"# nothing\n", "1: the file is empty: it begins with policies:"},
+		{"", "1: the file is empty: it must begin with policies:"},
+		{"# nothing\n", "1: the file is empty: it must begin with policies:"},
 		{"{}", "1: policies: is missing"},
 		{"limits: {}", "1: the file has no field limits: there are policies"},
 		{"policies:\n", "1: policies must have fields, but is of type null"},
 		{"policies: 5", "1: policies must have fields, but is of type int"},
 		{"- policies", "1: the file must have fields, but is of type sequence"},
 		{"policies: {}\nmore: 1", "2: the file has no field more: there are policies"},
-		{"policies: {}\n---\npolicies: {}\n", "3: one document is enough"},
+		{"policies: {}\n---\npolicies: {}\n", "3: there may be only one document"},
 		{"policies:\n  login:\n  api: {}\n", "2: policy login must have fields, but is of type null"},
 		{three + "slide: {limit: 5, window: 1x}",
 			"3: policy login: invalid duration '1x': use seconds, or a number with ms, s, m, h, d or w"},
@@ -100,9 +100,9 @@ func TestPolicyFilesThatAreRefused(t *testing.T) {
 		{"policies:\n  a: &x {slide: {limit: 5, window: 1s}}\n  b: *x\n",
 			"2: policy a must have fields, but is of type anchor"},
 		{"policies: {&x a: {slide: {limit: 5, window: 1s}}}",
-			"1: policies must name its fields itself: there are no anchors, aliases and merging"},
+			"1: policies must list its own fields: anchors, aliases and merge keys are not supported"},
 		{"policies:\n  a:\n    <<: {slide: {limit: 5, window: 1s}}",
-			"3: policy a must name its fields itself: there are no anchors, aliases and merging"},
+			"3: policy a must list its own fields: anchors, aliases and merge keys are not supported"},
 		{"policies:\n  [a, b]: {}", "2: policies has a field whose name is of type sequence"},
 		{"policies:\n  a: {slide: {limit: !!int 5, window: 1s}}", "2: limit must be a number or a word"},
 		{"policies:\n  a: {slide: {limit: 5, window: |\n 1s\n}}", "2: found character that cannot start any token"},
@@ -121,15 +121,15 @@ func TestPolicyFilesThatAreRefused(t *testing.T) {
 	assert.EqualError(t, err, "open "+path+"x: no such file or directory")
 }
 
-func TestPolicyFileWithByteOrderMark(t *testing.T) {
+func TestByteOrderMarkIsIgnored(t *testing.T) {
 	list, err := parse([]byte("\ufeffpolicies:\r\n  a: {slide: {limit: 5, window: 1s}}\r\n"))
 	require.NoError(t, err)
 	require.Len(t, list, 1)
 }
 
-// Files that try to make the parser do more work, or take more memory, than their length. Allocated
-// bytes measure both.
-func TestHostilePolicyFiles(t *testing.T) {
+// Files that try to make the parser take more time or memory than in proportion to their length.
+// Allocated bytes measure both.
+func TestHostileFilesTakeLinearMemory(t *testing.T) {
 	const size = 200_000
 	laughs := "a0: &a0 lol\n"
 	for i := 1; i < 30; i++ {
@@ -156,8 +156,8 @@ func TestHostilePolicyFiles(t *testing.T) {
 	}
 }
 
-// Files of the largest size whose nodes would take gigabytes are refused before they are parsed.
-func TestFilesOfTooManyNodes(t *testing.T) {
+// Files of the largest size whose nodes would take gigabytes are rejected before they are parsed.
+func TestTooManyNodesAreRejectedBeforeParsing(t *testing.T) {
 	for _, unit := range []string{"-\n", "- \r", "a, ", "[],", "{},", "'',", "a: 1\n", "? a\n", "---\n", "-\u0085"} {
 		text := []byte(strings.Repeat(unit, maxSize/len(unit)))
 		var err error
@@ -194,17 +194,17 @@ func bytesAllocated(do func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// The first signal reloads at once, all others within a second together.
-func TestSignalsInQuickSuccession(t *testing.T) {
+// The first signal reloads at once; the others within the next second reload once.
+func TestSignalsWithinAnIntervalReloadOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		signals, quit := make(chan os.Signal, 1), make(chan struct{})
 		var reloads atomic.Int64
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			paced(reloadInterval, signals, quit, func() { reloads.Add(1) })
+			throttle(reloadInterval, signals, quit, func() { reloads.Add(1) })
 		}()
-		for range 3000 { // as package signal, it drops a signal if the channel is full
+		for range 3000 { // like package signal, drop a signal if the channel is full
 			select {
 			case signals <- syscall.SIGHUP:
 			default:
@@ -222,7 +222,7 @@ func TestSignalsInQuickSuccession(t *testing.T) {
 		require.EqualValues(t, 3, reloads.Load())
 		signals <- syscall.SIGHUP
 		close(quit)
-		<-done // without waiting for the interval to end
+		<-done // it does not wait for the end of the interval
 	})
 }
 
@@ -238,7 +238,7 @@ func FuzzPolicyFile(f *testing.F) {
 	})
 }
 
-func TestLargeFileIsRefused(t *testing.T) {
+func TestLargeFileIsRejected(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "large")
 	require.NoError(t, os.WriteFile(path, nil, 0o600))
 	require.NoError(t, os.Truncate(path, maxSize+1))

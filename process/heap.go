@@ -10,30 +10,30 @@ import (
 	"time"
 )
 
-// Go lets the heap grow by the size of what is live before it collects again. With few keys that is
-// a few MB, which requests fill many times a second, and each collection costs more than it frees.
-// So a small heap may grow by heapRoom. A larger one grows by the default, so a full server takes
-// no more memory than it would otherwise.
+// By default, Go lets the heap grow by the size of its live bytes before the next collection. With
+// few keys that is a few MB, which requests fill many times a second, and each collection costs
+// more than it frees. So a small heap may grow by heapGrowth. A larger one grows by the default, so
+// a full server takes no more memory than without this package.
 //
-// Under maxmemory what is live stays below it, and the runtime has to collect more often rather
-// than take more than memoryLimit from the system. That is the memory of the process except for the
-// program itself.
+// With maxmemory the live bytes stay below it. The runtime collects more often instead of taking
+// more than memoryLimit from the system, which is the memory of the process except for the program
+// itself.
 const (
-	heapRoom       = 16 << 20 // bytes
+	heapGrowth     = 16 << 20 // bytes
 	defaultPercent = 100
-	programRoom    = 16 << 20
-	heapTick       = 100 * time.Millisecond // between looks at maxmemory
+	programSize    = 16 << 20
+	heapTick       = 100 * time.Millisecond // time between checks of maxmemory
 )
 
-// HeapOptions are what KeepHeap needs to know. All are required.
+// HeapOptions configure KeepHeap. All are required.
 type HeapOptions struct {
 	MaxMemory func() int64 // in bytes; 0: no limit
-	// receives what the process cannot do without, after each collection
+	// receives after each collection how many bytes the process needs, without garbage
 	InUse func(bytes int64)
 }
 
-// KeepHeap sets the targets of the garbage collector until stop is called: after each collection,
-// before a heap that has grown can overshoot, and when maxmemory has changed.
+// KeepHeap sets the targets of the garbage collector until stop is called. It adapts them after
+// each collection, and when maxmemory has changed.
 func KeepHeap(o HeapOptions) (stop func()) {
 	k := newHeapKeeper(o)
 	k.followMaxMemory()
@@ -48,8 +48,8 @@ func KeepHeap(o HeapOptions) (stop func()) {
 
 type heapKeeper struct {
 	HeapOptions
-	ownGOGC  bool  // GOGC is set: it stays as it is
-	ownLimit int64 // of GOMEMLIMIT
+	ownGOGC  bool  // GOGC is set and must not change
+	ownLimit int64 // GOMEMLIMIT
 
 	mu      sync.Mutex
 	limit   int64
@@ -92,8 +92,8 @@ func (k *heapKeeper) stop() {
 	k.stopped = true
 }
 
-// adapt runs once, and then after every collection: the runtime finalizes an object that nothing
-// refers to.
+// adapt adapts the target, and runs again after each collection, as the finalizer of an unreachable
+// object.
 func (k *heapKeeper) adapt() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -103,9 +103,9 @@ func (k *heapKeeper) adapt() {
 	metrics.Read(k.samples)
 	read := func(i int) int64 { return int64(k.samples[i].Value.Uint64()) }
 	live, heap := read(0), read(2)+read(3)+read(4)+read(5)
-	k.InUse(live + read(1) - heap) // the stacks and the runtime's own structures included
+	k.InUse(live + read(1) - heap) // with stacks and the structures of the runtime
 	if want := gcPercent(uint64(live)); !k.ownGOGC && (want > k.percent*5/4 || want < k.percent*4/5) {
-		k.percent = want // setting it stops the world for a moment: not for every small change
+		k.percent = want // setting it stops the world, so small changes are skipped
 		debug.SetGCPercent(want)
 	}
 	runtime.SetFinalizer(&struct{ k *heapKeeper }{k}, func(*struct{ k *heapKeeper }) { k.adapt() })
@@ -121,17 +121,17 @@ func (k *heapKeeper) followMaxMemory() {
 	}
 }
 
-// memoryLimit returns how many bytes the runtime may take from the system: half as much again as
-// may be live, less the memory of the program itself. The difference holds garbage and the gaps
+// memoryLimit returns how many bytes the runtime may take from the system: one and a half times
+// maxmemory, minus the memory of the program itself. The difference is for garbage and for gaps
 // between objects of different sizes.
 func memoryLimit(maxmemory int64) int64 {
 	if maxmemory == 0 || maxmemory > math.MaxInt64/2 {
 		return math.MaxInt64
 	}
-	return maxmemory + max(maxmemory/2-programRoom, maxmemory/8*3)
+	return maxmemory + max(maxmemory/2-programSize, maxmemory/8*3)
 }
 
-// gcPercent returns by how many percent of its live bytes the heap may grow.
+// gcPercent returns how much the heap may grow before a collection, in percent of its live bytes.
 func gcPercent(live uint64) int {
-	return max(defaultPercent, int(heapRoom*100/max(live, 1<<20)))
+	return max(defaultPercent, int(heapGrowth*100/max(live, 1<<20)))
 }

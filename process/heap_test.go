@@ -13,21 +13,21 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestGCPercent(t *testing.T) {
+func TestSmallHeapsMayGrowMore(t *testing.T) {
 	assert.Equal(t, 1600, gcPercent(0))
 	assert.Equal(t, 200, gcPercent(8<<20))
 	assert.Equal(t, 100, gcPercent(32<<20))
 	assert.Equal(t, 100, gcPercent(1<<34))
 }
 
-func TestMemoryLimit(t *testing.T) {
+func TestMemoryLimitForMaxMemory(t *testing.T) {
 	assert.EqualValues(t, math.MaxInt64, memoryLimit(0))
 	assert.EqualValues(t, 368<<20, memoryLimit(256<<20))
 	assert.EqualValues(t, 44<<20, memoryLimit(32<<20))
 	assert.EqualValues(t, math.MaxInt64, memoryLimit(math.MaxInt64))
 }
 
-// The runtime's memory limit follows maxmemory, except where GOMEMLIMIT is lower.
+// The runtime's memory limit follows maxmemory, unless GOMEMLIMIT is lower.
 func TestMemoryLimitFollowsMaxMemory(t *testing.T) {
 	before := debug.SetMemoryLimit(-1)
 	defer debug.SetMemoryLimit(before)

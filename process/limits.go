@@ -7,18 +7,18 @@ import (
 	"syscall"
 )
 
-// Address space that must be left when the program starts. The runtime has reserved its tables by
-// then. Threads, their stacks and the first arenas take some hundred MB of address space without
-// memory behind it.
+// Address space that must be free at the start, in addition to what the runtime has reserved for
+// its tables by then. Threads, their stacks and the first arenas take a few hundred MB of address
+// space without memory behind it.
 const (
-	leastSpace = 256 << 20 // with less the runtime soon ends the process
-	spareSpace = 512 << 20 // with this and one and a half times maxmemory it never does
+	minSpace    = 256 << 20 // with less the process soon ends
+	enoughSpace = 512 << 20 // with this plus one and a half times maxmemory it does not
 )
 
 // CheckAddressSpace checks whether the limit on address space (ulimit -v) is high enough for a
-// server with this maxmemory, which is in bytes, 0 for none. At the limit the Go runtime ends the
-// process, because no allocation can fail in Go. The error says that a server cannot run at all.
-// The warning, empty if there is none, says that it may end later.
+// server with this maxmemory, in bytes; 0: no limit. At the limit the Go runtime ends the process,
+// because no allocation can fail in Go. The error means that a server cannot run at all, the
+// warning that the process may end later.
 func CheckAddressSpace(maxmemory int64) (warning string, err error) {
 	var space syscall.Rlimit
 	if syscall.Getrlimit(syscall.RLIMIT_AS, &space) != nil || space.Cur > math.MaxInt64/4 {
@@ -26,19 +26,19 @@ func CheckAddressSpace(maxmemory int64) (warning string, err error) {
 	}
 	text, err := os.ReadFile("/proc/self/statm")
 	if err != nil {
-		return "", nil // not on Linux: what is used is unknown
+		return "", nil // not on Linux: the used space is unknown
 	}
 	var pages int64
 	if _, err := fmt.Sscan(string(text), &pages); err != nil {
 		return "", nil
 	}
-	return judgeAddressSpace(int64(space.Cur), pages*int64(os.Getpagesize()), maxmemory)
+	return checkAddressSpace(int64(space.Cur), pages*int64(os.Getpagesize()), maxmemory)
 }
 
-// judgeAddressSpace is CheckAddressSpace for a limit and the bytes used of it.
-func judgeAddressSpace(limit, used, maxmemory int64) (warning string, err error) {
+// checkAddressSpace is CheckAddressSpace with the limit and the used space, in bytes.
+func checkAddressSpace(limit, used, maxmemory int64) (warning string, err error) {
 	const kB = 1 << 10
-	if need := used + leastSpace; limit < need {
+	if need := used + minSpace; limit < need {
 		return "", fmt.Errorf("the limit on address space is too low: ulimit -v is %d, and at least %d is needed",
 			limit/kB, need/kB)
 	}
@@ -46,15 +46,15 @@ func judgeAddressSpace(limit, used, maxmemory int64) (warning string, err error)
 		return "the limit on address space (ulimit -v) ends the process when it is reached: " +
 			"set maxmemory, and ulimit -v unlimited", nil
 	}
-	if need := used + spareSpace + maxmemory + maxmemory/2; maxmemory > limit || limit < need {
+	if need := used + enoughSpace + maxmemory + maxmemory/2; maxmemory > limit || limit < need {
 		return fmt.Sprintf("the limit on address space is too low for maxmemory, and ends the process when it is "+
 			"reached: ulimit -v is %d, and %d is needed", limit/kB, need/kB), nil
 	}
 	return "", nil
 }
 
-// ownFiles are open files that are not clients' connections: listeners, the log, and what the
-// runtime needs.
+// ownFiles is the number of open files that are not connections of clients: listeners, the log, and
+// files of the runtime.
 const ownFiles = 32
 
 // MaxConnections returns how many connections the limit on open files (ulimit -n) allows. The Go

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-func TestAddressSpace(t *testing.T) {
+func TestAddressSpaceLimits(t *testing.T) {
 	const mb, taken = 1 << 20, 700 << 20
 	const tooLow = "the limit on address space is too low: ulimit -v is 921600, and at least 978944 is needed"
 	for _, test := range []struct {
@@ -21,7 +21,7 @@ func TestAddressSpace(t *testing.T) {
 			"and ends the process when it is reached: ulimit -v is 1536000, and 2777088 is needed"},
 		{limit: 4000 * mb, maxmemory: 1000 * mb},
 	} {
-		warning, err := judgeAddressSpace(test.limit, taken, test.maxmemory)
+		warning, err := checkAddressSpace(test.limit, taken, test.maxmemory)
 		assert.Equal(t, test.warning, warning)
 		if test.err == "" {
 			assert.NoError(t, err)

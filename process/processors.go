@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// A call that comes alone costs mostly kernel time: two system calls and the work of the network
-// stack, on whatever processor is free. If the server's threads occupy every processor, then they,
-// the kernel and the other processes (often the clients) displace each other: on two processors a
-// third of the throughput is lost. Calls that come in deep pipelines cost mostly the server's own
-// time. So one processor is left free until pipelines are deep.
+// A single call costs mostly kernel time: two system calls and the work of the network stack, on
+// whatever processor is free. If the server's threads occupy every processor, then they, the kernel
+// and the other processes (often the clients) displace each other: on two processors a third of the
+// throughput is lost. Calls in deep pipelines cost mostly the server's own time. So one processor
+// is left free until pipelines are deep.
 //
-// It is used while a call takes long. Goroutines are preempted every 10 ms, and the network is
-// polled when a processor has nothing else to do, or every 10 ms: with one processor and a long
-// call, other clients would wait for tens of milliseconds.
+// All processors are used while a long call runs. Goroutines are preempted every 10 ms, and the
+// network is polled when a processor is idle, or every 10 ms: with one processor and a long call,
+// other clients would wait for tens of milliseconds.
 const (
 	deepBatch    = 4   // average calls per read from which every processor is used
 	shallowBatch = 2   // average calls per read below which one processor is left free
@@ -26,14 +26,14 @@ const (
 // Processors adapts GOMAXPROCS to the load. It changes nothing if the environment sets GOMAXPROCS
 // or there is only one processor. Its methods are safe for concurrent use.
 type Processors struct {
-	all int // how many there are; 0: nothing is changed
+	all int // number of processors; 0: GOMAXPROCS is not changed
 
 	mu   sync.Mutex
 	used int // GOMAXPROCS
-	long int // how many calls that take long are running
+	long int // number of long calls that are running
 }
 
-// FitProcessors leaves one processor free, until there is reason not to.
+// FitProcessors leaves one processor free until the load requires it.
 func FitProcessors() *Processors {
 	all := runtime.GOMAXPROCS(0)
 	if os.Getenv("GOMAXPROCS") != "" || all == 1 {
@@ -44,8 +44,8 @@ func FitProcessors() *Processors {
 	return p
 }
 
-// Follow adapts to the load until stop is called. load returns how many calls have come since the
-// start, and in how many reads (batches).
+// Follow adapts to the load until stop is called. load returns the number of calls since the start,
+// and the number of reads (batches) in which they arrived.
 func (p *Processors) Follow(load func() (calls, batches int64)) (stop func()) {
 	if p.all == 0 {
 		return func() {}
@@ -70,8 +70,7 @@ func (p *Processors) follow(load func() (calls, batches int64), quit <-chan stru
 	}
 }
 
-// adapt changes how many processors are used after a tick in which so many calls came in so many
-// batches.
+// adapt sets the number of processors after a tick with these numbers of calls and batches.
 func (p *Processors) adapt(calls, batches int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -80,8 +79,8 @@ func (p *Processors) adapt(calls, batches int64) {
 	}
 }
 
-// LongCall notes that a call that takes long begins, and with end that it ends. Meanwhile every
-// processor is used, and so it stays until the load says otherwise.
+// LongCall reports the begin of a long call; end reports its end. Meanwhile every processor is
+// used. The next tick with enough load decides again.
 func (p *Processors) LongCall() (end func()) {
 	if p.all == 0 {
 		return func() {}
@@ -97,15 +96,15 @@ func (p *Processors) LongCall() (end func()) {
 	}
 }
 
-// use sets how many processors are used. The caller holds mu.
+// use sets the number of processors. The caller holds mu.
 func (p *Processors) use(n int) {
 	if n != p.used {
-		runtime.GOMAXPROCS(n) // stops the world for some microseconds
+		runtime.GOMAXPROCS(n) // stops the world for a few microseconds
 		p.used = n
 	}
 }
 
-// processors returns how many processors to use after a tick in which so many calls came in so many
+// processors returns how many processors to use after a tick with these numbers of calls and
 // batches.
 func processors(all, used int, calls, batches int64) int {
 	switch {

@@ -8,28 +8,28 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestProcessors(t *testing.T) {
+func TestOneProcessorIsLeftFreeUntilPipelinesAreDeep(t *testing.T) {
 	for _, c := range []struct {
 		used           int
 		calls, batches int64
 		want           int
 	}{
-		{7, 1000, 1000, 7},  // one by one
+		{7, 1000, 1000, 7},  // single calls
 		{8, 1000, 1000, 7},  //
 		{7, 16000, 1000, 8}, // pipelines of 16
 		{8, 16000, 1000, 8}, //
-		{7, 3000, 1000, 7},  // between the two it stays as it is
+		{7, 3000, 1000, 7},  // between the thresholds: no change
 		{8, 3000, 1000, 8},  //
 		{8, 10, 10, 8},      // idle
 		{7, 0, 0, 7},        //
-		{7, 1600, 99, 7},    // too little to tell
+		{7, 1600, 99, 7},    // too few batches: no change
 	} {
 		assert.Equal(t, c.want, processors(8, c.used, c.calls, c.batches), "%+v", c)
 	}
 }
 
-// While a call takes long every processor is used, whatever the load.
-func TestLongCallsUseEveryProcessor(t *testing.T) {
+// While a long call runs all processors are used, whatever the load.
+func TestLongCallsUseAllProcessors(t *testing.T) {
 	t.Setenv("GOMAXPROCS", "")
 	before := runtime.GOMAXPROCS(3)
 	defer runtime.GOMAXPROCS(before)
@@ -44,12 +44,12 @@ func TestLongCallsUseEveryProcessor(t *testing.T) {
 	require.Equal(t, 3, using(), "the second still runs")
 	second()
 	p.adapt(10, 10)
-	require.Equal(t, 3, using(), "too little load to tell")
+	require.Equal(t, 3, using(), "too few batches: no change")
 	p.adapt(1000, 1000)
 	require.Equal(t, 2, using())
 }
 
-func TestProcessorsAreLeftAsTheEnvironmentSays(t *testing.T) {
+func TestGOMAXPROCSOfTheEnvironmentIsKept(t *testing.T) {
 	t.Setenv("GOMAXPROCS", "3")
 	before := runtime.GOMAXPROCS(3)
 	defer runtime.GOMAXPROCS(before)

@@ -1,5 +1,5 @@
-// Package progress shows how far long work is: as a bar on a terminal, and as a line in the log
-// every few seconds elsewhere. Both have the rate and the time that is left.
+// Package progress shows the progress of long operations: a bar on a terminal, or a log line every
+// few seconds. Both have the rate and the remaining time.
 package progress
 
 import (
@@ -14,15 +14,15 @@ import (
 )
 
 const (
-	logEvery  = 5 * time.Second        // between two lines of the log
-	drawEvery = 100 * time.Millisecond // between two drawings of the bar
-	barWidth  = 30                     // in columns, without the figures
+	logEvery  = 5 * time.Second        // time between log lines
+	drawEvery = 100 * time.Millisecond // time between updates of the bar
+	barWidth  = 30                     // columns, without the numbers
 )
 
-// Meter shows the progress of work that consists of stages, one after the other. Each stage reads
-// or writes a number of bytes. Only one goroutine uses it. A nil Meter shows nothing.
+// Meter shows the progress of an operation that consists of stages, one after the other. Each stage
+// reads or writes a number of bytes. Only one goroutine may use a Meter. A nil Meter shows nothing.
 type Meter struct {
-	terminal io.Writer // nil: the log
+	terminal io.Writer // nil: write to the log
 	log      *slog.Logger
 
 	stage       string
@@ -35,7 +35,7 @@ type Meter struct {
 // New returns a Meter that draws on a terminal or, if terminal is nil, writes to the log.
 func New(terminal io.Writer, log *slog.Logger) *Meter { return &Meter{terminal: terminal, log: log} }
 
-// Terminal returns a file if it is a terminal, and nil otherwise.
+// Terminal returns a file if it is a terminal, otherwise nil.
 func Terminal(f *os.File) io.Writer {
 	if !term.IsTerminal(int(f.Fd())) {
 		return nil
@@ -43,7 +43,7 @@ func Terminal(f *os.File) io.Writer {
 	return f
 }
 
-// Begin begins a stage of so many bytes, and ends the one before.
+// Begin ends the current stage and begins one of total bytes.
 func (m *Meter) Begin(stage string, total int64) {
 	if m == nil {
 		return
@@ -61,7 +61,7 @@ func (m *Meter) Begin(stage string, total int64) {
 	}
 }
 
-// Add reports that n more bytes are done.
+// Add reports that n more bytes have been processed.
 func (m *Meter) Add(n int) {
 	if m == nil {
 		return
@@ -69,7 +69,7 @@ func (m *Meter) Add(n int) {
 	m.done += int64(n)
 	switch {
 	case m.bar != nil:
-		m.bar.Set64(min(m.done, m.total-1)) // End finishes it
+		m.bar.Set64(min(m.done, m.total-1)) // End draws the last step
 	case m.terminal == nil && time.Since(m.shown) >= logEvery:
 		m.shown = time.Now()
 		m.line()
@@ -85,17 +85,17 @@ func (m *Meter) End() {
 	m.bar = nil
 }
 
-// line logs how far the stage is.
+// line logs the progress of the stage.
 func (m *Meter) line() {
 	took := time.Since(m.began)
 	rate := float64(m.done) / took.Seconds()
-	figures := []any{"bytes", m.done, "of", m.total, "bytes_per_second", int64(rate)}
+	attributes := []any{"bytes", m.done, "of", m.total, "bytes_per_second", int64(rate)}
 	if m.total > 0 {
-		figures = append(figures, "percent", min(100, m.done*100/m.total))
+		attributes = append(attributes, "percent", min(100, m.done*100/m.total))
 	}
 	if left := max(0, m.total-m.done); rate > 0 {
 		seconds := time.Duration(float64(left) / rate * float64(time.Second))
-		figures = append(figures, "left", fmt.Sprint(seconds.Round(time.Second)))
+		attributes = append(attributes, "left", fmt.Sprint(seconds.Round(time.Second)))
 	}
-	m.log.Info(m.stage, figures...)
+	m.log.Info(m.stage, attributes...)
 }

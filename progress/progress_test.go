@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// withoutTime returns a logger that writes lines without their time.
+// withoutTime returns a logger whose lines have no time.
 func withoutTime(out *bytes.Buffer) *slog.Logger {
 	return slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{
 		ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
@@ -25,7 +25,7 @@ func withoutTime(out *bytes.Buffer) *slog.Logger {
 	}))
 }
 
-func TestALineEveryFewSecondsWithoutATerminal(t *testing.T) {
+func TestLogLineEveryFewSecondsWithoutATerminal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
 		m := New(nil, withoutTime(&out))
@@ -43,7 +43,7 @@ func TestALineEveryFewSecondsWithoutATerminal(t *testing.T) {
 }
 
 // Files may grow while they are read.
-func TestMoreThanTheTotal(t *testing.T) {
+func TestProgressBeyondTheTotal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out, terminal bytes.Buffer
 		m := New(nil, withoutTime(&out))
@@ -65,7 +65,7 @@ func TestMoreThanTheTotal(t *testing.T) {
 	})
 }
 
-func TestABarOnATerminal(t *testing.T) {
+func TestBarOnATerminal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out, terminal bytes.Buffer
 		m := New(&terminal, withoutTime(&out))
@@ -86,7 +86,7 @@ func TestABarOnATerminal(t *testing.T) {
 	})
 }
 
-func TestNothingIsShownWithoutAMeter(t *testing.T) {
+func TestNilMeterShowsNothing(t *testing.T) {
 	var m *Meter
 	m.Begin("loading", 1)
 	m.Add(1)

@@ -1,5 +1,5 @@
-// Package smallfile reads the files that operators name, such as one with a password: whole, within
-// a limit, and without waiting. It replaces those that the server writes: whole, or not at all.
+// Package smallfile reads and writes small files, such as one with a password, whose paths
+// operators configure. Reads are limited in size and never block. Writes replace a file atomically.
 package smallfile
 
 import (
@@ -11,8 +11,8 @@ import (
 	"syscall"
 )
 
-// Read reads a regular file of at most limit bytes. Any other kind of file is an error. Read does
-// not wait, as opening a named pipe would.
+// Read reads a regular file of at most limit bytes. Other kinds of files are errors; opening a
+// named pipe, for example, would block.
 func Read(path string, limit int64) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -26,7 +26,7 @@ func Read(path string, limit int64) ([]byte, error) {
 		return nil, err
 	}
 	defer file.Close()
-	if info, err = file.Stat(); err != nil { // it may be another file by now
+	if info, err = file.Stat(); err != nil { // the path may refer to another file now
 		return nil, err
 	}
 	if err := check(path, info, limit); err != nil {

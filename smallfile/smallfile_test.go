@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestOnlyRegularFilesAreRead(t *testing.T) {
+func TestReadAcceptsOnlyRegularFiles(t *testing.T) {
 	const limit = 1 << 20
 	dir := t.TempDir()
 	pipe, socket, large, link := dir+"/pipe", dir+"/socket", dir+"/large", dir+"/link"
@@ -39,7 +39,7 @@ func TestOnlyRegularFilesAreRead(t *testing.T) {
 	assert.Len(t, text, limit+1)
 }
 
-func TestWriteReplacesAFile(t *testing.T) {
+func TestWriteReplacesAFileAndKeepsItsMode(t *testing.T) {
 	t.Chdir(t.TempDir())
 	require.NoError(t, os.WriteFile("a.conf", []byte("port 1\n"), 0o600))
 	require.NoError(t, os.Chmod("a.conf", 0o640))
@@ -65,5 +65,5 @@ func TestWriteReplacesAFile(t *testing.T) {
 	assert.Error(t, Write("dir", "x"))
 	left, err := filepath.Glob(".*.tmp-*")
 	require.NoError(t, err)
-	assert.Empty(t, left, "a failed write leaves nothing behind")
+	assert.Empty(t, left, "a failed write leaves no temporary file")
 }

@@ -9,9 +9,8 @@ import (
 	"path/filepath"
 )
 
-// Write replaces a file whole, or not at all, and keeps its permissions. A new file can be read by
-// its owner alone. A symbolic link stays, and the file that it points to is replaced. What is not a
-// regular file is an error.
+// Write atomically replaces a file and keeps its permissions. Only the owner can read a new file.
+// If path is a symbolic link, its target is replaced. Files that are not regular are errors.
 func Write(path, text string) error {
 	if target, err := filepath.EvalSymlinks(path); err == nil {
 		path = target

@@ -9,10 +9,10 @@ import (
 type Counters struct {
 	Errors Errors
 
-	// Fsync has how long syncs of the log took, Snapshot how long snapshots took.
+	// Durations of syncs of the log, and of snapshots.
 	Fsync, Snapshot Histogram
 
-	untracked atomic.Bool // no latencies are counted, see TrackLatency
+	untracked atomic.Bool // latencies are not counted, see TrackLatency
 	commands  []atomic.Pointer[command]
 	groups    atomic.Pointer[[MaxGroups]GroupCalls]
 }
@@ -31,7 +31,7 @@ type command struct {
 	}
 }
 
-// of returns the counters of a command, and creates them for its first call.
+// of returns the counters of a command, which are created for its first call.
 func (c *Counters) of(index int) *command {
 	p := &c.commands[index]
 	if known := p.Load(); known != nil {
@@ -41,7 +41,7 @@ func (c *Counters) of(index int) *command {
 	return p.Load()
 }
 
-// Decided counts a decision by a command. stripe is any number of the caller's.
+// Decided counts a decision of a command. stripe is any number, such as that of the connection.
 func (c *Counters) Decided(index, stripe int, o Outcome) { c.of(index).decisions.Count(stripe, o) }
 
 // Rejected counts a call that was refused before it ran.
@@ -60,13 +60,13 @@ func (c *Counters) add(stripe int, r run) {
 	}
 }
 
-// TrackLatency sets whether the latencies of commands are counted: at first they are.
+// TrackLatency sets whether the latencies of commands are counted. By default they are.
 func (c *Counters) TrackLatency(yes bool) { c.untracked.Store(!yes) }
 
-// TracksLatency reports what TrackLatency has set.
+// TracksLatency reports whether the latencies of commands are counted.
 func (c *Counters) TracksLatency() bool { return !c.untracked.Load() }
 
-// Reset sets all counters to 0, except those of the disk. What is counted meanwhile may be lost.
+// Reset sets all counters to 0, except those of the disk. Concurrent counts may be lost.
 func (c *Counters) Reset() {
 	for i := range c.commands {
 		c.commands[i].Store(nil)
@@ -77,11 +77,11 @@ func (c *Counters) Reset() {
 
 // CommandCounts is a snapshot of the counters of one command.
 type CommandCounts struct {
-	Calls     int64         // that have run
-	Time      time.Duration // that these took together
-	Rejected  int64         // refused before they ran
-	Failed    int64         // of Calls, those whose reply was an error
-	Latency   Distribution  // of Calls, while latencies are tracked
+	Calls     int64         // calls that have run
+	Time      time.Duration // sum of their durations
+	Rejected  int64         // calls that were refused before they ran
+	Failed    int64         // how many of Calls replied with an error
+	Latency   Distribution  // durations of Calls, while latencies are tracked
 	Decisions DecisionCounts
 }
 

@@ -2,30 +2,30 @@ package stats
 
 import "sync/atomic"
 
-// Outcome is what a limiter has decided about a call.
+// Outcome is the decision of a limiter on a call.
 type Outcome uint8
 
 const (
 	Admitted     Outcome = iota
-	Denied               // the call may not go ahead
-	ShadowDenied         // it may, but only because a policy that denied it is in SHADOW mode
+	Denied               // the call is over the limit
+	ShadowDenied         // admitted only because the policies that denied it are in SHADOW mode
 	outcomes
 )
 
-// stripes is how many places a counter has.
+// stripes is the number of separate values of which a counter is the sum.
 const stripes = 8
 
-// Decisions counts decisions by outcome. Its stripes keep goroutines from contending for a cache
-// line; the sum is exact. The zero value is ready to use.
+// Decisions counts decisions by outcome. Stripes keep goroutines from contending for a cache line;
+// the sum is exact. The zero value is ready to use.
 type Decisions [stripes]struct {
 	counts [outcomes]atomic.Int64
-	_      [64 - 8*outcomes]byte // the rest of a cache line
+	_      [64 - 8*outcomes]byte // padding to a cache line
 }
 
-// Count counts a decision in a stripe: any number of the caller's, such as that of its connection.
+// Count counts a decision. stripe is any number, such as that of the connection.
 func (d *Decisions) Count(stripe int, o Outcome) { d[stripe%stripes].counts[o].Add(1) }
 
-// Snapshot returns what has been counted.
+// Snapshot returns the current counts.
 func (d *Decisions) Snapshot() (sum DecisionCounts) {
 	for i := range d {
 		counts := &d[i].counts
@@ -36,7 +36,7 @@ func (d *Decisions) Snapshot() (sum DecisionCounts) {
 	return sum
 }
 
-// Reset sets all counts to 0. A decision that is counted meanwhile may be lost.
+// Reset sets all counts to 0. Concurrent counts may be lost.
 func (d *Decisions) Reset() {
 	for i := range d {
 		for o := range d[i].counts {
@@ -45,7 +45,7 @@ func (d *Decisions) Reset() {
 	}
 }
 
-// DecisionCounts is a snapshot of Decisions. Each decision is in one of the fields.
+// DecisionCounts is a snapshot of Decisions. Each decision is counted in one field.
 type DecisionCounts struct{ Admitted, Denied, ShadowDenied int64 }
 
 // Plus returns the sum of two snapshots.

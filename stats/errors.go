@@ -7,20 +7,20 @@ import (
 )
 
 const (
-	maxErrorCodes   = 128 // that are counted one by one
+	maxErrorCodes   = 128 // codes with a counter of their own
 	maxErrorCode    = 32  // bytes
 	otherErrorCodes = "OTHER"
 )
 
 // Errors counts error replies by code, the first word of the reply. Clients can cause any code
-// (DEBUG ERROR), so only so many are kept; the others count as OTHER. The zero value is ready to
-// use.
+// (DEBUG ERROR), so the number of codes is limited; further ones count as OTHER. The zero value is
+// ready to use.
 type Errors struct {
 	mu     sync.RWMutex
 	counts map[string]*atomic.Int64
 }
 
-// Count counts the reply of a text, which is without the leading hyphen.
+// Count counts an error reply. text has no leading hyphen.
 func (e *Errors) Count(text string) {
 	code := errorCode(text)
 	e.mu.RLock()
@@ -48,7 +48,7 @@ func errorCode(text string) string {
 	return text
 }
 
-// add returns the counter of a code, and creates it if there is space for one more.
+// add returns the counter of a code, or creates one unless there are too many.
 func (e *Errors) add(code string) *atomic.Int64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -59,12 +59,13 @@ func (e *Errors) add(code string) *atomic.Int64 {
 		code = otherErrorCodes
 	}
 	if e.counts[code] == nil {
-		e.counts[string([]byte(code))] = new(atomic.Int64) // the text may be in a client's buffer
+		// a copy, because text may be part of a client's buffer
+		e.counts[string([]byte(code))] = new(atomic.Int64)
 	}
 	return e.counts[code]
 }
 
-// Snapshot returns how often each code was the reply.
+// Snapshot returns the number of replies by code.
 func (e *Errors) Snapshot() map[string]int64 {
 	e.mu.RLock()
 	counts := maps.Clone(e.counts)
@@ -76,7 +77,7 @@ func (e *Errors) Snapshot() map[string]int64 {
 	return result
 }
 
-// Reset forgets all codes.
+// Reset removes all counters.
 func (e *Errors) Reset() {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -2,25 +2,25 @@ package stats
 
 import "sync/atomic"
 
-// MaxGroups is how many groups of slots a cluster has at most.
+// MaxGroups is the largest number of groups of slots in a cluster.
 const MaxGroups = 1024
 
-// GroupCalls counts calls on the keys of a group of slots, in a cluster.
+// GroupCalls counts calls on the keys of a group of slots in a cluster.
 type GroupCalls struct {
 	holding, held, uncertain, repeat atomic.Int64
 }
 
-// Hold counts a call that is held until the group has a leader, as long as release is not called.
+// Hold counts a call that waits until the group has a leader. release ends the wait.
 func (g *GroupCalls) Hold() (release func()) {
 	g.held.Add(1)
 	g.holding.Add(1)
 	return func() { g.holding.Add(-1) }
 }
 
-// Uncertain counts a reply of a call that was carried out or not.
+// Uncertain counts an UNCERTAIN reply: whether the call was carried out is unknown.
 func (g *GroupCalls) Uncertain() { g.uncertain.Add(1) }
 
-// Repeat counts a reply that asks the client to send its call again.
+// Repeat counts a TRYAGAIN reply.
 func (g *GroupCalls) Repeat() { g.repeat.Add(1) }
 
 // GroupCounts is a snapshot of GroupCalls.
@@ -31,15 +31,15 @@ type GroupCounts struct {
 	Repeat    int64 // TRYAGAIN replies
 }
 
-// Snapshot returns what has been counted.
+// Snapshot returns the current counts.
 func (g *GroupCalls) Snapshot() GroupCounts {
 	return GroupCounts{
 		Holding: g.holding.Load(), Held: g.held.Load(), Uncertain: g.uncertain.Load(), Repeat: g.repeat.Load(),
 	}
 }
 
-// Group returns the counters of a group of slots, by its number. They take no memory until they are
-// used for the first time.
+// Group returns the counters of a group of slots, by its number. They are created at their first
+// use.
 func (c *Counters) Group(number int) *GroupCalls {
 	all := c.groups.Load()
 	if all == nil {
@@ -49,7 +49,7 @@ func (c *Counters) Group(number int) *GroupCalls {
 	return &all[number]
 }
 
-// resetGroups sets the counts of all groups to 0, but for the calls that are held now.
+// resetGroups sets the counts of all groups to 0, except for the calls that are held now.
 func (c *Counters) resetGroups() {
 	all := c.groups.Load()
 	if all == nil {

@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	subBuckets  = 4 // between a power of two and the next
+	subBuckets  = 4 // buckets between two powers of two
 	lowestPower = 8 // the first bucket ends at 2^8 units, a quarter of a µs
 	powers      = 26
 
@@ -15,8 +15,8 @@ const (
 	Buckets = 1 + subBuckets*powers + 1
 )
 
-// bucketOf returns the bucket of a duration: the first whose bound is not less. A unit is 1/1024
-// µs, so that the powers of two are those of µs.
+// bucketOf returns the bucket of a duration: the first one whose upper bound is not less. A unit is
+// 1/1024 µs, so that powers of two in µs are also powers of two in units.
 func bucketOf(d time.Duration) int {
 	if d <= 0 {
 		return 0
@@ -33,12 +33,12 @@ func bucketOf(d time.Duration) int {
 	return 1 + subBuckets*(power-lowestPower) + sub
 }
 
-// Bound returns the upper bound of a bucket, which belongs to it. The last bucket returns the bound
-// of the one before: it has none.
+// Bound returns the upper bound of a bucket, which is part of the bucket. The last bucket has no
+// bound; for it, Bound returns the bound of the bucket before.
 func Bound(bucket int) time.Duration {
 	bucket = min(bucket, Buckets-2)
 	power, sub := lowestPower+bucket/subBuckets, bucket%subBuckets
-	// whole ns, rounded up
+	// rounded up to whole ns
 	return time.Duration((uint64(subBuckets+sub)<<(power-2)*125 + 127) / 128)
 }
 
@@ -51,13 +51,13 @@ type Histogram struct {
 // Observe counts a duration.
 func (h *Histogram) Observe(d time.Duration) { h.add(bucketOf(d), 1, d) }
 
-// add counts n durations of one bucket that take sum together.
+// add counts n durations of one bucket whose sum is given.
 func (h *Histogram) add(bucket int, n int64, sum time.Duration) {
 	h.counts[bucket].Add(n)
 	h.sum.Add(int64(sum))
 }
 
-// Snapshot returns what has been counted.
+// Snapshot returns the current counts.
 func (h *Histogram) Snapshot() (d Distribution) {
 	h.addTo(&d)
 	return d
@@ -72,7 +72,7 @@ func (h *Histogram) addTo(d *Distribution) {
 	d.Sum += time.Duration(h.sum.Load())
 }
 
-// Reset sets all counts to 0. A duration that is counted meanwhile may be lost.
+// Reset sets all counts to 0. Concurrent counts may be lost.
 func (h *Histogram) Reset() {
 	for i := range h.counts {
 		h.counts[i].Store(0)
@@ -82,13 +82,13 @@ func (h *Histogram) Reset() {
 
 // Distribution is a snapshot of a Histogram.
 type Distribution struct {
-	Counts [Buckets]int64 // those that are at most Bound(i), and more than the bound before
-	Count  int64          // of all buckets
+	Counts [Buckets]int64 // durations up to Bound(i) and above Bound(i-1)
+	Count  int64          // sum of Counts
 	Sum    time.Duration
 }
 
-// Percentile returns the least bound that p percent of the durations do not exceed; 0 if there are
-// none. p is 0 to 100.
+// Percentile returns the smallest bound that at least p percent of the durations do not exceed, or
+// 0 if there are no durations. p is from 0 to 100.
 func (d *Distribution) Percentile(p float64) time.Duration {
 	wanted := max(1, int64(p/100*float64(d.Count)+0.5))
 	seen := int64(0)
@@ -100,7 +100,7 @@ func (d *Distribution) Percentile(p float64) time.Duration {
 	return 0
 }
 
-// AtMost returns how many durations do not exceed 2^power µs, for power from -2 to 23.
+// AtMost returns the number of durations of at most 2^power µs. power is from -2 to 23.
 func (d *Distribution) AtMost(power int) (n int64) {
 	for _, count := range d.Counts[:subBuckets*(power+10-lowestPower)+1] {
 		n += count

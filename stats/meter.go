@@ -2,7 +2,7 @@ package stats
 
 import "time"
 
-// run is a number of calls of one command that took about the same time each.
+// run is a number of calls of one command with durations in the same bucket.
 type run struct {
 	index  int // of the command
 	bucket int
@@ -10,16 +10,17 @@ type run struct {
 	took   time.Duration
 }
 
-// Meter adds up the calls of one connection. Calls that run together, under one hold of locks, are
-// timed together: each counts as its share. Only the goroutine of the connection may use a Meter.
+// Meter adds up the calls of one connection. Calls that run together, while locks are held once,
+// are timed together, and each counts as its share. Only the goroutine of the connection may use a
+// Meter.
 type Meter struct {
 	Counters *Counters
-	Stripe   int // any number of the connection's
+	Stripe   int // any number, such as that of the connection
 
-	last run // not yet in the counters
+	last run // not added to Counters yet
 }
 
-// Add counts calls of a command that have run, each for as long as took.
+// Add counts calls of a command. took is the duration of each.
 func (m *Meter) Add(index int, calls int64, took time.Duration) {
 	bucket := bucketOf(took)
 	if m.last.index != index || m.last.bucket != bucket {
@@ -30,7 +31,7 @@ func (m *Meter) Add(index int, calls int64, took time.Duration) {
 	m.last.took += time.Duration(calls) * took
 }
 
-// Flush passes what was added to the counters. A connection calls it at the end of each batch.
+// Flush adds the sums to Counters. A connection calls it at the end of each batch.
 func (m *Meter) Flush() {
 	if m.last.calls > 0 {
 		m.Counters.add(m.Stripe, m.last)

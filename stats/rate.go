@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// rateSamples is how many samples a Rate keeps.
+// rateSamples is the number of samples that a Rate keeps.
 const rateSamples = 4
 
 // Rate computes the increase per second of a counter from its last few samples. The zero value is
@@ -19,7 +19,7 @@ type Rate struct {
 	taken int
 }
 
-// Sample records the value of the counter at a time of a monotonic clock.
+// Sample records the value of the counter. at is the time by a monotonic clock.
 func (r *Rate) Sample(at time.Duration, count int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -28,8 +28,8 @@ func (r *Rate) Sample(at time.Duration, count int64) {
 	r.taken++
 }
 
-// PerSecond returns the increase per second over the time of the samples; 0 if there are less than
-// two, or the counter was set back.
+// PerSecond returns the increase per second over the time of the samples, or 0 if there are fewer
+// than two or the counter was reset.
 func (r *Rate) PerSecond() float64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -55,7 +55,7 @@ func TestPercentilesAreAtMostAQuarterTooHigh(t *testing.T) {
 	assert.Equal(t, Distribution{}, h.Snapshot())
 }
 
-func TestMetersOfManyConnectionsAddUp(t *testing.T) {
+func TestConcurrentMetersAddUp(t *testing.T) {
 	c := New(3)
 	var all sync.WaitGroup
 	for connection := range 20 {
@@ -86,7 +86,7 @@ func TestMetersOfManyConnectionsAddUp(t *testing.T) {
 	assert.Nil(t, c.Command(0))
 }
 
-func TestAMeterPassesOnWhatChanges(t *testing.T) {
+func TestMeterFlushesWhenCommandOrBucketChanges(t *testing.T) {
 	c := New(2)
 	m := Meter{Counters: c}
 	m.Flush()
@@ -103,7 +103,7 @@ func TestAMeterPassesOnWhatChanges(t *testing.T) {
 	assert.EqualValues(t, 2, c.Command(1).Calls)
 }
 
-func TestLatenciesAreTrackedOnDemand(t *testing.T) {
+func TestLatenciesAreCountedOnlyIfTracked(t *testing.T) {
 	c := New(1)
 	m := Meter{Counters: c}
 	add := func() *CommandCounts {
@@ -132,7 +132,7 @@ func TestErrorsAreCountedByCode(t *testing.T) {
 	assert.Empty(t, e.Snapshot())
 }
 
-func TestErrorCodesAreBounded(t *testing.T) {
+func TestErrorCodesAreLimited(t *testing.T) {
 	var e Errors
 	for i := range 1000 {
 		e.Count(fmt.Sprintf("E%d x", i))
@@ -153,9 +153,9 @@ func TestRateOfTheLastSamples(t *testing.T) {
 	for i := range 10 {
 		r.Sample(time.Duration(3+i)*time.Second, 1500)
 	}
-	assert.Zero(t, r.PerSecond(), "the first samples are gone")
+	assert.Zero(t, r.PerSecond(), "the first samples were replaced")
 	r.Sample(20*time.Second, 0)
-	assert.Zero(t, r.PerSecond(), "the counter was set back")
+	assert.Zero(t, r.PerSecond(), "the counter was reset")
 }
 
 func TestCountingDoesNotAllocate(t *testing.T) {
