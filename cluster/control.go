@@ -48,7 +48,7 @@ func (c *control) Exchange(theirs Report, own *Report) error {
 
 // Ask changes the members.
 func (c *control) Ask(r Request, answer *Answer) (err error) {
-	answer.Map, err = c.n.ask(r)
+	*answer, err = c.n.askFor(r)
 	return err
 }
 

@@ -133,6 +133,9 @@ func (n *Node) heard(r Report) {
 	if known := m.Member(r.Node); known == nil || known.Instance != r.Member.Instance {
 		return // it does not know yet that it is no member, or this node not that it is one
 	}
+	if _, leads := r.Leads[0]; leads && r.MapVersion <= m.Version {
+		n.confirmUsers()
+	}
 	if r.HasPolicies {
 		n.copyPolicies(r.Policies)
 	}

@@ -47,6 +47,7 @@ type Map struct {
 	Founded  bool   // all nodes that it began with have this map
 	Members  []Member
 	Replicas [][]string // names of nodes, by group; the first should lead
+	Users    []string   // see Users; nil: the cluster has none yet
 }
 
 // newMap returns the map of a new cluster. The members are sorted by name.

@@ -62,6 +62,7 @@ func (n *Node) follow(m *Map) {
 	if err := n.store(false); err != nil {
 		n.log.Error("the map of the cluster cannot be stored", "error", err)
 	}
+	n.takeUsers()
 }
 
 // sayMembers logs how the members have changed.
@@ -158,11 +159,14 @@ func (n *Node) leadCluster() {
 	}
 	if err := n.changeMap(n.update); err != nil {
 		n.log.Debug("the map of the cluster was not changed", "error", err)
+		return
 	}
+	n.confirmUsers()
 }
 
 // update brings a map up to date: nodes that have moved, nodes that may leave.
 func (n *Node) update(m *Map) (changed bool, err error) {
+	changed = n.giveUsers(m)
 	for i := range m.Members {
 		member := &m.Members[i]
 		now, ok := n.reported(member.Name)
@@ -274,39 +278,51 @@ func (n *Node) forget(name string) error {
 type Request struct {
 	Join   *Member // makes it a member; nil: no
 	Forget string  // name of a member that is to leave; "": none
+	Users  []byte  // changes the users, see Users; nil: no
 	Passed bool    // by a member that takes the called one for the leader of group 0
 }
 
 // ask has the leader of group 0 carry out a request, and returns the map.
 func (n *Node) ask(r Request) (*Map, error) {
+	answer, err := n.askFor(r)
+	return answer.Map, err
+}
+
+// askFor is ask with all of the answer.
+func (n *Node) askFor(r Request) (answer Answer, err error) {
 	l := n.Leader(0)
 	switch {
 	case n.Map() == nil:
-		return nil, errNotMade
+		return answer, errNotMade
 	case l == nil || l.Name != n.self.Name && r.Passed:
-		return nil, ErrNoMajority
+		return answer, ErrNoMajority
 	case l.Name != n.self.Name:
 		r.Passed = true
 		p := n.peerNamed(l.Name)
 		defer p.close()
-		var answer Answer
 		if err := p.call("Ask", r, &answer, n.options.Timeout*4); err != nil {
-			return nil, err
+			return answer, err
 		}
 		n.follow(answer.Map)
-		return answer.Map, nil
+		return answer, nil
 	}
-	var err error
-	if r.Join != nil {
+	switch {
+	case r.Users != nil:
+		answer.Deleted, err = n.changeUsers(r.Users)
+	case r.Join != nil:
 		err = n.admit(*r.Join)
-	} else {
+	default:
 		err = n.forget(r.Forget)
 	}
-	return n.Map(), err
+	answer.Map = n.Map()
+	return answer, err
 }
 
 // Answer is the answer to a Request that was carried out.
-type Answer struct{ Map *Map }
+type Answer struct {
+	Map     *Map
+	Deleted int // users
+}
 
 // Forget removes a node, by its name or id, in the background: its groups are moved to others
 // first.

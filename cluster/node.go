@@ -52,6 +52,7 @@ type Options struct {
 	Clock    clock.Source
 	Log      *slog.Logger
 	Begun    func(*group.Partition) // called when this node begins to lead a group; nil: nothing
+	Users    Users                  // nil: the cluster has none
 
 	balanceInterval time.Duration // set by tests; 0: the default
 }
@@ -69,6 +70,9 @@ type Node struct {
 	started time.Time
 
 	copying sync.Mutex // held while policies are copied
+
+	confirmed atomic.Bool // see confirmUsers
+	taking    sync.Mutex  // held while users are taken over
 
 	changing sync.Mutex  // held while the map of group 0 is changed
 	agreed   *Map        // the one of agreedIn

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -113,15 +114,26 @@ func startOnFreePort(t *testing.T, command func(port string) *exec.Cmd) *server 
 	return nil
 }
 
+// freePort returns a port that nothing listens on. It is below those that the system gives to
+// outgoing connections: one of these could take it before the server listens.
 func freePort(t *testing.T) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer listener.Close()
-	_, port, err := net.SplitHostPort(listener.Addr().String())
-	require.NoError(t, err)
-	return port
+	for range 1000 {
+		port := 12000 + rand.IntN(20000)
+		if _, taken := portsGiven.LoadOrStore(port, true); taken {
+			continue
+		}
+		if listener, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", port)); err == nil {
+			listener.Close()
+			return fmt.Sprint(port)
+		}
+	}
+	require.FailNow(t, "no port is free")
+	return ""
 }
+
+// portsGiven has the ports that freePort has returned.
+var portsGiven sync.Map
 
 // A process is a command that was started, its output so far, and how it ended.
 type process struct {

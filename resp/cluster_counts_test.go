@@ -33,6 +33,8 @@ type fakeCluster struct {
 
 func (f *fakeCluster) Groups() int { return 1 }
 
+func (f *fakeCluster) ChangeUsers([]byte) (int, error) { return 0, nil }
+
 func (f *fakeCluster) Lead(int) (*Partition, error) {
 	if f.absent.Load() {
 		return nil, ErrNoLeader

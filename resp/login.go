@@ -257,13 +257,22 @@ func (s *session) logDenied(why acl.Verdict, object, user string, multi bool) {
 // monitors whose users may no longer run MONITOR. It refuses waiting calls that their users may no
 // longer run. The connection of the call closes after its reply.
 func (s *Server) usersChanged(c *command.Call) {
+	by := (*session)(nil)
+	if c != nil {
+		by = sessionOf(c)
+	}
 	s.applyTimeouts() // a login may have become necessary or unnecessary
 	for _, ss := range s.findClients(clientFilter{}) {
-		if ss.profile.account.Load().Deleted() || ss.profile.monitors.Load() && !ss.mayMonitor() {
-			ss.close(sessionOf(c))
-		} else {
+		switch {
+		case ss.profile.changesUsers.Load(): // it closes after its reply
+		case ss.profile.account.Load().Deleted() || ss.profile.monitors.Load() && !ss.mayMonitor():
+			ss.close(by)
+		default:
 			ss.refuseWaitingIfDenied()
 		}
+	}
+	for _, ss := range s.nodeSessions() {
+		ss.refuseWaitingIfDenied()
 	}
 }
 

@@ -23,6 +23,21 @@ type forNode struct {
 // isForNode reports whether the session is for another node.
 func (s *session) isForNode() bool { return s.clustered != nil && s.clustered.role == forOtherNode }
 
+// nodeSessions returns the sessions for other nodes.
+func (s *Server) nodeSessions() (list []*session) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.forNodes == 0 {
+		return nil
+	}
+	for _, ss := range s.sessions {
+		if ss.isForNode() {
+			list = append(list, ss)
+		}
+	}
+	return list
+}
+
 // setRole says who a new session serves.
 func (s *session) setRole(r role) {
 	s.clustered.role = r
@@ -78,7 +93,10 @@ func (s *session) runForNode() {
 		case forward.OnGroup:
 			s.runOnGroup(words)
 		default:
-			if s.clustered.node.unknown {
+			if s.server.loading.Load() != 0 { // the other node waits until this one serves calls
+				s.clustered.node.refused = true
+				s.ReplyError(string(errNotHere))
+			} else if s.clustered.node.unknown {
 				s.ReplyError(errUnknownUser)
 			} else {
 				s.execute(words)

@@ -51,6 +51,9 @@ type Cluster interface {
 	Lead(group int) (*Partition, error)
 	// Await is Lead, but waits for a leader as long as calls are held, or until the context ends.
 	Await(ctx context.Context, group int) (*Partition, error)
+	// ChangeUsers makes a change of the users, which Server.ApplyUsers understands, on all nodes,
+	// and returns how many were deleted. An error is a reply.
+	ChangeUsers(change []byte) (deleted int, err error)
 	forward.Nodes
 }
 
@@ -391,6 +394,9 @@ func (s *session) sameSlot(p *command.Prepared) error {
 		return err
 	}
 	if len(s.hasher.Keys) == 0 {
+		if err := clustering.RefusedInMulti(p); err != nil {
+			return err
+		}
 		if p.WantsAll() || p.Command.Flags&(command.Write|command.Readonly) != 0 {
 			return clustering.ErrWholeKeyspace
 		}

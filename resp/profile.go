@@ -31,6 +31,8 @@ type profile struct {
 	monitors atomic.Bool // it has sent MONITOR
 	paused   atomic.Bool // its call waits for the end of a pause
 	killed   atomic.Bool // it is being closed: CLIENT LIST and KILL leave it out
+	// its call changes the users of a cluster
+	changesUsers atomic.Bool
 }
 
 // updateProfile records the current command and the time, including calls that are refused. c is

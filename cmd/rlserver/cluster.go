@@ -130,7 +130,7 @@ func (p *parts) openCluster() error {
 		Timeout: time.Duration(own.Timeout) * time.Millisecond, Sync: p.settings.Store().Sync == storage.SyncAlways,
 		Host: own.AnnounceHost, Port: announced(own.AnnouncePort, start.Port),
 		TLSPort: announced(own.AnnounceTLSPort, start.TLSPort), Version: version, Engine: p.cluster.engine,
-		Clock: p.source, Log: p.log, Begun: p.cluster.begun,
+		Clock: p.source, Log: p.log, Begun: p.cluster.begun, Users: p.server,
 	})
 	if err != nil {
 		closeAll(listeners)
@@ -223,6 +223,18 @@ func (c *clusterParts) Leader(ctx context.Context, number int) (node string, err
 
 // DialNode implements forward.Nodes.
 func (c *clusterParts) DialNode(node string) (net.Conn, error) { return c.node.DialForward(node) }
+
+// ChangeUsers implements resp.Cluster.
+func (c *clusterParts) ChangeUsers(change []byte) (deleted int, err error) {
+	deleted, refused, err := c.node.ChangeUsers(change, c.hold)
+	switch {
+	case refused:
+		err = engine.Error(err.Error())
+	case err != nil:
+		err = engine.Error("TRYAGAIN the users may have been changed or not: " + err.Error())
+	}
+	return deleted, err
+}
 
 // Reachable implements forward.Nodes.
 func (c *clusterParts) Reachable(node string) bool {

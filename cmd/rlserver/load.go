@@ -24,7 +24,9 @@ func (p *parts) load(ctx context.Context) error {
 		if p.file != nil {
 			p.file.Set(p.policies)
 		}
-		p.server.SetLoading(false)
+		if p.cluster == nil { // it ends when the users of the cluster are known
+			p.server.SetLoading(false)
+		}
 		return nil
 	}, p.accept)
 }

@@ -182,9 +182,12 @@ type Env struct {
 	}
 	Users        *acl.Users
 	AccessLog    *acl.Log
-	UsersChanged func(*Call)       // called after a call has changed users
-	Cluster      Cluster           // nil: the server is alone
-	Keyspaces    func() []Keyspace // what calls on this node run on
+	UsersChanged func(*Call) // called after a call has changed users
+	// ChangeUsers changes the users on all nodes of the cluster, and returns how many were deleted.
+	// Then UsersChanged is not to be called. nil: the server is alone.
+	ChangeUsers func(*Call, acl.Change) (deleted int, err error)
+	Cluster     Cluster           // nil: the server is alone
+	Keyspaces   func() []Keyspace // what calls on this node run on
 	// ProxyFields writes the fields of INFO about calls that are passed on to other nodes; nil: the
 	// server is alone.
 	ProxyFields    func(write func(name string, value any))

@@ -13,8 +13,8 @@ const (
 	// ErrWholeKeyspace refuses a command that needs all keys of the cluster.
 	ErrWholeKeyspace = engine.Error("ERR this command is not available in a cluster: no node has all keys")
 
-	errUsers = engine.Error("ERR in a cluster, users are not copied to the other nodes: change the --aclfile " +
-		"of each node and send ACL LOAD to each")
+	errUsersInMulti = engine.Error("ERR in a cluster, users are changed on all nodes: that cannot be part of a " +
+		"transaction")
 	errSave = engine.Error("ERR in a cluster, each group of slots makes its snapshots by itself, as its log " +
 		"grows: they cannot be requested")
 
@@ -28,7 +28,6 @@ const (
 
 // refused has the commands that are not available in a cluster, and why.
 var refused = map[string]error{
-	"acl|setuser": errUsers, "acl|deluser": errUsers, "acl|save": errUsers,
 	"save": errSave, "bgsave": errSave, "bgrewriteaof": errSave, "lastsave": errSave,
 	"debug|reload": errSave, "debug|loadaof": errSave,
 	"swapdb": errSwap, "move": errMove,
@@ -70,9 +69,19 @@ func reaching(words [][]byte) error {
 	return errGet
 }
 
+// RefusedInMulti returns why a command cannot be part of a transaction in a cluster; nil: it can.
+func RefusedInMulti(p *command.Prepared) error {
+	switch p.Command.FullName() {
+	case "acl|setuser", "acl|deluser":
+		return errUsersInMulti
+	}
+	return nil
+}
+
 // fixed has the settings that CONFIG SET cannot change in a cluster, and why.
 var fixed = map[string]error{
 	"appendfsync": engine.Error("in a cluster, it is set at the start of a node"),
+	"requirepass": engine.Error("in a cluster, ACL SETUSER default changes the password on all nodes"),
 	"save":        engine.Error("in a cluster, snapshots are made as the log of a group grows"),
 }
 

@@ -1,0 +1,103 @@
+package acl
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"slices"
+	"strings"
+)
+
+// Change is a change of the users that may be made elsewhere: it has no passwords, only digests. It
+// is one of Set, Delete and Replace.
+type Change struct {
+	Set     string   // name of the user that Rules create or change; "": none
+	Rules   []string // of Set
+	Delete  []string // names of users
+	Replace []string // all users, as Users.Describe returns them
+}
+
+// HideSecrets replaces the passwords in Rules by their digests.
+func (c *Change) HideSecrets() {
+	c.Rules = slices.Clone(c.Rules)
+	for i, rule := range c.Rules {
+		switch {
+		case strings.HasPrefix(rule, ">"):
+			c.Rules[i] = "#" + digestOf(rule[1:])
+		case strings.HasPrefix(rule, "<"):
+			c.Rules[i] = "!" + digestOf(rule[1:])
+		}
+	}
+}
+
+func digestOf(password string) string {
+	sum := sha256.Sum256([]byte(password))
+	return hex.EncodeToString(sum[:])
+}
+
+// Change returns the users of some lines after a change, and how many it has deleted. The lines are
+// those of Users.Describe. s is not changed: it has the commands and the settings.
+func (s *Users) Change(lines []string, c Change) (after []string, deleted int, err error) {
+	if c.Replace != nil {
+		lines = c.Replace
+	}
+	made := NewUsers(s.catalog, s.settings)
+	if _, err := made.Sync(lines); err != nil {
+		return nil, 0, err
+	}
+	if c.Set != "" {
+		err = made.Set(c.Set, c.Rules)
+	}
+	if err == nil && len(c.Delete) > 0 {
+		deleted, err = made.Delete(c.Delete)
+	}
+	return made.Describe(), deleted, err
+}
+
+// Sync makes the users those of some lines, as Describe returns them, and reports whether anything
+// has changed. The accounts of users that stay are kept. After an error nothing has changed.
+func (s *Users) Sync(lines []string) (changed bool, err error) {
+	if slices.Equal(lines, s.Describe()) {
+		return false, nil
+	}
+	users, problems := map[string]*User{}, []string(nil)
+	for i, line := range lines {
+		problems = append(problems, s.parseLine(users, "users", i+1, line)...)
+	}
+	if len(problems) > 0 {
+		return false, errors.New(strings.Join(problems[:min(len(problems), maxProblems)], " "))
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if users[Default] == nil {
+		users[Default] = s.initial
+	}
+	if err := s.checkCount(len(users)); err != nil {
+		return false, err
+	}
+	for name, a := range s.accounts {
+		if users[name] == nil {
+			s.drop(a)
+			delete(s.accounts, name)
+		}
+	}
+	for name, u := range users {
+		if s.accounts[name] == nil {
+			s.accounts[name] = &Account{name: name}
+		}
+		s.accounts[name].user.Store(u)
+	}
+	return true, nil
+}
+
+// Read returns the users of a file as Describe would if they were loaded.
+func (s *Users) Read(path string) (lines []string, err error) {
+	made := NewUsers(s.catalog, s.settings)
+	s.mu.Lock()
+	made.initial = s.initial
+	s.mu.Unlock()
+	if err := made.Load(path); err != nil {
+		return nil, err
+	}
+	return made.Describe(), nil
+}

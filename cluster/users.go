@@ -1,0 +1,105 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// The map also has the users of the cluster: a change of them is agreed on by group 0 and reaches
+// all nodes as a change of the members does.
+
+// Users is what a node asks of the users, as lines of text that only it understands.
+type Users interface {
+	// DescribeUsers returns those of a new cluster.
+	DescribeUsers() []string
+	// ApplyUsers returns the users after a change, and how many were deleted. The text of an error
+	// is for the client that has asked for the change.
+	ApplyUsers(lines []string, change []byte) (after []string, deleted int, err error)
+	// TakeUsers makes the users of this node those of the cluster.
+	TakeUsers(lines []string)
+}
+
+// mostUsers is the size of all users together, in bytes: the map is one entry of the log.
+const mostUsers = 8 << 20
+
+// changeUsers changes the users, if this node leads group 0.
+func (n *Node) changeUsers(change []byte) (deleted int, err error) {
+	err = n.changeMap(func(m *Map) (bool, error) {
+		if n.options.Users == nil {
+			return false, errors.New("this node has no users")
+		}
+		n.giveUsers(m)
+		after, gone, err := n.options.Users.ApplyUsers(m.Users, change)
+		if err != nil {
+			return false, &changeError{err.Error()}
+		}
+		size := 0
+		for _, line := range after {
+			size += len(line)
+		}
+		if size > mostUsers {
+			return false, &changeError{fmt.Sprintf("ERR the users of a cluster may take %d bytes together, and would "+
+				"take %d", mostUsers, size)}
+		}
+		changed := !slices.Equal(after, m.Users)
+		m.Users, deleted = after, gone
+		return changed, nil
+	})
+	return deleted, err
+}
+
+// giveUsers gives the users of this node to a cluster that has none yet.
+func (n *Node) giveUsers(m *Map) (changed bool) {
+	if m.Users != nil || n.options.Users == nil {
+		return false
+	}
+	m.Users = n.options.Users.DescribeUsers()
+	return true
+}
+
+// changeError reports that a change of the users is refused. Its text is a reply.
+type changeError struct{ reply string }
+
+func (e *changeError) Error() string { return e.reply }
+
+// usersRetry is how long a change of the users waits before it is tried again.
+const usersRetry = 20 * time.Millisecond
+
+// ChangeUsers changes the users of the cluster, and returns how many were deleted. Users.ApplyUsers
+// understands the change. Other nodes have it a moment later. Without a leader of group 0 it tries
+// again for some time. refused reports that the error is that of ApplyUsers.
+func (n *Node) ChangeUsers(change []byte, within time.Duration) (deleted int, refused bool, err error) {
+	for end := time.Now().Add(within); ; time.Sleep(usersRetry) {
+		answer, err := n.askFor(Request{Users: change})
+		if err == nil {
+			return answer.Deleted, false, nil
+		}
+		if refused := strings.HasPrefix(err.Error(), "ERR "); refused || !time.Now().Before(end) {
+			return 0, refused, err
+		}
+	}
+}
+
+// confirmUsers notes that this node has the map that the leader of group 0 has: from now on it
+// takes over the users of its map.
+func (n *Node) confirmUsers() {
+	if n.options.Users != nil && !n.confirmed.Load() && n.Map().Users != nil {
+		n.confirmed.Store(true)
+		n.takeUsers()
+	}
+}
+
+// takeUsers takes over the users of the map.
+func (n *Node) takeUsers() {
+	if n.options.Users == nil || !n.confirmed.Load() {
+		return
+	}
+	n.taking.Lock() // so that the latest map is the last
+	defer n.taking.Unlock()
+	if m := n.Map(); m.Users != nil {
+		n.options.Users.TakeUsers(m.Users)
+	}
+}
