@@ -128,7 +128,7 @@ func (g *Group) config(notify chan<- bool) *raft.Config {
 func (g *Group) open() (run *running, err error) {
 	run = &running{notify: make(chan bool, 64), fresh: make(chan struct{}, 1)}
 	config := g.config(run.notify)
-	if run.files, err = openFiles(g.options.Dir, g.options.Sync, config.Logger); err != nil {
+	if run.files, err = openFiles(g.options.Dir, g.options.Sync, config.Logger, &g.leadership); err != nil {
 		return nil, err
 	}
 	run.fsm = &fsm{
@@ -153,7 +153,7 @@ func (g *Group) open() (run *running, err error) {
 			g.options.id(),
 		}, MaxPool: 2, Timeout: g.options.Timeout / 4, Logger: config.Logger,
 	})
-	run.raft, err = raft.NewRaft(config, run.fsm, notedStore{run.files.cache, &g.leadership}, run.files.log,
+	run.raft, err = raft.NewRaft(config, run.fsm, run.files.cache, run.files.log,
 		run.files.snapshots, transport{run.trans, &g.leadership})
 	if err != nil {
 		run.trans.Close()

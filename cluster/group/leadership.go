@@ -171,16 +171,3 @@ func (t transport) RequestVote(
 	t.leadership.mu.Unlock()
 	return t.NetworkTransport.RequestVote(id, at, call, reply)
 }
-
-// notedStore notes whether entries can be stored.
-type notedStore struct {
-	*raft.LogCache
-	leadership *leadership
-}
-
-// StoreLogs implements raft.LogStore.
-func (s notedStore) StoreLogs(entries []*raft.Log) error {
-	err := s.LogCache.StoreLogs(entries)
-	s.leadership.setDisk(err)
-	return err
-}

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hashicorp/raft"
+	wal "github.com/hashicorp/raft-wal"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -115,6 +117,18 @@ func TestReasonsOfLostLeadership(t *testing.T) {
 	assert.Equal(t, "another node has called an election, as it has not heard this one", l.lost(time.Second))
 	l.setDisk(errors.New("no space left on device"))
 	assert.Equal(t, "the disk has failed: no space left on device", l.lost(time.Second))
+}
+
+func TestFailuresOfTheDiskAreNoted(t *testing.T) {
+	l := new(leadership)
+	f, err := openFiles(t.TempDir(), true, &logger{to: testLog(), said: l.said}, l)
+	require.NoError(t, err)
+	require.NoError(t, f.cache.StoreLogs([]*raft.Log{{Index: 1, Term: 1}}))
+	require.NoError(t, l.diskError())
+	assert.True(t, f.cache.(raft.MonotonicLogStore).IsMonotonic(), "as the log behind it is")
+	require.NoError(t, f.log.Close())
+	require.Error(t, f.cache.StoreLogs([]*raft.Log{{Index: 2, Term: 1}}))
+	require.ErrorIs(t, l.diskError(), wal.ErrClosed)
 }
 
 func TestLag(t *testing.T) {

@@ -25,11 +25,11 @@ const (
 // files are the stores of a group in its folder: log, terms and votes, snapshots.
 type files struct {
 	log       *wal.WAL
-	cache     *raft.LogCache
+	cache     raft.LogStore
 	snapshots *raft.FileSnapshotStore
 }
 
-func openFiles(dir string, sync bool, log hclog.Logger) (f files, err error) {
+func openFiles(dir string, sync bool, log hclog.Logger, noted *leadership) (f files, err error) {
 	folder := filepath.Join(dir, "log")
 	if err = os.MkdirAll(folder, 0o750); err != nil {
 		return f, err
@@ -43,7 +43,7 @@ func openFiles(dir string, sync bool, log hclog.Logger) (f files, err error) {
 	if err != nil {
 		return f, fmt.Errorf("the log in %s cannot be opened: %w", folder, err)
 	}
-	f.cache, err = raft.NewLogCache(cachedEntries, f.log)
+	f.cache, err = raft.NewLogCache(cachedEntries, notedStore{f.log, noted})
 	if err == nil {
 		f.snapshots, err = raft.NewFileSnapshotStoreWithLogger(dir, keptSnapshots, log)
 	}
@@ -51,6 +51,20 @@ func openFiles(dir string, sync bool, log hclog.Logger) (f files, err error) {
 		f.log.Close()
 	}
 	return f, err
+}
+
+// notedStore notes whether entries can be stored. It is below the cache, which hides the system's
+// error.
+type notedStore struct {
+	*wal.WAL
+	leadership *leadership
+}
+
+// StoreLogs implements raft.LogStore.
+func (s notedStore) StoreLogs(entries []*raft.Log) error {
+	err := s.WAL.StoreLogs(entries)
+	s.leadership.setDisk(err)
+	return err
 }
 
 // unsynced is a file system whose files are not synced: --appendfsync no. Terms and votes are in a
