@@ -39,6 +39,7 @@ type Options struct {
 	Listener net.Listener   // of the connections between nodes
 	More     []net.Listener // the same for further addresses of this machine
 	TLS      *tls.Config    // of these; nil: none
+	Secret   []byte         // that all nodes know; empty: none
 	Join     []string       // host:port of nodes to look for, this one may be among them
 	Expect   int            // how many nodes make a new cluster
 	Groups   int            // of a new cluster; 0: DefaultGroups, or what the cluster has
@@ -144,7 +145,7 @@ func Open(o Options) (*Node, error) {
 		addresses: make(map[string]string), heardAt: make(map[string]time.Time), reports: make(map[string]Report),
 		heardSince: make(map[string]time.Time), ready: make(chan struct{}), said: make(map[string]time.Time),
 	}
-	n.port = mux.New(mux.Options{Listener: o.Listener, More: o.More, TLS: o.TLS, Resolve: n.resolve})
+	n.port = mux.New(mux.Options{Listener: o.Listener, More: o.More, TLS: o.TLS, Secret: o.Secret, Resolve: n.resolve})
 	n.control, n.forward = n.port.Layer(mux.Control), n.port.Layer(mux.Forward)
 	if err := n.resume(state); err != nil {
 		n.port.Close()

@@ -8,11 +8,12 @@
 //	| 8 bytes  | 1 byte  | 2 bytes   | (zeros: none yet)       | 8 bytes  |
 //	+----------+---------+-----------+-------------------------+----------+
 //
-// The side that accepts answers with one byte: 0, or why it refuses. A connection of another
-// cluster is refused, and the side that has dialled gets an error that says so. So is one for
-// another instance of the channel than the node has: a replica that has lost its data is not taken
-// for the one that it was. With a TLS configuration both sides prove themselves with certificates
-// before the header is sent.
+// A random nonce of 16 bytes follows the header. Then both sides prove that they know the secret of
+// the nodes, see prove.go, and the side that accepts answers with one byte: 0, or why it refuses. A
+// connection of another cluster is refused, and the side that has dialled gets an error that says
+// so. So is one for another instance of the channel than the node has: a replica that has lost its
+// data is not taken for the one that it was. With a TLS configuration both sides prove themselves
+// with certificates before the header is sent.
 package mux
 
 import (
@@ -43,7 +44,7 @@ type ClusterID [16]byte
 
 const (
 	magic      = "RLSRVCLU"
-	version    = 2
+	version    = 3
 	headerSize = len(magic) + 1 + 2 + len(ClusterID{}) + 8
 
 	// handshakeTime is how long a side waits for the other's part of the handshake.
@@ -58,6 +59,7 @@ const (
 	refusedVersion = 1
 	refusedCluster = 2
 	refusedChannel = 3 // the node has no such replica, or not now
+	refusedSecret  = 4
 )
 
 // The reasons for which a node refuses a connection.
@@ -65,6 +67,7 @@ var (
 	ErrOtherVersion = errors.New("the node speaks another version of the cluster's protocol")
 	ErrOtherCluster = errors.New("the node belongs to another cluster")
 	ErrNoChannel    = errors.New("the node does not have this replica of the group now")
+	ErrOtherSecret  = errors.New("the node has another --cluster-secret-file")
 )
 
 // Options are what a port is made of.
@@ -73,6 +76,8 @@ type Options struct {
 	More     []net.Listener // for further addresses of this machine
 	// nil: connections are neither encrypted nor proven; must ask for certificates
 	TLS *tls.Config
+	// Secret is what both sides of a connection prove to know; empty: none
+	Secret []byte
 	// Resolve returns the host:port at which a node can be dialled now.
 	Resolve func(node string) (string, error)
 }
@@ -156,7 +161,19 @@ func (p *Port) greet(c net.Conn) {
 		c.Close()
 		return
 	}
-	layer, answer := p.place(header[len(magic):])
+	layer, answer := (*Layer)(nil), byte(refusedVersion)
+	if header[len(magic)] == version {
+		known, err := p.proveAccepting(c, header[:])
+		switch {
+		case err != nil:
+			c.Close()
+			return
+		case !known:
+			answer = refusedSecret
+		default:
+			layer, answer = p.place(header[len(magic)+1:])
+		}
+	}
 	if _, err := c.Write([]byte{answer}); err != nil || layer == nil {
 		c.Close()
 		return
@@ -167,18 +184,15 @@ func (p *Port) greet(c net.Conn) {
 
 // place finds the channel of a connection.
 func (p *Port) place(header []byte) (*Layer, byte) {
-	if header[0] != version {
-		return nil, refusedVersion
-	}
-	channel := Channel(binary.BigEndian.Uint16(header[1:]))
-	own, theirs := *p.cluster.Load(), ClusterID(header[3:19])
+	channel := Channel(binary.BigEndian.Uint16(header))
+	own, theirs := *p.cluster.Load(), ClusterID(header[2:18])
 	// a node that belongs to no cluster yet may ask, and be asked, but replicates nothing
 	if theirs != own && (channel != Control || theirs != ClusterID{} && own != ClusterID{}) {
 		return nil, refusedCluster
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if l := p.channels[channel]; l != nil && l.instance == binary.BigEndian.Uint64(header[19:]) {
+	if l := p.channels[channel]; l != nil && l.instance == binary.BigEndian.Uint64(header[18:]) {
 		return l, accepted
 	}
 	return nil, refusedChannel
@@ -268,7 +282,7 @@ func (p *Port) introduce(c net.Conn, channel Channel, instance uint64) error {
 	header = binary.BigEndian.AppendUint16(header, uint16(channel))
 	id := *p.cluster.Load()
 	header = binary.BigEndian.AppendUint64(append(header, id[:]...), instance)
-	if _, err := c.Write(header); err != nil {
+	if err := p.proveDialling(c, header); err != nil {
 		return err
 	}
 	var answer [1]byte
@@ -284,6 +298,8 @@ func (p *Port) introduce(c net.Conn, channel Channel, instance uint64) error {
 		return ErrOtherCluster
 	case refusedChannel:
 		return ErrNoChannel
+	case refusedSecret:
+		return ErrOtherSecret
 	}
 	return fmt.Errorf("the node answers %d, which this version does not know", answer[0])
 }

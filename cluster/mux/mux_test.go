@@ -135,3 +135,51 @@ func TestStrangersAreClosedAndDoNotCount(t *testing.T) {
 	assert.Empty(t, got)
 	assert.Empty(t, b.open)
 }
+
+func TestNodesProveThatTheyKnowTheSecret(t *testing.T) {
+	port := func(secret string) *Port {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		p := New(
+			Options{
+				Listener: l,
+				Secret:   []byte(secret),
+				Resolve:  func(node string) (string, error) { return node, nil },
+			},
+		)
+		t.Cleanup(func() { p.Close() })
+		go echo(p.Layer(Control), "control")
+		return p
+	}
+	one, same, other, none := port("open sesame"), port("open sesame"), port("close sesame"), port("")
+	for _, pair := range [][2]*Port{{one, same}, {none, port("")}} {
+		c, err := pair[0].Dial(pair[1].Addr().String(), Control, patience)
+		require.NoError(t, err)
+		c.Close()
+	}
+	for _, pair := range [][2]*Port{{one, other}, {other, one}, {one, none}, {none, one}} {
+		_, err := pair[0].Dial(pair[1].Addr().String(), Control, patience)
+		assert.ErrorIs(t, err, ErrOtherSecret)
+	}
+}
+
+// A client that does not know the secret sends back the proof that it has got.
+func TestAProofCannotBeSentBack(t *testing.T) {
+	p := newPort(t, ClusterID{})
+	p.options.Secret = []byte("open sesame")
+	p.Layer(Control)
+	c, err := net.Dial("tcp", p.Addr().String())
+	require.NoError(t, err)
+	defer c.Close()
+	header := make([]byte, headerSize+nonceSize)
+	copy(header, magic)
+	header[len(magic)], header[len(magic)+1], header[len(magic)+2] = version, 0xff, 0xff
+	c.Write(header)
+	reply := make([]byte, 1+nonceSize+proofSize)
+	_, err = io.ReadFull(c, reply)
+	require.NoError(t, err)
+	c.Write(reply[1+nonceSize:])
+	answer, err := io.ReadAll(c)
+	require.NoError(t, err)
+	assert.Equal(t, []byte{refusedSecret}, answer)
+}

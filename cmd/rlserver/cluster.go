@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
 
@@ -124,8 +125,17 @@ func (p *parts) openCluster() error {
 			return fmt.Errorf("--cluster with TLS: %w", err)
 		}
 	}
+	secret, err := readSecret("--cluster-secret-file", own.SecretFile)
+	if err != nil {
+		closeAll(listeners)
+		return err
+	}
+	if secret == "" && secure == nil && slices.ContainsFunc(listeners, reachable) {
+		p.log.Warn("any client that reaches the port for other nodes can call commands as any user: give the nodes "+
+			"--cluster-secret-file or TLS, or keep the port in a private network", "port", port)
+	}
 	p.cluster.node, err = cluster.Open(cluster.Options{
-		Name: name, Dir: start.Dir, Listener: listeners[0], More: listeners[1:], TLS: secure, Join: join, Expect: own.Expect,
+		Name: name, Dir: start.Dir, Listener: listeners[0], More: listeners[1:], TLS: secure, Secret: []byte(secret), Join: join, Expect: own.Expect,
 		Groups:  own.Groups,
 		Timeout: time.Duration(own.Timeout) * time.Millisecond, Sync: p.settings.Store().Sync == storage.SyncAlways,
 		Host: own.AnnounceHost, Port: announced(own.AnnouncePort, start.Port),
@@ -136,6 +146,12 @@ func (p *parts) openCluster() error {
 		closeAll(listeners)
 	}
 	return err
+}
+
+// reachable reports whether other machines may reach a listener.
+func reachable(l net.Listener) bool {
+	address, ok := l.Addr().(*net.TCPAddr)
+	return ok && !address.IP.IsLoopback()
 }
 
 // announced returns the port at which clients reach a port of this node; 0: it has none.

@@ -60,7 +60,10 @@ func checkFiles(settings *config.Settings) error {
 			return err
 		}
 	}
-	if _, err := readToken(settings.Start.HTTP.TokenFile); err != nil {
+	if _, err := readSecret("--http-token-file", settings.Start.HTTP.TokenFile); err != nil {
+		return err
+	}
+	if _, err := readSecret("--cluster-secret-file", settings.Start.Cluster.SecretFile); err != nil {
 		return err
 	}
 	_, err := openCertificates(settings, time.Now, slog.New(slog.DiscardHandler))

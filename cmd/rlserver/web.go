@@ -9,11 +9,9 @@ import (
 	"io"
 	"net"
 	"os"
-	"strings"
 	"time"
 
 	"rlserver/certs"
-	"rlserver/smallfile"
 	"rlserver/web"
 )
 
@@ -23,7 +21,7 @@ func (p *parts) openWeb() error {
 	if start.Port == 0 {
 		return nil
 	}
-	token, err := readToken(start.TokenFile)
+	token, err := readSecret("--http-token-file", start.TokenFile)
 	if err != nil {
 		return err
 	}
@@ -64,31 +62,6 @@ func (p *parts) closeWeb() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	p.web.Close(ctx)
-}
-
-// maxTokenFile is the largest size of the file of --http-token-file, in bytes.
-const maxTokenFile = 64 << 10
-
-// minToken is the smallest length of a token, in bytes. A failed attempt with a token is not
-// delayed, unlike one with a password.
-const minToken = 16
-
-// readToken reads the token of --http-token-file. Without a path it returns "".
-func readToken(path string) (string, error) {
-	if path == "" {
-		return "", nil
-	}
-	text, err := smallfile.Read(path, maxTokenFile)
-	if err != nil {
-		return "", fmt.Errorf("--http-token-file cannot be read: %w", err)
-	}
-	line, _, _ := strings.Cut(string(text), "\n")
-	token := strings.TrimSpace(line)
-	if len(token) < minToken {
-		return "", fmt.Errorf("--http-token-file %s: its first line must be a token of at least %d characters",
-			path, minToken)
-	}
-	return token, nil
 }
 
 // checkHealth is the tool healthcheck.

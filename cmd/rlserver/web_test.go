@@ -248,7 +248,7 @@ func TestInvalidHTTPSettingsAreRejected(t *testing.T) {
 		"--http-port 6379 --port 6379": "--http-port 6379 is a port of the Redis protocol: HTTP needs one of its own",
 		"--http-port 1 --http-bind ,":  "--http-bind is empty: it needs an address",
 		"--http-port 1 --http-token-file " + short: "--http-token-file " + short +
-			": its first line must be a token of at least 16 characters",
+			": its first line must have at least 16 characters",
 		"--http-port 1 --http-token-file " + dir: "--http-token-file cannot be read: " + dir +
 			" must be a regular file, but is a directory",
 		"--debug-http yes": "--http-token-file and --debug-http need --http-port",

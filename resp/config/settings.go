@@ -82,6 +82,7 @@ type ClusterDefaults struct {
 	Enabled      string // yes or no; empty: no
 	Node         string // name; empty: the host's
 	Port         int    // 0: the port for clients plus 10000
+	SecretFile   string // whose first line is the secret of the nodes; empty: none
 	Join         []string
 	Expect       int
 	Groups       int // 0: 16, or what the cluster has

@@ -264,6 +264,11 @@ var Parameters = []Parameter{
 		Help: `How many milliseconds calls wait for a leader before they get CLUSTERDOWN. 0: twice
 			--cluster-timeout, which is the default.`,
 		Value: fixedInteger(0, 600000, func(s *Settings) *int { return &s.Start.Cluster.Hold })},
+	{Name: "cluster-secret-file", Group: groupCluster, Form: "FILE",
+		Help: `File whose first line is a secret, the same on all nodes: a node accepts another one only if that
+			proves that it knows it. Without it and without TLS, any client that reaches --cluster-port can call
+			commands as any user.`,
+		Value: fixedText(func(s *Settings) *string { return &s.Start.Cluster.SecretFile })},
 	{Name: "cluster-announce-host", Alias: "cluster-announce-hostname", Group: groupCluster, Form: "HOST",
 		Help:  "Host at which clients reach this node. By default the one that other nodes have in --join.",
 		Value: fixedText(func(s *Settings) *string { return &s.Start.Cluster.AnnounceHost })},
