@@ -3,8 +3,11 @@ package integration
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -144,4 +147,46 @@ func TestLeadersEvictForTheirNode(t *testing.T) {
 	assert.Equal(t, 1, refused)
 	assert.ErrorContains(t, client.Set(ctx, "key", value, 0).Err(), "OOM")
 	require.NoError(t, client.FlushAll(ctx).Err())
+}
+
+// TestClusterHasThePoliciesOfAFile starts nodes with a file of policies, which the node that leads
+// the first group sets for all.
+func TestClusterHasThePoliciesOfAFile(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "policies.yaml")
+	write := func(text string) { require.NoError(t, os.WriteFile(path, []byte(text), 0o600)) }
+	write("policies:\n  login: {slide: {limit: 2, window: 1h}}\n")
+	c := startCluster(t, 3, "--policies", path)
+	client, ctx := c.clusterClient(), t.Context()
+	limitOf := func(user int) int64 {
+		reply, _ := client.Do(ctx, "RL.CHECK", fmt.Sprint("user", user), "login", "COST", 0).Int64Slice()
+		if len(reply) == 0 {
+			return 0
+		}
+		return reply[1]
+	}
+	everywhere := func(limit int64) {
+		t.Helper()
+		await(t, func() bool {
+			for i := range 20 { // in all groups
+				if limitOf(i) != limit {
+					return false
+				}
+			}
+			return true
+		})
+	}
+	everywhere(2)
+
+	write("policies:\n  login: {slide: {limit: 3, window: 1h}}\n")
+	for i := range c.run {
+		require.NoError(t, c.run[i].cmd.Process.Signal(syscall.SIGHUP))
+	}
+	everywhere(3)
+
+	write("policies:\n  login: {slide: {limit: many, window: 1h}}\n")
+	assert.ErrorContains(t, c.client(1).Do(ctx, "RL.POLICY", "RELOAD").Err(), path+":2")
+	write("policies:\n  login: {slide: {limit: 4, window: 1h}}\n")
+	require.NoError(t, c.client(1).Do(ctx, "RL.POLICY", "RELOAD").Err(), "the node that sets policies reloads")
+	everywhere(4)
 }

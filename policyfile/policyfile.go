@@ -32,20 +32,20 @@ func Read(path string) ([]*engine.Policy, error) {
 
 // Options configure a File. All are required.
 type Options struct {
-	Path    string
-	Engine  *engine.Engine
-	Now     func() int64  // Unix ms
+	Path string
+	// Set sets policies. ok is false if another node of the cluster has to set them.
+	Set     func([]*engine.Policy) (c engine.PolicyChanges, ok bool)
 	Refusal func() string // why changes are refused now, or ""
 	Changed func()        // is called after policies have been set
 	Log     *slog.Logger
 }
 
-// File is a file of policies that is loaded into an engine. Its methods are safe for concurrent
-// use.
+// File is a file of policies that is loaded into a server. Its methods are safe for concurrent use.
 type File struct {
 	Options
 	// held from reading to setting, so that an older version never replaces a newer one
-	mu sync.Mutex
+	mu   sync.Mutex
+	last []*engine.Policy // as read last
 }
 
 // New returns a File without reading it.
@@ -74,8 +74,23 @@ func (f *File) Set(list []*engine.Policy) {
 	f.set(list)
 }
 
+// SetAgain sets the policies that were read last, after Options.Set has returned false.
+func (f *File) SetAgain() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.last != nil {
+		f.set(f.last)
+	}
+}
+
 func (f *File) set(list []*engine.Policy) {
-	changes := f.Engine.SetPolicies(f.Now(), list)
+	f.last = list
+	changes, ok := f.Options.Set(list)
+	if !ok {
+		f.Log.Info("policies read: they are set when this node leads the first slots of the cluster, until then "+
+			"those of the node that does hold", "file", f.Path, "policies", len(list))
+		return
+	}
 	f.Changed()
 	f.Log.Info("policies set", "file", f.Path, "policies", len(list), "changed", shorten(changes.Names),
 		"switched", shorten(changes.Switched), "dropped", changes.Dropped)

@@ -17,7 +17,10 @@ func (s *Server) Figures() command.Figures {
 	stopping := s.draining
 	s.mu.Unlock()
 	since := s.loading.Load()
-	waiting, timed := s.waitingCalls()
+	waiting, timed := int64(0), int64(0)
+	for _, queues := range s.allQueues() {
+		waiting, timed = waiting+queues.Waiting.Load(), timed+queues.Timed.Load()
+	}
 	return command.Figures{
 		Uptime: time.Since(s.Started), LoadingSince: since, Loading: since != 0, Stopping: stopping,
 		Calls: t.calls, Errors: t.errors,

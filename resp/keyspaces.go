@@ -5,6 +5,7 @@ import (
 
 	"rlserver/resp/command"
 	"rlserver/resp/commands/clustering"
+	"rlserver/resp/waitqueue"
 )
 
 // keyspaces returns the engines that calls on this node run on.
@@ -21,19 +22,18 @@ func (s *Server) keyspaces() []command.Keyspace {
 	return all
 }
 
-// waitingCalls returns how many calls wait for a key, and how many of them have a timeout.
-func (s *Server) waitingCalls() (all, timed int64) {
-	all, timed = s.queues.Waiting.Load(), s.queues.Timed.Load()
+// allQueues returns the queues of the calls that wait for a key.
+func (s *Server) allQueues() []*waitqueue.Queues {
+	list := []*waitqueue.Queues{&s.queues}
 	if s.cluster == nil {
-		return all, timed
+		return list
 	}
 	for group := range s.cluster.Groups() {
 		if p, err := s.cluster.Lead(group); err == nil {
-			queues := s.partitionOf(group, p).queues
-			all, timed = all+queues.Waiting.Load(), timed+queues.Timed.Load()
+			list = append(list, s.partitionOf(group, p).queues)
 		}
 	}
-	return all, timed
+	return list
 }
 
 // runOn runs a command on one partition, and returns its reply after removing it from the buffer.

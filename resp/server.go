@@ -158,7 +158,11 @@ func (s *Server) SetLoading(yes bool) {
 
 // PoliciesChanged retries the waiting calls with the current policies. It must be called after
 // policies have changed without a command. No lock of the engine is held.
-func (s *Server) PoliciesChanged() { s.queues.RetryAll() }
+func (s *Server) PoliciesChanged() {
+	for _, queues := range s.allQueues() {
+		queues.RetryAll()
+	}
+}
 
 // throttle limits how often something happens that clients can cause: a log line, a collection. So
 // no client can fill the disk through the log. The zero value is ready to use.

@@ -46,8 +46,6 @@ func (c *setup) validateCluster() error {
 			start.Cluster.ProxyPort)
 	case len(start.Bind) == 0:
 		return errors.New("--cluster needs --bind: other nodes and clients connect to its addresses")
-	case start.Policies != "":
-		return errors.New("--cluster does not have --policies yet: RL.POLICY SET gives a policy to all groups")
 	case len(c.Store().Save) > 0:
 		return errors.New("--cluster does not have --save: each group of slots makes snapshots as its log grows")
 	}
@@ -180,6 +178,34 @@ func (c *clusterParts) begun(p *group.Partition) {
 		<-p.Ended()
 		background.Stop()
 	}()
+	if p.Group == policyGroup && c.p.file != nil {
+		go c.setPoliciesOf(p)
+	}
+}
+
+// policyGroup is the group that has the policies: the others copy them from there.
+const policyGroup = 0
+
+// leads returns the partition of a group if this node leads it, otherwise nil.
+func (c *clusterParts) leads(number int) *group.Partition {
+	if g := c.node.Group(number); g != nil {
+		if p, err := g.Leading(); err == nil {
+			return p
+		}
+	}
+	return nil
+}
+
+// setPoliciesOf sets the policies of the file when a partition that has begun is served.
+func (c *clusterParts) setPoliciesOf(p *group.Partition) {
+	for !p.Leads() {
+		select {
+		case <-p.Ended():
+			return
+		case <-time.After(time.Millisecond):
+		}
+	}
+	c.p.file.SetAgain()
 }
 
 // Groups implements resp.Cluster.

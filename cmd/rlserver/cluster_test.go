@@ -15,7 +15,6 @@ func TestClusterSettingsThatAreRefused(t *testing.T) {
 		{"--join a,b,c --databases 2", "--cluster has database 0 alone"},
 		{"--join a,b,c --port 0 --unixsocket s", "--cluster needs --port or --tls-port"},
 		{"--join a,b,c --port 60000", "the port for the other nodes would be 70000"},
-		{"--join a,b,c --policies p.yaml", "--cluster does not have --policies yet"},
 		{"--join a,b,c --proxy-port 16379", "--proxy-port 16379 is the port for the other nodes"},
 		{"--join a,b,c --cluster-port 7000 --proxy-port 7000", "--proxy-port 7000 is the port for the other nodes"},
 		{"--join a,b,c --proxy-port 6379", "--proxy-port 6379 is another port of this server"},

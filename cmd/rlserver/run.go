@@ -195,13 +195,27 @@ func (p *parts) connect() {
 	}
 	if path := p.settings.Start.Policies; path != "" {
 		p.file = policyfile.New(policyfile.Options{
-			Path: path, Engine: p.engine, Now: p.clock.Now, Refusal: adapter.Refusal, Log: p.log,
+			Path: path, Set: p.setPolicies, Refusal: adapter.Refusal, Log: p.log,
 			Changed: func() { p.server.PoliciesChanged() },
 		})
 		serverOptions.ReloadPolicies = p.file.Reload
 	}
 	p.server = resp.NewServer(serverOptions)
 	p.server.SetLoading(true)
+}
+
+// setPolicies sets policies in the engine or, in a cluster, in the group that has them for all
+// others. ok is false if another node leads that.
+func (p *parts) setPolicies(list []*engine.Policy) (changes engine.PolicyChanges, ok bool) {
+	e, now := p.engine, p.clock.Now
+	if p.cluster != nil {
+		leads := p.cluster.leads(policyGroup)
+		if leads == nil {
+			return changes, false
+		}
+		e, now = leads.Engine, leads.Clock.Now
+	}
+	return e.SetPolicies(now(), list), true
 }
 
 // start starts the background work of a server whose data is loaded. It returns the functions that
