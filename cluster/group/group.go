@@ -48,6 +48,7 @@ type Group struct {
 	running atomic.Pointer[running]
 
 	changing sync.Mutex // held while the members are changed
+	handing  sync.Mutex // held while leadership is handed over
 
 	mu      sync.Mutex
 	changed chan struct{} // closed, and replaced, when leadership has changed
@@ -494,8 +495,11 @@ func (g *Group) AwaitChange(ctx context.Context) {
 }
 
 // HandOver makes another node lead, if this one does: it waits until nothing is on its way, so that
-// nothing has to be rebuilt. to names the node; "": any. why is for the log.
+// nothing has to be rebuilt. to names the node; "": any. why is for the log. If leadership is being
+// handed over already, it waits for the end of that: a node that stops must not close raft before.
 func (g *Group) HandOver(ctx context.Context, to, why string) error {
+	g.handing.Lock()
+	defer g.handing.Unlock()
 	run := g.running.Load()
 	r := run.fsm.replica.Load()
 	if !r.Leads() {

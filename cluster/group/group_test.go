@@ -411,6 +411,30 @@ func TestLeadershipThatIsHandedOverRebuildsNothing(t *testing.T) {
 	assert.NotEmpty(t, seen)
 }
 
+// A node may stop while it hands a group back to the node that should lead it. Neither of the two
+// returns before leadership has ended.
+func TestTwoHandOversWaitForEachOther(t *testing.T) {
+	t.Parallel()
+	tr := newTrio(t)
+	tr.startAll()
+	for range 5 {
+		leader := tr.leader()
+		node := leader.group.running.Load().raft
+		term := node.CurrentTerm()
+		var both sync.WaitGroup
+		for range 2 {
+			both.Go(func() {
+				ctx, cancel := context.WithTimeout(t.Context(), patience)
+				defer cancel()
+				err := leader.group.HandOver(ctx, "", "a test")
+				leads := node.State() == raft.Leader && node.CurrentTerm() == term
+				assert.True(t, err != nil || !leads, "it has returned, and raft still leads")
+			})
+		}
+		both.Wait()
+	}
+}
+
 func TestASnapshotOfABusyLeaderRestores(t *testing.T) {
 	t.Parallel()
 	tr := newTrio(t)
