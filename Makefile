@@ -72,6 +72,14 @@ bench-cluster: build ## three nodes of a cluster beside a server alone: speed, C
 crash: ## kill -9 the server under load, CRASH_ROUNDS times (default 50), and check that nothing acknowledged is lost
 	CRASH_ROUNDS=$${CRASH_ROUNDS:-50} $(GO) test -count=1 -timeout 30m -run 'Killed' -v ./integration
 
+.PHONY: nemesis
+nemesis: ## a cluster whose processes, disks, clocks and network fail for NEMESIS_TIME (default 10m), its calls checked; needs root
+	$(GO) run ./integration/nemesis -time $${NEMESIS_TIME:-10m} $(NEMESIS)
+
+.PHONY: nemesis-broken
+nemesis-broken: ## the same with servers that are broken on purpose: each must be noticed within NEMESIS_TIME (default 3m)
+	$(GO) run ./integration/nemesis -broken -time $${NEMESIS_TIME:-3m} $(NEMESIS)
+
 .PHONY: flood
 flood: ## five million new keys against 256 MB: memory of the process, latency of calls
 	FLOOD_KEYS=5000000 FLOOD_MAXMEMORY=256 $(GO) test -count=1 -v -run '^TestFlood$$' -timeout 30m ./integration

@@ -33,7 +33,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 		},
 	},
 	"rlserver/cluster/broken":      {},
-	"rlserver/cluster/clustertest": {},
+	"rlserver/cluster/clustertest": {others: []string{"github.com/anishathalye/porcupine"}},
 	"rlserver/cluster/mux":         {},
 	"rlserver/cluster/overview":    {ours: []string{"rlserver/stats"}},
 	"rlserver/cluster/slot":        {},
@@ -223,10 +223,14 @@ var mayImport = map[string]struct{ ours, others []string }{
 	"rlserver/zset":            {ours: []string{"rlserver/dict"}, others: []string{"github.com/google/btree"}},
 	"rlserver/dict":            {others: []string{"github.com/dchest/siphash"}},
 	"rlserver/integration":     {},
-	"rlserver/bench/attack":    {},
-	"rlserver/bench/cluster":   {ours: []string{"rlserver/cluster/slot"}},
-	"rlserver/bench/latency":   {},
-	"rlserver/bench/idle":      {},
+	"rlserver/integration/nemesis": {
+		ours:   []string{"rlserver/cluster/clustertest"},
+		others: []string{"github.com/anishathalye/porcupine", "github.com/redis/go-redis/v9"},
+	},
+	"rlserver/bench/attack":  {},
+	"rlserver/bench/cluster": {ours: []string{"rlserver/cluster/slot"}},
+	"rlserver/bench/latency": {},
+	"rlserver/bench/idle":    {},
 }
 
 func TestImportsRunInOneDirection(t *testing.T) {

@@ -70,6 +70,7 @@ type running struct {
 	trans  *raft.NetworkTransport
 	notify chan bool     // leadership begins, ends
 	fresh  chan struct{} // capacity 1: the replica has been replaced by a snapshot
+	regain chan struct{} // capacity 1: leadership could not be handed over
 	fault  atomic.Pointer[error]
 	work   sync.WaitGroup
 
@@ -127,7 +128,7 @@ func (g *Group) config(notify chan<- bool) *raft.Config {
 }
 
 func (g *Group) open() (run *running, err error) {
-	run = &running{notify: make(chan bool, 64), fresh: make(chan struct{}, 1)}
+	run = &running{notify: make(chan bool, 64), fresh: make(chan struct{}, 1), regain: make(chan struct{}, 1)}
 	config := g.config(run.notify)
 	if run.files, err = openFiles(g.options.Dir, g.options.Sync, config.Logger, &g.leadership); err != nil {
 		return nil, err
@@ -272,6 +273,15 @@ func (g *Group) follow(run *running) (rebuild bool) {
 				g.log.Info("rebuilding the state from the log", "because", r.why())
 				return true
 			}
+		case <-run.regain:
+			if run.raft.State() != raft.Leader || r.Leads() {
+				continue // run.notify says how it went on
+			}
+			if again := g.claim(run); again != 0 {
+				term = again
+			} else { // raft takes no entries until the transfer has ended
+				time.AfterFunc(regainInterval, run.goOn)
+			}
 		case leads := <-run.notify:
 			if leads {
 				term = g.claim(run)
@@ -283,6 +293,17 @@ func (g *Group) follow(run *running) (rebuild bool) {
 		case <-second.C:
 			g.tick(run)
 		}
+	}
+}
+
+// regainInterval is the time between attempts to go on after leadership could not be handed over.
+const regainInterval = 10 * time.Millisecond
+
+// goOn has a leader that could not hand over serve again: nobody else can.
+func (run *running) goOn() {
+	select {
+	case run.regain <- struct{}{}:
+	default:
 	}
 }
 
@@ -528,8 +549,8 @@ func (g *Group) HandOver(ctx context.Context, to, why string) error {
 	} else {
 		g.leadership.setHanded("")
 	}
-	if err != nil && run.raft.State() == raft.Leader {
-		g.claim(run) // nobody else can: go on
+	if err != nil {
+		run.goOn()
 	}
 	return err
 }

@@ -580,3 +580,27 @@ func TestNothingIsAdmittedTwice(t *testing.T) {
 		tr.nodes[2].group.Figures().Rebuilds,
 	)
 }
+
+// A leader that cannot hand over goes on, though raft takes no entries until the transfer has
+// ended.
+func TestALeaderThatCannotHandOverGoesOn(t *testing.T) {
+	t.Parallel()
+	tr := newTrio(t)
+	tr.startAll()
+	leader := tr.leader()
+	gone := tr.nodes[(leader.i+1)%3]
+	tr.isolate(gone.i)
+	r, err := leader.group.Leading()
+	require.NoError(t, err)
+	_, err = admit(r, "k", 10) // which the other one does not get
+	require.NoError(t, err)
+	require.Error(t, leader.group.HandOver(t.Context(), names[gone.i], "a test"))
+	tr.eventually("it serves", func() bool {
+		r, err := leader.group.Leading()
+		if err != nil {
+			return false
+		}
+		_, err = admit(r, "k", 10)
+		return err == nil
+	})
+}

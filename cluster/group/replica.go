@@ -96,7 +96,8 @@ func newReplica(o engine.Options) *Replica {
 // newBatch returns an empty batch that follows what has been appended.
 func (r *Replica) newBatch() *batch {
 	return &batch{
-		kind: entryBatch, entry: make([]byte, headerSize, 4<<10), first: r.appended + 1, last: r.appended, done: make(chan struct{}),
+		kind: entryBatch, entry: make([]byte, headerSize, 4<<10), first: r.appended + 1, last: r.appended,
+		done: make(chan struct{}),
 	}
 }
 

@@ -25,7 +25,8 @@ func example() *Cluster {
 				LogEnd: 12, Agreed: 11, Applied: 10, LagEntries: 2, Lag: 5 * time.Millisecond,
 				Policies: "ab12", Counts: Counts{
 					ElectionsCalled: 1, ElectionsWon: 1, LeaderChanges: 2, HandOvers: 3, Rebuilds: 4, Snapshots: 5,
-					FailedSnapshots: 6, Digests: 7, GroupCounts: stats.GroupCounts{Holding: 1, Held: 7, Uncertain: 8, Repeat: 9},
+					FailedSnapshots: 6, Digests: 7,
+					GroupCounts: stats.GroupCounts{Holding: 1, Held: 7, Uncertain: 8, Repeat: 9},
 				},
 			},
 			{Number: 1, First: 8192, Last: 16383, Role: Follower, Lag: time.Second, LagEntries: 1, Counts: Counts{

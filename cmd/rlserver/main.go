@@ -7,8 +7,6 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
-
-	"rlserver/clock"
 )
 
 func main() {
@@ -33,5 +31,5 @@ func run(argv []string, out io.Writer) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // so that a second signal ends the process at once
-	return serve(ctx, c, clock.System())
+	return serve(ctx, c, machineClock())
 }

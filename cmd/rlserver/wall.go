@@ -1,0 +1,8 @@
+//go:build !nemesis
+
+package main
+
+import "rlserver/clock"
+
+// machineClock returns the clocks of the machine.
+func machineClock() clock.Source { return clock.System() }

@@ -1,0 +1,179 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"rlserver/cluster/clustertest"
+)
+
+const (
+	clientPort = 6379
+	proxyPort  = 6380
+	// callTimeout is longer than a node holds a call.
+	callTimeout = 3 * time.Second
+	callPause   = 4 * time.Millisecond // between the calls of a client
+)
+
+// caller makes a call once.
+type caller interface {
+	Do(ctx context.Context, args ...any) *redis.Cmd
+}
+
+// clients make calls until they are stopped.
+type clients struct {
+	book *book
+	ctx  context.Context
+	stop context.CancelFunc
+	work sync.WaitGroup
+}
+
+func startClients(b *book, count int, hosts []int) *clients {
+	c := &clients{book: b}
+	c.ctx, c.stop = context.WithCancel(context.Background())
+	for i := range count {
+		c.work.Go(func() {
+			if i%2 == 0 {
+				c.clusterClient(i, hosts)
+			} else {
+				c.plainClient(i, hosts)
+			}
+		})
+	}
+	return c
+}
+
+func (c *clients) end() {
+	c.stop()
+	c.work.Wait()
+}
+
+// clusterClient follows MOVED, but never sends a call again by itself.
+func (c *clients) clusterClient(id int, hosts []int) {
+	var addrs []string
+	for _, host := range hosts {
+		addrs = append(addrs, net.JoinHostPort(address(host), fmt.Sprint(clientPort)))
+	}
+	client := redis.NewClusterClient(&redis.ClusterOptions{
+		Addrs: addrs, MaxRedirects: -1, DialTimeout: 500 * time.Millisecond, ReadTimeout: callTimeout,
+		DialerRetries: 1, PoolSize: 2,
+	})
+	defer client.Close()
+	for c.ctx.Err() == nil {
+		c.call(id, func() caller { return client })
+	}
+}
+
+// plainClient knows nothing of a cluster: it talks to the --proxy-port of a node, and goes to
+// another one after an error.
+func (c *clients) plainClient(id int, hosts []int) {
+	var client *redis.Client
+	next := func() caller {
+		if client != nil {
+			client.Close()
+		}
+		client = redis.NewClient(&redis.Options{
+			Addr:       net.JoinHostPort(address(hosts[rand.IntN(len(hosts))]), fmt.Sprint(proxyPort)),
+			MaxRetries: -1, DialTimeout: 500 * time.Millisecond, ReadTimeout: callTimeout, DialerRetries: 1,
+			PoolSize: 1, DisableIdentity: true,
+		})
+		return client
+	}
+	next()
+	defer func() { client.Close() }()
+	for c.ctx.Err() == nil {
+		if !c.call(id, func() caller { return client }) {
+			next()
+		}
+	}
+}
+
+// call makes a call on some key, and reports whether its outcome is known.
+func (c *clients) call(id int, to func() caller) bool {
+	k := c.book.pick()
+	call := clustertest.Call{Limit: k.limit}
+	if p := rand.IntN(10); p < 2 && k.flavour != token {
+		call.Kind = clustertest.Read
+	} else if p < 4 && k.flavour == refunds {
+		call.Kind = clustertest.Refund
+	}
+	args := k.args(call)
+	begun := c.book.now()
+	var answer clustertest.Answer
+	made := true
+	if k.flavour == named && call.Kind == clustertest.Hit {
+		answer = c.named(args, to)
+	} else {
+		reply, err := to().Do(context.Background(), args...).Result()
+		answer, made = read(call, reply, err)
+	}
+	c.book.done(k, id, begun, call, answer, made)
+	time.Sleep(callPause)
+	return made && !answer.Unknown
+}
+
+// named makes a call with an ID, and repeats it until the outcome is known: it counts once.
+func (c *clients) named(args []any, to func() caller) (answer clustertest.Answer) {
+	args = append(args, "ID", fmt.Sprint(rand.Uint64()))
+	for range 20 {
+		reply, err := to().Do(context.Background(), args...).Result()
+		if answer, made := read(clustertest.Call{}, reply, err); made && !answer.Unknown {
+			answer.N = -1 // what remained when it was repeated
+			return answer
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	return clustertest.Answer{Unknown: true}
+}
+
+func (k *key) args(call clustertest.Call) []any {
+	switch {
+	case call.Kind == clustertest.Read:
+		return []any{"ZCARD", k.name}
+	case call.Kind == clustertest.Refund:
+		return []any{"RL.REFUND", k.name, 1}
+	case k.flavour == token:
+		return []any{"RL.TOKEN", k.name, k.limit, 1, "10000h"}
+	default:
+		return []any{"RL.SLIDE", k.name, k.limit, "1h"}
+	}
+}
+
+// nothingDone are the beginnings of errors that say that the call was not executed.
+var nothingDone = []string{"MOVED ", "CLUSTERDOWN", "LOADING", "ERR max number of clients"}
+
+// read reads a reply. made is false if nothing was done.
+func read(call clustertest.Call, reply any, err error) (answer clustertest.Answer, made bool) {
+	if err != nil {
+		var dial *net.OpError
+		if errors.As(err, &dial) && dial.Op == "dial" {
+			return answer, false
+		}
+		for _, text := range nothingDone {
+			if strings.HasPrefix(err.Error(), text) {
+				return answer, false
+			}
+		}
+		if call.Kind == clustertest.Read || strings.Contains(err.Error(), "has changed nothing") {
+			return answer, false
+		}
+		return clustertest.Answer{Unknown: true}, true
+	}
+	switch reply := reply.(type) {
+	case int64:
+		return clustertest.Answer{N: reply}, true
+	case []any:
+		return clustertest.Answer{Allowed: reply[0] == int64(1), N: reply[2].(int64)}, true
+	}
+	panic(fmt.Sprintf("a reply that nobody has asked for: %v", reply))
+}

@@ -1,0 +1,37 @@
+// Command nemesis runs a cluster of rlserver processes, does to them what machines and networks do
+// to servers, and checks that clients never see anything that a single limiter would not have done.
+//
+//	go run ./integration/nemesis -time 10m          also: make nemesis
+//	go run ./integration/nemesis -broken -time 3m   also: make nemesis-broken
+//
+// # The cluster
+//
+// Each node is a process in a network namespace of its own, with a small file system in memory of
+// its own. The namespaces are joined by TUN devices: this program moves the packets between them,
+// so that it can drop, delay and lose them for each direction, and needs nothing of the kernel
+// beyond namespaces and TUN. All of it ends with the program. It needs root on Linux, or user
+// namespaces and /dev/net/tun.
+//
+//	main.go     flags, the namespace of the program itself, the course of a run, what is printed
+//	network.go  namespaces, TUN devices, links with faults
+//	node.go     processes, their folders and clocks
+//	faults.go   what is done to them
+//	tail.go     a torn write at the end of a log
+//	clients.go  clients of the cluster, and plain ones of --proxy-port
+//	history.go  the calls on each key, and their check
+//
+// # The check
+//
+// Calls are made once: no client tries again by itself. An error that says that nothing was done is
+// no call. After any other error and after a timeout the outcome is unknown: the call may have been
+// executed then, later or not at all. The history of each key must be linearizable (porcupine): a
+// key has few calls, so that this takes milliseconds, and is replaced by another one then. The
+// windows are an hour long, and the clocks of the nodes are off by many hours: nothing lapses
+// unless a clock is believed.
+//
+// That includes conservation, which is counted as well: the permits that were granted, and those
+// that were taken by calls whose outcome their client does not know.
+//
+// With -broken, servers are built that break the promise on purpose (package cluster/broken), and
+// each must be noticed.
+package main

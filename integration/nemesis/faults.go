@@ -1,0 +1,232 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"syscall"
+	"time"
+)
+
+// fleet is the cluster, and what can be done to it.
+type fleet struct {
+	nodes   []*node
+	network *network
+	counts  map[string]int
+}
+
+// fault is something that is done to the cluster, and ends with everything in order again, except
+// that nodes may still be starting.
+type fault struct {
+	name string
+	do   func(f *fleet)
+}
+
+// faults are drawn at random.
+var faults = []fault{
+	{"kill -9 of leaders", (*fleet).killLeaders},
+	{"kill -9 of a majority", (*fleet).killMajority},
+	{"SIGSTOP of a leader", (*fleet).pause},
+	{"rolling restart", (*fleet).rollingRestart},
+	{"leader alone", (*fleet).isolate},
+	{"leader alone, one direction", (*fleet).isolateOneWay},
+	{"flapping", (*fleet).flap},
+	{"delay of 200 ms", (*fleet).delay},
+	{"5 % loss", (*fleet).lose},
+	{"clock steps", (*fleet).stepClocks},
+	{"full disk", (*fleet).fillDisk},
+	{"torn tail", (*fleet).tearTail},
+	{"hand over", (*fleet).handOver},
+}
+
+func between(least, most time.Duration) time.Duration { return least + rand.N(most-least) }
+
+// leader returns a node that leads groups, or any if none answers.
+func (f *fleet) leader() *node {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	for _, i := range rand.Perm(len(f.nodes)) {
+		if f.nodes[i].leads(ctx) > 0 {
+			return f.nodes[i]
+		}
+	}
+	return f.nodes[rand.IntN(len(f.nodes))]
+}
+
+func (f *fleet) startAll() {
+	for _, n := range f.nodes {
+		if err := n.start(); err != nil {
+			fmt.Println(n.name, "cannot be started:", err)
+		}
+	}
+}
+
+// healthy waits until each node sees a leader of each group.
+func (f *fleet) healthy(patience time.Duration) error {
+	var err error
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		f.startAll() // one may have ended for want of disk
+		if err = f.unhealthy(); err == nil {
+			return nil
+		}
+	}
+	return err
+}
+
+func (f *fleet) unhealthy() error {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	led := 0
+	for _, n := range f.nodes {
+		info := n.info(ctx)
+		led += n.leads(ctx)
+		if info["cluster_groups"] != "4" || info["cluster_groups_without_leader"] != "0" {
+			return fmt.Errorf("%s: groups %s, without leader %s", n.name, info["cluster_groups"],
+				info["cluster_groups_without_leader"])
+		}
+	}
+	if led != 4 {
+		return fmt.Errorf("%d groups of 4 are led", led)
+	}
+	return nil
+}
+
+func (f *fleet) killLeaders() {
+	for range 3 {
+		n := f.leader()
+		n.end(syscall.SIGKILL)
+		time.Sleep(between(0, 1500*time.Millisecond))
+		n.start()
+		time.Sleep(500 * time.Millisecond)
+	}
+}
+
+func (f *fleet) killMajority() {
+	order := rand.Perm(len(f.nodes))[:len(f.nodes)/2+1]
+	for _, i := range order {
+		f.nodes[i].end(syscall.SIGKILL)
+	}
+	time.Sleep(between(0, time.Second))
+	f.startAll()
+	time.Sleep(time.Second)
+}
+
+func (f *fleet) pause() {
+	n := f.leader()
+	n.signal(syscall.SIGSTOP)
+	time.Sleep(between(1200*time.Millisecond, 4*time.Second))
+	n.signal(syscall.SIGCONT)
+	time.Sleep(time.Second)
+}
+
+func (f *fleet) rollingRestart() {
+	for _, n := range f.nodes {
+		n.end(syscall.SIGTERM)
+		n.start()
+		f.healthy(10 * time.Second)
+	}
+}
+
+// between nodes only: clients reach all of them.
+func (f *fleet) cut(n *node, out, in bool) {
+	for _, other := range f.nodes {
+		if other != n {
+			f.network.set(n.host, other.host, link{cut: out})
+			f.network.set(other.host, n.host, link{cut: in})
+		}
+	}
+}
+
+func (f *fleet) isolate() {
+	f.cut(f.leader(), true, true)
+	time.Sleep(between(1500*time.Millisecond, 4*time.Second))
+}
+
+func (f *fleet) isolateOneWay() {
+	out := rand.IntN(2) == 0
+	f.cut(f.leader(), out, !out)
+	time.Sleep(between(1500*time.Millisecond, 4*time.Second))
+}
+
+func (f *fleet) flap() {
+	n := f.leader()
+	for range 8 {
+		f.cut(n, true, true)
+		time.Sleep(between(50*time.Millisecond, 600*time.Millisecond))
+		f.network.heal()
+		time.Sleep(between(50*time.Millisecond, 400*time.Millisecond))
+	}
+}
+
+func (f *fleet) links(l link) {
+	for _, a := range f.nodes {
+		for _, b := range f.nodes {
+			f.network.set(a.host, b.host, l)
+		}
+	}
+}
+
+// delay delays what one node sends: calls to it and from it take 200 ms longer.
+func (f *fleet) delay() {
+	n := f.leader()
+	for _, other := range f.nodes {
+		f.network.set(n.host, other.host, link{delay: 200 * time.Millisecond})
+	}
+	time.Sleep(3 * time.Second)
+}
+
+func (f *fleet) lose() {
+	f.links(link{loss: 0.05})
+	time.Sleep(4 * time.Second)
+}
+
+// stepClocks sets each node's clock off by up to ten hours, and has others lead.
+func (f *fleet) stepClocks() {
+	for _, n := range f.nodes {
+		n.setClock(between(-10*time.Hour, 10*time.Hour))
+	}
+	n := f.leader()
+	n.end(syscall.SIGKILL)
+	time.Sleep(between(0, time.Second))
+	n.start()
+	time.Sleep(time.Second)
+}
+
+func (f *fleet) fillDisk() {
+	n := f.leader()
+	free, err := n.fill()
+	if err != nil {
+		fmt.Println("the disk of", n.name, "cannot be filled:", err)
+		return
+	}
+	time.Sleep(2 * time.Second)
+	other := f.leader()
+	if other != n { // it needs to write when it hears another leader
+		other.end(syscall.SIGKILL)
+		time.Sleep(time.Second)
+	}
+	free()
+	f.startAll()
+}
+
+func (f *fleet) tearTail() {
+	n := f.leader()
+	n.end(syscall.SIGKILL)
+	torn, err := tear(n.dir + "/data")
+	if err != nil || torn == 0 {
+		fmt.Println("the logs of", n.name, "could not all be torn:", torn, err)
+	}
+	n.start()
+	time.Sleep(time.Second)
+}
+
+func (f *fleet) handOver() {
+	for range 3 {
+		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
+		f.leader().client.Do(ctx, "CLUSTER", "FAILOVER")
+		cancel()
+		time.Sleep(500 * time.Millisecond)
+	}
+}

@@ -1,0 +1,275 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+type settings struct {
+	time   time.Duration
+	nodes  int
+	broken bool
+	only   string
+	keep   string
+
+	possible bool
+}
+
+// inside is set in the environment of the program that runs in a namespace of its own.
+const inside = "NEMESIS_INSIDE"
+
+func main() {
+	var s settings
+	flag.DurationVar(&s.time, "time", 10*time.Minute, "how long, or with -broken how long each build at most")
+	flag.IntVar(&s.nodes, "nodes", 3, "how many nodes")
+	flag.BoolVar(&s.broken, "broken", false, "run servers that are broken on purpose: each must be noticed")
+	flag.StringVar(&s.only, "only", "", "the name of the only fault, or with -broken of the only build")
+	flag.StringVar(&s.keep, "logs", "", "a folder to which the logs of the nodes are written")
+	flag.BoolVar(&s.possible, "possible", false, "only say whether this machine can run it")
+	flag.Parse()
+	run := s.outside
+	if os.Getenv(inside) != "" {
+		run = s.run
+	}
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "nemesis:", err)
+		os.Exit(1)
+	}
+}
+
+// outside builds the servers, and runs the program again in namespaces of its own, with which all
+// devices and file systems end.
+func (s *settings) outside() error {
+	dir, err := os.MkdirTemp("", "nemesis-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	switch {
+	case s.possible:
+		return s.again(ctx, dir)
+	case !s.broken:
+		return s.try(ctx, dir, "nemesis")
+	}
+	missed := error(nil)
+	for _, name := range []string{"broken_early", "broken_denials", "broken_norebuild", "broken_wallclock"} {
+		if s.only != "" && s.only != name {
+			continue
+		}
+		fmt.Println("--- a server that is", name)
+		start := time.Now()
+		if err := s.try(ctx, dir, "nemesis,"+name); err == nil {
+			missed = errors.Join(missed, fmt.Errorf("%s was not noticed in %v", name, s.time))
+		} else if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != violationCode {
+			return err
+		}
+		fmt.Printf("--- %s: %v\n", name, time.Since(start).Round(time.Second))
+	}
+	return missed
+}
+
+// violationCode is the exit code after calls that no limiter explains.
+const violationCode = 3
+
+func (s *settings) try(ctx context.Context, dir, tags string) error {
+	binary := filepath.Join(dir, "rlserver")
+	if out, err := exec.Command("go", "build", "-tags", tags, "-o", binary, "rlserver/cmd/rlserver").
+		CombinedOutput(); err != nil {
+		return fmt.Errorf("the server cannot be built: %w\n%s", err, out)
+	}
+	return s.again(ctx, dir)
+}
+
+// again runs the program again in namespaces of its own.
+func (s *settings) again(ctx context.Context, dir string) error {
+	cmd := exec.CommandContext(ctx, "/proc/self/exe", os.Args[1:]...)
+	cmd.Env = append(os.Environ(), inside+"="+dir)
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL,
+	}
+	if os.Geteuid() != 0 {
+		cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
+		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{HostID: os.Geteuid(), Size: 1}}
+		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{HostID: os.Getegid(), Size: 1}}
+	}
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("network namespaces are not to be had here, run it as root on Linux: %w", err)
+	}
+	return cmd.Wait()
+}
+
+// run is the program in its namespaces.
+func (s *settings) run() error {
+	redis.SetLogger(quiet{})
+	if err := syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""); err != nil {
+		return fmt.Errorf("file systems of its own cannot be had here: %w", err)
+	}
+	f, err := s.makeFleet(os.Getenv(inside))
+	if err != nil {
+		return err
+	}
+	if s.possible {
+		return nil
+	}
+	defer s.writeLogs(f)
+	defer func() {
+		for _, n := range f.nodes {
+			n.end(syscall.SIGKILL)
+		}
+	}()
+	f.startAll()
+	if err := f.healthy(60 * time.Second); err != nil {
+		return fmt.Errorf("the cluster does not begin: %w", err)
+	}
+	b := newBook()
+	hosts := make([]int, 0, len(f.nodes))
+	for _, n := range f.nodes {
+		hosts = append(hosts, n.host)
+	}
+	c := startClients(b, 8, hosts)
+	err = s.haunt(f, b)
+	c.end()
+	b.finish()
+	f.print(b)
+	select {
+	case what := <-b.violated:
+		fmt.Println(what)
+		os.Exit(s.violation(f))
+	default:
+	}
+	if b.over.Load() > 0 {
+		fmt.Println(b.over.Load(), "permits were granted above a limit")
+		os.Exit(s.violation(f))
+	}
+	for _, n := range f.nodes {
+		if trouble := n.trouble(); trouble != nil {
+			fmt.Println(trouble)
+			os.Exit(s.violation(f))
+		}
+	}
+	return err
+}
+
+// violation cleans up and returns the exit code.
+func (s *settings) violation(f *fleet) int {
+	for _, n := range f.nodes {
+		n.end(syscall.SIGKILL)
+	}
+	s.writeLogs(f)
+	return violationCode
+}
+
+func (s *settings) makeFleet(dir string) (*fleet, error) {
+	f := &fleet{network: &network{links: make(map[[2]int]link)}, counts: make(map[string]int)}
+	if err := f.network.join(program); err != nil {
+		return nil, err
+	}
+	for host := 1; host <= s.nodes; host++ {
+		n, err := newNode(host, filepath.Join(dir, fmt.Sprint("n", host)), filepath.Join(dir, "rlserver"), s.nodes,
+			f.network)
+		if err != nil {
+			return nil, err
+		}
+		f.nodes = append(f.nodes, n)
+	}
+	return f, nil
+}
+
+// haunt does one thing after the other to the cluster. After each, the cluster must serve again.
+func (s *settings) haunt(f *fleet, b *book) error {
+	list := faults
+	if s.only != "" && !s.broken {
+		at := slices.IndexFunc(faults, func(x fault) bool { return x.name == s.only })
+		if at < 0 {
+			return fmt.Errorf("no fault %q: there are %q", s.only, names(faults))
+		}
+		list = faults[at : at+1]
+	}
+	var order []int
+	for end := time.Now().Add(s.time); time.Now().Before(end); {
+		if len(order) == 0 {
+			order = rand.Perm(len(list)) // each in turn, so that a short run has all
+		}
+		x := list[order[0]]
+		order = order[1:]
+		f.counts[x.name]++
+		fmt.Printf("%6.1f s  %s\n", float64(b.now())/1e9, x.name)
+		x.do(f)
+		f.network.heal()
+		if err := f.healthy(60 * time.Second); err != nil {
+			if len(b.violated) > 0 {
+				return nil
+			}
+			for _, n := range f.nodes {
+				if trouble := n.trouble(); trouble != nil {
+					return nil // which is reported
+				}
+			}
+			f.diagnose()
+			return fmt.Errorf("a minute after %q the cluster does not serve: %w", x.name, err)
+		}
+		time.Sleep(500 * time.Millisecond)
+		if len(b.violated) > 0 || b.over.Load() > 0 {
+			return nil
+		}
+	}
+	return nil
+}
+
+// diagnose prints what the nodes say about their groups, and has them log their stacks.
+func (f *fleet) diagnose() {
+	for _, n := range f.nodes {
+		fmt.Printf("%s: %s\n", n.name, n.client.Info(context.Background(), "replication").Val())
+		n.end(syscall.SIGQUIT)
+	}
+}
+
+func names(list []fault) (all []string) {
+	for _, x := range list {
+		all = append(all, x.name)
+	}
+	return all
+}
+
+func (f *fleet) print(b *book) {
+	fmt.Printf("%d calls on %d keys: %d admitted, %d denied, %d of unknown outcome, %d refused\n",
+		b.calls.Load(), b.keys.Load(), b.admitted.Load(), b.denied.Load(), b.unknown.Load(), b.refused.Load())
+	fmt.Printf("%d over-admitted, %d permits lost to unknown outcomes, %.1f s without an admit at most\n",
+		b.over.Load(), b.lost.Load(), float64(b.longestGap.Load())/1e9)
+	for _, name := range slices.Sorted(maps.Keys(f.counts)) {
+		fmt.Printf("%4d × %s\n", f.counts[name], name)
+	}
+}
+
+func (s *settings) writeLogs(f *fleet) {
+	if s.keep == "" {
+		return
+	}
+	os.MkdirAll(s.keep, 0o750)
+	for _, n := range f.nodes {
+		os.WriteFile(filepath.Join(s.keep, n.name+".log"), []byte(n.log.String()), 0o640)
+	}
+}
+
+// quiet drops what the client library logs: each connection that is refused.
+type quiet struct{}
+
+func (quiet) Printf(context.Context, string, ...any) {}

@@ -1,0 +1,199 @@
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// node is a process of the cluster.
+type node struct {
+	host   int
+	name   string
+	dir    string // a file system of its own
+	ns     namespace
+	binary string
+	join   string
+	expect int
+
+	mu    sync.Mutex
+	cmd   *exec.Cmd     // nil: it is not running
+	ended chan struct{} // closed when it has ended
+	log   text
+
+	client *redis.Client // for INFO
+}
+
+// text is what the processes of a node have logged.
+type text struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (w *text) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.b.Write(p)
+}
+
+func (w *text) String() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.b.String()
+}
+
+// diskSize is the size of a node's file system: the logs of its groups allocate 8 MB each.
+const diskSize = 160 << 20
+
+func newNode(host int, dir, binary string, expect int, n *network) (*node, error) {
+	ns, err := newNamespace()
+	if err != nil {
+		return nil, fmt.Errorf("a network namespace cannot be made: %w", err)
+	}
+	if err := ns.do(func() error { return n.join(host) }); err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(dir, 0o750); err != nil {
+		return nil, err
+	}
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprint("size=", diskSize)); err != nil {
+		return nil, fmt.Errorf("a file system in memory cannot be mounted: %w", err)
+	}
+	var join []string
+	for i := range expect {
+		join = append(join, address(i+1))
+	}
+	return &node{
+		host: host, name: fmt.Sprint("n", host), dir: dir, ns: ns, binary: binary, expect: expect,
+		join: strings.Join(join, ","),
+		client: redis.NewClient(&redis.Options{
+			Addr: fmt.Sprintf("%s:%d", address(host), clientPort), MaxRetries: -1, DialTimeout: time.Second,
+			ReadTimeout: time.Second, DialerRetries: 1,
+		}),
+	}, nil
+}
+
+func (n *node) clockFile() string { return n.dir + ".clock" }
+
+// setClock sets by how much the system clock of the node is off.
+func (n *node) setClock(off time.Duration) error {
+	return os.WriteFile(n.clockFile(), []byte(strconv.FormatInt(off.Milliseconds(), 10)), 0o640)
+}
+
+// start starts the process if it is not running.
+func (n *node) start() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.cmd != nil {
+		select {
+		case <-n.ended: // it has ended by itself
+		default:
+			return nil
+		}
+	}
+	cmd := exec.Command(n.binary, "--cluster", "--bind", address(n.host), "--port", fmt.Sprint(clientPort),
+		"--proxy-port", fmt.Sprint(proxyPort), "--protected-mode", "no", "--node-id", n.name,
+		"--dir", filepath.Join(n.dir, "data"), "--join", n.join, "--bootstrap-expect", fmt.Sprint(n.expect),
+		"--cluster-groups", "4", "--appendfsync", "always")
+	cmd.Env = append(os.Environ(), "NEMESIS_CLOCK="+n.clockFile(), "GOMAXPROCS=2")
+	cmd.Dir, cmd.Stdout, cmd.Stderr = n.dir, &n.log, &n.log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := n.ns.do(cmd.Start); err != nil {
+		return err
+	}
+	ended := make(chan struct{})
+	n.cmd, n.ended = cmd, ended
+	go func() {
+		cmd.Wait()
+		close(ended)
+	}()
+	return nil
+}
+
+// signal sends a signal to the process, if it runs.
+func (n *node) signal(s syscall.Signal) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.cmd != nil {
+		n.cmd.Process.Signal(s)
+	}
+}
+
+// end sends a signal that ends the process, and waits.
+func (n *node) end(s syscall.Signal) {
+	n.signal(s)
+	n.mu.Lock()
+	ended := n.ended
+	n.mu.Unlock()
+	if ended == nil {
+		return
+	}
+	select {
+	case <-ended:
+	case <-time.After(20 * time.Second):
+		fmt.Printf("%s does not end: killed\n", n.name)
+		n.signal(syscall.SIGKILL)
+		<-ended
+	}
+}
+
+// leads returns how many groups the node leads, 0 if it does not answer.
+func (n *node) leads(ctx context.Context) int {
+	count, _ := strconv.Atoi(n.info(ctx)["cluster_groups_led"])
+	return count
+}
+
+// info returns the fields of INFO cluster.
+func (n *node) info(ctx context.Context) map[string]string {
+	fields := make(map[string]string)
+	for line := range strings.Lines(n.client.Info(ctx, "cluster").Val()) {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
+			fields[name] = value
+		}
+	}
+	return fields
+}
+
+// trouble returns what is wrong with a node that no fault explains.
+func (n *node) trouble() error {
+	log := n.log.String()
+	for _, bad := range []string{"cannot be used any more", "DATA RACE", "panic: ", "fatal error: "} {
+		if at := strings.Index(log, bad); at >= 0 {
+			from, to := strings.LastIndexByte(log[:at], '\n')+1, min(len(log), at+2000)
+			if end := strings.IndexByte(log[at:], '\n'); end >= 0 && bad == "cannot be used any more" {
+				to = at + end
+			}
+			return errors.New(n.name + " logs: " + log[from:to])
+		}
+	}
+	return nil
+}
+
+// fill fills the file system of the node. The file that does so is removed by calling free.
+func (n *node) fill() (free func(), err error) {
+	path := filepath.Join(n.dir, "full")
+	f, err := os.Create(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	for block := make([]byte, 1<<20); len(block) > 0; {
+		if _, err := f.Write(block); err != nil {
+			block = block[:len(block)/2]
+		}
+	}
+	return func() { os.Remove(path) }, nil
+}
