@@ -52,8 +52,11 @@ type Options struct {
 	Engine   engine.Options // of each group; the journal is set here
 	Clock    clock.Source
 	Log      *slog.Logger
-	Begun    func(*group.Partition) // called when this node begins to lead a group; nil: nothing
-	Users    Users                  // nil: the cluster has none
+	// ObserveSync and ObserveSnapshot are those of each group
+	ObserveSync, ObserveSnapshot func(time.Duration)
+	// called when this node begins to lead a group; nil: nothing
+	Begun func(*group.Partition)
+	Users Users // nil: the cluster has none
 
 	balanceInterval time.Duration // set by tests; 0: the default
 }

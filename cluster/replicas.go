@@ -115,6 +115,7 @@ func (n *Node) groupOptions(number int, instance uint64) group.Options {
 		Dir:  filepath.Join(n.options.Dir, folder(groupPrefix, number)),
 		Sync: n.options.Sync, Timeout: n.options.Timeout, Engine: n.options.Engine, Clock: n.options.Clock,
 		Log: n.log, Begun: n.options.Begun,
+		ObserveSync: n.options.ObserveSync, ObserveSnapshot: n.options.ObserveSnapshot,
 		AskTime: func() (int64, bool) { return n.askTime(number) },
 		Layer:   func() group.Layer { return n.port.Instance(mux.Channel(number), instance) },
 	}

@@ -81,7 +81,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 	"rlserver/acl":   {ours: []string{"rlserver/smallfile"}},
 	"rlserver/resp": {
 		ours: []string{
-			"rlserver/cluster/slot", "rlserver/resp/commands/clustering",
+			"rlserver/cluster/overview", "rlserver/cluster/slot", "rlserver/resp/commands/clustering",
 			"rlserver/acl", "rlserver/certs", "rlserver/clock", "rlserver/engine", "rlserver/engine/eviction",
 			"rlserver/storage",
 			"rlserver/resp/clientmem", "rlserver/resp/command", "rlserver/resp/config", "rlserver/resp/glob",
@@ -104,7 +104,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 			"rlserver/resp/config/conffile", "rlserver/grammar", "rlserver/smallfile",
 		},
 	},
-	"rlserver/resp/forward":         {ours: []string{"rlserver/resp/wire"}},
+	"rlserver/resp/forward":         {ours: []string{"rlserver/cluster/overview", "rlserver/resp/wire"}},
 	"rlserver/resp/config/conffile": {ours: []string{"rlserver/smallfile"}},
 	"rlserver/resp/wire": {
 		ours: []string{"rlserver/engine", "rlserver/resp/clientmem", "rlserver/resp/config", "rlserver/grammar"},

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"sync/atomic"
 
+	"rlserver/cluster/overview"
 	"rlserver/grammar"
 	"rlserver/resp/clientmem"
 	"rlserver/resp/command"
@@ -275,9 +276,9 @@ func (s *session) passOnGroup(group int, words [][]byte, m mark) []byte {
 	return reply
 }
 
-// writeProxyFields writes the fields of INFO about calls that are passed on.
-func (s *Server) writeProxyFields(write func(name string, value any)) {
-	clients := 0
+// ProxyCounts returns what is counted of calls that are passed on, in a cluster.
+func (s *Server) ProxyCounts() overview.Proxy {
+	clients := int64(0)
 	s.mu.Lock()
 	for _, ss := range s.sessions {
 		if ss.clustered.role == proxied {
@@ -286,7 +287,7 @@ func (s *Server) writeProxyFields(write func(name string, value any)) {
 	}
 	forNodes := s.forNodes
 	s.mu.Unlock()
-	write("proxy_clients", clients)
-	write("proxy_links_in", forNodes)
-	s.passing.Fields(write)
+	counts := s.passing.Counts()
+	counts.Clients, counts.LinksIn = clients, int64(forNodes)
+	return counts
 }

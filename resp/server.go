@@ -131,7 +131,7 @@ func NewServer(o Options) *Server {
 	o.Clock.OnStep(s.queues.RetryAll)
 	s.queues.Init(o.Engine, o.Clock, s.unavailable, s.changesPaused)
 	if o.Cluster != nil {
-		s.Env.Cluster, s.ProxyFields, s.ChangeUsers = o.Cluster, s.writeProxyFields, s.changeUsers
+		s.Env.Cluster, s.ChangeUsers = o.Cluster, s.changeUsers
 		s.cluster, s.lobby = o.Cluster, &partition{env: &s.Env, queues: &s.queues, group: -1}
 		s.passing = forward.NewPool(forward.Options{
 			Nodes: o.Cluster, Hold: o.Hold, MostLinks: max(1, o.Settings.Start.Cluster.ProxyLinks),

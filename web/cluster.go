@@ -49,6 +49,32 @@ var (
 		"TRYAGAIN replies: leadership ended, and the client can send the call again.", "group")
 )
 
+var (
+	proxyClients = gauge("proxy_clients", "Clients of --proxy-port.")
+	proxyLinks   = gauge(
+		"proxy_links",
+		"Connections between nodes for calls that are passed on, by direction: in, out.",
+		"direction",
+	)
+	proxyCalls  = counter("proxy_calls_total", "Calls that were passed on to other nodes, without those sent again.")
+	proxyAgain  = counter("proxy_calls_sent_again_total", "Calls that were passed on again, after a refusal.")
+	proxyErrors = counter("proxy_errors_total",
+		"Calls that were passed on in vain, by reason: unknown (the outcome), failed (no leader in time, or no link).",
+		"reason")
+	proxyWaits = counter("proxy_link_waits_total", "Calls that waited for a connection to another node, or got none.")
+)
+
+func ofProxy(out chan<- prometheus.Metric, p *overview.Proxy) {
+	proxyClients.count(out, p.Clients)
+	proxyLinks.count(out, p.LinksIn, "in")
+	proxyLinks.count(out, p.LinksOut, "out")
+	proxyCalls.count(out, p.Calls)
+	proxyAgain.count(out, p.Again)
+	proxyErrors.count(out, p.Unknown, "unknown")
+	proxyErrors.count(out, p.Failed, "failed")
+	proxyWaits.count(out, p.LinkWaits)
+}
+
 // ofCluster sends metrics of the groups. Labels are the numbers of groups and the names of nodes.
 func (m metrics) ofCluster(out chan<- prometheus.Metric, c *overview.Cluster) {
 	if c == nil {
@@ -56,6 +82,7 @@ func (m metrics) ofCluster(out chan<- prometheus.Metric, c *overview.Cluster) {
 	}
 	clusterNodes.count(out, int64(len(c.Nodes)))
 	groupCount.count(out, int64(len(c.Groups)))
+	ofProxy(out, &c.Proxy)
 	for i := range c.Nodes {
 		nodeUp.flag(out, c.Nodes[i].Up, c.Nodes[i].Name)
 		nodeLeads.count(out, int64(c.Nodes[i].Leads), c.Nodes[i].Name)

@@ -17,7 +17,9 @@ import (
 )
 
 func exampleCluster(groups int) *overview.Cluster {
-	c := &overview.Cluster{Name: "a", Nodes: []overview.Node{
+	c := &overview.Cluster{Name: "a", Proxy: overview.Proxy{
+		Clients: 1, LinksIn: 2, LinksOut: 3, Calls: 4, Again: 5, Unknown: 6, Failed: 7, LinkWaits: 8,
+	}, Nodes: []overview.Node{
 		{Name: "a", Address: "a:6379", Up: true, Leads: 1, Replicas: groups}, {Name: "b", Heard: -1},
 	}}
 	for i := range groups {
@@ -47,6 +49,9 @@ func TestMetricsOfACluster(t *testing.T) {
 	require.NoError(t, err)
 	assert.Empty(t, problems)
 	for _, line := range []string{
+		`proxy_clients 1`, `proxy_links{direction="in"} 2`, `proxy_links{direction="out"} 3`, `proxy_calls_total 4`,
+		`proxy_calls_sent_again_total 5`, `proxy_errors_total{reason="unknown"} 6`,
+		`proxy_errors_total{reason="failed"} 7`, `proxy_link_waits_total 8`, `log_fsync_duration_seconds_count 0`,
 		`cluster_nodes 2`, `cluster_groups 2`, `cluster_node_up{node="a"} 1`, `cluster_node_up{node="b"} 0`,
 		`cluster_node_groups_led{node="a"} 1`, `group_has_leader{group="0"} 1`, `group_has_leader{group="1"} 0`,
 		`group_role{group="0",role="follower"} 1`, `group_role{group="0",role="leader"} 0`,

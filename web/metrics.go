@@ -275,6 +275,8 @@ func (m metrics) ofDisk(out chan<- prometheus.Metric, s *State) {
 		appended.count(out, d.Appended)
 		durable.count(out, d.Durable)
 		slowSyncs.count(out, max(0, d.SlowSyncs))
+	}
+	if d.AppendOnly || s.Cluster != nil {
 		out <- histogram(fsyncTime, &s.Fsync, 23)
 	}
 	saving.flag(out, d.Saving)

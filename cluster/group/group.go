@@ -32,6 +32,9 @@ type Options struct {
 	Layer    func() Layer // opens the connections; closed and opened again at a rebuild
 	// AskTime asks the other nodes for what Group.Estimate returns there; nil: nobody can be asked
 	AskTime func() (ms int64, ok bool)
+	// ObserveSync is called with how long entries took to be synced, ObserveSnapshot with how long
+	// a snapshot took. nil: nobody needs to know
+	ObserveSync, ObserveSnapshot func(time.Duration)
 	// Begun is called before calls are served on a partition. It must not block. nil: nothing
 	Begun func(*Partition)
 
@@ -130,7 +133,7 @@ func (g *Group) config(notify chan<- bool) *raft.Config {
 func (g *Group) open() (run *running, err error) {
 	run = &running{notify: make(chan bool, 64), fresh: make(chan struct{}, 1), regain: make(chan struct{}, 1)}
 	config := g.config(run.notify)
-	if run.files, err = openFiles(g.options.Dir, g.options.Sync, config.Logger, &g.leadership); err != nil {
+	if run.files, err = openFiles(g.options.Dir, g.options.Sync, config.Logger, g.stored); err != nil {
 		return nil, err
 	}
 	run.fsm = &fsm{
@@ -359,9 +362,13 @@ func (g *Group) tick(run *running) {
 
 // snapshot takes a snapshot and shortens the log.
 func (g *Group) snapshot(run *running) error {
+	start := time.Now()
 	switch err := run.await(run.raft.Snapshot()); {
 	case err == nil:
 		g.counters.snapshots.Add(1)
+		if observe := g.options.ObserveSnapshot; observe != nil {
+			observe(time.Since(start))
+		}
 		return nil
 	case errors.Is(err, raft.ErrNothingNewToSnapshot):
 		return nil

@@ -137,6 +137,14 @@ func (l *leadership) setDisk(err error) {
 	l.disk = err
 }
 
+// stored is called when entries were stored, or could not be.
+func (g *Group) stored(took time.Duration, err error) {
+	g.leadership.setDisk(err)
+	if observe := g.options.ObserveSync; observe != nil && g.options.Sync && err == nil {
+		observe(took)
+	}
+}
+
 // diskError returns why the last entry could not be stored, nil if it was.
 func (l *leadership) diskError() error {
 	l.mu.Lock()

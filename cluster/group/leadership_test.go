@@ -120,15 +120,19 @@ func TestReasonsOfLostLeadership(t *testing.T) {
 }
 
 func TestFailuresOfTheDiskAreNoted(t *testing.T) {
-	l := new(leadership)
-	f, err := openFiles(t.TempDir(), true, &logger{to: testLog(), said: l.said}, l)
+	synced := 0
+	g := &Group{options: Options{Sync: true, ObserveSync: func(time.Duration) { synced++ }}}
+	l := &g.leadership
+	f, err := openFiles(t.TempDir(), true, &logger{to: testLog(), said: l.said}, g.stored)
 	require.NoError(t, err)
 	require.NoError(t, f.cache.StoreLogs([]*raft.Log{{Index: 1, Term: 1}}))
 	require.NoError(t, l.diskError())
+	assert.Equal(t, 1, synced)
 	assert.True(t, f.cache.(raft.MonotonicLogStore).IsMonotonic(), "as the log behind it is")
 	require.NoError(t, f.log.Close())
 	require.Error(t, f.cache.StoreLogs([]*raft.Log{{Index: 2, Term: 1}}))
 	require.ErrorIs(t, l.diskError(), wal.ErrClosed)
+	assert.Equal(t, 1, synced)
 }
 
 func TestLag(t *testing.T) {

@@ -29,7 +29,7 @@ type files struct {
 	snapshots *raft.FileSnapshotStore
 }
 
-func openFiles(dir string, sync bool, log hclog.Logger, noted *leadership) (f files, err error) {
+func openFiles(dir string, sync bool, log hclog.Logger, stored func(time.Duration, error)) (f files, err error) {
 	folder := filepath.Join(dir, "log")
 	if err = os.MkdirAll(folder, 0o750); err != nil {
 		return f, err
@@ -43,7 +43,7 @@ func openFiles(dir string, sync bool, log hclog.Logger, noted *leadership) (f fi
 	if err != nil {
 		return f, fmt.Errorf("the log in %s cannot be opened: %w", folder, err)
 	}
-	f.cache, err = raft.NewLogCache(cachedEntries, notedStore{f.log, noted})
+	f.cache, err = raft.NewLogCache(cachedEntries, notedStore{f.log, stored})
 	if err == nil {
 		f.snapshots, err = raft.NewFileSnapshotStoreWithLogger(dir, keptSnapshots, log)
 	}
@@ -53,17 +53,18 @@ func openFiles(dir string, sync bool, log hclog.Logger, noted *leadership) (f fi
 	return f, err
 }
 
-// notedStore notes whether entries can be stored. It is below the cache, which hides the system's
-// error.
+// notedStore reports how long entries took to be stored, and whether they were. It is below the
+// cache, which hides the system's error.
 type notedStore struct {
 	*wal.WAL
-	leadership *leadership
+	stored func(time.Duration, error)
 }
 
 // StoreLogs implements raft.LogStore.
 func (s notedStore) StoreLogs(entries []*raft.Log) error {
+	start := time.Now()
 	err := s.WAL.StoreLogs(entries)
-	s.leadership.setDisk(err)
+	s.stored(time.Since(start), err)
 	return err
 }
 

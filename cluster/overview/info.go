@@ -29,6 +29,14 @@ func (c *Cluster) WriteCluster(write func(name string, value any)) {
 	write("cluster_held_calls", t.Held)
 	write("cluster_uncertain_replies", t.Uncertain)
 	write("cluster_tryagain_replies", t.Repeat)
+	write("proxy_clients", c.Proxy.Clients)
+	write("proxy_links_in", c.Proxy.LinksIn)
+	write("proxy_links_out", c.Proxy.LinksOut)
+	write("proxy_calls", c.Proxy.Calls)
+	write("proxy_calls_again", c.Proxy.Again)
+	write("proxy_calls_unknown", c.Proxy.Unknown)
+	write("proxy_calls_failed", c.Proxy.Failed)
+	write("proxy_link_waits", c.Proxy.LinkWaits)
 	for i := range c.Nodes {
 		n := &c.Nodes[i]
 		heard := int64(-1)

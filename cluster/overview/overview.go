@@ -25,6 +25,19 @@ type Cluster struct {
 	Name   string // of this node
 	Nodes  []Node // none until the cluster is made
 	Groups []Group
+	Proxy  Proxy
+}
+
+// Proxy is what this node has passed on to others, for clients of its --proxy-port.
+type Proxy struct {
+	Clients   int64 // that are connected
+	LinksIn   int64 // connections over which other nodes pass calls on to this one
+	LinksOut  int64 // connections to other nodes
+	Calls     int64 // that were sent to other nodes, without those sent again
+	Again     int64 // that were sent again, after a refusal
+	Unknown   int64 // whose outcome is unknown
+	Failed    int64 // that found no leader in time, or no link
+	LinkWaits int64 // that waited for a link, or were refused one
 }
 
 // Node is a node of the cluster.

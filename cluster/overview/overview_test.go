@@ -14,7 +14,7 @@ import (
 
 func example() *Cluster {
 	return &Cluster{
-		Name: "a",
+		Name: "a", Proxy: Proxy{1, 2, 3, 4, 5, 6, 7, 8},
 		Nodes: []Node{
 			{Name: "a", Address: "a:6379", Up: true, Leads: 1, Replicas: 2, Version: "1"},
 			{Name: "b", Address: "b:6379", Heard: -1},
@@ -62,6 +62,14 @@ cluster_holding_calls:1
 cluster_held_calls:7
 cluster_uncertain_replies:9
 cluster_tryagain_replies:9
+proxy_clients:1
+proxy_links_in:2
+proxy_links_out:3
+proxy_calls:4
+proxy_calls_again:5
+proxy_calls_unknown:6
+proxy_calls_failed:7
+proxy_link_waits:8
 node0:name=a,address=a:6379,up=1,heard_ms=0,leads=1,replicas=2,version=1
 node1:name=b,address=b:6379,up=0,heard_ms=-1,leads=0,replicas=0,version=
 `, b.String())

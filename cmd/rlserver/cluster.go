@@ -139,6 +139,7 @@ func (p *parts) openCluster() error {
 		Host: own.AnnounceHost, Port: announced(own.AnnouncePort, start.Port),
 		TLSPort: announced(own.AnnounceTLSPort, start.TLSPort), Version: version, Engine: p.cluster.engine,
 		Clock: p.source, Log: p.log, Begun: p.cluster.begun, Users: p.server,
+		ObserveSync: p.server.ObserveSync, ObserveSnapshot: p.server.Stats.Snapshot.Observe,
 	})
 	if err != nil {
 		closeAll(listeners)
@@ -348,6 +349,7 @@ func (c *clusterParts) Overview() *overview.Cluster {
 	for i := range o.Groups {
 		o.Groups[i].GroupCounts = c.p.server.Stats.Group(i).Snapshot()
 	}
+	o.Proxy = c.p.server.ProxyCounts()
 	return o
 }
 

@@ -185,14 +185,11 @@ type Env struct {
 	UsersChanged func(*Call) // called after a call has changed users
 	// ChangeUsers changes the users on all nodes of the cluster, and returns how many were deleted.
 	// Then UsersChanged is not to be called. nil: the server is alone.
-	ChangeUsers func(*Call, acl.Change) (deleted int, err error)
-	Cluster     Cluster           // nil: the server is alone
-	Keyspaces   func() []Keyspace // what calls on this node run on
-	// ProxyFields writes the fields of INFO about calls that are passed on to other nodes; nil: the
-	// server is alone.
-	ProxyFields    func(write func(name string, value any))
-	ReloadPolicies func() error // nil: there is no policy file
-	RetryWaiting   func()       // called without locks after policies have changed
+	ChangeUsers    func(*Call, acl.Change) (deleted int, err error)
+	Cluster        Cluster           // nil: the server is alone
+	Keyspaces      func() []Keyspace // what calls on this node run on
+	ReloadPolicies func() error      // nil: there is no policy file
+	RetryWaiting   func()            // called without locks after policies have changed
 
 	Figures      func() Figures // takes no lock that a call holds for long
 	ResetFigures func()         // makes the counters of Figures and Stats count from zero

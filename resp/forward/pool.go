@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"rlserver/cluster/overview"
 )
 
 // Nodes is how the other nodes are found and reached. Any goroutine may call it.
@@ -57,14 +59,12 @@ type Counters struct {
 	open    atomic.Int64
 }
 
-// Fields writes the fields of INFO about the pool.
-func (p *Pool) Fields(write func(name string, value any)) {
-	write("proxy_links_out", p.open.Load())
-	write("proxy_calls", p.Calls.Load())
-	write("proxy_calls_again", p.Again.Load())
-	write("proxy_calls_unknown", p.Unknown.Load())
-	write("proxy_calls_failed", p.Failed.Load())
-	write("proxy_link_waits", p.Busy.Load())
+// Counts returns what the pool has counted.
+func (p *Pool) Counts() overview.Proxy {
+	return overview.Proxy{
+		LinksOut: p.open.Load(), Calls: p.Calls.Load(), Again: p.Again.Load(), Unknown: p.Unknown.Load(),
+		Failed: p.Failed.Load(), LinkWaits: p.Busy.Load(),
+	}
 }
 
 // NewPool returns a pool without links.

@@ -352,8 +352,8 @@ function showFacts(v) {
     ...(d.appendOnly ? [
       ["Log and snapshot", text.size(d.logBytes)],
       ["Not synced yet", text.size(Math.max(0, d.appended - d.durable))],
-      ["fsync, p99", text.took(d.fsync.p99)],
     ] : []),
+    ...(d.appendOnly || v.cluster ? [["fsync, p99", text.took(d.fsync.p99)]] : []),
     ["Snapshots", d.saving ? text.count(d.saves) + ", one is running" : text.count(d.saves) + (d.lastSaveFailed ? ", the last failed" : ""), d.lastSaveFailed ? "bad" : ""],
     ["Changes since", text.count(d.unsavedChanges)],
   ]);

@@ -299,7 +299,6 @@ func writeCluster(r *report) {
 	}
 	r.field("cluster_enabled", 1)
 	r.cluster().WriteCluster(r.field)
-	r.env.ProxyFields(r.field)
 }
 
 func writeKeyspace(r *report) {
