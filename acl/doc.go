@@ -14,6 +14,7 @@
 //	Account   holds the current User of a name; connections keep a pointer to it
 //	Users     all accounts by name; loads and saves the ACL file
 //	Log       the latest denied calls and failed logins
+//	Failures  failed logins by address, whose next attempts are delayed
 //
 // A call is allowed if one of the user's selectors allows all of it: the command, each key with the
 // access that the command has to it, and each channel. A connection holds an *Account and loads its

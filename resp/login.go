@@ -1,10 +1,6 @@
 package resp
 
 import (
-	"math"
-	"net"
-	"net/netip"
-	"sync"
 	"time"
 
 	"rlserver/acl"
@@ -19,84 +15,6 @@ const (
 	maxLoginDelay   = time.Second // a client that times out does not see the error
 )
 
-const (
-	addressMemory = time.Minute // failed logins of an address count for so long after the last one
-	mostAddresses = 4096        // maximum number of addresses
-)
-
-// loginFailures counts failed logins by address. The zero value is ready to use.
-type loginFailures struct {
-	mu        sync.Mutex
-	addresses map[netip.Prefix]loginFailure
-}
-
-type loginFailure struct {
-	count int // in a row, at most 16
-	last  time.Duration
-}
-
-// add counts a failed login at an elapsed time, and returns how many failed in a row before it. If
-// there are too many addresses, it removes one.
-func (f *loginFailures) add(from netip.Prefix, now time.Duration) (before int) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.addresses == nil {
-		f.addresses = make(map[netip.Prefix]loginFailure)
-	}
-	old, known := f.addresses[from]
-	if now-old.last > addressMemory {
-		old.count = 0
-	}
-	if !known && len(f.addresses) >= mostAddresses {
-		f.removeOne(now)
-	}
-	f.addresses[from] = loginFailure{min(old.count+1, 16), now}
-	return old.count
-}
-
-// removeOne removes the address with the fewest failures out of a sample: if an attacker uses many
-// addresses, those with more failures stay.
-func (f *loginFailures) removeOne(now time.Duration) {
-	const sample = 8
-	var least netip.Prefix
-	n, count := 0, math.MaxInt
-	for address, failure := range f.addresses {
-		if now-failure.last > addressMemory {
-			failure.count = 0
-		}
-		if failure.count < count {
-			least, count = address, failure.count
-		}
-		if n++; n == sample {
-			break
-		}
-	}
-	delete(f.addresses, least)
-}
-
-// remove removes an address after a login.
-func (f *loginFailures) remove(from netip.Prefix) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	delete(f.addresses, from)
-}
-
-// sourceOf returns the address that a connection comes from; for IPv6 the /64 network, which one
-// machine usually has. ok is false for a Unix socket.
-func sourceOf(a net.Addr) (source netip.Prefix, ok bool) {
-	tcp, ok := a.(*net.TCPAddr)
-	if !ok {
-		return netip.Prefix{}, false
-	}
-	address := tcp.AddrPort().Addr().Unmap().WithZone("")
-	bits := address.BitLen()
-	if address.Is6() {
-		bits = 64
-	}
-	source, err := address.Prefix(bits)
-	return source, err == nil
-}
-
 // login logs the session in as a user, or returns errWrongPass. Any password is right for a user
 // without one.
 func (s *session) login(user, password []byte) error {
@@ -106,9 +24,7 @@ func (s *session) login(user, password []byte) error {
 		return errWrongPass
 	}
 	s.failedLogins = 0
-	if source, ok := sourceOf(s.guard.RemoteAddr()); ok {
-		s.server.loginFailures.remove(source)
-	}
+	s.server.loginFailures.Remove(s.guard.RemoteAddr())
 	s.setAuthenticated(true)
 	return nil
 }
@@ -156,10 +72,7 @@ func (s *session) loginFailed(user []byte) {
 		s.server.Log.Warn("a login failed", "client", s.Client, "address", s.remoteAddress(),
 			"others_since_the_last_line", skipped)
 	}
-	before := s.failedLogins
-	if source, ok := sourceOf(s.guard.RemoteAddr()); ok {
-		before = max(before, s.server.loginFailures.add(source, s.server.Time.Elapsed()))
-	}
+	before := max(s.failedLogins, s.server.loginFailures.Add(s.guard.RemoteAddr(), s.server.Time.Elapsed()))
 	delay := min(firstLoginDelay<<before, maxLoginDelay)
 	s.failedLogins = min(s.failedLogins+1, 16)
 	s.DeferUntilUnlocked(func() { s.guard.PauseFor(delay) })

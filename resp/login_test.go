@@ -144,21 +144,9 @@ func TestFailedLoginsAreDelayedByAddress(t *testing.T) {
 		} {
 			require.Equal(t, step.want, answered(step.address, step.password), "%+v", step)
 		}
-		time.Sleep(addressMemory + time.Second)
+		time.Sleep(acl.FailureMemory + time.Second)
 		require.Equal(t, firstLoginDelay, answered("192.0.2.1", "guess"), "failures of long ago do not count")
 	})
-}
-
-func TestLoginFailuresKeepALimitedNumberOfAddresses(t *testing.T) {
-	var f loginFailures
-	address := func(i int) netip.Prefix {
-		return netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)}), 32)
-	}
-	for i := range 3 * mostAddresses {
-		require.Zero(t, f.add(address(i), 0))
-	}
-	require.Len(t, f.addresses, mostAddresses)
-	require.Equal(t, 1, f.add(address(3*mostAddresses-1), 0))
 }
 
 func TestFailedLoginsAreLoggedOnceASecond(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"rlserver/acl"
 	"rlserver/certs"
 	"rlserver/clock"
 	"rlserver/engine"
@@ -54,7 +55,7 @@ type Server struct {
 	memory        clientmem.Pools
 	overhead      atomic.Int64 // bytes of the process beside keys and clients, as last measured
 	oomRefusals   atomic.Int64 // calls refused with OOM since the start or CONFIG RESETSTAT
-	loginFailures loginFailures
+	loginFailures acl.Failures
 	loginTimeouts atomic.Int64 // clients closed because they did not log in in time, likewise
 
 	handshakeFailures atomic.Int64 // of TLS, since the start or CONFIG RESETSTAT
