@@ -81,9 +81,9 @@ func (s *session) loginFailed(user []byte) {
 // LoginNeeded reports whether clients have to log in.
 func (s *Server) LoginNeeded() bool { return s.Users.Default().User().NeedsLogin() }
 
-// Anyone returns the permission of clients that have not logged in: a function that reports whether
-// they may make a call. nil if a login is needed.
-func (s *Server) Anyone() func(words ...string) bool {
+// WithoutLogin returns the permission of clients that have not logged in: a function that reports
+// whether they may make a call. It returns nil if a login is needed.
+func (s *Server) WithoutLogin() func(words ...string) bool {
 	if s.LoginNeeded() {
 		return nil
 	}

@@ -11,28 +11,28 @@ import (
 	"time"
 )
 
-// Permission reports whether a call of the Redis protocol is allowed. What HTTP shows is allowed to
-// users who could see it by such calls.
+// Permission reports whether a user may make a call of the Redis protocol. HTTP shows a user only
+// what such calls would show.
 type Permission func(words ...string) bool
 
-// Access decides which users may see what the server shows.
+// Access decides what clients may see.
 type Access struct {
-	// Token is what clients may give as a bearer token, which allows everything; "": there is none.
+	// Token is a bearer token that allows everything, or "".
 	Token string
-	// Anyone returns what is allowed without a login; nil: a login is needed.
-	Anyone func() Permission
-	// Login returns what a user is allowed; nil: the user or the password is wrong. It takes the
-	// same time for both, and counts failures. noPassword says whether users who need no password
-	// can log in.
+	// WithoutLogin returns the permission of clients without a login, or nil if they must log in.
+	WithoutLogin func() Permission
+	// Login returns the permission of a user, or nil if the user or the password is wrong. It takes
+	// the same time for both, and counts failures. noPassword reports whether users without a
+	// password can log in.
 	Login func(user, password, address string, noPassword bool) Permission
-	// NeedsCertificate reports whether clients of TLS that give no certificate have to log in, also
-	// where Anyone would allow them to see something.
+	// NeedsCertificate reports whether TLS clients without a certificate must log in, even if
+	// WithoutLogin would allow something.
 	NeedsCertificate func() bool
-	// Protected reports whether clients of other machines are refused while no login is needed.
+	// Protected reports whether clients on other machines are rejected while no login is needed.
 	Protected func() bool
 }
 
-// callsFor returns calls that show what a request asks for.
+// callsFor returns calls that would show the content of a response.
 func callsFor(r *http.Request) [][]string {
 	calls := [][]string{{"INFO"}}
 	if r.URL.Path != "/metrics" {
@@ -44,11 +44,11 @@ func callsFor(r *http.Request) [][]string {
 	return calls
 }
 
-// loginDelay is how long the reply to a wrong password or token takes, so that a connection can try
-// few. Connections are limited.
+// loginDelay delays the response to a wrong password or token, so that a connection has few
+// attempts. The number of connections is limited.
 const loginDelay = 500 * time.Millisecond
 
-// guard serves a request if it may be served.
+// guard serves requests that are allowed.
 func (s *Server) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		given := r.Header.Get("Authorization") != ""
@@ -65,7 +65,7 @@ func (s *Server) guard(next http.Handler) http.Handler {
 				return
 			}
 		case !isLocalName(r.Host):
-			// a page of another site may have made a browser believe that its name is of this
+			// a page of another site may have made a browser resolve the site's name to this
 			// machine
 			fail(w, http.StatusForbidden, "without a password, this machine is served as localhost or by an IP "+
 				"address only, not as "+r.Host)
@@ -79,13 +79,12 @@ func (s *Server) guard(next http.Handler) http.Handler {
 		case !given:
 			s.askForLogin(w, r)
 		default:
-			fail(w, http.StatusForbidden, "the user may not run what shows this: "+denied)
+			fail(w, http.StatusForbidden, "the user lacks the permission to run "+denied)
 		}
 	})
 }
 
-// deniedCall returns the name of a call that shows what a request asks for and is not allowed; "":
-// all are.
+// deniedCall returns a call of callsFor that the permission denies, or "".
 func deniedCall(may Permission, r *http.Request) string {
 	for _, call := range callsFor(r) {
 		if !may(call...) {
@@ -95,15 +94,15 @@ func deniedCall(may Permission, r *http.Request) string {
 	return ""
 }
 
-// stillAllowedKey is the key in the context of a request of a func() bool, which reports whether
-// the request would still be served.
+// stillAllowedKey is the context key of a func() bool that reports whether the request is still
+// allowed.
 type stillAllowedKey struct{}
 
-// stillAllowed reports whether a request that was served with a permission still would be: users
-// and their rules change while a stream goes on. As in Redis, a new password ends no login.
+// stillAllowed reports whether a request that was allowed still is: users and their rules may
+// change during a stream. As in Redis, a new password does not end a login.
 func (s *Server) stillAllowed(may Permission, r *http.Request) bool {
 	if r.Header.Get("Authorization") == "" {
-		may = s.access.Anyone()
+		may = s.access.WithoutLogin()
 		if may == nil || !isLoopback(r.RemoteAddr) && s.access.Protected() {
 			return false
 		}
@@ -111,12 +110,13 @@ func (s *Server) stillAllowed(may Permission, r *http.Request) bool {
 	return deniedCall(may, r) == ""
 }
 
-// permission returns what the credentials of a request allow; nil: they are wrong or missing.
+// permission returns the permission for the credentials of a request, or nil if they are wrong or
+// missing.
 func (s *Server) permission(r *http.Request) Permission {
 	header := r.Header.Get("Authorization")
 	trusted := s.access.Token == "" && !s.lacksCertificate(r)
 	if header == "" && trusted {
-		return s.access.Anyone()
+		return s.access.WithoutLogin()
 	}
 	if scheme, token, _ := strings.Cut(header, " "); strings.EqualFold(scheme, "Bearer") {
 		if s.access.Token != "" && equal(strings.TrimSpace(token), s.access.Token) {
@@ -131,34 +131,34 @@ func (s *Server) permission(r *http.Request) Permission {
 	if user == "" {
 		user = "default"
 	}
-	// without a password it is no way around the token or the certificate
+	// a user without a password must not replace the token or the certificate
 	return s.access.Login(user, password, r.RemoteAddr, trusted)
 }
 
-// lacksCertificate reports whether the client of a request has given no certificate although the
-// server asks for one. A certificate that was given is valid: the handshake has checked it.
+// lacksCertificate reports whether the client of a request presented no certificate although one is
+// required. A presented certificate is valid: the handshake has checked it.
 func (s *Server) lacksCertificate(r *http.Request) bool {
 	return r.TLS != nil && len(r.TLS.PeerCertificates) == 0 && s.access.NeedsCertificate()
 }
 
-// equal compares in a time that depends on neither text.
+// equal compares two texts in constant time.
 func equal(a, b string) bool {
 	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
 	return subtle.ConstantTimeCompare(x[:], y[:]) == 1
 }
 
-// askForLogin replies that credentials are needed. Wrong ones get the reply later.
+// askForLogin replies that credentials are needed. The reply to wrong ones is delayed.
 func (s *Server) askForLogin(w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get("Authorization") != "" {
 		s.failedLogins.Add(1)
 		sleep(r.Context(), s.timeouts.LoginDelay)
 	}
-	text := "a user and a password are needed, by basic authentication"
+	text := "basic authentication with a user and a password is required"
 	if s.access.Token != "" {
 		text += ", or the bearer token in --http-token-file"
 	}
 	if s.lacksCertificate(r) {
-		text += "; or a client certificate, as tls-auth-clients is yes, if no password is set"
+		text += "; or, if no password is set, a client certificate, because tls-auth-clients is yes"
 	}
 	w.Header().Set("WWW-Authenticate", `Basic realm="rlserver", charset="UTF-8"`)
 	fail(w, http.StatusUnauthorized, text)
@@ -176,8 +176,7 @@ func isLoopback(address string) bool {
 	return err == nil && at.Addr().Unmap().IsLoopback()
 }
 
-// isLocalName reports whether a Host header names this machine in a way that no other site can make
-// its own.
+// isLocalName reports whether a Host header is a name of this machine that no other site can use.
 func isLocalName(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name

@@ -12,14 +12,14 @@ import (
 
 var (
 	clusterNodes = gauge("cluster_nodes", "Nodes of the cluster.")
-	nodeUp       = gauge("cluster_node_up", "Whether a node was heard by this one a short time ago.", "node")
-	nodeLeads    = gauge("cluster_node_groups_led", "Groups that a node leads, as far as this one knows.", "node")
-	groupCount   = gauge("cluster_groups", "Groups that the slots are divided into.")
+	nodeUp       = gauge("cluster_node_up", "Whether this node has heard from a node recently.", "node")
+	nodeLeads    = gauge("cluster_node_groups_led", "Groups that a node leads, as far as this node knows.", "node")
+	groupCount   = gauge("cluster_groups", "Number of groups of slots.")
 
 	groupLeader = gauge("group_has_leader", "Whether this node knows a leader of a group.", "group")
 	groupRole   = gauge("group_role",
 		"1 for the role of this node in a group: leader, follower, candidate, broken or none.", "group", "role")
-	groupTerm    = gauge("group_term", "Term of the group's log, which each election raises.", "group")
+	groupTerm    = gauge("group_term", "Term of the group's log, which increases with each election.", "group")
 	groupEnd     = gauge("group_log_end_index", "Index of the last entry of the group's log on this node.", "group")
 	groupAgreed  = gauge("group_agreed_index", "Index of the last entry that is known to be agreed on.", "group")
 	groupApplied = gauge("group_applied_index", "Index of the last entry that this node has applied.", "group")

@@ -1,21 +1,22 @@
-// Package web serves HTTP: metrics for Prometheus, health checks, and a page that shows the server.
-// Nothing that it serves changes anything.
+// Package web serves HTTP: metrics for Prometheus, health checks, and a page that shows the state
+// of the server. It changes nothing.
 //
-//	/                the page: static/, our own HTML, CSS and JavaScript; no other address is used
+//	/                the page: HTML, CSS and JavaScript in static/; it loads nothing from other hosts
 //	/api/history     the last hour, for the page's plots
-//	/api/events      what is shown, once a second, as server-sent events
+//	/api/events      the content of the page, once a second, as server-sent events
 //	/api/limiter     the state of one key
 //	/metrics         metrics for Prometheus
 //	/healthz         the process answers
 //	/readyz          the data is loaded, the disk works, and the server is not stopping
-//	/debug/pprof/    profiles of the Go runtime, if they are asked for
+//	/debug/pprof/    profiles of the Go runtime, with --debug-http
 //
-// # How it knows
+// # Source
 //
-// The package knows no other part of the server except the counters of package stats. Source is
-// what it asks: a State of counters and sizes that takes no lock for long, so that a scrape costs
-// the same for one key and for a million. INFO reads the same counters. Labels of metrics are
-// commands, policies and types, never keys or clients.
+// The package depends only on the counters of package stats and on package cluster/overview. It
+// gets everything else from a Source, in a State of counters and sizes. Collecting a State takes no
+// lock for long, so a scrape costs the same for one key and for a million. INFO reads the same
+// counters. Labels of metrics are commands, policies, types, groups and nodes, never keys or
+// clients.
 //
 // # How to add a metric
 //
@@ -29,29 +30,30 @@
 //
 // # The page
 //
-//	sampler   takes a State: once a second while a page is open, else every five seconds
-//	view      what has changed between two States, in rates, as JSON
-//	past      a ring of one hour of points: a few figures, the commands and the policies
+//	sampler   takes a State: once a second while a page is open, otherwise every five seconds
+//	view      the State, and its changes since the previous one as rates, in JSON
+//	history   the points of the last hour: a few values, the commands and the policies
 //	frame     one event, encoded once; all streams send the same bytes
 //
-// A stream that is not ready for a frame skips it. The keys that are denied most are those of
-// RL.TOP; a click asks for the state of one key, by the rule that denied it last.
+// A stream that is not ready for a frame skips it. The most denied keys are those of RL.TOP; a
+// click requests the state of one key, by the rule that last denied it.
 //
 // # Access
 //
-// If clients of the Redis protocol need a password or there is a token, so do those of HTTP, except
-// for health checks. A user sees what calls would show: the metrics with INFO, the page with RL.TOP
-// as well, a key with PTTL. Without either, clients of other machines are refused in protected
-// mode, and those of this machine have to address it as localhost or by its IP address: a page of
-// another site can make a browser send requests here under a name of its own.
+// If clients of the Redis protocol need a password or there is a token, so do clients of HTTP,
+// except for health checks. A user sees what the user's calls would show: the metrics with INFO,
+// the page with RL.TOP as well, a key with PTTL. Without a password and a token, protected mode
+// rejects clients on other machines, and clients on this machine have to address it as localhost or
+// by its IP address: a page of another site can make a browser send requests here under the site's
+// own name.
 //
-// With TLS, clients need no certificate, as browsers, Prometheus and probes rarely have one. Where
-// tls-auth-clients is yes, a client without one has to log in or give the token.
+// With TLS, clients need no certificate, as browsers, Prometheus and probes rarely have one. If
+// tls-auth-clients is yes, a client without one has to log in or send the token.
 //
-// # Bounds
+// # Limits
 //
-// Connections, streams, headers and the time that each step takes have limits. Above the limit of
-// connections the answer is 503 at once; a reader that is too slow is cut off. Only HTTP/1.1 is
-// spoken, so a connection has one request at a time. A client of the Redis protocol gets an error
-// that names the right port.
+// Connections, streams, headers and the time of each step are limited. Above the limit of
+// connections the response is 503 at once; slow readers are disconnected. Only HTTP/1.1 is
+// supported, so a connection has one request at a time. A client of the Redis protocol gets an
+// error with the right port.
 package web

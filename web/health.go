@@ -13,7 +13,7 @@ import (
 )
 
 // healthy serves /healthz: the process answers.
-func (s *Server) healthy(w http.ResponseWriter, _ *http.Request) { say(w, "ok") }
+func (s *Server) healthy(w http.ResponseWriter, _ *http.Request) { writeText(w, "ok") }
 
 // ready serves /readyz: the data is loaded, the disk works, and the server is not stopping. Neither
 // needs a password.
@@ -22,21 +22,21 @@ func (s *Server) ready(w http.ResponseWriter, _ *http.Request) {
 		fail(w, http.StatusServiceUnavailable, "not ready: "+err.Error())
 		return
 	}
-	say(w, "ready")
+	writeText(w, "ready")
 }
 
-func say(w http.ResponseWriter, text string) {
+func writeText(w http.ResponseWriter, text string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	_, _ = io.WriteString(w, text+"\n")
 }
 
-// CheckHealth asks a server at an address whether it is healthy: http://127.0.0.1:9121/healthz. The
-// error has the server's words. Certificates are not checked for addresses of this machine, which
-// certificates usually do not name.
+// CheckHealth checks whether the server at an address such as http://127.0.0.1:9121/healthz is
+// healthy. The error contains the server's response. Certificates of this machine are not checked,
+// because they usually do not contain its loopback addresses.
 func CheckHealth(ctx context.Context, address string) error {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return fmt.Errorf("%q is no address such as http://127.0.0.1:9121/readyz", address)
+		return fmt.Errorf("%q is not an address such as http://127.0.0.1:9121/readyz", address)
 	}
 	if u.Path == "" || u.Path == "/" {
 		u.Path = "/healthz"
@@ -59,7 +59,7 @@ func CheckHealth(ctx context.Context, address string) error {
 	return nil
 }
 
-// isLocalMachine reports whether a host is this machine's loopback interface.
+// isLocalMachine reports whether a host is localhost or a loopback address.
 func isLocalMachine(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()

@@ -9,24 +9,24 @@ import (
 	"time"
 )
 
-// listener limits how many connections there are at once, and tells clients of the Redis protocol
-// that they have the wrong port.
+// listener limits the number of connections, and sends an error to clients of the Redis protocol.
 type listener struct {
 	net.Listener
 	max       int64
 	encrypted bool // a refusal cannot be sent in plain text
 	hint      string
 
-	open    atomic.Int64
-	refused atomic.Int64
-	parting atomic.Int64 // refused connections that are being closed
+	open     atomic.Int64
+	refused  atomic.Int64
+	refusing atomic.Int64 // refused connections that are not closed yet
 }
 
-// maxParting is how many refused connections get the reason at once. Others are closed.
-const maxParting = 64
+// maxRefusing is how many refused connections get a response at the same time. Others are closed at
+// once.
+const maxRefusing = 64
 
-// partingTime is how long a refused client may take to read why.
-const partingTime = time.Second
+// refusalTime is how long a refused client may take to read the response.
+const refusalTime = time.Second
 
 // Accept implements net.Listener.
 func (l *listener) Accept() (net.Conn, error) {
@@ -44,62 +44,66 @@ func (l *listener) Accept() (net.Conn, error) {
 	}
 }
 
-// refuse closes a connection above the limit, and tells the client why.
+// refuse closes a connection above the limit, after a response with the reason.
 func (l *listener) refuse(c net.Conn) {
-	if l.encrypted || l.parting.Load() >= maxParting {
+	if l.encrypted || l.refusing.Load() >= maxRefusing {
 		c.Close()
 		return
 	}
-	l.parting.Add(1)
+	l.refusing.Add(1)
 	go func() {
-		defer l.parting.Add(-1)
+		defer l.refusing.Add(-1)
 		text := fmt.Sprintf("too many connections: --http-max-clients is %d\n", l.max)
-		part(c, fmt.Sprintf("HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n"+
-			"Retry-After: 1\r\nConnection: close\r\n\r\n%s", len(text), text))
+		closeWith(
+			c,
+			fmt.Sprintf("HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n"+
+				"Retry-After: 1\r\nConnection: close\r\n\r\n%s", len(text), text),
+		)
 	}()
 }
 
-// part writes a text and closes the connection. It reads what the client has sent, as closing a
-// socket that has unread input would reset the connection before the client gets the text.
-func part(c net.Conn, text string) {
+// closeWith writes a text and closes the connection. It reads what the client has sent: otherwise
+// closing the socket would reset the connection before the client gets the text.
+func closeWith(c net.Conn, text string) {
 	defer c.Close()
-	c.SetDeadline(time.Now().Add(partingTime))
+	c.SetDeadline(time.Now().Add(refusalTime))
 	if _, err := c.Write([]byte(text)); err != nil {
 		return
 	}
 	if half, ok := c.(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil {
-		drop := make([]byte, 4<<10)
+		buffer := make([]byte, 4<<10)
 		for range 16 {
-			if _, err := c.Read(drop); err != nil {
+			if _, err := c.Read(buffer); err != nil {
 				return
 			}
 		}
 	}
 }
 
-// conn is a connection that counts.
+// conn is a connection that is counted by its listener.
 type conn struct {
 	net.Conn
 	listener *listener
-	seen     bool // its first bytes have been read
+	started  bool // its first bytes have been read
 	once     sync.Once
 }
 
-// Read implements net.Conn. The first bytes of a command of the Redis protocol end the connection.
+// Read implements net.Conn. It closes the connection if the first bytes are a command of the Redis
+// protocol.
 func (c *conn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
-	if !c.seen && n > 0 {
-		c.seen = true
+	if !c.started && n > 0 {
+		c.started = true
 		if !c.listener.encrypted && isRESP(b[:n]) {
-			part(c.Conn, "-ERR "+c.listener.hint+"\r\n")
+			closeWith(c.Conn, "-ERR "+c.listener.hint+"\r\n")
 			return 0, net.ErrClosed
 		}
 	}
 	return n, err
 }
 
-// isRESP reports whether the first bytes of a connection are of the Redis protocol: an array, or an
-// inline PING, AUTH, INFO or QUIT. No method of HTTP begins like that.
+// isRESP reports whether a connection begins with the Redis protocol: an array or a common inline
+// command. No HTTP method begins like that.
 func isRESP(b []byte) bool {
 	if b[0] == '*' {
 		return true

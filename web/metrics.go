@@ -12,7 +12,7 @@ import (
 	"rlserver/stats"
 )
 
-// metricsHandler serves /metrics. Each scrape asks the source once.
+// metricsHandler serves /metrics. Each scrape takes one State of the source.
 func (s *Server) metricsHandler() http.Handler {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(
@@ -23,17 +23,17 @@ func (s *Server) metricsHandler() http.Handler {
 	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{ErrorLog: promLog{s}})
 }
 
-// promLog logs errors of a scrape, which only a fault in the metrics can cause.
+// promLog logs errors of scrapes, which only invalid metrics can cause.
 type promLog struct{ s *Server }
 
 // Println implements promhttp.Logger.
 func (p promLog) Println(v ...any) { p.s.log.Debug("metrics", "error", fmt.Sprint(v...)) }
 
-// metrics makes metrics of the state. It implements prometheus.Collector.
+// metrics converts a State to metrics. It implements prometheus.Collector.
 type metrics struct{ s *Server }
 
-// Describe implements prometheus.Collector. There are metrics for each command, policy and type, so
-// none is described: the collector is unchecked.
+// Describe implements prometheus.Collector. It describes nothing, because there are metrics for
+// each command, policy and type: the collector is unchecked.
 func (metrics) Describe(chan<- *prometheus.Desc) {}
 
 // Collect implements prometheus.Collector.
@@ -50,7 +50,7 @@ func (m metrics) Collect(out chan<- prometheus.Metric) {
 	m.ofHTTP(out)
 }
 
-// family is the description of metrics that differ in their labels alone.
+// family describes metrics that differ only in the values of their labels.
 type family struct {
 	desc *prometheus.Desc
 	kind prometheus.ValueType
@@ -82,10 +82,14 @@ func (f family) flag(out chan<- prometheus.Metric, yes bool, labels ...string) {
 }
 
 var (
-	decisions = counter("decisions_total",
-		"Decisions of limiters by command and outcome: admitted, denied, or shadow_denied, which is admitted because "+
-			"only policies in SHADOW mode would have denied it. Calls that cost nothing are not counted.",
-		"command", "outcome")
+	decisions = counter(
+		"decisions_total",
+		"Decisions of limiters by command and outcome: admitted, denied, or shadow_denied, which means admitted "+
+			"because "+
+			"only policies in SHADOW mode would have denied it. Calls with COST 0 are not counted.",
+		"command",
+		"outcome",
+	)
 	calls = counter("command_calls_total", "Calls that have run, by command.", "command")
 	errs  = counter(
 		"command_errors_total",
@@ -116,7 +120,7 @@ func (m metrics) ofCommands(out chan<- prometheus.Metric, s *State) {
 	allErrors.count(out, s.Errors)
 }
 
-// histogram makes a histogram with buckets of 1 µs to 2^most µs.
+// histogram returns a histogram with buckets from 1 µs to 2^most µs.
 func histogram(desc *prometheus.Desc, d *stats.Distribution, most int, labels ...string) prometheus.Metric {
 	buckets := make(map[float64]uint64, most+1)
 	for power := 0; power <= most; power++ {
@@ -131,18 +135,20 @@ var (
 	policyDecision = counter("policy_decisions_total",
 		"Decisions of policies by outcome: shadow_denied is what a policy in SHADOW mode would have denied.",
 		"policy", "outcome")
-	policyCount   = gauge("policies", "Policies that there are.")
-	policyOmitted = gauge("policies_omitted", "Policies without metrics of their own, as there are more than 1000.")
-	policyShadow  = gauge("policy_shadow", "Whether a policy is in SHADOW mode: it denies nothing.", "policy")
+	policyCount   = gauge("policies", "Number of policies.")
+	policyOmitted = gauge(
+		"policies_omitted",
+		"Policies without metrics of their own, because there are more than 1000.",
+	)
+	policyShadow = gauge("policy_shadow", "Whether a policy is in SHADOW mode: it denies nothing.", "policy")
 )
 
-// maxPolicyMetrics is how many policies have metrics of their own: a scrape of more would take
-// long.
+// maxPolicyMetrics is how many policies have metrics of their own: scraping more would take long.
 const maxPolicyMetrics = 1000
 
 func (m metrics) ofPolicies(out chan<- prometheus.Metric, s *State) {
 	list := s.Policies
-	if len(list) > maxPolicyMetrics { // those that have decided nothing can be missed
+	if len(list) > maxPolicyMetrics { // leave out policies without decisions
 		list = slices.DeleteFunc(slices.Clone(list), func(p Policy) bool {
 			return p.Decisions == stats.DecisionCounts{}
 		})
@@ -160,7 +166,7 @@ func (m metrics) ofPolicies(out chan<- prometheus.Metric, s *State) {
 
 var (
 	clientsOpen = gauge("connected_clients", "Clients that are connected.")
-	clientsMax  = gauge("max_clients", "How many clients may be connected at once.")
+	clientsMax  = gauge("max_clients", "Limit of connected clients.")
 	waiting     = gauge("waiting_calls", "Calls that wait for a key: with WAIT, or blocking ones.")
 	received    = counter("connections_received_total", "Connections that were accepted.")
 	rejected    = counter(
@@ -175,7 +181,7 @@ var (
 	certificateEnd = gauge("tls_certificate_expiry_timestamp_seconds", "When the certificate of TLS expires.")
 	evictedClients = counter(
 		"evicted_clients_total",
-		"Clients closed because clients held more than maxmemory-clients.",
+		"Clients closed because clients used more memory than maxmemory-clients.",
 	)
 	outputLimitHits = counter("output_limit_disconnections_total",
 		"Clients closed because they left more replies unread than client-output-buffer-limit.")
@@ -227,8 +233,8 @@ func (m metrics) ofKeys(out chan<- prometheus.Metric, s *State) {
 var (
 	memoryUse = gauge("memory_bytes",
 		"Memory by what uses it: keys, clients, or overhead, which is the rest of the process.", "use")
-	memoryMax        = gauge("memory_max_bytes", "maxmemory, which bounds keys and overhead; 0: no bound.")
-	memoryClientsMax = gauge("memory_clients_max_bytes", "maxmemory-clients in bytes; 0: no bound.")
+	memoryMax        = gauge("memory_max_bytes", "maxmemory, which limits keys and overhead; 0: no limit.")
+	memoryClientsMax = gauge("memory_clients_max_bytes", "maxmemory-clients in bytes; 0: no limit.")
 	refusals         = counter("out_of_memory_errors_total", "Calls refused with OOM.")
 )
 
@@ -242,7 +248,7 @@ func (m metrics) ofMemory(out chan<- prometheus.Metric, s *State) {
 }
 
 var (
-	diskState = gauge("disk_state", "1 for the state that the disk is in: ok, full or failed.", "state")
+	diskState = gauge("disk_state", "1 for the state of the disk: ok, full or failed.", "state")
 	logSize   = gauge("log_bytes", "Size of the log and the last snapshot.")
 	unwritten = gauge("log_unwritten_bytes", "Bytes of the log that wait to be written.")
 	appended  = counter("log_appended_bytes_total", "Bytes appended to the log: the position of the last change.")
@@ -290,11 +296,11 @@ func (m metrics) ofDisk(out chan<- prometheus.Metric, s *State) {
 var (
 	build       = gauge("build_info", "1; the label has the version of the server.", "version")
 	loading     = gauge("loading", "Whether the data is being loaded.")
-	ready       = gauge("ready", "Whether the server should get calls, as /readyz says.")
+	ready       = gauge("ready", "Whether the server is ready for calls, as /readyz reports.")
 	clockOffset = gauge("clock_difference_seconds",
 		"System clock minus server time. Above 0: the system clock is ahead.")
 	clockState = gauge("clock_state",
-		"1 for the state that server time is in: synced, slewing, or waiting for the system clock to keep a new time.",
+		"1 for the state of server time: synced, slewing, or waiting because the system clock has jumped.",
 		"state")
 )
 
@@ -311,7 +317,7 @@ func (m metrics) ofServer(out chan<- prometheus.Metric, s *State) {
 var (
 	httpOpen    = gauge("http_connections", "Connections to the HTTP port.")
 	httpRefused = counter("http_connections_refused_total", "Connections refused because of --http-max-clients.")
-	httpStreams = gauge("http_event_streams", "Pages that are open: event streams.")
+	httpStreams = gauge("http_event_streams", "Open event streams: one for each open page.")
 	httpCutOff  = counter(
 		"http_event_streams_cut_off_total",
 		"Event streams closed because the reader was too slow or left.",

@@ -19,11 +19,11 @@ import (
 //go:embed static
 var static embed.FS
 
-// page serves the files of the page. Browsers keep them as long as the server has the same ones.
+// page serves the files of the page. Browsers cache them until they change.
 func page() http.Handler {
 	files, err := fs.Sub(static, "static")
 	if err != nil {
-		panic(err) // they are a part of the program
+		panic(err) // the files are embedded
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		name := path.Clean(r.URL.Path)[1:]
@@ -32,7 +32,7 @@ func page() http.Handler {
 		}
 		text, err := fs.ReadFile(files, name)
 		if err != nil {
-			fail(w, http.StatusNotFound, "there is nothing here: see /, /metrics, /healthz and /readyz")
+			fail(w, http.StatusNotFound, "not found: see /, /metrics, /healthz and /readyz")
 			return
 		}
 		sum := sha256.Sum256(text)
@@ -44,16 +44,18 @@ func page() http.Handler {
 	})
 }
 
-// history serves the last hour.
-func (s *Server) history(w http.ResponseWriter, _ *http.Request) { sendJSON(w, s.sampler.past.json()) }
+// serveHistory serves the last hour.
+func (s *Server) serveHistory(w http.ResponseWriter, _ *http.Request) {
+	sendJSON(w, s.sampler.history.json())
+}
 
 func sendJSON(w http.ResponseWriter, text []byte) {
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = w.Write(text)
 }
 
-// events serves a stream of views, one a second. A reader that does not take an event in time is
-// cut off, and the stream ends when its user may not see it any more.
+// events serves a stream of views, one per second. The stream ends if its reader does not take an
+// event in time, or when its user loses the permission.
 func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	if s.streams.Add(1) > s.maxStreams {
 		s.streams.Add(-1)
@@ -68,7 +70,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("X-Accel-Buffering", "no")
 	control := http.NewResponseController(w)
-	control.SetReadDeadline(time.Time{}) // the stream goes on after the request's timeout
+	control.SetReadDeadline(time.Time{}) // the stream may last longer than the request timeout
 
 	stillAllowed := r.Context().Value(stillAllowedKey{}).(func() bool)
 	frame, leave := s.sampler.watch()
@@ -97,7 +99,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// limiterView is what the page shows of a key.
+// limiterView is the state of a key for the page.
 type limiterView struct {
 	Found     bool   `json:"found"`
 	Name      string `json:"name"`
@@ -113,7 +115,7 @@ type limiterView struct {
 	ExpiresIn int64  `json:"expiresIn"` // -1: never
 }
 
-// keyOf returns the key that a request for a limiter names.
+// keyOf returns the key of a request for a limiter.
 func keyOf(r *http.Request) ([]byte, error) {
 	return base64.RawURLEncoding.DecodeString(r.URL.Query().Get("key"))
 }
@@ -138,6 +140,6 @@ func (s *Server) limiter(w http.ResponseWriter, r *http.Request) {
 		v.RetryIn, v.ResetIn = l.RetryIn.Milliseconds(), l.ResetIn.Milliseconds()
 		v.ExpiresIn = max(-1, l.ExpiresIn.Milliseconds())
 	}
-	text, _ := json.Marshal(v) // numbers and text alone cannot fail
+	text, _ := json.Marshal(v) // cannot fail for numbers and text
 	sendJSON(w, text)
 }

@@ -9,33 +9,33 @@ import (
 )
 
 const (
-	frameInterval = time.Second     // between events, while somebody watches
+	frameInterval = time.Second     // between events, while there are streams
 	pointInterval = 5 * time.Second // between points of the history
 	points        = int(time.Hour / pointInterval)
 
-	maxPolicies = 100 // that an event has: those that have decided most of late
-	maxDenied   = 20  // keys that an event has
+	maxPolicies = 100 // in an event: those with the most decisions per second
+	maxDenied   = 20  // keys in an event
 )
 
-// sampler looks at the server at intervals. It keeps the last hour, and makes the events of which
-// all streams send the same bytes.
+// sampler takes the state of the server at intervals. It keeps the history of the last hour and
+// encodes the events of all streams.
 type sampler struct {
 	source Source
-	// how many streams wait for events; without any, none are made
+	// number of streams; events are encoded only if there are any
 	watchers atomic.Int64
-	wake     chan struct{} // the first watcher has come
+	wake     chan struct{} // the first stream has begun
 
 	mu     sync.Mutex
-	latest *frame // nil: none yet
+	latest *frame
 
-	past    *past
-	last    *State    // of the last event or point
-	at      time.Time // of last
-	pointed *State    // of the last point
-	pointAt time.Time
+	history   *history
+	last      *State    // state of the last event or point
+	at        time.Time // time of last
+	lastPoint *State    // state of the last point
+	pointAt   time.Time
 }
 
-// frame is an event, and a channel that is closed when the next one is there.
+// frame is an event, and a channel that is closed when the next event is published.
 type frame struct {
 	event []byte
 	next  chan struct{}
@@ -44,7 +44,7 @@ type frame struct {
 func newSampler(source Source) *sampler {
 	return &sampler{
 		source: source, wake: make(chan struct{}, 1),
-		latest: &frame{next: make(chan struct{})}, past: newPast(),
+		latest: &frame{next: make(chan struct{})}, history: newHistory(),
 	}
 }
 
@@ -52,8 +52,8 @@ func newSampler(source Source) *sampler {
 func (p *sampler) run(ctx context.Context) {
 	ticks := time.NewTicker(frameInterval)
 	defer ticks.Stop()
-	p.pointed, p.pointAt = p.source.State(), time.Now()
-	p.last, p.at = p.pointed, p.pointAt
+	p.lastPoint, p.pointAt = p.source.State(), time.Now()
+	p.last, p.at = p.lastPoint, p.pointAt
 	for {
 		select {
 		case <-ctx.Done():
@@ -65,7 +65,7 @@ func (p *sampler) run(ctx context.Context) {
 	}
 }
 
-// sample makes a point or an event or both, if it is time for them.
+// sample adds a point, publishes an event, or both, when their time has come.
 func (p *sampler) sample(now time.Time) {
 	point, watched := now.Sub(p.pointAt) >= pointInterval-frameInterval/2, p.watchers.Load() > 0
 	if !point && !watched {
@@ -73,8 +73,8 @@ func (p *sampler) sample(now time.Time) {
 	}
 	state := p.source.State()
 	if point {
-		p.past.add(between(p.pointed, state, now.Sub(p.pointAt)))
-		p.pointed, p.pointAt = state, now
+		p.history.add(between(p.lastPoint, state, now.Sub(p.pointAt)))
+		p.lastPoint, p.pointAt = state, now
 	}
 	if watched {
 		f := between(p.last, state, now.Sub(p.at))
@@ -88,7 +88,7 @@ func (p *sampler) sample(now time.Time) {
 func (p *sampler) publish(f *view) {
 	event, err := json.Marshal(f)
 	if err != nil {
-		return // numbers and text alone cannot fail
+		return // cannot fail for numbers and text
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -97,11 +97,11 @@ func (p *sampler) publish(f *view) {
 	close(before.next)
 }
 
-// watch counts a stream until leave is called, and returns the frame that is current.
+// watch counts a stream until leave is called, and returns the current frame.
 func (p *sampler) watch() (now *frame, leave func()) {
 	if p.watchers.Add(1) == 1 {
 		select {
-		case p.wake <- struct{}{}: // the last event may be from long ago
+		case p.wake <- struct{}{}: // the last event may be old
 		default:
 		}
 	}

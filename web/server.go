@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// Options are what a Server is made of.
+// Options configure a Server.
 type Options struct {
 	Source Source
 	Access Access
@@ -26,17 +26,17 @@ type Options struct {
 	MaxConnections int
 	MaxStreams     int // of events, at most MaxConnections
 
-	RESPPort string // where the Redis protocol is spoken, for clients that have the wrong port
+	RESPPort string // port of the Redis protocol, for the error for its clients
 	Timeouts Timeouts
 }
 
-// Timeouts end what is slow. Zero values mean the defaults.
+// Timeouts limit the duration of each step. Zero values mean the defaults.
 type Timeouts struct {
 	Header     time.Duration // for the header of a request to arrive, 5 s
-	Request    time.Duration // for a request to arrive and its response to be taken, 10 s
+	Request    time.Duration // for a request to arrive and its response to be read, 10 s
 	Idle       time.Duration // between requests, 60 s
-	Event      time.Duration // for an event to be taken, 5 s
-	LoginDelay time.Duration // before a wrong password or token is answered, 500 ms
+	Event      time.Duration // for an event to be read, 5 s
+	LoginDelay time.Duration // before the response to a wrong password or token, 500 ms
 }
 
 func (t *Timeouts) fill() {
@@ -56,7 +56,7 @@ func (t *Timeouts) fill() {
 	}
 }
 
-// maxHeader is how long the header of a request may be, in bytes. net/http adds 4 KB to it.
+// maxHeader is the largest header of a request, in bytes. net/http adds 4 KB to it.
 const maxHeader = 8 << 10
 
 // Server serves HTTP.
@@ -74,7 +74,7 @@ type Server struct {
 
 	failedLogins atomic.Int64
 	streams      atomic.Int64
-	cutOff       atomic.Int64 // streams whose reader was too slow
+	cutOff       atomic.Int64 // streams that ended because the reader was too slow or left
 
 	sampler *sampler
 	ended   context.Context // ends with the server
@@ -107,7 +107,7 @@ func New(o Options) *Server {
 	return s
 }
 
-// debugLog logs what net/http has to say about connections: clients can cause any number of lines.
+// debugLog logs messages of net/http at debug level, as clients can cause any number of them.
 type debugLog struct{ log *slog.Logger }
 
 // Write implements io.Writer.
@@ -134,7 +134,7 @@ func (s *Server) Serve(ln net.Listener) error {
 	return err
 }
 
-// Close ends all streams and answers the requests that have arrived, until the context ends.
+// Close ends all streams and waits for requests in progress until the context ends.
 func (s *Server) Close(ctx context.Context) {
 	s.end()
 	if s.http.Shutdown(ctx) != nil {
@@ -142,7 +142,7 @@ func (s *Server) Close(ctx context.Context) {
 	}
 }
 
-// connections returns how many there are, and how many were refused.
+// connections returns the numbers of open and of refused connections.
 func (s *Server) connections() (open, refused int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -153,42 +153,42 @@ func (s *Server) connections() (open, refused int64) {
 	return open, refused
 }
 
-// routes are the addresses that are served.
+// routes returns the handler of all paths.
 func (s *Server) routes(debug bool) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/healthz", s.healthy)
 	mux.HandleFunc("/readyz", s.ready)
-	closed := http.NewServeMux()
-	closed.Handle("/metrics", s.metricsHandler())
-	closed.HandleFunc("/api/history", s.history)
-	closed.HandleFunc("/api/events", s.events)
-	closed.HandleFunc("/api/limiter", s.limiter)
-	closed.Handle("/", page())
+	guarded := http.NewServeMux()
+	guarded.Handle("/metrics", s.metricsHandler())
+	guarded.HandleFunc("/api/history", s.serveHistory)
+	guarded.HandleFunc("/api/events", s.events)
+	guarded.HandleFunc("/api/limiter", s.limiter)
+	guarded.Handle("/", page())
 	if debug {
-		closed.HandleFunc("/debug/pprof/", pprof.Index)
-		closed.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
-		closed.HandleFunc("/debug/pprof/profile", s.unhurried(pprof.Profile))
-		closed.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
-		closed.HandleFunc("/debug/pprof/trace", s.unhurried(pprof.Trace))
+		guarded.HandleFunc("/debug/pprof/", pprof.Index)
+		guarded.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
+		guarded.HandleFunc("/debug/pprof/profile", s.withoutTimeout(pprof.Profile))
+		guarded.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
+		guarded.HandleFunc("/debug/pprof/trace", s.withoutTimeout(pprof.Trace))
 	}
-	mux.Handle("/", s.guard(closed))
+	mux.Handle("/", s.guard(guarded))
 	return readOnly(mux)
 }
 
-// unhurried lifts the timeout for a profile, which takes as many seconds as the request says.
-func (s *Server) unhurried(next http.HandlerFunc) http.HandlerFunc {
+// withoutTimeout extends the timeout for a profile, whose duration is a parameter of the request.
+func (s *Server) withoutTimeout(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		http.NewResponseController(w).SetWriteDeadline(time.Now().Add(10 * time.Minute))
 		next(w, r)
 	}
 }
 
-// contentSecurity lets the page use what this server serves, and nothing else.
+// contentSecurity allows the page to load only what this server serves.
 const contentSecurity = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src " +
 	"'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// readOnly refuses methods that change something, and sets the headers of all responses.
+// readOnly rejects methods other than GET and HEAD, and sets the headers of all responses.
 func readOnly(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
@@ -201,7 +201,7 @@ func readOnly(next http.Handler) http.Handler {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
 			h.Set("Allow", "GET, HEAD")
 			h.Set("Connection", "close")
-			fail(w, http.StatusMethodNotAllowed, "this port only shows the server: use GET")
+			fail(w, http.StatusMethodNotAllowed, "this port is read-only: use GET")
 			return
 		}
 		next.ServeHTTP(w, r)

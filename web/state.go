@@ -7,15 +7,15 @@ import (
 	"rlserver/stats"
 )
 
-// Source is what the server shows of itself. Any goroutine may call its methods.
+// Source supplies the state of the server. Any goroutine may call its methods.
 type Source interface {
 	// State returns the state of the server. It takes no lock that a call may hold for long.
 	State() *State
-	// Ready returns why the server should get no calls now; nil: it should.
+	// Ready returns the reason why the server is not ready for calls, or nil.
 	Ready() error
-	// Denied returns the n keys of all databases that were denied most, those denied most first.
+	// Denied returns the n most denied keys of all databases, in descending order of denials.
 	Denied(n int) []DeniedKey
-	// Limiter looks at a key without changing it. ok is false if there is no such key.
+	// Limiter returns the state of a key without changing it. ok is false if there is no such key.
 	Limiter(database int, key []byte) (l Limiter, ok bool)
 }
 
@@ -26,14 +26,14 @@ type State struct {
 	Uptime   time.Duration
 	Loading  bool
 	Stopping bool
-	Expiry   int64 // when the certificate of TLS expires, Unix seconds; 0: there is none
+	Expiry   int64 // when the TLS certificate expires, Unix seconds; 0: no certificate
 
-	Commands []Command // those that were called
+	Commands []Command // commands that were called
 	Policies []Policy
 
 	Calls, Errors int64
 
-	// Cluster is the cluster that the server is a node of; nil: it is alone.
+	// Cluster is the cluster of which the server is a node, or nil.
 	Cluster *overview.Cluster
 
 	Clients  Clients
@@ -51,8 +51,8 @@ type Command struct {
 	stats.CommandCounts
 }
 
-// Policy is a named limit and what it has decided. In SHADOW mode it denies nothing: ShadowDenied
-// counts what it would have denied.
+// Policy is a policy and its decisions. In SHADOW mode it denies nothing, and ShadowDenied counts
+// what it would have denied.
 type Policy struct {
 	Name, Definition string
 	Shadow           bool
@@ -70,35 +70,35 @@ type Clients struct {
 	BytesOut      int64 `json:"bytesOut"`
 	FailedLogins  int64 `json:"failedLogins"`
 	LoginTimeouts int64 `json:"loginTimeouts"`
-	Handshakes    int64 `json:"handshakes"`  // of TLS that failed
-	Evicted       int64 `json:"evicted"`     // closed because clients held too much memory
+	Handshakes    int64 `json:"handshakes"`  // failed TLS handshakes
+	Evicted       int64 `json:"evicted"`     // closed because clients used too much memory
 	OutputLimit   int64 `json:"outputLimit"` // closed because they left too many replies unread
 }
 
 // Keys are the keys of all databases.
 type Keys struct {
 	Types     []TypeKeys
-	Databases []Database // that have keys
+	Databases []Database // databases that have keys
 	Hits      int64
 	Misses    int64
 	Expired   int64
 	Evicted   int64
 }
 
-// TypeKeys says how many keys hold a type.
+// TypeKeys is the number of keys of a type.
 type TypeKeys struct {
 	Type string `json:"type"`
 	Keys int64  `json:"keys"`
 }
 
-// Database says how many keys a database has, and how many of them have a deadline.
+// Database has the numbers of keys, and of keys with a deadline, of a database.
 type Database struct {
 	Number        int
 	Keys, Expires int64
 }
 
-// Memory is what the process uses, in bytes. Keys and Overhead are bounded by Max, Clients by
-// MaxClients; 0: no bound.
+// Memory is the memory of the process, in bytes. Max limits Keys and Overhead, MaxClients limits
+// Clients; 0: no limit.
 type Memory struct {
 	Keys       int64  `json:"keys"`
 	Clients    int64  `json:"clients"`
@@ -117,26 +117,26 @@ type Disk struct {
 	AppendOnly     bool   `json:"appendOnly"`
 	State          string `json:"state"` // ok, full or failed
 	Failure        string `json:"failure"`
-	LogBytes       int64  `json:"logBytes"`       // of the log and the last snapshot
-	UnwrittenBytes int64  `json:"unwrittenBytes"` // that wait to be written
+	LogBytes       int64  `json:"logBytes"`       // size of the log and the last snapshot
+	UnwrittenBytes int64  `json:"unwrittenBytes"` // bytes that wait to be written
 	// position of the last change in the log, in bytes since the start
 	Appended int64 `json:"appended"`
 	// position up to which the log is synced to the disk
 	Durable   int64 `json:"durable"`
-	SlowSyncs int64 `json:"slowSyncs"` // that took longer than a second; -1: not known
+	SlowSyncs int64 `json:"slowSyncs"` // syncs that took longer than a second; -1: unknown
 	Saving    bool  `json:"saving"`
 	Saves     int64 `json:"saves"`
-	// Unix ms: end of the last successful snapshot, or the start
+	// end of the last successful snapshot, or start of the server; Unix ms
 	LastSave       int64 `json:"lastSave"`
 	LastSaveFailed bool  `json:"lastSaveFailed"`
 	UnsavedChanges int64 `json:"unsavedChanges"`
 }
 
-// Clock is server time beside the system clock.
+// Clock compares server time with the system clock.
 type Clock struct {
 	Difference int64 // ms; positive: the system clock is ahead
 	State      string
-	Left       time.Duration // how long that state lasts
+	Left       time.Duration // remaining time of the state
 }
 
 // DeniedKey is a key that was denied at least Count times.
@@ -144,17 +144,17 @@ type DeniedKey struct {
 	Database int
 	Name     []byte
 	Count    int64
-	Rule     string // that denied it last; "": not a limiter of this server
+	Rule     string // rule that last denied it; "": unknown, such as for INCREX
 }
 
-// Limiter is a key as its limiter sees it now.
+// Limiter is the current state of a key by the rule of its limiter.
 type Limiter struct {
 	Type      string
-	ExpiresIn time.Duration // until the key is deleted; negative: it stays
-	Rule      string        // "": no rule is known, and nothing below is
+	ExpiresIn time.Duration // until the key is deleted; negative: never
+	Rule      string        // "": no rule is known, and the following fields are zero
 	Limit     int64
 	Remaining int64
 	RetryIn   time.Duration // until a hit would be admitted; 0: now
-	ResetIn   time.Duration // until the limiter is as if it had never been used
-	Unusable  string        // why the rule cannot be applied to what the key holds; "": it can
+	ResetIn   time.Duration // until the limiter is unused again
+	Unusable  string        // why the rule cannot be applied to the value of the key, or ""
 }

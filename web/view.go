@@ -13,8 +13,8 @@ import (
 	"rlserver/stats"
 )
 
-// view is what the page shows, as JSON. Counts are those of INFO; rates are per second since the
-// view before; times are in ms and latencies in µs.
+// view is the content of the page, as JSON. Counts are those of INFO. Rates are per second since
+// the previous view, times are in ms, and latencies in µs.
 type view struct {
 	Time    int64      `json:"time"`
 	Uptime  int64      `json:"uptime"`
@@ -23,7 +23,7 @@ type view struct {
 
 	Totals  counts  `json:"totals"`
 	Rates   rates   `json:"rates"`
-	Latency latency `json:"latency"` // of all calls since the view before
+	Latency latency `json:"latency"` // of all calls since the previous view
 
 	Commands []commandView `json:"commands"`
 	Policies []policyView  `json:"policies"`
@@ -121,11 +121,11 @@ type clockView struct {
 	Left       int64  `json:"left"`
 }
 
-// between returns the view of a state. Rates are of the time since the state before.
+// between returns the view of a state. Rates are since the previous state.
 func between(before, now *State, elapsed time.Duration) *view {
 	seconds := max(elapsed.Seconds(), 0.001)
 	rate := func(before, now int64) float64 {
-		if now < before { // counts were reset meanwhile
+		if now < before { // counters were reset
 			before = 0
 		}
 		return math.Round(float64(now-before)/seconds*100) / 100
@@ -147,7 +147,7 @@ func between(before, now *State, elapsed time.Duration) *view {
 	return v
 }
 
-// addCommands adds the commands, those that are called most first.
+// addCommands adds the commands, in descending order of decisions and calls.
 func (v *view) addCommands(before, now *State, rate func(before, now int64) float64) {
 	earlier := make(map[string]*Command, len(before.Commands))
 	for i := range before.Commands {
@@ -181,7 +181,7 @@ func (v *view) addCommands(before, now *State, rate func(before, now int64) floa
 	})
 }
 
-// addSince adds what a distribution has more than it had before.
+// addSince adds the durations that are in now, but not in before.
 func addSince(sum, before, now *stats.Distribution) {
 	if now.Count < before.Count {
 		before = new(stats.Distribution)
@@ -198,7 +198,7 @@ func latencyOf(d stats.Distribution) latency {
 	return latency{us(d.Percentile(50)), us(d.Percentile(99))}
 }
 
-// addPolicies adds the policies that have decided most of late, by name.
+// addPolicies adds the policies with the most decisions per second, in the order of their names.
 func (v *view) addPolicies(before, now *State, rate func(before, now int64) float64) {
 	earlier := make(map[string]Policy, len(before.Policies))
 	for _, p := range before.Policies {
@@ -227,7 +227,7 @@ func (v *view) addPolicies(before, now *State, rate func(before, now int64) floa
 
 func viewKeys(k Keys) keysView {
 	v := keysView{Expired: k.Expired, Evicted: k.Evicted, Hits: k.Hits, Misses: k.Misses}
-	v.Types = append([]TypeKeys{}, k.Types...) // never null: a node may lead nothing
+	v.Types = append([]TypeKeys{}, k.Types...) // not null: a node may lead no group
 	for _, db := range k.Databases {
 		v.Total += db.Keys
 		v.Expires += db.Expires
@@ -246,7 +246,7 @@ func viewDenied(list []DeniedKey) []deniedKey {
 	return views
 }
 
-// readable returns the name of a key as text: as it is, or quoted if a part of it cannot be seen.
+// readable returns the name of a key as text. It is quoted if parts of it are not printable.
 func readable(name []byte) string {
 	text := string(name)
 	visible := utf8.ValidString(text) && text != ""
@@ -259,7 +259,7 @@ func readable(name []byte) string {
 	return strconv.QuoteToASCII(text)
 }
 
-// statusOf says in a few words how the server is.
+// statusOf returns a short description of the server's health.
 func statusOf(s *State, ready error) statusView {
 	switch {
 	case s.Disk.State == "failed":

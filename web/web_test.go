@@ -25,9 +25,9 @@ import (
 	"rlserver/stats"
 )
 
-const patience = 30 * time.Second
+const maxWait = 30 * time.Second
 
-// fake is a source that a test sets.
+// fake is a Source that the test controls.
 type fake struct {
 	mu     sync.Mutex
 	state  State
@@ -76,13 +76,13 @@ func newFake() *fake {
 	return f
 }
 
-func anything(...string) bool { return true }
+func allowAll(...string) bool { return true }
 
-// open lets everybody on this machine in.
+// open allows everything to clients on this machine.
 var open = Access{
-	Anyone:    func() Permission { return anything },
-	Protected: func() bool { return true },
-	Login:     func(string, string, string, bool) Permission { return nil },
+	WithoutLogin: func() Permission { return allowAll },
+	Protected:    func() bool { return true },
+	Login:        func(string, string, string, bool) Permission { return nil },
 }
 
 func options(source Source) Options {
@@ -92,7 +92,7 @@ func options(source Source) Options {
 	}
 }
 
-// serving serves HTTP until the test ends, and returns the address.
+// serving starts a server, which runs until the test ends, and returns its address.
 func serving(t *testing.T, o Options) (s *Server, address string) {
 	t.Helper()
 	s = New(o)
@@ -101,7 +101,7 @@ func serving(t *testing.T, o Options) (s *Server, address string) {
 	ended := make(chan error, 1)
 	go func() { ended <- s.Serve(ln) }()
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		ctx, cancel := context.WithTimeout(context.Background(), maxWait)
 		defer cancel()
 		s.Close(ctx)
 		assert.NoError(t, <-ended)
@@ -109,16 +109,16 @@ func serving(t *testing.T, o Options) (s *Server, address string) {
 	return s, ln.Addr().String()
 }
 
-// ask sends bytes and returns what the server answers until it closes the connection.
-func ask(t *testing.T, address, text string) string {
+// send sends bytes and returns the server's response up to the end of the connection.
+func send(t *testing.T, address, text string) string {
 	t.Helper()
 	c, err := net.Dial("tcp", address)
 	require.NoError(t, err)
 	defer c.Close()
-	c.SetDeadline(time.Now().Add(patience))
-	_, _ = io.WriteString(c, text) // the server may have closed it already
-	answer, _ := io.ReadAll(c)
-	return string(answer)
+	c.SetDeadline(time.Now().Add(maxWait))
+	_, _ = io.WriteString(c, text) // the server may have closed the connection
+	reply, _ := io.ReadAll(c)
+	return string(reply)
 }
 
 func get(path string) string {
@@ -153,36 +153,36 @@ func TestMetricsFollowTheConventions(t *testing.T) {
 	}
 }
 
-func TestMetricsOfManyPoliciesAreBounded(t *testing.T) {
+func TestMetricsOfPoliciesAreLimited(t *testing.T) {
 	f := newFake()
 	for i := range 20_000 {
 		f.state.Policies = append(f.state.Policies, Policy{Name: fmt.Sprint("p", i)})
 	}
 	s := New(options(f))
 	defer s.Close(t.Context())
-	text := request(s, here, "http://localhost/metrics").Body.String()
+	text := request(s, local, "http://localhost/metrics").Body.String()
 	assert.Contains(t, text, "\nrlserver_policies 20001\n")
 	assert.Contains(t, text, "\nrlserver_policies_omitted 20000\n")
 	assert.Contains(t, text, `rlserver_policy_decisions_total{outcome="denied",policy="login"} 1`)
 	assert.Less(t, len(text), 1<<20)
 }
 
-func TestHealth(t *testing.T) {
+func TestCheckHealth(t *testing.T) {
 	f := newFake()
 	_, address := serving(t, options(f))
 	check := func(path string) error { return CheckHealth(t.Context(), "http://"+address+path) }
 	assert.NoError(t, check(""))
 	assert.NoError(t, check("/readyz"))
 	f.ready = errors.New("the data is being loaded")
-	assert.NoError(t, check("/healthz"), "it is alive")
+	assert.NoError(t, check("/healthz"), "it is healthy although it is not ready")
 	assert.ErrorContains(t, check("/readyz"), "503 Service Unavailable: not ready: the data is being loaded")
 	for _, bad := range []string{"localhost:9121", "ftp://localhost/", "http://", ":"} {
-		assert.ErrorContains(t, CheckHealth(t.Context(), bad), "is no address such as")
+		assert.ErrorContains(t, CheckHealth(t.Context(), bad), "is not an address such as")
 	}
 	assert.ErrorContains(t, CheckHealth(t.Context(), "http://127.0.0.1:1/healthz"), "connection refused")
 }
 
-// request serves a request of a client at an address, without a socket.
+// request serves a request from a client address, without a socket.
 func request(s *Server, from, target string, header ...string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(http.MethodGet, target, nil)
 	r.RemoteAddr = from
@@ -194,46 +194,45 @@ func request(s *Server, from, target string, header ...string) *httptest.Respons
 	return w
 }
 
-const here, elsewhere = "127.0.0.1:5", "192.0.2.1:5"
+const local, remote = "127.0.0.1:5", "192.0.2.1:5"
 
-func TestAccessWithoutPassword(t *testing.T) {
+func TestWithoutPasswordOnlyThisMachineIsServed(t *testing.T) {
 	o := options(newFake())
 	protected := true
 	o.Access.Protected = func() bool { return protected }
 	s := New(o)
 	defer s.Close(t.Context())
-	assert.Equal(t, 200, request(s, here, "http://localhost:9121/metrics").Code)
-	assert.Equal(t, 200, request(s, here, "http://127.0.0.1:9121/").Code)
+	assert.Equal(t, 200, request(s, local, "http://localhost:9121/metrics").Code)
+	assert.Equal(t, 200, request(s, local, "http://127.0.0.1:9121/").Code)
 	assert.Equal(t, 200, request(s, "[::1]:5", "http://[::1]:9121/").Code)
 
-	w := request(s, here, "http://rebound.example:9121/metrics")
+	w := request(s, local, "http://rebound.example:9121/metrics")
 	assert.Equal(t, 403, w.Code)
 	assert.Contains(t, w.Body.String(), "not as rebound.example")
-	w = request(s, elsewhere, "http://10.0.0.1:9121/metrics")
+	w = request(s, remote, "http://10.0.0.1:9121/metrics")
 	assert.Equal(t, 403, w.Code)
 	assert.Contains(t, w.Body.String(), "protected mode")
-	assert.Equal(t, 200, request(s, elsewhere, "http://10.0.0.1:9121/readyz").Code, "probes need nothing")
+	assert.Equal(t, 200, request(s, remote, "http://10.0.0.1:9121/readyz").Code, "probes need no login")
 	protected = false
-	assert.Equal(t, 200, request(s, elsewhere, "http://rlserver:9121/metrics").Code)
+	assert.Equal(t, 200, request(s, remote, "http://rlserver:9121/metrics").Code)
 }
 
-// A server that asks for certificates of clients serves one without only after a login. Health
-// checks ask for nothing.
-func TestAccessWithoutACertificate(t *testing.T) {
+// If client certificates are required, clients without one must log in, except for health checks.
+func TestClientsWithoutACertificateMustLogIn(t *testing.T) {
 	o := options(newFake())
 	o.Timeouts.LoginDelay = time.Nanosecond
 	o.Access.NeedsCertificate = func() bool { return true }
 	o.Access.Login = func(user, _, _ string, noPassword bool) Permission {
 		if user == "ann" || noPassword {
-			return anything
+			return allowAll
 		}
 		return nil
 	}
 	s := New(o)
 	defer s.Close(t.Context())
-	ask := func(path, user string, presented ...*x509.Certificate) int {
+	send := func(path, user string, presented ...*x509.Certificate) int {
 		r := httptest.NewRequest(http.MethodGet, path, nil)
-		r.RemoteAddr, r.Host, r.TLS = here, "localhost:9121", &tls.ConnectionState{PeerCertificates: presented}
+		r.RemoteAddr, r.Host, r.TLS = local, "localhost:9121", &tls.ConnectionState{PeerCertificates: presented}
 		if user != "" {
 			r.SetBasicAuth(user, "sesame")
 		}
@@ -241,23 +240,23 @@ func TestAccessWithoutACertificate(t *testing.T) {
 		s.http.Handler.ServeHTTP(w, r)
 		return w.Code
 	}
-	assert.Equal(t, 401, ask("/metrics", ""))
-	assert.Equal(t, 401, ask("/metrics", "default"), "a user without a password is no way around the certificate")
-	assert.Equal(t, 200, ask("/metrics", "ann"))
-	assert.Equal(t, 200, ask("/metrics", "", new(x509.Certificate)))
-	assert.Equal(t, 200, ask("/metrics", "default", new(x509.Certificate)))
-	assert.Equal(t, 200, ask("/healthz", ""))
+	assert.Equal(t, 401, send("/metrics", ""))
+	assert.Equal(t, 401, send("/metrics", "default"), "a user without a password does not replace the certificate")
+	assert.Equal(t, 200, send("/metrics", "ann"))
+	assert.Equal(t, 200, send("/metrics", "", new(x509.Certificate)))
+	assert.Equal(t, 200, send("/metrics", "default", new(x509.Certificate)))
+	assert.Equal(t, 200, send("/healthz", ""))
 }
 
-func TestAccessWithPasswordAndToken(t *testing.T) {
+func TestAccessByPasswordAndToken(t *testing.T) {
 	o := options(newFake())
 	o.Timeouts.LoginDelay = time.Nanosecond
 	o.Access = Access{
-		Token: "0123456789abcdef", Anyone: func() Permission { return nil },
+		Token: "0123456789abcdef", WithoutLogin: func() Permission { return nil },
 		Login: func(user, password, _ string, _ bool) Permission {
 			switch user + " " + password {
 			case "default sesame":
-				return anything
+				return allowAll
 			case "prometheus scrape":
 				return func(words ...string) bool { return words[0] == "INFO" }
 			case "support help":
@@ -269,7 +268,7 @@ func TestAccessWithPasswordAndToken(t *testing.T) {
 	s := New(o)
 	defer s.Close(t.Context())
 	for _, path := range []string{"/metrics", "/", "/page.js", "/api/history", "/api/events", "/api/limiter"} {
-		w := request(s, here, path)
+		w := request(s, local, path)
 		assert.Equal(t, 401, w.Code, path)
 		assert.Contains(t, w.Header().Get("WWW-Authenticate"), "Basic")
 	}
@@ -278,32 +277,32 @@ func TestAccessWithPasswordAndToken(t *testing.T) {
 		"bearer 0123456789abcdef": 200, basic("default", "wrong"): 401, basic("ann", "sesame"): 401,
 		"Bearer wrong": 401, "Bearer ": 401, "Basic !": 401, "0123456789abcdef": 401,
 	} {
-		assert.Equal(t, code, request(s, elsewhere, "/metrics", "Authorization", credentials).Code, credentials)
+		assert.Equal(t, code, request(s, remote, "/metrics", "Authorization", credentials).Code, credentials)
 	}
 	assert.EqualValues(t, 6, s.failedLogins.Load())
 
 	as := func(credentials, path string) int {
-		return request(s, elsewhere, path, "Authorization", credentials).Code
+		return request(s, remote, path, "Authorization", credentials).Code
 	}
 	assert.Equal(t, 200, as(basic("prometheus", "scrape"), "/metrics"))
-	assert.Equal(t, 403, as(basic("prometheus", "scrape"), "/"), "it would show keys")
+	assert.Equal(t, 403, as(basic("prometheus", "scrape"), "/"), "the page would show keys")
 	assert.Equal(t, 200, as(basic("support", "help"), "/"))
 	assert.Equal(t, 200, as(basic("support", "help"), "/api/limiter?db=0&key=bG9naW46YW5u"))
-	assert.Equal(t, 403, as(basic("support", "help"), "/api/limiter?db=0&key=YQ"), "a key that the user may not see")
-	assert.Equal(t, 200, request(s, elsewhere, "/healthz").Code)
+	assert.Equal(t, 403, as(basic("support", "help"), "/api/limiter?db=0&key=YQ"), "the user may not read this key")
+	assert.Equal(t, 200, request(s, remote, "/healthz").Code)
 }
 
-// Without a login, the default user may be allowed less than all.
-func TestAccessOfARestrictedDefaultUser(t *testing.T) {
+// Clients without a login have the permissions of the default user.
+func TestDefaultUserMayBeRestricted(t *testing.T) {
 	o := options(newFake())
-	o.Access.Anyone = func() Permission { return func(words ...string) bool { return words[0] == "INFO" } }
+	o.Access.WithoutLogin = func() Permission { return func(words ...string) bool { return words[0] == "INFO" } }
 	s := New(o)
 	defer s.Close(t.Context())
-	assert.Equal(t, 200, request(s, here, "http://localhost/metrics").Code)
-	assert.Equal(t, 401, request(s, here, "http://localhost/").Code)
+	assert.Equal(t, 200, request(s, local, "http://localhost/metrics").Code)
+	assert.Equal(t, 401, request(s, local, "http://localhost/").Code)
 }
 
-func TestOnlyReadingIsServed(t *testing.T) {
+func TestOnlyGetAndHeadAreServed(t *testing.T) {
 	s := New(options(newFake()))
 	defer s.Close(t.Context())
 	for _, method := range []string{"POST", "PUT", "DELETE", "CONNECT"} {
@@ -312,42 +311,42 @@ func TestOnlyReadingIsServed(t *testing.T) {
 		s.http.Handler.ServeHTTP(w, r)
 		assert.Equal(t, 405, w.Code)
 	}
-	assert.Equal(t, 404, request(s, here, "http://localhost/nowhere").Code)
-	assert.Equal(t, 404, request(s, here, "http://localhost/debug/pprof/").Code, "only with --debug-http")
+	assert.Equal(t, 404, request(s, local, "http://localhost/nowhere").Code)
+	assert.Equal(t, 404, request(s, local, "http://localhost/debug/pprof/").Code, "only with --debug-http")
 	o := options(newFake())
 	o.Debug = true
 	debug := New(o)
 	defer debug.Close(t.Context())
-	assert.Equal(t, 200, request(debug, here, "http://localhost/debug/pprof/").Code)
+	assert.Equal(t, 200, request(debug, local, "http://localhost/debug/pprof/").Code)
 }
 
-func TestLimiterOfAKey(t *testing.T) {
+func TestLimiterReturnsTheStateOfAKey(t *testing.T) {
 	s := New(options(newFake()))
 	defer s.Close(t.Context())
-	w := request(s, here, "http://localhost/api/limiter?db=0&key=bG9naW46YW5u")
+	w := request(s, local, "http://localhost/api/limiter?db=0&key=bG9naW46YW5u")
 	assert.JSONEq(t, `{"found":true,"name":"login:ann","db":0,"type":"zset","rule":"SLIDE 5 1m","unusable":"",
 		"limit":5,"used":4,"remaining":1,"retryIn":1500,"resetIn":60000,"expiresIn":60000}`, w.Body.String())
-	assert.Contains(t, request(s, here, "http://localhost/api/limiter?db=0&key=YQ").Body.String(), `"found":false`)
+	assert.Contains(t, request(s, local, "http://localhost/api/limiter?db=0&key=YQ").Body.String(), `"found":false`)
 	for _, bad := range []string{"", "?db=0&key=!", "?db=x&key=YQ", "?db=-1&key=YQ"} {
-		assert.Equal(t, 400, request(s, here, "http://localhost/api/limiter"+bad).Code)
+		assert.Equal(t, 400, request(s, local, "http://localhost/api/limiter"+bad).Code)
 	}
 }
 
-func TestLargeHeadersAreRefused(t *testing.T) {
+func TestLargeHeadersAreRejected(t *testing.T) {
 	_, address := serving(t, options(newFake()))
-	answer := ask(t, address, "GET / HTTP/1.1\r\nHost: localhost\r\nX: "+strings.Repeat("x", 1<<20)+"\r\n\r\n")
-	if answer != "" { // the rest of the header may reset the connection
-		assert.Contains(t, answer, "431 Request Header Fields Too Large")
+	reply := send(t, address, "GET / HTTP/1.1\r\nHost: localhost\r\nX: "+strings.Repeat("x", 1<<20)+"\r\n\r\n")
+	if reply != "" { // the unread rest of the header may reset the connection
+		assert.Contains(t, reply, "431 Request Header Fields Too Large")
 	}
-	assert.Contains(t, ask(t, address, get("/healthz")), "200 OK")
+	assert.Contains(t, send(t, address, get("/healthz")), "200 OK")
 }
 
-func TestClientsOfTheRedisProtocolAreTold(t *testing.T) {
+func TestRedisClientsGetTheRightPort(t *testing.T) {
 	_, address := serving(t, options(newFake()))
 	for _, text := range []string{"*1\r\n$4\r\nPING\r\n", "PING\r\n", "AUTH secret\r\n", "*3\r\n$8\r\nRL.SLIDE"} {
-		assert.Equal(t, "-ERR this port speaks HTTP, not the Redis protocol: use port 6379\r\n", ask(t, address, text))
+		assert.Equal(t, "-ERR this port speaks HTTP, not the Redis protocol: use port 6379\r\n", send(t, address, text))
 	}
-	assert.Contains(t, ask(t, address, "\x16\x03\x01\x02\x00\r\n\r\n"), "400 Bad Request")
+	assert.Contains(t, send(t, address, "\x16\x03\x01\x02\x00\r\n\r\n"), "400 Bad Request")
 }
 
 func TestConnectionsAreLimited(t *testing.T) {
@@ -361,27 +360,28 @@ func TestConnectionsAreLimited(t *testing.T) {
 		defer c.Close()
 		held = append(held, c)
 	}
-	require.Eventually(t, func() bool { open, _ := s.connections(); return open == 3 }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { open, _ := s.connections(); return open == 3 }, maxWait, time.Millisecond)
 	for range 10 {
-		assert.Contains(t, ask(t, address, get("/metrics")), "too many connections: --http-max-clients is 3")
+		assert.Contains(t, send(t, address, get("/metrics")), "too many connections: --http-max-clients is 3")
 	}
 	held[0].Close()
-	require.Eventually(t, func() bool { open, _ := s.connections(); return open == 2 }, patience, time.Millisecond)
-	assert.Contains(t, ask(t, address, get("/metrics")), "200 OK")
+	require.Eventually(t, func() bool { open, _ := s.connections(); return open == 2 }, maxWait, time.Millisecond)
+	assert.Contains(t, send(t, address, get("/metrics")), "200 OK")
 }
 
-func TestSilentConnectionsAreClosed(t *testing.T) {
+func TestIncompleteRequestsTimeOut(t *testing.T) {
 	o := options(newFake())
 	o.Timeouts.Header = 50 * time.Millisecond
 	_, address := serving(t, o)
 	for _, text := range []string{"", "GET / HT", "GET / HTTP/1.1\r\nHost: a\r\n"} {
-		assert.NotContains(t, ask(t, address, text), "200 OK") // it returns, as the server closes
+		// send returns because the server closes the connection
+		assert.NotContains(t, send(t, address, text), "200 OK")
 	}
 }
 
-func TestASlowReaderOfTheMetricsIsCutOff(t *testing.T) {
+func TestSlowReaderOfMetricsIsDisconnected(t *testing.T) {
 	f := newFake()
-	for i := range 100_000 { // more than the buffers of sockets hold
+	for i := range 100_000 { // more than fits in the socket buffers
 		f.state.Keys.Types = append(f.state.Keys.Types, TypeKeys{Type: fmt.Sprintf("type-%080d", i)})
 	}
 	o := options(f)
@@ -392,12 +392,12 @@ func TestASlowReaderOfTheMetricsIsCutOff(t *testing.T) {
 	defer c.Close()
 	_, err = io.WriteString(c, get("/metrics"))
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { open, _ := s.connections(); return open == 1 }, patience, time.Millisecond)
-	assert.Contains(t, ask(t, address, get("/healthz")), "200 OK", "nobody else waits")
-	require.Eventually(t, func() bool { open, _ := s.connections(); return open == 0 }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { open, _ := s.connections(); return open == 1 }, maxWait, time.Millisecond)
+	assert.Contains(t, send(t, address, get("/healthz")), "200 OK", "other clients are served")
+	require.Eventually(t, func() bool { open, _ := s.connections(); return open == 0 }, maxWait, time.Millisecond)
 }
 
-func TestASlowReaderOfEventsIsCutOff(t *testing.T) {
+func TestSlowReaderOfEventsIsDisconnected(t *testing.T) {
 	f := newFake()
 	for range maxDenied {
 		f.denied = append(f.denied, DeniedKey{Name: []byte(strings.Repeat("x", 1<<20))})
@@ -410,35 +410,35 @@ func TestASlowReaderOfEventsIsCutOff(t *testing.T) {
 	defer c.Close()
 	_, err = io.WriteString(c, get("/api/events"))
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return s.cutOff.Load() == 1 }, patience, time.Millisecond)
-	require.Eventually(t, func() bool { return s.streams.Load() == 0 }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return s.cutOff.Load() == 1 }, maxWait, time.Millisecond)
+	require.Eventually(t, func() bool { return s.streams.Load() == 0 }, maxWait, time.Millisecond)
 }
 
-// basic returns the credentials of a user.
+// basic returns the Authorization header of a user.
 func basic(user, password string) string {
 	r := httptest.NewRequest(http.MethodGet, "/", nil)
 	r.SetBasicAuth(user, password)
 	return r.Header.Get("Authorization")
 }
 
-// A stream ends when its user is deleted or may do less, or when a login becomes necessary.
-func TestAStreamEndsWithItsPermission(t *testing.T) {
+// A stream ends when its user is deleted or loses permissions, or when a login becomes required.
+func TestStreamEndsWhenPermissionIsRevoked(t *testing.T) {
 	for _, credentials := range []string{"", "Authorization: " + basic("ann", "secret") + "\r\n"} {
 		var revoked atomic.Bool
 		may := func(...string) bool { return !revoked.Load() }
 		o := options(newFake())
 		o.Access.Login = func(string, string, string, bool) Permission { return may }
-		o.Access.Anyone = func() Permission {
+		o.Access.WithoutLogin = func() Permission {
 			if revoked.Load() {
 				return nil
 			}
-			return anything
+			return allowAll
 		}
 		s, address := serving(t, o)
 		c, err := net.Dial("tcp", address)
 		require.NoError(t, err)
 		defer c.Close()
-		c.SetDeadline(time.Now().Add(patience))
+		c.SetDeadline(time.Now().Add(maxWait))
 		_, err = io.WriteString(c, "GET /api/events HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"+
 			credentials+"\r\n")
 		require.NoError(t, err)
@@ -450,11 +450,11 @@ func TestAStreamEndsWithItsPermission(t *testing.T) {
 		revoked.Store(true)
 		_, err = io.Copy(io.Discard, r)
 		require.NoError(t, err)
-		require.Eventually(t, func() bool { return s.streams.Load() == 0 }, patience, time.Millisecond)
+		require.Eventually(t, func() bool { return s.streams.Load() == 0 }, maxWait, time.Millisecond)
 	}
 }
 
-func TestAThousandStreams(t *testing.T) {
+func TestNumberOfStreamsIsLimited(t *testing.T) {
 	s, address := serving(t, options(newFake()))
 	served := make(chan *bufio.Reader, 1000)
 	var all sync.WaitGroup
@@ -465,7 +465,7 @@ func TestAThousandStreams(t *testing.T) {
 				return
 			}
 			t.Cleanup(func() { c.Close() })
-			c.SetDeadline(time.Now().Add(patience))
+			c.SetDeadline(time.Now().Add(maxWait))
 			_, _ = io.WriteString(c, get("/api/events"))
 			r := bufio.NewReader(c)
 			if line, _ := r.ReadString('\n'); strings.Contains(line, "200 OK") {
@@ -475,9 +475,9 @@ func TestAThousandStreams(t *testing.T) {
 	}
 	all.Wait()
 	assert.Len(t, served, 4, "--http-max-streams")
-	require.Eventually(t, func() bool { open, _ := s.connections(); return open <= 4 }, patience, time.Millisecond)
-	assert.Contains(t, ask(t, address, get("/metrics")), "rlserver_http_event_streams 4", "others are served")
-	assert.Contains(t, ask(t, address, get("/api/events")), "too many pages are open: --http-max-streams is 4")
+	require.Eventually(t, func() bool { open, _ := s.connections(); return open <= 4 }, maxWait, time.Millisecond)
+	assert.Contains(t, send(t, address, get("/metrics")), "rlserver_http_event_streams 4", "other requests are served")
+	assert.Contains(t, send(t, address, get("/api/events")), "too many pages are open: --http-max-streams is 4")
 	r := <-served
 	for line := ""; !strings.HasPrefix(line, "data: {"); {
 		var err error
@@ -486,18 +486,19 @@ func TestAThousandStreams(t *testing.T) {
 	}
 }
 
-// The files of the page name no address outside the server, and a policy forbids the browser any.
-func TestThePageIsWhole(t *testing.T) {
+// The files of the page contain no URLs of other hosts, and the content security policy forbids
+// them.
+func TestPageLoadsNothingFromOtherHosts(t *testing.T) {
 	s := New(options(newFake()))
 	defer s.Close(t.Context())
 	for _, name := range []string{"/", "/page.css", "/page.js", "/plot.js", "/format.js", "/icon.svg"} {
-		w := request(s, here, "http://localhost"+name)
+		w := request(s, local, "http://localhost"+name)
 		require.Equal(t, 200, w.Code, name)
 		assert.Contains(t, w.Header().Get("Content-Security-Policy"), "default-src 'none'")
 		text := strings.ReplaceAll(w.Body.String(), "http://www.w3.org/2000/svg", "")
 		assert.NotContains(t, text, "//www.", name)
 		assert.NotRegexp(t, `(?i)https?://|@import|url\(\s*['"]?//`, text, name)
-		again := request(s, here, "http://localhost"+name, "If-None-Match", w.Header().Get("ETag"))
+		again := request(s, local, "http://localhost"+name, "If-None-Match", w.Header().Get("ETag"))
 		assert.Equal(t, 304, again.Code)
 	}
 }

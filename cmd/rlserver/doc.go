@@ -1,13 +1,13 @@
 // Command rlserver is a rate-limit server that speaks the Redis protocol.
 //
-//	rlserver [flags] [FILE]     serves until SIGTERM, SIGINT or SHUTDOWN
-//	rlserver check DIR          reports what is readable in a data directory
-//	rlserver repair DIR         copies all files, then removes everything from the first damage on
-//	rlserver repair --clock DIR copies all files, then moves times that are ahead back to the present
-//	rlserver dump [--json] DIR  prints the changes in it, one per line
-//	rlserver gen-cert DIR       generates certificates for tests of TLS
-//	rlserver healthcheck [URL]  checks over HTTP whether a server is healthy
-//	rlserver docs               prints docs/COMMANDS.md
+//	rlserver [flags] [FILE]    serves until SIGTERM, SIGINT or SHUTDOWN
+//	rlserver check DIR         checks a data directory
+//	rlserver repair DIR        copies all files, then removes everything from the first damage on
+//	rlserver repair --clock DIR  copies all files, then moves times that are ahead to the present
+//	rlserver dump [--json] DIR prints the changes in a data directory, one per line
+//	rlserver gen-cert DIR      generates certificates for tests of TLS
+//	rlserver healthcheck [URL] checks over HTTP whether a server is healthy
+//	rlserver docs              prints docs/COMMANDS.md
 //
 // It is the only package that imports all others, and it supplies them with time, randomness, files
 // and sockets:
@@ -23,7 +23,7 @@
 //	load.go     loads the data and accepts clients
 //	stop.go     the orderly stop
 //	store.go    implements storage.Store by package persistence
-//	web.go      the HTTP server; implements web.Source
+//	web.go      the HTTP server; web_source.go implements web.Source
 //	cluster.go  the node of a cluster; implements resp.Cluster
 //	tools.go    the subcommands
 //

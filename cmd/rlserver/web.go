@@ -38,7 +38,7 @@ func (p *parts) openWeb() error {
 		Source: webSource{p}, Log: p.log, Debug: start.Debug == "yes", TLS: encryption,
 		Access: web.Access{
 			Token: token, Protected: p.server.Protected,
-			Anyone: func() web.Permission { return p.server.Anyone() },
+			WithoutLogin: func() web.Permission { return p.server.WithoutLogin() },
 			Login: func(user, password, address string, noPassword bool) web.Permission {
 				return p.server.Login(user, password, address, noPassword)
 			},

@@ -54,7 +54,7 @@ func (s webSource) State() *web.State {
 	return state
 }
 
-// addPolicies adds the policies. In a cluster each replica of a group counts what it has decided.
+// addPolicies adds the policies. In a cluster each replica of a group counts its own decisions.
 func (s webSource) addPolicies(state *web.State) {
 	known := make(map[string]int)
 	for _, e := range s.p.engine.Memory().Engines() {
@@ -73,7 +73,7 @@ func (s webSource) addPolicies(state *web.State) {
 	}
 }
 
-// addKeys adds how many keys there are: in a cluster, in the groups that this node leads.
+// addKeys adds the numbers of keys: in a cluster, those of the groups that this node leads.
 func (s webSource) addKeys(state *web.State) {
 	types := make(map[string]int)
 	for _, k := range s.p.server.Keyspaces() {
@@ -94,7 +94,7 @@ func (s webSource) addKeys(state *web.State) {
 	}
 }
 
-// addDatabase adds the keys of a database to those that are listed, if there are any.
+// addDatabase adds the numbers of keys of a database, if it has keys.
 func addDatabase(list []web.Database, db, keys, expires int) []web.Database {
 	if keys == 0 {
 		return list

@@ -221,10 +221,10 @@ func TestHealthcheck(t *testing.T) {
 		assert.Equal(t, "ok\n", out)
 	}
 	for want, arguments := range map[string][]string{
-		"404 Not Found":         {"http://" + address + "/nowhere"},
-		"connection refused":    {"http://127.0.0.1:1/healthz"},
-		"is no address such as": {address},
-		"healthcheck takes one": {"a", "b"},
+		"404 Not Found":             {"http://" + address + "/nowhere"},
+		"connection refused":        {"http://127.0.0.1:1/healthz"},
+		"is not an address such as": {address},
+		"healthcheck takes one":     {"a", "b"},
 	} {
 		out, err := check(port, arguments...)
 		assert.Error(t, err)

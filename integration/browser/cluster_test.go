@@ -98,7 +98,7 @@ func TestThePageOfACluster(t *testing.T) {
 		regions[ask[string](b, `document.activeElement.getAttribute("aria-label") ?? ""`)] = true
 	}
 	assert.True(t, regions["Nodes of the cluster"], "%v", regions)
-	assert.True(t, regions["Groups of slots, and who leads them"], "%v", regions)
+	assert.True(t, regions["Groups of slots and their leaders"], "%v", regions)
 
 	for _, screen := range []struct {
 		name, theme   string

@@ -131,7 +131,7 @@ function showFigures(v) {
   show("memory-unit", memoryUnit);
   const bounded = v.memory.keys + v.memory.overhead;
   show("memory-sub", v.memory.max
-    ? `${text.percent(bounded, v.memory.max)} of ${text.size(v.memory.max)}` : "no bound: maxmemory is 0");
+    ? `${text.percent(bounded, v.memory.max)} of ${text.size(v.memory.max)}` : "no limit: maxmemory is 0");
   meter($("memory-meter"), bounded, v.memory.max);
   $("memory-meter").hidden = !v.memory.max;
 }
@@ -211,7 +211,7 @@ function showPolicies(v, newPoint) {
   $("no-policies").hidden = v.policies.length > 0;
   $("policies").hidden = v.policies.length === 0;
   $("omitted").hidden = v.omitted === 0;
-  show("omitted", `${text.count(v.omitted)} more policies are not shown: these have decided most of late.`);
+  show("omitted", `${text.count(v.omitted)} more policies are not shown: these have the most decisions per second.`);
   keyed($("policies").tBodies[0], v.policies, (p) => p.name,
     (p) => makeRow(p.name, [["limit", "text"], ["spark", "spark"], ["admits"], ["denies"], ["admitted"], ["denied"], ["share", "split"]]),
     (row, p) => {
@@ -267,7 +267,7 @@ $("more").addEventListener("click", () => {
   if (view) showDenied(view);
 });
 
-// The cluster: who leads what.
+// The cluster: its nodes and groups.
 
 function showCluster(c) {
   $("cluster").hidden = !c;
@@ -275,7 +275,7 @@ function showCluster(c) {
   const up = c.nodes.filter((n) => n.up).length;
   show("cluster-note", c.nodes.length
     ? `${up} of ${c.nodes.length} nodes are up; this one, ${c.name}, leads ${c.led} of ${c.total} groups. Keys, policies and memory are those of this node.`
-    : "The cluster is not made yet.");
+    : "The cluster has not been formed yet.");
   keyed($("nodes").tBodies[0], c.nodes, (n) => n.name,
     (n) => makeRow(n.name, [["state", "text"], ["leads", "split"], ["replicas"], ["heard"], ["address", "text"], ["version", "text"]]),
     (row, n) => {
@@ -305,7 +305,7 @@ function showCluster(c) {
       cell(row, "term", here ? text.count(g.term) : "–", "zero");
     });
   $("cluster-omitted").hidden = c.omitted === 0;
-  show("cluster-omitted", `${text.count(c.omitted)} more groups are not shown: these have trouble, or are led by this node.`);
+  show("cluster-omitted", `${text.count(c.omitted)} more groups are not shown: those with problems and those that this node leads come first.`);
   facts("cluster-facts", [
     ["Groups without a leader", text.count(c.withoutLeader), c.withoutLeader ? "bad" : ""],
     ["Elections called here", text.count(c.elections)],
@@ -340,8 +340,8 @@ function showFacts(v) {
     ["Keys", text.size(v.memory.keys)],
     ["Clients", text.size(v.memory.clients)],
     ["Overhead", text.size(v.memory.overhead)],
-    ["maxmemory", v.memory.max ? text.size(v.memory.max) : "no bound"],
-    ["maxmemory-clients", v.memory.maxClients ? text.size(v.memory.maxClients) : "no bound"],
+    ["maxmemory", v.memory.max ? text.size(v.memory.max) : "no limit"],
+    ["maxmemory-clients", v.memory.maxClients ? text.size(v.memory.maxClients) : "no limit"],
     ["Policy", v.memory.policy],
     ["Refused with OOM", text.count(v.memory.refused), v.memory.refused ? "bad" : ""],
   ]);
@@ -406,8 +406,8 @@ function showKey(k, l) {
   $("key-use").hidden = !known;
   const state = $("key-state");
   state.className = known ? (l.retryIn === 0 ? "admits" : "denies") : "";
-  show("key-state", !l.found ? "This key does not exist any more: it is unused."
-    : l.unusable ? l.unusable : !l.rule ? "No rule of this server denied it: INCREX keeps a bound of its own."
+  show("key-state", !l.found ? "This key does not exist any more."
+    : l.unusable ? l.unusable : !l.rule ? "No rule of this server denied it: INCREX has a limit of its own."
     : l.retryIn === 0 ? "Admits now" : l.retryIn < 0 ? "Can never be admitted" : "Admits again in " + text.duration(l.retryIn));
   if (known) {
     show("key-used", text.count(l.used));
@@ -477,7 +477,7 @@ function lost(message, wait) {
   retry = setTimeout(connect, wait);
 }
 
-// A page that the browser keeps for the back button leaves its place to others.
+// A page in the browser's back cache must not hold a stream.
 addEventListener("pagehide", () => {
   clearTimeout(retry);
   events?.close();
@@ -495,7 +495,7 @@ function setTheme(name) {
   $("theme").setAttribute("aria-label", "Theme: " + words);
 }
 
-// The browser may refuse to store anything.
+// The browser may not allow storage.
 function stored() {
   try {
     return localStorage.getItem("theme") ?? "";
@@ -511,7 +511,7 @@ $("theme").addEventListener("click", () => {
   try {
     localStorage.setItem("theme", next);
   } catch {
-    // it holds until the page is left
+    // the choice applies until the page is closed
   }
 });
 setTheme(stored());

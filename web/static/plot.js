@@ -17,7 +17,7 @@ function niceTop(n, least) {
   return n;
 }
 
-// niceBytes does so for sizes.
+// niceBytes is niceTop for sizes.
 function niceBytes(n) {
   let unit = 1;
   while (n / unit >= 1024) unit *= 1024;
@@ -29,8 +29,8 @@ const path = (points) => points.map(([x, y], i) => (i ? "L" : "M") + x.toFixed(1
 const average = (list) => list.reduce((sum, n) => sum + n, 0) / list.length;
 const peak = (list) => Math.max(...list);
 
-// thin returns a list with each so many elements in a row replaced by one, aligned to the end: more
-// points than pixels would be a blot.
+// thin replaces every few elements of a list by one, aligned to the end, because more points than
+// pixels would be unreadable.
 function thin(list, every, combine = average) {
   if (every <= 1) return list;
   const thinned = [];
@@ -40,7 +40,7 @@ function thin(list, every, combine = average) {
   return thinned;
 }
 
-// values returns a series of pairs at the last n points; where it is shorter, it was zero.
+// values returns the last n points of a series, padded with zeros at the beginning.
 export function values(series, n) {
   return [0, 1].map((i) => {
     const known = series ? series[i] : [];
@@ -48,10 +48,10 @@ export function values(series, n) {
   });
 }
 
-// Plot draws two series into an element, and shows what they were at the pointer or, with the arrow
+// Plot draws two series into an element, and shows their values at the pointer or, with the arrow
 // keys, at the focus. options: stacked, classes of the two lines, format of a value, bound (a
-// function), bytes, least top, peaks rather than averages where there is no space for each point, and
-// describe for the text of a point.
+// function), bytes, least top, peaks instead of averages where there are more points than pixels,
+// and describe for the text of a point.
 export class Plot {
   constructor(element, output, options) {
     Object.assign(this, { element, output, options, times: [], data: [[], []], at: null });
@@ -74,7 +74,7 @@ export class Plot {
     this.draw();
   }
 
-  // index returns where the chosen moment is now, as points move.
+  // index returns the current index of the chosen time, as points move.
   index() {
     const i = this.at === null ? -1 : this.times.findIndex((time) => time >= this.at);
     return i < 0 ? null : i;
@@ -126,7 +126,7 @@ export class Plot {
       const ground = times.map((time) => [x(time), floor]);
       if (stacked) root.append(svg("path", { class: "area-denied", d: area(upper, lower) }));
       root.append(svg("path", { class: "area-admitted", d: area(lower, ground) }));
-      // the first line is on top: where the second adds nothing, it is not seen
+      // the first line is on top: it hides the second one where that adds nothing
       if (classes[1]) root.append(svg("path", { class: "line " + classes[1], d: path(upper) }));
       root.append(svg("path", { class: "line " + classes[0], d: path(lower) }));
     }

@@ -12,7 +12,7 @@ import (
 	"rlserver/stats"
 )
 
-func TestRatesAreBetweenTwoStates(t *testing.T) {
+func TestRatesBetweenTwoStates(t *testing.T) {
 	f := newFake()
 	before := f.State()
 	f.set(func(s *State) {
@@ -31,7 +31,7 @@ func TestRatesAreBetweenTwoStates(t *testing.T) {
 	assert.Equal(t, 3.0, v.Rates.Denied, "counted from zero after CONFIG RESETSTAT")
 }
 
-func TestManyPoliciesAreCutToThoseThatDecide(t *testing.T) {
+func TestMostActivePoliciesAreShown(t *testing.T) {
 	var before, now State
 	for i := range 500 {
 		before.Policies = append(before.Policies, Policy{Name: fmt.Sprintf("p%03d", i)})
@@ -45,8 +45,8 @@ func TestManyPoliciesAreCutToThoseThatDecide(t *testing.T) {
 	assert.Equal(t, "p400", v.Policies[0].Name)
 }
 
-func TestThePastIsAnHourOfBoundedSeries(t *testing.T) {
-	p := newPast()
+func TestHistoryKeepsAnHourOfLimitedSeries(t *testing.T) {
+	p := newHistory()
 	for i := range 2 * points {
 		v := &view{Time: int64(i), Rates: rates{Admitted: float64(i)}}
 		v.Policies = []policyView{
@@ -73,7 +73,7 @@ func TestThePastIsAnHourOfBoundedSeries(t *testing.T) {
 	assert.Equal(t, &p.json()[0], &p.json()[0], "encoded once for all readers")
 }
 
-func TestNamesThatCannotBeShownAreQuoted(t *testing.T) {
+func TestUnprintableNamesAreQuoted(t *testing.T) {
 	for name, want := range map[string]string{
 		"login:ann": "login:ann", "größe 5": "größe 5", "a\x00b": `"a\x00b"`, "\xff": `"\xff"`, "": `""`,
 		"\u202egnp": `"\u202egnp"`,

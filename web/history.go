@@ -6,50 +6,51 @@ import (
 	"sync"
 )
 
-// past is the last hour: the points of some figures, of commands and of policies, in rings.
-type past struct {
+// history has the points of the last hour: of some values of the server, of commands and of
+// policies.
+type history struct {
 	mu       sync.Mutex
 	times    []int64 // Unix ms of each point, in order
-	figures  group
+	values   group
 	commands group
 	policies group
-	encoded  []byte // all of it in JSON, for all readers; nil: not encoded since the last point
+	encoded  []byte // everything in JSON; nil: not encoded since the last point
 }
 
-// pair is two figures of a point, such as admitted and denied.
+// pair has two values of a point, such as admitted and denied.
 type pair [2]float64
 
-// group has series by name. A series begins when it is not zero for the first time, and is dropped
-// when it was zero for an hour.
+// group has series by name. A series begins with its first value that is not zero, and is removed
+// after an hour of zeros.
 type group struct {
 	max    int
 	series map[string]*series
 }
 
-// series is a pair of figures at each of the last points, up to the latest.
+// series has the pairs of the last points.
 type series struct {
 	values [2][]float32
-	zeros  int // points since it was last above zero
+	zeros  int // number of points since the last one above zero
 }
 
-// maxSeries is how many commands have a past, and how many policies.
+// maxSeries is the largest number of commands, and of policies, with a history.
 const maxSeries = 64
 
-func newPast() *past {
-	return &past{
-		figures:  group{maxSeries, make(map[string]*series)},
+func newHistory() *history {
+	return &history{
+		values:   group{maxSeries, make(map[string]*series)},
 		commands: group{maxSeries, make(map[string]*series)},
 		policies: group{maxSeries, make(map[string]*series)},
 	}
 }
 
 // add adds a point.
-func (p *past) add(v *view) {
+func (p *history) add(v *view) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.encoded = nil
 	p.times = appendPoint(p.times, v.Time)
-	p.figures.add(map[string]pair{
+	p.values.add(map[string]pair{
 		"decisions": {v.Rates.Admitted, v.Rates.Denied},
 		"calls":     {v.Rates.Calls, v.Rates.Errors},
 		"clients":   {float64(v.Clients.Open), float64(v.Clients.Waiting)},
@@ -67,7 +68,7 @@ func (p *past) add(v *view) {
 	p.policies.add(policies)
 }
 
-// add adds a point to all series. Those that are not in it are zero.
+// add adds a point to all series. Missing ones get a zero.
 func (g *group) add(now map[string]pair) {
 	for name, value := range now {
 		if g.series[name] == nil && value != (pair{}) && len(g.series) < g.max {
@@ -89,7 +90,7 @@ func (g *group) add(now map[string]pair) {
 	}
 }
 
-// appendPoint appends to a list of at most as many points as there are in an hour.
+// appendPoint appends to a list. If the list has the points of an hour, the oldest is removed.
 func appendPoint[T any](list []T, value T) []T {
 	if len(list) < points {
 		return append(list, value)
@@ -99,8 +100,8 @@ func appendPoint[T any](list []T, value T) []T {
 	return list
 }
 
-// json returns all points. The page draws a series that is shorter than the times up to the last.
-func (p *past) json() []byte {
+// json returns all points. The page aligns the ends of series that have fewer points.
+func (p *history) json() []byte {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.encoded == nil {
@@ -111,10 +112,10 @@ func (p *past) json() []byte {
 			}
 			return all
 		}
-		// numbers and text alone cannot fail
+		// cannot fail for numbers and text
 		p.encoded, _ = json.Marshal(map[string]any{
 			"step": pointInterval.Milliseconds(), "points": points, "times": p.times,
-			"figures": values(p.figures), "commands": values(p.commands), "policies": values(p.policies),
+			"figures": values(p.values), "commands": values(p.commands), "policies": values(p.policies),
 		})
 	}
 	return p.encoded
