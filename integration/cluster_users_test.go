@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -56,7 +57,16 @@ func (c *nodes) usersEverywhere(names ...string) {
 // TestUsersReachAllNodes changes users on any node of a cluster.
 func TestUsersReachAllNodes(t *testing.T) {
 	t.Parallel()
-	c := startCluster(t, 3, "--user", "ann on >ann-secret ~* &* +@all", "--user", "default on nopass ~* &* +@all")
+	c := startCluster(
+		t,
+		3,
+		append(
+			slices.Clone(patient),
+			"--user",
+			"ann on >ann-secret ~* &* +@all",
+			"--user",
+			"default on nopass ~* &* +@all",
+		)...)
 	c.usersEverywhere("ann", "default")
 	require.NoError(t, c.as(c.ports[0], "ann", "ann-secret").Ping(t.Context()).Err())
 

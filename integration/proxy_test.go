@@ -26,11 +26,15 @@ func (c *nodes) proxied(i, protocol int) *redis.Client {
 	return client
 }
 
+// patient are flags of a cluster whose calls are to succeed on a machine that is busy with other
+// tests: leaders stay, and calls are held while there is none.
+var patient = []string{"--cluster-timeout", "2000", "--failover-hold", "60000"}
+
 // TestProxyServesPlainClients makes calls on the proxy ports of all nodes with clients that know
 // nothing of the cluster.
 func TestProxyServesPlainClients(t *testing.T) {
 	t.Parallel()
-	c := startCluster(t, 3)
+	c := startCluster(t, 3, patient...)
 	for i := range 3 {
 		for _, protocol := range []int{2, 3} {
 			t.Run(fmt.Sprint("node ", i, " RESP", protocol), func(t *testing.T) {
@@ -416,7 +420,7 @@ func TestProxyHoldsAPipelineOnce(t *testing.T) {
 // TestPoliciesReachAllGroups sets and deletes policies on any node.
 func TestPoliciesReachAllGroups(t *testing.T) {
 	t.Parallel()
-	c := startCluster(t, 3)
+	c := startCluster(t, 3, patient...)
 	// everywhere waits until all groups have the same policies on all nodes, or none
 	everywhere := func(none bool) {
 		await(t, func() bool {
@@ -455,4 +459,131 @@ func TestPoliciesReachAllGroups(t *testing.T) {
 		assert.Equal(t, int64(1), c.client(i).Do(t.Context(), "RL.POLICY", "DEL", fmt.Sprint("policy", (i+1)%3)).Val())
 	}
 	everywhere(true)
+}
+
+// TestWaitingCallsAndLeasesOutliveLeaders has calls wait for keys whose leader is killed, and hands
+// over leadership while they wait: they get an error that says what to do, or are served, and
+// nothing is popped or admitted twice.
+func TestWaitingCallsAndLeasesOutliveLeaders(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t, 3)
+	ctx := context.Background()
+	const keys = 8
+	// leases: two of two are taken, on keys of all groups
+	lease := func(client *redis.Client, k int, id string, more ...any) (admitted bool) {
+		words := append([]any{"RL.LEASE", fmt.Sprint("lease", k), 2, "1h", id}, more...)
+		await(t, func() bool { // a lease is renewed by the same id: to send it again is safe
+			reply, err := client.Do(ctx, words...).Slice()
+			admitted = err == nil && reply[0] == int64(1)
+			return err == nil
+		})
+		return admitted
+	}
+	client := c.proxied(0, 2)
+	for k := range keys {
+		require.True(t, lease(client, k, "a") && lease(client, k, "b"))
+	}
+	// members that calls have popped; ids of leases that were waited for
+	var popped, waited sync.Map
+	var twice, interrupted atomic.Int64
+	var clients sync.WaitGroup
+	stop := make(chan struct{})
+	stopped := func() bool {
+		select {
+		case <-stop:
+			return true
+		default:
+			return false
+		}
+	}
+	for k := range keys {
+		poppers, leasers := c.proxied(0, 2), c.proxied(0, 3)
+		clients.Go(func() {
+			for !stopped() {
+				z, err := poppers.BZPopMin(ctx, time.Second, fmt.Sprint("queue", k)).Result()
+				switch said := redis.Error(nil); {
+				case err == nil:
+					if _, again := popped.LoadOrStore(z.Member, true); again {
+						twice.Add(1)
+					}
+				case errors.Is(err, redis.Nil):
+				case errors.As(err, &said):
+					interrupted.Add(1)
+					word, _, _ := strings.Cut(said.Error(), " ")
+					if !slices.Contains([]string{"TRYAGAIN", "UNCERTAIN", "CLUSTERDOWN"}, word) {
+						t.Errorf("a waiting BZPOPMIN: %v", err)
+					}
+				default:
+					t.Errorf("a waiting BZPOPMIN: %v", err)
+				}
+			}
+		})
+		clients.Go(func() {
+			if lease(leasers, k, "c", "WAIT", "2h") {
+				waited.Store(k, true)
+			}
+		})
+	}
+	// node 0, which the clients are connected to, stays
+	member := 0
+	add := func() {
+		for k := range keys {
+			member++
+			name := fmt.Sprint("m", member)
+			// ZADD of the same member again could bring it back: only NX of new ones
+			await(t, func() bool {
+				err := client.ZAddNX(ctx, fmt.Sprint("queue", k), redis.Z{Score: 1, Member: name}).Err()
+				if err != nil && strings.HasPrefix(err.Error(), "UNCERTAIN") {
+					interrupted.Add(1) // it may be there or not
+					return true
+				}
+				return err == nil
+			})
+		}
+	}
+	add()
+	c.kill(1)
+	add()
+	c.start(1)
+	c.settled()
+	require.NoError(t, c.client(2).Do(ctx, "CLUSTER", "FAILOVER").Err())
+	add()
+	c.kill(2)
+	add()
+	waited.Range(func(k, _ any) bool {
+		t.Errorf("a third lease of two was given on key %v", k)
+		return true
+	})
+	for k := range keys {
+		assert.True(t, lease(client, k, "a"), "a lease was forgotten")
+		assert.False(t, lease(client, k, "d"), "a third lease")
+		await(t, func() bool {
+			return client.Do(ctx, "RL.RELEASE", fmt.Sprint("lease", k), "b").Err() == nil
+		})
+	}
+	await(t, func() bool { // those who have waited get what was released
+		n := 0
+		waited.Range(func(any, any) bool { n++; return true })
+		return n == keys
+	})
+	// what was added is popped, but for calls of unknown outcome
+	assert.Eventually(t, func() bool {
+		n := 0
+		popped.Range(func(any, any) bool { n++; return true })
+		return n >= member-int(interrupted.Load())
+	}, patience, 10*time.Millisecond)
+	for k := range keys {
+		left, err := client.ZRange(ctx, fmt.Sprint("queue", k), 0, -1).Result()
+		assert.Empty(t, left)
+		assert.NoError(t, err)
+	}
+	for m := 1; m <= member; m++ {
+		if _, ok := popped.Load(fmt.Sprint("m", m)); !ok {
+			t.Logf("m%d was not popped", m)
+		}
+	}
+	close(stop)
+	clients.Wait()
+	assert.Zero(t, twice.Load(), "members that were popped twice")
+	t.Logf("%d waiting calls got an error", interrupted.Load())
 }
