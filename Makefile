@@ -82,7 +82,7 @@ nemesis-broken: ## the same with servers that are broken on purpose: each must b
 
 .PHONY: flood
 flood: ## five million new keys against 256 MB: memory of the process, latency of calls
-	FLOOD_KEYS=5000000 FLOOD_MAXMEMORY=256 $(GO) test -count=1 -v -run '^TestFlood$$' -timeout 30m ./integration
+	FLOOD_KEYS=5000000 FLOOD_MAXMEMORY=256 $(GO) test -count=1 -v -run '^TestFloodKeepsDenyingLimiters$$' -timeout 30m ./integration
 
 .PHONY: attack
 attack: build ## hostile clients, one attack after the other: memory, evictions, latencies of other clients; BEFORE=binary compares

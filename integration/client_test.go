@@ -54,8 +54,7 @@ func inBothProtocols(t *testing.T, test func(*testing.T, *redis.Client)) {
 	}
 }
 
-// A client with nothing but an address gets through its handshake, and CLIENT INFO shows what it
-// sent.
+// A client with default options completes its handshake, and CLIENT INFO shows what it sent.
 func TestClientWithDefaultSettings(t *testing.T) {
 	t.Parallel()
 	rdb := redis.NewClient(&redis.Options{Addr: startServer(t).addr})
@@ -91,7 +90,7 @@ func TestClientHandshake(t *testing.T) {
 	}
 }
 
-// Twenty connections of one pool are open at once and serve sixty-four callers.
+// Twenty connections of one pool serve sixty-four callers.
 func TestClientPool(t *testing.T) {
 	t.Parallel()
 	const size, callers, calls = 20, 64, 50
@@ -182,7 +181,7 @@ func TestClientUnixSocket(t *testing.T) {
 	s := startServer(t, "--unixsocket", path, "--unixsocketperm", "700")
 	rdb := s.connect(t, func(o *redis.Options) { o.Network, o.Addr = "unix", path })
 	require.NoError(t, rdb.Set(t.Context(), "k", "by socket", 0).Err())
-	assert.Equal(t, "by socket", s.connect(t).Get(t.Context(), "k").Val(), "both ways lead to the same keys")
+	assert.Equal(t, "by socket", s.connect(t).Get(t.Context(), "k").Val(), "both listeners serve the same keys")
 	info, err := rdb.ClientInfo(t.Context()).Result()
 	require.NoError(t, err)
 	assert.Contains(t, info.Addr, path)
@@ -289,7 +288,7 @@ func TestClientErrors(t *testing.T) {
 			assert.EqualError(t, conn.Do(t.Context(), words(call)...).Err(), want, call)
 		}
 		assert.Equal(t, id, conn.ClientID(t.Context()).Val(), "it is still the same connection")
-		assert.Equal(t, int64(0), rdb.Exists(t.Context(), "k").Val(), "a call that errs changes nothing")
+		assert.Equal(t, int64(0), rdb.Exists(t.Context(), "k").Val(), "a call with an error changes nothing")
 	})
 }
 
@@ -404,7 +403,7 @@ func TestClientScanIterators(t *testing.T) {
 	})
 }
 
-// walk collects what a scan yields, in groups of one or two, and sorts the groups.
+// walk collects the elements of a scan, in groups of one or two, and sorts the groups.
 func walk(t *testing.T, scan *redis.ScanCmd, group int) []string {
 	t.Helper()
 	var all []string

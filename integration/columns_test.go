@@ -14,13 +14,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The columns at which lines of Go end. A tab counts as four.
+// The longest lines of Go, in columns. A tab counts as four.
 const (
 	commentColumns = 100
 	codeColumns    = 120
 )
 
-// TestLineLengths looks for Go lines that are too long, in all packages.
+// TestLineLengths fails for Go lines that are too long, in all packages.
 func TestLineLengths(t *testing.T) {
 	t.Parallel()
 	files := 0
@@ -46,7 +46,7 @@ func TestLineLengths(t *testing.T) {
 	assert.Greater(t, files, 100)
 }
 
-// longLines returns the numbers of the lines of a Go file that end beyond their column.
+// longLines returns the numbers of the lines of a Go file that are too long.
 func longLines(source []byte) (long []int) {
 	comments, unbroken := classify(source)
 	number := 0
@@ -70,15 +70,15 @@ func columns(line string) int {
 // classify returns the lines that end in a comment, and those that cannot be broken:
 //   - a directive such as go:embed, and a comment of a single word, such as an address
 //   - the lines of a raw string, and a struct tag
-//   - a string without spaces that has the line to itself
+//   - a string without spaces that is alone on its line
 func classify(source []byte) (comments, unbroken map[int]bool) {
 	comments, unbroken = make(map[int]bool), make(map[int]bool)
 	files := token.NewFileSet()
 	file := files.AddFile("", files.Base(), len(source))
 	var s scanner.Scanner
 	s.Init(file, source, nil, scanner.ScanComments)
-	words := make(map[int]int)     // by line: how many tokens there are that are not punctuation
-	spaceless := make(map[int]int) // by line: how many of these are strings without spaces
+	words := make(map[int]int)     // tokens other than punctuation, by line
+	spaceless := make(map[int]int) // strings without spaces among them, by line
 	for {
 		position, kind, text := s.Scan()
 		if kind == token.EOF {
@@ -109,27 +109,27 @@ func classify(source []byte) (comments, unbroken map[int]bool) {
 	return comments, unbroken
 }
 
-// TestLongLines checks the check.
-func TestLongLines(t *testing.T) {
+// Tests the check itself.
+func TestLongLinesAreFound(t *testing.T) {
 	t.Parallel()
 	word, text := strings.Repeat("x", 130), strings.Repeat("words ", 20)
 	for name, test := range map[string]struct {
 		line string
 		long bool
 	}{
-		"comment up to its column":    {"\t// " + strings.Repeat("a b ", 23) + "a", false},
-		"comment beyond it":           {"\t// " + strings.Repeat("a b ", 23) + "abc", true},
-		"comment behind code":         {"var a = 1 // " + text[:90], true},
-		"code up to its column":       {"var a = \"" + strings.Repeat("a b ", 27) + "ab\"", false},
-		"code beyond it":              {"var a = \"" + strings.Repeat("a b ", 27) + "abc\"", true},
+		"comment of 100 columns":      {"\t// " + strings.Repeat("a b ", 23) + "a", false},
+		"comment of 102 columns":      {"\t// " + strings.Repeat("a b ", 23) + "abc", true},
+		"comment after code":          {"var a = 1 // " + text[:90], true},
+		"code of 120 columns":         {"var a = \"" + strings.Repeat("a b ", 27) + "ab\"", false},
+		"code of 121 columns":         {"var a = \"" + strings.Repeat("a b ", 27) + "abc\"", true},
 		"address in a comment":        {"// https://" + word, false},
 		"directive":                   {"//go:embed " + text, false},
-		"string that has no spaces":   {"var a = []string{\n\t\"" + word + "\",\n}", false},
-		"string behind something":     {"var a, b = 1, \"" + word + "\"", true},
+		"string without spaces":       {"var a = []string{\n\t\"" + word + "\",\n}", false},
+		"string after other code":     {"var a, b = 1, \"" + word + "\"", true},
 		"line of a raw string":        {"var a = `\n" + text + text + "\n`", false},
-		"raw string in a line":        {"var a = `" + text + "`", true},
+		"raw string on one line":      {"var a = `" + text + "`", true},
 		"struct tag":                  {"type a struct {\n\tb int `help:\"" + text + "\"`\n}", false},
-		"signs of more than one byte": {"// " + strings.Repeat("ä ", 48), false},
+		"characters of several bytes": {"// " + strings.Repeat("ä ", 48), false},
 	} {
 		assert.Equal(t, test.long, len(longLines([]byte("package a\n\n"+test.line+"\n"))) > 0, name)
 	}

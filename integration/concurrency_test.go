@@ -13,12 +13,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// crowd is how many callers use one key at once.
+// crowd is the number of callers that use one key at once.
 const crowd = 64
 
-// All windows here are so long that no hit leaves them during the test: the number of admitted
-// calls is exact.
-func TestNotOneAdmissionTooMany(t *testing.T) {
+// All windows here are so long that no hit leaves them during the test, so the number of admitted
+// calls is known.
+func TestConcurrentCallsAdmitExactly(t *testing.T) {
 	t.Parallel()
 	const limit = 1000
 	rdb := startServer(t).connect(t, func(o *redis.Options) { o.PoolSize = crowd })
@@ -48,11 +48,11 @@ func TestNotOneAdmissionTooMany(t *testing.T) {
 					}
 				}
 				slices.Sort(left)
-				var want []int64 // as if the callers had queued: each admission leaves so much less
+				var want []int64 // as in a sequence of calls: each admission leaves cost less
 				for n := limit % cost; n <= limit-cost; n += cost {
 					want = append(want, n)
 				}
-				assert.Equal(t, want, left, "what was left after each admission")
+				assert.Equal(t, want, left, "remaining after each admission")
 
 				call[len(call)-1] = 0
 				last, err := ask(t.Context(), rdb, call...)
@@ -63,8 +63,8 @@ func TestNotOneAdmissionTooMany(t *testing.T) {
 	}
 }
 
-// press sends so many calls from each of the callers, all at once, and collects the decisions. A
-// number identifies each call.
+// press makes each calls from each of the callers, all at once, and returns the decisions. call
+// returns the words of the nth call.
 func press(t *testing.T, rdb *redis.Client, each int64, call func(n int64) []any) []decision {
 	t.Helper()
 	decisions := make([]decision, crowd*each)
@@ -87,8 +87,8 @@ func press(t *testing.T, rdb *redis.Client, each int64, call func(n int64) []any
 	return decisions
 }
 
-// farFromEdge waits, if necessary, until a calendar window of RL.FIXED lasts longer than a test
-// takes.
+// farFromEdge waits, if necessary, so that a calendar window of RL.FIXED does not end during a
+// test.
 func farFromEdge(t *testing.T, rdb *redis.Client, window string) {
 	t.Helper()
 	d := decide(t, rdb, "RL.FIXED edge 1 "+window)
@@ -97,8 +97,8 @@ func farFromEdge(t *testing.T, rdb *redis.Client, window string) {
 	}
 }
 
-// A request that many clients send again and again, as after a timeout, is counted once.
-func TestOneIDCountsOnce(t *testing.T) {
+// A request that many clients send repeatedly, as after a timeout, counts once.
+func TestIDCountsOnce(t *testing.T) {
 	t.Parallel()
 	rdb := startServer(t).connect(t, func(o *redis.Options) { o.PoolSize = crowd })
 	for _, limiter := range []string{"RL.SLIDE %s 10 1h", "RL.MULTI %s 10 1h 20 1d"} {
@@ -109,20 +109,19 @@ func TestOneIDCountsOnce(t *testing.T) {
 		}
 		assert.Equal(t, []string{"request"}, rdb.ZRange(t.Context(), "once", 0, -1).Val())
 
-		// Of forty requests ten are admitted, and each gets the same answer however often it is
-		// sent.
+		// Of forty requests ten are admitted, and each gets the same reply each time it is sent.
 		const requests = 40
-		heard := make(map[int64]int64)
+		replies := make(map[int64]int64)
 		for n, d := range press(t, rdb, requests, func(n int64) []any {
 			return words(fmt.Sprintf(limiter+" ID request-%d", "many", n%requests))
 		}) {
 			id := int64(n) % requests
-			if before, asked := heard[id]; asked {
+			if before, asked := replies[id]; asked {
 				assert.Equal(t, before, d.Allowed, "request %d", id)
 			}
-			heard[id] = d.Allowed
+			replies[id] = d.Allowed
 		}
-		admitted := slices.Collect(maps.Values(heard))
+		admitted := slices.Collect(maps.Values(replies))
 		slices.Sort(admitted)
 		assert.Equal(t, int64(10), rdb.ZCard(t.Context(), "many").Val())
 		assert.Equal(t, slices.Concat(slices.Repeat([]int64{0}, requests-10), slices.Repeat([]int64{1}, 10)), admitted)

@@ -15,9 +15,9 @@ import (
 
 const contributing = "../CONTRIBUTING.md"
 
-// TestContributingNamesWhatExists looks for every file, function and make target that
-// CONTRIBUTING.md names. A function, such as `Tx.Begin()`, is declared in the Go file that is named
-// last before it.
+// TestContributingNamesWhatExists checks that every file, function and make target that
+// CONTRIBUTING.md names exists. A function, such as `Tx.Begin()`, is declared in the last Go file
+// that is named before it.
 func TestContributingNamesWhatExists(t *testing.T) {
 	t.Parallel()
 	makefile := documentText(t, "../Makefile")
@@ -42,7 +42,7 @@ func TestContributingNamesWhatExists(t *testing.T) {
 	assert.Greater(t, functions, 20)
 }
 
-// isPath reports whether a name in the text is that of a file or a directory, and no command.
+// isPath reports whether a name in the text is a file or a directory, and not a command.
 func isPath(name string) bool {
 	return !strings.Contains(name, " ") && strings.Contains(name, "/") && !strings.HasPrefix(name, "testing/")
 }

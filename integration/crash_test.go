@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// crashRounds is how often the server is killed: CRASH_ROUNDS, or a few times.
+// crashRounds returns how often the server is killed: CRASH_ROUNDS, or 5 by default.
 func crashRounds(t *testing.T) int {
 	t.Helper()
 	text := os.Getenv("CRASH_ROUNDS")
@@ -32,15 +32,16 @@ const (
 	crashLimit    = 10_000 // of each limiter, within an hour
 )
 
-// crashing is a server that is killed again and again under clients, and what it has acknowledged.
+// crashing is a server that is killed repeatedly under load, and the calls that it has
+// acknowledged.
 type crashing struct {
 	dir   string
 	flags []string
 	// the highest count of each client's key that was acknowledged
 	counted  [crashClients]atomic.Int64
-	sent     [crashClients]atomic.Int64  // the highest count that was asked for
-	admitted [crashLimiters]atomic.Int64 // hits that were acknowledged
-	tokens   atomic.Int64                // taken from the bucket
+	sent     [crashClients]atomic.Int64  // the highest count of each client's key that was sent
+	admitted [crashLimiters]atomic.Int64 // acknowledged hits
+	tokens   atomic.Int64                // acknowledged tokens of the bucket
 }
 
 func (c *crashing) start(t *testing.T) *server {
@@ -48,8 +49,8 @@ func (c *crashing) start(t *testing.T) *server {
 	return startServer(t, append([]string{"--dir", c.dir, "--auto-aof-rewrite-min-size", "256kb"}, c.flags...)...)
 }
 
-// load sends calls from all clients until the server is killed, which happens after so many
-// acknowledged calls.
+// load makes calls from all clients until the server is killed, after a number of acknowledged
+// calls.
 func (c *crashing) load(t *testing.T, s *server, calls int64, kill func()) {
 	t.Helper()
 	client := redis.NewClient(&redis.Options{Addr: s.addr, PoolSize: crashClients, MaxRetries: -1})
@@ -85,9 +86,9 @@ func (c *crashing) load(t *testing.T, s *server, calls int64, kill func()) {
 	clients.Wait()
 }
 
-// kill -9 at any moment, with every call synced before it is answered: nothing acknowledged is
-// lost, and no limit is exceeded across the restarts.
-func TestKilledServerKeepsWhatItAcknowledged(t *testing.T) {
+// With appendfsync always, a server that is killed at any time loses no acknowledged call, and no
+// limit is exceeded across the restarts.
+func TestKilledServerKeepsAcknowledgedCalls(t *testing.T) {
 	t.Parallel()
 	seed := rand.Uint64()
 	t.Log("seed", seed)
@@ -95,14 +96,15 @@ func TestKilledServerKeepsWhatItAcknowledged(t *testing.T) {
 	c := &crashing{dir: t.TempDir(), flags: []string{"--appendfsync", "always"}}
 	for round := range crashRounds(t) {
 		s := c.start(t)
-		c.found(t, s, round)
+		c.requireRecovered(t, s, round)
 		c.load(t, s, 1+r.Int64N(1500), func() { s.kill(t) })
 	}
-	c.found(t, c.start(t), -1)
+	c.requireRecovered(t, c.start(t), -1)
 }
 
-// found compares what a server has recovered with what was acknowledged.
-func (c *crashing) found(t *testing.T, s *server, round int) {
+// requireRecovered checks that a server has recovered all acknowledged calls, and none that was not
+// sent.
+func (c *crashing) requireRecovered(t *testing.T, s *server, round int) {
 	t.Helper()
 	client := s.connect(t)
 	for i := range crashClients {
@@ -124,12 +126,12 @@ func (c *crashing) found(t *testing.T, s *server, round int) {
 	bucket, err := client.Do(t.Context(), "RL.TOKEN", "bucket", crashLimit, 1, "10h", "COST", 0).Int64Slice()
 	require.NoError(t, err)
 	left := max(0, crashLimit-c.tokens.Load())
-	require.LessOrEqual(t, bucket[2], left, "round %d: tokens that were taken are there", round)
+	require.LessOrEqual(t, bucket[2], left, "round %d: acknowledged tokens are in the bucket again", round)
 }
 
-// With an fsync once a second, a killed server has lost nothing that it had written, by its own
-// figures.
-func TestKilledServerKeepsWhatItHasWritten(t *testing.T) {
+// With appendfsync everysec, a killed server loses nothing that it had written to the log,
+// according to INFO.
+func TestKilledServerKeepsWrittenLog(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for round := range 3 {
@@ -145,7 +147,7 @@ func TestKilledServerKeepsWhatItHasWritten(t *testing.T) {
 	}
 }
 
-// kill ends a server as a crash would.
+// kill ends a server with SIGKILL.
 func (s *server) kill(t *testing.T) {
 	t.Helper()
 	s.killed = true
@@ -153,8 +155,8 @@ func (s *server) kill(t *testing.T) {
 	<-s.ended
 }
 
-// After an orderly stop everything is as it was, limiter by limiter.
-func TestRestartChangesNothing(t *testing.T) {
+// After an orderly stop and a restart all limiters and keys are as before.
+func TestRestartKeepsState(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	s := startServer(t, "--dir", dir)
@@ -193,8 +195,8 @@ func TestRestartChangesNothing(t *testing.T) {
 	require.Equal(t, int64(2), admitted)
 }
 
-// A directory that another server uses, on a free port: the second server names the first.
-func TestSecondServerOnOneDirectory(t *testing.T) {
+// A second server does not start in a directory that another one uses, and names that process.
+func TestSecondServerOnSameDirectoryFails(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	s := startServer(t, "--dir", dir)

@@ -10,13 +10,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A decision is the reply of a limiter: its five integers, times in ms, and for RL.MULTI the index
-// of the rule that they describe.
+// A decision is the reply of a limiter: its five integers, with times in ms, and for RL.MULTI the
+// index of the rule that they describe.
 type decision struct {
 	Allowed, Limit, Remaining, RetryAfter, ResetAfter, Rule int64
 }
 
-// ask sends a call to a limiter.
+// ask makes a call of a limiter.
 func ask(ctx context.Context, rdb *redis.Client, call ...any) (decision, error) {
 	return decisionIn(rdb.Do(ctx, call...))
 }
@@ -30,13 +30,13 @@ func decisionIn(reply *redis.Cmd) (d decision, err error) {
 	case len(n) == 6:
 		d.Rule = n[5]
 	case len(n) != 5:
-		return d, fmt.Errorf("%v is no decision", n)
+		return d, fmt.Errorf("%v is not a decision", n)
 	}
 	d.Allowed, d.Limit, d.Remaining, d.RetryAfter, d.ResetAfter = n[0], n[1], n[2], n[3], n[4]
 	return d, nil
 }
 
-// decide sends a call to a limiter, in words separated by spaces.
+// decide makes a call of a limiter, given as words separated by spaces.
 func decide(t *testing.T, rdb *redis.Client, call string) decision {
 	t.Helper()
 	d, err := ask(t.Context(), rdb, words(call)...)

@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The examples of the documents are sent to the server, and their replies are compared.
+// These tests send the examples of the documents to a server and compare the replies.
 
 const guide = "../docs/GUIDE.md"
 
@@ -75,7 +75,7 @@ func pattern(shown string) string {
 }
 
 // TestCommandExamples sends the example of each command that Redis has too, except those of the
-// cluster. The table of commands checks those of the limiters, at a time of its own.
+// cluster. The examples of the limiters are tested in package resp, which controls the clock.
 func TestCommandExamples(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
@@ -130,7 +130,8 @@ func redisExamples(t *testing.T, text string) iter.Seq2[string, string] {
 	}
 }
 
-// compareSession sends the commands of a session with redis-cli, and compares what it would print.
+// compareSession sends the commands of a redis-cli session, and compares the replies with the
+// session.
 func compareSession(t *testing.T, client *exampleClient, session string) {
 	t.Helper()
 	var got strings.Builder
@@ -146,7 +147,7 @@ func compareSession(t *testing.T, client *exampleClient, session string) {
 	assert.Regexp(t, pattern(session), got.String())
 }
 
-// printed returns a reply as redis-cli prints it.
+// printed returns a reply in the format of redis-cli.
 func (r reply) printed(indent string) string {
 	switch {
 	case r.null:
@@ -174,7 +175,7 @@ func (r reply) printed(indent string) string {
 	return text.String()
 }
 
-// exampleClient sends commands as a document shows them.
+// exampleClient sends commands in the form in which documents show them.
 type exampleClient struct {
 	t    *testing.T
 	conn io.Writer

@@ -29,18 +29,18 @@ func readmeText(t *testing.T) string {
 	return documentText(t, "../README.md")
 }
 
-// TestCommandsDocumentIsCurrent compares docs/COMMANDS.md with what the binary generates.
+// TestCommandsDocumentIsCurrent compares docs/COMMANDS.md with the output of rlserver docs.
 func TestCommandsDocumentIsCurrent(t *testing.T) {
 	t.Parallel()
 	written, err := os.ReadFile(commandsDocument)
 	require.NoError(t, err)
 	generated, err := rlserver(t, "docs").Output()
 	require.NoError(t, err)
-	assert.True(t, string(generated) == string(written), "%s is not what the binary prints: run 'make docs'",
+	assert.True(t, string(generated) == string(written), "%s is not the output of rlserver docs: run 'make docs'",
 		commandsDocument)
 }
 
-// TestReadmeSession sends the commands of the session and compares the replies.
+// TestReadmeSession sends the commands of the README's session and compares the replies.
 func TestReadmeSession(t *testing.T) {
 	t.Parallel()
 	rdb := startServer(t).connect(t)
@@ -67,8 +67,8 @@ func TestReadmeSession(t *testing.T) {
 	assert.GreaterOrEqual(t, commands, 4)
 }
 
-// TestReadmeCommands sends all commands of the README in the order of the page: no key is used for
-// two kinds of limiter.
+// TestReadmeCommands sends all commands of the README in order: no key is used with two types of
+// limiter.
 func TestReadmeCommands(t *testing.T) {
 	t.Parallel()
 	rdb := startServer(t).connect(t)
@@ -115,8 +115,8 @@ func main() {
 	)
 }
 
-// TestDocumentsPointToWhatExists looks for the files and headings that the documents link, and the
-// flags that they name.
+// TestDocumentsPointToWhatExists checks that the files and headings that the documents link to
+// exist, and the flags that they name.
 func TestDocumentsPointToWhatExists(t *testing.T) {
 	t.Parallel()
 	help, err := rlserver(t, "--help").Output()
@@ -127,7 +127,7 @@ func TestDocumentsPointToWhatExists(t *testing.T) {
 				assert.Contains(t, string(help), tool)
 				return ""
 			})
-		// redis-cli has flags of its own
+		// redis-cli has other flags
 		text = regexp.MustCompile(`(?m)^    redis-cli .*$`).ReplaceAllString(text, "")
 		for _, flag := range regexp.MustCompile(`--[a-z][a-z-]+`).FindAllString(text, -1) {
 			if flag != "--help" {
@@ -146,11 +146,11 @@ func TestDocumentsPointToWhatExists(t *testing.T) {
 	}
 }
 
-// anchors returns the names by which the headings of a document are linked.
+// anchors returns the anchors of a document's headings.
 func anchors(text string) (names []string) {
-	signs := regexp.MustCompile(`[^a-z0-9 _-]`)
+	removed := regexp.MustCompile(`[^a-z0-9 _-]`)
 	for _, match := range regexp.MustCompile(`(?m)^#+ (.+)$`).FindAllStringSubmatch(text, -1) {
-		names = append(names, strings.ReplaceAll(signs.ReplaceAllString(strings.ToLower(match[1]), ""), " ", "-"))
+		names = append(names, strings.ReplaceAll(removed.ReplaceAllString(strings.ToLower(match[1]), ""), " ", "-"))
 	}
 	return names
 }

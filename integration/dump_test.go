@@ -14,9 +14,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestValuesGoToRedisAndBack moves every recorded value by DUMP and RESTORE into our server, from
-// there to a real Redis and back, and compares the values that they return. Without a redis-server
-// it ends in our own server.
+// TestValuesGoToRedisAndBack moves every recorded value with DUMP and RESTORE to our server, from
+// there to a real Redis and back, and compares the values. If no redis-server is installed, a
+// second server of ours takes its place.
 func TestValuesGoToRedisAndBack(t *testing.T) {
 	servers := []*redis.Client{connect(t, startServer(t)), connect(t, startServer(t))}
 	if _, err := exec.LookPath("redis-server"); err == nil {
@@ -52,8 +52,8 @@ func connect(t *testing.T, s *server) *redis.Client {
 	return client
 }
 
-// carry restores a payload on one server, the dump of that on the next, and the dump of that on the
-// first again.
+// carry restores a payload on the first server, dumps it, restores the dump on the second, and in
+// the same way back on the first.
 func carry(t *testing.T, name, payload string, servers []*redis.Client) {
 	ctx := context.Background()
 	var first any

@@ -20,16 +20,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// flood is an attack by keys that were never seen before, from many connections at once.
+// flood is an attack with new keys from many connections at once.
 type flood struct {
 	s     *server
-	keys  atomic.Int64 // how many were sent so far
+	keys  atomic.Int64 // sent so far
 	conns []net.Conn
 }
 
 const floodClients = 50
 
-// A few kinds of limiters, as an application might use them one after the other for each visitor.
+// The calls that an application might make for each visitor.
 var floodCalls = []string{
 	"RL.SLIDE flood:%d 10 1h",
 	"RL.TOKEN flood:%d 5 1 1h",
@@ -50,8 +50,9 @@ func newFlood(t *testing.T, s *server) *flood {
 	return f
 }
 
-// send sends so many new keys, in batches, on each connection, at most so many calls per second (0:
-// no limit). It returns how long each batch took from the moment at which it was due.
+// send makes calls with n new keys over all connections, in pipelines of a given length, at most
+// perSecond calls per second (0: no limit). It returns the latency of each batch, from the time at
+// which it was due.
 func (f *flood) send(t *testing.T, n int64, pipeline int, perSecond float64) (took []time.Duration) {
 	var mu sync.Mutex
 	var clients sync.WaitGroup
@@ -104,7 +105,7 @@ func (f *flood) send(t *testing.T, n int64, pipeline int, perSecond float64) (to
 	return took
 }
 
-// admitted reads a decision and checks that it admits.
+// admitted reads a decision and returns an error unless it admits.
 func admitted(in *bufio.Reader) error {
 	header, err := in.ReadSlice('\n')
 	if err != nil {
@@ -138,7 +139,7 @@ func resident(pid int, line string) (n int64, ok bool) {
 	return n << 10, err == nil
 }
 
-// infoNumber is a field of INFO.
+// infoCount returns a field of INFO.
 func infoCount(t *testing.T, s *server, field string) (n int64) {
 	t.Helper()
 	match := regexp.MustCompile(`(?m)^` + field + `:(\d+)\r$`).
@@ -149,10 +150,10 @@ func infoCount(t *testing.T, s *server, field string) (n int64) {
 	return n
 }
 
-// A flood of new keys evicts no limiter that is denying, and the process stays within its limit.
-// The default is small; FLOOD_KEYS=5000000 FLOOD_MAXMEMORY=256 (MB) is a large one, whose figures
-// are logged. FLOOD_FLAGS are further flags of the server.
-func TestFlood(t *testing.T) {
+// A flood of new keys evicts no limiter that is denying, and the process stays within its memory
+// limit. The default is small; FLOOD_KEYS=5000000 FLOOD_MAXMEMORY=256 (MB) is large. FLOOD_FLAGS
+// are further flags of the server. The test logs throughput and latency.
+func TestFloodKeepsDenyingLimiters(t *testing.T) {
 	keys, megabytes := floodSize(t, "FLOOD_KEYS", 200_000), floodSize(t, "FLOOD_MAXMEMORY", 32)
 	limit := megabytes << 20
 	flags := strings.Fields(os.Getenv("FLOOD_FLAGS"))
@@ -177,17 +178,17 @@ func TestFlood(t *testing.T) {
 	f := newFlood(t, s)
 	start := time.Now()
 	f.send(t, keys*8/10, 100, 0)
-	t.Logf("%d keys, 100 in a pipeline: %.0f in a second", keys*8/10, float64(keys*8/10)/time.Since(start).Seconds())
+	t.Logf("%d keys, pipelines of 100: %.0f calls/s", keys*8/10, float64(keys*8/10)/time.Since(start).Seconds())
 	start = time.Now()
 	took := f.send(t, keys/10, 1, 0)
 	full := float64(keys/10) / time.Since(start).Seconds()
-	t.Logf("one at a time: %.0f in a second, p50 %v, p99 %v", full, percentile(took, 50), percentile(took, 99))
+	t.Logf("one at a time: %.0f calls/s, p50 %v, p99 %v", full, percentile(took, 50), percentile(took, 99))
 	took = f.send(t, keys/10, 1, full/2)
-	t.Logf("at half of that: p50 %v, p99 %v, p99.9 %v, longest %v", percentile(took, 50), percentile(took, 99),
+	t.Logf("at half that rate: p50 %v, p99 %v, p99.9 %v, longest %v", percentile(took, 50), percentile(took, 99),
 		percentile(took, 99.9), percentile(took, 100))
 
 	for _, call := range blocked {
-		assert.EqualValues(t, 0, decide(call...), "%v is blocked as before", call)
+		assert.EqualValues(t, 0, decide(call...), "%v is still denied", call)
 	}
 	evicted, used := infoCount(t, s, "evicted_keys"), infoCount(t, s, "used_memory")
 	t.Logf("%d of %d keys were evicted; used_memory %d MB", evicted, keys, used>>20)
@@ -195,12 +196,12 @@ func TestFlood(t *testing.T) {
 	assert.Less(t, used, limit+limit/10)
 	assert.Zero(t, infoCount(t, s, "maxmemory_refused_calls"))
 	if peak, ok := resident(s.pid, "VmHWM"); ok && !withRaceDetector() {
-		t.Logf("the process took %d MB at most", peak>>20)
-		assert.Less(t, peak, limit+limit/2+programSize, "one and a half times maxmemory, and the program itself")
+		t.Logf("peak RSS of the process: %d MB", peak>>20)
+		assert.Less(t, peak, limit+limit/2+programSize, "1.5 times maxmemory and the binary")
 	}
 }
 
-// programSize is how much of the binary is in memory, which is small beside the limits that matter.
+// programSize is an estimate of the resident size of the binary.
 const programSize = 10 << 20
 
 func floodSize(t *testing.T, variable string, otherwise int64) int64 {

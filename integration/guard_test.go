@@ -19,14 +19,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// refused lists streams by the protocol error that each is answered with, before the connection is
-// closed.
+// refused lists streams by the protocol error that the server replies before it closes the
+// connection.
 var refused = []struct {
 	why     string
 	streams []string
 }{
 	{"invalid bulk length", []string{
-		// 35 bytes that crash a parser that adds to the length it reads
+		// crashes a parser that adds to the length without an overflow check
 		"*1\r\n$9223372036854775807\r\nabc\r\n",
 		"*1\r\n$9223372036854775808\r\nabc\r\n", "*1\r\n$18446744073709551617\r\n", "*1\r\n$536870913\r\n",
 		"*1\r\n$-1\r\n", "*1\r\n$-0\r\n", "*1\r\n$-9223372036854775808\r\n", "*1\r\n$\r\n", "*1\r\n$a\r\n",
@@ -64,7 +64,7 @@ var refused = []struct {
 	},
 }
 
-// refusedBeforeAuth is the same for clients that have not authenticated.
+// refusedBeforeAuth lists streams for clients that have not authenticated.
 var refusedBeforeAuth = []struct {
 	why     string
 	streams []string
@@ -79,8 +79,8 @@ var refusedBeforeAuth = []struct {
 	{"too big inline request", []string{strings.Repeat("a", 65537)}},
 }
 
-// accepted lists streams that are odd or incomplete, and the replies to their complete commands.
-// The connection closes only when the client closes it.
+// accepted lists unusual or incomplete streams, and the replies to their complete commands. The
+// server does not close the connection before the client does.
 var accepted = []struct{ stream, replies string }{
 	{"", ""},
 	{"*0\r\n*1\r\n$4\r\nPING\r\n", "+PONG\r\n"},
@@ -115,7 +115,7 @@ var accepted = []struct{ stream, replies string }{
 
 // For each malformed stream the server returns an error, closes that connection, and answers the
 // next one as usual.
-func TestBadFramingEndsItsConnectionAlone(t *testing.T) {
+func TestBadFramingClosesItsConnection(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	for _, group := range refused {
@@ -131,11 +131,11 @@ func TestBadFramingEndsItsConnectionAlone(t *testing.T) {
 		require.Equal(t, c.replies, exchange(t, s, c.stream, true), "%.99q", c.stream)
 		require.Equal(t, "+PONG\r\n", exchange(t, s, "PING\r\n", true), "after %.99q", c.stream)
 	}
-	assert.Equal(t, strconv.Itoa(s.pid), infoField(t, s, "process_id"), "it has been the same process all along")
+	assert.Equal(t, strconv.Itoa(s.pid), infoField(t, s, "process_id"), "the server has not been restarted")
 }
 
-// Before authentication the limits are narrower; authentication lifts them.
-func TestBadFramingBeforeThePassword(t *testing.T) {
+// Before authentication the limits on requests are lower.
+func TestBadFramingBeforeAuth(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, "--requirepass", "sesame")
 	for _, group := range refusedBeforeAuth {
@@ -151,14 +151,14 @@ func TestBadFramingBeforeThePassword(t *testing.T) {
 	assert.Equal(t, "+OK\r\n"+reply, exchange(t, s, frame("AUTH", "sesame")+echo, true))
 }
 
-// exchange sends a stream on a connection of its own and returns all replies. With hangUp it closes
-// its sending side; without, the server must close the connection.
+// exchange sends a stream on a new connection and returns all replies. With hangUp it closes its
+// sending side; without, the server must close the connection.
 func exchange(t *testing.T, s *server, stream string, hangUp bool) string {
 	t.Helper()
 	conn, err := dial(s.addr)
 	require.NoError(t, err)
 	defer conn.Close()
-	// the server need not read all of a stream that it refuses
+	// an error is allowed: the server need not read all of a stream that it refuses
 	if _, err = io.WriteString(conn, stream); hangUp {
 		require.NoError(t, err)
 		require.NoError(t, conn.(*net.TCPConn).CloseWrite())
@@ -168,7 +168,7 @@ func exchange(t *testing.T, s *server, stream string, hangUp bool) string {
 	return string(replies)
 }
 
-// infoField reads a field of INFO.
+// infoField returns a field of INFO, or "" if it is missing.
 func infoField(t *testing.T, s *server, name string) string {
 	t.Helper()
 	for line := range strings.Lines(s.connect(t).Info(t.Context()).Val()) {
@@ -179,8 +179,8 @@ func infoField(t *testing.T, s *server, name string) string {
 	return ""
 }
 
-// A long pipeline that ends in garbage is answered up to the garbage.
-func TestPipelineThatEndsInGarbage(t *testing.T) {
+// The commands of a long pipeline before a malformed one are answered.
+func TestPipelineBeforeBadFraming(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	const calls = 1000
@@ -202,7 +202,7 @@ func TestPipelineThatEndsInGarbage(t *testing.T) {
 	assert.Equal(t, io.EOF, err)
 }
 
-// Frames are damaged at random and split at random: all replies are whole, and the server survives.
+// Frames are damaged and split at random: all replies are complete, and the server stays up.
 func TestDamagedFrames(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
@@ -253,7 +253,7 @@ func sendDamaged(t *testing.T, s *server, random *rand.Rand, batch int) {
 	defer conn.Close()
 	go func() {
 		for _, piece := range pieces {
-			_, _ = conn.Write(piece) // it fails when the server has closed the connection
+			_, _ = conn.Write(piece) // fails if the server has closed the connection
 		}
 		_ = conn.(*net.TCPConn).CloseWrite()
 	}()
@@ -269,7 +269,7 @@ func sendDamaged(t *testing.T, s *server, random *rand.Rand, batch int) {
 	}
 }
 
-// someCommands are the commands that are damaged.
+// someCommands are the commands that sendDamaged damages.
 var someCommands = []string{
 	"PING", "ECHO hello", "SET k v", "GET k", "INCR n", "MGET k n none", "HSET h f v", "HGETALL h",
 	"ZADD z 1 a 2 b", "ZRANGE z 0 -1 WITHSCORES",
@@ -277,7 +277,7 @@ var someCommands = []string{
 	"SELECT 1", "RESET", "NONSENSE",
 }
 
-// badNumbers are put in place of lengths.
+// badNumbers replace lengths.
 var badNumbers = []string{
 	"-1", "0", "00", "-0", "+1", "1x", "", "16385", "65536", "1048576", "1048577", "536870912", "536870913",
 	"2147483647", "2147483648", "4294967296",
@@ -285,8 +285,8 @@ var badNumbers = []string{
 	"99999999999999999999",
 }
 
-// strange are bytes that mean something to a parser, and bytes that do not.
-const strange = "*$+-:\r\n\x00\"'0129 \xff"
+// noiseBytes are bytes with and without a meaning in the protocol.
+const noiseBytes = "*$+-:\r\n\x00\"'0129 \xff"
 
 // damage changes a frame in one of several ways.
 func damage(random *rand.Rand, whole []byte) []byte {
@@ -297,18 +297,18 @@ func damage(random *rand.Rand, whole []byte) []byte {
 		return whole
 	case 1: // cut off
 		return whole[:at]
-	case 2: // a part left out
+	case 2: // a part removed
 		return slices.Delete(whole, at, at+random.IntN(len(whole)-at))
-	case 3: // a part twice
+	case 3: // a part repeated
 		return slices.Insert(whole, at, whole[at:]...)
 	case 4: // random bytes
 		noise := make([]byte, 1+random.IntN(20))
 		for i := range noise {
-			noise[i] = strange[random.IntN(len(strange))]
+			noise[i] = noiseBytes[random.IntN(len(noiseBytes))]
 		}
 		return slices.Insert(whole, at, noise...)
 	}
-	// another number in place of a length
+	// a length replaced
 	lines := bytes.SplitAfter(whole, []byte("\r\n"))
 	i := random.IntN(len(lines))
 	if len(lines[i]) > 0 {

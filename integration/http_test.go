@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// startWithHTTP starts a server with an HTTP port, and returns the address of that.
+// startWithHTTP starts a server with an HTTP port, and returns that port's address.
 func startWithHTTP(t *testing.T, flags ...string) (s *server, address string) {
 	t.Helper()
 	port := ""
@@ -29,7 +29,7 @@ func startWithHTTP(t *testing.T, flags ...string) (s *server, address string) {
 	return s, net.JoinHostPort("127.0.0.1", port)
 }
 
-// exchangeHTTP sends bytes and returns what comes back until the server closes the connection.
+// exchangeHTTP sends bytes and returns all that the server sends until it closes the connection.
 func exchangeHTTP(t *testing.T, address, text string) string {
 	t.Helper()
 	conn, err := net.Dial("tcp", address)
@@ -41,8 +41,8 @@ func exchangeHTTP(t *testing.T, address, text string) string {
 	return string(reply)
 }
 
-// A client at the wrong port gets an error or an end, and others are served.
-func TestTheWrongPort(t *testing.T) {
+// A client on the wrong port gets an error or is disconnected, and others are served.
+func TestWrongPortIsRefused(t *testing.T) {
 	t.Parallel()
 	s, address := startWithHTTP(t)
 	_, port, _ := net.SplitHostPort(s.addr)
@@ -50,15 +50,15 @@ func TestTheWrongPort(t *testing.T) {
 	assert.Equal(t, want, exchangeHTTP(t, address, "*1\r\n$4\r\nPING\r\n"))
 	assert.Equal(t, want, exchangeHTTP(t, address, "*2\r\n$5\r\nHELLO\r\n$1\r\n3\r\n"))
 	for _, request := range []string{"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n", "POST / HTTP/1.1\r\nHost: a\r\n\r\n"} {
-		// it returns: the connection is closed
+		// returns only when the server has closed the connection
 		assert.NotContains(t, exchangeHTTP(t, s.addr, request), "200 OK")
 	}
 	await(t, func() bool { return strings.Contains(s.output(), "are at --http-port") })
 	require.NoError(t, s.connect(t).Ping(t.Context()).Err())
 }
 
-// A thousand pages, headers of a megabyte and readers that never read cost other clients nothing:
-// the metrics and the Redis protocol are served meanwhile.
+// A thousand event streams, headers of 1 MB and clients that read nothing do not affect others: the
+// metrics and the Redis protocol are served.
 func TestHTTPUnderAttack(t *testing.T) {
 	t.Parallel()
 	s, address := startWithHTTP(t, "--http-max-streams", "8", "--http-max-clients", "64")
@@ -71,7 +71,7 @@ func TestHTTPUnderAttack(t *testing.T) {
 			if err != nil {
 				return
 			}
-			t.Cleanup(func() { conn.Close() }) // and until then most of them read nothing
+			t.Cleanup(func() { conn.Close() }) // most of them read nothing until then
 			conn.SetDeadline(time.Now().Add(patience))
 			fmt.Fprint(conn, "GET /api/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
 			if status, _ := bufio.NewReader(conn).ReadString('\n'); strings.Contains(status, "200 OK") {
@@ -98,7 +98,7 @@ func TestHTTPUnderAttack(t *testing.T) {
 	})
 }
 
-// Once the server stops, /readyz says so until the calls in progress are answered.
+// While the server stops, /readyz returns 503 until the calls in progress are answered.
 func TestNotReadyWhileStopping(t *testing.T) {
 	t.Parallel()
 	s, address := startWithHTTP(t, "--enable-debug-command", "local")

@@ -11,9 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// mayImport lists for each package which of our packages it may import and, where it names them,
-// which others beyond the standard library. Imports run in one direction; what is not listed is
-// forbidden.
+// mayImport lists the imports that are allowed for each package: packages of this module, and
+// others beyond the standard library.
 var mayImport = map[string]struct{ ours, others []string }{
 	"rlserver/cluster": {
 		ours: []string{

@@ -15,22 +15,23 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The replies to many concurrent clients must be possible in some sequential order. Windows are so
-// long that nothing expires meanwhile, so a limiter is a number, and leases are a set.
+// The replies to concurrent clients must be possible in some sequential order. Windows are so long
+// that nothing expires meanwhile, so the model of a limiter is a number, and that of leases a set.
 
 const (
 	linearLimit  = 6
 	linearLeases = 2
 )
 
-// linearCall is one call and its reply.
+// linearCall is one call.
 type linearCall struct {
 	command string // SLIDE, TOKEN, LEASE, RELEASE, REFUND or ALL
 	key     string // a log or a bucket
-	n       int64  // cost, or how much to refund
+	n       int64  // cost, or the units to refund
 	id      string // of a lease
 }
 
+// linearAnswer is the reply to a call.
 type linearAnswer struct {
 	allowed   bool
 	remaining int64
@@ -203,7 +204,7 @@ func TestConcurrentCallsAreLinearizable(t *testing.T) {
 						linearModel.DescribeOperation(o.Input, o.Output)),
 				)
 			}
-			t.Fatalf("no order of these calls explains their answers, seed %d:\n%s", seed, strings.Join(lines, "\n"))
+			t.Fatalf("no order of these calls gives these replies, seed %d:\n%s", seed, strings.Join(lines, "\n"))
 		}
 	}
 }

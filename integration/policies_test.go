@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// do sends one command, its words separated by spaces, and returns the reply as text.
+// do sends a command, given as words separated by spaces, and returns the reply as text.
 func do(t *testing.T, rdb *redis.Client, line string) string {
 	t.Helper()
 	answer, err := rdb.Do(t.Context(), words(line)...).Result()
@@ -23,8 +23,7 @@ func do(t *testing.T, rdb *redis.Client, line string) string {
 	return fmt.Sprint(answer)
 }
 
-// Policies survive what keys survive: a crash and an orderly stop, with a snapshot in place of the
-// log and without.
+// Policies survive a crash and an orderly stop, with and without a snapshot.
 func TestPoliciesSurviveRestarts(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -51,8 +50,9 @@ func TestPoliciesSurviveRestarts(t *testing.T) {
 	}
 }
 
-// The file is read at the start and at each SIGHUP, and a file with an error changes nothing.
-func TestPoliciesOfAFile(t *testing.T) {
+// The policy file is read at the start and at each SIGHUP, and a file with an error changes
+// nothing.
+func TestPolicyFileReload(t *testing.T) {
 	t.Parallel()
 	path, dir := filepath.Join(t.TempDir(), "policies.yaml"), t.TempDir()
 	write := func(text string) { require.NoError(t, os.WriteFile(path, []byte(text), 0o600)) }
@@ -67,8 +67,8 @@ func TestPoliciesOfAFile(t *testing.T) {
 	require.NoError(t, syscall.Kill(s.pid, syscall.SIGHUP))
 	await(t, func() bool { return do(t, rdb, "RL.POLICY GET login") == "SLIDE 3 1h" })
 	require.Equal(t, "LEASE 1 10s", do(t, rdb, "RL.POLICY GET new"))
-	require.Equal(t, "TOKEN 5 1 1h", do(t, rdb, "RL.POLICY GET api"), "it has left the file, and stays")
-	require.Regexp(t, `^\[1 3 0 `, do(t, rdb, "RL.CHECK ann login"), "what was used stays used")
+	require.Equal(t, "TOKEN 5 1 1h", do(t, rdb, "RL.POLICY GET api"), "a policy that is no longer in the file stays")
+	require.Regexp(t, `^\[1 3 0 `, do(t, rdb, "RL.CHECK ann login"), "usage is kept")
 	require.Contains(t, s.output(), `changed="login new"`)
 
 	before := do(t, rdb, "RL.POLICY LIST")
@@ -87,7 +87,7 @@ func TestPoliciesOfAFile(t *testing.T) {
 
 	s = startServer(t, "--dir", dir, "--policies", path)
 	rdb = s.connect(t)
-	assert.Equal(t, "TOKEN 4 1 1h", do(t, rdb, "RL.POLICY GET login"), "the file goes before the log")
-	assert.Equal(t, "SLIDE 7 1h", do(t, rdb, "RL.POLICY GET own"), "and leaves what it does not name")
-	assert.Regexp(t, `^\[1 4 3 `, do(t, rdb, "RL.CHECK ann login"), "what the former algorithm had left is gone")
+	assert.Equal(t, "TOKEN 4 1 1h", do(t, rdb, "RL.POLICY GET login"), "the file takes precedence over the log")
+	assert.Equal(t, "SLIDE 7 1h", do(t, rdb, "RL.POLICY GET own"), "policies that the file does not name stay")
+	assert.Regexp(t, `^\[1 4 3 `, do(t, rdb, "RL.CHECK ann login"), "the keys of the previous algorithm are deleted")
 }

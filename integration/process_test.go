@@ -18,9 +18,9 @@ import (
 
 // These tests check what cmd/rlserver's own tests cannot: how the process treats connected clients.
 
-// A pipeline that is being answered when the server is asked to stop is answered to its last
-// command. Then the connection closes.
-func TestPipelineIsAnsweredBeforeTheEnd(t *testing.T) {
+// A pipeline that is in progress when the server is told to stop is answered to its last command.
+// Then the connection closes.
+func TestPipelineIsAnsweredBeforeStop(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(*testing.T, *server){
 		"SIGTERM": func(_ *testing.T, s *server) { s.terminate() },
@@ -43,7 +43,7 @@ func TestPipelineIsAnsweredBeforeTheEnd(t *testing.T) {
 			conn, err := dial(s.addr)
 			require.NoError(t, err)
 			defer conn.Close()
-			// The first command runs until after the stop, on all but the slowest machines.
+			// The first command ends after the stop has begun, on all but the slowest machines.
 			_, err = io.WriteString(conn, "DEBUG SLEEP 0.5\r\n"+strings.Repeat("RL.SLIDE k 50 1h\r\n", calls))
 			require.NoError(t, err)
 			await(t, func() bool {
@@ -75,8 +75,8 @@ func await(t *testing.T, condition func() bool) {
 }
 
 // A client above maxclients gets an error, and the others are not affected. When one of them
-// leaves, another client can connect.
-func TestOneClientTooMany(t *testing.T) {
+// disconnects, another client can connect.
+func TestMaxClientsRefusesOneMore(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, "--maxclients", "3")
 	var clients []net.Conn
@@ -120,7 +120,7 @@ func ping(t *testing.T, conn net.Conn) string {
 	return r.String()
 }
 
-func TestIdleClientsAreLetGo(t *testing.T) {
+func TestIdleClientsAreDisconnected(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, "--timeout", "1")
 	conn, err := dial(s.addr)
@@ -132,8 +132,8 @@ func TestIdleClientsAreLetGo(t *testing.T) {
 	assert.Empty(t, rest)
 }
 
-// The environment alone is enough to configure the server, as in a container.
-func TestSettingsFromTheEnvironment(t *testing.T) {
+// The environment is enough to configure the server, as in a container.
+func TestSettingsFromEnvironment(t *testing.T) {
 	t.Parallel()
 	s := startOnFreePort(t, func(port string) *exec.Cmd {
 		command := rlserver(t)

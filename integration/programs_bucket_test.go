@@ -12,12 +12,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A bucketByHand hands out permits by weight from a hash that the client reads, updates and writes
+// A clientBucket is a client-side token bucket in a hash that the client reads, updates and writes
 // back.
-type bucketByHand struct {
+type clientBucket struct {
 	rdb      *redis.Client
 	capacity float64
-	perMs    float64 // permits that flow back
+	perMs    float64 // permits refilled per ms
 }
 
 // permits are the contents of the hash.
@@ -26,8 +26,8 @@ type permits struct {
 	at   int64 // Unix ms
 }
 
-// look reads the hash and adds the permits that were refilled since it was written.
-func (b bucketByHand) look(t *testing.T, key string, now int64) permits {
+// look reads the hash and adds the permits refilled since it was written.
+func (b clientBucket) look(t *testing.T, key string, now int64) permits {
 	t.Helper()
 	fields, err := b.rdb.HMGet(t.Context(), key, "left", "at").Result()
 	require.NoError(t, err)
@@ -41,9 +41,9 @@ func (b bucketByHand) look(t *testing.T, key string, now int64) permits {
 	return permits{min(b.capacity, left+float64(now-at)*b.perMs), now}
 }
 
-// take takes permits of those that look returned, and writes back the rest. A denial says how many
-// ms to wait.
-func (b bucketByHand) take(t *testing.T, key string, seen permits, weight float64) (ok bool, wait int64) {
+// take takes permits of those that look returned, and writes back the rest. For a denial it returns
+// the wait in ms.
+func (b clientBucket) take(t *testing.T, key string, seen permits, weight float64) (ok bool, wait int64) {
 	t.Helper()
 	ok = seen.left >= weight
 	if ok {
@@ -56,12 +56,12 @@ func (b bucketByHand) take(t *testing.T, key string, seen permits, weight float6
 	return ok, wait
 }
 
-// The flaw: two clients that have read the same permits both take them, and the last write wins.
-func TestBucketByHandHandsOutPermitsTwice(t *testing.T) {
+// The flaw: two clients read the same permits and both take them; the last write wins.
+func TestClientBucketGrantsPermitsTwice(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
-	first := bucketByHand{s.connect(t), 10, 0.01}
-	second := bucketByHand{s.connect(t), 10, 0.01}
+	first := clientBucket{s.connect(t), 10, 0.01}
+	second := clientBucket{s.connect(t), 10, 0.01}
 
 	seenByFirst, seenBySecond := first.look(t, "api", someTime), second.look(t, "api", someTime)
 	ok, _ := first.take(t, "api", seenByFirst, 7)
@@ -69,21 +69,22 @@ func TestBucketByHandHandsOutPermitsTwice(t *testing.T) {
 	ok, _ = second.take(t, "api", seenBySecond, 7)
 	require.True(t, ok)
 
-	assert.Equal(t, 3.0, first.look(t, "api", someTime).left, "fourteen of ten permits are gone, and three are left")
+	assert.Equal(t, 3.0, first.look(t, "api", someTime).left, "14 of 10 permits are taken, and 3 are left")
 }
 
-// The flaw: a tenth has no exact binary form. Ten times a tenth of a permit is a little less than
-// one: a client that asks often waits longer than one that asks once, and is told to wait for 0 ms.
-func TestBucketByHandLosesWhatItRounds(t *testing.T) {
+// The flaw: 0.1 has no exact binary representation. Ten times a tenth of a permit is a little less
+// than one, so a client that calls often waits longer than one that calls once, and gets a wait of
+// 0 ms.
+func TestClientBucketLosesFractions(t *testing.T) {
 	t.Parallel()
-	b := bucketByHand{startServer(t).connect(t), 1, 0.01}
+	b := clientBucket{startServer(t).connect(t), 1, 0.01}
 	for _, key := range []string{"patient", "curious"} {
 		ok, _ := b.take(t, key, b.look(t, key, someTime), 1)
 		require.True(t, ok)
 	}
 
 	ok, _ := b.take(t, "patient", b.look(t, "patient", someTime+100), 1)
-	assert.True(t, ok, "a permit flows back in 100 ms")
+	assert.True(t, ok, "a permit is refilled in 100 ms")
 	for ms := range int64(9) {
 		ok, _ = b.take(t, "curious", b.look(t, "curious", someTime+10*(ms+1)), 1)
 		require.False(t, ok)
@@ -93,8 +94,8 @@ func TestBucketByHandLosesWhatItRounds(t *testing.T) {
 	assert.Equal(t, int64(0), wait)
 }
 
-// Two clients both know of ten permits: one gets seven, the other gets the time to wait.
-func TestTokenHandsOutPermitsOnce(t *testing.T) {
+// Two clients have both read ten permits: one gets seven, the other a denial with the time to wait.
+func TestTokenGrantsPermitsOnce(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	first, second := s.connect(t), s.connect(t)
@@ -113,8 +114,9 @@ func TestTokenHandsOutPermitsOnce(t *testing.T) {
 	assert.True(t, allows(t, first, "RL.TOKEN api 10 10 3650d COST 3"), "the denials took nothing")
 }
 
-// However often a client asks, the call is admitted at the time that the first denial returned.
-func TestLimitersKeepTheirWord(t *testing.T) {
+// A call is admitted at the time that the first denial returned, however many calls are denied
+// before.
+func TestRetryAfterIsKept(t *testing.T) {
 	t.Parallel()
 	rdb := startServer(t).connect(t)
 	for i, call := range []string{
@@ -129,33 +131,33 @@ func TestLimitersKeepTheirWord(t *testing.T) {
 		t.Run(fmt.Sprintf(call, "key"), func(t *testing.T) {
 			t.Parallel()
 			for range 3 {
-				knock(t, rdb, fmt.Sprintf(call, fmt.Sprint("key", i)))
+				callUntilAdmitted(t, rdb, fmt.Sprintf(call, fmt.Sprint("key", i)))
 			}
 		})
 	}
 }
 
-// knock calls until it is denied and then until it is admitted again. It checks the denials: all
-// return the same time, the call is denied before it and admitted from then on. No other client may
-// use the key.
-func knock(t *testing.T, rdb *redis.Client, call string) {
+// callUntilAdmitted calls until the call is denied and then until it is admitted again. It checks
+// that all denials return the same time, and that the call is denied before that time and admitted
+// from then on. No other client may use the key.
+func callUntilAdmitted(t *testing.T, rdb *redis.Client, call string) {
 	t.Helper()
 	denied := false
-	// that time, in Unix ms, as far as a client can know it
+	// bounds of that time, in Unix ms, by what the client knows
 	earliest, latest := int64(0), int64(math.MaxInt64)
 	for {
 		b := sendAtOnce(t, rdb, 1, []string{call})
 		d, err := decisionIn(b.replies[0][0])
 		require.NoError(t, err)
 		if d.Allowed == 1 {
-			require.GreaterOrEqual(t, b.to, earliest, "it is admitted before its time")
+			require.GreaterOrEqual(t, b.to, earliest, "admitted too early")
 			if denied {
 				return
 			}
 			continue
 		}
 		denied = true
-		require.Less(t, b.from, latest, "it is denied although the time has come")
+		require.Less(t, b.from, latest, "denied too late")
 		require.Positive(t, d.RetryAfter)
 		earliest = max(earliest, b.from+d.RetryAfter)
 		latest = min(latest, b.to+d.RetryAfter)

@@ -10,15 +10,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// attempts is how often a machine that is too slow to hit an edge may try again before the test
-// fails.
+// attempts is how often a test is repeated on a machine that is too slow to hit the edge of a
+// window.
 const attempts = 20
 
-// The counter that everybody writes first: INCR, and EXPIRE when it is new. Its window begins with
-// a call, so a client that makes one and saves the others for the end of the window gets nearly
-// twice the limit through in a very short time. RL.SLIDE, called beside it each time, admits no
-// more than the limit.
-func TestCounterByHandAdmitsTwiceTheLimitAtItsEdge(t *testing.T) {
+// The simplest client-side limiter: INCR, and EXPIRE if the counter is new. Its window begins with
+// a call, so a client that makes one call then and the others at the end of the window gets nearly
+// twice the limit admitted in a very short time. RL.SLIDE with the same calls admits no more than
+// the limit.
+func TestClientCounterAdmitsTwiceTheLimitAtEdge(t *testing.T) {
 	t.Parallel()
 	const limit, window = 10, 5000
 	rdb := startServer(t).connect(t)
@@ -36,12 +36,12 @@ func TestCounterByHandAdmitsTwiceTheLimitAtItsEdge(t *testing.T) {
 			assert.LessOrEqual(t, before.admitted(2)+after.admitted(2), limit, "RL.SLIDE, within %d ms", stretch)
 			return
 		}
-		t.Log("this machine was too slow to catch the edge; once more")
+		t.Log("this machine was too slow to hit the edge; trying again")
 	}
-	t.Fatalf("in %d attempts the calls before and after an edge never came close enough to it", attempts)
+	t.Fatalf("in %d attempts the calls were never close enough to the edge", attempts)
 }
 
-// waitForTTL waits until a key has at most so much time left, or has expired.
+// waitForTTL waits until a key's TTL is at most left, or the key has expired.
 func waitForTTL(t *testing.T, rdb *redis.Client, key string, left time.Duration) {
 	t.Helper()
 	for {
@@ -54,10 +54,10 @@ func waitForTTL(t *testing.T, rdb *redis.Client, key string, left time.Duration)
 	}
 }
 
-// Three messages an hour, and a sender that sends at 1:59 and 2:01; here the hours take two
-// seconds. RL.FIXED counts by the clock and lets six through, as its documentation says. RL.SLIDE
-// lets three through.
-func TestThreeMessagesBeforeTheHourAndThreeAfter(t *testing.T) {
+// Three messages an hour, and a sender that sends at 1:59 and 2:01; here an hour is two seconds.
+// RL.FIXED counts in windows of the clock and admits six, as its documentation says. RL.SLIDE
+// admits three.
+func TestFixedAdmitsTwiceTheLimitAtEdge(t *testing.T) {
 	t.Parallel()
 	const limit, hour, minute = 3, 2000, 2000 / 60
 	rdb := startServer(t).connect(t)
@@ -78,12 +78,12 @@ func TestThreeMessagesBeforeTheHourAndThreeAfter(t *testing.T) {
 			assert.Equal(t, 0, after.admitted(1), "RL.SLIDE, within %d ms", stretch)
 			return
 		}
-		t.Log("this machine was too slow to catch the edge; once more")
+		t.Log("this machine was too slow to hit the edge; trying again")
 	}
-	t.Fatalf("in %d attempts the calls before and after an edge never came close enough to it", attempts)
+	t.Fatalf("in %d attempts the calls were never close enough to the edge", attempts)
 }
 
-// A burst is the replies to calls that were sent at once, and the server time before and after
+// A burst holds the replies to calls that were sent at once, and the server time before and after
 // them, in Unix ms.
 type burst struct {
 	replies  [][]*redis.Cmd // of each round, to each call
@@ -108,7 +108,7 @@ func sendAtOnce(t *testing.T, rdb *redis.Client, rounds int, calls []string) bur
 	return b
 }
 
-// admitted returns how often the limiter that is the nth call of each round admitted it.
+// admitted returns in how many rounds the nth call, of a limiter, was admitted.
 func (b burst) admitted(nth int) (times int) {
 	for _, round := range b.replies {
 		if d, err := decisionIn(round[nth]); err == nil && d.Allowed == 1 {
@@ -118,7 +118,7 @@ func (b burst) admitted(nth int) (times int) {
 	return times
 }
 
-// counted returns how often the first call of each round, INCR, returned a number within the limit.
+// counted returns in how many rounds the first call, INCR, returned a number within the limit.
 func (b burst) counted(limit int64) (times int) {
 	for _, round := range b.replies {
 		if round[0].Val().(int64) <= limit {

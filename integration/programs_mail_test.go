@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// mailCounters are the hand-made limits on mail to one person: a counter each for a minute, an hour
+// mailCounters are client-side limits on mail to one person: a counter each for a minute, an hour
 // and a day.
 var mailCounters = []struct {
 	key    string
@@ -23,8 +23,9 @@ var mailCounters = []struct {
 	{"ann:day", 10, 24 * time.Hour},
 }
 
-// mayMailByHand counts the mail in one window after another, and stops at the first that is full.
-func mayMailByHand(t *testing.T, rdb *redis.Client) bool {
+// clientMayMail counts the mail in one window after another, and stops at the first that is
+// exhausted.
+func clientMayMail(t *testing.T, rdb *redis.Client) bool {
 	t.Helper()
 	for _, counter := range mailCounters {
 		n, err := rdb.Incr(t.Context(), counter.key).Result()
@@ -39,28 +40,27 @@ func mayMailByHand(t *testing.T, rdb *redis.Client) bool {
 	return true
 }
 
-// The flaw: a mail that the day refuses has been counted by the minute and the hour. A client that
-// keeps trying fills up the hour with mail that was never sent, and after midnight the hour refuses
-// it.
-func TestMailByHandCountsWhatIsNeverSent(t *testing.T) {
+// The flaw: a mail that the day's limit denies has been counted in the minute and the hour. A
+// client that keeps trying exhausts the hour with mail that was never sent, and after midnight the
+// hour's limit denies it.
+func TestClientCountersCountDeniedMail(t *testing.T) {
 	t.Parallel()
 	rdb := startServer(t).connect(t)
 	require.NoError(t, rdb.Set(t.Context(), "ann:day", 10, time.Hour).Err())
 	for range 5 {
-		require.False(t, mayMailByHand(t, rdb), "ten mails were sent today")
-		require.NoError(t, rdb.Del(t.Context(), "ann:minute").Err()) // a minute goes by
+		require.False(t, clientMayMail(t, rdb), "ten mails were sent today")
+		require.NoError(t, rdb.Del(t.Context(), "ann:minute").Err()) // a minute passes
 	}
 
 	require.NoError(t, rdb.Del(t.Context(), "ann:day").Err()) // the day ends
-	assert.False(t, mayMailByHand(t, rdb))
-	assert.Equal(t, "6", rdb.Get(t.Context(), "ann:hour").Val(), "this hour no mail has been sent")
+	assert.False(t, clientMayMail(t, rdb))
+	assert.Equal(t, "6", rdb.Get(t.Context(), "ann:hour").Val(), "no mail was sent in this hour")
 }
 
 const mayMail = "RL.MULTI mail:ann 1 1m 5 1h 10 1d"
 
-// The first mail is sent, the second must wait for its minute. The reply says so, and the denial
-// counts nowhere.
-func TestMailOnceAMinute(t *testing.T) {
+// The first mail is sent, the second is denied for a minute, and the denial is not counted.
+func TestMultiDenialIsNotCounted(t *testing.T) {
 	t.Parallel()
 	rdb := startServer(t).connect(t)
 	d := decide(t, rdb, mayMail)
@@ -73,18 +73,17 @@ func TestMailOnceAMinute(t *testing.T) {
 	assert.Equal(t, int64(1), rdb.ZCard(t.Context(), "mail:ann").Val())
 }
 
-// Each of the three windows refuses in its turn. The reply names it and says until when: until its
-// oldest mail leaves it.
-func TestMailSaysWhichLimitRefuses(t *testing.T) {
+// The reply names the window that denies, and how long: until its oldest mail leaves it.
+func TestMultiReportsDenyingWindow(t *testing.T) {
 	t.Parallel()
 	rdb := startServer(t).connect(t)
 	const day = 24 * time.Hour
 	for _, c := range []struct {
-		sent   string // how long ago
+		sent   string // ages of the mails
 		rule   int64
 		limit  int64
-		oldest int           // the mail, by its place in sent, that must leave
-		window time.Duration // this window
+		oldest int           // the index in sent of the mail that must leave
+		window time.Duration // the window that it must leave
 	}{
 		{"30s", 0, 1, 0, time.Minute},
 		{"90m 50m 40m 30m 30s", 0, 1, 4, time.Minute},
@@ -93,7 +92,7 @@ func TestMailSaysWhichLimitRefuses(t *testing.T) {
 		{"23h 22h 21h 20h 19h 18h 17h 16h 15h 14h", 2, 10, 0, day},
 		{"25h 23h 22h 21h 20h 19h 18h 17h 16h 15h 30s", 2, 10, 1, day},
 		{"23h 22h 21h 20h 19h 50m 40m 30m 20m 10m", 2, 10, 0, day},
-		// the day would admit it in ten minutes, the hour in thirty
+		// the day admits it in ten minutes, the hour in thirty
 		{"1430m 22h 21h 20h 19h 30m 25m 20m 15m 10m", 1, 5, 5, time.Hour},
 	} {
 		require.NoError(t, rdb.FlushAll(t.Context()).Err())
@@ -119,6 +118,6 @@ func TestMailSaysWhichLimitRefuses(t *testing.T) {
 		assert.GreaterOrEqual(t, until, b.from+d.RetryAfter, c.sent)
 		assert.LessOrEqual(t, until, b.to+d.RetryAfter, c.sent)
 		counted := rdb.ZCount(t.Context(), "mail:ann", strconv.FormatInt(sent[c.oldest], 10), "+inf").Val()
-		assert.Equal(t, int64(len(sent)-c.oldest), counted, "the denial counts nowhere")
+		assert.Equal(t, int64(len(sent)-c.oldest), counted, "the denial is not counted")
 	}
 }

@@ -13,13 +13,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The programs_*_test.go files hold limiters as people write them by hand over Redis' own commands:
-// first with the flaw that each has, reproduced without chance, then as a command of this server,
-// which does not have it.
+// The programs_*_test.go files compare client-side limiters, which are made of Redis' own commands,
+// with the commands of this server: each client-side limiter has a flaw, which a test reproduces
+// deterministically, and the server's command does not have it.
 
-// A windowByHand admits a thousand calls a second with a log in a sorted set that the client
-// maintains.
-type windowByHand struct {
+// A clientWindow is a sliding window of a client, in a sorted set: it admits a thousand calls a
+// second.
+type clientWindow struct {
 	rdb    *redis.Client
 	now    func() int64 // the client's clock, in Unix ms
 	member func(now int64) string
@@ -30,8 +30,8 @@ const (
 	second    = 1000 // ms
 )
 
-// hasRoom is the first half of admitting a call: it reads the log.
-func (w windowByHand) hasRoom(t *testing.T, key string) bool {
+// fits is the first half of admitting a call: it reads the log and reports whether a hit fits.
+func (w clientWindow) fits(t *testing.T, key string) bool {
 	t.Helper()
 	now := w.now()
 	require.NoError(t, w.rdb.ZRemRangeByScore(t.Context(), key, "-inf", strconv.FormatInt(now-second, 10)).Err())
@@ -41,24 +41,24 @@ func (w windowByHand) hasRoom(t *testing.T, key string) bool {
 }
 
 // record is the second half: it adds a hit to the log.
-func (w windowByHand) record(t *testing.T, key string) {
+func (w clientWindow) record(t *testing.T, key string) {
 	t.Helper()
 	now := w.now()
 	require.NoError(t, w.rdb.ZAdd(t.Context(), key, redis.Z{Score: float64(now), Member: w.member(now)}).Err())
 	require.NoError(t, w.rdb.Expire(t.Context(), key, time.Hour).Err())
 }
 
-func (w windowByHand) allows(t *testing.T, key string) bool {
+func (w clientWindow) allows(t *testing.T, key string) bool {
 	t.Helper()
-	if !w.hasRoom(t, key) {
+	if !w.fits(t, key) {
 		return false
 	}
 	w.record(t, key)
 	return true
 }
 
-// inTheLastSecond returns how many hits the window holds, by the caller's clock.
-func (w windowByHand) inTheLastSecond(t *testing.T, key string) int64 {
+// inTheLastSecond returns the number of hits in the window, by the client's clock.
+func (w clientWindow) inTheLastSecond(t *testing.T, key string) int64 {
 	t.Helper()
 	now := w.now()
 	n, err := w.rdb.ZCount(t.Context(), key, fmt.Sprintf("(%d", now-second), strconv.FormatInt(now, 10)).Result()
@@ -66,13 +66,14 @@ func (w windowByHand) inTheLastSecond(t *testing.T, key string) int64 {
 	return n
 }
 
-// someTime is where the clocks of these clients begin. They stand still unless a test moves them.
+// someTime is the time of these clients' clocks, in Unix ms. They stand still unless a test moves
+// them.
 const someTime = 1767225600000
 
 func stopped(at int64) func() int64 { return func() int64 { return at } }
 
-// neverTwice returns unique member names.
-func neverTwice(client string) func(int64) string {
+// uniqueNames returns a function that returns unique member names.
+func uniqueNames(client string) func(int64) string {
 	n := 0
 	return func(now int64) string {
 		n++
@@ -80,30 +81,30 @@ func neverTwice(client string) func(int64) string {
 	}
 }
 
-// The flaw: between the read and the write of one client comes another. The more clients, the more
-// calls get through.
-func TestWindowByHandAdmitsOneTooMany(t *testing.T) {
+// The flaw: another client may call between the read and the write of a client. The more clients,
+// the more calls are admitted.
+func TestClientWindowAdmitsOneTooMany(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
-	first := windowByHand{s.connect(t), stopped(someTime), neverTwice("first")}
-	second := windowByHand{s.connect(t), stopped(someTime), neverTwice("second")}
+	first := clientWindow{s.connect(t), stopped(someTime), uniqueNames("first")}
+	second := clientWindow{s.connect(t), stopped(someTime), uniqueNames("second")}
 	for range perSecond - 1 {
 		require.True(t, first.allows(t, "api"))
 	}
 
-	require.True(t, first.hasRoom(t, "api"))
-	require.True(t, second.hasRoom(t, "api"))
+	require.True(t, first.fits(t, "api"))
+	require.True(t, second.fits(t, "api"))
 	first.record(t, "api")
 	second.record(t, "api")
 
 	assert.Equal(t, int64(perSecond+1), first.inTheLastSecond(t, "api"))
 }
 
-// The flaw: only their time distinguishes hits, so all hits of one millisecond are one.
-func TestWindowByHandLosesHitsOfOneMillisecond(t *testing.T) {
+// The flaw: hits are named by their time only, so all hits of one millisecond count as one.
+func TestClientWindowLosesHitsOfOneMillisecond(t *testing.T) {
 	t.Parallel()
 	byTime := func(now int64) string { return strconv.FormatInt(now, 10) }
-	w := windowByHand{startServer(t).connect(t), stopped(someTime), byTime}
+	w := clientWindow{startServer(t).connect(t), stopped(someTime), byTime}
 	for range perSecond + 500 {
 		require.True(t, w.allows(t, "api"))
 	}
@@ -112,22 +113,22 @@ func TestWindowByHandLosesHitsOfOneMillisecond(t *testing.T) {
 
 // The flaw: each client uses its own clock. One that is ahead removes hits that the others still
 // count.
-func TestWindowByHandBelievesEveryClock(t *testing.T) {
+func TestClientWindowUsesClientClocks(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
-	right := windowByHand{s.connect(t), stopped(someTime), neverTwice("right")}
-	ahead := windowByHand{s.connect(t), stopped(someTime + second), neverTwice("ahead")}
+	right := clientWindow{s.connect(t), stopped(someTime), uniqueNames("right")}
+	ahead := clientWindow{s.connect(t), stopped(someTime + second), uniqueNames("ahead")}
 	for range perSecond {
 		require.True(t, right.allows(t, "api"))
 	}
 	require.False(t, right.allows(t, "api"))
 	for range perSecond {
-		require.True(t, ahead.allows(t, "api"), "a thousand more at the same moment")
+		require.True(t, ahead.allows(t, "api"), "a thousand more at the same time")
 	}
 }
 
-// Two clients that both know of the last free place: one gets it.
-func TestSlideAdmitsNotOneTooMany(t *testing.T) {
+// Two clients have both read that one call is left: one of them is admitted.
+func TestSlideAdmitsExactly(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	first, second := s.connect(t), s.connect(t)
@@ -141,7 +142,7 @@ func TestSlideAdmitsNotOneTooMany(t *testing.T) {
 	assert.Equal(t, int64(1000), first.ZCard(t.Context(), "api").Val())
 }
 
-// However many hits fall into one millisecond, each is counted.
+// Each hit is counted, however many there are in one millisecond.
 func TestSlideCountsHitsOfOneMillisecond(t *testing.T) {
 	t.Parallel()
 	rdb := startServer(t).connect(t)
@@ -162,8 +163,8 @@ func TestSlideCountsHitsOfOneMillisecond(t *testing.T) {
 	assert.Equal(t, int64(perSecond), rdb.ZCard(t.Context(), "api").Val())
 }
 
-// The clock that counts is the server's. Clients have no influence on it.
-func TestSlideGoesByOneClock(t *testing.T) {
+// The server's clock is used, not the clients'.
+func TestSlideUsesServerClock(t *testing.T) {
 	t.Parallel()
 	rdb := startServer(t).connect(t)
 	before := serverTime(t, rdb)
@@ -175,15 +176,15 @@ func TestSlideGoesByOneClock(t *testing.T) {
 	assert.LessOrEqual(t, hits[0].Score, float64(after))
 }
 
-// Two clients that call as fast as they can never get a thousand and one calls through in any
-// second. The log has those that were admitted.
-func TestSlideAThousandASecond(t *testing.T) {
+// Two clients that call as fast as they can never get more than a thousand calls admitted within
+// any second. The log holds the admitted calls.
+func TestSlideLimitsEverySecond(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
-	log := make(map[any]int64) // when which hit was admitted
+	log := make(map[any]int64) // time of each hit
 	clients := []*redis.Client{s.connect(t), s.connect(t)}
 	admitted, denials := 0, 0
-	for denials < 2 { // so that more than one second is looked at
+	for denials < 2 { // so that the test lasts for more than one second
 		for _, rdb := range clients {
 			pipe := rdb.Pipeline()
 			for range 300 {
@@ -211,7 +212,7 @@ func TestSlideAThousandASecond(t *testing.T) {
 	assertAtMost(t, perSecond, second, slices.Collect(maps.Values(log)))
 }
 
-// assertAtMost checks every stretch of a window's length.
+// assertAtMost checks that no interval of a window's length has more than limit hits.
 func assertAtMost(t *testing.T, limit int, window int64, hits []int64) {
 	t.Helper()
 	slices.Sort(hits)
@@ -220,27 +221,27 @@ func assertAtMost(t *testing.T, limit int, window int64, hits []int64) {
 	}
 }
 
-// A service can move from one to the other while it runs: both use the same log.
-func TestSlideSharesTheLogOfWindowByHand(t *testing.T) {
+// A service can change from a client-side window to RL.SLIDE while it runs: both use the same log.
+func TestSlideSharesLogOfClientWindow(t *testing.T) {
 	t.Parallel()
 	rdb := startServer(t).connect(t)
-	byHand := windowByHand{rdb, func() int64 { return serverTime(t, rdb) }, neverTwice("by hand")}
+	window := clientWindow{rdb, func() int64 { return serverTime(t, rdb) }, uniqueNames("client")}
 	const minute = 60_000
 	for _, minutesAgo := range []int64{61, 59, 30} {
-		at := byHand.now() - minutesAgo*minute
-		require.NoError(t, rdb.ZAdd(t.Context(), "api", redis.Z{Score: float64(at), Member: byHand.member(at)}).Err())
+		at := window.now() - minutesAgo*minute
+		require.NoError(t, rdb.ZAdd(t.Context(), "api", redis.Z{Score: float64(at), Member: window.member(at)}).Err())
 	}
 
 	before := serverTime(t, rdb)
 	d := decide(t, rdb, "RL.SLIDE api 3 1h")
-	assert.Equal(t, int64(1), d.Allowed, "of the hits by hand one has left the window")
+	assert.Equal(t, int64(1), d.Allowed, "one of the client's hits has left the window")
 	assert.Equal(t, int64(0), d.Remaining)
 	assert.Equal(t, int64(3), rdb.ZCard(t.Context(), "api").Val())
 
 	d = decide(t, rdb, "RL.SLIDE api 3 1h")
 	assert.Equal(t, int64(0), d.Allowed)
-	assert.LessOrEqual(t, d.RetryAfter, int64(minute), "when the hit of 59 minutes ago leaves")
+	assert.LessOrEqual(t, d.RetryAfter, int64(minute), "until the hit of 59 minutes ago leaves")
 
 	assert.Equal(t, int64(1), rdb.ZCount(t.Context(), "api", strconv.FormatInt(before, 10), "+inf").Val(),
-		"a limiter by hand counts the hit of RL.SLIDE")
+		"the client-side window counts the hit of RL.SLIDE")
 }

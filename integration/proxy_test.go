@@ -30,8 +30,8 @@ func (c *nodes) proxied(i, protocol int) *redis.Client {
 // tests: leaders stay, and calls are held while there is none.
 var patient = []string{"--cluster-timeout", "2000", "--failover-hold", "60000"}
 
-// TestProxyServesPlainClients makes calls on the proxy ports of all nodes with clients that know
-// nothing of the cluster.
+// TestProxyServesPlainClients makes calls on the proxy ports of all nodes with clients that do not
+// use the cluster protocol.
 func TestProxyServesPlainClients(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t, 3, patient...)
@@ -57,7 +57,7 @@ func TestProxyServesPlainClients(t *testing.T) {
 	assert.Contains(t, info, "proxy_calls_unknown:0\r\n")
 }
 
-// pipelines sends calls on many slots at once: their replies come in order.
+// pipelines sends calls on many slots at once, and checks that the replies are in order.
 func pipelines(t *testing.T, client *redis.Client, calls int) {
 	t.Helper()
 	pipe := client.Pipeline()
@@ -78,7 +78,7 @@ func pipelines(t *testing.T, client *redis.Client, calls int) {
 	}
 }
 
-// transactions runs transactions with keys of one slot. What is about the connection runs on the
+// transactions runs transactions with keys of one slot. Commands about the connection run on the
 // node that the client is connected to.
 func transactions(t *testing.T, client *redis.Client) {
 	t.Helper()
@@ -131,7 +131,7 @@ func watches(t *testing.T, client *redis.Client) {
 				assert.NoError(t, err)
 			}
 		}
-		// UNWATCH forgets the keys
+		// UNWATCH drops the keys
 		conn := client.Conn()
 		require.NoError(t, conn.Do(t.Context(), "WATCH", key).Err())
 		require.NoError(t, client.Set(t.Context(), key, "again", 0).Err())
@@ -147,7 +147,7 @@ func watches(t *testing.T, client *redis.Client) {
 	assert.ErrorContains(t, err, "CROSSSLOT")
 }
 
-// large sends and reads values and transactions that no batch has space for.
+// large sends and reads values and transactions that do not fit into a batch.
 func large(t *testing.T, client *redis.Client) {
 	t.Helper()
 	value := strings.Repeat("0123456789abcdef", 1<<16)
@@ -179,7 +179,7 @@ func large(t *testing.T, client *redis.Client) {
 	}
 }
 
-// refusals makes calls that cannot be right.
+// refusals makes invalid calls.
 func refusals(t *testing.T, client *redis.Client) {
 	t.Helper()
 	err := client.Do(t.Context(), "RL.ALL", "a", "SLIDE", 1, "1s", "b", "SLIDE", 1, "1s").Err()
@@ -194,7 +194,7 @@ func refusals(t *testing.T, client *redis.Client) {
 	}
 }
 
-// waits has calls of clients wait on one node for what is done on another.
+// waits makes calls that wait on one node for a change made through another.
 func waits(t *testing.T, client, other *redis.Client) {
 	t.Helper()
 	for n := range 6 {
@@ -207,7 +207,7 @@ func waits(t *testing.T, client, other *redis.Client) {
 			}
 			popped <- err
 		}()
-		await(t, func() bool { // as soon as it waits, the member is gone at once
+		await(t, func() bool { // the call pops the member as soon as it waits
 			require.NoError(t, other.ZAdd(t.Context(), key, redis.Z{Score: 1, Member: "m"}).Err())
 			return len(popped) > 0
 		})
@@ -220,7 +220,7 @@ func waits(t *testing.T, client, other *redis.Client) {
 		require.NoError(t, err)
 		assert.Equal(t, int64(1), reply[0])
 	}
-	for n := range 3 { // a client that leaves pops nothing
+	for n := range 3 { // a client that disconnects pops nothing
 		key := fmt.Sprint("left", n)
 		waiting := func() bool {
 			return strings.Contains(client.ClientList(t.Context()).Val(), "cmd=bzpopmin")
@@ -232,7 +232,7 @@ func waits(t *testing.T, client, other *redis.Client) {
 		await(t, waiting)
 		conn.Close()
 		await(t, func() bool { return !waiting() })
-		await(t, func() bool { // the node where it has waited may hear of it a moment later
+		await(t, func() bool { // the node where the call waits learns of it a little later
 			require.NoError(t, other.ZAdd(t.Context(), key, redis.Z{Score: 1, Member: "m"}).Err())
 			return other.ZCard(t.Context(), key).Val() == 1
 		})
@@ -264,14 +264,14 @@ func wholeKeyspace(t *testing.T, client, other *redis.Client, c *nodes) {
 	}
 	slices.Sort(have)
 	assert.Equal(t, want, have)
-	// the ordinary port is about the groups of its node alone
+	// the ordinary port serves only the groups of its node
 	require.NoError(t, c.client(0).FlushDB(t.Context()).Err())
 	assert.Greater(t, other.DBSize(t.Context()).Val(), int64(0))
 	require.NoError(t, other.FlushDB(t.Context()).Err())
 	assert.Zero(t, client.DBSize(t.Context()).Val())
 }
 
-// connections changes the state of a connection between calls that are passed on.
+// connections changes the state of a connection between forwarded calls.
 func connections(t *testing.T, client *redis.Client) {
 	t.Helper()
 	conn := client.Conn()
@@ -315,7 +315,7 @@ func TestProxyCountsOnceThroughFailovers(t *testing.T) {
 		}
 		at := w
 		call := func(words ...any) (reply []any, err error) {
-			// in the background: a call that is cut short by the end of the test would be unknown
+			// not the test's context: a call that its end cancels would be of unknown outcome
 			if reply, err = nodes[at%3].Do(context.Background(), words...).Slice(); err != nil {
 				if said := redis.Error(nil); !errors.As(err, &said) {
 					at++ // the node is gone
@@ -379,7 +379,7 @@ func TestProxyCountsOnceThroughFailovers(t *testing.T) {
 	for k := range keys {
 		have, err := client.ZCard(t.Context(), fmt.Sprint("plain", k)).Result()
 		require.NoError(t, err)
-		assert.GreaterOrEqual(t, have, plain[k].admitted.Load(), "an acknowledged admit is forgotten")
+		assert.GreaterOrEqual(t, have, plain[k].admitted.Load(), "an acknowledged hit is lost")
 		assert.LessOrEqual(t, have, plain[k].admitted.Load()+plain[k].unknown.Load(), "a refused call was carried out")
 		have, err = client.ZCard(t.Context(), fmt.Sprint("id", k)).Result()
 		require.NoError(t, err)
@@ -389,9 +389,9 @@ func TestProxyCountsOnceThroughFailovers(t *testing.T) {
 	t.Logf("%d calls, %d of unknown outcome, %d sent again with their ID", calls.Load(), unknown, sentAgain.Load())
 }
 
-// TestProxyHoldsAPipelineOnce cuts a node off from the others: the calls of a pipeline are held
+// TestProxyHoldsPipelineOnce cuts a node off from the others: the calls of a pipeline are held
 // together as long as one call.
-func TestProxyHoldsAPipelineOnce(t *testing.T) {
+func TestProxyHoldsPipelineOnce(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t, 3, "--failover-hold", "1000")
 	client := c.proxied(0, 2)

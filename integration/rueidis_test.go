@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// rueidis has GCRA as a command of its own, sends the calls of all goroutines in one pipeline, and
-// uses client-side caching.
+// rueidis has a command for GCRA, sends the calls of all goroutines in one pipeline, and uses
+// client-side caching.
 func TestRueidis(t *testing.T) {
 	t.Parallel()
 	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{startServer(t).addr}})
@@ -29,7 +29,7 @@ func TestRueidis(t *testing.T) {
 	assert.Equal(t, []int64{0, 2, 0, -1}, admitted[:4])
 	denied := gcra("k", 1)
 	assert.Equal(t, []int64{1, 2, 0}, denied[:3])
-	assert.InDelta(t, 86401, denied[3], 3600, "until there is a token: less what has gone by since the first call")
+	assert.InDelta(t, 86401, denied[3], 3600, "until there is a token, less the time since the first call")
 	assert.InDelta(t, 172801, denied[4], 3600, "until all are there")
 
 	command := client.B().Gcra().Key("four").MaxBurst(9).TokensPerPeriod(10).Period(86400).Count(4).Build()
@@ -37,17 +37,17 @@ func TestRueidis(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, []int64{0, 10, 6, -1, 34560}, four)
 
-	var passed atomic.Int64
+	var admissions atomic.Int64
 	var callers sync.WaitGroup
 	for range 64 {
 		callers.Go(func() {
 			for range 10 {
 				if gcra("shared", 99)[0] == 0 {
-					passed.Add(1)
+					admissions.Add(1)
 				}
 			}
 		})
 	}
 	callers.Wait()
-	assert.EqualValues(t, 100, passed.Load())
+	assert.EqualValues(t, 100, admissions.Load())
 }

@@ -21,8 +21,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// patience is how long anything that should happen at once may take before a test fails. No test on
-// a working machine depends on it.
+// patience is the time after which a test fails if something that should happen at once has not. No
+// passing test depends on it.
 const patience = time.Minute
 
 // buildDir is where the binary is built for all tests.
@@ -31,7 +31,7 @@ var buildDir string
 func TestMain(m *testing.M) {
 	for _, variable := range os.Environ() {
 		if name, _, _ := strings.Cut(variable, "="); strings.HasPrefix(name, "RLSERVER_") {
-			os.Unsetenv(name) // the tests alone set flags
+			os.Unsetenv(name) // only the tests set flags
 		}
 	}
 	// A server built with the race detector would sleep for a second before it exits.
@@ -47,7 +47,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// quiet drops what the client library logs: each connection that a node which was killed refuses.
+// quiet drops the messages of the client library, which logs each refused connection to a killed
+// node.
 type quiet struct{}
 
 func (quiet) Printf(context.Context, string, ...any) {}
@@ -95,7 +96,7 @@ type server struct {
 }
 
 // startOnFreePort starts a server, waits until it is ready, and stops it at the end of the test. A
-// port that was free a moment ago may be taken when the server opens it: then another is tried.
+// free port may be taken before the server opens it: then another is tried.
 func startOnFreePort(t *testing.T, command func(port string) *exec.Cmd) *server {
 	t.Helper()
 	var p *process
@@ -114,8 +115,8 @@ func startOnFreePort(t *testing.T, command func(port string) *exec.Cmd) *server 
 	return nil
 }
 
-// freePort returns a port that nothing listens on. It is below those that the system gives to
-// outgoing connections: one of these could take it before the server listens.
+// freePort returns a port that no process listens on. It is below the range of ephemeral ports: an
+// outgoing connection could take one of these before the server listens.
 func freePort(t *testing.T) string {
 	t.Helper()
 	for range 1000 {
@@ -132,21 +133,20 @@ func freePort(t *testing.T) string {
 	return ""
 }
 
-// portsGiven has the ports that freePort has returned.
+// portsGiven holds the ports that freePort has returned.
 var portsGiven sync.Map
 
-// A process is a command that was started, its output so far, and how it ended.
+// A process is a started command and its output so far.
 type process struct {
 	cmd            *exec.Cmd
 	pid            int
 	stdout, stderr text
 	terminate      func()        // sends SIGTERM, once: a second signal would interrupt the stop
-	killed         bool          // as by a crash: then stop expects no exit code
-	ended          chan struct{} // closed when it has ended
+	killed         bool          // by SIGKILL: stop then does not check the exit code
+	ended          chan struct{} // closed when the process has ended
 }
 
-// start runs a command in an empty directory of its own. If it still runs at the end of the test,
-// it is killed.
+// start runs a command in a new directory. If it still runs at the end of the test, it is killed.
 func start(t *testing.T, cmd *exec.Cmd) *process {
 	t.Helper()
 	p := &process{cmd: cmd, ended: make(chan struct{})}
@@ -165,7 +165,7 @@ func start(t *testing.T, cmd *exec.Cmd) *process {
 	return p
 }
 
-// becomesReady waits until the process says that it is ready. It returns false if the process ends
+// becomesReady waits until the process logs that it is ready. It returns false if the process ends
 // instead.
 func (p *process) becomesReady() bool {
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
@@ -181,7 +181,8 @@ func (p *process) becomesReady() bool {
 	return false
 }
 
-// stop stops the process, if it still runs, and fails the test if anything went wrong inside it.
+// stop stops the process, if it still runs, and fails the test if its exit code is not 0 or it has
+// logged a panic or a data race.
 func (p *process) stop(t *testing.T) {
 	t.Helper()
 	if p.killed {
@@ -194,7 +195,7 @@ func (p *process) stop(t *testing.T) {
 	}
 }
 
-// exitCode waits for the end of the process.
+// exitCode waits for the end of the process and returns its exit code.
 func (p *process) exitCode(t *testing.T) int {
 	t.Helper()
 	select {
@@ -207,7 +208,7 @@ func (p *process) exitCode(t *testing.T) int {
 
 func (p *process) output() string { return p.stdout.String() + p.stderr.String() }
 
-// text is the output of a process, which can be read while it runs.
+// text is a buffer for the output of a process that can be read while the process runs.
 type text struct {
 	mu sync.Mutex
 	b  bytes.Buffer

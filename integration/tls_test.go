@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// startTLSServer starts a server that listens with TLS alone. It returns the directory of the
+// startTLSServer starts a server that listens with TLS only, and returns the directory of the
 // certificates as well.
 func startTLSServer(t *testing.T, flags ...string) (s *server, dir string) {
 	t.Helper()
@@ -38,7 +38,7 @@ func generateCertificates(t *testing.T) (dir string) {
 	return dir
 }
 
-// tlsClient returns a configuration that trusts the CA in dir, and has the client's certificate.
+// tlsClient returns a configuration with the CA and the client's certificate in dir.
 func tlsClient(t *testing.T, dir string) *tls.Config {
 	t.Helper()
 	text, err := os.ReadFile(dir + "/ca.crt")
@@ -67,14 +67,14 @@ func TestTLSGoRedis(t *testing.T) {
 		popped, err := rdb.BZPopMin(t.Context(), 10*time.Millisecond, "none").Result()
 		assert.Equal(t, redis.Nil, err, "%v", popped)
 	}
-	stranger := s.connect(t, func(o *redis.Options) {
+	anonymous := s.connect(t, func(o *redis.Options) {
 		o.TLSConfig = tlsClient(t, dir)
 		o.TLSConfig.Certificates = nil
 	})
-	assert.ErrorContains(t, stranger.Ping(t.Context()).Err(), "certificate required")
+	assert.ErrorContains(t, anonymous.Ping(t.Context()).Err(), "certificate required")
 }
 
-// needsProgram skips the test if a command fails, as a program that is missing does. With
+// needsProgram skips the test if a command fails, which means that a program is missing. With
 // CLIENTS_LIVE=1 the test fails instead.
 func needsProgram(t *testing.T, command ...string) {
 	t.Helper()
@@ -129,7 +129,7 @@ print("ok")
 
 func TestTLSRedisPy(t *testing.T) {
 	t.Parallel()
-	// the system's, for which packages of the distribution are installed
+	// the system's Python, which has the distribution's packages
 	python := "/usr/bin/python3"
 	needsProgram(t, python, "-c", "import redis")
 	s, dir := startTLSServer(t)
@@ -139,9 +139,9 @@ func TestTLSRedisPy(t *testing.T) {
 	assert.Equal(t, "ok\n", string(out))
 }
 
-// Certificates are read again when their files change: new connections get the new one, and open
-// ones stay. Invalid files are refused.
-func TestTLSFilesAreReadAgain(t *testing.T) {
+// Certificates are reloaded when their files change: new connections get the new one, and open ones
+// stay. Invalid files are refused.
+func TestTLSFilesAreReloaded(t *testing.T) {
 	t.Parallel()
 	s, dir := startTLSServer(t, "--tls-auth-clients", "optional")
 	open, before := s.dialTLS(t, tlsClient(t, dir))

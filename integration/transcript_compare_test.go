@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// essence returns the part of a reply that counts, according to a step's note.
+// essence returns the part of a reply that is compared, according to a step's note.
 func essence(note []string, r reply) ([]string, error) {
 	if len(note) == 0 {
 		return r.lines(""), nil
@@ -54,8 +54,8 @@ func essence(note []string, r reply) ([]string, error) {
 	return nil, fmt.Errorf("unknown annotation %q", note)
 }
 
-// differ describes how a reply differs from the recorded one as far as the note cares, or returns
-// "".
+// differ describes how a reply differs from the recorded one according to the note. It returns ""
+// if it does not differ.
 func differ(note, want []string, r reply) (string, error) {
 	got, err := essence(note, r)
 	if err != nil {
@@ -73,12 +73,13 @@ func differ(note, want []string, r reply) (string, error) {
 	return "", nil
 }
 
-// sideBySide shows two renderings one above the other.
+// sideBySide shows the wanted and the actual lines one above the other.
 func sideBySide(want, got []string) string {
 	const margin = "\n          "
 	return "want " + strings.Join(want, margin) + "\n     got  " + strings.Join(got, margin)
 }
 
+// outside describes an integer that is not within a margin of the recorded one.
 func outside(words, want []string, r reply) (string, error) {
 	if len(words) != 1 || len(want) != 1 || want[0][0] != ':' {
 		return "", fmt.Errorf("within takes one number, and a recorded integer; not %q, %q", words, want)
@@ -98,7 +99,7 @@ func outside(words, want []string, r reply) (string, error) {
 	return "", nil
 }
 
-// mispicked checks that a random choice was made among words.
+// mispicked describes a reply that is not a random choice of the words.
 func mispicked(words []string, r reply) string {
 	group, distinct := 1, false
 	for len(words) > 0 && (words[0] == "distinct" || words[0] == "pairs") {
@@ -127,11 +128,10 @@ func mispicked(words []string, r reply) string {
 	return ""
 }
 
-// TestTranscriptComparison tests the comparison: it must succeed where it should and fail where it
-// should.
+// Tests differ with equal and different replies.
 func TestTranscriptComparison(t *testing.T) {
 	for _, c := range []struct {
-		note, recorded, got string // the replies as on the wire, without CR
+		note, recorded, got string // replies in wire format, without CR
 		same                bool
 	}{
 		{"", "$1\na\n", "$1\na\n", true},
@@ -192,6 +192,7 @@ func TestTranscriptComparison(t *testing.T) {
 	}
 }
 
+// onWire reads a reply in wire format, without CR.
 func onWire(t *testing.T, text string) reply {
 	r, err := readReply(bufio.NewReader(strings.NewReader(strings.ReplaceAll(text, "\n", "\r\n"))))
 	require.NoError(t, err, text)

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// A transcript is a file of commands and the replies Redis gave to them. It reads
+// A transcript is a file of commands and the replies of Redis to them. Its format:
 //
 //	# a comment
 //	@ unordered
@@ -17,31 +17,31 @@ import (
 //	  $"b"
 //
 // A line "> …" is a command, quoted as for redis-cli. The lines below it are the reply: + - : , # (
-// _ as on the wire, a bulk as $"text" without its length, an aggregate as its header with its items
-// indented. Nothing of the raw bytes is lost but the lengths, which the reader checks.
+// _ as on the wire, a bulk string as $"text" without its length, an aggregate as its header
+// followed by its indented items. Only the lengths of bulk strings are not stored; readReply checks
+// them.
 //
-// A line ">> …" sends one quoted string raw, on a connection of its own, and lists every reply
-// until the server closes; the last line says "open" or "closed".
+// A line ">> …" sends one quoted string raw, on a new connection. The lines below it are all
+// replies, and "open" or "closed": whether the server has closed the connection.
 //
-// A line "@ …" is about the next command. Where a reply may rightly differ from Redis' it says how
-// far:
+// A line "@ …" applies to the next command. It says how a reply may differ from the recorded one:
 //
-//	unordered         the items are in no particular order; of a map, the pairs
+//	unordered         the order of items, or of the pairs of a map, may differ
 //	pairs             the same for a flat list of pairs
-//	scan, scan pairs  the same for the list a cursor comes with
+//	scan, scan pairs  the same for the list that follows a cursor
 //	within N          an integer at most N away
-//	pick X …          as many leaves, each one of X …
+//	pick X …          the same number of leaves, each one of X …
 //	pick distinct     the same, and no leaf twice
 //	pick pairs        the same with pairs of leaves
-//	only P …          only the nodes at these paths count: "0.3" is the fourth item of the first
-//	except P …        all but the nodes at these paths count
-//	shape             only kinds and lengths count
+//	only P …          compare only the nodes at these paths: "0.3" is item 3 of item 0
+//	except P …        compare all but the nodes at these paths
+//	shape             compare only kinds and lengths
 //
-// What does not count is not recorded either: the items are stored sorted, the leaves blank.
+// What is not compared is not recorded either: items are stored sorted, and leaves blank.
 //
-// Two more are about the connection:
+// Two more apply to the connection:
 //
-//	reconnect         begin a new connection first
+//	reconnect         open a new connection first
 //	server F …        (before the first command) a server for this file alone, with these flags
 type transcript struct {
 	path  string
@@ -50,14 +50,14 @@ type transcript struct {
 	steps []step
 }
 
-// A step is one request and what is known of its reply.
+// A step is one request and its recorded reply.
 type step struct {
 	line      int // in the file
 	after     int // the index in transcript.lines of the request
 	raw       bool
 	args      []string // the command, or the one raw string
 	reconnect bool
-	note      []string // how to compare, in words; empty for byte by byte
+	note      []string // the words after "@"; if empty, replies are compared byte by byte
 	want      []string // the recorded reply
 }
 
@@ -76,7 +76,7 @@ func readTranscript(path string) (*transcript, error) {
 	return t, nil
 }
 
-// add reads one line; next collects what "@" lines say about the next step.
+// add reads one line; next collects the "@" lines for the next step.
 func (t *transcript) add(line string, number int, next *step) error {
 	switch {
 	case line == "" || line[0] == '#':
@@ -94,7 +94,7 @@ func (t *transcript) add(line string, number int, next *step) error {
 			next.note = words
 		}
 	case strings.HasPrefix(line, "> ") || strings.HasPrefix(line, ">> "):
-		// and not the header of a push
+		// a push reply begins with > and a digit
 		mark, request, _ := strings.Cut(line, " ")
 		args, err := splitArgs(request)
 		if err != nil || len(args) == 0 || mark == ">>" && len(args) != 1 {
@@ -115,7 +115,7 @@ func (t *transcript) add(line string, number int, next *step) error {
 	return nil
 }
 
-// write stores the transcript with the replies its steps now hold.
+// write stores the transcript with the replies of its steps.
 func (t *transcript) write() error {
 	var out strings.Builder
 	steps := t.steps
@@ -131,8 +131,8 @@ func (t *transcript) write() error {
 	return os.WriteFile(t.path, []byte(out.String()), 0o644)
 }
 
-// splitArgs splits a line as redis-cli does: at blanks outside quotes; "…" knows \n \r \t \b \a
-// \xHH, '…' only \'.
+// splitArgs splits a line as redis-cli does: at blanks outside quotes. "…" may contain the escapes
+// \n \r \t \b \a \xHH, and '…' only \'.
 func splitArgs(line string) ([]string, error) {
 	var args []string
 	for {

@@ -14,15 +14,15 @@ import (
 type reply struct {
 	kind  byte
 	null  bool    // $-1 or *-1
-	blank bool    // its contents do not count
+	blank bool    // its contents are not compared
 	text  string  // of a leaf
 	items []reply // of an aggregate; a map's keys and values alternate
 }
 
 func (r reply) aggregate() bool { return strings.IndexByte("*%~>", r.kind) >= 0 && !r.null }
 
-// readReply reads one reply. It accepts only one framing, so that two replies that render alike are
-// the same bytes.
+// readReply reads one reply. It accepts canonical lengths only, so that replies with equal lines
+// are equal bytes.
 func readReply(in *bufio.Reader) (reply, error) {
 	header, err := in.ReadString('\n')
 	if err != nil {
@@ -77,7 +77,8 @@ func readBulk(in *bufio.Reader, r reply, n int) (reply, error) {
 	return r, nil
 }
 
-// lines renders a reply, a line per leaf and per aggregate's header, items indented below it.
+// lines returns a reply as text: one line per leaf and per header of an aggregate, whose items are
+// indented below it.
 func (r reply) lines(indent string) []string {
 	mark := indent + string(r.kind)
 	switch {
@@ -103,7 +104,7 @@ func (r reply) lines(indent string) []string {
 
 func (r reply) String() string { return strings.Join(r.lines(""), "\n") }
 
-// at returns the node a path such as "0.3" leads to.
+// at returns the node at a path such as "0.3".
 func (r reply) at(path string) (reply, bool) {
 	for index := range strings.SplitSeq(path, ".") {
 		i, err := strconv.Atoi(index)
@@ -131,7 +132,7 @@ func (r reply) without(path string) reply {
 	return r
 }
 
-// leaves lists what the leaves hold, in order.
+// leaves returns the texts of all leaves, in order.
 func (r reply) leaves() []string {
 	if !r.aggregate() {
 		return []string{r.text}
@@ -155,7 +156,7 @@ func (r reply) shape() reply {
 	return r
 }
 
-// sorted returns the reply with its items, in groups of the given size, put in order.
+// sorted returns the reply with its items sorted in groups of the given size.
 func (r reply) sorted(group int) reply {
 	groups := slices.Collect(slices.Chunk(r.items, group))
 	slices.SortFunc(groups, func(a, b []reply) int {
@@ -165,8 +166,8 @@ func (r reply) sorted(group int) reply {
 	return r
 }
 
-// quote writes s in double quotes the way redis-cli does, and unquote in transcript_file_test.go
-// reads it back.
+// quote returns s in double quotes in the format of redis-cli. unquote in transcript_file_test.go
+// is its inverse.
 func quote(s string) string {
 	var out strings.Builder
 	out.WriteByte('"')

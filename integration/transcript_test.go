@@ -24,16 +24,16 @@ const recordedFrom = "7.0.15"
 // TestTranscripts sends the commands of every transcript and compares the replies with those of a
 // real Redis.
 //
-// With TRANSCRIPT_LIVE=1 a real redis-server is held against the same transcripts, so that a
-// recording cannot be wrong; there it fails where redis-server is missing. With TRANSCRIPT_RECORD=1
-// the replies are recorded anew.
+// With TRANSCRIPT_LIVE=1 a real redis-server is compared with the transcripts too, and the test
+// fails if it is not installed. With TRANSCRIPT_RECORD=1 the replies are recorded again.
 func TestTranscripts(t *testing.T) {
 	paths, err := filepath.Glob("testdata/transcripts/*.txt")
 	require.NoError(t, err)
 	require.NotEmpty(t, paths)
 	if os.Getenv("TRANSCRIPT_RECORD") != "" {
 		replayAll(t, paths, startRedis, record)
-		replayAll(t, paths, startRedis, verify) // what differs from run to run needs an annotation
+		// finds replies that differ between runs and need an annotation
+		replayAll(t, paths, startRedis, verify)
 		return
 	}
 	if os.Getenv("TRANSCRIPT_LIVE") != "" {
@@ -48,7 +48,7 @@ func TestTranscripts(t *testing.T) {
 // A launcher starts a server that is stopped when the test ends.
 type launcher func(t *testing.T, flags ...string) *server
 
-// replayAll plays each transcript on a shared server, or on one of its own.
+// replayAll plays each transcript on a shared server, or on its own one.
 func replayAll(t *testing.T, paths []string, start launcher, use func(*testing.T, *transcript, string)) {
 	shared := start(t).addr
 	for _, path := range paths {
@@ -158,7 +158,7 @@ func (p *player) check(s step) (difference string, err error) {
 	return differ(s.note, s.want, r)
 }
 
-// record plays a step and returns the reply to keep: the recorded one, if it still matches.
+// record plays a step and returns the reply to store: the recorded one if it still matches.
 func (p *player) record(s step) ([]string, error) {
 	r, err := p.play(s)
 	if err != nil {
@@ -172,7 +172,7 @@ func (p *player) record(s step) ([]string, error) {
 	return essence(s.note, r)
 }
 
-// playRaw sends bytes and then a PING. A connection that is still in order answers the PING.
+// playRaw sends bytes and then a PING, which shows whether the connection is still open.
 func playRaw(addr, request string) ([]string, error) {
 	const sentinel = "still there"
 	conn, err := dial(addr)
@@ -191,7 +191,7 @@ func playRaw(addr, request string) ([]string, error) {
 		switch r, err := readReply(in); {
 		case errors.Is(err, os.ErrDeadlineExceeded):
 			return nil, err
-		case err != nil: // the end, or a reset by a server that closed before it read our PING
+		case err != nil: // EOF, or a reset by a server that closed before it read our PING
 			return append(lines, "closed"), nil
 		case r.text == sentinel:
 			return append(lines, "open"), nil
@@ -201,7 +201,7 @@ func playRaw(addr, request string) ([]string, error) {
 	}
 }
 
-// frame writes a command as clients send it.
+// frame returns a command in wire format.
 func frame(args ...string) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "*%d\r\n", len(args))

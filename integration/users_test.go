@@ -15,8 +15,8 @@ func (s *server) as(t *testing.T, user, password string) *redis.Client {
 	return s.connect(t, func(o *redis.Options) { o.Username, o.Password = user, password })
 }
 
-// Users that are made by a client are in the file after ACL SAVE, and log in after a restart.
-func TestUsersOfTheFile(t *testing.T) {
+// Users that a client creates are in the file after ACL SAVE, and can log in after a restart.
+func TestACLFileIsSavedAndLoaded(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "users.acl")
 	require.NoError(t, os.WriteFile(file, []byte("user default off\nuser admin on >master ~* &* +@all\n"), 0o600))

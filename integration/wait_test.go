@@ -17,9 +17,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// comes opens a client that sends a call which may wait. The commands before it are answered before
-// it waits: when this returns, the call is in the queue or answered.
-func comes(t *testing.T, s *server, call string) (conn net.Conn, in *bufio.Reader) {
+// startWaiting connects and sends PING and a call that may wait. When the reply to PING is there,
+// the call is in the queue or answered.
+func startWaiting(t *testing.T, s *server, call string) (conn net.Conn, in *bufio.Reader) {
 	t.Helper()
 	conn, err := dial(s.addr)
 	require.NoError(t, err)
@@ -33,13 +33,13 @@ func comes(t *testing.T, s *server, call string) (conn net.Conn, in *bufio.Reade
 	return conn, in
 }
 
-// waiting returns how many clients wait, by INFO.
+// waiting returns the number of waiting clients, from INFO.
 func waiting(t *testing.T, rdb *redis.Client) int { return int(infoNumber(t, rdb, "blocked_clients")) }
 
-// Forty clients come one after the other to a limiter that is used up, and wait. After DEL it
-// admits ten a second. The log, which a second and wider window keeps, shows in which order and
-// when they were admitted: in order of arrival, none early.
-func TestClientsWaitInLine(t *testing.T) {
+// Forty clients call an exhausted limiter one after another, and wait. After DEL it admits ten a
+// second. The log, which a second and longer window keeps, shows that they are admitted in order of
+// arrival, and not too early.
+func TestWaitingClientsAreServedInOrder(t *testing.T) {
 	t.Parallel()
 	const crowd, limit, window = 40, 10, 1000
 	s := startServer(t)
@@ -47,7 +47,7 @@ func TestClientsWaitInLine(t *testing.T) {
 	require.NoError(t, rdb.Do(t.Context(), words("RL.SLIDE k 1000 1d COST 1000")...).Err())
 	var replies sync.WaitGroup
 	for i := range crowd {
-		_, in := comes(t, s, fmt.Sprintf("RL.MULTI k %d %dms 1000 1d ID c%03d WAIT 2d", limit, window, i))
+		_, in := startWaiting(t, s, fmt.Sprintf("RL.MULTI k %d %dms 1000 1d ID c%03d WAIT 2d", limit, window, i))
 		await(t, func() bool { return waiting(t, rdb) == i+1 })
 		replies.Go(func() {
 			r, err := readReply(in)
@@ -65,14 +65,14 @@ func TestClientsWaitInLine(t *testing.T) {
 	for i, hit := range log {
 		assert.Equal(t, fmt.Sprintf("c%03d", i), hit.Member, "in order of arrival")
 		if i >= limit {
-			assert.GreaterOrEqual(t, hit.Score-log[i-limit].Score, float64(window), "none early")
+			assert.GreaterOrEqual(t, hit.Score-log[i-limit].Score, float64(window), "not too early")
 		}
 	}
 }
 
-// What waiting clients cost: memory, and processor time while nothing changes. WAITING_CLIENTS sets
-// how many there are.
-func TestWhatWaitingCosts(t *testing.T) {
+// Logs the memory of waiting clients, and their CPU time while nothing changes. WAITING_CLIENTS
+// sets their number.
+func TestWaitingClientsCost(t *testing.T) {
 	t.Parallel()
 	clients := 1000
 	if text := os.Getenv("WAITING_CLIENTS"); text != "" {
@@ -85,7 +85,7 @@ func TestWhatWaitingCosts(t *testing.T) {
 	cpu := func() float64 { return infoNumber(t, rdb, "used_cpu_user") + infoNumber(t, rdb, "used_cpu_sys") }
 	idle, since := cpu(), time.Now()
 	time.Sleep(500 * time.Millisecond)
-	t.Logf("without clients, %.0f ms of processor time in %v", (cpu()-idle)*1000,
+	t.Logf("without clients: %.0f ms of CPU time in %v", (cpu()-idle)*1000,
 		time.Since(since).Round(time.Millisecond))
 
 	require.NoError(t, rdb.Do(t.Context(), words("RL.SLIDE k 1 1d")...).Err())
@@ -97,14 +97,14 @@ func TestWhatWaitingCosts(t *testing.T) {
 		if i >= clients/2 {
 			call = fmt.Sprintf("BZPOPMIN queue:%d 0", i)
 		}
-		conn, in := comes(t, s, call)
+		conn, in := startWaiting(t, s, call)
 		conns, ins = append(conns, conn), append(ins, in)
 	}
-	t.Logf("%d clients that wait take %.1f KB each", clients,
+	t.Logf("%d waiting clients: %.1f KB each", clients,
 		(infoNumber(t, rdb, "used_memory_rss")-before)/1024/float64(clients))
 	busy, since := cpu(), time.Now()
 	time.Sleep(500 * time.Millisecond)
-	t.Logf("and %.0f ms of processor time in %v", (cpu()-busy)*1000, time.Since(since).Round(time.Millisecond))
+	t.Logf("with them: %.0f ms of CPU time in %v", (cpu()-busy)*1000, time.Since(since).Round(time.Millisecond))
 
 	assert.Equal(t, clients, waiting(t, rdb))
 	for _, conn := range conns[:clients/4] {
@@ -114,7 +114,7 @@ func TestWhatWaitingCosts(t *testing.T) {
 	require.NoError(t, rdb.Del(t.Context(), "k").Err())
 	r, err := readReply(ins[clients/4])
 	require.NoError(t, err)
-	assert.Equal(t, "1", r.items[0].text, "the first that is left")
+	assert.Equal(t, "1", r.items[0].text, "the first in the queue")
 	require.NoError(t, rdb.ZAdd(t.Context(), fmt.Sprint("queue:", clients-1), redis.Z{Score: 1, Member: "m"}).Err())
 	r, err = readReply(ins[clients-1])
 	require.NoError(t, err)
@@ -123,7 +123,7 @@ func TestWhatWaitingCosts(t *testing.T) {
 	assert.Equal(t, 0, s.exitCode(t), "waiting clients do not delay the stop")
 }
 
-// infoNumber returns a field of INFO, or 0 if it is missing: not every system reports memory.
+// infoNumber returns a field of INFO, or 0 if it is missing: some systems do not report memory.
 func infoNumber(t *testing.T, rdb *redis.Client, name string) float64 {
 	t.Helper()
 	text, err := rdb.Info(t.Context()).Result()

@@ -64,7 +64,7 @@ func freePort(t *testing.T) string {
 // serve starts a server until the test ends, and returns a client and the address of the page.
 func serve(t *testing.T, flags ...string) (*redis.Client, string) {
 	t.Helper()
-	for range 20 { // a port that was free a moment ago may be taken
+	for range 20 { // a free port may be taken before the server opens it
 		port, web := freePort(t), freePort(t)
 		cmd := exec.Command(
 			binary,
@@ -93,14 +93,14 @@ func serve(t *testing.T, flags ...string) (*redis.Client, string) {
 	return nil, ""
 }
 
-// A tab is a page in Chromium, with what went wrong in it.
+// A tab is a page in Chromium, with its logged problems and requests.
 type tab struct {
 	t   *testing.T
 	ctx context.Context
 
 	mu       sync.Mutex
 	problems []string
-	asked    []string // addresses
+	requests []string // URLs
 }
 
 func chromium(t *testing.T) string {
@@ -110,12 +110,12 @@ func chromium(t *testing.T) string {
 			return path
 		}
 	}
-	require.FailNow(t, "there is no Chromium: install Debian's package chromium")
+	require.FailNow(t, "Chromium is not installed: install Debian's package chromium")
 	return ""
 }
 
-// open opens a page, in a browser of its own, until the test ends. At the end nothing may have gone
-// wrong in it.
+// open opens a page in a new browser until the test ends. At the end it checks that the page has
+// logged no problem and has requested nothing from other hosts.
 func open(t *testing.T, url string, width, height int64, theme string) *tab {
 	t.Helper()
 	b := launch(t)
@@ -123,8 +123,8 @@ func open(t *testing.T, url string, width, height int64, theme string) *tab {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		assert.Empty(t, b.problems)
-		for _, address := range b.asked {
-			assert.True(t, strings.HasPrefix(address, url) || address == "about:blank", "the page asks %s", address)
+		for _, address := range b.requests {
+			assert.True(t, strings.HasPrefix(address, url) || address == "about:blank", "the page requests %s", address)
 		}
 	})
 	_, err := chromedp.Call(b.ctx, network.Enable, network.EnableParams{})
@@ -170,7 +170,7 @@ func (b *tab) listen(event any) {
 			b.problems = append(b.problems, event.Entry.Text+" "+event.Entry.URL)
 		}
 	case *network.EventRequestWillBeSent:
-		b.asked = append(b.asked, event.Request.URL)
+		b.requests = append(b.requests, event.Request.URL)
 	}
 }
 
@@ -181,7 +181,7 @@ func (b *tab) do(actions ...chromedp.Action[chromedp.Void]) {
 	require.NoError(b.t, chromedp.Do(ctx, actions...))
 }
 
-// ask returns the value of an expression.
+// ask returns the value of a JavaScript expression.
 func ask[T any](b *tab, expression string) T {
 	b.t.Helper()
 	value, err := chromedp.Run(b.ctx, chromedp.Evaluate[T](expression))
@@ -214,10 +214,10 @@ func (b *tab) await(expression string) {
 			return
 		}
 	}
-	require.FailNow(b.t, "this does not become true", "%s %s", expression, last)
+	require.FailNow(b.t, "the expression did not become true", "%s %s", expression, last)
 }
 
-// load makes calls of known outcomes.
+// load makes calls with known outcomes.
 func load(t *testing.T, rdb *redis.Client) {
 	t.Helper()
 	do := func(times int, words ...any) {
@@ -247,7 +247,7 @@ func info(t *testing.T, rdb *redis.Client) func(field string) string {
 	}
 }
 
-func TestThePageShowsWhatInfoShows(t *testing.T) {
+func TestPageShowsSameAsInfo(t *testing.T) {
 	t.Parallel()
 	rdb, url := serve(t, "--maxmemory", "64mb")
 	load(t, rdb)
@@ -284,14 +284,14 @@ func TestThePageShowsWhatInfoShows(t *testing.T) {
 		ask[string](b, `document.querySelector('#policies tr[data-key="trial"] .badge').textContent`),
 	)
 
-	// live: what happens now is seen without loading the page again
+	// the page is live: it shows later calls without a reload
 	require.NoError(t, rdb.Do(t.Context(), "RL.SLIDE", "search:ann", 4, "1h").Err())
 	b.await(`document.getElementById("denied-total").textContent === "14"`)
 	b.await(`document.querySelectorAll("#plot-decisions path.line").length === 2`)
 }
 
 // A key's details open by mouse and by keyboard, and show the state of its limiter.
-func TestAKeyOpens(t *testing.T) {
+func TestKeyDialog(t *testing.T) {
 	t.Parallel()
 	rdb, url := serve(t)
 	load(t, rdb)
@@ -307,7 +307,7 @@ func TestAKeyOpens(t *testing.T) {
 	assert.EqualValues(t, 0, b.number("key-remaining"))
 	assert.Contains(t, b.text("key-facts"), "Denied8 times")
 
-	// it follows the limiter
+	// the dialog is live
 	require.NoError(t, rdb.Do(t.Context(), "RL.REFUND", "search:ann", 3).Err())
 	b.await(`document.getElementById("key-state").textContent === "Admits now"`)
 	assert.EqualValues(t, 1, b.number("key-used"))
@@ -317,20 +317,22 @@ func TestAKeyOpens(t *testing.T) {
 	b.do(chromedp.KeyEvent(kb.Escape))
 	b.await(`!document.getElementById("key").open`)
 	assert.Equal(t, "search:ann", ask[string](b, `document.activeElement.querySelector(".name").textContent`),
-		"the focus is back")
+		"the focus returns to the button")
 	b.do(chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(kb.Enter))
 	b.await(`document.getElementById("key-rule").textContent === "by SLIDE 5 1h"`)
 	b.do(chromedp.KeyEvent(kb.Escape))
 	b.await(`!document.getElementById("key").open`)
 
-	var zcard int64 // looking has changed nothing
+	// opening the dialog changes nothing
+	var zcard int64
 	zcard, err := rdb.ZCard(t.Context(), "login:{ann}").Result()
 	require.NoError(t, err)
 	assert.EqualValues(t, 5, zcard)
 }
 
-// Everything is reached by Tab, a plot is read by the arrow keys, and the theme changes.
-func TestThePageByKeyboard(t *testing.T) {
+// All controls are reached with Tab, plots are read with the arrow keys, and the theme can be
+// changed.
+func TestPageByKeyboard(t *testing.T) {
 	t.Parallel()
 	rdb, url := serve(t)
 	load(t, rdb)
@@ -351,7 +353,7 @@ func TestThePageByKeyboard(t *testing.T) {
 		"skip", "theme", "plot-decisions", "scroll", "BUTTON",
 		"plot-latency", "plot-calls", "plot-clients", "plot-memory",
 	} {
-		assert.True(t, seen[stop], "%s is reached by Tab; these are: %v", stop, seen)
+		assert.True(t, seen[stop], "%s is not reached with Tab; these are: %v", stop, seen)
 	}
 	for _, theme := range []string{"light", "dark", ""} {
 		b.do(chromedp.Click(chromedp.CSS("#theme")))
@@ -359,7 +361,7 @@ func TestThePageByKeyboard(t *testing.T) {
 	}
 }
 
-// contrast returns the least contrast between text and what is behind it.
+// contrast returns the lowest contrast between a text and its background.
 const contrast = `(() => {
 	const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
 	const rgb = (color) => {
@@ -384,9 +386,9 @@ const contrast = `(() => {
 	return least;
 })()`
 
-// The page is legible in both themes, fits a phone, and logs no error. With SCREENSHOTS it leaves
-// pictures in that directory.
-func TestThePageOnAPhoneAndInBothThemes(t *testing.T) {
+// The page is legible in both themes, fits the screen of a phone, and logs no error. SCREENSHOTS is
+// a directory for screenshots.
+func TestPageThemesAndPhone(t *testing.T) {
 	t.Parallel()
 	rdb, url := serve(t)
 	load(t, rdb)
@@ -410,7 +412,7 @@ func TestThePageOnAPhoneAndInBothThemes(t *testing.T) {
 	}
 }
 
-// picture leaves a picture of the whole page, if one is wanted.
+// picture writes a screenshot of the whole page to the directory SCREENSHOTS, if that is set.
 func picture(t *testing.T, b *tab, name string) {
 	t.Helper()
 	dir := os.Getenv("SCREENSHOTS")
@@ -422,8 +424,8 @@ func picture(t *testing.T, b *tab, name string) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, name+".png"), png, 0o644))
 }
 
-// With a password the browser asks for it once, and then uses it for all that the page asks.
-func TestThePageWithAPassword(t *testing.T) {
+// With a password in the URL the browser uses it for all requests of the page.
+func TestPageWithPassword(t *testing.T) {
 	t.Parallel()
 	_, url := serve(t, "--requirepass", "sesame")
 	b := launch(t)
@@ -432,8 +434,9 @@ func TestThePageWithAPassword(t *testing.T) {
 	assert.Empty(t, b.problems)
 }
 
-// A page that gets no events says so, and goes on when there is a place for it.
-func TestAPageTooMany(t *testing.T) {
+// A page above the limit on event streams shows a message, and gets events once another page is
+// closed.
+func TestPageAboveStreamLimit(t *testing.T) {
 	t.Parallel()
 	rdb, url := serve(t, "--http-max-streams", "1")
 	first, second := open(t, url, 1400, 1000, "light"), launch(t)

@@ -1,4 +1,4 @@
-# There are no lists: a hash in the place of a list.
+# Lists are not supported: a hash replaces a list.
 s/LPUSH writelist 10/HSET writelist f 10/
 s/LPUSH notwrite 10/HSET notwrite f 10/
 s/r lpush mylist 1/r zadd mylist 1 1/
