@@ -143,6 +143,7 @@ type nodeView struct {
 	Version  string `json:"version"`
 	Me       bool   `json:"me"`
 	Up       bool   `json:"up"`
+	Leaving  bool   `json:"leaving"`
 	Heard    int64  `json:"heard"` // ms ago; -1: not since the start
 	Leads    int    `json:"leads"`
 	Replicas int    `json:"replicas"`
@@ -179,7 +180,8 @@ func viewCluster(c *overview.Cluster) *clusterView {
 		n := &c.Nodes[i]
 		v.Nodes = append(v.Nodes, nodeView{
 			Name: n.Name, Address: n.Address, Version: n.Version, Me: n.Name == c.Name, Up: n.Up,
-			Heard: max(-1, n.Heard.Milliseconds()), Leads: n.Leads, Replicas: n.Replicas,
+			Leaving: n.Leaving,
+			Heard:   max(-1, n.Heard.Milliseconds()), Leads: n.Leads, Replicas: n.Replicas,
 		})
 	}
 	for i := range c.Groups {

@@ -43,8 +43,9 @@ func (c *Cluster) WriteCluster(write func(name string, value any)) {
 		if n.Heard >= 0 {
 			heard = n.Heard.Milliseconds()
 		}
-		write(fmt.Sprint("node", i), fmt.Sprintf("name=%s,address=%s,up=%d,heard_ms=%d,leads=%d,replicas=%d,version=%s",
-			n.Name, n.Address, digit(n.Up), heard, n.Leads, n.Replicas, n.Version))
+		write(fmt.Sprint("node", i), fmt.Sprintf("name=%s,address=%s,up=%d,leaving=%d,heard_ms=%d,leads=%d,"+
+			"replicas=%d,version=%s", n.Name, n.Address, digit(n.Up), digit(n.Leaving), heard, n.Leads, n.Replicas,
+			n.Version))
 	}
 }
 

@@ -45,6 +45,7 @@ type Node struct {
 	Name, ID string
 	Address  string // for clients, host:port
 	Version  string
+	Leaving  bool          // its replicas are moved to others, then it is no member
 	Up       bool          // it is this node, or was heard a short time ago
 	Heard    time.Duration // how long ago; negative: it was not heard since the start
 	Leads    int           // groups

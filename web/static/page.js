@@ -280,7 +280,7 @@ function showCluster(c) {
     (n) => makeRow(n.name, [["state", "text"], ["leads", "split"], ["replicas"], ["heard"], ["address", "text"], ["version", "text"]]),
     (row, n) => {
       row.dataset.leads = n.leads;
-      cell(row, "state", n.me ? "this node" : n.up ? "up" : "not heard", n.up ? "" : "bad");
+      cell(row, "state", (n.me ? "this node" : n.up ? "up" : "not heard") + (n.leaving ? ", leaving" : ""), n.up ? n.leaving ? "warn" : "" : "bad");
       const leads = cells(row).leads;
       if (!leads.firstChild) leads.append(element("span", { class: "meter" }, element("i")), element("span"));
       leads.firstChild.firstChild.style.width = (c.total ? (100 * n.leads) / c.total : 0) + "%";
