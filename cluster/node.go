@@ -334,6 +334,11 @@ func (n *Node) Group(number int) *group.Group {
 	return nil
 }
 
+// Replicas returns the replicas on this node.
+func (n *Node) Replicas() []*group.Group {
+	return slices.DeleteFunc(slices.Clone(n.groups()), func(g *group.Group) bool { return g == nil })
+}
+
 // GroupOf returns the number of the group that a slot belongs to.
 func (n *Node) GroupOf(s int) int { return slot.Group(s, n.Map().Groups()) }
 

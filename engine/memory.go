@@ -67,6 +67,14 @@ func (m *Memory) Keys() (sum int) {
 	return sum
 }
 
+// Changes is the sum of Engine.Changes.
+func (m *Memory) Changes() (sum int64) {
+	for _, e := range m.Engines() {
+		sum += e.Changes()
+	}
+	return sum
+}
+
 // Top is Engine.Top over all engines.
 func (m *Memory) Top(db, n int) (top []denials.Count) {
 	for _, e := range m.Engines() {

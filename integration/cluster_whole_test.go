@@ -190,3 +190,35 @@ func TestClusterHasThePoliciesOfAFile(t *testing.T) {
 	require.NoError(t, c.client(1).Do(ctx, "RL.POLICY", "RELOAD").Err(), "the node that sets policies reloads")
 	everywhere(4)
 }
+
+// TestClusterSaves takes snapshots of all groups of a node when asked to.
+func TestClusterSaves(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t, 1)
+	client, ctx := c.client(0), t.Context()
+	for i := range 50 {
+		require.NoError(t, client.Set(ctx, fmt.Sprint("key:", i), i, 0).Err())
+	}
+	assert.Equal(t, "1", infoValue(client, "persistence", "aof_enabled"))
+	assert.NotEqual(t, "0", infoValue(client, "persistence", "aof_current_size"))
+	assert.NotEqual(t, "0", infoValue(client, "persistence", "rdb_changes_since_last_save"))
+	before := client.LastSave(ctx).Val()
+	require.NoError(t, client.Save(ctx).Err())
+	snapshots, err := filepath.Glob(c.dir + "/0/group-*/snapshots/*/state.bin")
+	require.NoError(t, err)
+	assert.Len(t, snapshots, 4, "one of each group")
+	assert.GreaterOrEqual(t, client.LastSave(ctx).Val(), before)
+	assert.Equal(t, "0", infoValue(client, "persistence", "rdb_changes_since_last_save"))
+	assert.Equal(t, "1", infoValue(client, "persistence", "rdb_saves"))
+
+	for n, name := range []string{"BGSAVE", "BGREWRITEAOF"} {
+		await(t, func() bool { return client.Do(ctx, name).Err() == nil }) // it is one at a time
+		await(t, func() bool { return infoValue(client, "persistence", "rdb_bgsave_in_progress") == "0" })
+		assert.Equal(t, strconv.Itoa(n+2), infoValue(client, "persistence", "rdb_saves"))
+	}
+	assert.Equal(t, "ok", infoValue(client, "persistence", "rdb_last_bgsave_status"))
+	c.kill(0)
+	c.start(0)
+	c.settled()
+	assert.EqualValues(t, 50, c.client(0).DBSize(ctx).Val())
+}

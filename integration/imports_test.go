@@ -35,12 +35,14 @@ var mayImport = map[string]struct{ ours, others []string }{
 	"rlserver/cluster/clustertest": {others: []string{"github.com/anishathalye/porcupine"}},
 	"rlserver/cluster/mux":         {},
 	"rlserver/cluster/overview":    {ours: []string{"rlserver/stats"}},
+	"rlserver/cluster/saving":      {ours: []string{"rlserver/storage"}},
 	"rlserver/cluster/slot":        {},
 	"rlserver/cmd/rlserver": {
 		ours: []string{
 			"rlserver/cluster",
 			"rlserver/cluster/group",
 			"rlserver/cluster/overview",
+			"rlserver/cluster/saving",
 			"rlserver/cluster/slot",
 			"rlserver/storage",
 			"rlserver/acl",

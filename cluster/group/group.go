@@ -379,6 +379,15 @@ func (g *Group) snapshot(run *running) error {
 	}
 }
 
+// Sizes returns the bytes of the log since the last snapshot, and of that snapshot.
+func (g *Group) Sizes() (log, snapshot int64) {
+	run := g.running.Load()
+	if list, err := run.files.snapshots.List(); err == nil && len(list) > 0 {
+		snapshot = list[0].Size
+	}
+	return run.fsm.logBytes.Load(), snapshot
+}
+
 // Snapshot takes a snapshot and shortens the log.
 func (g *Group) Snapshot() error { return g.snapshot(g.running.Load()) }
 

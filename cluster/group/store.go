@@ -47,11 +47,31 @@ func openFiles(dir string, sync bool, log hclog.Logger, stored func(time.Duratio
 	if err == nil {
 		f.snapshots, err = raft.NewFileSnapshotStoreWithLogger(dir, keptSnapshots, log)
 	}
+	if err == nil {
+		err = f.raiseTerm()
+	}
 	if err != nil {
 		f.log.Close()
 	}
 	return f, err
 }
+
+// raiseTerm sets the term to that of the snapshot, if it is lower: the folder then has a snapshot
+// from a backup and no log. Entries of a lower term must not follow those of the snapshot.
+func (f *files) raiseTerm() error {
+	list, err := f.snapshots.List()
+	if err != nil || len(list) == 0 {
+		return err
+	}
+	term, err := f.log.GetUint64(currentTerm)
+	if err != nil || term >= list[0].Term {
+		return err
+	}
+	return f.log.SetUint64(currentTerm, list[0].Term)
+}
+
+// currentTerm is where raft keeps its term.
+var currentTerm = []byte("CurrentTerm")
 
 // notedStore reports how long entries took to be stored, and whether they were. It is below the
 // cache, which hides the system's error.

@@ -191,7 +191,7 @@ func (p *parts) connect() {
 	}
 	if p.setup.clustered() {
 		p.cluster = newClusterParts(p, options)
-		serverOptions.Cluster, serverOptions.Hold, serverOptions.Store = p.cluster, p.cluster.hold, nil
+		serverOptions.Cluster, serverOptions.Hold, serverOptions.Store = p.cluster, p.cluster.hold, p.clusterStore()
 	}
 	if path := p.settings.Start.Policies; path != "" {
 		p.file = policyfile.New(policyfile.Options{

@@ -1,6 +1,28 @@
 package main
 
-import "rlserver/persistence"
+import (
+	"time"
+
+	"rlserver/cluster/saving"
+	"rlserver/persistence"
+)
+
+// clusterStore returns the store of a node of a cluster: the logs and snapshots of its groups.
+func (p *parts) clusterStore() *saving.Store {
+	return saving.New(saving.Options{
+		Groups: func() (list []saving.Group) {
+			if p.cluster.node == nil {
+				return nil
+			}
+			for _, g := range p.cluster.node.Replicas() {
+				list = append(list, g)
+			}
+			return list
+		},
+		Changes: p.engine.Memory().Changes, Now: p.clock.Now, Log: p.log, Settings: p.settings.Store(),
+		Took: func(took time.Duration) { p.server.Stats.Snapshot.Observe(took) },
+	})
+}
 
 // store adds a Refusal with the texts of Redis to a persistence.Store.
 type store struct{ *persistence.Store }

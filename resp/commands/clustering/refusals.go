@@ -15,8 +15,7 @@ const (
 
 	errUsersInMulti = engine.Error("ERR in a cluster, users are changed on all nodes: that cannot be part of a " +
 		"transaction")
-	errSave = engine.Error("ERR in a cluster, each group of slots makes its snapshots by itself, as its log " +
-		"grows: they cannot be requested")
+	errReload = engine.Error("ERR in a cluster, a node does not reload its keys: they are those of its group")
 
 	// as in Redis
 	errSelect = engine.Error("ERR SELECT is not allowed in cluster mode")
@@ -28,8 +27,7 @@ const (
 
 // refused has the commands that are not available in a cluster, and why.
 var refused = map[string]error{
-	"save": errSave, "bgsave": errSave, "bgrewriteaof": errSave, "lastsave": errSave,
-	"debug|reload": errSave, "debug|loadaof": errSave,
+	"debug|reload": errReload, "debug|loadaof": errReload,
 	"swapdb": errSwap, "move": errMove,
 }
 
