@@ -8,6 +8,7 @@ import (
 
 	"github.com/tidwall/redcon"
 
+	"rlserver/clock"
 	"rlserver/resp/wire"
 )
 
@@ -60,9 +61,9 @@ func (c *connection) Read(buf []byte) (int, error) { return 0, c.session.serve(b
 type gate struct {
 	net.Listener
 	server *Server
-	tls    *tls.Config // nil without TLS
-	role   role        // of its sessions
-	log    throttle    // of errors of Accept
+	tls    *tls.Config    // nil without TLS
+	role   role           // of its sessions
+	log    clock.Throttle // of errors of Accept
 }
 
 // guard returns the guard of a new connection.

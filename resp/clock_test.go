@@ -197,15 +197,3 @@ func TestDisconnectEndsOnlyLongCalls(t *testing.T) {
 	now++
 	assert.ErrorIs(t, s.Call.Unwanted(), command.ErrGone)
 }
-
-func TestThrottleCountsSkippedLines(t *testing.T) {
-	var l throttle
-	for _, step := range []struct {
-		now, missed int64
-		ok          bool
-	}{{0, 0, true}, {1, 0, false}, {999, 0, false}, {1000, 2, true}, {1500, 0, false}, {5000, 1, true}} {
-		missed, ok := l.allow(step.now, time.Second)
-		assert.Equal(t, step.missed, missed)
-		assert.Equal(t, step.ok, ok)
-	}
-}

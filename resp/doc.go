@@ -43,7 +43,7 @@
 // In this package a file is named after its content: transaction.go has MULTI, client_list.go has
 // CLIENT LIST. INFO, MEMORY, CONFIG, DEBUG and SAVE are in resp/commands/server. The other files:
 //
-//	server.go            Server, its options and counters; throttle, for lines of the log; TIME
+//	server.go            Server, its options and counters
 //	accept.go            connections from accept to end; protected mode, maxclients
 //	session.go           session: one connection, from batch to replies
 //	profile.go           the part of a session that other goroutines may read

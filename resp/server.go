@@ -61,8 +61,8 @@ type Server struct {
 	handshakeFailures atomic.Int64 // of TLS, since the start or CONFIG RESETSTAT
 
 	// Limits of log lines and collections that clients cause.
-	loginLog, httpLog, handshakeLog, journalLog, evictionLog, outputLog throttle
-	remeasure, purge                                                    throttle
+	loginLog, httpLog, handshakeLog, journalLog, evictionLog, outputLog clock.Throttle
+	remeasure, purge                                                    clock.Throttle
 
 	noSave       atomic.Bool   // the server ends by SHUTDOWN NOSAVE
 	shutdown     chan struct{} // closed when a client has sent SHUTDOWN
@@ -165,29 +165,10 @@ func (s *Server) PoliciesChanged() {
 	}
 }
 
-// throttle limits how often something happens that clients can cause: a log line, a collection. So
-// no client can fill the disk through the log. The zero value is ready to use.
-type throttle struct {
-	last    atomic.Int64 // elapsed ms, plus 1, at which allow last returned true; 0: never
-	skipped atomic.Int64 // calls since then
-}
-
-// allow reports whether interval has passed since it last returned true, and how many calls were
-// skipped in between. now is elapsed milliseconds. Any goroutine may call it.
-func (t *throttle) allow(now int64, interval time.Duration) (skipped int64, ok bool) {
-	now++
-	last := t.last.Load()
-	if last != 0 && now-last < interval.Milliseconds() || !t.last.CompareAndSwap(last, now) {
-		t.skipped.Add(1)
-		return 0, false
-	}
-	return t.skipped.Swap(0), true
-}
-
 // elapsed returns the monotonic time in ms. It measures durations, as the server's time may jump.
 func (s *Server) elapsed() int64 { return s.Time.Elapsed().Milliseconds() }
 
-// allows is throttle.allow at the current time.
-func (s *Server) allows(t *throttle, interval time.Duration) (skipped int64, ok bool) {
-	return t.allow(s.elapsed(), interval)
+// allows is clock.Throttle.Allow at the current time.
+func (s *Server) allows(t *clock.Throttle, interval time.Duration) (skipped int64, ok bool) {
+	return t.Allow(s.elapsed(), interval)
 }
