@@ -47,9 +47,13 @@ func TestProxyServesPlainClients(t *testing.T) {
 			})
 		}
 	}
-	client, other := c.proxied(0, 2), c.proxied(1, 2)
+	at := 0
+	for c.infoOf(at, "cluster")["cluster_groups_led"] == "4" {
+		at++ // calls would not be passed on
+	}
+	client, other := c.proxied(at, 2), c.proxied((at+1)%3, 2)
 	waits(t, client, other)
-	wholeKeyspace(t, client, other, c)
+	wholeKeyspace(t, client, other, c, at)
 	connections(t, client)
 	info := client.Info(t.Context(), "cluster").Val()
 	assert.Contains(t, info, "proxy_calls:")
@@ -237,11 +241,26 @@ func waits(t *testing.T, client, other *redis.Client) {
 			return other.ZCard(t.Context(), key).Val() == 1
 		})
 	}
+	for n := range 3 { // CLIENT UNBLOCK reaches a call wherever it waits
+		conn := client.Conn()
+		id := conn.ClientID(t.Context()).Val()
+		ended := make(chan error, 2)
+		go func() {
+			for range 2 {
+				ended <- conn.BZPopMin(t.Context(), patience/2, fmt.Sprint("unblocked", n)).Err()
+			}
+		}()
+		await(t, func() bool { return client.Do(t.Context(), "CLIENT", "UNBLOCK", id).Val() == int64(1) })
+		assert.ErrorIs(t, <-ended, redis.Nil)
+		await(t, func() bool { return client.Do(t.Context(), "CLIENT", "UNBLOCK", id, "ERROR").Val() == int64(1) })
+		assert.ErrorContains(t, <-ended, "UNBLOCKED")
+		conn.Close()
+	}
 	assert.ErrorIs(t, client.BZPopMin(t.Context(), time.Second, "nothing").Err(), redis.Nil)
 }
 
 // wholeKeyspace makes calls on all keys of the cluster.
-func wholeKeyspace(t *testing.T, client, other *redis.Client, c *nodes) {
+func wholeKeyspace(t *testing.T, client, other *redis.Client, c *nodes, at int) {
 	t.Helper()
 	require.NoError(t, client.FlushAll(t.Context()).Err())
 	for i := range 3 {
@@ -265,7 +284,7 @@ func wholeKeyspace(t *testing.T, client, other *redis.Client, c *nodes) {
 	slices.Sort(have)
 	assert.Equal(t, want, have)
 	// the ordinary port serves only the groups of its node
-	require.NoError(t, c.client(0).FlushDB(t.Context()).Err())
+	require.NoError(t, c.client(at).FlushDB(t.Context()).Err())
 	assert.Greater(t, other.DBSize(t.Context()).Val(), int64(0))
 	require.NoError(t, other.FlushDB(t.Context()).Err())
 	assert.Zero(t, client.DBSize(t.Context()).Val())

@@ -220,7 +220,7 @@ func clientUnblock(c *command.Call) error {
 	unblocked := false
 	for _, s := range sessionOf(c).server.findClients(clientFilter{ids: []int64{id}}) {
 		w := s.waiter.Load()
-		unblocked = w != nil && w.Unblock(how)
+		unblocked = w != nil && w.Unblock(how) || w == nil && s.unblockElsewhere(how, sessionOf(c))
 	}
 
 	c.Reply.Flag(unblocked)

@@ -2,11 +2,13 @@ package resp
 
 import (
 	"strconv"
+	"sync/atomic"
 
 	"rlserver/engine"
 	"rlserver/resp/command"
 	"rlserver/resp/commands/clustering"
 	"rlserver/resp/forward"
+	"rlserver/resp/waitqueue"
 	"rlserver/resp/wire"
 )
 
@@ -16,8 +18,9 @@ import (
 
 // forNode is what a session for another node keeps.
 type forNode struct {
-	refused bool // a call was refused: those that follow are too, until the other node knows
-	unknown bool // the user is not known here
+	refused bool                   // a call was refused: those that follow are too, until the other node knows
+	unknown bool                   // the user is not known here
+	link    atomic.Pointer[string] // its name
 }
 
 // isForNode reports whether the session is for another node.
@@ -92,6 +95,8 @@ func (s *session) runForNode() {
 			continue
 		case forward.OnGroup:
 			s.runOnGroup(words)
+		case forward.Unblock:
+			s.unblockForNode(words)
 		default:
 			if s.server.loading.Load() != 0 { // the other node waits until this one serves calls
 				s.clustered.node.refused = true
@@ -111,10 +116,12 @@ func (s *session) runForNode() {
 
 // obey handles forward.Control.
 func (s *session) obey(words [][]byte) {
-	if len(words) < 4 {
+	if len(words) < 5 {
 		s.closing = true
 		return
 	}
+	name := string(words[4])
+	s.clustered.node.link.Store(&name)
 	if s.transaction.open {
 		s.transaction = transaction{}
 	}
@@ -168,4 +175,38 @@ func (s *session) runOnGroup(words [][]byte) {
 	s.clustered.marks = append(s.clustered.marks, mark{
 		start: s.replyStart, end: len(s.Reply.B), partition: at, write: p.Command.Flags&command.Write != 0,
 	})
+}
+
+// unblockForNode handles forward.Unblock.
+func (s *session) unblockForNode(words [][]byte) {
+	if len(words) < 3 {
+		s.closing = true
+		return
+	}
+	unblocked := false
+	for _, ss := range s.server.nodeSessions() {
+		if name := ss.clustered.node.link.Load(); name != nil && *name == string(words[1]) {
+			if w := ss.waiter.Load(); w != nil {
+				unblocked = w.Unblock(howToUnblock[string(words[2])])
+			}
+		}
+	}
+	s.Reply.Flag(unblocked)
+}
+
+// howToUnblock has what forward.Unblock names.
+var howToUnblock = map[string]waitqueue.Outcome{"TIMEOUT": waitqueue.TimedOut, "ERROR": waitqueue.Cancelled}
+
+// unblockElsewhere ends the waiting of a call of the client on another node, on behalf of another
+// client. It reports whether one has waited.
+func (s *session) unblockElsewhere(how waitqueue.Outcome, by *session) bool {
+	if s.clustered == nil || by.Executing {
+		return false
+	}
+	for name, outcome := range howToUnblock {
+		if outcome == how {
+			return s.clustered.calls.Unblock(name, by.caller())
+		}
+	}
+	return false
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"rlserver/resp/wire"
@@ -71,6 +72,8 @@ type Client struct {
 	out   []*outbox
 	bytes int
 	until time.Time // how long calls are held, since Begin; zero: none had to be yet
+
+	waits atomic.Pointer[link] // on which a call waits; nil: none does
 
 	kept      *link // of the keys that are watched
 	keptGroup int
@@ -293,6 +296,8 @@ func (l *link) readLast(r *wire.Reply, replies int) (refused bool, err error) {
 // left.
 func (c *Client) wait(l *link, wait func(arrives func()) error) error {
 	arrived := make(chan struct{})
+	c.waits.Store(l)
+	defer c.waits.Store(nil)
 	err := wait(func() {
 		l.in.Peek(1) // an error returns again when the reply is read
 		close(arrived)
@@ -351,6 +356,20 @@ func (c *Client) next(call *Call, tries int) Outcome {
 			return Answered
 		}
 	}
+}
+
+// Unblock ends the waiting of a call of the client, if one waits, in the way that the other node
+// understands. It reports whether one did. Any goroutine may call it.
+func (c *Client) Unblock(how string, as Caller) bool {
+	l := c.waits.Load()
+	if l == nil {
+		return false
+	}
+	own := Client{Pool: c.Pool, Gone: func() error { return nil }}
+	var r wire.Reply
+	request := AppendCall(nil, [][]byte{[]byte(Unblock), []byte(l.name), []byte(how)})
+	refused, outcome := own.try(&Call{Node: l.peer.node}, request, as, &r, forRetry, nil)
+	return !refused && outcome == Answered && string(r.B) == ":1\r\n"
 }
 
 // keepOn returns why a reply is not to be awaited any longer.

@@ -158,7 +158,7 @@ func TestRepliesComeInOrder(t *testing.T) {
 		}
 	}
 	assert.Equal(t, 3, f.dialed, "links are used again")
-	assert.Equal(t, 3, f.sent("n0 "+Control+" ann 3 0")+f.sent("n1 "+Control)+f.sent("n2 "+Control))
+	assert.Equal(t, 3, f.sent("n0 "+Control+" ann 3 0 ")+f.sent("n1 "+Control)+f.sent("n2 "+Control))
 }
 
 // TestRefusedCallsAreSentToTheNextLeader has a node refuse all calls from the second one on.

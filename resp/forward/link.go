@@ -3,6 +3,7 @@ package forward
 import (
 	"bufio"
 	"errors"
+	"math/rand/v2"
 	"net"
 	"os"
 	"strconv"
@@ -14,11 +15,17 @@ import (
 
 // Control is the first word of what a node tells another on a link, which has no reply:
 //
-//	Control user protocol no-touch
+//	Control user protocol no-touch link
 //
-// The calls that follow are those of a client that acts as the user, with RESP2 or RESP3, and with
+// The last word names the link. The calls that follow are those of a client that acts as the user, with RESP2 or RESP3, and with
 // CLIENT NO-TOUCH if that is 1. Refusals before it were read. No command of a client has this name.
 const Control = "\x00as"
+
+// Unblock is the first word of a call that ends the waiting of a call on a link. It replies 1 or 0, as
+// CLIENT UNBLOCK:
+//
+//	Unblock link how
+const Unblock = "\x00unblock"
 
 // OnGroup is the first word of a call on all keys of a group of slots:
 //
@@ -32,7 +39,7 @@ type Caller struct {
 	NoTouch bool
 }
 
-func (c Caller) appendControl(b []byte) []byte {
+func (c Caller) appendControl(b []byte, name string) []byte {
 	protocol, noTouch := "2", "0"
 	if c.RESP3 {
 		protocol = "3"
@@ -40,8 +47,8 @@ func (c Caller) appendControl(b []byte) []byte {
 	if c.NoTouch {
 		noTouch = "1"
 	}
-	b = wire.AppendHeader(b, '*', 4)
-	for _, word := range []string{Control, c.User, protocol, noTouch} {
+	b = wire.AppendHeader(b, '*', 5)
+	for _, word := range []string{Control, c.User, protocol, noTouch, name} {
 		b = appendWord(b, word)
 	}
 	return b
@@ -76,6 +83,7 @@ func AppendOnGroup(b []byte, group int, words [][]byte) []byte {
 // link is a connection to another node. One goroutine uses it at a time.
 type link struct {
 	peer *peer
+	name string // unique among those of all nodes
 	conn net.Conn
 	in   *bufio.Reader
 	as   Caller
@@ -92,7 +100,7 @@ type link struct {
 const linkBuffer = 4 << 10 // bytes
 
 func newLink(p *peer, conn net.Conn, slice time.Duration) *link {
-	l := &link{peer: p, conn: conn, slice: slice}
+	l := &link{peer: p, conn: conn, slice: slice, name: strconv.FormatUint(rand.Uint64(), 36)}
 	l.in = bufio.NewReaderSize(patient{l}, linkBuffer)
 	return l
 }
@@ -147,7 +155,7 @@ func (l *link) tell(as Caller, within time.Duration) error {
 		return nil
 	}
 	l.as, l.told = as, true
-	return l.send(as.appendControl(nil), within)
+	return l.send(as.appendControl(nil, l.name), within)
 }
 
 // send writes to the socket, each piece within some time: the other node reads all the time. It
