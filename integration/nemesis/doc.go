@@ -18,6 +18,7 @@
 //	faults.go   what is done to them
 //	tail.go     a torn write at the end of a log
 //	clients.go  clients of the cluster, and plain ones of --proxy-port
+//	burst.go    calls that wait for a node which is stopped
 //	history.go  the calls on each key, and their check
 //
 // # The check

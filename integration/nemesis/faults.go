@@ -14,6 +14,7 @@ import (
 type fleet struct {
 	nodes   []*node
 	network *network
+	clients *clients
 	counts  map[string]int
 }
 
@@ -113,12 +114,17 @@ func (f *fleet) killMajority() {
 	time.Sleep(time.Second)
 }
 
+// pause stops a leader until another one has served for a while. Calls wait for it when it wakes up
+// and does not know yet.
 func (f *fleet) pause() {
 	n := f.leader()
+	b := f.clients.newBurst(n.host, 60)
 	n.signal(syscall.SIGSTOP)
-	time.Sleep(between(1200*time.Millisecond, 4*time.Second))
+	time.Sleep(between(1500*time.Millisecond, 3*time.Second))
+	b.send()
+	time.Sleep(200 * time.Millisecond)
 	n.signal(syscall.SIGCONT)
-	time.Sleep(time.Second)
+	b.wait()
 }
 
 func (f *fleet) rollingRestart() {

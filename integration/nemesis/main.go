@@ -24,7 +24,8 @@ type settings struct {
 	time   time.Duration
 	nodes  int
 	broken bool
-	only   string
+	fault  string
+	build  string
 	keep   string
 
 	possible bool
@@ -38,7 +39,8 @@ func main() {
 	flag.DurationVar(&s.time, "time", 10*time.Minute, "how long, or with -broken how long each build at most")
 	flag.IntVar(&s.nodes, "nodes", 3, "how many nodes")
 	flag.BoolVar(&s.broken, "broken", false, "run servers that are broken on purpose: each must be noticed")
-	flag.StringVar(&s.only, "only", "", "the name of the only fault, or with -broken of the only build")
+	flag.StringVar(&s.fault, "fault", "", "the name of the only fault")
+	flag.StringVar(&s.build, "build", "", "with -broken, the tag of the only build")
 	flag.StringVar(&s.keep, "logs", "", "a folder to which the logs of the nodes are written")
 	flag.BoolVar(&s.possible, "possible", false, "only say whether this machine can run it")
 	flag.Parse()
@@ -70,7 +72,7 @@ func (s *settings) outside() error {
 	}
 	missed := error(nil)
 	for _, name := range []string{"broken_early", "broken_denials", "broken_norebuild", "broken_wallclock"} {
-		if s.only != "" && s.only != name {
+		if s.build != "" && s.build != name {
 			continue
 		}
 		fmt.Println("--- a server that is", name)
@@ -145,6 +147,7 @@ func (s *settings) run() error {
 		hosts = append(hosts, n.host)
 	}
 	c := startClients(b, 8, hosts)
+	f.clients = c
 	err = s.haunt(f, b)
 	c.end()
 	b.finish()
@@ -196,10 +199,10 @@ func (s *settings) makeFleet(dir string) (*fleet, error) {
 // haunt does one thing after the other to the cluster. After each, the cluster must serve again.
 func (s *settings) haunt(f *fleet, b *book) error {
 	list := faults
-	if s.only != "" && !s.broken {
-		at := slices.IndexFunc(faults, func(x fault) bool { return x.name == s.only })
+	if s.fault != "" {
+		at := slices.IndexFunc(faults, func(x fault) bool { return x.name == s.fault })
 		if at < 0 {
-			return fmt.Errorf("no fault %q: there are %q", s.only, names(faults))
+			return fmt.Errorf("no fault %q: there are %q", s.fault, names(faults))
 		}
 		list = faults[at : at+1]
 	}
