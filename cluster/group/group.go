@@ -159,7 +159,7 @@ func (g *Group) open() (run *running, err error) {
 		}, MaxPool: 2, Timeout: g.options.Timeout / 4, Logger: config.Logger,
 	})
 	run.raft, err = raft.NewRaft(config, run.fsm, run.files.cache, run.files.log,
-		run.files.snapshots, transport{run.trans, &g.leadership})
+		run.files.snapshots, transport{run.trans, &g.leadership, g.options.Timeout})
 	if err != nil {
 		run.trans.Close()
 		run.files.log.Close()

@@ -168,6 +168,7 @@ var errStopping = errors.New("the node stops")
 type transport struct {
 	*raft.NetworkTransport
 	leadership *leadership
+	patience   time.Duration // see boundedPipeline
 }
 
 // RequestVote implements raft.Transport.
