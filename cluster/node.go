@@ -57,6 +57,8 @@ type Options struct {
 	// called when this node begins to lead a group; nil: nothing
 	Begun func(*group.Partition)
 	Users Users // nil: the cluster has none
+	// ForceRecover makes the node go on alone if no majority is there, see recover.go.
+	ForceRecover bool
 
 	balanceInterval time.Duration // set by tests; 0: the default
 }
@@ -86,10 +88,14 @@ type Node struct {
 	adopting  sync.Mutex
 	begun     bool   // see saved
 	dismissed string // see saved
-	closed    bool
+	// see saved
+	recovering, recovered, seedPolicies bool
+	closed                              bool
 
+	out     chan struct{}          // closed when the node is dismissed
 	opened  atomic.Pointer[opened] // nil until the cluster is founded
 	leaving atomic.Bool            // it is about to stop: it hands over
+	seeding atomic.Bool            // group 0 has no policies yet, see saved
 	// of one goroutine each, see gossip
 	noteRead uint64 // version of the note of group 0 that was read last
 	cut      []int  // groups whose replica was set aside
@@ -146,26 +152,35 @@ func Open(o Options) (*Node, error) {
 			Host: o.Host, Port: o.Port, TLSPort: o.TLSPort, Version: o.Version, Instance: rand.Uint64(),
 		},
 		addresses: make(map[string]string), heardAt: make(map[string]time.Time), reports: make(map[string]Report),
-		heardSince: make(map[string]time.Time), ready: make(chan struct{}), said: make(map[string]time.Time),
+		heardSince: make(map[string]time.Time), ready: make(chan struct{}), out: make(chan struct{}),
+		said: make(map[string]time.Time),
 	}
 	n.port = mux.New(mux.Options{Listener: o.Listener, More: o.More, TLS: o.TLS, Secret: o.Secret, Resolve: n.resolve})
 	n.control, n.forward = n.port.Layer(mux.Control), n.port.Layer(mux.Forward)
-	if err := n.resume(state); err != nil {
+	n.work.Go(func() { n.serveControl(n.control) })
+	n.adopting.Lock()
+	err = n.resume(state)
+	n.adopting.Unlock()
+	if err != nil {
+		n.control.Close()
 		n.port.Close()
+		n.work.Wait()
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	n.quit = cancel
-	n.work.Go(func() { n.serveControl(n.control) })
 	n.work.Go(func() { n.seek(ctx) })
 	return n, nil
 }
 
-// resume goes on with what the directory has.
+// resume goes on with what the directory has. n.adopting is held.
 func (n *Node) resume(state *saved) error {
 	err := removeLeftovers(n.options.Dir)
 	if state != nil {
+		n.mu.Lock()
 		n.self.Instance, n.begun, n.m = state.Instance, state.Begun, state.Map
+		n.mu.Unlock()
+		n.recovering, n.recovered, n.seedPolicies = state.Recovering, state.Recovered, state.SeedPolicies
 		if n.m != nil {
 			n.port.SetCluster(n.m.clusterID())
 		}
@@ -177,6 +192,10 @@ func (n *Node) resume(state *saved) error {
 	}
 	if err == nil {
 		n.cut, err = folders(n.options.Dir, cutPrefix)
+	}
+	if err == nil {
+		err = n.forceRecover(state)
+		n.seeding.Store(n.seedPolicies)
 	}
 	if err == nil {
 		err = n.store(false)
@@ -240,6 +259,7 @@ func (n *Node) store(clean bool) error {
 	return (&saved{
 		Format: stateFormat, Node: n.options.Name, Instance: n.self.Instance, Boot: bootID(), Clean: clean,
 		Begun: n.begun, Dismissed: n.dismissed, Map: n.m,
+		Recovering: n.recovering, Recovered: n.recovered, SeedPolicies: n.seedPolicies,
 	}).save(n.options.Dir)
 }
 
@@ -304,6 +324,19 @@ func (n *Node) Forwarded() net.Listener { return n.forward }
 // DialForward opens a connection on which calls of clients are passed on to a node.
 func (n *Node) DialForward(node string) (net.Conn, error) {
 	return n.port.Dial(node, mux.Forward, n.options.Timeout)
+}
+
+// Dismissed is closed when the node has learned that it is no member any more. Why says why.
+func (n *Node) Dismissed() <-chan struct{} { return n.out }
+
+// Why returns why the node is no member any more; nil: it is one, or not yet.
+func (n *Node) Why() error {
+	n.adopting.Lock()
+	defer n.adopting.Unlock()
+	if n.dismissed == "" {
+		return nil
+	}
+	return errors.New(n.dismissed)
 }
 
 // Name returns the node's name.

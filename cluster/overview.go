@@ -16,6 +16,7 @@ func (n *Node) Overview(within time.Duration, addressOf func(*Member) string) *o
 	if m == nil {
 		return c
 	}
+	c.MapVersion, c.Moves = m.Version, n.Moves()
 	for number, names := range m.Replicas {
 		c.Groups = append(c.Groups, n.overviewOf(number, names, m.Groups()))
 	}

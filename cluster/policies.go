@@ -23,10 +23,38 @@ func (n *Node) ownPolicies() (list []Policy, ok bool) {
 		return nil, false
 	}
 	p, err := g.Leading()
-	if err != nil {
+	if err != nil || n.seeding.Load() && !n.seed(p) {
 		return nil, false
 	}
 	return policiesOf(p.Engine), true
+}
+
+// seed gives group 0 the policies of another group, after a forced recovery without it. It reports
+// whether it has them.
+func (n *Node) seed(p *group.Partition) bool {
+	n.copying.Lock()
+	defer n.copying.Unlock()
+	for number := 1; number < n.Map().Groups(); number++ {
+		other, err := n.Group(number).Leading()
+		if err != nil {
+			return false
+		}
+		if list := policiesOf(other.Engine); len(list) > 0 {
+			n.setPolicies(p, list)
+			break
+		}
+	}
+	if p.Wait(0) != nil {
+		return false
+	}
+	n.adopting.Lock()
+	defer n.adopting.Unlock()
+	n.seedPolicies = false
+	n.seeding.Store(false)
+	if err := n.store(false); err != nil {
+		n.log.Error("the state of the node cannot be stored", "error", err)
+	}
+	return true
 }
 
 func policiesOf(e *engine.Engine) []Policy {

@@ -31,7 +31,12 @@ type saved struct {
 	Begun bool
 	// Dismissed is why the node is no member any more; "": it is one.
 	Dismissed string
-	Map       *Map
+	// Recovering reports that a forced recovery was begun, Recovered that one has ended since the
+	// node was last started without the option.
+	Recovering, Recovered bool
+	// SeedPolicies reports that group 0 was lost: it gets the policies of another group.
+	SeedPolicies bool
+	Map          *Map
 }
 
 // loadState reads the file, nil if there is none.

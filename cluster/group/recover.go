@@ -9,6 +9,9 @@ import (
 // errRecovered ends the replica that Recover has used to read the log.
 var errRecovered = errors.New("recovered")
 
+// ErrEmpty reports that a replica has no state to recover.
+var ErrEmpty = errors.New("the replica has no state")
+
 // Recovered is what Recover has found.
 type Recovered struct {
 	Entries uint64 // index of the last entry that is kept
@@ -29,6 +32,9 @@ func Recover(o Options) (r Recovered, err error) {
 	state.broken = func(err error) { state.replica.Load().discard(err) }
 	state.replica.Store(newReplica(o.Engine))
 	err = g.withFiles(config, func(f files, trans raft.Transport) error {
+		if has, err := raft.HasExistingState(f.cache, f.log, f.snapshots); err != nil || !has {
+			return errors.Join(err, ErrEmpty)
+		}
 		return raft.RecoverCluster(config, state, f.cache, f.log, f.snapshots, trans, votersOf([]ReplicaID{o.id()}))
 	})
 	state.replica.Load().discard(errRecovered)

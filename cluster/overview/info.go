@@ -5,13 +5,16 @@ import "fmt"
 // WriteCluster writes the fields of INFO cluster: the nodes, and the sums over the groups.
 func (c *Cluster) WriteCluster(write func(name string, value any)) {
 	t := c.Totals()
-	up := 0
+	up, leaving := 0, 0
 	for i := range c.Nodes {
-		up += digit(c.Nodes[i].Up)
+		up, leaving = up+digit(c.Nodes[i].Up), leaving+digit(c.Nodes[i].Leaving)
 	}
 	write("cluster_node", c.Name)
 	write("cluster_nodes", len(c.Nodes))
 	write("cluster_nodes_up", up)
+	write("cluster_nodes_leaving", leaving)
+	write("cluster_map_version", c.MapVersion)
+	write("cluster_moves_in_progress", c.Moves)
 	write("cluster_groups", len(c.Groups))
 	write("cluster_groups_replicated", t.Replicas)
 	write("cluster_groups_led", t.Led)

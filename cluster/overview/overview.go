@@ -26,6 +26,9 @@ type Cluster struct {
 	Nodes  []Node // none until the cluster is made
 	Groups []Group
 	Proxy  Proxy
+
+	MapVersion uint64 // of the list of nodes and of their replicas
+	Moves      int    // groups whose replicas are being moved
 }
 
 // Proxy is what this node has passed on to others, for clients of its --proxy-port.

@@ -45,6 +45,9 @@ func TestInfo(t *testing.T) {
 	assert.Equal(t, `cluster_node:a
 cluster_nodes:2
 cluster_nodes_up:1
+cluster_nodes_leaving:1
+cluster_map_version:0
+cluster_moves_in_progress:0
 cluster_groups:3
 cluster_groups_replicated:2
 cluster_groups_led:1

@@ -140,6 +140,7 @@ func (p *parts) openCluster() error {
 		TLSPort: announced(own.AnnounceTLSPort, start.TLSPort), Version: version, Engine: p.cluster.engine,
 		Clock: p.source, Log: p.log, Begun: p.cluster.begun, Users: p.server,
 		ObserveSync: p.server.ObserveSync, ObserveSnapshot: p.server.Stats.Snapshot.Observe,
+		ForceRecover: own.Recover == "yes",
 	})
 	if err != nil {
 		closeAll(listeners)
@@ -357,6 +358,22 @@ func (c *clusterParts) Overview() *overview.Cluster {
 func (c *clusterParts) HandOver(ctx context.Context) error {
 	return c.node.HandOver(ctx, "CLUSTER FAILOVER")
 }
+
+// dismissed is closed when the node is no member of its cluster any more; nil: there is none.
+func (c *clusterParts) dismissed() <-chan struct{} {
+	if c == nil {
+		return nil
+	}
+	return c.node.Dismissed()
+}
+
+// Meet implements resp.Cluster.
+func (c *clusterParts) Meet(ctx context.Context, address string) error {
+	return c.node.Meet(ctx, address)
+}
+
+// Forget implements resp.Cluster.
+func (c *clusterParts) Forget(node string) error { return c.node.Forget(node) }
 
 // handOver is HandOver at the end of the server.
 func (c *clusterParts) handOver(ctx context.Context) {

@@ -72,6 +72,10 @@ func serve(ctx context.Context, c setup, source clock.Source) error {
 		p.log.Info("stopping", "reason", "signal")
 	case <-p.server.ShutdownRequested():
 		p.log.Info("stopping", "reason", "SHUTDOWN")
+	case <-p.cluster.dismissed():
+		p.log.Info("stopping", "reason", "the node is no member of the cluster any more")
+		p.notify(daemon.SdNotifyStopping)
+		return errors.Join(p.cluster.node.Why(), p.stop(stops))
 	}
 	p.notify(daemon.SdNotifyStopping)
 	return p.stop(stops)

@@ -18,6 +18,10 @@ type Cluster interface {
 	Overview() *overview.Cluster
 	// HandOver makes other nodes lead the groups that this one leads.
 	HandOver(ctx context.Context) error
+	// Meet has the node at an address, host:port between nodes, join the cluster.
+	Meet(ctx context.Context, address string) error
+	// Forget removes a node, by its name or id, in the background.
+	Forget(node string) error
 }
 
 // Keyspace is an engine that calls on this node run on, with its clock. A server alone has one. A

@@ -85,9 +85,10 @@ type ClusterDefaults struct {
 	SecretFile   string // whose first line is the secret of the nodes; empty: none
 	Join         []string
 	Expect       int
-	Groups       int // 0: 16, or what the cluster has
-	Timeout      int // ms
-	Hold         int // ms; 0: twice Timeout
+	Groups       int    // 0: 16, or what the cluster has
+	Timeout      int    // ms
+	Hold         int    // ms; 0: twice Timeout
+	Recover      string // yes or no; empty: no
 	AnnounceHost string
 	AnnouncePort int
 	// AnnounceTLSPort is the port at which clients with TLS reach this node; 0: that of --tls-port

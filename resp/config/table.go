@@ -260,6 +260,11 @@ var Parameters = []Parameter{
 		Help: `How many milliseconds a group waits for a word of its leader before it elects another one, 1000 by
 			default.`,
 		Value: fixedInteger(100, 60000, func(s *Settings) *int { return &s.Start.Cluster.Timeout })},
+	{Name: "force-recover", Group: groupCluster, Form: "yes|no", Default: "no",
+		Help: `When a majority of the nodes is lost for ever: this node goes on alone, with what it has. What it was
+			not told before is lost, and permits may be granted again: see docs/CLUSTER.md first. It is used once, and
+			has no effect while a majority is there. no by default.`,
+		Value: fixedChoice([]string{"no", "yes"}, func(s *Settings) *string { return &s.Start.Cluster.Recover })},
 	{Name: "failover-hold", Group: groupCluster, Form: "MS", Default: "0",
 		Help: `How many milliseconds calls wait for a leader before they get CLUSTERDOWN. 0: twice
 			--cluster-timeout, which is the default.`,

@@ -36,6 +36,13 @@ func init() {
 						"master.", Run: inCluster(clusterFailover),
 				},
 				{
+					Name: "forget", Arity: 3, Flags: command.Admin | command.NoAsyncLoading | command.Stale,
+					Group: "cluster", Since: "3.0.0",
+					Complexity: "O(1)",
+					Syntax:     "node-id",
+					Summary:    "Remove a node from the nodes table", Run: inCluster(clusterForget),
+				},
+				{
 					Name: "getkeysinslot", Arity: 4, Flags: command.Stale, Group: "cluster", Since: "3.0.0",
 					Complexity: "O(log(N)) where N is the number of requested keys",
 					Tips:       "nondeterministic_output",
@@ -58,6 +65,13 @@ func init() {
 					Complexity: "O(N) where N is the number of bytes in the key",
 					Syntax:     "key",
 					Summary:    "Returns the hash slot of the specified key", Run: inCluster(clusterKeySlot),
+				},
+				{
+					Name: "meet", Arity: -4, Flags: command.Admin | command.NoAsyncLoading | command.Stale,
+					Group: "cluster", Since: "3.0.0",
+					Complexity: "O(1)",
+					Syntax:     "ip port [cluster_bus_port]",
+					Summary:    "Force a node cluster to handshake with another node", Run: inCluster(clusterMeet),
 				},
 				{
 					Name: "myid", Arity: 2, Flags: command.Stale, Group: "cluster", Since: "3.0.0",

@@ -1,0 +1,151 @@
+package cluster
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"rlserver/cluster/group"
+	"rlserver/cluster/mux"
+)
+
+// When a majority of the nodes is lost for ever, one of the others can go on alone, with what it
+// has: Options.ForceRecover. It makes a cluster with another id, so that nodes of the old one that
+// come back after all are refused. What it was not told before the others were lost is lost.
+//
+// The option is used once: it has no effect until the node has been started without it. If the node
+// ends in between, it goes on with the recovery at the next start.
+
+// probes is for how many timeouts a node looks for the others before it goes on without them.
+const probes = 5
+
+// forceRecover makes this node the only one of a cluster, if no majority is there.
+func (n *Node) forceRecover(state *saved) error {
+	switch {
+	case n.recovering:
+	case !n.options.ForceRecover:
+		n.recovered = false
+		return nil
+	case state == nil || state.Map == nil || !state.Begun:
+		return errors.New("--force-recover: the directory " + n.options.Dir + " has no data of a cluster, so there is " +
+			"nothing to recover here: use it on a node that has")
+	case n.recovered:
+		n.log.Warn("--force-recover has no effect: it was used already. Start the node without it from now on")
+		return nil
+	case len(n.m.Members) == 1 && n.m.has(&n.self):
+		n.log.Warn("--force-recover has no effect: this node is the only one of its cluster")
+		return nil
+	default:
+		if there := n.probe(); 2*len(there) > len(n.m.Members) {
+			n.log.Warn("--force-recover has no effect: a majority of the nodes is there. Stop the others first if they " +
+				"are to be given up: " + strings.Join(there, ", "))
+			return nil
+		}
+	}
+	return n.goOnAlone()
+}
+
+// probe returns the members that answer, with this node.
+func (n *Node) probe() (there []string) {
+	deadline := time.Now().Add(probes * n.options.Timeout)
+	n.log.Warn("--force-recover: looking for the other nodes first")
+	for time.Now().Before(deadline) && 2*len(there) <= len(n.m.Members) {
+		there = []string{n.self.Name}
+		for _, m := range n.m.Members {
+			if m.Name == n.self.Name {
+				continue
+			}
+			p := n.peerNamed(m.Name)
+			var theirs Greeting
+			if p.call("Greet", n.greeting(), &theirs, n.options.Timeout/4) == nil && theirs.Member.Name == m.Name {
+				there = append(there, m.Name)
+			}
+			p.close()
+		}
+		time.Sleep(seekInterval)
+	}
+	return there
+}
+
+// goOnAlone makes this node the only member of all groups.
+func (n *Node) goOnAlone() error {
+	if !n.recovering {
+		lost := n.m
+		n.mu.Lock()
+		n.m = lost.alone(n.self)
+		n.mu.Unlock()
+		n.recovering = true
+		if err := n.store(false); err != nil {
+			return err
+		}
+		n.log.Error("FORCED RECOVERY: this node goes on alone. What the other nodes had agreed on without it is lost, "+
+			"and permits that they have granted may be granted again. They must not come back: remove their "+
+			"directories, and they can join as new nodes", "was", lost.ID, "now", n.m.ID, "nodes", len(lost.Members))
+	}
+	n.port.SetCluster(n.m.clusterID())
+	for number := range n.m.Replicas {
+		if err := n.recoverGroup(number); err != nil {
+			return fmt.Errorf("--force-recover: %w", err)
+		}
+	}
+	n.recovering, n.recovered = false, true
+	return n.store(false)
+}
+
+// alone returns the map of a new cluster that has one node of this one.
+func (m *Map) alone(self Member) *Map {
+	var id mux.ClusterID
+	rand.Read(id[:])
+	next := m.next()
+	next.ID, next.Founder, next.Founded = hex.EncodeToString(id[:]), self.Name, true
+	if known := m.Member(self.Name); known != nil && self.Address == "" {
+		self.Address = known.Address
+	}
+	next.Members = []Member{self}
+	for g := range next.Replicas {
+		next.Replicas[g] = []string{self.Name}
+	}
+	return next
+}
+
+// recoverGroup makes the replica on this node the only member of a group. Without one, the group
+// begins anew.
+func (n *Node) recoverGroup(number int) error {
+	path := filepath.Join(n.options.Dir, folder(groupPrefix, number))
+	cut := filepath.Join(n.options.Dir, folder(cutPrefix, number))
+	if _, err := os.Stat(cut); err == nil {
+		if err := errors.Join(os.RemoveAll(path), os.Rename(cut, path), syncDir(n.options.Dir)); err != nil {
+			return err
+		}
+		n.cut = slices.DeleteFunc(n.cut, func(c int) bool { return c == number })
+		n.log.Error("FORCED RECOVERY: the end of a group's log may be missing, as the machine was restarted without "+
+			"--appendfsync always", "group", number)
+	}
+	instance, err := instanceOf(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		n.log.Error("FORCED RECOVERY: this node has no replica of a group: ALL ITS KEYS ARE LOST, and their limits begin "+
+			"anew", "group", number)
+		n.seedPolicies = n.seedPolicies || number == 0
+		instance = n.self.Instance
+		err = createReplica(n.options.Dir, number, instance)
+	}
+	if err != nil {
+		return err
+	}
+	o := n.groupOptions(number, instance)
+	found, err := group.Recover(o)
+	if errors.Is(err, group.ErrEmpty) {
+		return group.Bootstrap(o, []group.ReplicaID{{Node: n.self.Name, Instance: instance}})
+	}
+	if err == nil {
+		n.log.Warn("FORCED RECOVERY: a group goes on with what this node has", "group", number, "entry", found.Entries)
+	}
+	return err
+}

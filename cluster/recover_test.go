@@ -1,0 +1,140 @@
+package cluster
+
+import (
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"rlserver/engine"
+	"rlserver/engine/rule"
+)
+
+// TestOneNodeGoesOnAlone loses two of three nodes for ever.
+func TestOneNodeGoesOnAlone(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 3, nil)
+	f.startAll()
+	f.settled()
+	l := f.load()
+	l.goesOn()
+	l.end()
+	old := f.nodes[0].Map().ID
+	for i := range f.nodes {
+		f.stop(i)
+	}
+	f.options[0].ForceRecover = true
+	require.NoError(t, f.start(0))
+	assert.Contains(t, f.log.get(), "FORCED RECOVERY: this node goes on alone")
+	f.settled()
+	m := f.nodes[0].Map()
+	assert.NotEqual(t, old, m.ID)
+	assert.Equal(t, []string{"a"}, m.Replicas[0])
+
+	// it has what was admitted, and goes on
+	l = &load{f: f, stop: make(chan struct{})}
+	l.update()
+	f.eventually("calls are served", func() error {
+		for range loadKeys {
+			l.call(int(l.total.Load()))
+		}
+		if n := l.total.Load(); n < 100 {
+			return fmt.Errorf("%d calls", n)
+		}
+		return nil
+	})
+
+	// the option is used once, and the others are refused
+	f.stop(0)
+	require.NoError(t, f.start(0))
+	assert.Contains(t, f.log.get(), "--force-recover has no effect: it was used already")
+	f.settled()
+	assert.Equal(t, m.ID, f.nodes[0].Map().ID)
+	require.NoError(t, f.start(1))
+	testLogged(f, "belongs to another cluster")
+	f.stop(1)
+
+	// without their directories they join
+	for i := 1; i < 3; i++ {
+		require.NoError(t, os.RemoveAll(f.options[i].Dir))
+		require.NoError(t, f.start(i))
+	}
+	f.matches("a", "b", "c")
+	f.stop(0)
+	f.options[0].ForceRecover = false
+	require.NoError(t, f.start(0))
+	f.matches("a", "b", "c")
+
+	// while a majority is there, it has no effect
+	f.stop(0)
+	f.options[0].ForceRecover = true
+	require.NoError(t, f.start(0))
+	assert.Contains(t, f.log.get(), "--force-recover has no effect: a majority of the nodes is there")
+	f.matches("a", "b", "c")
+}
+
+// TestARecoveredNodeBeginsGroupsAnewThatItDoesNotHave also shows that the policies are kept.
+func TestARecoveredNodeBeginsGroupsAnewThatItDoesNotHave(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 4, nil)
+	f.startAll()
+	f.settled()
+	parsed, err := rule.ParsePolicy([]byte("login"), [][]byte{[]byte("SLIDE"), []byte("5"), []byte("1m")})
+	require.NoError(t, err)
+	f.eventually("a policy is everywhere", func() error {
+		for _, n := range f.nodes {
+			for number, g := range n.groups() {
+				if g == nil {
+					continue
+				}
+				if p, err := g.Leading(); err == nil {
+					if number == 0 {
+						p.Engine.SetPolicies(p.Clock.Now(), []*engine.Policy{engine.NewPolicy(parsed)})
+					}
+					if err := p.Wait(0); err != nil || len(p.Engine.Policies()) != 1 {
+						return fmt.Errorf("not in group %d: %w", number, err)
+					}
+				}
+			}
+		}
+		return nil
+	})
+	alone := 3 // the groups are on a b c, b c d, c d a, d a b
+	require.Nil(t, f.nodes[alone].Group(0))
+	f.eventually("it has what is agreed on", func() error {
+		for number := 1; number < 4; number++ {
+			leader := f.nodes[alone].Leader(number)
+			if leader == nil {
+				return fmt.Errorf("group %d has no leader", number)
+			}
+			agreed := f.nodes[leader.Name[0]-'a'].Group(number).Status().Agreed
+			if applied := f.nodes[alone].Group(number).Status().Applied; applied < agreed {
+				return fmt.Errorf("group %d: %d of %d", number, applied, agreed)
+			}
+		}
+		return nil
+	})
+	for i := range f.nodes {
+		f.stop(i)
+	}
+	f.options[alone].ForceRecover = true
+	require.NoError(t, f.start(alone))
+	assert.Contains(t, f.log.get(), "ALL ITS KEYS ARE LOST")
+	f.settled()
+	f.eventually("all groups have the policy", func() error {
+		for number, g := range f.nodes[alone].groups() {
+			if p, err := g.Leading(); err != nil || len(p.Engine.Policies()) != 1 {
+				return fmt.Errorf("not in group %d", number)
+			}
+		}
+		return nil
+	})
+}
+
+func TestNothingIsRecoveredWithoutData(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 1, func(_ int, o *Options) { o.ForceRecover = true })
+	assert.ErrorContains(t, f.start(0), "has no data of a cluster")
+}

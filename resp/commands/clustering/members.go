@@ -1,0 +1,59 @@
+package clustering
+
+import (
+	"context"
+	"net"
+	"strconv"
+
+	"rlserver/engine"
+	"rlserver/resp/command"
+)
+
+const (
+	errInMulti = engine.Error("ERR the nodes of a cluster cannot be changed inside MULTI")
+	// busOffset is the difference between the port for clients and that between nodes, if the call
+	// names none.
+	busOffset = 10000
+)
+
+// clusterMeet handles CLUSTER MEET host port [cluster_bus_port]: the node there joins this cluster.
+// It replies when that node has agreed to.
+func clusterMeet(c *command.Call) error {
+	host, word := string(c.Args.Next()), string(c.Args.Next())
+	port, err := strconv.Atoi(word)
+	if err != nil {
+		return engine.Error("ERR Invalid TCP base port specified: " + word)
+	}
+	bus := port + busOffset
+	if c.Args.More() {
+		word := string(c.Args.Next())
+		if bus, err = strconv.Atoi(word); err != nil {
+			return engine.Error("ERR Invalid TCP bus port specified: " + word)
+		}
+	}
+	switch {
+	case host == "" || port <= 0 || port > 65535 || bus <= 0 || bus > 65535:
+		return engine.Error("ERR Invalid node address specified: " + host + ":" + word)
+	case c.Executing:
+		return errInMulti
+	}
+	return reply(c, c.Env.Cluster.Meet(context.Background(), net.JoinHostPort(host, strconv.Itoa(bus))))
+}
+
+// clusterForget handles CLUSTER FORGET node: the groups of the node, which is named by its id or its
+// name, are moved to others in the background, and then it is no member any more.
+func clusterForget(c *command.Call) error {
+	node := string(c.Args.Next())
+	if c.Executing {
+		return errInMulti
+	}
+	return reply(c, c.Env.Cluster.Forget(node))
+}
+
+func reply(c *command.Call, err error) error {
+	if err != nil {
+		return engine.Error("ERR " + err.Error())
+	}
+	c.Reply.OK()
+	return nil
+}
