@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"os"
@@ -412,4 +413,107 @@ func TestAMachineThatWasRestartedUncleanlyDoesNotVoteWithACutLog(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// TestAMoveGoesOnAfterACrash stops nodes while groups are moved to a fourth one: the leader of the
+// first group, and the new node.
+func TestAMoveGoesOnAfterACrash(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 3, nil)
+	f.startAll()
+	f.settled()
+	l := f.load()
+	l.goesOn()
+	d := f.add(nil)
+	require.NoError(t, f.start(d))
+	moving := func() {
+		f.eventually("a move has begun", func() error {
+			for _, n := range f.nodes {
+				if n != nil && n.Moves() > 0 {
+					return nil
+				}
+			}
+			if f.nodes[d].Map() != nil {
+				return nil // all has moved already
+			}
+			return errNotMade
+		})
+	}
+	moving()
+	first := 0
+	for i, n := range f.nodes {
+		if _, leads := n.ownPolicies(); leads {
+			first = i
+		}
+	}
+	f.stop(first)
+	l.update()
+	moving()
+	f.stop(d)
+	require.NoError(t, f.start(first))
+	l.update()
+	l.goesOn()
+	require.NoError(t, f.start(d))
+	l.update()
+	moving()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	f.nodes[1].Leave(ctx, "the node stops")
+	f.stop(1)
+	l.update()
+	l.goesOn()
+	require.NoError(t, f.start(1))
+	l.update()
+	f.matches("a", "b", "c", "d")
+	spread(t, f.nodes[0].Map())
+	l.conserved()
+}
+
+func TestNodesThatCannotJoinAreToldWhy(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 3, nil)
+	f.startAll()
+	f.settled()
+	refused := func(says string, change func(o *Options)) {
+		t.Helper()
+		i := f.add(change)
+		require.NoError(t, f.start(i))
+		testLogged(f, says)
+		assert.Nil(t, f.nodes[i].Map())
+		f.stop(i)
+		require.NoError(t, os.RemoveAll(f.options[i].Dir))
+		f.addresses, f.options, f.nodes = f.addresses[:i], f.options[:i], f.nodes[:i]
+	}
+	refused("the cluster has 4 groups, and --cluster-groups is 5", func(o *Options) { o.Groups = 5 })
+	refused("two nodes have the name c", func(o *Options) {
+		o.Name, o.Dir = "c", filepath.Join(f.dir, "another-c")
+	})
+
+	other := newFleet(t, 1, nil)
+	other.startAll()
+	other.settled()
+	f.eventually("a node of another cluster is not met", func() error {
+		err := f.nodes[0].Meet(t.Context(), other.addresses[0])
+		if err == nil || !strings.Contains(err.Error(), "belongs to another cluster") {
+			return fmt.Errorf("it was: %w", err)
+		}
+		return nil
+	})
+	f.eventually("a member is not met again", func() error { return f.nodes[0].Meet(t.Context(), f.addresses[1]) })
+
+	// without a majority a node waits, and joins when there is one
+	f.stop(1)
+	f.stop(2)
+	d := f.add(nil)
+	require.NoError(t, f.start(d))
+	testLogged(f, "the node cannot join the cluster yet, which is tried again: no node leads the first group")
+	f.eventually("nothing can be forgotten", func() error {
+		if err := f.nodes[0].Forget("c"); err != ErrNoMajority {
+			return fmt.Errorf("it was: %w", err)
+		}
+		return nil
+	})
+	require.NoError(t, f.start(1))
+	require.NoError(t, f.start(2))
+	f.matches("a", "b", "c", "d")
 }

@@ -39,7 +39,7 @@ var kinds = map[string]string{
 	"key": "key", "key1": "key", "key2": "key", "newkey": "key", "source": "key", "destination": "key", "src": "key",
 	"dst": "key", "destkey": "key",
 	"pattern": "pattern", "unix-time-seconds": "unix-time", "unix-time-milliseconds": "unix-time",
-	"bit":   "integer", "port": "integer", "cluster_bus_port": "integer",
+	"bit": "integer", "port": "integer", "cluster_bus_port": "integer",
 	"score": "double", "min": "double", "max": "double",
 	"client-id": "integer", "count": "integer", "cursor": "integer", "db": "integer", "decrement": "integer",
 	"destination-db": "integer",

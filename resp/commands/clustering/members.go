@@ -40,8 +40,8 @@ func clusterMeet(c *command.Call) error {
 	return reply(c, c.Env.Cluster.Meet(context.Background(), net.JoinHostPort(host, strconv.Itoa(bus))))
 }
 
-// clusterForget handles CLUSTER FORGET node: the groups of the node, which is named by its id or its
-// name, are moved to others in the background, and then it is no member any more.
+// clusterForget handles CLUSTER FORGET node: the groups of the node, which is named by its id or
+// its name, are moved to others in the background, and then it is no member any more.
 func clusterForget(c *command.Call) error {
 	node := string(c.Args.Next())
 	if c.Executing {
