@@ -34,8 +34,8 @@ func (n *Node) forceRecover(state *saved) error {
 		n.recovered = false
 		return nil
 	case state == nil || state.Map == nil || !state.Begun:
-		return errors.New("--force-recover: the directory " + n.options.Dir + " has no data of a cluster, so there is " +
-			"nothing to recover here: use it on a node that has")
+		return errors.New("--force-recover: the directory " + n.options.Dir + " has no data of a cluster, so there " +
+			"is nothing to recover here: use it on a node that has")
 	case n.recovered:
 		n.log.Warn("--force-recover has no effect: it was used already. Start the node without it from now on")
 		return nil
@@ -44,8 +44,8 @@ func (n *Node) forceRecover(state *saved) error {
 		return nil
 	default:
 		if there := n.probe(); 2*len(there) > len(n.m.Members) {
-			n.log.Warn("--force-recover has no effect: a majority of the nodes is there. Stop the others first if they " +
-				"are to be given up: " + strings.Join(there, ", "))
+			n.log.Warn("--force-recover has no effect: a majority of the nodes is there. Stop the others first if " +
+				"they are to be given up: " + strings.Join(there, ", "))
 			return nil
 		}
 	}
@@ -130,8 +130,8 @@ func (n *Node) recoverGroup(number int) error {
 	}
 	instance, err := instanceOf(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		n.log.Error("FORCED RECOVERY: this node has no replica of a group: ALL ITS KEYS ARE LOST, and their limits begin "+
-			"anew", "group", number)
+		n.log.Error("FORCED RECOVERY: this node has no replica of a group: ALL ITS KEYS ARE LOST, and their limits "+
+			"begin anew", "group", number)
 		n.seedPolicies = n.seedPolicies || number == 0
 		instance = n.self.Instance
 		err = createReplica(n.options.Dir, number, instance)
