@@ -1,7 +1,7 @@
 // Package web serves HTTP: metrics for Prometheus, health checks, and a page that shows the state
 // of the server. It changes nothing.
 //
-//	/                the page: HTML, CSS and JavaScript in static/; it loads nothing from other hosts
+//	/                the page, see static/; it loads nothing from other hosts
 //	/api/history     the last hour, for the page's plots
 //	/api/events      the content of the page, once a second, as server-sent events
 //	/api/limiter     the state of one key
