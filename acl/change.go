@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// Change is a change of the users that may be made elsewhere: it has no passwords, only digests. It
-// is one of Set, Delete and Replace.
+// Change is a change of the users that another node may apply. It contains digests instead of
+// passwords. It is one of Set, Delete and Replace.
 type Change struct {
-	Set     string   // name of the user that Rules create or change; "": none
-	Rules   []string // of Set
+	Set     string   // name of a user that is created or changed
+	Rules   []string // rules for Set
 	Delete  []string // names of users
 	Replace []string // all users, as Users.Describe returns them
 }
@@ -35,8 +35,9 @@ func digestOf(password string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Change returns the users of some lines after a change, and how many it has deleted. The lines are
-// those of Users.Describe. s is not changed: it has the commands and the settings.
+// Change applies a change to the users that lines describe, and returns the lines of the result and
+// the number of deleted users. Lines are those of Users.Describe. Only the catalog and the settings
+// of s are used.
 func (s *Users) Change(lines []string, c Change) (after []string, deleted int, err error) {
 	if c.Replace != nil {
 		lines = c.Replace
@@ -54,8 +55,8 @@ func (s *Users) Change(lines []string, c Change) (after []string, deleted int, e
 	return made.Describe(), deleted, err
 }
 
-// Sync makes the users those of some lines, as Describe returns them, and reports whether anything
-// has changed. The accounts of users that stay are kept. After an error nothing has changed.
+// Sync replaces the users by those of some lines of Describe, and reports whether anything has
+// changed. Users that stay keep their accounts. After an error nothing has changed.
 func (s *Users) Sync(lines []string) (changed bool, err error) {
 	if slices.Equal(lines, s.Describe()) {
 		return false, nil
@@ -90,7 +91,7 @@ func (s *Users) Sync(lines []string) (changed bool, err error) {
 	return true, nil
 }
 
-// Read returns the users of a file as Describe would if they were loaded.
+// Read returns the lines that Describe would return if a file was loaded.
 func (s *Users) Read(path string) (lines []string, err error) {
 	made := NewUsers(s.catalog, s.settings)
 	s.mu.Lock()

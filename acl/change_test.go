@@ -8,34 +8,34 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestChangesAreMadeElsewhere makes changes by lines, and takes them over.
-func TestChangesAreMadeElsewhere(t *testing.T) {
-	there, _ := newUsers()
-	here, _ := newUsers()
+// TestChangeAndSync applies changes to lines, and syncs other users with them.
+func TestChangeAndSync(t *testing.T) {
+	source, _ := newUsers()
+	target, _ := newUsers()
 	fresh, _ := newUsers()
-	lines := there.Describe()
+	lines := source.Describe()
 	apply := func(c Change) (deleted int, err error) {
 		c.HideSecrets()
 		assert.NotContains(t, strings.Join(c.Rules, " "), "secret")
-		after, deleted, err := there.Change(lines, c)
+		after, deleted, err := source.Change(lines, c)
 		if err == nil {
 			lines = after
-			_, err = here.Sync(lines)
+			_, err = target.Sync(lines)
 			require.NoError(t, err)
-			assert.Equal(t, lines, here.Describe())
+			assert.Equal(t, lines, target.Describe())
 		}
 		return deleted, err
 	}
 	_, err := apply(Change{Set: "ann", Rules: []string{"on", ">secret", "~a*", "+@all"}})
 	require.NoError(t, err)
-	ann := here.Login("ann", []byte("secret"))
+	ann := target.Login("ann", []byte("secret"))
 	require.NotNil(t, ann)
 
 	_, err = apply(Change{Set: "bob", Rules: []string{"on", ">secret", ">secret2", "<secret", "(~b* +get)"}})
 	require.NoError(t, err)
-	assert.Nil(t, here.Login("bob", []byte("secret")))
-	assert.NotNil(t, here.Login("bob", []byte("secret2")))
-	assert.Same(t, ann, here.Find("ann"), "the account of a user that stays is kept")
+	assert.Nil(t, target.Login("bob", []byte("secret")))
+	assert.NotNil(t, target.Login("bob", []byte("secret2")))
+	assert.Same(t, ann, target.Find("ann"), "a user that stays keeps its account")
 	assert.False(t, ann.Deleted())
 
 	_, err = apply(Change{Set: "bob", Rules: []string{"nonsense"}})
@@ -47,16 +47,16 @@ func TestChangesAreMadeElsewhere(t *testing.T) {
 	assert.Equal(t, 1, deleted)
 	assert.True(t, ann.Deleted())
 
-	changed, err := here.Sync(lines)
+	changed, err := target.Sync(lines)
 	assert.NoError(t, err)
 	assert.False(t, changed)
-	_, err = here.Sync([]string{"user x nonsense"})
+	_, err = target.Sync([]string{"user x nonsense"})
 	assert.Error(t, err)
-	assert.Equal(t, lines, here.Describe())
+	assert.Equal(t, lines, target.Describe())
 	_, err = apply(Change{Replace: []string{"user eve on nopass ~* &* +@all"}})
 	require.NoError(t, err)
-	assert.NotNil(t, here.Login("eve", nil))
-	assert.Nil(t, here.Find("bob"))
-	assert.Equal(t, []string{Default, "eve"}, []string{here.All()[0].Name(), here.All()[1].Name()})
-	assert.Equal(t, fresh.Describe(), there.Describe(), "only the lines are changed")
+	assert.NotNil(t, target.Login("eve", nil))
+	assert.Nil(t, target.Find("bob"))
+	assert.Equal(t, []string{Default, "eve"}, []string{target.All()[0].Name(), target.All()[1].Name()})
+	assert.Equal(t, fresh.Describe(), source.Describe(), "Change does not change the users of its receiver")
 }

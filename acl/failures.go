@@ -9,13 +9,13 @@ import (
 )
 
 const (
-	// FailureMemory is how long failed logins of an address count after the last one.
+	// FailureMemory is how long the failed logins of an address count after the last one.
 	FailureMemory = time.Minute
 	mostSources   = 4096 // maximum number of addresses
 )
 
-// Failures counts failed logins by the address that they come from. The zero value is ready to use,
-// by any goroutine.
+// Failures counts failed logins by client address. The zero value is ready to use, by any
+// goroutine.
 type Failures struct {
 	mu      sync.Mutex
 	sources map[netip.Prefix]failure
@@ -26,8 +26,8 @@ type failure struct {
 	last  time.Duration
 }
 
-// Add counts a failed login at an elapsed time, and returns how many failed in a row before it, at
-// most 16; 0 for a Unix socket. If there are too many addresses, it removes one.
+// Add counts a failed login at an elapsed time, and returns how many in a row failed before it, at
+// most 16. It returns 0 for a Unix socket. If there are too many addresses, it removes one.
 func (f *Failures) Add(from net.Addr, now time.Duration) (before int) {
 	source, ok := sourceOf(from)
 	if !ok {
@@ -49,8 +49,8 @@ func (f *Failures) Add(from net.Addr, now time.Duration) (before int) {
 	return old.count
 }
 
-// removeOne removes the address with the fewest failures out of a sample: if an attacker uses many
-// addresses, those with more failures stay.
+// removeOne removes the address with the fewest failures out of a sample, so that an attacker with
+// many addresses does not displace those with more failures.
 func (f *Failures) removeOne(now time.Duration) {
 	const sample = 8
 	var least netip.Prefix
@@ -69,7 +69,7 @@ func (f *Failures) removeOne(now time.Duration) {
 	delete(f.sources, least)
 }
 
-// Remove removes an address after a login.
+// Remove removes an address after a successful login.
 func (f *Failures) Remove(from net.Addr) {
 	source, ok := sourceOf(from)
 	if !ok {
@@ -80,8 +80,8 @@ func (f *Failures) Remove(from net.Addr) {
 	delete(f.sources, source)
 }
 
-// sourceOf returns the address that a connection comes from; for IPv6 the /64 network, which one
-// machine usually has. ok is false for a Unix socket.
+// sourceOf returns the address of a client; for IPv6 the /64 network, which usually belongs to one
+// machine. ok is false for a Unix socket.
 func sourceOf(a net.Addr) (source netip.Prefix, ok bool) {
 	tcp, ok := a.(*net.TCPAddr)
 	if !ok {

@@ -15,18 +15,18 @@ import (
 // Serve accepts and serves the clients of a listener until Shutdown. It owns the listener.
 func (s *Server) Serve(ln net.Listener) error { return s.ServeTLS(ln, nil) }
 
-// ServeTLS is Serve for clients that speak TLS, or do not if with is nil.
+// ServeTLS is Serve for clients with TLS. If with is nil, it is Serve.
 func (s *Server) ServeTLS(ln net.Listener, with *tls.Config) error {
 	return s.serve(&gate{Listener: ln, server: s, tls: with})
 }
 
-// ServeProxy is ServeTLS for clients whose calls are passed on to the nodes of the cluster that
+// ServeProxy is ServeTLS for clients whose calls are forwarded to the nodes of the cluster that
 // lead their slots.
 func (s *Server) ServeProxy(ln net.Listener, with *tls.Config) error {
 	return s.serve(&gate{Listener: ln, server: s, tls: with, role: proxied})
 }
 
-// ServeNodes is Serve for other nodes of the cluster, which pass on calls of their clients.
+// ServeNodes is Serve for other nodes of the cluster, which forward calls of their clients.
 func (s *Server) ServeNodes(ln net.Listener) error {
 	return s.serve(&gate{Listener: ln, server: s, role: forOtherNode})
 }

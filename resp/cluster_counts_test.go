@@ -20,8 +20,8 @@ import (
 	"rlserver/resp/forward"
 )
 
-// fakeCluster is a cluster with one group, which this node leads. Tests say whether it does, and
-// whether what calls have done is agreed on.
+// fakeCluster is a cluster with one group. absent: this node does not lead it; failed: changes
+// cannot be replicated.
 type fakeCluster struct {
 	command.Cluster
 	forward.Nodes
@@ -76,8 +76,8 @@ func newFakeCluster(t *testing.T) (*fakeCluster, *testServer) {
 	return f, ts
 }
 
-// The first call of a connection runs on all groups: its statistics need the call.
-func TestWholeKeyspaceCallsComeFirst(t *testing.T) {
+// A call on all groups may be the first one of a connection, which has no statistics yet.
+func TestWholeKeyspaceCallMayBeTheFirst(t *testing.T) {
 	_, ts := newFakeCluster(t)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -93,7 +93,7 @@ func TestWholeKeyspaceCallsComeFirst(t *testing.T) {
 	}
 }
 
-// INFO counts the calls that are held, and the replies that are replaced when leadership ends.
+// INFO counts held calls, and the replies that are replaced when leadership ends.
 func TestInfoCountsHeldCallsAndUncertainReplies(t *testing.T) {
 	f, ts := newFakeCluster(t)
 	c, other := ts.dial(), ts.dial()
@@ -127,7 +127,7 @@ func TestInfoCountsHeldCallsAndUncertainReplies(t *testing.T) {
 	expect("0", "0", "0", "0")
 }
 
-func TestCallsThatMayBeSentAgain(t *testing.T) {
+func TestCountsOnce(t *testing.T) {
 	for call, want := range map[string]bool{
 		"RL.SLIDE k 5 1m": false, "RL.SLIDE k 5 1m ID a": true, "rl.multi k 5 1m 9 1h cost 2 id a": true,
 		"RL.CHECK ann login ID a": true, "RL.LEASE k 5 1m a": true, "RL.RELEASE k a": true,

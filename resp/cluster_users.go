@@ -9,8 +9,8 @@ import (
 	"rlserver/resp/command"
 )
 
-// The users of a cluster are part of what its first group agrees on. A change is made by the node
-// that leads that, and all nodes take over the result.
+// The users of a cluster are part of the state that its first group replicates. The node that leads
+// this group makes each change, and all nodes copy the result.
 
 // changeUsers implements command.Env.ChangeUsers.
 func (s *Server) changeUsers(c *command.Call, change acl.Change) (deleted int, err error) {
@@ -32,8 +32,8 @@ func (s *Server) changeUsers(c *command.Call, change acl.Change) (deleted int, e
 // DescribeUsers returns the users, as lines of an ACL file.
 func (s *Server) DescribeUsers() []string { return s.Users.Describe() }
 
-// ApplyUsers returns the users of some lines after a change that another node has asked for, and
-// how many were deleted. Nothing changes here.
+// ApplyUsers returns the users of some lines after a change that another node has requested, and
+// how many were deleted. It does not change the users of this server.
 func (s *Server) ApplyUsers(lines []string, change []byte) (after []string, deleted int, err error) {
 	var c acl.Change
 	if err := json.Unmarshal(change, &c); err != nil {
@@ -45,11 +45,11 @@ func (s *Server) ApplyUsers(lines []string, change []byte) (after []string, dele
 	return after, deleted, nil
 }
 
-// TakeUsers makes the users those of the cluster. Clients are served from the first time on.
+// TakeUsers replaces the users by those of the cluster. After its first call clients are served.
 func (s *Server) TakeUsers(lines []string) {
 	changed, err := s.Users.Sync(lines)
 	if err != nil {
-		s.Log.Error("the users of the cluster cannot be taken over: this node goes on with those that it has",
+		s.Log.Error("the users of the cluster are invalid: this node keeps its present users",
 			"error", err)
 		return
 	}

@@ -150,7 +150,7 @@ func (s *session) runDeferred() {
 // reads then gets an error, and the client stays connected.
 func (s *session) See(p engine.Position) {
 	if s.clustered != nil {
-		s.owe()
+		s.addOutcome()
 		return
 	}
 	if p <= s.position {

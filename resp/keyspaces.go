@@ -8,7 +8,7 @@ import (
 	"rlserver/resp/waitqueue"
 )
 
-// keyspaces returns the engines that calls on this node run on.
+// keyspaces returns the engines on which calls run on this node.
 func (s *Server) keyspaces() []command.Keyspace {
 	if s.cluster == nil {
 		return []command.Keyspace{{Engine: s.Engine, Time: s.Time}}
@@ -47,14 +47,14 @@ func (s *session) runOn(p *command.Prepared, on *partition) (reply []byte, faile
 	if p.WantsAll() {
 		s.Tx.End()
 	}
-	s.owe()
+	s.addOutcome()
 	reply = bytes.Clone(s.Reply.B[start:])
 	s.Reply.B = s.Reply.B[:start]
 	return reply, s.Errors > errs
 }
 
-// runOnGroups runs a command on all groups that this node leads, and for a client of the proxy port
-// on all others too.
+// runOnGroups runs a command on all groups that this node leads and, for a client of the proxy
+// port, on all others.
 func (s *session) runOnGroups(p command.Prepared, join func(*clustering.Joined)) {
 	s.group = append(s.group[:0], p)
 	everywhere := s.clustered.role == proxied
@@ -63,7 +63,7 @@ func (s *session) runOnGroups(p command.Prepared, join func(*clustering.Joined))
 	}
 	start := len(s.Reply.B)
 	m := mark{start: start, all: true, write: p.Command.Flags&command.Write != 0}
-	led := map[int]*partition{-1: s.server.lobby}
+	led := map[int]*partition{-1: s.server.keyless}
 	j := clustering.Joined{Words: p.Words, Reply: &s.Reply, Random: s.Random}
 	for group := range s.server.cluster.Groups() {
 		if shared, err := s.server.cluster.Lead(group); err == nil {
@@ -92,6 +92,6 @@ func (s *session) runOnGroups(p command.Prepared, join func(*clustering.Joined))
 	join(&j)
 	m.end = len(s.Reply.B)
 	s.clustered.marks = append(s.clustered.marks, m)
-	s.use(s.server.lobby)
+	s.use(s.server.keyless)
 	s.group = append(s.group[:0], p) // a flush has cleared it
 }

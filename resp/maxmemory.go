@@ -116,11 +116,11 @@ func (s *session) makeRoomToRun(p *command.Prepared) error {
 	return engine.ErrOutOfMemory
 }
 
-// evictKeys calls evict until it reports that there is room: once, or in a cluster for each group
-// that this node leads. A group that it follows evicts what its leader does, which may have a
-// larger budget, as its overhead is less. So if there is nothing to evict here, calls are refused
-// only when the keys alone take maxmemory.
-func (s *session) evictKeys(evict func(tx *engine.Tx, now int64) (room bool)) (room bool) {
+// evictKeys calls evict until it reports that there is enough memory: once, or in a cluster for
+// each group that this node leads. In a group that this node follows, the leader evicts. The leader
+// may have a larger budget, as its overhead may be less. So if there is nothing to evict here,
+// calls are refused only when the keys alone take maxmemory.
+func (s *session) evictKeys(evict func(tx *engine.Tx, now int64) (enough bool)) (enough bool) {
 	if s.clustered == nil {
 		return evict(s.Tx, s.server.Clock())
 	}

@@ -12,15 +12,15 @@ import (
 	"rlserver/resp/wire"
 )
 
-// A session for another node runs the calls that this node passes on, as the users of its clients.
-// See package forward for the protocol. It is no client: CLIENT LIST does not show it, and no limit
+// A session for another node runs calls that this node forwards, as the users of its clients. See
+// package forward for the protocol. It is not a client: CLIENT LIST does not show it, and no limit
 // on clients counts it.
 
-// forNode is what a session for another node keeps.
+// forNode is the state of a session for another node.
 type forNode struct {
-	refused bool                   // a call was refused: those that follow are too, until the other node knows
+	refused bool                   // a call was refused; so are the following ones, until the other node knows
 	unknown bool                   // the user is not known here
-	link    atomic.Pointer[string] // its name
+	link    atomic.Pointer[string] // name of the link
 }
 
 // isForNode reports whether the session is for another node.
@@ -41,12 +41,12 @@ func (s *Server) nodeSessions() (list []*session) {
 	return list
 }
 
-// setRole says who a new session serves.
+// setRole sets the role of a new session.
 func (s *session) setRole(r role) {
 	s.clustered.role = r
 	if r == forOtherNode {
 		s.setAuthenticated(true)
-		s.clustered.node.unknown = true // until the other node has named a user
+		s.clustered.node.unknown = true // until the other node sends a user
 	}
 }
 
@@ -56,7 +56,7 @@ const (
 )
 
 // enterForNode makes a call run on the partition of a group, if this node leads it. It does not
-// wait: the other node does.
+// wait for a leader, because the other node does.
 func (s *session) enterForNode(group int) error {
 	n := &s.clustered.node
 	if !n.refused {
@@ -91,7 +91,7 @@ func (s *session) runForNode() {
 		}
 		switch string(words[0]) {
 		case forward.Control:
-			s.obey(words)
+			s.handleControl(words)
 			continue
 		case forward.OnGroup:
 			s.runOnGroup(words)
@@ -114,8 +114,8 @@ func (s *session) runForNode() {
 	s.flush()
 }
 
-// obey handles forward.Control.
-func (s *session) obey(words [][]byte) {
+// handleControl handles forward.Control.
+func (s *session) handleControl(words [][]byte) {
 	if len(words) < 5 {
 		s.closing = true
 		return

@@ -18,15 +18,15 @@ import (
 	"rlserver/resp/waitqueue"
 )
 
-// A call runs on the partition of its keys' slot: an engine, its journal and its clock. A server
-// alone has one partition for all slots. In a cluster a node has one for each group of slots that
-// it leads, and one without keys for the calls that have none.
+// A call runs on the partition of its keys' slot: an engine, its journal and its clock. Without a
+// cluster a server has one partition for all slots. A node of a cluster has one for each group of
+// slots that it leads, and one without keys for calls without keys.
 
-// Partition is what calls on the keys of a group of slots run on, as long as this node leads it.
+// Partition has what calls on the keys of a group of slots need, as long as this node leads it.
 type Partition struct {
 	Engine *engine.Engine
 	Clock  *clock.Clock
-	// Ask begins to wait until what calls have done and seen is agreed on.
+	// Ask begins to wait until the changes that calls have made or seen are replicated.
 	Ask   func() Outcome
 	Ended <-chan struct{} // closed when the node no longer leads
 
@@ -34,30 +34,31 @@ type Partition struct {
 	of   *partition
 }
 
-// Outcome is what replies of a partition wait for.
+// Outcome reports when replies of a partition may be sent.
 type Outcome interface {
-	// Wait returns nil if the replies may be sent. Otherwise it is unknown whether what the calls
-	// have done is lost.
+	// Wait returns nil if the replies may be sent. After an error the changes of the calls may be
+	// lost.
 	Wait() error
 }
 
-// Cluster is the cluster that this server is a node of.
+// Cluster is the cluster of which this server is a node.
 type Cluster interface {
 	command.Cluster
-	// Groups returns how many groups share the slots; 0: the cluster is not made yet.
+	// Groups returns the number of groups that share the slots; 0: the cluster has not been formed
+	// yet.
 	Groups() int
 	// Lead returns the partition of a group if this node leads it. Otherwise the error is a
 	// *MovedError or ErrNoLeader.
 	Lead(group int) (*Partition, error)
-	// Await is Lead, but waits for a leader as long as calls are held, or until the context ends.
+	// Await is Lead, but waits for a leader up to the hold time, or until the context ends.
 	Await(ctx context.Context, group int) (*Partition, error)
-	// ChangeUsers makes a change of the users, which Server.ApplyUsers understands, on all nodes,
-	// and returns how many were deleted. An error is a reply.
+	// ChangeUsers applies an encoded change of the users, see Server.ApplyUsers, on all nodes. It
+	// returns how many were deleted. The error is the text of a reply.
 	ChangeUsers(change []byte) (deleted int, err error)
 	forward.Nodes
 }
 
-// MovedError reports which node leads a group, and its host:port for clients.
+// MovedError reports the node that leads a group, and its host:port for clients.
 type MovedError struct {
 	Node       string // its name
 	Address    string // for clients without TLS
@@ -76,15 +77,15 @@ func (e *MovedError) Error() string { return "moved to " + e.Address }
 // ErrNoLeader reports that no node leads a group now.
 var ErrNoLeader = errors.New("no node leads the group")
 
-// partition is a Partition with what the server adds to it.
+// partition is a Partition with the server's queues and environment.
 type partition struct {
 	env    *command.Env
 	queues *waitqueue.Queues
 	group  int        // number of the group; -1: calls without keys
-	shared *Partition // nil for the partition of a server alone, and for that without keys
+	shared *Partition // nil without a cluster, and for the partition without keys
 }
 
-// partitionOf returns the server's part of a partition.
+// partitionOf returns the partition of a Partition, which it creates if necessary.
 func (s *Server) partitionOf(group int, shared *Partition) *partition {
 	shared.once.Do(func() {
 		env := s.Env
@@ -104,7 +105,7 @@ func (s *Server) partitionOf(group int, shared *Partition) *partition {
 const (
 	errCrossSlot = engine.Error("CROSSSLOT Keys in request don't hash to the same slot")
 	errClusterNo = engine.Error("CLUSTERDOWN The cluster is down")
-	// errUnbound is Redis' for a slot that no node serves.
+	// errUnbound is the error of Redis for a slot that no node serves.
 	errUnbound       = engine.Error("CLUSTERDOWN Hash slot not served")
 	errLeaderChanged = engine.Error(
 		"TRYAGAIN another node begins to lead this slot, and the call has changed nothing: send it again")
@@ -118,75 +119,75 @@ const (
 			"{user1}:minute and {user1}:day")
 )
 
-// seat is a session's Tx on a partition.
-type seat struct {
+// partitionTx is the Tx of a session on a partition.
+type partitionTx struct {
 	partition *partition
 	tx        *engine.Tx
 }
 
-// clustered is what a session keeps in a cluster.
+// clustered is the state of a session in a cluster.
 type clustered struct {
-	at    seat         // where the call runs
-	seats map[int]seat // by group
-	owed  []owed       // partitions that replies of the batch wait for
-	marks []mark
-	watch *partition // of the watched keys
-	slot  int        // of the keys of the transaction; -1: none yet
+	at       partitionTx         // of the current call
+	txs      map[int]partitionTx // by group
+	outcomes []partitionOutcome  // of the partitions of the batch
+	marks    []mark
+	watch    *partition // partition of the watched keys
+	slot     int        // slot of the keys of the transaction; -1: unknown yet
 
 	// of EXEC, see enterTransaction
 	aborted bool
 	refusal error
 
 	role   role
-	calls  forward.Client // calls that other nodes run, see passing.go
-	as     forward.Caller // of the batch of these
-	target forward.Call   // where a call goes for which enter has returned errElsewhere
-	node   forNode        // of a session for another node, see node_session.go
+	calls  forward.Client // forwards calls to other nodes
+	as     forward.Caller // caller of the forwarded batch
+	target forward.Call   // target of a call for which enter has returned errElsewhere
+	node   forNode        // state of a session for another node
 }
 
-type owed struct {
+type partitionOutcome struct {
 	partition *partition
 	outcome   Outcome
 	err       error
 }
 
-// mark is where the reply of a call is, and what it depends on.
+// mark is the position of the reply of a call, and the conditions for sending it.
 type mark struct {
 	start, end int
 	partition  *partition
 	all        bool // it depends on all partitions of the batch
 	write, id  bool
-	group      int // of a call that other nodes run
-	passed     int // number of the call among those that other nodes run, plus 1; 0: it runs here
+	group      int // of a forwarded call
+	passed     int // number of the call among forwarded ones, plus 1; 0: it runs here
 }
 
-// use makes the calls that follow run on a partition.
+// use makes the following calls run on a partition.
 func (s *session) use(p *partition) {
 	c := s.clustered
 	if c.at.partition == p {
 		return
 	}
-	found := c.seats[p.group]
+	found := c.txs[p.group]
 	if found.partition != p {
-		found = seat{p, p.env.Engine.NewTx()}
-		c.seats[p.group] = found
+		found = partitionTx{p, p.env.Engine.NewTx()}
+		c.txs[p.group] = found
 	}
 	c.at = found
 	s.Tx, s.Env = found.tx, p.env
 }
 
-// enter makes a call run on the partition of its keys, in a cluster. It may wait for an election;
-// no lock is held.
+// enter makes a call run on the partition of its keys, in a cluster. It may wait for an election,
+// so the caller must hold no lock.
 func (s *session) enter(p *command.Prepared, keys []engine.Key) error {
 	if err := clustering.Refused(p); err != nil {
 		return err
 	}
 	if len(keys) == 0 {
 		if strings.HasPrefix(p.Command.FullName(), "rl.policy|") {
-			// its group has the policies, and the others copy them from there
+			// the group of this slot has the policies; the others copy them
 			return s.enterSlot(0, s.clustered.role != forOtherNode)
 		}
-		s.use(s.server.lobby)
+		s.use(s.server.keyless)
 		if p.Command.Name == "exec" && s.transaction.open && !s.transaction.broken {
 			return s.enterTransaction()
 		}
@@ -214,7 +215,7 @@ func slotOf(keys []engine.Key) (at int, ok bool) {
 	return at, true
 }
 
-// crossSlot returns Redis' words to commands that Redis has, and teaches with others.
+// crossSlot returns the error of Redis for commands of Redis, and a longer one for others.
 func crossSlot(c *command.Command) error {
 	if len(c.Name) > 3 && c.Name[:3] == "rl." {
 		return errOtherSlots
@@ -240,7 +241,7 @@ func (s *session) enterSlot(at int, pass bool) error {
 	}
 	shared, err := cluster.Lead(group)
 	if err == ErrNoLeader {
-		s.flush() // what came before need not wait
+		s.flush() // the replies so far need not wait
 		s.replyStart, s.group = 0, s.group[:0]
 		s.hasher.Reset()
 		release := s.server.Stats.Group(group).Hold()
@@ -263,13 +264,13 @@ func (s *session) enterSlot(at int, pass bool) error {
 	return nil
 }
 
-// sameGroup reports whether a further call can run under the same hold as those before it.
+// sameGroup reports whether a further call can run while the locks of the previous ones are held.
 func (s *session) sameGroup(keys []engine.Key) bool {
 	at, ok := slotOf(keys)
 	return ok && slot.Group(at, s.server.cluster.Groups()) == s.clustered.at.partition.group
 }
 
-// markReply notes where the reply of a call is.
+// markReply records the position of the reply of a call.
 func (s *session) markReply(p *command.Prepared, start int) {
 	c := s.clustered
 	write := p.Command.Flags&command.Write != 0 || p.Command.Name == "exec"
@@ -278,8 +279,9 @@ func (s *session) markReply(p *command.Prepared, start int) {
 	})
 }
 
-// countsOnce reports whether a call of a limiter that is sent again has no further effect: the same
-// lease, or an id in a log of hits. RL.REFUND with an id would give back more hits of that id.
+// countsOnce reports whether sending a call of a limiter again has no further effect, because it
+// has the same lease, or an id in a log of hits. RL.REFUND with an id would give back more hits of
+// that id.
 func countsOnce(p *command.Prepared) bool {
 	switch p.Command.Name {
 	case "rl.lease", "rl.release":
@@ -290,35 +292,35 @@ func countsOnce(p *command.Prepared) bool {
 	return false
 }
 
-// owe notes that the replies of the batch wait for the present partition.
-func (s *session) owe() {
+// addOutcome makes the replies of the batch wait for the current partition.
+func (s *session) addOutcome() {
 	c := s.clustered
 	if c.at.partition.shared == nil {
 		return
 	}
-	for i := range c.owed {
-		if c.owed[i].partition == c.at.partition {
+	for i := range c.outcomes {
+		if c.outcomes[i].partition == c.at.partition {
 			return
 		}
 	}
-	c.owed = append(c.owed, owed{partition: c.at.partition})
+	c.outcomes = append(c.outcomes, partitionOutcome{partition: c.at.partition})
 }
 
-// settle waits until the replies of the batch may be sent, and for those of other nodes. Those
-// whose outcome is unknown are replaced by errors.
+// settle waits until the replies of the batch may be sent, and for those of other nodes. Replies
+// with an unknown outcome are replaced by errors.
 func (s *session) settle() {
 	c := s.clustered
 	passed := c.calls.Pending() > 0
-	for i := range c.owed {
-		c.owed[i].outcome = c.owed[i].partition.shared.Ask()
+	for i := range c.outcomes {
+		c.outcomes[i].outcome = c.outcomes[i].partition.shared.Ask()
 	}
 	if passed {
 		c.calls.Send(c.as)
 	}
 	failed := false
-	for i := range c.owed {
-		c.owed[i].err = c.owed[i].outcome.Wait()
-		failed = failed || c.owed[i].err != nil
+	for i := range c.outcomes {
+		c.outcomes[i].err = c.outcomes[i].outcome.Wait()
+		failed = failed || c.outcomes[i].err != nil
 	}
 	if failed || passed {
 		s.replaceReplies(failed)
@@ -326,19 +328,19 @@ func (s *session) settle() {
 	if passed {
 		c.calls.Done()
 	}
-	clear(c.owed)
+	clear(c.outcomes)
 	clear(c.marks)
-	c.owed, c.marks = c.owed[:0], c.marks[:0]
+	c.outcomes, c.marks = c.outcomes[:0], c.marks[:0]
 }
 
-// replaceReplies inserts the replies of other nodes, and replaces those whose outcome is unknown.
+// replaceReplies inserts the replies of other nodes, and replaces those with an unknown outcome.
 func (s *session) replaceReplies(failed bool) {
 	c, from := s.clustered, s.Reply.B
 	s.Reply.B, s.Reply.Truncated, s.Reply.NextCheck = make([]byte, 0, len(from)), false, 0
 	done := 0
 	for _, m := range c.marks {
 		if m.end > len(from) || m.passed == 0 && !(m.all && failed) && !c.failed(m.partition) {
-			continue // CLIENT REPLY has dropped it, or it stands
+			continue // CLIENT REPLY has dropped it, or it is valid
 		}
 		s.Reply.B = append(s.Reply.B, from[done:m.start]...)
 		done = m.end
@@ -360,8 +362,8 @@ func (s *session) outcomeOf(m mark) engine.Error {
 	group := m.group
 	if at := m.partition; at != nil && at.shared != nil {
 		group = at.group
-	} else if owed := s.clustered.owed; m.all && len(owed) > 0 {
-		group = owed[0].partition.group
+	} else if outcomes := s.clustered.outcomes; m.all && len(outcomes) > 0 {
+		group = outcomes[0].partition.group
 	}
 	counts := s.server.Stats.Group(group)
 	switch {
@@ -377,16 +379,16 @@ func (s *session) outcomeOf(m mark) engine.Error {
 }
 
 func (c *clustered) failed(p *partition) bool {
-	for i := range c.owed {
-		if c.owed[i].partition == p {
-			return c.owed[i].err != nil
+	for i := range c.outcomes {
+		if c.outcomes[i].partition == p {
+			return c.outcomes[i].err != nil
 		}
 	}
 	return false
 }
 
-// sameSlot checks a command that is queued in a transaction: its keys have to be in the slot of
-// those before, and that has to be led by this node.
+// sameSlot checks a command that is queued in a transaction: its keys must be in the slot of the
+// previous ones, and this node or, for clients of the proxy port, any node must lead it.
 func (s *session) sameSlot(p *command.Prepared) error {
 	s.hasher.Reset()
 	s.hasher.Add(p)
@@ -411,12 +413,12 @@ func (s *session) sameSlot(p *command.Prepared) error {
 	if err := s.enterSlot(at, c.role == proxied); err != errElsewhere {
 		return err
 	}
-	return nil // EXEC passes on the transaction
+	return nil // EXEC forwards the transaction
 }
 
-// enterTransaction makes EXEC run on the partition of its keys. It notes whether the watched keys
-// are no longer here, and why the transaction cannot run. The error is errElsewhere if another node
-// is to run it.
+// enterTransaction makes EXEC run on the partition of its keys. It records whether watched keys
+// have moved to another node, and the error if the transaction cannot run. It returns errElsewhere
+// if another node has to run the transaction.
 func (s *session) enterTransaction() (err error) {
 	c := s.clustered
 	c.aborted, c.refusal = false, nil
@@ -446,7 +448,7 @@ func (s *session) enterTransaction() (err error) {
 	return nil
 }
 
-// watchesHere notes where keys are watched: all of them have to be in one partition.
+// watchesHere records the partition of watched keys. All of them must be in one partition.
 func (s *session) watchesHere() error {
 	c := s.clustered
 	if group, elsewhere := c.calls.Watches(); elsewhere {
@@ -465,7 +467,7 @@ func (s *session) watchesHere() error {
 	return nil
 }
 
-// failIfEnded ends the waiting of a call that was added to its queues after the leadership ended.
+// failIfEnded fails a waiting call that was added to its queues after the leadership ended.
 func (s *session) failIfEnded() {
 	if s.clustered == nil {
 		return

@@ -14,32 +14,32 @@ import (
 	"rlserver/resp/wire"
 )
 
-// Calls that another node has to run are passed on: those of clients of the proxy port, and those
-// about policies of all clients. The calls of a pipeline are sent together when the batch ends:
-// until then a mark keeps the place of their replies. Package forward has the rest.
+// Calls that another node has to run are forwarded: those of clients of the proxy port, and calls
+// about policies of all clients. The calls of a pipeline are sent together when the batch ends;
+// until then a mark has the position of their replies. See package forward.
 
-// role says who a session of a cluster's node serves.
+// role is the kind of client that a session of a node serves.
 type role uint8
 
 const (
 	ordinary     role = iota // a client that follows MOVED
 	proxied                  // a client of the proxy port
-	forOtherNode             // another node, which passes on calls
+	forOtherNode             // another node, which forwards calls
 )
 
-// errElsewhere is the error of enter if another node is to run the call: passOn sends it there.
+// errElsewhere is the error of enter if another node has to run the call: passOn forwards it.
 var errElsewhere = errors.New("another node leads the slot")
 
-// errManyKept is the reply to calls that keep a link, if there are too many.
+// errManyKept is the reply to calls that need a link of their own, if there are too many.
 const errManyKept = "ERR too many calls wait on other nodes, or keys are watched there: proxy-max-links limits them. " +
 	"Connect to the node itself"
 
-// caller is what other nodes know of the client.
+// caller describes the client to other nodes.
 func (s *session) caller() forward.Caller {
 	return forward.Caller{User: s.Account.Name(), RESP3: s.Reply.RESP3, NoTouch: s.NoTouch}
 }
 
-// passOn has another node run a call for which enter has returned errElsewhere.
+// passOn forwards a call for which enter has returned errElsewhere.
 func (s *session) passOn(p *command.Prepared) {
 	c := s.clustered
 	size := 0
@@ -65,7 +65,7 @@ func (s *session) passOn(p *command.Prepared) {
 	}
 }
 
-// markOf returns the mark of a call that another node runs, whose reply begins at start.
+// markOf returns the mark of a forwarded call, whose reply begins at start.
 func (s *session) markOf(p *command.Prepared, start int) mark {
 	write := p.Command.Flags&command.Write != 0
 	return mark{
@@ -89,13 +89,13 @@ func mayWait(p *command.Prepared) bool {
 	return false
 }
 
-// flushBefore sends the replies of the calls before this one.
+// flushBefore sends the replies of the previous calls.
 func (s *session) flushBefore() {
 	s.flush()
 	s.replyStart = 0
 }
 
-// collect appends the reply of a call of the batch. It sends the replies so far if they are many.
+// collect appends the reply of a call of the batch. It sends the buffer when it is large.
 func (s *session) collect(m mark) {
 	before := len(s.Reply.B)
 	s.ended(s.clustered.calls.Collect(m.passed-1, s.clustered.as, &s.Reply), m, before)
@@ -107,8 +107,7 @@ func (s *session) collect(m mark) {
 	}
 }
 
-// ended replies to a call that was passed on and has no reply of the other node. The reply begins
-// at start.
+// ended replies to a forwarded call that has no reply of the other node. The reply begins at start.
 func (s *session) ended(how forward.Outcome, m mark, start int) {
 	switch how {
 	case forward.Answered:
@@ -134,7 +133,7 @@ func (s *session) left() error {
 	return nil
 }
 
-// passAlone has another node run a call that cannot be part of a batch.
+// passAlone forwards a call that cannot be part of a batch.
 func (s *session) passAlone(p *command.Prepared) {
 	s.flushBefore()
 	request := forward.AppendCall(nil, p.Words)
@@ -144,14 +143,15 @@ func (s *session) passAlone(p *command.Prepared) {
 	call, wait := s.clustered.target, (func(func()) error)(nil)
 	if mayWait(p) {
 		call.Keeps, wait = true, s.waitFor
-		s.clustered.calls.Begin() // it may wait long before it has to be held
+		// a call that waits for a key restarts the hold time when it is sent again
+		s.clustered.calls.Begin()
 		s.profile.paused.Store(true)
 		defer s.profile.paused.Store(false)
 	}
 	s.ended(s.clustered.calls.Do(call, request, s.caller(), &s.Reply, wait), s.markOf(p, 0), 0)
 }
 
-// waitFor waits until arrives returns. It returns an error if the client has left, or the server
+// waitFor waits until arrives returns. It returns an error if the client disconnects or the server
 // stops.
 func (s *session) waitFor(arrives func()) error {
 	var done atomic.Bool
@@ -168,7 +168,7 @@ func (s *session) waitFor(arrives func()) error {
 	return nil
 }
 
-// watchElsewhere has another node watch keys.
+// watchElsewhere forwards a call that watches keys.
 func (s *session) watchElsewhere(p *command.Prepared) {
 	c := s.clustered
 	group, elsewhere := c.calls.Watches()
@@ -189,8 +189,8 @@ func (s *session) watchElsewhere(p *command.Prepared) {
 	}
 }
 
-// execElsewhere has another node run the calls of a transaction that have keys. The others run here
-// afterwards, as they are about this connection or this node.
+// execElsewhere forwards the calls of a transaction that have keys. The others run here afterwards,
+// because they concern this connection or this node.
 func (s *session) execElsewhere() {
 	c, t := s.clustered, s.transaction
 	s.transaction = transaction{}
@@ -220,7 +220,7 @@ func (s *session) execElsewhere() {
 	s.ended(how, mark{group: call.Group, write: true}, 0)
 }
 
-// execRequest returns a transaction as it is passed on, and how many of its calls are.
+// execRequest returns the request of a forwarded transaction, and the number of its calls.
 func execRequest(t *transaction) (request []byte, passed int) {
 	request = append(request, "*1\r\n$5\r\nMULTI\r\n"...)
 	for i := range t.calls {
@@ -232,7 +232,7 @@ func execRequest(t *transaction) (request []byte, passed int) {
 	return append(request, "*1\r\n$4\r\nEXEC\r\n"...), passed
 }
 
-// joinExec joins the replies of another node with those of the calls that run here.
+// joinExec merges the replies of another node with those of the calls that run here.
 func (s *session) joinExec(t *transaction, theirs []byte) {
 	if bytes.HasPrefix(theirs, []byte("*-1")) {
 		s.Reply.NullArray()
@@ -240,7 +240,7 @@ func (s *session) joinExec(t *transaction, theirs []byte) {
 	}
 	_, rest, _ := bytes.Cut(theirs, []byte("\r\n"))
 	from := bufio.NewReader(bytes.NewReader(rest))
-	s.use(s.server.lobby)
+	s.use(s.server.keyless)
 	s.Executing = true
 	defer func() { s.Executing = false }()
 	s.Tx.Begin(s.Env.Clock(), s.DB, nil, false)
@@ -255,8 +255,8 @@ func (s *session) joinExec(t *transaction, theirs []byte) {
 	}
 }
 
-// passOnGroup has another node run a call on all keys of a group, and returns its reply. There is
-// no batch.
+// passOnGroup forwards a call on all keys of a group, and returns its reply. There must be no
+// batch.
 func (s *session) passOnGroup(group int, words [][]byte, m mark) []byte {
 	own := s.Reply
 	s.Reply = wire.Reply{RESP3: own.RESP3, Limiter: s}
@@ -276,7 +276,7 @@ func (s *session) passOnGroup(group int, words [][]byte, m mark) []byte {
 	return reply
 }
 
-// ProxyCounts returns what is counted of calls that are passed on, in a cluster.
+// ProxyCounts returns the counts of forwarded calls, in a cluster.
 func (s *Server) ProxyCounts() overview.Proxy {
 	clients := int64(0)
 	s.mu.Lock()

@@ -45,7 +45,7 @@ type Server struct {
 	startup    int64        // bytes in use when the server was made
 
 	cluster Cluster       // nil: the server is alone
-	lobby   *partition    // of calls without keys, in a cluster
+	keyless *partition    // of calls without keys, in a cluster
 	passing *forward.Pool // of calls that other nodes run, in a cluster
 
 	loading     atomic.Int64 // Unix ms when loading began; 0: the data is loaded
@@ -133,7 +133,7 @@ func NewServer(o Options) *Server {
 	s.queues.Init(o.Engine, o.Clock, s.unavailable, s.changesPaused)
 	if o.Cluster != nil {
 		s.Env.Cluster, s.ChangeUsers = o.Cluster, s.changeUsers
-		s.cluster, s.lobby = o.Cluster, &partition{env: &s.Env, queues: &s.queues, group: -1}
+		s.cluster, s.keyless = o.Cluster, &partition{env: &s.Env, queues: &s.queues, group: -1}
 		s.passing = forward.NewPool(forward.Options{
 			Nodes: o.Cluster, Hold: o.Hold, MostLinks: max(1, o.Settings.Start.Cluster.ProxyLinks),
 			Held: func(group int) (release func()) { return s.Stats.Group(group).Hold() },

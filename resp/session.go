@@ -87,8 +87,8 @@ func (s *Server) newSession(g *wire.Guard) *session {
 	}
 	ss.Conn, ss.Reply.Limiter = ss, ss
 	if s.cluster != nil {
-		ss.clustered = &clustered{seats: make(map[int]seat), calls: forward.Client{Pool: s.passing, Gone: ss.left}}
-		ss.use(s.lobby)
+		ss.clustered = &clustered{txs: make(map[int]partitionTx), calls: forward.Client{Pool: s.passing, Gone: ss.left}}
+		ss.use(s.keyless)
 	}
 	ss.meter.Counters = s.Stats
 	g.Unread = func(bytes int64) { s.countOutputOverrun(ss, bytes) }

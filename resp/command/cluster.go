@@ -10,13 +10,13 @@ import (
 	"rlserver/engine"
 )
 
-// Cluster is the cluster that the server is a node of.
+// Cluster is the cluster of which the server is a node.
 type Cluster interface {
-	// View returns the cluster as clients are to see it.
+	// View returns the state of the cluster for clients.
 	View() ClusterView
 	// Overview returns what this node knows about the cluster, for INFO.
 	Overview() *overview.Cluster
-	// HandOver makes other nodes lead the groups that this one leads.
+	// HandOver hands over the groups that this node leads to other nodes.
 	HandOver(ctx context.Context) error
 	// Meet has the node at an address, host:port between nodes, join the cluster.
 	Meet(ctx context.Context, address string) error
@@ -24,21 +24,22 @@ type Cluster interface {
 	Forget(node string) error
 }
 
-// Keyspace is an engine that calls on this node run on, with its clock. A server alone has one. A
-// node of a cluster has one for each group of slots that it leads.
+// Keyspace is an engine on which calls run on this node, with its clock. Without a cluster there is
+// one, otherwise one for each group of slots that this node leads.
 type Keyspace struct {
-	Group  int // its number; 0 for a server alone
+	Group  int // number of the group; 0 without a cluster
 	Engine *engine.Engine
 	Time   *clock.Clock
 }
 
-// ClusterView is the cluster as clients are to see it.
+// ClusterView is the state of the cluster for clients.
 type ClusterView struct {
 	Me    string // id of this node
 	Nodes []ClusterNode
-	// Groups has the ids of the nodes of each group, the leader's first; "": none leads.
+	// Groups has the ids of the nodes of each group, the leader's first, which is "" if there is no
+	// leader.
 	Groups [][]string
-	Term   uint64 // the latest of all groups
+	Term   uint64 // largest term of all groups
 }
 
 // ClusterNode is a node of the cluster.
@@ -46,14 +47,14 @@ type ClusterNode struct {
 	ID      string // 40 hex digits
 	Name    string
 	Host    string
-	Port    int // for clients without TLS; 0: there is none
-	TLSPort int // for clients with TLS; 0: there is none
+	Port    int // for clients without TLS; 0: no port
+	TLSPort int // for clients with TLS; 0: no port
 	BusPort int
-	Up      bool // it was heard a short time ago
+	Up      bool // this node has heard from it recently
 }
 
-// PortFor returns the port for a client with TLS or without. Where there is only the other one, it
-// is that.
+// PortFor returns the port for a client with or without TLS. If the node has only the other port,
+// PortFor returns that one.
 func (n *ClusterNode) PortFor(tls bool) int {
 	if tls && n.TLSPort != 0 || n.Port == 0 {
 		return n.TLSPort
@@ -61,7 +62,7 @@ func (n *ClusterNode) PortFor(tls bool) int {
 	return n.Port
 }
 
-// Node returns a node by its id, nil if the cluster does not have it.
+// Node returns the node of an id, or nil.
 func (v *ClusterView) Node(id string) *ClusterNode {
 	if i := slices.IndexFunc(v.Nodes, func(n ClusterNode) bool { return n.ID == id }); i >= 0 {
 		return &v.Nodes[i]
@@ -69,9 +70,9 @@ func (v *ClusterView) Node(id string) *ClusterNode {
 	return nil
 }
 
-// Shown returns the ids of the nodes of a group, first the one that clients are to ask. While none
-// leads, that is this node, or else another one that is up: calls wait there for the election.
-// Clients do not expect slots that no node has.
+// Shown returns the ids of the nodes of a group for clients. The first one is that of the leader.
+// Without a leader it is this node if it is a replica, otherwise a replica that is up: calls wait
+// there for the election. Clients do not expect slots without a node.
 func (v *ClusterView) Shown(group int) []string {
 	nodes := v.Groups[group]
 	if nodes[0] != "" || len(nodes) == 1 {
@@ -86,7 +87,7 @@ func (v *ClusterView) Shown(group int) []string {
 	return shown
 }
 
-// Slots returns the ranges of slots for which clients are to ask a node.
+// Slots returns the ranges of slots whose first node in Shown is a node.
 func (v *ClusterView) Slots(id string) (list []slot.Range) {
 	for g := range v.Groups {
 		if v.Shown(g)[0] != id {

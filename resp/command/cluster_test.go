@@ -8,19 +8,19 @@ import (
 	"rlserver/cluster/slot"
 )
 
-// Each slot has a node that clients can ask, also while no node leads it: this one if it is a
-// replica, or else one that is up.
-func TestAllSlotsAreShown(t *testing.T) {
+// Clients get a node for each slot, also while there is no leader: this one if it is a replica, or
+// else one that is up.
+func TestShownHasANodeForEachSlot(t *testing.T) {
 	v := ClusterView{
 		Me:     "a",
 		Nodes:  []ClusterNode{{ID: "a", Up: true}, {ID: "b"}, {ID: "c", Up: true}},
 		Groups: [][]string{{"b", "a", "c"}, {"", "b", "a", "c"}, {"", "b", "c"}, {"", "b"}},
 	}
-	assert.Equal(t, []string{"b", "a", "c"}, v.Shown(0), "it has a leader")
+	assert.Equal(t, []string{"b", "a", "c"}, v.Shown(0), "the leader comes first")
 	assert.Equal(t, []string{"a", "b", "c"}, v.Shown(1))
 	assert.Equal(t, []string{"c", "b"}, v.Shown(2))
 	assert.Equal(t, []string{"b"}, v.Shown(3))
 	assert.Equal(t, []slot.Range{slot.RangeOf(1, 4)}, v.Slots("a"))
 	assert.Equal(t, []slot.Range{slot.RangeOf(0, 4), slot.RangeOf(3, 4)}, v.Slots("b"))
-	assert.Equal(t, []string{"", "b", "a", "c"}, v.Groups[1], "nothing is changed")
+	assert.Equal(t, []string{"", "b", "a", "c"}, v.Groups[1], "the view does not change")
 }

@@ -1,21 +1,27 @@
 package command
 
 import (
+	"maps"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
-// TestDocumentationRequiresExamples registers a command without an example. The table of this test
-// binary has no other commands.
+// TestDocumentationRequiresExamples registers a command without an example, the only one in the
+// table during the test.
 func TestDocumentationRequiresExamples(t *testing.T) {
 	c := &Command{
 		Name: "ping", Arity: 1, Group: "connection", Since: "1.0.0", Complexity: "O(1)", Summary: "Replies",
 		Run: func(*Call) error { return nil },
 	}
+	others := maps.Clone(Table)
+	clear(Table)
+	t.Cleanup(func() {
+		clear(Table)
+		maps.Copy(Table, others)
+	})
 	Register(c)
-	t.Cleanup(func() { delete(Table, "ping") })
 
 	err := checkExamples(nil)
 	assert.EqualError(t, err, "PING has no example: add it to its entry in the command table, "+

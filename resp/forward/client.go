@@ -11,39 +11,39 @@ import (
 	"rlserver/resp/wire"
 )
 
-// The bounds of a batch.
+// Limits of a batch.
 const (
 	maxCalls = 128
 	maxBytes = 16 << 10
-	// mostNodes is for how many nodes a client keeps buffers between batches
-	mostNodes = 8
+	// number of nodes for which a client keeps buffers between batches
+	maxKeptNodes = 8
 )
 
-// Outcome says how a call that was passed on has ended.
+// Outcome is the outcome of a forwarded call.
 type Outcome int
 
 const (
 	Answered Outcome = iota // the reply is appended
-	Unknown                 // it was carried out or not
+	Unknown                 // it may have been carried out
 	// it was not carried out: no node leads the group, or none could be reached
 	NoLeader
-	TooMany // it was not carried out: too many links are kept
-	Left    // the client has left meanwhile
+	TooMany // it was not carried out: too many links are in use
+	Left    // the client has disconnected
 )
 
-// ErrLeft is what Client.Gone is to return when the client has left.
+// ErrLeft is the error of Client.Gone after the client has disconnected.
 var ErrLeft = errors.New("the client has left")
 
 var errUnreachable = errors.New("the node was not heard for a while")
 
-// Call is a call that is passed on.
+// Call is a forwarded call.
 type Call struct {
-	Node  string // that is said to lead the group
+	Node  string // supposed leader of the group
 	Group int
-	// Replies is how many replies the other node gives, of which only the last is the call's, as
-	// that of a transaction; 0: one.
+	// Replies is the number of replies of the other node, of which only the last one is the reply
+	// of the call, as for a transaction; 0: one.
 	Replies int
-	Keeps   bool // its link is kept longer than a batch takes
+	Keeps   bool // it needs its link for longer than a batch
 }
 
 // pending is a call of the batch.
@@ -53,37 +53,37 @@ type pending struct {
 	start, end int // of the request
 }
 
-// outbox is what a batch sends to one node.
+// outbox has the calls of a batch for one node.
 type outbox struct {
 	node   string
-	link   *link // nil: it could not be sent
+	link   *link // nil: the calls could not be sent
 	buf    []byte
 	failed bool // a reply could not be read: the following ones are unknown
 }
 
-// Client passes on the calls of one client. It belongs to the goroutine of the client.
+// Client forwards the calls of one client. Only the goroutine of the client may use it.
 type Client struct {
 	Pool *Pool
-	// Gone returns ErrLeft if the client has left: its calls need no reply. It is asked now and
-	// then.
+	// Gone returns ErrLeft if the client has disconnected, so that its calls need no reply. It is
+	// called at intervals while a call waits.
 	Gone func() error
 
 	calls []pending
 	out   []*outbox
 	bytes int
-	until time.Time // how long calls are held, since Begin; zero: none had to be yet
+	until time.Time // end of the hold time of the calls since Begin; zero: no call was held yet
 
-	waits atomic.Pointer[link] // on which a call waits; nil: none does
+	waits atomic.Pointer[link] // link on which a call waits, or nil
 
-	kept      *link // of the keys that are watched
+	kept      *link // link of the watched keys
 	keptGroup int
 }
 
-// Begin is called before the calls that a client has sent together: all of them are held no longer
-// than one.
+// Begin begins the hold time of a batch: all of its calls together are held no longer than one
+// call.
 func (c *Client) Begin() { c.until = time.Time{} }
 
-// HeldUntil returns how long a call may wait for a leader.
+// HeldUntil returns until when a call may wait for a leader.
 func (c *Client) HeldUntil() time.Time {
 	if c.until.IsZero() {
 		c.until = time.Now().Add(c.Pool.options.Hold)
@@ -91,7 +91,7 @@ func (c *Client) HeldUntil() time.Time {
 	return c.until
 }
 
-// Node returns where the calls of the batch on a group go, "" if there are none: those that follow
+// Node returns the node to which the batch has calls on a group, or "". Later calls on the group
 // must not overtake them.
 func (c *Client) Node(group int) string {
 	for i := range c.calls {
@@ -102,14 +102,14 @@ func (c *Client) Node(group int) string {
 	return ""
 }
 
-// Pending returns how many calls of the batch wait to be sent or collected.
+// Pending returns the number of calls of the batch that were not collected.
 func (c *Client) Pending() int { return len(c.calls) }
 
-// Fits reports whether a call of so many bytes can join the batch. It has to be sent alone
-// otherwise, or after Done.
+// Fits reports whether a call of this size can join the batch. Otherwise it has to be sent alone,
+// or after Done.
 func (c *Client) Fits(bytes int) bool { return len(c.calls) < maxCalls && c.bytes+bytes <= maxBytes }
 
-// Small reports whether a call of so many bytes can be part of any batch.
+// Small reports whether a call of this size can be part of a batch.
 func Small(bytes int) bool { return bytes <= maxBytes/4 }
 
 // Add adds a call to the batch. It returns the number of the call, for Collect.
@@ -127,7 +127,7 @@ func (c *Client) Add(call Call, words [][]byte) int {
 	return len(c.calls) - 1
 }
 
-// Send sends the batch. What cannot be sent now is sent by Collect.
+// Send sends the batch. Collect sends calls that could not be sent.
 func (c *Client) Send(as Caller) {
 	slices.SortFunc(c.out, func(a, b *outbox) int { return cmp.Compare(a.node, b.node) })
 	for _, o := range c.out {
@@ -145,12 +145,12 @@ func (c *Client) Send(as Caller) {
 			}
 		}
 		c.Pool.Calls.Add(int64(l.unread))
-		// after an error some of it may have arrived
-		o.failed = l.tell(as, c.Pool.options.Hold) != nil || l.send(o.buf, c.Pool.options.Hold) != nil
+		// after an error a part of it may have arrived
+		o.failed = l.announce(as, c.Pool.options.Hold) != nil || l.send(o.buf, c.Pool.options.Hold) != nil
 	}
 }
 
-// Collect appends the reply of a call of the batch. It is called for each call, in order.
+// Collect appends the reply of a call of the batch. It must be called for each call, in order.
 func (c *Client) Collect(number int, as Caller, r *wire.Reply) Outcome {
 	call := &c.calls[number]
 	o := call.out
@@ -181,7 +181,8 @@ func (c *Client) unknown(err error) Outcome {
 
 // Done ends the batch.
 func (c *Client) Done() {
-	const kept = 1 << 10 // bytes of a buffer, and calls, that a client keeps until its next batch
+	// largest buffer in bytes, and largest list of calls, that are kept for the next batch
+	const kept = 1 << 10
 	for _, o := range c.out {
 		if o.link != nil {
 			c.Pool.giveBack(o.link, forBatch)
@@ -190,7 +191,7 @@ func (c *Client) Done() {
 			o.buf = nil
 		}
 	}
-	if len(c.out) > mostNodes {
+	if len(c.out) > maxKeptNodes {
 		c.out = nil
 	}
 	clear(c.calls)
@@ -200,8 +201,8 @@ func (c *Client) Done() {
 	c.bytes = 0
 }
 
-// Do sends one call alone, and appends its reply. wait is called between the two, with a function
-// that returns when the reply begins to arrive; nil: it is read at once. There is no batch.
+// Do sends one call alone, and appends its reply. If wait is not nil, it is called before the reply
+// is read, with a function that returns when the reply begins to arrive. There must be no batch.
 func (c *Client) Do(call Call, request []byte, as Caller, r *wire.Reply, wait func(arrives func()) error) Outcome {
 	c.Pool.Calls.Add(1)
 	why := forBatch
@@ -243,12 +244,12 @@ func (c *Client) exchange(
 	l.client = c
 	replies := max(call.Replies, 1)
 	l.unread += replies
-	if err := l.tell(as, c.Pool.options.Hold); err != nil {
+	if err := l.announce(as, c.Pool.options.Hold); err != nil {
 		l.broken = true
 		return true, 0
 	}
 	sent := make(chan error, 1)
-	if replies > 1 && len(request) > maxBytes { // its first replies come before it is sent
+	if replies > 1 && len(request) > maxBytes { // its first replies arrive before all of it is sent
 		go func() { sent <- l.send(request, c.Pool.options.Hold) }()
 	} else {
 		sent <- l.send(request, c.Pool.options.Hold)
@@ -261,7 +262,7 @@ func (c *Client) exchange(
 	}
 	refused, err := l.readLast(r, replies)
 	if err != nil {
-		l.conn.Close() // ends what may still be sent
+		l.conn.Close() // stops the sending goroutine
 	}
 	if failed := <-sent; err == nil && failed != nil {
 		err = failed
@@ -273,8 +274,8 @@ func (c *Client) exchange(
 	return refused, Answered
 }
 
-// readLast reads so many replies, and appends the last. refused reports that any of them was a
-// refusal.
+// readLast reads a number of replies, and appends the last one. refused reports that one of them
+// was a refusal.
 func (l *link) readLast(r *wire.Reply, replies int) (refused bool, err error) {
 	for ; replies > 1; replies-- {
 		var one wire.Reply
@@ -292,14 +293,14 @@ func (l *link) readLast(r *wire.Reply, replies int) (refused bool, err error) {
 	return refused || no, err
 }
 
-// wait waits for the reply of a link in the way of the client: until it arrives, or the client has
-// left.
+// wait waits for the reply on a link with the wait function of the client: until the reply arrives,
+// or the client has disconnected.
 func (c *Client) wait(l *link, wait func(arrives func()) error) error {
 	arrived := make(chan struct{})
 	c.waits.Store(l)
 	defer c.waits.Store(nil)
 	err := wait(func() {
-		l.in.Peek(1) // an error returns again when the reply is read
+		l.in.Peek(1) // reading the reply returns the same error
 		close(arrived)
 	})
 	if err != nil {
@@ -309,12 +310,11 @@ func (c *Client) wait(l *link, wait func(arrives func()) error) error {
 	return err
 }
 
-// retryInterval is how long a call waits before it is sent for the second time to a node that has
-// refused it. It doubles a few times.
+// retryInterval is the delay before a call is sent again to a node that has refused it. It doubles
+// a few times.
 const retryInterval = 10 * time.Millisecond
 
-// again sends a call that was refused to the node that leads the group, until calls are held no
-// longer.
+// again sends a refused call to the node that leads the group, until the hold time is over.
 func (c *Client) again(
 	call *Call, request []byte, as Caller, r *wire.Reply, why use, wait func(func()) error,
 ) Outcome {
@@ -331,8 +331,8 @@ func (c *Client) again(
 	}
 }
 
-// next finds the node that a call is sent to which was refused. After the first time it waits a
-// while before that. The outcome is other than Answered if the call is not to be sent again.
+// next finds the node for a refused call. After the first attempt it waits before that. If the
+// outcome is not Answered, the call must not be sent again.
 func (c *Client) next(call *Call, tries int) Outcome {
 	until := c.HeldUntil()
 	for ; ; tries++ {
@@ -358,8 +358,8 @@ func (c *Client) next(call *Call, tries int) Outcome {
 	}
 }
 
-// Unblock ends the waiting of a call of the client, if one waits, in the way that the other node
-// understands. It reports whether one did. Any goroutine may call it.
+// Unblock ends the wait of a call of the client, if one waits. how is the last argument of
+// forward.Unblock. It reports whether a call waited. Any goroutine may call it.
 func (c *Client) Unblock(how string, as Caller) bool {
 	l := c.waits.Load()
 	if l == nil {
@@ -372,8 +372,8 @@ func (c *Client) Unblock(how string, as Caller) bool {
 	return !refused && outcome == Answered && string(r.B) == ":1\r\n"
 }
 
-// keepOn returns why a reply is not to be awaited any longer.
-func (c *Client) keepOn(l *link) error {
+// checkWait returns an error if waiting for a reply makes no sense any more.
+func (c *Client) checkWait(l *link) error {
 	if err := c.Gone(); err != nil {
 		return err
 	}
@@ -383,16 +383,16 @@ func (c *Client) keepOn(l *link) error {
 	return nil
 }
 
-// Watches reports whether keys are watched on another node, and of which group they are.
+// Watches reports whether keys are watched on another node, and their group.
 func (c *Client) Watches() (group int, yes bool) { return c.keptGroup, c.kept != nil }
 
-// Watch sends a call that watches keys, and keeps its link. Keys that are watched already are of
-// the same group and on the same node.
+// Watch sends a call that watches keys, and keeps its link. Keys that are watched already must be
+// of the same group and on the same node.
 func (c *Client) Watch(call Call, request []byte, as Caller, r *wire.Reply) Outcome {
 	c.Pool.Calls.Add(1)
 	if c.kept != nil {
 		refused, outcome := c.exchange(c.kept, &call, request, as, r, nil)
-		if refused { // its watch is lost, and EXEC says so
+		if refused { // the watch is lost, which EXEC reports
 			c.kept.broken, outcome = true, Unknown
 		}
 		return outcome
@@ -420,9 +420,8 @@ func (c *Client) Watch(call Call, request []byte, as Caller, r *wire.Reply) Outc
 	}
 }
 
-// DoWatched sends a transaction to the node that watches its keys, and ends watching. aborted
-// reports that the node does not lead them any more, so that it cannot know whether they were
-// changed.
+// DoWatched sends a transaction to the node that watches its keys, and ends the watch. aborted
+// reports that the node no longer leads them, so it is unknown whether they have changed.
 func (c *Client) DoWatched(call Call, request []byte, as Caller, r *wire.Reply) (aborted bool, outcome Outcome) {
 	l := c.kept
 	c.kept = nil
@@ -435,7 +434,7 @@ func (c *Client) DoWatched(call Call, request []byte, as Caller, r *wire.Reply) 
 	return c.exchange(l, &call, request, as, r, nil)
 }
 
-// Unwatch ends watching: the other node forgets it with the link.
+// Unwatch ends the watch by closing the link.
 func (c *Client) Unwatch() {
 	if c.kept != nil {
 		c.kept.broken = true
@@ -444,7 +443,7 @@ func (c *Client) Unwatch() {
 	}
 }
 
-// Close returns what the client has borrowed, when it has left.
+// Close returns all links of the client.
 func (c *Client) Close() {
 	c.Done()
 	c.Unwatch()

@@ -18,7 +18,7 @@ import (
 	"rlserver/resp/wire"
 )
 
-// fakes are other nodes that answer by a function.
+// fakes are other nodes whose replies a function returns.
 type fakes struct {
 	mu     sync.Mutex
 	leader string // of all groups; "": none
@@ -26,7 +26,7 @@ type fakes struct {
 	// answer returns the reply of a node to a call; "": the node closes the connection; "hang": it
 	// does not reply
 	answer func(node string, words []string) string
-	calls  []string // that nodes were sent, with their names
+	calls  []string // received calls, after the name of the node
 	dialed int
 }
 
@@ -157,11 +157,11 @@ func TestRepliesComeInOrder(t *testing.T) {
 			assert.Equal(t, fmt.Sprintf("+n%d %d", n%3, n), line)
 		}
 	}
-	assert.Equal(t, 3, f.dialed, "links are used again")
+	assert.Equal(t, 3, f.dialed, "links are reused")
 	assert.Equal(t, 3, f.sent("n0 "+Control+" ann 3 0 ")+f.sent("n1 "+Control)+f.sent("n2 "+Control))
 }
 
-// TestRefusedCallsAreSentToTheNextLeader has a node refuse all calls from the second one on.
+// TestRefusedCallsAreSentToTheNextLeader uses a node that refuses all calls from the second one on.
 func TestRefusedCallsAreSentToTheNextLeader(t *testing.T) {
 	f := &fakes{leader: "gone"}
 	f.answer = func(node string, words []string) string {
@@ -185,13 +185,13 @@ func TestRefusedCallsAreSentToTheNextLeader(t *testing.T) {
 	}
 	c.Done()
 	assert.Equal(t, "+old 0\r\n+new 1\r\n+new 2\r\n+new 3\r\n", string(r.B))
-	// the refusals were read: the node is told so before the next call
+	// Control confirms the refusals before the next call
 	before := f.sent("old " + Control)
 	require.Equal(t, Answered, c.Do(Call{Node: "old"}, AppendCall(nil, words("GET 0")), Caller{}, &r, nil))
 	assert.Equal(t, before+1, f.sent("old "+Control))
 }
 
-func TestACallWithoutALeaderIsHeld(t *testing.T) {
+func TestCallWithoutALeaderIsHeld(t *testing.T) {
 	f := &fakes{answer: echo}
 	c := f.client(2, 100*time.Millisecond)
 	var r wire.Reply
@@ -205,8 +205,8 @@ func TestACallWithoutALeaderIsHeld(t *testing.T) {
 	assert.Equal(t, "+n1 0\r\n", string(r.B))
 }
 
-// TestALostNodeLeavesTheOutcomeUnknown has a node close the connection, or hang.
-func TestALostNodeLeavesTheOutcomeUnknown(t *testing.T) {
+// TestOutcomeIsUnknownAfterANodeIsLost uses a node that closes the connection, or hangs.
+func TestOutcomeIsUnknownAfterANodeIsLost(t *testing.T) {
 	for _, end := range []string{"", "hang"} {
 		f := &fakes{answer: func(node string, words []string) string {
 			if words[1] == "0" {
@@ -226,13 +226,14 @@ func TestALostNodeLeavesTheOutcomeUnknown(t *testing.T) {
 		assert.Equal(t, Unknown, c.Collect(2, Caller{}, &r))
 		c.Done()
 		assert.Equal(t, "+n1 0\r\n", string(r.B))
-		assert.LessOrEqual(t, f.sent("n1 SET 1"), 1, "it is not sent again")
+		assert.LessOrEqual(t, f.sent("n1 SET 1"), 1, "the call is not sent again")
 		assert.Zero(t, c.Pool.open.Load(), "the link is closed")
 	}
 }
 
-// TestLinksAreBounded has calls wait for the only link, and others that would keep one be refused.
-func TestLinksAreBounded(t *testing.T) {
+// TestLinksAreLimited sends calls that wait for the only link, and others that are refused because
+// they would keep one.
+func TestLinksAreLimited(t *testing.T) {
 	release := make(chan struct{})
 	f := &fakes{answer: func(node string, words []string) string {
 		if words[1] == "slow" {
@@ -270,22 +271,22 @@ func TestLinksAreBounded(t *testing.T) {
 	other.Close()
 }
 
-// TestAClientThatLeavesIsNotWaitedFor has the client of a call that hangs leave.
-func TestAClientThatLeavesIsNotWaitedFor(t *testing.T) {
+// TestDisconnectedClientEndsTheWait disconnects the client of a call that hangs.
+func TestDisconnectedClientEndsTheWait(t *testing.T) {
 	f := &fakes{answer: func(string, []string) string { return "hang" }}
 	c := f.client(1, 200*time.Millisecond)
 	c.Gone = func() error { return ErrLeft }
 	var r wire.Reply
 	assert.Equal(t, Left, c.Do(Call{Node: "n1"}, AppendCall(nil, words("GET 1")), Caller{}, &r, nil))
-	leaves := func(arrives func()) error {
+	disconnects := func(arrives func()) error {
 		go arrives()
 		return ErrLeft
 	}
-	assert.Equal(t, Left, c.Do(Call{Node: "n1"}, AppendCall(nil, words("BZPOPMIN k")), Caller{}, &r, leaves))
+	assert.Equal(t, Left, c.Do(Call{Node: "n1"}, AppendCall(nil, words("BZPOPMIN k")), Caller{}, &r, disconnects))
 	assert.Zero(t, c.Pool.open.Load())
 }
 
-func TestAnIdleLinkThatWasClosedIsNotUsed(t *testing.T) {
+func TestClosedIdleLinkIsNotUsed(t *testing.T) {
 	f := &fakes{answer: func(node string, words []string) string {
 		if words[1] == "last" {
 			return ""

@@ -13,16 +13,17 @@ import (
 	"rlserver/resp/wire"
 )
 
-// Control is the first word of what a node tells another on a link, which has no reply:
+// Control is the first word of a control message on a link, which has no reply:
 //
 //	Control user protocol no-touch link
 //
-// The last word names the link. The calls that follow are those of a client that acts as the user, with RESP2 or RESP3, and with
-// CLIENT NO-TOUCH if that is 1. Refusals before it were read. No command of a client has this name.
+// link is the name of the link. The following calls are those of a client that acts as the user, with
+// RESP2 or RESP3, and with CLIENT NO-TOUCH if no-touch is 1. Control confirms that previous refusals
+// were read. No command of clients has this name.
 const Control = "\x00as"
 
-// Unblock is the first word of a call that ends the waiting of a call on a link. It replies 1 or 0, as
-// CLIENT UNBLOCK:
+// Unblock is the first word of a call that ends the wait of a call on a link. The reply is 1 or 0, as
+// for CLIENT UNBLOCK:
 //
 //	Unblock link how
 const Unblock = "\x00unblock"
@@ -32,7 +33,7 @@ const Unblock = "\x00unblock"
 //	OnGroup group command [argument ...]
 const OnGroup = "\x00on"
 
-// Caller is what the other node has to know about a client.
+// Caller describes a client to the other node.
 type Caller struct {
 	User    string
 	RESP3   bool
@@ -82,33 +83,33 @@ func AppendOnGroup(b []byte, group int, words [][]byte) []byte {
 
 // link is a connection to another node. One goroutine uses it at a time.
 type link struct {
-	peer *peer
-	name string // unique among those of all nodes
-	conn net.Conn
-	in   *bufio.Reader
-	as   Caller
-	told bool // the other node knows as, and no refusal was read since
+	peer      *peer
+	name      string // unique in the cluster
+	conn      net.Conn
+	in        *bufio.Reader
+	as        Caller
+	announced bool // as was sent, and no refusal was read since
 
-	unread int // replies that were not read
+	unread int // number of replies that were not read
 	broken bool
-	used   time.Time // when it was returned
+	used   time.Time // when it was last returned
 
-	client *Client       // that uses it now
-	slice  time.Duration // after which the client is asked whether to go on waiting
+	client *Client       // the current user, or nil
+	slice  time.Duration // interval between checks whether to wait for a reply any longer
 }
 
 const linkBuffer = 4 << 10 // bytes
 
 func newLink(p *peer, conn net.Conn, slice time.Duration) *link {
 	l := &link{peer: p, conn: conn, slice: slice, name: strconv.FormatUint(rand.Uint64(), 36)}
-	l.in = bufio.NewReaderSize(patient{l}, linkBuffer)
+	l.in = bufio.NewReaderSize(linkReader{l}, linkBuffer)
 	return l
 }
 
-// patient reads from a link as long as its client wants to wait.
-type patient struct{ l *link }
+// linkReader reads from a link until checkWait returns an error.
+type linkReader struct{ l *link }
 
-func (p patient) Read(b []byte) (int, error) {
+func (p linkReader) Read(b []byte) (int, error) {
 	for {
 		if err := p.l.conn.SetReadDeadline(time.Now().Add(p.l.slice)); err != nil {
 			return 0, err
@@ -117,16 +118,16 @@ func (p patient) Read(b []byte) (int, error) {
 		if n > 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
 			return n, err
 		}
-		if err := p.l.client.keepOn(p.l); err != nil {
+		if err := p.l.client.checkWait(p.l); err != nil {
 			return 0, err
 		}
 	}
 }
 
-// alive reports whether the other side has not closed an idle link. It asks the system.
+// alive reports whether an idle link is still open, without waiting.
 func (l *link) alive() bool {
 	if l.in.Buffered() > 0 {
-		return false // nothing is to arrive
+		return false // an idle link must not receive data
 	}
 	conn := l.conn
 	if over, ok := conn.(interface{ NetConn() net.Conn }); ok {
@@ -149,16 +150,16 @@ func (l *link) alive() bool {
 	return alive && err == nil
 }
 
-// tell makes the other node take what follows for calls of a caller.
-func (l *link) tell(as Caller, within time.Duration) error {
-	if l.told && l.as == as {
+// announce sends Control, so that the other node runs the following calls for a caller.
+func (l *link) announce(as Caller, within time.Duration) error {
+	if l.announced && l.as == as {
 		return nil
 	}
-	l.as, l.told = as, true
+	l.as, l.announced = as, true
 	return l.send(as.appendControl(nil, l.name), within)
 }
 
-// send writes to the socket, each piece within some time: the other node reads all the time. It
+// send writes to the socket. Each piece has a timeout, as the other node reads all the time. It
 // changes nothing in l.
 func (l *link) send(b []byte, within time.Duration) error {
 	const piece = 256 << 10
@@ -173,8 +174,8 @@ func (l *link) send(b []byte, within time.Duration) error {
 	return nil
 }
 
-// read appends the next reply to r. refused reports that the call was not carried out: then r is as
-// before.
+// read appends the next reply to r. If refused is true, the call was not carried out and r has not
+// changed.
 func (l *link) read(r *wire.Reply) (refused bool, err error) {
 	mark := len(r.B)
 	if err := wire.CopyReply(r, l.in); err != nil {
@@ -186,14 +187,14 @@ func (l *link) read(r *wire.Reply) (refused bool, err error) {
 	}
 	l.unread--
 	if !r.Truncated && isRefusal(r.B[mark:]) {
-		l.told = false
+		l.announced = false
 		r.B = r.B[:mark]
 		return true, nil
 	}
 	return false, nil
 }
 
-// isRefusal reports whether a reply says that the node does not lead the slot.
+// isRefusal reports whether a reply means that the node does not lead the slot.
 func isRefusal(reply []byte) bool {
 	return hasPrefix(reply, "-MOVED ") || hasPrefix(reply, "-CLUSTERDOWN ")
 }

@@ -11,36 +11,36 @@ import (
 	"rlserver/cluster/overview"
 )
 
-// Nodes is how the other nodes are found and reached. Any goroutine may call it.
+// Nodes finds and connects to other nodes. Any goroutine may call its methods.
 type Nodes interface {
-	// Leader returns the node that leads a group, which may be this one. It waits for one until the
-	// context ends.
+	// Leader returns the node that leads a group, which may be this one. It waits for a leader
+	// until the context ends.
 	Leader(ctx context.Context, group int) (node string, err error)
-	// DialNode opens a connection for calls that are passed on.
+	// DialNode opens a connection for forwarded calls.
 	DialNode(node string) (net.Conn, error)
-	// Reachable reports whether a node was heard a short time ago.
+	// Reachable reports whether this node has heard from a node recently.
 	Reachable(node string) bool
 }
 
-// Options are what a pool is made of.
+// Options configure a Pool.
 type Options struct {
 	Nodes Nodes
-	Hold  time.Duration // how long calls wait for a leader
-	// Held counts a call on a group that is sent again, until release is called; nil: nobody counts
+	Hold  time.Duration // hold time: how long calls wait for a leader
+	// Held counts a call that is sent again, until release is called; may be nil
 	Held func(group int) (release func())
-	// MostLinks is how many links to each node calls may use at once, and how many more may be kept
-	// by calls that wait and by watched keys.
+	// MostLinks limits the links to each node that calls use at the same time, and separately those
+	// that waiting calls and watched keys keep.
 	MostLinks int
 }
 
 const (
-	idleTime  = 30 * time.Second // after which an unused link is closed
+	idleTime  = 30 * time.Second // unused links are closed after this time
 	mostAgain = 64               // links to each node for calls that are sent again
 )
 
 var errBusy = errors.New("no link is free")
 
-// Pool has the links of a node to the others.
+// Pool has the links to other nodes.
 type Pool struct {
 	options Options
 	Counters
@@ -49,17 +49,17 @@ type Pool struct {
 	peers map[string]*peer
 }
 
-// Counters are what a pool counts.
+// Counters are the counters of a pool.
 type Counters struct {
 	Calls   atomic.Int64 // calls that were sent, without those sent again
 	Again   atomic.Int64 // calls that were sent again, after a refusal
 	Unknown atomic.Int64 // calls whose outcome is unknown
 	Failed  atomic.Int64 // calls that found no leader in time, or no link
-	Busy    atomic.Int64 // calls that waited for a link, or were refused one
+	Busy    atomic.Int64 // calls for which no link was free
 	open    atomic.Int64
 }
 
-// Counts returns what the pool has counted.
+// Counts returns the current counts.
 func (p *Pool) Counts() overview.Proxy {
 	return overview.Proxy{
 		LinksOut: p.open.Load(), Calls: p.Calls.Load(), Again: p.Again.Load(), Unknown: p.Unknown.Load(),
@@ -70,8 +70,8 @@ func (p *Pool) Counts() overview.Proxy {
 // NewPool returns a pool without links.
 func NewPool(o Options) *Pool { return &Pool{options: o, peers: make(map[string]*peer)} }
 
-// use is what a link is borrowed for. Each has its own limit, so that none keeps the others from
-// going on.
+// use is the purpose of a borrowed link. Each has its own limit, so that they do not block each
+// other.
 type use int
 
 const (
@@ -84,11 +84,11 @@ const (
 type peer struct {
 	pool  *Pool
 	node  string
-	slots [3]chan struct{} // a place for each link in use, by use
+	slots [3]chan struct{} // semaphores of the links in use, by use
 
 	mu    sync.Mutex
-	idle  []*link // the one that was used last is the last
-	timer bool    // prune will run
+	idle  []*link // the most recently used one is the last
+	timer bool    // a call of prune is scheduled
 }
 
 func (p *Pool) peer(node string) *peer {
@@ -106,8 +106,7 @@ func (p *Pool) peer(node string) *peer {
 	return at
 }
 
-// borrow returns a link to a node. It waits for one up to a time, if more than the limit are in
-// use.
+// borrow returns a link to a node. If too many are in use, it waits for one up to the given time.
 func (p *Pool) borrow(node string, why use, wait time.Duration) (*link, error) {
 	at := p.peer(node)
 	if err := at.enter(why, wait); err != nil {
@@ -147,7 +146,7 @@ func (at *peer) enter(why use, wait time.Duration) error {
 
 func (at *peer) leave(why use) { <-at.slots[why] }
 
-// takeIdle returns an idle link that works, nil if there is none.
+// takeIdle returns an idle link that is open, or nil.
 func (at *peer) takeIdle() *link {
 	for {
 		at.mu.Lock()
@@ -167,7 +166,7 @@ func (at *peer) takeIdle() *link {
 	}
 }
 
-// giveBack returns a link. One with replies that were not read is closed.
+// giveBack takes a link back. It closes links with unread replies.
 func (p *Pool) giveBack(l *link, why use) {
 	at := l.peer
 	defer at.leave(why)
@@ -190,7 +189,7 @@ func (at *peer) pruneLater() {
 	}
 }
 
-// prune closes links that were not used for a while.
+// prune closes links that were unused for idleTime.
 func (at *peer) prune() {
 	at.mu.Lock()
 	defer at.mu.Unlock()
@@ -211,7 +210,7 @@ func (l *link) close() {
 	l.peer.pool.open.Add(-1)
 }
 
-// Close closes the idle links. The others are closed as their sessions end.
+// Close closes the idle links. Others are closed when their sessions end.
 func (p *Pool) Close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

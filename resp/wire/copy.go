@@ -10,7 +10,7 @@ import (
 
 var errNotReply = errors.New("what another node has sent is not a reply")
 
-// Raw appends what is formatted already, and reports whether there was space for it.
+// Raw appends formatted data, and reports whether it fits.
 func (r *Reply) Raw(b []byte) bool {
 	if r.full(len(b)) {
 		return false
@@ -19,8 +19,8 @@ func (r *Reply) Raw(b []byte) bool {
 	return true
 }
 
-// CopyReply appends the next reply of another node, of any kind, as it is. A reply that is too
-// large is truncated and read to its end.
+// CopyReply appends the next reply of another node, of any kind, without a change. A reply that is
+// too large is truncated and read to its end.
 func CopyReply(r *Reply, from *bufio.Reader) error {
 	for left := int64(1); left > 0; left-- {
 		line, err := from.ReadSlice('\n')
@@ -59,7 +59,7 @@ func CopyReply(r *Reply, from *bufio.Reader) error {
 			left += max(n, 0)
 		case '%':
 			left += 2 * max(n, 0)
-		case '|': // attributes stand before what they belong to
+		case '|': // attributes precede their value
 			left += 2*max(n, 0) + 1
 		default:
 			err = errNotReply

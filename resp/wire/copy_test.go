@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestCopyReplyTakesOneReplyOfAnyKind(t *testing.T) {
+func TestCopyReplyCopiesOneReplyOfAnyKind(t *testing.T) {
 	for _, reply := range []string{
 		"+OK\r\n",
 		"-ERR " + strings.Repeat("x", 10000) + "\r\n", ":1\r\n", "$-1\r\n", "$0\r\n\r\n", "$2\r\n\r\n\r\n",
@@ -39,7 +39,7 @@ func TestCopyReplyTakesOneReplyOfAnyKind(t *testing.T) {
 	}
 }
 
-// atMost allows replies of so many bytes.
+// atMost limits replies to a number of bytes.
 type atMost int
 
 func (most atMost) MayReply(size, _ int) int {

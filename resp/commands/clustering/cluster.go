@@ -294,7 +294,7 @@ func writeShardNode(r *wire.Reply, n *command.ClusterNode, leads bool) {
 	r.BulkString(health)
 }
 
-// keyspaceOf returns the keyspace that has a slot if this node leads it, otherwise nil.
+// keyspaceOf returns the keyspace of a slot if this node leads it, otherwise nil.
 func keyspaceOf(c *command.Call, at int) *command.Keyspace {
 	groups := len(viewOf(c).Groups)
 	for _, k := range c.Env.Keyspaces() {

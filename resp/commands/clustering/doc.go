@@ -1,6 +1,6 @@
-// Package clustering has the commands about the cluster that a server is a node of: CLUSTER,
-// READONLY, READWRITE, ASKING. They see the cluster by command.Env.Cluster.
+// Package clustering has the commands about the cluster of which a server is a node: CLUSTER,
+// READONLY, READWRITE, ASKING. They read its state through command.Env.Cluster.
 //
-// It also has what other commands do in a cluster: how those on the whole keyspace join the replies
-// of several groups (keyspace.go), and which are refused (refusals.go).
+// It also adapts other commands to a cluster: it merges the replies of several groups to commands
+// on the whole keyspace (keyspace.go), and refuses commands that are not available (refusals.go).
 package clustering

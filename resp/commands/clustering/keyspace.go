@@ -18,16 +18,16 @@ import (
 // Joined is a call of a command on the whole keyspace, which runs on several groups.
 type Joined struct {
 	Words  [][]byte
-	Groups []int // numbers of those that this node leads, in order
+	Groups []int // numbers of the groups to run on, in order
 	// On runs the command on a group, with words that may differ from those of the call. Group -1
-	// has no keys.
+	// is the partition without keys.
 	On     func(group int, words [][]byte) (reply []byte, failed bool)
-	Keys   func(group int) int // how many it has
+	Keys   func(group int) int // number of keys of a group
 	Random *rand.Rand
 	Reply  *wire.Reply
 }
 
-// joins has the commands that run so, and how their replies are joined.
+// joins has the functions that merge the replies of these commands, by name.
 var joins = map[string]func(*Joined){
 	"dbsize":       addUp,
 	"debug|digest": addDigests,
@@ -38,8 +38,8 @@ var joins = map[string]func(*Joined){
 	"scan":         scanGroups,
 }
 
-// JoinOf returns how the replies of a command on the whole keyspace are joined; nil: the command
-// runs once.
+// JoinOf returns the function that runs a command on several groups and merges the replies, or nil
+// if the command runs once.
 func JoinOf(c *command.Command) func(*Joined) {
 	if len(c.Keys) > 0 {
 		return nil
@@ -58,7 +58,7 @@ func Integer(reply []byte) int {
 	return int(n)
 }
 
-// addUp joins numbers.
+// addUp adds up numbers.
 func addUp(j *Joined) {
 	sum := int64(0)
 	for _, group := range j.Groups {
@@ -72,7 +72,7 @@ func addUp(j *Joined) {
 	j.Reply.Integer(sum)
 }
 
-// joinArrays joins arrays of names.
+// joinArrays concatenates arrays of names.
 func joinArrays(j *Joined) {
 	count, names := 0, []byte(nil)
 	for _, group := range j.Groups {
@@ -89,7 +89,7 @@ func joinArrays(j *Joined) {
 	j.write(names)
 }
 
-// drawGroup runs the command on one group, so that each key of all has the same chance.
+// drawGroup runs the command on a random group, weighted so that all keys have the same chance.
 func drawGroup(j *Joined) {
 	sum, sizes := 0, make([]int, len(j.Groups))
 	for i, group := range j.Groups {
@@ -108,7 +108,8 @@ func drawGroup(j *Joined) {
 	j.write(reply)
 }
 
-// addDigests replies with what DEBUG DIGEST would if all keys were in one database of one server.
+// addDigests replies with the result that DEBUG DIGEST would have if all keys were in one database
+// of one server.
 func addDigests(j *Joined) {
 	// the digest of a database that has keys: its number, and the sum of its keys
 	var number, sum object.Digest
@@ -134,7 +135,7 @@ func addDigests(j *Joined) {
 	j.Reply.Status(hex.EncodeToString(sum[:]))
 }
 
-// lastReply keeps one of several replies that are alike.
+// lastReply replies with one of several equal replies.
 func lastReply(j *Joined) {
 	reply := []byte("+OK\r\n")
 	for _, group := range j.Groups {
@@ -146,12 +147,12 @@ func lastReply(j *Joined) {
 	j.write(reply)
 }
 
-// cursorGroupBits is how many low bits of a cursor of SCAN are the number of the group that it
-// walks through. The groups are walked through in order.
+// cursorGroupBits is the number of low bits of a SCAN cursor that have the number of its group.
+// SCAN visits the groups in order.
 const cursorGroupBits = 10
 
-// scanGroups walks through the groups that this node leads, as far as it does when their turn
-// comes.
+// scanGroups scans the groups one after the other. It skips groups that this node no longer leads
+// when their turn comes.
 func scanGroups(j *Joined) {
 	cursor, err := strconv.ParseUint(string(j.Words[1]), 10, 64)
 	if err != nil || len(j.Groups) == 0 {
@@ -162,7 +163,7 @@ func scanGroups(j *Joined) {
 	group, within := int(cursor&(1<<cursorGroupBits-1)), cursor>>cursorGroupBits
 	at := slices.IndexFunc(j.Groups, func(led int) bool { return led >= group })
 	if at < 0 {
-		at, within = len(j.Groups)-1, 0 // the last one has moved away
+		at, within = len(j.Groups)-1, 0 // the last group has moved to another node
 	} else if j.Groups[at] != group {
 		within = 0
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// ErrWholeKeyspace refuses a command that needs all keys of the cluster.
+	// ErrWholeKeyspace is the error of a command that needs all keys of the cluster.
 	ErrWholeKeyspace = engine.Error("ERR this command is not available in a cluster: no node has all keys")
 
 	errUsersInMulti = engine.Error("ERR in a cluster, users are changed on all nodes: that cannot be part of a " +
@@ -25,7 +25,7 @@ const (
 	errGet    = engine.Error("ERR GET option of SORT denied in Cluster mode.")
 )
 
-// refused has the commands that are not available in a cluster, and why.
+// refused has the errors of commands that are not available in a cluster.
 var refused = map[string]error{
 	"debug|reload": errReload, "debug|loadaof": errReload,
 	"swapdb": errSwap, "move": errMove,
@@ -42,7 +42,7 @@ var refusals = sync.OnceValue(func() []error {
 	return list
 })
 
-// Refused returns why a call is not available in a cluster; nil: it is.
+// Refused returns the error of a call that is not available in a cluster, or nil.
 func Refused(p *command.Prepared) error {
 	c := p.Command
 	if c.Reaches != nil && c.Reaches(p.Words) {
@@ -56,8 +56,8 @@ func Refused(p *command.Prepared) error {
 	return refusals()[c.Index]
 }
 
-// reaching returns the error for a SORT that reads keys which its words do not name: they may be on
-// other nodes.
+// reaching returns the error of a SORT that reads keys which its arguments do not name: they may be
+// on other nodes.
 func reaching(words [][]byte) error {
 	for _, word := range words[2:] {
 		if grammar.EqualFold(word, "BY") {
@@ -67,7 +67,7 @@ func reaching(words [][]byte) error {
 	return errGet
 }
 
-// RefusedInMulti returns why a command cannot be part of a transaction in a cluster; nil: it can.
+// RefusedInMulti returns the error of a command that cannot be part of a transaction in a cluster.
 func RefusedInMulti(p *command.Prepared) error {
 	switch p.Command.FullName() {
 	case "acl|setuser", "acl|deluser":
@@ -76,14 +76,14 @@ func RefusedInMulti(p *command.Prepared) error {
 	return nil
 }
 
-// fixed has the settings that CONFIG SET cannot change in a cluster, and why.
+// fixed has the errors of settings that CONFIG SET cannot change in a cluster.
 var fixed = map[string]error{
 	"appendfsync": engine.Error("in a cluster, it is set at the start of a node"),
 	"requirepass": engine.Error("in a cluster, ACL SETUSER default changes the password on all nodes"),
 	"save":        engine.Error("in a cluster, snapshots are made as the log of a group grows"),
 }
 
-// RefusedSetting returns why settings cannot be changed in a cluster; nil: they can.
+// RefusedSetting returns the error of changes that are not possible in a cluster, or nil.
 func RefusedSetting(changes []config.Change) error {
 	for i := range changes {
 		if why := fixed[changes[i].Name]; why != nil {
