@@ -18,7 +18,8 @@ import (
 
 // forNode is the state of a session for another node.
 type forNode struct {
-	refused bool                   // a call was refused; so are the following ones, until the other node knows
+	// a call was refused; so are the following ones, until the other node knows
+	refused bool
 	unknown bool                   // the user is not known here
 	link    atomic.Pointer[string] // name of the link
 }

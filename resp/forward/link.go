@@ -17,13 +17,13 @@ import (
 //
 //	Control user protocol no-touch link
 //
-// link is the name of the link. The following calls are those of a client that acts as the user, with
-// RESP2 or RESP3, and with CLIENT NO-TOUCH if no-touch is 1. Control confirms that previous refusals
-// were read. No command of clients has this name.
+// link is the name of the link. The following calls are those of a client that acts as the user,
+// with RESP2 or RESP3, and with CLIENT NO-TOUCH if no-touch is 1. Control confirms that previous
+// refusals were read. No command of clients has this name.
 const Control = "\x00as"
 
-// Unblock is the first word of a call that ends the wait of a call on a link. The reply is 1 or 0, as
-// for CLIENT UNBLOCK:
+// Unblock is the first word of a call that ends the wait of a call on a link. The reply is 1 or 0,
+// as for CLIENT UNBLOCK:
 //
 //	Unblock link how
 const Unblock = "\x00unblock"
