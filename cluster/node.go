@@ -86,8 +86,10 @@ type Node struct {
 
 	// adopting is held while the map is replaced, and groups are opened and closed
 	adopting  sync.Mutex
-	begun     bool   // see saved
-	dismissed string // see saved
+	synced    bool        // see saved.Synced
+	syncs     atomic.Bool // whether the logs are synced now
+	begun     bool        // see saved
+	dismissed string      // see saved
 	// see saved
 	recovering, recovered, seedPolicies bool
 	closed                              bool
@@ -155,6 +157,8 @@ func Open(o Options) (*Node, error) {
 		heardSince: make(map[string]time.Time), ready: make(chan struct{}), out: make(chan struct{}),
 		said: make(map[string]time.Time),
 	}
+	n.synced = o.Sync
+	n.syncs.Store(o.Sync)
 	n.port = mux.New(mux.Options{Listener: o.Listener, More: o.More, TLS: o.TLS, Secret: o.Secret, Resolve: n.resolve})
 	n.control, n.forward = n.port.Layer(mux.Control), n.port.Layer(mux.Forward)
 	n.work.Go(func() { n.serveControl(n.control) })
@@ -184,7 +188,8 @@ func (n *Node) resume(state *saved) error {
 		if n.m != nil {
 			n.port.SetCluster(n.m.clusterID())
 		}
-		if err == nil && mayBeCut(n.options, state) {
+		n.synced = n.synced && (state.Synced || state.Clean)
+		if err == nil && mayBeCut(state) {
 			n.log.Warn("the machine was restarted while this node was running without --appendfsync always: the " +
 				"ends of its logs may be missing. It must not vote with them, and gets its groups from the other nodes")
 			err = setAside(n.options.Dir)
@@ -223,7 +228,7 @@ func addressOf(a net.Addr) string {
 }
 
 // mayBeCut reports whether the end of the logs may be missing.
-func mayBeCut(o Options, state *saved) bool { return !o.Sync && !state.Clean && state.Boot != bootID() }
+func mayBeCut(state *saved) bool { return !state.Synced && !state.Clean && state.Boot != bootID() }
 
 // usable returns why the state in a directory cannot be used with these options.
 func usable(o Options, state *saved) error {
@@ -258,7 +263,7 @@ func usable(o Options, state *saved) error {
 func (n *Node) store(clean bool) error {
 	return (&saved{
 		Format: stateFormat, Node: n.options.Name, Instance: n.self.Instance, Boot: bootID(), Clean: clean,
-		Begun: n.begun, Dismissed: n.dismissed, Map: n.m,
+		Synced: n.synced, Begun: n.begun, Dismissed: n.dismissed, Map: n.m,
 		Recovering: n.recovering, Recovered: n.recovered, SeedPolicies: n.seedPolicies,
 	}).save(n.options.Dir)
 }
@@ -280,6 +285,28 @@ func closeGroups(groups []*group.Group) (err error) {
 	}
 	work.Wait()
 	return errors.Join(errs...)
+}
+
+// SetSync sets whether the logs are synced from now on, in place of Options.Sync. If the file that
+// says so cannot be written, nothing changes.
+func (n *Node) SetSync(on bool) error {
+	n.adopting.Lock()
+	defer n.adopting.Unlock()
+	if n.closed || n.syncs.Load() == on {
+		return nil
+	}
+	if n.synced && !on {
+		n.synced = false
+		if err := n.store(false); err != nil {
+			n.synced = true
+			return err
+		}
+	}
+	n.syncs.Store(on)
+	for _, g := range n.Replicas() {
+		g.SetSync(on)
+	}
+	return nil
 }
 
 // Close ends the node. HandOver should have been called before.

@@ -113,7 +113,7 @@ func (n *Node) groupOptions(number int, instance uint64) group.Options {
 	return group.Options{
 		Number: number, Node: n.self.Name, Instance: instance,
 		Dir:  filepath.Join(n.options.Dir, folder(groupPrefix, number)),
-		Sync: n.options.Sync, Timeout: n.options.Timeout, Engine: n.options.Engine, Clock: n.options.Clock,
+		Sync: n.syncs.Load(), Timeout: n.options.Timeout, Engine: n.options.Engine, Clock: n.options.Clock,
 		Log: n.log, Begun: n.options.Begun,
 		ObserveSync: n.options.ObserveSync, ObserveSnapshot: n.options.ObserveSnapshot,
 		AskTime: func() (int64, bool) { return n.askTime(number) },

@@ -26,6 +26,9 @@ type saved struct {
 	// Clean reports that the node has ended in order. Without it, and with another Boot, a log that
 	// is not synced may be cut.
 	Clean bool
+	// Synced reports that all entries of the logs were synced before they counted as stored, in
+	// this run and those before it.
+	Synced bool
 	// Begun reports that the replicas that a new cluster begins with are written. They never are
 	// again: a replica that is missing from then on is lost.
 	Begun bool

@@ -260,7 +260,6 @@ func TestClusterRefusesWhatItDoesNotHave(t *testing.T) {
 		{"CLUSTER MEET 127.0.0.1 7", "ERR the node at 127.0.0.1:10007 cannot be reached"},
 		{"CLUSTER FORGET x", "ERR Unknown node x"},
 		{"CLUSTER FORGET n0", "ERR node n0 is the last one of the cluster"},
-		{"CONFIG SET appendfsync always", "ERR CONFIG SET failed"},
 		{"CONFIG SET save 1", "ERR CONFIG SET failed"},
 	} {
 		var words []any

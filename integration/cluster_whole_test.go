@@ -217,8 +217,13 @@ func TestClusterSaves(t *testing.T) {
 		assert.Equal(t, strconv.Itoa(n+2), infoValue(client, "persistence", "rdb_saves"))
 	}
 	assert.Equal(t, "ok", infoValue(client, "persistence", "rdb_last_bgsave_status"))
+	for _, mode := range []string{"always", "no"} {
+		require.NoError(t, client.ConfigSet(ctx, "appendfsync", mode).Err())
+		require.NoError(t, client.Set(ctx, "key:0", mode, 0).Err())
+	}
 	c.kill(0)
 	c.start(0)
 	c.settled()
 	assert.EqualValues(t, 50, c.client(0).DBSize(ctx).Val())
+	assert.Equal(t, "no", c.client(0).Get(ctx, "key:0").Val())
 }

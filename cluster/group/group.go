@@ -49,6 +49,7 @@ type Group struct {
 	time    *timeline
 
 	running atomic.Pointer[running]
+	sync    atomic.Pointer[bool] // as SetSync has set; nil: Options.Sync
 
 	changing sync.Mutex // held while the members are changed
 	handing  sync.Mutex // held while leadership is handed over
@@ -133,7 +134,7 @@ func (g *Group) config(notify chan<- bool) *raft.Config {
 func (g *Group) open() (run *running, err error) {
 	run = &running{notify: make(chan bool, 64), fresh: make(chan struct{}, 1), regain: make(chan struct{}, 1)}
 	config := g.config(run.notify)
-	if run.files, err = openFiles(g.options.Dir, g.options.Sync, config.Logger, g.stored); err != nil {
+	if run.files, err = openFiles(g.options.Dir, g.syncs, config.Logger, g.stored); err != nil {
 		return nil, err
 	}
 	run.fsm = &fsm{

@@ -140,7 +140,7 @@ func (l *leadership) setDisk(err error) {
 // stored is called when entries were stored, or could not be.
 func (g *Group) stored(took time.Duration, err error) {
 	g.leadership.setDisk(err)
-	if observe := g.options.ObserveSync; observe != nil && g.options.Sync && err == nil {
+	if observe := g.options.ObserveSync; observe != nil && g.syncs() && err == nil {
 		observe(took)
 	}
 }

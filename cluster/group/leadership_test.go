@@ -123,7 +123,7 @@ func TestFailuresOfTheDiskAreNoted(t *testing.T) {
 	synced := 0
 	g := &Group{options: Options{Sync: true, ObserveSync: func(time.Duration) { synced++ }}}
 	l := &g.leadership
-	f, err := openFiles(t.TempDir(), true, &logger{to: testLog(), said: l.said}, g.stored)
+	f, err := openFiles(t.TempDir(), g.syncs, &logger{to: testLog(), said: l.said}, g.stored)
 	require.NoError(t, err)
 	require.NoError(t, f.cache.StoreLogs([]*raft.Log{{Index: 1, Term: 1}}))
 	require.NoError(t, l.diskError())

@@ -12,7 +12,6 @@ import (
 	wal "github.com/hashicorp/raft-wal"
 	"github.com/hashicorp/raft-wal/fs"
 	"github.com/hashicorp/raft-wal/segment"
-	"github.com/hashicorp/raft-wal/types"
 )
 
 const (
@@ -29,17 +28,13 @@ type files struct {
 	snapshots *raft.FileSnapshotStore
 }
 
-func openFiles(dir string, sync bool, log hclog.Logger, stored func(time.Duration, error)) (f files, err error) {
+func openFiles(dir string, syncs func() bool, log hclog.Logger, stored func(time.Duration, error)) (f files, err error) {
 	folder := filepath.Join(dir, "log")
 	if err = os.MkdirAll(folder, 0o750); err != nil {
 		return f, err
 	}
-	vfs := types.VFS(fs.New())
-	if !sync {
-		vfs = unsynced{vfs}
-	}
 	f.log, err = wal.Open(folder, wal.WithLogger(log), wal.WithSegmentSize(segmentSize),
-		wal.WithSegmentFiler(segment.NewFiler(folder, vfs)))
+		wal.WithSegmentFiler(segment.NewFiler(folder, maySync{fs.New(), syncs})))
 	if err != nil {
 		return f, fmt.Errorf("the log in %s cannot be opened: %w", folder, err)
 	}
@@ -87,24 +82,6 @@ func (s notedStore) StoreLogs(entries []*raft.Log) error {
 	s.stored(time.Since(start), err)
 	return err
 }
-
-// unsynced is a file system whose files are not synced: --appendfsync no. Terms and votes are in a
-// file of their own, which is synced always.
-type unsynced struct{ types.VFS }
-
-func (u unsynced) Create(dir, name string, size uint64) (types.WritableFile, error) {
-	f, err := u.VFS.Create(dir, name, size)
-	return unsyncedFile{f}, err
-}
-
-func (u unsynced) OpenWriter(dir, name string) (types.WritableFile, error) {
-	f, err := u.VFS.OpenWriter(dir, name)
-	return unsyncedFile{f}, err
-}
-
-type unsyncedFile struct{ types.WritableFile }
-
-func (unsyncedFile) Sync() error { return nil }
 
 // Layer is where a group's connections to other nodes come from; *mux.Layer is one.
 type Layer interface {

@@ -26,6 +26,8 @@ type Options struct {
 	Log      *slog.Logger
 	Settings storage.Settings
 	Took     func(time.Duration) // is called after each save
+	// SetSync applies storage.Settings.Sync.
+	SetSync func(storage.SyncMode) error
 }
 
 // Store takes snapshots of all groups. Its methods are safe for concurrent use.
@@ -100,6 +102,9 @@ func (s *Store) save() (err error) {
 
 // Configure implements storage.Store.
 func (s *Store) Configure(settings storage.Settings) {
+	if err := s.o.SetSync(settings.Sync); err != nil {
+		s.o.Log.Error("appendfsync stays as it was", "error", err)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.status.Settings = settings

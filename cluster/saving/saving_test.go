@@ -30,10 +30,11 @@ func (*fakeGroup) Sizes() (log, snapshot int64) { return 10, 100 }
 
 func TestAllGroupsAreSaved(t *testing.T) {
 	one, two := new(fakeGroup), new(fakeGroup)
-	now, changes := int64(1000), int64(7)
+	now, changes, mode := int64(1000), int64(7), storage.SyncNever
 	s := New(Options{
 		Groups: func() []Group { return []Group{one, two} }, Changes: func() int64 { return changes },
 		Now: func() int64 { return now }, Log: slog.New(slog.DiscardHandler), Took: func(time.Duration) {},
+		SetSync: func(m storage.SyncMode) error { mode = m; return nil },
 	})
 	st := s.Status()
 	assert.Equal(t, int64(1000), st.LastSave)
@@ -65,4 +66,8 @@ func TestAllGroupsAreSaved(t *testing.T) {
 	require.NoError(t, s.SnapshotInBackground())
 	require.Eventually(t, func() bool { return s.Status().LastSave == 3000 }, time.Minute, time.Millisecond)
 	assert.Equal(t, int64(3), s.Status().Saves)
+
+	s.Configure(storage.Settings{Sync: storage.SyncEverySecond})
+	assert.Equal(t, storage.SyncEverySecond, mode)
+	assert.Equal(t, storage.SyncEverySecond, s.Status().Settings.Sync)
 }

@@ -5,6 +5,7 @@ import (
 
 	"rlserver/cluster/saving"
 	"rlserver/persistence"
+	"rlserver/storage"
 )
 
 // clusterStore returns the store of a node of a cluster: the logs and snapshots of its groups.
@@ -20,7 +21,8 @@ func (p *parts) clusterStore() *saving.Store {
 			return list
 		},
 		Changes: p.engine.Memory().Changes, Now: p.clock.Now, Log: p.log, Settings: p.settings.Store(),
-		Took: func(took time.Duration) { p.server.Stats.Snapshot.Observe(took) },
+		SetSync: func(mode storage.SyncMode) error { return p.cluster.node.SetSync(mode == storage.SyncAlways) },
+		Took:    func(took time.Duration) { p.server.Stats.Snapshot.Observe(took) },
 	})
 }
 

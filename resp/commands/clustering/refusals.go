@@ -78,7 +78,6 @@ func RefusedInMulti(p *command.Prepared) error {
 
 // fixed has the errors of settings that CONFIG SET cannot change in a cluster.
 var fixed = map[string]error{
-	"appendfsync": engine.Error("in a cluster, it is set at the start of a node"),
 	"requirepass": engine.Error("in a cluster, ACL SETUSER default changes the password on all nodes"),
 	"save":        engine.Error("in a cluster, snapshots are made as the log of a group grows"),
 }
