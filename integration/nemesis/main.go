@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -70,19 +71,36 @@ func (s *settings) outside() error {
 	case !s.broken:
 		return s.try(ctx, dir, "nemesis")
 	}
-	missed := error(nil)
-	for _, name := range []string{"broken_early", "broken_denials", "broken_norebuild", "broken_wallclock"} {
-		if s.build != "" && s.build != name {
+	return s.tryBroken(ctx, dir)
+}
+
+// builds are the servers that are broken on purpose, and the fault that shows it soonest.
+var builds = []struct{ tag, fault string }{
+	{"broken_early", "kill -9 of leaders"},
+	{"broken_denials", "SIGSTOP of a leader"},
+	{"broken_norebuild", "leader alone"},
+	{"broken_wallclock", "clock steps"},
+}
+
+// tryBroken runs each server that is broken on purpose until it is noticed.
+func (s *settings) tryBroken(ctx context.Context, dir string) (missed error) {
+	given := s.fault
+	for _, b := range builds {
+		if s.build != "" && s.build != b.tag {
 			continue
 		}
-		fmt.Println("--- a server that is", name)
+		s.fault = cmp.Or(given, b.fault)
+		fmt.Println("---", b.tag)
 		start := time.Now()
-		if err := s.try(ctx, dir, "nemesis,"+name); err == nil {
-			missed = errors.Join(missed, fmt.Errorf("%s was not noticed in %v", name, s.time))
-		} else if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != violationCode {
+		err := s.try(ctx, dir, "nemesis,"+b.tag)
+		took := time.Since(start).Round(time.Second)
+		if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() == violationCode {
+			fmt.Printf("--- %s was noticed, in %v\n", b.tag, took)
+		} else if err != nil {
 			return err
+		} else {
+			missed = errors.Join(missed, fmt.Errorf("%s was not noticed in %v", b.tag, took))
 		}
-		fmt.Printf("--- %s: %v\n", name, time.Since(start).Round(time.Second))
 	}
 	return missed
 }
@@ -101,7 +119,7 @@ func (s *settings) try(ctx context.Context, dir, tags string) error {
 
 // again runs the program again in namespaces of its own.
 func (s *settings) again(ctx context.Context, dir string) error {
-	cmd := exec.CommandContext(ctx, "/proc/self/exe", os.Args[1:]...)
+	cmd := exec.CommandContext(ctx, "/proc/self/exe", append(os.Args[1:], "-fault", s.fault)...)
 	cmd.Env = append(os.Environ(), inside+"="+dir)
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{
