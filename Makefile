@@ -3,22 +3,22 @@ GO ?= go
 BIN := bin/rlserver
 
 .PHONY: run
-run: build ## build the server and start it with defaults; FLAGS="--port 6380" passes flags on
+run: build ## build the server and start it with defaults; FLAGS="--port 6380" adds flags
 	$(BIN) $(FLAGS)
 
 .PHONY: cluster
-cluster: build ## start three nodes of a cluster on this machine, and print how to talk to them and how to kill one
+cluster: build ## start three nodes of a cluster on this machine, and print commands to try, such as one that kills a node
 	deploy/cluster/run $(BIN) $(FLAGS)
 
 .PHONY: build
 build: ## build bin/rlserver
 	$(GO) build -o $(BIN) ./cmd/rlserver
 
-# The race detector needs a C compiler; go says whether it has found one.
+# The race detector needs a C compiler; go env reports whether there is one.
 RACE = $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 
 .PHONY: test
-test: ## every test in shuffled order, with the race detector where there is a C compiler; needs only Go
+test: ## all tests in shuffled order, with the race detector if there is a C compiler; needs only Go
 	$(GO) test $(RACE) -shuffle=on ./...
 
 .PHONY: race
@@ -26,7 +26,7 @@ race:
 	@test -n "$(RACE)" || { echo "make check runs the tests under the race detector, which needs a C compiler: install gcc"; exit 1; }
 
 .PHONY: lint
-lint: ## gofmt, go vet, staticcheck, the lengths of lines, and that the generated documentation is current
+lint: ## gofmt, go vet, staticcheck, line lengths, and whether the generated documentation is current
 	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "not gofmt'ed:" $$unformatted; exit 1; fi
 	$(GO) vet ./...
 	$(GO) tool staticcheck ./...
@@ -34,7 +34,7 @@ lint: ## gofmt, go vet, staticcheck, the lengths of lines, and that the generate
 	$(GO) run ./cmd/rlserver docs | diff -u docs/COMMANDS.md - || { echo "docs/COMMANDS.md is not current: run 'make docs'"; exit 1; }
 
 .PHONY: check
-check: race lint test ## all that must hold before a change lands
+check: race lint test ## all checks that a change must pass
 
 .PHONY: docs
 docs: ## write docs/COMMANDS.md from the command table
@@ -45,7 +45,7 @@ conformance: build ## run Redis' own test suite against the server (fetches Debi
 	integration/conformance/run
 
 .PHONY: live
-live: ## compare the recorded replies with a real redis-server again; fails if there is none
+live: ## compare the recorded replies with a real redis-server; fails if it is not installed
 	TRANSCRIPT_LIVE=1 $(GO) test -count=1 -run 'Transcript' ./integration
 
 .PHONY: clients
@@ -55,21 +55,21 @@ clients: ## redis-cli and redis-py over TLS; redis-py, ioredis, Lettuce, go-redi
 		$(GO) test -count=1 -timeout 20m -run '^TestTLS|^TestClusterClients$$' ./integration
 
 .PHONY: page
-page: ## test the server's page in headless Chromium; fails if there is none. SCREENSHOTS=DIR leaves pictures in DIR
+page: ## test the server's page in headless Chromium; fails if it is not installed. SCREENSHOTS=DIR writes screenshots to DIR
 	cd integration/browser && $(GO) vet . && $(GO) test -count=1 ./...
 
 .PHONY: bench
-bench: build ## speed and memory, side by side with a local redis-server if there is one; asserts nothing
+bench: build ## throughput and memory, compared with a local redis-server if there is one; asserts nothing
 	bench/run
 	bench/disk
 	bench/tls
 
 .PHONY: bench-cluster
-bench-cluster: build ## three nodes of a cluster beside a server alone: speed, CPU time, latency, leaders killed; asserts nothing
+bench-cluster: build ## three nodes of a cluster compared with one server: throughput, CPU time, latency, killed leaders; asserts nothing
 	$(GO) run ./bench/cluster -server $(BIN) $(BENCH)
 
 .PHONY: crash
-crash: ## kill -9 the server under load, CRASH_ROUNDS times (default 50), and check that nothing acknowledged is lost
+crash: ## kill -9 the server under load, CRASH_ROUNDS times (default 50), and check that no acknowledged call is lost
 	CRASH_ROUNDS=$${CRASH_ROUNDS:-50} $(GO) test -count=1 -timeout 30m -run 'Killed' -v ./integration
 
 .PHONY: nemesis
@@ -81,11 +81,11 @@ nemesis-broken: ## the same with servers that are broken on purpose: each must b
 	$(GO) run ./integration/nemesis -broken -time $${NEMESIS_TIME:-3m} $(NEMESIS)
 
 .PHONY: flood
-flood: ## five million new keys against 256 MB: memory of the process, latency of calls
+flood: ## five million new keys with maxmemory 256 MB: memory of the process, latency of calls
 	FLOOD_KEYS=5000000 FLOOD_MAXMEMORY=256 $(GO) test -count=1 -v -run '^TestFloodKeepsDenyingLimiters$$' -timeout 30m ./integration
 
 .PHONY: attack
-attack: build ## hostile clients, one attack after the other: memory, evictions, latencies of other clients; BEFORE=binary compares
+attack: build ## hostile clients, one attack after another: memory, evictions, latency of other clients; BEFORE=binary compares
 	$(GO) run ./bench/attack -server $(BIN) $(if $(BEFORE),-before $(BEFORE)) $(ATTACK)
 
 .PHONY: deploy
@@ -93,11 +93,11 @@ deploy: ## check the files in deploy/: needs promtool (package prometheus) and s
 	cd deploy && $(GO) vet ./... && DEPLOY_TOOLS=required $(GO) test -count=1 ./...
 
 .PHONY: dist
-dist: ## build dist/: archives for linux/amd64 and arm64 with checksums, the same bytes for the same commit
+dist: ## build dist/: archives for linux/amd64 and arm64 with checksums; a commit always gives the same bytes
 	GO="$(GO)" deploy/dist
 
 .PHONY: reproduce
-reproduce: dist ## build dist/ once more, elsewhere and from nothing, and compare
+reproduce: dist ## build dist/ again in another directory with an empty cache, and compare
 	GO="$(GO)" deploy/reproduce
 
 .PHONY: fuzz

@@ -1,5 +1,5 @@
--- Sliding windows over several keys, all or nothing, the way it is done by hand in Redis: first each is checked, then each is written. It answers
--- the five integers of RL.ALL, and which key they speak of.
+-- Sliding windows over several keys, all or nothing, as usually written for Redis: first all keys are checked, then all
+-- are written. It returns the six integers of RL.ALL; the last is the index of the key that the others describe.
 -- KEYS the sorted sets of hits; ARGV: limit, window in ms, for all of them.
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -29,7 +29,7 @@ if refused >= 0 then
     return {0, limit, 0, retry, reset, refused}
 end
 for i, key in ipairs(KEYS) do
-    -- Unique: two hits of the same microsecond differ in what was used before them.
+    -- Unique: two hits of the same microsecond differ in the number of hits before them.
     redis.call('ZADD', key, now, time[1] .. '-' .. time[2] .. '-' .. used[i])
     redis.call('PEXPIRE', key, window)
 end

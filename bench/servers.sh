@@ -1,5 +1,5 @@
-# What the measurements share: servers that are started and stopped, and figures taken from them. It is sourced, by
-# scripts that have set -euo pipefail, $repo, $connections, $random_keys and the array own_flags.
+# Functions of the benchmarks: they start and stop servers, and measure them. This file is sourced by scripts that have
+# set -euo pipefail, $repo, $connections, $random_keys and the array own_flags.
 
 die() { echo "bench: $*" >&2; exit 1; }
 for tool in redis-benchmark redis-cli; do
@@ -17,7 +17,7 @@ cleanup() {
 trap cleanup EXIT
 trap 'exit 130' INT TERM
 
-free_port() { # one that nothing listens on, outside the range that outgoing connections use
+free_port() { # prints a port that no process listens on, below the range of ephemeral ports
     local candidate
     for _ in {1..100}; do
         candidate=$((10000 + RANDOM % 20000))
@@ -29,8 +29,8 @@ free_port() { # one that nothing listens on, outside the range that outgoing con
     die "no free port"
 }
 
-# start NAME starts the server of that name: redis, without persistence, or ours with own_flags; both with flags[NAME].
-# It finds what it has left in its directory.
+# start NAME starts a server: redis, without persistence, or ours, with own_flags; both with flags[NAME]. The directory of
+# NAME is kept between starts.
 declare -A flags
 start() {
     local name=$1 command more
@@ -81,8 +81,8 @@ median() { sort -n | awk '{v[NR] = $1} END {print v[int((NR + 1) / 2)]}'; }
 
 resident() { awk '/^VmRSS:/ {print $2 * 1024}' "/proc/${pid[$1]}/status"; }
 
-# commands COUNT WORD ... writes COUNT commands for redis-cli --pipe. The word KEY becomes "k" and nine digits, i modulo
-# $keys: ten bytes, and with fewer keys than commands every key gets its turn again and again.
+# commands COUNT WORD ... prints COUNT commands for redis-cli --pipe. In the i-th command the word KEY is replaced by "k"
+# and i modulo $keys in nine digits.
 commands() {
     local count=$1
     shift

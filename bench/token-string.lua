@@ -1,4 +1,4 @@
--- The bucket of token.lua packed into a string "level time": one GET and one SET, faster and smaller than the hash.
+-- The bucket of token.lua in a string "level time": one GET and one SET, faster and smaller than the hash.
 -- KEYS[1] the string; ARGV: capacity, refill, period in ms, cost.
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)

@@ -1,4 +1,4 @@
--- A token bucket in whole numbers, kept in a hash as such scripts usually are: the five integers RL.TOKEN answers.
+-- A token bucket in integers, in a hash as usually written for Redis. It returns the five integers of RL.TOKEN.
 -- KEYS[1] a hash: level, in 1/period of a token, and time; ARGV: capacity, refill, period in ms, cost.
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)

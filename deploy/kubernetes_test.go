@@ -21,7 +21,7 @@ import (
 	strict "sigs.k8s.io/yaml"
 )
 
-// types are the API's own types of what the manifests contain.
+// types are the API types of the objects in the manifests.
 var types = map[meta.TypeMeta]func() any{
 	{APIVersion: "apps/v1", Kind: "Deployment"}:                 func() any { return new(apps.Deployment) },
 	{APIVersion: "apps/v1", Kind: "StatefulSet"}:                func() any { return new(apps.StatefulSet) },
@@ -32,8 +32,8 @@ var types = map[meta.TypeMeta]func() any{
 	{APIVersion: "networking.k8s.io/v1", Kind: "NetworkPolicy"}: func() any { return new(networking.NetworkPolicy) },
 }
 
-// manifest decodes each document of a file into its type. A field that the type does not have is an
-// error, and so is one that is given twice.
+// manifest decodes each document of a file into its type. An unknown or duplicate field is an
+// error.
 func manifest(t *testing.T, path string) (objects []any) {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -55,11 +55,11 @@ func manifest(t *testing.T, path string) (objects []any) {
 	}
 }
 
-// workload is what a Deployment and a StatefulSet have in common.
+// workload is the common part of a Deployment and a StatefulSet.
 type workload struct {
 	selector *meta.LabelSelector
 	template *core.PodTemplateSpec
-	claims   []string // volumes that are made for each pod
+	claims   []string // volumes that are created for each pod
 }
 
 func workloads(t *testing.T) (list []workload) {
@@ -97,7 +97,7 @@ func rlserverOf(t *testing.T, pod *core.PodSpec) *core.Container {
 	return nil
 }
 
-func TestManifestsRestrictWhatRuns(t *testing.T) {
+func TestManifestsRestrictContainers(t *testing.T) {
 	for _, w := range workloads(t) {
 		pod := &w.template.Spec
 		assert.Equal(t, w.selector.MatchLabels, w.template.Labels)
@@ -125,9 +125,9 @@ func TestManifestsRestrictWhatRuns(t *testing.T) {
 	}
 }
 
-// The sidecar and the application share the socket; the Deployment can be reached only through its
-// NetworkPolicy, which names ports that the container has.
-func TestManifestsFitTogether(t *testing.T) {
+// The sidecar and the application share the socket. The NetworkPolicy and the Service of the
+// Deployment select its pods, and name ports that the container has.
+func TestManifestsAreConsistent(t *testing.T) {
 	var policy *networking.NetworkPolicy
 	var service *core.Service
 	var deployment *apps.Deployment
@@ -152,8 +152,8 @@ func TestManifestsFitTogether(t *testing.T) {
 	assert.Subset(t, server.VolumeMounts, pod.Containers[0].VolumeMounts)
 }
 
-// fits checks that a policy and services select the pods, and that the ports that they and the
-// probes name are those of the container.
+// fits checks that a policy and services select the pods, and that the container has the ports that
+// they and the probes name.
 func fits(
 	t *testing.T, template *core.PodTemplateSpec, policy *networking.NetworkPolicy, services ...*core.Service,
 ) {
@@ -183,9 +183,9 @@ func fits(
 	}
 }
 
-// The nodes find each other before they are ready, one at most is taken away at a time, and what
-// the configuration names is what the other objects have.
-func TestClusterManifestFitsTogether(t *testing.T) {
+// The nodes can find each other before they are ready, at most one pod is evicted at a time, and
+// the configuration matches the other objects.
+func TestClusterManifestIsConsistent(t *testing.T) {
 	var policy *networking.NetworkPolicy
 	var config *core.ConfigMap
 	var set *apps.StatefulSet
@@ -214,8 +214,11 @@ func TestClusterManifestFitsTogether(t *testing.T) {
 	assert.Equal(t, apps.ParallelPodManagement, set.Spec.PodManagementPolicy)
 	assert.Equal(t, template.Labels, budget.Spec.Selector.MatchLabels)
 	assert.Equal(t, 1, budget.Spec.MaxUnavailable.IntValue())
-	assert.Equal(t, template.Labels,
-		template.Spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution[0].LabelSelector.MatchLabels)
+	assert.Equal(
+		t,
+		template.Labels,
+		template.Spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution[0].LabelSelector.MatchLabels,
+	)
 
 	var join []string
 	for i := range int(*set.Spec.Replicas) {
@@ -232,7 +235,7 @@ func TestClusterManifestFitsTogether(t *testing.T) {
 	}
 	assert.Equal(t, policy.Spec.Ingress[1], networking.NetworkPolicyIngressRule{
 		From: policy.Spec.Egress[0].To, Ports: policy.Spec.Egress[0].Ports,
-	}, "what a node may connect to is what a node accepts")
+	}, "nodes may connect to each other")
 }
 
 func env(c *core.Container) map[string]string {
@@ -243,8 +246,8 @@ func env(c *core.Container) map[string]string {
 	return all
 }
 
-// A misspelled field does not pass the tests above.
-func TestUnknownFieldsAreErrors(t *testing.T) {
+// A misspelled field fails the tests above.
+func TestUnknownManifestFieldsAreErrors(t *testing.T) {
 	for _, text := range []string{"spec: {replica: 1}", "spec: {replicas: 1, replicas: 2}"} {
 		assert.Error(t, strict.UnmarshalStrict([]byte(text), new(apps.Deployment), strict.DisallowUnknownFields))
 	}

@@ -62,7 +62,7 @@ func alerts(t *testing.T) (list []alert) {
 	return list
 }
 
-// freePort returns a port that is free now.
+// freePort returns a port that is free at the moment.
 func freePort(t *testing.T) string {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -72,8 +72,8 @@ func freePort(t *testing.T) string {
 	return port
 }
 
-// serve starts a server, and returns the address of its HTTP port and a function that uses it: each
-// call admits, denies and fails.
+// serve starts a server, and returns the address of its HTTP port and a function that makes calls:
+// they are admitted, denied, and fail.
 func serve(t *testing.T) (address string, use func()) {
 	dir, ctx := t.TempDir(), context.Background()
 	socket := filepath.Join(dir, "s")
@@ -88,7 +88,7 @@ func serve(t *testing.T) (address string, use func()) {
 		server.Wait()
 	})
 	client := redis.NewClient(&redis.Options{
-		// SAVE waits for a disk that may be busy
+		// SAVE may wait for a busy disk
 		Network: "unix", Addr: socket, ReadTimeout: time.Minute,
 	})
 	t.Cleanup(func() { client.Close() })
@@ -109,8 +109,8 @@ func serve(t *testing.T) (address string, use func()) {
 	}
 }
 
-// serveNode starts a node that is a cluster alone, and returns the address of its HTTP port when it
-// is ready.
+// serveNode starts a cluster of one node, and returns the address of its HTTP port when it is
+// ready.
 func serveNode(t *testing.T) (address string) {
 	address = "127.0.0.1:" + freePort(t)
 	node := exec.Command(program, "--cluster", "--bootstrap-expect", "1", "--node-id", "n", "--cluster-groups", "2",
@@ -132,7 +132,7 @@ func serveNode(t *testing.T) (address string) {
 	return address
 }
 
-// exported returns the metrics of a server that has been used and of a node of a cluster, each with
+// exported returns the metrics of a server after some calls and of a node of a cluster, each with
 // the names of its labels.
 func exported(t *testing.T) map[string]map[string]bool {
 	address, use := serve(t)
@@ -173,7 +173,7 @@ func TestMetricsOfDashboardAndAlertsAreExported(t *testing.T) {
 	for _, expr := range expressions(t) {
 		matches := named.FindAllStringSubmatch(expr, -1)
 		assert.NotEmpty(t, matches, expr)
-		known := map[string]bool{"instance": true, "job": true} // those that Prometheus adds
+		known := map[string]bool{"instance": true, "job": true} // added by Prometheus
 		for _, match := range matches {
 			labels, ok := metrics[match[1]]
 			assert.True(t, ok, "%s is not exported: %s", match[1], expr)
@@ -199,7 +199,7 @@ func TestMetricsOfDashboardAndAlertsAreExported(t *testing.T) {
 	}
 }
 
-// docs/OPERATE.md says about every alert what to do.
+// docs/OPERATE.md explains every alert.
 func TestAlertsAreExplained(t *testing.T) {
 	text, err := os.ReadFile("../docs/OPERATE.md")
 	require.NoError(t, err)
@@ -208,8 +208,8 @@ func TestAlertsAreExplained(t *testing.T) {
 	}
 }
 
-// tool returns the path of a program that checks a file. Where it is not installed the test is
-// skipped, unless DEPLOY_TOOLS is set.
+// tool returns the path of a program. If it is not installed the test is skipped, or fails if
+// DEPLOY_TOOLS is set.
 func tool(t *testing.T, name string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)
@@ -240,7 +240,7 @@ func TestAlertsAndQueriesAreValid(t *testing.T) {
 	run(t, "promtool", "check", "rules", path)
 }
 
-// The unit is valid, and systemd rates what it could do below 2.0 of 10.
+// The unit is valid, and systemd rates its exposure below 2.0 of 10.
 func TestUnitIsValidAndHardened(t *testing.T) {
 	text, err := os.ReadFile("systemd/rlserver.service")
 	require.NoError(t, err)

@@ -16,7 +16,7 @@ import (
 )
 
 // A Prometheus that scrapes a server in use and a node of a cluster has a result for every query of
-// the dashboard: names, labels and how series are matched are right.
+// the dashboard.
 func TestDashboardShowsData(t *testing.T) {
 	binary := tool(t, "prometheus")
 	server, use := serve(t)
@@ -47,8 +47,8 @@ func TestDashboardShowsData(t *testing.T) {
 	}
 }
 
-// hasResult reports whether a Prometheus returns series for a query, all of them numbers. Rates are
-// over so long that two scrapes of a slow machine are in it.
+// hasResult reports whether a Prometheus returns series for a query, all with numbers. Rates are
+// over 5 minutes, so that they include two scrapes on a slow machine.
 func hasResult(address, query string) bool {
 	query = strings.NewReplacer("$__rate_interval", "5m", "$instance", ".*").Replace(query)
 	response, err := http.Get("http://" + address + "/api/v1/query?query=" + url.QueryEscape(query))

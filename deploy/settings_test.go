@@ -36,7 +36,7 @@ func buildAndRun(m *testing.M) int {
 	return m.Run()
 }
 
-// check runs the server with --check-config in an environment and returns what it prints.
+// check runs the server with --check-config in an environment and returns its output.
 func check(t *testing.T, env map[string]string, argv ...string) string {
 	t.Helper()
 	cmd := exec.Command(program, append(argv, "--check-config")...)
@@ -48,8 +48,8 @@ func check(t *testing.T, env map[string]string, argv ...string) string {
 	return string(out)
 }
 
-// secrets writes the files that settings name in the folder /secrets, and returns the text with a
-// folder that exists instead.
+// secrets creates the files that a text names in /secrets in a temporary directory, and returns the
+// text with that directory instead of /secrets.
 func secrets(t *testing.T, text string) string {
 	dir := t.TempDir()
 	for _, match := range regexp.MustCompile(`/secrets/(\S+)`).FindAllStringSubmatch(text, -1) {
@@ -85,8 +85,7 @@ func TestConfigurationFilesAreValid(t *testing.T) {
 	}
 }
 
-// The variables that the image, compose and the manifests set are settings, with values that they
-// can have.
+// The variables that the image, compose and the manifests set are settings, with valid values.
 func TestEnvironmentIsValid(t *testing.T) {
 	for _, path := range []string{
 		"docker/Dockerfile", "docker/compose.yaml", "docker/cluster.yaml", "kubernetes/sidecar.yaml",

@@ -15,7 +15,7 @@ import (
 
 const password = "secret"
 
-// attacks are all attacks in the order in which they run.
+// attacks are all attacks, in the order in which they run.
 var attacks = []attack{
 	{
 		name:     "unread replies before AUTH",
@@ -38,7 +38,7 @@ var attacks = []attack{
 		limiters: 100_000,
 		run:      halfCommands(5000, 10, 16<<10),
 	},
-	{name: "one MULTI queue without end", recovers: true, flags: []string{"--maxmemory", "64mb"}, limiters: 100_000,
+	{name: "an endless MULTI queue", recovers: true, flags: []string{"--maxmemory", "64mb"}, limiters: 100_000,
 		run: queueForever},
 	{
 		name:       "KEYS with a hostile pattern",
@@ -59,7 +59,7 @@ var attacks = []attack{
 			func() []string { return []string{"RL.SLIDE", "key", "10", "1m", "ID", strings.Repeat("x", 400<<20)} },
 		)},
 	{
-		name:     "1,000 connections that dribble before AUTH",
+		name:     "1,000 slow connections before AUTH",
 		flags:    []string{"--requirepass", password, "--maxclients", "1000"},
 		limiters: 1000,
 		run:      dribble(1000),
@@ -82,7 +82,7 @@ var attacks = []attack{
 	},
 	{name: "EXEC of 300,000 calls", limiters: 1000, run: execute(300_000)},
 	{
-		name:     "20,000 policies read again",
+		name:     "20,000 policies reloaded",
 		flags:    []string{"--policies", "DIR/policies.yaml"},
 		limiters: 1000,
 		run:      rereadPolicies(manyPolicies),
@@ -96,7 +96,7 @@ var attacks = []attack{
 	{name: "3,000 SIGHUPs", flags: []string{"--policies", "DIR/policies.yaml"}, limiters: 1000, run: hangUp(3000)},
 }
 
-// once sends a single call.
+// once makes one call on a new connection.
 func (t *target) once(words ...string) error {
 	c, err := t.login()
 	if err != nil {
@@ -112,11 +112,11 @@ func (t *target) once(words ...string) error {
 
 func fixed(words ...string) func() []string { return func() []string { return words } }
 
-// until closes a connection when the attack's time is up, which ends whatever it waits in.
+// until closes a connection at the end of the attack, which also ends a pending read or write.
 func until(ctx context.Context, c *client) { context.AfterFunc(ctx, func() { c.Close() }) }
 
-// neverRead sends a call over and over, up to eight million times, and reads no reply. The
-// connection has not logged in.
+// neverRead sends a call up to eight million times and reads no reply. The connection does not log
+// in.
 func neverRead(call []byte) func(context.Context, *target) (string, error) {
 	return func(ctx context.Context, t *target) (string, error) {
 		c, err := t.connect()
@@ -138,8 +138,8 @@ func neverRead(call []byte) func(context.Context, *target) (string, error) {
 	}
 }
 
-// halfCommands opens connections that have not logged in, each of which sends arguments of a size
-// without the last byte.
+// halfCommands opens connections without a login, each of which sends a command with a number of
+// arguments of a size, except for the last byte.
 func halfCommands(connections, arguments, size int) func(context.Context, *target) (string, error) {
 	return func(ctx context.Context, t *target) (string, error) {
 		var half bytes.Buffer
@@ -163,7 +163,7 @@ func halfCommands(connections, arguments, size int) func(context.Context, *targe
 	}
 }
 
-// connected closes connections and returns how many the server had not closed before.
+// connected closes connections and returns how many of them the server had not closed before.
 func connected(open []*client) (n int) {
 	for _, c := range open {
 		c.SetReadDeadline(time.Now().Add(time.Millisecond))
@@ -213,7 +213,7 @@ func hostilePattern(words ...string) func(context.Context, *target) (string, err
 	}
 }
 
-// repeat sends calls one after the other, and tells how long the last took.
+// repeat makes calls one after another, and reports the time that the last one took.
 func repeat(words func() []string) func(context.Context, *target) (string, error) {
 	return func(ctx context.Context, t *target) (string, error) {
 		c, err := t.login()
@@ -243,7 +243,7 @@ func repeat(words func() []string) func(context.Context, *target) (string, error
 	}
 }
 
-// dribble opens connections that send a byte a second and never log in.
+// dribble opens connections that send one byte per second and never log in.
 func dribble(connections int) func(context.Context, *target) (string, error) {
 	return func(ctx context.Context, t *target) (string, error) {
 		var open []*client
@@ -276,7 +276,7 @@ func dribble(connections int) func(context.Context, *target) (string, error) {
 	}
 }
 
-// guess tries passwords from several connections, in pipelines.
+// guess tries passwords on several connections, in pipelines.
 func guess(connections int) func(context.Context, *target) (string, error) {
 	return func(ctx context.Context, t *target) (string, error) {
 		tried := make(chan int)
@@ -380,7 +380,7 @@ func execute(n int) func(context.Context, *target) (string, error) {
 	}
 }
 
-// fewPolicies are what a server starts with.
+// fewPolicies is the policy file at the start of a server.
 const fewPolicies = "policies:\n  login: {slide: {limit: 5, window: 1m}}\n  api: {token: {capacity: 100, refill: " +
 	"10, period: 1s}}\n"
 
@@ -393,7 +393,7 @@ func manyPolicies(file string) error {
 	return os.WriteFile(file, b.Bytes(), 0o600)
 }
 
-// rereadPolicies replaces the file of policies and has the server read it.
+// rereadPolicies replaces the policy file and makes the server reload it.
 func rereadPolicies(replace func(file string) error) func(context.Context, *target) (string, error) {
 	return func(ctx context.Context, t *target) (string, error) {
 		if err := replace(filepath.Join(t.dir, "policies.yaml")); err != nil {
@@ -412,7 +412,7 @@ func rereadPolicies(replace func(file string) error) func(context.Context, *targ
 	}
 }
 
-// hangUp sends SIGHUPs as fast as it can.
+// hangUp sends n SIGHUPs, one per millisecond.
 func hangUp(n int) func(context.Context, *target) (string, error) {
 	return func(ctx context.Context, t *target) (string, error) {
 		before := t.cpu()
@@ -425,9 +425,9 @@ func hangUp(n int) func(context.Context, *target) (string, error) {
 	}
 }
 
-// cpu is the processor time that the process has taken.
+// cpu returns the CPU time of the process.
 func (t *target) cpu() time.Duration {
-	const ticks = 100 // a second, on every Linux
+	const ticks = 100 // per second, on every Linux
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", t.process.Process.Pid))
 	_, rest, _ := strings.Cut(string(text), ") ")
 	fields := strings.Fields(rest)

@@ -1,13 +1,13 @@
-// Attack runs clients that mean harm against a server, one attack at a time, each bounded in time,
-// and prints what each costs: the memory of the process at most, limiters evicted, and how long an
-// innocent client waits meanwhile.
+// Attack runs hostile clients against a server, one attack at a time, each for a limited time, and
+// prints the cost of each: peak memory of the process, evicted limiters, and the latency of a
+// well-behaved client meanwhile.
 //
 //	attack -server bin/rlserver [-before other/rlserver] [-only part-of-a-name] [-seconds 6]
 //
 // With -before each attack also runs against a second binary, for a comparison in one run. Nothing
-// is asserted: the figures are for people. Attackers, the innocent client and the server share this
-// machine's processors, so that part of an innocent client's latency is the attacker's own work.
-// All connections stay on the loopback interface.
+// is asserted. Attackers, the well-behaved client and the server share this machine's processors,
+// so that part of the client's latency is caused by the work of the attacker. All connections are
+// on the loopback interface.
 package main
 
 import (
@@ -25,9 +25,9 @@ import (
 
 func main() {
 	server := flag.String("server", "bin/rlserver", "the binary to attack")
-	before := flag.String("before", "", "another binary, attacked in turn with the first")
-	only := flag.String("only", "", "run the attacks whose name contains this")
-	seconds := flag.Float64("seconds", 6, "how long each attack lasts")
+	before := flag.String("before", "", "another binary, attacked in alternation with the first")
+	only := flag.String("only", "", "run the attacks whose names contain this text")
+	seconds := flag.Float64("seconds", 6, "duration of each attack")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -38,7 +38,7 @@ func main() {
 	}
 	fmt.Println(header)
 	for i, binary := range binaries {
-		path, err := filepath.Abs(binary) // it runs in a folder of its own
+		path, err := filepath.Abs(binary) // it runs in another directory
 		if err != nil {
 			log.Fatalf("attack: %v", err)
 		}
@@ -65,29 +65,29 @@ func main() {
 	}
 }
 
-// outcome is what one attack has cost.
+// outcome is the cost of one attack.
 type outcome struct {
-	peak     int64 // bytes, the resident memory of the process at most
-	evicted  int64 // limiters
-	innocent latencies
-	refused  int // calls of the innocent client that were answered with an error
-	// from the end of the attack until a change is taken and used_memory is back
+	peak    int64 // highest resident memory of the process, in bytes
+	evicted int64 // limiters
+	benign  latencies
+	refused int // calls of the well-behaved client that failed
+	// from the end of the attack until writes are accepted and used_memory is as before
 	recovered time.Duration
 	stopped   time.Duration // from SIGTERM to the end of the process
 	note      string
 }
 
-const header = "| attack | server | peak MB | evicted | innocent p50 / p99 / p99.9 / max ms | calls | errors | " +
+const header = "| attack | server | peak MB | evicted | benign p50 / p99 / p99.9 / max ms | calls | errors | " +
 	"recovered s | SIGTERM to end s | note |\n" +
 	"|---|---|---|---|---|---|---|---|---|---|"
 
 func (o outcome) row(name, label string) string {
 	return fmt.Sprintf("| %s | %s | %d | %d | %s | %d | %d | %s | %s | %s |", name, label, o.peak>>20, o.evicted,
-		o.innocent, len(o.innocent), o.refused, orNever(o.recovered), orNever(o.stopped), o.note)
+		o.benign, len(o.benign), o.refused, orNever(o.recovered), orNever(o.stopped), o.note)
 }
 
-// orNever prints a duration in seconds; 0 stands for one that was not measured, -1 for one that was
-// not seen to end.
+// orNever returns a duration in seconds, "-" for 0, which was not measured, and "not seen" for -1,
+// which did not end.
 func orNever(d time.Duration) string {
 	switch {
 	case d == 0:

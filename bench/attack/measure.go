@@ -10,26 +10,26 @@ import (
 	"time"
 )
 
-// attack is one way to harm a server.
+// attack is one attack on a server.
 type attack struct {
 	name  string
 	flags []string // of the server
-	// how many there are before it begins
+	// limiters that exist before the attack
 	limiters int
-	// what else is there; may be nil
+	// makes other keys before the attack; may be nil
 	prepare func(t *target) error
-	// until the context ends, or sooner
+	// runs until ctx ends, or shorter
 	run func(ctx context.Context, t *target) (note string, err error)
-	// whether it leaves nothing behind, so that used_memory is to be what it was
+	// whether used_memory is expected to be the same after the attack as before
 	recovers bool
-	// whether SIGTERM comes while the attack goes on
+	// whether SIGTERM is sent during the attack
 	stopDuring bool
 }
 
-// rate is how many calls a second the innocent client sends.
+// rate is the number of calls per second of the well-behaved client.
 const rate = 500
 
-// measure runs an attack against a binary for as long.
+// measure runs an attack against a binary for a time.
 func (a *attack) measure(ctx context.Context, binary string, long time.Duration) (o outcome, err error) {
 	if a.recovers {
 		o.recovered = -1
@@ -52,12 +52,12 @@ func (a *attack) measure(ctx context.Context, binary string, long time.Duration)
 		err = a.prepare(t)
 	}
 	if err != nil {
-		return o, fmt.Errorf("what the attack needs could not be made: %w", err)
+		return o, fmt.Errorf("preparing the attack: %w", err)
 	}
 
 	used := c.info("used_memory")
 	watched := watch(t)
-	innocent := newInnocent(t)
+	benign := newBenign(t)
 	time.Sleep(500 * time.Millisecond) // some calls before the attack begins
 	attacking, end := context.WithTimeout(ctx, long)
 	defer end()
@@ -69,9 +69,9 @@ func (a *attack) measure(ctx context.Context, binary string, long time.Duration)
 	}()
 	if a.stopDuring {
 		time.Sleep(long / 2)
-		innocent.quit.Store(true)
+		benign.quit.Store(true)
 		o.stopped = t.stop()
-		o.innocent, o.refused = innocent.stop()
+		o.benign, o.refused = benign.stop()
 		end()
 	} else {
 		<-attacking.Done()
@@ -82,7 +82,7 @@ func (a *attack) measure(ctx context.Context, binary string, long time.Duration)
 		if a.recovers {
 			o.recovered = recovery(t, used, over)
 		}
-		o.innocent, o.refused = innocent.stop()
+		o.benign, o.refused = benign.stop()
 		if c, loginErr := t.login(); loginErr == nil {
 			o.evicted = max(0, c.info("evicted_keys"))
 			c.Close()
@@ -95,11 +95,11 @@ func (a *attack) measure(ctx context.Context, binary string, long time.Duration)
 	return o, err
 }
 
-// mostMemory is where an attack has won: the server is killed before the machine suffers.
+// mostMemory is the resident memory at which the server is killed, to protect the machine.
 const mostMemory = 4 << 30
 
-// watch samples the memory of the process until the function that it returns is called, which
-// returns the most.
+// watch samples the resident memory of the process. The function that it returns ends that and
+// returns the peak.
 func watch(t *target) (most func() int64) {
 	quit, result := make(chan struct{}), make(chan int64)
 	go func() {
@@ -122,8 +122,8 @@ func watch(t *target) (most func() int64) {
 	return func() int64 { close(quit); return <-result }
 }
 
-// recovery is how long after a moment a change is taken again and used_memory is at most a tenth,
-// or 8 MB, above what it was.
+// recovery returns how long after from a write is accepted again and used_memory is at most a
+// tenth, or 8 MB, above used. It returns -1 after 20 s.
 func recovery(t *target, used int64, from time.Time) time.Duration {
 	const patience = 20 * time.Second
 	for time.Since(from) < patience {
@@ -141,23 +141,23 @@ func recovery(t *target, used int64, from time.Time) time.Duration {
 	return -1
 }
 
-// innocent is a client that means no harm: it asks a few limiters, at a steady rate.
-type innocent struct {
+// benign is a well-behaved client: it calls a few limiters at a constant rate.
+type benign struct {
 	quit    atomic.Bool
 	done    chan struct{}
 	took    latencies
 	refused int
 }
 
-func newInnocent(t *target) *innocent {
-	n := &innocent{done: make(chan struct{})}
+func newBenign(t *target) *benign {
+	n := &benign{done: make(chan struct{})}
 	go n.run(t)
 	return n
 }
 
-// run asks at fixed moments. A call's time counts from the moment at which it is due, so that calls
-// that queue behind a slow one are counted as what they are.
-func (n *innocent) run(t *target) {
+// run makes calls at fixed times. The latency of a call counts from the time at which it is due,
+// which corrects for coordinated omission.
+func (n *benign) run(t *target) {
 	defer close(n.done)
 	due := time.Now()
 	var c *client
@@ -171,7 +171,7 @@ func (n *innocent) run(t *target) {
 		answer := ""
 		if err == nil {
 			c.SetDeadline(time.Now().Add(startTime))
-			answer, err = c.call("RL.TOKEN", "innocent:"+strconv.Itoa(i%16), "1000000", "1000000", "1s")
+			answer, err = c.call("RL.TOKEN", "benign:"+strconv.Itoa(i%16), "1000000", "1000000", "1s")
 		}
 		n.took = append(n.took, time.Since(due))
 		if err != nil || strings.HasPrefix(answer, "-") {
@@ -187,14 +187,14 @@ func (n *innocent) run(t *target) {
 	}
 }
 
-func (n *innocent) stop() (latencies, int) {
+func (n *benign) stop() (latencies, int) {
 	n.quit.Store(true)
 	<-n.done
 	slices.Sort(n.took)
 	return n.took, n.refused
 }
 
-// latencies are sorted.
+// latencies are sorted durations.
 type latencies []time.Duration
 
 func (l latencies) String() string {

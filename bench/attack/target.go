@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// target is a server that is being attacked.
+// target is a server under attack.
 type target struct {
 	addr     string
 	dir      string
@@ -27,8 +27,8 @@ type target struct {
 }
 
 const (
-	startTime = 30 * time.Second // how long a start may take
-	stopTime  = 30 * time.Second // and an orderly stop
+	startTime = 30 * time.Second // timeout of a start
+	stopTime  = 30 * time.Second // timeout of an orderly stop
 )
 
 // start runs a binary on a free port, with an empty data directory and extra flags.
@@ -79,7 +79,7 @@ func start(ctx context.Context, binary string, flags []string) (*target, error) 
 		select {
 		case <-t.ended:
 			text, _ := os.ReadFile(logFile.Name())
-			return nil, fmt.Errorf("the server ended at its start: %s", lastLine(text))
+			return nil, fmt.Errorf("the server ended while it started: %s", lastLine(text))
 		default:
 		}
 	}
@@ -101,7 +101,7 @@ func freePort() (int, error) {
 	return ln.Addr().(*net.TCPAddr).Port, nil
 }
 
-// stop asks the server to end and returns how long that took; -1 if it had to be killed.
+// stop sends SIGTERM and returns the time until the server ends; -1 if it had to be killed.
 func (t *target) stop() time.Duration {
 	begun := time.Now()
 	t.process.Process.Signal(syscall.SIGTERM)
@@ -121,7 +121,7 @@ func (t *target) kill() {
 
 func (t *target) remove() { os.RemoveAll(t.dir) }
 
-// status is a line of /proc/PID/status, in bytes; 0 where there is none.
+// status returns a line of /proc/PID/status, in bytes; 0 if it is missing.
 func (t *target) status(line string) int64 {
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", t.process.Process.Pid))
 	match := regexp.MustCompile(line + `:\s+(\d+) kB`).FindSubmatch(text)
@@ -138,7 +138,7 @@ type client struct {
 	in *bufio.Reader
 }
 
-// connect opens a connection that has not logged in.
+// connect opens a connection without logging in.
 func (t *target) connect() (*client, error) {
 	conn, err := net.DialTimeout("tcp", t.addr, 2*time.Second)
 	if err != nil {
@@ -147,7 +147,7 @@ func (t *target) connect() (*client, error) {
 	return &client{conn, bufio.NewReaderSize(conn, 64<<10)}, nil
 }
 
-// login opens a connection and gives the password if there is one.
+// login opens a connection and logs in if there is a password.
 func (t *target) login() (*client, error) {
 	c, err := t.connect()
 	if err != nil || t.password == "" {
@@ -205,7 +205,7 @@ func readFull(in *bufio.Reader, b []byte) (n int, err error) {
 	return n, err
 }
 
-// command is a call as it goes over the wire.
+// command returns a call in wire format.
 func command(words ...string) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "*%d\r\n", len(words))
@@ -215,7 +215,7 @@ func command(words ...string) []byte {
 	return b.Bytes()
 }
 
-// info is a number that INFO tells; -1 if it tells none.
+// info returns a number in INFO; -1 if it is missing.
 func (c *client) info(field string) int64 {
 	text, err := c.call("INFO")
 	match := regexp.MustCompile(`(?m)^` + field + `:(\d+)\r?$`).FindStringSubmatch(text)
@@ -226,8 +226,7 @@ func (c *client) info(field string) int64 {
 	return n
 }
 
-// pipe sends n calls, made by a function, a thousand at a time, and reads their replies. It returns
-// the first error reply.
+// pipe makes n calls in pipelines of a thousand. It returns the first error reply as an error.
 func (c *client) pipe(n int, words func(i int) []string) error {
 	c.SetDeadline(time.Now().Add(10 * startTime))
 	for i := 0; i < n; {

@@ -90,7 +90,7 @@ func (c *client) read() (r reply, err error) {
 	return r, err
 }
 
-// batches are the calls of one node, so many to a write.
+// batches are the calls for one node, in batches that are written at once.
 func (s *servers) batches(words []string) (list [][][]byte) {
 	list = make([][][]byte, len(s.nodes))
 	open, size := make([][]byte, len(s.nodes)), make([]int, len(s.nodes))
@@ -106,11 +106,12 @@ func (s *servers) batches(words []string) (list [][][]byte) {
 	return list
 }
 
-// errNoDecision is the error of a call that was not decided on, as after another node has become
-// the leader of its group.
-var errNoDecision = errors.New("a decision was expected")
+// errNoDecision is the error for a reply that is not a decision, as after another node has become
+// the leader of a group.
+var errNoDecision = errors.New("the reply is not a decision")
 
-// load measures a load, again if leadership changes meanwhile. words[1] is the key's place.
+// load measures a load, and repeats that if leadership changes meanwhile. words[1] is replaced by
+// the key.
 func (s *servers) load(ctx context.Context, length time.Duration, words []string) (m measured, err error) {
 	for range 5 {
 		if m, err = s.loadOnce(ctx, length, words); !errors.Is(err, errNoDecision) {
@@ -124,7 +125,7 @@ func (s *servers) load(ctx context.Context, length time.Duration, words []string
 	return m, err
 }
 
-// loadOnce sends calls for some time, after a quarter of it to warm up.
+// loadOnce makes calls for a time, after a warm-up of a quarter of it.
 func (s *servers) loadOnce(ctx context.Context, length time.Duration, words []string) (m measured, err error) {
 	ctx, cancel := context.WithTimeout(ctx, length+length/4)
 	defer cancel()
@@ -183,7 +184,7 @@ func flood(ctx context.Context, port string, batches [][]byte, at int, done *ato
 	return nil
 }
 
-// latencies returns how long one client waits for an admit and for a denial, as text.
+// latencies returns the latencies of an admit and of a denial for one client, as text.
 func (s *servers) latencies(ctx context.Context) (columns map[string]string, err error) {
 	columns = make(map[string]string)
 	const key = "latency"

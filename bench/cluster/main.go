@@ -1,11 +1,11 @@
-// Cluster measures several nodes on this machine beside a server alone, in one run: decisions per
-// second, CPU time per decision, the latency of an admit and of a denial, how long calls wait when a
-// leader is killed, and what an idle node costs.
+// Cluster compares several nodes on this machine with a single server, in one run: decisions per
+// second, CPU time per decision, the latency of an admit and of a denial, the time without admits
+// after a leader is killed, and the CPU time and memory of an idle node.
 //
-//	cluster -server bin/rlserver [-seconds 2] [-rounds 3] [-kills 9] [-nodes 3] [-flags "--cluster-groups 8"]
+//	cluster [-server bin/rlserver] [-seconds 2] [-rounds 3] [-kills 9] [-nodes 3] [-flags FLAGS]
 //
-// Three nodes do three times the work on the same processors, and the clients are there as well.
-// Nothing is asserted: the figures are for people. All connections stay on the loopback interface.
+// Three nodes do three times the work on the same processors, together with the clients. Nothing is
+// asserted. All connections are on the loopback interface.
 package main
 
 import (
@@ -31,15 +31,15 @@ const (
 
 func main() {
 	server := flag.String("server", "bin/rlserver", "the binary")
-	seconds := flag.Float64("seconds", 2, "how long each load lasts")
-	rounds := flag.Int("rounds", 3, "how often each is measured: the median counts")
-	kills := flag.Int("kills", 9, "how many leaders are killed")
-	nodes := flag.Int("nodes", 3, "how many nodes the cluster has")
-	flags := flag.String("flags", "", "more flags of the nodes")
+	seconds := flag.Float64("seconds", 2, "duration of each load")
+	rounds := flag.Int("rounds", 3, "number of measurements of each; the median is printed")
+	kills := flag.Int("kills", 9, "number of leaders that are killed")
+	nodes := flag.Int("nodes", 3, "number of nodes of the cluster")
+	flags := flag.String("flags", "", "further flags of the nodes")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	path, err := filepath.Abs(*server) // each process runs in a folder of its own
+	path, err := filepath.Abs(*server) // each process runs in another directory
 	if err == nil {
 		b := bench{binary: path, length: time.Duration(*seconds * float64(time.Second)), rounds: *rounds, nodes: *nodes,
 			flags: strings.Fields(*flags)}
@@ -50,7 +50,7 @@ func main() {
 	}
 }
 
-// bench is what all measurements share.
+// bench holds the parameters of all measurements.
 type bench struct {
 	binary string
 	length time.Duration
@@ -79,7 +79,13 @@ func (b *bench) run(ctx context.Context, kills int) error {
 			return err
 		}
 	}
-	fmt.Printf("\none connection, no pipeline, µs%*s %20s %20s\n", 9, "", "alone p50 (p99)", fmt.Sprint(b.nodes, " nodes p50 (p99)"))
+	fmt.Printf(
+		"\none connection, no pipeline, µs%*s %20s %20s\n",
+		9,
+		"",
+		"alone p50 (p99)",
+		fmt.Sprint(b.nodes, " nodes p50 (p99)"),
+	)
 	for _, sync := range []string{"always", "everysec"} {
 		if err := b.latencies(ctx, sync); err != nil {
 			return err
@@ -88,13 +94,14 @@ func (b *bench) run(ctx context.Context, kills int) error {
 	return b.failures(ctx, kills)
 }
 
-// measured is what one server or cluster did under load.
+// measured is the result of one server or cluster under load.
 type measured struct {
 	rate float64       // decisions per second
-	cpu  time.Duration // of all its processes, for each decision
+	cpu  time.Duration // of all its processes, per decision
 }
 
-// throughput prints how many decisions a server alone and a cluster take. They take turns.
+// throughput prints the decisions per second of a single server and of a cluster, measured in
+// alternation.
 func (b *bench) throughput(ctx context.Context, sync string) error {
 	all := make(map[string][2][]measured)
 	for range b.rounds {
@@ -143,7 +150,7 @@ func median[T any](list []T, value func(T) float64) float64 {
 	return all[len(all)/2]
 }
 
-// latencies prints how long one client waits for an admit and for a denial.
+// latencies prints the latencies of an admit and of a denial for one client.
 func (b *bench) latencies(ctx context.Context, sync string) error {
 	var columns [2]map[string]string
 	for side, size := range []int{1, b.nodes} {
@@ -163,8 +170,8 @@ func (b *bench) latencies(ctx context.Context, sync string) error {
 	return nil
 }
 
-// failures prints what an idle node costs, and how long it takes from the death of a leader to the
-// next admit.
+// failures prints the CPU time and memory of an idle node, and the time from the kill of a leader
+// to the next admit.
 func (b *bench) failures(ctx context.Context, kills int) error {
 	s, err := b.start(ctx, b.nodes, "--appendfsync", "everysec")
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"rlserver/cluster/slot"
 )
 
-// servers are a server alone, or the nodes of a cluster.
+// servers are a single server, or the nodes of a cluster.
 type servers struct {
 	binary  string
 	dir     string
@@ -28,10 +28,11 @@ type servers struct {
 
 type node struct {
 	port, bus string
-	process   *exec.Cmd // nil: it does not run
+	process   *exec.Cmd // nil if it does not run
 }
 
-// start starts one server, or as many nodes as are given, and waits until each leads its part.
+// start starts a single server or a number of nodes, and waits until each node leads its part of
+// the groups.
 func (b *bench) start(ctx context.Context, size int, flags ...string) (*servers, error) {
 	dir, err := os.MkdirTemp("", "bench")
 	if err != nil {
@@ -104,8 +105,8 @@ func (s *servers) stop() {
 	os.RemoveAll(s.dir)
 }
 
-// settle waits until all slots are served, each node leads as many groups as the others, and none has
-// been handed over for a while.
+// settle waits until all slots are served, leadership is evenly distributed, and no group has been
+// handed over for a while.
 func (s *servers) settle(ctx context.Context) error {
 	const calm = 3 * time.Second
 	last, since := s.leads, time.Now()
@@ -132,7 +133,8 @@ func (s *servers) settle(ctx context.Context) error {
 	return errors.New("the servers did not become ready")
 }
 
-// settled reports whether a node serves, and sees each slot led, by all nodes evenly.
+// settled reports whether a node serves, and all slots have leaders, evenly distributed over the
+// nodes.
 func (s *servers) settled(i int) bool {
 	c, err := dial(s.nodes[i].port)
 	if err != nil {
@@ -166,7 +168,7 @@ func (s *servers) settled(i int) bool {
 	return slices.Max(count)-slices.Min(count) <= 1
 }
 
-// cpu returns the CPU time that the processes have taken.
+// cpu returns the CPU time of all processes.
 func (s *servers) cpu() (sum time.Duration) {
 	const tick = 10 * time.Millisecond // of Linux
 	for _, n := range s.nodes {
@@ -183,7 +185,7 @@ func (s *servers) cpu() (sum time.Duration) {
 	return sum
 }
 
-// resident returns how many bytes of memory the processes have.
+// resident returns the resident memory of all processes, in bytes.
 func (s *servers) resident() (sum int64) {
 	for _, n := range s.nodes {
 		text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/statm", n.process.Process.Pid))
@@ -195,8 +197,8 @@ func (s *servers) resident() (sum int64) {
 	return sum
 }
 
-// kill kills a node, and returns how long it takes until a key that it led is admitted again. Then
-// the node comes back.
+// kill kills a node, and returns the time until a call on a key that it led is admitted again. Then
+// it restarts the node.
 func (s *servers) kill(ctx context.Context, n int) (outage time.Duration, err error) {
 	victim := n % len(s.nodes)
 	key := ""

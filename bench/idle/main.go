@@ -1,5 +1,5 @@
-// Idle opens connections to a server, sends one PING on each, and prints by how many bytes of
-// resident memory the server's process has grown for each once they are idle.
+// Idle opens connections to a server, sends one PING on each, and prints the growth of the server's
+// resident memory per idle connection, in bytes.
 //
 //	idle -port 6380 -pid 4711 -connections 10000 -tls certificates/ca.crt
 package main
@@ -21,9 +21,9 @@ import (
 
 func main() {
 	port := flag.Int("port", 6379, "TCP port on the loopback interface")
-	pid := flag.Int("pid", 0, "process of the server")
-	connections := flag.Int("connections", 10000, "how many")
-	ca := flag.String("tls", "", "certificate of the CA; empty: without TLS")
+	pid := flag.Int("pid", 0, "process ID of the server")
+	connections := flag.Int("connections", 10000, "number of connections")
+	ca := flag.String("tls", "", "certificate of the CA; empty: no TLS")
 	flag.Parse()
 	with, err := client(*ca)
 	if err != nil {
@@ -53,7 +53,7 @@ func main() {
 	}
 }
 
-// client returns the configuration of a client of TLS, nil without a CA.
+// client returns the configuration of a TLS client, or nil without a CA.
 func client(ca string) (*tls.Config, error) {
 	if ca == "" {
 		return nil, nil
@@ -83,12 +83,12 @@ func ping(address string, with *tls.Config) (conn net.Conn, err error) {
 	}
 	answer, err := bufio.NewReaderSize(stream, 16).ReadString('\n')
 	if err == nil && answer != "+PONG\r\n" {
-		err = fmt.Errorf("PING was answered %q", answer)
+		err = fmt.Errorf("unexpected reply to PING: %q", answer)
 	}
 	return conn, err
 }
 
-// settled returns the resident memory of a process when it has not shrunk for ten seconds.
+// settled returns the resident memory of a process after it has not shrunk for ten seconds.
 func settled(pid int) (least int64) {
 	for quiet := 0; quiet < 10; quiet++ {
 		now, err := resident(pid)

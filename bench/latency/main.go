@@ -1,11 +1,10 @@
-// Latency sends a server calls at a fixed rate and prints how long answers take: a client that
-// waits for each answer before it sends the next call would not notice a server that stands still.
+// Latency makes calls at a fixed rate and prints their latencies. A client that waits for each
+// reply before it sends the next call would hardly see a server that stalls.
 //
 //	latency -port 6379 -rate 20000 -seconds 10 RL.TOKEN key:RAND 100 100 60
 //
-// RAND in a word becomes a random number below -keys. Each call has the moment at which it should
-// be sent; its time counts from there, so that calls that queue behind a slow one are counted as
-// what they are (the correction for coordinated omission).
+// RAND in a word is replaced by a random number below -keys. The latency of a call counts from the
+// time at which it is due, which corrects for coordinated omission.
 package main
 
 import (
@@ -24,13 +23,13 @@ import (
 
 func main() {
 	port := flag.Int("port", 6379, "TCP port on the loopback interface")
-	rate := flag.Float64("rate", 10000, "calls per second, by all connections together")
-	seconds := flag.Float64("seconds", 5, "how long")
-	connections := flag.Int("connections", 50, "how many")
-	keys := flag.Int("keys", 100000, "how many keys RAND chooses among")
+	rate := flag.Float64("rate", 10000, "calls per second, of all connections together")
+	seconds := flag.Float64("seconds", 5, "duration")
+	connections := flag.Int("connections", 50, "number of connections")
+	keys := flag.Int("keys", 100000, "number of keys that RAND stands for")
 	flag.Parse()
 	if flag.NArg() == 0 {
-		log.Fatal("latency: say which call to send")
+		log.Fatal("latency: no call is given")
 	}
 	var all []time.Duration
 	var mu sync.Mutex
@@ -57,7 +56,7 @@ func main() {
 	fmt.Printf("calls %d p50 %s p99 %s p99.9 %s max %s ms\n", len(all), at(0.5), at(0.99), at(0.999), at(1))
 }
 
-// call sends n calls, each at its time, and returns how long after that each answer came.
+// call sends n calls, each when it is due, and returns their latencies from that time on.
 func call(port int, words []string, keys int, first time.Time, between time.Duration, n int) ([]time.Duration, error) {
 	conn, err := net.Dial("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	if err != nil {
@@ -66,7 +65,7 @@ func call(port int, words []string, keys int, first time.Time, between time.Dura
 	defer conn.Close()
 	took := make([]time.Duration, 0, n)
 	failed := make(chan error, 1)
-	go func() { // sends even while answers are late
+	go func() { // sends also while replies are late
 		var b []byte
 		for i := range n {
 			time.Sleep(time.Until(first.Add(between * time.Duration(i))))
@@ -92,7 +91,7 @@ func call(port int, words []string, keys int, first time.Time, between time.Dura
 	return took, <-failed
 }
 
-// skipReply reads a reply; an error is not what is to be measured.
+// skipReply reads a reply, and returns an error reply as an error.
 func skipReply(in *bufio.Reader) error {
 	line, err := in.ReadString('\n')
 	if err != nil {
@@ -100,7 +99,7 @@ func skipReply(in *bufio.Reader) error {
 	}
 	switch line[0] {
 	case '-':
-		return fmt.Errorf("the server answers %s", strings.TrimSpace(line))
+		return fmt.Errorf("error reply: %s", strings.TrimSpace(line))
 	case '*':
 		n, err := strconv.Atoi(strings.TrimSpace(line[1:]))
 		for range n {

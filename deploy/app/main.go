@@ -1,5 +1,5 @@
-// Command app is an example: an HTTP service that lets each user through five times a minute. It
-// asks the rlserver beside it, over a Unix socket.
+// Command app is an example: an HTTP service that admits five requests a minute of each user. It
+// calls an rlserver on the same machine over a Unix socket.
 //
 //	RLSERVER_SOCKET=/run/rlserver/rlserver.sock app
 //	curl -i http://localhost:8080/?user=ann
@@ -39,8 +39,8 @@ func main() {
 	}
 }
 
-// limited admits five requests a minute of each user. Without an answer from rlserver it admits
-// all: for this service, an outage of the limits is better than one of the service.
+// limited admits five requests a minute of each user. If rlserver does not reply it admits all:
+// this service prefers to work without limits to not working.
 func limited(limits *redis.Client) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		user := cmp.Or(r.URL.Query().Get("user"), "anonymous")

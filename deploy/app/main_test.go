@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Five requests a minute of each user pass, and all while there is no rlserver.
-func TestLimited(t *testing.T) {
+// Five requests a minute of each user are admitted, and all of them without rlserver.
+func TestAppLimitsRequests(t *testing.T) {
 	dir := t.TempDir()
 	program, socket := filepath.Join(dir, "rlserver"), filepath.Join(dir, "s")
 	build := exec.Command("go", "build", "-o", program, "./cmd/rlserver")
@@ -58,5 +58,5 @@ func TestLimited(t *testing.T) {
 	require.NoError(t, server.Process.Kill())
 	server.Wait()
 	status, _, _ = get("ann")
-	assert.Equal(t, http.StatusOK, status, "without rlserver the service goes on")
+	assert.Equal(t, http.StatusOK, status, "without rlserver all requests are admitted")
 }

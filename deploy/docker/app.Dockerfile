@@ -6,7 +6,7 @@ RUN CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-s -w -buildid=' 
 
 FROM scratch
 COPY --from=build /app /app
-# the group that the Unix socket of rlserver is open to
+# the group that may connect to the Unix socket of rlserver
 USER 65532:65532
 EXPOSE 8080
 ENTRYPOINT ["/app"]
