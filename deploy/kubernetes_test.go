@@ -23,9 +23,11 @@ import (
 
 // types are the API types of the objects in the manifests.
 var types = map[meta.TypeMeta]func() any{
-	{APIVersion: "apps/v1", Kind: "Deployment"}:                 func() any { return new(apps.Deployment) },
-	{APIVersion: "apps/v1", Kind: "StatefulSet"}:                func() any { return new(apps.StatefulSet) },
-	{APIVersion: "policy/v1", Kind: "PodDisruptionBudget"}:      func() any { return new(policies.PodDisruptionBudget) },
+	{APIVersion: "apps/v1", Kind: "Deployment"}:  func() any { return new(apps.Deployment) },
+	{APIVersion: "apps/v1", Kind: "StatefulSet"}: func() any { return new(apps.StatefulSet) },
+	{APIVersion: "policy/v1", Kind: "PodDisruptionBudget"}: func() any {
+		return new(policies.PodDisruptionBudget)
+	},
 	{APIVersion: "v1", Kind: "ConfigMap"}:                       func() any { return new(core.ConfigMap) },
 	{APIVersion: "v1", Kind: "PersistentVolumeClaim"}:           func() any { return new(core.PersistentVolumeClaim) },
 	{APIVersion: "v1", Kind: "Service"}:                         func() any { return new(core.Service) },
@@ -214,11 +216,8 @@ func TestClusterManifestIsConsistent(t *testing.T) {
 	assert.Equal(t, apps.ParallelPodManagement, set.Spec.PodManagementPolicy)
 	assert.Equal(t, template.Labels, budget.Spec.Selector.MatchLabels)
 	assert.Equal(t, 1, budget.Spec.MaxUnavailable.IntValue())
-	assert.Equal(
-		t,
-		template.Labels,
-		template.Spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution[0].LabelSelector.MatchLabels,
-	)
+	apart := template.Spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution[0]
+	assert.Equal(t, template.Labels, apart.LabelSelector.MatchLabels)
 
 	var join []string
 	for i := range int(*set.Spec.Replicas) {
