@@ -16,6 +16,7 @@ import (
 	"rlserver/cluster/overview"
 	"rlserver/engine"
 	"rlserver/resp/command"
+	"rlserver/resp/commands/clustering"
 	"rlserver/resp/config"
 	"rlserver/resp/forward"
 )
@@ -135,6 +136,6 @@ func TestCountsOnce(t *testing.T) {
 	} {
 		p := command.Prepared{Words: words(strings.Fields(call)...)}
 		p.Command = command.Table.Find(p.Words[0])
-		assert.Equal(t, want, countsOnce(&p), call)
+		assert.Equal(t, want, clustering.CountsOnce(&p), call)
 	}
 }

@@ -117,20 +117,19 @@ func (s *session) runForNode() {
 
 // handleControl handles forward.Control.
 func (s *session) handleControl(words [][]byte) {
-	if len(words) < 5 {
+	as, link, ok := forward.ParseControl(words)
+	if !ok {
 		s.closing = true
 		return
 	}
-	name := string(words[4])
-	s.clustered.node.link.Store(&name)
+	s.clustered.node.link.Store(&link)
 	if s.transaction.open {
 		s.transaction = transaction{}
 	}
 	s.clustered.node.refused = false
-	s.actAs(string(words[1]))
-	version, _ := strconv.Atoi(string(words[2]))
-	s.setProtocol(int32(version))
-	s.NoTouch = string(words[3]) == "1"
+	s.actAs(as.User)
+	s.setProtocol(map[bool]int32{false: 2, true: 3}[as.RESP3])
+	s.NoTouch = as.NoTouch
 }
 
 // actAs makes the session act as a user.

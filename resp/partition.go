@@ -3,7 +3,6 @@ package resp
 import (
 	"context"
 	"errors"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -11,7 +10,6 @@ import (
 	"rlserver/clock"
 	"rlserver/cluster/slot"
 	"rlserver/engine"
-	"rlserver/grammar"
 	"rlserver/resp/command"
 	"rlserver/resp/commands/clustering"
 	"rlserver/resp/forward"
@@ -103,7 +101,6 @@ func (s *Server) partitionOf(group int, shared *Partition) *partition {
 }
 
 const (
-	errCrossSlot = engine.Error("CROSSSLOT Keys in request don't hash to the same slot")
 	errClusterNo = engine.Error("CLUSTERDOWN The cluster is down")
 	// errUnbound is the error of Redis for a slot that no node serves.
 	errUnbound       = engine.Error("CLUSTERDOWN Hash slot not served")
@@ -114,9 +111,6 @@ const (
 	errUncertain = engine.Error(
 		"UNCERTAIN another node begins to lead this slot: the call may have been carried out or not. A permit may " +
 			"be spent that was not granted. Calls with an ID can be sent again safely")
-	errOtherSlots = engine.Error(
-		"CROSSSLOT the keys of one call have to be in one slot of the cluster: keys with the same {tag} are, such as " +
-			"{user1}:minute and {user1}:day")
 )
 
 // partitionTx is the Tx of a session on a partition.
@@ -197,30 +191,11 @@ func (s *session) enter(p *command.Prepared, keys []engine.Key) error {
 		}
 		return nil
 	}
-	at, ok := slotOf(keys)
+	at, ok := clustering.SlotOf(keys)
 	if !ok {
-		return crossSlot(p.Command)
+		return clustering.CrossSlot(p.Command)
 	}
 	return s.enterSlot(at, s.clustered.role == proxied)
-}
-
-// slotOf returns the slot of keys. ok is false if they are in several.
-func slotOf(keys []engine.Key) (at int, ok bool) {
-	at = slot.Of(keys[0].Name)
-	for i := range keys[1:] {
-		if slot.Of(keys[1+i].Name) != at {
-			return at, false
-		}
-	}
-	return at, true
-}
-
-// crossSlot returns the error of Redis for commands of Redis, and a longer one for others.
-func crossSlot(c *command.Command) error {
-	if len(c.Name) > 3 && c.Name[:3] == "rl." {
-		return errOtherSlots
-	}
-	return errCrossSlot
 }
 
 // enterSlot makes a call run on the partition of a slot. If pass is set, the call may run on
@@ -266,7 +241,7 @@ func (s *session) enterSlot(at int, pass bool) error {
 
 // sameGroup reports whether a further call can run while the locks of the previous ones are held.
 func (s *session) sameGroup(keys []engine.Key) bool {
-	at, ok := slotOf(keys)
+	at, ok := clustering.SlotOf(keys)
 	return ok && slot.Group(at, s.server.cluster.Groups()) == s.clustered.at.partition.group
 }
 
@@ -275,21 +250,8 @@ func (s *session) markReply(p *command.Prepared, start int) {
 	c := s.clustered
 	write := p.Command.Flags&command.Write != 0 || p.Command.Name == "exec"
 	c.marks = append(c.marks, mark{
-		start: start, end: len(s.Reply.B), partition: c.at.partition, write: write, id: write && countsOnce(p),
+		start: start, end: len(s.Reply.B), partition: c.at.partition, write: write, id: write && clustering.CountsOnce(p),
 	})
-}
-
-// countsOnce reports whether sending a call of a limiter again has no further effect, because it
-// has the same lease, or an id in a log of hits. RL.REFUND with an id would give back more hits of
-// that id.
-func countsOnce(p *command.Prepared) bool {
-	switch p.Command.Name {
-	case "rl.lease", "rl.release":
-		return true
-	case "rl.slide", "rl.multi", "rl.all", "rl.check":
-		return slices.ContainsFunc(p.Words[2:], func(w []byte) bool { return grammar.EqualFold(w, "ID") })
-	}
-	return false
 }
 
 // addOutcome makes the replies of the batch wait for the current partition.
@@ -404,10 +366,10 @@ func (s *session) sameSlot(p *command.Prepared) error {
 		}
 		return nil
 	}
-	at, ok := slotOf(s.hasher.Keys)
+	at, ok := clustering.SlotOf(s.hasher.Keys)
 	c := s.clustered
 	if !ok || c.slot >= 0 && c.slot != at {
-		return crossSlot(p.Command)
+		return clustering.CrossSlot(p.Command)
 	}
 	c.slot = at
 	if err := s.enterSlot(at, c.role == proxied); err != errElsewhere {
@@ -429,7 +391,7 @@ func (s *session) enterTransaction() (err error) {
 	}
 	switch {
 	case c.slot >= 0 && (here || elsewhere) && slot.Group(c.slot, s.server.cluster.Groups()) != group:
-		err = errCrossSlot
+		err = clustering.ErrCrossSlot
 	case c.slot >= 0:
 		err = s.enterSlot(c.slot, c.role == proxied)
 		c.aborted = here && c.watch != c.at.partition || elsewhere && err == nil
@@ -453,13 +415,13 @@ func (s *session) watchesHere() error {
 	c := s.clustered
 	if group, elsewhere := c.calls.Watches(); elsewhere {
 		if group != c.at.partition.group {
-			return errCrossSlot
+			return clustering.ErrCrossSlot
 		}
 		return errLeaderChanged
 	}
 	if len(s.watching.Keys(nil)) > 0 && c.watch != c.at.partition {
 		if c.watch.group != c.at.partition.group {
-			return errCrossSlot
+			return clustering.ErrCrossSlot
 		}
 		return errLeaderChanged
 	}

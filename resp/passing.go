@@ -7,9 +7,9 @@ import (
 	"sync/atomic"
 
 	"rlserver/cluster/overview"
-	"rlserver/grammar"
 	"rlserver/resp/clientmem"
 	"rlserver/resp/command"
+	"rlserver/resp/commands/clustering"
 	"rlserver/resp/forward"
 	"rlserver/resp/wire"
 )
@@ -51,7 +51,7 @@ func (s *session) passOn(p *command.Prepared) {
 		s.watchElsewhere(p)
 	case p.Command.Name == "exec":
 		s.execElsewhere()
-	case mayWait(p) || s.replyMode != replyOn || !forward.Small(size):
+	case clustering.MayWait(p) || s.replyMode != replyOn || !forward.Small(size):
 		s.passAlone(p)
 	default:
 		as := s.caller()
@@ -69,27 +69,11 @@ func (s *session) passOn(p *command.Prepared) {
 func (s *session) markOf(p *command.Prepared, start int) mark {
 	write := p.Command.Flags&command.Write != 0
 	return mark{
-		start: start, end: start, group: s.clustered.target.Group, write: write, id: write && countsOnce(p),
+		start: start, end: start, group: s.clustered.target.Group, write: write, id: write && clustering.CountsOnce(p),
 	}
 }
 
-// mayWait reports whether a call may wait for its keys.
-func mayWait(p *command.Prepared) bool {
-	if p.Command.Flags&command.Blocking == 0 {
-		return false
-	}
-	if p.Words[0][0]|0x20 == 'b' {
-		return true
-	}
-	for _, w := range p.Words[2:] {
-		if grammar.EqualFold(w, "WAIT") {
-			return true
-		}
-	}
-	return false
-}
-
-// flushBefore sends the replies of the previous calls.
+// flushBefore sends the replies of the calls before this one.
 func (s *session) flushBefore() {
 	s.flush()
 	s.replyStart = 0
@@ -141,7 +125,7 @@ func (s *session) passAlone(p *command.Prepared) {
 	defer s.guard.Memory.Set(clientmem.Waiting, 0)
 	s.evictClientsIfNeeded()
 	call, wait := s.clustered.target, (func(func()) error)(nil)
-	if mayWait(p) {
+	if clustering.MayWait(p) {
 		call.Keeps, wait = true, s.waitFor
 		// a call that waits for a key restarts the hold time when it is sent again
 		s.clustered.calls.Begin()
@@ -180,7 +164,7 @@ func (s *session) watchElsewhere(p *command.Prepared) {
 	case s.transaction.open:
 		s.Refuse(errWatchInMulti)
 	case (here || elsewhere) && group != c.target.Group:
-		s.Refuse(errCrossSlot)
+		s.Refuse(clustering.ErrCrossSlot)
 	case here:
 		s.Refuse(errLeaderChanged)
 	default:

@@ -55,6 +55,16 @@ func (c Caller) appendControl(b []byte, name string) []byte {
 	return b
 }
 
+// ParseControl returns what a node tells another. ok is false if it is malformed.
+func ParseControl(words [][]byte) (as Caller, link string, ok bool) {
+	if len(words) != 5 || string(words[0]) != Control {
+		return as, "", false
+	}
+	return Caller{
+		User: string(words[1]), RESP3: string(words[2]) == "3", NoTouch: string(words[3]) == "1",
+	}, string(words[4]), true
+}
+
 func appendWord[W string | []byte](b []byte, word W) []byte {
 	b = wire.AppendHeader(b, '$', int64(len(word)))
 	b = append(b, word...)
