@@ -217,6 +217,10 @@ func TestClusterSaves(t *testing.T) {
 		assert.Equal(t, strconv.Itoa(n+2), infoValue(client, "persistence", "rdb_saves"))
 	}
 	assert.Equal(t, "ok", infoValue(client, "persistence", "rdb_last_bgsave_status"))
+	backup := t.TempDir() + "/backup"
+	out, err := rlserver(t, "backup", c.dir+"/0", backup).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	assert.Contains(t, string(out), "group 3: as of 2")
 	for _, mode := range []string{"always", "no"} {
 		require.NoError(t, client.ConfigSet(ctx, "appendfsync", mode).Err())
 		require.NoError(t, client.Set(ctx, "key:0", mode, 0).Err())
@@ -226,4 +230,15 @@ func TestClusterSaves(t *testing.T) {
 	c.settled()
 	assert.EqualValues(t, 50, c.client(0).DBSize(ctx).Val())
 	assert.Equal(t, "no", c.client(0).Get(ctx, "key:0").Val())
+
+	// the node that the backup is of still runs
+	restored := startCluster(t, 1, "--dir", backup)
+	assert.EqualValues(t, 50, restored.client(0).DBSize(ctx).Val())
+	assert.Equal(t, "0", restored.client(0).Get(ctx, "key:0").Val(), "as it was when it was saved")
+	require.NoError(t, restored.client(0).Set(ctx, "key:0", "new", 0).Err())
+	restored.kill(0)
+	restored.start(0)
+	restored.settled()
+	assert.Equal(t, "new", restored.client(0).Get(ctx, "key:0").Val())
+	assert.Error(t, rlserver(t, "backup", c.dir+"/0", backup).Run(), "it does not write over a backup")
 }

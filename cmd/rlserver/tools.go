@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"rlserver/cluster"
 	"rlserver/persistence"
 	"rlserver/progress"
 	"rlserver/resp/command"
@@ -58,6 +59,13 @@ Prints every change in a data directory, one per line: the newest snapshot, and 
 with --json they are in Unix milliseconds. Text that is not UTF-8 is quoted; with --json it is in base64, and the name
 of its field ends in _base64. It changes nothing. A server may be using the directory.
 `},
+	"backup": {backup, `Usage: rlserver backup DIR TO
+
+Copies the latest snapshots of a node of a cluster, whose directory is DIR, to the new directory TO. The node may be
+running: send it SAVE before. A node that is started with --dir TO is a new cluster with the keys, named limits and
+users of the snapshots; others join it as new nodes. Of groups that the node has no replica of, copy the folder from
+another node's backup. The data of a server alone is backed up by copying its directory.
+`},
 	"gen-cert": {genCert, `Usage: rlserver gen-cert DIR [HOST ...]
 
 Generates certificates for tests of TLS, valid for a year: ca.crt, server.crt, server.key, client.crt and client.key in
@@ -85,6 +93,17 @@ func docs(args []string, out io.Writer) error {
 	}
 	_, err = io.WriteString(out, text)
 	return err
+}
+
+func backup(args []string, out io.Writer) error {
+	if len(args) != 2 || args[1] == "" {
+		return errors.New("name the data directory and a new one: rlserver backup DIR TO")
+	}
+	dir, err := dataDirectory("backup", args[:1])
+	if err != nil {
+		return err
+	}
+	return cluster.Backup(dir, args[1], out)
 }
 
 func check(args []string, out io.Writer) error {
