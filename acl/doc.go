@@ -14,6 +14,8 @@
 //	Account   holds the current User of a name; connections keep a pointer to it
 //	Users     all accounts by name; loads and saves the ACL file
 //	Log       the latest denied calls and failed logins
+//	Change    a change of the users in a form that other nodes of a cluster can apply
+//	Failures  failed logins in a row, by client address
 //	Failures  failed logins by address, whose next attempts are delayed
 //
 // A call is allowed if one of the user's selectors allows all of it: the command, each key with the
@@ -41,6 +43,6 @@
 // # Left out
 //
 // There are no modules and no Lua scripts, so the catalog is fixed once it has been created. The
-// package does not depend on connections, replies or a clock: package resp finds the keys of a
-// call, closes connections and formats the replies.
+// package has no connections, replies or clock: package resp finds the keys of a call, closes
+// connections, delays logins and formats the replies.
 package acl

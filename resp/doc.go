@@ -31,8 +31,8 @@
 //	resp/diagnostics     the slow log, latency events, and lines of MONITOR
 //	resp/command         the command table: declaration, arguments, the call, documentation
 //	resp/command/commandtest  runs handlers in tests, without a server
-//	resp/forward         passes calls on to other nodes of a cluster
 //	resp/waitqueue       the queues of calls that wait for a key
+//	resp/forward         forwards calls to other nodes of a cluster
 //	resp/commands/...    the handlers, one package per family: keys, limits, users, the server...
 //	acl                  users, their permissions, and the calls that were denied
 //	stats                counters of calls, errors and latencies
@@ -60,8 +60,8 @@
 //	partition.go         in a cluster: where a call runs, and what its reply waits for
 //	keyspaces.go         in a cluster: commands on the whole keyspace
 //	passing.go           in a cluster: calls that other nodes run
-//	node_session.go      in a cluster: sessions for other nodes, which pass on calls
-//	cluster_users.go     in a cluster: changes of users, which reach all nodes
+//	node_session.go      in a cluster: sessions for other nodes, which forward calls
+//	cluster_users.go     in a cluster: changes of the users on all nodes
 //
 // # The order of locks
 //

@@ -1,8 +1,8 @@
 // Package stats has the server's counters. INFO, LATENCY, the metrics for Prometheus and the web
 // page read the same counters, so their values agree.
 //
-//	Counters     the counters of a server: one Command each, Errors, durations of disk writes
-//	Command      calls, time, failures and latencies of one command, and its Decisions
+//	Counters     the counters of a server: those of each command, Errors, durations of disk writes
+//	command      calls, time, failures and latencies of one command, and its Decisions
 //	Decisions    how many calls limiters admitted and denied, by command and by policy
 //	Histogram    durations in fixed buckets
 //	Errors       error replies by code
@@ -19,8 +19,9 @@
 //
 // # Readers
 //
-// No reader or writer takes a lock, except for the first error with a code. A snapshot sums up the
-// stripes while they change: each counter in it is exact, but they are not all of the same moment.
+// Counting a call takes no lock. Counting an error takes a read lock, and a write lock for the
+// first error with a code. A snapshot sums up the stripes while they change: each counter in it is
+// exact, but they are not all of the same moment.
 //
 // # Buckets
 //

@@ -22,8 +22,8 @@
 //
 //  1. Count it in package stats, or where similar counts are, and show it in INFO:
 //     resp/commands/server/info.go.
-//  2. state.go: add a field to State. cmd/rlserver/web.go sets it in webSource.State without
-//     waiting for a lock of the keyspace.
+//  2. state.go: add a field to State. cmd/rlserver/web_source.go sets it in webSource.State
+//     without waiting for a lock of the keyspace.
 //  3. metrics.go: add the metric, named by the conventions of Prometheus, without a label that
 //     holds keys or clients.
 //  4. If the page shows it: view.go and static/page.js. `make page` tests the page in Chromium.
