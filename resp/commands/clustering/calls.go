@@ -58,8 +58,8 @@ func MayWait(p *command.Prepared) bool {
 	return hasOption(p, "WAIT")
 }
 
-// hasOption reports whether a word of a call behind its key is an option. It may also be an argument
-// that looks like one.
+// hasOption reports whether a word of a call behind its key is an option. It may also be an
+// argument that looks like one.
 func hasOption(p *command.Prepared, name string) bool {
 	return slices.ContainsFunc(p.Words[2:], func(w []byte) bool { return grammar.EqualFold(w, name) })
 }
