@@ -28,7 +28,12 @@ type files struct {
 	snapshots *raft.FileSnapshotStore
 }
 
-func openFiles(dir string, syncs func() bool, log hclog.Logger, stored func(time.Duration, error)) (f files, err error) {
+func openFiles(
+	dir string,
+	syncs func() bool,
+	log hclog.Logger,
+	stored func(time.Duration, error),
+) (f files, err error) {
 	folder := filepath.Join(dir, "log")
 	if err = os.MkdirAll(folder, 0o750); err != nil {
 		return f, err
