@@ -250,7 +250,8 @@ func (s *session) markReply(p *command.Prepared, start int) {
 	c := s.clustered
 	write := p.Command.Flags&command.Write != 0 || p.Command.Name == "exec"
 	c.marks = append(c.marks, mark{
-		start: start, end: len(s.Reply.B), partition: c.at.partition, write: write, id: write && clustering.CountsOnce(p),
+		start: start, end: len(s.Reply.B), partition: c.at.partition, write: write,
+		id: write && clustering.CountsOnce(p),
 	})
 }
 

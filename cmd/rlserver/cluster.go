@@ -133,7 +133,8 @@ func (p *parts) openCluster() error {
 			"--cluster-secret-file or TLS, or keep the port in a private network", "port", port)
 	}
 	p.cluster.node, err = cluster.Open(cluster.Options{
-		Name: name, Dir: start.Dir, Listener: listeners[0], More: listeners[1:], TLS: secure, Secret: []byte(secret), Join: join, Expect: own.Expect,
+		Name: name, Dir: start.Dir, Listener: listeners[0], More: listeners[1:], TLS: secure, Secret: []byte(secret),
+		Join: join, Expect: own.Expect,
 		Groups:  own.Groups,
 		Timeout: time.Duration(own.Timeout) * time.Millisecond, Sync: p.settings.Store().Sync == storage.SyncAlways,
 		Host: own.AnnounceHost, Port: announced(own.AnnouncePort, start.Port),

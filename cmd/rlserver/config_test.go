@@ -55,8 +55,9 @@ func TestDefaultsOfAllSettings(t *testing.T) {
 		"tls-port": "0", "tls-auth-clients": "yes", "tls-ca-cert-file": "", "tls-cert-file": "", "tls-key-file": "",
 		"tls-protocols":   "",
 		"cluster-enabled": "no", "node-id": "", "cluster-port": "0", "join": "", "bootstrap-expect": "3",
-		"cluster-groups": "0", "cluster-timeout": "1000", "failover-hold": "0", "force-recover": "no", "cluster-announce-host": "",
-		"proxy-port": "0", "proxy-max-links": "256",
+		"cluster-groups": "0", "cluster-timeout": "1000", "failover-hold": "0", "force-recover": "no",
+		"cluster-announce-host": "",
+		"proxy-port":            "0", "proxy-max-links": "256",
 		"cluster-announce-port": "0", "cluster-secret-file": "", "cluster-announce-tls-port": "0",
 	}, values(c.Settings))
 }
