@@ -25,7 +25,7 @@ import (
 	"rlserver/stats"
 )
 
-const maxWait = 30 * time.Second
+const maxWait = 2 * time.Minute
 
 // fake is a Source that the test controls.
 type fake struct {
