@@ -25,9 +25,6 @@ import (
 // fifth of one processor for about three seconds per million keys, and memory for the values that
 // change meanwhile, once each. If a snapshot is being written or is begun, there is no digest.
 
-// defaultDigestEvery is the time between two comparisons.
-const defaultDigestEvery = time.Minute
-
 // Digest is the hash of a replica's state at an entry. The zero value is none.
 type Digest struct {
 	Index uint64 // of the entry

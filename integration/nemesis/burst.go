@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"rlserver/cluster/clustertest"
 )
 
 // burst is connections to one node, each for one call. They are made before the node is stopped, so
@@ -41,7 +43,8 @@ func (b *burst) send() {
 	for i, conn := range b.conns {
 		b.work.Go(func() {
 			defer conn.Close()
-			b.clients.call(100+i, func() caller { return plain{conn} })
+			// reads: what they return must be confirmed, though nothing else is on its way
+			b.clients.callOn(b.clients.book.pick(), clustertest.Read, 100+i, func() caller { return plain{conn} })
 		})
 	}
 }

@@ -101,12 +101,21 @@ func (c *clients) plainClient(id int, hosts []int) {
 // call makes a call on some key, and reports whether its outcome is known.
 func (c *clients) call(id int, to func() caller) bool {
 	k := c.book.pick()
-	call := clustertest.Call{Limit: k.limit}
-	if p := rand.IntN(10); p < 2 && k.flavour != token {
-		call.Kind = clustertest.Read
+	kind := clustertest.Hit
+	if p := rand.IntN(10); p < 2 {
+		kind = clustertest.Read
 	} else if p < 4 && k.flavour == refunds {
-		call.Kind = clustertest.Refund
+		kind = clustertest.Refund
 	}
+	return c.callOn(k, kind, id, to)
+}
+
+// callOn makes a call on a key that was picked.
+func (c *clients) callOn(k *key, kind clustertest.Kind, id int, to func() caller) bool {
+	if kind == clustertest.Read && k.flavour == token {
+		kind = clustertest.Hit // a bucket cannot be read
+	}
+	call := clustertest.Call{Kind: kind, Limit: k.limit}
 	args := k.args(call)
 	begun := c.book.now()
 	var answer clustertest.Answer
