@@ -159,3 +159,32 @@ func TestUsersOfAFileReachAllNodes(t *testing.T) {
 	assert.ErrorContains(t, c.client(0).Do(t.Context(), "ACL", "LOAD").Err(), "0:1: Syntax error")
 	c.usersEverywhere("default", "second")
 }
+
+// TestANodeThatJoinsHasTheUsers starts a node with users of its own: they are not those of the
+// cluster that it joins.
+func TestANodeThatJoinsHasTheUsers(t *testing.T) {
+	t.Parallel()
+	own := func(i int) []string {
+		if i == 1 {
+			return []string{"--user", "ann on >ann-secret ~* &* +@all", "--user", "default on nopass ~* &* +@all"}
+		}
+		return nil
+	}
+	c := startClusterOf(t, 1, own, patient...)
+	require.NoError(t, c.client(0).Do(t.Context(), "ACL", "SETUSER", "bob", "on", ">bob-secret", "~*", "+@all").Err())
+	c.ports, c.bus = append(c.ports, freePort(t)), append(c.bus, freePort(t))
+	c.proxy, c.run = append(c.proxy, freePort(t)), append(c.run, nil)
+	c.start(1)
+	for served := false; !served; {
+		require.Error(t, c.as(c.ports[1], "ann", "ann-secret").Ping(t.Context()).Err())
+		served = c.client(1).Ping(t.Context()).Err() == nil
+	}
+	assert.NoError(t, c.as(c.ports[1], "bob", "bob-secret").Ping(t.Context()).Err())
+	c.usersEverywhere("bob", "default")
+	require.NoError(t, c.client(1).Do(t.Context(), "ACL", "DELUSER", "bob").Err())
+	c.usersEverywhere("default")
+	// the new node passes calls on, before it has replicas and afterwards
+	for n := range 20 {
+		assert.NoError(t, c.proxied(1, 2).Set(t.Context(), string(rune('a'+n)), n, 0).Err())
+	}
+}
