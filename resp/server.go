@@ -53,7 +53,7 @@ type Server struct {
 	setting     sync.Mutex   // held by CONFIG SET
 
 	memory        clientmem.Pools
-	overhead      atomic.Int64 // bytes of the process beside keys and clients, as last measured
+	overhead      atomic.Int64 // bytes of the process other than keys and clients, as last measured
 	oomRefusals   atomic.Int64 // calls refused with OOM since the start or CONFIG RESETSTAT
 	loginFailures acl.Failures
 	loginTimeouts atomic.Int64 // clients closed because they did not log in in time, likewise

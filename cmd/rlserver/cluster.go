@@ -31,16 +31,18 @@ func (c *setup) clustered() bool { return c.Start.Cluster.Enabled == "yes" }
 func (c *setup) validateCluster() error {
 	switch start := &c.Start; {
 	case start.Port == 0 && start.TLSPort == 0:
-		return errors.New("--cluster needs --port or --tls-port: other nodes tell clients to go there")
+		return errors.New("--cluster needs --port or --tls-port: other nodes redirect clients there")
 	case nodePort(start) > math.MaxUint16:
-		return fmt.Errorf("the port for the other nodes would be %d, which is no port: give --cluster-port",
+		return fmt.Errorf("the port for the other nodes would be %d, which is not a valid port: give --cluster-port",
 			nodePort(start))
 	case len(start.Cluster.Join) == 0 && start.Cluster.Expect > 1:
 		return errors.New("--cluster needs --join with the nodes of the cluster, such as --join rl-0,rl-1,rl-2")
 	case !start.AppendOnly:
-		return errors.New("--cluster needs --appendonly yes: a node without a log would forget what it has agreed on")
+		return errors.New(
+			"--cluster needs --appendonly yes: a node without a log would lose entries that it has acknowledged",
+		)
 	case start.Databases != 16 && start.Databases != 1:
-		return fmt.Errorf("--cluster has database 0 alone, and --databases is %d", start.Databases)
+		return fmt.Errorf("--cluster supports only database 0, and --databases is %d", start.Databases)
 	case start.Cluster.ProxyPort != 0 && start.Cluster.ProxyPort == nodePort(start):
 		return fmt.Errorf("--proxy-port %d is the port for the other nodes: it needs one of its own",
 			start.Cluster.ProxyPort)
@@ -59,12 +61,15 @@ func nodePort(start *config.Defaults) int {
 	return cmp.Or(start.Cluster.Port, cmp.Or(start.Port, start.TLSPort)+10000)
 }
 
-// checkClusterDir returns an error if a directory has the data of a server alone.
+// checkClusterDir returns an error if a directory has the data of a server without a cluster.
 func checkClusterDir(dir string) error {
 	for _, pattern := range []string{"*.log", "*.snapshot"} {
 		if found, _ := filepath.Glob(filepath.Join(dir, pattern)); len(found) > 0 {
-			return fmt.Errorf("%s has the data of a server alone, %s: a node of a cluster needs a --dir of its own",
-				dir, filepath.Base(found[0]))
+			return fmt.Errorf(
+				"%s has the data of a server without a cluster, %s: a node of a cluster needs a --dir of its own",
+				dir,
+				filepath.Base(found[0]),
+			)
 		}
 	}
 	return nil
@@ -114,7 +119,11 @@ func (p *parts) openCluster() error {
 		join = append(join, address)
 	}
 	if own.Expect%2 == 0 {
-		p.log.Warn("--bootstrap-expect is even: one node fewer would outlive as many failures", "nodes", own.Expect)
+		p.log.Warn(
+			"--bootstrap-expect is even: a cluster with one node fewer tolerates as many failures",
+			"nodes",
+			own.Expect,
+		)
 	}
 	var secure *tls.Config
 	if p.certs != nil {

@@ -12,7 +12,7 @@ func TestClusterSettingsThatAreRefused(t *testing.T) {
 	for _, test := range []struct{ flags, want string }{
 		{"", "--cluster needs --join"},
 		{"--join a,b,c --appendonly no", "--cluster needs --appendonly yes"},
-		{"--join a,b,c --databases 2", "--cluster has database 0 alone"},
+		{"--join a,b,c --databases 2", "--cluster supports only database 0"},
 		{"--join a,b,c --port 0 --unixsocket s", "--cluster needs --port or --tls-port"},
 		{"--join a,b,c --port 60000", "the port for the other nodes would be 70000"},
 		{"--join a,b,c --proxy-port 16379", "--proxy-port 16379 is the port for the other nodes"},

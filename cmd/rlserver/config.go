@@ -111,7 +111,7 @@ func (c *setup) validate() error {
 	case start.Port != 0 && start.Port == start.TLSPort:
 		return fmt.Errorf("--port and --tls-port must differ, both are %d", start.Port)
 	case start.Cluster.ProxyPort != 0 && start.Cluster.Enabled != "yes":
-		return errors.New("--proxy-port needs --cluster: a server alone has nobody to pass calls on to")
+		return errors.New("--proxy-port needs --cluster: without a cluster there are no other nodes")
 	case start.Cluster.ProxyPort != 0 && (start.Cluster.ProxyPort == start.Port ||
 		start.Cluster.ProxyPort == start.TLSPort || start.Cluster.ProxyPort == start.HTTP.Port):
 		return fmt.Errorf("--proxy-port %d is another port of this server: it needs one of its own",

@@ -43,8 +43,8 @@ var Parameters = []Parameter{
 		Value: integer(0, math.MaxInt32, func(s *Settings) *atomic.Int64 { return &s.keepalive })},
 
 	{Name: "tls-port", Group: groupTLS, Form: "PORT", Default: "0",
-		Help: `TCP port for clients with TLS, beside --port or, with --port 0, instead of it. 0, the default: none.
-			rlserver gen-cert makes certificates to try it with.`,
+		Help: `TCP port for clients with TLS, in addition to --port or, with --port 0, instead of it. 0, the default:
+			none. rlserver gen-cert generates certificates for tests.`,
 		Value: fixedInteger(0, math.MaxUint16, func(s *Settings) *int { return &s.Start.TLSPort })},
 	{Name: "tls-cert-file", Group: groupTLS, Form: "FILE",
 		Help: `Certificate of the server, in PEM, followed by the intermediate ones. This and the other two files are
@@ -235,8 +235,8 @@ var Parameters = []Parameter{
 		Help:  "Percentiles that INFO latencystats shows, '50 99 99.9' by default.",
 		Value: percentiles()},
 	{Name: "cluster-enabled", Alias: "cluster", Group: groupCluster, Form: "yes|no", Default: "no",
-		Help: `Whether this server is a node of a cluster, which shares the keys among its nodes and goes on if fewer
-			than half of them fail. no by default.`,
+		Help: `Whether this server is a node of a cluster, which distributes the keys among its nodes and keeps
+			working if fewer than half of them fail. no by default.`,
 		Value: fixedChoice([]string{"no", "yes"}, func(s *Settings) *string { return &s.Start.Cluster.Enabled })},
 	{Name: "node-id", Group: groupCluster, Form: "NAME",
 		Help:  "Name of this node, by default that of the host. It is unique in the cluster and never changes.",
@@ -245,33 +245,33 @@ var Parameters = []Parameter{
 		Help:  "TCP port for the other nodes. 0: --port plus 10000, or --tls-port plus 10000 with --port 0.",
 		Value: fixedInteger(0, math.MaxUint16, func(s *Settings) *int { return &s.Start.Cluster.Port })},
 	{Name: "join", Group: groupCluster, Form: "HOST[:PORT],...", Words: ManyWords,
-		Help: `Nodes of the cluster, with their --cluster-port if it is another than here. This node may be among
-			them, so that all nodes have the same list.`,
+		Help: `Nodes of the cluster, with their --cluster-port if it differs from that of this node. The list may
+			include this node, so that all nodes can have the same list.`,
 		Value: addresses(func(s *Settings) *[]string { return &s.Start.Cluster.Join })},
 	{Name: "bootstrap-expect", Group: groupCluster, Form: "N", Default: "3",
-		Help: `How many nodes make a new cluster, when all of them have found each other: 3 by default. It has no
-			effect once the cluster is made.`,
+		Help: `How many nodes form a new cluster, once all of them have found each other: 3 by default. It has no
+			effect on an existing cluster.`,
 		Value: fixedInteger(1, 99, func(s *Settings) *int { return &s.Start.Cluster.Expect })},
 	{Name: "cluster-groups", Group: groupCluster, Form: "N", Default: "0",
-		Help: `How many groups the slots of a new cluster are divided into: more let more nodes share the work. It
-			is fixed when the cluster is made. 0: 16, or what the cluster has, which is the default.`,
+		Help: `Number of groups of slots in a new cluster: with more groups, more nodes can share the work. It
+			cannot change later. 0, the default: 16, or the number in the existing cluster.`,
 		Value: fixedInteger(0, 1024, func(s *Settings) *int { return &s.Start.Cluster.Groups })},
 	{Name: "cluster-timeout", Alias: "cluster-node-timeout", Group: groupCluster, Form: "MS", Default: "1000",
-		Help: `How many milliseconds a group waits for a word of its leader before it elects another one, 1000 by
-			default.`,
+		Help: `How many milliseconds a group waits for a message of its leader before it elects another one, 1000
+			by default.`,
 		Value: fixedInteger(100, 60000, func(s *Settings) *int { return &s.Start.Cluster.Timeout })},
 	{Name: "force-recover", Group: groupCluster, Form: "yes|no", Default: "no",
-		Help: `When a majority of the nodes is lost for ever: this node goes on alone, with what it has. What it was
-			not told before is lost, and permits may be granted again: see docs/CLUSTER.md first. It is used once, and
-			has no effect while a majority is there. no by default.`,
+		Help: `After the permanent loss of a majority of the nodes: this node continues alone with its own data.
+			Changes that it has not received are lost, and permits may be granted again: see docs/CLUSTER.md first.
+			Use it once; it has no effect while there is a majority. no by default.`,
 		Value: fixedChoice([]string{"no", "yes"}, func(s *Settings) *string { return &s.Start.Cluster.Recover })},
 	{Name: "failover-hold", Group: groupCluster, Form: "MS", Default: "0",
 		Help: `How many milliseconds calls wait for a leader before they get CLUSTERDOWN. 0: twice
 			--cluster-timeout, which is the default.`,
 		Value: fixedInteger(0, 600000, func(s *Settings) *int { return &s.Start.Cluster.Hold })},
 	{Name: "cluster-secret-file", Group: groupCluster, Form: "FILE",
-		Help: `File whose first line is a secret, the same on all nodes: a node accepts another one only if that
-			proves that it knows it. Without it and without TLS, any client that reaches --cluster-port can call
+		Help: `File whose first line is a secret, the same on all nodes: nodes accept each other only if both know
+			it. Without it and without TLS, any client that reaches --cluster-port can call
 			commands as any user.`,
 		Value: fixedText(func(s *Settings) *string { return &s.Start.Cluster.SecretFile })},
 	{Name: "cluster-announce-host", Alias: "cluster-announce-hostname", Group: groupCluster, Form: "HOST",
@@ -284,13 +284,13 @@ var Parameters = []Parameter{
 		Help:  "Port at which clients with TLS reach this node. 0: --tls-port, which is the default.",
 		Value: fixedInteger(0, math.MaxUint16, func(s *Settings) *int { return &s.Start.Cluster.AnnounceTLSPort })},
 	{Name: "proxy-port", Group: groupCluster, Form: "PORT", Default: "0",
-		Help: `TCP port at which this node passes calls on to the nodes that lead their slots, so that clients need
-			know nothing of the cluster. It listens on the addresses of --bind, with TLS if --port is 0. 0, the
+		Help: `TCP port at which this node forwards calls to the nodes that lead their slots, for clients that do not
+			support clusters. It listens on the addresses of --bind, with TLS if --port is 0. 0, the
 			default: none.`,
 		Value: fixedInteger(0, math.MaxUint16, func(s *Settings) *int { return &s.Start.Cluster.ProxyPort })},
 	{Name: "proxy-max-links", Group: groupCluster, Form: "N", Default: "256",
-		Help: `How many connections to each other node the calls of --proxy-port may use at once, 256 by default. More
-			calls wait for one. As many more are kept by calls that wait for a key and by WATCH; beyond these they
+		Help: `How many connections to each other node the calls of --proxy-port may use at once, 256 by default.
+			Further calls wait for one. Calls that wait for a key, and WATCH, may keep as many more; above that they
 			get an error.`,
 		Value: fixedInteger(1, 100000, func(s *Settings) *int { return &s.Start.Cluster.ProxyLinks })},
 
