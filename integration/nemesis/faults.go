@@ -6,6 +6,9 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 )
@@ -13,6 +16,7 @@ import (
 // fleet is the cluster, and what can be done to it.
 type fleet struct {
 	nodes   []*node
+	spare   *node // joins and is removed
 	network *network
 	clients *clients
 	counts  map[string]int
@@ -40,6 +44,7 @@ var faults = []fault{
 	{"full disk", (*fleet).fillDisk},
 	{"torn tail", (*fleet).tearTail},
 	{"hand over", (*fleet).handOver},
+	{"join and removal", (*fleet).joinAndRemove},
 }
 
 func between(least, most time.Duration) time.Duration { return least + rand.N(most-least) }
@@ -227,6 +232,49 @@ func (f *fleet) tearTail() {
 	n.start()
 	time.Sleep(time.Second)
 }
+
+// joinAndRemove has another node join, kills a leader while replicas move, and removes the node.
+func (f *fleet) joinAndRemove() {
+	os.RemoveAll(filepath.Join(f.spare.dir, "data"))
+	if err := f.spare.start(); err != nil {
+		fmt.Println(f.spare.name, "cannot be started:", err)
+		return
+	}
+	time.Sleep(between(0, 2*time.Second))
+	n := f.leader()
+	n.end(syscall.SIGKILL)
+	n.start()
+	f.settle("joined", len(f.nodes)+1)
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(500 * time.Millisecond) {
+		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
+		err := f.leader().client.Do(ctx, "CLUSTER", "FORGET", f.spare.name).Err()
+		cancel()
+		if err == nil {
+			break
+		}
+	}
+	f.settle("left", len(f.nodes))
+	f.spare.end(syscall.SIGKILL)
+}
+
+// settle waits until the cluster has so many nodes and no replica moves.
+func (f *fleet) settle(what string, nodes int) {
+	info := map[string]string{}
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+		info = f.leader().info(ctx)
+		cancel()
+		if info["cluster_nodes"] == fmt.Sprint(nodes) && info["cluster_moves_in_progress"] == "0" &&
+			info["cluster_nodes_leaving"] == "0" {
+			return
+		}
+	}
+	fmt.Printf("%s has not %s in a minute: nodes %s, leaving %s, moves %s\n", f.spare.name, what,
+		info["cluster_nodes"], info["cluster_nodes_leaving"], info["cluster_moves_in_progress"])
+}
+
+// all returns all nodes that there may be.
+func (f *fleet) all() []*node { return append(slices.Clone(f.nodes), f.spare) }
 
 func (f *fleet) handOver() {
 	for range 3 {

@@ -151,7 +151,7 @@ func (s *settings) run() error {
 	}
 	defer s.writeLogs(f)
 	defer func() {
-		for _, n := range f.nodes {
+		for _, n := range f.all() {
 			n.end(syscall.SIGKILL)
 		}
 	}()
@@ -180,7 +180,7 @@ func (s *settings) run() error {
 		fmt.Println(b.over.Load(), "permits were granted above a limit")
 		os.Exit(s.violation(f))
 	}
-	for _, n := range f.nodes {
+	for _, n := range f.all() {
 		if trouble := n.trouble(); trouble != nil {
 			fmt.Println(trouble)
 			os.Exit(s.violation(f))
@@ -191,7 +191,7 @@ func (s *settings) run() error {
 
 // violation cleans up and returns the exit code.
 func (s *settings) violation(f *fleet) int {
-	for _, n := range f.nodes {
+	for _, n := range f.all() {
 		n.end(syscall.SIGKILL)
 	}
 	s.writeLogs(f)
@@ -203,13 +203,17 @@ func (s *settings) makeFleet(dir string) (*fleet, error) {
 	if err := f.network.join(program); err != nil {
 		return nil, err
 	}
-	for host := 1; host <= s.nodes; host++ {
+	for host := 1; host <= s.nodes+1; host++ {
 		n, err := newNode(host, filepath.Join(dir, fmt.Sprint("n", host)), filepath.Join(dir, "rlserver"), s.nodes,
 			f.network)
 		if err != nil {
 			return nil, err
 		}
-		f.nodes = append(f.nodes, n)
+		if host > s.nodes {
+			f.spare = n
+		} else {
+			f.nodes = append(f.nodes, n)
+		}
 	}
 	return f, nil
 }
@@ -239,7 +243,7 @@ func (s *settings) haunt(f *fleet, b *book) error {
 			if len(b.violated) > 0 {
 				return nil
 			}
-			for _, n := range f.nodes {
+			for _, n := range f.all() {
 				if trouble := n.trouble(); trouble != nil {
 					return nil // which is reported
 				}
@@ -257,7 +261,7 @@ func (s *settings) haunt(f *fleet, b *book) error {
 
 // diagnose prints what the nodes say about their groups, and has them log their stacks.
 func (f *fleet) diagnose() {
-	for _, n := range f.nodes {
+	for _, n := range f.all() {
 		fmt.Printf("%s: %s\n", n.name, n.client.Info(context.Background(), "replication").Val())
 		n.end(syscall.SIGQUIT)
 	}
@@ -285,7 +289,7 @@ func (s *settings) writeLogs(f *fleet) {
 		return
 	}
 	os.MkdirAll(s.keep, 0o750)
-	for _, n := range f.nodes {
+	for _, n := range f.all() {
 		os.WriteFile(filepath.Join(s.keep, n.name+".log"), []byte(n.log.String()), 0o640)
 	}
 }
