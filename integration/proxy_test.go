@@ -277,6 +277,10 @@ func wholeKeyspace(t *testing.T, client, other *redis.Client, c *nodes, at int) 
 	have := other.Keys(t.Context(), "key*").Val()
 	slices.Sort(have)
 	assert.Equal(t, want, have)
+	assert.Contains(t, want, other.RandomKey(t.Context()).Val())
+	digest := client.Do(t.Context(), "DEBUG", "DIGEST").Val()
+	assert.NotEmpty(t, digest)
+	assert.Equal(t, digest, other.Do(t.Context(), "DEBUG", "DIGEST").Val())
 	have = nil
 	for scan := other.Scan(t.Context(), 0, "", 10).Iterator(); scan.Next(t.Context()); {
 		have = append(have, scan.Val())

@@ -169,6 +169,7 @@ func (s *session) runOnGroup(words [][]byte) {
 		s.reject(c, err)
 		return
 	}
+	s.group = append(s.group[:0], p)
 	at := s.clustered.at.partition
 	reply, _ := s.runOn(&p, at)
 	s.Reply.B = append(s.Reply.B, reply...)
