@@ -55,3 +55,17 @@ func TestFunctionFlush(t *testing.T) {
 		startServer(t, config.Defaults{}).dial().do("FUNCTION LIST"),
 	)
 }
+
+// TestAServerAloneHasNoCluster makes calls whose replies are those of Redis without cluster-enabled.
+func TestAServerAloneHasNoCluster(t *testing.T) {
+	c := startServer(t, config.Defaults{}).dial()
+	for _, call := range []string{
+		"CLUSTER SLOTS", "CLUSTER SHARDS", "CLUSTER NODES", "CLUSTER INFO", "CLUSTER MYID", "CLUSTER KEYSLOT k",
+		"CLUSTER COUNTKEYSINSLOT 1", "CLUSTER GETKEYSINSLOT 1 1", "CLUSTER MEET 127.0.0.1 7000", "CLUSTER HELP",
+		"READONLY", "READWRITE", "ASKING",
+	} {
+		assert.Equal(t, "-ERR This instance has cluster support disabled", c.do(call), call)
+	}
+	assert.Equal(t, "-ERR wrong number of arguments for 'cluster' command", c.do("CLUSTER"))
+	assert.Equal(t, "-ERR unknown subcommand 'FOO'. Try CLUSTER HELP.", c.do("CLUSTER FOO"))
+}
