@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Throttle limits how often something happens that clients can cause: a log line, a collection. So
-// no client can fill the disk through the log. The zero value is ready to use.
+// Throttle limits how often an event that clients can cause has an effect, such as a log line or a
+// collection, so that no client can fill the disk through the log. The zero value is ready to use.
 type Throttle struct {
 	last    atomic.Int64 // elapsed ms, plus 1, at which Allow last returned true; 0: never
 	skipped atomic.Int64 // calls since then

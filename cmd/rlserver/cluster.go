@@ -138,7 +138,7 @@ func (p *parts) openCluster() error {
 		return err
 	}
 	if secret == "" && secure == nil && slices.ContainsFunc(listeners, reachable) {
-		p.log.Warn("any client that reaches the port for other nodes can call commands as any user: give the nodes "+
+		p.log.Warn("every client that can reach the port for other nodes can run commands as any user: give the nodes "+
 			"--cluster-secret-file or TLS, or keep the port in a private network", "port", port)
 	}
 	p.cluster.node, err = cluster.Open(cluster.Options{
@@ -158,7 +158,7 @@ func (p *parts) openCluster() error {
 	return err
 }
 
-// reachable reports whether other machines may reach a listener.
+// reachable reports whether other machines may be able to reach a listener.
 func reachable(l net.Listener) bool {
 	address, ok := l.Addr().(*net.TCPAddr)
 	return ok && !address.IP.IsLoopback()
@@ -195,7 +195,7 @@ func (c *clusterParts) begun(p *group.Partition) {
 	}
 }
 
-// policyGroup is the group that has the policies: the others copy them from there.
+// policyGroup is the group that has the policies. The other groups copy them.
 const policyGroup = 0
 
 // leads returns the partition of a group if this node leads it, otherwise nil.
@@ -208,7 +208,8 @@ func (c *clusterParts) leads(number int) *group.Partition {
 	return nil
 }
 
-// setPoliciesOf sets the policies of the file when a partition that has begun is served.
+// setPoliciesOf sets the policies of the file when this node begins to serve the partition that has
+// them.
 func (c *clusterParts) setPoliciesOf(p *group.Partition) {
 	for !p.Leads() {
 		select {
@@ -369,7 +370,7 @@ func (c *clusterParts) HandOver(ctx context.Context) error {
 	return c.node.HandOver(ctx, "CLUSTER FAILOVER")
 }
 
-// dismissed is closed when the node is no member of its cluster any more; nil: there is none.
+// dismissed is closed when the node is no longer a member of its cluster; nil without a cluster.
 func (c *clusterParts) dismissed() <-chan struct{} {
 	if c == nil {
 		return nil

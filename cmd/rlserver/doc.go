@@ -5,6 +5,7 @@
 //	rlserver repair DIR        copies all files, then removes everything from the first damage on
 //	rlserver repair --clock DIR  copies all files, then moves times that are ahead to the present
 //	rlserver dump [--json] DIR prints the changes in a data directory, one per line
+//	rlserver backup DIR TO     copies the snapshots of a cluster node to a new directory
 //	rlserver gen-cert DIR      generates certificates for tests of TLS
 //	rlserver healthcheck [URL] checks over HTTP whether a server is healthy
 //	rlserver docs              prints docs/COMMANDS.md
@@ -16,9 +17,10 @@
 //	flags.go    flags, one per setting of resp/config; values from the file and the environment
 //	help.go     the text of --help
 //	config.go   checks of the settings against each other; --check-config
-//	users.go    the users of the start
+//	users.go    the users of the start; secret.go reads files with secrets
 //	run.go      opens and connects the parts of a server
 //	listen.go   addresses and sockets
+//	wall.go     the clocks of the machine; wall_nemesis.go shifts them in tests
 //	tls.go      the certificates of TLS
 //	load.go     loads the data and accepts clients
 //	stop.go     the orderly stop

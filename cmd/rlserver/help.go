@@ -20,7 +20,7 @@ the file.
 	rlserver healthcheck [URL]  checks over HTTP whether a server is healthy
 	rlserver docs               prints the documentation of all commands
 	rlserver check DIR          reads a data directory and reports whether a server would start on it
-	rlserver backup DIR TO      copies the snapshots of a node of a cluster
+	rlserver backup DIR TO      copies the snapshots of a cluster node to a new directory
 	rlserver repair DIR         copies all files, then removes everything from the first damage on
 	rlserver repair --clock DIR copies all files, then moves times that are ahead back to the present
 	rlserver dump [--json] DIR  prints the changes in a data directory, one per line

@@ -24,7 +24,7 @@ func (p *parts) load(ctx context.Context) error {
 		if p.file != nil {
 			p.file.Set(p.policies)
 		}
-		if p.cluster == nil { // it ends when the users of the cluster are known
+		if p.cluster == nil { // in a cluster, loading ends when its users are known
 			p.server.SetLoading(false)
 		}
 		return nil

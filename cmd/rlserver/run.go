@@ -73,7 +73,7 @@ func serve(ctx context.Context, c setup, source clock.Source) error {
 	case <-p.server.ShutdownRequested():
 		p.log.Info("stopping", "reason", "SHUTDOWN")
 	case <-p.cluster.dismissed():
-		p.log.Info("stopping", "reason", "the node is no member of the cluster any more")
+		p.log.Info("stopping", "reason", "the node is no longer a member of the cluster")
 		p.notify(daemon.SdNotifyStopping)
 		return errors.Join(p.cluster.node.Why(), p.stop(stops))
 	}
@@ -208,8 +208,8 @@ func (p *parts) connect() {
 	p.server.SetLoading(true)
 }
 
-// setPolicies sets policies in the engine or, in a cluster, in the group that has them for all
-// others. ok is false if another node leads that.
+// setPolicies sets policies in the engine or, in a cluster, in the group that has the policies. ok
+// is false if another node leads that group.
 func (p *parts) setPolicies(list []*engine.Policy) (changes engine.PolicyChanges, ok bool) {
 	e, now := p.engine, p.clock.Now
 	if p.cluster != nil {

@@ -61,10 +61,10 @@ of its field ends in _base64. It changes nothing. A server may be using the dire
 `},
 	"backup": {backup, `Usage: rlserver backup DIR TO
 
-Copies the latest snapshots of a node of a cluster, whose directory is DIR, to the new directory TO. The node may be
-running: send it SAVE before. A node that is started with --dir TO is a new cluster with the keys, named limits and
-users of the snapshots; others join it as new nodes. Of groups that the node has no replica of, copy the folder from
-another node's backup. The data of a server alone is backed up by copying its directory.
+Copies the latest snapshots of a cluster node, whose directory is DIR, to the new directory TO. The node may be running:
+send it SAVE before. A node that is started with --dir TO is a new cluster with the keys, named limits and users of the
+snapshots; others join it as new nodes. For groups of which the node has no replica, copy the folders from the backup of
+another node. To back up a server without a cluster, copy its directory.
 `},
 	"gen-cert": {genCert, `Usage: rlserver gen-cert DIR [HOST ...]
 
@@ -97,7 +97,7 @@ func docs(args []string, out io.Writer) error {
 
 func backup(args []string, out io.Writer) error {
 	if len(args) != 2 || args[1] == "" {
-		return errors.New("name the data directory and a new one: rlserver backup DIR TO")
+		return errors.New("name the data directory and a new directory: rlserver backup DIR TO")
 	}
 	dir, err := dataDirectory("backup", args[:1])
 	if err != nil {

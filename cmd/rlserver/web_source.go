@@ -109,7 +109,7 @@ func addDatabase(list []web.Database, db, keys, expires int) []web.Database {
 	return list
 }
 
-// addCluster adds the cluster, and what its groups make of the disk.
+// addCluster adds the cluster, and the state of the disk as its groups see it.
 func (s webSource) addCluster(state *web.State) {
 	state.Cluster = s.p.cluster.Overview()
 	t := state.Cluster.Totals()
