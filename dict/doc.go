@@ -60,7 +60,7 @@
 //
 // # Marks
 //
-// A keyspace must find expired keys. Instead of an index of deadlines beside the table, each bucket
+// A keyspace must find expired keys. Instead of a separate index of deadlines, each bucket
 // has a mark, a time before which none of its entries is due: 6 bytes for a dozen keys. Setting a
 // deadline lowers the mark; a sweep skips the buckets whose mark is in the future and recomputes
 // the marks of those it visits. A deadline that was postponed leaves its mark too early, which

@@ -65,7 +65,7 @@ func (tx *Tx) MayStretch(k Key, length int64) error {
 	return err
 }
 
-// Stretch adds zeros to the end of a string until it has at least so many bytes. A missing key is
+// Stretch adds zeros to the end of a string until it has at least length bytes. A missing key is
 // an empty string.
 func (tx *Tx) Stretch(k Key, length int64) error {
 	o, value, err := tx.stretchable(k, length)

@@ -75,8 +75,8 @@
 //
 // # Snapshots
 //
-// A Snapshot is all policies and keys as they were at one moment, visited in steps while calls
-// continue. It walks through each dict of that moment in the order of hashes, and Engine.apply
+// A Snapshot is all policies and keys as they were at one point in time, visited in steps while
+// calls continue. It walks through each dict of that time in the order of hashes, and Engine.apply
 // calls it before each change. If a key is changed that the walk has not reached, its value is
 // saved first and its name noted, so that the walk skips it:
 //
@@ -89,7 +89,7 @@
 // shard's lock, some 64 keys at a time. A large sorted set is cloned, a long string is shared until
 // it is overwritten, and a large hash gets a walk of the same kind through its fields. Encoding and
 // disk writes need no lock. A snapshot and the log after it give the state, except for keys that
-// had expired at the snapshot's moment.
+// had expired at the time of the snapshot.
 //
 // # Where things are
 //
@@ -99,7 +99,7 @@
 //	apply.go        the one function that changes what keys hold, live and in replay
 //	dump.go         DUMP, RESTORE and the digests of keys
 //	watch.go        reports changes to a key, for WATCH and for waiters
-//	snapshot.go     all keys at one moment, while calls continue
+//	snapshot.go     all keys at one point in time, while calls continue
 //	memory.go       the memory of keys            evict.go   which keys are evicted
 //	expire.go       deadlines, the Sweeper; MoveBack for state in the future
 //	background.go   sweeping and evicting in the background

@@ -39,7 +39,7 @@ func (e *Engine) SetEviction(p eviction.Policy, samples int) {
 // before each call and is cheap.
 func (e *Engine) Crowded() bool { return e.crowdedBy(0) }
 
-// crowdedBy reports whether the keys would be Crowded if they took so many more bytes.
+// crowdedBy reports whether the keys would be Crowded if they took more bytes by this number.
 func (e *Engine) crowdedBy(bytes int64) bool {
 	return e.memory.used.Load()+bytes > e.memory.budget.Load()
 }
@@ -61,7 +61,7 @@ func (e *Engine) roomFor(bytes int64) bool {
 // It is called on an idle Tx, not between Begin and End, and locks one shard after the other.
 func (tx *Tx) MakeRoom(now int64) (room bool) { return tx.makeRoom(now, 0) }
 
-// MakeRoomFor is MakeRoom for a call that will take so many more bytes; it repeats until they fit,
+// MakeRoomFor is MakeRoom for a call that will take a number of bytes; it repeats until they fit,
 // and reports whether they do. It evicts nothing if they are below LargeGrowth, or above the whole
 // budget.
 func (tx *Tx) MakeRoomFor(now, bytes int64) (room bool) {

@@ -210,13 +210,13 @@ func TestStringIsNotEvictedAfterDenied(t *testing.T) {
 
 func TestMakeRoomEvictsDownToTheBudget(t *testing.T) {
 	c := newCaller(t, Options{Shards: 4})
-	crowd := func(n int, deadline int64) {
+	fillKeys := func(n int, deadline int64) {
 		for i := range n {
 			c.with(fmt.Sprint("key:", i), func(k Key) { c.tx.Set(k, make([]byte, 100), SetMode{ExpireAt: deadline}) })
 		}
 	}
 	room := func() bool { room := c.tx.MakeRoom(c.now); return room }
-	crowd(1000, 0)
+	fillKeys(1000, 0)
 	assert.True(t, room(), "without a budget")
 	c.e.SetBudget(20_000)
 	require.True(t, c.e.Crowded())
@@ -238,7 +238,7 @@ func TestMakeRoomEvictsDownToTheBudget(t *testing.T) {
 	assert.Less(t, c.e.Weight(), int64(20_000+4*reportGrain))
 	assert.NotEmpty(t, names(c.e))
 
-	crowd(1000, c.now+1000)
+	fillKeys(1000, c.now+1000)
 	c.e.SetEviction(eviction.Ratelimit, DefaultSamples)
 	c.now += 2000
 	was := c.e.Stats()

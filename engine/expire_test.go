@@ -114,10 +114,10 @@ func TestExpireSetsAndRemovesDeadlines(t *testing.T) {
 	assert.Equal(t, dump(c.e), dump(log.replayed(Options{})))
 }
 
-// crowd fills an engine: databases 0, 2 and 3 with token buckets that are full again at epoch+1000
-// or, if late, epoch+9000, and database 1 with strings that stay. It returns how many keys each
-// database has.
-func crowd(e *Engine, n int, late func(i int) bool) (sizes [4]int) {
+// fillBuckets fills an engine: databases 0, 2 and 3 with token buckets that are full again at
+// epoch+1000 or, if late, epoch+9000, and database 1 with strings that stay. It returns how many
+// keys each database has.
+func fillBuckets(e *Engine, n int, late func(i int) bool) (sizes [4]int) {
 	tx := e.NewTx()
 	keys := make([]Key, 1)
 	for i := range n {
@@ -178,7 +178,7 @@ const mostPerStep = sweepBuckets*16 + 32
 func TestSweepRoundDeletesExpiredKeys(t *testing.T) {
 	e := New(Options{Seed: [2]uint64{1, 2}})
 	late := func(i int) bool { return i%10 == 0 }
-	sizes := crowd(e, manyKeys, late)
+	sizes := fillBuckets(e, manyKeys, late)
 	w := watch(e.NewSweeper())
 
 	w.round(epoch + 1000)
@@ -241,7 +241,7 @@ func TestSweepKeepsExtendedKeys(t *testing.T) {
 	r := rand.New(rand.NewPCG(seed, 0))
 	e := New(Options{Shards: 8, Databases: 4, Seed: [2]uint64{seed, 1}})
 	const n = 5000
-	crowd(e, n, func(int) bool { return false })
+	fillBuckets(e, n, func(int) bool { return false })
 	deadline := make([]int64, n) // expected deadlines; 0: none
 	for i := range deadline {
 		if i%4 != 1 {
@@ -284,7 +284,7 @@ func TestSweepKeepsExtendedKeys(t *testing.T) {
 func TestSweepRecordsDeletions(t *testing.T) {
 	log := new(recorder)
 	e := New(Options{Databases: 4, Journal: log})
-	crowd(e, 1000, func(i int) bool { return i%3 == 0 })
+	fillBuckets(e, 1000, func(i int) bool { return i%3 == 0 })
 	before := len(log.calls)
 	w := watch(e.NewSweeper())
 	w.round(epoch + 2000)
@@ -303,7 +303,7 @@ func TestSweepRecordsDeletions(t *testing.T) {
 // The sweeper continues if the database that it is sweeping is flushed.
 func TestSweepSkipsFlushedKeys(t *testing.T) {
 	e := New(Options{Shards: 1, Databases: 4})
-	crowd(e, 8000, func(int) bool { return false })
+	fillBuckets(e, 8000, func(int) bool { return false })
 	w := watch(e.NewSweeper())
 	w.step(epoch)
 	require.NotZero(t, w.cursor)
@@ -324,7 +324,7 @@ func TestSweepSkipsFlushedKeys(t *testing.T) {
 // Rounds increases with each step.
 func TestSweepRoundsIncrease(t *testing.T) {
 	e := New(Options{Shards: 2, Databases: 4})
-	crowd(e, 20000, func(int) bool { return false })
+	fillBuckets(e, 20000, func(int) bool { return false })
 	w := watch(e.NewSweeper())
 	last, tiny := 0.0, 1.0
 	for now := int64(epoch); w.Rounds() < 2; now++ {

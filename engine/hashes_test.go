@@ -165,8 +165,8 @@ func TestHashChangesRecordOnlyChangedFields(t *testing.T) {
 	}
 }
 
-// Keep returns the fields of one moment, even if they change during the iteration, and several
-// iterations may run.
+// Keep returns the fields at one point in time, even if they change during the iteration, and
+// several iterations may run.
 func TestKeptFieldsDoNotChange(t *testing.T) {
 	e := New(Options{})
 	tx, k := e.NewTx(), e.Key([]byte("h"))

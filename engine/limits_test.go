@@ -186,7 +186,7 @@ func TestSlideMatchesModel(t *testing.T) {
 	}
 }
 
-// requireExactRetry is law 4: the same call is denied 1 ms earlier and admitted at that moment.
+// requireExactRetry is law 4: the same call is denied 1 ms earlier and admitted at that time.
 func requireExactRetry(t *testing.T, brute *bruteSlide, rules []limit.Window, cost, now, retry int64, call string) {
 	t.Helper()
 	if slices.ContainsFunc(rules, func(r limit.Window) bool { return cost > r.Limit }) {

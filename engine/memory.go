@@ -184,8 +184,8 @@ func (e *Engine) Usage(db int, k Key) (bytes int64) {
 	return 0
 }
 
-// roomToStore reports whether the budget has room for a value of so many bytes in place of the
-// current value of a key.
+// roomToStore reports whether a value of this size fits into the budget in place of the current
+// value of a key.
 func (tx *Tx) roomToStore(db int, k Key, bytes int64) bool {
 	if bytes < LargeGrowth {
 		return true

@@ -11,20 +11,20 @@ import (
 	"rlserver/engine/object"
 )
 
-// Snapshot is the whole keyspace at one moment, visited in steps while calls continue. It must be
-// closed. Except for Keys, it is for use by one goroutine.
+// Snapshot is the whole keyspace at one point in time, visited in steps while calls continue. It
+// must be closed. Except for Keys, it is for use by one goroutine.
 //
-// Step walks through each dict of that moment in the order of hashes. The first change of a key
+// Step walks through each dict of that time in the order of hashes. The first change of a key
 // that the walk has not reached saves the key's value first. So each key is visited once, as it
 // was.
 //
-// Beside the keyspace it takes memory for the values that changes have saved since the last Step:
+// Besides the keyspace it takes memory for the values that changes have saved since the last Step:
 // in all Steps together at most one copy of each small object and a part of each large one. It also
 // takes memory for the names of the keys changed or created ahead of the walk, until the walk has
 // finished their shard.
 type Snapshot struct {
 	e      *Engine
-	at     int64 // the moment, Unix ms
+	at     int64 // the time of the snapshot, Unix ms
 	closed bool
 
 	policies []*Policy       // visited first
@@ -48,7 +48,7 @@ type Snapshot struct {
 type spaceWalk struct {
 	dict.Passage
 	shard *shard
-	db    int                       // at the moment
+	db    int                       // at the time of the snapshot
 	keys  *dict.Dict[object.Object] // nil at the end
 }
 
@@ -88,10 +88,10 @@ func (s *Snapshot) begin(sh *shard) {
 
 // Step passes the next keys to visit, as effects that rebuild them in an empty engine, and reports
 // whether it must be called again. The policies come first, each by itself. Keys that had expired
-// at the snapshot's moment are omitted, and so are those evicted before the walk reaches them. Each
-// call of visit is about one object, or a part of a large one: the parts come in order, but with
-// other objects between them. The effects are valid until visit returns and must not be written to;
-// only the names of their keys are set.
+// at the time of the snapshot are omitted, and so are those evicted before the walk reaches them.
+// Each call of visit is about one object, or a part of a large one: the parts come in order, but
+// with other objects between them. The effects are valid until visit returns and must not be
+// written to; only the names of their keys are set.
 //
 // One shard is locked at a time, for about 64 keys or 64 KB; visit is called under no lock. A large
 // sorted set or hash is preserved at a cost that does not depend on its size, and visited in parts;
@@ -125,8 +125,8 @@ func (s *Snapshot) Step(visit func(effects []effect.Effect)) (more bool) {
 	return true
 }
 
-// Keys returns how many keys are done, and how many there were at the snapshot's moment, including
-// expired ones. Any goroutine may call it.
+// Keys returns how many keys are done, and how many there were at the time of the snapshot,
+// including expired ones. Any goroutine may call it.
 func (s *Snapshot) Keys() (done, total int64) { return s.done.Load(), s.total }
 
 // Omitted reports whether keys were left out because they were evicted before their turn. Any

@@ -322,7 +322,7 @@ func TestSnapshotDuringCalls(t *testing.T) {
 
 // A walk needs no entry before its position, and of those after it only the version before the
 // first change.
-func TestPassage(t *testing.T) {
+func TestPassageKeepsOvertakenEntries(t *testing.T) {
 	const unit = 1 << 32 // between two positions
 	var p dict.Passage
 	assert.True(t, p.Overtake(0, []byte("first")))

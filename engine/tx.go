@@ -8,8 +8,8 @@ import (
 	"rlserver/engine/object"
 )
 
-// Tx is one call's exclusive access to the shards of its keys, at one moment. A connection creates
-// one and uses it for every call:
+// Tx is one call's exclusive access to the shards of its keys, at one point in time. A connection
+// creates one and uses it for every call:
 //
 //	tx.Begin(now, db, keys, writing)   locks
 //	tx.Set(…)                          reads and changes, any number of times

@@ -44,8 +44,8 @@ type watchedKey struct {
 // change that sets the same value counts.
 func (w *Watch) Changed() bool { return w.changed.Load() }
 
-// watchSize is how many bytes watching a key takes beside two copies of its name: the entries in a
-// Watch and in the map of its shard.
+// watchSize is the memory for watching a key in bytes, without two copies of its name: the entries
+// in a Watch and in the map of its shard.
 const watchSize = 256
 
 // Size returns how many bytes watching takes, about.

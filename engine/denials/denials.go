@@ -13,7 +13,8 @@ import (
 // Top-k Elements in Data Streams, ICDT 2005).
 //
 // There are MaxCounters counters. A key without a counter takes over the one with the smallest
-// count, which becomes the key's error: at most so many of its denials were missed. So of N denials
+// count, which becomes the key's error: at most this number of its denials were missed. So of N
+// denials
 //
 //   - a key that was denied more than N/MaxCounters times has a counter;
 //   - count is too high by at most error, and error is at most N/MaxCounters: count-error is never

@@ -137,7 +137,7 @@ func (w Windows) next(wall int64) int64 {
 	return w.dateOf(wall + 366*dayMs)
 }
 
-// reaches returns the first moment at which the wall clock shows wall or later. It does not
+// reaches returns the first time at which the wall clock shows wall or later. It does not
 // decrease as wall increases, so windows neither overlap nor leave gaps. No offset is as large as a
 // day, so the moment is less than a day from wall, and no zone changes its offset twice in those
 // two days.

@@ -50,7 +50,7 @@ func FuzzParseDuration(f *testing.F) {
 		parts := durationGrammar.FindSubmatch(in)
 		if parts == nil {
 			if ok {
-				t.Errorf("%q is none, got %d", in, got)
+				t.Errorf("%q is not a duration, got %d", in, got)
 			}
 			return
 		}

@@ -39,7 +39,7 @@ func (l Lease) Decide(leases Log, own int, now, cost int64) Decision {
 	return d
 }
 
-// AdmitsFrom returns the earliest moment, from Unix millisecond t on, at which a call for a lease
+// AdmitsFrom returns the earliest time, from Unix millisecond t on, at which a call for a lease
 // is admitted. own is as in Decide: a lease that could be renewed now may have expired by then, and
 // others may use the whole limit.
 func (l Lease) AdmitsFrom(leases Log, own int, t int64) int64 {

@@ -59,7 +59,7 @@ func (d Decision) tighter(o Decision) bool {
 	return uint64(d.RetryAfter) > uint64(o.RetryAfter) // Never, which is -1, becomes the longest
 }
 
-// AdmitsFrom returns the earliest moment, from Unix millisecond t on, at which every rule admits a
+// AdmitsFrom returns the earliest time, from Unix millisecond t on, at which every rule admits a
 // call of cost, which is not above any limit. It decrements the budget for each hit that it skips;
 // when the budget is used up, it returns when the last hit has lapsed.
 func AdmitsFrom(rules []Window, log Log, t, cost int64, budget *int) int64 {

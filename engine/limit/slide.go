@@ -52,7 +52,7 @@ func (r Window) repeated(log Log, entered int, now int64) Decision {
 	return Decision{Allowed: true, Limit: r.Limit, Remaining: max(r.Limit-used, 0), Free: true}
 }
 
-// admits returns the earliest moment, from t on, at which a call of cost <= Limit is admitted.
+// admits returns the earliest time, from t on, at which a call of cost <= Limit is admitted.
 //
 // Only lapsing hits free capacity. With over hits too many in the window, the call is denied until
 // the over-th oldest of them lapses; by then hits in the future may have entered the window, so

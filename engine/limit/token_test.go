@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// bucketState returns the state of a bucket with so many missing tokens and earned units.
+// bucketState returns the state of a bucket with missing tokens and earned units.
 func bucketState(missing, earned, period, since int64) Tokens {
 	fraction := new(big.Int).Lsh(big.NewInt(earned), 64)
 	return Tokens{Missing: missing, Fraction: fraction.Quo(fraction, big.NewInt(period)).Uint64(), Since: since}

@@ -8,9 +8,9 @@ import (
 	"rlserver/dict"
 )
 
-// frozen is a walk through the fields of a large hash as they were at one moment, in steps while
-// the hash changes. It has a lock of its own, because the hash may move to another shard meanwhile,
-// or be deleted.
+// frozen is a walk through the fields of a large hash as they were at one point in time, in steps
+// while the hash changes. It has a lock of its own, because the hash may move to another shard
+// meanwhile, or be deleted.
 type frozen struct {
 	mu sync.Mutex
 	dict.Passage

@@ -7,14 +7,14 @@ import (
 	"rlserver/zset"
 )
 
-// A Step releases the lock after so many keys or bytes, or a little later: it visits whole buckets
-// of a dict.
+// A Step releases the lock after this number of keys or bytes, or a little later: it visits whole
+// buckets of a dict.
 const (
 	StepKeys  = 64
 	StepBytes = 64 << 10
 )
 
-// EffectWeight is how many bytes an effect counts beside its text.
+// EffectWeight is the weight of an effect in bytes, without its text.
 const EffectWeight = 64
 
 // Batch is objects converted to effects, a group for each. Large objects are postponed, to be saved
@@ -127,7 +127,7 @@ func small(set *zset.Set) bool {
 	return true
 }
 
-// Large is a collection as it was at the snapshot's moment. It needs no lock: its content is not
+// Large is a collection as it was at the time of the snapshot. It needs no lock: its content is not
 // shared, or does not change.
 type Large struct {
 	of       effect.Effect // each effect is a copy of this one

@@ -16,6 +16,6 @@ func allocated(n int) int { return (n + grain - 1) / grain * grain }
 // Sizes of allocations in bytes, as measured.
 const (
 	entryWeight = 26 // of a key in its database, see package dict
-	fieldWeight = 48 // of a field in a large hash, beside its text
+	fieldWeight = 48 // of a field in a large hash, without its text
 	grain       = 16 // in which allocations grow, roughly
 )
