@@ -4,7 +4,7 @@
 //
 // # A data directory
 //
-//	0000000007.snapshot      all keys at the moment when segment 7 begins
+//	0000000007.snapshot      all keys at the time when segment 7 begins
 //	0000000007.log           the effects since then, call by call
 //	0000000008.log           …
 //	0000000009.log           the segment that is being written
@@ -24,8 +24,8 @@
 //
 //	record:  length (8) · CRC-32C of the payload (4) · payload: kind (1) · Unix ms · content
 //	  1 call     effect, effect, …   all effects of one call: it is stored whole or not at all
-//	  2 synced   salt + bytes        a mark: so many bytes of this segment were durable by then
-//	  3 end      records             the snapshot is complete, with so many records before this
+//	  2 synced   salt + bytes        a mark: this number of bytes of the segment was durable
+//	  3 end      records             the snapshot is complete, with this number of records before
 //	effect:  kind (1) · database (uvarint) · key (bytes) · fields, in the order of appendEffect
 //	bytes:   length (uvarint) · that many bytes
 //
@@ -62,7 +62,7 @@
 // A snapshot begins with a cut, under all locks. From then on it takes no lock for long
 // (engine.Snapshot). It is written under a temporary name and synced. It is renamed when the log
 // has reached the segment of its number. When the rename is durable, all older files are removed.
-// At whatever moment a crash comes, there is a complete snapshot with the log after it, or a
+// Whenever a crash happens, there is a complete snapshot with the log after it, or a
 // complete log. Writing takes a fifth of one processor's time, so that calls are not delayed. A
 // snapshot may have any size. A record in one has at most 1.5 GB, which is more than the name, a
 // field and its value of any key.

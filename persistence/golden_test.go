@@ -19,7 +19,7 @@ import (
 	"rlserver/storage"
 )
 
-// The golden directories of a format version are testdata/v<version>/<name>. Beside each are the
+// The golden directories of a format version are testdata/v<version>/<name>. Next to each are the
 // output of Dump, <name>.txt, and the state after a start, <name>.state. The file sums has the
 // SHA-256 of all files.
 const sums = "SHA256SUMS"

@@ -102,9 +102,9 @@ func (w *snapshotWriter) discard() {
 	w.fs.remove(w.name + temporary)
 }
 
-// writeSnapshot writes the state of an engine at one moment to a file. cut is called at that moment
-// and returns the number of the segment that follows; ready returns when the log has reached that
-// segment. It works a fifth of the time, and leaves the rest to calls.
+// writeSnapshot writes the state of an engine at one point in time to a file. cut is called at that
+// time and returns the number of the segment that follows; ready returns when the log has reached
+// that segment. It works a fifth of the time, and leaves the rest to calls.
 func writeSnapshot(fs fileSystem, e *engine.Engine, now func() int64, cut func() uint64,
 	ready func(sequence uint64) error,
 	progress func(done, total int64) error) (sequence uint64, size int64, err error) {

@@ -91,13 +91,13 @@ func AppendFooter(b []byte) []byte {
 // AppendString appends a string value.
 func AppendString(b, text []byte) []byte { return appendText(append(b, typeString), text) }
 
-// AppendHash begins a hash of so many fields. The caller appends each field and its value with
-// AppendText.
+// AppendHash begins a hash with a number of fields. The caller appends each field and its value
+// with AppendText.
 func AppendHash(b []byte, fields int) []byte {
 	return appendLength(append(b, typeHash), uint64(fields))
 }
 
-// AppendSortedSet begins a sorted set of so many members. The caller appends each with
+// AppendSortedSet begins a sorted set with a number of members. The caller appends each with
 // AppendMember.
 func AppendSortedSet(b []byte, members int) []byte {
 	return appendLength(append(b, typeZSet2), uint64(members))

@@ -27,7 +27,7 @@ func (e element) compare(other element) int {
 }
 
 // build returns a set of elements in any order that have different members. It packs whole runs and
-// chapters, which is several times as fast as adding single elements, and needs no memory beside
+// chapters, which is several times as fast as adding single elements, and needs no memory besides
 // the set.
 func build(h *dict.Hasher, elements []element) *Set {
 	if !slices.IsSortedFunc(elements, element.compare) {
@@ -183,7 +183,7 @@ func (s *Set) Pack(dst []byte) []byte {
 	return dst
 }
 
-// packedSize is how many bytes a packed element takes beside its member, if that is short.
+// packedSize is the size of a packed element without its member, if that is short, in bytes.
 const packedSize = 1 + 8
 
 // Unpack returns the set that Pack has encoded. It returns an error if the bytes are not such an
