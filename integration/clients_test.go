@@ -21,12 +21,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The programs in the folder clients use a cluster with clients of other languages. Their arguments
-// are the prefix of their keys, and the addresses of the nodes. They try what their library has,
-// and print ready. Then they call RL.SLIDE until their input ends, and print progress for each 100
-// replies. In the end they print a clientReport.
+// The programs in the folder clients use a cluster with clients in other languages. Their arguments
+// are the prefix of their keys, and the addresses of the nodes. They test the features of their
+// library, and print ready. Then they call RL.SLIDE until their input ends, and print progress for
+// every 100 replies. At the end they print a clientReport.
 
-// clientReport is what a client did.
+// clientReport is the result of a client.
 type clientReport struct {
 	Admitted []int          `json:"admitted"` // of each key
 	Held     []int          `json:"held"`     // hits in the log of each key
@@ -108,7 +108,7 @@ func library(name string, slide func(key string, limit int) (int64, error), coun
 }
 
 func goRedisUser(t *testing.T, c *nodes) clusterUser {
-	// by default, go-redis learns that a node is dead after a minute
+	// by default, go-redis notices a failed node only after a minute
 	client := redis.NewClusterClient(&redis.ClusterOptions{
 		Addrs: c.addresses(), ClusterStateReloadInterval: time.Second, DialerRetries: 1,
 	})
@@ -142,9 +142,9 @@ func rueidisUser(t *testing.T, c *nodes) clusterUser {
 	})
 }
 
-// TestClusterClients kills nodes with SIGKILL one after the other, and starts them again, while
-// clients of five libraries call RL.SLIDE. None is admitted more than its limits, and each goes on
-// after each failure. `make clients` runs it.
+// TestClusterClients kills nodes with SIGKILL one after another, and starts them again, while
+// clients of five libraries call RL.SLIDE. No client exceeds its limits, and all continue after
+// each failure. `make clients` runs it.
 func TestClusterClients(t *testing.T) {
 	dir := os.Getenv("CLIENTS_DIR")
 	if dir == "" {
@@ -187,7 +187,7 @@ func TestClusterClients(t *testing.T) {
 		for k := range report.Admitted {
 			assert.LessOrEqual(t, report.Admitted[k], clientLimit(k), "%s, key %d", name, k)
 			assert.LessOrEqual(t, report.Held[k], clientLimit(k), "%s, key %d", name, k)
-			assert.GreaterOrEqual(t, report.Held[k], report.Admitted[k], "%s, key %d: an admit is forgotten", name, k)
+			assert.GreaterOrEqual(t, report.Held[k], report.Admitted[k], "%s, key %d: a hit is lost", name, k)
 			admitted, held = admitted+report.Admitted[k], held+report.Held[k]
 		}
 		t.Logf("%s: %d calls, %d admitted, %d permits lost, longest call %d ms, errors %v",

@@ -13,15 +13,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// crowd is the number of callers that use one key at once.
-const crowd = 64
+// callers is the number of callers that use one key at once.
+const callers = 64
 
 // All windows here are so long that no hit leaves them during the test, so the number of admitted
 // calls is known.
 func TestConcurrentCallsAdmitExactly(t *testing.T) {
 	t.Parallel()
 	const limit = 1000
-	rdb := startServer(t).connect(t, func(o *redis.Options) { o.PoolSize = crowd })
+	rdb := startServer(t).connect(t, func(o *redis.Options) { o.PoolSize = callers })
 	farFromEdge(t, rdb, "year")
 	for _, limiter := range []string{
 		"RL.SLIDE %s 1000 1h",
@@ -37,7 +37,7 @@ func TestConcurrentCallsAdmitExactly(t *testing.T) {
 			call[1], call[len(call)-1] = key, cost
 			t.Run(fmt.Sprintf("%s COST %d", fmt.Sprintf(limiter, "key"), cost), func(t *testing.T) {
 				t.Parallel()
-				decisions := press(t, rdb, limit/cost/crowd+4, func(int64) []any { return call })
+				decisions := press(t, rdb, limit/cost/callers+4, func(int64) []any { return call })
 
 				var left []int64
 				for _, d := range decisions {
@@ -67,10 +67,10 @@ func TestConcurrentCallsAdmitExactly(t *testing.T) {
 // returns the words of the nth call.
 func press(t *testing.T, rdb *redis.Client, each int64, call func(n int64) []any) []decision {
 	t.Helper()
-	decisions := make([]decision, crowd*each)
+	decisions := make([]decision, callers*each)
 	begin := make(chan struct{})
 	var wg sync.WaitGroup
-	for caller := range int64(crowd) {
+	for caller := range int64(callers) {
 		wg.Go(func() {
 			<-begin
 			for n := caller * each; n < (caller+1)*each; n++ {
@@ -100,7 +100,7 @@ func farFromEdge(t *testing.T, rdb *redis.Client, window string) {
 // A request that many clients send repeatedly, as after a timeout, counts once.
 func TestIDCountsOnce(t *testing.T) {
 	t.Parallel()
-	rdb := startServer(t).connect(t, func(o *redis.Options) { o.PoolSize = crowd })
+	rdb := startServer(t).connect(t, func(o *redis.Options) { o.PoolSize = callers })
 	for _, limiter := range []string{"RL.SLIDE %s 10 1h", "RL.MULTI %s 10 1h 20 1d"} {
 		once := words(fmt.Sprintf(limiter+" ID request", "once"))
 		for _, d := range press(t, rdb, 16, func(int64) []any { return once }) {

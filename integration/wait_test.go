@@ -41,12 +41,12 @@ func waiting(t *testing.T, rdb *redis.Client) int { return int(infoNumber(t, rdb
 // arrival, and not too early.
 func TestWaitingClientsAreServedInOrder(t *testing.T) {
 	t.Parallel()
-	const crowd, limit, window = 40, 10, 1000
+	const waiters, limit, window = 40, 10, 1000
 	s := startServer(t)
 	rdb := s.connect(t)
 	require.NoError(t, rdb.Do(t.Context(), words("RL.SLIDE k 1000 1d COST 1000")...).Err())
 	var replies sync.WaitGroup
-	for i := range crowd {
+	for i := range waiters {
 		_, in := startWaiting(t, s, fmt.Sprintf("RL.MULTI k %d %dms 1000 1d ID c%03d WAIT 2d", limit, window, i))
 		await(t, func() bool { return waiting(t, rdb) == i+1 })
 		replies.Go(func() {
@@ -61,7 +61,7 @@ func TestWaitingClientsAreServedInOrder(t *testing.T) {
 
 	log, err := rdb.ZRangeWithScores(t.Context(), "k", 0, -1).Result()
 	require.NoError(t, err)
-	require.Len(t, log, crowd)
+	require.Len(t, log, waiters)
 	for i, hit := range log {
 		assert.Equal(t, fmt.Sprintf("c%03d", i), hit.Member, "in order of arrival")
 		if i >= limit {

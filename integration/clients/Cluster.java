@@ -130,7 +130,7 @@ public class Cluster {
         prefix = args[0];
         var nodes = Arrays.stream(args[1].split(",")).map(a -> RedisURI.create("redis://" + a)).toList();
         var client = RedisClusterClient.create(nodes);
-        // without these, Lettuce learns of a new leader only from MOVED, and goes on asking one that is dead
+        // without these, Lettuce learns of a new leader only from MOVED, and keeps calling a failed one
         client.setOptions(ClusterClientOptions.builder().topologyRefreshOptions(
                 ClusterTopologyRefreshOptions.builder().enableAllAdaptiveRefreshTriggers()
                         .adaptiveRefreshTriggersTimeout(Duration.ofMillis(500))

@@ -9,13 +9,13 @@ const r = new Cluster(
     const at = address.lastIndexOf(":");
     return { host: address.slice(0, at), port: Number(address.slice(at + 1)) };
   }),
-  // without it, ioredis learns of a node that is dead after five seconds
+  // by default, ioredis notices a failed node only after five seconds
   { slotsRefreshInterval: 1000 },
 );
-r.on("error", () => {}); // each call has its own
+r.on("error", () => {}); // calls report their own errors
 const key = (i) => `${prefix}:${i}`;
 
-// rl calls a command that ioredis does not know: with the slot it finds the node, without it any node, and a MOVED.
+// rl sends a command that ioredis does not know. With the slot it reaches the right node without a MOVED.
 function rl(name, key, ...args) {
   const command = new Command(name, [key, ...args]);
   command.slot = calculateSlot(key);
@@ -29,7 +29,7 @@ async function first() {
     assert.equal(await r.set(key(i), i), "OK");
     assert.equal(await r.get(key(i)), String(i));
   }
-  // calls on any keys, sent at once; a pipeline of ioredis is for keys of one node, as those with one tag
+  // calls on any keys, sent at once: a pipeline of ioredis needs keys of one node, such as those with one tag
   assert.deepEqual(await Promise.all(numbers.map((i) => r.get(key(i)))), numbers.map(String));
   const tag = `{${prefix}}`;
   const pipe = r.pipeline();
