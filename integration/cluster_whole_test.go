@@ -98,23 +98,19 @@ func TestANodeAnswersForAllItsGroups(t *testing.T) {
 // groups that it leads, and the others do the same to their replicas.
 func TestLeadersEvictForTheirNode(t *testing.T) {
 	t.Parallel()
-	c := startCluster(t, 3, "--maxmemory", "32mb", "--maxmemory-policy", "allkeys-random")
+	c := startCluster(t, 3, "--maxmemory", "20mb", "--maxmemory-policy", "allkeys-random")
 	client, ctx := c.clusterClient(), t.Context()
-	value := strings.Repeat("x", 20_000)
-	const count = 2500
+	value := strings.Repeat("x", 100_000)
+	const count = 250
 	for i := range count {
-		require.NoError(t, client.Set(ctx, fmt.Sprint("key:", i), value, 0).Err())
+		// a loaded machine may hold elections
+		await(t, func() bool { return client.Set(ctx, fmt.Sprint("key:", i), value, 0).Err() == nil })
 	}
-	memory := func(node int) (keys int64, dataset int64) {
-		stats := c.client(node).Do(ctx, "MEMORY", "STATS").Val().(map[any]any)
-		return stats["keys.count"].(int64), stats["dataset.bytes"].(int64)
-	}
-	evicted := 0
-	for i := range c.run {
-		_, dataset := memory(i)
-		assert.Less(t, dataset, int64(32<<20))
-		n, _ := strconv.Atoi(infoValue(c.client(i), "stats", "evicted_keys"))
-		evicted += n
+	memory := func(node int) (keys, dataset int64) {
+		stats, _ := c.client(node).Do(ctx, "MEMORY", "STATS").Val().(map[any]any)
+		keys, _ = stats["keys.count"].(int64)
+		dataset, _ = stats["dataset.bytes"].(int64)
+		return keys, dataset
 	}
 	await(t, func() bool {
 		led := int64(0)
@@ -122,31 +118,31 @@ func TestLeadersEvictForTheirNode(t *testing.T) {
 			led += c.client(i).DBSize(ctx).Val()
 		}
 		for i := range c.run {
-			if has, _ := memory(i); has != led {
+			if has, dataset := memory(i); has != led || dataset > 20<<20 {
 				return false
 			}
 		}
 		return led > 0 && led < count
 	})
-	assert.Positive(t, evicted)
 
 	// without anything to evict, calls that take memory are refused where they would run
 	for i := range c.run {
 		require.NoError(t, c.client(i).ConfigSet(ctx, "maxmemory-policy", "noeviction").Err())
 		require.NoError(t, c.client(i).ConfigSet(ctx, "maxmemory", "4mb").Err())
 	}
-	refused := 0
-	for i := range c.run {
-		err := c.client(i).Set(ctx, "key", value, 0).Err()
-		if strings.HasPrefix(err.Error(), "OOM") {
-			refused++
-		} else {
-			assert.ErrorContains(t, err, "MOVED")
+	await(t, func() bool {
+		refused, moved := 0, 0
+		for i := range c.run {
+			switch text := fmt.Sprint(c.client(i).Set(ctx, "key", value, 0).Err()); {
+			case strings.HasPrefix(text, "OOM"):
+				refused++
+			case strings.HasPrefix(text, "MOVED"):
+				moved++
+			}
 		}
-	}
-	assert.Equal(t, 1, refused)
-	assert.ErrorContains(t, client.Set(ctx, "key", value, 0).Err(), "OOM")
-	require.NoError(t, client.FlushAll(ctx).Err())
+		return refused == 1 && moved == 2
+	})
+	await(t, func() bool { return strings.HasPrefix(fmt.Sprint(client.Set(ctx, "key", value, 0).Err()), "OOM") })
 }
 
 // TestClusterHasThePoliciesOfAFile starts nodes with a file of policies, which the node that leads
@@ -185,9 +181,11 @@ func TestClusterHasThePoliciesOfAFile(t *testing.T) {
 	everywhere(3)
 
 	write("policies:\n  login: {slide: {limit: many, window: 1h}}\n")
-	assert.ErrorContains(t, c.client(1).Do(ctx, "RL.POLICY", "RELOAD").Err(), path+":2")
+	await(t, func() bool {
+		return strings.Contains(fmt.Sprint(c.client(1).Do(ctx, "RL.POLICY", "RELOAD").Err()), path+":2")
+	})
 	write("policies:\n  login: {slide: {limit: 4, window: 1h}}\n")
-	require.NoError(t, c.client(1).Do(ctx, "RL.POLICY", "RELOAD").Err(), "the node that sets policies reloads")
+	await(t, func() bool { return c.client(1).Do(ctx, "RL.POLICY", "RELOAD").Err() == nil })
 	everywhere(4)
 }
 
