@@ -67,6 +67,7 @@ func TestUsersReachAllNodes(t *testing.T) {
 			"--user",
 			"default on nopass ~* &* +@all",
 		)...)
+	c.balanced()
 	c.usersEverywhere("ann", "default")
 	require.NoError(t, c.as(c.ports[0], "ann", "ann-secret").Ping(t.Context()).Err())
 

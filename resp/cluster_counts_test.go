@@ -94,6 +94,30 @@ func TestWholeKeyspaceCallMayBeTheFirst(t *testing.T) {
 	}
 }
 
+// A call that waits when leadership ends has changed nothing, and its reply says so.
+func TestLeadershipEndsWhileCallsWait(t *testing.T) {
+	f, ts := newFakeCluster(t)
+	ended := make(chan struct{})
+	f.partition.Ended = ended
+	c, other := ts.dial(), ts.dial()
+	for _, call := range [][]string{{"BZPOPMIN", "q", "0"}, {"RL.LEASE", "l", "1", "1h", "b", "WAIT", "2h"}} {
+		assert.Contains(t, other.do("RL.LEASE l 1 1h a"), "*5 :1")
+		_, err := c.Write([]byte(frame(call...)))
+		require.NoError(t, err)
+		waits := func() bool { return ts.partitionOf(0, f.partition).queues.Waiting.Load() == 1 }
+		require.Eventually(t, waits, time.Minute, time.Millisecond)
+		if call[0] == "BZPOPMIN" { // CLIENT UNBLOCK changes nothing either
+			f.failed.Store(true)
+			assert.Equal(t, ":1", other.do("CLIENT UNBLOCK 1 ERROR"))
+			assert.Contains(t, c.read(), "-UNBLOCKED")
+			f.failed.Store(false)
+		}
+	}
+	f.failed.Store(true)
+	close(ended)
+	assert.Contains(t, c.read(), "-TRYAGAIN another node begins to lead this slot, and the call has changed nothing")
+}
+
 // INFO counts held calls, and the replies that are replaced when leadership ends.
 func TestInfoCountsHeldCallsAndUncertainReplies(t *testing.T) {
 	f, ts := newFakeCluster(t)

@@ -80,7 +80,7 @@ func (s *session) execute(words [][]byte) {
 	s.clock.fresh = true
 	if w != nil {
 		s.await(w)
-		if s.clustered != nil {
+		if s.clustered != nil && !w.NotRun() {
 			s.markReply(&p, s.replyStart)
 		}
 	}

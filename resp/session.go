@@ -269,5 +269,7 @@ func (s *session) await(w *waitqueue.Waiter) {
 	reply, errors, position := w.Answer()
 	s.Errors += errors
 	s.Reply.B = append(s.Reply.B, reply...)
-	s.See(position)
+	if !w.NotRun() {
+		s.See(position)
+	}
 }

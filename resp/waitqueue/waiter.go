@@ -114,6 +114,13 @@ func (w *Waiter) Answer() (reply []byte, errors int64, position engine.Position)
 	return w.call.Reply.B, w.call.Errors, w.position
 }
 
+// NotRun reports whether the call was refused or cancelled: its reply shows no keys, and depends on
+// nothing. It is called after Dequeue.
+func (w *Waiter) NotRun() bool {
+	how := w.currentOutcome()
+	return how == refused || how == Cancelled
+}
+
 // waiterSize is the memory of a waiter without its words and keys, in bytes.
 const waiterSize = 1 << 10
 
