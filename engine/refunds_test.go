@@ -267,7 +267,7 @@ func TestRefundFixedWindow(t *testing.T) {
 	assert.EqualValues(t, 4, c.fixed("f", minute, 0).Remaining)
 	c.now += 60000
 	assert.NotEqual(t, "nothing", c.Content("f"), "a key exists at its deadline")
-	assert.EqualValues(t, 0, c.Refund("f", 1, ""), "but its window is over")
+	assert.EqualValues(t, 0, c.Refund("f", 1, ""), "its window is over")
 	c.fixed("f", minute, 2)
 	assert.EqualValues(t, 2, c.Refund("f", 3, ""))
 	assert.Equal(t, "nothing", c.Content("f"))
