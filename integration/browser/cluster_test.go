@@ -41,9 +41,11 @@ func serveCluster(t *testing.T) (clients []*redis.Client, pages []string) {
 		t.Cleanup(func() { client.Close() })
 		clients, pages = append(clients, client), append(pages, "http://127.0.0.1:"+web+"/")
 	}
-	for _, client := range clients {
+	for _, client := range clients { // until each leads as many groups as it should
 		require.Eventually(t, func() bool {
-			return strings.Contains(client.ClusterInfo(t.Context()).Val(), "cluster_slots_ok:16384")
+			info := client.Info(t.Context(), "cluster").Val()
+			return strings.Contains(info, "cluster_groups_led:2\r\n") &&
+				strings.Contains(info, "cluster_groups_without_leader:0\r\n")
 		}, patience, 20*time.Millisecond)
 	}
 	return clients, pages
