@@ -67,7 +67,6 @@ func TestUsersReachAllNodes(t *testing.T) {
 			"--user",
 			"default on nopass ~* &* +@all",
 		)...)
-	c.balanced()
 	c.usersEverywhere("ann", "default")
 	require.NoError(t, c.as(c.ports[0], "ann", "ann-secret").Ping(t.Context()).Err())
 
@@ -109,11 +108,9 @@ func TestUsersReachAllNodes(t *testing.T) {
 	require.NoError(t, set(0, "carl", "on", ">carl-secret", "~*", "+@all"))
 	require.NoError(t, set(1, "bob", "resetpass", ">new-secret"))
 	c.start(2)
-	for served := false; !served; {
-		ping := c.as(c.ports[2], "bob", "bob-secret").Ping(t.Context())
-		require.Error(t, ping.Err(), "a former password")
-		served = c.client(2).Ping(t.Context()).Err() == nil
-	}
+	require.Error(t, c.as(c.ports[2], "bob", "bob-secret").Ping(t.Context()).Err(), "a former password")
+	await(t, func() bool { return c.client(2).Ping(t.Context()).Err() == nil })
+	require.Error(t, c.as(c.ports[2], "bob", "bob-secret").Ping(t.Context()).Err(), "a former password")
 	assert.NoError(t, c.as(c.ports[2], "carl", "carl-secret").Ping(t.Context()).Err())
 	assert.NoError(t, c.as(c.ports[2], "bob", "new-secret").Ping(t.Context()).Err())
 	c.usersEverywhere("bob", "carl", "default")
@@ -176,10 +173,9 @@ func TestANodeThatJoinsHasTheUsers(t *testing.T) {
 	c.ports, c.bus = append(c.ports, freePort(t)), append(c.bus, freePort(t))
 	c.proxy, c.run = append(c.proxy, freePort(t)), append(c.run, nil)
 	c.start(1)
-	for served := false; !served; {
-		require.Error(t, c.as(c.ports[1], "ann", "ann-secret").Ping(t.Context()).Err())
-		served = c.client(1).Ping(t.Context()).Err() == nil
-	}
+	require.Error(t, c.as(c.ports[1], "ann", "ann-secret").Ping(t.Context()).Err())
+	await(t, func() bool { return c.client(1).Ping(t.Context()).Err() == nil })
+	require.Error(t, c.as(c.ports[1], "ann", "ann-secret").Ping(t.Context()).Err())
 	assert.NoError(t, c.as(c.ports[1], "bob", "bob-secret").Ping(t.Context()).Err())
 	c.usersEverywhere("bob", "default")
 	require.NoError(t, c.client(1).Do(t.Context(), "ACL", "DELUSER", "bob").Err())
