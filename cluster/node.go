@@ -183,6 +183,7 @@ func (n *Node) resume(state *saved) error {
 	if state != nil {
 		n.mu.Lock()
 		n.self.Instance, n.begun, n.m = state.Instance, state.Begun, state.Map
+		n.keepName()
 		n.mu.Unlock()
 		n.recovering, n.recovered, n.seedPolicies = state.Recovering, state.Recovered, state.SeedPolicies
 		if n.m != nil {
@@ -217,6 +218,18 @@ func (n *Node) resume(state *saved) error {
 		}
 	}
 	return err
+}
+
+// keepName has a node that listens on all addresses go by the host name that the others know, rather
+// than by its present IP address. n.mu is held.
+func (n *Node) keepName() {
+	if n.self.Address != "" || n.m == nil || !n.m.has(&n.self) {
+		return
+	}
+	known := n.m.Member(n.self.Name).Address
+	if host, _, err := net.SplitHostPort(known); err == nil && net.ParseIP(host) == nil {
+		n.self.Address = known
+	}
 }
 
 // addressOf returns where a listener can be reached; "": it listens on all addresses.
