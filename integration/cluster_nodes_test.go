@@ -65,3 +65,46 @@ func TestClusterNodesMeetAndAreForgotten(t *testing.T) {
 	c.settled()
 	assert.Equal(t, "v", c.client(0).Get(t.Context(), "k").Val())
 }
+
+// TestClusterMovesGroupsWhileNodesAreKilled adds a fourth node, and kills nodes with SIGKILL in the
+// middle of the moves. Then the first node is forgotten.
+func TestClusterMovesGroupsWhileNodesAreKilled(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t, 3)
+	p := c.grants()
+	p.goOn()
+	c.ports, c.bus, c.proxy = append(c.ports, freePort(t)), append(c.bus, freePort(t)), append(c.proxy, freePort(t))
+	c.run = append(c.run, nil)
+	c.start(3)
+	for _, i := range []int{3, 1} {
+		p.goOn()
+		c.kill(i)
+		p.goOn()
+		c.start(i)
+	}
+	moved := func(nodes int) {
+		t.Helper()
+		for i, run := range c.run {
+			if run == nil {
+				continue
+			}
+			await(t, func() bool {
+				text := c.client(i).Info(t.Context(), "cluster").Val()
+				return strings.Contains(text, fmt.Sprintf("cluster_nodes:%d\r\n", nodes)) &&
+					strings.Contains(text, "cluster_groups_replicated:3\r\n") == (nodes == 4) &&
+					strings.Contains(text, "cluster_moves_in_progress:0\r\n") &&
+					strings.Contains(text, "cluster_groups_without_leader:0\r\n")
+			})
+		}
+	}
+	moved(4)
+	p.goOn()
+	await(t, func() bool { return c.client(1).Do(t.Context(), "CLUSTER", "FORGET", "n0").Err() == nil })
+	p.goOn()
+	assert.Equal(t, 1, c.run[0].exitCode(t))
+	c.run[0].killed = true
+	c.run[0] = nil
+	moved(3)
+	p.goOn()
+	p.conserved()
+}

@@ -163,64 +163,88 @@ func TestClusterServesAClusterClient(t *testing.T) {
 func TestClusterAdmitsNothingTwice(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t, 3)
-	const keys = 20
-	mostOf := func(key int) int { return 5 + 10*key }
-	var admitted, unknown [keys]atomic.Int64
-	var calls atomic.Int64
-	var longest atomic.Int64
-	ctx, stop := context.WithCancel(t.Context())
-	var clients sync.WaitGroup
-	for w := range 4 {
-		client := c.clusterClient()
-		clients.Go(func() {
-			for n := w; ctx.Err() == nil; n++ {
-				k := n % keys
-				begun := time.Now()
-				// in the background: a call that is cut short by the end of the test would be
-				// unknown
-				reply, err := client.Do(context.Background(), "RL.SLIDE", fmt.Sprint("limit", k), mostOf(k), "1h").
-					Slice()
-				took := int64(time.Since(begun))
-				for l := longest.Load(); took > l && !longest.CompareAndSwap(l, took); l = longest.Load() {
-				}
-				switch {
-				case err == nil && reply[0] == int64(1):
-					admitted[k].Add(1)
-				case err != nil:
-					unknown[k].Add(1)
-				}
-				calls.Add(1)
-			}
-		})
-	}
+	p := c.grants()
 	for i, end := range []func(i int){c.kill, c.stop, c.kill} {
-		before := calls.Load()
-		await(t, func() bool { return calls.Load() > before+100 })
+		p.goOn()
 		end(i)
-		before = calls.Load()
-		await(t, func() bool { return calls.Load() > before+100 })
+		p.goOn()
 		c.start(i)
 		c.settled()
 	}
-	stop()
-	clients.Wait()
-	client := c.clusterClient()
+	p.conserved()
+}
+
+// grants are clients that make calls against limits of an hour, and count the permits that they
+// are granted.
+type grants struct {
+	c                 *nodes
+	admitted, unknown [permitKeys]atomic.Int64
+	calls, longest    atomic.Int64
+	stop              context.CancelFunc
+	clients           sync.WaitGroup
+}
+
+const permitKeys = 20
+
+func mostPermits(key int) int { return 5 + 10*key }
+
+// grants starts the clients.
+func (c *nodes) grants() *grants {
+	p := &grants{c: c}
+	ctx, stop := context.WithCancel(c.t.Context())
+	p.stop = stop
+	for w := range 4 {
+		client := c.clusterClient()
+		p.clients.Go(func() {
+			for n := w; ctx.Err() == nil; n++ {
+				p.call(client, n%permitKeys)
+			}
+		})
+	}
+	return p
+}
+
+func (p *grants) call(client *redis.ClusterClient, k int) {
+	begun := time.Now()
+	// in the background: a call that is cut short by the end of the test would be unknown
+	reply, err := client.Do(context.Background(), "RL.SLIDE", fmt.Sprint("limit", k), mostPermits(k), "1h").Slice()
+	took := int64(time.Since(begun))
+	for l := p.longest.Load(); took > l && !p.longest.CompareAndSwap(l, took); l = p.longest.Load() {
+	}
+	switch {
+	case err == nil && reply[0] == int64(1):
+		p.admitted[k].Add(1)
+	case err != nil:
+		p.unknown[k].Add(1)
+	}
+	p.calls.Add(1)
+}
+
+// goOn waits until calls have been made.
+func (p *grants) goOn() {
+	p.c.t.Helper()
+	before := p.calls.Load()
+	await(p.c.t, func() bool { return p.calls.Load() > before+100 })
+}
+
+// conserved stops the clients, and checks that nobody got more than the limit.
+func (p *grants) conserved() {
+	t := p.c.t
+	t.Helper()
+	p.stop()
+	p.clients.Wait()
+	client := p.c.clusterClient()
 	var sum, lost int64
-	for k := range keys {
+	for k := range permitKeys {
 		have, err := client.ZCard(t.Context(), fmt.Sprint("limit", k)).Result()
 		require.NoError(t, err)
-		assert.LessOrEqual(t, admitted[k].Load(), int64(mostOf(k)), "key %d", k)
-		assert.LessOrEqual(t, have, int64(mostOf(k)))
-		assert.GreaterOrEqual(t, have, admitted[k].Load(), "an acknowledged admit is forgotten")
-		sum, lost = sum+admitted[k].Load(), lost+have-admitted[k].Load()
+		assert.LessOrEqual(t, p.admitted[k].Load(), int64(mostPermits(k)), "key %d", k)
+		assert.LessOrEqual(t, have, int64(mostPermits(k)))
+		assert.GreaterOrEqual(t, have, p.admitted[k].Load(), "an acknowledged admit is forgotten")
+		sum, lost = sum+p.admitted[k].Load(), lost+have-p.admitted[k].Load()
 	}
-	t.Logf(
-		"%d calls, %d admitted, %d permits lost, longest call %v",
-		calls.Load(),
-		sum,
-		lost,
-		time.Duration(longest.Load()),
-	)
+	t.Logf("%d calls, %d admitted, %d permits lost, longest call %v", p.calls.Load(), sum, lost,
+		time.Duration(p.longest.Load()))
 }
 
 func TestClusterIsDownWithoutAMajority(t *testing.T) {
