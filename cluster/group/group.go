@@ -159,8 +159,9 @@ func (g *Group) open() (run *running, err error) {
 			g.options.id(),
 		}, MaxPool: 2, Timeout: g.options.Timeout / 4, Logger: config.Logger,
 	})
-	run.raft, err = raft.NewRaft(config, run.fsm, run.files.cache, run.files.log,
-		run.files.snapshots, transport{run.trans, &g.leadership, g.options.Timeout})
+	run.ended = make(chan struct{})
+	calls := prefixed{transport{run.trans, &g.leadership, g.options.Timeout}, make(chan raft.RPC)}
+	run.raft, err = raft.NewRaft(config, run.fsm, run.files.cache, run.files.log, run.files.snapshots, calls)
 	if err != nil {
 		run.trans.Close()
 		run.files.log.Close()
@@ -173,7 +174,7 @@ func (g *Group) open() (run *running, err error) {
 		return false
 	}))
 	run.started.Store(run.raft)
-	run.ended = make(chan struct{})
+	run.work.Go(func() { calls.pass(run.files, run.ended) })
 	// only the first future waits until all has ended
 	run.shutdown = sync.OnceValue(func() raft.Future {
 		close(run.ended)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -137,4 +138,43 @@ func TestOneReplicaGoesOnAlone(t *testing.T) {
 	assert.True(t, allowed)
 	assert.Equal(t, int64(4), used(r.Replica, "k"))
 	assert.Equal(t, "a", string(alone.group.Note().Data))
+}
+
+// TestEntriesAfterASnapshotAreTakenTwice sends a replica again what follows the snapshot that it
+// was sent, as a leader does that has not heard in time that it is stored.
+func TestEntriesAfterASnapshotAreTakenTwice(t *testing.T) {
+	t.Parallel()
+	tr := newTrio(t)
+	tr.timeout = short
+	tr.startAll()
+	tr.leader()
+	for _, n := range tr.nodes {
+		n.stop()
+	}
+	one, two := tr.nodes[0], tr.nodes[1]
+	_, err := Recover(one.options(0)) // its log begins after a snapshot
+	require.NoError(t, err)
+	one.open(one.options(0))
+	require.NoError(t, os.RemoveAll(fmt.Sprint(tr.dir, "/", two.i)))
+	two.open(two.options(7))
+	tr.change(Change{AddNonvoter, two.group.ID()})
+	run := two.group.running.Load()
+	tr.eventually("the snapshot is there, and what follows it", func() bool {
+		first, _ := run.files.log.FirstIndex()
+		list, _ := run.files.snapshots.List()
+		return len(list) > 0 && first == list[0].Index+1
+	})
+	list, err := run.files.snapshots.List()
+	require.NoError(t, err)
+	tr.eventually("the entries after the snapshot fit", func() bool {
+		id, to := one.group.ID().String(), two.group.ID().String()
+		call := &raft.AppendEntriesRequest{
+			RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: []byte(id), Addr: []byte(id)},
+			Term:      run.raft.CurrentTerm(), Leader: []byte(id),
+			PrevLogEntry: list[0].Index, PrevLogTerm: list[0].Term,
+		}
+		var answer raft.AppendEntriesResponse
+		err := one.group.running.Load().trans.AppendEntries(raft.ServerID(to), raft.ServerAddress(to), call, &answer)
+		return err == nil && answer.Success
+	})
 }
