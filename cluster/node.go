@@ -220,8 +220,8 @@ func (n *Node) resume(state *saved) error {
 	return err
 }
 
-// keepName has a node that listens on all addresses go by the host name that the others know, rather
-// than by its present IP address. n.mu is held.
+// keepName has a node that listens on all addresses go by the host name that the others know,
+// rather than by its present IP address. n.mu is held.
 func (n *Node) keepName() {
 	if n.self.Address != "" || n.m == nil || !n.m.has(&n.self) {
 		return

@@ -15,7 +15,7 @@ import (
 // TestOneNodeGoesOnAlone loses two of three nodes for ever.
 func TestOneNodeGoesOnAlone(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, 3, nil)
+	f := newFleet(t, 3, calm)
 	f.startAll()
 	f.settled()
 	l := f.load()
@@ -78,7 +78,7 @@ func TestOneNodeGoesOnAlone(t *testing.T) {
 // TestARecoveredNodeBeginsGroupsAnewThatItDoesNotHave also shows that the policies are kept.
 func TestARecoveredNodeBeginsGroupsAnewThatItDoesNotHave(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, 4, nil)
+	f := newFleet(t, 4, calm)
 	f.startAll()
 	f.settled()
 	parsed, err := rule.ParsePolicy([]byte("login"), [][]byte{[]byte("SLIDE"), []byte("5"), []byte("1m")})

@@ -4,9 +4,9 @@ import "github.com/hashicorp/raft"
 
 // Raft finds no entry before the first of its log, even if a snapshot ends there. A leader that has
 // sent a snapshot and does not hear that the entries after it are stored sends them again, and a
-// follower whose log begins there would refuse them, whatever it is sent next: another snapshot, and
-// so on for ever. What a snapshot covers is agreed on, so the entries after it fit: prefixed tells
-// raft that they begin the log.
+// follower whose log begins there would refuse them, whatever it is sent next: another snapshot,
+// and so on for ever. What a snapshot covers is agreed on, so the entries after it fit: prefixed
+// tells raft that they begin the log.
 type prefixed struct {
 	transport
 	calls chan raft.RPC
