@@ -56,8 +56,8 @@ func TestFunctionFlush(t *testing.T) {
 	)
 }
 
-// TestAServerAloneHasNoCluster makes calls whose replies are those of Redis without cluster-enabled.
-func TestAServerAloneHasNoCluster(t *testing.T) {
+// Without a cluster the commands about it reply like a Redis without cluster-enabled.
+func TestClusterCommandsWithoutACluster(t *testing.T) {
 	c := startServer(t, config.Defaults{}).dial()
 	for _, call := range []string{
 		"CLUSTER SLOTS", "CLUSTER SHARDS", "CLUSTER NODES", "CLUSTER INFO", "CLUSTER MYID", "CLUSTER KEYSLOT k",
