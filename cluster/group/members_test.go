@@ -169,8 +169,8 @@ func TestEntriesAfterASnapshotAreTakenTwice(t *testing.T) {
 	tr.eventually("the entries after the snapshot fit", func() bool {
 		id, to := one.group.ID().String(), two.group.ID().String()
 		call := &raft.AppendEntriesRequest{
-			RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: []byte(id), Addr: []byte(id)},
-			Term:      run.raft.CurrentTerm(), Leader: []byte(id),
+			RPCHeader:    raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: []byte(id), Addr: []byte(id)},
+			Term:         run.raft.CurrentTerm(),
 			PrevLogEntry: list[0].Index, PrevLogTerm: list[0].Term,
 		}
 		var answer raft.AppendEntriesResponse
