@@ -10,6 +10,7 @@ import (
 	"rlserver/engine/effect"
 	"rlserver/engine/limit"
 	"rlserver/engine/object"
+	"rlserver/engine/rule"
 	"rlserver/zset"
 )
 
@@ -40,6 +41,34 @@ func TestDigestDependsOnContentOnly(t *testing.T) {
 	w.tx.Token(k, limit.Bucket{Capacity: 10, Refill: 1, Period: 1000}, 1)
 	w.tx.End()
 	assert.NotEqual(t, used, digestOf(w.e, w.now))
+}
+
+// Each call of a limiter changes the digest.
+func TestDigestCoversTheStateOfEachLimiter(t *testing.T) {
+	for name, l := range map[string]Limit{
+		"slide":   {Rule: rule.Rule{Kind: rule.Slide, Slide: limit.Window{Limit: 9, Length: 1000}}},
+		"token":   {Rule: rule.Rule{Kind: rule.Token, Token: limit.Bucket{Capacity: 9, Refill: 1, Period: 1000}}},
+		"leaky":   {Rule: rule.Rule{Kind: rule.Leaky, Token: limit.Bucket{Capacity: 9, Refill: 1, Period: 1000}}},
+		"fixed":   {Rule: rule.Rule{Kind: rule.Fixed, Fixed: limit.Fixed{Limit: 9, Window: limit.Every(1000)}}},
+		"counter": {Rule: rule.Rule{Kind: rule.Counter, Counter: limit.Counter{Limit: 9, Window: 1000}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := New(Options{Databases: 1})
+			tx := e.NewTx()
+			l.Key = e.Key([]byte("k"))
+			seen := make(map[string]bool)
+			for range 3 {
+				tx.Begin(5000, 0, []Key{l.Key}, true)
+				d, err := tx.Decide(&l, 1)
+				tx.End()
+				require.NoError(t, err)
+				require.True(t, d.Allowed)
+				digest := fmt.Sprint(digestOf(e, 5000))
+				assert.False(t, seen[digest])
+				seen[digest] = true
+			}
+		})
+	}
 }
 
 // Reload restores every detail that a snapshot has, of large collections too, and a snapshot in

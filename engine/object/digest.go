@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+
+	"rlserver/engine/effect"
 )
 
 // Digest is a hash of the values of keys: equal values have equal digests, regardless of the order
@@ -80,5 +82,8 @@ func stateText(o Object) []byte {
 	var b Batch
 	b.Add(0, o)
 	f := b.Effects[0]
+	if f.Kind == effect.Counter {
+		return fmt.Append(nil, f.Counts)
+	}
 	return fmt.Appendf(nil, "%v %v", f.Tokens, f.Count)
 }
