@@ -77,7 +77,10 @@ func (s *session) pausedUnderLocks(call *command.Prepared) (waited bool) {
 	}
 	s.See(s.Tx.End())
 	s.calls--
-	return s.waitWhilePaused(call.Command, call.Words)
+	if !s.waitWhilePaused(call.Command, call.Words) { // the pause has just ended
+		s.execute(call.Words)
+	}
+	return true
 }
 
 const (
