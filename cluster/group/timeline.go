@@ -33,8 +33,12 @@ func newTimeline(source clock.Source) *timeline {
 }
 
 // saw is called with the time of each entry, Unix ms. live reports that another node's leadership
-// is present.
+// is present. An entry without a time, as a claim is, says nothing: in a new cluster all others
+// would take the time to be 0, and tell so to the first leader.
 func (t *timeline) saw(ms int64, live bool) {
+	if ms == 0 {
+		return
+	}
 	if live {
 		t.live.Store(true)
 	}
@@ -48,8 +52,7 @@ func (t *timeline) saw(ms int64, live bool) {
 const longestSlew = int64(30 * time.Second / time.Microsecond)
 
 // estimate returns the time as far as this replica knows it, Unix ms. ok is false if it has heard
-// no
-// leader since the start: then it only knows when its log ends.
+// no leader since the start: then it only knows when its log ends.
 func (t *timeline) estimate() (ms int64, ok bool) {
 	p := t.point.Load()
 	return p.at + (t.source.Elapsed() - p.applied).Milliseconds(), t.live.Load()

@@ -76,3 +76,14 @@ func TestALeaderThatWasRestartedAsksTheOthers(t *testing.T) {
 		assert.Equal(t, noon+1, c.Now(), "system clock off by %v", off)
 	}
 }
+
+// The claim of a new leader has no time: a replica that has seen nothing else does not know it.
+func TestAnEntryWithoutATimeSaysNothing(t *testing.T) {
+	m := &machine{wall: noon, elapsed: 5 * time.Second}
+	follower, leader := newTimeline(m.source()), newTimeline(m.source())
+	follower.saw(0, true)
+	leader.saw(0, false)
+	_, ok := follower.estimate()
+	assert.False(t, ok)
+	assert.Equal(t, noon, leader.begin(follower.estimate).Now())
+}
