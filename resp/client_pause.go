@@ -35,9 +35,6 @@ func (s *Server) currentPause() *pause {
 
 // changesPaused returns how long no call may change anything; 0: calls may.
 func (s *Server) changesPaused() time.Duration {
-	if s.paused.Load() == nil {
-		return 0
-	}
 	p := s.currentPause()
 	if p == nil {
 		return 0

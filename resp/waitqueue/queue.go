@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"container/heap"
 	"container/list"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -299,38 +301,29 @@ func (q *queue) until(at wakeTime) time.Duration {
 
 // RetryAll processes each queue after a change other than of its keys: of a policy, of the server's
 // time, which has jumped, or at the end of a pause. The caller holds no locks.
-func (qs *Queues) RetryAll() {
-	qs.mu.Lock()
-	queues := make([]*queue, 0, len(qs.queues))
-	for _, q := range qs.queues {
-		queues = append(queues, q)
-	}
-	qs.mu.Unlock()
-	tx := qs.engine.NewTx()
-	for _, q := range queues {
-		tx.Begin(qs.clock.Now(), q.db, []engine.Key{q.key}, true)
-		q.keyChanged(tx)
-		tx.End()
-	}
-}
+func (qs *Queues) RetryAll() { qs.each(true, (*queue).keyChanged) }
 
 // Fail ends all waiting calls with an error, as the state that they wait for is no longer here. The
 // caller holds no locks.
 func (qs *Queues) Fail() {
-	qs.mu.Lock()
-	queues := make([]*queue, 0, len(qs.queues))
-	for _, q := range qs.queues {
-		queues = append(queues, q)
-	}
-	qs.mu.Unlock()
-	tx := qs.engine.NewTx()
-	for _, q := range queues {
-		tx.Begin(qs.clock.Now(), q.db, []engine.Key{q.key}, false)
+	qs.each(false, func(q *queue, _ *engine.Tx) {
 		for _, waiting := range []*list.List{&q.limiters, &q.pops} {
 			for e := waiting.Front(); e != nil; e = e.Next() {
 				e.Value.(*Waiter).Refuse(errMoved)
 			}
 		}
+	})
+}
+
+// each calls do for each queue, under the lock of its key. The caller holds no locks.
+func (qs *Queues) each(writing bool, do func(*queue, *engine.Tx)) {
+	qs.mu.Lock()
+	queues := slices.Collect(maps.Values(qs.queues))
+	qs.mu.Unlock()
+	tx := qs.engine.NewTx()
+	for _, q := range queues {
+		tx.Begin(qs.clock.Now(), q.db, []engine.Key{q.key}, writing)
+		do(q, tx)
 		tx.End()
 	}
 }
