@@ -139,6 +139,7 @@ func TestMemoryAfterManyClients(t *testing.T) {
 	const base, budget = 5 << 20, 20 << 20
 	ts := startServer(t, config.Defaults{MaxMemory: budget, MemoryPolicy: "noeviction"})
 	c := ts.dial()
+	require.Equal(t, "+PONG", c.do("PING"), "the server has accepted the connection")
 	ts.MemoryTaken(base)
 	before := c.number("used_memory")
 	for _, counted := range []bool{false, true} {
