@@ -112,13 +112,18 @@ func Open(o Options) (*Group, error) {
 	return g, nil
 }
 
-// config returns raft's settings. A follower calls an election after one to two heartbeat timeouts.
+// heartbeatTimeout returns raft's heartbeat timeout for Options.Timeout: a leader that hears no
+// majority for so long steps down. A follower only looks every one to two heartbeat timeouts
+// whether the last word of the leader is older than one. So it calls an election after one to three.
+func heartbeatTimeout(timeout time.Duration) time.Duration { return timeout / 3 }
+
+// config returns raft's settings.
 func (g *Group) config(notify chan<- bool) *raft.Config {
 	c := raft.DefaultConfig()
 	c.LocalID = raft.ServerID(g.options.id().String())
-	c.HeartbeatTimeout = g.options.Timeout / 2
-	c.ElectionTimeout = g.options.Timeout / 2
-	c.LeaderLeaseTimeout = g.options.Timeout / 2
+	c.HeartbeatTimeout = heartbeatTimeout(g.options.Timeout)
+	c.ElectionTimeout = c.HeartbeatTimeout
+	c.LeaderLeaseTimeout = c.HeartbeatTimeout
 	c.CommitTimeout = min(c.CommitTimeout, g.options.Timeout/10)
 	c.TrailingLogs = trailingEntries
 	c.MaxAppendEntries = mostAppended
@@ -274,7 +279,7 @@ func (g *Group) follow(run *running) (rebuild bool) {
 				return false
 			}
 			if r == run.fsm.replica.Load() {
-				lost(g.leadership.lost(g.options.Timeout / 2))
+				lost(g.leadership.lost(heartbeatTimeout(g.options.Timeout)))
 				g.log.Info("rebuilding the state from the log", "because", r.why())
 				return true
 			}
@@ -293,7 +298,7 @@ func (g *Group) follow(run *running) (rebuild bool) {
 			} else {
 				r.end(errors.New("another node leads or may lead"))
 				g.noteChange()
-				lost(g.leadership.lost(g.options.Timeout / 2))
+				lost(g.leadership.lost(heartbeatTimeout(g.options.Timeout)))
 			}
 		case <-second.C:
 			g.tick(run)
@@ -419,16 +424,13 @@ func (g *Group) rebuild(old *running) {
 	}
 }
 
-// mostFlying is how many entries are on their way at once.
-const mostFlying = 2
-
-// propose starts what proposes the batches of the replicas, and returns what stops it.
+// propose starts what proposes the batches of the replicas, one after the other, and returns what
+// stops it. All calls that come while an entry is on its way share the next one: an entry costs
+// about as much CPU time as 50 calls, so several on their way would only be smaller.
 func (g *Group) propose(run *running) (stop func()) {
 	quit := make(chan struct{})
-	flying := make(chan func(), mostFlying-1)
 	var work sync.WaitGroup
 	work.Go(func() {
-		defer close(flying)
 		for {
 			r := run.fsm.replica.Load()
 			select {
@@ -438,14 +440,8 @@ func (g *Group) propose(run *running) (stop func()) {
 			case <-time.After(100 * time.Millisecond): // the replica may have been replaced
 			}
 			for b := r.take(); b != nil; b = r.take() {
-				f := run.raft.ApplyLog(raft.Log{Data: b.entry}, 0)
-				flying <- func() { r.landed(b, result(f)) }
+				r.landed(b, result(run.raft.ApplyLog(raft.Log{Data: b.entry}, 0)))
 			}
-		}
-	})
-	work.Go(func() {
-		for land := range flying {
-			land()
 		}
 	})
 	return func() {
