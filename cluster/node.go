@@ -28,7 +28,7 @@ import (
 
 // The number of groups of a cluster.
 const (
-	DefaultGroups = 16
+	DefaultGroups = 6
 	MaxGroups     = stats.MaxGroups
 )
 
