@@ -18,6 +18,9 @@ import (
 // maxBatch is the size of an entry, in bytes, from which no further call joins it.
 const maxBatch = 256 << 10
 
+// smallBatch is the least memory that an entry is made with, in bytes.
+const smallBatch = 256
+
 // The outcomes of Wait other than nil.
 var (
 	// ErrUnknown reports that what the call has done was proposed, and may be agreed on or not.
@@ -59,6 +62,7 @@ type Replica struct {
 	queue    []*batch // full ones
 	next     *batch   // takes records; a call that waits now waits for this one
 	wanted   bool     // somebody waits for next
+	usual    int      // size of the last batch: most follow one of about the same size
 	spoiled  error    // why this replica is to be replaced; nil: it is not
 	progress sync.Cond
 	digest   digesting
@@ -96,7 +100,8 @@ func newReplica(o engine.Options) *Replica {
 // newBatch returns an empty batch that follows what has been appended.
 func (r *Replica) newBatch() *batch {
 	return &batch{
-		kind: entryBatch, entry: make([]byte, headerSize, 4<<10), first: r.appended + 1, last: r.appended,
+		kind: entryBatch, entry: make([]byte, headerSize, max(smallBatch, r.usual+r.usual/4)),
+		first: r.appended + 1, last: r.appended,
 		done: make(chan struct{}),
 	}
 }
@@ -201,7 +206,7 @@ func (r *Replica) take() *batch {
 		b = r.queue[0]
 		r.queue = r.queue[1:]
 	case r.wanted:
-		b = r.next
+		b, r.usual = r.next, len(r.next.entry)
 		r.next, r.wanted = r.newBatch(), false
 	default:
 		return nil
