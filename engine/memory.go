@@ -48,6 +48,13 @@ func (m *Memory) Engines() []*Engine {
 	return m.engines
 }
 
+// AwaitCalls is Engine.AwaitCalls for each engine.
+func (m *Memory) AwaitCalls() {
+	for _, e := range m.Engines() {
+		e.AwaitCalls()
+	}
+}
+
 // Weight is the sum of Engine.Weight.
 func (m *Memory) Weight() (bytes int64) {
 	for _, e := range m.Engines() {

@@ -120,8 +120,8 @@ func clientPause(c *command.Call) error {
 		next.until, next.all = max(next.until, p.until), next.all || p.all
 	}
 	s.paused.Store(next)
-	// Calls that have their locks end first: after OK nothing changes.
-	c.Conn.DeferUntilUnlocked(s.Engine.AwaitCalls)
+	// Calls that have their locks end first, on all partitions: after OK nothing changes.
+	c.Conn.DeferUntilUnlocked(s.Engine.Memory().AwaitCalls)
 	c.Reply.OK()
 	return nil
 }

@@ -68,8 +68,9 @@ func newFakeCluster(t *testing.T) (*fakeCluster, *testServer) {
 	f := &fakeCluster{awaited: make(chan struct{})}
 	ts := startServer(t, config.Defaults{Databases: 1}, func(o *Options) {
 		f.partition = &Partition{
-			Engine: engine.New(engine.Options{Databases: 1, Seed: [2]uint64{1, 2}}), Clock: o.Clock,
-			Ask: func() Outcome { return fakeOutcome{f} }, Ended: make(chan struct{}),
+			Engine: engine.New(engine.Options{Databases: 1, Seed: [2]uint64{1, 2}, Memory: o.Engine.Memory()}),
+			Clock:  o.Clock,
+			Ask:    func() Outcome { return fakeOutcome{f} }, Ended: make(chan struct{}),
 		}
 		o.Cluster = f
 	})

@@ -1,0 +1,58 @@
+package resp
+
+import (
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"rlserver/engine"
+)
+
+// beginCall begins a call that changes a key of the partition, and returns its Tx. The caller ends
+// it.
+func (f *fakeCluster) beginCall(key string) (*engine.Tx, engine.Key) {
+	e := f.partition.Engine
+	k, tx := e.Key([]byte(key)), e.NewTx()
+	tx.Begin(f.partition.Clock.Now(), 0, []engine.Key{k}, true)
+	return tx, k
+}
+
+// CLIENT PAUSE replies when the calls that run on the partitions of the node have ended.
+func TestPauseAwaitsCallsOfPartitions(t *testing.T) {
+	f, ts := newFakeCluster(t)
+	c, other := ts.dial(), ts.dial()
+	tx, _ := f.beginCall("k")
+	var ended atomic.Bool
+	repliedAfter := make(chan bool)
+	go func() {
+		assert.Equal(t, "+OK", c.do("CLIENT PAUSE 1000000 WRITE"))
+		repliedAfter <- ended.Load()
+	}()
+	require.Eventually(t, func() bool { return ts.paused.Load() != nil }, time.Minute, time.Millisecond)
+	for range 200 { // so long it could have replied
+		other.do("PING")
+	}
+	ended.Store(true)
+	tx.End()
+	assert.True(t, <-repliedAfter)
+}
+
+// Calls that wait on a partition run when CLIENT UNPAUSE ends the pause.
+func TestUnpauseWakesCallsThatWaitOnPartitions(t *testing.T) {
+	f, ts := newFakeCluster(t)
+	c, other := ts.dial(), ts.dial()
+	other.do("RL.LEASE l 1 1h a")
+	c.Write([]byte(frame("RL.LEASE", "l", "1", "1h", "b", "WAIT", "2h")))
+	queues := ts.partitionOf(0, f.partition).queues
+	require.Eventually(t, func() bool { return queues.Waiting.Load() == 1 }, time.Minute, time.Millisecond)
+	require.Equal(t, "+OK", other.do("CLIENT PAUSE 1000000 WRITE"))
+	tx, k := f.beginCall("l")
+	tx.Delete(k)
+	tx.End()
+	assert.EqualValues(t, 1, queues.Waiting.Load(), "the call is paused")
+	require.Equal(t, "+OK", other.do("CLIENT UNPAUSE"))
+	assert.Contains(t, c.read(), "*5 :1")
+}
