@@ -114,7 +114,8 @@ func Open(o Options) (*Group, error) {
 
 // heartbeatTimeout returns raft's heartbeat timeout for Options.Timeout: a leader that hears no
 // majority for so long steps down. A follower only looks every one to two heartbeat timeouts
-// whether the last word of the leader is older than one. So it calls an election after one to three.
+// whether the last word of the leader is older than one. So it calls an election after one to
+// three.
 func heartbeatTimeout(timeout time.Duration) time.Duration { return timeout / 3 }
 
 // config returns raft's settings.
