@@ -398,6 +398,8 @@ func TestEnginesShareAMemory(t *testing.T) {
 
 	follows.e.Discard()
 	follows.e.Discard()
+	assert.Empty(t, names(follows.e), "connections that still refer to it keep none of its keys in memory")
+	assert.Zero(t, follows.e.Weight())
 	fill(follows, 2000)
 	assert.Equal(t, leads.e.Weight(), m.Weight(), "what is discarded does not count")
 	assert.Len(t, m.Engines(), 1)

@@ -122,8 +122,9 @@ func (e *Engine) overShare() bool {
 // Memory returns the memory that the engine shares.
 func (e *Engine) Memory() *Memory { return e.memory }
 
-// Discard removes the engine from the memory that it shares, when it is no longer used. It takes
-// the locks of its shards, one after the other, and may be called again.
+// Discard removes the engine from the memory that it shares, when it is no longer used, and drops
+// its keys: idle connections may refer to it for as long as they are open. It takes the locks of
+// its shards, one after the other, and may be called again.
 func (e *Engine) Discard() {
 	m := e.memory
 	m.mu.Lock()
@@ -137,6 +138,9 @@ func (e *Engine) Discard() {
 		sh.mu.Lock()
 		m.used.Add(-sh.reported)
 		sh.reported, sh.discarded = 0, true
+		for db := range sh.dbs {
+			sh.flush(db)
+		}
 		sh.mu.Unlock()
 	}
 }
