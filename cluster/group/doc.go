@@ -21,18 +21,16 @@
 //   - An entry names the term in which its calls were decided. A leader learns its term from the
 //     claim, its first entry: when that is applied, everything before it is, in the engine in which
 //     it decides. An entry that is agreed on in another term is void, on all replicas: another
-//     leader
-//     may have been there since its calls were decided.
+//     leader may have decided calls in between.
 //   - An entry names its proposer's incarnation, which is that of the engine. The proposer skips
-//     its
-//     own entries: its engine has them. All others apply them.
+//     its own entries: its engine has them. All others apply them.
 //   - If anything was on its way when leadership ended, the engine is ahead of the log, perhaps for
 //     ever. The same holds if a call that began before the end appends after it. Then the replica
-//     is
-//     spoiled: raft is closed and opened again on the same files, with an empty engine, and the
-//     state
-//     is built from the last snapshot and the log. HandOver ends leadership when nothing is on its
-//     way, so that nothing is rebuilt.
+//     is spoiled: raft is closed and opened again on the same files, with an empty engine, and the
+//     state is built from the last snapshot and the log. HandOver ends leadership when nothing is
+//     on its way, so that nothing is rebuilt.
+//   - A call waits for the leadership in which it was decided (Partition.Ask). If that has ended,
+//     its outcome is unknown, even if this replica leads again.
 //
 // The record of a call with more than 256 KB of effects is split into several entries, which
 // followers apply together: see parts.go.

@@ -157,10 +157,20 @@ func (o Outcome) Wait() error {
 }
 
 // Ask begins what Wait ends, so that a client can wait for several groups at once.
-func (r *Replica) Ask() Outcome {
+func (r *Replica) Ask() Outcome { return r.ask(r.leading.Load()) }
+
+// Ask is Replica.Ask for calls on this partition. If its leadership has ended, it fails, even if
+// the replica leads again: another one may have led in between, and they have not seen its changes.
+func (p *Partition) Ask() Outcome { return p.ask(p) }
+
+// Wait is Replica.Wait for calls on this partition.
+func (p *Partition) Wait(engine.Position) error { return p.Ask().Wait() }
+
+// ask begins to wait for what was decided while p led.
+func (r *Replica) ask(p *Partition) Outcome {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.spoiled != nil || r.leading.Load() == nil {
+	if p == nil || r.spoiled != nil || r.leading.Load() != p {
 		return Outcome{failed}
 	}
 	if broken.Early || broken.Denials && r.quietLocked() {
