@@ -68,7 +68,7 @@ type Group struct {
 
 // running is raft on a group's files. A rebuild replaces it.
 type running struct {
-	raft   *raft.Raft
+	raft   endingRaft
 	fsm    *fsm
 	files  files
 	trans  *raft.NetworkTransport
@@ -77,6 +77,7 @@ type running struct {
 	regain chan struct{} // capacity 1: leadership could not be handed over
 	fault  atomic.Pointer[error]
 	work   sync.WaitGroup
+	saving atomic.Bool // a snapshot is taken, as the log has grown
 
 	shutdown func() raft.Future
 	ended    chan struct{}             // closed by shutdown
@@ -167,7 +168,7 @@ func (g *Group) open() (run *running, err error) {
 	})
 	run.ended = make(chan struct{})
 	calls := prefixed{transport{run.trans, &g.leadership, g.options.Timeout}, make(chan raft.RPC)}
-	run.raft, err = raft.NewRaft(config, run.fsm, run.files.cache, run.files.log, run.files.snapshots, calls)
+	started, err := raft.NewRaft(config, run.fsm, run.files.cache, run.files.log, run.files.snapshots, calls)
 	if err != nil {
 		run.trans.Close()
 		run.files.log.Close()
@@ -175,16 +176,17 @@ func (g *Group) open() (run *running, err error) {
 		return nil, fmt.Errorf("group %d cannot be opened: %w", g.options.Number, err)
 	}
 	// the filter is called in order, by raft's own goroutine; a channel might lose something
-	run.raft.RegisterObserver(raft.NewObserver(nil, false, func(o *raft.Observation) bool {
+	run.raft = endingRaft{started, run.ended}
+	started.RegisterObserver(raft.NewObserver(nil, false, func(o *raft.Observation) bool {
 		g.leadership.observe(g, o)
 		return false
 	}))
-	run.started.Store(run.raft)
+	run.started.Store(started)
 	run.work.Go(func() { calls.pass(run.files, run.ended) })
 	// only the first future waits until all has ended
 	run.shutdown = sync.OnceValue(func() raft.Future {
 		close(run.ended)
-		return run.raft.Shutdown()
+		return started.Shutdown()
 	})
 	return run, nil
 }
@@ -201,18 +203,8 @@ func (run *running) close(why error) error {
 	return errors.Join(err, run.trans.Close(), run.files.log.Close())
 }
 
-// await returns the error of a future. Raft answers some of them never if it is shut down
-// meanwhile.
-func (run *running) await(f raft.Future) error {
-	done := make(chan error, 1)
-	go func() { done <- f.Error() }()
-	select {
-	case err := <-done:
-		return err
-	case <-run.ended:
-		return raft.ErrRaftShutdown
-	}
-}
+// await returns the error of a future.
+func (run *running) await(f raft.Future) error { return await(f, run.ended) }
 
 // broken is called when this replica cannot go on: its log cannot be applied. The other replicas
 // are not affected.
@@ -359,12 +351,11 @@ func (g *Group) tick(run *running) {
 	} else {
 		g.leadership.warn(g)
 	}
-	if run.fsm.logBytes.Load() >= g.options.snapshotBytes {
-		run.work.Add(1)
-		go func() {
-			defer run.work.Done()
+	if run.fsm.logBytes.Load() >= g.options.snapshotBytes && run.saving.CompareAndSwap(false, true) {
+		run.work.Go(func() {
+			defer run.saving.Store(false)
 			g.snapshot(run)
-		}()
+		})
 	}
 }
 
