@@ -78,6 +78,8 @@ type running struct {
 	fault  atomic.Pointer[error]
 	work   sync.WaitGroup
 	saving atomic.Bool // a snapshot is taken, as the log has grown
+	layer  Layer
+	calls  chan raft.RPC // of other replicas, see prefixed
 
 	shutdown func() raft.Future
 	ended    chan struct{}             // closed by shutdown
@@ -116,8 +118,8 @@ func Open(o Options) (*Group, error) {
 // heartbeatTimeout returns raft's heartbeat timeout for Options.Timeout: a leader that hears no
 // majority for so long steps down. A follower only looks every one to two heartbeat timeouts
 // whether the last word of the leader is older than one. So it calls an election after one to
-// three.
-func heartbeatTimeout(timeout time.Duration) time.Duration { return timeout / 3 }
+// three, about Options.Timeout in the mean.
+func heartbeatTimeout(timeout time.Duration) time.Duration { return timeout * 2 / 5 }
 
 // config returns raft's settings.
 func (g *Group) config(notify chan<- bool) *raft.Config {
@@ -160,14 +162,14 @@ func (g *Group) open() (run *running, err error) {
 		broken:   func(err error) { g.broken(run, err) },
 	}
 	run.fsm.replica.Store(newReplica(g.options.Engine))
+	connectionEnded := make(chan struct{}, 1)
+	run.layer = g.options.Layer()
 	run.trans = raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
-		Stream: stream{
-			g.options.Layer(),
-			g.options.id(),
-		}, MaxPool: 2, Timeout: g.options.Timeout / 4, Logger: config.Logger,
+		Stream:  stream{run.layer, g.options.id(), connectionEnded},
+		MaxPool: 2, Timeout: g.options.Timeout / 4, Logger: config.Logger,
 	})
-	run.ended = make(chan struct{})
-	calls := prefixed{transport{run.trans, &g.leadership, g.options.Timeout}, make(chan raft.RPC)}
+	run.ended, run.calls = make(chan struct{}), make(chan raft.RPC)
+	calls := prefixed{transport{run.trans, &g.leadership, g.options.Timeout}, run.calls}
 	started, err := raft.NewRaft(config, run.fsm, run.files.cache, run.files.log, run.files.snapshots, calls)
 	if err != nil {
 		run.trans.Close()
@@ -183,6 +185,7 @@ func (g *Group) open() (run *running, err error) {
 	}))
 	run.started.Store(started)
 	run.work.Go(func() { calls.pass(run.files, run.ended) })
+	run.work.Go(func() { g.watch(run, connectionEnded) })
 	// only the first future waits until all has ended
 	run.shutdown = sync.OnceValue(func() raft.Future {
 		close(run.ended)

@@ -19,6 +19,7 @@ type leadership struct {
 	// for how long the leader was not heard when the last election was called
 	silence time.Duration
 	asked   bool   // the leader has asked this node to take over
+	gone    string // the node whose process has ended, so that this one calls an election; "": none
 	handed  string // to whom this node hands the group over, and why; "": it does not
 	cutOff  bool   // fewer than a majority have answered this node while it led
 	disk    error  // why the last entry could not be stored; nil: it was
@@ -35,6 +36,8 @@ func (l *leadership) observe(g *Group, o *raft.Observation) {
 		l.lead(g, id.Node)
 	case raft.RaftState:
 		switch data {
+		case raft.Follower:
+			l.gone = ""
 		case raft.Candidate:
 			g.counters.electionsCalled.Add(1)
 			l.silence = time.Since(o.Raft.LastContact())
@@ -92,6 +95,9 @@ func (l *leadership) gained(node string) string {
 	case node:
 		return "no other node has led since this one did"
 	}
+	if l.gone != "" {
+		return fmt.Sprintf("the process of node %s has ended: its port refuses connections", l.gone)
+	}
 	if l.asked {
 		return fmt.Sprintf("node %s has handed it over", l.previous)
 	}
@@ -129,6 +135,12 @@ func (l *leadership) setHanded(text string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.handed = text
+}
+
+func (l *leadership) setGone(node string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.gone = node
 }
 
 func (l *leadership) setDisk(err error) {

@@ -97,7 +97,16 @@ type Layer interface {
 // stream adapts a Layer: raft's addresses are the identities of replicas.
 type stream struct {
 	Layer
-	own ReplicaID
+	own   ReplicaID
+	ended chan<- struct{} // see watched
+}
+
+func (s stream) Accept() (net.Conn, error) {
+	c, err := s.Layer.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return watched{c, s.ended}, nil
 }
 
 // Network implements net.Addr.
