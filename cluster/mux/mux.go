@@ -49,8 +49,6 @@ const (
 
 	// handshakeTime is how long a side waits for the other's part of the handshake.
 	handshakeTime = 5 * time.Second
-	// maxHandshakes is how many connections may be in their handshake: more are closed.
-	maxHandshakes = 256
 )
 
 // What the accepting side answers.
@@ -86,7 +84,7 @@ type Options struct {
 type Port struct {
 	options Options
 	cluster atomic.Pointer[ClusterID]
-	slots   chan struct{} // a place for each handshake
+	greets  handshakes
 
 	mu       sync.Mutex
 	channels map[Channel]*Layer
@@ -97,8 +95,7 @@ type Port struct {
 // New returns a port that accepts from its listeners at once.
 func New(o Options) *Port {
 	p := &Port{
-		options: o, slots: make(chan struct{}, maxHandshakes),
-		channels: make(map[Channel]*Layer), open: make(map[net.Conn]struct{}),
+		options: o, channels: make(map[Channel]*Layer), open: make(map[net.Conn]struct{}),
 	}
 	p.cluster.Store(new(ClusterID))
 	go p.run(o.Listener)
@@ -140,18 +137,16 @@ func (p *Port) run(listener net.Listener) {
 			time.Sleep(10 * time.Millisecond) // too many open files, for example
 			continue
 		}
-		select {
-		case p.slots <- struct{}{}:
-			go p.greet(c)
-		default:
-			c.Close()
-		}
+		end := p.greets.begin(c)
+		go func() {
+			defer end()
+			p.greet(c)
+		}()
 	}
 }
 
 // greet does the handshake of a connection and hands it to its channel.
 func (p *Port) greet(c net.Conn) {
-	defer func() { <-p.slots }()
 	c.SetDeadline(time.Now().Add(handshakeTime))
 	if p.options.TLS != nil {
 		c = tls.Server(c, p.options.TLS)

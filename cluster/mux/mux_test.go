@@ -136,6 +136,24 @@ func TestStrangersAreClosedAndDoNotCount(t *testing.T) {
 	assert.Empty(t, b.open)
 }
 
+func TestIdleHandshakesDoNotLockNodesOut(t *testing.T) {
+	a, b := newPort(t, ClusterID{1}), newPort(t, ClusterID{1})
+	go echo(b.Layer(Control), "control")
+	var idle []net.Conn
+	for range maxHandshakes + 10 {
+		c, err := net.Dial("tcp", b.Addr().String())
+		require.NoError(t, err)
+		defer c.Close()
+		idle = append(idle, c)
+	}
+	c, err := a.Dial(b.Addr().String(), Control, patience)
+	require.NoError(t, err)
+	c.Close()
+	idle[0].SetDeadline(time.Now().Add(patience))
+	_, err = idle[0].Read(make([]byte, 1))
+	assert.ErrorIs(t, err, io.EOF, "the oldest is closed")
+}
+
 func TestNodesProveThatTheyKnowTheSecret(t *testing.T) {
 	port := func(secret string) *Port {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
