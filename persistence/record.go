@@ -193,20 +193,11 @@ func appendBytes(dst, b []byte) []byte {
 // reuse dst and alias b; their keys are not hashed, because engine.Apply does that. The error is
 // ErrShort if b ends too early; other errors name the fault and the byte.
 func readRecord(dst []effect.Effect, b []byte) (rec record, size int, err error) {
-	if len(b) < headerSize {
-		return rec, 0, ErrShort
+	rec, r, size, err := openRecord(b)
+	if err != nil {
+		return rec, 0, err
 	}
-	length := binary.LittleEndian.Uint64(b)
-	if uint64(len(b)-headerSize) < length {
-		return rec, 0, ErrShort
-	}
-	size = headerSize + int(length)
-	payload := b[headerSize:size]
-	if want, got := binary.LittleEndian.Uint32(b[8:]), crc32.Checksum(payload, castagnoli); got != want {
-		return rec, 0, fmt.Errorf("record: crc %08x, want %08x", got, want)
-	}
-	r := reader{rest: payload}
-	rec = record{kind: recordKind(r.take(1)[0]), at: r.varint(), effects: dst[:0]}
+	rec.effects = dst[:0]
 	switch rec.kind {
 	case recordCall:
 		for len(r.rest) > 0 && r.err == nil {
@@ -220,10 +211,38 @@ func readRecord(dst []effect.Effect, b []byte) (rec record, size int, err error)
 	default:
 		r.fail(fmt.Errorf("unknown kind of record %d", rec.kind))
 	}
-	if r.err != nil {
-		return record{}, 0, fmt.Errorf("record: at byte %d: %w", size-len(r.rest), r.err)
+	if err := r.errorIn(size); err != nil {
+		return record{}, 0, err
 	}
 	return rec, size, nil
+}
+
+// openRecord checks the record at the beginning of b, and returns its kind and time, a reader of
+// what follows them, and its size in bytes.
+func openRecord(b []byte) (rec record, r reader, size int, err error) {
+	if len(b) < headerSize {
+		return rec, r, 0, ErrShort
+	}
+	length := binary.LittleEndian.Uint64(b)
+	if uint64(len(b)-headerSize) < length {
+		return rec, r, 0, ErrShort
+	}
+	size = headerSize + int(length)
+	payload := b[headerSize:size]
+	if want, got := binary.LittleEndian.Uint32(b[8:]), crc32.Checksum(payload, castagnoli); got != want {
+		return rec, r, 0, fmt.Errorf("record: crc %08x, want %08x", got, want)
+	}
+	r.rest = payload
+	rec.kind, rec.at = recordKind(r.take(1)[0]), r.varint()
+	return rec, r, size, nil
+}
+
+// errorIn returns the error of a reader of a record of this size, with the byte.
+func (r *reader) errorIn(size int) error {
+	if r.err == nil {
+		return nil
+	}
+	return fmt.Errorf("record: at byte %d: %w", size-len(r.rest), r.err)
 }
 
 // reader is a cursor over a payload. It keeps the first error.

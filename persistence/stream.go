@@ -16,15 +16,41 @@ func AppendCall(dst []byte, at int64, effects []effect.Effect) []byte {
 	return appendRecord(dst, at, effects)
 }
 
-// ReadCall decodes the record of a call at the beginning of b, and returns its size in bytes. The
-// effects reuse dst and alias b; engine.Apply copies what it keeps. The error is ErrShort if b ends
-// too early.
-func ReadCall(dst []effect.Effect, b []byte) (at int64, effects []effect.Effect, size int, err error) {
-	rec, size, err := readRecord(dst, b)
-	if err == nil && rec.kind != recordCall {
-		err = fmt.Errorf("record of kind %d, want %d", rec.kind, recordCall)
+// maxPiece is how many effects of a call are in memory at a time: an effect takes much more there
+// than in the record.
+const maxPiece = 256
+
+// CallReader decodes records of calls. It reuses its memory.
+type CallReader struct{ effects []effect.Effect }
+
+// Read decodes the record of a call at the beginning of b, and returns its size in bytes. It calls
+// apply with the effects, in pieces, so that a call with a million of them takes little memory.
+// They alias b and are reused; engine.Apply copies what it keeps. A nil apply skips them. The error
+// is ErrShort if b ends too early.
+func (c *CallReader) Read(b []byte, apply func(at int64, effects []effect.Effect) error) (size int, err error) {
+	rec, r, size, err := openRecord(b)
+	switch {
+	case err != nil:
+		return 0, err
+	case rec.kind != recordCall:
+		return 0, fmt.Errorf("record of kind %d, want %d", rec.kind, recordCall)
+	case apply == nil:
+		return size, r.errorIn(size)
 	}
-	return rec.at, rec.effects, size, err
+	for len(r.rest) > 0 && r.err == nil && err == nil {
+		c.effects = c.effects[:0]
+		for len(r.rest) > 0 && r.err == nil && len(c.effects) < maxPiece {
+			c.effects = append(c.effects, r.effect())
+		}
+		if r.err == nil {
+			err = apply(rec.at, c.effects)
+		}
+		clear(c.effects)
+	}
+	if r.err != nil {
+		err = r.errorIn(size)
+	}
+	return size, err
 }
 
 // WriteState writes all keys and policies of a snapshot as a compressed stream of records, which

@@ -2,6 +2,8 @@ package persistence
 
 import (
 	"bytes"
+	"errors"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -57,17 +59,52 @@ func TestReadStateRefusesCutStream(t *testing.T) {
 	}
 }
 
-func TestReadCallReturnsWhatAppendCallWrote(t *testing.T) {
-	effects := []effect.Effect{{Kind: effect.Delete, Key: effect.Key{Name: []byte("k")}}}
-	b := AppendCall(nil, 7, effects)
-	at, got, size, err := ReadCall(nil, append(b, "more"...))
-	require.NoError(t, err)
-	assert.Equal(t, int64(7), at)
-	assert.Equal(t, len(b), size)
-	assert.Equal(t, effects, got)
+func TestCallReaderReturnsWhatAppendCallWrote(t *testing.T) {
+	for _, count := range []int{0, 1, maxPiece, 3*maxPiece + 1} {
+		var effects, got []effect.Effect
+		for i := range count {
+			effects = append(effects, effect.Effect{
+				Kind: effect.Delete, Key: effect.Key{Name: []byte(strconv.Itoa(i))},
+			})
+		}
+		b := AppendCall(nil, 7, effects)
+		var reader CallReader
+		size, err := reader.Read(append(b, "more"...), func(at int64, piece []effect.Effect) error {
+			assert.Equal(t, int64(7), at)
+			got = append(got, piece...)
+			return nil
+		})
+		require.NoError(t, err)
+		assert.Equal(t, len(b), size)
+		assert.Equal(t, effects, got)
+		size, err = reader.Read(b, nil)
+		require.NoError(t, err)
+		assert.Equal(t, len(b), size)
+		_, err = reader.Read(b[:len(b)-1], nil)
+		assert.ErrorIs(t, err, ErrShort)
+	}
+}
 
-	_, _, _, err = ReadCall(nil, b[:len(b)-1])
-	assert.ErrorIs(t, err, ErrShort)
-	_, _, _, err = ReadCall(nil, appendMark(nil, recordEnd, 7, 1))
+func TestCallReaderReturnsErrors(t *testing.T) {
+	var reader CallReader
+	ignore := func(int64, []effect.Effect) error { return nil }
+	_, err := reader.Read(appendMark(nil, recordEnd, 7, 1), ignore)
 	assert.ErrorContains(t, err, "record of kind 3")
+	_, err = reader.Read(reseal([]byte{byte(recordCall), 0, 200, 0, 0}), ignore)
+	assert.ErrorContains(t, err, "unknown kind 200")
+	refused := errors.New("refused")
+	b := AppendCall(nil, 7, []effect.Effect{{Kind: effect.Delete, Key: effect.Key{Name: []byte("k")}}})
+	_, err = reader.Read(b, func(int64, []effect.Effect) error { return refused })
+	assert.ErrorIs(t, err, refused)
+}
+
+func TestCallReaderKeepsLittleMemory(t *testing.T) {
+	effects := make([]effect.Effect, 100_000)
+	for i := range effects {
+		effects[i] = effect.Effect{Kind: effect.Delete, Key: effect.Key{Name: []byte("k")}}
+	}
+	var reader CallReader
+	_, err := reader.Read(AppendCall(nil, 7, effects), func(int64, []effect.Effect) error { return nil })
+	require.NoError(t, err)
+	assert.LessOrEqual(t, cap(reader.effects), 2*maxPiece)
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"rlserver/engine"
-	"rlserver/engine/effect"
 	"rlserver/persistence"
 )
 
@@ -82,24 +81,21 @@ func readHeader(b []byte) (h header, records []byte, err error) {
 }
 
 // applier applies the records of entries to an engine. It reuses its memory.
-type applier struct{ effects []effect.Effect }
+type applier struct{ calls persistence.CallReader }
 
 // apply applies the records of an entry with numbers above after.
 func (a *applier) apply(e *engine.Engine, h header, records []byte, after uint64) error {
 	number := h.first
 	for ; len(records) > 0; number++ {
-		at, effects, size, err := persistence.ReadCall(a.effects, records)
+		apply := e.Apply
+		if number <= after {
+			apply = nil
+		}
+		size, err := a.calls.Read(records, apply)
 		if err != nil {
 			return err
 		}
 		records = records[size:]
-		if number > after {
-			if err := e.Apply(at, effects); err != nil {
-				return err
-			}
-		}
-		clear(effects)
-		a.effects = effects[:0]
 	}
 	if number != h.last+1 {
 		return fmt.Errorf("the entry has %d records, want %d", number-h.first, h.last+1-h.first)

@@ -127,7 +127,7 @@ func (f *fsm) Snapshot() (raft.FSMSnapshot, error) {
 	if why := r.why(); why != nil {
 		return nil, why
 	}
-	if len(f.partial.data) > 0 {
+	if len(f.partial.parts) > 0 {
 		return nil, errors.New("a large change is only applied in part: the snapshot is tried again")
 	}
 	r.digest.pause()

@@ -27,21 +27,21 @@ func (r *Replica) split(record []byte) (parts []*batch) {
 
 // partial is a record of which not all parts are applied.
 type partial struct {
-	of   header // of the latest part
-	data []byte
+	of    header // of the latest part
+	parts [][]byte
 }
 
-// add adds a part.
+// add adds a part, which must not change afterwards.
 func (p *partial) add(h header, part []byte) {
 	if !p.precedes(h) {
-		p.data = nil
+		p.parts = nil
 	}
-	p.of, p.data = h, append(p.data, part...)
+	p.of, p.parts = h, append(p.parts, part)
 }
 
 // precedes reports whether a part is one more of the same record.
 func (p *partial) precedes(h header) bool {
-	return len(p.data) > 0 && p.of.proposer == h.proposer && p.of.term == h.term && p.of.first == h.first
+	return len(p.parts) > 0 && p.of.proposer == h.proposer && p.of.term == h.term && p.of.first == h.first
 }
 
 // finish returns the record, of which h and part are the last part.
@@ -49,7 +49,7 @@ func (p *partial) finish(h header, part []byte) (record []byte, err error) {
 	if !p.precedes(h) {
 		return nil, errPart
 	}
-	record = append(p.data, part...)
-	p.data = nil
+	record = slices.Concat(append(p.parts, part)...)
+	p.parts = nil
 	return record, nil
 }

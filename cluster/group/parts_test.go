@@ -88,7 +88,7 @@ func TestPartsOfAnEarlierLeadershipAreVoid(t *testing.T) {
 	header{kind: entryClaim, proposer: next.id, first: 1}.put(claim)
 	for _, f := range []*fsm{two, three} {
 		f.Apply(&raft.Log{Index: 7, Term: 8, Type: raft.LogCommand, Data: claim})
-		assert.Empty(t, f.partial.data, "the rest of the record does not follow any more")
+		assert.Empty(t, f.partial.parts, "the rest of the record does not follow any more")
 	}
 }
 
