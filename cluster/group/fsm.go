@@ -59,7 +59,7 @@ func (f *fsm) apply(l *raft.Log) any {
 	}
 	r := f.replica.Load()
 	own := h.proposer == r.id
-	f.time.saw(h.at, !own && f.follows())
+	f.time.saw(h.at, own || f.follows())
 	f.latest = max(f.latest, h.at)
 	switch {
 	case h.kind == entryNote:

@@ -17,7 +17,8 @@ import (
 type timeline struct {
 	source clock.Source
 	point  atomic.Pointer[point]
-	live   atomic.Bool // a leader has been heard since this process started
+	// an entry of a leadership since this process started was applied: of another node's, or its own
+	live atomic.Bool
 }
 
 // point is the latest time in the log, and when it was applied.
@@ -32,9 +33,9 @@ func newTimeline(source clock.Source) *timeline {
 	return t
 }
 
-// saw is called with the time of each entry, Unix ms. live reports that another node's leadership
-// is present. An entry without a time, as a claim is, says nothing: in a new cluster all others
-// would take the time to be 0, and tell so to the first leader.
+// saw is called with the time of each entry, Unix ms. live reports that the entry is not just one
+// of before the start of this process. An entry without a time, as a claim is, says nothing: in a
+// new cluster all others would take the time to be 0, and tell so to the first leader.
 func (t *timeline) saw(ms int64, live bool) {
 	if ms == 0 {
 		return
@@ -51,16 +52,17 @@ func (t *timeline) saw(ms int64, live bool) {
 // slews without a jump.
 const longestSlew = int64(30 * time.Second / time.Microsecond)
 
-// estimate returns the time as far as this replica knows it, Unix ms. ok is false if it has heard
-// no leader since the start: then it only knows when its log ends.
+// estimate returns the time as far as this replica knows it, Unix ms. ok is false if no entry of a
+// present leadership was applied since the start: then it only knows when its log ends.
 func (t *timeline) estimate() (ms int64, ok bool) {
 	p := t.point.Load()
 	return p.at + (t.source.Elapsed() - p.applied).Milliseconds(), t.live.Load()
 }
 
-// begin returns the clock of a new leader. If it has heard no other leader since the start, ask
-// returns what the other nodes know. If they know nothing either, the whole cluster has stopped:
-// then the system clock says how long that took.
+// begin returns the clock of a new leader. If it does not know the time, ask returns what the other
+// nodes know. If they know nothing either, the whole cluster has stopped: then the system clock
+// says how long that took. To begin tells nothing to others, nor to a later leadership of this
+// replica: the first entry does.
 func (t *timeline) begin(ask func() (ms int64, ok bool)) *clock.Clock {
 	if !t.live.Load() {
 		if ms, ok := ask(); ok {
@@ -76,7 +78,6 @@ func (t *timeline) begin(ask func() (ms int64, ok bool)) *clock.Clock {
 	if broken.WallClock {
 		at = wall
 	}
-	t.live.Store(true)
 	var led *clock.Clock // nil while it is made, at the time at
 	c := clock.New(clock.Source{
 		Elapsed: t.source.Elapsed,

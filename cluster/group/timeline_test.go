@@ -87,3 +87,18 @@ func TestAnEntryWithoutATimeSaysNothing(t *testing.T) {
 	assert.False(t, ok)
 	assert.Equal(t, noon, leader.begin(follower.estimate).Now())
 }
+
+// A leadership that ends before its first entry leaves nothing that a later one could go on from.
+func TestALeadershipWithoutAnyEntrySaysNothing(t *testing.T) {
+	for _, end := range []int64{0, noon - 8*hour} { // of the own log; 0: it is empty
+		m := &machine{wall: noon, elapsed: 5 * time.Second}
+		tl, other := newTimeline(m.source()), newTimeline(m.source())
+		tl.saw(end, false)
+		assert.Equal(t, noon, tl.begin(nobody).Now())
+		m.pass(time.Second)
+		_, ok := tl.estimate()
+		assert.False(t, ok)
+		assert.Equal(t, noon+1000, tl.begin(nobody).Now(), "it leads again")
+		assert.Equal(t, noon+1000, other.begin(tl.estimate).Now(), "another one does")
+	}
+}
