@@ -49,4 +49,5 @@
 //	control.go    calls between nodes
 //	policies.go   the policies in all groups
 //	balance.go    who should lead
+//	wallclock.go  warns of a system clock that is wrong
 package cluster

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"sync"
 	"time"
@@ -79,12 +80,16 @@ func (n *Node) seek(ctx context.Context) {
 	}
 }
 
+// localAddress is what differs in the same network error of two connections.
+var localAddress = regexp.MustCompile(`\S+->`)
+
 // sayOften logs a warning that may be repeated often, at intervals.
 func (n *Node) sayOften(what string, args ...any) {
 	n.mu.Lock()
-	due := time.Since(n.said[what]) > sayInterval
+	trouble := localAddress.ReplaceAllString(what, "")
+	due := time.Since(n.said[trouble]) > sayInterval
 	if due {
-		n.said[what] = time.Now()
+		n.said[trouble] = time.Now()
 	}
 	n.mu.Unlock()
 	if due {

@@ -17,6 +17,7 @@ func (n *Node) gossip(ctx context.Context) {
 	talks := make(map[string]talk)
 	n.work.Go(func() { n.balance(ctx) })
 	n.work.Go(func() { n.every(ctx, policyInterval, n.sharePolicies) })
+	n.work.Go(func() { n.every(ctx, clockInterval, n.compareClocks) })
 	n.work.Go(func() { n.every(ctx, n.options.Timeout/8, n.reconcile) })
 	n.every(ctx, n.options.Timeout/8, func() {
 		n.readNote()

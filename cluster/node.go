@@ -102,6 +102,8 @@ type Node struct {
 	noteRead uint64 // version of the note of group 0 that was read last
 	cut      []int  // groups whose replica was set aside
 	movers   []mover
+	// the system clock differs from the time of the cluster
+	clockDiffers bool
 
 	mu          sync.Mutex
 	m           *Map                 // nil: this node belongs to no cluster yet

@@ -167,7 +167,14 @@ func (f *fleet) settled() {
 }
 
 func TestNodesMakeACluster(t *testing.T) {
-	f := newFleet(t, 3, nil)
+	f := newFleet(t, 3, func(i int, o *Options) {
+		if i == 2 {
+			o.Clock = clock.Source{Elapsed: o.Clock.Elapsed, Read: func() (int64, time.Duration) {
+				wall, elapsed := clock.System().Read()
+				return wall - time.Hour.Microseconds(), elapsed
+			}}
+		}
+	})
 	f.startAll()
 	f.settled()
 	f.eventually("all have the map that group 0 holds", func() error {
@@ -185,6 +192,7 @@ func TestNodesMakeACluster(t *testing.T) {
 		assert.Equal(t, f.addresses[i], m.Member(n.Name()).Address)
 	}
 	assert.Equal(t, [][]string{{"a", "b", "c"}, {"b", "c", "a"}, {"c", "a", "b"}, {"a", "b", "c"}}, m.Replicas)
+	testLogged(f, "differs from the time of the cluster") // by c, or by those that follow its time
 }
 
 func TestFiveNodesHaveThreeReplicasOfEachGroup(t *testing.T) {
@@ -389,4 +397,16 @@ func TestAReportThatComesBeforeTheClusterIsMadeIsIgnored(t *testing.T) {
 	c := &control{f.nodes[0]}
 	require.NoError(t, c.Exchange(Report{Node: "b", HasPolicies: true, Leads: map[int]uint64{0: 2}}, &own))
 	assert.Empty(t, own.Leads)
+}
+
+func TestATroubleIsLoggedAtIntervals(t *testing.T) {
+	logged := new(lines)
+	n := &Node{log: slog.New(slog.NewTextHandler(logged, nil)), said: make(map[string]time.Time)}
+	for port := range 10 {
+		n.sayOften(fmt.Sprintf("rl-0: read tcp 10.0.0.1:%d->10.0.0.2:16379: connection reset by peer", 40000+port))
+		n.sayOften("rl-0: connection refused")
+	}
+	assert.Equal(t, 1, strings.Count(logged.get(), "connection reset by peer"))
+	assert.Equal(t, 1, strings.Count(logged.get(), "connection refused"))
+	assert.Len(t, n.said, 2)
 }

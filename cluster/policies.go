@@ -35,7 +35,11 @@ func (n *Node) seed(p *group.Partition) bool {
 	n.copying.Lock()
 	defer n.copying.Unlock()
 	for number := 1; number < n.Map().Groups(); number++ {
-		other, err := n.Group(number).Leading()
+		g := n.Group(number)
+		if g == nil {
+			continue // it has moved to another node
+		}
+		other, err := g.Leading()
 		if err != nil {
 			return false
 		}
