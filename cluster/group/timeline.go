@@ -17,7 +17,7 @@ import (
 type timeline struct {
 	source clock.Source
 	point  atomic.Pointer[point]
-	// an entry of a leadership since this process started was applied: of another node's, or its own
+	// an entry of a leadership that began or went on after the start of this process was applied
 	live atomic.Bool
 }
 
