@@ -2,9 +2,11 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"rlserver/cluster/group"
+	"rlserver/cluster/mux"
 )
 
 // gossip exchanges reports with all members, and does what follows from them, until the context
@@ -63,8 +65,11 @@ func (n *Node) talk(ctx context.Context, name string) {
 	defer p.close()
 	n.every(ctx, n.options.Timeout/4, func() {
 		var theirs Report
-		if p.call("Exchange", n.report(), &theirs, n.options.Timeout) == nil {
+		switch err := p.call("Exchange", n.report(), &theirs, n.options.Timeout); {
+		case err == nil:
 			n.heard(theirs)
+		case errors.Is(err, mux.ErrOtherVersion):
+			n.sayOften("a node cannot take part: "+err.Error(), "name", name)
 		}
 	})
 }

@@ -41,6 +41,9 @@ func (m *Member) moveTo(now Member) {
 // groups come to match it one change of their members at a time. It is not changed but replaced by
 // one with the next version.
 type Map struct {
+	// Format is the version of this description: a server that does not know it must neither use
+	// the map nor replace it, as it would drop what is new there.
+	Format   int    `json:",omitempty"`
 	ID       string // 32 hex digits
 	Version  uint64 // 1: as the cluster was made
 	Founder  string // name of the node that has made the cluster
@@ -49,6 +52,9 @@ type Map struct {
 	Replicas [][]string // names of nodes, by group; the first should lead
 	Users    []string   // see Users; nil: the cluster has none yet
 }
+
+// mapFormat is the latest Format that this server knows.
+const mapFormat = 0
 
 // newMap returns the map of a new cluster. The members are sorted by name.
 func newMap(id mux.ClusterID, founder string, members []Member, groups int) *Map {
@@ -130,6 +136,9 @@ func decodeMap(b []byte) (*Map, error) {
 func (m *Map) check() error {
 	raw, err := hex.DecodeString(m.ID)
 	switch {
+	case m.Format > mapFormat:
+		return fmt.Errorf("the map of the cluster has format %d, and this server knows %d: it has to be upgraded",
+			m.Format, mapFormat)
 	case err != nil || len(raw) != len(mux.ClusterID{}):
 		return fmt.Errorf("the id %q is not 32 hex digits", m.ID)
 	case len(m.Replicas) == 0 || len(m.Replicas) > MaxGroups:

@@ -43,6 +43,9 @@ func (n *Node) follow(m *Map) {
 	n.adopting.Lock()
 	defer n.adopting.Unlock()
 	o := n.opened.Load()
+	if err := m.check(); err != nil {
+		n.sayOften("the map of another node cannot be used: " + err.Error())
+	}
 	if n.closed || m.check() != nil || m.ID != o.m.ID || m.Version <= o.m.Version || m.Groups() != o.m.Groups() {
 		return
 	}

@@ -50,15 +50,19 @@ func loadState(dir string) (*saved, error) {
 		return nil, nil
 	}
 	var s saved
+	var version struct{ Format int } // the rest may mean something else in another one
+	if err == nil {
+		err = json.Unmarshal(b, &version)
+	}
+	if err == nil && version.Format != stateFormat {
+		err = fmt.Errorf("it has format %d, and this version knows %d: the data of another version cannot be used",
+			version.Format, stateFormat)
+	}
 	if err == nil {
 		err = json.Unmarshal(b, &s)
 	}
 	if err == nil && s.Map != nil {
 		err = s.Map.check()
-	}
-	if err == nil && s.Format != stateFormat {
-		err = fmt.Errorf("it has format %d, and this version knows %d: the data of another version cannot be used",
-			s.Format, stateFormat)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s cannot be used: %w", path, err)

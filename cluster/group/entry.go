@@ -46,6 +46,7 @@ type header struct {
 
 const (
 	entryVersion = 1
+	oldestEntry  = 1 // that can be read
 	headerSize   = 1 + 1 + 5*8
 )
 
@@ -59,14 +60,37 @@ func (h header) put(b []byte) {
 	binary.BigEndian.PutUint64(b[34:], uint64(h.at))
 }
 
-// readHeader decodes the header of an entry, and returns what follows it.
-func readHeader(b []byte) (h header, records []byte, err error) {
-	switch {
-	case len(b) < headerSize:
+// VersionError reports data of a version that this server does not know.
+type VersionError struct {
+	What          string
+	Version       byte
+	Oldest, Known byte // that this server can read
+}
+
+func (e *VersionError) Error() string {
+	text := fmt.Sprintf("%s of version %d, and this server knows version %d: ", e.What, e.Version, e.Known)
+	if e.Version > e.Known {
+		return text + "it has to be upgraded"
+	}
+	return text + "it needs a server in between that knows both"
+}
+
+func checkVersion(what string, version, oldest, known byte) error {
+	if version < oldest || version > known {
+		return &VersionError{what, version, oldest, known}
+	}
+	return nil
+}
+
+// readHeader decodes the header of an entry, of a version up to known, and returns what follows it.
+func readHeader(b []byte, known byte) (h header, records []byte, err error) {
+	if len(b) > 0 {
+		if err = checkVersion("entry", b[0], oldestEntry, known); err != nil {
+			return h, nil, err
+		}
+	}
+	if len(b) < headerSize {
 		return h, nil, errors.New("entry ends within its header")
-	case b[0] != entryVersion:
-		return h, nil, fmt.Errorf("entry of version %d, and this server knows version %d: it has to be upgraded",
-			b[0], entryVersion)
 	}
 	h.kind = entryKind(b[1])
 	h.proposer = binary.BigEndian.Uint64(b[2:])

@@ -23,6 +23,8 @@ type fsm struct {
 	replaced func()      // called when Restore has replaced the replica
 	follows  func() bool // reports whether another node leads
 
+	newer byte // by how much it knows later versions, set by tests
+
 	applier applier
 	partial partial
 	// the state contains the records of this incarnation up to this number: the log repeats some
@@ -52,7 +54,7 @@ func (f *fsm) Apply(l *raft.Log) any {
 }
 
 func (f *fsm) apply(l *raft.Log) any {
-	h, records, err := readHeader(l.Data)
+	h, records, err := readHeader(l.Data, entryVersion+f.newer)
 	if err != nil {
 		f.broken(fmt.Errorf("entry %d of the log: %w", l.Index, err))
 		return err
@@ -118,6 +120,7 @@ func (f *fsm) apply(l *raft.Log) any {
 const (
 	stateMagic      = "RLSERVER"
 	stateVersion    = 2
+	oldestState     = 2 // that can be read
 	stateHeaderSize = len(stateMagic) + 1 + 5*8
 )
 
@@ -156,7 +159,7 @@ type snapshot struct {
 
 // Persist implements raft.FSMSnapshot.
 func (s *snapshot) Persist(sink raft.SnapshotSink) error {
-	header := append([]byte(stateMagic), stateVersion)
+	header := append([]byte(stateMagic), stateVersion+s.fsm.newer)
 	header = binary.BigEndian.AppendUint64(header, s.incarnation)
 	header = binary.BigEndian.AppendUint64(header, s.records)
 	header = binary.BigEndian.AppendUint64(header, uint64(s.at))
@@ -207,8 +210,12 @@ func (f *fsm) Restore(src io.ReadCloser) error {
 		return fmt.Errorf("snapshot ends within its header: %w", err)
 	}
 	rest := header[len(stateMagic):]
-	if string(header[:len(stateMagic)]) != stateMagic || rest[0] != stateVersion {
-		return fmt.Errorf("not a snapshot of version %d: it begins with %q", stateVersion, header[:len(stateMagic)+1])
+	if string(header[:len(stateMagic)]) != stateMagic {
+		return fmt.Errorf("not a snapshot: it begins with %q", header[:len(stateMagic)])
+	}
+	if err := checkVersion("snapshot", rest[0], oldestState, stateVersion+f.newer); err != nil {
+		f.broken(err) // or the leader would send it again and again
+		return err
 	}
 	note, err := readNote(src, rest[25:])
 	if err != nil {

@@ -40,6 +40,7 @@ type Options struct {
 
 	snapshotBytes int64         // of log between snapshots, set by tests
 	digestEvery   time.Duration // between comparisons of the replicas' state, set by tests
+	newer         byte          // by how much it knows later versions of entries, set by tests
 }
 
 // Group is this node's replica of a group. Its methods are safe for concurrent use.
@@ -147,7 +148,7 @@ func (g *Group) open() (run *running, err error) {
 		return nil, err
 	}
 	run.fsm = &fsm{
-		engine: g.options.Engine, time: g.time,
+		engine: g.options.Engine, time: g.time, newer: g.options.newer,
 		replaced: func() {
 			select {
 			case run.fresh <- struct{}{}:
@@ -213,8 +214,13 @@ func (run *running) await(f raft.Future) error { return await(f, run.ended) }
 // are not affected.
 func (g *Group) broken(run *running, err error) {
 	if run.fault.CompareAndSwap(nil, &err) {
-		g.log.Error("this replica cannot be used any more: stop the node, remove the group's folder and start it "+
-			"again, and it gets the state from the others", "error", err)
+		advice := "this replica cannot be used any more: stop the node, remove the group's folder and start it " +
+			"again, and it gets the state from the others"
+		if _, ok := errors.AsType[*VersionError](err); ok {
+			advice = "this replica cannot be used by this version of the server: start the node with the version " +
+				"that the other nodes have. Its data is kept"
+		}
+		g.log.Error(advice, "error", err)
 		run.fsm.replica.Load().discard(err)
 	}
 }

@@ -58,6 +58,7 @@ type node struct {
 	i     int
 	group *Group
 	port  *mux.Port
+	newer byte // see Options
 }
 
 var names = []string{"a", "b", "c"}
@@ -105,7 +106,7 @@ func (n *node) options(instance uint64) Options {
 		Timeout: n.trio.timeout, Engine: engine.Options{},
 		Clock: clock.System(), Log: n.trio.log.With("node", names[n.i]),
 		Layer:         func() Layer { return &cuttable{n.port.Instance(0, instance), n} },
-		snapshotBytes: n.trio.snapshotBytes, digestEvery: n.trio.digestEvery,
+		snapshotBytes: n.trio.snapshotBytes, digestEvery: n.trio.digestEvery, newer: n.newer,
 	}
 }
 

@@ -11,7 +11,8 @@
 // A random nonce of 16 bytes follows the header. Then both sides prove that they know the secret of
 // the nodes, see prove.go, and the side that accepts answers with one byte: 0, or why it refuses. A
 // connection of another cluster is refused, and the side that has dialled gets an error that says
-// so. So is one for another instance of the channel than the node has: a replica that has lost its
+// so. So is one of another version: the answer then is the version of the side that accepts, and
+// nothing else. So is one for another instance of the channel than the node has: a replica that has lost its
 // data is not taken for the one that it was. With a TLS configuration both sides prove themselves
 // with certificates before the header is sent.
 package mux
@@ -49,12 +50,13 @@ const (
 
 	// handshakeTime is how long a side waits for the other's part of the handshake.
 	handshakeTime = 5 * time.Second
+	// longestHeader is more, in bytes, than any version sends before it is answered.
+	longestHeader = 4 << 10
 )
 
 // What the accepting side answers.
 const (
 	accepted       = 0
-	refusedVersion = 1
 	refusedCluster = 2
 	refusedChannel = 3 // the node has no such replica, or not now
 	refusedSecret  = 4
@@ -62,7 +64,7 @@ const (
 
 // The reasons for which a node refuses a connection.
 var (
-	ErrOtherVersion = errors.New("the node speaks another version of the cluster's protocol")
+	ErrOtherVersion = errors.New("the nodes speak different versions of the cluster's protocol")
 	ErrOtherCluster = errors.New("the node belongs to another cluster")
 	ErrNoChannel    = errors.New("the node does not have this replica of the group now")
 	ErrOtherSecret  = errors.New("the node has another --cluster-secret-file")
@@ -152,22 +154,30 @@ func (p *Port) greet(c net.Conn) {
 		c = tls.Server(c, p.options.TLS)
 	}
 	var header [headerSize]byte
-	if _, err := io.ReadFull(c, header[:]); err != nil || string(header[:len(magic)]) != magic {
+	begin := header[:len(magic)+1]
+	if _, err := io.ReadFull(c, begin); err != nil || string(begin[:len(magic)]) != magic {
 		c.Close()
 		return
 	}
-	layer, answer := (*Layer)(nil), byte(refusedVersion)
-	if header[len(magic)] == version {
-		known, err := p.proveAccepting(c, header[:])
-		switch {
-		case err != nil:
-			c.Close()
-			return
-		case !known:
-			answer = refusedSecret
-		default:
-			layer, answer = p.place(header[len(magic)+1:])
-		}
+	if header[len(magic)] != version {
+		refuseVersion(c)
+		return
+	}
+	if _, err := io.ReadFull(c, header[len(begin):]); err != nil {
+		c.Close()
+		return
+	}
+	var layer *Layer
+	var answer byte
+	known, err := p.proveAccepting(c, header[:])
+	switch {
+	case err != nil:
+		c.Close()
+		return
+	case !known:
+		answer = refusedSecret
+	default:
+		layer, answer = p.place(header[len(magic)+1:])
 	}
 	if _, err := c.Write([]byte{answer}); err != nil || layer == nil {
 		c.Close()
@@ -175,6 +185,15 @@ func (p *Port) greet(c net.Conn) {
 	}
 	c.SetDeadline(time.Time{})
 	layer.take(p.keep(c))
+}
+
+// refuseVersion answers a node of another version with the own one. What that node has sent after
+// its version is read, or its system might drop the answer.
+func refuseVersion(c net.Conn) {
+	defer c.Close()
+	if _, err := c.Write([]byte{version}); err == nil {
+		io.CopyN(io.Discard, c, longestHeader)
+	}
 }
 
 // place finds the channel of a connection.
@@ -287,8 +306,6 @@ func (p *Port) introduce(c net.Conn, channel Channel, instance uint64) error {
 	switch answer[0] {
 	case accepted:
 		return nil
-	case refusedVersion:
-		return ErrOtherVersion
 	case refusedCluster:
 		return ErrOtherCluster
 	case refusedChannel:

@@ -4,6 +4,7 @@ import (
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
+	"fmt"
 	"io"
 	"net"
 )
@@ -16,7 +17,7 @@ import (
 //	         -> proof
 //	         <- answer
 //
-// A node of another version answers with one byte and closes the connection. Without a secret the
+// A node of another version answers with its version alone and closes the connection. Without a secret the
 // proofs show that neither side has one. What follows is neither encrypted nor signed: only TLS
 // protects it from a network that changes it.
 
@@ -71,7 +72,8 @@ func (p *Port) proveDialling(c net.Conn, header []byte) error {
 		return err
 	}
 	if reply[0] != version {
-		return ErrOtherVersion
+		return fmt.Errorf("%w: that node %d, this one %d. The older one has to be upgraded",
+			ErrOtherVersion, reply[0], version)
 	}
 	if _, err := io.ReadFull(c, reply[1:]); err != nil {
 		return err
