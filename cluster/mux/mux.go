@@ -12,9 +12,9 @@
 // the nodes, see prove.go, and the side that accepts answers with one byte: 0, or why it refuses. A
 // connection of another cluster is refused, and the side that has dialled gets an error that says
 // so. So is one of another version: the answer then is the version of the side that accepts, and
-// nothing else. So is one for another instance of the channel than the node has: a replica that has lost its
-// data is not taken for the one that it was. With a TLS configuration both sides prove themselves
-// with certificates before the header is sent.
+// nothing else. So is one for another instance of the channel than the node has: a replica that has
+// lost its data is not taken for the one that it was. With a TLS configuration both sides prove
+// themselves with certificates before the header is sent.
 package mux
 
 import (

@@ -17,9 +17,9 @@ import (
 //	         -> proof
 //	         <- answer
 //
-// A node of another version answers with its version alone and closes the connection. Without a secret the
-// proofs show that neither side has one. What follows is neither encrypted nor signed: only TLS
-// protects it from a network that changes it.
+// A node of another version answers with its version alone and closes the connection. Without a
+// secret the proofs show that neither side has one. What follows is neither encrypted nor signed:
+// only TLS protects it from a network that changes it.
 
 const (
 	nonceSize = 16
