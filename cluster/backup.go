@@ -39,7 +39,7 @@ func Backup(dir, to string, out io.Writer) error {
 	if err := state.save(to); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "start it with --node-id %s and without --join of the old nodes\n", state.Node)
+	fmt.Fprintf(out, "start it with --node-id %s, and --join with its own host and no other\n", state.Node)
 	return nil
 }
 
