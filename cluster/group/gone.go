@@ -77,7 +77,8 @@ func (g *Group) takeOver(run *running, leader ReplicaID) {
 		return // its last entries may still be on their way through raft
 	}
 	begun := time.Now()
-	if !run.sleep(step*time.Duration(1+rank)) || run.raft.State() != raft.Follower || run.raft.LastContact().After(begun) {
+	if !run.sleep(step*time.Duration(1+rank)) || run.raft.State() != raft.Follower ||
+		run.raft.LastContact().After(begun) {
 		return
 	}
 	g.leadership.setGone(leader.Node)

@@ -28,7 +28,8 @@ func TestALeaderThatHasEndedIsReplacedAtOnce(t *testing.T) {
 	leader.stop()
 	next := tr.await(t)
 	assert.NotEqual(t, leader.i, next.i)
-	assert.Contains(t, log.because(t, gainedLine), "the process of node "+ended+" has ended: its port refuses connections")
+	assert.Contains(t, log.because(t, gainedLine),
+		"the process of node "+ended+" has ended: its port refuses connections")
 }
 
 // await waits for a leader without calling elections.
