@@ -46,6 +46,21 @@ func (c *control) Exchange(theirs Report, own *Report) error {
 	return nil
 }
 
+// PoliciesOf are the policies for a group.
+type PoliciesOf struct {
+	Group int
+	List  PolicyList
+}
+
+// SetPolicies sets the policies in the groups that this node leads, and answers whether one of them
+// has agreed on them.
+func (c *control) SetPolicies(args PoliciesOf, agreed *bool) error {
+	if c.n.Map() != nil {
+		*agreed = c.n.agreePolicies(args.Group, args.List)
+	}
+	return nil
+}
+
 // Ask changes the members.
 func (c *control) Ask(r Request, answer *Answer) (err error) {
 	*answer, err = c.n.askFor(r)

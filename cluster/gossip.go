@@ -86,8 +86,9 @@ type Report struct {
 	Members    map[int][]group.Server
 	Replicas   map[int]Replica // by group
 	// the policies, from the node that leads group 0
-	HasPolicies bool
-	Policies    []Policy
+	HasPolicies   bool
+	Policies      []Policy
+	PoliciesOrder Order
 
 	Digests map[int]group.Digest // of the state of its replicas, by group
 }
@@ -122,7 +123,9 @@ func (n *Node) report() Report {
 			r.Leads[i], r.Last[i], r.Members[i] = st.Term, st.Last, st.Members
 		}
 	}
-	r.Policies, r.HasPolicies = n.ownPolicies()
+	if list, ok := n.ownPolicies(); ok {
+		r.HasPolicies, r.Policies, r.PoliciesOrder = true, list.Policies, list.Order
+	}
 	return r
 }
 
@@ -143,7 +146,7 @@ func (n *Node) heard(r Report) {
 		n.confirmUsers()
 	}
 	if r.HasPolicies {
-		n.copyPolicies(r.Policies)
+		n.copyPolicies(PolicyList{r.PoliciesOrder, r.Policies})
 	}
 	for i, last := range r.Last {
 		if g := n.Group(i); g != nil {

@@ -312,7 +312,9 @@ func (n *Node) askFor(r Request) (answer Answer, err error) {
 	}
 	switch {
 	case r.Users != nil:
-		answer.Deleted, err = n.changeUsers(r.Users)
+		if answer.Deleted, err = n.changeUsers(r.Users); err == nil {
+			n.shareMap()
+		}
 	case r.Join != nil:
 		err = n.admit(*r.Join)
 	default:

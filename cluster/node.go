@@ -56,6 +56,9 @@ type Options struct {
 	ObserveSync, ObserveSnapshot func(time.Duration)
 	// called when this node begins to lead a group; nil: nothing
 	Begun func(*group.Partition)
+	// called when policies were copied to groups that this node leads; nil: nothing
+	PoliciesChanged func()
+
 	Users Users // nil: the cluster has none
 	// ForceRecover makes the node go on alone if no majority is there, see recover.go.
 	ForceRecover bool
@@ -76,6 +79,9 @@ type Node struct {
 	started time.Time
 
 	copying sync.Mutex // held while policies are copied
+	copied  Order      // of the list that was copied last
+	listing sync.Mutex // held while the policies of group 0 are read
+	lists   uint64     // how often they were read
 
 	confirmed atomic.Bool // see confirmUsers
 	taking    sync.Mutex  // held while users are taken over

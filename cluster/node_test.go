@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -388,6 +389,67 @@ func TestPoliciesOfGroup0ReachAllGroups(t *testing.T) {
 		}
 		return everywhere(0)()
 	})
+}
+
+// After SharePolicies no group is without a policy, and no older list, which arrives later, takes
+// it away.
+func TestPoliciesAreSharedAtOnce(t *testing.T) {
+	var copied atomic.Int64
+	f := newFleet(t, 3, func(i int, o *Options) {
+		calm(i, o)
+		o.PoliciesChanged = func() { copied.Add(1) }
+	})
+	f.startAll()
+	f.settled()
+	tries := 0
+	f.eventually("a policy is shared", func() error {
+		tries++ // again, with another policy, after a change of leaders in between
+		return f.sharesAtOnce(fmt.Sprint("p", tries), &copied)
+	})
+}
+
+func (f *fleet) sharesAtOnce(name string, copied *atomic.Int64) error {
+	first := f.nodes[0]
+	for _, n := range f.nodes {
+		if l := n.Leader(0); l != nil && l.Name == n.Name() {
+			first = n
+		}
+	}
+	before, _ := first.ownPolicies()
+	p, err := first.Group(0).Leading()
+	if err != nil {
+		return err
+	}
+	parsed, err := rule.ParsePolicy([]byte(name), [][]byte{[]byte("SLIDE"), []byte("5"), []byte("1m")})
+	require.NoError(f.t, err)
+	changed := copied.Load()
+	p.Engine.SetPolicies(p.Clock.Now(), []*engine.Policy{engine.NewPolicy(parsed)})
+	ctx, cancel := context.WithTimeout(f.t.Context(), patience)
+	defer cancel()
+	if missing := first.SharePolicies(ctx); len(missing) > 0 || copied.Load() == changed {
+		return fmt.Errorf("groups %v do not have it, or calls that wait there were not retried", missing)
+	}
+	for _, n := range f.nodes {
+		n.copyPolicies(before)
+		for _, g := range n.Replicas() {
+			if p, err := g.Leading(); err == nil && p.Engine.Policy(name) == nil {
+				return fmt.Errorf("group %d does not have it any more", p.Group)
+			}
+		}
+	}
+	return nil
+}
+
+// SharePolicies does not wait for groups longer than it may.
+func TestSharingPoliciesEndsWithTheContext(t *testing.T) {
+	f := newFleet(t, 1, calm)
+	f.startAll()
+	f.settled()
+	n := f.nodes[0]
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	assert.Equal(t, []int{1, 2, 3}, n.SharePolicies(ctx))
+	assert.Empty(t, n.SharePolicies(t.Context()))
 }
 
 func TestAReportThatComesBeforeTheClusterIsMadeIsIgnored(t *testing.T) {

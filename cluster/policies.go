@@ -2,7 +2,9 @@ package cluster
 
 import (
 	"bytes"
+	"context"
 	"slices"
+	"sync"
 	"time"
 
 	"rlserver/cluster/group"
@@ -11,22 +13,40 @@ import (
 )
 
 // Group 0 has the policies. The node that leads it reports them, and each node sets them in the
-// groups that it leads.
+// groups that it leads. After a change it does not wait for the next report, see SharePolicies.
 
 // Policy is a named limit, as text.
 type Policy struct{ Name, Definition string }
 
+// PolicyList is the policies that group 0 had.
+type PolicyList struct {
+	Order    Order
+	Policies []Policy
+}
+
+// Order is the order of lists of policies: by the term of the leader of group 0, and then by when
+// it has read them there. Lists may arrive in another order, as they are sent on several ways.
+// Nodes of an older version send 0.
+type Order struct{ Term, Number uint64 }
+
+func (o Order) before(other Order) bool {
+	return o != Order{} && (o.Term < other.Term || o.Term == other.Term && o.Number < other.Number)
+}
+
 // ownPolicies returns the policies if this node leads group 0. ok is false if it does not.
-func (n *Node) ownPolicies() (list []Policy, ok bool) {
+func (n *Node) ownPolicies() (list PolicyList, ok bool) {
 	g := n.Group(0)
 	if g == nil {
-		return nil, false
+		return list, false
 	}
 	p, err := g.Leading()
 	if err != nil || n.seeding.Load() && !n.seed(p) {
-		return nil, false
+		return list, false
 	}
-	return policiesOf(p.Engine), true
+	n.listing.Lock() // so that a list with a larger number was not read earlier
+	defer n.listing.Unlock()
+	n.lists++
+	return PolicyList{Order{p.Term(), n.lists}, policiesOf(p.Engine)}, true
 }
 
 // seed gives group 0 the policies of another group, after a forced recovery without it. It reports
@@ -69,22 +89,36 @@ func policiesOf(e *engine.Engine) []Policy {
 	return list
 }
 
-// copyPolicies sets the policies in all other groups that this node leads.
-func (n *Node) copyPolicies(want []Policy) {
+// copyPolicies sets the policies in all other groups that this node leads. It does nothing if it
+// was called with a later list before.
+func (n *Node) copyPolicies(want PolicyList) {
+	if n.copyChanged(want) && n.options.PoliciesChanged != nil {
+		n.options.PoliciesChanged()
+	}
+}
+
+// copyChanged is copyPolicies. It reports whether policies have changed.
+func (n *Node) copyChanged(want PolicyList) (changed bool) {
 	n.copying.Lock()
 	defer n.copying.Unlock()
+	if want.Order.before(n.copied) {
+		return false
+	}
+	n.copied = want.Order
 	for number := 1; number < n.Map().Groups(); number++ {
 		g := n.Group(number)
 		if g == nil {
 			continue
 		}
 		if p, err := g.Leading(); err == nil {
-			n.setPolicies(p, want)
+			changed = n.setPolicies(p, want.Policies) || changed
 		}
 	}
+	return changed
 }
 
-func (n *Node) setPolicies(p *group.Partition, want []Policy) {
+// setPolicies sets the policies in a group. It reports whether they have changed.
+func (n *Node) setPolicies(p *group.Partition, want []Policy) (different bool) {
 	have := policiesOf(p.Engine)
 	var changed []*engine.Policy
 	for _, w := range want {
@@ -104,9 +138,10 @@ func (n *Node) setPolicies(p *group.Partition, want []Policy) {
 	}
 	for _, h := range have {
 		if !slices.ContainsFunc(want, func(w Policy) bool { return w.Name == h.Name }) {
-			p.Engine.DeletePolicy(p.Clock.Now(), h.Name)
+			different = p.Engine.DeletePolicy(p.Clock.Now(), h.Name) || different
 		}
 	}
+	return different || len(changed) > 0
 }
 
 // policyInterval is how often a node that leads group 0 copies the policies to its other groups.
@@ -117,4 +152,88 @@ func (n *Node) sharePolicies() {
 	if list, ok := n.ownPolicies(); ok {
 		n.copyPolicies(list)
 	}
+}
+
+// SharePolicies returns when all groups have agreed on the policies that group 0 has, if this node
+// leads it, or when the context ends. It returns the groups that may not have them yet, because
+// they have no leader or it cannot be reached: they copy them later.
+func (n *Node) SharePolicies(ctx context.Context) (missing []int) {
+	g := n.Group(0)
+	if g == nil {
+		return nil
+	}
+	if p, err := g.Leading(); err != nil || p.Wait(0) != nil {
+		return nil
+	}
+	m := n.Map()
+	peers := make(map[string]*peer)
+	for i := range m.Members {
+		peers[m.Members[i].Name] = n.peerNamed(m.Members[i].Name)
+	}
+	var work sync.WaitGroup
+	have := make(chan int, m.Groups())
+	for number := 1; number < m.Groups(); number++ {
+		missing = append(missing, number)
+		work.Go(func() {
+			if n.shareWith(ctx, number, peers) {
+				have <- number
+			}
+		})
+	}
+	go func() {
+		work.Wait()
+		close(have)
+		for _, p := range peers {
+			p.close()
+		}
+	}()
+	for {
+		select {
+		case number, ok := <-have:
+			if !ok {
+				return missing
+			}
+			missing = slices.DeleteFunc(missing, func(m int) bool { return m == number })
+		case <-ctx.Done():
+			return missing
+		}
+	}
+}
+
+// shareWith has the leader of a group set the policies there, until the context ends. It reports
+// whether the group has agreed on them.
+func (n *Node) shareWith(ctx context.Context, number int, peers map[string]*peer) bool {
+	for ctx.Err() == nil {
+		list, ok := n.ownPolicies()
+		if !ok {
+			return false // the next leader of group 0 shares its policies
+		}
+		l := n.Leader(number)
+		switch {
+		case l == nil:
+		case l.Name == n.self.Name:
+			if n.agreePolicies(number, list) {
+				return true
+			}
+		case peers[l.Name] != nil:
+			var agreed bool
+			call := PoliciesOf{number, list}
+			if peers[l.Name].call("SetPolicies", call, &agreed, n.options.Timeout) == nil && agreed {
+				return true
+			}
+		}
+		n.AwaitChange(ctx, number)
+	}
+	return false
+}
+
+// agreePolicies copies the policies, and reports whether a group has agreed on them.
+func (n *Node) agreePolicies(number int, list PolicyList) bool {
+	n.copyPolicies(list)
+	g := n.Group(number)
+	if g == nil {
+		return false
+	}
+	p, err := g.Leading()
+	return err == nil && slices.Equal(policiesOf(p.Engine), list.Policies) && p.Wait(0) == nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -51,6 +52,29 @@ func (n *Node) changeUsers(change []byte) (deleted int, err error) {
 	return deleted, err
 }
 
+// shareMap sends the map to all nodes that were heard a short time ago, without waiting for the
+// next report, and returns when they have it or have not answered in time.
+func (n *Node) shareMap() {
+	r := n.report()
+	r.Map = n.Map()
+	var work sync.WaitGroup
+	for i := range r.Map.Members {
+		name := r.Map.Members[i].Name
+		if name == n.self.Name || !n.up(name) {
+			continue
+		}
+		work.Go(func() {
+			p := n.peerNamed(name)
+			defer p.close()
+			var theirs Report
+			if err := p.call("Exchange", r, &theirs, n.options.Timeout); err != nil {
+				n.log.Debug("a node does not have the changed users yet", "peer", name, "error", err)
+			}
+		})
+	}
+	work.Wait()
+}
+
 // giveUsers gives the users of this node to a cluster that has none yet.
 func (n *Node) giveUsers(m *Map) (changed bool) {
 	if m.Users != nil || n.options.Users == nil {
@@ -69,8 +93,8 @@ func (e *changeError) Error() string { return e.reply }
 const usersRetry = 20 * time.Millisecond
 
 // ChangeUsers changes the users of the cluster, and returns how many were deleted. Users.ApplyUsers
-// understands the change. Other nodes have it a moment later. Without a leader of group 0 it tries
-// again for some time. refused reports that the error is that of ApplyUsers.
+// understands the change. Nodes that cannot be reached now have it later. Without a leader of group
+// 0 it tries again for some time. refused reports that the error is that of ApplyUsers.
 func (n *Node) ChangeUsers(change []byte, within time.Duration) (deleted int, refused bool, err error) {
 	for end := time.Now().Add(within); ; time.Sleep(usersRetry) {
 		answer, err := n.askFor(Request{Users: change})

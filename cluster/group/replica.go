@@ -39,6 +39,9 @@ type Partition struct {
 	ended chan struct{}
 }
 
+// Term returns the term of the leadership.
+func (p *Partition) Term() uint64 { return p.term }
+
 // Ended is closed when the leadership has ended: calls that wait then have to be ended.
 func (p *Partition) Ended() <-chan struct{} { return p.ended }
 

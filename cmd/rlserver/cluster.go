@@ -141,6 +141,8 @@ func (p *parts) openCluster() error {
 		p.log.Warn("every client that can reach the port for other nodes can run commands as any user: give the nodes "+
 			"--cluster-secret-file or TLS, or keep the port in a private network", "port", port)
 	}
+	opened := make(chan struct{})
+	defer close(opened)
 	p.cluster.node, err = cluster.Open(cluster.Options{
 		Name: name, Dir: start.Dir, Listener: listeners[0], More: listeners[1:], TLS: secure, Secret: []byte(secret),
 		Join: join, Expect: own.Expect,
@@ -149,6 +151,11 @@ func (p *parts) openCluster() error {
 		Host: own.AnnounceHost, Port: announced(own.AnnouncePort, start.Port),
 		TLSPort: announced(own.AnnounceTLSPort, start.TLSPort), Version: version, Engine: p.cluster.engine,
 		Clock: p.source, Log: p.log, Begun: p.cluster.begun, Users: p.server,
+		PoliciesChanged: func() {
+			if <-opened; p.cluster.node != nil {
+				p.server.PoliciesChanged()
+			}
+		},
 		ObserveSync: p.server.ObserveSync, ObserveSnapshot: p.server.Stats.Snapshot.Observe,
 		ForceRecover: own.Recover == "yes",
 	})
@@ -363,6 +370,16 @@ func (c *clusterParts) Overview() *overview.Cluster {
 	}
 	o.Proxy = c.p.server.ProxyCounts()
 	return o
+}
+
+// SharePolicies implements resp.Cluster.
+func (c *clusterParts) SharePolicies() {
+	ctx, cancel := context.WithTimeout(context.Background(), c.hold)
+	defer cancel()
+	if missing := c.node.SharePolicies(ctx); len(missing) > 0 {
+		c.p.log.Warn("groups do not have the changed policies yet: they copy them when they have a leader that hears "+
+			"this node", "groups", missing)
+	}
 }
 
 // HandOver implements resp.Cluster.

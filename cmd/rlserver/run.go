@@ -200,7 +200,7 @@ func (p *parts) connect() {
 	if path := p.settings.Start.Policies; path != "" {
 		p.file = policyfile.New(policyfile.Options{
 			Path: path, Set: p.setPolicies, Refusal: adapter.Refusal, Log: p.log,
-			Changed: func() { p.server.PoliciesChanged() },
+			Changed: p.policiesChanged,
 		})
 		serverOptions.ReloadPolicies = p.file.Reload
 	}
@@ -220,6 +220,14 @@ func (p *parts) setPolicies(list []*engine.Policy) (changes engine.PolicyChanges
 		e, now = leads.Engine, leads.Clock.Now
 	}
 	return e.SetPolicies(now(), list), true
+}
+
+// policiesChanged is called when policies of the file were set.
+func (p *parts) policiesChanged() {
+	p.server.PoliciesChanged()
+	if p.cluster != nil {
+		p.cluster.SharePolicies()
+	}
 }
 
 // start starts the background work of a server whose data is loaded. It returns the functions that

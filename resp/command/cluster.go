@@ -16,6 +16,9 @@ type Cluster interface {
 	View() ClusterView
 	// Overview returns what this node knows about the cluster, for INFO.
 	Overview() *overview.Cluster
+	// SharePolicies returns when all groups have the policies that were changed on this node, or
+	// after the hold time.
+	SharePolicies()
 	// HandOver hands over the groups that this node leads to other nodes.
 	HandOver(ctx context.Context) error
 	// Meet has the node at an address, host:port between nodes, join the cluster.

@@ -104,8 +104,7 @@ func policySet(c *command.Call) error {
 	}
 
 	changes := c.Env.Engine.SetPolicies(c.Env.Clock(), []*engine.Policy{engine.NewPolicy(p)})
-	c.Tx.SeeAll()
-	c.Env.RetryWaiting()
+	policiesChanged(c)
 
 	switch {
 	case len(changes.Switched) > 0:
@@ -118,10 +117,18 @@ func policySet(c *command.Call) error {
 	return nil
 }
 
-func policyDel(c *command.Call) error {
-	found := c.Env.Engine.DeletePolicy(c.Env.Clock(), string(c.Args.Next()))
+// policiesChanged makes waiting calls and the other groups of a cluster use the policies.
+func policiesChanged(c *command.Call) {
 	c.Tx.SeeAll()
 	c.Env.RetryWaiting()
+	if c.Env.Cluster != nil {
+		c.Env.Cluster.SharePolicies()
+	}
+}
+
+func policyDel(c *command.Call) error {
+	found := c.Env.Engine.DeletePolicy(c.Env.Clock(), string(c.Args.Next()))
+	policiesChanged(c)
 
 	c.Reply.Flag(found)
 	return nil

@@ -1,0 +1,102 @@
+package integration
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// answer calls a node until the reply is not that the leader has changed.
+func answer(t *testing.T, client *redis.Client, words ...any) (reply any, err error) {
+	for {
+		reply, err = client.Do(t.Context(), words...).Result()
+		text := fmt.Sprint(err)
+		if !strings.HasPrefix(text, "UNCERTAIN") && !strings.HasPrefix(text, "TRYAGAIN") {
+			return reply, err
+		}
+	}
+}
+
+// When RL.POLICY SET or DEL has replied, calls on the keys of all groups use the new policies, and
+// so do those that wait.
+func TestPoliciesApplyInAllGroupsAtOnce(t *testing.T) {
+	t.Parallel()
+	// on a busy machine elections take their time
+	c := startCluster(t, 3, "--failover-hold", "60000")
+	proxy := redis.NewClient(&redis.Options{
+		Addr: "127.0.0.1:" + c.proxy[0], MaxRetries: -1, ReadTimeout: -1, PoolSize: 32,
+	})
+	t.Cleanup(func() { proxy.Close() })
+	nodes := []*redis.Client{proxy, c.client(1), c.client(2)}
+	const ids = 16 // more than enough for all groups
+	for i := range 10 {
+		name := fmt.Sprint("p", i)
+		_, err := answer(t, nodes[i%3], "RL.POLICY", "SET", name, "SLIDE", 1, "1h")
+		require.NoError(t, err)
+		for id := range ids {
+			_, err := answer(t, proxy, "RL.CHECK", fmt.Sprint("u", id), name)
+			require.NoError(t, err, "%s u%d", name, id)
+		}
+		if i == 0 {
+			continue
+		}
+		_, err = answer(t, nodes[i%3], "RL.POLICY", "DEL", name)
+		require.NoError(t, err)
+		for id := range ids {
+			_, err := answer(t, proxy, "RL.CHECK", fmt.Sprint("u", id), name)
+			require.ErrorContains(t, err, "no such policy")
+		}
+	}
+
+	admitted := make(chan error, ids)
+	for id := range ids {
+		go func() {
+			reply, err := answer(t, proxy, "RL.CHECK", fmt.Sprint("u", id), "p0", "WAIT", "2h")
+			if list, _ := reply.([]any); err == nil && list[0] != int64(1) {
+				err = fmt.Errorf("u%d is not admitted: %v", id, reply)
+			}
+			admitted <- err
+		}()
+	}
+	await(t, func() bool {
+		waiting := 0
+		for i := range c.run {
+			n, _ := strconv.Atoi(c.infoOf(i, "clients")["clients_in_timeout_table"])
+			waiting += n
+		}
+		return waiting == ids
+	})
+	_, err := answer(t, proxy, "RL.POLICY", "SET", "p0", "SLIDE", 100, "1h")
+	require.NoError(t, err)
+	for range ids {
+		select {
+		case err := <-admitted:
+			assert.NoError(t, err)
+		case <-time.After(patience):
+			require.Fail(t, "a call still waits")
+		}
+	}
+}
+
+// Nodes that are up have changed users when the call replies, not only with the next report. The
+// test does not expect it each time, as the nodes may take one for down on a busy machine.
+func TestUsersReachOtherNodesAtOnce(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t, 2)
+	other := c.client(1)
+	have := 0
+	for i := range 30 {
+		name := fmt.Sprint("user", i)
+		require.NoError(t, c.client(0).Do(t.Context(), "ACL", "SETUSER", name, "on").Err())
+		if other.Do(t.Context(), "ACL", "GETUSER", name).Err() == nil {
+			have++
+		}
+	}
+	assert.Greater(t, have, 15)
+}
