@@ -22,7 +22,7 @@
 // The map is what the cluster should be. It is the hidden note of group 0, whose leader changes it
 // (members.go): a node joins or is forgotten, and the replicas are placed anew (place.go). Each
 // leader of a group brings the group's members closer to the map, one change at a time (moves.go).
-// It compares the two and remembers nothing, so whoever leads next goes on.
+// It compares the two and remembers nothing, so the next leader continues.
 //
 // A replica has an identity of its own: the node's name and a random number that is stored with it
 // (replicas.go). A node that has lost its data, or whose log may be cut, gets new ones: its groups

@@ -10,7 +10,7 @@ import (
 	"rlserver/cluster/group"
 )
 
-// The note of group 0 is the map. Whoever leads group 0 changes it, at the request of others too.
+// The note of group 0 is the map. The leader of group 0 changes it, at the request of others too.
 
 // The reasons for which a change of the members is refused. They may be tried again.
 var (

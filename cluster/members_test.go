@@ -78,7 +78,7 @@ func testLogged(f *fleet, what string) {
 	})
 }
 
-// load is clients that call whoever leads, against limits of an hour.
+// load is clients that call the leaders, against limits of an hour.
 type load struct {
 	f        *fleet
 	nodes    [8]atomic.Pointer[Node]

@@ -10,7 +10,7 @@ import (
 )
 
 // Each leader of a group compares the group's members with the map, and makes the next change that
-// brings them closer to it. Nothing else is remembered: whoever leads next goes on from there.
+// brings them closer to it. Nothing else is remembered: the next leader continues from there.
 //
 //	non-voter -> caught up -> voter -> leadership -> removal of the old one
 

@@ -206,7 +206,7 @@ func TestFiveNodesHaveThreeReplicasOfEachGroup(t *testing.T) {
 			if n.Group(g) != nil {
 				have++
 			}
-			require.NotNil(t, n.Leader(g), "node %s is told who leads group %d", n.Name(), g)
+			require.NotNil(t, n.Leader(g), "node %s knows who leads group %d", n.Name(), g)
 		}
 		assert.Less(t, have, n.Map().Groups())
 	}

@@ -18,7 +18,7 @@ import (
 
 // When a majority of the nodes is lost for ever, one of the others can go on alone, with what it
 // has: Options.ForceRecover. It makes a cluster with another id, so that nodes of the old one that
-// come back after all are refused. What it was not told before the others were lost is lost.
+// come back after all are refused. What it had not heard before the others were lost is lost.
 //
 // The option is used once: it has no effect until the node has been started without it. If the node
 // ends in between, it goes on with the recovery at the next start.

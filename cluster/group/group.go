@@ -496,7 +496,7 @@ func (g *Group) Leading() (*Partition, error) {
 }
 
 // leader returns the node that leads, as far as this one knows. One that was not heard for longer
-// than a few of its heartbeats take is likely to be gone: clients had better not be sent there.
+// than a few of its heartbeats take is likely to be gone: clients should not be sent there.
 func (g *Group) leader(run *running) string {
 	_, server := run.raft.LeaderWithID()
 	id, err := ParseReplicaID(string(server))

@@ -493,7 +493,7 @@ func TestAReplicaThatIsFarBehindLoadsASnapshot(t *testing.T) {
 	assert.Positive(t, used(behind.group.running.Load().fsm.replica.Load(), "k0"))
 }
 
-// TestNothingIsAdmittedTwice has clients call whoever leads, while leaders are cut off, stopped and
+// TestNothingIsAdmittedTwice has clients call the leader, while leaders are cut off, stopped and
 // hand over. What is acknowledged never exceeds the limit, and is never forgotten.
 func TestNothingIsAdmittedTwice(t *testing.T) {
 	t.Parallel()

@@ -23,7 +23,7 @@ func TestAReplicaIDIsReadAsItIsWritten(t *testing.T) {
 	}
 }
 
-// change makes a change on the leader, whoever that is.
+// change makes a change on the present leader.
 func (tr *trio) change(c Change) {
 	tr.t.Helper()
 	tr.eventually(fmt.Sprint(c.Kind, " ", c.ID), func() bool { return tr.leader().group.Change(c, patience) == nil })
@@ -46,7 +46,7 @@ func TestALostReplicaIsReplaced(t *testing.T) {
 	require.NoError(t, os.RemoveAll(fmt.Sprint(tr.dir, "/", lost.i)))
 	lost.open(lost.options(7))
 
-	// with the third node cut off, the leader and the amnesiac are no majority
+	// with the third node cut off, the leader and the node without its log are no majority
 	other.stop()
 	tr.eventually("leadership ends", func() bool { return !r.Leads() })
 	assert.Empty(t, lost.group.Status().Members)

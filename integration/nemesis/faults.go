@@ -73,7 +73,7 @@ func (f *fleet) startAll() {
 func (f *fleet) healthy(patience time.Duration) error {
 	var err error
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
-		f.startAll() // one may have ended for want of disk
+		f.startAll() // one may have ended as its disk was full
 		if err = f.unhealthy(); err == nil {
 			return nil
 		}

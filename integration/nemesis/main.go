@@ -131,7 +131,7 @@ func (s *settings) again(ctx context.Context, dir string) error {
 		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{HostID: os.Getegid(), Size: 1}}
 	}
 	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("network namespaces are not to be had here, run it as root on Linux: %w", err)
+		return fmt.Errorf("network namespaces cannot be made here, run it as root on Linux: %w", err)
 	}
 	return cmd.Wait()
 }
@@ -140,7 +140,7 @@ func (s *settings) again(ctx context.Context, dir string) error {
 func (s *settings) run() error {
 	redis.SetLogger(quiet{})
 	if err := syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""); err != nil {
-		return fmt.Errorf("file systems of its own cannot be had here: %w", err)
+		return fmt.Errorf("no file systems of its own can be mounted here: %w", err)
 	}
 	f, err := s.makeFleet(os.Getenv(inside))
 	if err != nil {
@@ -166,7 +166,7 @@ func (s *settings) run() error {
 	}
 	c := startClients(b, 8, hosts)
 	f.clients = c
-	err = s.haunt(f, b)
+	err = s.runFaults(f, b)
 	c.end()
 	b.finish()
 	f.print(b)
@@ -218,8 +218,8 @@ func (s *settings) makeFleet(dir string) (*fleet, error) {
 	return f, nil
 }
 
-// haunt does one thing after the other to the cluster. After each, the cluster must serve again.
-func (s *settings) haunt(f *fleet, b *book) error {
+// runFaults runs one fault after the other. After each, the cluster must serve again.
+func (s *settings) runFaults(f *fleet, b *book) error {
 	list := faults
 	if s.fault != "" {
 		at := slices.IndexFunc(faults, func(x fault) bool { return x.name == s.fault })
