@@ -146,12 +146,11 @@ func (s *Server) evictClients(p *clientmem.Pool) {
 // evict closes a client that holds bytes of memory.
 func (s *Server) evict(ss *session, bytes int64) {
 	line := ss.describe()
-	if !ss.guard.Memory.Close() {
+	if !ss.guard.Memory.Evict() {
 		return
 	}
 	ss.profile.killed.Store(true)
 	ss.guard.Conn.Close() // ends its Read and its Write
-	s.memory.Evicted.Add(1)
 	if more, ok := s.allows(&s.evictionLog, time.Second); ok {
 		s.Log.Warn("a client was evicted: clients hold more memory than they may", "held", bytes, "client", line,
 			"others_since_the_last_line", more)

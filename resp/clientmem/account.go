@@ -101,7 +101,20 @@ func (a *Account) Close() bool {
 	return !a.closed.Swap(true)
 }
 
-// Closed reports whether Close was called.
+// Evict is Close for a client that is closed because its pool is full. It counts the client before
+// a Close that follows returns.
+func (a *Account) Evict() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.pool == nil {
+		return false
+	}
+	a.pool.pools.Evicted.Add(1)
+	a.leave()
+	return !a.closed.Swap(true)
+}
+
+// Closed reports whether Close or Evict was called.
 func (a *Account) Closed() bool { return a.closed.Load() }
 
 func (a *Account) leave() {
