@@ -239,8 +239,7 @@ func (s *session) enqueue(p command.Prepared) *waitqueue.Waiter {
 	if s.clustered != nil {
 		queues = s.clustered.at.partition.queues
 	}
-	w := queues.Enqueue(&s.Call, p, s.guard.Wake)
-	s.waiter.Store(w)
+	w := queues.Enqueue(&s.Call, p, s.guard.Wake, &s.waiter)
 	if !s.Account.User().Unrestricted() {
 		// the user may have changed before usersChanged could find the waiter
 		s.refuseWaitingIfDenied()

@@ -4,6 +4,7 @@ import (
 	"container/list"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unsafe"
 
@@ -60,8 +61,11 @@ const (
 
 // Enqueue makes a call wait whose handler has returned command.ErrWait. The caller holds the locks
 // of its keys. wake is called when the call has a reply; it must not block or take a lock of this
-// package.
-func (qs *Queues) Enqueue(c *command.Call, p command.Prepared, wake func()) *Waiter {
+// package. The waiter is stored in at before it is counted: a client that sees the count can end
+// the waiting.
+func (qs *Queues) Enqueue(
+	c *command.Call, p command.Prepared, wake func(), at *atomic.Pointer[Waiter],
+) *Waiter {
 	p.Words = command.CloneWords(p.Words)
 	w := &Waiter{
 		owner: qs, wake: wake, prepared: p,
@@ -74,6 +78,7 @@ func (qs *Queues) Enqueue(c *command.Call, p command.Prepared, wake func()) *Wai
 		Env: c.Env, Client: c.Client, Account: c.Account, DB: c.DB, Request: c.Request, Attempt: command.NextAttempt,
 		Reply: wire.Reply{RESP3: c.Reply.RESP3},
 	}
+	at.Store(w)
 	qs.join(c.Tx, w)
 	return w
 }

@@ -1,6 +1,7 @@
 package waitqueue
 
 import (
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -31,7 +32,9 @@ func newFixture(t *testing.T) *fixture {
 		func() time.Duration { return f.pause })
 	f.Env.Waiting = &f.qs
 	f.OnWait = func(p command.Prepared) {
-		f.last = f.qs.Enqueue(&f.Call, p, func() { f.woken++ })
+		var at atomic.Pointer[Waiter]
+		f.last = f.qs.Enqueue(&f.Call, p, func() { f.woken++ }, &at)
+		require.Same(t, f.last, at.Load())
 	}
 	return f
 }
