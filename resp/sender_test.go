@@ -52,9 +52,11 @@ func TestUnreadRepliesAreSentAfterQuit(t *testing.T) {
 
 // A client that does not read its replies is idle, and timeout closes it.
 func TestTimeoutClosesAClientThatDoesNotRead(t *testing.T) {
-	ts := startServer(t, config.Defaults{Timeout: time.Second})
+	ts := startServer(t, config.Defaults{})
 	c := ts.dial()
-	_, err := c.Write([]byte("SETRANGE k 50000000 x\r\n" + strings.Repeat("GET k\r\n", 4)))
+	require.Equal(t, "+PONG", c.do("PING"), "the server has accepted the connection")
+	// in one batch, so that the client is not idle before
+	_, err := c.Write([]byte("CONFIG SET timeout 1\r\nSETRANGE k 50000000 x\r\n" + strings.Repeat("GET k\r\n", 4)))
 	require.NoError(t, err)
 	require.Eventually(t, func() bool { return ts.clients() == 0 }, time.Minute, time.Millisecond)
 }
