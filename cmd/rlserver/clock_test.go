@@ -126,7 +126,7 @@ func (c *client) requireRefills() {
 	const call = "RL.TOKEN bucket 1000 1000 50ms COST 1000"
 	for _, what := range []string{"full", "refilled"} {
 		full := func() bool { return strings.HasPrefix(c.do(call), "1 ") }
-		require.Eventually(c.t, full, 20*time.Second, 10*time.Millisecond, what)
+		require.Eventually(c.t, full, patience, 10*time.Millisecond, what)
 	}
 }
 

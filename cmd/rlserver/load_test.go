@@ -59,18 +59,24 @@ func TestNoClientIsAcceptedWhenTheDataCannotBeLoaded(t *testing.T) {
 // The first call of a client that connects as early as possible is served, not answered with
 // LOADING.
 func TestFirstCallIsNotAnsweredWithLoading(t *testing.T) {
-	for range 10 {
+	for served := 0; served < 10; {
+		begun := time.Now()
 		p := start(t)
 		var conn net.Conn
 		require.Eventually(t, func() (ok bool) {
 			var err error
 			conn, err = net.Dial("unix", p.socket)
 			return err == nil
-		}, 20*time.Second, time.Millisecond)
+		}, patience, time.Millisecond)
 		fmt.Fprint(conn, "GET k\r\n")
 		line, err := bufio.NewReader(conn).ReadString('\n')
 		require.NoError(t, err)
-		assert.Equal(t, "$-1\r\n", line)
+		if took := time.Since(begun); took < maxLoadWait || line == "$-1\r\n" {
+			require.Equal(t, "$-1\r\n", line)
+			served++
+		} else {
+			t.Logf("in %v the server could not load its data: %s", took, line)
+		}
 		conn.Close()
 		p.Process.Kill()
 	}

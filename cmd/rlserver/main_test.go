@@ -38,6 +38,9 @@ func buildAndRun(m *testing.M) int {
 	return m.Run()
 }
 
+// patience is how long tests wait for what a server does.
+const patience = 2 * time.Minute
+
 // child is a server process that listens on a Unix socket, so that tests do not compete for ports.
 type child struct {
 	*exec.Cmd
@@ -66,7 +69,7 @@ func (p *child) connect() net.Conn {
 // connectAfter is connect for a server that requires commands such as AUTH before PING.
 func (p *child) connectAfter(first string) net.Conn {
 	p.t.Helper()
-	for range 1000 {
+	for by := time.Now().Add(patience); time.Now().Before(by); time.Sleep(10 * time.Millisecond) {
 		if conn, err := net.Dial("unix", p.socket); err == nil {
 			p.t.Cleanup(func() { conn.Close() })
 			fmt.Fprint(conn, first+"PING\r\n")
@@ -78,7 +81,6 @@ func (p *child) connectAfter(first string) net.Conn {
 				return conn
 			}
 		}
-		time.Sleep(10 * time.Millisecond)
 	}
 	require.FailNow(p.t, "the server does not answer", "%s", p.stderr.String())
 	return nil
@@ -90,7 +92,7 @@ func (p *child) waitForExit() error {
 	select {
 	case err := <-p.exited:
 		return err
-	case <-time.After(20 * time.Second):
+	case <-time.After(patience):
 		require.FailNow(p.t, "the process does not exit", "%s", p.stderr.String())
 		return nil
 	}

@@ -32,7 +32,7 @@ func startHTTP(t *testing.T, flags ...string) (p *child, address string) {
 		ln.Close()
 		_, port, _ := net.SplitHostPort(ln.Addr().String())
 		p = start(t, append([]string{"--http-port", port, "--http-bind", "127.0.0.1"}, flags...)...)
-		for range 1000 {
+		for by := time.Now().Add(patience); time.Now().Before(by); {
 			if conn, err := net.Dial("tcp", ln.Addr().String()); err == nil {
 				conn.Close()
 				return p, ln.Addr().String()
@@ -282,7 +282,7 @@ func TestScrapeTakesNoKeyLock(t *testing.T) {
 		assert.ErrorContains(t, webSource{p}.Ready(), "being loaded")
 		close(done)
 	}()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	select {
 	case <-done:
