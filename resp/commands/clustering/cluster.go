@@ -358,6 +358,15 @@ func clusterGetKeys(c *command.Call) error {
 
 // clusterFailover handles CLUSTER FAILOVER: this node hands over all groups that it leads.
 func clusterFailover(c *command.Call) error {
+	if c.Args.Left() > 1 {
+		return c.WrongSubcommandArity()
+	}
+	if !c.Args.Word("FORCE") {
+		c.Args.Word("TAKEOVER")
+	}
+	if err := c.Args.End(); err != nil {
+		return err
+	}
 	env := c.Env
 	c.Conn.DeferUntilUnlocked(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), handOverAfter)

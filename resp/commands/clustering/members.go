@@ -19,6 +19,9 @@ const (
 // clusterMeet handles CLUSTER MEET host port [cluster_bus_port]: the node there joins this cluster.
 // It replies when that node has agreed to.
 func clusterMeet(c *command.Call) error {
+	if c.Args.Left() > 3 {
+		return c.WrongSubcommandArity()
+	}
 	host, word := string(c.Args.Next()), string(c.Args.Next())
 	port, err := strconv.Atoi(word)
 	if err != nil {
