@@ -105,7 +105,7 @@ func TestNotReadyWhileStopping(t *testing.T) {
 	conn, err := dial(s.addr)
 	require.NoError(t, err)
 	defer conn.Close()
-	fmt.Fprint(conn, "DEBUG SLEEP 5\r\n")
+	fmt.Fprint(conn, "DEBUG SLEEP 60\r\n") // longer than the server waits for it
 	observer := s.connect(t)
 	await(t, func() bool {
 		return strings.Contains(observer.ClientList(t.Context()).Val(), "cmd=debug|sleep")
