@@ -533,12 +533,13 @@ func (g *Group) AwaitChange(ctx context.Context) {
 // HandOver makes another node lead, if this one does: it waits until nothing is on its way, so that
 // nothing has to be rebuilt. to names the node; "": any. why is for the log. If leadership is being
 // handed over already, it waits for the end of that: a node that stops must not close raft before.
+// It does nothing if this is the only replica.
 func (g *Group) HandOver(ctx context.Context, to, why string) error {
 	g.handing.Lock()
 	defer g.handing.Unlock()
 	run := g.running.Load()
 	r := run.fsm.replica.Load()
-	if !r.Leads() {
+	if !r.Leads() || len(serversOf(run)) == 1 {
 		return nil
 	}
 	for !r.endQuietly() {

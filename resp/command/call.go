@@ -218,8 +218,15 @@ func (e *Env) Mode() string {
 // Clock returns the server time, Unix ms.
 func (e *Env) Clock() int64 { return e.Time.Now() }
 
-// HasDatabase reports whether n is the index of a database.
-func (e *Env) HasDatabase(n int64) bool { return 0 <= n && n < int64(e.Engine.Databases()) }
+// HasDatabase reports whether n is the index of a database. In a cluster there is only one, and
+// commands refuse others with errors of their own: those that Redis Cluster has by default.
+func (e *Env) HasDatabase(n int64) bool {
+	databases := e.Engine.Databases()
+	if e.Cluster != nil {
+		databases = 16
+	}
+	return 0 <= n && n < int64(databases)
+}
 
 // Hasher hashes the keys of calls.
 type Hasher struct {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -127,6 +128,8 @@ const (
 	errBadSlot    = engine.Error("ERR Invalid slot")
 	errBadKeys    = engine.Error("ERR Invalid slot or number of keys")
 	handOverAfter = 10 * time.Second // CLUSTER FAILOVER gives up
+	errAlone      = engine.Error("ERR no other node has the slots of this one and could take over: CLUSTER NODES " +
+		"shows the nodes, and a node that is started with --join joins them")
 )
 
 func inCluster(run func(*command.Call) error) func(*command.Call) error {
@@ -367,7 +370,10 @@ func clusterFailover(c *command.Call) error {
 	if err := c.Args.End(); err != nil {
 		return err
 	}
-	env := c.Env
+	env, v := c.Env, viewOf(c)
+	if len(v.Groups) > 0 && !slices.ContainsFunc(v.Groups, func(nodes []string) bool { return len(nodes) > 1 }) {
+		return errAlone
+	}
 	c.Conn.DeferUntilUnlocked(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), handOverAfter)
 		defer cancel()

@@ -15,7 +15,8 @@ const (
 
 	errUsersInMulti = engine.Error("ERR in a cluster, users are changed on all nodes: that cannot be part of a " +
 		"transaction")
-	errReload = engine.Error("ERR in a cluster, a node does not reload its keys: they are those of its group")
+	errReload = engine.Error("ERR in a cluster, a node does not reload its keys: it has them from its groups. " +
+		"It reads them from its disk when it is restarted")
 
 	// as in Redis
 	errSelect = engine.Error("ERR SELECT is not allowed in cluster mode")
@@ -79,7 +80,8 @@ func RefusedInMulti(p *command.Prepared) error {
 // fixed has the errors of settings that CONFIG SET cannot change in a cluster.
 var fixed = map[string]error{
 	"requirepass": engine.Error("in a cluster, ACL SETUSER default changes the password on all nodes"),
-	"save":        engine.Error("in a cluster, snapshots are made as the log of a group grows"),
+	"save": engine.Error("in a cluster, changes are in the logs of the groups, and snapshots are made as these " +
+		"grow: there is nothing to set. BGSAVE makes snapshots now"),
 }
 
 // RefusedSetting returns the error of changes that are not possible in a cluster, or nil.

@@ -195,6 +195,7 @@ func init() {
 }
 
 const (
+	errCopyDB     = engine.Error("ERR Copying to another database is not allowed in cluster mode")
 	errNoFirstDB  = engine.Error("ERR invalid first DB index")
 	errNoSecondDB = engine.Error("ERR invalid second DB index")
 )
@@ -263,6 +264,9 @@ func copyKey(c *command.Call) error {
 		return err
 	}
 
+	if c.Env.Cluster != nil && db != 0 {
+		return errCopyDB
+	}
 	done, err := c.Tx.Copy(from, to, db, replace)
 	if err != nil {
 		return err
