@@ -61,6 +61,10 @@ type outbox struct {
 	failed bool // a reply could not be read: the following ones are unknown
 }
 
+// waitingCall is a call that waits on another node. link is the name that its link has for this
+// call.
+type waitingCall struct{ node, link string }
+
 // Client forwards the calls of one client. Only the goroutine of the client may use it.
 type Client struct {
 	Pool *Pool
@@ -73,7 +77,7 @@ type Client struct {
 	bytes int
 	until time.Time // end of the hold time of the calls since Begin; zero: no call was held yet
 
-	waits atomic.Pointer[link] // link on which a call waits, or nil
+	waits atomic.Pointer[waitingCall] // nil: no call waits
 
 	kept      *link // link of the watched keys
 	keptGroup int
@@ -244,6 +248,9 @@ func (c *Client) exchange(
 	l.client = c
 	replies := max(call.Replies, 1)
 	l.unread += replies
+	if wait != nil {
+		l.rename()
+	}
 	if err := l.announce(as, c.Pool.options.Hold); err != nil {
 		l.broken = true
 		return true, 0
@@ -297,7 +304,7 @@ func (l *link) readLast(r *wire.Reply, replies int) (refused bool, err error) {
 // or the client has disconnected.
 func (c *Client) wait(l *link, wait func(arrives func()) error) error {
 	arrived := make(chan struct{})
-	c.waits.Store(l)
+	c.waits.Store(&waitingCall{l.peer.node, l.name})
 	defer c.waits.Store(nil)
 	err := wait(func() {
 		l.in.Peek(1) // reading the reply returns the same error
@@ -361,14 +368,14 @@ func (c *Client) next(call *Call, tries int) Outcome {
 // Unblock ends the wait of a call of the client, if one waits. how is the last argument of
 // forward.Unblock. It reports whether a call waited. Any goroutine may call it.
 func (c *Client) Unblock(how string, as Caller) bool {
-	l := c.waits.Load()
-	if l == nil {
+	w := c.waits.Load()
+	if w == nil {
 		return false
 	}
 	own := Client{Pool: c.Pool, Gone: func() error { return nil }}
 	var r wire.Reply
-	request := AppendCall(nil, [][]byte{[]byte(Unblock), []byte(l.name), []byte(how)})
-	refused, outcome := own.try(&Call{Node: l.peer.node}, request, as, &r, forRetry, nil)
+	request := AppendCall(nil, [][]byte{[]byte(Unblock), []byte(w.link), []byte(how)})
+	refused, outcome := own.try(&Call{Node: w.node}, request, as, &r, forRetry, nil)
 	return !refused && outcome == Answered && string(r.B) == ":1\r\n"
 }
 

@@ -305,3 +305,48 @@ func TestClosedIdleLinkIsNotUsed(t *testing.T) {
 	assert.Equal(t, Answered, c.Do(Call{Node: "n1"}, AppendCall(nil, words("GET 2")), Caller{}, &r, nil))
 	assert.Equal(t, 2, f.dialed)
 }
+
+// CLIENT UNBLOCK may be sent when the call has ended, and another client waits on the same link: it
+// does not end that call.
+func TestUnblockDoesNotReachTheNextCallOnTheLink(t *testing.T) {
+	f := &fakes{}
+	waiting := "" // name of the link of the last waiting call
+	f.answer = func(node string, words []string) string {
+		if words[0] != Unblock {
+			return "+done\r\n"
+		}
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if words[1] == waiting {
+			return ":1\r\n"
+		}
+		return ":0\r\n"
+	}
+	first := f.client(10, long)
+	second := &Client{Pool: first.Pool, Gone: first.Gone}
+	var late *waitingCall
+	call := func(c *Client, during func()) {
+		var r wire.Reply
+		wait := func(arrives func()) error {
+			f.mu.Lock()
+			waiting = c.waits.Load().link
+			f.mu.Unlock()
+			during()
+			arrives()
+			return nil
+		}
+		request := AppendCall(nil, words("BZPOPMIN q 0"))
+		assert.Equal(t, Answered, c.Do(Call{Node: "a", Keeps: true}, request, Caller{User: "u"}, &r, wait))
+	}
+	call(first, func() {
+		assert.True(t, first.Unblock("ERROR", Caller{User: "u"}))
+		late = first.waits.Load()
+	})
+	before := f.dialed
+	call(second, func() {
+		first.waits.Store(late)
+		assert.False(t, first.Unblock("ERROR", Caller{User: "u"}))
+		assert.True(t, second.Unblock("ERROR", Caller{User: "u"}))
+	})
+	assert.Equal(t, before, f.dialed, "both used the same link")
+}

@@ -111,10 +111,15 @@ type link struct {
 const linkBuffer = 4 << 10 // bytes
 
 func newLink(p *peer, conn net.Conn, slice time.Duration) *link {
-	l := &link{peer: p, conn: conn, slice: slice, name: strconv.FormatUint(rand.Uint64(), 36)}
+	l := &link{peer: p, conn: conn, slice: slice}
+	l.rename()
 	l.in = bufio.NewReaderSize(linkReader{l}, linkBuffer)
 	return l
 }
+
+// rename gives the link a new name, which the next call announces. Each call that waits has a name
+// of its own: Unblock may arrive when the call has ended and another client uses the link.
+func (l *link) rename() { l.name, l.announced = strconv.FormatUint(rand.Uint64(), 36), false }
 
 // linkReader reads from a link until checkWait returns an error.
 type linkReader struct{ l *link }
