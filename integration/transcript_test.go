@@ -123,9 +123,9 @@ func (p *player) connect() (err error) {
 }
 
 func dial(addr string) (net.Conn, error) {
-	conn, err := net.DialTimeout("tcp", addr, 5*time.Second)
+	conn, err := net.DialTimeout("tcp", addr, patience)
 	if err == nil {
-		err = conn.SetDeadline(time.Now().Add(time.Minute))
+		err = conn.SetDeadline(time.Now().Add(5 * patience)) // for all that the test does with it
 	}
 	return conn, err
 }
