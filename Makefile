@@ -77,8 +77,8 @@ nemesis: ## a cluster whose processes, disks, clocks and network fail for NEMESI
 	$(GO) run ./integration/nemesis -time $${NEMESIS_TIME:-10m} $(NEMESIS)
 
 .PHONY: nemesis-broken
-nemesis-broken: ## the same with servers that are broken on purpose: each must be noticed within NEMESIS_TIME (default 3m)
-	$(GO) run ./integration/nemesis -broken -time $${NEMESIS_TIME:-3m} $(NEMESIS)
+nemesis-broken: ## the same with servers that are broken on purpose: each must be noticed within NEMESIS_TIME (default 1m)
+	$(GO) run ./integration/nemesis -broken -time $${NEMESIS_TIME:-1m} $(NEMESIS)
 
 .PHONY: flood
 flood: ## five million new keys with maxmemory 256 MB: memory of the process, latency of calls

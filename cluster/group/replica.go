@@ -176,11 +176,14 @@ func (r *Replica) ask(p *Partition) Outcome {
 	if p == nil || r.spoiled != nil || r.leading.Load() != p {
 		return Outcome{failed}
 	}
-	if broken.Early || broken.Denials && r.quietLocked() {
+	if broken.Denials && r.quietLocked() {
 		return Outcome{agreed}
 	}
 	r.wanted = true
 	r.signal()
+	if broken.Early {
+		return Outcome{agreed}
+	}
 	return Outcome{r.next}
 }
 

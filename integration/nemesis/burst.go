@@ -19,37 +19,58 @@ import (
 	"rlserver/cluster/clustertest"
 )
 
-// burst is connections to one node, each for one call. They are made before the node is stopped, so
-// that it finds the calls at once when it goes on.
+// burst is calls at once, one on each of the keys that are called now. The keys are held: they are
+// only checked after release, so that they can be called again when others have taken their place.
 type burst struct {
 	clients *clients
-	conns   []net.Conn
+	keys    []*key
 	work    sync.WaitGroup
 }
 
-func (c *clients) newBurst(host, calls int) *burst {
-	b := &burst{clients: c}
-	for range calls {
-		conn, err := net.DialTimeout("tcp", net.JoinHostPort(address(host), fmt.Sprint(clientPort)), time.Second)
-		if err == nil {
-			b.conns = append(b.conns, conn)
-		}
-	}
-	return b
+func (c *clients) newBurst() *burst {
+	return &burst{clients: c, keys: c.book.holdAll()}
 }
 
-// send sends the calls.
-func (b *burst) send() {
-	for i, conn := range b.conns {
+// dial returns a connection for each key; nil: there is none. A node that is stopped after that
+// finds the calls at once when it goes on.
+func (b *burst) dial(host, port int) []net.Conn {
+	conns := make([]net.Conn, len(b.keys))
+	for i := range conns {
+		conns[i], _ = net.DialTimeout("tcp", net.JoinHostPort(address(host), fmt.Sprint(port)), time.Second)
+	}
+	return conns
+}
+
+// send makes the calls, at the same time. wait waits for the replies.
+func (b *burst) send(conns []net.Conn, kind clustertest.Kind) {
+	for i, conn := range conns {
+		if conn == nil {
+			continue
+		}
 		b.work.Go(func() {
 			defer conn.Close()
-			// reads: what they return must be confirmed, though nothing else is on its way
-			b.clients.callOn(b.clients.book.pick(), clustertest.Read, 100+i, func() caller { return plain{conn} })
+			k := b.keys[i]
+			if kind != clustertest.Read || k.flavour != token { // a bucket cannot be read
+				k.hold()
+				b.clients.callOn(k, kind, 100+i, func() caller { return plain{conn} })
+			}
 		})
 	}
 }
 
 func (b *burst) wait() { b.work.Wait() }
+
+// call makes the calls by way of a node.
+func (b *burst) call(host int, kind clustertest.Kind) {
+	b.send(b.dial(host, proxyPort), kind)
+	b.wait()
+}
+
+func (b *burst) release() {
+	for _, k := range b.keys {
+		b.clients.book.release(k, true)
+	}
+}
 
 // plain makes calls on a connection without any handshake.
 type plain struct{ net.Conn }

@@ -36,10 +36,12 @@ type clients struct {
 	ctx  context.Context
 	stop context.CancelFunc
 	work sync.WaitGroup
+	gate sync.RWMutex // locked while they make no calls
 }
 
 func startClients(b *book, count int, hosts []int) *clients {
 	c := &clients{book: b}
+	b.start = time.Now()
 	c.ctx, c.stop = context.WithCancel(context.Background())
 	for i := range count {
 		c.work.Go(func() {
@@ -100,6 +102,9 @@ func (c *clients) plainClient(id int, hosts []int) {
 
 // call makes a call on some key, and reports whether its outcome is known.
 func (c *clients) call(id int, to func() caller) bool {
+	defer time.Sleep(callPause)
+	c.gate.RLock()
+	defer c.gate.RUnlock()
 	k := c.book.pick()
 	kind := clustertest.Hit
 	if p := rand.IntN(10); p < 2 {
@@ -127,7 +132,6 @@ func (c *clients) callOn(k *key, kind clustertest.Kind, id int, to func() caller
 		answer, made = read(call, reply, err)
 	}
 	c.book.done(k, id, begun, call, answer, made)
-	time.Sleep(callPause)
 	return made && !answer.Unknown
 }
 

@@ -2,7 +2,7 @@
 // to servers, and checks that clients never see anything that a single limiter would not have done.
 //
 //	go run ./integration/nemesis -time 10m          also: make nemesis
-//	go run ./integration/nemesis -broken -time 3m   also: make nemesis-broken
+//	go run ./integration/nemesis -broken -time 1m   also: make nemesis-broken
 //
 // # The cluster
 //
@@ -18,7 +18,8 @@
 //	faults.go   what is done to them
 //	tail.go     a torn write at the end of a log
 //	clients.go  clients of the cluster, and plain ones of --proxy-port
-//	burst.go    calls that wait for a node which is stopped
+//	broken.go   servers that are broken on purpose
+//	burst.go    calls on all keys at once, as for a node that is stopped or cut off
 //	history.go  the calls on each key, and their check
 //
 // # The check
@@ -33,6 +34,7 @@
 // That includes conservation, which is counted as well: the permits that were granted, and those
 // that were taken by calls whose outcome their client does not know.
 //
-// With -broken, servers are built that break the promise on purpose (package cluster/broken), and
-// each must be noticed.
+// With -broken, servers are built that break the promise on purpose (package cluster/broken). Each
+// runs under the faults that show it until there is a finding, and must have one. The server as it
+// is runs under the same faults first and must have none: otherwise a finding would say nothing.
 package main

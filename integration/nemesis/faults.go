@@ -11,6 +11,8 @@ import (
 	"slices"
 	"syscall"
 	"time"
+
+	"rlserver/cluster/clustertest"
 )
 
 // fleet is the cluster, and what can be done to it.
@@ -18,6 +20,7 @@ type fleet struct {
 	nodes   []*node
 	spare   *node // joins and is removed
 	network *network
+	book    *book
 	clients *clients
 	counts  map[string]int
 }
@@ -36,7 +39,7 @@ var faults = []fault{
 	{"SIGSTOP of a leader", (*fleet).pause},
 	{"rolling restart", (*fleet).rollingRestart},
 	{"leader alone", (*fleet).isolate},
-	{"leader alone, one direction", (*fleet).isolateOneWay},
+	{"leader alone in one direction", (*fleet).isolateOneWay},
 	{"flapping", (*fleet).flap},
 	{"delay of 200 ms", (*fleet).delay},
 	{"5 % loss", (*fleet).lose},
@@ -69,16 +72,29 @@ func (f *fleet) startAll() {
 	}
 }
 
-// healthy waits until each node sees a leader of each group.
+// healthy waits until each node sees a leader of each group, or there is a finding.
 func (f *fleet) healthy(patience time.Duration) error {
 	var err error
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
 		f.startAll() // one may have ended as its disk was full
-		if err = f.unhealthy(); err == nil {
+		if err = f.unhealthy(); err == nil || f.finding() != "" {
 			return nil
 		}
 	}
 	return err
+}
+
+// finding returns what the check of the calls or the nodes themselves have found; "": nothing.
+func (f *fleet) finding() string {
+	if what := f.book.finding.Load(); what != nil {
+		return *what
+	}
+	for _, n := range f.all() {
+		if trouble := n.trouble(); trouble != "" {
+			return trouble
+		}
+	}
+	return ""
 }
 
 func (f *fleet) unhealthy() error {
@@ -119,17 +135,28 @@ func (f *fleet) killMajority() {
 	time.Sleep(time.Second)
 }
 
-// pause stops a leader until another one has served for a while. Calls wait for it when it wakes up
-// and does not know yet.
+// pause stops a leader until another one has served the keys. Calls wait for it when it wakes up
+// and does not know yet, and no others: reads must be confirmed though nothing else is on its way.
 func (f *fleet) pause() {
 	n := f.leader()
-	b := f.clients.newBurst(n.host, 60)
+	kind := []clustertest.Kind{clustertest.Hit, clustertest.Read}[rand.IntN(2)]
+	b := f.clients.newBurst()
+	waiting := b.dial(n.host, clientPort)
+	f.clients.gate.Lock()
 	n.signal(syscall.SIGSTOP)
 	time.Sleep(between(1500*time.Millisecond, 3*time.Second))
-	b.send()
+	b.call(f.others(n)[0].host, clustertest.Hit)
+	b.send(waiting, kind)
 	time.Sleep(200 * time.Millisecond)
 	n.signal(syscall.SIGCONT)
 	b.wait()
+	f.clients.gate.Unlock()
+	b.release()
+}
+
+// others returns the other nodes.
+func (f *fleet) others(n *node) []*node {
+	return slices.DeleteFunc(slices.Clone(f.nodes), func(x *node) bool { return x == n })
 }
 
 func (f *fleet) rollingRestart() {
@@ -142,17 +169,34 @@ func (f *fleet) rollingRestart() {
 
 // between nodes only: clients reach all of them.
 func (f *fleet) cut(n *node, out, in bool) {
-	for _, other := range f.nodes {
-		if other != n {
-			f.network.set(n.host, other.host, link{cut: out})
-			f.network.set(other.host, n.host, link{cut: in})
-		}
+	for _, other := range f.others(n) {
+		f.network.set(n.host, other.host, link{cut: out})
+		f.network.set(other.host, n.host, link{cut: in})
 	}
 }
 
+// isolate cuts off a leader under calls that it decides and that are never agreed on. Then it leads
+// again, as it calls the first election after the others were killed, and then another one does: no
+// key may tell of those calls under the one and not under the other.
 func (f *fleet) isolate() {
-	f.cut(f.leader(), true, true)
+	n := f.leader()
+	b := f.clients.newBurst()
+	conns := b.dial(n.host, clientPort)
+	f.cut(n, true, true)
+	b.send(conns, clustertest.Hit)
 	time.Sleep(between(1500*time.Millisecond, 4*time.Second))
+	f.network.heal()
+	b.wait()
+	f.healthy(10 * time.Second)
+	for _, other := range f.others(n) {
+		other.end(syscall.SIGKILL)
+	}
+	f.healthy(10 * time.Second)
+	b.call(n.host, clustertest.Read)
+	f.handOverFrom(n)
+	f.healthy(10 * time.Second)
+	b.call(n.host, clustertest.Read)
+	b.release()
 }
 
 func (f *fleet) isolateOneWay() {
@@ -278,9 +322,14 @@ func (f *fleet) all() []*node { return append(slices.Clone(f.nodes), f.spare) }
 
 func (f *fleet) handOver() {
 	for range 3 {
-		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
-		f.leader().client.Do(ctx, "CLUSTER", "FAILOVER")
-		cancel()
+		f.handOverFrom(f.leader())
 		time.Sleep(500 * time.Millisecond)
 	}
+}
+
+// handOverFrom has a node hand over all groups that it leads.
+func (f *fleet) handOverFrom(n *node) {
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
+	defer cancel()
+	n.client.Do(ctx, "CLUSTER", "FAILOVER")
 }

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -15,6 +14,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -25,7 +25,7 @@ type settings struct {
 	time   time.Duration
 	nodes  int
 	broken bool
-	fault  string
+	faults string
 	build  string
 	keep   string
 
@@ -40,7 +40,7 @@ func main() {
 	flag.DurationVar(&s.time, "time", 10*time.Minute, "how long, or with -broken how long each build at most")
 	flag.IntVar(&s.nodes, "nodes", 3, "how many nodes")
 	flag.BoolVar(&s.broken, "broken", false, "run servers that are broken on purpose: each must be noticed")
-	flag.StringVar(&s.fault, "fault", "", "the name of the only fault")
+	flag.StringVar(&s.faults, "faults", "", "the names of the only faults, with commas between them")
 	flag.StringVar(&s.build, "build", "", "with -broken, the tag of the only build")
 	flag.StringVar(&s.keep, "logs", "", "a folder to which the logs of the nodes are written")
 	flag.BoolVar(&s.possible, "possible", false, "only say whether this machine can run it")
@@ -49,7 +49,9 @@ func main() {
 	if os.Getenv(inside) != "" {
 		run = s.run
 	}
-	if err := run(); err != nil {
+	if err := run(); errors.Is(err, errFound) {
+		os.Exit(findingCode)
+	} else if err != nil {
 		fmt.Fprintln(os.Stderr, "nemesis:", err)
 		os.Exit(1)
 	}
@@ -69,45 +71,18 @@ func (s *settings) outside() error {
 	case s.possible:
 		return s.again(ctx, dir)
 	case !s.broken:
-		return s.try(ctx, dir, "nemesis")
+		return s.try(ctx, dir, sound)
 	}
-	return s.tryBroken(ctx, dir)
+	return s.tryAll(ctx, dir)
 }
 
-// builds are the servers that are broken on purpose, and the fault that shows it soonest.
-var builds = []struct{ tag, fault string }{
-	{"broken_early", "kill -9 of leaders"},
-	{"broken_denials", "SIGSTOP of a leader"},
-	{"broken_norebuild", "leader alone"},
-	{"broken_wallclock", "clock steps"},
-}
+// findingCode is the exit code after a finding. The file has the row of the table of builds.
+const (
+	findingCode = 3
+	findingFile = "finding"
+)
 
-// tryBroken runs each server that is broken on purpose until it is noticed.
-func (s *settings) tryBroken(ctx context.Context, dir string) (missed error) {
-	given := s.fault
-	for _, b := range builds {
-		if s.build != "" && s.build != b.tag {
-			continue
-		}
-		s.fault = cmp.Or(given, b.fault)
-		fmt.Println("---", b.tag)
-		start := time.Now()
-		err := s.try(ctx, dir, "nemesis,"+b.tag)
-		took := time.Since(start).Round(time.Second)
-		if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() == violationCode {
-			fmt.Printf("--- %s was noticed, in %v\n", b.tag, took)
-		} else if err != nil {
-			return err
-		} else {
-			missed = errors.Join(missed, fmt.Errorf("%s was not noticed in %v", b.tag, took))
-		}
-	}
-	return missed
-}
-
-// violationCode is the exit code after calls that no limiter explains.
-const violationCode = 3
-
+// try builds a server and runs it.
 func (s *settings) try(ctx context.Context, dir, tags string) error {
 	binary := filepath.Join(dir, "rlserver")
 	if out, err := exec.Command("go", "build", "-tags", tags, "-o", binary, "rlserver/cmd/rlserver").
@@ -119,7 +94,7 @@ func (s *settings) try(ctx context.Context, dir, tags string) error {
 
 // again runs the program again in namespaces of its own.
 func (s *settings) again(ctx context.Context, dir string) error {
-	cmd := exec.CommandContext(ctx, "/proc/self/exe", append(os.Args[1:], "-fault", s.fault)...)
+	cmd := exec.CommandContext(ctx, "/proc/self/exe", append(os.Args[1:], "-faults", s.faults)...)
 	cmd.Env = append(os.Environ(), inside+"="+dir)
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{
@@ -159,47 +134,41 @@ func (s *settings) run() error {
 	if err := f.healthy(60 * time.Second); err != nil {
 		return fmt.Errorf("the cluster does not begin: %w", err)
 	}
-	b := newBook()
 	hosts := make([]int, 0, len(f.nodes))
 	for _, n := range f.nodes {
 		hosts = append(hosts, n.host)
 	}
-	c := startClients(b, 8, hosts)
-	f.clients = c
-	err = s.runFaults(f, b)
-	c.end()
-	b.finish()
-	f.print(b)
-	select {
-	case what := <-b.violated:
-		fmt.Println(what)
-		os.Exit(s.violation(f))
-	default:
-	}
-	if b.over.Load() > 0 {
-		fmt.Println(b.over.Load(), "permits were granted above a limit")
-		os.Exit(s.violation(f))
-	}
-	for _, n := range f.all() {
-		if trouble := n.trouble(); trouble != nil {
-			fmt.Println(trouble)
-			os.Exit(s.violation(f))
-		}
+	f.clients = startClients(f.book, 8, hosts)
+	err = s.runFaults(f)
+	after := time.Duration(f.book.now())
+	f.clients.end()
+	f.book.finish()
+	f.print()
+	if what := f.finding(); what != "" {
+		err = s.report(f, after, what)
 	}
 	return err
 }
 
-// violation cleans up and returns the exit code.
-func (s *settings) violation(f *fleet) int {
-	for _, n := range f.all() {
-		n.end(syscall.SIGKILL)
+// errFound reports that there is a finding, which has been printed.
+var errFound = errors.New("the server does not keep its promise")
+
+// report prints a finding, in short if it is expected.
+func (s *settings) report(f *fleet, after time.Duration, what string) error {
+	first, _, _ := strings.Cut(what, "\n")
+	first = strings.TrimSuffix(first, ":")
+	if s.broken {
+		what = first
 	}
-	s.writeLogs(f)
-	return violationCode
+	fmt.Println(what)
+	row := fmt.Sprintf("%.0f s\t%.120s", after.Seconds(), first)
+	return errors.Join(errFound, os.WriteFile(filepath.Join(os.Getenv(inside), findingFile), []byte(row), 0o640))
 }
 
 func (s *settings) makeFleet(dir string) (*fleet, error) {
-	f := &fleet{network: &network{links: make(map[[2]int]link)}, counts: make(map[string]int)}
+	f := &fleet{
+		network: &network{links: make(map[[2]int]link)}, book: newBook(), counts: make(map[string]int),
+	}
 	if err := f.network.join(program); err != nil {
 		return nil, err
 	}
@@ -218,45 +187,46 @@ func (s *settings) makeFleet(dir string) (*fleet, error) {
 	return f, nil
 }
 
-// runFaults runs one fault after the other. After each, the cluster must serve again.
-func (s *settings) runFaults(f *fleet, b *book) error {
-	list := faults
-	if s.fault != "" {
-		at := slices.IndexFunc(faults, func(x fault) bool { return x.name == s.fault })
-		if at < 0 {
-			return fmt.Errorf("no fault %q: there are %q", s.fault, names(faults))
-		}
-		list = faults[at : at+1]
+// runFaults runs one fault after the other, until there is a finding. After each, the cluster must
+// serve again.
+func (s *settings) runFaults(f *fleet) error {
+	list, err := s.chosen()
+	if err != nil {
+		return err
 	}
 	var order []int
-	for end := time.Now().Add(s.time); time.Now().Before(end); {
+	for end := time.Now().Add(s.time); time.Now().Before(end) && f.finding() == ""; {
 		if len(order) == 0 {
 			order = rand.Perm(len(list)) // each in turn, so that a short run has all
 		}
 		x := list[order[0]]
 		order = order[1:]
 		f.counts[x.name]++
-		fmt.Printf("%6.1f s  %s\n", float64(b.now())/1e9, x.name)
+		fmt.Printf("%6.1f s  %s\n", float64(f.book.now())/1e9, x.name)
 		x.do(f)
 		f.network.heal()
 		if err := f.healthy(60 * time.Second); err != nil {
-			if len(b.violated) > 0 {
-				return nil
-			}
-			for _, n := range f.all() {
-				if trouble := n.trouble(); trouble != nil {
-					return nil // which is reported
-				}
-			}
 			f.diagnose()
 			return fmt.Errorf("a minute after %q the cluster does not serve: %w", x.name, err)
 		}
 		time.Sleep(500 * time.Millisecond)
-		if len(b.violated) > 0 || b.over.Load() > 0 {
-			return nil
-		}
 	}
 	return nil
+}
+
+// chosen returns the faults to draw from.
+func (s *settings) chosen() (list []fault, err error) {
+	if s.faults == "" {
+		return faults, nil
+	}
+	for name := range strings.SplitSeq(s.faults, ",") {
+		at := slices.IndexFunc(faults, func(x fault) bool { return x.name == name })
+		if at < 0 {
+			return nil, fmt.Errorf("no fault %q: there are %q", name, names(faults))
+		}
+		list = append(list, faults[at])
+	}
+	return list, nil
 }
 
 // diagnose prints what the nodes say about their groups, and has them log their stacks.
@@ -274,11 +244,13 @@ func names(list []fault) (all []string) {
 	return all
 }
 
-func (f *fleet) print(b *book) {
+func (f *fleet) print() {
+	b := f.book
 	fmt.Printf("%d calls on %d keys: %d admitted, %d denied, %d of unknown outcome, %d refused\n",
 		b.calls.Load(), b.keys.Load(), b.admitted.Load(), b.denied.Load(), b.unknown.Load(), b.refused.Load())
-	fmt.Printf("%d over-admitted, %d permits lost to unknown outcomes, %.1f s without an admit at most\n",
-		b.over.Load(), b.lost.Load(), float64(b.longestGap.Load())/1e9)
+	fmt.Printf("%d over-admitted, %d permits lost to unknown outcomes, %d keys not checked, "+
+		"%.1f s without an admit at most\n",
+		b.over.Load(), b.lost.Load(), b.unchecked.Load(), float64(b.longestGap.Load())/1e9)
 	for _, name := range slices.Sorted(maps.Keys(f.counts)) {
 		fmt.Printf("%4d × %s\n", f.counts[name], name)
 	}

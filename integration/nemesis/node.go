@@ -5,7 +5,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -167,19 +166,19 @@ func (n *node) info(ctx context.Context) map[string]string {
 	return fields
 }
 
-// trouble returns what is wrong with a node that no fault explains.
-func (n *node) trouble() error {
+// trouble returns what the node has logged that no fault explains; "": nothing.
+func (n *node) trouble() string {
 	log := n.log.String()
 	for _, bad := range []string{"cannot be used any more", "DATA RACE", "panic: ", "fatal error: "} {
 		if at := strings.Index(log, bad); at >= 0 {
-			from, to := strings.LastIndexByte(log[:at], '\n')+1, min(len(log), at+2000)
+			to := min(len(log), at+2000)
 			if end := strings.IndexByte(log[at:], '\n'); end >= 0 && bad == "cannot be used any more" {
 				to = at + end
 			}
-			return errors.New(n.name + " logs: " + log[from:to])
+			return n.name + " logs: " + log[at:to]
 		}
 	}
-	return nil
+	return ""
 }
 
 // fill fills the file system of the node. The file that does so is removed by calling free.
