@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+	"github.com/hashicorp/raft-wal/types"
 
 	"rlserver/clock"
 	"rlserver/engine"
@@ -38,9 +39,12 @@ type Options struct {
 	// Begun is called before calls are served on a partition. It must not block. nil: nothing
 	Begun func(*Partition)
 
-	snapshotBytes int64         // of log between snapshots, set by tests
-	digestEvery   time.Duration // between comparisons of the replicas' state, set by tests
-	newer         byte          // by how much it knows later versions of entries, set by tests
+	snapshotBytes int64                     // of log between snapshots, set by tests
+	disk          func(types.VFS) types.VFS // replaces the file system of the log, set by tests
+	// between comparisons of the replicas' state, set by tests
+	digestEvery time.Duration
+	// by how much it knows later versions of entries, set by tests
+	newer byte
 }
 
 // Group is this node's replica of a group. Its methods are safe for concurrent use.
@@ -144,7 +148,7 @@ func (g *Group) config(notify chan<- bool) *raft.Config {
 func (g *Group) open() (run *running, err error) {
 	run = &running{notify: make(chan bool, 64), fresh: make(chan struct{}, 1), regain: make(chan struct{}, 1)}
 	config := g.config(run.notify)
-	if run.files, err = openFiles(g.options.Dir, g.syncs, config.Logger, g.stored); err != nil {
+	if run.files, err = g.openFiles(config.Logger, run.stored(g)); err != nil {
 		return nil, err
 	}
 	run.fsm = &fsm{
@@ -193,6 +197,18 @@ func (g *Group) open() (run *running, err error) {
 		return started.Shutdown()
 	})
 	return run, nil
+}
+
+// stored returns what is called when entries were stored, or could not be. If the next file of the
+// log could not be made, the disk being full, the log has to be opened again to take entries.
+func (run *running) stored(g *Group) func(time.Duration, error) {
+	return func(took time.Duration, err error) {
+		if errors.Is(err, types.ErrSealed) {
+			run.fsm.replica.Load().discard(fmt.Errorf("the log has to be opened again: %w", err))
+			return
+		}
+		g.stored(took, err)
+	}
 }
 
 // close ends raft and closes its files. The replica is discarded first, so that nothing waits for

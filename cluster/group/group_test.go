@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+	"github.com/hashicorp/raft-wal/types"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -59,6 +60,7 @@ type node struct {
 	group *Group
 	port  *mux.Port
 	newer byte // see Options
+	disk  func(types.VFS) types.VFS
 }
 
 var names = []string{"a", "b", "c"}
@@ -106,7 +108,7 @@ func (n *node) options(instance uint64) Options {
 		Timeout: n.trio.timeout, Engine: engine.Options{},
 		Clock: clock.System(), Log: n.trio.log.With("node", names[n.i]),
 		Layer:         func() Layer { return &cuttable{n.port.Instance(0, instance), n} },
-		snapshotBytes: n.trio.snapshotBytes, digestEvery: n.trio.digestEvery, newer: n.newer,
+		snapshotBytes: n.trio.snapshotBytes, digestEvery: n.trio.digestEvery, newer: n.newer, disk: n.disk,
 	}
 }
 

@@ -133,9 +133,9 @@ func TestReasonsOfLostLeadership(t *testing.T) {
 
 func TestFailuresOfTheDiskAreNoted(t *testing.T) {
 	synced := 0
-	g := &Group{options: Options{Sync: true, ObserveSync: func(time.Duration) { synced++ }}}
+	g := &Group{options: Options{Dir: t.TempDir(), Sync: true, ObserveSync: func(time.Duration) { synced++ }}}
 	l := &g.leadership
-	f, err := openFiles(t.TempDir(), g.syncs, &logger{to: testLog(), said: l.said}, g.stored)
+	f, err := g.openFiles(&logger{to: testLog(), said: l.said}, g.stored)
 	require.NoError(t, err)
 	require.NoError(t, f.cache.StoreLogs([]*raft.Log{{Index: 1, Term: 1}}))
 	require.NoError(t, l.diskError())

@@ -11,7 +11,9 @@ import (
 	"github.com/hashicorp/raft"
 	wal "github.com/hashicorp/raft-wal"
 	"github.com/hashicorp/raft-wal/fs"
+	"github.com/hashicorp/raft-wal/metadb"
 	"github.com/hashicorp/raft-wal/segment"
+	"github.com/hashicorp/raft-wal/types"
 )
 
 const (
@@ -28,19 +30,22 @@ type files struct {
 	snapshots *raft.FileSnapshotStore
 }
 
-func openFiles(
-	dir string,
-	syncs func() bool,
-	log hclog.Logger,
-	stored func(time.Duration, error),
-) (f files, err error) {
+// openFiles opens the files of a group. stored is called when entries were stored, or could not be.
+func (g *Group) openFiles(log hclog.Logger, stored func(time.Duration, error)) (f files, err error) {
+	dir := g.options.Dir
 	folder := filepath.Join(dir, "log")
+	disk := types.VFS(fs.New())
+	if g.options.disk != nil {
+		disk = g.options.disk(disk)
+	}
 	if err = os.MkdirAll(folder, 0o750); err != nil {
 		return f, err
 	}
-	f.log, err = wal.Open(folder, wal.WithLogger(log), wal.WithSegmentSize(segmentSize),
-		wal.WithSegmentFiler(segment.NewFiler(folder, maySync{fs.New(), syncs})))
+	meta := new(metadb.BoltMetaDB)
+	f.log, err = wal.Open(folder, wal.WithLogger(log), wal.WithMetaStore(meta), wal.WithSegmentSize(segmentSize),
+		wal.WithSegmentFiler(segment.NewFiler(folder, maySync{disk, g.syncs, g.leadership.setDisk})))
 	if err != nil {
+		meta.Close() // or the next attempt would wait for its lock
 		return f, fmt.Errorf("the log in %s cannot be opened: %w", folder, err)
 	}
 	f.cache, err = raft.NewLogCache(cachedEntries, notedStore{f.log, stored})

@@ -18,10 +18,17 @@ func (g *Group) syncs() bool {
 type maySync struct {
 	types.VFS
 	syncs func() bool
+	// failed is called if a file could not be created: package wal only logs that, and its log
+	// takes no entries any more
+	failed func(error)
 }
 
 func (v maySync) Create(dir, name string, size uint64) (types.WritableFile, error) {
 	f, err := v.VFS.Create(dir, name, size)
+	if err != nil {
+		v.failed(err)
+		return nil, err
+	}
 	return &maySyncFile{WritableFile: f, syncs: v.syncs}, err
 }
 

@@ -1,0 +1,98 @@
+package group
+
+import (
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/hashicorp/raft-wal/types"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// disk is a file system that can be full.
+type disk struct {
+	types.VFS
+	full, files *atomic.Bool // for all writes, and for new files
+}
+
+func (d disk) Create(dir, name string, size uint64) (types.WritableFile, error) {
+	if d.full.Load() || d.files.Load() {
+		return nil, syscall.ENOSPC
+	}
+	f, err := d.VFS.Create(dir, name, size)
+	return diskFile{f, d.full}, err
+}
+
+func (d disk) OpenWriter(dir, name string) (types.WritableFile, error) {
+	f, err := d.VFS.OpenWriter(dir, name)
+	return diskFile{f, d.full}, err
+}
+
+type diskFile struct {
+	types.WritableFile
+	full *atomic.Bool
+}
+
+// WriteAt writes half of it if there is no more space, as a system may.
+func (f diskFile) WriteAt(p []byte, at int64) (int, error) {
+	if f.full.Load() {
+		n, _ := f.WritableFile.WriteAt(p[:len(p)/2], at)
+		return n, syscall.ENOSPC
+	}
+	return f.WritableFile.WriteAt(p, at)
+}
+
+// TestTheDiskOfALeaderIsFull also fills it when the log needs a new file, which is made in the
+// background.
+func TestTheDiskOfALeaderIsFull(t *testing.T) {
+	for _, newFile := range []bool{false, true} {
+		tr := newTrio(t)
+		var full, files [3]atomic.Bool
+		for i, n := range tr.nodes {
+			n.disk = func(v types.VFS) types.VFS { return disk{v, &full[i], &files[i]} }
+		}
+		tr.startAll()
+		leader := tr.leader()
+		r, err := leader.group.Leading()
+		require.NoError(t, err)
+		acknowledged := int64(0)
+		call := func(r *Partition) error {
+			allowed, err := admit(r, "k", 1<<40)
+			if err == nil && allowed {
+				acknowledged++
+			}
+			return err
+		}
+		require.NoError(t, call(r))
+		if newFile {
+			files[leader.i].Store(true)
+			// it is the last one of its file
+			leader.group.SetNote(Note{1, make([]byte, segmentSize)})
+		} else {
+			full[leader.i].Store(true)
+		}
+		assert.Error(t, call(r))
+		assert.ErrorIs(t, leader.group.Figures().Disk, syscall.ENOSPC)
+		other, err := tr.leader(leader.i).group.Leading()
+		require.NoError(t, err)
+		for range 3 {
+			require.NoError(t, call(other))
+		}
+		_, err = leader.group.Leading()
+		assert.Error(t, err)
+		assert.ErrorIs(t, leader.group.Figures().Disk, syscall.ENOSPC, "metrics and readiness say so")
+
+		full[leader.i].Store(false)
+		files[leader.i].Store(false)
+		require.NoError(t, call(other))
+		tr.agree()
+		tr.eventually("the disk is in order", func() bool { return leader.group.Figures().Disk == nil })
+		have := used(leader.group.running.Load().fsm.replica.Load(), "k")
+		assert.GreaterOrEqual(t, have, acknowledged)
+		assert.LessOrEqual(t, have, acknowledged+1, "of one call the outcome is unknown")
+		for _, n := range tr.nodes {
+			n.stop()
+		}
+	}
+}
