@@ -64,6 +64,8 @@ type Options struct {
 	ForceRecover bool
 
 	balanceInterval time.Duration // set by tests; 0: the default
+	// set by tests: called at each step of a forced recovery, may end it
+	recovery func() error
 }
 
 // Node is this process as a member of a cluster. Its methods are safe for concurrent use.

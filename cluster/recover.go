@@ -90,10 +90,18 @@ func (n *Node) goOnAlone() error {
 			"directories, and they can join as new nodes", "was", lost.ID, "now", n.m.ID, "nodes", len(lost.Members))
 	}
 	n.port.SetCluster(n.m.clusterID())
-	for number := range n.m.Replicas {
-		if err := n.recoverGroup(number); err != nil {
-			return fmt.Errorf("--force-recover: %w", err)
+	step := n.options.recovery
+	if step == nil {
+		step = func() error { return nil }
+	}
+	err := step()
+	for number := 0; number < n.m.Groups() && err == nil; number++ {
+		if err = n.recoverGroup(number); err == nil {
+			err = step()
 		}
+	}
+	if err != nil {
+		return fmt.Errorf("--force-recover: %w", err)
 	}
 	n.recovering, n.recovered = false, true
 	return n.store(false)

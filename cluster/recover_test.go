@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"testing"
@@ -137,4 +138,49 @@ func TestNothingIsRecoveredWithoutData(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 1, func(_ int, o *Options) { o.ForceRecover = true })
 	assert.ErrorContains(t, f.start(0), "has no data of a cluster")
+}
+
+// TestARecoveryThatIsInterruptedGoesOn ends the node after each step of the recovery, once.
+func TestARecoveryThatIsInterruptedGoesOn(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 3, calm)
+	f.startAll()
+	f.settled()
+	before := f.load()
+	before.goesOn()
+	before.end()
+	f.caughtUp(0)
+	groups := f.nodes[0].Map().Groups()
+	for i := range f.nodes {
+		f.stop(i)
+	}
+	ended := errors.New("the process has ended")
+	var id string
+	for last := range groups + 1 {
+		f.options[0].ForceRecover = last == 0 // later starts go on with it by themselves
+		done := 0
+		f.options[0].recovery = func() error {
+			if done++; done > last {
+				return ended
+			}
+			return nil
+		}
+		require.ErrorIs(t, f.start(0), ended)
+		state, err := loadState(f.options[0].Dir)
+		require.NoError(t, err)
+		assert.True(t, state.Recovering)
+		if last == 0 {
+			id = state.Map.ID
+		}
+		assert.Equal(t, id, state.Map.ID, "it is one recovery")
+	}
+	f.options[0].recovery = nil
+	require.NoError(t, f.start(0))
+	f.settled()
+	assert.Equal(t, id, f.nodes[0].Map().ID)
+	after := f.load()
+	for key := range before.admitted {
+		after.admitted[key].Add(before.admitted[key].Load())
+	}
+	after.conserved()
 }

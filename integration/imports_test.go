@@ -27,8 +27,8 @@ var mayImport = map[string]struct{ ours, others []string }{
 		},
 		others: []string{
 			"github.com/hashicorp/go-hclog", "github.com/hashicorp/raft", "github.com/hashicorp/raft-wal",
-			"github.com/hashicorp/raft-wal/fs", "github.com/hashicorp/raft-wal/segment",
-			"github.com/hashicorp/raft-wal/types",
+			"github.com/hashicorp/raft-wal/fs", "github.com/hashicorp/raft-wal/metadb",
+			"github.com/hashicorp/raft-wal/segment", "github.com/hashicorp/raft-wal/types",
 		},
 	},
 	"rlserver/cluster/broken":      {},
