@@ -124,7 +124,7 @@ func Open(o Options) (*Group, error) {
 // majority for so long steps down. A follower only looks every one to two heartbeat timeouts
 // whether the last word of the leader is older than one. So it calls an election after one to
 // three, about Options.Timeout in the mean.
-func heartbeatTimeout(timeout time.Duration) time.Duration { return timeout * 2 / 5 }
+func heartbeatTimeout(timeout time.Duration) time.Duration { return timeout / 2 }
 
 // config returns raft's settings.
 func (g *Group) config(notify chan<- bool) *raft.Config {
