@@ -43,6 +43,8 @@ type Options struct {
 	disk          func(types.VFS) types.VFS // replaces the file system of the log, set by tests
 	// between comparisons of the replicas' state, set by tests
 	digestEvery time.Duration
+	// between calls of Group.tick, set by tests
+	tickEvery time.Duration
 	// by how much it knows later versions of entries, set by tests
 	newer byte
 }
@@ -98,11 +100,15 @@ const mostAppended = 16
 // defaultSnapshotBytes is the size of the log, in bytes, at which a snapshot is taken.
 const defaultSnapshotBytes = 64 << 20
 
+// defaultTickEvery is the time between calls of Group.tick.
+const defaultTickEvery = time.Second
+
 // Open opens a group's replica. Without state it belongs to no group yet: another replica that
 // leads the group has to add it, see AddNonvoter.
 func Open(o Options) (*Group, error) {
 	o.snapshotBytes = cmp.Or(o.snapshotBytes, defaultSnapshotBytes)
 	o.digestEvery = cmp.Or(o.digestEvery, defaultDigestEvery)
+	o.tickEvery = cmp.Or(o.tickEvery, defaultTickEvery)
 	if o.AskTime == nil {
 		o.AskTime = func() (int64, bool) { return 0, false }
 	}
@@ -274,8 +280,8 @@ func (g *Group) manage() {
 // follow follows the leadership of this node in one running raft. It reports whether that is to be
 // rebuilt, rather than closed.
 func (g *Group) follow(run *running) (rebuild bool) {
-	second := time.NewTicker(time.Second)
-	defer second.Stop()
+	ticker := time.NewTicker(g.options.tickEvery)
+	defer ticker.Stop()
 	term := uint64(0) // in which this node leads; 0: it does not
 	lost := func(why string) {
 		if term != 0 {
@@ -318,7 +324,7 @@ func (g *Group) follow(run *running) (rebuild bool) {
 				g.noteChange()
 				lost(g.leadership.lost(heartbeatTimeout(g.options.Timeout)))
 			}
-		case <-second.C:
+		case <-ticker.C:
 			g.tick(run)
 		}
 	}
@@ -365,7 +371,7 @@ func (g *Group) claim(run *running) (term uint64) {
 	return c.term
 }
 
-// tick is called each second.
+// tick is called each second, or each Options.tickEvery.
 func (g *Group) tick(run *running) {
 	r := run.fsm.replica.Load()
 	if p := r.leading.Load(); p != nil {

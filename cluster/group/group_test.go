@@ -37,6 +37,8 @@ const (
 	short  = 400 * time.Millisecond // for tests that go on through any number of elections
 )
 
+func TestMain(m *testing.M) { clustertest.Main(m) }
+
 // trio is three nodes with a replica of one group each, in this process, over real sockets.
 type trio struct {
 	t     testing.TB
@@ -50,6 +52,7 @@ type trio struct {
 	timeout       time.Duration
 	snapshotBytes int64
 	digestEvery   time.Duration
+	tickEvery     time.Duration
 	sync          bool
 	log           *slog.Logger
 }
@@ -108,7 +111,8 @@ func (n *node) options(instance uint64) Options {
 		Timeout: n.trio.timeout, Engine: engine.Options{},
 		Clock: clock.System(), Log: n.trio.log.With("node", names[n.i]),
 		Layer:         func() Layer { return &cuttable{n.port.Instance(0, instance), n} },
-		snapshotBytes: n.trio.snapshotBytes, digestEvery: n.trio.digestEvery, newer: n.newer, disk: n.disk,
+		snapshotBytes: n.trio.snapshotBytes, digestEvery: n.trio.digestEvery, tickEvery: n.trio.tickEvery,
+		newer: n.newer, disk: n.disk,
 	}
 }
 
@@ -276,6 +280,12 @@ func (tr *trio) agree() {
 	tr.t.Helper()
 	tr.eventually("all replicas have the same state", func() bool {
 		var first object.Digest
+		applied := tr.nodes[0].group.running.Load().raft.AppliedIndex()
+		for _, n := range tr.nodes { // first what is cheap to compare
+			if n.group.running.Load().raft.AppliedIndex() != applied {
+				return false
+			}
+		}
 		for i, n := range tr.nodes {
 			d := digest(n.group.running.Load().fsm.replica.Load())
 			if i == 0 {

@@ -34,7 +34,6 @@ func (tr *trio) change(c Change) {
 func TestALostReplicaIsReplaced(t *testing.T) {
 	t.Parallel()
 	tr := newTrio(t)
-	tr.timeout = short
 	tr.startAll()
 	leader := tr.leader()
 	lost, other := tr.nodes[(leader.i+1)%3], tr.nodes[(leader.i+2)%3]
