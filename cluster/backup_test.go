@@ -14,7 +14,7 @@ import (
 // that have no data.
 func TestFreshNodesJoinARestoredCluster(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, 3, calm)
+	f := newFleet(t, 3, nil)
 	f.startAll()
 	f.settled()
 	before := f.load()
@@ -31,7 +31,7 @@ func TestFreshNodesJoinARestoredCluster(t *testing.T) {
 		f.stop(i)
 	}
 
-	restored := newFleet(t, 3, calm)
+	restored := newFleet(t, 3, nil)
 	restored.options[0].Dir = to
 	restored.options[0].Join = nil
 	require.NoError(t, restored.start(0))

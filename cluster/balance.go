@@ -32,6 +32,27 @@ func (n *Node) balance(ctx context.Context) {
 	})
 }
 
+// elect has each group that this node should lead elect it at once, the first time that a majority
+// of its nodes is there. A cluster that starts need not wait for the groups' timeouts.
+func (n *Node) elect() {
+	for number, names := range n.Map().Replicas {
+		g := n.Group(number)
+		if g == nil || names[0] != n.self.Name || n.elected[number] {
+			continue
+		}
+		there := 0
+		for _, name := range names {
+			if _, ok := n.replicaOn(number, name); ok {
+				there++
+			}
+		}
+		if 2*there > len(names) {
+			n.elected[number] = true
+			g.CallElection()
+		}
+	}
+}
+
 // misplaced returns a group that this node leads and another one should, "" if there is none.
 func (n *Node) misplaced() (number int, to string) {
 	for number, names := range n.Map().Replicas {

@@ -3,6 +3,8 @@ package cluster
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"time"
 
 	"rlserver/cluster/group"
@@ -20,9 +22,10 @@ func (n *Node) gossip(ctx context.Context) {
 	n.work.Go(func() { n.balance(ctx) })
 	n.work.Go(func() { n.every(ctx, policyInterval, n.sharePolicies) })
 	n.work.Go(func() { n.every(ctx, clockInterval, n.compareClocks) })
-	n.work.Go(func() { n.every(ctx, n.options.Timeout/8, n.reconcile) })
-	n.every(ctx, n.options.Timeout/8, func() {
+	n.work.Go(func() { n.rounds(ctx, n.options.roundInterval, n.reconcile) })
+	n.rounds(ctx, n.options.roundInterval, func() {
 		n.readNote()
+		n.elect()
 		n.leadCluster()
 		n.move(ctx)
 		m := n.Map()
@@ -59,11 +62,40 @@ func (n *Node) every(ctx context.Context, interval time.Duration, do func()) {
 	}
 }
 
+// rounds calls a function now, at intervals, and when there is news, until the context ends.
+func (n *Node) rounds(ctx context.Context, interval time.Duration, do func()) {
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	for ctx.Err() == nil {
+		n.mu.Lock()
+		news := n.news
+		n.mu.Unlock()
+		do()
+		select {
+		case <-ctx.Done():
+		case <-ticker.C:
+		case <-news:
+		}
+	}
+}
+
+// tellLocked begins the next rounds at once: something that they look at has changed. n.mu is held.
+func (n *Node) tellLocked() {
+	close(n.news)
+	n.news = make(chan struct{})
+}
+
+func (n *Node) tell() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.tellLocked()
+}
+
 // talk exchanges reports with one member.
 func (n *Node) talk(ctx context.Context, name string) {
 	p := n.peerNamed(name)
 	defer p.close()
-	n.every(ctx, n.options.Timeout/4, func() {
+	n.rounds(ctx, 2*n.options.roundInterval, func() {
 		var theirs Report
 		switch err := p.call("Exchange", n.report(), &theirs, n.options.Timeout); {
 		case err == nil:
@@ -91,6 +123,13 @@ type Report struct {
 	PoliciesOrder Order
 
 	Digests map[int]group.Digest // of the state of its replicas, by group
+}
+
+// differs reports whether two reports of a node differ in what the members of groups depend on.
+func (r *Report) differs(other *Report) bool {
+	same := func(a, b Replica) bool { return a.Instance == b.Instance }
+	return r.MapVersion != other.MapVersion || r.Leaving != other.Leaving || !maps.Equal(r.Leads, other.Leads) ||
+		!maps.EqualFunc(r.Members, other.Members, slices.Equal) || !maps.EqualFunc(r.Replicas, other.Replicas, same)
 }
 
 // Replica is the state of a replica on a node.
@@ -165,6 +204,9 @@ func (n *Node) heard(r Report) {
 		n.heardSince[r.Node] = now
 	}
 	n.heardAt[r.Node] = now
+	if before, ok := n.reports[r.Node]; !ok || before.differs(&r) {
+		n.tellLocked()
+	}
 	n.reports[r.Node] = r
 	for i := range n.leaders {
 		term, leads := r.Leads[i]

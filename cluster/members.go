@@ -58,6 +58,7 @@ func (n *Node) follow(m *Map) {
 	}
 	n.mu.Unlock()
 	n.opened.Store(&opened{m, o.groups})
+	n.tell()
 	n.sayMembers(o.m, m)
 	if o.m.has(&n.self) && !m.has(&n.self) {
 		n.dismiss(m)

@@ -222,7 +222,7 @@ func used(p *group.Partition, key int) int64 {
 
 func TestAFourthNodeJoinsUnderLoad(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, 3, calm)
+	f := newFleet(t, 3, nil)
 	f.startAll()
 	f.settled()
 	l := f.load()
@@ -259,7 +259,7 @@ func absent(n *Node) (count int) {
 
 func TestANodeIsForgotten(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, 4, calm)
+	f := newFleet(t, 4, nil)
 	f.startAll()
 	f.settled()
 	l := f.load()
@@ -295,7 +295,7 @@ func (f *fleet) start3() error {
 
 func TestADeadNodeIsForgottenAndReplaced(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, 3, calm)
+	f := newFleet(t, 3, nil)
 	f.startAll()
 	f.settled()
 	l := f.load()
@@ -336,7 +336,7 @@ func TestADeadNodeIsForgottenAndReplaced(t *testing.T) {
 
 func TestReplicasShrinkAndGrowWithTheNodes(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, 3, calm)
+	f := newFleet(t, 3, nil)
 	f.startAll()
 	f.settled()
 	l := f.load()
@@ -360,7 +360,7 @@ func TestReplicasShrinkAndGrowWithTheNodes(t *testing.T) {
 // itself, and votes for nothing that it has forgotten.
 func TestANodeThatHasLostItsDataIsANewMember(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, 3, calm)
+	f := newFleet(t, 3, nil)
 	f.startAll()
 	f.settled()
 	before := f.nodes[0].Map().Member("c").Instance
@@ -390,7 +390,7 @@ func TestANodeThatHasLostItsDataIsANewMember(t *testing.T) {
 // after a power failure.
 func TestAMachineThatWasRestartedUncleanlyDoesNotVoteWithACutLog(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, 3, calm)
+	f := newFleet(t, 3, nil)
 	f.startAll()
 	f.settled()
 	f.stop(2)
@@ -419,7 +419,7 @@ func TestAMachineThatWasRestartedUncleanlyDoesNotVoteWithACutLog(t *testing.T) {
 // first group, and the new node.
 func TestAMoveGoesOnAfterACrash(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, 3, calm)
+	f := newFleet(t, 3, nil)
 	f.startAll()
 	f.settled()
 	l := f.load()
@@ -471,7 +471,7 @@ func TestAMoveGoesOnAfterACrash(t *testing.T) {
 
 func TestNodesThatCannotJoinAreToldWhy(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, 3, calm)
+	f := newFleet(t, 3, nil)
 	f.startAll()
 	f.settled()
 	refused := func(says string, change func(o *Options)) {

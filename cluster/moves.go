@@ -178,8 +178,11 @@ func (n *Node) move(ctx context.Context) {
 			continue
 		}
 		n.work.Go(func() {
-			defer mover.busy.Store(false)
-			n.makeChange(ctx, l.number, l.g, c, handOver)
+			changed := n.makeChange(ctx, l.number, l.g, c, handOver)
+			mover.busy.Store(false)
+			if changed {
+				n.tell()
+			}
 		})
 	}
 }
@@ -234,24 +237,28 @@ func (n *Node) caughtUp(number int, g *group.Group, id group.ReplicaID) bool {
 	return false
 }
 
-func (n *Node) makeChange(ctx context.Context, number int, g *group.Group, c group.Change, handOver string) {
+// makeChange makes a change of a group's members. It reports whether that was possible.
+func (n *Node) makeChange(
+	ctx context.Context, number int, g *group.Group, c group.Change, handOver string,
+) (changed bool) {
 	within, cancel := context.WithTimeout(ctx, n.options.Timeout)
 	defer cancel()
 	switch {
 	case handOver != "":
 		if err := g.HandOver(within, handOver, "its replica here is moved away"); err != nil {
 			n.log.Debug("a group was not handed over", "group", number, "to", handOver, "error", err)
-			return
+			return false
 		}
 		n.log.Info("handed a group over before its replica here is removed", "group", number, "to", handOver)
 	case c.Kind != group.NoChange:
 		if err := g.Change(c, n.options.Timeout); err != nil {
 			n.log.Debug("the members of a group were not changed", "group", number, "change", c.Kind, "replica", c.ID,
 				"error", err)
-			return
+			return false
 		}
 		n.log.Info("changed the members of a group", "group", number, "change", c.Kind, "replica", c.ID)
 	}
+	return true
 }
 
 // Moves returns how many groups do not have the members yet that the map wants, as far as this node

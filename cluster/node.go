@@ -63,9 +63,11 @@ type Options struct {
 	// ForceRecover makes the node go on alone if no majority is there, see recover.go.
 	ForceRecover bool
 
-	balanceInterval time.Duration // set by tests; 0: the default
 	// set by tests: called at each step of a forced recovery, may end it
 	recovery func() error
+	// set by tests; 0: the default
+	balanceInterval time.Duration
+	roundInterval   time.Duration // between two rounds of gossip's work
 }
 
 // Node is this process as a member of a cluster. Its methods are safe for concurrent use.
@@ -110,6 +112,7 @@ type Node struct {
 	noteRead uint64 // version of the note of group 0 that was read last
 	cut      []int  // groups whose replica was set aside
 	movers   []mover
+	elected  []bool // by group, see elect
 	// the system clock differs from the time of the cluster
 	clockDiffers bool
 
@@ -124,6 +127,7 @@ type Node struct {
 	heardSince map[string]time.Time
 	leaders    []leader      // of each group, as other nodes report
 	ready      chan struct{} // closed when the groups are open
+	news       chan struct{} // closed, and replaced, when there is work for a round
 
 	quit context.CancelFunc
 	work sync.WaitGroup
@@ -156,6 +160,7 @@ func Open(o Options) (*Node, error) {
 		return nil, err
 	}
 	o.balanceInterval = cmp.Or(o.balanceInterval, defaultBalanceInterval)
+	o.roundInterval = cmp.Or(o.roundInterval, o.Timeout/8)
 	id := sha1.Sum([]byte(o.Name))
 	n := &Node{
 		options: o, log: o.Log, nonce: rand.Uint64(), started: time.Now(),
@@ -165,7 +170,7 @@ func Open(o Options) (*Node, error) {
 		},
 		addresses: make(map[string]string), heardAt: make(map[string]time.Time), reports: make(map[string]Report),
 		heardSince: make(map[string]time.Time), ready: make(chan struct{}), out: make(chan struct{}),
-		said: make(map[string]time.Time),
+		said: make(map[string]time.Time), news: make(chan struct{}),
 	}
 	n.synced = o.Sync
 	n.syncs.Store(o.Sync)

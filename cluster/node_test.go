@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -22,6 +23,8 @@ import (
 	"rlserver/engine"
 	"rlserver/engine/rule"
 )
+
+func TestMain(m *testing.M) { clustertest.Main(m) }
 
 const patience = 60 * time.Second
 
@@ -70,8 +73,8 @@ func newFleet(t *testing.T, size int, change func(i int, o *Options)) *fleet {
 		name := string(rune('a' + i))
 		f.options[i] = Options{
 			Name: name, Dir: filepath.Join(f.dir, name), Listener: listeners[i], Join: f.addresses, Expect: size,
-			Groups: 4, Timeout: 400 * time.Millisecond, Port: 7000 + i,
-			Clock: clock.System(), Log: testLog(f, name),
+			Groups: 4, Timeout: calm, Port: 7000 + i, Clock: clock.System(), Log: testLog(f, name),
+			balanceInterval: 100 * time.Millisecond, roundInterval: 50 * time.Millisecond,
 		}
 		if change != nil {
 			change(i, &f.options[i])
@@ -85,9 +88,9 @@ func newFleet(t *testing.T, size int, change func(i int, o *Options)) *fleet {
 	return f
 }
 
-// calm gives the nodes a timeout that is rarely reached on a loaded machine, for tests that do not
-// wait for elections.
-func calm(_ int, o *Options) { o.Timeout, o.balanceInterval = time.Second, 100*time.Millisecond }
+// calm is a timeout that is rarely reached on a loaded machine. Tests do not wait for it, except
+// for nodes that are to count as gone.
+const calm = 3 * time.Second
 
 func testLog(f *fleet, name string) *slog.Logger {
 	return slog.New(slog.NewTextHandler(&f.log, nil)).With("node", name)
@@ -154,12 +157,12 @@ func (f *fleet) settled() {
 				if leader == nil {
 					return fmt.Errorf("node %s knows no leader of group %d", n.Name(), g)
 				}
-				for _, other := range f.nodes {
-					if other != nil && other.Name() == leader.Name {
-						if _, err := other.Group(g).Leading(); err != nil {
-							return err
-						}
-					}
+				i := slices.IndexFunc(f.nodes, func(o *Node) bool { return o != nil && o.Name() == leader.Name })
+				if i < 0 {
+					return fmt.Errorf("node %s has not noticed that %s is gone", n.Name(), leader.Name)
+				}
+				if _, err := f.nodes[i].Group(g).Leading(); err != nil {
+					return err
 				}
 			}
 		}
@@ -168,6 +171,7 @@ func (f *fleet) settled() {
 }
 
 func TestNodesMakeACluster(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t, 3, func(i int, o *Options) {
 		if i == 2 {
 			o.Clock = clock.Source{Elapsed: o.Clock.Elapsed, Read: func() (int64, time.Duration) {
@@ -196,7 +200,24 @@ func TestNodesMakeACluster(t *testing.T) {
 	testLogged(f, "differs from the time of the cluster") // by c, or by those that follow its time
 }
 
+// TestAClusterThatStartsElectsAtOnce has nodes with a timeout that is never reached.
+func TestAClusterThatStartsElectsAtOnce(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 3, func(_ int, o *Options) { o.Timeout = 10 * patience })
+	for range 2 {
+		f.startAll()
+		f.settled()
+		for g, names := range f.nodes[0].Map().Replicas {
+			assert.Equal(t, names[0], f.nodes[0].Leader(g).Name)
+		}
+		for i := range f.nodes {
+			f.stop(i)
+		}
+	}
+}
+
 func TestFiveNodesHaveThreeReplicasOfEachGroup(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t, 5, nil)
 	f.startAll()
 	f.settled()
@@ -213,6 +234,7 @@ func TestFiveNodesHaveThreeReplicasOfEachGroup(t *testing.T) {
 }
 
 func TestAClusterStartsAgain(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t, 3, nil)
 	f.startAll()
 	f.settled()
@@ -226,6 +248,7 @@ func TestAClusterStartsAgain(t *testing.T) {
 }
 
 func TestANodeThatLeavesHandsOver(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t, 3, nil)
 	f.startAll()
 	f.settled()
@@ -240,6 +263,7 @@ func TestANodeThatLeavesHandsOver(t *testing.T) {
 }
 
 func TestWaitsForAllNodesThatAreExpected(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t, 3, nil)
 	require.NoError(t, f.start(0))
 	require.NoError(t, f.start(1))
@@ -255,6 +279,7 @@ func TestWaitsForAllNodesThatAreExpected(t *testing.T) {
 }
 
 func TestWhatDoesNotFitIsNamed(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		what   string
 		change func(i int, o *Options)
@@ -274,6 +299,7 @@ func TestWhatDoesNotFitIsNamed(t *testing.T) {
 		}, "no-such-host.invalid"},
 	} {
 		t.Run(c.what, func(t *testing.T) {
+			t.Parallel()
 			f := newFleet(t, 3, c.change)
 			f.startAll()
 			f.eventually("it is logged", func() error {
@@ -288,6 +314,7 @@ func TestWhatDoesNotFitIsNamed(t *testing.T) {
 }
 
 func TestANodeOfAnotherClusterIsRefused(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t, 3, nil)
 	f.startAll()
 	f.settled()
@@ -308,6 +335,7 @@ func TestANodeOfAnotherClusterIsRefused(t *testing.T) {
 }
 
 func TestADirectoryThatDoesNotFitIsRefused(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t, 1, nil)
 	f.startAll()
 	f.settled()
@@ -336,7 +364,8 @@ func TestADirectoryThatDoesNotFitIsRefused(t *testing.T) {
 }
 
 func TestEachNodeComesToLeadItsGroups(t *testing.T) {
-	f := newFleet(t, 3, func(_ int, o *Options) { o.balanceInterval = 100 * time.Millisecond })
+	t.Parallel()
+	f := newFleet(t, 3, nil)
 	f.startAll()
 	f.settled()
 	f.eventually("the nodes that should lead do", func() error {
@@ -356,6 +385,7 @@ func TestEachNodeComesToLeadItsGroups(t *testing.T) {
 }
 
 func TestPoliciesOfGroup0ReachAllGroups(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t, 3, nil)
 	f.startAll()
 	f.settled()
@@ -394,9 +424,9 @@ func TestPoliciesOfGroup0ReachAllGroups(t *testing.T) {
 // After SharePolicies no group is without a policy, and no older list, which arrives later, takes
 // it away.
 func TestPoliciesAreSharedAtOnce(t *testing.T) {
+	t.Parallel()
 	var copied atomic.Int64
 	f := newFleet(t, 3, func(i int, o *Options) {
-		calm(i, o)
 		o.PoliciesChanged = func() { copied.Add(1) }
 	})
 	f.startAll()
@@ -442,7 +472,8 @@ func (f *fleet) sharesAtOnce(name string, copied *atomic.Int64) error {
 
 // SharePolicies does not wait for groups longer than it may.
 func TestSharingPoliciesEndsWithTheContext(t *testing.T) {
-	f := newFleet(t, 1, calm)
+	t.Parallel()
+	f := newFleet(t, 1, nil)
 	f.startAll()
 	f.settled()
 	n := f.nodes[0]
@@ -453,6 +484,7 @@ func TestSharingPoliciesEndsWithTheContext(t *testing.T) {
 }
 
 func TestAReportThatComesBeforeTheClusterIsMadeIsIgnored(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t, 3, nil)
 	require.NoError(t, f.start(0))
 	var own Report

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -13,10 +14,14 @@ import (
 	"rlserver/engine/rule"
 )
 
+// brief is a timeout for a node that looks for others in vain. As the only one of its cluster it
+// needs no other.
+const brief = 200 * time.Millisecond
+
 // TestOneNodeGoesOnAlone loses two of three nodes for ever.
 func TestOneNodeGoesOnAlone(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, 3, calm)
+	f := newFleet(t, 3, nil)
 	f.startAll()
 	f.settled()
 	l := f.load()
@@ -26,8 +31,9 @@ func TestOneNodeGoesOnAlone(t *testing.T) {
 	for i := range f.nodes {
 		f.stop(i)
 	}
-	f.options[0].ForceRecover = true
+	f.options[0].ForceRecover, f.options[0].Timeout = true, brief
 	require.NoError(t, f.start(0))
+	f.options[0].Timeout = calm
 	assert.Contains(t, f.log.get(), "FORCED RECOVERY: this node goes on alone")
 	f.settled()
 	m := f.nodes[0].Map()
@@ -79,7 +85,7 @@ func TestOneNodeGoesOnAlone(t *testing.T) {
 // TestARecoveredNodeBeginsGroupsAnewThatItDoesNotHave also shows that the policies are kept.
 func TestARecoveredNodeBeginsGroupsAnewThatItDoesNotHave(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, 4, calm)
+	f := newFleet(t, 4, nil)
 	f.startAll()
 	f.settled()
 	parsed, err := rule.ParsePolicy([]byte("login"), [][]byte{[]byte("SLIDE"), []byte("5"), []byte("1m")})
@@ -120,7 +126,7 @@ func TestARecoveredNodeBeginsGroupsAnewThatItDoesNotHave(t *testing.T) {
 	for i := range f.nodes {
 		f.stop(i)
 	}
-	f.options[alone].ForceRecover = true
+	f.options[alone].ForceRecover, f.options[alone].Timeout = true, brief
 	require.NoError(t, f.start(alone))
 	assert.Contains(t, f.log.get(), "ALL ITS KEYS ARE LOST")
 	f.settled()
@@ -143,7 +149,7 @@ func TestNothingIsRecoveredWithoutData(t *testing.T) {
 // TestARecoveryThatIsInterruptedGoesOn ends the node after each step of the recovery, once.
 func TestARecoveryThatIsInterruptedGoesOn(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, 3, calm)
+	f := newFleet(t, 3, nil)
 	f.startAll()
 	f.settled()
 	before := f.load()
@@ -154,6 +160,7 @@ func TestARecoveryThatIsInterruptedGoesOn(t *testing.T) {
 	for i := range f.nodes {
 		f.stop(i)
 	}
+	f.options[0].Timeout = brief
 	ended := errors.New("the process has ended")
 	var id string
 	for last := range groups + 1 {

@@ -186,7 +186,7 @@ func (n *Node) openGroups() error {
 	defer n.mu.Unlock()
 	n.opened.Store(&opened{n.m, groups})
 	n.leaders = make([]leader, len(groups))
-	n.movers = make([]mover, len(groups))
+	n.movers, n.elected = make([]mover, len(groups)), make([]bool, len(groups))
 	close(n.ready)
 	return nil
 }
@@ -197,6 +197,7 @@ func (n *Node) setGroup(number int, g *group.Group) {
 	groups := slices.Clone(o.groups)
 	groups[number] = g
 	n.opened.Store(&opened{o.m, groups})
+	n.tell()
 }
 
 // reconcile opens the replicas that the map wants, and removes those that it does not want any more

@@ -15,7 +15,7 @@ import (
 // other versions of the protocol.
 func TestTheOthersServeBesideANodeOfAnotherVersion(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, 3, calm)
+	f := newFleet(t, 3, nil)
 	f.startAll()
 	f.settled()
 	l := f.load()

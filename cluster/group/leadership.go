@@ -173,6 +173,24 @@ func (l *leadership) said(message string) {
 	}
 }
 
+// CallElection has this replica call an election now, rather than when it has waited for a leader
+// for long enough. It does nothing if a leader was heard since the replica was opened: then the
+// timeout says when it is gone. The other replicas refuse their votes if they hear a leader.
+func (g *Group) CallElection() {
+	r := g.running.Load().raft
+	if r.State() != raft.Follower || !r.LastContact().IsZero() {
+		return
+	}
+	// raft looks at once whether the leader was heard when its timeout becomes shorter
+	c := r.ReloadableConfig()
+	longer := c
+	longer.HeartbeatTimeout++
+	longer.ElectionTimeout++
+	if err := errors.Join(r.ReloadConfig(longer), r.ReloadConfig(c)); err != nil {
+		g.log.Warn("no election can be called", "error", err)
+	}
+}
+
 // errStopping is why a replica that is closed leads no more.
 var errStopping = errors.New("the node stops")
 
