@@ -43,6 +43,8 @@ type Options struct {
 	disk          func(types.VFS) types.VFS // replaces the file system of the log, set by tests
 	// between comparisons of the replicas' state, set by tests
 	digestEvery time.Duration
+	// entries that are kept behind a snapshot, set by tests
+	trailing uint64
 	// between calls of Group.tick, set by tests
 	tickEvery time.Duration
 	// by how much it knows later versions of entries, set by tests
@@ -140,7 +142,7 @@ func (g *Group) config(notify chan<- bool) *raft.Config {
 	c.ElectionTimeout = c.HeartbeatTimeout
 	c.LeaderLeaseTimeout = c.HeartbeatTimeout
 	c.CommitTimeout = min(c.CommitTimeout, g.options.Timeout/10)
-	c.TrailingLogs = trailingEntries
+	c.TrailingLogs = cmp.Or(g.options.trailing, defaultTrailing)
 	c.MaxAppendEntries = mostAppended
 	c.SnapshotInterval = 1000 * time.Hour // they are taken by the size of the log
 	c.SnapshotThreshold = 1 << 62

@@ -53,6 +53,7 @@ type trio struct {
 	snapshotBytes int64
 	digestEvery   time.Duration
 	tickEvery     time.Duration
+	trailing      uint64
 	sync          bool
 	log           *slog.Logger
 }
@@ -112,7 +113,7 @@ func (n *node) options(instance uint64) Options {
 		Clock: clock.System(), Log: n.trio.log.With("node", names[n.i]),
 		Layer:         func() Layer { return &cuttable{n.port.Instance(0, instance), n} },
 		snapshotBytes: n.trio.snapshotBytes, digestEvery: n.trio.digestEvery, tickEvery: n.trio.tickEvery,
-		newer: n.newer, disk: n.disk,
+		newer: n.newer, disk: n.disk, trailing: n.trio.trailing,
 	}
 }
 
@@ -488,6 +489,7 @@ func TestASnapshotOfABusyLeaderRestores(t *testing.T) {
 func TestAReplicaThatIsFarBehindLoadsASnapshot(t *testing.T) {
 	t.Parallel()
 	tr := newTrio(t)
+	tr.trailing = 16
 	tr.startAll()
 	leader := tr.leader()
 	behind := tr.nodes[(leader.i+1)%3]
@@ -495,7 +497,7 @@ func TestAReplicaThatIsFarBehindLoadsASnapshot(t *testing.T) {
 	require.NoError(t, os.RemoveAll(fmt.Sprint(tr.dir, "/", behind.i)))
 	r, err := leader.group.Leading()
 	require.NoError(t, err)
-	for i := range trailingEntries + 50 {
+	for i := range tr.trailing + 50 {
 		_, err := admit(r, fmt.Sprint("k", i%7), 1000)
 		require.NoError(t, err)
 	}

@@ -20,7 +20,7 @@ const (
 	segmentSize     = 8 << 20 // bytes that a segment of the log is created with
 	cachedEntries   = 64      // the last entries, kept in memory for followers
 	keptSnapshots   = 1
-	trailingEntries = 256 // kept behind a snapshot for followers that are not far behind
+	defaultTrailing = 256 // kept behind a snapshot for followers that are not far behind
 )
 
 // files are the stores of a group in its folder: log, terms and votes, snapshots.

@@ -52,6 +52,7 @@ func TestDataOfOtherVersionsIsNamed(t *testing.T) {
 // older is a trio whose last node is two versions older than the others.
 func older(t *testing.T) (tr *trio, last *node) {
 	tr = newTrio(t)
+	tr.trailing = 16
 	tr.nodes[0].newer, tr.nodes[1].newer = 2, 2
 	tr.startAll()
 	last = tr.nodes[2]
@@ -113,7 +114,7 @@ func TestAnOlderReplicaStopsAtALaterSnapshot(t *testing.T) {
 	// the log deletes whole files: what is still in the last one could be sent
 	note := Note{1, make([]byte, segmentSize)}
 	require.NoError(t, tr.leader(last.i).group.SetNote(note))
-	for range trailingEntries + 50 {
+	for range tr.trailing + 50 {
 		tr.admitted(last.i)
 	}
 	require.NoError(t, tr.leader(last.i).group.Snapshot())
