@@ -39,8 +39,9 @@ func (b *bench) start(ctx context.Context, size int, flags ...string) (*servers,
 		return nil, err
 	}
 	s := &servers{binary: b.binary, dir: dir, flags: flags, cluster: b.flags}
-	for range size {
-		s.nodes = append(s.nodes, &node{port: freePort(), bus: freePort()})
+	ports := freePorts(2 * size)
+	for i := range size {
+		s.nodes = append(s.nodes, &node{port: ports[2*i], bus: ports[2*i+1]})
 	}
 	for i := range s.nodes {
 		if err = s.run(i); err != nil {
@@ -57,14 +58,17 @@ func (b *bench) start(ctx context.Context, size int, flags ...string) (*servers,
 	return s, nil
 }
 
-func freePort() string {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "0"
+// freePorts returns different ports that nobody listens on.
+func freePorts(n int) (ports []string) {
+	for range n {
+		port := "0"
+		if listener, err := net.Listen("tcp", "127.0.0.1:0"); err == nil {
+			defer listener.Close() // all at the end, or the system might give a port twice
+			_, port, _ = net.SplitHostPort(listener.Addr().String())
+		}
+		ports = append(ports, port)
 	}
-	defer listener.Close()
-	_, port, _ := net.SplitHostPort(listener.Addr().String())
-	return port
+	return ports
 }
 
 // run starts the process of a node.
