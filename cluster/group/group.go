@@ -190,8 +190,8 @@ func (g *Group) open() (run *running, err error) {
 		run.fsm.replica.Load().Engine.Discard()
 		return nil, fmt.Errorf("group %d cannot be opened: %w", g.options.Number, err)
 	}
-	// the filter is called in order, by raft's own goroutine; a channel might lose something
 	run.raft = endingRaft{started, run.ended}
+	// the filter is called in order, by raft's own goroutine; a channel might lose something
 	started.RegisterObserver(raft.NewObserver(nil, false, func(o *raft.Observation) bool {
 		g.leadership.observe(g, o)
 		return false
