@@ -45,8 +45,9 @@ func (n *Node) follow(m *Map) {
 	o := n.opened.Load()
 	if err := m.check(); err != nil {
 		n.sayOften("the map of another node cannot be used: " + err.Error())
+		return
 	}
-	if n.closed || m.check() != nil || m.ID != o.m.ID || m.Version <= o.m.Version || m.Groups() != o.m.Groups() {
+	if n.closed || m.ID != o.m.ID || m.Version <= o.m.Version || m.Groups() != o.m.Groups() {
 		return
 	}
 	n.mu.Lock()

@@ -127,7 +127,7 @@ func (n *Node) setPolicies(p *group.Partition, want []Policy) (different bool) {
 		}
 		parsed, err := rule.ParsePolicy([]byte(w.Name), bytes.Fields([]byte(w.Definition)))
 		if err != nil {
-			n.log.Error("a policy of the cluster is not known here: this node has to be upgraded", "policy", w.Name,
+			n.sayOften("a policy of the cluster is not known here: this node has to be upgraded", "policy", w.Name,
 				"definition", w.Definition, "error", err)
 			continue
 		}

@@ -29,7 +29,7 @@ func TestAGroupEndsWhileAnEntryWaitsToBeApplied(t *testing.T) {
 		g := tr.startAlone()
 		run := g.running.Load()
 		applies, release := make(chan struct{}), make(chan struct{})
-		run.fsm.follows = func() bool { // asked when the note is applied
+		run.fsm.follows = func(uint64) bool { // asked when the note is applied
 			close(applies)
 			<-release
 			return false

@@ -20,8 +20,10 @@ type fsm struct {
 	engine   engine.Options
 	time     *timeline
 	replica  atomic.Pointer[Replica]
-	replaced func()      // called when Restore has replaced the replica
-	follows  func() bool // reports whether another node leads
+	replaced func() // called when Restore has replaced the replica
+	// follows reports whether another node leads, and the present term is this one: entries of
+	// earlier terms come from a log that may end long ago.
+	follows func(term uint64) bool
 
 	newer byte // by how much it knows later versions, set by tests
 
@@ -61,7 +63,7 @@ func (f *fsm) apply(l *raft.Log) any {
 	}
 	r := f.replica.Load()
 	own := h.proposer == r.id
-	f.time.saw(h.at, own || f.follows())
+	f.time.saw(h.at, own || f.follows(l.Term))
 	f.latest = max(f.latest, h.at)
 	switch {
 	case h.kind == entryNote:

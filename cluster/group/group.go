@@ -167,9 +167,9 @@ func (g *Group) open() (run *running, err error) {
 			default:
 			}
 		},
-		follows: func() bool {
+		follows: func(term uint64) bool {
 			started := run.started.Load()
-			return started != nil && started.State() == raft.Follower
+			return started != nil && started.State() == raft.Follower && started.CurrentTerm() == term
 		},
 		digested: func(d Digest) { g.setDigest(run, d) },
 		broken:   func(err error) { g.broken(run, err) },
@@ -596,7 +596,7 @@ func (g *Group) HandOver(ctx context.Context, to, why string) error {
 }
 
 // Estimate returns the group's time as far as this node knows it, Unix ms. ok is false if it has
-// heard no leader since it was started.
+// applied no entry of a present leadership since it was started.
 func (g *Group) Estimate() (ms int64, ok bool) { return g.time.estimate() }
 
 // Status is the state of a group on this node.

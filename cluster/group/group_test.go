@@ -56,15 +56,18 @@ type trio struct {
 	trailing      uint64
 	sync          bool
 	log           *slog.Logger
+	ahead         atomic.Int64 // by how much the system clocks are ahead, a time.Duration
 }
 
 type node struct {
 	trio  *trio
 	i     int
 	group *Group
-	port  *mux.Port
-	newer byte // see Options
-	disk  func(types.VFS) types.VFS
+	// group, for the other nodes; nil: it is stopped
+	running atomic.Pointer[Group]
+	port    *mux.Port
+	newer   byte // see Options
+	disk    func(types.VFS) types.VFS
 }
 
 var names = []string{"a", "b", "c"}
@@ -110,21 +113,44 @@ func (n *node) options(instance uint64) Options {
 	return Options{
 		Node: names[n.i], Instance: instance, Dir: fmt.Sprint(n.trio.dir, "/", n.i), Sync: n.trio.sync,
 		Timeout: n.trio.timeout, Engine: engine.Options{},
-		Clock: clock.System(), Log: n.trio.log.With("node", names[n.i]),
+		Clock: n.trio.clock(), AskTime: n.askTime, Log: n.trio.log.With("node", names[n.i]),
 		Layer:         func() Layer { return &cuttable{n.port.Instance(0, instance), n} },
 		snapshotBytes: n.trio.snapshotBytes, digestEvery: n.trio.digestEvery, tickEvery: n.trio.tickEvery,
 		newer: n.newer, disk: n.disk, trailing: n.trio.trailing,
 	}
 }
 
+// clock returns the system clock, ahead by what a test has set.
+func (tr *trio) clock() clock.Source {
+	system := clock.System()
+	return clock.Source{Elapsed: system.Elapsed, Read: func() (int64, time.Duration) {
+		wall, elapsed := system.Read()
+		return wall + time.Duration(tr.ahead.Load()).Microseconds(), elapsed
+	}}
+}
+
+// askTime asks the other nodes what time it is.
+func (n *node) askTime() (ms int64, ok bool) {
+	for _, other := range n.trio.nodes {
+		if g := other.running.Load(); other != n && g != nil {
+			if at, known := g.Estimate(); known {
+				ms, ok = max(ms, at), true
+			}
+		}
+	}
+	return ms, ok
+}
+
 func (n *node) open(o Options) {
 	var err error
 	n.group, err = Open(o)
 	require.NoError(n.trio.t, err)
+	n.running.Store(n.group)
 }
 
 func (n *node) stop() {
 	if n.group != nil {
+		n.running.Store(nil)
 		assert.NoError(n.trio.t, n.group.Close())
 		n.group = nil
 	}
@@ -353,6 +379,29 @@ func TestARestartKeepsTheState(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, int64(3), used(r.Replica, "k"))
 	tr.agree()
+}
+
+// The time for which a whole cluster was stopped counts: replicas that apply what is left of the
+// log do not take its end for the present.
+func TestTimePassesWhileAllAreStopped(t *testing.T) {
+	t.Parallel()
+	tr := newTrio(t)
+	tr.startAll()
+	r, err := tr.leader().group.Leading()
+	require.NoError(t, err)
+	for i := range 100 {
+		_, err := admit(r, fmt.Sprint("k", i), 5)
+		require.NoError(t, err)
+	}
+	before := r.Clock.Now()
+	for _, n := range tr.nodes {
+		n.stop()
+	}
+	tr.ahead.Store(int64(time.Hour))
+	tr.startAll()
+	r, err = tr.leader().group.Leading()
+	require.NoError(t, err)
+	assert.GreaterOrEqual(t, r.Clock.Now(), before+hour)
 }
 
 func TestALeaderThatIsCutOffAdmitsNothingAndIsRebuilt(t *testing.T) {
