@@ -182,7 +182,8 @@ func (g *Group) open() (run *running, err error) {
 		MaxPool: 2, Timeout: g.options.Timeout / 4, Logger: config.Logger,
 	})
 	run.ended, run.calls = make(chan struct{}), make(chan raft.RPC)
-	calls := prefixed{transport{run.trans, &g.leadership, g.options.Timeout}, run.calls}
+	again := func(term uint64, to raft.ServerID) bool { return g.sendAgain(run, term, to) }
+	calls := prefixed{transport{run.trans, &g.leadership, g.options.Timeout, again}, run.calls}
 	started, err := raft.NewRaft(config, run.fsm, run.files.cache, run.files.log, run.files.snapshots, calls)
 	if err != nil {
 		run.trans.Close()

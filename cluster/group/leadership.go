@@ -199,6 +199,8 @@ type transport struct {
 	*raft.NetworkTransport
 	leadership *leadership
 	patience   time.Duration // see boundedPipeline
+	// again is called when entries of a term could not be sent, see sendAgain
+	again func(term uint64, to raft.ServerID) bool
 }
 
 // RequestVote implements raft.Transport.
