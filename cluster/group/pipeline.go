@@ -2,13 +2,19 @@ package group
 
 import (
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/hashicorp/raft"
 )
 
-// AppendEntriesPipeline implements raft.Transport.
+// AppendEntriesPipeline implements raft.Transport. Raft sends one message in a pipeline for each new
+// entry or pause: a replica that is far behind would not catch up while the group waits for it.
+// Without a pipeline raft sends all that is missing.
 func (t transport) AppendEntriesPipeline(id raft.ServerID, at raft.ServerAddress) (raft.AppendPipeline, error) {
+	if t.sent.behind(id, t.last()) {
+		return nil, raft.ErrPipelineReplicationNotSupported
+	}
 	p, err := t.NetworkTransport.AppendEntriesPipeline(id, at)
 	if err != nil {
 		return nil, err
@@ -43,6 +49,9 @@ func (t transport) AppendEntries(
 	for {
 		err := t.NetworkTransport.AppendEntries(id, at, call, reply)
 		heartbeat := len(call.Entries) == 0 && call.PrevLogEntry == 0 // raft tries these often enough
+		if err == nil && reply.Success && !heartbeat {
+			t.sent.note(id, call.PrevLogEntry+uint64(len(call.Entries)))
+		}
 		if err == nil || heartbeat || !t.again(call.Term, id) {
 			return err
 		}
@@ -62,4 +71,26 @@ func (g *Group) sendAgain(run *running, term uint64, to raft.ServerID) bool {
 	return slices.ContainsFunc(r.GetConfiguration().Configuration().Servers, func(s raft.Server) bool {
 		return s.ID == to
 	})
+}
+
+// sent is the index of the last entry that each replica has got without a pipeline.
+type sent struct {
+	mu   sync.Mutex
+	last map[raft.ServerID]uint64
+}
+
+func (s *sent) note(id raft.ServerID, index uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.last == nil {
+		s.last = make(map[raft.ServerID]uint64)
+	}
+	s.last[id] = index
+}
+
+// behind reports whether a replica lacks more than a message before an entry.
+func (s *sent) behind(id raft.ServerID, index uint64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.last[id]+mostAppended < index
 }

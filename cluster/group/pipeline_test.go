@@ -45,7 +45,7 @@ func TestEntriesAreSentAgain(t *testing.T) {
 		call := raft.AppendEntriesRequest{
 			RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax}, Term: term, PrevLogEntry: 1, PrevLogTerm: 1,
 		}
-		return transport{run.trans, &leader.group.leadership, time.Second, again}.AppendEntries(
+		return transport{run.trans, &leader.group.leadership, time.Second, again, run.raft.LastIndex, &sent{}}.AppendEntries(
 			raft.ServerID(other), raft.ServerAddress(other), &call, &raft.AppendEntriesResponse{})
 	}
 	term := run.raft.CurrentTerm()
@@ -65,4 +65,19 @@ func TestEntriesAreSentAgain(t *testing.T) {
 	assert.False(t, g.sendAgain(run, term, "gone/0000000000000001"), "no member any more")
 	leader.stop()
 	assert.False(t, g.sendAgain(run, term, raft.ServerID(other)), "the node stops")
+}
+
+// A pipeline begins when a replica has nearly all entries.
+func TestAPipelineBeginsWhenAReplicaHasCaughtUp(t *testing.T) {
+	var s sent
+	tr := transport{last: func() uint64 { return 1000 }, sent: &s}
+	_, err := tr.AppendEntriesPipeline("a", "a")
+	assert.Equal(t, raft.ErrPipelineReplicationNotSupported, err, "nothing was sent yet")
+	s.note("a", 1000-mostAppended-1)
+	_, err = tr.AppendEntriesPipeline("a", "a")
+	assert.Equal(t, raft.ErrPipelineReplicationNotSupported, err)
+	assert.True(t, s.behind("a", 1000))
+	s.note("a", 1000-mostAppended)
+	assert.False(t, s.behind("a", 1000))
+	assert.True(t, s.behind("b", 1000))
 }
