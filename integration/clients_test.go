@@ -101,7 +101,7 @@ func library(
 		for k := range keys {
 			held, err := count(key(k))
 			for begun := time.Now(); err != nil && time.Since(begun) < time.Minute; {
-				time.Sleep(10 * time.Millisecond) // the last node that was killed may have got a group back
+				time.Sleep(10 * time.Millisecond) // a group may have been handed back just now
 				held, err = count(key(k))
 			}
 			if err != nil {

@@ -182,14 +182,13 @@ func (g *Group) open() (run *running, err error) {
 		MaxPool: 2, Timeout: g.options.Timeout / 4, Logger: config.Logger,
 	})
 	run.ended, run.calls = make(chan struct{}), make(chan raft.RPC)
-	again := func(term uint64, to raft.ServerID) bool { return g.sendAgain(run, term, to) }
 	last := func() uint64 {
 		if started := run.started.Load(); started != nil {
 			return started.LastIndex()
 		}
 		return 0
 	}
-	calls := prefixed{transport{run.trans, &g.leadership, g.options.Timeout, again, last, &sent{}}, run.calls}
+	calls := prefixed{transport{run.trans, &g.leadership, g.options.Timeout, last, &sent{}}, run.calls}
 	started, err := raft.NewRaft(config, run.fsm, run.files.cache, run.files.log, run.files.snapshots, calls)
 	if err != nil {
 		run.trans.Close()

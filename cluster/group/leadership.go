@@ -199,10 +199,8 @@ type transport struct {
 	*raft.NetworkTransport
 	leadership *leadership
 	patience   time.Duration // see boundedPipeline
-	// again is called when entries of a term could not be sent, see sendAgain
-	again func(term uint64, to raft.ServerID) bool
-	last  func() uint64 // the index of the last entry here
-	sent  *sent
+	last       func() uint64 // the index of the last entry here
+	sent       *sent
 }
 
 // RequestVote implements raft.Transport.

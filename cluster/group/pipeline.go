@@ -1,15 +1,14 @@
 package group
 
 import (
-	"slices"
 	"sync"
 	"time"
 
 	"github.com/hashicorp/raft"
 )
 
-// AppendEntriesPipeline implements raft.Transport. Raft sends one message in a pipeline for each new
-// entry or pause: a replica that is far behind would not catch up while the group waits for it.
+// AppendEntriesPipeline implements raft.Transport. Raft sends one message in a pipeline for each
+// new entry or pause: a replica that is far behind would not catch up while the group waits for it.
 // Without a pipeline raft sends all that is missing.
 func (t transport) AppendEntriesPipeline(id raft.ServerID, at raft.ServerAddress) (raft.AppendPipeline, error) {
 	if t.sent.behind(id, t.last()) {
@@ -40,37 +39,16 @@ func (p *boundedPipeline) AppendEntries(
 	return p.AppendPipeline.AppendEntries(call, reply)
 }
 
-// AppendEntries implements raft.Transport. After each failure raft waits twice as long, up to 10 s,
-// and a replica that is back gets nothing meanwhile: if another one ends then, the group stands
-// still. So raft hears of a failure only when there is nothing to send any more.
+// AppendEntries implements raft.Transport.
 func (t transport) AppendEntries(
 	id raft.ServerID, at raft.ServerAddress, call *raft.AppendEntriesRequest, reply *raft.AppendEntriesResponse,
 ) error {
-	for {
-		err := t.NetworkTransport.AppendEntries(id, at, call, reply)
-		heartbeat := len(call.Entries) == 0 && call.PrevLogEntry == 0 // raft tries these often enough
-		if err == nil && reply.Success && !heartbeat {
-			t.sent.note(id, call.PrevLogEntry+uint64(len(call.Entries)))
-		}
-		if err == nil || heartbeat || !t.again(call.Term, id) {
-			return err
-		}
+	err := t.NetworkTransport.AppendEntries(id, at, call, reply)
+	heartbeat := len(call.Entries) == 0 && call.PrevLogEntry == 0
+	if err == nil && reply.Success && !heartbeat {
+		t.sent.note(id, call.PrevLogEntry+uint64(len(call.Entries)))
 	}
-}
-
-// sendAgain reports, after a short wait, whether entries of a term are still to be sent to a
-// replica that could not be reached.
-func (g *Group) sendAgain(run *running, term uint64, to raft.ServerID) bool {
-	if !run.sleep(g.options.Timeout / 10) {
-		return false
-	}
-	r := run.started.Load()
-	if r == nil || r.State() != raft.Leader || r.CurrentTerm() != term {
-		return false
-	}
-	return slices.ContainsFunc(r.GetConfiguration().Configuration().Servers, func(s raft.Server) bool {
-		return s.ID == to
-	})
+	return err
 }
 
 // sent is the index of the last entry that each replica has got without a pipeline.

@@ -32,41 +32,6 @@ func TestAPipelineThatIsStuckIsClosed(t *testing.T) {
 	assert.ErrorIs(t, err, raft.ErrPipelineShutdown)
 }
 
-// Entries that a replica does not get, as it cannot be reached, are sent again as long as that is
-// of use.
-func TestEntriesAreSentAgain(t *testing.T) {
-	t.Parallel()
-	tr := newTrio(t)
-	tr.startAll()
-	leader := tr.leader()
-	run := leader.group.running.Load()
-	other := tr.nodes[(leader.i+1)%len(tr.nodes)].group.ID().String()
-	send := func(term uint64, again func(uint64, raft.ServerID) bool) error {
-		call := raft.AppendEntriesRequest{
-			RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax}, Term: term, PrevLogEntry: 1, PrevLogTerm: 1,
-		}
-		return transport{run.trans, &leader.group.leadership, time.Second, again, run.raft.LastIndex, &sent{}}.AppendEntries(
-			raft.ServerID(other), raft.ServerAddress(other), &call, &raft.AppendEntriesResponse{})
-	}
-	term := run.raft.CurrentTerm()
-	tr.isolate((leader.i + 1) % len(tr.nodes))
-	tries := 0
-	assert.NoError(t, send(term, func(_ uint64, to raft.ServerID) bool {
-		if tries++; tries == 3 {
-			tr.heal()
-		}
-		return assert.Equal(t, raft.ServerID(other), to)
-	}))
-	assert.GreaterOrEqual(t, tries, 3)
-
-	g := leader.group
-	assert.True(t, g.sendAgain(run, term, raft.ServerID(other)))
-	assert.False(t, g.sendAgain(run, term-1, raft.ServerID(other)), "of an earlier leadership")
-	assert.False(t, g.sendAgain(run, term, "gone/0000000000000001"), "no member any more")
-	leader.stop()
-	assert.False(t, g.sendAgain(run, term, raft.ServerID(other)), "the node stops")
-}
-
 // A pipeline begins when a replica has nearly all entries.
 func TestAPipelineBeginsWhenAReplicaHasCaughtUp(t *testing.T) {
 	var s sent

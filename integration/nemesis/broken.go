@@ -45,7 +45,8 @@ func (s *settings) tryAll(ctx context.Context, dir string) (wrong error) {
 			return ctx.Err()
 		}
 		if err != nil || (row == "") != (b.tag == sound) {
-			wrong = errors.Join(wrong, fmt.Errorf("%s: each broken build must have a finding, the sound one none", b.tag), err)
+			missed := fmt.Errorf("%s: each broken build must have a finding, the sound one none", b.tag)
+			wrong = errors.Join(wrong, missed, err)
 		}
 		fmt.Fprintf(rows, "%s\t%s\n", b.tag, cmp.Or(row, "-\tnothing"))
 	}
