@@ -14,9 +14,7 @@ import (
 // that have no data.
 func TestFreshNodesJoinARestoredCluster(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, 3, nil)
-	f.startAll()
-	f.settled()
+	f := startFleet(t, 3)
 	before := f.load()
 	before.goesOn()
 	before.end()

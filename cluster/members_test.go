@@ -222,9 +222,7 @@ func used(p *group.Partition, key int) int64 {
 
 func TestAFourthNodeJoinsUnderLoad(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, 3, nil)
-	f.startAll()
-	f.settled()
+	f := startFleet(t, 3)
 	l := f.load()
 	l.goesOn()
 	d := f.add(nil)
@@ -259,9 +257,7 @@ func absent(n *Node) (count int) {
 
 func TestANodeIsForgotten(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, 4, nil)
-	f.startAll()
-	f.settled()
+	f := startFleet(t, 4)
 	l := f.load()
 	l.goesOn()
 	assert.ErrorContains(t, f.nodes[0].Forget("x"), "Unknown node x")
@@ -295,9 +291,7 @@ func (f *fleet) start3() error {
 
 func TestADeadNodeIsForgottenAndReplaced(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, 3, nil)
-	f.startAll()
-	f.settled()
+	f := startFleet(t, 3)
 	l := f.load()
 	l.goesOn()
 	f.stop(2)
@@ -336,9 +330,7 @@ func TestADeadNodeIsForgottenAndReplaced(t *testing.T) {
 
 func TestReplicasShrinkAndGrowWithTheNodes(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, 3, nil)
-	f.startAll()
-	f.settled()
+	f := startFleet(t, 3)
 	l := f.load()
 	for i, name := range []string{"c", "b"} {
 		f.eventually("the others are there", func() error { return f.nodes[0].Forget(name) })
@@ -360,9 +352,7 @@ func TestReplicasShrinkAndGrowWithTheNodes(t *testing.T) {
 // itself, and votes for nothing that it has forgotten.
 func TestANodeThatHasLostItsDataIsANewMember(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, 3, nil)
-	f.startAll()
-	f.settled()
+	f := startFleet(t, 3)
 	before := f.nodes[0].Map().Member("c").Instance
 	l := f.load()
 	l.goesOn()
@@ -390,9 +380,7 @@ func TestANodeThatHasLostItsDataIsANewMember(t *testing.T) {
 // after a power failure.
 func TestAMachineThatWasRestartedUncleanlyDoesNotVoteWithACutLog(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, 3, nil)
-	f.startAll()
-	f.settled()
+	f := startFleet(t, 3)
 	f.stop(2)
 	state, err := loadState(f.options[2].Dir)
 	require.NoError(t, err)
@@ -419,9 +407,7 @@ func TestAMachineThatWasRestartedUncleanlyDoesNotVoteWithACutLog(t *testing.T) {
 // first group, and the new node.
 func TestAMoveGoesOnAfterACrash(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, 3, nil)
-	f.startAll()
-	f.settled()
+	f := startFleet(t, 3)
 	l := f.load()
 	l.goesOn()
 	d := f.add(nil)
@@ -471,9 +457,7 @@ func TestAMoveGoesOnAfterACrash(t *testing.T) {
 
 func TestNodesThatCannotJoinAreToldWhy(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, 3, nil)
-	f.startAll()
-	f.settled()
+	f := startFleet(t, 3)
 	refused := func(says string, change func(o *Options)) {
 		t.Helper()
 		i := f.add(change)
@@ -489,9 +473,7 @@ func TestNodesThatCannotJoinAreToldWhy(t *testing.T) {
 		o.Name, o.Dir = "c", filepath.Join(f.dir, "another-c")
 	})
 
-	other := newFleet(t, 1, nil)
-	other.startAll()
-	other.settled()
+	other := startFleet(t, 1)
 	f.eventually("a node of another cluster is not met", func() error {
 		err := f.nodes[0].Meet(t.Context(), other.addresses[0])
 		if err == nil || !strings.Contains(err.Error(), "belongs to another cluster") {

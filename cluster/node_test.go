@@ -115,6 +115,14 @@ func (f *fleet) start(i int) error {
 	return nil
 }
 
+// startFleet is newFleet, and starts all nodes and waits until they are a cluster.
+func startFleet(t *testing.T, size int) *fleet {
+	f := newFleet(t, size, nil)
+	f.startAll()
+	f.settled()
+	return f
+}
+
 func (f *fleet) startAll() {
 	for i := range f.nodes {
 		require.NoError(f.t, f.start(i))
@@ -218,9 +226,7 @@ func TestAClusterThatStartsElectsAtOnce(t *testing.T) {
 
 func TestFiveNodesHaveThreeReplicasOfEachGroup(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, 5, nil)
-	f.startAll()
-	f.settled()
+	f := startFleet(t, 5)
 	for _, n := range f.nodes {
 		have := 0
 		for g := range n.Map().Groups() {
@@ -235,9 +241,7 @@ func TestFiveNodesHaveThreeReplicasOfEachGroup(t *testing.T) {
 
 func TestAClusterStartsAgain(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, 3, nil)
-	f.startAll()
-	f.settled()
+	f := startFleet(t, 3)
 	id := f.nodes[0].Map().ID
 	for i := range f.nodes {
 		f.stop(i)
@@ -249,9 +253,7 @@ func TestAClusterStartsAgain(t *testing.T) {
 
 func TestANodeThatLeavesHandsOver(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, 3, nil)
-	f.startAll()
-	f.settled()
+	f := startFleet(t, 3)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	f.nodes[0].HandOver(ctx, "a test")
@@ -315,13 +317,9 @@ func TestWhatDoesNotFitIsNamed(t *testing.T) {
 
 func TestANodeOfAnotherClusterIsRefused(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, 3, nil)
-	f.startAll()
-	f.settled()
+	f := startFleet(t, 3)
 	f.stop(2)
-	other := newFleet(t, 1, nil)
-	other.startAll()
-	other.settled()
+	other := startFleet(t, 1)
 	other.stop(0)
 	o := other.options[0]
 	o.Listener, _ = net.Listen("tcp", f.addresses[2])
@@ -336,9 +334,7 @@ func TestANodeOfAnotherClusterIsRefused(t *testing.T) {
 
 func TestADirectoryThatDoesNotFitIsRefused(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, 1, nil)
-	f.startAll()
-	f.settled()
+	f := startFleet(t, 1)
 	f.stop(0)
 	before := f.options[0]
 
@@ -365,9 +361,7 @@ func TestADirectoryThatDoesNotFitIsRefused(t *testing.T) {
 
 func TestEachNodeComesToLeadItsGroups(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, 3, nil)
-	f.startAll()
-	f.settled()
+	f := startFleet(t, 3)
 	f.eventually("the nodes that should lead do", func() error {
 		m := f.nodes[0].Map()
 		for g, names := range m.Replicas {
@@ -386,9 +380,7 @@ func TestEachNodeComesToLeadItsGroups(t *testing.T) {
 
 func TestPoliciesOfGroup0ReachAllGroups(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, 3, nil)
-	f.startAll()
-	f.settled()
+	f := startFleet(t, 3)
 	partition := func(g int) *group.Partition {
 		for _, n := range f.nodes {
 			if p, err := n.Group(g).Leading(); err == nil {
@@ -473,9 +465,7 @@ func (f *fleet) sharesAtOnce(name string, copied *atomic.Int64) error {
 // SharePolicies does not wait for groups longer than it may.
 func TestSharingPoliciesEndsWithTheContext(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, 1, nil)
-	f.startAll()
-	f.settled()
+	f := startFleet(t, 1)
 	n := f.nodes[0]
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

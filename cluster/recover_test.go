@@ -21,9 +21,7 @@ const brief = 200 * time.Millisecond
 // TestOneNodeGoesOnAlone loses two of three nodes for ever.
 func TestOneNodeGoesOnAlone(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, 3, nil)
-	f.startAll()
-	f.settled()
+	f := startFleet(t, 3)
 	l := f.load()
 	l.goesOn()
 	l.end()
@@ -85,9 +83,7 @@ func TestOneNodeGoesOnAlone(t *testing.T) {
 // TestARecoveredNodeBeginsGroupsAnewThatItDoesNotHave also shows that the policies are kept.
 func TestARecoveredNodeBeginsGroupsAnewThatItDoesNotHave(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, 4, nil)
-	f.startAll()
-	f.settled()
+	f := startFleet(t, 4)
 	parsed, err := rule.ParsePolicy([]byte("login"), [][]byte{[]byte("SLIDE"), []byte("5"), []byte("1m")})
 	require.NoError(t, err)
 	f.eventually("a policy is everywhere", func() error {
@@ -149,9 +145,7 @@ func TestNothingIsRecoveredWithoutData(t *testing.T) {
 // TestARecoveryThatIsInterruptedGoesOn ends the node after each step of the recovery, once.
 func TestARecoveryThatIsInterruptedGoesOn(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, 3, nil)
-	f.startAll()
-	f.settled()
+	f := startFleet(t, 3)
 	before := f.load()
 	before.goesOn()
 	before.end()

@@ -15,9 +15,7 @@ import (
 // other versions of the protocol.
 func TestTheOthersServeBesideANodeOfAnotherVersion(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, 3, nil)
-	f.startAll()
-	f.settled()
+	f := startFleet(t, 3)
 	l := f.load()
 	l.goesOn()
 	f.stop(2)
@@ -67,9 +65,7 @@ func TestTheOthersServeBesideANodeOfAnotherVersion(t *testing.T) {
 // TestAMapOfALaterVersionIsNotUsed also shows that a report of a later version can be read.
 func TestAMapOfALaterVersionIsNotUsed(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, 1, nil)
-	f.startAll()
-	f.settled()
+	f := startFleet(t, 1)
 	n := f.nodes[0]
 	later := n.Map().next()
 	later.Format = mapFormat + 2

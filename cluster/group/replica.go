@@ -65,7 +65,7 @@ type Replica struct {
 	queue    []*batch // full ones
 	next     *batch   // takes records; a call that waits now waits for this one
 	wanted   bool     // somebody waits for next
-	usual    int      // size of the last batch: most follow one of about the same size
+	usual    int      // size of the last batch that was not full: the next is about as large
 	spoiled  error    // why this replica is to be replaced; nil: it is not
 	progress sync.Cond
 	digest   digesting
