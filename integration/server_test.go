@@ -1,7 +1,6 @@
 package integration
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -19,6 +18,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
+
+	"rlserver/cluster/clustertest"
 )
 
 // patience is the time after which a test fails if something that should happen at once has not. No
@@ -140,7 +141,7 @@ var portsGiven sync.Map
 type process struct {
 	cmd            *exec.Cmd
 	pid            int
-	stdout, stderr text
+	stdout, stderr clustertest.Text
 	terminate      func()        // sends SIGTERM, once: a second signal would interrupt the stop
 	killed         bool          // by SIGKILL: stop then does not check the exit code
 	ended          chan struct{} // closed when the process has ended
@@ -207,21 +208,3 @@ func (p *process) exitCode(t *testing.T) int {
 }
 
 func (p *process) output() string { return p.stdout.String() + p.stderr.String() }
-
-// text is a buffer for the output of a process that can be read while the process runs.
-type text struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (w *text) Write(p []byte) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.b.Write(p)
-}
-
-func (w *text) String() string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.b.String()
-}

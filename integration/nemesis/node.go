@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -16,6 +15,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"rlserver/cluster/clustertest"
 )
 
 // node is a process of the cluster.
@@ -31,27 +32,9 @@ type node struct {
 	mu    sync.Mutex
 	cmd   *exec.Cmd     // nil: it is not running
 	ended chan struct{} // closed when it has ended
-	log   text
+	log   clustertest.Text
 
 	client *redis.Client // for INFO
-}
-
-// text is what the processes of a node have logged.
-type text struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (w *text) Write(p []byte) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.b.Write(p)
-}
-
-func (w *text) String() string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.b.String()
 }
 
 // diskSize is the size of a node's file system: the logs of its groups allocate 8 MB each.
