@@ -51,6 +51,17 @@ async function first() {
 
 const limit = (k) => 10 + 50 * k;
 
+// hits gives the hits in a key's log. A group that has just been handed over is asked again.
+async function hits(k) {
+  for (const begun = performance.now(); ; await new Promise((resolve) => setTimeout(resolve, 10))) {
+    try {
+      return await r.zcard(key(3000 + k));
+    } catch (error) {
+      if (performance.now() - begun > 60000) throw error;
+    }
+  }
+}
+
 async function calls(ended) {
   const admitted = Array(20).fill(0);
   const errors = {};
@@ -70,7 +81,7 @@ async function calls(ended) {
     }
   }
   const held = [];
-  for (let k = 0; k < 20; k++) held.push(await r.zcard(key(3000 + k)));
+  for (let k = 0; k < 20; k++) held.push(await hits(k));
   return { admitted, held, errors, calls: done, longest_ms: Math.round(longest) };
 }
 
