@@ -44,10 +44,11 @@ type Options struct {
 	Expect   int            // how many nodes make a new cluster
 	Groups   int            // of a new cluster; 0: DefaultGroups, or what the cluster has
 	Timeout  time.Duration
-	Sync     bool   // whether logs are synced before an entry counts as stored
-	Host     string // for clients; "": that of the node's address
-	Port     int    // for clients without TLS; 0: none
-	TLSPort  int    // for clients with TLS; 0: none
+	Patience time.Duration // see group.Options; 0: for ever
+	Sync     bool          // whether logs are synced before an entry counts as stored
+	Host     string        // for clients; "": that of the node's address
+	Port     int           // for clients without TLS; 0: none
+	TLSPort  int           // for clients with TLS; 0: none
 	Version  string
 	Engine   engine.Options // of each group; the journal is set here
 	Clock    clock.Source

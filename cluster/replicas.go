@@ -113,8 +113,8 @@ func (n *Node) groupOptions(number int, instance uint64) group.Options {
 	return group.Options{
 		Number: number, Node: n.self.Name, Instance: instance,
 		Dir:  filepath.Join(n.options.Dir, folder(groupPrefix, number)),
-		Sync: n.syncs.Load(), Timeout: n.options.Timeout, Engine: n.options.Engine, Clock: n.options.Clock,
-		Log: n.log, Begun: n.options.Begun,
+		Sync: n.syncs.Load(), Timeout: n.options.Timeout, Patience: n.options.Patience,
+		Engine: n.options.Engine, Clock: n.options.Clock, Log: n.log, Begun: n.options.Begun,
 		ObserveSync: n.options.ObserveSync, ObserveSnapshot: n.options.ObserveSnapshot,
 		AskTime: func() (int64, bool) { return n.askTime(number) },
 		Layer:   func() group.Layer { return n.port.Instance(mux.Channel(number), instance) },

@@ -1,6 +1,7 @@
 package group
 
 import (
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -10,10 +11,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// disk is a file system that can be full.
+// disk is a file system that can be full, or hang.
 type disk struct {
 	types.VFS
-	full, files *atomic.Bool // for all writes, and for new files
+	full, files *atomic.Bool  // for all writes, and for new files
+	hangs       *sync.RWMutex // writes wait while it is locked
 }
 
 func (d disk) Create(dir, name string, size uint64) (types.WritableFile, error) {
@@ -21,21 +23,24 @@ func (d disk) Create(dir, name string, size uint64) (types.WritableFile, error) 
 		return nil, syscall.ENOSPC
 	}
 	f, err := d.VFS.Create(dir, name, size)
-	return diskFile{f, d.full}, err
+	return diskFile{f, d.full, d.hangs}, err
 }
 
 func (d disk) OpenWriter(dir, name string) (types.WritableFile, error) {
 	f, err := d.VFS.OpenWriter(dir, name)
-	return diskFile{f, d.full}, err
+	return diskFile{f, d.full, d.hangs}, err
 }
 
 type diskFile struct {
 	types.WritableFile
-	full *atomic.Bool
+	full  *atomic.Bool
+	hangs *sync.RWMutex
 }
 
 // WriteAt writes half of it if there is no more space, as a system may.
 func (f diskFile) WriteAt(p []byte, at int64) (int, error) {
+	f.hangs.RLock()
+	defer f.hangs.RUnlock()
 	if f.full.Load() {
 		n, _ := f.WritableFile.WriteAt(p[:len(p)/2], at)
 		return n, syscall.ENOSPC
@@ -50,7 +55,7 @@ func TestTheDiskOfALeaderIsFull(t *testing.T) {
 		tr := newTrio(t)
 		var full, files [3]atomic.Bool
 		for i, n := range tr.nodes {
-			n.disk = func(v types.VFS) types.VFS { return disk{v, &full[i], &files[i]} }
+			n.disk = func(v types.VFS) types.VFS { return disk{v, &full[i], &files[i], new(sync.RWMutex)} }
 		}
 		tr.startAll()
 		leader := tr.leader()
@@ -95,4 +100,32 @@ func TestTheDiskOfALeaderIsFull(t *testing.T) {
 			n.stop()
 		}
 	}
+}
+
+// A leader whose disk hangs still sends heartbeats. Another node takes over nevertheless, and
+// nobody waits for ever.
+func TestTheDiskOfALeaderHangs(t *testing.T) {
+	t.Parallel()
+	tr := newTrio(t)
+	tr.timeout, tr.patience = short, short
+	var hangs [3]sync.RWMutex
+	for i, n := range tr.nodes {
+		n.disk = func(v types.VFS) types.VFS { return disk{v, new(atomic.Bool), new(atomic.Bool), &hangs[i]} }
+	}
+	tr.startAll()
+	leader := tr.leader()
+	r, err := leader.group.Leading()
+	require.NoError(t, err)
+	hangs[leader.i].Lock()
+	_, err = admit(r, "k", 1<<40)
+	assert.ErrorIs(t, err, ErrUnknown)
+	tr.eventually("another node serves", func() bool {
+		other, err := tr.leader(leader.i).group.Leading()
+		if err == nil {
+			_, err = admit(other, "k", 1<<40)
+		}
+		return err == nil
+	})
+	hangs[leader.i].Unlock()
+	tr.agree()
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -27,6 +28,10 @@ type Options struct {
 	Dir      string        // where the group's files are, on this node
 	Sync     bool          // whether the log is synced before an entry counts as stored
 	Timeout  time.Duration // without a word of the leader until there is an election
+	// Patience is for how long an entry may be on its way. Then the replica leads no more, and those
+	// who wait get ErrUnknown: a leader whose disk hangs is heard by the others, and serves nobody.
+	// 0: for ever
+	Patience time.Duration
 	Engine   engine.Options
 	Clock    clock.Source
 	Log      *slog.Logger
@@ -89,10 +94,12 @@ type running struct {
 	saving atomic.Bool // a snapshot is taken, as the log has grown
 	layer  Layer
 	calls  chan raft.RPC // of other replicas, see prefixed
+	peers  peers
 
-	shutdown func() raft.Future
-	ended    chan struct{}             // closed by shutdown
-	started  atomic.Pointer[raft.Raft] // raft, for the fsm, which runs before raft is set
+	transfers atomic.Bool // leadership is being transferred
+	shutdown  func() raft.Future
+	ended     chan struct{}             // closed by shutdown
+	started   atomic.Pointer[raft.Raft] // raft, for the fsm, which runs before raft is set
 }
 
 // mostAppended is how many entries a message to a follower has at most: some 4 MB, which have to
@@ -188,7 +195,10 @@ func (g *Group) open() (run *running, err error) {
 		}
 		return 0
 	}
-	calls := prefixed{transport{run.trans, &g.leadership, g.options.Timeout, last, &sent{}}, run.calls}
+	again := func(term uint64, to raft.ServerID) bool { return g.sendAgain(run, term, to) }
+	calls := prefixed{transport{
+		run.trans, &g.leadership, g.options.Timeout, again, last, &run.peers, run.ended,
+	}, run.calls}
 	started, err := raft.NewRaft(config, run.fsm, run.files.cache, run.files.log, run.files.snapshots, calls)
 	if err != nil {
 		run.trans.Close()
@@ -471,7 +481,9 @@ func (g *Group) propose(run *running) (stop func()) {
 			case <-time.After(100 * time.Millisecond): // the replica may have been replaced
 			}
 			for b := r.take(); b != nil; b = r.take() {
+				stuck := g.limit(r)
 				r.landed(b, result(run.raft.ApplyLog(raft.Log{Data: b.entry}, 0)))
+				stuck.Stop()
 			}
 		}
 	})
@@ -479,6 +491,14 @@ func (g *Group) propose(run *running) (stop func()) {
 		close(quit)
 		work.Wait()
 	}
+}
+
+// limit ends what a replica serves if an entry that is proposed now is not agreed on in time.
+func (g *Group) limit(r *Replica) *time.Timer {
+	patience := cmp.Or(g.options.Patience, time.Duration(math.MaxInt64))
+	return time.AfterFunc(patience, func() {
+		r.discard(fmt.Errorf("an entry was not agreed on within %v", patience))
+	})
 }
 
 // result returns the error of an entry.
@@ -563,13 +583,14 @@ func (g *Group) AwaitChange(ctx context.Context) {
 // HandOver makes another node lead, if this one does: it waits until nothing is on its way, so that
 // nothing has to be rebuilt. to names the node; "": any. why is for the log. If leadership is being
 // handed over already, it waits for the end of that: a node that stops must not close raft before.
-// It does nothing if this is the only replica.
+// It does nothing if no other replica votes.
 func (g *Group) HandOver(ctx context.Context, to, why string) error {
 	g.handing.Lock()
 	defer g.handing.Unlock()
 	run := g.running.Load()
 	r := run.fsm.replica.Load()
-	if !r.Leads() || len(serversOf(run)) == 1 {
+	heir, ok := g.heir(run, to)
+	if !r.Leads() || !ok {
 		return nil
 	}
 	for !r.endQuietly() {
@@ -584,21 +605,33 @@ func (g *Group) HandOver(ctx context.Context, to, why string) error {
 	}
 	g.noteChange()
 	g.leadership.setHanded("handed over to " + cmp.Or(to, "another node") + ": " + why)
-	var err error
-	if id, ok := voterOn(run, to); ok {
-		err = run.await(run.raft.LeadershipTransferToServer(raft.ServerID(id), raft.ServerAddress(id)))
-	} else {
-		err = run.await(run.raft.LeadershipTransfer())
-	}
-	if err == nil {
-		g.counters.handOvers.Add(1)
-	} else {
-		g.leadership.setHanded("")
-	}
+	run.transfers.Store(true)
+	err := run.await(run.raft.LeadershipTransferToServer(raft.ServerID(heir), raft.ServerAddress(heir)))
+	run.transfers.Store(false)
 	if err != nil {
+		g.leadership.setHanded("")
 		run.goOn()
+		return err
 	}
-	return err
+	g.counters.handOvers.Add(1)
+	return nil
+}
+
+// heir returns the voter that takes over: the one on a node, or else the one that was heard last.
+func (g *Group) heir(run *running, node string) (id string, ok bool) {
+	var best time.Time
+	for _, s := range serversOf(run) {
+		if !s.Voter || s.ID == g.options.id() {
+			continue
+		}
+		if s.ID.Node == node {
+			return s.ID.String(), true
+		}
+		if heard := run.peers.heard(raft.ServerID(s.ID.String())); !ok || heard.After(best) {
+			id, ok, best = s.ID.String(), true, heard
+		}
+	}
+	return id, ok
 }
 
 // Estimate returns the group's time as far as this node knows it, Unix ms. ok is false if it has

@@ -199,8 +199,13 @@ type transport struct {
 	*raft.NetworkTransport
 	leadership *leadership
 	patience   time.Duration // see boundedPipeline
-	last       func() uint64 // the index of the last entry here
-	sent       *sent
+	// again is called when entries of a term could not be sent, see sendAgain
+	again func(term uint64, to raft.ServerID) bool
+	last  func() uint64 // the index of the last entry here
+	peers *peers
+	// ended is closed when raft is about to be shut down. It may wait for a disk that hangs, and
+	// must not be heard meanwhile
+	ended <-chan struct{}
 }
 
 // RequestVote implements raft.Transport.

@@ -50,16 +50,6 @@ func serversOf(run *running) (list []Server) {
 	return list
 }
 
-// voterOn returns the id of the voter on a node.
-func voterOn(run *running, node string) (id string, ok bool) {
-	for _, s := range serversOf(run) {
-		if s.Voter && s.ID.Node == node {
-			return s.ID.String(), true
-		}
-	}
-	return "", false
-}
-
 // Bootstrap writes what a new group begins with, the same members on all their nodes, before any of
 // them opens its replica. It does nothing if there is state.
 func Bootstrap(o Options, members []ReplicaID) error {

@@ -1,6 +1,8 @@
 package group
 
 import (
+	"cmp"
+	"slices"
 	"sync"
 	"time"
 
@@ -11,14 +13,14 @@ import (
 // new entry or pause: a replica that is far behind would not catch up while the group waits for it.
 // Without a pipeline raft sends all that is missing.
 func (t transport) AppendEntriesPipeline(id raft.ServerID, at raft.ServerAddress) (raft.AppendPipeline, error) {
-	if t.sent.behind(id, t.last()) {
+	if t.peers.behind(id, t.last()) {
 		return nil, raft.ErrPipelineReplicationNotSupported
 	}
 	p, err := t.NetworkTransport.AppendEntriesPipeline(id, at)
 	if err != nil {
 		return nil, err
 	}
-	return &boundedPipeline{p, t.patience}, nil
+	return &boundedPipeline{p, t.patience, t.ended}, nil
 }
 
 // boundedPipeline closes a pipeline that takes no entries for too long. In raft, what reads the
@@ -28,47 +30,105 @@ type boundedPipeline struct {
 	raft.AppendPipeline
 	// patience is longer than an answer may take, after which the pipeline fails by itself
 	patience time.Duration
+	ended    <-chan struct{} // see transport
 }
 
 // AppendEntries implements raft.AppendPipeline.
 func (p *boundedPipeline) AppendEntries(
 	call *raft.AppendEntriesRequest, reply *raft.AppendEntriesResponse,
 ) (raft.AppendFuture, error) {
+	if isClosed(p.ended) {
+		return nil, raft.ErrPipelineShutdown
+	}
 	stuck := time.AfterFunc(p.patience, func() { p.AppendPipeline.Close() })
 	defer stuck.Stop()
 	return p.AppendPipeline.AppendEntries(call, reply)
 }
 
-// AppendEntries implements raft.Transport.
+// AppendEntries implements raft.Transport. After each failure raft waits twice as long, up to 10 s,
+// and a replica that is back gets nothing meanwhile: if another one ends then, the group stands
+// still. So raft hears of a failure only when there is nothing to send any more, or when it has to
+// do something else.
 func (t transport) AppendEntries(
 	id raft.ServerID, at raft.ServerAddress, call *raft.AppendEntriesRequest, reply *raft.AppendEntriesResponse,
 ) error {
-	err := t.NetworkTransport.AppendEntries(id, at, call, reply)
-	heartbeat := len(call.Entries) == 0 && call.PrevLogEntry == 0
-	if err == nil && reply.Success && !heartbeat {
-		t.sent.note(id, call.PrevLogEntry+uint64(len(call.Entries)))
+	for {
+		if isClosed(t.ended) {
+			return raft.ErrTransportShutdown
+		}
+		err := t.NetworkTransport.AppendEntries(id, at, call, reply)
+		heartbeat := len(call.Entries) == 0 && call.PrevLogEntry == 0 // raft tries these often enough
+		if err == nil && reply.Success {
+			t.peers.note(id, call.PrevLogEntry+uint64(len(call.Entries)), time.Now())
+		}
+		if err == nil || heartbeat || !t.again(call.Term, id) {
+			return err
+		}
+		*reply = raft.AppendEntriesResponse{}
 	}
-	return err
 }
 
-// sent is the index of the last entry that each replica has got without a pipeline.
-type sent struct {
-	mu   sync.Mutex
-	last map[raft.ServerID]uint64
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
 }
 
-func (s *sent) note(id raft.ServerID, index uint64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.last == nil {
-		s.last = make(map[raft.ServerID]uint64)
+// mostResendPause is the longest time between attempts to send entries.
+const mostResendPause = 100 * time.Millisecond
+
+// sendAgain reports, after a short wait, whether entries of a term are still to be sent to a
+// replica that could not be reached.
+func (g *Group) sendAgain(run *running, term uint64, to raft.ServerID) bool {
+	if !run.sleep(min(g.options.Timeout/10, mostResendPause)) {
+		return false
 	}
-	s.last[id] = index
+	r := run.started.Load()
+	if r == nil || r.State() != raft.Leader || r.CurrentTerm() != term {
+		return false
+	}
+	if run.transfers.Load() { // raft ends the transfer only when it can send something else
+		return false
+	}
+	return slices.ContainsFunc(r.GetConfiguration().Configuration().Servers, func(s raft.Server) bool {
+		return s.ID == to
+	})
+}
+
+// peers is what is known of the other replicas.
+type peers struct {
+	mu sync.Mutex
+	of map[raft.ServerID]peer
+}
+
+type peer struct {
+	last  uint64    // index of the last entry that it has got without a pipeline
+	heard time.Time // when it has last answered
+}
+
+// note notes that a replica has the entries up to an index; 0: it was not asked.
+func (p *peers) note(id raft.ServerID, index uint64, now time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.of == nil {
+		p.of = make(map[raft.ServerID]peer)
+	}
+	p.of[id] = peer{cmp.Or(index, p.of[id].last), now}
 }
 
 // behind reports whether a replica lacks more than a message before an entry.
-func (s *sent) behind(id raft.ServerID, index uint64) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.last[id]+mostAppended < index
+func (p *peers) behind(id raft.ServerID, index uint64) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.of[id].last+mostAppended < index
+}
+
+// heard returns when a replica has last answered; zero: never.
+func (p *peers) heard(id raft.ServerID) time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.of[id].heard
 }

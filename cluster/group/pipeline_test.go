@@ -27,22 +27,62 @@ func (p *fullPipeline) Close() error {
 }
 
 func TestAPipelineThatIsStuckIsClosed(t *testing.T) {
-	p := &boundedPipeline{&fullPipeline{closed: make(chan struct{})}, time.Millisecond}
+	p := &boundedPipeline{&fullPipeline{closed: make(chan struct{})}, time.Millisecond, nil}
 	_, err := p.AppendEntries(nil, nil)
 	assert.ErrorIs(t, err, raft.ErrPipelineShutdown)
 }
 
+// Entries that a replica does not get, as it cannot be reached, are sent again as long as that is
+// of use.
+func TestEntriesAreSentAgain(t *testing.T) {
+	t.Parallel()
+	tr := newTrio(t)
+	tr.startAll()
+	leader := tr.leader()
+	run := leader.group.running.Load()
+	other := tr.nodes[(leader.i+1)%len(tr.nodes)].group.ID().String()
+	send := func(term uint64, again func(uint64, raft.ServerID) bool) error {
+		call := raft.AppendEntriesRequest{
+			RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax},
+			Term:      term, PrevLogEntry: 1, PrevLogTerm: 1,
+		}
+		trans := transport{run.trans, &leader.group.leadership, time.Second, again, run.raft.LastIndex, &peers{}, nil}
+		return trans.AppendEntries(raft.ServerID(other), raft.ServerAddress(other), &call, &raft.AppendEntriesResponse{})
+	}
+	term := run.raft.CurrentTerm()
+	tr.isolate((leader.i + 1) % len(tr.nodes))
+	tries := 0
+	assert.NoError(t, send(term, func(_ uint64, to raft.ServerID) bool {
+		if tries++; tries == 3 {
+			tr.heal()
+		}
+		return assert.Equal(t, raft.ServerID(other), to)
+	}))
+	assert.GreaterOrEqual(t, tries, 3)
+
+	g := leader.group
+	assert.True(t, g.sendAgain(run, term, raft.ServerID(other)))
+	assert.False(t, g.sendAgain(run, term-1, raft.ServerID(other)), "of an earlier leadership")
+	assert.False(t, g.sendAgain(run, term, "gone/0000000000000001"), "no member any more")
+	run.transfers.Store(true)
+	assert.False(t, g.sendAgain(run, term, raft.ServerID(other)), "leadership is handed over")
+	run.transfers.Store(false)
+	leader.stop()
+	assert.False(t, g.sendAgain(run, term, raft.ServerID(other)), "the node stops")
+}
+
 // A pipeline begins when a replica has nearly all entries.
 func TestAPipelineBeginsWhenAReplicaHasCaughtUp(t *testing.T) {
-	var s sent
-	tr := transport{last: func() uint64 { return 1000 }, sent: &s}
+	var p peers
+	tr := transport{last: func() uint64 { return 1000 }, peers: &p}
 	_, err := tr.AppendEntriesPipeline("a", "a")
 	assert.Equal(t, raft.ErrPipelineReplicationNotSupported, err, "nothing was sent yet")
-	s.note("a", 1000-mostAppended-1)
+	p.note("a", 1000-mostAppended-1, time.Time{})
 	_, err = tr.AppendEntriesPipeline("a", "a")
 	assert.Equal(t, raft.ErrPipelineReplicationNotSupported, err)
-	assert.True(t, s.behind("a", 1000))
-	s.note("a", 1000-mostAppended)
-	assert.False(t, s.behind("a", 1000))
-	assert.True(t, s.behind("b", 1000))
+	assert.True(t, p.behind("a", 1000))
+	p.note("a", 1000-mostAppended, time.Time{})
+	p.note("a", 0, time.Time{}) // a heartbeat
+	assert.False(t, p.behind("a", 1000))
+	assert.True(t, p.behind("b", 1000))
 }

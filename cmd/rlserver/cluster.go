@@ -148,7 +148,9 @@ func (p *parts) openCluster() error {
 		Join: join, Expect: own.Expect,
 		Groups:  own.Groups,
 		Timeout: time.Duration(own.Timeout) * time.Millisecond, Sync: p.settings.Store().Sync == storage.SyncAlways,
-		Host: own.AnnounceHost, Port: announced(own.AnnouncePort, start.Port),
+		// a call waits for the entry before its own, and for its own
+		Patience: max(p.cluster.hold, time.Duration(own.Timeout)*time.Millisecond) / 2,
+		Host:     own.AnnounceHost, Port: announced(own.AnnouncePort, start.Port),
 		TLSPort: announced(own.AnnounceTLSPort, start.TLSPort), Version: version, Engine: p.cluster.engine,
 		Clock: p.source, Log: p.log, Begun: p.cluster.begun, Users: p.server,
 		PoliciesChanged: func() {
