@@ -46,7 +46,9 @@ func TestEntriesAreSentAgain(t *testing.T) {
 			RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax},
 			Term:      term, PrevLogEntry: 1, PrevLogTerm: 1,
 		}
-		trans := transport{run.trans, &leader.group.leadership, time.Second, again, run.raft.LastIndex, &peers{}, nil}
+		trans := transport{
+			run.trans, &leader.group.leadership, time.Second, again, run.raft.LastIndex, &peers{}, nil,
+		}
 		return trans.AppendEntries(raft.ServerID(other), raft.ServerAddress(other), &call, &raft.AppendEntriesResponse{})
 	}
 	term := run.raft.CurrentTerm()
