@@ -49,7 +49,8 @@ func TestEntriesAreSentAgain(t *testing.T) {
 		trans := transport{
 			run.trans, &leader.group.leadership, time.Second, again, run.raft.LastIndex, &peers{}, nil,
 		}
-		return trans.AppendEntries(raft.ServerID(other), raft.ServerAddress(other), &call, &raft.AppendEntriesResponse{})
+		var reply raft.AppendEntriesResponse
+		return trans.AppendEntries(raft.ServerID(other), raft.ServerAddress(other), &call, &reply)
 	}
 	term := run.raft.CurrentTerm()
 	tr.isolate((leader.i + 1) % len(tr.nodes))
