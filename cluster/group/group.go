@@ -28,8 +28,8 @@ type Options struct {
 	Dir      string        // where the group's files are, on this node
 	Sync     bool          // whether the log is synced before an entry counts as stored
 	Timeout  time.Duration // without a word of the leader until there is an election
-	// Patience is for how long an entry may be on its way. Then the replica leads no more, and those
-	// who wait get ErrUnknown: a leader whose disk hangs is heard by the others, and serves nobody.
+	// Patience is for how long an entry may be on its way. Then the replica leads no more, and all
+	// who wait get ErrUnknown: others hear a leader whose disk hangs, but it serves nobody.
 	// 0: for ever
 	Patience time.Duration
 	Engine   engine.Options

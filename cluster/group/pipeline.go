@@ -57,7 +57,7 @@ func (t transport) AppendEntries(
 			return raft.ErrTransportShutdown
 		}
 		err := t.NetworkTransport.AppendEntries(id, at, call, reply)
-		heartbeat := len(call.Entries) == 0 && call.PrevLogEntry == 0 // raft tries these often enough
+		heartbeat := len(call.Entries) == 0 && call.PrevLogEntry == 0 // raft repeats it
 		if err == nil && reply.Success {
 			t.peers.note(id, call.PrevLogEntry+uint64(len(call.Entries)), time.Now())
 		}
