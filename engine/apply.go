@@ -9,10 +9,10 @@ import (
 )
 
 // Apply applies the effects of a call that happened elsewhere or earlier, at now (Unix ms), such as
-// when a log is replayed. Other calls see all of them or none: it locks only the shards that they
-// need. The keys are hashed again; only their names are used. It returns an error for an effect
-// that does not fit the state; those before it have been applied. Deleting a missing key is not an
-// error.
+// when a log is replayed. They may also be those of several calls, in order. Other calls see all of
+// them or none: it locks only the shards that they need. The keys are hashed again; only their
+// names are used. It returns an error for an effect that does not fit the state; those before it
+// have been applied. Deleting a missing key is not an error.
 func (e *Engine) Apply(now int64, effects []effect.Effect) error {
 	tx := Tx{e: e}
 	tx.lockFor(now, effects)
@@ -68,7 +68,7 @@ func (tx *Tx) lockFor(now int64, effects []effect.Effect) {
 		tx.BeginAll(now, 0, false)
 		return
 	}
-	var few [4]Key
+	var few [MostPrefetched]Key
 	keys := few[:0]
 	for i := range effects {
 		f := &effects[i]
@@ -82,6 +82,7 @@ func (tx *Tx) lockFor(now int64, effects []effect.Effect) {
 		}
 	}
 	tx.Begin(now, 0, keys, false)
+	tx.Prefetch(keys)
 }
 
 // apply is the only function that changes state, for live calls and for replay. o is the object

@@ -20,14 +20,21 @@ func AppendCall(dst []byte, at int64, effects []effect.Effect) []byte {
 // than in the record.
 const maxPiece = 256
 
-// CallReader decodes records of calls. It reuses its memory.
-type CallReader struct{ effects []effect.Effect }
+// CallReader decodes records of calls, and has their effects applied. Those of small calls are
+// applied several calls at a time, which is faster, see engine.Tx.Prefetch; those of a large call
+// in pieces, so that a call with a million effects takes little memory. It reuses its memory.
+type CallReader struct {
+	effects []effect.Effect // those that are not applied yet; they alias the records
+	at      int64           // the latest time of their calls, Unix ms
+}
 
-// Read decodes the record of a call at the beginning of b, and returns its size in bytes. It calls
-// apply with the effects, in pieces, so that a call with a million of them takes little memory.
-// They alias b and are reused; engine.Apply copies what it keeps. A nil apply skips them. The error
-// is ErrShort if b ends too early.
-func (c *CallReader) Read(b []byte, apply func(at int64, effects []effect.Effect) error) (size int, err error) {
+// Apply applies effects as engine.Apply does, which copies what it keeps.
+type Apply func(at int64, effects []effect.Effect) error
+
+// Read decodes the record of a call at the beginning of b, and returns its size in bytes. The
+// effects are applied now, or later when there are more; the last ones by Flush, until when b must
+// not change. A nil apply skips them. The error is ErrShort if b ends too early.
+func (c *CallReader) Read(b []byte, apply Apply) (size int, err error) {
 	rec, r, size, err := openRecord(b)
 	switch {
 	case err != nil:
@@ -37,20 +44,34 @@ func (c *CallReader) Read(b []byte, apply func(at int64, effects []effect.Effect
 	case apply == nil:
 		return size, r.errorIn(size)
 	}
+	if len(c.effects) == 0 {
+		c.at = rec.at
+	}
+	c.at = max(c.at, rec.at)
 	for len(r.rest) > 0 && r.err == nil && err == nil {
-		c.effects = c.effects[:0]
-		for len(r.rest) > 0 && r.err == nil && len(c.effects) < maxPiece {
-			c.effects = append(c.effects, r.effect())
+		c.effects = append(c.effects, r.effect())
+		if len(c.effects) == maxPiece && r.err == nil {
+			err = c.Flush(apply)
 		}
-		if r.err == nil {
-			err = apply(rec.at, c.effects)
-		}
-		clear(c.effects)
 	}
 	if r.err != nil {
-		err = r.errorIn(size)
+		c.effects = c.effects[:0]
+		return size, r.errorIn(size)
+	}
+	if err == nil && len(c.effects) >= engine.MostPrefetched {
+		err = c.Flush(apply)
 	}
 	return size, err
+}
+
+// Flush applies the effects that are not applied yet.
+func (c *CallReader) Flush(apply Apply) (err error) {
+	if len(c.effects) > 0 {
+		err = apply(c.at, c.effects)
+	}
+	clear(c.effects)
+	c.effects = c.effects[:0]
+	return err
 }
 
 // WriteState writes all keys and policies of a snapshot as a compressed stream of records, which

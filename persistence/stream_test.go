@@ -59,22 +59,24 @@ func TestReadStateRefusesCutStream(t *testing.T) {
 	}
 }
 
-func TestCallReaderReturnsWhatAppendCallWrote(t *testing.T) {
-	for _, count := range []int{0, 1, maxPiece, 3*maxPiece + 1} {
+func TestCallReaderAppliesWhatAppendCallWrote(t *testing.T) {
+	for _, count := range []int{0, 1, engine.MostPrefetched, maxPiece, 3*maxPiece + 1} {
 		var effects, got []effect.Effect
 		for i := range count {
 			effects = append(effects, effect.Effect{
 				Kind: effect.Delete, Key: effect.Key{Name: []byte(strconv.Itoa(i))},
 			})
 		}
-		b := AppendCall(nil, 7, effects)
-		var reader CallReader
-		size, err := reader.Read(append(b, "more"...), func(at int64, piece []effect.Effect) error {
+		apply := func(at int64, piece []effect.Effect) error {
 			assert.Equal(t, int64(7), at)
 			got = append(got, piece...)
 			return nil
-		})
+		}
+		b := AppendCall(nil, 7, effects)
+		var reader CallReader
+		size, err := reader.Read(append(b, "more"...), apply)
 		require.NoError(t, err)
+		require.NoError(t, reader.Flush(apply))
 		assert.Equal(t, len(b), size)
 		assert.Equal(t, effects, got)
 		size, err = reader.Read(b, nil)
@@ -85,6 +87,39 @@ func TestCallReaderReturnsWhatAppendCallWrote(t *testing.T) {
 	}
 }
 
+// Small calls are applied together, in order, at the latest of their times.
+func TestCallReaderAppliesSeveralCallsAtOnce(t *testing.T) {
+	const calls = engine.MostPrefetched + 3
+	var reader CallReader
+	var names []string
+	var times []int64
+	apply := func(at int64, effects []effect.Effect) error {
+		times = append(times, at)
+		for _, f := range effects {
+			names = append(names, string(f.Key.Name))
+		}
+		return nil
+	}
+	var want []string
+	for i := range calls {
+		name := strconv.Itoa(i)
+		b := AppendCall(nil, int64(100+i), []effect.Effect{{Kind: effect.Delete, Key: effect.Key{Name: []byte(name)}}})
+		to := apply
+		if i == 1 {
+			to = nil
+		} else {
+			want = append(want, name)
+		}
+		_, err := reader.Read(b, to)
+		require.NoError(t, err)
+	}
+	assert.Len(t, names, engine.MostPrefetched)
+	require.NoError(t, reader.Flush(apply))
+	require.NoError(t, reader.Flush(apply))
+	assert.Equal(t, want, names)
+	assert.Equal(t, []int64{100 + engine.MostPrefetched, 100 + calls - 1}, times)
+}
+
 func TestCallReaderReturnsErrors(t *testing.T) {
 	var reader CallReader
 	ignore := func(int64, []effect.Effect) error { return nil }
@@ -93,8 +128,15 @@ func TestCallReaderReturnsErrors(t *testing.T) {
 	_, err = reader.Read(reseal([]byte{byte(recordCall), 0, 200, 0, 0}), ignore)
 	assert.ErrorContains(t, err, "unknown kind 200")
 	refused := errors.New("refused")
+	refuse := func(int64, []effect.Effect) error { return refused }
 	b := AppendCall(nil, 7, []effect.Effect{{Kind: effect.Delete, Key: effect.Key{Name: []byte("k")}}})
-	_, err = reader.Read(b, func(int64, []effect.Effect) error { return refused })
+	_, err = reader.Read(b, refuse)
+	require.NoError(t, err)
+	assert.ErrorIs(t, reader.Flush(refuse), refused)
+	assert.NoError(t, reader.Flush(refuse), "nothing is left")
+	for range engine.MostPrefetched {
+		_, err = reader.Read(b, refuse)
+	}
 	assert.ErrorIs(t, err, refused)
 }
 

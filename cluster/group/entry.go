@@ -109,17 +109,20 @@ type applier struct{ calls persistence.CallReader }
 
 // apply applies the records of an entry with numbers above after.
 func (a *applier) apply(e *engine.Engine, h header, records []byte, after uint64) error {
-	number := h.first
+	number, apply := h.first, persistence.Apply(e.Apply)
 	for ; len(records) > 0; number++ {
-		apply := e.Apply
+		to := apply
 		if number <= after {
-			apply = nil
+			to = nil
 		}
-		size, err := a.calls.Read(records, apply)
+		size, err := a.calls.Read(records, to)
 		if err != nil {
 			return err
 		}
 		records = records[size:]
+	}
+	if err := a.calls.Flush(apply); err != nil {
+		return err
 	}
 	if number != h.last+1 {
 		return fmt.Errorf("the entry has %d records, want %d", number-h.first, h.last+1-h.first)
