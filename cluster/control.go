@@ -46,17 +46,17 @@ func (c *control) Exchange(theirs Report, own *Report) error {
 	return nil
 }
 
-// PoliciesOf are the policies for a group.
+// PoliciesOf are the policies for groups that the called node leads.
 type PoliciesOf struct {
-	Group int
-	List  PolicyList
+	Groups []int
+	List   PolicyList
 }
 
-// SetPolicies sets the policies in the groups that this node leads, and answers whether one of them
-// has agreed on them.
-func (c *control) SetPolicies(args PoliciesOf, agreed *bool) error {
+// SetPolicies sets the policies in all groups that this node leads, and answers which of those that
+// are named have agreed on them.
+func (c *control) SetPolicies(args PoliciesOf, agreed *[]int) error {
 	if c.n.Map() != nil {
-		*agreed = c.n.agreePolicies(args.Group, args.List)
+		*agreed = c.n.agreePolicies(args)
 	}
 	return nil
 }

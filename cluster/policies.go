@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"slices"
-	"sync"
 	"time"
 
 	"rlserver/cluster/group"
@@ -165,75 +164,62 @@ func (n *Node) SharePolicies(ctx context.Context) (missing []int) {
 	if p, err := g.Leading(); err != nil || p.Wait(0) != nil {
 		return nil
 	}
-	m := n.Map()
-	peers := make(map[string]*peer)
-	for i := range m.Members {
-		peers[m.Members[i].Name] = n.peerNamed(m.Members[i].Name)
-	}
-	var work sync.WaitGroup
-	have := make(chan int, m.Groups())
-	for number := 1; number < m.Groups(); number++ {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	for number := 1; number < n.Map().Groups(); number++ {
 		missing = append(missing, number)
-		work.Go(func() {
-			if n.shareWith(ctx, number, peers) {
-				have <- number
-			}
-		})
 	}
-	go func() {
-		work.Wait()
-		close(have)
-		for _, p := range peers {
-			p.close()
-		}
-	}()
-	for {
-		select {
-		case number, ok := <-have:
+	s := sharing{
+		leader: func(number int) string {
+			if l := n.Leader(number); l != nil {
+				return l.Name
+			}
+			return ""
+		},
+		set: func(node string, groups []int) []int {
+			list, ok := n.ownPolicies()
 			if !ok {
-				return missing
+				stop() // the next leader of group 0 shares its policies
+				return nil
 			}
-			missing = slices.DeleteFunc(missing, func(m int) bool { return m == number })
-		case <-ctx.Done():
-			return missing
-		}
+			return n.setPoliciesOn(node, PoliciesOf{groups, list})
+		},
 	}
+	return s.run(ctx, missing)
 }
 
-// shareWith has the leader of a group set the policies there, until the context ends. It reports
-// whether the group has agreed on them.
-func (n *Node) shareWith(ctx context.Context, number int, peers map[string]*peer) bool {
-	for ctx.Err() == nil {
-		list, ok := n.ownPolicies()
-		if !ok {
-			return false // the next leader of group 0 shares its policies
-		}
-		l := n.Leader(number)
-		switch {
-		case l == nil:
-		case l.Name == n.self.Name:
-			if n.agreePolicies(number, list) {
-				return true
-			}
-		case peers[l.Name] != nil:
-			var agreed bool
-			call := PoliciesOf{number, list}
-			if peers[l.Name].call("SetPolicies", call, &agreed, n.options.Timeout) == nil && agreed {
-				return true
-			}
-		}
-		n.AwaitChange(ctx, number)
+// setPoliciesOn has a node set the policies in groups that it leads, and returns those that have
+// agreed on them.
+func (n *Node) setPoliciesOn(node string, call PoliciesOf) (agreed []int) {
+	if node == n.self.Name {
+		return n.agreePolicies(call)
 	}
-	return false
+	p := n.peerNamed(node)
+	defer p.close()
+	if p.call("SetPolicies", call, &agreed, n.options.Timeout) != nil {
+		return nil // an answer that comes late may be written to agreed
+	}
+	return agreed
 }
 
-// agreePolicies copies the policies, and reports whether a group has agreed on them.
-func (n *Node) agreePolicies(number int, list PolicyList) bool {
-	n.copyPolicies(list)
-	g := n.Group(number)
-	if g == nil {
-		return false
+// agreePolicies sets the policies in the groups that this node leads, and returns those of the call
+// that have agreed on them.
+func (n *Node) agreePolicies(call PoliciesOf) (agreed []int) {
+	n.copyPolicies(call.List)
+	outcomes := make(map[int]group.Outcome)
+	for _, number := range call.Groups {
+		g := n.Group(number)
+		if g == nil {
+			continue
+		}
+		if p, err := g.Leading(); err == nil && slices.Equal(policiesOf(p.Engine), call.List.Policies) {
+			outcomes[number] = p.Ask()
+		}
 	}
-	p, err := g.Leading()
-	return err == nil && slices.Equal(policiesOf(p.Engine), list.Policies) && p.Wait(0) == nil
+	for number, outcome := range outcomes {
+		if outcome.Wait() == nil {
+			agreed = append(agreed, number)
+		}
+	}
+	return agreed
 }

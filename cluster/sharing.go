@@ -1,0 +1,66 @@
+package cluster
+
+import (
+	"context"
+	"slices"
+	"time"
+)
+
+// sharing has groups agree on something, by one call to each node with all groups that it leads.
+type sharing struct {
+	leader func(number int) (node string)                 // "": none is known
+	set    func(node string, groups []int) (agreed []int) // one call to a node
+}
+
+// shareInterval is the time between attempts to reach the groups that have not agreed.
+const shareInterval = 50 * time.Millisecond
+
+// run returns when all groups have agreed, or when the context ends. It returns the groups that
+// have not.
+func (s *sharing) run(ctx context.Context, missing []int) []int {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	type answer struct {
+		node   string
+		agreed []int
+	}
+	answers, called := make(chan answer), make(map[string]bool)
+	tries := time.NewTicker(shareInterval)
+	defer tries.Stop()
+	call := func() {
+		for node, groups := range s.byLeader(missing) {
+			if called[node] {
+				continue // it has not answered yet
+			}
+			called[node] = true
+			go func() {
+				select {
+				case answers <- answer{node, s.set(node, groups)}:
+				case <-ctx.Done():
+				}
+			}()
+		}
+	}
+	for call(); len(missing) > 0 && ctx.Err() == nil; {
+		select {
+		case a := <-answers:
+			called[a.node] = false
+			missing = slices.DeleteFunc(missing, func(number int) bool { return slices.Contains(a.agreed, number) })
+		case <-tries.C:
+			call()
+		case <-ctx.Done():
+		}
+	}
+	return missing
+}
+
+// byLeader returns the groups that have a known leader, by its name.
+func (s *sharing) byLeader(groups []int) map[string][]int {
+	led := make(map[string][]int)
+	for _, number := range groups {
+		if node := s.leader(number); node != "" {
+			led[node] = append(led[node], number)
+		}
+	}
+	return led
+}
