@@ -121,6 +121,7 @@ type Report struct {
 	HasPolicies   bool
 	Policies      []Policy
 	PoliciesOrder Order
+	PoliciesTerms []uint64 // see PolicyList
 
 	Digests map[int]group.Digest // of the state of its replicas, by group
 }
@@ -158,12 +159,12 @@ func (n *Node) report() Report {
 		}
 		st := g.Status()
 		r.Replicas[i] = Replica{g.ID().Instance, st.Applied}
-		if st.Leads {
-			r.Leads[i], r.Last[i], r.Members[i] = st.Term, st.Last, st.Members
+		if p, err := g.Leading(); err == nil {
+			r.Leads[i], r.Last[i], r.Members[i] = p.Term(), st.Last, st.Members
 		}
 	}
 	if list, ok := n.ownPolicies(); ok {
-		r.HasPolicies, r.Policies, r.PoliciesOrder = true, list.Policies, list.Order
+		r.HasPolicies, r.Policies, r.PoliciesOrder, r.PoliciesTerms = true, list.Policies, list.Order, list.Terms
 	}
 	return r
 }
@@ -185,7 +186,7 @@ func (n *Node) heard(r Report) {
 		n.confirmUsers()
 	}
 	if r.HasPolicies {
-		n.copyPolicies(PolicyList{r.PoliciesOrder, r.Policies})
+		n.copyPolicies(PolicyList{r.PoliciesOrder, r.Policies, r.PoliciesTerms})
 	}
 	for i, last := range r.Last {
 		if g := n.Group(i); g != nil {

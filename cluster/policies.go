@@ -21,6 +21,15 @@ type Policy struct{ Name, Definition string }
 type PolicyList struct {
 	Order    Order
 	Policies []Policy
+	// Terms are those of the latest leaderships of the groups, by group, that were known before the
+	// policies were read. A leader of a later term does not take the list: it may arrive late, and
+	// the former leader may have agreed on a newer one. Nodes of an older version send none.
+	Terms []uint64
+}
+
+// suits reports whether a list is not too old for a group that is led in a term.
+func (l *PolicyList) suits(number int, term uint64) bool {
+	return number >= len(l.Terms) || term <= l.Terms[number]
 }
 
 // Order is the order of lists of policies: by the term of the leader of group 0, and then by when
@@ -42,10 +51,30 @@ func (n *Node) ownPolicies() (list PolicyList, ok bool) {
 	if err != nil || n.seeding.Load() && !n.seed(p) {
 		return list, false
 	}
-	n.listing.Lock() // so that a list with a larger number was not read earlier
+	terms := n.leaderTerms() // before the policies are read
+	n.listing.Lock()         // so that a list with a larger number was not read earlier
 	defer n.listing.Unlock()
 	n.lists++
-	return PolicyList{Order{p.Term(), n.lists}, policiesOf(p.Engine)}, true
+	return PolicyList{Order{p.Term(), n.lists}, policiesOf(p.Engine), terms}, true
+}
+
+// leaderTerms returns the terms of the latest leaderships of the groups that this node knows.
+func (n *Node) leaderTerms() []uint64 {
+	n.mu.Lock()
+	terms := make([]uint64, len(n.leaders))
+	for i := range n.leaders {
+		terms[i] = n.leaders[i].term
+	}
+	n.mu.Unlock()
+	for i, g := range n.groups() {
+		if g == nil {
+			continue
+		}
+		if p, err := g.Leading(); err == nil {
+			terms[i] = max(terms[i], p.Term())
+		}
+	}
+	return terms
 }
 
 // seed gives group 0 the policies of another group, after a forced recovery without it. It reports
@@ -109,7 +138,7 @@ func (n *Node) copyChanged(want PolicyList) (changed bool) {
 		if g == nil {
 			continue
 		}
-		if p, err := g.Leading(); err == nil {
+		if p, err := g.Leading(); err == nil && want.suits(number, p.Term()) {
 			changed = n.setPolicies(p, want.Policies) || changed
 		}
 	}
