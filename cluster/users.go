@@ -53,7 +53,8 @@ func (n *Node) changeUsers(change []byte) (deleted int, err error) {
 }
 
 // shareMap sends the map to all nodes that were heard a short time ago, without waiting for the
-// next report, and returns when they have it or have not answered in time.
+// next report, and returns when they have it or have not answered in time. The log names those: a
+// node that was stopped or cut off just now gets the map when it is back.
 func (n *Node) shareMap() {
 	r := n.report()
 	r.Map = n.Map()
@@ -67,8 +68,13 @@ func (n *Node) shareMap() {
 			p := n.peerNamed(name)
 			defer p.close()
 			var theirs Report
-			if err := p.call("Exchange", r, &theirs, n.options.Timeout); err != nil {
-				n.log.Debug("a node does not have the changed users yet", "peer", name, "error", err)
+			err := p.call("Exchange", r, &theirs, n.options.Timeout)
+			if err == nil && theirs.MapVersion < r.Map.Version {
+				err = fmt.Errorf("it has version %d of the map, and this is %d", theirs.MapVersion, r.Map.Version)
+			}
+			if err != nil {
+				n.sayOften("node "+name+" does not have the changed users yet: it gets them when it is heard again",
+					"error", err)
 			}
 		})
 	}

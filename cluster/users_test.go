@@ -1,0 +1,76 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// fakeUsers are users of which a change adds one.
+type fakeUsers struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (u *fakeUsers) DescribeUsers() []string { return []string{"default"} }
+
+func (u *fakeUsers) ApplyUsers(lines []string, change []byte) ([]string, int, error) {
+	if slices.Contains(lines, string(change)) {
+		return lines, 0, nil
+	}
+	return append(slices.Clone(lines), string(change)), 0, nil
+}
+
+func (u *fakeUsers) TakeUsers(lines []string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.lines = lines
+}
+
+func (u *fakeUsers) have(want ...string) error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if !slices.Equal(u.lines, want) {
+		return fmt.Errorf("the users are %q, want %q", u.lines, want)
+	}
+	return nil
+}
+
+// A node that was heard a short time ago and does not answer may serve with the former users.
+func TestTheLogNamesANodeWithoutTheChangedUsers(t *testing.T) {
+	t.Parallel()
+	users := make([]fakeUsers, 3)
+	f := newFleet(t, 3, func(i int, o *Options) {
+		o.Users = &users[i]
+	})
+	f.startAll()
+	f.settled()
+	all := func(want ...string) error {
+		return errors.Join(users[0].have(want...), users[1].have(want...), users[2].have(want...))
+	}
+	f.eventually("the cluster has users", func() error { return all("default") })
+	change := func(user string) {
+		t.Helper()
+		_, refused, err := f.nodes[1].ChangeUsers([]byte(user), patience)
+		require.NoError(t, err)
+		assert.False(t, refused)
+	}
+	change("ann")
+	f.eventually("all have it", func() error { return all("default", "ann") })
+	f.stop(2)
+	for _, n := range f.nodes[:2] { // they have heard it a moment ago, and go on to think so
+		n.mu.Lock()
+		n.heardAt["c"] = time.Now().Add(time.Hour)
+		n.mu.Unlock()
+	}
+	change("ben")
+	assert.Contains(t, f.log.get(), "level=WARN msg=\"node c does not have the changed users yet")
+	require.NoError(t, f.start(2))
+	f.eventually("it has them when it is back", func() error { return all("default", "ann", "ben") })
+}
