@@ -617,9 +617,10 @@ func (g *Group) HandOver(ctx context.Context, to, why string) error {
 	return nil
 }
 
-// heir returns the voter that takes over: the one on a node, or else the one that was heard last.
+// heir returns the voter that takes over: the one on a node, or else the one that is readiest.
 func (g *Group) heir(run *running, node string) (id string, ok bool) {
-	var best time.Time
+	var best peer
+	last, since := run.raft.LastIndex(), time.Now().Add(-heartbeatTimeout(g.options.Timeout))
 	for _, s := range serversOf(run) {
 		if !s.Voter || s.ID == g.options.id() {
 			continue
@@ -627,8 +628,8 @@ func (g *Group) heir(run *running, node string) (id string, ok bool) {
 		if s.ID.Node == node {
 			return s.ID.String(), true
 		}
-		if heard := run.peers.heard(raft.ServerID(s.ID.String())); !ok || heard.After(best) {
-			id, ok, best = s.ID.String(), true, heard
+		if p := run.peers.get(raft.ServerID(s.ID.String())); !ok || p.readier(best, last, since) {
+			id, ok, best = s.ID.String(), true, p
 		}
 	}
 	return id, ok

@@ -1,7 +1,6 @@
 package group
 
 import (
-	"cmp"
 	"slices"
 	"sync"
 	"time"
@@ -13,13 +12,14 @@ import (
 // new entry or pause: a replica that is far behind would not catch up while the group waits for it.
 // Without a pipeline raft sends all that is missing.
 func (t transport) AppendEntriesPipeline(id raft.ServerID, at raft.ServerAddress) (raft.AppendPipeline, error) {
-	if t.peers.behind(id, t.last()) {
+	if t.peers.get(id).behind(t.last()) {
 		return nil, raft.ErrPipelineReplicationNotSupported
 	}
 	p, err := t.NetworkTransport.AppendEntriesPipeline(id, at)
 	if err != nil {
 		return nil, err
 	}
+	t.peers.begin(id)
 	return &boundedPipeline{p, t.patience, t.ended}, nil
 }
 
@@ -106,29 +106,49 @@ type peers struct {
 
 type peer struct {
 	last  uint64    // index of the last entry that it has got without a pipeline
+	piped bool      // it had nearly all entries, and gets the others in a pipeline
 	heard time.Time // when it has last answered
 }
 
-// note notes that a replica has the entries up to an index; 0: it was not asked.
+// note notes that a replica has the entries up to an index; 0: it has answered a heartbeat.
 func (p *peers) note(id raft.ServerID, index uint64, now time.Time) {
+	p.change(id, func(of *peer) {
+		of.heard = now
+		if index != 0 {
+			of.last, of.piped = index, false
+		}
+	})
+}
+
+// begin notes that a replica gets entries in a pipeline.
+func (p *peers) begin(id raft.ServerID) { p.change(id, func(of *peer) { of.piped = true }) }
+
+func (p *peers) change(id raft.ServerID, change func(*peer)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.of == nil {
 		p.of = make(map[raft.ServerID]peer)
 	}
-	p.of[id] = peer{cmp.Or(index, p.of[id].last), now}
+	of := p.of[id]
+	change(&of)
+	p.of[id] = of
 }
 
-// behind reports whether a replica lacks more than a message before an entry.
-func (p *peers) behind(id raft.ServerID, index uint64) bool {
+func (p *peers) get(id raft.ServerID) peer {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.of[id].last+mostAppended < index
+	return p.of[id]
 }
 
-// heard returns when a replica has last answered; zero: never.
-func (p *peers) heard(id raft.ServerID) time.Time {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.of[id].heard
+// behind reports whether the replica lacks more than a message before an entry.
+func (p peer) behind(index uint64) bool { return p.last+mostAppended < index }
+
+// readier reports whether a replica can take over sooner than another one: it has nearly all
+// entries up to last, and has answered after since.
+func (p peer) readier(than peer, last uint64, since time.Time) bool {
+	ready := func(p peer) bool { return (p.piped || !p.behind(last)) && p.heard.After(since) }
+	if ready(p) != ready(than) {
+		return ready(p)
+	}
+	return p.heard.After(than.heard)
 }

@@ -83,9 +83,33 @@ func TestAPipelineBeginsWhenAReplicaHasCaughtUp(t *testing.T) {
 	p.note("a", 1000-mostAppended-1, time.Time{})
 	_, err = tr.AppendEntriesPipeline("a", "a")
 	assert.Equal(t, raft.ErrPipelineReplicationNotSupported, err)
-	assert.True(t, p.behind("a", 1000))
+	assert.True(t, p.get("a").behind(1000))
 	p.note("a", 1000-mostAppended, time.Time{})
 	p.note("a", 0, time.Time{}) // a heartbeat
-	assert.False(t, p.behind("a", 1000))
-	assert.True(t, p.behind("b", 1000))
+	assert.False(t, p.get("a").behind(1000))
+	assert.True(t, p.get("b").behind(1000))
+}
+
+// Leadership goes to a replica that has nearly all entries and answers, rather than to one that
+// does not.
+func TestTheHeirIsReadyAndThere(t *testing.T) {
+	now := time.Now()
+	var p peers
+	for _, id := range []raft.ServerID{"dead", "late", "ready", "piped"} {
+		p.note(id, 1000, now)
+	}
+	p.note("dead", 1000, now.Add(-time.Minute))
+	p.note("late", 900, now.Add(time.Second))
+	p.note("piped", 900, now)
+	p.begin("piped")
+	better := func(a, b raft.ServerID) bool {
+		return p.get(a).readier(p.get(b), 1000, now.Add(-time.Second))
+	}
+	for _, ready := range []raft.ServerID{"ready", "piped"} {
+		for _, other := range []raft.ServerID{"dead", "late", "unknown"} {
+			assert.True(t, better(ready, other), "%s, %s", ready, other)
+			assert.False(t, better(other, ready), "%s, %s", other, ready)
+		}
+	}
+	assert.True(t, better("late", "dead"), "the one that answers")
 }
