@@ -30,6 +30,7 @@ type fakeCluster struct {
 	absent, failed atomic.Bool
 	awaited        chan struct{} // Await returns when something is received
 	server         *Server
+	shared         atomic.Int64 // calls of SharePolicies
 }
 
 func (f *fakeCluster) Groups() int { return 1 }
@@ -48,6 +49,8 @@ func (f *fakeCluster) Await(context.Context, int) (*Partition, error) {
 	f.absent.Store(false)
 	return f.partition, nil
 }
+
+func (f *fakeCluster) SharePolicies() { f.shared.Add(1) }
 
 func (f *fakeCluster) Overview() *overview.Cluster {
 	return &overview.Cluster{Groups: []overview.Group{{

@@ -195,3 +195,14 @@ func TestCheckCallsDoNotAllocate(t *testing.T) {
 	})
 	assert.Zero(t, allocs)
 }
+
+// A policy that is missing is in no group: the reply does not wait for those without a leader.
+func TestDeletingAMissingPolicyAwaitsNoGroup(t *testing.T) {
+	f, ts := newFakeCluster(t)
+	c := ts.dial()
+	assert.Equal(t, ":0", c.do("RL.POLICY DEL login"))
+	assert.EqualValues(t, 0, f.shared.Load())
+	assert.Equal(t, "+OK", c.do("RL.POLICY SET login SLIDE 5 1m"))
+	assert.Equal(t, ":1", c.do("RL.POLICY DEL login"))
+	assert.EqualValues(t, 2, f.shared.Load())
+}

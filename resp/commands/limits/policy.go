@@ -128,7 +128,11 @@ func policiesChanged(c *command.Call) {
 
 func policyDel(c *command.Call) error {
 	found := c.Env.Engine.DeletePolicy(c.Env.Clock(), string(c.Args.Next()))
-	policiesChanged(c)
+	if found {
+		policiesChanged(c)
+	} else {
+		c.Tx.SeeAll()
+	}
 
 	c.Reply.Flag(found)
 	return nil
