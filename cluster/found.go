@@ -85,8 +85,8 @@ var localAddress = regexp.MustCompile(`\S+->`)
 
 // sayOften logs a warning that may be repeated often, at intervals.
 func (n *Node) sayOften(what string, args ...any) {
-	n.mu.Lock()
 	trouble := localAddress.ReplaceAllString(what, "")
+	n.mu.Lock()
 	due := time.Since(n.said[trouble]) > sayInterval
 	if due {
 		n.said[trouble] = time.Now()
