@@ -17,6 +17,7 @@ import (
 )
 
 const (
+	logFolder       = "log"   // in a group's folder
 	segmentSize     = 8 << 20 // bytes that a segment of the log is created with
 	cachedEntries   = 64      // the last entries, kept in memory for followers
 	keptSnapshots   = 1
@@ -33,7 +34,7 @@ type files struct {
 // openFiles opens the files of a group. stored is called when entries were stored, or could not be.
 func (g *Group) openFiles(log hclog.Logger, stored func(time.Duration, error)) (f files, err error) {
 	dir := g.options.Dir
-	folder := filepath.Join(dir, "log")
+	folder := filepath.Join(dir, logFolder)
 	disk := types.VFS(fs.New())
 	if g.options.disk != nil {
 		disk = g.options.disk(disk)

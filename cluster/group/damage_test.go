@@ -1,0 +1,136 @@
+package group
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/hashicorp/raft"
+	wal "github.com/hashicorp/raft-wal"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// logFile returns the file of a log, and where each of its writes begins and ends.
+func logFile(t *testing.T, writes int) (file []byte, ends []int) {
+	dir := t.TempDir()
+	log, err := wal.Open(dir, wal.WithSegmentSize(16<<10))
+	require.NoError(t, err)
+	name := ""
+	read := func() []byte {
+		if name == "" {
+			names, err := filepath.Glob(filepath.Join(dir, "*.wal"))
+			require.NoError(t, err)
+			require.Len(t, names, 1)
+			name = names[0]
+		}
+		b, err := os.ReadFile(name)
+		require.NoError(t, err)
+		return b
+	}
+	ends = []int{0}
+	index := uint64(0)
+	for range writes {
+		var entries []*raft.Log
+		for range 1 + rand.IntN(3) {
+			index++
+			data := make([]byte, 1+rand.IntN(40))
+			for i := range data { // with zeros, and what looks like a frame
+				data[i] = byte(rand.IntN(4)) * byte(rand.IntN(2))
+			}
+			entries = append(entries, &raft.Log{Index: index, Term: 1, Data: data})
+		}
+		require.NoError(t, log.StoreLogs(entries))
+		file = read()
+		end := len(bytes.TrimRight(file, "\x00"))
+		ends = append(ends, (end+frameHeader-1)/frameHeader*frameHeader)
+	}
+	require.NoError(t, log.Close())
+	return file, ends
+}
+
+func TestDamageOfAWriteThatOthersFollow(t *testing.T) {
+	file, ends := logFile(t, 12)
+	last := ends[len(ends)-2]
+	at, damaged := damage(file)
+	assert.False(t, damaged)
+	assert.Equal(t, ends[len(ends)-1], at)
+	for at := range last {
+		b := bytes.Clone(file)
+		b[at] ^= byte(1 + rand.IntN(255))
+		if _, damaged := damage(b); !damaged {
+			t.Errorf("byte %d of %d is damaged, which is not noticed; the writes end at %v", at, last, ends)
+		}
+	}
+	for range 1000 {
+		b := bytes.Clone(file)
+		from := rand.IntN(last)
+		clear(b[from : from+rand.IntN(last-from+1)])
+		if bytes.Equal(b, file) {
+			continue
+		}
+		if _, damaged := damage(b); !damaged {
+			t.Errorf("bytes from %d of %d are zero, which is not noticed; the writes end at %v", from, last, ends)
+		}
+	}
+}
+
+func TestATornWriteIsNoDamage(t *testing.T) {
+	file, ends := logFile(t, 12)
+	last, end := ends[len(ends)-2], ends[len(ends)-1]
+	check := func(b []byte, what string) {
+		if at, damaged := damage(b); damaged || at < last {
+			t.Errorf("a torn write (%s) from %d to %d counts as damage at %d", what, last, end, at)
+		}
+	}
+	for size := range file {
+		if size >= last {
+			check(file[:size], "cut")
+		}
+	}
+	for range 1000 {
+		b := bytes.Clone(file)
+		for at := last; at < end; at += frameHeader {
+			if rand.IntN(3) == 0 {
+				clear(b[at : at+frameHeader])
+			}
+		}
+		check(b, "parts")
+	}
+	// what a longer write has left behind that was torn, and overwritten by the present last one
+	for range 1000 {
+		b := bytes.Clone(file)
+		for at := end; at < end+200; at++ {
+			b[at] = byte(rand.IntN(4)) * byte(rand.IntN(2))
+		}
+		check(b, "an older one")
+	}
+}
+
+func TestADamagedLogIsRefused(t *testing.T) {
+	tr := newTrio(t)
+	tr.startAll()
+	leader := tr.leader()
+	r, err := leader.group.Leading()
+	require.NoError(t, err)
+	for range 10 {
+		_, err := admit(r, "k", 100)
+		require.NoError(t, err)
+	}
+	dir := leader.group.options.Dir
+	leader.stop()
+	names, err := filepath.Glob(filepath.Join(dir, "log", "*.wal"))
+	require.NoError(t, err)
+	slices.Sort(names)
+	name := names[len(names)-1]
+	b, err := os.ReadFile(name)
+	require.NoError(t, err)
+	b[segmentHeader+frameHeader+20] ^= 1
+	require.NoError(t, os.WriteFile(name, b, 0o600))
+	_, err = Open(leader.options(0))
+	assert.ErrorContains(t, err, name)
+	assert.ErrorContains(t, err, "damaged")
+}
