@@ -316,9 +316,7 @@ func TestSnapshotDuringEvictionsIsComplete(t *testing.T) {
 				most = max(most, len(b.Effects))
 			}
 			more = s.Step(func(effects []effect.Effect) {
-				copies := &recorder{}
-				copies.Append(0, effects)
-				restored = append(restored, copies.effects()...)
+				restored = append(restored, copies(effects)...)
 			})
 		}
 		done, total := s.Keys()

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -65,6 +66,29 @@ func TestEndReturnsLatestPosition(t *testing.T) {
 	require.EqualValues(t, 4, tx.End())
 }
 
+// A call with very many changes is one record, and the Tx keeps few of them as effects.
+func TestManyChangesOfACallAreOneRecord(t *testing.T) {
+	log := new(recorder)
+	e := New(Options{Journal: log})
+	tx, k := e.NewTx(), e.Key([]byte("k"))
+	for _, n := range []int{1, mostEffects, mostEffects + 1, 3*mostEffects + 5} {
+		tx.Begin(epoch, 0, []Key{k}, true)
+		for i := range n {
+			_, err := tx.HSet(k, [][]byte{fmt.Append(nil, i), fmt.Append(nil, n)})
+			require.NoError(t, err)
+			require.LessOrEqual(t, cap(tx.effects), 2*mostEffects)
+		}
+		tx.End()
+		call := log.calls[len(log.calls)-1]
+		require.Len(t, call, n)
+		for i, f := range call {
+			require.Equal(t, fmt.Sprint(i, n), string(f.Field)+" "+string(f.Value))
+		}
+		require.Empty(t, tx.encoded)
+	}
+	require.Len(t, log.calls, 4)
+}
+
 // visibilityJournal is a journal that records whether policies are visible before their position
 // is known.
 type visibilityJournal struct {
@@ -72,7 +96,9 @@ type visibilityJournal struct {
 	seen []bool
 }
 
-func (w *visibilityJournal) Append(int64, []effect.Effect) Position {
+func (w *visibilityJournal) Encode(dst []byte, _ []effect.Effect) []byte { return dst }
+
+func (w *visibilityJournal) Append(int64, []byte, []effect.Effect) Position {
 	visible := w.e.naming.TryRLock()
 	if visible {
 		w.e.naming.RUnlock()

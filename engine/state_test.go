@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"maps"
 	"math"
@@ -18,21 +19,37 @@ import (
 
 // recorder is a journal that keeps copies of all effects, call by call.
 type recorder struct {
-	mu    sync.Mutex
-	calls [][]effect.Effect
+	mu     sync.Mutex
+	calls  [][]effect.Effect
+	pieces [][]effect.Effect // encoded, a piece is its index
 }
 
-func (r *recorder) Append(_ int64, effects []effect.Effect) Position {
+func (r *recorder) Encode(dst []byte, effects []effect.Effect) []byte {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.pieces = append(r.pieces, copies(effects))
+	return binary.BigEndian.AppendUint32(dst, uint32(len(r.pieces)-1))
+}
+
+func (r *recorder) Append(_ int64, encoded []byte, effects []effect.Effect) Position {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var call []effect.Effect
+	for ; len(encoded) > 0; encoded = encoded[4:] {
+		call = append(call, r.pieces[binary.BigEndian.Uint32(encoded)]...)
+	}
+	r.calls = append(r.calls, append(call, copies(effects)...))
+	return Position(len(r.calls))
+}
+
+func copies(effects []effect.Effect) []effect.Effect {
 	kept := slices.Clone(effects)
 	for i := range kept {
 		f := &kept[i]
 		f.Key.Name, f.To.Name = bytes.Clone(f.Key.Name), bytes.Clone(f.To.Name)
 		f.Field, f.Value = bytes.Clone(f.Field), bytes.Clone(f.Value)
 	}
-	r.calls = append(r.calls, kept)
-	return Position(len(r.calls))
+	return kept
 }
 
 func (r *recorder) Wait(Position) error { return nil }

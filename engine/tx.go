@@ -27,7 +27,8 @@ type Tx struct {
 	now     int64
 	writing bool
 	locked  []*shard        // first those of Begin, in the order of their index, then those of Join
-	effects []effect.Effect // the changes so far, if there is a journal
+	effects []effect.Effect // the latest changes, if there is a journal
+	encoded []byte          // the changes before those, see Journal.Encode
 	changed int64           // the number of changed members, fields and keys
 	// the latest change that the call has seen in earlier steps, or without locks
 	seen Position
@@ -144,8 +145,9 @@ func (tx *Tx) settle(now int64) {
 const manyChanges = 256
 
 const (
-	keptEffects = 64 // the largest capacity for effects that a Tx keeps between calls
-	keptParts   = 8  // and for parts
+	mostEffects = 256 // that are not encoded: to grow and clear a large slice stops all goroutines
+	keptEffects = 64  // the largest capacity for effects that a Tx keeps between calls
+	keptParts   = 8   // and for parts
 )
 
 // End passes the changes to the journal and unlocks the shards. It returns the position that the
@@ -173,12 +175,12 @@ func (tx *Tx) commit() {
 	if len(tx.effects) == 0 {
 		return
 	}
-	pos := tx.e.journal.Append(tx.now, tx.effects)
+	pos := tx.e.journal.Append(tx.now, tx.encoded, tx.effects)
 	for _, sh := range tx.locked {
 		sh.position.Store(uint64(pos))
 	}
 	clear(tx.effects)
-	tx.effects = tx.effects[:0]
+	tx.effects, tx.encoded = tx.effects[:0], nil
 }
 
 // latest returns the position of the latest change that the call has seen.
@@ -297,6 +299,10 @@ func (tx *Tx) perform(o object.Object, f *effect.Effect) object.Object {
 	tx.changed += f.Size()
 	o = tx.e.apply(o, f)
 	if tx.e.journal != nil {
+		if len(tx.effects) == mostEffects {
+			tx.encoded = tx.e.journal.Encode(tx.encoded, tx.effects)
+			tx.effects = tx.effects[:0]
+		}
 		tx.effects = append(tx.effects, *f)
 		tx.effects[len(tx.effects)-1].Set = nil // the set will change
 	}

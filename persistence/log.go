@@ -108,9 +108,9 @@ var scratch = sync.Pool{New: func() any { return new([]byte) }}
 
 // Append implements engine.Journal. When the log has failed it returns a position that is never
 // reached.
-func (l *log) Append(now int64, effects []effect.Effect) engine.Position {
+func (l *log) Append(now int64, encoded []byte, effects []effect.Effect) engine.Position {
 	buf := scratch.Get().(*[]byte)
-	*buf = appendRecord((*buf)[:0], now, effects) // outside of mu, which all calls share
+	*buf = AppendCall((*buf)[:0], now, encoded, effects) // outside of mu, which all calls share
 	l.mu.Lock()
 	if !l.accepts(len(*buf)) {
 		defer l.mu.Unlock()

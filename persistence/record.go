@@ -99,11 +99,7 @@ type record struct {
 
 // appendRecord appends the effects of a call at now, in Unix ms, as a record.
 func appendRecord(dst []byte, now int64, effects []effect.Effect) []byte {
-	dst, start := beginRecord(dst, recordCall, now)
-	for i := range effects {
-		dst = appendEffect(dst, &effects[i])
-	}
-	return endRecord(dst, start)
+	return AppendCall(dst, now, nil, effects)
 }
 
 // appendMark appends a record with a number: a recordSynced or recordEnd.

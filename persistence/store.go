@@ -223,10 +223,15 @@ func (s *Store) set(change func(*storage.Status)) {
 	change(&s.status)
 }
 
+// Encode implements engine.Journal.
+func (s *Store) Encode(dst []byte, effects []effect.Effect) []byte {
+	return AppendEffects(dst, effects)
+}
+
 // Append implements engine.Journal.
-func (s *Store) Append(now int64, effects []effect.Effect) engine.Position {
+func (s *Store) Append(now int64, encoded []byte, effects []effect.Effect) engine.Position {
 	if l := s.journal.Load(); l != nil {
-		return l.Append(now, effects)
+		return l.Append(now, encoded, effects)
 	}
 	return 0
 }

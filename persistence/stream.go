@@ -1,6 +1,7 @@
 package persistence
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -11,9 +12,33 @@ import (
 	"rlserver/engine/effect"
 )
 
-// AppendCall appends the effects of a call at a time, Unix ms, as one record.
-func AppendCall(dst []byte, at int64, effects []effect.Effect) []byte {
-	return appendRecord(dst, at, effects)
+// AppendCall appends the effects of a call at a time, Unix ms, as one record: those that
+// AppendEffects has encoded, and those that follow.
+func AppendCall(dst []byte, at int64, encoded []byte, effects []effect.Effect) []byte {
+	dst, start := beginRecord(dst, recordCall, at)
+	return endRecord(AppendEffects(append(dst, encoded...), effects), start)
+}
+
+// AppendEffects appends effects as a record has them.
+func AppendEffects(dst []byte, effects []effect.Effect) []byte {
+	for i := range effects {
+		dst = appendEffect(dst, &effects[i])
+	}
+	return dst
+}
+
+// longestCall is the size of the largest record, in bytes, that SizeOfCall returns.
+const longestCall = 4 << 30
+
+// SizeOfCall returns the size of a record of which b is the beginning; 0 if b does not say.
+func SizeOfCall(b []byte) int {
+	if len(b) < headerSize {
+		return 0
+	}
+	if length := binary.LittleEndian.Uint64(b); length <= longestCall-headerSize {
+		return headerSize + int(length)
+	}
+	return 0
 }
 
 // maxPiece is how many effects of a call are in memory at a time: an effect takes much more there

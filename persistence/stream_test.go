@@ -72,7 +72,7 @@ func TestCallReaderAppliesWhatAppendCallWrote(t *testing.T) {
 			got = append(got, piece...)
 			return nil
 		}
-		b := AppendCall(nil, 7, effects)
+		b := AppendCall(nil, 7, nil, effects)
 		var reader CallReader
 		size, err := reader.Read(append(b, "more"...), apply)
 		require.NoError(t, err)
@@ -103,7 +103,7 @@ func TestCallReaderAppliesSeveralCallsAtOnce(t *testing.T) {
 	var want []string
 	for i := range calls {
 		name := strconv.Itoa(i)
-		b := AppendCall(nil, int64(100+i), []effect.Effect{{Kind: effect.Delete, Key: effect.Key{Name: []byte(name)}}})
+		b := AppendCall(nil, int64(100+i), nil, []effect.Effect{{Kind: effect.Delete, Key: effect.Key{Name: []byte(name)}}})
 		to := apply
 		if i == 1 {
 			to = nil
@@ -129,7 +129,7 @@ func TestCallReaderReturnsErrors(t *testing.T) {
 	assert.ErrorContains(t, err, "unknown kind 200")
 	refused := errors.New("refused")
 	refuse := func(int64, []effect.Effect) error { return refused }
-	b := AppendCall(nil, 7, []effect.Effect{{Kind: effect.Delete, Key: effect.Key{Name: []byte("k")}}})
+	b := AppendCall(nil, 7, nil, []effect.Effect{{Kind: effect.Delete, Key: effect.Key{Name: []byte("k")}}})
 	_, err = reader.Read(b, refuse)
 	require.NoError(t, err)
 	assert.ErrorIs(t, reader.Flush(refuse), refused)
@@ -146,7 +146,7 @@ func TestCallReaderKeepsLittleMemory(t *testing.T) {
 		effects[i] = effect.Effect{Kind: effect.Delete, Key: effect.Key{Name: []byte("k")}}
 	}
 	var reader CallReader
-	_, err := reader.Read(AppendCall(nil, 7, effects), func(int64, []effect.Effect) error { return nil })
+	_, err := reader.Read(AppendCall(nil, 7, nil, effects), func(int64, []effect.Effect) error { return nil })
 	require.NoError(t, err)
 	assert.LessOrEqual(t, cap(reader.effects), 2*maxPiece)
 }

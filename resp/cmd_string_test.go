@@ -260,8 +260,9 @@ func newSession() *session {
 
 type discardJournal struct{}
 
-func (discardJournal) Append(int64, []effect.Effect) engine.Position { return 1 }
-func (discardJournal) Wait(engine.Position) error                    { return nil }
+func (discardJournal) Encode(dst []byte, _ []effect.Effect) []byte           { return dst }
+func (discardJournal) Append(int64, []byte, []effect.Effect) engine.Position { return 1 }
+func (discardJournal) Wait(engine.Position) error                            { return nil }
 
 // reply executes one call and returns its raw reply, which is valid until the next call.
 func (s *session) reply(words [][]byte) []byte {

@@ -29,7 +29,9 @@ func newSlowJournal() *slowJournal {
 	return j
 }
 
-func (j *slowJournal) Append(int64, []effect.Effect) engine.Position {
+func (j *slowJournal) Encode(dst []byte, _ []effect.Effect) []byte { return dst }
+
+func (j *slowJournal) Append(int64, []byte, []effect.Effect) engine.Position {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.appended++

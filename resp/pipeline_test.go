@@ -15,6 +15,7 @@ import (
 
 	"rlserver/engine"
 	"rlserver/engine/effect"
+	"rlserver/persistence"
 	"rlserver/resp/command"
 	"rlserver/resp/config"
 )
@@ -47,8 +48,15 @@ func newMirror(t testing.TB) mirror {
 	return mirror{t, engine.New(engine.Options{Databases: 16, Seed: [2]uint64{1, 2}})}
 }
 
-func (m mirror) Append(now int64, effects []effect.Effect) engine.Position {
-	assert.NoError(m.t, m.e.Apply(now, effects))
+func (m mirror) Encode(dst []byte, effects []effect.Effect) []byte {
+	return persistence.AppendEffects(dst, effects)
+}
+
+func (m mirror) Append(now int64, encoded []byte, effects []effect.Effect) engine.Position {
+	var calls persistence.CallReader
+	_, err := calls.Read(persistence.AppendCall(nil, now, encoded, effects), m.e.Apply)
+	assert.NoError(m.t, err)
+	assert.NoError(m.t, calls.Flush(m.e.Apply))
 	return 1
 }
 

@@ -130,7 +130,7 @@ func sumOf(s *engine.Snapshot, stop <-chan struct{}) (sum [2]uint64, ok bool) {
 	for s.Step(func(effects []effect.Effect) {
 		for i := range effects {
 			one[0] = effects[i]
-			record = persistence.AppendCall(record[:0], 0, one)
+			record = persistence.AppendCall(record[:0], 0, nil, one)
 			hash := sha256.Sum256(record)
 			sum[0] += binary.BigEndian.Uint64(hash[0:])
 			sum[1] += binary.BigEndian.Uint64(hash[8:])
