@@ -28,7 +28,7 @@ func AppendEffects(dst []byte, effects []effect.Effect) []byte {
 }
 
 // longestCall is the size of the largest record, in bytes, that SizeOfCall returns.
-const longestCall = 4 << 30
+const longestCall = 1 << 30
 
 // SizeOfCall returns the size of a record of which b is the beginning; 0 if b does not say.
 func SizeOfCall(b []byte) int {

@@ -103,7 +103,8 @@ func TestCallReaderAppliesSeveralCallsAtOnce(t *testing.T) {
 	var want []string
 	for i := range calls {
 		name := strconv.Itoa(i)
-		b := AppendCall(nil, int64(100+i), nil, []effect.Effect{{Kind: effect.Delete, Key: effect.Key{Name: []byte(name)}}})
+		effects := []effect.Effect{{Kind: effect.Delete, Key: effect.Key{Name: []byte(name)}}}
+		b := AppendCall(nil, int64(100+i), nil, effects)
 		to := apply
 		if i == 1 {
 			to = nil

@@ -178,7 +178,7 @@ func TestADigestIsThatOfItsEntry(t *testing.T) {
 	p.digest.take(p.Engine, now, func() bool { return p.mark(now) })
 	p.change(set("2")) // the leader is ahead of the entry
 	var logs []*raft.Log
-	for b := p.take(); b != nil; b = p.take() {
+	for _, b := range p.take(nil) {
 		logs = append(logs, &raft.Log{Index: uint64(len(logs) + 1), Term: 5, Type: raft.LogCommand, Data: b.entry})
 	}
 	require.Len(t, logs, 2)

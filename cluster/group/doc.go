@@ -11,10 +11,11 @@
 //	                                    |                  ^
 //	                                  batch -> raft entry -> agreed on -> followers: Engine.Apply
 //
-// A batch is all that has come while earlier ones were on their way, up to 256 KB. Wait joins the
-// batch that is being made, whatever the call has done: when that is agreed on, so is everything
-// before it, and this replica did lead when the call was decided. So denials and reads are
-// confirmed by the same means as changes. If there is nothing else to propose, the batch is empty.
+// A batch is all that has come while earlier ones were on their way, up to 256 KB. If there is
+// more, several full ones are on their way together, up to 4 MB. Wait joins the batch that is being
+// made, whatever the call has done: when that is agreed on, so is everything before it, and this
+// replica did lead when the call was decided. So denials and reads are confirmed by the same means
+// as changes. If there is nothing else to propose, the batch is empty.
 //
 // # Why no call is admitted twice
 //

@@ -89,7 +89,7 @@ func TestACallOfAnEarlierLeadershipIsNotConfirmed(t *testing.T) {
 	now := f.lead(7)
 	assert.Equal(t, ErrUnknown, before.Wait(0))
 	outcome := now.Ask()
-	b := now.take()
+	b := now.take(nil)[0]
 	require.NotNil(t, b)
 	now.landed(b, nil)
 	assert.NoError(t, outcome.Wait())

@@ -30,14 +30,15 @@ type fsm struct {
 	applier applier
 	partial partial
 	// the state contains the records of this incarnation up to this number: the log repeats some
-	skip     uint64
-	skipTo   uint64
-	latest   int64        // the latest time in the log, Unix ms
-	logBytes atomic.Int64 // applied since the last snapshot
-	index    atomic.Uint64
-	note     atomic.Pointer[Note] // nil: there is none yet
-	digested func(Digest)         // called with the digest of the state at an entry
-	broken   func(error)          // called if the log cannot be applied, which is final
+	skip      uint64
+	skipTo    uint64
+	latest    int64        // the latest time in the log, Unix ms
+	logBytes  atomic.Int64 // applied since the last snapshot
+	uncounted int64        // of them, in the parts of a record whose last part is to come
+	index     atomic.Uint64
+	note      atomic.Pointer[Note] // nil: there is none yet
+	digested  func(Digest)         // called with the digest of the state at an entry
+	broken    func(error)          // called if the log cannot be applied, which is final
 }
 
 // errVoid is the result of an entry that was decided under another leadership than it was agreed on
@@ -50,7 +51,11 @@ type claimed struct{ term uint64 }
 // Apply implements raft.FSM. It returns nil, an error or a claimed.
 func (f *fsm) Apply(l *raft.Log) any {
 	result := f.apply(l)
-	f.logBytes.Add(int64(len(l.Data)))
+	f.uncounted += int64(len(l.Data))
+	if len(f.partial.record) == 0 { // before that no snapshot can be taken
+		f.logBytes.Add(f.uncounted)
+		f.uncounted = 0
+	}
 	f.index.Store(l.Index)
 	return result
 }
@@ -132,7 +137,7 @@ func (f *fsm) Snapshot() (raft.FSMSnapshot, error) {
 	if why := r.why(); why != nil {
 		return nil, why
 	}
-	if len(f.partial.parts) > 0 {
+	if len(f.partial.record) > 0 {
 		return nil, errors.New("a large change is only applied in part: the snapshot is tried again")
 	}
 	r.digest.pause()
@@ -232,7 +237,7 @@ func (f *fsm) Restore(src io.ReadCloser) error {
 	f.note.Store(note)
 	f.time.saw(f.latest, false)
 	f.logBytes.Store(0)
-	f.partial = partial{}
+	f.partial, f.uncounted = partial{}, 0
 	before := f.replica.Swap(r)
 	before.discard(errors.New("replaced by a snapshot of the group"))
 	before.Engine.Discard()

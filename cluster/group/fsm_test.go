@@ -43,7 +43,7 @@ func (p *Partition) change(do func(tx *engine.Tx, k func(string) engine.Key)) {
 // propose returns the entry of what has been appended, as it is agreed on in a term.
 func (p *Partition) propose(index, term uint64) *raft.Log {
 	p.Ask()
-	return &raft.Log{Index: index, Term: term, Type: raft.LogCommand, Data: p.take().entry}
+	return &raft.Log{Index: index, Term: term, Type: raft.LogCommand, Data: p.take(nil)[0].entry}
 }
 
 func (f *fsm) get(name string) string {

@@ -3,6 +3,8 @@ package group
 import (
 	"errors"
 	"slices"
+
+	"rlserver/persistence"
 )
 
 // A record of more than maxBatch bytes is split into several entries: the log takes entries of 64
@@ -13,12 +15,12 @@ import (
 var errPart = errors.New("the log lacks a part of a record")
 
 // split returns the batches that are a large record, whose number is that of the last appended.
+// Their entries are made of the parts when they are proposed.
 func (r *Replica) split(record []byte) (parts []*batch) {
 	for chunk := range slices.Chunk(record, maxBatch) {
-		b := r.newBatch()
-		b.kind, b.first, b.last = entryPart, r.appended, r.appended-1
-		b.entry = append(b.entry, chunk...)
-		parts = append(parts, b)
+		parts = append(parts, &batch{
+			kind: entryPart, part: chunk, first: r.appended, last: r.appended - 1, done: make(chan struct{}),
+		})
 	}
 	last := parts[len(parts)-1]
 	last.kind, last.last = entryLastPart, r.appended
@@ -27,21 +29,21 @@ func (r *Replica) split(record []byte) (parts []*batch) {
 
 // partial is a record of which not all parts are applied.
 type partial struct {
-	of    header // of the latest part
-	parts [][]byte
+	of     header // of the latest part
+	record []byte // the parts so far; empty: none
 }
 
-// add adds a part, which must not change afterwards.
+// add adds a part.
 func (p *partial) add(h header, part []byte) {
 	if !p.precedes(h) {
-		p.parts = nil
+		p.record = make([]byte, 0, persistence.SizeOfCall(part))
 	}
-	p.of, p.parts = h, append(p.parts, part)
+	p.of, p.record = h, append(p.record, part...)
 }
 
 // precedes reports whether a part is one more of the same record.
 func (p *partial) precedes(h header) bool {
-	return len(p.parts) > 0 && p.of.proposer == h.proposer && p.of.term == h.term && p.of.first == h.first
+	return len(p.record) > 0 && p.of.proposer == h.proposer && p.of.term == h.term && p.of.first == h.first
 }
 
 // finish returns the record, of which h and part are the last part.
@@ -49,7 +51,7 @@ func (p *partial) finish(h header, part []byte) (record []byte, err error) {
 	if !p.precedes(h) {
 		return nil, errPart
 	}
-	record = slices.Concat(append(p.parts, part)...)
-	p.parts = nil
+	record = append(p.record, part...)
+	p.record = nil
 	return record, nil
 }

@@ -15,10 +15,12 @@ import (
 // proposeAll returns the entries of all that has been appended, as they are agreed on in a term.
 func (p *Partition) proposeAll(first, term uint64) (logs []*raft.Log) {
 	p.Ask()
-	for b := p.take(); b != nil; b = p.take() {
-		logs = append(logs, &raft.Log{
-			Index: first + uint64(len(logs)), Term: term, Type: raft.LogCommand, Data: bytes.Clone(b.entry),
-		})
+	for list := p.take(nil); len(list) > 0; list = p.take(nil) {
+		for _, b := range list {
+			logs = append(logs, &raft.Log{
+				Index: first + uint64(len(logs)), Term: term, Type: raft.LogCommand, Data: bytes.Clone(b.entry),
+			})
+		}
 	}
 	return logs
 }
@@ -40,6 +42,7 @@ func TestALargeRecordIsSplit(t *testing.T) {
 	large(p)
 	logs := p.proposeAll(1, 5)
 	assert.Len(t, logs, 1+4+1)
+	size := int64(0)
 	for i, log := range logs {
 		assert.LessOrEqual(t, len(log.Data), maxBatch+headerSize)
 		assert.Nil(t, one.Apply(log))
@@ -47,12 +50,15 @@ func TestALargeRecordIsSplit(t *testing.T) {
 			assert.False(t, p.endQuietly(), "parts are on their way")
 		}
 		assert.Nil(t, two.Apply(log))
+		size += int64(len(log.Data))
 		state, err := two.Snapshot()
 		if i >= 1 && i < 4 {
+			assert.Equal(t, int64(len(logs[0].Data)), two.logBytes.Load(), "or a snapshot would be tried")
 			assert.Error(t, err, "the log would lack the parts that are applied")
 			assert.Empty(t, two.get("c"))
 		} else {
 			require.NoError(t, err)
+			assert.Equal(t, size, two.logBytes.Load())
 			state.Release()
 		}
 	}
@@ -62,6 +68,26 @@ func TestALargeRecordIsSplit(t *testing.T) {
 		assert.Equal(t, "23", f.get("small")+f.get("after"))
 	}
 	assert.Equal(t, uint64(3), p.agreed)
+}
+
+func TestThePartsOfARecordAreProposedTogether(t *testing.T) {
+	f := newFSM(t)
+	p := f.lead(5)
+	p.change(func(tx *engine.Tx, k func(string) engine.Key) {
+		tx.Set(k("large"), bytes.Repeat([]byte("x"), mostTogether*maxBatch+maxBatch/2), engine.SetMode{})
+	})
+	p.Ask()
+	first := p.take(nil)
+	assert.Len(t, first, mostTogether)
+	second := p.take(nil)
+	require.Len(t, second, 2) // what came before the record is empty
+	assert.Equal(t, entryLastPart, second[1].kind)
+	p.change(func(tx *engine.Tx, k func(string) engine.Key) { tx.Set(k("after"), []byte("1"), engine.SetMode{}) })
+	require.Len(t, p.take(nil), 1)
+	for i, b := range append(first, second...) {
+		assert.False(t, p.endQuietly(), i)
+		p.landed(b, nil)
+	}
 }
 
 func TestPartsOfAnEarlierLeadershipAreVoid(t *testing.T) {
@@ -88,7 +114,7 @@ func TestPartsOfAnEarlierLeadershipAreVoid(t *testing.T) {
 	header{kind: entryClaim, proposer: next.id, first: 1}.put(claim)
 	for _, f := range []*fsm{two, three} {
 		f.Apply(&raft.Log{Index: 7, Term: 8, Type: raft.LogCommand, Data: claim})
-		assert.Empty(t, f.partial.parts, "the rest of the record does not follow any more")
+		assert.Empty(t, f.partial.record, "the rest of the record does not follow any more")
 	}
 }
 

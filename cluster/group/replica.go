@@ -79,6 +79,7 @@ type batch struct {
 	kind  entryKind
 	at    int64  // its time, Unix ms; 0: that at which it is proposed
 	entry []byte // the header's place and the records
+	part  []byte // of a large record, in place of entry until it is proposed
 	first uint64 // number of the first record
 	last  uint64 // and of the last; first-1: there is none
 	done  chan struct{}
@@ -213,10 +214,28 @@ func (r *Replica) signal() {
 	}
 }
 
-// take takes the next batch to propose, nil if there is none, and completes its header.
-func (r *Replica) take() *batch {
+// mostTogether is how many full batches are proposed together: with less to a write, and to a
+// message, a large record takes longer, and calls wait for it.
+const mostTogether = mostAppended
+
+// take appends to list what is to be proposed now: a batch, and the full ones that follow it.
+func (r *Replica) take(list []*batch) []*batch {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	for len(list) < mostTogether {
+		b := r.takeNext()
+		if b == nil {
+			break
+		}
+		if list = append(list, b); len(r.queue) == 0 {
+			break
+		}
+	}
+	return list
+}
+
+// takeNext takes the next batch to propose, nil if there is none, and completes its header.
+func (r *Replica) takeNext() *batch {
 	p := r.leading.Load()
 	if r.spoiled != nil || p == nil {
 		return nil
@@ -234,6 +253,10 @@ func (r *Replica) take() *batch {
 	}
 	if !b.empty() {
 		r.flying++
+	}
+	if b.part != nil {
+		b.entry = append(make([]byte, headerSize, headerSize+len(b.part)), b.part...)
+		b.part = nil
 	}
 	header{
 		kind: b.kind, proposer: r.id, term: p.term, first: b.first, last: b.last,
