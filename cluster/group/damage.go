@@ -87,8 +87,8 @@ func frameAt(b []byte, at int) (frame byte, size int, ok bool) {
 // each of its entries.
 const mostBegins = 256
 
-// hasWrite reports whether a complete write is somewhere in b: a commit with the checksum of what is
-// before it, from the beginning of a frame.
+// hasWrite reports whether a complete write is somewhere in b: a commit with the checksum of what
+// is before it, from the beginning of a frame.
 func hasWrite(b []byte) bool {
 	used := len(bytes.TrimRight(b, "\x00")) + frameHeader
 	var sums []uint32 // from each of the places to the present one
