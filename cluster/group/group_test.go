@@ -1,6 +1,7 @@
 package group
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -283,6 +284,15 @@ func admit(r *Partition, key string, most int64) (allowed bool, err error) {
 	return d.Allowed, r.Wait(pos)
 }
 
+// set sets a key to a string.
+func set(r *Partition, key string, value []byte) error {
+	tx := r.Engine.NewTx()
+	k := r.Engine.Key([]byte(key))
+	tx.Begin(r.Clock.Now(), 0, []engine.Key{k}, true)
+	tx.Set(k, value, engine.SetMode{})
+	return r.Wait(tx.End())
+}
+
 // used returns how many permits of a key a replica's engine has recorded.
 func used(r *Replica, key string) int64 {
 	tx := r.Engine.NewTx()
@@ -547,6 +557,10 @@ func TestAReplicaThatIsFarBehindLoadsASnapshot(t *testing.T) {
 	require.NoError(t, os.RemoveAll(fmt.Sprint(tr.dir, "/", behind.i)))
 	r, err := leader.group.Leading()
 	require.NoError(t, err)
+	// a leader still has entries that a snapshot covers while their file is the last: begin another
+	for i := range 1 + segmentSize/maxBatch {
+		require.NoError(t, set(r, "big", bytes.Repeat([]byte{byte(i)}, maxBatch)))
+	}
 	for i := range tr.trailing + 50 {
 		_, err := admit(r, fmt.Sprint("k", i%7), 1000)
 		require.NoError(t, err)
@@ -555,6 +569,9 @@ func TestAReplicaThatIsFarBehindLoadsASnapshot(t *testing.T) {
 	behind.start()
 	tr.agree()
 	assert.Positive(t, used(behind.group.running.Load().fsm.replica.Load(), "k0"))
+	_, loaded := behind.group.Sizes() // it has taken none itself
+	assert.Positive(t, loaded, "it has loaded a snapshot")
+	assert.Zero(t, behind.group.Figures().Snapshots)
 }
 
 // TestNothingIsAdmittedTwice has clients call the leader, while leaders are cut off, stopped and
