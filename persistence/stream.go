@@ -59,6 +59,10 @@ type Apply func(at int64, effects []effect.Effect) error
 // Read decodes the record of a call at the beginning of b, and returns its size in bytes. The
 // effects are applied now, or later when there are more; the last ones by Flush, until when b must
 // not change. A nil apply skips them. The error is ErrShort if b ends too early.
+//
+// After any other error, of Read or Flush, a part of the calls is applied: pieces before the one
+// with the error are, and what follows it is not, nor are calls that were not applied yet. So the
+// state is not to be used any more.
 func (c *CallReader) Read(b []byte, apply Apply) (size int, err error) {
 	rec, r, size, err := openRecord(b)
 	switch {

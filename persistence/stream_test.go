@@ -141,6 +141,25 @@ func TestCallReaderReturnsErrors(t *testing.T) {
 	assert.ErrorIs(t, err, refused)
 }
 
+// What precedes an error in a large call is applied: the state cannot be used any more.
+func TestCallReaderHasAppliedPiecesBeforeAnError(t *testing.T) {
+	var reader CallReader
+	applied := 0
+	apply := func(_ int64, effects []effect.Effect) error {
+		applied += len(effects)
+		return nil
+	}
+	effects := make([]effect.Effect, maxPiece+1)
+	for i := range effects {
+		effects[i] = effect.Effect{Kind: effect.Delete, Key: effect.Key{Name: []byte("k")}}
+	}
+	payload := AppendCall(nil, 7, nil, effects)[headerSize:]
+	_, err := reader.Read(reseal(append(payload, 200, 0, 0)), apply)
+	assert.ErrorContains(t, err, "unknown kind 200")
+	require.NoError(t, reader.Flush(apply))
+	assert.Equal(t, maxPiece, applied)
+}
+
 func TestCallReaderKeepsLittleMemory(t *testing.T) {
 	effects := make([]effect.Effect, 100_000)
 	for i := range effects {
