@@ -9,8 +9,9 @@ import (
 )
 
 // isPaused reports whether CLIENT PAUSE holds back a call.
-func (s *session) isPaused(p *pause, c *command.Command) bool {
-	if s.profile.monitors.Load() {
+func (s *session) isPaused(c *command.Command) bool {
+	p := s.server.currentPause()
+	if p == nil || s.profile.monitors.Load() {
 		return false // as in Redis
 	}
 	has, _ := s.transaction.flags(c)
@@ -33,7 +34,7 @@ func (s *Server) currentPause() *pause {
 	return s.paused.Load()
 }
 
-// changesPaused returns how long no call may change anything; 0: calls may.
+// changesPaused returns for how long no call may change anything; 0: calls may.
 func (s *Server) changesPaused() time.Duration {
 	p := s.currentPause()
 	if p == nil {
@@ -42,41 +43,37 @@ func (s *Server) changesPaused() time.Duration {
 	return p.until - s.Time.Elapsed()
 }
 
-// waitWhilePaused waits until a call is no longer held back, and runs it. It returns false if there
-// is no pause: the caller then runs the call. No lock is held.
-func (s *session) waitWhilePaused(c *command.Command, words [][]byte) (waited bool) {
-	p := s.server.currentPause()
-	if p == nil || !s.isPaused(p, c) {
-		return false
-	}
+// runAfterPause runs a call when it is no longer held back. No lock is held.
+func (s *session) runAfterPause(c *command.Command, words [][]byte) {
 	words = command.CloneWords(words)
 	s.flush()
+	if s.awaitPause(c) {
+		s.execute(words)
+	}
+}
+
+// awaitPause waits until a call is no longer held back. It returns false if the client disconnects.
+func (s *session) awaitPause(c *command.Command) bool {
 	s.server.held.Add(1)
 	s.profile.paused.Store(true)
-	for p != nil && s.isPaused(p, c) && !s.closing {
-		s.closing = s.guard.PauseFor(p.until-s.server.Time.Elapsed()) != nil
-		p = s.server.currentPause()
+	for s.isPaused(c) && !s.closing {
+		s.closing = s.guard.PauseFor(s.server.changesPaused()) != nil
 	}
 	s.profile.paused.Store(false)
 	s.server.held.Add(-1)
-	if !s.closing {
-		s.execute(words)
-	}
-	return true
+	return !s.closing
 }
 
-// pausedUnderLocks is waitWhilePaused for a call that has its locks: a pause may have begun since
-// the call was checked without them.
-func (s *session) pausedUnderLocks(call *command.Prepared) (waited bool) {
+// pausedUnderLocks runs a call that has its locks later, if it is held back: a pause may have begun
+// since the call was checked without them. It returns false if there is no pause.
+func (s *session) pausedUnderLocks(call *command.Prepared) bool {
 	s.group = s.group[:1] // the calls behind it are checked by themselves
-	if p := s.server.currentPause(); p == nil || !s.isPaused(p, call.Command) {
+	if !s.isPaused(call.Command) {
 		return false
 	}
 	s.See(s.Tx.End())
 	s.calls--
-	if !s.waitWhilePaused(call.Command, call.Words) { // the pause has just ended
-		s.execute(call.Words)
-	}
+	s.runAfterPause(call.Command, call.Words)
 	return true
 }
 

@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"net"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"rlserver/engine"
+	"rlserver/resp/forward"
 )
 
 // beginCall begins a call that changes a key of the partition, and returns its Tx. The caller ends
@@ -55,4 +57,27 @@ func TestUnpauseWakesCallsThatWaitOnPartitions(t *testing.T) {
 	assert.EqualValues(t, 1, queues.Waiting.Load(), "the call is paused")
 	require.Equal(t, "+OK", other.do("CLIENT UNPAUSE"))
 	assert.Contains(t, c.read(), "*5 :1")
+}
+
+// CLIENT PAUSE on a node holds back FLUSHALL of clients of other nodes as well, which they forward
+// for each group.
+func TestPauseHoldsCallsOnAllGroupsOfOtherNodes(t *testing.T) {
+	_, ts := newFakeCluster(t)
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	go ts.ServeNodes(ln)
+	conn, err := net.Dial("tcp", ln.Addr().String())
+	require.NoError(t, err)
+	defer conn.Close()
+	c, node := ts.dial(), ts.over(conn)
+	require.Equal(t, "+OK", c.do("SET k v"))
+	require.Equal(t, "+OK", c.do("CLIENT PAUSE 1000000 WRITE"))
+	_, err = node.Write(forward.AppendOnGroup([]byte(frame(forward.Control, "default", "2", "0", "link")), 0,
+		words("FLUSHALL")))
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return ts.held.Load() == 1 }, time.Minute, time.Millisecond)
+	assert.Equal(t, "$1 v", c.do("GET k"))
+	require.Equal(t, "+OK", c.do("CLIENT UNPAUSE"))
+	assert.Equal(t, "+OK ", node.read())
+	assert.Equal(t, "$-1", c.do("GET k"))
 }

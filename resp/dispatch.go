@@ -29,7 +29,8 @@ func (s *session) execute(words [][]byte) {
 	if err == nil {
 		err = s.prepareFor(&p)
 	}
-	if err == nil && s.server.paused.Load() != nil && s.waitWhilePaused(c, words) {
+	if err == nil && s.server.paused.Load() != nil && s.isPaused(c) {
+		s.runAfterPause(c, words)
 		return
 	}
 	if c == nil && isHTTP(words[0]) {

@@ -40,8 +40,15 @@ func (s *Server) allQueues() []*waitqueue.Queues {
 func (s *session) runOn(p *command.Prepared, on *partition) (reply []byte, failed bool) {
 	s.use(on)
 	start, errs := len(s.Reply.B), s.Errors
-	if p.WantsAll() {
+	for p.WantsAll() {
 		s.Tx.BeginAll(s.Env.Clock(), s.DB, p.Command.Flags&command.Write != 0)
+		if !s.isPaused(p.Command) {
+			break
+		}
+		s.Tx.End() // a pause has begun since the call was checked, or ran on another group
+		if !s.awaitPause(p.Command) {
+			return nil, true // the client has disconnected
+		}
 	}
 	s.Run(p, nil)
 	if p.WantsAll() {

@@ -77,8 +77,8 @@ func joinArrays(j *Joined) {
 	count, names := 0, []byte(nil)
 	for _, group := range j.Groups {
 		reply, failed := j.On(group, j.Words)
-		head, rest, _ := bytes.Cut(reply, []byte("\r\n"))
-		n, err := strconv.Atoi(string(head[1:]))
+		head, rest, _ := bytes.Cut(bytes.TrimPrefix(reply, []byte("*")), []byte("\r\n"))
+		n, err := strconv.Atoi(string(head))
 		if failed || err != nil {
 			j.write(reply)
 			return

@@ -44,6 +44,7 @@ func TestRepliesOfGroupsAreJoined(t *testing.T) {
 	assert.Equal(t, "-ERR_x ", replies(addUp, "DBSIZE", map[int]string{0: ":3 ", 5: "-ERR_x "}))
 	assert.Equal(t, "*3 $1 a $1 b $1 c ",
 		replies(joinArrays, "KEYS *", map[int]string{0: "*2 $1 a $1 b ", 1: "*0 ", 5: "*1 $1 c "}))
+	assert.Empty(t, replies(joinArrays, "KEYS *", map[int]string{0: "*0 ", 1: ""}), "the client has disconnected")
 	assert.Equal(t, "+OK ", replies(lastReply, "FLUSHALL", nil))
 	assert.Equal(t, "-ERR_x ", replies(lastReply, "FLUSHALL", map[int]string{0: "-ERR_x ", 1: "+OK "}))
 	assert.Equal(t, "$1 a ", replies(drawGroup, "RANDOMKEY", map[int]string{0: "$-1 ", 3: "$1 a "}),
