@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os/exec"
 	"slices"
 	"strings"
 	"sync"
@@ -156,6 +157,19 @@ func TestClusterServesAClusterClient(t *testing.T) {
 	assert.Equal(t, "1", client.Get(t.Context(), "{t}b").Val())
 	err = client.Do(t.Context(), "RL.ALL", "a", "SLIDE", 1, "1s", "b", "SLIDE", 1, "1s").Err()
 	assert.Error(t, err)
+	t.Run("redis-cli --cluster", func(t *testing.T) {
+		needsProgram(t, "redis-cli", "--version")
+		for _, call := range []struct{ command, says string }{
+			{"check %s", "All 16384 slots covered"}, {"info %s", "102 keys in 3 masters"},
+			{"call %s DBSIZE", c.ports[2] + ": "},
+		} {
+			args := append([]string{"--cluster"}, strings.Fields(fmt.Sprintf(call.command, c.addresses()[0]))...)
+			await(t, func() bool { // leaders may be about to move
+				out, err := exec.Command("redis-cli", args...).CombinedOutput()
+				return err == nil && strings.Contains(string(out), call.says) && !strings.Contains(string(out), "ERR")
+			})
+		}
+	})
 }
 
 // TestClusterAdmitsNothingTwice kills leaders with SIGKILL, and ends and starts nodes, while
@@ -292,6 +306,8 @@ func TestClusterRefusesWhatItDoesNotHave(t *testing.T) {
 		{"CLUSTER FAILOVER x", "ERR syntax error"},
 		{"CLUSTER FAILOVER FORCE x", "ERR unknown subcommand or wrong number of arguments for 'FAILOVER'"},
 		{"CLUSTER FORGET x", "ERR Unknown node x"},
+		{"CLUSTER REPLICAS x", "ERR Unknown node x"},
+		{"CLUSTER RESET", "ERR a node is not reset"},
 		{"CLUSTER FORGET n0", "ERR node n0 is the last one of the cluster"},
 		{"CONFIG SET save 1", "BGSAVE makes snapshots now"},
 	} {

@@ -31,6 +31,7 @@ type fakeCluster struct {
 	awaited        chan struct{} // Await returns when something is received
 	server         *Server
 	shared         atomic.Int64 // calls of SharePolicies
+	view           command.ClusterView
 }
 
 func (f *fakeCluster) Groups() int { return 1 }
@@ -49,6 +50,8 @@ func (f *fakeCluster) Await(context.Context, int) (*Partition, error) {
 	f.absent.Store(false)
 	return f.partition, nil
 }
+
+func (f *fakeCluster) View() command.ClusterView { return f.view }
 
 func (f *fakeCluster) SharePolicies() { f.shared.Add(1) }
 
@@ -166,4 +169,37 @@ func TestCountsOnce(t *testing.T) {
 		p.Command = command.Table.Find(p.Words[0])
 		assert.Equal(t, want, clustering.CountsOnce(&p), call)
 	}
+}
+
+// What clients ask about nodes is answered as by Redis, and what there is not says what to use.
+func TestClusterCommandsAboutNodes(t *testing.T) {
+	f, ts := newFakeCluster(t)
+	one, two, none := strings.Repeat("1", 40), strings.Repeat("2", 40), strings.Repeat("3", 40)
+	f.view = command.ClusterView{
+		Me: one, Nodes: []command.ClusterNode{{ID: one, Up: true}, {ID: two}}, Groups: [][]string{{one, two}},
+	}
+	c := ts.dial()
+	c.check([]answer{
+		{"CLUSTER REPLICAS " + one, "*0"},
+		{"CLUSTER SLAVES " + two, "*0"},
+		{"CLUSTER REPLICAS " + none, "-ERR Unknown node " + none},
+		{"CLUSTER SLAVES " + none, "-ERR Unknown node " + none},
+		{"CLUSTER REPLICAS", "-ERR wrong number of arguments for 'cluster|replicas' command"},
+		{"CLUSTER COUNT-FAILURE-REPORTS " + one, ":0"},
+		{"CLUSTER COUNT-FAILURE-REPORTS " + two, ":1"},
+		{"CLUSTER COUNT-FAILURE-REPORTS " + none, "-ERR Unknown node " + none},
+		{"CLUSTER SAVECONFIG", "+OK"},
+	})
+	for call, want := range map[string]string{
+		"ADDSLOTS 1": "CLUSTER MEET", "ADDSLOTSRANGE 1 2": "CLUSTER MEET", "DELSLOTS 1": "CLUSTER MEET",
+		"DELSLOTSRANGE 1 2": "CLUSTER MEET", "FLUSHSLOTS": "CLUSTER MEET", "SETSLOT 1 STABLE": "CLUSTER MEET",
+		"REPLICATE " + one: "CLUSTER SHARDS", "RESET HARD": "CLUSTER FORGET", "reset": "CLUSTER FORGET",
+		"BUMPEPOCH": "CLUSTER FAILOVER", "SET-CONFIG-EPOCH 1": "CLUSTER FAILOVER", "LINKS": "INFO cluster",
+	} {
+		got := c.do("CLUSTER " + call)
+		assert.True(t, strings.HasPrefix(got, "-ERR "), "%s: %s", call, got)
+		assert.NotContains(t, got, "unknown")
+		assert.Contains(t, got, want, call)
+	}
+	assert.Equal(t, "-ERR unknown subcommand 'FOO'. Try CLUSTER HELP.", c.do("CLUSTER FOO"))
 }

@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -215,17 +216,14 @@ func (s *Server) resolve(words [][]byte, last *command.Command) (c *command.Comm
 	if !last.Called(words[0]) {
 		c = command.Table.Find(words[0])
 	}
-	if c == nil && command.NeedsScripting("", words[0]) {
-		return nil, 0, command.ErrNoScripts
-	}
 	if c == nil {
-		return nil, 0, unknownCommand(words)
+		return nil, 0, cmp.Or(command.Unsupported("", words[0]), unknownCommand(words))
 	}
 	if len(c.Subs) > 0 && len(words) > 1 {
 		parent := c
 		if c, name = parent.Sub(words[1]), 2; c == nil {
-			if command.NeedsScripting(parent.Name, words[1]) {
-				return nil, 0, command.ErrNoScripts
+			if err = command.Unsupported(parent.Name, words[1]); err != nil {
+				return nil, 0, err
 			}
 			return nil, 0, engine.Error(fmt.Sprintf("ERR unknown subcommand '%.128s'. Try %s HELP.",
 				words[1], strings.ToUpper(parent.Name)))

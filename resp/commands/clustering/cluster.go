@@ -22,6 +22,15 @@ func init() {
 			Summary: "A container for cluster commands",
 			Subs: []*command.Command{
 				{
+					Name: "count-failure-reports", Arity: 3, Flags: command.Admin | command.Stale, Group: "cluster",
+					Since:      "3.0.0",
+					Complexity: "O(N) where N is the number of failure reports",
+					Tips:       "nondeterministic_output",
+					Syntax:     "node-id",
+					Summary: "Return the number of failure reports active for a given " +
+						"node", Run: inCluster(clusterCountReports),
+				},
+				{
 					Name: "countkeysinslot", Arity: 3, Flags: command.Stale, Group: "cluster", Since: "3.0.0",
 					Complexity: "O(1)",
 					Syntax:     "slot",
@@ -86,10 +95,31 @@ func init() {
 					Summary:    "Get Cluster config for the node", Run: inCluster(clusterNodes),
 				},
 				{
+					Name: "replicas", Arity: 3, Flags: command.Admin | command.Stale, Group: "cluster", Since: "5.0.0",
+					Complexity: "O(1)",
+					Tips:       "nondeterministic_output",
+					Syntax:     "node-id",
+					Summary:    "List replica nodes of the specified master node", Run: inCluster(clusterReplicas),
+				},
+				{
+					Name: "saveconfig", Arity: 2, Flags: command.Admin | command.NoAsyncLoading | command.Stale,
+					Group: "cluster", Since: "3.0.0",
+					Complexity: "O(1)",
+					Summary:    "Forces the node to save cluster state on disk", Run: inCluster(accept),
+				},
+				{
 					Name: "shards", Arity: 2, Flags: command.Stale, Group: "cluster", Since: "7.0.0",
 					Complexity: "O(N) where N is the total number of cluster nodes",
 					Tips:       "nondeterministic_output",
 					Summary:    "Get array of cluster slots to node mappings", Run: inCluster(clusterShards),
+				},
+				{
+					Name: "slaves", Arity: 3, Flags: command.Admin | command.Stale, Group: "cluster", Since: "3.0.0",
+					Complexity: "O(1)",
+					Deprecated: "5.0.0", ReplacedBy: "`CLUSTER REPLICAS`",
+					Tips:    "nondeterministic_output",
+					Syntax:  "node-id",
+					Summary: "List replica nodes of the specified master node", Run: inCluster(clusterReplicas),
 				},
 				{
 					Name: "slots", Arity: 2, Flags: command.Stale, Group: "cluster", Since: "3.0.0",
@@ -143,6 +173,8 @@ func inCluster(run func(*command.Call) error) func(*command.Call) error {
 
 func viewOf(c *command.Call) command.ClusterView { return c.Env.Cluster.View() }
 
+// accept handles calls for which nothing is to be done. The state of the cluster is stored with
+// each change.
 func accept(c *command.Call) error {
 	c.Reply.OK()
 	return nil

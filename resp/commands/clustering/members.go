@@ -60,3 +60,34 @@ func reply(c *command.Call, err error) error {
 	c.Reply.OK()
 	return nil
 }
+
+// clusterReplicas handles CLUSTER REPLICAS node-id and CLUSTER SLAVES node-id. As in CLUSTER NODES,
+// all nodes are masters, none a replica of another: CLUSTER SHARDS has the replicas of slots.
+func clusterReplicas(c *command.Call) error {
+	if _, err := nodeOf(c); err != nil {
+		return err
+	}
+	c.Reply.Array(0)
+	return nil
+}
+
+// clusterCountReports handles CLUSTER COUNT-FAILURE-REPORTS node-id. The only report that a node
+// has is its own.
+func clusterCountReports(c *command.Call) error {
+	n, err := nodeOf(c)
+	if err != nil {
+		return err
+	}
+	c.Reply.Flag(!n.Up)
+	return nil
+}
+
+// nodeOf returns the node that the next argument is the id of.
+func nodeOf(c *command.Call) (*command.ClusterNode, error) {
+	id, v := string(c.Args.Next()), viewOf(c)
+	n := v.Node(id)
+	if n == nil {
+		return nil, engine.Error("ERR Unknown node " + id)
+	}
+	return n, nil
+}
