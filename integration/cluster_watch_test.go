@@ -70,6 +70,9 @@ func TestClusterCanBeSeen(t *testing.T) {
 
 	// the metrics have the figures of INFO, and what calls on all groups have done
 	client := c.clusterClient()
+	replicas, err := client.Do(t.Context(), "WAIT", 2, 0).Int()
+	assert.NoError(t, err)
+	assert.Equal(t, 1, replicas, "with the leader, one other node is a majority")
 	for i := range 20 {
 		for range 2 {
 			require.NoError(t, client.Do(t.Context(), "RL.FIXED", fmt.Sprint("key", i), 1, "1h").Err())

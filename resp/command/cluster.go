@@ -105,3 +105,16 @@ func (v *ClusterView) Slots(id string) (list []slot.Range) {
 	}
 	return list
 }
+
+// Acknowledged returns how many other nodes have a change for certain when its call is answered, in
+// each group: with the leader they are a majority of the group's nodes.
+func (v *ClusterView) Acknowledged() int {
+	if len(v.Groups) == 0 {
+		return 0
+	}
+	fewest := len(v.Nodes)
+	for g := range v.Groups {
+		fewest = min(fewest, len(v.Shown(g)))
+	}
+	return fewest / 2
+}

@@ -24,3 +24,21 @@ func TestShownHasANodeForEachSlot(t *testing.T) {
 	assert.Equal(t, []slot.Range{slot.RangeOf(0, 4), slot.RangeOf(3, 4)}, v.Slots("b"))
 	assert.Equal(t, []string{"", "b", "a", "c"}, v.Groups[1], "the view does not change")
 }
+
+func TestAcknowledgedIsWhatAMajorityHasBesideTheLeader(t *testing.T) {
+	nodes := []ClusterNode{{ID: "a"}, {ID: "b"}, {ID: "c"}, {ID: "d"}, {ID: "e"}}
+	for _, test := range []struct {
+		groups [][]string
+		want   int
+	}{
+		{nil, 0},
+		{[][]string{{"a"}}, 0},
+		{[][]string{{"a", "b"}}, 1},
+		{[][]string{{"a", "b", "c"}, {"", "d", "e", "a"}}, 1},
+		{[][]string{{"a", "b", "c", "d", "e"}}, 2},
+		{[][]string{{"a", "b", "c"}, {"b"}}, 0},
+	} {
+		v := ClusterView{Nodes: nodes, Groups: test.groups}
+		assert.Equal(t, test.want, v.Acknowledged(), "%v", test.groups)
+	}
+}

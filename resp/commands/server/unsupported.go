@@ -122,8 +122,8 @@ func role(c *command.Call) error {
 	return nil
 }
 
-// waitForReplicas handles WAIT numreplicas timeout. There are never replicas, so it replies 0 at
-// once.
+// waitForReplicas handles WAIT numreplicas timeout. It replies at once: replies to the calls before
+// it have waited for a majority in a cluster, and a server alone has no replicas.
 func waitForReplicas(c *command.Call) error {
 	c.Args.Integer()
 	if c.Args.IntegerOr(errWaitTimeout) < 0 {
@@ -132,6 +132,11 @@ func waitForReplicas(c *command.Call) error {
 	if err := c.Args.End(); err != nil {
 		return err
 	}
-	c.Reply.Integer(0)
+	acknowledged := 0
+	if c.Env.Cluster != nil {
+		view := c.Env.Cluster.View()
+		acknowledged = view.Acknowledged()
+	}
+	c.Reply.Integer(int64(acknowledged))
 	return nil
 }
