@@ -160,7 +160,10 @@ func (f *fleet) settled() {
 			if n.Map() == nil {
 				return fmt.Errorf("node %s is no member yet", n.Name())
 			}
-			for g := range n.Map().Groups() {
+			for g, names := range n.Map().Replicas {
+				if slices.Contains(names, n.Name()) && n.Group(g) == nil {
+					return fmt.Errorf("node %s has not opened its replica of group %d", n.Name(), g)
+				}
 				leader := n.Leader(g)
 				if leader == nil {
 					return fmt.Errorf("node %s knows no leader of group %d", n.Name(), g)
@@ -169,7 +172,11 @@ func (f *fleet) settled() {
 				if i < 0 {
 					return fmt.Errorf("node %s has not noticed that %s is gone", n.Name(), leader.Name)
 				}
-				if _, err := f.nodes[i].Group(g).Leading(); err != nil {
+				led := f.nodes[i].Group(g)
+				if led == nil {
+					return fmt.Errorf("node %s has not opened group %d", leader.Name, g)
+				}
+				if _, err := led.Leading(); err != nil {
 					return err
 				}
 			}

@@ -1,6 +1,7 @@
 package group
 
 import (
+	"io"
 	"slices"
 	"sync"
 	"time"
@@ -66,6 +67,17 @@ func (t transport) AppendEntries(
 		}
 		*reply = raft.AppendEntriesResponse{}
 	}
+}
+
+// InstallSnapshot implements raft.Transport. It waits until the replica answers heartbeats, as raft
+// would wait for up to 10 s after failures.
+func (t transport) InstallSnapshot(
+	id raft.ServerID, at raft.ServerAddress, call *raft.InstallSnapshotRequest, reply *raft.InstallSnapshotResponse,
+	data io.Reader,
+) error {
+	for time.Since(t.peers.get(id).heard) > t.patience && t.again(call.Term, id) {
+	}
+	return t.NetworkTransport.InstallSnapshot(id, at, call, reply, data)
 }
 
 func isClosed(c <-chan struct{}) bool {

@@ -1,6 +1,7 @@
 package group
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -72,6 +73,36 @@ func TestEntriesAreSentAgain(t *testing.T) {
 	run.transfers.Store(false)
 	leader.stop()
 	assert.False(t, g.sendAgain(run, term, raft.ServerID(other)), "the node stops")
+}
+
+// A snapshot is sent to a replica that answers.
+func TestASnapshotWaitsForAnAnswer(t *testing.T) {
+	t.Parallel()
+	tr := newTrio(t)
+	tr.startAll()
+	leader := tr.leader()
+	run := leader.group.running.Load()
+	other := tr.nodes[(leader.i+1)%len(tr.nodes)].group.ID().String()
+	var p peers
+	send := func(again func(uint64, raft.ServerID) bool) error {
+		trans := transport{
+			run.trans, &leader.group.leadership, time.Minute, again, run.raft.LastIndex, &p, nil,
+		}
+		return trans.InstallSnapshot(raft.ServerID(other), raft.ServerAddress(other),
+			&raft.InstallSnapshotRequest{}, &raft.InstallSnapshotResponse{}, strings.NewReader(""))
+	}
+	tries := 0
+	send(func(_ uint64, to raft.ServerID) bool {
+		if tries++; tries == 3 {
+			p.note(to, 0, time.Now())
+		}
+		return true
+	})
+	assert.Equal(t, 3, tries)
+	send(func(uint64, raft.ServerID) bool { return assert.Fail(t, "it answers") })
+	p = peers{}
+	send(func(uint64, raft.ServerID) bool { tries++; return false })
+	assert.Equal(t, 4, tries, "raft has something else to do")
 }
 
 // A pipeline begins when a replica has nearly all entries.
