@@ -108,7 +108,10 @@ var mayImport = map[string]struct{ ours, others []string }{
 	"rlserver/resp/forward":         {ours: []string{"rlserver/cluster/overview", "rlserver/resp/wire"}},
 	"rlserver/resp/config/conffile": {ours: []string{"rlserver/smallfile"}},
 	"rlserver/resp/wire": {
-		ours: []string{"rlserver/engine", "rlserver/resp/clientmem", "rlserver/resp/config", "rlserver/grammar"},
+		ours: []string{
+			"rlserver/engine", "rlserver/resp/clientmem", "rlserver/resp/config", "rlserver/grammar",
+			"rlserver/largecopy",
+		},
 	},
 	"rlserver/resp/command": {
 		ours: []string{
@@ -197,7 +200,10 @@ var mayImport = map[string]struct{ ours, others []string }{
 	"rlserver/clock":   {},
 	"rlserver/process": {},
 	"rlserver/persistence": {
-		ours:   []string{"rlserver/engine", "rlserver/engine/effect", "rlserver/engine/object", "rlserver/storage"},
+		ours: []string{
+			"rlserver/engine", "rlserver/engine/effect", "rlserver/engine/object", "rlserver/largecopy",
+			"rlserver/storage",
+		},
 		others: []string{"github.com/klauspost/compress/zstd"},
 	},
 	"rlserver/engine": {
@@ -210,9 +216,10 @@ var mayImport = map[string]struct{ ours, others []string }{
 	"rlserver/engine/object": {
 		ours: []string{
 			"rlserver/engine/effect", "rlserver/engine/eviction", "rlserver/engine/limit",
-			"rlserver/bitmap", "rlserver/dict", "rlserver/zset",
+			"rlserver/bitmap", "rlserver/dict", "rlserver/largecopy", "rlserver/zset",
 		},
 	},
+	"rlserver/largecopy":       {},
 	"rlserver/engine/effect":   {ours: []string{"rlserver/engine/limit", "rlserver/zset"}},
 	"rlserver/engine/eviction": {ours: []string{"rlserver/engine/limit"}},
 	"rlserver/engine/denials":  {ours: []string{"rlserver/engine/rule"}},

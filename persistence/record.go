@@ -8,6 +8,7 @@ import (
 	"math"
 
 	"rlserver/engine/effect"
+	"rlserver/largecopy"
 )
 
 // headerSize is the size of a record header: the length, 8 bytes, and the checksum, 4 bytes.
@@ -118,8 +119,17 @@ func beginRecord(dst []byte, kind recordKind, now int64) (_ []byte, start int) {
 func endRecord(dst []byte, start int) []byte {
 	payload := dst[start+headerSize:]
 	binary.LittleEndian.PutUint64(dst[start:], uint64(len(payload)))
-	binary.LittleEndian.PutUint32(dst[start+8:], crc32.Checksum(payload, castagnoli))
+	binary.LittleEndian.PutUint32(dst[start+8:], checksum(payload))
 	return dst
+}
+
+// checksum works in pieces, see package largecopy.
+func checksum(b []byte) (sum uint32) {
+	for len(b) > largecopy.Piece {
+		sum = crc32.Update(sum, castagnoli, b[:largecopy.Piece])
+		b = b[largecopy.Piece:]
+	}
+	return crc32.Update(sum, castagnoli, b)
 }
 
 func appendEffect(dst []byte, f *effect.Effect) []byte {
@@ -182,7 +192,7 @@ func appendNumbers(dst []byte, list ...int64) []byte {
 
 func appendBytes(dst, b []byte) []byte {
 	dst = binary.AppendUvarint(dst, uint64(len(b)))
-	return append(dst, b...)
+	return largecopy.Append(dst, b)
 }
 
 // readRecord decodes the record at the beginning of b and returns its size in bytes. The effects
@@ -225,7 +235,7 @@ func openRecord(b []byte) (rec record, r reader, size int, err error) {
 	}
 	size = headerSize + int(length)
 	payload := b[headerSize:size]
-	if want, got := binary.LittleEndian.Uint32(b[8:]), crc32.Checksum(payload, castagnoli); got != want {
+	if want, got := binary.LittleEndian.Uint32(b[8:]), checksum(payload); got != want {
 		return rec, r, 0, fmt.Errorf("record: crc %08x, want %08x", got, want)
 	}
 	r.rest = payload

@@ -10,13 +10,14 @@ import (
 
 	"rlserver/engine"
 	"rlserver/engine/effect"
+	"rlserver/largecopy"
 )
 
 // AppendCall appends the effects of a call at a time, Unix ms, as one record: those that
 // AppendEffects has encoded, and those that follow.
 func AppendCall(dst []byte, at int64, encoded []byte, effects []effect.Effect) []byte {
 	dst, start := beginRecord(dst, recordCall, at)
-	return endRecord(AppendEffects(append(dst, encoded...), effects), start)
+	return endRecord(AppendEffects(largecopy.Append(dst, encoded), effects), start)
 }
 
 // AppendEffects appends effects as a record has them.

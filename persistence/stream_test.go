@@ -3,6 +3,7 @@ package persistence
 import (
 	"bytes"
 	"errors"
+	"hash/crc32"
 	"strconv"
 	"testing"
 
@@ -12,6 +13,7 @@ import (
 	"rlserver/engine"
 	"rlserver/engine/effect"
 	"rlserver/engine/object"
+	"rlserver/largecopy"
 )
 
 // stateStream returns an engine with some keys, and the stream of its state.
@@ -158,6 +160,21 @@ func TestCallReaderHasAppliedPiecesBeforeAnError(t *testing.T) {
 	assert.ErrorContains(t, err, "unknown kind 200")
 	require.NoError(t, reader.Flush(apply))
 	assert.Equal(t, maxPiece, applied)
+}
+
+func TestAChecksumInPiecesIsTheSame(t *testing.T) {
+	b := bytes.Repeat([]byte("0123456"), 400_000)
+	for _, n := range []int{0, 1, largecopy.Piece, largecopy.Piece + 1, len(b)} {
+		assert.Equal(t, crc32.Checksum(b[:n], castagnoli), checksum(b[:n]), n)
+	}
+	record := AppendCall(
+		nil,
+		7,
+		nil,
+		[]effect.Effect{{Kind: effect.String, Key: effect.Key{Name: []byte("k")}, Value: b}},
+	)
+	assert.Equal(t, len(record), SizeOfCall(record[:headerSize]))
+	assert.Zero(t, SizeOfCall(record[:headerSize-1]))
 }
 
 func TestCallReaderKeepsLittleMemory(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"rlserver/engine/effect"
+	"rlserver/largecopy"
 )
 
 // MaxString is the longest string that APPEND and SETRANGE can build, in bytes.
@@ -42,12 +43,12 @@ func NewString(name []byte) *String {
 
 // Put sets the value to a copy. It does not overwrite the old value, which a caller may still be
 // reading.
-func (o *String) Put(value []byte) { o.Value, o.shared = bytes.Clone(value), false }
+func (o *String) Put(value []byte) { o.Value, o.shared = largecopy.Clone(value), false }
 
 // Splice overwrites the bytes from an offset on. A gap before them is filled with zeros.
 func (o *String) Splice(at int, value []byte) {
 	if o.shared && at < len(o.Value) {
-		o.Value, o.shared = bytes.Clone(o.Value), false
+		o.Value, o.shared = largecopy.Clone(o.Value), false
 	}
 	if end := at + len(value); end > len(o.Value) {
 		o.Value = append(o.Value, make([]byte, end-len(o.Value))...)

@@ -2,6 +2,8 @@ package wire
 
 import (
 	"sync"
+
+	"rlserver/largecopy"
 )
 
 // The buffer grows with the input that has arrived, never by an announced length.
@@ -88,7 +90,7 @@ func (f *framing) grow(size int) {
 	default:
 		f.buf = make([]byte, 0, size)
 	}
-	f.buf = append(f.buf, old...)
+	f.buf = largecopy.Append(f.buf, old)
 	putBuffer(old)
 }
 
