@@ -55,6 +55,7 @@ type Options struct {
 	Log      *slog.Logger
 	// ObserveSync and ObserveSnapshot are those of each group
 	ObserveSync, ObserveSnapshot func(time.Duration)
+	LongCall                     func() (end func()) // see group.Options
 	// called when this node begins to lead a group; nil: nothing
 	Begun func(*group.Partition)
 	// called when policies were copied to groups that this node leads; nil: nothing

@@ -25,6 +25,8 @@ type fsm struct {
 	// earlier terms come from a log that may end long ago.
 	follows func(term uint64) bool
 
+	longCall func() (end func()) // see Options; nil: nobody needs to know
+
 	newer byte // by how much it knows later versions, set by tests
 
 	applier applier
@@ -51,11 +53,6 @@ type claimed struct{ term uint64 }
 // Apply implements raft.FSM. It returns nil, an error or a claimed.
 func (f *fsm) Apply(l *raft.Log) any {
 	result := f.apply(l)
-	f.uncounted += int64(len(l.Data))
-	if len(f.partial.record) == 0 { // before that no snapshot can be taken
-		f.logBytes.Add(f.uncounted)
-		f.uncounted = 0
-	}
 	f.index.Store(l.Index)
 	return result
 }
@@ -65,6 +62,11 @@ func (f *fsm) apply(l *raft.Log) any {
 	if err != nil {
 		f.broken(fmt.Errorf("entry %d of the log: %w", l.Index, err))
 		return err
+	}
+	f.uncounted += int64(len(l.Data))
+	if h.kind != entryPart { // between parts a snapshot fails, or takes the disk's time from them
+		f.logBytes.Add(f.uncounted)
+		f.uncounted = 0
 	}
 	r := f.replica.Load()
 	own := h.proposer == r.id
@@ -102,6 +104,7 @@ func (f *fsm) apply(l *raft.Log) any {
 		f.partial.add(h, records)
 		return nil
 	default:
+		defer f.takesLong()()
 		records, err = f.partial.finish(h, records)
 	}
 	if err == nil {
@@ -112,6 +115,14 @@ func (f *fsm) apply(l *raft.Log) any {
 		return err
 	}
 	return nil
+}
+
+// takesLong notes that what begins takes many milliseconds, until end is called.
+func (f *fsm) takesLong() (end func()) {
+	if f.longCall == nil {
+		return func() {}
+	}
+	return f.longCall()
 }
 
 // A snapshot begins with this header, in big-endian integers, and the group's note; the state
@@ -228,6 +239,7 @@ func (f *fsm) Restore(src io.ReadCloser) error {
 	if err != nil {
 		return err
 	}
+	defer f.takesLong()()
 	r := newReplica(f.engine)
 	if err := persistence.ReadState("snapshot", src, r.Engine); err != nil {
 		return err

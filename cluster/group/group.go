@@ -42,6 +42,9 @@ type Options struct {
 	// ObserveSync is called with how long entries took to be synced, ObserveSnapshot with how long
 	// a snapshot took. nil: nobody needs to know
 	ObserveSync, ObserveSnapshot func(time.Duration)
+	// LongCall is called before a large change or a snapshot is applied, which takes many
+	// milliseconds, and end afterwards. nil: nobody needs to know
+	LongCall func() (end func())
 	// Begun is called before calls are served on a partition. It must not block. nil: nothing
 	Begun func(*Partition)
 
@@ -171,7 +174,7 @@ func (g *Group) open() (run *running, err error) {
 		return nil, err
 	}
 	run.fsm = &fsm{
-		engine: g.options.Engine, time: g.time, newer: g.options.newer,
+		engine: g.options.Engine, time: g.time, newer: g.options.newer, longCall: g.options.LongCall,
 		replaced: func() {
 			select {
 			case run.fresh <- struct{}{}:

@@ -53,7 +53,9 @@ func TestALargeRecordIsSplit(t *testing.T) {
 		size += int64(len(log.Data))
 		state, err := two.Snapshot()
 		if i >= 1 && i < 4 {
-			assert.Equal(t, int64(len(logs[0].Data)), two.logBytes.Load(), "or a snapshot would be tried")
+			for _, f := range []*fsm{one, two} {
+				assert.Equal(t, int64(len(logs[0].Data)), f.logBytes.Load(), "or a snapshot would be tried")
+			}
 			assert.Error(t, err, "the log would lack the parts that are applied")
 			assert.Empty(t, two.get("c"))
 		} else {
@@ -68,6 +70,34 @@ func TestALargeRecordIsSplit(t *testing.T) {
 		assert.Equal(t, "23", f.get("small")+f.get("after"))
 	}
 	assert.Equal(t, uint64(3), p.agreed)
+}
+
+// While a follower applies a large record, and loads a snapshot, all processors are used: the node
+// may lead other groups.
+func TestALargeRecordIsALongCall(t *testing.T) {
+	one, two := newFSM(t), newFSM(t)
+	begun, ended := 0, 0
+	two.longCall = func() func() {
+		begun++
+		return func() { ended++ }
+	}
+	p := one.lead(5)
+	large(p)
+	for i, log := range p.proposeAll(1, 5) {
+		two.Apply(log)
+		want := 0
+		if i >= 4 {
+			want = 1
+		}
+		assert.Equal(t, [2]int{want, want}, [2]int{begun, ended}, i)
+	}
+	state, err := two.Snapshot()
+	require.NoError(t, err)
+	var stored sink
+	require.NoError(t, state.Persist(&stored))
+	state.Release()
+	require.NoError(t, two.Restore(io.NopCloser(&stored)))
+	assert.Equal(t, [2]int{2, 2}, [2]int{begun, ended})
 }
 
 func TestThePartsOfARecordAreProposedTogether(t *testing.T) {

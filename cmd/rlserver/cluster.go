@@ -159,6 +159,7 @@ func (p *parts) openCluster() error {
 			}
 		},
 		ObserveSync: p.server.ObserveSync, ObserveSnapshot: p.server.Stats.Snapshot.Observe,
+		LongCall:     p.processors.LongCall,
 		ForceRecover: own.Recover == "yes",
 	})
 	if err != nil {
