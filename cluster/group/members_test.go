@@ -1,6 +1,7 @@
 package group
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -137,6 +138,41 @@ func TestOneReplicaGoesOnAlone(t *testing.T) {
 	assert.True(t, allowed)
 	assert.Equal(t, int64(4), used(r.Replica, "k"))
 	assert.Equal(t, "a", string(alone.group.Note().Data))
+}
+
+// A log may end between the parts of a large record, when the others are lost.
+func TestAReplicaWithAPartOfARecordGoesOnAlone(t *testing.T) {
+	t.Parallel()
+	tr := newTrio(t)
+	tr.startAll()
+	r, err := tr.leader().group.Leading()
+	require.NoError(t, err)
+	_, err = admit(r, "k", 5)
+	require.NoError(t, err)
+	tr.agree()
+	for _, n := range tr.nodes {
+		n.stop()
+	}
+	alone := tr.nodes[0]
+	lead := newFSM(t).lead(r.Term())
+	large(lead)
+	logs := lead.proposeAll(0, r.Term())[:3] // without the last parts
+	g := &Group{options: alone.options(0), log: alone.options(0).Log, time: newTimeline(alone.options(0).Clock)}
+	require.NoError(t, g.withFiles(g.config(nil), func(f files, _ raft.Transport) error {
+		last, err := f.log.LastIndex()
+		for i := range logs {
+			logs[i].Index = last + 1 + uint64(i)
+		}
+		return errors.Join(err, f.log.StoreLogs(logs))
+	}))
+	_, err = Recover(alone.options(0))
+	require.NoError(t, err)
+	alone.open(alone.options(0))
+	r, err = tr.leader().group.Leading()
+	require.NoError(t, err)
+	assert.Equal(t, int64(1), used(r.Replica, "k"))
+	keys, _ := r.Engine.Size(0)
+	assert.Equal(t, 2, keys, "what precedes the record is there")
 }
 
 // TestEntriesAfterASnapshotAreTakenTwice sends a replica again what follows the snapshot that it

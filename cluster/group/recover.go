@@ -18,6 +18,16 @@ type Recovered struct {
 	Note    *Note  // nil: none
 }
 
+// cutFSM is for a log that may end between the parts of a record: they are dropped, as nothing
+// follows them any more.
+type cutFSM struct{ *fsm }
+
+// Snapshot implements raft.FSM.
+func (f cutFSM) Snapshot() (raft.FSMSnapshot, error) {
+	f.partial = partial{}
+	return f.fsm.Snapshot()
+}
+
 // Recover makes a replica that is not open the only member of its group, when a majority of the
 // others is lost for ever. It keeps all entries that it has, also those that were not agreed on.
 // What the lost members had agreed on without this one is lost.
@@ -35,7 +45,8 @@ func Recover(o Options) (r Recovered, err error) {
 		if has, err := raft.HasExistingState(f.cache, f.log, f.snapshots); err != nil || !has {
 			return errors.Join(err, ErrEmpty)
 		}
-		return raft.RecoverCluster(config, state, f.cache, f.log, f.snapshots, trans, votersOf([]ReplicaID{o.id()}))
+		alone := votersOf([]ReplicaID{o.id()})
+		return raft.RecoverCluster(config, cutFSM{state}, f.cache, f.log, f.snapshots, trans, alone)
 	})
 	state.replica.Load().discard(errRecovered)
 	return Recovered{state.index.Load(), state.note.Load()}, err
