@@ -1,6 +1,7 @@
 package group
 
 import (
+	"errors"
 	"io"
 	"slices"
 	"sync"
@@ -20,8 +21,9 @@ func (t transport) AppendEntriesPipeline(id raft.ServerID, at raft.ServerAddress
 	if err != nil {
 		return nil, err
 	}
-	t.peers.begin(id)
-	return &boundedPipeline{p, t.patience, t.ended}, nil
+	bounded := &boundedPipeline{p, t.patience, t.ended, id, t.peers}
+	t.peers.begin(id, bounded)
+	return bounded, nil
 }
 
 // boundedPipeline closes a pipeline that takes no entries for too long. In raft, what reads the
@@ -32,6 +34,14 @@ type boundedPipeline struct {
 	// patience is longer than an answer may take, after which the pipeline fails by itself
 	patience time.Duration
 	ended    <-chan struct{} // see transport
+	to       raft.ServerID
+	peers    *peers
+}
+
+// Close implements raft.AppendPipeline.
+func (p *boundedPipeline) Close() error {
+	p.peers.end(p.to, p)
+	return p.AppendPipeline.Close()
 }
 
 // AppendEntries implements raft.AppendPipeline.
@@ -69,13 +79,21 @@ func (t transport) AppendEntries(
 	}
 }
 
+// errNotSent has raft look again what a replica needs.
+var errNotSent = errors.New("the replica has not answered for a while: the snapshot may be out of date")
+
 // InstallSnapshot implements raft.Transport. It waits until the replica answers heartbeats, as raft
-// would wait for up to 10 s after failures.
+// would wait for up to 10 s after failures. Raft then opens the latest snapshot: this one may be
+// hours old, and the log after it gone.
 func (t transport) InstallSnapshot(
 	id raft.ServerID, at raft.ServerAddress, call *raft.InstallSnapshotRequest, reply *raft.InstallSnapshotResponse,
 	data io.Reader,
 ) error {
-	for time.Since(t.peers.get(id).heard) > t.patience && t.again(call.Term, id) {
+	answers := func() bool { return time.Since(t.peers.get(id).heard) <= t.patience }
+	if !answers() {
+		for t.again(call.Term, id) && !answers() {
+		}
+		return errNotSent
 	}
 	return t.NetworkTransport.InstallSnapshot(id, at, call, reply, data)
 }
@@ -117,9 +135,9 @@ type peers struct {
 }
 
 type peer struct {
-	last  uint64    // index of the last entry that it has got without a pipeline
-	piped bool      // it had nearly all entries, and gets the others in a pipeline
-	heard time.Time // when it has last answered
+	last  uint64           // index of the last entry that it has got without a pipeline
+	pipe  *boundedPipeline // it had nearly all entries, and gets the others here; nil: it does not
+	heard time.Time        // when it has last answered
 }
 
 // note notes that a replica has the entries up to an index; 0: it has answered a heartbeat.
@@ -127,13 +145,24 @@ func (p *peers) note(id raft.ServerID, index uint64, now time.Time) {
 	p.change(id, func(of *peer) {
 		of.heard = now
 		if index != 0 {
-			of.last, of.piped = index, false
+			of.last, of.pipe = index, nil
 		}
 	})
 }
 
 // begin notes that a replica gets entries in a pipeline.
-func (p *peers) begin(id raft.ServerID) { p.change(id, func(of *peer) { of.piped = true }) }
+func (p *peers) begin(id raft.ServerID, pipe *boundedPipeline) {
+	p.change(id, func(of *peer) { of.pipe = pipe })
+}
+
+// end notes that a pipeline has ended: the replica may lack entries.
+func (p *peers) end(id raft.ServerID, pipe *boundedPipeline) {
+	p.change(id, func(of *peer) {
+		if of.pipe == pipe {
+			of.pipe = nil
+		}
+	})
+}
 
 func (p *peers) change(id raft.ServerID, change func(*peer)) {
 	p.mu.Lock()
@@ -158,7 +187,7 @@ func (p peer) behind(index uint64) bool { return p.last+mostAppended < index }
 // readier reports whether a replica can take over sooner than another one: it has nearly all
 // entries up to last, and has answered after since.
 func (p peer) readier(than peer, last uint64, since time.Time) bool {
-	ready := func(p peer) bool { return (p.piped || !p.behind(last)) && p.heard.After(since) }
+	ready := func(p peer) bool { return (p.pipe != nil || !p.behind(last)) && p.heard.After(since) }
 	if ready(p) != ready(than) {
 		return ready(p)
 	}

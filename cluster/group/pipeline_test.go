@@ -28,7 +28,7 @@ func (p *fullPipeline) Close() error {
 }
 
 func TestAPipelineThatIsStuckIsClosed(t *testing.T) {
-	p := &boundedPipeline{&fullPipeline{closed: make(chan struct{})}, time.Millisecond, nil}
+	p := &boundedPipeline{&fullPipeline{closed: make(chan struct{})}, time.Millisecond, nil, "a", &peers{}}
 	_, err := p.AppendEntries(nil, nil)
 	assert.ErrorIs(t, err, raft.ErrPipelineShutdown)
 }
@@ -92,16 +92,19 @@ func TestASnapshotWaitsForAnAnswer(t *testing.T) {
 			&raft.InstallSnapshotRequest{}, &raft.InstallSnapshotResponse{}, strings.NewReader(""))
 	}
 	tries := 0
-	send(func(_ uint64, to raft.ServerID) bool {
+	err := send(func(_ uint64, to raft.ServerID) bool {
 		if tries++; tries == 3 {
 			p.note(to, 0, time.Now())
 		}
 		return true
 	})
 	assert.Equal(t, 3, tries)
-	send(func(uint64, raft.ServerID) bool { return assert.Fail(t, "it answers") })
+	assert.Equal(t, errNotSent, err, "raft opens the latest snapshot")
+	err = send(func(uint64, raft.ServerID) bool { return assert.Fail(t, "it answers") })
+	assert.NotEqual(t, errNotSent, err)
 	p = peers{}
-	send(func(uint64, raft.ServerID) bool { tries++; return false })
+	err = send(func(uint64, raft.ServerID) bool { tries++; return false })
+	assert.Equal(t, errNotSent, err)
 	assert.Equal(t, 4, tries, "raft has something else to do")
 }
 
@@ -132,7 +135,8 @@ func TestTheHeirIsReadyAndThere(t *testing.T) {
 	p.note("dead", 1000, now.Add(-time.Minute))
 	p.note("late", 900, now.Add(time.Second))
 	p.note("piped", 900, now)
-	p.begin("piped")
+	pipe := boundedPipeline{&fullPipeline{closed: make(chan struct{})}, 0, nil, "piped", &p}
+	p.begin("piped", &pipe)
 	better := func(a, b raft.ServerID) bool {
 		return p.get(a).readier(p.get(b), 1000, now.Add(-time.Second))
 	}
@@ -143,4 +147,12 @@ func TestTheHeirIsReadyAndThere(t *testing.T) {
 		}
 	}
 	assert.True(t, better("late", "dead"), "the one that answers")
+
+	next := boundedPipeline{&fullPipeline{closed: make(chan struct{})}, 0, nil, "piped", &p}
+	p.begin("piped", &next)
+	pipe.Close()
+	assert.True(t, better("piped", "late"), "an earlier pipeline has ended")
+	next.Close()
+	assert.True(t, better("ready", "piped"), "it may have been away since, and lack entries")
+	assert.True(t, better("late", "piped"))
 }
