@@ -48,6 +48,11 @@
 //	gossip.go     reports
 //	control.go    calls between nodes
 //	policies.go   the policies in all groups
+//	sharing.go    calls that have all groups agree on something
+//	users.go      the users, which are a part of the map
 //	balance.go    who should lead
+//	recover.go    a node that goes on alone
+//	backup.go     copies of the latest snapshots
+//	overview.go   what INFO and /metrics show
 //	wallclock.go  warns of a system clock that is wrong
 package cluster
