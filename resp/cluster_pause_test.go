@@ -1,7 +1,10 @@
 package resp
 
 import (
+	"bytes"
 	"net"
+	"runtime"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -80,4 +83,30 @@ func TestPauseHoldsCallsOnAllGroupsOfOtherNodes(t *testing.T) {
 	require.Equal(t, "+OK", c.do("CLIENT UNPAUSE"))
 	assert.Equal(t, "+OK ", node.read())
 	assert.Equal(t, "$-1", c.do("GET k"))
+}
+
+// A call on all groups that a pause holds back when it has its locks keeps its arguments, whatever
+// the client sends meanwhile.
+func TestPausedCallsOnAllGroupsKeepTheirArguments(t *testing.T) {
+	f, ts := newFakeCluster(t)
+	c, other := ts.dial(), ts.dial()
+	tx, _ := f.beginCall("k")
+	c.Write([]byte(frame("FLUSHALL", "SYNC")))
+	stacks := make([]byte, 1<<20)
+	require.Eventually(t, func() bool { // it waits for the locks
+		return bytes.Contains(stacks[:runtime.Stack(stacks, true)], []byte("(*session).runOn("))
+	}, time.Minute, time.Millisecond)
+	paused := make(chan string)
+	go func() { paused <- other.do("CLIENT PAUSE 1000000 WRITE") }()
+	require.Eventually(t, func() bool { return ts.paused.Load() != nil }, time.Minute, time.Millisecond)
+	tx.End()
+	require.Equal(t, "+OK", <-paused)
+	require.Eventually(t, func() bool { return ts.held.Load() == 1 }, time.Minute, time.Millisecond)
+	c.Write([]byte(frame("ECHO", strings.Repeat("x", 100))))
+	require.Eventually(t, func() bool {
+		return strings.Contains(other.do("CLIENT LIST"), " qbuf=1")
+	}, time.Minute, time.Millisecond)
+	require.Equal(t, "+OK", other.do("CLIENT UNPAUSE"))
+	assert.Equal(t, "+OK ", c.read())
+	assert.Contains(t, c.read(), "xxx")
 }

@@ -63,6 +63,8 @@ func (s *session) runOn(p *command.Prepared, on *partition) (reply []byte, faile
 // runOnGroups runs a command on all groups that this node leads and, for a client of the proxy
 // port, on all others.
 func (s *session) runOnGroups(p command.Prepared, join func(*clustering.Joined)) {
+	// CLIENT PAUSE may begin in between, and its wait reads input
+	p.Words = command.CloneWords(p.Words)
 	s.group = append(s.group[:0], p)
 	everywhere := s.clustered.role == proxied
 	if everywhere {
