@@ -3,8 +3,10 @@ package group
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"hash/crc32"
+	"io/fs"
 	"os"
 	"path/filepath"
 )
@@ -29,11 +31,15 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // checkLog returns an error if a file of a log is damaged elsewhere than in its last write.
 func checkLog(folder string) error {
-	names, err := filepath.Glob(filepath.Join(folder, "*.wal"))
-	if err != nil {
+	files, err := os.ReadDir(folder)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	for _, name := range names {
+	for _, file := range files {
+		name := filepath.Join(folder, file.Name())
+		if filepath.Ext(name) != ".wal" {
+			continue
+		}
 		b, err := os.ReadFile(name)
 		if err != nil {
 			return err

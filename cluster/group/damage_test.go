@@ -110,6 +110,18 @@ func TestATornWriteIsNoDamage(t *testing.T) {
 	}
 }
 
+func TestTheLogInAFolderOfAnyNameIsChecked(t *testing.T) {
+	file, ends := logFile(t, 3)
+	file[ends[1]-1] ^= 1
+	for _, name := range []string{"a[1]*?", "["} {
+		dir := filepath.Join(t.TempDir(), name)
+		assert.NoError(t, checkLog(dir), "there is none yet")
+		require.NoError(t, os.Mkdir(dir, 0o700))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "1.wal"), file, 0o600))
+		assert.ErrorContains(t, checkLog(dir), "damaged")
+	}
+}
+
 func TestADamagedLogIsRefused(t *testing.T) {
 	tr := newTrio(t)
 	tr.startAll()
