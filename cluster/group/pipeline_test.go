@@ -7,6 +7,7 @@ import (
 
 	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // fullPipeline is a pipeline whose answers nobody reads any more.
@@ -155,4 +156,23 @@ func TestTheHeirIsReadyAndThere(t *testing.T) {
 	next.Close()
 	assert.True(t, better("ready", "piped"), "it may have been away since, and lack entries")
 	assert.True(t, better("late", "piped"))
+}
+
+// A replica whose disk hangs does not keep all entries that its leader sends again and again.
+func TestEntriesThatNobodyWaitsForAreDropped(t *testing.T) {
+	p := prefixed{transport{patience: time.Minute}, nil}
+	answers := make(chan raft.RPCResponse, 3)
+	call := func(command any, since time.Time) waiting {
+		return waiting{raft.RPC{Command: command, RespChan: answers}, since}
+	}
+	now := time.Now()
+	late := now.Add(-2 * time.Minute)
+	left := p.dropLate([]waiting{
+		call(&raft.RequestVoteRequest{}, late), call(&raft.AppendEntriesRequest{Term: 1}, late),
+		call(&raft.AppendEntriesRequest{Term: 2}, now), call(&raft.InstallSnapshotRequest{}, late),
+	})
+	require.Len(t, left, 3)
+	assert.Equal(t, &raft.AppendEntriesRequest{Term: 2}, left[1].call.Command, "the others stay, in order")
+	require.Len(t, answers, 1)
+	assert.Equal(t, errLate, (<-answers).Error)
 }
