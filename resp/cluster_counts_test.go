@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -202,4 +203,43 @@ func TestClusterCommandsAboutNodes(t *testing.T) {
 		assert.Contains(t, got, want, call)
 	}
 	assert.Equal(t, "-ERR unknown subcommand 'FOO'. Try CLUSTER HELP.", c.do("CLUSTER FOO"))
+}
+
+// Replies that are written after the locks are released wait for agreement like all others, alone
+// and in a transaction.
+func TestPostponedRepliesOfAnEndedLeadershipAreReplaced(t *testing.T) {
+	f, ts := newFakeCluster(t)
+	c := ts.dial()
+	zadd, hset := []string{"ZADD", "{k}z"}, []string{"HSET", "{k}h"}
+	for i := range command.LongWork + 1 {
+		zadd = append(zadd, strconv.Itoa(i), strconv.Itoa(i))
+		if i <= command.LongReply {
+			hset = append(hset, strconv.Itoa(i), "v")
+		}
+	}
+	for _, call := range [][]string{zadd, hset, {"SET", "{k}s", "value"}, {"SET", "{k}t", "valve"}} {
+		_, err := c.Write([]byte(frame(call...)))
+		require.NoError(t, err)
+		c.read()
+	}
+	f.failed.Store(true)
+	for call, want := range map[string]string{
+		"ZUNIONSTORE {k}d 1 {k}z":    "UNCERTAIN",
+		"ZRANGESTORE {k}d {k}z 0 -1": "UNCERTAIN",
+		"SORT {k}z STORE {k}l":       "UNCERTAIN",
+		"HGETALL {k}h":               "TRYAGAIN",
+		"HSCAN {k}h 0":               "TRYAGAIN",
+		"ZRANGE {k}z 0 -1":           "TRYAGAIN",
+		"SORT {k}z":                  "UNCERTAIN", // it has the flag write, as in Redis
+		"DUMP {k}z":                  "TRYAGAIN",
+		"LCS {k}s {k}t":              "TRYAGAIN",
+		"BITCOUNT {k}s":              "TRYAGAIN",
+	} {
+		assert.Contains(t, c.do(call), want, call)
+		c.do("MULTI")
+		c.do(call)
+		c.do(call)
+		assert.Contains(t, c.do("EXEC"), "UNCERTAIN", "%s in a transaction", call)
+		assert.Equal(t, "+PONG", c.do("PING"), "after %s", call)
+	}
 }

@@ -76,6 +76,9 @@ func (s *session) execute(words [][]byte) {
 	seen := s.Tx.End()
 	if len(s.Postponed) > 0 {
 		s.writePostponed()
+		if s.clustered != nil {
+			s.markReply(&p, s.replyStart)
+		}
 	}
 	s.See(seen)
 	s.measure(s.group, elapsed)

@@ -137,7 +137,7 @@ func (s *session) runGroup(elapsed time.Duration) *waitqueue.Waiter {
 			s.group = s.group[:i+1]
 			return s.enqueue(*p)
 		}
-		if s.clustered != nil {
+		if s.clustered != nil && len(s.Postponed) == 0 { // otherwise the reply is not written yet
 			s.markReply(p, s.replyStart)
 		}
 		keys = keys[p.Keys:]
