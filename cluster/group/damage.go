@@ -1,14 +1,17 @@
 package group
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 // Raft-wal takes whatever it cannot read in the last file of a log for a write that was not
@@ -29,77 +32,164 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// checkLog returns an error if a file of a log is damaged elsewhere than in its last write.
+// checkLog returns an error if a file of an open log is damaged elsewhere than in the last write of
+// the log. The files before the last one are sealed by an index.
 func checkLog(folder string) error {
+	names, last, err := logFiles(folder)
+	for _, name := range names {
+		if err == nil {
+			err = checkFile(name, name == last)
+		}
+	}
+	return err
+}
+
+// logFiles returns the files of a log, and the one that was made last.
+func logFiles(folder string) (names []string, last string, err error) {
 	files, err := os.ReadDir(folder)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	newest := ""
+	for _, file := range files {
+		if name, ok := strings.CutSuffix(file.Name(), ".wal"); ok {
+			names = append(names, filepath.Join(folder, file.Name()))
+			if _, id, _ := strings.Cut(name, "-"); id >= newest { // hexadecimal, of one length
+				newest, last = id, names[len(names)-1]
+			}
+		}
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return names, last, err
+}
+
+func checkFile(name string, last bool) error {
+	f, err := os.Open(name)
+	if err != nil {
 		return err
 	}
-	for _, file := range files {
-		name := filepath.Join(folder, file.Name())
-		if filepath.Ext(name) != ".wal" {
-			continue
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	found, err := readWrites(f, info.Size())
+	if err == nil && (found.damaged || !last && !found.sealed) {
+		return fmt.Errorf("%s is damaged after byte %d, which no crash can cause: the disk may be failing. Remove "+
+			"the folder of the group, and the node gets it from the others", name, found.end)
+	}
+	return err
+}
+
+// writes is what a file of a log has.
+type writes struct {
+	end     int64 // of the complete writes at its beginning
+	sealed  bool  // the last one of them has an index
+	damaged bool  // another complete write follows what is there
+}
+
+// readWrites reads a file of a log.
+func readWrites(f io.ReaderAt, size int64) (found writes, err error) {
+	s := scan{in: bufio.NewReaderSize(io.NewSectionReader(f, 0, size), 64<<10)}
+	index := false
+	for length := segmentHeader; s.skip(length) == nil; {
+		header, _ := s.in.Peek(frameHeader)
+		frame, more, ok := frameOf(header)
+		if frame == frameCommit {
+			ok = s.sum == binary.LittleEndian.Uint32(header[4:])
 		}
-		b, err := os.ReadFile(name)
+		if !ok {
+			break
+		}
+		index, length = index || frame == frameIndex, more
+		if frame == frameCommit {
+			s.drop(frameHeader)
+			found.end, found.sealed = s.at, index
+			index, length, s.sum = false, 0, 0
+		}
+	}
+	rest := io.NewSectionReader(f, found.end, size-found.end) // usually zeros, perhaps megabytes
+	if _, err = io.Copy(zeros{}, rest); err != errNotZero {
+		return found, err
+	}
+	b := make([]byte, size-found.end)
+	_, err = f.ReadAt(b, found.end)
+	found.damaged = err == nil && hasWrite(b)
+	return found, err
+}
+
+// scan reads frames from the beginning of a file.
+type scan struct {
+	in  *bufio.Reader
+	at  int64
+	sum uint32 // of what was skipped
+}
+
+// skip reads n bytes; an error if there are fewer.
+func (s *scan) skip(n int) error {
+	for n > 0 {
+		b, err := s.in.Peek(min(n, 4<<10))
 		if err != nil {
 			return err
 		}
-		if at, damaged := damage(b); damaged {
-			return fmt.Errorf("%s is damaged after byte %d, which no crash can cause: the disk may be failing. Remove "+
-				"the folder of the group, and the node gets it from the others", name, at)
-		}
+		s.sum = crc32.Update(s.sum, castagnoli, b)
+		s.drop(len(b))
+		n -= len(b)
 	}
 	return nil
 }
 
-// damage returns where the complete writes at the beginning of a file of the log end, and whether
-// another complete one follows what is there.
-func damage(b []byte) (at int, damaged bool) {
-	for next := segmentHeader; ; {
-		frame, size, ok := frameAt(b, next)
-		if !ok {
-			break
-		}
-		if frame == frameCommit {
-			if crc32.Checksum(b[at:next], castagnoli) != binary.LittleEndian.Uint32(b[next+4:]) {
-				break
-			}
-			at = next + frameHeader
-		}
-		next += size
-	}
-	return at, hasWrite(b[at:])
+// drop is skip for bytes that are not summed.
+func (s *scan) drop(n int) {
+	s.in.Discard(n)
+	s.at += int64(n)
 }
 
-// frameAt returns the type and the size of the frame at an offset, with its padding. ok is false if
-// there is none.
-func frameAt(b []byte, at int) (frame byte, size int, ok bool) {
-	if at+frameHeader > len(b) || b[at+1]|b[at+2]|b[at+3] != 0 {
+// zeros takes nothing but zeros.
+type zeros struct{}
+
+var errNotZero = errors.New("not zero")
+
+func (zeros) Write(b []byte) (int, error) {
+	if len(bytes.TrimLeft(b, "\x00")) > 0 {
+		return 0, errNotZero
+	}
+	return len(b), nil
+}
+
+// frameOf returns the type of the frame that has a header, and its size with header and padding. ok
+// is false if that is none.
+func frameOf(header []byte) (frame byte, size int, ok bool) {
+	if len(header) < frameHeader || header[1]|header[2]|header[3] != 0 {
 		return 0, 0, false
 	}
-	size = frameHeader
-	switch frame = b[at]; frame {
+	switch header[0] {
 	case frameCommit:
+		return frameCommit, frameHeader, true
 	case frameEntry, frameIndex:
-		payload := int(binary.LittleEndian.Uint32(b[at+4:]))
-		size += (payload + frameHeader - 1) / frameHeader * frameHeader
-	default:
-		return 0, 0, false
+		payload := int(binary.LittleEndian.Uint32(header[4:]))
+		return header[0], frameHeader + (payload+frameHeader-1)/frameHeader*frameHeader, true
 	}
-	return frame, size, at+size <= len(b)
+	return 0, 0, false
 }
 
 // mostBegins is how many places a write may have begun at that are tried at the same time: one for
 // each of its entries.
 const mostBegins = 256
 
-// hasWrite reports whether a complete write is somewhere in b: a commit with the checksum of what
-// is before it, from the beginning of a frame.
+// hasWrite reports whether a complete write is somewhere in b, which begins with an incomplete one:
+// a commit with the checksum of what is before it, from the beginning of a frame. What is in the
+// payload of a frame does not count, as a client may have sent it.
 func hasWrite(b []byte) bool {
-	used := len(bytes.TrimRight(b, "\x00")) + frameHeader
-	var sums []uint32 // from each of the places to the present one
-	for at := 0; at+frameHeader <= min(used, len(b)); at += frameHeader {
-		switch frame, _, ok := frameAt(b, at); {
+	used := min(len(bytes.TrimRight(b, "\x00"))+frameHeader, len(b))
+	var sums []uint32      // from each of the places to the present one
+	next, chain := 0, true // the frame after the present one, while each follows the one before
+	for at := 0; at+frameHeader <= used; at += frameHeader {
+		frame, size, ok := frameOf(b[at:])
+		ok = ok && at+size <= len(b) && (!chain || at == next)
+		if chain && at == next {
+			next, chain = at+size, ok
+		}
+		switch {
 		case !ok:
 		case frame == frameCommit:
 			for _, sum := range sums {

@@ -2,6 +2,7 @@ package group
 
 import (
 	"bytes"
+	"encoding/binary"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -52,16 +53,31 @@ func logFile(t *testing.T, writes int) (file []byte, ends []int) {
 	return file, ends
 }
 
+func damageOf(t *testing.T, b []byte) (end int, damaged bool) {
+	found, err := readWrites(bytes.NewReader(b), int64(len(b)))
+	require.NoError(t, err)
+	return int(found.end), found.damaged
+}
+
+// reaches reports whether a byte belongs to the length of a frame that now ends within or after
+// the last write: then all up to there looks like one write that was not completed.
+func reaches(b []byte, ends []int, at int) bool {
+	last := ends[len(ends)-2]
+	header := at / frameHeader * frameHeader
+	frame, size, ok := frameOf(b[header:])
+	return at-header >= 4 && ok && frame != frameCommit && header+size > last
+}
+
 func TestDamageOfAWriteThatOthersFollow(t *testing.T) {
 	file, ends := logFile(t, 12)
 	last := ends[len(ends)-2]
-	at, damaged := damage(file)
+	at, damaged := damageOf(t, file)
 	assert.False(t, damaged)
-	assert.Equal(t, ends[len(ends)-1], at)
+	assert.EqualValues(t, ends[len(ends)-1], at)
 	for at := range last {
 		b := bytes.Clone(file)
 		b[at] ^= byte(1 + rand.IntN(255))
-		if _, damaged := damage(b); !damaged {
+		if _, damaged := damageOf(t, b); !damaged && !reaches(b, ends, at) {
 			t.Errorf("byte %d of %d is damaged, which is not noticed; the writes end at %v", at, last, ends)
 		}
 	}
@@ -72,7 +88,7 @@ func TestDamageOfAWriteThatOthersFollow(t *testing.T) {
 		if bytes.Equal(b, file) {
 			continue
 		}
-		if _, damaged := damage(b); !damaged {
+		if _, damaged := damageOf(t, b); !damaged {
 			t.Errorf("bytes from %d of %d are zero, which is not noticed; the writes end at %v", from, last, ends)
 		}
 	}
@@ -82,7 +98,7 @@ func TestATornWriteIsNoDamage(t *testing.T) {
 	file, ends := logFile(t, 12)
 	last, end := ends[len(ends)-2], ends[len(ends)-1]
 	check := func(b []byte, what string) {
-		if at, damaged := damage(b); damaged || at < last {
+		if at, damaged := damageOf(t, b); damaged || at < last {
 			t.Errorf("a torn write (%s) from %d to %d counts as damage at %d", what, last, end, at)
 		}
 	}
@@ -107,6 +123,44 @@ func TestATornWriteIsNoDamage(t *testing.T) {
 			b[at] = byte(rand.IntN(4)) * byte(rand.IntN(2))
 		}
 		check(b, "an older one")
+	}
+}
+
+// A client may send what looks like a complete write.
+func TestAClientCannotMakeATornWriteLookDamaged(t *testing.T) {
+	file, ends := logFile(t, 5)
+	sent := file[ends[1]:ends[3]]
+	payload := append(bytes.Repeat([]byte{1}, 16), sent...)
+	torn := binary.LittleEndian.AppendUint32([]byte{frameEntry, 0, 0, 0}, uint32(len(payload)+100))
+	copy(file[ends[5]:], append(torn, payload...))
+	_, damaged := damageOf(t, file)
+	assert.False(t, damaged)
+}
+
+// The files before the last one are complete: any byte of them that changes is damage.
+func TestDamageOfASealedFile(t *testing.T) {
+	dir := t.TempDir()
+	log, err := wal.Open(dir, wal.WithSegmentSize(2<<10))
+	require.NoError(t, err)
+	var names []string
+	for index := uint64(1); len(names) < 2; index++ {
+		require.NoError(t, log.StoreLogs([]*raft.Log{{Index: index, Term: 1, Data: make([]byte, 100)}}))
+		names, _, err = logFiles(dir)
+		require.NoError(t, err)
+	}
+	require.NoError(t, log.Close())
+	require.NoError(t, checkLog(dir))
+	file, err := os.ReadFile(names[0])
+	require.NoError(t, err)
+	found, err := readWrites(bytes.NewReader(file), int64(len(file)))
+	require.NoError(t, err)
+	for at := range found.end {
+		b := bytes.Clone(file)
+		b[at] ^= byte(1 + rand.IntN(255))
+		require.NoError(t, os.WriteFile(names[0], b, 0o600))
+		assert.ErrorContains(t, checkLog(dir), "damaged", at)
+		require.NoError(t, os.Truncate(names[0], at))
+		assert.ErrorContains(t, checkLog(dir), "damaged", at)
 	}
 }
 

@@ -167,11 +167,13 @@ func (g *Group) config(notify chan<- bool) *raft.Config {
 func (g *Group) open() (run *running, err error) {
 	run = &running{notify: make(chan bool, 64), fresh: make(chan struct{}, 1), regain: make(chan struct{}, 1)}
 	config := g.config(run.notify)
-	if err = checkLog(filepath.Join(g.options.Dir, logFolder)); err != nil {
-		return nil, fmt.Errorf("group %d cannot be opened: %w", g.options.Number, err)
+	if run.files, err = g.openFiles(config.Logger, run.stored(g)); err == nil {
+		if err = checkLog(filepath.Join(g.options.Dir, logFolder)); err != nil {
+			run.files.log.Close()
+		}
 	}
-	if run.files, err = g.openFiles(config.Logger, run.stored(g)); err != nil {
-		return nil, err
+	if err != nil {
+		return nil, fmt.Errorf("group %d cannot be opened: %w", g.options.Number, err)
 	}
 	run.fsm = &fsm{
 		engine: g.options.Engine, time: g.time, newer: g.options.newer, longCall: g.options.LongCall,

@@ -43,8 +43,10 @@ func (g *Group) openFiles(log hclog.Logger, stored func(time.Duration, error)) (
 		return f, err
 	}
 	meta := new(metadb.BoltMetaDB)
-	f.log, err = wal.Open(folder, wal.WithLogger(log), wal.WithMetaStore(meta), wal.WithSegmentSize(segmentSize),
-		wal.WithSegmentFiler(segment.NewFiler(folder, maySync{disk, g.syncs, g.leadership.setDisk})))
+	f.log, err = openLog(func() (*wal.WAL, error) {
+		return wal.Open(folder, wal.WithLogger(log), wal.WithMetaStore(meta), wal.WithSegmentSize(segmentSize),
+			wal.WithSegmentFiler(segment.NewFiler(folder, maySync{disk, g.syncs, g.leadership.setDisk})))
+	})
 	if err != nil {
 		meta.Close() // or the next attempt would wait for its lock
 		return f, fmt.Errorf("the log in %s cannot be opened: %w", folder, err)
@@ -60,6 +62,17 @@ func (g *Group) openFiles(log hclog.Logger, stored func(time.Duration, error)) (
 		f.log.Close()
 	}
 	return f, err
+}
+
+// openLog opens a log. Raft-wal panics at some damaged files.
+func openLog(open func() (*wal.WAL, error)) (log *wal.WAL, err error) {
+	defer func() {
+		if fault := recover(); fault != nil {
+			err = fmt.Errorf("a file is damaged: %v. Remove the folder of the group, and the node gets it from the "+
+				"others", fault)
+		}
+	}()
+	return open()
 }
 
 // raiseTerm sets the term to that of the snapshot, if it is lower: the folder then has a snapshot
