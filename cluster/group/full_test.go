@@ -129,3 +129,28 @@ func TestTheDiskOfALeaderHangs(t *testing.T) {
 	hangs[leader.i].Unlock()
 	tr.agree()
 }
+
+// The same for a leader whose disk hangs before it serves.
+func TestTheDiskOfANewLeaderHangs(t *testing.T) {
+	t.Parallel()
+	tr := newTrio(t)
+	tr.timeout, tr.patience = short, short
+	var hangs [3]sync.RWMutex
+	for i, n := range tr.nodes {
+		n.disk = func(v types.VFS) types.VFS { return disk{v, new(atomic.Bool), new(atomic.Bool), &hangs[i]} }
+	}
+	tr.startAll()
+	leader := tr.leader()
+	next := tr.nodes[(leader.i+1)%3]
+	hangs[next.i].Lock()
+	leader.group.HandOver(t.Context(), names[next.i], "a test")
+	tr.eventually("another node serves", func() bool {
+		other, err := tr.leader(next.i).group.Leading()
+		if err == nil {
+			_, err = admit(other, "k", 1<<40)
+		}
+		return err == nil
+	})
+	hangs[next.i].Unlock()
+	tr.agree()
+}

@@ -167,7 +167,7 @@ func (g *Group) config(notify chan<- bool) *raft.Config {
 func (g *Group) open() (run *running, err error) {
 	run = &running{notify: make(chan bool, 64), fresh: make(chan struct{}, 1), regain: make(chan struct{}, 1)}
 	config := g.config(run.notify)
-	if run.files, err = g.openFiles(config.Logger, run.stored(g)); err == nil {
+	if run.files, err = g.openFiles(config.Logger, run.stored(g), run.hangs); err == nil {
 		if err = checkLog(filepath.Join(g.options.Dir, logFolder)); err != nil {
 			run.files.log.Close()
 		}
@@ -514,10 +514,22 @@ func (g *Group) propose(run *running) (stop func()) {
 
 // limit ends what a replica serves if an entry that is proposed now is not agreed on in time.
 func (g *Group) limit(r *Replica) *time.Timer {
-	patience := cmp.Or(g.options.Patience, time.Duration(math.MaxInt64))
-	return time.AfterFunc(patience, func() {
-		r.discard(fmt.Errorf("an entry was not agreed on within %v", patience))
+	return time.AfterFunc(g.patience(), func() {
+		r.discard(fmt.Errorf("an entry was not agreed on within %v", g.patience()))
 	})
+}
+
+func (g *Group) patience() time.Duration {
+	return cmp.Or(g.options.Patience, time.Duration(math.MaxInt64))
+}
+
+// hangs ends raft if the disk of a leader hangs: the others hear it, but it serves nobody. It may
+// not have begun to serve, as that waits for the disk as well.
+func (run *running) hangs() {
+	if r := run.started.Load(); r != nil && r.State() == raft.Leader {
+		run.fsm.replica.Load().discard(errors.New("the disk of the leader hangs"))
+		run.shutdown()
+	}
 }
 
 // result returns the error of an entry.
@@ -623,9 +635,10 @@ func (g *Group) HandOver(ctx context.Context, to, why string) error {
 		}
 	}
 	g.noteChange()
-	g.leadership.setHanded("handed over to " + cmp.Or(to, "another node") + ": " + why)
+	g.leadership.setHanded("handed over to " + heir.Node + ": " + why)
 	run.transfers.Store(true)
-	err := run.await(run.raft.LeadershipTransferToServer(raft.ServerID(heir), raft.ServerAddress(heir)))
+	id := heir.String()
+	err := run.await(run.raft.LeadershipTransferToServer(raft.ServerID(id), raft.ServerAddress(id)))
 	run.transfers.Store(false)
 	if err != nil {
 		g.leadership.setHanded("")
@@ -637,7 +650,7 @@ func (g *Group) HandOver(ctx context.Context, to, why string) error {
 }
 
 // heir returns the voter that takes over: the one on a node, or else the one that is readiest.
-func (g *Group) heir(run *running, node string) (id string, ok bool) {
+func (g *Group) heir(run *running, node string) (id ReplicaID, ok bool) {
 	var best peer
 	last, since := run.raft.LastIndex(), time.Now().Add(-heartbeatTimeout(g.options.Timeout))
 	for _, s := range serversOf(run) {
@@ -645,10 +658,10 @@ func (g *Group) heir(run *running, node string) (id string, ok bool) {
 			continue
 		}
 		if s.ID.Node == node {
-			return s.ID.String(), true
+			return s.ID, true
 		}
 		if p := run.peers.get(raft.ServerID(s.ID.String())); !ok || p.readier(best, last, since) {
-			id, ok, best = s.ID.String(), true, p
+			id, ok, best = s.ID, true, p
 		}
 	}
 	return id, ok

@@ -76,7 +76,7 @@ func TestLogsSayWhyLeadershipChanged(t *testing.T) {
 
 	until("a node hands the group over", func() bool {
 		tr.leader().group.HandOver(context.Background(), "", "a test wants it")
-		return said(lostLine, "handed over to another node: a test wants it") &&
+		return said(lostLine, "handed over to [abc]: a test wants it") &&
 			said(gainedLine, "node [abc] has handed it over")
 	})
 
@@ -145,7 +145,7 @@ func TestFailuresOfTheDiskAreNoted(t *testing.T) {
 	synced := 0
 	g := &Group{options: Options{Dir: t.TempDir(), Sync: true, ObserveSync: func(time.Duration) { synced++ }}}
 	l := &g.leadership
-	f, err := g.openFiles(&logger{to: testLog(), said: l.said}, g.stored)
+	f, err := g.openFiles(&logger{to: testLog(), said: l.said}, g.stored, func() {})
 	require.NoError(t, err)
 	require.NoError(t, f.cache.StoreLogs([]*raft.Log{{Index: 1, Term: 1}}))
 	require.NoError(t, l.diskError())

@@ -74,7 +74,7 @@ func votersOf(members []ReplicaID) (c raft.Configuration) {
 
 // withFiles runs a function on the files of a replica that is not open.
 func (g *Group) withFiles(config *raft.Config, do func(files, raft.Transport) error) error {
-	f, err := g.openFiles(config.Logger, g.stored)
+	f, err := g.openFiles(config.Logger, g.stored, func() {})
 	if err != nil {
 		return err
 	}

@@ -31,8 +31,9 @@ type files struct {
 	snapshots *raft.FileSnapshotStore
 }
 
-// openFiles opens the files of a group. stored is called when entries were stored, or could not be.
-func (g *Group) openFiles(log hclog.Logger, stored func(time.Duration, error)) (f files, err error) {
+// openFiles opens the files of a group. stored is called when entries were stored, or could not be,
+// and hangs if that takes longer than Options.Patience.
+func (g *Group) openFiles(log hclog.Logger, stored func(time.Duration, error), hangs func()) (f files, err error) {
 	dir := g.options.Dir
 	folder := filepath.Join(dir, logFolder)
 	disk := types.VFS(fs.New())
@@ -51,7 +52,7 @@ func (g *Group) openFiles(log hclog.Logger, stored func(time.Duration, error)) (
 		meta.Close() // or the next attempt would wait for its lock
 		return f, fmt.Errorf("the log in %s cannot be opened: %w", folder, err)
 	}
-	f.cache, err = raft.NewLogCache(cachedEntries, notedStore{f.log, stored})
+	f.cache, err = raft.NewLogCache(cachedEntries, notedStore{f.log, stored, hangs, g.patience()})
 	if err == nil {
 		f.snapshots, err = raft.NewFileSnapshotStoreWithLogger(dir, keptSnapshots, log)
 	}
@@ -97,11 +98,15 @@ var currentTerm = []byte("CurrentTerm")
 type notedStore struct {
 	*wal.WAL
 	stored func(time.Duration, error)
+	hangs  func() // called if it takes longer than patience
+
+	patience time.Duration
 }
 
 // StoreLogs implements raft.LogStore.
 func (s notedStore) StoreLogs(entries []*raft.Log) error {
 	start := time.Now()
+	defer time.AfterFunc(s.patience, s.hangs).Stop()
 	err := s.WAL.StoreLogs(entries)
 	s.stored(time.Since(start), err)
 	return err

@@ -358,9 +358,17 @@ func (c *clusterParts) View() (v command.ClusterView) {
 			}
 		}
 		v.Groups = append(v.Groups, nodes)
+		voters := 0
 		if g := c.node.Group(number); g != nil {
-			v.Term = max(v.Term, g.Status().Term)
+			st := g.Status()
+			v.Term = max(v.Term, st.Term)
+			for _, s := range st.Members {
+				if s.Voter {
+					voters++
+				}
+			}
 		}
+		v.Voters = append(v.Voters, voters)
 	}
 	return v
 }

@@ -42,6 +42,9 @@ type ClusterView struct {
 	// Groups has the ids of the nodes of each group, the leader's first, which is "" if there is no
 	// leader.
 	Groups [][]string
+	// Voters has the number of nodes of each group of which a majority agrees, 0 if this node does
+	// not know it.
+	Voters []int
 	Term   uint64 // largest term of all groups
 }
 
@@ -107,14 +110,13 @@ func (v *ClusterView) Slots(id string) (list []slot.Range) {
 }
 
 // Acknowledged returns how many other nodes have a change for certain when its call is answered, in
-// each group: with the leader they are a majority of the group's nodes.
+// each group that this node knows: with the leader they are a majority.
 func (v *ClusterView) Acknowledged() int {
-	if len(v.Groups) == 0 {
-		return 0
-	}
-	fewest := len(v.Nodes)
-	for g := range v.Groups {
-		fewest = min(fewest, len(v.Shown(g)))
+	fewest := 0
+	for _, voters := range v.Voters {
+		if voters > 0 && (fewest == 0 || voters < fewest) {
+			fewest = voters
+		}
 	}
 	return fewest / 2
 }
