@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -149,9 +150,13 @@ type zeros struct{}
 
 var errNotZero = errors.New("not zero")
 
+var zeroBytes [64 << 10]byte
+
 func (zeros) Write(b []byte) (int, error) {
-	if len(bytes.TrimLeft(b, "\x00")) > 0 {
-		return 0, errNotZero
+	for piece := range slices.Chunk(b, len(zeroBytes)) {
+		if !bytes.Equal(piece, zeroBytes[:len(piece)]) {
+			return 0, errNotZero
+		}
 	}
 	return len(b), nil
 }
