@@ -30,8 +30,8 @@ type Options struct {
 	Sync     bool          // whether the log is synced before an entry counts as stored
 	Timeout  time.Duration // without a word of the leader until there is an election
 	// Patience is for how long an entry may be on its way. Then the replica leads no more, and all
-	// who wait get ErrUnknown: others hear a leader whose disk hangs, but it serves nobody.
-	// 0: for ever
+	// who wait get ErrUnknown: others hear a leader whose disk hangs, but it serves nobody. No call
+	// waits for longer than twice this. 0: for ever
 	Patience time.Duration
 	Engine   engine.Options
 	Clock    clock.Source
@@ -384,7 +384,7 @@ func (g *Group) claim(run *running) (term uint64) {
 	}
 	p := &Partition{
 		Replica: r, Group: g.options.Number, Clock: g.time.begin(g.options.AskTime), term: c.term,
-		ended: make(chan struct{}),
+		ended: make(chan struct{}), most: 2 * g.options.Patience,
 	}
 	if g.options.Begun != nil {
 		g.options.Begun(p)

@@ -1,6 +1,7 @@
 package group
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"sync"
@@ -23,6 +24,7 @@ type leadership struct {
 	handed  string // to whom this node hands the group over, and why; "": it does not
 	cutOff  bool   // fewer than a majority have answered this node while it led
 	disk    error  // why the last entry could not be stored; nil: it was
+	file    error  // why the last new file of the log could not be created; nil: it was
 	warned  bool   // the log says that there is no leader
 }
 
@@ -111,8 +113,8 @@ func (l *leadership) lost(timeout time.Duration) string {
 	switch {
 	case l.handed != "":
 		return l.handed
-	case l.disk != nil:
-		return fmt.Sprintf("the disk has failed: %v", l.disk)
+	case l.diskLocked() != nil:
+		return fmt.Sprintf("the disk has failed: %v", l.diskLocked())
 	case l.cutOff:
 		return fmt.Sprintf("cut off: no majority of the replicas has answered for %v", timeout)
 	case l.leader != "":
@@ -149,6 +151,13 @@ func (l *leadership) setDisk(err error) {
 	l.disk = err
 }
 
+// setFile notes whether a new file of the log could be created, which happens in the background.
+func (l *leadership) setFile(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.file = err
+}
+
 // stored is called when entries were stored, or could not be.
 func (g *Group) stored(took time.Duration, err error) {
 	g.leadership.setDisk(err)
@@ -157,12 +166,14 @@ func (g *Group) stored(took time.Duration, err error) {
 	}
 }
 
-// diskError returns why the last entry could not be stored, nil if it was.
+// diskError returns why the disk takes no entries, nil if it does.
 func (l *leadership) diskError() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.disk
+	return l.diskLocked()
 }
+
+func (l *leadership) diskLocked() error { return cmp.Or(l.disk, l.file) }
 
 // said notes what raft logs and has no observation for.
 func (l *leadership) said(message string) {

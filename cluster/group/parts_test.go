@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 	"testing"
+	"time"
 
 	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/assert"
@@ -197,4 +198,24 @@ func TestALargeChangeCostsNoElection(t *testing.T) {
 		t.Error("the leadership has ended")
 	default:
 	}
+}
+
+// A call behind a large record is not held until that is agreed on, and the replica goes on
+// leading.
+func TestACallWaitsForALimitedTime(t *testing.T) {
+	f := newFSM(t)
+	p := f.lead(5)
+	p.most = time.Millisecond
+	large(p)
+	assert.Equal(t, ErrUnknown, p.Wait(0))
+	p.most = time.Minute
+	outcome := p.Ask()
+	for list := p.take(nil); len(list) > 0; list = p.take(nil) {
+		for _, b := range list {
+			p.landed(b, nil)
+		}
+	}
+	assert.NoError(t, outcome.Wait())
+	assert.True(t, p.Leads())
+	assert.NoError(t, p.why())
 }

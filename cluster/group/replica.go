@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"rlserver/clock"
 	"rlserver/cluster/broken"
@@ -23,7 +24,7 @@ const smallBatch = 256
 
 // The outcomes of Wait other than nil.
 var (
-	// ErrUnknown reports that what the call has done was proposed, and may be agreed on or not.
+	// ErrUnknown reports that what the call has done may be agreed on or not.
 	ErrUnknown = errors.New("leadership ended before the change was agreed on: its outcome is unknown")
 	// ErrLost reports that the call has changed nothing: it may be run again.
 	ErrLost = errors.New("leadership ended before the call was proposed: it has changed nothing")
@@ -37,6 +38,7 @@ type Partition struct {
 	Known any // what Options.Begun has set: how those who run calls know the partition
 	term  uint64
 	ended chan struct{}
+	most  time.Duration // for how long a call waits until it is agreed on; 0: for ever
 }
 
 // Term returns the term of the leadership.
@@ -157,13 +159,36 @@ func (r *Replica) Append(now int64, encoded []byte, effects []effect.Effect) eng
 func (r *Replica) Wait(engine.Position) error { return r.Ask().Wait() }
 
 // Outcome is what a call waits for, see Ask.
-type Outcome struct{ of *batch }
-
-// Wait returns as Replica.Wait does.
-func (o Outcome) Wait() error {
-	<-o.of.done
-	return o.of.err
+type Outcome struct {
+	of   *batch
+	most time.Duration // for how long it waits; 0: for ever
 }
+
+// Wait returns as Replica.Wait does. It returns ErrUnknown if that takes too long, as behind a
+// record of hundreds of megabytes.
+func (o Outcome) Wait() error {
+	if o.most == 0 || isClosed(o.of.done) {
+		<-o.of.done
+		return o.of.err
+	}
+	timer := timers.Get().(*time.Timer)
+	defer timers.Put(timer)
+	timer.Reset(o.most)
+	defer timer.Stop()
+	select {
+	case <-o.of.done:
+		return o.of.err
+	case <-timer.C:
+		return ErrUnknown
+	}
+}
+
+// timers are stopped.
+var timers = sync.Pool{New: func() any {
+	timer := time.NewTimer(time.Hour)
+	timer.Stop()
+	return timer
+}}
 
 // Ask begins what Wait ends, so that a client can wait for several groups at once.
 func (r *Replica) Ask() Outcome { return r.ask(r.leading.Load()) }
@@ -180,17 +205,17 @@ func (r *Replica) ask(p *Partition) Outcome {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if p == nil || r.spoiled != nil || r.leading.Load() != p {
-		return Outcome{failed}
+		return Outcome{failed, 0}
 	}
 	if broken.Denials && r.quietLocked() {
-		return Outcome{agreed}
+		return Outcome{agreed, 0}
 	}
 	r.wanted = true
 	r.signal()
 	if broken.Early {
-		return Outcome{agreed}
+		return Outcome{agreed, 0}
 	}
-	return Outcome{r.next}
+	return Outcome{r.next, p.most}
 }
 
 // agreed is what nobody has to wait for, in broken builds.

@@ -46,7 +46,7 @@ func (g *Group) openFiles(log hclog.Logger, stored func(time.Duration, error), h
 	meta := new(metadb.BoltMetaDB)
 	f.log, err = openLog(func() (*wal.WAL, error) {
 		return wal.Open(folder, wal.WithLogger(log), wal.WithMetaStore(meta), wal.WithSegmentSize(segmentSize),
-			wal.WithSegmentFiler(segment.NewFiler(folder, maySync{disk, g.syncs, g.leadership.setDisk})))
+			wal.WithSegmentFiler(segment.NewFiler(folder, maySync{disk, g.syncs, g.leadership.setFile})))
 	})
 	if err != nil {
 		meta.Close() // or the next attempt would wait for its lock

@@ -18,18 +18,17 @@ func (g *Group) syncs() bool {
 type maySync struct {
 	types.VFS
 	syncs func() bool
-	// failed is called if a file could not be created: package wal only logs that, and its log
+	// created is called with the error of creating a file: package wal only logs it, and its log
 	// takes no entries any more
-	failed func(error)
+	created func(error)
 }
 
 func (v maySync) Create(dir, name string, size uint64) (types.WritableFile, error) {
 	f, err := v.VFS.Create(dir, name, size)
-	if err != nil {
-		v.failed(err)
+	if v.created(err); err != nil {
 		return nil, err
 	}
-	return &maySyncFile{WritableFile: f, syncs: v.syncs}, err
+	return &maySyncFile{WritableFile: f, syncs: v.syncs}, nil
 }
 
 func (v maySync) OpenWriter(dir, name string) (types.WritableFile, error) {
