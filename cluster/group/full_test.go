@@ -102,30 +102,41 @@ func TestTheDiskOfALeaderIsFull(t *testing.T) {
 	}
 }
 
-// A leader whose disk hangs still sends heartbeats. Another node takes over nevertheless, and
-// nobody waits for ever.
-func TestTheDiskOfALeaderHangs(t *testing.T) {
-	t.Parallel()
-	tr := newTrio(t)
+// newHangingTrio starts three nodes. The disk of each hangs while its lock is held.
+func newHangingTrio(t *testing.T) (tr *trio, hangs *[3]sync.RWMutex) {
+	tr, hangs = newTrio(t), new([3]sync.RWMutex)
 	tr.timeout, tr.patience = short, short
-	var hangs [3]sync.RWMutex
 	for i, n := range tr.nodes {
 		n.disk = func(v types.VFS) types.VFS { return disk{v, new(atomic.Bool), new(atomic.Bool), &hangs[i]} }
 	}
 	tr.startAll()
+	return tr, hangs
+}
+
+// servesWithout waits until a call is agreed on under another leader.
+func (tr *trio) servesWithout(n *node) {
+	tr.t.Helper()
+	tr.eventually("another node serves", func() bool {
+		other, err := tr.leader(n.i).group.Leading()
+		if err == nil {
+			_, err = admit(other, "k", 1<<40)
+		}
+		return err == nil
+	})
+}
+
+// A leader whose disk hangs still sends heartbeats. Another node takes over nevertheless, and
+// nobody waits for ever.
+func TestTheDiskOfALeaderHangs(t *testing.T) {
+	t.Parallel()
+	tr, hangs := newHangingTrio(t)
 	leader := tr.leader()
 	r, err := leader.group.Leading()
 	require.NoError(t, err)
 	hangs[leader.i].Lock()
 	_, err = admit(r, "k", 1<<40)
 	assert.ErrorIs(t, err, ErrUnknown)
-	tr.eventually("another node serves", func() bool {
-		other, err := tr.leader(leader.i).group.Leading()
-		if err == nil {
-			_, err = admit(other, "k", 1<<40)
-		}
-		return err == nil
-	})
+	tr.servesWithout(leader)
 	hangs[leader.i].Unlock()
 	tr.agree()
 }
@@ -133,24 +144,12 @@ func TestTheDiskOfALeaderHangs(t *testing.T) {
 // The same for a leader whose disk hangs before it serves.
 func TestTheDiskOfANewLeaderHangs(t *testing.T) {
 	t.Parallel()
-	tr := newTrio(t)
-	tr.timeout, tr.patience = short, short
-	var hangs [3]sync.RWMutex
-	for i, n := range tr.nodes {
-		n.disk = func(v types.VFS) types.VFS { return disk{v, new(atomic.Bool), new(atomic.Bool), &hangs[i]} }
-	}
-	tr.startAll()
+	tr, hangs := newHangingTrio(t)
 	leader := tr.leader()
 	next := tr.nodes[(leader.i+1)%3]
 	hangs[next.i].Lock()
 	leader.group.HandOver(t.Context(), names[next.i], "a test")
-	tr.eventually("another node serves", func() bool {
-		other, err := tr.leader(next.i).group.Leading()
-		if err == nil {
-			_, err = admit(other, "k", 1<<40)
-		}
-		return err == nil
-	})
+	tr.servesWithout(next)
 	hangs[next.i].Unlock()
 	tr.agree()
 }

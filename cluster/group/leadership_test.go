@@ -1,14 +1,13 @@
 package group
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"log/slog"
 	"regexp"
 	"slices"
-	"sync"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,30 +15,21 @@ import (
 	wal "github.com/hashicorp/raft-wal"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"rlserver/cluster/clustertest"
 )
 
 // lines collects what is logged, as JSON.
-type lines struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
+type lines struct{ clustertest.Text }
 
 // because returns why nodes have begun or ended to lead, as the lines with a message say, in order.
 func (l *lines) because(t testing.TB, message string) (list []string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for line := range bytes.Lines(l.text.Bytes()) {
+	for line := range strings.Lines(l.String()) {
 		var fields struct {
 			Msg, Because string
 			Term         uint64
 		}
-		require.NoError(t, json.Unmarshal(line, &fields))
+		require.NoError(t, json.Unmarshal([]byte(line), &fields))
 		if fields.Msg == message {
 			assert.NotZero(t, fields.Term)
 			list = append(list, fields.Because)
@@ -89,9 +79,7 @@ func TestLogsSayWhyLeadershipChanged(t *testing.T) {
 			return f.Leader == "" && f.LagTime > 0 && (f.Role == "follower" || f.Role == "candidate")
 		})
 		tr.eventually("the log says so", func() bool {
-			log.mu.Lock()
-			defer log.mu.Unlock()
-			return bytes.Contains(log.text.Bytes(), []byte("the group has no leader that this node hears"))
+			return strings.Contains(log.String(), "the group has no leader that this node hears")
 		})
 		tr.heal()
 		tr.eventually("it has caught up", func() bool {

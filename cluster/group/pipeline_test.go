@@ -34,6 +34,12 @@ func TestAPipelineThatIsStuckIsClosed(t *testing.T) {
 	assert.ErrorIs(t, err, raft.ErrPipelineShutdown)
 }
 
+// transport returns a transport of a node that runs.
+func (n *node) transport(patience time.Duration, again func(uint64, raft.ServerID) bool, p *peers) transport {
+	run := n.group.running.Load()
+	return transport{run.trans, &n.group.leadership, patience, again, run.raft.LastIndex, p, nil}
+}
+
 // Entries that a replica does not get, as it cannot be reached, are sent again as long as that is
 // of use.
 func TestEntriesAreSentAgain(t *testing.T) {
@@ -48,11 +54,9 @@ func TestEntriesAreSentAgain(t *testing.T) {
 			RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax},
 			Term:      term, PrevLogEntry: 1, PrevLogTerm: 1,
 		}
-		trans := transport{
-			run.trans, &leader.group.leadership, time.Second, again, run.raft.LastIndex, &peers{}, nil,
-		}
 		var reply raft.AppendEntriesResponse
-		return trans.AppendEntries(raft.ServerID(other), raft.ServerAddress(other), &call, &reply)
+		return leader.transport(time.Second, again, &peers{}).AppendEntries(
+			raft.ServerID(other), raft.ServerAddress(other), &call, &reply)
 	}
 	term := run.raft.CurrentTerm()
 	tr.isolate((leader.i + 1) % len(tr.nodes))
@@ -82,14 +86,10 @@ func TestASnapshotWaitsForAnAnswer(t *testing.T) {
 	tr := newTrio(t)
 	tr.startAll()
 	leader := tr.leader()
-	run := leader.group.running.Load()
 	other := tr.nodes[(leader.i+1)%len(tr.nodes)].group.ID().String()
 	var p peers
 	send := func(again func(uint64, raft.ServerID) bool) error {
-		trans := transport{
-			run.trans, &leader.group.leadership, time.Minute, again, run.raft.LastIndex, &p, nil,
-		}
-		return trans.InstallSnapshot(raft.ServerID(other), raft.ServerAddress(other),
+		return leader.transport(time.Minute, again, &p).InstallSnapshot(raft.ServerID(other), raft.ServerAddress(other),
 			&raft.InstallSnapshotRequest{}, &raft.InstallSnapshotResponse{}, strings.NewReader(""))
 	}
 	tries := 0
