@@ -59,13 +59,21 @@ func damageOf(t *testing.T, b []byte) (end int, damaged bool) {
 	return int(found.end), found.damaged
 }
 
-// reaches reports whether a byte belongs to the length of a frame that now ends within or after
-// the last write: then all up to there looks like one write that was not completed.
+// reaches reports whether a byte belongs to the length of a frame from which frames now follow each
+// other into the last write: then all up to there looks like one write that was not completed.
 func reaches(b []byte, ends []int, at int) bool {
-	last := ends[len(ends)-2]
-	header := at / frameHeader * frameHeader
-	frame, size, ok := frameOf(b[header:])
-	return at-header >= 4 && ok && frame != frameCommit && header+size > last
+	next, last := at/frameHeader*frameHeader, ends[len(ends)-2]
+	if at-next < 4 {
+		return false
+	}
+	for next <= last {
+		frame, size, ok := frameOf(b[next:])
+		if !ok || frame == frameCommit {
+			return false
+		}
+		next += size
+	}
+	return true
 }
 
 func TestDamageOfAWriteThatOthersFollow(t *testing.T) {
