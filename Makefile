@@ -14,16 +14,9 @@ cluster: build ## start three nodes of a cluster on this machine, and print comm
 build: ## build bin/rlserver
 	$(GO) build -o $(BIN) ./cmd/rlserver
 
-# The race detector needs a C compiler; go env reports whether there is one.
-RACE = $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
-
 .PHONY: test
-test: ## all tests in shuffled order, with the race detector if there is a C compiler; needs only Go
+test: ## all tests in shuffled order; needs only Go
 	$(GO) test $(RACE) -shuffle=on ./...
-
-.PHONY: race
-race:
-	@test -n "$(RACE)" || { echo "make check runs the tests under the race detector, which needs a C compiler: install gcc"; exit 1; }
 
 .PHONY: lint
 lint: ## gofmt, go vet, staticcheck, line lengths, and whether the generated documentation is current
@@ -34,7 +27,9 @@ lint: ## gofmt, go vet, staticcheck, line lengths, and whether the generated doc
 	$(GO) run ./cmd/rlserver docs | diff -u docs/COMMANDS.md - || { echo "docs/COMMANDS.md is not current: run 'make docs'"; exit 1; }
 
 .PHONY: check
-check: race lint test ## all checks that a change must pass
+check: lint ## all checks that a change must pass: the tests run with the race detector, which needs a C compiler
+	@test "$$($(GO) env CGO_ENABLED)" = 1 || { echo "the race detector needs a C compiler: install gcc"; exit 1; }
+	$(MAKE) test RACE=-race
 
 .PHONY: docs
 docs: ## write docs/COMMANDS.md from the command table

@@ -4,8 +4,10 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -40,6 +42,32 @@ func TestContributingNamesWhatExists(t *testing.T) {
 		}
 	}
 	assert.Greater(t, functions, 20)
+}
+
+// TestContributingListsThePackages checks that the list of packages is complete, has none twice, and
+// that imports lead down in it.
+func TestContributingListsThePackages(t *testing.T) {
+	t.Parallel()
+	_, list, found := strings.Cut(documentText(t, contributing), "## The packages\n")
+	require.True(t, found)
+	var listed []string
+	for _, match := range regexp.MustCompile(`(?m)^ {4,}([a-z][a-z/]*) {2,}\S`).FindAllStringSubmatch(list, -1) {
+		listed = append(listed, "rlserver/"+match[1])
+	}
+	out, err := exec.Command("go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, "rlserver/...").Output()
+	require.NoError(t, err)
+	var packages []string
+	for line := range strings.Lines(string(out)) {
+		imports := strings.Fields(line)
+		packages = append(packages, imports[0])
+		for _, name := range imports[1:] {
+			if strings.HasPrefix(name, "rlserver/") {
+				assert.Less(t, slices.Index(listed, imports[0]), slices.Index(listed, name),
+					"%s imports %s, which stands above it", imports[0], name)
+			}
+		}
+	}
+	assert.ElementsMatch(t, packages, listed)
 }
 
 // isPath reports whether a name in the text is a file or a directory, and not a command.
