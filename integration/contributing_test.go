@@ -44,8 +44,8 @@ func TestContributingNamesWhatExists(t *testing.T) {
 	assert.Greater(t, functions, 20)
 }
 
-// TestContributingListsThePackages checks that the list of packages is complete, has none twice, and
-// that imports lead down in it.
+// TestContributingListsThePackages checks that the list of packages is complete, has none twice,
+// and that imports lead down in it.
 func TestContributingListsThePackages(t *testing.T) {
 	t.Parallel()
 	_, list, found := strings.Cut(documentText(t, contributing), "## The packages\n")
