@@ -31,6 +31,7 @@ type Catalog struct {
 	subs       map[int][]int // the subcommands of a container
 	categories map[string]bits
 	order      []int // all commands by name
+	textSize   int   // bytes of rules that name every command and every category
 }
 
 // NewCatalog returns a catalog of commands. A command's position in the list is its index; rules
@@ -46,9 +47,11 @@ func NewCatalog(commands []Command, match Matcher) *Catalog {
 		}
 		c.index[cmd.Name] = i
 		c.order = append(c.order, i)
+		c.textSize += len("+ ") + len(cmd.Name)
 	}
 	for _, name := range Categories {
 		c.categories[name] = newBits(len(commands))
+		c.textSize += len("+@ ") + len(name)
 	}
 	for i, cmd := range commands {
 		if container, _, sub := strings.Cut(cmd.Name, "|"); sub {

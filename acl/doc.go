@@ -15,7 +15,6 @@
 //	Users     all accounts by name; loads and saves the ACL file
 //	Log       the latest denied calls and failed logins
 //	Change    a change of the users in a form that other nodes of a cluster can apply
-//	Failures  failed logins in a row, by client address
 //	Failures  failed logins by address, whose next attempts are delayed
 //
 // A call is allowed if one of the user's selectors allows all of it: the command, each key with the
@@ -29,6 +28,11 @@
 // command with subcommands applies to all of them. User.Describe returns rules that create an equal
 // user. It uses the algorithm of Redis: first the best fitting categories, then single commands for
 // the exceptions. For commands of Redis the text is the same as in Redis.
+//
+// A file of users that the server has written gives the same users when it is read. So names,
+// patterns and first arguments have no white space, no rule in a selector ends with a parenthesis,
+// and a user whose line would be too long is refused. Redis accepts such first arguments and the
+// empty name.
 //
 // # Passwords
 //

@@ -57,6 +57,9 @@ func (p keyPattern) String() string {
 	case Write:
 		return "%W~" + string(p.text)
 	}
+	if string(p.text) == "*" {
+		return "%RW~*" // ~* is allkeys, after which no other pattern may follow
+	}
 	return "~" + string(p.text)
 }
 

@@ -140,7 +140,7 @@ func (s *selector) allowPart(c *Catalog, rule string) error {
 		return ErrUnknownCommand
 	case strings.Contains(c.commands[container].Name, "|"):
 		return ErrFirstArgOfSubcommand
-	case word == "":
+	case word == "" || hasSpaces(word):
 		return ErrSyntax
 	case len(c.subs[container]) == 0:
 		s.addFirstArgs(container, word)

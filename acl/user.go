@@ -215,7 +215,10 @@ func (u *User) applyPassword(rule string) error {
 
 func (u *User) addSelector(rules string, allChannels bool) error {
 	s := newSelector(u.catalog, allChannels)
-	for _, rule := range strings.Fields(rules) {
+	for _, rule := range strings.FieldsFunc(rules, IsSeparator) {
+		if strings.HasSuffix(rule, ")") { // it would end the selector when the user is read back
+			return ErrSyntax
+		}
 		if err := s.apply(u.catalog, rule); err != nil {
 			return err
 		}
@@ -224,6 +227,9 @@ func (u *User) addSelector(rules string, allChannels bool) error {
 	return nil
 }
 
+// IsSeparator reports whether a character separates the rules of a selector, as in Redis.
+func IsSeparator(r rune) bool { return r == ' ' || r == '\t' || r == '\r' || r == '\n' }
+
 // size returns the memory of the user in bytes.
 func (u *User) size() int {
 	n := sha256.Size * len(u.passwords)
@@ -231,6 +237,13 @@ func (u *User) size() int {
 		n += u.selectors[i].size()
 	}
 	return n
+}
+
+// longestText returns how many bytes more than size the description of the user may have.
+func (u *User) longestText() int {
+	const flags = len("off nopass skip-sanitize-payload ")
+	const selector = len("( resetchannels allchannels -@all) ")
+	return flags + 2*sha256.Size*len(u.passwords) + (selector+u.catalog.textSize)*len(u.selectors)
 }
 
 // NeedsLogin reports whether a client must log in before it may act as this user: not if the user

@@ -124,18 +124,39 @@ func (s *Users) Login(name string, password []byte) *Account {
 // ErrUserName is the error of an invalid user name.
 const ErrUserName = Error("Usernames can't contain spaces or null characters")
 
-// Set applies rules to a user, which it creates if necessary. After an error nothing has changed.
-func (s *Users) Set(name string, rules []string) error {
-	if hasSpaces(name) {
+// ErrNoUserName is the error of an empty user name, which a file of users cannot hold.
+const ErrNoUserName = Error("Usernames can't be empty")
+
+func checkName(name string) error {
+	switch {
+	case name == "":
+		return ErrNoUserName
+	case hasSpaces(name):
 		return ErrUserName
 	}
+	return nil
+}
+
+// Set applies rules to a user, which it creates if necessary. After an error nothing has changed.
+func (s *Users) Set(name string, rules []string) error {
 	if err := s.checkText(rules); err != nil {
+		return err
+	}
+	return s.set(name, rules, false)
+}
+
+// Define replaces a user by one with these rules, such as those of Defined.
+func (s *Users) Define(name string, rules []string) error { return s.set(name, rules, true) }
+
+// set applies rules to a user, or to a new one that replaces it.
+func (s *Users) set(name string, rules []string, replace bool) error {
+	if err := checkName(name); err != nil {
 		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	a, u := s.accounts[name], NewUser(s.catalog, s.allChannels())
-	if a != nil {
+	if a != nil && !replace {
 		u = a.User()
 	}
 	made, err := u.Apply(rules, s.allChannels())
@@ -172,10 +193,15 @@ func (s *Users) checkText(rules []string) error {
 	return nil
 }
 
-// checkSize returns an error if a user takes too much memory.
+// checkSize returns an error if a user takes too much memory, or if its line in a file would be so
+// long that it is refused when it is read back.
 func (s *Users) checkSize(name string, u *User) error {
-	if size, most := len(name)+u.size(), s.settings.MaxUserSize.Load(); int64(size) > most {
-		return Error(fmt.Sprintf("The user is too large: its name, passwords and patterns take %d bytes, and "+
+	size, most := len(name)+u.size(), s.settings.MaxUserSize.Load()
+	if int64(size+u.longestText()) > most { // rare: most users need no description for this
+		size = max(size, len("user ")+len(name)+len(" ")+len(u.Describe()))
+	}
+	if int64(size) > most {
+		return Error(fmt.Sprintf("The user is too large: its name, passwords and rules take %d bytes, and "+
 			"acl-max-user-size is %d", size, most))
 	}
 	return nil

@@ -249,6 +249,7 @@ func TestACLLimits(t *testing.T) {
 		{"CONFIG SET acllog-max-len 100001", "-ERR CONFIG SET failed (possibly related to argument 'acllog-max-len') " +
 			"- argument must be between 0 and 100000 inclusive"},
 	})
+	assert.Equal(t, "-ERR Usernames can't be empty", c.send("ACL", "SETUSER", "", "on"))
 	assert.Contains(t, c.do("ACL SETUSER a ~"+strings.Repeat("x", 1000)), "acl-max-user-size is 1024")
 	for i := range 10 {
 		c.do(fmt.Sprint("AUTH ", strings.Repeat("u", 300), i, " x"))

@@ -20,7 +20,7 @@ func (c *setup) makeUsers() error {
 	}
 	defined := make(map[string]bool)
 	for _, line := range c.Start.UserLines {
-		words := strings.Fields(line)
+		words := strings.FieldsFunc(line, acl.IsSeparator)
 		if len(words) == 0 {
 			continue
 		}
@@ -28,7 +28,7 @@ func (c *setup) makeUsers() error {
 			return fmt.Errorf("--user: Duplicate user '%s'", words[0])
 		}
 		defined[words[0]] = true
-		if err := users.Set(words[0], append([]string{"reset"}, words[1:]...)); err != nil {
+		if err := users.Define(words[0], words[1:]); err != nil {
 			return fmt.Errorf("--user %s: %s", words[0], acl.Explain(err))
 		}
 	}

@@ -73,7 +73,7 @@ func (p *Parameter) directive(value string) conffile.Setting {
 		s.Lines = [][]string{{value}}
 	case p.Words == ManyLines:
 		for line := range strings.SplitSeq(value, "\n") {
-			s.Lines = append(s.Lines, strings.Fields(line))
+			s.Lines = append(s.Lines, strings.Split(line, " ")) // words may have other white space
 		}
 	case p.Words == ManyWords:
 		s.Lines = [][]string{words}

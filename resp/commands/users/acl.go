@@ -69,6 +69,7 @@ const (
 		"file set) in order to store users in the Redis configuration.")
 	errNotSaved = engine.Error("ERR There was an error trying to save the ACLs. Please check the server logs for " +
 		"more information")
+	errNoUserName   = engine.Error("ERR " + acl.ErrNoUserName)
 	errPasswordBits = engine.Error("ERR ACL GENPASS argument must be the number of bits for the output password, " +
 		"a positive number up to 4096")
 )
@@ -76,6 +77,9 @@ const (
 // setUser handles ACL SETUSER username [rule [rule ...]].
 func setUser(c *command.Call) error {
 	name := string(c.Args.Next())
+	if name == "" {
+		return errNoUserName
+	}
 	var rules []string
 	for c.Args.More() {
 		rules = append(rules, string(c.Args.Next()))
