@@ -141,6 +141,7 @@ func TestPasswordsAreRedacted(t *testing.T) {
 		{"config|set", "CONFIG SET timeout 1 RequirePass secret maxmemory 0",
 			"CONFIG SET timeout 1 RequirePass " + x + " maxmemory 0"},
 		{"config|set", "CONFIG SET masterauth secret", "CONFIG SET masterauth " + x},
+		{"config|set", "CONFIG SET require-pass secret timeout 1", "CONFIG SET require-pass " + x + " timeout 1"},
 		{"set", "SET auth secret", "SET auth secret"},
 	} {
 		words := split(test.call)

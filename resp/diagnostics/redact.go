@@ -40,8 +40,9 @@ func hide(words [][]byte, secret func(i int) bool) [][]byte {
 	return shown
 }
 
-// isSecret reports whether a parameter is a password.
+// isSecret reports whether a parameter is a password. An unknown one may be: its name is misspelt,
+// or of a feature that the server does not have.
 func isSecret(name []byte) bool {
 	p := config.Lookup(string(name))
-	return p != nil && p.Secret || grammar.EqualFold(name, "MASTERAUTH") || grammar.EqualFold(name, "MASTERUSER")
+	return p == nil || p.Secret
 }
