@@ -2,7 +2,7 @@ package engine
 
 import (
 	"fmt"
-	"math"
+	"math/big"
 	"math/rand/v2"
 	"testing"
 
@@ -14,58 +14,80 @@ import (
 	"rlserver/engine/rule"
 )
 
-// bruteCounter implements the definition of RL.COUNTER by counting all hits.
-type bruteCounter map[int64]int64 // hits by window
-
-func (b bruteCounter) used(c limit.Counter, now int64) int64 {
-	n, elapsed := now/c.Window, now%c.Window
-	return b[n] + int64(math.Ceil(float64(b[n-1]*(c.Window-elapsed))/float64(c.Window)))
+// bruteCounter implements the definition of RL.COUNTER by counting all hits, in fractions.
+type bruteCounter struct {
+	window int64           // of the last admitted call
+	hits   map[int64]int64 // by window
 }
 
-// Refund removes the newest hits, and returns how many it removed.
-func (b bruteCounter) Refund(c limit.Counter, now, n int64) (back int64) {
+func (b *bruteCounter) used(now int64) int64 {
+	if b.window == 0 {
+		return 0
+	}
+	n, elapsed := now/b.window, now%b.window
+	weight := big.NewRat(b.hits[n-1]*(b.window-elapsed), b.window)
+	up, rest := new(big.Int).DivMod(weight.Num(), weight.Denom(), new(big.Int))
+	return b.hits[n] + up.Int64() + int64(rest.Sign())
+}
+
+// record records an admitted call. With another window the counts start anew.
+func (b *bruteCounter) record(window, now, cost int64) {
+	if b.window != window {
+		used := b.used(now)
+		b.window, b.hits = window, map[int64]int64{now / window: used}
+	}
+	b.hits[now/window] += cost
+}
+
+// refund removes the newest hits, and returns how many it removed.
+func (b *bruteCounter) refund(now, n int64) (back int64) {
 	for i := range int64(2) {
-		took := min(n-back, b[now/c.Window-i])
-		b[now/c.Window-i] -= took
-		back += took
+		if b.window > 0 {
+			took := min(n-back, b.hits[now/b.window-i])
+			b.hits[now/b.window-i] -= took
+			back += took
+		}
 	}
 	return back
 }
 
-// Laws 1 to 5 for counters on keys, for single calls, RL.ALL and policies, with refunds in between.
+// counterRule returns a random rule and the words of its policy.
+func counterRule(r *rand.Rand) (rule.Rule, [][]byte) {
+	c := limit.Counter{Limit: 1 + r.Int64N(20), Window: 10 + r.Int64N(90)}
+	words := [][]byte{[]byte("COUNTER"), fmt.Append(nil, c.Limit), fmt.Appendf(nil, "%dms", c.Window)}
+	return rule.Rule{Kind: rule.Counter, Counter: c}, words
+}
+
+// Laws 1 to 5 for counters on keys, for single calls, RL.ALL and policies, with rules that change
+// and refunds in between.
 func TestCounterMatchesBruteForce(t *testing.T) {
 	seed := rand.Uint64()
 	t.Log("seed", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
 	for range 200 {
-		log, brute := new(recorder), bruteCounter{}
+		log, brute := new(recorder), new(bruteCounter)
 		c := newCaller(t, Options{Journal: log})
-		rule := rule.Rule{
-			Kind:    rule.Counter,
-			Counter: limit.Counter{Limit: 1 + r.Int64N(20), Window: 10 + r.Int64N(90)},
-		}
-		policy, err := ParsePolicy(
-			[]byte("p"),
-			[][]byte{
-				[]byte("COUNTER"),
-				fmt.Append(nil, rule.Counter.Limit),
-				fmt.Appendf(nil, "%dms", rule.Counter.Window),
-			},
-		)
-		require.NoError(t, err)
-		c.e.SetPolicies(c.now, []*Policy{policy})
 		const name = "p:{id}"
-		for range 150 {
+		var by rule.Rule
+		for i := range 150 {
+			if i == 0 || r.IntN(8) == 0 {
+				var words [][]byte
+				by, words = counterRule(r)
+				policy, err := ParsePolicy([]byte("p"), words)
+				require.NoError(t, err)
+				c.e.SetPolicies(c.now, []*Policy{policy})
+			}
 			c.now += r.Int64N(3) * r.Int64N(20)
 			cost := r.Int64N(6)
 			if r.IntN(6) == 0 {
-				require.Equal(t, brute.Refund(rule.Counter, c.now, cost+1), c.Refund(name, cost+1, ""))
+				require.Equal(t, brute.refund(c.now, cost+1), c.Refund(name, cost+1, ""))
 				continue
 			}
 			var d limit.Decision
-			before, free := c.Content(name), rule.Counter.Limit-brute.used(rule.Counter, c.now)
+			before, free := c.Content(name), by.Counter.Limit-brute.used(c.now)
 			c.with(name, func(k Key) {
-				l := Limit{Key: k, Rule: rule}
+				var err error
+				l := Limit{Key: k, Rule: by}
 				switch r.IntN(3) {
 				case 0:
 					d, err = c.tx.Decide(&l, cost)
@@ -78,26 +100,17 @@ func TestCounterMatchesBruteForce(t *testing.T) {
 			})
 			require.Equal(t, max(cost, 1) <= free, d.Allowed, "laws 2 and 3")
 			if d.Allowed && cost > 0 {
-				brute[c.now/rule.Counter.Window] += cost
+				brute.record(by.Counter.Window, c.now, cost)
 				free -= cost
-				require.EqualValues(t, (c.now/rule.Counter.Window+2)*rule.Counter.Window-c.now, d.ResetAfter)
+				require.EqualValues(t, (c.now/by.Counter.Window+2)*by.Counter.Window-c.now, d.ResetAfter)
 			} else {
 				require.Equal(t, before, c.Content(name), "law 1")
 			}
 			require.Equal(t, max(free, 0), d.Remaining)
 			if d.RetryAfter > 0 {
-				require.Greater(
-					t,
-					max(cost, 1),
-					rule.Counter.Limit-brute.used(rule.Counter, c.now+d.RetryAfter-1),
-					"law 4",
-				)
-				require.LessOrEqual(
-					t,
-					max(cost, 1),
-					rule.Counter.Limit-brute.used(rule.Counter, c.now+d.RetryAfter),
-					"law 4",
-				)
+				free := func(wait int64) int64 { return by.Counter.Limit - brute.used(c.now+wait) }
+				require.Greater(t, max(cost, 1), free(d.RetryAfter-1), "law 4")
+				require.LessOrEqual(t, max(cost, 1), free(d.RetryAfter), "law 4")
 			}
 		}
 		requireSound(t, c.e)

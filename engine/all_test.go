@@ -41,6 +41,7 @@ type brute struct {
 	counts map[string]map[int64]int64
 	levels map[string]level
 	leases map[string]map[string]int64 // expiry times by id
+	used   map[string]*bruteCounter
 }
 
 // level is how much is missing from a token bucket at a time. The unit is a token divided by the ms
@@ -55,7 +56,15 @@ func newBrute() *brute {
 		make(map[string]map[int64]int64),
 		make(map[string]level),
 		make(map[string]map[string]int64),
+		make(map[string]*bruteCounter),
 	}
+}
+
+func (b *brute) counter(key string) *bruteCounter {
+	if b.used[key] == nil {
+		b.used[key] = new(bruteCounter)
+	}
+	return b.used[key]
 }
 
 // free returns how much more one limit admits at a time; negative if the limit was lowered.
@@ -76,6 +85,8 @@ func (b *brute) free(l *Limit, at int64) int64 {
 		return (room - ((room%l.Token.Period)+l.Token.Period)%l.Token.Period) / l.Token.Period
 	case rule.Fixed:
 		return l.Fixed.Limit - b.counts[key][at/l.Fixed.Window.Length]
+	case rule.Counter:
+		return l.Counter.Limit - b.counter(key).used(at)
 	}
 	held := int64(0)
 	for _, lapses := range b.leases[key] {
@@ -106,6 +117,8 @@ func (b *brute) unused(l *Limit, at int64) bool {
 		return b.levels[key].then(l.Token, at) == 0
 	case rule.Fixed:
 		return b.counts[key][at/l.Fixed.Window.Length] == 0
+	case rule.Counter:
+		return b.counter(key).used(at) == 0
 	}
 	return b.free(l, at) == l.Lease.Limit
 }
@@ -134,6 +147,8 @@ func (b *brute) record(limits []Limit, cost, now int64) {
 				b.leases[key] = make(map[string]int64)
 			}
 			b.leases[key][string(l.ID)] = now + l.Lease.TTL
+		case rule.Counter:
+			b.counter(key).record(l.Counter.Window, now, cost)
 		}
 	}
 }
@@ -154,6 +169,8 @@ func never(l *Limit, cost int64) bool {
 		return cost > l.Token.Capacity
 	case rule.Fixed:
 		return cost > l.Fixed.Limit
+	case rule.Counter:
+		return cost > l.Counter.Limit
 	}
 	return false
 }
@@ -197,9 +214,13 @@ type world struct {
 
 func newWorld(t *testing.T, r *rand.Rand) *world {
 	w := &world{Rand: r, caller: newCaller(t, Options{}), brute: newBrute()}
+	kinds := []rule.Kind{rule.Slide, rule.Token, rule.Fixed, rule.Lease, rule.Counter}
 	for i := range 2 + r.IntN(4) {
 		name := fmt.Sprint("key", i)
-		switch rule.Kind(r.IntN(4)) {
+		switch kinds[r.IntN(len(kinds))] {
+		case rule.Counter:
+			c := limit.Counter{Limit: 1 + r.Int64N(6), Window: 1 + r.Int64N(60)}
+			w.limits = append(w.limits, []Limit{named(Limit{Rule: rule.Rule{Kind: rule.Counter, Counter: c}}, name)})
 		case rule.Slide:
 			var windows []Limit
 			for range 1 + r.IntN(3) {
@@ -238,7 +259,8 @@ func newWorld(t *testing.T, r *rand.Rand) *world {
 	return w
 }
 
-// some returns random limits for a call, in random order, some of them raised.
+// some returns random limits for a call, in random order, some of them raised, or with another
+// window.
 func (w *world) some() (limits []Limit) {
 	for _, key := range w.limits {
 		if len(limits) > 0 && w.IntN(3) == 0 {
@@ -256,6 +278,11 @@ func (w *world) some() (limits []Limit) {
 			case rule.Lease:
 				l.Lease.Limit += by
 				l.ID = fmt.Append(nil, "id", w.IntN(6))
+			case rule.Counter:
+				l.Counter.Limit += by
+				if w.IntN(4) == 0 {
+					l.Counter.Window = 1 + w.Int64N(60)
+				}
 			}
 			limits = append(limits, l)
 		}
@@ -331,6 +358,8 @@ func (w *world) refunded(l *Limit, n, back int64) {
 		if back > 0 {
 			w.counts[key][window] -= back
 		}
+	case rule.Counter:
+		require.Equal(w.t, w.counter(key).refund(w.now, n), back)
 	}
 }
 
@@ -388,7 +417,7 @@ func (w *world) requireRest(limits []Limit, cost int64, d limit.Decision, call s
 		require.False(w.t, w.admits(&l, cost, w.now), "%s: %+v", call, d)
 	}
 	require.Equal(w.t, max(w.free(&l, w.now), 0), d.Remaining, "%s: %+v", call, d)
-	require.Equal(w.t, l.Slide.Limit+l.Token.Capacity+l.Fixed.Limit+l.Lease.Limit, d.Limit, call)
+	require.Equal(w.t, l.Slide.Limit+l.Token.Capacity+l.Fixed.Limit+l.Lease.Limit+l.Counter.Limit, d.Limit, call)
 	unused := func(at int64) bool {
 		return !slices.ContainsFunc(limits, func(l Limit) bool { return !w.unused(&l, at) })
 	}

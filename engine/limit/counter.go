@@ -18,8 +18,10 @@ type Counter struct{ Limit, Window int64 }
 // Unix millisecond Start and lasts Length ms, and Previous in the one before. The zero value is an
 // unused limiter.
 //
-// The rule may change from call to call. With another window the counts restart, and Previous is
-// all that the old window still counted.
+// The rule may change from call to call. Until a call with another window is admitted, the counts
+// are used as their own window weighs them. They then start anew: what was used is Current in the
+// new window. So used falls by at most one limit within the shortest of the windows, and rules in
+// turn admit at most twice the largest limit within it.
 type Counts struct{ Start, Length, Current, Previous int64 }
 
 // Take asks for cost hits at Unix millisecond now and returns the state after the call. It is s
@@ -31,15 +33,19 @@ func (c Counter) Take(s Counts, now, cost int64) (Counts, Decision) {
 	if s.used() {
 		at = max(now, s.Start)
 	}
-	held, reset := c.settle(s, at), s.advance(at).ends()
-	free := c.Limit - held.weight(at) // below 0 when the limit has shrunk
+	held := s.advance(at)
+	used, reset := held.weight(at), held.ends()
+	free := c.Limit - used // below 0 when the limit has shrunk
 	d := Decision{Limit: c.Limit, Allowed: hits(cost) <= free}
 	switch {
 	case hits(cost) > c.Limit:
 		d.RetryAfter = Never
 	case !d.Allowed:
-		d.RetryAfter = until(c.fallsTo(s, at, c.Limit-hits(cost)), now)
+		d.RetryAfter = until(held.fallsTo(c.Limit-hits(cost)), now)
 	case cost > 0:
+		if held.Length != c.Window {
+			held = Counts{Start: floor(at, c.Window), Length: c.Window, Current: used}
+		}
 		held.Current += cost
 		free -= cost
 		s, reset = held, held.ends()
@@ -51,16 +57,7 @@ func (c Counter) Take(s Counts, now, cost int64) (Counts, Decision) {
 
 func (s Counts) used() bool { return s.Current > 0 || s.Previous > 0 }
 
-// settle returns the counts in the rule's windows at a time that is not before s.Start.
-func (c Counter) settle(s Counts, at int64) Counts {
-	s = s.advance(at)
-	if s.Length == c.Window {
-		return s
-	}
-	return Counts{Start: floor(at, c.Window), Length: c.Window, Previous: min(s.Current+s.Previous, MaxCount)}
-}
-
-// advance returns the counts in windows of s.Length at a time that is not before s.Start.
+// advance returns the counts in the window of a time that is not before s.Start.
 func (s Counts) advance(at int64) Counts {
 	if !s.used() || s.Length == 0 {
 		return Counts{}
@@ -77,42 +74,23 @@ func (s Counts) advance(at int64) Counts {
 
 // weight returns how many hits count as used at a time within the current window.
 func (s Counts) weight(at int64) int64 {
+	if s.Previous == 0 {
+		return s.Current
+	}
 	hi, lo := bits.Mul64(uint64(s.Previous), uint64(s.Start+s.Length-at))
 	lo, carry := bits.Add64(lo, uint64(s.Length-1), 0) // round up
 	used, _ := bits.Div64(hi+carry, lo, uint64(s.Length))
 	return s.Current + int64(used)
 }
 
-// fallsTo returns the first time, from t on, at which at most most hits count as used if none are
-// added.
-func (c Counter) fallsTo(s Counts, t, most int64) int64 {
-	if s.Length != c.Window {
-		return c.fallsAnew(s, t, most)
-	}
-	s = s.advance(t)
+// fallsTo returns the first time at which at most most hits count as used if none are added. More
+// count now.
+func (s Counts) fallsTo(most int64) int64 {
 	end := s.Start + s.Length
 	if s.Current <= most {
 		return end - stays(s.Previous, most-s.Current, s.Length)
 	}
 	return end + s.Length - stays(s.Current, most, s.Length)
-}
-
-// fallsAnew is fallsTo for counts with another window length. Each window of the rule begins with
-// all that these counts still count at that time. So if the value is not reached in the first
-// window, it is not reached in later ones either, until the window of the counts ends.
-func (c Counter) fallsAnew(s Counts, t, most int64) int64 {
-	for {
-		held := c.settle(s, t)
-		if held.weight(t) <= most {
-			return t
-		}
-		old := s.advance(t)
-		end, change := held.Start+held.Length, old.Start+old.Length
-		if at := end - stays(held.Previous, most, held.Length); at < min(end, change) {
-			return at
-		}
-		t = change
-	}
 }
 
 // stays returns for how many ms before the end of a window at most most hits of the previous one

@@ -39,17 +39,81 @@ func TestCounterTakeDecides(t *testing.T) {
 	}
 }
 
-// The counts restart with a changed window, and Previous is all that the old window still counted.
+// With another window the counts start anew: what was used is Current. Calls that are not admitted,
+// and peeks, see the old window.
 func TestCounterTakesOverAnotherWindow(t *testing.T) {
 	s := Counts{1000, 100, 3, 4}
-	after, d := Counter{10, 50}.Take(s, 1075, 1)
-	if (after != Counts{1050, 50, 1, 7}) || d.Remaining != 5 { // ceil(7/2) and 1
-		t.Errorf("%+v %+v", after, d)
+	for _, step := range []struct {
+		at, cost int64
+		state    Counts
+		want     Decision
+	}{
+		{1075, 1, Counts{1050, 50, 5, 0}, Decision{Allowed: true, Limit: 10, Remaining: 5, ResetAfter: 75}}, // 3+4/4
+		{1110, 2, Counts{1100, 50, 5, 0}, Decision{Allowed: true, Limit: 10, Remaining: 5, ResetAfter: 90}}, // 3*.9 is 3
+		{1075, 0, s, Decision{Allowed: true, Limit: 10, Remaining: 6, ResetAfter: 125}},
+		{1075, 7, s, Decision{Limit: 10, Remaining: 6, RetryAfter: 25, ResetAfter: 125}},
+		{1075, 8, s, Decision{Limit: 10, Remaining: 6, RetryAfter: 59, ResetAfter: 125}},
+		{1075, 11, s, Decision{Limit: 10, Remaining: 6, RetryAfter: Never, ResetAfter: 125}},
+		{1200, 1, Counts{1200, 50, 1, 0}, Decision{Allowed: true, Limit: 10, Remaining: 9, ResetAfter: 100}},
+	} {
+		if after, d := (Counter{10, 50}).Take(s, step.at, step.cost); after != step.state || d != step.want {
+			t.Errorf("cost %d at %d: %+v %+v, want %+v %+v", step.cost, step.at, after, d, step.state, step.want)
+		}
 	}
-	after, d = Counter{10, 50}.Take(s, 1110, 1) // the 4 do not count
-	if (after != Counts{1100, 50, 1, 3}) || d.Remaining != 6 {
-		t.Errorf("%+v %+v", after, d)
+}
+
+// Two windows in turn on one key admit no more in a burst than one of them.
+func TestCountersInTurnKeepTheirBound(t *testing.T) {
+	rules := []Counter{{10, 10_000}, {10, 20_000}}
+	var s Counts
+	admitted := 0
+	for at := range int64(20_000) {
+		var d Decision
+		if s, d = rules[at%2].Take(s, epoch+19_990+at, 1); d.Allowed {
+			admitted++
+		}
 	}
+	if admitted > 20 {
+		t.Errorf("%d admitted", admitted)
+	}
+}
+
+// Whatever the rules in turn: at most twice the largest limit within the shortest window. No call
+// is denied for ever.
+func TestCountersInTurnAreBounded(t *testing.T) {
+	traces(t, 300, func(rnd *rand.Rand) {
+		var rules []Counter
+		most, shortest, longest := int64(0), int64(MaxDuration), int64(0)
+		for range between(rnd, 2, 4) {
+			c := Counter{between(rnd, 1, 12), between(rnd, 1, 50)}
+			rules = append(rules, c)
+			most, shortest, longest = max(most, c.Limit), min(shortest, c.Window), max(longest, c.Window)
+		}
+		var s Counts
+		var taken []hit
+		now, last := epoch+between(rnd, 0, hourMs), int64(0)
+		for range 400 {
+			now += between(rnd, 0, 3)
+			c, cost := rules[rnd.IntN(len(rules))], between(rnd, 0, 3)
+			after, d := c.Take(s, now, cost)
+			switch {
+			case d.Allowed && cost > 0:
+				taken, last = append(taken, hit{now, cost}), now
+			case !d.Allowed && cost <= c.Limit && now+d.RetryAfter > last+2*longest:
+				t.Errorf("%+v at %d: %+v, %d ms after the last hit", c, now, d, now-last)
+			}
+			s = after
+			recent := int64(0)
+			for _, h := range taken {
+				if h.at > now-shortest {
+					recent += h.n
+				}
+			}
+			if recent > 2*most {
+				t.Errorf("%d hits within %d ms by %+v", recent, shortest, rules)
+			}
+		}
+	})
 }
 
 func TestCounterRefundRemovesNewestHits(t *testing.T) {
@@ -73,13 +137,15 @@ func TestCounterRefundRemovesNewestHits(t *testing.T) {
 
 // counterSubject's oracle counts all hits by the definition, in fractions.
 type counterSubject struct {
-	rule  Counter
-	kept  Counts
-	taken []hit
+	rule   Counter
+	kept   Counts
+	taken  []hit
+	window int64 // in which taken is counted: that of the last admitted call
 }
 
 func newCounter(rnd *rand.Rand) subject {
-	return &counterSubject{rule: Counter{between(rnd, 1, 6), between(rnd, 1, 50)}}
+	c := Counter{between(rnd, 1, 6), between(rnd, 1, 50)}
+	return &counterSubject{rule: c, window: c.Window}
 }
 
 func (s *counterSubject) ask(now, cost int64) Decision {
@@ -90,7 +156,11 @@ func (s *counterSubject) ask(now, cost int64) Decision {
 func (s *counterSubject) call(now, cost int64) (d Decision) {
 	s.kept, d = s.rule.Take(s.kept, now, cost)
 	if d.Allowed && cost > 0 {
-		s.taken = append(s.taken, hit{s.held(now), cost})
+		at := s.held(now)
+		if s.window != s.rule.Window {
+			s.taken, s.window = []hit{{at, s.used(now)}}, s.rule.Window
+		}
+		s.taken = append(s.taken, hit{at, cost})
 	}
 	return d
 }
@@ -102,20 +172,26 @@ func (s *counterSubject) twin() subject {
 	return &c
 }
 
-func (s *counterSubject) disturb(rnd *rand.Rand, _ int64) { s.rule.Limit = between(rnd, 1, 6) }
-func (s *counterSubject) limit(int) int64                 { return s.rule.Limit }
+func (s *counterSubject) disturb(rnd *rand.Rand, _ int64) {
+	s.rule.Limit = between(rnd, 1, 6)
+	if rnd.IntN(2) == 0 {
+		s.rule.Window = between(rnd, 1, 50)
+	}
+}
+
+func (s *counterSubject) limit(int) int64 { return s.rule.Limit }
 
 // held returns now, or the start of the last used window if the clock has gone back before it.
 func (s *counterSubject) held(now int64) int64 {
 	if n := len(s.taken); n > 0 {
-		return max(now, s.taken[n-1].at/s.rule.Window*s.rule.Window)
+		return max(now, s.taken[n-1].at/s.window*s.window)
 	}
 	return now
 }
 
 func (s *counterSubject) in(window int64) (n int64) {
 	for _, h := range s.taken {
-		if h.at/s.rule.Window == window {
+		if h.at/s.window == window {
 			n += h.n
 		}
 	}
@@ -124,8 +200,8 @@ func (s *counterSubject) in(window int64) (n int64) {
 
 func (s *counterSubject) used(now int64) int64 {
 	now = s.held(now)
-	window := now / s.rule.Window
-	weight := big.NewRat(s.in(window-1)*(s.rule.Window-now%s.rule.Window), s.rule.Window)
+	window := now / s.window
+	weight := big.NewRat(s.in(window-1)*(s.window-now%s.window), s.window)
 	return s.in(window) + ceilRat(weight).Int64()
 }
 

@@ -62,11 +62,11 @@
 // # Rules that change
 //
 // The rule is an argument, so it may differ from call to call. A change of the rule frees nothing
-// that was used: see Tokens for a bucket. A fixed window whose hits the state cannot tell is an
-// error until the window in the state ends, see Fixed.Take. A log holds the hits themselves, and
-// every rule is exact over it from its first call on, as far back as hits are kept: a shorter
-// window drops hits that a longer one would need, so a client that uses both must pass both in one
-// call, as RL.MULTI does.
+// that was used: see Tokens for a bucket, Counts for a counter. A fixed window whose hits the state
+// cannot tell is an error until the window in the state ends, see Fixed.Take. A log holds the hits
+// themselves, and every rule is exact over it from its first call on, as far back as hits are kept:
+// a shorter window drops hits that a longer one would need, so a client that uses both must pass
+// both in one call, as RL.MULTI does.
 //
 // # Left out on purpose
 //
