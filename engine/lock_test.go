@@ -85,3 +85,21 @@ func TestWaitingCallsHoldNoLock(t *testing.T) {
 		})
 	}
 }
+
+// A call that uses a key whose shard it has not locked fails at once, also if another call has.
+func TestKeysThatAreNotLockedAreRefused(t *testing.T) {
+	e := New(Options{Shards: 8})
+	mine, other := e.Key([]byte("a")), e.Key([]byte("b"))
+	for i := 0; e.shardOf(other) == e.shardOf(mine); i++ {
+		other = e.Key(fmt.Append(nil, i))
+	}
+	tx, theirs := e.NewTx(), e.NewTx()
+	theirs.Begin(epoch, 0, []Key{other}, true)
+	tx.Begin(epoch, 0, []Key{mine}, true)
+	assert.PanicsWithValue(t, fmt.Sprintf("engine: a call uses the key %q, which it has not locked", other.Name),
+		func() { tx.Exists(other) })
+	assert.False(t, tx.Exists(mine))
+	theirs.End()
+	tx.End()
+	assert.Panics(t, func() { tx.Exists(mine) }, "after the end of the call")
+}

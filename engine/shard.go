@@ -22,6 +22,7 @@ type shard struct {
 	e     *Engine
 	index int
 	now   int64 // the latest time that a call has passed: time never runs backward in a shard
+	owner *Tx   // whose call holds the lock; nil: none does, or one that is no call
 
 	// position is the journal position of the last change. Changed under the lock, but read
 	// without.

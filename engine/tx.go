@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"fmt"
 	"slices"
 
 	"rlserver/engine/effect"
@@ -101,7 +102,7 @@ func (tx *Tx) Join(keys []Key) bool {
 		if sh.now > tx.now {
 			tx.settle(sh.now)
 		}
-		sh.now = tx.now
+		sh.now, sh.owner = tx.now, tx
 	}
 	return true
 }
@@ -137,7 +138,7 @@ func (tx *Tx) begin(now int64, db int, writing bool) {
 func (tx *Tx) settle(now int64) {
 	tx.now = now
 	for _, sh := range tx.locked {
-		sh.now = tx.now
+		sh.now, sh.owner = now, tx
 	}
 }
 
@@ -228,6 +229,7 @@ func (tx *Tx) unlock() {
 	}
 	tx.recount()
 	for _, sh := range tx.locked {
+		sh.owner = nil
 		sh.mu.Unlock()
 	}
 	clear(tx.locked)
@@ -258,8 +260,14 @@ func (tx *Tx) peek(k Key) object.Object {
 }
 
 // find returns the object under a key of any database; nil if the key is missing or has expired.
+// It panics if the call has not locked the key's shard: all lookups pass here, so that a command
+// whose declaration lacks a key fails its first test, and never races.
 func (tx *Tx) find(db int, k Key) object.Object {
-	o := tx.e.shardOf(k).find(db, k)
+	sh := tx.e.shardOf(k)
+	if sh.owner != tx {
+		panic(fmt.Sprintf("engine: a call uses the key %.64q, which it has not locked", k.Name))
+	}
+	o := sh.find(db, k)
 	if o != nil && o.Head().Expired(tx.now) {
 		return nil
 	}
