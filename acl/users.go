@@ -111,14 +111,21 @@ func (s *Users) Size() (users int, bytes int64) {
 
 // Login returns the account of a name if the password is correct and the user is on, or nil.
 func (s *Users) Login(name string, password []byte) *Account {
+	a, _ := s.Verify(name, password)
+	return a
+}
+
+// Verify is Login. proven reports whether the password proves who the client is: not if the user
+// accepts any.
+func (s *Users) Verify(name string, password []byte) (a *Account, proven bool) {
 	a, u := s.Find(name), s.nobody
 	if a != nil {
 		u = a.User()
 	}
 	if !u.accepts(password) {
-		return nil
+		return nil, false
 	}
-	return a
+	return a, !u.noPassword
 }
 
 // ErrUserName is the error of an invalid user name.

@@ -91,13 +91,12 @@ func (s *Server) WithoutLogin() func(words ...string) bool {
 }
 
 // Login checks a user and a password for another protocol than that of Redis, from a client at an
-// address. It returns the permission of the user, or nil if the login is wrong. It counts and logs
-// failures; the caller delays the reply to them. noPassword allows users that need no password to
-// log in.
-func (s *Server) Login(user, password, address string, noPassword bool) func(words ...string) bool {
-	a := s.Users.Login(user, []byte(password))
-	if a != nil && (noPassword || !a.User().NoPassword()) {
-		return permission(a)
+// address. It returns the permission of the user, or nil if the login is wrong, and whether the
+// password proves anything: not if the user needs none. It counts and logs failures; the caller
+// delays the reply to them.
+func (s *Server) Login(user, password, address string) (may func(words ...string) bool, proven bool) {
+	if a, proven := s.Users.Verify(user, []byte(password)); a != nil {
+		return permission(a), proven
 	}
 	s.AccessLog.Add(acl.Entry{
 		Reason: acl.DeniedAuth, Object: "HTTP", User: user, Context: "toplevel", At: s.Clock(),
@@ -106,7 +105,7 @@ func (s *Server) Login(user, password, address string, noPassword bool) func(wor
 	if skipped, ok := s.allows(&s.loginLog, time.Second); ok {
 		s.Log.Warn("a login by HTTP failed", "address", address, "others_since_the_last_line", skipped)
 	}
-	return nil
+	return nil, false
 }
 
 // permission returns a function that reports whether a user may make a call.

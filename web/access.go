@@ -22,9 +22,9 @@ type Access struct {
 	// WithoutLogin returns the permission of clients without a login, or nil if they must log in.
 	WithoutLogin func() Permission
 	// Login returns the permission of a user, or nil if the user or the password is wrong. It takes
-	// the same time for both, and counts failures. noPassword reports whether users without a
-	// password can log in.
-	Login func(user, password, address string, noPassword bool) Permission
+	// the same time for both, and counts failures. proven is false for users without a password:
+	// any password is right for them.
+	Login func(user, password, address string) (may Permission, proven bool)
 	// NeedsCertificate reports whether TLS clients without a certificate must log in, even if
 	// WithoutLogin would allow something.
 	NeedsCertificate func() bool
@@ -51,13 +51,16 @@ const loginDelay = 500 * time.Millisecond
 // guard serves requests that are allowed.
 func (s *Server) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		given := r.Header.Get("Authorization") != ""
-		may := s.permission(r)
+		if len(r.Header["Authorization"]) > 1 {
+			fail(w, http.StatusBadRequest, "the request has several Authorization headers: send one")
+			return
+		}
+		may, proven := s.login(r)
 		switch {
 		case may == nil:
 			s.askForLogin(w, r)
 			return
-		case given || s.access.Token != "":
+		case proven:
 		case !isLoopback(r.RemoteAddr):
 			if s.access.Protected() {
 				fail(w, http.StatusForbidden, "protected mode: without a password or --http-token-file only clients "+
@@ -74,9 +77,9 @@ func (s *Server) guard(next http.Handler) http.Handler {
 		denied := deniedCall(may, r)
 		switch {
 		case denied == "":
-			still := func() bool { return s.stillAllowed(may, r) }
+			still := func() bool { return s.stillAllowed(may, proven, r) }
 			next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), stillAllowedKey{}, still)))
-		case !given:
+		case r.Header.Get("Authorization") == "":
 			s.askForLogin(w, r)
 		default:
 			fail(w, http.StatusForbidden, "the user lacks the permission to run "+denied)
@@ -100,45 +103,63 @@ type stillAllowedKey struct{}
 
 // stillAllowed reports whether a request that was allowed still is: users and their rules may
 // change during a stream. As in Redis, a new password does not end a login.
-func (s *Server) stillAllowed(may Permission, r *http.Request) bool {
-	if r.Header.Get("Authorization") == "" {
-		may = s.access.WithoutLogin()
-		if may == nil || !isLoopback(r.RemoteAddr) && s.access.Protected() {
+func (s *Server) stillAllowed(may Permission, proven bool, r *http.Request) bool {
+	if !proven {
+		anyone := s.access.WithoutLogin()
+		if anyone == nil || !isLoopback(r.RemoteAddr) && s.access.Protected() {
 			return false
+		}
+		if r.Header.Get("Authorization") == "" {
+			may = anyone
 		}
 	}
 	return deniedCall(may, r) == ""
 }
 
-// permission returns the permission for the credentials of a request, or nil if they are wrong or
-// missing.
-func (s *Server) permission(r *http.Request) Permission {
-	header := r.Header.Get("Authorization")
-	trusted := s.access.Token == "" && !s.lacksCertificate(r)
-	if header == "" && trusted {
-		return s.access.WithoutLogin()
+// login returns the permission for the credentials of a request, or nil if they are wrong or
+// missing, and whether they prove who sends it: a password, the token or a client certificate does,
+// the name of a user without a password does not. What is not proven is as good as no login: it is
+// allowed only where none is needed, and in the bounds of clients without one.
+func (s *Server) login(r *http.Request) (may Permission, proven bool) {
+	header, certified := r.Header.Get("Authorization"), hasCertificate(r)
+	suffices := s.access.Token == "" && !s.lacksCertificate(r) // what clients have without a login
+	if header == "" {
+		if !suffices {
+			return nil, false
+		}
+		return s.access.WithoutLogin(), certified
 	}
 	if scheme, token, _ := strings.Cut(header, " "); strings.EqualFold(scheme, "Bearer") {
 		if s.access.Token != "" && equal(strings.TrimSpace(token), s.access.Token) {
-			return func(...string) bool { return true }
+			return func(...string) bool { return true }, true
 		}
-		return nil
+		return nil, false
 	}
 	user, password, ok := r.BasicAuth()
 	if !ok {
-		return nil
+		return nil, false
 	}
 	if user == "" {
 		user = "default"
 	}
-	// a user without a password must not replace the token or the certificate
-	return s.access.Login(user, password, r.RemoteAddr, trusted)
+	may, proven = s.access.Login(user, password, r.RemoteAddr)
+	switch {
+	case proven || may == nil:
+		return may, proven
+	case suffices && (certified || s.access.WithoutLogin() != nil):
+		return may, certified
+	}
+	return nil, false
 }
 
+// hasCertificate reports whether the client of a request has presented a certificate that the
+// handshake has verified.
+func hasCertificate(r *http.Request) bool { return r.TLS != nil && len(r.TLS.VerifiedChains) > 0 }
+
 // lacksCertificate reports whether the client of a request presented no certificate although one is
-// required. A presented certificate is valid: the handshake has checked it.
+// required.
 func (s *Server) lacksCertificate(r *http.Request) bool {
-	return r.TLS != nil && len(r.TLS.PeerCertificates) == 0 && s.access.NeedsCertificate()
+	return r.TLS != nil && !hasCertificate(r) && s.access.NeedsCertificate()
 }
 
 // equal compares two texts in constant time.

@@ -42,10 +42,14 @@
 //
 // If clients of the Redis protocol need a password or there is a token, so do clients of HTTP,
 // except for health checks. A user sees what the user's calls would show: the metrics with INFO,
-// the page with RL.TOP as well, a key with PTTL. Without a password and a token, protected mode
-// rejects clients on other machines, and clients on this machine have to address it as localhost or
-// by its IP address: a page of another site can make a browser send requests here under the site's
-// own name.
+// the page with RL.TOP as well, a key with PTTL.
+//
+// A login counts only if it proves who the client is: by a password, the token, or a client
+// certificate that the handshake has verified. The name of a user without a password proves
+// nothing. Clients without such a login are served only if no login is needed. Protected mode then
+// rejects those on other machines, and those on this machine have to address it as localhost or by
+// its IP address: a page of another site can make a browser send requests here under the site's own
+// name, with any header.
 //
 // With TLS, clients need no certificate, as browsers, Prometheus and probes rarely have one. If
 // tls-auth-clients is yes, a client without one has to log in or send the token.

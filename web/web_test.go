@@ -82,7 +82,7 @@ func allowAll(...string) bool { return true }
 var open = Access{
 	WithoutLogin: func() Permission { return allowAll },
 	Protected:    func() bool { return true },
-	Login:        func(string, string, string, bool) Permission { return nil },
+	Login:        func(string, string, string) (Permission, bool) { return nil, false },
 }
 
 func options(source Source) Options {
@@ -222,17 +222,15 @@ func TestClientsWithoutACertificateMustLogIn(t *testing.T) {
 	o := options(newFake())
 	o.Timeouts.LoginDelay = time.Nanosecond
 	o.Access.NeedsCertificate = func() bool { return true }
-	o.Access.Login = func(user, _, _ string, noPassword bool) Permission {
-		if user == "ann" || noPassword {
-			return allowAll
-		}
-		return nil
-	}
+	o.Access.Login = func(user, _, _ string) (Permission, bool) { return allowAll, user == "ann" }
 	s := New(o)
 	defer s.Close(t.Context())
 	send := func(path, user string, presented ...*x509.Certificate) int {
 		r := httptest.NewRequest(http.MethodGet, path, nil)
 		r.RemoteAddr, r.Host, r.TLS = local, "localhost:9121", &tls.ConnectionState{PeerCertificates: presented}
+		if presented != nil {
+			r.TLS.VerifiedChains = [][]*x509.Certificate{presented}
+		}
 		if user != "" {
 			r.SetBasicAuth(user, "sesame")
 		}
@@ -253,16 +251,16 @@ func TestAccessByPasswordAndToken(t *testing.T) {
 	o.Timeouts.LoginDelay = time.Nanosecond
 	o.Access = Access{
 		Token: "0123456789abcdef", WithoutLogin: func() Permission { return nil },
-		Login: func(user, password, _ string, _ bool) Permission {
+		Login: func(user, password, _ string) (Permission, bool) {
 			switch user + " " + password {
 			case "default sesame":
-				return allowAll
+				return allowAll, true
 			case "prometheus scrape":
-				return func(words ...string) bool { return words[0] == "INFO" }
+				return func(words ...string) bool { return words[0] == "INFO" }, true
 			case "support help":
-				return func(words ...string) bool { return words[0] != "PTTL" || words[1] == "login:ann" }
+				return func(words ...string) bool { return words[0] != "PTTL" || words[1] == "login:ann" }, true
 			}
-			return nil
+			return nil, false
 		},
 	}
 	s := New(o)
@@ -430,7 +428,7 @@ func TestStreamEndsWhenPermissionIsRevoked(t *testing.T) {
 		var revoked atomic.Bool
 		may := func(...string) bool { return !revoked.Load() }
 		o := options(newFake())
-		o.Access.Login = func(string, string, string, bool) Permission { return may }
+		o.Access.Login = func(string, string, string) (Permission, bool) { return may, true }
 		o.Access.WithoutLogin = func() Permission {
 			if revoked.Load() {
 				return nil

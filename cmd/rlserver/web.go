@@ -39,8 +39,8 @@ func (p *parts) openWeb() error {
 		Access: web.Access{
 			Token: token, Protected: p.server.Protected,
 			WithoutLogin: func() web.Permission { return p.server.WithoutLogin() },
-			Login: func(user, password, address string, noPassword bool) web.Permission {
-				return p.server.Login(user, password, address, noPassword)
+			Login: func(user, password, address string) (web.Permission, bool) {
+				return p.server.Login(user, password, address)
 			},
 			NeedsCertificate: func() bool { return p.settings.TLS().Files().ClientAuth == certs.Required },
 		},

@@ -166,6 +166,26 @@ func TestHTTPChecksUserPermissions(t *testing.T) {
 	assert.Equal(t, "OK", c.do("ACL SETUSER default -rl.top"))
 	fetch(t, 200, "http://"+address+"/metrics")
 	fetch(t, 401, "http://"+address+"/")
+
+	// users without a password prove nothing: they do not replace a login that is needed
+	assert.Equal(t, "OK", c.do("ACL SETUSER guest on nopass +info"))
+	fetch(t, 200, "http://guest:x@"+address+"/metrics")
+	for _, user := range []string{"default", "guest"} {
+		request, err := http.NewRequest(http.MethodGet, "http://"+address+"/metrics", nil)
+		require.NoError(t, err)
+		request.SetBasicAuth(user, "x")
+		request.Host = "rebound.example"
+		response, err := http.DefaultClient.Do(request)
+		require.NoError(t, err)
+		response.Body.Close()
+		assert.Equal(t, 403, response.StatusCode, user)
+	}
+	assert.Equal(t, "OK", c.do("ACL SETUSER default off"))
+	for _, user := range []string{"", "default:x@", "guest:x@", ":@"} {
+		fetch(t, 401, "http://"+user+address+"/metrics")
+	}
+	assert.Equal(t, "OK", c.do("ACL SETUSER scraper on"))
+	fetch(t, 200, "http://scraper:secret@"+address+"/metrics")
 }
 
 // HTTP uses TLS with the certificate of the server, unless --http-tls is no.
@@ -192,6 +212,9 @@ func TestHTTPWithTLS(t *testing.T) {
 	}
 	assert.Equal(t, 200, get("/metrics", pair))
 	assert.Equal(t, 401, get("/metrics"), "without a certificate clients must log in")
+	address = "default:x@" + address
+	assert.Equal(t, 401, get("/metrics"), "the default user has no password")
+	address = strings.TrimPrefix(address, "default:x@")
 	assert.Equal(t, 200, get("/healthz"), "health checks need neither")
 	assert.Contains(t, fetch(t, 400, "http://"+address+"/"), "HTTPS server")
 
