@@ -95,9 +95,11 @@ func TestSavedUsersAreReadBack(t *testing.T) {
 	}
 }
 
-// A user that a file can hold as a line is refused as soon as its line would be too long to be read.
+// A user is refused as soon as its line in the file would be too long to be read.
 func TestLinesOfUsersAreShortEnoughToBeReadBack(t *testing.T) {
-	for kind, rule := range map[string]string{"passwords": ">%d", "selectors": "(~%d +@all -@write +set -@fast +@geo)"} {
+	for kind, rule := range map[string]string{
+		"passwords": ">%d", "selectors": "(~%d +@all -@write +set -@fast +@geo)",
+	} {
 		var settings Settings
 		settings.Init()
 		settings.MaxUserSize.Store(16 << 10)

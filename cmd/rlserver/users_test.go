@@ -104,10 +104,13 @@ func TestConfigRewriteWritesChangedUsers(t *testing.T) {
 // bytes their names, patterns and rules have.
 func TestRewrittenUsersAreReadBack(t *testing.T) {
 	parts := []string{
-		"a", "b", " ", "\t", "\n", "\r", "\v", "\x00", "\x85", "\u00a0", "\u0085", "\u2028", "(", ")", "~", "|", "#", `"`,
+		"a", "b", " ", "\t", "\n", "\r", "\v", "\x00", "\x85", "\u00a0", "\u0085", "\u2028", "(", ")", "~", "|",
+		"#", `"`,
 		"'", `\`, "*", "+@all", "\nuser evil on nopass ~* &* +@all", "\xff", "%", "&",
 	}
-	starts := []string{"~", "%R~", "%RW~", "&", "+get|", "+sort|", ">", "(~", "(+get|", "(~a\u00a0", "+config|get", "-ping"}
+	starts := []string{
+		"~", "%R~", "%RW~", "&", "+get|", "+sort|", ">", "(~", "(+get|", "(~a\u00a0", "+config|get", "-ping",
+	}
 	for seed := range uint64(10) {
 		r := rand.New(rand.NewPCG(seed, 8))
 		word := func() (s string) {
@@ -124,7 +127,8 @@ func TestRewrittenUsersAreReadBack(t *testing.T) {
 			if strings.HasPrefix(rule, "(") {
 				rule += []string{")", " ~" + word() + ")"}[r.IntN(2)]
 			}
-			_ = c.Users.Set([]string{"ann", "default", word()}[r.IntN(3)], []string{rule}) // most are refused
+			// most are refused
+			_ = c.Users.Set([]string{"ann", "default", word()}[r.IntN(3)], []string{rule})
 		}
 		require.NoError(t, c.Rewrite())
 		again, _, err := parse([]string{"a.conf"}, new(bytes.Buffer))

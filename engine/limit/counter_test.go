@@ -49,7 +49,7 @@ func TestCounterTakesOverAnotherWindow(t *testing.T) {
 		want     Decision
 	}{
 		{1075, 1, Counts{1050, 50, 5, 0}, Decision{Allowed: true, Limit: 10, Remaining: 5, ResetAfter: 75}}, // 3+4/4
-		{1110, 2, Counts{1100, 50, 5, 0}, Decision{Allowed: true, Limit: 10, Remaining: 5, ResetAfter: 90}}, // 3*.9 is 3
+		{1110, 2, Counts{1100, 50, 5, 0}, Decision{Allowed: true, Limit: 10, Remaining: 5, ResetAfter: 90}},
 		{1075, 0, s, Decision{Allowed: true, Limit: 10, Remaining: 6, ResetAfter: 125}},
 		{1075, 7, s, Decision{Limit: 10, Remaining: 6, RetryAfter: 25, ResetAfter: 125}},
 		{1075, 8, s, Decision{Limit: 10, Remaining: 6, RetryAfter: 59, ResetAfter: 125}},
