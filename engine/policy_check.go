@@ -69,6 +69,12 @@ func (tx *Tx) Check(names [][]byte, keys []Key, cost int64, id []byte) (answer l
 	return answer, nil
 }
 
+// CheckCountsOnce reports, after Check with an id, whether the call records nothing more when it is
+// repeated: all its policies know ids. It is called before the locks are released.
+func (tx *Tx) CheckCountsOnce() bool {
+	return !slices.ContainsFunc(tx.check.limits, func(l Limit) bool { return l.algorithm().id == noID })
+}
+
 // findPolicies looks up the policies and builds their limits.
 func (tx *Tx) findPolicies(names [][]byte, keys []Key, id []byte) error {
 	c := &tx.check

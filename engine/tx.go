@@ -31,6 +31,7 @@ type Tx struct {
 	effects []effect.Effect // the latest changes, if there is a journal
 	encoded []byte          // the changes before those, see Journal.Encode
 	changed int64           // the number of changed members, fields and keys
+	applied uint64          // the number of changes ever made
 	// the latest change that the call has seen in earlier steps, or without locks
 	seen Position
 
@@ -240,6 +241,9 @@ func (tx *Tx) unlock() {
 // shards have already seen.
 func (tx *Tx) Now() int64 { return tx.now }
 
+// Applied returns the number of changes that have been made with this Tx.
+func (tx *Tx) Applied() uint64 { return tx.applied }
+
 // lookup returns the object under a key, and updates its access clock; nil if the key is missing or
 // has expired.
 func (tx *Tx) lookup(k Key) object.Object {
@@ -304,6 +308,7 @@ func (tx *Tx) perform(o object.Object, f *effect.Effect) object.Object {
 	}
 	tx.notifyWatches(o, f)
 	tx.locked[0].changes.Add(1)
+	tx.applied++
 	tx.changed += f.Size()
 	o = tx.e.apply(o, f)
 	if tx.e.journal != nil {

@@ -77,7 +77,8 @@ func (s *session) execute(words [][]byte) {
 	if len(s.Postponed) > 0 {
 		s.writePostponed()
 		if s.clustered != nil {
-			s.markReply(&p, s.replyStart)
+			s.Changed = s.Changed || c.Flags&command.Write != 0
+			s.markRun(&p)
 		}
 	}
 	s.See(seen)
@@ -86,7 +87,7 @@ func (s *session) execute(words [][]byte) {
 	if w != nil {
 		s.await(w)
 		if s.clustered != nil && !w.NotRun() {
-			s.markReply(&p, s.replyStart)
+			s.markReply(w.Effect())
 		}
 	}
 	if len(s.deferred) > 0 {

@@ -71,7 +71,7 @@ func (s *session) runOnGroups(p command.Prepared, join func(*clustering.Joined))
 		s.flushBefore()
 	}
 	start := len(s.Reply.B)
-	m := mark{start: start, all: true, write: p.Command.Flags&command.Write != 0}
+	m := mark{start: start, all: true, changed: p.Command.Flags&command.Write != 0}
 	led := map[int]*partition{-1: s.server.keyless}
 	j := clustering.Joined{Words: p.Words, Reply: &s.Reply, Random: s.Random}
 	for group := range s.server.cluster.Groups() {

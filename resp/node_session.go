@@ -174,7 +174,7 @@ func (s *session) runOnGroup(words [][]byte) {
 	reply, _ := s.runOn(&p, at)
 	s.Reply.B = append(s.Reply.B, reply...)
 	s.clustered.marks = append(s.clustered.marks, mark{
-		start: s.replyStart, end: len(s.Reply.B), partition: at, write: p.Command.Flags&command.Write != 0,
+		start: s.replyStart, end: len(s.Reply.B), partition: at, changed: p.Command.Flags&command.Write != 0,
 	})
 }
 

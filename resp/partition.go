@@ -104,13 +104,12 @@ const (
 	errClusterNo = engine.Error("CLUSTERDOWN The cluster is down")
 	// errUnbound is the error of Redis for a slot that no node serves.
 	errUnbound       = engine.Error("CLUSTERDOWN Hash slot not served")
-	errLeaderChanged = engine.Error(
-		"TRYAGAIN another node begins to lead this slot, and the call has changed nothing: send it again")
+	errLeaderChanged = waitqueue.ErrMoved
 	errOutcomeWithID = engine.Error(
 		"TRYAGAIN another node begins to lead this slot: send the call again, its ID counts once")
 	errUncertain = engine.Error(
 		"UNCERTAIN another node begins to lead this slot: the call may have been carried out or not. A permit may " +
-			"be spent that was not granted. Calls with an ID can be sent again safely")
+			"be spent that was not granted. Sent again, the call may count twice")
 )
 
 // partitionTx is the Tx of a session on a partition.
@@ -150,9 +149,10 @@ type mark struct {
 	start, end int
 	partition  *partition
 	all        bool // it depends on all partitions of the batch
-	write, id  bool
-	group      int // of a forwarded call
-	passed     int // number of the call among forwarded ones, plus 1; 0: it runs here
+	changed    bool // it may have changed something
+	once       bool // it has no further effect when it is sent again
+	group      int  // of a forwarded call
+	passed     int  // number of the call among forwarded ones, plus 1; 0: it runs here
 }
 
 // use makes the following calls run on a partition.
@@ -245,14 +245,19 @@ func (s *session) sameGroup(keys []engine.Key) bool {
 	return ok && slot.Group(at, s.server.cluster.Groups()) == s.clustered.at.partition.group
 }
 
-// markReply records the position of the reply of a call.
-func (s *session) markReply(p *command.Prepared, start int) {
+// markReply records the position of the reply of the current call, and what it has changed.
+func (s *session) markReply(changed, once bool) {
 	c := s.clustered
-	write := p.Command.Flags&command.Write != 0 || p.Command.Name == "exec"
 	c.marks = append(c.marks, mark{
-		start: start, end: len(s.Reply.B), partition: c.at.partition, write: write,
-		id: write && clustering.CountsOnce(p),
+		start: s.replyStart, end: len(s.Reply.B), partition: c.at.partition, changed: changed, once: once,
 	})
+}
+
+// markRun is markReply for a call that has just run.
+func (s *session) markRun(p *command.Prepared) {
+	// calls without keys change things in other ways: EXEC, RL.POLICY
+	unknown := len(p.Command.Keys) == 0 && p.Command.Flags&command.Readonly == 0
+	s.markReply(s.Changed || unknown, s.CountsOnce || p.CountsOnce())
 }
 
 // addOutcome makes the replies of the batch wait for the current partition.
@@ -330,10 +335,10 @@ func (s *session) outcomeOf(m mark) engine.Error {
 	}
 	counts := s.server.Stats.Group(group)
 	switch {
-	case !m.write:
+	case !m.changed:
 		counts.Repeat()
 		return errLeaderChanged
-	case m.id:
+	case m.once:
 		counts.Repeat()
 		return errOutcomeWithID
 	}

@@ -51,7 +51,7 @@ func (s *session) passOn(p *command.Prepared) {
 		s.watchElsewhere(p)
 	case p.Command.Name == "exec":
 		s.execElsewhere()
-	case clustering.MayWait(p) || s.replyMode != replyOn || !forward.Small(size):
+	case p.MayWait() || s.replyMode != replyOn || !forward.Small(size):
 		s.passAlone(p)
 	default:
 		as := s.caller()
@@ -67,9 +67,9 @@ func (s *session) passOn(p *command.Prepared) {
 
 // markOf returns the mark of a forwarded call, whose reply begins at start.
 func (s *session) markOf(p *command.Prepared, start int) mark {
-	write := p.Command.Flags&command.Write != 0
 	return mark{
-		start: start, end: start, group: s.clustered.target.Group, write: write, id: write && clustering.CountsOnce(p),
+		start: start, end: start, group: s.clustered.target.Group,
+		changed: p.Command.Flags&command.Write != 0, once: p.CountsOnce(),
 	}
 }
 
@@ -119,20 +119,21 @@ func (s *session) left() error {
 
 // passAlone forwards a call that cannot be part of a batch.
 func (s *session) passAlone(p *command.Prepared) {
+	m := s.markOf(p, 0) // its words are overwritten while it waits
 	s.flushBefore()
 	request := forward.AppendCall(nil, p.Words)
 	s.guard.Memory.Set(clientmem.Waiting, len(request))
 	defer s.guard.Memory.Set(clientmem.Waiting, 0)
 	s.evictClientsIfNeeded()
 	call, wait := s.clustered.target, (func(func()) error)(nil)
-	if clustering.MayWait(p) {
+	if p.MayWait() {
 		call.Keeps, wait = true, s.waitFor
 		// a call that waits for a key restarts the hold time when it is sent again
 		s.clustered.calls.Begin()
 		s.profile.paused.Store(true)
 		defer s.profile.paused.Store(false)
 	}
-	s.ended(s.clustered.calls.Do(call, request, s.caller(), &s.Reply, wait), s.markOf(p, 0), 0)
+	s.ended(s.clustered.calls.Do(call, request, s.caller(), &s.Reply, wait), m, 0)
 }
 
 // waitFor waits until arrives returns. It returns an error if the client disconnects or the server
@@ -179,7 +180,7 @@ func (s *session) execElsewhere() {
 	c, t := s.clustered, s.transaction
 	s.transaction = transaction{}
 	s.flushBefore()
-	request, passed := execRequest(&t)
+	request, passed := forward.AppendExec(nil, t.calls)
 	s.guard.Memory.Set(clientmem.Waiting, len(request))
 	defer s.guard.Memory.Set(clientmem.Waiting, 0)
 	s.evictClientsIfNeeded()
@@ -201,19 +202,7 @@ func (s *session) execElsewhere() {
 		return
 	}
 	s.Reply.B, s.Reply.Truncated, s.Reply.TruncatedAt = reply.B, reply.Truncated, reply.TruncatedAt
-	s.ended(how, mark{group: call.Group, write: true}, 0)
-}
-
-// execRequest returns the request of a forwarded transaction, and the number of its calls.
-func execRequest(t *transaction) (request []byte, passed int) {
-	request = append(request, "*1\r\n$5\r\nMULTI\r\n"...)
-	for i := range t.calls {
-		if t.calls[i].Keys > 0 {
-			request = forward.AppendCall(request, t.calls[i].Words)
-			passed++
-		}
-	}
-	return append(request, "*1\r\n$4\r\nEXEC\r\n"...), passed
+	s.ended(how, mark{group: call.Group, changed: true}, 0)
 }
 
 // joinExec merges the replies of another node with those of the calls that run here.

@@ -138,7 +138,7 @@ func (s *session) runGroup(elapsed time.Duration) *waitqueue.Waiter {
 			return s.enqueue(*p)
 		}
 		if s.clustered != nil && len(s.Postponed) == 0 { // otherwise the reply is not written yet
-			s.markReply(p, s.replyStart)
+			s.markRun(p)
 		}
 		keys = keys[p.Keys:]
 	}

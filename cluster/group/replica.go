@@ -22,13 +22,9 @@ const maxBatch = 256 << 10
 // smallBatch is the least memory that an entry is made with, in bytes.
 const smallBatch = 256
 
-// The outcomes of Wait other than nil.
-var (
-	// ErrUnknown reports that what the call has done may be agreed on or not.
-	ErrUnknown = errors.New("leadership ended before the change was agreed on: its outcome is unknown")
-	// ErrLost reports that the call has changed nothing: it may be run again.
-	ErrLost = errors.New("leadership ended before the call was proposed: it has changed nothing")
-)
+// ErrUnknown is the outcome of Wait other than nil: what the call has changed may be agreed on or
+// not. Whether it has changed anything is known to who has run it.
+var ErrUnknown = errors.New("leadership ended before the change was agreed on: its outcome is unknown")
 
 // Partition is a replica while it leads: what calls run on. It is a new one with each leadership.
 type Partition struct {
@@ -345,16 +341,16 @@ func (r *Replica) endLocked(why error) {
 		r.spoil(why)
 		return
 	}
-	r.failWaiting(ErrLost)
+	r.failWaiting()
 }
 
 // quietLocked reports whether nothing is on its way.
 func (r *Replica) quietLocked() bool { return r.flying == 0 && len(r.queue) == 0 && r.next.empty() }
 
 // failWaiting ends the waiting for what is not proposed yet.
-func (r *Replica) failWaiting(err error) {
+func (r *Replica) failWaiting() {
 	for _, b := range append(r.queue, r.next) {
-		b.err = err
+		b.err = ErrUnknown
 		close(b.done)
 	}
 	r.queue, r.next, r.wanted = nil, r.newBatch(), false
@@ -369,7 +365,7 @@ func (r *Replica) spoil(why error) {
 	if p := r.leading.Swap(nil); p != nil {
 		close(p.ended)
 	}
-	r.failWaiting(ErrUnknown)
+	r.failWaiting()
 	r.progress.Broadcast()
 	select {
 	case r.ruin <- struct{}{}:

@@ -41,6 +41,9 @@ type Call struct {
 
 	Random *rand.Rand
 
+	Changed    bool // the handler has changed keys
+	CountsOnce bool // set by a handler whose declaration cannot tell, see Command.CountsOnce
+
 	Executing bool    // within EXEC, under the locks of all queued calls
 	Attempt   Attempt // of a call that may wait
 	Request   Request // set by a handler that returns ErrWait
@@ -98,12 +101,15 @@ func (c *Call) EvictForString(name []byte, length int64) {
 func (c *Call) Run(p *Prepared, keys []engine.Key) (held bool) {
 	mark := len(c.Reply.B)
 	c.Command, c.Words, c.Args, c.Keys = p.Command, p.Words, Args{List: p.Words[p.Name:], Keys: keys}, keys
+	c.CountsOnce = false
+	before := c.Tx.Applied()
 	var err error
 	if c.NoTouch || c.Executing {
 		c.Tx.NoTouch(c.NoTouch, func() { err = p.Command.Run(c) })
 	} else {
 		err = p.Command.Run(c)
 	}
+	c.Changed = c.Tx.Applied() != before
 	switch err {
 	case nil:
 	case ErrWait:

@@ -31,8 +31,14 @@ type Command struct {
 	Prepare    func(c *Call, words [][]byte) // runs before the locks are taken, except in EXEC
 	// reports whether a call reads keys that its words do not name; nil: none does
 	Reaches func(words [][]byte) bool
-	Run     func(*Call) error
-	Subs    []*Command
+	// returns the index of the first option of a call, from which on each option has a value; nil:
+	// options are not asked for
+	Options func(words [][]byte) int
+	// reports whether a call has no further effect when it is sent again, whatever the server
+	// holds; nil: it may have
+	CountsOnce func(words [][]byte) bool
+	Run        func(*Call) error
+	Subs       []*Command
 	// access rules take subcommands as first arguments, as in Redis: of DEBUG
 	SubsAreArguments bool
 

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"rlserver/resp/command"
 	"rlserver/resp/wire"
 )
 
@@ -78,6 +79,18 @@ func AppendCall(b []byte, words [][]byte) []byte {
 		b = appendWord(b, word)
 	}
 	return b
+}
+
+// AppendExec appends a transaction of the calls with keys, and returns their number.
+func AppendExec(b []byte, calls []command.Prepared) (request []byte, passed int) {
+	b = append(b, "*1\r\n$5\r\nMULTI\r\n"...)
+	for i := range calls {
+		if calls[i].Keys > 0 {
+			b = AppendCall(b, calls[i].Words)
+			passed++
+		}
+	}
+	return append(b, "*1\r\n$4\r\nEXEC\r\n"...), passed
 }
 
 // AppendOnGroup appends a call on all keys of a group.

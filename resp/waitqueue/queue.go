@@ -309,7 +309,7 @@ func (qs *Queues) Fail() {
 	qs.each(false, func(q *queue, _ *engine.Tx) {
 		for _, waiting := range []*list.List{&q.limiters, &q.pops} {
 			for e := waiting.Front(); e != nil; e = e.Next() {
-				e.Value.(*Waiter).Refuse(errMoved)
+				e.Value.(*Waiter).Refuse(ErrMoved)
 			}
 		}
 	})

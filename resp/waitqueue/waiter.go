@@ -55,7 +55,8 @@ const (
 
 const (
 	errUnblocked = engine.Error("UNBLOCKED client unblocked via CLIENT UNBLOCK")
-	errMoved     = engine.Error(
+	// ErrMoved ends the waiting when leadership ends.
+	ErrMoved = engine.Error(
 		"TRYAGAIN another node begins to lead this slot, and the call has changed nothing: send it again")
 )
 
@@ -117,6 +118,12 @@ func (w *Waiter) leaveAll(tx *engine.Tx) {
 // Dequeue.
 func (w *Waiter) Answer() (reply []byte, errors int64, position engine.Position) {
 	return w.call.Reply.B, w.call.Errors, w.position
+}
+
+// Effect reports whether the call has changed keys, and whether it has no further effect when it is
+// sent again. It is called after Dequeue.
+func (w *Waiter) Effect() (changed, once bool) {
+	return w.call.Changed, w.call.CountsOnce || w.prepared.CountsOnce()
 }
 
 // NotRun reports whether the call was refused or cancelled: its reply shows no keys, and depends on
@@ -209,6 +216,7 @@ func (w *Waiter) tryPop(tx *engine.Tx, k engine.Key) bool {
 	if err != nil || !found {
 		return false
 	}
+	w.call.Changed = true
 	w.setDecided(tx)
 	return true
 }

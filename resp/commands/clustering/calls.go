@@ -1,11 +1,8 @@
 package clustering
 
 import (
-	"slices"
-
 	"rlserver/cluster/slot"
 	"rlserver/engine"
-	"rlserver/grammar"
 	"rlserver/resp/command"
 )
 
@@ -33,33 +30,4 @@ func CrossSlot(c *command.Command) error {
 		return errOtherSlots
 	}
 	return ErrCrossSlot
-}
-
-// CountsOnce reports whether a call of a limiter that is sent again has no further effect: the same
-// lease, or an id in a log of hits. RL.REFUND with an id would give back more hits of that id.
-func CountsOnce(p *command.Prepared) bool {
-	switch p.Command.Name {
-	case "rl.lease", "rl.release":
-		return true
-	case "rl.slide", "rl.multi", "rl.all", "rl.check":
-		return hasOption(p, "ID")
-	}
-	return false
-}
-
-// MayWait reports whether a call may wait for its keys.
-func MayWait(p *command.Prepared) bool {
-	switch {
-	case p.Command.Flags&command.Blocking == 0:
-		return false
-	case p.Command.Name[0] == 'b':
-		return true
-	}
-	return hasOption(p, "WAIT")
-}
-
-// hasOption reports whether a word of a call behind its key is an option. It may also be an
-// argument that looks like one.
-func hasOption(p *command.Prepared, name string) bool {
-	return slices.ContainsFunc(p.Words[2:], func(w []byte) bool { return grammar.EqualFold(w, name) })
 }

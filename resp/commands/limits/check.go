@@ -27,7 +27,8 @@ func init() {
 				"5) (integer) 86400000\n6) (integer) 0\n" +
 				"> RL.CHECK ann burst daily\n1) (integer) 0\n2) (integer) 2\n3) (integer) 0\n4) (integer) 1000\n5) " +
 				"(integer) 86400000\n6) (integer) 0",
-			Run: checkPolicies,
+			Options: checkOptions,
+			Run:     checkPolicies,
 		},
 	)
 }
@@ -63,6 +64,7 @@ func checkPolicies(c *command.Call) error {
 		return err
 	}
 
+	c.CountsOnce = o.id != nil && c.Tx.CheckCountsOnce()
 	c.Decided(o.Cost, d)
 	writeRuledDecision(&c.Reply, d)
 	return nil
@@ -83,6 +85,10 @@ func policyNames(words [][]byte) [][]byte {
 	}
 	return words
 }
+
+// checkOptions returns where the options of RL.CHECK begin: behind the policies. Whether a call
+// counts once depends on these.
+func checkOptions(words [][]byte) int { return 2 + len(policyNames(words[2:])) }
 
 // checkKeys hashes the keys of RL.CHECK, policy:{id} for each policy: in a cluster they are in the
 // slot of the id. A call that is going to be refused has no keys.

@@ -27,6 +27,7 @@ func init() {
 				"> RL.ALL user:ann SLIDE 100 1m site TOKEN 500 50 1s work LEASE 1 30s job-8\n" +
 				"1) (integer) 0\n2) (integer) 1\n3) (integer) 0\n4) (integer) 30000\n5) (integer) 60000\n6) " +
 				"(integer) 2",
+			Options: allOptions, CountsOnce: onlyLeases,
 			Run: all,
 		},
 		&command.Command{
@@ -43,6 +44,7 @@ func init() {
 				"5) (integer) 30000\n" +
 				"> RL.LEASE gpu 1 30s job-8\n1) (integer) 0\n2) (integer) 1\n3) (integer) 0\n4) (integer) 30000\n5) " +
 				"(integer) 30000",
+			Options: command.OptionsAt(5), CountsOnce: command.Always,
 			Run: decide(rule.Lease, OptionWait),
 		},
 		&command.Command{
@@ -57,7 +59,8 @@ func init() {
 			Summary:    "Releases a lease. Replies 1, or 0 if the id holds none.",
 			Example: "> RL.LEASE gpu 1 30s job-7\n1) (integer) 1\n2) (integer) 1\n3) (integer) 0\n4) (integer) " +
 				"0\n5) (integer) 30000\n> RL.RELEASE gpu job-7\n(integer) 1",
-			Run: release,
+			CountsOnce: command.Always,
+			Run:        release,
 		},
 		&command.Command{
 			Name:   "rl.refund",
@@ -137,6 +140,25 @@ func all(c *command.Call) error {
 	c.Decided(o.Cost, d)
 	writeRuledDecision(&c.Reply, d)
 	return nil
+}
+
+// allOptions returns where the options of RL.ALL begin: behind the rules.
+func allOptions(words [][]byte) int {
+	i := 1
+	for i < len(words) && command.BeginsRule(words[i:]) {
+		i += command.RuleLength(words[i:])
+	}
+	return i
+}
+
+// onlyLeases reports whether all rules of an RL.ALL are leases, which a repeated call renews.
+func onlyLeases(words [][]byte) bool {
+	for i := 1; i < len(words) && command.BeginsRule(words[i:]); i += command.RuleLength(words[i:]) {
+		if !rule.Find(words[i+1]).HasID {
+			return false
+		}
+	}
+	return true
 }
 
 // parseRule parses a key, its algorithm and the algorithm's fields.

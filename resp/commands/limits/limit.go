@@ -24,6 +24,7 @@ func init() {
 				"(integer) 60000\n" +
 				"> RL.SLIDE login:ann 3 1m COST 3\n1) (integer) 0\n2) (integer) 3\n3) (integer) 2\n4) (integer) " +
 				"60000\n5) (integer) 60000",
+			Options: command.OptionsAt(4), CountsOnce: hasID(command.OptionsAt(4)),
 			Run: decide(rule.Slide, OptionCost|optionID|OptionWait),
 		},
 		&command.Command{
@@ -41,6 +42,7 @@ func init() {
 				"(integer) 0\n5) (integer) 86400000\n6) (integer) 0\n" +
 				"> RL.MULTI mail:ann 1 1m 5 1h 10 1d\n1) (integer) 0\n2) (integer) 1\n3) (integer) 0\n4) (integer) " +
 				"60000\n5) (integer) 86400000\n6) (integer) 0",
+			Options: multiOptions, CountsOnce: hasID(multiOptions),
 			Run: multi,
 		},
 		&command.Command{
@@ -57,7 +59,8 @@ func init() {
 				"(integer) 0\n5) (integer) 1600\n" +
 				"> RL.TOKEN api:ann 10 5 1s COST 8\n1) (integer) 0\n2) (integer) 10\n3) (integer) 2\n4) (integer) " +
 				"1200\n5) (integer) 1600",
-			Run: decide(rule.Token, OptionCost|OptionWait),
+			Options: command.OptionsAt(5),
+			Run:     decide(rule.Token, OptionCost|OptionWait),
 		},
 		&command.Command{
 			Name:       "rl.fixed",
@@ -71,7 +74,8 @@ func init() {
 			Summary:    "Admits a call if it fits in the current fixed or calendar window, and counts it.",
 			Example: "> RL.FIXED export:ann 100 day TZ Europe/Berlin\n1) (integer) 1\n2) (integer) 100\n3) " +
 				"(integer) 99\n4) (integer) 0\n5) (integer) 82800000",
-			Run: decide(rule.Fixed, OptionCost|OptionWait),
+			Options: command.OptionsAt(4),
+			Run:     decide(rule.Fixed, OptionCost|OptionWait),
 		},
 		&command.Command{
 			Name:       "rl.counter",
@@ -88,7 +92,8 @@ func init() {
 				"4) (integer) 0\n5) (integer) 20000\n" +
 				"> RL.COUNTER api:ann 1000 10s COST 600\n1) (integer) 0\n2) (integer) 1000\n3) (integer) 400\n4) " +
 				"(integer) 13334\n5) (integer) 20000",
-			Run: decide(rule.Counter, OptionCost|OptionWait),
+			Options: command.OptionsAt(4),
+			Run:     decide(rule.Counter, OptionCost|OptionWait),
 		},
 	)
 }
@@ -164,6 +169,21 @@ func multi(c *command.Call) error {
 	c.Decided(o.Cost, d)
 	writeRuledDecision(&c.Reply, d)
 	return nil
+}
+
+// multiOptions returns where the options of RL.MULTI begin: behind the windows.
+func multiOptions(words [][]byte) int {
+	i := 4
+	for i < len(words) && beginsNumber(words[i]) {
+		i += 2
+	}
+	return i
+}
+
+// hasID returns Command.CountsOnce of a command that counts an id once. options is as
+// Command.Options.
+func hasID(options func([][]byte) int) func([][]byte) bool {
+	return func(words [][]byte) bool { return command.HasOption(words, options(words), "ID") }
 }
 
 // WriteDecision replies with the five integers of every limiter.
