@@ -226,17 +226,61 @@ func TestWaitEndsAtTheTimeout(t *testing.T) {
 	})
 }
 
-// A call whose timeout ends is decided like one without WAIT: it may use capacity that is too small
-// for the waiter before it.
-func TestTimedOutCallUsesFreeCapacity(t *testing.T) {
+// A call that is not first when its timeout ends is denied, also if the limit has room for it: it
+// does not take what the calls before it wait for. Its reply is about the limit as it is.
+func TestWaiterBehindOthersIsDeniedAtItsTimeout(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bubble) {
 		b.calls("setup", "RL.SLIDE k 3 1s COST 2")
 		b.calls("large", "RL.SLIDE k 3 1s COST 3 WAIT 5s")
 		b.calls("small", "RL.SLIDE k 3 1s WAIT 500ms")
+		b.calls("x", "RL.ALL j SLIDE 3 1s k SLIDE 3 1s WAIT 600ms")
+		b.calls("y", "RL.SLIDE k 3 1s WAIT 1m") // client 5
 		b.passUntil(100)
 		b.replies()
+		b.passUntil(550)
+		b.calls("admin", "CLIENT UNBLOCK 5")
 		b.passUntil(2000)
-		assert.Equal(t, []string{"500 small *5 :1 :3 :0 :0 :1000", "1500 large *5 :1 :3 :0 :0 :1000"}, b.replies())
+		assert.Equal(t, []string{
+			"500 small *5 :0 :3 :1 :1 :500",
+			"550 admin :1",
+			"550 y *5 :0 :3 :1 :1 :450",
+			"600 x *6 :0 :3 :1 :1 :400 :1",
+			"1000 large *5 :1 :3 :0 :0 :1000",
+		}, b.replies())
+		b.calls("top", "RL.TOP")
+		assert.Equal(t, []string{"2000 top *2 $1 k :3"}, b.replies())
+	})
+}
+
+// What takes nothing does not wait, also at its timeout.
+func TestKnownIDBehindOthersIsAdmittedAtItsTimeout(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bubble) {
+		b.calls("setup", "RL.SLIDE k 3 1s COST 2")
+		b.calls("large", "RL.SLIDE k 3 1s COST 3 WAIT 5s")
+		b.calls("small", "RL.SLIDE k 3 1s WAIT 500ms ID a")
+		b.calls("same", "RL.SLIDE k 3 1s ID a")
+		b.replies()
+		b.passUntil(500)
+		assert.Equal(t, []string{"500 small *5 :1 :3 :0 :0 :500"}, b.replies())
+	})
+}
+
+// Cheap calls with short timeouts do not starve an expensive one that waits before them.
+func TestCheapCallsDoNotStarveAnExpensiveOne(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bubble) {
+		b.calls("setup", "RL.TOKEN k 10 5 1s COST 10")
+		b.calls("large", "RL.TOKEN k 10 5 1s COST 10 WAIT 1m")
+		for b.ms() < 3000 {
+			b.calls("small", "RL.TOKEN k 10 5 1s WAIT 200ms")
+			b.passUntil(b.ms() + 50)
+		}
+		admitted := map[string]int64{}
+		for _, r := range b.takeReplies() {
+			if strings.HasPrefix(r.text, "*5 :1") && admitted[r.name] == 0 {
+				admitted[r.name] = r.at
+			}
+		}
+		assert.Equal(t, map[string]int64{"setup": 0, "large": 2000, "small": 2200}, admitted)
 	})
 }
 

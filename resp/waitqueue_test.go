@@ -74,8 +74,9 @@ func (m *modelQueue) step(now int64, decided func(call *modelCall, allowed bool)
 	late := slices.DeleteFunc(slices.Clone(m.waiting), func(c *modelCall) bool { return c.deadline > now })
 	// in the order of arrival, also for calls of the same millisecond
 	for _, c := range late {
+		first := m.waiting[0] == c
 		m.waiting = slices.DeleteFunc(m.waiting, func(x *modelCall) bool { return x == c })
-		decided(c, m.admit(now, c.cost))
+		decided(c, first && m.admit(now, c.cost))
 	}
 	if len(late) > 0 {
 		m.step(now, decided)
@@ -182,7 +183,7 @@ func pair(c *command.Call) error {
 	if err := c.Args.End(); err != nil {
 		return err
 	}
-	d, err := c.Admit(func() (limit.Decision, error) {
+	d, err := c.Admit(cost, func(cost int64) (limit.Decision, error) {
 		var one, two limit.Decision
 		var err error
 		c.Tx.DryRun(func() {
@@ -349,8 +350,8 @@ func TestRetryAll(t *testing.T) {
 			Run: func(c *command.Call) error {
 				k := c.Args.Key()
 				limits.TakeOptions(&c.Args, limits.OptionCost|limits.OptionWait, nil, nil)
-				d, err := c.Admit(func() (limit.Decision, error) {
-					return limits.Token(c, k, limit.Bucket{Capacity: capacity, Refill: 1, Period: 3600000}, 1)
+				d, err := c.Admit(1, func(cost int64) (limit.Decision, error) {
+					return limits.Token(c, k, limit.Bucket{Capacity: capacity, Refill: 1, Period: 3600000}, cost)
 				})
 				if err != nil {
 					return err

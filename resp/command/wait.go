@@ -16,7 +16,8 @@ type Attempt uint8
 const (
 	firstAttempt Attempt = iota
 	NextAttempt          // the call is first in its queues
-	LastAttempt          // the timeout of the call has ended
+	LastAttempt          // its timeout has ended, and it is first in its queues
+	EndBehind            // its timeout has ended, and others are before it
 )
 
 // Request describes what a call waits for. The handler sets it and returns ErrWait.
@@ -30,20 +31,21 @@ type Request struct {
 // ErrWait is returned by a handler whose call has to wait: it has no reply yet.
 var ErrWait = errors.New("the call waits")
 
-// Admit decides a call of a limiter with try. If a call with WAIT is denied now, but may be
-// admitted before its timeout ends, Admit returns ErrWait: the handler returns it too, and is run
-// again later.
+// Admit decides a call of a limiter with try, which is given its cost. If a call with WAIT is
+// denied now, but may be admitted before its timeout ends, Admit returns ErrWait: the handler
+// returns it too, and is run again later.
 //
 // If other calls wait for the key, a new call waits behind them, with two exceptions: a call that
 // cannot be admitted in time is denied at once, and one that takes nothing is admitted, as the
 // renewal of a lease must not wait for the end of a lease.
 //
-// When its timeout has ended, a call is decided like one without WAIT, which ignores the queue.
-func (c *Call) Admit(try func() (limit.Decision, error)) (limit.Decision, error) {
+// When its timeout has ended, a call is decided like one without WAIT if it is first in its queues;
+// otherwise it is denied.
+func (c *Call) Admit(cost int64, try func(cost int64) (limit.Decision, error)) (limit.Decision, error) {
 	if c.Args.Wait == 0 || c.Executing || c.Attempt == LastAttempt {
-		return try()
+		return try(cost)
 	}
-	elapsed, deadline, behind := c.Env.Time.Elapsed(), c.Request.Deadline, false
+	elapsed, deadline, behind := c.Env.Time.Elapsed(), c.Request.Deadline, c.Attempt == EndBehind
 	if c.Attempt == firstAttempt {
 		deadline = After(elapsed, c.Args.Wait)
 		behind = !c.Env.Waiting.Empty(c.DB, c.Keys)
@@ -51,22 +53,39 @@ func (c *Call) Admit(try func() (limit.Decision, error)) (limit.Decision, error)
 	var d limit.Decision
 	var err error
 	// A call that will wait is not denied yet, and must not be counted as denied.
-	c.Tx.DryRun(func() { d, err = try() })
+	c.Tx.DryRun(func() { d, err = try(cost) })
 	switch {
 	case err != nil:
 		return d, err
 	case d.Allowed && (!behind || d.Free) || d.RetryAfter == limit.Never || d.RetryAfter > c.Args.Wait:
-		return try()
+		return try(cost)
+	case d.Allowed && c.Attempt == EndBehind:
+		return c.denyBehind(cost, try)
 	}
 	moment := c.Tx.Now() + d.RetryAfter
-	if c.Env.Time.Until(moment) > deadline-elapsed {
-		return try()
+	if c.Attempt == EndBehind || c.Env.Time.Until(moment) > deadline-elapsed {
+		return try(cost)
 	}
 	c.Request = Request{Deadline: deadline, RetryAt: moment}
 	if behind {
 		c.Request.RetryAt = Never
 	}
 	return d, ErrWait
+}
+
+// denyBehind denies a call that its limits admit, but before which others wait: it must not take
+// what they wait for. The answer is about the limits as they are, and the shortest RetryAfter that
+// a denied call can have, as there is no moment at which the limits begin to admit it.
+func (c *Call) denyBehind(cost int64, try func(cost int64) (limit.Decision, error)) (limit.Decision, error) {
+	d, err := try(0)
+	if err != nil {
+		return d, err
+	}
+	if cost > 0 {
+		c.Tx.Denied(c.Keys[min(d.Index, len(c.Keys)-1)])
+	}
+	d.Allowed, d.RetryAfter = false, 1
+	return d, nil
 }
 
 // After returns the deadline ms after elapsed; Never if it overflows.

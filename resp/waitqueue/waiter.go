@@ -100,12 +100,13 @@ func (w *Waiter) Dequeue(tx *engine.Tx) {
 func (w *Waiter) leaveAll(tx *engine.Tx) {
 	tx.Begin(w.owner.clock.Now(), w.call.DB, w.keys, true)
 	defer func() { w.position = max(w.position, tx.End()) }()
+	how := w.lastAttempt()
 	w.leave(tx, nil)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch w.outcome {
 	case TimedOut:
-		w.run(tx, command.LastAttempt)
+		w.run(tx, how)
 	case Cancelled:
 		w.call.ReplyError(string(errUnblocked))
 	case refused:
@@ -195,7 +196,7 @@ func (w *Waiter) attempt(tx *engine.Tx, timedOut bool) bool {
 	}
 	how := command.NextAttempt
 	if timedOut {
-		how = command.LastAttempt
+		how = w.lastAttempt()
 	}
 	if !w.run(tx, how) {
 		return false
@@ -261,6 +262,14 @@ func (w *Waiter) run(tx *engine.Tx, how command.Attempt) (done bool) {
 // keys are held.
 func (w *Waiter) isFirst() bool {
 	return !slices.ContainsFunc(w.entries, func(e entry) bool { return e.queue.limiters.Front() != e.element })
+}
+
+// lastAttempt is how the call runs when its timeout has ended. The locks of all its keys are held.
+func (w *Waiter) lastAttempt() command.Attempt {
+	if w.popper == nil && w.isFirst() {
+		return command.LastAttempt
+	}
+	return command.EndBehind
 }
 
 // scheduleRetry sets the time of the next attempt in all queues of the waiter, in which it is

@@ -59,7 +59,7 @@ func checkPolicies(c *command.Call) error {
 	}
 
 	keys := c.Args.Keys
-	d, err := c.Admit(func() (limit.Decision, error) { return c.Tx.Check(names, keys, o.Cost, o.id) })
+	d, err := c.Admit(o.Cost, func(cost int64) (limit.Decision, error) { return c.Tx.Check(names, keys, cost, o.id) })
 	if err != nil {
 		return err
 	}

@@ -132,7 +132,7 @@ func all(c *command.Call) error {
 		return err
 	}
 
-	d, err := c.Admit(func() (limit.Decision, error) { return c.Tx.All(limits, o.Cost) })
+	d, err := c.Admit(o.Cost, func(cost int64) (limit.Decision, error) { return c.Tx.All(limits, cost) })
 	if err != nil {
 		return err
 	}

@@ -113,7 +113,7 @@ func decide(kind rule.Kind, allowed optionSet) func(*command.Call) error {
 		if kind == rule.Slide && o.Cost > command.LongWork {
 			c.TakesLong()
 		}
-		d, err := c.Admit(func() (limit.Decision, error) { return c.Tx.Decide(l, o.Cost) })
+		d, err := c.Admit(o.Cost, func(cost int64) (limit.Decision, error) { return c.Tx.Decide(l, cost) })
 		if err != nil {
 			return err
 		}
@@ -161,7 +161,7 @@ func multi(c *command.Call) error {
 	if o.Cost > command.LongWork {
 		c.TakesLong()
 	}
-	d, err := c.Admit(func() (limit.Decision, error) { return c.Tx.Slide(k, rules, o.Cost, o.id) })
+	d, err := c.Admit(o.Cost, func(cost int64) (limit.Decision, error) { return c.Tx.Slide(k, rules, cost, o.id) })
 	if err != nil {
 		return err
 	}
