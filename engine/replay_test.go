@@ -595,6 +595,8 @@ func TestWalkCallsEveryMethod(t *testing.T) {
 		"Stats",
 		"ResetStats",
 		"SeeAll",
+		"Applied",
+		"CheckCountsOnce",
 		"Prepare",
 		"Address",
 		"Reload",

@@ -180,7 +180,13 @@ func (s *session) execElsewhere() {
 	c, t := s.clustered, s.transaction
 	s.transaction = transaction{}
 	s.flushBefore()
-	request, passed := forward.AppendExec(nil, t.calls)
+	var words [][][]byte
+	for i := range t.calls {
+		if t.calls[i].Keys > 0 {
+			words = append(words, t.calls[i].Words)
+		}
+	}
+	request, passed := forward.AppendExec(nil, words), len(words)
 	s.guard.Memory.Set(clientmem.Waiting, len(request))
 	defer s.guard.Memory.Set(clientmem.Waiting, 0)
 	s.evictClientsIfNeeded()

@@ -10,7 +10,6 @@ import (
 	"syscall"
 	"time"
 
-	"rlserver/resp/command"
 	"rlserver/resp/wire"
 )
 
@@ -81,16 +80,13 @@ func AppendCall(b []byte, words [][]byte) []byte {
 	return b
 }
 
-// AppendExec appends a transaction of the calls with keys, and returns their number.
-func AppendExec(b []byte, calls []command.Prepared) (request []byte, passed int) {
+// AppendExec appends a transaction of calls.
+func AppendExec(b []byte, calls [][][]byte) []byte {
 	b = append(b, "*1\r\n$5\r\nMULTI\r\n"...)
-	for i := range calls {
-		if calls[i].Keys > 0 {
-			b = AppendCall(b, calls[i].Words)
-			passed++
-		}
+	for _, words := range calls {
+		b = AppendCall(b, words)
 	}
-	return append(b, "*1\r\n$4\r\nEXEC\r\n"...), passed
+	return append(b, "*1\r\n$4\r\nEXEC\r\n"...)
 }
 
 // AppendOnGroup appends a call on all keys of a group.
