@@ -3,7 +3,9 @@ package integration
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"os/exec"
@@ -22,9 +24,11 @@ import (
 )
 
 // The programs in the folder clients use a cluster with clients in other languages. Their arguments
-// are the prefix of their keys, and the addresses of the nodes. They test the features of their
-// library, and print ready. Then they call RL.SLIDE until their input ends, and print progress for
-// every 100 replies. At the end they print a clientReport.
+// are the prefix of their keys, the addresses of the nodes, and how many keys there will be at the
+// end. They test the features of their library, its calls on all nodes last, and print ready. After
+// a line of input they call RL.SLIDE on their keys in turn until their input ends, and print
+// progress when all have replied. At the end they count the keys of all nodes, and print a
+// clientReport.
 
 // clientReport is the result of a client.
 type clientReport struct {
@@ -33,14 +37,21 @@ type clientReport struct {
 	Errors   map[string]int `json:"errors"`
 	Calls    int            `json:"calls"`
 	Longest  int            `json:"longest_ms"`
+	Keys     int            `json:"keys"` // of all clients
 }
+
+const (
+	clientLibraries = 5
+	clientKeys      = 20 // of each
+)
 
 // clientLimit is the limit of the key k of each client, per hour.
 func clientLimit(k int) int { return 10 + 50*k }
 
 // clusterUser is a client that uses the cluster while its nodes fail.
 type clusterUser struct {
-	progress func() int // in hundreds of replies
+	begin    func()
+	progress func() int // in rounds of all keys
 	end      func(t *testing.T) clientReport
 }
 
@@ -48,13 +59,15 @@ type clusterUser struct {
 func program(t *testing.T, addresses string, command ...string) clusterUser {
 	t.Helper()
 	name := command[len(command)-1]
-	cmd := exec.Command(command[0], append(command[1:], filepath.Base(name), addresses)...)
+	args := append(command[1:], filepath.Base(name), addresses, fmt.Sprint(clientLibraries*clientKeys))
+	cmd := exec.Command(command[0], args...)
 	cmd.Env = append(os.Environ(), "NODE_PATH="+os.Getenv("CLIENTS_DIR")+"/node_modules")
 	input, err := cmd.StdinPipe()
 	require.NoError(t, err)
 	p := start(t, cmd)
 	require.True(t, p.becomesReady(), "%s: %s", name, p.output())
 	return clusterUser{
+		func() { io.WriteString(input, "begin\n") },
 		func() int { return strings.Count(p.stdout.String(), "progress\n") },
 		func(t *testing.T) (report clientReport) {
 			require.NoError(t, input.Close())
@@ -76,43 +89,91 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// library starts a client of Go, given what RL.SLIDE and ZCARD reply.
-func library(
-	name string, slide func(key string, limit int) (int64, error), count func(key string) (int64, error),
-) clusterUser {
-	var calls atomic.Int64
-	ctx, stop := context.WithCancel(context.Background())
-	done := make(chan clientReport, 1)
-	key := func(k int) string { return fmt.Sprint(name, ":", k) }
-	go func() {
-		const keys = 20
-		report := clientReport{Admitted: make([]int, keys), Errors: make(map[string]int)}
-		for k := 0; ctx.Err() == nil; k = (k + 1) % keys {
+// library is a client of Go.
+type library struct {
+	name  string
+	slide func(key string, limit int) (int64, error) // RL.SLIDE
+	count func(key string) (int64, error)            // ZCARD
+	size  func() (int64, error)                      // keys of all nodes
+	flush func() error                               // of all nodes
+}
+
+// again repeats what fails while groups change their leaders.
+func again(do func() error) (err error) {
+	for begun := time.Now(); time.Since(begun) < time.Minute; time.Sleep(10 * time.Millisecond) {
+		if err = do(); err == nil {
+			return nil
+		}
+	}
+	return err
+}
+
+// sizeIs checks that calls on all nodes find all keys.
+func (l library) sizeIs(want int) error {
+	return again(func() error {
+		if size, err := l.size(); err != nil || size != int64(want) {
+			return fmt.Errorf("%s finds %d keys of %d, %w", l.name, size, want, err)
+		}
+		return nil
+	})
+}
+
+func (l library) key(k int) string { return fmt.Sprint(l.name, ":", k) }
+
+// run makes calls until the context ends.
+func (l library) run(ctx context.Context, rounds *atomic.Int64) clientReport {
+	report := clientReport{Admitted: make([]int, clientKeys), Errors: make(map[string]int)}
+	for ctx.Err() == nil {
+		right := 0
+		for k := range clientKeys {
 			begun := time.Now()
-			admitted, err := slide(key(k), clientLimit(k))
+			admitted, err := l.slide(l.key(k), clientLimit(k))
 			report.Longest = max(report.Longest, int(time.Since(begun).Milliseconds()))
 			if err != nil {
 				report.Errors[strings.Fields(err.Error())[0]]++
 				continue
 			}
 			report.Admitted[k] += int(admitted)
-			report.Calls = int(calls.Add(1))
+			report.Calls, right = report.Calls+1, right+1
 		}
-		for k := range keys {
-			held, err := count(key(k))
-			for begun := time.Now(); err != nil && time.Since(begun) < time.Minute; {
-				time.Sleep(10 * time.Millisecond) // a group may have been handed back just now
-				held, err = count(key(k))
-			}
-			if err != nil {
-				report.Errors["ERR ZCARD: "+err.Error()]++
-			}
-			report.Held = append(report.Held, int(held))
+		if right == clientKeys {
+			rounds.Add(1)
 		}
-		done <- report
-	}()
+	}
+	for k := range clientKeys {
+		err := again(func() error {
+			held, err := l.count(l.key(k))
+			if err == nil {
+				report.Held = append(report.Held, int(held))
+			}
+			return err
+		})
+		if err != nil {
+			report.Errors["ERR ZCARD: "+err.Error()]++
+		}
+	}
+	if err := l.sizeIs(clientLibraries * clientKeys); err != nil {
+		report.Errors["ERR "+err.Error()]++
+	}
+	report.Keys = clientLibraries * clientKeys
+	return report
+}
+
+// user tests the calls on all nodes, and returns the client.
+func (l library) user(t *testing.T) clusterUser {
+	require.NoError(t, again(l.flush))
+	for k := range clientKeys {
+		require.NoError(t, again(func() error { _, err := l.slide(l.key(k), 1); return err }))
+	}
+	require.NoError(t, l.sizeIs(clientKeys))
+	require.NoError(t, again(l.flush))
+	require.NoError(t, l.sizeIs(0))
+	var rounds atomic.Int64
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan clientReport, 1)
 	return clusterUser{
-		func() int { return int(calls.Load()) / 100 },
+		func() { go func() { done <- l.run(ctx, &rounds) }() },
+		func() int { return int(rounds.Load()) },
 		func(*testing.T) clientReport { stop(); return <-done },
 	}
 }
@@ -123,13 +184,23 @@ func goRedisUser(t *testing.T, c *nodes) clusterUser {
 		Addrs: c.addresses(), ClusterStateReloadInterval: time.Second, DialerRetries: 1,
 	})
 	t.Cleanup(func() { client.Close() })
-	return library("go-redis", func(key string, limit int) (int64, error) {
+	slide := func(key string, limit int) (int64, error) {
 		reply, err := client.Do(context.Background(), "RL.SLIDE", key, limit, "1h").Int64Slice()
 		if err != nil {
 			return 0, err
 		}
 		return reply[0], nil
-	}, func(key string) (int64, error) { return client.ZCard(context.Background(), key).Result() })
+	}
+	return library{
+		"go-redis", slide,
+		func(key string) (int64, error) { return client.ZCard(context.Background(), key).Result() },
+		func() (int64, error) { return client.DBSize(context.Background()).Result() },
+		func() error {
+			return client.ForEachMaster(context.Background(), func(ctx context.Context, node *redis.Client) error {
+				return node.FlushAll(ctx).Err()
+			})
+		},
+	}.user(t)
 }
 
 func rueidisUser(t *testing.T, c *nodes) clusterUser {
@@ -139,16 +210,34 @@ func rueidisUser(t *testing.T, c *nodes) clusterUser {
 	})
 	require.NoError(t, err)
 	t.Cleanup(client.Close)
-	return library("rueidis", func(key string, limit int) (int64, error) {
+	slide := func(key string, limit int) (int64, error) {
 		call := client.B().Arbitrary("RL.SLIDE").Keys(key).Args(strconv.Itoa(limit), "1h").Build()
 		reply, err := client.Do(context.Background(), call).AsIntSlice()
 		if err != nil {
 			return 0, err
 		}
 		return reply[0], nil
-	}, func(key string) (int64, error) {
-		return client.Do(context.Background(), client.B().Zcard().Key(key).Build()).AsInt64()
-	})
+	}
+	size := func() (sum int64, err error) {
+		for _, node := range client.Nodes() {
+			count, e := node.Do(context.Background(), node.B().Dbsize().Build()).AsInt64()
+			sum, err = sum+count, errors.Join(err, e)
+		}
+		return sum, err
+	}
+	return library{
+		"rueidis", slide,
+		func(key string) (int64, error) {
+			return client.Do(context.Background(), client.B().Zcard().Key(key).Build()).AsInt64()
+		},
+		size,
+		func() (err error) {
+			for _, node := range client.Nodes() {
+				err = errors.Join(err, node.Do(context.Background(), node.B().Flushall().Build()).Error())
+			}
+			return err
+		},
+	}.user(t)
 }
 
 // TestClusterClients kills nodes with SIGKILL one after another, and starts them again, while
@@ -178,6 +267,9 @@ func TestClusterClients(t *testing.T) {
 			await(t, func() bool { return user.progress() > before })
 		}
 	}
+	for _, user := range users {
+		user.begin()
+	}
 	failures, err := strconv.Atoi(os.Getenv("CLIENTS_FAILURES"))
 	if err != nil {
 		failures = 20
@@ -192,6 +284,7 @@ func TestClusterClients(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(users)) {
 		report := users[name].end(t)
 		assert.NotContains(t, report.Errors, "ERR", name)
+		assert.Equal(t, clientLibraries*clientKeys, report.Keys, "%s does not find the keys of all nodes", name)
 		admitted, held := 0, 0
 		for k := range report.Admitted {
 			assert.LessOrEqual(t, report.Admitted[k], clientLimit(k), "%s, key %d", name, k)

@@ -329,11 +329,19 @@ func TestClusterRefusesWhatItDoesNotHave(t *testing.T) {
 	c.run[0] = nil
 }
 
+// rueidis asks CLUSTER SLOTS or CLUSTER SHARDS.
 func TestClusterServesRueidis(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t, 3)
+	for _, shards := range []bool{false, true} {
+		t.Run(fmt.Sprint("shards ", shards), func(t *testing.T) { serveRueidis(t, c, shards) })
+	}
+}
+
+func serveRueidis(t *testing.T, c *nodes, shards bool) {
 	client, err := rueidis.NewClient(rueidis.ClientOption{
 		InitAddress: []string{"127.0.0.1:" + c.ports[0]}, DisableCache: true,
+		ClusterOption: rueidis.ClusterOption{PreferClusterShards: shards},
 	})
 	require.NoError(t, err)
 	defer client.Close()

@@ -22,12 +22,13 @@ import (
 )
 
 // fakeCluster is a cluster with one group. absent: this node does not lead it; failed: changes
-// cannot be replicated.
+// cannot be replicated; lost: no node will lead it.
 type fakeCluster struct {
 	command.Cluster
 	forward.Nodes
 	partition      *Partition
 	absent, failed atomic.Bool
+	lost           atomic.Bool
 	awaited        chan struct{} // Await returns when something is received
 	server         *Server
 	shared         atomic.Int64 // calls of SharePolicies
@@ -47,6 +48,9 @@ func (f *fakeCluster) Lead(int) (*Partition, error) {
 
 func (f *fakeCluster) Await(context.Context, int) (*Partition, error) {
 	<-f.awaited
+	if f.lost.Load() {
+		return nil, ErrNoLeader
+	}
 	f.absent.Store(false)
 	return f.partition, nil
 }
@@ -99,6 +103,27 @@ func TestWholeKeyspaceCallMayBeTheFirst(t *testing.T) {
 			conn.Close()
 		}
 	}
+}
+
+// A call on all groups waits for the election of a group, which it would leave out otherwise.
+func TestWholeKeyspaceCallsWaitForElections(t *testing.T) {
+	f, ts := newFakeCluster(t)
+	c := ts.dial()
+	assert.Equal(t, "+OK", c.do("SET k v"))
+	for _, call := range []struct{ words, reply string }{
+		{"DBSIZE", ":1"}, {"KEYS *", "*1 $1 k"}, {"SCAN 0", "*2 $1 0 *1 $1 k"}, {"RANDOMKEY", "$1 k"},
+		{"FLUSHALL", "+OK"},
+	} {
+		f.absent.Store(true)
+		_, err := c.Write([]byte(frame(strings.Fields(call.words)...)))
+		require.NoError(t, err)
+		f.awaited <- struct{}{}
+		assert.Equal(t, call.reply, strings.TrimSpace(c.read()), call.words)
+	}
+	f.absent.Store(true)
+	f.lost.Store(true)
+	close(f.awaited)
+	assert.Contains(t, c.do("DBSIZE"), "-CLUSTERDOWN")
 }
 
 // A call that waits when leadership ends has changed nothing, and its reply says so.
@@ -200,7 +225,7 @@ func TestClusterCommandsAboutNodes(t *testing.T) {
 	for call, want := range map[string]string{
 		"ADDSLOTS 1": "CLUSTER MEET", "ADDSLOTSRANGE 1 2": "CLUSTER MEET", "DELSLOTS 1": "CLUSTER MEET",
 		"DELSLOTSRANGE 1 2": "CLUSTER MEET", "FLUSHSLOTS": "CLUSTER MEET", "SETSLOT 1 STABLE": "CLUSTER MEET",
-		"REPLICATE " + one: "CLUSTER SHARDS", "RESET HARD": "CLUSTER FORGET", "reset": "CLUSTER FORGET",
+		"REPLICATE " + one: "INFO replication", "RESET HARD": "CLUSTER FORGET", "reset": "CLUSTER FORGET",
 		"BUMPEPOCH": "CLUSTER FAILOVER", "SET-CONFIG-EPOCH 1": "CLUSTER FAILOVER", "LINKS": "INFO cluster",
 	} {
 		got := c.do("CLUSTER " + call)
@@ -248,4 +273,31 @@ func TestPostponedRepliesOfAnEndedLeadershipAreReplaced(t *testing.T) {
 		assert.Contains(t, c.do("EXEC"), "UNCERTAIN", "%s in a transaction", call)
 		assert.Equal(t, "+PONG", c.do("PING"), "after %s", call)
 	}
+}
+
+// Clients take a node that they find as a replica of any slots for one that leads none. So each
+// node has one role: it leads slots or, as a node that has just been started, none.
+func TestClusterNodesHaveOneRole(t *testing.T) {
+	f, ts := newFakeCluster(t)
+	one, two, three := strings.Repeat("1", 40), strings.Repeat("2", 40), strings.Repeat("3", 40)
+	f.view = command.ClusterView{Me: one, Nodes: []command.ClusterNode{
+		{ID: one, Host: "a", Port: 1, Up: true}, {ID: two, Host: "b", Port: 2, Up: true},
+		{ID: three, Host: "c", Port: 3},
+	}, Groups: [][]string{{one, two, three}, {two, one, three}, {one, two, three}, {one, three, two}}}
+	c := ts.dial()
+	assert.Equal(t, "*4 *3 :0 :4095 *4 $1 a :1 $40 "+one+" *0 *3 :4096 :8191 *4 $1 b :2 $40 "+two+" *0 "+
+		"*3 :8192 :12287 *4 $1 a :1 $40 "+one+" *0 *3 :12288 :16383 *4 $1 a :1 $40 "+one+" *0",
+		strings.TrimSpace(c.do("CLUSTER SLOTS")))
+	shard := func(slots, id, host, port, health string) string {
+		return "*4 $5 slots " + slots + " $5 nodes *1 *14 $2 id $40 " + id + " $4 port :" + port +
+			" $2 ip $1 " + host + " $8 endpoint $1 " + host +
+			" $4 role $6 master $18 replication-offset :0 $6 health " + health
+	}
+	assert.Equal(t, "*3 "+shard("*4 :0 :4095 :8192 :16383", one, "a", "1", "$6 online")+" "+
+		shard("*2 :4096 :8191", two, "b", "2", "$6 online")+" "+shard("*0", three, "c", "3", "$4 fail"),
+		strings.TrimSpace(c.do("CLUSTER SHARDS")))
+	nodes := c.do("CLUSTER NODES")
+	assert.Contains(t, nodes, one+" a:1@0 myself,master - 0 0 0 connected 0-4095 8192-16383")
+	assert.Contains(t, nodes, two+" b:2@0 master - 0 0 0 connected 4096-8191")
+	assert.Contains(t, nodes, three+" c:3@0 master,fail? - 0 0 0 disconnected")
 }

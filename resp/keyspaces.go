@@ -61,27 +61,31 @@ func (s *session) runOn(p *command.Prepared, on *partition) (reply []byte, faile
 }
 
 // runOnGroups runs a command on all groups that this node leads and, for a client of the proxy
-// port, on all others.
+// port, on all others. It waits for elections: a group without a leader would be left out silently.
 func (s *session) runOnGroups(p command.Prepared, join func(*clustering.Joined)) {
 	// CLIENT PAUSE may begin in between, and its wait reads input
 	p.Words = command.CloneWords(p.Words)
-	s.group = append(s.group[:0], p)
-	everywhere := s.clustered.role == proxied
+	everywhere, find := s.clustered.role == proxied, s.awaitLeader
 	if everywhere {
 		s.flushBefore()
+		find = s.server.cluster.Lead
 	}
-	start := len(s.Reply.B)
-	m := mark{start: start, all: true, changed: p.Command.Flags&command.Write != 0}
 	led := map[int]*partition{-1: s.server.keyless}
 	j := clustering.Joined{Words: p.Words, Reply: &s.Reply, Random: s.Random}
 	for group := range s.server.cluster.Groups() {
-		if shared, err := s.server.cluster.Lead(group); err == nil {
+		shared, err := find(group)
+		s.group = append(s.group[:0], p)
+		if err == nil {
 			led[group] = s.server.partitionOf(group, shared)
-			j.Groups = append(j.Groups, group)
-		} else if everywhere {
+		} else if err == ErrNoLeader && !everywhere {
+			s.reject(p.Command, errUnbound)
+			return
+		}
+		if err == nil || everywhere {
 			j.Groups = append(j.Groups, group)
 		}
 	}
+	m := mark{start: len(s.Reply.B), all: true, changed: p.Command.Flags&command.Write != 0}
 	j.On = func(group int, words [][]byte) (reply []byte, failed bool) {
 		if led[group] == nil {
 			reply = s.passOnGroup(group, words, m)

@@ -214,17 +214,7 @@ func (s *session) enterSlot(at int, pass bool) error {
 		c.target = forward.Call{Node: node, Group: group}
 		return errElsewhere
 	}
-	shared, err := cluster.Lead(group)
-	if err == ErrNoLeader {
-		s.flush() // the replies so far need not wait
-		s.replyStart, s.group = 0, s.group[:0]
-		s.hasher.Reset()
-		release := s.server.Stats.Group(group).Hold()
-		ctx, cancel := context.WithDeadline(context.Background(), c.calls.HeldUntil())
-		shared, err = cluster.Await(ctx, group)
-		cancel()
-		release()
-	}
+	shared, err := s.awaitLeader(group)
 	if moved := (*MovedError)(nil); errors.As(err, &moved) {
 		if pass {
 			c.target = forward.Call{Node: moved.Node, Group: group}
@@ -237,6 +227,21 @@ func (s *session) enterSlot(at int, pass bool) error {
 	}
 	s.use(s.server.partitionOf(group, shared))
 	return nil
+}
+
+// awaitLeader is Lead. If an election is on, it waits for its end.
+func (s *session) awaitLeader(group int) (*Partition, error) {
+	shared, err := s.server.cluster.Lead(group)
+	if err == ErrNoLeader {
+		s.flushBefore() // the replies so far need not wait
+		s.group = s.group[:0]
+		s.hasher.Reset()
+		defer s.server.Stats.Group(group).Hold()()
+		ctx, cancel := context.WithDeadline(context.Background(), s.clustered.calls.HeldUntil())
+		defer cancel()
+		shared, err = s.server.cluster.Await(ctx, group)
+	}
+	return shared, err
 }
 
 // sameGroup reports whether a further call can run while the locks of the previous ones are held.

@@ -3,6 +3,8 @@ import io.lettuce.core.RedisCommandExecutionException;
 import io.lettuce.core.RedisException;
 import io.lettuce.core.RedisFuture;
 import io.lettuce.core.RedisURI;
+import io.lettuce.core.ScanArgs;
+import io.lettuce.core.ScanIterator;
 import io.lettuce.core.cluster.ClusterClientOptions;
 import io.lettuce.core.cluster.ClusterTopologyRefreshOptions;
 import io.lettuce.core.cluster.RedisClusterClient;
@@ -20,10 +22,11 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
+import java.util.TreeSet;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 
-/** Lettuce's RedisClusterClient in a cluster whose nodes are killed. See clients_test.go for what it reads and prints. */
+/** Lettuce's RedisClusterClient in a cluster whose nodes fail. See clients_test.go for what it reads and prints. */
 public class Cluster {
     /** A command that Lettuce does not know. */
     record Call(String name) implements ProtocolKeyword {
@@ -90,16 +93,16 @@ public class Cluster {
         check(r.bzpopmin(0.01, tag + "none") == null);
     }
 
-    static int limit(int k) {
-        return 10 + 50 * k;
+    interface Step<T> {
+        T run() throws Exception;
     }
 
-    /** The hits in a key's log. A group that has just been handed over is asked again. */
-    static long held(int k) throws InterruptedException {
+    /** Repeats what fails while groups change their leaders. */
+    static <T> T again(Step<T> step) throws Exception {
         for (long begun = System.nanoTime(); ; Thread.sleep(10)) {
             try {
-                return r.zcard(key(3000 + k));
-            } catch (RedisException e) {
+                return step.run();
+            } catch (RedisException | AssertionError e) {
                 if (System.nanoTime() - begun > TimeUnit.MINUTES.toNanos(1)) {
                     throw e;
                 }
@@ -107,36 +110,68 @@ public class Cluster {
         }
     }
 
-    static String calls(AtomicBoolean ended) throws InterruptedException {
+    /** Calls on all nodes find all keys: each node answers for the slots that it leads. */
+    static Void whole() {
+        r.flushall();
+        var names = new TreeSet<String>();
+        for (int i = 0; i < 100; i++) {
+            names.add(key(i));
+            r.set(key(i), "v");
+        }
+        check(r.dbsize() == 100, r.dbsize());
+        check(new TreeSet<>(r.keys("*")).equals(names));
+        var scanned = new TreeSet<String>();
+        ScanIterator.scan(r, ScanArgs.Builder.limit(10)).forEachRemaining(scanned::add);
+        check(scanned.equals(names), scanned);
+        check(r.replicas().size() == 0, r.replicas().size());
+        r.flushall();
+        check(r.dbsize() == 0, r.dbsize());
+        return null;
+    }
+
+    static int limit(int k) {
+        return 10 + 50 * k;
+    }
+
+    static String calls(AtomicBoolean ended, long expected) throws Exception {
         var admitted = new long[20];
         var held = new long[20];
         var errors = new TreeMap<String, Integer>();
         long longest = 0;
         int done = 0;
         while (!ended.get()) {
+            int right = 0;
             for (int k = 0; k < 20; k++) {
                 long begun = System.nanoTime();
                 try {
                     if (rl("RL.SLIDE", key(3000 + k), limit(k), "1h").get(0).equals(1L)) {
                         admitted[k]++;
                     }
-                    if (++done % 100 == 0) {
-                        System.out.println("progress");
-                    }
+                    done++;
+                    right++;
                 } catch (RedisException e) {
                     String word = ("" + e.getMessage()).split(" ")[0];
                     errors.merge(word.matches("[A-Z]+") ? word : e.getClass().getSimpleName(), 1, Integer::sum);
                 }
                 longest = Math.max(longest, System.nanoTime() - begun);
             }
+            if (right == 20) {
+                System.out.println("progress");
+            }
         }
         var counts = new ArrayList<String>();
         errors.forEach((kind, n) -> counts.add("\"" + kind + "\": " + n));
         for (int k = 0; k < 20; k++) {
-            held[k] = held(k);
+            int number = k;
+            held[k] = again(() -> r.zcard(key(3000 + number)));
         }
-        return "{\"admitted\": %s, \"held\": %s, \"errors\": {%s}, \"calls\": %d, \"longest_ms\": %d}".formatted(
-                Arrays.toString(admitted), Arrays.toString(held), String.join(", ", counts), done, longest / 1_000_000);
+        long keys = again(() -> {
+            long size = r.dbsize();
+            check(size == expected, size);
+            return size;
+        });
+        return "{\"admitted\": %s, \"held\": %s, \"errors\": {%s}, \"calls\": %d, \"longest_ms\": %d, \"keys\": %d}".formatted(
+                Arrays.toString(admitted), Arrays.toString(held), String.join(", ", counts), done, longest / 1_000_000, keys);
     }
 
     public static void main(String[] args) throws Exception {
@@ -152,7 +187,9 @@ public class Cluster {
         connection.setTimeout(Duration.ofSeconds(5));
         r = connection.sync();
         first(connection);
+        again(Cluster::whole);
         System.out.println("ready");
+        System.in.read();
         var ended = new AtomicBoolean();
         var input = new Thread(() -> {
             try {
@@ -164,7 +201,7 @@ public class Cluster {
         });
         input.setDaemon(true);
         input.start();
-        System.out.println(calls(ended));
+        System.out.println(calls(ended, Long.parseLong(args[2])));
         client.shutdown(Duration.ZERO, Duration.ofSeconds(1));
     }
 }

@@ -1,9 +1,9 @@
-// ioredis' Cluster in a cluster whose nodes are killed. See clients_test.go for what it reads and prints.
+// ioredis' Cluster in a cluster whose nodes fail. See clients_test.go for what it reads and prints.
 const assert = require("node:assert/strict");
 const { Cluster, Command } = require("ioredis");
 const calculateSlot = require("cluster-key-slot");
 
-const [prefix, addresses] = process.argv.slice(2);
+const [prefix, addresses, expected] = process.argv.slice(2);
 const r = new Cluster(
   addresses.split(",").map((address) => {
     const at = address.lastIndexOf(":");
@@ -49,18 +49,42 @@ async function first() {
   assert.equal(await r.bzpopmin(`${tag}none`, 0.01), null);
 }
 
-const limit = (k) => 10 + 50 * k;
+// onAll makes a call on each node that leads slots.
+const onAll = (call) => Promise.all(r.nodes("master").map(call));
+const size = async () => (await onAll((node) => node.dbsize())).reduce((sum, n) => sum + n, 0);
+const pause = () => new Promise((resolve) => setTimeout(resolve, 10));
 
-// hits gives the hits in a key's log. A group that has just been handed over is asked again.
-async function hits(k) {
-  for (const begun = performance.now(); ; await new Promise((resolve) => setTimeout(resolve, 10))) {
+async function scan(node) {
+  const names = [];
+  for await (const some of node.scanStream({ count: 10 })) names.push(...some);
+  return names;
+}
+
+// whole finds all keys by calls on all nodes: each answers for the slots that it leads.
+async function whole() {
+  await onAll((node) => node.flushall());
+  const names = [...Array(100).keys()].map(key).sort();
+  for (const name of names) await r.set(name, "v");
+  assert.equal(await size(), 100);
+  assert.deepEqual((await onAll((node) => node.keys("*"))).flat().sort(), names);
+  assert.deepEqual((await onAll(scan)).flat().sort(), names);
+  assert.equal(r.nodes("slave").length, 0);
+  await onAll((node) => node.flushall());
+  assert.equal(await size(), 0);
+}
+
+// again repeats what fails while groups change their leaders.
+async function again(what) {
+  for (const begun = performance.now(); ; await pause()) {
     try {
-      return await r.zcard(key(3000 + k));
+      return await what();
     } catch (error) {
       if (performance.now() - begun > 60000) throw error;
     }
   }
 }
+
+const limit = (k) => 10 + 50 * k;
 
 async function calls(ended) {
   const admitted = Array(20).fill(0);
@@ -68,28 +92,34 @@ async function calls(ended) {
   let longest = 0;
   let done = 0;
   while (!ended()) {
+    let right = 0;
     for (let k = 0; k < 20; k++) {
       const begun = performance.now();
       try {
         if ((await rl("RL.SLIDE", key(3000 + k), limit(k), "1h"))[0] === 1) admitted[k]++;
-        if (++done % 100 === 0) console.log("progress");
+        done++;
+        right++;
       } catch (error) {
         const kind = /^[A-Z]+ /.test(error.message) ? error.message.split(" ")[0] : error.name;
         errors[kind] = (errors[kind] || 0) + 1;
       }
       longest = Math.max(longest, performance.now() - begun);
     }
+    if (right === 20) console.log("progress");
   }
   const held = [];
-  for (let k = 0; k < 20; k++) held.push(await hits(k));
-  return { admitted, held, errors, calls: done, longest_ms: Math.round(longest) };
+  for (let k = 0; k < 20; k++) held.push(await again(() => r.zcard(key(3000 + k))));
+  await again(async () => assert.equal(await size(), Number(expected)));
+  return { admitted, held, errors, calls: done, longest_ms: Math.round(longest), keys: await again(size) };
 }
 
 (async () => {
   await first();
+  await again(whole);
   console.log("ready");
   let ended = false;
   process.stdin.on("end", () => (ended = true)).resume();
+  await new Promise((resolve) => process.stdin.once("data", resolve));
   console.log(JSON.stringify(await calls(() => ended)));
   r.disconnect();
 })().catch((error) => {

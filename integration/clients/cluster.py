@@ -1,4 +1,4 @@
-"""redis-py's RedisCluster in a cluster whose nodes are killed. See clients_test.go for what it reads and prints."""
+"""redis-py's RedisCluster in a cluster whose nodes fail. See clients_test.go for what it reads and prints."""
 import json
 import sys
 import threading
@@ -7,7 +7,7 @@ import time
 from redis.cluster import ClusterNode, RedisCluster
 from redis.exceptions import RedisClusterException, RedisError
 
-prefix, addresses = sys.argv[1], [a.rsplit(":", 1) for a in sys.argv[2].split(",")]
+prefix, addresses, expected = sys.argv[1], [a.rsplit(":", 1) for a in sys.argv[2].split(",")], int(sys.argv[3])
 r = RedisCluster(startup_nodes=[ClusterNode(h, int(p)) for h, p in addresses], decode_responses=True)
 
 
@@ -43,6 +43,24 @@ def first():
     assert all(info["cluster_enabled"] == 1 for info in r.info(target_nodes=RedisCluster.ALL_NODES).values())
 
 
+def size():
+    return r.dbsize(target_nodes=RedisCluster.PRIMARIES)  # without that, it asks one node alone, as with Redis
+
+
+def whole():
+    """Calls on all nodes find all keys: each node answers for the slots that it leads."""
+    assert r.flushall()
+    names = sorted(key(i) for i in range(100))
+    for name in names:
+        assert r.set(name, "v")
+    assert size() == 100, size()
+    assert sorted(r.keys("*", target_nodes=RedisCluster.PRIMARIES)) == names
+    assert sorted(r.scan_iter(count=10)) == names
+    assert not r.get_replicas(), r.get_nodes()
+    assert r.flushall()
+    assert size() == 0, size()
+
+
 def limit(k):
     return 10 + 50 * k
 
@@ -59,27 +77,50 @@ def hits(k):
             time.sleep(0.01)
 
 
+def keys():
+    """The number of keys. It is asked again while groups change their leaders."""
+    begun, count = time.monotonic(), -1
+    while count != expected and time.monotonic() - begun < 60:
+        time.sleep(0.01)
+        try:
+            count = size()
+        except (RedisClusterException, RedisError, OSError):
+            pass
+    return count
+
+
 def calls(ended):
     admitted, errors, longest, done = [0] * 20, {}, 0.0, 0
     while not ended.is_set():
+        right = 0
         for k in range(20):
             begun = time.monotonic()
             try:
                 if r.execute_command("RL.SLIDE", key(3000 + k), limit(k), "1h")[0] == 1:
                     admitted[k] += 1
-                done += 1
-                if done % 100 == 0:
-                    print("progress", flush=True)
+                done, right = done + 1, right + 1
             except (RedisClusterException, RedisError, OSError) as error:
                 kind = str(error).split(" ")[0] if str(error).split(" ")[0].isupper() else type(error).__name__
                 errors[kind] = errors.get(kind, 0) + 1
             longest = max(longest, time.monotonic() - begun)
+        if right == 20:
+            print("progress", flush=True)
     held = [hits(k) for k in range(20)]
-    return {"admitted": admitted, "held": held, "errors": errors, "calls": done, "longest_ms": int(longest * 1000)}
+    return {"admitted": admitted, "held": held, "errors": errors, "calls": done, "longest_ms": int(longest * 1000),
+            "keys": keys()}
 
 
 first()
+begun = time.monotonic()
+while True:
+    try:
+        whole()
+        break
+    except (AssertionError, RedisClusterException, RedisError, OSError):  # a group may have another leader just now
+        if time.monotonic() - begun > 60:
+            raise
 print("ready", flush=True)
+sys.stdin.readline()
 ended = threading.Event()
 threading.Thread(target=lambda: (sys.stdin.read(), ended.set()), daemon=True).start()
 print(json.dumps(calls(ended)), flush=True)

@@ -76,27 +76,25 @@ func (v *ClusterView) Node(id string) *ClusterNode {
 	return nil
 }
 
-// Shown returns the ids of the nodes of a group for clients. The first one is that of the leader.
-// Without a leader it is this node if it is a replica, otherwise a replica that is up: calls wait
-// there for the election. Clients do not expect slots without a node.
-func (v *ClusterView) Shown(group int) []string {
-	nodes := v.Groups[group]
-	if nodes[0] != "" || len(nodes) == 1 {
-		return nodes
+// Shown returns the id of the node of a group for clients: its leader. Without one it is this node
+// if it is a replica, otherwise a replica that is up: calls wait there for the election. Clients do
+// not expect slots without a node. The other replicas are not shown: clients take a node that is
+// the replica of any slots for one that leads none.
+func (v *ClusterView) Shown(group int) string {
+	leader, replicas := v.Groups[group][0], v.Groups[group][1:]
+	switch {
+	case leader != "" || len(replicas) == 0:
+		return leader
+	case slices.Contains(replicas, v.Me):
+		return v.Me
 	}
-	shown := slices.Clone(nodes[1:])
-	at := slices.Index(shown, v.Me)
-	if at < 0 {
-		at = max(0, slices.IndexFunc(shown, func(id string) bool { return v.Node(id).Up }))
-	}
-	shown[0], shown[at] = shown[at], shown[0]
-	return shown
+	return replicas[max(0, slices.IndexFunc(replicas, func(id string) bool { return v.Node(id).Up }))]
 }
 
-// Slots returns the ranges of slots whose first node in Shown is a node.
+// Slots returns the ranges of slots for which Shown returns a node.
 func (v *ClusterView) Slots(id string) (list []slot.Range) {
 	for g := range v.Groups {
-		if v.Shown(g)[0] != id {
+		if v.Shown(g) != id {
 			continue
 		}
 		r := slot.RangeOf(g, len(v.Groups))

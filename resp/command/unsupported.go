@@ -16,7 +16,7 @@ const (
 		"formed, and its nodes share these among themselves. CLUSTER MEET and CLUSTER FORGET add and remove nodes, " +
 		"CLUSTER FAILOVER has other nodes lead the slots of this one")
 	errNoReplicate = engine.Error("ERR a node is not a replica of another one: each group of slots has replicas on " +
-		"several nodes, which elect a leader. CLUSTER SHARDS shows them")
+		"several nodes, which elect a leader. INFO replication shows it, INFO cluster how many replicas a node has")
 	errNoReset = engine.Error("ERR a node is not reset: CLUSTER FORGET removes it from its cluster, and without its " +
 		"directory it joins one as a new node")
 	errNoEpochs = engine.Error("ERR epochs are not set by hand: they are the terms of elections. CLUSTER FAILOVER " +

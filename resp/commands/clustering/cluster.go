@@ -248,55 +248,48 @@ func clusterNodes(c *command.Call) error {
 	return nil
 }
 
-// clusterSlots handles CLUSTER SLOTS.
+// clusterSlots handles CLUSTER SLOTS: the leader of each group of slots.
 func clusterSlots(c *command.Call) error {
 	v := viewOf(c)
 	c.Reply.Array(len(v.Groups))
 	for g := range v.Groups {
-		nodes := v.Shown(g)
-		r := slot.RangeOf(g, len(v.Groups))
-		c.Reply.Array(2 + len(nodes))
+		r, n := slot.RangeOf(g, len(v.Groups)), v.Node(v.Shown(g))
+		c.Reply.Array(3)
 		c.Reply.Integer(int64(r.First))
 		c.Reply.Integer(int64(r.Last))
-		for _, id := range nodes {
-			n := v.Node(id)
-			c.Reply.Array(4)
-			c.Reply.BulkString(n.Host)
-			c.Reply.Integer(int64(n.PortFor(c.Conn.TLS())))
-			c.Reply.BulkString(n.ID)
-			c.Reply.Array(0)
-		}
+		c.Reply.Array(4)
+		c.Reply.BulkString(n.Host)
+		c.Reply.Integer(int64(n.PortFor(c.Conn.TLS())))
+		c.Reply.BulkString(n.ID)
+		c.Reply.Array(0)
 	}
 	return nil
 }
 
-// clusterShards handles CLUSTER SHARDS. A shard is a group of slots with the nodes that replicate
-// it.
+// clusterShards handles CLUSTER SHARDS. A shard is a node with the slots that it leads. As in
+// Redis, a node that leads none is a shard without slots.
 func clusterShards(c *command.Call) error {
 	v := viewOf(c)
-	c.Reply.Array(len(v.Groups))
-	for g := range v.Groups {
-		nodes := v.Shown(g)
-		r := slot.RangeOf(g, len(v.Groups))
+	c.Reply.Array(len(v.Nodes))
+	for i := range v.Nodes {
+		n := &v.Nodes[i]
+		slots := v.Slots(n.ID)
 		c.Reply.Mapping(2)
 		c.Reply.BulkString("slots")
-		c.Reply.Array(2)
-		c.Reply.Integer(int64(r.First))
-		c.Reply.Integer(int64(r.Last))
-		c.Reply.BulkString("nodes")
-		c.Reply.Array(len(nodes))
-		for _, id := range nodes {
-			writeShardNode(&c.Reply, v.Node(id), id == nodes[0])
+		c.Reply.Array(2 * len(slots))
+		for _, r := range slots {
+			c.Reply.Integer(int64(r.First))
+			c.Reply.Integer(int64(r.Last))
 		}
+		c.Reply.BulkString("nodes")
+		c.Reply.Array(1)
+		writeShardNode(&c.Reply, n)
 	}
 	return nil
 }
 
-func writeShardNode(r *wire.Reply, n *command.ClusterNode, leads bool) {
-	role, health := "replica", "online"
-	if leads {
-		role = "master"
-	}
+func writeShardNode(r *wire.Reply, n *command.ClusterNode) {
+	health := "online"
 	if !n.Up {
 		health = "fail"
 	}
@@ -322,7 +315,7 @@ func writeShardNode(r *wire.Reply, n *command.ClusterNode, leads bool) {
 	r.BulkString("endpoint")
 	r.BulkString(n.Host)
 	r.BulkString("role")
-	r.BulkString(role)
+	r.BulkString("master")
 	r.BulkString("replication-offset")
 	r.Integer(0)
 	r.BulkString("health")

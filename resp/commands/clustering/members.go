@@ -62,7 +62,7 @@ func reply(c *command.Call, err error) error {
 }
 
 // clusterReplicas handles CLUSTER REPLICAS node-id and CLUSTER SLAVES node-id. As in CLUSTER NODES,
-// all nodes are masters, none a replica of another: CLUSTER SHARDS has the replicas of slots.
+// all nodes are masters, none a replica of another.
 func clusterReplicas(c *command.Call) error {
 	if _, err := nodeOf(c); err != nil {
 		return err
