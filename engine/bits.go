@@ -53,7 +53,7 @@ func (tx *Tx) stretchable(k Key, length int64) (o object.Object, value []byte, e
 	if s != nil {
 		value = s.Value
 	}
-	if !tx.e.roomFor(length - int64(len(value))) {
+	if !tx.e.RoomFor(length - int64(len(value))) {
 		return o, nil, ErrOutOfMemory
 	}
 	return o, value, nil
@@ -109,7 +109,7 @@ func (tx *Tx) BitOp(op bitmap.Operation, dst Key, sources []Key) (length int, er
 		tx.Delete(dst)
 		return 0, nil
 	}
-	if !tx.e.roomFor(int64(length)) {
+	if !tx.e.RoomFor(int64(length)) {
 		return 0, ErrOutOfMemory
 	}
 	result := make([]byte, length)

@@ -21,7 +21,7 @@ func (tx *Tx) Content(k Key) (c object.Content, ok bool) {
 // Restore stores a value, which is Valid, under a key and replaces the old value. If the new one
 // has already expired, the key is deleted.
 func (tx *Tx) Restore(k Key, r *object.Restored) error {
-	if !tx.e.roomFor(r.Weight) {
+	if !tx.e.RoomFor(r.Weight) {
 		return ErrOutOfMemory
 	}
 	tx.Delete(k)

@@ -49,7 +49,8 @@ func (e *Engine) crowdedBy(bytes int64) bool {
 // sends.
 const LargeGrowth = 64 << 10
 
-func (e *Engine) roomFor(bytes int64) bool {
+// RoomFor reports whether a change may take a number of bytes more.
+func (e *Engine) RoomFor(bytes int64) bool {
 	return bytes < LargeGrowth || e.memory.used.Load()+bytes <= e.memory.bound.Load()
 }
 
@@ -65,10 +66,10 @@ func (tx *Tx) MakeRoom(now int64) (room bool) { return tx.makeRoom(now, 0) }
 // and reports whether they do. It evicts nothing if they are below LargeGrowth, or above the whole
 // budget.
 func (tx *Tx) MakeRoomFor(now, bytes int64) (room bool) {
-	for more := bytes <= tx.e.memory.budget.Load(); more && !tx.e.roomFor(bytes); {
+	for more := bytes <= tx.e.memory.budget.Load(); more && !tx.e.RoomFor(bytes); {
 		more = tx.makeRoom(now, bytes)
 	}
-	return tx.e.roomFor(bytes)
+	return tx.e.RoomFor(bytes)
 }
 
 func (tx *Tx) makeRoom(now, bytes int64) (room bool) {

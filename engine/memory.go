@@ -204,5 +204,5 @@ func (tx *Tx) roomToStore(db int, k Key, bytes int64) bool {
 	if o := tx.find(db, k); o != nil {
 		bytes -= object.Weigh(o)
 	}
-	return tx.e.roomFor(bytes)
+	return tx.e.RoomFor(bytes)
 }

@@ -115,7 +115,7 @@ func (tx *Tx) SetRange(k Key, offset int64, value []byte) (length int, err error
 		return 0, ErrStringTooLong
 	}
 	// the zeros before the value were not sent by the client
-	if !tx.e.roomFor(offset - int64(length)) {
+	if !tx.e.RoomFor(offset - int64(length)) {
 		return 0, ErrOutOfMemory
 	}
 	tx.apply(o, &effect.Effect{Kind: effect.Splice, Key: k, Lo: int(offset), Value: value})

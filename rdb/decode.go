@@ -1,8 +1,8 @@
 package rdb
 
 import (
-	"bytes"
 	"encoding/binary"
+	"hash/maphash"
 	"math"
 	"strconv"
 	"unsafe"
@@ -21,29 +21,100 @@ const (
 // placeSize is how many bytes Decode counts for an element of a list of fields, values or members.
 const placeSize = 48
 
-// Decode decodes a payload, and allocates at most limit bytes for it. The texts of the value may
-// alias the payload.
+// maxScore is the length from which on Redis does not read a score that is text.
+const maxScore = 128
+
+// Payload is a payload that has been checked, and whose value can be made.
+type Payload struct {
+	Size     int64 // about how many bytes the value and the payload it refers to take
+	Elements int   // fields or members
+	decoder  decoder
+	bytes    []byte
+}
+
+// Decode decodes a payload, and allocates at most limit bytes for it. See Check.
 func Decode(payload []byte, limit int64) (Value, error) {
+	p, err := Check(payload, limit)
+	if err != nil {
+		return Value{}, err
+	}
+	return p.Value()
+}
+
+// Check reads a payload without making its value, whose size must be at most limit bytes: first its
+// form, then whether names occur twice. A payload that is refused has cost at most four times its
+// size.
+func Check(payload []byte, limit int64) (*Payload, error) {
 	if len(payload) < footerSize {
-		return Value{}, ErrChecksum
+		return nil, ErrChecksum
 	}
 	body := payload[:len(payload)-footerSize]
 	footer := payload[len(body):]
 	if binary.LittleEndian.Uint16(footer) > version ||
 		binary.LittleEndian.Uint64(footer[2:]) != checksum(payload[:len(payload)-8]) {
-		return Value{}, ErrChecksum
+		return nil, ErrChecksum
 	}
 	if len(body) == 0 {
-		return Value{}, ErrFormat
+		return nil, ErrFormat
 	}
-	d := decoder{rest: body[1:], limit: limit}
-	d.spend(int64(len(body)))
+	p := &Payload{bytes: payload, decoder: decoder{limit: limit, checking: true}}
+	d := &p.decoder
+	if d.run(payload); d.err == nil && d.count > 1 && d.repeats(payload) {
+		d.fail(ErrFormat)
+	}
+	d.seen = nil
+	p.Size, p.Elements = d.spent, d.count
+	return p, d.err
+}
+
+// Value returns the value of a payload. Its texts may alias the payload.
+func (p *Payload) Value() (Value, error) {
+	d := &p.decoder
+	d.checking = false
+	v := d.run(p.bytes)
+	v.Size = p.Size
+	return v, d.err
+}
+
+// repeats reports whether a name occurs twice. It does not trust one hash for that.
+func (d *decoder) repeats(payload []byte) bool {
+	// the number of hashes depends on the payload's size: it may inflate to any number of names
+	d.seen = &names{table: make([]uint64, min(d.count+d.count/4+1, 3*len(payload)/8))}
+	for range 2 {
+		d.seen.seed = maphash.MakeSeed()
+		if !d.repeatsInAnyClass(payload) {
+			return false
+		}
+	}
+	return true
+}
+
+func (d *decoder) repeatsInAnyClass(payload []byte) bool {
+	for class, classes := uint64(0), uint64(1); class < classes; {
+		d.seen.start(class, classes)
+		d.run(payload)
+		switch {
+		case d.seen.twice:
+			return true
+		case d.seen.full:
+			classes *= 2
+		default:
+			class++
+		}
+	}
+	return false
+}
+
+// run reads the value of a payload.
+func (d *decoder) run(payload []byte) Value {
+	body := payload[:len(payload)-footerSize]
+	d.rest, d.spent, d.expected, d.count = body[1:], int64(len(body)), d.count, 0
+	if d.spent > d.limit {
+		d.fail(ErrTooLarge)
+	}
 	v := d.value(body[0])
-	v.Size = d.spent
-	if d.err != nil {
-		return Value{}, d.err
-	}
-	return v, nil
+	d.src.close()
+	return v
 }
 
 // decoder is a cursor over a value. It keeps the first error.
@@ -51,6 +122,12 @@ type decoder struct {
 	rest         []byte
 	limit, spent int64 // bytes
 	err          error
+	checking     bool   // the value is not made
+	seen         *names // nil: names are only counted
+	// the number of names, now and at the end of the run before
+	count, expected int
+	src             source // the string that is being checked
+	digits          [numberSize]byte
 }
 
 func (d *decoder) fail(err error) {
@@ -95,15 +172,15 @@ func (d *decoder) value(kind byte) (v Value) {
 	case typeZSet, typeZSet2:
 		return d.sortedSet(d.length(), kind == typeZSet2)
 	case typeHashZipmap:
-		return d.pairs(zipmap)
+		return d.packed(Hash, (*packed).zipmap)
 	case typeHashZiplist:
-		return d.pairs(ziplist)
+		return d.packed(Hash, (*packed).ziplist)
 	case typeHashListpack:
-		return d.pairs(listpack)
+		return d.packed(Hash, (*packed).listpack)
 	case typeZSetZiplist:
-		return d.scored(ziplist)
+		return d.packed(SortedSet, (*packed).ziplist)
 	case typeZSetListpack:
-		return d.scored(listpack)
+		return d.packed(SortedSet, (*packed).listpack)
 	}
 	if i := int(kind) - typeLimiter; 0 <= i && i < len(limiters) {
 		return Value{Kind: Limiter, Type: limiters[i], Numbers: d.numbers()}
@@ -149,79 +226,170 @@ func (d *decoder) length() uint64 {
 	return 0
 }
 
-// text reads a string. It returns nil only if it fails.
+// text reads a string. It returns nil if it fails, or if it only checks.
 func (d *decoder) text() []byte {
-	if len(d.rest) == 0 {
-		d.fail(ErrFormat)
-		return nil
+	if !d.checking {
+		return d.make()
 	}
-	switch d.rest[0] {
+	if d.open(); !d.src.pass(d.src.left(), nil) || !d.src.close() {
+		d.fail(ErrFormat)
+	}
+	return nil
+}
+
+// name reads a string that must not occur twice.
+func (d *decoder) name() []byte {
+	if !d.checking {
+		d.count++
+		return d.make()
+	}
+	d.open()
+	if d.checkName(d.src.left()); !d.src.close() {
+		d.fail(ErrFormat)
+	}
+	return nil
+}
+
+// checkName reads a name of n bytes from the string that is being checked.
+func (d *decoder) checkName(n int) {
+	if d.src.lzf != nil && n > maxPiece {
+		d.checkLongName(n)
+		return
+	}
+	name := d.src.next(n)
+	if name == nil {
+		d.fail(ErrFormat)
+		return
+	}
+	d.addName(name)
+}
+
+// addName takes a name whose payload is being checked.
+func (d *decoder) addName(name []byte) {
+	if d.count++; d.seen != nil {
+		d.seen.add(maphash.Bytes(d.seen.seed, name))
+	}
+}
+
+func (d *decoder) checkLongName(n int) {
+	var sum maphash.Hash
+	if d.seen != nil {
+		sum.SetSeed(d.seen.seed)
+	}
+	if d.count++; !d.src.pass(n, &sum) {
+		d.fail(ErrFormat)
+	} else if d.seen != nil {
+		d.seen.add(sum.Sum64())
+	}
+}
+
+// open begins to read a string piece by piece.
+func (d *decoder) open() {
+	d.src.lzf, d.src.plain = nil, nil
+	switch kind := d.kind(); kind {
 	case encodedInt8, encodedInt16, encodedInt32:
-		head := d.byte()
-		return d.number(d.take(1 << (head & 3)))
+		d.src.plain = strconv.AppendInt(d.src.small[:0], d.integer(kind), 10)
 	case encodedLZF:
-		d.byte()
-		return d.inflated()
+		if b, size := d.deflated(); d.err == nil {
+			d.src.lzf = newInflater(b, size)
+		}
+	default:
+		d.src.plain = d.take(d.length())
+	}
+}
+
+// make reads a string. It returns nil only if it fails.
+func (d *decoder) make() []byte {
+	switch kind := d.kind(); kind {
+	case encodedInt8, encodedInt16, encodedInt32:
+		return strconv.AppendInt(nil, d.integer(kind), 10)
+	case encodedLZF:
+		b, size := d.deflated()
+		if d.err != nil {
+			return nil
+		}
+		return inflate(b, size)
 	}
 	return d.take(d.length())
 }
 
-// number returns the decimal text of a little-endian integer.
-func (d *decoder) number(b []byte) []byte {
-	if b == nil || !d.spend(20) {
-		return nil
+// kind returns the first byte of a string, and removes it unless it is a length.
+func (d *decoder) kind() byte {
+	if len(d.rest) == 0 {
+		d.fail(ErrFormat)
+		return 0
 	}
+	kind := d.rest[0]
+	if kind >= encodedInt8 && kind <= encodedLZF {
+		d.byte()
+	}
+	return kind
+}
+
+// numberSize is how many bytes Decode counts for the text of an integer.
+const numberSize = 20
+
+func (d *decoder) integer(kind byte) int64 {
+	d.spend(numberSize)
+	return signed(d.take(1 << (kind & 3)))
+}
+
+// signed returns a little-endian integer.
+func signed(b []byte) int64 {
 	var n uint64
 	for i, c := range b {
 		n |= uint64(c) << (8 * i)
 	}
 	shift := 64 - 8*len(b)
-	return strconv.AppendInt(nil, int64(n<<shift)>>shift, 10)
+	return int64(n<<shift) >> shift
 }
 
-func (d *decoder) inflated() []byte {
-	deflated, size := d.length(), d.length()
-	b := d.take(deflated)
-	if d.err != nil {
-		return nil
-	}
-	if size == 0 || size > deflated*maxInflation {
+// deflated returns a string that is deflated, and its size when it is inflated.
+func (d *decoder) deflated() (b []byte, size int) {
+	length, inflated := d.length(), d.length()
+	b = d.take(length)
+	switch {
+	case d.err != nil:
+		return nil, 0
+	case inflated == 0 || inflated > length*maxInflation:
 		d.fail(ErrFormat)
-		return nil
+	default:
+		d.spend(int64(inflated))
 	}
-	if !d.spend(int64(size)) {
-		return nil
-	}
-	out := inflate(b, int(size))
-	if out == nil {
-		d.fail(ErrFormat)
-	}
-	return out
+	return b, int(inflated)
 }
 
 // hash reads count fields and values.
 func (d *decoder) hash(count uint64) Value {
 	v := Value{Kind: Hash}
-	for ; count > 0 && d.err == nil; count-- {
-		v.Pairs = d.add(v.Pairs, d.text())
-		v.Pairs = d.add(v.Pairs, d.text())
+	if !d.checking {
+		v.Pairs = make([][]byte, 0, 2*d.expected)
 	}
-	d.unique(len(v.Pairs)/2, func(i int) []byte { return v.Pairs[2*i] })
+	for ; count > 0 && d.spend(2*placeSize); count-- {
+		if name, value := d.name(), d.text(); !d.checking {
+			v.Pairs = append(v.Pairs, name, value)
+		}
+	}
+	d.end()
 	return v
 }
 
-func (d *decoder) add(list [][]byte, text []byte) [][]byte {
-	if !d.spend(placeSize) {
-		return nil
+// end fails if there are no names. It counts the memory of their index.
+func (d *decoder) end() {
+	if d.count == 0 {
+		d.fail(ErrFormat)
 	}
-	return append(list, text)
+	d.spend(int64(d.count) * placeSize)
 }
 
 // sortedSet reads count members with their scores: as 8 bytes, or as text.
 func (d *decoder) sortedSet(count uint64, binaryScores bool) Value {
 	v := Value{Kind: SortedSet}
+	if !d.checking {
+		v.Members = make([]Member, 0, d.expected)
+	}
 	for ; count > 0 && d.spend(placeSize); count-- {
-		m := Member{Name: d.text()}
+		m := Member{Name: d.name()}
 		if binaryScores {
 			if b := d.take(8); b != nil {
 				m.Score = math.Float64frombits(binary.LittleEndian.Uint64(b))
@@ -232,9 +400,11 @@ func (d *decoder) sortedSet(count uint64, binaryScores bool) Value {
 		if math.IsNaN(m.Score) {
 			d.fail(ErrFormat)
 		}
-		v.Members = append(v.Members, m)
+		if !d.checking {
+			v.Members = append(v.Members, m)
+		}
 	}
-	d.unique(len(v.Members), func(i int) []byte { return v.Members[i].Name })
+	d.end()
 	return v
 }
 
@@ -253,56 +423,9 @@ func (d *decoder) oldScore() float64 {
 }
 
 func (d *decoder) score(text []byte) float64 {
-	score, err := strconv.ParseFloat(string(text), 64)
-	if err != nil {
+	score, err := strconv.ParseFloat(unsafe.String(unsafe.SliceData(text), len(text)), 64)
+	if err != nil || math.IsNaN(score) {
 		d.fail(ErrFormat)
 	}
 	return score
-}
-
-// pairs reads a hash that is packed in a string.
-func (d *decoder) pairs(unpack func(*decoder, []byte) [][]byte) Value {
-	v := Value{Kind: Hash, Pairs: unpack(d, d.text())}
-	if len(v.Pairs)%2 != 0 {
-		d.fail(ErrFormat)
-		return v
-	}
-	d.unique(len(v.Pairs)/2, func(i int) []byte { return v.Pairs[2*i] })
-	return v
-}
-
-// scored reads a sorted set that is packed in a string.
-func (d *decoder) scored(unpack func(*decoder, []byte) [][]byte) Value {
-	v := Value{Kind: SortedSet}
-	texts := unpack(d, d.text())
-	if len(texts)%2 != 0 {
-		d.fail(ErrFormat)
-	}
-	for ; len(texts) > 1 && d.spend(placeSize); texts = texts[2:] {
-		m := Member{texts[0], d.score(bytes.TrimSpace(texts[1]))}
-		if math.IsNaN(m.Score) {
-			d.fail(ErrFormat)
-		}
-		v.Members = append(v.Members, m)
-	}
-	d.unique(len(v.Members), func(i int) []byte { return v.Members[i].Name })
-	return v
-}
-
-// unique fails if there are no names, or a name occurs twice.
-func (d *decoder) unique(count int, name func(i int) []byte) {
-	if count == 0 {
-		d.fail(ErrFormat)
-	}
-	if !d.spend(int64(count) * placeSize) {
-		return
-	}
-	seen := make(map[string]struct{}, count)
-	for i := range count {
-		text := name(i)
-		seen[unsafe.String(unsafe.SliceData(text), len(text))] = struct{}{}
-	}
-	if len(seen) < count {
-		d.fail(ErrFormat)
-	}
 }

@@ -45,9 +45,12 @@
 //
 // # Untrusted payloads
 //
-// The checksum protects against accidents only. Decode checks all lengths, counts and back
-// references, refuses duplicates and scores that are not numbers, and keeps within its memory
-// limit. Texts alias the payload where possible.
+// The checksum protects against accidents only. A payload is read two times or three before its
+// value is made: all lengths, counts, scores and back references are checked, then whether a name
+// occurs twice. For that a deflated string is inflated piece by piece, and names are compared by
+// their hashes, in several rounds if there are more than fit. So a payload that is refused costs at
+// most four times its size, whatever it claims or inflates to, and the caller can make room before
+// the value takes memory. Texts alias the payload where possible.
 //
 // # Left out on purpose
 //

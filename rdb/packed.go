@@ -1,42 +1,54 @@
 package rdb
 
-import "encoding/binary"
+import (
+	"bytes"
+	"encoding/binary"
+	"strconv"
+)
 
 const packedEnd = 0xff
 
-// listpack returns the entries of a listpack.
-func listpack(d *decoder, b []byte) (texts [][]byte) {
-	const header = 4 + 2
-	if len(b) < header+1 || uint64(binary.LittleEndian.Uint32(b)) != uint64(len(b)) || b[len(b)-1] != packedEnd {
-		d.fail(ErrFormat)
-		return nil
-	}
-	count := binary.LittleEndian.Uint16(b[4:])
-	p := packed{decoder: d, b: b[header : len(b)-1]}
-	for len(p.b) > 0 && d.err == nil {
-		before := len(p.b)
-		texts = d.add(texts, p.listpackEntry())
-		p.backLength(before - len(p.b))
-	}
-	p.counted(int(count), len(texts))
-	return texts
-}
-
-// packed is a cursor over the entries of a packed value.
+// packed is a cursor over a hash or a sorted set that is packed in a string.
 type packed struct {
 	*decoder
-	b []byte
+	src     *source
+	v       Value
+	entries int
 }
 
+// packed reads a hash or a sorted set that is packed in a string.
+func (d *decoder) packed(kind Kind, unpack func(*packed)) Value {
+	p := packed{decoder: d, src: &d.src, v: Value{Kind: kind}}
+	switch {
+	case d.checking:
+		d.open()
+	case kind == Hash:
+		p.src, p.v.Pairs = &source{plain: d.make()}, make([][]byte, 0, 2*d.expected)
+	default:
+		p.src, p.v.Members = &source{plain: d.make()}, make([]Member, 0, d.expected)
+	}
+	unpack(&p)
+	if last := p.src.next(1); p.entries%2 != 0 || last == nil || last[0] != packedEnd || !p.src.close() {
+		d.fail(ErrFormat)
+	}
+	d.end()
+	return p.v
+}
+
+// more reports whether another entry follows.
+func (p *packed) more() bool { return p.err == nil && p.src.left() > 1 }
+
+// next returns the next n bytes, at most maxPiece. They are valid until it is called again.
 func (p *packed) next(n int) []byte {
-	if p.err != nil || n > len(p.b) || n < 0 {
+	if p.err != nil || n < 0 || n >= p.src.left() {
 		p.fail(ErrFormat)
-		p.b = nil
 		return nil
 	}
-	taken := p.b[:n:n]
-	p.b = p.b[n:]
-	return taken
+	b := p.src.next(n)
+	if b == nil {
+		p.fail(ErrFormat)
+	}
+	return b
 }
 
 func (p *packed) one() int {
@@ -46,35 +58,113 @@ func (p *packed) one() int {
 	return 0
 }
 
+// text reads an entry of n bytes.
+func (p *packed) text(n int) {
+	switch isName := p.entries%2 == 0; {
+	case p.err != nil || n < 0 || n >= p.src.left():
+		p.fail(ErrFormat)
+	case isName && p.checking:
+		p.entries++
+		p.spend(placeSize)
+		p.checkName(n)
+	case p.src.lzf == nil || n <= maxPiece:
+		p.entry(p.next(n))
+	case p.v.Kind == SortedSet || !p.src.pass(n, nil):
+		p.fail(ErrFormat)
+	default:
+		p.entries++
+		p.spend(placeSize)
+	}
+}
+
+// number takes an entry that is an integer.
+func (p *packed) number(n int64) {
+	switch {
+	case !p.spend(numberSize):
+	case !p.checking:
+		p.entry(strconv.AppendInt(nil, n, 10))
+	default:
+		p.entry(strconv.AppendInt(p.digits[:0], n, 10))
+	}
+}
+
+// entry takes an entry: a name, or after it its value or score.
+func (p *packed) entry(text []byte) {
+	isName := p.entries%2 == 0
+	p.entries++
+	switch {
+	case !p.spend(placeSize):
+	case isName && p.checking:
+		p.addName(text)
+	case isName && p.v.Kind == SortedSet:
+		p.count++
+		p.v.Members = append(p.v.Members, Member{Name: text})
+	case isName:
+		p.count++
+		p.v.Pairs = append(p.v.Pairs, text)
+	case p.v.Kind == Hash && !p.checking:
+		p.v.Pairs = append(p.v.Pairs, text)
+	case p.v.Kind == SortedSet:
+		p.scored(text)
+	}
+}
+
+// scored takes the score of the latest member.
+func (p *packed) scored(text []byte) {
+	if len(text) >= maxScore {
+		p.fail(ErrFormat)
+		return
+	}
+	if score := p.score(bytes.TrimSpace(text)); !p.checking {
+		p.v.Members[len(p.v.Members)-1].Score = score
+	}
+}
+
 // counted fails if the number of entries is not that in the header. There, 0xffff means unknown.
-func (p *packed) counted(header, count int) {
-	if header != 0xffff && header != count {
+func (p *packed) counted(header int) {
+	if header != 0xffff && header != p.entries {
 		p.fail(ErrFormat)
 	}
 }
 
-func (p *packed) listpackEntry() []byte {
+// listpack reads the entries of a listpack.
+func (p *packed) listpack() {
+	size := p.src.left()
+	header := p.next(4 + 2)
+	if header == nil || uint64(binary.LittleEndian.Uint32(header)) != uint64(size) {
+		p.fail(ErrFormat)
+		return
+	}
+	count := binary.LittleEndian.Uint16(header[4:])
+	for p.more() {
+		before := p.src.left()
+		p.listpackEntry()
+		p.backLength(before - p.src.left())
+	}
+	p.counted(int(count))
+}
+
+func (p *packed) listpackEntry() {
 	head := p.one()
 	switch {
 	case head < 0x80:
-		return p.number([]byte{byte(head), 0})
+		p.number(int64(head))
 	case head < 0xc0:
-		return p.next(head & 0x3f)
+		p.text(head & 0x3f)
 	case head < 0xe0: // 13 bits
-		n := head&0x1f<<8 | p.one()
-		n = n << 51 >> 51
-		return p.number(binary.LittleEndian.AppendUint16(nil, uint16(n)))
+		n := int64(head&0x1f<<8 | p.one())
+		p.number(n << 51 >> 51)
 	case head < 0xf0:
-		return p.next(head&0xf<<8 | p.one())
+		p.text(head&0xf<<8 | p.one())
 	case head == 0xf0:
 		if b := p.next(4); b != nil {
-			return p.next(int(binary.LittleEndian.Uint32(b)))
+			p.text(int(binary.LittleEndian.Uint32(b)))
 		}
 	case head <= 0xf4:
-		return p.number(p.next([...]int{2, 3, 4, 8}[head-0xf1]))
+		p.number(signed(p.next([...]int{2, 3, 4, 8}[head-0xf1])))
+	default:
+		p.fail(ErrFormat)
 	}
-	p.fail(ErrFormat)
-	return nil
 }
 
 // backLength reads the length of an entry that follows the entry, and compares it.
@@ -97,84 +187,78 @@ func (p *packed) backLength(length int) {
 	}
 }
 
-// ziplist returns the entries of a ziplist.
-func ziplist(d *decoder, b []byte) (texts [][]byte) {
-	const header = 4 + 4 + 2
-	if len(b) < header+1 || uint64(binary.LittleEndian.Uint32(b)) != uint64(len(b)) || b[len(b)-1] != packedEnd {
-		d.fail(ErrFormat)
-		return nil
+// ziplist reads the entries of a ziplist.
+func (p *packed) ziplist() {
+	size := p.src.left()
+	header := p.next(4 + 4 + 2)
+	if header == nil || uint64(binary.LittleEndian.Uint32(header)) != uint64(size) {
+		p.fail(ErrFormat)
+		return
 	}
-	tail, count := int(binary.LittleEndian.Uint32(b[4:])), binary.LittleEndian.Uint16(b[8:])
-	p := packed{decoder: d, b: b[header : len(b)-1]}
-	last, size := header, 0
-	for len(p.b) > 0 && d.err == nil {
-		before := len(p.b)
-		last = len(b) - 1 - before
+	tail, count := int(binary.LittleEndian.Uint32(header[4:])), binary.LittleEndian.Uint16(header[8:])
+	last, before := size-p.src.left(), 0
+	for p.more() {
+		left := p.src.left()
+		last = size - left
 		length := p.one()
 		if length == 0xfe {
 			if long := p.next(4); long != nil {
 				length = int(binary.LittleEndian.Uint32(long))
 			}
 		}
-		if length != size {
-			d.fail(ErrFormat)
+		if length != before {
+			p.fail(ErrFormat)
 		}
-		texts = d.add(texts, p.ziplistEntry())
-		size = before - len(p.b)
+		p.ziplistEntry()
+		before = left - p.src.left()
 	}
 	if tail != last {
-		d.fail(ErrFormat)
+		p.fail(ErrFormat)
 	}
-	p.counted(int(count), len(texts))
-	return texts
+	p.counted(int(count))
 }
 
-func (p *packed) ziplistEntry() []byte {
+func (p *packed) ziplistEntry() {
 	head := p.one()
 	switch {
 	case head < 0x40:
-		return p.next(head)
+		p.text(head)
 	case head < 0x80:
-		return p.next(head&0x3f<<8 | p.one())
+		p.text(head&0x3f<<8 | p.one())
 	case head == 0x80:
 		if b := p.next(4); b != nil {
-			return p.next(int(binary.BigEndian.Uint32(b)))
+			p.text(int(binary.BigEndian.Uint32(b)))
 		}
 	case head == 0xc0:
-		return p.number(p.next(2))
+		p.number(signed(p.next(2)))
 	case head == 0xd0:
-		return p.number(p.next(4))
+		p.number(signed(p.next(4)))
 	case head == 0xe0:
-		return p.number(p.next(8))
+		p.number(signed(p.next(8)))
 	case head == 0xf0:
-		return p.number(p.next(3))
+		p.number(signed(p.next(3)))
 	case head == 0xfe:
-		return p.number(p.next(1))
+		p.number(signed(p.next(1)))
 	case head > 0xf0 && head < 0xfe:
-		return p.number([]byte{byte(head&0xf - 1)})
+		p.number(int64(head&0xf - 1))
+	default:
+		p.fail(ErrFormat)
 	}
-	p.fail(ErrFormat)
-	return nil
 }
 
-// zipmap returns the fields and values of a zipmap, alternating.
-func zipmap(d *decoder, b []byte) (texts [][]byte) {
-	if len(b) < 2 || b[len(b)-1] != packedEnd {
-		d.fail(ErrFormat)
-		return nil
-	}
-	p := packed{decoder: d, b: b[1 : len(b)-1]}
-	for len(p.b) > 0 && d.err == nil {
-		texts = d.add(texts, p.next(p.zipmapLength()))
+// zipmap reads the fields and values of a zipmap.
+func (p *packed) zipmap() {
+	count := p.one()
+	for p.more() {
+		p.text(p.zipmapLength())
 		length := p.zipmapLength()
 		unused := p.one()
-		texts = d.add(texts, p.next(length))
+		p.text(length)
 		p.next(unused)
 	}
-	if count := int(b[0]); count < 254 && count != len(texts)/2 {
-		d.fail(ErrFormat)
+	if count < 254 && count != p.entries/2 {
+		p.fail(ErrFormat)
 	}
-	return texts
 }
 
 func (p *packed) zipmapLength() int {

@@ -99,10 +99,9 @@ type payload struct {
 
 // readPayload decodes the payload of a call before locks are taken.
 func readPayload(c *command.Call, words [][]byte) {
-	p := read(c, words[3])
-	c.Ready = p
-	if p.err == nil {
-		c.EvictFor(p.value.Weight)
+	options := command.Args{List: words[4:]}
+	if parseRestoring(&options); options.End() == nil {
+		c.Ready = read(c, words[3], c.EvictFor)
 	}
 }
 
@@ -110,34 +109,43 @@ func readPayload(c *command.Call, words [][]byte) {
 // bytes.
 const effectWeight = 256
 
-func read(c *command.Call, text []byte) *payload {
-	v, err := rdb.Decode(text, c.Env.Engine.Budget()) // all other keys may be evicted
-	var foreign rdb.ForeignError
-	switch {
-	case errors.Is(err, rdb.ErrChecksum):
-		return &payload{err: errPayload}
-	case errors.Is(err, rdb.ErrTooLarge):
+// read decodes a payload if its value fits in memory. evict is called with its size before that.
+func read(c *command.Call, text []byte, evict func(bytes int64)) *payload {
+	checked, err := rdb.Check(text, c.Env.Engine.Budget()) // all other keys may be evicted
+	if err != nil {
+		return &payload{err: refusal(err)}
+	}
+	weight := checked.Size + int64(checked.Elements)*effectWeight
+	if evict(weight); !c.Env.Engine.RoomFor(weight) {
 		return &payload{err: engine.ErrOutOfMemory}
-	case errors.As(err, &foreign):
-		return &payload{
-			err: engine.Error("ERR Bad data format: " + err.Error() + ", which this server has no type for"),
-		}
-	case err != nil:
+	}
+	v, err := checked.Value()
+	if err != nil {
 		return &payload{err: errBadData}
 	}
 	r := restored(&v)
-	if !r.Valid() {
+	if r.Weight = weight; !r.Valid() {
 		return &payload{err: errBadData}
 	}
 	return &payload{value: r}
 }
 
-func restored(v *rdb.Value) *object.Restored {
-	r := &object.Restored{
-		Text:   v.Text,
-		Pairs:  v.Pairs,
-		Weight: v.Size + int64(len(v.Pairs)/2+len(v.Members))*effectWeight,
+// refusal returns the reply to a payload that cannot be decoded.
+func refusal(err error) error {
+	var foreign rdb.ForeignError
+	switch {
+	case errors.Is(err, rdb.ErrChecksum):
+		return errPayload
+	case errors.Is(err, rdb.ErrTooLarge):
+		return engine.ErrOutOfMemory
+	case errors.As(err, &foreign):
+		return engine.Error("ERR Bad data format: " + err.Error() + ", which this server has no type for")
 	}
+	return errBadData
+}
+
+func restored(v *rdb.Value) *object.Restored {
+	r := &object.Restored{Text: v.Text, Pairs: v.Pairs}
 	switch v.Kind {
 	case rdb.String:
 		r.Type = object.TypeString
@@ -184,7 +192,7 @@ func restore(c *command.Call) error {
 	}
 	p, ok := c.Ready.(*payload)
 	if !ok || c.Executing {
-		p = read(c, text)
+		p = read(c, text, func(int64) {}) // nothing is evicted while locks are held
 	}
 	c.Ready = nil
 	if p.err != nil {
