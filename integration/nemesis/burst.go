@@ -17,6 +17,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"rlserver/cluster/clustertest"
+	"rlserver/integration/network"
 )
 
 // burst is calls at once, one on each of the keys that are called now. The keys are held: they are
@@ -36,7 +37,7 @@ func (c *clients) newBurst() *burst {
 func (b *burst) dial(host, port int) []net.Conn {
 	conns := make([]net.Conn, len(b.keys))
 	for i := range conns {
-		conns[i], _ = net.DialTimeout("tcp", net.JoinHostPort(address(host), fmt.Sprint(port)), time.Second)
+		conns[i], _ = net.DialTimeout("tcp", net.JoinHostPort(network.Address(host), fmt.Sprint(port)), time.Second)
 	}
 	return conns
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"rlserver/cluster/clustertest"
+	"rlserver/integration/network"
 )
 
 const (
@@ -64,7 +65,7 @@ func (c *clients) end() {
 func (c *clients) clusterClient(id int, hosts []int) {
 	var addrs []string
 	for _, host := range hosts {
-		addrs = append(addrs, net.JoinHostPort(address(host), fmt.Sprint(clientPort)))
+		addrs = append(addrs, net.JoinHostPort(network.Address(host), fmt.Sprint(clientPort)))
 	}
 	client := redis.NewClusterClient(&redis.ClusterOptions{
 		Addrs: addrs, MaxRedirects: -1, DialTimeout: 500 * time.Millisecond, ReadTimeout: callTimeout,
@@ -85,7 +86,7 @@ func (c *clients) plainClient(id int, hosts []int) {
 			client.Close()
 		}
 		client = redis.NewClient(&redis.Options{
-			Addr:       net.JoinHostPort(address(hosts[rand.IntN(len(hosts))]), fmt.Sprint(proxyPort)),
+			Addr:       net.JoinHostPort(network.Address(hosts[rand.IntN(len(hosts))]), fmt.Sprint(proxyPort)),
 			MaxRetries: -1, DialTimeout: 500 * time.Millisecond, ReadTimeout: callTimeout, DialerRetries: 1,
 			PoolSize: 1, DisableIdentity: true,
 		})

@@ -7,13 +7,10 @@
 // # The cluster
 //
 // Each node is a process in a network namespace of its own, with a small file system in memory of
-// its own. The namespaces are joined by TUN devices: this program moves the packets between them,
-// so that it can drop, delay and lose them for each direction, and needs nothing of the kernel
-// beyond namespaces and TUN. All of it ends with the program. It needs root on Linux, or user
-// namespaces and /dev/net/tun.
+// its own. The namespaces are joined by package network, so that packets are dropped, delayed and
+// lost for each direction.
 //
 //	main.go     flags, the namespace of the program itself, the course of a run, what is printed
-//	network.go  namespaces, TUN devices, links with faults
 //	node.go     processes, their folders and clocks
 //	faults.go   what is done to them
 //	tail.go     a torn write at the end of a log

@@ -13,13 +13,14 @@ import (
 	"time"
 
 	"rlserver/cluster/clustertest"
+	"rlserver/integration/network"
 )
 
 // fleet is the cluster, and what can be done to it.
 type fleet struct {
 	nodes   []*node
 	spare   *node // joins and is removed
-	network *network
+	network *network.Network
 	book    *book
 	clients *clients
 	counts  map[string]int
@@ -170,8 +171,8 @@ func (f *fleet) rollingRestart() {
 // between nodes only: clients reach all of them.
 func (f *fleet) cut(n *node, out, in bool) {
 	for _, other := range f.others(n) {
-		f.network.set(n.host, other.host, link{cut: out})
-		f.network.set(other.host, n.host, link{cut: in})
+		f.network.Set(n.host, other.host, network.Link{Cut: out})
+		f.network.Set(other.host, n.host, network.Link{Cut: in})
 	}
 }
 
@@ -185,7 +186,7 @@ func (f *fleet) isolate() {
 	f.cut(n, true, true)
 	b.send(conns, clustertest.Hit)
 	time.Sleep(between(1500*time.Millisecond, 4*time.Second))
-	f.network.heal()
+	f.network.Heal()
 	b.wait()
 	f.healthy(10 * time.Second)
 	for _, other := range f.others(n) {
@@ -210,15 +211,15 @@ func (f *fleet) flap() {
 	for range 8 {
 		f.cut(n, true, true)
 		time.Sleep(between(50*time.Millisecond, 600*time.Millisecond))
-		f.network.heal()
+		f.network.Heal()
 		time.Sleep(between(50*time.Millisecond, 400*time.Millisecond))
 	}
 }
 
-func (f *fleet) links(l link) {
+func (f *fleet) links(l network.Link) {
 	for _, a := range f.nodes {
 		for _, b := range f.nodes {
-			f.network.set(a.host, b.host, l)
+			f.network.Set(a.host, b.host, l)
 		}
 	}
 }
@@ -227,13 +228,13 @@ func (f *fleet) links(l link) {
 func (f *fleet) delay() {
 	n := f.leader()
 	for _, other := range f.nodes {
-		f.network.set(n.host, other.host, link{delay: 200 * time.Millisecond})
+		f.network.Set(n.host, other.host, network.Link{Delay: 200 * time.Millisecond})
 	}
 	time.Sleep(3 * time.Second)
 }
 
 func (f *fleet) lose() {
-	f.links(link{loss: 0.05})
+	f.links(network.Link{Loss: 0.05})
 	time.Sleep(4 * time.Second)
 }
 

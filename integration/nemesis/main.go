@@ -19,6 +19,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"rlserver/integration/network"
 )
 
 type settings struct {
@@ -167,9 +169,9 @@ func (s *settings) report(f *fleet, after time.Duration, what string) error {
 
 func (s *settings) makeFleet(dir string) (*fleet, error) {
 	f := &fleet{
-		network: &network{links: make(map[[2]int]link)}, book: newBook(), counts: make(map[string]int),
+		network: network.New(), book: newBook(), counts: make(map[string]int),
 	}
-	if err := f.network.join(program); err != nil {
+	if err := f.network.Join(0); err != nil {
 		return nil, err
 	}
 	for host := 1; host <= s.nodes+1; host++ {
@@ -204,7 +206,7 @@ func (s *settings) runFaults(f *fleet) error {
 		f.counts[x.name]++
 		fmt.Printf("%6.1f s  %s\n", float64(f.book.now())/1e9, x.name)
 		x.do(f)
-		f.network.heal()
+		f.network.Heal()
 		if err := f.healthy(60 * time.Second); err != nil {
 			f.diagnose()
 			return fmt.Errorf("a minute after %q the cluster does not serve: %w", x.name, err)

@@ -17,6 +17,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"rlserver/cluster/clustertest"
+	"rlserver/integration/network"
 )
 
 // node is a process of the cluster.
@@ -24,7 +25,7 @@ type node struct {
 	host   int
 	name   string
 	dir    string // a file system of its own
-	ns     namespace
+	ns     network.Namespace
 	binary string
 	join   string
 	expect int
@@ -40,12 +41,12 @@ type node struct {
 // diskSize is the size of a node's file system: the logs of its groups allocate 8 MB each.
 const diskSize = 160 << 20
 
-func newNode(host int, dir, binary string, expect int, n *network) (*node, error) {
-	ns, err := newNamespace()
+func newNode(host int, dir, binary string, expect int, n *network.Network) (*node, error) {
+	ns, err := network.NewNamespace()
 	if err != nil {
 		return nil, fmt.Errorf("a network namespace cannot be made: %w", err)
 	}
-	if err := ns.do(func() error { return n.join(host) }); err != nil {
+	if err := ns.Do(func() error { return n.Join(host) }); err != nil {
 		return nil, err
 	}
 	if err := os.MkdirAll(dir, 0o750); err != nil {
@@ -56,13 +57,13 @@ func newNode(host int, dir, binary string, expect int, n *network) (*node, error
 	}
 	var join []string
 	for i := range expect {
-		join = append(join, address(i+1))
+		join = append(join, network.Address(i+1))
 	}
 	return &node{
 		host: host, name: fmt.Sprint("n", host), dir: dir, ns: ns, binary: binary, expect: expect,
 		join: strings.Join(join, ","),
 		client: redis.NewClient(&redis.Options{
-			Addr: fmt.Sprintf("%s:%d", address(host), clientPort), MaxRetries: -1, DialTimeout: time.Second,
+			Addr: fmt.Sprintf("%s:%d", network.Address(host), clientPort), MaxRetries: -1, DialTimeout: time.Second,
 			ReadTimeout: time.Second, DialerRetries: 1,
 		}),
 	}, nil
@@ -86,14 +87,14 @@ func (n *node) start() error {
 			return nil
 		}
 	}
-	cmd := exec.Command(n.binary, "--cluster", "--bind", address(n.host), "--port", fmt.Sprint(clientPort),
+	cmd := exec.Command(n.binary, "--cluster", "--bind", network.Address(n.host), "--port", fmt.Sprint(clientPort),
 		"--proxy-port", fmt.Sprint(proxyPort), "--protected-mode", "no", "--node-id", n.name,
 		"--dir", filepath.Join(n.dir, "data"), "--join", n.join, "--bootstrap-expect", fmt.Sprint(n.expect),
 		"--cluster-groups", "4", "--appendfsync", "always")
 	cmd.Env = append(os.Environ(), "NEMESIS_CLOCK="+n.clockFile(), "GOMAXPROCS=2")
 	cmd.Dir, cmd.Stdout, cmd.Stderr = n.dir, &n.log, &n.log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := n.ns.do(cmd.Start); err != nil {
+	if err := n.ns.Do(cmd.Start); err != nil {
 		return err
 	}
 	ended := make(chan struct{})

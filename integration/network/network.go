@@ -1,6 +1,6 @@
 //go:build linux
 
-package main
+package network
 
 import (
 	"encoding/binary"
@@ -15,31 +15,33 @@ import (
 	"unsafe"
 )
 
-// network moves the packets between the program and the nodes.
-type network struct {
+// Network moves the packets between its hosts.
+type Network struct {
 	mu    sync.Mutex
 	ports []*os.File // TUN devices, by host
-	links map[[2]int]link
+	links map[[2]int]Link
 }
 
-// link is what happens to packets from one host to another.
-type link struct {
-	cut   bool
-	delay time.Duration
-	loss  float64 // part of the packets that is lost, at random
+// Link is what happens to packets from one host to another.
+type Link struct {
+	Cut   bool
+	Delay time.Duration
+	Loss  float64 // part of the packets that is lost, at random
 }
 
-// program is the host where the clients are; the nodes are hosts 1 and up.
-const program = 0
+// New returns a network without hosts.
+func New() *Network { return &Network{links: make(map[[2]int]Link)} }
 
-func address(host int) string { return fmt.Sprintf("10.77.0.%d", host+1) }
+// Address returns the address of a host.
+func Address(host int) string { return fmt.Sprintf("10.77.0.%d", host+1) }
 
-// namespace runs functions on a thread that is in a network namespace of its own. Processes that
+// Namespace runs functions on a thread that is in a network namespace of its own. Processes that
 // are started there are in it too.
-type namespace chan func()
+type Namespace chan func()
 
-func newNamespace() (namespace, error) {
-	ns, made := make(namespace), make(chan error)
+// NewNamespace makes a network namespace, which ends with the program.
+func NewNamespace() (Namespace, error) {
+	ns, made := make(Namespace), make(chan error)
 	go func() {
 		runtime.LockOSThread() // for ever: the thread ends with the goroutine
 		err := syscall.Unshare(syscall.CLONE_NEWNET)
@@ -51,21 +53,23 @@ func newNamespace() (namespace, error) {
 	return ns, <-made
 }
 
-func (ns namespace) do(f func() error) error {
+// Do runs a function in the namespace.
+func (ns Namespace) Do(f func() error) error {
 	done := make(chan error)
 	ns <- func() { done <- f() }
 	return <-done
 }
 
-// join adds the namespace that the calling thread is in as a host.
-func (n *network) join(host int) error {
+// Join adds the namespace that the calling thread is in as a host. Hosts are numbered from 0, in
+// the order of Join.
+func (n *Network) Join(host int) error {
 	port, err := openTUN("tun0")
 	if err != nil {
 		return fmt.Errorf("a TUN device cannot be made: %w", err)
 	}
 	for _, args := range [][]string{
 		{"link", "set", "lo", "up"},
-		{"addr", "add", address(host) + "/24", "dev", "tun0"},
+		{"addr", "add", Address(host) + "/24", "dev", "tun0"},
 		{"link", "set", "tun0", "up"},
 	} {
 		if out, err := exec.Command("ip", args...).CombinedOutput(); err != nil {
@@ -98,7 +102,7 @@ func openTUN(name string) (*os.File, error) {
 }
 
 // forward moves the packets that a host sends.
-func (n *network) forward(from int, port *os.File) {
+func (n *Network) forward(from int, port *os.File) {
 	buf := make([]byte, 64<<10)
 	for {
 		size, err := port.Read(buf)
@@ -115,32 +119,32 @@ func (n *network) forward(from int, port *os.File) {
 		known := to >= 0 && to < len(n.ports) && to != from
 		n.mu.Unlock()
 		switch {
-		case !known || l.cut || l.loss > 0 && rand.Float64() < l.loss:
-		case l.delay > 0:
+		case !known || l.Cut || l.Loss > 0 && rand.Float64() < l.Loss:
+		case l.Delay > 0:
 			late := append([]byte(nil), packet...)
-			time.AfterFunc(l.delay, func() { n.deliver(to, late) })
+			time.AfterFunc(l.Delay, func() { n.deliver(to, late) })
 		default:
 			n.deliver(to, packet)
 		}
 	}
 }
 
-func (n *network) deliver(to int, packet []byte) {
+func (n *Network) deliver(to int, packet []byte) {
 	n.mu.Lock()
 	port := n.ports[to]
 	n.mu.Unlock()
 	port.Write(packet) // a device that is down loses it
 }
 
-// set changes the link from one host to another.
-func (n *network) set(from, to int, l link) {
+// Set changes the link from one host to another.
+func (n *Network) Set(from, to int, l Link) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.links[[2]int{from, to}] = l
 }
 
-// heal ends all faults.
-func (n *network) heal() {
+// Heal ends all faults.
+func (n *Network) Heal() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	clear(n.links)
