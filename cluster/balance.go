@@ -6,12 +6,13 @@ import (
 )
 
 // The nodes that the map names first should lead, so that the work is spread. A leader hands a
-// group over to that node when it has been there for a while.
+// group over to that node when it has stored what the leader proposes for a while.
 
 const (
 	// defaultBalanceInterval is between two groups that are handed over.
 	defaultBalanceInterval = time.Second
-	// balanceAfter is since the node that should lead was first heard, in intervals.
+	// balanceAfter is for how long the node that should lead has stored what is proposed, in
+	// intervals.
 	balanceAfter = 5
 )
 
@@ -22,7 +23,7 @@ func (n *Node) balance(ctx context.Context) {
 		if to == "" {
 			return
 		}
-		within, cancel := context.WithTimeout(ctx, n.options.Timeout)
+		within, cancel := context.WithTimeout(ctx, 2*n.options.Timeout)
 		defer cancel()
 		if err := n.Group(number).HandOver(within, to, "it should lead the group"); err != nil {
 			n.log.Debug("a group was not handed over", "group", number, "to", to, "error", err)
@@ -64,10 +65,11 @@ func (n *Node) misplaced() (number int, to string) {
 		if !st.Leads || !settled(names, st.Members) || n.lostOne(number, st.Members) {
 			continue
 		}
+		id, up := n.replicaOn(number, names[0])
 		n.mu.Lock()
-		since, up, leaving := n.heardSince[names[0]], n.upLocked(names[0]), n.reports[names[0]].Leaving
+		leaving := n.reports[names[0]].Leaving
 		n.mu.Unlock()
-		if !since.IsZero() && time.Since(since) > balanceAfter*n.options.balanceInterval && up && !leaving {
+		if up && !leaving && g.KeptUp(id) > balanceAfter*n.options.balanceInterval {
 			return number, names[0]
 		}
 	}

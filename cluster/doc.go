@@ -32,8 +32,8 @@
 //
 // Nodes exchange reports on the control channel (gossip.go): which groups they lead, their
 // replicas, and, from the leader of group 0, the policies, which each node sets in the groups that
-// it leads. A leader hands a group over to the node that the map names first, when that has been
-// there for a while (balance.go).
+// it leads. A leader hands a group over to the node that the map names first, when that has stored
+// what it proposes for a while (balance.go).
 //
 // # Files
 //

@@ -201,9 +201,6 @@ func (n *Node) heard(r Report) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	now := time.Now()
-	if now.Sub(n.heardAt[r.Node]) > n.options.Timeout {
-		n.heardSince[r.Node] = now
-	}
 	n.heardAt[r.Node] = now
 	if before, ok := n.reports[r.Node]; !ok || before.differs(&r) {
 		n.tellLocked()

@@ -24,6 +24,8 @@ type members struct {
 	self group.ReplicaID // which leads
 	// now returns the replica that a node has at present; false if the node is not there
 	now func(node string) (group.ReplicaID, bool)
+	// keepsUp reports whether a replica stores what the leader proposes
+	keepsUp func(group.ReplicaID) bool
 	// caughtUp reports whether a non-voter has what the group has agreed on
 	caughtUp func(group.ReplicaID) bool
 }
@@ -44,11 +46,11 @@ func (m *members) replaced(id group.ReplicaID) bool {
 	return m.stale(id) && (!slices.Contains(m.want, id.Node) || m.has(now, true))
 }
 
-// majority reports whether more than half of some voters are there.
+// majority reports whether more than half of some voters are there, and store what is proposed.
 func (m *members) majority(voters []group.ReplicaID) bool {
 	there := 0
 	for _, id := range voters {
-		if now, ok := m.now(id.Node); ok && now == id {
+		if now, ok := m.now(id.Node); ok && now == id && m.keepsUp(id) {
 			there++
 		}
 	}
@@ -196,8 +198,10 @@ func (n *Node) lostOne(number int, members []group.Server) bool {
 }
 
 func (n *Node) membersOf(m *Map, number int, g *group.Group, have []group.Server) *members {
+	keepUp := g.KeepUp()
 	return &members{
 		want: m.Replicas[number], have: have, self: g.ID(),
+		keepsUp:  func(id group.ReplicaID) bool { return slices.Contains(keepUp, id) },
 		now:      func(node string) (group.ReplicaID, bool) { return n.replicaOn(number, node) },
 		caughtUp: func(id group.ReplicaID) bool { return n.caughtUp(number, g, id) },
 	}

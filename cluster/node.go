@@ -18,6 +18,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/hashicorp/raft-wal/types"
+
 	"rlserver/clock"
 	"rlserver/cluster/group"
 	"rlserver/cluster/mux"
@@ -70,6 +72,7 @@ type Options struct {
 	// set by tests; 0: the default
 	balanceInterval time.Duration
 	roundInterval   time.Duration // between two rounds of gossip's work
+	disk            func(types.VFS) types.VFS
 }
 
 // Node is this process as a member of a cluster. Its methods are safe for concurrent use.
@@ -125,11 +128,9 @@ type Node struct {
 	invitations []string             // addresses to join
 	addresses   map[string]string    // where nodes were last found, by name
 	heardAt     map[string]time.Time // when nodes were last heard, by name
-	// since when they have been heard without a gap of more than the timeout
-	heardSince map[string]time.Time
-	leaders    []leader      // of each group, as other nodes report
-	ready      chan struct{} // closed when the groups are open
-	news       chan struct{} // closed, and replaced, when there is work for a round
+	leaders     []leader             // of each group, as other nodes report
+	ready       chan struct{}        // closed when the groups are open
+	news        chan struct{}        // closed, and replaced, when there is work for a round
 
 	quit context.CancelFunc
 	work sync.WaitGroup
@@ -171,7 +172,7 @@ func Open(o Options) (*Node, error) {
 			Host: o.Host, Port: o.Port, TLSPort: o.TLSPort, Version: o.Version, Instance: rand.Uint64(),
 		},
 		addresses: make(map[string]string), heardAt: make(map[string]time.Time), reports: make(map[string]Report),
-		heardSince: make(map[string]time.Time), ready: make(chan struct{}), out: make(chan struct{}),
+		ready: make(chan struct{}), out: make(chan struct{}),
 		said: make(map[string]time.Time), news: make(chan struct{}),
 	}
 	n.synced = o.Sync

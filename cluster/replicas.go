@@ -116,9 +116,9 @@ func (n *Node) groupOptions(number int, instance uint64) group.Options {
 		Sync: n.syncs.Load(), Timeout: n.options.Timeout, Patience: n.options.Patience,
 		Engine: n.options.Engine, Clock: n.options.Clock, Log: n.log, Begun: n.options.Begun,
 		ObserveSync: n.options.ObserveSync, ObserveSnapshot: n.options.ObserveSnapshot,
-		LongCall: n.options.LongCall,
-		AskTime:  func() (int64, bool) { return n.askTime(number) },
-		Layer:    func() group.Layer { return n.port.Instance(mux.Channel(number), instance) },
+		LongCall: n.options.LongCall, Disk: n.options.disk,
+		AskTime: func() (int64, bool) { return n.askTime(number) },
+		Layer:   func() group.Layer { return n.port.Instance(mux.Channel(number), instance) },
 	}
 }
 

@@ -1,6 +1,8 @@
 package group
 
 import (
+	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -152,4 +154,108 @@ func TestTheDiskOfANewLeaderHangs(t *testing.T) {
 	tr.servesWithout(next)
 	hangs[next.i].Unlock()
 	tr.agree()
+}
+
+// Leadership is not given to a replica whose disk hangs, and calls are served while it is asked.
+func TestLeadershipGoesToWhoStores(t *testing.T) {
+	t.Parallel()
+	tr, hangs := newHangingTrio(t)
+	leader := tr.leader()
+	r, err := leader.group.Leading()
+	require.NoError(t, err)
+	next, other := tr.nodes[(leader.i+1)%3], tr.nodes[(leader.i+2)%3]
+	_, err = admit(r, "k", 1<<40)
+	require.NoError(t, err)
+	tr.agree()
+
+	hangs[next.i].Lock()
+	asked := make(chan error)
+	go func() { asked <- leader.group.HandOver(t.Context(), names[next.i], "a test") }()
+	for waits := true; waits; {
+		select {
+		case err = <-asked:
+			waits = false
+		default:
+			_, err := admit(r, "k", 1<<40)
+			require.NoError(t, err, "the leader serves meanwhile")
+		}
+	}
+	hung, ok := errors.AsType[*NotStoredError](err)
+	require.True(t, ok, err)
+	assert.Equal(t, []string{names[next.i]}, hung.Nodes)
+	tr.eventually("it is known", func() bool { return !slices.Contains(leader.group.KeepUp(), next.group.ID()) })
+	assert.Contains(t, leader.group.KeepUp(), other.group.ID())
+	assert.Zero(t, leader.group.KeptUp(next.group.ID()))
+
+	require.NoError(t, leader.group.HandOver(t.Context(), "", "a test"))
+	tr.servesWithout(next)
+	assert.Nil(t, leader.group.KeepUp(), "another one leads")
+	hangs[next.i].Unlock()
+	tr.agree()
+}
+
+// Two of three disks hang: nothing is handed over, and the leader ends rather than wait for ever.
+func TestTwoOfThreeDisksHang(t *testing.T) {
+	t.Parallel()
+	tr, hangs := newHangingTrio(t)
+	leader := tr.leader()
+	r, err := leader.group.Leading()
+	require.NoError(t, err)
+	for _, n := range tr.nodes {
+		if n != leader {
+			hangs[n.i].Lock()
+		}
+	}
+	hung, ok := errors.AsType[*NotStoredError](leader.group.HandOver(t.Context(), "", "a test"))
+	require.True(t, ok)
+	assert.Len(t, hung.Nodes, 2)
+	_, err = admit(r, "k", 1<<40)
+	assert.ErrorIs(t, err, ErrUnknown)
+	for _, n := range tr.nodes {
+		if n != leader {
+			hangs[n.i].Unlock()
+		}
+	}
+	tr.agree()
+}
+
+// A disk that hangs after it was asked holds a transfer up. The leader goes on, or ends, so that
+// another one is elected.
+func TestADiskHangsDuringATransfer(t *testing.T) {
+	t.Parallel()
+	tr, hangs := newHangingTrio(t)
+	for range 3 {
+		leader := tr.leader()
+		next := tr.nodes[(leader.i+1)%3]
+		hangs[next.i].Lock()
+		for range 3 { // raft takes up one transfer, and keeps the next waiting
+			run := leader.group.running.Load()
+			r := run.fsm.replica.Load()
+			if p, err := leader.group.Leading(); err == nil {
+				admit(p, "k", 1<<40) // which the other one does not store
+			}
+			if r.endQuietly() {
+				assert.Error(t, leader.group.transfer(run, r, next.group.ID(), "a test"))
+			}
+		}
+		tr.servesWithout(next)
+		hangs[next.i].Unlock()
+		tr.agree()
+	}
+}
+
+// A leader that raft leaves in the middle of a transfer ends, and others elect one of them.
+func TestATransferThatDoesNotEndEndsLeadership(t *testing.T) {
+	t.Parallel()
+	tr, _ := newHangingTrio(t)
+	leader := tr.leader()
+	next := tr.nodes[(leader.i+1)%3]
+	run := leader.group.running.Load()
+	r := run.fsm.replica.Load()
+	for !r.endQuietly() {
+	}
+	run.endUnlessServing(r, run.raft.CurrentTerm(), next.group.ID().Node, short)
+	tr.servesWithout(leader)
+	tr.agree()
+	assert.EqualValues(t, 1, leader.group.Figures().Rebuilds)
 }

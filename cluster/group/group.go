@@ -47,9 +47,10 @@ type Options struct {
 	LongCall func() (end func())
 	// Begun is called before calls are served on a partition. It must not block. nil: nothing
 	Begun func(*Partition)
+	// Disk replaces the file system of the log, set by tests; nil: it is the system's
+	Disk func(types.VFS) types.VFS
 
-	snapshotBytes int64                     // of log between snapshots, set by tests
-	disk          func(types.VFS) types.VFS // replaces the file system of the log, set by tests
+	snapshotBytes int64 // of log between snapshots, set by tests
 	// between comparisons of the replicas' state, set by tests
 	digestEvery time.Duration
 	// entries that are kept behind a snapshot, set by tests
@@ -100,7 +101,8 @@ type running struct {
 	calls  chan raft.RPC // of other replicas, see prefixed
 	peers  peers
 
-	transfers atomic.Bool // leadership is being transferred
+	// leadership is being transferred, or could not be and is not claimed again
+	transfers atomic.Bool
 	shutdown  func() raft.Future
 	ended     chan struct{}             // closed by shutdown
 	started   atomic.Pointer[raft.Raft] // raft, for the fsm, which runs before raft is set
@@ -330,8 +332,13 @@ func (g *Group) follow(run *running) (rebuild bool) {
 				return false
 			}
 			if r == run.fsm.replica.Load() {
-				lost(g.leadership.lost(heartbeatTimeout(g.options.Timeout)))
-				g.log.Info("rebuilding the state from the log", "because", r.why())
+				why := r.why()
+				if gaveUp, ok := errors.AsType[*gaveUpError](why); ok {
+					lost(gaveUp.Error())
+				} else {
+					lost(g.leadership.lost(heartbeatTimeout(g.options.Timeout)))
+				}
+				g.log.Info("rebuilding the state from the log", "because", why)
 				return true
 			}
 		case <-run.regain:
@@ -357,17 +364,6 @@ func (g *Group) follow(run *running) (rebuild bool) {
 	}
 }
 
-// regainInterval is the time between attempts to go on after leadership could not be handed over.
-const regainInterval = 10 * time.Millisecond
-
-// goOn has a leader that could not hand over serve again: nobody else can.
-func (run *running) goOn() {
-	select {
-	case run.regain <- struct{}{}:
-	default:
-	}
-}
-
 // claim begins to serve: when its entry is applied, everything before it is, and the leadership has
 // a term that entries are checked against. It returns the term, 0 if this node does not serve.
 func (g *Group) claim(run *running) (term uint64) {
@@ -389,10 +385,12 @@ func (g *Group) claim(run *running) (term uint64) {
 	if g.options.Begun != nil {
 		g.options.Begun(p)
 	}
+	run.peers.begin(c.term, f.Index())
 	if !r.lead(p) {
 		close(p.ended)
 		return 0
 	}
+	run.transfers.Store(false)
 	g.log.Info("this node leads the group", "term", c.term, "because", g.leadership.gained(g.options.Node))
 	g.noteChange()
 	return c.term
@@ -405,7 +403,9 @@ func (g *Group) tick(run *running) {
 		p.Clock.Check()
 		r.beat()
 		g.proposeDigest(r)
-		g.lag.note(run.raft.LastIndex(), time.Now())
+		last, now := run.raft.LastIndex(), time.Now()
+		g.lag.note(last, now)
+		run.peers.tick(last, now, g.options.Timeout)
 	} else {
 		g.leadership.warn(g)
 	}
@@ -527,8 +527,7 @@ func (g *Group) patience() time.Duration {
 // not have begun to serve, as that waits for the disk as well.
 func (run *running) hangs() {
 	if r := run.started.Load(); r != nil && r.State() == raft.Leader {
-		run.fsm.replica.Load().discard(errors.New("the disk of the leader hangs"))
-		run.shutdown()
+		run.giveUp("the disk of the leader hangs")
 	}
 }
 
@@ -609,62 +608,6 @@ func (g *Group) AwaitChange(ctx context.Context) {
 	case <-time.After(10 * time.Millisecond):
 	case <-ctx.Done():
 	}
-}
-
-// HandOver makes another node lead, if this one does: it waits until nothing is on its way, so that
-// nothing has to be rebuilt. to names the node; "": any. why is for the log. If leadership is being
-// handed over already, it waits for the end of that: a node that stops must not close raft before.
-// It does nothing if no other replica votes.
-func (g *Group) HandOver(ctx context.Context, to, why string) error {
-	g.handing.Lock()
-	defer g.handing.Unlock()
-	run := g.running.Load()
-	r := run.fsm.replica.Load()
-	heir, ok := g.heir(run, to)
-	if !r.Leads() || !ok {
-		return nil
-	}
-	for !r.endQuietly() {
-		if r.why() != nil || !r.Leads() {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(time.Millisecond):
-		}
-	}
-	g.noteChange()
-	g.leadership.setHanded("handed over to " + heir.Node + ": " + why)
-	run.transfers.Store(true)
-	id := heir.String()
-	err := run.await(run.raft.LeadershipTransferToServer(raft.ServerID(id), raft.ServerAddress(id)))
-	run.transfers.Store(false)
-	if err != nil {
-		g.leadership.setHanded("")
-		run.goOn()
-		return err
-	}
-	g.counters.handOvers.Add(1)
-	return nil
-}
-
-// heir returns the voter that takes over: the one on a node, or else the one that is readiest.
-func (g *Group) heir(run *running, node string) (id ReplicaID, ok bool) {
-	var best peer
-	last, since := run.raft.LastIndex(), time.Now().Add(-heartbeatTimeout(g.options.Timeout))
-	for _, s := range serversOf(run) {
-		if !s.Voter || s.ID == g.options.id() {
-			continue
-		}
-		if s.ID.Node == node {
-			return s.ID, true
-		}
-		if p := run.peers.get(raft.ServerID(s.ID.String())); !ok || p.readier(best, last, since) {
-			id, ok, best = s.ID, true, p
-		}
-	}
-	return id, ok
 }
 
 // Estimate returns the group's time as far as this node knows it, Unix ms. ok is false if it has

@@ -118,7 +118,7 @@ func (n *node) options(instance uint64) Options {
 		Clock: n.trio.clock(), AskTime: n.askTime, Log: n.trio.log.With("node", names[n.i]),
 		Layer:         func() Layer { return &cuttable{n.port.Instance(0, instance), n} },
 		snapshotBytes: n.trio.snapshotBytes, digestEvery: n.trio.digestEvery, tickEvery: n.trio.tickEvery,
-		newer: n.newer, disk: n.disk, trailing: n.trio.trailing,
+		newer: n.newer, Disk: n.disk, trailing: n.trio.trailing,
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -14,33 +13,61 @@ import (
 // new entry or pause: a replica that is far behind would not catch up while the group waits for it.
 // Without a pipeline raft sends all that is missing.
 func (t transport) AppendEntriesPipeline(id raft.ServerID, at raft.ServerAddress) (raft.AppendPipeline, error) {
-	if t.peers.get(id).behind(t.last()) {
+	if t.peers.behind(id, t.last()) {
 		return nil, raft.ErrPipelineReplicationNotSupported
 	}
 	p, err := t.NetworkTransport.AppendEntriesPipeline(id, at)
 	if err != nil {
 		return nil, err
 	}
-	bounded := &boundedPipeline{p, t.patience, t.ended, id, t.peers}
-	t.peers.begin(id, bounded)
+	bounded := &boundedPipeline{
+		AppendPipeline: p, patience: t.patience, ended: t.ended,
+		answers: make(chan raft.AppendFuture), closed: make(chan struct{}),
+	}
+	go bounded.pass(func(call *raft.AppendEntriesRequest) {
+		t.peers.stored(id, call.Term, call.PrevLogEntry+uint64(len(call.Entries)), time.Now())
+	})
 	return bounded, nil
 }
 
 // boundedPipeline closes a pipeline that takes no entries for too long. In raft, what reads the
 // answers ends at the first that names a later term, and a pipeline that is full then waits for it
-// for ever: neither Shutdown nor a rebuild of the replica would end.
+// for ever: neither Shutdown nor a rebuild of the replica would end. It also notes what is stored.
 type boundedPipeline struct {
 	raft.AppendPipeline
 	// patience is longer than an answer may take, after which the pipeline fails by itself
 	patience time.Duration
 	ended    <-chan struct{} // see transport
-	to       raft.ServerID
-	peers    *peers
+	answers  chan raft.AppendFuture
+	closed   chan struct{} // by Close, which raft calls once
+}
+
+// Consumer implements raft.AppendPipeline.
+func (p *boundedPipeline) Consumer() <-chan raft.AppendFuture { return p.answers }
+
+// pass passes answers on to raft until the pipeline is closed. stored is called with the calls
+// whose entries are stored.
+func (p *boundedPipeline) pass(stored func(*raft.AppendEntriesRequest)) {
+	for {
+		select {
+		case answer := <-p.AppendPipeline.Consumer():
+			if answer.Error() == nil && answer.Response().Success {
+				stored(answer.Request())
+			}
+			select {
+			case p.answers <- answer:
+			case <-p.closed:
+				return
+			}
+		case <-p.closed:
+			return
+		}
+	}
 }
 
 // Close implements raft.AppendPipeline.
 func (p *boundedPipeline) Close() error {
-	p.peers.end(p.to, p)
+	close(p.closed)
 	return p.AppendPipeline.Close()
 }
 
@@ -69,8 +96,12 @@ func (t transport) AppendEntries(
 		}
 		err := t.NetworkTransport.AppendEntries(id, at, call, reply)
 		heartbeat := len(call.Entries) == 0 && call.PrevLogEntry == 0 // raft repeats it
-		if err == nil && reply.Success {
-			t.peers.note(id, call.PrevLogEntry+uint64(len(call.Entries)), time.Now())
+		switch {
+		case err != nil || !reply.Success:
+		case heartbeat:
+			t.peers.heard(id, time.Now())
+		default:
+			t.peers.stored(id, call.Term, call.PrevLogEntry+uint64(len(call.Entries)), time.Now())
 		}
 		if err == nil || heartbeat || !t.again(call.Term, id) {
 			return err
@@ -89,7 +120,7 @@ func (t transport) InstallSnapshot(
 	id raft.ServerID, at raft.ServerAddress, call *raft.InstallSnapshotRequest, reply *raft.InstallSnapshotResponse,
 	data io.Reader,
 ) error {
-	answers := func() bool { return time.Since(t.peers.get(id).heard) <= t.patience }
+	answers := func() bool { return t.peers.answeredWithin(id, t.patience) }
 	if !answers() {
 		for t.again(call.Term, id) && !answers() {
 		}
@@ -126,70 +157,4 @@ func (g *Group) sendAgain(run *running, term uint64, to raft.ServerID) bool {
 	return slices.ContainsFunc(r.GetConfiguration().Configuration().Servers, func(s raft.Server) bool {
 		return s.ID == to
 	})
-}
-
-// peers is what is known of the other replicas.
-type peers struct {
-	mu sync.Mutex
-	of map[raft.ServerID]peer
-}
-
-type peer struct {
-	last  uint64           // index of the last entry that it has got without a pipeline
-	pipe  *boundedPipeline // it had nearly all entries, and gets the others here; nil: it does not
-	heard time.Time        // when it has last answered
-}
-
-// note notes that a replica has the entries up to an index; 0: it has answered a heartbeat.
-func (p *peers) note(id raft.ServerID, index uint64, now time.Time) {
-	p.change(id, func(of *peer) {
-		of.heard = now
-		if index != 0 {
-			of.last, of.pipe = index, nil
-		}
-	})
-}
-
-// begin notes that a replica gets entries in a pipeline.
-func (p *peers) begin(id raft.ServerID, pipe *boundedPipeline) {
-	p.change(id, func(of *peer) { of.pipe = pipe })
-}
-
-// end notes that a pipeline has ended: the replica may lack entries.
-func (p *peers) end(id raft.ServerID, pipe *boundedPipeline) {
-	p.change(id, func(of *peer) {
-		if of.pipe == pipe {
-			of.pipe = nil
-		}
-	})
-}
-
-func (p *peers) change(id raft.ServerID, change func(*peer)) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.of == nil {
-		p.of = make(map[raft.ServerID]peer)
-	}
-	of := p.of[id]
-	change(&of)
-	p.of[id] = of
-}
-
-func (p *peers) get(id raft.ServerID) peer {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.of[id]
-}
-
-// behind reports whether the replica lacks more than a message before an entry.
-func (p peer) behind(index uint64) bool { return p.last+mostAppended < index }
-
-// readier reports whether a replica can take over sooner than another one: it has nearly all
-// entries up to last, and has answered after since.
-func (p peer) readier(than peer, last uint64, since time.Time) bool {
-	ready := func(p peer) bool { return (p.pipe != nil || !p.behind(last)) && p.heard.After(since) }
-	if ready(p) != ready(than) {
-		return ready(p)
-	}
-	return p.heard.After(than.heard)
 }

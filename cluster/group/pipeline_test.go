@@ -7,7 +7,6 @@ import (
 
 	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 )
 
 // fullPipeline is a pipeline whose answers nobody reads any more.
@@ -29,7 +28,7 @@ func (p *fullPipeline) Close() error {
 }
 
 func TestAPipelineThatIsStuckIsClosed(t *testing.T) {
-	p := &boundedPipeline{&fullPipeline{closed: make(chan struct{})}, time.Millisecond, nil, "a", &peers{}}
+	p := &boundedPipeline{AppendPipeline: &fullPipeline{closed: make(chan struct{})}, patience: time.Millisecond}
 	_, err := p.AppendEntries(nil, nil)
 	assert.ErrorIs(t, err, raft.ErrPipelineShutdown)
 }
@@ -95,7 +94,7 @@ func TestASnapshotWaitsForAnAnswer(t *testing.T) {
 	tries := 0
 	err := send(func(_ uint64, to raft.ServerID) bool {
 		if tries++; tries == 3 {
-			p.note(to, 0, time.Now())
+			p.heard(to, time.Now())
 		}
 		return true
 	})
@@ -115,64 +114,52 @@ func TestAPipelineBeginsWhenAReplicaHasCaughtUp(t *testing.T) {
 	tr := transport{last: func() uint64 { return 1000 }, peers: &p}
 	_, err := tr.AppendEntriesPipeline("a", "a")
 	assert.Equal(t, raft.ErrPipelineReplicationNotSupported, err, "nothing was sent yet")
-	p.note("a", 1000-mostAppended-1, time.Time{})
+	p.stored("a", 1, 1000-mostAppended-1, time.Time{})
 	_, err = tr.AppendEntriesPipeline("a", "a")
 	assert.Equal(t, raft.ErrPipelineReplicationNotSupported, err)
-	assert.True(t, p.get("a").behind(1000))
-	p.note("a", 1000-mostAppended, time.Time{})
-	p.note("a", 0, time.Time{}) // a heartbeat
-	assert.False(t, p.get("a").behind(1000))
-	assert.True(t, p.get("b").behind(1000))
+	assert.True(t, p.behind("a", 1000))
+	p.stored("a", 1, 1000-mostAppended, time.Time{})
+	p.heard("a", time.Time{}) // a heartbeat
+	assert.False(t, p.behind("a", 1000))
+	assert.True(t, p.behind("b", 1000))
 }
 
-// Leadership goes to a replica that has nearly all entries and answers, rather than to one that
-// does not.
-func TestTheHeirIsReadyAndThere(t *testing.T) {
-	now := time.Now()
+// A replica keeps up while it acknowledges the entries of this leadership, in time.
+func TestWhoKeepsUp(t *testing.T) {
 	var p peers
-	for _, id := range []raft.ServerID{"dead", "late", "ready", "piped"} {
-		p.note(id, 1000, now)
-	}
-	p.note("dead", 1000, now.Add(-time.Minute))
-	p.note("late", 900, now.Add(time.Second))
-	p.note("piped", 900, now)
-	pipe := boundedPipeline{&fullPipeline{closed: make(chan struct{})}, 0, nil, "piped", &p}
-	p.begin("piped", &pipe)
-	better := func(a, b raft.ServerID) bool {
-		return p.get(a).readier(p.get(b), 1000, now.Add(-time.Second))
-	}
-	for _, ready := range []raft.ServerID{"ready", "piped"} {
-		for _, other := range []raft.ServerID{"dead", "late", "unknown"} {
-			assert.True(t, better(ready, other), "%s, %s", ready, other)
-			assert.False(t, better(other, ready), "%s, %s", other, ready)
-		}
-	}
-	assert.True(t, better("late", "dead"), "the one that answers")
-
-	next := boundedPipeline{&fullPipeline{closed: make(chan struct{})}, 0, nil, "piped", &p}
-	p.begin("piped", &next)
-	pipe.Close()
-	assert.True(t, better("piped", "late"), "an earlier pipeline has ended")
-	next.Close()
-	assert.True(t, better("ready", "piped"), "it may have been away since, and lack entries")
-	assert.True(t, better("late", "piped"))
-}
-
-// A replica whose disk hangs does not keep all entries that its leader sends again and again.
-func TestEntriesThatNobodyWaitsForAreDropped(t *testing.T) {
-	p := prefixed{transport{patience: time.Minute}, nil}
-	answers := make(chan raft.RPCResponse, 3)
-	call := func(command any, since time.Time) waiting {
-		return waiting{raft.RPC{Command: command, RespChan: answers}, since}
-	}
 	now := time.Now()
-	late := now.Add(-2 * time.Minute)
-	left := p.dropLate([]waiting{
-		call(&raft.RequestVoteRequest{}, late), call(&raft.AppendEntriesRequest{Term: 1}, late),
-		call(&raft.AppendEntriesRequest{Term: 2}, now), call(&raft.InstallSnapshotRequest{}, late),
-	})
-	require.Len(t, left, 3)
-	assert.Equal(t, &raft.AppendEntriesRequest{Term: 2}, left[1].call.Command, "the others stay, in order")
-	require.Len(t, answers, 1)
-	assert.Equal(t, errLate, (<-answers).Error)
+	keeps := func() bool { return p.keepsUp("a", now, time.Second) }
+	kept := func() time.Duration { return p.keptUp("a", now, time.Second) }
+	p.stored("a", 1, 10, now)
+	p.begin(2, 12)
+	assert.False(t, keeps(), "it has acknowledged entries of another leader")
+	p.stored("a", 2, 11, now)
+	assert.False(t, keeps(), "it had them before")
+	assert.False(t, p.has("a", 2, 12))
+	p.stored("a", 2, 12, now)
+	assert.True(t, keeps())
+	assert.True(t, p.has("a", 2, 12))
+	assert.False(t, p.has("a", 3, 12))
+	for i := range 5 { // an entry a second
+		p.tick(12+uint64(i), now, time.Second)
+		p.stored("a", 2, 12+uint64(i), now)
+		now = now.Add(time.Second)
+	}
+	assert.Equal(t, 5*time.Second, kept())
+	p.tick(17, now, time.Second)
+	now = now.Add(time.Second)
+	assert.True(t, keeps(), "it may be on its way")
+	p.heard("a", now)
+	now = now.Add(time.Millisecond)
+	assert.False(t, keeps(), "its disk hangs, and it answers")
+	p.tick(18, now, time.Second)
+	assert.Zero(t, kept())
+	p.stored("a", 2, 18, now)
+	assert.True(t, keeps())
+	p.tick(18, now, time.Second)
+	assert.Zero(t, kept(), "from now on")
+	assert.Equal(t, time.Second, p.keptUp("a", now.Add(time.Second), time.Second))
+	p.begin(4, 20)
+	assert.False(t, keeps())
+	assert.Zero(t, kept())
 }

@@ -37,8 +37,8 @@ func (g *Group) openFiles(log hclog.Logger, stored func(time.Duration, error), h
 	dir := g.options.Dir
 	folder := filepath.Join(dir, logFolder)
 	disk := types.VFS(fs.New())
-	if g.options.disk != nil {
-		disk = g.options.disk(disk)
+	if g.options.Disk != nil {
+		disk = g.options.Disk(disk)
 	}
 	if err = os.MkdirAll(folder, 0o750); err != nil {
 		return f, err
