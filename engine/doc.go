@@ -31,6 +31,9 @@
 //	INCR n             ->  effect.String{n, "8", ExpireAt: as it was}
 //	EXPIRE k -1        ->  effect.Delete{k}
 //
+// An effect points into requests, replies and keys, which change. So it is encoded at the moment it
+// is applied, and what the keys keep of it they copy.
+//
 // A Tx validates first and changes afterwards: nothing fails after its first effect, so there is no
 // rollback. All effects of one call go to the journal together, under the locks: for each key, the
 // order in the log is the order of the changes.

@@ -28,14 +28,10 @@ type Options struct {
 
 // Journal takes the effects of every call, in the order in which they were applied to each key.
 type Journal interface {
-	// Encode appends effects to dst in the journal's form, in which they take much less memory. A
-	// call with very many has all but the latest encoded before it calls Append.
-	Encode(dst []byte, effects []effect.Effect) []byte
 	// Append is called under the locks of the shards that changed, with all effects of one call at
-	// now (Unix ms): those that are encoded, mostly none, and those that follow. They are kept
-	// together or not at all. The slices and what they point to belong to the caller again when
-	// Append returns.
-	Append(now int64, encoded []byte, effects []effect.Effect) Position
+	// now (Unix ms), as effect.Append has written them. They are kept together or not at all. The
+	// bytes belong to the caller again when Append returns.
+	Append(now int64, effects []byte) Position
 	// Wait returns when everything up to the position is as durable as the journal's sync mode
 	// promises. A reply waits for the latest change it may have seen: see Tx.End.
 	Wait(Position) error

@@ -382,6 +382,5 @@ func tokens(e *Engine, n int) {
 // discard is a journal that drops all effects.
 type discard struct{}
 
-func (discard) Encode(dst []byte, _ []effect.Effect) []byte    { return dst }
-func (discard) Append(int64, []byte, []effect.Effect) Position { return 1 }
-func (discard) Wait(Position) error                            { return nil }
+func (discard) Append(int64, []byte) Position { return 1 }
+func (discard) Wait(Position) error           { return nil }

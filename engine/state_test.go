@@ -2,7 +2,6 @@ package engine
 
 import (
 	"bytes"
-	"encoding/binary"
 	"fmt"
 	"maps"
 	"math"
@@ -19,26 +18,21 @@ import (
 
 // recorder is a journal that keeps copies of all effects, call by call.
 type recorder struct {
-	mu     sync.Mutex
-	calls  [][]effect.Effect
-	pieces [][]effect.Effect // encoded, a piece is its index
+	mu    sync.Mutex
+	calls [][]effect.Effect
 }
 
-func (r *recorder) Encode(dst []byte, effects []effect.Effect) []byte {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.pieces = append(r.pieces, copies(effects))
-	return binary.BigEndian.AppendUint32(dst, uint32(len(r.pieces)-1))
-}
-
-func (r *recorder) Append(_ int64, encoded []byte, effects []effect.Effect) Position {
+func (r *recorder) Append(_ int64, effects []byte) Position {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var call []effect.Effect
-	for ; len(encoded) > 0; encoded = encoded[4:] {
-		call = append(call, r.pieces[binary.BigEndian.Uint32(encoded)]...)
+	for in := (effect.Reader{Rest: bytes.Clone(effects)}); len(in.Rest) > 0; {
+		call = append(call, in.Effect())
+		if in.Err != nil {
+			panic(in.Err)
+		}
 	}
-	r.calls = append(r.calls, append(call, copies(effects)...))
+	r.calls = append(r.calls, call)
 	return Position(len(r.calls))
 }
 

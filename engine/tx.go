@@ -27,11 +27,10 @@ type Tx struct {
 	db      int
 	now     int64
 	writing bool
-	locked  []*shard        // first those of Begin, in the order of their index, then those of Join
-	effects []effect.Effect // the latest changes, if there is a journal
-	encoded []byte          // the changes before those, see Journal.Encode
-	changed int64           // the number of changed members, fields and keys
-	applied uint64          // the number of changes ever made
+	locked  []*shard // first those of Begin, in the order of their index, then those of Join
+	effects []byte   // the changes as effect.Append writes them, if there is a journal
+	changed int64    // the number of changed members, fields and keys
+	applied uint64   // the number of changes ever made
 	// the latest change that the call has seen in earlier steps, or without locks
 	seen Position
 
@@ -147,9 +146,8 @@ func (tx *Tx) settle(now int64) {
 const manyChanges = 256
 
 const (
-	mostEffects = 256 // that are not encoded: to grow and clear a large slice stops all goroutines
-	keptEffects = 64  // the largest capacity for effects that a Tx keeps between calls
-	keptParts   = 8   // and for parts
+	keptEffects = 4 << 10 // the largest capacity, in bytes, that a Tx keeps between calls
+	keptParts   = 8       // and for parts
 )
 
 // End passes the changes to the journal and unlocks the shards. It returns the position that the
@@ -177,12 +175,11 @@ func (tx *Tx) commit() {
 	if len(tx.effects) == 0 {
 		return
 	}
-	pos := tx.e.journal.Append(tx.now, tx.encoded, tx.effects)
+	pos := tx.e.journal.Append(tx.now, tx.effects)
 	for _, sh := range tx.locked {
 		sh.position.Store(uint64(pos))
 	}
-	clear(tx.effects)
-	tx.effects, tx.encoded = tx.effects[:0], nil
+	tx.effects = tx.effects[:0]
 }
 
 // latest returns the position of the latest change that the call has seen.
@@ -301,7 +298,9 @@ func (tx *Tx) deleteExpired(db int, k Key) {
 	}
 }
 
-// perform is apply for an effect whose database is set.
+// perform is apply for an effect whose database is set. The effect is encoded at once, because what
+// it points to may change after that: keys, replies and requests. If the engine panics because the
+// effect does not fit, nothing is recorded.
 func (tx *Tx) perform(o object.Object, f *effect.Effect) object.Object {
 	if !tx.writing {
 		panic("engine: a call that began as read-only tries to change something")
@@ -310,15 +309,12 @@ func (tx *Tx) perform(o object.Object, f *effect.Effect) object.Object {
 	tx.locked[0].changes.Add(1)
 	tx.applied++
 	tx.changed += f.Size()
-	o = tx.e.apply(o, f)
-	if tx.e.journal != nil {
-		if len(tx.effects) == mostEffects {
-			tx.encoded = tx.e.journal.Encode(tx.encoded, tx.effects)
-			tx.effects = tx.effects[:0]
-		}
-		tx.effects = append(tx.effects, *f)
-		tx.effects[len(tx.effects)-1].Set = nil // the set will change
+	if tx.e.journal == nil {
+		return tx.e.apply(o, f)
 	}
+	recorded := effect.Append(tx.effects, f)
+	o = tx.e.apply(o, f)
+	tx.effects = recorded
 	return o
 }
 

@@ -123,8 +123,10 @@ var mayImport = map[string]struct{ ours, others []string }{
 	},
 	"rlserver/resp/command/commandtest": {
 		ours: []string{
-			"rlserver/clock", "rlserver/engine", "rlserver/resp/command", "rlserver/resp/config", "rlserver/stats",
+			"rlserver/clock", "rlserver/engine", "rlserver/engine/effect", "rlserver/resp/command",
+			"rlserver/resp/config", "rlserver/stats",
 		},
+		others: []string{"github.com/stretchr/testify/assert"},
 	},
 	"rlserver/resp/waitqueue": {
 		ours: []string{"rlserver/clock", "rlserver/engine", "rlserver/resp/command", "rlserver/resp/wire"},
@@ -220,7 +222,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 		},
 	},
 	"rlserver/largecopy":           {},
-	"rlserver/engine/effect":       {ours: []string{"rlserver/engine/limit", "rlserver/zset"}},
+	"rlserver/engine/effect":       {ours: []string{"rlserver/engine/limit", "rlserver/largecopy", "rlserver/zset"}},
 	"rlserver/engine/eviction":     {ours: []string{"rlserver/engine/limit"}},
 	"rlserver/engine/denials":      {ours: []string{"rlserver/engine/rule"}},
 	"rlserver/engine/rule":         {ours: []string{"rlserver/engine/limit", "rlserver/grammar"}},

@@ -28,7 +28,7 @@ func (w *world) apply(effects ...effect.Effect) {
 	at := w.now.Add(10)
 	require.NoError(w.t, w.e.Apply(at, effects))
 	w.states = append(w.states, stateOf(w.e))
-	require.NoError(w.t, w.store.Wait(w.store.Append(at, nil, effects)))
+	require.NoError(w.t, w.store.Wait(w.store.Append(at, effect.AppendAll(nil, effects))))
 }
 
 // stop closes the store.

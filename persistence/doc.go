@@ -26,14 +26,13 @@
 //	  1 call     effect, effect, …   all effects of one call: it is stored whole or not at all
 //	  2 synced   salt + bytes        a mark: this number of bytes of the segment was durable
 //	  3 end      records             the snapshot is complete, with this number of records before
-//	effect:  kind (1) · database (uvarint) · key (bytes) · fields, in the order of appendEffect
+//	effect:  kind (1) · database (uvarint) · key (bytes) · fields, in the order of effect.Append
 //	bytes:   length (uvarint) · that many bytes
 //
 // Fixed-size integers are little-endian. Integers that may be negative are zigzag varints. Scores
-// are the 8 bytes of the double. One table, kindFields, has the fields of each kind of effect;
-// encoder and decoder both use it. Kinds are added, and never renumbered. The version is raised
-// when an older server could not read the files. A file of a newer version is an error that names
-// it, and is not changed.
+// are the 8 bytes of the double. Package effect has the codec of effects. Kinds are added, and
+// never renumbered. The version is raised when an older server could not read the files. A file of
+// a newer version is an error that names it, and is not changed.
 //
 // Decoding never panics, and allocates memory for bytes that have arrived, not for a length alone.
 // Decoded effects alias the record's bytes; engine.Apply copies what it keeps. Snapshots are
@@ -41,7 +40,7 @@
 //
 // # The writer
 //
-// Append encodes a call and copies it to memory, under the locks of its shards; a call waits for no
+// Append copies the effects of a call to memory, under the locks of its shards; a call waits for no
 // more than that. One goroutine (log.run) takes the appended records after 20 ms, or at once when a
 // call waits for it or 256 KB have been appended. It writes them with one write, and syncs as the
 // sync mode requires. A cut is a place in that stream where the next segment begins: at a snapshot,

@@ -126,64 +126,64 @@ func (p *printer) end() error {
 
 // effect appends the kind of an effect and its fields.
 func (p *printer) effect(f *effect.Effect) {
-	has := kindFields[f.Kind]
+	has := f.Kind.Fields()
 	p.text("effect", []byte(f.Kind.String()))
 	p.number("db", int64(f.DB))
 	if len(f.Key.Name) > 0 || f.Kind != effect.Flush && f.Kind != effect.Swap {
 		p.text("key", f.Key.Name)
 	}
-	if has&hasToDB != 0 {
+	if has&effect.HasToDB != 0 {
 		p.number("to_db", int64(f.ToDB))
 	}
-	if has&hasTo != 0 {
+	if has&effect.HasTo != 0 {
 		p.text("to", f.To.Name)
 	}
-	if has&hasField != 0 {
+	if has&effect.HasField != 0 {
 		p.text("field", f.Field)
 	}
-	if has&hasValue != 0 {
+	if has&effect.HasValue != 0 {
 		p.text("value", f.Value)
 	}
-	if has&hasScore != 0 {
+	if has&effect.HasScore != 0 {
 		p.text("score", appendScore(nil, f.Score))
 	}
-	if has&hasLo != 0 {
+	if has&effect.HasLo != 0 {
 		p.number("from", int64(f.Lo))
 	}
-	if has&hasHi != 0 {
+	if has&effect.HasHi != 0 {
 		p.number("until", int64(f.Hi))
 	}
-	if has&hasHits != 0 {
+	if has&effect.HasHits != 0 {
 		p.number("hit_at", f.Hits.At)
 		p.number("first", int64(f.Hits.Seq))
 		p.number("hits", f.Hits.N)
 	}
-	if has&hasTokens != 0 {
+	if has&effect.HasTokens != 0 {
 		p.number("missing", f.Tokens.Missing)
 		p.number("earned", f.Tokens.Earned)
 		p.number("since", f.Tokens.Since)
 	}
-	if has&hasCount != 0 {
+	if has&effect.HasCount != 0 {
 		p.number("window", f.Count.Start)
 		p.number("used", f.Count.Used)
 	}
-	if has&hasBucket != 0 {
+	if has&effect.HasBucket != 0 {
 		p.number("missing", f.Tokens.Missing)
 		p.fraction("fraction", f.Tokens.Fraction)
 		p.number("since", f.Tokens.Since)
 	}
-	if has&hasWindow != 0 {
+	if has&effect.HasWindow != 0 {
 		p.number("window", f.Count.Start)
 		p.number("length", f.Count.Length)
 		p.number("used", f.Count.Used)
 	}
-	if has&hasCounter != 0 {
+	if has&effect.HasCounter != 0 {
 		p.number("window", f.Counts.Start)
 		p.number("length", f.Counts.Length)
 		p.number("current", f.Counts.Current)
 		p.number("previous", f.Counts.Previous)
 	}
-	if has&hasExpireAt != 0 && f.ExpireAt != 0 {
+	if has&effect.HasExpireAt != 0 && f.ExpireAt != 0 {
 		p.time("expires", f.ExpireAt)
 	}
 }

@@ -30,18 +30,20 @@ func dumped(t *testing.T, dir string) (lines []map[string]any, err error) {
 
 // Every kind of effect is printed with all of its fields.
 func TestDumpPrintsEveryKind(t *testing.T) {
-	names := map[fields][]string{
-		hasToDB: {"to_db"}, hasTo: {"to"}, hasField: {"field_base64"}, hasValue: {"value"}, hasScore: {"score"},
-		hasLo: {"from"}, hasHi: {"until"}, hasExpireAt: {"expires"}, hasHits: {"hit_at", "first", "hits"},
-		hasTokens: {"missing", "earned", "since"}, hasCount: {"window", "used"},
-		hasBucket: {"missing", "fraction", "since"}, hasWindow: {"window", "length", "used"},
-		hasCounter: {"window", "length", "current", "previous"},
+	names := map[effect.Fields][]string{
+		effect.HasToDB: {"to_db"}, effect.HasTo: {"to"}, effect.HasField: {"field_base64"}, effect.HasValue: {"value"},
+		effect.HasScore: {"score"},
+		effect.HasLo:    {"from"}, effect.HasHi: {"until"}, effect.HasExpireAt: {"expires"},
+		effect.HasHits:   {"hit_at", "first", "hits"},
+		effect.HasTokens: {"missing", "earned", "since"}, effect.HasCount: {"window", "used"},
+		effect.HasBucket: {"missing", "fraction", "since"}, effect.HasWindow: {"window", "length", "used"},
+		effect.HasCounter: {"window", "length", "current", "previous"},
 	}
 	for _, kind := range effect.Kinds() {
 		f := sample(kind)
 		want := []string{"file", "offset", "at", "effect", "db", "key"}
 		for bit, list := range names {
-			if kindFields[kind]&bit != 0 {
+			if kind.Fields()&bit != 0 {
 				want = append(want, list...)
 			}
 		}

@@ -221,5 +221,5 @@ func TestLengthsAreNotTrusted(t *testing.T) {
 	}
 	_, _, err := readRecord(nil,
 		reseal(append([]byte{byte(recordCall), 0, byte(effect.String), 0}, binary.AppendUvarint(nil, 1<<62)...)))
-	require.ErrorIs(t, err, errEnds)
+	require.ErrorIs(t, err, effect.ErrEnds)
 }

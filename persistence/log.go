@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"rlserver/engine"
-	"rlserver/engine/effect"
 	"rlserver/storage"
 )
 
@@ -104,30 +103,26 @@ func newLog(fs fileSystem, clock func() int64, sequence uint64, mode storage.Syn
 	return l, nil
 }
 
-var scratch = sync.Pool{New: func() any { return new([]byte) }}
-
 // Append implements engine.Journal. When the log has failed it returns a position that is never
 // reached.
-func (l *log) Append(now int64, encoded []byte, effects []effect.Effect) engine.Position {
-	buf := scratch.Get().(*[]byte)
-	*buf = AppendCall((*buf)[:0], now, encoded, effects) // outside of mu, which all calls share
+func (l *log) Append(now int64, effects []byte) engine.Position {
+	var buf [longestHead]byte
+	head := appendHead(buf[:0], now, effects) // outside of mu, which all calls share
+	size := len(head) + len(effects)
 	l.mu.Lock()
-	if !l.accepts(len(*buf)) {
+	if !l.accepts(size) {
 		defer l.mu.Unlock()
 		return engine.Position(l.appended + 1)
 	}
-	l.pending = append(l.pending, *buf...)
-	l.appended += uint64(len(*buf))
+	l.pending = append(append(l.pending, head...), effects...)
+	l.appended += uint64(size)
 	position, backlog := l.appended, len(l.pending)
 	l.mu.Unlock()
 	switch {
 	case backlog >= wakeBacklog || storage.SyncMode(l.mode.Load()) == storage.SyncAlways:
 		signal(l.wake)
-	case backlog == len(*buf): // the first since the writer took the last batch
+	case backlog == size: // the first since the writer took the last batch
 		signal(l.soon)
-	}
-	if cap(*buf) <= keptBuffer {
-		scratch.Put(buf)
 	}
 	return engine.Position(position)
 }

@@ -14,16 +14,11 @@ type Memory struct {
 	records []byte
 }
 
-// Encode implements engine.Journal.
-func (m *Memory) Encode(dst []byte, effects []effect.Effect) []byte {
-	return AppendEffects(dst, effects)
-}
-
 // Append implements engine.Journal: it keeps the effects of a call as a record.
-func (m *Memory) Append(now int64, encoded []byte, effects []effect.Effect) engine.Position {
+func (m *Memory) Append(now int64, effects []byte) engine.Position {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.records = AppendCall(m.records, now, encoded, effects)
+	m.records = AppendCall(m.records, now, effects)
 	return engine.Position(len(m.records))
 }
 

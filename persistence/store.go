@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"rlserver/engine"
-	"rlserver/engine/effect"
 	"rlserver/storage"
 )
 
@@ -223,15 +222,10 @@ func (s *Store) set(change func(*storage.Status)) {
 	change(&s.status)
 }
 
-// Encode implements engine.Journal.
-func (s *Store) Encode(dst []byte, effects []effect.Effect) []byte {
-	return AppendEffects(dst, effects)
-}
-
 // Append implements engine.Journal.
-func (s *Store) Append(now int64, encoded []byte, effects []effect.Effect) engine.Position {
+func (s *Store) Append(now int64, effects []byte) engine.Position {
 	if l := s.journal.Load(); l != nil {
-		return l.Append(now, encoded, effects)
+		return l.Append(now, effects)
 	}
 	return 0
 }

@@ -13,19 +13,19 @@ import (
 	"rlserver/largecopy"
 )
 
-// AppendCall appends the effects of a call at a time, Unix ms, as one record: those that
-// AppendEffects has encoded, and those that follow.
-func AppendCall(dst []byte, at int64, encoded []byte, effects []effect.Effect) []byte {
-	dst, start := beginRecord(dst, recordCall, at)
-	return endRecord(AppendEffects(largecopy.Append(dst, encoded), effects), start)
+// AppendCall appends the effects of a call at a time, Unix ms, as one record. The effects are those
+// that engine.Journal gets.
+func AppendCall(dst []byte, at int64, effects []byte) []byte {
+	return largecopy.Append(appendHead(dst, at, effects), effects)
 }
 
-// AppendEffects appends effects as a record has them.
-func AppendEffects(dst []byte, effects []effect.Effect) []byte {
-	for i := range effects {
-		dst = appendEffect(dst, &effects[i])
-	}
-	return dst
+// longestHead is the largest size of what precedes the effects of a call in its record, in bytes.
+const longestHead = headerSize + 1 + binary.MaxVarintLen64
+
+// appendHead appends what precedes the effects of a call in its record.
+func appendHead(dst []byte, at int64, effects []byte) []byte {
+	dst, start := beginRecord(dst, recordCall, at)
+	return endRecord(dst, start, effects)
 }
 
 // longestCall is the size of the largest record, in bytes, that SizeOfCall returns.
@@ -72,21 +72,21 @@ func (c *CallReader) Read(b []byte, apply Apply) (size int, err error) {
 	case rec.kind != recordCall:
 		return 0, fmt.Errorf("record of kind %d, want %d", rec.kind, recordCall)
 	case apply == nil:
-		return size, r.errorIn(size)
+		return size, errorIn(&r, size)
 	}
 	if len(c.effects) == 0 {
 		c.at = rec.at
 	}
 	c.at = max(c.at, rec.at)
-	for len(r.rest) > 0 && r.err == nil && err == nil {
-		c.effects = append(c.effects, r.effect())
-		if len(c.effects) == maxPiece && r.err == nil {
+	for len(r.Rest) > 0 && r.Err == nil && err == nil {
+		c.effects = append(c.effects, r.Effect())
+		if len(c.effects) == maxPiece && r.Err == nil {
 			err = c.Flush(apply)
 		}
 	}
-	if r.err != nil {
+	if r.Err != nil {
 		c.effects = c.effects[:0]
-		return size, r.errorIn(size)
+		return size, errorIn(&r, size)
 	}
 	if err == nil && len(c.effects) >= engine.MostPrefetched {
 		err = c.Flush(apply)

@@ -74,7 +74,7 @@ func TestCallReaderAppliesWhatAppendCallWrote(t *testing.T) {
 			got = append(got, piece...)
 			return nil
 		}
-		b := AppendCall(nil, 7, nil, effects)
+		b := AppendCall(nil, 7, effect.AppendAll(nil, effects))
 		var reader CallReader
 		size, err := reader.Read(append(b, "more"...), apply)
 		require.NoError(t, err)
@@ -106,7 +106,7 @@ func TestCallReaderAppliesSeveralCallsAtOnce(t *testing.T) {
 	for i := range calls {
 		name := strconv.Itoa(i)
 		effects := []effect.Effect{{Kind: effect.Delete, Key: effect.Key{Name: []byte(name)}}}
-		b := AppendCall(nil, int64(100+i), nil, effects)
+		b := AppendCall(nil, int64(100+i), effect.AppendAll(nil, effects))
 		to := apply
 		if i == 1 {
 			to = nil
@@ -132,7 +132,7 @@ func TestCallReaderReturnsErrors(t *testing.T) {
 	assert.ErrorContains(t, err, "unknown kind 200")
 	refused := errors.New("refused")
 	refuse := func(int64, []effect.Effect) error { return refused }
-	b := AppendCall(nil, 7, nil, []effect.Effect{{Kind: effect.Delete, Key: effect.Key{Name: []byte("k")}}})
+	b := AppendCall(nil, 7, effect.Append(nil, &effect.Effect{Kind: effect.Delete, Key: effect.Key{Name: []byte("k")}}))
 	_, err = reader.Read(b, refuse)
 	require.NoError(t, err)
 	assert.ErrorIs(t, reader.Flush(refuse), refused)
@@ -155,7 +155,7 @@ func TestCallReaderHasAppliedPiecesBeforeAnError(t *testing.T) {
 	for i := range effects {
 		effects[i] = effect.Effect{Kind: effect.Delete, Key: effect.Key{Name: []byte("k")}}
 	}
-	payload := AppendCall(nil, 7, nil, effects)[headerSize:]
+	payload := AppendCall(nil, 7, effect.AppendAll(nil, effects))[headerSize:]
 	_, err := reader.Read(reseal(append(payload, 200, 0, 0)), apply)
 	assert.ErrorContains(t, err, "unknown kind 200")
 	require.NoError(t, reader.Flush(apply))
@@ -165,13 +165,12 @@ func TestCallReaderHasAppliedPiecesBeforeAnError(t *testing.T) {
 func TestAChecksumInPiecesIsTheSame(t *testing.T) {
 	b := bytes.Repeat([]byte("0123456"), 400_000)
 	for _, n := range []int{0, 1, largecopy.Piece, largecopy.Piece + 1, len(b)} {
-		assert.Equal(t, crc32.Checksum(b[:n], castagnoli), checksum(b[:n]), n)
+		assert.Equal(t, crc32.Checksum(b[:n], castagnoli), checksum(0, b[:n]), n)
 	}
 	record := AppendCall(
 		nil,
 		7,
-		nil,
-		[]effect.Effect{{Kind: effect.String, Key: effect.Key{Name: []byte("k")}, Value: b}},
+		effect.Append(nil, &effect.Effect{Kind: effect.String, Key: effect.Key{Name: []byte("k")}, Value: b}),
 	)
 	assert.Equal(t, len(record), SizeOfCall(record[:headerSize]))
 	assert.Zero(t, SizeOfCall(record[:headerSize-1]))
@@ -183,7 +182,8 @@ func TestCallReaderKeepsLittleMemory(t *testing.T) {
 		effects[i] = effect.Effect{Kind: effect.Delete, Key: effect.Key{Name: []byte("k")}}
 	}
 	var reader CallReader
-	_, err := reader.Read(AppendCall(nil, 7, nil, effects), func(int64, []effect.Effect) error { return nil })
+	call := AppendCall(nil, 7, effect.AppendAll(nil, effects))
+	_, err := reader.Read(call, func(int64, []effect.Effect) error { return nil })
 	require.NoError(t, err)
 	assert.LessOrEqual(t, cap(reader.effects), 2*maxPiece)
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"rlserver/engine"
-	"rlserver/engine/effect"
 	"rlserver/resp/config"
 	"rlserver/resp/wire"
 )
@@ -260,9 +259,8 @@ func newSession() *session {
 
 type discardJournal struct{}
 
-func (discardJournal) Encode(dst []byte, _ []effect.Effect) []byte           { return dst }
-func (discardJournal) Append(int64, []byte, []effect.Effect) engine.Position { return 1 }
-func (discardJournal) Wait(engine.Position) error                            { return nil }
+func (discardJournal) Append(int64, []byte) engine.Position { return 1 }
+func (discardJournal) Wait(engine.Position) error           { return nil }
 
 // reply executes one call and returns its raw reply, which is valid until the next call.
 func (s *session) reply(words [][]byte) []byte {

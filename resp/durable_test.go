@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"rlserver/engine"
-	"rlserver/engine/effect"
 )
 
 // slowJournal is a journal that the test makes durable, or fails.
@@ -29,9 +28,7 @@ func newSlowJournal() *slowJournal {
 	return j
 }
 
-func (j *slowJournal) Encode(dst []byte, _ []effect.Effect) []byte { return dst }
-
-func (j *slowJournal) Append(int64, []byte, []effect.Effect) engine.Position {
+func (j *slowJournal) Append(int64, []byte) engine.Position {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.appended++

@@ -55,8 +55,7 @@ func (s *session) begin(p command.Prepared, now int64) error {
 	case p.WantsAll():
 		s.Tx.BeginAll(now, s.DB, p.Command.Flags&command.Write != 0)
 	case len(p.Command.Keys) > 0:
-		// CLIENT REPLY drops a reply when the call ends. In a group that would be too early:
-		// effects may have their values in the reply.
+		// CLIENT REPLY drops the reply of one call: in a group there are several
 		if p.Command.JoinsOthers() && isSmall(p.Words) && s.replyMode == replyOn {
 			s.extendGroup()
 		}

@@ -19,6 +19,7 @@ import (
 	"rlserver/clock"
 	"rlserver/engine"
 	"rlserver/resp/command"
+	"rlserver/resp/command/commandtest"
 	"rlserver/resp/config"
 )
 
@@ -33,7 +34,8 @@ type testServer struct {
 // testStart is the time at which tests start, in Unix ms: 2026-01-01 00:00:00 UTC.
 const testStart = 1767225600000
 
-// startServer starts a server without persistence, unless an option adds it.
+// startServer starts a server without persistence, unless an option adds it. At the end of the
+// test, its journal must tell what its memory holds.
 func startServer(t *testing.T, d config.Defaults, with ...func(*Options)) *testServer {
 	t.Helper()
 	if d.Databases == 0 {
@@ -43,10 +45,12 @@ func startServer(t *testing.T, d config.Defaults, with ...func(*Options)) *testS
 		d.MaxClients = 1000
 	}
 	ts := &testServer{t: t, now: frozenTime()}
+	mirror := commandtest.NewMirror(t, d.Databases)
+	mirrored := engine.New(engine.Options{Databases: d.Databases, Seed: [2]uint64{1, 2}, Journal: mirror})
 	o := Options{
-		Engine: engine.New(engine.Options{Databases: d.Databases, Seed: [2]uint64{1, 2}}),
-		Clock:  clockBy(ts.now.Load),
-		Log:    slog.New(slog.DiscardHandler), Settings: config.NewSettings(d), Version: "test",
+		Engine: mirrored, Journal: mirror,
+		Clock: clockBy(ts.now.Load),
+		Log:   slog.New(slog.DiscardHandler), Settings: config.NewSettings(d), Version: "test",
 	}
 	for _, change := range with {
 		change(&o)
@@ -60,6 +64,9 @@ func startServer(t *testing.T, d config.Defaults, with ...func(*Options)) *testS
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
 		ts.Shutdown(ctx)
+		if ts.Engine == mirrored {
+			mirror.Compare(mirrored, ts.now.Load())
+		}
 	})
 	return ts
 }

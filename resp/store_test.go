@@ -15,7 +15,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"rlserver/engine"
-	"rlserver/engine/effect"
 	"rlserver/resp/config"
 	"rlserver/storage"
 )
@@ -564,9 +563,8 @@ func TestParseSavePoints(t *testing.T) {
 // brokenJournal accepts all effects, and fails to make them durable.
 type brokenJournal struct{}
 
-func (brokenJournal) Encode(dst []byte, _ []effect.Effect) []byte           { return dst }
-func (brokenJournal) Append(int64, []byte, []effect.Effect) engine.Position { return 1 }
-func (brokenJournal) Wait(engine.Position) error                            { return errDisk }
+func (brokenJournal) Append(int64, []byte) engine.Position { return 1 }
+func (brokenJournal) Wait(engine.Position) error           { return errDisk }
 
 // If the journal fails there is no reply, and the error is logged once a second.
 func TestBrokenJournal(t *testing.T) {

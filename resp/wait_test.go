@@ -20,6 +20,7 @@ import (
 
 	"rlserver/clock"
 	"rlserver/engine"
+	"rlserver/resp/command/commandtest"
 	"rlserver/resp/config"
 	"rlserver/storage"
 )
@@ -69,14 +70,14 @@ func (s received) String() string { return fmt.Sprintf("%d %s %s", s.at, s.name,
 // inBubble runs a test in a synctest bubble, where time passes when all goroutines wait.
 func inBubble(t *testing.T, test func(t *testing.T, b *bubble)) {
 	synctest.Test(t, func(t *testing.T) {
-		m := newMirror(t)
+		m := commandtest.NewMirror(t, 16)
 		b := newBubble(t, m, nil)
 		defer b.Shutdown(t.Context())
 		test(t, b)
 		b.Shutdown(t.Context())
 		assert.Zero(t, b.queues.Len(), "a queue is left, but no call waits")
 		assert.Zero(t, b.queues.Waiting.Load())
-		m.requireSame(b.Engine, b.Clock())
+		m.Compare(b.Engine, b.Clock())
 	})
 }
 

@@ -124,13 +124,12 @@ func (d *digesting) begin(r *Replica, at int64, own bool, done func(sum [2]uint6
 // sets one key, field or member, so the order makes no difference. ok is false if it was stopped,
 // or keys were evicted before their turn.
 func sumOf(s *engine.Snapshot, stop <-chan struct{}) (sum [2]uint64, ok bool) {
-	var record []byte
-	one := make([]effect.Effect, 1)
+	var record, one []byte
 	start := time.Now()
 	for s.Step(func(effects []effect.Effect) {
 		for i := range effects {
-			one[0] = effects[i]
-			record = persistence.AppendCall(record[:0], 0, nil, one)
+			one = effect.Append(one[:0], &effects[i])
+			record = persistence.AppendCall(record[:0], 0, one)
 			hash := sha256.Sum256(record)
 			sum[0] += binary.BigEndian.Uint64(hash[0:])
 			sum[1] += binary.BigEndian.Uint64(hash[8:])

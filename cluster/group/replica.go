@@ -12,7 +12,6 @@ import (
 	"rlserver/clock"
 	"rlserver/cluster/broken"
 	"rlserver/engine"
-	"rlserver/engine/effect"
 	"rlserver/persistence"
 )
 
@@ -114,13 +113,8 @@ func (b *batch) empty() bool { return b.last < b.first && b.kind != entryPart }
 // confirms it.
 func (r *Replica) Leads() bool { return r.leading.Load() != nil }
 
-// Encode implements engine.Journal.
-func (r *Replica) Encode(dst []byte, effects []effect.Effect) []byte {
-	return persistence.AppendEffects(dst, effects)
-}
-
 // Append implements engine.Journal.
-func (r *Replica) Append(now int64, encoded []byte, effects []effect.Effect) engine.Position {
+func (r *Replica) Append(now int64, effects []byte) engine.Position {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.appended++
@@ -132,7 +126,7 @@ func (r *Replica) Append(now int64, encoded []byte, effects []effect.Effect) eng
 	}
 	b := r.next
 	before := len(b.entry)
-	b.entry = persistence.AppendCall(b.entry, now, encoded, effects)
+	b.entry = persistence.AppendCall(b.entry, now, effects)
 	if record := b.entry[before:]; len(record) > maxBatch {
 		b.entry = slices.Clone(b.entry[:before])
 		r.queue = append(append(r.queue, b), r.split(record)...)

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"runtime/debug"
+	"strconv"
 	"strings"
 	"time"
 
@@ -53,6 +54,7 @@ type Call struct {
 
 	Rules  []limit.Window // scratch space of RL.MULTI
 	Limits []engine.Limit // scratch space of the other limiters
+	digits [20]byte       // of Digits
 }
 
 // conn is the connection that a call came from.
@@ -81,6 +83,9 @@ type conn interface {
 	// TLS reports whether the client uses TLS.
 	TLS() bool
 }
+
+// Digits returns an integer as text, which is valid until the next call of Digits.
+func (c *Call) Digits(n int64) []byte { return strconv.AppendInt(c.digits[:0], n, 10) }
 
 // EvictFor evicts keys before a call that needs many more bytes of memory than it was sent. Whether
 // there is enough memory is checked later, under its locks.

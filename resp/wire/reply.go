@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"bytes"
 	"math"
 	"slices"
 	"strconv"
@@ -231,14 +230,6 @@ func (r *Reply) BeginArray() (mark int) {
 func (r *Reply) EndArray(mark, n int) {
 	var buf [24]byte
 	r.B = slices.Insert(r.B, mark, AppendHeader(buf[:0], '*', int64(n))...)
-}
-
-// IntegerText appends an integer and returns its digits. They are in r.B and valid until it is
-// reset.
-func (r *Reply) IntegerText(n int64) []byte {
-	r.Integer(n)
-	end := len(r.B) - len("\r\n")
-	return r.B[bytes.LastIndexByte(r.B[:end], ':')+1 : end]
 }
 
 // BulkOrNull appends a bulk string if found, else a null.

@@ -29,20 +29,23 @@ type Runner struct {
 	OnWait func(command.Prepared)
 
 	t        testing.TB
+	mirror   *Mirror
 	now      int64 // Unix ms
 	deferred []func()
 }
 
-// New returns a Runner with an empty keyspace.
+// New returns a Runner with an empty keyspace. At the end of the test, the journal must tell what
+// the keyspace holds.
 func New(t testing.TB) *Runner {
-	r := &Runner{t: t, now: Start}
+	r := &Runner{t: t, mirror: NewMirror(t, 16), now: Start}
 	elapsed := func() time.Duration { return time.Duration(r.now-Start) * time.Millisecond }
 	source := clock.Source{
 		Read:    func() (int64, time.Duration) { return r.now * 1000, elapsed() },
 		Elapsed: elapsed,
 	}
 	log := slog.New(slog.DiscardHandler)
-	e := engine.New(engine.Options{Databases: 16, Seed: [2]uint64{1, 2}})
+	e := engine.New(engine.Options{Databases: 16, Seed: [2]uint64{1, 2}, Journal: r.mirror})
+	t.Cleanup(func() { r.mirror.Compare(e, r.now) })
 	r.Call = command.Call{
 		Env: &command.Env{
 			Engine: e, Time: clock.New(source, log), Log: log, Stats: stats.New(command.Count),
@@ -102,6 +105,9 @@ func (r *Runner) run(p command.Prepared) string {
 	r.deferred = nil
 	if waits {
 		return Waits
+	}
+	for _, word := range p.Words { // as the next request does
+		clear(word)
 	}
 	return strings.TrimSuffix(strings.ReplaceAll(string(r.Reply.B), "\r\n", " "), " ")
 }

@@ -502,8 +502,7 @@ func hgetdel(c *command.Call) error {
 	return nil
 }
 
-// hincrby handles HINCRBY key field increment. As in addTo, the sum's text is stored from the
-// reply.
+// hincrby handles HINCRBY key field increment.
 func hincrby(c *command.Call) error {
 	k, field, by := c.Args.Key(), c.Args.Next(), c.Args.Integer()
 	if err := c.Args.End(); err != nil {
@@ -525,9 +524,12 @@ func hincrby(c *command.Call) error {
 		return engine.ErrOverflow
 	}
 
-	text := c.Reply.IntegerText(sum)
-	_, err = c.Tx.HSet(k, [][]byte{field, text})
-	return err
+	if _, err := c.Tx.HSet(k, [][]byte{field, c.Digits(sum)}); err != nil {
+		return err
+	}
+
+	c.Reply.Integer(sum)
+	return nil
 }
 
 // hincrbyfloat handles HINCRBYFLOAT key field increment.

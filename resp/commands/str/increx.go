@@ -133,10 +133,11 @@ func increxInt(c *command.Call, k engine.Key, o *incrEx) error {
 		return errAppliedOverflow
 	}
 
+	c.Tx.Set(k, c.Digits(sum), o.mode)
+
 	c.Reply.Array(2)
-	text := c.Reply.IntegerText(sum)
+	c.Reply.Integer(sum)
 	c.Reply.Integer(applied)
-	c.Tx.Set(k, text, o.mode)
 	return nil
 }
 

@@ -99,8 +99,7 @@ func incrby(c *command.Call, sign int64) error {
 	return addTo(c, k, sign*by)
 }
 
-// addTo adds to the integer in a string and replies with the sum. The sum's text is written once,
-// into the reply, and stored from there.
+// addTo adds to the integer in a string and replies with the sum.
 func addTo(c *command.Call, k engine.Key, by int64) error {
 	old, err := storedInteger(c, k)
 	if err != nil {
@@ -111,8 +110,9 @@ func addTo(c *command.Call, k engine.Key, by int64) error {
 		return engine.ErrOverflow
 	}
 
-	text := c.Reply.IntegerText(sum)
-	c.Tx.Set(k, text, engine.SetMode{KeepTTL: true})
+	c.Tx.Set(k, c.Digits(sum), engine.SetMode{KeepTTL: true})
+
+	c.Reply.Integer(sum)
 	return nil
 }
 

@@ -1,0 +1,274 @@
+package effect
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+
+	"rlserver/largecopy"
+)
+
+// Fields is the set of fields that a kind of effect has besides kind, database and key. The bits
+// are not file format; the order in which Append writes the fields is.
+type Fields uint16
+
+const (
+	known Fields = 1 << iota // the kind is in kindFields
+	HasToDB
+	HasTo
+	HasField
+	HasValue
+	HasScore
+	HasLo
+	HasHi
+	HasExpireAt
+	HasHits
+	HasTokens
+	HasCount
+	HasBucket
+	HasWindow
+	HasCounter
+)
+
+// kindFields are the fields of each kind. They are file format: never change those of a kind; add a
+// kind instead. A kind that has no fields besides database and key is listed too, with known alone.
+var kindFields = [...]Fields{
+	Delete:     known,
+	Expire:     known | HasExpireAt,
+	String:     known | HasValue | HasExpireAt,
+	Splice:     known | HasValue | HasLo,
+	HashSet:    known | HasField | HasValue,
+	HashDelete: known | HasField,
+	Add:        known | HasField | HasScore,
+	Remove:     known | HasField,
+	RemoveSpan: known | HasLo | HasHi,
+	AddHits:    known | HasLo | HasHits | HasExpireAt,
+	Tokens:     known | HasTokens | HasExpireAt,
+	Count:      known | HasCount | HasExpireAt,
+	Rename:     known | HasTo,
+	Copy:       known | HasTo | HasToDB,
+	Move:       known | HasToDB,
+	Flush:      known,
+	Swap:       known | HasToDB,
+
+	Policy:       known | HasValue,
+	PolicyDelete: known,
+
+	Bucket: known | HasBucket | HasExpireAt,
+	Window: known | HasWindow | HasExpireAt,
+
+	Counter: known | HasCounter | HasExpireAt,
+	ZSet:    known | HasValue,
+}
+
+// Fields returns the fields of a kind; none for an unknown one.
+func (k Kind) Fields() Fields {
+	if int(k) < len(kindFields) {
+		return kindFields[k]
+	}
+	return 0
+}
+
+// AppendAll appends effects, one after another.
+func AppendAll(dst []byte, effects []Effect) []byte {
+	for i := range effects {
+		dst = Append(dst, &effects[i])
+	}
+	return dst
+}
+
+// Append appends an effect as records have it. A Reader reads it.
+func Append(dst []byte, f *Effect) []byte {
+	has := kindFields[f.Kind]
+	dst = append(dst, byte(f.Kind))
+	dst = binary.AppendUvarint(dst, uint64(f.DB))
+	dst = appendBytes(dst, f.Key.Name)
+	if has&HasToDB != 0 {
+		dst = binary.AppendUvarint(dst, uint64(f.ToDB))
+	}
+	if has&HasTo != 0 {
+		dst = appendBytes(dst, f.To.Name)
+	}
+	if has&HasField != 0 {
+		dst = appendBytes(dst, f.Field)
+	}
+	if has&HasValue != 0 {
+		dst = appendBytes(dst, f.Value)
+	}
+	if has&HasScore != 0 {
+		dst = binary.LittleEndian.AppendUint64(dst, math.Float64bits(f.Score))
+	}
+	if has&HasLo != 0 {
+		dst = binary.AppendVarint(dst, int64(f.Lo))
+	}
+	if has&HasHi != 0 {
+		dst = binary.AppendVarint(dst, int64(f.Hi))
+	}
+	if has&HasExpireAt != 0 {
+		dst = binary.AppendVarint(dst, f.ExpireAt)
+	}
+	if has&HasHits != 0 {
+		dst = appendNumbers(dst, f.Hits.At, int64(f.Hits.Seq), f.Hits.N)
+	}
+	if has&HasTokens != 0 {
+		dst = appendNumbers(dst, f.Tokens.Missing, f.Tokens.Earned, f.Tokens.Since)
+	}
+	if has&HasCount != 0 {
+		dst = appendNumbers(dst, f.Count.Start, f.Count.Used)
+	}
+	if has&HasBucket != 0 {
+		dst = appendNumbers(dst, f.Tokens.Missing, f.Tokens.Since)
+		dst = binary.AppendUvarint(dst, f.Tokens.Fraction)
+	}
+	if has&HasWindow != 0 {
+		dst = appendNumbers(dst, f.Count.Start, f.Count.Length, f.Count.Used)
+	}
+	if has&HasCounter != 0 {
+		dst = appendNumbers(dst, f.Counts.Start, f.Counts.Length, f.Counts.Current, f.Counts.Previous)
+	}
+	return dst
+}
+
+func appendNumbers(dst []byte, list ...int64) []byte {
+	for _, n := range list {
+		dst = binary.AppendVarint(dst, n)
+	}
+	return dst
+}
+
+func appendBytes(dst, b []byte) []byte {
+	dst = binary.AppendUvarint(dst, uint64(len(b)))
+	return largecopy.Append(dst, b)
+}
+
+// Reader reads effects, and the numbers around them in a record, from bytes that may be damaged. It
+// keeps the first error, after which it reads zeros.
+type Reader struct {
+	Rest []byte // what is left; after an error, from the damage on
+	Err  error
+}
+
+// Effect reads an effect, which aliases the bytes. Its keys are not hashed.
+func (r *Reader) Effect() (f Effect) {
+	f.Kind = Kind(r.Byte())
+	has := f.Kind.Fields()
+	if has == 0 {
+		r.Fail(fmt.Errorf("unknown kind %d", f.Kind))
+		return f
+	}
+	f.DB = r.database()
+	f.Key.Name = r.bytes()
+	if has&HasToDB != 0 {
+		f.ToDB = r.database()
+	}
+	if has&HasTo != 0 {
+		f.To.Name = r.bytes()
+	}
+	if has&HasField != 0 {
+		f.Field = r.bytes()
+	}
+	if has&HasValue != 0 {
+		f.Value = r.bytes()
+	}
+	if has&HasScore != 0 {
+		f.Score = math.Float64frombits(binary.LittleEndian.Uint64(r.take(8)))
+	}
+	if has&HasLo != 0 {
+		f.Lo = int(r.Varint())
+	}
+	if has&HasHi != 0 {
+		f.Hi = int(r.Varint())
+	}
+	if has&HasExpireAt != 0 {
+		f.ExpireAt = r.Varint()
+	}
+	if has&HasHits != 0 {
+		f.Hits = Hits{At: r.Varint(), Seq: uint64(r.Varint()), N: r.Varint()}
+	}
+	if has&HasTokens != 0 {
+		f.Tokens.Missing, f.Tokens.Earned, f.Tokens.Since = r.Varint(), r.Varint(), r.Varint()
+	}
+	if has&HasCount != 0 {
+		f.Count.Start, f.Count.Used = r.Varint(), r.Varint()
+	}
+	if has&HasBucket != 0 {
+		f.Tokens.Missing, f.Tokens.Since, f.Tokens.Fraction = r.Varint(), r.Varint(), r.uvarint()
+	}
+	if has&HasWindow != 0 {
+		f.Count.Start, f.Count.Length, f.Count.Used = r.Varint(), r.Varint(), r.Varint()
+	}
+	if has&HasCounter != 0 {
+		f.Counts.Start, f.Counts.Length = r.Varint(), r.Varint()
+		f.Counts.Current, f.Counts.Previous = r.Varint(), r.Varint()
+	}
+	return f
+}
+
+// Fail sets the error, unless there is one already.
+func (r *Reader) Fail(err error) {
+	if r.Err == nil {
+		r.Err = err
+	}
+}
+
+// ErrEnds reports that the bytes end within a field.
+var ErrEnds = errors.New("ends within a field")
+
+var zeros [8]byte
+
+// Byte reads a byte.
+func (r *Reader) Byte() byte { return r.take(1)[0] }
+
+// take returns the next n bytes, at most 8. After an error they are zeros.
+func (r *Reader) take(n int) []byte {
+	if r.Err != nil || len(r.Rest) < n {
+		r.Fail(ErrEnds)
+		return zeros[:n]
+	}
+	b := r.Rest[:n]
+	r.Rest = r.Rest[n:]
+	return b
+}
+
+func (r *Reader) bytes() []byte {
+	n := r.uvarint()
+	if n > uint64(len(r.Rest)) {
+		r.Fail(ErrEnds)
+		return nil
+	}
+	b := r.Rest[:n:n]
+	r.Rest = r.Rest[n:]
+	return b
+}
+
+// database reads the number of a database. The caller checks whether the engine has it.
+func (r *Reader) database() int {
+	n := r.uvarint()
+	if n > math.MaxInt32 {
+		r.Fail(fmt.Errorf("database %d", n))
+		return 0
+	}
+	return int(n)
+}
+
+func (r *Reader) uvarint() uint64 {
+	n, size := binary.Uvarint(r.Rest)
+	r.skip(size)
+	return n
+}
+
+// Varint reads a signed integer.
+func (r *Reader) Varint() int64 {
+	n, size := binary.Varint(r.Rest)
+	r.skip(size)
+	return n
+}
+
+func (r *Reader) skip(size int) {
+	if r.Err != nil || size <= 0 {
+		r.Fail(ErrEnds)
+		return
+	}
+	r.Rest = r.Rest[size:]
+}
