@@ -71,22 +71,23 @@ var mayImport = map[string]struct{ ours, others []string }{
 		others: []string{"github.com/schollz/progressbar/v3", "golang.org/x/term"},
 	},
 	"rlserver/web": {
-		ours: []string{"rlserver/cluster/overview", "rlserver/stats"},
+		ours: []string{"rlserver/cluster/overview", "rlserver/logins", "rlserver/stats"},
 		others: []string{
 			"github.com/prometheus/client_golang/prometheus",
 			"github.com/prometheus/client_golang/prometheus/collectors",
 			"github.com/prometheus/client_golang/prometheus/promhttp",
 		},
 	},
-	"rlserver/certs": {ours: []string{"rlserver/smallfile"}},
-	"rlserver/acl":   {ours: []string{"rlserver/smallfile"}},
+	"rlserver/logins": {ours: []string{"rlserver/clock", "rlserver/engine/limit"}},
+	"rlserver/certs":  {ours: []string{"rlserver/smallfile"}},
+	"rlserver/acl":    {ours: []string{"rlserver/smallfile"}},
 	"rlserver/resp": {
 		ours: []string{
 			"rlserver/cluster/overview", "rlserver/cluster/slot", "rlserver/resp/commands/clustering",
 			"rlserver/acl", "rlserver/certs", "rlserver/clock", "rlserver/engine", "rlserver/engine/eviction",
 			"rlserver/storage",
 			"rlserver/resp/clientmem", "rlserver/resp/command", "rlserver/resp/config", "rlserver/resp/glob",
-			"rlserver/grammar", "rlserver/resp/forward",
+			"rlserver/grammar", "rlserver/logins", "rlserver/resp/forward",
 			"rlserver/resp/waitqueue", "rlserver/resp/wire",
 			"rlserver/resp/diagnostics", "rlserver/resp/commands/diagnose",
 			"rlserver/resp/commands/hashes", "rlserver/resp/commands/keys", "rlserver/resp/commands/limits",
@@ -100,7 +101,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 	"rlserver/resp/clientmem": {},
 	"rlserver/resp/config": {
 		ours: []string{
-			"rlserver/acl", "rlserver/certs", "rlserver/storage",
+			"rlserver/acl", "rlserver/certs", "rlserver/logins", "rlserver/storage",
 			"rlserver/engine", "rlserver/engine/eviction", "rlserver/engine/object",
 			"rlserver/resp/config/conffile", "rlserver/grammar", "rlserver/smallfile",
 		},

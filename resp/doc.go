@@ -49,7 +49,7 @@
 //	session.go           session: one connection, from batch to replies
 //	profile.go           the part of a session that other goroutines may read
 //	connection.go        AUTH, HELLO, PING, QUIT, RESET, SELECT
-//	login.go             passwords, the delay after a wrong one; permissions
+//	login.go             passwords; permissions
 //	dispatch.go          one call, from its words to its reply
 //	pipeline.go          several calls under the same locks
 //	client_memory.go     the memory of a session; closes the client that holds most
@@ -81,7 +81,7 @@
 // in the goroutine of its connection.
 //
 // Work that takes shards itself, or sleeps, runs when the call holds none:
-// session.DeferUntilUnlocked. Examples are a snapshot within EXEC and the delay of a failed login.
+// session.DeferUntilUnlocked. An example is a snapshot within EXEC.
 // No goroutine waits for the journal while it holds a lock.
 //
 // # Invariants

@@ -30,6 +30,7 @@ func (s *Server) Figures() command.Figures {
 		Received: t.connections, Rejected: t.rejected, BytesIn: t.in, BytesOut: t.out,
 		CallRate: s.rates.calls.PerSecond(), InRate: s.rates.in.PerSecond(), OutRate: s.rates.out.PerSecond(),
 		FailedLogins: s.AccessLog.Count(acl.DeniedAuth), LoginTimeouts: s.loginTimeouts.Load(),
+		RefusedLogins: s.Logins.Refused(), LoginSources: int64(s.Logins.Sources()),
 		HandshakeFailures: s.handshakeFailures.Load(), CertificateExpiry: s.certificateExpiry(),
 		EvictedClients: s.memory.Evicted.Load(), OutputLimit: s.memory.Unread.Load(),
 		LargestInput: s.memory.LargestInput.Value(), LargestOutput: s.memory.LargestOutput.Value(),
@@ -45,6 +46,7 @@ func (s *Server) resetFigures() {
 	s.oomRefusals.Store(0)
 	s.AccessLog.ResetCounts()
 	s.loginTimeouts.Store(0)
+	s.Logins.Reset()
 	s.handshakeFailures.Store(0)
 	s.memory.Evicted.Store(0)
 	s.memory.Unread.Store(0)

@@ -4,27 +4,27 @@ import (
 	"time"
 
 	"rlserver/acl"
+	"rlserver/engine"
+	"rlserver/logins"
 	"rlserver/resp/command"
 )
 
-// After a failed login the reply is delayed, each time twice as long, so that a client can try few
-// passwords. Failed logins count for the connection and for its address, so new connections do not
-// avoid the delay.
-const (
-	firstLoginDelay = 250 * time.Millisecond
-	maxLoginDelay   = time.Second // a client that times out does not see the error
-)
-
-// login logs the session in as a user, or returns errWrongPass. Any password is right for a user
-// without one.
+// login logs the session in as a user, or returns why not. Any password is right for a user without
+// one. It checks no password if too many logins have failed.
 func (s *session) login(user, password []byte) error {
-	a := s.server.Users.Login(string(user), password)
+	var a *acl.Account
+	wait := s.server.Logins.Try(s.remoteAddress(), func() logins.Outcome {
+		proven := false
+		a, proven = s.server.Users.Verify(string(user), password)
+		return logins.OutcomeOf(a != nil, proven)
+	})
+	if wait > 0 {
+		return engine.Error("ERR " + logins.Refusal(wait))
+	}
 	if a == nil || !s.setAccount(a) {
 		s.loginFailed(user)
 		return errWrongPass
 	}
-	s.failedLogins = 0
-	s.server.loginFailures.Remove(s.guard.RemoteAddr())
 	s.setAuthenticated(true)
 	return nil
 }
@@ -65,17 +65,13 @@ func (s *session) setAuthenticated(yes bool) {
 	s.choosePool()
 }
 
-// loginFailed logs a failed login, and delays its reply until no lock is held.
+// loginFailed logs a failed login.
 func (s *session) loginFailed(user []byte) {
 	s.logDenied(acl.DeniedAuth, string(s.Words[0]), string(user), s.Executing)
 	if skipped, ok := s.server.allows(&s.server.loginLog, time.Second); ok {
 		s.server.Log.Warn("a login failed", "client", s.Client, "address", s.remoteAddress(),
 			"others_since_the_last_line", skipped)
 	}
-	before := max(s.failedLogins, s.server.loginFailures.Add(s.guard.RemoteAddr(), s.server.Time.Elapsed()))
-	delay := min(firstLoginDelay<<before, maxLoginDelay)
-	s.failedLogins = min(s.failedLogins+1, 16)
-	s.DeferUntilUnlocked(func() { s.guard.PauseFor(delay) })
 }
 
 // LoginNeeded reports whether clients have to log in.
@@ -92,8 +88,8 @@ func (s *Server) WithoutLogin() func(words ...string) bool {
 
 // Login checks a user and a password for another protocol than that of Redis, from a client at an
 // address. It returns the permission of the user, or nil if the login is wrong, and whether the
-// password proves anything: not if the user needs none. It counts and logs failures; the caller
-// delays the reply to them.
+// password proves anything: not if the user needs none. It counts and logs failures; Logins limits
+// them.
 func (s *Server) Login(user, password, address string) (may func(words ...string) bool, proven bool) {
 	if a, proven := s.Users.Verify(user, []byte(password)); a != nil {
 		return permission(a), proven

@@ -49,58 +49,6 @@ func withLogins(t *testing.T, d config.Defaults, log io.Writer, test func(t *tes
 	})
 }
 
-func TestFailedLoginsAreDelayed(t *testing.T) {
-	var log logBuffer
-	withLogins(
-		t,
-		config.Defaults{Password: "sesame", PreauthTimeout: time.Minute},
-		&log,
-		func(t *testing.T, s *Server, p *pipes) {
-			guesser, other := p.connect(), p.connect()
-			start := time.Now()
-			go func() {
-				for i := range 6 {
-					fmt.Fprintf(guesser, "AUTH guess%d\r\n", i) // a pipeline
-				}
-				fmt.Fprint(guesser, "AUTH sesame\r\nAUTH guess\r\n")
-				guesser.Flush()
-			}()
-			go func() {
-				fmt.Fprint(other, "AUTH sesame\r\nPING\r\n")
-				other.Flush()
-			}()
-			for _, want := range []string{"+OK\r\n", "+PONG\r\n"} {
-				line, err := other.ReadString('\n')
-				require.NoError(t, err)
-				require.Equal(t, want, line)
-			}
-			require.Zero(t, time.Since(start), "other clients are not delayed")
-
-			var answered []time.Duration
-			for range 8 {
-				line, err := guesser.ReadString('\n')
-				require.NoError(t, err)
-				answered = append(answered, time.Since(start))
-				if len(answered) == 7 {
-					require.Equal(t, "+OK\r\n", line)
-				} else {
-					require.Equal(t, "-WRONGPASS invalid username-password pair or user is disabled.\r\n", line)
-				}
-			}
-			last := 4750 * time.Millisecond // 250 ms, 500 ms and four times 1 s
-			assert.Equal(t, last+firstLoginDelay, answered[7], "a successful login resets the delay")
-			assert.EqualValues(t, 7, s.AccessLog.Count(acl.DeniedAuth))
-			assert.Regexp(
-				t,
-				`(?m)^.*level=WARN msg="a login failed" client=1 address=\S+ others_since_the_last_line=0$`,
-				log.String(),
-			)
-			assert.Contains(t, log.String(), "others_since_the_last_line=2")
-			assert.LessOrEqual(t, strings.Count(log.String(), "a login failed"), 7)
-		},
-	)
-}
-
 // fromAddress is a connection that comes from an address.
 type fromAddress struct {
 	net.Conn
@@ -115,38 +63,64 @@ func (p *pipes) connectFrom(address string) *bufio.ReadWriter {
 	return bufio.NewReadWriter(bufio.NewReader(client), bufio.NewWriterSize(client, 0))
 }
 
-// A new connection does not avoid the delay: failed logins count for the address.
-func TestFailedLoginsAreDelayedByAddress(t *testing.T) {
+// Failed logins of an address are limited, on all of its connections and by AUTH and HELLO alike.
+// Above the limit no password is checked. Other addresses are not affected.
+func TestFailedLoginsAreLimitedByAddress(t *testing.T) {
 	d := config.Defaults{Password: "sesame", PreauthTimeout: time.Minute}
 	withLogins(t, d, io.Discard, func(t *testing.T, s *Server, p *pipes) {
-		answered := func(address, password string) time.Duration {
-			c, start := p.connectFrom(address), time.Now()
-			go func() { fmt.Fprintf(c, "AUTH %s\r\n", password); c.Flush() }()
-			_, err := c.ReadString('\n')
-			require.NoError(t, err)
-			return time.Since(start)
+		s.Settings.Logins.PerAddress.Store(6)
+		const wrong = "-WRONGPASS invalid username-password pair or user is disabled.\r\n"
+		const refused = "-ERR too many logins from this address have failed (see login-failures): this one was " +
+			"not checked, try again in 10.0 s\r\n"
+		start := time.Now()
+		ask := func(address, text string, want ...string) {
+			t.Helper()
+			c := p.connectFrom(address)
+			go func() { fmt.Fprint(c, text); c.Flush() }()
+			for _, want := range want {
+				line, err := c.ReadString('\n')
+				require.NoError(t, err)
+				require.Equal(t, want, line)
+			}
 		}
-		for _, step := range []struct {
-			address, password string
-			want              time.Duration
-		}{
-			{"192.0.2.1", "guess", firstLoginDelay},
-			{"192.0.2.1", "guess", 2 * firstLoginDelay},
-			{"192.0.2.1", "guess", maxLoginDelay},
-			{"192.0.2.1", "guess", maxLoginDelay},
-			{"::ffff:192.0.2.1", "guess", maxLoginDelay},
-			{"192.0.2.2", "guess", firstLoginDelay},
-			{"2001:db8::1", "guess", firstLoginDelay},
-			{"2001:db8::ffff", "guess", 2 * firstLoginDelay},
-			{"2001:db8:0:1::1", "guess", firstLoginDelay},
-			{"192.0.2.1", "sesame", 0},
-			{"192.0.2.1", "guess", firstLoginDelay},
-		} {
-			require.Equal(t, step.want, answered(step.address, step.password), "%+v", step)
+		ask("192.0.2.1", "AUTH x\r\nAUTH ann x\r\nAUTH sesame\r\nAUTH x\r\n", wrong, wrong, "+OK\r\n", wrong)
+		ask("192.0.2.1", "HELLO 2 AUTH default x\r\nHELLO 3 AUTH ann x\r\nAUTH x\r\nAUTH x\r\n",
+			wrong, wrong, wrong, refused)
+		ask("::ffff:192.0.2.1", "AUTH sesame\r\nHELLO 2 AUTH default sesame\r\nPING\r\n", refused, refused,
+			"-NOAUTH Authentication required.\r\n")
+		ask("192.0.2.2", "AUTH sesame\r\nPING\r\n", "+OK\r\n", "+PONG\r\n")
+		for i := range 7 {
+			ask(fmt.Sprintf("2001:db8::%d", i), "AUTH x\r\n", map[bool]string{true: wrong, false: refused}[i < 6])
 		}
-		time.Sleep(acl.FailureMemory + time.Second)
-		require.Equal(t, firstLoginDelay, answered("192.0.2.1", "guess"), "failures of long ago do not count")
+		ask("2001:db8:0:1::1", "AUTH sesame\r\n", "+OK\r\n")
+		require.Zero(t, time.Since(start), "every login is answered at once")
+		time.Sleep(10 * time.Second)
+		ask("192.0.2.1", "AUTH sesame\r\nINFO stats\r\n", "+OK\r\n")
+		require.EqualValues(t, 4, s.Logins.Refused())
+		require.EqualValues(t, 12, s.AccessLog.Count(acl.DeniedAuth), "others were not checked")
+		ask("192.0.2.1", "AUTH sesame\r\nCONFIG RESETSTAT\r\n", "+OK\r\n", "+OK\r\n")
+		require.Zero(t, s.Logins.Refused())
 	})
+}
+
+func TestLoginLimitsAreSettings(t *testing.T) {
+	ts := startServer(t, config.Defaults{MaxClients: 10, Password: "sesame"})
+	c := ts.dial()
+	for range 40 {
+		c.do("AUTH x")
+	}
+	ts.Settings.Logins.PerAddress.Store(0)
+	require.Equal(t, "+OK", c.do("AUTH sesame"))
+	require.Contains(t, c.do("INFO stats"), "login_refusals:10\r\nlogin_addresses:1\r\n")
+	require.Equal(t, "+OK", c.do("CONFIG SET login-failures 2 login-failures-exempt 10.0.0.0/8,192.0.2.7"))
+	require.Equal(t, "*8 $14 login-failures $1 2 $20 login-failures-total $3 600 $24 login-failures-addresses "+
+		"$5 16384 $21 login-failures-exempt $23 10.0.0.0/8 192.0.2.7/32", c.do("CONFIG GET login-failures*"))
+	require.Contains(t, c.do("CONFIG SET login-failures-exempt 10.0.0.0/99"),
+		"'10.0.0.0/99' is not an address or a network such as 10.0.0.0/8")
+	require.Equal(t, "+OK", c.do("CONFIG SET login-failures-exempt 127.0.0.1"))
+	for range 100 {
+		require.Contains(t, c.do("AUTH x"), "-WRONGPASS")
+	}
 }
 
 func TestFailedLoginsAreLoggedOnceASecond(t *testing.T) {
@@ -157,29 +131,11 @@ func TestFailedLoginsAreLoggedOnceASecond(t *testing.T) {
 			go func() { fmt.Fprint(c, "AUTH guess\r\n"); c.Flush() }()
 			_, err := c.ReadString('\n')
 			require.NoError(t, err)
+			time.Sleep(250 * time.Millisecond)
 		}
 		assert.EqualValues(t, 20, s.AccessLog.Count(acl.DeniedAuth))
 		assert.LessOrEqual(t, strings.Count(log.String(), "\n"), 6, "in 5 seconds")
 		assert.Contains(t, log.String(), "others_since_the_last_line=3")
-	})
-}
-
-// Shutdown does not wait until the delay of a failed login is over.
-func TestShutdownEndsTheLoginDelay(t *testing.T) {
-	withLogins(t, config.Defaults{Password: "sesame"}, io.Discard, func(t *testing.T, s *Server, p *pipes) {
-		c := p.connect()
-		go func() { fmt.Fprint(c, "AUTH guess\r\n"); c.Flush() }()
-		synctest.Wait()
-		start := time.Now()
-		ended := make(chan struct{})
-		go func() {
-			defer close(ended)
-			s.Shutdown(t.Context())
-		}()
-		text, _ := io.ReadAll(c)
-		<-ended
-		assert.Contains(t, string(text), "-WRONGPASS")
-		assert.Less(t, time.Since(start), firstLoginDelay)
 	})
 }
 

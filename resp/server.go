@@ -9,10 +9,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"rlserver/acl"
 	"rlserver/certs"
 	"rlserver/clock"
 	"rlserver/engine"
+	"rlserver/logins"
 	"rlserver/resp/clientmem"
 	"rlserver/resp/command"
 	"rlserver/resp/config"
@@ -26,6 +26,7 @@ import (
 // Server serves the Redis protocol on any number of listeners from one engine.
 type Server struct {
 	command.Env
+	Logins  *logins.Limiter // limits failed logins, by RESP and other protocols
 	journal engine.Journal
 	// of the listeners with TLS; nil if there are none
 	certificates *certs.Store
@@ -55,7 +56,6 @@ type Server struct {
 	memory        clientmem.Pools
 	overhead      atomic.Int64 // bytes of the process other than keys and clients, as last measured
 	oomRefusals   atomic.Int64 // calls refused with OOM since the start or CONFIG RESETSTAT
-	loginFailures acl.Failures
 	loginTimeouts atomic.Int64 // clients closed because they did not log in in time, likewise
 
 	handshakeFailures atomic.Int64 // of TLS, since the start or CONFIG RESETSTAT
@@ -122,6 +122,7 @@ func NewServer(o Options) *Server {
 		},
 		journal: o.Journal, certificates: o.Certificates, longCall: o.LongCall,
 		limits:   o.Settings.Limits,
+		Logins:   logins.New(&o.Settings.Logins, o.Clock, o.Log),
 		sessions: make(map[int64]*session),
 		shutdown: make(chan struct{}), drained: make(chan struct{}),
 	}

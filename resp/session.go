@@ -30,7 +30,6 @@ type session struct {
 
 	// The login, see login.go.
 	authenticated bool
-	failedLogins  int                  // in a row, at most 16
 	access        *command.AccessCheck // nil until the first call of a restricted user
 
 	// The replies of the batch.

@@ -1,14 +1,18 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
 	"net"
 	"net/http"
 	"net/netip"
+	"strconv"
 	"strings"
 	"time"
+
+	"rlserver/logins"
 )
 
 // Permission reports whether a user may make a call of the Redis protocol. HTTP shows a user only
@@ -21,6 +25,9 @@ type Access struct {
 	Token string
 	// WithoutLogin returns the permission of clients without a login, or nil if they must log in.
 	WithoutLogin func() Permission
+	// Limit calls a function that checks the credentials of a client. If too many logins have
+	// failed, it returns how long the client has to wait instead.
+	Limit func(address string, check func() logins.Outcome) (wait time.Duration)
 	// Login returns the permission of a user, or nil if the user or the password is wrong. It takes
 	// the same time for both, and counts failures. proven is false for users without a password:
 	// any password is right for them.
@@ -44,10 +51,6 @@ func callsFor(r *http.Request) [][]string {
 	return calls
 }
 
-// loginDelay delays the response to a wrong password or token, so that a connection has few
-// attempts. The number of connections is limited.
-const loginDelay = 500 * time.Millisecond
-
 // guard serves requests that are allowed.
 func (s *Server) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -55,8 +58,12 @@ func (s *Server) guard(next http.Handler) http.Handler {
 			fail(w, http.StatusBadRequest, "the request has several Authorization headers: send one")
 			return
 		}
-		may, proven := s.login(r)
+		may, proven, wait := s.login(r)
 		switch {
+		case wait > 0:
+			w.Header().Set("Retry-After", strconv.Itoa(int((wait+time.Second-1)/time.Second)))
+			fail(w, http.StatusTooManyRequests, logins.Refusal(wait))
+			return
 		case may == nil:
 			s.askForLogin(w, r)
 			return
@@ -120,36 +127,48 @@ func (s *Server) stillAllowed(may Permission, proven bool, r *http.Request) bool
 // missing, and whether they prove who sends it: a password, the token or a client certificate does,
 // the name of a user without a password does not. What is not proven is as good as no login: it is
 // allowed only where none is needed, and in the bounds of clients without one.
-func (s *Server) login(r *http.Request) (may Permission, proven bool) {
-	header, certified := r.Header.Get("Authorization"), hasCertificate(r)
+func (s *Server) login(r *http.Request) (may Permission, proven bool, wait time.Duration) {
+	certified := hasCertificate(r)
 	suffices := s.access.Token == "" && !s.lacksCertificate(r) // what clients have without a login
-	if header == "" {
-		if !suffices {
+	check := s.checkOf(r)
+	switch {
+	case r.Header.Get("Authorization") == "" && suffices:
+		return s.access.WithoutLogin(), certified, 0
+	case check == nil:
+		return nil, false, 0
+	}
+	wait = s.access.Limit(r.RemoteAddr, func() logins.Outcome {
+		may, proven = check()
+		return logins.OutcomeOf(may != nil, proven)
+	})
+	if may != nil && !proven {
+		if !suffices || !certified && s.access.WithoutLogin() == nil {
+			return nil, false, wait
+		}
+		proven = certified
+	}
+	return may, proven, wait
+}
+
+// checkOf returns the check of the credentials of a request, or nil if there are none that could be
+// right.
+func (s *Server) checkOf(r *http.Request) func() (may Permission, proven bool) {
+	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if strings.EqualFold(scheme, "Bearer") && s.access.Token != "" {
+		return func() (Permission, bool) {
+			if equal(strings.TrimSpace(token), s.access.Token) {
+				return func(...string) bool { return true }, true
+			}
 			return nil, false
 		}
-		return s.access.WithoutLogin(), certified
-	}
-	if scheme, token, _ := strings.Cut(header, " "); strings.EqualFold(scheme, "Bearer") {
-		if s.access.Token != "" && equal(strings.TrimSpace(token), s.access.Token) {
-			return func(...string) bool { return true }, true
-		}
-		return nil, false
 	}
 	user, password, ok := r.BasicAuth()
 	if !ok {
-		return nil, false
+		return nil
 	}
-	if user == "" {
-		user = "default"
+	return func() (Permission, bool) {
+		return s.access.Login(cmp.Or(user, "default"), password, r.RemoteAddr)
 	}
-	may, proven = s.access.Login(user, password, r.RemoteAddr)
-	switch {
-	case proven || may == nil:
-		return may, proven
-	case suffices && (certified || s.access.WithoutLogin() != nil):
-		return may, certified
-	}
-	return nil, false
 }
 
 // hasCertificate reports whether the client of a request has presented a certificate that the
@@ -168,11 +187,10 @@ func equal(a, b string) bool {
 	return subtle.ConstantTimeCompare(x[:], y[:]) == 1
 }
 
-// askForLogin replies that credentials are needed. The reply to wrong ones is delayed.
+// askForLogin replies that credentials are needed.
 func (s *Server) askForLogin(w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get("Authorization") != "" {
 		s.failedLogins.Add(1)
-		sleep(r.Context(), s.timeouts.LoginDelay)
 	}
 	text := "basic authentication with a user and a password is required"
 	if s.access.Token != "" {
@@ -183,13 +201,6 @@ func (s *Server) askForLogin(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("WWW-Authenticate", `Basic realm="rlserver", charset="UTF-8"`)
 	fail(w, http.StatusUnauthorized, text)
-}
-
-func sleep(ctx context.Context, d time.Duration) {
-	select {
-	case <-time.After(d):
-	case <-ctx.Done():
-	}
 }
 
 func isLoopback(address string) bool {

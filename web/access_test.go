@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+
+	"rlserver/logins"
 )
 
 // accessCase is a server, and a client that asks for the metrics.
@@ -36,6 +38,7 @@ func (c accessCase) access() Access {
 		},
 		Protected:        func() bool { return !c.unprotected && !c.loginNeeded },
 		NeedsCertificate: func() bool { return c.required },
+		Limit:            unlimited,
 		Login: func(user, password, _ string) (Permission, bool) {
 			switch {
 			case user == "ann" && password == "sesame":
@@ -54,7 +57,6 @@ func (c accessCase) access() Access {
 
 func (c accessCase) ask(t *testing.T, path string) int {
 	o := options(newFake())
-	o.Timeouts.LoginDelay = time.Nanosecond
 	o.Access = c.access()
 	s := New(o)
 	defer s.Close(t.Context())
@@ -146,4 +148,44 @@ func TestAProvenLoginIsServedFromEverywhere(t *testing.T) {
 			assert.Equal(t, 400, c.ask(t, "/metrics"), "only one header is read: two are refused")
 		}
 	}
+}
+
+// Credentials are checked by the limiter of logins. If too many were wrong, they are not checked.
+func TestWrongCredentialsAreLimited(t *testing.T) {
+	o := options(newFake())
+	c := accessCase{token: true, unprotected: true}
+	o.Access = c.access()
+	failed, checks := 0, 0
+	o.Access.Limit = func(address string, check func() logins.Outcome) time.Duration {
+		assert.Equal(t, remote, address)
+		if failed == 3 {
+			return 1100 * time.Millisecond
+		}
+		if checks++; check() == logins.Wrong {
+			failed++
+		}
+		return 0
+	}
+	s := New(o)
+	defer s.Close(t.Context())
+	ask := func(header ...string) *httptest.ResponseRecorder {
+		return request(s, remote, "http://rlserver/metrics", header...)
+	}
+	for _, wrong := range []string{basic("ann", "x"), "Bearer x", basic("nobody", "")} {
+		assert.Equal(t, 200, ask("Authorization", basic("ann", "sesame")).Code)
+		assert.Equal(t, 200, ask("Authorization", "Bearer "+secretToken).Code)
+		assert.Equal(t, 401, ask().Code, "nothing to check")
+		assert.Equal(t, 401, ask("Authorization", "Basic !").Code, "nothing to check")
+		assert.Equal(t, 401, ask("Authorization", wrong).Code)
+	}
+	assert.Equal(t, 9, checks)
+	for _, any := range []string{basic("ann", "sesame"), "Bearer " + secretToken, basic("ann", "x")} {
+		w := ask("Authorization", any)
+		assert.Equal(t, 429, w.Code)
+		assert.Equal(t, "2", w.Header().Get("Retry-After"))
+		assert.Contains(t, w.Body.String(), "try again in 1.1 s")
+	}
+	assert.Equal(t, 9, checks)
+	assert.Equal(t, 401, ask().Code)
+	assert.Equal(t, 200, request(s, remote, "http://rlserver/healthz", "Authorization", basic("ann", "x")).Code)
 }

@@ -176,6 +176,8 @@ var (
 	bytesIn        = counter("network_receive_bytes_total", "Bytes received from clients.")
 	bytesOut       = counter("network_transmit_bytes_total", "Bytes sent to clients.")
 	failedLogins   = counter("failed_logins_total", "Logins with a wrong user or password.")
+	refusedLogins  = counter("login_refusals_total", "Logins refused without a check, as too many had failed.")
+	loginSources   = gauge("login_addresses", "Addresses whose failed or successful logins are remembered.")
 	loginTimeouts  = counter("login_timeouts_total", "Clients closed because they did not log in in time.")
 	handshakes     = counter("tls_handshake_failures_total", "TLS handshakes that failed.")
 	certificateEnd = gauge("tls_certificate_expiry_timestamp_seconds", "When the certificate of TLS expires.")
@@ -197,6 +199,8 @@ func (m metrics) ofClients(out chan<- prometheus.Metric, s *State) {
 	bytesIn.count(out, c.BytesIn)
 	bytesOut.count(out, c.BytesOut)
 	failedLogins.count(out, c.FailedLogins)
+	refusedLogins.count(out, c.RefusedLogins)
+	loginSources.count(out, c.LoginSources)
 	loginTimeouts.count(out, c.LoginTimeouts)
 	handshakes.count(out, c.Handshakes)
 	if s.Expiry != 0 {

@@ -32,11 +32,10 @@ type Options struct {
 
 // Timeouts limit the duration of each step. Zero values mean the defaults.
 type Timeouts struct {
-	Header     time.Duration // for the header of a request to arrive, 5 s
-	Request    time.Duration // for a request to arrive and its response to be read, 10 s
-	Idle       time.Duration // between requests, 60 s
-	Event      time.Duration // for an event to be read, 5 s
-	LoginDelay time.Duration // before the response to a wrong password or token, 500 ms
+	Header  time.Duration // for the header of a request to arrive, 5 s
+	Request time.Duration // for a request to arrive and its response to be read, 10 s
+	Idle    time.Duration // between requests, 60 s
+	Event   time.Duration // for an event to be read, 5 s
 }
 
 func (t *Timeouts) fill() {
@@ -48,7 +47,6 @@ func (t *Timeouts) fill() {
 		{&t.Request, 10 * time.Second},
 		{&t.Idle, time.Minute},
 		{&t.Event, 5 * time.Second},
-		{&t.LoginDelay, loginDelay},
 	} {
 		if *timeout.at == 0 {
 			*timeout.at = timeout.fallback

@@ -69,6 +69,8 @@ type Clients struct {
 	BytesIn       int64 `json:"bytesIn"`
 	BytesOut      int64 `json:"bytesOut"`
 	FailedLogins  int64 `json:"failedLogins"`
+	RefusedLogins int64 `json:"refusedLogins"`  // not checked, as too many have failed
+	LoginSources  int64 `json:"loginAddresses"` // whose logins are remembered
 	LoginTimeouts int64 `json:"loginTimeouts"`
 	Handshakes    int64 `json:"handshakes"`  // failed TLS handshakes
 	Evicted       int64 `json:"evicted"`     // closed because clients used too much memory

@@ -22,6 +22,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"rlserver/logins"
 	"rlserver/stats"
 )
 
@@ -83,7 +84,10 @@ var open = Access{
 	WithoutLogin: func() Permission { return allowAll },
 	Protected:    func() bool { return true },
 	Login:        func(string, string, string) (Permission, bool) { return nil, false },
+	Limit:        unlimited,
 }
+
+func unlimited(_ string, check func() logins.Outcome) time.Duration { check(); return 0 }
 
 func options(source Source) Options {
 	return Options{
@@ -220,7 +224,6 @@ func TestWithoutPasswordOnlyThisMachineIsServed(t *testing.T) {
 // If client certificates are required, clients without one must log in, except for health checks.
 func TestClientsWithoutACertificateMustLogIn(t *testing.T) {
 	o := options(newFake())
-	o.Timeouts.LoginDelay = time.Nanosecond
 	o.Access.NeedsCertificate = func() bool { return true }
 	o.Access.Login = func(user, _, _ string) (Permission, bool) { return allowAll, user == "ann" }
 	s := New(o)
@@ -248,9 +251,8 @@ func TestClientsWithoutACertificateMustLogIn(t *testing.T) {
 
 func TestAccessByPasswordAndToken(t *testing.T) {
 	o := options(newFake())
-	o.Timeouts.LoginDelay = time.Nanosecond
 	o.Access = Access{
-		Token: "0123456789abcdef", WithoutLogin: func() Permission { return nil },
+		Limit: unlimited, Token: "0123456789abcdef", WithoutLogin: func() Permission { return nil },
 		Login: func(user, password, _ string) (Permission, bool) {
 			switch user + " " + password {
 			case "default sesame":

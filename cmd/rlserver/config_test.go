@@ -36,7 +36,9 @@ func TestDefaultsOfAllSettings(t *testing.T) {
 		"acl-max-users": "10000", "acl-max-user-size": "65536", "acllog-max-len": "128",
 		"databases": "16", "maxclients": "10000", "reserved-clients": "8", "timeout": "0",
 		"loglevel": "notice", "log-format": "text", "policies": "",
-		"proto-max-bulk-len": "536870912", "proto-max-key-len": "65536", "client-query-buffer-limit": "1073741824",
+		"login-failures": "30", "login-failures-total": "600", "login-failures-addresses": "16384",
+		"login-failures-exempt": "",
+		"proto-max-bulk-len":    "536870912", "proto-max-key-len": "65536", "client-query-buffer-limit": "1073741824",
 		"maxmemory": "0", "maxmemory-clients": "20%", "preauth-memory": "4194304",
 		"client-output-buffer-limit": "normal 67108864 16777216 60 slave 268435456 67108864 60 " +
 			"pubsub 33554432 8388608 60",

@@ -39,6 +39,7 @@ func (p *parts) openWeb() error {
 		Access: web.Access{
 			Token: token, Protected: p.server.Protected,
 			WithoutLogin: func() web.Permission { return p.server.WithoutLogin() },
+			Limit:        p.server.Logins.Try,
 			Login: func(user, password, address string) (web.Permission, bool) {
 				return p.server.Login(user, password, address)
 			},

@@ -32,7 +32,8 @@ func (s webSource) State() *web.State {
 		Clients: web.Clients{
 			Open: f.Clients, Max: settings.MaxClients.Load(), Waiting: f.WaitingCalls,
 			Received: f.Received, Rejected: f.Rejected, BytesIn: f.BytesIn, BytesOut: f.BytesOut,
-			FailedLogins: f.FailedLogins, LoginTimeouts: f.LoginTimeouts, Handshakes: f.HandshakeFailures,
+			FailedLogins: f.FailedLogins, RefusedLogins: f.RefusedLogins, LoginSources: f.LoginSources,
+			LoginTimeouts: f.LoginTimeouts, Handshakes: f.HandshakeFailures,
 			Evicted: f.EvictedClients, OutputLimit: f.OutputLimit,
 		},
 		Keys: web.Keys{Hits: keys.Hits, Misses: keys.Misses, Expired: keys.Expired, Evicted: keys.Evicted},

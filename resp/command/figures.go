@@ -24,6 +24,8 @@ type Figures struct {
 	BytesIn, BytesOut         int64
 	CallRate, InRate, OutRate float64 // calls and bytes per second, over the last seconds
 	FailedLogins              int64
+	RefusedLogins             int64 // that were not checked, as too many have failed
+	LoginSources              int64 // addresses whose failed or successful logins are remembered
 	LoginTimeouts             int64
 	HandshakeFailures         int64 // of TLS
 	CertificateExpiry         int64 // Unix seconds; 0: there is no TLS

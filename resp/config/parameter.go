@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"rlserver/grammar"
+	"rlserver/logins"
 )
 
 // Parameter is a setting: a flag, an environment variable, a line of the configuration file and a
@@ -345,6 +346,20 @@ func addresses(at func(*Settings) *[]string) Value {
 		Start: func(s *Settings, value string) (func(), error) {
 			list := strings.FieldsFunc(value, func(r rune) bool { return r == ' ' || r == ',' })
 			return func() { *at(s) = list }, nil
+		},
+	}
+}
+
+// networks returns the value of login-failures-exempt.
+func networks(at func(*Settings) *logins.Settings) Value {
+	return Value{
+		Get: func(s *Settings) string { return at(s).Exempt() },
+		Set: func(s *Settings, value string) (func(), error) {
+			list, err := logins.ParseNetworks(value)
+			if err != nil {
+				return nil, valueError(err.Error())
+			}
+			return func() { at(s).SetExempt(list) }, nil
 		},
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"rlserver/engine"
 	"rlserver/engine/eviction"
 	"rlserver/engine/object"
+	"rlserver/logins"
 	"rlserver/storage"
 )
 
@@ -109,6 +110,7 @@ type Settings struct {
 
 	Users  *acl.Users   // nil until the values of the start are parsed
 	Access acl.Settings // of access control
+	Logins logins.Settings
 
 	tls             atomic.Pointer[TLSFiles]
 	password        atomic.Pointer[string]
@@ -156,6 +158,7 @@ func NewSettings(d Defaults) *Settings {
 	s.tls.Store(&d.TLS)
 	s.password.Store(&d.Password)
 	s.Access.Init()
+	s.Logins.Init()
 	s.timeout.Store(int64(d.Timeout / time.Second))
 	s.preauth.Store(int64(d.PreauthTimeout / time.Second))
 	s.ReservedClients.Store(int64(d.Reserved))

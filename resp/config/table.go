@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"rlserver/engine/eviction"
+	"rlserver/logins"
 )
 
 // Headings of --help.
@@ -93,6 +94,22 @@ var Parameters = []Parameter{
 	{Name: "acllog-max-len", Group: groupAccess, Form: "N", Default: "128",
 		Help:  "How many denied calls and failed logins ACL LOG keeps, 128 by default.",
 		Value: integer(0, MaxAccessLogLength, func(s *Settings) *atomic.Int64 { return &s.Access.LogLength })},
+	{Name: "login-failures", Group: groupAccess, Form: "N", Default: "30",
+		Help: `How many logins of one address (of IPv6, one /64 network) may fail per minute, 30 by default. Above that
+			its logins are refused, without a check of the password, until it has waited. 0: no limit.`,
+		Value: integer(0, logins.Most, func(s *Settings) *atomic.Int64 { return &s.Logins.PerAddress })},
+	{Name: "login-failures-total", Group: groupAccess, Form: "N", Default: "600",
+		Help: `How many logins of all addresses together may fail per minute, 600 by default. Above that only addresses
+			that have logged in before, and those that have not failed in the last hour, can log in. 0: no limit.`,
+		Value: integer(0, logins.Most, func(s *Settings) *atomic.Int64 { return &s.Logins.Total })},
+	{Name: "login-failures-addresses", Group: groupAccess, Form: "N", Default: "16384",
+		Help: `How many addresses with failed logins, and how many with a login, are remembered: 16384 of each by
+			default, at about 300 bytes.`,
+		Value: integer(1, logins.Most, func(s *Settings) *atomic.Int64 { return &s.Logins.Addresses })},
+	{Name: "login-failures-exempt", Group: groupAccess, Form: "NETWORK,...", Words: ManyWords,
+		Help: `Addresses and networks such as 10.0.0.0/8, separated by commas or, in quotes, by spaces, whose failed
+			logins are not limited: those of proxies through which many clients connect. None by default.`,
+		Value: networks(func(s *Settings) *logins.Settings { return &s.Logins })},
 	{Name: "preauth-timeout", Group: groupAccess, Form: "SECONDS", Default: "10",
 		Help: `How long a new client may take to give the password, 10 by default. 0: no
 			limit.`,

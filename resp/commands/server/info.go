@@ -235,6 +235,8 @@ func writeStats(r *report) {
 	r.field("instantaneous_input_kbps", fmt.Sprintf("%.2f", f.InRate/1024))
 	r.field("instantaneous_output_kbps", fmt.Sprintf("%.2f", f.OutRate/1024))
 	r.field("rejected_connections", f.Rejected)
+	r.field("login_refusals", f.RefusedLogins)
+	r.field("login_addresses", f.LoginSources)
 	r.field("preauth_timeouts", f.LoginTimeouts)
 	r.field("tls_handshake_failures", f.HandshakeFailures)
 	for _, reason := range []struct {
