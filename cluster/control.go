@@ -91,49 +91,10 @@ func (c *control) Removed(args RemovedArgs, answer *Removed) error {
 	return nil
 }
 
-// Time is what a node knows about the time of a group.
-type Time struct {
-	MS    int64 // Unix ms
-	Known bool
-}
-
-// Time answers what this node knows about the time of a group.
+// Time answers what this node knows about the time.
 func (c *control) Time(number int, t *Time) error {
-	if g := c.n.Group(number); g != nil {
-		t.MS, t.Known = g.Estimate()
-	}
+	*t = c.n.timeOf(number)
 	return nil
-}
-
-// askTime asks the other replicas of a group what time it is there, and returns the latest.
-func (n *Node) askTime(number int) (ms int64, known bool) {
-	n.mu.Lock()
-	names := n.m.Replicas[number]
-	n.mu.Unlock()
-	answers := make(chan Time, len(names))
-	asked := 0
-	for _, name := range names {
-		if name == n.self.Name {
-			continue
-		}
-		asked++
-		go func() {
-			p := n.peerNamed(name)
-			defer p.close()
-			var t Time
-			if p.call("Time", number, &t, n.options.Timeout/4) != nil {
-				answers <- Time{} // t may still be written to
-				return
-			}
-			answers <- t
-		}()
-	}
-	for range asked {
-		if t := <-answers; t.Known {
-			ms, known = max(ms, t.MS), true
-		}
-	}
-	return ms, known
 }
 
 // serveControl serves the control channel until it is closed.

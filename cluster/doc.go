@@ -54,5 +54,5 @@
 //	recover.go    a node that goes on alone
 //	backup.go     copies of the latest snapshots
 //	overview.go   what INFO and /metrics show
-//	wallclock.go  warns of a system clock that is wrong
+//	wallclock.go  compares the system clocks of the nodes, and finds the time when all start
 package cluster

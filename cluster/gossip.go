@@ -113,6 +113,7 @@ type Report struct {
 	MapVersion uint64
 	Map        *Map           // in answer to a node that has an older one
 	Leaving    bool           // the node is about to stop: it should not lead
+	Clock      int64          // its system clock, Unix µs
 	Leads      map[int]uint64 // terms, by group
 	Last       map[int]uint64 // the ends of the logs of these groups
 	Members    map[int][]group.Server
@@ -147,6 +148,7 @@ func (n *Node) report() Report {
 		Members: make(map[int][]group.Server), Replicas: make(map[int]Replica),
 		Digests: make(map[int]group.Digest),
 	}
+	r.Clock, _ = n.options.Clock.Read()
 	if m := n.Map(); m != nil {
 		r.MapVersion = m.Version
 	}
@@ -202,6 +204,7 @@ func (n *Node) heard(r Report) {
 	defer n.mu.Unlock()
 	now := time.Now()
 	n.heardAt[r.Node] = now
+	n.offsets[r.Node] = r.Clock - n.options.Clock.Elapsed().Microseconds()
 	if before, ok := n.reports[r.Node]; !ok || before.differs(&r) {
 		n.tellLocked()
 	}

@@ -118,8 +118,6 @@ type Node struct {
 	cut      []int  // groups whose replica was set aside
 	movers   []mover
 	elected  []bool // by group, see elect
-	// the system clock differs from the time of the cluster
-	clockDiffers bool
 
 	mu          sync.Mutex
 	m           *Map                 // nil: this node belongs to no cluster yet
@@ -128,6 +126,8 @@ type Node struct {
 	invitations []string             // addresses to join
 	addresses   map[string]string    // where nodes were last found, by name
 	heardAt     map[string]time.Time // when nodes were last heard, by name
+	offsets     map[string]int64     // their system clocks minus the monotonic clock of this node, µs
+	off         map[string]bool      // nodes whose system clocks differ from the time of the cluster
 	leaders     []leader             // of each group, as other nodes report
 	ready       chan struct{}        // closed when the groups are open
 	news        chan struct{}        // closed, and replaced, when there is work for a round
@@ -172,6 +172,7 @@ func Open(o Options) (*Node, error) {
 			Host: o.Host, Port: o.Port, TLSPort: o.TLSPort, Version: o.Version, Instance: rand.Uint64(),
 		},
 		addresses: make(map[string]string), heardAt: make(map[string]time.Time), reports: make(map[string]Report),
+		offsets: make(map[string]int64), off: make(map[string]bool),
 		ready: make(chan struct{}), out: make(chan struct{}),
 		said: make(map[string]time.Time), news: make(chan struct{}),
 	}

@@ -24,7 +24,7 @@ func (n *Node) Overview(within time.Duration, addressOf func(*Member) string) *o
 		member := &m.Members[i]
 		node := overview.Node{
 			Name: member.Name, ID: member.ID, Address: addressOf(member), Version: member.Version, Heard: -1,
-			Leaving: member.Leaving,
+			Leaving: member.Leaving, ClockOff: n.ClockOff(member.Name),
 		}
 		if member.Name == n.self.Name {
 			node.Heard, node.Up = 0, true

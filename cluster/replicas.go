@@ -117,8 +117,11 @@ func (n *Node) groupOptions(number int, instance uint64) group.Options {
 		Engine: n.options.Engine, Clock: n.options.Clock, Log: n.log, Begun: n.options.Begun,
 		ObserveSync: n.options.ObserveSync, ObserveSnapshot: n.options.ObserveSnapshot,
 		LongCall: n.options.LongCall, Disk: n.options.disk,
-		AskTime: func() (int64, bool) { return n.askTime(number) },
-		Layer:   func() group.Layer { return n.port.Instance(mux.Channel(number), instance) },
+		AskTime: func(log int64, still func() bool) (int64, bool) {
+			return n.askTime(number, log, still), true
+		},
+		Clocks: n.mostClocks,
+		Layer:  func() group.Layer { return n.port.Instance(mux.Channel(number), instance) },
 	}
 }
 

@@ -1,36 +1,212 @@
 package cluster
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	"rlserver/cluster/group"
 )
 
+// The system clocks of the nodes are compared with each other and with the time of the cluster. No
+// single one is followed: what counts is the one in the middle. If their number is even, there is
+// none, and what the logs say is counted with them.
+
 const (
 	clockInterval = time.Second
-	// clockTolerance is by how much the system clock and the time of a group may differ without a
-	// warning. Half of that ends the trouble.
+	// clockTolerance is by how much the system clock of a node and the time of the cluster may
+	// differ without a warning. Half of that ends the trouble.
 	clockTolerance = 10 * time.Second
+	// askInterval is the time between attempts to learn the time of most nodes.
+	askInterval = 50 * time.Millisecond
+	// longestAsking is for how many timeouts that is tried. A leader is in touch with a majority, so
+	// it does not take long, unless the map is about to change.
+	longestAsking = 5
 )
 
-// compareClocks logs when the system clock of this node begins to differ from the time of the
-// cluster, and when that has ended. Limits follow the time of their group.
+// middle returns the clock in the middle. If their number is even, other is counted as well.
+func middle(clocks []int64, other int64) int64 {
+	sorted := slices.Clone(clocks)
+	if len(sorted)%2 == 0 {
+		sorted = append(sorted, other)
+	}
+	slices.Sort(sorted)
+	return sorted[len(sorted)/2]
+}
+
+// mostClocks is group.Options.Clocks: the clock in the middle of those of the nodes that are there.
+func (n *Node) mostClocks(own, now int64) int64 {
+	elapsed := n.options.Clock.Elapsed().Microseconds()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	clocks := []int64{own}
+	for name, offset := range n.offsets {
+		if n.upLocked(name) {
+			clocks = append(clocks, offset+elapsed)
+		}
+	}
+	return middle(clocks, now)
+}
+
+// Time is what a node knows about the time, in Unix ms.
+type Time struct {
+	Group int64 // of the group that was asked for; 0: not known
+	Any   int64 // the latest of all groups; 0: none is known
+	Log   int64 // the latest time in all logs; 0: there is none
+	Clock int64 // the system clock
+}
+
+// timeOf returns what this node knows about the time of a group and of the others.
+func (n *Node) timeOf(number int) (t Time) {
+	for i, g := range n.groups() {
+		if g == nil {
+			continue
+		}
+		t.Log = max(t.Log, g.LatestTime())
+		if ms, known := g.Estimate(); known {
+			t.Any = max(t.Any, ms)
+			if i == number {
+				t.Group = ms
+			}
+		}
+	}
+	wall, _ := n.options.Clock.Read()
+	t.Clock = wall / 1000
+	return t
+}
+
+// askTime asks all nodes what time it is, for a group whose log ends at log, until the nodes of a
+// majority of its replicas have answered, still returns false, or it has taken too long. If a replica of the group knows
+// its time, that is it, and otherwise that of the other groups. If nobody knows any, the whole
+// cluster has started: then the clocks say how long it was away.
+func (n *Node) askTime(number int, log int64, still func() bool) (ms int64) {
+	for begun := n.options.Clock.Elapsed(); ; time.Sleep(askInterval) {
+		n.mu.Lock()
+		m := n.m
+		n.mu.Unlock()
+		answers := n.askAll(m, number)
+		replicas, all := 0, Time{Log: log}
+		var clocks []int64
+		for name, t := range answers {
+			if slices.Contains(m.Replicas[number], name) {
+				replicas++
+			}
+			all.Group, all.Any, all.Log = max(all.Group, t.Group), max(all.Any, t.Any), max(all.Log, t.Log)
+			clocks = append(clocks, t.Clock)
+		}
+		switch {
+		case all.Group != 0 || all.Any != 0:
+			return cmp.Or(all.Group, all.Any)
+		case 2*replicas > len(m.Replicas[number]) || !still() ||
+			n.options.Clock.Elapsed()-begun > longestAsking*n.options.Timeout:
+			ms = group.Since(all.Log, middle(clocks, all.Log))
+			for name, t := range answers {
+				n.compareClock(name, t.Clock-ms)
+			}
+			return ms
+		}
+		n.sayOften("a group waits for the clocks of most of its nodes, as no node knows what time it is")
+	}
+}
+
+// askAll asks all members for the time of a group, and returns what has come within a quarter of
+// the timeout, with the own answer. The times are those of the end of that.
+func (n *Node) askAll(m *Map, number int) map[string]Time {
+	type answer struct {
+		name string
+		t    Time
+		at   time.Duration
+	}
+	elapsed := n.options.Clock.Elapsed
+	answers := make(chan *answer, len(m.Members))
+	asked := 0
+	for _, member := range m.Members {
+		if member.Name == n.self.Name {
+			continue
+		}
+		asked++
+		go func() {
+			p := n.peerNamed(member.Name)
+			defer p.close()
+			var t Time // which may still be written to after an error
+			if p.call("Time", number, &t, n.options.Timeout/4) != nil {
+				answers <- nil
+				return
+			}
+			answers <- &answer{member.Name, t, elapsed()}
+		}()
+	}
+	var list []*answer
+	for late := time.After(n.options.Timeout / 4); asked > 0; asked-- {
+		select {
+		case a := <-answers:
+			if a != nil {
+				list = append(list, a)
+			}
+		case <-late:
+			asked = 1
+		}
+	}
+	found := map[string]Time{n.self.Name: n.timeOf(number)}
+	for _, a := range list {
+		passed := (elapsed() - a.at).Milliseconds()
+		for _, ms := range []*int64{&a.t.Group, &a.t.Any, &a.t.Clock} {
+			if *ms != 0 {
+				*ms += passed
+			}
+		}
+		found[a.name] = a.t
+	}
+	return found
+}
+
+// compareClocks logs when the system clock of a node begins to differ from the time of the cluster,
+// and when that has ended. Limits follow the time of their group.
 func (n *Node) compareClocks() {
 	ms, known := n.clusterTime()
 	if !known {
 		return
 	}
-	wall, _ := n.options.Clock.Read()
-	ahead := time.Duration(wall/1000-ms) * time.Millisecond
-	switch {
-	case !n.clockDiffers && ahead.Abs() > clockTolerance:
-		n.clockDiffers = true
-		n.log.Warn("the system clock of this node differs from the time of the cluster, which all limits follow: "+
-			"check that NTP works on all nodes", "ahead", ahead.Round(time.Second))
-	case n.clockDiffers && ahead.Abs() < clockTolerance/2:
-		n.clockDiffers = false
-		n.log.Info("the system clock of this node no longer differs from the time of the cluster")
+	wall, elapsed := n.options.Clock.Read()
+	clocks := map[string]int64{n.self.Name: wall}
+	n.mu.Lock()
+	for name, offset := range n.offsets {
+		if n.upLocked(name) {
+			clocks[name] = offset + elapsed.Microseconds()
+		}
 	}
+	n.mu.Unlock()
+	for name, clock := range clocks {
+		n.compareClock(name, clock/1000-ms)
+	}
+}
+
+// compareClock notes by how many ms the system clock of a node is ahead of the time of the cluster.
+func (n *Node) compareClock(name string, aheadMS int64) {
+	ahead := time.Duration(aheadMS) * time.Millisecond
+	n.mu.Lock()
+	was := n.off[name]
+	now := ahead.Abs() > clockTolerance || was && ahead.Abs() >= clockTolerance/2
+	if now != was {
+		n.off[name] = now
+	}
+	n.mu.Unlock()
+	switch {
+	case now == was:
+	case now:
+		n.log.Warn("the system clock of a node differs from the time of the cluster, which all limits follow, and is "+
+			"not followed: check that NTP works on all nodes", "clock", name, "ahead", ahead.Round(time.Second))
+	default:
+		n.log.Info("the system clock of a node no longer differs from the time of the cluster", "clock", name)
+	}
+}
+
+// ClockOff reports whether the system clock of a node differs from the time of the cluster, so that
+// it is not followed.
+func (n *Node) ClockOff(name string) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.off[name]
 }
 
 // clusterTime returns the time of the first group of which the replica here is up to date, Unix ms.

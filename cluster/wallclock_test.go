@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"rlserver/clock"
@@ -30,6 +31,7 @@ func TestTheSystemClockIsComparedWithTheTimeOfGroupsThatAreUpToDate(t *testing.T
 		n := &Node{
 			options: Options{Clock: off, Timeout: patience}, log: slog.New(slog.NewTextHandler(&log, nil)),
 			reports: make(map[string]Report), heardAt: make(map[string]time.Time),
+			off: make(map[string]bool),
 		}
 		of := f.nodes[2]
 		groups := slices.Clone(of.groups())
@@ -65,4 +67,87 @@ func TestTheSystemClockIsComparedWithTheTimeOfGroupsThatAreUpToDate(t *testing.T
 			return err
 		})
 	}
+}
+
+// TestTheMiddleOfTheClocksCounts starts a whole cluster with clocks that differ from the right one,
+// and a log that ended some time ago.
+func TestTheMiddleOfTheClocksCounts(t *testing.T) {
+	const h, day = time.Hour, 24 * time.Hour
+	for _, c := range []struct {
+		away   time.Duration // for which the cluster was away
+		clocks []time.Duration
+		want   time.Duration
+	}{
+		{time.Minute, []time.Duration{0}, 0},
+		{3 * day, []time.Duration{0}, 0},
+		{time.Minute, []time.Duration{0, h}, 0},
+		{time.Minute, []time.Duration{0, -h}, -time.Minute},
+		{3 * day, []time.Duration{0, h}, 0},
+		{3 * day, []time.Duration{0, -h}, -h}, // nothing says which one is wrong: no window is short
+		{time.Minute, []time.Duration{0, 0, h}, 0},
+		{time.Minute, []time.Duration{0, 0, -h}, 0},
+		{time.Minute, []time.Duration{0, h, -h}, 0},
+		{3 * day, []time.Duration{0, 0, h}, 0},
+		{3 * day, []time.Duration{0, h, -h}, 0},
+		{time.Minute, []time.Duration{0, h, h}, h}, // two of three agree
+		{time.Minute, []time.Duration{0, 0, h, 2 * h}, 0},
+		{time.Minute, []time.Duration{0, 0, 0, h, 2 * h}, 0},
+		{time.Minute, []time.Duration{0, 0, 0, h, -h}, 0},
+	} {
+		now := time.UnixMilli(1_800_000_000_000)
+		var clocks []int64
+		for _, off := range c.clocks {
+			clocks = append(clocks, now.Add(off).UnixMilli())
+		}
+		log := now.Add(-c.away).UnixMilli()
+		least := max(log+1, now.Add(c.want-group.Slack).UnixMilli())
+		assert.Equal(t, least, group.Since(log, middle(clocks, log)), "%v", c)
+		assert.Equal(t, now.Add(c.want).UnixMilli(), middle(clocks, log), "%v", c)
+	}
+}
+
+// TestAWrongClockAtATotalRestartIsNotFollowed starts a cluster again and again, with all nodes or a
+// majority, and clocks that are an hour off.
+func TestAWrongClockAtATotalRestartIsNotFollowed(t *testing.T) {
+	t.Parallel()
+	f := startFleet(t, 3)
+	off := func(i int, by time.Duration) {
+		f.options[i].Clock = clock.Source{Elapsed: clock.System().Elapsed, Read: func() (int64, time.Duration) {
+			wall, elapsed := clock.System().Read()
+			return wall + by.Microseconds(), elapsed
+		}}
+	}
+	for round, c := range []struct{ away, a, b, c time.Duration }{
+		{0, time.Hour, 0, 0}, {0, 0, -time.Hour, time.Hour}, {72 * time.Hour, -time.Hour, 0, -1},
+	} {
+		for i := range f.nodes {
+			f.stop(i)
+		}
+		off(0, c.away+c.a)
+		off(1, c.away+c.b)
+		off(2, c.away+c.c)
+		for i := range f.nodes {
+			if c.c >= 0 || i < 2 {
+				require.NoError(t, f.start(i))
+			}
+		}
+		f.settled()
+		for number := range f.nodes[0].Map().Groups() {
+			leader := f.nodes[0].Leader(number)
+			p, err := f.nodes[leader.Name[0]-'a'].Group(number).Leading()
+			require.NoError(t, err)
+			want := time.Now().Add(c.away)
+			if c.c < 0 { // nothing says which of two is wrong after so long
+				want = want.Add(c.a)
+			}
+			assert.WithinDuration(t, want, time.UnixMilli(p.Clock.Now()), time.Minute, "round %d, group %d", round, number)
+		}
+		f.eventually("the wrong clock is named", func() error {
+			if c.a != 0 && f.nodes[1].ClockOff("a") == (c.c < 0) {
+				return errors.New("of a")
+			}
+			return nil
+		})
+	}
+	testLogged(f, "clock=a ahead=1h0m0s")
 }

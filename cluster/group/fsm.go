@@ -70,8 +70,10 @@ func (f *fsm) apply(l *raft.Log) any {
 	}
 	r := f.replica.Load()
 	own := h.proposer == r.id
-	f.time.saw(h.at, own || f.follows(l.Term))
-	f.latest = max(f.latest, h.at)
+	if h.term == l.Term { // the time of another one is of a leader that was deposed
+		f.time.saw(l.Index, h.at, own || f.follows(l.Term))
+		f.latest = max(f.latest, h.at)
+	}
 	switch {
 	case h.kind == entryNote:
 		return f.takeNote(records)
@@ -247,7 +249,7 @@ func (f *fsm) Restore(src io.ReadCloser) error {
 	f.skip, f.skipTo = binary.BigEndian.Uint64(rest[1:]), binary.BigEndian.Uint64(rest[9:])
 	f.latest = int64(binary.BigEndian.Uint64(rest[17:]))
 	f.note.Store(note)
-	f.time.saw(f.latest, false)
+	f.time.saw(0, f.latest, false)
 	f.logBytes.Store(0)
 	f.partial, f.uncounted = partial{}, 0
 	before := f.replica.Swap(r)

@@ -37,8 +37,14 @@ type Options struct {
 	Clock    clock.Source
 	Log      *slog.Logger
 	Layer    func() Layer // opens the connections; closed and opened again at a rebuild
-	// AskTime asks the other nodes for what Group.Estimate returns there; nil: nobody can be asked
-	AskTime func() (ms int64, ok bool)
+	// AskTime is called when this replica is to lead and does not know the time. It returns a lower
+	// bound that the nodes have found, Unix ms. log is the latest time in the log, and 0 if there is
+	// none. It may ask again and again while still returns true. If it is not ok, the own system
+	// clock decides. nil: nobody can be asked
+	AskTime func(log int64, still func() bool) (ms int64, ok bool)
+	// Clocks returns what the system clocks of most nodes show, Unix µs. own is what the own one
+	// shows, now is the time of the group. nil: own
+	Clocks func(own, now int64) int64
 	// ObserveSync is called with how long entries took to be synced, ObserveSnapshot with how long
 	// a snapshot took. nil: nobody needs to know
 	ObserveSync, ObserveSnapshot func(time.Duration)
@@ -125,11 +131,14 @@ func Open(o Options) (*Group, error) {
 	o.digestEvery = cmp.Or(o.digestEvery, defaultDigestEvery)
 	o.tickEvery = cmp.Or(o.tickEvery, defaultTickEvery)
 	if o.AskTime == nil {
-		o.AskTime = func() (int64, bool) { return 0, false }
+		o.AskTime = func(int64, func() bool) (int64, bool) { return 0, false }
 	}
 	g := &Group{
 		options: o, log: o.Log.With("group", o.Number), time: newTimeline(o.Clock),
 		changed: make(chan struct{}), quit: make(chan struct{}), done: make(chan struct{}),
+	}
+	if o.Clocks != nil {
+		g.time.clocks = o.Clocks
 	}
 	g.leadership.since = time.Now()
 	run, err := g.open()
@@ -378,8 +387,13 @@ func (g *Group) claim(run *running) (term uint64) {
 	if !ok || r != run.fsm.replica.Load() {
 		return 0
 	}
+	still := func() bool { return run.raft.State() == raft.Leader && !isClosed(g.quit) && r.why() == nil }
+	now := g.time.begin(func(log int64) (int64, bool) { return g.options.AskTime(log, still) })
+	if !still() {
+		return 0
+	}
 	p := &Partition{
-		Replica: r, Group: g.options.Number, Clock: g.time.begin(g.options.AskTime), term: c.term,
+		Replica: r, Group: g.options.Number, Clock: now, term: c.term,
 		ended: make(chan struct{}), most: 2 * g.options.Patience,
 	}
 	if g.options.Begun != nil {
@@ -391,6 +405,7 @@ func (g *Group) claim(run *running) (term uint64) {
 		return 0
 	}
 	run.transfers.Store(false)
+	r.beat() // the others learn the time
 	g.log.Info("this node leads the group", "term", c.term, "because", g.leadership.gained(g.options.Node))
 	g.noteChange()
 	return c.term
@@ -613,6 +628,9 @@ func (g *Group) AwaitChange(ctx context.Context) {
 // Estimate returns the group's time as far as this node knows it, Unix ms. ok is false if it has
 // applied no entry of a present leadership since it was started.
 func (g *Group) Estimate() (ms int64, ok bool) { return g.time.estimate() }
+
+// LatestTime returns the latest time in the log as far as it is applied here, Unix ms; 0: none.
+func (g *Group) LatestTime() int64 { return g.time.latest() }
 
 // Status is the state of a group on this node.
 type Status struct {

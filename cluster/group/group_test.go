@@ -132,7 +132,7 @@ func (tr *trio) clock() clock.Source {
 }
 
 // askTime asks the other nodes what time it is.
-func (n *node) askTime() (ms int64, ok bool) {
+func (n *node) askTime(int64, func() bool) (ms int64, ok bool) {
 	for _, other := range n.trio.nodes {
 		if g := other.running.Load(); other != n && g != nil {
 			if at, known := g.Estimate(); known {

@@ -52,7 +52,7 @@ func (g *Group) openFiles(log hclog.Logger, stored func(time.Duration, error), h
 		meta.Close() // or the next attempt would wait for its lock
 		return f, fmt.Errorf("the log in %s cannot be opened: %w", folder, err)
 	}
-	f.cache, err = raft.NewLogCache(cachedEntries, notedStore{f.log, stored, hangs, g.patience()})
+	f.cache, err = raft.NewLogCache(cachedEntries, notedStore{f.log, g.time, stored, hangs, g.patience()})
 	if err == nil {
 		f.snapshots, err = raft.NewFileSnapshotStoreWithLogger(dir, keptSnapshots, log)
 	}
@@ -97,6 +97,7 @@ var currentTerm = []byte("CurrentTerm")
 // cache, which hides the system's error.
 type notedStore struct {
 	*wal.WAL
+	time   *timeline
 	stored func(time.Duration, error)
 	hangs  func() // called if it takes longer than patience
 
@@ -105,6 +106,9 @@ type notedStore struct {
 
 // StoreLogs implements raft.LogStore.
 func (s notedStore) StoreLogs(entries []*raft.Log) error {
+	if s.time != nil && len(entries) > 0 {
+		s.time.arrive(entries[0].Index, entries[len(entries)-1].Index)
+	}
 	start := time.Now()
 	defer time.AfterFunc(s.patience, s.hangs).Stop()
 	err := s.WAL.StoreLogs(entries)

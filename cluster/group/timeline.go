@@ -3,6 +3,7 @@ package group
 import (
 	"io"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -11,32 +12,36 @@ import (
 )
 
 // timeline is the time of a group. Followers estimate it: the latest time in the log plus the
-// monotonic time since that was applied here. A leader's time begins with its estimate, strictly
-// after the latest in the log, and is slewed towards the system clock from there. So a change of
-// leaders turns it neither forward nor back, whatever the system clocks of the nodes say.
+// monotonic time since that entry has arrived here. It was stamped before, so that is a lower bound
+// of what has passed. A leader's time begins with its estimate, and is slewed from there towards
+// the clocks of the nodes. So a change of leaders turns it neither forward nor back, whatever the
+// system clocks say, and makes no window shorter.
 type timeline struct {
 	source clock.Source
+	clocks func(own, now int64) int64 // see Options.Clocks
 	point  atomic.Pointer[point]
 	// an entry of a leadership that began or went on after the start of this process was applied
-	live atomic.Bool
+	live     atomic.Bool
+	arrivals arrivals
 }
 
-// point is the latest time in the log, and when it was applied.
+// point is the latest time in the log, and when its entry has arrived.
 type point struct {
 	at      int64 // Unix ms
-	applied time.Duration
+	arrived time.Duration
 }
 
 func newTimeline(source clock.Source) *timeline {
-	t := &timeline{source: source}
+	t := &timeline{source: source, clocks: func(own, _ int64) int64 { return own }}
 	t.point.Store(&point{})
 	return t
 }
 
-// saw is called with the time of each entry, Unix ms. live reports that the entry is not just one
-// of before the start of this process. An entry without a time, as a claim is, says nothing: in a
-// new cluster all others would take the time to be 0, and tell so to the first leader.
-func (t *timeline) saw(ms int64, live bool) {
+// saw is called with the index and the time of each entry, Unix ms. live reports that the entry is
+// not just one of before the start of this process. An entry without a time, as a claim is, says
+// nothing: in a new cluster all others would take the time to be 0, and tell so to the first
+// leader.
+func (t *timeline) saw(index uint64, ms int64, live bool) {
 	if ms == 0 {
 		return
 	}
@@ -44,37 +49,85 @@ func (t *timeline) saw(ms int64, live bool) {
 		t.live.Store(true)
 	}
 	if ms >= t.point.Load().at {
-		t.point.Store(&point{ms, t.source.Elapsed()})
+		t.point.Store(&point{ms, t.arrivals.of(index, t.source.Elapsed())})
 	}
 }
 
-// longestSlew keeps the difference that a leader's clock sees below a minute, which package clock
-// slews without a jump.
-const longestSlew = int64(30 * time.Second / time.Microsecond)
+// arrive notes that entries are about to be stored here. They may be applied much later, as when
+// their leader ends before others know that they are agreed on.
+func (t *timeline) arrive(first, last uint64) { t.arrivals.note(first, last, t.source.Elapsed()) }
+
+// arrivals are when the latest entries have arrived.
+type arrivals struct {
+	mu   sync.Mutex
+	next int // the oldest
+	last [64]arrival
+}
+
+type arrival struct {
+	first, last uint64 // indexes
+	at          time.Duration
+}
+
+func (a *arrivals) note(first, last uint64, at time.Duration) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.last[a.next] = arrival{first, last, at}
+	a.next = (a.next + 1) % len(a.last)
+}
+
+// of returns when an entry has arrived, otherwise if that is not known. An entry that was replaced
+// has arrived when the one in its place has.
+func (a *arrivals) of(index uint64, otherwise time.Duration) time.Duration {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for i := range a.last {
+		at := &a.last[(a.next+2*len(a.last)-1-i)%len(a.last)] // the latest first
+		if at.first <= index && index <= at.last {
+			return at.at
+		}
+	}
+	return otherwise
+}
+
+const (
+	// longestSlew keeps the difference that a leader's clock sees below a minute, which package
+	// clock slews without a jump.
+	longestSlew = int64(30 * time.Second / time.Microsecond)
+
+	// Slack is by how much the time of a group may be behind the clocks of the nodes. It falls
+	// behind by milliseconds at a change of leaders. To make up for that would shorten windows, so
+	// nothing does, also when the whole cluster starts.
+	Slack = 500 * time.Millisecond
+)
 
 // estimate returns the time as far as this replica knows it, Unix ms. ok is false if no entry of a
 // present leadership was applied since the start: then it only knows when its log ends.
 func (t *timeline) estimate() (ms int64, ok bool) {
 	p := t.point.Load()
-	return p.at + (t.source.Elapsed() - p.applied).Milliseconds(), t.live.Load()
+	return p.at + (t.source.Elapsed() - p.arrived).Milliseconds(), t.live.Load()
 }
 
-// begin returns the clock of a new leader. If it does not know the time, ask returns what the other
-// nodes know. If they know nothing either, the whole cluster has stopped: then the system clock
-// says how long that took. To begin tells nothing to others, nor to a later leadership of this
-// replica: the first entry does.
-func (t *timeline) begin(ask func() (ms int64, ok bool)) *clock.Clock {
-	if !t.live.Load() {
-		if ms, ok := ask(); ok {
-			t.saw(ms, true)
+// latest returns the latest time in the log, Unix ms; 0: there is none.
+func (t *timeline) latest() int64 { return t.point.Load().at }
+
+// begin returns the clock of a new leader. If it does not know the time, ask is called with the
+// latest time in the log, and returns a lower bound that the nodes have found. If that is not ok,
+// the own system clock says how much time has passed. To begin tells nothing to others, nor to a
+// later leadership of this replica: the first entry does.
+func (t *timeline) begin(ask func(log int64) (ms int64, ok bool)) *clock.Clock {
+	least := int64(0)
+	if log := t.latest(); !t.live.Load() {
+		ms, ok := ask(log)
+		if !ok {
+			wall, _ := t.source.Read()
+			ms = Since(log, wall/1000)
 		}
+		least = max(ms, log+1) * 1000
 	}
 	wall, elapsed := t.source.Read()
 	p := t.point.Load()
-	at := max(p.at*1000+(elapsed-p.applied).Microseconds(), (p.at+1)*1000)
-	if !t.live.Load() {
-		at = max(at, wall)
-	}
+	at := max(p.at*1000+(elapsed-p.arrived).Microseconds(), least)
 	if broken.WallClock {
 		at = wall
 	}
@@ -87,10 +140,28 @@ func (t *timeline) begin(ask func() (ms int64, ok bool)) *clock.Clock {
 			}
 			wall, elapsed := t.source.Read()
 			now := led.Now() * 1000
-			return now + max(-longestSlew, min(wall-now, longestSlew)), elapsed
+			return now + t.difference(wall, now), elapsed
 		},
 		// the node's own clock logs differences, once
 	}, slog.New(slog.NewTextHandler(io.Discard, nil)))
 	led = c
 	return c
+}
+
+// Since returns the least time that it may be if a log ends at a time and the clocks of the nodes
+// show another one, all in Unix ms. log is 0 if there is none.
+func Since(log, clocks int64) int64 {
+	if log == 0 {
+		return clocks
+	}
+	return max(log+1, clocks-Slack.Milliseconds())
+}
+
+// difference returns by how much a leader's time is to be slewed, µs. wall is the own system clock.
+func (t *timeline) difference(wall, now int64) int64 {
+	ahead := t.clocks(wall, now) - now
+	if ahead > 0 {
+		ahead = max(0, ahead-Slack.Microseconds())
+	}
+	return max(-longestSlew, min(ahead, longestSlew))
 }

@@ -5,14 +5,16 @@ import "fmt"
 // WriteCluster writes the fields of INFO cluster: the nodes, and the sums over the groups.
 func (c *Cluster) WriteCluster(write func(name string, value any)) {
 	t := c.Totals()
-	up, leaving := 0, 0
+	up, leaving, off := 0, 0, 0
 	for i := range c.Nodes {
-		up, leaving = up+digit(c.Nodes[i].Up), leaving+digit(c.Nodes[i].Leaving)
+		n := &c.Nodes[i]
+		up, leaving, off = up+digit(n.Up), leaving+digit(n.Leaving), off+digit(n.ClockOff)
 	}
 	write("cluster_node", c.Name)
 	write("cluster_nodes", len(c.Nodes))
 	write("cluster_nodes_up", up)
 	write("cluster_nodes_leaving", leaving)
+	write("cluster_nodes_clock_off", off)
 	write("cluster_map_version", c.MapVersion)
 	write("cluster_moves_in_progress", c.Moves)
 	write("cluster_groups", len(c.Groups))
@@ -47,8 +49,8 @@ func (c *Cluster) WriteCluster(write func(name string, value any)) {
 			heard = n.Heard.Milliseconds()
 		}
 		write(fmt.Sprint("node", i), fmt.Sprintf("name=%s,address=%s,up=%d,leaving=%d,heard_ms=%d,leads=%d,"+
-			"replicas=%d,version=%s", n.Name, n.Address, digit(n.Up), digit(n.Leaving), heard, n.Leads, n.Replicas,
-			n.Version))
+			"replicas=%d,clock_off=%d,version=%s", n.Name, n.Address, digit(n.Up), digit(n.Leaving), heard, n.Leads,
+			n.Replicas, digit(n.ClockOff), n.Version))
 	}
 }
 

@@ -17,7 +17,7 @@ func example() *Cluster {
 		Name: "a", Proxy: Proxy{1, 2, 3, 4, 5, 6, 7, 8},
 		Nodes: []Node{
 			{Name: "a", Address: "a:6379", Up: true, Leads: 1, Replicas: 2, Version: "1"},
-			{Name: "b", Address: "b:6379", Heard: -1, Leaving: true},
+			{Name: "b", Address: "b:6379", Heard: -1, Leaving: true, ClockOff: true},
 		},
 		Groups: []Group{
 			{
@@ -46,6 +46,7 @@ func TestInfo(t *testing.T) {
 cluster_nodes:2
 cluster_nodes_up:1
 cluster_nodes_leaving:1
+cluster_nodes_clock_off:1
 cluster_map_version:0
 cluster_moves_in_progress:0
 cluster_groups:3
@@ -73,8 +74,8 @@ proxy_calls_again:5
 proxy_calls_unknown:6
 proxy_calls_failed:7
 proxy_link_waits:8
-node0:name=a,address=a:6379,up=1,leaving=0,heard_ms=0,leads=1,replicas=2,version=1
-node1:name=b,address=b:6379,up=0,leaving=1,heard_ms=-1,leads=0,replicas=0,version=
+node0:name=a,address=a:6379,up=1,leaving=0,heard_ms=0,leads=1,replicas=2,clock_off=0,version=1
+node1:name=b,address=b:6379,up=0,leaving=1,heard_ms=-1,leads=0,replicas=0,clock_off=1,version=
 `, b.String())
 	b.Reset()
 	c.WriteReplication(write)
