@@ -46,6 +46,41 @@ func TestFreshNodesJoinARestoredCluster(t *testing.T) {
 	after.conserved()
 }
 
+// TestARestoredNodeCanBeRecovered loses two of three nodes of a cluster that was restored.
+func TestARestoredNodeCanBeRecovered(t *testing.T) {
+	t.Parallel()
+	f := startFleet(t, 3)
+	for _, g := range f.nodes[0].Replicas() {
+		f.eventually("a snapshot", g.Snapshot)
+	}
+	to := filepath.Join(f.dir, "backup")
+	// the node of the backup was recovered before, and not started without the option since
+	f.nodes[0].adopting.Lock()
+	f.nodes[0].recovered = true
+	require.NoError(t, f.nodes[0].store(false))
+	f.nodes[0].adopting.Unlock()
+	require.NoError(t, Backup(f.options[0].Dir, to, io.Discard))
+	for i := range f.nodes {
+		f.stop(i)
+	}
+
+	restored := newFleet(t, 3, nil)
+	restored.options[0].Dir = to
+	restored.startAll()
+	restored.matches("a", "b", "c")
+	was := restored.nodes[0].Map().ID
+	for i := range restored.nodes {
+		restored.stop(i)
+	}
+	restored.options[0].ForceRecover, restored.options[0].Timeout = true, brief
+	require.NoError(t, restored.start(0))
+	testLogged(restored, "FORCED RECOVERY: this node goes on alone")
+	assert.NotContains(t, restored.log.get(), "it was used already")
+	restored.settled()
+	assert.NotEqual(t, was, restored.nodes[0].Map().ID)
+	assert.Len(t, restored.nodes[0].Map().Members, 1)
+}
+
 // caughtUp waits until a node has all that is agreed on.
 func (f *fleet) caughtUp(i int) {
 	f.t.Helper()

@@ -126,8 +126,8 @@ type Node struct {
 	invitations []string             // addresses to join
 	addresses   map[string]string    // where nodes were last found, by name
 	heardAt     map[string]time.Time // when nodes were last heard, by name
-	offsets     map[string]int64     // their system clocks minus the monotonic clock of this node, µs
-	off         map[string]bool      // nodes whose system clocks differ from the time of the cluster
+	offsets     map[string]int64     // their system clocks minus this monotonic clock, µs
+	off         map[string]bool      // nodes whose system clocks are not followed
 	leaders     []leader             // of each group, as other nodes report
 	ready       chan struct{}        // closed when the groups are open
 	news        chan struct{}        // closed, and replaced, when there is work for a round

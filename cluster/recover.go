@@ -37,7 +37,8 @@ func (n *Node) forceRecover(state *saved) error {
 		return errors.New("--force-recover: the directory " + n.options.Dir + " has no data of a cluster, so there " +
 			"is nothing to recover here: use it on a node that has")
 	case n.recovered:
-		n.log.Warn("--force-recover has no effect: it was used already. Start the node without it from now on")
+		n.log.Warn("--force-recover has no effect: it was used already. Start the node without it from now on; " +
+			"to use it again, start it once without it and then with it")
 		return nil
 	case len(n.m.Members) == 1 && n.m.has(&n.self):
 		n.log.Warn("--force-recover has no effect: this node is the only one of its cluster")
@@ -103,7 +104,8 @@ func (n *Node) goOnAlone() error {
 	if err != nil {
 		return fmt.Errorf("--force-recover: %w", err)
 	}
-	n.recovering, n.recovered = false, true
+	// a restored backup has used up nothing
+	n.recovering, n.recovered = false, n.options.ForceRecover
 	return n.store(false)
 }
 

@@ -19,8 +19,8 @@ const (
 	clockTolerance = 10 * time.Second
 	// askInterval is the time between attempts to learn the time of most nodes.
 	askInterval = 50 * time.Millisecond
-	// longestAsking is for how many timeouts that is tried. A leader is in touch with a majority, so
-	// it does not take long, unless the map is about to change.
+	// longestAsking is for how many timeouts that is tried. A leader is in touch with a majority,
+	// so it does not take long, unless the map is about to change.
 	longestAsking = 5
 )
 
@@ -76,9 +76,9 @@ func (n *Node) timeOf(number int) (t Time) {
 }
 
 // askTime asks all nodes what time it is, for a group whose log ends at log, until the nodes of a
-// majority of its replicas have answered, still returns false, or it has taken too long. If a replica of the group knows
-// its time, that is it, and otherwise that of the other groups. If nobody knows any, the whole
-// cluster has started: then the clocks say how long it was away.
+// majority of its replicas have answered, still returns false, or it has taken too long. If a
+// replica of the group knows its time, that is it, and otherwise that of the other groups. If
+// nobody knows any, the whole cluster has started: then the clocks say how long it was away.
 func (n *Node) askTime(number int, log int64, still func() bool) (ms int64) {
 	for begun := n.options.Clock.Elapsed(); ; time.Sleep(askInterval) {
 		n.mu.Lock()

@@ -37,9 +37,9 @@ type Options struct {
 	Clock    clock.Source
 	Log      *slog.Logger
 	Layer    func() Layer // opens the connections; closed and opened again at a rebuild
-	// AskTime is called when this replica is to lead and does not know the time. It returns a lower
-	// bound that the nodes have found, Unix ms. log is the latest time in the log, and 0 if there is
-	// none. It may ask again and again while still returns true. If it is not ok, the own system
+	// AskTime is called when this replica is to lead and does not know the time. It returns a
+	// lower bound that the nodes have found, Unix ms. log is the latest time in the log, 0 if there
+	// is none. It may ask again and again while still returns true. If it is not ok, the own system
 	// clock decides. nil: nobody can be asked
 	AskTime func(log int64, still func() bool) (ms int64, ok bool)
 	// Clocks returns what the system clocks of most nodes show, Unix µs. own is what the own one

@@ -51,7 +51,7 @@ type Node struct {
 	Leaving  bool          // its replicas are moved to others, then it is no member
 	Up       bool          // it is this node, or was heard a short time ago
 	Heard    time.Duration // how long ago; negative: it was not heard since the start
-	ClockOff bool          // its system clock differs from the time of the cluster, and is not followed
+	ClockOff bool          // its system clock is wrong, and not followed
 	Leads    int           // groups
 	Replicas int           // of groups
 }
