@@ -72,6 +72,7 @@ func (s *session) pausedUnderLocks(call *command.Prepared) bool {
 		return false
 	}
 	s.See(s.Tx.End())
+	s.runDeferred() // the client may disconnect meanwhile
 	s.calls--
 	s.runAfterPause(call.Command, call.Words)
 	return true

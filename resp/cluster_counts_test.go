@@ -74,9 +74,12 @@ func (o fakeOutcome) Wait() error {
 	return nil
 }
 
-func newFakeCluster(t *testing.T) (*fakeCluster, *testServer) {
+func newFakeCluster(t *testing.T, with ...func(*Options)) (*fakeCluster, *testServer) {
 	f := &fakeCluster{awaited: make(chan struct{})}
 	ts := startServer(t, config.Defaults{Databases: 1}, func(o *Options) {
+		for _, change := range with {
+			change(o)
+		}
 		f.partition = &Partition{
 			Engine: engine.New(engine.Options{Databases: 1, Seed: [2]uint64{1, 2}, Memory: o.Engine.Memory()}),
 			Clock:  o.Clock,

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"net"
 	"runtime"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -13,6 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"rlserver/engine"
+	"rlserver/resp/command"
+	"rlserver/resp/config"
 	"rlserver/resp/forward"
 )
 
@@ -109,4 +112,85 @@ func TestPausedCallsOnAllGroupsKeepTheirArguments(t *testing.T) {
 	require.Equal(t, "+OK", other.do("CLIENT UNPAUSE"))
 	assert.Equal(t, "+OK ", c.read())
 	assert.Contains(t, c.read(), "xxx")
+}
+
+// A long call that another node forwards for a group has ended when its reply is sent, whether the
+// link has a call before or after it or not.
+func TestLongCallsOfOtherNodesEnd(t *testing.T) {
+	var begun, running atomic.Int64
+	_, ts := newFakeCluster(t, func(o *Options) {
+		now := frozenTime()
+		o.Clock = clockBy(func() int64 { return now.Add(6) }) // each look finds that much time gone
+		o.LongCall = func() (end func()) {
+			begun.Add(1)
+			running.Add(1)
+			return func() { running.Add(-1) }
+		}
+	})
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	go ts.ServeNodes(ln)
+	require.Equal(t, "+OK", ts.dial().do("SET k v"))
+	for call, want := range map[string]string{"KEYS *": "*1 $1 k ", "SCAN 0": "*2 $1 0 *1 $1 k "} {
+		conn, err := net.Dial("tcp", ln.Addr().String())
+		require.NoError(t, err)
+		defer conn.Close()
+		node := ts.over(conn)
+		_, err = node.Write(forward.AppendOnGroup([]byte(frame(forward.Control, "default", "2", "0", "link")), 0,
+			words(strings.Fields(call)...)))
+		require.NoError(t, err)
+		require.Equal(t, want, node.read())
+		require.Positive(t, begun.Swap(0), "%s took long", call)
+		require.Zero(t, running.Load(), "%s is over", call)
+	}
+}
+
+// A call that takes no time is not a long one, however long its link was idle.
+func TestShortCallsOfOtherNodesAreNotLong(t *testing.T) {
+	var begun atomic.Int64
+	_, ts := newFakeCluster(t, func(o *Options) {
+		o.LongCall = func() (end func()) { begun.Add(1); return func() {} }
+	})
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	go ts.ServeNodes(ln)
+	conn, err := net.Dial("tcp", ln.Addr().String())
+	require.NoError(t, err)
+	defer conn.Close()
+	node := ts.over(conn)
+	_, err = node.Write([]byte(frame(forward.Control, "default", "2", "0", "link") + frame("PING")))
+	require.NoError(t, err)
+	require.Equal(t, "+PONG ", node.read())
+	ts.advance(60_000)
+	_, err = node.Write(forward.AppendOnGroup(nil, 0, words("KEYS", "*")))
+	require.NoError(t, err)
+	require.Equal(t, "*0 ", node.read())
+	assert.Zero(t, begun.Load())
+}
+
+// A long call that a pause holds back has not begun: its client may go away meanwhile.
+func TestPausedCallsAreNotLong(t *testing.T) {
+	var begun, running atomic.Int64
+	ts := startServer(t, config.Defaults{}, func(o *Options) {
+		o.LongCall = func() (end func()) {
+			begun.Add(1)
+			running.Add(1)
+			return func() { running.Add(-1) }
+		}
+	})
+	c, other := ts.dial(), ts.dial()
+	k, tx := ts.Engine.Key([]byte("k")), ts.Engine.NewTx()
+	tx.Begin(testStart, 0, []engine.Key{k}, true)
+	go c.Write([]byte(frame(slices.Insert(slices.Repeat([]string{"k"}, command.LongWork), 0, "DEL")...)))
+	require.Eventually(t, func() bool { return begun.Load() == 1 }, time.Minute, time.Millisecond)
+	paused := make(chan string)
+	go func() { paused <- other.do("CLIENT PAUSE 1000000 WRITE") }()
+	require.Eventually(t, func() bool { return ts.paused.Load() != nil }, time.Minute, time.Millisecond)
+	tx.End()
+	require.Equal(t, "+OK", <-paused)
+	require.Eventually(t, func() bool { return ts.held.Load() == 1 }, time.Minute, time.Millisecond)
+	assert.Zero(t, running.Load())
+	c.Close()
+	require.Eventually(t, func() bool { return ts.held.Load() == 0 }, time.Minute, time.Millisecond)
+	assert.Zero(t, running.Load())
 }

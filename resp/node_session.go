@@ -149,6 +149,8 @@ func (s *session) runOnGroup(words [][]byte) {
 	group, err := strconv.Atoi(string(words[1]))
 	groups := s.server.cluster.Groups()
 	c, name, failed := s.server.resolve(words[2:], nil)
+	_, elapsed := s.readClock()
+	s.updateProfile(c, elapsed)
 	p := command.Prepared{Command: c, Words: words[2:], Name: name}
 	switch {
 	case err != nil || failed != nil || group < 0 || clustering.JoinOf(c) == nil:
@@ -172,6 +174,7 @@ func (s *session) runOnGroup(words [][]byte) {
 	s.group = append(s.group[:0], p)
 	at := s.clustered.at.partition
 	reply, _ := s.runOn(&p, at)
+	s.runDeferred()
 	s.Reply.B = append(s.Reply.B, reply...)
 	s.clustered.marks = append(s.clustered.marks, mark{
 		start: s.replyStart, end: len(s.Reply.B), partition: at, changed: p.Command.Flags&command.Write != 0,
