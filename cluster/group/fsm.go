@@ -244,6 +244,7 @@ func (f *fsm) Restore(src io.ReadCloser) error {
 	defer f.takesLong()()
 	r := newReplica(f.engine)
 	if err := persistence.ReadState("snapshot", src, r.Engine); err != nil {
+		r.Engine.Discard() // the leader sends the snapshot again
 		return err
 	}
 	f.skip, f.skipTo = binary.BigEndian.Uint64(rest[1:]), binary.BigEndian.Uint64(rest[9:])

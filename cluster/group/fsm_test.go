@@ -150,9 +150,15 @@ func TestACutSnapshotIsRefused(t *testing.T) {
 	var stored sink
 	require.NoError(t, s.Persist(&stored))
 	s.Release()
+	follower := newFSM(t)
+	follower.engine.Memory = engine.NewMemory()
+	follower.replica.Store(newReplica(follower.engine))
 	for size := range stored.Len() {
-		assert.Error(t, newFSM(t).Restore(io.NopCloser(bytes.NewReader(stored.Bytes()[:size]))), "%d bytes", size)
+		assert.Error(t, follower.Restore(io.NopCloser(bytes.NewReader(stored.Bytes()[:size]))), "%d bytes", size)
 	}
+	engines := follower.engine.Memory.Engines()
+	assert.Len(t, engines, 1, "what was read of a refused snapshot takes no memory, and no share of it")
+	assert.Same(t, follower.replica.Load().Engine, engines[0])
 }
 
 func TestACallThatAppendsAfterLeadershipSpoilsTheReplica(t *testing.T) {

@@ -48,6 +48,8 @@ func Recover(o Options) (r Recovered, err error) {
 		alone := votersOf([]ReplicaID{o.id()})
 		return raft.RecoverCluster(config, cutFSM{state}, f.cache, f.log, f.snapshots, trans, alone)
 	})
-	state.replica.Load().discard(errRecovered)
+	last := state.replica.Load()
+	last.discard(errRecovered)
+	last.Engine.Discard()
 	return Recovered{state.index.Load(), state.note.Load()}, err
 }
