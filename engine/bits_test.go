@@ -6,6 +6,7 @@ import (
 	"math/big"
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -189,4 +190,28 @@ func TestStretchRespectsTheBudget(t *testing.T) {
 	c.e.SetEviction(eviction.AllKeysRandom, 5)
 	c.tx.MakeRoomFor(c.now, 6<<20)
 	assert.Zero(t, c.e.StringLength(0, from))
+}
+
+// A bound below the budget is none: what fits the budget fits.
+func TestMakeRoomForEndsWhateverTheBound(t *testing.T) {
+	for _, policy := range []eviction.Policy{eviction.NoEviction, eviction.AllKeysRandom} {
+		c := newCaller(t, Options{})
+		c.e.SetEviction(policy, 5)
+		c.e.SetBudget(10 << 20)
+		c.e.SetBound(1 << 20)
+		c.with("k", func(k Key) { c.tx.Set(k, make([]byte, 3<<20), SetMode{}) })
+		done := make(chan bool, 1)
+		go func() { done <- c.tx.MakeRoomFor(c.now, 5<<20) }()
+		select {
+		case room := <-done:
+			assert.True(t, room)
+		case <-time.After(10 * time.Second):
+			t.Fatal("MakeRoomFor does not return")
+		}
+		assert.False(t, c.e.Memory().Full())
+		c.e.SetBudget(10 << 20)
+		c.e.SetBound(20 << 20)
+		assert.EqualValues(t, 3<<20, c.e.StringLength(0, c.e.Key([]byte("k"))))
+		assert.True(t, c.tx.MakeRoomFor(c.now, 9<<20), "the bound is above the budget")
+	}
 }

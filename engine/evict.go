@@ -21,8 +21,8 @@ func (e *Engine) SetBudget(bytes int64) {
 }
 
 // SetBound sets, after SetBudget, how many bytes the keys may take without an eviction. It is above
-// the budget if other processes evict keys as well.
-func (e *Engine) SetBound(bytes int64) { e.memory.bound.Store(bytes) }
+// the budget if other processes evict keys as well; one below the budget means the budget.
+func (e *Engine) SetBound(bytes int64) { e.memory.bound.Store(max(bytes, e.Budget())) }
 
 // Budget returns how many bytes all keys may take.
 func (e *Engine) Budget() int64 { return e.memory.budget.Load() }
@@ -66,8 +66,11 @@ func (tx *Tx) MakeRoom(now int64) (room bool) { return tx.makeRoom(now, 0) }
 // and reports whether they do. It evicts nothing if they are below LargeGrowth, or above the whole
 // budget.
 func (tx *Tx) MakeRoomFor(now, bytes int64) (room bool) {
-	for more := bytes <= tx.e.memory.budget.Load(); more && !tx.e.RoomFor(bytes); {
-		more = tx.makeRoom(now, bytes)
+	// as long as there is something to evict, whatever others set meanwhile
+	for bytes <= tx.e.Budget() && !tx.e.RoomFor(bytes) && tx.e.crowdedBy(bytes) {
+		if !tx.makeRoom(now, bytes) {
+			break
+		}
 	}
 	return tx.e.RoomFor(bytes)
 }
