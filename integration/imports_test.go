@@ -236,8 +236,8 @@ var mayImport = map[string]struct{ ours, others []string }{
 	"rlserver/integration":         {},
 	"rlserver/integration/network": {},
 	"rlserver/integration/nemesis": {
-		ours:   []string{"rlserver/cluster/clustertest", "rlserver/integration/network"},
-		others: []string{"github.com/anishathalye/porcupine", "github.com/redis/go-redis/v9"},
+		ours:   []string{"rlserver/cluster/clustertest", "rlserver/cluster/slot", "rlserver/integration/network"},
+		others: []string{"github.com/anishathalye/porcupine", "github.com/redis/go-redis/v9", "golang.org/x/sys/unix"},
 	},
 	"rlserver/bench/attack":  {},
 	"rlserver/bench/cluster": {ours: []string{"rlserver/cluster/slot"}},

@@ -8,11 +8,15 @@
 //
 // Each node is a process in a network namespace of its own, with a small file system in memory of
 // its own. The namespaces are joined by package network, so that packets are dropped, delayed and
-// lost for each direction.
+// lost for each direction. The calls of the processes that wait for the disk are delayed by seccomp
+// filters.
 //
 //	main.go     flags, the namespace of the program itself, the course of a run, what is printed
 //	node.go     processes, their folders and clocks
-//	faults.go   what is done to them
+//	disk.go     disks that hang, or are slow
+//	faults.go   what is done to processes, clocks and the network
+//	disks.go    what is done to disks and directories, and to clocks at a total restart
+//	operators.go what operators do: upgrades, replaced nodes, backups, forced recovery
 //	tail.go     a torn write at the end of a log
 //	clients.go  clients of the cluster, and plain ones of --proxy-port
 //	broken.go   servers that are broken on purpose
@@ -30,6 +34,10 @@
 //
 // That includes conservation, which is counted as well: the permits that were granted, and those
 // that were taken by calls whose outcome their client does not know.
+//
+// What else must hold is a finding too: other nodes serve all groups while a disk hangs, and a node
+// that is started becomes ready. The summary has the longest time that a group has not answered
+// during each fault, and notes in parentheses.
 //
 // With -broken, servers are built that break the promise on purpose (package cluster/broken). Each
 // runs under the faults that show it until there is a finding, and must have one. The server as it

@@ -6,8 +6,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"slices"
 	"syscall"
 	"time"
@@ -23,7 +21,8 @@ type fleet struct {
 	network *network.Network
 	book    *book
 	clients *clients
-	counts  map[string]int
+	counts  map[string]int           // of faults, and of notes in parentheses
+	gaps    map[string]time.Duration // of faults: the longest time that a group has not answered
 }
 
 // fault is something that is done to the cluster, and ends with everything in order again, except
@@ -49,6 +48,18 @@ var faults = []fault{
 	{"torn tail", (*fleet).tearTail},
 	{"hand over", (*fleet).handOver},
 	{"join and removal", (*fleet).joinAndRemove},
+	{"hung disk", (*fleet).hangDisk},
+	{"slow disk", (*fleet).slowDisk},
+	{"slow disks of all", (*fleet).slowDisks},
+	{"lost directory", (*fleet).loseDirectory},
+	{"directory rolled back", (*fleet).rollBack},
+	{"total restart with a wrong clock", (*fleet).wrongClock},
+	{"delay on all links", (*fleet).delayAll},
+	{"nodes replaced in a row", (*fleet).replaceAll},
+	{"upgrade", (*fleet).upgrade},
+	{"drain", (*fleet).drain},
+	{"restore", (*fleet).restore},
+	{"forced recovery", (*fleet).recover},
 }
 
 func between(least, most time.Duration) time.Duration { return least + rand.N(most-least) }
@@ -78,7 +89,7 @@ func (f *fleet) healthy(patience time.Duration) error {
 	var err error
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
 		f.startAll() // one may have ended as its disk was full
-		if err = f.unhealthy(); err == nil || f.finding() != "" {
+		if err = f.unhealthy(f.nodes); err == nil || f.finding() != "" {
 			return nil
 		}
 	}
@@ -98,20 +109,21 @@ func (f *fleet) finding() string {
 	return ""
 }
 
-func (f *fleet) unhealthy() error {
+// unhealthy says what prevents nodes from serving all groups among themselves.
+func (f *fleet) unhealthy(nodes []*node) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
 	led := 0
-	for _, n := range f.nodes {
+	for _, n := range nodes {
 		info := n.info(ctx)
 		led += n.leads(ctx)
-		if info["cluster_groups"] != "4" || info["cluster_groups_without_leader"] != "0" {
+		if info["cluster_groups"] != fmt.Sprint(groups) || info["cluster_groups_without_leader"] != "0" {
 			return fmt.Errorf("%s: groups %s, without leader %s", n.name, info["cluster_groups"],
 				info["cluster_groups_without_leader"])
 		}
 	}
-	if led != 4 {
-		return fmt.Errorf("%d groups of 4 are led", led)
+	if led != groups {
+		return fmt.Errorf("%d groups of %d are led", led, groups)
 	}
 	return nil
 }
@@ -238,6 +250,20 @@ func (f *fleet) lose() {
 	time.Sleep(4 * time.Second)
 }
 
+// delayAll delays all that nodes send to each other, kills a leader, and waits until they serve.
+func (f *fleet) delayAll() {
+	delay := between(40*time.Millisecond, 50*time.Millisecond)
+	f.links(network.Link{Delay: delay})
+	time.Sleep(between(time.Second, 3*time.Second))
+	n := f.leader()
+	n.end(syscall.SIGKILL)
+	n.start()
+	time.Sleep(4 * time.Second)
+	if f.healthy(20*time.Second) != nil {
+		f.note(fmt.Sprint("no service within 24 s with round trips of ", (2 * delay).Round(10*time.Millisecond)))
+	}
+}
+
 // stepClocks sets each node's clock off by up to ten hours, and has others lead.
 func (f *fleet) stepClocks() {
 	for _, n := range f.nodes {
@@ -270,7 +296,7 @@ func (f *fleet) fillDisk() {
 func (f *fleet) tearTail() {
 	n := f.leader()
 	n.end(syscall.SIGKILL)
-	torn, err := tear(n.dir + "/data")
+	torn, err := tear(n.data())
 	if err != nil || torn == 0 {
 		fmt.Println("the logs of", n.name, "could not all be torn:", torn, err)
 	}
@@ -280,7 +306,7 @@ func (f *fleet) tearTail() {
 
 // joinAndRemove has another node join, kills a leader while replicas move, and removes the node.
 func (f *fleet) joinAndRemove() {
-	os.RemoveAll(filepath.Join(f.spare.dir, "data"))
+	f.spare.empty()
 	if err := f.spare.start(); err != nil {
 		fmt.Println(f.spare.name, "cannot be started:", err)
 		return
@@ -289,7 +315,7 @@ func (f *fleet) joinAndRemove() {
 	n := f.leader()
 	n.end(syscall.SIGKILL)
 	n.start()
-	f.settle("joined", len(f.nodes)+1)
+	f.settle(f.spare.name+" has not joined", len(f.nodes)+1)
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(500 * time.Millisecond) {
 		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
 		err := f.leader().client.Do(ctx, "CLUSTER", "FORGET", f.spare.name).Err()
@@ -298,24 +324,37 @@ func (f *fleet) joinAndRemove() {
 			break
 		}
 	}
-	f.settle("left", len(f.nodes))
+	f.settle(f.spare.name+" has not left", len(f.nodes))
 	f.spare.end(syscall.SIGKILL)
 }
 
 // settle waits until the cluster has so many nodes and no replica moves.
-func (f *fleet) settle(what string, nodes int) {
+func (f *fleet) settle(otherwise string, nodes int) bool {
 	info := map[string]string{}
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
 		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 		info = f.leader().info(ctx)
 		cancel()
 		if info["cluster_nodes"] == fmt.Sprint(nodes) && info["cluster_moves_in_progress"] == "0" &&
-			info["cluster_nodes_leaving"] == "0" {
+			info["cluster_nodes_leaving"] == "0" || f.finding() != "" {
+			return true
+		}
+	}
+	f.note(fmt.Sprintf("%s in a minute: nodes %s, leaving %s, moves %s", otherwise, info["cluster_nodes"],
+		info["cluster_nodes_leaving"], info["cluster_moves_in_progress"]))
+	return false
+}
+
+// served waits until calls on all groups are answered that begin from now on. If they are not, that
+// is a finding.
+func (f *fleet) served(during string, patience time.Duration) {
+	since := f.book.now()
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		if f.book.servedSince(since) || f.finding() != "" {
 			return
 		}
 	}
-	fmt.Printf("%s has not %s in a minute: nodes %s, leaving %s, moves %s\n", f.spare.name, what,
-		info["cluster_nodes"], info["cluster_nodes_leaving"], info["cluster_moves_in_progress"])
+	f.book.find(fmt.Sprintf("not all groups are served within %v while %s", patience, during), nil)
 }
 
 // all returns all nodes that there may be.

@@ -16,6 +16,7 @@ import (
 	"github.com/anishathalye/porcupine"
 
 	"rlserver/cluster/clustertest"
+	"rlserver/cluster/slot"
 )
 
 // flavour is how the limiter of a key is called.
@@ -64,6 +65,8 @@ type book struct {
 	calls, admitted, denied, unknown, refused, lost, over, keys, unchecked atomic.Int64
 	// ns since start
 	lastAdmit, longestGap atomic.Int64
+
+	answers answers
 
 	finding atomic.Pointer[string] // nil: there is none
 }
@@ -126,6 +129,9 @@ func (b *book) done(k *key, client int, begun int64, call clustertest.Call, answ
 			ClientId: client, Input: call, Output: answer, Call: begun, Return: end,
 		})
 		b.count(k, call, answer, end)
+		if !answer.Unknown {
+			b.answers.note(slot.Group(slot.Of([]byte(k.name)), groups), begun, end)
+		}
 	} else {
 		b.refused.Add(1)
 	}
@@ -168,6 +174,40 @@ func (b *book) count(k *key, call clustertest.Call, answer clustertest.Answer, e
 		b.denied.Add(1)
 		k.taken = max(k.taken, k.limit)
 	}
+}
+
+// answers has when each group has answered last.
+type answers struct {
+	mu         sync.Mutex
+	begun, end [groups]int64 // of that call, ns since the start
+	longest    int64         // between two answers of a group, since gap was called
+}
+
+func (a *answers) note(group int, begun, end int64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.longest = max(a.longest, end-a.end[group])
+	a.begun[group], a.end[group] = max(a.begun[group], begun), max(a.end[group], end)
+}
+
+// servedSince reports whether calls that began after a time were answered in each group.
+func (b *book) servedSince(since int64) bool {
+	b.answers.mu.Lock()
+	defer b.answers.mu.Unlock()
+	return slices.Min(b.answers.begun[:]) > since
+}
+
+// gap returns the longest time without an answer of a group since it was called last.
+func (b *book) gap() time.Duration {
+	b.answers.mu.Lock()
+	defer b.answers.mu.Unlock()
+	now := b.now()
+	longest := max(b.answers.longest, now-slices.Min(b.answers.end[:]))
+	b.answers.longest = 0
+	for i := range b.answers.end {
+		b.answers.end[i] = now
+	}
+	return time.Duration(longest)
 }
 
 // check checks the history of a key, in the background.

@@ -38,6 +38,10 @@ type settings struct {
 const inside = "NEMESIS_INSIDE"
 
 func main() {
+	if len(os.Args) > 1 && os.Args[1] == onDisk {
+		fmt.Fprintln(os.Stderr, "nemesis:", runOnDisk(os.Args[2:]))
+		os.Exit(1)
+	}
 	var s settings
 	flag.DurationVar(&s.time, "time", 10*time.Minute, "how long, or with -broken how long each build at most")
 	flag.IntVar(&s.nodes, "nodes", 3, "how many nodes")
@@ -124,7 +128,7 @@ func (s *settings) run() error {
 		return err
 	}
 	if s.possible {
-		return nil
+		return f.spare.disk.possible()
 	}
 	defer s.writeLogs(f)
 	defer func() {
@@ -169,7 +173,7 @@ func (s *settings) report(f *fleet, after time.Duration, what string) error {
 
 func (s *settings) makeFleet(dir string) (*fleet, error) {
 	f := &fleet{
-		network: network.New(), book: newBook(), counts: make(map[string]int),
+		network: network.New(), book: newBook(), counts: make(map[string]int), gaps: make(map[string]time.Duration),
 	}
 	if err := f.network.Join(0); err != nil {
 		return nil, err
@@ -205,6 +209,7 @@ func (s *settings) runFaults(f *fleet) error {
 		order = order[1:]
 		f.counts[x.name]++
 		fmt.Printf("%6.1f s  %s\n", float64(f.book.now())/1e9, x.name)
+		f.book.gap()
 		x.do(f)
 		f.network.Heal()
 		if err := f.healthy(60 * time.Second); err != nil {
@@ -212,6 +217,7 @@ func (s *settings) runFaults(f *fleet) error {
 			return fmt.Errorf("a minute after %q the cluster does not serve: %w", x.name, err)
 		}
 		time.Sleep(500 * time.Millisecond)
+		f.gaps[x.name] = max(f.gaps[x.name], f.book.gap())
 	}
 	return nil
 }
@@ -254,7 +260,11 @@ func (f *fleet) print() {
 		"%.1f s without an admit at most\n",
 		b.over.Load(), b.lost.Load(), b.unchecked.Load(), float64(b.longestGap.Load())/1e9)
 	for _, name := range slices.Sorted(maps.Keys(f.counts)) {
-		fmt.Printf("%4d × %s\n", f.counts[name], name)
+		fmt.Printf("%4d × %s", f.counts[name], name)
+		if gap := f.gaps[name]; gap > 0 {
+			fmt.Printf(": a group without an answer for %.1f s at most", gap.Seconds())
+		}
+		fmt.Println()
 	}
 }
 

@@ -34,9 +34,13 @@ type node struct {
 	cmd   *exec.Cmd     // nil: it is not running
 	ended chan struct{} // closed when it has ended
 	log   clustertest.Text
+	disk  disk
 
 	client *redis.Client // for INFO
 }
+
+// groups is how many groups the cluster has.
+const groups = 4
 
 // diskSize is the size of a node's file system: the logs of its groups allocate 8 MB each.
 const diskSize = 160 << 20
@@ -76,8 +80,23 @@ func (n *node) setClock(off time.Duration) error {
 	return os.WriteFile(n.clockFile(), []byte(strconv.FormatInt(off.Milliseconds(), 10)), 0o640)
 }
 
+// data is the directory of the server.
+func (n *node) data() string { return filepath.Join(n.dir, "data") }
+
+// empty removes the directory of the server, which must not be running.
+func (n *node) empty() {
+	if err := os.RemoveAll(n.data()); err != nil {
+		fmt.Println("the directory of", n.name, "cannot be removed:", err)
+	}
+}
+
 // start starts the process if it is not running.
 func (n *node) start() error {
+	return n.startWith(n.join, "--bootstrap-expect", fmt.Sprint(n.expect))
+}
+
+// startWith is start with the nodes to join, and further flags.
+func (n *node) startWith(join string, flags ...string) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.cmd != nil {
@@ -87,14 +106,17 @@ func (n *node) start() error {
 			return nil
 		}
 	}
-	cmd := exec.Command(n.binary, "--cluster", "--bind", network.Address(n.host), "--port", fmt.Sprint(clientPort),
-		"--proxy-port", fmt.Sprint(proxyPort), "--protected-mode", "no", "--node-id", n.name,
-		"--dir", filepath.Join(n.dir, "data"), "--join", n.join, "--bootstrap-expect", fmt.Sprint(n.expect),
-		"--cluster-groups", "4", "--appendfsync", "always")
+	cmd := exec.Command(n.binary, append(flags, "--cluster",
+		"--bind", network.Address(n.host), "--port", fmt.Sprint(clientPort), "--proxy-port", fmt.Sprint(proxyPort),
+		"--protected-mode", "no", "--node-id", n.name,
+		"--dir", n.data(), "--join", join, "--http-port", fmt.Sprint(httpPort),
+		"--http-bind", network.Address(n.host), "--cluster-groups", fmt.Sprint(groups),
+		"--appendfsync", "always")...)
+	cmd, started := n.disk.command(cmd)
 	cmd.Env = append(os.Environ(), "NEMESIS_CLOCK="+n.clockFile(), "GOMAXPROCS=2")
 	cmd.Dir, cmd.Stdout, cmd.Stderr = n.dir, &n.log, &n.log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := n.ns.Do(cmd.Start); err != nil {
+	if err := started(n.ns.Do(cmd.Start)); err != nil {
 		return err
 	}
 	ended := make(chan struct{})
@@ -117,6 +139,7 @@ func (n *node) signal(s syscall.Signal) {
 
 // end sends a signal that ends the process, and waits.
 func (n *node) end(s syscall.Signal) {
+	n.disk.release()
 	n.signal(s)
 	n.mu.Lock()
 	ended := n.ended
