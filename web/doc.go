@@ -56,8 +56,9 @@
 //
 // # Limits
 //
-// Connections, streams, headers and the time of each step are limited. Above the limit of
-// connections the response is 503 at once; slow readers are disconnected. Only HTTP/1.1 is
+// Requests, streams, headers and the time of each step are limited. Above the limit of requests the
+// response is 503 at once; slow readers are disconnected. Connections that have not sent a request
+// keep no new one out, so that health checks are always answered: places.go. Only HTTP/1.1 is
 // supported, so a connection has one request at a time. A client of the Redis protocol gets an
 // error with the right port.
 package web

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"net"
-	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -12,12 +11,10 @@ import (
 // listener limits the number of connections, and sends an error to clients of the Redis protocol.
 type listener struct {
 	net.Listener
-	max       int64
+	places    *places
 	encrypted bool // a refusal cannot be sent in plain text
 	hint      string
 
-	open     atomic.Int64
-	refused  atomic.Int64
 	refusing atomic.Int64 // refused connections that are not closed yet
 }
 
@@ -35,11 +32,11 @@ func (l *listener) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		if l.open.Add(1) <= l.max {
-			return &conn{Conn: c, listener: l}, nil
+		if admitted := l.places.admit(c); admitted != nil {
+			admitted.listener = l
+			return admitted, nil
 		}
-		l.open.Add(-1)
-		l.refused.Add(1)
+		l.places.refused.Add(1)
 		l.refuse(c)
 	}
 }
@@ -53,7 +50,7 @@ func (l *listener) refuse(c net.Conn) {
 	l.refusing.Add(1)
 	go func() {
 		defer l.refusing.Add(-1)
-		text := fmt.Sprintf("too many connections: --http-max-clients is %d\n", l.max)
+		text := l.places.full() + "\n"
 		closeWith(
 			c,
 			fmt.Sprintf("HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n"+
@@ -80,17 +77,13 @@ func closeWith(c net.Conn, text string) {
 	}
 }
 
-// conn is a connection that is counted by its listener.
-type conn struct {
-	net.Conn
-	listener *listener
-	started  bool // its first bytes have been read
-	once     sync.Once
-}
-
 // Read implements net.Conn. It closes the connection if the first bytes are a command of the Redis
 // protocol.
 func (c *conn) Read(b []byte) (int, error) {
+	if !c.read {
+		c.read = true
+		c.firstRead()
+	}
 	n, err := c.Conn.Read(b)
 	if !c.started && n > 0 {
 		c.started = true
@@ -116,10 +109,4 @@ func isRESP(b []byte) bool {
 		}
 	}
 	return false
-}
-
-// Close implements net.Conn.
-func (c *conn) Close() error {
-	c.once.Do(func() { c.listener.open.Add(-1) })
-	return c.Conn.Close()
 }

@@ -320,7 +320,10 @@ func (m metrics) ofServer(out chan<- prometheus.Metric, s *State) {
 
 var (
 	httpOpen    = gauge("http_connections", "Connections to the HTTP port.")
+	httpBusy    = gauge("http_requests", "HTTP requests that are answered, without health checks.")
 	httpRefused = counter("http_connections_refused_total", "Connections refused because of --http-max-clients.")
+	httpCut     = counter("http_connections_cut_total",
+		"Connections closed before their request had arrived, to make place for new ones.")
 	httpStreams = gauge("http_event_streams", "Open event streams: one for each open page.")
 	httpCutOff  = counter(
 		"http_event_streams_cut_off_total",
@@ -330,9 +333,11 @@ var (
 )
 
 func (m metrics) ofHTTP(out chan<- prometheus.Metric) {
-	open, refused := m.s.connections()
-	httpOpen.count(out, open)
-	httpRefused.count(out, refused)
+	n := m.s.Connections()
+	httpOpen.count(out, n.Open)
+	httpBusy.count(out, n.Busy)
+	httpRefused.count(out, n.Refused)
+	httpCut.count(out, n.Cut)
 	httpStreams.count(out, m.s.streams.Load())
 	httpCutOff.count(out, m.s.cutOff.Load())
 	httpLogins.count(out, m.s.failedLogins.Load())

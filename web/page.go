@@ -60,7 +60,6 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	if s.streams.Add(1) > s.maxStreams {
 		s.streams.Add(-1)
 		w.Header().Set("Retry-After", "5")
-		w.Header().Set("Connection", "close")
 		fail(w, http.StatusServiceUnavailable, fmt.Sprintf(
 			"too many pages are open: --http-max-streams is %d", s.maxStreams))
 		return

@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"net/http/pprof"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -23,7 +22,8 @@ type Options struct {
 	TLS    *tls.Config // nil: plain HTTP
 	Debug  bool        // serve /debug/pprof
 
-	MaxConnections int
+	MaxConnections int // with requests other than health checks
+	Health         int // additional connections, for those that wait and for health checks
 	MaxStreams     int // of events, at most MaxConnections
 
 	RESPPort string // port of the Redis protocol, for the error for its clients
@@ -32,7 +32,7 @@ type Options struct {
 
 // Timeouts limit the duration of each step. Zero values mean the defaults.
 type Timeouts struct {
-	Header  time.Duration // for the header of a request to arrive, 5 s
+	Header  time.Duration // for the header of a request, or the TLS handshake, to arrive, 2 s
 	Request time.Duration // for a request to arrive and its response to be read, 10 s
 	Idle    time.Duration // between requests, 60 s
 	Event   time.Duration // for an event to be read, 5 s
@@ -43,7 +43,7 @@ func (t *Timeouts) fill() {
 		at       *time.Duration
 		fallback time.Duration
 	}{
-		{&t.Header, 5 * time.Second},
+		{&t.Header, 2 * time.Second},
 		{&t.Request, 10 * time.Second},
 		{&t.Idle, time.Minute},
 		{&t.Event, 5 * time.Second},
@@ -65,10 +65,10 @@ type Server struct {
 	timeouts Timeouts
 	hint     string
 
-	http           http.Server
-	encrypted      bool
-	maxConnections int64
-	maxStreams     int64
+	http       http.Server
+	encrypted  bool
+	places     *places
+	maxStreams int64
 
 	failedLogins atomic.Int64
 	streams      atomic.Int64
@@ -77,9 +77,6 @@ type Server struct {
 	sampler *sampler
 	ended   context.Context // ends with the server
 	end     context.CancelFunc
-
-	mu        sync.Mutex
-	listeners []*listener
 }
 
 // New returns a server that does not listen yet. Close stops its background work.
@@ -87,7 +84,7 @@ func New(o Options) *Server {
 	o.Timeouts.fill()
 	s := &Server{
 		source: o.Source, access: o.Access, log: o.Log, timeouts: o.Timeouts,
-		encrypted: o.TLS != nil, maxConnections: int64(o.MaxConnections), maxStreams: int64(o.MaxStreams),
+		encrypted: o.TLS != nil, places: newPlaces(o.MaxConnections, o.Health), maxStreams: int64(o.MaxStreams),
 		hint: "this port speaks HTTP, not the Redis protocol: use port " + o.RESPPort,
 	}
 	s.ended, s.end = context.WithCancel(context.Background())
@@ -98,8 +95,13 @@ func New(o Options) *Server {
 		Handler: s.routes(o.Debug), TLSConfig: o.TLS, Protocols: protocols,
 		ReadHeaderTimeout: o.Timeouts.Header, ReadTimeout: o.Timeouts.Request, WriteTimeout: o.Timeouts.Request,
 		IdleTimeout: o.Timeouts.Idle, MaxHeaderBytes: maxHeader,
-		BaseContext: func(net.Listener) context.Context { return s.ended },
-		ErrorLog:    log.New(debugLog{o.Log}, "", 0),
+		BaseContext: func(net.Listener) context.Context { return s.ended }, ConnContext: withConn,
+		ConnState: func(c net.Conn, state http.ConnState) {
+			if known := connOf(c); state == http.StateIdle && known != nil {
+				known.idle()
+			}
+		},
+		ErrorLog: log.New(debugLog{o.Log}, "", 0),
 	}
 	go s.sampler.run(s.ended)
 	return s
@@ -116,10 +118,7 @@ func (d debugLog) Write(line []byte) (int, error) {
 
 // Serve serves the clients of a listener until Close. It owns the listener.
 func (s *Server) Serve(ln net.Listener) error {
-	limited := &listener{Listener: ln, max: s.maxConnections, encrypted: s.encrypted, hint: s.hint}
-	s.mu.Lock()
-	s.listeners = append(s.listeners, limited)
-	s.mu.Unlock()
+	limited := &listener{Listener: ln, places: s.places, encrypted: s.encrypted, hint: s.hint}
 	var err error
 	if s.encrypted {
 		err = s.http.ServeTLS(limited, "", "")
@@ -140,15 +139,22 @@ func (s *Server) Close(ctx context.Context) {
 	}
 }
 
-// connections returns the numbers of open and of refused connections.
-func (s *Server) connections() (open, refused int64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, l := range s.listeners {
-		open += l.open.Load()
-		refused += l.refused.Load()
+// Connections are the numbers of connections.
+type Connections struct {
+	Open    int64 // at most MaxConnections and Health
+	Busy    int64 // of these, with a request that is answered: at most MaxConnections
+	Refused int64 // connections, or requests, above the limits
+	Cut     int64 // closed without a complete request, for new ones
+}
+
+// Connections returns the current numbers.
+func (s *Server) Connections() Connections {
+	s.places.mu.Lock()
+	defer s.places.mu.Unlock()
+	return Connections{
+		Open: int64(s.places.open), Busy: int64(s.places.busy), Refused: s.places.refused.Load(),
+		Cut: s.places.cut.Load(),
 	}
-	return open, refused
 }
 
 // routes returns the handler of all paths.
@@ -170,7 +176,7 @@ func (s *Server) routes(debug bool) http.Handler {
 		guarded.HandleFunc("/debug/pprof/trace", s.withoutTimeout(pprof.Trace))
 	}
 	mux.Handle("/", s.guard(guarded))
-	return readOnly(mux)
+	return readOnly(seated(mux))
 }
 
 // withoutTimeout extends the timeout for a profile, whose duration is a parameter of the request.
@@ -198,7 +204,6 @@ func readOnly(next http.Handler) http.Handler {
 		h.Set("Cache-Control", "no-store")
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
 			h.Set("Allow", "GET, HEAD")
-			h.Set("Connection", "close")
 			fail(w, http.StatusMethodNotAllowed, "this port is read-only: use GET")
 			return
 		}
@@ -206,8 +211,10 @@ func readOnly(next http.Handler) http.Handler {
 	})
 }
 
-// fail replies with an error in a line of text.
+// fail replies with an error in a line of text, and closes the connection: a client that is refused
+// cannot fill it with responses that it does not read.
 func fail(w http.ResponseWriter, status int, text string) {
+	w.Header().Set("Connection", "close")
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(status)
 	_, _ = w.Write([]byte(text + "\n"))

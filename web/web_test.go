@@ -91,7 +91,7 @@ func unlimited(_ string, check func() logins.Outcome) time.Duration { check(); r
 
 func options(source Source) Options {
 	return Options{
-		Source: source, Access: open, Log: slog.New(slog.DiscardHandler), MaxConnections: 50, MaxStreams: 4,
+		Source: source, Access: open, Log: slog.New(slog.DiscardHandler), MaxConnections: 50, Health: 8, MaxStreams: 4,
 		RESPPort: "6379", Timeouts: Timeouts{Header: maxWait, Request: maxWait, Event: maxWait},
 	}
 }
@@ -349,26 +349,6 @@ func TestRedisClientsGetTheRightPort(t *testing.T) {
 	assert.Contains(t, send(t, address, "\x16\x03\x01\x02\x00\r\n\r\n"), "400 Bad Request")
 }
 
-func TestConnectionsAreLimited(t *testing.T) {
-	o := options(newFake())
-	o.MaxConnections = 3
-	s, address := serving(t, o)
-	var held []net.Conn
-	for range 3 {
-		c, err := net.Dial("tcp", address)
-		require.NoError(t, err)
-		defer c.Close()
-		held = append(held, c)
-	}
-	require.Eventually(t, func() bool { open, _ := s.connections(); return open == 3 }, maxWait, time.Millisecond)
-	for range 10 {
-		assert.Contains(t, send(t, address, get("/metrics")), "too many connections: --http-max-clients is 3")
-	}
-	held[0].Close()
-	require.Eventually(t, func() bool { open, _ := s.connections(); return open == 2 }, maxWait, time.Millisecond)
-	assert.Contains(t, send(t, address, get("/metrics")), "200 OK")
-}
-
 func TestIncompleteRequestsTimeOut(t *testing.T) {
 	o := options(newFake())
 	o.Timeouts.Header = 50 * time.Millisecond
@@ -395,7 +375,7 @@ func TestSlowReaderOfMetricsIsDisconnected(t *testing.T) {
 	// connections are accepted in their order: the slow reader is among them now
 	require.Eventually(t, func() bool { return strings.Contains(send(t, address, get("/healthz")), "200 OK") },
 		maxWait, time.Millisecond, "other clients are served")
-	require.Eventually(t, func() bool { open, _ := s.connections(); return open == 0 }, maxWait, time.Millisecond)
+	require.Eventually(t, func() bool { return s.Connections().Open == 0 }, maxWait, time.Millisecond)
 	rest, _ := io.ReadAll(c)
 	assert.Less(t, len(rest), 80*len(f.state.Keys.Types), "the response is incomplete")
 }
@@ -478,7 +458,7 @@ func TestNumberOfStreamsIsLimited(t *testing.T) {
 	}
 	all.Wait()
 	assert.Len(t, served, 4, "--http-max-streams")
-	require.Eventually(t, func() bool { open, _ := s.connections(); return open <= 4 }, maxWait, time.Millisecond)
+	require.Eventually(t, func() bool { return s.Connections().Open <= 4 }, maxWait, time.Millisecond)
 	assert.Contains(t, send(t, address, get("/metrics")), "rlserver_http_event_streams 4", "other requests are served")
 	assert.Contains(t, send(t, address, get("/api/events")), "too many pages are open: --http-max-streams is 4")
 	r := <-served

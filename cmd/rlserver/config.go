@@ -142,7 +142,7 @@ func (c *setup) mostClients() int {
 		most = max(1, most-int(c.ReservedClients.Load()))
 	}
 	if c.Start.HTTP.Port != 0 {
-		most = max(1, most-c.Start.HTTP.MaxClients)
+		most = max(1, most-c.Start.HTTP.MaxClients-c.Start.HTTP.Health)
 	}
 	if c.clustered() { // connections of calls that are passed on, to other nodes and from them
 		most = max(1, most/2, most-4*c.Start.Cluster.ProxyLinks)

@@ -48,7 +48,7 @@ func TestDefaultsOfAllSettings(t *testing.T) {
 		"on-disk-failure": "refuse",
 		"http-port":       "0", "http-bind": "127.0.0.1 -::1", "http-token-file": "", "debug-http": "no",
 		"http-tls":         "yes",
-		"http-max-clients": "128", "http-max-streams": "32",
+		"http-max-clients": "128", "http-health-clients": "32", "http-max-streams": "32",
 		"hash-max-listpack-entries": "512", "hash-max-listpack-value": "64",
 		"zset-max-listpack-entries": "128", "zset-max-listpack-value": "64",
 		"notify-keyspace-events": "", "slowlog-log-slower-than": "10000", "slowlog-max-len": "128",

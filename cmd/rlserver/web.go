@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"rlserver/certs"
+	"rlserver/resp/command"
 	"rlserver/web"
 )
 
@@ -45,9 +46,10 @@ func (p *parts) openWeb() error {
 			},
 			NeedsCertificate: func() bool { return p.settings.TLS().Files().ClientAuth == certs.Required },
 		},
-		MaxConnections: start.MaxClients, MaxStreams: start.MaxStreams,
+		MaxConnections: start.MaxClients, Health: start.Health, MaxStreams: start.MaxStreams,
 		RESPPort: fmt.Sprint(cmp.Or(p.settings.Start.Port, p.settings.Start.TLSPort)),
 	})
+	p.server.HTTP = func() command.HTTPFigures { return command.HTTPFigures(p.web.Connections()) }
 	for _, ln := range listeners {
 		p.log.Info("listening", "network", "http", "address", ln.Addr().String(), "tls", encryption != nil)
 		go p.web.Serve(ln)

@@ -202,9 +202,10 @@ type Env struct {
 	ReloadPolicies func() error      // nil: there is no policy file
 	RetryWaiting   func()            // called without locks after policies have changed
 
-	Figures      func() Figures // takes no lock that a call holds for long
-	ResetFigures func()         // makes the counters of Figures and Stats count from zero
-	FreeMemory   func()         // returns memory to the system, once a second at most
+	Figures      func() Figures     // takes no lock that a call holds for long
+	ResetFigures func()             // makes the counters of Figures and Stats count from zero
+	HTTP         func() HTTPFigures // nil: there is no HTTP port
+	FreeMemory   func()             // returns memory to the system, once a second at most
 
 	// ChangeSettings changes all the settings or none, and applies them.
 	ChangeSettings func(*Call, []config.Change) error

@@ -41,6 +41,14 @@ type Figures struct {
 	OutOfMemory                 int64 // calls refused with OOM
 }
 
+// HTTPFigures are the numbers of connections of the HTTP port.
+type HTTPFigures struct {
+	Open    int64
+	Busy    int64 // of these, with a request that is answered
+	Refused int64 // connections, or requests, above the limits
+	Cut     int64 // closed without a complete request, for new ones
+}
+
 // RuntimeBytes returns a metric of the Go runtime.
 func RuntimeBytes(name string) int64 {
 	sample := []metrics.Sample{{Name: name}}

@@ -73,8 +73,9 @@ type HTTPDefaults struct {
 	Bind       []string // addresses
 	TLS        string   // whether to speak TLS if there is a certificate: yes or no; empty: yes
 	TokenFile  string   // whose first line is a bearer token; empty: none
-	MaxClients int      // connections
+	MaxClients int      // connections with requests other than health checks
 	MaxStreams int      // of MaxClients, those that are event streams
+	Health     int      // more connections, for those that wait for a request and for health checks
 	Debug      string   // whether profiles are served: no or yes; empty: no
 }
 

@@ -138,8 +138,12 @@ var Parameters = []Parameter{
 			of a user and a password, as Prometheus does (authorization: credentials_file).`,
 		Value: fixedText(func(s *Settings) *string { return &s.Start.HTTP.TokenFile })},
 	{Name: "http-max-clients", Group: groupHTTP, Form: "N", Default: "128",
-		Help:  "How many connections the HTTP port may have at once, 128 by default.",
+		Help:  "How many connections of the HTTP port may have a request at once, 128 by default.",
 		Value: fixedInteger(2, 10_000, func(s *Settings) *int { return &s.Start.HTTP.MaxClients })},
+	{Name: "http-health-clients", Group: groupHTTP, Form: "N", Default: "32",
+		Help: `How many more connections the HTTP port may have, for health checks and for clients that have not sent
+			a request yet, 32 by default. If all have not, a new one replaces the one that has waited longest.`,
+		Value: fixedInteger(1, 10_000, func(s *Settings) *int { return &s.Start.HTTP.Health })},
 	{Name: "http-max-streams", Group: groupHTTP, Form: "N", Default: "32",
 		Help:  "How many of these may be pages that are open, 32 by default.",
 		Value: fixedInteger(1, 9_999, func(s *Settings) *int { return &s.Start.HTTP.MaxStreams })},

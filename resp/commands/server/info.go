@@ -176,6 +176,13 @@ func writeClients(r *report) {
 	r.field("connected_clients", r.figures.Clients)
 	r.field("maxclients", r.env.Settings.MaxClients.Load())
 	r.field("reserved_clients", r.env.Settings.ReservedClients.Load())
+	if r.env.HTTP != nil {
+		h := r.env.HTTP()
+		r.field("http_connections", h.Open)
+		r.field("http_requests", h.Busy)
+		r.field("http_connections_refused", h.Refused)
+		r.field("http_connections_cut", h.Cut)
+	}
 	r.field("client_recent_max_input_buffer", r.figures.LargestInput)
 	r.field("client_recent_max_output_buffer", r.figures.LargestOutput)
 	r.field("blocked_clients", r.figures.WaitingCalls+r.figures.PausedCalls)
