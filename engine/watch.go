@@ -66,7 +66,7 @@ func (tx *Tx) Watch(w *Watch, k Key) {
 	if slices.ContainsFunc(sh.watches[at], func(other watcher) bool { return other.Watch == w }) {
 		return
 	}
-	k.Name = slices.Clone(k.Name)
+	k.Name = object.BytesOf(at.name)
 	absent := tx.find(tx.db, k) == nil
 	w.keys = append(w.keys, underWatch{tx.db, k, absent})
 	w.size += watchSize + 2*len(k.Name)

@@ -231,24 +231,21 @@ func (s *session) Running() time.Duration {
 	return s.server.Time.Elapsed() - time.Duration(s.profile.active.Load())*time.Millisecond
 }
 
-// enqueue adds a call whose handler has returned ErrWait to the queue of each of its keys. The
-// locks of the keys are held.
+// enqueue makes a call wait whose handler has returned ErrWait. The locks of its keys are held.
 func (s *session) enqueue(p command.Prepared) *waitqueue.Waiter {
 	queues := &s.server.queues
 	if s.clustered != nil {
 		queues = s.clustered.at.partition.queues
 	}
-	w := queues.Enqueue(&s.Call, p, s.guard.Wake, &s.waiter)
-	if !s.Account.User().Unrestricted() {
-		// the user may have changed before usersChanged could find the waiter
-		s.refuseWaitingIfDenied()
-	}
-	return w
+	return queues.Enqueue(&s.Call, p, s.guard.Wake, &s.waiter)
 }
 
 // await sends the replies of earlier calls, and waits until the call has its reply or the client
 // has disconnected. No lock is held.
 func (s *session) await(w *waitqueue.Waiter) {
+	w.Join(s.Tx)
+	s.refuseWaitingIfDenied() // the user may have changed before usersChanged could find the waiter
+	s.runDeferred()
 	s.flush()
 	s.replyStart = 0
 	s.guard.Memory.Set(clientmem.Waiting, w.Size())

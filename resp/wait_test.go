@@ -20,6 +20,7 @@ import (
 
 	"rlserver/clock"
 	"rlserver/engine"
+	"rlserver/resp/command"
 	"rlserver/resp/command/commandtest"
 	"rlserver/resp/config"
 	"rlserver/storage"
@@ -590,5 +591,52 @@ func TestInputDuringAWaitIsLimited(t *testing.T) {
 		b.replies()
 		c.call(strings.Repeat("x", 1<<20+1))
 		assert.Equal(t, []string{"0 c gone"}, b.replies())
+	})
+}
+
+// A pop on many keys, which joins and leaves their queues in steps, is served and ended like any
+// other. inBubble checks that no queue is left.
+func TestPopOnManyKeys(t *testing.T) {
+	var keys []string
+	for i := range 1000 {
+		keys = append(keys, fmt.Sprint("k", i))
+	}
+	pop := "BZPOPMIN " + strings.Join(keys, " ") + " 2"
+	for change, want := range map[string]string{
+		"ZADD k700 1 a":                      "1000 pop *3 $4 k700 $1 a $1 1",
+		"MULTI\nZADD k3 1 b\nDEL k3\nEXEC":   "2000 pop *-1",
+		"MULTI\nDEL k3\nZADD k3 1 b\nEXEC":   "1000 pop *3 $2 k3 $1 b $1 1",
+		"SET k3 x\nFLUSHALL\nZADD other 1 a": "2000 pop *-1",
+		"ZADD other 1 a\nRENAME other k9":    "1000 pop *3 $2 k9 $1 a $1 1",
+		"CLIENT UNBLOCK 1":                   "1000 pop *-1",
+		"CLIENT UNBLOCK 1 ERROR":             "1000 pop -UNBLOCKED client unblocked via CLIENT UNBLOCK",
+		"CLIENT KILL ID 1":                   "1000 pop gone",
+	} {
+		t.Run(change, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, b *bubble) {
+				client := b.calls("pop", pop)
+				b.calls("gone", pop).Close()
+				synctest.Wait()
+				assert.EqualValues(t, 1, b.queues.Waiting.Load())
+				assert.Equal(t, 1000, b.queues.Len())
+				b.passUntil(1000)
+				b.replies()
+				b.calls("admin", change)
+				b.passUntil(3000)
+				assert.Contains(t, b.replies(), want)
+				client.Close()
+			})
+		})
+	}
+}
+
+// While a pop on many keys waits, it is no long call: it has had its processors.
+func TestWaitingIsNoLongCall(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bubble) {
+		long := 0
+		b.longCall = func() func() { long++; return func() { long-- } }
+		b.calls("pop", "BZPOPMIN "+strings.Repeat("k ", command.LongWork)+"0")
+		assert.EqualValues(t, 1, b.queues.Waiting.Load())
+		assert.Zero(t, long)
 	})
 }

@@ -80,6 +80,9 @@ var attacks = []attack{
 		limiters: 1000,
 		run:      repeat(fixed("RL.SLIDE", "costly", "9000000", "500ms", "COST", "1000000")),
 	},
+	{name: "BZPOPMIN of 60,000 keys", limiters: 1000, run: repeat(pop(60_000))},
+	{name: "BZPOPMIN of 100,000 keys", limiters: 1000, run: repeat(pop(100_000))},
+	{name: "BZPOPMIN of 1,000,000 keys", limiters: 1000, run: repeat(pop(million))},
 	{name: "EXEC of 300,000 calls", limiters: 1000, run: execute(300_000)},
 	{
 		name:     "20,000 policies reloaded",
@@ -348,6 +351,17 @@ func largeHash(t *target) error {
 		}
 		return words
 	})
+}
+
+// pop returns the words of a call that waits for members of n keys.
+func pop(n int) func() []string {
+	return func() []string {
+		words := []string{"BZPOPMIN"}
+		for i := range n {
+			words = append(words, "queue:"+strconv.Itoa(i))
+		}
+		return append(words, "1")
+	}
 }
 
 // execute runs transactions of n calls.

@@ -19,6 +19,11 @@
 // goroutines are scheduled, a waiter that cannot be admitted is not woken, and nothing runs between
 // changes of keys and timers.
 //
+// A pop may have as many keys as a call has words. It joins and leaves their queues in steps, so
+// that other calls wait for one step at most. It may be popped for as soon as it is in one queue,
+// and looks at each key once more when it joins its queue. Before it leaves, it is marked as ended,
+// so that nothing is popped for a client that has gone.
+//
 // A call on several keys runs only when it is first in all its queues, under the locks of all its
 // keys. Only the timer takes those locks; a queue that meets such a call elsewhere sets the timer
 // to now.

@@ -59,8 +59,8 @@ type queue struct {
 	db       int
 	key      engine.Key
 	watch    engine.Watch
-	limiters list.List // *Waiter
-	pops     list.List // *Waiter
+	limiters list.List // *entry
+	pops     list.List // *entry
 	timeouts timeouts  // of the waiters for which this is the queue of their first key
 
 	// retryAt is the time, Unix ms, before which the first limiter cannot be admitted unless one of
@@ -110,31 +110,28 @@ func (qs *Queues) of(tx *engine.Tx, db int, k engine.Key) *queue {
 	return q
 }
 
-// join appends a waiter to the queue of each of its keys. If it is the first limiter there, its
-// request says when it can be admitted.
-func (qs *Queues) join(tx *engine.Tx, w *Waiter) {
-	qs.Waiting.Add(1)
-	w.arrival = qs.arrivals.Add(1)
-	for _, k := range w.keys {
-		q := qs.of(tx, w.call.DB, k)
-		if w.isIn(q) {
-			continue
-		}
+// join appends a waiter to the queues of some of its keys, which differ and whose locks the caller
+// holds. If it is the first limiter there, its request says when it can be admitted.
+func (qs *Queues) join(tx *engine.Tx, w *Waiter, keys []engine.Key) {
+	step := make([]entry, len(keys))
+	w.steps = append(w.steps, step)
+	for i, k := range keys {
+		e, q := &step[i], qs.of(tx, w.call.DB, k)
+		e.waiter, e.queue = w, q
 		if w.popper != nil {
-			w.entries = append(w.entries, entry{q, q.pops.PushBack(w)})
+			e.element = q.pops.PushBack(e)
 			continue
 		}
-		w.entries = append(w.entries, entry{q, q.limiters.PushBack(w)})
+		e.element = q.limiters.PushBack(e)
 		if q.limiters.Len() == 1 {
 			q.retryAt = w.call.Request.RetryAt
 		}
 	}
-	if w.deadline != command.Never {
-		qs.Timed.Add(1)
-		heap.Push(&w.entries[0].queue.timeouts, w)
+	if len(w.steps) == 1 && w.deadline != command.Never {
+		heap.Push(&step[0].queue.timeouts, w)
 	}
-	for _, e := range w.entries {
-		e.queue.setTimer()
+	for i := range step {
+		step[i].queue.setTimer()
 	}
 }
 
@@ -181,73 +178,72 @@ func (q *queue) process(tx *engine.Tx, locked *Waiter) (needs *Waiter) {
 	}
 	q.processPops(tx)
 	for {
-		w, timedOut := q.next(tx.Now(), q.owner.clock.Elapsed())
-		if w == nil {
+		e, timedOut := q.next(tx.Now(), q.owner.clock.Elapsed())
+		if e == nil {
 			q.setTimer()
 			return nil
 		}
+		w := e.waiter
 		switch {
 		case !w.isPending() || w.popper != nil:
 			w.attempt(tx, timedOut)
-			q.remove(tx, w)
-		case len(w.entries) > 1 && w != locked:
+			q.remove(tx, e)
+		case len(w.steps[0]) > 1 && w != locked:
 			return w
 		case !timedOut && !w.isFirst():
 			q.retryAt = command.Never // the queue where it is behind another retries it
 		case w.attempt(tx, timedOut):
-			w.leave(tx, q)
+			w.leave(tx, 0, q)
 		default:
 			w.scheduleRetry(q)
 		}
 	}
 }
 
-// next returns the waiter to run now, or nil, and whether its timeout has ended: it is then not
-// retried.
-func (q *queue) next(now int64, elapsed time.Duration) (w *Waiter, timedOut bool) {
+// next returns the entry of the waiter to run now, or nil, and whether its timeout has ended: it is
+// then not retried.
+func (q *queue) next(now int64, elapsed time.Duration) (e *entry, timedOut bool) {
 	switch first := q.limiters.Front(); {
 	case first != nil && q.retryAt <= now:
-		return first.Value.(*Waiter), false
+		return first.Value.(*entry), false
 	case len(q.timeouts) > 0 && q.timeouts[0].deadline <= elapsed:
-		return q.timeouts[0], true
+		return &q.timeouts[0].steps[0][0], true
 	}
 	return nil, false
 }
 
 // processPops pops members for the waiting pops, as long as the key has any.
 func (q *queue) processPops(tx *engine.Tx) {
-	for e := q.pops.Front(); e != nil; {
-		w := e.Value.(*Waiter)
-		e = e.Next()
-		if w.isPending() && !w.tryPop(tx, q.key) {
+	for next := q.pops.Front(); next != nil; {
+		e := next.Value.(*entry)
+		next = next.Next()
+		if e.waiter.isPending() && !e.waiter.tryPop(tx, q.key) {
 			return
 		}
-		q.remove(tx, w)
+		q.remove(tx, e)
 	}
 }
 
-// remove removes a waiter from this queue, and closes the queue if it is empty then.
-func (q *queue) remove(tx *engine.Tx, w *Waiter) {
-	for i := range w.entries {
-		e := &w.entries[i]
-		if e.queue != q || e.element == nil {
-			continue
+// remove removes a waiter from this queue by its entry, and closes the queue if it is empty then.
+func (q *queue) remove(tx *engine.Tx, e *entry) {
+	w := e.waiter
+	switch {
+	case e.element == nil:
+		return
+	case w.popper != nil:
+		q.pops.Remove(e.element)
+	default:
+		if q.limiters.Front() == e.element {
+			q.retryAt = 0
 		}
-		if w.popper != nil {
-			q.pops.Remove(e.element)
-		} else {
-			if q.limiters.Front() == e.element {
-				q.retryAt = 0
-			}
-			q.limiters.Remove(e.element)
-		}
-		e.element = nil
-		if i == 0 && w.timeoutIndex >= 0 {
-			heap.Remove(&q.timeouts, w.timeoutIndex)
-		}
-		if q.limiters.Len() == 0 && q.pops.Len() == 0 {
-			q.close(tx)
-		}
+		q.limiters.Remove(e.element)
+	}
+	e.element = nil
+	if e == &w.steps[0][0] && w.timeoutIndex >= 0 {
+		heap.Remove(&q.timeouts, w.timeoutIndex)
+	}
+	if q.limiters.Len() == 0 && q.pops.Len() == 0 {
+		q.close(tx)
 	}
 }
 
@@ -309,7 +305,7 @@ func (qs *Queues) Fail() {
 	qs.each(false, func(q *queue, _ *engine.Tx) {
 		for _, waiting := range []*list.List{&q.limiters, &q.pops} {
 			for e := waiting.Front(); e != nil; e = e.Next() {
-				e.Value.(*Waiter).Refuse(ErrMoved)
+				e.Value.(*entry).waiter.Refuse(ErrMoved)
 			}
 		}
 	})

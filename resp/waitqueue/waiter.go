@@ -6,7 +6,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-	"unsafe"
 
 	"rlserver/engine"
 	"rlserver/resp/command"
@@ -19,13 +18,15 @@ type Waiter struct {
 	wake     func() // ends the sleep of its connection
 	owner    *Queues
 	prepared command.Prepared // with copies of the words
-	keys     []engine.Key     // all, in the order of the words
-	deadline time.Duration    // elapsed; Never: no timeout
-	arrival  int64            // increases with each waiter
-	popper   command.Popper   // nil for a limiter's call
+	at       *atomic.Pointer[Waiter]
+	keys     []engine.Key   // all, in the order of the words; nil after Join
+	deadline time.Duration  // elapsed; Never: no timeout
+	arrival  int64          // increases with each waiter
+	popper   command.Popper // nil for a limiter's call
 
-	entries      []entry // each under the lock of its key
-	timeoutIndex int     // index in the timeouts of its first queue, or -1
+	steps        [][]entry // each under the lock of its key; of a limiter one step
+	size         int       // see Size
+	timeoutIndex int       // index in the timeouts of its first queue, or -1
 
 	mu       sync.Mutex // guards the fields below; no lock is taken under it
 	outcome  Outcome
@@ -34,8 +35,9 @@ type Waiter struct {
 	call     command.Call    // runs the handler; not the connection's, as other goroutines run it
 }
 
-// entry is the position of a waiter in one queue.
+// entry is the position of a waiter in one queue. It is not moved.
 type entry struct {
+	waiter  *Waiter
 	queue   *queue
 	element *list.Element // nil: the waiter has left the queue
 }
@@ -51,6 +53,7 @@ const (
 	TimedOut  // by CLIENT UNBLOCK id TIMEOUT: as if its timeout had ended
 	Cancelled // by CLIENT UNBLOCK id ERROR
 	refused   // by Refuse
+	left      // its client has disconnected
 )
 
 const (
@@ -60,35 +63,98 @@ const (
 		"TRYAGAIN another node begins to lead this slot, and the call has changed nothing: send it again")
 )
 
+// mostInStep is how many queues a waiter joins or leaves under one hold of their locks: more would
+// delay the calls of others. A limiter has fewer keys.
+const mostInStep = 256
+
 // Enqueue makes a call wait whose handler has returned command.ErrWait. The caller holds the locks
-// of its keys. wake is called when the call has a reply; it must not block or take a lock of this
-// package. The waiter is stored in at before it is counted: a client that sees the count can end
-// the waiting.
+// of its keys; when it has released them, it calls Join. wake is called when the call has a reply;
+// it must not block or take a lock of this package. The waiter is stored in at before it is
+// counted: a client that sees the count can end the waiting.
 func (qs *Queues) Enqueue(
 	c *command.Call, p command.Prepared, wake func(), at *atomic.Pointer[Waiter],
 ) *Waiter {
-	p.Words = command.CloneWords(p.Words)
 	w := &Waiter{
-		owner: qs, wake: wake, prepared: p,
+		owner: qs, wake: wake, prepared: p, at: at,
 		deadline: c.Request.Deadline, popper: c.Request.Pop, timeoutIndex: -1,
 	}
-	hasher := command.Hasher{Engine: qs.engine}
-	hasher.Add(&w.prepared)
-	w.keys = hasher.Keys
 	w.call = command.Call{
 		Env: c.Env, Client: c.Client, Account: c.Account, DB: c.DB, Request: c.Request, Attempt: command.NextAttempt,
 		Reply: wire.Reply{RESP3: c.Reply.RESP3},
 	}
-	at.Store(w)
-	qs.join(c.Tx, w)
+	if len(c.Keys) <= mostInStep {
+		qs.join(c.Tx, w, w.begin())
+	}
 	return w
+}
+
+// Join makes a pop wait that has so many keys that Enqueue has not. It joins their queues in steps:
+// a key whose queue it has joined may wake it already, and one that has got a member since the call
+// ran is popped from now. The caller holds no locks, and tx has not begun. The words of the call
+// are still those that Enqueue was given.
+func (w *Waiter) Join(tx *engine.Tx) {
+	if len(w.steps) > 0 {
+		return
+	}
+	for keys := range slices.Chunk(w.begin(), mostInStep) {
+		if len(w.steps) > 0 && !w.isPending() {
+			break
+		}
+		w.joinStep(tx, keys)
+	}
+}
+
+func (w *Waiter) joinStep(tx *engine.Tx, keys []engine.Key) {
+	tx.Begin(w.owner.clock.Now(), w.call.DB, keys, true)
+	defer w.endStep(tx)
+	w.owner.join(tx, w, keys)
+	for _, e := range w.steps[len(w.steps)-1] {
+		if e.queue.process(tx, nil) != nil {
+			e.queue.setTimer()
+		}
+	}
+}
+
+// endStep is Tx.End for one of the steps of a waiter.
+func (w *Waiter) endStep(tx *engine.Tx) {
+	seen := tx.End()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.position = max(w.position, seen)
+}
+
+// begin copies the words of the call, counts the waiter, and returns its keys once each, in the
+// order of their hashes: keys of one step have few locks.
+func (w *Waiter) begin() (keys []engine.Key) {
+	w.prepared.Words = command.CloneWords(w.prepared.Words)
+	hasher := command.Hasher{Engine: w.owner.engine}
+	hasher.Add(&w.prepared)
+	keys = hasher.Keys
+	if w.popper == nil {
+		w.keys, keys = keys, slices.Clone(keys)
+	}
+	slices.SortFunc(keys, engine.Key.Compare)
+	keys = slices.CompactFunc(keys, engine.Key.Is)
+	w.size = waiterSize + len(keys)*keySize
+	for _, word := range w.prepared.Words {
+		w.size += wire.WordSize + 2*len(word)
+	}
+	w.at.Store(w)
+	w.owner.Waiting.Add(1)
+	if w.deadline != command.Never {
+		w.owner.Timed.Add(1)
+	}
+	w.arrival = w.owner.arrivals.Add(1)
+	return keys
 }
 
 // Dequeue ends the waiting: it removes the call from the queues that it is still in, and writes the
 // reply if the call was unblocked. The caller holds no locks, and tx has not begun.
 func (w *Waiter) Dequeue(tx *engine.Tx) {
-	if len(w.entries) > 1 || w.currentOutcome() != answered {
-		w.leaveAll(tx)
+	if w.end() != answered || len(w.steps[0]) > 1 {
+		for i := range w.steps {
+			w.leaveStep(tx, i)
+		}
 	}
 	w.owner.Waiting.Add(-1)
 	if w.deadline != command.Never {
@@ -96,12 +162,31 @@ func (w *Waiter) Dequeue(tx *engine.Tx) {
 	}
 }
 
-// leaveAll leaves all queues, with the locks of all keys.
-func (w *Waiter) leaveAll(tx *engine.Tx) {
-	tx.Begin(w.owner.clock.Now(), w.call.DB, w.keys, true)
-	defer func() { w.position = max(w.position, tx.End()) }()
+// end ends the waiting of a call that still waits: from now on nothing is popped for it. It returns
+// the outcome.
+func (w *Waiter) end() Outcome {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.outcome == pending {
+		w.outcome = left
+	}
+	return w.outcome
+}
+
+// leaveStep leaves the queues of one step, under the locks of their keys. In the last step it
+// writes the reply, if the call has none.
+func (w *Waiter) leaveStep(tx *engine.Tx, i int) {
+	keys := make([]engine.Key, len(w.steps[i]))
+	for j, e := range w.steps[i] {
+		keys[j] = e.queue.key
+	}
+	tx.Begin(w.owner.clock.Now(), w.call.DB, keys, true)
+	defer w.endStep(tx)
 	how := w.lastAttempt()
-	w.leave(tx, nil)
+	w.leave(tx, i, nil)
+	if i < len(w.steps)-1 {
+		return
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch w.outcome {
@@ -134,18 +219,14 @@ func (w *Waiter) NotRun() bool {
 	return how == refused || how == Cancelled
 }
 
-// waiterSize is the memory of a waiter without its words and keys, in bytes.
-const waiterSize = 1 << 10
+const (
+	waiterSize = 1 << 10 // the memory of a waiter without its words and keys, in bytes
+	keySize    = 700     // and of each of its keys: an entry in a queue, which it may be alone in
+)
 
 // Size returns the memory that the call takes while it waits, in bytes: its copy, and the queues of
 // its keys.
-func (w *Waiter) Size() int {
-	size := waiterSize + len(w.keys)*int(unsafe.Sizeof(engine.Key{})+unsafe.Sizeof(queue{})+unsafe.Sizeof(entry{}))
-	for _, word := range w.prepared.Words {
-		size += wire.WordSize + 2*len(word)
-	}
-	return size
-}
+func (w *Waiter) Size() int { return w.size }
 
 func (w *Waiter) currentOutcome() Outcome {
 	w.mu.Lock()
@@ -261,7 +342,7 @@ func (w *Waiter) run(tx *engine.Tx, how command.Attempt) (done bool) {
 // isFirst reports whether the waiter is the first limiter in all its queues. The locks of all its
 // keys are held.
 func (w *Waiter) isFirst() bool {
-	return !slices.ContainsFunc(w.entries, func(e entry) bool { return e.queue.limiters.Front() != e.element })
+	return !slices.ContainsFunc(w.steps[0], func(e entry) bool { return e.queue.limiters.Front() != e.element })
 }
 
 // lastAttempt is how the call runs when its timeout has ended. The locks of all its keys are held.
@@ -275,7 +356,7 @@ func (w *Waiter) lastAttempt() command.Attempt {
 // scheduleRetry sets the time of the next attempt in all queues of the waiter, in which it is
 // first. processing is the queue that sets its own timer after it has been processed.
 func (w *Waiter) scheduleRetry(processing *queue) {
-	for _, e := range w.entries {
+	for _, e := range w.steps[0] {
 		e.queue.retryAt = w.call.Request.RetryAt
 		if e.queue != processing {
 			e.queue.setTimer()
@@ -283,20 +364,16 @@ func (w *Waiter) scheduleRetry(processing *queue) {
 	}
 }
 
-// isIn reports whether the waiter has an entry in a queue.
-func (w *Waiter) isIn(q *queue) bool {
-	return slices.ContainsFunc(w.entries, func(e entry) bool { return e.queue == q })
-}
-
-// leave removes the waiter from all its queues, under the locks of all its keys. The timers of the
-// queues retry the waiters behind it, except in processing, which retries them itself. processing
-// may be nil.
-func (w *Waiter) leave(tx *engine.Tx, processing *queue) {
-	for _, e := range w.entries {
+// leave removes the waiter from the queues of one step, under the locks of their keys. The timers
+// of the queues retry the waiters behind it, except in processing, which retries them itself.
+// processing may be nil.
+func (w *Waiter) leave(tx *engine.Tx, step int, processing *queue) {
+	for i := range w.steps[step] {
+		e := &w.steps[step][i]
 		if e.element == nil {
 			continue
 		}
-		e.queue.remove(tx, w)
+		e.queue.remove(tx, e)
 		if e.queue != processing {
 			e.queue.setTimer()
 		}

@@ -1,6 +1,10 @@
 package waitqueue
 
 import (
+	"fmt"
+	"math"
+	"runtime"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -22,19 +26,24 @@ type fixture struct {
 	t     *testing.T
 	qs    Queues
 	last  *Waiter // the last call that had to wait
-	woken int     // number of calls of wake
+	at    atomic.Pointer[Waiter]
+	woken int // number of calls of wake
 	pause time.Duration
+	asked func() // called when a queue asks for the pause; may be nil
 }
 
 func newFixture(t *testing.T) *fixture {
 	f := &fixture{Runner: commandtest.New(t), t: t}
 	f.qs.Init(f.Env.Engine, f.Env.Time, func(has, lacks command.Flags) error { return nil },
-		func() time.Duration { return f.pause })
+		func() time.Duration {
+			if f.asked != nil {
+				f.asked()
+			}
+			return f.pause
+		})
 	f.Env.Waiting = &f.qs
 	f.OnWait = func(p command.Prepared) {
-		var at atomic.Pointer[Waiter]
-		f.last = f.qs.Enqueue(&f.Call, p, func() { f.woken++ }, &at)
-		require.Same(t, f.last, at.Load())
+		f.last = f.qs.Enqueue(&f.Call, p, func() { f.woken++ }, &f.at)
 	}
 	return f
 }
@@ -43,6 +52,8 @@ func newFixture(t *testing.T) *fixture {
 func (f *fixture) enqueue(line string) *Waiter {
 	f.t.Helper()
 	require.Equal(f.t, commandtest.Waits, f.Do(line))
+	f.last.Join(f.Env.Engine.NewTx())
+	require.True(f.t, f.at.Load() == f.last)
 	return f.last
 }
 
@@ -156,4 +167,120 @@ func TestWaiterCountsItsWords(t *testing.T) {
 	w.Unblock(Cancelled)
 	w.Dequeue(f.Env.Engine.NewTx())
 	f.requireEmpty()
+}
+
+// manyKeys returns the names of n keys, k0 to k<n-1>.
+func manyKeys(n int) string {
+	var names []string
+	for i := range n {
+		names = append(names, fmt.Sprint("k", i))
+	}
+	return strings.Join(names, " ")
+}
+
+const (
+	large  = 4 * mostInStep
+	popped = "*3\r\n$4\r\nk500\r\n$1\r\na\r\n$1\r\n1\r\n"
+)
+
+// A pop with many keys joins their queues without locks of others. A key that gets a member in the
+// meantime is popped from at once.
+func TestPopOnManyKeysJoinsInSteps(t *testing.T) {
+	f := newFixture(t)
+	least := math.MaxInt
+	f.asked = func() { least = min(least, f.freeShards()) }
+	w := f.enqueue("BZPOPMIN " + manyKeys(large) + " 0")
+	assert.Equal(t, large, f.qs.Len())
+	assert.Greater(t, least, 40, "of 64 shards")
+	f.asked = nil
+	f.Do("ZADD k500 1 a")
+	f.requireReply(popped, w)
+	f.requireEmpty()
+
+	require.Equal(t, commandtest.Waits, f.Do("BZPOPMIN "+manyKeys(large)+" 0"))
+	f.Do("ZADD k500 1 a")
+	f.last.Join(f.Env.Engine.NewTx())
+	assert.Less(t, f.qs.Len(), large, "it stops when it has a member")
+	f.requireReply(popped, f.last)
+	f.requireEmpty()
+}
+
+// freeShards returns how many of 64 keys in different shards are not locked.
+func (f *fixture) freeShards() (n int) {
+	tx, seen := f.Env.Engine.NewTx(), map[uint64]bool{}
+	for i := 0; len(seen) < 64; i++ {
+		k := f.Env.Engine.Key(fmt.Append(nil, "probe", i))
+		if seen[k.Hash>>58] {
+			continue
+		}
+		seen[k.Hash>>58] = true
+		tx.Begin(0, 0, nil, false)
+		if tx.Join([]engine.Key{k}) {
+			n++
+		}
+		tx.End()
+	}
+	return n
+}
+
+// However the wait of a pop on many keys ends: it leaves all queues, and then takes no member.
+func TestPopOnManyKeysLeaves(t *testing.T) {
+	for name, end := range map[string]struct {
+		end  func(*Waiter)
+		want string
+	}{
+		"gone":    {func(*Waiter) {}, ""},
+		"timeout": {func(w *Waiter) { w.Unblock(TimedOut) }, "*-1\r\n"},
+		"error":   {func(w *Waiter) { w.Unblock(Cancelled) }, "-" + string(errUnblocked) + "\r\n"},
+		"refused": {func(w *Waiter) { w.Refuse("NOPERM no") }, "-NOPERM no\r\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			w := f.enqueue("BZPOPMIN " + manyKeys(large) + " " + manyKeys(large) + " 1000")
+			assert.Equal(t, large, f.qs.Len(), "each key once")
+			other := f.enqueue("BZPOPMIN k500 0")
+			end.end(w)
+			w.end() // another client calls between two steps
+			f.Do("ZADD k500 1 a")
+			w.Dequeue(f.Env.Engine.NewTx())
+			reply, _, _ := w.Answer()
+			assert.Equal(t, end.want, string(reply))
+			f.requireReply(popped, other)
+			f.requireEmpty()
+		})
+	}
+}
+
+// Pops on many keys get members in the order of arrival.
+func TestPopsOnManyKeysAreServedInOrder(t *testing.T) {
+	f := newFixture(t)
+	first := f.enqueue("BZPOPMIN " + manyKeys(large) + " 0")
+	second := f.enqueue("BZMPOP 0 1000 " + manyKeys(1000) + " MAX")
+	f.Do("ZADD k500 1 a")
+	assert.True(t, second.Waits())
+	f.Do("ZADD k7 1 b")
+	f.requireReply("*2\r\n$2\r\nk7\r\n*1\r\n*2\r\n$1\r\nb\r\n$1\r\n1\r\n", second)
+	f.requireReply(popped, first)
+	f.requireEmpty()
+}
+
+// The memory that Size counts for a key covers what it takes.
+func TestWaiterCountsItsKeys(t *testing.T) {
+	f := newFixture(t)
+	line := "BZPOPMIN " + manyKeys(20_000) + " 0"
+	require.Equal(t, commandtest.Waits, f.Do(line))
+	before := heapInUse()
+	f.last.Join(f.Env.Engine.NewTx())
+	took := int(heapInUse() - before)
+	assert.GreaterOrEqual(t, f.last.Size(), took)
+	assert.LessOrEqual(t, f.last.Size(), 2*took)
+	f.last.Dequeue(f.Env.Engine.NewTx())
+	f.requireEmpty()
+}
+
+func heapInUse() uint64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
 }
