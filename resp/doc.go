@@ -7,7 +7,8 @@
 //	socket
 //	  -> gate.Accept        accept.go: wraps the socket in a guard, with or without TLS;
 //	                        Server.accept makes a session
-//	  -> redcon             a goroutine per connection, whose first Read is session.serve
+//	  -> redcon             a goroutine per connection, whose first Read is session.serve; it
+//	                        neither parses commands nor formats replies: package wire does
 //	  -> session.serve      session.go: waits for commands until the connection ends
 //	  -> wire.Guard         finds commands and their words; limits on input, timeouts, drain
 //	  -> session.runBatch   takes the commands that have arrived one by one
@@ -96,8 +97,7 @@
 //     that it keeps.
 //   - The common calls allocate nothing between the socket and the reply; a test counts.
 //   - No input of a client ends the process.
-//   - The time of calls is measured by session.measure, once per group of calls: one comparison
-//     there leads to the slow log, LATENCY and MONITOR (monitor.go).
+//   - session.measure takes the times of calls, for the slow log, LATENCY and MONITOR.
 //   - Each buffer, queue and list that a client can make grow has a limit.
 //
 // # Transactions
@@ -138,12 +138,5 @@
 // only with OPTIN, because some clients send it on each connection; CLIENT CACHING YES, which would
 // make the server track a key, is refused. INFO leaves out the fields of Redis that the server does
 // not measure. Fields of absent features that monitoring programs expect have the constant that
-// Redis shows if the feature is unused, mostly 0. DEBUG SLEEP blocks only its own connection, as
-// calls do not share a thread.
-//
-// # redcon
-//
-// redcon accepts connections, starts a goroutine for each, calls back when one opens and when it
-// ends, and closes all of them at the end. It neither parses commands nor formats replies: package
-// wire does.
+// Redis shows if the feature is unused, mostly 0. DEBUG SLEEP blocks only its own connection.
 package resp

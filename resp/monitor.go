@@ -1,14 +1,15 @@
 package resp
 
 import (
-	"math"
 	"net"
 	"strings"
 	"time"
 
 	"rlserver/engine"
+	"rlserver/resp/clientmem"
 	"rlserver/resp/command"
 	"rlserver/resp/diagnostics"
+	"rlserver/resp/wire"
 	"rlserver/storage"
 )
 
@@ -90,53 +91,42 @@ func (s *Server) applyDiagnostics() {
 
 // setReportAfter computes the time from which calls are reported. s.mu is held.
 func (s *Server) setReportAfter() {
-	after := min(s.slowAfter(), s.spikeAfter())
-	if list := s.monitors.Load(); list != nil && len(*list) > 0 {
+	after := min(diagnostics.SlowAfter(s.Settings), diagnostics.SpikeAfter(s.Settings))
+	if s.monitoring() > 0 {
 		after = 0
 	}
 	s.reportAfter.Store(int64(after))
 }
 
-// slowAfter returns the time from which calls are in the slow log.
-func (s *Server) slowAfter() time.Duration {
-	us := s.Settings.SlowlogSlowerThan.Load()
-	if us < 0 || us > math.MaxInt64/int64(time.Microsecond) {
-		return math.MaxInt64
-	}
-	return time.Duration(us) * time.Microsecond
-}
-
-// spikeAfter returns the time from which calls are events of LATENCY.
-func (s *Server) spikeAfter() time.Duration {
-	ms := s.Settings.LatencyThreshold.Load()
-	if ms == 0 || ms > math.MaxInt64/int64(time.Millisecond) {
-		return math.MaxInt64
-	}
-	return time.Duration(ms) * time.Millisecond
-}
-
 // report passes calls that have run together, and have taken took, to the slow log, LATENCY and the
-// monitors. Within EXEC it keeps the lines for monitors until no lock is held.
+// monitors. These see the calls of EXEC when no lock is held.
 func (s *session) report(calls []command.Prepared, took time.Duration) {
-	if took >= s.server.slowAfter() {
+	if took >= diagnostics.SlowAfter(s.server.Settings) {
 		s.logSlow(calls, took)
 	}
-	if took >= s.server.spikeAfter() {
+	if took >= diagnostics.SpikeAfter(s.server.Settings) {
 		event := diagnostics.SlowCommand
 		if calls[0].Command.Flags&command.Fast != 0 {
 			event = diagnostics.SlowFastCommand
 		}
 		s.server.Latency.Add(event, s.clock.now/1000, took.Milliseconds())
 	}
-	if list := s.server.monitors.Load(); list != nil && len(*list) > 0 {
-		s.showCalls(calls, *list)
+	if s.server.monitoring() > 0 && !s.Executing && s.server.loading.Load() == 0 {
+		list := *s.server.monitors.Load()
+		for i := range s.executed {
+			s.showCall(&s.executed[i], s.executed[i].DB, list)
+		}
+		for i := range calls {
+			s.showCall(&calls[i], s.DB, list)
+		}
+		s.sendLines(list)
 	}
 }
 
 // logSlow adds calls to the slow log. The times of single calls are not known: if their shares are
 // below the limit, the first call is logged with the time of all.
 func (s *session) logSlow(calls []command.Prepared, took time.Duration) {
-	share, limit := took/time.Duration(len(calls)), s.server.slowAfter()
+	share, limit := took/time.Duration(len(calls)), diagnostics.SlowAfter(s.server.Settings)
 	if share < limit {
 		calls, share = calls[:1], took
 	}
@@ -152,7 +142,7 @@ func (s *session) logSlow(calls []command.Prepared, took time.Duration) {
 
 // LogIfSlow implements the connection of command.Call.
 func (s *session) LogIfSlow(p command.Prepared, took time.Duration) {
-	if took > 0 && took >= s.server.slowAfter() {
+	if took > 0 && took >= diagnostics.SlowAfter(s.server.Settings) {
 		s.logSlow([]command.Prepared{p}, took)
 	}
 }
@@ -160,21 +150,28 @@ func (s *session) LogIfSlow(p command.Prepared, took time.Duration) {
 // maxKeptLines is the capacity of lines for monitors that a session keeps, in bytes.
 const maxKeptLines = 4 << 10
 
-// showCalls shows calls to the monitors, except those of operators, as in Redis. No client waits
-// for a monitor: one that does not read is closed.
-func (s *session) showCalls(calls []command.Prepared, monitors []*session) {
-	if s.server.loading.Load() != 0 {
+// showCall makes the line of a call for the monitors, unless an operator's, as in Redis. Many lines
+// are sent in pieces.
+func (s *session) showCall(p *command.Prepared, db int, monitors []*session) {
+	if p.Command.Flags&(command.Admin|command.SkipMonitor) == 0 {
+		s.shown = diagnostics.AppendCall(s.shown, s.clock.now, db, s.addressForMonitors(),
+			diagnostics.Redacted(p.Command.FullName(), p.Words))
+	}
+	if len(s.shown) >= wire.FlushSize {
+		s.sendLines(monitors)
+	}
+}
+
+// sendLines sends lines to the monitors. No client waits for a monitor: one that does not read is
+// closed.
+func (s *session) sendLines(monitors []*session) {
+	if len(s.shown) == 0 {
 		return
 	}
-	for i := range calls {
-		p := &calls[i]
-		if p.Command.Flags&(command.Admin|command.SkipMonitor) == 0 {
-			s.shown = diagnostics.AppendCall(s.shown, s.clock.now, s.DB, s.addressForMonitors(),
-				diagnostics.Redacted(p.Command.FullName(), p.Words))
-		}
-	}
-	if s.Executing || len(s.shown) == 0 {
-		return
+	counted := s.guard.Memory.Part(clientmem.Args)
+	if len(s.shown) >= wire.FlushSize {
+		s.guard.Memory.Set(clientmem.Args, int(counted)+cap(s.shown))
+		s.evictClientsIfNeeded()
 	}
 	for _, m := range monitors {
 		if m == s {
@@ -186,6 +183,7 @@ func (s *session) showCalls(calls []command.Prepared, monitors []*session) {
 	}
 	if s.shown = s.shown[:0]; cap(s.shown) > maxKeptLines {
 		s.shown = nil
+		s.guard.Memory.Set(clientmem.Args, int(counted))
 	}
 }
 
@@ -208,7 +206,7 @@ func (s *Server) monitoring() int {
 // ObserveSync records how long a sync of the log has taken.
 func (s *Server) ObserveSync(took time.Duration) {
 	s.Stats.Fsync.Observe(took)
-	if took >= s.spikeAfter() && s.Settings.Store().Sync == storage.SyncAlways {
+	if took >= diagnostics.SpikeAfter(s.Settings) && s.Settings.Store().Sync == storage.SyncAlways {
 		s.Latency.Add(diagnostics.SlowSync, s.Clock()/1000, took.Milliseconds())
 	}
 }

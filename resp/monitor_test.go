@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"net"
@@ -15,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"rlserver/resp/config"
+	"rlserver/resp/wire"
 )
 
 // monitored reads n lines of MONITOR, and returns them without time and address.
@@ -338,4 +340,55 @@ func TestPeakOfMemory(t *testing.T) {
 	assert.Equal(t, peak, c.number("used_memory_peak"))
 	c.do("CLIENT TRACKING ON OPTIN")
 	assert.Equal(t, 1, c.number("tracking_clients"))
+}
+
+// Within EXEC, each line has the database of the client after the call, as in Redis.
+func TestMonitorShowsTheDatabaseOfEachCallOfATransaction(t *testing.T) {
+	ts := startServer(t, config.Defaults{})
+	m, c := ts.dial(), ts.dial()
+	m.do("MONITOR")
+	c.pipe("MULTI", "SET a 1", "SELECT 3", "SET b 2", "EXEC", "PING")
+	var databases []string
+	for range 6 {
+		_, line, _ := strings.Cut(m.read(), "[")
+		databases = append(databases, line[:1])
+	}
+	assert.Equal(t, []string{"0", "0", "3", "3", "3", "3"}, databases)
+}
+
+// monitorConn is the connection of a monitor. It notes what it is sent.
+type monitorConn struct {
+	discardConn
+	largest, lines int
+}
+
+func (m *monitorConn) Write(p []byte) (int, error) {
+	m.largest, m.lines = max(m.largest, len(p)), m.lines+bytes.Count(p, []byte("\r\n"))
+	return len(p), nil
+}
+
+// The lines of a large transaction are not collected: they are sent in pieces.
+func TestMonitorGetsATransactionInPieces(t *testing.T) {
+	s := newSession()
+	conn := new(monitorConn)
+	m := s.server.newSession(wire.NewGuard(conn, config.NewConnectionLimits(), nil))
+	s.server.monitors.Store(&[]*session{m})
+	s.server.reportAfter.Store(0)
+	value := strings.Repeat("\x00", 10_000) // four bytes each in a line
+	for _, aborted := range []bool{false, true} {
+		s.execute(words("MULTI"))
+		for range 100 {
+			s.execute(words("SET", "k", value))
+		}
+		if aborted {
+			s.execute(words("GET"))
+		}
+		before := conn.lines
+		s.execute(words("EXEC"))
+		assert.Equal(t, map[bool]int{false: 101, true: 1}[aborted], conn.lines-before)
+	}
+	s.flush()
+	assert.LessOrEqual(t, conn.largest, wire.FlushSize+5*len(value))
+	assert.LessOrEqual(t, cap(s.shown), maxKeptLines)
+	assert.Empty(t, s.executed)
 }

@@ -86,6 +86,9 @@ func (s *session) measure(calls []command.Prepared, begun time.Duration) (end ti
 	if took := end - begun; int64(took) >= s.server.reportAfter.Load() {
 		s.report(calls, took)
 	}
+	if s.executed != nil && !s.Executing {
+		s.executed = nil
+	}
 	return end
 }
 

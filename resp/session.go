@@ -49,9 +49,10 @@ type session struct {
 	pausedAt  time.Duration // elapsed time of the last pause, see session.pause
 
 	// Counts and times of the calls, see profile.go.
-	meter stats.Meter
-	clock reading
-	shown []byte // lines for monitors, which get them when no lock is held
+	meter    stats.Meter
+	clock    reading
+	shown    []byte             // lines for monitors
+	executed []command.Prepared // by EXEC, until monitors have seen them
 
 	// MULTI and WATCH, see transaction.go.
 	transaction transaction

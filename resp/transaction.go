@@ -179,7 +179,6 @@ func exec(c *command.Call) error {
 // by one, the others together.
 func (s *session) runQueued(calls []command.Prepared) {
 	keys, begun, timed := s.hasher.Keys, s.server.Time.Elapsed(), 0
-	s.shown = s.shown[:0]
 	for i := range calls {
 		p := &calls[i]
 		alone := p.Command.Flags&command.Fast == 0
@@ -187,7 +186,7 @@ func (s *session) runQueued(calls []command.Prepared) {
 			begun, timed = s.measure(calls[timed:i], begun), i
 		}
 		s.runIfPermitted(p, keys[:p.Keys])
-		keys = keys[p.Keys:]
+		keys, s.executed, p.DB = keys[p.Keys:], calls[:i+1], s.DB
 		if alone {
 			begun, timed = s.measure(calls[i:i+1], begun), i+1
 		}

@@ -307,6 +307,7 @@ type Prepared struct {
 	Name    int // number of words in the command's name: 1, or 2 with a subcommand
 	Keys    int // number of its keys in the Hasher
 	Size    int // bytes of the call in the pipeline, 0 for the first
+	DB      int // the database after EXEC has run it
 }
 
 // WantsAll reports whether a call needs the locks of all shards.

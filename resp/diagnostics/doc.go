@@ -4,6 +4,7 @@
 //	Latency      times at which calls or the disk were slow, by event
 //	AppendCall   a call as MONITOR shows it
 //	Redacted     a call without its passwords
+//	SlowAfter    the time from which calls are slow; SpikeAfter: from which they are events
 //
 // # Bounds
 //
