@@ -239,7 +239,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 		ours:   []string{"rlserver/cluster/clustertest", "rlserver/cluster/slot", "rlserver/integration/network"},
 		others: []string{"github.com/anishathalye/porcupine", "github.com/redis/go-redis/v9", "golang.org/x/sys/unix"},
 	},
-	"rlserver/bench/attack":  {},
+	"rlserver/bench/attack":  {ours: []string{"rlserver/rdb"}},
 	"rlserver/bench/cluster": {ours: []string{"rlserver/cluster/slot"}},
 	"rlserver/bench/latency": {},
 	"rlserver/bench/idle":    {},

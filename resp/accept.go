@@ -9,6 +9,7 @@ import (
 	"github.com/tidwall/redcon"
 
 	"rlserver/clock"
+	"rlserver/resp/command"
 	"rlserver/resp/wire"
 )
 
@@ -104,7 +105,7 @@ func (g *gate) Accept() (net.Conn, error) {
 // Otherwise redcon closes it; a client without TLS gets an error first, as in Redis.
 func (s *Server) accept(conn redcon.Conn) bool {
 	c := conn.NetConn().(*connection)
-	refusal := protectedModeRefusal
+	refusal := command.ProtectedModeRefusal
 	// with TLS, admit checks it after the handshake
 	if c.TLS() || c.role == forOtherNode || s.mayConnect(c.RemoteAddr()) {
 		c.session = s.newSession(c.Guard)
@@ -128,7 +129,7 @@ func (s *Server) accept(conn redcon.Conn) bool {
 func (s *Server) admit(ss *session) (refusal string) {
 	if !s.mayConnect(ss.guard.RemoteAddr()) {
 		s.countRefusal()
-		return protectedModeRefusal
+		return command.ProtectedModeRefusal
 	}
 	ss.loginIfNotNeeded()
 	return ""
@@ -163,7 +164,7 @@ func (s *Server) register(ss *session) (refusal string) {
 	switch {
 	case ss.isForNode():
 		s.forNodes++
-	case int64(len(s.sessions)-s.forNodes) >= s.maxClientsFor(ss.guard.RemoteAddr()):
+	case int64(len(s.sessions)-s.forNodes) >= s.maxClientsFor(ss.guard.RemoteAddr()) && !(ss.Local() && s.displace()):
 		return "ERR max number of clients reached"
 	}
 	s.ended.connections++
@@ -173,6 +174,26 @@ func (s *Server) register(ss *session) (refusal string) {
 	s.connectionBytes += ss.size()
 	s.connectionPeak = max(s.connectionPeak, s.connectionBytes)
 	return ""
+}
+
+// displace closes the oldest client that has not logged in, or not called anything yet, and reports
+// whether there was one: such clients of the same machine must not keep operators out. The caller
+// holds mu.
+func (s *Server) displace() bool {
+	var oldest *session
+	for _, ss := range s.sessions {
+		if isNew := !ss.guard.LoggedIn() || ss.profile.command.Load() == nil; isNew && !ss.isForNode() &&
+			(oldest == nil || ss.Client < oldest.Client) {
+			oldest = ss
+		}
+	}
+	if oldest == nil {
+		return false
+	}
+	s.ended.rejected++
+	s.remove(oldest)
+	oldest.close(nil)
+	return true
 }
 
 // maxClientsFor returns how many clients there may be before one from an address is refused.
@@ -234,6 +255,11 @@ func (s *Server) countHandshakeFailure(ss *session, why *wire.HandshakeError) {
 func (s *Server) unregister(ss *session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.remove(ss)
+}
+
+// remove is unregister for a caller that holds mu.
+func (s *Server) remove(ss *session) {
 	if s.sessions[ss.Client] == ss {
 		delete(s.sessions, ss.Client)
 		if ss.isForNode() {
@@ -263,19 +289,3 @@ func (s *Server) applyTimeouts() {
 		ss.guard.Retime()
 	}
 }
-
-// protectedModeRefusal is the exact text of Redis: users search for it.
-const protectedModeRefusal = "DENIED Redis is running in protected mode because protected mode is enabled and no " +
-	"password is set for the default user. " +
-	"In this mode connections are only accepted from the loopback interface. " +
-	"If you want to connect from external computers to Redis you may adopt one of the following solutions: " +
-	"1) Just disable protected mode sending the command 'CONFIG SET protected-mode no' from the loopback interface " +
-	"by connecting to Redis from the same host the server is running, " +
-	"however MAKE SURE Redis is not publicly accessible from internet if you do so. Use CONFIG REWRITE to make this " +
-	"change permanent. " +
-	"2) Alternatively you can just disable the protected mode by editing the Redis configuration file, and setting " +
-	"the protected mode option to 'no', and then restarting the server. " +
-	"3) If you started the server manually just for testing, restart it with the '--protected-mode no' option. " +
-	"4) Setup a an authentication password for the default user. " +
-	"NOTE: You only need to do one of the above things in order for the server to start accepting connections from " +
-	"the outside."

@@ -1,8 +1,6 @@
 package resp
 
 import (
-	"cmp"
-	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -18,13 +16,27 @@ import (
 // leaves exactly one reply, and waits for it if the call has to wait. It may also run calls that
 // follow in the pipeline, see pipeline.go.
 func (s *session) execute(words [][]byte) {
+	s.run(words)
+	if s.authenticated {
+		return
+	}
+	if s.refused++; s.refused == maxRefused {
+		s.closing = true
+		s.server.loginTimeouts.Add(1)
+	}
+}
+
+// maxRefused is how many calls a client may make without a login before it is closed.
+const maxRefused = 100
+
+func (s *session) run(words [][]byte) {
 	s.replyStart = len(s.Reply.B)
 	if len(words) > manyWords && !s.accountArgs(len(words)) {
 		s.closing = true
 		return
 	}
 	now, elapsed := s.readClock()
-	c, name, err := s.server.resolve(words, s.Command)
+	c, name, err := command.Resolve(words, s.Command, s.server.Settings.MaxKey.Load())
 	p := command.Prepared{Command: c, Words: words, Name: name}
 	s.updateProfile(c, elapsed)
 	if err == nil {
@@ -212,36 +224,6 @@ func (s *session) writePostponed() {
 	}
 }
 
-// resolve finds the command of a call and checks the number and the length of its words. name is
-// the number of words in the command's name. c is nil for an unknown command or subcommand. last is
-// the command of the client's last call, or nil: it is likely to be the same.
-func (s *Server) resolve(words [][]byte, last *command.Command) (c *command.Command, name int, err error) {
-	c, name = last, 1
-	if !last.Called(words[0]) {
-		c = command.Table.Find(words[0])
-	}
-	if c == nil {
-		return nil, 0, cmp.Or(command.Unsupported("", words[0]), unknownCommand(words))
-	}
-	if len(c.Subs) > 0 && len(words) > 1 {
-		parent := c
-		if c, name = parent.Sub(words[1]), 2; c == nil {
-			if err = command.Unsupported(parent.Name, words[1]); err != nil {
-				return nil, 0, err
-			}
-			return nil, 0, engine.Error(fmt.Sprintf("ERR unknown subcommand '%.128s'. Try %s HELP.",
-				words[1], strings.ToUpper(parent.Name)))
-		}
-	}
-	if c.Rejects(len(words)) {
-		return c, 0, engine.Error("ERR wrong number of arguments for '" + c.FullName() + "' command")
-	}
-	if c.BoundsWords() {
-		err = c.TooLong(words, s.Settings.MaxKey.Load())
-	}
-	return c, name, err
-}
-
 // mostBulk returns the maximum length in bytes of an argument of the command with a name.
 func (s *Server) mostBulk(name []byte) int64 {
 	if c := command.Table.Find(name); c == nil || !c.BoundsWords() {
@@ -266,22 +248,6 @@ func (s *session) closeHTTP() {
 			"page may be trying to reach this server; metrics and health checks are at --http-port",
 			"client", s.Client, "address", s.remoteAddress())
 	}
-}
-
-// unknownCommand returns the error for an unknown command, which quotes the words up to the length
-// that Redis has.
-func unknownCommand(words [][]byte) error {
-	text := fmt.Sprintf("ERR unknown command '%.128s', with args beginning with: ", words[0])
-	quoted := 0
-	for _, w := range words[1:] {
-		if quoted >= 128 {
-			break
-		}
-		arg := fmt.Sprintf("'%.*s' ", 128-quoted, w)
-		quoted += len(arg)
-		text += arg
-	}
-	return engine.Error(text)
 }
 
 // reject replies to a call that cannot run, and makes EXEC of an open transaction fail. c is nil if

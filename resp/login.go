@@ -60,7 +60,9 @@ func (s *session) loginIfNotNeeded() {
 
 // setAuthenticated changes the limits of the connection, and the pool that counts its memory.
 func (s *session) setAuthenticated(yes bool) {
-	s.authenticated = yes
+	if s.authenticated = yes; yes {
+		s.refused = 0
+	}
 	s.guard.SetAuthenticated(yes)
 	s.choosePool()
 }

@@ -293,3 +293,63 @@ func TestReservedClients(t *testing.T) {
 	require.Contains(t, c.do("INFO stats"),
 		"preauth_timeouts:0\r\ntls_handshake_failures:0\r\nacl_access_denied_auth:0\r\n")
 }
+
+// Clients of this machine that do not log in must not take the places of its operators.
+func TestClientsWithoutLoginMakePlaceForOperators(t *testing.T) {
+	ts := startServer(t, config.Defaults{MaxClients: 4, Reserved: 1, Password: "sesame"})
+	var strangers []net.Conn
+	for i := range 4 {
+		conn, err := net.Dial("tcp", ts.addr)
+		require.NoError(t, err)
+		t.Cleanup(func() { conn.Close() })
+		fmt.Fprint(conn, "P") // half a call
+		strangers = append(strangers, conn)
+		require.Eventually(t, func() bool { return ts.clients() == i+1 }, 10*time.Second, time.Millisecond)
+	}
+	var operators []*testClient
+	for i := range 4 {
+		operators = append(operators, ts.dial())
+		require.Equal(t, "+OK", operators[i].do("AUTH sesame"))
+		_, err := strangers[i].Read(make([]byte, 1))
+		require.ErrorIs(t, err, io.EOF, "the oldest of them is closed")
+	}
+	require.Equal(t, "-ERR max number of clients reached ", ts.dial().read(), "all have logged in")
+	require.Contains(t, operators[0].do("INFO stats"), "rejected_connections:5\r\n")
+
+	// Without a password, a client has its place from its first call on.
+	require.Equal(t, "+OK", operators[0].send("CONFIG", "SET", "requirepass", ""))
+	operators[3].quit()
+	conn, err := net.Dial("tcp", ts.addr)
+	require.NoError(t, err)
+	defer conn.Close()
+	require.Eventually(t, func() bool { return ts.clients() == 4 }, 10*time.Second, time.Millisecond)
+	require.Equal(t, "+PONG", ts.dial().do("PING"))
+	require.Equal(t, "-ERR max number of clients reached ", ts.dial().read())
+}
+
+// A client that keeps calling without a login is closed, whatever it calls.
+func TestClientsThatAreRefusedOftenAreClosed(t *testing.T) {
+	ts := startServer(t, config.Defaults{Password: "sesame"})
+	for i, call := range []string{"PING", "HELLO 3", "NOSUCH a b", "MULTI", "EXEC", "RESET", "GET", "RL.SLIDE k 1 1s"} {
+		conn, err := net.Dial("tcp", ts.addr)
+		require.NoError(t, err)
+		go func() {
+			fmt.Fprint(conn, strings.Repeat(call+"\r\n", 2000), call) // the last one is incomplete
+		}()
+		require.NoError(t, conn.SetReadDeadline(time.Now().Add(10*time.Second)))
+		replies, _ := io.ReadAll(conn)
+		conn.Close()
+		require.Equal(t, maxRefused, strings.Count(string(replies), "\r\n"), "%s: %s", call, replies)
+		require.EqualValues(t, i+1, ts.loginTimeouts.Load())
+	}
+	c := ts.dial()
+	for range maxRefused - 1 {
+		require.Equal(t, "-NOAUTH Authentication required.", c.do("PING"))
+	}
+	require.Equal(t, "+OK", c.do("AUTH sesame"))
+	require.Equal(t, "+RESET", c.do("RESET"))
+	for range maxRefused - 2 {
+		require.Equal(t, "-NOAUTH Authentication required.", c.do("PING"))
+	}
+	require.Equal(t, "+OK", c.do("AUTH sesame"))
+}

@@ -148,7 +148,7 @@ func (s *session) runOnGroup(words [][]byte) {
 	}
 	group, err := strconv.Atoi(string(words[1]))
 	groups := s.server.cluster.Groups()
-	c, name, failed := s.server.resolve(words[2:], nil)
+	c, name, failed := command.Resolve(words[2:], nil, s.server.Settings.MaxKey.Load())
 	_, elapsed := s.readClock()
 	s.updateProfile(c, elapsed)
 	p := command.Prepared{Command: c, Words: words[2:], Name: name}

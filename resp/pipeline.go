@@ -82,7 +82,7 @@ func (s *session) extendGroup() {
 			offset == 0 && (s.server.Refusal() != "" || s.server.paused.Load() != nil) {
 			return
 		}
-		c, name, err := s.server.resolve(words, s.Command)
+		c, name, err := command.Resolve(words, s.Command, s.server.Settings.MaxKey.Load())
 		if err != nil || !c.JoinsOthers() || s.server.Engine.Crowded() ||
 			s.server.unavailable(c.Flags, ^c.Flags) != nil {
 			return

@@ -30,6 +30,7 @@ type session struct {
 
 	// The login, see login.go.
 	authenticated bool
+	refused       int                  // calls since it was not logged in, at most maxRefused
 	access        *command.AccessCheck // nil until the first call of a restricted user
 
 	// The replies of the batch.

@@ -178,7 +178,7 @@ var (
 	failedLogins   = counter("failed_logins_total", "Logins with a wrong user or password.")
 	refusedLogins  = counter("login_refusals_total", "Logins refused without a check, as too many had failed.")
 	loginSources   = gauge("login_addresses", "Addresses whose failed or successful logins are remembered.")
-	loginTimeouts  = counter("login_timeouts_total", "Clients closed because they did not log in in time.")
+	loginTimeouts  = counter("login_timeouts_total", "Clients closed: no login in time, or 100 calls before.")
 	handshakes     = counter("tls_handshake_failures_total", "TLS handshakes that failed.")
 	certificateEnd = gauge("tls_certificate_expiry_timestamp_seconds", "When the certificate of TLS expires.")
 	evictedClients = counter(

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -11,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"rlserver/rdb"
 )
 
 const password = "secret"
@@ -64,6 +67,13 @@ var attacks = []attack{
 		limiters: 1000,
 		run:      dribble(1000),
 	},
+	{
+		name:     "3,000 pipelines of 100 KB before AUTH",
+		flags:    []string{"--requirepass", password},
+		limiters: 1000,
+		run:      pipelines(3000),
+	},
+	{name: "RESTORE of what inflates to 40 MB", limiters: 1000, run: repeat(inflating)},
 	{name: "wrong passwords", flags: []string{"--requirepass", password}, limiters: 1000, run: guess(16)},
 	{name: "ZUNIONSTORE of a million", flags: []string{"--maxmemory", "300mb"}, limiters: 1000, prepare: largeSets,
 		run: repeat(fixed("ZUNIONSTORE", "union", "2", "set:1", "set:2"))},
@@ -451,4 +461,54 @@ func (t *target) cpu() time.Duration {
 	user, _ := strconv.Atoi(fields[11])
 	system, _ := strconv.Atoi(fields[12])
 	return time.Duration(user+system) * time.Second / ticks
+}
+
+// pipelines opens connections without a login one after another, each of which sends 100 KB of
+// calls, and logs in meanwhile, again and again.
+func pipelines(connections int) func(context.Context, *target) (string, error) {
+	return func(ctx context.Context, t *target) (string, error) {
+		batch := bytes.Repeat([]byte("PING\r\n"), (100<<10)/len("PING\r\n"))
+		sent := make(chan int, 1)
+		go func() {
+			n := 0
+			for ; n < connections && ctx.Err() == nil; n++ {
+				c, err := t.connect()
+				if err != nil {
+					break
+				}
+				until(ctx, c)
+				go c.Write(batch)
+			}
+			sent <- n
+		}()
+		longest := time.Duration(0)
+		for ctx.Err() == nil {
+			begun := time.Now()
+			c, err := t.login()
+			if err != nil {
+				return "", err
+			}
+			c.Close()
+			longest = max(longest, time.Since(begun))
+		}
+		return fmt.Sprintf("%d pipelines, a right login took up to %d ms, and the server %.2f s of CPU", <-sent,
+			longest.Milliseconds(), t.cpu().Seconds()), nil
+	}
+}
+
+// inflating is a call of RESTORE with 0.45 MB that LZF inflates to a listpack of 20 million equal
+// entries, which is refused.
+func inflating() []string {
+	const copies, copied = 150_000, 264
+	const size = 6 + 2 + copies*copied + 1
+	listpack := binary.LittleEndian.AppendUint32(nil, size)
+	listpack = append(listpack, 0xff, 0xff)
+	packed := append([]byte{5}, listpack...)
+	packed = append(packed, 1, 1, 1)
+	packed = append(packed, bytes.Repeat([]byte{0xe0, 0xff, 1}, copies)...)
+	packed = append(packed, 0, 0xff)
+	payload := []byte{16, 0xc3, 0x80}
+	payload = binary.BigEndian.AppendUint32(payload, uint32(len(packed)))
+	payload = binary.BigEndian.AppendUint32(append(payload, 0x80), size)
+	return []string{"RESTORE", "inflating", "0", string(rdb.AppendFooter(append(payload, packed...)))}
 }

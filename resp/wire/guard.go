@@ -89,6 +89,9 @@ func (g *Guard) SetAuthenticated(yes bool) {
 	g.kind.Store(int32(kind))
 }
 
+// LoggedIn reports whether the client is authenticated. Any goroutine may call it.
+func (g *Guard) LoggedIn() bool { return g.loginSince.Load() == nil }
+
 // LimitBulk limits the bulk strings of single commands: most returns the maximum length in bytes of
 // an argument of the command with a name. One that is far longer ends the stream when its length
 // arrives, before any memory is used for it.
