@@ -117,7 +117,10 @@ type Report struct {
 	Leads      map[int]uint64 // terms, by group
 	Last       map[int]uint64 // the ends of the logs of these groups
 	Members    map[int][]group.Server
-	Replicas   map[int]Replica // by group
+	// the members that store what the leader proposes; nil with groups that it leads: the node has
+	// an earlier version, and does not know
+	KeepUp   map[int][]group.ReplicaID
+	Replicas map[int]Replica // by group
 	// the policies, from the node that leads group 0
 	HasPolicies   bool
 	Policies      []Policy
@@ -146,7 +149,7 @@ func (n *Node) report() Report {
 		Node: n.self.Name, Member: n.itself(), Leaving: n.leaving.Load(),
 		Leads: make(map[int]uint64), Last: make(map[int]uint64),
 		Members: make(map[int][]group.Server), Replicas: make(map[int]Replica),
-		Digests: make(map[int]group.Digest),
+		Digests: make(map[int]group.Digest), KeepUp: make(map[int][]group.ReplicaID),
 	}
 	r.Clock, _ = n.options.Clock.Read()
 	if m := n.Map(); m != nil {
@@ -162,7 +165,7 @@ func (n *Node) report() Report {
 		st := g.Status()
 		r.Replicas[i] = Replica{g.ID().Instance, st.Applied}
 		if p, err := g.Leading(); err == nil {
-			r.Leads[i], r.Last[i], r.Members[i] = p.Term(), st.Last, st.Members
+			r.Leads[i], r.Last[i], r.Members[i], r.KeepUp[i] = p.Term(), st.Last, st.Members, g.KeepUp()
 		}
 	}
 	if list, ok := n.ownPolicies(); ok {
@@ -213,7 +216,7 @@ func (n *Node) heard(r Report) {
 		term, leads := r.Leads[i]
 		switch l := &n.leaders[i]; {
 		case leads && term >= l.term:
-			*l = leader{r.Node, term, r.Members[i], r.MapVersion}
+			*l = leader{r.Node, term, ledBy{r.Members[i], r.KeepUp[i], r.KeepUp == nil}, r.MapVersion}
 		case !leads && l.name == r.Node:
 			l.name = ""
 		}

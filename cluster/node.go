@@ -144,9 +144,9 @@ type opened struct {
 
 // leader is who leads a group, as it says.
 type leader struct {
-	name       string // "": none is known
-	term       uint64
-	members    []group.Server
+	name string // "": none is known
+	term uint64
+	ledBy
 	mapVersion uint64 // of the map that it knows
 }
 

@@ -18,7 +18,9 @@ func (n *Node) Overview(within time.Duration, addressOf func(*Member) string) *o
 	}
 	c.MapVersion, c.Moves = m.Version, n.Moves()
 	for number, names := range m.Replicas {
-		c.Groups = append(c.Groups, n.overviewOf(number, names, m.Groups()))
+		o := n.overviewOf(number, names, m.Groups())
+		o.AtRisk = n.atRisk(number, names)
+		c.Groups = append(c.Groups, o)
 	}
 	for i := range m.Members {
 		member := &m.Members[i]

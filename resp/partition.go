@@ -236,10 +236,11 @@ func (s *session) awaitLeader(group int) (*Partition, error) {
 		s.flushBefore() // the replies so far need not wait
 		s.group = s.group[:0]
 		s.hasher.Reset()
-		defer s.server.Stats.Group(group).Hold()()
+		release := s.server.Stats.Group(group).Hold()
 		ctx, cancel := context.WithDeadline(context.Background(), s.clustered.calls.HeldUntil())
 		defer cancel()
 		shared, err = s.server.cluster.Await(ctx, group)
+		release(err == ErrNoLeader)
 	}
 	return shared, err
 }

@@ -137,7 +137,7 @@ func NewServer(o Options) *Server {
 		s.cluster, s.keyless = o.Cluster, &partition{env: &s.Env, queues: &s.queues, group: -1}
 		s.passing = forward.NewPool(forward.Options{
 			Nodes: o.Cluster, Hold: o.Hold, MostLinks: max(1, o.Settings.Start.Cluster.ProxyLinks),
-			Held: func(group int) (release func()) { return s.Stats.Group(group).Hold() },
+			Held: func(group int) (release func(refused bool)) { return s.Stats.Group(group).Hold() },
 		})
 	}
 	s.memory.Init()

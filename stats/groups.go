@@ -7,14 +7,20 @@ const MaxGroups = 1024
 
 // GroupCalls counts calls on the keys of a group of slots in a cluster.
 type GroupCalls struct {
-	holding, held, uncertain, repeat atomic.Int64
+	holding, held, refused, uncertain, repeat atomic.Int64
 }
 
-// Hold counts a call that waits until the group has a leader. release ends the wait.
-func (g *GroupCalls) Hold() (release func()) {
+// Hold counts a call that waits until the group has a leader. release ends the wait, with whether
+// the call is refused as there is none.
+func (g *GroupCalls) Hold() (release func(refused bool)) {
 	g.held.Add(1)
 	g.holding.Add(1)
-	return func() { g.holding.Add(-1) }
+	return func(refused bool) {
+		g.holding.Add(-1)
+		if refused {
+			g.refused.Add(1)
+		}
+	}
 }
 
 // Uncertain counts an UNCERTAIN reply: whether the call was carried out is unknown.
@@ -27,6 +33,7 @@ func (g *GroupCalls) Repeat() { g.repeat.Add(1) }
 type GroupCounts struct {
 	Holding   int64 // calls that are held now
 	Held      int64 // calls that were held
+	Refused   int64 // calls that found no leader in time
 	Uncertain int64 // UNCERTAIN replies
 	Repeat    int64 // TRYAGAIN replies
 }
@@ -34,7 +41,8 @@ type GroupCounts struct {
 // Snapshot returns the current counts.
 func (g *GroupCalls) Snapshot() GroupCounts {
 	return GroupCounts{
-		Holding: g.holding.Load(), Held: g.held.Load(), Uncertain: g.uncertain.Load(), Repeat: g.repeat.Load(),
+		Holding: g.holding.Load(), Held: g.held.Load(), Refused: g.refused.Load(), Uncertain: g.uncertain.Load(),
+		Repeat: g.repeat.Load(),
 	}
 }
 
@@ -58,6 +66,7 @@ func (c *Counters) resetGroups() {
 	for i := range all {
 		g := &all[i]
 		g.held.Store(0)
+		g.refused.Store(0)
 		g.uncertain.Store(0)
 		g.repeat.Store(0)
 	}

@@ -16,6 +16,8 @@ var (
 	nodeLeads    = gauge("cluster_node_groups_led", "Groups that a node leads, as far as this node knows.", "node")
 	groupCount   = gauge("cluster_groups", "Number of groups of slots.")
 
+	clusterMoves = gauge("cluster_moves_in_progress", "Groups whose replicas are not where they should be yet.")
+
 	groupLeader = gauge("group_has_leader", "Whether this node knows a leader of a group.", "group")
 	groupRole   = gauge("group_role",
 		"1 for the role of this node in a group: leader, follower, candidate, broken or none.", "group", "role")
@@ -41,8 +43,10 @@ var (
 		"group", "outcome")
 	digests = counter("group_digests_total",
 		"How often the state of this node's replica was compared with the others, and most had the same.", "group")
-	holding   = gauge("group_holding_calls", "Calls on this node that wait for a leader of the group.", "group")
-	held      = counter("group_held_calls_total", "Calls on this node that have waited for a leader.", "group")
+	holding = gauge("group_holding_calls", "Calls on this node that wait for a leader of the group.", "group")
+	held    = counter("group_held_calls_total", "Calls on this node that have waited for a leader.", "group")
+	refused = counter("group_refused_calls_total",
+		"CLUSTERDOWN replies of this node: calls that found no leader of the group in time.", "group")
 	uncertain = counter("group_uncertain_replies_total",
 		"UNCERTAIN replies: leadership ended before it was known whether the call was carried out.", "group")
 	repeats = counter("group_tryagain_replies_total",
@@ -82,6 +86,7 @@ func (m metrics) ofCluster(out chan<- prometheus.Metric, c *overview.Cluster) {
 	}
 	clusterNodes.count(out, int64(len(c.Nodes)))
 	groupCount.count(out, int64(len(c.Groups)))
+	clusterMoves.count(out, int64(c.Moves))
 	ofProxy(out, &c.Proxy)
 	for i := range c.Nodes {
 		nodeUp.flag(out, c.Nodes[i].Up, c.Nodes[i].Name)
@@ -96,6 +101,7 @@ func (m metrics) ofCluster(out chan<- prometheus.Metric, c *overview.Cluster) {
 		}
 		holding.count(out, g.Holding, label)
 		held.count(out, g.Held, label)
+		refused.count(out, g.Refused, label)
 		uncertain.count(out, g.Uncertain, label)
 		repeats.count(out, g.Repeat, label)
 		if g.Role != overview.None {

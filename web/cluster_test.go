@@ -28,7 +28,7 @@ func exampleCluster(groups int) *overview.Cluster {
 			Lag: 1500 * time.Millisecond, Counts: overview.Counts{
 				ElectionsCalled: 4, ElectionsWon: 1, LeaderChanges: 5, HandOvers: 6, Rebuilds: 7, Snapshots: 8,
 				FailedSnapshots: 2, Digests: 9,
-				GroupCounts: stats.GroupCounts{Holding: 1, Held: 2, Uncertain: 3, Repeat: 4},
+				GroupCounts: stats.GroupCounts{Holding: 1, Held: 2, Refused: 5, Uncertain: 3, Repeat: 4},
 			},
 		})
 	}
@@ -62,6 +62,8 @@ func TestMetricsOfACluster(t *testing.T) {
 		`group_handovers_total{group="0"} 6`, `group_rebuilds_total{group="0"} 7`,
 		`group_snapshots_total{group="0",outcome="success"} 8`, `group_snapshots_total{group="0",outcome="failure"} 2`,
 		`group_digests_total{group="0"} 9`, `group_holding_calls{group="0"} 1`, `group_held_calls_total{group="0"} 2`,
+		`group_refused_calls_total{group="0"} 5`,
+		`cluster_moves_in_progress 0`,
 		`group_uncertain_replies_total{group="0"} 3`, `group_tryagain_replies_total{group="0"} 4`,
 	} {
 		assert.Contains(t, string(text), "\nrlserver_"+line+"\n")

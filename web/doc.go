@@ -7,7 +7,8 @@
 //	/api/limiter     the state of one key
 //	/metrics         metrics for Prometheus
 //	/healthz         the process answers
-//	/readyz          the data is loaded, the disk works, and the server is not stopping
+//	/readyz/traffic  the data is loaded, the disk works, and the server is not stopping
+//	/readyz          that and, of a cluster, that any one node may be lost or stopped
 //	/debug/pprof/    profiles of the Go runtime, with --debug-http
 //
 // # Source

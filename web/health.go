@@ -15,14 +15,15 @@ import (
 // healthy serves /healthz: the process answers.
 func (s *Server) healthy(w http.ResponseWriter, _ *http.Request) { writeText(w, "ok") }
 
-// ready serves /readyz: the data is loaded, the disk works, and the server is not stopping. Neither
-// needs a password.
-func (s *Server) ready(w http.ResponseWriter, _ *http.Request) {
-	if err := s.source.Ready(); err != nil {
-		fail(w, http.StatusServiceUnavailable, "not ready: "+err.Error())
-		return
+// ready serves /readyz and /readyz/traffic, by what is called. No health check needs a password.
+func ready(is func() error) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		if err := is(); err != nil {
+			fail(w, http.StatusServiceUnavailable, "not ready: "+err.Error())
+			return
+		}
+		writeText(w, "ready")
 	}
-	writeText(w, "ready")
 }
 
 func writeText(w http.ResponseWriter, text string) {

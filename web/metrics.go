@@ -300,7 +300,8 @@ func (m metrics) ofDisk(out chan<- prometheus.Metric, s *State) {
 var (
 	build       = gauge("build_info", "1; the label has the version of the server.", "version")
 	loading     = gauge("loading", "Whether the data is being loaded.")
-	ready       = gauge("ready", "Whether the server is ready for calls, as /readyz reports.")
+	isReady     = gauge("ready", "Whether the server is ready, and its cluster for the loss of any node: /readyz.")
+	forTraffic  = gauge("ready_for_traffic", "Whether the server is ready for calls, as /readyz/traffic reports.")
 	clockOffset = gauge("clock_difference_seconds",
 		"System clock minus server time. Above 0: the system clock is ahead.")
 	clockState = gauge("clock_state",
@@ -311,7 +312,8 @@ var (
 func (m metrics) ofServer(out chan<- prometheus.Metric, s *State) {
 	build.count(out, 1, s.Version)
 	loading.flag(out, s.Loading)
-	ready.flag(out, m.s.source.Ready() == nil)
+	isReady.flag(out, m.s.source.Ready() == nil)
+	forTraffic.flag(out, m.s.source.ReadyForTraffic() == nil)
 	clockOffset.send(out, float64(s.Clock.Difference)/1000)
 	for _, state := range []string{"synced", "slewing", "waiting"} {
 		clockState.flag(out, s.Clock.State == state, state)

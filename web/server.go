@@ -161,7 +161,8 @@ func (s *Server) Connections() Connections {
 func (s *Server) routes(debug bool) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/healthz", s.healthy)
-	mux.HandleFunc("/readyz", s.ready)
+	mux.HandleFunc("/readyz", ready(s.source.Ready))
+	mux.HandleFunc("/readyz/traffic", ready(s.source.ReadyForTraffic))
 	guarded := http.NewServeMux()
 	guarded.Handle("/metrics", s.metricsHandler())
 	guarded.HandleFunc("/api/history", s.serveHistory)

@@ -11,8 +11,11 @@ import (
 type Source interface {
 	// State returns the state of the server. It takes no lock that a call may hold for long.
 	State() *State
-	// Ready returns the reason why the server is not ready for calls, or nil.
+	// Ready returns the reason why the server is not ready for calls, or why no further node of its
+	// cluster should be stopped. nil: there is none.
 	Ready() error
+	// ReadyForTraffic returns the reason why the server is not ready for calls, or nil.
+	ReadyForTraffic() error
 	// Denied returns the n most denied keys of all databases, in descending order of denials.
 	Denied(n int) []DeniedKey
 	// Limiter returns the state of a key without changing it. ok is false if there is no such key.

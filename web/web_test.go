@@ -43,6 +43,7 @@ func (f *fake) State() *State {
 	return &s
 }
 func (f *fake) Ready() error              { return f.ready }
+func (f *fake) ReadyForTraffic() error    { return f.ready }
 func (f *fake) Denied(n int) []DeniedKey  { return f.denied[:min(n, len(f.denied))] }
 func (f *fake) set(change func(s *State)) { f.mu.Lock(); defer f.mu.Unlock(); change(&f.state) }
 func (f *fake) Limiter(db int, key []byte) (Limiter, bool) {

@@ -71,12 +71,22 @@ func (g *Group) Figures() Figures {
 // HeardLast notes the index of the last entry in the log of the node that leads.
 func (g *Group) HeardLast(index uint64) { g.lag.note(index, time.Now()) }
 
+// Level reports whether this replica leads, or lacks nothing for longer than Options.Timeout that
+// its leader had, since it has caught up once after it was opened.
+func (g *Group) Level() bool {
+	f := g.Figures()
+	g.lag.mu.Lock()
+	defer g.lag.mu.Unlock()
+	return f.Leads || g.lag.level && f.LagTime <= g.options.Timeout
+}
+
 // lag measures how far a replica is behind its leader. A mark is where the leader's log ended at a
 // time: it is removed when the replica has applied so much.
 type lag struct {
 	mu    sync.Mutex
 	last  uint64 // the latest mark's index
 	marks []mark // in order
+	level bool   // nothing was missing once
 }
 
 type mark struct {
@@ -121,6 +131,7 @@ func (l *lag) behind(last, applied uint64, now time.Time) (entries uint64, since
 	if len(l.marks) > 0 {
 		since = now.Sub(l.marks[0].at)
 	}
+	l.level = l.level || l.last > 0 && len(l.marks) == 0
 	if last = max(last, l.last); last > applied {
 		entries = last - applied
 	}

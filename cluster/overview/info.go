@@ -17,6 +17,11 @@ func (c *Cluster) WriteCluster(write func(name string, value any)) {
 	write("cluster_nodes_clock_off", off)
 	write("cluster_map_version", c.MapVersion)
 	write("cluster_moves_in_progress", c.Moves)
+	why := c.Ready()
+	write("cluster_ready", digit(why == nil))
+	if why != nil {
+		write("cluster_not_ready_because", why)
+	}
 	write("cluster_groups", len(c.Groups))
 	write("cluster_groups_replicated", t.Replicas)
 	write("cluster_groups_led", t.Led)
@@ -32,6 +37,7 @@ func (c *Cluster) WriteCluster(write func(name string, value any)) {
 	write("cluster_digests", t.Digests)
 	write("cluster_holding_calls", t.Holding)
 	write("cluster_held_calls", t.Held)
+	write("cluster_refused_calls", t.Refused)
 	write("cluster_uncertain_replies", t.Uncertain)
 	write("cluster_tryagain_replies", t.Repeat)
 	write("proxy_clients", c.Proxy.Clients)
@@ -70,8 +76,8 @@ func (c *Cluster) WriteReplication(write func(name string, value any)) {
 				g.ElectionsCalled, g.ElectionsWon, g.LeaderChanges, g.HandOvers, g.Rebuilds, g.Snapshots,
 				g.FailedSnapshots, g.Digests, g.Policies)
 		}
-		line += fmt.Sprintf(",holding_calls=%d,held_calls=%d,uncertain_replies=%d,tryagain_replies=%d",
-			g.Holding, g.Held, g.Uncertain, g.Repeat)
+		line += fmt.Sprintf(",holding_calls=%d,held_calls=%d,refused_calls=%d,uncertain_replies=%d,tryagain_replies=%d",
+			g.Holding, g.Held, g.Refused, g.Uncertain, g.Repeat)
 		write(fmt.Sprint("group", g.Number), line)
 	}
 }

@@ -65,6 +65,9 @@ type Group struct {
 	Role        string   // of this node
 	Fault       string   // why the replica is broken
 	Disk        error    // why the last entry could not be stored; nil: it was
+	// AtRisk is why the group may not survive the loss of any one node, or why the replica that
+	// this node should have does not take part; "": neither
+	AtRisk string
 
 	// What follows is of this node's replica.
 	Term       uint64
@@ -102,6 +105,7 @@ func (c *Counts) add(d *Counts) {
 	c.Digests += d.Digests
 	c.Held += d.Held
 	c.Holding += d.Holding
+	c.Refused += d.Refused
 	c.Uncertain += d.Uncertain
 	c.Repeat += d.Repeat
 }
@@ -137,9 +141,25 @@ func (c *Cluster) Totals() (t Totals) {
 	return t
 }
 
-// Ready returns why the node should get no calls: a group of which it has a replica has no leader,
-// or the replica cannot be used. nil: it should.
+// Ready returns why no further node should be stopped now: this one is not ready for traffic, one
+// of its replicas does not vote or lags, or a group might not survive the loss of any one node.
+// nil: the next node may be stopped. With one or two nodes, which cannot be spared, all replicas
+// have to take part.
 func (c *Cluster) Ready() error {
+	if err := c.ReadyForTraffic(); err != nil {
+		return err
+	}
+	for i := range c.Groups {
+		if g := &c.Groups[i]; g.AtRisk != "" {
+			return fmt.Errorf("group %d: %s", g.Number, g.AtRisk)
+		}
+	}
+	return nil
+}
+
+// ReadyForTraffic returns why the node should get no calls: a group of which it has a replica has
+// no leader, or the replica cannot be used. nil: it should.
+func (c *Cluster) ReadyForTraffic() error {
 	if len(c.Groups) == 0 {
 		return errors.New("the cluster is not made yet: the log says for which nodes this one waits")
 	}

@@ -26,7 +26,7 @@ func example() *Cluster {
 				Policies: "ab12", Counts: Counts{
 					ElectionsCalled: 1, ElectionsWon: 1, LeaderChanges: 2, HandOvers: 3, Rebuilds: 4, Snapshots: 5,
 					FailedSnapshots: 6, Digests: 7,
-					GroupCounts: stats.GroupCounts{Holding: 1, Held: 7, Uncertain: 8, Repeat: 9},
+					GroupCounts: stats.GroupCounts{Holding: 1, Held: 7, Refused: 11, Uncertain: 8, Repeat: 9},
 				},
 			},
 			{Number: 1, First: 8192, Last: 16383, Role: Follower, Lag: time.Second, LagEntries: 1, Counts: Counts{
@@ -49,6 +49,8 @@ cluster_nodes_leaving:1
 cluster_nodes_clock_off:1
 cluster_map_version:0
 cluster_moves_in_progress:0
+cluster_ready:0
+cluster_not_ready_because:group 1 has no leader that this node hears
 cluster_groups:3
 cluster_groups_replicated:2
 cluster_groups_led:1
@@ -64,6 +66,7 @@ cluster_failed_snapshots:6
 cluster_digests:7
 cluster_holding_calls:1
 cluster_held_calls:7
+cluster_refused_calls:11
 cluster_uncertain_replies:9
 cluster_tryagain_replies:9
 proxy_clients:1
@@ -84,12 +87,12 @@ lag_ms:1000
 group0:slots=0-8191,role=leader,leader=a,term=3,agreed=11,log_end=12,applied=10,lag_entries=2,lag_ms=5,replicas=2,`+
 		`elections_called=1,elections_won=1,leader_changes=2,handovers=3,rebuilds=4,snapshots=5,failed_snapshots=6,digests=7,`+
 		`policies=ab12,`+
-		`holding_calls=1,held_calls=7,uncertain_replies=8,tryagain_replies=9
+		`holding_calls=1,held_calls=7,refused_calls=11,uncertain_replies=8,tryagain_replies=9
 group1:slots=8192-16383,role=follower,leader=,term=0,agreed=0,log_end=0,applied=0,lag_entries=1,lag_ms=1000,replicas=0,`+
 		`elections_called=10,elections_won=0,leader_changes=0,handovers=0,rebuilds=0,snapshots=0,failed_snapshots=0,digests=0,`+
 		`policies=,`+
-		`holding_calls=0,held_calls=0,uncertain_replies=1,tryagain_replies=0
-group2:slots=0-0,role=none,leader=b,holding_calls=0,held_calls=0,uncertain_replies=0,tryagain_replies=0
+		`holding_calls=0,held_calls=0,refused_calls=0,uncertain_replies=1,tryagain_replies=0
+group2:slots=0-0,role=none,leader=b,holding_calls=0,held_calls=0,refused_calls=0,uncertain_replies=0,tryagain_replies=0
 `, b.String())
 }
 
@@ -98,8 +101,11 @@ func TestReady(t *testing.T) {
 	c := example()
 	assert.EqualError(t, c.Ready(), "group 1 has no leader that this node hears")
 	c.Groups[1].Leader = "b"
-	c.Groups[2].Leader = ""
-	assert.NoError(t, c.Ready(), "of groups without a replica here others know more")
+	c.Groups[2].Leader, c.Groups[2].AtRisk = "", "no leader"
+	assert.NoError(t, c.ReadyForTraffic(), "of groups without a replica here others know more")
+	assert.EqualError(t, c.Ready(), "group 2: no leader", "the cluster is ready if all groups are")
+	c.Groups[2].AtRisk = ""
+	assert.NoError(t, c.Ready())
 	c.Groups[1].Disk = errors.New("no space left on device")
 	assert.EqualError(t, c.Ready(), "the log of group 1 cannot be written: no space left on device")
 	assert.EqualError(t, c.Disk(), "no space left on device")

@@ -27,12 +27,14 @@ var tools = map[string]tool{
 
 Prints docs/COMMANDS.md: all commands, as the command table declares them.
 `},
-	"healthcheck": {checkHealth, `Usage: rlserver healthcheck [URL]
+	"healthcheck": {checkHealth, `Usage: rlserver healthcheck [--wait DURATION] [URL]
 
 Checks over HTTP whether a server is healthy, for images without a shell. The exit code is 0 if it is, otherwise 1. The
 default URL is http://127.0.0.1:PORT/healthz with the port in the environment variable RLSERVER_HTTP_PORT, or https if
 RLSERVER_TLS_CERT_FILE is set. Health checks need neither a password nor a certificate.
-/readyz instead of /healthz checks whether the server has loaded its data, can write to the disk and is not stopping.
+/readyz/traffic instead of /healthz checks whether the server has loaded its data, can write to the disk and is not
+stopping; /readyz, whether any one node of its cluster may be stopped as well. With --wait it is checked once a second for
+up to that long, until it has been so for three seconds: rlserver healthcheck --wait 9m http://127.0.0.1:9121/readyz
 For an https URL of this machine the name in the certificate is not checked.
 `},
 	"check": {check, `Usage: rlserver check DIR

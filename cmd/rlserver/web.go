@@ -67,14 +67,24 @@ func (p *parts) closeWeb() {
 	p.web.Close(ctx)
 }
 
+// steadyChecks is how many checks in a row, a second apart, end healthcheck --wait.
+const steadyChecks = 4
+
 // checkHealth is the tool healthcheck.
 func checkHealth(args []string, out io.Writer) error {
-	address := ""
+	address, wait := "", time.Duration(0)
+	if len(args) >= 2 && args[0] == "--wait" {
+		var err error
+		if wait, err = time.ParseDuration(args[1]); err != nil || wait < 0 {
+			return fmt.Errorf("--wait takes a duration such as 9m, not %q", args[1])
+		}
+		args = args[2:]
+	}
 	switch {
 	case len(args) == 1:
 		address = args[0]
 	case len(args) > 1:
-		return errors.New("healthcheck takes one address: rlserver healthcheck [URL]")
+		return errors.New("healthcheck takes one address: rlserver healthcheck [--wait DURATION] [URL]")
 	default:
 		port := os.Getenv("RLSERVER_HTTP_PORT")
 		if port == "" || port == "0" {
@@ -87,9 +97,19 @@ func checkHealth(args []string, out io.Writer) error {
 		}
 		address = scheme + "://" + net.JoinHostPort("127.0.0.1", port) + "/healthz"
 	}
-	if err := web.CheckHealth(context.Background(), address); err != nil {
+	var err error
+	for until, good := time.Now().Add(wait), 0; ; time.Sleep(time.Second) {
+		err = web.CheckHealth(context.Background(), address)
+		if good++; err != nil {
+			good = 0
+		}
+		if wait == 0 || good == steadyChecks || err != nil && time.Now().After(until) {
+			break
+		}
+	}
+	if err != nil {
 		return err
 	}
-	_, err := fmt.Fprintln(out, "ok")
+	_, err = fmt.Fprintln(out, "ok")
 	return err
 }

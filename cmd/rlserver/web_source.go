@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"time"
 
+	"rlserver/cluster/overview"
 	"rlserver/cluster/slot"
 	"rlserver/engine"
 	"rlserver/engine/limit"
@@ -152,7 +153,13 @@ func (s webSource) disk() web.Disk {
 }
 
 // Ready implements web.Source.
-func (s webSource) Ready() error {
+func (s webSource) Ready() error { return s.readyFor((*overview.Cluster).Ready) }
+
+// ReadyForTraffic implements web.Source.
+func (s webSource) ReadyForTraffic() error { return s.readyFor((*overview.Cluster).ReadyForTraffic) }
+
+// readyFor returns why the server is not ready, or why its cluster is not.
+func (s webSource) readyFor(is func(*overview.Cluster) error) error {
 	f := s.p.server.Figures()
 	switch {
 	case f.Stopping:
@@ -164,7 +171,7 @@ func (s webSource) Ready() error {
 		return errors.New("the data is being loaded")
 	}
 	if s.p.cluster != nil {
-		return s.p.cluster.Overview().Ready()
+		return is(s.p.cluster.Overview())
 	}
 	return s.p.data.Refuses()
 }

@@ -243,7 +243,10 @@ func TestHealthcheck(t *testing.T) {
 		assert.NoError(t, err, out)
 		assert.Equal(t, "ok\n", out)
 	}
+	out, err := check(port, "--wait", "1m", "http://"+address+"/readyz/traffic")
+	require.NoError(t, err, out)
 	for want, arguments := range map[string][]string{
+		"--wait takes a duration":   {"--wait", "x", "http://" + address},
 		"404 Not Found":             {"http://" + address + "/nowhere"},
 		"connection refused":        {"http://127.0.0.1:1/healthz"},
 		"is not an address such as": {address},
@@ -253,7 +256,7 @@ func TestHealthcheck(t *testing.T) {
 		assert.Error(t, err)
 		assert.Contains(t, out, want)
 	}
-	out, err := check("")
+	out, err = check("")
 	assert.Error(t, err)
 	assert.Contains(t, out, "name the address, as RLSERVER_HTTP_PORT is not set")
 }

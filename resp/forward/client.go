@@ -324,9 +324,10 @@ const retryInterval = 10 * time.Millisecond
 // again sends a refused call to the node that leads the group, until the hold time is over.
 func (c *Client) again(
 	call *Call, request []byte, as Caller, r *wire.Reply, why use, wait func(func()) error,
-) Outcome {
+) (outcome Outcome) {
 	if held := c.Pool.options.Held; held != nil {
-		defer held(call.Group)()
+		release := held(call.Group)
+		defer func() { release(outcome == NoLeader) }()
 	}
 	for tries := 0; ; tries++ {
 		if outcome := c.next(call, tries); outcome != Answered {

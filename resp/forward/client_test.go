@@ -194,10 +194,19 @@ func TestRefusedCallsAreSentToTheNextLeader(t *testing.T) {
 func TestCallWithoutALeaderIsHeld(t *testing.T) {
 	f := &fakes{answer: echo}
 	c := f.client(2, 100*time.Millisecond)
+	refusals := 0
+	c.Pool.options.Held = func(group int) func(bool) {
+		return func(refused bool) {
+			if refused {
+				refusals++
+			}
+		}
+	}
 	var r wire.Reply
 	assert.Equal(t, NoLeader, c.Do(Call{Node: "gone"}, AppendCall(nil, words("GET 0")), Caller{}, &r, nil))
 	assert.Empty(t, r.B)
 	assert.Equal(t, int64(1), c.Pool.Failed.Load())
+	assert.Equal(t, 1, refusals)
 
 	c = f.client(2, long)
 	time.AfterFunc(20*time.Millisecond, func() { f.setLeader("n1") })

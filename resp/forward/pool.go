@@ -27,7 +27,7 @@ type Options struct {
 	Nodes Nodes
 	Hold  time.Duration // hold time: how long calls wait for a leader
 	// Held counts a call that is sent again, until release is called; may be nil
-	Held func(group int) (release func())
+	Held func(group int) (release func(refused bool))
 	// MostLinks limits the links to each node that calls use at the same time, and separately those
 	// that waiting calls and watched keys keep.
 	MostLinks int

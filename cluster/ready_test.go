@@ -1,0 +1,195 @@
+package cluster
+
+import (
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"rlserver/cluster/overview"
+	"rlserver/engine"
+	"rlserver/engine/limit"
+)
+
+func (f *fleet) overview(i int) *overview.Cluster {
+	return f.nodes[i].Overview(f.options[i].Timeout, func(*Member) string { return "" })
+}
+
+// ready waits until a node says that the next one may be stopped.
+func (f *fleet) ready(i int) {
+	f.t.Helper()
+	f.eventually("it is ready", func() error { return f.overview(i).Ready() })
+}
+
+// admitOn makes a call against a limit that is never reached, and returns how many were admitted.
+func admitOn(n *Node, number int) (count int64, err error) {
+	g := n.Group(number)
+	if g == nil {
+		return 0, errNotMade
+	}
+	p, err := g.Leading()
+	if err != nil {
+		return 0, err
+	}
+	tx := p.Engine.NewTx()
+	k := p.Engine.Key([]byte("k"))
+	tx.Begin(p.Clock.Now(), 0, []engine.Key{k}, true)
+	d, err := tx.Slide(k, []limit.Window{{Limit: 1 << 40, Length: time.Hour.Milliseconds()}}, 1, nil)
+	position := tx.End()
+	if err != nil {
+		return 0, err
+	}
+	return 1<<40 - d.Remaining, p.Wait(position)
+}
+
+// Disks are replaced in a row, each as soon as the node before is ready. Nothing is lost.
+func TestDisksAreReplacedByReadinessAlone(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 3, func(_ int, o *Options) { o.Timeout = brisk })
+	f.startAll()
+	f.settled()
+	var mu sync.Mutex // held while nodes are stopped and started
+	admitted := make([]int64, f.nodes[0].Map().Groups())
+	round := func() {
+		mu.Lock()
+		defer mu.Unlock()
+		for _, n := range f.nodes {
+			for number := range admitted {
+				if n == nil {
+					continue
+				}
+				if count, err := admitOn(n, number); err == nil {
+					assert.Greater(t, count, admitted[number], "a permit that was acknowledged is lost")
+					admitted[number]++
+				}
+			}
+		}
+	}
+	stop, calls := make(chan struct{}), sync.WaitGroup{}
+	calls.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			case <-time.After(time.Millisecond):
+				round()
+			}
+		}
+	})
+	for i := range f.nodes {
+		f.ready(i)
+		mu.Lock()
+		f.stop(i)
+		require.NoError(t, os.RemoveAll(f.options[i].Dir))
+		require.NoError(t, f.start(i))
+		mu.Unlock()
+		f.ready(i)
+	}
+	close(stop)
+	calls.Wait()
+	before := append([]int64(nil), admitted...)
+	f.settled()
+	f.eventually("each group serves", func() error {
+		round()
+		for number := range admitted {
+			if admitted[number] == before[number] {
+				return fmt.Errorf("group %d admits nothing", number)
+			}
+		}
+		return nil
+	})
+	for i := range f.nodes {
+		f.ready(i)
+		assert.Zero(t, f.overview(i).Moves)
+	}
+}
+
+// A node is ready for traffic while another one is down, and not for the loss of a further one.
+func TestReadyMeansThatTheNextNodeMayBeLost(t *testing.T) {
+	t.Parallel()
+	f, hangs := newHangingFleet(t)
+	for i := range f.nodes {
+		f.ready(i)
+	}
+	f.stop(2)
+	f.eventually("the others know", func() error {
+		for i := range 2 {
+			if f.overview(i).Ready() == nil {
+				return fmt.Errorf("node %d is ready", i)
+			}
+		}
+		return nil
+	})
+	f.settled()
+	for i := range 2 {
+		assert.NoError(t, f.overview(i).ReadyForTraffic())
+		assert.ErrorContains(t, f.overview(i).Ready(), "one more loss would stop it")
+		assert.ErrorContains(t, f.overview(i).Ready(), "down, lag or leave: c")
+	}
+	require.NoError(t, f.start(2))
+	for i := range f.nodes {
+		f.ready(i)
+	}
+
+	hangs[2].Lock() // it answers, and stores nothing
+	f.eventually("the others know", func() error {
+		if f.overview(0).Ready() == nil || f.overview(1).Ready() == nil || f.overview(2).Ready() == nil {
+			return fmt.Errorf("a node is ready")
+		}
+		return nil
+	})
+	hangs[2].Unlock()
+	for i := range f.nodes {
+		f.ready(i)
+	}
+	f.nodes[2].leaving.Store(true) // SIGTERM
+	f.eventually("the others hear it", func() error {
+		if f.overview(0).Ready() == nil {
+			return fmt.Errorf("it is ready")
+		}
+		return nil
+	})
+}
+
+// One or two nodes cannot be spared: they are ready when all their replicas take part.
+func TestFewNodesBecomeReady(t *testing.T) {
+	t.Parallel()
+	for size := range 2 {
+		f := newFleet(t, size+1, func(_ int, o *Options) { o.Timeout = brisk })
+		f.startAll()
+		f.settled()
+		for i := range f.nodes {
+			f.ready(i)
+		}
+		if size == 1 {
+			f.stop(1)
+			f.eventually("the other one knows", func() error {
+				if f.overview(0).Ready() == nil {
+					return fmt.Errorf("it is ready")
+				}
+				return nil
+			})
+		}
+	}
+}
+
+// A leader of an earlier version does not say who keeps up: an upgrade must not wait for that.
+func TestReadyBesideAnEarlierVersion(t *testing.T) {
+	t.Parallel()
+	f := startFleet(t, 3)
+	f.ready(0)
+	n := f.nodes[0]
+	by, ok := n.ledNow(1) // which another node leads
+	require.True(t, ok)
+	assert.False(t, by.all)
+	assert.Len(t, by.keepUp, 3)
+	for _, s := range by.members {
+		assert.True(t, n.stays(s.ID, by))
+		assert.False(t, n.stays(s.ID, ledBy{members: by.members}))
+		assert.True(t, n.stays(s.ID, ledBy{members: by.members, all: true}))
+	}
+}
