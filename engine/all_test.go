@@ -324,6 +324,9 @@ func (w *world) disturb() {
 			return
 		}
 		before := w.tx.lookup(k) != nil
+		if before && l.Kind == rule.Fixed && w.IntN(2) == 0 {
+			w.tx.Expire(k, w.now+1000, 0) // longer than the window
+		}
 		back, err := w.tx.Refund(k, n, nil)
 		require.NoError(w.t, err)
 		require.True(w.t, before || back == 0, "nothing can be refunded to a missing key")
@@ -348,10 +351,11 @@ func (w *world) refunded(l *Limit, n, back int64) {
 		require.LessOrEqual(w.t, back, min(n, int64(len(hits))))
 		w.hits[key] = hits[:len(hits)-int(back)]
 	case rule.Token:
-		missing := w.levels[key].then(l.Token, w.now)
-		require.GreaterOrEqual(w.t, back, min(n, (missing+l.Token.Period-1)/l.Token.Period))
-		require.LessOrEqual(w.t, back, n)
-		w.levels[key] = level{max(0, missing-back*l.Token.Period), w.now}
+		if w.tokenExists(l) {
+			last := w.levels[key]
+			require.Equal(w.t, min(n, last.missing/l.Token.Period), back, "whole tokens missing after the last call")
+			w.levels[key] = level{last.missing - back*l.Token.Period, last.at}
+		}
 	case rule.Fixed:
 		window := w.now / l.Fixed.Window.Length
 		require.Equal(w.t, min(n, w.counts[key][window]), back)
@@ -361,6 +365,13 @@ func (w *world) refunded(l *Limit, n, back int64) {
 	case rule.Counter:
 		require.Equal(w.t, w.counter(key).refund(w.now, n), back)
 	}
+}
+
+// tokenExists reports whether the key of a token bucket exists: until the bucket is full, or until
+// disturb lets it expire.
+func (w *world) tokenExists(l *Limit) bool {
+	last := w.levels[nameOf(l)]
+	return last.missing > 0 && w.now <= last.at+(last.missing+l.Token.Refill-1)/l.Token.Refill
 }
 
 // Laws 1 to 5 for random combinations of limits on keys.

@@ -50,6 +50,11 @@ func TestIncrExReplies(t *testing.T) {
 		{"SET n 9223372036854775807", "+OK"},
 		{"INCREX n BYINT -5 UBOUND -9223372036854775808 SATURATE", "-ERR applied increment would overflow"},
 		{"GET n", "$19 9223372036854775807"},
+		// from the least integer: an applied increment of 2^63 is beyond 64 bits, as in Redis
+		{"SET n -9223372036854775808", "+OK"},
+		{"INCREX n BYINT -1 SATURATE", "*2 :-9223372036854775808 :0"},
+		{"INCREX n LBOUND 0 SATURATE", "-ERR applied increment would overflow"},
+		{"INCREX n LBOUND -1 SATURATE", "*2 :-1 :9223372036854775807"},
 
 		// Floating point
 		{"SET f 10", "+OK"},

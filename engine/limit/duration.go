@@ -14,7 +14,8 @@ const MaxDuration = 10 * 365 * dayMs
 //	duration = digits [ "." digits ] [ "ms" | "s" | "m" | "h" | "d" | "w" ]
 //
 // A bare number is seconds. A fraction of a millisecond is rounded up, so a window is never shorter
-// than requested. The arithmetic is decimal and exact for any number of digits.
+// than requested; less than a whole millisecond is no duration. The arithmetic is decimal and exact
+// for any number of digits.
 func ParseDuration(b []byte) (ms int64, ok bool) {
 	whole, b := digits(b)
 	if len(whole) == 0 {
@@ -40,11 +41,14 @@ func ParseDuration(b []byte) (ms int64, ok bool) {
 	if high != 0 || product > MaxDuration {
 		return 0, false
 	}
-	ms = int64(product)
-	if len(fraction) > 0 {
-		ms += scaleUp(fraction, unit)
+	part, rest := scale(fraction, unit)
+	if ms = int64(product) + part; ms < 1 {
+		return 0, false
 	}
-	return ms, ms >= 1 && ms <= MaxDuration
+	if rest {
+		ms++
+	}
+	return ms, ms <= MaxDuration
 }
 
 // digits splits b after its leading decimal digits.
@@ -74,19 +78,16 @@ func unitMs(name []byte) int64 {
 	return 0
 }
 
-// scaleUp returns 0.fraction times unit, rounded up. It works from the last digit to the first,
-// like long division: it keeps the floor, and whether any remainder was cut off.
-func scaleUp(fraction []byte, unit int64) int64 {
-	var n, cut int64
+// scale returns 0.fraction times unit, rounded down, and whether there is a rest. It works from the
+// last digit to the first, like long division.
+func scale(fraction []byte, unit int64) (n int64, rest bool) {
+	var cut int64
 	for i := len(fraction) - 1; i >= 0; i-- {
 		n += int64(fraction[i]-'0') * unit
 		cut |= n % 10
 		n /= 10
 	}
-	if cut != 0 {
-		n++
-	}
-	return n
+	return n, cut != 0
 }
 
 // ParseCalendar reads the name of a calendar unit, in any case.

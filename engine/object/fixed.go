@@ -54,13 +54,13 @@ func (o *Fixed) Numbers() [4]int64 {
 
 func (o *Fixed) store(f *effect.Effect) { f.PutCount(o.Count()) }
 
-// Refund returns no hits in the millisecond of the key's deadline: the window is over, but the key
-// still exists.
+// Refund takes the key's deadline for the end of a window of unknown length: the key still exists
+// in that millisecond.
 func (o *Fixed) Refund(f *effect.Effect, now, n int64) (back int64, used bool) {
-	if o.ExpireAt == now {
+	if o.b() == 0 && o.ExpireAt == now {
 		return 0, true
 	}
-	state, back := o.Count().Refund(n)
+	state, back := o.Count().Refund(now, n)
 	f.PutCount(state)
 	return back, state.Used > 0
 }

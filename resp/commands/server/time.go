@@ -10,9 +10,13 @@ func init() {
 	)
 }
 
-// serverTime handles TIME. It uses the clock of the limiters, which counts milliseconds.
+// serverTime handles TIME. It uses the clock of the limiters, which counts milliseconds. Within a
+// transaction it is the time at which the others of its calls decide.
 func serverTime(c *command.Call) error {
 	now := c.Env.Clock()
+	if c.Executing {
+		now = c.Tx.Now()
+	}
 	c.Reply.Array(2)
 	c.Reply.BulkInteger(now / 1000)
 	c.Reply.BulkInteger(now % 1000 * 1000)
