@@ -70,8 +70,9 @@ func (f *fsm) apply(l *raft.Log) any {
 	}
 	r := f.replica.Load()
 	own := h.proposer == r.id
+	live := own || f.follows(l.Term)
 	if h.term == l.Term { // the time of another one is of a leader that was deposed
-		f.time.saw(l.Index, h.at, own || f.follows(l.Term))
+		f.time.saw(l.Index, h.at, live)
 		f.latest = max(f.latest, h.at)
 	}
 	switch {
