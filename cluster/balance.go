@@ -43,7 +43,7 @@ func (n *Node) elect() {
 		}
 		there := 0
 		for _, name := range names {
-			if _, ok := n.replicaOn(number, name); ok {
+			if _, ok := n.replicaOn(number, name); ok && n.speakTogether(name) {
 				there++
 			}
 		}

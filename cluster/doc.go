@@ -54,5 +54,6 @@
 //	recover.go    a node that goes on alone
 //	backup.go     copies of the latest snapshots
 //	overview.go   what INFO and /metrics show
+//	seen.go       refuses nodes that have come back with an older directory
 //	wallclock.go  compares the system clocks of the nodes, and finds the time when all start
 package cluster

@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -20,6 +21,7 @@ func (n *Node) gossip(ctx context.Context) {
 	}
 	talks := make(map[string]talk)
 	n.work.Go(func() { n.balance(ctx) })
+	n.work.Go(func() { n.keepSeen(ctx) })
 	n.work.Go(func() { n.every(ctx, policyInterval, n.sharePolicies) })
 	n.work.Go(func() { n.every(ctx, clockInterval, n.compareClocks) })
 	n.work.Go(func() { n.rounds(ctx, n.options.roundInterval, n.reconcile) })
@@ -100,8 +102,12 @@ func (n *Node) talk(ctx context.Context, name string) {
 		switch err := p.call("Exchange", n.report(), &theirs, n.options.Timeout); {
 		case err == nil:
 			n.heard(theirs)
+			n.asked(name)
 		case errors.Is(err, mux.ErrOtherVersion):
 			n.sayOften("a node cannot take part: "+err.Error(), "name", name)
+			fallthrough
+		default:
+			n.asked(name)
 		}
 	})
 }
@@ -112,6 +118,10 @@ type Report struct {
 	Member     Member // what the node is now
 	MapVersion uint64
 	Map        *Map           // in answer to a node that has an older one
+	Start      uint64         // identity of the node's start
+	Starts     uint64         // how often it was started
+	History    []uint64       // its latest starts, this one last
+	Order      uint64         // of its reports since the start
 	Leaving    bool           // the node is about to stop: it should not lead
 	Clock      int64          // its system clock, Unix µs
 	Leads      map[int]uint64 // terms, by group
@@ -128,12 +138,17 @@ type Report struct {
 	PoliciesTerms []uint64 // see PolicyList
 
 	Digests map[int]group.Digest // of the state of its replicas, by group
+
+	Accepts map[string]uint64  // the starts of other nodes that it has noted, see seen.go
+	Refuses map[string]Refusal // those that it refuses
+	Trusts  []string           // nodes whose replicas its own ones speak with
 }
 
 // differs reports whether two reports of a node differ in what the members of groups depend on.
 func (r *Report) differs(other *Report) bool {
 	same := func(a, b Replica) bool { return a.Instance == b.Instance }
 	return r.MapVersion != other.MapVersion || r.Leaving != other.Leaving || !maps.Equal(r.Leads, other.Leads) ||
+		!slices.Equal(r.Trusts, other.Trusts) ||
 		!maps.EqualFunc(r.Members, other.Members, slices.Equal) || !maps.EqualFunc(r.Replicas, other.Replicas, same)
 }
 
@@ -141,6 +156,7 @@ func (r *Report) differs(other *Report) bool {
 type Replica struct {
 	Instance uint64
 	Applied  uint64 // index of the last entry that is applied
+	Last     uint64 // index of the last entry of its log
 }
 
 // report returns what this node tells others.
@@ -152,6 +168,12 @@ func (n *Node) report() Report {
 		Digests: make(map[int]group.Digest), KeepUp: make(map[int][]group.ReplicaID),
 	}
 	r.Clock, _ = n.options.Clock.Read()
+	n.mu.Lock()
+	n.orders++
+	r.Order, r.Start, r.Starts, r.History = n.orders, n.nonce, n.starts, n.history
+	r.Accepts, r.Refuses = n.verdicts()
+	r.Trusts = n.trustedNames()
+	n.mu.Unlock()
 	if m := n.Map(); m != nil {
 		r.MapVersion = m.Version
 	}
@@ -163,7 +185,7 @@ func (n *Node) report() Report {
 			r.Digests[i] = d
 		}
 		st := g.Status()
-		r.Replicas[i] = Replica{g.ID().Instance, st.Applied}
+		r.Replicas[i] = Replica{g.ID().Instance, st.Applied, st.Last}
 		if p, err := g.Leading(); err == nil {
 			r.Leads[i], r.Last[i], r.Members[i], r.KeepUp[i] = p.Term(), st.Last, st.Members, g.KeepUp()
 		}
@@ -186,6 +208,21 @@ func (n *Node) heard(r Report) {
 	}
 	if known := m.Member(r.Node); known == nil || known.Instance != r.Member.Instance {
 		return // it does not know yet that it is no member, or this node not that it is one
+	}
+	n.mu.Lock()
+	n.heardVerdict(&r)
+	admitted := n.judge(&r, m.ID)
+	refusal := ""
+	if of := n.seen.Nodes[r.Node]; !admitted {
+		refusal = of.why
+	}
+	n.mu.Unlock()
+	if refusal != "" {
+		n.sayOften(fmt.Sprintf("node %s is refused: %s. Its directory is older than what it has agreed to: remove it, "+
+			"and the node joins as a new one", r.Node, refusal))
+	}
+	if !admitted {
+		return
 	}
 	if _, leads := r.Leads[0]; leads && r.MapVersion <= m.Version {
 		n.confirmUsers()

@@ -99,7 +99,7 @@ func (n *Node) dismiss(m *Map) {
 			"directory %s to let this one join as a new node, under another --node-id", n.self.Name, n.options.Dir)
 	}
 	n.log.Error(n.dismissed)
-	close(n.out)
+	n.leave()
 }
 
 // changeMap replaces the map, if this node leads group 0. change returns an error, or changed false

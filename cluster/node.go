@@ -109,7 +109,8 @@ type Node struct {
 	recovering, recovered, seedPolicies bool
 	closed                              bool
 
-	out     chan struct{}          // closed when the node is dismissed
+	out     chan struct{}          // closed when the node is dismissed or refused
+	leave   func()                 // closes out
 	opened  atomic.Pointer[opened] // nil until the cluster is founded
 	leaving atomic.Bool            // it is about to stop: it hands over
 	seeding atomic.Bool            // group 0 has no policies yet, see saved
@@ -126,11 +127,23 @@ type Node struct {
 	invitations []string             // addresses to join
 	addresses   map[string]string    // where nodes were last found, by name
 	heardAt     map[string]time.Time // when nodes were last heard, by name
+	seen        seen                 // of the others
+	stored      string               // what the file of that has; of the goroutine that writes it
+	saveSeen    chan struct{}        // capacity 1: a start is to be written
+	starts      uint64               // how often this node was started
+	history     []uint64             // the latest starts, this one last
+	orders      uint64               // how many reports it has made
+	setBack     string               // why it is refused by others; "": it is not
+	tried       map[string]bool      // nodes that were asked for a report
+	allTried    bool                 // all were
+	accepted    map[string]bool      // nodes that accept this start
 	offsets     map[string]int64     // their system clocks minus this monotonic clock, µs
 	off         map[string]bool      // nodes whose system clocks are not followed
 	leaders     []leader             // of each group, as other nodes report
 	ready       chan struct{}        // closed when the groups are open
 	news        chan struct{}        // closed, and replaced, when there is work for a round
+
+	trusted atomic.Pointer[map[string]bool] // whose replicas are spoken with; nil: nobody's
 
 	quit context.CancelFunc
 	work sync.WaitGroup
@@ -172,10 +185,12 @@ func Open(o Options) (*Node, error) {
 			Host: o.Host, Port: o.Port, TLSPort: o.TLSPort, Version: o.Version, Instance: rand.Uint64(),
 		},
 		addresses: make(map[string]string), heardAt: make(map[string]time.Time), reports: make(map[string]Report),
+		saveSeen: make(chan struct{}, 1), tried: make(map[string]bool), accepted: make(map[string]bool),
 		offsets: make(map[string]int64), off: make(map[string]bool),
 		ready: make(chan struct{}), out: make(chan struct{}),
 		said: make(map[string]time.Time), news: make(chan struct{}),
 	}
+	n.leave = sync.OnceFunc(func() { close(n.out) })
 	n.synced = o.Sync
 	n.syncs.Store(o.Sync)
 	n.port = mux.New(mux.Options{Listener: o.Listener, More: o.More, TLS: o.TLS, Secret: o.Secret, Resolve: n.resolve})
@@ -199,7 +214,13 @@ func Open(o Options) (*Node, error) {
 // resume goes on with what the directory has. n.adopting is held.
 func (n *Node) resume(state *saved) error {
 	err := removeLeftovers(n.options.Dir)
+	if err == nil {
+		n.seen, err = loadSeen(n.options.Dir)
+	}
+	n.starts, n.history = 1, []uint64{n.nonce}
 	if state != nil {
+		n.starts, n.history = state.Starts+1, append(state.History, n.nonce)
+		n.history = n.history[max(0, len(n.history)-mostStarts):]
 		n.mu.Lock()
 		n.self.Instance, n.begun, n.m = state.Instance, state.Begun, state.Map
 		n.keepName()
@@ -297,6 +318,7 @@ func (n *Node) store(clean bool) error {
 		Format: stateFormat, Node: n.options.Name, Instance: n.self.Instance, Boot: bootID(), Clean: clean,
 		Synced: n.synced, Begun: n.begun, Dismissed: n.dismissed, Map: n.m,
 		Recovering: n.recovering, Recovered: n.recovered, SeedPolicies: n.seedPolicies,
+		Starts: n.starts, History: n.history,
 	}).save(n.options.Dir)
 }
 
@@ -351,6 +373,7 @@ func (n *Node) Close() error {
 	err := closeGroups(n.groups())
 	err = errors.Join(err, n.port.Close())
 	n.work.Wait()
+	err = errors.Join(err, n.storeSeen())
 	return errors.Join(err, n.store(err == nil))
 }
 
@@ -392,10 +415,12 @@ func (n *Node) Dismissed() <-chan struct{} { return n.out }
 func (n *Node) Why() error {
 	n.adopting.Lock()
 	defer n.adopting.Unlock()
-	if n.dismissed == "" {
-		return nil
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if why := cmp.Or(n.dismissed, n.setBack); why != "" {
+		return errors.New(why)
 	}
-	return errors.New(n.dismissed)
+	return nil
 }
 
 // Name returns the node's name.

@@ -120,8 +120,8 @@ func (n *Node) groupOptions(number int, instance uint64) group.Options {
 		AskTime: func(log int64, still func() bool) (int64, bool) {
 			return n.askTime(number, log, still), true
 		},
-		Clocks: n.mostClocks,
-		Layer:  func() group.Layer { return n.port.Instance(mux.Channel(number), instance) },
+		Clocks: n.mostClocks, Speaks: n.trusts,
+		Layer: func() group.Layer { return n.port.Instance(mux.Channel(number), instance) },
 	}
 }
 

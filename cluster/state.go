@@ -39,7 +39,11 @@ type saved struct {
 	Recovering, Recovered bool
 	// SeedPolicies reports that group 0 was lost: it gets the policies of another group.
 	SeedPolicies bool
-	Map          *Map
+	// Starts is how often the node was started, and History the identities of the latest of its
+	// starts, the last one at the end.
+	Starts  uint64
+	History []uint64
+	Map     *Map
 }
 
 // loadState reads the file, nil if there is none.

@@ -51,6 +51,9 @@ type Options struct {
 	// LongCall is called before a large change or a snapshot is applied, which takes many
 	// milliseconds, and end afterwards. nil: nobody needs to know
 	LongCall func() (end func())
+	// Speaks reports whether this replica speaks with those of another node: it neither votes, nor
+	// stores entries, nor counts votes and entries otherwise. It must be fast. nil: with all
+	Speaks func(node string) bool
 	// Begun is called before calls are served on a partition. It must not block. nil: nothing
 	Begun func(*Partition)
 	// Disk replaces the file system of the log, set by tests; nil: it is the system's
@@ -205,7 +208,7 @@ func (g *Group) open() (run *running, err error) {
 	connectionEnded := make(chan struct{}, 1)
 	run.layer = g.options.Layer()
 	run.trans = raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
-		Stream:  stream{run.layer, g.options.id(), connectionEnded},
+		Stream:  stream{run.layer, g.options.id(), connectionEnded, g.options.Speaks},
 		MaxPool: 2, Timeout: g.options.Timeout / 4, Logger: config.Logger,
 	})
 	run.ended, run.calls = make(chan struct{}), make(chan raft.RPC)
@@ -218,6 +221,7 @@ func (g *Group) open() (run *running, err error) {
 	again := func(term uint64, to raft.ServerID) bool { return g.sendAgain(run, term, to) }
 	calls := prefixed{transport{
 		run.trans, &g.leadership, g.options.Timeout, again, last, &run.peers, run.ended,
+		g.options.Speaks,
 	}, run.calls}
 	started, err := raft.NewRaft(config, run.fsm, run.files.cache, run.files.log, run.files.snapshots, calls)
 	if err != nil {

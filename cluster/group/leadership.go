@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"sync"
 	"time"
 
@@ -216,7 +217,47 @@ type transport struct {
 	peers *peers
 	// ended is closed when raft is about to be shut down. It may wait for a disk that hangs, and
 	// must not be heard meanwhile
-	ended <-chan struct{}
+	ended  <-chan struct{}
+	speaks func(node string) bool // see Options.Speaks
+}
+
+// ErrNotTrusted is the answer to a replica that this one does not speak with.
+var ErrNotTrusted = errors.New("this replica does not speak with that one yet, or not any more")
+
+// admits reports whether a call of another replica is answered.
+func (t transport) admits(call raft.RPC) bool {
+	if t.speaks == nil {
+		return true
+	}
+	from, ok := call.Command.(raft.WithRPCHeader)
+	if !ok {
+		return false
+	}
+	id, err := ParseReplicaID(string(from.GetRPCHeader().ID))
+	return err == nil && t.speaks(id.Node)
+}
+
+// refuse answers a call that is not admitted. A snapshot has to be read before.
+func refuse(call raft.RPC) {
+	if call.Reader != nil {
+		io.Copy(io.Discard, call.Reader)
+	}
+	call.Respond(nil, ErrNotTrusted)
+}
+
+// SetHeartbeatHandler implements raft.Transport: heartbeats do not come with the other calls.
+func (t transport) SetHeartbeatHandler(handle func(raft.RPC)) {
+	if handle == nil {
+		t.NetworkTransport.SetHeartbeatHandler(nil)
+		return
+	}
+	t.NetworkTransport.SetHeartbeatHandler(func(call raft.RPC) {
+		if t.admits(call) {
+			handle(call)
+		} else {
+			refuse(call)
+		}
+	})
 }
 
 // RequestVote implements raft.Transport.

@@ -45,6 +45,10 @@ func (p prefixed) pass(f files, ended <-chan struct{}) {
 		}
 		select {
 		case call := <-p.transport.Consumer():
+			if !p.admits(call) {
+				go refuse(call)
+				continue
+			}
 			queue = append(p.dropLate(queue), waiting{call, time.Now()})
 		case to <- first:
 			queue = slices.Delete(queue, 0, 1)

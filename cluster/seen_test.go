@@ -1,0 +1,144 @@
+package cluster
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// TestWhatANodeHasShownIsExpectedOfIt lets a node start again and again, with the directory that it
+// had, an older one, and another one.
+func TestWhatANodeHasShownIsExpectedOfIt(t *testing.T) {
+	n := &Node{saveSeen: make(chan struct{}, 1), news: make(chan struct{}), options: Options{Timeout: time.Hour}}
+	order := uint64(0)
+	report := func(instance, starts uint64, history []uint64, replica, applied, last uint64) *Report {
+		order++
+		return &Report{
+			Node: "c", Member: Member{Name: "c", Instance: instance}, Starts: starts, History: history,
+			Start: history[len(history)-1], Order: order,
+			Replicas: map[int]Replica{3: {Instance: replica, Applied: applied, Last: last}},
+		}
+	}
+	for _, c := range []struct {
+		what string
+		r    *Report
+		why  string // "": it is accepted
+	}{
+		{"first", report(7, 1, []uint64{11}, 5, 100, 104), ""},
+		{"it was rebuilt", report(7, 1, []uint64{11}, 5, 0, 100), ""},
+		{"it was set back while it ran", report(7, 1, []uint64{11}, 5, 0, 99), "its log of group 3 ends at entry 99"},
+		{"its log was put back", report(7, 1, []uint64{11}, 5, 101, 104), ""},
+		{"it has started", report(7, 2, []uint64{11, 12}, 5, 0, 101), ""},
+		{"with an older directory", report(7, 2, []uint64{11, 13}, 5, 0, 104), "it does not know of its start 2"},
+		{"and again", report(7, 3, []uint64{11, 13, 14}, 5, 0, 104), "it does not know of its start 2"},
+		{"an older one", report(7, 1, []uint64{15}, 5, 0, 104), "started 1 times, and was seen at its start 2"},
+		{"with a shorter log", report(7, 3, []uint64{11, 12, 16}, 5, 0, 100), "and it was seen at entry 101"},
+		{"another replica", report(7, 4, []uint64{11, 12, 16, 17}, 6, 0, 0), ""},
+		{"long after", report(7, 900, []uint64{20, 21}, 6, 0, 0), ""},
+		{"an empty directory", report(8, 1, []uint64{31}, 9, 0, 0), ""},
+	} {
+		assert.Equal(t, c.why == "", n.judge(c.r, "x"), c.what)
+		accepts, refuses := n.verdicts()
+		assert.Empty(t, accepts, "before it is stored")
+		if c.why != "" {
+			assert.Contains(t, refuses["c"].Why, c.why, c.what)
+			assert.Equal(t, c.r.Start, refuses["c"].Start)
+		} else {
+			assert.Empty(t, refuses, c.what)
+		}
+	}
+
+	// what has been overtaken does not count, and what repeats itself later does
+	late := report(8, 1, []uint64{31}, 9, 0, 5)
+	require.True(t, n.judge(report(8, 1, []uint64{31}, 9, 10, 10), "x"))
+	assert.False(t, n.judge(late, "x"))
+	_, refuses := n.verdicts()
+	assert.Empty(t, refuses)
+	n.options.Timeout = 0
+	for i := range mostOvertaken {
+		assert.False(t, n.judge(late, "x"))
+		_, refuses = n.verdicts()
+		assert.Equal(t, i == mostOvertaken-1, len(refuses) == 1, i)
+	}
+	assert.Contains(t, refuses["c"].Why, "its machine was set back while it was running")
+
+	// in another cluster, as after a restore, everything is new
+	assert.True(t, n.judge(report(8, 1, []uint64{40}, 9, 0, 0), "y"))
+}
+
+// TestADirectoryThatWasSetBackIsRefused lets one of three nodes come back with what it had earlier,
+// while another one is behind and the third is away: both would be a majority that has forgotten.
+func TestADirectoryThatWasSetBackIsRefused(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name string
+		keep bool // the latest cluster.json: the starts are right, and the logs are not
+		why  string
+	}{
+		{"starts", false, "it does not know of its start 2"}, {"entries", true, "and it was seen at entry"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			f := newFleet(t, 3, func(_ int, o *Options) { o.Sync = true })
+			f.startAll()
+			f.settled()
+			f.stop(2)
+			old := filepath.Join(f.dir, "old")
+			require.NoError(t, os.CopyFS(old, os.DirFS(f.options[2].Dir)))
+			require.NoError(t, f.start(2))
+			f.settled()
+			l := f.load()
+			l.goesOn()
+			l.end()
+			f.caughtUp(2)
+			nonce := f.nodes[2].nonce
+			f.eventually("b has seen that", func() error {
+				f.nodes[1].mu.Lock()
+				defer f.nodes[1].mu.Unlock()
+				of := f.nodes[1].seen.Nodes["c"]
+				if of == nil || of.saved != nonce || of.Entries[0].Entry < f.nodes[2].Group(0).Status().Applied-1 {
+					return errors.New("not yet")
+				}
+				return nil
+			})
+			for _, i := range []int{1, 0, 2} {
+				f.stop(i)
+			}
+			dir := f.options[2].Dir
+			if c.keep {
+				require.NoError(t, os.Rename(filepath.Join(dir, mapFile), filepath.Join(old, mapFile)))
+			}
+			require.NoError(t, os.RemoveAll(dir))
+			require.NoError(t, os.Rename(old, dir))
+
+			require.NoError(t, f.start(2))
+			require.NoError(t, f.start(1))
+			select {
+			case <-f.nodes[2].Dismissed():
+			case <-time.After(patience):
+				t.Fatal("it is not refused")
+			}
+			err := f.nodes[2].Why()
+			require.ErrorContains(t, err, "node b refuses this one, c: ")
+			require.ErrorContains(t, err, c.why)
+			require.ErrorContains(t, err, "Remove it, and the node joins as a new one")
+			testLogged(f, "node c is refused: ")
+			for number := range f.nodes[1].Map().Groups() {
+				assert.Nil(t, f.nodes[1].Leader(number), "group %d", number)
+			}
+
+			// with the third node and an empty directory all is well
+			f.stop(2)
+			require.NoError(t, os.RemoveAll(dir))
+			require.NoError(t, f.start(0))
+			require.NoError(t, f.start(2))
+			f.matches("a", "b", "c")
+			f.settled()
+		})
+	}
+}
