@@ -193,7 +193,9 @@ func Open(o Options) (*Node, error) {
 	n.leave = sync.OnceFunc(func() { close(n.out) })
 	n.synced = o.Sync
 	n.syncs.Store(o.Sync)
-	n.port = mux.New(mux.Options{Listener: o.Listener, More: o.More, TLS: o.TLS, Secret: o.Secret, Resolve: n.resolve})
+	n.port = mux.New(mux.Options{
+		Listener: o.Listener, More: o.More, TLS: o.TLS, Secret: o.Secret, Log: o.Log, Resolve: n.resolve,
+	})
 	n.control, n.forward = n.port.Layer(mux.Control), n.port.Layer(mux.Forward)
 	n.work.Go(func() { n.serveControl(n.control) })
 	n.adopting.Lock()

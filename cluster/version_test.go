@@ -40,8 +40,8 @@ func TestTheOthersServeBesideANodeOfAnotherVersion(t *testing.T) {
 			theirs = 6 - theirs // 1 and 5 in turn
 		}
 	}()
-	testLogged(f, "that node 5, this one 3. The older one has to be upgraded")
-	testLogged(f, "that node 1, this one 3. The older one has to be upgraded")
+	testLogged(f, "that node 5, this one 4. The older one has to be upgraded")
+	testLogged(f, "that node 1, this one 4. The older one has to be upgraded")
 	l.goesOn()
 	for _, theirs := range []byte{1, 5} {
 		c, err := net.Dial("tcp", f.addresses[0])
@@ -51,7 +51,7 @@ func TestTheOthersServeBesideANodeOfAnotherVersion(t *testing.T) {
 		require.NoError(t, c.(*net.TCPConn).CloseWrite())
 		answer, err := io.ReadAll(c)
 		require.NoError(t, err)
-		assert.Equal(t, []byte{3}, answer)
+		assert.Equal(t, []byte{4}, answer)
 		c.Close()
 	}
 	other.Close()

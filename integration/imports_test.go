@@ -33,7 +33,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 	},
 	"rlserver/cluster/broken":      {},
 	"rlserver/cluster/clustertest": {others: []string{"github.com/anishathalye/porcupine"}},
-	"rlserver/cluster/mux":         {},
+	"rlserver/cluster/mux":         {ours: []string{"rlserver/clock"}},
 	"rlserver/cluster/overview":    {ours: []string{"rlserver/stats"}},
 	"rlserver/cluster/saving":      {ours: []string{"rlserver/storage"}},
 	"rlserver/cluster/slot":        {},

@@ -23,12 +23,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"maps"
 	"net"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"rlserver/clock"
 )
 
 // Channel is what a connection is for: a group, Control or Forward.
@@ -45,7 +48,7 @@ type ClusterID [16]byte
 
 const (
 	magic      = "RLSRVCLU"
-	version    = 3
+	version    = 4
 	headerSize = len(magic) + 1 + 2 + len(ClusterID{}) + 8
 
 	// handshakeTime is how long a side waits for the other's part of the handshake.
@@ -78,6 +81,8 @@ type Options struct {
 	TLS *tls.Config
 	// Secret is what both sides of a connection prove to know; empty: none
 	Secret []byte
+	// Log gets a line when a connection is refused for its secret or certificate; nil: none
+	Log *slog.Logger
 	// Resolve returns the host:port at which a node can be dialled now.
 	Resolve func(node string) (string, error)
 }
@@ -87,6 +92,9 @@ type Port struct {
 	options Options
 	cluster atomic.Pointer[ClusterID]
 	greets  handshakes
+	started time.Time
+	// lines of the log about connections that were refused here, and at other nodes
+	refusals, refused clock.Throttle
 
 	mu       sync.Mutex
 	channels map[Channel]*Layer
@@ -96,8 +104,11 @@ type Port struct {
 
 // New returns a port that accepts from its listeners at once.
 func New(o Options) *Port {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
 	p := &Port{
-		options: o, channels: make(map[Channel]*Layer), open: make(map[net.Conn]struct{}),
+		options: o, channels: make(map[Channel]*Layer), open: make(map[net.Conn]struct{}), started: time.Now(),
 	}
 	p.cluster.Store(new(ClusterID))
 	go p.run(o.Listener)
@@ -151,7 +162,13 @@ func (p *Port) run(listener net.Listener) {
 func (p *Port) greet(c net.Conn) {
 	c.SetDeadline(time.Now().Add(handshakeTime))
 	if p.options.TLS != nil {
-		c = tls.Server(c, p.options.TLS)
+		secured := tls.Server(c, p.options.TLS)
+		if err := secured.Handshake(); err != nil {
+			p.sayRefused("certificate", c.RemoteAddr(), err)
+			c.Close()
+			return
+		}
+		c = secured
 	}
 	var header [headerSize]byte
 	begin := header[:len(magic)+1]
@@ -169,22 +186,51 @@ func (p *Port) greet(c net.Conn) {
 	}
 	var layer *Layer
 	var answer byte
-	known, err := p.proveAccepting(c, header[:])
-	switch {
-	case err != nil:
+	known, own, err := p.proveAccepting(c, header[:])
+	if err != nil {
 		c.Close()
 		return
-	case !known:
-		answer = refusedSecret
-	default:
-		layer, answer = p.place(header[len(magic)+1:])
 	}
-	if _, err := c.Write([]byte{answer}); err != nil || layer == nil {
+	reply := []byte{refusedSecret}
+	if known {
+		layer, answer = p.place(header[len(magic)+1:])
+		reply = append([]byte{answer}, own(answer)...)
+	} else {
+		p.sayRefused("secret", c.RemoteAddr(), errUnknownSecret)
+	}
+	if _, err := c.Write(reply); err != nil || layer == nil {
 		c.Close()
 		return
 	}
 	c.SetDeadline(time.Time{})
 	layer.take(p.keep(c))
+}
+
+// errUnknownSecret is why a connection is refused.
+var errUnknownSecret = errors.New("it does not know the secret of --cluster-secret-file")
+
+// sayInterval is the time between lines about connections that were refused: anybody can cause
+// them.
+const sayInterval = 10 * time.Second
+
+// sayRefused logs that a connection from an address was refused.
+func (p *Port) sayRefused(what string, from net.Addr, err error) {
+	var late net.Error
+	if errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) || errors.As(err, &late) && late.Timeout() {
+		return // it has proved nothing, and tried nothing
+	}
+	if more, ok := p.refusals.Allow(time.Since(p.started).Milliseconds(), sayInterval); ok {
+		p.options.Log.Warn("a connection to the port for other nodes was refused for its "+what, "from", from.String(),
+			"error", err, "others", more)
+	}
+}
+
+// sayRefusedBy logs that the secrets or certificates of this node and another one do not match.
+func (p *Port) sayRefusedBy(address string, err error) {
+	if more, ok := p.refused.Allow(time.Since(p.started).Milliseconds(), sayInterval); ok {
+		p.options.Log.Warn("a node cannot be reached: secrets or certificates do not match", "node", address,
+			"error", err, "others", more)
+	}
 }
 
 // refuseVersion answers a node of another version with the own one. What that node has sent after
@@ -271,6 +317,10 @@ func (p *Port) dialAddress(
 		}
 	}
 	if err = p.introduce(c, channel, instance); err != nil {
+		_, alert := errors.AsType[tls.AlertError](err)
+		if alert || errors.Is(err, ErrOtherSecret) {
+			p.sayRefusedBy(address, err)
+		}
 		c.Close()
 		return nil, fmt.Errorf("node %s: %w", address, err)
 	}
@@ -285,6 +335,9 @@ func (p *Port) secure(c net.Conn, address string) (net.Conn, error) {
 	}
 	secured := tls.Client(c, config)
 	if err := secured.Handshake(); err != nil {
+		if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+			p.sayRefusedBy(address, err)
+		}
 		c.Close()
 		return nil, fmt.Errorf("TLS with node %s: %w", address, err)
 	}
@@ -296,24 +349,19 @@ func (p *Port) introduce(c net.Conn, channel Channel, instance uint64) error {
 	header = binary.BigEndian.AppendUint16(header, uint16(channel))
 	id := *p.cluster.Load()
 	header = binary.BigEndian.AppendUint64(append(header, id[:]...), instance)
-	if err := p.proveDialling(c, header); err != nil {
+	answer, err := p.proveDialling(c, header)
+	if err != nil {
 		return err
 	}
-	var answer [1]byte
-	if _, err := io.ReadFull(c, answer[:]); err != nil {
-		return err
-	}
-	switch answer[0] {
+	switch answer {
 	case accepted:
 		return nil
 	case refusedCluster:
 		return ErrOtherCluster
 	case refusedChannel:
 		return ErrNoChannel
-	case refusedSecret:
-		return ErrOtherSecret
 	}
-	return fmt.Errorf("the node answers %d, which this version does not know", answer[0])
+	return fmt.Errorf("the node answers %d, which this version does not know", answer)
 }
 
 // Layer is the connections of one channel. It is a net.Listener of those that arrive.

@@ -1,8 +1,11 @@
 package mux
 
 import (
+	"bytes"
 	"io"
+	"log/slog"
 	"net"
+	"strings"
 	"testing"
 	"time"
 
@@ -181,23 +184,74 @@ func TestNodesProveThatTheyKnowTheSecret(t *testing.T) {
 	}
 }
 
-// A client that does not know the secret sends back the proof that it has got.
-func TestAProofCannotBeSentBack(t *testing.T) {
-	p := newPort(t, ClusterID{})
-	p.options.Secret = []byte("open sesame")
+// TestAStrangerGetsNoProof dials, and is dialled, without the secret.
+func TestAStrangerGetsNoProof(t *testing.T) {
+	var log bytes.Buffer
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	p := New(Options{
+		Listener: l, Secret: []byte("open sesame"), Log: slog.New(slog.NewTextHandler(&log, nil)),
+		Resolve: func(node string) (string, error) { return node, nil },
+	})
 	p.Layer(Control)
-	c, err := net.Dial("tcp", p.Addr().String())
+	header := append([]byte(magic), version, 0xff, 0xff)
+	header = append(header, make([]byte, headerSize-len(header))...)
+	// of what the node has sent: its nonce, and the proof of a node that it has dialled itself
+	var dialled [proofSize]byte
+	for range 2 {
+		c, err := net.Dial("tcp", p.Addr().String())
+		require.NoError(t, err)
+		c.Write(append(header, make([]byte, nonceSize)...))
+		reply := make([]byte, 1+nonceSize)
+		_, err = io.ReadFull(c, reply)
+		require.NoError(t, err)
+		c.Write(dialled[:])
+		rest, err := io.ReadAll(c)
+		require.NoError(t, err)
+		assert.Equal(t, []byte{refusedSecret}, rest, "and nothing else")
+		c.Close()
+
+		other, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		go func() {
+			c, _ := other.Accept()
+			defer c.Close()
+			sent := make([]byte, headerSize+nonceSize)
+			io.ReadFull(c, sent)
+			c.Write(reply) // the nonce of the node itself
+			io.ReadFull(c, dialled[:])
+			c.Write(append([]byte{accepted}, dialled[:]...)) // and its own proof
+		}()
+		_, err = p.Dial(other.Addr().String(), Control, patience)
+		require.ErrorIs(t, err, ErrOtherSecret, "it is not taken for a node")
+		other.Close()
+	}
+	p.Close()
+	text := log.String()
+	assert.Equal(t, 1, strings.Count(text, "was refused for its secret"), text)
+	assert.Equal(t, 1, strings.Count(text, "a node cannot be reached: secrets or certificates do not match"), text)
+}
+
+// A node that has proved itself cannot be made to believe in another answer.
+func TestTheAnswerIsProvedAsWell(t *testing.T) {
+	a, b := newPort(t, ClusterID{1}), newPort(t, ClusterID{2})
+	a.options.Secret, b.options.Secret = []byte("open sesame"), []byte("open sesame")
+	between, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	defer c.Close()
-	header := make([]byte, headerSize+nonceSize)
-	copy(header, magic)
-	header[len(magic)], header[len(magic)+1], header[len(magic)+2] = version, 0xff, 0xff
-	c.Write(header)
-	reply := make([]byte, 1+nonceSize+proofSize)
-	_, err = io.ReadFull(c, reply)
-	require.NoError(t, err)
-	c.Write(reply[1+nonceSize:])
-	answer, err := io.ReadAll(c)
-	require.NoError(t, err)
-	assert.Equal(t, []byte{refusedSecret}, answer)
+	defer between.Close()
+	go func() {
+		c, _ := between.Accept()
+		to, _ := net.Dial("tcp", b.Addr().String())
+		go io.Copy(to, c)
+		io.CopyN(c, to, 1+nonceSize)
+		answer := make([]byte, 1+proofSize)
+		io.ReadFull(to, answer)
+		answer[0] = accepted
+		c.Write(answer)
+		to.Close()
+	}()
+	_, err = a.Dial(between.Addr().String(), Control, patience)
+	assert.ErrorIs(t, err, ErrOtherSecret)
+	_, err = a.Dial(b.Addr().String(), Control, patience)
+	assert.ErrorIs(t, err, ErrOtherCluster)
 }

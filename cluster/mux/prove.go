@@ -10,16 +10,18 @@ import (
 )
 
 // Both sides prove that they know the secret of the nodes, without sending it: each signs the
-// header and the random nonces of both with HMAC-SHA256.
+// header and the random nonces of both with HMAC-SHA256. Who dials proves first: a stranger that
+// dials gets nothing to guess the secret by.
 //
 //	dials    -> header, nonce
-//	         <- version, nonce, proof    accepts
+//	         <- version, nonce         accepts
 //	         -> proof
-//	         <- answer
+//	         <- answer, proof with the answer
 //
-// A node of another version answers with its version alone and closes the connection. Without a
-// secret the proofs show that neither side has one. What follows is neither encrypted nor signed:
-// only TLS protects it from a network that changes it.
+// If the first proof is wrong, the answer is refusedSecret, without a proof. A node of another
+// version answers with its version alone and closes the connection. Without a secret the proofs
+// show that neither side has one. What follows is neither encrypted nor signed: only TLS protects
+// it from a network that changes it.
 
 const (
 	nonceSize = 16
@@ -32,58 +34,70 @@ const (
 	dials   = 'D'
 )
 
-func (p *Port) proof(role byte, header, dialled, answered []byte) []byte {
+// proof signs what both sides have said. answer is that of the side that accepts, and 0 before.
+func (p *Port) proof(role byte, header, dialled, answered []byte, answer byte) []byte {
 	h := hmac.New(sha256.New, p.options.Secret)
-	h.Write([]byte{role})
+	h.Write([]byte{role, answer})
 	h.Write(header)
 	h.Write(dialled)
 	h.Write(answered)
 	return h.Sum(nil)
 }
 
-// proveAccepting proves that this side knows the secret, and reports whether the side that has
-// dialled knows it. An error means that the connection has failed.
-func (p *Port) proveAccepting(c net.Conn, header []byte) (known bool, err error) {
+// proveAccepting reports whether the side that has dialled knows the secret, and returns how this
+// side proves that it does, with an answer. An error means that the connection has failed.
+func (p *Port) proveAccepting(c net.Conn, header []byte) (known bool, own func(answer byte) []byte, err error) {
 	var theirs [nonceSize]byte
 	if _, err := io.ReadFull(c, theirs[:]); err != nil {
-		return false, err
+		return false, nil, err
 	}
-	own := newNonce()
-	reply := append([]byte{version}, own...)
-	if _, err := c.Write(append(reply, p.proof(accepts, header, theirs[:], own)...)); err != nil {
-		return false, err
+	nonce := newNonce()
+	if _, err := c.Write(append([]byte{version}, nonce...)); err != nil {
+		return false, nil, err
 	}
 	var proof [proofSize]byte
 	if _, err := io.ReadFull(c, proof[:]); err != nil {
-		return false, err
+		return false, nil, err
 	}
-	return hmac.Equal(proof[:], p.proof(dials, header, theirs[:], own)), nil
+	own = func(answer byte) []byte { return p.proof(accepts, header, theirs[:], nonce, answer) }
+	return hmac.Equal(proof[:], p.proof(dials, header, theirs[:], nonce, 0)), own, nil
 }
 
-// proveDialling sends the header, and proves that this side knows the secret. It returns
-// ErrOtherSecret if the other side does not know it, and ErrOtherVersion if it has none.
-func (p *Port) proveDialling(c net.Conn, header []byte) error {
+// proveDialling sends the header, proves that this side knows the secret, and returns the answer.
+// It returns ErrOtherSecret if one side does not know the secret of the other, and ErrOtherVersion.
+func (p *Port) proveDialling(c net.Conn, header []byte) (answer byte, err error) {
 	own := newNonce()
 	if _, err := c.Write(append(header, own...)); err != nil {
-		return err
+		return 0, err
 	}
-	var reply [1 + nonceSize + proofSize]byte
+	var reply [1 + nonceSize]byte
 	if _, err := io.ReadFull(c, reply[:1]); err != nil {
-		return err
+		return 0, err
 	}
 	if reply[0] != version {
-		return fmt.Errorf("%w: that node %d, this one %d. The older one has to be upgraded",
+		return 0, fmt.Errorf("%w: that node %d, this one %d. The older one has to be upgraded",
 			ErrOtherVersion, reply[0], version)
 	}
 	if _, err := io.ReadFull(c, reply[1:]); err != nil {
-		return err
+		return 0, err
 	}
-	theirs, proof := reply[1:1+nonceSize], reply[1+nonceSize:]
-	if !hmac.Equal(proof, p.proof(accepts, header, own, theirs)) {
-		return ErrOtherSecret
+	if _, err := c.Write(p.proof(dials, header, own, reply[1:], 0)); err != nil {
+		return 0, err
 	}
-	_, err := c.Write(p.proof(dials, header, own, theirs))
-	return err
+	var end [1 + proofSize]byte
+	if _, err := io.ReadFull(c, end[:1]); err != nil {
+		return 0, err
+	}
+	if end[0] == refusedSecret {
+		return 0, ErrOtherSecret
+	}
+	if _, err := io.ReadFull(c, end[1:]); err != nil {
+		return 0, err
+	}
+	if !hmac.Equal(end[1:], p.proof(accepts, header, own, reply[1:], end[0])) {
+		return 0, ErrOtherSecret
+	}
+	return end[0], nil
 }
 
 func newNonce() []byte {

@@ -132,7 +132,7 @@ func (p *parts) openCluster() error {
 			return fmt.Errorf("--cluster with TLS: %w", err)
 		}
 	}
-	secret, err := readSecret("--cluster-secret-file", own.SecretFile)
+	secret, err := readNodeSecret(own.SecretFile)
 	if err != nil {
 		closeAll(listeners)
 		return err

@@ -63,7 +63,7 @@ func checkFiles(settings *config.Settings) error {
 	if _, err := readSecret("--http-token-file", settings.Start.HTTP.TokenFile); err != nil {
 		return err
 	}
-	if _, err := readSecret("--cluster-secret-file", settings.Start.Cluster.SecretFile); err != nil {
+	if _, err := readNodeSecret(settings.Start.Cluster.SecretFile); err != nil {
 		return err
 	}
 	_, err := openCertificates(settings, time.Now, slog.New(slog.DiscardHandler))

@@ -291,8 +291,8 @@ var Parameters = []Parameter{
 			--cluster-timeout, which is the default.`,
 		Value: fixedInteger(0, 600000, func(s *Settings) *int { return &s.Start.Cluster.Hold })},
 	{Name: "cluster-secret-file", Group: groupCluster, Form: "FILE",
-		Help: `File whose first line is a secret, the same on all nodes: nodes accept each other only if both know
-			it. Without it and without TLS, any client that reaches --cluster-port can call
+		Help: `File whose first line is a secret of at least 32 characters, the same on all nodes: nodes accept each
+			other only if both know it. Without it and without TLS, any client that reaches --cluster-port can call
 			commands as any user.`,
 		Value: fixedText(func(s *Settings) *string { return &s.Start.Cluster.SecretFile })},
 	{Name: "cluster-announce-host", Alias: "cluster-announce-hostname", Group: groupCluster, Form: "HOST",
